@@ -1,0 +1,61 @@
+# The library, the program, the tests and the fuzz targets, made of the layers' objects.
+get_property(layers GLOBAL PROPERTY SHOAL_LAYERS)
+
+# Link `target` with the objects of the given layers and of everything they stand on.
+function(shoal_link target)
+    set(todo ${ARGN})
+    set(seen)
+    while(todo)
+        list(POP_FRONT todo name)
+        if(NOT name IN_LIST seen)
+            list(APPEND seen ${name})
+            get_property(deps GLOBAL PROPERTY SHOAL_LAYER_DEPS_${name})
+            list(APPEND todo ${deps})
+        endif()
+    endwhile()
+    foreach(name ${seen})
+        target_link_libraries(${target} PRIVATE shoal_${name})
+    endforeach()
+    target_include_directories(${target} SYSTEM PRIVATE ${HTTP_PARSER_INCLUDE} ${UTF8PROC_INCLUDE})
+endfunction()
+
+# libshoal: what include/shoal.h promises, nothing of the service.
+add_library(libshoal STATIC $<TARGET_OBJECTS:shoal_base> $<TARGET_OBJECTS:shoal_compute>
+            $<TARGET_OBJECTS:shoal_model> $<TARGET_OBJECTS:shoal_infer>)
+set_target_properties(libshoal PROPERTIES OUTPUT_NAME shoal)
+
+if(EXISTS ${PROJECT_SOURCE_DIR}/src/cli/main.c)
+    add_executable(shoal src/cli/main.c)
+    shoal_link(shoal cli)
+endif()
+
+if(CMOCKA_FOUND)
+    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    foreach(layer ${layers})
+        file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${layer}/test_*.c)
+        foreach(source ${tests})
+            get_filename_component(name ${source} NAME_WE)
+            add_executable(${layer}_${name} ${source})
+            set_target_properties(${layer}_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+            target_compile_definitions(${layer}_${name} PRIVATE SHOAL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+            shoal_link(${layer}_${name} ${layer})
+            target_link_libraries(${layer}_${name} PRIVATE PkgConfig::CMOCKA)
+        endforeach()
+    endforeach()
+endif()
+
+# tests/fuzz/fuzz_LAYER_NAME.c defines LLVMFuzzerTestOneInput; without libFuzzer, replay.c gives it a
+# main that runs every file under tests/fuzz/seeds/fuzz_LAYER_NAME/.
+file(GLOB fuzzers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
+foreach(source ${fuzzers})
+    get_filename_component(name ${source} NAME_WE)
+    string(REGEX REPLACE "^fuzz_([a-z]+)_.*" "\\1" layer ${name})
+    add_executable(${name} ${source})
+    shoal_link(${name} ${layer})
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+    if(SHOAL_FUZZ)
+        target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    else()
+        target_sources(${name} PRIVATE tests/fuzz/replay.c)
+    endif()
+endforeach()

@@ -1,0 +1,136 @@
+#include "base/json.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "base/utf8.h"
+
+/* jansson recurses as deep as its own fixed limit (2048); ours is checked before it runs. */
+static bool depth_ok(const char *s, size_t n)
+{
+    int depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < n; i++) {
+        char c = s[i];
+        if (in_string) {
+            if (c == '\\') i++;
+            else if (c == '"') in_string = false;
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '{' || c == '[') {
+            if (++depth > JSON_DEPTH_MAX) return false;
+        } else if (c == '}' || c == ']') {
+            depth--;
+        }
+    }
+    return true;
+}
+
+int json_parse(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err)
+{
+    if (!depth_ok(text, len))
+        return err_set(err, SHOAL_ELIMIT, "%s: JSON is nested deeper than %d levels", what, JSON_DEPTH_MAX);
+    json_error_t e;
+    json_t *v = json_loadb(text ? text : "", len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+    if (!v) return err_set(err, SHOAL_EFORMAT, "%s: not JSON: line %d column %d: %s", what, e.line, e.column, e.text);
+    *ret = v;
+    return 0;
+}
+
+int json_parse_file(json_t **ret, const char *path, size_t max_bytes, shoal_err *err)
+{
+    buf text = {0};
+    int rc = file_read(&text, path, max_bytes, err);
+    if (rc == 0) rc = json_parse(ret, text.data, text.len, path, err);
+    buf_done(&text);
+    return rc;
+}
+
+static const json_t *field(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_null(v) ? NULL : v;
+}
+
+int json_get_str(const json_t *o, const char *key, const char **ret, shoal_err *err)
+{
+    const json_t *v = field(o, key);
+    if (!v) return 0;
+    if (!json_is_string(v)) return err_set(err, SHOAL_EINVALID, "\"%s\" must be a string", key);
+    if (strlen(json_string_value(v)) != json_string_length(v))
+        return err_set(err, SHOAL_EINVALID, "\"%s\" must not contain a NUL character", key);
+    *ret = json_string_value(v);
+    return 0;
+}
+
+int json_get_int(const json_t *o, const char *key, int64_t min, int64_t max, int64_t *ret, shoal_err *err)
+{
+    const json_t *v = field(o, key);
+    if (!v) return 0;
+    if (!json_is_integer(v)) return err_set(err, SHOAL_EINVALID, "\"%s\" must be an integer", key);
+    int64_t i = json_integer_value(v);
+    if (i < min || i > max)
+        return err_set(err, SHOAL_EINVALID, "\"%s\" is %lld, must be between %lld and %lld", key, (long long)i,
+                       (long long)min, (long long)max);
+    *ret = i;
+    return 0;
+}
+
+int json_get_num(const json_t *o, const char *key, double min, double max, double *ret, shoal_err *err)
+{
+    const json_t *v = field(o, key);
+    if (!v) return 0;
+    if (!json_is_number(v)) return err_set(err, SHOAL_EINVALID, "\"%s\" must be a number", key);
+    double d = json_number_value(v);
+    if (!(d >= min && d <= max))
+        return err_set(err, SHOAL_EINVALID, "\"%s\" is %g, must be between %g and %g", key, d, min, max);
+    *ret = d;
+    return 0;
+}
+
+int json_get_bool(const json_t *o, const char *key, bool *ret, shoal_err *err)
+{
+    const json_t *v = field(o, key);
+    if (!v) return 0;
+    if (!json_is_boolean(v)) return err_set(err, SHOAL_EINVALID, "\"%s\" must be true or false", key);
+    *ret = json_is_true(v);
+    return 0;
+}
+
+static int put_chunk(const char *data, size_t n, void *out)
+{
+    return buf_append(out, data, n);
+}
+
+int json_put(buf *out, const json_t *v)
+{
+    if (json_dump_callback(v, put_chunk, out, JSON_COMPACT | JSON_ENCODE_ANY) != 0) {
+        out->failed = true;
+        return SHOAL_ENOMEM;
+    }
+    return 0;
+}
+
+int json_put_string(buf *out, const char *s, size_t n)
+{
+    buf_putc(out, '"');
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        size_t len = utf8_decode(s + i, n - i, &cp);
+        if (len == 0) {
+            buf_puts(out, "\xEF\xBF\xBD");
+            i++;
+        } else if (cp == '"' || cp == '\\') {
+            buf_printf(out, "\\%c", (char)cp);
+        } else if (cp == '\n') {
+            buf_puts(out, "\\n");
+        } else if (cp < 0x20 || cp == 0x7F) {
+            buf_printf(out, "\\u%04x", cp);
+        } else {
+            buf_append(out, s + i, len);
+        }
+        i += len;
+    }
+    return buf_putc(out, '"');
+}

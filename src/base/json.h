@@ -1,0 +1,34 @@
+/* json.h: jansson with bounds and with errors that name the field.
+ *
+ * jansson's refcounts are kept: json_t * that a getter returns is borrowed from its parent. */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define JSON_DEPTH_MAX 64
+
+/* Parse exactly one JSON value of at most JSON_DEPTH_MAX levels; `what` names the source in errors.
+ * The caller owns *ret (json_decref). Duplicate keys are refused. */
+int json_parse(json_t **ret, const char *text, size_t len, const char *what, shoal_err *err);
+
+/* The same for a file of at most max_bytes. */
+int json_parse_file(json_t **ret, const char *path, size_t max_bytes, shoal_err *err);
+
+/* Optional fields: absent or null leaves *ret as it was (set the default before); a wrong type or a
+ * value out of [min, max] is SHOAL_EINVALID with the key in the sentence. Strings are borrowed. */
+int json_get_str(const json_t *o, const char *key, const char **ret, shoal_err *err);
+int json_get_int(const json_t *o, const char *key, int64_t min, int64_t max, int64_t *ret, shoal_err *err);
+int json_get_num(const json_t *o, const char *key, double min, double max, double *ret, shoal_err *err);
+int json_get_bool(const json_t *o, const char *key, bool *ret, shoal_err *err);
+
+/* Append compact JSON of v, resp. the quoted and escaped string s[0..n) (must be valid UTF-8;
+ * invalid bytes become U+FFFD). */
+int json_put(buf *out, const json_t *v);
+int json_put_string(buf *out, const char *s, size_t n);
+
+#endif

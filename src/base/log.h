@@ -1,0 +1,41 @@
+/* log.h: one line an event, key=value or JSON, to stderr.
+ *
+ *     LOG(LOG_INFO, "agent", "worker_started", LOG_S("model", name), LOG_I("pid", pid));
+ *
+ * gives  time=2026-11-21T02:25:42.123Z level=info component=agent event=worker_started model=... pid=...
+ * Prompt text is never logged. Thread-safe: a line is one write(2). */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF } log_level;
+
+typedef struct log_field {
+    const char *key;
+    enum { LOG_KIND_STR, LOG_KIND_INT, LOG_KIND_NUM } kind;
+    const char *s;
+    int64_t i;
+    double f;
+} log_field;
+
+#define LOG_S(k, v) ((log_field){.key = (k), .kind = LOG_KIND_STR, .s = (v)})
+#define LOG_I(k, v) ((log_field){.key = (k), .kind = LOG_KIND_INT, .i = (int64_t)(v)})
+#define LOG_F(k, v) ((log_field){.key = (k), .kind = LOG_KIND_NUM, .f = (v)})
+
+#define LOG(level, component, event, ...)                                                          \
+    do {                                                                                           \
+        if (log_enabled(level))                                                                    \
+            log_write(level, component, event, (const log_field[]){__VA_ARGS__},                   \
+                      sizeof((const log_field[]){__VA_ARGS__}) / sizeof(log_field));               \
+    } while (0)
+
+/* Process-wide, set once at start (the only global of the tree: a log has one reader). */
+void log_setup(log_level level, bool json);
+int log_level_parse(const char *name); /* -1 when it is no level */
+bool log_enabled(log_level level);
+void log_write(log_level level, const char *component, const char *event, const log_field *fields, size_t n);
+
+#endif

@@ -1,0 +1,129 @@
+#include "base/utf8.h"
+
+#include "shoal.h"
+
+size_t utf8_decode(const char *s, size_t n, uint32_t *ret_cp)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    if (n == 0) return 0;
+    uint32_t cp = p[0];
+    if (cp < 0x80) {
+        *ret_cp = cp;
+        return 1;
+    }
+    size_t len = cp >= 0xF0 ? 4 : cp >= 0xE0 ? 3 : 2;
+    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+    if (cp < 0xC2 || cp > 0xF4 || len > n) return 0;
+    cp &= 0x7Fu >> len;
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xC0) != 0x80) return 0;
+        cp = cp << 6 | (p[i] & 0x3F);
+    }
+    if (cp < least[len] || cp > 0x10FFFF || (cp >= 0xD800 && cp < 0xE000)) return 0;
+    *ret_cp = cp;
+    return len;
+}
+
+size_t utf8_encode(uint32_t cp, char out[4])
+{
+    if (cp < 0x80) {
+        out[0] = (char)cp;
+        return 1;
+    }
+    if (cp < 0x800) {
+        out[0] = (char)(0xC0 | cp >> 6);
+        out[1] = (char)(0x80 | (cp & 0x3F));
+        return 2;
+    }
+    if (cp < 0x10000) {
+        if (cp >= 0xD800 && cp < 0xE000) return 0;
+        out[0] = (char)(0xE0 | cp >> 12);
+        out[1] = (char)(0x80 | (cp >> 6 & 0x3F));
+        out[2] = (char)(0x80 | (cp & 0x3F));
+        return 3;
+    }
+    if (cp > 0x10FFFF) return 0;
+    out[0] = (char)(0xF0 | cp >> 18);
+    out[1] = (char)(0x80 | (cp >> 12 & 0x3F));
+    out[2] = (char)(0x80 | (cp >> 6 & 0x3F));
+    out[3] = (char)(0x80 | (cp & 0x3F));
+    return 4;
+}
+
+bool utf8_valid(const char *s, size_t n, size_t *ret_bad)
+{
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        size_t len = utf8_decode(s + i, n - i, &cp);
+        if (len == 0) {
+            if (ret_bad) *ret_bad = i;
+            return false;
+        }
+        i += len;
+    }
+    return true;
+}
+
+size_t utf8_count(const char *s, size_t n)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) count += ((unsigned char)s[i] & 0xC0) != 0x80;
+    return count;
+}
+
+size_t utf8_incomplete_tail(const char *s, size_t n)
+{
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        unsigned char c = (unsigned char)s[n - back];
+        if ((c & 0xC0) == 0x80) continue;
+        size_t len = c >= 0xF0 && c <= 0xF4 ? 4 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xC2 && c < 0xE0 ? 2 : 1;
+        return len > back ? back : 0;
+    }
+    return 0;
+}
+
+int hex_encode(buf *out, const void *data, size_t n)
+{
+    static const char digit[] = "0123456789abcdef";
+    const uint8_t *p = data;
+    if (buf_reserve(out, 2 * n) != 0) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        buf_putc(out, digit[p[i] >> 4]);
+        buf_putc(out, digit[p[i] & 15]);
+    }
+    return 0;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+bool hex_decode(const char *hex, size_t hex_len, uint8_t *out, size_t n)
+{
+    if (hex_len != 2 * n) return false;
+    for (size_t i = 0; i < n; i++) {
+        int hi = hex_digit(hex[2 * i]), lo = hex_digit(hex[2 * i + 1]);
+        if (hi < 0 || lo < 0) return false;
+        out[i] = (uint8_t)(hi << 4 | lo);
+    }
+    return true;
+}
+
+int base64_encode(buf *out, const void *data, size_t n)
+{
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *p = data;
+    if (buf_reserve(out, (n + 2) / 3 * 4) != 0) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < n; i += 3) {
+        size_t left = n - i;
+        uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0);
+        char quad[4] = {digit[v >> 18], digit[v >> 12 & 63], left > 1 ? digit[v >> 6 & 63] : '=',
+                        left > 2 ? digit[v & 63] : '='};
+        buf_append(out, quad, 4);
+    }
+    return out->failed ? SHOAL_ENOMEM : 0;
+}
