@@ -1,0 +1,188 @@
+/* compute.h: weights, kernels and the team of threads that runs them.
+ *
+ * The numerics contract. The scalar kernels are the specification; every instruction set gives the
+ * same bits, for any number of threads and any batch:
+ *   - a weight matrix w[rows][cols] is walked one block of columns after the other, in order, per
+ *     row: acc = fma(float(integer dot of the block), w_scale * x_scale, acc); F32, F16 and BF16
+ *     weights fuse one column after the other. Lanes run over rows, so width does not matter.
+ *   - reductions inside a row (norms, attention dots, softmax sums) use sixteen virtual lanes,
+ *     lane i taking elements i, i+16, i+32, ..., and then one fixed tree: l[i] += l[i+8], +4, +2, +1.
+ *   - exp, erf, tanh, rsqrt, sin and cos are polynomials of our own with explicit fma.
+ * Activations are quantised per token in blocks of 32 to int8 (Q8) in front of quantised weights and
+ * stay float in front of float weights.
+ *
+ * Everything here runs inside a team: team_run starts one function on all members, members meet at
+ * team_barrier. Functions that take a `team_member *` are called by all members together with the
+ * same arguments and split the work between them; they say whether they end in a barrier. */
+#ifndef COMPUTE_COMPUTE_H
+#define COMPUTE_COMPUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* ---- element types ------------------------------------------------------------------------- */
+
+/* X(enum, name, GGUF type number, elements a block, bytes a block) */
+#define DTYPE_TABLE(X)               \
+    X(DT_F32, "F32", 0, 1, 4)        \
+    X(DT_F16, "F16", 1, 1, 2)        \
+    X(DT_BF16, "BF16", 30, 1, 2)     \
+    X(DT_Q8_0, "Q8_0", 8, 32, 34)    \
+    X(DT_Q4_0, "Q4_0", 2, 32, 18)    \
+    X(DT_Q4_1, "Q4_1", 3, 32, 20)
+
+typedef enum dtype {
+#define DTYPE_ENUM(e, name, gguf, block, bytes) e,
+    DTYPE_TABLE(DTYPE_ENUM)
+#undef DTYPE_ENUM
+    DT_COUNT
+} dtype;
+
+const char *dtype_name(dtype t);
+size_t dtype_block(dtype t);       /* elements in a block */
+size_t dtype_block_bytes(dtype t);
+int dtype_from_gguf(uint32_t gguf_type, dtype *ret); /* SHOAL_EUNSUPPORTED when not in the table */
+uint32_t dtype_to_gguf(dtype t);
+bool dtype_parse(const char *name, dtype *ret); /* case-insensitive: "q8_0" */
+
+/* dst[n] = src as floats, and back; n is a multiple of the block. Rounding is to nearest even;
+ * Q8_0, Q4_0, Q4_1 follow the GGUF reference (Q8_0: d = absmax/127, q = round(x/d)). */
+void dtype_to_f32(dtype t, const void *src, float *dst, size_t n);
+void dtype_from_f32(dtype t, const float *src, void *dst, size_t n);
+float f16_to_f32(uint16_t h);
+uint16_t f32_to_f16(float f);
+
+/* ---- instruction sets ---------------------------------------------------------------------- */
+
+/* X(enum, name); later ones are preferred when usable */
+#define ISA_TABLE(X)          \
+    X(ISA_SCALAR, "scalar")   \
+    X(ISA_AVX2, "avx2")       \
+    X(ISA_AVX512VNNI, "avx512vnni")
+
+typedef enum isa {
+#define ISA_ENUM(e, name) e,
+    ISA_TABLE(ISA_ENUM)
+#undef ISA_ENUM
+    ISA_COUNT
+} isa;
+
+const char *isa_name(isa i);
+/* Listed by CPUID, enabled by the kernel (XGETBV), and a probe of its instructions ran in a child
+ * process without trapping. The result is cached. */
+bool isa_usable(isa i);
+/* The best usable one, or what SHOAL_ISA names; SHOAL_EINVALID for an unknown name and
+ * SHOAL_EUNSUPPORTED for one this machine cannot run (the sentence says why). */
+int isa_choose(isa *ret, shoal_err *err);
+
+/* ---- the team ------------------------------------------------------------------------------ */
+
+typedef struct team team;
+typedef struct team_member team_member;
+
+/* n_threads members (1..64); the caller of team_run is member 0, the others are threads that spin
+ * briefly and then sleep between runs. */
+int team_new(team **ret, int n_threads, isa isa, shoal_err *err);
+void team_free(team *t); /* NULL is fine; not while a run is on */
+int team_size(const team *t);
+isa team_isa(const team *t);
+void team_run(team *t, void (*fn)(void *arg, team_member *m), void *arg);
+void team_barrier(team_member *m);
+int member_index(const team_member *m);
+int member_count(const team_member *m);
+/* This member's part [*begin, *end) of n items, in multiples of `grain`. */
+void member_share(const team_member *m, size_t n, size_t grain, size_t *begin, size_t *end);
+
+/* ---- weight matrices ----------------------------------------------------------------------- */
+
+/* y[n_tokens][rows] = x[n_tokens][cols] · wᵀ (+ bias[rows]), w packed for the chosen ISA. */
+typedef struct wmat wmat;
+
+/* Pack `src`, rows × cols in type t, row after row. cols must be a multiple of the block. The source
+ * may go afterwards. bias may be NULL; it is copied. */
+int wmat_new(wmat **ret, dtype t, size_t rows, size_t cols, const void *src, const float *bias, isa isa,
+             shoal_err *err);
+void wmat_free(wmat *w);
+size_t wmat_rows(const wmat *w);
+size_t wmat_cols(const wmat *w);
+dtype wmat_type(const wmat *w);
+size_t wmat_bytes(const wmat *w);
+/* out[cols] = row `row` as floats: an embedding look-up from a packed matrix. Any thread. */
+void wmat_row(const wmat *w, size_t row, float *out);
+
+/* Activations as the weights want them: made once, used by several matrices (q, k, v). */
+typedef struct acts acts;
+/* Room for max_tokens × max_cols. */
+int acts_new(acts **ret, size_t max_tokens, size_t max_cols, shoal_err *err);
+void acts_free(acts *a);
+
+/* All members: load x[n_tokens][cols] (row stride ldx floats) into `a` in the form for weights of
+ * type t (a no-copy reference for float weights: x must stay). Ends in a barrier. */
+void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens, size_t cols, size_t ldx);
+/* All members: y[n_tokens][rows] (row stride ldy) = a · wᵀ + bias; with `accumulate`, y += instead
+ * (one float addition after the row is complete). No barrier at the end. */
+void acts_mul(team_member *m, const acts *a, const wmat *w, float *y, size_t ldy, bool accumulate);
+
+/* ---- vector kernels: one thread, same bits everywhere ---------------------------------------- */
+
+typedef struct vec_kernels {
+    /* sum of a[i]*b[i], sixteen lanes and the tree */
+    float (*dot)(const float *a, const float *b, size_t n);
+    /* y[i] = fma(a, x[i], y[i]) */
+    void (*axpy)(float *y, float a, const float *x, size_t n);
+    /* y[i] = x[i] + z[i]; y may be x */
+    void (*add)(float *y, const float *x, const float *z, size_t n);
+    /* y = x / sqrt(mean(x²) + eps) * w; y may be x */
+    void (*rms_norm)(float *y, const float *x, const float *w, size_t n, float eps);
+    /* y = (x - mean) / sqrt(var + eps) * w + b; y may be x */
+    void (*layer_norm)(float *y, const float *x, const float *w, const float *b, size_t n, float eps);
+    /* x = softmax(x), max subtracted first; returns the log of the normaliser (max + log sum) */
+    float (*softmax)(float *x, size_t n);
+    /* y[i] = silu(gate[i]) * up[i]; y may be gate */
+    void (*silu_mul)(float *y, const float *gate, const float *up, size_t n);
+    void (*gelu_erf)(float *x, size_t n);  /* x·Φ(x), exact form */
+    void (*gelu_tanh)(float *x, size_t n);
+    void (*relu)(float *x, size_t n);
+    void (*tanh)(float *x, size_t n);
+    /* Rotary embedding of n_heads × head_dim in place, first `rot_dim` of each head.
+     * cos/sin [rot_dim/2]; interleaved: pairs (2i, 2i+1), else (i, i + rot_dim/2). */
+    void (*rope)(float *x, size_t n_heads, size_t head_dim, size_t rot_dim, const float *cos, const float *sin,
+                 bool interleaved);
+} vec_kernels;
+
+const vec_kernels *vec_kernels_for(isa i);
+static inline const vec_kernels *team_vec(const team *t) { return vec_kernels_for(team_isa(t)); }
+const vec_kernels *member_vec(const team_member *m);
+
+/* Scalar math of the contract, for tables and samplers (double in, double out, < 2 ulp of float). */
+float math_expf(float x);
+float math_logf(float x);
+float math_tanhf(float x);
+float math_erff(float x);
+double math_exp(double x);
+double math_log(double x);
+double math_pow(double base, double e); /* base > 0 */
+void math_sincos(double x, double *ret_sin, double *ret_cos);
+
+/* ---- the arbiter: whose step runs now --------------------------------------------------------- */
+
+/* Workers on one node share its cores through a page of shared memory: a step asks for the cores and
+ * the waiter with the earliest deadline gets them next, so that the spinning teams of five models
+ * never fight over two cores. It survives the death of any holder or waiter. */
+typedef struct arbiter arbiter;
+
+/* The agent makes it: an anonymous shared file; *ret_fd is inherited by workers (the caller's). */
+int arbiter_create(arbiter **ret, int *ret_fd, shoal_err *err);
+/* A worker joins with the inherited fd and a slot number (0..63) that nobody else uses. */
+int arbiter_join(arbiter **ret, int fd, int slot, shoal_err *err);
+void arbiter_close(arbiter *a);
+/* Block until the cores are ours. deadline_ns (clock_ns time) orders waiters; UINT64_MAX is last. */
+void arbiter_acquire(arbiter *a, uint64_t deadline_ns);
+void arbiter_release(arbiter *a);
+/* The agent, when the process in `slot` died: give back what it held or waited for. */
+void arbiter_reap(arbiter *a, int slot);
+
+#endif

@@ -1,0 +1,150 @@
+/* engine.h: one model, one engine thread, many requests.
+ *
+ * The engine owns a thread that loops: take new requests, choose a batch (running streams' decode
+ * steps first, then chunks of prefill up to a budget), run one step on the team, hand out results.
+ * Submit and cancel from any thread. Events arrive on the engine thread: copy what you need and
+ * return at once. After EVENT_DONE the request is forgotten by the engine.
+ *
+ *     engine *e; engine_new(&e, model, &(engine_options){.n_threads = 2}, &err);
+ *     engine_generate(e, &req, on_event, user, &id, &err);   ... events ...
+ *     engine_free(e);
+ */
+#ifndef INFER_ENGINE_H
+#define INFER_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "compute/compute.h"
+#include "model/model.h"
+
+typedef struct engine engine;
+
+typedef struct engine_options {
+    int n_threads;        /* 0: sys_core_count() */
+    size_t max_batch;     /* sequences decoding together; 0: 32 */
+    size_t max_queue;     /* requests waiting; 0: 256. Over it: SHOAL_EFULL at submit */
+    size_t n_ctx;         /* 0: the model's */
+    size_t kv_bytes;      /* hard ceiling of the KV cache; 0: 64 MiB */
+    size_t prefill_chunk; /* tokens of prefill in one step while others decode; 0: 64 */
+    arbiter *arbiter;     /* NULL: the machine is ours */
+} engine_options;
+
+/* Takes its weights from `m` (packed, then model_drop_weights); m must outlive the engine. */
+int engine_new(engine **ret, model *m, const engine_options *opts, shoal_err *err);
+void engine_free(engine *e); /* cancels everything (EVENT_DONE with SHOAL_ECANCELLED), joins the thread */
+const model *engine_model(const engine *e);
+size_t engine_ctx(const engine *e);
+
+typedef struct logit_bias {
+    int32_t id;
+    float bias;
+} logit_bias;
+
+/* Zero means: greedy, no limits, no penalties. */
+typedef struct sampling {
+    float temperature; /* 0: greedy (the lowest id wins a tie) */
+    int top_k;         /* 0: off */
+    float top_p;       /* 0 or 1: off */
+    float min_p;       /* 0: off */
+    float repetition_penalty; /* 0 or 1: off; divides positive logits of seen tokens (Keskar 2019) */
+    float presence_penalty, frequency_penalty; /* OpenAI's, over generated tokens */
+    uint64_t seed;
+    const logit_bias *bias;
+    size_t n_bias;
+} sampling;
+
+typedef enum { CONSTRAIN_NONE, CONSTRAIN_JSON_OBJECT, CONSTRAIN_JSON_SCHEMA } constraint_kind;
+
+typedef struct gen_request {
+    const int32_t *ids; /* copied at submit */
+    size_t n_ids;
+    size_t max_tokens; /* 0: to the end of the context */
+    sampling sampling;
+    const char *const *stop; /* strings that end the text (not part of it) */
+    size_t n_stop;
+    bool ignore_eos;
+    bool logprobs;   /* report the chosen token's log-probability (of the raw distribution) */
+    int n_top;       /* and this many alternatives (0..20) */
+    constraint_kind constrain;
+    const char *schema; /* JSON schema text for CONSTRAIN_JSON_SCHEMA */
+    uint64_t deadline_ns; /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
+    uint64_t first_position; /* sampling position of the first new token; replay passes what was done */
+} gen_request;
+
+typedef struct token_logprob {
+    int32_t id;
+    float logprob;
+} token_logprob;
+
+typedef struct gen_timings {
+    double queue_ms, prefill_ms, decode_ms; /* waiting, until the first token, after it */
+    size_t n_prompt, n_cached, n_generated;
+    double mean_prob; /* mean probability (raw distribution) of the chosen tokens, end token included */
+} gen_timings;
+
+typedef enum { FINISH_NONE, FINISH_STOP, FINISH_LENGTH, FINISH_ERROR } finish_reason;
+
+typedef struct gen_event {
+    enum { EVENT_TOKEN, EVENT_DONE } kind;
+    /* EVENT_TOKEN: one generated token. text may be empty while a character or a possible stop
+     * string is held back; it then comes with a later token, or with EVENT_DONE. */
+    int32_t id;
+    const char *text;
+    size_t text_len;
+    float logprob;
+    const token_logprob *top;
+    size_t n_top;
+    /* EVENT_DONE; text/text_len carry what was still held back */
+    int status; /* 0 or SHOAL_E... */
+    const char *message;
+    finish_reason finish;
+    gen_timings timings;
+} gen_event;
+
+typedef void (*gen_event_fn)(void *user, const gen_event *ev);
+
+/* *ret_id names the request for engine_cancel. Refused at once: bad ids, too long for the context
+ * (SHOAL_ELIMIT, with the numbers), bad schema, full queue (SHOAL_EFULL), a deadline that the
+ * measured speed cannot meet (SHOAL_EDEADLINE). After a refusal no event follows. */
+int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user, uint64_t *ret_id, shoal_err *err);
+/* The place is free within one step; EVENT_DONE (SHOAL_ECANCELLED) follows unless it is done already. */
+void engine_cancel(engine *e, uint64_t id);
+
+/* Encoders: one sequence; several in the queue run as one ragged batch. */
+typedef struct enc_request {
+    const int32_t *ids;
+    const uint8_t *type_ids; /* NULL: zeros */
+    size_t n_ids;
+    uint64_t deadline_ns;
+} enc_request;
+typedef struct enc_result {
+    int status;
+    const char *message;
+    /* classify: logits[1][n_labels]; tag: logits[n_ids][n_labels]; embed: values[1][n_embd], pooled and
+     * normalised as the model says. Borrowed until the callback returns. */
+    const float *values;
+    size_t rows, cols;
+    double queue_ms, compute_ms;
+} enc_result;
+typedef void (*enc_result_fn)(void *user, const enc_result *r);
+int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user, uint64_t *ret_id, shoal_err *err);
+
+/* Raw logits of a prompt, for `shoal logits` and tests: out[n_last][n_vocab], the last n_last
+ * positions. Blocks; decoders only. */
+int engine_logits(engine *e, const int32_t *ids, size_t n_ids, size_t n_last, float *out, shoal_err *err);
+
+typedef struct engine_stats {
+    size_t n_running, n_waiting, kv_pages_used, kv_pages_total;
+    uint64_t n_requests, n_failed, n_cancelled, n_prompt_tokens, n_generated_tokens, n_steps;
+    double prefill_tokens_per_s, decode_tokens_per_s; /* moving averages, 0 before the first */
+    double step_ms;
+} engine_stats;
+void engine_get_stats(const engine *e, engine_stats *ret); /* any thread */
+
+/* softmax or sigmoid of class logits, as the model says: scores[n_labels]. */
+void engine_scores(const engine *e, const float *logits, float *ret_scores);
+
+#endif

@@ -1,0 +1,168 @@
+/* model.h: a checked model in memory, whatever file it came from.
+ *
+ * model_open maps a GGUF file or a Hugging Face folder, checks every size against the configuration
+ * and names tensors the way GGUF does ("blk.0.attn_q.weight"), so that infer/ knows one vocabulary.
+ * Tensors point into the mapping: pack what you need (wmat_new), then model_drop_weights. */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/sys.h"
+#include "compute/compute.h"
+#include "model/chat.h"
+#include "model/tokenizer.h"
+
+/* X(enum, GGUF general.architecture) */
+#define ARCH_TABLE(X)       \
+    X(ARCH_LLAMA, "llama")  \
+    X(ARCH_BERT, "bert")
+typedef enum arch {
+#define ARCH_ENUM(e, name) e,
+    ARCH_TABLE(ARCH_ENUM)
+#undef ARCH_ENUM
+    ARCH_COUNT
+} arch;
+const char *arch_name(arch a);
+
+/* X(enum, name in shoal.task, manifests and the API) */
+#define TASK_TABLE(X)                     \
+    X(TASK_GENERATE, "generate")          \
+    X(TASK_CLASSIFY, "classify")          \
+    X(TASK_TAG, "tag")                    \
+    X(TASK_EMBED, "embed")
+typedef enum model_task {
+#define TASK_ENUM(e, name) e,
+    TASK_TABLE(TASK_ENUM)
+#undef TASK_ENUM
+    TASK_COUNT
+} model_task;
+const char *task_name(model_task t);
+bool task_parse(const char *name, model_task *ret);
+
+typedef enum { POOL_MEAN, POOL_CLS } pooling;
+typedef enum { ACT_SILU, ACT_GELU_ERF, ACT_GELU_TANH, ACT_RELU } activation;
+
+typedef struct model_config {
+    arch arch;
+    model_task task;
+    size_t n_vocab, n_ctx, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff;
+    float norm_eps;
+    activation act;
+    /* decoders */
+    double rope_theta;
+    size_t rope_dim;       /* rotated dimensions of a head */
+    bool rope_interleaved; /* GGUF llama files: pairs (2i, 2i+1); Hugging Face: halves */
+    double rope_scale;     /* linear position scaling, 1 for none */
+    /* "llama3" rope scaling (frequencies by wavelength), rope_factor 0 for none */
+    double rope_factor, rope_low_freq, rope_high_freq;
+    size_t rope_original_ctx;
+    bool tied; /* output projection is token_embd */
+    /* encoders */
+    size_t n_types; /* token type embeddings */
+    pooling pool;
+    bool normalize; /* L2-normalise embeddings */
+    /* heads */
+    size_t n_labels;
+    const char **labels; /* n_labels names, owned by the model */
+    bool multi_label;    /* sigmoid rather than softmax scores */
+    /* generation */
+    int32_t eos_ids[8];
+    size_t n_eos;
+} model_config;
+
+typedef struct tensor {
+    const char *name; /* canonical (GGUF) */
+    dtype type;
+    size_t n_dims;
+    size_t dims[4];   /* dims[0] is contiguous: a matrix is rows = dims[1], cols = dims[0] */
+    const void *data; /* in the mapping, little-endian */
+    size_t bytes;
+} tensor;
+
+typedef struct model model;
+
+typedef struct model_options {
+    const char *expect_sha256; /* hex; a GGUF file with another digest is refused (SHOAL_EDIGEST) */
+    bool no_tokenizer;         /* do not load it (fuzzing, inspection) */
+} model_options;
+
+/* `path` is a .gguf file or a folder with config.json. Options may be NULL. Every tensor the
+ * architecture needs is present and has the right shape when this returns 0.
+ * A tokenizer of a kind that is not supported yet does not fail the load: model_tokenizer gives NULL
+ * and model_tokenizer_error says why. */
+int model_open(model **ret, const char *path, const model_options *opts, shoal_err *err);
+void model_free(model *m);
+
+const model_config *model_get_config(const model *m);
+const tensor *model_tensor(const model *m, const char *name); /* NULL when absent */
+size_t model_tensor_count(const model *m);
+const tensor *model_tensor_at(const model *m, size_t i);
+const tokenizer *model_tokenizer(const model *m); /* NULL: see model_tokenizer_error */
+const char *model_tokenizer_error(const model *m);
+const chat_template *model_chat_template(const model *m); /* NULL when it has none */
+const char *model_name(const model *m);                   /* general.name or the folder's name */
+const char *model_quantisation(const model *m);           /* "Q8_0", "F16", the commonest matrix type */
+const char *model_version(const model *m);                /* general.version, or "" */
+/* SHA-256 of the file, or for folders of config.json and the weight files in order; computed once. */
+int model_digest(model *m, sha256_digest *ret, shoal_err *err);
+/* Unmap the weights; tensors' data become NULL, everything else stays. */
+void model_drop_weights(model *m);
+
+/* ---- quantise ---------------------------------------------------------------------------------- */
+
+typedef struct quantize_class { /* one class of tensors: "token_embd", "attn_q", "ffn_down", ... */
+    char name[48];
+    dtype from, to;
+    size_t n_tensors;
+    uint64_t bytes_in, bytes_out;
+    double rms_error, max_error; /* of the weights, absolute */
+    double rms_value;            /* so that rms_error / rms_value is relative */
+} quantize_class;
+
+typedef struct quantize_report {
+    size_t n_classes;
+    quantize_class classes[64];
+    uint64_t bytes_in, bytes_out; /* whole files */
+    sha256_digest digest;         /* of what was written */
+} quantize_report;
+
+typedef struct quantize_options {
+    dtype type; /* for matrices; vectors stay F32 */
+    /* Overrides, "class=type" pairs such as "token_embd=q8_0"; the longest matching prefix wins. */
+    const char *const *overrides;
+    size_t n_overrides;
+    const char *name, *version; /* general.name, general.version; NULL keeps the source's */
+    void (*progress)(void *user, size_t done, size_t total, const char *tensor);
+    void *user;
+} quantize_options;
+
+/* Read `in` (folder or GGUF), write GGUF v3 to `out` (through a temporary: a full disk leaves the old
+ * file). A matrix whose cols are no multiple of 32 stays F16. */
+int model_quantize(const char *in, const char *out, const quantize_options *opts, quantize_report *ret,
+                   shoal_err *err);
+
+/* ---- manifest ------------------------------------------------------------------------------------ */
+
+typedef struct manifest_entry {
+    const char *name, *file, *sha256, *task, *quantisation, *version, *description;
+    double quality; /* the headline figure, NaN when none */
+    const char *quality_name;
+} manifest_entry;
+typedef struct manifest manifest;
+/* models.json; files are relative to its folder. */
+int manifest_open(manifest **ret, const char *path, shoal_err *err);
+void manifest_free(manifest *m);
+size_t manifest_count(const manifest *m);
+const manifest_entry *manifest_at(const manifest *m, size_t i);
+const manifest_entry *manifest_find(const manifest *m, const char *name); /* NULL when absent */
+
+/* Turn what a person typed into a path: an existing path as it is, else a name looked up in the
+ * manifest at `manifest_path` (NULL: $SHOAL_MODELS/models.json, ./models/models.json, then the installed one).
+ * *ret_path is malloc'd; *ret_sha256 (malloc'd) is NULL for plain paths. */
+int model_resolve(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256, shoal_err *err);
+
+#endif
