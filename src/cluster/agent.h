@@ -1,0 +1,46 @@
+/* agent.h: starts, watches and restarts the workers of one machine.
+ *
+ * Each worker is this same program run as `shoal worker`, with its socket, its arbiter slot and its
+ * share of threads and memory on the command line. A worker that dies is started again at once, then
+ * with a back-off (50 ms doubling to 5 s, forgotten after 30 s of health); one that says it can never
+ * start (exit code 78, EX_CONFIG: wrong digest, malformed model) is left down and shown as failed. */
+#ifndef CLUSTER_AGENT_H
+#define CLUSTER_AGENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "cluster/replica.h"
+
+#define WORKER_EXIT_CONFIG 78
+
+typedef struct worker_spec {
+    const char *model;  /* the name clients use */
+    const char *path;   /* file or folder */
+    const char *sha256; /* pinned digest, NULL for none */
+    int n_replicas;     /* 0: 1 */
+    int n_threads;      /* 0: all cores of the machine */
+    size_t kv_bytes, max_batch, max_queue, n_ctx, prefill_chunk; /* 0: the engine's defaults */
+} worker_spec;
+
+typedef struct agent_options {
+    const char *program; /* path of the shoal executable; NULL: /proc/self/exe */
+    const char *run_dir; /* sockets; NULL: a fresh directory under $XDG_RUNTIME_DIR or /tmp */
+    const worker_spec *workers;
+    size_t n_workers;
+    const char *log_level;
+    bool log_json;
+} agent_options;
+
+typedef struct agent agent;
+
+/* Registers every replica and starts their processes. Strings of opts are copied. */
+int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err);
+/* SIGTERM to all workers (they finish what runs), SIGKILL after grace_ms; `done` when all are gone. */
+void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *user);
+void agent_free(agent *a); /* after stop; removes the sockets and the directory it made */
+const char *agent_run_dir(const agent *a);
+
+#endif

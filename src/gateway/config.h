@@ -1,0 +1,58 @@
+/* config.h: shoal.yaml as a checked struct.
+ *
+ *     listen: 127.0.0.1:8080
+ *     models:
+ *       - name: home-intent          # a name of the manifest, or give path:
+ *     pipelines:
+ *       - name: home
+ *         ...                        # see docs/configuration.md
+ *
+ * Errors name file, line and field. Strings belong to the config. */
+#ifndef GATEWAY_CONFIG_H
+#define GATEWAY_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "wire/http.h"
+
+typedef struct config_model {
+    const char *name;
+    const char *path;   /* NULL: look the name up in the manifest */
+    const char *sha256; /* NULL: not pinned (or pinned by the manifest) */
+    unsigned replicas, threads, context, max_batch, max_queue, prefill_chunk, kv_mb; /* 0: default */
+} config_model;
+
+typedef struct config_device {
+    const char *id, *name, *state; /* "light.kitchen", "Kitchen Light", "off" */
+} config_device;
+
+typedef struct config_pipeline config_pipeline; /* gateway/pipeline.h */
+
+typedef struct gateway_config {
+    const char *listen;
+    const char *tls_cert, *tls_key;         /* NULL: clear text */
+    const char **api_keys;                  /* "sha256:<hex>" of the keys; none: open */
+    size_t n_api_keys;
+    http_limits limits;
+    size_t max_requests;                    /* in flight over all endpoints; over it 429 */
+    uint64_t cache_bytes, cache_ttl_ms;     /* 0 bytes: no cache */
+    uint64_t default_deadline_ms;           /* 0: none */
+    uint64_t drain_ms;                      /* grace after SIGTERM */
+    const char *log_level;
+    bool log_json;
+    const char *manifest;                   /* models.json; NULL: the usual places */
+    config_model *models;
+    size_t n_models;
+    config_pipeline *pipelines;
+    size_t n_pipelines;
+} gateway_config;
+
+int gateway_config_load(gateway_config **ret, const char *path, shoal_err *err);
+/* The same from text; `what` names it in errors. */
+int gateway_config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what, shoal_err *err);
+void gateway_config_free(gateway_config *c);
+
+#endif

@@ -1,0 +1,20 @@
+/* gateway.h: the front door: HTTP in, model calls out. One event loop, no inference. */
+#ifndef GATEWAY_GATEWAY_H
+#define GATEWAY_GATEWAY_H
+
+#include <uv.h>
+
+#include "base/err.h"
+#include "cluster/replica.h"
+#include "gateway/config.h"
+
+typedef struct gateway gateway;
+
+/* Listens as `config` says; config and registry must outlive it. */
+int gateway_new(gateway **ret, uv_loop_t *loop, registry *g, const gateway_config *config, shoal_err *err);
+int gateway_port(const gateway *g);
+/* No new work (503 with Retry-After), running answers finish; `done` when nothing is left. */
+void gateway_drain(gateway *g, void (*done)(void *user), void *user);
+void gateway_free(gateway *g); /* closes what is left; run the loop once more afterwards */
+
+#endif

@@ -1,0 +1,94 @@
+/* http.h: one HTTP server for HTTP/1.1 and HTTP/2, over TCP, TLS or a Unix socket.
+ *
+ * A handler sees whole requests (headers and body, both bounded) and answers at once or later, in one
+ * piece or as a stream. Everything happens on the loop's thread. A request lives until its answer is
+ * ended and flushed or the client is gone; in the latter case on_gone comes exactly once and the
+ * pointer dies after it.
+ *
+ *     static void hello(void *user, http_request *r) {
+ *         http_respond(r, 200, NULL, 0, "hello\n", 6);
+ *     }
+ */
+#ifndef WIRE_HTTP_H
+#define WIRE_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+typedef struct http_server http_server;
+typedef struct http_request http_request;
+
+typedef struct http_header {
+    const char *name, *value; /* names in lower case */
+} http_header;
+
+/* Zero means the default in brackets. */
+typedef struct http_limits {
+    size_t max_body_bytes;        /* [4 MiB] over it: 413 */
+    size_t max_header_bytes;      /* [16 KiB] over it: 431 */
+    size_t max_headers;           /* [100] */
+    size_t max_connections;       /* [1024] over it: 503 and close */
+    size_t max_streams;           /* [128] concurrent HTTP/2 streams a connection */
+    uint64_t request_timeout_ms;  /* [10 000] first byte of a request to its last: 408 */
+    uint64_t idle_timeout_ms;     /* [60 000] kept-alive connection without a request */
+    uint64_t write_timeout_ms;    /* [15 000] a client that takes nothing for so long is closed */
+    size_t max_write_backlog;     /* [1 MiB] unsent bytes of one connection: it is closed */
+} http_limits;
+
+typedef struct http_handler {
+    void *user;
+    void (*on_request)(void *user, http_request *r);
+    /* The client left, or the connection broke, before the answer was complete. May be NULL. */
+    void (*on_gone)(void *user, http_request *r);
+    /* The body of an error that the server itself answers (400, 408, 413, 431, 503 ...). NULL: plain text. */
+    void (*error_body)(void *user, int status, const char *message, buf *out, const char **ret_content_type);
+} http_handler;
+
+typedef struct http_tls {
+    const char *cert_file, *key_file; /* PEM chain and key */
+} http_tls;
+
+int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, const http_limits *limits,
+                    shoal_err *err);
+/* "127.0.0.1:8080", "[::1]:8080", ":8080", or "unix:/path". May be called more than once. tls may be NULL;
+ * with it ALPN offers h2 and http/1.1. Clear text takes HTTP/1.1 and HTTP/2 with prior knowledge. */
+int http_server_listen(http_server *s, const char *address, const http_tls *tls, shoal_err *err);
+/* The port really bound by the last listen (for ":0"). */
+int http_server_port(const http_server *s);
+/* Stop accepting; idle connections close (GOAWAY on HTTP/2), busy ones after their answer.
+ * `done` runs once when no connection is left. */
+void http_server_drain(http_server *s, void (*done)(void *user), void *user);
+/* Close everything now (on_gone for open requests); `closed` runs when the memory is gone. */
+void http_server_close(http_server *s, void (*closed)(void *user), void *user);
+size_t http_server_connections(const http_server *s);
+
+/* ---- the request ---------------------------------------------------------------------------- */
+const char *http_method(const http_request *r);
+const char *http_path(const http_request *r);  /* without the query, not decoded */
+const char *http_query(const http_request *r); /* after '?', "" when none */
+const char *http_header_get(const http_request *r, const char *lower_name); /* NULL when absent */
+const char *http_body(const http_request *r, size_t *ret_len);              /* NUL-terminated copy */
+const char *http_peer(const http_request *r);  /* "127.0.0.1:51234" or "unix" */
+int http_version(const http_request *r);       /* 11, 10 or 20 */
+uint64_t http_received_ns(const http_request *r); /* clock_ns when its last byte arrived */
+void http_set_data(http_request *r, void *data);
+void *http_data(const http_request *r);
+
+/* ---- the answer: respond, or begin + write* + end --------------------------------------------- */
+/* Bytes are copied. Content-Length, Date and Connection are the server's business. After the final
+ * call (respond or end) the pointer must not be used again. Writing to a client that has gone does
+ * nothing. */
+void http_respond(http_request *r, int status, const http_header *headers, size_t n_headers, const void *body,
+                  size_t len);
+void http_respond_begin(http_request *r, int status, const http_header *headers, size_t n_headers);
+void http_respond_write(http_request *r, const void *data, size_t len);
+/* Trailers are sent on HTTP/2 and dropped on HTTP/1.1. */
+void http_respond_end(http_request *r, const http_header *trailers, size_t n_trailers);
+size_t http_respond_backlog(const http_request *r); /* bytes not yet taken by the client */
+
+#endif
