@@ -1,0 +1,53 @@
+# The front door. Building is CMake's business (CMakePresets.json); this file only knows the way.
+#
+#   make          build build/shoal            make check   run the tests
+#   make run      serve the home cluster       make asan    the tests under AddressSanitizer and UBSan
+#   make demo     five requests, answered      make tsan    the tests under ThreadSanitizer
+#   make bench    measure, write into bench/   make fuzz    fuzz every parser (SECONDS_EACH=60)
+#   make install  to PREFIX (/usr/local)       make clean
+
+PORT ?= 8080
+PREFIX ?= /usr/local
+SECONDS_EACH ?= 60
+JOBS ?= $(shell nproc)
+
+.PHONY: all setup run demo check asan tsan fuzz bench install clean
+
+all: setup
+	@cmake --preset release >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+	@rm -f build-configure.log
+	@cmake --build build -j $(JOBS) --target shoal libshoal
+
+setup:
+	@scripts/setup.sh
+
+run: all
+	@exec build/shoal serve -c shoal.yaml --port $(PORT) --banner
+
+demo: all
+	@scripts/demo.sh
+
+check:
+	@scripts/setup.sh --test
+	@tests/run.sh release
+
+asan:
+	@scripts/setup.sh --test
+	@tests/run.sh asan
+
+tsan:
+	@scripts/setup.sh --test
+	@tests/run.sh tsan
+
+fuzz:
+	@scripts/setup.sh --test
+	@scripts/fuzz.sh $(SECONDS_EACH)
+
+bench: all
+	@scripts/bench.sh
+
+install: all
+	@cmake --install build --prefix $(PREFIX)
+
+clean:
+	@rm -rf build

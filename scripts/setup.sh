@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Install what Shoal needs to build, run and test: with apt on Debian and Ubuntu (as root or through
+# sudo); elsewhere, name it. Says nothing when nothing is missing.
+set -euo pipefail
+
+build_packages=(
+    gcc make cmake ninja-build pkg-config git ca-certificates
+    libuv1-dev libnghttp2-dev libhttp-parser-dev libssl-dev libjansson-dev libcyaml-dev
+    libprotobuf-c-dev protobuf-c-compiler libpcre2-dev libutf8proc-dev
+)
+test_packages=(libcmocka-dev curl)
+
+packages=("${build_packages[@]}")
+[ "${1:-}" = "--test" ] && packages+=("${test_packages[@]}")
+
+if ! command -v dpkg-query >/dev/null; then
+    for tool in cmake ninja pkg-config cc protoc-c; do
+        command -v "$tool" >/dev/null || missing_tool=1
+    done
+    if [ -n "${missing_tool:-}" ] || ! pkg-config --exists libuv libnghttp2 libssl jansson libcyaml libprotobuf-c libpcre2-8; then
+        echo "setup: this is not Debian or Ubuntu; install these (names as in Debian 12), then run again:" >&2
+        printf '  %s\n' "${packages[@]}" >&2
+        exit 1
+    fi
+    exit 0
+fi
+
+missing=()
+for p in "${packages[@]}"; do
+    dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+        echo "setup: install these as root, then run again: apt-get install ${missing[*]}" >&2
+        exit 1
+    fi
+    as_root=(sudo)
+fi
+echo "setup: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

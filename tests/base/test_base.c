@@ -1,0 +1,199 @@
+/* base: cursors, buffers, UTF-8, JSON, files, draws. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/cur.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/sys.h"
+#include "base/utf8.h"
+
+static void cursor_never_reads_past_the_end(void **state)
+{
+    uint8_t bytes[] = {1, 2, 3, 4, 5};
+    cur c = cur_over(bytes, sizeof bytes);
+    assert_int_equal(cur_u32(&c), 0x04030201);
+    assert_int_equal(cur_u32(&c), 0);
+    assert_true(c.failed);
+    assert_int_equal(cur_u8(&c), 0);
+    assert_null(cur_take(&c, 0));
+    c = cur_over(bytes, sizeof bytes);
+    assert_null(cur_take(&c, SIZE_MAX));
+}
+
+static void error_is_cut_at_a_character(void **state)
+{
+    char text[700];
+    for (int i = 0; i < 600; i += 3) memcpy(text + i, "\xE2\x82\xAC", 3);
+    text[600] = '\0';
+    shoal_err err = {0};
+    assert_int_equal(err_set(&err, SHOAL_EIO, "x%s", text), SHOAL_EIO);
+    assert_true(utf8_valid(err.message, strlen(err.message), NULL));
+    err_set(&err, SHOAL_EIO, "inner");
+    assert_int_equal(err_prefix(&err, SHOAL_EIO, "outer %d", 1), SHOAL_EIO);
+    assert_string_equal(err.message, "outer 1: inner");
+    assert_string_equal(shoal_err_name(SHOAL_EFULL), "SHOAL_EFULL");
+}
+
+static void utf8_refuses_what_rfc3629_refuses(void **state)
+{
+    static const char *const bad[] = {"\xC0\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82", "\x80", "\xF8\x88\x80\x80\x80"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(utf8_valid(bad[i], strlen(bad[i]), NULL));
+    assert_true(utf8_valid("na\xC3\xAFve \xF0\x9F\x98\x80", 11, NULL));
+    assert_int_equal(utf8_count("na\xC3\xAFve \xF0\x9F\x98\x80", 11), 7);
+    assert_int_equal(utf8_incomplete_tail("ab\xF0\x9F\x98", 5), 3);
+    assert_int_equal(utf8_incomplete_tail("ab\xC3", 3), 1);
+    assert_int_equal(utf8_incomplete_tail("abc", 3), 0);
+    for (uint32_t cp = 0; cp < 0x110000; cp += 97) {
+        char s[4];
+        uint32_t back;
+        size_t n = utf8_encode(cp, s);
+        if (n == 0) continue;
+        assert_int_equal(utf8_decode(s, n, &back), n);
+        assert_int_equal(back, cp);
+    }
+}
+
+static void json_says_where_it_is_wrong(void **state)
+{
+    shoal_err err = {0};
+    json_t *v = NULL;
+    assert_int_equal(json_parse(&v, "{\"a\":1,\"a\":2}", 13, "body", &err), SHOAL_EFORMAT);
+    char deep[300];
+    memset(deep, '[', sizeof deep);
+    assert_int_equal(json_parse(&v, deep, sizeof deep, "body", &err), SHOAL_ELIMIT);
+    assert_int_equal(json_parse(&v, "{\"n\":3,\"s\":\"x\",\"z\":null}", 24, "body", &err), 0);
+    int64_t n = 7;
+    const char *s = NULL;
+    assert_int_equal(json_get_int(v, "n", 0, 2, &n, &err), SHOAL_EINVALID);
+    assert_non_null(strstr(err.message, "\"n\""));
+    assert_int_equal(n, 7);
+    assert_int_equal(json_get_int(v, "z", 0, 2, &n, &err), 0);
+    assert_int_equal(n, 7);
+    assert_int_equal(json_get_str(v, "s", &s, &err), 0);
+    assert_string_equal(s, "x");
+    json_decref(v);
+    buf b = {0};
+    json_put_string(&b, "a\"\\\n\x01\xFF", 6);
+    assert_string_equal(b.data, "\"a\\\"\\\\\\n\\u0001\xEF\xBF\xBD\"");
+    buf_done(&b);
+}
+
+static void base64_and_hex_match_rfc4648(void **state)
+{
+    static const char *const cases[][2] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        buf b = {0};
+        base64_encode(&b, cases[i][0], strlen(cases[i][0]));
+        assert_string_equal(b.data, cases[i][1]);
+        buf_done(&b);
+    }
+    uint8_t out[2];
+    assert_true(hex_decode("0aFF", 4, out, 2));
+    assert_int_equal(out[1], 255);
+    assert_false(hex_decode("0x00", 4, out, 2));
+}
+
+static void full_disk_leaves_the_old_file(void **state)
+{
+    char path[] = "/tmp/shoal_test_XXXXXX";
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, "old", 3), 3);
+    close(fd);
+    struct rlimit before, small = {.rlim_cur = 4096};
+    getrlimit(RLIMIT_FSIZE, &before);
+    small.rlim_max = before.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    file_writer *w = NULL;
+    shoal_err err = {0};
+    assert_int_equal(file_writer_open(&w, path, &err), 0);
+    setrlimit(RLIMIT_FSIZE, &small);
+    char block[1024] = {0};
+    int rc = 0;
+    for (int i = 0; i < 64 && rc == 0; i++) rc = file_writer_write(w, block, sizeof block, &err);
+    if (rc == 0) rc = file_writer_commit(w, &err);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(rc, SHOAL_EIO);
+    file_writer_close(w);
+    buf text = {0};
+    assert_int_equal(file_read(&text, path, 100, &err), 0);
+    assert_string_equal(text.data, "old");
+    buf_done(&text);
+    unlink(path);
+}
+
+static void draws_depend_on_seed_and_position_alone(void **state)
+{
+    double sum = 0;
+    for (uint64_t p = 0; p < 10000; p++) {
+        double u = rng_uniform(42, p);
+        assert_true(u >= 0 && u < 1);
+        assert_true(u == rng_uniform(42, p));
+        sum += u;
+    }
+    assert_true(sum > 4850 && sum < 5150);
+    assert_true(rng_uniform(1, 5) != rng_uniform(2, 5));
+}
+
+static void sha256_matches_fips_180(void **state)
+{
+    sha256_digest d;
+    char hex[65];
+    sha256_of("abc", 3, &d);
+    sha256_hex(&d, hex);
+    assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+static void arena_gives_aligned_zeroed_memory(void **state)
+{
+    arena *a = arena_new(64);
+    for (size_t n = 1; n < 300; n += 13) {
+        char *p = arena_alloc(a, n);
+        assert_int_equal((uintptr_t)p % 16, 0);
+        for (size_t i = 0; i < n; i++) assert_int_equal(p[i], 0);
+        memset(p, 1, n);
+    }
+    assert_string_equal(arena_printf(a, "%d-%s", 5, "x"), "5-x");
+    arena_free(a);
+    size_t big;
+    assert_true(size_mul(SIZE_MAX, 2, &big));
+    assert_null(mem_calloc64(SIZE_MAX, 2));
+}
+
+static void core_count_can_be_forced(void **state)
+{
+    assert_true(sys_core_count() >= 1);
+    setenv("SHOAL_CORES", "3", 1);
+    assert_int_equal(sys_core_count(), 3);
+    unsetenv("SHOAL_CORES");
+    assert_true(sys_rss_bytes(0) > 100000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cursor_never_reads_past_the_end),
+        cmocka_unit_test(error_is_cut_at_a_character),
+        cmocka_unit_test(utf8_refuses_what_rfc3629_refuses),
+        cmocka_unit_test(json_says_where_it_is_wrong),
+        cmocka_unit_test(base64_and_hex_match_rfc4648),
+        cmocka_unit_test(full_disk_leaves_the_old_file),
+        cmocka_unit_test(draws_depend_on_seed_and_position_alone),
+        cmocka_unit_test(sha256_matches_fips_180),
+        cmocka_unit_test(arena_gives_aligned_zeroed_memory),
+        cmocka_unit_test(core_count_can_be_forced),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
