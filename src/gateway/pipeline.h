@@ -1,0 +1,130 @@
+/* pipeline.h: a pipeline as data: stages, what each waits for, when each runs.
+ *
+ * A stage is one model call (classify, tag or generate). Its conditions look at the input and at the
+ * results of stages declared before it, so the stages form a graph without cycles by construction. A
+ * stage starts as soon as every stage it names (in conditions, templates or `after`) has settled;
+ * stages that do not name each other run side by side. Everything here is pure: given the facts so
+ * far it says wait, run or skip, and why. process.c makes the calls.
+ *
+ *     stages:
+ *       - {name: intent, kind: classify, model: home-intent}
+ *       - name: reply
+ *         kind: generate
+ *         model: home-chat-s
+ *         when: [{stage: intent, label: ["iot_*"]}, {mentions_device: true}]   # any of these
+ *         system: "Devices:\n{devices}"
+ */
+#ifndef GATEWAY_PIPELINE_H
+#define GATEWAY_PIPELINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "gateway/config.h"
+
+#define PIPELINE_STAGES_MAX 32
+#define PIPELINE_DEVICES_MAX 256
+#define PIPELINE_INPUT_MAX_BYTES 65536
+
+/* X(enum, name in YAML) */
+#define STAGE_KIND_TABLE(X)         \
+    X(STAGE_CLASSIFY, "classify")   \
+    X(STAGE_TAG, "tag")             \
+    X(STAGE_GENERATE, "generate")
+typedef enum stage_kind {
+#define STAGE_KIND_ENUM(e, n) e,
+    STAGE_KIND_TABLE(STAGE_KIND_ENUM)
+#undef STAGE_KIND_ENUM
+} stage_kind;
+const char *stage_kind_name(stage_kind k);
+
+/* Every field that is given must hold. A field about a stage that did not run does not hold. */
+typedef struct stage_condition {
+    const char *stage;       /* whose result label, score_* and mean_prob_below look at */
+    const char **label;      /* a classify stage's label is one of these; a trailing '*' is a prefix */
+    unsigned n_label;
+    double *score_min;       /* ... and its score is at least this */
+    double *score_below;
+    double *mean_prob_below; /* a generate stage's mean token probability is under this */
+    const char *text_prefix; /* the input starts with this */
+    bool mentions_device;    /* the input names a device of the list, in any letter case */
+} stage_condition;
+
+typedef struct config_stage {
+    const char *name;
+    stage_kind kind;
+    const char *model;
+    stage_condition *when; /* any of them; none: always */
+    unsigned n_when;
+    stage_condition *unless; /* none of them */
+    unsigned n_unless;
+    const char **after; /* further stages to wait for */
+    unsigned n_after;
+    const char *system; /* generate: template of the system message; NULL: none */
+    const char *prompt; /* generate: template of the user message; NULL: "{input}" */
+    unsigned max_tokens; /* 0: 128 */
+    double temperature, top_p; /* 0: greedy; 0: 1 */
+    uint64_t seed;
+    unsigned timeout_ms; /* 0: the request's deadline alone */
+    bool optional;       /* may fail: leaves a trace entry, and the pipeline goes on */
+    uint32_t needs;      /* bit i: waits for stage i; computed by pipeline_check */
+} config_stage;
+
+struct config_pipeline {
+    const char *name;
+    config_device *devices; /* the default list; a request's context replaces it */
+    unsigned n_devices;
+    config_stage *stages;
+    unsigned n_stages;
+};
+
+/* X(enum, name) */
+#define STAGE_STATE_TABLE(X) \
+    X(STAGE_PENDING, "pending") X(STAGE_RUNNING, "running") X(STAGE_DONE, "done") X(STAGE_SKIPPED, "skipped") \
+    X(STAGE_FAILED, "failed")
+typedef enum stage_state {
+#define STAGE_STATE_ENUM(e, n) e,
+    STAGE_STATE_TABLE(STAGE_STATE_ENUM)
+#undef STAGE_STATE_ENUM
+} stage_state;
+
+/* What is known of a stage; text and label are "" until known. */
+typedef struct stage_fact {
+    stage_state state;
+    const char *label; /* classify: the best label */
+    double score;      /* classify: its score */
+    const char *text;  /* generate: the reply */
+    double mean_prob;  /* generate */
+} stage_fact;
+
+/* What a run knows; facts[n_stages]. All borrowed. */
+typedef struct pipeline_facts {
+    const char *input;
+    const config_device *devices;
+    size_t n_devices;
+    const char *context; /* free text, "" when none */
+    const stage_fact *stages;
+} pipeline_facts;
+
+typedef enum stage_verdict { STAGE_WAIT, STAGE_RUN, STAGE_SKIP } stage_verdict;
+
+/* Check names, references, templates and bounds of one parsed pipeline and compute `needs`. */
+int pipeline_check(config_pipeline *p, shoal_err *err);
+const config_pipeline *pipeline_find(const gateway_config *c, const char *name); /* NULL name: the only one */
+
+/* May stage i start now? For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. */
+stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_facts *facts, buf *why);
+/* The device of the list whose name the text contains as whole words, in any letter case; the longest
+ * name wins. NULL: none. */
+const config_device *pipeline_mentioned(const char *text, const config_device *devices, size_t n_devices);
+/* Fill in {input}, {devices}, {context}, {label.STAGE}, {text.STAGE}; "{{" is "{". Devices are lines
+ *     light.kitchen 'Kitchen Light' = off
+ * joined by newlines, the form the home models were trained on. */
+int pipeline_expand(const config_pipeline *p, const char *template, const pipeline_facts *facts, buf *out);
+/* True when every stage that may run is greedy: the same input always gives the same answer. */
+bool pipeline_is_deterministic(const config_pipeline *p);
+
+#endif
