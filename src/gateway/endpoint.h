@@ -1,0 +1,25 @@
+/* endpoint.h: every HTTP endpoint is one row of one table. */
+#ifndef GATEWAY_ENDPOINT_H
+#define GATEWAY_ENDPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "gateway/exchange.h"
+
+typedef struct endpoint {
+    const char *method, *path; /* a path that ends in '/' matches one more segment, e.g. a model's name */
+    void (*handle)(exchange *x);
+    bool needs_key;            /* when the configuration lists API keys */
+    bool admitted;             /* counts against max_requests, and is refused while draining */
+    const char *name;          /* label in metrics and logs */
+} endpoint;
+
+extern const endpoint ENDPOINTS[];
+extern const size_t N_ENDPOINTS;
+
+/* The row for this method and path. NULL when there is none; then *ret_allow is NULL (404) or the methods
+ * that this path does have (405). */
+const endpoint *endpoint_find(const char *method, const char *path, const char **ret_allow);
+
+#endif
