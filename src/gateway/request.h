@@ -1,0 +1,71 @@
+/* request.h: one HTTP request and its answer, as endpoint handlers see them.
+ *
+ * The gateway names the request, checks key, deadline and admission, and gives the handler an
+ * exchange. The handler answers exactly once: request_json, request_error, or
+ * request_stream_begin + write* + end. That call counts and logs the request and frees the request.
+ * If the client leaves first, on_gone(work) runs once instead and the request is dead afterwards:
+ * cancel the backend calls there.
+ *
+ *     static void handle(gateway_request *rq) {
+ *         struct job *j = ...;
+ *         request_watch(rq, on_gone, j);
+ *         j->call = backend_classify(rq->backend, model, &req, &ctx, done, j);   // done: request_json
+ *     }
+ *
+ * Loop thread only. */
+#ifndef GATEWAY_REQUEST_H
+#define GATEWAY_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "gateway/backend.h"
+#include "gateway/config.h"
+#include "gateway/error.h"
+#include "gateway/metrics.h"
+#include "wire/http.h"
+
+struct gateway;
+struct cache;
+struct endpoint;
+
+typedef struct gateway_request {
+    struct gateway *gateway;
+    backend *backend;
+    struct cache *cache;             /* NULL: no cache configured */
+    metrics *metrics;
+    const gateway_config *config;
+    const struct endpoint *endpoint;
+    http_request *http;
+    char id[129];                    /* x-request-id */
+    uint64_t start_ns, deadline_ns;  /* deadline 0: none */
+    /* What the handler learns on the way, for headers, log line and metrics. */
+    char model[96], version[48], quantisation[24];
+    uint64_t n_prompt_tokens, n_generated_tokens;
+    const char *cache_state;         /* "hit", "miss", "shared"; NULL: not cacheable */
+    const char *error_code;          /* of a failure inside a stream that had begun */
+    bool streaming;
+    void (*on_gone)(void *work);
+    void *work;
+    struct gateway_request *next, *prev;    /* the gateway's list */
+} gateway_request;
+
+/* For backend calls made on behalf of rq; strings are borrowed from rq. */
+backend_context request_context(const gateway_request *rq, const char *why);
+void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work);
+/* Remember which model answers (for headers, log, metrics). */
+void request_note_model(gateway_request *rq, const char *model, const char *version, const char *quantisation);
+void request_note_result(gateway_request *rq, const backend_result *r);
+
+/* Each of these ends the request. */
+void request_json(gateway_request *rq, int status, const buf *body); /* a failed buf becomes a 500 */
+void request_text(gateway_request *rq, int status, const char *content_type, const buf *body);
+void request_error(gateway_request *rq, const api_error *e);
+
+/* text/event-stream; the caller writes whole "data: ...\n\n" events. */
+void request_stream_begin(gateway_request *rq);
+void request_stream_write(gateway_request *rq, const buf *events);
+void request_stream_end(gateway_request *rq); /* ends the request */
+
+#endif
