@@ -1,0 +1,175 @@
+/* grammar: which bytes and tokens a JSON schema allows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/sys.h"
+#include "infer/grammar.h"
+#include "infer/grammar_nfa.h"
+#include "infer/grammar_schema.h"
+
+/* 1: a whole document, 0: the start of one, -1: not allowed */
+static int verdict(const char *schema, const char *text)
+{
+    nfa *a = nfa_new();
+    int start, result = -2;
+    shoal_err err = {0};
+    if (schema_compile(a, schema, &start, &err) == 0) {
+        int config = nfa_begin(a, start);
+        for (const char *p = text; *p && config != NFA_DEAD; p++) config = nfa_step(a, config, (uint8_t)*p);
+        result = config == NFA_DEAD ? -1 : nfa_accepts(a, config);
+    }
+    nfa_free(a);
+    return result;
+}
+
+static void any_object_is_json(void **state)
+{
+    static const struct {
+        const char *text;
+        int want;
+    } cases[] = {
+        {"{}", 1}, {"{\"a\": 1}", 1}, {"{\"a\":[1,2,{\"b\":null}],\"c\":\"x\\n\\u00e9\"}", 1}, {"{\"a\"", 0}, {"[", -1},
+        {"{\"a\":01}", -1}, {"{\"a\":-0.5e+3}", 1}, {"{\"a\":1,}", -1}, {"{a:1}", -1}, {"{\"\x01", -1},
+        {"{\"\xC3\xA9\":true}", 1}, {"{\"\xC3\"", -1}, {"{\"\\ud800", -1}, {"{\n  \"a\": false\n}", 1}, {"{}}", -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (verdict(NULL, cases[i].text) != cases[i].want) fail_msg("%s: %d", cases[i].text, verdict(NULL, cases[i].text));
+}
+
+static const char *const light =
+    "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":4},"
+    "\"on\":{\"type\":\"boolean\"},\"level\":{\"type\":\"integer\",\"minimum\":0},"
+    "\"tags\":{\"type\":\"array\",\"items\":{\"enum\":[\"a\",\"b\",3]},\"minItems\":1,\"maxItems\":2}},"
+    "\"required\":[\"name\",\"level\"],\"additionalProperties\":false}";
+
+static void schema_is_enforced(void **state)
+{
+    static const struct {
+        const char *text;
+        int want;
+    } cases[] = {
+        {"{\"name\": \"x\", \"level\": 3}", 1},
+        {"{\"name\":\"x\",\"on\":true,\"level\":0,\"tags\":[\"a\",3]}", 1},
+        {"{\"level\":3", -1},
+        {"{\"name\":\"\"", -1},
+        {"{\"name\":\"abcde", -1},
+        {"{\"name\":\"x\",\"on\":true}", -1},
+        {"{\"name\":\"x\",\"level\":-", -1},
+        {"{\"name\":\"x\",\"level\":3,\"tags\":[]", -1},
+        {"{\"name\":\"x\",\"level\":3,\"tags\":[\"a\",\"b\",", -1},
+        {"{\"name\":\"x\",\"level\":3,\"other\"", -1},
+        {"{\"name\":\"\xF0\x9F\x98\x80\",\"level\":12}", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (verdict(light, cases[i].text) != cases[i].want) fail_msg("%s: %d", cases[i].text, verdict(light, cases[i].text));
+}
+
+static void schemas_may_refer_to_themselves(void **state)
+{
+    const char *list = "{\"$defs\":{\"node\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"number\"},"
+                       "\"next\":{\"anyOf\":[{\"$ref\":\"#/$defs/node\"},{\"type\":\"null\"}]}},"
+                       "\"required\":[\"v\",\"next\"]}},\"$ref\":\"#/$defs/node\"}";
+    assert_int_equal(verdict(list, "{\"v\":1,\"next\":{\"v\":2.5,\"next\":null}}"), 1);
+    assert_int_equal(verdict(list, "{\"v\":1,\"next\":3"), -1);
+    /* A reference that never reads a byte admits nothing, and must not hang. */
+    assert_int_equal(verdict("{\"$defs\":{\"a\":{\"$ref\":\"#/$defs/a\"}},\"$ref\":\"#/$defs/a\"}", "1"), -1);
+}
+
+static void unsupported_keywords_are_named(void **state)
+{
+    static const struct {
+        const char *schema, *pointer;
+        int rc;
+    } cases[] = {
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"x\"}}}", "#/a", SHOAL_EUNSUPPORTED},
+        {"{\"type\":\"integer\",\"minimum\":5}", "minimum", SHOAL_EUNSUPPORTED},
+        {"{\"type\":\"thing\"}", "type", SHOAL_EINVALID},
+        {"{\"$ref\":\"#/$defs/none\"}", "$ref", SHOAL_EINVALID},
+        {"{\"enum\":[]}", "enum", SHOAL_EINVALID},
+        {"nonsense", "JSON", SHOAL_EINVALID},
+        {"{\"type\":\"object\",\"required\":[\"x\"]}", "required", SHOAL_EUNSUPPORTED},
+        {"{\"type\":\"string\",\"minLength\":5,\"maxLength\":2}", "maxLength", SHOAL_EINVALID},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        nfa *a = nfa_new();
+        shoal_err err = {0};
+        int start;
+        assert_int_equal(schema_compile(a, cases[i].schema, &start, &err), cases[i].rc);
+        if (!strstr(err.message, cases[i].pointer)) fail_msg("%s", err.message);
+        nfa_free(a);
+    }
+}
+
+static tokenizer *load_tokenizer(void)
+{
+    const char *path = SHOAL_SOURCE_DIR "/tests/data/tokenizers/gpt2/tokenizer.json";
+    buf text = {0};
+    tokenizer *t = NULL;
+    shoal_err err = {0};
+    if (file_read(&text, path, 64 << 20, &err) != 0) fail_msg("%s", err.message);
+    if (tokenizer_from_json(&t, text.data, text.len, NULL, 0, path, &err) != 0) fail_msg("%s", err.message);
+    buf_done(&text);
+    return t;
+}
+
+/* Draw tokens among those the mask leaves, mostly closing ones so that the walk ends. */
+static void random_walk_stays_valid(void **state)
+{
+    tokenizer *t = load_tokenizer();
+    size_t n_vocab = tokenizer_vocab_size(t);
+    int32_t eos = (int32_t)n_vocab - 1;
+    float *logits = malloc(n_vocab * sizeof *logits);
+    grammar_vocab *v = NULL;
+    shoal_err err = {0};
+    assert_int_equal(grammar_vocab_new(&v, t, &err), 0);
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        grammar *g = NULL;
+        buf out = {0};
+        assert_int_equal(grammar_new(&g, v, light, &err), 0);
+        bool ended = false;
+        for (uint64_t pos = 0; pos < 400 && !ended; pos++) {
+            for (size_t i = 0; i < n_vocab; i++) logits[i] = (float)rng_uniform(seed * 1000 + pos, i);
+            grammar_mask(g, logits, n_vocab, &eos, 1);
+            size_t best = 0;
+            for (size_t i = 1; i < n_vocab; i++)
+                if (logits[i] > logits[best]) best = i;
+            assert_true(isfinite(logits[best]));
+            ended = (int32_t)best == eos;
+            if (ended) break;
+            assert_true(grammar_accept(g, (int32_t)best));
+            tokenizer_decode(t, (const int32_t[]){(int32_t)best}, 1, false, &out);
+        }
+        assert_true(ended && grammar_complete(g));
+        json_t *doc = NULL;
+        if (json_parse(&doc, out.data, out.len, "walk", &err) != 0) fail_msg("%s: %s", err.message, out.data);
+        assert_true(json_is_integer(json_object_get(doc, "level")));
+        assert_true(json_is_string(json_object_get(doc, "name")));
+        json_decref(doc);
+        buf_done(&out);
+        grammar_free(g);
+    }
+    grammar_vocab_free(v);
+    free(logits);
+    tokenizer_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_object_is_json),
+        cmocka_unit_test(schema_is_enforced),
+        cmocka_unit_test(schemas_may_refer_to_themselves),
+        cmocka_unit_test(unsupported_keywords_are_named),
+        cmocka_unit_test(random_walk_stays_valid),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
