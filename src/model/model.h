@@ -56,7 +56,7 @@ typedef struct model_config {
     double rope_theta;
     size_t rope_dim;       /* rotated dimensions of a head */
     bool rope_interleaved; /* GGUF llama files: pairs (2i, 2i+1); Hugging Face: halves */
-    double rope_scale;     /* linear position scaling, 1 for none */
+    double rope_scale;     /* positions are multiplied by it: 1 for none, 1/factor for "linear" scaling */
     /* "llama3" rope scaling (frequencies by wavelength), rope_factor 0 for none */
     double rope_factor, rope_low_freq, rope_high_freq;
     size_t rope_original_ctx;
@@ -79,7 +79,7 @@ typedef struct tensor {
     dtype type;
     size_t n_dims;
     size_t dims[4];   /* dims[0] is contiguous: a matrix is rows = dims[1], cols = dims[0] */
-    const void *data; /* in the mapping, little-endian */
+    const void *data; /* in the mapping, little-endian, aligned to its element */
     size_t bytes;
 } tensor;
 
@@ -103,7 +103,8 @@ size_t model_tensor_count(const model *m);
 const tensor *model_tensor_at(const model *m, size_t i);
 const tokenizer *model_tokenizer(const model *m); /* NULL: see model_tokenizer_error */
 const char *model_tokenizer_error(const model *m);
-const chat_template *model_chat_template(const model *m); /* NULL when it has none */
+const chat_template *model_chat_template(const model *m); /* NULL: none, or see model_chat_template_error */
+const char *model_chat_template_error(const model *m);    /* why a template that is there cannot be used, or NULL */
 const char *model_name(const model *m);                   /* general.name or the folder's name */
 const char *model_quantisation(const model *m);           /* "Q8_0", "F16", the commonest matrix type */
 const char *model_version(const model *m);                /* general.version, or "" */
@@ -141,7 +142,9 @@ typedef struct quantize_options {
 } quantize_options;
 
 /* Read `in` (folder or GGUF), write GGUF v3 to `out` (through a temporary: a full disk leaves the old
- * file). A matrix whose cols are no multiple of 32 stays F16. */
+ * file). A matrix whose cols are no multiple of 32 becomes F16, and so do position and token type
+ * embeddings and a classifier's output, which are small and add their error to every token; an
+ * override reaches them too. The error figures compare what was written with what was read. */
 int model_quantize(const char *in, const char *out, const quantize_options *opts, quantize_report *ret,
                    shoal_err *err);
 
@@ -151,9 +154,13 @@ typedef struct manifest_entry {
     const char *name, *file, *sha256, *task, *quantisation, *version, *description;
     double quality; /* the headline figure, NaN when none */
     const char *quality_name;
+    size_t n_labels;
+    const char *const *labels;
 } manifest_entry;
 typedef struct manifest manifest;
-/* models.json; files are relative to its folder. */
+/* models.json: {"models": [{"name", "file", "sha256", "task", "labels", "quantisation", "version",
+ * "description", "quality": {"metric", "value", ...}}]}. A file is a plain name in the manifest's own
+ * folder; entry->file is the path to open. Unknown fields are for people and are left alone. */
 int manifest_open(manifest **ret, const char *path, shoal_err *err);
 void manifest_free(manifest *m);
 size_t manifest_count(const manifest *m);

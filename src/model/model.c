@@ -1,0 +1,305 @@
+#include "model/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "model/arch.h"
+#include "model/model_priv.h"
+
+/* ---- what the loaders share ------------------------------------------------------------------------ */
+
+int model_add_maps(model *m, size_t n, shoal_err *err)
+{
+    m->maps = arena_alloc(m->mem, n * sizeof *m->maps);
+    m->map_paths = arena_alloc(m->mem, n * sizeof *m->map_paths);
+    return m->maps && m->map_paths ? 0 : err_nomem(err);
+}
+
+int model_map_file(model *m, const char *path, shoal_err *err)
+{
+    int rc = file_map_open(&m->maps[m->n_maps], path, err);
+    if (rc != 0) return rc;
+    m->map_paths[m->n_maps++] = path;
+    return 0;
+}
+
+int model_settle_tokenizer(model *m, int rc, shoal_err *err)
+{
+    if (rc != SHOAL_EUNSUPPORTED && rc != SHOAL_ENOTFOUND) return rc;
+    m->tok_error = arena_strdup(m->mem, err->message);
+    return m->tok_error ? 0 : err_nomem(err);
+}
+
+int model_set_template(model *m, const char *source, size_t len, const char *what, shoal_err *err)
+{
+    shoal_err why;
+    int rc = chat_template_compile(&m->chat, source, len, what, &why);
+    if (rc == 0) return 0;
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    m->chat_error = arena_strdup(m->mem, why.message);
+    return m->chat_error ? 0 : err_nomem(err);
+}
+
+bool model_wants(const model_config *c, unsigned flags)
+{
+    if (flags & TENSOR_UNTIED) return !c->tied;
+    if (flags & TENSOR_LABELLED) return c->task == TASK_CLASSIFY || c->task == TASK_TAG;
+    if (flags & TENSOR_POOLER) return c->task == TASK_CLASSIFY;
+    return true;
+}
+
+/* ---- the check -------------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const tensor *)a)->name, ((const tensor *)b)->name);
+}
+
+const tensor *model_tensor(const model *m, const char *name)
+{
+    tensor probe = {.name = name};
+    return m->n_tensors ? bsearch(&probe, m->tensors, m->n_tensors, sizeof *m->tensors, by_name) : NULL;
+}
+
+static int check_tensor(const model *m, const arch_tensor *row, const char *name, shoal_err *err)
+{
+    const tensor *t = model_tensor(m, name);
+    size_t cols = arch_side(&m->config, row->cols), rows = arch_side(&m->config, row->rows);
+    if (!t) {
+        if ((row->flags & TENSOR_OPTIONAL) || !model_wants(&m->config, row->flags)) return 0;
+        return err_set(err, SHOAL_EFORMAT, "%s: tensor %s is missing", m->path, name);
+    }
+    if (t->dims[0] != cols || t->dims[1] != rows || t->dims[2] != 1 || t->dims[3] != 1)
+        return err_set(err, SHOAL_EFORMAT, "%s: tensor %s is %zu x %zu where the configuration needs %zu x %zu",
+                       m->path, name, t->dims[1], t->dims[0], rows, cols);
+    return 0;
+}
+
+static int check_row(const model *m, const arch_tensor *row, shoal_err *err)
+{
+    const char *hash = strchr(row->gguf, '#');
+    if (!hash) return check_tensor(m, row, row->gguf, err);
+    for (size_t layer = 0; layer < m->config.n_layer; layer++) {
+        char name[128];
+        snprintf(name, sizeof name, "%.*s%zu%s", (int)(hash - row->gguf), row->gguf, layer, hash + 1);
+        int rc = check_tensor(m, row, name, err);
+        if (rc != 0) return rc;
+    }
+    return 0;
+}
+
+static int check_tensors(model *m, shoal_err *err)
+{
+    if (m->n_tensors) qsort(m->tensors, m->n_tensors, sizeof *m->tensors, by_name);
+    for (size_t i = 1; i < m->n_tensors; i++)
+        if (by_name(&m->tensors[i - 1], &m->tensors[i]) == 0)
+            return err_set(err, SHOAL_EFORMAT, "%s: tensor %s appears twice", m->path, m->tensors[i].name);
+    size_t n;
+    const arch_tensor *rows = arch_tensors(m->config.arch, &n);
+    for (size_t i = 0; i < n; i++) {
+        int rc = check_row(m, &rows[i], err);
+        if (rc != 0) return rc;
+    }
+    return 0;
+}
+
+/* Ids past the embedding matrix would be reads past the weights. */
+static int check_vocabulary(const model *m, shoal_err *err)
+{
+    if (!m->tok || tokenizer_vocab_size(m->tok) <= m->config.n_vocab) return 0;
+    return err_set(err, SHOAL_EINVALID, "%s: its tokenizer has %zu tokens but the model embeds %zu", m->path,
+                   tokenizer_vocab_size(m->tok), m->config.n_vocab);
+}
+
+static const char *commonest_type(const model *m)
+{
+    size_t count[DT_COUNT] = {0};
+    for (size_t i = 0; i < m->n_tensors; i++) {
+        const tensor *t = &m->tensors[i];
+        if (t->dims[1] > 1) count[t->type] += t->dims[0] * t->dims[1];
+    }
+    int best = 0;
+    for (int i = 1; i < DT_COUNT; i++)
+        if (count[i] > count[best]) best = i;
+    return dtype_name((dtype)best);
+}
+
+/* ---- digests ------------------------------------------------------------------------------------------ */
+
+static int digest_folder(const model *m, sha256_digest *ret, shoal_err *err)
+{
+    sha256 *s = sha256_new();
+    char *config = arena_printf(m->mem, "%s/config.json", m->path);
+    if (!s || !config) {
+        sha256_digest unused;
+        if (s) sha256_end(s, &unused);
+        return err_nomem(err);
+    }
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i <= m->n_maps; i++) {
+        file_map f;
+        rc = file_map_open(&f, i == 0 ? config : m->map_paths[i - 1], err);
+        if (rc != 0) break;
+        if (f.len) sha256_add(s, f.data, f.len);
+        file_map_close(&f);
+    }
+    sha256_digest d;
+    sha256_end(s, &d);
+    if (rc == 0) *ret = d;
+    return rc;
+}
+
+int model_digest(model *m, sha256_digest *ret, shoal_err *err)
+{
+    if (!m->has_digest) {
+        int rc = m->is_folder ? digest_folder(m, &m->digest, err) : sha256_file(m->path, &m->digest, err);
+        if (rc != 0) return rc;
+        m->has_digest = true;
+    }
+    *ret = m->digest;
+    return 0;
+}
+
+static int check_digest(model *m, const char *expected, shoal_err *err)
+{
+    sha256_digest d;
+    int rc = model_digest(m, &d, err);
+    if (rc != 0) return rc;
+    char hex[65];
+    sha256_hex(&d, hex);
+    if (strcasecmp(hex, expected) == 0) return 0;
+    return err_set(err, SHOAL_EDIGEST,
+                   "%s: its SHA-256 is %s but %.64s is pinned: the file is damaged or is not the one that was checked",
+                   m->path, hex, expected);
+}
+
+/* ---- open and close ----------------------------------------------------------------------------------- */
+
+static const char *last_part(arena *mem, const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    size_t begin = n;
+    while (begin > 0 && path[begin - 1] != '/') begin--;
+    return arena_strndup(mem, path + begin, n - begin);
+}
+
+static int model_new(model **ret, const char *path, shoal_err *err)
+{
+    arena *mem = arena_new(16384);
+    model *m = mem ? arena_alloc(mem, sizeof *m) : NULL;
+    if (!m) {
+        arena_free(mem);
+        return err_nomem(err);
+    }
+    m->mem = mem;
+    m->path = arena_strdup(mem, path);
+    m->name = last_part(mem, path);
+    m->version = "";
+    if (!m->path || !m->name) {
+        model_free(m);
+        return err_nomem(err);
+    }
+    *ret = m;
+    return 0;
+}
+
+static int load(model *m, const model_options *opts, shoal_err *err)
+{
+    m->is_folder = path_is_dir(m->path);
+    int rc = 0;
+    /* A pinned file is compared before anything in it is believed. */
+    if (opts->expect_sha256 && !m->is_folder) rc = check_digest(m, opts->expect_sha256, err);
+    if (rc == 0) rc = m->is_folder ? model_load_hf(m, opts, err) : model_load_gguf(m, opts, err);
+    if (rc == 0 && opts->expect_sha256 && m->is_folder) rc = check_digest(m, opts->expect_sha256, err);
+    if (rc == 0) rc = check_tensors(m, err);
+    if (rc == 0) rc = check_vocabulary(m, err);
+    if (rc == 0) m->quantisation = commonest_type(m);
+    return rc;
+}
+
+int model_open(model **ret, const char *path, const model_options *opts, shoal_err *err)
+{
+    static const model_options defaults;
+    shoal_err local;
+    model *m = NULL;
+    if (!err) err = &local; /* the loaders read the sentence back */
+    int rc = model_new(&m, path, err);
+    if (rc == 0) rc = load(m, opts ? opts : &defaults, err);
+    if (rc != 0) {
+        model_free(m);
+        return rc;
+    }
+    *ret = m;
+    return 0;
+}
+
+void model_drop_weights(model *m)
+{
+    gguf_free(m->file);
+    m->file = NULL;
+    for (size_t i = 0; i < m->n_maps; i++) file_map_close(&m->maps[i]);
+    for (size_t i = 0; i < m->n_tensors; i++) m->tensors[i].data = NULL;
+}
+
+void model_free(model *m)
+{
+    if (!m) return;
+    model_drop_weights(m);
+    tokenizer_free(m->tok);
+    chat_template_free(m->chat);
+    arena_free(m->mem);
+}
+
+/* ---- getters -------------------------------------------------------------------------------------------- */
+
+const model_config *model_get_config(const model *m)
+{
+    return &m->config;
+}
+
+size_t model_tensor_count(const model *m)
+{
+    return m->n_tensors;
+}
+
+const tensor *model_tensor_at(const model *m, size_t i)
+{
+    return i < m->n_tensors ? &m->tensors[i] : NULL;
+}
+
+const tokenizer *model_tokenizer(const model *m)
+{
+    return m->tok;
+}
+
+const char *model_tokenizer_error(const model *m)
+{
+    return m->tok_error;
+}
+
+const chat_template *model_chat_template(const model *m)
+{
+    return m->chat;
+}
+
+const char *model_chat_template_error(const model *m)
+{
+    return m->chat_error;
+}
+
+const char *model_name(const model *m)
+{
+    return m->name;
+}
+
+const char *model_quantisation(const model *m)
+{
+    return m->quantisation;
+}
+
+const char *model_version(const model *m)
+{
+    return m->version;
+}

@@ -1,0 +1,188 @@
+/* model_hf.c: a Hugging Face folder -> model. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "model/arch.h"
+#include "model/hf_config.h"
+#include "model/model_priv.h"
+#include "model/safetensors.h"
+
+enum { CONFIG_MAX = 16 << 20, INDEX_MAX = 64 << 20 };
+
+static char *join(const model *m, const char *file)
+{
+    return arena_printf(m->mem, "%s/%s", m->path, file);
+}
+
+/* A JSON file of the folder; absent is fine and leaves *ret alone. */
+static int read_optional(const model *m, const char *file, json_t **ret, shoal_err *err)
+{
+    char *path = join(m, file);
+    if (!path) return err_nomem(err);
+    return path_exists(path) ? json_parse_file(ret, path, CONFIG_MAX, err) : 0;
+}
+
+static int read_configs(model *m, shoal_err *err)
+{
+    json_t *config = NULL, *generation = NULL, *pool = NULL, *st_pooling = NULL, *st_modules = NULL;
+    char *path = join(m, "config.json");
+    int rc = path ? json_parse_file(&config, path, CONFIG_MAX, err) : err_nomem(err);
+    if (rc == 0) rc = read_optional(m, "generation_config.json", &generation, err);
+    if (rc == 0) rc = read_optional(m, "pooling.json", &pool, err);
+    if (rc == 0) rc = read_optional(m, "1_Pooling/config.json", &st_pooling, err);
+    if (rc == 0) rc = read_optional(m, "modules.json", &st_modules, err);
+    if (rc == 0) {
+        hf_files files = {.config = config, .generation = generation, .pooling = pool, .st_pooling = st_pooling,
+                          .st_modules = st_modules};
+        rc = hf_config_read(&m->config, &files, m->mem, path, err);
+    }
+    json_decref(config);
+    json_decref(generation);
+    json_decref(pool);
+    json_decref(st_pooling);
+    json_decref(st_modules);
+    return rc;
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------- */
+
+/* The format packs tensors without padding, so one of odd size may leave the next unaligned. */
+static int align(model *m, tensor *t, shoal_err *err)
+{
+    if ((uintptr_t)t->data % dtype_block_bytes(t->type) == 0) return 0;
+    void *copy = arena_alloc(m->mem, t->bytes);
+    if (!copy) return err_nomem(err);
+    memcpy(copy, t->data, t->bytes);
+    t->data = copy;
+    return 0;
+}
+
+static int adopt(model *m, const st_tensor *s, shoal_err *err)
+{
+    char name[128];
+    if (!arch_name_from_hf(m->config.arch, s->t.name, name)) return 0;
+    if (!model_wants(&m->config, arch_find(m->config.arch, name)->flags)) return 0;
+    if (s->t.type == DT_COUNT)
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: tensor %s has dtype %s; weights may be F32, F16 or BF16", m->path,
+                       s->t.name, s->dtype_name);
+    tensor *t = &m->tensors[m->n_tensors++];
+    *t = s->t;
+    t->name = arena_strdup(m->mem, name);
+    return t->name ? align(m, t, err) : err_nomem(err);
+}
+
+static int load_shards(model *m, const char *const *files, size_t n, st_list *list, shoal_err *err)
+{
+    int rc = model_add_maps(m, n, err);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        char *path = join(m, files[i]);
+        if (!path) return err_nomem(err);
+        rc = model_map_file(m, path, err);
+        if (rc == 0) rc = safetensors_parse(list, m->mem, m->maps[i].data, m->maps[i].len, path, err);
+    }
+    return rc;
+}
+
+static int find_shards(model *m, const char ***ret_files, size_t *ret_n, shoal_err *err)
+{
+    static const char *const single[] = {"model.safetensors"};
+    char *index = join(m, "model.safetensors.index.json"), *path = join(m, single[0]);
+    if (!index || !path) return err_nomem(err);
+    if (!path_exists(index)) {
+        if (!path_exists(path))
+            return err_set(err, SHOAL_ENOTFOUND, "%s: has neither model.safetensors nor model.safetensors.index.json",
+                           m->path);
+        *ret_files = (const char **)single;
+        *ret_n = 1;
+        return 0;
+    }
+    buf text = {0};
+    int rc = file_read(&text, index, INDEX_MAX, err);
+    if (rc == 0) rc = safetensors_index_parse(ret_files, ret_n, m->mem, text.data, text.len, index, err);
+    buf_done(&text);
+    return rc;
+}
+
+static int load_weights(model *m, shoal_err *err)
+{
+    const char **files;
+    size_t n;
+    st_list list = {0};
+    int rc = find_shards(m, &files, &n, err);
+    if (rc == 0) rc = load_shards(m, files, n, &list, err);
+    if (rc == 0) {
+        m->tensors = arena_alloc(m->mem, list.n * sizeof *m->tensors + 1);
+        if (!m->tensors) rc = err_nomem(err);
+    }
+    for (size_t i = 0; rc == 0 && i < list.n; i++) rc = adopt(m, &list.items[i], err);
+    st_list_done(&list);
+    return rc;
+}
+
+/* ---- tokenizer and template ------------------------------------------------------------------------------ */
+
+static int load_tokenizer(model *m, const buf *config, shoal_err *err)
+{
+    buf json = {0};
+    char *path = join(m, "tokenizer.json");
+    if (!path) return err_nomem(err);
+    int rc = file_read(&json, path, MODEL_JSON_MAX, err);
+    if (rc == 0) rc = tokenizer_from_json(&m->tok, json.data, json.len, config->data, config->len, path, err);
+    buf_done(&json);
+    return model_settle_tokenizer(m, rc, err);
+}
+
+/* The template in tokenizer_config.json: a string, or a list of named ones of which "default" counts. */
+static const json_t *configured_template(const json_t *config)
+{
+    const json_t *v = json_object_get(config, "chat_template");
+    if (!json_is_array(v)) return v;
+    const json_t *first = json_object_get(json_array_get(v, 0), "template");
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        const char *name = json_string_value(json_object_get(json_array_get(v, i), "name"));
+        if (name && strcmp(name, "default") == 0) return json_object_get(json_array_get(v, i), "template");
+    }
+    return first;
+}
+
+static int load_template(model *m, const buf *config_text, const char *config_path, shoal_err *err)
+{
+    char *jinja = join(m, "chat_template.jinja");
+    if (!jinja) return err_nomem(err);
+    if (path_exists(jinja)) {
+        buf source = {0};
+        int rc = file_read(&source, jinja, MODEL_JSON_MAX, err);
+        if (rc == 0) rc = model_set_template(m, source.data ? source.data : "", source.len, jinja, err);
+        buf_done(&source);
+        return rc;
+    }
+    if (config_text->len == 0) return 0;
+    json_t *config = NULL;
+    int rc = json_parse(&config, config_text->data, config_text->len, config_path, err);
+    if (rc != 0) return rc;
+    const json_t *t = configured_template(config);
+    if (json_is_string(t)) rc = model_set_template(m, json_string_value(t), json_string_length(t), config_path, err);
+    json_decref(config);
+    return rc;
+}
+
+static int load_text_side(model *m, shoal_err *err)
+{
+    buf config = {0};
+    char *path = join(m, "tokenizer_config.json");
+    int rc = path ? 0 : err_nomem(err);
+    if (rc == 0 && path_exists(path)) rc = file_read(&config, path, MODEL_JSON_MAX, err);
+    if (rc == 0) rc = load_tokenizer(m, &config, err);
+    if (rc == 0) rc = load_template(m, &config, path, err);
+    buf_done(&config);
+    return rc;
+}
+
+int model_load_hf(model *m, const model_options *opts, shoal_err *err)
+{
+    int rc = read_configs(m, err);
+    if (rc == 0) rc = load_weights(m, err);
+    if (rc == 0 && !opts->no_tokenizer) rc = load_text_side(m, err);
+    return rc;
+}
