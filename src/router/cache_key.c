@@ -1,0 +1,88 @@
+#include "router/cache_key.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cache_key {
+    sha256 *hash;
+    bool failed;
+};
+
+static void add_len(cache_key *k, uint64_t n)
+{
+    uint8_t le[8];
+    for (int i = 0; i < 8; i++) le[i] = (uint8_t)(n >> 8 * i);
+    sha256_add(k->hash, le, sizeof le);
+}
+
+static void add_field(cache_key *k, const char *name, char type, const void *data, size_t n)
+{
+    size_t n_name = strlen(name);
+    add_len(k, n_name);
+    sha256_add(k->hash, name, n_name);
+    sha256_add(k->hash, &type, 1);
+    add_len(k, n);
+    if (n) sha256_add(k->hash, data, n);
+}
+
+cache_key *cache_key_new(const char *kind)
+{
+    cache_key *k = calloc(1, sizeof *k);
+    if (!k) return NULL;
+    k->hash = sha256_new();
+    if (!k->hash) {
+        free(k);
+        return NULL;
+    }
+    cache_key_str(k, "kind", kind);
+    return k;
+}
+
+void cache_key_bytes(cache_key *k, const char *name, const void *data, size_t n)
+{
+    if (k) add_field(k, name, 'b', data, n);
+}
+
+void cache_key_str(cache_key *k, const char *name, const char *s)
+{
+    if (k) add_field(k, name, s ? 's' : '0', s, s ? strlen(s) : 0);
+}
+
+void cache_key_int(cache_key *k, const char *name, int64_t v)
+{
+    char text[32];
+    int n = snprintf(text, sizeof text, "%lld", (long long)v);
+    if (k) add_field(k, name, 'i', text, (size_t)n);
+}
+
+void cache_key_num(cache_key *k, const char *name, double v)
+{
+    char text[40];
+    int n = snprintf(text, sizeof text, "%.17g", v == 0 ? 0.0 : v);
+    if (k) add_field(k, name, 'n', text, (size_t)n);
+}
+
+void cache_key_json(cache_key *k, const char *name, const json_t *v)
+{
+    if (!k) return;
+    if (!v) {
+        add_field(k, name, '0', NULL, 0);
+        return;
+    }
+    char *text = json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+    if (text) add_field(k, name, 'j', text, strlen(text));
+    else k->failed = true;
+    free(text);
+}
+
+bool cache_key_end(cache_key *k, sha256_digest *ret)
+{
+    if (!k) return false;
+    bool ok = !k->failed;
+    sha256_digest d;
+    sha256_end(k->hash, &d);
+    free(k);
+    if (ok) *ret = d;
+    return ok;
+}
