@@ -1,9 +1,13 @@
 /* worker.h: the worker process: one model behind the shoal.v1 protocol.
  *
  * Two threads that matter: the loop thread (sockets, protobuf, tokenising) and the engine thread.
- * They pass messages: submit and cancel one way, events through a queue and a uv_async the other. */
+ * They pass messages: submit and cancel one way, events through a queue and a uv_async the other
+ * (bridge.h). worker_run is the whole process; worker_new and friends are the same without the
+ * process around it (signals, the parent's death), for tests and for whoever brings a loop. */
 #ifndef WORKER_WORKER_H
 #define WORKER_WORKER_H
+
+#include <uv.h>
 
 #include "base/err.h"
 #include "infer/engine.h"
@@ -20,7 +24,18 @@ typedef struct worker_options {
 
 /* Runs until SIGTERM (drain: refuse new calls with UNAVAILABLE, finish running ones) and returns the
  * process's exit code: 0, 1 for a failure that may pass, WORKER_EXIT_CONFIG's value 78 for one that
- * cannot (wrong digest, malformed or missing model). Errors are logged. */
+ * cannot (wrong digest, malformed or missing model). Errors are logged, and the sentence of one that
+ * prevented the start is written to standard output, where the agent reads it. */
 int worker_run(const worker_options *o);
+
+typedef struct worker worker;
+
+/* Load the model, start its engine and listen. Strings of `o` are copied. Loop thread, as all below. */
+int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err *err);
+/* Refuse new work and report NOT_SERVING; `done` when the last running call has been answered. */
+void worker_drain(worker *w, void (*done)(void *user), void *user);
+/* Close every connection, stop the engine and free everything; `closed` (may be NULL) comes last.
+ * The loop must run on until then. */
+void worker_close(worker *w, void (*closed)(void *user), void *user);
 
 #endif

@@ -1,0 +1,162 @@
+#define _GNU_SOURCE
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const cli_command *const commands[] = {
+#define CLI_ROW(name) &cmd_##name,
+    CLI_COMMANDS(CLI_ROW)
+#undef CLI_ROW
+};
+
+enum { MAX_OPTIONS = 48, FIRST_VALUE = 256, HELP_VALUE = 255 };
+
+size_t cli_count(void)
+{
+    return sizeof commands / sizeof *commands;
+}
+
+const cli_command *cli_at(size_t i)
+{
+    return commands[i];
+}
+
+const cli_command *cli_find(const char *name)
+{
+    for (size_t i = 0; i < cli_count(); i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    return NULL;
+}
+
+static void print_option(char letter, const char *name, const char *arg, const char *help)
+{
+    char left[64], dash[8] = "   ";
+    if (letter) snprintf(dash, sizeof dash, "-%c,", letter);
+    snprintf(left, sizeof left, "%s --%s%s%s", dash, name, arg ? " " : "", arg ? arg : "");
+    printf("  %-28s %s\n", left, help);
+}
+
+static int print_help(const cli_command *cmd, const cli_option *options)
+{
+    printf("usage: shoal %s [options]%s%s\n\n%s.\n\n", cmd->name, *cmd->usage ? " " : "", cmd->usage, cmd->summary);
+    for (const cli_option *o = options; o->kind != CLI_KIND_END; o++)
+        print_option(o->letter, o->name, o->arg, o->help);
+    print_option('h', "help", NULL, "show this");
+    return CLI_OK;
+}
+
+static int usage_error(const cli_command *cmd)
+{
+    fprintf(stderr, "try: shoal %s --help\n", cmd->name);
+    return CLI_USAGE;
+}
+
+static bool parse_int(const cli_option *o, const char *s)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(s, &end, 10);
+    if (*s == '\0' || *end != '\0' || errno != 0 || v < o->min || v > o->max) return false;
+    *(long long *)o->target = v;
+    return true;
+}
+
+static bool parse_num(const cli_option *o, const char *s)
+{
+    char *end;
+    double v = strtod(s, &end);
+    if (*s == '\0' || *end != '\0' || v != v) return false;
+    *(double *)o->target = v;
+    return true;
+}
+
+static int set_option(const cli_command *cmd, const cli_option *o, const char *value)
+{
+    bool ok = true;
+    cli_list *list = o->target;
+    switch (o->kind) {
+    case CLI_KIND_FLAG: *(bool *)o->target = true; break;
+    case CLI_KIND_STRING: *(const char **)o->target = value; break;
+    case CLI_KIND_LIST:
+        ok = list->n < sizeof list->v / sizeof *list->v;
+        if (ok) list->v[list->n++] = value;
+        break;
+    case CLI_KIND_INT: ok = parse_int(o, value); break;
+    case CLI_KIND_NUM: ok = parse_num(o, value); break;
+    case CLI_KIND_END: break;
+    }
+    if (ok) return CLI_GO;
+    if (o->kind == CLI_KIND_INT)
+        fprintf(stderr, "shoal %s: --%s wants a whole number from %lld to %lld, not \"%s\"\n", cmd->name, o->name,
+                o->min, o->max, value);
+    else if (o->kind == CLI_KIND_NUM)
+        fprintf(stderr, "shoal %s: --%s wants a number, not \"%s\"\n", cmd->name, o->name, value);
+    else
+        fprintf(stderr, "shoal %s: --%s was given too often\n", cmd->name, o->name);
+    return usage_error(cmd);
+}
+
+/* The table as getopt wants it; letters map to the same row as their long names. */
+static void build_getopt(const cli_option *options, char *letters, struct option *longs)
+{
+    int i = 0;
+    for (; options[i].kind != CLI_KIND_END && i < MAX_OPTIONS; i++) {
+        bool flag = options[i].kind == CLI_KIND_FLAG;
+        longs[i] = (struct option){options[i].name, flag ? no_argument : required_argument, NULL, FIRST_VALUE + i};
+        if (!options[i].letter) continue;
+        *letters++ = options[i].letter;
+        if (!flag) *letters++ = ':';
+    }
+    longs[i] = (struct option){"help", no_argument, NULL, HELP_VALUE};
+    longs[i + 1] = (struct option){0};
+    *letters++ = 'h';
+    *letters = '\0';
+}
+
+static const cli_option *find_option(const cli_option *options, int value)
+{
+    if (value >= FIRST_VALUE) return &options[value - FIRST_VALUE];
+    while (options->kind != CLI_KIND_END && options->letter != value) options++;
+    return options;
+}
+
+static int check_count(const cli_command *cmd, int n, int min, int max)
+{
+    if (n >= min && (max < 0 || n <= max)) return CLI_GO;
+    fprintf(stderr, "shoal %s: %s arguments; usage: shoal %s [options] %s\n", cmd->name, n < min ? "missing" : "too many",
+            cmd->name, cmd->usage);
+    return usage_error(cmd);
+}
+
+int cli_parse(cli_args *ret, const cli_command *cmd, const cli_option *options, int min, int max, int argc,
+              char **argv)
+{
+    char letters[2 * MAX_OPTIONS + 2], name[64];
+    struct option longs[MAX_OPTIONS + 2];
+    build_getopt(options, letters, longs);
+    /* getopt prints its complaints itself and begins them with argv[0]. */
+    snprintf(name, sizeof name, "shoal %s", cmd->name);
+    char *first = argv[0];
+    argv[0] = name;
+    int rc = CLI_GO;
+    optind = 0; /* glibc: start afresh */
+    for (int v; rc == CLI_GO && (v = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
+        if (v == 'h' || v == HELP_VALUE) rc = print_help(cmd, options);
+        else if (v == '?') rc = usage_error(cmd);
+        else rc = set_option(cmd, find_option(options, v), optarg);
+    }
+    argv[0] = first;
+    if (rc != CLI_GO) return rc;
+    *ret = (cli_args){.v = argv + optind, .n = argc - optind};
+    return check_count(cmd, ret->n, min, max);
+}
+
+int cli_fail(const cli_command *cmd, const shoal_err *err)
+{
+    fprintf(stderr, "shoal %s: %s\n", cmd->name, err->message);
+    return err->code == SHOAL_EINVALID ? CLI_USAGE : CLI_FAILED;
+}

@@ -1,0 +1,95 @@
+/* cli.h: the commands of `shoal`, and how they read their arguments.
+ *
+ * A command is one row of CLI_COMMANDS and one file cmd_NAME.c that defines `const cli_command
+ * cmd_NAME`. To add one: write the file, add the row; help, dispatch and tests follow the table.
+ *
+ *     static int run(int argc, char **argv)
+ *     {
+ *         bool json = false;
+ *         const char *type = "q8_0";
+ *         const cli_option options[] = {
+ *             CLI_STRING('t', "type", "TYPE", "element type of matrices", &type),
+ *             CLI_JSON(&json),
+ *             CLI_END,
+ *         };
+ *         cli_args a;
+ *         int rc = cli_parse(&a, &cmd_quantize, options, 2, 2, argc, argv);
+ *         if (rc != CLI_GO) return rc;
+ *         ... a.v[0], a.v[1] ...
+ *     }
+ *     const cli_command cmd_quantize = {"quantize", "write a smaller GGUF", "IN OUT", run, false}; */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* X(name): in the order that help shows them */
+#define CLI_COMMANDS(X) \
+    X(serve)            \
+    X(worker)
+
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_GO = -1 }; /* exit codes; GO is none: carry on */
+
+typedef struct cli_command {
+    const char *name;
+    const char *summary;                /* one line, lower case, no full stop */
+    const char *usage;                  /* what follows the options: "MODEL TEXT" */
+    int (*run)(int argc, char **argv);  /* argv[0] is the command's name; returns the exit code */
+    bool hidden;                        /* not in the list of commands */
+} cli_command;
+
+#define CLI_DECLARE(name) extern const cli_command cmd_##name;
+CLI_COMMANDS(CLI_DECLARE)
+#undef CLI_DECLARE
+
+typedef enum { CLI_KIND_END, CLI_KIND_FLAG, CLI_KIND_STRING, CLI_KIND_LIST, CLI_KIND_INT, CLI_KIND_NUM } cli_kind;
+
+typedef struct cli_list { /* of an option that may be given several times */
+    const char *v[64];
+    size_t n;
+} cli_list;
+
+typedef struct cli_option {
+    cli_kind kind;
+    char letter;       /* 0: only the long form */
+    const char *name;  /* without the dashes */
+    const char *arg;   /* what help calls the value; NULL for flags */
+    const char *help;
+    void *target;      /* bool *, const char **, cli_list *, long long * or double *; holds the default */
+    long long min, max; /* of CLI_INT */
+} cli_option;
+
+#define CLI_FLAG(l, n, h, t) {CLI_KIND_FLAG, l, n, NULL, h, (bool *){t}, 0, 0}
+#define CLI_STRING(l, n, a, h, t) {CLI_KIND_STRING, l, n, a, h, (const char **){t}, 0, 0}
+#define CLI_LIST(l, n, a, h, t) {CLI_KIND_LIST, l, n, a, h, (cli_list *){t}, 0, 0}
+#define CLI_INT(l, n, a, lo, hi, h, t) {CLI_KIND_INT, l, n, a, h, (long long *){t}, lo, hi}
+#define CLI_NUM(l, n, a, h, t) {CLI_KIND_NUM, l, n, a, h, (double *){t}, 0, 0}
+#define CLI_JSON(t) CLI_FLAG(0, "json", "print JSON", t)
+#define CLI_END {CLI_KIND_END, 0, NULL, NULL, NULL, NULL, 0, 0}
+
+typedef struct cli_args { /* what is left after the options; borrowed from argv */
+    char **v;
+    int n;
+} cli_args;
+
+/* Read options into their targets; they may stand before, between and after the arguments, and "--"
+ * ends them. CLI_GO to carry on; otherwise the exit code: CLI_OK after --help, CLI_USAGE (with the
+ * reason on stderr) for anything wrong, such as fewer than min or more than max arguments (max -1:
+ * any number). */
+int cli_parse(cli_args *ret, const cli_command *cmd, const cli_option *options, int min, int max, int argc,
+              char **argv);
+
+/* "shoal NAME: sentence" on stderr, and the exit code that suits err->code: CLI_USAGE for
+ * SHOAL_EINVALID, else CLI_FAILED. */
+int cli_fail(const cli_command *cmd, const shoal_err *err);
+
+/* The command of that name, NULL when there is none. */
+const cli_command *cli_find(const char *name);
+/* Number of commands, and the i-th. */
+size_t cli_count(void);
+const cli_command *cli_at(size_t i);
+
+#endif

@@ -1,0 +1,191 @@
+#include "worker/bridge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+/* One queued token: this header, n_top alternatives, text_len bytes, padding to 8. */
+typedef struct record {
+    bridge_job *job;
+    int32_t id;
+    float logprob;
+    uint32_t n_top, text_len;
+} record;
+
+struct bridge {
+    uv_async_t async;
+    uv_mutex_t lock; /* guards queue and done; a leaf: nothing else is taken under it */
+    buf queue;
+    bridge_job *done_head, **done_tail;
+    buf replay; /* the loop thread's: the queue being replayed */
+    void (*closed)(void *user);
+    void *closed_user;
+};
+
+static void woken(uv_async_t *h)
+{
+    bridge_deliver(h->data);
+}
+
+int bridge_new(bridge **ret, uv_loop_t *loop, shoal_err *err)
+{
+    bridge *b = calloc(1, sizeof *b);
+    if (!b) return err_nomem(err);
+    if (uv_mutex_init(&b->lock) != 0) {
+        free(b);
+        return err_nomem(err);
+    }
+    int rc = uv_async_init(loop, &b->async, woken);
+    if (rc != 0) {
+        uv_mutex_destroy(&b->lock);
+        free(b);
+        return err_set(err, SHOAL_EIO, "cannot make a wake-up handle: %s", uv_strerror(rc));
+    }
+    b->async.data = b;
+    b->done_tail = &b->done_head;
+    *ret = b;
+    return 0;
+}
+
+static void handle_closed(uv_handle_t *h)
+{
+    bridge *b = h->data;
+    void (*closed)(void *) = b->closed;
+    void *user = b->closed_user;
+    uv_mutex_destroy(&b->lock);
+    buf_done(&b->queue);
+    buf_done(&b->replay);
+    free(b);
+    if (closed) closed(user);
+}
+
+void bridge_close(bridge *b, void (*closed)(void *user), void *user)
+{
+    b->closed = closed;
+    b->closed_user = user;
+    uv_close((uv_handle_t *)&b->async, handle_closed);
+}
+
+static size_t record_bytes(size_t n_top, size_t text_len)
+{
+    return (sizeof(record) + n_top * sizeof(token_logprob) + text_len + 7) & ~(size_t)7;
+}
+
+/* Under the lock. A token that finds no memory spoils its job: the client gets an error, not a gap. */
+static void push_token(bridge *b, bridge_job *j, const gen_event *ev, int32_t id)
+{
+    size_t bytes = record_bytes(ev->n_top, ev->text_len);
+    if (j->overflow || buf_reserve(&b->queue, bytes) != 0) {
+        j->overflow = true;
+        return;
+    }
+    record r = {j, id, ev->logprob, (uint32_t)ev->n_top, (uint32_t)ev->text_len};
+    char *at = b->queue.data + b->queue.len;
+    memcpy(at, &r, sizeof r);
+    if (ev->n_top) memcpy(at + sizeof r, ev->top, ev->n_top * sizeof *ev->top);
+    if (ev->text_len) memcpy(at + sizeof r + ev->n_top * sizeof *ev->top, ev->text, ev->text_len);
+    b->queue.len += bytes;
+}
+
+static void push_done(bridge *b, bridge_job *j, int status, const char *message)
+{
+    j->status = status;
+    strncpy(j->message, message ? message : "", sizeof j->message - 1);
+    j->next_done = NULL;
+    *b->done_tail = j;
+    b->done_tail = &j->next_done;
+}
+
+void bridge_event(void *job, const gen_event *ev)
+{
+    bridge_job *j = job;
+    bridge *b = j->b;
+    uv_mutex_lock(&b->lock);
+    bool wake = b->queue.len == 0 && !b->done_head;
+    if (ev->kind == EVENT_TOKEN) {
+        push_token(b, j, ev, ev->id);
+    } else {
+        gen_event tail = {.text = ev->text, .text_len = ev->text_len};
+        if (tail.text_len > 0) push_token(b, j, &tail, -1);
+        j->finish = ev->finish;
+        j->timings = ev->timings;
+        push_done(b, j, ev->status, ev->message);
+    }
+    /* Sent under the lock: after it the loop may already have closed the handle. */
+    if (wake) uv_async_send(&b->async);
+    uv_mutex_unlock(&b->lock);
+}
+
+void bridge_result(void *job, const enc_result *r)
+{
+    bridge_job *j = job;
+    bridge *b = j->b;
+    uv_mutex_lock(&b->lock);
+    bool wake = b->queue.len == 0 && !b->done_head;
+    size_t n = r->status == 0 ? r->rows * r->cols : 0;
+    bool fits = n <= j->n_values;
+    if (fits && n > 0) memcpy(j->values, r->values, n * sizeof *j->values);
+    j->n_values = fits ? n : 0;
+    j->queue_ms = r->queue_ms;
+    j->compute_ms = r->compute_ms;
+    if (fits) push_done(b, j, r->status, r->message);
+    else push_done(b, j, SHOAL_EINTERNAL, "the engine gave a result of another size than the model's");
+    if (wake) uv_async_send(&b->async);
+    uv_mutex_unlock(&b->lock);
+}
+
+static bridge_job *replay_tokens(const buf *q)
+{
+    bridge_job *head = NULL, **tail = &head;
+    for (size_t at = 0; at < q->len;) {
+        record r;
+        memcpy(&r, q->data + at, sizeof r);
+        const char *rest = q->data + at + sizeof r;
+        gen_event ev = {.kind = EVENT_TOKEN, .id = r.id, .logprob = r.logprob, .n_top = r.n_top,
+                        .top = (const token_logprob *)(const void *)rest,
+                        .text = rest + r.n_top * sizeof(token_logprob), .text_len = r.text_len};
+        if (!r.job->touched) {
+            r.job->touched = true;
+            r.job->next_touched = NULL;
+            *tail = r.job;
+            tail = &r.job->next_touched;
+        }
+        r.job->on_token(r.job, &ev);
+        at += record_bytes(r.n_top, r.text_len);
+    }
+    return head;
+}
+
+static void finish_job(bridge_job *j)
+{
+    if (j->overflow && j->status == 0) {
+        j->status = SHOAL_ENOMEM;
+        strcpy(j->message, "out of memory while streaming the reply");
+    }
+    j->on_done(j);
+}
+
+void bridge_deliver(bridge *b)
+{
+    uv_mutex_lock(&b->lock);
+    buf swap = b->queue;
+    b->queue = b->replay;
+    b->replay = swap;
+    bridge_job *done = b->done_head;
+    b->done_head = NULL;
+    b->done_tail = &b->done_head;
+    uv_mutex_unlock(&b->lock);
+
+    bridge_job *touched = replay_tokens(&b->replay);
+    for (bridge_job *j = touched; j; j = j->next_touched) {
+        j->touched = false;
+        if (j->on_flush) j->on_flush(j);
+    }
+    buf_clear(&b->replay);
+    while (done) {
+        bridge_job *next = done->next_done;
+        finish_job(done);
+        done = next;
+    }
+}

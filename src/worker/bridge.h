@@ -1,0 +1,56 @@
+/* bridge.h: brings the engine thread's events to the loop thread.
+ *
+ * The engine thread packs each event into one byte queue under a lock; the first one wakes the loop
+ * (uv_async), which swaps the queue for an empty one and replays everything that came meanwhile. Per
+ * job: on_token for each token, then on_flush once, so that tokens that were waiting together can go
+ * out as one message, and on_done last. Memory grows to the largest burst and stays: nothing is
+ * allocated per token. DONE lives in the job itself, so it arrives even when memory is out.
+ *
+ *   engine thread                    loop thread
+ *   bridge_event ──► [rec][rec].. ──► on_token, on_token, on_flush, on_done
+ */
+#ifndef WORKER_BRIDGE_H
+#define WORKER_BRIDGE_H
+
+#include <uv.h>
+
+#include "base/err.h"
+#include "infer/engine.h"
+
+typedef struct bridge bridge;
+typedef struct bridge_job bridge_job;
+
+/* One request in the engine. Embed it as the first member; it must live until on_done, which comes
+ * exactly once for each job the engine accepted, and may free it. The callbacks run on the loop. */
+struct bridge_job {
+    bridge *b;
+    void (*on_token)(bridge_job *j, const gen_event *ev); /* ev->id is -1 for text held back till the end */
+    void (*on_flush)(bridge_job *j);                      /* NULL: not wanted */
+    void (*on_done)(bridge_job *j);
+
+    /* Valid in on_done. */
+    int status;
+    char message[256];
+    finish_reason finish;
+    gen_timings timings;
+    double queue_ms, compute_ms; /* encoders */
+    float *values;               /* encoders: the job's room for the result, set before submitting */
+    size_t n_values;             /* ... floats of room; on_done: floats there */
+
+    /* The bridge's own. */
+    bridge_job *next_done, *next_touched;
+    bool touched, overflow;
+};
+
+int bridge_new(bridge **ret, uv_loop_t *loop, shoal_err *err);
+/* Frees it once the loop has closed its handle; no job may be in the engine any more. */
+void bridge_close(bridge *b, void (*closed)(void *user), void *user);
+
+/* The engine's callbacks (gen_event_fn, enc_result_fn): user is the bridge_job. Any thread. */
+void bridge_event(void *job, const gen_event *ev);
+void bridge_result(void *job, const enc_result *r);
+
+/* Replay what is queued now (the loop does so by itself). Loop thread; not from a callback. */
+void bridge_deliver(bridge *b);
+
+#endif

@@ -1,0 +1,37 @@
+/* delta.h: gathers what a stream has to say and packs it into one GenerateEvent.
+ *
+ * Tokens, text, log-probabilities and tool calls are added as they come; delta_pack gives the message
+ * and empties the delta. Its buffers are reused from one message to the next. Loop thread. */
+#ifndef WORKER_DELTA_H
+#define WORKER_DELTA_H
+
+#include "base/buf.h"
+#include "infer/engine.h"
+#include "model/tokenizer.h"
+
+typedef struct delta {
+    buf ids;      /* int32_t */
+    buf text;     /* NUL bytes replaced: protobuf-c's strings end at them */
+    buf logprobs; /* Shoal__V1__TokenLogprob: each chosen token followed by its n_top alternatives */
+    buf tools;    /* struct tool_piece */
+    buf strings;  /* NUL-terminated strings of the tool pieces */
+    buf pointers; /* arrays of pointers that protobuf-c wants */
+    size_t n_logprobs;
+} delta;
+
+void delta_done(delta *d);
+bool delta_is_empty(const delta *d);
+bool delta_has_tools(const delta *d);
+
+void delta_add_id(delta *d, int32_t id);
+void delta_add_text(delta *d, const char *s, size_t n);
+/* The chosen token and its alternatives; `t` may be NULL (texts stay empty). */
+void delta_add_logprob(delta *d, const tokenizer *t, const gen_event *ev);
+void delta_add_tool_begin(delta *d, int index, const char *name);
+void delta_add_tool_arguments(delta *d, int index, const char *s, size_t n);
+
+/* Append the packed GenerateEvent to `out` and empty the delta; SHOAL_ENOMEM when an addition or the
+ * packing found no memory. */
+int delta_pack(delta *d, buf *out);
+
+#endif
