@@ -1,7 +1,7 @@
 /* request.h: one HTTP request and its answer, as endpoint handlers see them.
  *
- * The gateway names the request, checks key, deadline and admission, and gives the handler an
- * exchange. The handler answers exactly once: request_json, request_error, or
+ * The gateway names the request, checks key, deadline and admission, and gives the handler a
+ * gateway_request. The handler answers exactly once: request_json, request_error, or
  * request_stream_begin + write* + end. That call counts and logs the request and frees the request.
  * If the client leaves first, on_gone(work) runs once instead and the request is dead afterwards:
  * cancel the backend calls there.
@@ -33,7 +33,7 @@ struct endpoint;
 typedef struct gateway_request {
     struct gateway *gateway;
     backend *backend;
-    struct cache *cache;             /* NULL: no cache configured */
+    struct cache *cache;             /* gateway/cache.h */
     metrics *metrics;
     const gateway_config *config;
     const struct endpoint *endpoint;
@@ -46,9 +46,11 @@ typedef struct gateway_request {
     const char *cache_state;         /* "hit", "miss", "shared"; NULL: not cacheable */
     const char *error_code;          /* of a failure inside a stream that had begun */
     bool streaming;
+    bool counted;                    /* against max_requests */
+    const char *allow;               /* for a 405 */
     void (*on_gone)(void *work);
     void *work;
-    struct gateway_request *next, *prev;    /* the gateway's list */
+    struct gateway_request *next, *prev; /* the gateway's list */
 } gateway_request;
 
 /* For backend calls made on behalf of rq; strings are borrowed from rq. */

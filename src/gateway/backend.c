@@ -1,0 +1,508 @@
+#include "gateway/backend.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "router/router.h"
+
+/* A worker that died is back within a second. Calls that come meanwhile wait for it for so long
+ * rather than fail, so that a client that sends its request again is answered. */
+#define HOLD_MS 2000
+#define HELD_MAX 512
+#define HELD_LOOK_MS 5
+
+/* Events of a stream are unpacked into this much memory, used again for each: no malloc per token. */
+#define SCRATCH_BYTES (32 * 1024)
+
+typedef struct scratch {
+    size_t used;
+    _Alignas(16) char mem[SCRATCH_BYTES];
+} scratch;
+
+typedef void (*reply_fn)(backend_call *c, const backend_result *r);
+
+struct backend_call {
+    backend *b;
+    backend_call *next, *prev; /* all calls */
+    const char *path;
+    const ProtobufCMessageDescriptor *reply_type;
+    char *model, *request_id;
+    uint64_t deadline_ns, start_ns, sent_ns;
+    uint64_t hold_until_ns; /* 0: fail at once when no replica is ready */
+    uint8_t *msg; /* packed request, kept for another try */
+    size_t n_msg;
+    unsigned n_prompt_estimate, n_max_tokens;
+    uint64_t tried; /* bit i: registry place i failed this call */
+    bool waiting;   /* in no replica's hands: the timer looks after it */
+    bool got_message;
+    bool learns;    /* its time tells how fast the replica is */
+    int status;     /* set while waiting: fail with this */
+    char message[512];
+    replica *r;
+    size_t place;
+    grpc_client_call *call;
+    ProtobufCMessage *reply;
+    reply_fn deliver;
+    backend_generate_events events;
+    void (*done)(void); /* the caller's, cast back by deliver */
+    void *user;
+};
+
+struct backend {
+    uv_loop_t *loop;
+    registry *g;
+    uv_timer_t *timer; /* runs while calls wait; freed by its close */
+    bool timer_on;
+    size_t n_waiting;
+    backend_call *calls;
+    router_replica *view; /* as many places as the registry has */
+    size_t n_view;
+    scratch scratch;
+};
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+int backend_new(backend **ret, uv_loop_t *loop, registry *g, shoal_err *err)
+{
+    backend *b = calloc(1, sizeof *b);
+    uv_timer_t *t = b ? malloc(sizeof *t) : NULL;
+    if (!t) {
+        free(b);
+        return err_nomem(err);
+    }
+    uv_timer_init(loop, t);
+    t->data = b;
+    b->loop = loop;
+    b->g = g;
+    b->timer = t;
+    *ret = b;
+    return 0;
+}
+
+void backend_free(backend *b)
+{
+    if (!b) return;
+    while (b->calls) backend_cancel(b->calls);
+    uv_close((uv_handle_t *)b->timer, free_handle);
+    free(b->view);
+    free(b);
+}
+
+registry *backend_registry(backend *b)
+{
+    return b->g;
+}
+
+const replica *backend_find(backend *b, const char *model, bool *ret_known)
+{
+    bool known = false;
+    const replica *found = NULL;
+    for (size_t i = 0; i < registry_count(b->g) && !found; i++) {
+        const replica *r = registry_at(b->g, i);
+        if (strcmp(r->model, model) != 0) continue;
+        known = true;
+        if (r->info) found = r;
+    }
+    if (ret_known) *ret_known = known;
+    return found;
+}
+
+static void unlink_call(backend_call *c)
+{
+    if (c->prev) c->prev->next = c->next;
+    else c->b->calls = c->next;
+    if (c->next) c->next->prev = c->prev;
+}
+
+static void call_free(backend_call *c)
+{
+    if (c->waiting) c->b->n_waiting--;
+    unlink_call(c);
+    if (c->reply) protobuf_c_message_free_unpacked(c->reply, NULL);
+    free(c->model);
+    free(c->request_id);
+    free(c->msg);
+    free(c);
+}
+
+/* ---- ending -------------------------------------------------------------------------------------- */
+
+static const char *or_empty(const char *s)
+{
+    return s ? s : "";
+}
+
+static void finish(backend_call *c, int status, const char *message)
+{
+    const Shoal__V1__ModelInfo *info = c->r ? c->r->info : NULL;
+    char model[128];
+    snprintf(model, sizeof model, "%s", c->model);
+    backend_result r = {
+        .status = status,
+        .message = message,
+        .model = model,
+        .replica_id = c->r ? c->r->id : "",
+        .version = info ? or_empty(info->version) : "",
+        .quantisation = info ? or_empty(info->quantisation) : "",
+        .digest = info ? or_empty(info->digest) : "",
+        .ms = clock_ms_since(c->start_ns),
+        .retryable = status == SHOAL_EUNAVAILABLE || status == SHOAL_EFULL,
+    };
+    c->deliver(c, &r);
+    call_free(c);
+}
+
+static void leave_replica(backend_call *c)
+{
+    if (c->call && c->r->n_in_flight > 0) c->r->n_in_flight--;
+    c->call = NULL;
+}
+
+void backend_cancel(backend_call *c)
+{
+    if (!c) return;
+    if (c->call) {
+        grpc_client_call *gc = c->call;
+        leave_replica(c);
+        grpc_client_cancel(gc);
+    }
+    call_free(c);
+}
+
+/* ---- trying -------------------------------------------------------------------------------------- */
+
+static void look_after_waiting(uv_timer_t *t);
+
+static void set_timer(backend *b)
+{
+    bool want = b->n_waiting > 0;
+    if (want == b->timer_on) return;
+    b->timer_on = want;
+    if (want) uv_timer_start(b->timer, look_after_waiting, 0, HELD_LOOK_MS);
+    else uv_timer_stop(b->timer);
+}
+
+static void park(backend_call *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Into the timer's care: with a status it fails on the next turn of the loop (never inside the call
+ * that started it), with 0 it is tried again until hold_until_ns. */
+static void park(backend_call *c, int status, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(c->message, sizeof c->message, fmt, ap);
+    va_end(ap);
+    c->status = status;
+    if (!c->waiting) c->b->n_waiting++;
+    c->waiting = true;
+    set_timer(c->b);
+}
+
+static bool snapshot(backend *b, router_view *ret)
+{
+    size_t n = registry_count(b->g);
+    if (n > b->n_view) {
+        router_replica *v = realloc(b->view, n * sizeof *v);
+        if (!v) return false;
+        b->view = v;
+        b->n_view = n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const replica *r = registry_at(b->g, i);
+        const Shoal__V1__Stats *s = r->stats;
+        bool generates = r->info && strcmp(or_empty(r->info->task), "generate") == 0;
+        b->view[i] = (router_replica){
+            .model = r->model,
+            .digest = r->info ? r->info->digest : NULL,
+            .ready = r->state == REPLICA_READY && r->channel && grpc_channel_is_connected(r->channel),
+            .draining = r->state == REPLICA_DRAINING,
+            .n_in_flight = r->n_in_flight,
+            .n_waiting = s ? s->n_waiting : 0,
+            .n_parallel = generates ? 16 : 1,
+            .ms_per_call = r->ms_per_call,
+            .prefill_tokens_per_s = s ? s->prefill_tokens_per_s : 0,
+            .decode_tokens_per_s = s ? s->decode_tokens_per_s : 0,
+        };
+    }
+    *ret = (router_view){.replicas = b->view, .n_replicas = n};
+    return true;
+}
+
+/* The one sentence of why a model that is down is down. */
+static void describe_down(backend *b, const char *model, char *out, size_t n)
+{
+    for (size_t i = 0; i < registry_count(b->g); i++) {
+        const replica *r = registry_at(b->g, i);
+        if (strcmp(r->model, model) != 0 || r->state != REPLICA_FAILED) continue;
+        snprintf(out, n, "the model %s is not served: %s", model, r->reason);
+        return;
+    }
+    snprintf(out, n, "the worker serving %s is not running; send the request again", model);
+}
+
+static bool may_come_back(backend *b, const char *model)
+{
+    for (size_t i = 0; i < registry_count(b->g); i++) {
+        const replica *r = registry_at(b->g, i);
+        if (strcmp(r->model, model) == 0 && r->state != REPLICA_FAILED && r->state != REPLICA_DRAINING) return true;
+    }
+    return false;
+}
+
+static void on_message(void *user, const uint8_t *msg, size_t n);
+static void on_end(void *user, grpc_status status, const char *message);
+
+static bool start_on(backend_call *c, size_t place)
+{
+    replica *r = registry_at(c->b->g, place);
+    http_header id = {"x-request-id", c->request_id};
+    grpc_client_events ev = {.user = c, .message = on_message, .end = on_end};
+    c->r = r;
+    c->place = place;
+    c->sent_ns = clock_ns();
+    c->call = grpc_call_start(r->channel, c->path, c->msg, c->n_msg, &id, c->request_id[0] ? 1 : 0, c->deadline_ns,
+                              &ev);
+    if (c->call) r->n_in_flight++;
+    return c->call != NULL;
+}
+
+static void hold_or_fail(backend_call *c, uint64_t now)
+{
+    bool hold = now < c->hold_until_ns && c->tried == 0 && may_come_back(c->b, c->model) &&
+                (c->waiting || c->b->n_waiting < HELD_MAX);
+    if (hold) {
+        park(c, 0, "%s", "");
+        return;
+    }
+    char why[400];
+    describe_down(c->b, c->model, why, sizeof why);
+    park(c, SHOAL_EUNAVAILABLE, "%s", why);
+}
+
+/* Find a replica and start there, or park. */
+static void try_start(backend_call *c)
+{
+    uint64_t now = clock_ns();
+    if (c->deadline_ns && now >= c->deadline_ns) {
+        park(c, SHOAL_EDEADLINE, "the deadline passed before %s could start", c->model);
+        return;
+    }
+    router_view view;
+    if (!snapshot(c->b, &view)) {
+        park(c, SHOAL_ENOMEM, "out of memory");
+        return;
+    }
+    router_request q = {.model = c->model, .now_ns = now, .deadline_ns = c->deadline_ns, .exclude = c->tried,
+                        .n_prompt_tokens = c->n_prompt_estimate, .n_max_tokens = c->n_max_tokens};
+    router_decision d;
+    int rc = router_pick(&view, &q, &d);
+    if (rc == SHOAL_ENOTFOUND) {
+        park(c, rc, "the model '%s' does not exist here", c->model);
+    } else if (rc == SHOAL_EDEADLINE) {
+        park(c, rc, "the deadline cannot be met: %s would take about %.0f ms", c->model, d.expected_ms);
+    } else if (rc != 0 || !start_on(c, (size_t)d.index)) {
+        hold_or_fail(c, now);
+    } else if (c->waiting) {
+        c->waiting = false;
+        c->b->n_waiting--;
+    }
+}
+
+/* One that may be looked at now: its callbacks may end any other call, so the list is walked anew. */
+static backend_call *next_failed(backend *b)
+{
+    for (backend_call *c = b->calls; c; c = c->next)
+        if (c->waiting && c->status != 0) return c;
+    return NULL;
+}
+
+static void look_after_waiting(uv_timer_t *t)
+{
+    backend *b = t->data;
+    for (backend_call *c = b->calls; c; c = c->next)
+        if (c->waiting && c->status == 0) try_start(c);
+    size_t n = b->n_waiting; /* calls that fail now, not those that their callbacks start */
+    for (backend_call *c; n > 0 && (c = next_failed(b)); n--) finish(c, c->status, c->message);
+    set_timer(b);
+}
+
+/* ---- replies ------------------------------------------------------------------------------------- */
+
+static void *scratch_alloc(void *data, size_t n)
+{
+    scratch *s = data;
+    size_t at = (s->used + 15) & ~(size_t)15;
+    if (n > sizeof s->mem || at > sizeof s->mem - n) return malloc(n);
+    s->used = at + n;
+    return s->mem + at;
+}
+
+static void scratch_free(void *data, void *p)
+{
+    scratch *s = data;
+    if ((char *)p < s->mem || (char *)p >= s->mem + sizeof s->mem) free(p);
+}
+
+static void on_event(backend_call *c, const uint8_t *msg, size_t n)
+{
+    scratch *s = &c->b->scratch;
+    ProtobufCAllocator a = {scratch_alloc, scratch_free, s};
+    s->used = 0;
+    Shoal__V1__GenerateEvent *ev = shoal__v1__generate_event__unpack(&a, n, msg);
+    if (!ev) return;
+    c->events.event(c->events.user, ev); /* may cancel: c is not touched again */
+    shoal__v1__generate_event__free_unpacked(ev, &a);
+}
+
+static void on_message(void *user, const uint8_t *msg, size_t n)
+{
+    backend_call *c = user;
+    c->got_message = true;
+    if (c->events.event) on_event(c, msg, n);
+    else if (c->reply_type && !c->reply) c->reply = protobuf_c_message_unpack(c->reply_type, NULL, n, msg);
+}
+
+static void learn_speed(replica *r, double ms)
+{
+    r->ms_per_call = r->ms_per_call > 0 ? r->ms_per_call * 0.9 + ms * 0.1 : ms;
+}
+
+static bool other_replica_may_do(const backend_call *c, int rc)
+{
+    if (c->got_message || (rc != SHOAL_EUNAVAILABLE && rc != SHOAL_EFULL)) return false;
+    for (size_t i = 0; i < registry_count(c->b->g) && i < ROUTER_EXCLUDE_MAX; i++) {
+        const replica *r = registry_at(c->b->g, i);
+        if (r->state == REPLICA_READY && !(c->tried >> i & 1) && strcmp(r->model, c->model) == 0) return true;
+    }
+    return false;
+}
+
+static void on_end(void *user, grpc_status status, const char *message)
+{
+    backend_call *c = user;
+    leave_replica(c);
+    int rc = status == GRPC_OK ? 0 : grpc_status_to_err((int)status);
+    if (rc == 0 && c->reply_type && !c->reply) rc = SHOAL_EPROTOCOL;
+    if (rc == 0) {
+        if (c->learns) learn_speed(c->r, clock_ms_since(c->sent_ns));
+        finish(c, 0, "");
+        return;
+    }
+    LOG(LOG_WARN, "gateway", "call_failed", LOG_S("model", c->model), LOG_S("replica", c->r->id),
+        LOG_S("status", grpc_status_name((int)status)), LOG_S("request_id", c->request_id));
+    if (c->place < ROUTER_EXCLUDE_MAX) c->tried |= (uint64_t)1 << c->place;
+    if (c->place < ROUTER_EXCLUDE_MAX && other_replica_may_do(c, rc)) {
+        try_start(c);
+        return;
+    }
+    char text[512];
+    if (rc == SHOAL_EUNAVAILABLE)
+        snprintf(text, sizeof text, "the worker serving %s stopped; send the request again", c->model);
+    else
+        snprintf(text, sizeof text, "%s", message && *message ? message : shoal_err_text(rc));
+    finish(c, rc, text);
+}
+
+/* ---- the five calls ------------------------------------------------------------------------------ */
+
+static backend_call *call_new(backend *b, const char *model, const char *path, const ProtobufCMessage *req,
+                              const backend_context *ctx, reply_fn deliver)
+{
+    backend_call *c = calloc(1, sizeof *c);
+    size_t n = protobuf_c_message_get_packed_size(req);
+    char *name = strdup(model), *id = strdup(ctx && ctx->request_id ? ctx->request_id : "");
+    uint8_t *msg = malloc(n ? n : 1);
+    if (!c || !name || !id || !msg) abort(); /* a handle that cannot report failure has no other way */
+    protobuf_c_message_pack(req, msg);
+    *c = (backend_call){.b = b, .next = b->calls, .path = path, .model = name, .request_id = id,
+                        .deadline_ns = ctx ? ctx->deadline_ns : 0, .start_ns = clock_ns(), .msg = msg, .n_msg = n,
+                        .deliver = deliver};
+    c->hold_until_ns = c->start_ns + (uint64_t)HOLD_MS * 1000000u;
+    if (b->calls) b->calls->prev = c;
+    b->calls = c;
+    return c;
+}
+
+static void deliver_generate(backend_call *c, const backend_result *r)
+{
+    c->events.end(c->events.user, r);
+}
+
+backend_call *backend_generate(backend *b, const char *model, const Shoal__V1__GenerateRequest *req,
+                               const backend_context *ctx, const backend_generate_events *ev)
+{
+    backend_call *c = call_new(b, model, "/shoal.v1.Worker/Generate", &req->base, ctx, deliver_generate);
+    c->events = *ev;
+    /* Bytes over four is close enough to decide whether a deadline is hopeless. */
+    c->n_prompt_estimate = (unsigned)(c->n_msg / 4);
+    c->n_max_tokens = req->max_tokens ? req->max_tokens : 1;
+    try_start(c);
+    return c;
+}
+
+#define UNARY(name, Request, Reply, descriptor, method)                                                           \
+    typedef void (*name##_done)(void *user, const backend_result *r, const Reply *reply);                         \
+    static void deliver_##name(backend_call *c, const backend_result *r)                                          \
+    {                                                                                                             \
+        ((name##_done)c->done)(c->user, r, r->status == 0 ? (const Reply *)c->reply : NULL);                      \
+    }                                                                                                             \
+    static backend_call *start_##name(backend *b, const char *model, const Request *req,                          \
+                                      const backend_context *ctx, name##_done done, void *user)                   \
+    {                                                                                                             \
+        backend_call *c = call_new(b, model, "/shoal.v1.Worker/" method, &req->base, ctx, deliver_##name);        \
+        c->reply_type = &descriptor;                                                                              \
+        c->done = (void (*)(void))done;                                                                           \
+        c->learns = true;                                                                                         \
+        c->user = user;                                                                                           \
+        return c;                                                                                                 \
+    }
+
+UNARY(classify, Shoal__V1__ClassifyRequest, Shoal__V1__ClassifyReply, shoal__v1__classify_reply__descriptor, "Classify")
+UNARY(tag, Shoal__V1__TagRequest, Shoal__V1__TagReply, shoal__v1__tag_reply__descriptor, "Tag")
+UNARY(embed, Shoal__V1__EmbedRequest, Shoal__V1__EmbedReply, shoal__v1__embed_reply__descriptor, "Embed")
+UNARY(describe, Shoal__V1__DescribeRequest, Shoal__V1__ModelInfo, shoal__v1__model_info__descriptor, "Describe")
+
+backend_call *backend_classify(backend *b, const char *model, const Shoal__V1__ClassifyRequest *req,
+                               const backend_context *ctx, classify_done done, void *user)
+{
+    backend_call *c = start_classify(b, model, req, ctx, done, user);
+    try_start(c);
+    return c;
+}
+
+backend_call *backend_tag(backend *b, const char *model, const Shoal__V1__TagRequest *req, const backend_context *ctx,
+                          tag_done done, void *user)
+{
+    backend_call *c = start_tag(b, model, req, ctx, done, user);
+    try_start(c);
+    return c;
+}
+
+backend_call *backend_embed(backend *b, const char *model, const Shoal__V1__EmbedRequest *req,
+                            const backend_context *ctx, embed_done done, void *user)
+{
+    backend_call *c = start_embed(b, model, req, ctx, done, user);
+    try_start(c);
+    return c;
+}
+
+/* Asked in order to know whether the worker is there: it does not wait for one that is down. */
+backend_call *backend_describe(backend *b, const char *model, const backend_context *ctx, describe_done done,
+                               void *user)
+{
+    Shoal__V1__DescribeRequest req = SHOAL__V1__DESCRIBE_REQUEST__INIT;
+    backend_call *c = start_describe(b, model, &req, ctx, done, user);
+    c->hold_until_ns = 0;
+    c->learns = false;
+    try_start(c);
+    return c;
+}

@@ -1,0 +1,11 @@
+/* encode.h: POST /v1/embeddings, /v1/classify and /v1/tag: one unary model call each. */
+#ifndef GATEWAY_ENCODE_H
+#define GATEWAY_ENCODE_H
+
+#include "gateway/request.h"
+
+void embeddings_handle(gateway_request *rq);
+void classify_handle(gateway_request *rq);
+void tag_handle(gateway_request *rq);
+
+#endif

@@ -1,0 +1,218 @@
+#include "gateway/gateway.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "gateway/endpoint.h"
+#include "gateway/gateway_internal.h"
+
+/* ---- admission ----------------------------------------------------------------------------------- */
+
+static bool id_is_fine(const char *s)
+{
+    size_t n = s ? strlen(s) : 0;
+    if (n == 0 || n > 128) return false;
+    for (; *s; s++)
+        if (*s <= 0x20 || *s >= 0x7F) return false;
+    return true;
+}
+
+static void name_request(gateway_request *rq)
+{
+    const char *given = http_header_get(rq->http, "x-request-id");
+    if (id_is_fine(given)) {
+        snprintf(rq->id, sizeof rq->id, "%s", given);
+        return;
+    }
+    uint64_t draw;
+    rng_bytes(&draw, sizeof draw);
+    snprintf(rq->id, sizeof rq->id, "%016llx", (unsigned long long)draw);
+}
+
+static int set_deadline(gateway_request *rq, api_error *e)
+{
+    const char *s = http_header_get(rq->http, "x-shoal-deadline-ms");
+    uint64_t ms = rq->config->default_deadline_ms;
+    if (s) {
+        char *end;
+        errno = 0;
+        long long v = strtoll(s, &end, 10);
+        if (end == s || *end || errno || v > 86400000)
+            return api_error_bad(e, "x-shoal-deadline-ms", "x-shoal-deadline-ms must be a number of milliseconds");
+        if (v <= 0)
+            return api_error_set(e, 504, "timeout_error", "deadline_unmeetable", "x-shoal-deadline-ms",
+                                 "a deadline of %lld ms cannot be met", v);
+        ms = (uint64_t)v;
+    }
+    if (ms) rq->deadline_ns = rq->start_ns + ms * 1000000u;
+    return 0;
+}
+
+static int admit(gateway_request *rq, api_error *e)
+{
+    gateway *g = rq->gateway;
+    if (!rq->endpoint) {
+        if (rq->allow)
+            return api_error_set(e, 405, "invalid_request_error", "method_not_allowed", NULL,
+                                 "%.16s is not allowed here; use %s", http_method(rq->http), rq->allow);
+        return api_error_set(e, 404, "invalid_request_error", "not_found", NULL, "there is nothing at %.200s",
+                             http_path(rq->http));
+    }
+    if (rq->endpoint->needs_key && !auth_allows(&g->auth, http_header_get(rq->http, "authorization")))
+        return api_error_set(e, 401, "invalid_request_error", "invalid_api_key", NULL,
+                             "a valid API key is needed: send it as Authorization: Bearer KEY");
+    if (!rq->endpoint->admitted) return set_deadline(rq, e);
+    if (g->draining) {
+        api_error_set(e, 503, "service_unavailable", "draining", NULL,
+                      "the server is shutting down; send the request again elsewhere or later");
+        e->retry_after_s = 1;
+        return e->status;
+    }
+    if (g->config->max_requests && g->n_admitted >= g->config->max_requests) {
+        api_error_set(e, 429, "rate_limit_error", "too_many_requests", NULL,
+                      "%zu requests are being answered, which is the limit; try again in a second", g->n_admitted);
+        e->retry_after_s = 1;
+        return e->status;
+    }
+    return set_deadline(rq, e);
+}
+
+static gateway_request *request_new(gateway *g, http_request *http)
+{
+    gateway_request *rq = calloc(1, sizeof *rq);
+    if (!rq) return NULL;
+    *rq = (gateway_request){.gateway = g, .backend = g->backend, .cache = g->cache, .metrics = g->metrics,
+                            .config = g->config, .http = http, .start_ns = http_received_ns(http),
+                            .next = g->requests};
+    if (rq->start_ns == 0) rq->start_ns = clock_ns();
+    if (g->requests) g->requests->prev = rq;
+    g->requests = rq;
+    g->n_requests++;
+    http_set_data(http, rq);
+    return rq;
+}
+
+static void on_request(void *user, http_request *http)
+{
+    gateway_request *rq = request_new(user, http);
+    if (!rq) {
+        http_respond(http, 503, NULL, 0, NULL, 0);
+        return;
+    }
+    name_request(rq);
+    rq->endpoint = endpoint_find(http_method(http), http_path(http), &rq->allow);
+    api_error e = {0};
+    if (admit(rq, &e) != 0) {
+        request_error(rq, &e);
+        return;
+    }
+    if (rq->endpoint->admitted) {
+        rq->counted = true;
+        rq->gateway->n_admitted++;
+    }
+    rq->endpoint->handle(rq);
+}
+
+static void abandon(gateway_request *rq)
+{
+    void (*on_gone)(void *) = rq->on_gone;
+    rq->on_gone = NULL;
+    if (on_gone) on_gone(rq->work);
+    request_finish(rq, 499, "client_gone");
+}
+
+static void on_gone(void *user, http_request *http)
+{
+    gateway_request *rq = http_data(http);
+    if (rq) abandon(rq);
+}
+
+static void error_body(void *user, int status, const char *message, buf *out, const char **ret_content_type)
+{
+    gateway *g = user;
+    api_error e;
+    char code[16];
+    snprintf(code, sizeof code, "%d", status);
+    metrics_add(g->metrics, METRIC_REQUESTS, 1, "none", "", code);
+    api_error_from_status(&e, status, message);
+    api_error_put(out, &e);
+    *ret_content_type = "application/json";
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static int listen_as_configured(gateway *g, shoal_err *err)
+{
+    const gateway_config *c = g->config;
+    http_tls tls = {.cert_file = c->tls_cert, .key_file = c->tls_key};
+    bool secure = c->tls_cert && c->tls_key;
+    int rc = http_server_listen(g->server, c->listen ? c->listen : "127.0.0.1:8080", secure ? &tls : NULL, err);
+    if (rc == 0)
+        LOG(LOG_INFO, "gateway", "listening", LOG_S("address", c->listen ? c->listen : "127.0.0.1:8080"),
+            LOG_I("port", http_server_port(g->server)), LOG_S("tls", secure ? "yes" : "no"),
+            LOG_I("api_keys", g->auth.n_keys));
+    return rc;
+}
+
+static int gateway_setup(gateway *g, shoal_err *err)
+{
+    const gateway_config *c = g->config;
+    http_handler h = {.user = g, .on_request = on_request, .on_gone = on_gone, .error_body = error_body};
+    g->metrics = metrics_new();
+    if (!g->metrics) return err_nomem(err);
+    int rc = auth_init(&g->auth, (const char *const *)c->api_keys, c->n_api_keys, err);
+    if (rc == 0) rc = cache_new(&g->cache, (size_t)c->cache_bytes, c->cache_ttl_ms * 1000000u, err);
+    if (rc == 0) rc = backend_new(&g->backend, g->loop, g->registry, err);
+    if (rc == 0) rc = http_server_new(&g->server, g->loop, &h, &c->limits, err);
+    if (rc == 0) rc = listen_as_configured(g, err);
+    return rc;
+}
+
+int gateway_new(gateway **ret, uv_loop_t *loop, registry *registry_, const gateway_config *config, shoal_err *err)
+{
+    gateway *g = calloc(1, sizeof *g);
+    if (!g) return err_nomem(err);
+    *g = (gateway){.loop = loop, .registry = registry_, .config = config};
+    int rc = gateway_setup(g, err);
+    if (rc == 0) *ret = g;
+    else gateway_free(g);
+    return rc;
+}
+
+int gateway_port(const gateway *g)
+{
+    return http_server_port(g->server);
+}
+
+void gateway_drain(gateway *g, void (*done)(void *user), void *user)
+{
+    g->draining = true;
+    LOG(LOG_INFO, "gateway", "draining", LOG_I("requests", g->n_requests));
+    http_server_drain(g->server, done, user);
+}
+
+static void on_closed(void *user)
+{
+    free(user);
+}
+
+void gateway_free(gateway *g)
+{
+    if (!g) return;
+    while (g->requests) {
+        http_set_data(g->requests->http, NULL);
+        abandon(g->requests);
+    }
+    http_server *server = g->server;
+    backend_free(g->backend);
+    cache_free(g->cache);
+    metrics_free(g->metrics);
+    auth_done(&g->auth);
+    /* The server's last callbacks still point here: the struct goes with it. */
+    if (server) http_server_close(server, on_closed, g);
+    else free(g);
+}

@@ -1,0 +1,27 @@
+/* gateway_internal.h: what the files of the front door share about the gateway itself. */
+#ifndef GATEWAY_INTERNAL_H
+#define GATEWAY_INTERNAL_H
+
+#include "gateway/auth.h"
+#include "gateway/cache.h"
+#include "gateway/gateway.h"
+#include "gateway/request.h"
+
+struct gateway {
+    uv_loop_t *loop;
+    registry *registry;
+    const gateway_config *config;
+    backend *backend;
+    cache *cache;
+    metrics *metrics;
+    auth auth;
+    http_server *server;
+    gateway_request *requests; /* being answered */
+    size_t n_requests, n_admitted;
+    bool draining;
+};
+
+/* The request's end, for log and metrics; unlinks and frees it. Status 499: the client left. */
+void request_finish(gateway_request *rq, int status, const char *error_code);
+
+#endif

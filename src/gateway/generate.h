@@ -1,0 +1,10 @@
+/* generate.h: POST /v1/chat/completions and /v1/completions, streamed and not. */
+#ifndef GATEWAY_GENERATE_H
+#define GATEWAY_GENERATE_H
+
+#include "gateway/request.h"
+
+void chat_handle(gateway_request *rq);
+void completions_handle(gateway_request *rq);
+
+#endif

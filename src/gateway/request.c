@@ -1,0 +1,182 @@
+#include "gateway/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "gateway/endpoint.h"
+#include "gateway/gateway_internal.h"
+
+#define HEADERS_MAX 8
+
+typedef struct header_list {
+    http_header items[HEADERS_MAX];
+    size_t n;
+    char retry_after[16];
+} header_list;
+
+backend_context request_context(const gateway_request *rq, const char *why)
+{
+    return (backend_context){.request_id = rq->id, .deadline_ns = rq->deadline_ns, .why = why};
+}
+
+void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work)
+{
+    rq->on_gone = on_gone;
+    rq->work = work;
+}
+
+void request_note_model(gateway_request *rq, const char *model, const char *version, const char *quantisation)
+{
+    snprintf(rq->model, sizeof rq->model, "%s", model ? model : "");
+    snprintf(rq->version, sizeof rq->version, "%s", version ? version : "");
+    snprintf(rq->quantisation, sizeof rq->quantisation, "%s", quantisation ? quantisation : "");
+}
+
+void request_note_result(gateway_request *rq, const backend_result *r)
+{
+    request_note_model(rq, r->model, r->version, r->quantisation);
+}
+
+static void header_add(header_list *h, const char *name, const char *value)
+{
+    if (h->n < HEADERS_MAX) h->items[h->n++] = (http_header){name, value};
+}
+
+static void common_headers(header_list *h, const gateway_request *rq, const char *content_type)
+{
+    h->n = 0;
+    header_add(h, "content-type", content_type);
+    header_add(h, "x-request-id", rq->id);
+    if (rq->cache_state) header_add(h, "x-shoal-cache", rq->cache_state);
+}
+
+static void count(const gateway_request *rq, int status, const char *error_code)
+{
+    char code[16];
+    snprintf(code, sizeof code, "%d", status);
+    const char *name = rq->endpoint ? rq->endpoint->name : "none";
+    metrics *m = rq->metrics;
+    metrics_add(m, METRIC_REQUESTS, 1, name, rq->model, code);
+    metrics_observe_s(m, METRIC_REQUEST_S, clock_ms_since(rq->start_ns) / 1000, name, NULL);
+    if (error_code) metrics_add(m, METRIC_ERRORS, 1, name, error_code, NULL);
+    if (status == 499) metrics_add(m, METRIC_GONE, 1, name, NULL, NULL);
+    if (rq->cache_state) metrics_add(m, METRIC_CACHE, 1, rq->cache_state, NULL, NULL);
+    if (rq->n_prompt_tokens) metrics_add(m, METRIC_TOKENS, (double)rq->n_prompt_tokens, rq->model, "prompt", NULL);
+    if (rq->n_generated_tokens)
+        metrics_add(m, METRIC_TOKENS, (double)rq->n_generated_tokens, rq->model, "generated", NULL);
+}
+
+/* Probes come every second or so; their lines would drown the rest. */
+static log_level level_of(const gateway_request *rq, int status)
+{
+    if (status >= 500) return LOG_WARN;
+    return rq->endpoint && !rq->endpoint->admitted ? LOG_DEBUG : LOG_INFO;
+}
+
+static void log_line(const gateway_request *rq, int status, const char *error_code)
+{
+    LOG(level_of(rq, status), "gateway", "request", LOG_S("endpoint", rq->endpoint ? rq->endpoint->name : "none"),
+        LOG_I("status", status), LOG_S("code", error_code ? error_code : ""), LOG_S("model", rq->model),
+        LOG_S("version", rq->version), LOG_S("quantisation", rq->quantisation),
+        LOG_F("ms", clock_ms_since(rq->start_ns)), LOG_I("prompt_tokens", rq->n_prompt_tokens),
+        LOG_I("generated_tokens", rq->n_generated_tokens), LOG_S("cache", rq->cache_state ? rq->cache_state : ""),
+        LOG_S("request_id", rq->id));
+}
+
+void request_finish(gateway_request *rq, int status, const char *error_code)
+{
+    gateway *g = rq->gateway;
+    count(rq, status, error_code);
+    log_line(rq, status, error_code);
+    if (rq->prev) rq->prev->next = rq->next;
+    else g->requests = rq->next;
+    if (rq->next) rq->next->prev = rq->prev;
+    g->n_requests--;
+    if (rq->counted) g->n_admitted--;
+    free(rq);
+}
+
+/* From here the server may still tell us that the client left; the request is not ours any more. */
+static http_request *let_go(gateway_request *rq)
+{
+    http_request *http = rq->http;
+    http_set_data(http, NULL);
+    return http;
+}
+
+void request_text(gateway_request *rq, int status, const char *content_type, const buf *body)
+{
+    header_list h;
+    common_headers(&h, rq, content_type);
+    http_respond(let_go(rq), status, h.items, h.n, body->data, body->len);
+    request_finish(rq, status, NULL);
+}
+
+void request_json(gateway_request *rq, int status, const buf *body)
+{
+    if (!body->failed) {
+        request_text(rq, status, "application/json", body);
+        return;
+    }
+    api_error e;
+    api_error_set(&e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+    request_error(rq, &e);
+}
+
+/* After a stream has begun its status line is gone: the error becomes the stream's last event. */
+static void error_in_stream(gateway_request *rq, const api_error *e)
+{
+    buf b = {0};
+    buf_puts(&b, "data: ");
+    api_error_put(&b, e);
+    buf_puts(&b, "\n\n");
+    rq->error_code = e->code ? e->code : e->type;
+    request_stream_write(rq, &b);
+    buf_done(&b);
+    request_stream_end(rq);
+}
+
+void request_error(gateway_request *rq, const api_error *e)
+{
+    if (rq->streaming) {
+        error_in_stream(rq, e);
+        return;
+    }
+    buf body = {0};
+    header_list h;
+    api_error_put(&body, e);
+    common_headers(&h, rq, "application/json");
+    if (e->retry_after_s) {
+        snprintf(h.retry_after, sizeof h.retry_after, "%d", e->retry_after_s);
+        header_add(&h, "retry-after", h.retry_after);
+    }
+    if (e->status == 401) header_add(&h, "www-authenticate", "Bearer");
+    if (e->status == 405 && rq->allow) header_add(&h, "allow", rq->allow);
+    http_respond(let_go(rq), e->status, h.items, h.n, body.data, body.len);
+    buf_done(&body);
+    request_finish(rq, e->status, e->code ? e->code : e->type);
+}
+
+void request_stream_begin(gateway_request *rq)
+{
+    header_list h;
+    common_headers(&h, rq, "text/event-stream; charset=utf-8");
+    header_add(&h, "cache-control", "no-cache");
+    rq->streaming = true;
+    http_respond_begin(rq->http, 200, h.items, h.n);
+}
+
+void request_stream_write(gateway_request *rq, const buf *events)
+{
+    if (events->len > 0) http_respond_write(rq->http, events->data, events->len);
+}
+
+void request_stream_end(gateway_request *rq)
+{
+    const char *code = rq->error_code;
+    http_respond_end(let_go(rq), NULL, 0);
+    request_finish(rq, 200, code);
+}

@@ -1,0 +1,15 @@
+/* status.h: what the cluster is and how it is: /v1/models, /healthz, /readyz, /metrics. */
+#ifndef GATEWAY_STATUS_H
+#define GATEWAY_STATUS_H
+
+#include "gateway/request.h"
+
+void models_handle(gateway_request *rq);
+/* One model, asked of its worker over gRPC now: an answer means that it is there and listening. It does
+ * no inference, so its time is the gateway's own overhead. */
+void model_handle(gateway_request *rq);
+void health_handle(gateway_request *rq); /* 200 while the process answers */
+void ready_handle(gateway_request *rq);  /* 200 when every replica is ready, else 503; lists them */
+void metrics_handle(gateway_request *rq);
+
+#endif
