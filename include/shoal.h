@@ -62,6 +62,124 @@ typedef struct shoal_err {
 const char *shoal_err_name(int code);
 const char *shoal_err_text(int code);
 
+/* ---- models ---------------------------------------------------------------------------------- */
+
+typedef struct shoal_model shoal_model;
+
+/* Zero means the default in brackets. */
+typedef struct shoal_options {
+    int n_threads;      /* [all cores that this process may use] */
+    size_t n_ctx;       /* tokens of prompt and reply together [the model's] */
+    size_t kv_bytes;    /* ceiling of the key/value cache, shared by all calls [64 MiB] */
+    const char *sha256; /* hex; a GGUF file with another digest is refused [not checked] */
+} shoal_options;
+
+/* Load a GGUF file or a Hugging Face folder and start its engine. *ret is the caller's, to be given to
+ * shoal_model_close. opts may be NULL. */
+int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *opts, shoal_err *err);
+
+/* Stops running calls (they return SHOAL_ECANCELLED), joins the threads, frees everything. No call may
+ * begin while it runs. NULL is fine. */
+void shoal_model_close(shoal_model *m);
+
+typedef struct shoal_model_info {
+    const char *name, *architecture, *quantisation, *version;
+    const char *task; /* "generate", "classify", "tag" or "embed" */
+    const char *isa;  /* the kernels in use: "scalar", "avx2", "avx512vnni" */
+    char digest[65];  /* SHA-256 of the file, hex */
+    size_t n_ctx, n_vocab, n_embd, n_labels;
+    const char *const *labels; /* n_labels names */
+} shoal_model_info;
+
+/* Strings live as long as the model. */
+int shoal_model_describe(shoal_model *m, shoal_model_info *ret, shoal_err *err);
+
+/* ---- generate -------------------------------------------------------------------------------- */
+
+/* Zero means the default in brackets. */
+typedef struct shoal_generate_options {
+    size_t max_tokens;        /* [to the end of the context] */
+    float temperature;        /* [0: greedy] */
+    int top_k;                /* [off] */
+    float top_p, min_p;       /* [off] */
+    float repetition_penalty; /* [off] */
+    uint64_t seed;            /* the draw for a position depends on it and the position alone */
+    const char *const *stop;  /* n_stop strings that end the reply and are not part of it */
+    size_t n_stop;
+    int json_object;          /* the reply is one JSON object */
+    const char *json_schema;  /* the reply is JSON that satisfies this schema (text) */
+} shoal_generate_options;
+
+typedef struct shoal_generation {
+    char *text; /* n_bytes of UTF-8 and a NUL */
+    size_t n_bytes;
+    int32_t *ids;
+    size_t n_ids, n_prompt;
+    int stopped;      /* 1: by end token or stop string; 0: by max_tokens or the context */
+    double mean_prob; /* mean probability of the chosen tokens: how sure the model was */
+    double prefill_ms, decode_ms;
+} shoal_generation;
+
+/* Each piece of text as it comes, whole characters, on the calling thread; not 0: stop here (the call
+ * then returns SHOAL_ECANCELLED with what there is in *ret). */
+typedef int (*shoal_text_fn)(void *user, const char *text, size_t n_bytes);
+
+/* Continue a raw prompt. opts, fn and ret may be NULL. *ret is filled on success (and on a stop by fn);
+ * shoal_generation_done frees what it holds. */
+int shoal_generate(shoal_model *m, const char *prompt, const shoal_generate_options *opts, shoal_text_fn fn,
+                   void *user, shoal_generation *ret, shoal_err *err);
+
+typedef struct shoal_message {
+    const char *role, *content; /* "system", "user", "assistant" */
+} shoal_message;
+
+/* Answer a conversation, written down by the model's own chat template. */
+int shoal_chat(shoal_model *m, const shoal_message *messages, size_t n_messages, const shoal_generate_options *opts,
+               shoal_text_fn fn, void *user, shoal_generation *ret, shoal_err *err);
+void shoal_generation_done(shoal_generation *g);
+
+/* ---- classify, tag, embed: results are freed by their _done; a zeroed one may be given too ------ */
+
+typedef struct shoal_label {
+    const char *name; /* the model's */
+    float score;      /* probability */
+} shoal_label;
+
+typedef struct shoal_classification {
+    shoal_label *labels; /* n_labels, best first */
+    float *logits;       /* n_labels, in the model's order */
+    size_t n_labels, n_tokens;
+} shoal_classification;
+
+/* pair may be NULL. A text longer than the context is SHOAL_ELIMIT, with the numbers. */
+int shoal_classify(shoal_model *m, const char *text, const char *pair, shoal_classification *ret, shoal_err *err);
+void shoal_classification_done(shoal_classification *c);
+
+typedef struct shoal_span {
+    size_t start, end;           /* code points of the text */
+    size_t start_byte, end_byte; /* bytes of the text */
+    const char *label;           /* the model's */
+    float score;
+} shoal_span;
+
+typedef struct shoal_tagging {
+    shoal_span *spans;
+    size_t n_spans;
+    float *logits; /* [n_tokens][n_labels], special tokens included */
+    size_t n_tokens, n_labels;
+} shoal_tagging;
+
+int shoal_tag(shoal_model *m, const char *text, shoal_tagging *ret, shoal_err *err);
+void shoal_tagging_done(shoal_tagging *t);
+
+typedef struct shoal_embedding {
+    float *values; /* n floats, L2-normalised unless the model says otherwise */
+    size_t n, n_tokens;
+} shoal_embedding;
+
+int shoal_embed(shoal_model *m, const char *text, shoal_embedding *ret, shoal_err *err);
+void shoal_embedding_done(shoal_embedding *e);
+
 #ifdef __cplusplus
 }
 #endif
