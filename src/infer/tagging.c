@@ -17,43 +17,43 @@ static size_t best_label(const float *logits, size_t n, float *ret_prob)
     return best;
 }
 
-static const char *entity_of(const char *label)
+static const char *kind_of(const char *label)
 {
     return (label[0] == 'B' || label[0] == 'I') && label[1] == '-' ? label + 2 : label;
 }
 
-int tag_spans(const encoding *e, const float *logits, const char *const *labels, size_t n_labels, tag_span **ret,
-              size_t *ret_n, shoal_err *err)
+int tagging_entities(const model_config *c, const encoding *e, const float *logits, entity **ret, size_t *ret_n,
+                     shoal_err *err)
 {
-    tag_span *spans = e->n ? calloc(e->n, sizeof *spans) : NULL;
-    if (e->n && !spans) return err_nomem(err);
-    size_t n = 0, n_in_span = 0;
-    tag_span *open = NULL;
+    entity *found = e->n ? calloc(e->n, sizeof *found) : NULL;
+    if (e->n && !found) return err_nomem(err);
+    size_t n = 0, n_in_open = 0;
+    entity *open = NULL;
     for (size_t i = 0; i < e->n; i++) {
         const token_span *at = &e->spans[i];
         if (e->special[i] || e->type_ids[i] != 0 || at->begin == at->end) continue;
         float prob;
-        const char *label = labels[best_label(logits + i * n_labels, n_labels, &prob)];
+        const char *label = c->labels[best_label(logits + i * c->n_labels, c->n_labels, &prob)];
         if (strcmp(label, "O") == 0) {
             open = NULL;
             continue;
         }
-        const char *entity = entity_of(label);
+        const char *kind = kind_of(label);
         bool begins = label[0] == 'B' && label[1] == '-';
-        if (begins || !open || strcmp(open->label, entity) != 0) {
-            open = &spans[n++];
-            *open = (tag_span){.begin = at->begin, .cp_begin = at->cp_begin, .label = entity};
-            n_in_span = 0;
+        if (begins || !open || strcmp(open->label, kind) != 0) {
+            open = &found[n++];
+            *open = (entity){.span = *at, .label = kind};
+            n_in_open = 0;
         }
-        open->end = at->end;
-        open->cp_end = at->cp_end;
-        open->score += (prob - open->score) / (float)++n_in_span;
+        open->span.end = at->end;
+        open->span.cp_end = at->cp_end;
+        open->score += (prob - open->score) / (float)++n_in_open;
     }
     if (n == 0) {
-        free(spans);
-        spans = NULL;
+        free(found);
+        found = NULL;
     }
-    *ret = spans;
+    *ret = found;
     *ret_n = n;
     return 0;
 }
