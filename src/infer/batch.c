@@ -1,0 +1,41 @@
+#include "infer/batch.h"
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many tokens of e may run at most now: a probe stops where its rows begin, and at the rows left. */
+static size_t room(const batch_entry *e, size_t rows_left)
+{
+    if (!e->probe) return e->pending;
+    return e->n_quiet > 0 ? least(e->n_quiet, e->pending) : least(rows_left, e->pending);
+}
+
+static bool is_prefill(const batch_entry *e)
+{
+    return e->pending > 1 || e->probe;
+}
+
+void batch_plan(batch_entry *entries, size_t n, const batch_limits *limits)
+{
+    size_t n_prefill = 0, rows_left = limits->probe_rows;
+    for (size_t i = 0; i < n; i++) {
+        entries[i].n = is_prefill(&entries[i]) ? 0 : 1;
+        n_prefill += is_prefill(&entries[i]);
+    }
+    if (n_prefill == 0) return;
+    size_t budget = n_prefill < n ? limits->shared : limits->alone;
+    size_t share = budget / n_prefill > BATCH_GRAIN ? budget / n_prefill : BATCH_GRAIN;
+    for (int pass = 0; pass < 2 && budget > 0; pass++) {
+        for (size_t k = 0; k < n; k++) {
+            batch_entry *e = &entries[(k + limits->turn) % n];
+            if (!is_prefill(e) || (e->probe && pass == 1)) continue; /* a probe's rows are counted once */
+            size_t more = least(pass == 0 ? share : budget, room(e, rows_left) - e->n);
+            more = least(more, budget);
+            e->n += more;
+            budget -= more;
+            if (e->probe && e->n_quiet == 0) rows_left -= more;
+        }
+    }
+}

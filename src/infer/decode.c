@@ -1,0 +1,278 @@
+/* decode.c: the engine loop of decoders: reap, admit, plan, step, hand out. Engine thread. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "infer/batch.h"
+#include "infer/engine_impl.h"
+
+#define SOON_NS 5000000u /* what a step without a deadline asks the arbiter for */
+#define ALONE_MIN 32
+#define ALONE_MAX 256
+#define ALONE_S 0.012 /* a prefill chunk takes about this long, so that others get their turn */
+
+/* ---- ending ------------------------------------------------------------------------------------------- */
+
+static void leave_running(engine *e, session *s)
+{
+    pthread_mutex_lock(&e->lock);
+    size_t i = 0;
+    while (i < e->n_running && e->running[i] != s) i++;
+    assert(i < e->n_running);
+    e->n_running--;
+    memmove(&e->running[i], &e->running[i + 1], (e->n_running - i) * sizeof *e->running);
+    pthread_mutex_unlock(&e->lock);
+    atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);
+}
+
+/* The session runs no more: its place and pages are free before its last event goes out. */
+static void end(engine *e, session *s, int status, const char *message)
+{
+    kv_release(e->kv, &s->kv);
+    atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
+    if (status == SHOAL_ECANCELLED) atomic_fetch_add(&e->stats.n_cancelled, 1);
+    else if (status) atomic_fetch_add(&e->stats.n_failed, 1);
+    session_end(s, status, message, clock_ns());
+    session_free(s);
+}
+
+static bool is_late(const session *s, uint64_t now_ns)
+{
+    return s->job.deadline_ns && s->job.deadline_ns <= now_ns;
+}
+
+static void end_early(engine *e, session *s)
+{
+    bool cancelled = atomic_load(&s->job.cancelled);
+    end(e, s, cancelled ? SHOAL_ECANCELLED : SHOAL_EDEADLINE,
+        cancelled ? "cancelled by the caller" : "the deadline passed before the answer was whole");
+}
+
+static void reap(engine *e)
+{
+    uint64_t now = clock_ns();
+    pthread_mutex_lock(&e->lock);
+    job *dead = queue_reap(e, now);
+    pthread_mutex_unlock(&e->lock);
+    while (dead) {
+        session *s = (session *)dead;
+        dead = dead->next;
+        end_early(e, s);
+    }
+    for (size_t i = e->n_running; i-- > 0;) {
+        session *s = e->running[i];
+        if (!atomic_load(&s->job.cancelled) && !is_late(s, now)) continue;
+        leave_running(e, s);
+        end_early(e, s);
+    }
+}
+
+/* ---- admitting ------------------------------------------------------------------------------------------ */
+
+/* Tokens that a cached prefix may stand for: the last one must run, and a probe's rows must. */
+static size_t adoptable(const session *s)
+{
+    return s->n_ids - (s->probe_out ? s->n_probe : 1);
+}
+
+/* Take s in, unless the cache has no room for what it still has to compute. With nobody running
+ * there always is (session_new bounded it by the cache). */
+static bool take_in(engine *e, session *s)
+{
+    size_t had = kv_adopt(e->kv, &s->kv, s->ids, adoptable(s));
+    size_t pages = (s->n_ids - had) / KV_PAGE_TOKENS + 1;
+    if (e->n_running > 0 && pages > kv_available(e->kv)) {
+        kv_release(e->kv, &s->kv);
+        return false;
+    }
+    if (s->admitted_ns == 0) {
+        s->admitted_ns = clock_ns();
+        s->n_cached = had;
+        atomic_fetch_add(&e->stats.n_prompt_tokens, s->n_prompt);
+    }
+    return true;
+}
+
+static void admit(engine *e)
+{
+    while (e->n_running < e->o.max_batch) {
+        pthread_mutex_lock(&e->lock);
+        session *s = (session *)queue_pop(e);
+        if (s) e->running[e->n_running] = s; /* engine_cancel finds it at any time */
+        pthread_mutex_unlock(&e->lock);
+        if (!s) break;
+        bool taken = take_in(e, s);
+        pthread_mutex_lock(&e->lock);
+        if (taken) e->n_running++;
+        else queue_push_front(e, &s->job);
+        pthread_mutex_unlock(&e->lock);
+        if (!taken) break;
+    }
+    atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);
+}
+
+/* The youngest goes back to the head of the queue; it will compute its tokens again, to the same bits. */
+static void preempt_youngest(engine *e)
+{
+    session *s = e->running[e->n_running - 1];
+    kv_release(e->kv, &s->kv);
+    pthread_mutex_lock(&e->lock);
+    e->n_running--;
+    queue_push_front(e, &s->job);
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* ---- the step --------------------------------------------------------------------------------------------- */
+
+/* Called by team members, on different rows at a time. */
+static void on_row(void *user, team_member *m, size_t item, size_t at, float *logits)
+{
+    engine *e = user;
+    session *s = e->item_session[item];
+    size_t n_vocab = e->c->n_vocab;
+    if (s->probe_out) {
+        size_t first = s->kv.n_tokens - (s->n_prompt - s->n_probe);
+        memcpy(s->probe_out + (first + at) * n_vocab, logits, n_vocab * sizeof *logits);
+        return;
+    }
+    sampler_choose(&s->sampler, member_vec(m), &e->spaces[member_index(m)], logits,
+                   s->first_position + s->n_generated, s->grammar, e->c->eos_ids, e->c->n_eos, &s->next);
+}
+
+static size_t prefill_alone(const engine *e)
+{
+    double speed = atomic_load_explicit(&e->stats.prefill_tokens_per_s, memory_order_relaxed);
+    size_t n = (size_t)(speed * ALONE_S) / BATCH_GRAIN * BATCH_GRAIN;
+    if (speed <= 0) n = 64;
+    return n < ALONE_MIN ? ALONE_MIN : n > ALONE_MAX ? ALONE_MAX : n;
+}
+
+static void plan(engine *e)
+{
+    for (size_t i = 0; i < e->n_running; i++) {
+        const session *s = e->running[i];
+        size_t done = s->kv.n_tokens, quiet = s->probe_out ? s->n_prompt - s->n_probe : 0;
+        e->entries[i] = (batch_entry){.pending = session_pending(s),
+                                      .probe = s->probe_out != NULL,
+                                      .n_quiet = quiet > done ? quiet - done : 0};
+    }
+    size_t alone = prefill_alone(e);
+    batch_limits limits = {.alone = alone,
+                           .shared = alone < e->o.prefill_chunk ? alone : e->o.prefill_chunk,
+                           .probe_rows = PROBE_ROWS,
+                           .turn = (size_t)atomic_load_explicit(&e->stats.n_steps, memory_order_relaxed)};
+    batch_plan(e->entries, e->n_running, &limits);
+}
+
+/* Pages for what is planned, oldest first; whoever is youngest makes room. */
+static size_t reserve(engine *e)
+{
+    size_t n_items = 0;
+    for (size_t i = 0; i < e->n_running; i++) {
+        session *s = e->running[i];
+        size_t n = e->entries[i].n;
+        if (n == 0) continue;
+        while (i < e->n_running && kv_reserve(e->kv, &s->kv, n)) preempt_youngest(e);
+        if (i >= e->n_running) break;
+        bool last = n == session_pending(s);
+        s->n_planned = n;
+        s->has_next = last && !s->probe_out;
+        e->item_session[n_items] = s;
+        e->items[n_items++] = (llama_item){.seq = &s->kv,
+                                           .ids = s->ids + s->kv.n_tokens,
+                                           .n = n,
+                                           .n_out = s->probe_out ? (e->entries[i].n_quiet ? 0 : n) : last};
+    }
+    return n_items;
+}
+
+static uint64_t earliest_deadline(const engine *e)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < e->n_running; i++) {
+        uint64_t d = e->running[i]->job.deadline_ns;
+        if (d && (at == 0 || d < at)) at = d;
+    }
+    return at;
+}
+
+static void measure(engine *e, size_t n_items, double step_s)
+{
+    size_t n_prefill = 0, n_decode = 0;
+    for (size_t i = 0; i < n_items; i++) {
+        if (e->items[i].n > 1) n_prefill += e->items[i].n;
+        else n_decode++;
+    }
+    if (n_decode == 0) stat_average(&e->stats.prefill_tokens_per_s, (double)n_prefill / step_s);
+    if (n_prefill == 0) stat_average(&e->stats.decode_tokens_per_s, (double)n_decode / step_s);
+    stat_average(&e->stats.step_ms, step_s * 1e3);
+    atomic_fetch_add(&e->stats.n_steps, 1);
+    atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
+}
+
+static void hand_out(engine *e, size_t n_items)
+{
+    uint64_t now = clock_ns();
+    for (size_t i = 0; i < n_items; i++) {
+        session *s = e->item_session[i];
+        kv_commit(e->kv, &s->kv, s->ids, s->n_planned);
+        if (s->has_next) {
+            session_take(s, now);
+            atomic_fetch_add(&e->stats.n_generated_tokens, 1);
+        } else if (s->probe_out && session_pending(s) == 0) {
+            s->finish = FINISH_LENGTH;
+        }
+        if (s->finish == FINISH_NONE) continue;
+        leave_running(e, s);
+        end(e, s, 0, NULL);
+    }
+}
+
+static void run_step(engine *e)
+{
+    plan(e);
+    size_t n_items = reserve(e);
+    if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
+    uint64_t start = clock_ns();
+    llama_step(e->llama, e->team, e->kv, e->items, n_items, on_row, e);
+    uint64_t took = clock_ns() - start;
+    if (e->o.arbiter) arbiter_release(e->o.arbiter);
+    measure(e, n_items, (double)(took ? took : 1) / 1e9);
+    hand_out(e, n_items);
+}
+
+/* Wait for work; false when the engine closes. */
+static bool wait_for_work(engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    while (!e->stopping && e->n_running == 0 && !e->head) pthread_cond_wait(&e->wake, &e->lock);
+    bool go = !e->stopping;
+    pthread_mutex_unlock(&e->lock);
+    return go;
+}
+
+static void end_all(engine *e)
+{
+    while (e->n_running > 0) {
+        session *s = e->running[e->n_running - 1];
+        leave_running(e, s);
+        end(e, s, SHOAL_ECANCELLED, "the engine is closing");
+    }
+    for (;;) {
+        pthread_mutex_lock(&e->lock);
+        session *s = (session *)queue_pop(e);
+        pthread_mutex_unlock(&e->lock);
+        if (!s) return;
+        end(e, s, SHOAL_ECANCELLED, "the engine is closing");
+    }
+}
+
+void engine_decode_loop(engine *e)
+{
+    while (wait_for_work(e)) {
+        reap(e);
+        admit(e);
+        if (e->n_running > 0) run_step(e);
+    }
+    end_all(e);
+}

@@ -1,0 +1,434 @@
+#include "infer/engine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "infer/batch.h"
+#include "infer/engine_impl.h"
+
+#define PREFILL_ALONE_MAX 256
+#define ENC_BATCH_TOKENS 256
+#define ENC_BATCH_ITEMS 64
+
+/* ---- making and freeing ------------------------------------------------------------------------------ */
+
+static void fill_defaults(engine *e, const engine_options *o)
+{
+    if (o) e->o = *o;
+    if (e->o.n_threads <= 0) e->o.n_threads = sys_core_count();
+    if (e->o.n_threads > 64) e->o.n_threads = 64;
+    if (e->o.max_batch == 0) e->o.max_batch = 32;
+    if (e->o.max_queue == 0) e->o.max_queue = 256;
+    if (e->o.kv_bytes == 0) e->o.kv_bytes = (size_t)64 << 20;
+    if (e->o.prefill_chunk == 0) e->o.prefill_chunk = 64;
+    if (e->o.prefill_chunk > PREFILL_ALONE_MAX) e->o.prefill_chunk = PREFILL_ALONE_MAX;
+    e->n_ctx = e->o.n_ctx && e->o.n_ctx < e->c->n_ctx ? e->o.n_ctx : e->c->n_ctx;
+}
+
+static int make_decoder(engine *e, shoal_err *err)
+{
+    kv_shape shape = llama_kv_shape(e->c);
+    int rc = kv_new(&e->kv, &shape, e->o.kv_bytes, err);
+    if (rc) return rc;
+    /* One sequence must fit in the cache when it is alone: then the oldest can always go on. */
+    if (kv_capacity_tokens(e->kv) < e->n_ctx) e->n_ctx = kv_capacity_tokens(e->kv);
+    size_t n = e->o.max_batch;
+    e->running = calloc(n, sizeof *e->running);
+    e->items = calloc(n, sizeof *e->items);
+    e->item_session = calloc(n, sizeof *e->item_session);
+    e->entries = calloc(n, sizeof *e->entries);
+    e->spaces = calloc((size_t)e->o.n_threads, sizeof *e->spaces);
+    if (!e->running || !e->items || !e->item_session || !e->entries || !e->spaces) return err_nomem(err);
+    for (int i = 0; i < e->o.n_threads; i++) {
+        if (sampler_space_init(&e->spaces[i], e->c->n_vocab)) return err_nomem(err);
+    }
+    atomic_store(&e->stats.kv_pages_total, e->kv->n_pages);
+    return llama_new(&e->llama, e->m, e->team, e->n_ctx, n + PREFILL_ALONE_MAX, n + PROBE_ROWS, err);
+}
+
+static int make_encoder(engine *e, shoal_err *err)
+{
+    e->enc_tokens = e->n_ctx > ENC_BATCH_TOKENS ? e->n_ctx : ENC_BATCH_TOKENS;
+    e->enc_items = calloc(ENC_BATCH_ITEMS, sizeof *e->enc_items);
+    e->batch = calloc(ENC_BATCH_ITEMS, sizeof *e->batch);
+    if (!e->enc_items || !e->batch) return err_nomem(err);
+    if (e->o.max_batch > ENC_BATCH_ITEMS) e->o.max_batch = ENC_BATCH_ITEMS;
+    return bert_new(&e->bert, e->m, e->team, e->enc_tokens, e->o.max_batch, err);
+}
+
+static void *thread_main(void *arg)
+{
+    engine *e = arg;
+    if (e->llama) engine_decode_loop(e);
+    else engine_encode_loop(e);
+    return NULL;
+}
+
+static void destroy(engine *e)
+{
+    llama_free(e->llama);
+    bert_free(e->bert);
+    kv_free(e->kv);
+    for (int i = 0; e->spaces && i < e->o.n_threads; i++) sampler_space_done(&e->spaces[i]);
+    free(e->spaces);
+    free(e->running);
+    free(e->items);
+    free(e->item_session);
+    free(e->entries);
+    free(e->enc_items);
+    free(e->batch);
+    team_free(e->team);
+    grammar_vocab_free(e->vocab);
+    pthread_mutex_destroy(&e->lock);
+    pthread_cond_destroy(&e->wake);
+    free(e);
+}
+
+static int start(engine *e, shoal_err *err)
+{
+    isa i;
+    int rc = isa_choose(&i, err);
+    if (rc == 0) rc = team_new(&e->team, e->o.n_threads, i, err);
+    if (rc == 0) rc = e->c->arch == ARCH_LLAMA ? make_decoder(e, err) : make_encoder(e, err);
+    if (rc) return rc;
+    model_drop_weights(e->m);
+    if (pthread_create(&e->thread, NULL, thread_main, e) != 0) {
+        return err_set(err, SHOAL_ENOMEM, "the engine's thread could not be started");
+    }
+    e->has_thread = true;
+    return 0;
+}
+
+int engine_new(engine **ret, model *m, const engine_options *opts, shoal_err *err)
+{
+    engine *e = calloc(1, sizeof *e);
+    if (!e) return err_nomem(err);
+    e->m = m;
+    e->c = model_get_config(m);
+    fill_defaults(e, opts);
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->wake, NULL);
+    int rc = start(e, err);
+    if (rc) {
+        destroy(e);
+        return rc;
+    }
+    *ret = e;
+    return 0;
+}
+
+void engine_free(engine *e)
+{
+    if (!e) return;
+    pthread_mutex_lock(&e->lock);
+    e->stopping = true;
+    pthread_cond_signal(&e->wake);
+    pthread_mutex_unlock(&e->lock);
+    if (e->has_thread) pthread_join(e->thread, NULL);
+    destroy(e);
+}
+
+const model *engine_model(const engine *e)
+{
+    return e->m;
+}
+
+size_t engine_ctx(const engine *e)
+{
+    return e->n_ctx;
+}
+
+/* ---- the queue ------------------------------------------------------------------------------------------ */
+
+static void count_waiting(engine *e)
+{
+    atomic_store_explicit(&e->stats.n_waiting, e->n_waiting, memory_order_relaxed);
+}
+
+void queue_push_front(engine *e, job *j)
+{
+    j->next = e->head;
+    e->head = j;
+    if (!e->tail) e->tail = j;
+    e->n_waiting++;
+    e->waiting_tokens += j->n_tokens;
+    count_waiting(e);
+}
+
+static void queue_push(engine *e, job *j)
+{
+    j->next = NULL;
+    *(e->tail ? &e->tail->next : &e->head) = j;
+    e->tail = j;
+    e->n_waiting++;
+    e->waiting_tokens += j->n_tokens;
+    count_waiting(e);
+}
+
+job *queue_pop(engine *e)
+{
+    job *j = e->head;
+    if (!j) return NULL;
+    e->head = j->next;
+    if (!e->head) e->tail = NULL;
+    e->n_waiting--;
+    e->waiting_tokens -= j->n_tokens;
+    count_waiting(e);
+    return j;
+}
+
+job *queue_reap(engine *e, uint64_t now_ns)
+{
+    job *dead = NULL, *all = e->head;
+    job **end = &dead;
+    bool any = false;
+    for (job *j = all; j; j = j->next) {
+        any = any || atomic_load(&j->cancelled) || (j->deadline_ns && j->deadline_ns <= now_ns);
+    }
+    if (!any) return NULL;
+    e->head = e->tail = NULL;
+    e->n_waiting = e->waiting_tokens = 0;
+    while (all) {
+        job *j = all;
+        all = j->next;
+        if (atomic_load(&j->cancelled) || (j->deadline_ns && j->deadline_ns <= now_ns)) {
+            j->next = NULL;
+            *end = j;
+            end = &j->next;
+        } else {
+            queue_push(e, j);
+        }
+    }
+    count_waiting(e);
+    return dead;
+}
+
+void stat_average(_Atomic double *avg, double newest)
+{
+    double old = atomic_load_explicit(avg, memory_order_relaxed);
+    atomic_store_explicit(avg, old > 0 ? old + 0.1 * (newest - old) : newest, memory_order_relaxed);
+}
+
+uint64_t step_deadline(uint64_t earliest_ns, uint64_t soon_ns)
+{
+    uint64_t soon = clock_ns() + soon_ns;
+    return earliest_ns && earliest_ns < soon ? earliest_ns : soon;
+}
+
+/* ---- submitting ------------------------------------------------------------------------------------------- */
+
+/* The least that the answer needs: the inputs in front of it and its own, at the measured speed. Prompts
+ * that the cache knows count in full here only until the average of prefill speed has seen some. */
+static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_err *err)
+{
+    if (j->deadline_ns == 0) return 0;
+    double speed = atomic_load_explicit(&e->stats.prefill_tokens_per_s, memory_order_relaxed);
+    double need_ms = speed > 0 ? (double)(e->waiting_tokens + j->n_tokens) / speed * 1e3 : 0;
+    double left_ms = j->deadline_ns > now_ns ? (double)(j->deadline_ns - now_ns) / 1e6 : 0;
+    if (left_ms > need_ms && left_ms > 0) return 0;
+    return err_set(err, SHOAL_EDEADLINE,
+                   "the deadline is %.1f ms away and %zu tokens ahead of the answer take %.1f ms", left_ms,
+                   e->waiting_tokens + j->n_tokens, need_ms);
+}
+
+static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)
+{
+    uint64_t now = clock_ns();
+    pthread_mutex_lock(&e->lock);
+    int rc = 0;
+    if (e->stopping) {
+        rc = err_set(err, SHOAL_EUNAVAILABLE, "the engine is closing");
+    } else if (e->n_waiting >= e->o.max_queue) {
+        rc = err_set(err, SHOAL_EFULL, "%zu requests are waiting, the limit is %zu", e->n_waiting, e->o.max_queue);
+    } else {
+        rc = check_deadline(e, j, now, err);
+    }
+    if (rc == 0) {
+        j->submit_ns = now;
+        j->id = ++e->last_id;
+        if (ret_id) *ret_id = j->id;
+        queue_push(e, j);
+        pthread_cond_signal(&e->wake);
+    }
+    pthread_mutex_unlock(&e->lock);
+    if (rc == 0) atomic_fetch_add(&e->stats.n_requests, 1);
+    else atomic_fetch_add(&e->stats.n_failed, 1);
+    return rc;
+}
+
+static int need_vocab(engine *e, const grammar_vocab **ret, shoal_err *err)
+{
+    const tokenizer *t = model_tokenizer(e->m);
+    int rc = 0;
+    pthread_mutex_lock(&e->lock);
+    if (!e->vocab && t) rc = grammar_vocab_new(&e->vocab, t, err);
+    *ret = e->vocab;
+    pthread_mutex_unlock(&e->lock);
+    return rc;
+}
+
+int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user, uint64_t *ret_id, shoal_err *err)
+{
+    const grammar_vocab *vocab = NULL;
+    session *s = NULL;
+    if (!e->llama) return err_set(err, SHOAL_EINVALID, "%s does not generate text", model_name(e->m));
+    int rc = r->constrain != CONSTRAIN_NONE ? need_vocab(e, &vocab, err) : 0;
+    if (rc == 0) rc = session_new(&s, e->m, r, e->n_ctx, vocab, err);
+    if (rc) return rc;
+    s->fn = fn;
+    s->user = user;
+    rc = submit(e, &s->job, ret_id, err);
+    if (rc) session_free(s);
+    return rc;
+}
+
+static job *find_job(const engine *e, uint64_t id)
+{
+    for (size_t i = 0; i < e->n_running; i++) {
+        if (e->running[i]->job.id == id) return &e->running[i]->job;
+    }
+    for (job *j = e->head; j; j = j->next) {
+        if (j->id == id) return j;
+    }
+    return NULL;
+}
+
+void engine_cancel(engine *e, uint64_t id)
+{
+    pthread_mutex_lock(&e->lock);
+    job *j = find_job(e, id);
+    if (j) atomic_store(&j->cancelled, true);
+    pthread_cond_signal(&e->wake);
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* ---- encoders ------------------------------------------------------------------------------------------------ */
+
+static int check_encode(const engine *e, const enc_request *r, shoal_err *err)
+{
+    if (!e->bert) return err_set(err, SHOAL_EINVALID, "%s generates text and does not encode it", model_name(e->m));
+    if (r->n_ids == 0) return err_set(err, SHOAL_EINVALID, "the input is empty");
+    if (r->n_ids > e->n_ctx) {
+        return err_set(err, SHOAL_ELIMIT, "%zu tokens are over the context of %zu tokens", r->n_ids, e->n_ctx);
+    }
+    for (size_t i = 0; i < r->n_ids; i++) {
+        if (r->ids[i] < 0 || (size_t)r->ids[i] >= e->c->n_vocab) {
+            return err_set(err, SHOAL_EINVALID, "token %zu is %d, the vocabulary has %zu", i, r->ids[i], e->c->n_vocab);
+        }
+        if (r->type_ids && r->type_ids[i] > 0 && r->type_ids[i] >= e->c->n_types) {
+            return err_set(err, SHOAL_EINVALID, "token %zu has type %d, the model has %zu", i, r->type_ids[i], e->c->n_types);
+        }
+    }
+    return 0;
+}
+
+int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user, uint64_t *ret_id, shoal_err *err)
+{
+    int rc = check_encode(e, r, err);
+    if (rc) return rc;
+    size_t ids_bytes = r->n_ids * sizeof *r->ids;
+    enc_job *j = calloc(1, sizeof *j + ids_bytes + r->n_ids); /* the job, its ids, its types: one piece */
+    if (!j) return err_nomem(err);
+    j->job.deadline_ns = r->deadline_ns;
+    j->job.n_tokens = j->n = r->n_ids;
+    j->fn = fn;
+    j->user = user;
+    j->ids = (int32_t *)(j + 1);
+    memcpy(j->ids, r->ids, ids_bytes);
+    if (r->type_ids) {
+        j->type_ids = (uint8_t *)(j + 1) + ids_bytes;
+        memcpy(j->type_ids, r->type_ids, r->n_ids);
+    }
+    rc = submit(e, &j->job, ret_id, err);
+    if (rc) free(j);
+    return rc;
+}
+
+void engine_scores(const engine *e, const float *logits, float *ret_scores)
+{
+    size_t n = e->c->n_labels;
+    if (e->c->multi_label || n == 1) {
+        for (size_t i = 0; i < n; i++) ret_scores[i] = 1 / (1 + math_expf(-logits[i]));
+        return;
+    }
+    memmove(ret_scores, logits, n * sizeof *logits);
+    team_vec(e->team)->softmax(ret_scores, n);
+}
+
+/* ---- raw logits ------------------------------------------------------------------------------------------------ */
+
+typedef struct probe_wait {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool done;
+    int status;
+    shoal_err *err;
+} probe_wait;
+
+static void on_probe(void *user, const gen_event *ev)
+{
+    probe_wait *w = user;
+    if (ev->kind != EVENT_DONE) return;
+    pthread_mutex_lock(&w->lock);
+    w->status = ev->status ? err_set(w->err, ev->status, "%s", ev->message) : 0;
+    w->done = true;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static int probe_run(engine *e, session *s, shoal_err *err)
+{
+    probe_wait w = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .err = err};
+    s->fn = on_probe;
+    s->user = &w;
+    int rc = submit(e, &s->job, NULL, err);
+    if (rc) {
+        session_free(s);
+        return rc;
+    }
+    pthread_mutex_lock(&w.lock);
+    while (!w.done) pthread_cond_wait(&w.wake, &w.lock);
+    pthread_mutex_unlock(&w.lock);
+    return w.status;
+}
+
+int engine_logits(engine *e, const int32_t *ids, size_t n_ids, size_t n_last, float *out, shoal_err *err)
+{
+    if (!e->llama) return err_set(err, SHOAL_EINVALID, "%s has no next-token logits", model_name(e->m));
+    if (n_last == 0 || n_last > n_ids) {
+        return err_set(err, SHOAL_EINVALID, "the last %zu of %zu positions were asked for", n_last, n_ids);
+    }
+    if (n_ids > e->n_ctx) {
+        return err_set(err, SHOAL_ELIMIT, "%zu tokens are over the context of %zu tokens", n_ids, e->n_ctx);
+    }
+    session *s = NULL;
+    /* A probe generates nothing, so it may fill the context: one more place than that is never used. */
+    int rc = session_new(&s, e->m, &(gen_request){.ids = ids, .n_ids = n_ids, .max_tokens = 1}, e->n_ctx + 1, NULL, err);
+    if (rc) return rc;
+    s->probe_out = out;
+    s->n_probe = n_last;
+    return probe_run(e, s, err);
+}
+
+/* ---- statistics -------------------------------------------------------------------------------------------------- */
+
+void engine_get_stats(const engine *e, engine_stats *ret)
+{
+    const engine_counters *c = &e->stats;
+    *ret = (engine_stats){.n_running = atomic_load(&c->n_running),
+                          .n_waiting = atomic_load(&c->n_waiting),
+                          .kv_pages_used = atomic_load(&c->kv_pages_used),
+                          .kv_pages_total = atomic_load(&c->kv_pages_total),
+                          .n_requests = atomic_load(&c->n_requests),
+                          .n_failed = atomic_load(&c->n_failed),
+                          .n_cancelled = atomic_load(&c->n_cancelled),
+                          .n_prompt_tokens = atomic_load(&c->n_prompt_tokens),
+                          .n_generated_tokens = atomic_load(&c->n_generated_tokens),
+                          .n_steps = atomic_load(&c->n_steps),
+                          .prefill_tokens_per_s = atomic_load(&c->prefill_tokens_per_s),
+                          .decode_tokens_per_s = atomic_load(&c->decode_tokens_per_s),
+                          .step_ms = atomic_load(&c->step_ms)};
+}

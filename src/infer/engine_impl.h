@@ -1,0 +1,77 @@
+/* engine_impl.h: what engine.c, decode.c and encode.c share. Inside infer/ only. */
+#ifndef INFER_ENGINE_IMPL_H
+#define INFER_ENGINE_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "infer/bert.h"
+#include "infer/engine.h"
+#include "infer/llama.h"
+#include "infer/session.h"
+
+#define PROBE_ROWS 64 /* rows of logits that engine_logits gets a step */
+
+typedef struct engine_counters {
+    atomic_size_t n_running, n_waiting, kv_pages_used, kv_pages_total;
+    _Atomic uint64_t n_requests, n_failed, n_cancelled, n_prompt_tokens, n_generated_tokens, n_steps;
+    _Atomic double prefill_tokens_per_s, decode_tokens_per_s, step_ms;
+} engine_counters;
+
+typedef struct enc_job {
+    job job; /* first */
+    enc_result_fn fn;
+    void *user;
+    int32_t *ids;
+    uint8_t *type_ids; /* NULL: zeros */
+    size_t n;
+} enc_job;
+
+struct engine {
+    model *m;
+    const model_config *c;
+    engine_options o; /* defaults filled in */
+    size_t n_ctx;
+    team *team;
+    /* decoders */
+    llama *llama;
+    kv *kv;
+    sampler_space *spaces; /* one a member */
+    session **running;     /* [max_batch], oldest first; changed under `lock`, by the engine thread */
+    size_t n_running;
+    llama_item *items; /* [max_batch] */
+    session **item_session;
+    struct batch_entry *entries;
+    /* encoders */
+    bert *bert;
+    bert_item *enc_items;
+    enc_job **batch;
+    size_t enc_tokens; /* of one ragged batch */
+
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t lock; /* the queue, the running list, stopping and the grammar vocabulary; the only lock */
+    pthread_cond_t wake;
+    job *head, *tail;
+    size_t n_waiting, waiting_tokens;
+    bool stopping;
+    uint64_t last_id;
+    grammar_vocab *vocab; /* made for the first constrained request */
+    engine_counters stats;
+};
+
+void engine_decode_loop(engine *e);
+void engine_encode_loop(engine *e);
+
+/* Under e->lock. */
+void queue_push_front(engine *e, job *j);
+job *queue_pop(engine *e);
+/* Take out of the queue what is cancelled or late; a list by `next`. */
+job *queue_reap(engine *e, uint64_t now_ns);
+
+/* A moving average of the last ten or so. */
+void stat_average(_Atomic double *avg, double newest);
+/* When a job that asks for the cores now should have them: its batch's deadline, or soon. */
+uint64_t step_deadline(uint64_t earliest_ns, uint64_t soon_ns);
+
+#endif

@@ -1,0 +1,266 @@
+#include "infer/kv.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+#define NONE UINT32_MAX
+#define KV_PAGES_MAX (1u << 24)
+
+struct kv_page {
+    uint32_t n_refs;
+    uint32_t next_in_bucket;     /* while registered */
+    uint32_t lru_prev, lru_next; /* while registered and unreferenced; lru_next also links free pages */
+    uint64_t uid;                /* names what the page holds; 0: not registered */
+    uint64_t parent;             /* uid of the page before it, 0 for a first page */
+    int32_t ids[KV_PAGE_TOKENS];
+};
+
+static int shape_bytes(const kv_shape *s, size_t *ret_half, size_t *ret_page, shoal_err *err)
+{
+    size_t half, page, bytes;
+    if (size_mul(s->n_head_kv, s->head_dim, &half) || size_mul(half, KV_PAGE_TOKENS, &half) ||
+        size_mul(half, 2, &page) || size_mul(page, s->n_layer, &page) ||
+        size_mul(page, sizeof(float), &bytes) || page == 0) {
+        return err_set(err, SHOAL_EINVALID, "a key/value cache of %zu layers, %zu heads of %zu is absurd",
+                       s->n_layer, s->n_head_kv, s->head_dim);
+    }
+    *ret_half = half;
+    *ret_page = page;
+    return 0;
+}
+
+static int map_memory(kv *c, shoal_err *err)
+{
+    c->memory_bytes = (size_t)c->n_pages * c->page_floats * sizeof(float);
+    void *p = mmap(NULL, c->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return err_nomem(err);
+    c->memory = p;
+    return 0;
+}
+
+int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err)
+{
+    size_t half, page;
+    int rc = shape_bytes(shape, &half, &page, err);
+    if (rc) return rc;
+    size_t n = max_bytes / (page * sizeof(float));
+    if (n == 0) {
+        return err_set(err, SHOAL_ELIMIT, "a key/value cache of %zu bytes cannot hold one page of %zu bytes",
+                       max_bytes, page * sizeof(float));
+    }
+    kv *c = calloc(1, sizeof *c);
+    if (!c) return err_nomem(err);
+    *c = (kv){.shape = *shape, .half_floats = half, .page_floats = page};
+    c->n_pages = c->n_fresh = n < KV_PAGES_MAX ? (uint32_t)n : KV_PAGES_MAX;
+    c->free_head = c->lru_head = c->lru_tail = NONE;
+    for (c->n_buckets = 16; c->n_buckets < c->n_pages; c->n_buckets *= 2) continue;
+    c->pages = calloc(c->n_pages, sizeof *c->pages);
+    c->buckets = malloc(c->n_buckets * sizeof *c->buckets);
+    if (!c->pages || !c->buckets || map_memory(c, NULL)) {
+        kv_free(c);
+        return err_nomem(err);
+    }
+    memset(c->buckets, 0xff, c->n_buckets * sizeof *c->buckets);
+    *ret = c;
+    return 0;
+}
+
+void kv_free(kv *c)
+{
+    if (!c) return;
+    if (c->memory) munmap(c->memory, c->memory_bytes);
+    free(c->pages);
+    free(c->buckets);
+    free(c);
+}
+
+size_t kv_capacity_tokens(const kv *c)
+{
+    return (size_t)c->n_pages * KV_PAGE_TOKENS;
+}
+
+size_t kv_available(const kv *c)
+{
+    return (size_t)c->n_fresh + c->n_free + c->n_lru;
+}
+
+/* ---- the registry of full pages -------------------------------------------------------------- */
+
+static uint32_t *bucket_of(const kv *c, uint64_t parent, const int32_t *ids)
+{
+    uint64_t h = rng_mix(parent);
+    for (size_t i = 0; i < KV_PAGE_TOKENS; i++) h = rng_mix(h ^ (uint32_t)ids[i]);
+    return &c->buckets[h & (c->n_buckets - 1)];
+}
+
+static uint32_t lookup(const kv *c, uint64_t parent, const int32_t *ids)
+{
+    uint32_t p = *bucket_of(c, parent, ids);
+    while (p != NONE && (c->pages[p].parent != parent || memcmp(c->pages[p].ids, ids, sizeof c->pages[p].ids) != 0)) {
+        p = c->pages[p].next_in_bucket;
+    }
+    return p;
+}
+
+static void enter(kv *c, uint32_t page, uint64_t parent, const int32_t *ids)
+{
+    struct kv_page *p = &c->pages[page];
+    uint32_t *b = bucket_of(c, parent, ids);
+    p->uid = ++c->last_uid;
+    p->parent = parent;
+    memcpy(p->ids, ids, sizeof p->ids);
+    p->next_in_bucket = *b;
+    *b = page;
+}
+
+static void forget(kv *c, uint32_t page)
+{
+    struct kv_page *p = &c->pages[page];
+    uint32_t *at = bucket_of(c, p->parent, p->ids);
+    while (*at != page) at = &c->pages[*at].next_in_bucket;
+    *at = p->next_in_bucket;
+    p->uid = 0;
+}
+
+/* ---- who holds a page --------------------------------------------------------------------------- */
+
+static void lru_remove(kv *c, uint32_t page)
+{
+    struct kv_page *p = &c->pages[page];
+    *(p->lru_prev == NONE ? &c->lru_head : &c->pages[p->lru_prev].lru_next) = p->lru_next;
+    *(p->lru_next == NONE ? &c->lru_tail : &c->pages[p->lru_next].lru_prev) = p->lru_prev;
+    c->n_lru--;
+}
+
+static void lru_append(kv *c, uint32_t page)
+{
+    struct kv_page *p = &c->pages[page];
+    p->lru_next = NONE;
+    p->lru_prev = c->lru_tail;
+    *(c->lru_tail == NONE ? &c->lru_head : &c->pages[c->lru_tail].lru_next) = page;
+    c->lru_tail = page;
+    c->n_lru++;
+}
+
+static void page_ref(kv *c, uint32_t page)
+{
+    if (c->pages[page].n_refs++ > 0) return;
+    c->n_used++;
+    if (c->pages[page].uid) lru_remove(c, page);
+}
+
+static void page_unref(kv *c, uint32_t page)
+{
+    assert(c->pages[page].n_refs > 0);
+    if (--c->pages[page].n_refs > 0) return;
+    c->n_used--;
+    if (c->pages[page].uid) {
+        lru_append(c, page);
+        return;
+    }
+    c->pages[page].lru_next = c->free_head;
+    c->free_head = page;
+    c->n_free++;
+}
+
+/* Touched pages first, so that resident memory grows only when it must; then fresh ones; only then is
+ * something worth keeping thrown away. */
+static uint32_t page_take(kv *c)
+{
+    uint32_t page;
+    if (c->n_free > 0) {
+        page = c->free_head;
+        c->free_head = c->pages[page].lru_next;
+        c->n_free--;
+    } else if (c->n_fresh > 0) {
+        page = c->n_pages - c->n_fresh--;
+    } else {
+        page = c->lru_head;
+        assert(page != NONE);
+        lru_remove(c, page);
+        forget(c, page);
+    }
+    page_ref(c, page);
+    return page;
+}
+
+/* ---- sequences ------------------------------------------------------------------------------------ */
+
+int kv_seq_init(kv_seq *s, size_t max_tokens)
+{
+    size_t cap = max_tokens / KV_PAGE_TOKENS + 1;
+    uint32_t *pages = calloc(cap, sizeof *pages);
+    if (!pages) return SHOAL_ENOMEM;
+    *s = (kv_seq){.pages = pages, .cap_pages = cap};
+    return 0;
+}
+
+void kv_seq_done(kv *c, kv_seq *s)
+{
+    if (s->pages) kv_release(c, s);
+    free(s->pages);
+    *s = (kv_seq){0};
+}
+
+size_t kv_adopt(kv *c, kv_seq *s, const int32_t *ids, size_t n)
+{
+    assert(s->n_pages == 0);
+    while (s->n_tokens + KV_PAGE_TOKENS <= n && s->n_pages < s->cap_pages) {
+        uint32_t page = lookup(c, s->chain, ids + s->n_tokens);
+        if (page == NONE) break;
+        page_ref(c, page);
+        s->pages[s->n_pages++] = page;
+        s->n_registered++;
+        s->chain = c->pages[page].uid;
+        s->n_tokens += KV_PAGE_TOKENS;
+    }
+    return s->n_tokens;
+}
+
+int kv_reserve(kv *c, kv_seq *s, size_t n_tokens)
+{
+    size_t want = (s->n_tokens + n_tokens + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS;
+    if (want > s->cap_pages) return SHOAL_EFULL;
+    if (want > s->n_pages && want - s->n_pages > kv_available(c)) return SHOAL_EFULL;
+    while (s->n_pages < want) s->pages[s->n_pages++] = page_take(c);
+    return 0;
+}
+
+/* Page number `at` of the sequence is full. When an equal page is registered already (two requests
+ * with one prompt ran side by side), use that one and give ours back. */
+static void register_page(kv *c, kv_seq *s, size_t at, const int32_t *ids)
+{
+    uint32_t known = lookup(c, s->chain, ids);
+    if (known == NONE) {
+        enter(c, s->pages[at], s->chain, ids);
+    } else {
+        page_ref(c, known);
+        page_unref(c, s->pages[at]);
+        s->pages[at] = known;
+    }
+    s->chain = c->pages[s->pages[at]].uid;
+}
+
+void kv_commit(kv *c, kv_seq *s, const int32_t *ids, size_t n_tokens)
+{
+    s->n_tokens += n_tokens;
+    assert(s->n_tokens <= s->n_pages * KV_PAGE_TOKENS);
+    while ((s->n_registered + 1) * KV_PAGE_TOKENS <= s->n_tokens) {
+        register_page(c, s, s->n_registered, ids + s->n_registered * KV_PAGE_TOKENS);
+        s->n_registered++;
+    }
+}
+
+void kv_release(kv *c, kv_seq *s)
+{
+    /* Last page first: a prefix is worth more than what follows it, and goes later. */
+    while (s->n_pages > 0) page_unref(c, s->pages[--s->n_pages]);
+    s->n_tokens = s->n_registered = 0;
+    s->chain = 0;
+}

@@ -1,0 +1,89 @@
+/* kv.h: paged key/value cache of one model, with reuse of equal prefixes.
+ *
+ * A page holds KV_PAGE_TOKENS positions of every layer, as floats:
+ *
+ *     page: [layer][k, v][kv head][position][head_dim]
+ *
+ * so that one head's keys of a page lie side by side. Sequences own lists of pages. A page that is
+ * full is registered under (the page before it, its tokens); a later sequence that starts with the
+ * same tokens adopts the page instead of computing it. The bits are the same by construction: keys and
+ * values of a position depend on the tokens up to it alone (the numerics contract). Pages nobody
+ * references stay until room is needed, then the least recently used go first.
+ *
+ * The ceiling is hard: memory is reserved once and touched page by page. Engine thread only, except
+ * kv_k and kv_v, which team members call between reserve and commit. */
+#ifndef INFER_KV_H
+#define INFER_KV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define KV_PAGE_TOKENS 16
+
+typedef struct kv_shape {
+    size_t n_layer, n_head_kv, head_dim;
+} kv_shape;
+
+typedef struct kv {
+    kv_shape shape;
+    size_t page_floats, half_floats; /* a page; the keys (or values) of one layer in it */
+    uint32_t n_pages;                /* the ceiling */
+    uint32_t n_used;                 /* referenced by a sequence */
+    float *memory;
+    size_t memory_bytes;
+    struct kv_page *pages;
+    uint32_t *buckets; /* of registered pages */
+    uint32_t n_buckets;
+    uint32_t n_fresh;            /* pages never touched: the last n_fresh ones */
+    uint32_t free_head, n_free;  /* touched, holding nothing */
+    uint32_t lru_head, lru_tail; /* registered, unreferenced; head goes first */
+    uint32_t n_lru;
+    uint64_t last_uid;
+} kv;
+
+/* One sequence's pages. Zero it, then kv_seq_init. */
+typedef struct kv_seq {
+    uint32_t *pages;
+    size_t n_pages, cap_pages;
+    size_t n_tokens;     /* positions that are computed */
+    size_t n_registered; /* leading pages that are registered (all full ones) */
+    uint64_t chain;      /* uid of the last registered page, 0 for none */
+} kv_seq;
+
+/* As many pages as fit in max_bytes; SHOAL_ELIMIT when not even one does. */
+int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err);
+void kv_free(kv *c);
+/* Positions that one sequence can have when it is alone. */
+size_t kv_capacity_tokens(const kv *c);
+/* Pages that kv_reserve could still hand out. */
+size_t kv_available(const kv *c);
+
+int kv_seq_init(kv_seq *s, size_t max_tokens); /* SHOAL_ENOMEM */
+void kv_seq_done(kv *c, kv_seq *s);            /* releases; a zeroed one is fine */
+
+/* For an empty sequence: take over cached pages that hold a prefix of ids[0..n). Returns how many
+ * positions are computed now, a multiple of KV_PAGE_TOKENS. */
+size_t kv_adopt(kv *c, kv_seq *s, const int32_t *ids, size_t n);
+/* Make room for n_tokens more. On SHOAL_EFULL nothing has changed: release something and retry. */
+int kv_reserve(kv *c, kv_seq *s, size_t n_tokens);
+/* n_tokens more were computed; ids are the sequence's tokens from its start, so that full pages can be
+ * registered for others. */
+void kv_commit(kv *c, kv_seq *s, const int32_t *ids, size_t n_tokens);
+/* Give all pages back; registered ones stay in the cache while there is room. */
+void kv_release(kv *c, kv_seq *s);
+
+/* Keys resp. values of one head of one layer in page number `page` of the sequence:
+ * [KV_PAGE_TOKENS][head_dim]. */
+static inline float *kv_k(const kv *c, const kv_seq *s, size_t layer, size_t head, size_t page)
+{
+    return c->memory + s->pages[page] * c->page_floats + layer * 2 * c->half_floats +
+           head * KV_PAGE_TOKENS * c->shape.head_dim;
+}
+static inline float *kv_v(const kv *c, const kv_seq *s, size_t layer, size_t head, size_t page)
+{
+    return kv_k(c, s, layer, head, page) + c->half_floats;
+}
+
+#endif

@@ -1,0 +1,364 @@
+#include "infer/llama.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "infer/proj.h"
+#include "infer/rope.h"
+
+typedef struct layer {
+    float *attn_norm, *ffn_norm;
+    proj qkv, out, gate_up, down;
+} layer;
+
+/* Where each token of the step belongs. */
+typedef struct token_place {
+    uint32_t item, position;
+} token_place;
+
+struct llama {
+    const model_config *c;
+    size_t max_tokens, max_rows;
+    size_t q_width, kv_width, qkv_width;
+    float scale;
+    layer *layers;
+    float *out_norm;
+    proj embd, head; /* head is empty when it is tied to embd */
+    rope_table rope;
+    acts *acts;
+    /* one step's work space */
+    float *x;       /* [max_tokens][n_embd], the residual stream */
+    float *h;       /* [max_tokens][n_embd], normalised */
+    float *qkv;     /* [max_tokens][qkv_width] */
+    float *att;     /* [max_tokens][q_width] */
+    float *ffn;     /* [max_tokens][2 n_ff]; gate, then up */
+    float *act;     /* [max_tokens][n_ff] */
+    float *rows;    /* [max_rows][n_embd], normalised rows in front of the head */
+    float *logits;  /* [max_rows][n_vocab] */
+    float *scores;  /* [members][n_ctx] */
+    token_place *place;
+    uint32_t *row_token, *row_item, *row_at;
+};
+
+typedef struct step {
+    llama *l;
+    const kv *cache;
+    const llama_item *items;
+    size_t n_items, n_tokens, n_rows;
+    bool all_single; /* no item has more than one token */
+    llama_row_fn fn;
+    void *user;
+} step;
+
+/* ---- loading ------------------------------------------------------------------------------------- */
+
+static int load_layer(layer *ly, const model *m, const model_config *c, size_t i, isa set, shoal_err *err)
+{
+    char prefix[32], name[64];
+    snprintf(prefix, sizeof prefix, "blk.%zu.", i);
+    int rc;
+    snprintf(name, sizeof name, "%sattn_norm.weight", prefix);
+    if ((rc = vector_load(&ly->attn_norm, m, name, c->n_embd, err))) return rc;
+    snprintf(name, sizeof name, "%sffn_norm.weight", prefix);
+    if ((rc = vector_load(&ly->ffn_norm, m, name, c->n_embd, err))) return rc;
+    if ((rc = proj_load(&ly->qkv, m, prefix, (const char *[]){"attn_q", "attn_k", "attn_v"}, 3, set, err))) return rc;
+    if ((rc = proj_load(&ly->out, m, prefix, (const char *[]){"attn_output"}, 1, set, err))) return rc;
+    if ((rc = proj_load(&ly->gate_up, m, prefix, (const char *[]){"ffn_gate", "ffn_up"}, 2, set, err))) return rc;
+    return proj_load(&ly->down, m, prefix, (const char *[]){"ffn_down"}, 1, set, err);
+}
+
+static int load_rope(llama *l, const model *m, size_t n_ctx, shoal_err *err)
+{
+    const tensor *t = model_tensor(m, "rope_freqs.weight");
+    float *factors = NULL;
+    if (t && t->data) {
+        int rc = vector_load(&factors, m, "rope_freqs.weight", l->c->rope_dim / 2, err);
+        if (rc) return rc;
+    }
+    int rc = rope_init(&l->rope, l->c, n_ctx, factors, err);
+    free(factors);
+    return rc;
+}
+
+static int load_weights(llama *l, const model *m, isa set, size_t n_ctx, shoal_err *err)
+{
+    const model_config *c = l->c;
+    int rc = proj_load(&l->embd, m, "", (const char *[]){"token_embd"}, 1, set, err);
+    if (rc) return rc;
+    if (!c->tied && (rc = proj_load(&l->head, m, "", (const char *[]){"output"}, 1, set, err))) return rc;
+    if ((rc = vector_load(&l->out_norm, m, "output_norm.weight", c->n_embd, err))) return rc;
+    l->layers = calloc(c->n_layer, sizeof *l->layers);
+    if (!l->layers) return err_nomem(err);
+    for (size_t i = 0; i < c->n_layer; i++) {
+        if ((rc = load_layer(&l->layers[i], m, c, i, set, err))) return rc;
+    }
+    return load_rope(l, m, n_ctx, err);
+}
+
+static int make_space(llama *l, size_t n_members, size_t n_ctx, shoal_err *err)
+{
+    const model_config *c = l->c;
+    size_t n = l->max_tokens, widest = c->n_ff > l->q_width ? c->n_ff : l->q_width;
+    if (c->n_embd > widest) widest = c->n_embd;
+    l->x = mem_calloc64(n * c->n_embd, sizeof(float));
+    l->h = mem_calloc64(n * c->n_embd, sizeof(float));
+    l->qkv = mem_calloc64(n * l->qkv_width, sizeof(float));
+    l->att = mem_calloc64(n * l->q_width, sizeof(float));
+    l->ffn = mem_calloc64(n * 2 * c->n_ff, sizeof(float));
+    l->act = mem_calloc64(n * c->n_ff, sizeof(float));
+    l->rows = mem_calloc64(l->max_rows * c->n_embd, sizeof(float));
+    l->logits = mem_calloc64(l->max_rows * c->n_vocab, sizeof(float));
+    l->scores = mem_calloc64(n_members * n_ctx, sizeof(float));
+    l->place = calloc(n, sizeof *l->place);
+    l->row_token = calloc(l->max_rows, sizeof *l->row_token);
+    l->row_item = calloc(l->max_rows, sizeof *l->row_item);
+    l->row_at = calloc(l->max_rows, sizeof *l->row_at);
+    if (!l->x || !l->h || !l->qkv || !l->att || !l->ffn || !l->act || !l->rows || !l->logits || !l->scores ||
+        !l->place || !l->row_token || !l->row_item || !l->row_at) {
+        return err_nomem(err);
+    }
+    return acts_new(&l->acts, n > l->max_rows ? n : l->max_rows, widest, err);
+}
+
+int llama_new(llama **ret, const model *m, team *t, size_t n_ctx, size_t max_tokens, size_t max_rows,
+              shoal_err *err)
+{
+    llama *l = calloc(1, sizeof *l);
+    if (!l) return err_nomem(err);
+    const model_config *c = l->c = model_get_config(m);
+    l->max_tokens = max_tokens;
+    l->max_rows = max_rows;
+    l->q_width = c->n_head * c->head_dim;
+    l->kv_width = c->n_head_kv * c->head_dim;
+    l->qkv_width = l->q_width + 2 * l->kv_width;
+    l->scale = 1.0f / sqrtf((float)c->head_dim);
+    int rc = load_weights(l, m, team_isa(t), n_ctx, err);
+    if (rc == 0) rc = make_space(l, (size_t)team_size(t), n_ctx, err);
+    if (rc) {
+        llama_free(l);
+        return rc;
+    }
+    *ret = l;
+    return 0;
+}
+
+static void free_layer(layer *ly)
+{
+    free(ly->attn_norm);
+    free(ly->ffn_norm);
+    proj_done(&ly->qkv);
+    proj_done(&ly->out);
+    proj_done(&ly->gate_up);
+    proj_done(&ly->down);
+}
+
+void llama_free(llama *l)
+{
+    if (!l) return;
+    for (size_t i = 0; l->layers && i < l->c->n_layer; i++) free_layer(&l->layers[i]);
+    free(l->layers);
+    free(l->out_norm);
+    proj_done(&l->embd);
+    proj_done(&l->head);
+    rope_done(&l->rope);
+    acts_free(l->acts);
+    void *space[] = {l->x,    l->h,      l->qkv,    l->att,   l->ffn,       l->act,      l->rows,
+                     l->logits, l->scores, l->place, l->row_token, l->row_item, l->row_at};
+    for (size_t i = 0; i < sizeof space / sizeof *space; i++) free(space[i]);
+    free(l);
+}
+
+kv_shape llama_kv_shape(const model_config *c)
+{
+    return (kv_shape){.n_layer = c->n_layer, .n_head_kv = c->n_head_kv, .head_dim = c->head_dim};
+}
+
+size_t llama_weight_bytes(const llama *l)
+{
+    size_t n = proj_bytes(l->c->tied ? &l->embd : &l->head);
+    for (size_t i = 0; i < l->c->n_layer; i++) {
+        const layer *ly = &l->layers[i];
+        n += proj_bytes(&ly->qkv) + proj_bytes(&ly->out) + proj_bytes(&ly->gate_up) + proj_bytes(&ly->down);
+    }
+    return n;
+}
+
+/* ---- attention ------------------------------------------------------------------------------------ */
+
+/* Rotate q and k of one token's key head `kvh` and store its key and value. */
+static void store_token(const step *s, const vec_kernels *v, size_t layer_at, size_t t, size_t kvh)
+{
+    const llama *l = s->l;
+    const model_config *c = l->c;
+    const kv_seq *seq = s->items[l->place[t].item].seq;
+    size_t pos = l->place[t].position, hd = c->head_dim, group = c->n_head / c->n_head_kv;
+    const float *cs = l->rope.cos + pos * l->rope.half, *sn = l->rope.sin + pos * l->rope.half;
+    float *row = l->qkv + t * l->qkv_width;
+    float *q = row + kvh * group * hd, *k = row + l->q_width + kvh * hd;
+    v->rope(q, group, hd, c->rope_dim, cs, sn, c->rope_interleaved);
+    v->rope(k, 1, hd, c->rope_dim, cs, sn, c->rope_interleaved);
+    size_t page = pos / KV_PAGE_TOKENS, at = pos % KV_PAGE_TOKENS;
+    memcpy(kv_k(s->cache, seq, layer_at, kvh, page) + at * hd, k, hd * sizeof(float));
+    memcpy(kv_v(s->cache, seq, layer_at, kvh, page) + at * hd, k + l->kv_width, hd * sizeof(float));
+}
+
+/* One token's query head: scores in order of position, softmax over the row, weighted sum in order. */
+static void attend_head(const step *s, const vec_kernels *v, size_t layer_at, size_t t, size_t head, float *scores)
+{
+    const llama *l = s->l;
+    const model_config *c = l->c;
+    const kv_seq *seq = s->items[l->place[t].item].seq;
+    size_t hd = c->head_dim, kvh = head / (c->n_head / c->n_head_kv), n = l->place[t].position + 1u;
+    const float *q = l->qkv + t * l->qkv_width + head * hd;
+    float *out = l->att + t * l->q_width + head * hd;
+    for (size_t first = 0; first < n; first += KV_PAGE_TOKENS) {
+        const float *k = kv_k(s->cache, seq, layer_at, kvh, first / KV_PAGE_TOKENS);
+        size_t here = n - first < KV_PAGE_TOKENS ? n - first : KV_PAGE_TOKENS;
+        for (size_t p = 0; p < here; p++) scores[first + p] = v->dot(q, k + p * hd, hd) * l->scale;
+    }
+    v->softmax(scores, n);
+    memset(out, 0, hd * sizeof(float));
+    for (size_t first = 0; first < n; first += KV_PAGE_TOKENS) {
+        const float *val = kv_v(s->cache, seq, layer_at, kvh, first / KV_PAGE_TOKENS);
+        size_t here = n - first < KV_PAGE_TOKENS ? n - first : KV_PAGE_TOKENS;
+        for (size_t p = 0; p < here; p++) v->axpy(out, scores[first + p], val + p * hd, hd);
+    }
+}
+
+/* All members. Work is split by (token, key head): a member stores what it will read itself when every
+ * item is one token, so that a decode step needs no barrier in between. Neighbouring tokens of a
+ * prefill go to different members, because later ones see more keys. */
+static void attention(const step *s, team_member *m, size_t layer_at)
+{
+    const llama *l = s->l;
+    const vec_kernels *v = member_vec(m);
+    size_t n_kv = l->c->n_head_kv, group = l->c->n_head / n_kv;
+    size_t n_work = s->n_tokens * n_kv, n_members = (size_t)member_count(m), me = (size_t)member_index(m);
+    float *scores = l->scores + me * l->rope.n_ctx;
+    if (!s->all_single) {
+        for (size_t w = me; w < n_work; w += n_members) store_token(s, v, layer_at, w / n_kv, w % n_kv);
+        team_barrier(m);
+    }
+    for (size_t w = me; w < n_work; w += n_members) {
+        size_t t = w / n_kv, kvh = w % n_kv;
+        if (s->all_single) store_token(s, v, layer_at, t, kvh);
+        for (size_t g = 0; g < group; g++) attend_head(s, v, layer_at, t, kvh * group + g, scores);
+    }
+}
+
+/* ---- the step -------------------------------------------------------------------------------------- */
+
+/* All members: y = norm(x), tokens split; ends in a barrier. */
+static void norm_rows(team_member *m, const llama *l, float *y, const float *x, size_t n, const float *w)
+{
+    size_t begin, end, width = l->c->n_embd;
+    member_share(m, n, 1, &begin, &end);
+    for (size_t t = begin; t < end; t++) {
+        member_vec(m)->rms_norm(y + t * width, x + t * width, w, width, l->c->norm_eps);
+    }
+    team_barrier(m);
+}
+
+static void embed_tokens(const step *s, team_member *m)
+{
+    const llama *l = s->l;
+    size_t begin, end;
+    member_share(m, s->n_tokens, 1, &begin, &end);
+    for (size_t t = begin; t < end; t++) {
+        const llama_item *it = &s->items[l->place[t].item];
+        int32_t id = it->ids[l->place[t].position - it->seq->n_tokens];
+        wmat_row(l->embd.part[0], (size_t)id, l->x + t * l->c->n_embd);
+    }
+    team_barrier(m);
+}
+
+/* All members: act = silu(gate) * up; columns split; ends in a barrier. */
+static void gate(const step *s, team_member *m)
+{
+    const llama *l = s->l;
+    size_t begin, end, n_ff = l->c->n_ff;
+    member_share(m, n_ff, 16, &begin, &end);
+    for (size_t t = 0; t < s->n_tokens && begin < end; t++) {
+        const float *row = l->ffn + t * 2 * n_ff;
+        member_vec(m)->silu_mul(l->act + t * n_ff + begin, row + begin, row + n_ff + begin, end - begin);
+    }
+    team_barrier(m);
+}
+
+static void run_layer(const step *s, team_member *m, size_t i)
+{
+    llama *l = s->l;
+    const layer *ly = &l->layers[i];
+    size_t n = s->n_tokens, width = l->c->n_embd;
+    norm_rows(m, l, l->h, l->x, n, ly->attn_norm);
+    proj_mul(m, &ly->qkv, l->acts, l->h, n, l->qkv, l->qkv_width, false);
+    team_barrier(m);
+    attention(s, m, i);
+    team_barrier(m);
+    proj_mul(m, &ly->out, l->acts, l->att, n, l->x, width, true);
+    team_barrier(m);
+    norm_rows(m, l, l->h, l->x, n, ly->ffn_norm);
+    proj_mul(m, &ly->gate_up, l->acts, l->h, n, l->ffn, 2 * l->c->n_ff, false);
+    team_barrier(m);
+    gate(s, m);
+    proj_mul(m, &ly->down, l->acts, l->act, n, l->x, width, true);
+    team_barrier(m);
+}
+
+static void run_head(const step *s, team_member *m)
+{
+    llama *l = s->l;
+    size_t begin, end, width = l->c->n_embd, n_vocab = l->c->n_vocab;
+    if (s->n_rows == 0) return;
+    member_share(m, s->n_rows, 1, &begin, &end);
+    for (size_t r = begin; r < end; r++) {
+        const float *x = l->x + l->row_token[r] * width;
+        member_vec(m)->rms_norm(l->rows + r * width, x, l->out_norm, width, l->c->norm_eps);
+    }
+    team_barrier(m);
+    proj_mul(m, l->c->tied ? &l->embd : &l->head, l->acts, l->rows, s->n_rows, l->logits, n_vocab, false);
+    team_barrier(m);
+    for (size_t r = (size_t)member_index(m); r < s->n_rows; r += (size_t)member_count(m)) {
+        s->fn(s->user, m, l->row_item[r], l->row_at[r], l->logits + r * n_vocab);
+    }
+}
+
+static void run_step(void *arg, team_member *m)
+{
+    const step *s = arg;
+    embed_tokens(s, m);
+    for (size_t i = 0; i < s->l->c->n_layer; i++) run_layer(s, m, i);
+    run_head(s, m);
+}
+
+static void lay_out(step *s)
+{
+    llama *l = s->l;
+    s->all_single = true;
+    for (size_t i = 0; i < s->n_items; i++) {
+        const llama_item *it = &s->items[i];
+        assert(s->n_tokens + it->n <= l->max_tokens && s->n_rows + it->n_out <= l->max_rows && it->n_out <= it->n);
+        assert(it->seq->n_tokens + it->n <= l->rope.n_ctx);
+        s->all_single = s->all_single && it->n == 1;
+        for (size_t k = 0; k < it->n; k++) {
+            size_t t = s->n_tokens++;
+            l->place[t] = (token_place){.item = (uint32_t)i, .position = (uint32_t)(it->seq->n_tokens + k)};
+            if (k + it->n_out < it->n) continue;
+            l->row_token[s->n_rows] = (uint32_t)t;
+            l->row_item[s->n_rows] = (uint32_t)i;
+            l->row_at[s->n_rows++] = (uint32_t)(k + it->n_out - it->n);
+        }
+    }
+}
+
+void llama_step(llama *l, team *t, const kv *cache, const llama_item *items, size_t n_items, llama_row_fn fn,
+                void *user)
+{
+    step s = {.l = l, .cache = cache, .items = items, .n_items = n_items, .fn = fn, .user = user};
+    lay_out(&s);
+    if (s.n_tokens > 0) team_run(t, run_step, &s);
+}

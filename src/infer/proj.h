@@ -1,0 +1,37 @@
+/* proj.h: one or more weight matrices that read the same input, as one projection.
+ *
+ * q, k and v (or gate and up) are stored apart but always run together. Their rows are joined into
+ * one matrix at load when their types agree, which saves activations' loads and barriers on every
+ * step; matrices of different types stay apart behind the same call. */
+#ifndef INFER_PROJ_H
+#define INFER_PROJ_H
+
+#include "base/err.h"
+#include "compute/compute.h"
+#include "model/model.h"
+
+#define PROJ_PARTS_MAX 3
+
+typedef struct proj {
+    size_t rows, cols;
+    size_t n_parts;
+    wmat *part[PROJ_PARTS_MAX];
+    size_t first_row[PROJ_PARTS_MAX];
+} proj;
+
+/* Load "<prefix><stem>.weight" for each stem, and "<prefix><stem>.bias" where the model has it. */
+int proj_load(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems, isa set,
+              shoal_err *err);
+void proj_done(proj *p); /* a zeroed one is fine */
+size_t proj_bytes(const proj *p);
+
+/* All members: y[n_tokens][rows] (row stride ldy) = x[n_tokens][cols] · wᵀ + bias, or +=. x must be
+ * complete (a barrier before). No barrier at the end. */
+void proj_mul(team_member *m, const proj *p, acts *a, const float *x, size_t n_tokens, float *y, size_t ldy,
+              bool accumulate);
+
+/* A small vector of the model as floats (norm weights): malloc'd [n], SHOAL_EFORMAT when it is missing
+ * or has another size. */
+int vector_load(float **ret, const model *m, const char *name, size_t n, shoal_err *err);
+
+#endif

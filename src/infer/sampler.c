@@ -1,0 +1,263 @@
+#include "infer/sampler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+static bool has_penalty(const sampling *s)
+{
+    return (s->repetition_penalty != 0 && s->repetition_penalty != 1) || s->presence_penalty != 0 ||
+           s->frequency_penalty != 0;
+}
+
+static int init_penalties(sampler *s, const int32_t *prompt, size_t n_prompt)
+{
+    s->n_seen = calloc(s->n_vocab, sizeof *s->n_seen);
+    s->in_prompt = calloc(s->n_vocab, 1);
+    s->seen = calloc(s->n_vocab, sizeof *s->seen);
+    if (!s->n_seen || !s->in_prompt || !s->seen) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < n_prompt; i++) {
+        if (s->in_prompt[prompt[i]]) continue;
+        s->in_prompt[prompt[i]] = 1;
+        s->seen[s->n_distinct++] = prompt[i];
+    }
+    return 0;
+}
+
+static int copy_bias(sampler *s, shoal_err *err)
+{
+    for (size_t i = 0; i < s->s.n_bias; i++) {
+        int32_t id = s->s.bias[i].id;
+        if (id < 0 || (size_t)id >= s->n_vocab) {
+            return err_set(err, SHOAL_EINVALID, "logit_bias names token %d, the vocabulary has %zu", id, s->n_vocab);
+        }
+    }
+    if (s->s.n_bias == 0) return 0;
+    s->bias = malloc(s->s.n_bias * sizeof *s->bias);
+    if (!s->bias) return err_nomem(err);
+    memcpy(s->bias, s->s.bias, s->s.n_bias * sizeof *s->bias);
+    return 0;
+}
+
+static int check(const sampling *s, int n_top, shoal_err *err)
+{
+    if (!(s->temperature >= 0 && s->temperature <= 100)) return err_set(err, SHOAL_EINVALID, "temperature must be from 0 to 100");
+    if (!(s->top_p >= 0 && s->top_p <= 1)) return err_set(err, SHOAL_EINVALID, "top_p must be from 0 to 1");
+    if (!(s->min_p >= 0 && s->min_p <= 1)) return err_set(err, SHOAL_EINVALID, "min_p must be from 0 to 1");
+    if (s->top_k < 0) return err_set(err, SHOAL_EINVALID, "top_k must not be negative");
+    if (!(s->repetition_penalty >= 0 && s->repetition_penalty <= 100)) {
+        return err_set(err, SHOAL_EINVALID, "repetition_penalty must be from 0 to 100");
+    }
+    if (!(s->presence_penalty >= -100 && s->presence_penalty <= 100) ||
+        !(s->frequency_penalty >= -100 && s->frequency_penalty <= 100)) {
+        return err_set(err, SHOAL_EINVALID, "presence_penalty and frequency_penalty must be from -100 to 100");
+    }
+    if (n_top < 0 || n_top > SAMPLER_TOP_MAX) {
+        return err_set(err, SHOAL_EINVALID, "%d alternatives were asked for, at most %d are given", n_top, SAMPLER_TOP_MAX);
+    }
+    return 0;
+}
+
+int sampler_init(sampler *s, const sampling *how, int n_top, size_t n_vocab, const int32_t *prompt, size_t n_prompt,
+                 shoal_err *err)
+{
+    *s = (sampler){.s = *how, .n_vocab = n_vocab, .n_top = n_top};
+    int rc = check(how, n_top, err);
+    if (rc == 0) rc = copy_bias(s, err);
+    if (rc == 0 && has_penalty(how) && init_penalties(s, prompt, n_prompt)) rc = err_nomem(err);
+    s->s.bias = s->bias;
+    if (rc) sampler_done(s);
+    return rc;
+}
+
+void sampler_done(sampler *s)
+{
+    free(s->bias);
+    free(s->n_seen);
+    free(s->in_prompt);
+    free(s->seen);
+    *s = (sampler){0};
+}
+
+int sampler_space_init(sampler_space *sp, size_t n_vocab)
+{
+    sp->work = mem_calloc64(n_vocab, sizeof(float));
+    sp->prob = mem_calloc64(n_vocab, sizeof(float));
+    sp->order = mem_calloc64(n_vocab, sizeof(int32_t));
+    if (sp->work && sp->prob && sp->order) return 0;
+    sampler_space_done(sp);
+    return SHOAL_ENOMEM;
+}
+
+void sampler_space_done(sampler_space *sp)
+{
+    free(sp->work);
+    free(sp->prob);
+    free(sp->order);
+    *sp = (sampler_space){0};
+}
+
+void sampler_accept(sampler *s, int32_t id)
+{
+    if (!s->n_seen) return;
+    if (s->n_seen[id]++ == 0 && !s->in_prompt[id]) s->seen[s->n_distinct++] = id;
+}
+
+/* ---- choosing --------------------------------------------------------------------------------------- */
+
+static int32_t argmax(const float *x, size_t n)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++) {
+        if (x[i] > x[best]) best = i;
+    }
+    return (int32_t)best;
+}
+
+/* a comes before b in the sorted distribution. */
+static bool before(const float *x, int32_t a, int32_t b)
+{
+    return x[a] > x[b] || (x[a] == x[b] && a < b);
+}
+
+/* Sift order[at] down in a heap of n whose top is the likeliest. */
+static void sift(const float *x, int32_t *order, size_t at, size_t n)
+{
+    int32_t id = order[at];
+    for (;;) {
+        size_t child = 2 * at + 1;
+        if (child >= n) break;
+        if (child + 1 < n && before(x, order[child + 1], order[child])) child++;
+        if (!before(x, order[child], id)) break;
+        order[at] = order[child];
+        at = child;
+    }
+    order[at] = id;
+}
+
+static void heapify(const float *x, int32_t *order, size_t n)
+{
+    for (size_t i = 0; i < n; i++) order[i] = (int32_t)i;
+    for (size_t i = n / 2; i-- > 0;) sift(x, order, i, n);
+}
+
+/* The likeliest of n moves behind the heap, to order[n - 1]: what was taken lies there, first last. */
+static int32_t pop(const float *x, int32_t *order, size_t n)
+{
+    int32_t id = order[0];
+    order[0] = order[n - 1];
+    order[n - 1] = id;
+    sift(x, order, 0, n - 1);
+    return id;
+}
+
+static void penalise(const sampler *s, float *x)
+{
+    float rep = s->s.repetition_penalty != 0 ? s->s.repetition_penalty : 1;
+    for (size_t i = 0; s->n_seen && i < s->n_distinct; i++) {
+        int32_t id = s->seen[i];
+        x[id] = x[id] > 0 ? x[id] / rep : x[id] * rep;
+        if (s->n_seen[id] == 0) continue;
+        x[id] -= s->s.presence_penalty + s->s.frequency_penalty * (float)s->n_seen[id];
+    }
+    for (size_t i = 0; i < s->s.n_bias; i++) x[s->bias[i].id] += s->bias[i].bias;
+}
+
+/* With nothing cut off, the draw walks the distribution in order of id. */
+static int32_t draw_all(const float *prob, size_t n, double u)
+{
+    double total = 0, sum = 0;
+    int32_t last = 0;
+    for (size_t i = 0; i < n; i++) total += (double)prob[i];
+    for (size_t i = 0; i < n; i++) {
+        if (!(prob[i] > 0)) continue;
+        sum += (double)prob[i];
+        last = (int32_t)i;
+        if (sum > u * total) break;
+    }
+    return last;
+}
+
+/* top-k, top-p and min-p each keep a prefix of the sorted distribution, so only that prefix is sorted.
+ * top-p is a share of what top-k left. */
+static int32_t draw_prefix(const sampler *s, sampler_space *sp, double u)
+{
+    size_t n = s->n_vocab, k = s->s.top_k > 0 && (size_t)s->s.top_k < n ? (size_t)s->s.top_k : n;
+    int32_t *order = sp->order;
+    heapify(sp->work, order, n);
+    double total = 0, kept = 0, sum = 0;
+    size_t taken = 0;
+    if (k < n) {
+        while (taken < k) {
+            total += (double)sp->prob[pop(sp->work, order, n - taken)];
+            taken++;
+        }
+    } else {
+        for (size_t i = 0; i < n; i++) total += (double)sp->prob[i];
+    }
+    double share = s->s.top_p > 0 && s->s.top_p < 1 ? (double)s->s.top_p * total : total;
+    size_t n_kept = 0;
+    float least = 0;
+    while (n_kept < k) {
+        if (n_kept == taken) {
+            pop(sp->work, order, n - taken);
+            taken++;
+        }
+        float p = sp->prob[order[n - 1 - n_kept]];
+        if (n_kept == 0) least = p * s->s.min_p;
+        if (n_kept > 0 && (!(p > 0) || p < least || kept >= share)) break;
+        kept += (double)p;
+        n_kept++;
+    }
+    size_t i = 0;
+    for (; i + 1 < n_kept; i++) {
+        sum += (double)sp->prob[order[n - 1 - i]];
+        if (sum > u * kept) break;
+    }
+    return order[n - 1 - i];
+}
+
+/* The n_top likeliest, by insertion into a short sorted list. */
+static void find_top(const sampler *s, const float *logits, float log_sum, sample *ret)
+{
+    size_t n_top = (size_t)s->n_top < s->n_vocab ? (size_t)s->n_top : s->n_vocab;
+    int32_t ids[SAMPLER_TOP_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_vocab && n_top > 0; i++) {
+        if (n == n_top && !(logits[i] > logits[ids[n - 1]])) continue;
+        size_t at = n < n_top ? n++ : n - 1;
+        for (; at > 0 && logits[i] > logits[ids[at - 1]]; at--) ids[at] = ids[at - 1];
+        ids[at] = (int32_t)i;
+    }
+    ret->n_top = n;
+    for (size_t i = 0; i < n; i++) ret->top[i] = (token_logprob){.id = ids[i], .logprob = logits[ids[i]] - log_sum};
+}
+
+void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits, uint64_t position,
+                    const grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret)
+{
+    size_t n = s->n_vocab;
+    memcpy(sp->prob, logits, n * sizeof *logits);
+    float log_sum = v->softmax(sp->prob, n);
+    find_top(s, logits, log_sum, ret);
+    const float *x = logits;
+    if (s->n_seen || s->s.n_bias > 0 || g || s->s.temperature > 0) {
+        memcpy(sp->work, logits, n * sizeof *logits);
+        penalise(s, sp->work);
+        if (g) grammar_mask(g, sp->work, n, eos_ids, n_eos);
+        x = sp->work;
+    }
+    if (s->s.temperature > 0) {
+        for (size_t i = 0; i < n; i++) sp->work[i] /= s->s.temperature;
+        memcpy(sp->prob, sp->work, n * sizeof *sp->prob);
+        v->softmax(sp->prob, n);
+        double u = rng_uniform(s->s.seed, position);
+        bool cut = s->s.top_k > 0 || (s->s.top_p > 0 && s->s.top_p < 1) || s->s.min_p > 0;
+        ret->id = cut ? draw_prefix(s, sp, u) : draw_all(sp->prob, n, u);
+    } else {
+        ret->id = argmax(x, n);
+    }
+    ret->logprob = logits[ret->id] - log_sum;
+}

@@ -1,0 +1,174 @@
+#include "infer/session.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define TOKEN_TEXT_BYTES 512 /* room for the text of one token; longer ones allocate */
+
+static int check_prompt(const model_config *c, const gen_request *r, size_t n_ctx, shoal_err *err)
+{
+    if (r->n_ids == 0) return err_set(err, SHOAL_EINVALID, "the prompt is empty");
+    for (size_t i = 0; i < r->n_ids; i++) {
+        if (r->ids[i] < 0 || (size_t)r->ids[i] >= c->n_vocab) {
+            return err_set(err, SHOAL_EINVALID, "token %zu of the prompt is %d, the vocabulary has %zu", i, r->ids[i],
+                           c->n_vocab);
+        }
+    }
+    size_t reply = r->max_tokens ? r->max_tokens : 1;
+    if (r->n_ids > n_ctx || reply > n_ctx - r->n_ids) {
+        return err_set(err, SHOAL_ELIMIT, "%zu prompt tokens and %zu of reply are over the context of %zu tokens",
+                       r->n_ids, reply, n_ctx);
+    }
+    return 0;
+}
+
+static int compile_grammar(session *s, const gen_request *r, const grammar_vocab *vocab, shoal_err *err)
+{
+    if (r->constrain == CONSTRAIN_NONE) return 0;
+    if (r->constrain == CONSTRAIN_JSON_SCHEMA && !r->schema) {
+        return err_set(err, SHOAL_EINVALID, "a JSON schema is wanted and none was given");
+    }
+    return grammar_new(&s->grammar, vocab, r->constrain == CONSTRAIN_JSON_SCHEMA ? r->schema : NULL, err);
+}
+
+static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, const grammar_vocab *vocab,
+                shoal_err *err)
+{
+    const tokenizer *t = model_tokenizer(m);
+    if (!t && (r->n_stop > 0 || r->constrain != CONSTRAIN_NONE)) {
+        return err_set(err, SHOAL_EUNSUPPORTED, "stop strings and JSON need a tokenizer: %s", model_tokenizer_error(m));
+    }
+    int rc = sampler_init(&s->sampler, &r->sampling, r->n_top, s->config->n_vocab, r->ids, r->n_ids, err);
+    if (rc == 0) rc = stop_init(&s->stop, r->stop, r->n_stop, err);
+    if (rc == 0) rc = compile_grammar(s, r, vocab, err);
+    if (rc) return rc;
+    s->max_ids = r->max_tokens ? r->n_ids + r->max_tokens : n_ctx;
+    s->ids = calloc(s->max_ids, sizeof *s->ids);
+    if (!s->ids || kv_seq_init(&s->kv, s->max_ids) || buf_reserve(&s->text, TOKEN_TEXT_BYTES)) return err_nomem(err);
+    memcpy(s->ids, r->ids, r->n_ids * sizeof *s->ids);
+    if (t) detok_init(&s->detok, t, false);
+    return 0;
+}
+
+int session_new(session **ret, const model *m, const gen_request *r, size_t n_ctx, const grammar_vocab *vocab,
+                shoal_err *err)
+{
+    const model_config *c = model_get_config(m);
+    int rc = check_prompt(c, r, n_ctx, err);
+    if (rc) return rc;
+    session *s = calloc(1, sizeof *s);
+    if (!s) return err_nomem(err);
+    s->config = c;
+    s->job.deadline_ns = r->deadline_ns;
+    s->job.n_tokens = s->n_prompt = s->n_ids = r->n_ids;
+    s->ignore_eos = r->ignore_eos;
+    s->first_position = r->first_position;
+    rc = fill(s, m, r, n_ctx, vocab, err);
+    if (rc) {
+        session_free(s);
+        return rc;
+    }
+    *ret = s;
+    return 0;
+}
+
+void session_free(session *s)
+{
+    if (!s) return;
+    assert(s->kv.n_pages == 0);
+    free(s->kv.pages);
+    free(s->ids);
+    sampler_done(&s->sampler);
+    stop_done(&s->stop);
+    grammar_free(s->grammar);
+    buf_done(&s->text);
+    free(s);
+}
+
+size_t session_pending(const session *s)
+{
+    return s->n_ids - s->kv.n_tokens;
+}
+
+static bool is_eos(const session *s, int32_t id)
+{
+    for (size_t i = 0; i < s->config->n_eos; i++) {
+        if (s->config->eos_ids[i] == id) return true;
+    }
+    return false;
+}
+
+/* What the token adds to the text, past the stop strings; *ret_len 0 while it is held back. */
+static void token_text(session *s, int32_t id, const char **ret, size_t *ret_len)
+{
+    buf_clear(&s->text);
+    if (s->detok.t) detok_push(&s->detok, id, &s->text);
+    if (stop_push(&s->stop, s->text.data, s->text.len, ret, ret_len)) s->finish = FINISH_STOP;
+}
+
+void session_take(session *s, uint64_t now_ns)
+{
+    const sample *next = &s->next;
+    gen_event ev = {.kind = EVENT_TOKEN, .id = next->id, .text = "", .logprob = next->logprob};
+    assert(s->n_ids < s->max_ids);
+    s->ids[s->n_ids++] = next->id;
+    s->n_generated++;
+    s->prob_sum += (double)math_expf(next->logprob);
+    if (s->first_token_ns == 0) s->first_token_ns = now_ns;
+    sampler_accept(&s->sampler, next->id);
+    if (is_eos(s, next->id) && !s->ignore_eos) {
+        s->finish = FINISH_STOP;
+    } else {
+        token_text(s, next->id, &ev.text, &ev.text_len);
+        if (s->grammar) grammar_accept(s->grammar, next->id);
+        if (s->grammar && grammar_complete(s->grammar)) s->finish = FINISH_STOP;
+        if (s->finish == FINISH_NONE && s->n_ids == s->max_ids) s->finish = FINISH_LENGTH;
+    }
+    ev.top = next->n_top ? next->top : NULL;
+    ev.n_top = next->n_top;
+    s->fn(s->user, &ev);
+}
+
+/* What is still held back: an open character, and text that might have become a stop string. */
+static void last_text(session *s, gen_event *ev)
+{
+    const char *safe;
+    size_t n;
+    if (s->stop.matched || !s->detok.t) return;
+    buf_clear(&s->text);
+    detok_end(&s->detok, &s->text);
+    stop_push(&s->stop, s->text.data, s->text.len, &safe, &n);
+    if (s->stop.matched) {
+        ev->text = safe;
+        ev->text_len = n;
+        return;
+    }
+    s->stop.n_safe = 0; /* nothing of it was shown */
+    stop_flush(&s->stop, &ev->text, &ev->text_len);
+}
+
+static gen_timings timings(const session *s, uint64_t now_ns)
+{
+    uint64_t admitted = s->admitted_ns ? s->admitted_ns : now_ns;
+    uint64_t first = s->first_token_ns ? s->first_token_ns : now_ns;
+    return (gen_timings){.queue_ms = (double)(admitted - s->job.submit_ns) / 1e6,
+                         .prefill_ms = (double)(first - admitted) / 1e6,
+                         .decode_ms = (double)(now_ns - first) / 1e6,
+                         .n_prompt = s->n_prompt,
+                         .n_cached = s->n_cached,
+                         .n_generated = s->n_generated,
+                         .mean_prob = s->n_generated ? s->prob_sum / (double)s->n_generated : 0};
+}
+
+void session_end(session *s, int status, const char *message, uint64_t now_ns)
+{
+    gen_event ev = {.kind = EVENT_DONE, .text = "", .status = status};
+    ev.finish = status ? FINISH_ERROR : s->finish;
+    ev.message = status == 0 ? "" : message ? message : shoal_err_text(status);
+    if (!s->probe_out) last_text(s, &ev);
+    ev.timings = timings(s, now_ns);
+    s->fn(s->user, &ev);
+}

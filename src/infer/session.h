@@ -1,0 +1,68 @@
+/* session.h: one generation request inside the engine: its tokens, its place in the KV cache, and how
+ * its tokens become events.
+ *
+ * Made on the caller's thread, owned by the engine thread from submit on. Everything it will need is
+ * allocated when it is made. */
+#ifndef INFER_SESSION_H
+#define INFER_SESSION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "infer/engine.h"
+#include "infer/grammar.h"
+#include "infer/kv.h"
+#include "infer/sampler.h"
+#include "infer/stop.h"
+
+/* What waits in the engine's queue: the head of a session or of an encoder job. */
+typedef struct job {
+    struct job *next;
+    uint64_t id;
+    uint64_t submit_ns, deadline_ns; /* deadline 0: none */
+    size_t n_tokens;                 /* of input */
+    atomic_bool cancelled;           /* set by any thread */
+} job;
+
+typedef struct session {
+    job job; /* first */
+    gen_event_fn fn;
+    void *user;
+    const model_config *config;
+    int32_t *ids; /* [max_ids], prompt and reply */
+    size_t n_prompt, n_ids, max_ids;
+    bool ignore_eos;
+    uint64_t first_position;
+    sampler sampler;
+    stop_matcher stop;
+    detok detok;
+    buf text; /* the newest token's */
+    grammar *grammar;
+    kv_seq kv;
+    /* a probe (engine_logits) samples nothing: rows of logits go to probe_out[n_probe][n_vocab] */
+    float *probe_out;
+    size_t n_probe;
+    /* the step that runs */
+    size_t n_planned;
+    bool has_next;
+    sample next;
+    /* progress */
+    uint64_t admitted_ns, first_token_ns; /* 0: not yet */
+    size_t n_cached, n_generated;
+    double prob_sum;
+    finish_reason finish; /* FINISH_NONE while it runs */
+} session;
+
+/* r is checked and copied. n_ctx bounds prompt plus reply. vocab is for constrained requests. */
+int session_new(session **ret, const model *m, const gen_request *r, size_t n_ctx, const grammar_vocab *vocab,
+                shoal_err *err);
+void session_free(session *s); /* its pages must be released before */
+
+/* Tokens that are not in the cache yet; 1 while decoding. */
+size_t session_pending(const session *s);
+/* The sampled token s->next: an EVENT_TOKEN, and s->finish when it was the last. */
+void session_take(session *s, uint64_t now_ns);
+/* The last event. status 0 needs s->finish. message NULL: the code's text. */
+void session_end(session *s, int status, const char *message, uint64_t now_ns);
+
+#endif
