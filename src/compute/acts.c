@@ -1,0 +1,127 @@
+/* acts.c: activations, quantised once, and their product with a packed matrix. */
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "compute/wmat.h"
+
+struct acts {
+    size_t max_tokens, max_cols;
+    /* of the load that is current; written by member 0 before the barrier */
+    bool quantised;
+    size_t n_tokens, cols, ldx;
+    const float *x; /* float form: the caller's */
+    int8_t *q;      /* quantised form: [n_tokens][cols], and a scale and a sum for each block of 32 */
+    float *scale;
+    int32_t *sum;
+};
+
+int acts_new(acts **ret, size_t max_tokens, size_t max_cols, shoal_err *err)
+{
+    size_t n_blocks;
+    if (size_mul(max_cols / 32 + 1, max_tokens, &n_blocks)) return err_nomem(err);
+    acts *a = calloc(1, sizeof *a);
+    if (!a) return err_nomem(err);
+    a->max_tokens = max_tokens;
+    a->max_cols = max_cols;
+    a->q = mem_calloc64(n_blocks, 32);
+    a->scale = mem_calloc64(n_blocks, sizeof *a->scale);
+    a->sum = mem_calloc64(n_blocks, sizeof *a->sum);
+    if (!a->q || !a->scale || !a->sum) {
+        acts_free(a);
+        return err_nomem(err);
+    }
+    *ret = a;
+    return 0;
+}
+
+void acts_free(acts *a)
+{
+    if (!a) return;
+    free(a->q);
+    free(a->scale);
+    free(a->sum);
+    free(a);
+}
+
+/* Blocks are shared out over all tokens, so that one token keeps all members busy as well. */
+static void quantise_share(team_member *m, acts *a, const float *x, size_t n_tokens, size_t cols, size_t ldx)
+{
+    const kernels *k = kernels_for(member_isa(m));
+    size_t n_blocks = cols / 32, i, end;
+    member_share(m, n_tokens * n_blocks, 16, &i, &end);
+    while (i < end) {
+        size_t token = i / n_blocks, b = i % n_blocks, n = n_blocks - b < end - i ? n_blocks - b : end - i;
+        k->quantise(x + token * ldx + b * 32, n, a->q + i * 32, a->scale + i, a->sum + i);
+        i += n;
+    }
+}
+
+void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens, size_t cols, size_t ldx)
+{
+    bool quantised = dtype_block(t) != 1;
+    if (member_index(m) == 0) {
+        a->quantised = quantised;
+        a->n_tokens = n_tokens;
+        a->cols = cols;
+        a->ldx = ldx;
+        a->x = x;
+    }
+    if (quantised) quantise_share(m, a, x, n_tokens, cols, ldx);
+    team_barrier(m);
+}
+
+/* Move a tile out of the kernel's buffer: add the bias, and leave rows past the end alone. */
+static void finish(const mul_job *j, const wmat *w, size_t row, float *y, size_t ldy, bool accumulate)
+{
+    size_t width = j->n_panels * PANEL_ROWS, n = w->rows - row < width ? w->rows - row : width;
+    for (size_t t = 0; t < j->n_tokens; t++) {
+        const float *out = j->out + t * width;
+        float *dst = y + t * ldy + row;
+        if (w->bias && accumulate)
+            for (size_t r = 0; r < n; r++) dst[r] += out[r] + w->bias[row + r];
+        else if (w->bias)
+            for (size_t r = 0; r < n; r++) dst[r] = out[r] + w->bias[row + r];
+        else if (accumulate)
+            for (size_t r = 0; r < n; r++) dst[r] += out[r];
+        else
+            for (size_t r = 0; r < n; r++) dst[r] = out[r];
+    }
+}
+
+static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Panels [p, p_end) times tokens [t, t_end), tile by tile: the weights of a few panels stay in L2
+ * while all tokens pass. */
+static void mul_part(const acts *a, const wmat *w, mul_fn *mul, size_t p, size_t p_end, size_t t_begin, size_t t_end,
+                     float *y, size_t ldy, bool accumulate)
+{
+    _Alignas(64) float out[MUL_TOKENS * MUL_PANELS * PANEL_ROWS];
+    size_t n_blocks = a->cols / 32, wide = t_end - t_begin == 1 ? MUL_PANELS : 2;
+    mul_job j = {.panel_bytes = w->panel_bytes, .panel_scales = w->panel_scales, .cols = a->cols,
+                 .n_blocks = n_blocks, .ldx = a->ldx, .out = out};
+    for (; p < p_end; p += j.n_panels) {
+        j.n_panels = min_size(wide, p_end - p);
+        j.w = w->w + p * w->panel_bytes;
+        j.scales = w->scales ? w->scales + p * w->panel_scales : NULL;
+        for (size_t t = t_begin; t < t_end; t += j.n_tokens) {
+            j.n_tokens = min_size(MUL_TOKENS, t_end - t);
+            j.x = a->x + t * a->ldx;
+            j.q = a->q + t * a->cols;
+            j.scale = a->scale + t * n_blocks;
+            j.sum = a->sum + t * n_blocks;
+            mul(&j);
+            finish(&j, w, p * PANEL_ROWS, y + t * ldy, ldy, accumulate);
+        }
+    }
+}
+
+void acts_mul(team_member *m, const acts *a, const wmat *w, float *y, size_t ldy, bool accumulate)
+{
+    mul_fn *mul = kernels_for(member_isa(m))->mul[w->type];
+    size_t members = (size_t)member_count(m), p = 0, p_end = w->n_panels, t = 0, t_end = a->n_tokens;
+    /* Few panels that do not divide evenly (a small model on many cores): share out the tokens. */
+    bool by_tokens = w->n_panels < 8 * members && w->n_panels % (2 * members) != 0 && t_end >= 8 * members;
+    if (by_tokens) member_share(m, a->n_tokens, MUL_TOKENS, &t, &t_end);
+    else member_share(m, w->n_panels, a->n_tokens == 1 ? 1 : 2, &p, &p_end);
+    mul_part(a, w, mul, p, p_end, t, t_end, y, ldy, accumulate);
+}

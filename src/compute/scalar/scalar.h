@@ -1,0 +1,24 @@
+/* scalar.h: the specification kernels, gathered by scalar/table.c (inside compute/ only). */
+#ifndef COMPUTE_SCALAR_H
+#define COMPUTE_SCALAR_H
+
+#include "compute/kernels.h"
+
+mul_fn mul_f32_scalar, mul_f16_scalar, mul_bf16_scalar, mul_q8_0_scalar, mul_q4_0_scalar, mul_q4_1_scalar;
+void quantise_scalar(const float *x, size_t n_blocks, int8_t *q, float *scale, int32_t *sum);
+
+float dot_scalar(const float *a, const float *b, size_t n);
+void axpy_scalar(float *y, float a, const float *x, size_t n);
+void add_scalar(float *y, const float *x, const float *z, size_t n);
+void rms_norm_scalar(float *y, const float *x, const float *w, size_t n, float eps);
+void layer_norm_scalar(float *y, const float *x, const float *w, const float *b, size_t n, float eps);
+float softmax_scalar(float *x, size_t n);
+void silu_mul_scalar(float *y, const float *gate, const float *up, size_t n);
+void gelu_erf_scalar(float *x, size_t n);
+void gelu_tanh_scalar(float *x, size_t n);
+void relu_scalar(float *x, size_t n);
+void tanh_scalar(float *x, size_t n);
+void rope_scalar(float *x, size_t n_heads, size_t head_dim, size_t rot_dim, const float *cos, const float *sin,
+                 bool interleaved);
+
+#endif

@@ -1,0 +1,114 @@
+/* scalar/vec.c: the specification of the vector kernels: sixteen lanes, one tree, plain loops. */
+#include <math.h>
+
+#include "compute/poly.h"
+#include "compute/scalar/scalar.h"
+
+#define LANES 16
+
+static float tree(float *l)
+{
+    for (int w = LANES / 2; w > 0; w /= 2)
+        for (int i = 0; i < w; i++) l[i] += l[i + w];
+    return l[0];
+}
+
+float dot_scalar(const float *a, const float *b, size_t n)
+{
+    float l[LANES] = {0};
+    for (size_t i = 0; i < n; i++) l[i % LANES] = fmaf(a[i], b[i], l[i % LANES]);
+    return tree(l);
+}
+
+static float sum(const float *x, size_t n)
+{
+    float l[LANES] = {0};
+    for (size_t i = 0; i < n; i++) l[i % LANES] += x[i];
+    return tree(l);
+}
+
+/* sum of (x - mean)² */
+static float spread(const float *x, float mean, size_t n)
+{
+    float l[LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        float d = x[i] - mean;
+        l[i % LANES] = fmaf(d, d, l[i % LANES]);
+    }
+    return tree(l);
+}
+
+void axpy_scalar(float *y, float a, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = fmaf(a, x[i], y[i]);
+}
+
+void add_scalar(float *y, const float *x, const float *z, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = x[i] + z[i];
+}
+
+void rms_norm_scalar(float *y, const float *x, const float *w, size_t n, float eps)
+{
+    float r = 1.0f / sqrtf(dot_scalar(x, x, n) / (float)n + eps);
+    for (size_t i = 0; i < n; i++) y[i] = x[i] * r * w[i];
+}
+
+void layer_norm_scalar(float *y, const float *x, const float *w, const float *b, size_t n, float eps)
+{
+    float mean = sum(x, n) / (float)n;
+    float r = 1.0f / sqrtf(spread(x, mean, n) / (float)n + eps);
+    for (size_t i = 0; i < n; i++) y[i] = fmaf((x[i] - mean) * r, w[i], b[i]);
+}
+
+float softmax_scalar(float *x, size_t n)
+{
+    float max = -(float)INFINITY;
+    for (size_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
+    for (size_t i = 0; i < n; i++) x[i] = math_expf(x[i] - max);
+    float total = sum(x, n), r = 1.0f / total;
+    for (size_t i = 0; i < n; i++) x[i] *= r;
+    return max + math_logf(total);
+}
+
+void silu_mul_scalar(float *y, const float *gate, const float *up, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = gate[i] / (1.0f + math_expf(-gate[i])) * up[i];
+}
+
+void gelu_erf_scalar(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) x[i] = x[i] * 0.5f * (1.0f + math_erff(x[i] * GELU_SQRT_HALF));
+}
+
+/* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))), Hendrycks and Gimpel 2016 */
+void gelu_tanh_scalar(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float v = x[i], u = GELU_C0 * fmaf(v * v * v, GELU_C1, v);
+        x[i] = v * 0.5f * (1.0f + math_tanhf(u));
+    }
+}
+
+void relu_scalar(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) x[i] = 0.0f > x[i] ? 0.0f : x[i]; /* NaN stays */
+}
+
+void tanh_scalar(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) x[i] = math_tanhf(x[i]);
+}
+
+void rope_scalar(float *x, size_t n_heads, size_t head_dim, size_t rot_dim, const float *cos, const float *sin,
+                 bool interleaved)
+{
+    size_t half = rot_dim / 2, apart = interleaved ? 1 : half, step = interleaved ? 2 : 1;
+    for (size_t h = 0; h < n_heads; h++, x += head_dim) {
+        for (size_t i = 0; i < half; i++) {
+            float *a = x + i * step, *b = a + apart, v = *a, w = *b;
+            *a = fmaf(v, cos[i], -(w * sin[i]));
+            *b = fmaf(v, sin[i], w * cos[i]);
+        }
+    }
+}

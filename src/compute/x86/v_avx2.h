@@ -1,0 +1,107 @@
+/* v_avx2.h: sixteen floats in two registers (for x86/ only; vec_body.h says what is needed). */
+#include <immintrin.h>
+#include <math.h>
+
+#include "compute/kernels.h"
+#include "compute/poly.h"
+
+#define TARGET __attribute__((target("avx2,fma,f16c")))
+#define INLINE TARGET __attribute__((always_inline, unused)) static inline
+#define FN(name) name##_avx2
+
+typedef struct vf {
+    __m256 a, b; /* lanes 0..7 and 8..15 */
+} vf;
+
+#define BOTH(...) ((vf){__VA_ARGS__})
+
+INLINE vf v_load(const float *p) { return BOTH(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)); }
+
+INLINE void v_store(float *p, vf v)
+{
+    _mm256_storeu_ps(p, v.a);
+    _mm256_storeu_ps(p + 8, v.b);
+}
+
+/* all ones in the first n (may be below 0 or above 8) of eight lanes */
+INLINE __m256i v_first8(int n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+INLINE vf v_load_part(const float *p, size_t n)
+{
+    vf v = BOTH(_mm256_maskload_ps(p, v_first8((int)n)), _mm256_setzero_ps());
+    if (n > 8) v.b = _mm256_maskload_ps(p + 8, v_first8((int)n - 8));
+    return v;
+}
+
+INLINE void v_store_part(float *p, vf v, size_t n)
+{
+    _mm256_maskstore_ps(p, v_first8((int)n), v.a);
+    if (n > 8) _mm256_maskstore_ps(p + 8, v_first8((int)n - 8), v.b);
+}
+
+INLINE vf v_keep(vf v, size_t n)
+{
+    return BOTH(_mm256_and_ps(v.a, _mm256_castsi256_ps(v_first8((int)n))),
+                _mm256_and_ps(v.b, _mm256_castsi256_ps(v_first8((int)n - 8))));
+}
+
+INLINE vf v_set1(float f) { return BOTH(_mm256_set1_ps(f), _mm256_set1_ps(f)); }
+INLINE vf v_add(vf x, vf y) { return BOTH(_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)); }
+INLINE vf v_sub(vf x, vf y) { return BOTH(_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)); }
+INLINE vf v_mul(vf x, vf y) { return BOTH(_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)); }
+INLINE vf v_div(vf x, vf y) { return BOTH(_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)); }
+INLINE vf v_max(vf x, vf y) { return BOTH(_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)); }
+INLINE vf v_min(vf x, vf y) { return BOTH(_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)); }
+
+INLINE vf v_fma(vf x, vf y, vf z)
+{
+    return BOTH(_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b));
+}
+
+INLINE vf v_abs(vf x)
+{
+    __m256 sign = _mm256_set1_ps(-0.0f);
+    return BOTH(_mm256_andnot_ps(sign, x.a), _mm256_andnot_ps(sign, x.b));
+}
+
+INLINE vf v_neg(vf x)
+{
+    __m256 sign = _mm256_set1_ps(-0.0f);
+    return BOTH(_mm256_xor_ps(sign, x.a), _mm256_xor_ps(sign, x.b));
+}
+
+INLINE vf v_or_sign(vf x, vf s)
+{
+    __m256 sign = _mm256_set1_ps(-0.0f);
+    return BOTH(_mm256_or_ps(x.a, _mm256_and_ps(sign, s.a)), _mm256_or_ps(x.b, _mm256_and_ps(sign, s.b)));
+}
+
+INLINE vf v_if_less(vf x, vf y, vf yes, vf no)
+{
+    return BOTH(_mm256_blendv_ps(no.a, yes.a, _mm256_cmp_ps(x.a, y.a, _CMP_LT_OQ)),
+                _mm256_blendv_ps(no.b, yes.b, _mm256_cmp_ps(x.b, y.b, _CMP_LT_OQ)));
+}
+
+INLINE __m256 v_scale8_exp2(__m256 p, __m256 t)
+{
+    __m256i k = _mm256_sub_epi32(_mm256_castps_si256(t), _mm256_castps_si256(_mm256_set1_ps(EXP_MAGIC)));
+    __m256i half = _mm256_srai_epi32(k, 1), bias = _mm256_set1_epi32(127);
+    __m256i a = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
+    __m256i b = _mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(k, half), bias), 23);
+    return _mm256_mul_ps(_mm256_mul_ps(p, _mm256_castsi256_ps(a)), _mm256_castsi256_ps(b));
+}
+
+/* p * 2^n in two factors, n being in the low bits of t = n + EXP_MAGIC */
+INLINE vf v_scale_exp2(vf p, vf t) { return BOTH(v_scale8_exp2(p.a, t.a), v_scale8_exp2(p.b, t.b)); }
+
+/* lanes + 8, + 4, + 2, + 1 */
+INLINE float v_tree(vf v)
+{
+    __m256 a = _mm256_add_ps(v.a, v.b);
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
