@@ -374,21 +374,20 @@ int shoal_tag(shoal_model *m, const char *text, shoal_tagging *ret, shoal_err *e
     encoding enc = {0};
     waiter w;
     waiter_init(&w);
-    tag_span *found = NULL;
+    entity *found = NULL;
     size_t n = 0;
     int rc = encode_run(m, TASK_TAG, text, NULL, &enc, &w, err);
-    const model_config *c = model_get_config(m->m);
-    if (rc == 0) rc = tag_spans(&enc, w.values, c->labels, c->n_labels, &found, &n, err);
+    if (rc == 0) rc = tagging_entities(model_get_config(m->m), &enc, w.values, &found, &n, err);
     if (rc == 0) {
         shoal_span *spans = calloc(n ? n : 1, sizeof *spans);
         if (!spans) {
             rc = err_nomem(err);
         } else {
             for (size_t i = 0; i < n; i++)
-                spans[i] = (shoal_span){.start = found[i].cp_begin,
-                                        .end = found[i].cp_end,
-                                        .start_byte = found[i].begin,
-                                        .end_byte = found[i].end,
+                spans[i] = (shoal_span){.start = found[i].span.cp_begin,
+                                        .end = found[i].span.cp_end,
+                                        .start_byte = found[i].span.begin,
+                                        .end_byte = found[i].span.end,
                                         .label = found[i].label,
                                         .score = found[i].score};
             *ret = (shoal_tagging){.spans = spans, .n_spans = n, .logits = w.values, .n_tokens = w.rows, .n_labels = w.cols};
