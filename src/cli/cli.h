@@ -28,7 +28,18 @@
 
 /* X(name): in the order that help shows them */
 #define CLI_COMMANDS(X) \
-    X(serve)            \
+    X(serve)             \
+    X(run)               \
+    X(chat)              \
+    X(classify)          \
+    X(tag)               \
+    X(embed)             \
+    X(tokenize)          \
+    X(logits)            \
+    X(quantize)          \
+    X(models)            \
+    X(bench)             \
+    X(version)           \
     X(worker)
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_GO = -1 }; /* exit codes; GO is none: carry on */

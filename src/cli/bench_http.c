@@ -1,0 +1,130 @@
+/* bench_http.c: a running home cluster, measured from outside. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/sys.h"
+#include "cli/bench.h"
+#include "cli/load_client.h"
+
+typedef struct scenario {
+    const char *name, *what;
+    int n_clients;
+    size_t n_requests;
+    void (*make)(void *user, size_t i, buf *scratch, load_request *ret);
+} scenario;
+
+static void make_describe(void *user, size_t i, buf *scratch, load_request *ret)
+{
+    *ret = (load_request){.method = "GET", .path = "/v1/models/home-intent"};
+}
+
+static const char *const utterances[] = {
+    "turn off the kitchen light", "set the bedroom lamp to blue", "is the front door locked",
+    "open the living room blinds", "pause the robot vacuum", "turn on the hallway fan",
+    "mute the living room tv", "close the garage door",
+};
+enum { N_UTTERANCES = sizeof utterances / sizeof *utterances };
+
+/* The number makes every text a new one, so that no answer comes from the cache. */
+static void make_intent(void *user, size_t i, buf *scratch, load_request *ret)
+{
+    buf_printf(scratch, "{\"model\":\"home-intent\",\"input\":\"%s %zu\"}", utterances[i % N_UTTERANCES], i);
+    *ret = (load_request){.method = "POST", .path = "/v1/classify", .body = scratch->data};
+}
+
+static void make_home(void *user, size_t i, buf *scratch, load_request *ret)
+{
+    buf_printf(scratch, "{\"pipeline\":\"home\",\"input\":\"%s\"}", utterances[i % N_UTTERANCES]);
+    /* A fresh request id does not enter the cache key; this header leaves the cache out. */
+    *ret = (load_request){.method = "POST", .path = "/v1/process", .body = scratch->data, .headers = "cache-control: no-cache\r\n"};
+}
+
+static void make_cached(void *user, size_t i, buf *scratch, load_request *ret)
+{
+    *ret = (load_request){.method = "POST", .path = "/v1/process",
+                          .body = "{\"pipeline\":\"home\",\"input\":\"turn off the kitchen light\"}"};
+}
+
+static void make_stream(void *user, size_t i, buf *scratch, load_request *ret)
+{
+    buf_printf(scratch,
+               "{\"model\":\"home-chat-s\",\"stream\":true,\"temperature\":1,\"seed\":%zu,\"max_tokens\":48,\"messages\":["
+               "{\"role\":\"user\",\"content\":\"Tell me about the weather and your day, number %zu.\"}]}",
+               i + 1, i);
+    *ret = (load_request){.method = "POST", .path = "/v1/chat/completions", .body = scratch->data,
+                          .headers = "cache-control: no-cache\r\n"};
+}
+
+static const scenario scenarios[] = {
+    {"overhead", "HTTP in to worker call and back, no inference", 1, 4000, make_describe},
+    {"intent", "/v1/classify home-intent, one client", 1, 2000, make_intent},
+    {"home", "/v1/process pipeline home, one client", 1, 300, make_home},
+    {"cache_hit", "/v1/process answered by the cache", 1, 4000, make_cached},
+    {"stream_1", "chat-s streaming, 1 client", 1, 100, make_stream},
+    {"stream_16", "chat-s streaming, 16 clients", 16, 1000, make_stream},
+};
+
+static int parse_url(const char *url, char host[64], int *ret_port, shoal_err *err)
+{
+    char extra[2];
+    if (sscanf(url, "http://%63[^:/]:%d%1[^/]", host, ret_port, extra) == 2 && *ret_port > 0 && *ret_port < 65536) return 0;
+    return err_set(err, SHOAL_EINVALID, "--url wants http://ADDRESS:PORT, not \"%s\"", url);
+}
+
+typedef struct meter {
+    const char *name;
+    bool live;
+} meter;
+
+static void on_progress(void *user, size_t done, size_t total)
+{
+    const meter *p = user;
+    if (p->live && (done % 20 == 0 || done == total)) fprintf(stderr, "\r\033[K%s %zu/%zu", p->name, done, total);
+}
+
+static void print_row(const scenario *s, const load_result *r, bool json, bool first)
+{
+    double per_s = r->seconds > 0 ? (double)r->n_events / r->seconds : 0;
+    double requests_per_s = r->seconds > 0 ? (double)r->n_ok / r->seconds : 0;
+    if (json) {
+        printf("%s{\"name\":\"%s\",\"clients\":%d,\"ok\":%zu,\"failed\":%zu,\"p50_ms\":%.3f,\"p99_ms\":%.3f,\"max_ms\":%.3f,"
+               "\"first_p50_ms\":%.3f,\"first_p99_ms\":%.3f,\"requests_per_s\":%.1f,\"tokens_per_s\":%.1f}",
+               first ? "" : ",", s->name, s->n_clients, r->n_ok, r->n_failed, r->p50_ms, r->p99_ms, r->max_ms, r->first_p50_ms,
+               r->first_p99_ms, requests_per_s, per_s);
+        return;
+    }
+    printf("%-10s %7d %7zu %6zu %9.3f %9.3f %9.3f %10.1f %10.1f  %s\n", s->name, s->n_clients, r->n_ok, r->n_failed, r->p50_ms,
+           r->p99_ms, r->max_ms, requests_per_s, per_s, s->what);
+}
+
+int bench_http(const bench_options *o, shoal_err *err)
+{
+    char host[64];
+    int port, rc = parse_url(o->url, host, &port, err);
+    if (rc != 0) return rc;
+    int status = 0;
+    rc = load_once(host, port, &(load_request){.method = "GET", .path = "/readyz"}, &status, NULL, err);
+    if (rc == 0 && status != 200) rc = err_set(err, SHOAL_EUNAVAILABLE, "%s answers /readyz with %d: not ready", o->url, status);
+    if (rc != 0) return rc;
+    if (o->json) printf("{\"url\":\"%s\",\"scenarios\":[", o->url);
+    else printf("%-10s %7s %7s %6s %9s %9s %9s %10s %10s\n", "SCENARIO", "CLIENTS", "OK", "FAILED", "P50 MS", "P99 MS", "MAX MS", "REQ/S",
+                "TOKENS/S");
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios && rc == 0; i++) {
+        const scenario *s = &scenarios[i];
+        meter p = {s->name, isatty(STDERR_FILENO) != 0};
+        load_plan plan = {.host = host, .port = port, .n_clients = s->n_clients, .n_requests = s->n_requests, .make = s->make, .user = &p,
+                          .progress = on_progress};
+        load_result r;
+        rc = load_run(&plan, &r, err);
+        if (p.live) fputs("\r\033[K", stderr);
+        if (rc == 0) print_row(s, &r, o->json, i == 0);
+        if (rc == 0 && r.n_failed) fprintf(stderr, "%s: first failure: %s\n", s->name, r.first_failure);
+        fflush(stdout);
+    }
+    if (o->json) printf("]}\n");
+    return rc;
+}

@@ -1,0 +1,71 @@
+#include "cli/cli_model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STDIN_MAX (16u << 20)
+
+int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *o, shoal_err *err)
+{
+    char *path = NULL, *sha256 = NULL;
+    int rc = model_resolve(arg, o->manifest, &path, &sha256, err);
+    if (rc == 0) {
+        shoal_options so = {.n_threads = (int)o->threads, .n_ctx = (size_t)o->context, .sha256 = sha256};
+        rc = shoal_model_open(ret, path, &so, err);
+    }
+    free(path);
+    free(sha256);
+    return rc;
+}
+
+int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o, bool with_engine, shoal_err *err)
+{
+    cli_engine c = {0};
+    char *path = NULL, *sha256 = NULL;
+    int rc = model_resolve(arg, o->manifest, &path, &sha256, err);
+    if (rc == 0) rc = model_open(&c.m, path, &(model_options){.expect_sha256 = sha256}, err);
+    if (rc == 0 && with_engine)
+        rc = engine_new(&c.e, c.m, &(engine_options){.n_threads = (int)o->threads, .n_ctx = (size_t)o->context}, err);
+    free(path);
+    free(sha256);
+    if (rc == 0) *ret = c;
+    else cli_engine_close(&c);
+    return rc;
+}
+
+void cli_engine_close(cli_engine *c)
+{
+    engine_free(c->e);
+    model_free(c->m);
+    *c = (cli_engine){0};
+}
+
+int cli_text(buf *ret, const char *arg, shoal_err *err)
+{
+    if (strcmp(arg, "-") != 0) return buf_puts(ret, arg) == 0 ? 0 : err_nomem(err);
+    char chunk[65536];
+    for (size_t n; (n = fread(chunk, 1, sizeof chunk, stdin)) > 0;) {
+        if (ret->len + n > STDIN_MAX) return err_set(err, SHOAL_ELIMIT, "standard input is longer than %u bytes", STDIN_MAX);
+        if (buf_append(ret, chunk, n) != 0) return err_nomem(err);
+    }
+    if (ret->len && ret->data[ret->len - 1] == '\n') ret->data[--ret->len] = '\0';
+    if (ret->len && memchr(ret->data, '\0', ret->len))
+        return err_set(err, SHOAL_EINVALID, "standard input holds a NUL byte: it is not text");
+    return buf_reserve(ret, 0) == 0 ? 0 : err_nomem(err);
+}
+
+void cli_put_floats(buf *out, const float *v, size_t n)
+{
+    buf_putc(out, '[');
+    for (size_t i = 0; i < n; i++) buf_printf(out, "%s%.9g", i ? "," : "", (double)v[i]);
+    buf_putc(out, ']');
+}
+
+int cli_print(buf *out)
+{
+    buf_putc(out, '\n');
+    bool ok = !out->failed && fwrite(out->data, 1, out->len, stdout) == out->len;
+    return ok ? CLI_OK : CLI_FAILED;
+}

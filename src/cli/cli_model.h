@@ -1,0 +1,40 @@
+/* cli_model.h: what the model commands share: opening MODEL, reading TEXT, printing JSON. */
+#ifndef CLI_CLI_MODEL_H
+#define CLI_CLI_MODEL_H
+
+#include "base/buf.h"
+#include "cli/cli.h"
+#include "infer/engine.h"
+#include "model/model.h"
+
+/* Options that every command with a MODEL takes. */
+typedef struct cli_model_options {
+    const char *manifest; /* models.json to look names up in, NULL: the usual places */
+    long long threads, context;
+} cli_model_options;
+
+#define CLI_MODEL_OPTIONS(o)                                                                       \
+    CLI_STRING(0, "manifest", "FILE", "models.json to look names up in", &(o)->manifest),          \
+        CLI_INT('t', "threads", "N", 0, 64, "threads (0: all cores)", &(o)->threads),              \
+        CLI_INT('c', "context", "N", 0, 1 << 20, "context in tokens (0: the model's)", &(o)->context)
+
+/* MODEL is a folder, a GGUF file or a name from the manifest. The caller closes *ret. */
+int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *o, shoal_err *err);
+
+/* The same, one layer down: model and engine apart, for raw ids and logits. */
+typedef struct cli_engine {
+    model *m;
+    engine *e; /* NULL unless asked for */
+} cli_engine;
+int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o, bool with_engine, shoal_err *err);
+void cli_engine_close(cli_engine *c);
+
+/* TEXT as given, or all of standard input when it is "-" (without its last line end). */
+int cli_text(buf *ret, const char *arg, shoal_err *err);
+
+/* "name":[1,2] of floats, enough digits to give the same bits back. */
+void cli_put_floats(buf *out, const float *v, size_t n);
+/* Print what `out` holds and a line end; the exit code. */
+int cli_print(buf *out);
+
+#endif

@@ -1,0 +1,100 @@
+/* shoal models: what the manifest offers, and whether the files are the pinned ones. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/sys.h"
+#include "cli/cli_model.h"
+
+static const char *or_empty(const char *s)
+{
+    return s ? s : "";
+}
+
+/* "ok", "missing" or "wrong digest". */
+static const char *check_file(const manifest_entry *e, const char *manifest_path, size_t *ret_bytes)
+{
+    char *path = NULL, *sha256 = NULL;
+    const char *state = "missing";
+    shoal_err err = {0};
+    file_map map = {0};
+    *ret_bytes = 0;
+    if (model_resolve(e->name, manifest_path, &path, &sha256, &err) == 0 && file_map_open(&map, path, &err) == 0) {
+        sha256_digest d;
+        char hex[65];
+        sha256_of(map.data, map.len, &d);
+        sha256_hex(&d, hex);
+        *ret_bytes = map.len;
+        state = sha256 && strcmp(hex, sha256) != 0 ? "wrong digest" : "ok";
+    }
+    file_map_close(&map);
+    free(path);
+    free(sha256);
+    return state;
+}
+
+static void put_json(buf *out, const manifest_entry *e, const char *state, size_t bytes)
+{
+    const char *const fields[][2] = {{"name", e->name},       {"task", e->task},       {"file", e->file},
+                                     {"sha256", e->sha256},   {"version", e->version}, {"quantisation", e->quantisation},
+                                     {"description", e->description}, {"state", state}};
+    buf_putc(out, '{');
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        buf_printf(out, "\"%s\":", fields[i][0]);
+        json_put_string(out, or_empty(fields[i][1]), strlen(or_empty(fields[i][1])));
+        buf_putc(out, ',');
+    }
+    buf_printf(out, "\"bytes\":%zu}", bytes);
+}
+
+static int run(int argc, char **argv)
+{
+    const char *path = NULL;
+    bool json = false;
+    const cli_option options[] = {
+        CLI_STRING(0, "manifest", "FILE", "models.json to read [models/models.json]", &path),
+        CLI_JSON(&json),
+        CLI_END,
+    };
+    cli_args a;
+    int rc = cli_parse(&a, &cmd_models, options, 0, 0, argc, argv);
+    if (rc != CLI_GO) return rc;
+    shoal_err err = {0};
+    manifest *m = NULL;
+    char *found = NULL;
+    buf out = {0};
+    rc = path ? 0 : manifest_locate(&found, &err);
+    if (!path) path = found;
+    if (rc == 0) rc = manifest_open(&m, path, &err);
+    if (rc != 0) {
+        free(found);
+        return cli_fail(&cmd_models, &err);
+    }
+    bool all_ok = true;
+    if (json) buf_puts(&out, "{\"models\":[");
+    else buf_printf(&out, "%-14s %-9s %-6s %-8s %9s  %-12s %s", "NAME", "TASK", "TYPE", "VERSION", "BYTES", "STATE", "QUALITY");
+    for (size_t i = 0; i < manifest_count(m); i++) {
+        const manifest_entry *e = manifest_at(m, i);
+        size_t bytes;
+        const char *state = check_file(e, path, &bytes);
+        all_ok &= strcmp(state, "ok") == 0;
+        if (json) {
+            if (i) buf_putc(&out, ',');
+            put_json(&out, e, state, bytes);
+            continue;
+        }
+        buf_printf(&out, "\n%-14s %-9s %-6s %-8s %9zu  %-12s", e->name, or_empty(e->task), or_empty(e->quantisation),
+                   or_empty(e->version), bytes, state);
+        if (!isnan(e->quality)) buf_printf(&out, " %s %.3f", or_empty(e->quality_name), e->quality);
+    }
+    if (json) buf_puts(&out, "]}");
+    rc = cli_print(&out);
+    buf_done(&out);
+    manifest_free(m);
+    free(found);
+    return rc == CLI_OK && !all_ok ? CLI_FAILED : rc;
+}
+
+const cli_command cmd_models = {"models", "list the manifest's models and check their digests", "", run, false};

@@ -1,0 +1,101 @@
+/* shoal quantize IN OUT: write a GGUF of another type, and say what it cost. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "model/model.h"
+
+typedef struct progress {
+    bool live; /* a terminal: one line that moves; else a plain line every tenth */
+    size_t tenth;
+} progress;
+
+static void on_progress(void *user, size_t done, size_t total, const char *tensor)
+{
+    progress *p = user;
+    if (p->live) {
+        fprintf(stderr, "\r\033[K%3zu %%  %zu/%zu  %s", total ? 100 * done / total : 100, done, total, tensor);
+        if (done == total) fputs("\r\033[K", stderr);
+    } else if (total && 10 * done / total > p->tenth) {
+        p->tenth = 10 * done / total;
+        fprintf(stderr, "quantize: %zu of %zu tensors\n", done, total);
+    }
+}
+
+static double relative(const quantize_class *c)
+{
+    return c->rms_value > 0 ? c->rms_error / c->rms_value : 0;
+}
+
+static void print_plain(const quantize_report *r, const char *out)
+{
+    char hex[65];
+    sha256_hex(&r->digest, hex);
+    printf("%-22s %-11s %4s %12s %12s %10s %10s\n", "CLASS", "TYPE", "N", "BYTES IN", "BYTES OUT", "RMS ERR", "MAX ERR");
+    for (size_t i = 0; i < r->n_classes; i++) {
+        const quantize_class *c = &r->classes[i];
+        char types[32];
+        snprintf(types, sizeof types, "%s>%s", dtype_name(c->from), dtype_name(c->to));
+        printf("%-22s %-11s %4zu %12llu %12llu %9.4f%% %10.3g\n", c->name, types, c->n_tensors, (unsigned long long)c->bytes_in,
+               (unsigned long long)c->bytes_out, 100 * relative(c), c->max_error);
+    }
+    printf("%s: %llu bytes, %.1f %% of the source, sha256 %s\n", out, (unsigned long long)r->bytes_out,
+           r->bytes_in ? 100.0 * (double)r->bytes_out / (double)r->bytes_in : 0.0, hex);
+}
+
+static void print_json(const quantize_report *r, const char *path)
+{
+    char hex[65];
+    sha256_hex(&r->digest, hex);
+    buf out = {0};
+    buf_puts(&out, "{\"file\":");
+    json_put_string(&out, path, strlen(path));
+    buf_printf(&out, ",\"sha256\":\"%s\",\"bytes_in\":%llu,\"bytes_out\":%llu,\"classes\":[", hex,
+               (unsigned long long)r->bytes_in, (unsigned long long)r->bytes_out);
+    for (size_t i = 0; i < r->n_classes; i++) {
+        const quantize_class *c = &r->classes[i];
+        buf_printf(&out,
+                   "%s{\"class\":\"%s\",\"from\":\"%s\",\"to\":\"%s\",\"tensors\":%zu,\"bytes_in\":%llu,\"bytes_out\":%llu,"
+                   "\"rms_error\":%.6g,\"max_error\":%.6g,\"relative_error\":%.6g}",
+                   i ? "," : "", c->name, dtype_name(c->from), dtype_name(c->to), c->n_tensors, (unsigned long long)c->bytes_in,
+                   (unsigned long long)c->bytes_out, c->rms_error, c->max_error, relative(c));
+    }
+    buf_puts(&out, "]}\n");
+    fwrite(out.data, 1, out.len, stdout);
+    buf_done(&out);
+}
+
+static int run(int argc, char **argv)
+{
+    const char *type = "q8_0", *name = NULL, *version = NULL;
+    cli_list overrides = {0};
+    bool json = false;
+    const cli_option options[] = {
+        CLI_STRING('t', "type", "TYPE", "type of matrices: q8_0, q4_0, q4_1, f16, f32 [q8_0]", &type),
+        CLI_LIST(0, "override", "CLASS=TYPE", "another type for tensors whose name begins so (token_embd=q8_0)", &overrides),
+        CLI_STRING(0, "name", "NAME", "general.name to write", &name),
+        CLI_STRING(0, "model-version", "V", "general.version to write", &version),
+        CLI_JSON(&json),
+        CLI_END,
+    };
+    cli_args a;
+    int rc = cli_parse(&a, &cmd_quantize, options, 2, 2, argc, argv);
+    if (rc != CLI_GO) return rc;
+    shoal_err err = {0};
+    progress p = {.live = isatty(STDERR_FILENO)};
+    quantize_options o = {.overrides = overrides.v, .n_overrides = overrides.n, .name = name, .version = version,
+                          .progress = on_progress, .user = &p};
+    if (!dtype_parse(type, &o.type)) {
+        err_set(&err, SHOAL_EINVALID, "--type %s is not one of q8_0, q4_0, q4_1, f16, bf16, f32", type);
+        return cli_fail(&cmd_quantize, &err);
+    }
+    quantize_report r = {0};
+    if (model_quantize(a.v[0], a.v[1], &o, &r, &err) != 0) return cli_fail(&cmd_quantize, &err);
+    if (json) print_json(&r, a.v[1]);
+    else print_plain(&r, a.v[1]);
+    return CLI_OK;
+}
+
+const cli_command cmd_quantize = {"quantize", "write a smaller GGUF from a folder or a GGUF", "IN OUT", run, false};

@@ -1,0 +1,47 @@
+/* load_client.h: a closed-loop HTTP/1.1 client for measuring a running Shoal.
+ *
+ * Each client is one thread with one kept-alive connection that sends its next request when the last
+ * one is answered. Blocking sockets: the measuring side has nothing else to do. */
+#ifndef CLI_LOAD_CLIENT_H
+#define CLI_LOAD_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+typedef struct load_request {
+    const char *method, *path;
+    const char *body;    /* NULL: none */
+    const char *headers; /* "x-a: b\r\n" or NULL */
+} load_request;
+
+typedef struct load_plan {
+    const char *host; /* an address such as "127.0.0.1" */
+    int port;
+    int n_clients;
+    size_t n_requests; /* over all clients */
+    /* The body and path of request i (0..n_requests); strings must live until load_run returns or be
+     * made in `scratch`, which is the client's own and cleared before each call. */
+    void (*make)(void *user, size_t i, buf *scratch, load_request *ret);
+    void *user;
+    void (*progress)(void *user, size_t done, size_t total); /* NULL: none; called by client 0 */
+} load_plan;
+
+typedef struct load_result {
+    size_t n_ok, n_failed;     /* failed: status other than 2xx, broken stream, or no answer */
+    size_t n_events;           /* server-sent events with content (streamed tokens) */
+    double seconds;            /* first request sent to last answer */
+    double p50_ms, p99_ms, max_ms;             /* of whole answers that are ok */
+    double first_p50_ms, first_p99_ms;         /* to the first byte of the body */
+    char first_failure[200];
+} load_result;
+
+int load_run(const load_plan *plan, load_result *ret, shoal_err *err);
+
+/* One request, for probing: appends the body; *ret_status is the HTTP status. */
+int load_once(const char *host, int port, const load_request *r, int *ret_status, buf *ret_body, shoal_err *err);
+
+#endif
