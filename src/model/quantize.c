@@ -1,0 +1,286 @@
+/* quantize.c: read a model, write it as GGUF in other types. */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/arch.h"
+#include "model/gguf_writer.h"
+#include "model/model_priv.h"
+#include "model/quantize_block.h"
+#include "model/quantize_meta.h"
+
+/* About this many values are converted at a time. */
+enum { CHUNK_VALUES = 1 << 18 };
+
+typedef struct override {
+    char prefix[48];
+    dtype type;
+} override;
+
+/* One tensor to write: from the model, or computed (rope_freqs of a folder). */
+typedef struct job {
+    const char *name;
+    const tensor *src;     /* NULL for computed values */
+    const float *computed; /* owned by the plan's arena */
+    size_t n_dims, dims[4];
+    dtype type;
+    quantize_class *class;
+    size_t permute_head_dim; /* 0, or rows come from arch_rope_source_row */
+} job;
+
+typedef struct plan {
+    const model *m;
+    const quantize_options *opts;
+    quantize_report *report;
+    arena *mem;
+    override *overrides;
+    job *jobs;
+    size_t n_jobs;
+    float *values, *back; /* a chunk as read, and as written */
+    uint8_t *bytes;       /* a chunk as written */
+    shoal_err *err;
+} plan;
+
+/* ---- the plan ------------------------------------------------------------------------------------------ */
+
+static int parse_override(const char *text, override *ret, shoal_err *err)
+{
+    const char *eq = strchr(text, '=');
+    size_t n = eq ? (size_t)(eq - text) : 0;
+    if (n == 0 || n >= sizeof ret->prefix || !dtype_parse(eq + 1, &ret->type))
+        return err_set(err, SHOAL_EINVALID, "\"%.80s\": an override is CLASS=TYPE, such as token_embd=q8_0", text);
+    memcpy(ret->prefix, text, n);
+    ret->prefix[n] = '\0';
+    return 0;
+}
+
+static int parse_overrides(plan *p)
+{
+    p->overrides = arena_alloc(p->mem, p->opts->n_overrides * sizeof *p->overrides + 1);
+    if (!p->overrides) return err_nomem(p->err);
+    for (size_t i = 0; i < p->opts->n_overrides; i++) {
+        int rc = parse_override(p->opts->overrides[i], &p->overrides[i], p->err);
+        if (rc != 0) return rc;
+    }
+    return 0;
+}
+
+/* "blk.3.attn_q.weight" -> "attn_q". Biases and norms are classes of their own: "attn_q.bias". */
+static void class_of(const char *name, char out[48])
+{
+    if (strncmp(name, "blk.", 4) == 0) {
+        name += 4;
+        while (isdigit((unsigned char)*name)) name++;
+        if (*name == '.') name++;
+    }
+    snprintf(out, 48, "%s", name);
+    size_t n = strlen(out);
+    if (n > 7 && strcmp(out + n - 7, ".weight") == 0) out[n - 7] = '\0';
+}
+
+/* What a matrix becomes. */
+static dtype choose_type(const plan *p, const char *class, size_t cols)
+{
+    static const char *const small[] = {"position_embd", "token_types", "cls.output"};
+    dtype type = p->opts->type;
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+        if (strcmp(class, small[i]) == 0 && type != DT_F32) type = DT_F16;
+    size_t longest = 0;
+    for (size_t i = 0; i < p->opts->n_overrides; i++) {
+        size_t n = strlen(p->overrides[i].prefix);
+        if (n < longest || strncmp(class, p->overrides[i].prefix, n) != 0) continue;
+        longest = n;
+        type = p->overrides[i].type;
+    }
+    return cols % dtype_block(type) == 0 ? type : DT_F16;
+}
+
+static int find_class(plan *p, job *j, dtype from)
+{
+    char name[48];
+    class_of(j->name, name);
+    quantize_report *r = p->report;
+    for (size_t i = 0; i < r->n_classes; i++) {
+        quantize_class *c = &r->classes[i];
+        if (strcmp(c->name, name) != 0 || c->to != j->type) continue;
+        j->class = c;
+        return 0;
+    }
+    if (r->n_classes == sizeof r->classes / sizeof *r->classes)
+        return err_set(p->err, SHOAL_ELIMIT, "%s: more than %zu classes of tensors", p->m->path, r->n_classes);
+    j->class = &r->classes[r->n_classes++];
+    *j->class = (quantize_class){.from = from, .to = j->type};
+    memcpy(j->class->name, name, sizeof name);
+    return 0;
+}
+
+static int add_job(plan *p, const tensor *t)
+{
+    job *j = &p->jobs[p->n_jobs++];
+    char class[48];
+    class_of(t->name, class);
+    *j = (job){.name = t->name, .src = t, .n_dims = t->n_dims};
+    memcpy(j->dims, t->dims, sizeof j->dims);
+    j->type = t->n_dims == 1 ? DT_F32 : choose_type(p, class, t->dims[0]);
+    const arch_tensor *row = arch_find(p->m->config.arch, t->name);
+    if (p->m->is_folder && row && (row->flags & (TENSOR_ROPE_Q | TENSOR_ROPE_K)))
+        j->permute_head_dim = p->m->config.head_dim;
+    return find_class(p, j, t->type);
+}
+
+/* Llama 3's frequency scaling is a tensor in GGUF and a formula in folders. */
+static int add_rope_freqs(plan *p)
+{
+    const model_config *c = &p->m->config;
+    size_t n = c->rope_dim / 2;
+    if (c->rope_factor == 0 || model_tensor(p->m, "rope_freqs.weight")) return 0;
+    float *values = arena_alloc(p->mem, n * sizeof *values);
+    if (!values) return err_nomem(p->err);
+    arch_rope_factors(c, values, n);
+    job *j = &p->jobs[p->n_jobs++];
+    *j = (job){.name = "rope_freqs.weight", .computed = values, .n_dims = 1, .dims = {n, 1, 1, 1}, .type = DT_F32};
+    return find_class(p, j, DT_F32);
+}
+
+static int make_plan(plan *p)
+{
+    size_t widest = 0;
+    int rc = parse_overrides(p);
+    p->jobs = arena_alloc(p->mem, (p->m->n_tensors + 1) * sizeof *p->jobs);
+    if (rc == 0 && !p->jobs) rc = err_nomem(p->err);
+    if (rc == 0) rc = add_rope_freqs(p);
+    for (size_t i = 0; rc == 0 && i < p->m->n_tensors; i++) {
+        rc = add_job(p, &p->m->tensors[i]);
+        if (p->m->tensors[i].dims[0] > widest) widest = p->m->tensors[i].dims[0];
+    }
+    if (rc != 0) return rc;
+    /* One row always fits; the sides were checked against the configuration. */
+    size_t room = widest > CHUNK_VALUES ? widest : CHUNK_VALUES;
+    p->values = malloc(room * sizeof *p->values);
+    p->back = malloc(room * sizeof *p->back);
+    p->bytes = malloc(room * sizeof(float));
+    return p->values && p->back && p->bytes ? 0 : err_nomem(p->err);
+}
+
+/* ---- the work ------------------------------------------------------------------------------------------- */
+
+/* values = rows [begin, begin + n) of the job's tensor as it will be written. */
+static void read_rows(const plan *p, const job *j, size_t begin, size_t n)
+{
+    size_t cols = j->dims[0];
+    if (j->computed) {
+        memcpy(p->values, j->computed, cols * sizeof *p->values);
+        return;
+    }
+    size_t row_bytes = cols / dtype_block(j->src->type) * dtype_block_bytes(j->src->type);
+    for (size_t i = 0; i < n; i++) {
+        size_t row = begin + i;
+        if (j->permute_head_dim && j->n_dims > 1) row = arch_rope_source_row(row, j->permute_head_dim);
+        dtype_to_f32(j->src->type, (const uint8_t *)j->src->data + row * row_bytes, p->values + i * cols, cols);
+    }
+    if (!j->permute_head_dim || j->n_dims > 1) return;
+    memcpy(p->back, p->values, cols * sizeof *p->values); /* a bias: its elements are the rows */
+    for (size_t i = 0; i < cols; i++) p->values[i] = p->back[arch_rope_source_row(i, j->permute_head_dim)];
+}
+
+/* Sums of squares gather in the class's rms fields until finish_report divides them. */
+static void measure(const plan *p, quantize_class *c, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double v = (double)p->values[i], e = fabs(v - (double)p->back[i]);
+        c->rms_value += v * v;
+        c->rms_error += e * e;
+        if (e > c->max_error) c->max_error = e;
+    }
+}
+
+static int check_finite(const plan *p, const job *j, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(p->values[i]))
+            return err_set(p->err, SHOAL_EFORMAT, "%s: tensor %s holds a value that is not a finite number", p->m->path,
+                           j->name);
+    return 0;
+}
+
+static int write_job(plan *p, gguf_out *o, const job *j)
+{
+    size_t cols = j->dims[0], rows = j->dims[1] * j->dims[2] * j->dims[3];
+    size_t step = CHUNK_VALUES / cols ? CHUNK_VALUES / cols : 1;
+    int rc = 0;
+    for (size_t row = 0; rc == 0 && row < rows; row += step) {
+        size_t n_rows = rows - row < step ? rows - row : step, n = n_rows * cols;
+        size_t bytes = n / dtype_block(j->type) * dtype_block_bytes(j->type);
+        read_rows(p, j, row, n_rows);
+        rc = check_finite(p, j, n);
+        if (rc != 0) break;
+        quantize_row(j->type, p->values, p->bytes, n);
+        dtype_to_f32(j->type, p->bytes, p->back, n);
+        measure(p, j->class, n);
+        rc = gguf_out_data(o, p->bytes, bytes, p->err);
+        j->class->bytes_out += bytes;
+    }
+    j->class->n_tensors++;
+    j->class->bytes_in += j->src ? j->src->bytes : 0;
+    return rc;
+}
+
+static int write_jobs(plan *p, gguf_out *o)
+{
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        int rc = write_job(p, o, &p->jobs[i]);
+        if (rc != 0) return rc;
+        if (p->opts->progress) p->opts->progress(p->opts->user, i + 1, p->n_jobs, p->jobs[i].name);
+    }
+    return 0;
+}
+
+static void finish_report(plan *p)
+{
+    double n[sizeof p->report->classes / sizeof *p->report->classes] = {0};
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        const job *j = &p->jobs[i];
+        n[j->class - p->report->classes] += (double)j->dims[0] * (double)j->dims[1] * (double)j->dims[2] * (double)j->dims[3];
+    }
+    for (size_t i = 0; i < p->report->n_classes; i++) {
+        quantize_class *c = &p->report->classes[i];
+        c->rms_error = sqrt(c->rms_error / n[i]);
+        c->rms_value = sqrt(c->rms_value / n[i]);
+    }
+    for (size_t i = 0; i < p->m->n_maps; i++) p->report->bytes_in += p->m->maps[i].len;
+}
+
+static int run_plan(plan *p, const char *out)
+{
+    gguf_out o = {0};
+    int rc = make_plan(p);
+    if (rc == 0) rc = quantize_put_metadata(&o, p->m, p->opts, p->err);
+    for (size_t i = 0; rc == 0 && i < p->n_jobs; i++)
+        gguf_out_tensor(&o, p->jobs[i].name, p->jobs[i].type, p->jobs[i].n_dims, p->jobs[i].dims);
+    if (rc == 0) rc = gguf_out_open(&o, out, p->err);
+    if (rc == 0) rc = write_jobs(p, &o);
+    if (rc == 0) rc = gguf_out_close(&o, &p->report->digest, &p->report->bytes_out, p->err);
+    gguf_out_done(&o);
+    return rc;
+}
+
+int model_quantize(const char *in, const char *out, const quantize_options *opts, quantize_report *ret, shoal_err *err)
+{
+    model *m = NULL;
+    int rc = model_open(&m, in, NULL, err);
+    if (rc != 0) return rc;
+    quantize_report report = {0};
+    plan p = {.m = m, .opts = opts, .report = &report, .err = err, .mem = arena_new(0)};
+    rc = p.mem ? run_plan(&p, out) : err_nomem(err);
+    if (rc == 0) {
+        finish_report(&p);
+        *ret = report;
+    }
+    free(p.values);
+    free(p.back);
+    free(p.bytes);
+    arena_free(p.mem);
+    model_free(m);
+    return rc;
+}

@@ -1,0 +1,265 @@
+/* quantize_tok.c: tokenizer.json in the words of GGUF, for other engines, and whole, for ours. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "model/quantize_meta.h"
+
+enum { TOKENS_MAX = 4 << 20 };
+enum { KIND_NORMAL = 1, KIND_UNKNOWN = 2, KIND_CONTROL = 3, KIND_USER = 4, KIND_UNUSED = 5, KIND_BYTE = 6 };
+
+typedef enum { STYLE_GPT2, STYLE_BERT, STYLE_LLAMA, STYLE_OTHER } tok_style;
+
+typedef struct tok_table {
+    arena *mem;
+    tok_style style;
+    size_t n;
+    const char **tokens;
+    int32_t *kinds;
+    const json_t *root, *vocab;
+} tok_table;
+
+static const char *string_at(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+static tok_style find_style(const json_t *bpe)
+{
+    const char *type = string_at(bpe, "type");
+    if (strcmp(type, "WordPiece") == 0) return STYLE_BERT;
+    if (strcmp(type, "BPE") != 0) return STYLE_OTHER;
+    return json_is_true(json_object_get(bpe, "byte_fallback")) ? STYLE_LLAMA : STYLE_GPT2;
+}
+
+/* The highest id + 1 over vocabulary and added tokens; 0 when an id is absurd. */
+static size_t count_tokens(const tok_table *t)
+{
+    json_int_t top = -1;
+    const char *key;
+    json_t *v;
+    size_t i;
+    json_object_foreach((json_t *)t->vocab, key, v)
+    {
+        if (!json_is_integer(v) || json_integer_value(v) < 0) return 0;
+        if (json_integer_value(v) > top) top = json_integer_value(v);
+    }
+    json_array_foreach(json_object_get(t->root, "added_tokens"), i, v)
+    {
+        json_int_t id = json_integer_value(json_object_get(v, "id"));
+        if (id < 0) return 0;
+        if (id > top) top = id;
+    }
+    return top < TOKENS_MAX ? (size_t)top + 1 : 0;
+}
+
+/* BERT vocabularies mark word starts in GGUF, continuations in tokenizer.json. */
+static const char *spell(const tok_table *t, const char *token)
+{
+    if (t->style != STYLE_BERT) return arena_strdup(t->mem, token);
+    if (strncmp(token, "##", 2) == 0) return arena_strdup(t->mem, token + 2);
+    return arena_printf(t->mem, "\xE2\x96\x81%s", token);
+}
+
+static bool is_byte_token(const char *s)
+{
+    return strlen(s) == 6 && strncmp(s, "<0x", 3) == 0 && s[5] == '>';
+}
+
+static bool fill_vocab(tok_table *t)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)t->vocab, key, v)
+    {
+        size_t id = (size_t)json_integer_value(v);
+        if (!(t->tokens[id] = spell(t, key))) return false;
+        t->kinds[id] = t->style == STYLE_LLAMA && is_byte_token(key) ? KIND_BYTE : KIND_NORMAL;
+    }
+    return true;
+}
+
+static bool fill_added(tok_table *t)
+{
+    size_t i;
+    json_t *v;
+    json_array_foreach(json_object_get(t->root, "added_tokens"), i, v)
+    {
+        size_t id = (size_t)json_integer_value(json_object_get(v, "id"));
+        if (!(t->tokens[id] = arena_strdup(t->mem, string_at(v, "content")))) return false;
+        t->kinds[id] = json_is_true(json_object_get(v, "special")) ? KIND_CONTROL : KIND_USER;
+    }
+    for (size_t id = 0; id < t->n; id++) {
+        if (t->tokens[id]) continue;
+        if (!(t->tokens[id] = arena_printf(t->mem, "[PAD%zu]", id))) return false;
+        t->kinds[id] = KIND_UNUSED;
+    }
+    return true;
+}
+
+/* Merges as "left right": older files have them so, newer ones as pairs. */
+static int put_merges(gguf_out *o, const tok_table *t, shoal_err *err)
+{
+    const json_t *merges = json_object_get(json_object_get(t->root, "model"), "merges");
+    size_t n = json_array_size(merges);
+    const char **lines = arena_alloc(t->mem, n * sizeof *lines + 1);
+    if (!lines) return err_nomem(err);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *m = json_array_get(merges, i);
+        const char *a = json_string_value(json_array_get(m, 0)), *b = json_string_value(json_array_get(m, 1));
+        lines[i] = json_is_string(m) ? json_string_value(m) : a && b ? arena_printf(t->mem, "%s %s", a, b) : NULL;
+        if (!lines[i]) return err_set(err, SHOAL_EFORMAT, "tokenizer.json: merge %zu is no pair of tokens", i);
+    }
+    gguf_out_strings(o, "tokenizer.ggml.merges", lines, NULL, n);
+    return 0;
+}
+
+/* Engines that know only SentencePiece's order merge the best score first: minus the merge's rank. */
+static int put_scores(gguf_out *o, const tok_table *t, shoal_err *err)
+{
+    const json_t *merges = json_object_get(json_object_get(t->root, "model"), "merges");
+    float *scores = arena_alloc(t->mem, t->n * sizeof *scores);
+    if (!scores) return err_nomem(err);
+    for (size_t i = 0; i < t->n; i++) scores[i] = -1e6f;
+    for (size_t i = json_array_size(merges); i-- > 0;) {
+        const json_t *m = json_array_get(merges, i);
+        const char *line = json_string_value(m), *space = line ? strchr(line, ' ') : NULL;
+        const char *a = json_string_value(json_array_get(m, 0)), *b = json_string_value(json_array_get(m, 1));
+        char *whole = NULL;
+        if (space) whole = arena_printf(t->mem, "%.*s%s", (int)(space - line), line, space + 1);
+        else if (a && b) whole = arena_printf(t->mem, "%s%s", a, b);
+        const json_t *id = whole ? json_object_get(t->vocab, whole) : NULL;
+        if (id) scores[json_integer_value(id)] = -(float)i;
+    }
+    gguf_out_array(o, "tokenizer.ggml.scores", GGUF_F32, scores, t->n);
+    return 0;
+}
+
+/* The field's name of a pre-tokenizer, by its regular expression. */
+static const char *pre_name(const json_t *root)
+{
+    static const struct {
+        const char *regex, *name;
+    } known[] = {
+        {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
+         "\\s+(?!\\S)|\\s+",
+         "qwen2"},
+        {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
+         "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+         "llama-bpe"},
+    };
+    const json_t *pre = json_object_get(root, "pre_tokenizer");
+    if (strcmp(string_at(pre, "type"), "ByteLevel") == 0) return "gpt-2";
+    const json_t *first = json_array_get(json_object_get(pre, "pretokenizers"), 0);
+    const char *regex = string_at(json_object_get(first, "pattern"), "Regex");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(regex, known[i].regex) == 0) return known[i].name;
+    return "default";
+}
+
+/* The id of the token that tokenizer_config.json gives a role ("eos_token"), -1 for none. */
+static int64_t role_id(const tok_table *t, const json_t *config, const char *role)
+{
+    const json_t *v = json_object_get(config, role);
+    const char *text = json_is_object(v) ? string_at(v, "content") : json_string_value(v);
+    size_t i;
+    json_t *added;
+    if (!text) return -1;
+    json_array_foreach(json_object_get(t->root, "added_tokens"), i, added)
+    {
+        if (strcmp(string_at(added, "content"), text) == 0) return json_integer_value(json_object_get(added, "id"));
+    }
+    const json_t *id = json_object_get(t->vocab, text);
+    return id ? json_integer_value(id) : -1;
+}
+
+/* BERT folders often name no roles: the tokens themselves are the convention. */
+static int64_t token_id(const tok_table *t, const char *token)
+{
+    const json_t *id = json_object_get(t->vocab, token);
+    return id ? json_integer_value(id) : -1;
+}
+
+static void put_id(gguf_out *o, const char *key, int64_t id)
+{
+    if (id >= 0) gguf_out_u32(o, key, (uint32_t)id);
+}
+
+static void put_roles(gguf_out *o, const tok_table *t, const json_t *config, const model_config *c)
+{
+    bool bert = t->style == STYLE_BERT;
+    int64_t bos = bert ? token_id(t, "[CLS]") : role_id(t, config, "bos_token");
+    int64_t eos = bert ? token_id(t, "[SEP]") : role_id(t, config, "eos_token");
+    if (eos < 0 && c->n_eos) eos = c->eos_ids[0];
+    put_id(o, "tokenizer.ggml.bos_token_id", bos);
+    put_id(o, "tokenizer.ggml.eos_token_id", eos);
+    put_id(o, "tokenizer.ggml.unknown_token_id", bert ? token_id(t, "[UNK]") : role_id(t, config, "unk_token"));
+    put_id(o, "tokenizer.ggml.padding_token_id", bert ? token_id(t, "[PAD]") : role_id(t, config, "pad_token"));
+    if (bert) {
+        put_id(o, "tokenizer.ggml.cls_token_id", bos);
+        put_id(o, "tokenizer.ggml.seperator_token_id", eos);
+        put_id(o, "tokenizer.ggml.mask_token_id", token_id(t, "[MASK]"));
+        const json_t *lower = json_object_get(json_object_get(t->root, "normalizer"), "lowercase");
+        gguf_out_bool(o, "tokenizer.ggml.normalizer.lowercase", json_is_true(lower));
+    }
+    /* A template ("<s> $A") is what adds a bos; byte-level BPE without one adds nothing. */
+    bool adds = json_is_object(json_object_get(t->root, "post_processor")) &&
+                strcmp(string_at(json_object_get(t->root, "post_processor"), "type"), "TemplateProcessing") == 0;
+    gguf_out_bool(o, "tokenizer.ggml.add_bos_token", adds && bos >= 0);
+    gguf_out_bool(o, "tokenizer.ggml.add_eos_token", bert && adds);
+}
+
+static int put_table(gguf_out *o, tok_table *t, const json_t *config, const model_config *c, shoal_err *err)
+{
+    static const char *const names[] = {"gpt2", "bert", "llama"};
+    t->n = count_tokens(t);
+    if (t->n == 0) return err_set(err, SHOAL_EFORMAT, "tokenizer.json: its vocabulary has impossible ids");
+    t->tokens = arena_alloc(t->mem, t->n * sizeof *t->tokens);
+    t->kinds = arena_alloc(t->mem, t->n * sizeof *t->kinds);
+    if (!t->tokens || !t->kinds || !fill_vocab(t) || !fill_added(t)) return err_nomem(err);
+    gguf_out_str(o, "tokenizer.ggml.model", names[t->style]);
+    gguf_out_str(o, "tokenizer.ggml.pre", t->style == STYLE_GPT2 ? pre_name(t->root) : "default");
+    gguf_out_strings(o, "tokenizer.ggml.tokens", t->tokens, NULL, t->n);
+    gguf_out_array(o, "tokenizer.ggml.token_type", GGUF_I32, t->kinds, t->n);
+    put_roles(o, t, config, c);
+    if (t->style == STYLE_BERT) return 0;
+    int rc = put_merges(o, t, err);
+    return rc == 0 && t->style == STYLE_LLAMA ? put_scores(o, t, err) : rc;
+}
+
+/* tokenizer_config.json without the template, which has a key of its own. */
+static int put_config(gguf_out *o, const json_t *config, shoal_err *err)
+{
+    json_t *rest = json_copy((json_t *)config);
+    buf text = {0};
+    if (!rest) return err_nomem(err);
+    json_object_del(rest, "chat_template");
+    int rc = json_put(&text, rest);
+    if (rc == 0) gguf_out_strn(o, "shoal.tokenizer_config", text.data, text.len);
+    buf_done(&text);
+    json_decref(rest);
+    return rc != 0 ? err_nomem(err) : 0;
+}
+
+int quantize_put_tokenizer(gguf_out *o, const char *json, size_t len, const json_t *config, const model_config *c,
+                           const char *what, shoal_err *err)
+{
+    json_t *root = NULL;
+    buf small = {0};
+    tok_table t = {.mem = arena_new(65536)};
+    int rc = t.mem ? json_parse(&root, json, len, what, err) : err_nomem(err);
+    if (rc == 0) {
+        t.root = root;
+        t.vocab = json_object_get(json_object_get(root, "model"), "vocab");
+        t.style = json_is_object(t.vocab) ? find_style(json_object_get(root, "model")) : STYLE_OTHER;
+        if (t.style != STYLE_OTHER) rc = put_table(o, &t, config, c, err);
+    }
+    if (rc == 0 && json_put(&small, root) != 0) rc = err_nomem(err);
+    if (rc == 0) gguf_out_strn(o, "tokenizer.huggingface.json", small.data, small.len);
+    if (rc == 0 && json_is_object(config)) rc = put_config(o, config, err);
+    buf_done(&small);
+    json_decref(root);
+    arena_free(t.mem);
+    return rc;
+}
