@@ -1,0 +1,66 @@
+/* openai.h: the OpenAI generation requests as checked structs, and their model calls.
+ *
+ * A body is parsed once into a gen_spec that owns everything it points to. Choice k of a request with
+ * n choices a prompt belongs to prompt k / n and draws with seed + k, so choices differ and stay
+ * reproducible. Unknown fields are ignored, as OpenAI does; known ones are checked, since a parameter
+ * that silently does nothing costs its user hours. Pure: no I/O. */
+#ifndef GATEWAY_OPENAI_H
+#define GATEWAY_OPENAI_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/sys.h"
+#include "gateway/error.h"
+#include "shoal/v1/worker.pb-c.h"
+
+#define GEN_N_MAX 8
+#define GEN_STOP_MAX 16
+#define GEN_PROMPTS_MAX 64
+#define GEN_CHOICES_MAX 128
+
+typedef struct gen_prompt { /* of /v1/completions: text, or ids when text is NULL */
+    const char *text;
+    int32_t *ids;
+    size_t n_ids;
+} gen_prompt;
+
+typedef struct gen_spec {
+    arena *mem;
+    json_t *root, *messages, *tools; /* messages and tools as the worker gets them; owned */
+    const char *model;
+    bool chat, stream, include_usage, echo;
+    bool logprobs, has_seed;
+    bool forced_tool;     /* tool_choice required or named: the reply is the JSON of one call */
+    bool parse_tool_calls;
+    unsigned n_top;
+    const char *messages_json, *tools_json; /* NULL when absent */
+    gen_prompt *prompts;
+    size_t n_prompts;     /* 1 for chat */
+    size_t n;             /* choices a prompt */
+    uint32_t max_tokens;  /* 0: to the end of the context */
+    Shoal__V1__Sampling sampling;
+    char **stop;
+    size_t n_stop;
+    Shoal__V1__GenerateRequest__Constraint constraint;
+    const char *schema;
+} gen_spec;
+
+/* 0 and *ret, to be freed by gen_spec_free; or an HTTP status with *e filled. A seed is drawn when the
+ * request gives none. */
+int gen_spec_parse_chat(gen_spec **ret, const char *body, size_t len, api_error *e);
+int gen_spec_parse_completion(gen_spec **ret, const char *body, size_t len, api_error *e);
+void gen_spec_free(gen_spec *s);
+
+size_t gen_spec_choices(const gen_spec *s); /* n_prompts * n */
+/* The same request always gets the same answer: greedy, or the client chose the seed. */
+bool gen_spec_is_deterministic(const gen_spec *s);
+/* Choice k as a model call; *ret and *sampling borrow from s. */
+void gen_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret, Shoal__V1__Sampling *sampling);
+/* The cache key; false: not to be cached. */
+bool gen_spec_key(const gen_spec *s, const char *digest, sha256_digest *ret);
+
+#endif

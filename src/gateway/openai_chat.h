@@ -1,0 +1,12 @@
+/* openai_chat.h: the parts of a chat request that only chat has: messages, tools, response format. */
+#ifndef GATEWAY_OPENAI_CHAT_H
+#define GATEWAY_OPENAI_CHAT_H
+
+#include "gateway/openai.h"
+
+/* Each reads its fields of s->root into s; 0 or the HTTP status in *e. */
+int openai_read_messages(gen_spec *s, api_error *e);
+int openai_read_tools(gen_spec *s, api_error *e);
+int openai_read_format(gen_spec *s, api_error *e);
+
+#endif
