@@ -1,0 +1,474 @@
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/sys.h"
+#include "gguf_bytes.h"
+#include "model/arch.h"
+#include "model/hf_config.h"
+#include "model/model.h"
+
+#define DATA SHOAL_SOURCE_DIR "/tests/data/"
+
+static const model_options bare = {.no_tokenizer = true};
+
+static model *open_or_fail(const char *path, const model_options *opts)
+{
+    model *m = NULL;
+    shoal_err err = {0};
+    if (model_open(&m, path, opts, &err) != 0) fail_msg("%s", err.message);
+    return m;
+}
+
+static void refused(const char *path, const model_options *opts, int code, const char *sentence)
+{
+    model *m = NULL;
+    shoal_err err = {0};
+    int rc = model_open(&m, path, opts, &err);
+    if (rc != code || !strstr(err.message, sentence))
+        fail_msg("%s: got %d \"%s\", expected %d \"%s\"", path, rc, err.message, code, sentence);
+    assert_null(m);
+}
+
+/* ---- a folder of our own to damage ------------------------------------------------------------------ */
+
+static char folder[256];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    const char *tmp = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/shoal_model_XXXXXX", tmp ? tmp : "/tmp");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int drop_folder(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"config.json", "model.safetensors", "model.safetensors.index.json", "a.st",
+                                        "b.st", "generation_config.json", "pooling.json", "chat_template.jinja",
+                                        "tokenizer_config.json", "tokenizer.json", "m.gguf"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+    return 0;
+}
+
+static const char *in_folder(const char *file)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    return path;
+}
+
+static void put(const char *file, const void *data, size_t n)
+{
+    FILE *f = fopen(in_folder(file), "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, n, f), n);
+    fclose(f);
+}
+
+static void copy_from(const char *name, const char *file, const char *as)
+{
+    char path[512];
+    buf b = {0};
+    snprintf(path, sizeof path, DATA "hf/%s/%s", name, file);
+    assert_int_equal(file_read(&b, path, 64 << 20, NULL), 0);
+    put(as, b.data, b.len);
+    buf_done(&b);
+}
+
+/* Write config.json with one key of llama-gqa's replaced; value NULL deletes it. */
+static void put_config(const char *key, const char *value)
+{
+    json_t *c = NULL;
+    assert_int_equal(json_parse_file(&c, DATA "hf/llama-gqa/config.json", 1 << 20, NULL), 0);
+    if (key && value) json_object_set_new(c, key, json_loads(value, JSON_DECODE_ANY, NULL));
+    if (key && !value) json_object_del(c, key);
+    buf b = {0};
+    json_put(&b, c);
+    put("config.json", b.data, b.len);
+    buf_done(&b);
+    json_decref(c);
+}
+
+static void config_refused(const char *key, const char *value, int code, const char *sentence)
+{
+    put_config(key, value);
+    refused(folder, &bare, code, sentence);
+}
+
+/* ---- folders --------------------------------------------------------------------------------------------- */
+
+static void model_opens_llama_folder(void **state)
+{
+    (void)state;
+    model *m = open_or_fail(DATA "hf/llama-gqa", &bare);
+    const model_config *c = model_get_config(m);
+    assert_int_equal(c->arch, ARCH_LLAMA);
+    assert_int_equal(c->task, TASK_GENERATE);
+    assert_int_equal(c->n_head_kv, 2);
+    assert_int_equal(c->head_dim, 16);
+    assert_int_equal(c->rope_dim, 16);
+    assert_false(c->rope_interleaved);
+    assert_false(c->tied);
+    assert_int_equal(c->n_eos, 1);
+    assert_int_equal(c->eos_ids[0], 0);
+    const tensor *t = model_tensor(m, "blk.2.attn_k.weight");
+    assert_non_null(t);
+    assert_int_equal(t->dims[0], 64);
+    assert_int_equal(t->dims[1], 32);
+    assert_int_equal(t->type, DT_BF16);
+    assert_null(model_tensor(m, "blk.3.attn_k.weight"));
+    assert_string_equal(model_name(m), "llama-gqa");
+    assert_string_equal(model_quantisation(m), "BF16");
+    model_drop_weights(m);
+    assert_null(model_tensor(m, "output.weight")->data);
+    model_free(m);
+}
+
+static void model_reads_llama3_rope_and_tied_output(void **state)
+{
+    (void)state;
+    model *m = open_or_fail(DATA "hf/llama3-rope-scaled-tied", &bare);
+    const model_config *c = model_get_config(m);
+    assert_true(c->tied);
+    assert_null(model_tensor(m, "output.weight"));
+    assert_true(c->rope_factor == 8 && c->rope_low_freq == 1 && c->rope_high_freq == 4);
+    assert_int_equal(c->rope_original_ctx, 64);
+    assert_true(c->rope_theta == 500000);
+    float factors[8];
+    arch_rope_factors(c, factors, 8);
+    model *g = open_or_fail(DATA "gguf/llama3-rope-scaled-tied.gguf", &bare);
+    const float *expected = model_tensor(g, "rope_freqs.weight")->data;
+    for (int i = 0; i < 8; i++) assert_float_equal(factors[i], expected[i], 1e-5f * expected[i]);
+    model_free(g);
+    model_free(m);
+}
+
+static void model_opens_every_bert_head(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        model_task task;
+        size_t n_labels;
+        bool pooler;
+    } cases[] = {{"bert-intent", TASK_CLASSIFY, 5, true}, {"bert-ner", TASK_TAG, 7, false},
+                 {"minilm-embed", TASK_EMBED, 0, false}, {"cross-encoder-rerank", TASK_CLASSIFY, 1, true}};
+    for (size_t i = 0; i < 4; i++) {
+        char path[512];
+        snprintf(path, sizeof path, DATA "hf/%s", cases[i].name);
+        model *m = open_or_fail(path, &bare);
+        const model_config *c = model_get_config(m);
+        assert_int_equal(c->task, cases[i].task);
+        assert_int_equal(c->n_labels, cases[i].n_labels);
+        assert_int_equal(model_tensor(m, "cls.weight") != NULL, cases[i].pooler);
+        assert_int_equal(model_tensor(m, "cls.output.weight") != NULL, cases[i].n_labels > 0);
+        assert_int_equal(c->act, ACT_GELU_ERF);
+        assert_true(c->norm_eps == 1e-12f);
+        model_free(m);
+    }
+    model *m = open_or_fail(DATA "hf/bert-ner", &bare);
+    assert_string_equal(model_get_config(m)->labels[6], "I-ORG");
+    model_free(m);
+}
+
+static void model_accepts_the_older_names(void **state)
+{
+    (void)state;
+    copy_from("llama-gqa", "model.safetensors", "model.safetensors");
+    put_config("rope_parameters", NULL);
+    model *m = open_or_fail(folder, &bare);
+    assert_true(model_get_config(m)->rope_theta == 10000);
+    model_free(m);
+    json_t *c = NULL;
+    assert_int_equal(json_parse_file(&c, in_folder("config.json"), 1 << 20, NULL), 0);
+    json_object_set_new(c, "rope_theta", json_real(5e5));
+    json_object_set_new(c, "rope_scaling", json_pack("{ss,sf}", "type", "linear", "factor", 4.0));
+    json_object_set_new(c, "eos_token_id", json_pack("[i,i]", 2, 7));
+    buf b = {0};
+    json_put(&b, c);
+    put("config.json", b.data, b.len);
+    buf_done(&b);
+    json_decref(c);
+    m = open_or_fail(folder, &bare);
+    assert_true(model_get_config(m)->rope_theta == 5e5);
+    assert_true(model_get_config(m)->rope_scale == 0.25);
+    assert_int_equal(model_get_config(m)->n_eos, 2);
+    assert_int_equal(model_get_config(m)->eos_ids[1], 7);
+    model_free(m);
+}
+
+static void config_names_what_is_wrong(void **state)
+{
+    (void)state;
+    copy_from("llama-gqa", "model.safetensors", "model.safetensors");
+    config_refused("model_type", "\"qwen2\"", SHOAL_EUNSUPPORTED, "\"qwen2\" is not supported (llama, bert are)");
+    config_refused("model_type", NULL, SHOAL_EINVALID, "\"model_type\" is missing");
+    config_refused("architectures", "[\"LlamaForQuestionAnswering\"]", SHOAL_EUNSUPPORTED, "LlamaForQuestionAnswering");
+    config_refused("num_hidden_layers", "0", SHOAL_EINVALID, "\"num_hidden_layers\" is 0");
+    config_refused("num_hidden_layers", "100000", SHOAL_EINVALID, "is 100000, must be between 1 and 1024");
+    config_refused("num_hidden_layers", "4", SHOAL_EFORMAT, "tensor blk.3.attn_norm.weight is missing");
+    config_refused("hidden_size", "1000000", SHOAL_EINVALID, "between 1 and 65536");
+    config_refused("hidden_size", "\"64\"", SHOAL_EINVALID, "must be an integer");
+    config_refused("num_attention_heads", "3", SHOAL_EINVALID, "3 query heads cannot share 2 key/value heads");
+    config_refused("num_key_value_heads", "3", SHOAL_EINVALID, "4 query heads cannot share 3");
+    config_refused("head_dim", "15", SHOAL_EINVALID, "15 rotary dimensions");
+    config_refused("vocab_size", "705", SHOAL_EFORMAT, "tensor token_embd.weight is 704 x 64 where the configuration needs 705 x 64");
+    config_refused("vocab_size", NULL, SHOAL_EINVALID, "\"vocab_size\" is missing");
+    config_refused("hidden_act", "\"xielu\"", SHOAL_EUNSUPPORTED, "\"xielu\"");
+    config_refused("eos_token_id", "704", SHOAL_EINVALID, "outside the vocabulary of 704");
+    config_refused("rope_parameters", "{\"rope_type\":\"yarn\",\"factor\":2}", SHOAL_EUNSUPPORTED, "\"yarn\"");
+    config_refused("rope_parameters", "{\"rope_type\":\"llama3\",\"factor\":8}", SHOAL_EINVALID, "llama3 rotary scaling needs");
+    config_refused("rms_norm_eps", "-1", SHOAL_EINVALID, "rms_norm_eps");
+    put("config.json", "[1,2]", 5);
+    refused(folder, &bare, SHOAL_EINVALID, "not a JSON object");
+    put("config.json", "{", 1);
+    refused(folder, &bare, SHOAL_EFORMAT, "not JSON");
+    buf deep = {0};
+    for (int i = 0; i < 100000; i++) buf_putc(&deep, '[');
+    put("config.json", deep.data, deep.len);
+    buf_done(&deep);
+    refused(folder, &bare, SHOAL_ELIMIT, "nested deeper");
+}
+
+static void model_survives_a_config_that_links_to_itself(void **state)
+{
+    (void)state;
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_folder("config.json"));
+    unlink(path);
+    assert_int_equal(symlink("config.json", path), 0);
+    refused(folder, &bare, SHOAL_EIO, "config.json");
+    unlink(path);
+}
+
+static void model_reads_shards_and_names_a_missing_one(void **state)
+{
+    (void)state;
+    put_config(NULL, NULL);
+    copy_from("llama-gqa", "model.safetensors", "a.st");
+    const char *index = "{\"weight_map\":{\"lm_head.weight\":\"a.st\",\"norm\":\"b.st\"}}";
+    put("model.safetensors.index.json", index, strlen(index));
+    refused(folder, &bare, SHOAL_ENOTFOUND, "b.st");
+    put("b.st", "\2\0\0\0\0\0\0\0{}", 10);
+    model *m = open_or_fail(folder, &bare);
+    assert_non_null(model_tensor(m, "output.weight"));
+    model_free(m);
+    copy_from("llama-gqa", "model.safetensors", "b.st");
+    refused(folder, &bare, SHOAL_EFORMAT, "appears twice");
+}
+
+static void model_names_missing_files(void **state)
+{
+    (void)state;
+    refused("/no/such/model.gguf", &bare, SHOAL_ENOTFOUND, "/no/such/model.gguf");
+    refused(folder, &bare, SHOAL_ENOTFOUND, "config.json");
+    put_config(NULL, NULL);
+    refused(folder, &bare, SHOAL_ENOTFOUND, "neither model.safetensors nor");
+}
+
+/* Header of llama-gqa with one tensor's dtype spelled otherwise. */
+static void model_refuses_weights_it_cannot_compute_with(void **state)
+{
+    (void)state;
+    put_config(NULL, NULL);
+    buf b = {0};
+    assert_int_equal(file_read(&b, DATA "hf/llama-gqa/model.safetensors", 64 << 20, NULL), 0);
+    char *at = memmem(b.data, b.len, "\"dtype\":\"BF16\"", 14);
+    assert_non_null(at);
+    memcpy(at, "\"dtype\": \"I16\"", 14);
+    put("model.safetensors", b.data, b.len);
+    buf_done(&b);
+    refused(folder, &bare, SHOAL_EUNSUPPORTED, "has dtype I16; weights may be F32, F16 or BF16");
+}
+
+/* ---- configurations alone ------------------------------------------------------------------------------ */
+
+static int read_config(const char *config, const char *pool, const char *modules, model_config *ret, shoal_err *err)
+{
+    json_t *c = json_loads(config, 0, NULL), *p = pool ? json_loads(pool, 0, NULL) : NULL;
+    json_t *s = modules ? json_loads(modules, 0, NULL) : NULL;
+    assert_non_null(c);
+    hf_files files = {.config = c, .pooling = p, .st_modules = s};
+    arena *mem = arena_new(0);
+    int rc = hf_config_read(ret, &files, mem, "config.json", err);
+    arena_free(mem);
+    json_decref(c);
+    json_decref(p);
+    json_decref(s);
+    return rc;
+}
+
+#define BERT(rest)                                                                                                  \
+    "{\"model_type\":\"bert\",\"vocab_size\":9,\"hidden_size\":8,\"num_hidden_layers\":1,\"num_attention_heads\":2,"  \
+    "\"intermediate_size\":4,\"max_position_embeddings\":16" rest "}"
+
+static void config_reads_pooling_and_labels(void **state)
+{
+    (void)state;
+    model_config c;
+    shoal_err err = {0};
+    assert_int_equal(read_config(BERT(""), NULL, NULL, &c, &err), 0);
+    assert_int_equal(c.task, TASK_EMBED);
+    assert_true(c.pool == POOL_MEAN && c.normalize);
+    assert_int_equal(read_config(BERT(""), "{\"0\":{\"type\":\"pooling\",\"mode\":\"cls\"},\"normalize\":false}", NULL, &c,
+                                 &err), 0);
+    assert_true(c.pool == POOL_CLS && !c.normalize);
+    assert_int_equal(read_config(BERT(""), NULL, "[{\"type\":\"sentence_transformers.models.Pooling\"}]", &c, &err), 0);
+    assert_false(c.normalize);
+    assert_int_equal(read_config(BERT(""), "{\"0\":{\"mode\":\"max\"}}", NULL, &c, &err), SHOAL_EUNSUPPORTED);
+    assert_non_null(strstr(err.message, "\"max\""));
+    const char *multi = BERT(",\"architectures\":[\"BertForSequenceClassification\"],\"num_labels\":3,"
+                             "\"problem_type\":\"multi_label_classification\"");
+    assert_int_equal(read_config(multi, NULL, NULL, &c, &err), 0);
+    assert_true(c.multi_label && c.n_labels == 3);
+    const char *gap = BERT(",\"architectures\":[\"BertForTokenClassification\"],\"id2label\":{\"0\":\"O\",\"2\":\"B\"}");
+    assert_int_equal(read_config(gap, NULL, NULL, &c, &err), SHOAL_EINVALID);
+    assert_non_null(strstr(err.message, "id2label"));
+}
+
+/* ---- GGUF --------------------------------------------------------------------------------------------------- */
+
+static void model_opens_gguf_files(void **state)
+{
+    (void)state;
+    model *m = open_or_fail(DATA "gguf/bert-intent.gguf", &bare);
+    assert_int_equal(model_get_config(m)->task, TASK_CLASSIFY);
+    assert_string_equal(model_get_config(m)->labels[4], "play_music");
+    assert_string_equal(model_name(m), "Bert Intent");
+    model_free(m);
+    m = open_or_fail(DATA "gguf/minilm-embed.gguf", &bare);
+    assert_int_equal(model_get_config(m)->task, TASK_EMBED);
+    assert_true(model_get_config(m)->normalize);
+    model_free(m);
+    m = open_or_fail(DATA "gguf/llama-gqa.gguf", &bare);
+    assert_true(model_get_config(m)->rope_interleaved);
+    assert_int_equal(model_get_config(m)->eos_ids[0], 2);
+    assert_int_equal(model_get_config(m)->n_head_kv, 2);
+    model_free(m);
+}
+
+static void model_opens_every_supported_quantisation(void **state)
+{
+    (void)state;
+    static const char *const files[][2] = {{"base-f32", "F32"}, {"q-F16", "F16"},   {"q-BF16", "BF16"},
+                                           {"q-Q8_0", "Q8_0"},  {"q-Q4_0", "Q4_0"}, {"q-Q4_1", "Q4_1"}};
+    for (size_t i = 0; i < 6; i++) {
+        char path[512];
+        snprintf(path, sizeof path, DATA "quant/%s.gguf", files[i][0]);
+        model *m = open_or_fail(path, &bare);
+        assert_string_equal(model_quantisation(m), files[i][1]);
+        model_free(m);
+    }
+}
+
+static void model_names_an_unknown_architecture(void **state)
+{
+    (void)state;
+    buf b = {0};
+    g_head(&b, 3, 0, 1);
+    g_kv_str(&b, "general.architecture", "qwen2");
+    put("m.gguf", b.data, b.len);
+    refused(in_folder("m.gguf"), &bare, SHOAL_EUNSUPPORTED, "\"qwen2\" is not supported (llama, bert are)");
+    b.len = 0;
+    g_head(&b, 3, 0, 1);
+    g_kv_str(&b, "general.architecture", "llama");
+    put("m.gguf", b.data, b.len);
+    refused(in_folder("m.gguf"), &bare, SHOAL_EFORMAT, "\"llama.context_length\" is missing");
+    buf_done(&b);
+}
+
+static void model_refuses_another_digest(void **state)
+{
+    (void)state;
+    sha256_digest d;
+    char hex[65];
+    assert_int_equal(sha256_file(DATA "gguf/minilm-embed.gguf", &d, NULL), 0);
+    sha256_hex(&d, hex);
+    model_options pinned = {.expect_sha256 = hex, .no_tokenizer = true};
+    model *m = open_or_fail(DATA "gguf/minilm-embed.gguf", &pinned);
+    sha256_digest again;
+    assert_int_equal(model_digest(m, &again, NULL), 0);
+    assert_memory_equal(&d, &again, sizeof d);
+    model_free(m);
+    hex[0] = hex[0] == '0' ? '1' : '0';
+    refused(DATA "gguf/minilm-embed.gguf", &pinned, SHOAL_EDIGEST, "is pinned");
+    refused(DATA "hf/minilm-embed", &pinned, SHOAL_EDIGEST, "is pinned");
+}
+
+static void model_cut_anywhere_is_refused(void **state)
+{
+    (void)state;
+    buf b = {0};
+    assert_int_equal(file_read(&b, DATA "gguf/minilm-embed.gguf", 64 << 20, NULL), 0);
+    for (size_t n = 0; n < b.len; n += b.len / 61) {
+        put("m.gguf", b.data, n);
+        model *m = NULL;
+        shoal_err err;
+        assert_int_equal(model_open(&m, in_folder("m.gguf"), &bare, &err), SHOAL_EFORMAT);
+    }
+    buf_done(&b);
+}
+
+static void model_loads_tokenizer_and_template(void **state)
+{
+    (void)state;
+    model *m = open_or_fail(DATA "hf/llama3-rope-scaled-tied", NULL);
+    if (!model_tokenizer(m)) fail_msg("%s", model_tokenizer_error(m));
+    assert_true(tokenizer_vocab_size(model_tokenizer(m)) <= model_get_config(m)->n_vocab);
+    assert_true(model_chat_template(m) || model_chat_template_error(m));
+    model_free(m);
+    m = open_or_fail(DATA "gguf/bert-intent.gguf", NULL);
+    if (!model_tokenizer(m)) fail_msg("%s", model_tokenizer_error(m));
+    model_free(m);
+}
+
+static void model_remembers_why_there_is_no_tokenizer(void **state)
+{
+    (void)state;
+    put_config(NULL, NULL);
+    copy_from("llama-gqa", "model.safetensors", "model.safetensors");
+    model *m = open_or_fail(folder, NULL);
+    assert_null(model_tokenizer(m));
+    assert_non_null(strstr(model_tokenizer_error(m), "tokenizer.json"));
+    model_free(m);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, make_folder, drop_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(model_opens_llama_folder),
+        T(model_reads_llama3_rope_and_tied_output),
+        T(model_opens_every_bert_head),
+        T(model_accepts_the_older_names),
+        T(config_names_what_is_wrong),
+        T(model_survives_a_config_that_links_to_itself),
+        T(model_reads_shards_and_names_a_missing_one),
+        T(model_names_missing_files),
+        T(model_refuses_weights_it_cannot_compute_with),
+        T(config_reads_pooling_and_labels),
+        T(model_opens_gguf_files),
+        T(model_opens_every_supported_quantisation),
+        T(model_names_an_unknown_architecture),
+        T(model_refuses_another_digest),
+        T(model_cut_anywhere_is_refused),
+        T(model_loads_tokenizer_and_template),
+        T(model_remembers_why_there_is_no_tokenizer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
