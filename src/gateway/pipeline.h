@@ -27,7 +27,7 @@
 
 #define PIPELINE_STAGES_MAX 32
 #define PIPELINE_DEVICES_MAX 256
-#define PIPELINE_INPUT_MAX_BYTES 65536
+#define PIPELINE_INPUT_MAX_BYTES 16384
 
 /* X(enum, name in YAML) */
 #define STAGE_KIND_TABLE(X)         \
@@ -111,19 +111,25 @@ typedef struct pipeline_facts {
 
 typedef enum stage_verdict { STAGE_WAIT, STAGE_RUN, STAGE_SKIP } stage_verdict;
 
-/* Check names, references, templates and bounds of one parsed pipeline and compute `needs`. */
-int pipeline_check(config_pipeline *p, shoal_err *err);
+/* Check names, references, templates and bounds of one parsed pipeline and compute `needs`. Sentences
+ * start with `where` and the field ("pipelines[0]." "stages[2].when[0].stage: ..."). */
+int pipeline_check(config_pipeline *p, const char *where, shoal_err *err);
 const config_pipeline *pipeline_find(const gateway_config *c, const char *name); /* NULL name: the only one */
 
 /* May stage i start now? For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. */
 stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_facts *facts, buf *why);
-/* The device of the list whose name the text contains as whole words, in any letter case; the longest
- * name wins. NULL: none. */
+/* The device of the list whose name the text contains as whole words, in any letter case (Latin, Greek
+ * and Cyrillic letters); the longest name wins. NULL: none. */
 const config_device *pipeline_mentioned(const char *text, const config_device *devices, size_t n_devices);
 /* Fill in {input}, {devices}, {context}, {label.STAGE}, {text.STAGE}; "{{" is "{". Devices are lines
  *     light.kitchen 'Kitchen Light' = off
  * joined by newlines, the form the home models were trained on. */
 int pipeline_expand(const config_pipeline *p, const char *template, const pipeline_facts *facts, buf *out);
+/* May this text be a device's id, name or state: 1 to 128 bytes without control characters? A line break
+ * in one would let a request add lines to the prompt. */
+bool pipeline_device_text_ok(const char *s);
+/* Does any template of the pipeline use {name}? */
+bool pipeline_uses(const config_pipeline *p, const char *name);
 /* True when every stage that may run is greedy: the same input always gives the same answer. */
 bool pipeline_is_deterministic(const config_pipeline *p);
 
