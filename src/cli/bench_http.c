@@ -68,13 +68,6 @@ static const scenario scenarios[] = {
     {"stream_16", "chat-s streaming, 16 clients", 16, 1000, make_stream},
 };
 
-static int parse_url(const char *url, char host[64], int *ret_port, shoal_err *err)
-{
-    char extra[2];
-    if (sscanf(url, "http://%63[^:/]:%d%1[^/]", host, ret_port, extra) == 2 && *ret_port > 0 && *ret_port < 65536) return 0;
-    return err_set(err, SHOAL_EINVALID, "--url wants http://ADDRESS:PORT, not \"%s\"", url);
-}
-
 typedef struct meter {
     const char *name;
     bool live;
@@ -104,7 +97,7 @@ static void print_row(const scenario *s, const load_result *r, bool json, bool f
 int bench_http(const bench_options *o, shoal_err *err)
 {
     char host[64];
-    int port, rc = parse_url(o->url, host, &port, err);
+    int port, rc = load_parse_url(o->url, host, &port, err);
     if (rc != 0) return rc;
     int status = 0;
     rc = load_once(host, port, &(load_request){.method = "GET", .path = "/readyz"}, &status, NULL, err);

@@ -40,6 +40,7 @@
     X(models)            \
     X(bench)             \
     X(version)           \
+    X(demo)              \
     X(worker)
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_GO = -1 }; /* exit codes; GO is none: carry on */

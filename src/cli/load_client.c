@@ -164,6 +164,13 @@ static int exchange(connection *c, const load_request *r, shoal_err *err)
     return rc;
 }
 
+int load_parse_url(const char *url, char host[64], int *ret_port, shoal_err *err)
+{
+    char extra[2];
+    if (sscanf(url, "http://%63[^:/]:%d%1[^/]", host, ret_port, extra) == 2 && *ret_port > 0 && *ret_port < 65536) return 0;
+    return err_set(err, SHOAL_EINVALID, "\"%s\" is not http://ADDRESS:PORT", url);
+}
+
 int load_once(const char *host, int port, const load_request *r, int *ret_status, buf *ret_body, shoal_err *err)
 {
     connection c = {.host = host, .port = port, .fd = -1};

@@ -41,6 +41,9 @@ typedef struct load_result {
 
 int load_run(const load_plan *plan, load_result *ret, shoal_err *err);
 
+/* "http://127.0.0.1:8080" into its parts. */
+int load_parse_url(const char *url, char host[64], int *ret_port, shoal_err *err);
+
 /* One request, for probing: appends the body; *ret_status is the HTTP status. */
 int load_once(const char *host, int port, const load_request *r, int *ret_status, buf *ret_body, shoal_err *err);
 
