@@ -1,0 +1,57 @@
+#include "worker/service.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+
+void call_begin(worker *w, grpc_call *c, const char *method, call_trace *ret)
+{
+    const char *id = grpc_call_metadata(c, "x-request-id");
+    snprintf(ret->request_id, sizeof ret->request_id, "%s", id ? id : "");
+    ret->method = method;
+    ret->start_ns = clock_ns();
+    LOG(LOG_DEBUG, "worker", "call_started", LOG_S("request_id", ret->request_id), LOG_S("method", method),
+        LOG_S("model", w->name));
+}
+
+int call_admit(const worker *w, model_task task, shoal_err *err)
+{
+    if (w->draining) return err_set(err, SHOAL_EUNAVAILABLE, "%s is shutting down", w->name);
+    model_task own = model_get_config(w->model)->task;
+    if (own == task) return 0;
+    return err_set(err, SHOAL_EUNSUPPORTED, "%s is a model for the task %s, not %s", w->name, task_name(own),
+                   task_name(task));
+}
+
+void call_refuse(worker *w, grpc_call *c, const call_trace *t, const shoal_err *err)
+{
+    LOG(LOG_INFO, "worker", "call_refused", LOG_S("request_id", t->request_id), LOG_S("method", t->method),
+        LOG_S("model", w->name), LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
+        LOG_S("error", shoal_err_name(err->code)), LOG_F("ms", clock_ms_since(t->start_ns)));
+    grpc_call_end(c, grpc_status_from_err(err->code), err->message);
+}
+
+int call_send(worker *w, grpc_call *c, const ProtobufCMessage *m)
+{
+    buf_clear(&w->scratch);
+    size_t n = protobuf_c_message_get_packed_size(m);
+    if (buf_reserve(&w->scratch, n) != 0) return SHOAL_ENOMEM;
+    w->scratch.len = protobuf_c_message_pack(m, (uint8_t *)w->scratch.data);
+    grpc_call_send(c, w->scratch.data, w->scratch.len);
+    return 0;
+}
+
+void call_reply(worker *w, grpc_call *c, const ProtobufCMessage *m)
+{
+    if (call_send(w, c, m) == 0) grpc_call_end(c, GRPC_OK, NULL);
+    else grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+int check_utf8(const char *s, const char *what, shoal_err *err)
+{
+    size_t bad;
+    if (utf8_valid(s, strlen(s), &bad)) return 0;
+    return err_set(err, SHOAL_EINVALID, "%s is not UTF-8 at byte %zu", what, bad);
+}

@@ -1,0 +1,72 @@
+/* service.h: what the worker's services share: the worker itself and the start and end of a call.
+ *
+ * Each gRPC method is one function of grpc_method's shape with the worker as its user. Loop thread. */
+#ifndef WORKER_SERVICE_H
+#define WORKER_SERVICE_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "model/model.h"
+#include "wire/grpc.h"
+#include "worker/bridge.h"
+#include "worker/worker.h"
+
+enum { MAX_HEALTH_WATCHERS = 32 };
+
+struct worker {
+    uv_loop_t *loop;
+    char *name, *socket; /* socket: the path of a Unix address, removed at the end; else NULL */
+    model *model;
+    engine *engine;
+    arbiter *arbiter;
+    bridge *bridge;
+    grpc_server *server;
+    const char *version, *quantisation; /* the model's */
+    char digest[65];
+    int n_threads;
+    double load_ms;
+    bool draining;
+    buf scratch; /* packed messages; valid until the next use */
+    grpc_call *watchers[MAX_HEALTH_WATCHERS];
+    size_t n_watchers;
+    void (*closed)(void *user);
+    void *closed_user;
+};
+
+/* The methods; see proto/shoal/v1/worker.proto and proto/grpc/health/v1/health.proto. */
+void service_describe(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_stats(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_tokenize(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_generate(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_classify(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_tag(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_embed(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_health_check(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_health_watch(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+/* Draining began: tell those who watch and end their calls. */
+void service_health_drain(worker *w);
+
+/* Names a call in the log, and when it began. */
+typedef struct call_trace {
+    char request_id[128];
+    const char *method;
+    uint64_t start_ns;
+} call_trace;
+
+/* Note where the call comes from and log its start at debug level. */
+void call_begin(worker *w, grpc_call *c, const char *method, call_trace *ret);
+/* 0 when this worker takes calls for `task` now; otherwise the reason, to be given to call_refuse. */
+int call_admit(const worker *w, model_task task, shoal_err *err);
+/* Log and end a call that failed before it reached the engine, or in it. */
+void call_refuse(worker *w, grpc_call *c, const call_trace *t, const shoal_err *err);
+/* Pack `m` and send it; SHOAL_ENOMEM leaves the call open. */
+int call_send(worker *w, grpc_call *c, const ProtobufCMessage *m);
+/* Send one reply and end with OK (or with RESOURCE_EXHAUSTED when memory is out). */
+void call_reply(worker *w, grpc_call *c, const ProtobufCMessage *m);
+/* SHOAL_EINVALID naming `what` unless s is UTF-8. */
+int check_utf8(const char *s, const char *what, shoal_err *err);
+
+#endif

@@ -1,0 +1,380 @@
+/* service_generate.c: Generate: a prompt in, a stream of deltas out.
+ *
+ * Life of a call: unpack → prompt to token ids (messages through the chat template, text through the
+ * tokeniser) → engine_generate → Started → Delta for what each wake of the bridge brings → Done. When
+ * the client leaves, the engine is told and the job lives on until the engine lets go of it. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "shoal/v1/worker.pb-c.h"
+#include "worker/delta.h"
+#include "worker/service.h"
+
+enum { MAX_STOPS = 32, MAX_BIAS = 1024, MAX_TOP = 20 };
+
+typedef struct gen_job {
+    bridge_job job; /* first: the bridge gives it back */
+    worker *w;
+    grpc_call *call; /* NULL once answered or gone */
+    call_trace trace;
+    uint64_t id; /* the engine's */
+    bool logprobs, called_tool;
+    toolcall_parser *tools; /* NULL: text goes out as it is */
+    delta delta;
+} gen_job;
+
+static void gen_free(gen_job *g)
+{
+    if (!g) return;
+    toolcall_free(g->tools);
+    delta_done(&g->delta);
+    free(g);
+}
+
+/* ---- the stream -------------------------------------------------------------------------------- */
+
+static void send_delta(gen_job *g)
+{
+    if (!g->call || delta_is_empty(&g->delta)) return;
+    buf *out = &g->w->scratch;
+    buf_clear(out);
+    if (delta_pack(&g->delta, out) == 0) {
+        grpc_call_send(g->call, out->data, out->len);
+        return;
+    }
+    grpc_call *c = g->call;
+    g->call = NULL;
+    engine_cancel(g->w->engine, g->id);
+    grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+static void tool_text(void *user, const char *s, size_t n)
+{
+    gen_job *g = user;
+    if (delta_has_tools(&g->delta)) send_delta(g); /* within one message, text stands before calls */
+    delta_add_text(&g->delta, s, n);
+}
+
+static void tool_begin(void *user, int index, const char *name)
+{
+    delta_add_tool_begin(&((gen_job *)user)->delta, index, name);
+}
+
+static void tool_arguments(void *user, int index, const char *json, size_t n)
+{
+    delta_add_tool_arguments(&((gen_job *)user)->delta, index, json, n);
+}
+
+static void tool_end(void *user, int index)
+{
+    ((gen_job *)user)->called_tool = true;
+}
+
+static void gen_token(bridge_job *j, const gen_event *ev)
+{
+    gen_job *g = (gen_job *)j;
+    if (!g->call) return;
+    if (ev->id >= 0) delta_add_id(&g->delta, ev->id);
+    if (ev->id >= 0 && g->logprobs) delta_add_logprob(&g->delta, model_tokenizer(g->w->model), ev);
+    if (!g->tools) delta_add_text(&g->delta, ev->text, ev->text_len);
+    else toolcall_push(g->tools, ev->text, ev->text_len);
+}
+
+static void gen_flush(bridge_job *j)
+{
+    send_delta((gen_job *)j);
+}
+
+static void log_done(const gen_job *g, const char *finish)
+{
+    const gen_timings *t = &g->job.timings;
+    LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", g->trace.request_id), LOG_S("method", "Generate"),
+        LOG_S("model", g->w->name), LOG_S("version", g->w->version), LOG_S("quantisation", g->w->quantisation),
+        LOG_S("finish", finish), LOG_I("prompt_tokens", t->n_prompt), LOG_I("cached_tokens", t->n_cached),
+        LOG_I("tokens", t->n_generated), LOG_F("queue_ms", t->queue_ms), LOG_F("prefill_ms", t->prefill_ms),
+        LOG_F("decode_ms", t->decode_ms), LOG_F("ms", clock_ms_since(g->trace.start_ns)));
+}
+
+static void send_done(gen_job *g)
+{
+    if (g->tools) toolcall_end(g->tools);
+    send_delta(g);
+    if (!g->call) return;
+    const gen_timings *t = &g->job.timings;
+    Shoal__V1__Done d = SHOAL__V1__DONE__INIT;
+    d.finish = g->called_tool ? "tool_calls" : g->job.finish == FINISH_LENGTH ? "length" : "stop";
+    d.n_prompt = (uint32_t)t->n_prompt;
+    d.n_cached = (uint32_t)t->n_cached;
+    d.n_generated = (uint32_t)t->n_generated;
+    d.queue_ms = t->queue_ms;
+    d.prefill_ms = t->prefill_ms;
+    d.decode_ms = t->decode_ms;
+    d.mean_prob = t->mean_prob;
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
+    ev.done = &d;
+    log_done(g, d.finish);
+    call_reply(g->w, g->call, &ev.base);
+}
+
+static void gen_done(bridge_job *j)
+{
+    gen_job *g = (gen_job *)j;
+    if (g->call && j->status == 0) {
+        send_done(g);
+    } else if (g->call) {
+        shoal_err err;
+        bool ours = j->status == SHOAL_ECANCELLED; /* nobody but a closing engine cancels a live call */
+        err_set(&err, ours ? SHOAL_EUNAVAILABLE : j->status, "%s", ours ? "the worker is shutting down" : j->message);
+        call_refuse(g->w, g->call, &g->trace, &err);
+    }
+    gen_free(g);
+}
+
+static void call_gone(void *user, grpc_call *c)
+{
+    gen_job *g = user;
+    g->call = NULL;
+    LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", g->trace.request_id), LOG_S("method", "Generate"),
+        LOG_S("model", g->w->name), LOG_F("ms", clock_ms_since(g->trace.start_ns)));
+    engine_cancel(g->w->engine, g->id);
+}
+
+/* ---- the prompt -------------------------------------------------------------------------------- */
+
+/* A prompt: the request's own ids, or `enc` from its text. */
+typedef struct prompt {
+    const int32_t *ids;
+    size_t n;
+    encoding enc;
+} prompt;
+
+static const char *token_text(const tokenizer *t, int32_t id, char *out, size_t cap)
+{
+    size_t len = 0;
+    const char *s = id >= 0 ? tokenizer_piece(t, id, &len) : NULL;
+    if (!s || len >= cap) return NULL;
+    memcpy(out, s, len);
+    out[len] = '\0';
+    return out;
+}
+
+static int render_messages(worker *w, const Shoal__V1__GenerateRequest *r, buf *out, shoal_err *err)
+{
+    const chat_template *t = model_chat_template(w->model);
+    const tokenizer *tok = model_tokenizer(w->model);
+    if (!t) return err_set(err, SHOAL_EINVALID, "%s has no chat template; send text instead of messages", w->name);
+    json_t *messages = NULL, *tools = NULL;
+    int rc = json_parse(&messages, r->messages_json, strlen(r->messages_json), "messages", err);
+    if (rc == 0 && *r->tools_json) rc = json_parse(&tools, r->tools_json, strlen(r->tools_json), "tools", err);
+    if (rc == 0 && (!json_is_array(messages) || (tools && !json_is_array(tools))))
+        rc = err_set(err, SHOAL_EINVALID, "%s must be a JSON array", json_is_array(messages) ? "tools" : "messages");
+    char bos[128], eos[128];
+    if (rc == 0)
+        rc = chat_template_render(t, messages, tools, true, token_text(tok, tokenizer_bos(tok), bos, sizeof bos),
+                                  token_text(tok, tokenizer_eos(tok), eos, sizeof eos), out, err);
+    json_decref(messages);
+    json_decref(tools);
+    if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID; /* here, broken JSON is the request's fault */
+    return rc;
+}
+
+static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
+{
+    const tokenizer *t = model_tokenizer(w->model);
+    if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s; send token ids", w->name, model_tokenizer_error(w->model));
+    buf rendered = {0};
+    bool chat = *r->messages_json;
+    int rc = chat ? render_messages(w, r, &rendered, err) : 0;
+    const char *text = chat ? (rendered.data ? rendered.data : "") : r->text;
+    /* A template writes its own special tokens; plain text gets those that the tokeniser adds. */
+    unsigned flags = TOK_PARSE_SPECIAL | (chat ? 0 : TOK_ADD_SPECIAL);
+    if (rc == 0)
+        rc = tokenizer_encode(t, text, chat ? rendered.len : strlen(text), NULL, 0, flags, 0, &ret->enc, err);
+    buf_done(&rendered);
+    ret->ids = ret->enc.ids;
+    ret->n = ret->enc.n;
+    return rc;
+}
+
+static int make_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
+{
+    if ((*r->messages_json != 0) + (*r->text != 0) + (r->n_ids != 0) != 1)
+        return err_set(err, SHOAL_EINVALID, "give exactly one of messages_json, text and ids");
+    int rc = 0;
+    if (r->n_ids) {
+        ret->ids = r->ids;
+        ret->n = r->n_ids;
+    } else {
+        rc = tokenize_prompt(w, r, ret, err);
+    }
+    if (rc == 0 && ret->n >= engine_ctx(w->engine))
+        rc = err_set(err, SHOAL_ELIMIT, "the prompt has %zu tokens and the context of %s holds %zu, reply included",
+                     ret->n, w->name, engine_ctx(w->engine));
+    return rc;
+}
+
+/* ---- the request ------------------------------------------------------------------------------- */
+
+static int check_range(double v, double min, double max, const char *name, shoal_err *err)
+{
+    if (v >= min && v <= max) return 0; /* false for NaN */
+    return err_set(err, SHOAL_EINVALID, "%s is %g; it must be from %g to %g", name, v, min, max);
+}
+
+static int check_sampling(const Shoal__V1__Sampling *s, shoal_err *err)
+{
+    int rc = check_range(s->temperature, 0, 100, "temperature", err);
+    if (rc == 0) rc = check_range(s->top_k, 0, INT32_MAX, "top_k", err);
+    if (rc == 0) rc = check_range(s->top_p, 0, 1, "top_p", err);
+    if (rc == 0) rc = check_range(s->min_p, 0, 1, "min_p", err);
+    if (rc == 0) rc = check_range(s->repetition_penalty, 0, 100, "repetition_penalty", err);
+    if (rc == 0) rc = check_range(s->presence_penalty, -100, 100, "presence_penalty", err);
+    if (rc == 0) rc = check_range(s->frequency_penalty, -100, 100, "frequency_penalty", err);
+    if (rc == 0 && s->n_bias > MAX_BIAS)
+        rc = err_set(err, SHOAL_EINVALID, "%zu logit biases: at most %d", s->n_bias, MAX_BIAS);
+    return rc;
+}
+
+static int convert_bias(const worker *w, const Shoal__V1__Sampling *s, logit_bias *ret, shoal_err *err)
+{
+    size_t n_vocab = model_get_config(w->model)->n_vocab;
+    for (size_t i = 0; i < s->n_bias; i++) {
+        ret[i] = (logit_bias){.id = s->bias[i]->id, .bias = s->bias[i]->bias};
+        if (ret[i].id < 0 || (size_t)ret[i].id >= n_vocab || !isfinite(ret[i].bias))
+            return err_set(err, SHOAL_EINVALID, "logit bias of token %d: the vocabulary has %zu tokens", ret[i].id,
+                           n_vocab);
+    }
+    return 0;
+}
+
+static int convert_sampling(const worker *w, const Shoal__V1__Sampling *s, sampling *ret, logit_bias **ret_bias,
+                            shoal_err *err)
+{
+    if (!s) return 0;
+    int rc = check_sampling(s, err);
+    if (rc == 0 && s->n_bias > 0) {
+        *ret_bias = calloc(s->n_bias, sizeof **ret_bias);
+        rc = *ret_bias ? convert_bias(w, s, *ret_bias, err) : err_nomem(err);
+    }
+    if (rc != 0) return rc;
+    *ret = (sampling){.temperature = s->temperature,
+                      .top_k = (int)s->top_k,
+                      .top_p = s->top_p,
+                      .min_p = s->min_p,
+                      .repetition_penalty = s->repetition_penalty,
+                      .presence_penalty = s->presence_penalty,
+                      .frequency_penalty = s->frequency_penalty,
+                      .seed = s->seed,
+                      .bias = *ret_bias,
+                      .n_bias = s->n_bias};
+    return 0;
+}
+
+static int check_request(const Shoal__V1__GenerateRequest *r, shoal_err *err)
+{
+    int rc = check_utf8(r->text, "text", err);
+    if (rc == 0) rc = check_utf8(r->schema, "schema", err);
+    for (size_t i = 0; rc == 0 && i < r->n_stop; i++) rc = check_utf8(r->stop[i], "stop", err);
+    if (rc == 0 && r->n_stop > MAX_STOPS)
+        rc = err_set(err, SHOAL_EINVALID, "%zu stop strings: at most %d", r->n_stop, MAX_STOPS);
+    if (rc == 0 && r->n_top > MAX_TOP)
+        rc = err_set(err, SHOAL_EINVALID, "%u alternatives a token: at most %d", r->n_top, MAX_TOP);
+    if (rc == 0 && (unsigned)r->constraint > CONSTRAIN_JSON_SCHEMA)
+        rc = err_set(err, SHOAL_EINVALID, "there is no constraint %d", (int)r->constraint);
+    return rc;
+}
+
+static gen_job *new_job(worker *w, grpc_call *c, const Shoal__V1__GenerateRequest *r)
+{
+    gen_job *g = calloc(1, sizeof *g);
+    if (!g) return NULL;
+    g->job.b = w->bridge;
+    g->job.on_token = gen_token;
+    g->job.on_flush = gen_flush;
+    g->job.on_done = gen_done;
+    g->w = w;
+    g->call = c;
+    g->logprobs = r->logprobs;
+    toolcall_sink sink = {.user = g, .text = tool_text, .begin = tool_begin, .arguments = tool_arguments, .end = tool_end};
+    if (r->parse_tool_calls && !(g->tools = toolcall_new(&sink))) {
+        gen_free(g);
+        return NULL;
+    }
+    return g;
+}
+
+/* Started, and the prompt's own text when the request wants it back. */
+static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p)
+{
+    Shoal__V1__Started s = SHOAL__V1__STARTED__INIT;
+    s.n_prompt = (uint32_t)p->n;
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
+    ev.started = &s;
+    call_send(g->w, g->call, &ev.base);
+    if (!r->echo) return;
+    buf text = {0};
+    const tokenizer *t = model_tokenizer(g->w->model);
+    if (*r->text) buf_puts(&text, r->text);
+    else if (t) tokenizer_decode(t, p->ids, p->n, false, &text);
+    delta_add_text(&g->delta, text.data, text.len);
+    buf_done(&text);
+    send_delta(g);
+}
+
+static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p, const sampling *s, shoal_err *err)
+{
+    gen_request q = {.ids = p->ids,
+                     .n_ids = p->n,
+                     .max_tokens = r->max_tokens,
+                     .sampling = *s,
+                     .stop = (const char *const *)r->stop,
+                     .n_stop = r->n_stop,
+                     .ignore_eos = r->ignore_eos,
+                     .logprobs = r->logprobs,
+                     .n_top = (int)r->n_top,
+                     .constrain = (constraint_kind)r->constraint,
+                     .schema = *r->schema ? r->schema : NULL,
+                     .deadline_ns = grpc_call_deadline_ns(g->call)};
+    return engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
+}
+
+static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__V1__GenerateRequest *r, shoal_err *err)
+{
+    prompt p = {0};
+    sampling s = {0};
+    logit_bias *bias = NULL;
+    gen_job *g = NULL;
+    int rc = call_admit(w, TASK_GENERATE, err);
+    if (rc == 0 && !r) rc = err_set(err, SHOAL_EINVALID, "the message is malformed");
+    if (rc == 0) rc = check_request(r, err);
+    if (rc == 0) rc = convert_sampling(w, r->sampling, &s, &bias, err);
+    if (rc == 0) rc = make_prompt(w, r, &p, err);
+    if (rc == 0 && !(g = new_job(w, c, r))) rc = err_nomem(err);
+    if (rc == 0) {
+        g->trace = *trace;
+        rc = submit(g, r, &p, &s, err);
+        if (rc != 0) gen_free(g);
+    }
+    if (rc == 0) {
+        grpc_call_on_cancel(c, call_gone, g);
+        send_started(g, r, &p);
+    }
+    free(bias);
+    encoding_done(&p.enc);
+    return rc;
+}
+
+void service_generate(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+{
+    worker *w = user;
+    call_trace trace;
+    call_begin(w, c, "Generate", &trace);
+    Shoal__V1__GenerateRequest *r = shoal__v1__generate_request__unpack(NULL, n, msg);
+    shoal_err err;
+    if (start(w, c, &trace, r, &err) != 0) call_refuse(w, c, &trace, &err);
+    shoal__v1__generate_request__free_unpacked(r, NULL);
+}

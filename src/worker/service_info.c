@@ -1,0 +1,171 @@
+/* service_info.c: what this worker is and how it is: Describe, GetStats, Tokenize, health. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "grpc/health/v1/health.pb-c.h"
+#include "shoal/v1/worker.pb-c.h"
+#include "worker/service.h"
+
+void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+{
+    worker *w = user;
+    const model_config *mc = model_get_config(w->model);
+    isa chosen = ISA_SCALAR;
+    isa_choose(&chosen, NULL);
+    Shoal__V1__ModelInfo m = SHOAL__V1__MODEL_INFO__INIT;
+    m.name = w->name;
+    m.task = (char *)task_name(mc->task);
+    m.architecture = (char *)arch_name(mc->arch);
+    m.digest = w->digest;
+    m.version = (char *)w->version;
+    m.quantisation = (char *)w->quantisation;
+    m.n_ctx = (uint32_t)engine_ctx(w->engine);
+    m.n_vocab = (uint32_t)mc->n_vocab;
+    m.n_embd = (uint32_t)mc->n_embd;
+    m.labels = (char **)mc->labels;
+    m.n_labels = mc->n_labels;
+    m.isa = (char *)isa_name(chosen);
+    m.n_threads = (uint32_t)w->n_threads;
+    m.pid = (uint32_t)getpid();
+    m.has_chat_template = model_chat_template(w->model) != NULL;
+    m.load_ms = w->load_ms;
+    call_reply(w, c, &m.base);
+}
+
+void service_stats(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+{
+    worker *w = user;
+    engine_stats s;
+    engine_get_stats(w->engine, &s);
+    Shoal__V1__Stats m = SHOAL__V1__STATS__INIT;
+    m.n_running = (uint32_t)s.n_running;
+    m.n_waiting = (uint32_t)s.n_waiting;
+    m.kv_pages_used = s.kv_pages_used;
+    m.kv_pages_total = s.kv_pages_total;
+    m.n_requests = s.n_requests;
+    m.n_failed = s.n_failed;
+    m.n_cancelled = s.n_cancelled;
+    m.n_prompt_tokens = s.n_prompt_tokens;
+    m.n_generated_tokens = s.n_generated_tokens;
+    m.n_steps = s.n_steps;
+    m.prefill_tokens_per_s = s.prefill_tokens_per_s;
+    m.decode_tokens_per_s = s.decode_tokens_per_s;
+    m.step_ms = s.step_ms;
+    m.rss_bytes = sys_rss_bytes(0);
+    call_reply(w, c, &m.base);
+}
+
+static int tokenize(worker *w, const Shoal__V1__TokenizeRequest *r, encoding *ret, shoal_err *err)
+{
+    const Shoal__V1__TextInput *in = r ? r->input : NULL;
+    if (!in) return err_set(err, SHOAL_EINVALID, r ? "input is missing" : "the message is malformed");
+    const tokenizer *t = model_tokenizer(w->model);
+    if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", w->name, model_tokenizer_error(w->model));
+    unsigned flags = TOK_PARSE_SPECIAL | (r->no_special ? 0 : TOK_ADD_SPECIAL);
+    return tokenizer_encode(t, in->text, strlen(in->text), in->has_pair ? in->pair : NULL, strlen(in->pair), flags,
+                            0, ret, err);
+}
+
+void service_tokenize(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+{
+    worker *w = user;
+    call_trace trace;
+    call_begin(w, c, "Tokenize", &trace);
+    Shoal__V1__TokenizeRequest *r = shoal__v1__tokenize_request__unpack(NULL, n, msg);
+    encoding e = {0};
+    shoal_err err;
+    if (tokenize(w, r, &e, &err) != 0) {
+        call_refuse(w, c, &trace, &err);
+    } else {
+        Shoal__V1__TokenizeReply m = SHOAL__V1__TOKENIZE_REPLY__INIT;
+        m.ids = e.ids;
+        m.n_ids = e.n;
+        call_reply(w, c, &m.base);
+    }
+    encoding_done(&e);
+    shoal__v1__tokenize_request__free_unpacked(r, NULL);
+}
+
+/* ---- grpc.health.v1 ---------------------------------------------------------------------------- */
+
+typedef Grpc__Health__V1__HealthCheckResponse health_response;
+typedef Grpc__Health__V1__HealthCheckResponse__ServingStatus serving_status;
+#define STATUS(s) GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__##s
+
+static health_response response(serving_status s)
+{
+    health_response m = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+    m.status = s;
+    return m;
+}
+
+/* "" means the server as a whole. */
+static serving_status status_of(const worker *w, const char *service)
+{
+    if (*service && strcmp(service, "shoal.v1.Worker") != 0) return STATUS(SERVICE_UNKNOWN);
+    return w->draining ? STATUS(NOT_SERVING) : STATUS(SERVING);
+}
+
+/* False when the call was ended because its message is malformed. */
+static bool asked_status(worker *w, grpc_call *c, const uint8_t *msg, size_t n, serving_status *ret)
+{
+    Grpc__Health__V1__HealthCheckRequest *r = grpc__health__v1__health_check_request__unpack(NULL, n, msg);
+    if (!r) {
+        grpc_call_end(c, GRPC_INVALID_ARGUMENT, "the message is malformed");
+        return false;
+    }
+    *ret = status_of(w, r->service);
+    grpc__health__v1__health_check_request__free_unpacked(r, NULL);
+    return true;
+}
+
+void service_health_check(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+{
+    serving_status s;
+    if (!asked_status(user, c, msg, n, &s)) return;
+    if (s == STATUS(SERVICE_UNKNOWN)) {
+        grpc_call_end(c, GRPC_NOT_FOUND, "there is no such service here");
+        return;
+    }
+    health_response m = response(s);
+    call_reply(user, c, &m.base);
+}
+
+static void watcher_gone(void *user, grpc_call *c)
+{
+    worker *w = user;
+    for (size_t i = 0; i < w->n_watchers; i++)
+        if (w->watchers[i] == c) {
+            w->watchers[i] = w->watchers[--w->n_watchers];
+            return;
+        }
+}
+
+void service_health_watch(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+{
+    worker *w = user;
+    serving_status s;
+    if (!asked_status(w, c, msg, n, &s)) return;
+    if (w->n_watchers == MAX_HEALTH_WATCHERS) {
+        grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "too many health watchers");
+        return;
+    }
+    health_response m = response(s);
+    if (w->draining || call_send(w, c, &m.base) != 0) {
+        grpc_call_end(c, GRPC_UNAVAILABLE, "shutting down");
+        return;
+    }
+    w->watchers[w->n_watchers++] = c;
+    grpc_call_on_cancel(c, watcher_gone, w);
+}
+
+void service_health_drain(worker *w)
+{
+    health_response m = response(STATUS(NOT_SERVING));
+    while (w->n_watchers > 0) {
+        grpc_call *c = w->watchers[--w->n_watchers];
+        call_send(w, c, &m.base);
+        grpc_call_end(c, GRPC_UNAVAILABLE, "shutting down");
+    }
+}

@@ -1,0 +1,262 @@
+#define _GNU_SOURCE
+#include "worker/worker.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "worker/service.h"
+
+static const grpc_method methods[] = {
+    {"/shoal.v1.Worker/Describe", service_describe},
+    {"/shoal.v1.Worker/Generate", service_generate},
+    {"/shoal.v1.Worker/Classify", service_classify},
+    {"/shoal.v1.Worker/Tag", service_tag},
+    {"/shoal.v1.Worker/Embed", service_embed},
+    {"/shoal.v1.Worker/Tokenize", service_tokenize},
+    {"/shoal.v1.Worker/GetStats", service_stats},
+    {"/grpc.health.v1.Health/Check", service_health_check},
+    {"/grpc.health.v1.Health/Watch", service_health_watch},
+};
+
+/* ---- the worker in a loop ---------------------------------------------------------------------- */
+
+static void worker_free(worker *w)
+{
+    arbiter_close(w->arbiter);
+    model_free(w->model);
+    buf_done(&w->scratch);
+    if (w->socket) unlink(w->socket);
+    free(w->socket);
+    free(w->name);
+    free(w);
+}
+
+static void bridge_closed(void *user)
+{
+    worker *w = user;
+    void (*closed)(void *) = w->closed;
+    void *closed_user = w->closed_user;
+    worker_free(w);
+    if (closed) closed(closed_user);
+}
+
+/* No call is left: the engine's last events only free their jobs. */
+static void server_closed(void *user)
+{
+    worker *w = user;
+    engine_free(w->engine);
+    w->engine = NULL;
+    if (!w->bridge) {
+        bridge_closed(w);
+        return;
+    }
+    bridge_deliver(w->bridge);
+    bridge_close(w->bridge, bridge_closed, w);
+}
+
+void worker_close(worker *w, void (*closed)(void *user), void *user)
+{
+    w->closed = closed;
+    w->closed_user = user;
+    w->draining = true;
+    if (w->server) grpc_server_close(w->server, server_closed, w);
+    else server_closed(w);
+}
+
+void worker_drain(worker *w, void (*done)(void *user), void *user)
+{
+    LOG(LOG_INFO, "worker", "draining", LOG_S("model", w->name));
+    w->draining = true;
+    service_health_drain(w);
+    grpc_server_drain(w->server, done, user);
+}
+
+static int load(worker *w, const worker_options *o, shoal_err *err)
+{
+    model_options mo = {.expect_sha256 = o->sha256};
+    sha256_digest digest;
+    int rc = model_open(&w->model, o->path, &mo, err);
+    if (rc == 0) rc = model_digest(w->model, &digest, err);
+    if (rc != 0) return rc;
+    sha256_hex(&digest, w->digest);
+    w->version = model_version(w->model);
+    w->quantisation = model_quantisation(w->model);
+    /* A folder is not one file that model_open could compare. */
+    if (o->sha256 && strcasecmp(o->sha256, w->digest) != 0)
+        return err_set(err, SHOAL_EDIGEST, "%s: its SHA-256 is %s, but %s is pinned", o->path, w->digest, o->sha256);
+    return 0;
+}
+
+static int start_engine(worker *w, const worker_options *o, shoal_err *err)
+{
+    engine_options eo = o->engine;
+    w->n_threads = eo.n_threads > 0 ? eo.n_threads : sys_core_count();
+    eo.n_threads = w->n_threads;
+    int rc = o->arbiter_fd >= 0 ? arbiter_join(&w->arbiter, o->arbiter_fd, o->arbiter_slot, err) : 0;
+    eo.arbiter = w->arbiter;
+    if (rc == 0) rc = bridge_new(&w->bridge, w->loop, err);
+    if (rc == 0) rc = engine_new(&w->engine, w->model, &eo, err);
+    return rc;
+}
+
+static int listen_at(worker *w, const char *address, shoal_err *err)
+{
+    if (strncmp(address, "unix:", 5) == 0) {
+        w->socket = strdup(address + 5);
+        if (!w->socket) return err_nomem(err);
+        unlink(w->socket); /* what a killed predecessor left */
+    }
+    /* The only peers are gateways of this site: their limits on clients' bodies are the ones that count. */
+    static const http_limits limits = {.max_body_bytes = 32u << 20, .max_streams = 1024,
+                                       .idle_timeout_ms = UINT32_MAX, .max_write_backlog = 64u << 20};
+    int rc = grpc_server_new(&w->server, w->loop, methods, sizeof methods / sizeof *methods, w, &limits, err);
+    return rc == 0 ? grpc_server_listen(w->server, address, err) : rc;
+}
+
+static void log_start(const worker *w)
+{
+    isa chosen = ISA_SCALAR;
+    isa_choose(&chosen, NULL);
+    LOG(LOG_INFO, "worker", "ready", LOG_S("model", w->name), LOG_S("task", task_name(model_get_config(w->model)->task)),
+        LOG_S("digest", w->digest), LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
+        LOG_S("isa", isa_name(chosen)), LOG_I("threads", w->n_threads), LOG_I("context", engine_ctx(w->engine)),
+        LOG_I("pid", getpid()), LOG_F("load_ms", w->load_ms));
+}
+
+int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err *err)
+{
+    uint64_t start = clock_ns();
+    worker *w = calloc(1, sizeof *w);
+    if (!w) return err_nomem(err);
+    w->loop = loop;
+    w->name = strdup(o->name);
+    int rc = w->name ? load(w, o, err) : err_nomem(err);
+    if (rc == 0) rc = start_engine(w, o, err);
+    if (rc == 0) rc = listen_at(w, o->address, err);
+    if (rc != 0) {
+        worker_close(w, NULL, NULL);
+        return rc;
+    }
+    w->load_ms = clock_ms_since(start);
+    log_start(w);
+    *ret = w;
+    return 0;
+}
+
+/* ---- the process around it --------------------------------------------------------------------- */
+
+typedef struct process {
+    uv_loop_t loop;
+    worker *worker;
+    uv_signal_t term, interrupt;
+    uv_timer_t parent_check;
+    int parent_pid;
+    bool stopping;
+} process;
+
+static void close_handles(process *p)
+{
+    uv_close((uv_handle_t *)&p->term, NULL);
+    uv_close((uv_handle_t *)&p->interrupt, NULL);
+    uv_close((uv_handle_t *)&p->parent_check, NULL);
+}
+
+static void drained(void *user)
+{
+    process *p = user;
+    worker_close(p->worker, NULL, NULL);
+    close_handles(p);
+}
+
+static void signalled(uv_signal_t *h, int signum)
+{
+    process *p = h->data;
+    /* Ctrl-C reaches the whole foreground group: there the parent decides when we stop. */
+    if (signum == SIGINT && p->parent_pid > 0) return;
+    if (p->stopping) _exit(1);
+    p->stopping = true;
+    worker_drain(p->worker, drained, p);
+}
+
+static void check_parent(uv_timer_t *t)
+{
+    process *p = t->data;
+    if (getppid() != p->parent_pid) _exit(1);
+}
+
+static void watch_process(process *p)
+{
+    uv_signal_init(&p->loop, &p->term);
+    uv_signal_init(&p->loop, &p->interrupt);
+    uv_timer_init(&p->loop, &p->parent_check);
+    p->term.data = p->interrupt.data = p->parent_check.data = p;
+    uv_signal_start(&p->term, signalled, SIGTERM);
+    uv_signal_start(&p->interrupt, signalled, SIGINT);
+    if (p->parent_pid > 0) uv_timer_start(&p->parent_check, check_parent, 500, 500);
+}
+
+/* A worker never outlives the process that started it: it would hold memory and cores for nobody. The
+ * kernel's word is instant; the timer is for kernels without it, the check for a parent already gone. */
+static bool tie_to_parent(int parent_pid)
+{
+    if (parent_pid <= 0) return true;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return getppid() == parent_pid;
+}
+
+/* Many models share a small machine: one malloc arena instead of one a thread keeps each resident
+ * set near what is really in use, and freed load buffers go back to the kernel. */
+static void tune_memory(void)
+{
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_TRIM_THRESHOLD, 256 << 10);
+    mallopt(M_MMAP_THRESHOLD, 256 << 10);
+}
+
+static int exit_code_for(int rc)
+{
+    switch (rc) {
+    case SHOAL_EFORMAT:
+    case SHOAL_EUNSUPPORTED:
+    case SHOAL_ENOTFOUND:
+    case SHOAL_EDIGEST:
+    case SHOAL_EINVALID: return EX_CONFIG;
+    default: return 1;
+    }
+}
+
+static int failed_start(const worker_options *o, const shoal_err *err)
+{
+    LOG(LOG_ERROR, "worker", "cannot_start", LOG_S("model", o->name), LOG_S("path", o->path),
+        LOG_S("error", shoal_err_name(err->code)), LOG_S("message", err->message));
+    if (write(STDOUT_FILENO, err->message, strlen(err->message)) < 0) { /* the log line has it as well */
+    }
+    return exit_code_for(err->code);
+}
+
+int worker_run(const worker_options *o)
+{
+    if (!tie_to_parent(o->parent_pid)) return 1;
+    tune_memory();
+    process p = {.parent_pid = o->parent_pid};
+    if (uv_loop_init(&p.loop) != 0) return 1;
+    watch_process(&p);
+    shoal_err err;
+    int code = 0;
+    if (worker_new(&p.worker, &p.loop, o, &err) != 0) {
+        code = failed_start(o, &err);
+        close_handles(&p);
+    } else {
+        malloc_trim(0); /* the loader's buffers */
+    }
+    uv_run(&p.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&p.loop);
+    if (code == 0) LOG(LOG_INFO, "worker", "stopped", LOG_S("model", o->name));
+    return code;
+}
