@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SIGTERM: no new work, running streams finish, exit 0.
+source "$(dirname "$0")/lib.sh"
+start_shoal
+curl -sN -m 30 "$url/v1/chat/completions" -d '{"model":"home-chat-m","stream":true,"temperature":1,"seed":5,"max_tokens":400,"messages":[{"role":"user","content":"tell me everything"}]}' >"$work/stream" &
+stream=$!
+for _ in $(seq 200); do grep -q content "$work/stream" 2>/dev/null && break; sleep 0.01; done
+kill "$server"
+sleep 0.1
+late=$(curl -s -o "$work/late" -w '%{http_code}' -m 5 "$url/v1/classify" -d '{"model":"home-intent","input":"hello"}')
+[ "$late" = 503 ] || [ "$late" = 000 ] || fail "a request during the drain was answered with $late"
+wait "$stream"
+grep -q 'data: \[DONE\]' "$work/stream" || fail "the running stream was cut: $(tail -c 300 "$work/stream")"
+wait "$server"
+stopped=$?
+server=
+[ "$stopped" -eq 0 ] || fail "exit status $stopped"
+echo "the stream finished, then exit 0"

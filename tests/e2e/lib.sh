@@ -1,0 +1,46 @@
+# lib.sh: start and stop a Shoal for the end-to-end tests. Source it; it is no test itself.
+#
+#   start_shoal [CONFIG] [ARGS...]   sets $url, $port, $server (pid), $log; ready when it returns
+#   stop_shoal                       SIGTERM, waits, keeps the exit status in $stopped
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+SHOAL_BIN=${SHOAL_BIN:-$PWD/build/shoal}
+work=$(mktemp -d)
+server=
+log=$work/server.log
+
+skip() { echo "$*"; exit 77; }
+fail() { echo "FAILED: $*"; [ -s "$log" ] && tail -20 "$log"; exit 1; }
+
+start_shoal() {
+    local config=${1:-shoal.yaml}
+    [ $# -gt 0 ] && shift
+    : >"$work/ready"
+    "$SHOAL_BIN" serve -c "$config" --port 0 "$@" >"$work/ready" 2>"$log" &
+    server=$!
+    for _ in $(seq 400); do
+        url=$(grep -o 'https\?://[0-9.]*:[0-9]*' "$work/ready" | head -1)
+        [ -n "$url" ] && break
+        kill -0 "$server" 2>/dev/null || fail "the server exited while starting"
+        sleep 0.05
+    done
+    [ -n "${url:-}" ] || fail "the server was not ready in 20 s"
+    port=${url##*:}
+}
+
+stop_shoal() {
+    [ -n "$server" ] || return 0
+    kill "$server" 2>/dev/null
+    wait "$server"
+    stopped=$?
+    server=
+}
+
+cleanup() {
+    [ -n "$server" ] && kill -9 "$server" 2>/dev/null
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+[ -x "$SHOAL_BIN" ] || skip "$SHOAL_BIN is not built"
+[ -f models/models.json ] || skip "the bundled models are not there"

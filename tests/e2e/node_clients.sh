@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The official openai npm client and @grpc/grpc-js, unmodified, against a running home cluster.
+source "$(dirname "$0")/lib.sh"
+command -v node >/dev/null && command -v npm >/dev/null || skip "Node.js is not installed"
+modules=build/node
+mkdir -p "$modules"
+if ! cmp -s tests/node/package.json "$modules/package.json"; then
+    cp tests/node/package.json "$modules/package.json"
+    (cd "$modules" && npm install --no-package-lock --no-audit --no-fund --silent >"$work/npm.log" 2>&1) || {
+        rm -f "$modules/package.json"
+        skip "npm could not install the clients: $(tail -1 "$work/npm.log")"
+    }
+fi
+cp tests/node/*.mjs "$modules/"
+start_shoal
+export SHOAL_URL=$url SHOAL_PROTO=$PWD/proto SHOAL_SOCKETS=$(dirname "$(grep -o 'unix:[^ "]*' "$log" | head -1 | cut -c6-)")
+(cd "$modules" && timeout 120 node --test --test-reporter=tap ./*.test.mjs) >"$work/node.log" 2>&1
+rc=$?
+stop_shoal
+if [ $rc -ne 0 ]; then
+    grep -vE '^ +(duration_ms|type):' "$work/node.log" | head -80
+    fail "a client failed"
+fi
+[ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
+grep -E '^# (pass|fail|skipped)' "$work/node.log" | tr '\n' ' '
+echo
