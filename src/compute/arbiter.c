@@ -23,17 +23,17 @@
 #define NOBODY (-1)
 #define PAGE_MAGIC 0x53484F41u /* another layout gets another number */
 
-typedef struct slot {
+typedef struct place {
     _Alignas(64) _Atomic uint32_t word; /* futex: 0 while waiting, 1 when granted */
     int waiting;
     uint64_t deadline_ns;
-} slot;
+} place;
 
 typedef struct page {
     uint32_t magic;
     pthread_mutex_t lock; /* guards all below but the words */
     int holder;
-    slot slots[SLOTS];
+    place slots[SLOTS];
 } page;
 
 struct arbiter {
@@ -115,7 +115,8 @@ static void init_page(page *p)
 
 int arbiter_create(arbiter **ret, int *ret_fd, shoal_err *err)
 {
-    int fd = memfd_create("shoal-arbiter", MFD_CLOEXEC);
+    /* not close-on-exec: workers inherit it */
+    int fd = memfd_create("shoal-arbiter", 0);
     if (fd < 0) return err_set(err, SHOAL_EIO, "no anonymous file for the arbiter's page");
     int rc = 0;
     if (ftruncate(fd, sizeof(page)) != 0) rc = err_set(err, SHOAL_EIO, "the arbiter's page has no room");
@@ -159,7 +160,7 @@ void arbiter_close(arbiter *a)
 void arbiter_acquire(arbiter *a, uint64_t deadline_ns)
 {
     page *p = a->page;
-    slot *s = &p->slots[a->slot];
+    place *s = &p->slots[a->slot];
     lock(p);
     bool free_now = p->holder == NOBODY;
     atomic_store_explicit(&s->word, free_now, memory_order_relaxed);

@@ -1,0 +1,218 @@
+/* Vector kernels and the contract's mathematics. */
+#include <math.h>
+
+#include "check.h"
+
+typedef struct buffers {
+    float *y, *a, *b, *c;
+} buffers;
+
+/* Each case runs one kernel on n elements; what it returns is compared too. */
+static float run_dot(const vec_kernels *v, buffers u, size_t n) { return v->dot(u.a, u.b, n); }
+static float run_axpy(const vec_kernels *v, buffers u, size_t n) { return v->axpy(u.y, 1.7f, u.a, n), 0; }
+static float run_add(const vec_kernels *v, buffers u, size_t n) { return v->add(u.y, u.y, u.a, n), 0; }
+static float run_rms(const vec_kernels *v, buffers u, size_t n) { return v->rms_norm(u.y, u.a, u.b, n, 1e-5f), 0; }
+static float run_layer(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->layer_norm(u.y, u.a, u.b, u.c, n, 1e-5f), 0;
+}
+static float run_softmax(const vec_kernels *v, buffers u, size_t n) { return v->softmax(u.y, n); }
+static float run_silu(const vec_kernels *v, buffers u, size_t n) { return v->silu_mul(u.y, u.a, u.b, n), 0; }
+static float run_gelu_erf(const vec_kernels *v, buffers u, size_t n) { return v->gelu_erf(u.y, n), 0; }
+static float run_gelu_tanh(const vec_kernels *v, buffers u, size_t n) { return v->gelu_tanh(u.y, n), 0; }
+static float run_relu(const vec_kernels *v, buffers u, size_t n) { return v->relu(u.y, n), 0; }
+static float run_tanh(const vec_kernels *v, buffers u, size_t n) { return v->tanh(u.y, n), 0; }
+static float run_rope_halves(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->rope(u.y, 1, n, n / 2 * 2, u.a, u.b, false), 0;
+}
+static float run_rope_pairs(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->rope(u.y, 1, n, n / 2 * 2, u.a, u.b, true), 0;
+}
+
+static const struct {
+    const char *name;
+    float (*run)(const vec_kernels *v, buffers u, size_t n);
+} cases[] = {
+    {"dot", run_dot},           {"axpy", run_axpy},         {"add", run_add},
+    {"rms_norm", run_rms},      {"layer_norm", run_layer},  {"softmax", run_softmax},
+    {"silu_mul", run_silu},     {"gelu_erf", run_gelu_erf}, {"gelu_tanh", run_gelu_tanh},
+    {"relu", run_relu},         {"tanh", run_tanh},         {"rope halves", run_rope_halves},
+    {"rope pairs", run_rope_pairs},
+};
+
+#define N_MAX 300
+
+/* Exactly n elements in each buffer, so that a sanitizer sees a read past the tail. */
+static buffers draw_buffers(size_t n, float scale)
+{
+    return (buffers){draw_floats(1, n, scale), draw_floats(2, n, scale), draw_floats(3, n, scale),
+                     draw_floats(4, n, scale)};
+}
+
+static void free_buffers(buffers u)
+{
+    free(u.y);
+    free(u.a);
+    free(u.b);
+    free(u.c);
+}
+
+static void compare(size_t k, isa set, size_t n, buffers one, buffers two)
+{
+    char what[80];
+    snprintf(what, sizeof what, "%s %s n=%zu", isa_name(set), cases[k].name, n);
+    float r = cases[k].run(vec_kernels_for(ISA_SCALAR), one, n), s = cases[k].run(vec_kernels_for(set), two, n);
+    assert_same_bits(&s, &r, 1, what);
+    assert_same_bits(two.y, one.y, n, what);
+}
+
+static void vector_kernels_equal_scalar_bit_for_bit(void **state)
+{
+    static const float scales[] = {1.0f, 12.0f, 1e-3f, 200.0f};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        EACH_WIDE_ISA(set)
+        {
+            for (size_t n = 1; n < N_MAX; n += n < 70 ? 1 : 23) {
+                buffers one = draw_buffers(n, scales[n % 4]), two = draw_buffers(n, scales[n % 4]);
+                compare(k, set, n, one, two);
+                free_buffers(one);
+                free_buffers(two);
+            }
+        }
+    }
+}
+
+static void special_values_agree(void **state)
+{
+    const float special[] = {(float)NAN, (float)INFINITY, -(float)INFINITY, 0.0f, -0.0f, 1e-45f, 3e38f, -3e38f};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        EACH_WIDE_ISA(set)
+        {
+            for (size_t s = 0; s < sizeof special / sizeof *special; s++) {
+                buffers one = draw_buffers(37, 1.0f), two = draw_buffers(37, 1.0f);
+                one.y[3] = one.y[34] = one.a[3] = one.a[35] = special[s];
+                two.y[3] = two.y[34] = two.a[3] = two.a[35] = special[s];
+                compare(k, set, 37, one, two);
+                free_buffers(one);
+                free_buffers(two);
+            }
+        }
+    }
+}
+
+static double ulps(float got, double want)
+{
+    float near = fabsf((float)want);
+    double ulp = (double)nextafterf(near, (float)INFINITY) - (double)near;
+    return fabs((double)got - want) / ulp;
+}
+
+static void float_functions_are_accurate(void **state)
+{
+    double worst_exp = 0, worst_tanh = 0, worst_erf = 0, worst_log = 0;
+    for (size_t i = 0; i < 400000; i++) {
+        float x = draw(1, i) * 87.0f, s = draw(2, i) * (i & 1 ? 5.0f : 0.7f), p = (float)ldexp(1.0 + rng_uniform(3, i), (int)(i % 200) - 100);
+        worst_exp = fmax(worst_exp, ulps(math_expf(x), exp((double)x)));
+        worst_tanh = fmax(worst_tanh, ulps(math_tanhf(s), tanh((double)s)));
+        worst_erf = fmax(worst_erf, ulps(math_erff(s), erf((double)s)));
+        worst_log = fmax(worst_log, ulps(math_logf(p), log((double)p)));
+    }
+    print_message("worst ulp: exp %.2f tanh %.2f erf %.2f log %.2f\n", worst_exp, worst_tanh, worst_erf, worst_log);
+    assert_true(worst_exp < 2 && worst_tanh < 2 && worst_erf < 2 && worst_log < 1);
+}
+
+static void float_functions_know_the_edges(void **state)
+{
+    assert_true(math_expf(0) == 1.0f && math_expf(1000) == (float)INFINITY && math_expf(-1000) == 0.0f);
+    assert_true(math_expf(-(float)INFINITY) == 0.0f && isnan(math_expf((float)NAN)));
+    assert_true(math_tanhf(100) == 1.0f && math_tanhf(-100) == -1.0f && math_tanhf(0) == 0.0f);
+    assert_true(math_erff(10) == 1.0f && math_erff(-10) == -1.0f && isnan(math_erff((float)NAN)));
+    assert_true(math_logf(0) == -(float)INFINITY && isnan(math_logf(-1)) && math_logf(1) == 0.0f);
+    assert_true(math_exp(1000) == (double)INFINITY && math_exp(-1000) == 0.0 && math_log(0) == -(double)INFINITY);
+}
+
+static void double_functions_are_accurate(void **state)
+{
+    for (size_t i = 0; i < 100000; i++) {
+        double u = rng_uniform(7, i), x = (u * 2 - 1) * (i % 3 ? 100.0 : 700.0), s, c;
+        assert_true(fabs(math_exp(x) / exp(x) - 1) < 1e-14);
+        double p = ldexp(1 + u, (int)(i % 1000) - 500);
+        assert_true(fabs(math_log(p) - log(p)) <= 1e-15 * fmax(1, fabs(log(p))));
+        assert_true(fabs(math_pow(10000.0, -u) / pow(10000.0, -u) - 1) < 1e-14);
+        double angle = (u * 2 - 1) * (i & 1 ? 10.0 : 1e6);
+        math_sincos(angle, &s, &c);
+        assert_true(fabs(s - sin(angle)) < 1e-14 && fabs(c - cos(angle)) < 1e-14);
+    }
+}
+
+static void softmax_sums_to_one_and_returns_the_normaliser(void **state)
+{
+    for (size_t n = 1; n < 100; n += 7) {
+        float *x = draw_floats(n, n, 30.0f);
+        double total = 0, sum = 0;
+        for (size_t i = 0; i < n; i++) total += exp((double)x[i]);
+        double first = (double)x[0];
+        float normaliser = vec_kernels_for(ISA_SCALAR)->softmax(x, n);
+        for (size_t i = 0; i < n; i++) sum += (double)x[i];
+        assert_true(fabs(sum - 1) < 1e-5 && fabs((double)normaliser - log(total)) < 1e-4);
+        assert_true(fabs((double)x[0] - exp(first) / total) < 1e-6);
+        free(x);
+    }
+    float masked[] = {1.0f, -(float)INFINITY, 1.0f};
+    vec_kernels_for(ISA_SCALAR)->softmax(masked, 3);
+    assert_true(masked[0] == 0.5f && masked[1] == 0.0f && masked[2] == 0.5f);
+}
+
+static void norms_normalise(void **state)
+{
+    float *x = draw_floats(1, 200, 9.0f), one[200], zero[200] = {0}, y[200];
+    for (size_t i = 0; i < 200; i++) one[i] = 1.0f;
+    double mean = 0, square = 0;
+    vec_kernels_for(ISA_SCALAR)->layer_norm(y, x, one, zero, 200, 0.0f);
+    for (size_t i = 0; i < 200; i++) mean += (double)y[i] / 200, square += (double)y[i] * (double)y[i] / 200;
+    assert_true(fabs(mean) < 1e-6 && fabs(square - 1) < 1e-5);
+    vec_kernels_for(ISA_SCALAR)->rms_norm(y, x, one, 200, 0.0f);
+    square = 0;
+    for (size_t i = 0; i < 200; i++) square += (double)y[i] * (double)y[i] / 200;
+    assert_true(fabs(square - 1) < 1e-5);
+    free(x);
+}
+
+static void rotation_keeps_lengths_and_the_rest_of_the_head(void **state)
+{
+    float *x = draw_floats(1, 2 * 24, 1.0f), *was = draw_floats(1, 2 * 24, 1.0f), cos_t[8], sin_t[8];
+    for (int i = 0; i < 8; i++) {
+        double s, c;
+        math_sincos(0.3 * i + 0.1, &s, &c);
+        cos_t[i] = (float)c;
+        sin_t[i] = (float)s;
+    }
+    vec_kernels_for(ISA_SCALAR)->rope(x, 2, 24, 16, cos_t, sin_t, false);
+    for (int h = 0; h < 2; h++) {
+        for (int i = 0; i < 8; i++) {
+            float *a = x + h * 24 + i, *b = was + h * 24 + i;
+            assert_true(fabsf(a[0] * a[0] + a[8] * a[8] - b[0] * b[0] - b[8] * b[8]) < 1e-5f);
+            assert_true(fabsf(a[0] - (b[0] * cos_t[i] - b[8] * sin_t[i])) < 1e-6f);
+        }
+        assert_same_bits(x + h * 24 + 16, was + h * 24 + 16, 8, "rest of the head");
+    }
+    free(x);
+    free(was);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vector_kernels_equal_scalar_bit_for_bit),
+        cmocka_unit_test(special_values_agree),
+        cmocka_unit_test(float_functions_are_accurate),
+        cmocka_unit_test(float_functions_know_the_edges),
+        cmocka_unit_test(double_functions_are_accurate),
+        cmocka_unit_test(softmax_sums_to_one_and_returns_the_normaliser),
+        cmocka_unit_test(norms_normalise),
+        cmocka_unit_test(rotation_keeps_lengths_and_the_rest_of_the_head),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
