@@ -1,0 +1,43 @@
+/* Bytes as a GGUF file: the parser on an exact copy, then the whole load from a file in memory. */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "model/gguf.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void load(const uint8_t *data, size_t size)
+{
+    int fd = memfd_create("model.gguf", MFD_CLOEXEC);
+    if (fd < 0) return;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    model *m = NULL;
+    shoal_err err;
+    if (write(fd, data, size) == (ssize_t)size &&
+        model_open(&m, path, &(model_options){.no_tokenizer = true}, &err) == 0)
+        model_free(m);
+    close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    gguf *g = NULL;
+    shoal_err err;
+    if (gguf_parse(&g, data, size, "fuzz", &err) == 0) {
+        for (size_t i = 0; i < g->n_kv; i++) {
+            const char *s = NULL, *const *strings = NULL;
+            const size_t *lens = NULL;
+            size_t n = 0;
+            gguf_get_str(g, g->kv[i].key, &s, &err);
+            gguf_get_strings(g, g->kv[i].key, &n, &strings, &lens, &err);
+        }
+        gguf_free(g);
+        load(data, size);
+    }
+    return 0;
+}

@@ -1,0 +1,341 @@
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/sys.h"
+#include "model/arch.h"
+#include "model/gguf.h"
+#include "model/model.h"
+#include "model/quantize_block.h"
+
+#define DATA SHOAL_SOURCE_DIR "/tests/data/"
+
+static char folder[200], out[256];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    const char *tmp = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/shoal_quant_XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(folder)) return -1;
+    snprintf(out, sizeof out, "%s/out.gguf", folder);
+    return 0;
+}
+
+static int drop_folder(void **state)
+{
+    (void)state;
+    unlink(out);
+    return rmdir(folder); /* fails, and the test with it, when a temporary was left behind */
+}
+
+static quantize_report quantise(const char *in, const quantize_options *opts)
+{
+    quantize_report r;
+    shoal_err err = {0};
+    if (model_quantize(in, out, opts, &r, &err) != 0) fail_msg("%s", err.message);
+    return r;
+}
+
+static model *open_out(void)
+{
+    model *m = NULL;
+    shoal_err err = {0};
+    if (model_open(&m, out, NULL, &err) != 0) fail_msg("%s", err.message);
+    return m;
+}
+
+static const quantize_class *class_named(const quantize_report *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_classes; i++)
+        if (strcmp(r->classes[i].name, name) == 0) return &r->classes[i];
+    fail_msg("no class %s", name);
+    return NULL;
+}
+
+/* ---- conversions ------------------------------------------------------------------------------------------ */
+
+static void count_progress(void *user, size_t done, size_t total, const char *name)
+{
+    assert_non_null(name);
+    assert_true(done <= total);
+    ++*(size_t *)user;
+}
+
+static void quantize_writes_a_model_that_opens(void **state)
+{
+    (void)state;
+    size_t calls = 0;
+    quantize_options opts = {.type = DT_Q8_0, .name = "tiny", .version = "1.2.3", .progress = count_progress, .user = &calls};
+    quantize_report r = quantise(DATA "hf/bert-intent", &opts);
+    model *m = open_out();
+    assert_int_equal(calls, model_tensor_count(m));
+    assert_string_equal(model_name(m), "tiny");
+    assert_string_equal(model_version(m), "1.2.3");
+    assert_string_equal(model_quantisation(m), "Q8_0");
+    assert_int_equal(model_get_config(m)->task, TASK_CLASSIFY);
+    assert_string_equal(model_get_config(m)->labels[0], "lights_on");
+    assert_int_equal(model_tensor(m, "token_embd.weight")->type, DT_Q8_0);
+    assert_int_equal(model_tensor(m, "position_embd.weight")->type, DT_F16);
+    assert_int_equal(model_tensor(m, "cls.output.weight")->type, DT_F16);
+    assert_int_equal(model_tensor(m, "cls.output.bias")->type, DT_F32);
+    assert_int_equal(model_tensor(m, "blk.0.attn_output_norm.weight")->type, DT_F32);
+    sha256_digest d;
+    assert_int_equal(model_digest(m, &d, NULL), 0);
+    assert_memory_equal(&d, &r.digest, sizeof d);
+    const quantize_class *q = class_named(&r, "attn_q");
+    assert_int_equal(q->n_tensors, 3);
+    assert_true(q->rms_error > 0 && q->rms_error / q->rms_value < 0.01);
+    assert_true(class_named(&r, "attn_q.bias")->rms_error == 0);
+    file_map f;
+    assert_int_equal(file_map_open(&f, out, NULL), 0);
+    assert_int_equal(f.len, r.bytes_out);
+    file_map_close(&f);
+    model_free(m);
+}
+
+static void quantize_keeps_tagger_embedder_and_reranker(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bert-ner", "minilm-embed", "cross-encoder-rerank"};
+    for (size_t i = 0; i < 3; i++) {
+        char path[512];
+        snprintf(path, sizeof path, DATA "hf/%s", names[i]);
+        model *a = NULL;
+        assert_int_equal(model_open(&a, path, NULL, NULL), 0);
+        quantise(path, &(quantize_options){.type = DT_F16});
+        model *b = open_out();
+        const model_config *x = model_get_config(a), *y = model_get_config(b);
+        assert_int_equal(x->task, y->task);
+        assert_int_equal(x->n_labels, y->n_labels);
+        assert_int_equal(x->pool, y->pool);
+        assert_int_equal(x->normalize, y->normalize);
+        assert_int_equal(model_tensor_count(a), model_tensor_count(b));
+        assert_int_equal(tokenizer_vocab_size(model_tokenizer(a)), tokenizer_vocab_size(model_tokenizer(b)));
+        model_free(a);
+        model_free(b);
+    }
+}
+
+/* Our float32 conversion of a folder against the field's own: the same tensors, bit for bit. */
+static void quantize_matches_the_reference_converter(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"llama-gqa", "llama3-rope-scaled-tied", "minilm-embed"};
+    for (size_t i = 0; i < 3; i++) {
+        char in[512], reference[512];
+        snprintf(in, sizeof in, DATA "hf/%s", names[i]);
+        snprintf(reference, sizeof reference, DATA "gguf/%s.gguf", names[i]);
+        quantise(in, &(quantize_options){.type = DT_F32});
+        model *ours = open_out(), *theirs = NULL;
+        assert_int_equal(model_open(&theirs, reference, &(model_options){.no_tokenizer = true}, NULL), 0);
+        assert_int_equal(model_tensor_count(ours), model_tensor_count(theirs));
+        for (size_t k = 0; k < model_tensor_count(ours); k++) {
+            const tensor *a = model_tensor_at(ours, k), *b = model_tensor_at(theirs, k);
+            assert_string_equal(a->name, b->name);
+            if (strcmp(a->name, "rope_freqs.weight") == 0) continue; /* computed; test_model compares it */
+            assert_int_equal(a->bytes, b->bytes);
+            if (memcmp(a->data, b->data, a->bytes) != 0) fail_msg("%s: %s differs", names[i], a->name);
+        }
+        assert_int_equal(model_get_config(ours)->rope_dim, model_get_config(theirs)->rope_dim);
+        model_free(ours);
+        model_free(theirs);
+    }
+}
+
+static void quantize_copies_a_gguf(void **state)
+{
+    (void)state;
+    quantise(DATA "quant/base-f32.gguf", &(quantize_options){.type = DT_Q8_0});
+    model *ours = open_out(), *theirs = NULL;
+    assert_int_equal(model_open(&theirs, DATA "quant/q-Q8_0.gguf", &(model_options){.no_tokenizer = true}, NULL), 0);
+    for (size_t k = 0; k < model_tensor_count(ours); k++) {
+        const tensor *a = model_tensor_at(ours, k), *b = model_tensor(theirs, a->name);
+        assert_int_equal(a->type, b->type);
+        if (memcmp(a->data, b->data, a->bytes) != 0) fail_msg("%s differs", a->name);
+    }
+    assert_string_equal(model_name(ours), "quant-fixture");
+    model_free(ours);
+    model_free(theirs);
+}
+
+static void quantize_honours_the_longest_override(void **state)
+{
+    (void)state;
+    const char *const overrides[] = {"ffn=q4_1", "ffn_down=q8_0", "token_embd=f16"};
+    quantize_options opts = {.type = DT_Q4_0, .overrides = overrides, .n_overrides = 3};
+    quantise(DATA "hf/llama-gqa", &opts);
+    model *m = open_out();
+    assert_int_equal(model_tensor(m, "blk.0.ffn_up.weight")->type, DT_Q4_1);
+    assert_int_equal(model_tensor(m, "blk.0.ffn_down.weight")->type, DT_Q8_0);
+    assert_int_equal(model_tensor(m, "token_embd.weight")->type, DT_F16);
+    assert_int_equal(model_tensor(m, "output.weight")->type, DT_Q4_0);
+    model_free(m);
+}
+
+static void quantize_refuses_wrong_overrides(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"token_embd", "=q8_0", "token_embd=q9", "token_embd="};
+    for (size_t i = 0; i < 4; i++) {
+        quantize_options opts = {.type = DT_Q8_0, .overrides = &wrong[i], .n_overrides = 1};
+        quantize_report r;
+        shoal_err err = {0};
+        assert_int_equal(model_quantize(DATA "hf/minilm-embed", out, &opts, &r, &err), SHOAL_EINVALID);
+        assert_non_null(strstr(err.message, "CLASS=TYPE"));
+    }
+}
+
+static void quantize_writes_the_fields_tokenizer_keys(void **state)
+{
+    (void)state;
+    quantise(DATA "hf/bert-intent", &(quantize_options){.type = DT_F16});
+    file_map a, b;
+    gguf *ours = NULL, *theirs = NULL;
+    assert_int_equal(file_map_open(&a, out, NULL), 0);
+    assert_int_equal(file_map_open(&b, DATA "gguf/bert-intent.gguf", NULL), 0);
+    assert_int_equal(gguf_parse(&ours, a.data, a.len, "ours", NULL), 0);
+    assert_int_equal(gguf_parse(&theirs, b.data, b.len, "theirs", NULL), 0);
+    static const char *const keys[] = {
+        "tokenizer.ggml.model", "tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id",
+        "tokenizer.ggml.padding_token_id", "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token",
+        "tokenizer.ggml.normalizer.lowercase", "tokenizer.ggml.token_type", "bert.classifier.output_labels",
+        "bert.block_count", "bert.context_length", "bert.attention.layer_norm_epsilon",
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const gguf_kv *x = gguf_find(ours, keys[i]), *y = gguf_find(theirs, keys[i]);
+        if (!x || !y || x->bytes != y->bytes || memcmp(x->data, y->data, x->bytes) != 0) fail_msg("%s differs", keys[i]);
+    }
+    /* The fixture's vocabulary was trained apart from the folder's, so only the convention is compared. */
+    const char *const *tokens;
+    const size_t *lens;
+    size_t n = 0;
+    assert_int_equal(gguf_get_strings(ours, "tokenizer.ggml.tokens", &n, &tokens, &lens, NULL), 0);
+    assert_int_equal(n, 576);
+    assert_memory_equal(tokens[0], "[PAD]", lens[0]);
+    assert_memory_equal(tokens[5], "\xE2\x96\x81!", lens[5]);
+    assert_memory_equal(tokens[176], "i", lens[176]);
+    gguf_free(ours);
+    gguf_free(theirs);
+    file_map_close(&a);
+    file_map_close(&b);
+}
+
+/* ---- a full disk -------------------------------------------------------------------------------------------- */
+
+static void quantize_leaves_the_old_file_when_the_disk_is_full(void **state)
+{
+    (void)state;
+    FILE *f = fopen(out, "wb");
+    assert_non_null(f);
+    fputs("the old file", f);
+    fclose(f);
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 100000;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    quantize_report r;
+    shoal_err err = {0};
+    int rc = model_quantize(DATA "hf/bert-intent", out, &(quantize_options){.type = DT_Q8_0}, &r, &err);
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, handler);
+    assert_int_equal(rc, SHOAL_EIO);
+    assert_non_null(strstr(err.message, "the old file is untouched"));
+    buf b = {0};
+    assert_int_equal(file_read(&b, out, 1000, NULL), 0);
+    assert_string_equal(b.data, "the old file");
+    buf_done(&b);
+}
+
+static void quantize_names_a_folder_it_cannot_write(void **state)
+{
+    (void)state;
+    quantize_report r;
+    shoal_err err = {0};
+    int rc = model_quantize(DATA "hf/minilm-embed", "/no/such/folder/x.gguf", &(quantize_options){.type = DT_F16}, &r, &err);
+    assert_int_equal(rc, SHOAL_ENOTFOUND);
+    assert_non_null(strstr(err.message, "/no/such/folder"));
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------------------------- */
+
+static float noise(uint32_t *seed)
+{
+    float sum = 0;
+    for (int i = 0; i < 4; i++) {
+        *seed = *seed * 1664525u + 1013904223u;
+        sum += (float)(*seed >> 8) * 0x1p-24f - 0.5f;
+    }
+    return sum;
+}
+
+static double squared_error(dtype t, const float *x, const void *packed, size_t n)
+{
+    float back[2048];
+    double e = 0;
+    dtype_to_f32(t, packed, back, n);
+    for (size_t i = 0; i < n; i++) e += ((double)x[i] - (double)back[i]) * ((double)x[i] - (double)back[i]);
+    return e;
+}
+
+static void searched_scales_beat_the_plain_ones(void **state)
+{
+    (void)state;
+    float x[2048];
+    uint8_t plain[2048], searched[2048];
+    uint32_t seed = 7;
+    for (size_t i = 0; i < 2048; i++) x[i] = 0.05f * noise(&seed);
+    const dtype types[] = {DT_Q4_0, DT_Q4_1};
+    for (size_t k = 0; k < 2; k++) {
+        dtype_from_f32(types[k], x, plain, 2048);
+        quantize_row(types[k], x, searched, 2048);
+        double a = squared_error(types[k], x, plain, 2048), b = squared_error(types[k], x, searched, 2048);
+        print_message("%s: plain %.6g searched %.6g\n", dtype_name(types[k]), a, b);
+        assert_true(b < 0.95 * a);
+    }
+}
+
+static void blocks_of_equal_values_survive(void **state)
+{
+    (void)state;
+    static const float levels[] = {0, 1, -1, 1e-8f, -3e4f};
+    const dtype types[] = {DT_Q4_0, DT_Q4_1, DT_Q8_0};
+    for (size_t k = 0; k < 3; k++)
+        for (size_t l = 0; l < 5; l++) {
+            float x[32], back[32];
+            uint8_t packed[34];
+            for (int i = 0; i < 32; i++) x[i] = levels[l];
+            quantize_row(types[k], x, packed, 32);
+            dtype_to_f32(types[k], packed, back, 32);
+            for (int i = 0; i < 32; i++) assert_true(fabsf(back[i] - x[i]) <= fabsf(x[i]) * 0.01f + 1e-7f);
+        }
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, make_folder, drop_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(quantize_writes_a_model_that_opens),
+        T(quantize_keeps_tagger_embedder_and_reranker),
+        T(quantize_matches_the_reference_converter),
+        T(quantize_copies_a_gguf),
+        T(quantize_honours_the_longest_override),
+        T(quantize_refuses_wrong_overrides),
+        T(quantize_writes_the_fields_tokenizer_keys),
+        T(quantize_leaves_the_old_file_when_the_disk_is_full),
+        T(quantize_names_a_folder_it_cannot_write),
+        cmocka_unit_test(searched_scales_beat_the_plain_ones),
+        cmocka_unit_test(blocks_of_equal_values_survive),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
