@@ -1,0 +1,153 @@
+#include "gateway/answer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cur.h"
+#include "base/json.h"
+#include "gateway/logprobs.h"
+
+int gen_answer_init(gen_answer *a, size_t n_choices)
+{
+    *a = (gen_answer){.choices = calloc(n_choices, sizeof(gen_choice)), .n = n_choices};
+    return a->choices ? 0 : SHOAL_ENOMEM;
+}
+
+void gen_answer_done(gen_answer *a)
+{
+    for (size_t k = 0; k < a->n && a->choices; k++) {
+        gen_choice *c = &a->choices[k];
+        buf_done(&c->text);
+        for (size_t i = 0; i < c->n_calls; i++) {
+            buf_done(&c->calls[i].name);
+            buf_done(&c->calls[i].arguments);
+        }
+        for (size_t i = 0; i < ANSWER_LOGPROB_PARTS; i++) buf_done(&c->logprobs[i]);
+    }
+    free(a->choices);
+    *a = (gen_answer){0};
+}
+
+static void add_call(gen_choice *c, const Shoal__V1__ToolCallDelta *d)
+{
+    if (d->index >= ANSWER_CALLS_MAX || d->index > c->n_calls) return;
+    if (d->index == c->n_calls) c->n_calls++;
+    gen_call *call = &c->calls[d->index];
+    if (d->name) buf_puts(&call->name, d->name);
+    if (d->arguments) buf_puts(&call->arguments, d->arguments);
+}
+
+void gen_answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Delta *d)
+{
+    gen_choice *c = &a->choices[k];
+    logprobs_add(c->logprobs, s->chat, d, c->text.len);
+    if (d->text) buf_puts(&c->text, d->text);
+    for (size_t i = 0; i < d->n_tool_calls; i++) add_call(c, d->tool_calls[i]);
+}
+
+/* {"name": ..., "arguments": {...}} written under a schema: anything else was cut short and stays text. */
+static bool text_to_call(gen_choice *c)
+{
+    json_t *v = NULL;
+    if (json_parse(&v, c->text.data, c->text.len, "tool call", NULL) != 0) return false;
+    const char *name = json_string_value(json_object_get(v, "name"));
+    const json_t *args = json_object_get(v, "arguments");
+    bool ok = name && args;
+    if (ok) {
+        buf_puts(&c->calls[0].name, name);
+        json_put(&c->calls[0].arguments, args);
+        c->n_calls = 1;
+        buf_clear(&c->text);
+    }
+    json_decref(v);
+    return ok;
+}
+
+void gen_answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Done *d)
+{
+    gen_choice *c = &a->choices[k];
+    bool called = s->forced_tool && text_to_call(c);
+    const char *finish = called ? "tool_calls" : d->finish && *d->finish ? d->finish : "stop";
+    snprintf(c->finish, sizeof c->finish, "%s", finish);
+    a->n_generated += d->n_generated;
+    if (k % s->n != 0) return; /* a prompt is counted once for all its choices */
+    a->n_prompt += d->n_prompt;
+    a->n_cached += d->n_cached;
+}
+
+/* ---- bytes for the cache: sizes before strings, little-endian ------------------------------------- */
+
+static void pack_u64(buf *out, uint64_t v)
+{
+    buf_append(out, &v, sizeof v);
+}
+
+static void pack_buf(buf *out, const buf *b)
+{
+    pack_u64(out, b->len);
+    if (b->len) buf_append(out, b->data, b->len);
+    if (b->failed) out->failed = true;
+}
+
+static void pack_choice(buf *out, const gen_choice *c)
+{
+    buf_append(out, c->finish, sizeof c->finish);
+    pack_buf(out, &c->text);
+    pack_u64(out, c->n_calls);
+    for (size_t i = 0; i < c->n_calls; i++) {
+        pack_buf(out, &c->calls[i].name);
+        pack_buf(out, &c->calls[i].arguments);
+    }
+    for (size_t i = 0; i < ANSWER_LOGPROB_PARTS; i++) pack_buf(out, &c->logprobs[i]);
+}
+
+void gen_answer_pack(buf *out, const gen_answer *a)
+{
+    pack_u64(out, a->n);
+    pack_u64(out, a->n_prompt);
+    pack_u64(out, a->n_cached);
+    pack_u64(out, a->n_generated);
+    for (size_t k = 0; k < a->n; k++) pack_choice(out, &a->choices[k]);
+}
+
+static void unpack_buf(cur *c, buf *b)
+{
+    uint64_t n = cur_u64(c);
+    const uint8_t *p = n <= SIZE_MAX ? cur_take(c, (size_t)n) : NULL;
+    if (p && n) buf_append(b, p, (size_t)n);
+}
+
+static void unpack_choice(cur *c, gen_choice *ch)
+{
+    const uint8_t *finish = cur_take(c, sizeof ch->finish);
+    if (finish) memcpy(ch->finish, finish, sizeof ch->finish - 1);
+    unpack_buf(c, &ch->text);
+    uint64_t n = cur_u64(c);
+    if (n > ANSWER_CALLS_MAX) c->failed = true;
+    for (ch->n_calls = 0; !c->failed && ch->n_calls < n;) {
+        gen_call *call = &ch->calls[ch->n_calls++];
+        unpack_buf(c, &call->name);
+        unpack_buf(c, &call->arguments);
+    }
+    for (size_t i = 0; i < ANSWER_LOGPROB_PARTS; i++) unpack_buf(c, &ch->logprobs[i]);
+}
+
+int gen_answer_unpack(gen_answer *ret, const void *data, size_t n)
+{
+    cur c = cur_over(data, n);
+    uint64_t n_choices = cur_u64(&c);
+    gen_answer a;
+    if (c.failed || n_choices == 0 || n_choices > GEN_CHOICES_MAX) return SHOAL_EFORMAT;
+    if (gen_answer_init(&a, (size_t)n_choices) != 0) return SHOAL_ENOMEM;
+    a.n_prompt = cur_u64(&c);
+    a.n_cached = cur_u64(&c);
+    a.n_generated = cur_u64(&c);
+    for (size_t k = 0; k < a.n; k++) unpack_choice(&c, &a.choices[k]);
+    if (c.failed || cur_left(&c) != 0) {
+        gen_answer_done(&a);
+        return SHOAL_EFORMAT;
+    }
+    *ret = a;
+    return 0;
+}
