@@ -7,6 +7,7 @@
 #ifndef CLUSTER_AGENT_H
 #define CLUSTER_AGENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
@@ -25,6 +26,14 @@ typedef struct worker_spec {
     size_t kv_bytes, max_batch, max_queue, n_ctx, prefill_chunk; /* 0: the engine's defaults */
 } worker_spec;
 
+/* How workers share the machine's cores; made by whoever may know compute/. */
+typedef struct agent_arbiter {
+    int fd;                             /* inherited by every worker; -1: none */
+    int first_slot, n_slots;            /* the slots that workers may use */
+    void (*reap)(void *user, int slot); /* the process of that slot died */
+    void *user;
+} agent_arbiter;
+
 typedef struct agent_options {
     const char *program; /* path of the shoal executable; NULL: /proc/self/exe */
     const char *run_dir; /* sockets; NULL: a fresh directory under $XDG_RUNTIME_DIR or /tmp */
@@ -32,6 +41,7 @@ typedef struct agent_options {
     size_t n_workers;
     const char *log_level;
     bool log_json;
+    const agent_arbiter *arbiter; /* NULL: none. Copied; fd and user must outlive the agent */
 } agent_options;
 
 typedef struct agent agent;
@@ -40,7 +50,9 @@ typedef struct agent agent;
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err);
 /* SIGTERM to all workers (they finish what runs), SIGKILL after grace_ms; `done` when all are gone. */
 void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *user);
-void agent_free(agent *a); /* after stop; removes the sockets and the directory it made */
+/* After stop, before registry_free: removes the sockets and the directory it made; run the loop once
+ * more afterwards. */
+void agent_free(agent *a);
 const char *agent_run_dir(const agent *a);
 
 #endif

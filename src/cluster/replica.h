@@ -45,17 +45,18 @@ typedef struct replica {
 } replica;
 
 typedef struct registry registry;
+enum { REGISTRY_MAX_LISTENERS = 8 };
 typedef void (*registry_change_fn)(void *user, replica *r);
 
 int registry_new(registry **ret, uv_loop_t *loop, shoal_err *err);
-void registry_free(registry *g); /* closes all channels */
+void registry_free(registry *g); /* closes all channels; run the loop once more afterwards */
 /* Add a replica (strings are copied); it stays for the registry's life. */
 int registry_add(registry *g, const char *model, const char *id, const char *address, replica **ret, shoal_err *err);
 size_t registry_count(const registry *g);
 replica *registry_at(registry *g, size_t i);
 /* The agent says: the process is up (connect, describe, READY), draining, down, failed. */
 void registry_set_state(registry *g, replica *r, replica_state s, const char *reason);
-/* Called after every change of state. */
+/* Called after every change of state; up to REGISTRY_MAX_LISTENERS of them, in the order given. */
 void registry_on_change(registry *g, registry_change_fn fn, void *user);
 /* True when every replica is READY (the cluster's /readyz). */
 bool registry_all_ready(const registry *g);

@@ -1,0 +1,433 @@
+#define _GNU_SOURCE
+#include "cluster/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+enum {
+    BACKOFF_MIN_MS = 50,
+    BACKOFF_MAX_MS = 5000,
+    HEALTHY_MS = 30000, /* a worker that lived so long starts with a clean record */
+    ARBITER_FD = 3,     /* its number in the worker */
+    MAX_ARGS = 40,
+};
+
+typedef struct child child;
+
+/* One life of one worker; freed by the loop once its handle is closed. */
+typedef struct life {
+    uv_process_t process; /* first */
+    child *of;
+    int says; /* what the worker wrote to its standard output: why it cannot start */
+} life;
+
+struct child {
+    agent *a;
+    worker_spec spec; /* strings in the agent's arena */
+    int slot;
+    char *socket;
+    replica *r;
+    life *life; /* NULL: no process */
+    uv_timer_t restart;
+    uint64_t backoff_ms, started_ns;
+};
+
+struct agent {
+    uv_loop_t *loop;
+    registry *g;
+    arena *strings;
+    agent_arbiter arbiter;
+    bool has_arbiter, made_dir, stopping;
+    char *program, *run_dir, *log_level;
+    bool log_json;
+    child *children;
+    size_t n;
+    uv_timer_t kill;
+    size_t n_open_timers; /* memory goes when the last one is closed */
+    void (*done)(void *user);
+    void *done_user;
+};
+
+const char *agent_run_dir(const agent *a)
+{
+    return a->run_dir;
+}
+
+/* ---- one worker's command line ----------------------------------------------------------------- */
+
+typedef struct args {
+    arena *a; /* dies after the spawn */
+    char *v[MAX_ARGS];
+    size_t n;
+} args;
+
+static void put(args *x, const char *s)
+{
+    if (x->n + 1 < MAX_ARGS) x->v[x->n++] = (char *)s;
+}
+
+static void put_str(args *x, const char *flag, const char *value)
+{
+    if (!value) return;
+    put(x, flag);
+    put(x, value);
+}
+
+static void put_size(args *x, const char *flag, size_t value)
+{
+    char *s = value ? arena_printf(x->a, "%zu", value) : NULL;
+    put_str(x, flag, s);
+}
+
+static void build_args(args *x, const child *c)
+{
+    const agent *a = c->a;
+    put(x, a->program);
+    put(x, "worker");
+    put_str(x, "--name", c->spec.model);
+    put_str(x, "--model", c->spec.path);
+    put_str(x, "--sha256", c->spec.sha256);
+    put_str(x, "--address", c->r->address);
+    put_size(x, "--parent", (size_t)getpid());
+    put_size(x, "--threads", c->spec.n_threads > 0 ? (size_t)c->spec.n_threads : 0);
+    put_size(x, "--kv-bytes", c->spec.kv_bytes);
+    put_size(x, "--max-batch", c->spec.max_batch);
+    put_size(x, "--max-queue", c->spec.max_queue);
+    put_size(x, "--context", c->spec.n_ctx);
+    put_size(x, "--prefill-chunk", c->spec.prefill_chunk);
+    put_str(x, "--log-level", a->log_level);
+    if (a->log_json) put(x, "--json-log");
+    if (a->has_arbiter) {
+        put_size(x, "--arbiter-fd", ARBITER_FD);
+        put_str(x, "--arbiter-slot", arena_printf(x->a, "%d", c->slot));
+    }
+}
+
+/* ---- lives and deaths -------------------------------------------------------------------------- */
+
+static void start_child(child *c);
+
+static void restart_due(uv_timer_t *t)
+{
+    start_child(t->data);
+}
+
+static void life_closed(uv_handle_t *h)
+{
+    free(h);
+}
+
+static void check_all_gone(agent *a)
+{
+    if (!a->stopping || !a->done) return;
+    for (size_t i = 0; i < a->n; i++)
+        if (a->children[i].life) return;
+    uv_timer_stop(&a->kill);
+    void (*done)(void *) = a->done;
+    a->done = NULL;
+    done(a->done_user);
+}
+
+/* The first time at once; when that did not last, after 50 ms, 100 ms, ... 5 s. */
+static void restart_later(child *c)
+{
+    bool healthy = clock_ns() - c->started_ns >= HEALTHY_MS * 1000000ull;
+    uint64_t wait = healthy ? 0 : c->backoff_ms;
+    c->backoff_ms = wait == 0 ? BACKOFF_MIN_MS : wait < BACKOFF_MAX_MS / 2 ? 2 * wait : BACKOFF_MAX_MS;
+    uv_timer_start(&c->restart, restart_due, wait, 0);
+    LOG(LOG_INFO, "agent", "worker_restart", LOG_S("replica", c->r->id), LOG_I("in_ms", wait),
+        LOG_I("crashes", c->r->n_crashes));
+}
+
+static void describe_exit(const life *l, int64_t code, int sig, char *out, size_t cap)
+{
+    ssize_t n = read(l->says, out, cap - 1);
+    if (n > 0) {
+        out[n] = '\0';
+    } else if (sig) {
+        snprintf(out, cap, "killed by signal %d (%s)", sig, strsignal(sig));
+    } else {
+        snprintf(out, cap, "exited with code %d", (int)code);
+    }
+}
+
+static void exited(uv_process_t *p, int64_t code, int sig)
+{
+    life *l = (life *)p;
+    child *c = l->of;
+    agent *a = c->a;
+    char why[256];
+    describe_exit(l, code, sig, why, sizeof why);
+    close(l->says);
+    uv_close((uv_handle_t *)p, life_closed);
+    c->life = NULL;
+    c->r->pid = 0;
+    if (a->has_arbiter && a->arbiter.reap) a->arbiter.reap(a->arbiter.user, c->slot);
+    unlink(c->socket);
+    bool refused = sig == 0 && code == WORKER_EXIT_CONFIG;
+    bool crashed = !a->stopping && !refused && (sig != 0 || code != 0);
+    if (crashed) c->r->n_crashes++;
+    LOG(crashed || refused ? LOG_ERROR : LOG_INFO, "agent", "worker_exited", LOG_S("replica", c->r->id), LOG_I("code", code),
+        LOG_I("signal", sig), LOG_S("reason", a->stopping ? "stopped" : why));
+    if (a->stopping) {
+        registry_set_state(a->g, c->r, REPLICA_DOWN, "stopped");
+        check_all_gone(a);
+        return;
+    }
+    registry_set_state(a->g, c->r, refused ? REPLICA_FAILED : REPLICA_DOWN, why);
+    if (refused) return;
+    c->r->n_restarts++;
+    restart_later(c);
+}
+
+/* The worker's standard streams: nothing to read, `says` to write to, our stderr for its log. */
+static int spawn(child *c, life *l, int says, args *x)
+{
+    agent *a = c->a;
+    uv_stdio_container_t io[4] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = says},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        {.flags = UV_INHERIT_FD, .data.fd = a->arbiter.fd},
+    };
+    uv_process_options_t o = {.exit_cb = exited, .file = a->program, .args = x->v,
+                              .stdio_count = a->has_arbiter ? 4 : 3, .stdio = io};
+    return uv_spawn(a->loop, &l->process, &o);
+}
+
+static int launch(child *c, shoal_err *err)
+{
+    args x = {.a = arena_new(0)};
+    life *l = calloc(1, sizeof *l);
+    int ends[2] = {-1, -1};
+    if (!x.a || !l) {
+        free(l);
+        arena_free(x.a);
+        return err_nomem(err);
+    }
+    build_args(&x, c);
+    int rc = pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : -errno;
+    l->of = c;
+    l->says = ends[0];
+    if (rc == 0) {
+        rc = spawn(c, l, ends[1], &x);
+        close(ends[1]);
+        if (rc != 0) {
+            close(ends[0]);
+            uv_close((uv_handle_t *)&l->process, life_closed); /* uv_spawn initialised it */
+        }
+    } else {
+        free(l);
+    }
+    arena_free(x.a);
+    if (rc != 0) return err_set(err, SHOAL_EIO, "cannot start %s: %s", c->a->program, uv_strerror(rc));
+    c->life = l;
+    c->r->pid = uv_process_get_pid(&l->process);
+    return 0;
+}
+
+static void start_child(child *c)
+{
+    shoal_err err;
+    c->started_ns = clock_ns();
+    if (launch(c, &err) != 0) {
+        registry_set_state(c->a->g, c->r, REPLICA_DOWN, err.message);
+        restart_later(c);
+        return;
+    }
+    LOG(LOG_INFO, "agent", "worker_started", LOG_S("replica", c->r->id), LOG_I("pid", c->r->pid),
+        LOG_I("restarts", c->r->n_restarts));
+    registry_set_state(c->a->g, c->r, REPLICA_STARTING, NULL);
+}
+
+/* ---- the agent --------------------------------------------------------------------------------- */
+
+static char *own_path(arena *a)
+{
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    return n > 0 ? arena_strndup(a, path, (size_t)n) : NULL;
+}
+
+static int make_run_dir(agent *a, const char *given, shoal_err *err)
+{
+    const char *base = getenv("XDG_RUNTIME_DIR");
+    if (given) {
+        a->run_dir = arena_strdup(a->strings, given);
+        if (!a->run_dir) return err_nomem(err);
+        if (mkdir(given, 0700) == 0) a->made_dir = true;
+        else if (errno != EEXIST) return err_set(err, SHOAL_EIO, "%s: %s", given, strerror(errno));
+        return 0;
+    }
+    if (!base || access(base, W_OK) != 0) base = "/tmp";
+    a->run_dir = arena_printf(a->strings, "%s/shoal-XXXXXX", base);
+    if (!a->run_dir) return err_nomem(err);
+    if (!mkdtemp(a->run_dir)) return err_set(err, SHOAL_EIO, "%s: %s", a->run_dir, strerror(errno));
+    a->made_dir = true;
+    return 0;
+}
+
+static char *copy(agent *a, const char *s, bool *ok)
+{
+    char *p = s ? arena_strdup(a->strings, s) : NULL;
+    if (s && !p) *ok = false;
+    return p;
+}
+
+static int add_child(agent *a, child *c, const worker_spec *spec, int replica_number, int slot, shoal_err *err)
+{
+    bool ok = true;
+    c->a = a;
+    c->slot = slot;
+    c->spec = *spec;
+    c->spec.model = copy(a, spec->model, &ok);
+    c->spec.path = copy(a, spec->path, &ok);
+    c->spec.sha256 = copy(a, spec->sha256, &ok);
+    /* Sockets are numbered: model names may hold any character and be any length. */
+    c->socket = arena_printf(a->strings, "%s/w%d.sock", a->run_dir, slot);
+    char *address = c->socket ? arena_printf(a->strings, "unix:%s", c->socket) : NULL;
+    char *id = arena_printf(a->strings, "%s/%d", spec->model, replica_number);
+    if (!ok || !address || !id) return err_nomem(err);
+    if (strlen(c->socket) >= sizeof((struct sockaddr_un *)0)->sun_path)
+        return err_set(err, SHOAL_ELIMIT, "%s: too long for the address of a socket", c->socket);
+    int rc = registry_add(a->g, spec->model, id, address, &c->r, err);
+    if (rc != 0) return rc;
+    uv_timer_init(a->loop, &c->restart);
+    c->restart.data = c;
+    a->n_open_timers++;
+    a->n++;
+    return 0;
+}
+
+static size_t count_replicas(const agent_options *o)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < o->n_workers; i++) n += o->workers[i].n_replicas > 0 ? (size_t)o->workers[i].n_replicas : 1;
+    return n;
+}
+
+static int add_children(agent *a, const agent_options *o, shoal_err *err)
+{
+    size_t n = count_replicas(o);
+    if (a->has_arbiter && n > (size_t)a->arbiter.n_slots)
+        return err_set(err, SHOAL_ELIMIT, "%zu workers are more than the %d that can share one machine", n,
+                       a->arbiter.n_slots);
+    a->children = calloc(n ? n : 1, sizeof *a->children);
+    if (!a->children) return err_nomem(err);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < o->n_workers; i++) {
+        int replicas = o->workers[i].n_replicas > 0 ? o->workers[i].n_replicas : 1;
+        for (int k = 0; rc == 0 && k < replicas; k++)
+            rc = add_child(a, &a->children[a->n], &o->workers[i], k, a->arbiter.first_slot + (int)a->n, err);
+    }
+    return rc;
+}
+
+static int configure(agent *a, const agent_options *o, shoal_err *err)
+{
+    bool ok = true;
+    a->strings = arena_new(0);
+    if (!a->strings) return err_nomem(err);
+    if (o->arbiter && o->arbiter->fd >= 0) {
+        a->arbiter = *o->arbiter;
+        a->has_arbiter = true;
+    }
+    a->log_level = copy(a, o->log_level, &ok);
+    a->log_json = o->log_json;
+    a->program = o->program ? copy(a, o->program, &ok) : own_path(a->strings);
+    if (!ok || !a->program) return err_nomem(err);
+    return make_run_dir(a, o->run_dir, err);
+}
+
+int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err)
+{
+    agent *a = calloc(1, sizeof *a);
+    if (!a) return err_nomem(err);
+    a->loop = loop;
+    a->g = g;
+    uv_timer_init(loop, &a->kill);
+    a->kill.data = a;
+    a->n_open_timers = 1;
+    int rc = configure(a, opts, err);
+    if (rc == 0) rc = add_children(a, opts, err);
+    if (rc != 0) {
+        agent_free(a);
+        return rc;
+    }
+    for (size_t i = 0; i < a->n; i++) start_child(&a->children[i]);
+    *ret = a;
+    return 0;
+}
+
+static void kill_all(uv_timer_t *t)
+{
+    agent *a = t->data;
+    for (size_t i = 0; i < a->n; i++) {
+        if (!a->children[i].life) continue;
+        LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", a->children[i].r->id), LOG_S("reason", "grace is over"));
+        uv_process_kill(&a->children[i].life->process, SIGKILL);
+    }
+}
+
+static void all_gone_already(uv_timer_t *t)
+{
+    check_all_gone(t->data);
+}
+
+void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *user)
+{
+    a->stopping = true;
+    a->done = done;
+    a->done_user = user;
+    bool any = false;
+    for (size_t i = 0; i < a->n; i++) {
+        child *c = &a->children[i];
+        uv_timer_stop(&c->restart);
+        if (!c->life) continue;
+        any = true;
+        registry_set_state(a->g, c->r, REPLICA_DRAINING, "stopping");
+        uv_process_kill(&c->life->process, SIGTERM);
+    }
+    if (any) uv_timer_start(&a->kill, kill_all, grace_ms, 0);
+    else uv_timer_start(&a->kill, all_gone_already, 0, 0);
+}
+
+static void release(agent *a)
+{
+    if (--a->n_open_timers > 0) return;
+    arena_free(a->strings);
+    free(a->children);
+    free(a);
+}
+
+static void kill_timer_closed(uv_handle_t *h)
+{
+    release(h->data);
+}
+
+static void restart_timer_closed(uv_handle_t *h)
+{
+    release(((child *)h->data)->a);
+}
+
+void agent_free(agent *a)
+{
+    if (!a) return;
+    for (size_t i = 0; i < a->n; i++) {
+        unlink(a->children[i].socket);
+        uv_close((uv_handle_t *)&a->children[i].restart, restart_timer_closed);
+    }
+    if (a->made_dir) rmdir(a->run_dir);
+    uv_close((uv_handle_t *)&a->kill, kill_timer_closed);
+}

@@ -1,0 +1,302 @@
+#include "cluster/replica.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+enum {
+    RETRY_MIN_MS = 5, /* a starting worker listens after tens of milliseconds: look often at first */
+    RETRY_MAX_MS = 100,
+    STATS_MS = 1000,
+    CALL_TIMEOUT_MS = 5000,
+};
+
+/* A replica and what keeps it in touch with its worker. Lives until its timer is closed. */
+typedef struct contact {
+    replica r; /* first: the registry hands out pointers to it */
+    registry *g;
+    char *model, *id, *address;
+    uv_timer_t retry;
+    uint64_t retry_ms;
+    bool wanted; /* the agent says that a process is there */
+    grpc_client_call *describing, *polling;
+} contact;
+
+struct registry {
+    uv_loop_t *loop;
+    contact **contacts;
+    size_t n, cap;
+    struct {
+        registry_change_fn fn;
+        void *user;
+    } listeners[REGISTRY_MAX_LISTENERS];
+    size_t n_listeners;
+    uv_timer_t *poll; /* its own allocation: closing takes a turn of the loop */
+};
+
+static const char *const state_names[] = {
+#define REPLICA_STATE_NAME(e, n) n,
+    REPLICA_STATE_TABLE(REPLICA_STATE_NAME)
+#undef REPLICA_STATE_NAME
+};
+
+const char *replica_state_name(replica_state s)
+{
+    return state_names[s];
+}
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+/* ---- states ------------------------------------------------------------------------------------ */
+
+static void set_state(contact *l, replica_state s, const char *reason)
+{
+    registry *g = l->g;
+    if (l->r.state == s && s != REPLICA_DOWN) return;
+    l->r.state = s;
+    snprintf(l->r.reason, sizeof l->r.reason, "%s", reason ? reason : "");
+    LOG(s == REPLICA_FAILED ? LOG_ERROR : s == REPLICA_DOWN ? LOG_WARN : LOG_INFO, "registry", "replica_state",
+        LOG_S("replica", l->r.id), LOG_S("state", replica_state_name(s)), LOG_S("reason", l->r.reason),
+        LOG_I("pid", l->r.pid));
+    for (size_t i = 0; i < g->n_listeners; i++) g->listeners[i].fn(g->listeners[i].user, &l->r);
+}
+
+static void retry_now(uv_timer_t *t);
+
+static void retry_later(contact *l)
+{
+    if (!l->wanted) return;
+    uv_timer_start(&l->retry, retry_now, l->retry_ms, 0);
+    if (l->retry_ms < RETRY_MAX_MS) l->retry_ms += l->retry_ms / 2 + 1;
+}
+
+/* ---- describe ---------------------------------------------------------------------------------- */
+
+static void described(void *user, const uint8_t *msg, size_t n)
+{
+    contact *l = user;
+    Shoal__V1__ModelInfo *info = shoal__v1__model_info__unpack(NULL, n, msg);
+    if (!info) return;
+    if (l->r.info) shoal__v1__model_info__free_unpacked(l->r.info, NULL);
+    l->r.info = info;
+}
+
+static void describe_ended(void *user, grpc_status status, const char *message)
+{
+    contact *l = user;
+    l->describing = NULL;
+    if (status == GRPC_OK && l->r.info && l->wanted) {
+        l->retry_ms = RETRY_MIN_MS;
+        if (l->r.state != REPLICA_DRAINING) set_state(l, REPLICA_READY, NULL);
+        return;
+    }
+    LOG(LOG_DEBUG, "registry", "describe_failed", LOG_S("replica", l->r.id), LOG_S("status", grpc_status_name(status)),
+        LOG_S("message", message));
+    retry_later(l);
+}
+
+static void describe(contact *l)
+{
+    if (l->describing) return;
+    grpc_client_events ev = {.user = l, .message = described, .end = describe_ended};
+    uint64_t deadline = clock_ns() + CALL_TIMEOUT_MS * 1000000ull;
+    l->describing = grpc_call_start(l->r.channel, "/shoal.v1.Worker/Describe", "", 0, NULL, 0, deadline, &ev);
+    if (!l->describing) retry_later(l);
+}
+
+/* ---- the connection ---------------------------------------------------------------------------- */
+
+static void retry_now(uv_timer_t *t)
+{
+    contact *l = t->data;
+    if (grpc_channel_is_connected(l->r.channel)) describe(l);
+    else grpc_channel_connect(l->r.channel);
+}
+
+static void connected(void *user)
+{
+    contact *l = user;
+    if (l->wanted) describe(l);
+}
+
+static void disconnected(void *user, const char *why)
+{
+    contact *l = user;
+    if (l->r.state == REPLICA_READY) {
+        l->retry_ms = RETRY_MIN_MS;
+        set_state(l, REPLICA_DOWN, why);
+    }
+    retry_later(l);
+}
+
+static void connect_contact(contact *l)
+{
+    l->retry_ms = RETRY_MIN_MS;
+    if (l->r.channel) {
+        retry_now(&l->retry);
+        return;
+    }
+    grpc_channel_events ev = {.user = l, .connected = connected, .disconnected = disconnected};
+    shoal_err err;
+    if (grpc_channel_new(&l->r.channel, l->g->loop, l->address, &ev, &err) != 0) {
+        l->wanted = false;
+        set_state(l, REPLICA_FAILED, err.message);
+    }
+}
+
+void registry_set_state(registry *g, replica *r, replica_state s, const char *reason)
+{
+    contact *l = (contact *)r;
+    l->wanted = s == REPLICA_STARTING || s == REPLICA_READY || s == REPLICA_DRAINING;
+    if (!l->wanted) uv_timer_stop(&l->retry);
+    set_state(l, s == REPLICA_READY ? REPLICA_STARTING : s, reason);
+    if (s == REPLICA_STARTING || s == REPLICA_READY) connect_contact(l);
+}
+
+/* ---- stats ------------------------------------------------------------------------------------- */
+
+static void polled(void *user, const uint8_t *msg, size_t n)
+{
+    contact *l = user;
+    Shoal__V1__Stats *s = shoal__v1__stats__unpack(NULL, n, msg);
+    if (!s) return;
+    if (l->r.stats) shoal__v1__stats__free_unpacked(l->r.stats, NULL);
+    l->r.stats = s;
+}
+
+static void poll_ended(void *user, grpc_status status, const char *message)
+{
+    ((contact *)user)->polling = NULL;
+}
+
+static void poll_all(uv_timer_t *t)
+{
+    registry *g = t->data;
+    for (size_t i = 0; i < g->n; i++) {
+        contact *l = g->contacts[i];
+        if (l->r.state != REPLICA_READY || l->polling) continue;
+        grpc_client_events ev = {.user = l, .message = polled, .end = poll_ended};
+        uint64_t deadline = clock_ns() + CALL_TIMEOUT_MS * 1000000ull;
+        l->polling = grpc_call_start(l->r.channel, "/shoal.v1.Worker/GetStats", "", 0, NULL, 0, deadline, &ev);
+    }
+}
+
+/* ---- the table --------------------------------------------------------------------------------- */
+
+int registry_new(registry **ret, uv_loop_t *loop, shoal_err *err)
+{
+    registry *g = calloc(1, sizeof *g);
+    uv_timer_t *poll = calloc(1, sizeof *poll);
+    if (!g || !poll) {
+        free(g);
+        free(poll);
+        return err_nomem(err);
+    }
+    g->loop = loop;
+    g->poll = poll;
+    uv_timer_init(loop, poll);
+    poll->data = g;
+    uv_timer_start(poll, poll_all, STATS_MS, STATS_MS);
+    uv_unref((uv_handle_t *)poll); /* looking at others keeps no process alive */
+    *ret = g;
+    return 0;
+}
+
+static void contact_free(contact *l)
+{
+    if (l->r.info) shoal__v1__model_info__free_unpacked(l->r.info, NULL);
+    if (l->r.stats) shoal__v1__stats__free_unpacked(l->r.stats, NULL);
+    free(l->model);
+    free(l->id);
+    free(l->address);
+    free(l);
+}
+
+static void contact_closed(uv_handle_t *h)
+{
+    contact_free(h->data);
+}
+
+static void contact_close(contact *l)
+{
+    l->wanted = false;
+    if (l->describing) grpc_client_cancel(l->describing);
+    if (l->polling) grpc_client_cancel(l->polling);
+    if (l->r.channel) grpc_channel_close(l->r.channel);
+    uv_close((uv_handle_t *)&l->retry, contact_closed);
+}
+
+void registry_free(registry *g)
+{
+    if (!g) return;
+    g->n_listeners = 0;
+    for (size_t i = 0; i < g->n; i++) contact_close(g->contacts[i]);
+    uv_close((uv_handle_t *)g->poll, free_handle);
+    free(g->contacts);
+    free(g);
+}
+
+static int grow(registry *g, shoal_err *err)
+{
+    if (g->n < g->cap) return 0;
+    size_t cap = g->cap ? 2 * g->cap : 8;
+    contact **p = realloc(g->contacts, cap * sizeof *p);
+    if (!p) return err_nomem(err);
+    g->contacts = p;
+    g->cap = cap;
+    return 0;
+}
+
+int registry_add(registry *g, const char *model, const char *id, const char *address, replica **ret, shoal_err *err)
+{
+    int rc = grow(g, err);
+    if (rc != 0) return rc;
+    contact *l = calloc(1, sizeof *l);
+    if (!l) return err_nomem(err);
+    l->g = g;
+    l->model = strdup(model);
+    l->id = strdup(id);
+    l->address = strdup(address);
+    if (!l->model || !l->id || !l->address) {
+        contact_free(l);
+        return err_nomem(err);
+    }
+    l->r.model = l->model;
+    l->r.id = l->id;
+    l->r.address = l->address;
+    uv_timer_init(g->loop, &l->retry);
+    l->retry.data = l;
+    g->contacts[g->n++] = l;
+    *ret = &l->r;
+    return 0;
+}
+
+size_t registry_count(const registry *g)
+{
+    return g->n;
+}
+
+replica *registry_at(registry *g, size_t i)
+{
+    return &g->contacts[i]->r;
+}
+
+void registry_on_change(registry *g, registry_change_fn fn, void *user)
+{
+    if (g->n_listeners == REGISTRY_MAX_LISTENERS) return;
+    g->listeners[g->n_listeners].fn = fn;
+    g->listeners[g->n_listeners++].user = user;
+}
+
+bool registry_all_ready(const registry *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (g->contacts[i]->r.state != REPLICA_READY) return false;
+    return true;
+}
