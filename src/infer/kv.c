@@ -23,7 +23,7 @@ struct kv_page {
 
 static int shape_bytes(const kv_shape *s, size_t *ret_half, size_t *ret_page, shoal_err *err)
 {
-    size_t half, page, bytes;
+    size_t half = 0, page = 0, bytes = 0;
     if (size_mul(s->n_head_kv, s->head_dim, &half) || size_mul(half, KV_PAGE_TOKENS, &half) ||
         size_mul(half, 2, &page) || size_mul(page, s->n_layer, &page) ||
         size_mul(page, sizeof(float), &bytes) || page == 0) {
@@ -46,7 +46,7 @@ static int map_memory(kv *c, shoal_err *err)
 
 int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err)
 {
-    size_t half, page;
+    size_t half = 0, page = 0;
     int rc = shape_bytes(shape, &half, &page, err);
     if (rc) return rc;
     size_t n = max_bytes / (page * sizeof(float));

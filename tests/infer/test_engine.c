@@ -1,0 +1,368 @@
+/* The engine's behaviour: refusals, cancelling, stopping, full cache, seeds. */
+#include "helper.h"
+
+#define GQA DATA "hf/llama-gqa"
+
+static const int32_t prompt[] = {1, 592, 655, 333, 411, 467, 478, 330, 526, 517, 474, 411};
+#define N_PROMPT (sizeof prompt / sizeof *prompt)
+
+static rig the_rig;
+
+static int open_rig(void **state)
+{
+    rig_open(&the_rig, GQA, (engine_options){0});
+    return 0;
+}
+
+static int close_rig(void **state)
+{
+    rig_close(&the_rig);
+    return 0;
+}
+
+static void refused(const gen_request *q, int code, const char *words)
+{
+    shoal_err err = {0};
+    uint64_t id;
+    assert_int_equal(engine_generate(the_rig.e, q, on_event, NULL, &id, &err), code);
+    if (!strstr(err.message, words)) fail_msg("\"%s\" does not say \"%s\"", err.message, words);
+}
+
+static void bad_requests_are_refused_with_their_cause(void **state)
+{
+    int32_t bad[] = {1, 99999};
+    const char *const empty[] = {""};
+    refused(&(gen_request){.ids = prompt, .n_ids = 0}, SHOAL_EINVALID, "empty");
+    refused(&(gen_request){.ids = bad, .n_ids = 2}, SHOAL_EINVALID, "99999");
+    refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 1000}, SHOAL_ELIMIT, "256");
+    refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .sampling = {.temperature = -1}}, SHOAL_EINVALID, "temperature");
+    refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .n_top = 50}, SHOAL_EINVALID, "50");
+    refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .stop = empty, .n_stop = 1}, SHOAL_EINVALID, "stop string 0");
+    refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT,
+                           .sampling = {.bias = &(logit_bias){.id = -4}, .n_bias = 1}}, SHOAL_EINVALID, "-4");
+    refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .deadline_ns = 1}, SHOAL_EDEADLINE, "deadline");
+}
+
+static void a_decoder_does_not_encode(void **state)
+{
+    shoal_err err = {0};
+    int rc = engine_encode(the_rig.e, &(enc_request){.ids = prompt, .n_ids = 3}, on_vectors, NULL, NULL, &err);
+    assert_int_equal(rc, SHOAL_EINVALID);
+}
+
+static void a_reply_ends_at_max_tokens_with_its_timings(void **state)
+{
+    reply *r = generate(the_rig.e, &(gen_request){.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 9, .ignore_eos = true});
+    assert_int_equal(r->finish, FINISH_LENGTH);
+    assert_int_equal(r->n, 9);
+    assert_int_equal(r->timings.n_generated, 9);
+    assert_int_equal(r->timings.n_prompt, N_PROMPT);
+    assert_true(r->timings.mean_prob > 0 && r->timings.mean_prob <= 1);
+    assert_false(r->bad_utf8);
+    reply_free(r);
+}
+
+static void a_reply_ends_with_the_context(void **state)
+{
+    reply *r = generate(the_rig.e, &(gen_request){.ids = prompt, .n_ids = N_PROMPT, .ignore_eos = true});
+    assert_int_equal(r->finish, FINISH_LENGTH);
+    assert_int_equal(r->n, 256 - N_PROMPT);
+    reply_free(r);
+}
+
+static void the_text_is_the_tokens_decoded(void **state)
+{
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        buf text = {0};
+        reply *r = generate(the_rig.e, &(gen_request){.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 60, .ignore_eos = true,
+                                                      .sampling = {.temperature = 1.5f, .seed = seed}});
+        tokenizer_decode(model_tokenizer(the_rig.m), r->ids, r->n, false, &text);
+        assert_int_equal(text.len, r->text_len);
+        assert_memory_equal(text.data, r->text, text.len);
+        assert_false(r->bad_utf8);
+        buf_done(&text);
+        reply_free(r);
+    }
+}
+
+/* Cut the reply's text at its middle: a stop string across several tokens ends it right there. */
+static void a_stop_string_ends_the_text_before_it(void **state)
+{
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 60, .ignore_eos = true,
+                     .sampling = {.temperature = 1, .seed = 4}};
+    reply *whole = generate(the_rig.e, &q);
+    size_t at = whole->text_len / 2;
+    while (at < whole->text_len && ((unsigned char)whole->text[at] & 0xC0) == 0x80) at++;
+    size_t end = at + 9;
+    while (end < whole->text_len && ((unsigned char)whole->text[end] & 0xC0) == 0x80) end++;
+    char stop[64] = {0};
+    memcpy(stop, whole->text + at, end - at);
+    const char *stops[] = {"never in the text \xe2\x82\xac", stop};
+    q.stop = stops;
+    q.n_stop = 2;
+    reply *cut = generate(the_rig.e, &q);
+    size_t first = (size_t)(strstr(whole->text, stop) - whole->text);
+    assert_int_equal(cut->finish, FINISH_STOP);
+    assert_int_equal(cut->text_len, first);
+    assert_memory_equal(cut->text, whole->text, first);
+    assert_true(cut->n < whole->n);
+    reply_free(whole);
+    reply_free(cut);
+}
+
+static void seeds_repeat_and_differ(void **state)
+{
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 30, .ignore_eos = true,
+                     .sampling = {.temperature = 1, .top_k = 50, .top_p = 0.95f, .min_p = 0.01f, .seed = 1}};
+    reply *a = generate(the_rig.e, &q), *b = generate(the_rig.e, &q);
+    q.sampling.seed = 2;
+    reply *c = generate(the_rig.e, &q);
+    assert_memory_equal(a->ids, b->ids, 30 * sizeof(int32_t));
+    assert_memory_not_equal(a->ids, c->ids, 30 * sizeof(int32_t));
+    reply_free(a);
+    reply_free(b);
+    reply_free(c);
+}
+
+/* What another replica does when the first one dies: prompt and the tokens so far, position given. */
+static void a_replay_continues_with_the_same_tokens(void **state)
+{
+    int32_t ids[N_PROMPT + 10];
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 30, .ignore_eos = true,
+                     .sampling = {.temperature = 1, .seed = 8}};
+    reply *whole = generate(the_rig.e, &q);
+    memcpy(ids, prompt, sizeof prompt);
+    memcpy(ids + N_PROMPT, whole->ids, 10 * sizeof *ids);
+    q.ids = ids;
+    q.n_ids = N_PROMPT + 10;
+    q.max_tokens = 20;
+    q.first_position = 10;
+    reply *rest = generate(the_rig.e, &q);
+    assert_memory_equal(whole->ids + 10, rest->ids, 20 * sizeof(int32_t));
+    reply_free(whole);
+    reply_free(rest);
+}
+
+static void alternatives_come_sorted_with_the_chosen_first_when_greedy(void **state)
+{
+    reply *r = generate(the_rig.e, &(gen_request){.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 3, .logprobs = true,
+                                                  .n_top = 5, .ignore_eos = true});
+    assert_int_equal(r->n_top, 5);
+    assert_int_equal(r->top[0].id, r->ids[0]);
+    assert_true(r->top[0].logprob == r->logprobs[0]);
+    for (int i = 1; i < 5; i++) assert_true(r->top[i].logprob <= r->top[i - 1].logprob);
+    reply_free(r);
+}
+
+static void bias_and_penalties_change_the_choice(void **state)
+{
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 24, .ignore_eos = true};
+    reply *plain = generate(the_rig.e, &q);
+    q.sampling.bias = &(logit_bias){.id = 77, .bias = 100};
+    q.sampling.n_bias = 1;
+    reply *biased = generate(the_rig.e, &q);
+    for (size_t i = 0; i < biased->n; i++) assert_int_equal(biased->ids[i], 77);
+    q.sampling = (sampling){.frequency_penalty = 100};
+    reply *fresh = generate(the_rig.e, &q);
+    for (size_t i = 0; i < fresh->n; i++) {
+        for (size_t k = 0; k < i; k++) assert_int_not_equal(fresh->ids[i], fresh->ids[k]);
+    }
+    reply_free(plain);
+    reply_free(biased);
+    reply_free(fresh);
+}
+
+static void cancelling_frees_the_place_and_disturbs_nobody(void **state)
+{
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 100, .ignore_eos = true};
+    reply *ref = generate(the_rig.e, &q);
+    reply *stay[4], *go[4];
+    for (int i = 0; i < 4; i++) {
+        stay[i] = reply_new();
+        go[i] = reply_new();
+        go[i]->cancel_on = the_rig.e;
+        go[i]->cancel_after = (size_t)(5 + i * 3);
+        must(reply_start(stay[i], the_rig.e, &q, &err));
+        must(reply_start(go[i], the_rig.e, &q, &err));
+    }
+    for (int i = 0; i < 4; i++) {
+        reply_wait(stay[i]);
+        reply_wait(go[i]);
+        assert_int_equal(go[i]->status, SHOAL_ECANCELLED);
+        assert_int_equal(go[i]->finish, FINISH_ERROR);
+        assert_int_equal(go[i]->n, go[i]->cancel_after);
+        assert_int_equal(stay[i]->n, 100);
+        assert_memory_equal(stay[i]->ids, ref->ids, 100 * sizeof(int32_t));
+        reply_free(stay[i]);
+        reply_free(go[i]);
+    }
+    engine_stats st;
+    engine_get_stats(the_rig.e, &st);
+    assert_int_equal(st.n_running, 0);
+    assert_int_equal(st.kv_pages_used, 0);
+    assert_int_equal(st.n_cancelled, 4);
+    reply_free(ref);
+}
+
+static void cancelling_what_is_gone_does_nothing(void **state)
+{
+    engine_cancel(the_rig.e, 123456);
+}
+
+/* One place, so that the second request waits; it is cancelled where it waits. */
+static void what_waits_can_be_cancelled(void **state)
+{
+    rig r;
+    rig_open(&r, GQA, (engine_options){.max_batch = 1});
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 200, .ignore_eos = true};
+    reply *first = reply_new(), *second = reply_new();
+    must(reply_start(first, r.e, &q, &err));
+    must(reply_start(second, r.e, &q, &err));
+    engine_cancel(r.e, second->id);
+    reply_wait(second);
+    assert_int_equal(second->status, SHOAL_ECANCELLED);
+    assert_int_equal(second->n, 0);
+    reply_wait(first);
+    assert_int_equal(first->n, 200);
+    reply_free(first);
+    reply_free(second);
+    rig_close(&r);
+}
+
+static void a_full_queue_refuses_and_the_rest_is_served(void **state)
+{
+    enum { N = 12 };
+    rig r;
+    rig_open(&r, GQA, (engine_options){.max_batch = 1, .max_queue = 3});
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 200, .ignore_eos = true};
+    reply *all[N];
+    int n_refused = 0;
+    for (int i = 0; i < N; i++) {
+        shoal_err err = {0};
+        all[i] = reply_new();
+        int rc = reply_start(all[i], r.e, &q, &err);
+        if (rc == 0) continue;
+        assert_int_equal(rc, SHOAL_EFULL);
+        reply_free(all[i]);
+        all[i] = NULL;
+        n_refused++;
+    }
+    for (int i = 0; i < N; i++) {
+        if (!all[i]) continue;
+        reply_wait(all[i]);
+        assert_int_equal(all[i]->n, 200);
+        reply_free(all[i]);
+    }
+    assert_true(n_refused > 0);
+    rig_close(&r);
+}
+
+static void a_missed_deadline_ends_the_reply(void **state)
+{
+    rig r;
+    rig_open(&r, GQA, (engine_options){.max_batch = 1});
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 240, .ignore_eos = true};
+    reply *busy[4], *late = reply_new();
+    for (int i = 0; i < 4; i++) {
+        busy[i] = reply_new();
+        must(reply_start(busy[i], r.e, &q, &err));
+    }
+    q.deadline_ns = clock_ns() + 500000; /* passes while it waits behind four others */
+    shoal_err err = {0};
+    int rc = reply_start(late, r.e, &q, &err);
+    if (rc == 0) {
+        reply_wait(late);
+        assert_int_equal(late->status, SHOAL_EDEADLINE);
+    } else {
+        assert_int_equal(rc, SHOAL_EDEADLINE);
+    }
+    for (int i = 0; i < 4; i++) {
+        reply_wait(busy[i]);
+        assert_int_equal(busy[i]->n, 240);
+        reply_free(busy[i]);
+    }
+    reply_free(late);
+    rig_close(&r);
+}
+
+static void closing_cancels_everything(void **state)
+{
+    rig r;
+    reply *all[6];
+    rig_open(&r, GQA, (engine_options){.max_batch = 2});
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 240, .ignore_eos = true};
+    for (int i = 0; i < 6; i++) {
+        all[i] = reply_new();
+        must(reply_start(all[i], r.e, &q, &err));
+    }
+    rig_close(&r);
+    int n_cancelled = 0;
+    for (int i = 0; i < 6; i++) {
+        assert_true(all[i]->done);
+        n_cancelled += all[i]->status == SHOAL_ECANCELLED;
+        reply_free(all[i]);
+    }
+    assert_true(n_cancelled > 0);
+}
+
+/* A ceiling under one context: the context shrinks to it, and what can never fit is refused. */
+static void a_request_over_the_cache_is_refused_with_numbers(void **state)
+{
+    rig r;
+    shoal_err err = {0};
+    rig_open(&r, GQA, (engine_options){.kv_bytes = 3 * 2 * 2 * 16 * 16 * 4 * 4});
+    assert_int_equal(engine_ctx(r.e), 64);
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 60};
+    assert_int_equal(engine_generate(r.e, &q, on_event, NULL, NULL, &err), SHOAL_ELIMIT);
+    assert_non_null(strstr(err.message, "64"));
+    q.max_tokens = 52;
+    q.ignore_eos = true;
+    reply *fits = generate(r.e, &q);
+    assert_int_equal(fits->n, 52);
+    reply_free(fits);
+    rig_close(&r);
+}
+
+static void json_constrained_replies_parse(void **state)
+{
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        const char *schema = "{\"type\":\"object\",\"properties\":{\"on\":{\"type\":\"boolean\"},"
+                             "\"room\":{\"enum\":[\"den\",\"kitchen\"]}},\"required\":[\"on\",\"room\"]}";
+        reply *r = generate(the_rig.e, &(gen_request){.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 200,
+                                                      .constrain = CONSTRAIN_JSON_SCHEMA, .schema = schema,
+                                                      .sampling = {.temperature = 1, .seed = seed}});
+        json_t *v = NULL;
+        assert_int_equal(r->status, 0);
+        if (r->finish == FINISH_STOP) {
+            must(json_parse(&v, r->text, r->text_len, "reply", &err));
+            assert_true(json_is_boolean(json_object_get(v, "on")));
+        }
+        json_decref(v);
+        reply_free(r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_requests_are_refused_with_their_cause),
+        cmocka_unit_test(a_decoder_does_not_encode),
+        cmocka_unit_test(a_reply_ends_at_max_tokens_with_its_timings),
+        cmocka_unit_test(a_reply_ends_with_the_context),
+        cmocka_unit_test(the_text_is_the_tokens_decoded),
+        cmocka_unit_test(a_stop_string_ends_the_text_before_it),
+        cmocka_unit_test(seeds_repeat_and_differ),
+        cmocka_unit_test(a_replay_continues_with_the_same_tokens),
+        cmocka_unit_test(alternatives_come_sorted_with_the_chosen_first_when_greedy),
+        cmocka_unit_test(bias_and_penalties_change_the_choice),
+        cmocka_unit_test(cancelling_frees_the_place_and_disturbs_nobody),
+        cmocka_unit_test(cancelling_what_is_gone_does_nothing),
+        cmocka_unit_test(what_waits_can_be_cancelled),
+        cmocka_unit_test(a_full_queue_refuses_and_the_rest_is_served),
+        cmocka_unit_test(a_missed_deadline_ends_the_reply),
+        cmocka_unit_test(closing_cancels_everything),
+        cmocka_unit_test(a_request_over_the_cache_is_refused_with_numbers),
+        cmocka_unit_test(json_constrained_replies_parse),
+    };
+    return cmocka_run_group_tests_name("infer_engine", tests, open_rig, close_rig);
+}
