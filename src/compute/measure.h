@@ -1,0 +1,32 @@
+/* measure.h: how fast this machine runs the kernels, for `shoal bench` and for whoever tunes them.
+ *
+ * Each call makes a team and a random matrix, runs it for about `seconds` of wall time, and returns
+ * the median of its rounds. The weights of a decode product pass once a token, so it is limited by
+ * how fast they can be read (GB/s of packed weights); a prefill product uses them for many tokens and
+ * is limited by arithmetic (GMAC/s). */
+#ifndef COMPUTE_MEASURE_H
+#define COMPUTE_MEASURE_H
+
+#include "compute/compute.h"
+
+typedef struct measure_spec {
+    isa isa;
+    dtype type;
+    int n_threads;
+    size_t rows, cols; /* 0: 1024 × 1024 */
+    size_t n_tokens;   /* 0: 1, a decode step */
+    double seconds;    /* 0: 0.2 */
+} measure_spec;
+
+typedef struct measure_result {
+    double seconds;    /* of one product, activations' quantisation included */
+    double gb_per_s;   /* packed weights over seconds */
+    double gmac_per_s; /* rows × cols × tokens over seconds */
+} measure_result;
+
+int measure_mul(measure_result *ret, const measure_spec *spec, shoal_err *err);
+
+/* Nanoseconds of an empty team_run, and of one barrier inside it. */
+int measure_team(double *ret_run_ns, double *ret_barrier_ns, int n_threads, shoal_err *err);
+
+#endif

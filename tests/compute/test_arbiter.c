@@ -1,0 +1,267 @@
+/* The arbiter: one at a time, earliest deadline first, and the dead do not block the living. */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+typedef struct stage {
+    arbiter *agent;
+    int fd;
+    _Atomic int inside, n_done, overlaps, step;
+    int order[8];
+} stage;
+
+/* Shared with forked children as well. */
+static stage *new_stage(void)
+{
+    stage *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(s != MAP_FAILED);
+    shoal_err err;
+    if (arbiter_create(&s->agent, &s->fd, &err) != 0) fail_msg("%s", err.message);
+    return s;
+}
+
+static void free_stage(stage *s)
+{
+    arbiter_close(s->agent);
+    close(s->fd);
+    munmap(s, sizeof *s);
+}
+
+static arbiter *join(stage *s, int slot)
+{
+    arbiter *a = NULL;
+    return arbiter_join(&a, s->fd, slot, NULL) == 0 ? a : NULL;
+}
+
+/* The critical section notes when somebody else is in it too. */
+static void take_turns(stage *s, int slot, int n)
+{
+    arbiter *a = join(s, slot);
+    for (int i = 0; i < n; i++) {
+        arbiter_acquire(a, rng_mix((uint64_t)(slot * 1000 + i)));
+        if (atomic_fetch_add(&s->inside, 1) != 0) atomic_fetch_add(&s->overlaps, 1);
+        if (i % 16 == 0) sched_yield();
+        atomic_fetch_sub(&s->inside, 1);
+        arbiter_release(a);
+    }
+    atomic_fetch_add(&s->n_done, n);
+    arbiter_close(a);
+}
+
+typedef struct player {
+    stage *s;
+    int slot;
+    uint64_t deadline_ns;
+} player;
+
+static void *play(void *arg)
+{
+    player *p = arg;
+    take_turns(p->s, p->slot, 500);
+    return NULL;
+}
+
+static void threads_take_turns(void **state)
+{
+    stage *s = new_stage();
+    pthread_t threads[6];
+    player players[6];
+    for (int i = 0; i < 6; i++) {
+        players[i] = (player){.s = s, .slot = i};
+        pthread_create(&threads[i], NULL, play, &players[i]);
+    }
+    for (int i = 0; i < 6; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&s->n_done), 3000);
+    assert_int_equal(atomic_load(&s->overlaps), 0);
+    free_stage(s);
+}
+
+static void processes_take_turns(void **state)
+{
+    stage *s = new_stage();
+    pid_t pids[5];
+    for (int i = 0; i < 5; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            take_turns(s, 10 + i, 500);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < 5; i++) waitpid(pids[i], NULL, 0);
+    assert_int_equal(atomic_load(&s->n_done), 2500);
+    assert_int_equal(atomic_load(&s->overlaps), 0);
+    free_stage(s);
+}
+
+static void *wait_once(void *arg)
+{
+    player *p = arg;
+    arbiter *a = join(p->s, p->slot);
+    arbiter_acquire(a, p->deadline_ns);
+    p->s->order[atomic_fetch_add(&p->s->step, 1)] = p->slot;
+    arbiter_release(a);
+    arbiter_close(a);
+    return NULL;
+}
+
+static void the_earliest_deadline_goes_first(void **state)
+{
+    static const uint64_t deadlines[] = {400, 100, UINT64_MAX, 200, 300};
+    static const int order[] = {1, 3, 4, 0, 2};
+    stage *s = new_stage();
+    arbiter *holder = join(s, 63);
+    arbiter_acquire(holder, 0);
+    pthread_t threads[5];
+    player players[5];
+    for (int i = 0; i < 5; i++) {
+        players[i] = (player){.s = s, .slot = i, .deadline_ns = deadlines[i]};
+        pthread_create(&threads[i], NULL, wait_once, &players[i]);
+    }
+    usleep(200000); /* all of them wait by now */
+    arbiter_release(holder);
+    for (int i = 0; i < 5; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < 5; i++) assert_int_equal(s->order[i], order[i]);
+    arbiter_close(holder);
+    free_stage(s);
+}
+
+/* Fork a child that acquires (and maybe waits for it); returns once it has said where it is. */
+static pid_t child_in(stage *s, int slot, bool gets_it)
+{
+    atomic_store(&s->step, 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        arbiter *a = join(s, slot);
+        if (!gets_it) atomic_store(&s->step, 1);
+        arbiter_acquire(a, 0);
+        atomic_store(&s->step, 2);
+        for (;;) pause();
+    }
+    while (atomic_load(&s->step) != (gets_it ? 2 : 1)) usleep(1000);
+    if (!gets_it) usleep(50000);
+    return pid;
+}
+
+static void end_child(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static void a_killed_holder_is_reaped(void **state)
+{
+    stage *s = new_stage();
+    pid_t pid = child_in(s, 1, true);
+    pthread_t thread;
+    player p = {.s = s, .slot = 2, .deadline_ns = 5};
+    pthread_create(&thread, NULL, wait_once, &p);
+    usleep(50000);
+    end_child(pid);
+    arbiter_reap(s->agent, 1);
+    pthread_join(thread, NULL);
+    free_stage(s);
+}
+
+static void a_killed_waiter_does_not_keep_the_turn(void **state)
+{
+    stage *s = new_stage();
+    arbiter *a = join(s, 3);
+    arbiter_acquire(a, 9);
+    pid_t pid = child_in(s, 4, false);
+    end_child(pid);
+    arbiter_release(a); /* goes to the dead waiter, nobody knows yet */
+    arbiter_reap(s->agent, 4);
+    arbiter_acquire(a, 9);
+    arbiter_release(a);
+    arbiter_close(a);
+    free_stage(s);
+}
+
+static void a_restarted_worker_frees_what_its_slot_held(void **state)
+{
+    stage *s = new_stage();
+    arbiter *before = join(s, 7);
+    arbiter_acquire(before, 1);
+    arbiter_close(before); /* left without release, as a crash does */
+    arbiter *after = join(s, 7);
+    arbiter_acquire(after, 1);
+    arbiter_release(after);
+    arbiter_close(after);
+    free_stage(s);
+}
+
+/* Killed at random moments, inside the lock too; the others go on. */
+static void death_at_any_moment_is_survived(void **state)
+{
+    stage *s = new_stage();
+    for (int i = 0; i < 60; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            arbiter *a = join(s, 20);
+            for (;;) {
+                arbiter_acquire(a, 1);
+                arbiter_release(a);
+            }
+        }
+        arbiter *a = join(s, 21);
+        uint64_t until = clock_ns() + 500000 + rng_mix((uint64_t)i) % 1000000;
+        while (clock_ns() < until) {
+            arbiter_acquire(a, 2);
+            arbiter_release(a);
+        }
+        end_child(pid);
+        arbiter_reap(s->agent, 20);
+        arbiter_acquire(a, 2);
+        arbiter_release(a);
+        arbiter_close(a);
+    }
+    free_stage(s);
+}
+
+static void wrong_descriptors_and_slots_are_refused(void **state)
+{
+    stage *s = new_stage();
+    arbiter *a = NULL;
+    assert_int_equal(arbiter_join(&a, s->fd, 64, NULL), SHOAL_EINVALID);
+    assert_int_equal(arbiter_join(&a, s->fd, -1, NULL), SHOAL_EINVALID);
+    assert_int_equal(arbiter_join(&a, 0, 1, NULL), SHOAL_EINVALID);
+    assert_null(a);
+    arbiter_close(NULL);
+    free_stage(s);
+}
+
+static void an_uncontended_turn_is_cheap(void **state)
+{
+    stage *s = new_stage();
+    arbiter *a = join(s, 1);
+    uint64_t start = clock_ns();
+    for (int i = 0; i < 100000; i++) {
+        arbiter_acquire(a, 1);
+        arbiter_release(a);
+    }
+    print_message("acquire and release: %.0f ns\n", (double)(clock_ns() - start) / 1e5);
+    arbiter_close(a);
+    free_stage(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_take_turns),
+        cmocka_unit_test(processes_take_turns),
+        cmocka_unit_test(the_earliest_deadline_goes_first),
+        cmocka_unit_test(a_killed_holder_is_reaped),
+        cmocka_unit_test(a_killed_waiter_does_not_keep_the_turn),
+        cmocka_unit_test(a_restarted_worker_frees_what_its_slot_held),
+        cmocka_unit_test(death_at_any_moment_is_survived),
+        cmocka_unit_test(wrong_descriptors_and_slots_are_refused),
+        cmocka_unit_test(an_uncontended_turn_is_cheap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,52 @@
+/* The measuring calls give numbers; with SHOAL_MEASURE set they print a table for whoever tunes. */
+#include "compute/measure.h"
+
+#include "check.h"
+
+static void products_are_measured(void **state)
+{
+    measure_result r = {0};
+    measure_spec s = {.isa = ISA_SCALAR, .type = DT_Q4_0, .n_threads = 2, .rows = 20, .cols = 64, .seconds = 0.01};
+    assert_int_equal(measure_mul(&r, &s, NULL), 0);
+    assert_true(r.seconds > 0 && r.gb_per_s > 0 && r.gmac_per_s > 0);
+    s.cols = 33;
+    assert_int_equal(measure_mul(&r, &s, NULL), SHOAL_EINVALID);
+}
+
+static void the_team_is_measured(void **state)
+{
+    double run = 0, barrier = 0;
+    assert_int_equal(measure_team(&run, &barrier, 2, NULL), 0);
+    assert_true(run > 0 && barrier > 0);
+}
+
+static void table_for_tuning(void **state)
+{
+    if (!getenv("SHOAL_MEASURE")) return skip();
+    for (int n = 1; n <= 2; n++) {
+        double run, barrier;
+        measure_team(&run, &barrier, n, NULL);
+        printf("threads=%d run %.0f ns barrier %.0f ns\n", n, run, barrier);
+        for (isa i = ISA_AVX2; i < ISA_COUNT; i++) {
+            for (int t = 0; t < DT_COUNT && isa_usable(i); t++) {
+                measure_result one, many;
+                measure_spec s = {.isa = i, .type = (dtype)t, .n_threads = n, .rows = 512, .cols = 1024};
+                assert_int_equal(measure_mul(&one, &s, NULL), 0);
+                s.n_tokens = 128;
+                assert_int_equal(measure_mul(&many, &s, NULL), 0);
+                printf("threads=%d %-10s %-4s decode %6.1f GB/s  prefill %7.1f GMAC/s\n", n, isa_name(i),
+                       dtype_name((dtype)t), one.gb_per_s, many.gmac_per_s);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_are_measured),
+        cmocka_unit_test(the_team_is_measured),
+        cmocka_unit_test(table_for_tuning),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
