@@ -1,15 +1,22 @@
 /* process.h: POST /v1/process: runs a pipeline for one request.
  *
- * A run holds the facts so far, starts every stage that may start (pipeline_judge), and answers when
- * none is left. The run itself knows no HTTP: it takes an input and the model calls, and gives JSON
- * (process_run_start), so it is tested without sockets; process_handle is the endpoint around it. */
+ * A run (process.c) holds the facts so far, starts every stage that may start (pipeline_judge), and
+ * is done when none is left. It knows no HTTP: it takes an input and the model calls and gives JSON,
+ * so it is tested without sockets. process_handle (process_http.c) is the endpoint around it: the
+ * request's JSON, the answer cache, errors.
+ *
+ *     POST /v1/process {"pipeline":"home","input":"turn off the kitchen light"}
+ *     {"id":"...","ms":21.4,"object":"shoal.process","pipeline":"home","text":"Turning off Kitchen Light.",
+ *      "intent":{"label":"iot_hue_lightoff","score":0.99},"slots":[...],
+ *      "tool_call":{"name":"light.turn_off","arguments":{"target":"light.kitchen"}},
+ *      "trace":[{"stage":"intent","ran":true,"why":"always","ms":1.9,...}, ...],"usage":{...}} */
 #ifndef GATEWAY_PROCESS_H
 #define GATEWAY_PROCESS_H
 
 #include <jansson.h>
 
 #include "gateway/backend.h"
-#include "gateway/cache.h"
+#include "gateway/error.h"
 #include "gateway/pipeline.h"
 
 struct gateway_request; /* gateway/request.h */
@@ -18,16 +25,22 @@ struct gateway_request; /* gateway/request.h */
  * the client leaves. */
 void process_handle(struct gateway_request *rq);
 
-/* ---- the run ----------------------------------------------------------------------------------- */
+/* ---- what a request asked for (process_parse.c) ------------------------------------------------ */
 
-/* What a request asked for; owned by whoever parsed it, must outlive the run. */
 typedef struct process_input {
     const config_pipeline *pipeline;
-    const char *text;
-    const config_device *devices; /* the request's, else the pipeline's */
+    char *text;
+    config_device *devices; /* those of the request, else the pipeline's (borrowed) */
     size_t n_devices;
-    const char *context; /* free text, "" when none */
+    char *context;          /* free text, "" when none */
+    arena *memory;          /* what the request brought */
 } process_input;
+
+/* Read a request body. Returns 0 or the HTTP status in *ret_error; *ret is untouched then. */
+int process_parse(process_input *ret, const gateway_config *config, const char *body, size_t len, api_error *ret_error);
+void process_input_done(process_input *in); /* accepts a zeroed one */
+
+/* ---- the run (process.c) ------------------------------------------------------------------------ */
 
 /* The model calls, in the signatures of backend.h; a test gives its own. */
 typedef struct process_calls {
@@ -38,12 +51,19 @@ typedef struct process_calls {
     __typeof__(&backend_cancel) cancel;
 } process_calls;
 
+/* How a run ended; borrowed until the callback returns. */
+typedef struct process_outcome {
+    const config_stage *failed;     /* the stage that failed the run, NULL on success */
+    const backend_result *failure;  /* how its call ended */
+    json_t *answer;                 /* on success: the response object without "id" and "ms" */
+    uint64_t n_prompt_tokens, n_generated_tokens;
+} process_outcome;
+typedef void (*process_done_fn)(void *user, const process_outcome *o);
+
 typedef struct process_run process_run;
 
-/* status 0: answer is the response object without id (borrowed until the callback returns). Otherwise
- * `message` is a sentence that names the stage. The run is dead afterwards. */
-typedef void (*process_done_fn)(void *user, int status, const char *message, bool retryable, json_t *answer);
-
+/* Input and calls must outlive the run. When no stage has to run, `done` comes inside this call; in any
+ * case *ret is written before, and the run is dead after `done`. Fails only without memory. */
 int process_run_start(process_run **ret, const process_input *in, const process_calls *calls,
                       const backend_context *ctx, process_done_fn done, void *user, shoal_err *err);
 void process_run_cancel(process_run *r); /* no callback follows; accepts NULL */
