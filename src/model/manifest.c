@@ -177,6 +177,14 @@ static char *default_manifest(void)
     return NULL;
 }
 
+int manifest_locate(char **ret, shoal_err *err)
+{
+    char *path = default_manifest();
+    if (!path) return err_set(err, SHOAL_ENOTFOUND, "no models.json found: set SHOAL_MODELS to its folder");
+    *ret = path;
+    return 0;
+}
+
 static int unknown_name(const manifest *m, const char *path, const char *arg, shoal_err *err)
 {
     char names[300] = "";

@@ -168,7 +168,7 @@ const manifest_entry *manifest_at(const manifest *m, size_t i);
 const manifest_entry *manifest_find(const manifest *m, const char *name); /* NULL when absent */
 
 /* Turn what a person typed into a path: an existing path as it is, else a name looked up in the
- * manifest at `manifest_path` (NULL: $SHOAL_MODELS/models.json, ./models/models.json, then the installed one).
+ * manifest at `manifest_path` (NULL: manifest_locate's).
  * *ret_path is malloc'd; *ret_sha256 (malloc'd) is NULL for plain paths. */
 int model_resolve(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256, shoal_err *err);
 
