@@ -158,6 +158,9 @@ typedef struct manifest_entry {
     const char *const *labels;
 } manifest_entry;
 typedef struct manifest manifest;
+/* The manifest to use when none was given: $SHOAL_MODELS/models.json, ./models/models.json, then the one
+ * beside the program; *ret is malloc'd. */
+int manifest_locate(char **ret, shoal_err *err);
 /* models.json: {"models": [{"name", "file", "sha256", "task", "labels", "quantisation", "version",
  * "description", "quality": {"metric", "value", ...}}]}. A file is a plain name in the manifest's own
  * folder; entry->file is the path to open. Unknown fields are for people and are left alone. */
