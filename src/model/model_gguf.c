@@ -113,6 +113,21 @@ static void read_eos(gguf_reader *r)
     }
 }
 
+/* Files of neighbouring families carry this name too; what sets them apart must not be lost. */
+static void refuse_variants(gguf_reader *r)
+{
+    int64_t window = 0, experts = 0; /* dense files may say 0 */
+    const char *window_key = arch_key(r, "attention.sliding_window"), *experts_key = arch_key(r, "expert_count");
+    if (r->rc == 0) r->rc = gguf_get_int(r->g, window_key, 0, UINT32_MAX, &window, r->err);
+    if (r->rc == 0) r->rc = gguf_get_int(r->g, experts_key, 0, UINT32_MAX, &experts, r->err);
+    if (r->rc == 0 && window && (uint64_t)window < r->m->config.n_ctx)
+        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: a sliding attention window (%lld tokens) is not supported",
+                        r->m->path, (long long)window);
+    if (r->rc == 0 && experts)
+        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: a mixture of %lld experts is not supported", r->m->path,
+                        (long long)experts);
+}
+
 static void read_llama(gguf_reader *r)
 {
     model_config *c = &r->m->config;
@@ -132,6 +147,7 @@ static void read_llama(gguf_reader *r)
     c->tied = !file_tensor(r->g, "output.weight");
     read_rope(r);
     read_eos(r);
+    refuse_variants(r);
 }
 
 static void read_labels(gguf_reader *r)

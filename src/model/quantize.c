@@ -195,12 +195,25 @@ static void measure(const plan *p, quantize_class *c, size_t n)
     }
 }
 
-static int check_finite(const plan *p, const job *j, size_t n)
+static bool all_finite(const float *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!isfinite(p->values[i]))
-            return err_set(p->err, SHOAL_EFORMAT, "%s: tensor %s holds a value that is not a finite number", p->m->path,
-                           j->name);
+        if (!isfinite(v[i])) return false;
+    return true;
+}
+
+/* Pack the chunk of n values and read it back. */
+static int convert(plan *p, const job *j, size_t n)
+{
+    if (!all_finite(p->values, n))
+        return err_set(p->err, SHOAL_EFORMAT, "%s: tensor %s holds a value that is not a finite number", p->m->path,
+                       j->name);
+    quantize_row(j->type, p->values, p->bytes, n);
+    dtype_to_f32(j->type, p->bytes, p->back, n);
+    if (!all_finite(p->back, n))
+        return err_set(p->err, SHOAL_EUNSUPPORTED, "%s: tensor %s holds a value too large for %s", p->m->path, j->name,
+                       dtype_name(j->type));
+    measure(p, j->class, n);
     return 0;
 }
 
@@ -213,12 +226,8 @@ static int write_job(plan *p, gguf_out *o, const job *j)
         size_t n_rows = rows - row < step ? rows - row : step, n = n_rows * cols;
         size_t bytes = n / dtype_block(j->type) * dtype_block_bytes(j->type);
         read_rows(p, j, row, n_rows);
-        rc = check_finite(p, j, n);
-        if (rc != 0) break;
-        quantize_row(j->type, p->values, p->bytes, n);
-        dtype_to_f32(j->type, p->bytes, p->back, n);
-        measure(p, j->class, n);
-        rc = gguf_out_data(o, p->bytes, bytes, p->err);
+        rc = convert(p, j, n);
+        if (rc == 0) rc = gguf_out_data(o, p->bytes, bytes, p->err);
         j->class->bytes_out += bytes;
     }
     j->class->n_tensors++;

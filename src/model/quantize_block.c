@@ -6,54 +6,55 @@
 
 enum { BLOCK = 32, HALF = BLOCK / 2, MAX_CODE = 15 };
 
-/* A block's best scale so far: x ≈ d * q + m. */
+/* The best codes so far: x ≈ d * (q - zero) + m, where m is 0 for Q4_0 and zero is 0 for Q4_1. */
 typedef struct fit {
-    uint16_t d, m; /* as halves */
+    float d, m, error;
     uint8_t q[BLOCK];
-    double error;
 } fit;
 
-static int code(float v)
-{
-    int q = (int)floorf(v + 0.5f);
-    return q < 0 ? 0 : q > MAX_CODE ? MAX_CODE : q;
-}
+/* A block with its weights and the sums that every candidate needs. */
+typedef struct block {
+    const float *x;
+    float w[BLOCK], wx[BLOCK];
+    float sw, swx, swxx;
+} block;
 
-static void weigh(const float *x, float *w)
+static void block_init(block *b, const float *x)
 {
     float sum = 0;
+    *b = (block){.x = x};
     for (int i = 0; i < BLOCK; i++) sum += x[i] * x[i];
-    for (int i = 0; i < BLOCK; i++) w[i] = sqrtf(sum / BLOCK + x[i] * x[i]);
+    for (int i = 0; i < BLOCK; i++) {
+        b->w[i] = sqrtf(sum / BLOCK + x[i] * x[i]);
+        b->wx[i] = b->w[i] * x[i];
+        b->sw += b->w[i];
+        b->swx += b->wx[i];
+        b->swxx += b->wx[i] * x[i];
+    }
 }
 
-/* Round x to the codes of scale d and offset m (both as stored) and keep the fit if it is better. */
-static void keep_better(fit *best, const float *x, const float *w, uint16_t d16, uint16_t m16)
+/* The nearest code, 0 for NaN; no libm call, since this runs some thirty times a weight. */
+static uint8_t code(float v)
 {
-    float d = f16_to_f32(d16), m = f16_to_f32(m16);
-    fit f = {.d = d16, .m = m16};
+    return (uint8_t)(!(v > 0) ? 0 : v >= MAX_CODE ? MAX_CODE : (int)(v + 0.5f));
+}
+
+/* Q4_0. The least squares scale for given codes is qx/qq, and its error swxx - qx²/qq. */
+static void try_q4_0(const block *b, float inverse, fit *best)
+{
+    fit f;
+    float qx = 0, qq = 0;
     for (int i = 0; i < BLOCK; i++) {
-        f.q[i] = (uint8_t)(d != 0 ? code((x[i] - m) / d) : 0);
-        double e = (double)(x[i] - (d * f.q[i] + m));
-        f.error += (double)w[i] * e * e;
+        f.q[i] = code(b->x[i] * inverse + 8);
+        float q = (float)(f.q[i] - 8);
+        qx += b->wx[i] * q;
+        qq += b->w[i] * q * q;
     }
+    if (qq <= 0) return;
+    f.d = qx / qq;
+    f.m = 0;
+    f.error = b->swxx - qx * f.d;
     if (f.error < best->error) *best = f;
-}
-
-/* Q4_0: x ≈ d * (q - 8). The scale's sign puts the largest magnitude on code 0 (-8). */
-static void try_q4_0(fit *best, const float *x, const float *w, float d)
-{
-    double qx = 0, qq = 0;
-    for (int i = 0; i < BLOCK; i++) {
-        int q = code(x[i] / d + 8) - 8;
-        qx += (double)w[i] * q * (double)x[i];
-        qq += (double)w[i] * q * q;
-    }
-    float refit = qq > 0 ? (float)(qx / qq) : d;
-    const float scales[] = {d, refit};
-    for (int s = 0; s < 2; s++) {
-        uint16_t d16 = f32_to_f16(scales[s]);
-        keep_better(best, x, w, d16, f32_to_f16(-8 * f16_to_f32(d16)));
-    }
 }
 
 static float largest(const float *x)
@@ -64,56 +65,65 @@ static float largest(const float *x)
     return v;
 }
 
-static void put_q4_0(const float *x, uint8_t *out)
+static void put_codes(const fit *f, uint8_t *out)
 {
-    float w[BLOCK], max = largest(x);
-    fit best = {.error = INFINITY};
-    weigh(x, w);
-    memset(best.q, 8, sizeof best.q);
-    /* Both signs: the largest weight may sit on -8 or, with a slightly larger scale, on +7. */
-    for (int step = -12; max != 0 && step <= 24; step++) {
-        float d = max / (-8.0f + 0.1f * (float)step);
-        try_q4_0(&best, x, w, d);
-        try_q4_0(&best, x, w, -d);
-    }
-    memcpy(out, &best.d, 2);
-    for (int i = 0; i < HALF; i++) out[2 + i] = (uint8_t)(best.q[i] | best.q[i + HALF] << 4);
+    for (int i = 0; i < HALF; i++) out[i] = (uint8_t)(f->q[i] | f->q[i + HALF] << 4);
 }
 
-/* Q4_1: x ≈ d * q + m. Given codes, the best d and m are a weighted linear regression of x on q. */
-static void try_q4_1(fit *best, const float *x, const float *w, float min, float d)
+static void put_q4_0(const float *x, uint8_t *out)
 {
-    double sw = 0, sq = 0, sx = 0, sqq = 0, sqx = 0;
-    keep_better(best, x, w, f32_to_f16(d), f32_to_f16(min));
-    for (int i = 0; i < BLOCK; i++) {
-        int q = code((x[i] - min) / d);
-        sw += (double)w[i];
-        sq += (double)w[i] * q;
-        sx += (double)w[i] * (double)x[i];
-        sqq += (double)w[i] * q * q;
-        sqx += (double)w[i] * q * (double)x[i];
+    block b;
+    float max = largest(x);
+    fit best = {.error = INFINITY};
+    block_init(&b, x);
+    memset(best.q, 8, sizeof best.q);
+    /* Both signs: the largest weight may sit on -8 or, with a slightly larger scale, on +7. */
+    for (int step = -4; max != 0 && step <= 9; step++) {
+        float inverse = (-8 + 0.25f * (float)step) / max;
+        try_q4_0(&b, inverse, &best);
+        try_q4_0(&b, -inverse, &best);
     }
-    double det = sw * sqq - sq * sq;
+    uint16_t d = f32_to_f16(best.d);
+    memcpy(out, &d, 2);
+    put_codes(&best, out + 2);
+}
+
+/* Q4_1. For given codes the best d and m are the weighted linear regression of x on q. */
+static void try_q4_1(const block *b, float min, float inverse, fit *best)
+{
+    fit f;
+    float sq = 0, sqq = 0, sqx = 0;
+    for (int i = 0; i < BLOCK; i++) {
+        f.q[i] = code((b->x[i] - min) * inverse);
+        float q = (float)f.q[i];
+        sq += b->w[i] * q;
+        sqq += b->w[i] * q * q;
+        sqx += b->wx[i] * q;
+    }
+    float det = b->sw * sqq - sq * sq;
     if (det <= 0) return;
-    keep_better(best, x, w, f32_to_f16((float)((sw * sqx - sq * sx) / det)),
-                f32_to_f16((float)((sqq * sx - sq * sqx) / det)));
+    f.d = (b->sw * sqx - sq * b->swx) / det;
+    f.m = (sqq * b->swx - sq * sqx) / det;
+    f.error = b->swxx - f.d * sqx - f.m * b->swx;
+    if (f.error < best->error) *best = f;
 }
 
 static void put_q4_1(const float *x, uint8_t *out)
 {
-    float w[BLOCK], min = x[0], max = x[0];
-    fit best = {.error = INFINITY};
-    weigh(x, w);
+    block b;
+    float min = x[0], max = x[0];
+    block_init(&b, x);
     for (int i = 1; i < BLOCK; i++) {
         min = fminf(min, x[i]);
         max = fmaxf(max, x[i]);
     }
-    if (max == min) keep_better(&best, x, w, 0, f32_to_f16(min));
-    for (int step = -10; max != min && step <= 10; step++)
-        try_q4_1(&best, x, w, min, (max - min) / (15.0f + 0.2f * (float)step));
-    memcpy(out, &best.d, 2);
-    memcpy(out + 2, &best.m, 2);
-    for (int i = 0; i < HALF; i++) out[4 + i] = (uint8_t)(best.q[i] | best.q[i + HALF] << 4);
+    fit best = {.m = min, .error = INFINITY}; /* what a block of equal values keeps */
+    for (int step = -5; max != min && step <= 5; step++)
+        try_q4_1(&b, min, (MAX_CODE + 0.4f * (float)step) / (max - min), &best);
+    uint16_t d = f32_to_f16(best.d), m = f32_to_f16(best.m);
+    memcpy(out, &d, 2);
+    memcpy(out + 2, &m, 2);
+    put_codes(&best, out + 4);
 }
 
 void quantize_row(dtype t, const float *src, void *dst, size_t n)
