@@ -67,6 +67,12 @@ int api_error_from_backend(api_error *e, const backend_result *r)
     return api_error_set(e, 500, "server_error", "internal_error", NULL, "%s", r->message);
 }
 
+void api_error_shared(api_error *e, const cache_value *v)
+{
+    if (v && v->len == sizeof *e) memcpy(e, v->data, sizeof *e);
+    else api_error_set(e, 503, "service_unavailable", "worker_unavailable", NULL, "the computation failed; send it again");
+}
+
 int api_error_from_status(api_error *e, int status, const char *message)
 {
     static const struct { int status; const char *type, *code; } ROWS[] = {

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "gateway/backend.h"
+#include "gateway/cache.h"
 
 typedef struct api_error {
     int status;              /* HTTP; 0: no error */
@@ -28,6 +29,8 @@ int api_error_no_model(api_error *e, const char *model);
 int api_error_from_backend(api_error *e, const backend_result *r);
 /* Type and code for an error that the HTTP server itself answers. */
 int api_error_from_status(api_error *e, int status, const char *message);
+/* The error of a computation that this request shared: v holds an api_error, or is NULL. */
+void api_error_shared(api_error *e, const cache_value *v);
 /* Append {"error":{...}}. */
 void api_error_put(buf *out, const api_error *e);
 

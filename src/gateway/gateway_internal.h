@@ -19,8 +19,11 @@ struct gateway {
     gateway_request *requests; /* being answered */
     size_t n_requests, n_admitted;
     bool draining;
+    uv_timer_t *deadlines; /* runs while some request has on_deadline; freed by its close */
 };
 
+/* Look for requests whose on_deadline is due until none is left. */
+void gateway_watch_deadlines(struct gateway *g);
 /* The request's end, for log and metrics; unlinks and frees it. Status 499: the client left. */
 void request_finish(gateway_request *rq, int status, const char *error_code);
 

@@ -28,6 +28,13 @@ void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work)
     rq->work = work;
 }
 
+void request_on_deadline(gateway_request *rq, void (*fn)(void *work))
+{
+    if (!rq->deadline_ns) return;
+    rq->on_deadline = fn;
+    if (fn) gateway_watch_deadlines(rq->gateway);
+}
+
 void request_note_model(gateway_request *rq, const char *model, const char *version, const char *quantisation)
 {
     snprintf(rq->model, sizeof rq->model, "%s", model ? model : "");

@@ -49,6 +49,7 @@ typedef struct gateway_request {
     bool counted;                    /* against max_requests */
     const char *allow;               /* for a 405 */
     void (*on_gone)(void *work);
+    void (*on_deadline)(void *work);
     void *work;
     struct gateway_request *next, *prev; /* the gateway's list */
 } gateway_request;
@@ -56,6 +57,9 @@ typedef struct gateway_request {
 /* For backend calls made on behalf of rq; strings are borrowed from rq. */
 backend_context request_context(const gateway_request *rq, const char *why);
 void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work);
+/* fn(work) runs once when the request's deadline passes; NULL: not any more. For requests that wait for
+ * something else than a model call, since calls keep the deadline themselves. */
+void request_on_deadline(gateway_request *rq, void (*fn)(void *work));
 /* Remember which model answers (for headers, log, metrics). */
 void request_note_model(gateway_request *rq, const char *model, const char *version, const char *quantisation);
 void request_note_result(gateway_request *rq, const backend_result *r);

@@ -1,0 +1,12 @@
+/* choose.h: from the model a request names to the model that is there. */
+#ifndef GATEWAY_CHOOSE_H
+#define GATEWAY_CHOOSE_H
+
+#include "gateway/request.h"
+
+/* Sets *ret_name (NULL on entry: take the only model with that task) and notes the model in rq. *ret_info
+ * is NULL when no replica has come up yet; then the call itself waits for one. 0 or an HTTP status. */
+int choose_model(gateway_request *rq, const char *task, const char **ret_name,
+                 const Shoal__V1__ModelInfo **ret_info, api_error *e);
+
+#endif

@@ -1,0 +1,32 @@
+/* encode_parse.h: requests of the encoder endpoints as checked structs. Pure. */
+#ifndef GATEWAY_ENCODE_PARSE_H
+#define GATEWAY_ENCODE_PARSE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/sys.h"
+#include "gateway/error.h"
+#include "shoal/v1/worker.pb-c.h"
+
+#define ENCODE_INPUTS_MAX 256
+
+typedef enum encode_kind { ENCODE_EMBED, ENCODE_CLASSIFY, ENCODE_TAG } encode_kind;
+
+typedef struct encode_spec {
+    encode_kind kind;
+    json_t *root;      /* owned; all strings belong to it */
+    const char *model; /* NULL: the only one with the task */
+    Shoal__V1__TextInput *inputs, **input_list; /* owned; the list as protobuf-c wants it */
+    size_t n_inputs;
+    bool base64;       /* embeddings as little-endian float32 in base64 */
+    int64_t dimensions; /* 0: not given */
+    int64_t top_k;     /* labels in the answer, 0: all */
+} encode_spec;
+
+/* 0 and *ret (encode_spec_done), or an HTTP status with *e filled and *ret untouched. */
+int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size_t len, api_error *e);
+void encode_spec_done(encode_spec *s); /* accepts a zeroed one */
+bool encode_spec_key(const encode_spec *s, const char *digest, sha256_digest *ret);
+
+#endif

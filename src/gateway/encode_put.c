@@ -1,0 +1,114 @@
+#include "gateway/encode_put.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/utf8.h"
+
+/* Nine digits bring every float back exactly; JSON has no NaN or infinity. */
+static void put_float(buf *out, float v)
+{
+    if (isfinite(v)) buf_printf(out, "%.9g", (double)v);
+    else buf_puts(out, "null");
+}
+
+static void put_string(buf *out, const char *s)
+{
+    json_put_string(out, s, strlen(s));
+}
+
+static void put_tail(buf *out, const encode_spec *s, uint64_t n_tokens)
+{
+    buf_puts(out, "],\"model\":");
+    put_string(out, s->model);
+    buf_printf(out, ",\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}}", (unsigned long long)n_tokens,
+               (unsigned long long)n_tokens);
+}
+
+static void put_index(buf *out, size_t i)
+{
+    buf_printf(out, "%s{\"index\":%zu,", i ? "," : "", i);
+}
+
+static void put_vector(buf *out, const Shoal__V1__Embedding *v, bool base64)
+{
+    if (base64) {
+        buf_putc(out, '"');
+        base64_encode(out, v->values, v->n_values * sizeof(float)); /* little-endian hosts only, as all ours are */
+        buf_putc(out, '"');
+        return;
+    }
+    buf_putc(out, '[');
+    for (size_t i = 0; i < v->n_values; i++) {
+        if (i) buf_putc(out, ',');
+        put_float(out, v->values[i]);
+    }
+    buf_putc(out, ']');
+}
+
+void encode_put_embeddings(buf *out, const encode_spec *s, const Shoal__V1__EmbedReply *r, uint64_t *ret_tokens)
+{
+    *ret_tokens = 0;
+    buf_puts(out, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < r->n_results; i++) {
+        put_index(out, i);
+        buf_puts(out, "\"object\":\"embedding\",\"embedding\":");
+        put_vector(out, r->results[i], s->base64);
+        buf_putc(out, '}');
+        *ret_tokens += r->results[i]->n_tokens;
+    }
+    put_tail(out, s, *ret_tokens);
+}
+
+void encode_put_classes(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r, uint64_t *ret_tokens)
+{
+    *ret_tokens = 0;
+    buf_puts(out, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < r->n_results; i++) {
+        const Shoal__V1__Classification *c = r->results[i];
+        size_t n = s->top_k && (size_t)s->top_k < c->n_labels ? (size_t)s->top_k : c->n_labels;
+        put_index(out, i);
+        buf_puts(out, "\"labels\":[");
+        for (size_t k = 0; k < n; k++) {
+            buf_puts(out, k ? ",{\"label\":" : "{\"label\":");
+            put_string(out, c->labels[k]->label);
+            buf_puts(out, ",\"score\":");
+            put_float(out, c->labels[k]->score);
+            buf_putc(out, '}');
+        }
+        buf_puts(out, "]}");
+        *ret_tokens += c->n_tokens;
+    }
+    put_tail(out, s, *ret_tokens);
+}
+
+static void put_span(buf *out, const Shoal__V1__Span *p)
+{
+    buf_printf(out, "{\"start\":%u,\"end\":%u,\"start_byte\":%u,\"end_byte\":%u,\"label\":", p->start, p->end,
+               p->start_byte, p->end_byte);
+    put_string(out, p->label);
+    buf_puts(out, ",\"text\":");
+    put_string(out, p->text);
+    buf_puts(out, ",\"score\":");
+    put_float(out, p->score);
+    buf_putc(out, '}');
+}
+
+void encode_put_spans(buf *out, const encode_spec *s, const Shoal__V1__TagReply *r, uint64_t *ret_tokens)
+{
+    *ret_tokens = 0;
+    buf_puts(out, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < r->n_results; i++) {
+        const Shoal__V1__Tagging *t = r->results[i];
+        put_index(out, i);
+        buf_puts(out, "\"spans\":[");
+        for (size_t k = 0; k < t->n_spans; k++) {
+            if (k) buf_putc(out, ',');
+            put_span(out, t->spans[k]);
+        }
+        buf_puts(out, "]}");
+        *ret_tokens += t->n_tokens;
+    }
+    put_tail(out, s, *ret_tokens);
+}

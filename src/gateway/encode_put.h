@@ -1,0 +1,13 @@
+/* encode_put.h: worker replies of the encoder endpoints as JSON bodies. Each appends the whole object,
+ * and gives the tokens read. Pure. */
+#ifndef GATEWAY_ENCODE_PUT_H
+#define GATEWAY_ENCODE_PUT_H
+
+#include "base/buf.h"
+#include "gateway/encode_parse.h"
+
+void encode_put_embeddings(buf *out, const encode_spec *s, const Shoal__V1__EmbedReply *r, uint64_t *ret_tokens);
+void encode_put_classes(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r, uint64_t *ret_tokens);
+void encode_put_spans(buf *out, const encode_spec *s, const Shoal__V1__TagReply *r, uint64_t *ret_tokens);
+
+#endif

@@ -1,0 +1,166 @@
+#include "gateway/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "gateway/endpoint.h"
+#include "gateway/gateway_internal.h"
+
+static void put_str(buf *out, const char *key, const char *v)
+{
+    buf_printf(out, ",\"%s\":", key);
+    json_put_string(out, v ? v : "", v ? strlen(v) : 0);
+}
+
+/* The OpenAI model object, and what Shoal knows beyond it once the worker has described itself. */
+static void put_model(buf *out, const char *name, replica_state state, const Shoal__V1__ModelInfo *info)
+{
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, name, strlen(name));
+    buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\"");
+    put_str(out, "state", replica_state_name(state));
+    if (info) {
+        put_str(out, "task", info->task);
+        put_str(out, "architecture", info->architecture);
+        put_str(out, "version", info->version);
+        put_str(out, "quantisation", info->quantisation);
+        put_str(out, "digest", info->digest);
+        put_str(out, "isa", info->isa);
+        buf_printf(out, ",\"context_length\":%u,\"embedding_length\":%u,\"vocabulary\":%u,\"labels\":[", info->n_ctx,
+                   info->n_embd, info->n_vocab);
+        for (size_t i = 0; i < info->n_labels; i++) {
+            if (i) buf_putc(out, ',');
+            json_put_string(out, info->labels[i], strlen(info->labels[i]));
+        }
+        buf_putc(out, ']');
+    }
+    buf_putc(out, '}');
+}
+
+/* The replica to show for a model: the first, or a ready one. NULL when place i is not the model's first. */
+static const replica *shown_replica(registry *g, size_t i)
+{
+    const replica *best = registry_at(g, i);
+    for (size_t k = 0; k < registry_count(g); k++) {
+        const replica *r = registry_at(g, k);
+        if (strcmp(r->model, best->model) != 0) continue;
+        if (k < i) return NULL;
+        if (r->state == REPLICA_READY && best->state != REPLICA_READY) best = r;
+    }
+    return best;
+}
+
+void models_handle(gateway_request *rq)
+{
+    registry *g = backend_registry(rq->backend);
+    buf out = {0};
+    buf_puts(&out, "{\"object\":\"list\",\"data\":[");
+    bool first = true;
+    for (size_t i = 0; i < registry_count(g); i++) {
+        const replica *r = shown_replica(g, i);
+        if (!r) continue;
+        if (!first) buf_putc(&out, ',');
+        first = false;
+        put_model(&out, r->model, r->state, r->info);
+    }
+    buf_puts(&out, "]}");
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}
+
+/* ---- one model ----------------------------------------------------------------------------------- */
+
+typedef struct describe_job {
+    gateway_request *rq;
+    backend_call *call;
+} describe_job;
+
+static void describe_gone(void *work)
+{
+    describe_job *j = work;
+    backend_cancel(j->call);
+    free(j);
+}
+
+static void on_described(void *user, const backend_result *r, const Shoal__V1__ModelInfo *info)
+{
+    describe_job *j = user;
+    gateway_request *rq = j->rq;
+    free(j);
+    request_note_result(rq, r);
+    if (r->status != 0) {
+        api_error e;
+        api_error_from_backend(&e, r);
+        request_error(rq, &e);
+        return;
+    }
+    buf out = {0};
+    put_model(&out, r->model, REPLICA_READY, info);
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}
+
+void model_handle(gateway_request *rq)
+{
+    const char *name = http_path(rq->http) + strlen(rq->endpoint->path);
+    bool known;
+    api_error e;
+    backend_find(rq->backend, name, &known);
+    describe_job *j = known ? calloc(1, sizeof *j) : NULL;
+    if (!j) {
+        if (known) api_error_set(&e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+        else api_error_no_model(&e, name);
+        request_error(rq, &e);
+        return;
+    }
+    backend_context ctx = request_context(rq, "endpoint");
+    j->rq = rq;
+    request_watch(rq, describe_gone, j);
+    j->call = backend_describe(rq->backend, name, &ctx, on_described, j);
+}
+
+/* ---- health -------------------------------------------------------------------------------------- */
+
+void health_handle(gateway_request *rq)
+{
+    static const char OK[] = "{\"status\":\"ok\"}";
+    request_json(rq, 200, &(buf){.data = (char *)OK, .len = sizeof OK - 1});
+}
+
+static void put_replica(buf *out, const replica *r)
+{
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, r->id, strlen(r->id));
+    put_str(out, "model", r->model);
+    put_str(out, "state", replica_state_name(r->state));
+    put_str(out, "reason", r->reason);
+    buf_printf(out, ",\"pid\":%d,\"restarts\":%u,\"crashes\":%u}", r->pid, r->n_restarts, r->n_crashes);
+}
+
+void ready_handle(gateway_request *rq)
+{
+    registry *g = backend_registry(rq->backend);
+    bool draining = rq->gateway->draining, ready = registry_all_ready(g) && !draining;
+    buf out = {0};
+    buf_printf(&out, "{\"status\":\"%s\",\"replicas\":[", draining ? "draining" : ready ? "ready" : "not_ready");
+    for (size_t i = 0; i < registry_count(g); i++) {
+        if (i) buf_putc(&out, ',');
+        put_replica(&out, registry_at(g, i));
+    }
+    buf_puts(&out, "]}");
+    request_json(rq, ready ? 200 : 503, &out);
+    buf_done(&out);
+}
+
+void metrics_handle(gateway_request *rq)
+{
+    gateway *g = rq->gateway;
+    buf out = {0};
+    metrics_scrape(g->metrics, g->registry);
+    metrics_set(g->metrics, METRIC_IN_FLIGHT, (double)g->n_requests, NULL, NULL, NULL);
+    metrics_set(g->metrics, METRIC_CONNECTIONS, (double)http_server_connections(g->server), NULL, NULL, NULL);
+    metrics_put(&out, g->metrics);
+    request_text(rq, out.failed ? 500 : 200, "text/plain; version=0.0.4; charset=utf-8", &out);
+    buf_done(&out);
+}
