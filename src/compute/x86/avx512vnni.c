@@ -63,12 +63,14 @@ INLINE __m512i four(const int8_t *q)
 
 INLINE __m512 load_scales(const uint16_t *s) { return _mm512_cvtph_ps(_mm256_load_si256((const void *)s)); }
 
-/* Start the block's integer sums with the correction for the weights' bias. */
-INLINE void start_dots(const mul_job *j, __m512i *dot, size_t b, int bias, const size_t P, const size_t T)
+/* Start the block's integer sums with the correction for the weights' bias, -(sum << shift). The
+ * shift is done in the vector: a broadcast from memory is free, one from an integer register is not. */
+INLINE void start_dots(const mul_job *j, __m512i *dot, size_t b, unsigned shift, const size_t P, const size_t T)
 {
     UNROLL
     for (size_t t = 0; t < T; t++) {
-        __m512i start = _mm512_set1_epi32(bias * j->sum[t * j->n_blocks + b]);
+        __m512i sum = _mm512_set1_epi32(j->sum[t * j->n_blocks + b]);
+        __m512i start = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(sum, shift));
         UNROLL
         for (size_t p = 0; p < P; p++) dot[t * P + p] = start;
     }
@@ -99,7 +101,7 @@ INLINE void body_q8_0(const mul_job *j, const size_t P, const size_t T)
     UNROLL
     for (size_t i = 0; i < P * T; i++) acc[i] = _mm512_setzero_ps();
     for (size_t b = 0; b < j->n_blocks; b++) {
-        start_dots(j, dot, b, -128, P, T);
+        start_dots(j, dot, b, 7, P, T);
         UNROLL
         for (size_t g = 0; g < 8; g++) {
             UNROLL
@@ -137,7 +139,7 @@ INLINE void body_q4_0(const mul_job *j, const size_t P, const size_t T)
     UNROLL
     for (size_t i = 0; i < P * T; i++) acc[i] = _mm512_setzero_ps();
     for (size_t b = 0; b < j->n_blocks; b++) {
-        start_dots(j, dot, b, -8, P, T);
+        start_dots(j, dot, b, 3, P, T);
         dots_q4(j, dot, b, P, T);
         UNROLL
         for (size_t p = 0; p < P; p++)
@@ -163,7 +165,8 @@ INLINE void body_q4_1(const mul_job *j, const size_t P, const size_t T)
     UNROLL
     for (size_t i = 0; i < P * T; i++) acc[i] = _mm512_setzero_ps();
     for (size_t b = 0; b < j->n_blocks; b++) {
-        start_dots(j, dot, b, 0, P, T);
+        UNROLL
+        for (size_t i = 0; i < P * T; i++) dot[i] = _mm512_setzero_si512();
         dots_q4(j, dot, b, P, T);
         UNROLL
         for (size_t p = 0; p < P; p++) {
