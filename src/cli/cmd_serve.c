@@ -1,0 +1,341 @@
+/* cmd_serve.c: `shoal serve`: gateway, agent and workers of one machine.
+ *
+ * Start: configuration → models resolved → workers spawned → gateway listens (so that /healthz answers
+ * while models load) → one line when every replica has reported. Stop, on SIGTERM or SIGINT: the
+ * gateway drains, then the workers go, then the loop runs out. A second signal ends it at once. */
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "cli/cli.h"
+#include "cluster/agent.h"
+#include "compute/compute.h"
+#include "gateway/gateway.h"
+#include "model/model.h"
+
+enum { ARBITER_SLOTS = 64, WORKER_GRACE_MS = 5000, DRAIN_DEFAULT_MS = 30000 };
+
+typedef struct server {
+    uv_loop_t loop;
+    uv_signal_t term, interrupt;
+    uv_timer_t drain;
+    uint64_t start_ns;
+    gateway_config *config;
+    worker_spec *specs; /* path and sha256 malloc'd */
+    arbiter *arbiter;
+    int arbiter_fd;
+    registry *registry;
+    agent *agent;
+    gateway *gateway;
+    bool banner, said_ready, stopping, drained;
+    int exit_code;
+} server;
+
+/* ---- the configuration ------------------------------------------------------------------------- */
+
+static const char *find_config(const char *given)
+{
+    static const char *const usual[] = {"shoal.yaml", "/etc/shoal/shoal.yaml"};
+    if (given) return given;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (path_exists(usual[i])) return usual[i];
+    return NULL;
+}
+
+/* "host:8080" with another port; the configuration owns the string. */
+static int override_listen(gateway_config *c, const char *listen, long long port, shoal_err *err)
+{
+    const char *base = listen ? listen : c->listen ? c->listen : "127.0.0.1:8080";
+    const char *colon = strrchr(base, ':');
+    if (!listen && port < 0) return 0;
+    if (port >= 0 && (!colon || strncmp(base, "unix:", 5) == 0))
+        return err_set(err, SHOAL_EINVALID, "--port does not go with the address \"%s\"", base);
+    char *s = NULL;
+    int n = port < 0 ? asprintf(&s, "%s", base) : asprintf(&s, "%.*s:%lld", (int)(colon - base), base, port);
+    if (n < 0) return err_nomem(err);
+    free((void *)c->listen);
+    c->listen = s;
+    return 0;
+}
+
+static int make_spec(const config_model *m, const char *manifest, worker_spec *ret, shoal_err *err)
+{
+    char *path = NULL, *sha = NULL;
+    int rc = model_resolve(m->path ? m->path : m->name, m->path ? NULL : manifest, &path, &sha, err);
+    if (rc != 0) return err_prefix(err, rc, "model %s", m->name);
+    if (m->sha256) {
+        free(sha);
+        sha = strdup(m->sha256);
+    }
+    *ret = (worker_spec){.model = m->name, .path = path, .sha256 = sha, .n_replicas = (int)m->replicas,
+                         .n_threads = (int)m->threads, .kv_bytes = (size_t)m->kv_mb << 20, .max_batch = m->max_batch,
+                         .max_queue = m->max_queue, .n_ctx = m->context, .prefill_chunk = m->prefill_chunk};
+    return 0;
+}
+
+static int make_specs(server *s, shoal_err *err)
+{
+    const gateway_config *c = s->config;
+    s->specs = calloc(c->n_models ? c->n_models : 1, sizeof *s->specs);
+    if (!s->specs) return err_nomem(err);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < c->n_models; i++) rc = make_spec(&c->models[i], c->manifest, &s->specs[i], err);
+    return rc;
+}
+
+/* ---- ready ------------------------------------------------------------------------------------- */
+
+static void print_samples(const char *url)
+{
+    printf("\nTry\n"
+           "  curl %s/v1/process -H 'content-type: application/json' \\\n"
+           "       -d '{\"pipeline\": \"home\", \"text\": \"turn on the kitchen light\"}'\n"
+           "  curl %s/v1/classify -H 'content-type: application/json' \\\n"
+           "       -d '{\"model\": \"home-intent\", \"input\": \"will it rain tomorrow\"}'\n"
+           "  curl %s/v1/chat/completions -H 'content-type: application/json' \\\n"
+           "       -d '{\"model\": \"home-chat-s\", \"stream\": true, \"messages\": [{\"role\": \"user\", \"content\": \"hello\"}]}'\n"
+           "  curl %s/v1/embeddings -H 'content-type: application/json' \\\n"
+           "       -d '{\"model\": \"home-embed\", \"input\": \"good morning\"}'\n"
+           "  curl %s/readyz ; curl %s/metrics\n\n"
+           "Ctrl-C stops it.\n", url, url, url, url, url, url);
+}
+
+static void make_url(const server *s, char *out, size_t cap)
+{
+    const char *listen = s->config->listen ? s->config->listen : "";
+    const char *colon = strrchr(listen, ':');
+    int host_len = colon ? (int)(colon - listen) : 0;
+    bool any = host_len == 0 || strncmp(listen, "0.0.0.0:", 8) == 0 || strncmp(listen, "[::]:", 5) == 0;
+    if (strncmp(listen, "unix:", 5) == 0) snprintf(out, cap, "%s", listen);
+    else
+        snprintf(out, cap, "%s://%.*s:%d", s->config->tls_cert ? "https" : "http", any ? 9 : host_len,
+                 any ? "127.0.0.1" : listen, gateway_port(s->gateway));
+}
+
+static void print_failures(server *s)
+{
+    for (size_t i = 0; i < registry_count(s->registry); i++) {
+        const replica *r = registry_at(s->registry, i);
+        if (r->state == REPLICA_FAILED) fprintf(stderr, "shoal serve: %s cannot serve: %s\n", r->id, r->reason);
+    }
+}
+
+/* The replicas that have something to say: ready or failed for good. */
+static void count_settled(server *s, size_t *ret_ready, size_t *ret_failed)
+{
+    *ret_ready = *ret_failed = 0;
+    for (size_t i = 0; i < registry_count(s->registry); i++) {
+        replica_state state = registry_at(s->registry, i)->state;
+        *ret_ready += state == REPLICA_READY;
+        *ret_failed += state == REPLICA_FAILED;
+    }
+}
+
+static void begin_stop(server *s);
+
+static void on_change(void *user, replica *r)
+{
+    server *s = user;
+    size_t ready, failed, n = registry_count(s->registry);
+    if (s->said_ready || s->stopping || !s->gateway) return;
+    count_settled(s, &ready, &failed);
+    if (ready + failed < n) return;
+    s->said_ready = true;
+    print_failures(s);
+    if (n > 0 && ready == 0) {
+        s->exit_code = CLI_FAILED;
+        begin_stop(s);
+        return;
+    }
+    char url[256];
+    make_url(s, url, sizeof url);
+    double ms = clock_ms_since(s->start_ns);
+    LOG(LOG_INFO, "serve", "ready", LOG_S("url", url), LOG_I("replicas", ready), LOG_I("failed", failed), LOG_F("ms", ms));
+    if (s->banner) {
+        printf("Shoal " SHOAL_VERSION " serves %zu model%s at %s (ready in %.0f ms)\n", ready, ready == 1 ? "" : "s", url, ms);
+        print_samples(url);
+    } else {
+        printf("ready %s replicas=%zu failed=%zu ms=%.0f\n", url, ready, failed, ms);
+    }
+    fflush(stdout);
+}
+
+/* ---- stop -------------------------------------------------------------------------------------- */
+
+static void workers_gone(void *user)
+{
+    server *s = user;
+    agent_free(s->agent);
+    registry_free(s->registry);
+    s->agent = NULL;
+    s->registry = NULL;
+    uv_close((uv_handle_t *)&s->term, NULL);
+    uv_close((uv_handle_t *)&s->interrupt, NULL);
+}
+
+static void stop_workers(server *s)
+{
+    if (s->drained) return;
+    s->drained = true;
+    uv_close((uv_handle_t *)&s->drain, NULL);
+    gateway_free(s->gateway);
+    s->gateway = NULL;
+    if (s->agent) agent_stop(s->agent, WORKER_GRACE_MS, workers_gone, s);
+    else workers_gone(s); /* the start failed before there were any */
+}
+
+static void drain_over(uv_timer_t *t)
+{
+    LOG(LOG_WARN, "serve", "drain_cut", LOG_S("reason", "some answers did not end within drain_ms"));
+    stop_workers(t->data);
+}
+
+static void stop_now(uv_timer_t *t)
+{
+    stop_workers(t->data);
+}
+
+/* From here on a turn of the loop later: the server is not torn down under its own callback. */
+static void gateway_drained(void *user)
+{
+    server *s = user;
+    if (!s->drained) uv_timer_start(&s->drain, stop_now, 0, 0);
+}
+
+static void begin_stop(server *s)
+{
+    s->stopping = true;
+    uint64_t grace = s->config->drain_ms ? s->config->drain_ms : DRAIN_DEFAULT_MS;
+    if (s->gateway) {
+        uv_timer_start(&s->drain, drain_over, grace, 0);
+        gateway_drain(s->gateway, gateway_drained, s);
+    } else {
+        uv_timer_start(&s->drain, stop_now, 0, 0);
+    }
+}
+
+static void signalled(uv_signal_t *h, int signum)
+{
+    server *s = h->data;
+    if (s->stopping) _exit(128 + signum); /* the workers' parent is gone, so they go as well */
+    LOG(LOG_INFO, "serve", "stopping", LOG_I("signal", signum));
+    begin_stop(s);
+}
+
+/* ---- start ------------------------------------------------------------------------------------- */
+
+static void reap(void *user, int slot)
+{
+    arbiter_reap(user, slot);
+}
+
+static int start_agent(server *s, bool json_log, shoal_err *err)
+{
+    const gateway_config *c = s->config;
+    int rc = arbiter_create(&s->arbiter, &s->arbiter_fd, err);
+    if (rc != 0) return rc;
+    agent_arbiter shared = {.fd = s->arbiter_fd, .n_slots = ARBITER_SLOTS, .reap = reap, .user = s->arbiter};
+    agent_options o = {.workers = s->specs, .n_workers = c->n_models, .log_level = c->log_level,
+                       .log_json = json_log, .arbiter = &shared};
+    return agent_new(&s->agent, &s->loop, s->registry, &o, err);
+}
+
+static void watch_signals(server *s)
+{
+    uv_signal_init(&s->loop, &s->term);
+    uv_signal_init(&s->loop, &s->interrupt);
+    uv_timer_init(&s->loop, &s->drain);
+    s->term.data = s->interrupt.data = s->drain.data = s;
+    uv_signal_start(&s->term, signalled, SIGTERM);
+    uv_signal_start(&s->interrupt, signalled, SIGINT);
+}
+
+/* Everything that can fail before the loop runs. What was started is stopped by begin_stop. */
+static int start(server *s, bool json_log, shoal_err *err)
+{
+    int rc = make_specs(s, err);
+    if (rc == 0) rc = registry_new(&s->registry, &s->loop, err);
+    if (rc != 0) return rc;
+    registry_on_change(s->registry, on_change, s);
+    rc = start_agent(s, json_log, err);
+    if (rc == 0) rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, err);
+    return rc;
+}
+
+static void server_done(server *s)
+{
+    for (size_t i = 0; s->specs && i < s->config->n_models; i++) {
+        free((void *)s->specs[i].path);
+        free((void *)s->specs[i].sha256);
+    }
+    free(s->specs);
+    arbiter_close(s->arbiter);
+    if (s->arbiter_fd >= 0) close(s->arbiter_fd);
+    gateway_config_free(s->config);
+}
+
+static int serve(server *s, bool json_log)
+{
+    shoal_err err;
+    if (uv_loop_init(&s->loop) != 0) return CLI_FAILED;
+    watch_signals(s);
+    if (start(s, json_log, &err) != 0) {
+        s->exit_code = cli_fail(&cmd_serve, &err);
+        begin_stop(s);
+    }
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&s->loop);
+    LOG(LOG_INFO, "serve", "stopped", LOG_I("code", s->exit_code));
+    return s->exit_code;
+}
+
+static int load_config(server *s, const char *path, const char *listen, long long port, bool json_log, shoal_err *err)
+{
+    const char *found = find_config(path);
+    if (!found) return err_set(err, SHOAL_EINVALID, "no shoal.yaml here; name one with -c");
+    int rc = gateway_config_load(&s->config, found, err);
+    if (rc == 0) rc = override_listen(s->config, listen, port, err);
+    if (rc != 0) return rc;
+    int level = log_level_parse(s->config->log_level ? s->config->log_level : "info");
+    if (level < 0) return err_set(err, SHOAL_EINVALID, "%s: \"%s\" is no log level", found, s->config->log_level);
+    log_setup((log_level)level, json_log || s->config->log_json);
+    return 0;
+}
+
+static int run(int argc, char **argv)
+{
+    server s = {.arbiter_fd = -1, .start_ns = clock_ns()};
+    const char *config = NULL, *listen = NULL;
+    bool json_log = false, banner = false;
+    long long port = -1;
+    const cli_option options[] = {
+        CLI_STRING('c', "config", "FILE", "configuration (./shoal.yaml, then /etc/shoal/shoal.yaml)", &config),
+        CLI_INT('p', "port", "PORT", 0, 65535, "listen on this port instead; 0 takes a free one", &port),
+        CLI_STRING('l', "listen", "ADDR", "listen here instead: host:port or unix:/path", &listen),
+        CLI_FLAG(0, "json-log", "log lines as JSON", &json_log),
+        CLI_FLAG(0, "banner", "show sample requests when ready, as on a terminal", &banner),
+        CLI_END,
+    };
+    cli_args a;
+    int rc = cli_parse(&a, &cmd_serve, options, 0, 0, argc, argv);
+    if (rc != CLI_GO) return rc;
+    mallopt(M_ARENA_MAX, 1); /* one thread does all the work here */
+    shoal_err err;
+    if (load_config(&s, config, listen, port, json_log, &err) != 0) {
+        rc = cli_fail(&cmd_serve, &err);
+    } else {
+        s.banner = banner || isatty(STDOUT_FILENO);
+        rc = serve(&s, json_log || s.config->log_json);
+    }
+    server_done(&s);
+    return rc;
+}
+
+const cli_command cmd_serve = {"serve", "run the cluster: gateway, agent and one worker a model replica", "", run, false};

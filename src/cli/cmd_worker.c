@@ -1,0 +1,64 @@
+/* cmd_worker.c: `shoal worker`, the process of one model replica; started by the agent. */
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "worker/worker.h"
+
+static int setup_log(const char *level, bool json)
+{
+    int l = log_level_parse(level);
+    if (l >= 0) log_setup((log_level)l, json);
+    return l >= 0 ? 0 : SHOAL_EINVALID;
+}
+
+static int run(int argc, char **argv)
+{
+    worker_options w = {0};
+    bool json_log = false;
+    const char *level = "info";
+    long long threads = 0, kv = 0, batch = 0, queue = 0, context = 0, chunk = 0, fd = -1, slot = -1, parent = 0;
+    const cli_option options[] = {
+        CLI_STRING('n', "name", "NAME", "the model's name for clients and logs", &w.name),
+        CLI_STRING('m', "model", "PATH", "model file or folder", &w.path),
+        CLI_STRING(0, "sha256", "HEX", "refuse any other file", &w.sha256),
+        CLI_STRING('a', "address", "ADDR", "where to listen: unix:/path", &w.address),
+        CLI_INT('t', "threads", "N", 0, 64, "compute threads (all cores)", &threads),
+        CLI_INT(0, "kv-bytes", "N", 0, 1LL << 46, "ceiling of the KV cache", &kv),
+        CLI_INT(0, "max-batch", "N", 0, 4096, "sequences that decode together", &batch),
+        CLI_INT(0, "max-queue", "N", 0, 1 << 20, "requests that may wait", &queue),
+        CLI_INT(0, "context", "N", 0, 1 << 24, "context length (the model's)", &context),
+        CLI_INT(0, "prefill-chunk", "N", 0, 1 << 16, "prefill tokens a step while others decode", &chunk),
+        CLI_INT(0, "arbiter-fd", "FD", -1, 1 << 20, "inherited descriptor of the core arbiter", &fd),
+        CLI_INT(0, "arbiter-slot", "N", -1, 63, "this worker's place in it", &slot),
+        CLI_INT(0, "parent", "PID", 0, 1LL << 31, "exit when this process is gone", &parent),
+        CLI_STRING(0, "log-level", "LEVEL", "debug, info, warn, error or off", &level),
+        CLI_FLAG(0, "json-log", "log lines as JSON", &json_log),
+        CLI_END,
+    };
+    cli_args a;
+    int rc = cli_parse(&a, &cmd_worker, options, 0, 0, argc, argv);
+    if (rc != CLI_GO) return rc;
+    shoal_err err;
+    if (!w.path || !w.address) {
+        err_set(&err, SHOAL_EINVALID, "--model and --address are needed");
+        return cli_fail(&cmd_worker, &err);
+    }
+    if (setup_log(level, json_log) != 0) {
+        err_set(&err, SHOAL_EINVALID, "\"%s\" is no log level", level);
+        return cli_fail(&cmd_worker, &err);
+    }
+    if (!w.name) w.name = w.path;
+    w.engine = (engine_options){.n_threads = (int)threads,
+                                .max_batch = (size_t)batch,
+                                .max_queue = (size_t)queue,
+                                .n_ctx = (size_t)context,
+                                .kv_bytes = (size_t)kv,
+                                .prefill_chunk = (size_t)chunk};
+    w.arbiter_fd = slot >= 0 ? (int)fd : -1;
+    w.arbiter_slot = (int)slot;
+    w.parent_pid = (int)parent;
+    return worker_run(&w);
+}
+
+const cli_command cmd_worker = {"worker", "serve one model on a socket (started by the agent)", "", run, true};
