@@ -41,10 +41,12 @@ typedef struct grpc_method {
     void (*on_call)(void *user, grpc_call *c, const uint8_t *msg, size_t n);
 } grpc_method;
 
-/* methods must outlive the server. Unknown paths get UNIMPLEMENTED. */
+/* methods must outlive the server. Unknown paths get UNIMPLEMENTED. Limits left at zero are those of a
+ * few long-lived, trusted channels: messages and backlog of 16 MiB, 1024 streams, never idle for too long. */
 int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *methods, size_t n_methods, void *user,
                     const http_limits *limits, shoal_err *err);
 int grpc_server_listen(grpc_server *s, const char *address, shoal_err *err); /* "unix:/path" or host:port */
+int grpc_server_port(const grpc_server *s); /* really bound by the last listen, for ":0" */
 void grpc_server_drain(grpc_server *s, void (*done)(void *user), void *user);
 void grpc_server_close(grpc_server *s, void (*closed)(void *user), void *user);
 
@@ -73,7 +75,8 @@ int grpc_channel_new(grpc_channel **ret, uv_loop_t *loop, const char *address, c
                      shoal_err *err);
 void grpc_channel_connect(grpc_channel *ch); /* no-op when connected or connecting */
 bool grpc_channel_is_connected(const grpc_channel *ch);
-void grpc_channel_close(grpc_channel *ch); /* calls end with CANCELLED; memory goes on the loop */
+/* Calls end with CANCELLED before it returns, no channel event follows; the memory goes on the loop. */
+void grpc_channel_close(grpc_channel *ch);
 
 typedef struct grpc_client_events {
     void *user;
@@ -82,7 +85,7 @@ typedef struct grpc_client_events {
     void (*end)(void *user, grpc_status status, const char *message);
 } grpc_client_events;
 
-/* deadline_ns 0: none, else the call ends with DEADLINE_EXCEEDED then and grpc-timeout is sent.
+/* No event comes from inside this call. deadline_ns 0: none, else the call ends with DEADLINE_EXCEEDED then and grpc-timeout is sent.
  * NULL when the channel is not connected (no event follows). The message is copied. */
 grpc_client_call *grpc_call_start(grpc_channel *ch, const char *path, const void *msg, size_t n,
                                   const http_header *metadata, size_t n_metadata, uint64_t deadline_ns,

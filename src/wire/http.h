@@ -2,8 +2,9 @@
  *
  * A handler sees whole requests (headers and body, both bounded) and answers at once or later, in one
  * piece or as a stream. Everything happens on the loop's thread. A request lives until its answer is
- * ended and flushed or the client is gone; in the latter case on_gone comes exactly once and the
- * pointer dies after it.
+ * ended and flushed or the client is gone; in the latter case on_gone comes exactly once, unless the
+ * handler had already made its final call, and the pointer dies after it. Handler callbacks come from
+ * the loop, never from inside a call of this header. SIGPIPE is set to be ignored where it was the default.
  *
  *     static void hello(void *user, http_request *r) {
  *         http_respond(r, 200, NULL, 0, "hello\n", 6);
@@ -80,7 +81,8 @@ void http_set_data(http_request *r, void *data);
 void *http_data(const http_request *r);
 
 /* ---- the answer: respond, or begin + write* + end --------------------------------------------- */
-/* Bytes are copied. Content-Length, Date and Connection are the server's business. After the final
+/* Bytes are copied, and leave before the loop sleeps. Content-Length, Date, Connection and
+ * Transfer-Encoding are the server's business; a header with a control character is left out. After the final
  * call (respond or end) the pointer must not be used again. Writing to a client that has gone does
  * nothing. */
 void http_respond(http_request *r, int status, const http_header *headers, size_t n_headers, const void *body,

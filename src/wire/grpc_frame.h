@@ -1,0 +1,45 @@
+/* grpc_frame.h: the bytes of gRPC, without I/O: message frames, grpc-timeout, grpc-message.
+ *
+ *     [flag: 1][length: 4, big-endian][message: length]
+ *
+ * A reader gathers frames from chunks of any size; it never holds more than one largest message and
+ * what came with it. */
+#ifndef WIRE_GRPC_FRAME_H
+#define WIRE_GRPC_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+enum { GRPC_FRAME_HEAD = 5 };
+
+typedef struct grpc_reader {
+    buf in;
+    size_t at;
+    size_t max_message; /* set by the owner */
+} grpc_reader;
+
+int grpc_reader_feed(grpc_reader *r, const void *bytes, size_t n); /* 0 or SHOAL_ENOMEM */
+/* 1: *ret_msg (borrowed until the next feed) is the next message; 0: more bytes are needed; or
+ * SHOAL_ELIMIT (longer than max_message), SHOAL_EUNSUPPORTED (compressed), SHOAL_EPROTOCOL (no such flag). */
+int grpc_reader_next(grpc_reader *r, const uint8_t **ret_msg, size_t *ret_n);
+bool grpc_reader_is_empty(const grpc_reader *r); /* no part of a frame is left */
+void grpc_reader_done(grpc_reader *r);
+
+/* The head of an uncompressed frame of n bytes (n fits 32 bits). */
+void grpc_frame_head(uint8_t ret[GRPC_FRAME_HEAD], size_t n);
+
+/* "250m", 1 to 8 digits and a unit: nanoseconds, capped at UINT64_MAX. False when malformed. */
+bool grpc_timeout_parse(const char *s, uint64_t *ret_ns);
+void grpc_timeout_format(uint64_t ns, char ret[16]);
+
+/* grpc-message is percent-encoded: everything but printable ASCII, and '%' itself. */
+void grpc_message_encode(buf *out, const char *s);
+void grpc_message_decode(buf *out, const char *s); /* what is no escape stays as it is */
+
+/* "application/grpc", with "+proto", or parameters. */
+bool grpc_is_content_type(const char *s);
+
+#endif

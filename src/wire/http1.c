@@ -1,0 +1,413 @@
+/* http1.c: one connection speaking HTTP/1.1: a head, a body, an answer, and again.
+ *
+ * Requests of a pipeline wait in c->in until the one before them is answered. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "wire/http_internal.h"
+
+/* Of a pipeline, so much is read ahead while an answer is being made. */
+enum { READ_AHEAD_BYTES = 65536 };
+
+/* The request that is being received or answered: HTTP/1.1 has at most one. */
+static http_request *current(const http_conn *c)
+{
+    return c->requests;
+}
+
+static bool wants_close(const http_conn *c)
+{
+    bool no_more = c->eof && c->in_at == c->in.len; /* a pipeline sent before a half-close is still answered */
+    return !c->keep_alive || c->server->draining || no_more;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------- */
+
+static void put_head(buf *out, http_conn *c, int status, const http_header *headers, size_t n)
+{
+    buf_printf(out, "HTTP/1.1 %d %s\r\n", status, status_text(status));
+    for (size_t i = 0; i < n; i++)
+        if (header_is_sendable(&headers[i])) {
+            buf_puts(out, headers[i].name);
+            buf_append(out, ": ", 2);
+            buf_puts(out, headers[i].value);
+            buf_append(out, "\r\n", 2);
+        }
+    buf_puts(out, "Date: ");
+    buf_puts(out, server_date(c->server));
+    buf_append(out, "\r\n", 2);
+}
+
+static bool has_no_body(int status)
+{
+    return status == 204 || status == 304 || status < 200;
+}
+
+void http1_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body, size_t len,
+                 bool whole)
+{
+    http_conn *c = r->conn;
+    buf out = {0};
+    r->streaming = !whole && !r->is_head && !has_no_body(status);
+    if (r->streaming && r->version == 10) c->keep_alive = false;
+    put_head(&out, c, status, headers, n);
+    if (whole && !has_no_body(status)) buf_printf(&out, "Content-Length: %zu\r\n", len);
+    if (r->streaming && r->version == 11) buf_puts(&out, "Transfer-Encoding: chunked\r\n");
+    if (wants_close(c))
+        buf_puts(&out, "Connection: close\r\n");
+    else if (r->version == 10)
+        buf_puts(&out, "Connection: keep-alive\r\n");
+    buf_append(&out, "\r\n", 2);
+    if (whole && len && !r->is_head && !has_no_body(status)) buf_append(&out, body, len);
+    if (wants_close(c)) c->keep_alive = false; /* said is said */
+    if (out.failed)
+        transport_close(c->io, "out of memory");
+    else
+        transport_write(c->io, out.data, out.len);
+    buf_done(&out);
+    conn_mark_dirty(c);
+}
+
+void http1_write(http_request *r, const void *data, size_t len)
+{
+    http_conn *c = r->conn;
+    if (!r->streaming) return;
+    if (r->version == 10) {
+        transport_write(c->io, data, len);
+    } else {
+        buf chunk = {0};
+        buf_printf(&chunk, "%zx\r\n", len);
+        buf_append(&chunk, data, len);
+        buf_append(&chunk, "\r\n", 2);
+        if (chunk.failed)
+            transport_close(c->io, "out of memory");
+        else
+            transport_write(c->io, chunk.data, chunk.len);
+        buf_done(&chunk);
+    }
+    conn_mark_dirty(c);
+}
+
+void http1_end(http_request *r)
+{
+    http_conn *c = r->conn;
+    if (r->streaming && r->version == 11) transport_write(c->io, "0\r\n\r\n", 5);
+    request_free(r);
+    c->h1 = c->keep_alive ? H1_HEAD : H1_CLOSED;
+    conn_mark_dirty(c);
+}
+
+/* Answer with an error and stop listening: after a malformed request nothing can be told apart any more. */
+void http1_refuse(http_conn *c, int status, const char *why)
+{
+    buf body = {0}, out = {0};
+    const char *type = NULL;
+    bool head_only = current(c) && current(c)->is_head;
+    server_error_body(c->server, status, why, &body, &type);
+    put_head(&out, c, status, NULL, 0);
+    buf_printf(&out, "Content-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", type, body.len);
+    if (!head_only) buf_append(&out, body.data, body.len);
+    if (!out.failed) transport_write(c->io, out.data, out.len);
+    if (current(c)) request_free(current(c));
+    c->h1 = H1_CLOSED;
+    c->begun_ms = 0;
+    conn_mark_dirty(c);
+    buf_done(&body);
+    buf_done(&out);
+}
+
+/* ---- the head ------------------------------------------------------------------------------------ */
+
+typedef struct head {
+    http_request *r;
+    buf url, name, value;
+    bool in_value;
+    int status;
+    const char *why;
+} head;
+
+static void add_pending(head *h)
+{
+    if (h->in_value && h->status == 0) {
+        while (h->value.len && strchr(" \t", h->value.data[h->value.len - 1])) h->value.data[--h->value.len] = '\0';
+        h->status = request_add_header(h->r, h->name.data, h->name.len, h->value.data ? h->value.data : "", h->value.len);
+        h->why = "the request header is too large";
+    }
+    h->in_value = false;
+    buf_clear(&h->name);
+    buf_clear(&h->value);
+}
+
+static int on_url(http_parser *p, const char *at, size_t n)
+{
+    return buf_append(&((head *)p->data)->url, at, n);
+}
+
+static int on_field(http_parser *p, const char *at, size_t n)
+{
+    head *h = p->data;
+    if (h->in_value) add_pending(h);
+    return buf_append(&h->name, at, n);
+}
+
+static int on_value(http_parser *p, const char *at, size_t n)
+{
+    head *h = p->data;
+    h->in_value = true;
+    return buf_append(&h->value, at, n);
+}
+
+/* 1: the body is ours (see http1_parse.h), not http-parser's. */
+static int on_head_end(http_parser *p)
+{
+    head *h = p->data;
+    if (h->name.len || h->in_value) {
+        h->in_value = true;
+        add_pending(h);
+    }
+    h->r->conn->keep_alive = http_should_keep_alive(p) != 0;
+    return 1;
+}
+
+/* Exactly one value of `name`, or NULL; *ret_n says how many there are. */
+static const char *only(const http_request *r, const char *name, size_t *ret_n)
+{
+    const char *v = NULL;
+    *ret_n = 0;
+    for (size_t i = 0; i < r->n_headers; i++)
+        if (strcmp(r->headers[i].name, name) == 0) {
+            v = r->headers[i].value;
+            ++*ret_n;
+        }
+    return v;
+}
+
+static int check_host(const http_request *r, const char **why)
+{
+    size_t n;
+    const char *host = only(r, "host", &n);
+    *why = "exactly one well-formed Host header is needed";
+    if (n > 1 || (n == 0 && r->version == 11)) return 400;
+    return n == 1 && !http1_is_host(host) ? 400 : 0;
+}
+
+static int check_framing(http_conn *c, const http_request *r, const char **why)
+{
+    size_t n_length, n_coding;
+    const char *length = only(r, "content-length", &n_length);
+    const char *coding = only(r, "transfer-encoding", &n_coding);
+    c->chunked = n_coding > 0;
+    c->body_left = 0;
+    *why = "Content-Length and Transfer-Encoding do not go together";
+    if (n_length && n_coding) return 400;
+    *why = "more than one Content-Length, or not a number";
+    if (n_length > 1 || (n_length && !http1_parse_length(length, &c->body_left))) return 400;
+    *why = "the only transfer coding understood is chunked, once, in HTTP/1.1";
+    if (n_coding > 1 || (n_coding && (r->version == 10 || strcasecmp(coding, "chunked") != 0))) return 400;
+    *why = "the request body is too large";
+    return c->body_left > c->server->limits.max_body_bytes ? 413 : 0;
+}
+
+/* http://host/path: the host must be the Host header's, or two parties could disagree on it. */
+static int set_target(http_request *r, const char *url, size_t n, const char **why)
+{
+    *why = "the host of the request target is not the one of the Host header";
+    if (n > 7 && strncasecmp(url, "http", 4) == 0) {
+        const char *host = strstr(url, "://") + 3;
+        size_t n_host = strcspn(host, "/?");
+        const char *named = http_header_get(r, "host");
+        if (n_host == 0 || (named && (strlen(named) != n_host || strncasecmp(named, host, n_host) != 0))) return 400;
+        n -= (size_t)(host - url) + n_host;
+        url = host + n_host;
+        if (n == 0 || *url != '/') {
+            char *slashed = arena_printf(r->mem, "/%s", url);
+            return slashed ? request_set_target(r, slashed, n + 1) : 500;
+        }
+    }
+    return request_set_target(r, url, n);
+}
+
+static int check_expect(http_conn *c, const http_request *r, const char **why)
+{
+    const char *expect = http_header_get(r, "expect");
+    if (!expect || r->version == 10) return 0;
+    *why = "the only expectation understood is 100-continue";
+    if (strcasecmp(expect, "100-continue") != 0) return 417;
+    bool body_follows = c->chunked || c->body_left > c->in.len - c->in_at;
+    if (body_follows) {
+        transport_write(c->io, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+        conn_mark_dirty(c);
+    }
+    return 0;
+}
+
+/* The head's lines are checked; let http-parser take them apart. */
+static int split_head(http_conn *c, head *h, const char *data, size_t n)
+{
+    static const http_parser_settings settings = {
+        .on_url = on_url, .on_header_field = on_field, .on_header_value = on_value, .on_headers_complete = on_head_end};
+    http_parser_init(&c->parser, HTTP_REQUEST);
+    c->parser.data = h;
+    size_t used = http_parser_execute(&c->parser, &settings, data, n);
+    enum http_errno e = HTTP_PARSER_ERRNO(&c->parser);
+    if (h->status) return h->status;
+    h->why = e == HPE_OK ? "the request head is malformed" : http_errno_description(e);
+    if (e == HPE_INVALID_METHOD) return 501;
+    return e != HPE_OK || used != n || h->url.failed || h->name.failed || h->value.failed ? 400 : 0;
+}
+
+static int understand_head(http_conn *c, head *h, const char *data, size_t n)
+{
+    http_request *r = h->r;
+    int status = split_head(c, h, data, n);
+    if (status) return status;
+    r->method = http_method_str((enum http_method)c->parser.method);
+    r->version = c->parser.http_minor == 1 ? 11 : 10;
+    r->is_head = c->parser.method == HTTP_HEAD;
+    if ((status = check_host(r, &h->why)) || (status = check_framing(c, r, &h->why)) ||
+        (status = set_target(r, h->url.data, h->url.len, &h->why)))
+        return status;
+    return check_expect(c, r, &h->why);
+}
+
+static void take_head(http_conn *c, size_t n)
+{
+    const char *data = c->in.data + c->in_at;
+    http_request *r = request_new(c);
+    if (!r) {
+        transport_close(c->io, "out of memory");
+        c->h1 = H1_CLOSED;
+        return;
+    }
+    r->begun_ms = c->begun_ms;
+    c->in_at += n;
+    c->line_at = c->n_lines = 0;
+    head h = {.r = r};
+    int status = understand_head(c, &h, data, n);
+    c->chunks = (http1_chunks){0};
+    c->h1 = H1_BODY;
+    if (status) http1_refuse(c, status, h.why);
+    buf_done(&h.url);
+    buf_done(&h.name);
+    buf_done(&h.value);
+}
+
+/* Check the lines that have come; true when the head was taken or refused, false when more is needed. */
+static bool read_head(http_conn *c)
+{
+    const char *why = "a line of the request head is malformed";
+    const char *data = c->in.data + c->in_at;
+    size_t n = c->in.len - c->in_at;
+    while (c->line_at < n) {
+        size_t len = 0, used = 0;
+        http1_line l = http1_next_line(data + c->line_at, n - c->line_at, &len, &used);
+        size_t seen = l == HTTP1_LINE ? c->line_at + used : n;
+        int status = l == HTTP1_LINE_BAD ? 400 : 0;
+        if (!status && seen > c->server->limits.max_header_bytes) {
+            status = 431;
+            why = "the request header is too large";
+        } else if (l == HTTP1_LINE_PARTIAL) {
+            if (c->line_at || http1_is_token(data, 1) || data[0] == '\r') return false;
+            status = 400;
+        } else if (!status && c->n_lines == 0 && len == 0) { /* RFC 9112 2.2: a stray empty line before a request */
+            c->in_at += used;
+            return true;
+        } else if (!status && len == 0) {
+            take_head(c, c->line_at + used);
+            return true;
+        } else if (!status) {
+            status = c->n_lines == 0 ? http1_check_request_line(data, len, &why)
+                                     : http1_check_header_line(data + c->line_at, len, &why);
+        }
+        if (status) {
+            http1_refuse(c, status, why);
+            return true;
+        }
+        c->line_at += used;
+        c->n_lines++;
+    }
+    return false;
+}
+
+/* ---- the body -------------------------------------------------------------------------------------- */
+
+static bool read_body(http_conn *c)
+{
+    http_request *r = current(c);
+    const http_limits *l = &c->server->limits;
+    const char *data = c->in.data + c->in_at, *why = "the chunked body is malformed";
+    size_t n = c->in.len - c->in_at, used = 0;
+    int status = 0;
+    bool done;
+    if (c->chunked) {
+        status = http1_chunks_feed(&c->chunks, data, n, l->max_body_bytes, l->max_header_bytes, &r->body, &used, &why);
+        done = c->chunks.state == CHUNK_DONE;
+    } else {
+        used = c->body_left < n ? (size_t)c->body_left : n;
+        if (used) buf_append(&r->body, data, used);
+        c->body_left -= used;
+        done = c->body_left == 0;
+    }
+    c->in_at += used;
+    if (status || r->body.failed) {
+        http1_refuse(c, status ? status : 500, status ? why : "out of memory");
+        return true;
+    }
+    if (!done) return false;
+    c->h1 = H1_BUSY;
+    c->begun_ms = 0;
+    request_dispatch(r);
+    return true;
+}
+
+/* Work through c->in as far as it goes. Not re-entered: an answer given inside on_request only changes
+ * the state this loop looks at. */
+static void run(http_conn *c)
+{
+    if (c->running) return;
+    c->running = true;
+    bool more = true;
+    while (more && !transport_is_closing(c->io) && (c->h1 == H1_HEAD || c->h1 == H1_BODY)) {
+        if (c->h1 == H1_HEAD && c->in_at == c->in.len) break;
+        if (c->h1 == H1_HEAD && !c->begun_ms) c->begun_ms = uv_now(c->server->loop);
+        more = c->h1 == H1_HEAD ? read_head(c) : read_body(c);
+    }
+    c->running = false;
+    if (c->in_at == c->in.len)
+        buf_clear(&c->in);
+    else
+        buf_consume(&c->in, c->in_at);
+    c->in_at = 0;
+    if (c->h1 == H1_HEAD && c->in.len == 0) c->begun_ms = 0;
+    if (c->h1 == H1_CLOSED)
+        transport_end(c->io);
+    else
+        transport_pause(c->io, c->h1 == H1_BUSY && c->in.len > READ_AHEAD_BYTES);
+}
+
+/* A client may send, shut its side, and read on: only what can still be answered is. */
+static void end_of_input(http_conn *c)
+{
+    if (!c->eof || transport_is_closing(c->io) || c->h1 == H1_BUSY) return;
+    if (c->h1 == H1_BODY || c->in.len) http1_refuse(c, 400, "the request ended before it was complete");
+    transport_end(c->io);
+}
+
+void http1_data(http_conn *c)
+{
+    run(c);
+    end_of_input(c);
+}
+
+void http1_settle(http_conn *c)
+{
+    run(c);
+    end_of_input(c);
+}
+
+void http1_eof(http_conn *c)
+{
+    run(c);
+    end_of_input(c);
+}

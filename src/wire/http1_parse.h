@@ -1,0 +1,44 @@
+/* http1_parse.h: the strict reading of HTTP/1.1 bytes (RFC 9112), without any I/O.
+ *
+ * http-parser splits a head into fields, but by design and as distributions build it forgives much:
+ * bare LF, folded lines, odd chunk lines. What two parties read differently is what request smuggling
+ * is made of, so every line passes http1_check_line first, and bodies are framed here, not by it. */
+#ifndef WIRE_HTTP1_PARSE_H
+#define WIRE_HTTP1_PARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+bool http1_is_token(const char *s, size_t n);       /* RFC 9110 5.6.2, not empty */
+bool http1_is_field_value(const char *s, size_t n); /* no control characters but tab */
+
+/* One line without its CRLF: 0 when well formed, else the status to refuse with (400, 501, 505);
+ * *ret_why is a literal sentence. */
+int http1_check_request_line(const char *line, size_t n, const char **ret_why);
+int http1_check_header_line(const char *line, size_t n, const char **ret_why);
+
+/* "host", "host:port", "[v6]:port" or empty, of the characters RFC 3986 allows there. */
+bool http1_is_host(const char *s);
+/* Digits only, at most 18 of them. */
+bool http1_parse_length(const char *s, uint64_t *ret);
+
+/* The find of the next line in data[0..n): its length without CRLF, and *ret_used with it. */
+typedef enum { HTTP1_LINE, HTTP1_LINE_PARTIAL, HTTP1_LINE_BAD } http1_line;
+http1_line http1_next_line(const char *data, size_t n, size_t *ret_len, size_t *ret_used);
+
+/* A chunked body being taken apart. A zeroed one stands before the first chunk. */
+typedef struct http1_chunks {
+    enum { CHUNK_SIZE, CHUNK_DATA, CHUNK_DATA_END, CHUNK_TRAILERS, CHUNK_DONE } state;
+    uint64_t left;        /* of the current chunk's data */
+    size_t trailer_bytes; /* seen so far */
+} http1_chunks;
+
+/* Take what can be taken of data[0..n); body bytes go to `body`. Returns 0 (look at ret_used and state),
+ * or a status: 400 malformed, 413 body over max_body, 431 trailers over max_trailers. */
+int http1_chunks_feed(http1_chunks *c, const char *data, size_t n, size_t max_body, size_t max_trailers, buf *body,
+                      size_t *ret_used, const char **ret_why);
+
+#endif

@@ -1,0 +1,410 @@
+/* http2.c: one connection speaking HTTP/2, a nghttp2 session between the transport and the handler.
+ *
+ * nghttp2 keeps the protocol (frames, HPACK, flow control, well-formed messages). Ours is what it costs:
+ * how many streams, how large, how often a client may change its mind, and how long it may take. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "wire/http_internal.h"
+
+enum {
+    STREAM_WINDOW_BYTES = 256 << 10,
+    CONN_WINDOW_BYTES = 1 << 20,
+    SEND_AHEAD_BYTES = 256 << 10, /* frames are made only while so little waits in the transport */
+    BODIES_PER_CONN = 4,          /* one connection holds at most so many largest bodies */
+    CALM_WINDOW_MS = 10000,
+    MAX_RESETS = 200,   /* RST_STREAM within CALM_WINDOW_MS (CVE-2023-44487) */
+    MAX_CONTROL = 4000, /* PING, SETTINGS, PRIORITY and empty DATA within it (CVE-2019-9512, -9515, -9518) */
+    MAX_OUTBOUND_ACKS = 200
+};
+
+static void send_answer(http_request *r, int status, const http_header *headers, size_t n, bool has_body);
+
+/* ---- refusing ---------------------------------------------------------------------------------------- */
+
+/* Answer a stream with an error of the server's own; the rest of its body is not wanted. */
+static void refuse(http_request *r, int status, const char *why)
+{
+    const char *type = NULL;
+    http_conn *c = r->conn;
+    if (r->begun) return;
+    c->body_bytes -= r->body.len;
+    buf_done(&r->body);
+    if (c->server->refuse) {
+        c->server->refuse(r, status, why);
+        return;
+    }
+    r->begun = r->ended = true;
+    server_error_body(c->server, status, why, &r->out, &type);
+    c->out_bytes += r->out.len;
+    http_header h = {"content-type", type};
+    send_answer(r, status, &h, 1, r->out.len > 0 && !r->is_head);
+}
+
+/* Too much of a thing that costs the client nothing: GOAWAY(ENHANCE_YOUR_CALM). */
+static void calm_down(http_conn *c)
+{
+    c->goaway = true;
+    nghttp2_session_terminate_session(c->h2, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+static void count_abuse(http_conn *c, unsigned *counter, unsigned max)
+{
+    uint64_t now = uv_now(c->server->loop);
+    if (now - c->calm_since_ms > CALM_WINDOW_MS) {
+        c->calm_since_ms = now;
+        c->n_resets = c->n_control = 0;
+    }
+    if (++*counter == max + 1) calm_down(c);
+}
+
+/* ---- requests come in ---------------------------------------------------------------------------------- */
+
+static http_request *stream_request(nghttp2_session *h2, int32_t id)
+{
+    return nghttp2_session_get_stream_user_data(h2, id);
+}
+
+static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *f, void *user)
+{
+    http_conn *c = user;
+    if (f->hd.type != NGHTTP2_HEADERS || f->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    http_request *r = request_new(c);
+    if (!r) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    r->version = 20;
+    r->stream_id = f->hd.stream_id;
+    nghttp2_session_set_stream_user_data(h2, f->hd.stream_id, r);
+    return 0;
+}
+
+static int add_pseudo(http_request *r, const char *name, const char *value, size_t n)
+{
+    if (strcmp(name, ":path") == 0) return request_set_target(r, value, n);
+    if (strcmp(name, ":authority") == 0) return request_add_header(r, "host", 4, value, n);
+    if (strcmp(name, ":method") != 0) return 0;
+    r->method = arena_strndup(r->mem, value, n);
+    if (!r->method) r->method = "";
+    r->is_head = strcmp(r->method, "HEAD") == 0;
+    return *r->method ? 0 : 500;
+}
+
+static int on_header(nghttp2_session *h2, const nghttp2_frame *f, const uint8_t *name, size_t n_name,
+                     const uint8_t *value, size_t n_value, uint8_t flags, void *user)
+{
+    http_request *r = stream_request(h2, f->hd.stream_id);
+    if (!r || r->reject || f->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    const char *s = (const char *)name;
+    r->header_bytes += n_name && s[0] == ':' ? n_name + n_value : 0;
+    /* :authority stands for Host; a Host header beside it would be a second opinion. */
+    bool is_host = n_name == 4 && memcmp(s, "host", 4) == 0;
+    if (is_host && http_header_get(r, "host")) {
+        r->reject = strcmp(http_header_get(r, "host"), (const char *)value) == 0 ? 0 : 400;
+        r->reject_why = "Host and :authority differ";
+        return 0;
+    }
+    r->reject = n_name && s[0] == ':' ? add_pseudo(r, s, (const char *)value, n_value)
+                                      : request_add_header(r, s, n_name, (const char *)value, n_value);
+    if (!r->reject && r->header_bytes > r->conn->server->limits.max_header_bytes + 32 * r->n_headers) r->reject = 431;
+    r->reject_why = "the request header is too large";
+    return 0;
+}
+
+/* The head is whole: refuse it, let the body come, or pass it on. */
+static void head_complete(http_conn *c, http_request *r, bool is_end)
+{
+    const char *length = http_header_get(r, "content-length"), *expect = http_header_get(r, "expect");
+    uint64_t n;
+    if (r->reject) {
+        refuse(r, r->reject, r->reject_why);
+    } else if (!*r->path) {
+        refuse(r, 501, "CONNECT is not served here");
+    } else if (length && http1_parse_length(length, &n) && n > c->server->limits.max_body_bytes) {
+        refuse(r, 413, "the request body is too large");
+    } else if (is_end) {
+        request_dispatch(r);
+    } else if (expect && strcasecmp(expect, "100-continue") == 0) {
+        nghttp2_nv nv = {(uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE};
+        nghttp2_submit_headers(c->h2, NGHTTP2_FLAG_NONE, r->stream_id, NULL, &nv, 1, NULL);
+    }
+}
+
+static int on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *data, size_t n, void *user)
+{
+    http_conn *c = user;
+    const http_limits *l = &c->server->limits;
+    http_request *r = stream_request(h2, id);
+    if (!r || r->begun || r->complete) return 0;
+    if (n > l->max_body_bytes - r->body.len) {
+        refuse(r, 413, "the request body is too large");
+    } else if (c->body_bytes + n > BODIES_PER_CONN * l->max_body_bytes) {
+        nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
+    } else if (buf_append(&r->body, data, n) != 0) {
+        refuse(r, 500, "out of memory");
+    } else {
+        c->body_bytes += n;
+    }
+    return 0;
+}
+
+static int on_frame(nghttp2_session *h2, const nghttp2_frame *f, void *user)
+{
+    http_conn *c = user;
+    bool is_end = f->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    http_request *r = f->hd.stream_id ? stream_request(h2, f->hd.stream_id) : NULL;
+    switch (f->hd.type) {
+    case NGHTTP2_RST_STREAM: count_abuse(c, &c->n_resets, MAX_RESETS); break;
+    case NGHTTP2_PING:
+    case NGHTTP2_SETTINGS:
+    case NGHTTP2_PRIORITY: count_abuse(c, &c->n_control, MAX_CONTROL); break;
+    case NGHTTP2_DATA:
+        if (f->hd.length == 0 && !is_end) count_abuse(c, &c->n_control, MAX_CONTROL);
+        break;
+    case NGHTTP2_HEADERS:
+        if (r && f->headers.cat == NGHTTP2_HCAT_REQUEST && !r->begun) {
+            head_complete(c, r, is_end);
+            return 0;
+        }
+        break;
+    default: break;
+    }
+    if (r && is_end && !r->begun && !r->complete && (f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS))
+        request_dispatch(r);
+    return 0;
+}
+
+static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t error_code, void *user)
+{
+    http_conn *c = user;
+    http_request *r = stream_request(h2, id);
+    if (!r) return 0;
+    nghttp2_session_set_stream_user_data(h2, id, NULL);
+    r->gone = true;
+    conn_mark_dirty(c);
+    return 0;
+}
+
+/* ---- answers go out -------------------------------------------------------------------------------------- */
+
+static ssize_t read_answer(nghttp2_session *h2, int32_t id, uint8_t *to, size_t max, uint32_t *flags,
+                           nghttp2_data_source *source, void *user)
+{
+    http_conn *c = user;
+    http_request *r = source->ptr;
+    size_t left = r->out.len - r->out_at, n = left < max ? left : max;
+    if (left == 0 && !r->ended) {
+        r->deferred = true;
+        return NGHTTP2_ERR_DEFERRED;
+    }
+    if (n) memcpy(to, r->out.data + r->out_at, n);
+    r->out_at += n;
+    c->out_bytes -= n;
+    c->taken += n;
+    if (r->out_at == r->out.len) {
+        buf_clear(&r->out);
+        r->out_at = 0;
+        if (r->ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
+        if (r->ended && r->trailers) {
+            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+            nghttp2_submit_trailer(h2, id, r->trailers, r->n_trailers);
+        }
+    }
+    return (ssize_t)n;
+}
+
+/* An answer is out before all of the request was in: the rest is not wanted (RFC 9113 8.1). */
+static int on_frame_sent(nghttp2_session *h2, const nghttp2_frame *f, void *user)
+{
+    bool is_end = f->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    if (is_end && (f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS) &&
+        nghttp2_session_get_stream_remote_close(h2, f->hd.stream_id) == 0)
+        nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, f->hd.stream_id, NGHTTP2_NO_ERROR);
+    return 0;
+}
+
+static nghttp2_nv nv_of(const char *name, const char *value)
+{
+    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE};
+}
+
+static char *lower_copy(arena *mem, const char *s)
+{
+    char *copy = arena_strdup(mem, s);
+    for (char *p = copy; p && *p; p++)
+        if (*p >= 'A' && *p <= 'Z') *p = (char)(*p + 32);
+    return copy;
+}
+
+static size_t put_headers(http_request *r, nghttp2_nv *nv, const http_header *headers, size_t n)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        char *name = header_is_sendable(&headers[i]) ? lower_copy(r->mem, headers[i].name) : NULL;
+        if (name) nv[at++] = nv_of(name, headers[i].value);
+    }
+    return at;
+}
+
+static void send_answer(http_request *r, int status, const http_header *headers, size_t n, bool has_body)
+{
+    http_conn *c = r->conn;
+    char code[16], length[24];
+    nghttp2_nv *nv = arena_alloc(r->mem, (n + 3) * sizeof *nv);
+    nghttp2_data_provider body = {.source = {.ptr = r}, .read_callback = read_answer};
+    int rc = NGHTTP2_ERR_NOMEM;
+    if (nv) {
+        snprintf(code, sizeof code, "%03d", status);
+        nv[0] = nv_of(":status", code);
+        size_t at = 1 + put_headers(r, nv + 1, headers, n);
+        nv[at++] = nv_of("date", server_date(c->server));
+        snprintf(length, sizeof length, "%zu", r->out.len);
+        if (r->ended && has_body) nv[at++] = nv_of("content-length", length);
+        rc = nghttp2_submit_response(c->h2, r->stream_id, nv, at, has_body ? &body : NULL);
+    }
+    if (rc != 0) nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, r->stream_id, NGHTTP2_INTERNAL_ERROR);
+    conn_mark_dirty(c);
+}
+
+static bool put_out(http_request *r, const void *data, size_t len)
+{
+    if (buf_append(&r->out, data, len) != 0) {
+        nghttp2_submit_rst_stream(r->conn->h2, NGHTTP2_FLAG_NONE, r->stream_id, NGHTTP2_INTERNAL_ERROR);
+        return false;
+    }
+    r->conn->out_bytes += len;
+    return true;
+}
+
+void http2_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body, size_t len,
+                 bool whole)
+{
+    bool bodiless = r->is_head || status == 204 || status == 304;
+    conn_mark_dirty(r->conn);
+    if (whole && len && !bodiless && !put_out(r, body, len)) return;
+    send_answer(r, status, headers, n, whole ? len && !bodiless : !r->is_head);
+}
+
+static void resume(http_request *r)
+{
+    if (r->deferred) nghttp2_session_resume_data(r->conn->h2, r->stream_id);
+    r->deferred = false;
+    conn_mark_dirty(r->conn);
+}
+
+void http2_write(http_request *r, const void *data, size_t len)
+{
+    if (!r->is_head && put_out(r, data, len)) resume(r);
+}
+
+void http2_end(http_request *r, const http_header *trailers, size_t n)
+{
+    nghttp2_nv *nv = n ? arena_alloc(r->mem, n * sizeof *nv) : NULL;
+    if (nv) {
+        r->n_trailers = put_headers(r, nv, trailers, n);
+        for (size_t i = 0; i < r->n_trailers; i++) {
+            char *value = arena_strndup(r->mem, (const char *)nv[i].value, nv[i].valuelen);
+            nv[i].value = (uint8_t *)value;
+            if (!value) nv[i].valuelen = 0;
+        }
+        if (r->n_trailers) r->trailers = nv;
+    }
+    resume(r);
+}
+
+/* ---- the session -------------------------------------------------------------------------------------- */
+
+static void pump(http_conn *c)
+{
+    const uint8_t *frames;
+    while (transport_backlog(c->io) < SEND_AHEAD_BYTES) {
+        ssize_t n = nghttp2_session_mem_send(c->h2, &frames);
+        if (n < 0) {
+            transport_close(c->io, "HTTP/2 failed while sending");
+            return;
+        }
+        if (n == 0) break;
+        transport_write(c->io, frames, (size_t)n);
+    }
+}
+
+void http2_settle(http_conn *c)
+{
+    pump(c);
+    if (transport_is_closing(c->io)) return;
+    bool over = !nghttp2_session_want_read(c->h2) && !nghttp2_session_want_write(c->h2);
+    if (over || (c->goaway && !c->requests && !nghttp2_session_want_write(c->h2))) transport_end(c->io);
+}
+
+void http2_data(http_conn *c, const uint8_t *bytes, size_t n)
+{
+    ssize_t rc = nghttp2_session_mem_recv(c->h2, bytes, n);
+    if (rc < 0) {
+        if (rc == NGHTTP2_ERR_FLOODED) nghttp2_session_terminate_session(c->h2, NGHTTP2_ENHANCE_YOUR_CALM);
+        pump(c);
+        transport_end(c->io);
+    }
+}
+
+void http2_goaway(http_conn *c)
+{
+    if (c->goaway || transport_is_closing(c->io)) return;
+    c->goaway = true;
+    nghttp2_submit_goaway(c->h2, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->h2), NGHTTP2_NO_ERROR,
+                          NULL, 0);
+    conn_mark_dirty(c);
+}
+
+void http2_tick(http_conn *c, uint64_t now_ms)
+{
+    uint64_t limit = c->server->limits.request_timeout_ms;
+    for (http_request *r = c->requests; r; r = r->next)
+        if (!r->complete && !r->begun && now_ms - r->begun_ms > limit)
+            refuse(r, 408, "the request takes too long to arrive");
+}
+
+static nghttp2_session_callbacks *callbacks_new(void)
+{
+    nghttp2_session_callbacks *cb;
+    if (nghttp2_session_callbacks_new(&cb) != 0) return NULL;
+    nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data_chunk);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
+    nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_sent);
+    nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
+    return cb;
+}
+
+int http2_start(http_conn *c)
+{
+    const http_limits *l = &c->server->limits;
+    nghttp2_session_callbacks *cb = callbacks_new();
+    nghttp2_option *opt = NULL;
+    int rc = SHOAL_ENOMEM;
+    if (!cb || nghttp2_option_new(&opt) != 0) goto done;
+    nghttp2_option_set_max_outbound_ack(opt, MAX_OUTBOUND_ACKS);
+    nghttp2_option_set_no_closed_streams(opt, 1);
+    if (nghttp2_session_server_new2(&c->h2, cb, c, opt) != 0) goto done;
+    nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)l->max_streams},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)l->max_header_bytes},
+    };
+    if (nghttp2_submit_settings(c->h2, NGHTTP2_FLAG_NONE, settings, 3) != 0 ||
+        nghttp2_session_set_local_window_size(c->h2, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW_BYTES) != 0)
+        goto done;
+    c->kind = CONN_HTTP2;
+    conn_mark_dirty(c);
+    rc = 0;
+done:
+    nghttp2_option_del(opt);
+    nghttp2_session_callbacks_del(cb);
+    return rc;
+}
+
+void http2_done(http_conn *c)
+{
+    nghttp2_session_del(c->h2);
+    c->h2 = NULL;
+}

@@ -1,0 +1,151 @@
+/* http_internal.h: what the files of the HTTP server share.
+ *
+ *     http_server.c   listeners, connections, limits and time
+ *     http1.c         one connection speaking HTTP/1.1      (http1_parse.c: its strict grammar)
+ *     http2.c         one connection speaking HTTP/2        (nghttp2 session)
+ *     http_request.c  a request and the calls a handler makes on it
+ *
+ * Two rules keep handlers safe. Nothing a handler calls runs another handler callback: what follows from
+ * an answer (the next pipelined request, on_gone) is done in conn_settle, from the loop. And nothing is
+ * written at once: a connection that has something to send marks itself dirty, and is flushed before
+ * the loop sleeps, so that all answers of one loop turn leave in one system call. */
+#ifndef WIRE_HTTP_INTERNAL_H
+#define WIRE_HTTP_INTERNAL_H
+
+#include <http_parser.h>
+#include <nghttp2/nghttp2.h>
+
+#include "wire/http.h"
+#include "wire/http1_parse.h"
+#include "wire/transport.h"
+
+typedef struct http_conn http_conn;
+typedef struct http_listener http_listener;
+
+struct http_server {
+    uv_loop_t *loop;
+    http_handler handler;
+    http_limits limits;
+    transport_scratch scratch;
+    uv_timer_t tick;     /* runs while there are connections */
+    uv_prepare_t settle; /* runs while there are dirty ones */
+    int n_handles;       /* listeners, tick and settle that are not yet closed */
+    http_listener *listeners;
+    http_conn *conns, *dirty;
+    size_t n_conns, n_refusing;
+    /* Answers an HTTP/2 request that the server refuses in another protocol's words (gRPC); may be NULL. */
+    void (*refuse)(http_request *r, int status, const char *why);
+    int port;
+    bool draining, closing;
+    void (*drained)(void *user);
+    void *drained_user;
+    void (*closed)(void *user);
+    void *closed_user;
+    char date[40]; /* of second date_at */
+    time_t date_at;
+};
+
+typedef enum { CONN_HANDSHAKE, CONN_DETECT, CONN_HTTP1, CONN_HTTP2 } conn_kind;
+
+typedef enum { H1_HEAD, H1_BODY, H1_BUSY, H1_CLOSED } http1_state;
+
+struct http_conn {
+    http_server *server;
+    transport *io;
+    http_conn *prev, *next, *next_dirty;
+    conn_kind kind;
+    bool is_dirty, refusing, eof, in_data;
+    char peer[80];
+    buf in;             /* received, not yet understood: HTTP/1.1, or too short to tell */
+    uint64_t idle_since_ms;  /* no request since */
+    uint64_t begun_ms;       /* first byte of the request being received; 0: none */
+    uint64_t moved, moved_ms; /* what the client had taken, and when that last changed */
+    http_request *requests;
+
+    http1_state h1;
+    size_t in_at, line_at; /* consumed; where the unfinished head line starts */
+    size_t n_lines;
+    uint64_t body_left;
+    bool chunked, keep_alive, running;
+    http1_chunks chunks;
+    http_parser parser;
+
+    nghttp2_session *h2;
+    size_t body_bytes, out_bytes; /* held by this connection's requests, in and out */
+    uint64_t taken;               /* response bytes that flow control has let through */
+    uint64_t calm_since_ms;
+    unsigned n_resets, n_control;
+    bool goaway;
+};
+
+struct http_request {
+    http_request *prev, *next;
+    http_conn *conn;
+    arena *mem;
+    const char *method, *path, *query;
+    http_header *headers;
+    size_t n_headers, cap_headers, header_bytes;
+    buf body;
+    int version;
+    int32_t stream_id; /* HTTP/2 */
+    uint64_t received_ns, begun_ms;
+    void *data;
+    bool dispatched; /* the handler has it */
+    bool complete;   /* its last byte has arrived */
+    bool begun, ended; /* the answer */
+    bool gone;       /* on_gone is due */
+    bool is_head;
+    bool streaming;  /* chunked or close-delimited */
+    bool deferred;   /* nghttp2 waits for bytes */
+    int reject;      /* 0, or the status to refuse with once the head is in */
+    const char *reject_why;
+    buf out;         /* HTTP/2: answer bytes that flow control has not let through */
+    size_t out_at;
+    nghttp2_nv *trailers;
+    size_t n_trailers;
+};
+
+/* http_server.c */
+void conn_mark_dirty(http_conn *c);
+const char *server_date(http_server *s); /* for the Date header */
+/* The body of an error the server answers itself. */
+void server_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type);
+/* Connections around a transport without a listener: fuzz targets and tests. */
+http_conn *conn_new(http_server *s);
+void conn_adopt(http_conn *c, transport *io);
+const transport_events *conn_events(http_conn *c, transport_events *ret);
+
+/* http_request.c */
+http_request *request_new(http_conn *c); /* NULL when out of memory */
+/* 0, or the status to refuse with. */
+int request_add_header(http_request *r, const char *name, size_t n_name, const char *value, size_t n_value);
+int request_set_target(http_request *r, const char *target, size_t n);
+void request_dispatch(http_request *r);
+void request_free(http_request *r);
+const char *status_text(int status);
+/* Names and values a handler may set: well formed, and not the server's own business. */
+bool header_is_sendable(const http_header *h);
+
+/* http1.c */
+void http1_data(http_conn *c);   /* more bytes are in c->in */
+void http1_settle(http_conn *c); /* an answer has ended: read on */
+void http1_refuse(http_conn *c, int status, const char *why);
+void http1_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body, size_t len,
+                 bool whole);
+void http1_write(http_request *r, const void *data, size_t len);
+void http1_end(http_request *r);
+void http1_eof(http_conn *c);
+
+/* http2.c */
+int http2_start(http_conn *c);
+void http2_data(http_conn *c, const uint8_t *bytes, size_t n);
+void http2_settle(http_conn *c); /* send what may be sent; close when all is said */
+void http2_goaway(http_conn *c);
+void http2_tick(http_conn *c, uint64_t now_ms);
+void http2_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body, size_t len,
+                 bool whole);
+void http2_write(http_request *r, const void *data, size_t len);
+void http2_end(http_request *r, const http_header *trailers, size_t n);
+void http2_done(http_conn *c);
+
+#endif

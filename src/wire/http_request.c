@@ -1,0 +1,225 @@
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "wire/http_internal.h"
+
+http_request *request_new(http_conn *c)
+{
+    http_request *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    r->mem = arena_new(2048);
+    if (!r->mem) {
+        free(r);
+        return NULL;
+    }
+    r->conn = c;
+    r->method = r->path = r->query = "";
+    r->begun_ms = uv_now(c->server->loop);
+    r->next = c->requests;
+    if (r->next) r->next->prev = r;
+    c->requests = r;
+    return r;
+}
+
+void request_free(http_request *r)
+{
+    http_conn *c = r->conn;
+    if (r->prev)
+        r->prev->next = r->next;
+    else
+        c->requests = r->next;
+    if (r->next) r->next->prev = r->prev;
+    c->body_bytes -= c->kind == CONN_HTTP2 ? r->body.len : 0;
+    c->out_bytes -= r->out.len - r->out_at;
+    if (!c->requests) c->idle_since_ms = uv_now(c->server->loop);
+    buf_done(&r->body);
+    buf_done(&r->out);
+    arena_free(r->mem);
+    free(r);
+}
+
+static int grow_headers(http_request *r)
+{
+    if (r->n_headers < r->cap_headers) return 0;
+    size_t cap = r->cap_headers ? r->cap_headers * 2 : 16;
+    http_header *h = arena_alloc(r->mem, cap * sizeof *h);
+    if (!h) return 500;
+    if (r->n_headers) memcpy(h, r->headers, r->n_headers * sizeof *h);
+    r->headers = h;
+    r->cap_headers = cap;
+    return 0;
+}
+
+int request_add_header(http_request *r, const char *name, size_t n_name, const char *value, size_t n_value)
+{
+    const http_limits *l = &r->conn->server->limits;
+    r->header_bytes += n_name + n_value + 32; /* as RFC 9113 counts a header list */
+    if (r->n_headers >= l->max_headers || r->header_bytes > l->max_header_bytes + 32 * l->max_headers) return 431;
+    if (grow_headers(r) != 0) return 500;
+    char *lower = arena_strndup(r->mem, name, n_name);
+    char *copy = arena_strndup(r->mem, value, n_value);
+    if (!lower || !copy) return 500;
+    for (char *p = lower; *p; p++)
+        if (*p >= 'A' && *p <= 'Z') *p = (char)(*p + 32);
+    r->headers[r->n_headers++] = (http_header){lower, copy};
+    return 0;
+}
+
+int request_set_target(http_request *r, const char *target, size_t n)
+{
+    const char *mark = memchr(target, '?', n);
+    size_t n_path = mark ? (size_t)(mark - target) : n;
+    r->path = arena_strndup(r->mem, target, n_path);
+    r->query = mark ? arena_strndup(r->mem, mark + 1, n - n_path - 1) : "";
+    if (r->path && r->query) return 0;
+    r->path = r->query = "";
+    return 500;
+}
+
+void request_dispatch(http_request *r)
+{
+    const http_handler *h = &r->conn->server->handler;
+    r->complete = r->dispatched = true;
+    r->received_ns = clock_ns();
+    h->on_request(h->user, r);
+}
+
+/* ---- what a handler asks ------------------------------------------------------------------------ */
+
+const char *http_method(const http_request *r)
+{
+    return r->method;
+}
+
+const char *http_path(const http_request *r)
+{
+    return r->path;
+}
+
+const char *http_query(const http_request *r)
+{
+    return r->query;
+}
+
+const char *http_header_get(const http_request *r, const char *lower_name)
+{
+    for (size_t i = 0; i < r->n_headers; i++)
+        if (strcmp(r->headers[i].name, lower_name) == 0) return r->headers[i].value;
+    return NULL;
+}
+
+const char *http_body(const http_request *r, size_t *ret_len)
+{
+    if (ret_len) *ret_len = r->body.len;
+    return r->body.data ? r->body.data : "";
+}
+
+const char *http_peer(const http_request *r)
+{
+    return r->conn->peer;
+}
+
+int http_version(const http_request *r)
+{
+    return r->version;
+}
+
+uint64_t http_received_ns(const http_request *r)
+{
+    return r->received_ns;
+}
+
+void http_set_data(http_request *r, void *data)
+{
+    r->data = data;
+}
+
+void *http_data(const http_request *r)
+{
+    return r->data;
+}
+
+/* ---- what a handler answers ----------------------------------------------------------------------- */
+
+bool header_is_sendable(const http_header *h)
+{
+    static const char *const ours[] = {"content-length", "date", "connection", "transfer-encoding", "keep-alive"};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (strcasecmp(h->name, ours[i]) == 0) return false;
+    return h->value && http1_is_token(h->name, strlen(h->name)) && http1_is_field_value(h->value, strlen(h->value));
+}
+
+const char *status_text(int status)
+{
+    switch (status) {
+#define STATUS_CASE(num, name, text)                                                               \
+    case num: return #text;
+        HTTP_STATUS_MAP(STATUS_CASE)
+#undef STATUS_CASE
+    default: return "Status";
+    }
+}
+
+static bool is_http2(const http_request *r)
+{
+    return r->conn->kind == CONN_HTTP2;
+}
+
+void http_respond(http_request *r, int status, const http_header *headers, size_t n_headers, const void *body,
+                  size_t len)
+{
+    assert(!r->begun && !r->ended);
+    r->begun = r->ended = true;
+    if (r->gone || transport_is_closing(r->conn->io)) return;
+    if (is_http2(r)) {
+        http2_begin(r, status, headers, n_headers, body, len, true);
+    } else {
+        http1_begin(r, status, headers, n_headers, body, len, true);
+        http1_end(r);
+    }
+}
+
+void http_respond_begin(http_request *r, int status, const http_header *headers, size_t n_headers)
+{
+    assert(!r->begun && !r->ended);
+    r->begun = true;
+    if (r->gone || transport_is_closing(r->conn->io)) return;
+    if (is_http2(r))
+        http2_begin(r, status, headers, n_headers, NULL, 0, false);
+    else
+        http1_begin(r, status, headers, n_headers, NULL, 0, false);
+}
+
+void http_respond_write(http_request *r, const void *data, size_t len)
+{
+    assert(r->begun && !r->ended);
+    http_conn *c = r->conn;
+    if (r->gone || len == 0 || transport_is_closing(c->io)) return;
+    if (transport_backlog(c->io) + c->out_bytes > c->server->limits.max_write_backlog) {
+        transport_close(c->io, "the client reads too slowly");
+        return;
+    }
+    if (is_http2(r))
+        http2_write(r, data, len);
+    else
+        http1_write(r, data, len);
+}
+
+void http_respond_end(http_request *r, const http_header *trailers, size_t n_trailers)
+{
+    assert(r->begun && !r->ended);
+    r->ended = true;
+    if (r->gone || transport_is_closing(r->conn->io)) return;
+    if (is_http2(r))
+        http2_end(r, trailers, n_trailers);
+    else
+        http1_end(r);
+}
+
+size_t http_respond_backlog(const http_request *r)
+{
+    return transport_backlog(r->conn->io) + r->out.len - r->out_at;
+}

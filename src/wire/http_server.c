@@ -1,0 +1,516 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "wire/http_internal.h"
+
+enum { LISTEN_BACKLOG = 511, MAX_REFUSING = 64, TICK_MIN_MS = 5, TICK_MAX_MS = 500 };
+
+struct http_listener {
+    http_listener *next;
+    http_server *server;
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } u;
+    SSL_CTX *tls;
+    char *path; /* of a Unix socket, unlinked on close */
+    bool open;
+};
+
+/* ---- the loop's turn: dirty connections ------------------------------------------------------------ */
+
+void conn_mark_dirty(http_conn *c)
+{
+    http_server *s = c->server;
+    if (c->is_dirty) return;
+    c->is_dirty = true;
+    c->next_dirty = s->dirty;
+    s->dirty = c;
+    if (!s->closing) uv_prepare_start(&s->settle, s->settle.prepare_cb);
+}
+
+static void deliver_gone(http_conn *c, bool all)
+{
+    const http_handler *h = &c->server->handler;
+    for (http_request *r = c->requests, *next; r; r = next) {
+        next = r->next;
+        if (!r->gone && !all) continue;
+        if (r->dispatched && !r->ended && h->on_gone) h->on_gone(h->user, r);
+        request_free(r);
+    }
+}
+
+static void conn_settle(http_conn *c)
+{
+    if (c->in_data) return; /* its data callback will */
+    deliver_gone(c, transport_is_closing(c->io));
+    if (transport_is_closing(c->io)) return;
+    if (c->kind == CONN_HTTP1) http1_settle(c);
+    if (c->kind == CONN_HTTP2) http2_settle(c);
+    transport_flush(c->io);
+}
+
+static void check_drained(http_server *s)
+{
+    if (!s->draining || s->n_conns || s->closing || !s->drained) return;
+    void (*done)(void *) = s->drained;
+    s->drained = NULL;
+    done(s->drained_user);
+}
+
+static void on_settle(uv_prepare_t *p)
+{
+    http_server *s = p->data;
+    http_conn *c = s->dirty;
+    s->dirty = NULL;
+    uv_prepare_stop(p);
+    while (c) {
+        http_conn *next = c->next_dirty;
+        c->is_dirty = false;
+        conn_settle(c);
+        c = next;
+    }
+    check_drained(s);
+}
+
+static void forget_dirty(http_conn *c)
+{
+    for (http_conn **p = &c->server->dirty; *p; p = &(*p)->next_dirty)
+        if (*p == c) {
+            *p = c->next_dirty;
+            return;
+        }
+}
+
+/* ---- a connection ------------------------------------------------------------------------------------ */
+
+static void server_gone(http_server *s);
+
+static void on_closed(void *user, const char *why)
+{
+    http_conn *c = user;
+    http_server *s = c->server;
+    deliver_gone(c, true);
+    http2_done(c);
+    if (c->is_dirty) forget_dirty(c);
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        s->conns = c->next;
+    if (c->next) c->next->prev = c->prev;
+    if (c->refusing) s->n_refusing--;
+    s->n_conns--;
+    buf_done(&c->in);
+    free(c);
+    if (s->n_conns == 0 && !s->closing) uv_timer_stop(&s->tick);
+    check_drained(s);
+    server_gone(s);
+}
+
+static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/* The first bytes tell HTTP/2 with prior knowledge from HTTP/1.1, which has no method PRI. */
+static void detect(http_conn *c)
+{
+    size_t n = c->in.len < sizeof preface - 1 ? c->in.len : sizeof preface - 1;
+    if (!c->begun_ms) c->begun_ms = uv_now(c->server->loop);
+    if (memcmp(c->in.data, preface, n) != 0) {
+        c->kind = CONN_HTTP1;
+    } else if (n == sizeof preface - 1) {
+        c->begun_ms = 0;
+        if (http2_start(c) != 0) {
+            transport_close(c->io, "out of memory");
+            return;
+        }
+        buf first = c->in;
+        c->in = (buf){0};
+        http2_data(c, (const uint8_t *)first.data, first.len);
+        buf_done(&first);
+    }
+}
+
+static void on_data(void *user, const uint8_t *bytes, size_t n)
+{
+    http_conn *c = user;
+    if (c->refusing) return;
+    c->in_data = true;
+    if (c->kind == CONN_HTTP2) {
+        http2_data(c, bytes, n);
+    } else if (buf_append(&c->in, bytes, n) != 0) {
+        transport_close(c->io, "out of memory");
+    } else {
+        if (c->kind == CONN_DETECT) detect(c);
+        if (c->kind == CONN_HTTP1) http1_data(c);
+    }
+    c->in_data = false;
+    conn_settle(c);
+}
+
+static void on_open(void *user, const char *alpn)
+{
+    http_conn *c = user;
+    c->kind = CONN_DETECT;
+    if (strcmp(alpn, "h2") == 0 && http2_start(c) != 0) transport_close(c->io, "out of memory");
+}
+
+static void on_eof(void *user)
+{
+    http_conn *c = user;
+    c->eof = true;
+    if (c->kind == CONN_HTTP1)
+        http1_eof(c);
+    else
+        transport_end(c->io);
+    if (c->kind != CONN_HTTP1) deliver_gone(c, true);
+}
+
+static void on_drained(void *user)
+{
+    http_conn *c = user;
+    if (c->kind == CONN_HTTP2) conn_mark_dirty(c);
+}
+
+const transport_events *conn_events(http_conn *c, transport_events *ret)
+{
+    *ret = (transport_events){
+        .user = c, .open = on_open, .data = on_data, .eof = on_eof, .drained = on_drained, .closed = on_closed};
+    return ret;
+}
+
+http_conn *conn_new(http_server *s)
+{
+    http_conn *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->server = s;
+    c->kind = CONN_DETECT;
+    c->keep_alive = true;
+    c->idle_since_ms = c->moved_ms = c->calm_since_ms = uv_now(s->loop);
+    return c;
+}
+
+static void on_tick(uv_timer_t *timer);
+
+static uint64_t tick_ms(const http_limits *l)
+{
+    uint64_t least = l->request_timeout_ms;
+    if (l->idle_timeout_ms < least) least = l->idle_timeout_ms;
+    if (l->write_timeout_ms < least) least = l->write_timeout_ms;
+    least /= 4;
+    return least < TICK_MIN_MS ? TICK_MIN_MS : least > TICK_MAX_MS ? TICK_MAX_MS : least;
+}
+
+void conn_adopt(http_conn *c, transport *io)
+{
+    http_server *s = c->server;
+    c->io = io;
+    c->next = s->conns;
+    if (c->next) c->next->prev = c;
+    s->conns = c;
+    if (s->n_conns++ == 0) uv_timer_start(&s->tick, on_tick, tick_ms(&s->limits), tick_ms(&s->limits));
+    transport_peer(io, c->peer, sizeof c->peer);
+}
+
+/* ---- time ------------------------------------------------------------------------------------------- */
+
+/* Has the client taken nothing of what waits for it, for too long? Behind a closed HTTP/2 window the
+ * socket looks idle, so there the bytes that flow control lets through are counted. */
+static bool is_stuck(http_conn *c, uint64_t now)
+{
+    size_t waiting = transport_backlog(c->io) + c->out_bytes;
+    uint64_t moved = c->out_bytes ? c->taken : transport_sent(c->io);
+    if (waiting == 0 || moved != c->moved) {
+        c->moved = moved;
+        c->moved_ms = now;
+        return false;
+    }
+    return now - c->moved_ms > c->server->limits.write_timeout_ms;
+}
+
+static void tick_conn(http_conn *c, uint64_t now)
+{
+    const http_limits *l = &c->server->limits;
+    if (is_stuck(c, now)) {
+        transport_close(c->io, "the client takes nothing");
+    } else if (transport_is_closing(c->io)) {
+        return;
+    } else if (c->kind == CONN_HANDSHAKE && now - c->idle_since_ms > l->request_timeout_ms) {
+        transport_close(c->io, "the TLS handshake takes too long");
+    } else if (c->begun_ms && now - c->begun_ms > l->request_timeout_ms) {
+        c->kind = CONN_HTTP1;
+        http1_refuse(c, 408, "the request takes too long to arrive");
+    } else if (!c->requests && !c->begun_ms && now - c->idle_since_ms > l->idle_timeout_ms) {
+        if (c->kind == CONN_HTTP2)
+            http2_goaway(c);
+        else
+            transport_end(c->io);
+    } else if (c->kind == CONN_HTTP2) {
+        http2_tick(c, now);
+    }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    http_server *s = timer->data;
+    uint64_t now = uv_now(s->loop);
+    for (http_conn *c = s->conns; c; c = c->next) tick_conn(c, now);
+}
+
+const char *server_date(http_server *s)
+{
+    time_t now = time(NULL);
+    if (now != s->date_at) {
+        static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+        struct tm t;
+        gmtime_r(&now, &t);
+        snprintf(s->date, sizeof s->date, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT", days + 3 * t.tm_wday,
+                 (unsigned)t.tm_mday % 100, months + 3 * t.tm_mon, (unsigned)(t.tm_year + 1900) % 10000,
+                 (unsigned)t.tm_hour % 100, (unsigned)t.tm_min % 100, (unsigned)t.tm_sec % 100);
+        s->date_at = now;
+    }
+    return s->date;
+}
+
+void server_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type)
+{
+    *ret_type = "text/plain; charset=utf-8";
+    if (s->handler.error_body)
+        s->handler.error_body(s->handler.user, status, why, out, ret_type);
+    else
+        buf_printf(out, "%s\n", why);
+}
+
+/* ---- listening ---------------------------------------------------------------------------------------- */
+
+static void on_connection(uv_stream_t *stream, int status)
+{
+    http_listener *l = stream->data;
+    http_server *s = l->server;
+    http_conn *c = status == 0 ? conn_new(s) : NULL;
+    transport *io;
+    transport_events ev;
+    if (!c) return;
+    c->kind = l->tls ? CONN_HANDSHAKE : CONN_DETECT;
+    if (transport_accept(&io, stream, l->tls, &s->scratch, conn_events(c, &ev), NULL) != 0) {
+        free(c);
+        return;
+    }
+    conn_adopt(c, io);
+    size_t serving = s->n_conns - s->n_refusing;
+    if (serving <= s->limits.max_connections) return;
+    c->refusing = true;
+    s->n_refusing++;
+    if (l->tls || s->n_refusing > MAX_REFUSING) {
+        transport_close(io, "too many connections");
+        return;
+    }
+    c->kind = CONN_HTTP1;
+    http1_refuse(c, 503, "too many connections");
+}
+
+static int bind_tcp(http_listener *l, const address *a, const char *text, shoal_err *err)
+{
+    char port[8];
+    uv_getaddrinfo_t req;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    snprintf(port, sizeof port, "%d", a->port);
+    int rc = uv_getaddrinfo(l->server->loop, &req, NULL, a->host[0] ? a->host : NULL, port, &hints);
+    if (rc == 0) {
+        rc = uv_tcp_bind(&l->u.tcp, req.addrinfo->ai_addr, 0);
+        uv_freeaddrinfo(req.addrinfo);
+    }
+    return rc == 0 ? 0 : err_set(err, SHOAL_EIO, "cannot listen on %s: %s", text, uv_strerror(rc));
+}
+
+/* A socket file that nobody listens on is left over from a crash and may go; anything else stays. */
+static int remove_stale(const char *path, shoal_err *err)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0) return 0;
+    if (!S_ISSOCK(st.st_mode)) return err_set(err, SHOAL_EINVALID, "unix:%s: exists and is not a socket", path);
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    snprintf(sa.sun_path, sizeof sa.sun_path, "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool alive = fd >= 0 && (connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0 || errno == EAGAIN);
+    if (fd >= 0) close(fd);
+    if (alive) return err_set(err, SHOAL_EIO, "unix:%s: another process listens on it", path);
+    if (unlink(path) != 0) return err_set(err, SHOAL_EIO, "unix:%s: %s", path, strerror(errno));
+    return 0;
+}
+
+static int bind_pipe(http_listener *l, const address *a, shoal_err *err)
+{
+    int rc = remove_stale(a->path, err);
+    if (rc != 0) return rc;
+    rc = uv_pipe_bind(&l->u.pipe, a->path);
+    if (rc != 0) return err_set(err, SHOAL_EIO, "cannot listen on unix:%s: %s", a->path, uv_strerror(rc));
+    l->path = strdup(a->path);
+    /* Between bind and listen nobody can connect, so the mode holds from the first connection on. */
+    if (!l->path) return err_nomem(err);
+    if (chmod(a->path, 0600) != 0) return err_set(err, SHOAL_EIO, "unix:%s: %s", a->path, strerror(errno));
+    return 0;
+}
+
+static void on_listener_closed(uv_handle_t *h)
+{
+    http_listener *l = h->data;
+    http_server *s = l->server;
+    for (http_listener **p = &s->listeners; *p; p = &(*p)->next)
+        if (*p == l) {
+            *p = l->next;
+            break;
+        }
+    SSL_CTX_free(l->tls);
+    free(l->path);
+    free(l);
+    s->n_handles--;
+    server_gone(s);
+}
+
+static void close_listener(http_listener *l)
+{
+    if (!l->open) return;
+    l->open = false;
+    if (l->path) unlink(l->path);
+    uv_close(&l->u.handle, on_listener_closed);
+}
+
+static int bound_port(const uv_tcp_t *tcp)
+{
+    struct sockaddr_storage sa;
+    int n = sizeof sa;
+    if (uv_tcp_getsockname(tcp, (struct sockaddr *)&sa, &n) != 0) return 0;
+    return ntohs(sa.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&sa)->sin6_port
+                                          : ((struct sockaddr_in *)&sa)->sin_port);
+}
+
+static http_listener *add_listener(http_server *s, bool is_unix)
+{
+    http_listener *l = calloc(1, sizeof *l);
+    if (!l) return NULL;
+    l->server = s;
+    if (is_unix)
+        uv_pipe_init(s->loop, &l->u.pipe, 0);
+    else
+        uv_tcp_init(s->loop, &l->u.tcp);
+    l->u.handle.data = l;
+    l->open = true;
+    l->next = s->listeners;
+    s->listeners = l;
+    s->n_handles++;
+    return l;
+}
+
+int http_server_listen(http_server *s, const char *address_text, const http_tls *tls, shoal_err *err)
+{
+    address a;
+    int rc = address_parse(&a, address_text, err);
+    if (rc != 0) return rc;
+    http_listener *l = add_listener(s, a.is_unix);
+    if (!l) return err_nomem(err);
+    if (tls) rc = tls_server_context(&l->tls, tls->cert_file, tls->key_file, err);
+    if (rc == 0) rc = a.is_unix ? bind_pipe(l, &a, err) : bind_tcp(l, &a, address_text, err);
+    if (rc == 0) {
+        int e = uv_listen(&l->u.stream, LISTEN_BACKLOG, on_connection);
+        if (e != 0) rc = err_set(err, SHOAL_EIO, "cannot listen on %s: %s", address_text, uv_strerror(e));
+    }
+    if (rc != 0)
+        close_listener(l);
+    else if (!a.is_unix)
+        s->port = bound_port(&l->u.tcp);
+    return rc;
+}
+
+int http_server_port(const http_server *s)
+{
+    return s->port;
+}
+
+size_t http_server_connections(const http_server *s)
+{
+    return s->n_conns;
+}
+
+/* ---- birth, drain and end -------------------------------------------------------------------------------- */
+
+static void fill_defaults(http_limits *l)
+{
+    if (!l->max_body_bytes) l->max_body_bytes = 4u << 20;
+    if (!l->max_header_bytes) l->max_header_bytes = 16u << 10;
+    if (!l->max_headers) l->max_headers = 100;
+    if (!l->max_connections) l->max_connections = 1024;
+    if (!l->max_streams) l->max_streams = 128;
+    if (!l->request_timeout_ms) l->request_timeout_ms = 10000;
+    if (!l->idle_timeout_ms) l->idle_timeout_ms = 60000;
+    if (!l->write_timeout_ms) l->write_timeout_ms = 15000;
+    if (!l->max_write_backlog) l->max_write_backlog = 1u << 20;
+}
+
+int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, const http_limits *limits,
+                    shoal_err *err)
+{
+    http_server *s = calloc(1, sizeof *s);
+    if (!s) return err_nomem(err);
+    transport_ignore_sigpipe();
+    s->loop = loop;
+    s->handler = *h;
+    if (limits) s->limits = *limits;
+    fill_defaults(&s->limits);
+    uv_timer_init(loop, &s->tick);
+    uv_prepare_init(loop, &s->settle);
+    s->settle.prepare_cb = on_settle;
+    s->tick.data = s->settle.data = s;
+    s->n_handles = 2;
+    *ret = s;
+    return 0;
+}
+
+void http_server_drain(http_server *s, void (*done)(void *user), void *user)
+{
+    s->draining = true;
+    s->drained = done;
+    s->drained_user = user;
+    for (http_listener *l = s->listeners; l; l = l->next) close_listener(l);
+    for (http_conn *c = s->conns; c; c = c->next) {
+        if (c->kind == CONN_HTTP2)
+            http2_goaway(c);
+        else if (!c->requests && !c->begun_ms)
+            transport_end(c->io);
+    }
+    uv_prepare_start(&s->settle, on_settle); /* `done` never comes from inside this call */
+}
+
+static void on_server_handle_closed(uv_handle_t *h)
+{
+    http_server *s = h->data;
+    s->n_handles--;
+    server_gone(s);
+}
+
+static void server_gone(http_server *s)
+{
+    if (!s->closing || s->n_handles || s->n_conns) return;
+    void (*closed)(void *) = s->closed;
+    void *user = s->closed_user;
+    free(s);
+    if (closed) closed(user);
+}
+
+void http_server_close(http_server *s, void (*closed)(void *user), void *user)
+{
+    if (!s || s->closing) return;
+    s->closing = true;
+    s->closed = closed;
+    s->closed_user = user;
+    for (http_listener *l = s->listeners; l; l = l->next) close_listener(l);
+    for (http_conn *c = s->conns; c; c = c->next) transport_close(c->io, "the server is closing");
+    uv_close((uv_handle_t *)&s->tick, on_server_handle_closed);
+    uv_close((uv_handle_t *)&s->settle, on_server_handle_closed);
+}

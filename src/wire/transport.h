@@ -1,0 +1,77 @@
+/* transport.h: one byte stream to a peer, over TCP or a Unix socket, with TLS in between if asked.
+ *
+ * The owner gets bytes through `data` and queues bytes with transport_write; nothing is sent until
+ * transport_flush, so that a head and a body, or the frames of many streams, leave in one system call.
+ * Closing is always asynchronous: `closed` comes from the loop, exactly once and last, and never from
+ * inside another call. After it the transport is gone. Everything on the loop's thread.
+ *
+ *     transport_write(t, head, n_head);
+ *     transport_write(t, body, n_body);
+ *     transport_flush(t);
+ *
+ * A transport in memory has no socket: a test or a fuzz target feeds it and sees what it sends. */
+#ifndef WIRE_TRANSPORT_H
+#define WIRE_TRANSPORT_H
+
+#include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "wire/address.h"
+
+typedef struct transport transport;
+
+enum { TRANSPORT_READ_BYTES = 65536 };
+
+typedef struct transport_events {
+    void *user;
+    /* The stream can be used: connected, or the TLS handshake is done. alpn is "" when none was agreed.
+     * Not called for an accepted clear-text peer, which can be used at once. */
+    void (*open)(void *user, const char *alpn);
+    void (*data)(void *user, const uint8_t *bytes, size_t n);
+    void (*eof)(void *user); /* the peer will send no more, but may still read */
+    void (*drained)(void *user); /* the queue is empty again after it was not; may be NULL */
+    void (*closed)(void *user, const char *why);
+} transport_events;
+
+/* Memory in which every transport of one owner reads; it must outlive them (one thread, one read at a time). */
+typedef struct transport_scratch {
+    uint8_t bytes[TRANSPORT_READ_BYTES];
+} transport_scratch;
+
+/* Take the next connection of a listening uv_tcp_t or uv_pipe_t. tls may be NULL (clear text). */
+int transport_accept(transport **ret, uv_stream_t *listener, SSL_CTX *tls, transport_scratch *scratch,
+                     const transport_events *ev, shoal_err *err);
+/* Connect in the background: `open` or `closed` follows. Clear text only. */
+int transport_connect(transport **ret, uv_loop_t *loop, const address *to, transport_scratch *scratch,
+                      const transport_events *ev, shoal_err *err);
+/* No socket: transport_feed gives it input (n == 0: end of input), `sink` sees its output. */
+int transport_new_memory(transport **ret, uv_loop_t *loop, const transport_events *ev,
+                         void (*sink)(void *user, const uint8_t *bytes, size_t n), shoal_err *err);
+void transport_feed(transport *t, const uint8_t *bytes, size_t n);
+
+void transport_write(transport *t, const void *bytes, size_t n); /* copied; nothing after end or close */
+void transport_flush(transport *t);
+size_t transport_backlog(const transport *t);    /* queued bytes that the kernel has not taken */
+uint64_t transport_sent(const transport *t);     /* bytes that the kernel has taken, ever */
+void transport_pause(transport *t, bool paused); /* stop or resume reading */
+
+/* Send what is queued, say goodbye (close_notify, FIN), swallow what the peer still sends for at most a
+ * second, so that it can read the last answer instead of a reset, and close. */
+void transport_end(transport *t);
+void transport_close(transport *t, const char *why); /* now; `why` is a literal */
+bool transport_is_closing(const transport *t);       /* after end or close */
+
+/* "127.0.0.1:51234", "[::1]:51234" or "unix". */
+void transport_peer(const transport *t, char *out, size_t n);
+
+/* A peer that leaves must not kill the process: ignore SIGPIPE unless the program has a handler of its own. */
+void transport_ignore_sigpipe(void);
+
+/* Server context: PEM chain and key, TLS 1.2 or later, ALPN h2 then http/1.1. Free with SSL_CTX_free. */
+int tls_server_context(SSL_CTX **ret, const char *cert_file, const char *key_file, shoal_err *err);
+
+#endif
