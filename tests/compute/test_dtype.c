@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "check.h"
+#include "gguf_blocks.h"
 
 static void f16_round_trips_every_value(void **state)
 {
@@ -80,6 +81,36 @@ static void blocks_decode_as_gguf_defines_them(void **state)
     assert_true(out[0] == -2.0f && out[16] == 13.0f && out[1] == -2.0f);
 }
 
+static const struct {
+    dtype t;
+    const uint8_t *bytes;
+    size_t n_bytes;
+    const float *values;
+} references[] = {
+    {DT_F32, bytes_f32, sizeof bytes_f32, values_f32},     {DT_F16, bytes_f16, sizeof bytes_f16, values_f16},
+    {DT_BF16, bytes_bf16, sizeof bytes_bf16, values_bf16}, {DT_Q8_0, bytes_q8_0, sizeof bytes_q8_0, values_q8_0},
+    {DT_Q4_0, bytes_q4_0, sizeof bytes_q4_0, values_q4_0}, {DT_Q4_1, bytes_q4_1, sizeof bytes_q4_1, values_q4_1},
+};
+
+static void reference_files_decode_to_the_reference_values(void **state)
+{
+    for (size_t k = 0; k < sizeof references / sizeof *references; k++) {
+        float out[64];
+        assert_int_equal(64 / dtype_block(references[k].t) * dtype_block_bytes(references[k].t), references[k].n_bytes);
+        dtype_to_f32(references[k].t, references[k].bytes, out, 64);
+        assert_same_bits(out, references[k].values, 64, dtype_name(references[k].t));
+    }
+}
+
+static void quantising_writes_the_reference_quantisers_bytes(void **state)
+{
+    for (size_t k = 0; k < sizeof references / sizeof *references; k++) {
+        uint8_t out[256];
+        dtype_from_f32(references[k].t, values_f32, out, 64);
+        assert_memory_equal(out, references[k].bytes, references[k].n_bytes);
+    }
+}
+
 static void quantising_stays_within_half_a_step(void **state)
 {
     static const struct { dtype t; float steps; } cases[] = {{DT_Q8_0, 127.0f}, {DT_Q4_0, 8.0f}, {DT_Q4_1, 7.5f}};
@@ -121,6 +152,8 @@ int main(void)
         cmocka_unit_test(bf16_rounds_to_nearest_even),
         cmocka_unit_test(names_and_numbers_round_trip),
         cmocka_unit_test(blocks_decode_as_gguf_defines_them),
+        cmocka_unit_test(reference_files_decode_to_the_reference_values),
+        cmocka_unit_test(quantising_writes_the_reference_quantisers_bytes),
         cmocka_unit_test(quantising_stays_within_half_a_step),
         cmocka_unit_test(quantising_takes_anything),
     };
