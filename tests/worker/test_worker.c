@@ -1,0 +1,591 @@
+/* A worker and a gRPC client in one loop, over a real Unix socket and with real tiny models. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "grpc/health/v1/health.pb-c.h"
+#include "shoal/v1/worker.pb-c.h"
+#include "wire/grpc.h"
+#include "worker/worker.h"
+
+#define DATA SHOAL_SOURCE_DIR "/tests/data/hf/"
+
+typedef struct bench {
+    uv_loop_t loop;
+    char dir[64], address[128];
+    worker *w;
+    grpc_channel *channel;
+    bool connected;
+} bench;
+
+static void on_connected(void *user)
+{
+    ((bench *)user)->connected = true;
+}
+
+static void on_disconnected(void *user, const char *why)
+{
+    ((bench *)user)->connected = false;
+}
+
+static worker_options options_for(bench *b, const char *model)
+{
+    return (worker_options){.name = "tiny", .path = model, .address = b->address, .arbiter_fd = -1, .arbiter_slot = -1,
+                            .engine = {.n_threads = 2}};
+}
+
+static void bench_dir(bench *b)
+{
+    *b = (bench){0};
+    log_setup(LOG_OFF, false);
+    strcpy(b->dir, "/tmp/shoal-test-XXXXXX");
+    assert_non_null(mkdtemp(b->dir));
+    snprintf(b->address, sizeof b->address, "unix:%s/w.sock", b->dir);
+    assert_int_equal(uv_loop_init(&b->loop), 0);
+}
+
+static void bench_open(bench *b, const char *model, const engine_options *eo)
+{
+    bench_dir(b);
+    worker_options o = options_for(b, model);
+    if (eo) o.engine = *eo;
+    shoal_err err = {0};
+    if (worker_new(&b->w, &b->loop, &o, &err) != 0) fail_msg("worker_new: %s", err.message);
+    grpc_channel_events ev = {.user = b, .connected = on_connected, .disconnected = on_disconnected};
+    assert_int_equal(grpc_channel_new(&b->channel, &b->loop, b->address, &ev, &err), 0);
+    while (!b->connected) uv_run(&b->loop, UV_RUN_ONCE);
+}
+
+static void bench_close(bench *b)
+{
+    if (b->channel) grpc_channel_close(b->channel);
+    if (b->w) worker_close(b->w, NULL, NULL);
+    uv_run(&b->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&b->loop), 0);
+    assert_int_not_equal(access(b->address + 5, F_OK), 0);
+    assert_int_equal(rmdir(b->dir), 0);
+}
+
+/* ---- one call ---------------------------------------------------------------------------------- */
+
+typedef struct reply {
+    buf first; /* the first message, packed */
+    size_t n_messages, n_deltas;
+    int32_t ids[512];
+    size_t n_ids, n_logprobs, n_bad_logprobs;
+    buf text;
+    char finish[16];
+    uint32_t n_prompt, n_generated;
+    double mean_prob;
+    bool ended;
+    int status;
+    char message[512];
+} reply;
+
+static void reply_done(reply *r)
+{
+    buf_done(&r->first);
+    buf_done(&r->text);
+}
+
+static void on_end(void *user, grpc_status status, const char *message)
+{
+    reply *r = user;
+    assert_false(r->ended);
+    r->ended = true;
+    r->status = (int)status;
+    snprintf(r->message, sizeof r->message, "%s", message ? message : "");
+}
+
+static void on_message(void *user, const uint8_t *msg, size_t n)
+{
+    reply *r = user;
+    if (r->n_messages++ == 0) buf_append(&r->first, msg, n);
+}
+
+static void on_event(void *user, const uint8_t *msg, size_t n)
+{
+    reply *r = user;
+    Shoal__V1__GenerateEvent *ev = shoal__v1__generate_event__unpack(NULL, n, msg);
+    assert_non_null(ev);
+    if (r->n_messages++ == 0) assert_non_null(ev->started);
+    if (ev->started) r->n_prompt = ev->started->n_prompt;
+    if (ev->delta) {
+        r->n_deltas++;
+        for (size_t i = 0; i < ev->delta->n_ids && r->n_ids < 512; i++) r->ids[r->n_ids++] = ev->delta->ids[i];
+        for (size_t i = 0; i < ev->delta->n_logprobs; i++) {
+            r->n_logprobs++;
+            const Shoal__V1__TokenLogprob *p = ev->delta->logprobs[i];
+            r->n_bad_logprobs += p->logprob > 0 || p->n_top != 2 || p->top[0]->logprob < p->top[1]->logprob;
+        }
+        buf_puts(&r->text, ev->delta->text);
+    }
+    if (ev->done) {
+        snprintf(r->finish, sizeof r->finish, "%s", ev->done->finish);
+        r->n_generated = ev->done->n_generated;
+        r->mean_prob = ev->done->mean_prob;
+    }
+    shoal__v1__generate_event__free_unpacked(ev, NULL);
+}
+
+static grpc_client_call *begin(bench *b, const char *path, const ProtobufCMessage *m, reply *r, uint64_t deadline_ns)
+{
+    size_t n = m ? protobuf_c_message_get_packed_size(m) : 0;
+    uint8_t *bytes = malloc(n + 1);
+    if (m) protobuf_c_message_pack(m, bytes);
+    bool stream = strstr(path, "Generate") != NULL;
+    grpc_client_events ev = {.user = r, .message = stream ? on_event : on_message, .end = on_end};
+    http_header meta = {"x-request-id", "test-1"};
+    grpc_client_call *c = grpc_call_start(b->channel, path, bytes, n, &meta, 1, deadline_ns, &ev);
+    free(bytes);
+    assert_non_null(c);
+    return c;
+}
+
+static void call(bench *b, const char *path, const ProtobufCMessage *m, reply *r)
+{
+    *r = (reply){0};
+    begin(b, path, m, r, 0);
+    while (!r->ended) uv_run(&b->loop, UV_RUN_ONCE);
+}
+
+static void expect_refusal(bench *b, const char *path, const ProtobufCMessage *m, int status, const char *part)
+{
+    reply r;
+    call(b, path, m, &r);
+    if (r.status != status || !strstr(r.message, part))
+        fail_msg("%s: got %s \"%s\", wanted %s with \"%s\"", path, grpc_status_name(r.status), r.message,
+                 grpc_status_name(status), part);
+    reply_done(&r);
+}
+
+/* ---- what the reference says ------------------------------------------------------------------- */
+
+static json_t *expected(const char *model)
+{
+    char path[512];
+    json_t *j = NULL;
+    snprintf(path, sizeof path, DATA "%s/expected.json", model);
+    assert_int_equal(json_parse_file(&j, path, 1 << 22, NULL), 0);
+    return j;
+}
+
+static size_t read_ids(const json_t *a, int32_t *out, size_t cap)
+{
+    size_t n = json_array_size(a);
+    assert_true(n <= cap);
+    for (size_t i = 0; i < n; i++) out[i] = (int32_t)json_integer_value(json_array_get(a, i));
+    return n;
+}
+
+typedef struct reference {
+    json_t *doc;
+    int32_t ids[256], greedy[256];
+    size_t n_ids, n_greedy;
+} reference;
+
+static void reference_load(reference *f)
+{
+    f->doc = expected("llama-gqa");
+    const json_t *p = json_array_get(json_object_get(f->doc, "prompts"), 0);
+    f->n_ids = read_ids(json_object_get(p, "ids"), f->ids, 256);
+    f->n_greedy = read_ids(json_object_get(p, "greedy_ids"), f->greedy, 256);
+}
+
+static Shoal__V1__GenerateRequest request_for(reference *f)
+{
+    Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
+    q.ids = f->ids;
+    q.n_ids = f->n_ids;
+    q.max_tokens = (uint32_t)f->n_greedy;
+    q.ignore_eos = true;
+    return q;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------- */
+
+static void worker_describes_itself(void **state)
+{
+    bench b;
+    bench_open(&b, DATA "llama-gqa", NULL);
+    reply r;
+    call(&b, "/shoal.v1.Worker/Describe", NULL, &r);
+    assert_int_equal(r.status, GRPC_OK);
+    Shoal__V1__ModelInfo *m = shoal__v1__model_info__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
+    assert_non_null(m);
+    assert_string_equal(m->name, "tiny");
+    assert_string_equal(m->task, "generate");
+    assert_string_equal(m->architecture, "llama");
+    assert_int_equal(strlen(m->digest), 64);
+    assert_int_equal(m->n_vocab, 704);
+    assert_int_equal(m->n_ctx, 256);
+    assert_int_equal(m->n_threads, 2);
+    assert_int_equal(m->pid, getpid());
+    shoal__v1__model_info__free_unpacked(m, NULL);
+    reply_done(&r);
+    bench_close(&b);
+}
+
+static void worker_streams_the_references_greedy_ids(void **state)
+{
+    bench b;
+    reference f;
+    reference_load(&f);
+    bench_open(&b, DATA "llama-gqa", NULL);
+    Shoal__V1__GenerateRequest q = request_for(&f);
+    reply r;
+    call(&b, "/shoal.v1.Worker/Generate", &q.base, &r);
+    assert_int_equal(r.status, GRPC_OK);
+    assert_int_equal(r.n_prompt, f.n_ids);
+    assert_int_equal(r.n_generated, f.n_greedy);
+    assert_string_equal(r.finish, "length");
+    assert_int_equal(r.n_ids, f.n_greedy);
+    assert_memory_equal(r.ids, f.greedy, f.n_greedy * sizeof *f.greedy);
+    assert_true(r.mean_prob > 0 && r.mean_prob <= 1);
+    reply_done(&r);
+    bench_close(&b);
+    json_decref(f.doc);
+}
+
+static void worker_gives_logprobs_and_echoes_the_prompt(void **state)
+{
+    bench b;
+    bench_open(&b, DATA "llama-gqa", NULL);
+    Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
+    q.text = "Turn on the kitchen lights, please.";
+    q.max_tokens = 5;
+    q.ignore_eos = q.logprobs = q.echo = true;
+    q.n_top = 2;
+    reply r;
+    call(&b, "/shoal.v1.Worker/Generate", &q.base, &r);
+    assert_int_equal(r.status, GRPC_OK);
+    assert_int_equal(r.n_logprobs, 5);
+    assert_int_equal(r.n_bad_logprobs, 0);
+    assert_true(r.text.len >= strlen(q.text));
+    assert_memory_equal(r.text.data, q.text, strlen(q.text));
+    reply_done(&r);
+    bench_close(&b);
+}
+
+static void worker_runs_streams_together_with_equal_results(void **state)
+{
+    enum { N = 6 };
+    bench b;
+    reference f;
+    reference_load(&f);
+    bench_open(&b, DATA "llama-gqa", NULL);
+    Shoal__V1__GenerateRequest q = request_for(&f);
+    static reply r[N];
+    memset(r, 0, sizeof r);
+    for (int i = 0; i < N; i++) begin(&b, "/shoal.v1.Worker/Generate", &q.base, &r[i], 0);
+    for (int open = N; open > 0;) {
+        uv_run(&b.loop, UV_RUN_ONCE);
+        open = 0;
+        for (int i = 0; i < N; i++) open += !r[i].ended;
+    }
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(r[i].status, GRPC_OK);
+        assert_memory_equal(r[i].ids, f.greedy, f.n_greedy * sizeof *f.greedy);
+        reply_done(&r[i]);
+    }
+    bench_close(&b);
+    json_decref(f.doc);
+}
+
+static Shoal__V1__Stats *stats_of(bench *b)
+{
+    reply r;
+    call(b, "/shoal.v1.Worker/GetStats", NULL, &r);
+    assert_int_equal(r.status, GRPC_OK);
+    Shoal__V1__Stats *s = shoal__v1__stats__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
+    assert_non_null(s);
+    reply_done(&r);
+    return s;
+}
+
+static void worker_frees_the_place_of_a_client_that_leaves(void **state)
+{
+    bench b;
+    reference f;
+    reference_load(&f);
+    bench_open(&b, DATA "llama-gqa", NULL);
+    Shoal__V1__GenerateRequest q = request_for(&f);
+    q.max_tokens = 200;
+    reply gone = {0};
+    grpc_client_call *c = begin(&b, "/shoal.v1.Worker/Generate", &q.base, &gone, 0);
+    while (gone.n_messages == 0) uv_run(&b.loop, UV_RUN_ONCE);
+    if (!gone.ended) grpc_client_cancel(c);
+    for (bool busy = true; busy;) {
+        Shoal__V1__Stats *s = stats_of(&b);
+        busy = s->n_running + s->n_waiting > 0;
+        assert_true(s->rss_bytes > 0);
+        shoal__v1__stats__free_unpacked(s, NULL);
+    }
+    q.max_tokens = (uint32_t)f.n_greedy;
+    reply r;
+    call(&b, "/shoal.v1.Worker/Generate", &q.base, &r);
+    assert_int_equal(r.status, GRPC_OK);
+    assert_memory_equal(r.ids, f.greedy, f.n_greedy * sizeof *f.greedy);
+    reply_done(&r);
+    reply_done(&gone);
+    bench_close(&b);
+    json_decref(f.doc);
+}
+
+static void worker_closes_under_running_calls(void **state)
+{
+    bench b;
+    reference f;
+    reference_load(&f);
+    bench_open(&b, DATA "llama-gqa", NULL);
+    Shoal__V1__GenerateRequest q = request_for(&f);
+    q.max_tokens = 200;
+    static reply r[3];
+    memset(r, 0, sizeof r);
+    for (int i = 0; i < 3; i++) begin(&b, "/shoal.v1.Worker/Generate", &q.base, &r[i], 0);
+    while (r[0].n_messages == 0) uv_run(&b.loop, UV_RUN_ONCE);
+    bench_close(&b);
+    for (int i = 0; i < 3; i++) {
+        assert_true(r[i].ended);
+        reply_done(&r[i]);
+    }
+    json_decref(f.doc);
+}
+
+static void drained(void *user)
+{
+    *(bool *)user = true;
+}
+
+static void worker_drains_running_calls_and_tells_watchers(void **state)
+{
+    bench b;
+    reference f;
+    reference_load(&f);
+    bench_open(&b, DATA "llama-gqa", NULL);
+    Shoal__V1__GenerateRequest q = request_for(&f);
+    reply running = {0}, watch = {0};
+    Grpc__Health__V1__HealthCheckRequest h = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
+    begin(&b, "/grpc.health.v1.Health/Watch", &h.base, &watch, 0);
+    begin(&b, "/shoal.v1.Worker/Generate", &q.base, &running, 0);
+    while (running.n_messages == 0 || watch.n_messages == 0) uv_run(&b.loop, UV_RUN_ONCE);
+    bool done = false;
+    worker_drain(b.w, drained, &done);
+    while (!running.ended || !watch.ended) uv_run(&b.loop, UV_RUN_ONCE);
+    assert_int_equal(running.status, GRPC_OK);
+    assert_int_equal(running.n_ids, f.n_greedy);
+    assert_int_equal(watch.status, GRPC_UNAVAILABLE);
+    assert_int_equal(watch.n_messages, 2); /* SERVING, then NOT_SERVING */
+    while (!done) uv_run(&b.loop, UV_RUN_ONCE);
+    reply_done(&running);
+    reply_done(&watch);
+    bench_close(&b);
+    json_decref(f.doc);
+}
+
+static void worker_answers_health_checks(void **state)
+{
+    bench b;
+    bench_open(&b, DATA "bert-intent", NULL);
+    Grpc__Health__V1__HealthCheckRequest q = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
+    for (int i = 0; i < 2; i++) {
+        reply r;
+        q.service = i ? "shoal.v1.Worker" : "";
+        call(&b, "/grpc.health.v1.Health/Check", &q.base, &r);
+        assert_int_equal(r.status, GRPC_OK);
+        assert_int_equal(r.first.len, 2);
+        assert_memory_equal(r.first.data, "\x08\x01", 2); /* status: SERVING */
+        reply_done(&r);
+    }
+    q.service = "another";
+    expect_refusal(&b, "/grpc.health.v1.Health/Check", &q.base, GRPC_NOT_FOUND, "no such service");
+    bench_close(&b);
+}
+
+static void worker_classifies_several_texts(void **state)
+{
+    enum { N = 40 }; /* more than run at a time */
+    bench b;
+    bench_open(&b, DATA "bert-intent", NULL);
+    Shoal__V1__TextInput in[N], *ptr[N];
+    for (int i = 0; i < N; i++) {
+        in[i] = (Shoal__V1__TextInput)SHOAL__V1__TEXT_INPUT__INIT;
+        in[i].text = i % 2 ? "Turn on the kitchen lights, please." : "What is the weather like?";
+        ptr[i] = &in[i];
+    }
+    Shoal__V1__ClassifyRequest q = SHOAL__V1__CLASSIFY_REQUEST__INIT;
+    q.inputs = ptr;
+    q.n_inputs = N;
+    reply r;
+    call(&b, "/shoal.v1.Worker/Classify", &q.base, &r);
+    assert_int_equal(r.status, GRPC_OK);
+    Shoal__V1__ClassifyReply *m = shoal__v1__classify_reply__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
+    assert_non_null(m);
+    assert_int_equal(m->n_results, N);
+    for (size_t i = 0; i < N; i++) {
+        const Shoal__V1__Classification *c = m->results[i];
+        float sum = 0;
+        for (size_t k = 0; k < c->n_labels; k++) {
+            sum += c->labels[k]->score;
+            if (k > 0) assert_true(c->labels[k - 1]->score >= c->labels[k]->score);
+        }
+        assert_true(sum > 0.999f && sum < 1.001f);
+        assert_int_equal(c->n_logits, c->n_labels);
+        assert_memory_equal(c->logits, m->results[i % 2]->logits, c->n_logits * sizeof *c->logits);
+    }
+    shoal__v1__classify_reply__free_unpacked(m, NULL);
+    reply_done(&r);
+    bench_close(&b);
+}
+
+static void worker_tags_and_embeds(void **state)
+{
+    bench b;
+    Shoal__V1__TextInput in = SHOAL__V1__TEXT_INPUT__INIT, *ptr = &in;
+    in.text = "na\xC3\xAFve Mona met Pawel in Vienna";
+    Shoal__V1__TagRequest tq = SHOAL__V1__TAG_REQUEST__INIT;
+    tq.inputs = &ptr;
+    tq.n_inputs = 1;
+    reply r;
+    bench_open(&b, DATA "bert-ner", NULL);
+    call(&b, "/shoal.v1.Worker/Tag", &tq.base, &r);
+    assert_int_equal(r.status, GRPC_OK);
+    Shoal__V1__TagReply *t = shoal__v1__tag_reply__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
+    assert_int_equal(t->n_results, 1);
+    for (size_t i = 0; i < t->results[0]->n_spans; i++) {
+        const Shoal__V1__Span *s = t->results[0]->spans[i];
+        assert_true(s->end_byte <= strlen(in.text) && s->start_byte < s->end_byte);
+        assert_int_equal(strlen(s->text), s->end_byte - s->start_byte);
+        assert_memory_equal(s->text, in.text + s->start_byte, strlen(s->text));
+        assert_true(s->score > 0 && s->score <= 1);
+    }
+    shoal__v1__tag_reply__free_unpacked(t, NULL);
+    reply_done(&r);
+    bench_close(&b);
+
+    Shoal__V1__EmbedRequest eq = SHOAL__V1__EMBED_REQUEST__INIT;
+    eq.inputs = &ptr;
+    eq.n_inputs = 1;
+    bench_open(&b, DATA "minilm-embed", NULL);
+    call(&b, "/shoal.v1.Worker/Embed", &eq.base, &r);
+    assert_int_equal(r.status, GRPC_OK);
+    Shoal__V1__EmbedReply *e = shoal__v1__embed_reply__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
+    assert_int_equal(e->n_results, 1);
+    assert_true(e->results[0]->n_values > 0);
+    shoal__v1__embed_reply__free_unpacked(e, NULL);
+    reply_done(&r);
+    bench_close(&b);
+}
+
+static void worker_refuses_bad_generate_requests_with_reasons(void **state)
+{
+    bench b;
+    bench_open(&b, DATA "llama-gqa", NULL);
+    const char *path = "/shoal.v1.Worker/Generate";
+    int32_t ids[300], bad[] = {1, 99999};
+    for (int i = 0; i < 300; i++) ids[i] = 5;
+    Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
+    expect_refusal(&b, path, &q.base, GRPC_INVALID_ARGUMENT, "exactly one");
+    q.ids = ids;
+    q.n_ids = 300;
+    expect_refusal(&b, path, &q.base, GRPC_OUT_OF_RANGE, "256");
+    q.ids = bad;
+    q.n_ids = 2;
+    expect_refusal(&b, path, &q.base, GRPC_INVALID_ARGUMENT, "99999");
+    q.n_ids = 0;
+    q.text = "broken \xC3(";
+    expect_refusal(&b, path, &q.base, GRPC_INVALID_ARGUMENT, "byte 7");
+    q.text = "";
+    q.messages_json = "[{\"role\":\"user\",\"content\":\"hello\"}]";
+    expect_refusal(&b, path, &q.base, GRPC_INVALID_ARGUMENT, "has no chat template");
+    q.messages_json = "";
+    q.text = "hello";
+    Shoal__V1__Sampling s = SHOAL__V1__SAMPLING__INIT;
+    s.temperature = -1;
+    q.sampling = &s;
+    expect_refusal(&b, path, &q.base, GRPC_INVALID_ARGUMENT, "temperature");
+    s.temperature = 1;
+    Shoal__V1__LogitBias lb = SHOAL__V1__LOGIT_BIAS__INIT, *plb = &lb;
+    lb.id = 704;
+    s.bias = &plb;
+    s.n_bias = 1;
+    expect_refusal(&b, path, &q.base, GRPC_INVALID_ARGUMENT, "704");
+    bench_close(&b);
+}
+
+static void worker_refuses_other_tasks_long_texts_and_garbage(void **state)
+{
+    bench b;
+    bench_open(&b, DATA "bert-intent", NULL);
+    Shoal__V1__TextInput in = SHOAL__V1__TEXT_INPUT__INIT, *ptr = &in;
+    Shoal__V1__ClassifyRequest q = SHOAL__V1__CLASSIFY_REQUEST__INIT;
+    expect_refusal(&b, "/shoal.v1.Worker/Classify", &q.base, GRPC_INVALID_ARGUMENT, "0 inputs");
+    q.inputs = &ptr;
+    q.n_inputs = 1;
+    expect_refusal(&b, "/shoal.v1.Worker/Tag", &q.base, GRPC_UNIMPLEMENTED, "classify");
+    expect_refusal(&b, "/shoal.v1.Worker/Nothing", &q.base, GRPC_UNIMPLEMENTED, "");
+    char text[2000];
+    for (size_t i = 0; i < sizeof text; i++) text[i] = i % 2 ? ' ' : 'x';
+    text[sizeof text - 1] = '\0';
+    in.text = text;
+    expect_refusal(&b, "/shoal.v1.Worker/Classify", &q.base, GRPC_OUT_OF_RANGE, "128 tokens");
+    in.text = "\xFF";
+    expect_refusal(&b, "/shoal.v1.Worker/Classify", &q.base, GRPC_INVALID_ARGUMENT, "UTF-8");
+    reply r = {0};
+    grpc_client_events ev = {.user = &r, .message = on_message, .end = on_end};
+    assert_non_null(grpc_call_start(b.channel, "/shoal.v1.Worker/Classify", "\xFF\xFF\xFF", 3, NULL, 0, 0, &ev));
+    while (!r.ended) uv_run(&b.loop, UV_RUN_ONCE);
+    assert_int_equal(r.status, GRPC_INVALID_ARGUMENT);
+    reply_done(&r);
+    bench_close(&b);
+}
+
+static void worker_refuses_a_model_of_another_digest(void **state)
+{
+    bench b;
+    bench_dir(&b);
+    char wrong[65];
+    memset(wrong, 'a', 64);
+    wrong[64] = '\0';
+    const char *const paths[] = {DATA "llama-gqa", SHOAL_SOURCE_DIR "/tests/data/gguf/llama-gqa.gguf"};
+    for (int i = 0; i < 2; i++) {
+        worker_options o = options_for(&b, paths[i]);
+        o.sha256 = wrong;
+        shoal_err err = {0};
+        assert_int_equal(worker_new(&b.w, &b.loop, &o, &err), SHOAL_EDIGEST);
+        assert_non_null(strstr(err.message, "llama-gqa"));
+        assert_non_null(strstr(err.message, wrong));
+    }
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(worker_describes_itself),
+        cmocka_unit_test(worker_streams_the_references_greedy_ids),
+        cmocka_unit_test(worker_gives_logprobs_and_echoes_the_prompt),
+        cmocka_unit_test(worker_runs_streams_together_with_equal_results),
+        cmocka_unit_test(worker_frees_the_place_of_a_client_that_leaves),
+        cmocka_unit_test(worker_closes_under_running_calls),
+        cmocka_unit_test(worker_drains_running_calls_and_tells_watchers),
+        cmocka_unit_test(worker_answers_health_checks),
+        cmocka_unit_test(worker_classifies_several_texts),
+        cmocka_unit_test(worker_tags_and_embeds),
+        cmocka_unit_test(worker_refuses_bad_generate_requests_with_reasons),
+        cmocka_unit_test(worker_refuses_other_tasks_long_texts_and_garbage),
+        cmocka_unit_test(worker_refuses_a_model_of_another_digest),
+    };
+    return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
+}
