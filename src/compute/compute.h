@@ -120,7 +120,8 @@ int acts_new(acts **ret, size_t max_tokens, size_t max_cols, shoal_err *err);
 void acts_free(acts *a);
 
 /* All members: load x[n_tokens][cols] (row stride ldx floats) into `a` in the form for weights of
- * type t (a no-copy reference for float weights: x must stay). Ends in a barrier. */
+ * type t (a no-copy reference for float weights: x must stay). Ends in a barrier. acts_mul does not:
+ * put one between the last acts_mul from `a` and the next acts_load into it. */
 void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens, size_t cols, size_t ldx);
 /* All members: y[n_tokens][rows] (row stride ldy) = a · wᵀ + bias; with `accumulate`, y += instead
  * (one float addition after the row is complete). No barrier at the end. */
@@ -147,10 +148,18 @@ typedef struct vec_kernels {
     void (*gelu_tanh)(float *x, size_t n);
     void (*relu)(float *x, size_t n);
     void (*tanh)(float *x, size_t n);
+    /* Attention scores of sixteen keys for n_q queries; lanes run over keys, so the keys of a tile are
+     * stored turned: kt[d][16]. s[h][16] (row stride lds) = scale * (q[h] · key), q[h][d] (row stride
+     * ldq); element t of the product goes to chain t % 4 by fma, then (c0 + c1) + (c2 + c3). */
+    void (*attn_scores)(float *s, size_t lds, const float *q, size_t ldq, size_t n_q, const float *kt, size_t d,
+                        float scale);
+    /* y[h][d] (row stride ldy) += p[h][0..n) (row stride ldp) · v[n][d] (row stride ldv), by fma in order of n */
+    void (*attn_mix)(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const float *v, size_t ldv,
+                     size_t n, size_t d);
     /* Rotary embedding of n_heads × head_dim in place, first `rot_dim` of each head.
      * cos/sin [rot_dim/2]; interleaved: pairs (2i, 2i+1), else (i, i + rot_dim/2). */
-    void (*rope)(float *x, size_t n_heads, size_t head_dim, size_t rot_dim, const float *cos, const float *sin,
-                 bool interleaved);
+    void (*rope)(float *x, size_t n_heads, size_t head_dim, size_t rot_dim, const float *cos,
+                 const float *sin, bool interleaved);
 } vec_kernels;
 
 const vec_kernels *vec_kernels_for(isa i);
@@ -174,7 +183,8 @@ void math_sincos(double x, double *ret_sin, double *ret_cos);
  * never fight over two cores. It survives the death of any holder or waiter. */
 typedef struct arbiter arbiter;
 
-/* The agent makes it: an anonymous shared file; *ret_fd is inherited by workers (the caller's). */
+/* The agent makes it: an anonymous shared file; *ret_fd (the caller's to close) is not close-on-exec,
+ * so that workers inherit it. */
 int arbiter_create(arbiter **ret, int *ret_fd, shoal_err *err);
 /* A worker joins with the inherited fd and a slot number (0..63) that nobody else uses. */
 int arbiter_join(arbiter **ret, int fd, int slot, shoal_err *err);

@@ -9,6 +9,8 @@
 #include "base/buf.h"
 #include "infer/proj.h"
 
+#define TILE 16 /* keys scored at once */
+
 typedef struct norm {
     float *w, *b;
 } norm;
@@ -33,8 +35,10 @@ struct bert {
     float *pooled; /* [max_items][n_embd] */
     float *dense;  /* [max_items][n_embd], the pooler's output */
     float *out;    /* logits: [max_tokens or max_items][n_labels] */
-    float *scores; /* [members][n_ctx] */
-    uint32_t *token_item, *first; /* [max_tokens]; [max_items]: each item's first row */
+    float *scores; /* [members][n_ctx + TILE] */
+    float *keys;   /* [tiles][n_embd][TILE], of one layer */
+    uint32_t *token_item;         /* [max_tokens] */
+    uint32_t *first, *first_tile; /* [max_items]: each item's first row and tile */
 };
 
 typedef struct step {
@@ -125,11 +129,13 @@ static int make_space(bert *b, size_t n_members, shoal_err *err)
     b->pooled = mem_calloc64(b->max_items * c->n_embd, sizeof(float));
     b->dense = mem_calloc64(b->max_items * c->n_embd, sizeof(float));
     b->out = mem_calloc64(out_rows * (c->n_labels + 1), sizeof(float));
-    b->scores = mem_calloc64(n_members * c->n_ctx, sizeof(float));
+    b->scores = mem_calloc64(n_members * (c->n_ctx + TILE), sizeof(float));
+    b->keys = mem_calloc64((n / TILE + b->max_items) * TILE * c->n_embd, sizeof(float));
+    b->first_tile = calloc(b->max_items, sizeof *b->first_tile);
     b->token_item = calloc(n, sizeof *b->token_item);
     b->first = calloc(b->max_items, sizeof *b->first);
     if (!b->x || !b->qkv || !b->att || !b->ffn || !b->pooled || !b->dense || !b->out || !b->scores ||
-        !b->token_item || !b->first) {
+        !b->token_item || !b->first || !b->keys || !b->first_tile) {
         return err_nomem(err);
     }
     return acts_new(&b->acts, n > b->max_items ? n : b->max_items, widest, err);
@@ -180,7 +186,8 @@ void bert_free(bert *b)
     free_norm(&b->embd_norm);
     acts_free(b->acts);
     void *space[] = {b->positions, b->types, b->x,      b->qkv,        b->att,  b->ffn,
-                     b->pooled,    b->dense, b->out,    b->scores,     b->token_item, b->first};
+                     b->pooled,    b->dense, b->out,    b->scores,     b->token_item, b->first,
+                     b->keys,      b->first_tile};
     for (size_t i = 0; i < sizeof space / sizeof *space; i++) free(space[i]);
     free(b);
 }
@@ -205,6 +212,22 @@ static void embed_tokens(const step *s, team_member *m)
     team_barrier(m);
 }
 
+/* All members: keys, turned for attn_scores: tile after tile of sixteen tokens of one sequence,
+ * [head][head_dim][16] each. Ends in a barrier. */
+static void turn_keys(const step *s, team_member *m)
+{
+    const bert *b = s->b;
+    size_t begin, end, width = b->c->n_embd;
+    member_share(m, s->n_tokens, 1, &begin, &end);
+    for (size_t t = begin; t < end; t++) {
+        size_t item = b->token_item[t], at = t - b->first[item];
+        const float *k = b->qkv + t * 3 * width + width;
+        float *tile = b->keys + (b->first_tile[item] + at / TILE) * width * TILE + at % TILE;
+        for (size_t i = 0; i < width; i++) tile[i * TILE] = k[i];
+    }
+    team_barrier(m);
+}
+
 /* One head of one token against all tokens of its sequence. */
 static void attend_head(const step *s, const vec_kernels *v, size_t t, size_t head, float *scores)
 {
@@ -212,12 +235,13 @@ static void attend_head(const step *s, const vec_kernels *v, size_t t, size_t he
     size_t width = b->c->n_embd, hd = b->c->head_dim, row = 3 * width;
     size_t item = b->token_item[t], n = s->items[item].n;
     const float *q = b->qkv + t * row + head * hd;
-    const float *k = b->qkv + b->first[item] * row + width + head * hd, *val = k + width;
+    const float *val = b->qkv + b->first[item] * row + 2 * width + head * hd;
+    const float *kt = b->keys + b->first_tile[item] * width * TILE + head * hd * TILE;
     float *out = b->att + t * width + head * hd;
-    for (size_t p = 0; p < n; p++) scores[p] = v->dot(q, k + p * row, hd) * b->scale;
+    for (size_t at = 0; at < n; at += TILE) v->attn_scores(scores + at, 0, q, 0, 1, kt + at * width, hd, b->scale);
     v->softmax(scores, n);
     memset(out, 0, hd * sizeof(float));
-    for (size_t p = 0; p < n; p++) v->axpy(out, scores[p], val + p * row, hd);
+    v->attn_mix(out, 0, scores, 0, 1, val, row, n, hd);
 }
 
 /* All members: (token, head) pairs split in runs of neighbours, which read the same keys. */
@@ -225,7 +249,8 @@ static void attention(const step *s, team_member *m)
 {
     const bert *b = s->b;
     size_t begin, end, n_head = b->c->n_head;
-    float *scores = b->scores + (size_t)member_index(m) * b->c->n_ctx;
+    float *scores = b->scores + (size_t)member_index(m) * (b->c->n_ctx + TILE);
+    turn_keys(s, m);
     member_share(m, s->n_tokens * n_head, 1, &begin, &end);
     for (size_t w = begin; w < end; w++) attend_head(s, member_vec(m), w / n_head, w % n_head, scores);
     team_barrier(m);
@@ -346,9 +371,12 @@ static void run_step(void *arg, team_member *m)
 static void lay_out(step *s)
 {
     bert *b = s->b;
+    size_t n_tiles = 0;
     for (size_t i = 0; i < s->n_items; i++) {
         assert(s->items[i].n > 0 && s->n_tokens + s->items[i].n <= b->max_tokens);
         b->first[i] = (uint32_t)s->n_tokens;
+        b->first_tile[i] = (uint32_t)n_tiles;
+        n_tiles += (s->items[i].n + TILE - 1) / TILE;
         for (size_t k = 0; k < s->items[i].n; k++) b->token_item[s->n_tokens++] = (uint32_t)i;
     }
 }

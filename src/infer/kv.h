@@ -2,9 +2,9 @@
  *
  * A page holds KV_PAGE_TOKENS positions of every layer, as floats:
  *
- *     page: [layer][k, v][kv head][position][head_dim]
+ *     page: [layer][k: [kv head][head_dim][position], v: [kv head][position][head_dim]]
  *
- * so that one head's keys of a page lie side by side. Sequences own lists of pages. A page that is
+ * so that one instruction scores all keys of a page, and one adds up a value. Sequences own lists of pages. A page that is
  * full is registered under (the page before it, its tokens); a later sequence that starts with the
  * same tokens adopts the page instead of computing it. The bits are the same by construction: keys and
  * values of a position depend on the tokens up to it alone (the numerics contract). Pages nobody
@@ -74,8 +74,8 @@ void kv_commit(kv *c, kv_seq *s, const int32_t *ids, size_t n_tokens);
 /* Give all pages back; registered ones stay in the cache while there is room. */
 void kv_release(kv *c, kv_seq *s);
 
-/* Keys resp. values of one head of one layer in page number `page` of the sequence:
- * [KV_PAGE_TOKENS][head_dim]. */
+/* Keys [head_dim][KV_PAGE_TOKENS] resp. values [KV_PAGE_TOKENS][head_dim] of one head of one layer in
+ * page number `page` of the sequence. */
 static inline float *kv_k(const kv *c, const kv_seq *s, size_t layer, size_t head, size_t page)
 {
     return c->memory + s->pages[page] * c->page_floats + layer * 2 * c->half_floats +

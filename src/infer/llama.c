@@ -39,7 +39,8 @@ struct llama {
     float *act;     /* [max_tokens][n_ff] */
     float *rows;    /* [max_rows][n_embd], normalised rows in front of the head */
     float *logits;  /* [max_rows][n_vocab] */
-    float *scores;  /* [members][n_ctx] */
+    float *scores;  /* [members][n_head / n_head_kv][scores_width] */
+    size_t scores_width; /* n_ctx in whole pages */
     token_place *place;
     uint32_t *row_token, *row_item, *row_at;
 };
@@ -112,7 +113,8 @@ static int make_space(llama *l, size_t n_members, size_t n_ctx, shoal_err *err)
     l->act = mem_calloc64(n * c->n_ff, sizeof(float));
     l->rows = mem_calloc64(l->max_rows * c->n_embd, sizeof(float));
     l->logits = mem_calloc64(l->max_rows * c->n_vocab, sizeof(float));
-    l->scores = mem_calloc64(n_members * n_ctx, sizeof(float));
+    l->scores_width = (n_ctx + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS * KV_PAGE_TOKENS;
+    l->scores = mem_calloc64(n_members * (c->n_head / c->n_head_kv) * l->scores_width, sizeof(float));
     l->place = calloc(n, sizeof *l->place);
     l->row_token = calloc(l->max_rows, sizeof *l->row_token);
     l->row_item = calloc(l->max_rows, sizeof *l->row_item);
@@ -202,30 +204,32 @@ static void store_token(const step *s, const vec_kernels *v, size_t layer_at, si
     v->rope(q, group, hd, c->rope_dim, cs, sn, c->rope_interleaved);
     v->rope(k, 1, hd, c->rope_dim, cs, sn, c->rope_interleaved);
     size_t page = pos / KV_PAGE_TOKENS, at = pos % KV_PAGE_TOKENS;
-    memcpy(kv_k(s->cache, seq, layer_at, kvh, page) + at * hd, k, hd * sizeof(float));
+    float *kt = kv_k(s->cache, seq, layer_at, kvh, page) + at;
+    for (size_t i = 0; i < hd; i++) kt[i * KV_PAGE_TOKENS] = k[i];
     memcpy(kv_v(s->cache, seq, layer_at, kvh, page) + at * hd, k + l->kv_width, hd * sizeof(float));
 }
 
-/* One token's query head: scores in order of position, softmax over the row, weighted sum in order. */
-static void attend_head(const step *s, const vec_kernels *v, size_t layer_at, size_t t, size_t head, float *scores)
+/* The query heads of one token that share a key head: scores in order of position, softmax over each
+ * row, weighted sums in order of position. The last page's keys past the token are scored (whatever they
+ * hold) and not looked at. scores: [group][scores_width] */
+static void attend(const step *s, const vec_kernels *v, size_t layer_at, size_t t, size_t kvh, float *scores)
 {
     const llama *l = s->l;
     const model_config *c = l->c;
     const kv_seq *seq = s->items[l->place[t].item].seq;
-    size_t hd = c->head_dim, kvh = head / (c->n_head / c->n_head_kv), n = l->place[t].position + 1u;
-    const float *q = l->qkv + t * l->qkv_width + head * hd;
-    float *out = l->att + t * l->q_width + head * hd;
-    for (size_t first = 0; first < n; first += KV_PAGE_TOKENS) {
-        const float *k = kv_k(s->cache, seq, layer_at, kvh, first / KV_PAGE_TOKENS);
-        size_t here = n - first < KV_PAGE_TOKENS ? n - first : KV_PAGE_TOKENS;
-        for (size_t p = 0; p < here; p++) scores[first + p] = v->dot(q, k + p * hd, hd) * l->scale;
+    size_t hd = c->head_dim, group = c->n_head / c->n_head_kv, n = l->place[t].position + 1u, lds = l->scores_width;
+    const float *q = l->qkv + t * l->qkv_width + kvh * group * hd;
+    float *out = l->att + t * l->q_width + kvh * group * hd;
+    for (size_t at = 0; at < n; at += KV_PAGE_TOKENS) {
+        const float *kt = kv_k(s->cache, seq, layer_at, kvh, at / KV_PAGE_TOKENS);
+        v->attn_scores(scores + at, lds, q, hd, group, kt, hd, l->scale);
     }
-    v->softmax(scores, n);
-    memset(out, 0, hd * sizeof(float));
-    for (size_t first = 0; first < n; first += KV_PAGE_TOKENS) {
-        const float *val = kv_v(s->cache, seq, layer_at, kvh, first / KV_PAGE_TOKENS);
-        size_t here = n - first < KV_PAGE_TOKENS ? n - first : KV_PAGE_TOKENS;
-        for (size_t p = 0; p < here; p++) v->axpy(out, scores[first + p], val + p * hd, hd);
+    for (size_t g = 0; g < group; g++) v->softmax(scores + g * lds, n);
+    memset(out, 0, group * hd * sizeof(float));
+    for (size_t at = 0; at < n; at += KV_PAGE_TOKENS) {
+        const float *val = kv_v(s->cache, seq, layer_at, kvh, at / KV_PAGE_TOKENS);
+        size_t here = n - at < KV_PAGE_TOKENS ? n - at : KV_PAGE_TOKENS;
+        v->attn_mix(out, hd, scores + at, lds, group, val, hd, here, hd);
     }
 }
 
@@ -236,9 +240,9 @@ static void attention(const step *s, team_member *m, size_t layer_at)
 {
     const llama *l = s->l;
     const vec_kernels *v = member_vec(m);
-    size_t n_kv = l->c->n_head_kv, group = l->c->n_head / n_kv;
+    size_t n_kv = l->c->n_head_kv;
     size_t n_work = s->n_tokens * n_kv, n_members = (size_t)member_count(m), me = (size_t)member_index(m);
-    float *scores = l->scores + me * l->rope.n_ctx;
+    float *scores = l->scores + me * l->scores_width * (l->c->n_head / n_kv);
     if (!s->all_single) {
         for (size_t w = me; w < n_work; w += n_members) store_token(s, v, layer_at, w / n_kv, w % n_kv);
         team_barrier(m);
@@ -246,7 +250,7 @@ static void attention(const step *s, team_member *m, size_t layer_at)
     for (size_t w = me; w < n_work; w += n_members) {
         size_t t = w / n_kv, kvh = w % n_kv;
         if (s->all_single) store_token(s, v, layer_at, t, kvh);
-        for (size_t g = 0; g < group; g++) attend_head(s, v, layer_at, t, kvh * group + g, scores);
+        attend(s, v, layer_at, t, kvh, scores);
     }
 }
 

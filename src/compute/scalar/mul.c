@@ -15,7 +15,8 @@ static void panel_f32(const float *w, const float *x, size_t cols, float *acc)
 static void panel_f16(const uint16_t *w, const float *x, size_t cols, float *acc)
 {
     for (size_t c = 0; c < cols; c++)
-        for (size_t r = 0; r < PANEL_ROWS; r++) acc[r] = fmaf(f16_to_f32(w[c * PANEL_ROWS + r]), x[c], acc[r]);
+        for (size_t r = 0; r < PANEL_ROWS; r++)
+            acc[r] = fmaf(f16_to_f32(w[c * PANEL_ROWS + r]), x[c], acc[r]);
 }
 
 static void panel_bf16(const uint16_t *w, const float *x, size_t cols, float *acc)
@@ -79,14 +80,14 @@ static void panel_q4_1(const mul_job *j, const uint8_t *w, const uint16_t *scale
 }
 
 /* For each token and panel of the job: acc = its sixteen outputs, starting at zero. */
-#define EACH_PANEL(j, ...)                                                           \
-    for (size_t t = 0; t < (j)->n_tokens; t++) {                                     \
-        for (size_t p = 0; p < (j)->n_panels; p++) {                                 \
-            const uint8_t *w = (j)->w + p * (j)->panel_bytes;                        \
-            float *acc = (j)->out + (t * (j)->n_panels + p) * PANEL_ROWS;            \
-            memset(acc, 0, PANEL_ROWS * sizeof *acc);                                \
-            __VA_ARGS__;                                                             \
-        }                                                                            \
+#define EACH_PANEL(j, ...)                                                \
+    for (size_t t = 0; t < (j)->n_tokens; t++) {                          \
+        for (size_t p = 0; p < (j)->n_panels; p++) {                      \
+            const uint8_t *w = (j)->w + p * (j)->panel_bytes;             \
+            float *acc = (j)->out + (t * (j)->n_panels + p) * PANEL_ROWS; \
+            memset(acc, 0, PANEL_ROWS * sizeof *acc);                     \
+            __VA_ARGS__;                                                  \
+        }                                                                 \
     }
 
 void mul_f32_scalar(const mul_job *j)
@@ -104,9 +105,18 @@ void mul_bf16_scalar(const mul_job *j)
     EACH_PANEL(j, panel_bf16((const uint16_t *)(const void *)w, j->x + t * j->ldx, j->cols, acc))
 }
 
-void mul_q8_0_scalar(const mul_job *j) { EACH_PANEL(j, panel_q8_0(j, w, j->scales + p * j->panel_scales, t, acc)) }
-void mul_q4_0_scalar(const mul_job *j) { EACH_PANEL(j, panel_q4_0(j, w, j->scales + p * j->panel_scales, t, acc)) }
-void mul_q4_1_scalar(const mul_job *j) { EACH_PANEL(j, panel_q4_1(j, w, j->scales + p * j->panel_scales, t, acc)) }
+void mul_q8_0_scalar(const mul_job *j)
+{
+    EACH_PANEL(j, panel_q8_0(j, w, j->scales + p * j->panel_scales, t, acc))
+}
+void mul_q4_0_scalar(const mul_job *j)
+{
+    EACH_PANEL(j, panel_q4_0(j, w, j->scales + p * j->panel_scales, t, acc))
+}
+void mul_q4_1_scalar(const mul_job *j)
+{
+    EACH_PANEL(j, panel_q4_1(j, w, j->scales + p * j->panel_scales, t, acc))
+}
 
 static void quantise_block(const float *x, int8_t *q, float *scale, int32_t *sum)
 {

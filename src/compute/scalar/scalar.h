@@ -18,7 +18,11 @@ void gelu_erf_scalar(float *x, size_t n);
 void gelu_tanh_scalar(float *x, size_t n);
 void relu_scalar(float *x, size_t n);
 void tanh_scalar(float *x, size_t n);
-void rope_scalar(float *x, size_t n_heads, size_t head_dim, size_t rot_dim, const float *cos, const float *sin,
-                 bool interleaved);
+void rope_scalar(float *x, size_t n_heads, size_t head_dim, size_t rot_dim, const float *cos,
+                 const float *sin, bool interleaved);
+void attn_scores_scalar(float *s, size_t lds, const float *q, size_t ldq, size_t n_q, const float *kt,
+                        size_t d, float scale);
+void attn_mix_scalar(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const float *v, size_t ldv,
+                     size_t n, size_t d);
 
 #endif

@@ -11,6 +11,8 @@ const kernels kernels_scalar = {
     .quantise = quantise_scalar,
     .vec = {.dot = dot_scalar,
             .axpy = axpy_scalar,
+            .attn_scores = attn_scores_scalar,
+            .attn_mix = attn_mix_scalar,
             .add = add_scalar,
             .rms_norm = rms_norm_scalar,
             .layer_norm = layer_norm_scalar,

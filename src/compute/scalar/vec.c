@@ -100,8 +100,8 @@ void tanh_scalar(float *x, size_t n)
     for (size_t i = 0; i < n; i++) x[i] = math_tanhf(x[i]);
 }
 
-void rope_scalar(float *x, size_t n_heads, size_t head_dim, size_t rot_dim, const float *cos, const float *sin,
-                 bool interleaved)
+void rope_scalar(float *x, size_t n_heads, size_t head_dim, size_t rot_dim, const float *cos,
+                 const float *sin, bool interleaved)
 {
     size_t half = rot_dim / 2, apart = interleaved ? 1 : half, step = interleaved ? 2 : 1;
     for (size_t h = 0; h < n_heads; h++, x += head_dim) {
@@ -111,4 +111,23 @@ void rope_scalar(float *x, size_t n_heads, size_t head_dim, size_t rot_dim, cons
             *b = fmaf(v, sin[i], w * cos[i]);
         }
     }
+}
+
+void attn_scores_scalar(float *s, size_t lds, const float *q, size_t ldq, size_t n_q, const float *kt,
+                        size_t d, float scale)
+{
+    for (size_t h = 0; h < n_q; h++) {
+        for (size_t i = 0; i < LANES; i++) {
+            float c[4] = {0};
+            for (size_t t = 0; t < d; t++) c[t % 4] = fmaf(q[h * ldq + t], kt[t * LANES + i], c[t % 4]);
+            s[h * lds + i] = ((c[0] + c[1]) + (c[2] + c[3])) * scale;
+        }
+    }
+}
+
+void attn_mix_scalar(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const float *v, size_t ldv,
+                     size_t n, size_t d)
+{
+    for (size_t h = 0; h < n_q; h++)
+        for (size_t i = 0; i < n; i++) axpy_scalar(y + h * ldy, p[h * ldp + i], v + i * ldv, d);
 }

@@ -64,14 +64,14 @@ INLINE vf v_erf(vf x)
 }
 
 /* Run `whole` on full groups of sixteen and `part` on what is left (`k` elements); both see `i`. */
-#define EACH_GROUP(n, whole, part)                    \
-    do {                                              \
-        size_t i = 0;                                 \
-        for (; i + LANES <= (n); i += LANES) whole;   \
-        if (i < (n)) {                                \
-            size_t k = (n)-i;                         \
-            part;                                     \
-        }                                             \
+#define EACH_GROUP(n, whole, part)                  \
+    do {                                            \
+        size_t i = 0;                               \
+        for (; i + LANES <= (n); i += LANES) whole; \
+        if (i < (n)) {                              \
+            size_t k = (n)-i;                       \
+            part;                                   \
+        }                                           \
     } while (0)
 
 /* x[i] = f(x[i]) */
@@ -130,12 +130,12 @@ TARGET static void FN(rms_norm)(float *y, const float *x, const float *w, size_t
                v_store_part(y + i, v_mul(v_mul(v_load_part(x + i, k), r), v_load_part(w + i, k)), k));
 }
 
-TARGET static void FN(layer_norm)(float *y, const float *x, const float *w, const float *b, size_t n, float eps)
+TARGET static void FN(layer_norm)(float *y, const float *x, const float *w, const float *b, size_t n,
+                                  float eps)
 {
     float mean = sum(x, n) / (float)n;
     vf m = v_set1(mean), r = v_set1(1.0f / __builtin_sqrtf(spread(x, mean, n) / (float)n + eps));
-    EACH_GROUP(n,
-               v_store(y + i, v_fma(v_mul(v_sub(v_load(x + i), m), r), v_load(w + i), v_load(b + i))),
+    EACH_GROUP(n, v_store(y + i, v_fma(v_mul(v_sub(v_load(x + i), m), r), v_load(w + i), v_load(b + i))),
                v_store_part(y + i,
                             v_fma(v_mul(v_sub(v_load_part(x + i, k), m), r), v_load_part(w + i, k),
                                   v_load_part(b + i, k)),
@@ -163,7 +163,8 @@ TARGET static float FN(softmax)(float *x, size_t n)
                v_store_part(x + i, v_exp(v_sub(v_load_part(x + i, k), m)), k));
     float total = sum(x, n);
     vf r = v_set1(1.0f / total);
-    EACH_GROUP(n, v_store(x + i, v_mul(v_load(x + i), r)), v_store_part(x + i, v_mul(v_load_part(x + i, k), r), k));
+    EACH_GROUP(n, v_store(x + i, v_mul(v_load(x + i), r)),
+               v_store_part(x + i, v_mul(v_load_part(x + i, k), r), k));
     return max + math_logf(total);
 }
 
@@ -184,7 +185,10 @@ INLINE vf v_gelu_tanh(vf x)
     return v_mul(v_mul(x, v_set1(0.5f)), v_add(v_set1(1.0f), v_tanh(u)));
 }
 
-INLINE vf v_relu(vf x) { return v_max(v_set1(0.0f), x); }
+INLINE vf v_relu(vf x)
+{
+    return v_max(v_set1(0.0f), x);
+}
 
 TARGET static void FN(silu_mul)(float *y, const float *gate, const float *up, size_t n)
 {
@@ -192,10 +196,22 @@ TARGET static void FN(silu_mul)(float *y, const float *gate, const float *up, si
                v_store_part(y + i, v_silu_mul(v_load_part(gate + i, k), v_load_part(up + i, k)), k));
 }
 
-TARGET static void FN(gelu_erf)(float *x, size_t n) { MAP(x, n, v_gelu_erf); }
-TARGET static void FN(gelu_tanh)(float *x, size_t n) { MAP(x, n, v_gelu_tanh); }
-TARGET static void FN(relu)(float *x, size_t n) { MAP(x, n, v_relu); }
-TARGET static void FN(tanh)(float *x, size_t n) { MAP(x, n, v_tanh); }
+TARGET static void FN(gelu_erf)(float *x, size_t n)
+{
+    MAP(x, n, v_gelu_erf);
+}
+TARGET static void FN(gelu_tanh)(float *x, size_t n)
+{
+    MAP(x, n, v_gelu_tanh);
+}
+TARGET static void FN(relu)(float *x, size_t n)
+{
+    MAP(x, n, v_relu);
+}
+TARGET static void FN(tanh)(float *x, size_t n)
+{
+    MAP(x, n, v_tanh);
+}
 
 INLINE void rotate_halves(float *x, size_t half, const float *cos, const float *sin)
 {
@@ -225,15 +241,94 @@ TARGET static void FN(rope)(float *x, size_t n_heads, size_t head_dim, size_t ro
                             const float *sin, bool interleaved)
 {
     for (size_t h = 0; h < n_heads; h++, x += head_dim) {
-        if (interleaved) rotate_pairs(x, rot_dim / 2, cos, sin);
-        else rotate_halves(x, rot_dim / 2, cos, sin);
+        if (interleaved)
+            rotate_pairs(x, rot_dim / 2, cos, sin);
+        else
+            rotate_halves(x, rot_dim / 2, cos, sin);
     }
 }
 
-#define VEC_KERNELS                                                                                         \
-    {                                                                                                       \
-        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),                         \
-        .layer_norm = FN(layer_norm), .softmax = FN(softmax), .silu_mul = FN(silu_mul),                     \
-        .gelu_erf = FN(gelu_erf), .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh),           \
-        .rope = FN(rope)                                                                                    \
+/* q[d] against sixteen keys. */
+INLINE vf score_tile(const float *q, const float *kt, size_t d)
+{
+    vf c0 = v_set1(0.0f), c1 = c0, c2 = c0, c3 = c0;
+    size_t t = 0;
+    for (; t + 4 <= d; t += 4, kt += 4 * LANES) {
+        c0 = v_fma(v_set1(q[t]), v_load(kt), c0);
+        c1 = v_fma(v_set1(q[t + 1]), v_load(kt + LANES), c1);
+        c2 = v_fma(v_set1(q[t + 2]), v_load(kt + 2 * LANES), c2);
+        c3 = v_fma(v_set1(q[t + 3]), v_load(kt + 3 * LANES), c3);
+    }
+    if (t < d) c0 = v_fma(v_set1(q[t]), v_load(kt), c0);
+    if (t + 1 < d) c1 = v_fma(v_set1(q[t + 1]), v_load(kt + LANES), c1);
+    if (t + 2 < d) c2 = v_fma(v_set1(q[t + 2]), v_load(kt + 2 * LANES), c2);
+    return v_add(v_add(c0, c1), v_add(c2, c3));
+}
+
+TARGET static void FN(attn_scores)(float *s, size_t lds, const float *q, size_t ldq, size_t n_q,
+                                   const float *kt, size_t d, float scale)
+{
+    for (size_t h = 0; h < n_q; h++)
+        v_store(s + h * lds, v_mul(score_tile(q + h * ldq, kt, d), v_set1(scale)));
+}
+
+/* 32 columns of two queries: four sums that do not wait for each other, held in registers. */
+INLINE void mix_two(float *y, size_t ldy, const float *p, size_t ldp, const float *v, size_t ldv, size_t n)
+{
+    vf a = v_load(y), b = v_load(y + LANES), c = v_load(y + ldy), e = v_load(y + ldy + LANES);
+    for (size_t i = 0; i < n; i++, v += ldv) {
+        vf v0 = v_load(v), v1 = v_load(v + LANES), p0 = v_set1(p[i]), p1 = v_set1(p[ldp + i]);
+        a = v_fma(p0, v0, a);
+        b = v_fma(p0, v1, b);
+        c = v_fma(p1, v0, c);
+        e = v_fma(p1, v1, e);
+    }
+    v_store(y, a);
+    v_store(y + LANES, b);
+    v_store(y + ldy, c);
+    v_store(y + ldy + LANES, e);
+}
+
+/* 64 columns of one query. */
+INLINE void mix_one(float *y, const float *p, const float *v, size_t ldv, size_t n)
+{
+    vf a = v_load(y), b = v_load(y + LANES), c = v_load(y + 2 * LANES), e = v_load(y + 3 * LANES);
+    for (size_t i = 0; i < n; i++, v += ldv) {
+        vf s = v_set1(p[i]);
+        a = v_fma(s, v_load(v), a);
+        b = v_fma(s, v_load(v + LANES), b);
+        c = v_fma(s, v_load(v + 2 * LANES), c);
+        e = v_fma(s, v_load(v + 3 * LANES), e);
+    }
+    v_store(y, a);
+    v_store(y + LANES, b);
+    v_store(y + 2 * LANES, c);
+    v_store(y + 3 * LANES, e);
+}
+
+TARGET static void FN(attn_mix)(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const float *v,
+                                size_t ldv, size_t n, size_t d)
+{
+    for (size_t h = 0; h < n_q;) {
+        size_t two = h + 1 < n_q, at = 0;
+        float *row = y + h * ldy;
+        const float *w = p + h * ldp;
+        if (two)
+            for (; at + 32 <= d; at += 32) mix_two(row + at, ldy, w, ldp, v + at, ldv, n);
+        else
+            for (; at + 64 <= d; at += 64) mix_one(row + at, w, v + at, ldv, n);
+        for (size_t i = 0; at < d && i < n; i++) {
+            FN(axpy)(row + at, w[i], v + i * ldv + at, d - at);
+            if (two) FN(axpy)(row + ldy + at, w[ldp + i], v + i * ldv + at, d - at);
+        }
+        h += 1 + two;
+    }
+}
+
+#define VEC_KERNELS                                                                             \
+    {                                                                                           \
+        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),             \
+        .attn_scores = FN(attn_scores), .attn_mix = FN(attn_mix), .layer_norm = FN(layer_norm), \
+        .softmax = FN(softmax), .silu_mul = FN(silu_mul), .gelu_erf = FN(gelu_erf),             \
+        .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh), .rope = FN(rope)        \
     }
