@@ -136,8 +136,11 @@ bool arch_name_from_hf(arch a, const char *hf_name, char out[128])
     for (size_t i = 0; i < n; i++) {
         if (!rows[i].hf || !matches(rows[i].hf, name, &layer, &digits)) continue;
         const char *hash = strchr(rows[i].gguf, '#');
-        if (!hash) snprintf(out, 128, "%s", rows[i].gguf);
-        else snprintf(out, 128, "%.*s%.*s%s", (int)(hash - rows[i].gguf), rows[i].gguf, (int)digits, layer, hash + 1);
+        if (!hash)
+            snprintf(out, 128, "%s", rows[i].gguf);
+        else
+            snprintf(out, 128, "%.*s%.*s%s", (int)(hash - rows[i].gguf), rows[i].gguf, (int)digits, layer,
+                     hash + 1);
         return true;
     }
     return false;
@@ -177,8 +180,8 @@ static const struct {
     const char *name;
     activation act;
 } activations[] = {
-    {"silu", ACT_SILU},          {"gelu", ACT_GELU_ERF},        {"gelu_pytorch_tanh", ACT_GELU_TANH},
-    {"relu", ACT_RELU},          {"swish", ACT_SILU},           {"gelu_python", ACT_GELU_ERF},
+    {"silu", ACT_SILU},          {"gelu", ACT_GELU_ERF},       {"gelu_pytorch_tanh", ACT_GELU_TANH},
+    {"relu", ACT_RELU},          {"swish", ACT_SILU},          {"gelu_python", ACT_GELU_ERF},
     {"gelu_new", ACT_GELU_TANH}, {"gelu_fast", ACT_GELU_TANH},
 };
 
@@ -224,14 +227,14 @@ bool task_parse(const char *name, model_task *ret)
 static int check_heads(const model_config *c, const char *what, shoal_err *err)
 {
     if (c->head_dim == 0)
-        return err_set(err, SHOAL_EINVALID, "%s: a width of %zu cannot be divided among %zu heads", what, c->n_embd,
-                       c->n_head);
+        return err_set(err, SHOAL_EINVALID, "%s: a width of %zu cannot be divided among %zu heads", what,
+                       c->n_embd, c->n_head);
     if (c->n_head % c->n_head_kv != 0)
-        return err_set(err, SHOAL_EINVALID, "%s: %zu query heads cannot share %zu key/value heads", what, c->n_head,
-                       c->n_head_kv);
+        return err_set(err, SHOAL_EINVALID, "%s: %zu query heads cannot share %zu key/value heads", what,
+                       c->n_head, c->n_head_kv);
     if (c->arch == ARCH_BERT && c->n_head * c->head_dim != c->n_embd)
-        return err_set(err, SHOAL_EINVALID, "%s: %zu heads of %zu do not make a width of %zu", what, c->n_head,
-                       c->head_dim, c->n_embd);
+        return err_set(err, SHOAL_EINVALID, "%s: %zu heads of %zu do not make a width of %zu", what,
+                       c->n_head, c->head_dim, c->n_embd);
     if (c->arch == ARCH_LLAMA && (c->rope_dim == 0 || c->rope_dim % 2 != 0 || c->rope_dim > c->head_dim))
         return err_set(err, SHOAL_EINVALID, "%s: %zu rotary dimensions in heads of %zu", what, c->rope_dim,
                        c->head_dim);
@@ -245,8 +248,12 @@ int arch_check_config(const model_config *c, const char *what, shoal_err *err)
         const char *name;
         size_t value, max;
     } sizes[] = {
-        {"vocabulary", c->n_vocab, 4u << 20}, {"context", c->n_ctx, 16u << 20}, {"width", c->n_embd, 65536},
-        {"layer count", c->n_layer, 1024},    {"head count", c->n_head, 1024},  {"key/value head count", c->n_head_kv, 1024},
+        {"vocabulary", c->n_vocab, 4u << 20},
+        {"context", c->n_ctx, 16u << 20},
+        {"width", c->n_embd, 65536},
+        {"layer count", c->n_layer, 1024},
+        {"head count", c->n_head, 1024},
+        {"key/value head count", c->n_head_kv, 1024},
         {"feed-forward width", c->n_ff, 1u << 20},
     };
     for (size_t i = 0; i < COUNT(sizes); i++)
@@ -254,7 +261,8 @@ int arch_check_config(const model_config *c, const char *what, shoal_err *err)
             return err_set(err, SHOAL_EINVALID, "%s: a %s of %zu; 1 to %zu are allowed", what, sizes[i].name,
                            sizes[i].value, sizes[i].max);
     if (c->head_dim > 4096)
-        return err_set(err, SHOAL_EINVALID, "%s: heads of %zu dimensions; at most 4096 are allowed", what, c->head_dim);
+        return err_set(err, SHOAL_EINVALID, "%s: heads of %zu dimensions; at most 4096 are allowed", what,
+                       c->head_dim);
     if (c->arch == ARCH_BERT && (c->n_types == 0 || c->n_types > 1024))
         return err_set(err, SHOAL_EINVALID, "%s: %zu token types; 1 to 1024 are allowed", what, c->n_types);
     if (!(c->norm_eps >= 0 && c->norm_eps < 1))

@@ -19,19 +19,19 @@ typedef enum arch_dim {
     DIM_CTX,
     DIM_TYPES,
     DIM_FF,
-    DIM_Q,      /* n_head * head_dim */
-    DIM_KV,     /* n_head_kv * head_dim */
+    DIM_Q,  /* n_head * head_dim */
+    DIM_KV, /* n_head_kv * head_dim */
     DIM_LABELS,
-    DIM_ROPE,   /* rope_dim / 2 */
+    DIM_ROPE, /* rope_dim / 2 */
 } arch_dim;
 
 enum {
     TENSOR_OPTIONAL = 1,
-    TENSOR_ROPE_Q = 2,   /* rows are rotary pairs of n_head heads: halves in folders, interleaved in GGUF */
-    TENSOR_ROPE_K = 4,   /* the same for n_head_kv heads */
-    TENSOR_UNTIED = 8,   /* needed unless the model is tied */
+    TENSOR_ROPE_Q = 2,    /* rows are rotary pairs of n_head heads: halves in folders, interleaved in GGUF */
+    TENSOR_ROPE_K = 4,    /* the same for n_head_kv heads */
+    TENSOR_UNTIED = 8,    /* needed unless the model is tied */
     TENSOR_LABELLED = 16, /* needed by classifiers and taggers, absent elsewhere */
-    TENSOR_POOLER = 32,  /* taken for classifiers only */
+    TENSOR_POOLER = 32,   /* taken for classifiers only */
 };
 
 typedef struct arch_tensor {

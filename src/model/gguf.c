@@ -10,12 +10,12 @@ enum { KEY_MAX = 65535, TENSOR_NAME_MAX = 255, ARRAY_DEPTH_MAX = 4, ALIGNMENT_DE
 
 /* Names of the tensor types other tools write, so that an error can say which one it met. */
 static const char *const foreign_type[] = {
-    [0] = "F32",      [1] = "F16",      [2] = "Q4_0",     [3] = "Q4_1",     [6] = "Q5_0",    [7] = "Q5_1",
-    [8] = "Q8_0",     [9] = "Q8_1",     [10] = "Q2_K",    [11] = "Q3_K",    [12] = "Q4_K",   [13] = "Q5_K",
-    [14] = "Q6_K",    [15] = "Q8_K",    [16] = "IQ2_XXS", [17] = "IQ2_XS",  [18] = "IQ3_XXS", [19] = "IQ1_S",
-    [20] = "IQ4_NL",  [21] = "IQ3_S",   [22] = "IQ2_S",   [23] = "IQ4_XS",  [24] = "I8",     [25] = "I16",
-    [26] = "I32",     [27] = "I64",     [28] = "F64",     [29] = "IQ1_M",   [30] = "BF16",   [34] = "TQ1_0",
-    [35] = "TQ2_0",   [39] = "MXFP4",
+    [0] = "F32",     [1] = "F16",    [2] = "Q4_0",     [3] = "Q4_1",    [6] = "Q5_0",     [7] = "Q5_1",
+    [8] = "Q8_0",    [9] = "Q8_1",   [10] = "Q2_K",    [11] = "Q3_K",   [12] = "Q4_K",    [13] = "Q5_K",
+    [14] = "Q6_K",   [15] = "Q8_K",  [16] = "IQ2_XXS", [17] = "IQ2_XS", [18] = "IQ3_XXS", [19] = "IQ1_S",
+    [20] = "IQ4_NL", [21] = "IQ3_S", [22] = "IQ2_S",   [23] = "IQ4_XS", [24] = "I8",      [25] = "I16",
+    [26] = "I32",    [27] = "I64",   [28] = "F64",     [29] = "IQ1_M",  [30] = "BF16",    [34] = "TQ1_0",
+    [35] = "TQ2_0",  [39] = "MXFP4",
 };
 
 static size_t type_bytes(uint32_t type)
@@ -52,8 +52,8 @@ static int take_name(gguf *g, cur *c, size_t max, const char *kind, const char *
     uint64_t n = cur_u64(c);
     if (c->failed) return truncated(g, c, err);
     if (n == 0 || n > max)
-        return err_set(err, SHOAL_EFORMAT, "%s: a %s of %llu bytes at byte %zu; 1 to %zu are allowed", g->what, kind,
-                       (unsigned long long)n, cur_offset(c), max);
+        return err_set(err, SHOAL_EFORMAT, "%s: a %s of %llu bytes at byte %zu; 1 to %zu are allowed",
+                       g->what, kind, (unsigned long long)n, cur_offset(c), max);
     const char *s = (const char *)cur_take(c, (size_t)n);
     if (!s) return truncated(g, c, err);
     if (memchr(s, 0, (size_t)n) || !utf8_valid(s, (size_t)n, NULL))
@@ -67,16 +67,19 @@ static int take_name(gguf *g, cur *c, size_t max, const char *kind, const char *
 
 /* Step over n values of one type. The least size is checked before the loop, so that a huge count
  * costs nothing. */
-static int skip_values(const gguf *g, cur *c, uint32_t type, uint64_t n, int depth, const char *key, shoal_err *err)
+static int skip_values(const gguf *g, cur *c, uint32_t type, uint64_t n, int depth, const char *key,
+                       shoal_err *err)
 {
     size_t each = type_bytes(type), bytes;
     if (type == GGUF_STRING) each = 8;
     if (type == GGUF_ARRAY) each = 12;
     if (each == 0)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: key \"%s\" has the unknown value type %u", g->what, key, type);
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: key \"%s\" has the unknown value type %u", g->what, key,
+                       type);
     if (size_mul((size_t)n, each, &bytes) || bytes > cur_left(c))
-        return err_set(err, SHOAL_EFORMAT, "%s: key \"%s\" holds %llu values, more than the file has room for",
-                       g->what, key, (unsigned long long)n);
+        return err_set(err, SHOAL_EFORMAT,
+                       "%s: key \"%s\" holds %llu values, more than the file has room for", g->what, key,
+                       (unsigned long long)n);
     if (type != GGUF_STRING && type != GGUF_ARRAY) {
         cur_take(c, bytes);
         return 0;
@@ -133,8 +136,8 @@ static int parse_metadata(gguf *g, cur *c, uint64_t n_kv, shoal_err *err)
 {
     /* A pair takes at least 14 bytes: a length, one character, a type, one byte. */
     if (n_kv > cur_left(c) / 14)
-        return err_set(err, SHOAL_EFORMAT, "%s: claims %llu metadata pairs, more than fit into the file", g->what,
-                       (unsigned long long)n_kv);
+        return err_set(err, SHOAL_EFORMAT, "%s: claims %llu metadata pairs, more than fit into the file",
+                       g->what, (unsigned long long)n_kv);
     g->n_kv = (size_t)n_kv;
     g->kv = arena_alloc(g->mem, g->n_kv * sizeof *g->kv + 1);
     g->by_key = arena_alloc(g->mem, g->n_kv * sizeof *g->by_key + 1);
@@ -147,7 +150,8 @@ static int parse_metadata(gguf *g, cur *c, uint64_t n_kv, shoal_err *err)
     qsort(g->by_key, g->n_kv, sizeof *g->by_key, by_key);
     for (size_t i = 1; i < g->n_kv; i++)
         if (strcmp(g->by_key[i - 1]->key, g->by_key[i]->key) == 0)
-            return err_set(err, SHOAL_EFORMAT, "%s: metadata key \"%s\" appears twice", g->what, g->by_key[i]->key);
+            return err_set(err, SHOAL_EFORMAT, "%s: metadata key \"%s\" appears twice", g->what,
+                           g->by_key[i]->key);
     return 0;
 }
 
@@ -155,14 +159,17 @@ static int tensor_bytes(const gguf *g, tensor *t, uint32_t type, shoal_err *err)
 {
     if (dtype_from_gguf(type, &t->type) != 0) {
         const char *name = type < sizeof foreign_type / sizeof *foreign_type ? foreign_type[type] : NULL;
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: tensor %s has type %s (number %u), which is not supported yet",
-                       g->what, t->name, name ? name : "unknown", type);
+        return err_set(err, SHOAL_EUNSUPPORTED,
+                       "%s: tensor %s has type %s (number %u), which is not supported yet", g->what, t->name,
+                       name ? name : "unknown", type);
     }
     size_t n = 1;
     for (size_t i = 0; i < t->n_dims; i++) {
-        if (t->dims[i] == 0) return err_set(err, SHOAL_EFORMAT, "%s: tensor %s has an empty side", g->what, t->name);
+        if (t->dims[i] == 0)
+            return err_set(err, SHOAL_EFORMAT, "%s: tensor %s has an empty side", g->what, t->name);
         if (size_mul(n, t->dims[i], &n))
-            return err_set(err, SHOAL_EFORMAT, "%s: tensor %s is larger than memory can be", g->what, t->name);
+            return err_set(err, SHOAL_EFORMAT, "%s: tensor %s is larger than memory can be", g->what,
+                           t->name);
     }
     size_t block = dtype_block(t->type);
     if (t->dims[0] % block != 0)
@@ -181,8 +188,8 @@ static int parse_tensor(gguf *g, cur *c, tensor *t, uint64_t *ret_offset, shoal_
     t->n_dims = cur_u32(c);
     if (c->failed) return truncated(g, c, err);
     if (t->n_dims == 0 || t->n_dims > 4)
-        return err_set(err, SHOAL_EFORMAT, "%s: tensor %s has %zu dimensions; 1 to 4 are allowed", g->what, t->name,
-                       t->n_dims);
+        return err_set(err, SHOAL_EFORMAT, "%s: tensor %s has %zu dimensions; 1 to 4 are allowed", g->what,
+                       t->name, t->n_dims);
     for (size_t i = 0; i < 4; i++) t->dims[i] = i < t->n_dims ? (size_t)cur_u64(c) : 1;
     uint32_t type = cur_u32(c);
     *ret_offset = cur_u64(c);
@@ -190,7 +197,8 @@ static int parse_tensor(gguf *g, cur *c, tensor *t, uint64_t *ret_offset, shoal_
     return tensor_bytes(g, t, type, err);
 }
 
-static int place_tensor(const gguf *g, tensor *t, uint64_t offset, const uint8_t *start, size_t len, shoal_err *err)
+static int place_tensor(const gguf *g, tensor *t, uint64_t offset, const uint8_t *start, size_t len,
+                        shoal_err *err)
 {
     if (offset % g->alignment != 0)
         return err_set(err, SHOAL_EFORMAT, "%s: tensor %s starts at offset %llu, which is not aligned to %zu",
@@ -231,7 +239,8 @@ static int check_distinct(const gguf *g, shoal_err *err)
         const uint8_t *end = (const uint8_t *)order[i - 1]->data + order[i - 1]->bytes;
         if (end > (const uint8_t *)order[i]->data)
             return err_set(err, SHOAL_EFORMAT, "%s: tensors %s and %s overlap by %zu bytes", g->what,
-                           order[i - 1]->name, order[i]->name, (size_t)(end - (const uint8_t *)order[i]->data));
+                           order[i - 1]->name, order[i]->name,
+                           (size_t)(end - (const uint8_t *)order[i]->data));
     }
     return 0;
 }
@@ -259,7 +268,8 @@ static int parse_tensors(gguf *g, cur *c, uint64_t n_tensors, shoal_err *err)
     uint64_t *offsets = arena_alloc(g->mem, g->n_tensors * sizeof *offsets + 1);
     if (!g->tensors || !offsets) return err_nomem(err);
     int rc = read_alignment(g, err);
-    for (size_t i = 0; rc == 0 && i < g->n_tensors; i++) rc = parse_tensor(g, c, &g->tensors[i], &offsets[i], err);
+    for (size_t i = 0; rc == 0 && i < g->n_tensors; i++)
+        rc = parse_tensor(g, c, &g->tensors[i], &offsets[i], err);
     if (rc != 0) return rc;
     size_t len = (size_t)(c->end - c->start);
     g->data_offset = (cur_offset(c) + g->alignment - 1) & ~(g->alignment - 1);
@@ -275,11 +285,11 @@ static int parse_tensors(gguf *g, cur *c, uint64_t n_tensors, shoal_err *err)
 static int check_version(gguf *g, shoal_err *err)
 {
     if ((g->version & 0xFFFF) == 0 && g->version != 0)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: a big-endian GGUF file; only little-endian ones are supported",
-                       g->what);
+        return err_set(err, SHOAL_EUNSUPPORTED,
+                       "%s: a big-endian GGUF file; only little-endian ones are supported", g->what);
     if (g->version != 2 && g->version != 3)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: GGUF version %u; versions 2 and 3 are supported", g->what,
-                       g->version);
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: GGUF version %u; versions 2 and 3 are supported",
+                       g->what, g->version);
     return 0;
 }
 
@@ -378,12 +388,17 @@ int gguf_get_num(const gguf *g, const char *key, double min, double max, double 
     cur c = cur_over(kv->data, kv->bytes);
     double v;
     int64_t i;
-    if (kv->type == GGUF_F32) v = (double)cur_f32(&c);
-    else if (kv->type == GGUF_F64) v = cur_f64(&c);
-    else if (as_int(kv, &i)) v = (double)i;
-    else return wrong_type(g, kv, "a number", err);
+    if (kv->type == GGUF_F32)
+        v = (double)cur_f32(&c);
+    else if (kv->type == GGUF_F64)
+        v = cur_f64(&c);
+    else if (as_int(kv, &i))
+        v = (double)i;
+    else
+        return wrong_type(g, kv, "a number", err);
     if (!(v >= min && v <= max))
-        return err_set(err, SHOAL_EFORMAT, "%s: \"%s\" is %g, must be between %g and %g", g->what, key, v, min, max);
+        return err_set(err, SHOAL_EFORMAT, "%s: \"%s\" is %g, must be between %g and %g", g->what, key, v,
+                       min, max);
     *ret = v;
     return 0;
 }
@@ -418,12 +433,13 @@ int gguf_get_str(gguf *g, const char *key, const char **ret, shoal_err *err)
     return 0;
 }
 
-int gguf_get_strings(gguf *g, const char *key, size_t *ret_n, const char *const **ret, const size_t **ret_lens,
-                     shoal_err *err)
+int gguf_get_strings(gguf *g, const char *key, size_t *ret_n, const char *const **ret,
+                     const size_t **ret_lens, shoal_err *err)
 {
     const gguf_kv *kv = gguf_find(g, key);
     if (!kv) return 0;
-    if (kv->type != GGUF_ARRAY || kv->elem != GGUF_STRING) return wrong_type(g, kv, "an array of strings", err);
+    if (kv->type != GGUF_ARRAY || kv->elem != GGUF_STRING)
+        return wrong_type(g, kv, "an array of strings", err);
     const char **strings = arena_alloc(g->mem, kv->n * sizeof *strings + 1);
     size_t *lens = arena_alloc(g->mem, kv->n * sizeof *lens + 1);
     if (!strings || !lens) return err_nomem(err);

@@ -20,25 +20,25 @@
 #include "model/model.h"
 
 /* X(enum, name, number in the file, bytes of one element; 0: has its own length) */
-#define GGUF_TYPE_TABLE(X)           \
-    X(GGUF_U8, "u8", 0, 1)           \
-    X(GGUF_I8, "i8", 1, 1)           \
-    X(GGUF_U16, "u16", 2, 2)         \
-    X(GGUF_I16, "i16", 3, 2)         \
-    X(GGUF_U32, "u32", 4, 4)         \
-    X(GGUF_I32, "i32", 5, 4)         \
-    X(GGUF_F32, "f32", 6, 4)         \
-    X(GGUF_BOOL, "bool", 7, 1)       \
-    X(GGUF_STRING, "string", 8, 0)   \
-    X(GGUF_ARRAY, "array", 9, 0)     \
-    X(GGUF_U64, "u64", 10, 8)        \
-    X(GGUF_I64, "i64", 11, 8)        \
+#define GGUF_TYPE_TABLE(X)         \
+    X(GGUF_U8, "u8", 0, 1)         \
+    X(GGUF_I8, "i8", 1, 1)         \
+    X(GGUF_U16, "u16", 2, 2)       \
+    X(GGUF_I16, "i16", 3, 2)       \
+    X(GGUF_U32, "u32", 4, 4)       \
+    X(GGUF_I32, "i32", 5, 4)       \
+    X(GGUF_F32, "f32", 6, 4)       \
+    X(GGUF_BOOL, "bool", 7, 1)     \
+    X(GGUF_STRING, "string", 8, 0) \
+    X(GGUF_ARRAY, "array", 9, 0)   \
+    X(GGUF_U64, "u64", 10, 8)      \
+    X(GGUF_I64, "i64", 11, 8)      \
     X(GGUF_F64, "f64", 12, 8)
 typedef enum gguf_type {
 #define GGUF_ENUM(e, name, number, bytes) e = number,
     GGUF_TYPE_TABLE(GGUF_ENUM)
 #undef GGUF_ENUM
-    GGUF_TYPE_COUNT
+        GGUF_TYPE_COUNT
 } gguf_type;
 
 typedef struct gguf_kv {
@@ -57,9 +57,9 @@ typedef struct gguf {
     const char *what; /* path, for errors */
     uint32_t version;
     size_t n_kv, n_tensors;
-    gguf_kv *kv;     /* in file order */
+    gguf_kv *kv;      /* in file order */
     gguf_kv **by_key; /* sorted */
-    tensor *tensors; /* in file order */
+    tensor *tensors;  /* in file order */
     size_t data_offset, alignment;
 } gguf;
 
@@ -77,8 +77,8 @@ int gguf_get_num(const gguf *g, const char *key, double min, double max, double 
 int gguf_get_bool(const gguf *g, const char *key, bool *ret, shoal_err *err);
 int gguf_get_str(gguf *g, const char *key, const char **ret, shoal_err *err);
 /* An array of strings: pointers and lengths, allocated in g; the bytes are the file's. */
-int gguf_get_strings(gguf *g, const char *key, size_t *ret_n, const char *const **ret, const size_t **ret_lens,
-                     shoal_err *err);
+int gguf_get_strings(gguf *g, const char *key, size_t *ret_n, const char *const **ret,
+                     const size_t **ret_lens, shoal_err *err);
 /* An array of numbers of type `elem`, copied out so that it is aligned. */
 int gguf_get_array(gguf *g, const char *key, gguf_type elem, size_t *ret_n, const void **ret, shoal_err *err);
 /* The bytes of a string value without a copy; NULL when kv is no string. */

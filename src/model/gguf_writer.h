@@ -29,8 +29,8 @@ typedef struct gguf_out {
     size_t sizes_cap;
     file_writer *w;
     sha256 *hash;
-    size_t at_tensor;    /* being written */
-    uint64_t at_bytes;   /* of it, already written */
+    size_t at_tensor;  /* being written */
+    uint64_t at_bytes; /* of it, already written */
     bool failed;
 } gguf_out;
 

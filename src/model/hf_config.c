@@ -79,7 +79,8 @@ static int read_rope_scaling(hf_reader *r, const json_t *o)
     if (strcmp(type, "llama3") == 0) return read_llama3_scaling(r, o);
     if (strcmp(type, "linear") != 0)
         return err_set(r->err, SHOAL_EUNSUPPORTED,
-                       "rotary scaling of type \"%.40s\" is not supported (default, linear and llama3 are)", type);
+                       "rotary scaling of type \"%.40s\" is not supported (default, linear and llama3 are)",
+                       type);
     double factor = 1;
     rc = json_get_num(o, "factor", 1e-3, 1e6, &factor, r->err);
     r->c->rope_scale = 1 / factor;
@@ -119,7 +120,8 @@ static int read_id2label(hf_reader *r, json_t *map)
 {
     size_t n = json_object_size(map);
     if (n == 0 || n > LABELS_MAX)
-        return err_set(r->err, SHOAL_EINVALID, "\"id2label\" has %zu labels; 1 to %d are allowed", n, LABELS_MAX);
+        return err_set(r->err, SHOAL_EINVALID, "\"id2label\" has %zu labels; 1 to %d are allowed", n,
+                       LABELS_MAX);
     const char **labels = arena_alloc(r->mem, n * sizeof *labels);
     if (!labels) return err_nomem(r->err);
     const char *key;
@@ -128,8 +130,9 @@ static int read_id2label(hf_reader *r, json_t *map)
     {
         size_t i;
         if (label_index(key, n, &i) != 0 || labels[i])
-            return err_set(r->err, SHOAL_EINVALID, "\"id2label\" has the key \"%.40s\"; its %zu keys must be 0 to %zu",
-                           key, n, n - 1);
+            return err_set(r->err, SHOAL_EINVALID,
+                           "\"id2label\" has the key \"%.40s\"; its %zu keys must be 0 to %zu", key, n,
+                           n - 1);
         const char *label = json_string_value(v);
         if (!label || strlen(label) != json_string_length(v))
             return err_set(r->err, SHOAL_EINVALID, "\"id2label\" entry %zu is no plain string", i);
@@ -163,9 +166,13 @@ static int read_labels(hf_reader *r)
 
 static int pooling_mode(hf_reader *r, const char *mode)
 {
-    if (strcmp(mode, "mean") == 0) r->c->pool = POOL_MEAN;
-    else if (strcmp(mode, "cls") == 0) r->c->pool = POOL_CLS;
-    else return err_set(r->err, SHOAL_EUNSUPPORTED, "pooling \"%.40s\" is not supported (mean and cls are)", mode);
+    if (strcmp(mode, "mean") == 0)
+        r->c->pool = POOL_MEAN;
+    else if (strcmp(mode, "cls") == 0)
+        r->c->pool = POOL_CLS;
+    else
+        return err_set(r->err, SHOAL_EUNSUPPORTED, "pooling \"%.40s\" is not supported (mean and cls are)",
+                       mode);
     return 0;
 }
 
@@ -265,7 +272,8 @@ static int read_llama(hf_reader *r)
     if (rc == 0) rc = json_get_bool(r->files->config, "tie_word_embeddings", &r->c->tied, r->err);
     if (rc == 0) rc = read_activation(r, "silu");
     if (rc == 0 && r->c->act != ACT_SILU)
-        rc = err_set(r->err, SHOAL_EUNSUPPORTED, "a llama model with another activation than silu is not supported");
+        rc = err_set(r->err, SHOAL_EUNSUPPORTED,
+                     "a llama model with another activation than silu is not supported");
     if (rc == 0) rc = read_rope(r);
     return rc != 0 ? rc : read_eos(r);
 }
@@ -281,8 +289,8 @@ static int read_bert(hf_reader *r)
     if (rc == 0) rc = json_get_str(r->files->config, "position_embedding_type", &positions, r->err);
     if (rc == 0) rc = json_get_bool(r->files->config, "is_decoder", &decoder, r->err);
     if (rc == 0 && (decoder || strcmp(positions, "absolute") != 0))
-        rc = err_set(r->err, SHOAL_EUNSUPPORTED, "BERT as a decoder or with \"%.40s\" positions is not supported",
-                     positions);
+        rc = err_set(r->err, SHOAL_EUNSUPPORTED,
+                     "BERT as a decoder or with \"%.40s\" positions is not supported", positions);
     if (rc != 0) return rc;
     r->c->tied = false;
     if (r->c->task == TASK_EMBED) return read_pooling(r);
@@ -319,7 +327,8 @@ static int read_task(hf_reader *r)
     }
     return err_set(r->err, SHOAL_EUNSUPPORTED,
                    "the head \"%.60s\" is not supported (LlamaForCausalLM, BertForSequenceClassification, "
-                   "BertForTokenClassification and BertModel are)", name);
+                   "BertForTokenClassification and BertModel are)",
+                   name);
 }
 
 static int read_config(hf_reader *r)
@@ -330,8 +339,8 @@ static int read_config(hf_reader *r)
     if (rc == 0 && !type) rc = err_set(r->err, SHOAL_EINVALID, "\"model_type\" is missing");
     if (rc != 0) return rc;
     if (!arch_parse(type, &r->c->arch))
-        return err_set(r->err, SHOAL_EUNSUPPORTED, "the architecture \"%.40s\" is not supported (%s are)", type,
-                       arch_list());
+        return err_set(r->err, SHOAL_EUNSUPPORTED, "the architecture \"%.40s\" is not supported (%s are)",
+                       type, arch_list());
     rc = read_task(r);
     if (rc == 0) rc = read_sizes(r);
     if (rc != 0) return rc;

@@ -18,7 +18,8 @@ struct manifest {
 };
 
 /* A string of entry o, copied; absent gives "". */
-static int copy_str(arena *mem, const json_t *o, const char *key, bool needed, const char **ret, shoal_err *err)
+static int copy_str(arena *mem, const json_t *o, const char *key, bool needed, const char **ret,
+                    shoal_err *err)
 {
     const char *s = needed ? NULL : "";
     int rc = json_get_str(o, key, &s, err);
@@ -62,7 +63,8 @@ static int check_entry(const manifest_entry *e, shoal_err *err)
 {
     uint8_t digest[32];
     if (strchr(e->file, '/') || e->file[0] == '.')
-        return err_set(err, SHOAL_EINVALID, "\"file\" is \"%.80s\"; it must be a plain name beside the manifest", e->file);
+        return err_set(err, SHOAL_EINVALID,
+                       "\"file\" is \"%.80s\"; it must be a plain name beside the manifest", e->file);
     if (!hex_decode(e->sha256, strlen(e->sha256), digest, sizeof digest))
         return err_set(err, SHOAL_EINVALID, "\"sha256\" must be 64 hexadecimal digits");
     model_task task;
@@ -85,7 +87,8 @@ static int read_entry(manifest *m, const char *folder, const json_t *o, manifest
     if (rc == 0) rc = read_quality(m->mem, o, e, err);
     if (rc == 0) rc = check_entry(e, err);
     if (rc != 0) return rc;
-    if (manifest_find(m, e->name)) return err_set(err, SHOAL_EINVALID, "the name \"%.80s\" appears twice", e->name);
+    if (manifest_find(m, e->name))
+        return err_set(err, SHOAL_EINVALID, "the name \"%.80s\" appears twice", e->name);
     e->file = arena_printf(m->mem, "%s%s", folder, e->file);
     return e->file ? 0 : err_nomem(err);
 }
@@ -95,7 +98,8 @@ static int read_entries(manifest *m, const char *path, const json_t *root, shoal
     const json_t *list = json_object_get(root, "models");
     size_t n = json_array_size(list);
     if (!json_is_array(list) || n > ENTRIES_MAX)
-        return err_set(err, SHOAL_EINVALID, "%s: \"models\" must be an array of at most %d entries", path, ENTRIES_MAX);
+        return err_set(err, SHOAL_EINVALID, "%s: \"models\" must be an array of at most %d entries", path,
+                       ENTRIES_MAX);
     m->entries = arena_alloc(m->mem, n * sizeof *m->entries + 1);
     const char *slash = strrchr(path, '/');
     const char *folder = arena_strndup(m->mem, path, slash ? (size_t)(slash - path) + 1 : 0);
@@ -119,8 +123,10 @@ int manifest_open(manifest **ret, const char *path, shoal_err *err)
         rc = read_entries(m, path, root, err);
     }
     json_decref(root);
-    if (rc != 0) arena_free(mem);
-    else *ret = m;
+    if (rc != 0)
+        arena_free(mem);
+    else
+        *ret = m;
     return rc;
 }
 
@@ -190,10 +196,12 @@ static int unknown_name(const manifest *m, const char *path, const char *arg, sh
     char names[300] = "";
     for (size_t i = 0, at = 0; i < m->n && at < sizeof names; i++)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", m->entries[i].name);
-    return err_set(err, SHOAL_ENOTFOUND, "no file or folder \"%.100s\", and %s has only %s", arg, path, names);
+    return err_set(err, SHOAL_ENOTFOUND, "no file or folder \"%.100s\", and %s has only %s", arg, path,
+                   names);
 }
 
-static int resolve_name(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256, shoal_err *err)
+static int resolve_name(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256,
+                        shoal_err *err)
 {
     manifest *m = NULL;
     int rc = manifest_open(&m, manifest_path, err);
@@ -216,7 +224,8 @@ static int resolve_name(const char *arg, const char *manifest_path, char **ret_p
     return rc;
 }
 
-int model_resolve(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256, shoal_err *err)
+int model_resolve(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256,
+                  shoal_err *err)
 {
     if (path_exists(arg)) {
         char *path = strdup(arg);
@@ -228,7 +237,8 @@ int model_resolve(const char *arg, const char *manifest_path, char **ret_path, c
     char *found = manifest_path ? strdup(manifest_path) : default_manifest();
     if (!found) {
         if (manifest_path) return err_nomem(err);
-        return err_set(err, SHOAL_ENOTFOUND, "no file or folder \"%.200s\", and no models/models.json to look it up in", arg);
+        return err_set(err, SHOAL_ENOTFOUND,
+                       "no file or folder \"%.200s\", and no models/models.json to look it up in", arg);
     }
     int rc = resolve_name(arg, found, ret_path, ret_sha256, err);
     free(found);

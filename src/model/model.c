@@ -71,8 +71,9 @@ static int check_tensor(const model *m, const arch_tensor *row, const char *name
         return err_set(err, SHOAL_EFORMAT, "%s: tensor %s is missing", m->path, name);
     }
     if (t->dims[0] != cols || t->dims[1] != rows || t->dims[2] != 1 || t->dims[3] != 1)
-        return err_set(err, SHOAL_EFORMAT, "%s: tensor %s is %zu x %zu where the configuration needs %zu x %zu",
-                       m->path, name, t->dims[1], t->dims[0], rows, cols);
+        return err_set(err, SHOAL_EFORMAT,
+                       "%s: tensor %s is %zu x %zu where the configuration needs %zu x %zu", m->path, name,
+                       t->dims[1], t->dims[0], rows, cols);
     return 0;
 }
 
@@ -169,9 +170,10 @@ static int check_digest(model *m, const char *expected, shoal_err *err)
     char hex[65];
     sha256_hex(&d, hex);
     if (strcasecmp(hex, expected) == 0) return 0;
-    return err_set(err, SHOAL_EDIGEST,
-                   "%s: its SHA-256 is %s but %.64s is pinned: the file is damaged or is not the one that was checked",
-                   m->path, hex, expected);
+    return err_set(
+        err, SHOAL_EDIGEST,
+        "%s: its SHA-256 is %s but %.64s is pinned: the file is damaged or is not the one that was checked",
+        m->path, hex, expected);
 }
 
 /* ---- open and close ----------------------------------------------------------------------------------- */
@@ -252,7 +254,8 @@ void model_free(model *m)
     arena_free(m->mem);
 }
 
-/* ---- getters -------------------------------------------------------------------------------------------- */
+/* ---- getters --------------------------------------------------------------------------------------------
+ */
 
 const model_config *model_get_config(const model *m)
 {

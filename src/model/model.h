@@ -103,8 +103,8 @@ size_t model_tensor_count(const model *m);
 const tensor *model_tensor_at(const model *m, size_t i);
 const tokenizer *model_tokenizer(const model *m); /* NULL: see model_tokenizer_error */
 const char *model_tokenizer_error(const model *m);
-const chat_template *model_chat_template(const model *m); /* NULL: none, or see model_chat_template_error */
-const char *model_chat_template_error(const model *m);    /* why a template that is there cannot be used, or NULL */
+const chat_template *model_chat_template(const model *m); /* NULL: none, or see the next */
+const char *model_chat_template_error(const model *m);    /* why a template it has cannot be used, or NULL */
 const char *model_name(const model *m);                   /* general.name or the folder's name */
 const char *model_quantisation(const model *m);           /* "Q8_0", "F16", the commonest matrix type */
 const char *model_version(const model *m);                /* general.version, or "" */

@@ -61,7 +61,8 @@ static void read_sizes(gguf_reader *r)
     c->n_head_kv = c->n_head;
 }
 
-/* ---- families --------------------------------------------------------------------------------------------- */
+/* ---- families ---------------------------------------------------------------------------------------------
+ */
 
 static void read_rope(gguf_reader *r)
 {
@@ -76,7 +77,8 @@ static void read_rope(gguf_reader *r)
     read_num(r, "rope.scale_linear", 1e-3, 1e6, &factor); /* the key before rope.scaling.* */
     if (r->rc == 0) r->rc = gguf_get_str(r->g, key, &type, r->err);
     if (r->rc != 0) return;
-    if (strcmp(type, "linear") == 0) read_num(r, "rope.scaling.factor", 1e-3, 1e6, &factor);
+    if (strcmp(type, "linear") == 0)
+        read_num(r, "rope.scaling.factor", 1e-3, 1e6, &factor);
     else if (strcmp(type, "none") != 0)
         r->rc = err_set(r->err, SHOAL_EUNSUPPORTED,
                         "%s: rotary scaling of type \"%.40s\" is not supported (none, linear and llama3 are)",
@@ -117,15 +119,17 @@ static void read_eos(gguf_reader *r)
 static void refuse_variants(gguf_reader *r)
 {
     int64_t window = 0, experts = 0; /* dense files may say 0 */
-    const char *window_key = arch_key(r, "attention.sliding_window"), *experts_key = arch_key(r, "expert_count");
+    const char *window_key = arch_key(r, "attention.sliding_window"),
+               *experts_key = arch_key(r, "expert_count");
     if (r->rc == 0) r->rc = gguf_get_int(r->g, window_key, 0, UINT32_MAX, &window, r->err);
     if (r->rc == 0) r->rc = gguf_get_int(r->g, experts_key, 0, UINT32_MAX, &experts, r->err);
     if (r->rc == 0 && window && (uint64_t)window < r->m->config.n_ctx)
-        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: a sliding attention window (%lld tokens) is not supported",
-                        r->m->path, (long long)window);
+        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED,
+                        "%s: a sliding attention window (%lld tokens) is not supported", r->m->path,
+                        (long long)window);
     if (r->rc == 0 && experts)
-        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: a mixture of %lld experts is not supported", r->m->path,
-                        (long long)experts);
+        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: a mixture of %lld experts is not supported",
+                        r->m->path, (long long)experts);
 }
 
 static void read_llama(gguf_reader *r)
@@ -140,8 +144,9 @@ static void read_llama(gguf_reader *r)
     value_length = c->head_dim;
     read_size(r, "attention.value_length", false, &value_length);
     if (r->rc == 0 && value_length != c->head_dim)
-        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: heads with keys of %zu and values of %zu are not supported",
-                        r->m->path, c->head_dim, value_length);
+        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED,
+                        "%s: heads with keys of %zu and values of %zu are not supported", r->m->path,
+                        c->head_dim, value_length);
     read_num(r, "attention.layer_norm_rms_epsilon", 0, 0.1, &eps);
     c->norm_eps = (float)eps;
     c->tied = !file_tensor(r->g, "output.weight");
@@ -163,13 +168,14 @@ static void read_labels(gguf_reader *r)
     if (r->rc == 0) r->rc = gguf_get_bool(r->g, "shoal.multi_label", &c->multi_label, r->err);
     if (r->rc != 0) return;
     if (c->n_labels > LABELS_MAX || (strings && n != c->n_labels)) {
-        r->rc = err_set(r->err, SHOAL_EFORMAT, "%s: %zu labels for a classifier of %zu outputs", r->m->path, n,
-                        c->n_labels);
+        r->rc = err_set(r->err, SHOAL_EFORMAT, "%s: %zu labels for a classifier of %zu outputs", r->m->path,
+                        n, c->n_labels);
         return;
     }
     c->labels = arena_alloc(r->m->mem, c->n_labels * sizeof *c->labels + 1);
     for (size_t i = 0; c->labels && i < c->n_labels; i++) {
-        c->labels[i] = strings ? arena_strndup(r->m->mem, strings[i], lens[i]) : arena_printf(r->m->mem, "LABEL_%zu", i);
+        c->labels[i] =
+            strings ? arena_strndup(r->m->mem, strings[i], lens[i]) : arena_printf(r->m->mem, "LABEL_%zu", i);
         if (!c->labels[i]) c->labels = NULL;
     }
     if (!c->labels) r->rc = err_nomem(r->err);
@@ -187,11 +193,14 @@ static void read_pooling(gguf_reader *r)
     if (r->rc != 0) return;
     /* The field's numbers: 0 none (the caller pools; we take the mean), 1 mean, 2 first token. */
     if (!mode && type <= 2) mode = type == 2 ? "cls" : "mean";
-    if (mode && strcmp(mode, "cls") == 0) c->pool = POOL_CLS;
-    else if (mode && strcmp(mode, "mean") == 0) c->pool = POOL_MEAN;
+    if (mode && strcmp(mode, "cls") == 0)
+        c->pool = POOL_CLS;
+    else if (mode && strcmp(mode, "mean") == 0)
+        c->pool = POOL_MEAN;
     else
-        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: pooling \"%.40s\" (type %lld) is not supported (mean and cls are)",
-                        r->m->path, mode ? mode : "", (long long)type);
+        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED,
+                        "%s: pooling \"%.40s\" (type %lld) is not supported (mean and cls are)", r->m->path,
+                        mode ? mode : "", (long long)type);
 }
 
 static void read_activation(gguf_reader *r)
@@ -199,7 +208,8 @@ static void read_activation(gguf_reader *r)
     const char *name = "gelu";
     if (r->rc == 0) r->rc = gguf_get_str(r->g, "shoal.activation", &name, r->err);
     if (r->rc == 0 && !activation_parse(name, &r->m->config.act))
-        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: the activation \"%.40s\" is not supported", r->m->path, name);
+        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: the activation \"%.40s\" is not supported",
+                        r->m->path, name);
 }
 
 static void read_task(gguf_reader *r)
@@ -209,7 +219,8 @@ static void read_task(gguf_reader *r)
     if (r->rc == 0) r->rc = gguf_get_str(r->g, "shoal.task", &task, r->err);
     c->task = file_tensor(r->g, "cls.output.weight") ? TASK_CLASSIFY : TASK_EMBED;
     if (r->rc == 0 && task && (!task_parse(task, &c->task) || c->task == TASK_GENERATE))
-        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: the task \"%.40s\" is not supported for bert", r->m->path, task);
+        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: the task \"%.40s\" is not supported for bert",
+                        r->m->path, task);
 }
 
 static void read_bert(gguf_reader *r)
@@ -226,23 +237,27 @@ static void read_bert(gguf_reader *r)
     if (r->rc == 0) r->rc = gguf_get_int(r->g, "tokenizer.ggml.token_type_count", 1, 1024, &types, r->err);
     if (r->rc == 0) r->rc = gguf_get_bool(r->g, causal_key, &causal, r->err);
     if (r->rc == 0 && causal)
-        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: BERT with causal attention is not supported", r->m->path);
+        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: BERT with causal attention is not supported",
+                        r->m->path);
     c->n_types = (size_t)types;
     c->rope_scale = 1;
     read_activation(r);
     read_task(r);
-    if (c->task == TASK_EMBED) read_pooling(r);
-    else read_labels(r);
+    if (c->task == TASK_EMBED)
+        read_pooling(r);
+    else
+        read_labels(r);
 }
 
 static int read_config(model *m, gguf *g, shoal_err *err)
 {
     const char *name = NULL;
     int rc = gguf_get_str(g, "general.architecture", &name, err);
-    if (rc == 0 && !name) rc = err_set(err, SHOAL_EFORMAT, "%s: \"general.architecture\" is missing", m->path);
+    if (rc == 0 && !name)
+        rc = err_set(err, SHOAL_EFORMAT, "%s: \"general.architecture\" is missing", m->path);
     if (rc == 0 && !arch_parse(name, &m->config.arch))
-        rc = err_set(err, SHOAL_EUNSUPPORTED, "%s: the architecture \"%.40s\" is not supported (%s are)", m->path, name,
-                     arch_list());
+        rc = err_set(err, SHOAL_EUNSUPPORTED, "%s: the architecture \"%.40s\" is not supported (%s are)",
+                     m->path, name, arch_list());
     if (rc != 0) return rc;
     gguf_reader r = {.m = m, .g = g, .err = err};
     read_sizes(&r);
@@ -251,7 +266,8 @@ static int read_config(model *m, gguf *g, shoal_err *err)
     return r.rc != 0 ? r.rc : arch_check_config(&m->config, m->path, err);
 }
 
-/* ---- tokenizer ---------------------------------------------------------------------------------------------- */
+/* ---- tokenizer
+ * ---------------------------------------------------------------------------------------------- */
 
 static int read_tokens(gguf *g, tokenizer_gguf *t, shoal_err *err)
 {
@@ -259,14 +275,16 @@ static int read_tokens(gguf *g, tokenizer_gguf *t, shoal_err *err)
     const void *types = NULL, *scores = NULL;
     int rc = gguf_get_str(g, "tokenizer.ggml.model", &t->model, err);
     if (rc == 0) rc = gguf_get_str(g, "tokenizer.ggml.pre", &t->pre, err);
-    if (rc == 0) rc = gguf_get_strings(g, "tokenizer.ggml.tokens", &t->n_tokens, &t->tokens, &t->token_lens, err);
-    if (rc == 0) rc = gguf_get_strings(g, "tokenizer.ggml.merges", &t->n_merges, &t->merges, &t->merge_lens, err);
+    if (rc == 0)
+        rc = gguf_get_strings(g, "tokenizer.ggml.tokens", &t->n_tokens, &t->tokens, &t->token_lens, err);
+    if (rc == 0)
+        rc = gguf_get_strings(g, "tokenizer.ggml.merges", &t->n_merges, &t->merges, &t->merge_lens, err);
     if (rc == 0) rc = gguf_get_array(g, "tokenizer.ggml.token_type", GGUF_I32, &n_types, &types, err);
     if (rc == 0) rc = gguf_get_array(g, "tokenizer.ggml.scores", GGUF_F32, &n_scores, &scores, err);
     if (rc != 0) return rc;
     if (t->n_tokens > TOKENS_MAX || (types && n_types != t->n_tokens) || (scores && n_scores != t->n_tokens))
-        return err_set(err, SHOAL_EFORMAT, "%s: %zu tokens with %zu token types and %zu scores", g->what, t->n_tokens,
-                       n_types, n_scores);
+        return err_set(err, SHOAL_EFORMAT, "%s: %zu tokens with %zu token types and %zu scores", g->what,
+                       t->n_tokens, n_types, n_scores);
     t->token_types = types;
     t->scores = scores;
     return 0;
@@ -287,11 +305,15 @@ static int read_special(const gguf *g, tokenizer_gguf *t, shoal_err *err)
         const char *key;
         int64_t *id;
     } ids[] = {
-        {"tokenizer.ggml.bos_token_id", &t->bos},       {"tokenizer.ggml.eos_token_id", &t->eos},
-        {"tokenizer.ggml.unknown_token_id", &t->unk},   {"tokenizer.ggml.padding_token_id", &t->pad},
-        {"tokenizer.ggml.cls_token_id", &t->cls},       {"tokenizer.ggml.mask_token_id", &t->mask},
+        {"tokenizer.ggml.bos_token_id", &t->bos},
+        {"tokenizer.ggml.eos_token_id", &t->eos},
+        {"tokenizer.ggml.unknown_token_id", &t->unk},
+        {"tokenizer.ggml.padding_token_id", &t->pad},
+        {"tokenizer.ggml.cls_token_id", &t->cls},
+        {"tokenizer.ggml.mask_token_id", &t->mask},
         /* the misspelling is the format's; newer files have it right */
-        {"tokenizer.ggml.seperator_token_id", &t->sep}, {"tokenizer.ggml.separator_token_id", &t->sep},
+        {"tokenizer.ggml.seperator_token_id", &t->sep},
+        {"tokenizer.ggml.separator_token_id", &t->sep},
     };
     int rc = 0;
     t->sep = -1;
@@ -323,11 +345,13 @@ static int load_tokenizer(model *m, gguf *g, shoal_err *err)
     int rc = read_tokens(g, &t, err);
     if (rc == 0) rc = read_special(g, &t, err);
     if (rc != 0) return rc;
-    if (!t.model || !t.tokens) return err_set(err, SHOAL_ENOTFOUND, "%s: the file holds no tokenizer", m->path);
+    if (!t.model || !t.tokens)
+        return err_set(err, SHOAL_ENOTFOUND, "%s: the file holds no tokenizer", m->path);
     return tokenizer_from_gguf(&m->tok, &t, m->path, err);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------ */
+/* ---- the rest
+ * ------------------------------------------------------------------------------------------------ */
 
 static int load_text_side(model *m, gguf *g, shoal_err *err)
 {

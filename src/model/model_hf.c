@@ -33,7 +33,10 @@ static int read_configs(model *m, shoal_err *err)
     if (rc == 0) rc = read_optional(m, "1_Pooling/config.json", &st_pooling, err);
     if (rc == 0) rc = read_optional(m, "modules.json", &st_modules, err);
     if (rc == 0) {
-        hf_files files = {.config = config, .generation = generation, .pooling = pool, .st_pooling = st_pooling,
+        hf_files files = {.config = config,
+                          .generation = generation,
+                          .pooling = pool,
+                          .st_pooling = st_pooling,
                           .st_modules = st_modules};
         rc = hf_config_read(&m->config, &files, m->mem, path, err);
     }
@@ -64,8 +67,8 @@ static int adopt(model *m, const st_tensor *s, shoal_err *err)
     if (!arch_name_from_hf(m->config.arch, s->t.name, name)) return 0;
     if (!model_wants(&m->config, arch_find(m->config.arch, name)->flags)) return 0;
     if (s->t.type == DT_COUNT)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: tensor %s has dtype %s; weights may be F32, F16 or BF16", m->path,
-                       s->t.name, s->dtype_name);
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: tensor %s has dtype %s; weights may be F32, F16 or BF16",
+                       m->path, s->t.name, s->dtype_name);
     tensor *t = &m->tensors[m->n_tensors++];
     *t = s->t;
     t->name = arena_strdup(m->mem, name);
@@ -91,8 +94,8 @@ static int find_shards(model *m, const char ***ret_files, size_t *ret_n, shoal_e
     if (!index || !path) return err_nomem(err);
     if (!path_exists(index)) {
         if (!path_exists(path))
-            return err_set(err, SHOAL_ENOTFOUND, "%s: has neither model.safetensors nor model.safetensors.index.json",
-                           m->path);
+            return err_set(err, SHOAL_ENOTFOUND,
+                           "%s: has neither model.safetensors nor model.safetensors.index.json", m->path);
         *ret_files = (const char **)single;
         *ret_n = 1;
         return 0;
@@ -120,7 +123,8 @@ static int load_weights(model *m, shoal_err *err)
     return rc;
 }
 
-/* ---- tokenizer and template ------------------------------------------------------------------------------ */
+/* ---- tokenizer and template ------------------------------------------------------------------------------
+ */
 
 static int load_tokenizer(model *m, const buf *config, shoal_err *err)
 {
@@ -162,7 +166,8 @@ static int load_template(model *m, const buf *config_text, const char *config_pa
     int rc = json_parse(&config, config_text->data, config_text->len, config_path, err);
     if (rc != 0) return rc;
     const json_t *t = configured_template(config);
-    if (json_is_string(t)) rc = model_set_template(m, json_string_value(t), json_string_length(t), config_path, err);
+    if (json_is_string(t))
+        rc = model_set_template(m, json_string_value(t), json_string_length(t), config_path, err);
     json_decref(config);
     return rc;
 }

@@ -14,7 +14,7 @@ struct model {
     size_t n_tensors;
     tensor *tensors; /* sorted by name once model_open returns */
     size_t n_maps;
-    file_map *maps;          /* weight files */
+    file_map *maps; /* weight files */
     const char **map_paths;
     gguf *file; /* of a GGUF model until the weights are dropped */
     tokenizer *tok;

@@ -49,7 +49,8 @@ static int parse_override(const char *text, override *ret, shoal_err *err)
     const char *eq = strchr(text, '=');
     size_t n = eq ? (size_t)(eq - text) : 0;
     if (n == 0 || n >= sizeof ret->prefix || !dtype_parse(eq + 1, &ret->type))
-        return err_set(err, SHOAL_EINVALID, "\"%.80s\": an override is CLASS=TYPE, such as token_embd=q8_0", text);
+        return err_set(err, SHOAL_EINVALID, "\"%.80s\": an override is CLASS=TYPE, such as token_embd=q8_0",
+                       text);
     memcpy(ret->prefix, text, n);
     ret->prefix[n] = '\0';
     return 0;
@@ -108,7 +109,8 @@ static int find_class(plan *p, job *j, dtype from)
         return 0;
     }
     if (r->n_classes == sizeof r->classes / sizeof *r->classes)
-        return err_set(p->err, SHOAL_ELIMIT, "%s: more than %zu classes of tensors", p->m->path, r->n_classes);
+        return err_set(p->err, SHOAL_ELIMIT, "%s: more than %zu classes of tensors", p->m->path,
+                       r->n_classes);
     j->class = &r->classes[r->n_classes++];
     *j->class = (quantize_class){.from = from, .to = j->type};
     memcpy(j->class->name, name, sizeof name);
@@ -139,7 +141,8 @@ static int add_rope_freqs(plan *p)
     if (!values) return err_nomem(p->err);
     arch_rope_factors(c, values, n);
     job *j = &p->jobs[p->n_jobs++];
-    *j = (job){.name = "rope_freqs.weight", .computed = values, .n_dims = 1, .dims = {n, 1, 1, 1}, .type = DT_F32};
+    *j = (job){
+        .name = "rope_freqs.weight", .computed = values, .n_dims = 1, .dims = {n, 1, 1, 1}, .type = DT_F32};
     return find_class(p, j, DT_F32);
 }
 
@@ -163,7 +166,8 @@ static int make_plan(plan *p)
     return p->values && p->back && p->bytes ? 0 : err_nomem(p->err);
 }
 
-/* ---- the work ------------------------------------------------------------------------------------------- */
+/* ---- the work -------------------------------------------------------------------------------------------
+ */
 
 /* values = rows [begin, begin + n) of the job's tensor as it will be written. */
 static void read_rows(const plan *p, const job *j, size_t begin, size_t n)
@@ -177,7 +181,8 @@ static void read_rows(const plan *p, const job *j, size_t begin, size_t n)
     for (size_t i = 0; i < n; i++) {
         size_t row = begin + i;
         if (j->permute_head_dim && j->n_dims > 1) row = arch_rope_source_row(row, j->permute_head_dim);
-        dtype_to_f32(j->src->type, (const uint8_t *)j->src->data + row * row_bytes, p->values + i * cols, cols);
+        dtype_to_f32(j->src->type, (const uint8_t *)j->src->data + row * row_bytes, p->values + i * cols,
+                     cols);
     }
     if (!j->permute_head_dim || j->n_dims > 1) return;
     memcpy(p->back, p->values, cols * sizeof *p->values); /* a bias: its elements are the rows */
@@ -206,13 +211,13 @@ static bool all_finite(const float *v, size_t n)
 static int convert(plan *p, const job *j, size_t n)
 {
     if (!all_finite(p->values, n))
-        return err_set(p->err, SHOAL_EFORMAT, "%s: tensor %s holds a value that is not a finite number", p->m->path,
-                       j->name);
+        return err_set(p->err, SHOAL_EFORMAT, "%s: tensor %s holds a value that is not a finite number",
+                       p->m->path, j->name);
     quantize_row(j->type, p->values, p->bytes, n);
     dtype_to_f32(j->type, p->bytes, p->back, n);
     if (!all_finite(p->back, n))
-        return err_set(p->err, SHOAL_EUNSUPPORTED, "%s: tensor %s holds a value too large for %s", p->m->path, j->name,
-                       dtype_name(j->type));
+        return err_set(p->err, SHOAL_EUNSUPPORTED, "%s: tensor %s holds a value too large for %s", p->m->path,
+                       j->name, dtype_name(j->type));
     measure(p, j->class, n);
     return 0;
 }
@@ -250,7 +255,8 @@ static void finish_report(plan *p)
     double n[sizeof p->report->classes / sizeof *p->report->classes] = {0};
     for (size_t i = 0; i < p->n_jobs; i++) {
         const job *j = &p->jobs[i];
-        n[j->class - p->report->classes] += (double)j->dims[0] * (double)j->dims[1] * (double)j->dims[2] * (double)j->dims[3];
+        n[j->class - p->report->classes] +=
+            (double)j->dims[0] * (double)j->dims[1] * (double)j->dims[2] * (double)j->dims[3];
     }
     for (size_t i = 0; i < p->report->n_classes; i++) {
         quantize_class *c = &p->report->classes[i];
@@ -274,7 +280,8 @@ static int run_plan(plan *p, const char *out)
     return rc;
 }
 
-int model_quantize(const char *in, const char *out, const quantize_options *opts, quantize_report *ret, shoal_err *err)
+int model_quantize(const char *in, const char *out, const quantize_options *opts, quantize_report *ret,
+                   shoal_err *err)
 {
     model *m = NULL;
     int rc = model_open(&m, in, NULL, err);

@@ -134,7 +134,9 @@ void quantize_row(dtype t, const float *src, void *dst, size_t n)
     }
     uint8_t *out = dst;
     for (size_t i = 0; i < n; i += BLOCK, out += dtype_block_bytes(t)) {
-        if (t == DT_Q4_0) put_q4_0(src + i, out);
-        else put_q4_1(src + i, out);
+        if (t == DT_Q4_0)
+            put_q4_0(src + i, out);
+        else
+            put_q4_1(src + i, out);
     }
 }

@@ -58,8 +58,13 @@ static void put_bert(gguf_out *o, const model_config *c)
     gguf_out_bool(o, "bert.attention.causal", false);
     gguf_out_u32(o, "tokenizer.ggml.token_type_count", (uint32_t)c->n_types);
     gguf_out_str(o, "shoal.activation", activation_name(c->act));
+    /* The field's pooling numbers: 0 none, 1 mean, 2 first token, 4 first token into a classifier. */
+    put_arch_u32(o, c, "pooling_type",
+                 c->task == TASK_CLASSIFY ? 4
+                 : c->task == TASK_TAG    ? 0
+                 : c->pool == POOL_CLS    ? 2
+                                          : 1);
     if (c->task == TASK_EMBED) {
-        put_arch_u32(o, c, "pooling_type", c->pool == POOL_CLS ? 2 : 1);
         gguf_out_str(o, "shoal.pooling", c->pool == POOL_CLS ? "cls" : "mean");
         gguf_out_bool(o, "shoal.normalize", c->normalize);
     } else {
@@ -75,8 +80,10 @@ static void put_sizes(gguf_out *o, const model_config *c)
     put_arch_u32(o, c, "embedding_length", c->n_embd);
     put_arch_u32(o, c, "feed_forward_length", c->n_ff);
     put_arch_u32(o, c, "attention.head_count", c->n_head);
-    if (c->arch == ARCH_LLAMA) put_llama(o, c);
-    else put_bert(o, c);
+    if (c->arch == ARCH_LLAMA)
+        put_llama(o, c);
+    else
+        put_bert(o, c);
 }
 
 /* A folder's file; absent leaves *out empty. */
@@ -84,8 +91,10 @@ static int read_file(const model *m, const char *file, buf *out, shoal_err *err)
 {
     buf path = {0};
     int rc = buf_printf(&path, "%s/%s", m->path, file);
-    if (rc != 0) rc = err_nomem(err);
-    else if (path_exists(path.data)) rc = file_read(out, path.data, MODEL_JSON_MAX, err);
+    if (rc != 0)
+        rc = err_nomem(err);
+    else if (path_exists(path.data))
+        rc = file_read(out, path.data, MODEL_JSON_MAX, err);
     buf_done(&path);
     return rc;
 }
@@ -97,7 +106,8 @@ static int put_folder_tokenizer(gguf_out *o, const model *m, shoal_err *err)
     int rc = read_file(m, "tokenizer.json", &json, err);
     if (rc == 0) rc = read_file(m, "tokenizer_config.json", &config_text, err);
     if (rc == 0 && config_text.len) rc = json_parse(&config, config_text.data, config_text.len, m->path, err);
-    if (rc == 0 && json.len) rc = quantize_put_tokenizer(o, json.data, json.len, config, &m->config, m->path, err);
+    if (rc == 0 && json.len)
+        rc = quantize_put_tokenizer(o, json.data, json.len, config, &m->config, m->path, err);
     json_decref(config);
     buf_done(&config_text);
     buf_done(&json);
@@ -132,7 +142,8 @@ int quantize_put_metadata(gguf_out *o, const model *m, const quantize_options *o
 {
     const char *version = opts->version ? opts->version : m->version;
     int rc = 0;
-    if (m->is_folder) rc = put_folder(o, m, err);
+    if (m->is_folder)
+        rc = put_folder(o, m, err);
     else
         for (size_t i = 0; i < m->file->n_kv; i++)
             if (!is_ours(m->file->kv[i].key)) gguf_out_copy(o, &m->file->kv[i]);

@@ -13,7 +13,7 @@ int quantize_put_metadata(gguf_out *o, const model *m, const quantize_options *o
 
 /* The tokenizer.* keys of a folder's tokenizer.json (json[0..len)). A kind the field has no keys for
  * is carried as tokenizer.huggingface.json alone. `config` is tokenizer_config.json or NULL. */
-int quantize_put_tokenizer(gguf_out *o, const char *json, size_t len, const json_t *config, const model_config *c,
-                           const char *what, shoal_err *err);
+int quantize_put_tokenizer(gguf_out *o, const char *json, size_t len, const json_t *config,
+                           const model_config *c, const char *what, shoal_err *err);
 
 #endif

@@ -108,8 +108,11 @@ static int put_merges(gguf_out *o, const tok_table *t, shoal_err *err)
     for (size_t i = 0; i < n; i++) {
         const json_t *m = json_array_get(merges, i);
         const char *a = json_string_value(json_array_get(m, 0)), *b = json_string_value(json_array_get(m, 1));
-        lines[i] = json_is_string(m) ? json_string_value(m) : a && b ? arena_printf(t->mem, "%s %s", a, b) : NULL;
-        if (!lines[i]) return err_set(err, SHOAL_EFORMAT, "tokenizer.json: merge %zu is no pair of tokens", i);
+        lines[i] = json_is_string(m) ? json_string_value(m)
+                   : a && b          ? arena_printf(t->mem, "%s %s", a, b)
+                                     : NULL;
+        if (!lines[i])
+            return err_set(err, SHOAL_EFORMAT, "tokenizer.json: merge %zu is no pair of tokens", i);
     }
     gguf_out_strings(o, "tokenizer.ggml.merges", lines, NULL, n);
     return 0;
@@ -127,8 +130,10 @@ static int put_scores(gguf_out *o, const tok_table *t, shoal_err *err)
         const char *line = json_string_value(m), *space = line ? strchr(line, ' ') : NULL;
         const char *a = json_string_value(json_array_get(m, 0)), *b = json_string_value(json_array_get(m, 1));
         char *whole = NULL;
-        if (space) whole = arena_printf(t->mem, "%.*s%s", (int)(space - line), line, space + 1);
-        else if (a && b) whole = arena_printf(t->mem, "%s%s", a, b);
+        if (space)
+            whole = arena_printf(t->mem, "%.*s%s", (int)(space - line), line, space + 1);
+        else if (a && b)
+            whole = arena_printf(t->mem, "%s%s", a, b);
         const json_t *id = whole ? json_object_get(t->vocab, whole) : NULL;
         if (id) scores[json_integer_value(id)] = -(float)i;
     }
@@ -142,10 +147,12 @@ static const char *pre_name(const json_t *root)
     static const struct {
         const char *regex, *name;
     } known[] = {
-        {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
+        {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
+         "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
          "\\s+(?!\\S)|\\s+",
          "qwen2"},
-        {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
+        {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
+         "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
          "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
          "llama-bpe"},
     };
@@ -168,7 +175,8 @@ static int64_t role_id(const tok_table *t, const json_t *config, const char *rol
     if (!text) return -1;
     json_array_foreach(json_object_get(t->root, "added_tokens"), i, added)
     {
-        if (strcmp(string_at(added, "content"), text) == 0) return json_integer_value(json_object_get(added, "id"));
+        if (strcmp(string_at(added, "content"), text) == 0)
+            return json_integer_value(json_object_get(added, "id"));
     }
     const json_t *id = json_object_get(t->vocab, text);
     return id ? json_integer_value(id) : -1;
@@ -194,8 +202,10 @@ static void put_roles(gguf_out *o, const tok_table *t, const json_t *config, con
     if (eos < 0 && c->n_eos) eos = c->eos_ids[0];
     put_id(o, "tokenizer.ggml.bos_token_id", bos);
     put_id(o, "tokenizer.ggml.eos_token_id", eos);
-    put_id(o, "tokenizer.ggml.unknown_token_id", bert ? token_id(t, "[UNK]") : role_id(t, config, "unk_token"));
-    put_id(o, "tokenizer.ggml.padding_token_id", bert ? token_id(t, "[PAD]") : role_id(t, config, "pad_token"));
+    put_id(o, "tokenizer.ggml.unknown_token_id",
+           bert ? token_id(t, "[UNK]") : role_id(t, config, "unk_token"));
+    put_id(o, "tokenizer.ggml.padding_token_id",
+           bert ? token_id(t, "[PAD]") : role_id(t, config, "pad_token"));
     if (bert) {
         put_id(o, "tokenizer.ggml.cls_token_id", bos);
         put_id(o, "tokenizer.ggml.seperator_token_id", eos);
@@ -204,8 +214,9 @@ static void put_roles(gguf_out *o, const tok_table *t, const json_t *config, con
         gguf_out_bool(o, "tokenizer.ggml.normalizer.lowercase", json_is_true(lower));
     }
     /* A template ("<s> $A") is what adds a bos; byte-level BPE without one adds nothing. */
-    bool adds = json_is_object(json_object_get(t->root, "post_processor")) &&
-                strcmp(string_at(json_object_get(t->root, "post_processor"), "type"), "TemplateProcessing") == 0;
+    bool adds =
+        json_is_object(json_object_get(t->root, "post_processor")) &&
+        strcmp(string_at(json_object_get(t->root, "post_processor"), "type"), "TemplateProcessing") == 0;
     gguf_out_bool(o, "tokenizer.ggml.add_bos_token", adds && bos >= 0);
     gguf_out_bool(o, "tokenizer.ggml.add_eos_token", bert && adds);
 }
@@ -242,8 +253,8 @@ static int put_config(gguf_out *o, const json_t *config, shoal_err *err)
     return rc != 0 ? err_nomem(err) : 0;
 }
 
-int quantize_put_tokenizer(gguf_out *o, const char *json, size_t len, const json_t *config, const model_config *c,
-                           const char *what, shoal_err *err)
+int quantize_put_tokenizer(gguf_out *o, const char *json, size_t len, const json_t *config,
+                           const model_config *c, const char *what, shoal_err *err)
 {
     json_t *root = NULL;
     buf small = {0};

@@ -15,10 +15,10 @@ typedef struct st_dtype {
 } st_dtype;
 
 static const st_dtype dtypes[] = {
-    {"F32", 4, DT_F32},     {"F16", 2, DT_F16},      {"BF16", 2, DT_BF16},        {"F64", 8, DT_COUNT},
-    {"I64", 8, DT_COUNT},   {"I32", 4, DT_COUNT},    {"I16", 2, DT_COUNT},        {"I8", 1, DT_COUNT},
-    {"U64", 8, DT_COUNT},   {"U32", 4, DT_COUNT},    {"U16", 2, DT_COUNT},        {"U8", 1, DT_COUNT},
-    {"BOOL", 1, DT_COUNT},  {"F8_E4M3", 1, DT_COUNT}, {"F8_E5M2", 1, DT_COUNT},
+    {"F32", 4, DT_F32},    {"F16", 2, DT_F16},       {"BF16", 2, DT_BF16},     {"F64", 8, DT_COUNT},
+    {"I64", 8, DT_COUNT},  {"I32", 4, DT_COUNT},     {"I16", 2, DT_COUNT},     {"I8", 1, DT_COUNT},
+    {"U64", 8, DT_COUNT},  {"U32", 4, DT_COUNT},     {"U16", 2, DT_COUNT},     {"U8", 1, DT_COUNT},
+    {"BOOL", 1, DT_COUNT}, {"F8_E4M3", 1, DT_COUNT}, {"F8_E5M2", 1, DT_COUNT},
 };
 
 /* One file being parsed: where its data is, and its tensors' places for the coverage check. */
@@ -88,11 +88,12 @@ static int parse_span(const st_file *f, const char *name, const json_t *offsets,
 {
     const json_t *a = json_array_get(offsets, 0), *b = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(a) || !json_is_integer(b))
-        return err_set(err, SHOAL_EFORMAT, "%s: tensor %s needs \"data_offsets\" [begin, end]", f->what, name);
+        return err_set(err, SHOAL_EFORMAT, "%s: tensor %s needs \"data_offsets\" [begin, end]", f->what,
+                       name);
     json_int_t begin = json_integer_value(a), end = json_integer_value(b);
     if (begin < 0 || end < begin)
-        return err_set(err, SHOAL_EFORMAT, "%s: tensor %s runs from %lld to %lld", f->what, name, (long long)begin,
-                       (long long)end);
+        return err_set(err, SHOAL_EFORMAT, "%s: tensor %s runs from %lld to %lld", f->what, name,
+                       (long long)begin, (long long)end);
     if ((uint64_t)end > f->data_len)
         return err_set(err, SHOAL_EFORMAT, "%s: tensor %s ends %llu bytes past the file", f->what, name,
                        (unsigned long long)end - f->data_len);
@@ -108,8 +109,8 @@ static int parse_tensor(st_file *f, const char *name, const json_t *o, st_tensor
     if (!type_name) return err_set(err, SHOAL_EFORMAT, "%s: tensor %s has no \"dtype\"", f->what, name);
     const st_dtype *type = find_dtype(type_name);
     if (!type)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: tensor %s has dtype %.32s, which is not supported", f->what,
-                       name, type_name);
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: tensor %s has dtype %.32s, which is not supported",
+                       f->what, name, type_name);
     st_tensor t = {.t = {.type = type->type}, .dtype_name = type->name};
     size_t n = 0, bytes;
     int rc = parse_shape(f, name, json_object_get(o, "shape"), &t, &n, err);
@@ -120,8 +121,8 @@ static int parse_tensor(st_file *f, const char *name, const json_t *o, st_tensor
     rc = parse_span(f, t.t.name, json_object_get(o, "data_offsets"), span, err);
     if (rc != 0) return rc;
     if (size_mul(n, type->bytes, &bytes) || bytes != span->end - span->begin)
-        return err_set(err, SHOAL_EFORMAT, "%s: tensor %s is %zu values of %s but has %zu bytes", f->what, name, n,
-                       type->name, span->end - span->begin);
+        return err_set(err, SHOAL_EFORMAT, "%s: tensor %s is %zu values of %s but has %zu bytes", f->what,
+                       name, n, type->name, span->end - span->begin);
     f->n_spans++;
     t.t.data = f->data + span->begin;
     t.t.bytes = bytes;
@@ -151,14 +152,15 @@ static int check_coverage(st_file *f, shoal_err *err)
         at = s->end;
     }
     if (at != f->data_len)
-        return err_set(err, SHOAL_EFORMAT, "%s: %zu bytes behind the last tensor belong to no tensor", f->what,
-                       f->data_len - at);
+        return err_set(err, SHOAL_EFORMAT, "%s: %zu bytes behind the last tensor belong to no tensor",
+                       f->what, f->data_len - at);
     return 0;
 }
 
 static int parse_header(st_file *f, st_list *out, const json_t *header, shoal_err *err)
 {
-    if (!json_is_object(header)) return err_set(err, SHOAL_EFORMAT, "%s: its header is no JSON object", f->what);
+    if (!json_is_object(header))
+        return err_set(err, SHOAL_EFORMAT, "%s: its header is no JSON object", f->what);
     f->spans = arena_alloc(f->mem, (json_object_size(header) + 1) * sizeof *f->spans);
     if (!f->spans) return err_nomem(err);
     const char *name;
@@ -174,7 +176,8 @@ static int parse_header(st_file *f, st_list *out, const json_t *header, shoal_er
     return check_coverage(f, err);
 }
 
-int safetensors_parse(st_list *out, arena *mem, const void *data, size_t len, const char *what, shoal_err *err)
+int safetensors_parse(st_list *out, arena *mem, const void *data, size_t len, const char *what,
+                      shoal_err *err)
 {
     cur c = cur_over(data, len);
     uint64_t n = cur_u64(&c);
@@ -202,9 +205,10 @@ static int by_string(const void *a, const void *b)
 
 static int check_shard_name(const char *file, const char *what, shoal_err *err)
 {
-    if (*file == '\0' || strchr(file, '/') || strchr(file, '\\') || strcmp(file, "..") == 0 || strcmp(file, ".") == 0)
-        return err_set(err, SHOAL_EINVALID, "%s: names the shard \"%.64s\"; shards must lie in the same folder", what,
-                       file);
+    if (*file == '\0' || strchr(file, '/') || strchr(file, '\\') || strcmp(file, "..") == 0 ||
+        strcmp(file, ".") == 0)
+        return err_set(err, SHOAL_EINVALID,
+                       "%s: names the shard \"%.64s\"; shards must lie in the same folder", what, file);
     return 0;
 }
 
@@ -229,7 +233,8 @@ static int collect_shards(const char ***ret_files, size_t *ret_n, arena *mem, js
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
         if (kept == 0 || strcmp(files[kept - 1], files[i]) != 0) files[kept++] = files[i];
-    if (kept > SHARDS_MAX) return err_set(err, SHOAL_ELIMIT, "%s: names %zu shards, at most %d", what, kept, SHARDS_MAX);
+    if (kept > SHARDS_MAX)
+        return err_set(err, SHOAL_ELIMIT, "%s: names %zu shards, at most %d", what, kept, SHARDS_MAX);
     for (size_t i = 0; i < kept; i++)
         if (!(files[i] = arena_strdup(mem, files[i]))) return err_nomem(err);
     *ret_files = files;

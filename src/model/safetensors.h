@@ -28,7 +28,8 @@ void st_list_done(st_list *l);
 /* Append the tensors of one file. Data pointers go into `data`, which must outlive the list. Integer
  * tensors and such, which checkpoints carry beside the weights, are listed with type DT_COUNT; a
  * dtype nobody knows is SHOAL_EUNSUPPORTED. */
-int safetensors_parse(st_list *out, arena *mem, const void *data, size_t len, const char *what, shoal_err *err);
+int safetensors_parse(st_list *out, arena *mem, const void *data, size_t len, const char *what,
+                      shoal_err *err);
 
 /* The shards an index names ("model.safetensors.index.json"), sorted, each once, allocated in mem.
  * A name that could leave the folder is SHOAL_EINVALID. */

@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char path[64], *found = NULL, *sha = NULL;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     shoal_err err;
-    if (write(fd, data, size) == (ssize_t)size && model_resolve("home-intent", path, &found, &sha, &err) == 0) {
+    if (write(fd, data, size) == (ssize_t)size &&
+        model_resolve("home-intent", path, &found, &sha, &err) == 0) {
         free(found);
         free(sha);
     }

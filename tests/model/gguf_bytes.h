@@ -44,7 +44,8 @@ static inline void g_kv_u32(buf *b, const char *key, uint32_t value)
     g_u32(b, value);
 }
 
-static inline void g_tensor(buf *b, const char *name, uint64_t cols, uint64_t rows, uint32_t type, uint64_t offset)
+static inline void g_tensor(buf *b, const char *name, uint64_t cols, uint64_t rows, uint32_t type,
+                            uint64_t offset)
 {
     g_str(b, name);
     g_u32(b, 2);

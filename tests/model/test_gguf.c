@@ -196,7 +196,8 @@ static void gguf_refuses_duplicates(void **state)
 }
 
 /* One file with two tensors, the second as given, and the sentence it must earn. */
-static void second_tensor(uint64_t cols, uint64_t rows, uint32_t type, uint64_t offset, int code, const char *sentence)
+static void second_tensor(uint64_t cols, uint64_t rows, uint32_t type, uint64_t offset, int code,
+                          const char *sentence)
 {
     buf b = {0};
     g_head(&b, 3, 2, 0);

@@ -48,14 +48,15 @@ static void refused(const char *json, int code, const char *sentence)
     if (rc != code || !strstr(err.message, sentence)) fail_msg("got %d \"%s\"", rc, err.message);
 }
 
-#define SHA "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define SHA         "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define ENTRY(rest) "{\"models\":[{\"name\":\"a\",\"file\":\"a.gguf\",\"sha256\":\"" SHA "\"" rest "}]}"
 
 static void manifest_reads_entries(void **state)
 {
     (void)state;
-    put(ENTRY(",\"task\":\"classify\",\"labels\":[\"x\",\"y\"],\"quantisation\":\"Q8_0\",\"version\":\"1.0.0\","
-              "\"quality\":{\"metric\":\"accuracy\",\"value\":0.9,\"test\":\"t\"},\"more\":{}"));
+    put(ENTRY(
+        ",\"task\":\"classify\",\"labels\":[\"x\",\"y\"],\"quantisation\":\"Q8_0\",\"version\":\"1.0.0\","
+        "\"quality\":{\"metric\":\"accuracy\",\"value\":0.9,\"test\":\"t\"},\"more\":{}"));
     manifest *m = NULL;
     shoal_err err;
     assert_int_equal(manifest_open(&m, path, &err), 0);
@@ -86,14 +87,18 @@ static void manifest_names_what_is_wrong(void **state)
     refused("{}", SHOAL_EINVALID, "\"models\" must be an array");
     refused("{\"models\":[5]}", SHOAL_EINVALID, "entry 0: not an object");
     refused("{\"models\":[{\"name\":\"a\"}]}", SHOAL_EINVALID, "entry 0: \"file\" is missing");
-    refused("{\"models\":[{\"name\":\"a\",\"file\":\"../a\",\"sha256\":\"" SHA "\"}]}", SHOAL_EINVALID, "plain name");
-    refused("{\"models\":[{\"name\":\"a\",\"file\":\"/a\",\"sha256\":\"" SHA "\"}]}", SHOAL_EINVALID, "plain name");
-    refused("{\"models\":[{\"name\":\"a\",\"file\":\"a\",\"sha256\":\"12\"}]}", SHOAL_EINVALID, "64 hexadecimal");
+    refused("{\"models\":[{\"name\":\"a\",\"file\":\"../a\",\"sha256\":\"" SHA "\"}]}", SHOAL_EINVALID,
+            "plain name");
+    refused("{\"models\":[{\"name\":\"a\",\"file\":\"/a\",\"sha256\":\"" SHA "\"}]}", SHOAL_EINVALID,
+            "plain name");
+    refused("{\"models\":[{\"name\":\"a\",\"file\":\"a\",\"sha256\":\"12\"}]}", SHOAL_EINVALID,
+            "64 hexadecimal");
     refused(ENTRY(",\"task\":\"dance\""), SHOAL_EUNSUPPORTED, "\"dance\"");
     refused(ENTRY(",\"labels\":[1]"), SHOAL_EINVALID, "\"labels\"");
     refused(ENTRY(",\"quality\":1"), SHOAL_EINVALID, "\"quality\"");
-    refused("{\"models\":[{\"name\":\"a\",\"file\":\"a\",\"sha256\":\"" SHA "\"},{\"name\":\"a\",\"file\":\"b\",\"sha256\":\""
-            SHA "\"}]}", SHOAL_EINVALID, "appears twice");
+    refused("{\"models\":[{\"name\":\"a\",\"file\":\"a\",\"sha256\":\"" SHA
+            "\"},{\"name\":\"a\",\"file\":\"b\",\"sha256\":\"" SHA "\"}]}",
+            SHOAL_EINVALID, "appears twice");
     refused("not json", SHOAL_EFORMAT, "not JSON");
 }
 

@@ -52,9 +52,17 @@ static int make_folder(void **state)
 static int drop_folder(void **state)
 {
     (void)state;
-    static const char *const files[] = {"config.json", "model.safetensors", "model.safetensors.index.json", "a.st",
-                                        "b.st", "generation_config.json", "pooling.json", "chat_template.jinja",
-                                        "tokenizer_config.json", "tokenizer.json", "m.gguf"};
+    static const char *const files[] = {"config.json",
+                                        "model.safetensors",
+                                        "model.safetensors.index.json",
+                                        "a.st",
+                                        "b.st",
+                                        "generation_config.json",
+                                        "pooling.json",
+                                        "chat_template.jinja",
+                                        "tokenizer_config.json",
+                                        "tokenizer.json",
+                                        "m.gguf"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char path[512];
         snprintf(path, sizeof path, "%s/%s", folder, files[i]);
@@ -109,7 +117,8 @@ static void config_refused(const char *key, const char *value, int code, const c
     refused(folder, &bare, code, sentence);
 }
 
-/* ---- folders --------------------------------------------------------------------------------------------- */
+/* ---- folders ---------------------------------------------------------------------------------------------
+ */
 
 static void model_opens_llama_folder(void **state)
 {
@@ -165,8 +174,10 @@ static void model_opens_every_bert_head(void **state)
         model_task task;
         size_t n_labels;
         bool pooler;
-    } cases[] = {{"bert-intent", TASK_CLASSIFY, 5, true}, {"bert-ner", TASK_TAG, 7, false},
-                 {"minilm-embed", TASK_EMBED, 0, false}, {"cross-encoder-rerank", TASK_CLASSIFY, 1, true}};
+    } cases[] = {{"bert-intent", TASK_CLASSIFY, 5, true},
+                 {"bert-ner", TASK_TAG, 7, false},
+                 {"minilm-embed", TASK_EMBED, 0, false},
+                 {"cross-encoder-rerank", TASK_CLASSIFY, 1, true}};
     for (size_t i = 0; i < 4; i++) {
         char path[512];
         snprintf(path, sizeof path, DATA "hf/%s", cases[i].name);
@@ -215,23 +226,29 @@ static void config_names_what_is_wrong(void **state)
 {
     (void)state;
     copy_from("llama-gqa", "model.safetensors", "model.safetensors");
-    config_refused("model_type", "\"qwen2\"", SHOAL_EUNSUPPORTED, "\"qwen2\" is not supported (llama, bert are)");
+    config_refused("model_type", "\"qwen2\"", SHOAL_EUNSUPPORTED,
+                   "\"qwen2\" is not supported (llama, bert are)");
     config_refused("model_type", NULL, SHOAL_EINVALID, "\"model_type\" is missing");
-    config_refused("architectures", "[\"LlamaForQuestionAnswering\"]", SHOAL_EUNSUPPORTED, "LlamaForQuestionAnswering");
+    config_refused("architectures", "[\"LlamaForQuestionAnswering\"]", SHOAL_EUNSUPPORTED,
+                   "LlamaForQuestionAnswering");
     config_refused("num_hidden_layers", "0", SHOAL_EINVALID, "\"num_hidden_layers\" is 0");
     config_refused("num_hidden_layers", "100000", SHOAL_EINVALID, "is 100000, must be between 1 and 1024");
     config_refused("num_hidden_layers", "4", SHOAL_EFORMAT, "tensor blk.3.attn_norm.weight is missing");
     config_refused("hidden_size", "1000000", SHOAL_EINVALID, "between 1 and 65536");
     config_refused("hidden_size", "\"64\"", SHOAL_EINVALID, "must be an integer");
-    config_refused("num_attention_heads", "3", SHOAL_EINVALID, "3 query heads cannot share 2 key/value heads");
+    config_refused("num_attention_heads", "3", SHOAL_EINVALID,
+                   "3 query heads cannot share 2 key/value heads");
     config_refused("num_key_value_heads", "3", SHOAL_EINVALID, "4 query heads cannot share 3");
     config_refused("head_dim", "15", SHOAL_EINVALID, "15 rotary dimensions");
-    config_refused("vocab_size", "705", SHOAL_EFORMAT, "tensor token_embd.weight is 704 x 64 where the configuration needs 705 x 64");
+    config_refused("vocab_size", "705", SHOAL_EFORMAT,
+                   "tensor token_embd.weight is 704 x 64 where the configuration needs 705 x 64");
     config_refused("vocab_size", NULL, SHOAL_EINVALID, "\"vocab_size\" is missing");
     config_refused("hidden_act", "\"xielu\"", SHOAL_EUNSUPPORTED, "\"xielu\"");
     config_refused("eos_token_id", "704", SHOAL_EINVALID, "outside the vocabulary of 704");
-    config_refused("rope_parameters", "{\"rope_type\":\"yarn\",\"factor\":2}", SHOAL_EUNSUPPORTED, "\"yarn\"");
-    config_refused("rope_parameters", "{\"rope_type\":\"llama3\",\"factor\":8}", SHOAL_EINVALID, "llama3 rotary scaling needs");
+    config_refused("rope_parameters", "{\"rope_type\":\"yarn\",\"factor\":2}", SHOAL_EUNSUPPORTED,
+                   "\"yarn\"");
+    config_refused("rope_parameters", "{\"rope_type\":\"llama3\",\"factor\":8}", SHOAL_EINVALID,
+                   "llama3 rotary scaling needs");
     config_refused("rms_norm_eps", "-1", SHOAL_EINVALID, "rms_norm_eps");
     put("config.json", "[1,2]", 5);
     refused(folder, &bare, SHOAL_EINVALID, "not a JSON object");
@@ -297,7 +314,8 @@ static void model_refuses_weights_it_cannot_compute_with(void **state)
 
 /* ---- configurations alone ------------------------------------------------------------------------------ */
 
-static int read_config(const char *config, const char *pool, const char *modules, model_config *ret, shoal_err *err)
+static int read_config(const char *config, const char *pool, const char *modules, model_config *ret,
+                       shoal_err *err)
 {
     json_t *c = json_loads(config, 0, NULL), *p = pool ? json_loads(pool, 0, NULL) : NULL;
     json_t *s = modules ? json_loads(modules, 0, NULL) : NULL;
@@ -312,8 +330,9 @@ static int read_config(const char *config, const char *pool, const char *modules
     return rc;
 }
 
-#define BERT(rest)                                                                                                  \
-    "{\"model_type\":\"bert\",\"vocab_size\":9,\"hidden_size\":8,\"num_hidden_layers\":1,\"num_attention_heads\":2,"  \
+#define BERT(rest)                                                                                         \
+    "{\"model_type\":\"bert\",\"vocab_size\":9,\"hidden_size\":8,\"num_hidden_layers\":1,\"num_attention_" \
+    "heads\":2,"                                                                                           \
     "\"intermediate_size\":4,\"max_position_embeddings\":16" rest "}"
 
 static void config_reads_pooling_and_labels(void **state)
@@ -324,10 +343,13 @@ static void config_reads_pooling_and_labels(void **state)
     assert_int_equal(read_config(BERT(""), NULL, NULL, &c, &err), 0);
     assert_int_equal(c.task, TASK_EMBED);
     assert_true(c.pool == POOL_MEAN && c.normalize);
-    assert_int_equal(read_config(BERT(""), "{\"0\":{\"type\":\"pooling\",\"mode\":\"cls\"},\"normalize\":false}", NULL, &c,
-                                 &err), 0);
+    assert_int_equal(read_config(BERT(""),
+                                 "{\"0\":{\"type\":\"pooling\",\"mode\":\"cls\"},\"normalize\":false}", NULL,
+                                 &c, &err),
+                     0);
     assert_true(c.pool == POOL_CLS && !c.normalize);
-    assert_int_equal(read_config(BERT(""), NULL, "[{\"type\":\"sentence_transformers.models.Pooling\"}]", &c, &err), 0);
+    assert_int_equal(
+        read_config(BERT(""), NULL, "[{\"type\":\"sentence_transformers.models.Pooling\"}]", &c, &err), 0);
     assert_false(c.normalize);
     assert_int_equal(read_config(BERT(""), "{\"0\":{\"mode\":\"max\"}}", NULL, &c, &err), SHOAL_EUNSUPPORTED);
     assert_non_null(strstr(err.message, "\"max\""));
@@ -335,12 +357,14 @@ static void config_reads_pooling_and_labels(void **state)
                              "\"problem_type\":\"multi_label_classification\"");
     assert_int_equal(read_config(multi, NULL, NULL, &c, &err), 0);
     assert_true(c.multi_label && c.n_labels == 3);
-    const char *gap = BERT(",\"architectures\":[\"BertForTokenClassification\"],\"id2label\":{\"0\":\"O\",\"2\":\"B\"}");
+    const char *gap =
+        BERT(",\"architectures\":[\"BertForTokenClassification\"],\"id2label\":{\"0\":\"O\",\"2\":\"B\"}");
     assert_int_equal(read_config(gap, NULL, NULL, &c, &err), SHOAL_EINVALID);
     assert_non_null(strstr(err.message, "id2label"));
 }
 
-/* ---- GGUF --------------------------------------------------------------------------------------------------- */
+/* ---- GGUF
+ * --------------------------------------------------------------------------------------------------- */
 
 static void model_opens_gguf_files(void **state)
 {

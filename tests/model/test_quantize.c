@@ -60,7 +60,8 @@ static const quantize_class *class_named(const quantize_report *r, const char *n
     return NULL;
 }
 
-/* ---- conversions ------------------------------------------------------------------------------------------ */
+/* ---- conversions ------------------------------------------------------------------------------------------
+ */
 
 static void count_progress(void *user, size_t done, size_t total, const char *name)
 {
@@ -73,7 +74,8 @@ static void quantize_writes_a_model_that_opens(void **state)
 {
     (void)state;
     size_t calls = 0;
-    quantize_options opts = {.type = DT_Q8_0, .name = "tiny", .version = "1.2.3", .progress = count_progress, .user = &calls};
+    quantize_options opts = {
+        .type = DT_Q8_0, .name = "tiny", .version = "1.2.3", .progress = count_progress, .user = &calls};
     quantize_report r = quantise(DATA "hf/bert-intent", &opts);
     model *m = open_out();
     assert_int_equal(calls, model_tensor_count(m));
@@ -155,7 +157,8 @@ static void quantize_copies_a_gguf(void **state)
     (void)state;
     quantise(DATA "quant/base-f32.gguf", &(quantize_options){.type = DT_Q8_0});
     model *ours = open_out(), *theirs = NULL;
-    assert_int_equal(model_open(&theirs, DATA "quant/q-Q8_0.gguf", &(model_options){.no_tokenizer = true}, NULL), 0);
+    assert_int_equal(
+        model_open(&theirs, DATA "quant/q-Q8_0.gguf", &(model_options){.no_tokenizer = true}, NULL), 0);
     for (size_t k = 0; k < model_tensor_count(ours); k++) {
         const tensor *a = model_tensor_at(ours, k), *b = model_tensor(theirs, a->name);
         assert_int_equal(a->type, b->type);
@@ -204,14 +207,23 @@ static void quantize_writes_the_fields_tokenizer_keys(void **state)
     assert_int_equal(gguf_parse(&ours, a.data, a.len, "ours", NULL), 0);
     assert_int_equal(gguf_parse(&theirs, b.data, b.len, "theirs", NULL), 0);
     static const char *const keys[] = {
-        "tokenizer.ggml.model", "tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id",
-        "tokenizer.ggml.padding_token_id", "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token",
-        "tokenizer.ggml.normalizer.lowercase", "tokenizer.ggml.token_type", "bert.classifier.output_labels",
-        "bert.block_count", "bert.context_length", "bert.attention.layer_norm_epsilon",
+        "tokenizer.ggml.model",
+        "tokenizer.ggml.bos_token_id",
+        "tokenizer.ggml.eos_token_id",
+        "tokenizer.ggml.padding_token_id",
+        "tokenizer.ggml.add_bos_token",
+        "tokenizer.ggml.add_eos_token",
+        "tokenizer.ggml.normalizer.lowercase",
+        "tokenizer.ggml.token_type",
+        "bert.classifier.output_labels",
+        "bert.block_count",
+        "bert.context_length",
+        "bert.attention.layer_norm_epsilon",
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const gguf_kv *x = gguf_find(ours, keys[i]), *y = gguf_find(theirs, keys[i]);
-        if (!x || !y || x->bytes != y->bytes || memcmp(x->data, y->data, x->bytes) != 0) fail_msg("%s differs", keys[i]);
+        if (!x || !y || x->bytes != y->bytes || memcmp(x->data, y->data, x->bytes) != 0)
+            fail_msg("%s differs", keys[i]);
     }
     /* The fixture's vocabulary was trained apart from the folder's, so only the convention is compared. */
     const char *const *tokens;
@@ -228,7 +240,8 @@ static void quantize_writes_the_fields_tokenizer_keys(void **state)
     file_map_close(&b);
 }
 
-/* ---- a full disk -------------------------------------------------------------------------------------------- */
+/* ---- a full disk
+ * -------------------------------------------------------------------------------------------- */
 
 static void quantize_leaves_the_old_file_when_the_disk_is_full(void **state)
 {
@@ -261,12 +274,14 @@ static void quantize_names_a_folder_it_cannot_write(void **state)
     (void)state;
     quantize_report r;
     shoal_err err = {0};
-    int rc = model_quantize(DATA "hf/minilm-embed", "/no/such/folder/x.gguf", &(quantize_options){.type = DT_F16}, &r, &err);
+    int rc = model_quantize(DATA "hf/minilm-embed", "/no/such/folder/x.gguf",
+                            &(quantize_options){.type = DT_F16}, &r, &err);
     assert_int_equal(rc, SHOAL_ENOTFOUND);
     assert_non_null(strstr(err.message, "/no/such/folder"));
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------------------------- */
+/* ---- blocks
+ * ---------------------------------------------------------------------------------------------------- */
 
 static float noise(uint32_t *seed)
 {

@@ -50,7 +50,9 @@ static void safetensors_reads_tensors_in_gguf_order(void **state)
 {
     (void)state;
     buf b = {0};
-    make(&b, "{\"__metadata__\":{\"format\":\"pt\"}," A ",\"b\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[24,32]}}",
+    make(&b,
+         "{\"__metadata__\":{\"format\":\"pt\"}," A
+         ",\"b\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[24,32]}}",
          32);
     st_list list = {0};
     arena *mem = arena_new(0);
@@ -94,23 +96,29 @@ static void safetensors_refuses_wrong_places(void **state)
            "overlap by 4 bytes");
     expect("{" A ",\"b\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[28,32]}}", 32, SHOAL_EFORMAT,
            "4 bytes before tensor b");
-    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, SHOAL_EFORMAT, "runs from 8 to 0");
-    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", 8, SHOAL_EFORMAT, "runs from -8");
-    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8, SHOAL_EFORMAT, "[begin, end]");
+    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, SHOAL_EFORMAT,
+           "runs from 8 to 0");
+    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", 8, SHOAL_EFORMAT,
+           "runs from -8");
+    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8, SHOAL_EFORMAT,
+           "[begin, end]");
     expect("{" A "," A "}", 24, SHOAL_EFORMAT, "duplicate");
 }
 
 static void safetensors_refuses_wrong_shapes_and_types(void **state)
 {
     (void)state;
-    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8, SHOAL_EFORMAT, "3 values of F32");
-    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,8]}}", 8, SHOAL_EFORMAT, "impossible shape");
-    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,8],\"data_offsets\":[0,8]}}", 8, SHOAL_EFORMAT,
+    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8, SHOAL_EFORMAT,
+           "3 values of F32");
+    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,8]}}", 8, SHOAL_EFORMAT,
            "impossible shape");
-    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904],\"data_offsets\":[0,8]}}", 8, SHOAL_EFORMAT,
-           "values of F32");
+    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,8],\"data_offsets\":[0,8]}}", 8,
+           SHOAL_EFORMAT, "impossible shape");
+    expect("{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904],\"data_offsets\":[0,8]}}", 8,
+           SHOAL_EFORMAT, "values of F32");
     expect("{\"a\":{\"dtype\":\"F32\",\"shape\":2,\"data_offsets\":[0,8]}}", 8, SHOAL_EFORMAT, "\"shape\"");
-    expect("{\"a\":{\"dtype\":\"Q9\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, SHOAL_EUNSUPPORTED, "dtype Q9");
+    expect("{\"a\":{\"dtype\":\"Q9\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, SHOAL_EUNSUPPORTED,
+           "dtype Q9");
     expect("{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8, SHOAL_EFORMAT, "no \"dtype\"");
     expect("{\"a\":7}", 0, SHOAL_EFORMAT, "no \"dtype\"");
     expect("[]", 0, SHOAL_EFORMAT, "no JSON object");
@@ -152,7 +160,8 @@ static void index_case(const char *json, int code, const char *sentence)
     arena *mem = arena_new(0);
     shoal_err err = {0};
     int rc = safetensors_index_parse(&files, &n, mem, json, strlen(json), "index.json", &err);
-    if (rc != code || (sentence && !strstr(err.message, sentence))) fail_msg("got %d \"%s\"", rc, err.message);
+    if (rc != code || (sentence && !strstr(err.message, sentence)))
+        fail_msg("got %d \"%s\"", rc, err.message);
     arena_free(mem);
 }
 
