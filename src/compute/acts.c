@@ -88,17 +88,24 @@ static void finish(const mul_job *j, const wmat *w, size_t row, float *y, size_t
     }
 }
 
-static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Panels [p, p_end) times tokens [t, t_end), tile by tile: the weights of a few panels stay in L2
  * while all tokens pass. */
-static void mul_part(const acts *a, const wmat *w, mul_fn *mul, size_t p, size_t p_end, size_t t_begin, size_t t_end,
-                     float *y, size_t ldy, bool accumulate)
+static void mul_part(const acts *a, const wmat *w, mul_fn *mul, size_t p, size_t p_end, size_t t_begin,
+                     size_t t_end, float *y, size_t ldy, bool accumulate)
 {
     _Alignas(64) float out[MUL_TOKENS * MUL_PANELS * PANEL_ROWS];
     size_t n_blocks = a->cols / 32, wide = t_end - t_begin == 1 ? MUL_PANELS : 2;
-    mul_job j = {.panel_bytes = w->panel_bytes, .panel_scales = w->panel_scales, .cols = a->cols,
-                 .n_blocks = n_blocks, .ldx = a->ldx, .out = out};
+    mul_job j = {.panel_bytes = w->panel_bytes,
+                 .panel_scales = w->panel_scales,
+                 .cols = a->cols,
+                 .n_blocks = n_blocks,
+                 .ldx = a->ldx,
+                 .out = out};
     for (; p < p_end; p += j.n_panels) {
         j.n_panels = min_size(wide, p_end - p);
         j.w = w->w + p * w->panel_bytes;
@@ -121,7 +128,9 @@ void acts_mul(team_member *m, const acts *a, const wmat *w, float *y, size_t ldy
     size_t members = (size_t)member_count(m), p = 0, p_end = w->n_panels, t = 0, t_end = a->n_tokens;
     /* Few panels that do not divide evenly (a small model on many cores): share out the tokens. */
     bool by_tokens = w->n_panels < 8 * members && w->n_panels % (2 * members) != 0 && t_end >= 8 * members;
-    if (by_tokens) member_share(m, a->n_tokens, MUL_TOKENS, &t, &t_end);
-    else member_share(m, w->n_panels, a->n_tokens == 1 ? 1 : 2, &p, &p_end);
+    if (by_tokens)
+        member_share(m, a->n_tokens, MUL_TOKENS, &t, &t_end);
+    else
+        member_share(m, w->n_panels, a->n_tokens == 1 ? 1 : 2, &p, &p_end);
     mul_part(a, w, mul, p, p_end, t, t_end, y, ldy, accumulate);
 }

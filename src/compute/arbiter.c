@@ -19,8 +19,8 @@
 
 #include "compute/compute.h"
 
-#define SLOTS 64
-#define NOBODY (-1)
+#define SLOTS      64
+#define NOBODY     (-1)
 #define PAGE_MAGIC 0x53484F41u /* another layout gets another number */
 
 typedef struct place {
@@ -47,7 +47,10 @@ static void futex_wait_zero(_Atomic uint32_t *word)
         syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL, NULL, 0);
 }
 
-static void futex_wake(_Atomic uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0); }
+static void futex_wake(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
 
 /* Finish a grant; called under the lock. */
 static void grant(page *p, int s)
@@ -66,16 +69,20 @@ static void pass_on(page *p)
         if (!p->slots[s].waiting) continue;
         if (next == NOBODY || p->slots[s].deadline_ns < p->slots[next].deadline_ns) next = s;
     }
-    if (next == NOBODY) p->holder = NOBODY;
-    else grant(p, next);
+    if (next == NOBODY)
+        p->holder = NOBODY;
+    else
+        grant(p, next);
 }
 
 /* The last owner of the lock died inside it: finish its grant, or start the one it did not reach. */
 static void repair(page *p)
 {
     if (p->holder < NOBODY || p->holder >= SLOTS) p->holder = NOBODY;
-    if (p->holder == NOBODY) pass_on(p);
-    else if (p->slots[p->holder].waiting || !atomic_load(&p->slots[p->holder].word)) grant(p, p->holder);
+    if (p->holder == NOBODY)
+        pass_on(p);
+    else if (p->slots[p->holder].waiting || !atomic_load(&p->slots[p->holder].word))
+        grant(p, p->holder);
 }
 
 static void lock(page *p)
@@ -85,7 +92,10 @@ static void lock(page *p)
     repair(p);
 }
 
-static void unlock(page *p) { pthread_mutex_unlock(&p->lock); }
+static void unlock(page *p)
+{
+    pthread_mutex_unlock(&p->lock);
+}
 
 static int map_page(arbiter **ret, int fd, int slot, shoal_err *err)
 {
@@ -165,8 +175,10 @@ void arbiter_acquire(arbiter *a, uint64_t deadline_ns)
     bool free_now = p->holder == NOBODY;
     atomic_store_explicit(&s->word, free_now, memory_order_relaxed);
     s->deadline_ns = deadline_ns;
-    if (free_now) p->holder = a->slot;
-    else s->waiting = 1;
+    if (free_now)
+        p->holder = a->slot;
+    else
+        s->waiting = 1;
     unlock(p);
     if (!free_now) futex_wait_zero(&s->word);
 }

@@ -151,9 +151,10 @@ typedef struct vec_kernels {
     /* Attention scores of sixteen keys for n_q queries; lanes run over keys, so the keys of a tile are
      * stored turned: kt[d][16]. s[h][16] (row stride lds) = scale * (q[h] · key), q[h][d] (row stride
      * ldq); element t of the product goes to chain t % 4 by fma, then (c0 + c1) + (c2 + c3). */
-    void (*attn_scores)(float *s, size_t lds, const float *q, size_t ldq, size_t n_q, const float *kt, size_t d,
-                        float scale);
-    /* y[h][d] (row stride ldy) += p[h][0..n) (row stride ldp) · v[n][d] (row stride ldv), by fma in order of n */
+    void (*attn_scores)(float *s, size_t lds, const float *q, size_t ldq, size_t n_q, const float *kt,
+                        size_t d, float scale);
+    /* y[h][d] (row stride ldy) += p[h][0..n) (row stride ldp) · v[n][d] (row stride ldv), by fma in the
+     * order of n */
     void (*attn_mix)(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const float *v, size_t ldv,
                      size_t n, size_t d);
     /* Rotary embedding of n_heads × head_dim in place, first `rot_dim` of each head.

@@ -20,10 +20,22 @@ static const struct {
 #undef DTYPE_ROW
 };
 
-const char *dtype_name(dtype t) { return types[t].name; }
-size_t dtype_block(dtype t) { return types[t].block; }
-size_t dtype_block_bytes(dtype t) { return types[t].bytes; }
-uint32_t dtype_to_gguf(dtype t) { return types[t].gguf; }
+const char *dtype_name(dtype t)
+{
+    return types[t].name;
+}
+size_t dtype_block(dtype t)
+{
+    return types[t].block;
+}
+size_t dtype_block_bytes(dtype t)
+{
+    return types[t].bytes;
+}
+uint32_t dtype_to_gguf(dtype t)
+{
+    return types[t].gguf;
+}
 
 int dtype_from_gguf(uint32_t gguf_type, dtype *ret)
 {
@@ -62,7 +74,8 @@ static uint32_t bits_of(float f)
 float f16_to_f32(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exp = h >> 10 & 31, man = h & 0x3FF;
-    if (exp == 31) return float_of(sign | 0x7F800000u | man << 13 | (man ? 0x400000u : 0)); /* quiet, as vcvtph2ps */
+    if (exp == 31)
+        return float_of(sign | 0x7F800000u | man << 13 | (man ? 0x400000u : 0)); /* quiet, as vcvtph2ps */
     if (exp) return float_of(sign | (exp + 112) << 23 | man << 13);
     float f = (float)man * 0x1p-24f; /* subnormal or zero: exact */
     return float_of(sign | bits_of(f));
@@ -73,7 +86,7 @@ uint16_t f32_to_f16(float f)
     uint32_t u = bits_of(f), sign = u >> 16 & 0x8000, a = u & 0x7FFFFFFF;
     if (a > 0x7F800000u) return (uint16_t)(sign | 0x7E00 | (a >> 13 & 0x3FF));
     if (a >= 0x477FF000u) return (uint16_t)(sign | 0x7C00); /* 65520 and more round to infinity */
-    if (a < 0x38800000u) {                                  /* below 2^-14: let the float adder round at 2^-24 */
+    if (a < 0x38800000u) { /* below 2^-14: let the float adder round at 2^-24 */
         float r = float_of(a) + 0.5f;
         return (uint16_t)(sign | (bits_of(r) - bits_of(0.5f)));
     }
@@ -88,7 +101,10 @@ static uint16_t f32_to_bf16(float f)
     return (uint16_t)((u + 0x7FFF + (u >> 16 & 1)) >> 16);
 }
 
-static uint16_t load16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
+static uint16_t load16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
 
 static void store16(uint8_t *p, uint16_t v)
 {
@@ -158,7 +174,8 @@ static void q4_0_from_f32(const float *x, uint8_t *b)
     float d = far / -8.0f, inverse = d != 0 ? 1.0f / d : 0.0f;
     store16(b, f32_to_f16(d));
     for (int i = 0; i < 16; i++) {
-        int low = clamp_int(x[i] * inverse + 8.5f, 0, 15), high = clamp_int(x[i + 16] * inverse + 8.5f, 0, 15);
+        int low = clamp_int(x[i] * inverse + 8.5f, 0, 15),
+            high = clamp_int(x[i + 16] * inverse + 8.5f, 0, 15);
         b[2 + i] = (uint8_t)(low | high << 4);
     }
 }

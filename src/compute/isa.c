@@ -25,7 +25,10 @@ static const char *const names[ISA_COUNT] = {
 #undef ISA_NAME
 };
 
-const char *isa_name(isa i) { return names[i]; }
+const char *isa_name(isa i)
+{
+    return names[i];
+}
 
 #ifdef KERNELS_X86
 static uint64_t read_xcr0(void)
@@ -51,10 +54,19 @@ static bool listed(isa i)
     return (b & need7) == need7 && (c & bit_AVX512VNNI);
 }
 
-static bool probe(isa i) { return i == ISA_AVX2 ? probe_avx2() : probe_avx512vnni(); }
+static bool probe(isa i)
+{
+    return i == ISA_AVX2 ? probe_avx2() : probe_avx512vnni();
+}
 #else
-static bool listed(isa i) { return false; }
-static bool probe(isa i) { return false; }
+static bool listed(isa i)
+{
+    return false;
+}
+static bool probe(isa i)
+{
+    return false;
+}
 #endif
 
 /* In the child: only async-signal-safe calls, and no core file for a trap that we expect. */
@@ -109,7 +121,8 @@ static int forced(const char *name, isa *ret, shoal_err *err)
         if (strcmp(names[i], name) != 0) continue;
         if (!isa_usable((isa)i))
             return err_set(err, SHOAL_EUNSUPPORTED, "SHOAL_ISA=%s: this machine %s", name,
-                           listed((isa)i) ? "lists these instructions but traps on them" : "does not have it");
+                           listed((isa)i) ? "lists these instructions but traps on them"
+                                          : "does not have it");
         *ret = (isa)i;
         return 0;
     }
@@ -135,4 +148,7 @@ const kernels *kernels_for(isa i)
     return &kernels_scalar;
 }
 
-const vec_kernels *vec_kernels_for(isa i) { return &kernels_for(i)->vec; }
+const vec_kernels *vec_kernels_for(isa i)
+{
+    return &kernels_for(i)->vec;
+}

@@ -24,8 +24,9 @@
 typedef struct mul_job {
     const uint8_t *w; /* first panel's weights; the next one is panel_bytes further */
     size_t panel_bytes;
-    const uint16_t *scales; /* first panel's scales [n_blocks][16] (Q4_1: [n_blocks][2][16], scale then minimum) */
-    size_t panel_scales;    /* scales a panel */
+    const uint16_t
+        *scales; /* first panel's scales [n_blocks][16] (Q4_1: [n_blocks][2][16], scale then minimum) */
+    size_t panel_scales; /* scales a panel */
     size_t n_panels, n_tokens;
     size_t cols, n_blocks;
     const float *x; /* float weights: x[n_tokens][cols], row stride ldx */

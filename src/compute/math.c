@@ -24,8 +24,14 @@ static uint32_t bits_of(float f)
 }
 
 /* As maxps and minps: the second operand when either is NaN, so a constant first lets NaN through. */
-static float max2(float a, float b) { return a > b ? a : b; }
-static float min2(float a, float b) { return a < b ? a : b; }
+static float max2(float a, float b)
+{
+    return a > b ? a : b;
+}
+static float min2(float a, float b)
+{
+    return a < b ? a : b;
+}
 
 float math_expf(float x)
 {
@@ -89,7 +95,10 @@ float math_erff(float x)
     return a < ERF_SMALL ? small : big;
 }
 
-float math_logf(float x) { return (float)math_log((double)x); }
+float math_logf(float x)
+{
+    return (float)math_log((double)x);
+}
 
 static double double_of(uint64_t bits)
 {
@@ -106,8 +115,8 @@ static uint64_t bits_of_double(double d)
 }
 
 #define ROUND_MAGIC 0x1.8p+52
-#define LN2_HI 0x1.62e42feep-1 /* 32 bits: n * LN2_HI is exact */
-#define LN2_LO 0x1.a39ef35793c76p-33
+#define LN2_HI      0x1.62e42feep-1 /* 32 bits: n * LN2_HI is exact */
+#define LN2_LO      0x1.a39ef35793c76p-33
 
 /* sum of c[i] x^i by Horner */
 static double poly(const double *c, int n, double x)
@@ -122,9 +131,20 @@ double math_exp(double x)
     if (!(x == x)) return x;
     if (x > 709.8) return (double)INFINITY;
     if (x < -745.2) return 0.0;
-    static const double c[] = {1.0,          1.0,           1.0 / 2,        1.0 / 6,         1.0 / 24,
-                               1.0 / 120,    1.0 / 720,     1.0 / 5040,     1.0 / 40320,     1.0 / 362880,
-                               1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
+    static const double c[] = {1.0,
+                               1.0,
+                               1.0 / 2,
+                               1.0 / 6,
+                               1.0 / 24,
+                               1.0 / 120,
+                               1.0 / 720,
+                               1.0 / 5040,
+                               1.0 / 40320,
+                               1.0 / 362880,
+                               1.0 / 3628800,
+                               1.0 / 39916800,
+                               1.0 / 479001600,
+                               1.0 / 6227020800.0};
     double n = fma(x, 0x1.71547652b82fep+0, ROUND_MAGIC) - ROUND_MAGIC;
     double r = fma(n, -LN2_LO, fma(n, -LN2_HI, x));
     return ldexp(poly(c, 14, r), (int)n);
@@ -148,16 +168,31 @@ double math_log(double x)
     return fma(e, LN2_HI, fma(e, LN2_LO, s * poly(c, 11, s * s)));
 }
 
-double math_pow(double base, double e) { return math_exp(e * math_log(base)); }
+double math_pow(double base, double e)
+{
+    return math_exp(e * math_log(base));
+}
 
 /* |x| < 2^31 or so keeps full precision; a rotary table stays far below. */
 void math_sincos(double x, double *ret_sin, double *ret_cos)
 {
-    static const double s[] = {1.0,           -1.0 / 6,         1.0 / 120,          -1.0 / 5040,
-                               1.0 / 362880,  -1.0 / 39916800,  1.0 / 6227020800.0, -1.0 / 1307674368000.0,
+    static const double s[] = {1.0,
+                               -1.0 / 6,
+                               1.0 / 120,
+                               -1.0 / 5040,
+                               1.0 / 362880,
+                               -1.0 / 39916800,
+                               1.0 / 6227020800.0,
+                               -1.0 / 1307674368000.0,
                                1.0 / 355687428096000.0};
-    static const double c[] = {1.0,           -1.0 / 2,         1.0 / 24,         -1.0 / 720,
-                               1.0 / 40320,   -1.0 / 3628800,   1.0 / 479001600,  -1.0 / 87178291200.0,
+    static const double c[] = {1.0,
+                               -1.0 / 2,
+                               1.0 / 24,
+                               -1.0 / 720,
+                               1.0 / 40320,
+                               -1.0 / 3628800,
+                               1.0 / 479001600,
+                               -1.0 / 87178291200.0,
                                1.0 / 20922789888000.0};
     double t = fma(x, 0x1.45f306dc9c883p-1, ROUND_MAGIC); /* x * 2/pi */
     double n = t - ROUND_MAGIC;

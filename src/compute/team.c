@@ -93,12 +93,14 @@ static void start_run(team *t)
 }
 
 /* Spin, then let others have the core, until *word is (or is no longer) what it was. */
-#define AWAIT(t, condition)                          \
-    do {                                             \
-        for (int i_ = 0; !(condition); i_++) {       \
-            if (i_ < (t)->spins) pause_core();       \
-            else sched_yield();                      \
-        }                                            \
+#define AWAIT(t, condition)                    \
+    do {                                       \
+        for (int i_ = 0; !(condition); i_++) { \
+            if (i_ < (t)->spins)               \
+                pause_core();                  \
+            else                               \
+                sched_yield();                 \
+        }                                      \
     } while (0)
 
 void team_run(team *t, void (*fn)(void *arg, team_member *m), void *arg)
@@ -142,14 +144,16 @@ static int start_threads(team *t)
 int team_new(team **ret, int n_threads, isa set, shoal_err *err)
 {
     if (n_threads < 1 || n_threads > TEAM_MAX)
-        return err_set(err, SHOAL_EINVALID, "%d threads asked for, but a team has 1 to %d", n_threads, TEAM_MAX);
+        return err_set(err, SHOAL_EINVALID, "%d threads asked for, but a team has 1 to %d", n_threads,
+                       TEAM_MAX);
     if (!isa_usable(set))
         return err_set(err, SHOAL_EUNSUPPORTED, "this machine cannot run %s kernels", isa_name(set));
     team *t = mem_calloc64(1, sizeof *t);
     if (!t) return err_nomem(err);
     t->n = n_threads;
     t->isa = set;
-    t->spins = n_threads <= sys_core_count() ? 1000 : 20; /* with too few cores a spinner keeps others from work */
+    t->spins =
+        n_threads <= sys_core_count() ? 1000 : 20; /* with too few cores a spinner keeps others from work */
     for (int i = 0; i < n_threads; i++) t->members[i] = (team_member){.t = t, .index = i};
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->wake, NULL);
@@ -172,12 +176,30 @@ void team_free(team *t)
     free(t);
 }
 
-int team_size(const team *t) { return t->n; }
-isa team_isa(const team *t) { return t->isa; }
-isa member_isa(const team_member *m) { return m->t->isa; }
-int member_index(const team_member *m) { return m->index; }
-int member_count(const team_member *m) { return m->t->n; }
-const vec_kernels *member_vec(const team_member *m) { return vec_kernels_for(m->t->isa); }
+int team_size(const team *t)
+{
+    return t->n;
+}
+isa team_isa(const team *t)
+{
+    return t->isa;
+}
+isa member_isa(const team_member *m)
+{
+    return m->t->isa;
+}
+int member_index(const team_member *m)
+{
+    return m->index;
+}
+int member_count(const team_member *m)
+{
+    return m->t->n;
+}
+const vec_kernels *member_vec(const team_member *m)
+{
+    return vec_kernels_for(m->t->isa);
+}
 
 void member_share(const team_member *m, size_t n, size_t grain, size_t *begin, size_t *end)
 {

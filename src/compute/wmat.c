@@ -6,15 +6,30 @@
 
 #include "base/buf.h"
 
-static bool is_float(dtype t) { return dtype_block(t) == 1; }
+static bool is_float(dtype t)
+{
+    return dtype_block(t) == 1;
+}
 
-static uint16_t load16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
+static uint16_t load16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
 
-static void store16(uint8_t *p, uint16_t v) { memcpy(p, &v, sizeof v); }
+static void store16(uint8_t *p, uint16_t v)
+{
+    memcpy(p, &v, sizeof v);
+}
 
 /* Where in a block's groups weight `c` (0..31) of row r lies; nibble blocks: which byte. */
-static size_t at_q8(size_t r, size_t c) { return c / 4 * 64 + r * 4 + c % 4; }
-static size_t at_q4(size_t r, size_t c) { return c / 8 * 64 + r * 4 + c % 4; }
+static size_t at_q8(size_t r, size_t c)
+{
+    return c / 4 * 64 + r * 4 + c % 4;
+}
+static size_t at_q4(size_t r, size_t c)
+{
+    return c / 8 * 64 + r * 4 + c % 4;
+}
 
 static void pack_float_row(const wmat *w, const uint8_t *src, size_t r, uint8_t *panel)
 {
@@ -31,7 +46,10 @@ static void pack_q8_0_row(const wmat *w, const uint8_t *src, size_t r, uint8_t *
 }
 
 /* Nibble c of a GGUF block: low halves are 0..15, high halves 16..31. */
-static uint8_t nibble(const uint8_t *q, size_t c) { return c < 16 ? q[c] & 15 : q[c - 16] >> 4; }
+static uint8_t nibble(const uint8_t *q, size_t c)
+{
+    return c < 16 ? q[c] & 15 : q[c - 16] >> 4;
+}
 
 static void pack_q4_row(const wmat *w, const uint8_t *src, size_t r, uint8_t *panel, uint16_t *scales)
 {
@@ -51,9 +69,12 @@ static void pack(wmat *w, const uint8_t *src)
         size_t p = i / PANEL_ROWS, r = i % PANEL_ROWS;
         uint8_t *panel = w->w + p * w->panel_bytes;
         uint16_t *scales = w->scales ? w->scales + p * w->panel_scales : NULL;
-        if (is_float(w->type)) pack_float_row(w, src, r, panel);
-        else if (w->type == DT_Q8_0) pack_q8_0_row(w, src, r, panel, scales);
-        else pack_q4_row(w, src, r, panel, scales);
+        if (is_float(w->type))
+            pack_float_row(w, src, r, panel);
+        else if (w->type == DT_Q8_0)
+            pack_q8_0_row(w, src, r, panel, scales);
+        else
+            pack_q4_row(w, src, r, panel, scales);
     }
 }
 
@@ -84,8 +105,8 @@ int wmat_new(wmat **ret, dtype t, size_t rows, size_t cols, const void *src, con
              shoal_err *err)
 {
     if (rows == 0 || cols == 0 || cols % dtype_block(t) != 0)
-        return err_set(err, SHOAL_EINVALID, "a %s matrix of %zu rows cannot have %zu columns", dtype_name(t), rows,
-                       cols);
+        return err_set(err, SHOAL_EINVALID, "a %s matrix of %zu rows cannot have %zu columns", dtype_name(t),
+                       rows, cols);
     wmat *w = calloc(1, sizeof *w);
     if (!w) return err_nomem(err);
     w->type = t;
@@ -110,10 +131,22 @@ void wmat_free(wmat *w)
     free(w);
 }
 
-size_t wmat_rows(const wmat *w) { return w->rows; }
-size_t wmat_cols(const wmat *w) { return w->cols; }
-dtype wmat_type(const wmat *w) { return w->type; }
-size_t wmat_bytes(const wmat *w) { return w->bytes; }
+size_t wmat_rows(const wmat *w)
+{
+    return w->rows;
+}
+size_t wmat_cols(const wmat *w)
+{
+    return w->cols;
+}
+dtype wmat_type(const wmat *w)
+{
+    return w->type;
+}
+size_t wmat_bytes(const wmat *w)
+{
+    return w->bytes;
+}
 
 /* Put a block back into its GGUF form, so that there is one dequantiser only (dtype_to_f32). */
 static void unpack_block(const wmat *w, const uint8_t *block, const uint16_t *scales, size_t r, uint8_t *out)
@@ -136,10 +169,12 @@ void wmat_row(const wmat *w, size_t row, float *out)
     size_t p = row / PANEL_ROWS, r = row % PANEL_ROWS, bytes = dtype_block_bytes(w->type);
     const uint8_t *panel = w->w + p * w->panel_bytes;
     if (is_float(w->type)) {
-        for (size_t c = 0; c < w->cols; c++) dtype_to_f32(w->type, panel + (c * PANEL_ROWS + r) * bytes, out + c, 1);
+        for (size_t c = 0; c < w->cols; c++)
+            dtype_to_f32(w->type, panel + (c * PANEL_ROWS + r) * bytes, out + c, 1);
         return;
     }
-    size_t n_blocks = w->cols / 32, block_bytes = w->panel_bytes / n_blocks, block_scales = w->panel_scales / n_blocks;
+    size_t n_blocks = w->cols / 32, block_bytes = w->panel_bytes / n_blocks,
+           block_scales = w->panel_scales / n_blocks;
     const uint16_t *scales = w->scales + p * w->panel_scales;
     uint8_t block[34];
     for (size_t b = 0; b < n_blocks; b++) {

@@ -16,7 +16,10 @@
 #include "compute/compute.h"
 
 /* A float in (-1, 1) that depends on (seed, i) alone. */
-static inline float draw(uint64_t seed, size_t i) { return (float)(rng_uniform(seed, i) * 2 - 1); }
+static inline float draw(uint64_t seed, size_t i)
+{
+    return (float)(rng_uniform(seed, i) * 2 - 1);
+}
 
 static inline float *draw_floats(uint64_t seed, size_t n, float scale)
 {
@@ -44,9 +47,10 @@ static inline team *new_team(int n, isa i)
 }
 
 /* Every instruction set but scalar that this machine runs, or a note that it was skipped. */
-#define EACH_WIDE_ISA(i)                                                             \
-    for (isa i = ISA_SCALAR + 1; i < ISA_COUNT; i++)                                 \
-        if (!isa_usable(i)) fprintf(stderr, "SKIP %s: not usable here\n", isa_name(i)); \
+#define EACH_WIDE_ISA(i)                                                \
+    for (isa i = ISA_SCALAR + 1; i < ISA_COUNT; i++)                    \
+        if (!isa_usable(i))                                             \
+            fprintf(stderr, "SKIP %s: not usable here\n", isa_name(i)); \
         else
 
 #endif

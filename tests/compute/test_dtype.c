@@ -34,7 +34,10 @@ static void f16_rounds_to_nearest_even(void **state)
 
 static void bf16_rounds_to_nearest_even(void **state)
 {
-    static const struct { float in; uint16_t out; } cases[] = {
+    static const struct {
+        float in;
+        uint16_t out;
+    } cases[] = {
         {1.0f, 0x3F80}, {0x1.01p0f, 0x3F80}, {0x1.010002p0f, 0x3F81}, {0x1.03p0f, 0x3F82}, {-2.0f, 0xC000},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -87,16 +90,20 @@ static const struct {
     size_t n_bytes;
     const float *values;
 } references[] = {
-    {DT_F32, bytes_f32, sizeof bytes_f32, values_f32},     {DT_F16, bytes_f16, sizeof bytes_f16, values_f16},
-    {DT_BF16, bytes_bf16, sizeof bytes_bf16, values_bf16}, {DT_Q8_0, bytes_q8_0, sizeof bytes_q8_0, values_q8_0},
-    {DT_Q4_0, bytes_q4_0, sizeof bytes_q4_0, values_q4_0}, {DT_Q4_1, bytes_q4_1, sizeof bytes_q4_1, values_q4_1},
+    {DT_F32, bytes_f32, sizeof bytes_f32, values_f32},
+    {DT_F16, bytes_f16, sizeof bytes_f16, values_f16},
+    {DT_BF16, bytes_bf16, sizeof bytes_bf16, values_bf16},
+    {DT_Q8_0, bytes_q8_0, sizeof bytes_q8_0, values_q8_0},
+    {DT_Q4_0, bytes_q4_0, sizeof bytes_q4_0, values_q4_0},
+    {DT_Q4_1, bytes_q4_1, sizeof bytes_q4_1, values_q4_1},
 };
 
 static void reference_files_decode_to_the_reference_values(void **state)
 {
     for (size_t k = 0; k < sizeof references / sizeof *references; k++) {
         float out[64];
-        assert_int_equal(64 / dtype_block(references[k].t) * dtype_block_bytes(references[k].t), references[k].n_bytes);
+        assert_int_equal(64 / dtype_block(references[k].t) * dtype_block_bytes(references[k].t),
+                         references[k].n_bytes);
         dtype_to_f32(references[k].t, references[k].bytes, out, 64);
         assert_same_bits(out, references[k].values, 64, dtype_name(references[k].t));
     }
@@ -113,7 +120,10 @@ static void quantising_writes_the_reference_quantisers_bytes(void **state)
 
 static void quantising_stays_within_half_a_step(void **state)
 {
-    static const struct { dtype t; float steps; } cases[] = {{DT_Q8_0, 127.0f}, {DT_Q4_0, 8.0f}, {DT_Q4_1, 7.5f}};
+    static const struct {
+        dtype t;
+        float steps;
+    } cases[] = {{DT_Q8_0, 127.0f}, {DT_Q4_0, 8.0f}, {DT_Q4_1, 7.5f}};
     for (size_t c = 0; c < 3; c++) {
         float *x = draw_floats(c + 1, 32 * 50, 3.0f), back[32 * 50];
         uint8_t packed[34 * 50];

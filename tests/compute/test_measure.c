@@ -6,7 +6,8 @@
 static void products_are_measured(void **state)
 {
     measure_result r = {0};
-    measure_spec s = {.isa = ISA_SCALAR, .type = DT_Q4_0, .n_threads = 2, .rows = 20, .cols = 64, .seconds = 0.01};
+    measure_spec s = {
+        .isa = ISA_SCALAR, .type = DT_Q4_0, .n_threads = 2, .rows = 20, .cols = 64, .seconds = 0.01};
     assert_int_equal(measure_mul(&r, &s, NULL), 0);
     assert_true(r.seconds > 0 && r.gb_per_s > 0 && r.gmac_per_s > 0);
     s.cols = 33;

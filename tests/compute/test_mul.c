@@ -50,8 +50,9 @@ static void *draw_weights(dtype t, size_t rows, size_t cols, uint64_t seed)
 static void compare_all(product *p, isa set, int n_threads)
 {
     char what[160];
-    snprintf(what, sizeof what, "%s %s rows=%zu cols=%zu tokens=%zu threads=%d bias=%d accumulate=%d", isa_name(set),
-             dtype_name(p->t), p->rows, p->cols, p->n_tokens, n_threads, p->bias, p->accumulate);
+    snprintf(what, sizeof what, "%s %s rows=%zu cols=%zu tokens=%zu threads=%d bias=%d accumulate=%d",
+             isa_name(set), dtype_name(p->t), p->rows, p->cols, p->n_tokens, n_threads, p->bias,
+             p->accumulate);
     float *spec = run(p, ISA_SCALAR, 1), *wide = run(p, set, n_threads);
     assert_same_bits(wide, spec, p->n_tokens * p->ldy, what);
     free(spec);
@@ -64,8 +65,17 @@ static void compare_case(dtype t, size_t rows, size_t cols, size_t n_tokens, isa
     size_t ldx = cols + seed % 5;
     float *x = draw_floats(seed, n_tokens * ldx, 4.0f), *b = draw_floats(seed + 1, rows, 1.0f);
     void *w = draw_weights(t, rows, cols, seed + 2);
-    product p = {.t = t, .rows = rows, .cols = cols, .n_tokens = n_tokens, .ldx = ldx, .ldy = rows + seed % 3,
-                 .bias = seed & 1, .accumulate = seed & 2, .x = x, .w = w, .b = b};
+    product p = {.t = t,
+                 .rows = rows,
+                 .cols = cols,
+                 .n_tokens = n_tokens,
+                 .ldx = ldx,
+                 .ldy = rows + seed % 3,
+                 .bias = seed & 1,
+                 .accumulate = seed & 2,
+                 .x = x,
+                 .w = w,
+                 .b = b};
     compare_all(&p, set, 1 + (int)(seed % 4));
     free(x);
     free(b);
@@ -78,7 +88,8 @@ static void products_equal_scalar_bit_for_bit(void **state)
         EACH_WIDE_ISA(set)
         {
             for (size_t rows = 1; rows <= 50; rows++)
-                compare_case((dtype)t, rows, t < DT_Q8_0 ? 1 + rows * 3 % 67 : 32 * (1 + rows % 5), 1 + rows % 17, set);
+                compare_case((dtype)t, rows, t < DT_Q8_0 ? 1 + rows * 3 % 67 : 32 * (1 + rows % 5),
+                             1 + rows % 17, set);
             for (size_t n_tokens = 1; n_tokens <= 17; n_tokens++)
                 compare_case((dtype)t, 130, t < DT_Q8_0 ? 33 : 96, n_tokens, set);
         }
@@ -93,7 +104,8 @@ static void a_token_does_not_depend_on_its_batch(void **state)
     for (int t = 0; t < DT_COUNT; t++) {
         float *x = draw_floats(5, 7 * 64, 1.0f);
         void *w = draw_weights((dtype)t, 70, 64, 6);
-        product p = {.t = (dtype)t, .rows = 70, .cols = 64, .n_tokens = 7, .ldx = 64, .ldy = 70, .x = x, .w = w};
+        product p = {
+            .t = (dtype)t, .rows = 70, .cols = 64, .n_tokens = 7, .ldx = 64, .ldy = 70, .x = x, .w = w};
         float *batch = run(&p, set, 2);
         for (size_t k = 0; k < 7; k++) {
             product one = p;
@@ -120,11 +132,19 @@ static void extreme_weights_stay_exact(void **state)
         for (size_t b = 0; b < rows * cols / 32; b++) {
             w[b * 34] = 0;
             w[b * 34 + 1] = 0x3C;
-            for (size_t i = 0; i < 32; i++) w[b * 34 + 2 + i] = (uint8_t)values[(pattern + (pattern > 5 ? b + i : 0)) % 6];
+            for (size_t i = 0; i < 32; i++)
+                w[b * 34 + 2 + i] = (uint8_t)values[(pattern + (pattern > 5 ? b + i : 0)) % 6];
         }
         for (size_t i = 0; i < 5 * cols; i++) x[i] = (pattern & 1) || i % 3 ? 1.0f : -1.0f;
         for (size_t i = 0; i < cols; i++) x[i] = -1.0f;
-        product p = {.t = DT_Q8_0, .rows = rows, .cols = cols, .n_tokens = 5, .ldx = cols, .ldy = rows, .x = x, .w = w};
+        product p = {.t = DT_Q8_0,
+                     .rows = rows,
+                     .cols = cols,
+                     .n_tokens = 5,
+                     .ldx = cols,
+                     .ldy = rows,
+                     .x = x,
+                     .w = w};
         EACH_WIDE_ISA(set) compare_all(&p, set, 1);
         float *y = run(&p, ISA_SCALAR, 1);
         if (pattern == 0) assert_true(fabsf(y[0] - 128.0f * (float)cols) < 0.01f);
@@ -136,15 +156,22 @@ static void extreme_weights_stay_exact(void **state)
 
 static void bad_activations_do_not_crash(void **state)
 {
-    float special[] = {(float)NAN, (float)INFINITY, -(float)INFINITY, 1e38f, 1e-45f, 0.0f, -0.0f, 1e-31f, 0x1p-100f};
+    float special[] = {(float)NAN, (float)INFINITY, -(float)INFINITY, 1e38f,    1e-45f,
+                       0.0f,       -0.0f,           1e-31f,           0x1p-100f};
     size_t rows = 20, cols = 64;
     for (int t = 0; t < DT_COUNT; t++) {
         void *w = draw_weights((dtype)t, rows, cols, 9);
         for (size_t s = 0; s < sizeof special / sizeof *special; s++) {
             float *x = draw_floats(s, 3 * cols, special[s] > -1 && special[s] < 1 ? 0.0f : 1.0f);
             x[5] = x[cols + 40] = special[s];
-            product p = {.t = (dtype)t, .rows = rows, .cols = cols, .n_tokens = 3, .ldx = cols, .ldy = rows,
-                         .x = x, .w = w};
+            product p = {.t = (dtype)t,
+                         .rows = rows,
+                         .cols = cols,
+                         .n_tokens = 3,
+                         .ldx = cols,
+                         .ldy = rows,
+                         .x = x,
+                         .w = w};
             EACH_WIDE_ISA(set) compare_all(&p, set, 2);
             free(x);
         }
@@ -160,7 +187,14 @@ static void random_bytes_are_weights_too(void **state)
         uint8_t *w = malloc(n);
         for (size_t i = 0; i < n; i++) w[i] = (uint8_t)rng_mix(i);
         float *x = draw_floats(4, 4 * cols, 1.0f);
-        product p = {.t = (dtype)t, .rows = rows, .cols = cols, .n_tokens = 4, .ldx = cols, .ldy = rows, .x = x, .w = w};
+        product p = {.t = (dtype)t,
+                     .rows = rows,
+                     .cols = cols,
+                     .n_tokens = 4,
+                     .ldx = cols,
+                     .ldy = rows,
+                     .x = x,
+                     .w = w};
         EACH_WIDE_ISA(set) compare_all(&p, set, 2);
         free(x);
         free(w);
@@ -170,14 +204,21 @@ static void random_bytes_are_weights_too(void **state)
 /* Against the plain product of the dequantised weights in double. */
 static void products_are_close_to_the_real_ones(void **state)
 {
-    static const double tolerance[DT_COUNT] = {[DT_F32] = 1e-6, [DT_F16] = 1e-6, [DT_BF16] = 1e-6,
+    static const double tolerance[DT_COUNT] = {[DT_F32] = 1e-6,  [DT_F16] = 1e-6,  [DT_BF16] = 1e-6,
                                                [DT_Q8_0] = 0.02, [DT_Q4_0] = 0.02, [DT_Q4_1] = 0.02};
     size_t rows = 40, cols = 256;
     for (int t = 0; t < DT_COUNT; t++) {
         float *x = draw_floats(21, 2 * cols, 1.0f), *f = malloc(rows * cols * sizeof *f);
         void *w = draw_weights((dtype)t, rows, cols, 22);
         dtype_to_f32((dtype)t, w, f, rows * cols);
-        product p = {.t = (dtype)t, .rows = rows, .cols = cols, .n_tokens = 2, .ldx = cols, .ldy = rows, .x = x, .w = w};
+        product p = {.t = (dtype)t,
+                     .rows = rows,
+                     .cols = cols,
+                     .n_tokens = 2,
+                     .ldx = cols,
+                     .ldy = rows,
+                     .x = x,
+                     .w = w};
         float *y = run(&p, ISA_SCALAR, 1);
         for (size_t k = 0; k < 2 * rows; k++) {
             double real = 0, size = 0;
@@ -204,7 +245,8 @@ static void rows_read_back_as_they_were(void **state)
         wmat *m;
         assert_int_equal(wmat_new(&m, (dtype)t, rows, cols, w, NULL, ISA_SCALAR, NULL), 0);
         for (size_t r = 0; r < rows; r++) {
-            dtype_to_f32((dtype)t, w + r * (cols / dtype_block((dtype)t) * dtype_block_bytes((dtype)t)), want, cols);
+            dtype_to_f32((dtype)t, w + r * (cols / dtype_block((dtype)t) * dtype_block_bytes((dtype)t)), want,
+                         cols);
             wmat_row(m, r, got);
             assert_same_bits(got, want, cols, dtype_name((dtype)t));
         }
@@ -222,7 +264,8 @@ static void impossible_matrices_are_refused(void **state)
     float f = 0;
     assert_int_equal(wmat_new(&m, DT_Q8_0, 4, 33, &f, NULL, ISA_SCALAR, &err), SHOAL_EINVALID);
     assert_int_equal(wmat_new(&m, DT_F32, 0, 4, &f, NULL, ISA_SCALAR, &err), SHOAL_EINVALID);
-    assert_int_equal(wmat_new(&m, DT_F32, SIZE_MAX / 2, SIZE_MAX / 2, &f, NULL, ISA_SCALAR, &err), SHOAL_ENOMEM);
+    assert_int_equal(wmat_new(&m, DT_F32, SIZE_MAX / 2, SIZE_MAX / 2, &f, NULL, ISA_SCALAR, &err),
+                     SHOAL_ENOMEM);
     assert_null(m);
     wmat_free(NULL);
     acts_free(NULL);

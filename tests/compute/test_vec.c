@@ -8,20 +8,50 @@ typedef struct buffers {
 } buffers;
 
 /* Each case runs one kernel on n elements; what it returns is compared too. */
-static float run_dot(const vec_kernels *v, buffers u, size_t n) { return v->dot(u.a, u.b, n); }
-static float run_axpy(const vec_kernels *v, buffers u, size_t n) { return v->axpy(u.y, 1.7f, u.a, n), 0; }
-static float run_add(const vec_kernels *v, buffers u, size_t n) { return v->add(u.y, u.y, u.a, n), 0; }
-static float run_rms(const vec_kernels *v, buffers u, size_t n) { return v->rms_norm(u.y, u.a, u.b, n, 1e-5f), 0; }
+static float run_dot(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->dot(u.a, u.b, n);
+}
+static float run_axpy(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->axpy(u.y, 1.7f, u.a, n), 0;
+}
+static float run_add(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->add(u.y, u.y, u.a, n), 0;
+}
+static float run_rms(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->rms_norm(u.y, u.a, u.b, n, 1e-5f), 0;
+}
 static float run_layer(const vec_kernels *v, buffers u, size_t n)
 {
     return v->layer_norm(u.y, u.a, u.b, u.c, n, 1e-5f), 0;
 }
-static float run_softmax(const vec_kernels *v, buffers u, size_t n) { return v->softmax(u.y, n); }
-static float run_silu(const vec_kernels *v, buffers u, size_t n) { return v->silu_mul(u.y, u.a, u.b, n), 0; }
-static float run_gelu_erf(const vec_kernels *v, buffers u, size_t n) { return v->gelu_erf(u.y, n), 0; }
-static float run_gelu_tanh(const vec_kernels *v, buffers u, size_t n) { return v->gelu_tanh(u.y, n), 0; }
-static float run_relu(const vec_kernels *v, buffers u, size_t n) { return v->relu(u.y, n), 0; }
-static float run_tanh(const vec_kernels *v, buffers u, size_t n) { return v->tanh(u.y, n), 0; }
+static float run_softmax(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->softmax(u.y, n);
+}
+static float run_silu(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->silu_mul(u.y, u.a, u.b, n), 0;
+}
+static float run_gelu_erf(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->gelu_erf(u.y, n), 0;
+}
+static float run_gelu_tanh(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->gelu_tanh(u.y, n), 0;
+}
+static float run_relu(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->relu(u.y, n), 0;
+}
+static float run_tanh(const vec_kernels *v, buffers u, size_t n)
+{
+    return v->tanh(u.y, n), 0;
+}
 static float run_rope_halves(const vec_kernels *v, buffers u, size_t n)
 {
     return v->rope(u.y, 1, n, n / 2 * 2, u.a, u.b, false), 0;
@@ -35,10 +65,18 @@ static const struct {
     const char *name;
     float (*run)(const vec_kernels *v, buffers u, size_t n);
 } cases[] = {
-    {"dot", run_dot},           {"axpy", run_axpy},         {"add", run_add},
-    {"rms_norm", run_rms},      {"layer_norm", run_layer},  {"softmax", run_softmax},
-    {"silu_mul", run_silu},     {"gelu_erf", run_gelu_erf}, {"gelu_tanh", run_gelu_tanh},
-    {"relu", run_relu},         {"tanh", run_tanh},         {"rope halves", run_rope_halves},
+    {"dot", run_dot},
+    {"axpy", run_axpy},
+    {"add", run_add},
+    {"rms_norm", run_rms},
+    {"layer_norm", run_layer},
+    {"softmax", run_softmax},
+    {"silu_mul", run_silu},
+    {"gelu_erf", run_gelu_erf},
+    {"gelu_tanh", run_gelu_tanh},
+    {"relu", run_relu},
+    {"tanh", run_tanh},
+    {"rope halves", run_rope_halves},
     {"rope pairs", run_rope_pairs},
 };
 
@@ -63,7 +101,8 @@ static void compare(size_t k, isa set, size_t n, buffers one, buffers two)
 {
     char what[80];
     snprintf(what, sizeof what, "%s %s n=%zu", isa_name(set), cases[k].name, n);
-    float r = cases[k].run(vec_kernels_for(ISA_SCALAR), one, n), s = cases[k].run(vec_kernels_for(set), two, n);
+    float r = cases[k].run(vec_kernels_for(ISA_SCALAR), one, n),
+          s = cases[k].run(vec_kernels_for(set), two, n);
     assert_same_bits(&s, &r, 1, what);
     assert_same_bits(two.y, one.y, n, what);
 }
@@ -86,7 +125,8 @@ static void vector_kernels_equal_scalar_bit_for_bit(void **state)
 
 static void special_values_agree(void **state)
 {
-    const float special[] = {(float)NAN, (float)INFINITY, -(float)INFINITY, 0.0f, -0.0f, 1e-45f, 3e38f, -3e38f};
+    const float special[] = {(float)NAN, (float)INFINITY, -(float)INFINITY, 0.0f, -0.0f, 1e-45f,
+                             3e38f,      -3e38f};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         EACH_WIDE_ISA(set)
         {
@@ -102,6 +142,40 @@ static void special_values_agree(void **state)
     }
 }
 
+/* n_q queries of d against sixteen turned keys, then mixed with n values; rows are one element apart. */
+static void compare_attention(isa set, size_t n_q, size_t n, size_t d)
+{
+    size_t ld = d + 1, n_y = n_q * ld;
+    float *q = draw_floats(1, n_q * ld, 2.0f), *kt = draw_floats(2, 16 * d, 1.0f),
+          *v = draw_floats(3, n * ld, 1.0f);
+    float *p = draw_floats(4, n_q * (n + 1), 1.0f), *y = draw_floats(5, n_y, 1.0f),
+          *want = draw_floats(5, n_y, 1.0f);
+    float s[5 * 17] = {0}, want_s[5 * 17] = {0};
+    char what[80];
+    snprintf(what, sizeof what, "%s attention n_q=%zu n=%zu d=%zu", isa_name(set), n_q, n, d);
+    vec_kernels_for(set)->attn_scores(s, 17, q, ld, n_q, kt, d, 0.3f);
+    vec_kernels_for(ISA_SCALAR)->attn_scores(want_s, 17, q, ld, n_q, kt, d, 0.3f);
+    assert_same_bits(s, want_s, sizeof s / sizeof *s, what);
+    vec_kernels_for(set)->attn_mix(y, ld, p, n + 1, n_q, v, ld, n, d);
+    vec_kernels_for(ISA_SCALAR)->attn_mix(want, ld, p, n + 1, n_q, v, ld, n, d);
+    assert_same_bits(y, want, n_y, what);
+    free(q);
+    free(kt);
+    free(v);
+    free(p);
+    free(y);
+    free(want);
+}
+
+static void attention_equals_scalar_bit_for_bit(void **state)
+{
+    EACH_WIDE_ISA(set)
+    {
+        for (size_t d = 1; d < 140; d += d < 70 ? 1 : 13)
+            for (size_t n_q = 1; n_q <= 5; n_q++) compare_attention(set, n_q, 1 + (d * 7 + n_q) % 20, d);
+    }
+}
+
 static double ulps(float got, double want)
 {
     float near = fabsf((float)want);
@@ -113,13 +187,15 @@ static void float_functions_are_accurate(void **state)
 {
     double worst_exp = 0, worst_tanh = 0, worst_erf = 0, worst_log = 0;
     for (size_t i = 0; i < 400000; i++) {
-        float x = draw(1, i) * 87.0f, s = draw(2, i) * (i & 1 ? 5.0f : 0.7f), p = (float)ldexp(1.0 + rng_uniform(3, i), (int)(i % 200) - 100);
+        float x = draw(1, i) * 87.0f, s = draw(2, i) * (i & 1 ? 5.0f : 0.7f),
+              p = (float)ldexp(1.0 + rng_uniform(3, i), (int)(i % 200) - 100);
         worst_exp = fmax(worst_exp, ulps(math_expf(x), exp((double)x)));
         worst_tanh = fmax(worst_tanh, ulps(math_tanhf(s), tanh((double)s)));
         worst_erf = fmax(worst_erf, ulps(math_erff(s), erf((double)s)));
         worst_log = fmax(worst_log, ulps(math_logf(p), log((double)p)));
     }
-    print_message("worst ulp: exp %.2f tanh %.2f erf %.2f log %.2f\n", worst_exp, worst_tanh, worst_erf, worst_log);
+    print_message("worst ulp: exp %.2f tanh %.2f erf %.2f log %.2f\n", worst_exp, worst_tanh, worst_erf,
+                  worst_log);
     assert_true(worst_exp < 2 && worst_tanh < 2 && worst_erf < 2 && worst_log < 1);
 }
 
@@ -130,7 +206,8 @@ static void float_functions_know_the_edges(void **state)
     assert_true(math_tanhf(100) == 1.0f && math_tanhf(-100) == -1.0f && math_tanhf(0) == 0.0f);
     assert_true(math_erff(10) == 1.0f && math_erff(-10) == -1.0f && isnan(math_erff((float)NAN)));
     assert_true(math_logf(0) == -(float)INFINITY && isnan(math_logf(-1)) && math_logf(1) == 0.0f);
-    assert_true(math_exp(1000) == (double)INFINITY && math_exp(-1000) == 0.0 && math_log(0) == -(double)INFINITY);
+    assert_true(math_exp(1000) == (double)INFINITY && math_exp(-1000) == 0.0 &&
+                math_log(0) == -(double)INFINITY);
 }
 
 static void double_functions_are_accurate(void **state)
@@ -206,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vector_kernels_equal_scalar_bit_for_bit),
+        cmocka_unit_test(attention_equals_scalar_bit_for_bit),
         cmocka_unit_test(special_values_agree),
         cmocka_unit_test(float_functions_are_accurate),
         cmocka_unit_test(float_functions_know_the_edges),

@@ -16,7 +16,7 @@
 /* Eight rows are a half panel: h is 0 or 1. Tiles run H half panels times T tokens with
  * acc[t * H + h]; with several tokens the sixteen registers hold no more than one half panel (integer
  * types) or one panel (float types), and the other halves follow one after the other. */
-#define TILE_MAX 8
+#define TILE_MAX  8
 #define HALF_ROWS 8
 
 INLINE void store_tile(const mul_job *j, const __m256 *acc, size_t first, const size_t H, const size_t T)
@@ -31,9 +31,18 @@ INLINE void store_tile(const mul_job *j, const __m256 *acc, size_t first, const 
 
 /* ---- float weights ---- */
 
-INLINE __m128i load_half(const uint8_t *w, size_t i) { return _mm_load_si128((const void *)(w + i * 16)); }
-INLINE __m256 load_f32(const uint8_t *w, size_t i) { return _mm256_load_ps((const void *)(w + i * 32)); }
-INLINE __m256 load_f16(const uint8_t *w, size_t i) { return _mm256_cvtph_ps(load_half(w, i)); }
+INLINE __m128i load_half(const uint8_t *w, size_t i)
+{
+    return _mm_load_si128((const void *)(w + i * 16));
+}
+INLINE __m256 load_f32(const uint8_t *w, size_t i)
+{
+    return _mm256_load_ps((const void *)(w + i * 32));
+}
+INLINE __m256 load_f16(const uint8_t *w, size_t i)
+{
+    return _mm256_cvtph_ps(load_half(w, i));
+}
 
 INLINE __m256 load_bf16(const uint8_t *w, size_t i)
 {
@@ -41,30 +50,31 @@ INLINE __m256 load_bf16(const uint8_t *w, size_t i)
 }
 
 /* `first` is the first half panel; each register of weights serves T tokens. */
-#define FLOAT_BODY(type)                                                                                  \
-    INLINE void halves_##type(const mul_job *j, size_t first, const size_t H, const size_t T)             \
-    {                                                                                                     \
-        __m256 acc[TILE_MAX];                                                                             \
-        UNROLL for (size_t i = 0; i < H * T; i++) acc[i] = _mm256_setzero_ps();                           \
-        for (size_t c = 0; c < j->cols; c++) {                                                            \
-            UNROLL for (size_t h = 0; h < H; h++)                                                         \
-            {                                                                                             \
-                const uint8_t *panel = j->w + (first + h) / 2 * j->panel_bytes;                           \
-                __m256 w = load_##type(panel, c * 2 + (first + h) % 2);                                   \
-                UNROLL for (size_t t = 0; t < T; t++)                                                     \
-                {                                                                                         \
-                    __m256 x = _mm256_set1_ps(j->x[t * j->ldx + c]);                                      \
-                    acc[t * H + h] = _mm256_fmadd_ps(w, x, acc[t * H + h]);                               \
-                }                                                                                         \
-            }                                                                                             \
-        }                                                                                                 \
-        store_tile(j, acc, first, H, T);                                                                  \
-    }                                                                                                     \
-    INLINE void body_##type(const mul_job *j, const size_t P, const size_t T)                             \
-    {                                                                                                     \
-        if (T == 1) halves_##type(j, 0, 2 * P, 1);                                                        \
-        else                                                                                              \
-            for (size_t p = 0; p < P; p++) halves_##type(j, 2 * p, 2, T);                                 \
+#define FLOAT_BODY(type)                                                                      \
+    INLINE void halves_##type(const mul_job *j, size_t first, const size_t H, const size_t T) \
+    {                                                                                         \
+        __m256 acc[TILE_MAX];                                                                 \
+        UNROLL for (size_t i = 0; i < H * T; i++) acc[i] = _mm256_setzero_ps();               \
+        for (size_t c = 0; c < j->cols; c++) {                                                \
+            UNROLL for (size_t h = 0; h < H; h++)                                             \
+            {                                                                                 \
+                const uint8_t *panel = j->w + (first + h) / 2 * j->panel_bytes;               \
+                __m256 w = load_##type(panel, c * 2 + (first + h) % 2);                       \
+                UNROLL for (size_t t = 0; t < T; t++)                                         \
+                {                                                                             \
+                    __m256 x = _mm256_set1_ps(j->x[t * j->ldx + c]);                          \
+                    acc[t * H + h] = _mm256_fmadd_ps(w, x, acc[t * H + h]);                   \
+                }                                                                             \
+            }                                                                                 \
+        }                                                                                     \
+        store_tile(j, acc, first, H, T);                                                      \
+    }                                                                                         \
+    INLINE void body_##type(const mul_job *j, const size_t P, const size_t T)                 \
+    {                                                                                         \
+        if (T == 1)                                                                           \
+            halves_##type(j, 0, 2 * P, 1);                                                    \
+        else                                                                                  \
+            for (size_t p = 0; p < P; p++) halves_##type(j, 2 * p, 2, T);                     \
     }
 
 FLOAT_BODY(f32)
@@ -81,11 +91,14 @@ INLINE __m256i four(const int8_t *q)
     return _mm256_set1_epi32(v);
 }
 
-INLINE __m256i pairs_to_dots(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
+INLINE __m256i pairs_to_dots(__m256i pairs)
+{
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
 
 /* acc[t * H + h] = fma(dot + correction, w_scale * x_scale, acc) for one half panel */
-INLINE void end_dots(const mul_job *j, __m256 *acc, const __m256i *dot, size_t b, size_t h, __m256 ws, int bias,
-                     const size_t H, const size_t T)
+INLINE void end_dots(const mul_job *j, __m256 *acc, const __m256i *dot, size_t b, size_t h, __m256 ws,
+                     int bias, const size_t H, const size_t T)
 {
     UNROLL
     for (size_t t = 0; t < T; t++) {
@@ -127,7 +140,8 @@ INLINE void dots_q4(const mul_job *j, __m256i *dot, size_t b, const uint8_t *w, 
         UNROLL
         for (size_t t = 0; t < T; t++) {
             const int8_t *q = j->q + t * j->cols + b * 32 + g * 8;
-            __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(l, four(q)), _mm256_maddubs_epi16(u, four(q + 4)));
+            __m256i pairs =
+                _mm256_add_epi16(_mm256_maddubs_epi16(l, four(q)), _mm256_maddubs_epi16(u, four(q + 4)));
             dot[t * H + h] = _mm256_add_epi16(dot[t * H + h], pairs);
         }
     }
@@ -136,7 +150,8 @@ INLINE void dots_q4(const mul_job *j, __m256i *dot, size_t b, const uint8_t *w, 
 }
 
 /* acc = fma(minimum, x_scale * float(sum), acc) */
-INLINE void add_minima(const mul_job *j, __m256 *acc, size_t b, size_t h, __m256 m, const size_t H, const size_t T)
+INLINE void add_minima(const mul_job *j, __m256 *acc, size_t b, size_t h, __m256 m, const size_t H,
+                       const size_t T)
 {
     UNROLL
     for (size_t t = 0; t < T; t++) {
@@ -146,32 +161,32 @@ INLINE void add_minima(const mul_job *j, __m256 *acc, size_t b, size_t h, __m256
 }
 
 /* dots: its integer part; block_bytes and n_scales: its layout; bias: of the stored integers */
-#define QUANT_BODY(type, dots, block_bytes, n_scales, bias)                                               \
-    INLINE void halves_##type(const mul_job *j, size_t first, const size_t H, const size_t T)             \
-    {                                                                                                     \
-        __m256 acc[TILE_MAX];                                                                             \
-        __m256i dot[TILE_MAX];                                                                            \
-        UNROLL for (size_t i = 0; i < H * T; i++) acc[i] = _mm256_setzero_ps();                           \
-        for (size_t b = 0; b < j->n_blocks; b++) {                                                        \
-            UNROLL for (size_t h = 0; h < H; h++)                                                         \
-            {                                                                                             \
-                size_t p = (first + h) / 2, half = (first + h) % 2;                                       \
-                const uint8_t *w = j->w + p * j->panel_bytes + b * (block_bytes) + half * 32;             \
-                const uint16_t *s = j->scales + p * j->panel_scales + b * (n_scales)*PANEL_ROWS;          \
-                dots(j, dot, b, w, h, H, T);                                                              \
-                end_dots(j, acc, dot, b, h, load_f16((const void *)s, half), bias, H, T);                 \
-                if ((n_scales) == 2)                                                                      \
-                    add_minima(j, acc, b, h, load_f16((const void *)(s + PANEL_ROWS), half), H, T);       \
-            }                                                                                             \
-        }                                                                                                 \
-        store_tile(j, acc, first, H, T);                                                                  \
-    }                                                                                                     \
-    INLINE void body_##type(const mul_job *j, const size_t P, const size_t T)                             \
-    {                                                                                                     \
-        if (T == 1)                                                                                       \
-            for (size_t p = 0; p < P; p++) halves_##type(j, 2 * p, 2, 1);                                 \
-        else                                                                                              \
-            for (size_t h = 0; h < 2 * P; h++) halves_##type(j, h, 1, T);                                 \
+#define QUANT_BODY(type, dots, block_bytes, n_scales, bias)                                         \
+    INLINE void halves_##type(const mul_job *j, size_t first, const size_t H, const size_t T)       \
+    {                                                                                               \
+        __m256 acc[TILE_MAX];                                                                       \
+        __m256i dot[TILE_MAX];                                                                      \
+        UNROLL for (size_t i = 0; i < H * T; i++) acc[i] = _mm256_setzero_ps();                     \
+        for (size_t b = 0; b < j->n_blocks; b++) {                                                  \
+            UNROLL for (size_t h = 0; h < H; h++)                                                   \
+            {                                                                                       \
+                size_t p = (first + h) / 2, half = (first + h) % 2;                                 \
+                const uint8_t *w = j->w + p * j->panel_bytes + b * (block_bytes) + half * 32;       \
+                const uint16_t *s = j->scales + p * j->panel_scales + b * (n_scales)*PANEL_ROWS;    \
+                dots(j, dot, b, w, h, H, T);                                                        \
+                end_dots(j, acc, dot, b, h, load_f16((const void *)s, half), bias, H, T);           \
+                if ((n_scales) == 2)                                                                \
+                    add_minima(j, acc, b, h, load_f16((const void *)(s + PANEL_ROWS), half), H, T); \
+            }                                                                                       \
+        }                                                                                           \
+        store_tile(j, acc, first, H, T);                                                            \
+    }                                                                                               \
+    INLINE void body_##type(const mul_job *j, const size_t P, const size_t T)                       \
+    {                                                                                               \
+        if (T == 1)                                                                                 \
+            for (size_t p = 0; p < P; p++) halves_##type(j, 2 * p, 2, 1);                           \
+        else                                                                                        \
+            for (size_t h = 0; h < 2 * P; h++) halves_##type(j, h, 1, T);                           \
     }
 
 QUANT_BODY(q8_0, dots_q8_0, 512, 1, 0)
@@ -228,7 +243,8 @@ TARGET static void quantise_block(const float *x, int8_t *q, float *scale, int32
     }
     *scale = max / 127.0f;
     __m256 inverse = _mm256_set1_ps(127.0f / max);
-    __m256i a = to_int(x, inverse), b = to_int(x + 8, inverse), c = to_int(x + 16, inverse), d = to_int(x + 24, inverse);
+    __m256i a = to_int(x, inverse), b = to_int(x + 8, inverse), c = to_int(x + 16, inverse),
+            d = to_int(x + 24, inverse);
     *sum = sum_of(_mm256_add_epi32(_mm256_add_epi32(a, b), _mm256_add_epi32(c, d)));
     /* packs work within 128-bit lanes; the permutation puts the groups of four back in order */
     __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));

@@ -12,9 +12,18 @@
 
 /* ---- float weights: one fma a column ---- */
 
-INLINE __m512 load_f32(const uint8_t *w, size_t c) { return _mm512_load_ps(w + c * 64); }
-INLINE __m256i load_half(const uint8_t *w, size_t c) { return _mm256_load_si256((const void *)(w + c * 32)); }
-INLINE __m512 load_f16(const uint8_t *w, size_t c) { return _mm512_cvtph_ps(load_half(w, c)); }
+INLINE __m512 load_f32(const uint8_t *w, size_t c)
+{
+    return _mm512_load_ps(w + c * 64);
+}
+INLINE __m256i load_half(const uint8_t *w, size_t c)
+{
+    return _mm256_load_si256((const void *)(w + c * 32));
+}
+INLINE __m512 load_f16(const uint8_t *w, size_t c)
+{
+    return _mm512_cvtph_ps(load_half(w, c));
+}
 
 INLINE __m512 load_bf16(const uint8_t *w, size_t c)
 {
@@ -28,23 +37,23 @@ INLINE void store_tile(const mul_job *j, const __m512 *acc, const size_t n)
 }
 
 /* acc[t * P + p] is panel p of token t, as j->out has it. */
-#define FLOAT_BODY(type)                                                                                  \
-    INLINE void body_##type(const mul_job *j, const size_t P, const size_t T)                             \
-    {                                                                                                     \
-        __m512 acc[TILE_MAX];                                                                             \
-        UNROLL for (size_t i = 0; i < P * T; i++) acc[i] = _mm512_setzero_ps();                           \
-        for (size_t c = 0; c < j->cols; c++) {                                                            \
-            UNROLL for (size_t p = 0; p < P; p++)                                                         \
-            {                                                                                             \
-                __m512 w = load_##type(j->w + p * j->panel_bytes, c);                                     \
-                UNROLL for (size_t t = 0; t < T; t++)                                                     \
-                {                                                                                         \
-                    __m512 x = _mm512_set1_ps(j->x[t * j->ldx + c]);                                      \
-                    acc[t * P + p] = _mm512_fmadd_ps(w, x, acc[t * P + p]);                               \
-                }                                                                                         \
-            }                                                                                             \
-        }                                                                                                 \
-        store_tile(j, acc, P *T);                                                                         \
+#define FLOAT_BODY(type)                                                        \
+    INLINE void body_##type(const mul_job *j, const size_t P, const size_t T)   \
+    {                                                                           \
+        __m512 acc[TILE_MAX];                                                   \
+        UNROLL for (size_t i = 0; i < P * T; i++) acc[i] = _mm512_setzero_ps(); \
+        for (size_t c = 0; c < j->cols; c++) {                                  \
+            UNROLL for (size_t p = 0; p < P; p++)                               \
+            {                                                                   \
+                __m512 w = load_##type(j->w + p * j->panel_bytes, c);           \
+                UNROLL for (size_t t = 0; t < T; t++)                           \
+                {                                                               \
+                    __m512 x = _mm512_set1_ps(j->x[t * j->ldx + c]);            \
+                    acc[t * P + p] = _mm512_fmadd_ps(w, x, acc[t * P + p]);     \
+                }                                                               \
+            }                                                                   \
+        }                                                                       \
+        store_tile(j, acc, (P) * (T));                                          \
     }
 
 FLOAT_BODY(f32)
@@ -61,11 +70,15 @@ INLINE __m512i four(const int8_t *q)
     return _mm512_set1_epi32(v);
 }
 
-INLINE __m512 load_scales(const uint16_t *s) { return _mm512_cvtph_ps(_mm256_load_si256((const void *)s)); }
+INLINE __m512 load_scales(const uint16_t *s)
+{
+    return _mm512_cvtph_ps(_mm256_load_si256((const void *)s));
+}
 
 /* Start the block's integer sums with the correction for the weights' bias, -(sum << shift). The
  * shift is done in the vector: a broadcast from memory is free, one from an integer register is not. */
-INLINE void start_dots(const mul_job *j, __m512i *dot, size_t b, unsigned shift, const size_t P, const size_t T)
+INLINE void start_dots(const mul_job *j, __m512i *dot, size_t b, unsigned shift, const size_t P,
+                       const size_t T)
 {
     UNROLL
     for (size_t t = 0; t < T; t++) {
@@ -76,7 +89,8 @@ INLINE void start_dots(const mul_job *j, __m512i *dot, size_t b, unsigned shift,
     }
 }
 
-INLINE void add_group(const mul_job *j, __m512i *dot, __m512i w, size_t p, size_t col, const size_t P, const size_t T)
+INLINE void add_group(const mul_job *j, __m512i *dot, __m512i w, size_t p, size_t col, const size_t P,
+                      const size_t T)
 {
     UNROLL
     for (size_t t = 0; t < T; t++)
@@ -149,7 +163,8 @@ INLINE void body_q4_0(const mul_job *j, const size_t P, const size_t T)
 }
 
 /* After the product: acc = fma(minimum, x_scale * float(sum), acc) */
-INLINE void add_minima(const mul_job *j, __m512 *acc, size_t b, size_t p, __m512 m, const size_t P, const size_t T)
+INLINE void add_minima(const mul_job *j, __m512 *acc, size_t b, size_t p, __m512 m, const size_t P,
+                       const size_t T)
 {
     UNROLL
     for (size_t t = 0; t < T; t++) {
@@ -205,7 +220,8 @@ TARGET static void quantise_block(const float *x, int8_t *q, float *scale, int32
     *scale = max / 127.0f;
     __m512 inverse = _mm512_set1_ps(127.0f / max);
     __m512i limit = _mm512_set1_epi32(127), lowest = _mm512_set1_epi32(-127);
-    __m512i i = _mm512_cvtps_epi32(_mm512_mul_ps(a, inverse)), k = _mm512_cvtps_epi32(_mm512_mul_ps(b, inverse));
+    __m512i i = _mm512_cvtps_epi32(_mm512_mul_ps(a, inverse)),
+            k = _mm512_cvtps_epi32(_mm512_mul_ps(b, inverse));
     i = _mm512_max_epi32(lowest, _mm512_min_epi32(limit, i));
     k = _mm512_max_epi32(lowest, _mm512_min_epi32(limit, k));
     *sum = _mm512_reduce_add_epi32(_mm512_add_epi32(i, k));

@@ -5,8 +5,8 @@
 #include "compute/kernels.h"
 #include "compute/poly.h"
 
-#define TARGET __attribute__((target("avx2,fma,f16c")))
-#define INLINE TARGET __attribute__((always_inline, unused)) static inline
+#define TARGET   __attribute__((target("avx2,fma,f16c")))
+#define INLINE   TARGET __attribute__((always_inline, unused)) static inline
 #define FN(name) name##_avx2
 
 typedef struct vf {
@@ -15,7 +15,10 @@ typedef struct vf {
 
 #define BOTH(...) ((vf){__VA_ARGS__})
 
-INLINE vf v_load(const float *p) { return BOTH(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)); }
+INLINE vf v_load(const float *p)
+{
+    return BOTH(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8));
+}
 
 INLINE void v_store(float *p, vf v)
 {
@@ -48,13 +51,34 @@ INLINE vf v_keep(vf v, size_t n)
                 _mm256_and_ps(v.b, _mm256_castsi256_ps(v_first8((int)n - 8))));
 }
 
-INLINE vf v_set1(float f) { return BOTH(_mm256_set1_ps(f), _mm256_set1_ps(f)); }
-INLINE vf v_add(vf x, vf y) { return BOTH(_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)); }
-INLINE vf v_sub(vf x, vf y) { return BOTH(_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)); }
-INLINE vf v_mul(vf x, vf y) { return BOTH(_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)); }
-INLINE vf v_div(vf x, vf y) { return BOTH(_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)); }
-INLINE vf v_max(vf x, vf y) { return BOTH(_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)); }
-INLINE vf v_min(vf x, vf y) { return BOTH(_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)); }
+INLINE vf v_set1(float f)
+{
+    return BOTH(_mm256_set1_ps(f), _mm256_set1_ps(f));
+}
+INLINE vf v_add(vf x, vf y)
+{
+    return BOTH(_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b));
+}
+INLINE vf v_sub(vf x, vf y)
+{
+    return BOTH(_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b));
+}
+INLINE vf v_mul(vf x, vf y)
+{
+    return BOTH(_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b));
+}
+INLINE vf v_div(vf x, vf y)
+{
+    return BOTH(_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b));
+}
+INLINE vf v_max(vf x, vf y)
+{
+    return BOTH(_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b));
+}
+INLINE vf v_min(vf x, vf y)
+{
+    return BOTH(_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b));
+}
 
 INLINE vf v_fma(vf x, vf y, vf z)
 {
@@ -95,7 +119,10 @@ INLINE __m256 v_scale8_exp2(__m256 p, __m256 t)
 }
 
 /* p * 2^n in two factors, n being in the low bits of t = n + EXP_MAGIC */
-INLINE vf v_scale_exp2(vf p, vf t) { return BOTH(v_scale8_exp2(p.a, t.a), v_scale8_exp2(p.b, t.b)); }
+INLINE vf v_scale_exp2(vf p, vf t)
+{
+    return BOTH(v_scale8_exp2(p.a, t.a), v_scale8_exp2(p.b, t.b));
+}
 
 /* lanes + 8, + 4, + 2, + 1 */
 INLINE float v_tree(vf v)

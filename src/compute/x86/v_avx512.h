@@ -5,29 +5,80 @@
 #include "compute/kernels.h"
 #include "compute/poly.h"
 
-#define TARGET __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
-#define INLINE TARGET __attribute__((always_inline, unused)) static inline
+#define TARGET   __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+#define INLINE   TARGET __attribute__((always_inline, unused)) static inline
 #define FN(name) name##_avx512vnni
 
 typedef __m512 vf;
 
-INLINE vf v_load(const float *p) { return _mm512_loadu_ps(p); }
-INLINE void v_store(float *p, vf v) { _mm512_storeu_ps(p, v); }
-INLINE __mmask16 v_first(size_t n) { return (__mmask16)((1u << n) - 1); }
-INLINE vf v_load_part(const float *p, size_t n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
-INLINE void v_store_part(float *p, vf v, size_t n) { _mm512_mask_storeu_ps(p, v_first(n), v); }
-INLINE vf v_keep(vf v, size_t n) { return _mm512_maskz_mov_ps(v_first(n), v); }
-INLINE vf v_set1(float f) { return _mm512_set1_ps(f); }
-INLINE vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
-INLINE vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
-INLINE vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
-INLINE vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
-INLINE vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
-INLINE vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
-INLINE vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
-INLINE vf v_abs(vf a) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), a); }
-INLINE vf v_neg(vf a) { return _mm512_xor_ps(_mm512_set1_ps(-0.0f), a); }
-INLINE vf v_or_sign(vf a, vf sign) { return _mm512_or_ps(a, _mm512_and_ps(_mm512_set1_ps(-0.0f), sign)); }
+INLINE vf v_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+INLINE void v_store(float *p, vf v)
+{
+    _mm512_storeu_ps(p, v);
+}
+INLINE __mmask16 v_first(size_t n)
+{
+    return (__mmask16)((1u << n) - 1);
+}
+INLINE vf v_load_part(const float *p, size_t n)
+{
+    return _mm512_maskz_loadu_ps(v_first(n), p);
+}
+INLINE void v_store_part(float *p, vf v, size_t n)
+{
+    _mm512_mask_storeu_ps(p, v_first(n), v);
+}
+INLINE vf v_keep(vf v, size_t n)
+{
+    return _mm512_maskz_mov_ps(v_first(n), v);
+}
+INLINE vf v_set1(float f)
+{
+    return _mm512_set1_ps(f);
+}
+INLINE vf v_add(vf a, vf b)
+{
+    return _mm512_add_ps(a, b);
+}
+INLINE vf v_sub(vf a, vf b)
+{
+    return _mm512_sub_ps(a, b);
+}
+INLINE vf v_mul(vf a, vf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+INLINE vf v_div(vf a, vf b)
+{
+    return _mm512_div_ps(a, b);
+}
+INLINE vf v_fma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+INLINE vf v_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+INLINE vf v_min(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+INLINE vf v_abs(vf a)
+{
+    return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), a);
+}
+INLINE vf v_neg(vf a)
+{
+    return _mm512_xor_ps(_mm512_set1_ps(-0.0f), a);
+}
+INLINE vf v_or_sign(vf a, vf sign)
+{
+    return _mm512_or_ps(a, _mm512_and_ps(_mm512_set1_ps(-0.0f), sign));
+}
 
 INLINE vf v_if_less(vf a, vf b, vf yes, vf no)
 {
