@@ -35,7 +35,8 @@ static void job_fail(encode_job *j, const api_error *e)
     gateway_request *rq = j->rq;
     job_free(j);
     request_error(rq, e);
-    cache_fail(t, e->status, e, sizeof *e);
+    if (e->status == 504) cache_leave(t); /* our deadline is not that of those who wait */
+    else cache_fail(t, e->status, e, sizeof *e);
 }
 
 /* A waiter that its deadline reached first: the computation goes on for the others. */

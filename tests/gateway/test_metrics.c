@@ -1,0 +1,165 @@
+/* /metrics is valid Prometheus text; keys are compared as digests; errors have the OpenAI form. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "gateway/auth.h"
+#include "gateway/error.h"
+#include "gateway/metrics.h"
+
+static void metrics_name_each_family_once(void **state)
+{
+    metrics *m = metrics_new();
+    buf out = {0};
+    metrics_put(&out, m);
+#define FAMILY_CHECK(e, name, type, labels, help)                                                                     \
+    {                                                                                                                 \
+        char *at = strstr(out.data, "# TYPE " name " ");                                                              \
+        assert_non_null(at);                                                                                          \
+        assert_null(strstr(at + 1, "# TYPE " name " "));                                                              \
+    }
+    METRIC_TABLE(FAMILY_CHECK)
+#undef FAMILY_CHECK
+    assert_non_null(strstr(out.data, "shoal_build_info{version=\"" SHOAL_VERSION "\"} 1\n"));
+    buf_done(&out);
+    metrics_free(m);
+}
+
+static void metrics_count_by_labels(void **state)
+{
+    metrics *m = metrics_new();
+    buf out = {0};
+    metrics_add(m, METRIC_REQUESTS, 1, "chat", "a", "200");
+    metrics_add(m, METRIC_REQUESTS, 2, "chat", "a", "200");
+    metrics_add(m, METRIC_REQUESTS, 1, "chat", "b", "500");
+    assert_true(metrics_get(m, METRIC_REQUESTS, "chat", "a", "200") == 3);
+    metrics_put(&out, m);
+    assert_non_null(strstr(out.data, "shoal_requests_total{endpoint=\"chat\",model=\"a\",code=\"200\"} 3\n"));
+    assert_non_null(strstr(out.data, "shoal_requests_total{endpoint=\"chat\",model=\"b\",code=\"500\"} 1\n"));
+    buf_done(&out);
+    metrics_free(m);
+}
+
+static void metrics_escape_label_values(void **state)
+{
+    metrics *m = metrics_new();
+    buf out = {0};
+    metrics_add(m, METRIC_GONE, 1, "a\"b\\c\nd", NULL, NULL);
+    metrics_put(&out, m);
+    assert_non_null(strstr(out.data, "shoal_client_gone_total{endpoint=\"a\\\"b\\\\c\\nd\"} 1\n"));
+    buf_done(&out);
+    metrics_free(m);
+}
+
+static void metrics_histogram_is_cumulative(void **state)
+{
+    metrics *m = metrics_new();
+    buf out = {0};
+    metrics_observe_s(m, METRIC_STAGE_S, 0.0004, "m", "queue");
+    metrics_observe_s(m, METRIC_STAGE_S, 0.02, "m", "queue");
+    metrics_observe_s(m, METRIC_STAGE_S, 100, "m", "queue");
+    metrics_put(&out, m);
+#define BUCKET(le, n) "shoal_stage_seconds_bucket{model=\"m\",stage=\"queue\",le=\"" le "\"} " n "\n"
+    assert_non_null(strstr(out.data, BUCKET("0.00025", "0")));
+    assert_non_null(strstr(out.data, BUCKET("0.0005", "1")));
+    assert_non_null(strstr(out.data, BUCKET("0.025", "2")));
+    assert_non_null(strstr(out.data, BUCKET("30", "2")));
+    assert_non_null(strstr(out.data, BUCKET("+Inf", "3")));
+    assert_non_null(strstr(out.data, "shoal_stage_seconds_sum{model=\"m\",stage=\"queue\"} 100.0204\n"));
+    assert_non_null(strstr(out.data, "shoal_stage_seconds_count{model=\"m\",stage=\"queue\"} 3\n"));
+    buf_done(&out);
+    metrics_free(m);
+}
+
+static void auth_refuses_malformed_digests(void **state)
+{
+    auth a;
+    shoal_err err;
+    const char *bad[] = {"sesame"}, *hex[] = {"sha256:zz"};
+    assert_int_equal(auth_init(&a, bad, 1, &err), SHOAL_EINVALID);
+    assert_int_equal(auth_init(&a, hex, 1, &err), SHOAL_EINVALID);
+    const char *longer[] = {"sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff0"};
+    assert_int_equal(auth_init(&a, longer, 1, &err), SHOAL_EINVALID);
+}
+
+static void auth_allows_the_listed_keys_alone(void **state)
+{
+    char entries[2][80];
+    const char *list[2] = {entries[0], entries[1]}, *words[2] = {"sesame", "other"};
+    for (int i = 0; i < 2; i++) {
+        sha256_digest d;
+        char hex[65];
+        sha256_of(words[i], strlen(words[i]), &d);
+        sha256_hex(&d, hex);
+        snprintf(entries[i], sizeof entries[i], "sha256:%s", hex);
+    }
+    auth a;
+    assert_int_equal(auth_init(&a, list, 2, NULL), 0);
+    assert_true(auth_allows(&a, "Bearer sesame"));
+    assert_true(auth_allows(&a, "bearer other"));
+    assert_false(auth_allows(&a, "Bearer Sesame"));
+    assert_false(auth_allows(&a, "Bearer "));
+    assert_false(auth_allows(&a, "sesame"));
+    assert_false(auth_allows(&a, NULL));
+    auth_done(&a);
+}
+
+static void auth_without_keys_is_open(void **state)
+{
+    auth a;
+    assert_int_equal(auth_init(&a, NULL, 0, NULL), 0);
+    assert_true(auth_allows(&a, NULL));
+    auth_done(&a);
+}
+
+static void error_body_has_the_openai_form(void **state)
+{
+    api_error e;
+    buf out = {0};
+    api_error_bad(&e, "messages", "say \"%s\"", "more");
+    api_error_put(&out, &e);
+    assert_string_equal(out.data, "{\"error\":{\"message\":\"say \\\"more\\\"\",\"type\":\"invalid_request_error\","
+                                  "\"param\":\"messages\",\"code\":null}}");
+    buf_done(&out);
+}
+
+static void error_of_a_model_call_has_its_status(void **state)
+{
+    static const struct { int code, status, retry; const char *name; } CASES[] = {
+        {SHOAL_EINVALID, 400, 0, NULL},
+        {SHOAL_ELIMIT, 400, 0, "context_length_exceeded"},
+        {SHOAL_ENOTFOUND, 404, 0, "model_not_found"},
+        {SHOAL_EFULL, 429, 1, "queue_full"},
+        {SHOAL_EUNAVAILABLE, 503, 1, "worker_unavailable"},
+        {SHOAL_EDEADLINE, 504, 0, "deadline_exceeded"},
+        {SHOAL_EPROTOCOL, 500, 0, "internal_error"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        api_error e;
+        backend_result r = {.status = CASES[i].code, .message = "why"};
+        assert_int_equal(api_error_from_backend(&e, &r), CASES[i].status);
+        assert_int_equal(e.retry_after_s, CASES[i].retry);
+        if (CASES[i].name) assert_string_equal(e.code, CASES[i].name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(metrics_name_each_family_once),
+        cmocka_unit_test(metrics_count_by_labels),
+        cmocka_unit_test(metrics_escape_label_values),
+        cmocka_unit_test(metrics_histogram_is_cumulative),
+        cmocka_unit_test(auth_refuses_malformed_digests),
+        cmocka_unit_test(auth_allows_the_listed_keys_alone),
+        cmocka_unit_test(auth_without_keys_is_open),
+        cmocka_unit_test(error_body_has_the_openai_form),
+        cmocka_unit_test(error_of_a_model_call_has_its_status),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
