@@ -339,8 +339,8 @@ void http2_settle(http_conn *c)
 void http2_data(http_conn *c, const uint8_t *bytes, size_t n)
 {
     ssize_t rc = nghttp2_session_mem_recv(c->h2, bytes, n);
-    if (rc < 0) {
-        if (rc == NGHTTP2_ERR_FLOODED) nghttp2_session_terminate_session(c->h2, NGHTTP2_ENHANCE_YOUR_CALM);
+    if (rc < 0) { /* out of memory, or a flood that nghttp2 counts itself: queued acks, CONTINUATION frames */
+        nghttp2_session_terminate_session(c->h2, NGHTTP2_ENHANCE_YOUR_CALM);
         pump(c);
         transport_end(c->io);
     }

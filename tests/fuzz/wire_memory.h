@@ -1,0 +1,93 @@
+/* wire_memory.h: an HTTP server with one connection in memory, for the fuzz targets of wire. */
+#ifndef TESTS_FUZZ_WIRE_MEMORY_H
+#define TESTS_FUZZ_WIRE_MEMORY_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/http_internal.h"
+
+typedef struct memory_server {
+    uv_loop_t loop;
+    http_server *server;
+    transport *io; /* NULL once closed */
+    http_request *waiting; /* one request is answered late, or never */
+    size_t n_open;
+} memory_server;
+
+static void require(int condition)
+{
+    if (!condition) abort();
+}
+
+static void memory_request(void *user, http_request *r)
+{
+    memory_server *m = user;
+    size_t n;
+    const char *body = http_body(r, &n);
+    require(*http_method(r) && body[n] == '\0' && n <= 4096);
+    require(http_version(r) == 20 || *http_path(r) == '/' || strcmp(http_path(r), "*") == 0);
+    if (strcmp(http_path(r), "/s") == 0 && !m->waiting) {
+        m->waiting = r;
+        m->n_open++;
+        http_respond_begin(r, 200, NULL, 0);
+        http_respond_write(r, "piece", 5);
+    } else if (n > 2) {
+        http_header trailer = {"x-sum", "1"};
+        http_respond_begin(r, 200, NULL, 0);
+        http_respond_write(r, body, n);
+        http_respond_end(r, &trailer, 1);
+    } else {
+        http_respond(r, 200, NULL, 0, body, n);
+    }
+}
+
+static void memory_gone(void *user, http_request *r)
+{
+    memory_server *m = user;
+    require(r == m->waiting && m->n_open == 1);
+    m->waiting = NULL;
+    m->n_open--;
+}
+
+static void memory_server_open(memory_server *m)
+{
+    http_handler h = {.user = m, .on_request = memory_request, .on_gone = memory_gone};
+    http_limits l = {.max_body_bytes = 4096, .max_header_bytes = 2048, .max_headers = 20};
+    transport_events ev;
+    memset(m, 0, sizeof *m);
+    uv_loop_init(&m->loop);
+    require(http_server_new(&m->server, &m->loop, &h, &l, NULL) == 0);
+    http_conn *c = conn_new(m->server);
+    require(c && transport_new_memory(&m->io, &m->loop, conn_events(c, &ev), NULL, NULL) == 0);
+    conn_adopt(c, m->io);
+}
+
+/* piece 0: all at once. */
+static void memory_server_feed(memory_server *m, const uint8_t *data, size_t n, size_t piece)
+{
+    if (piece == 0) piece = n;
+    for (size_t at = 0; at < n; at += piece) {
+        if (http_server_connections(m->server) == 0 || transport_is_closing(m->io)) return;
+        transport_feed(m->io, data + at, n - at < piece ? n - at : piece);
+        uv_run(&m->loop, UV_RUN_NOWAIT);
+    }
+}
+
+static void memory_server_close(memory_server *m)
+{
+    if (m->waiting) {
+        http_request *r = m->waiting;
+        m->waiting = NULL;
+        m->n_open--;
+        http_respond_end(r, NULL, 0);
+        uv_run(&m->loop, UV_RUN_NOWAIT);
+    }
+    if (http_server_connections(m->server) && !transport_is_closing(m->io)) transport_feed(m->io, NULL, 0);
+    uv_run(&m->loop, UV_RUN_NOWAIT);
+    http_server_close(m->server, NULL, NULL);
+    uv_run(&m->loop, UV_RUN_DEFAULT);
+    require(uv_loop_close(&m->loop) == 0 && m->n_open == 0);
+}
+
+#endif
