@@ -9,7 +9,7 @@
 
 enum {
     RETRY_MIN_MS = 5, /* a starting worker listens after tens of milliseconds: look often at first */
-    RETRY_MAX_MS = 100,
+    RETRY_MAX_MS = 25,
     STATS_MS = 1000,
     CALL_TIMEOUT_MS = 5000,
 };
@@ -59,11 +59,12 @@ static void set_state(contact *l, replica_state s, const char *reason)
 {
     registry *g = l->g;
     if (l->r.state == s && s != REPLICA_DOWN) return;
+    bool expected = l->r.state == REPLICA_DRAINING;
+    log_level level = s == REPLICA_FAILED ? LOG_ERROR : s == REPLICA_DOWN && !expected ? LOG_WARN : LOG_INFO;
     l->r.state = s;
     snprintf(l->r.reason, sizeof l->r.reason, "%s", reason ? reason : "");
-    LOG(s == REPLICA_FAILED ? LOG_ERROR : s == REPLICA_DOWN ? LOG_WARN : LOG_INFO, "registry", "replica_state",
-        LOG_S("replica", l->r.id), LOG_S("state", replica_state_name(s)), LOG_S("reason", l->r.reason),
-        LOG_I("pid", l->r.pid));
+    LOG(level, "registry", "replica_state", LOG_S("replica", l->r.id), LOG_S("state", replica_state_name(s)),
+        LOG_S("reason", l->r.reason), LOG_I("pid", l->r.pid));
     for (size_t i = 0; i < g->n_listeners; i++) g->listeners[i].fn(g->listeners[i].user, &l->r);
 }
 

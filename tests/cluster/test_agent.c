@@ -43,7 +43,6 @@ typedef struct bench {
     registry *g;
     agent *a;
     char run_dir[256];
-    uint64_t start_ns;
     bool gone;
     int n_changes;
 } bench;
@@ -59,7 +58,6 @@ static void changed(void *user, replica *r)
 
 static void bench_open(bench *b, const worker_spec *specs, size_t n)
 {
-    *b = (bench){.start_ns = clock_ns()};
     log_setup(LOG_OFF, false);
     assert_int_equal(uv_loop_init(&b->loop), 0);
     uv_timer_init(&b->loop, &b->tick);
@@ -237,7 +235,6 @@ static void agent_polls_stats_of_ready_replicas(void **state)
 
 static void agent_backs_off_from_a_program_that_is_missing(void **state)
 {
-    bench b = {.start_ns = clock_ns()};
     log_setup(LOG_OFF, false);
     assert_int_equal(uv_loop_init(&b.loop), 0);
     uv_timer_init(&b.loop, &b.tick);
