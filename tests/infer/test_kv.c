@@ -1,0 +1,149 @@
+/* The paged cache: ceilings, prefix reuse, eviction. */
+#include "helper.h"
+
+#include "infer/kv.h"
+
+static const kv_shape shape = {.n_layer = 2, .n_head_kv = 2, .head_dim = 8};
+#define PAGE_BYTES (2 * 2 * 2 * 8 * KV_PAGE_TOKENS * sizeof(float))
+
+static kv *open_kv(size_t n_pages)
+{
+    kv *c = NULL;
+    must(kv_new(&c, &shape, n_pages * PAGE_BYTES + 5, &err));
+    return c;
+}
+
+/* A sequence of n tokens first, first + 1, ..., computed to its end. */
+static int fill(kv *c, kv_seq *s, int32_t first, size_t n)
+{
+    int32_t ids[256];
+    for (size_t i = 0; i < n; i++) ids[i] = first + (int32_t)i;
+    size_t had = kv_adopt(c, s, ids, n - 1);
+    int rc = kv_reserve(c, s, n - had);
+    if (rc == 0) kv_commit(c, s, ids, n - had);
+    return rc;
+}
+
+static void the_ceiling_is_hard(void **state)
+{
+    kv *c = open_kv(4);
+    kv_seq a = {0}, b = {0};
+    kv_seq_init(&a, 256);
+    kv_seq_init(&b, 256);
+    assert_int_equal(kv_capacity_tokens(c), 4 * KV_PAGE_TOKENS);
+    assert_int_equal(fill(c, &a, 0, 3 * KV_PAGE_TOKENS), 0);
+    assert_int_equal(fill(c, &b, 1000, 2 * KV_PAGE_TOKENS), SHOAL_EFULL);
+    assert_int_equal(b.n_pages, 0);
+    assert_int_equal(c->n_used, 3);
+    kv_release(c, &a);
+    assert_int_equal(fill(c, &b, 1000, 2 * KV_PAGE_TOKENS), 0);
+    kv_seq_done(c, &a);
+    kv_seq_done(c, &b);
+    assert_int_equal(c->n_used, 0);
+    assert_int_equal(kv_available(c), 4);
+    kv_free(c);
+}
+
+static void an_equal_prefix_is_adopted_and_the_last_token_is_not(void **state)
+{
+    kv *c = open_kv(8);
+    kv_seq a = {0}, b = {0};
+    kv_seq_init(&a, 256);
+    kv_seq_init(&b, 256);
+    assert_int_equal(fill(c, &a, 5, 40), 0);
+    int32_t ids[40];
+    for (int i = 0; i < 40; i++) ids[i] = 5 + i;
+    assert_int_equal(kv_adopt(c, &b, ids, 31), 16);
+    assert_int_equal(b.pages[0], a.pages[0]);
+    kv_release(c, &b);
+    assert_int_equal(kv_adopt(c, &b, ids, 39), 32);
+    kv_release(c, &b);
+    ids[3] = 0;
+    assert_int_equal(kv_adopt(c, &b, ids, 39), 0);
+    kv_seq_done(c, &a);
+    kv_seq_done(c, &b);
+    kv_free(c);
+}
+
+static void released_prefixes_stay_until_room_is_needed(void **state)
+{
+    kv *c = open_kv(4);
+    kv_seq a = {0};
+    kv_seq_init(&a, 256);
+    fill(c, &a, 0, 32);
+    kv_release(c, &a);
+    fill(c, &a, 500, 32);
+    kv_release(c, &a);
+    assert_int_equal(fill(c, &a, 0, 33), 0); /* 32 of them adopted, one page evicted from the other */
+    kv_release(c, &a);
+    int32_t ids[33];
+    for (int i = 0; i < 33; i++) ids[i] = 500 + i;
+    assert_int_equal(kv_adopt(c, &a, ids, 32), 16); /* the tail of a prefix goes first */
+    kv_seq_done(c, &a);
+    kv_free(c);
+}
+
+static void equal_pages_computed_side_by_side_become_one(void **state)
+{
+    kv *c = open_kv(8);
+    kv_seq a = {0}, b = {0};
+    int32_t ids[16];
+    for (int i = 0; i < 16; i++) ids[i] = i;
+    kv_seq_init(&a, 64);
+    kv_seq_init(&b, 64);
+    kv_reserve(c, &a, 16);
+    kv_reserve(c, &b, 16);
+    assert_int_equal(c->n_used, 2);
+    kv_commit(c, &a, ids, 16);
+    kv_commit(c, &b, ids, 16);
+    assert_int_equal(c->n_used, 1);
+    assert_int_equal(a.pages[0], b.pages[0]);
+    kv_seq_done(c, &a);
+    kv_seq_done(c, &b);
+    kv_free(c);
+}
+
+static void a_cache_under_one_page_is_refused(void **state)
+{
+    kv *c = NULL;
+    shoal_err err = {0};
+    assert_int_equal(kv_new(&c, &shape, PAGE_BYTES - 1, &err), SHOAL_ELIMIT);
+    assert_null(c);
+}
+
+/* Whatever happens, pages are neither lost nor handed out twice. */
+static void random_use_keeps_the_books(void **state)
+{
+    enum { N = 6 };
+    kv *c = open_kv(20);
+    kv_seq s[N] = {0};
+    uint64_t r = 1;
+    for (int i = 0; i < N; i++) kv_seq_init(&s[i], 256);
+    for (int step = 0; step < 20000; step++) {
+        r = rng_mix(r);
+        kv_seq *q = &s[r % N];
+        if (q->n_pages > 0) kv_release(c, q);
+        else if (fill(c, q, (int32_t)(r >> 8 & 3) * 100, 1 + (r >> 16 & 127)) != 0) kv_release(c, q);
+        size_t held[20] = {0}, n_held = 0;
+        for (int i = 0; i < N; i++) {
+            for (size_t k = 0; k < s[i].n_pages; k++) n_held += held[s[i].pages[k]]++ == 0;
+        }
+        assert_int_equal(c->n_used, n_held);
+        assert_int_equal(kv_available(c) + n_held, 20);
+    }
+    for (int i = 0; i < N; i++) kv_seq_done(c, &s[i]);
+    kv_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_ceiling_is_hard),
+        cmocka_unit_test(an_equal_prefix_is_adopted_and_the_last_token_is_not),
+        cmocka_unit_test(released_prefixes_stay_until_room_is_needed),
+        cmocka_unit_test(equal_pages_computed_side_by_side_become_one),
+        cmocka_unit_test(a_cache_under_one_page_is_refused),
+        cmocka_unit_test(random_use_keeps_the_books),
+    };
+    return cmocka_run_group_tests_name("infer_kv", tests, NULL, NULL);
+}
