@@ -1,0 +1,102 @@
+/* Options and the command table. What cli_parse prints on stderr is for people and not compared. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/cli.h"
+
+static const cli_command toy = {"toy", "a command for this test", "A [B]", NULL, false};
+
+typedef struct values {
+    bool flag;
+    const char *text;
+    cli_list list;
+    long long count;
+    double share;
+    cli_args args;
+} values;
+
+static int parse(values *v, int argc, const char *const *args)
+{
+    static char *argv[16]; /* what cli_args borrows */
+    memset(argv, 0, sizeof argv);
+    argv[0] = "toy";
+    for (int i = 0; i < argc; i++) argv[i + 1] = (char *)args[i];
+    *v = (values){.text = "default", .count = 7};
+    const cli_option options[] = {
+        CLI_FLAG('f', "flag", "a flag", &v->flag),
+        CLI_STRING('t', "text", "TEXT", "a text", &v->text),
+        CLI_LIST(0, "item", "ITEM", "an item", &v->list),
+        CLI_INT('n', "count", "N", 0, 100, "a count", &v->count),
+        CLI_NUM(0, "share", "X", "a share", &v->share),
+        CLI_END,
+    };
+    return cli_parse(&v->args, &toy, options, 1, 2, argc + 1, argv);
+}
+
+#define PARSE(v, ...) parse(v, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *), (const char *[]){__VA_ARGS__})
+
+static void options_may_stand_anywhere(void **state)
+{
+    values v;
+    assert_int_equal(PARSE(&v, "--flag", "a", "-t", "x y", "b", "--item=1", "--item", "2", "-n3", "--share", "0.5"), CLI_GO);
+    assert_true(v.flag);
+    assert_string_equal(v.text, "x y");
+    assert_int_equal(v.list.n, 2);
+    assert_string_equal(v.list.v[1], "2");
+    assert_int_equal(v.count, 3);
+    assert_true(v.share == 0.5);
+    assert_int_equal(v.args.n, 2);
+    assert_string_equal(v.args.v[0], "a");
+    assert_string_equal(v.args.v[1], "b");
+}
+
+static void defaults_stay_and_dashes_end_options(void **state)
+{
+    values v;
+    assert_int_equal(PARSE(&v, "--", "-n"), CLI_GO);
+    assert_string_equal(v.text, "default");
+    assert_int_equal(v.count, 7);
+    assert_string_equal(v.args.v[0], "-n");
+}
+
+static void wrong_usage_gives_exit_code_2(void **state)
+{
+    values v;
+    assert_int_equal(PARSE(&v, "a", "b", "c"), CLI_USAGE);
+    assert_int_equal(PARSE(&v, "--flag"), CLI_USAGE);
+    assert_int_equal(PARSE(&v, "a", "--unknown"), CLI_USAGE);
+    assert_int_equal(PARSE(&v, "a", "--text"), CLI_USAGE);
+    assert_int_equal(PARSE(&v, "a", "--count", "101"), CLI_USAGE);
+    assert_int_equal(PARSE(&v, "a", "--count", "4x"), CLI_USAGE);
+    assert_int_equal(PARSE(&v, "a", "--share", "nan"), CLI_USAGE);
+}
+
+static void every_command_has_a_name_a_summary_and_a_usage(void **state)
+{
+    assert_true(cli_count() > 0);
+    for (size_t i = 0; i < cli_count(); i++) {
+        const cli_command *c = cli_at(i);
+        assert_ptr_equal(cli_find(c->name), c);
+        assert_non_null(c->run);
+        assert_non_null(c->usage);
+        assert_true(strlen(c->summary) > 0 && c->summary[strlen(c->summary) - 1] != '.');
+    }
+    assert_null(cli_find("nothing"));
+    assert_true(cli_find("worker")->hidden);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_may_stand_anywhere),
+        cmocka_unit_test(defaults_stay_and_dashes_end_options),
+        cmocka_unit_test(wrong_usage_gives_exit_code_2),
+        cmocka_unit_test(every_command_has_a_name_a_summary_and_a_usage),
+    };
+    return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}
