@@ -1,0 +1,158 @@
+/* Requests and answers of /v1/embeddings, /v1/classify and /v1/tag. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "gateway/encode_put.h"
+
+static encode_spec read_ok(encode_kind kind, const char *body)
+{
+    encode_spec s = {0};
+    api_error e = {0};
+    if (encode_spec_parse(&s, kind, body, strlen(body), &e) != 0) fail_msg("%s\n%s", body, e.message);
+    return s;
+}
+
+static void encode_reads_one_and_many(void **state)
+{
+    encode_spec s = read_ok(ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"encoding_format\":\"base64\",\"dimensions\":8}");
+    assert_true(s.n_inputs == 1 && s.base64 && s.dimensions == 8);
+    encode_spec_done(&s);
+    s = read_ok(ENCODE_TAG, "{\"text\":[\"a\",\"b\"]}");
+    assert_true(s.n_inputs == 2 && !s.model);
+    assert_string_equal(s.inputs[1].text, "b");
+    encode_spec_done(&s);
+    s = read_ok(ENCODE_CLASSIFY, "{\"input\":[\"a\",{\"text\":\"b\",\"pair\":\"own\"}],\"pair\":\"all\",\"top_k\":2}");
+    assert_string_equal(s.inputs[0].pair, "all");
+    assert_string_equal(s.inputs[1].pair, "own");
+    assert_int_equal(s.top_k, 2);
+    encode_spec_done(&s);
+}
+
+static void encode_names_the_field_it_refuses(void **state)
+{
+    static const struct { encode_kind kind; const char *body, *param; } CASES[] = {
+        {ENCODE_EMBED, "{\"input\":\"a\"}", "model"},
+        {ENCODE_EMBED, "{\"model\":\"e\"}", "input"},
+        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"\"}", "input"},
+        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":[]}", "input"},
+        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":[1,2]}", "input"},
+        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":[\"a\",null]}", "input"},
+        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\\u0000\"}", "input"},
+        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"encoding_format\":\"hex\"}", "encoding_format"},
+        {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"dimensions\":0}", "dimensions"},
+        {ENCODE_CLASSIFY, "{\"input\":\"a\",\"top_k\":0}", "top_k"},
+        {ENCODE_CLASSIFY, "{\"input\":\"a\",\"pair\":3}", "pair"},
+        {ENCODE_CLASSIFY, "{\"input\":[{\"text\":\"a\",\"pair\":3}]}", "pair"},
+        {ENCODE_TAG, "{\"input\":{\"text\":\"a\"}}", "input"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        encode_spec s;
+        api_error e = {0};
+        int rc = encode_spec_parse(&s, CASES[i].kind, CASES[i].body, strlen(CASES[i].body), &e);
+        if (rc != 400 || strcmp(e.param, CASES[i].param) != 0)
+            print_error("case %zu: %s\n  %d '%s' %s\n", i, CASES[i].body, rc, e.param, e.message);
+        assert_int_equal(rc, 400);
+        assert_string_equal(e.param, CASES[i].param);
+    }
+}
+
+static void encode_writes_embeddings_as_floats_and_base64(void **state)
+{
+    float values[2] = {1, -0.5f};
+    Shoal__V1__Embedding v = SHOAL__V1__EMBEDDING__INIT, *list = &v;
+    Shoal__V1__EmbedReply r = SHOAL__V1__EMBED_REPLY__INIT;
+    encode_spec s = {.kind = ENCODE_EMBED, .model = "e"};
+    uint64_t n;
+    buf out = {0};
+    v.values = values;
+    v.n_values = 2;
+    v.n_tokens = 5;
+    r.results = &list;
+    r.n_results = 1;
+    encode_put_embeddings(&out, &s, &r, &n);
+    assert_string_equal(out.data, "{\"object\":\"list\",\"data\":[{\"index\":0,\"object\":\"embedding\",\"embedding\":"
+                                  "[1,-0.5]}],\"model\":\"e\",\"usage\":{\"prompt_tokens\":5,\"total_tokens\":5}}");
+    assert_int_equal(n, 5);
+    buf_clear(&out);
+    s.base64 = true;
+    encode_put_embeddings(&out, &s, &r, &n);
+    assert_non_null(strstr(out.data, "\"embedding\":\"AACAPwAAAL8=\"")); /* 00 00 80 3f 00 00 00 bf */
+    buf_done(&out);
+}
+
+static void encode_cuts_labels_to_top_k(void **state)
+{
+    Shoal__V1__LabelScore a = SHOAL__V1__LABEL_SCORE__INIT, b = SHOAL__V1__LABEL_SCORE__INIT;
+    Shoal__V1__LabelScore *labels[] = {&a, &b};
+    Shoal__V1__Classification c = SHOAL__V1__CLASSIFICATION__INIT, *list = &c;
+    Shoal__V1__ClassifyReply r = SHOAL__V1__CLASSIFY_REPLY__INIT;
+    encode_spec s = {.kind = ENCODE_CLASSIFY, .model = "c", .top_k = 1};
+    uint64_t n;
+    buf out = {0};
+    a.label = "yes";
+    a.score = 0.75f;
+    b.label = "no";
+    c.labels = labels;
+    c.n_labels = 2;
+    r.results = &list;
+    r.n_results = 1;
+    encode_put_classes(&out, &s, &r, &n);
+    assert_non_null(strstr(out.data, "{\"index\":0,\"labels\":[{\"label\":\"yes\",\"score\":0.75}]}"));
+    buf_done(&out);
+}
+
+static void encode_writes_spans_with_offsets(void **state)
+{
+    Shoal__V1__Span p = SHOAL__V1__SPAN__INIT, *spans = &p;
+    Shoal__V1__Tagging t = SHOAL__V1__TAGGING__INIT, *list = &t;
+    Shoal__V1__TagReply r = SHOAL__V1__TAG_REPLY__INIT;
+    encode_spec s = {.kind = ENCODE_TAG, .model = "t"};
+    uint64_t n;
+    buf out = {0};
+    p.start = 1;
+    p.end = 3;
+    p.start_byte = 2;
+    p.end_byte = 5;
+    p.label = "city";
+    p.text = "\xC3\xA9x";
+    p.score = 0.5f;
+    t.spans = &spans;
+    t.n_spans = 1;
+    r.results = &list;
+    r.n_results = 1;
+    encode_put_spans(&out, &s, &r, &n);
+    assert_non_null(strstr(out.data, "{\"start\":1,\"end\":3,\"start_byte\":2,\"end_byte\":5,\"label\":\"city\",\"text\":"
+                                     "\"\xC3\xA9x\",\"score\":0.5}"));
+    buf_done(&out);
+}
+
+static void encode_key_differs_by_pair_and_format(void **state)
+{
+    sha256_digest a, b;
+    encode_spec s = read_ok(ENCODE_CLASSIFY, "{\"model\":\"c\",\"input\":\"x\"}");
+    assert_true(encode_spec_key(&s, "d", &a));
+    encode_spec_done(&s);
+    s = read_ok(ENCODE_CLASSIFY, "{\"model\":\"c\",\"input\":\"x\",\"pair\":\"\"}");
+    assert_true(encode_spec_key(&s, "d", &b));
+    encode_spec_done(&s);
+    assert_memory_not_equal(&a, &b, sizeof a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(encode_reads_one_and_many),
+        cmocka_unit_test(encode_names_the_field_it_refuses),
+        cmocka_unit_test(encode_writes_embeddings_as_floats_and_base64),
+        cmocka_unit_test(encode_cuts_labels_to_top_k),
+        cmocka_unit_test(encode_writes_spans_with_offsets),
+        cmocka_unit_test(encode_key_differs_by_pair_and_format),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
