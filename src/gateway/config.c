@@ -54,9 +54,48 @@ static void on_log(cyaml_log_t level, void *ctx, const char *fmt, va_list args)
     else if (!*c->what) snprintf(c->what, sizeof c->what, "%.150s", text);
 }
 
-static int fail_load(const complaint *c, cyaml_err_t code, const char *what, shoal_err *err)
+/* libcyaml's sentences, by how they start, in our words. Where it tells of a mapping the last field is
+ * the one read before; where it tells of a key the line is where the value before that ended. */
+static const struct {
+    const char *start, *before, *after;
+    bool about_mapping, about_key;
+} sentences[] = {
+    {"Unexpected key: ", "there is no key '", "' here", true, true},
+    {"Mapping field already seen: ", "'", "' is given twice", true, true},
+    {"Missing required mapping field: ", "'", "' is required", true, false},
+    {"Invalid ENUM value: ", "'", "' is none of the values it may have", false, false},
+    {"Invalid uint64_t value: ", "", " is no whole number that fits", false, false},
+    {"Invalid UINT value: ", "", " is no whole number that fits", false, false},
+    {"Invalid FLOAT value: ", "'", "' is no number", false, false},
+    {"libyaml: ", "not YAML: ", "", false, false},
+};
+
+static void drop_last_field(complaint *c)
+{
+    char *dot = strrchr(c->fields, '.');
+    *(dot ? dot : c->fields) = 0;
+}
+
+static void reword(complaint *c, const char *yaml, size_t len)
+{
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
+        size_t n = strlen(sentences[i].start), line = 0;
+        if (strncmp(c->what, sentences[i].start, n) != 0) continue;
+        char subject[sizeof c->what];
+        snprintf(subject, sizeof subject, "%s", c->what + n);
+        if (sentences[i].about_key) line = config_line_of_key(yaml, len, subject, c->line);
+        else if (i == sizeof sentences / sizeof *sentences - 1) line = config_line_of(yaml, len, "");
+        if (line) c->line = line;
+        if (sentences[i].about_mapping) drop_last_field(c);
+        snprintf(c->what, sizeof c->what, "%s%.110s%s", sentences[i].before, subject, sentences[i].after);
+        return;
+    }
+}
+
+static int fail_load(complaint *c, cyaml_err_t code, const char *yaml, size_t len, const char *what, shoal_err *err)
 {
     if (code == CYAML_ERR_OOM) return err_nomem(err);
+    reword(c, yaml, len);
     const char *why = *c->what ? c->what : cyaml_strerror(code);
     char where[32] = "";
     if (c->line) snprintf(where, sizeof where, ":%zu", c->line);
@@ -142,7 +181,7 @@ int gateway_config_parse(gateway_config **ret, const char *yaml, size_t len, con
     cy.log_ctx = &told;
     config_file *f = NULL;
     cyaml_err_t loaded = cyaml_load_data((const uint8_t *)yaml, len, &cy, &config_schema, (cyaml_data_t **)&f, NULL);
-    if (loaded != CYAML_OK) return fail_load(&told, loaded, what, err);
+    if (loaded != CYAML_OK) return fail_load(&told, loaded, yaml, len, what, err);
     if (!f) return err_set(err, SHOAL_EINVALID, "%s: the file is empty, it needs at least 'models:'", what);
     shoal_err own = {0};
     int rc = set_defaults(f, &own);

@@ -9,7 +9,8 @@
 #define UINT(key, type, member) CYAML_FIELD_UINT(key, OPT, type, member)
 #define UINT_PTR(key, type, member) CYAML_FIELD_UINT_PTR(key, CYAML_FLAG_POINTER | OPT, type, member)
 #define NUM_PTR(key, type, member) CYAML_FIELD_FLOAT_PTR(key, CYAML_FLAG_POINTER | OPT, type, member)
-#define BOOL(key, type, member) CYAML_FIELD_BOOL(key, OPT, type, member)
+/* An enum of two words: libcyaml's own boolean takes any word that is not "false" for true. */
+#define BOOL(key, type, member) CYAML_FIELD_ENUM(key, CYAML_FLAG_STRICT | OPT, type, member, truths, 2)
 #define LIST(key, flags, type, member, count, entry, min, max) \
     CYAML_FIELD_SEQUENCE_COUNT(key, CYAML_FLAG_POINTER | (flags), type, member, count, entry, min, max)
 /* A mapping in the file whose fields lie flat in the struct around it. */
@@ -22,6 +23,7 @@
 #define PATH_MAX_BYTES 4096
 #define TEXT_MAX_BYTES 65536
 
+static const cyaml_strval_t truths[] = {{"false", 0}, {"true", 1}};
 static const cyaml_schema_value_t name_entry = {
     CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 1, NAME_MAX_BYTES)};
 static const cyaml_schema_value_t key_entry = {

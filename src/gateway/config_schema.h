@@ -23,7 +23,9 @@ const cyaml_config_t *config_cyaml(void); /* without log_fn and log_ctx */
 int config_check(gateway_config *c, shoal_err *err);
 
 /* The line (from 1) of the field at `path` ("pipelines[0].stages[2].when"), or of the deepest part of the
- * path that exists; 0 when the text is no YAML. */
+ * path that exists, or of the syntax error when the text is no YAML; 0 without memory. */
 size_t config_line_of(const char *yaml, size_t len, const char *path);
+/* The first line >= from where any mapping has `key`; 0: none. */
+size_t config_line_of_key(const char *yaml, size_t len, const char *key, size_t from);
 
 #endif

@@ -1,0 +1,421 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "gateway/process.h"
+
+/* The model calls of a test: they are noted, and the test answers them in the order it likes. */
+#define CALLS_MAX 16
+
+typedef struct noted {
+    const char *model;
+    char text[2048]; /* input, or messages_json */
+    void (*classified)(void *, const backend_result *, const Shoal__V1__ClassifyReply *);
+    void (*tagged)(void *, const backend_result *, const Shoal__V1__TagReply *);
+    backend_generate_events generate;
+    void *user;
+    bool open, cancelled;
+} noted;
+
+struct backend {
+    noted calls[CALLS_MAX];
+    size_t n;
+};
+
+static noted *note(backend *b, const char *model, const char *text)
+{
+    assert_true(b->n < CALLS_MAX);
+    noted *c = &b->calls[b->n++];
+    c->model = model;
+    c->open = true;
+    snprintf(c->text, sizeof c->text, "%s", text);
+    return c;
+}
+
+static backend_call *classify(backend *b, const char *model, const Shoal__V1__ClassifyRequest *req,
+                              const backend_context *ctx,
+                              void (*done)(void *, const backend_result *, const Shoal__V1__ClassifyReply *), void *user)
+{
+    noted *c = note(b, model, req->inputs[0]->text);
+    c->classified = done;
+    c->user = user;
+    return (backend_call *)c;
+}
+
+static backend_call *tag(backend *b, const char *model, const Shoal__V1__TagRequest *req, const backend_context *ctx,
+                         void (*done)(void *, const backend_result *, const Shoal__V1__TagReply *), void *user)
+{
+    noted *c = note(b, model, req->inputs[0]->text);
+    c->tagged = done;
+    c->user = user;
+    return (backend_call *)c;
+}
+
+static backend_call *generate(backend *b, const char *model, const Shoal__V1__GenerateRequest *req,
+                              const backend_context *ctx, const backend_generate_events *ev)
+{
+    noted *c = note(b, model, req->messages_json);
+    assert_true(req->parse_tool_calls);
+    assert_true(req->max_tokens > 0);
+    c->generate = *ev;
+    return (backend_call *)c;
+}
+
+static void cancel(backend_call *call)
+{
+    noted *c = (noted *)call;
+    assert_true(c->open);
+    c->open = false;
+    c->cancelled = true;
+}
+
+static backend_result result(int status, const char *message)
+{
+    return (backend_result){.status = status, .message = message, .model = "m", .replica_id = "m/0", .version = "1",
+                            .quantisation = "q8_0", .digest = "d", .ms = 1.5};
+}
+
+static void answer_label(noted *c, const char *label, float score)
+{
+    Shoal__V1__LabelScore l = SHOAL__V1__LABEL_SCORE__INIT, *labels[] = {&l};
+    Shoal__V1__Classification k = SHOAL__V1__CLASSIFICATION__INIT, *results[] = {&k};
+    Shoal__V1__ClassifyReply reply = SHOAL__V1__CLASSIFY_REPLY__INIT;
+    l.label = (char *)label;
+    l.score = score;
+    k.labels = labels;
+    k.n_labels = 1;
+    k.n_tokens = 5;
+    reply.results = results;
+    reply.n_results = 1;
+    backend_result r = result(0, "");
+    c->open = false;
+    c->classified(c->user, &r, &reply);
+}
+
+static void answer_spans(noted *c)
+{
+    Shoal__V1__Span s = SHOAL__V1__SPAN__INIT, *spans[] = {&s};
+    Shoal__V1__Tagging t = SHOAL__V1__TAGGING__INIT, *results[] = {&t};
+    Shoal__V1__TagReply reply = SHOAL__V1__TAG_REPLY__INIT;
+    s.start = 13;
+    s.end = 20;
+    s.label = "house_place";
+    s.text = "kitchen";
+    t.spans = spans;
+    t.n_spans = 1;
+    reply.results = results;
+    reply.n_results = 1;
+    backend_result r = result(0, "");
+    c->open = false;
+    c->tagged(c->user, &r, &reply);
+}
+
+static void say(noted *c, const char *text, const char *tool, const char *arguments)
+{
+    Shoal__V1__ToolCallDelta t = SHOAL__V1__TOOL_CALL_DELTA__INIT, *tools[] = {&t};
+    Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
+    d.text = (char *)text;
+    if (tool) {
+        t.name = (char *)tool;
+        t.arguments = (char *)arguments;
+        d.tool_calls = tools;
+        d.n_tool_calls = 1;
+    }
+    ev.delta = &d;
+    c->generate.event(c->generate.user, &ev);
+}
+
+static void end_reply(noted *c, double mean_prob)
+{
+    Shoal__V1__Done d = SHOAL__V1__DONE__INIT;
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
+    d.finish = "stop";
+    d.n_prompt = 40;
+    d.n_generated = 9;
+    d.mean_prob = mean_prob;
+    ev.done = &d;
+    c->generate.event(c->generate.user, &ev);
+    backend_result r = result(0, "");
+    c->open = false;
+    c->generate.end(c->generate.user, &r);
+}
+
+static void break_call(noted *c)
+{
+    backend_result r = result(SHOAL_EUNAVAILABLE, "the worker died");
+    c->open = false;
+    if (c->classified) c->classified(c->user, &r, NULL);
+    else if (c->tagged) c->tagged(c->user, &r, NULL);
+    else c->generate.end(c->generate.user, &r);
+}
+
+/* ---- a run over the home cluster's own shoal.yaml ---------------------------------------------- */
+
+typedef struct bench {
+    backend b;
+    process_calls calls;
+    gateway_config *config;
+    process_input in;
+    process_run *run;
+    int n_done;
+    char failed[64], message[128];
+    json_t *answer;
+} bench;
+
+static void on_done(void *user, const process_outcome *o)
+{
+    bench *t = user;
+    t->n_done++;
+    t->answer = json_incref(o->answer);
+    if (!o->failed) return;
+    snprintf(t->failed, sizeof t->failed, "%s", o->failed->name);
+    snprintf(t->message, sizeof t->message, "%s", o->failure->message);
+}
+
+static bench *start(const char *body)
+{
+    bench *t = calloc(1, sizeof *t);
+    shoal_err err = {0};
+    api_error e = {0};
+    if (gateway_config_load(&t->config, SHOAL_SOURCE_DIR "/shoal.yaml", &err)) fail_msg("%s", err.message);
+    if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
+    t->calls = (process_calls){&t->b, classify, tag, generate, cancel};
+    backend_context ctx = {.request_id = "r1"};
+    assert_int_equal(process_run_start(&t->run, &t->in, &t->calls, &ctx, on_done, t, NULL), 0);
+    return t;
+}
+
+static void stop(bench *t)
+{
+    json_decref(t->answer);
+    process_input_done(&t->in);
+    gateway_config_free(t->config);
+    free(t);
+}
+
+static const char *str_at(const json_t *o, const char *a, const char *b)
+{
+    const json_t *v = json_object_get(o, a);
+    return json_string_value(b ? json_object_get(v, b) : v);
+}
+
+static const json_t *trace_of(const bench *t, const char *stage)
+{
+    size_t i;
+    json_t *v;
+    json_array_foreach(json_object_get(t->answer, "trace"), i, v)
+        if (strcmp(str_at(v, "stage", NULL), stage) == 0) return v;
+    return NULL;
+}
+
+static void device_request_goes_to_the_small_model(void **state)
+{
+    bench *t = start("{\"input\":\"turn off the kitchen light\"}");
+    assert_int_equal(t->b.n, 2); /* intent and slots side by side */
+    answer_spans(&t->b.calls[1]);
+    answer_label(&t->b.calls[0], "iot_hue_lightoff", 0.99f);
+    assert_int_equal(t->b.n, 3);
+    assert_string_equal(t->b.calls[2].model, "home-chat-s");
+    assert_non_null(strstr(t->b.calls[2].text, "[{\"role\":\"system\",\"content\":\"You are Shoal, a helper that runs this "
+                                               "home. Devices:\\nlight.kitchen 'Kitchen Light' = off\\n"));
+    assert_non_null(strstr(t->b.calls[2].text, "= 3\"},{\"role\":\"user\",\"content\":\"turn off the kitchen light\"}]"));
+    say(&t->b.calls[2], "Turning off Kitchen Light.\n", NULL, NULL);
+    say(&t->b.calls[2], "", "light.turn_off", "{\"target\":");
+    say(&t->b.calls[2], "", "", "\"light.kitchen\"}");
+    end_reply(&t->b.calls[2], 0.99);
+    assert_int_equal(t->n_done, 1);
+    assert_string_equal(str_at(t->answer, "text", NULL), "Turning off Kitchen Light.");
+    assert_string_equal(str_at(t->answer, "intent", "label"), "iot_hue_lightoff");
+    assert_string_equal(str_at(t->answer, "tool_call", "name"), "light.turn_off");
+    const json_t *args = json_object_get(json_object_get(t->answer, "tool_call"), "arguments");
+    assert_string_equal(str_at(args, "target", NULL), "light.kitchen");
+    assert_int_equal(json_array_size(json_object_get(t->answer, "slots")), 1);
+    assert_int_equal(json_array_size(json_object_get(t->answer, "trace")), 5);
+    assert_string_equal(str_at(trace_of(t, "reply"), "why", NULL), "input mentions Kitchen Light");
+    assert_true(json_is_false(json_object_get(trace_of(t, "reply_checked"), "ran")));
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(t->answer, "usage"), "total_tokens")), 54);
+    stop(t);
+}
+
+static void unsure_reply_is_checked_by_the_larger_model(void **state)
+{
+    bench *t = start("{\"input\":\"turn off the kitchen light\"}");
+    answer_label(&t->b.calls[0], "iot_hue_lightoff", 0.99f);
+    answer_spans(&t->b.calls[1]);
+    say(&t->b.calls[2], "small", NULL, NULL);
+    end_reply(&t->b.calls[2], 0.7);
+    assert_int_equal(t->n_done, 0);
+    assert_string_equal(t->b.calls[3].model, "home-chat-m");
+    say(&t->b.calls[3], "large", NULL, NULL);
+    end_reply(&t->b.calls[3], 0.9);
+    assert_string_equal(str_at(t->answer, "text", NULL), "large");
+    stop(t);
+}
+
+static void the_small_reply_stands_when_the_larger_model_fails(void **state)
+{
+    bench *t = start("{\"input\":\"turn off the kitchen light\"}");
+    answer_label(&t->b.calls[0], "iot_hue_lightoff", 0.99f);
+    answer_spans(&t->b.calls[1]);
+    say(&t->b.calls[2], "small", NULL, NULL);
+    end_reply(&t->b.calls[2], 0.7);
+    break_call(&t->b.calls[3]);
+    assert_string_equal(str_at(t->answer, "text", NULL), "small");
+    assert_string_equal(str_at(trace_of(t, "reply_checked"), "error", NULL), "the worker died");
+    stop(t);
+}
+
+static void sensor_line_becomes_an_alert_alone(void **state)
+{
+    bench *t = start("{\"text\":\"sensor current asset=fan-54 change=-12% threshold=30% window=5s\"}");
+    assert_int_equal(t->b.n, 1);
+    assert_non_null(strstr(t->b.calls[0].text, "You write alerts for machine operators."));
+    say(&t->b.calls[0], "Fan 54: fine.", NULL, NULL);
+    end_reply(&t->b.calls[0], 0.5);
+    assert_int_equal(t->b.n, 1);
+    assert_string_equal(str_at(t->answer, "text", NULL), "Fan 54: fine.");
+    assert_true(json_is_null(json_object_get(t->answer, "intent")));
+    stop(t);
+}
+
+static void intent_without_generator_answers_with_intent_and_slots(void **state)
+{
+    bench *t = start("{\"pipeline\":\"home\",\"input\":\"what is the weather\"}");
+    answer_label(&t->b.calls[0], "weather_query", 0.98f);
+    assert_int_equal(t->n_done, 0);
+    answer_spans(&t->b.calls[1]);
+    assert_int_equal(t->n_done, 1);
+    assert_true(json_is_null(json_object_get(t->answer, "text")));
+    assert_true(json_is_null(json_object_get(t->answer, "tool_call")));
+    assert_string_equal(str_at(t->answer, "intent", "label"), "weather_query");
+    assert_string_equal(str_at(trace_of(t, "reply"), "why", NULL), "input mentions no device; intent is weather_query");
+    stop(t);
+}
+
+static void devices_of_the_request_replace_the_configured(void **state)
+{
+    bench *t = start("{\"input\":\"stop the mill\",\"context\":{\"devices\":[{\"id\":\"switch.mill\",\"name\":\"Mill\","
+                     "\"state\":7}]}}");
+    answer_label(&t->b.calls[0], "general_quirky", 0.5f);
+    assert_int_equal(t->b.n, 3);
+    assert_non_null(strstr(t->b.calls[2].text, "Devices:\\nswitch.mill 'Mill' = 7\"}"));
+    process_run_cancel(t->run);
+    stop(t);
+}
+
+static void failed_stage_fails_the_run_and_stops_the_others(void **state)
+{
+    bench *t = start("{\"input\":\"turn off the kitchen light\"}");
+    break_call(&t->b.calls[0]);
+    assert_int_equal(t->n_done, 1);
+    assert_string_equal(t->failed, "intent");
+    assert_string_equal(t->message, "the worker died");
+    assert_true(t->b.calls[1].cancelled);
+    assert_null(t->answer);
+    stop(t);
+}
+
+static void cancelling_a_run_cancels_its_calls(void **state)
+{
+    bench *t = start("{\"input\":\"turn off the kitchen light\"}");
+    process_run_cancel(t->run);
+    assert_true(t->b.calls[0].cancelled && t->b.calls[1].cancelled);
+    assert_int_equal(t->n_done, 0);
+    process_run_cancel(NULL);
+    stop(t);
+}
+
+static void broken_tool_arguments_come_as_text(void **state)
+{
+    bench *t = start("{\"input\":\"sensor x\"}");
+    say(&t->b.calls[0], "", "f", "{\"a\":");
+    end_reply(&t->b.calls[0], 1);
+    assert_string_equal(str_at(t->answer, "tool_call", "arguments"), "{\"a\":");
+    stop(t);
+}
+
+/* ---- requests ---------------------------------------------------------------------------------- */
+
+static void bad_requests_are_refused_with_a_sentence(void **state)
+{
+    static const struct {
+        const char *body, *says;
+        int status;
+    } rows[] = {
+        {"", "body", 400},
+        {"[]", "object", 400},
+        {"{}", "'input' is required", 400},
+        {"{\"input\":\"\"}", "'input' is required", 400},
+        {"{\"input\":5}", "input", 400},
+        {"{\"input\":\"a\",\"text\":\"b\"}", "not both", 400},
+        {"{\"input\":\"a\",\"pipeline\":\"nope\"}", "nope", 404},
+        {"{\"input\":\"a\",\"stream\":true}", "one piece", 400},
+        {"{\"input\":\"a\",\"context\":5}", "'context' must be", 400},
+        {"{\"input\":\"a\",\"context\":\"free text\"}", "no place for free text", 400},
+        {"{\"input\":\"a\",\"context\":{\"rooms\":[]}}", "context.rooms", 400},
+        {"{\"input\":\"a\",\"context\":{\"devices\":{}}}", "must be an array", 400},
+        {"{\"input\":\"a\",\"context\":{\"devices\":[{\"id\":\"x\",\"name\":\"y\"}]}}", "devices[0].state", 400},
+        {"{\"input\":\"a\",\"context\":{\"devices\":[{\"id\":\"x\",\"name\":\"y\\nz\",\"state\":\"on\"}]}}", "devices[0].name",
+         400},
+        {"{\"input\":\"a\",\"context\":{\"devices\":[7]}}", "devices[0].id", 400},
+        {"{\"input\":\"\xff\"}", "body", 400},
+    };
+    gateway_config *c = NULL;
+    assert_int_equal(gateway_config_load(&c, SHOAL_SOURCE_DIR "/shoal.yaml", NULL), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        process_input in = {0};
+        api_error e = {0};
+        int status = process_parse(&in, c, rows[i].body, strlen(rows[i].body), &e);
+        if (status != rows[i].status || !strstr(e.message, rows[i].says))
+            fail_msg("%s: %d %s", rows[i].body, status, e.message);
+        assert_null(in.memory);
+    }
+    gateway_config_free(c);
+}
+
+static void long_input_and_long_lists_are_refused(void **state)
+{
+    gateway_config *c = NULL;
+    assert_int_equal(gateway_config_load(&c, SHOAL_SOURCE_DIR "/shoal.yaml", NULL), 0);
+    buf b = {0};
+    process_input in = {0};
+    api_error e = {0};
+    buf_puts(&b, "{\"input\":\"");
+    for (int i = 0; i <= PIPELINE_INPUT_MAX_BYTES; i++) buf_putc(&b, 'x');
+    buf_puts(&b, "\"}");
+    assert_int_equal(process_parse(&in, c, b.data, b.len, &e), 400);
+    assert_non_null(strstr(e.message, "16385 bytes"));
+    buf_clear(&b);
+    buf_puts(&b, "{\"input\":\"x\",\"context\":{\"devices\":[0");
+    for (int i = 0; i < PIPELINE_DEVICES_MAX; i++) buf_puts(&b, ",0");
+    buf_puts(&b, "]}}");
+    assert_int_equal(process_parse(&in, c, b.data, b.len, &e), 400);
+    assert_non_null(strstr(e.message, "257 entries"));
+    buf_done(&b);
+    gateway_config_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device_request_goes_to_the_small_model),
+        cmocka_unit_test(unsure_reply_is_checked_by_the_larger_model),
+        cmocka_unit_test(the_small_reply_stands_when_the_larger_model_fails),
+        cmocka_unit_test(sensor_line_becomes_an_alert_alone),
+        cmocka_unit_test(intent_without_generator_answers_with_intent_and_slots),
+        cmocka_unit_test(devices_of_the_request_replace_the_configured),
+        cmocka_unit_test(failed_stage_fails_the_run_and_stops_the_others),
+        cmocka_unit_test(cancelling_a_run_cancels_its_calls),
+        cmocka_unit_test(broken_tool_arguments_come_as_text),
+        cmocka_unit_test(bad_requests_are_refused_with_a_sentence),
+        cmocka_unit_test(long_input_and_long_lists_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
