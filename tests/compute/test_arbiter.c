@@ -103,6 +103,7 @@ static void *wait_once(void *arg)
 {
     player *p = arg;
     arbiter *a = join(p->s, p->slot);
+    atomic_fetch_add(&p->s->n_done, 1);
     arbiter_acquire(a, p->deadline_ns);
     p->s->order[atomic_fetch_add(&p->s->step, 1)] = p->slot;
     arbiter_release(a);
@@ -123,7 +124,8 @@ static void the_earliest_deadline_goes_first(void **state)
         players[i] = (player){.s = s, .slot = i, .deadline_ns = deadlines[i]};
         pthread_create(&threads[i], NULL, wait_once, &players[i]);
     }
-    usleep(200000); /* all of them wait by now */
+    while (atomic_load(&s->n_done) < 5) usleep(1000);
+    usleep(200000); /* nothing but the call itself is left between them and the queue */
     arbiter_release(holder);
     for (int i = 0; i < 5; i++) pthread_join(threads[i], NULL);
     for (int i = 0; i < 5; i++) assert_int_equal(s->order[i], order[i]);
