@@ -124,7 +124,7 @@ const char *grpc_status_name(int status)
 {
     switch (status) {
 #define STATUS_NAME(e, n)                                                                          \
-    case n: return #e + 5; /* without GRPC_ */
+    case n: return &#e[5]; /* without GRPC_ */
         GRPC_STATUS_TABLE(STATUS_NAME)
 #undef STATUS_NAME
     default: return "UNKNOWN";

@@ -48,6 +48,8 @@ static void read_text(const uint8_t *data, size_t size)
     free(text);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2) return 0;

@@ -2,6 +2,8 @@
  * handler sees may break what http.h promises. The first byte chooses the size of the pieces. */
 #include "wire_memory.h"
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;

@@ -1,6 +1,8 @@
 /* Any frames after the HTTP/2 preface, in pieces of any size, through a real server in memory. */
 #include "wire_memory.h"
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
