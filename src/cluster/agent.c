@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "cluster/agent.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -247,7 +248,7 @@ static void start_child(child *c)
         return;
     }
     LOG(LOG_INFO, "agent", "worker_started", LOG_S("replica", c->r->id), LOG_I("pid", c->r->pid),
-        LOG_I("restarts", c->r->n_restarts));
+        LOG_S("address", c->r->address), LOG_I("restarts", c->r->n_restarts));
     registry_set_state(c->a->g, c->r, REPLICA_STARTING, NULL);
 }
 
@@ -285,6 +286,18 @@ static char *copy(agent *a, const char *s, bool *ok)
     return p;
 }
 
+/* The name is for people; the number makes it unique. Model names may hold any character and be any
+ * length, a socket's address may not. */
+static char *socket_path(agent *a, const char *model, int slot)
+{
+    char name[33];
+    size_t n = 0;
+    for (; model[n] && n + 1 < sizeof name; n++)
+        name[n] = isalnum((unsigned char)model[n]) || strchr("-_", model[n]) ? model[n] : '_';
+    name[n] = '\0';
+    return arena_printf(a->strings, "%s/%s.%d.sock", a->run_dir, name, slot);
+}
+
 static int add_child(agent *a, child *c, const worker_spec *spec, int replica_number, int slot, shoal_err *err)
 {
     bool ok = true;
@@ -294,8 +307,7 @@ static int add_child(agent *a, child *c, const worker_spec *spec, int replica_nu
     c->spec.model = copy(a, spec->model, &ok);
     c->spec.path = copy(a, spec->path, &ok);
     c->spec.sha256 = copy(a, spec->sha256, &ok);
-    /* Sockets are numbered: model names may hold any character and be any length. */
-    c->socket = arena_printf(a->strings, "%s/w%d.sock", a->run_dir, slot);
+    c->socket = socket_path(a, spec->model, slot);
     char *address = c->socket ? arena_printf(a->strings, "unix:%s", c->socket) : NULL;
     char *id = arena_printf(a->strings, "%s/%d", spec->model, replica_number);
     if (!ok || !address || !id) return err_nomem(err);
