@@ -137,6 +137,34 @@ static void resolve_finds_the_manifest_of_the_environment(void **state)
     free(sha);
 }
 
+static void bundled_models_match_their_pins(void **state)
+{
+    (void)state;
+    manifest *m = NULL;
+    shoal_err err = {0};
+    if (manifest_open(&m, SHOAL_SOURCE_DIR "/models/models.json", &err) != 0) fail_msg("%s", err.message);
+    assert_int_equal(manifest_count(m), 5);
+    size_t total = 0;
+    for (size_t i = 0; i < manifest_count(m); i++) {
+        const manifest_entry *e = manifest_at(m, i);
+        model_options pinned = {.expect_sha256 = e->sha256};
+        model *bundled = NULL;
+        file_map f = {0};
+        if (model_open(&bundled, e->file, &pinned, &err) != 0) fail_msg("%s", err.message);
+        assert_non_null(model_tokenizer(bundled));
+        assert_string_equal(e->task, task_name(model_get_config(bundled)->task));
+        assert_string_equal(e->quantisation, model_quantisation(bundled));
+        assert_string_equal(e->version, model_version(bundled));
+        assert_int_equal(e->n_labels, model_get_config(bundled)->n_labels);
+        assert_int_equal(file_map_open(&f, e->file, &err), 0);
+        total += f.len;
+        file_map_close(&f);
+        model_free(bundled);
+    }
+    assert_true(total <= 40000000);
+    manifest_free(m);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, make_folder, drop_folder)
 
 int main(void)
@@ -146,6 +174,7 @@ int main(void)
         T(manifest_names_what_is_wrong),
         T(resolve_prefers_a_path_then_a_name),
         T(resolve_finds_the_manifest_of_the_environment),
+        cmocka_unit_test(bundled_models_match_their_pins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
