@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/sys.h"
+#include "model/chat.h"
 #include "model/tokenizer.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/tokenizers/"
@@ -137,6 +138,74 @@ static void check_all(const char *name)
     assert_int_equal(bad, 0);
 }
 
+/* The prompts of the home model: template and tokenizer together, and its replies decoded. */
+static void home_prompts_agree_with_the_reference(void **state)
+{
+    shoal_err err = {0};
+    buf json = {0}, prompt = {0}, reply = {0};
+    json_t *config = NULL, *expected = NULL, *c, *v;
+    tokenizer *t = NULL;
+    chat_template *chat = NULL;
+    encoding e = {0};
+    size_t i, k;
+    assert_int_equal(file_read(&json, DATA "home-chat-s/tokenizer.json", 1 << 20, &err), 0);
+    assert_int_equal(tokenizer_from_json(&t, json.data, json.len, NULL, 0, "home-chat-s", &err), 0);
+    assert_int_equal(json_parse_file(&config, DATA "home-chat-s/tokenizer_config.json", 1 << 20, &err), 0);
+    assert_int_equal(json_parse_file(&expected, DATA "home-chat-s/prompts.json", 1 << 20, &err), 0);
+    const char *source = json_string_value(json_object_get(config, "chat_template"));
+    assert_int_equal(chat_template_compile(&chat, source, strlen(source), "home-chat-s", &err), 0);
+    json_array_foreach(json_object_get(expected, "cases"), i, c) {
+        json_t *m = json_pack("[{sssO}{sssO}]", "role", "system", "content", json_object_get(c, "system"), "role", "user",
+                              "content", json_object_get(c, "user"));
+        buf_clear(&prompt);
+        buf_clear(&reply);
+        assert_int_equal(chat_template_render(chat, m, NULL, true, NULL, "<|im_end|>", &prompt, &err), 0);
+        assert_int_equal(tokenizer_encode(t, prompt.data, prompt.len, NULL, 0, TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, 0, &e, &err), 0);
+        fixture f = {.name = "home-chat-s", .t = t};
+        assert_int_equal(check_ids(&f, json_object_get(c, "prompt_ids"), &e, "prompt ids", prompt.data), 0);
+        json_array_foreach(json_object_get(c, "greedy_ids"), k, v) e.ids[k] = (int32_t)json_integer_value(v);
+        assert_int_equal(tokenizer_decode(t, e.ids, k, false, &reply), 0);
+        assert_string_equal(reply.data, json_string_value(json_object_get(c, "text")));
+        json_decref(m);
+    }
+    encoding_done(&e);
+    tokenizer_free(t);
+    chat_template_free(chat);
+    json_decref(config);
+    json_decref(expected);
+    buf_done(&json);
+    buf_done(&prompt);
+    buf_done(&reply);
+}
+
+static void check_input(const fixture *f, const json_t *in)
+{
+    const json_t *a = json_object_get(in, "a"), *b = json_object_get(in, "b");
+    encoding e = {0};
+    shoal_err err;
+    assert_int_equal(tokenizer_encode(f->t, json_string_value(a), json_string_length(a), json_string_value(b),
+                                      json_string_length(b), TOK_ADD_SPECIAL, 0, &e, &err), 0);
+    assert_int_equal(check_ids(f, json_object_get(in, "ids"), &e, "ids", json_string_value(a)), 0);
+    assert_int_equal(check_offsets(f, json_object_get(in, "offsets"), &e, json_string_value(a)), 0);
+    for (size_t i = 0; i < e.n; i++)
+        assert_int_equal(json_integer_value(json_array_get(json_object_get(in, "type_ids"), i)), e.type_ids[i]);
+    encoding_done(&e);
+}
+
+static void bert_models_inputs_agree_with_the_reference(void **state)
+{
+    json_t *all = NULL, *model, *in;
+    shoal_err err;
+    size_t i, k;
+    assert_int_equal(json_parse_file(&all, DATA "bert_models.json", 1 << 20, &err), 0);
+    json_array_foreach(all, i, model) {
+        fixture f = open_fixture(json_string_value(json_object_get(model, "tokenizer")));
+        json_array_foreach(json_object_get(model, "inputs"), k, in) check_input(&f, in);
+        close_fixture(&f);
+    }
+    json_decref(all);
+}
+
 #define FIXTURE(name)                                                                              \
     static void name##_agrees_with_the_reference(void **state) { check_all(#name); }
 FIXTURE(bert_cased)
@@ -157,6 +226,8 @@ int main(void)
         cmocka_unit_test(llama3_agrees_with_the_reference),     cmocka_unit_test(qwen2_agrees_with_the_reference),
         cmocka_unit_test(roberta_agrees_with_the_reference),    cmocka_unit_test(t5_agrees_with_the_reference),
         cmocka_unit_test(xlmr_agrees_with_the_reference),
+        cmocka_unit_test(home_prompts_agree_with_the_reference),
+        cmocka_unit_test(bert_models_inputs_agree_with_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
