@@ -58,6 +58,7 @@ static void changed(void *user, replica *r)
 
 static void bench_open(bench *b, const worker_spec *specs, size_t n)
 {
+    *b = (bench){0};
     log_setup(LOG_OFF, false);
     assert_int_equal(uv_loop_init(&b->loop), 0);
     uv_timer_init(&b->loop, &b->tick);
@@ -235,6 +236,7 @@ static void agent_polls_stats_of_ready_replicas(void **state)
 
 static void agent_backs_off_from_a_program_that_is_missing(void **state)
 {
+    bench b = {0};
     log_setup(LOG_OFF, false);
     assert_int_equal(uv_loop_init(&b.loop), 0);
     uv_timer_init(&b.loop, &b.tick);
