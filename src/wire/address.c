@@ -19,7 +19,8 @@ static int parse_unix(address *a, const char *path, shoal_err *err)
     size_t n = strlen(path);
     if (n == 0) return err_set(err, SHOAL_EINVALID, "unix: needs a path");
     if (n >= sizeof a->path)
-        return err_set(err, SHOAL_EINVALID, "unix:%s: a socket path has at most %zu bytes", path, sizeof a->path - 1);
+        return err_set(err, SHOAL_EINVALID, "unix:%s: a socket path has at most %zu bytes", path,
+                       sizeof a->path - 1);
     a->is_unix = true;
     memcpy(a->path, path, n + 1);
     return 0;

@@ -59,7 +59,7 @@ struct grpc_client_call {
     bool busy, over; /* inside one of its callbacks; ended or cancelled */
 };
 
-/* ---- calls ------------------------------------------------------------------------------------------ */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void call_free(grpc_client_call *c)
 {
@@ -101,7 +101,7 @@ static void call_abort(grpc_client_call *c, uint32_t reset, grpc_status status, 
     call_end(c, status, message);
 }
 
-/* ---- time --------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void on_deadline(uv_timer_t *timer);
 
@@ -130,11 +130,12 @@ static void on_deadline(uv_timer_t *timer)
     channel_link *l = timer->data;
     uint64_t now = clock_ns();
     grpc_client_call *c;
-    while ((c = first_expired(l, now))) call_abort(c, NGHTTP2_CANCEL, GRPC_DEADLINE_EXCEEDED, "the deadline was missed");
+    while ((c = first_expired(l, now)))
+        call_abort(c, NGHTTP2_CANCEL, GRPC_DEADLINE_EXCEEDED, "the deadline was missed");
     if (l->ch) arm_deadline(l);
 }
 
-/* ---- the link -------------------------------------------------------------------------------------------- */
+/* ---- the link -------------------------------------------------------------------------------- */
 
 static void link_lost(channel_link *l, const char *why)
 {
@@ -216,7 +217,7 @@ static void on_eof(void *user)
     transport_close(l->io, "the server closed the connection");
 }
 
-/* ---- what comes back --------------------------------------------------------------------------------------- */
+/* ---- what comes back ------------------------------------------------------------------------- */
 
 static int on_header(nghttp2_session *h2, const nghttp2_frame *f, const uint8_t *name, size_t n_name,
                      const uint8_t *value, size_t n_value, uint8_t flags, void *user)
@@ -232,7 +233,8 @@ static int on_header(nghttp2_session *h2, const nghttp2_frame *f, const uint8_t 
     else if (strcmp(s, "content-type") == 0)
         c->bad_type = !grpc_is_content_type(v);
     else if (strcmp(s, "grpc-status") == 0)
-        c->grpc_status = n_value > 0 && n_value < 3 && strspn(v, "0123456789") == n_value ? atoi(v) : GRPC_UNKNOWN;
+        c->grpc_status =
+            n_value > 0 && n_value < 3 && strspn(v, "0123456789") == n_value ? atoi(v) : GRPC_UNKNOWN;
     else if (strcmp(s, "grpc-message") == 0 && c->message.len == 0)
         grpc_message_decode(&c->message, v);
     return 0;
@@ -248,7 +250,8 @@ static void reader_failed(grpc_client_call *c, int rc)
 }
 
 /* A callback may cancel the call, or close the channel: busy keeps its memory until we are out. */
-static int on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *data, size_t n, void *user)
+static int on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *data, size_t n,
+                         void *user)
 {
     grpc_client_call *c = nghttp2_session_get_stream_user_data(h2, id);
     const uint8_t *msg;
@@ -319,12 +322,13 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t error_code,
 /* A request that never left, because GOAWAY came first. */
 static int on_not_sent(nghttp2_session *h2, const nghttp2_frame *f, int error, void *user)
 {
-    grpc_client_call *c = f->hd.type == NGHTTP2_HEADERS ? nghttp2_session_get_stream_user_data(h2, f->hd.stream_id) : NULL;
+    grpc_client_call *c =
+        f->hd.type == NGHTTP2_HEADERS ? nghttp2_session_get_stream_user_data(h2, f->hd.stream_id) : NULL;
     if (c) call_end(c, GRPC_UNAVAILABLE, "the server takes no more calls on this connection");
     return 0;
 }
 
-/* ---- connecting ---------------------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 static int start_session(channel_link *l)
 {
@@ -363,7 +367,11 @@ static channel_link *link_new(grpc_channel *ch)
 {
     channel_link *l = calloc(1, sizeof *l);
     if (!l) return NULL;
-    transport_events ev = {.user = l, .open = on_open, .data = on_data, .eof = on_eof, .drained = on_drained,
+    transport_events ev = {.user = l,
+                           .open = on_open,
+                           .data = on_data,
+                           .eof = on_eof,
+                           .drained = on_drained,
                            .closed = on_closed};
     l->ch = ch;
     l->loop = ch->loop;
@@ -383,8 +391,8 @@ void grpc_channel_connect(grpc_channel *ch)
     if (!ch->link) ch->link = link_new(ch);
 }
 
-int grpc_channel_new(grpc_channel **ret, uv_loop_t *loop, const char *address_text, const grpc_channel_events *ev,
-                     shoal_err *err)
+int grpc_channel_new(grpc_channel **ret, uv_loop_t *loop, const char *address_text,
+                     const grpc_channel_events *ev, shoal_err *err)
 {
     address to;
     int rc = address_parse(&to, address_text, err);
@@ -425,7 +433,7 @@ void grpc_channel_close(grpc_channel *ch)
     free(ch);
 }
 
-/* ---- starting and cancelling a call ------------------------------------------------------------------------------ */
+/* ---- starting and cancelling a call ---------------------------------------------------------- */
 
 static ssize_t read_request(nghttp2_session *h2, int32_t id, uint8_t *to, size_t max, uint32_t *flags,
                             nghttp2_data_source *source, void *user)

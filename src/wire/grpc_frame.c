@@ -54,7 +54,7 @@ void grpc_frame_head(uint8_t ret[GRPC_FRAME_HEAD], size_t n)
 static const struct {
     char unit;
     uint64_t ns;
-} units[] = {{'n', 1},          {'u', 1000},          {'m', 1000000},
+} units[] = {{'n', 1},          {'u', 1000},           {'m', 1000000},
              {'S', 1000000000}, {'M', 60000000000ull}, {'H', 3600000000000ull}};
 
 bool grpc_timeout_parse(const char *s, uint64_t *ret_ns)
@@ -92,7 +92,8 @@ void grpc_message_encode(buf *out, const char *s)
 
 static int hex_value(char c)
 {
-    const char *digits = "0123456789abcdef", *p = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
+    const char *digits = "0123456789abcdef",
+               *p = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
     return p ? (int)(p - digits) : -1;
 }
 
@@ -118,12 +119,12 @@ bool grpc_is_content_type(const char *s)
     return *s == '\0' || *s == ';';
 }
 
-/* ---- status ------------------------------------------------------------------------------------ */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 const char *grpc_status_name(int status)
 {
     switch (status) {
-#define STATUS_NAME(e, n)                                                                          \
+#define STATUS_NAME(e, n) \
     case n: return &#e[5]; /* without GRPC_ */
         GRPC_STATUS_TABLE(STATUS_NAME)
 #undef STATUS_NAME

@@ -60,9 +60,12 @@ static bool is_grpc(http_request *r)
 {
     const char *type = http_header_get(r, "content-type");
     int status = 0;
-    if (http_version(r) != 20) status = 505;
-    else if (strcmp(http_method(r), "POST") != 0) status = 405;
-    else if (!type || !grpc_is_content_type(type)) status = 415;
+    if (http_version(r) != 20)
+        status = 505;
+    else if (strcmp(http_method(r), "POST") != 0)
+        status = 405;
+    else if (!type || !grpc_is_content_type(type))
+        status = 415;
     if (status) http_respond(r, status, NULL, 0, "gRPC over HTTP/2 is spoken here\n", 32);
     return status == 0;
 }
@@ -135,11 +138,15 @@ static void on_gone(void *user, http_request *r)
 static void refuse(http_request *r, int status, const char *why)
 {
     bool too_large = status == 413 || status == 431;
-    end_request(r, false, too_large ? GRPC_RESOURCE_EXHAUSTED : status == 408 ? GRPC_UNAVAILABLE : GRPC_INTERNAL, why);
+    end_request(r, false,
+                too_large       ? GRPC_RESOURCE_EXHAUSTED
+                : status == 408 ? GRPC_UNAVAILABLE
+                                : GRPC_INTERNAL,
+                why);
 }
 
-int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *methods, size_t n_methods, void *user,
-                    const http_limits *limits, shoal_err *err)
+int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *methods, size_t n_methods,
+                    void *user, const http_limits *limits, shoal_err *err)
 {
     grpc_server *s = calloc(1, sizeof *s);
     if (!s) return err_nomem(err);
@@ -194,7 +201,7 @@ void grpc_server_close(grpc_server *s, void (*closed)(void *user), void *user)
     http_server_close(s->http, on_http_closed, s);
 }
 
-/* ---- a call ------------------------------------------------------------------------------------------ */
+/* ---- a call ---------------------------------------------------------------------------------- */
 
 void grpc_call_on_cancel(grpc_call *c, void (*fn)(void *user, grpc_call *c), void *user)
 {

@@ -30,15 +30,15 @@ typedef struct http_header {
 
 /* Zero means the default in brackets. */
 typedef struct http_limits {
-    size_t max_body_bytes;        /* [4 MiB] over it: 413 */
-    size_t max_header_bytes;      /* [16 KiB] over it: 431 */
-    size_t max_headers;           /* [100] */
-    size_t max_connections;       /* [1024] over it: 503 and close */
-    size_t max_streams;           /* [128] concurrent HTTP/2 streams a connection */
-    uint64_t request_timeout_ms;  /* [10 000] first byte of a request to its last: 408 */
-    uint64_t idle_timeout_ms;     /* [60 000] kept-alive connection without a request */
-    uint64_t write_timeout_ms;    /* [15 000] a client that takes nothing for so long is closed */
-    size_t max_write_backlog;     /* [1 MiB] unsent bytes of one connection: it is closed */
+    size_t max_body_bytes;       /* [4 MiB] over it: 413 */
+    size_t max_header_bytes;     /* [16 KiB] over it: 431 */
+    size_t max_headers;          /* [100] */
+    size_t max_connections;      /* [1024] over it: 503 and close */
+    size_t max_streams;          /* [128] concurrent HTTP/2 streams a connection */
+    uint64_t request_timeout_ms; /* [10 000] first byte of a request to its last: 408 */
+    uint64_t idle_timeout_ms;    /* [60 000] kept-alive connection without a request */
+    uint64_t write_timeout_ms;   /* [15 000] a client that takes nothing for so long is closed */
+    size_t max_write_backlog;    /* [1 MiB] unsent bytes of one connection: it is closed */
 } http_limits;
 
 typedef struct http_handler {
@@ -68,19 +68,19 @@ void http_server_drain(http_server *s, void (*done)(void *user), void *user);
 void http_server_close(http_server *s, void (*closed)(void *user), void *user);
 size_t http_server_connections(const http_server *s);
 
-/* ---- the request ---------------------------------------------------------------------------- */
+/* ---- the request ----------------------------------------------------------------------------- */
 const char *http_method(const http_request *r);
 const char *http_path(const http_request *r);  /* without the query, not decoded */
 const char *http_query(const http_request *r); /* after '?', "" when none */
 const char *http_header_get(const http_request *r, const char *lower_name); /* NULL when absent */
 const char *http_body(const http_request *r, size_t *ret_len);              /* NUL-terminated copy */
-const char *http_peer(const http_request *r);  /* "127.0.0.1:51234" or "unix" */
-int http_version(const http_request *r);       /* 11, 10 or 20 */
+const char *http_peer(const http_request *r);                               /* "127.0.0.1:51234" or "unix" */
+int http_version(const http_request *r);                                    /* 11, 10 or 20 */
 uint64_t http_received_ns(const http_request *r); /* clock_ns when its last byte arrived */
 void http_set_data(http_request *r, void *data);
 void *http_data(const http_request *r);
 
-/* ---- the answer: respond, or begin + write* + end --------------------------------------------- */
+/* ---- the answer: respond, or begin + write* + end -------------------------------------------- */
 /* Bytes are copied, and leave before the loop sleeps. Content-Length, Date, Connection and
  * Transfer-Encoding are the server's business; a header with a control character is left out. After the final
  * call (respond or end) the pointer must not be used again. Writing to a client that has gone does

@@ -18,11 +18,12 @@ static http_request *current(const http_conn *c)
 
 static bool wants_close(const http_conn *c)
 {
-    bool no_more = c->eof && c->in_at == c->in.len; /* a pipeline sent before a half-close is still answered */
+    bool no_more =
+        c->eof && c->in_at == c->in.len; /* a pipeline sent before a half-close is still answered */
     return !c->keep_alive || c->server->draining || no_more;
 }
 
-/* ---- answers ------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void put_head(buf *out, http_conn *c, int status, const http_header *headers, size_t n)
 {
@@ -44,8 +45,8 @@ static bool has_no_body(int status)
     return status == 204 || status == 304 || status < 200;
 }
 
-void http1_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body, size_t len,
-                 bool whole)
+void http1_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                 size_t len, bool whole)
 {
     http_conn *c = r->conn;
     buf out = {0};
@@ -117,7 +118,7 @@ void http1_refuse(http_conn *c, int status, const char *why)
     buf_done(&out);
 }
 
-/* ---- the head ------------------------------------------------------------------------------------ */
+/* ---- the head -------------------------------------------------------------------------------- */
 
 typedef struct head {
     http_request *r;
@@ -130,8 +131,10 @@ typedef struct head {
 static void add_pending(head *h)
 {
     if (h->in_value && h->status == 0) {
-        while (h->value.len && strchr(" \t", h->value.data[h->value.len - 1])) h->value.data[--h->value.len] = '\0';
-        h->status = request_add_header(h->r, h->name.data, h->name.len, h->value.data ? h->value.data : "", h->value.len);
+        while (h->value.len && strchr(" \t", h->value.data[h->value.len - 1]))
+            h->value.data[--h->value.len] = '\0';
+        h->status = request_add_header(h->r, h->name.data, h->name.len, h->value.data ? h->value.data : "",
+                                       h->value.len);
         h->why = "the request header is too large";
     }
     h->in_value = false;
@@ -217,7 +220,8 @@ static int set_target(http_request *r, const char *url, size_t n, const char **w
         const char *host = strstr(url, "://") + 3;
         size_t n_host = strcspn(host, "/?");
         const char *named = http_header_get(r, "host");
-        if (n_host == 0 || (named && (strlen(named) != n_host || strncasecmp(named, host, n_host) != 0))) return 400;
+        if (n_host == 0 || (named && (strlen(named) != n_host || strncasecmp(named, host, n_host) != 0)))
+            return 400;
         n -= (size_t)(host - url) + n_host;
         url = host + n_host;
         if (n == 0 || *url != '/') {
@@ -245,8 +249,10 @@ static int check_expect(http_conn *c, const http_request *r, const char **why)
 /* The head's lines are checked; let http-parser take them apart. */
 static int split_head(http_conn *c, head *h, const char *data, size_t n)
 {
-    static const http_parser_settings settings = {
-        .on_url = on_url, .on_header_field = on_field, .on_header_value = on_value, .on_headers_complete = on_head_end};
+    static const http_parser_settings settings = {.on_url = on_url,
+                                                  .on_header_field = on_field,
+                                                  .on_header_value = on_value,
+                                                  .on_headers_complete = on_head_end};
     http_parser_init(&c->parser, HTTP_REQUEST);
     c->parser.data = h;
     size_t used = http_parser_execute(&c->parser, &settings, data, n);
@@ -310,7 +316,8 @@ static bool read_head(http_conn *c)
         } else if (l == HTTP1_LINE_PARTIAL) {
             if (c->line_at || http1_is_token(data, 1) || data[0] == '\r') return false;
             status = 400;
-        } else if (!status && c->n_lines == 0 && len == 0) { /* RFC 9112 2.2: a stray empty line before a request */
+        } else if (!status && c->n_lines == 0 &&
+                   len == 0) { /* RFC 9112 2.2: a stray empty line before a request */
             c->in_at += used;
             return true;
         } else if (!status && len == 0) {
@@ -330,7 +337,7 @@ static bool read_head(http_conn *c)
     return false;
 }
 
-/* ---- the body -------------------------------------------------------------------------------------- */
+/* ---- the body -------------------------------------------------------------------------------- */
 
 static bool read_body(http_conn *c)
 {
@@ -341,7 +348,8 @@ static bool read_body(http_conn *c)
     int status = 0;
     bool done;
     if (c->chunked) {
-        status = http1_chunks_feed(&c->chunks, data, n, l->max_body_bytes, l->max_header_bytes, &r->body, &used, &why);
+        status = http1_chunks_feed(&c->chunks, data, n, l->max_body_bytes, l->max_header_bytes, &r->body,
+                                   &used, &why);
         done = c->chunks.state == CHUNK_DONE;
     } else {
         used = c->body_left < n ? (size_t)c->body_left : n;

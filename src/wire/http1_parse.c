@@ -59,8 +59,10 @@ int http1_check_request_line(const char *line, size_t n, const char **ret_why)
     const char *sp2 = sp1 ? memchr(sp1 + 1, ' ', (size_t)(end - sp1 - 1)) : NULL;
     *ret_why = "the request line is malformed";
     if (!sp2) return 400;
-    size_t n_method = (size_t)(sp1 - line), n_target = (size_t)(sp2 - sp1 - 1), n_version = (size_t)(end - sp2 - 1);
-    if (!http1_is_token(line, n_method) || !is_target(sp1 + 1, n_target) || !is_version(sp2 + 1, n_version)) return 400;
+    size_t n_method = (size_t)(sp1 - line), n_target = (size_t)(sp2 - sp1 - 1),
+           n_version = (size_t)(end - sp2 - 1);
+    if (!http1_is_token(line, n_method) || !is_target(sp1 + 1, n_target) || !is_version(sp2 + 1, n_version))
+        return 400;
     if (memcmp(sp2 + 1, "HTTP/1.1", 8) != 0 && memcmp(sp2 + 1, "HTTP/1.0", 8) != 0) {
         *ret_why = "only HTTP/1.0, HTTP/1.1 and HTTP/2 are spoken here";
         return 505;
@@ -190,8 +192,8 @@ static size_t line_limit(const http1_chunks *c, size_t max_trailers)
     return c->state == CHUNK_SIZE ? CHUNK_LINE_BYTES : max_trailers;
 }
 
-int http1_chunks_feed(http1_chunks *c, const char *data, size_t n, size_t max_body, size_t max_trailers, buf *body,
-                      size_t *ret_used, const char **ret_why)
+int http1_chunks_feed(http1_chunks *c, const char *data, size_t n, size_t max_body, size_t max_trailers,
+                      buf *body, size_t *ret_used, const char **ret_why)
 {
     size_t at = 0;
     int rc = 0;

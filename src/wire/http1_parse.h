@@ -38,7 +38,7 @@ typedef struct http1_chunks {
 
 /* Take what can be taken of data[0..n); body bytes go to `body`. Returns 0 (look at ret_used and state),
  * or a status: 400 malformed, 413 body over max_body, 431 trailers over max_trailers. */
-int http1_chunks_feed(http1_chunks *c, const char *data, size_t n, size_t max_body, size_t max_trailers, buf *body,
-                      size_t *ret_used, const char **ret_why);
+int http1_chunks_feed(http1_chunks *c, const char *data, size_t n, size_t max_body, size_t max_trailers,
+                      buf *body, size_t *ret_used, const char **ret_why);
 
 #endif

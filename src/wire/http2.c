@@ -22,7 +22,7 @@ enum {
 
 static void send_answer(http_request *r, int status, const http_header *headers, size_t n, bool has_body);
 
-/* ---- refusing ---------------------------------------------------------------------------------------- */
+/* ---- refusing -------------------------------------------------------------------------------- */
 
 /* Answer a stream with an error of the server's own; the rest of its body is not wanted. */
 static void refuse(http_request *r, int status, const char *why)
@@ -60,7 +60,7 @@ static void count_abuse(http_conn *c, unsigned *counter, unsigned max)
     if (++*counter == max + 1) calm_down(c);
 }
 
-/* ---- requests come in ---------------------------------------------------------------------------------- */
+/* ---- requests come in ------------------------------------------------------------------------ */
 
 static http_request *stream_request(nghttp2_session *h2, int32_t id)
 {
@@ -106,7 +106,8 @@ static int on_header(nghttp2_session *h2, const nghttp2_frame *f, const uint8_t 
     }
     r->reject = n_name && s[0] == ':' ? add_pseudo(r, s, (const char *)value, n_value)
                                       : request_add_header(r, s, n_name, (const char *)value, n_value);
-    if (!r->reject && r->header_bytes > r->conn->server->limits.max_header_bytes + 32 * r->n_headers) r->reject = 431;
+    if (!r->reject && r->header_bytes > r->conn->server->limits.max_header_bytes + 32 * r->n_headers)
+        r->reject = 431;
     r->reject_why = "the request header is too large";
     return 0;
 }
@@ -130,7 +131,8 @@ static void head_complete(http_conn *c, http_request *r, bool is_end)
     }
 }
 
-static int on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *data, size_t n, void *user)
+static int on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *data, size_t n,
+                         void *user)
 {
     http_conn *c = user;
     const http_limits *l = &c->server->limits;
@@ -169,7 +171,8 @@ static int on_frame(nghttp2_session *h2, const nghttp2_frame *f, void *user)
         break;
     default: break;
     }
-    if (r && is_end && !r->begun && !r->complete && (f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS))
+    if (r && is_end && !r->begun && !r->complete &&
+        (f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS))
         request_dispatch(r);
     return 0;
 }
@@ -185,7 +188,7 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t error_code,
     return 0;
 }
 
-/* ---- answers go out -------------------------------------------------------------------------------------- */
+/* ---- answers go out -------------------------------------------------------------------------- */
 
 static ssize_t read_answer(nghttp2_session *h2, int32_t id, uint8_t *to, size_t max, uint32_t *flags,
                            nghttp2_data_source *source, void *user)
@@ -276,8 +279,8 @@ static bool put_out(http_request *r, const void *data, size_t len)
     return true;
 }
 
-void http2_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body, size_t len,
-                 bool whole)
+void http2_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                 size_t len, bool whole)
 {
     bool bodiless = r->is_head || status == 204 || status == 304;
     conn_mark_dirty(r->conn);
@@ -312,7 +315,7 @@ void http2_end(http_request *r, const http_header *trailers, size_t n)
     resume(r);
 }
 
-/* ---- the session -------------------------------------------------------------------------------------- */
+/* ---- the session ----------------------------------------------------------------------------- */
 
 static void pump(http_conn *c)
 {
@@ -350,8 +353,8 @@ void http2_goaway(http_conn *c)
 {
     if (c->goaway || transport_is_closing(c->io)) return;
     c->goaway = true;
-    nghttp2_submit_goaway(c->h2, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->h2), NGHTTP2_NO_ERROR,
-                          NULL, 0);
+    nghttp2_submit_goaway(c->h2, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->h2),
+                          NGHTTP2_NO_ERROR, NULL, 0);
     conn_mark_dirty(c);
 }
 

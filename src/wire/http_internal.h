@@ -56,9 +56,9 @@ struct http_conn {
     conn_kind kind;
     bool is_dirty, refusing, eof, in_data;
     char peer[80];
-    buf in;             /* received, not yet understood: HTTP/1.1, or too short to tell */
-    uint64_t idle_since_ms;  /* no request since */
-    uint64_t begun_ms;       /* first byte of the request being received; 0: none */
+    buf in;                   /* received, not yet understood: HTTP/1.1, or too short to tell */
+    uint64_t idle_since_ms;   /* no request since */
+    uint64_t begun_ms;        /* first byte of the request being received; 0: none */
     uint64_t moved, moved_ms; /* what the client had taken, and when that last changed */
     http_request *requests;
 
@@ -90,16 +90,16 @@ struct http_request {
     int32_t stream_id; /* HTTP/2 */
     uint64_t received_ns, begun_ms;
     void *data;
-    bool dispatched; /* the handler has it */
-    bool complete;   /* its last byte has arrived */
+    bool dispatched;   /* the handler has it */
+    bool complete;     /* its last byte has arrived */
     bool begun, ended; /* the answer */
-    bool gone;       /* on_gone is due */
+    bool gone;         /* on_gone is due */
     bool is_head;
-    bool streaming;  /* chunked or close-delimited */
-    bool deferred;   /* nghttp2 waits for bytes */
-    int reject;      /* 0, or the status to refuse with once the head is in */
+    bool streaming; /* chunked or close-delimited */
+    bool deferred;  /* nghttp2 waits for bytes */
+    int reject;     /* 0, or the status to refuse with once the head is in */
     const char *reject_why;
-    buf out;         /* HTTP/2: answer bytes that flow control has not let through */
+    buf out; /* HTTP/2: answer bytes that flow control has not let through */
     size_t out_at;
     nghttp2_nv *trailers;
     size_t n_trailers;
@@ -130,8 +130,8 @@ bool header_is_sendable(const http_header *h);
 void http1_data(http_conn *c);   /* more bytes are in c->in */
 void http1_settle(http_conn *c); /* an answer has ended: read on */
 void http1_refuse(http_conn *c, int status, const char *why);
-void http1_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body, size_t len,
-                 bool whole);
+void http1_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                 size_t len, bool whole);
 void http1_write(http_request *r, const void *data, size_t len);
 void http1_end(http_request *r);
 void http1_eof(http_conn *c);
@@ -142,8 +142,8 @@ void http2_data(http_conn *c, const uint8_t *bytes, size_t n);
 void http2_settle(http_conn *c); /* send what may be sent; close when all is said */
 void http2_goaway(http_conn *c);
 void http2_tick(http_conn *c, uint64_t now_ms);
-void http2_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body, size_t len,
-                 bool whole);
+void http2_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                 size_t len, bool whole);
 void http2_write(http_request *r, const void *data, size_t len);
 void http2_end(http_request *r, const http_header *trailers, size_t n);
 void http2_done(http_conn *c);

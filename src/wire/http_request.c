@@ -57,7 +57,8 @@ int request_add_header(http_request *r, const char *name, size_t n_name, const c
 {
     const http_limits *l = &r->conn->server->limits;
     r->header_bytes += n_name + n_value + 32; /* as RFC 9113 counts a header list */
-    if (r->n_headers >= l->max_headers || r->header_bytes > l->max_header_bytes + 32 * l->max_headers) return 431;
+    if (r->n_headers >= l->max_headers || r->header_bytes > l->max_header_bytes + 32 * l->max_headers)
+        return 431;
     if (grow_headers(r) != 0) return 500;
     char *lower = arena_strndup(r->mem, name, n_name);
     char *copy = arena_strndup(r->mem, value, n_value);
@@ -87,7 +88,7 @@ void request_dispatch(http_request *r)
     h->on_request(h->user, r);
 }
 
-/* ---- what a handler asks ------------------------------------------------------------------------ */
+/* ---- what a handler asks --------------------------------------------------------------------- */
 
 const char *http_method(const http_request *r)
 {
@@ -142,20 +143,22 @@ void *http_data(const http_request *r)
     return r->data;
 }
 
-/* ---- what a handler answers ----------------------------------------------------------------------- */
+/* ---- what a handler answers ------------------------------------------------------------------ */
 
 bool header_is_sendable(const http_header *h)
 {
-    static const char *const ours[] = {"content-length", "date", "connection", "transfer-encoding", "keep-alive"};
+    static const char *const ours[] = {"content-length", "date", "connection", "transfer-encoding",
+                                       "keep-alive"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (strcasecmp(h->name, ours[i]) == 0) return false;
-    return h->value && http1_is_token(h->name, strlen(h->name)) && http1_is_field_value(h->value, strlen(h->value));
+    return h->value && http1_is_token(h->name, strlen(h->name)) &&
+           http1_is_field_value(h->value, strlen(h->value));
 }
 
 const char *status_text(int status)
 {
     switch (status) {
-#define STATUS_CASE(num, name, text)                                                               \
+#define STATUS_CASE(num, name, text) \
     case num: return #text;
         HTTP_STATUS_MAP(STATUS_CASE)
 #undef STATUS_CASE

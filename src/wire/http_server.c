@@ -25,7 +25,7 @@ struct http_listener {
     bool open;
 };
 
-/* ---- the loop's turn: dirty connections ------------------------------------------------------------ */
+/* ---- the loop's turn: dirty connections ------------------------------------------------------ */
 
 void conn_mark_dirty(http_conn *c)
 {
@@ -90,7 +90,7 @@ static void forget_dirty(http_conn *c)
         }
 }
 
-/* ---- a connection ------------------------------------------------------------------------------------ */
+/* ---- a connection ---------------------------------------------------------------------------- */
 
 static void server_gone(http_server *s);
 
@@ -180,8 +180,12 @@ static void on_drained(void *user)
 
 const transport_events *conn_events(http_conn *c, transport_events *ret)
 {
-    *ret = (transport_events){
-        .user = c, .open = on_open, .data = on_data, .eof = on_eof, .drained = on_drained, .closed = on_closed};
+    *ret = (transport_events){.user = c,
+                              .open = on_open,
+                              .data = on_data,
+                              .eof = on_eof,
+                              .drained = on_drained,
+                              .closed = on_closed};
     return ret;
 }
 
@@ -218,7 +222,7 @@ void conn_adopt(http_conn *c, transport *io)
     transport_peer(io, c->peer, sizeof c->peer);
 }
 
-/* ---- time ------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 /* Has the client taken nothing of what waits for it, for too long? Behind a closed HTTP/2 window the
  * socket looks idle, so there the bytes that flow control lets through are counted. */
@@ -287,7 +291,7 @@ void server_error_body(http_server *s, int status, const char *why, buf *out, co
         buf_printf(out, "%s\n", why);
 }
 
-/* ---- listening ---------------------------------------------------------------------------------------- */
+/* ---- listening ------------------------------------------------------------------------------- */
 
 static void on_connection(uv_stream_t *stream, int status)
 {
@@ -334,7 +338,8 @@ static int remove_stale(const char *path, shoal_err *err)
 {
     struct stat st;
     if (lstat(path, &st) != 0) return 0;
-    if (!S_ISSOCK(st.st_mode)) return err_set(err, SHOAL_EINVALID, "unix:%s: exists and is not a socket", path);
+    if (!S_ISSOCK(st.st_mode))
+        return err_set(err, SHOAL_EINVALID, "unix:%s: exists and is not a socket", path);
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     snprintf(sa.sun_path, sizeof sa.sun_path, "%s", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -438,7 +443,7 @@ size_t http_server_connections(const http_server *s)
     return s->n_conns;
 }
 
-/* ---- birth, drain and end -------------------------------------------------------------------------------- */
+/* ---- birth, drain and end -------------------------------------------------------------------- */
 
 static void fill_defaults(http_limits *l)
 {

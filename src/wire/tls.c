@@ -30,7 +30,8 @@ int tls_server_context(SSL_CTX **ret, const char *cert_file, const char *key_fil
     if (!ctx) return err_nomem(err);
     int rc = 0;
     SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+    SSL_CTX_set_options(ctx,
+                        SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_AUTO_RETRY);
     SSL_CTX_set_alpn_select_cb(ctx, alpn_select, NULL);
     if (SSL_CTX_use_certificate_chain_file(ctx, cert_file) != 1)

@@ -215,7 +215,7 @@ uint64_t transport_sent(const transport *t)
     return t->sent + (t->in_flight ? t->sending.len - left : 0);
 }
 
-/* ---- the orderly end --------------------------------------------------------------------------- */
+/* ---- the orderly end ------------------------------------------------------------------------- */
 
 static void on_linger(uv_timer_t *timer)
 {
@@ -254,7 +254,7 @@ void transport_end(transport *t)
     flush_out(t);
 }
 
-/* ---- receiving --------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 static void peer_ended(transport *t)
 {
@@ -305,7 +305,8 @@ static void feed_tls(transport *t, const uint8_t *bytes, size_t n)
         }
         int e = SSL_get_error(t->ssl, rc);
         if (e == SSL_ERROR_ZERO_RETURN) peer_ended(t);
-        if (e != SSL_ERROR_WANT_READ && e != SSL_ERROR_ZERO_RETURN) transport_close(t, "the TLS stream is broken");
+        if (e != SSL_ERROR_WANT_READ && e != SSL_ERROR_ZERO_RETURN)
+            transport_close(t, "the TLS stream is broken");
         break;
     }
     if (t->closing) return;
@@ -354,7 +355,7 @@ void transport_pause(transport *t, bool paused)
         transport_close(t, "the peer cannot be read from");
 }
 
-/* ---- making one ---------------------------------------------------------------------------------- */
+/* ---- making one ------------------------------------------------------------------------------ */
 
 static int start_tls(transport *t, SSL_CTX *ctx)
 {
@@ -371,9 +372,7 @@ static int start_tls(transport *t, SSL_CTX *ctx)
     return 0;
 }
 
-static void closed_unused(void *user, const char *why)
-{
-}
+static void closed_unused(void *user, const char *why) {}
 
 /* A transport that its owner has never seen: take it down without telling. */
 static void discard(transport *t)

@@ -32,12 +32,13 @@ typedef struct transport_events {
      * Not called for an accepted clear-text peer, which can be used at once. */
     void (*open)(void *user, const char *alpn);
     void (*data)(void *user, const uint8_t *bytes, size_t n);
-    void (*eof)(void *user); /* the peer will send no more, but may still read */
+    void (*eof)(void *user);     /* the peer will send no more, but may still read */
     void (*drained)(void *user); /* the queue is empty again after it was not; may be NULL */
     void (*closed)(void *user, const char *why);
 } transport_events;
 
-/* Memory in which every transport of one owner reads; it must outlive them (one thread, one read at a time). */
+/* Memory in which every transport of one owner reads; it must outlive them (one thread, one read at a time).
+ */
 typedef struct transport_scratch {
     uint8_t bytes[TRANSPORT_READ_BYTES];
 } transport_scratch;
@@ -68,7 +69,8 @@ bool transport_is_closing(const transport *t);       /* after end or close */
 /* "127.0.0.1:51234", "[::1]:51234" or "unix". */
 void transport_peer(const transport *t, char *out, size_t n);
 
-/* A peer that leaves must not kill the process: ignore SIGPIPE unless the program has a handler of its own. */
+/* A peer that leaves must not kill the process: ignore SIGPIPE unless the program has a handler of its own.
+ */
 void transport_ignore_sigpipe(void);
 
 /* Server context: PEM chain and key, TLS 1.2 or later, ALPN h2 then http/1.1. Free with SSL_CTX_free. */

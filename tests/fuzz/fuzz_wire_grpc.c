@@ -53,8 +53,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2) return 0;
-    digest whole = read_frames(data + 1, size - 1, size), pieces = read_frames(data + 1, size - 1, data[0] ? data[0] : 1);
-    if (whole.n_messages != pieces.n_messages || whole.n_bytes != pieces.n_bytes || whole.rc != pieces.rc) abort();
+    digest whole = read_frames(data + 1, size - 1, size),
+           pieces = read_frames(data + 1, size - 1, data[0] ? data[0] : 1);
+    if (whole.n_messages != pieces.n_messages || whole.n_bytes != pieces.n_bytes || whole.rc != pieces.rc)
+        abort();
     read_text(data + 1, size - 1);
     return 0;
 }

@@ -10,7 +10,7 @@
 typedef struct memory_server {
     uv_loop_t loop;
     http_server *server;
-    transport *io; /* NULL once closed */
+    transport *io;         /* NULL once closed */
     http_request *waiting; /* one request is answered late, or never */
     size_t n_open;
 } memory_server;

@@ -15,7 +15,7 @@
 #include "wire/grpc.h"
 #include "wire/grpc_frame.h"
 
-/* ---- bytes ------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static void frames_survive_any_split(void **state)
 {
@@ -27,7 +27,8 @@ static void frames_survive_any_split(void **state)
             const uint8_t *msg;
             size_t n;
             grpc_reader_feed(&r, bytes + at, sizeof bytes - at < step ? sizeof bytes - at : step);
-            while (grpc_reader_next(&r, &msg, &n) == 1) snprintf(seen + strlen(seen), 16, "[%.*s]", (int)n, msg);
+            while (grpc_reader_next(&r, &msg, &n) == 1)
+                snprintf(seen + strlen(seen), 16, "[%.*s]", (int)n, msg);
         }
         assert_string_equal(seen, "[abc][][z]");
         assert_true(grpc_reader_is_empty(&r));
@@ -92,13 +93,14 @@ static void statuses_map_both_ways(void **state)
     for (int code = -15; code <= 0; code++) {
         int back = grpc_status_to_err(grpc_status_from_err(code));
         bool folded = code == SHOAL_ENOMEM || code == SHOAL_EFORMAT || code == SHOAL_EIO;
-        if (!folded && back != code) fail_msg("%s came back as %s", shoal_err_name(code), shoal_err_name(back));
+        if (!folded && back != code)
+            fail_msg("%s came back as %s", shoal_err_name(code), shoal_err_name(back));
     }
     assert_string_equal(grpc_status_name(GRPC_UNAVAILABLE), "UNAVAILABLE");
     assert_string_equal(grpc_status_name(77), "UNKNOWN");
 }
 
-/* ---- calls --------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 typedef struct world {
     uv_loop_t loop;
@@ -162,9 +164,18 @@ static void on_hold(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 static const grpc_method methods[] = {
     {"/t.T/Unary", on_unary}, {"/t.T/Count", on_count}, {"/t.T/Fail", on_fail}, {"/t.T/Hold", on_hold}};
 
-static void on_connected(void *user) { ((world *)user)->n_connected++; }
-static void on_disconnected(void *user, const char *why) { ((world *)user)->n_disconnected++; }
-static void on_server_closed(void *user) { ((world *)user)->closed = 1; }
+static void on_connected(void *user)
+{
+    ((world *)user)->n_connected++;
+}
+static void on_disconnected(void *user, const char *why)
+{
+    ((world *)user)->n_disconnected++;
+}
+static void on_server_closed(void *user)
+{
+    ((world *)user)->closed = 1;
+}
 
 static void on_guard(uv_timer_t *t)
 {
@@ -177,7 +188,7 @@ static void turn(world *w)
     uv_run(&w->loop, UV_RUN_ONCE);
 }
 
-#define RUN_UNTIL(w, condition)                                                                    \
+#define RUN_UNTIL(w, condition) \
     while (!(condition)) turn(w)
 
 static void world_listen(world *w, const http_limits *l)
@@ -402,7 +413,10 @@ static void closing_the_channel_cancels_its_calls(void **state)
     world_stop(&w);
 }
 
-static void on_drained(void *user) { ((world *)user)->n_server_calls = 1000; }
+static void on_drained(void *user)
+{
+    ((world *)user)->n_server_calls = 1000;
+}
 
 static void drain_lets_running_calls_finish(void **state)
 {

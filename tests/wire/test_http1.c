@@ -27,7 +27,8 @@ static const wire_case good[] = {
     {"options star", "OPTIONS * HTTP/1.1\r\n" HOST "\r\n", 200, "OPTIONS\n*\n"},
     {"body", POST "Content-Length: 5\r\n\r\nabcde", 200, "\r\n\r\nabcde"},
     {"empty body", POST "Content-Length: 0\r\n\r\n", 200, "Content-Length: 0"},
-    {"chunked", POST "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n", 200, "abc0123456789"},
+    {"chunked", POST "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n", 200,
+     "abc0123456789"},
     {"chunk extension", POST "Transfer-Encoding: Chunked\r\n\r\n3;a=\"b\"\r\nabc\r\n0\r\n\r\n", 200, "abc"},
     {"trailers", POST "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-T: 1\r\n\r\n", 200, "\r\n\r\na"},
     {"value spaces", "GET / HTTP/1.1\r\nHost: \t x \t\r\n\r\n", 200, "\nx\n"},
@@ -62,16 +63,20 @@ static const wire_case bad[] = {
     {"chunked, identity", POST "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 400, NULL},
     {"identity", POST "Transfer-Encoding: identity\r\n\r\n", 400, NULL},
     {"vertical tab chunked", POST "Transfer-Encoding: \013chunked\r\n\r\n0\r\n\r\n", 400, NULL},
-    {"chunked twice", POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, NULL},
+    {"chunked twice", POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400,
+     NULL},
     {"chunked in 1.0", "POST /echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, NULL},
     {"chunk size sign", POST "Transfer-Encoding: chunked\r\n\r\n+3\r\nabc\r\n0\r\n\r\n", 400, NULL},
     {"chunk size 0x", POST "Transfer-Encoding: chunked\r\n\r\n0x3\r\nabc\r\n0\r\n\r\n", 400, NULL},
     {"chunk size space", POST "Transfer-Encoding: chunked\r\n\r\n3 \r\nabc\r\n0\r\n\r\n", 400, NULL},
     {"chunk size empty", POST "Transfer-Encoding: chunked\r\n\r\n\r\nabc\r\n0\r\n\r\n", 400, NULL},
-    {"chunk size overflow", POST "Transfer-Encoding: chunked\r\n\r\n10000000000000003\r\nabc\r\n0\r\n\r\n", 400, NULL},
+    {"chunk size overflow", POST "Transfer-Encoding: chunked\r\n\r\n10000000000000003\r\nabc\r\n0\r\n\r\n",
+     400, NULL},
     {"chunk bare lf", POST "Transfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n", 400, NULL},
-    {"chunk extension bare lf", POST "Transfer-Encoding: chunked\r\n\r\n3;a\nb\r\nabc\r\n0\r\n\r\n", 400, NULL},
-    {"chunk extension bare cr", POST "Transfer-Encoding: chunked\r\n\r\n3;a\rb\r\nabc\r\n0\r\n\r\n", 400, NULL},
+    {"chunk extension bare lf", POST "Transfer-Encoding: chunked\r\n\r\n3;a\nb\r\nabc\r\n0\r\n\r\n", 400,
+     NULL},
+    {"chunk extension bare cr", POST "Transfer-Encoding: chunked\r\n\r\n3;a\rb\r\nabc\r\n0\r\n\r\n", 400,
+     NULL},
     {"chunk too long", POST "Transfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n0\r\n\r\n", 400, NULL},
     {"chunk end not crlf", POST "Transfer-Encoding: chunked\r\n\r\n3\r\nabcXX0\r\n\r\n", 400, NULL},
     {"bad trailer", POST "Transfer-Encoding: chunked\r\n\r\n0\r\nX : 1\r\n\r\n", 400, NULL},
@@ -150,8 +155,9 @@ static void refuses_nul_in_a_header(void **state)
 
 static void answers_the_same_whatever_the_packets(void **state)
 {
-    static const char request[] = POST "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x\r\nde\r\n0\r\nT: 1\r\n\r\n"
-                                       "GET /hello HTTP/1.1\r\n" HOST "\r\n";
+    static const char request[] =
+        POST "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x\r\nde\r\n0\r\nT: 1\r\n\r\n"
+             "GET /hello HTTP/1.1\r\n" HOST "\r\n";
     fixture f = {0};
     fixture_start(&f, NULL, NULL);
     int fd = fixture_connect(&f), on = 1;
@@ -174,9 +180,10 @@ static void answers_a_pipeline_in_order(void **state)
 {
     fixture f = {0};
     fixture_start(&f, NULL, NULL);
-    char *answer = fixture_exchange(&f, "GET /slow HTTP/1.1\r\n" HOST "\r\n"
-                                        "GET /hello HTTP/1.1\r\n" HOST "\r\n" POST "Content-Length: 3\r\n\r\nend"
-                                        "GET /stream HTTP/1.1\r\n" HOST "\r\n");
+    char *answer =
+        fixture_exchange(&f, "GET /slow HTTP/1.1\r\n" HOST "\r\n"
+                             "GET /hello HTTP/1.1\r\n" HOST "\r\n" POST "Content-Length: 3\r\n\r\nend"
+                             "GET /stream HTTP/1.1\r\n" HOST "\r\n");
     char *slow = strstr(answer, "slow\n"), *hello = strstr(answer, "hello\n"), *end = strstr(answer, "end");
     char *stream = strstr(answer, "4\r\none \r\n4\r\ntwo \r\n5\r\nthree\r\n0\r\n\r\n");
     assert_true(slow && slow < hello && hello < end && end < stream);
@@ -189,7 +196,8 @@ static void head_has_length_but_no_body(void **state)
 {
     fixture f = {0};
     fixture_start(&f, NULL, NULL);
-    char *answer = fixture_exchange(&f, "HEAD /hello HTTP/1.1\r\n" HOST "\r\nHEAD /stream HTTP/1.1\r\n" HOST "\r\n");
+    char *answer =
+        fixture_exchange(&f, "HEAD /hello HTTP/1.1\r\n" HOST "\r\nHEAD /stream HTTP/1.1\r\n" HOST "\r\n");
     assert_non_null(strstr(answer, "Content-Length: 6\r\n"));
     assert_int_equal(count_of(answer, "HTTP/1.1 200"), 2);
     assert_null(strstr(answer, "hello\n"));
@@ -251,7 +259,8 @@ static void holds_to_its_limits(void **state)
     const wire_case cases[] = {
         {"long body", POST "Content-Length: 11\r\n\r\nabcdefghijk", 413, NULL},
         {"long expected body", POST "Expect: 100-continue\r\nContent-Length: 11\r\n\r\n", 413, NULL},
-        {"long chunks", POST "Transfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n6\r\nabcdef\r\n0\r\n\r\n", 413, NULL},
+        {"long chunks", POST "Transfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n6\r\nabcdef\r\n0\r\n\r\n", 413,
+         NULL},
         {"long header without end", big.data, 431, NULL},
         {"many headers", "GET / HTTP/1.1\r\n" HOST "A: 1\r\nB: 2\r\nC: 3\r\n\r\n", 431, NULL},
         {"just fits", POST "Content-Length: 10\r\n\r\nabcdefghij", 200, NULL},
@@ -322,7 +331,8 @@ static void tells_the_handler_once_when_the_client_leaves(void **state)
 
 static void drops_a_client_that_reads_too_slowly(void **state)
 {
-    http_limits backlog = {.max_write_backlog = 50000}, stall = {.write_timeout_ms = 60, .max_write_backlog = 1u << 30};
+    http_limits backlog = {.max_write_backlog = 50000},
+                stall = {.write_timeout_ms = 60, .max_write_backlog = 1u << 30};
     const http_limits *limits[] = {&backlog, &stall};
     for (int i = 0; i < 2; i++) {
         fixture f = {0};

@@ -3,7 +3,7 @@
 
 #include <nghttp2/nghttp2.h>
 
-/* ---- a polite client ------------------------------------------------------------------------------ */
+/* ---- a polite client ------------------------------------------------------------------------- */
 
 enum { MAX_SEEN = 32 };
 
@@ -42,7 +42,8 @@ static int on_header(nghttp2_session *h2, const nghttp2_frame *f, const uint8_t 
         s->status = atoi((const char *)value);
         if (s->status == 100) ((client *)user)->n_continue++;
     }
-    if (strcmp((const char *)name, "x-sum") == 0) snprintf(s->trailer, sizeof s->trailer, "%s", (const char *)value);
+    if (strcmp((const char *)name, "x-sum") == 0)
+        snprintf(s->trailer, sizeof s->trailer, "%s", (const char *)value);
     return 0;
 }
 
@@ -101,7 +102,8 @@ static void client_send(client *c)
 {
     const uint8_t *bytes;
     ssize_t n;
-    while ((n = nghttp2_session_mem_send(c->h2, &bytes)) > 0) send_bytes(c->fd, (const char *)bytes, (size_t)n);
+    while ((n = nghttp2_session_mem_send(c->h2, &bytes)) > 0)
+        send_bytes(c->fd, (const char *)bytes, (size_t)n);
 }
 
 /* One read; false at the end of the connection. */
@@ -188,7 +190,8 @@ static void serves_streams_side_by_side(void **state)
 
 static void holds_to_its_limits(void **state)
 {
-    http_limits l = {.max_body_bytes = 10, .max_header_bytes = 300, .max_headers = 3, .request_timeout_ms = 100};
+    http_limits l = {
+        .max_body_bytes = 10, .max_header_bytes = 300, .max_headers = 3, .request_timeout_ms = 100};
     fixture f = {0};
     client c;
     char value[400] = "";
@@ -290,13 +293,13 @@ static void drain_says_goaway_and_finishes(void **state)
     fixture_stop(&f);
 }
 
-/* ---- hand-made frames --------------------------------------------------------------------------------- */
+/* ---- hand-made frames ------------------------------------------------------------------------ */
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
 
 static void put_frame(buf *b, uint8_t type, uint8_t flags, uint32_t id, const char *payload, size_t n)
 {
-    uint8_t h[9] = {(uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n, type, flags,
+    uint8_t h[9] = {(uint8_t)(n >> 16),  (uint8_t)(n >> 8),   (uint8_t)n,         type,       flags,
                     (uint8_t)(id >> 24), (uint8_t)(id >> 16), (uint8_t)(id >> 8), (uint8_t)id};
     buf_append(b, h, sizeof h);
     buf_append(b, payload, n);

@@ -18,7 +18,8 @@ static int make_certificate(void **state)
     X509_gmtime_adj(X509_getm_notBefore(x), -3600);
     X509_gmtime_adj(X509_getm_notAfter(x), 86400);
     X509_set_pubkey(x, key);
-    X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, (const unsigned char *)"localhost", -1, -1, 0);
+    X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
+                               (const unsigned char *)"localhost", -1, -1, 0);
     X509_set_issuer_name(x, X509_get_subject_name(x));
     X509_sign(x, key, EVP_sha256());
     FILE *c = fopen(cert_file, "w"), *k = fopen(key_file, "w");
@@ -88,7 +89,8 @@ static void agrees_on_the_protocol_and_refuses_others(void **state)
     fixture_start(&f, NULL, &tls);
     const unsigned char *agreed;
     unsigned n;
-    SSL *h2 = tls_connect(&f, ctx, "h2"), *odd = tls_connect(&f, ctx, "spdy/9"), *old = tls_connect(&f, ctx, "");
+    SSL *h2 = tls_connect(&f, ctx, "h2"), *odd = tls_connect(&f, ctx, "spdy/9"),
+        *old = tls_connect(&f, ctx, "");
     assert_int_equal(SSL_connect(h2), 1);
     SSL_get0_alpn_selected(h2, &agreed, &n);
     assert_true(n == 2 && memcmp(agreed, "h2", 2) == 0);
@@ -144,8 +146,8 @@ static char *run_curl(const char *options, const char *scheme, int port, const c
 {
     char command[512], chunk[4096];
     buf b = {0};
-    snprintf(command, sizeof command, "curl -s -S -m 20 --noproxy '*' %s %s://127.0.0.1:%d%s 2>&1", options, scheme,
-             port, path);
+    snprintf(command, sizeof command, "curl -s -S -m 20 --noproxy '*' %s %s://127.0.0.1:%d%s 2>&1", options,
+             scheme, port, path);
     FILE *p = popen(command, "r");
     buf_reserve(&b, 1);
     for (size_t n; p && (n = fread(chunk, 1, sizeof chunk, p)) > 0;) buf_append(&b, chunk, n);

@@ -47,7 +47,10 @@ typedef struct later {
     fixture *f;
 } later;
 
-static inline void later_freed(uv_handle_t *h) { free(h->data); }
+static inline void later_freed(uv_handle_t *h)
+{
+    free(h->data);
+}
 
 static inline void later_answer(uv_timer_t *t)
 {
@@ -66,7 +69,8 @@ static inline void flood(uv_timer_t *t)
         uv_close((uv_handle_t *)t, later_freed);
 }
 
-static inline void start_later(fixture *f, http_request *r, uv_timer_cb fn, uint64_t first_ms, uint64_t every_ms)
+static inline void start_later(fixture *f, http_request *r, uv_timer_cb fn, uint64_t first_ms,
+                               uint64_t every_ms)
 {
     later *l = calloc(1, sizeof *l);
     l->r = r;
@@ -169,7 +173,8 @@ static inline void fixture_start(fixture *f, const http_limits *limits, const ht
     http_handler h = {.user = f, .on_request = fixture_request, .on_gone = fixture_gone};
     assert_int_equal(uv_loop_init(&f->loop), 0);
     assert_int_equal(http_server_new(&f->server, &f->loop, &h, limits, &err), 0);
-    if (http_server_listen(f->server, address ? address : "127.0.0.1:0", tls, &err) != 0) fail_msg("%s", err.message);
+    if (http_server_listen(f->server, address ? address : "127.0.0.1:0", tls, &err) != 0)
+        fail_msg("%s", err.message);
     f->port = http_server_port(f->server);
     uv_async_init(&f->loop, &f->stop, fixture_on_stop);
     uv_async_init(&f->loop, &f->drain, fixture_on_drain);
@@ -226,7 +231,8 @@ static inline char *read_until(int fd, const char *needle)
     char chunk[4096];
     ssize_t n;
     buf_reserve(&b, 1);
-    while (!strstr(b.data, needle) && (n = recv(fd, chunk, sizeof chunk, 0)) > 0) buf_append(&b, chunk, (size_t)n);
+    while (!strstr(b.data, needle) && (n = recv(fd, chunk, sizeof chunk, 0)) > 0)
+        buf_append(&b, chunk, (size_t)n);
     return buf_take(&b);
 }
 
