@@ -9,8 +9,8 @@
 typedef struct entry entry;
 struct entry {
     sha256_digest key;
-    entry *next;            /* of its bucket */
-    entry *newer, *older;   /* LRU */
+    entry *next;          /* of its bucket */
+    entry *newer, *older; /* LRU */
     uint64_t filled_ns;
     const cache_value *value;
 };
@@ -31,7 +31,7 @@ struct flight {
 };
 
 #define N_FLIGHT_BUCKETS 256
-#define MIN_BUCKETS 64
+#define MIN_BUCKETS      64
 
 struct cache {
     size_t max_bytes;
@@ -51,7 +51,10 @@ static size_t key_hash(const sha256_digest *k)
     return (size_t)h;
 }
 
-static bool key_is(const sha256_digest *a, const sha256_digest *b) { return memcmp(a, b, sizeof *a) == 0; }
+static bool key_is(const sha256_digest *a, const sha256_digest *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
 
 /* ---- values --------------------------------------------------------------------------------- */
 
@@ -84,7 +87,10 @@ void cache_value_unref(const cache_value *v)
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-static size_t entry_bytes(const entry *e) { return sizeof *e + sizeof *e->value + e->value->len + 1; }
+static size_t entry_bytes(const entry *e)
+{
+    return sizeof *e + sizeof *e->value + e->value->len + 1;
+}
 
 static entry **entry_slot(const cache *c, const sha256_digest *key)
 {
@@ -95,18 +101,24 @@ static entry **entry_slot(const cache *c, const sha256_digest *key)
 
 static void lru_unlink(cache *c, entry *e)
 {
-    if (e->newer) e->newer->older = e->older;
-    else c->newest = e->older;
-    if (e->older) e->older->newer = e->newer;
-    else c->oldest = e->newer;
+    if (e->newer)
+        e->newer->older = e->older;
+    else
+        c->newest = e->older;
+    if (e->older)
+        e->older->newer = e->newer;
+    else
+        c->oldest = e->newer;
     e->newer = e->older = NULL;
 }
 
 static void lru_push(cache *c, entry *e)
 {
     e->older = c->newest;
-    if (c->newest) c->newest->newer = e;
-    else c->oldest = e;
+    if (c->newest)
+        c->newest->newer = e;
+    else
+        c->oldest = e;
     c->newest = e;
 }
 
@@ -197,17 +209,23 @@ static void flight_land(flight *f)
 static void line_push(flight *f, cache_ticket *t)
 {
     t->prev = f->last;
-    if (f->last) f->last->next = t;
-    else f->first = t;
+    if (f->last)
+        f->last->next = t;
+    else
+        f->first = t;
     f->last = t;
 }
 
 static void line_unlink(flight *f, cache_ticket *t)
 {
-    if (t->prev) t->prev->next = t->next;
-    else f->first = t->next;
-    if (t->next) t->next->prev = t->prev;
-    else f->last = t->prev;
+    if (t->prev)
+        t->prev->next = t->next;
+    else
+        f->first = t->next;
+    if (t->next)
+        t->next->prev = t->prev;
+    else
+        f->last = t->prev;
     t->prev = t->next = NULL;
 }
 
@@ -226,8 +244,8 @@ static bool take_off(cache *c, const sha256_digest *key, cache_ticket *t)
     return true;
 }
 
-cache_outcome cache_lookup(cache *c, const sha256_digest *key, uint64_t now_ns, cache_turn_fn on_turn, void *user,
-                           cache_ticket **ret_ticket, const cache_value **ret_value)
+cache_outcome cache_lookup(cache *c, const sha256_digest *key, uint64_t now_ns, cache_turn_fn on_turn,
+                           void *user, cache_ticket **ret_ticket, const cache_value **ret_value)
 {
     *ret_ticket = NULL;
     *ret_value = NULL;
@@ -343,4 +361,7 @@ void cache_free(cache *c)
     free(c);
 }
 
-void cache_get_stats(const cache *c, cache_stats *ret) { *ret = c->stats; }
+void cache_get_stats(const cache *c, cache_stats *ret)
+{
+    *ret = c->stats;
+}

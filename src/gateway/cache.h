@@ -53,8 +53,8 @@ void cache_free(cache *c); /* no ticket may be outstanding */
 
 /* Never CACHE_FAILED. When memory is out the answer is CACHE_LEAD with a NULL ticket: compute alone.
  * (fill, fail and leave accept a NULL ticket.) */
-cache_outcome cache_lookup(cache *c, const sha256_digest *key, uint64_t now_ns, cache_turn_fn on_turn, void *user,
-                           cache_ticket **ret_ticket, const cache_value **ret_value);
+cache_outcome cache_lookup(cache *c, const sha256_digest *key, uint64_t now_ns, cache_turn_fn on_turn,
+                           void *user, cache_ticket **ret_ticket, const cache_value **ret_value);
 /* Leader only; data is copied. A value larger than the whole cache is handed out but not stored. */
 void cache_fill(cache_ticket *t, const void *data, size_t len, uint64_t now_ns);
 /* Leader only: all waiters get CACHE_FAILED with this status and body; nothing is stored. */

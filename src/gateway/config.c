@@ -9,12 +9,12 @@
 
 #define CONFIG_MAX_BYTES (1u << 20)
 
-#define DEFAULT_LISTEN "127.0.0.1:8080"
+#define DEFAULT_LISTEN       "127.0.0.1:8080"
 #define DEFAULT_MAX_REQUESTS 256
-#define DEFAULT_CACHE_MB 16
-#define DEFAULT_CACHE_TTL_S 600
-#define DEFAULT_DEADLINE_MS 60000
-#define DEFAULT_DRAIN_MS 10000
+#define DEFAULT_CACHE_MB     16
+#define DEFAULT_CACHE_TTL_S  600
+#define DEFAULT_DEADLINE_MS  60000
+#define DEFAULT_DRAIN_MS     10000
 
 /* ---- libcyaml's messages as one sentence ------------------------------------------------------ */
 
@@ -50,8 +50,10 @@ static void on_log(cyaml_log_t level, void *ctx, const char *fmt, va_list args)
     line[strcspn(line, "\r\n")] = 0;
     const char *text = strncmp(line, "Load: ", 6) == 0 ? line + 6 : line;
     if (strncmp(text, "Backtrace", 9) == 0) return;
-    if (*text == ' ') add_field(c, text);
-    else if (!*c->what) snprintf(c->what, sizeof c->what, "%.150s", text);
+    if (*text == ' ')
+        add_field(c, text);
+    else if (!*c->what)
+        snprintf(c->what, sizeof c->what, "%.150s", text);
 }
 
 /* libcyaml's sentences, by how they start, in our words. Where it tells of a mapping the last field is
@@ -83,8 +85,10 @@ static void reword(complaint *c, const char *yaml, size_t len)
         if (strncmp(c->what, sentences[i].start, n) != 0) continue;
         char subject[sizeof c->what];
         snprintf(subject, sizeof subject, "%s", c->what + n);
-        if (sentences[i].about_key) line = config_line_of_key(yaml, len, subject, c->line);
-        else if (i == sizeof sentences / sizeof *sentences - 1) line = config_line_of(yaml, len, "");
+        if (sentences[i].about_key)
+            line = config_line_of_key(yaml, len, subject, c->line);
+        else if (i == sizeof sentences / sizeof *sentences - 1)
+            line = config_line_of(yaml, len, "");
         if (line) c->line = line;
         if (sentences[i].about_mapping) drop_last_field(c);
         snprintf(c->what, sizeof c->what, "%s%.110s%s", sentences[i].before, subject, sentences[i].after);
@@ -92,7 +96,8 @@ static void reword(complaint *c, const char *yaml, size_t len)
     }
 }
 
-static int fail_load(complaint *c, cyaml_err_t code, const char *yaml, size_t len, const char *what, shoal_err *err)
+static int fail_load(complaint *c, cyaml_err_t code, const char *yaml, size_t len, const char *what,
+                     shoal_err *err)
 {
     if (code == CYAML_ERR_OOM) return err_nomem(err);
     reword(c, yaml, len);
@@ -111,10 +116,16 @@ static int set_default(const char **s, const char *value, shoal_err *err)
     return *s ? 0 : err_nomem(err);
 }
 
-static uint64_t value_or(const uint64_t *v, uint64_t otherwise) { return v ? *v : otherwise; }
+static uint64_t value_or(const uint64_t *v, uint64_t otherwise)
+{
+    return v ? *v : otherwise;
+}
 
 /* A product that would overflow stays larger than any bound that is checked afterwards. */
-static uint64_t scaled(uint64_t v, uint64_t unit) { return v > UINT64_MAX / unit ? UINT64_MAX : v * unit; }
+static uint64_t scaled(uint64_t v, uint64_t unit)
+{
+    return v > UINT64_MAX / unit ? UINT64_MAX : v * unit;
+}
 
 static int set_defaults(config_file *f, shoal_err *err)
 {
@@ -180,7 +191,8 @@ int gateway_config_parse(gateway_config **ret, const char *yaml, size_t len, con
     cy.log_fn = on_log;
     cy.log_ctx = &told;
     config_file *f = NULL;
-    cyaml_err_t loaded = cyaml_load_data((const uint8_t *)yaml, len, &cy, &config_schema, (cyaml_data_t **)&f, NULL);
+    cyaml_err_t loaded =
+        cyaml_load_data((const uint8_t *)yaml, len, &cy, &config_schema, (cyaml_data_t **)&f, NULL);
     if (loaded != CYAML_OK) return fail_load(&told, loaded, yaml, len, what, err);
     if (!f) return err_set(err, SHOAL_EINVALID, "%s: the file is empty, it needs at least 'models:'", what);
     shoal_err own = {0};
@@ -203,8 +215,10 @@ int gateway_config_load(gateway_config **ret, const char *path, shoal_err *err)
     int rc = file_read(&text, path, CONFIG_MAX_BYTES, err);
     if (!rc) rc = gateway_config_parse(&c, text.data ? text.data : "", text.len, path, err);
     if (!rc) rc = resolve_paths(c, path, err);
-    if (rc) gateway_config_free(c);
-    else *ret = c;
+    if (rc)
+        gateway_config_free(c);
+    else
+        *ret = c;
     buf_done(&text);
     return rc;
 }

@@ -52,7 +52,8 @@ typedef struct gateway_config {
 
 int gateway_config_load(gateway_config **ret, const char *path, shoal_err *err);
 /* The same from text; `what` names it in errors. */
-int gateway_config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what, shoal_err *err);
+int gateway_config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what,
+                         shoal_err *err);
 void gateway_config_free(gateway_config *c);
 
 #endif

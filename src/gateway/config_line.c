@@ -5,7 +5,8 @@
 #include "gateway/config_schema.h"
 
 /* The value of `key` in a mapping and the line of the key itself. */
-static yaml_node_t *child_by_key(yaml_document_t *d, yaml_node_t *n, const char *key, size_t n_key, size_t *line)
+static yaml_node_t *child_by_key(yaml_document_t *d, yaml_node_t *n, const char *key, size_t n_key,
+                                 size_t *line)
 {
     if (n->type != YAML_MAPPING_NODE) return NULL;
     for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top; p++) {
@@ -51,7 +52,8 @@ static size_t walk(yaml_document_t *d, const char *path)
 static bool is_key(yaml_document_t *d, yaml_node_pair_t *p, const char *key, size_t *ret_line)
 {
     const yaml_node_t *k = yaml_document_get_node(d, p->key);
-    if (!k || k->type != YAML_SCALAR_NODE || strcmp((const char *)k->data.scalar.value, key) != 0) return false;
+    if (!k || k->type != YAML_SCALAR_NODE || strcmp((const char *)k->data.scalar.value, key) != 0)
+        return false;
     *ret_line = k->start_mark.line + 1;
     return true;
 }

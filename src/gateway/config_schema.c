@@ -4,19 +4,21 @@
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 #define OPT CYAML_FLAG_OPTIONAL
-#define STR(key, type, member, max) CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | OPT, type, member, 1, max)
-#define STR_REQUIRED(key, type, member, max) CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, type, member, 1, max)
-#define UINT(key, type, member) CYAML_FIELD_UINT(key, OPT, type, member)
+#define STR(key, type, member, max) \
+    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | OPT, type, member, 1, max)
+#define STR_REQUIRED(key, type, member, max) \
+    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, type, member, 1, max)
+#define UINT(key, type, member)     CYAML_FIELD_UINT(key, OPT, type, member)
 #define UINT_PTR(key, type, member) CYAML_FIELD_UINT_PTR(key, CYAML_FLAG_POINTER | OPT, type, member)
-#define NUM_PTR(key, type, member) CYAML_FIELD_FLOAT_PTR(key, CYAML_FLAG_POINTER | OPT, type, member)
+#define NUM_PTR(key, type, member)  CYAML_FIELD_FLOAT_PTR(key, CYAML_FLAG_POINTER | OPT, type, member)
 /* An enum of two words: libcyaml's own boolean takes any word that is not "false" for true. */
 #define BOOL(key, type, member) CYAML_FIELD_ENUM(key, CYAML_FLAG_STRICT | OPT, type, member, truths, 2)
 #define LIST(key, flags, type, member, count, entry, min, max) \
     CYAML_FIELD_SEQUENCE_COUNT(key, CYAML_FLAG_POINTER | (flags), type, member, count, entry, min, max)
 /* A mapping in the file whose fields lie flat in the struct around it. */
-#define SECTION(name, type, fields_of)                                                          \
-    {                                                                                           \
-        .key = name, .data_offset = 0, .value = { CYAML_VALUE_MAPPING(OPT, type, fields_of) }   \
+#define SECTION(name, type, fields_of)                                                        \
+    {                                                                                         \
+        .key = name, .data_offset = 0, .value = { CYAML_VALUE_MAPPING(OPT, type, fields_of) } \
     }
 
 #define NAME_MAX_BYTES 64
@@ -26,8 +28,7 @@
 static const cyaml_strval_t truths[] = {{"false", 0}, {"true", 1}};
 static const cyaml_schema_value_t name_entry = {
     CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 1, NAME_MAX_BYTES)};
-static const cyaml_schema_value_t key_entry = {
-    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 1, 256)};
+static const cyaml_schema_value_t key_entry = {CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 1, 256)};
 
 static const cyaml_schema_field_t tls_fields[] = {
     STR_REQUIRED("cert", gateway_config, tls_cert, PATH_MAX_BYTES),
@@ -105,7 +106,8 @@ static const cyaml_strval_t stage_kinds[] = {STAGE_KIND_TABLE(KIND)};
 
 static const cyaml_schema_field_t stage_fields[] = {
     STR_REQUIRED("name", config_stage, name, NAME_MAX_BYTES),
-    CYAML_FIELD_ENUM("kind", CYAML_FLAG_STRICT, config_stage, kind, stage_kinds, CYAML_ARRAY_LEN(stage_kinds)),
+    CYAML_FIELD_ENUM("kind", CYAML_FLAG_STRICT, config_stage, kind, stage_kinds,
+                     CYAML_ARRAY_LEN(stage_kinds)),
     STR_REQUIRED("model", config_stage, model, NAME_MAX_BYTES),
     LIST("when", OPT, config_stage, when, n_when, &condition_entry, 1, 32),
     LIST("unless", OPT, config_stage, unless, n_unless, &condition_entry, 1, 32),
@@ -147,7 +149,8 @@ static const cyaml_schema_field_t file_fields[] = {
     CYAML_FIELD_END,
 };
 
-const cyaml_schema_value_t config_schema = {CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, config_file, file_fields)};
+const cyaml_schema_value_t config_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, config_file, file_fields)};
 
 const cyaml_config_t *config_cyaml(void)
 {

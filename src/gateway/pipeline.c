@@ -12,7 +12,10 @@ static const char *const kind_names[] = {
 #undef KIND_NAME
 };
 
-const char *stage_kind_name(stage_kind k) { return (size_t)k <= STAGE_GENERATE ? kind_names[k] : "unknown"; }
+const char *stage_kind_name(stage_kind k)
+{
+    return (size_t)k <= STAGE_GENERATE ? kind_names[k] : "unknown";
+}
 
 const config_pipeline *pipeline_find(const gateway_config *c, const char *name)
 {
@@ -32,7 +35,8 @@ bool pipeline_is_deterministic(const config_pipeline *p)
 int pipeline_stage_index(const config_pipeline *p, const char *name, size_t n_name)
 {
     for (unsigned i = 0; i < p->n_stages; i++)
-        if (strlen(p->stages[i].name) == n_name && memcmp(p->stages[i].name, name, n_name) == 0) return (int)i;
+        if (strlen(p->stages[i].name) == n_name && memcmp(p->stages[i].name, name, n_name) == 0)
+            return (int)i;
     return -1;
 }
 
@@ -54,8 +58,10 @@ static void fold_two(unsigned char *p)
     bool latin = cp >= 0xC0 && cp <= 0xDE && cp != 0xD7;
     bool greek = cp >= 0x391 && cp <= 0x3A9;
     bool cyrillic = cp >= 0x410 && cp <= 0x42F;
-    if (latin || greek || cyrillic) cp += 0x20;
-    else if (cp >= 0x400 && cp <= 0x40F) cp += 0x50;
+    if (latin || greek || cyrillic)
+        cp += 0x20;
+    else if (cp >= 0x400 && cp <= 0x40F)
+        cp += 0x50;
     p[0] = (unsigned char)(0xC0 | cp >> 6);
     p[1] = (unsigned char)(0x80 | (cp & 0x3f));
 }
@@ -63,12 +69,17 @@ static void fold_two(unsigned char *p)
 static void fold_case(char *s)
 {
     for (unsigned char *p = (unsigned char *)s; *p; p++) {
-        if (*p < 0x80) *p = (unsigned char)tolower(*p);
-        else if ((*p & 0xE0) == 0xC0 && p[1]) fold_two(p), p++;
+        if (*p < 0x80)
+            *p = (unsigned char)tolower(*p);
+        else if ((*p & 0xE0) == 0xC0 && p[1])
+            fold_two(p), p++;
     }
 }
 
-static bool is_word_byte(char c) { return isalnum((unsigned char)c) || (unsigned char)c >= 0x80; }
+static bool is_word_byte(char c)
+{
+    return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
+}
 
 /* Is `name` somewhere in `text` with no word going on at its ends? Both folded. */
 static bool has_words(const char *text, const char *name)
@@ -119,7 +130,8 @@ static bool label_holds(const stage_condition *c, const stage_fact *f)
 }
 
 /* The part of a condition that looks at a stage's result; appends what it saw. */
-static bool stage_holds(const config_pipeline *p, const stage_condition *c, const pipeline_facts *facts, buf *why)
+static bool stage_holds(const config_pipeline *p, const stage_condition *c, const pipeline_facts *facts,
+                        buf *why)
 {
     const stage_fact *f = &facts->stages[pipeline_stage_index(p, c->stage, strlen(c->stage))];
     if (f->state != STAGE_DONE) {
@@ -128,8 +140,8 @@ static bool stage_holds(const config_pipeline *p, const stage_condition *c, cons
     }
     if (c->mean_prob_below) {
         bool holds = f->mean_prob < *c->mean_prob_below;
-        buf_printf(why, "%s was %s (mean token probability %.3f, threshold %.3f)", c->stage, holds ? "unsure" : "sure",
-                   f->mean_prob, *c->mean_prob_below);
+        buf_printf(why, "%s was %s (mean token probability %.3f, threshold %.3f)", c->stage,
+                   holds ? "unsure" : "sure", f->mean_prob, *c->mean_prob_below);
         return holds;
     }
     buf_printf(why, "%s is %s", c->stage, f->label);
@@ -148,13 +160,16 @@ static bool prefix_holds(const stage_condition *c, const pipeline_facts *facts, 
 static bool mention_holds(const pipeline_facts *facts, buf *why)
 {
     const config_device *d = pipeline_mentioned(facts->input, facts->devices, facts->n_devices);
-    if (d) buf_printf(why, "input mentions %s", d->name);
-    else buf_puts(why, "input mentions no device");
+    if (d)
+        buf_printf(why, "input mentions %s", d->name);
+    else
+        buf_puts(why, "input mentions no device");
     return d != NULL;
 }
 
 /* All given fields of c. `why` gets what held, or, when one does not, only that one. */
-static bool condition_holds(const config_pipeline *p, const stage_condition *c, const pipeline_facts *facts, buf *why)
+static bool condition_holds(const config_pipeline *p, const stage_condition *c, const pipeline_facts *facts,
+                            buf *why)
 {
     size_t start = why->len;
     for (int field = 0; field < 3; field++) {
@@ -163,9 +178,9 @@ static bool condition_holds(const config_pipeline *p, const stage_condition *c, 
         size_t before = why->len;
         if (before > start) buf_puts(why, " and ");
         size_t at = why->len;
-        bool holds = field == 0 ? prefix_holds(c, facts, why)
-                   : field == 1 ? stage_holds(p, c, facts, why)
-                                : mention_holds(facts, why);
+        bool holds = field == 0   ? prefix_holds(c, facts, why)
+                     : field == 1 ? stage_holds(p, c, facts, why)
+                                  : mention_holds(facts, why);
         if (holds) continue;
         if (!why->failed) {
             memmove(why->data + start, why->data + at, why->len - at + 1);
@@ -177,8 +192,8 @@ static bool condition_holds(const config_pipeline *p, const stage_condition *c, 
 }
 
 /* The first of the alternatives that holds, n when none; `why` gets its reason, or those of all. */
-static bool any_holds(const config_pipeline *p, const stage_condition *c, unsigned n, const pipeline_facts *facts,
-                      buf *why)
+static bool any_holds(const config_pipeline *p, const stage_condition *c, unsigned n,
+                      const pipeline_facts *facts, buf *why)
 {
     buf misses = {0};
     bool found = false;

@@ -83,7 +83,10 @@ struct config_pipeline {
 
 /* X(enum, name) */
 #define STAGE_STATE_TABLE(X) \
-    X(STAGE_PENDING, "pending") X(STAGE_RUNNING, "running") X(STAGE_DONE, "done") X(STAGE_SKIPPED, "skipped") \
+    X(STAGE_PENDING, "pending") \
+    X(STAGE_RUNNING, "running") \
+    X(STAGE_DONE, "done")       \
+    X(STAGE_SKIPPED, "skipped") \
     X(STAGE_FAILED, "failed")
 typedef enum stage_state {
 #define STAGE_STATE_ENUM(e, n) e,

@@ -19,8 +19,9 @@ static int refer(site *s, const char *field, const char *name, size_t n_name, in
         return err_set(err, SHOAL_EINVALID, "%s%s: '%.*s' is no stage declared before '%s'", s->path, field,
                        (int)(n_name < 64 ? n_name : 64), name, s->p->stages[s->stage].name);
     if (kind >= 0 && s->p->stages[i].kind != (stage_kind)kind)
-        return err_set(err, SHOAL_EINVALID, "%s%s: '%s' is a %s stage, a %s stage is needed here", s->path, field,
-                       s->p->stages[i].name, stage_kind_name(s->p->stages[i].kind), stage_kind_name((stage_kind)kind));
+        return err_set(err, SHOAL_EINVALID, "%s%s: '%s' is a %s stage, a %s stage is needed here", s->path,
+                       field, s->p->stages[i].name, stage_kind_name(s->p->stages[i].kind),
+                       stage_kind_name((stage_kind)kind));
     s->p->stages[s->stage].needs |= 1u << i;
     return 0;
 }
@@ -28,7 +29,8 @@ static int refer(site *s, const char *field, const char *name, size_t n_name, in
 static int check_share(const site *s, const char *field, const double *v, shoal_err *err)
 {
     if (!v || (*v >= 0 && *v <= 1)) return 0;
-    return err_set(err, SHOAL_EINVALID, "%s%s: %g is out of range, it must be from 0 to 1", s->path, field, *v);
+    return err_set(err, SHOAL_EINVALID, "%s%s: %g is out of range, it must be from 0 to 1", s->path, field,
+                   *v);
 }
 
 static int check_condition(site *s, const stage_condition *c, shoal_err *err)
@@ -36,20 +38,24 @@ static int check_condition(site *s, const stage_condition *c, shoal_err *err)
     bool about_label = c->n_label || c->score_min || c->score_below;
     bool about_stage = about_label || c->mean_prob_below;
     if (about_stage && !c->stage)
-        return err_set(err, SHOAL_EINVALID, "%s: needs 'stage:', the stage whose result it looks at", s->path);
-    if (!about_stage && c->stage)
-        return err_set(err, SHOAL_EINVALID, "%s: 'stage: %s' needs label, score_min, score_below or mean_prob_below",
-                       s->path, c->stage);
-    if (about_label && c->mean_prob_below)
-        return err_set(err, SHOAL_EINVALID, "%s: label and score_* are for classify stages, mean_prob_below is for generate stages",
+        return err_set(err, SHOAL_EINVALID, "%s: needs 'stage:', the stage whose result it looks at",
                        s->path);
+    if (!about_stage && c->stage)
+        return err_set(err, SHOAL_EINVALID,
+                       "%s: 'stage: %s' needs label, score_min, score_below or mean_prob_below", s->path,
+                       c->stage);
+    if (about_label && c->mean_prob_below)
+        return err_set(
+            err, SHOAL_EINVALID,
+            "%s: label and score_* are for classify stages, mean_prob_below is for generate stages", s->path);
     if (!about_stage && !c->text_prefix && !c->mentions_device)
         return err_set(err, SHOAL_EINVALID, "%s: an empty condition", s->path);
     int rc = check_share(s, ".score_min", c->score_min, err);
     if (!rc) rc = check_share(s, ".score_below", c->score_below, err);
     if (!rc) rc = check_share(s, ".mean_prob_below", c->mean_prob_below, err);
     if (!rc && c->stage)
-        rc = refer(s, ".stage", c->stage, strlen(c->stage), c->mean_prob_below ? STAGE_GENERATE : STAGE_CLASSIFY, err);
+        rc = refer(s, ".stage", c->stage, strlen(c->stage),
+                   c->mean_prob_below ? STAGE_GENERATE : STAGE_CLASSIFY, err);
     return rc;
 }
 
@@ -72,11 +78,14 @@ static int check_template(site *s, const char *field, const char *template, shoa
         if (!piece.is_field) continue;
         int n = (int)(piece.len < 64 ? piece.len : 64), stage;
         if (piece.at[piece.len] != '}')
-            return err_set(err, SHOAL_EINVALID, "%s%s: '{%.*s' has no '}' (write '{{' for a brace)", s->path, field, n, piece.at);
+            return err_set(err, SHOAL_EINVALID, "%s%s: '{%.*s' has no '}' (write '{{' for a brace)", s->path,
+                           field, n, piece.at);
         template_field f = template_field_of(s->p, &piece, &stage);
         if (f == FIELD_UNKNOWN)
-            return err_set(err, SHOAL_EINVALID, "%s%s: '{%.*s}' is none of {input}, {devices}, {context}, {label.STAGE}, "
-                           "{text.STAGE} (write '{{' for a brace)", s->path, field, n, piece.at);
+            return err_set(err, SHOAL_EINVALID,
+                           "%s%s: '{%.*s}' is none of {input}, {devices}, {context}, {label.STAGE}, "
+                           "{text.STAGE} (write '{{' for a brace)",
+                           s->path, field, n, piece.at);
         if (f != FIELD_LABEL && f != FIELD_TEXT) continue;
         const char *name = memchr(piece.at, '.', piece.len);
         size_t n_name = piece.len - (size_t)(name + 1 - piece.at);
@@ -88,19 +97,28 @@ static int check_template(site *s, const char *field, const char *template, shoa
 
 static int check_kind_fields(const site *s, const config_stage *st, shoal_err *err)
 {
-    const char *odd = st->system ? "system" : st->prompt ? "prompt" : st->max_tokens ? "max_tokens"
-                    : st->temperature != 0 ? "temperature" : st->top_p != 0 ? "top_p" : st->seed ? "seed" : NULL;
+    const char *odd = st->system             ? "system"
+                      : st->prompt           ? "prompt"
+                      : st->max_tokens       ? "max_tokens"
+                      : st->temperature != 0 ? "temperature"
+                      : st->top_p != 0       ? "top_p"
+                      : st->seed             ? "seed"
+                                             : NULL;
     if (st->kind != STAGE_GENERATE && odd)
-        return err_set(err, SHOAL_EINVALID, "%s%s: only a generate stage has it, '%s' is a %s stage", s->path, odd, st->name,
-                       stage_kind_name(st->kind));
+        return err_set(err, SHOAL_EINVALID, "%s%s: only a generate stage has it, '%s' is a %s stage", s->path,
+                       odd, st->name, stage_kind_name(st->kind));
     if (st->max_tokens > 65536)
-        return err_set(err, SHOAL_EINVALID, "%smax_tokens: %u is out of range, it must be from 1 to 65536", s->path, st->max_tokens);
+        return err_set(err, SHOAL_EINVALID, "%smax_tokens: %u is out of range, it must be from 1 to 65536",
+                       s->path, st->max_tokens);
     if (!(st->temperature >= 0 && st->temperature <= 2))
-        return err_set(err, SHOAL_EINVALID, "%stemperature: %g is out of range, it must be from 0 to 2", s->path, st->temperature);
+        return err_set(err, SHOAL_EINVALID, "%stemperature: %g is out of range, it must be from 0 to 2",
+                       s->path, st->temperature);
     if (!(st->top_p >= 0 && st->top_p <= 1))
-        return err_set(err, SHOAL_EINVALID, "%stop_p: %g is out of range, it must be from 0 to 1", s->path, st->top_p);
+        return err_set(err, SHOAL_EINVALID, "%stop_p: %g is out of range, it must be from 0 to 1", s->path,
+                       st->top_p);
     if (st->timeout_ms > 86400000)
-        return err_set(err, SHOAL_EINVALID, "%stimeout_ms: %u is out of range, it must be from 1 to 86400000", s->path, st->timeout_ms);
+        return err_set(err, SHOAL_EINVALID, "%stimeout_ms: %u is out of range, it must be from 1 to 86400000",
+                       s->path, st->timeout_ms);
     return 0;
 }
 
@@ -109,10 +127,12 @@ static int check_name(const site *s, const char *name, shoal_err *err)
 {
     for (const char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) && *c != '-' && *c != '_')
-            return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-' and '_' only", s->path, name);
+            return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-' and '_' only",
+                           s->path, name);
     int first = pipeline_stage_index(s->p, name, strlen(name));
     if ((unsigned)first < s->stage)
-        return err_set(err, SHOAL_EINVALID, "%sname: '%s' is already the name of stages[%d]", s->path, name, first);
+        return err_set(err, SHOAL_EINVALID, "%sname: '%s' is already the name of stages[%d]", s->path, name,
+                       first);
     return 0;
 }
 
@@ -124,7 +144,8 @@ static int check_stage(site *s, shoal_err *err)
     if (!rc) rc = check_kind_fields(s, st, err);
     if (!rc) rc = check_conditions(s, "when", st->when, st->n_when, err);
     if (!rc) rc = check_conditions(s, "unless", st->unless, st->n_unless, err);
-    for (unsigned i = 0; !rc && i < st->n_after; i++) rc = refer(s, "after", st->after[i], strlen(st->after[i]), -1, err);
+    for (unsigned i = 0; !rc && i < st->n_after; i++)
+        rc = refer(s, "after", st->after[i], strlen(st->after[i]), -1, err);
     if (!rc) rc = check_template(s, "system", st->system, err);
     if (!rc) rc = check_template(s, "prompt", st->prompt, err);
     return rc;
@@ -134,13 +155,18 @@ static int check_devices(const config_pipeline *p, const char *where, shoal_err 
 {
     for (unsigned i = 0; i < p->n_devices; i++) {
         const config_device *d = &p->devices[i];
-        const char *odd = !pipeline_device_text_ok(d->id) ? "id" : !pipeline_device_text_ok(d->name) ? "name"
-                        : !pipeline_device_text_ok(d->state) ? "state" : NULL;
+        const char *odd = !pipeline_device_text_ok(d->id)      ? "id"
+                          : !pipeline_device_text_ok(d->name)  ? "name"
+                          : !pipeline_device_text_ok(d->state) ? "state"
+                                                               : NULL;
         if (odd)
-            return err_set(err, SHOAL_EINVALID, "%sdevices[%u].%s: must be 1 to 128 bytes without control characters", where, i, odd);
+            return err_set(err, SHOAL_EINVALID,
+                           "%sdevices[%u].%s: must be 1 to 128 bytes without control characters", where, i,
+                           odd);
         for (unsigned k = 0; k < i; k++)
             if (strcmp(p->devices[k].id, d->id) == 0)
-                return err_set(err, SHOAL_EINVALID, "%sdevices[%u].id: '%s' is already the id of devices[%u]", where, i, d->id, k);
+                return err_set(err, SHOAL_EINVALID, "%sdevices[%u].id: '%s' is already the id of devices[%u]",
+                               where, i, d->id, k);
     }
     return 0;
 }

@@ -75,7 +75,8 @@ static bool template_has(const char *template, const char *name)
 {
     template_piece piece;
     while (template && template_next(&template, &piece))
-        if (piece.is_field && piece.len == strlen(name) && memcmp(piece.at, name, piece.len) == 0) return true;
+        if (piece.is_field && piece.len == strlen(name) && memcmp(piece.at, name, piece.len) == 0)
+            return true;
     return false;
 }
 

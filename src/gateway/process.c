@@ -8,7 +8,7 @@
 #include "base/json.h"
 
 #define DEFAULT_MAX_TOKENS 128
-#define TOOL_CALLS_MAX 8
+#define TOOL_CALLS_MAX     8
 
 typedef struct tool_call {
     buf name, arguments;
@@ -39,7 +39,10 @@ struct process_run {
     stage_run stages[];
 };
 
-static const char *text_of(const buf *b) { return b->data && b->len ? b->data : ""; }
+static const char *text_of(const buf *b)
+{
+    return b->data && b->len ? b->data : "";
+}
 
 static void stage_done(stage_run *s)
 {
@@ -70,19 +73,28 @@ static void cancel_calls(process_run *r)
     }
 }
 
-static stage_fact *fact_of(stage_run *s) { return &s->run->facts[s - s->run->stages]; }
+static stage_fact *fact_of(stage_run *s)
+{
+    return &s->run->facts[s - s->run->stages];
+}
 
 static pipeline_facts facts_of(const process_run *r)
 {
-    return (pipeline_facts){.input = r->in->text, .devices = r->in->devices, .n_devices = r->in->n_devices,
-                            .context = r->in->context, .stages = r->facts};
+    return (pipeline_facts){.input = r->in->text,
+                            .devices = r->in->devices,
+                            .n_devices = r->in->n_devices,
+                            .context = r->in->context,
+                            .stages = r->facts};
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
 /* json_object_set_new with a value that could not be made fails and leaves the key out; a trace that
  * lacks a field is better than no answer. */
-static void put(json_t *o, const char *key, json_t *v) { json_object_set_new(o, key, v ? v : json_null()); }
+static void put(json_t *o, const char *key, json_t *v)
+{
+    json_object_set_new(o, key, v ? v : json_null());
+}
 
 static json_t *trace_new(const stage_run *s, bool ran)
 {
@@ -210,8 +222,10 @@ static void settle(stage_run *s, const backend_result *r)
         f->text = text_of(&s->text);
     }
     trace_result(s, r);
-    if (r->status && !s->stage->optional) finish(run, s->stage, r);
-    else step(run);
+    if (r->status && !s->stage->optional)
+        finish(run, s->stage, r);
+    else
+        step(run);
 }
 
 static void settle_broken(stage_run *s, const backend_result *r, int status, const char *message)
@@ -294,9 +308,12 @@ static void on_generated(void *user, const Shoal__V1__GenerateEvent *ev)
 static void on_generate_end(void *user, const backend_result *r)
 {
     stage_run *s = user;
-    while (s->text.len && isspace((unsigned char)s->text.data[s->text.len - 1])) s->text.data[--s->text.len] = 0;
-    if (s->text.failed) settle_broken(s, r, SHOAL_ENOMEM, "out of memory");
-    else settle(s, r);
+    while (s->text.len && isspace((unsigned char)s->text.data[s->text.len - 1]))
+        s->text.data[--s->text.len] = 0;
+    if (s->text.failed)
+        settle_broken(s, r, SHOAL_ENOMEM, "out of memory");
+    else
+        settle(s, r);
 }
 
 static int put_message(const process_run *r, const char *role, const char *template, buf *out)
@@ -362,7 +379,8 @@ static int start_encoder(stage_run *s, const backend_context *ctx)
 static int start_stage(stage_run *s)
 {
     const process_run *r = s->run;
-    backend_context ctx = {.request_id = r->request_id, .deadline_ns = r->deadline_ns, .why = text_of(&s->why)};
+    backend_context ctx = {
+        .request_id = r->request_id, .deadline_ns = r->deadline_ns, .why = text_of(&s->why)};
     if (s->stage->timeout_ms) {
         uint64_t own = clock_ns() + (uint64_t)s->stage->timeout_ms * 1000000u;
         if (!ctx.deadline_ns || own < ctx.deadline_ns) ctx.deadline_ns = own;
@@ -386,8 +404,13 @@ static void step(process_run *r)
                 f->state = STAGE_SKIPPED;
                 s->trace = trace_new(s, false);
             } else if (v == STAGE_RUN && start_stage(s)) {
-                backend_result none = {.status = SHOAL_ENOMEM, .message = "out of memory", .model = s->stage->model,
-                                       .replica_id = "", .version = "", .quantisation = "", .digest = ""};
+                backend_result none = {.status = SHOAL_ENOMEM,
+                                       .message = "out of memory",
+                                       .model = s->stage->model,
+                                       .replica_id = "",
+                                       .version = "",
+                                       .quantisation = "",
+                                       .digest = ""};
                 finish(r, s->stage, &none);
                 return;
             }
@@ -408,8 +431,13 @@ int process_run_start(process_run **ret, const process_input *in, const process_
         free(facts);
         return err_nomem(err);
     }
-    *r = (process_run){.in = in, .calls = calls, .deadline_ns = ctx->deadline_ns, .done = done, .user = user,
-                       .facts = facts, .n_stages = n};
+    *r = (process_run){.in = in,
+                       .calls = calls,
+                       .deadline_ns = ctx->deadline_ns,
+                       .done = done,
+                       .user = user,
+                       .facts = facts,
+                       .n_stages = n};
     strncpy(r->request_id, ctx->request_id ? ctx->request_id : "", sizeof r->request_id - 1);
     for (size_t i = 0; i < n; i++) {
         r->stages[i].run = r;

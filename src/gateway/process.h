@@ -37,7 +37,8 @@ typedef struct process_input {
 } process_input;
 
 /* Read a request body. Returns 0 or the HTTP status in *ret_error; *ret is untouched then. */
-int process_parse(process_input *ret, const gateway_config *config, const char *body, size_t len, api_error *ret_error);
+int process_parse(process_input *ret, const gateway_config *config, const char *body, size_t len,
+                  api_error *ret_error);
 void process_input_done(process_input *in); /* accepts a zeroed one */
 
 /* ---- the run (process.c) ------------------------------------------------------------------------ */

@@ -23,13 +23,18 @@ typedef struct job {
     bool timer_used;
 } job;
 
-static void on_timer_closed(uv_handle_t *h) { free(h->data); }
+static void on_timer_closed(uv_handle_t *h)
+{
+    free(h->data);
+}
 
 static void job_free(job *j)
 {
     process_input_done(&j->in);
-    if (j->timer_used) uv_close((uv_handle_t *)&j->timer, on_timer_closed);
-    else free(j);
+    if (j->timer_used)
+        uv_close((uv_handle_t *)&j->timer, on_timer_closed);
+    else
+        free(j);
 }
 
 /* Steps out of everything without an answer. */
@@ -77,7 +82,8 @@ static void name_stage(api_error *e, const process_outcome *o)
 {
     char own[sizeof e->message];
     memcpy(own, e->message, sizeof own);
-    snprintf(e->message, sizeof e->message, "stage '%.64s' (model %.64s): %.350s", o->failed->name, o->failed->model, own);
+    snprintf(e->message, sizeof e->message, "stage '%.64s' (model %.64s): %.350s", o->failed->name,
+             o->failed->model, own);
 }
 
 /* Waiters share an error only when it says something about the work, not about this request's own
@@ -91,8 +97,10 @@ static void fail(job *j, const process_outcome *o)
     j->ticket = NULL;
     request_note_result(j->rq, o->failure);
     answer_error(j, &e);
-    if (o->failure->status == SHOAL_EDEADLINE) cache_leave(t);
-    else cache_fail(t, e.status, &e, sizeof e);
+    if (o->failure->status == SHOAL_EDEADLINE)
+        cache_leave(t);
+    else
+        cache_fail(t, e.status, &e, sizeof e);
 }
 
 static void on_run_done(void *user, const process_outcome *o)
@@ -150,8 +158,10 @@ static void on_turn(void *user, cache_outcome outcome, const cache_value *v)
         return;
     }
     api_error e = {0};
-    if (v && v->len == sizeof e) memcpy(&e, v->data, sizeof e);
-    else api_error_set(&e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+    if (v && v->len == sizeof e)
+        memcpy(&e, v->data, sizeof e);
+    else
+        api_error_set(&e, 500, "server_error", "out_of_memory", NULL, "out of memory");
     answer_error(j, &e);
 }
 
@@ -161,7 +171,11 @@ static void on_deadline(uv_timer_t *timer)
     api_error e = {0};
     backend_result late = {.status = SHOAL_EDEADLINE,
                            .message = "the deadline passed while an identical request was computed",
-                           .model = "", .replica_id = "", .version = "", .quantisation = "", .digest = ""};
+                           .model = "",
+                           .replica_id = "",
+                           .version = "",
+                           .quantisation = "",
+                           .digest = ""};
     api_error_from_backend(&e, &late);
     job_abandon(j);
     answer_error(j, &e);
@@ -218,12 +232,8 @@ static void begin(job *j)
         answer_body(j, "hit", v->data, v->len);
         cache_value_unref(v);
         break;
-    case CACHE_JOIN:
-        watch_deadline(j);
-        break;
-    default:
-        j->rq->cache_state = "miss";
-        start_run(j);
+    case CACHE_JOIN: watch_deadline(j); break;
+    default: j->rq->cache_state = "miss"; start_run(j);
     }
 }
 
@@ -238,7 +248,8 @@ void process_handle(gateway_request *rq)
         request_error(rq, &e);
         return;
     }
-    *j = (job){.rq = rq, .calls = {rq->backend, backend_classify, backend_tag, backend_generate, backend_cancel}};
+    *j = (job){.rq = rq,
+               .calls = {rq->backend, backend_classify, backend_tag, backend_generate, backend_cancel}};
     if (process_parse(&j->in, rq->config, body, len, &e)) {
         answer_error(j, &e);
         return;

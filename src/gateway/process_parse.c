@@ -4,7 +4,8 @@
 #include "base/json.h"
 #include "gateway/process.h"
 
-static int pick_pipeline(const json_t *body, const gateway_config *config, const config_pipeline **ret, api_error *e)
+static int pick_pipeline(const json_t *body, const gateway_config *config, const config_pipeline **ret,
+                         api_error *e)
 {
     shoal_err err;
     const char *name = NULL;
@@ -14,7 +15,8 @@ static int pick_pipeline(const json_t *body, const gateway_config *config, const
     if (name)
         return api_error_set(e, 404, "invalid_request_error", "pipeline_not_found", "pipeline",
                              "there is no pipeline named '%.64s'", name);
-    if (config->n_pipelines) return api_error_bad(e, "pipeline", "'pipeline' is required: this server has several");
+    if (config->n_pipelines)
+        return api_error_bad(e, "pipeline", "'pipeline' is required: this server has several");
     return api_error_set(e, 404, "invalid_request_error", "pipeline_not_found", "pipeline",
                          "this server has no pipeline configured");
 }
@@ -30,7 +32,8 @@ static int pick_text(const json_t *body, const char **ret, api_error *e)
     if (!input || !*input) return api_error_bad(e, "input", "'input' is required and must not be empty");
     size_t n = strlen(input);
     if (n > PIPELINE_INPUT_MAX_BYTES)
-        return api_error_bad(e, "input", "'input' has %zu bytes, a pipeline takes at most %d", n, PIPELINE_INPUT_MAX_BYTES);
+        return api_error_bad(e, "input", "'input' has %zu bytes, a pipeline takes at most %d", n,
+                             PIPELINE_INPUT_MAX_BYTES);
     *ret = input;
     return 0;
 }
@@ -40,20 +43,25 @@ static const char *device_field(const json_t *device, const char *key, bool is_s
 {
     const json_t *v = json_object_get(device, key);
     const char *s = NULL;
-    if (json_is_string(v)) s = arena_strdup(a, json_string_value(v));
-    else if (is_state && json_is_integer(v)) s = arena_printf(a, "%lld", (long long)json_integer_value(v));
-    else if (is_state && json_is_real(v)) s = arena_printf(a, "%g", json_real_value(v));
-    else if (is_state && json_is_boolean(v)) s = json_is_true(v) ? "on" : "off";
+    if (json_is_string(v))
+        s = arena_strdup(a, json_string_value(v));
+    else if (is_state && json_is_integer(v))
+        s = arena_printf(a, "%lld", (long long)json_integer_value(v));
+    else if (is_state && json_is_real(v))
+        s = arena_printf(a, "%g", json_real_value(v));
+    else if (is_state && json_is_boolean(v))
+        s = json_is_true(v) ? "on" : "off";
     return s && pipeline_device_text_ok(s) ? s : NULL;
 }
 
 static int read_devices(const json_t *list, process_input *in, api_error *e)
 {
     size_t n = json_array_size(list);
-    if (!json_is_array(list)) return api_error_bad(e, "context.devices", "'context.devices' must be an array");
+    if (!json_is_array(list))
+        return api_error_bad(e, "context.devices", "'context.devices' must be an array");
     if (n > PIPELINE_DEVICES_MAX)
-        return api_error_bad(e, "context.devices", "'context.devices' has %zu entries, at most %d are taken", n,
-                             PIPELINE_DEVICES_MAX);
+        return api_error_bad(e, "context.devices", "'context.devices' has %zu entries, at most %d are taken",
+                             n, PIPELINE_DEVICES_MAX);
     config_device *d = arena_alloc(in->memory, (n + 1) * sizeof *d);
     if (!d) return api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
     for (size_t i = 0; i < n; i++) {
@@ -63,8 +71,10 @@ static int read_devices(const json_t *list, process_input *in, api_error *e)
                                .state = device_field(v, "state", true, in->memory)};
         if (d[i].id && d[i].name && d[i].state) continue;
         const char *odd = !d[i].id ? "id" : !d[i].name ? "name" : "state";
-        return api_error_bad(e, "context.devices", "'context.devices[%zu].%s' must be a string of 1 to 128 bytes without "
-                             "control characters", i, odd);
+        return api_error_bad(e, "context.devices",
+                             "'context.devices[%zu].%s' must be a string of 1 to 128 bytes without "
+                             "control characters",
+                             i, odd);
     }
     in->devices = d;
     in->n_devices = n;
@@ -74,11 +84,13 @@ static int read_devices(const json_t *list, process_input *in, api_error *e)
 static int read_free_text(const char *text, process_input *in, api_error *e)
 {
     if (!pipeline_uses(in->pipeline, "context"))
-        return api_error_bad(e, "context", "pipeline '%s' has no place for free text in 'context'; it takes "
-                             "{\"devices\":[{\"id\",\"name\",\"state\"},...]}", in->pipeline->name);
+        return api_error_bad(e, "context",
+                             "pipeline '%s' has no place for free text in 'context'; it takes "
+                             "{\"devices\":[{\"id\",\"name\",\"state\"},...]}",
+                             in->pipeline->name);
     if (strlen(text) > PIPELINE_INPUT_MAX_BYTES)
-        return api_error_bad(e, "context", "'context' has %zu bytes of text, at most %d are taken", strlen(text),
-                             PIPELINE_INPUT_MAX_BYTES);
+        return api_error_bad(e, "context", "'context' has %zu bytes of text, at most %d are taken",
+                             strlen(text), PIPELINE_INPUT_MAX_BYTES);
     in->context = arena_strdup(in->memory, text);
     return in->context ? 0 : api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
 }
@@ -89,16 +101,22 @@ static int read_context(const json_t *context, process_input *in, api_error *e)
     if (!context || json_is_null(context)) return 0;
     if (json_is_string(context)) return read_free_text(json_string_value(context), in, e);
     if (!json_is_object(context))
-        return api_error_bad(e, "context", "'context' must be a string or an object with 'devices' or 'text'");
+        return api_error_bad(e, "context",
+                             "'context' must be a string or an object with 'devices' or 'text'");
     const char *key;
     json_t *v;
     json_object_foreach((json_t *)context, key, v)
     {
         int status;
-        if (strcmp(key, "devices") == 0) status = read_devices(v, in, e);
-        else if (strcmp(key, "text") == 0 && json_is_string(v)) status = read_free_text(json_string_value(v), in, e);
-        else if (strcmp(key, "text") == 0) status = api_error_bad(e, "context.text", "'context.text' must be a string");
-        else status = api_error_bad(e, "context", "'context.%.64s' is not known; 'devices' and 'text' are", key);
+        if (strcmp(key, "devices") == 0)
+            status = read_devices(v, in, e);
+        else if (strcmp(key, "text") == 0 && json_is_string(v))
+            status = read_free_text(json_string_value(v), in, e);
+        else if (strcmp(key, "text") == 0)
+            status = api_error_bad(e, "context.text", "'context.text' must be a string");
+        else
+            status =
+                api_error_bad(e, "context", "'context.%.64s' is not known; 'devices' and 'text' are", key);
         if (status) return status;
     }
     return 0;
@@ -108,7 +126,8 @@ static int read_body(const json_t *body, const gateway_config *config, process_i
 {
     if (!json_is_object(body)) return api_error_bad(e, NULL, "the body must be a JSON object");
     if (json_is_true(json_object_get(body, "stream")))
-        return api_error_bad(e, "stream", "'stream' is not supported by /v1/process: its answer comes in one piece");
+        return api_error_bad(e, "stream",
+                             "'stream' is not supported by /v1/process: its answer comes in one piece");
     const char *text = NULL;
     int status = pick_pipeline(body, config, &in->pipeline, e);
     if (!status) status = pick_text(body, &text, e);
@@ -117,21 +136,26 @@ static int read_body(const json_t *body, const gateway_config *config, process_i
     in->n_devices = in->pipeline->n_devices;
     in->text = arena_strdup(in->memory, text);
     in->context = arena_strdup(in->memory, "");
-    if (!in->text || !in->context) return api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+    if (!in->text || !in->context)
+        return api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
     return read_context(json_object_get(body, "context"), in, e);
 }
 
-int process_parse(process_input *ret, const gateway_config *config, const char *body, size_t len, api_error *ret_error)
+int process_parse(process_input *ret, const gateway_config *config, const char *body, size_t len,
+                  api_error *ret_error)
 {
     shoal_err err;
     json_t *json = NULL;
     if (json_parse(&json, body, len, "body", &err)) return api_error_bad(ret_error, NULL, "%s", err.message);
     process_input in = {.memory = arena_new(0)};
-    int status = in.memory ? read_body(json, config, &in, ret_error)
-                           : api_error_set(ret_error, 500, "server_error", "out_of_memory", NULL, "out of memory");
+    int status = in.memory
+                     ? read_body(json, config, &in, ret_error)
+                     : api_error_set(ret_error, 500, "server_error", "out_of_memory", NULL, "out of memory");
     json_decref(json);
-    if (status) process_input_done(&in);
-    else *ret = in;
+    if (status)
+        process_input_done(&in);
+    else
+        *ret = in;
     return status;
 }
 

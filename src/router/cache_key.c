@@ -71,8 +71,10 @@ void cache_key_json(cache_key *k, const char *name, const json_t *v)
         return;
     }
     char *text = json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
-    if (text) add_field(k, name, 'j', text, strlen(text));
-    else k->failed = true;
+    if (text)
+        add_field(k, name, 'j', text, strlen(text));
+    else
+        k->failed = true;
     free(text);
 }
 

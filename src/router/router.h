@@ -5,8 +5,9 @@
  * same decision, so a decision can be logged, replayed and tested.
  *
  * The pick is the least expected completion time: what is queued there, plus what this request costs
- * there; equal times go to the less loaded, then to the lowest place in the view. A replica is never picked when it is not
- * ready, is in the exclude mask (it already failed this request), or cannot meet the deadline.
+ * there; equal times go to the less loaded, then to the lowest place in the view. A replica is never
+ * picked when it is not ready, is in the exclude mask (it already failed this request), or cannot meet
+ * the deadline.
  *
  *     router_replica r[2] = {{.model = "m", .ready = true, .n_in_flight = 3}, {.model = "m", .ready = true}};
  *     router_view v = {.replicas = r, .n_replicas = 2};

@@ -13,8 +13,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void use(const config_pipeline *p)
 {
     stage_fact *facts = calloc(p->n_stages, sizeof *facts);
-    pipeline_facts f = {.input = "turn on the kitchen light", .devices = p->devices, .n_devices = p->n_devices,
-                        .context = "", .stages = facts};
+    pipeline_facts f = {.input = "turn on the kitchen light",
+                        .devices = p->devices,
+                        .n_devices = p->n_devices,
+                        .context = "",
+                        .stages = facts};
     for (unsigned i = 0; facts && i < p->n_stages; i++) facts[i].label = facts[i].text = "";
     for (unsigned i = 0; facts && i < p->n_stages; i++) {
         buf b = {0};

@@ -61,18 +61,23 @@ static const bad_case bad_cases[] = {
     {PIPE "      - {name: a, kind: tag, model: m, when: [{}]}\n", "stages[0].when[0]", 5},
     {PIPE "      - {name: a, kind: tag, model: m, when: [{label: [x]}]}\n", "needs 'stage:'", 5},
     {PIPE "      - {name: a, kind: tag, model: m, when: [{stage: a, label: [x]}]}\n", "declared before", 5},
-    {PIPE "      - {name: a, kind: tag, model: m}\n      - {name: b, kind: tag, model: m,\n         when: [{stage: a, label: [x]}]}\n",
+    {PIPE "      - {name: a, kind: tag, model: m}\n      - {name: b, kind: tag, model: m,\n         when: "
+          "[{stage: a, label: [x]}]}\n",
      "a tag stage, a classify stage is needed", 7},
     {PIPE "      - {name: a, kind: classify, model: m}\n"
-          "      - {name: b, kind: tag, model: m, unless: [{stage: a, score_min: 1.5}]}\n", "unless[0].score_min", 6},
+          "      - {name: b, kind: tag, model: m, unless: [{stage: a, score_min: 1.5}]}\n",
+     "unless[0].score_min", 6},
     {PIPE "      - {name: a, kind: generate, model: m, system: '{device}'}\n", "{devices}", 5},
     {PIPE "      - {name: a, kind: generate, model: m, system: 'x {input'}\n", "no '}'", 5},
     {PIPE "      - {name: a, kind: generate, model: m, prompt: '{text.a}'}\n", "declared before", 5},
     {PIPE "      - {name: a, kind: generate, model: m, after: [z]}\n", "after", 5},
     {"models: [{name: m}]\npipelines:\n  - name: p\n    devices:\n      - {id: a, name: b, state: c}\n"
-     "      - {id: a, name: b, state: c}\n    stages: [{name: s, kind: tag, model: m}]\n", "devices[1].id", 6},
-    {"models: [{name: m}]\npipelines:\n  - name: p\n    devices:\n      - {id: a, name: \"b\\nc\", state: c}\n"
-     "    stages: [{name: s, kind: tag, model: m}]\n", "devices[0].name", 5},
+     "      - {id: a, name: b, state: c}\n    stages: [{name: s, kind: tag, model: m}]\n",
+     "devices[1].id", 6},
+    {"models: [{name: m}]\npipelines:\n  - name: p\n    devices:\n      - {id: a, name: \"b\\nc\", state: "
+     "c}\n"
+     "    stages: [{name: s, kind: tag, model: m}]\n",
+     "devices[0].name", 5},
 };
 
 static void bad_files_are_refused_with_line_and_field(void **state)
@@ -86,7 +91,8 @@ static void bad_files_are_refused_with_line_and_field(void **state)
         char start[32];
         snprintf(start, sizeof start, b->line ? "t.yaml:%d:" : "t.yaml", b->line);
         if (rc == 0 || c || !strstr(err.message, b->says) || strncmp(err.message, start, strlen(start)) != 0)
-            n_wrong++, print_error("case %zu\n%s\nrc %d, wanted '%s' at line %d, got: %s\n", i, b->yaml, rc, b->says, b->line, err.message);
+            n_wrong++, print_error("case %zu\n%s\nrc %d, wanted '%s' at line %d, got: %s\n", i, b->yaml, rc,
+                                   b->says, b->line, err.message);
     }
     assert_int_equal(n_wrong, 0);
 }
@@ -142,11 +148,12 @@ static void zero_turns_cache_and_deadline_off(void **state)
 
 static void every_section_is_read(void **state)
 {
-    const char *yaml = "listen: ':0'\ntls: {cert: c.pem, key: k.pem}\n"
-                       "api_keys: ['sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789ABCDEF']\n"
-                       "limits: {max_body_bytes: 2048, max_requests: 7, idle_timeout_ms: 500}\n"
-                       "log: {level: debug, json: true}\nmanifest: /m.json\n"
-                       "models: [{name: m, path: x.gguf, replicas: 2, kv_mb: 8}]\n";
+    const char *yaml =
+        "listen: ':0'\ntls: {cert: c.pem, key: k.pem}\n"
+        "api_keys: ['sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789ABCDEF']\n"
+        "limits: {max_body_bytes: 2048, max_requests: 7, idle_timeout_ms: 500}\n"
+        "log: {level: debug, json: true}\nmanifest: /m.json\n"
+        "models: [{name: m, path: x.gguf, replicas: 2, kv_mb: 8}]\n";
     gateway_config *c = NULL;
     shoal_err err = {0};
     if (gateway_config_parse(&c, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
@@ -207,7 +214,8 @@ static void every_key_is_documented(void **state)
 {
     buf doc = {0};
     shoal_err err = {0};
-    if (file_read(&doc, SHOAL_SOURCE_DIR "/docs/configuration.md", 1 << 20, &err)) fail_msg("%s", err.message);
+    if (file_read(&doc, SHOAL_SOURCE_DIR "/docs/configuration.md", 1 << 20, &err))
+        fail_msg("%s", err.message);
     expect_documented(doc.data, &config_schema, "");
     buf_done(&doc);
 }

@@ -29,14 +29,22 @@ static const config_device devices[] = {
 
 static pipeline_facts facts_over(const char *input, const stage_fact *stages)
 {
-    return (pipeline_facts){.input = input, .devices = devices, .n_devices = 4, .context = "ctx", .stages = stages};
+    return (pipeline_facts){
+        .input = input, .devices = devices, .n_devices = 4, .context = "ctx", .stages = stages};
 }
 
-#define DONE_LABEL(l, s) {.state = STAGE_DONE, .label = (l), .score = (s), .text = ""}
-#define BLANK {.label = "", .text = ""}
+#define DONE_LABEL(l, s)                                            \
+    {                                                               \
+        .state = STAGE_DONE, .label = (l), .score = (s), .text = "" \
+    }
+#define BLANK                   \
+    {                           \
+        .label = "", .text = "" \
+    }
 
 /* Judge the last stage of `stages` when the first has `fact`. */
-static void expect_why(const char *stages, stage_fact fact, const char *input, stage_verdict want, const char *why)
+static void expect_why(const char *stages, stage_fact fact, const char *input, stage_verdict want,
+                       const char *why)
 {
     gateway_config *c = load(stages);
     stage_fact f[2] = {fact, BLANK};
@@ -44,7 +52,8 @@ static void expect_why(const char *stages, stage_fact fact, const char *input, s
     buf b = {0};
     stage_verdict got = pipeline_judge(&c->pipelines[0], c->pipelines[0].n_stages - 1, &facts, &b);
     if (got != want || strcmp(b.data ? b.data : "", why) != 0)
-        fail_msg("%s\ninput '%s': verdict %d, wanted %d; '%s', wanted '%s'", stages, input, got, want, b.data, why);
+        fail_msg("%s\ninput '%s': verdict %d, wanted %d; '%s', wanted '%s'", stages, input, got, want, b.data,
+                 why);
     buf_done(&b);
     gateway_config_free(c);
 }
@@ -58,8 +67,10 @@ static void stage_without_conditions_always_runs(void **state)
 
 static void labels_decide_by_name_and_prefix(void **state)
 {
-    const char *y = INTENT "      - {name: r, kind: generate, model: m, when: [{stage: intent, label: [a, \"iot_*\"]}]}\n";
-    expect_why(y, (stage_fact)DONE_LABEL("iot_hue_lightoff", 0.9), "x", STAGE_RUN, "intent is iot_hue_lightoff");
+    const char *y = INTENT
+        "      - {name: r, kind: generate, model: m, when: [{stage: intent, label: [a, \"iot_*\"]}]}\n";
+    expect_why(y, (stage_fact)DONE_LABEL("iot_hue_lightoff", 0.9), "x", STAGE_RUN,
+               "intent is iot_hue_lightoff");
     expect_why(y, (stage_fact)DONE_LABEL("a", 0.9), "x", STAGE_RUN, "intent is a");
     expect_why(y, (stage_fact)DONE_LABEL("ab", 0.9), "x", STAGE_SKIP, "intent is ab");
     expect_why(y, (stage_fact)DONE_LABEL("iot", 0.9), "x", STAGE_SKIP, "intent is iot");
@@ -67,10 +78,12 @@ static void labels_decide_by_name_and_prefix(void **state)
 
 static void scores_bound_the_label(void **state)
 {
-    const char *y = INTENT "      - {name: r, kind: tag, model: m, when: [{stage: intent, label: [a], score_min: 0.5}]}\n";
+    const char *y = INTENT
+        "      - {name: r, kind: tag, model: m, when: [{stage: intent, label: [a], score_min: 0.5}]}\n";
     expect_why(y, (stage_fact)DONE_LABEL("a", 0.5), "x", STAGE_RUN, "intent is a (score 0.500)");
     expect_why(y, (stage_fact)DONE_LABEL("a", 0.49), "x", STAGE_SKIP, "intent is a (score 0.490)");
-    const char *z = INTENT "      - {name: r, kind: tag, model: m, when: [{stage: intent, score_below: 0.5}]}\n";
+    const char *z =
+        INTENT "      - {name: r, kind: tag, model: m, when: [{stage: intent, score_below: 0.5}]}\n";
     expect_why(z, (stage_fact)DONE_LABEL("a", 0.4), "x", STAGE_RUN, "intent is a (score 0.400)");
     expect_why(z, (stage_fact)DONE_LABEL("a", 0.5), "x", STAGE_SKIP, "intent is a (score 0.500)");
 }
@@ -87,14 +100,16 @@ static void unsure_stage_calls_the_next(void **state)
 
 static void a_stage_that_did_not_run_holds_nothing(void **state)
 {
-    const char *y = INTENT "      - {name: r, kind: tag, model: m, when: [{stage: intent, score_below: 1}]}\n";
+    const char *y =
+        INTENT "      - {name: r, kind: tag, model: m, when: [{stage: intent, score_below: 1}]}\n";
     expect_why(y, (stage_fact){.state = STAGE_SKIPPED, .label = ""}, "x", STAGE_SKIP, "intent did not run");
     expect_why(y, (stage_fact){.state = STAGE_FAILED, .label = ""}, "x", STAGE_SKIP, "intent failed");
 }
 
 static void stages_wait_for_what_they_name(void **state)
 {
-    const char *by_when = INTENT "      - {name: r, kind: tag, model: m, when: [{stage: intent, label: [a]}]}\n";
+    const char *by_when =
+        INTENT "      - {name: r, kind: tag, model: m, when: [{stage: intent, label: [a]}]}\n";
     const char *by_after = INTENT "      - {name: r, kind: tag, model: m, after: [intent]}\n";
     const char *by_text = INTENT "      - {name: r, kind: generate, model: m, prompt: \"{label.intent}\"}\n";
     const char *free_of_it = INTENT "      - {name: r, kind: tag, model: m}\n";
@@ -107,8 +122,9 @@ static void stages_wait_for_what_they_name(void **state)
 
 static void any_alternative_is_enough_and_all_fields_are_needed(void **state)
 {
-    const char *y = INTENT "      - name: r\n        kind: tag\n        model: m\n        when:\n"
-                           "          - {text_prefix: \"go \", stage: intent, label: [a]}\n          - mentions_device: true\n";
+    const char *y = INTENT
+        "      - name: r\n        kind: tag\n        model: m\n        when:\n"
+        "          - {text_prefix: \"go \", stage: intent, label: [a]}\n          - mentions_device: true\n";
     stage_fact a = DONE_LABEL("a", 1), b = DONE_LABEL("b", 1);
     expect_why(y, a, "go on", STAGE_RUN, "input starts with 'go ' and intent is a");
     expect_why(y, b, "go on", STAGE_SKIP, "intent is b; input mentions no device");
@@ -117,7 +133,8 @@ static void any_alternative_is_enough_and_all_fields_are_needed(void **state)
 
 static void unless_bars_what_when_allows(void **state)
 {
-    const char *y = INTENT "      - {name: r, kind: tag, model: m, when: [{mentions_device: true}], unless: [{text_prefix: \"sensor \"}]}\n";
+    const char *y = INTENT "      - {name: r, kind: tag, model: m, when: [{mentions_device: true}], unless: "
+                           "[{text_prefix: \"sensor \"}]}\n";
     stage_fact a = DONE_LABEL("a", 1);
     expect_why(y, a, "sensor kitchen light", STAGE_SKIP, "input starts with 'sensor '");
     expect_why(y, a, "a kitchen light", STAGE_RUN, "input mentions Kitchen Light");
@@ -128,28 +145,38 @@ static void devices_are_found_as_whole_words(void **state)
     static const struct {
         const char *text, *id;
     } rows[] = {
-        {"turn off the kitchen light", "light.kitchen"}, {"KITCHEN LIGHT!", "light.kitchen"},
-        {"the kitchen lights", NULL},                    {"akitchen light", NULL},
-        {"kitchen light table on", "light.kitchen_table"}, {"kitchen lightx, kitchen light", "light.kitchen"},
-        {"enciende VENTILADOR ÁMBAR", "fan.cafe"},       {"включи вентилятор", "fan.ru"},
-        {"включи ВЕНТИЛЯТОР.", "fan.ru"},                {"вентиляторы", NULL},
-        {"", NULL},                                      {"kitchen", NULL},
+        {"turn off the kitchen light", "light.kitchen"},
+        {"KITCHEN LIGHT!", "light.kitchen"},
+        {"the kitchen lights", NULL},
+        {"akitchen light", NULL},
+        {"kitchen light table on", "light.kitchen_table"},
+        {"kitchen lightx, kitchen light", "light.kitchen"},
+        {"enciende VENTILADOR ÁMBAR", "fan.cafe"},
+        {"включи вентилятор", "fan.ru"},
+        {"включи ВЕНТИЛЯТОР.", "fan.ru"},
+        {"вентиляторы", NULL},
+        {"", NULL},
+        {"kitchen", NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const config_device *d = pipeline_mentioned(rows[i].text, devices, 4);
         const char *got = d ? d->id : NULL;
         if (!got != !rows[i].id || (got && strcmp(got, rows[i].id) != 0))
-            fail_msg("'%s': got %s, wanted %s", rows[i].text, got ? got : "none", rows[i].id ? rows[i].id : "none");
+            fail_msg("'%s': got %s, wanted %s", rows[i].text, got ? got : "none",
+                     rows[i].id ? rows[i].id : "none");
     }
 }
 
 static void expect_text(const char *template, const char *want)
 {
     buf y = {0};
-    buf_printf(&y, INTENT "      - {name: g, kind: generate, model: m}\n      - {name: r, kind: generate, model: m, prompt: \"%s\"}\n",
+    buf_printf(&y,
+               INTENT "      - {name: g, kind: generate, model: m}\n      - {name: r, kind: generate, model: "
+                      "m, prompt: \"%s\"}\n",
                template);
     gateway_config *c = load(y.data);
-    stage_fact f[3] = {DONE_LABEL("lights", 1), {.state = STAGE_DONE, .label = "", .text = "the reply"}, BLANK};
+    stage_fact f[3] = {
+        DONE_LABEL("lights", 1), {.state = STAGE_DONE, .label = "", .text = "the reply"}, BLANK};
     pipeline_facts facts = facts_over("in", f);
     facts.n_devices = 2;
     buf out = {0};
@@ -162,8 +189,9 @@ static void expect_text(const char *template, const char *want)
 
 static void templates_are_filled_in(void **state)
 {
-    expect_text("Devices:\\n{devices}",
-                "Devices:\nlight.kitchen 'Kitchen Light' = off\nlight.kitchen_table 'Kitchen Light Table' = on");
+    expect_text(
+        "Devices:\\n{devices}",
+        "Devices:\nlight.kitchen 'Kitchen Light' = off\nlight.kitchen_table 'Kitchen Light Table' = on");
     expect_text("{input}|{context}", "in|ctx");
     expect_text("{label.intent}: {text.g}", "lights: the reply");
     expect_text("{{input}", "{input}");

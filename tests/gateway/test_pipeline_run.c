@@ -40,7 +40,8 @@ static noted *note(backend *b, const char *model, const char *text)
 
 static backend_call *classify(backend *b, const char *model, const Shoal__V1__ClassifyRequest *req,
                               const backend_context *ctx,
-                              void (*done)(void *, const backend_result *, const Shoal__V1__ClassifyReply *), void *user)
+                              void (*done)(void *, const backend_result *, const Shoal__V1__ClassifyReply *),
+                              void *user)
 {
     noted *c = note(b, model, req->inputs[0]->text);
     c->classified = done;
@@ -48,8 +49,10 @@ static backend_call *classify(backend *b, const char *model, const Shoal__V1__Cl
     return (backend_call *)c;
 }
 
-static backend_call *tag(backend *b, const char *model, const Shoal__V1__TagRequest *req, const backend_context *ctx,
-                         void (*done)(void *, const backend_result *, const Shoal__V1__TagReply *), void *user)
+static backend_call *tag(backend *b, const char *model, const Shoal__V1__TagRequest *req,
+                         const backend_context *ctx,
+                         void (*done)(void *, const backend_result *, const Shoal__V1__TagReply *),
+                         void *user)
 {
     noted *c = note(b, model, req->inputs[0]->text);
     c->tagged = done;
@@ -77,8 +80,14 @@ static void cancel(backend_call *call)
 
 static backend_result result(int status, const char *message)
 {
-    return (backend_result){.status = status, .message = message, .model = "m", .replica_id = "m/0", .version = "1",
-                            .quantisation = "q8_0", .digest = "d", .ms = 1.5};
+    return (backend_result){.status = status,
+                            .message = message,
+                            .model = "m",
+                            .replica_id = "m/0",
+                            .version = "1",
+                            .quantisation = "q8_0",
+                            .digest = "d",
+                            .ms = 1.5};
 }
 
 static void answer_label(noted *c, const char *label, float score)
@@ -151,9 +160,12 @@ static void break_call(noted *c)
 {
     backend_result r = result(SHOAL_EUNAVAILABLE, "the worker died");
     c->open = false;
-    if (c->classified) c->classified(c->user, &r, NULL);
-    else if (c->tagged) c->tagged(c->user, &r, NULL);
-    else c->generate.end(c->generate.user, &r);
+    if (c->classified)
+        c->classified(c->user, &r, NULL);
+    else if (c->tagged)
+        c->tagged(c->user, &r, NULL);
+    else
+        c->generate.end(c->generate.user, &r);
 }
 
 /* ---- a run over the home cluster's own shoal.yaml ---------------------------------------------- */
@@ -210,8 +222,8 @@ static const json_t *trace_of(const bench *t, const char *stage)
 {
     size_t i;
     json_t *v;
-    json_array_foreach(json_object_get(t->answer, "trace"), i, v)
-        if (strcmp(str_at(v, "stage", NULL), stage) == 0) return v;
+    json_array_foreach(json_object_get(t->answer, "trace"), i,
+                       v) if (strcmp(str_at(v, "stage", NULL), stage) == 0) return v;
     return NULL;
 }
 
@@ -223,9 +235,11 @@ static void device_request_goes_to_the_small_model(void **state)
     answer_label(&t->b.calls[0], "iot_hue_lightoff", 0.99f);
     assert_int_equal(t->b.n, 3);
     assert_string_equal(t->b.calls[2].model, "home-chat-s");
-    assert_non_null(strstr(t->b.calls[2].text, "[{\"role\":\"system\",\"content\":\"You are Shoal, a helper that runs this "
-                                               "home. Devices:\\nlight.kitchen 'Kitchen Light' = off\\n"));
-    assert_non_null(strstr(t->b.calls[2].text, "= 3\"},{\"role\":\"user\",\"content\":\"turn off the kitchen light\"}]"));
+    assert_non_null(strstr(t->b.calls[2].text,
+                           "[{\"role\":\"system\",\"content\":\"You are Shoal, a helper that runs this "
+                           "home. Devices:\\nlight.kitchen 'Kitchen Light' = off\\n"));
+    assert_non_null(
+        strstr(t->b.calls[2].text, "= 3\"},{\"role\":\"user\",\"content\":\"turn off the kitchen light\"}]"));
     say(&t->b.calls[2], "Turning off Kitchen Light.\n", NULL, NULL);
     say(&t->b.calls[2], "", "light.turn_off", "{\"target\":");
     say(&t->b.calls[2], "", "", "\"light.kitchen\"}");
@@ -240,7 +254,8 @@ static void device_request_goes_to_the_small_model(void **state)
     assert_int_equal(json_array_size(json_object_get(t->answer, "trace")), 5);
     assert_string_equal(str_at(trace_of(t, "reply"), "why", NULL), "input mentions Kitchen Light");
     assert_true(json_is_false(json_object_get(trace_of(t, "reply_checked"), "ran")));
-    assert_int_equal(json_integer_value(json_object_get(json_object_get(t->answer, "usage"), "total_tokens")), 54);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(t->answer, "usage"), "total_tokens")),
+                     54);
     stop(t);
 }
 
@@ -295,14 +310,16 @@ static void intent_without_generator_answers_with_intent_and_slots(void **state)
     assert_true(json_is_null(json_object_get(t->answer, "text")));
     assert_true(json_is_null(json_object_get(t->answer, "tool_call")));
     assert_string_equal(str_at(t->answer, "intent", "label"), "weather_query");
-    assert_string_equal(str_at(trace_of(t, "reply"), "why", NULL), "input mentions no device; intent is weather_query");
+    assert_string_equal(str_at(trace_of(t, "reply"), "why", NULL),
+                        "input mentions no device; intent is weather_query");
     stop(t);
 }
 
 static void devices_of_the_request_replace_the_configured(void **state)
 {
-    bench *t = start("{\"input\":\"stop the mill\",\"context\":{\"devices\":[{\"id\":\"switch.mill\",\"name\":\"Mill\","
-                     "\"state\":7}]}}");
+    bench *t = start(
+        "{\"input\":\"stop the mill\",\"context\":{\"devices\":[{\"id\":\"switch.mill\",\"name\":\"Mill\","
+        "\"state\":7}]}}");
     answer_label(&t->b.calls[0], "general_quirky", 0.5f);
     assert_int_equal(t->b.n, 3);
     assert_non_null(strstr(t->b.calls[2].text, "Devices:\\nswitch.mill 'Mill' = 7\"}"));
@@ -361,9 +378,10 @@ static void bad_requests_are_refused_with_a_sentence(void **state)
         {"{\"input\":\"a\",\"context\":\"free text\"}", "no place for free text", 400},
         {"{\"input\":\"a\",\"context\":{\"rooms\":[]}}", "context.rooms", 400},
         {"{\"input\":\"a\",\"context\":{\"devices\":{}}}", "must be an array", 400},
-        {"{\"input\":\"a\",\"context\":{\"devices\":[{\"id\":\"x\",\"name\":\"y\"}]}}", "devices[0].state", 400},
-        {"{\"input\":\"a\",\"context\":{\"devices\":[{\"id\":\"x\",\"name\":\"y\\nz\",\"state\":\"on\"}]}}", "devices[0].name",
+        {"{\"input\":\"a\",\"context\":{\"devices\":[{\"id\":\"x\",\"name\":\"y\"}]}}", "devices[0].state",
          400},
+        {"{\"input\":\"a\",\"context\":{\"devices\":[{\"id\":\"x\",\"name\":\"y\\nz\",\"state\":\"on\"}]}}",
+         "devices[0].name", 400},
         {"{\"input\":\"a\",\"context\":{\"devices\":[7]}}", "devices[0].id", 400},
         {"{\"input\":\"\xff\"}", "body", 400},
     };

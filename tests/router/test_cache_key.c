@@ -33,7 +33,7 @@ static sha256_digest key_of_two(const char *n1, const char *v1, const char *n2, 
     return end(k);
 }
 
-#define assert_same(a, b) assert_memory_equal(&(a), &(b), sizeof(sha256_digest))
+#define assert_same(a, b)   assert_memory_equal(&(a), &(b), sizeof(sha256_digest))
 #define assert_differ(a, b) assert_memory_not_equal(&(a), &(b), sizeof(sha256_digest))
 
 static void json_keys_ignore_order_and_white_space(void **state)
