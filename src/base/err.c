@@ -58,8 +58,13 @@ int err_prefix(shoal_err *err, int code, const char *fmt, ...)
     va_start(ap, fmt);
     int n = vsnprintf(err->message, sizeof err->message, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof err->message)
-        snprintf(err->message + n, sizeof err->message - (size_t)n, ": %s", old);
+    if (n >= 0 && (size_t)n + 3 < sizeof err->message) {
+        size_t room = sizeof err->message - (size_t)n - 3, len = strlen(old);
+        if (len > room) len = room;
+        memcpy(err->message + n, ": ", 2);
+        memcpy(err->message + n + 2, old, len);
+        err->message[(size_t)n + 2 + len] = '\0';
+    }
     trim_utf8(err->message);
     return err->code ? err->code : code;
 }

@@ -24,14 +24,14 @@ done
 grep -q '"error"' "$work"/stream.* || fail "no stream was on the worker when it died"
 for _ in $(seq 100); do
     new=$(worker_pid home-chat-s)
-    [ -n "$new" ] && [ "$new" != "$pid" ] && [ "$new" != 0 ] && curl -s "$url/readyz" | grep -q '"ready":true' && break
+    [ -n "$new" ] && [ "$new" != "$pid" ] && [ "$new" != 0 ] && curl -s "$url/readyz" | grep -q '"status":"ready"' && break
     sleep 0.02
 done
 [ -n "$new" ] && [ "$new" != "$pid" ] || fail "home-chat-s did not come back"
 chat 9 | grep -q 'data: \[DONE\]' || fail "home-chat-s does not answer after its restart"
 for m in home-intent home-slots home-embed home-chat-m; do kill -9 "$(worker_pid $m)"; done
-for _ in $(seq 200); do curl -s "$url/readyz" | grep -q '"ready":true' && break; sleep 0.02; done
-curl -s "$url/readyz" | grep -q '"ready":true' || fail "not all workers came back: $(curl -s "$url/readyz")"
+for _ in $(seq 200); do curl -s "$url/readyz" | grep -q '"status":"ready"' && break; sleep 0.02; done
+curl -s "$url/readyz" | grep -q '"status":"ready"' || fail "not all workers came back: $(curl -s "$url/readyz")"
 [ "$(classify 99)" = 200 ] || fail "classify after: $(cat "$work/c")"
 curl -s "$url/metrics" | grep -qE '^shoal_worker_crashes_total\{.*\} [1-9]' || fail "no crash was counted"
 stop_shoal
