@@ -10,7 +10,7 @@ server=
 log=$work/server.log
 
 skip() { echo "$*"; exit 77; }
-fail() { echo "FAILED: $*"; [ -s "$log" ] && tail -20 "$log"; exit 1; }
+fail() { echo "FAILED: $*"; [ -s "$log" ] && grep -E 'level=(warn|error)' "$log" | tail -20; exit 1; }
 
 start_shoal() {
     local config=${1:-shoal.yaml}

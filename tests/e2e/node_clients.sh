@@ -18,7 +18,7 @@ export SHOAL_URL=$url SHOAL_PROTO=$PWD/proto SHOAL_SOCKETS=$(dirname "$(grep -o 
 rc=$?
 stop_shoal
 if [ $rc -ne 0 ]; then
-    grep -vE '^ +(duration_ms|type):' "$work/node.log" | head -80
+    grep -A25 '^not ok' "$work/node.log" | grep -vE '^ +(duration_ms|type):' | head -80
     fail "a client failed"
 fi
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"

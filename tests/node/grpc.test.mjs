@@ -7,7 +7,7 @@ import loader from "@grpc/proto-loader";
 
 const root = process.env.SHOAL_PROTO;
 const load = (file) =>
-  grpc.loadPackageDefinition(loader.loadSync(file, { includeDirs: [root], keepCase: true, longs: Number, defaults: true, oneofs: true }));
+  grpc.loadPackageDefinition(loader.loadSync(file, { includeDirs: [root], keepCase: true, longs: Number, enums: String, defaults: true, oneofs: true }));
 const { Worker } = load("shoal/v1/worker.proto").shoal.v1;
 const { Health } = load("grpc/health/v1/health.proto").grpc.health.v1;
 
