@@ -2,8 +2,9 @@
  *
  * The format fixes what is stored, not how the scale is chosen. Each block of 32 tries a range of
  * scales around the obvious one, refits the scale to the rounded values by least squares and keeps
- * the best: on the chat models this cuts the RMS error of Q4_0 by about a tenth. Errors count more
- * for large weights, w = sqrt(mean(x²) + x²), since those carry the row's output. */
+ * the best: on bell-shaped weights that cuts the squared error of Q4_0 by 14 % and of Q4_1 by 19 %
+ * (model_test_quantize prints both). Errors count more for large weights, w = sqrt(mean(x²) + x²),
+ * since those carry the row's output. */
 #ifndef MODEL_QUANTIZE_BLOCK_H
 #define MODEL_QUANTIZE_BLOCK_H
 
