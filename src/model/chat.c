@@ -12,7 +12,8 @@ struct chat_template {
     bool reads_parts; /* the template itself looks at content that is a list */
 };
 
-int chat_template_compile(chat_template **ret, const char *source, size_t len, const char *what, shoal_err *err)
+int chat_template_compile(chat_template **ret, const char *source, size_t len, const char *what,
+                          shoal_err *err)
 {
     int rc = SHOAL_ENOMEM;
     chat_template *t = calloc(1, sizeof *t);
@@ -20,8 +21,10 @@ int chat_template_compile(chat_template **ret, const char *source, size_t len, c
     t->mem = arena_new(16384);
     if (t->mem) t->source = arena_strndup(t->mem, source, len);
     if (t->source) t->what = arena_strdup(t->mem, what);
-    if (t->what) rc = jinja_parse(&t->root, t->mem, t->source, len, t->what, err);
-    else err_nomem(err);
+    if (t->what)
+        rc = jinja_parse(&t->root, t->mem, t->source, len, t->what, err);
+    else
+        err_nomem(err);
     if (rc) {
         chat_template_free(t);
         return rc;
@@ -56,8 +59,10 @@ static jvalue flatten(jrun *r, jvalue parts)
     for (size_t i = 0; r->rc == 0 && i < parts.list->n; i++) {
         jvalue part = parts.list->at[i];
         if (part.kind == V_DICT) part = jinja_attr(r, part, "text");
-        if (part.kind == V_STRING) buf_append(&out, part.s, part.n);
-        else jinja_fail(r, SHOAL_EINVALID, "a message has content that is no text");
+        if (part.kind == V_STRING)
+            buf_append(&out, part.s, part.n);
+        else
+            jinja_fail(r, SHOAL_EINVALID, "a message has content that is no text");
     }
     if (out.failed) jinja_fail(r, SHOAL_ENOMEM, "out of memory");
     jvalue s = jinja_strdup(r, out.data, out.len);

@@ -28,13 +28,49 @@ enum {
 
 typedef enum {
     /* expressions */
-    N_LITERAL, N_NAME, N_LIST, N_DICT, N_ATTR, N_INDEX, N_SLICE, N_CALL, N_FILTER, N_TEST, N_UNARY, N_BINARY,
-    N_COMPARE, N_AND, N_OR, N_NOT, N_COND,
+    N_LITERAL,
+    N_NAME,
+    N_LIST,
+    N_DICT,
+    N_ATTR,
+    N_INDEX,
+    N_SLICE,
+    N_CALL,
+    N_FILTER,
+    N_TEST,
+    N_UNARY,
+    N_BINARY,
+    N_COMPARE,
+    N_AND,
+    N_OR,
+    N_NOT,
+    N_COND,
     /* statements */
-    N_TEXT, N_OUTPUT, N_IF, N_FOR, N_SET, N_MACRO, N_BREAK, N_CONTINUE, N_BLOCK,
+    N_TEXT,
+    N_OUTPUT,
+    N_IF,
+    N_FOR,
+    N_SET,
+    N_MACRO,
+    N_BREAK,
+    N_CONTINUE,
+    N_BLOCK,
 } jnode_kind;
 
-typedef enum { V_UNDEFINED, V_NONE, V_BOOL, V_INT, V_FLOAT, V_STRING, V_LIST, V_DICT, V_NAMESPACE, V_MACRO, V_FUNCTION, V_METHOD } jkind;
+typedef enum {
+    V_UNDEFINED,
+    V_NONE,
+    V_BOOL,
+    V_INT,
+    V_FLOAT,
+    V_STRING,
+    V_LIST,
+    V_DICT,
+    V_NAMESPACE,
+    V_MACRO,
+    V_FUNCTION,
+    V_METHOD
+} jkind;
 
 typedef struct jvalue {
     jkind kind;
@@ -121,11 +157,11 @@ const jvalue *jinja_get(const jdict *d, jvalue key); /* NULL when absent */
 jvalue jinja_from_json(jrun *r, const json_t *v);
 bool jinja_truth(jvalue v);
 bool jinja_equal(jvalue a, jvalue b);
-int jinja_order(jrun *r, jvalue a, jvalue b); /* < 0, 0, > 0; fails the run for kinds without order */
-void jinja_print(jrun *r, buf *out, jvalue v);              /* str(v) */
+int jinja_order(jrun *r, jvalue a, jvalue b);  /* < 0, 0, > 0; fails the run for kinds without order */
+void jinja_print(jrun *r, buf *out, jvalue v); /* str(v) */
 void jinja_print_json(jrun *r, buf *out, jvalue v, int indent, int level); /* indent < 0: one line */
-jvalue jinja_text(jrun *r, jvalue v);                       /* str(v) as a value */
-jvalue jinja_items(jrun *r, jvalue v);                      /* what iterating over v gives, as a list */
+jvalue jinja_text(jrun *r, jvalue v);                                      /* str(v) as a value */
+jvalue jinja_items(jrun *r, jvalue v); /* what iterating over v gives, as a list */
 const char *jinja_kind_name(jvalue v);
 
 /* jinja_lib.c: filters, tests, functions and methods by name */

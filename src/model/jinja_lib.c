@@ -25,14 +25,38 @@ static jvalue as_method(jrun *r, jvalue v, const char *name, const jargs *a)
     return r->rc ? s : jinja_method(r, s, name, a);
 }
 
-static jvalue f_trim(jrun *r, jvalue v, const jargs *a) { return as_method(r, v, "strip", a); }
-static jvalue f_upper(jrun *r, jvalue v, const jargs *a) { return as_method(r, v, "upper", a); }
-static jvalue f_lower(jrun *r, jvalue v, const jargs *a) { return as_method(r, v, "lower", a); }
-static jvalue f_title(jrun *r, jvalue v, const jargs *a) { return as_method(r, v, "title", a); }
-static jvalue f_capitalize(jrun *r, jvalue v, const jargs *a) { return as_method(r, v, "capitalize", a); }
-static jvalue f_replace(jrun *r, jvalue v, const jargs *a) { return as_method(r, v, "replace", a); }
-static jvalue f_string(jrun *r, jvalue v, const jargs *a) { return jinja_text(r, v); }
-static jvalue f_same(jrun *r, jvalue v, const jargs *a) { return v; }
+static jvalue f_trim(jrun *r, jvalue v, const jargs *a)
+{
+    return as_method(r, v, "strip", a);
+}
+static jvalue f_upper(jrun *r, jvalue v, const jargs *a)
+{
+    return as_method(r, v, "upper", a);
+}
+static jvalue f_lower(jrun *r, jvalue v, const jargs *a)
+{
+    return as_method(r, v, "lower", a);
+}
+static jvalue f_title(jrun *r, jvalue v, const jargs *a)
+{
+    return as_method(r, v, "title", a);
+}
+static jvalue f_capitalize(jrun *r, jvalue v, const jargs *a)
+{
+    return as_method(r, v, "capitalize", a);
+}
+static jvalue f_replace(jrun *r, jvalue v, const jargs *a)
+{
+    return as_method(r, v, "replace", a);
+}
+static jvalue f_string(jrun *r, jvalue v, const jargs *a)
+{
+    return jinja_text(r, v);
+}
+static jvalue f_same(jrun *r, jvalue v, const jargs *a)
+{
+    return v;
+}
 
 static jvalue f_length(jrun *r, jvalue v, const jargs *a)
 {
@@ -62,7 +86,8 @@ static jvalue f_join(jrun *r, jvalue v, const jargs *a)
     buf out = {0};
     for (size_t i = 0; r->rc == 0 && i < items.list->n; i++) {
         if (i && by.kind != V_UNDEFINED) jinja_print(r, &out, by);
-        jinja_print(r, &out, attr.kind == V_STRING ? attribute_of(r, items.list->at[i], attr) : items.list->at[i]);
+        jinja_print(r, &out,
+                    attr.kind == V_STRING ? attribute_of(r, items.list->at[i], attr) : items.list->at[i]);
         if (out.len > JINJA_MAX_OUTPUT) jinja_fail(r, SHOAL_ELIMIT, "a joined text is too long");
     }
     jvalue s = jinja_strdup(r, out.data, out.len);
@@ -135,9 +160,12 @@ static jvalue f_round(jrun *r, jvalue v, const jargs *a)
     if (!ok) return jinja_fail(r, SHOAL_EINVALID, "round needs a number");
     double scale = pow(10, digits.kind == V_INT && digits.i > -300 && digits.i < 300 ? (double)digits.i : 0);
     double x = f * scale;
-    if (how.kind == V_STRING && how.n == 4 && !memcmp(how.s, "ceil", 4)) x = ceil(x);
-    else if (how.kind == V_STRING && how.n == 5 && !memcmp(how.s, "floor", 5)) x = floor(x);
-    else x = nearbyint(x);
+    if (how.kind == V_STRING && how.n == 4 && !memcmp(how.s, "ceil", 4))
+        x = ceil(x);
+    else if (how.kind == V_STRING && how.n == 5 && !memcmp(how.s, "floor", 5))
+        x = floor(x);
+    else
+        x = nearbyint(x);
     return jinja_float(x / scale);
 }
 
@@ -158,7 +186,12 @@ static jvalue f_escape(jrun *r, jvalue v, const jargs *a)
     buf out = {0};
     for (size_t i = 0; r->rc == 0 && i < s.n; i++) {
         char c = s.s[i];
-        const char *by = c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&#34;" : c == '\'' ? "&#39;" : NULL;
+        const char *by = c == '&'    ? "&amp;"
+                         : c == '<'  ? "&lt;"
+                         : c == '>'  ? "&gt;"
+                         : c == '"'  ? "&#34;"
+                         : c == '\'' ? "&#39;"
+                                     : NULL;
         buf_append(&out, by ? by : &c, by ? strlen(by) : 1);
     }
     s = jinja_strdup(r, out.data, out.len);
@@ -185,7 +218,8 @@ static jvalue f_indent(jrun *r, jvalue v, const jargs *a)
 static jvalue f_items(jrun *r, jvalue v, const jargs *a)
 {
     if (v.kind == V_UNDEFINED) return jinja_list(r);
-    if (v.kind != V_DICT) return jinja_fail(r, SHOAL_EINVALID, "items needs a dict, not %s", jinja_kind_name(v));
+    if (v.kind != V_DICT)
+        return jinja_fail(r, SHOAL_EINVALID, "items needs a dict, not %s", jinja_kind_name(v));
     return jinja_method(r, v, "items", a);
 }
 
@@ -218,7 +252,9 @@ static void sort(jrun *r, jvalue *at, jvalue *keys, jvalue *tmp, jvalue *tmp_key
     sort(r, at, keys, tmp, tmp_keys, half, down);
     sort(r, at + half, keys + half, tmp, tmp_keys, n - half, down);
     while (k < n) {
-        bool right = i == half || (j < n && (down ? jinja_order(r, keys[j], keys[i]) > 0 : jinja_order(r, keys[j], keys[i]) < 0));
+        bool right =
+            i == half ||
+            (j < n && (down ? jinja_order(r, keys[j], keys[i]) > 0 : jinja_order(r, keys[j], keys[i]) < 0));
         tmp[k] = at[right ? j : i];
         tmp_keys[k++] = keys[right ? j++ : i++];
     }
@@ -283,10 +319,22 @@ static jvalue choose(jrun *r, jvalue v, const jargs *a, bool attr, bool keep)
     return out;
 }
 
-static jvalue f_select(jrun *r, jvalue v, const jargs *a) { return choose(r, v, a, false, true); }
-static jvalue f_reject(jrun *r, jvalue v, const jargs *a) { return choose(r, v, a, false, false); }
-static jvalue f_selectattr(jrun *r, jvalue v, const jargs *a) { return choose(r, v, a, true, true); }
-static jvalue f_rejectattr(jrun *r, jvalue v, const jargs *a) { return choose(r, v, a, true, false); }
+static jvalue f_select(jrun *r, jvalue v, const jargs *a)
+{
+    return choose(r, v, a, false, true);
+}
+static jvalue f_reject(jrun *r, jvalue v, const jargs *a)
+{
+    return choose(r, v, a, false, false);
+}
+static jvalue f_selectattr(jrun *r, jvalue v, const jargs *a)
+{
+    return choose(r, v, a, true, true);
+}
+static jvalue f_rejectattr(jrun *r, jvalue v, const jargs *a)
+{
+    return choose(r, v, a, true, false);
+}
 
 jvalue jinja_filter(jrun *r, const char *name, jvalue v, const jargs *args)
 {
@@ -294,15 +342,39 @@ jvalue jinja_filter(jrun *r, const char *name, jvalue v, const jargs *args)
         const char *name;
         jvalue (*fn)(jrun *r, jvalue v, const jargs *a);
     } filters[] = {
-        {"trim", f_trim},           {"upper", f_upper},           {"lower", f_lower},     {"title", f_title},
-        {"capitalize", f_capitalize}, {"replace", f_replace},     {"string", f_string},   {"safe", f_same},
-        {"length", f_length},       {"count", f_length},          {"default", f_default}, {"d", f_default},
-        {"join", f_join},           {"first", f_first},           {"last", f_last},       {"list", f_list},
-        {"int", f_int},             {"float", f_float},           {"abs", f_abs},         {"round", f_round},
-        {"tojson", f_tojson},       {"escape", f_escape},         {"e", f_escape},        {"indent", f_indent},
-        {"items", f_items},         {"reverse", f_reverse}, {"unique", f_unique},
-        {"sort", f_sort},           {"map", f_map},               {"select", f_select},   {"reject", f_reject},
-        {"selectattr", f_selectattr}, {"rejectattr", f_rejectattr},
+        {"trim", f_trim},
+        {"upper", f_upper},
+        {"lower", f_lower},
+        {"title", f_title},
+        {"capitalize", f_capitalize},
+        {"replace", f_replace},
+        {"string", f_string},
+        {"safe", f_same},
+        {"length", f_length},
+        {"count", f_length},
+        {"default", f_default},
+        {"d", f_default},
+        {"join", f_join},
+        {"first", f_first},
+        {"last", f_last},
+        {"list", f_list},
+        {"int", f_int},
+        {"float", f_float},
+        {"abs", f_abs},
+        {"round", f_round},
+        {"tojson", f_tojson},
+        {"escape", f_escape},
+        {"e", f_escape},
+        {"indent", f_indent},
+        {"items", f_items},
+        {"reverse", f_reverse},
+        {"unique", f_unique},
+        {"sort", f_sort},
+        {"map", f_map},
+        {"select", f_select},
+        {"reject", f_reject},
+        {"selectattr", f_selectattr},
+        {"rejectattr", f_rejectattr},
     };
     if (r->rc) return v;
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
@@ -312,21 +384,66 @@ jvalue jinja_filter(jrun *r, const char *name, jvalue v, const jargs *args)
 
 /* ---- tests ---- */
 
-static bool t_defined(jrun *r, jvalue v, const jargs *a) { return v.kind != V_UNDEFINED; }
-static bool t_undefined(jrun *r, jvalue v, const jargs *a) { return v.kind == V_UNDEFINED; }
-static bool t_none(jrun *r, jvalue v, const jargs *a) { return v.kind == V_NONE; }
-static bool t_string(jrun *r, jvalue v, const jargs *a) { return v.kind == V_STRING; }
-static bool t_mapping(jrun *r, jvalue v, const jargs *a) { return v.kind == V_DICT; }
-static bool t_boolean(jrun *r, jvalue v, const jargs *a) { return v.kind == V_BOOL; }
-static bool t_integer(jrun *r, jvalue v, const jargs *a) { return v.kind == V_INT; }
-static bool t_float(jrun *r, jvalue v, const jargs *a) { return v.kind == V_FLOAT; }
-static bool t_true(jrun *r, jvalue v, const jargs *a) { return v.kind == V_BOOL && v.b; }
-static bool t_false(jrun *r, jvalue v, const jargs *a) { return v.kind == V_BOOL && !v.b; }
-static bool t_equal(jrun *r, jvalue v, const jargs *a) { return jinja_equal(v, arg(a, 0)); }
-static bool t_unequal(jrun *r, jvalue v, const jargs *a) { return !jinja_equal(v, arg(a, 0)); }
-static bool t_greater(jrun *r, jvalue v, const jargs *a) { return jinja_order(r, v, arg(a, 0)) > 0; }
-static bool t_less(jrun *r, jvalue v, const jargs *a) { return jinja_order(r, v, arg(a, 0)) < 0; }
-static bool t_callable(jrun *r, jvalue v, const jargs *a) { return v.kind >= V_MACRO; }
+static bool t_defined(jrun *r, jvalue v, const jargs *a)
+{
+    return v.kind != V_UNDEFINED;
+}
+static bool t_undefined(jrun *r, jvalue v, const jargs *a)
+{
+    return v.kind == V_UNDEFINED;
+}
+static bool t_none(jrun *r, jvalue v, const jargs *a)
+{
+    return v.kind == V_NONE;
+}
+static bool t_string(jrun *r, jvalue v, const jargs *a)
+{
+    return v.kind == V_STRING;
+}
+static bool t_mapping(jrun *r, jvalue v, const jargs *a)
+{
+    return v.kind == V_DICT;
+}
+static bool t_boolean(jrun *r, jvalue v, const jargs *a)
+{
+    return v.kind == V_BOOL;
+}
+static bool t_integer(jrun *r, jvalue v, const jargs *a)
+{
+    return v.kind == V_INT;
+}
+static bool t_float(jrun *r, jvalue v, const jargs *a)
+{
+    return v.kind == V_FLOAT;
+}
+static bool t_true(jrun *r, jvalue v, const jargs *a)
+{
+    return v.kind == V_BOOL && v.b;
+}
+static bool t_false(jrun *r, jvalue v, const jargs *a)
+{
+    return v.kind == V_BOOL && !v.b;
+}
+static bool t_equal(jrun *r, jvalue v, const jargs *a)
+{
+    return jinja_equal(v, arg(a, 0));
+}
+static bool t_unequal(jrun *r, jvalue v, const jargs *a)
+{
+    return !jinja_equal(v, arg(a, 0));
+}
+static bool t_greater(jrun *r, jvalue v, const jargs *a)
+{
+    return jinja_order(r, v, arg(a, 0)) > 0;
+}
+static bool t_less(jrun *r, jvalue v, const jargs *a)
+{
+    return jinja_order(r, v, arg(a, 0)) < 0;
+}
+static bool t_callable(jrun *r, jvalue v, const jargs *a)
+{
+    return v.kind >= V_MACRO;
+}
 
 static bool t_number(jrun *r, jvalue v, const jargs *a)
 {
@@ -346,9 +463,18 @@ static bool is_multiple(jrun *r, jvalue v, int64_t of, int64_t rest)
     return false;
 }
 
-static bool t_odd(jrun *r, jvalue v, const jargs *a) { return is_multiple(r, v, 2, 1); }
-static bool t_even(jrun *r, jvalue v, const jargs *a) { return is_multiple(r, v, 2, 0); }
-static bool t_divisible(jrun *r, jvalue v, const jargs *a) { return is_multiple(r, v, arg(a, 0).kind == V_INT ? arg(a, 0).i : 0, 0); }
+static bool t_odd(jrun *r, jvalue v, const jargs *a)
+{
+    return is_multiple(r, v, 2, 1);
+}
+static bool t_even(jrun *r, jvalue v, const jargs *a)
+{
+    return is_multiple(r, v, 2, 0);
+}
+static bool t_divisible(jrun *r, jvalue v, const jargs *a)
+{
+    return is_multiple(r, v, arg(a, 0).kind == V_INT ? arg(a, 0).i : 0, 0);
+}
 
 static bool t_in(jrun *r, jvalue v, const jargs *a)
 {
@@ -364,13 +490,34 @@ bool jinja_test(jrun *r, const char *name, jvalue v, const jargs *args)
         const char *name;
         bool (*fn)(jrun *r, jvalue v, const jargs *a);
     } tests[] = {
-        {"defined", t_defined},   {"undefined", t_undefined}, {"none", t_none},       {"string", t_string},
-        {"mapping", t_mapping},   {"iterable", t_iterable},   {"sequence", t_iterable}, {"number", t_number},
-        {"boolean", t_boolean},   {"integer", t_integer},     {"float", t_float},     {"true", t_true},
-        {"false", t_false},       {"odd", t_odd},             {"even", t_even},       {"divisibleby", t_divisible},
-        {"equalto", t_equal},     {"eq", t_equal},            {"==", t_equal},        {"ne", t_unequal},
-        {"!=", t_unequal},        {"greaterthan", t_greater}, {"gt", t_greater},      {">", t_greater},
-        {"lessthan", t_less},     {"lt", t_less},             {"<", t_less},          {"in", t_in},
+        {"defined", t_defined},
+        {"undefined", t_undefined},
+        {"none", t_none},
+        {"string", t_string},
+        {"mapping", t_mapping},
+        {"iterable", t_iterable},
+        {"sequence", t_iterable},
+        {"number", t_number},
+        {"boolean", t_boolean},
+        {"integer", t_integer},
+        {"float", t_float},
+        {"true", t_true},
+        {"false", t_false},
+        {"odd", t_odd},
+        {"even", t_even},
+        {"divisibleby", t_divisible},
+        {"equalto", t_equal},
+        {"eq", t_equal},
+        {"==", t_equal},
+        {"ne", t_unequal},
+        {"!=", t_unequal},
+        {"greaterthan", t_greater},
+        {"gt", t_greater},
+        {">", t_greater},
+        {"lessthan", t_less},
+        {"lt", t_less},
+        {"<", t_less},
+        {"in", t_in},
         {"callable", t_callable},
     };
     if (r->rc) return false;

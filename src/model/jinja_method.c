@@ -31,9 +31,18 @@ static jvalue strip(jvalue s, const jargs *a, bool left, bool right)
     return s;
 }
 
-static jvalue m_strip(jrun *r, jvalue s, const jargs *a) { return strip(s, a, true, true); }
-static jvalue m_lstrip(jrun *r, jvalue s, const jargs *a) { return strip(s, a, true, false); }
-static jvalue m_rstrip(jrun *r, jvalue s, const jargs *a) { return strip(s, a, false, true); }
+static jvalue m_strip(jrun *r, jvalue s, const jargs *a)
+{
+    return strip(s, a, true, true);
+}
+static jvalue m_lstrip(jrun *r, jvalue s, const jargs *a)
+{
+    return strip(s, a, true, false);
+}
+static jvalue m_rstrip(jrun *r, jvalue s, const jargs *a)
+{
+    return strip(s, a, false, true);
+}
 
 /* Case by character: `first` of a word, and the others. */
 static jvalue recase(jrun *r, jvalue s, bool upper_first, bool upper_rest, bool every_word)
@@ -53,7 +62,8 @@ static jvalue recase(jrun *r, jvalue s, bool upper_first, bool upper_rest, bool 
         utf8proc_int32_t x = (utf8proc_int32_t)cp;
         uint32_t y = (uint32_t)(upper ? utf8proc_toupper(x) : utf8proc_tolower(x));
         buf_append(&out, c, utf8_encode(y, c));
-        bool letter = utf8proc_category(x) >= UTF8PROC_CATEGORY_LU && utf8proc_category(x) <= UTF8PROC_CATEGORY_LO;
+        bool letter =
+            utf8proc_category(x) >= UTF8PROC_CATEGORY_LU && utf8proc_category(x) <= UTF8PROC_CATEGORY_LO;
         first = every_word && !letter;
     }
     if (out.failed) jinja_fail(r, SHOAL_ENOMEM, "out of memory");
@@ -62,10 +72,22 @@ static jvalue recase(jrun *r, jvalue s, bool upper_first, bool upper_rest, bool 
     return s;
 }
 
-static jvalue m_upper(jrun *r, jvalue s, const jargs *a) { return recase(r, s, true, true, false); }
-static jvalue m_lower(jrun *r, jvalue s, const jargs *a) { return recase(r, s, false, false, false); }
-static jvalue m_title(jrun *r, jvalue s, const jargs *a) { return recase(r, s, true, false, true); }
-static jvalue m_capitalize(jrun *r, jvalue s, const jargs *a) { return recase(r, s, true, false, false); }
+static jvalue m_upper(jrun *r, jvalue s, const jargs *a)
+{
+    return recase(r, s, true, true, false);
+}
+static jvalue m_lower(jrun *r, jvalue s, const jargs *a)
+{
+    return recase(r, s, false, false, false);
+}
+static jvalue m_title(jrun *r, jvalue s, const jargs *a)
+{
+    return recase(r, s, true, false, true);
+}
+static jvalue m_capitalize(jrun *r, jvalue s, const jargs *a)
+{
+    return recase(r, s, true, false, false);
+}
 
 static jvalue m_startswith(jrun *r, jvalue s, const jargs *a)
 {
@@ -98,7 +120,8 @@ static jvalue m_split(jrun *r, jvalue s, const jargs *a)
 {
     jvalue by = arg(a, 0), limit = arg(a, 1), out = jinja_list(r);
     size_t at = 0, left = limit.kind == V_INT && limit.i >= 0 ? (size_t)limit.i : SIZE_MAX;
-    if (by.kind == V_STRING && by.n == 0) return jinja_fail(r, SHOAL_EINVALID, "split needs a separator that is not empty");
+    if (by.kind == V_STRING && by.n == 0)
+        return jinja_fail(r, SHOAL_EINVALID, "split needs a separator that is not empty");
     if (by.kind == V_STRING) {
         for (; left > 0 && r->rc == 0; left--) {
             size_t hit = find(s, by, at);
@@ -134,7 +157,8 @@ static jvalue m_splitlines(jrun *r, jvalue s, const jargs *a)
 static jvalue m_replace(jrun *r, jvalue s, const jargs *a)
 {
     jvalue from = arg(a, 0), to = arg(a, 1), limit = arg(a, 2);
-    if (from.kind != V_STRING || to.kind != V_STRING) return jinja_fail(r, SHOAL_EINVALID, "replace needs two strings");
+    if (from.kind != V_STRING || to.kind != V_STRING)
+        return jinja_fail(r, SHOAL_EINVALID, "replace needs two strings");
     if (from.n == 0) return s;
     size_t at = 0, left = limit.kind == V_INT && limit.i >= 0 ? (size_t)limit.i : SIZE_MAX;
     buf out = {0};
@@ -172,7 +196,10 @@ static jvalue m_items(jrun *r, jvalue d, const jargs *a)
     return out;
 }
 
-static jvalue m_keys(jrun *r, jvalue d, const jargs *a) { return jinja_items(r, d); }
+static jvalue m_keys(jrun *r, jvalue d, const jargs *a)
+{
+    return jinja_items(r, d);
+}
 
 static jvalue m_values(jrun *r, jvalue d, const jargs *a)
 {
@@ -212,16 +239,26 @@ static const struct method {
     const char *name;
     jvalue (*fn)(jrun *r, jvalue self, const jargs *a);
 } methods[] = {
-    {V_STRING, "strip", m_strip},           {V_STRING, "lstrip", m_lstrip},
-    {V_STRING, "rstrip", m_rstrip},         {V_STRING, "upper", m_upper},
-    {V_STRING, "lower", m_lower},           {V_STRING, "title", m_title},
-    {V_STRING, "capitalize", m_capitalize}, {V_STRING, "startswith", m_startswith},
-    {V_STRING, "endswith", m_endswith},     {V_STRING, "find", m_find},
-    {V_STRING, "split", m_split},           {V_STRING, "splitlines", m_splitlines},
-    {V_STRING, "replace", m_replace},       {V_STRING, "join", m_join},
-    {V_DICT, "items", m_items},             {V_DICT, "keys", m_keys},
-    {V_DICT, "values", m_values},           {V_DICT, "get", m_get},
-    {V_DICT, "update", m_update},           {V_LIST, "append", m_append},
+    {V_STRING, "strip", m_strip},
+    {V_STRING, "lstrip", m_lstrip},
+    {V_STRING, "rstrip", m_rstrip},
+    {V_STRING, "upper", m_upper},
+    {V_STRING, "lower", m_lower},
+    {V_STRING, "title", m_title},
+    {V_STRING, "capitalize", m_capitalize},
+    {V_STRING, "startswith", m_startswith},
+    {V_STRING, "endswith", m_endswith},
+    {V_STRING, "find", m_find},
+    {V_STRING, "split", m_split},
+    {V_STRING, "splitlines", m_splitlines},
+    {V_STRING, "replace", m_replace},
+    {V_STRING, "join", m_join},
+    {V_DICT, "items", m_items},
+    {V_DICT, "keys", m_keys},
+    {V_DICT, "values", m_values},
+    {V_DICT, "get", m_get},
+    {V_DICT, "update", m_update},
+    {V_LIST, "append", m_append},
     {V_LIST, "pop", m_pop},
 };
 
@@ -240,7 +277,8 @@ bool jinja_has_method(jvalue self, const char *name)
 jvalue jinja_method(jrun *r, jvalue self, const char *name, const jargs *args)
 {
     const struct method *m = method_of(self, name);
-    if (!m) return jinja_fail(r, SHOAL_EUNSUPPORTED, "%s has no method \"%.40s\"", jinja_kind_name(self), name);
+    if (!m)
+        return jinja_fail(r, SHOAL_EUNSUPPORTED, "%s has no method \"%.40s\"", jinja_kind_name(self), name);
     return m->fn(r, self, args);
 }
 
@@ -290,19 +328,27 @@ static jvalue keywords(jrun *r, const jargs *a, jkind kind)
 {
     jvalue d = jinja_dict(r, kind);
     if (r->rc == 0 && a->n && !a->keyword[0] && a->at[0].kind == V_DICT)
-        for (size_t i = 0; i < a->at[0].dict->n; i++) jinja_put(r, d.dict, a->at[0].dict->keys[i], a->at[0].dict->values[i]);
+        for (size_t i = 0; i < a->at[0].dict->n; i++)
+            jinja_put(r, d.dict, a->at[0].dict->keys[i], a->at[0].dict->values[i]);
     for (size_t i = 0; r->rc == 0 && i < a->n; i++)
         if (a->keyword[i]) jinja_put(r, d.dict, jinja_str(a->keyword[i], strlen(a->keyword[i])), a->at[i]);
     return d;
 }
 
-static jvalue fn_namespace(jrun *r, const jargs *a) { return keywords(r, a, V_NAMESPACE); }
-static jvalue fn_dict(jrun *r, const jargs *a) { return keywords(r, a, V_DICT); }
+static jvalue fn_namespace(jrun *r, const jargs *a)
+{
+    return keywords(r, a, V_NAMESPACE);
+}
+static jvalue fn_dict(jrun *r, const jargs *a)
+{
+    return keywords(r, a, V_DICT);
+}
 
 static jvalue fn_raise(jrun *r, const jargs *a)
 {
     jvalue v = jinja_text(r, arg(a, 0));
-    return jinja_fail(r, SHOAL_EINVALID, "the template refuses: %.*s", (int)(v.n < 300 ? v.n : 300), v.n ? v.s : "");
+    return jinja_fail(r, SHOAL_EINVALID, "the template refuses: %.*s", (int)(v.n < 300 ? v.n : 300),
+                      v.n ? v.s : "");
 }
 
 /* Today's date, for templates that tell it to the model. */
@@ -312,7 +358,8 @@ static jvalue fn_strftime(jrun *r, const jargs *a)
     struct tm tm;
     time_t now = time(NULL);
     jvalue f = arg(a, 0);
-    if (f.kind != V_STRING || f.n >= sizeof format) return jinja_fail(r, SHOAL_EINVALID, "strftime_now needs a short format");
+    if (f.kind != V_STRING || f.n >= sizeof format)
+        return jinja_fail(r, SHOAL_EINVALID, "strftime_now needs a short format");
     memcpy(format, f.s, f.n);
     format[f.n] = '\0';
     size_t n = localtime_r(&now, &tm) ? strftime(out, sizeof out, format, &tm) : 0;
@@ -323,8 +370,8 @@ static const struct {
     const char *name;
     jvalue (*fn)(jrun *r, const jargs *a);
 } functions[] = {
-    {"range", fn_range},   {"namespace", fn_namespace},   {"dict", fn_dict}, {"raise_exception", fn_raise},
-    {"strftime_now", fn_strftime},
+    {"range", fn_range},           {"namespace", fn_namespace},   {"dict", fn_dict},
+    {"raise_exception", fn_raise}, {"strftime_now", fn_strftime},
 };
 
 int jinja_function_find(const char *name)

@@ -241,8 +241,10 @@ static jnode *arguments(parser *p)
             parser back = *p;
             const char *name = p->text;
             next(p);
-            if (accept(p, "=")) keyword = name;
-            else *p = back;
+            if (accept(p, "="))
+                keyword = name;
+            else
+                *p = back;
         }
         jnode *a = expression(p);
         if (!a) return first;
@@ -301,9 +303,12 @@ static jnode *named(parser *p)
 {
     const char *s = p->text;
     jvalue v = {.kind = V_UNDEFINED};
-    if (!strcmp(s, "true") || !strcmp(s, "True")) v = (jvalue){.kind = V_BOOL, .b = true};
-    else if (!strcmp(s, "false") || !strcmp(s, "False")) v = (jvalue){.kind = V_BOOL};
-    else if (!strcmp(s, "none") || !strcmp(s, "None")) v = (jvalue){.kind = V_NONE};
+    if (!strcmp(s, "true") || !strcmp(s, "True"))
+        v = (jvalue){.kind = V_BOOL, .b = true};
+    else if (!strcmp(s, "false") || !strcmp(s, "False"))
+        v = (jvalue){.kind = V_BOOL};
+    else if (!strcmp(s, "none") || !strcmp(s, "None"))
+        v = (jvalue){.kind = V_NONE};
     jnode *n = v.kind ? literal(p, v) : with(p, N_NAME, s, NULL, NULL);
     next(p);
     return n;
@@ -324,7 +329,8 @@ static jnode *primary(parser *p)
         return n;
     }
     if (p->tok == T_INT || p->tok == T_FLOAT) {
-        n = literal(p, p->tok == T_INT ? (jvalue){.kind = V_INT, .i = p->i} : (jvalue){.kind = V_FLOAT, .f = p->f});
+        n = literal(p, p->tok == T_INT ? (jvalue){.kind = V_INT, .i = p->i}
+                                       : (jvalue){.kind = V_FLOAT, .f = p->f});
         next(p);
         return n;
     }
@@ -447,9 +453,12 @@ static jnode *unary(parser *p)
         return NULL;
     }
     jnode *n;
-    if (accept(p, "-")) n = with(p, N_UNARY, "-", unary(p), NULL);
-    else if (accept(p, "+")) n = unary(p);
-    else n = power(p);
+    if (accept(p, "-"))
+        n = with(p, N_UNARY, "-", unary(p), NULL);
+    else if (accept(p, "+"))
+        n = unary(p);
+    else
+        n = power(p);
     p->depth--;
     return n;
 }
@@ -590,7 +599,8 @@ static jnode *text(parser *p)
 {
     size_t b = p->at;
     int line = p->line;
-    while (p->at < p->len && !starts(p, "{{") && !starts(p, "{%") && !starts(p, "{#")) p->line += p->s[p->at++] == '\n';
+    while (p->at < p->len && !starts(p, "{{") && !starts(p, "{%") && !starts(p, "{#"))
+        p->line += p->s[p->at++] == '\n';
     size_t e = p->at;
     bool tag = p->at < p->len, value = starts(p, "{{");
     char control = tag && p->at + 2 < p->len ? p->s[p->at + 2] : 0;
@@ -624,8 +634,10 @@ static jnode *block(parser *p, const char *const *ends)
             tail = &n->next;
         }
         if (p->in_tag && is_end(p, ends)) break;
-        if (p->in_tag) fail(p, "an end tag that nothing opened, or an unknown statement");
-        else if (p->at >= p->len && p->rc == 0) fail(p, "a block has no end");
+        if (p->in_tag)
+            fail(p, "an end tag that nothing opened, or an unknown statement");
+        else if (p->at >= p->len && p->rc == 0)
+            fail(p, "a block has no end");
     }
     p->depth--;
     return b;
@@ -788,8 +800,8 @@ static jnode *simple_statement(parser *p, jnode_kind kind)
 /* The statement whose first word is in hand; NULL with in_tag still set when it is an end tag. */
 static jnode *statement(parser *p)
 {
-    static const char *const unknown[] = {"include", "import", "from",   "extends", "block", "call",
-                                          "filter",  "with",   "autoescape", "raw", "do",    NULL};
+    static const char *const unknown[] = {"include", "import", "from",       "extends", "block", "call",
+                                          "filter",  "with",   "autoescape", "raw",     "do",    NULL};
     if (accept_name(p, "if")) return if_statement(p);
     if (accept_name(p, "for")) return for_statement(p);
     if (accept_name(p, "set")) return set_statement(p);
@@ -798,8 +810,8 @@ static jnode *statement(parser *p)
     if (accept_name(p, "break")) return simple_statement(p, N_BREAK);
     if (accept_name(p, "continue")) return simple_statement(p, N_CONTINUE);
     if (is_end(p, unknown) && p->rc == 0)
-        p->rc = err_set(p->err, SHOAL_EUNSUPPORTED, "%s: line %d: statement \"%.20s\" is not supported", p->what,
-                        p->line, p->text);
+        p->rc = err_set(p->err, SHOAL_EUNSUPPORTED, "%s: line %d: statement \"%.20s\" is not supported",
+                        p->what, p->line, p->text);
     return NULL;
 }
 
@@ -826,7 +838,8 @@ static jnode *body(parser *p)
 int jinja_parse(jnode **ret, arena *mem, const char *source, size_t len, const char *what, shoal_err *err)
 {
     parser p = {.mem = mem, .what = what, .s = source, .len = len, .line = 1, .err = err};
-    if (len > JINJA_MAX_SOURCE) return err_set(err, SHOAL_ELIMIT, "%s: longer than %d bytes", what, JINJA_MAX_SOURCE);
+    if (len > JINJA_MAX_SOURCE)
+        return err_set(err, SHOAL_ELIMIT, "%s: longer than %d bytes", what, JINJA_MAX_SOURCE);
     /* keep_trailing_newline is off: one newline at the end does not count. */
     if (len && source[len - 1] == '\n') p.len--;
     jnode *root = node(&p, N_BLOCK), **tail = root ? &root->items : NULL;

@@ -14,8 +14,10 @@ static bool step(jrun *r, const jnode *n)
 {
     if (r->rc) return false;
     r->line = n->line;
-    if (++r->steps > JINJA_MAX_STEPS) jinja_fail(r, SHOAL_ELIMIT, "the template runs for too long");
-    else if (r->depth > MAX_RUN_DEPTH) jinja_fail(r, SHOAL_ELIMIT, "the template nests too deep");
+    if (++r->steps > JINJA_MAX_STEPS)
+        jinja_fail(r, SHOAL_ELIMIT, "the template runs for too long");
+    else if (r->depth > MAX_RUN_DEPTH)
+        jinja_fail(r, SHOAL_ELIMIT, "the template nests too deep");
     return r->rc == 0;
 }
 
@@ -60,18 +62,29 @@ static jvalue arithmetic(jrun *r, const char *op, jvalue a, jvalue b)
     bool numbers = (a.kind == V_FLOAT || a.kind == V_INT || a.kind == V_BOOL) &&
                    (b.kind == V_FLOAT || b.kind == V_INT || b.kind == V_BOOL);
     if (!numbers)
-        return jinja_fail(r, SHOAL_EINVALID, "%s %s %s cannot be computed", jinja_kind_name(a), op, jinja_kind_name(b));
+        return jinja_fail(r, SHOAL_EINVALID, "%s %s %s cannot be computed", jinja_kind_name(a), op,
+                          jinja_kind_name(b));
     if ((op[0] == '/' || op[0] == '%') && q == 0) return jinja_fail(r, SHOAL_EINVALID, "division by zero");
     bool overflow = false;
-    if (!strcmp(op, "**")) return ints && y >= 0 && fabs(pow(p, q)) < 9e15 ? jinja_int((int64_t)pow(p, q)) : jinja_float(pow(p, q));
-    if (op[0] == '+') overflow = __builtin_add_overflow(x, y, &z), p += q;
-    else if (op[0] == '-') overflow = __builtin_sub_overflow(x, y, &z), p -= q;
-    else if (op[0] == '*') overflow = __builtin_mul_overflow(x, y, &z), p *= q;
-    else if (!strcmp(op, "/")) return jinja_float(p / q);
-    else if (!ints) return jinja_float(op[0] == '%' ? p - floor(p / q) * q : floor(p / q));
-    else if (x == INT64_MIN && y == -1) overflow = true;
-    else if (op[0] == '%') z = x % y != 0 && (x % y < 0) != (y < 0) ? x % y + y : x % y;
-    else z = x / y - (x % y != 0 && (x < 0) != (y < 0));
+    if (!strcmp(op, "**"))
+        return ints && y >= 0 && fabs(pow(p, q)) < 9e15 ? jinja_int((int64_t)pow(p, q))
+                                                        : jinja_float(pow(p, q));
+    if (op[0] == '+')
+        overflow = __builtin_add_overflow(x, y, &z), p += q;
+    else if (op[0] == '-')
+        overflow = __builtin_sub_overflow(x, y, &z), p -= q;
+    else if (op[0] == '*')
+        overflow = __builtin_mul_overflow(x, y, &z), p *= q;
+    else if (!strcmp(op, "/"))
+        return jinja_float(p / q);
+    else if (!ints)
+        return jinja_float(op[0] == '%' ? p - floor(p / q) * q : floor(p / q));
+    else if (x == INT64_MIN && y == -1)
+        overflow = true;
+    else if (op[0] == '%')
+        z = x % y != 0 && (x % y < 0) != (y < 0) ? x % y + y : x % y;
+    else
+        z = x / y - (x % y != 0 && (x < 0) != (y < 0));
     if (overflow && ints) return jinja_fail(r, SHOAL_EINVALID, "an integer is too large");
     return ints ? jinja_int(z) : jinja_float(p);
 }
@@ -132,7 +145,8 @@ static bool contains(jrun *r, jvalue all, jvalue x)
             if (jinja_equal(all.list->at[i], x)) return true;
         return false;
     }
-    if (all.kind != V_UNDEFINED) jinja_fail(r, SHOAL_EINVALID, "\"in\" needs a list, dict or string, not %s", jinja_kind_name(all));
+    if (all.kind != V_UNDEFINED)
+        jinja_fail(r, SHOAL_EINVALID, "\"in\" needs a list, dict or string, not %s", jinja_kind_name(all));
     return false;
 }
 
@@ -172,7 +186,8 @@ static jvalue call(jrun *r, const jnode *n)
         if (jinja_has_method(self, n->a->name)) return jinja_method(r, self, n->a->name, &args);
         jvalue f = jinja_attr(r, self, n->a->name);
         if (f.kind == V_MACRO) return jinja_call_macro(r, f.macro, &args);
-        return jinja_fail(r, SHOAL_EUNSUPPORTED, "%s has no method \"%.40s\"", jinja_kind_name(self), n->a->name);
+        return jinja_fail(r, SHOAL_EUNSUPPORTED, "%s has no method \"%.40s\"", jinja_kind_name(self),
+                          n->a->name);
     }
     jvalue f = jinja_eval(r, n->a);
     if (!eval_args(r, n->items, &args)) return f;
@@ -249,7 +264,8 @@ static jvalue filter_or_test(jrun *r, const jnode *n)
     jargs args;
     jvalue v = jinja_eval(r, n->a);
     if (!eval_args(r, n->items, &args)) return v;
-    return n->kind == N_FILTER ? jinja_filter(r, n->name, v, &args) : jinja_bool(jinja_test(r, n->name, v, &args));
+    return n->kind == N_FILTER ? jinja_filter(r, n->name, v, &args)
+                               : jinja_bool(jinja_test(r, n->name, v, &args));
 }
 
 static jvalue conditional(jrun *r, const jnode *n)
@@ -314,8 +330,10 @@ static void assign(jrun *r, const jnode *target, jvalue v)
         return;
     }
     jvalue ns = lookup(r, target->name);
-    if (ns.kind != V_NAMESPACE) jinja_fail(r, SHOAL_EINVALID, "\"%.40s\" is no namespace", target->name);
-    else jinja_put(r, ns.dict, key_of(target->a->name), v);
+    if (ns.kind != V_NAMESPACE)
+        jinja_fail(r, SHOAL_EINVALID, "\"%.40s\" is no namespace", target->name);
+    else
+        jinja_put(r, ns.dict, key_of(target->a->name), v);
 }
 
 /* One value to one name, or a list of values to as many names. */
@@ -396,7 +414,8 @@ static void set_loop(jrun *r, jvalue loop, const jlist *items, size_t i)
         {"previtem", i ? items->at[i - 1] : (jvalue){.kind = V_UNDEFINED}},
         {"nextitem", i + 1 < items->n ? items->at[i + 1] : (jvalue){.kind = V_UNDEFINED}},
     };
-    for (size_t k = 0; k < sizeof facts / sizeof *facts; k++) jinja_put(r, loop.dict, key_of(facts[k].name), facts[k].v);
+    for (size_t k = 0; k < sizeof facts / sizeof *facts; k++)
+        jinja_put(r, loop.dict, key_of(facts[k].name), facts[k].v);
 }
 
 /* What the loop goes over: the items that pass its condition. */
@@ -445,8 +464,10 @@ static void run_statement(jrun *r, const jnode *n)
         break;
     }
     case N_IF:
-        if (jinja_truth(jinja_eval(r, n->a))) run_body(r, n->items);
-        else if (n->other) run_body(r, n->other);
+        if (jinja_truth(jinja_eval(r, n->a)))
+            run_body(r, n->items);
+        else if (n->other)
+            run_body(r, n->other);
         break;
     case N_FOR: run_for(r, n); break;
     case N_SET: {
@@ -469,7 +490,8 @@ static void run_body(jrun *r, const jnode *block)
     if (block->kind != N_BLOCK) {
         run_statement(r, block);
     } else {
-        for (const jnode *s = block->items; s && r->flow == FLOW_ON && step(r, s); s = s->next) run_statement(r, s);
+        for (const jnode *s = block->items; s && r->flow == FLOW_ON && step(r, s); s = s->next)
+            run_statement(r, s);
     }
     r->depth--;
 }

@@ -117,8 +117,10 @@ void jinja_put(jrun *r, jdict *d, jvalue key, jvalue v)
     if (r->rc || !d) return;
     r->steps += (unsigned)(d->n / 16);
     jvalue *old = (jvalue *)(uintptr_t)jinja_get(d, key);
-    if (old) *old = v;
-    else dict_add(r, d, key, v);
+    if (old)
+        *old = v;
+    else
+        dict_add(r, d, key, v);
 }
 
 jvalue jinja_from_json(jrun *r, const json_t *v)
@@ -141,7 +143,8 @@ jvalue jinja_from_json(jrun *r, const json_t *v)
         return out;
     case JSON_OBJECT:
         out = jinja_dict(r, V_DICT);
-        json_object_foreach((json_t *)(uintptr_t)v, key, item) {
+        json_object_foreach((json_t *)(uintptr_t)v, key, item)
+        {
             jvalue k = jinja_strdup(r, key, strlen(key)), x = jinja_from_json(r, item);
             if (r->rc == 0) dict_add(r, out.dict, k, x); /* JSON's keys are unique already */
         }
@@ -189,7 +192,8 @@ static bool equal(jvalue a, jvalue b, int depth)
             if (!equal(a.list->at[i], b.list->at[i], depth + 1)) return false;
         return true;
     }
-    if (a.kind != V_DICT) return a.kind == V_NONE || a.kind == V_UNDEFINED || (a.kind == V_NAMESPACE && a.dict == b.dict);
+    if (a.kind != V_DICT)
+        return a.kind == V_NONE || a.kind == V_UNDEFINED || (a.kind == V_NAMESPACE && a.dict == b.dict);
     if (a.dict == b.dict) return true;
     if (a.dict->n != b.dict->n) return false;
     for (size_t i = 0; i < a.dict->n; i++) {
@@ -218,8 +222,9 @@ int jinja_order(jrun *r, jvalue a, jvalue b)
 
 const char *jinja_kind_name(jvalue v)
 {
-    static const char *const names[] = {"undefined", "none", "a boolean", "an integer", "a float", "a string",
-                                        "a list", "a dict", "a namespace", "a macro", "a function", "a method"};
+    static const char *const names[] = {"undefined",   "none",     "a boolean",  "an integer",
+                                        "a float",     "a string", "a list",     "a dict",
+                                        "a namespace", "a macro",  "a function", "a method"};
     return names[v.kind];
 }
 
@@ -245,12 +250,18 @@ static void print_quoted(buf *out, jvalue v)
     buf_putc(out, quote);
     for (size_t i = 0; i < v.n; i++) {
         char c = v.s[i];
-        if (c == '\n') buf_puts(out, "\\n");
-        else if (c == '\t') buf_puts(out, "\\t");
-        else if (c == '\r') buf_puts(out, "\\r");
-        else if (c == quote || c == '\\') buf_printf(out, "\\%c", c);
-        else if ((uint8_t)c < 32 || c == 127) buf_printf(out, "\\x%02x", (unsigned)c);
-        else buf_putc(out, c);
+        if (c == '\n')
+            buf_puts(out, "\\n");
+        else if (c == '\t')
+            buf_puts(out, "\\t");
+        else if (c == '\r')
+            buf_puts(out, "\\r");
+        else if (c == quote || c == '\\')
+            buf_printf(out, "\\%c", c);
+        else if ((uint8_t)c < 32 || c == 127)
+            buf_printf(out, "\\x%02x", (unsigned)c);
+        else
+            buf_putc(out, c);
     }
     buf_putc(out, quote);
 }
@@ -268,8 +279,10 @@ static void print(jrun *r, buf *out, jvalue v, bool quoted, int depth)
     case V_INT: buf_printf(out, "%lld", (long long)v.i); break;
     case V_FLOAT: print_float(out, v.f); break;
     case V_STRING:
-        if (quoted) print_quoted(out, v);
-        else buf_append(out, v.s, v.n);
+        if (quoted)
+            print_quoted(out, v);
+        else
+            buf_append(out, v.s, v.n);
         break;
     case V_LIST:
         buf_putc(out, '[');
@@ -305,9 +318,12 @@ static void json_string_out(buf *out, jvalue v)
         uint8_t c = (uint8_t)v.s[i];
         static const char plain[] = "\"\\\b\f\n\r\t", escaped[] = "\"\\bfnrt";
         const char *hit = c ? strchr(plain, c) : NULL;
-        if (hit) buf_printf(out, "\\%c", escaped[hit - plain]);
-        else if (c < 32) buf_printf(out, "\\u%04x", c);
-        else buf_putc(out, (char)c);
+        if (hit)
+            buf_printf(out, "\\%c", escaped[hit - plain]);
+        else if (c < 32)
+            buf_printf(out, "\\u%04x", c);
+        else
+            buf_putc(out, (char)c);
     }
     buf_putc(out, '"');
 }

@@ -39,8 +39,10 @@ void seg_find_bytes(segmenter *s)
     for (int b = 0; b < 256; b++) {
         char text[8];
         size_t n = 0;
-        if (s->byte_level) n = utf8_encode(byte_letter((uint8_t)b), text);
-        else if (s->byte_fallback) n = (size_t)snprintf(text, sizeof text, "<0x%02X>", (unsigned)b);
+        if (s->byte_level)
+            n = utf8_encode(byte_letter((uint8_t)b), text);
+        else if (s->byte_fallback)
+            n = (size_t)snprintf(text, sizeof text, "<0x%02X>", (unsigned)b);
         if (n) s->byte_ids[b] = vocab_find(s->voc, text, n);
     }
 }
@@ -116,7 +118,8 @@ static int add_symbol(seg_work *w, int32_t id, size_t begin, size_t end)
         w->cap_sym = cap;
     }
     int32_t at = (int32_t)w->n_sym++;
-    w->sym[at] = (seg_symbol){.id = id, .begin = (uint32_t)begin, .end = (uint32_t)end, .prev = at - 1, .next = at + 1};
+    w->sym[at] = (seg_symbol){
+        .id = id, .begin = (uint32_t)begin, .end = (uint32_t)end, .prev = at - 1, .next = at + 1};
     return 0;
 }
 
@@ -154,7 +157,8 @@ static int add_char(const segmenter *s, const char *word, size_t begin, size_t e
     if (!s->byte_fallback || !all_bytes_known(s, c, n)) return add_unknown(s, w, begin, end);
     int rc = 0;
     /* Each byte token stands for the whole character it is part of. */
-    for (size_t i = 0; rc == 0 && i < n; i++) rc = add_symbol(w, s->byte_ids[(uint8_t)c[i]], begin + i, begin + i + 1);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = add_symbol(w, s->byte_ids[(uint8_t)c[i]], begin + i, begin + i + 1);
     return rc;
 }
 
@@ -290,8 +294,10 @@ static int bpe(const segmenter *s, const char *word, size_t len, seg_work *w)
     int rc = make_symbols(s, word, len, w);
     for (size_t i = 0; rc == 0 && i < w->n_sym; i++) rank_pair(s, word, w, (int32_t)i);
     if (rc || !w->n_sym) return rc;
-    if (w->n_sym <= SHORT_WORD) merge_scanning(s, word, w);
-    else rc = merge_by_heap(s, word, w);
+    if (w->n_sym <= SHORT_WORD)
+        merge_scanning(s, word, w);
+    else
+        rc = merge_by_heap(s, word, w);
     for (int32_t i = 0; rc == 0 && i != NONE; i = w->sym[i].next)
         rc = seg_add(w, w->sym[i].id, w->sym[i].begin, w->sym[i].end);
     return rc;

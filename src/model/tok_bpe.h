@@ -20,16 +20,16 @@ typedef struct segmenter {
     const vocab *voc;
     int32_t unk; /* -1: none; characters without a token are left out */
     bool fuse_unk, byte_fallback, ignore_merges;
-    bool byte_level;        /* the vocabulary spells bytes by the printable alphabet of GPT-2 */
-    int32_t byte_ids[256];  /* of single bytes: byte-level letters, or "<0x..>"; -1 for none */
-    bpe_merge *merges;      /* open addressing, [n_slots] */
+    bool byte_level;       /* the vocabulary spells bytes by the printable alphabet of GPT-2 */
+    int32_t byte_ids[256]; /* of single bytes: byte-level letters, or "<0x..>"; -1 for none */
+    bpe_merge *merges;     /* open addressing, [n_slots] */
     size_t n_slots, n_merges;
-    uint32_t *ranks;        /* SEG_SPM: [voc->n], 0 is the best score */
-    float *scores;          /* SEG_UNIGRAM: [voc->n], and of an unknown character */
+    uint32_t *ranks; /* SEG_SPM: [voc->n], 0 is the best score */
+    float *scores;   /* SEG_UNIGRAM: [voc->n], and of an unknown character */
     float unk_score;
     char prefix[16], suffix[16]; /* WordPiece's "##"; BPE's end of word */
     size_t prefix_len, suffix_len;
-    size_t max_chars;       /* WordPiece: longer words are unknown */
+    size_t max_chars; /* WordPiece: longer words are unknown */
 } segmenter;
 
 /* A token and the bytes of the word it covers. */

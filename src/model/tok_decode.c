@@ -30,7 +30,8 @@ static bool unletter(buf *out, const char *s, size_t n)
     return true;
 }
 
-static void replaced(buf *out, const char *s, size_t n, const char *from, size_t from_len, const char *to, size_t to_len)
+static void replaced(buf *out, const char *s, size_t n, const char *from, size_t from_len, const char *to,
+                     size_t to_len)
 {
     for (size_t at = 0; at < n;) {
         bool hit = from_len && n - at >= from_len && !memcmp(s + at, from, from_len);
@@ -55,7 +56,8 @@ static void put_bytes(const decoder *d, buf *out, buf *tmp, const char *s, size_
         buf_putc(out, byte);
         return;
     }
-    if (d->kind == DEC_WORDPIECE && n >= d->prefix_len && d->prefix_len && !memcmp(s, d->prefix, d->prefix_len)) {
+    if (d->kind == DEC_WORDPIECE && n >= d->prefix_len && d->prefix_len &&
+        !memcmp(s, d->prefix, d->prefix_len)) {
         buf_append(out, s + d->prefix_len, n - d->prefix_len);
         return;
     }
@@ -108,8 +110,10 @@ static void shrink(buf *out, size_t from, const char *what, const char *by)
     size_t n = strlen(what), m = strlen(by), to = from;
     for (size_t at = from; at < out->len;) {
         bool hit = out->len - at >= n && !memcmp(out->data + at, what, n);
-        if (hit) memcpy(out->data + to, by, m);
-        else out->data[to] = out->data[at];
+        if (hit)
+            memcpy(out->data + to, by, m);
+        else
+            out->data[to] = out->data[at];
         to += hit ? m : 1;
         at += hit ? n : 1;
     }
@@ -119,9 +123,9 @@ static void shrink(buf *out, size_t from, const char *what, const char *by)
 
 static void cleanup(buf *out, size_t from)
 {
-    static const char *const rules[][2] = {{" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},
-                                           {" ' ", "'"},    {" n't", "n't"}, {" 'm", "'m"}, {" do not", " don't"},
-                                           {" 's", "'s"},   {" 've", "'ve"}, {" 're", "'re"}};
+    static const char *const rules[][2] = {
+        {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+        {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) shrink(out, from, rules[i][0], rules[i][1]);
 }
 
@@ -167,7 +171,10 @@ static bool put_token(const tokenizer *t, int32_t id, bool first, buf *out)
 static bool is_open(const char *s, size_t n)
 {
     uint8_t lead = (uint8_t)s[0];
-    size_t len = lead >= 0xF0 && lead <= 0xF4 ? 4 : lead >= 0xE0 && lead < 0xF0 ? 3 : lead >= 0xC2 && lead < 0xE0 ? 2 : 1;
+    size_t len = lead >= 0xF0 && lead <= 0xF4  ? 4
+                 : lead >= 0xE0 && lead < 0xF0 ? 3
+                 : lead >= 0xC2 && lead < 0xE0 ? 2
+                                               : 1;
     if (n >= len) return false;
     for (size_t i = 1; i < n; i++)
         if (((uint8_t)s[i] & 0xC0) != 0x80) return false;
@@ -207,8 +214,10 @@ static int repair(buf *out, size_t from, size_t keep)
         uint32_t cp;
         size_t k = utf8_decode(out->data + at, end - at, &cp);
         if (buf_reserve(out, 4)) return SHOAL_ENOMEM;
-        if (k) buf_append(out, out->data + at, k);
-        else buf_append(out, "\xEF\xBF\xBD", 3);
+        if (k)
+            buf_append(out, out->data + at, k);
+        else
+            buf_append(out, "\xEF\xBF\xBD", 3);
         at += k ? k : broken_len(out->data + at, end - at);
     }
     size_t fixed = out->len - end - keep;

@@ -49,9 +49,9 @@ static int push(job *j, int32_t id, token_span span, bool special)
         return err_set(j->err, SHOAL_ELIMIT, "the text is longer than %zu tokens", j->max_tokens);
     if (e->n == e->cap) {
         size_t cap = e->cap ? e->cap * 2 : 32;
-        if (!grow((void **)&e->ids, cap, sizeof *e->ids) || !grow((void **)&e->spans, cap, sizeof *e->spans) ||
-            !grow((void **)&e->type_ids, cap, 1) || !grow((void **)&e->special, cap, 1) ||
-            !grow((void **)&e->word, cap, sizeof *e->word))
+        if (!grow((void **)&e->ids, cap, sizeof *e->ids) ||
+            !grow((void **)&e->spans, cap, sizeof *e->spans) || !grow((void **)&e->type_ids, cap, 1) ||
+            !grow((void **)&e->special, cap, 1) || !grow((void **)&e->word, cap, sizeof *e->word))
             return err_nomem(j->err);
         e->cap = cap;
     }
@@ -130,8 +130,10 @@ static size_t narrow(const added_set *set, size_t lo, size_t hi, size_t k, unsig
 {
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if ((uint8_t)set->sorted[mid]->text[k] < c) lo = mid + 1;
-        else hi = mid;
+        if ((uint8_t)set->sorted[mid]->text[k] < c)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return lo;
 }
@@ -151,7 +153,8 @@ static bool starts_word(const tok_text *t, size_t b, size_t e)
 }
 
 /* The longest added token at byte `at` of t[..end), NULL for none. */
-static const added_token *added_at(const added_set *set, const tok_text *t, size_t at, size_t end, unsigned flags)
+static const added_token *added_at(const added_set *set, const tok_text *t, size_t at, size_t end,
+                                   unsigned flags)
 {
     const added_token *best = NULL;
     size_t lo = 0, hi = set->n;
@@ -167,8 +170,8 @@ static const added_token *added_at(const added_set *set, const tok_text *t, size
     return best;
 }
 
-static const added_token *find_added(const job *j, const added_set *set, const tok_text *t, size_t from, size_t end,
-                                     size_t *ret_at)
+static const added_token *find_added(const job *j, const added_set *set, const tok_text *t, size_t from,
+                                     size_t end, size_t *ret_at)
 {
     if (set->n == 0) return NULL;
     for (size_t at = from; at < end; at++) {
@@ -234,7 +237,8 @@ static int put_text(job *j, const char *text, size_t len, uint8_t type)
 static int check_text(const char *s, size_t len, const char *which, shoal_err *err)
 {
     size_t bad;
-    if (len > MAX_TEXT_BYTES) return err_set(err, SHOAL_ELIMIT, "the %s is longer than %d bytes", which, MAX_TEXT_BYTES);
+    if (len > MAX_TEXT_BYTES)
+        return err_set(err, SHOAL_ELIMIT, "the %s is longer than %d bytes", which, MAX_TEXT_BYTES);
     if (len == 0 || utf8_valid(s, len, &bad)) return 0;
     return err_set(err, SHOAL_EINVALID, "the %s is not UTF-8 at byte %zu", which, bad);
 }
@@ -293,8 +297,10 @@ bool encoding_truncate(const tokenizer *t, encoding *e, size_t max_tokens)
     size_t second = second_text(e), n_a = 0, n_b = 0;
     for (size_t i = 0; i < e->n; i++) {
         if (e->special[i]) continue;
-        if (i < second) n_a++;
-        else n_b++;
+        if (i < second)
+            n_a++;
+        else
+            n_b++;
     }
     size_t n_special = e->n - n_a - n_b;
     size_t room = max_tokens > n_special ? max_tokens - n_special : 0;

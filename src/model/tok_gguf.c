@@ -11,8 +11,8 @@ enum { TYPE_NORMAL = 1, TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER = 4, TYPE_
 #define LLAMA3_REGEX                                                                                       \
     "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|" \
     " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define QWEN2_REGEX                                                                                     \
-    "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"   \
+#define QWEN2_REGEX                                                                                   \
+    "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|" \
     " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
 /* tokenizer.ggml.pre: the regular expressions that split one after the other. */
@@ -65,8 +65,9 @@ static int add_norm(tokenizer *t, norm_kind kind, shoal_err *err)
 static bool is_added(const tokenizer_gguf *m, size_t id)
 {
     int32_t type = m->token_types ? m->token_types[id] : TYPE_NORMAL;
-    bool named = !m->token_types && ((int64_t)id == m->bos || (int64_t)id == m->eos || (int64_t)id == m->pad ||
-                                     (int64_t)id == m->cls || (int64_t)id == m->sep || (int64_t)id == m->mask);
+    bool named =
+        !m->token_types && ((int64_t)id == m->bos || (int64_t)id == m->eos || (int64_t)id == m->pad ||
+                            (int64_t)id == m->cls || (int64_t)id == m->sep || (int64_t)id == m->mask);
     return type == TYPE_CONTROL || type == TYPE_USER || type == TYPE_UNKNOWN || named;
 }
 
@@ -78,17 +79,20 @@ static int put_piece(tokenizer *t, const tokenizer_gguf *m, size_t id, bool word
     char text[512];
     bool starts = n >= meta && !memcmp(s, META, meta);
     bool bracketed = n > 2 && s[0] == '[' && s[n - 1] == ']';
-    if (!wordpiece || is_added(m, id) || bracketed || n > sizeof text - 2) return vocab_put(&t->voc, (int32_t)id, s, n);
+    if (!wordpiece || is_added(m, id) || bracketed || n > sizeof text - 2)
+        return vocab_put(&t->voc, (int32_t)id, s, n);
     if (starts) return vocab_put(&t->voc, (int32_t)id, s + meta, n - meta);
     memcpy(text, "##", 2);
     memcpy(text + 2, s, n);
     return vocab_put(&t->voc, (int32_t)id, text, n + 2);
 }
 
-static int load_pieces(tokenizer *t, const tokenizer_gguf *m, bool wordpiece, const char *what, shoal_err *err)
+static int load_pieces(tokenizer *t, const tokenizer_gguf *m, bool wordpiece, const char *what,
+                       shoal_err *err)
 {
     if (m->n_tokens == 0 || m->n_tokens > TOK_MAX_TOKENS)
-        return err_set(err, SHOAL_EFORMAT, "%s: tokenizer.ggml.tokens: 1 to %d tokens are expected", what, TOK_MAX_TOKENS);
+        return err_set(err, SHOAL_EFORMAT, "%s: tokenizer.ggml.tokens: 1 to %d tokens are expected", what,
+                       TOK_MAX_TOKENS);
     t->added = arena_alloc(t->mem, (m->n_tokens + 1) * sizeof *t->added);
     if (!t->added) return err_nomem(err);
     for (size_t id = 0; id < m->n_tokens; id++) {
@@ -114,17 +118,21 @@ static int32_t checked(const tokenizer_gguf *m, int64_t id)
 static int load_merges(tokenizer *t, const tokenizer_gguf *m, const char *what, shoal_err *err)
 {
     segmenter *g = &t->seg;
-    if (m->n_merges > TOK_MAX_TOKENS) return err_set(err, SHOAL_ELIMIT, "%s: tokenizer.ggml.merges: too many", what);
+    if (m->n_merges > TOK_MAX_TOKENS)
+        return err_set(err, SHOAL_ELIMIT, "%s: tokenizer.ggml.merges: too many", what);
     if (seg_merges_init(g, m->n_merges)) return err_nomem(err);
     for (size_t i = 0; i < m->n_merges; i++) {
-        const char *s = m->merges[i], *space = m->merge_lens[i] > 2 ? memchr(s + 1, ' ', m->merge_lens[i] - 1) : NULL;
-        if (!space) return err_set(err, SHOAL_EFORMAT, "%s: tokenizer.ggml.merges[%zu]: not \"left right\"", what, i);
+        const char *s = m->merges[i],
+                   *space = m->merge_lens[i] > 2 ? memchr(s + 1, ' ', m->merge_lens[i] - 1) : NULL;
+        if (!space)
+            return err_set(err, SHOAL_EFORMAT, "%s: tokenizer.ggml.merges[%zu]: not \"left right\"", what, i);
         size_t n_a = (size_t)(space - s), n_b = m->merge_lens[i] - n_a - 1;
         int32_t a = vocab_find(g->voc, s, n_a), b = vocab_find(g->voc, space + 1, n_b);
         uint64_t h = vocab_hash(vocab_hash(VOCAB_HASH_START, s, n_a), space + 1, n_b);
         int32_t both = vocab_find_hashed(g->voc, h, s, n_a, space + 1, n_b);
         if (a < 0 || b < 0 || both < 0)
-            return err_set(err, SHOAL_EFORMAT, "%s: tokenizer.ggml.merges[%zu]: a piece is not in the vocabulary", what, i);
+            return err_set(err, SHOAL_EFORMAT,
+                           "%s: tokenizer.ggml.merges[%zu]: a piece is not in the vocabulary", what, i);
         seg_merges_add(g, a, b, (uint32_t)i, both);
     }
     return 0;
@@ -136,7 +144,9 @@ static int load_gpt2(tokenizer *t, const tokenizer_gguf *m, const char *what, sh
     const struct pre_name *p = NULL;
     for (size_t i = 0; i < sizeof pre_names / sizeof *pre_names && !p; i++)
         if (!strcmp(pre, pre_names[i].name)) p = &pre_names[i];
-    if (!p) return err_set(err, SHOAL_EUNSUPPORTED, "%s: tokenizer.ggml.pre: \"%.60s\" is not supported", what, pre);
+    if (!p)
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: tokenizer.ggml.pre: \"%.60s\" is not supported", what,
+                       pre);
     t->seg.kind = SEG_BPE;
     t->seg.byte_level = true;
     t->seg.ignore_merges = p->ignore_merges;
@@ -184,7 +194,8 @@ static int load_bert(tokenizer *t, const tokenizer_gguf *m, shoal_err *err)
     int32_t cls = checked(m, m->cls), sep = checked(m, m->sep);
     if (cls < 0) cls = t->bos >= 0 ? t->bos : vocab_find(&t->voc, "[CLS]", 5);
     if (sep < 0) sep = t->eos >= 0 ? t->eos : vocab_find(&t->voc, "[SEP]", 5);
-    return rc ? rc : tok_wrap_templates(t, m->add_bos == 0 ? -1 : cls, m->add_eos == 0 ? -1 : sep, -1, 1, err);
+    return rc ? rc
+              : tok_wrap_templates(t, m->add_bos == 0 ? -1 : cls, m->add_eos == 0 ? -1 : sep, -1, 1, err);
 }
 
 typedef struct scored {
@@ -207,12 +218,14 @@ static int rank_scores(tokenizer *t, const tokenizer_gguf *m, shoal_err *err)
         free(all);
         return err_nomem(err);
     }
-    for (size_t i = 0; i < m->n_tokens; i++) all[i] = (scored){m->scores[i] == m->scores[i] ? m->scores[i] : 0, (uint32_t)i};
+    for (size_t i = 0; i < m->n_tokens; i++)
+        all[i] = (scored){m->scores[i] == m->scores[i] ? m->scores[i] : 0, (uint32_t)i};
     qsort(all, m->n_tokens, sizeof *all, by_score);
     uint32_t rank = 0;
     for (size_t i = 0; i < m->n_tokens; i++) {
         if (i && all[i].score != all[i - 1].score) rank++;
-        bool merges = !m->token_types || (m->token_types[all[i].id] != TYPE_CONTROL && m->token_types[all[i].id] != TYPE_BYTE);
+        bool merges = !m->token_types ||
+                      (m->token_types[all[i].id] != TYPE_CONTROL && m->token_types[all[i].id] != TYPE_BYTE);
         t->seg.ranks[all[i].id] = merges ? rank : UINT32_MAX;
     }
     free(all);
@@ -226,7 +239,8 @@ static int load_llama(tokenizer *t, const tokenizer_gguf *m, const char *what, s
     g->kind = SEG_SPM;
     g->byte_fallback = g->fuse_unk = true;
     g->unk = checked(m, m->unk);
-    t->dec = (decoder){.kind = DEC_BYTES, .byte_fallback = true, .strip_first = true, .strip_char = ' ', .n_replace = 1};
+    t->dec = (decoder){
+        .kind = DEC_BYTES, .byte_fallback = true, .strip_first = true, .strip_char = ' ', .n_replace = 1};
     t->dec.replace[0] = (dec_replace){.from = META, .to = " ", .from_len = 3, .to_len = 1};
     int rc = rank_scores(t, m, err);
     if (rc == 0) rc = add_norm(t, NORM_PREPEND, err);
@@ -244,13 +258,15 @@ int tokenizer_from_gguf(tokenizer **ret, const tokenizer_gguf *m, const char *wh
     const char *model = m->model ? m->model : "";
     bool gpt2 = !strcmp(model, "gpt2"), bert = !strcmp(model, "bert"), llama = !strcmp(model, "llama");
     if (!gpt2 && !bert && !llama)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: tokenizer.ggml.model: \"%.60s\" is not supported", what, model);
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: tokenizer.ggml.model: \"%.60s\" is not supported", what,
+                       model);
     tokenizer *t = tok_new();
     if (!t) return err_nomem(err);
     int rc = load_pieces(t, m, bert, what, err);
     t->bos = checked(m, m->bos);
     t->eos = checked(m, m->eos);
-    if (rc == 0) rc = gpt2 ? load_gpt2(t, m, what, err) : bert ? load_bert(t, m, err) : load_llama(t, m, what, err);
+    if (rc == 0)
+        rc = gpt2 ? load_gpt2(t, m, what, err) : bert ? load_bert(t, m, err) : load_llama(t, m, what, err);
     if (rc == 0) {
         seg_find_bytes(&t->seg);
         rc = tok_seal(t, err);

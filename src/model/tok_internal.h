@@ -35,10 +35,10 @@ typedef struct tpl_item {
 } tpl_item;
 
 typedef enum {
-    DEC_JOIN,       /* no decoder: tokens with spaces between */
-    DEC_BYTES,      /* byte-level, and SentencePiece-like sequences */
-    DEC_WORDPIECE,  /* a space before what is no continuation */
-    DEC_METASPACE,  /* "▁" is a space, but not in the first token */
+    DEC_JOIN,      /* no decoder: tokens with spaces between */
+    DEC_BYTES,     /* byte-level, and SentencePiece-like sequences */
+    DEC_WORDPIECE, /* a space before what is no continuation */
+    DEC_METASPACE, /* "▁" is a space, but not in the first token */
 } dec_kind;
 
 typedef struct dec_replace {
@@ -77,7 +77,7 @@ struct tokenizer {
     size_t n_single, n_pair;
     bool trim_offsets, trim_prefix; /* ByteLevel / Roberta post-processing of offsets */
     decoder dec;
-    buf bytes_pool; /* what tokens stand for */
+    buf bytes_pool;     /* what tokens stand for */
     vocab_piece *bytes; /* [voc.n] */
     uint8_t *special;   /* [voc.n] */
     int32_t bos, eos;
@@ -94,8 +94,7 @@ int tok_plain_templates(tokenizer *t, shoal_err *err);
 int tok_wrap_templates(tokenizer *t, int32_t head, int32_t tail, int32_t mid, uint8_t type_b, shoal_err *err);
 
 /* GPT-2's own pre-tokeniser. */
-#define TOK_GPT2_REGEX \
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+#define TOK_GPT2_REGEX "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
 /* tok_decode.c: fill in bytes[]. */
 int tok_build_bytes(tokenizer *t, shoal_err *err);

@@ -17,24 +17,28 @@ static int put(loader *l, int64_t id, const char *s, size_t len, const char *pat
     int rc = id < 0 || id > TOK_MAX_ID ? SHOAL_ELIMIT : vocab_put(&l->t->voc, (int32_t)id, s, len);
     if (rc == SHOAL_ENOMEM) return err_nomem(l->err);
     if (rc == 0) return 0;
-    return err_set(l->err, SHOAL_EFORMAT, "%s: %s[\"%.40s\"]: id %lld is out of range, or the text is too long",
-                   l->what, path, s, (long long)id);
+    return err_set(l->err, SHOAL_EFORMAT,
+                   "%s: %s[\"%.40s\"]: id %lld is out of range, or the text is too long", l->what, path, s,
+                   (long long)id);
 }
 
 static int load_vocab(loader *l, const json_t *model)
 {
     json_t *pieces = json_object_get(model, "vocab"), *v;
     const char *key;
-    if (!json_is_object(pieces)) return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab: must be an object", l->what);
+    if (!json_is_object(pieces))
+        return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab: must be an object", l->what);
     if (json_object_size(pieces) > TOK_MAX_TOKENS)
         return err_set(l->err, SHOAL_ELIMIT, "%s: model.vocab: more than %d tokens", l->what, TOK_MAX_TOKENS);
-    json_object_foreach(pieces, key, v) {
+    json_object_foreach(pieces, key, v)
+    {
         if (!json_is_integer(v))
-            return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab[\"%.40s\"]: must be an integer", l->what, key);
+            return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab[\"%.40s\"]: must be an integer", l->what,
+                           key);
         size_t n;
         if (vocab_text(&l->t->voc, (int32_t)(json_integer_value(v) & INT32_MAX), &n))
-            return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab[\"%.40s\"]: its id %lld is taken", l->what, key,
-                           (long long)json_integer_value(v));
+            return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab[\"%.40s\"]: its id %lld is taken", l->what,
+                           key, (long long)json_integer_value(v));
         int rc = put(l, json_integer_value(v), key, strlen(key), "model.vocab");
         if (rc) return rc;
     }
@@ -46,7 +50,9 @@ static int short_text(loader *l, const json_t *model, const char *key, char *ret
 {
     const char *s = json_string_value(json_object_get(model, key));
     size_t n = s ? strlen(s) : 0;
-    if (n >= cap) return err_set(l->err, SHOAL_EUNSUPPORTED, "%s: model.%s: longer than %zu bytes", l->what, key, cap - 1);
+    if (n >= cap)
+        return err_set(l->err, SHOAL_EUNSUPPORTED, "%s: model.%s: longer than %zu bytes", l->what, key,
+                       cap - 1);
     memcpy(ret, s ? s : "", n + 1);
     *ret_len = n;
     return 0;
@@ -58,7 +64,8 @@ static int find_unk(loader *l, const json_t *model)
     if (!s) return 0;
     l->t->seg.unk = vocab_find(&l->t->voc, s, strlen(s));
     if (l->t->seg.unk >= 0) return 0;
-    return err_set(l->err, SHOAL_EFORMAT, "%s: model.unk_token: \"%.40s\" is not in the vocabulary", l->what, s);
+    return err_set(l->err, SHOAL_EFORMAT, "%s: model.unk_token: \"%.40s\" is not in the vocabulary", l->what,
+                   s);
 }
 
 /* The two sides of a merge: "left right" or ["left", "right"]. */
@@ -92,7 +99,8 @@ static int load_merge(loader *l, const json_t *m, size_t i)
     uint64_t h = vocab_hash(vocab_hash(VOCAB_HASH_START, a, n_a), b, n_b);
     int32_t both = left < 0 || right < 0 ? -1 : vocab_find_hashed(g->voc, h, a, n_a, b, n_b);
     if (both < 0)
-        return err_set(l->err, SHOAL_EFORMAT, "%s: model.merges[%zu]: a piece is not in the vocabulary", l->what, i);
+        return err_set(l->err, SHOAL_EFORMAT, "%s: model.merges[%zu]: a piece is not in the vocabulary",
+                       l->what, i);
     seg_merges_add(g, left, right, (uint32_t)i, both);
     return 0;
 }
@@ -109,14 +117,18 @@ static int load_bpe(loader *l, const json_t *model)
     g->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
     int rc = short_text(l, model, "end_of_word_suffix", g->suffix, sizeof g->suffix, &g->suffix_len);
     if (rc == 0 && short_text(l, model, "continuing_subword_prefix", prefix, 1, &n))
-        rc = err_set(l->err, SHOAL_EUNSUPPORTED, "%s: model.continuing_subword_prefix is not supported for BPE", l->what);
+        rc = err_set(l->err, SHOAL_EUNSUPPORTED,
+                     "%s: model.continuing_subword_prefix is not supported for BPE", l->what);
     if (rc == 0) rc = find_unk(l, model);
     if (rc) return rc;
-    if (!json_is_array(merges)) return err_set(l->err, SHOAL_EFORMAT, "%s: model.merges: must be an array", l->what);
+    if (!json_is_array(merges))
+        return err_set(l->err, SHOAL_EFORMAT, "%s: model.merges: must be an array", l->what);
     if (json_array_size(merges) > TOK_MAX_TOKENS)
-        return err_set(l->err, SHOAL_ELIMIT, "%s: model.merges: more than %d merges", l->what, TOK_MAX_TOKENS);
+        return err_set(l->err, SHOAL_ELIMIT, "%s: model.merges: more than %d merges", l->what,
+                       TOK_MAX_TOKENS);
     if (seg_merges_init(g, json_array_size(merges))) return err_nomem(l->err);
-    json_array_foreach(merges, i, m) {
+    json_array_foreach(merges, i, m)
+    {
         rc = load_merge(l, m, i);
         if (rc) return rc;
     }
@@ -145,15 +157,18 @@ static int load_unigram(loader *l, const json_t *model)
     size_t i, n = json_array_size(pieces);
     float lowest = 0;
     if (n == 0 || n > TOK_MAX_TOKENS)
-        return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab: an array of at most %d pieces is expected", l->what, TOK_MAX_TOKENS);
+        return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab: an array of at most %d pieces is expected",
+                       l->what, TOK_MAX_TOKENS);
     g->kind = SEG_UNIGRAM;
     g->byte_fallback = json_is_true(json_object_get(model, "byte_fallback"));
     g->scores = calloc(n, sizeof *g->scores);
     if (!g->scores) return err_nomem(l->err);
-    json_array_foreach(pieces, i, v) {
+    json_array_foreach(pieces, i, v)
+    {
         const json_t *text = json_array_get(v, 0), *score = json_array_get(v, 1);
         if (!json_is_string(text) || !json_is_number(score))
-            return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab[%zu]: [\"piece\", score] is expected", l->what, i);
+            return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab[%zu]: [\"piece\", score] is expected",
+                           l->what, i);
         int rc = put(l, (int64_t)i, json_string_value(text), json_string_length(text), "model.vocab");
         if (rc) return rc;
         g->scores[i] = (float)json_number_value(score);
@@ -169,7 +184,8 @@ static int load_model(loader *l, const json_t *root)
 {
     const json_t *model = json_object_get(root, "model");
     const char *type = json_string_value(json_object_get(model, "type"));
-    if (!json_is_object(model)) return err_set(l->err, SHOAL_EFORMAT, "%s: model: must be an object", l->what);
+    if (!json_is_object(model))
+        return err_set(l->err, SHOAL_EFORMAT, "%s: model: must be an object", l->what);
     /* Files before tokenizers 0.9 do not name the model. */
     if (!type) type = json_object_get(model, "merges") ? "BPE" : "WordPiece";
     if (!strcmp(type, "Unigram")) return load_unigram(l, model);
@@ -189,11 +205,14 @@ static int load_added(loader *l, const json_t *root)
     if (n > TOK_MAX_TOKENS) return err_set(l->err, SHOAL_ELIMIT, "%s: too many added_tokens", l->what);
     t->added = arena_alloc(t->mem, (n + 1) * sizeof *t->added);
     if (!t->added) return err_nomem(l->err);
-    json_array_foreach(list, i, o) {
+    json_array_foreach(list, i, o)
+    {
         const json_t *text = json_object_get(o, "content"), *id = json_object_get(o, "id");
         if (!json_is_string(text) || !json_is_integer(id))
-            return err_set(l->err, SHOAL_EFORMAT, "%s: added_tokens[%zu]: \"id\" and \"content\" are expected", l->what, i);
-        int rc = put(l, json_integer_value(id), json_string_value(text), json_string_length(text), "added_tokens");
+            return err_set(l->err, SHOAL_EFORMAT,
+                           "%s: added_tokens[%zu]: \"id\" and \"content\" are expected", l->what, i);
+        int rc =
+            put(l, json_integer_value(id), json_string_value(text), json_string_length(text), "added_tokens");
         if (rc) return rc;
         added_token *a = &t->added[t->n_added++];
         a->len = json_string_length(text);
@@ -264,8 +283,8 @@ static int load(loader *l, const json_t *root)
     return 0;
 }
 
-int tokenizer_from_json(tokenizer **ret, const char *json, size_t len, const char *config_json, size_t config_len,
-                        const char *what, shoal_err *err)
+int tokenizer_from_json(tokenizer **ret, const char *json, size_t len, const char *config_json,
+                        size_t config_len, const char *what, shoal_err *err)
 {
     loader l = {.t = tok_new(), .what = what, .err = err};
     json_t *root = NULL;

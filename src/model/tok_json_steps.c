@@ -8,8 +8,8 @@
 typedef int section_fn(tokenizer *t, const json_t *o, const char *what, shoal_err *err);
 
 /* A copy of an optional string field; `def` (may be NULL) when it is absent. */
-static int get_text(tokenizer *t, const json_t *o, const char *key, const char *def, const char **ret, size_t *ret_len,
-                    const char *what, shoal_err *err)
+static int get_text(tokenizer *t, const json_t *o, const char *key, const char *def, const char **ret,
+                    size_t *ret_len, const char *what, shoal_err *err)
 {
     const json_t *v = json_object_get(o, key);
     if (v && !json_is_null(v) && !json_is_string(v))
@@ -33,14 +33,16 @@ static int type_of(const json_t *o, const char *what, const char **ret, shoal_er
 }
 
 /* {"type": "Sequence", KEY: [...]}: each in turn. Depth is bounded by the JSON parser. */
-static int each(tokenizer *t, const json_t *o, const char *key, section_fn *fn, const char *what, shoal_err *err)
+static int each(tokenizer *t, const json_t *o, const char *key, section_fn *fn, const char *what,
+                shoal_err *err)
 {
     const json_t *list = json_object_get(o, key), *item;
     size_t i;
     char at[160];
     if (!json_is_array(list)) return err_set(err, SHOAL_EFORMAT, "%s.%s: must be an array", what, key);
     if (json_array_size(list) > 64) return err_set(err, SHOAL_ELIMIT, "%s.%s: more than 64 steps", what, key);
-    json_array_foreach(list, i, item) {
+    json_array_foreach(list, i, item)
+    {
         snprintf(at, sizeof at, "%.100s.%s[%zu]", what, key, i);
         int rc = fn(t, item, at, err);
         if (rc) return rc;
@@ -49,21 +51,25 @@ static int each(tokenizer *t, const json_t *o, const char *key, section_fn *fn, 
 }
 
 /* "pattern": {"String": s} or {"Regex": s}: sets one of *ret_re and *ret_text. */
-static int get_pattern(tokenizer *t, const json_t *o, tok_regex **ret_re, const char **ret_text, size_t *ret_len,
-                       const char *what, shoal_err *err)
+static int get_pattern(tokenizer *t, const json_t *o, tok_regex **ret_re, const char **ret_text,
+                       size_t *ret_len, const char *what, shoal_err *err)
 {
     const json_t *p = json_object_get(o, "pattern"), *re = json_object_get(p, "Regex");
-    if (json_is_string(re)) return regex_compile(ret_re, json_string_value(re), json_string_length(re), what, err);
+    if (json_is_string(re))
+        return regex_compile(ret_re, json_string_value(re), json_string_length(re), what, err);
     if (!json_is_string(json_object_get(p, "String")))
-        return err_set(err, SHOAL_EFORMAT, "%s.pattern: {\"String\": ...} or {\"Regex\": ...} is expected", what);
+        return err_set(err, SHOAL_EFORMAT, "%s.pattern: {\"String\": ...} or {\"Regex\": ...} is expected",
+                       what);
     return get_text(t, p, "String", NULL, ret_text, ret_len, what, err);
 }
 
 static norm_step *add_norm(tokenizer *t, norm_kind kind, shoal_err *err)
 {
     norm_step *s = t->n_norm < 256 ? tok_add_norm(t) : NULL;
-    if (s) s->kind = kind;
-    else err_nomem(err);
+    if (s)
+        s->kind = kind;
+    else
+        err_nomem(err);
     return s;
 }
 
@@ -80,7 +86,8 @@ static int bert_normalizer(tokenizer *t, const json_t *o, shoal_err *err)
 {
     bool lower = get_bool(o, "lowercase", true);
     if (get_bool(o, "clean_text", true) && !add_norm(t, NORM_BERT_CLEAN, err)) return SHOAL_ENOMEM;
-    if (get_bool(o, "handle_chinese_chars", true) && !add_norm(t, NORM_BERT_CHINESE, err)) return SHOAL_ENOMEM;
+    if (get_bool(o, "handle_chinese_chars", true) && !add_norm(t, NORM_BERT_CHINESE, err))
+        return SHOAL_ENOMEM;
     if (get_bool(o, "strip_accents", lower)) {
         if (add_form(t, false, false, err) || !add_norm(t, NORM_STRIP_ACCENTS, err)) return SHOAL_ENOMEM;
     }
@@ -93,7 +100,8 @@ static int replace_or_prepend(tokenizer *t, const json_t *o, bool prepend, const
     if (!s) return SHOAL_ENOMEM;
     int rc = 0;
     if (!prepend) rc = get_pattern(t, o, &s->re, &s->pattern, &s->pattern_len, what, err);
-    return rc ? rc : get_text(t, o, prepend ? "prepend" : "content", "", &s->content, &s->content_len, what, err);
+    return rc ? rc
+              : get_text(t, o, prepend ? "prepend" : "content", "", &s->content, &s->content_len, what, err);
 }
 
 int tok_json_normalizer(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
@@ -112,7 +120,8 @@ int tok_json_normalizer(tokenizer *t, const json_t *o, const char *what, shoal_e
     if (!strcmp(type, "StripAccents")) return add_norm(t, NORM_STRIP_ACCENTS, err) ? 0 : SHOAL_ENOMEM;
     if (!strcmp(type, "Prepend")) return replace_or_prepend(t, o, true, what, err);
     if (!strcmp(type, "Replace")) return replace_or_prepend(t, o, false, what, err);
-    if (strcmp(type, "Strip")) return err_set(err, SHOAL_EUNSUPPORTED, "%s: normalizer \"%s\" is not supported", what, type);
+    if (strcmp(type, "Strip"))
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: normalizer \"%s\" is not supported", what, type);
     norm_step *s = add_norm(t, NORM_STRIP, err);
     if (!s) return SHOAL_ENOMEM;
     s->left = get_bool(o, "strip_left", true);
@@ -124,7 +133,8 @@ int tok_json_normalizer(tokenizer *t, const json_t *o, const char *what, shoal_e
 
 static int get_behavior(const json_t *o, split_behavior *ret, const char *what, shoal_err *err)
 {
-    static const char *const names[] = {"Isolated", "Removed", "Contiguous", "MergedWithPrevious", "MergedWithNext"};
+    static const char *const names[] = {"Isolated", "Removed", "Contiguous", "MergedWithPrevious",
+                                        "MergedWithNext"};
     const char *s = json_string_value(json_object_get(o, "behavior"));
     for (int i = 0; s && i < 5; i++) {
         if (strcmp(s, names[i])) continue;
@@ -138,8 +148,10 @@ static int get_behavior(const json_t *o, split_behavior *ret, const char *what, 
 static pre_step *add_pre(tokenizer *t, pre_kind kind, shoal_err *err)
 {
     pre_step *s = t->n_pre < 256 ? tok_add_pre(t) : NULL;
-    if (s) s->kind = kind;
-    else err_nomem(err);
+    if (s)
+        s->kind = kind;
+    else
+        err_nomem(err);
     return s;
 }
 
@@ -195,10 +207,15 @@ static int get_scheme(const json_t *o, prepend_scheme *ret, const char *what, sh
     const char *s = json_string_value(json_object_get(o, "prepend_scheme"));
     *ret = get_bool(o, "add_prefix_space", true) ? PREPEND_ALWAYS : PREPEND_NEVER; /* files before 0.15 */
     if (!s) return 0;
-    if (!strcmp(s, "always")) *ret = PREPEND_ALWAYS;
-    else if (!strcmp(s, "first")) *ret = PREPEND_FIRST;
-    else if (!strcmp(s, "never")) *ret = PREPEND_NEVER;
-    else return err_set(err, SHOAL_EFORMAT, "%s.prepend_scheme: \"%s\" is not always, first or never", what, s);
+    if (!strcmp(s, "always"))
+        *ret = PREPEND_ALWAYS;
+    else if (!strcmp(s, "first"))
+        *ret = PREPEND_FIRST;
+    else if (!strcmp(s, "never"))
+        *ret = PREPEND_NEVER;
+    else
+        return err_set(err, SHOAL_EFORMAT, "%s.prepend_scheme: \"%s\" is not always, first or never", what,
+                       s);
     return 0;
 }
 
@@ -233,7 +250,8 @@ int tok_json_pre(tokenizer *t, const json_t *o, const char *what, shoal_err *err
     if (!strcmp(type, "Punctuation")) return punctuation(t, o, what, err);
     if (!strcmp(type, "Metaspace")) return metaspace(t, o, what, err);
     if (!strcmp(type, "Digits"))
-        return add_class(t, cp_is_numeric, get_bool(o, "individual_digits", false) ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS, err);
+        return add_class(t, cp_is_numeric,
+                         get_bool(o, "individual_digits", false) ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS, err);
     if (strcmp(type, "BertPreTokenizer"))
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: pre-tokenizer \"%s\" is not supported", what, type);
     rc = add_class(t, cp_is_space, SPLIT_REMOVED, err);
@@ -243,8 +261,8 @@ int tok_json_pre(tokenizer *t, const json_t *o, const char *what, shoal_err *err
 /* ---- post-processors ---- */
 
 /* One element of a template, a token of several ids being several items. */
-static int template_item(tokenizer *t, const json_t *o, const json_t *specials, tpl_item *items, size_t *n, size_t max,
-                         const char *what, shoal_err *err)
+static int template_item(tokenizer *t, const json_t *o, const json_t *specials, tpl_item *items, size_t *n,
+                         size_t max, const char *what, shoal_err *err)
 {
     const json_t *seq = json_object_get(o, "Sequence"), *tok = json_object_get(o, "SpecialToken");
     const json_t *it = seq ? seq : tok;
@@ -258,18 +276,21 @@ static int template_item(tokenizer *t, const json_t *o, const json_t *specials, 
         items[(*n)++] = (tpl_item){!strcmp(id, "B") ? TPL_B : TPL_A, -1, (uint8_t)type};
         return 0;
     }
-    if (!json_is_array(ids)) return err_set(err, SHOAL_EFORMAT, "%s: \"%s\" is not in special_tokens", what, id);
-    json_array_foreach(ids, i, v) {
+    if (!json_is_array(ids))
+        return err_set(err, SHOAL_EFORMAT, "%s: \"%s\" is not in special_tokens", what, id);
+    json_array_foreach(ids, i, v)
+    {
         json_int_t k = json_is_integer(v) ? json_integer_value(v) : -1;
-        if (k < 0 || (size_t)k >= t->voc.n) return err_set(err, SHOAL_EFORMAT, "%s: \"%s\" has an id that is no token", what, id);
+        if (k < 0 || (size_t)k >= t->voc.n)
+            return err_set(err, SHOAL_EFORMAT, "%s: \"%s\" has an id that is no token", what, id);
         if (*n == max) return err_set(err, SHOAL_ELIMIT, "%s: the template is too long", what);
         items[(*n)++] = (tpl_item){TPL_TOKEN, (int32_t)k, (uint8_t)type};
     }
     return 0;
 }
 
-static int template_of(tokenizer *t, const json_t *o, const char *key, tpl_item **ret, size_t *ret_n, const char *what,
-                       shoal_err *err)
+static int template_of(tokenizer *t, const json_t *o, const char *key, tpl_item **ret, size_t *ret_n,
+                       const char *what, shoal_err *err)
 {
     enum { MAX_ITEMS = 32 };
     const json_t *list = json_object_get(o, key), *item;
@@ -277,7 +298,8 @@ static int template_of(tokenizer *t, const json_t *o, const char *key, tpl_item 
     size_t i, n = 0, n_b = 0;
     char at[160];
     if (!items) return err_nomem(err);
-    json_array_foreach(list, i, item) {
+    json_array_foreach(list, i, item)
+    {
         snprintf(at, sizeof at, "%.100s.%s[%zu]", what, key, i);
         int rc = template_item(t, item, json_object_get(o, "special_tokens"), items, &n, MAX_ITEMS, at, err);
         if (rc) return rc;
@@ -290,7 +312,8 @@ static int template_of(tokenizer *t, const json_t *o, const char *key, tpl_item 
     return 0;
 }
 
-static int pair_id(const tokenizer *t, const json_t *o, const char *key, int32_t *ret, const char *what, shoal_err *err)
+static int pair_id(const tokenizer *t, const json_t *o, const char *key, int32_t *ret, const char *what,
+                   shoal_err *err)
 {
     const json_t *v = json_array_get(json_object_get(o, key), 1);
     json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
@@ -341,7 +364,8 @@ static int dec_add_replace(tokenizer *t, const json_t *o, const char *what, shoa
     tok_regex *re = NULL;
     int rc = get_pattern(t, o, &re, &r->from, &r->from_len, what, err);
     regex_free(re);
-    if (rc == 0 && re) rc = err_set(err, SHOAL_EUNSUPPORTED, "%s: a decoder's regular expression is not supported", what);
+    if (rc == 0 && re)
+        rc = err_set(err, SHOAL_EUNSUPPORTED, "%s: a decoder's regular expression is not supported", what);
     if (rc == 0) rc = get_text(t, o, "content", "", &r->to, &r->to_len, what, err);
     if (rc == 0) d->n_replace++;
     return rc;
@@ -350,7 +374,8 @@ static int dec_add_replace(tokenizer *t, const json_t *o, const char *what, shoa
 static int dec_strip(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
 {
     const char *c = json_string_value(json_object_get(o, "content"));
-    json_int_t start = json_integer_value(json_object_get(o, "start")), stop = json_integer_value(json_object_get(o, "stop"));
+    json_int_t start = json_integer_value(json_object_get(o, "start")),
+               stop = json_integer_value(json_object_get(o, "stop"));
     if (!c || strlen(c) != 1 || start < 0 || start > 1 || stop != 0)
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: only one leading character can be stripped", what);
     t->dec.strip_first = start == 1;
@@ -381,12 +406,15 @@ int tok_json_decoder(tokenizer *t, const json_t *o, const char *what, shoal_err 
     if (!strcmp(type, "Strip")) return dec_strip(t, o, what, err);
     if (!strcmp(type, "Metaspace")) return dec_metaspace(t, o, what, err);
     if (!strcmp(type, "Fuse")) return 0;
-    if (!strcmp(type, "ByteLevel")) d->byte_level = true;
-    else if (!strcmp(type, "ByteFallback")) d->byte_fallback = true;
+    if (!strcmp(type, "ByteLevel"))
+        d->byte_level = true;
+    else if (!strcmp(type, "ByteFallback"))
+        d->byte_fallback = true;
     else if (!strcmp(type, "WordPiece")) {
         d->kind = DEC_WORDPIECE;
         d->cleanup = get_bool(o, "cleanup", true);
         return get_text(t, o, "prefix", "##", &d->prefix, &d->prefix_len, what, err);
-    } else return err_set(err, SHOAL_EUNSUPPORTED, "%s: decoder \"%s\" is not supported", what, type);
+    } else
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: decoder \"%s\" is not supported", what, type);
     return 0;
 }

@@ -18,7 +18,8 @@ static utf8proc_category_t category(uint32_t cp)
 
 bool cp_is_bert_punct(uint32_t cp)
 {
-    if (cp < 0x80) return (cp > 32 && cp < 48) || (cp > 57 && cp < 65) || (cp > 90 && cp < 97) || (cp > 122 && cp < 127);
+    if (cp < 0x80)
+        return (cp > 32 && cp < 48) || (cp > 57 && cp < 65) || (cp > 90 && cp < 97) || (cp > 122 && cp < 127);
     utf8proc_category_t c = category(cp);
     return c >= UTF8PROC_CATEGORY_PC && c <= UTF8PROC_CATEGORY_PO;
 }
@@ -48,8 +49,9 @@ static bool is_control(uint32_t cp)
 /* The ideograph blocks of BERT's BasicTokenizer (google-research/bert, tokenization.py). */
 static bool is_chinese(uint32_t cp)
 {
-    return (cp >= 0x4E00 && cp <= 0x9FFF) || (cp >= 0x3400 && cp <= 0x4DBF) || (cp >= 0x20000 && cp <= 0x2A6DF) ||
-           (cp >= 0x2A700 && cp <= 0x2B73F) || (cp >= 0x2B740 && cp <= 0x2B81F) || (cp >= 0x2B920 && cp <= 0x2CEAF) ||
+    return (cp >= 0x4E00 && cp <= 0x9FFF) || (cp >= 0x3400 && cp <= 0x4DBF) ||
+           (cp >= 0x20000 && cp <= 0x2A6DF) || (cp >= 0x2A700 && cp <= 0x2B73F) ||
+           (cp >= 0x2B740 && cp <= 0x2B81F) || (cp >= 0x2B920 && cp <= 0x2CEAF) ||
            (cp >= 0xF900 && cp <= 0xFAFF) || (cp >= 0x2F800 && cp <= 0x2FA1F);
 }
 
@@ -59,8 +61,10 @@ static int clean(tok_text *t)
     while (w.at < t->len) {
         size_t next = w.at;
         uint32_t cp = text_next(t, &next);
-        if (cp == 0 || cp == 0xFFFD || is_control(cp)) text_skip(&w, next);
-        else text_put(&w, cp_is_space(cp) ? ' ' : cp, 0);
+        if (cp == 0 || cp == 0xFFFD || is_control(cp))
+            text_skip(&w, next);
+        else
+            text_put(&w, cp_is_space(cp) ? ' ' : cp, 0);
     }
     return text_finish(&w, t);
 }
@@ -86,8 +90,10 @@ static int strip_accents(tok_text *t)
     while (w.at < t->len) {
         size_t next = w.at;
         uint32_t cp = text_next(t, &next);
-        if (cp >= 0x300 && category(cp) == UTF8PROC_CATEGORY_MN) text_skip(&w, next);
-        else text_put(&w, cp, 0);
+        if (cp >= 0x300 && category(cp) == UTF8PROC_CATEGORY_MN)
+            text_skip(&w, next);
+        else
+            text_put(&w, cp, 0);
     }
     return text_finish(&w, t);
 }
@@ -138,7 +144,8 @@ static int prepend(const norm_step *s, tok_text *t)
 }
 
 /* The next place of the pattern at or after `from`: 1, 0 or an error. */
-static int find(const norm_step *s, const tok_text *t, size_t from, tok_match *m, size_t *b, size_t *e, shoal_err *err)
+static int find(const norm_step *s, const tok_text *t, size_t from, tok_match *m, size_t *b, size_t *e,
+                shoal_err *err)
 {
     if (s->re) return regex_find(s->re, m, t->s, t->len, from, b, e, err);
     if (s->pattern_len == 0) return 0;
@@ -308,7 +315,9 @@ static int form(const norm_step *s, tok_text *t)
         utf8proc_ssize_t n = 1;
         int boundary = 0;
         int options = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (s->compat ? UTF8PROC_COMPAT : 0);
-        if (cp >= 0xA0) n = utf8proc_decompose_char((utf8proc_int32_t)cp, parts, 32, (utf8proc_option_t)options, &boundary);
+        if (cp >= 0xA0)
+            n = utf8proc_decompose_char((utf8proc_int32_t)cp, parts, 32, (utf8proc_option_t)options,
+                                        &boundary);
         if (n < 1 || n > 32) n = 1;
         for (utf8proc_ssize_t i = 0; ok && i < n; i++)
             ok = add_mark(&f, (mark){(uint32_t)parts[i], i > 0, combining_class((uint32_t)parts[i])});

@@ -12,9 +12,9 @@ typedef enum {
     NORM_FORM,          /* NFC, NFD, NFKC, NFKD by `compose` and `compat` */
     NORM_STRIP_ACCENTS, /* drop non-spacing marks */
     NORM_LOWERCASE,
-    NORM_STRIP,         /* white space at the ends, by `left` and `right` */
+    NORM_STRIP, /* white space at the ends, by `left` and `right` */
     NORM_PREPEND,
-    NORM_REPLACE,       /* `re` when given, else `pattern`, by `content` */
+    NORM_REPLACE, /* `re` when given, else `pattern`, by `content` */
 } norm_kind;
 
 typedef struct norm_step {

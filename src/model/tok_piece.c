@@ -106,8 +106,7 @@ static int put_unknown(const segmenter *s, const char *word, size_t begin, size_
 int seg_unigram(const segmenter *s, const char *word, size_t len, seg_work *w)
 {
     if (lattice(w, len)) return SHOAL_ENOMEM;
-    for (size_t at = 0; at < len; at += char_len(word + at, len - at))
-        reach_all(s, word, at, len, w);
+    for (size_t at = 0; at < len; at += char_len(word + at, len - at)) reach_all(s, word, at, len, w);
     /* Turn the chain of best steps around in place, then read it forwards. */
     size_t next = len;
     for (size_t at = len; at > 0;) {
@@ -124,8 +123,10 @@ int seg_unigram(const segmenter *s, const char *word, size_t len, seg_work *w)
         if (unk && open > len) open = step.begin;
         /* `end` now points at the end of the step after this one. */
         bool goes_on = unk && !last && w->back[step.end].id == s->unk;
-        if (!unk) rc = seg_add(w, step.id, step.begin, at);
-        else if (!goes_on) rc = put_unknown(s, word, open, at, w);
+        if (!unk)
+            rc = seg_add(w, step.id, step.begin, at);
+        else if (!goes_on)
+            rc = put_unknown(s, word, open, at, w);
         if (!goes_on) open = len + 1;
         if (last) break;
         at = step.end;

@@ -80,7 +80,8 @@ static int by_class(const pre_step *p, const tok_text *t, word_span w, splitter 
     return rc ? rc : split_part(s, from, w.end, false);
 }
 
-static int by_regex(const pre_step *p, const tok_text *t, word_span w, splitter *s, tok_match *m, shoal_err *err)
+static int by_regex(const pre_step *p, const tok_text *t, word_span w, splitter *s, tok_match *m,
+                    shoal_err *err)
 {
     const char *text = t->s + w.begin;
     size_t len = w.end - w.begin, last = 0, from = 0, b, e;
@@ -119,15 +120,18 @@ static int by_literal(const pre_step *p, const tok_text *t, word_span w, splitte
     return split_part(s, last, w.end, false);
 }
 
-static int split_words(const pre_step *p, const tok_text *t, const word_list *in, word_list *out, tok_match *m,
-                       shoal_err *err)
+static int split_words(const pre_step *p, const tok_text *t, const word_list *in, word_list *out,
+                       tok_match *m, shoal_err *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < in->n; i++) {
         splitter s = {.step = p, .out = out};
-        if (p->kind == PRE_REGEX) rc = by_regex(p, t, in->at[i], &s, m, err);
-        else if (p->kind == PRE_CLASS) rc = by_class(p, t, in->at[i], &s);
-        else rc = by_literal(p, t, in->at[i], &s);
+        if (p->kind == PRE_REGEX)
+            rc = by_regex(p, t, in->at[i], &s, m, err);
+        else if (p->kind == PRE_CLASS)
+            rc = by_class(p, t, in->at[i], &s);
+        else
+            rc = by_literal(p, t, in->at[i], &s);
         if (rc == 0) rc = split_flush(&s);
     }
     return rc == SHOAL_ENOMEM ? err_nomem(err) : rc;
@@ -171,13 +175,15 @@ static int write_words(const pre_step *p, tok_text *t, const word_list *in, word
         write_word(p, t, in->at[i], &w);
         rc = words_add(out, begin, w.dst.len);
     }
-    if (rc) text_done(&w.dst);
-    else rc = text_finish(&w, t);
+    if (rc)
+        text_done(&w.dst);
+    else
+        rc = text_finish(&w, t);
     return rc ? err_nomem(err) : 0;
 }
 
-int pre_run(const pre_step *steps, size_t n, tok_text *t, size_t begin, size_t end, word_list *words, tok_match *m,
-            shoal_err *err)
+int pre_run(const pre_step *steps, size_t n, tok_text *t, size_t begin, size_t end, word_list *words,
+            tok_match *m, shoal_err *err)
 {
     word_list next = {0};
     words->n = 0;
@@ -185,8 +191,10 @@ int pre_run(const pre_step *steps, size_t n, tok_text *t, size_t begin, size_t e
     for (size_t i = 0; rc == 0 && i < n; i++) {
         next.n = 0;
         bool writes = steps[i].kind == PRE_PREFIX_SPACE || steps[i].kind == PRE_METASPACE;
-        if (writes) rc = write_words(&steps[i], t, words, &next, err);
-        else rc = split_words(&steps[i], t, words, &next, m, err);
+        if (writes)
+            rc = write_words(&steps[i], t, words, &next, err);
+        else
+            rc = split_words(&steps[i], t, words, &next, m, err);
         word_list old = *words;
         *words = next;
         next = old;

@@ -57,10 +57,12 @@ int regex_find(const tok_regex *re, tok_match *m, const char *s, size_t len, siz
     if (!prepare(m)) return err_nomem(err);
     int rc = pcre2_match(re->code, (PCRE2_SPTR)s, len, from, PCRE2_NO_UTF_CHECK, m->data, m->context);
     if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-        rc = pcre2_match(re->code, (PCRE2_SPTR)s, len, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, m->data, m->context);
+        rc = pcre2_match(re->code, (PCRE2_SPTR)s, len, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, m->data,
+                         m->context);
     if (rc == PCRE2_ERROR_NOMATCH) return 0;
     if (rc == PCRE2_ERROR_NOMEMORY) return err_nomem(err);
-    if (rc < 0) return err_set(err, SHOAL_ELIMIT, "the tokenizer's regular expression gave up at byte %zu", from);
+    if (rc < 0)
+        return err_set(err, SHOAL_ELIMIT, "the tokenizer's regular expression gave up at byte %zu", from);
     const PCRE2_SIZE *v = pcre2_get_ovector_pointer(m->data);
     *ret_begin = v[0];
     *ret_end = v[1] > v[0] ? v[1] : v[0]; /* \K in a look-around can put the end first */

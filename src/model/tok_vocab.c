@@ -48,7 +48,8 @@ static int grow_slots(vocab *v)
 
 int vocab_put(vocab *v, int32_t id, const char *s, size_t len)
 {
-    if (id < 0 || id > TOK_MAX_ID || len > TOK_MAX_PIECE || v->pool.len + len >= UINT32_MAX) return SHOAL_ELIMIT;
+    if (id < 0 || id > TOK_MAX_ID || len > TOK_MAX_PIECE || v->pool.len + len >= UINT32_MAX)
+        return SHOAL_ELIMIT;
     if (grow_ids(v, (size_t)id + 1) || grow_slots(v)) return SHOAL_ENOMEM;
     for (; v->n <= (size_t)id; v->n++) v->pieces[v->n] = (vocab_piece){UINT32_MAX, 0};
     bool known = vocab_find(v, s, len) >= 0;
@@ -70,7 +71,8 @@ void vocab_done(vocab *v)
     memset(v, 0, sizeof *v);
 }
 
-static bool same(const vocab *v, uint32_t id, const char *prefix, size_t prefix_len, const char *s, size_t len)
+static bool same(const vocab *v, uint32_t id, const char *prefix, size_t prefix_len, const char *s,
+                 size_t len)
 {
     const vocab_piece *p = &v->pieces[id];
     if (p->len != prefix_len + len) return false;

@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     chat_template *t = NULL;
     buf out = {0};
     if (chat_template_compile(&t, (const char *)data, size, "fuzz", NULL)) return 0;
-    json_t *messages = json_pack("[{ssss}{ssss}]", "role", "system", "content", "a b", "role", "user", "content", "c");
+    json_t *messages =
+        json_pack("[{ssss}{ssss}]", "role", "system", "content", "a b", "role", "user", "content", "c");
     json_t *tools = json_pack("[{sss{ss}}]", "type", "function", "function", "name", "f");
     chat_template_render(t, messages, tools, true, "<s>", "</s>", &out, NULL);
     json_decref(messages);

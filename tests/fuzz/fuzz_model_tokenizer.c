@@ -8,7 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char text[] = "Hello na\xC3\xAFve  world's <s> [CLS] \xE6\x97\xA5\xF0\x9F\x98\x80 12,345\n\x65\xCC\x81";
+    static const char text[] =
+        "Hello na\xC3\xAFve  world's <s> [CLS] \xE6\x97\xA5\xF0\x9F\x98\x80 12,345\n\x65\xCC\x81";
     tokenizer *t = NULL;
     encoding e = {0};
     buf out = {0};

@@ -14,8 +14,8 @@
 static const char conversation[] =
     "[{\"role\":\"system\",\"content\":\"Be brief.\"},{\"role\":\"user\",\"content\":\" Hi \"},"
     "{\"role\":\"assistant\",\"content\":\"Hello\"},{\"role\":\"user\",\"content\":\"Bye\"}]";
-static const char one_tool[] =
-    "[{\"type\":\"function\",\"function\":{\"name\":\"light.on\",\"description\":\"Caf\\u00e9\",\"parameters\":{\"x\":[1,2.5,true,null]}}}]";
+static const char one_tool[] = "[{\"type\":\"function\",\"function\":{\"name\":\"light.on\",\"description\":"
+                               "\"Caf\\u00e9\",\"parameters\":{\"x\":[1,2.5,true,null]}}}]";
 
 /* Renders with bos "<s>" and eos "</s>"; the text or "ERROR: ..." is the caller's to free. */
 static char *render(const char *source, const char *messages, const char *tools)
@@ -56,21 +56,27 @@ static void prints(const char *source, const char *want)
 
 static void chatml_renders_as_the_home_models_want(void **state)
 {
-    expect("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' "
-           "+ '\\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
-           conversation, NULL,
-           "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n Hi <|im_end|>\n<|im_start|>assistant\n"
-           "Hello<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n");
+    expect(
+        "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + "
+        "'<|im_end|>' "
+        "+ '\\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
+        conversation, NULL,
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n Hi <|im_end|>\n<|im_start|>assistant\n"
+        "Hello<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n");
 }
 
 static void llama3_style_renders(void **state)
 {
-    expect("{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = '<|start_header_id|>' + "
-           "message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 "
-           "%}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}{% if add_generation_prompt %}"
+    expect("{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = "
+           "'<|start_header_id|>' + "
+           "message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' %}{% if "
+           "loop.index0 == 0 "
+           "%}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}{% if "
+           "add_generation_prompt %}"
            "{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}",
            "[{\"role\":\"user\",\"content\":\" Hi \"}]", NULL,
-           "<s><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n");
+           "<s><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant<|end_"
+           "header_id|>\n\n");
 }
 
 static const char qwen[] =
@@ -115,21 +121,27 @@ static const char qwen[] =
 
 static void qwen_style_renders_tools_and_calls(void **state)
 {
-    expect(qwen,
-           "[{\"role\":\"user\",\"content\":\"on\"},{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"function\":"
-           "{\"name\":\"f\",\"arguments\":{\"a\":1}}}]},{\"role\":\"tool\",\"content\":\"ok\"}]",
-           one_tool,
-           "<|im_start|>system\n\n\n# Tools\n<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"light.on\", "
-           "\"description\": \"Caf\xC3\xA9\", \"parameters\": {\"x\": [1, 2.5, true, null]}}}\n</tools><|im_end|>\n"
-           "<|im_start|>user\non<|im_end|>\n<|im_start|>assistant\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": "
-           "1}}\n</tool_call><|im_end|>\n<|im_start|>user\n<tool_response>\nok\n</tool_response><|im_end|>\n");
+    expect(
+        qwen,
+        "[{\"role\":\"user\",\"content\":\"on\"},{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{"
+        "\"function\":"
+        "{\"name\":\"f\",\"arguments\":{\"a\":1}}}]},{\"role\":\"tool\",\"content\":\"ok\"}]",
+        one_tool,
+        "<|im_start|>system\n\n\n# Tools\n<tools>\n{\"type\": \"function\", \"function\": {\"name\": "
+        "\"light.on\", "
+        "\"description\": \"Caf\xC3\xA9\", \"parameters\": {\"x\": [1, 2.5, true, "
+        "null]}}}\n</tools><|im_end|>\n"
+        "<|im_start|>user\non<|im_end|>\n<|im_start|>assistant\n<tool_call>\n{\"name\": \"f\", "
+        "\"arguments\": {\"a\": "
+        "1}}\n</tool_call><|im_end|>\n<|im_start|>user\n<tool_response>\nok\n</tool_response><|im_end|>\n");
 }
 
 static void mistral_style_raises_and_uses_namespaces(void **state)
 {
     static const char source[] =
         "{%- set ns = namespace(index=0) %}{{ bos_token }}{%- for message in messages %}\n"
-        "{%- if (message['role'] == 'user') != (ns.index % 2 == 0) %}{{ raise_exception('roles must alternate') }}"
+        "{%- if (message['role'] == 'user') != (ns.index % 2 == 0) %}{{ raise_exception('roles must "
+        "alternate') }}"
         "{%- endif %}{%- set ns.index = ns.index + 1 %}\n"
         "{%- if message.role == 'user' %}{{ ' [INST] ' ~ message.content ~ ' [/INST]' }}"
         "{%- else %}{{ ' ' ~ message.content ~ eos_token }}{% endif %}{%- endfor %}";
@@ -169,12 +181,15 @@ static void expressions_follow_python(void **state)
 
 static void statements_scope_as_jinja_does(void **state)
 {
-    expect("{% set x = 1 %}{% for i in [1, 2] %}{% set x = x + i %}{{ x }}{% endfor %}{{ x }}", "[]", NULL, "231");
+    expect("{% set x = 1 %}{% for i in [1, 2] %}{% set x = x + i %}{{ x }}{% endfor %}{{ x }}", "[]", NULL,
+           "231");
     expect("{% for i in [] %}a{% else %}none{% endfor %}", "[]", NULL, "none");
-    expect("{% for i in range(9) if i is even %}{% if i == 6 %}{% break %}{% endif %}{% if i == 2 %}{% continue %}"
+    expect("{% for i in range(9) if i is even %}{% if i == 6 %}{% break %}{% endif %}{% if i == 2 %}{% "
+           "continue %}"
            "{% endif %}{{ i }}{{ loop.first }}{% endfor %}",
            "[]", NULL, "0True4False");
-    expect("{% macro f(a, b='z') %}[{{ a }}{{ b }}]{% endmacro %}{{ f('x') }}{{ f('x', b='y') }}", "[]", NULL, "[xz][xy]");
+    expect("{% macro f(a, b='z') %}[{{ a }}{{ b }}]{% endmacro %}{{ f('x') }}{{ f('x', b='y') }}", "[]", NULL,
+           "[xz][xy]");
     expect("{% for k, v in {'a': 1, 'b': 2}.items() %}{{ k }}{{ v }}{% endfor %}", "[]", NULL, "a1b2");
     expect("{% set t %}in{{ 1 }}{% endset %}{{ t|upper }}", "[]", NULL, "IN1");
     expect("{% generation %}x{% endgeneration %}{# gone #}y", "[]", NULL, "xy");
@@ -190,18 +205,22 @@ static void white_space_is_trimmed_like_transformers(void **state)
 static void parts_are_flattened_to_text(void **state)
 {
     expect("{{ messages[0].content }}",
-           "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}]", NULL, "ab");
+           "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":"
+           "\"b\"}]}]",
+           NULL, "ab");
 }
 
 static void bad_templates_are_refused_with_their_line(void **state)
 {
     expect("\n{{ 1 + }}", "[]", NULL, "ERROR: template: line 2: an expression is expected here");
     expect("{{ x | nosuch }}", "[]", NULL, "ERROR: template: line 1: filter \"nosuch\" is not supported");
-    expect("{% include 'x' %}", "[]", NULL, "ERROR: template: line 1: statement \"include\" is not supported");
+    expect("{% include 'x' %}", "[]", NULL,
+           "ERROR: template: line 1: statement \"include\" is not supported");
     expect("{% if x %}", "[]", NULL, "ERROR: template: line 1: a block has no end");
     expect("{% for i in range(1000000) %}{% for j in range(1000000) %}{% endfor %}{% endfor %}", "[]", NULL,
            "ERROR: template: line 1: the template needs more than 67108864 bytes");
-    expect("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "[]", NULL, "ERROR: template: line 1: the template nests too deep");
+    expect("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "[]", NULL,
+           "ERROR: template: line 1: the template nests too deep");
     char deep[3000];
     memset(deep, '(', sizeof deep);
     memcpy(deep, "{{", 2);
@@ -215,17 +234,30 @@ typedef struct record {
     buf text, calls;
 } record;
 
-static void on_text(void *user, const char *s, size_t n) { buf_append(&((record *)user)->text, s, n); }
-static void on_begin(void *user, int i, const char *name) { buf_printf(&((record *)user)->calls, "%d:%s(", i, name); }
-static void on_args(void *user, int i, const char *s, size_t n) { buf_append(&((record *)user)->calls, s, n); }
-static void on_end(void *user, int i) { buf_puts(&((record *)user)->calls, ")"); }
+static void on_text(void *user, const char *s, size_t n)
+{
+    buf_append(&((record *)user)->text, s, n);
+}
+static void on_begin(void *user, int i, const char *name)
+{
+    buf_printf(&((record *)user)->calls, "%d:%s(", i, name);
+}
+static void on_args(void *user, int i, const char *s, size_t n)
+{
+    buf_append(&((record *)user)->calls, s, n);
+}
+static void on_end(void *user, int i)
+{
+    buf_puts(&((record *)user)->calls, ")");
+}
 
 /* Push s cut at a and b; text and calls must be as given. */
 static void split_gives(const char *s, size_t a, size_t b, const char *text, const char *calls)
 {
     record r = {0};
     size_t n = strlen(s);
-    toolcall_sink sink = {.user = &r, .text = on_text, .begin = on_begin, .arguments = on_args, .end = on_end};
+    toolcall_sink sink = {
+        .user = &r, .text = on_text, .begin = on_begin, .arguments = on_args, .end = on_end};
     toolcall_parser *p = toolcall_new(&sink);
     assert_int_equal(toolcall_push(p, s, a), 0);
     assert_int_equal(toolcall_push(p, s + a, b - a), 0);
@@ -234,7 +266,8 @@ static void split_gives(const char *s, size_t a, size_t b, const char *text, con
     buf_putc(&r.text, '\0');
     buf_putc(&r.calls, '\0');
     if (strcmp(r.text.data, text) || strcmp(r.calls.data, calls))
-        fail_msg("\"%s\" cut at %zu and %zu gave text \"%s\" calls \"%s\"", s, a, b, r.text.data, r.calls.data);
+        fail_msg("\"%s\" cut at %zu and %zu gave text \"%s\" calls \"%s\"", s, a, b, r.text.data,
+                 r.calls.data);
     toolcall_free(p);
     buf_done(&r.text);
     buf_done(&r.calls);
@@ -243,17 +276,21 @@ static void split_gives(const char *s, size_t a, size_t b, const char *text, con
 static void any_split_gives_the_same_calls(void **state)
 {
     static const char *const cases[][3] = {
-        {"Sure.\n<tool_call>\n{\"name\": \"a.b\", \"arguments\": {\"x\": \"}\\\"\"}}\n</tool_call>", "Sure.", "0:a.b({\"x\": \"}\\\"\"})"},
-        {"<tool_call>{\"arguments\":{\"k\":[1,{}]},\"name\":\"f\"}</tool_call> <tool_call>\n{\"name\":\"g\",\"arguments\":{}}\n</tool_call>",
+        {"Sure.\n<tool_call>\n{\"name\": \"a.b\", \"arguments\": {\"x\": \"}\\\"\"}}\n</tool_call>", "Sure.",
+         "0:a.b({\"x\": \"}\\\"\"})"},
+        {"<tool_call>{\"arguments\":{\"k\":[1,{}]},\"name\":\"f\"}</tool_call> "
+         "<tool_call>\n{\"name\":\"g\",\"arguments\":{}}\n</tool_call>",
          "", "0:f({\"k\":[1,{}]})1:g({})"},
-        {"a < b <tool <<tool_call> nonsense </tool_call> c ", "a < b <tool <<tool_call> nonsense </tool_call> c ", ""},
+        {"a < b <tool <<tool_call> nonsense </tool_call> c ",
+         "a < b <tool <<tool_call> nonsense </tool_call> c ", ""},
         {"x  <tool_call>{\"name\": 3}</tool_call>", "x  <tool_call>{\"name\": 3}</tool_call>", ""},
         {"cut <tool_call>{\"name\": \"f\", \"arguments\": {\"a", "cut", "0:f({\"a)"},
         {"plain \n", "plain \n", ""},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         for (size_t a = 0; a <= strlen(cases[c][0]); a++)
-            for (size_t b = a; b <= strlen(cases[c][0]); b++) split_gives(cases[c][0], a, b, cases[c][1], cases[c][2]);
+            for (size_t b = a; b <= strlen(cases[c][0]); b++)
+                split_gives(cases[c][0], a, b, cases[c][1], cases[c][2]);
 }
 
 int main(void)

@@ -42,7 +42,8 @@ static void streamed_text_is_whole_characters_and_equals_the_decoding(void **sta
             for (size_t i = 0; i < 40; i++) {
                 ids[i] = (int32_t)(rng_mix(seed * 64 + i) % (tokenizer_vocab_size(t) + 2)) - 1;
                 assert_int_equal(detok_push(&d, ids[i], &streamed), 0);
-                if (!utf8_valid(streamed.data, streamed.len, NULL)) fail_msg("%s seed %d: half a character", names[k], (int)seed);
+                if (!utf8_valid(streamed.data, streamed.len, NULL))
+                    fail_msg("%s seed %d: half a character", names[k], (int)seed);
             }
             assert_int_equal(detok_end(&d, &streamed), 0);
             assert_int_equal(tokenizer_decode(t, ids, 40, seed & 1, &whole), 0);
@@ -65,7 +66,8 @@ static void a_megabyte_of_one_letter_is_encoded(void **state)
         shoal_err err;
         tokenizer *t = load(names[k % 5]);
         memset(text, k < 5 ? 'a' : ' ', n);
-        if (tokenizer_encode(t, text, n, NULL, 0, 0, 0, &e, &err)) fail_msg("%s: %s", names[k % 5], err.message);
+        if (tokenizer_encode(t, text, n, NULL, 0, 0, 0, &e, &err))
+            fail_msg("%s: %s", names[k % 5], err.message);
         if (e.n) assert_int_equal(e.spans[e.n - 1].end, n);
         encoding_done(&e);
         tokenizer_free(t);
@@ -117,14 +119,27 @@ static void special_text_is_parsed_only_when_asked(void **state)
 
 static void gguf_wordpiece_spells_continuations_bare(void **state)
 {
-    static const char *const tokens[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "\xE2\x96\x81play", "ing", "\xE2\x96\x81!"};
+    static const char *const tokens[] = {"[PAD]", "[UNK]",        "[CLS]", "[SEP]", "\xE2\x96\x81play",
+                                         "ing",   "\xE2\x96\x81!"};
     static const int32_t types[] = {3, 3, 3, 3, 1, 1, 1};
     static const int32_t want[] = {2, 4, 5, 6, 3};
     size_t lens[7];
     for (size_t i = 0; i < 7; i++) lens[i] = strlen(tokens[i]);
-    tokenizer_gguf m = {.model = "bert", .n_tokens = 7, .tokens = tokens, .token_lens = lens, .token_types = types,
-                        .bos = 2, .eos = -1, .unk = 1, .sep = 3, .pad = 0, .cls = -1, .mask = -1,
-                        .add_bos = -1, .add_eos = -1, .lowercase = -1};
+    tokenizer_gguf m = {.model = "bert",
+                        .n_tokens = 7,
+                        .tokens = tokens,
+                        .token_lens = lens,
+                        .token_types = types,
+                        .bos = 2,
+                        .eos = -1,
+                        .unk = 1,
+                        .sep = 3,
+                        .pad = 0,
+                        .cls = -1,
+                        .mask = -1,
+                        .add_bos = -1,
+                        .add_eos = -1,
+                        .lowercase = -1};
     tokenizer *t = NULL;
     encoding e = {0};
     buf out = {0};
@@ -150,10 +165,14 @@ static void malformed_files_name_the_place(void **state)
 {
     static const char *const cases[][2] = {
         {"{}", "t: model: must be an object"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":-1},\"merges\":[]}}", "t: model.vocab[\"a\"]: id -1 is out of range"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a b\"]}}", "t: model.merges[0]: a piece"},
-        {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0},\"unk_token\":\"x\"}}", "t: model.unk_token"},
-        {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}},\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"X\"}]}}",
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":-1},\"merges\":[]}}",
+         "t: model.vocab[\"a\"]: id -1 is out of range"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a b\"]}}",
+         "t: model.merges[0]: a piece"},
+        {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0},\"unk_token\":\"x\"}}",
+         "t: model.unk_token"},
+        {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}},\"normalizer\":{\"type\":\"Sequence\","
+         "\"normalizers\":[{\"type\":\"X\"}]}}",
          "t: normalizer.normalizers[0]: normalizer \"X\" is not supported"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

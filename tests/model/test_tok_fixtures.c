@@ -51,7 +51,8 @@ static void explain(const char *name, const char *what, const char *text, const 
     fprintf(stderr, "\n");
 }
 
-static int check_ids(const fixture *f, const json_t *want, const encoding *e, const char *what, const char *text)
+static int check_ids(const fixture *f, const json_t *want, const encoding *e, const char *what,
+                     const char *text)
 {
     int bad = json_array_size(want) != e->n;
     for (size_t i = 0; !bad && i < e->n; i++) bad = json_integer_value(json_array_get(want, i)) != e->ids[i];
@@ -80,8 +81,11 @@ static int check_decoding(const fixture *f, const json_t *want, const encoding *
     detok_init(&d, f->t, with_special);
     for (size_t i = 0; i < e->n; i++) assert_int_equal(detok_push(&d, e->ids[i], &streamed), 0);
     assert_int_equal(detok_end(&d, &streamed), 0);
-    int bad = json_string_length(want) != out.len || (out.len && memcmp(json_string_value(want), out.data, out.len));
-    if (bad) fprintf(stderr, "%s: decoded \"%s\", want \"%s\"\n", f->name, out.data ? out.data : "", json_string_value(want));
+    int bad = json_string_length(want) != out.len ||
+              (out.len && memcmp(json_string_value(want), out.data, out.len));
+    if (bad)
+        fprintf(stderr, "%s: decoded \"%s\", want \"%s\"\n", f->name, out.data ? out.data : "",
+                json_string_value(want));
     assert_int_equal(out.len, streamed.len);
     if (out.len) assert_memory_equal(out.data, streamed.data, out.len);
     buf_done(&out);
@@ -97,7 +101,8 @@ static int check_single(const fixture *f, const json_t *c)
     encoding e = {0};
     shoal_err err;
     int bad = 0;
-    if (tokenizer_encode(f->t, s, n, NULL, 0, TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, 0, &e, &err)) fail_msg("%s", err.message);
+    if (tokenizer_encode(f->t, s, n, NULL, 0, TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, 0, &e, &err))
+        fail_msg("%s", err.message);
     bad += check_ids(f, json_object_get(c, "ids"), &e, "ids", s);
     bad += check_offsets(f, json_object_get(c, "offsets"), &e, s);
     bad += check_decoding(f, json_object_get(c, "decoded"), &e, false);
@@ -154,13 +159,16 @@ static void home_prompts_agree_with_the_reference(void **state)
     assert_int_equal(json_parse_file(&expected, DATA "home-chat-s/prompts.json", 1 << 20, &err), 0);
     const char *source = json_string_value(json_object_get(config, "chat_template"));
     assert_int_equal(chat_template_compile(&chat, source, strlen(source), "home-chat-s", &err), 0);
-    json_array_foreach(json_object_get(expected, "cases"), i, c) {
-        json_t *m = json_pack("[{sssO}{sssO}]", "role", "system", "content", json_object_get(c, "system"), "role", "user",
-                              "content", json_object_get(c, "user"));
+    json_array_foreach(json_object_get(expected, "cases"), i, c)
+    {
+        json_t *m = json_pack("[{sssO}{sssO}]", "role", "system", "content", json_object_get(c, "system"),
+                              "role", "user", "content", json_object_get(c, "user"));
         buf_clear(&prompt);
         buf_clear(&reply);
         assert_int_equal(chat_template_render(chat, m, NULL, true, NULL, "<|im_end|>", &prompt, &err), 0);
-        assert_int_equal(tokenizer_encode(t, prompt.data, prompt.len, NULL, 0, TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, 0, &e, &err), 0);
+        assert_int_equal(tokenizer_encode(t, prompt.data, prompt.len, NULL, 0,
+                                          TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, 0, &e, &err),
+                         0);
         fixture f = {.name = "home-chat-s", .t = t};
         assert_int_equal(check_ids(&f, json_object_get(c, "prompt_ids"), &e, "prompt ids", prompt.data), 0);
         json_array_foreach(json_object_get(c, "greedy_ids"), k, v) e.ids[k] = (int32_t)json_integer_value(v);
@@ -184,11 +192,13 @@ static void check_input(const fixture *f, const json_t *in)
     encoding e = {0};
     shoal_err err;
     assert_int_equal(tokenizer_encode(f->t, json_string_value(a), json_string_length(a), json_string_value(b),
-                                      json_string_length(b), TOK_ADD_SPECIAL, 0, &e, &err), 0);
+                                      json_string_length(b), TOK_ADD_SPECIAL, 0, &e, &err),
+                     0);
     assert_int_equal(check_ids(f, json_object_get(in, "ids"), &e, "ids", json_string_value(a)), 0);
     assert_int_equal(check_offsets(f, json_object_get(in, "offsets"), &e, json_string_value(a)), 0);
     for (size_t i = 0; i < e.n; i++)
-        assert_int_equal(json_integer_value(json_array_get(json_object_get(in, "type_ids"), i)), e.type_ids[i]);
+        assert_int_equal(json_integer_value(json_array_get(json_object_get(in, "type_ids"), i)),
+                         e.type_ids[i]);
     encoding_done(&e);
 }
 
@@ -198,7 +208,8 @@ static void bert_models_inputs_agree_with_the_reference(void **state)
     shoal_err err;
     size_t i, k;
     assert_int_equal(json_parse_file(&all, DATA "bert_models.json", 1 << 20, &err), 0);
-    json_array_foreach(all, i, model) {
+    json_array_foreach(all, i, model)
+    {
         fixture f = open_fixture(json_string_value(json_object_get(model, "tokenizer")));
         json_array_foreach(json_object_get(model, "inputs"), k, in) check_input(&f, in);
         close_fixture(&f);
@@ -206,8 +217,11 @@ static void bert_models_inputs_agree_with_the_reference(void **state)
     json_decref(all);
 }
 
-#define FIXTURE(name)                                                                              \
-    static void name##_agrees_with_the_reference(void **state) { check_all(#name); }
+#define FIXTURE(name)                                          \
+    static void name##_agrees_with_the_reference(void **state) \
+    {                                                          \
+        check_all(#name);                                      \
+    }
 FIXTURE(bert_cased)
 FIXTURE(bert_uncased)
 FIXTURE(gpt2)
@@ -221,10 +235,14 @@ FIXTURE(xlmr)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bert_cased_agrees_with_the_reference), cmocka_unit_test(bert_uncased_agrees_with_the_reference),
-        cmocka_unit_test(gpt2_agrees_with_the_reference),       cmocka_unit_test(llama2_agrees_with_the_reference),
-        cmocka_unit_test(llama3_agrees_with_the_reference),     cmocka_unit_test(qwen2_agrees_with_the_reference),
-        cmocka_unit_test(roberta_agrees_with_the_reference),    cmocka_unit_test(t5_agrees_with_the_reference),
+        cmocka_unit_test(bert_cased_agrees_with_the_reference),
+        cmocka_unit_test(bert_uncased_agrees_with_the_reference),
+        cmocka_unit_test(gpt2_agrees_with_the_reference),
+        cmocka_unit_test(llama2_agrees_with_the_reference),
+        cmocka_unit_test(llama3_agrees_with_the_reference),
+        cmocka_unit_test(qwen2_agrees_with_the_reference),
+        cmocka_unit_test(roberta_agrees_with_the_reference),
+        cmocka_unit_test(t5_agrees_with_the_reference),
         cmocka_unit_test(xlmr_agrees_with_the_reference),
         cmocka_unit_test(home_prompts_agree_with_the_reference),
         cmocka_unit_test(bert_models_inputs_agree_with_the_reference),
