@@ -11,8 +11,11 @@ void answer_form_init(answer_form *f, const gen_spec *s, const char *digest)
 {
     uint64_t r[2];
     rng_bytes(r, sizeof r);
-    *f = (answer_form){.chat = s->chat, .include_usage = s->include_usage, .model = s->model,
-                       .created = (int64_t)time(NULL), .salt = r[0] ^ r[1]};
+    *f = (answer_form){.chat = s->chat,
+                       .include_usage = s->include_usage,
+                       .model = s->model,
+                       .created = (int64_t)time(NULL),
+                       .salt = r[0] ^ r[1]};
     snprintf(f->id, sizeof f->id, "%s-%016llx%08x", s->chat ? "chatcmpl" : "cmpl", (unsigned long long)r[0],
              (unsigned)r[1]);
     snprintf(f->fingerprint, sizeof f->fingerprint, "fp_%.12s", digest ? digest : "");
@@ -74,8 +77,10 @@ static void put_choice(buf *out, const answer_form *f, const gen_choice *c, size
         put_buf_string(out, &c->text);
     } else {
         buf_puts(out, "\"message\":{\"role\":\"assistant\",\"content\":");
-        if (c->text.len == 0 && c->n_calls > 0) buf_puts(out, "null");
-        else put_buf_string(out, &c->text);
+        if (c->text.len == 0 && c->n_calls > 0)
+            buf_puts(out, "null");
+        else
+            put_buf_string(out, &c->text);
         put_calls(out, f, c, k);
         buf_puts(out, ",\"refusal\":null}");
     }
@@ -108,8 +113,10 @@ static void chunk_end(buf *out, const answer_form *f, const buf *parts, const ch
     static const buf NONE[ANSWER_LOGPROB_PARTS];
     buf_puts(out, ",\"logprobs\":");
     logprobs_put(out, f->chat, parts ? parts : NONE);
-    if (finish) buf_printf(out, ",\"finish_reason\":\"%s\"}]", finish);
-    else buf_puts(out, ",\"finish_reason\":null}]");
+    if (finish)
+        buf_printf(out, ",\"finish_reason\":\"%s\"}]", finish);
+    else
+        buf_puts(out, ",\"finish_reason\":null}]");
     buf_puts(out, f->include_usage ? ",\"usage\":null}\n\n" : "}\n\n");
 }
 
@@ -123,7 +130,8 @@ void answer_put_role(buf *out, const answer_form *f, gen_answer *a, size_t k)
     chunk_end(out, f, NULL, NULL);
 }
 
-static void put_text_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n, const buf *parts)
+static void put_text_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n,
+                           const buf *parts)
 {
     chunk_begin(out, f, k);
     buf_puts(out, f->chat ? "\"delta\":{\"content\":" : "\"text\":");
@@ -196,7 +204,7 @@ void answer_put_replay(buf *out, const answer_form *f, gen_answer *a, size_t k)
         put_text_chunk(out, f, k, c->text.data ? c->text.data : "", c->text.len, c->logprobs);
     for (size_t i = 0; i < c->n_calls; i++) {
         const gen_call *t = &c->calls[i];
-        put_call_chunk(out, f, k, i, t->name.data ? t->name.data : "", t->arguments.data ? t->arguments.data : "",
-                       t->arguments.len);
+        put_call_chunk(out, f, k, i, t->name.data ? t->name.data : "",
+                       t->arguments.data ? t->arguments.data : "", t->arguments.len);
     }
 }

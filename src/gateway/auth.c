@@ -14,10 +14,12 @@ int auth_init(auth *ret, const char *const *keys, size_t n_keys, shoal_err *err)
     if (!a.keys) return err_nomem(err);
     for (size_t i = 0; i < n_keys; i++) {
         const char *hex = keys[i] + (sizeof PREFIX - 1);
-        if (strncmp(keys[i], PREFIX, sizeof PREFIX - 1) != 0 || !hex_decode(hex, strlen(hex), a.keys[i].bytes, 32)) {
+        if (strncmp(keys[i], PREFIX, sizeof PREFIX - 1) != 0 ||
+            !hex_decode(hex, strlen(hex), a.keys[i].bytes, 32)) {
             auth_done(&a);
             return err_set(err, SHOAL_EINVALID,
-                           "api_keys[%zu]: must be \"sha256:\" and the 64 hex digits of the key's SHA-256", i);
+                           "api_keys[%zu]: must be \"sha256:\" and the 64 hex digits of the key's SHA-256",
+                           i);
         }
     }
     *ret = a;

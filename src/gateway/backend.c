@@ -12,8 +12,8 @@
 
 /* A worker that died is back within a second. Calls that come meanwhile wait for it for so long
  * rather than fail, so that a client that sends its request again is answered. */
-#define HOLD_MS 2000
-#define HELD_MAX 512
+#define HOLD_MS      2000
+#define HELD_MAX     512
 #define HELD_LOOK_MS 5
 
 /* Events of a stream are unpacked into this much memory, used again for each: no malloc per token. */
@@ -31,17 +31,17 @@ struct backend_call {
     backend_call *next, *prev; /* all calls */
     const char *path;
     const ProtobufCMessageDescriptor *reply_type;
-    char *model, *request_id;
+    char model[128], request_id[132];
     uint64_t deadline_ns, start_ns, sent_ns;
     uint64_t hold_until_ns; /* 0: fail at once when no replica is ready */
-    uint8_t *msg; /* packed request, kept for another try */
+    uint8_t *msg;           /* packed request, kept for another try */
     size_t n_msg;
     unsigned n_prompt_estimate, n_max_tokens;
     uint64_t tried; /* bit i: registry place i failed this call */
     bool waiting;   /* in no replica's hands: the timer looks after it */
     bool got_message;
-    bool learns;    /* its time tells how fast the replica is */
-    int status;     /* set while waiting: fail with this */
+    bool learns; /* its time tells how fast the replica is */
+    int status;  /* set while waiting: fail with this */
     char message[512];
     replica *r;
     size_t place;
@@ -119,8 +119,10 @@ const replica *backend_find(backend *b, const char *model, bool *ret_known)
 
 static void unlink_call(backend_call *c)
 {
-    if (c->prev) c->prev->next = c->next;
-    else c->b->calls = c->next;
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        c->b->calls = c->next;
     if (c->next) c->next->prev = c->prev;
 }
 
@@ -129,8 +131,6 @@ static void call_free(backend_call *c)
     if (c->waiting) c->b->n_waiting--;
     unlink_call(c);
     if (c->reply) protobuf_c_message_free_unpacked(c->reply, NULL);
-    free(c->model);
-    free(c->request_id);
     free(c->msg);
     free(c);
 }
@@ -145,12 +145,10 @@ static const char *or_empty(const char *s)
 static void finish(backend_call *c, int status, const char *message)
 {
     const Shoal__V1__ModelInfo *info = c->r ? c->r->info : NULL;
-    char model[128];
-    snprintf(model, sizeof model, "%s", c->model);
     backend_result r = {
         .status = status,
         .message = message,
-        .model = model,
+        .model = c->model,
         .replica_id = c->r ? c->r->id : "",
         .version = info ? or_empty(info->version) : "",
         .quantisation = info ? or_empty(info->quantisation) : "",
@@ -188,8 +186,10 @@ static void set_timer(backend *b)
     bool want = b->n_waiting > 0;
     if (want == b->timer_on) return;
     b->timer_on = want;
-    if (want) uv_timer_start(b->timer, look_after_waiting, 0, HELD_LOOK_MS);
-    else uv_timer_stop(b->timer);
+    if (want)
+        uv_timer_start(b->timer, look_after_waiting, 0, HELD_LOOK_MS);
+    else
+        uv_timer_stop(b->timer);
 }
 
 static void park(backend_call *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -253,7 +253,8 @@ static bool may_come_back(backend *b, const char *model)
 {
     for (size_t i = 0; i < registry_count(b->g); i++) {
         const replica *r = registry_at(b->g, i);
-        if (strcmp(r->model, model) == 0 && r->state != REPLICA_FAILED && r->state != REPLICA_DRAINING) return true;
+        if (strcmp(r->model, model) == 0 && r->state != REPLICA_FAILED && r->state != REPLICA_DRAINING)
+            return true;
     }
     return false;
 }
@@ -269,8 +270,8 @@ static bool start_on(backend_call *c, size_t place)
     c->r = r;
     c->place = place;
     c->sent_ns = clock_ns();
-    c->call = grpc_call_start(r->channel, c->path, c->msg, c->n_msg, &id, c->request_id[0] ? 1 : 0, c->deadline_ns,
-                              &ev);
+    c->call = grpc_call_start(r->channel, c->path, c->msg, c->n_msg, &id, c->request_id[0] ? 1 : 0,
+                              c->deadline_ns, &ev);
     if (c->call) r->n_in_flight++;
     return c->call != NULL;
 }
@@ -297,12 +298,16 @@ static void try_start(backend_call *c)
         return;
     }
     router_view view;
-    if (!snapshot(c->b, &view)) {
+    if (!c->msg || !snapshot(c->b, &view)) {
         park(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
-    router_request q = {.model = c->model, .now_ns = now, .deadline_ns = c->deadline_ns, .exclude = c->tried,
-                        .n_prompt_tokens = c->n_prompt_estimate, .n_max_tokens = c->n_max_tokens};
+    router_request q = {.model = c->model,
+                        .now_ns = now,
+                        .deadline_ns = c->deadline_ns,
+                        .exclude = c->tried,
+                        .n_prompt_tokens = c->n_prompt_estimate,
+                        .n_max_tokens = c->n_max_tokens};
     router_decision d;
     int rc = router_pick(&view, &q, &d);
     if (rc == SHOAL_ENOTFOUND) {
@@ -367,8 +372,10 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
 {
     backend_call *c = user;
     c->got_message = true;
-    if (c->events.event) on_event(c, msg, n);
-    else if (c->reply_type && !c->reply) c->reply = protobuf_c_message_unpack(c->reply_type, NULL, n, msg);
+    if (c->events.event)
+        on_event(c, msg, n);
+    else if (c->reply_type && !c->reply)
+        c->reply = protobuf_c_message_unpack(c->reply_type, NULL, n, msg);
 }
 
 static void learn_speed(replica *r, double ms)
@@ -419,13 +426,19 @@ static backend_call *call_new(backend *b, const char *model, const char *path, c
 {
     backend_call *c = calloc(1, sizeof *c);
     size_t n = protobuf_c_message_get_packed_size(req);
-    char *name = strdup(model), *id = strdup(ctx && ctx->request_id ? ctx->request_id : "");
     uint8_t *msg = malloc(n ? n : 1);
-    if (!c || !name || !id || !msg) abort(); /* a handle that cannot report failure has no other way */
-    protobuf_c_message_pack(req, msg);
-    *c = (backend_call){.b = b, .next = b->calls, .path = path, .model = name, .request_id = id,
-                        .deadline_ns = ctx ? ctx->deadline_ns : 0, .start_ns = clock_ns(), .msg = msg, .n_msg = n,
+    if (!c) abort(); /* the handle is what reports failure: without it there is no way to */
+    if (msg) protobuf_c_message_pack(req, msg);
+    *c = (backend_call){.b = b,
+                        .next = b->calls,
+                        .path = path,
+                        .deadline_ns = ctx ? ctx->deadline_ns : 0,
+                        .start_ns = clock_ns(),
+                        .msg = msg,
+                        .n_msg = n,
                         .deliver = deliver};
+    snprintf(c->model, sizeof c->model, "%s", model);
+    snprintf(c->request_id, sizeof c->request_id, "%s", ctx && ctx->request_id ? ctx->request_id : "");
     c->hold_until_ns = c->start_ns + (uint64_t)HOLD_MS * 1000000u;
     if (b->calls) b->calls->prev = c;
     b->calls = c;
@@ -449,27 +462,29 @@ backend_call *backend_generate(backend *b, const char *model, const Shoal__V1__G
     return c;
 }
 
-#define UNARY(name, Request, Reply, descriptor, method)                                                           \
-    typedef void (*name##_done)(void *user, const backend_result *r, const Reply *reply);                         \
-    static void deliver_##name(backend_call *c, const backend_result *r)                                          \
-    {                                                                                                             \
-        ((name##_done)c->done)(c->user, r, r->status == 0 ? (const Reply *)c->reply : NULL);                      \
-    }                                                                                                             \
-    static backend_call *start_##name(backend *b, const char *model, const Request *req,                          \
-                                      const backend_context *ctx, name##_done done, void *user)                   \
-    {                                                                                                             \
-        backend_call *c = call_new(b, model, "/shoal.v1.Worker/" method, &req->base, ctx, deliver_##name);        \
-        c->reply_type = &descriptor;                                                                              \
-        c->done = (void (*)(void))done;                                                                           \
-        c->learns = true;                                                                                         \
-        c->user = user;                                                                                           \
-        return c;                                                                                                 \
+#define UNARY(name, Request, Reply, descriptor, method)                                                    \
+    typedef void (*name##_done)(void *user, const backend_result *r, const Reply *reply);                  \
+    static void deliver_##name(backend_call *c, const backend_result *r)                                   \
+    {                                                                                                      \
+        ((name##_done)c->done)(c->user, r, r->status == 0 ? (const Reply *)c->reply : NULL);               \
+    }                                                                                                      \
+    static backend_call *start_##name(backend *b, const char *model, const Request *req,                   \
+                                      const backend_context *ctx, name##_done done, void *user)            \
+    {                                                                                                      \
+        backend_call *c = call_new(b, model, "/shoal.v1.Worker/" method, &req->base, ctx, deliver_##name); \
+        c->reply_type = &descriptor;                                                                       \
+        c->done = (void (*)(void))done;                                                                    \
+        c->learns = true;                                                                                  \
+        c->user = user;                                                                                    \
+        return c;                                                                                          \
     }
 
-UNARY(classify, Shoal__V1__ClassifyRequest, Shoal__V1__ClassifyReply, shoal__v1__classify_reply__descriptor, "Classify")
+UNARY(classify, Shoal__V1__ClassifyRequest, Shoal__V1__ClassifyReply, shoal__v1__classify_reply__descriptor,
+      "Classify")
 UNARY(tag, Shoal__V1__TagRequest, Shoal__V1__TagReply, shoal__v1__tag_reply__descriptor, "Tag")
 UNARY(embed, Shoal__V1__EmbedRequest, Shoal__V1__EmbedReply, shoal__v1__embed_reply__descriptor, "Embed")
-UNARY(describe, Shoal__V1__DescribeRequest, Shoal__V1__ModelInfo, shoal__v1__model_info__descriptor, "Describe")
+UNARY(describe, Shoal__V1__DescribeRequest, Shoal__V1__ModelInfo, shoal__v1__model_info__descriptor,
+      "Describe")
 
 backend_call *backend_classify(backend *b, const char *model, const Shoal__V1__ClassifyRequest *req,
                                const backend_context *ctx, classify_done done, void *user)
@@ -479,8 +494,8 @@ backend_call *backend_classify(backend *b, const char *model, const Shoal__V1__C
     return c;
 }
 
-backend_call *backend_tag(backend *b, const char *model, const Shoal__V1__TagRequest *req, const backend_context *ctx,
-                          tag_done done, void *user)
+backend_call *backend_tag(backend *b, const char *model, const Shoal__V1__TagRequest *req,
+                          const backend_context *ctx, tag_done done, void *user)
 {
     backend_call *c = start_tag(b, model, req, ctx, done, user);
     try_start(c);

@@ -5,8 +5,13 @@
 /* Which endpoint serves a task, for a message that helps. */
 static const char *endpoint_of(const char *task)
 {
-    static const struct { const char *task, *path; } ROWS[] = {
-        {"generate", "/v1/chat/completions"}, {"classify", "/v1/classify"}, {"tag", "/v1/tag"}, {"embed", "/v1/embeddings"},
+    static const struct {
+        const char *task, *path;
+    } ROWS[] = {
+        {"generate", "/v1/chat/completions"},
+        {"classify", "/v1/classify"},
+        {"tag", "/v1/tag"},
+        {"embed", "/v1/embeddings"},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
         if (strcmp(ROWS[i].task, task) == 0) return ROWS[i].path;
@@ -22,11 +27,13 @@ static int choose_only(gateway_request *rq, const char *task, const char **ret_n
         const replica *r = registry_at(g, i);
         if (!r->info || strcmp(r->info->task, task) != 0 || (found && strcmp(found, r->model) == 0)) continue;
         if (found)
-            return api_error_bad(e, "model", "several models do this task (%.64s, %.64s): name one in \"model\"", found,
+            return api_error_bad(e, "model",
+                                 "several models do this task (%.64s, %.64s): name one in \"model\"", found,
                                  r->model);
         found = r->model;
     }
-    if (!found) return api_error_bad(e, "model", "\"model\" must name a model: none that does this task is up");
+    if (!found)
+        return api_error_bad(e, "model", "\"model\" must name a model: none that does this task is up");
     *ret_name = found;
     return 0;
 }

@@ -35,8 +35,10 @@ static void job_fail(encode_job *j, const api_error *e)
     gateway_request *rq = j->rq;
     job_free(j);
     request_error(rq, e);
-    if (e->status == 504) cache_leave(t); /* our deadline is not that of those who wait */
-    else cache_fail(t, e->status, e, sizeof *e);
+    if (e->status == 504)
+        cache_leave(t); /* our deadline is not that of those who wait */
+    else
+        cache_fail(t, e->status, e, sizeof *e);
 }
 
 /* A waiter that its deadline reached first: the computation goes on for the others. */
@@ -46,7 +48,8 @@ static void on_deadline(void *work)
     cache_ticket *t = j->ticket;
     gateway_request *rq = j->rq;
     api_error e;
-    api_error_from_backend(&e, &(backend_result){.status = SHOAL_EDEADLINE, .message = "the deadline passed"});
+    api_error_from_backend(&e,
+                           &(backend_result){.status = SHOAL_EDEADLINE, .message = "the deadline passed"});
     job_free(j);
     request_error(rq, &e);
     cache_leave(t);
@@ -60,8 +63,10 @@ static void job_answer(encode_job *j, const buf *body)
     job_free(j);
     request_json(rq, 200, body);
     if (!t) return;
-    if (body->failed) cache_leave(t);
-    else cache_fill(t, body->data, body->len, clock_ns());
+    if (body->failed)
+        cache_leave(t);
+    else
+        cache_fill(t, body->data, body->len, clock_ns());
 }
 
 static void answer_from(encode_job *j, const cache_value *v, const char *state)
@@ -219,7 +224,8 @@ static void handle(gateway_request *rq, encode_kind kind, const char *task)
     request_watch(rq, on_gone, j);
     /* Known beforehand, so a wrong number costs no inference. */
     if (spec.dimensions && info && (uint32_t)spec.dimensions != info->n_embd) {
-        api_error_bad(&e, "dimensions", "%s gives %u dimensions, which cannot be changed", rq->model, info->n_embd);
+        api_error_bad(&e, "dimensions", "%s gives %u dimensions, which cannot be changed", rq->model,
+                      info->n_embd);
         job_fail(j, &e);
         return;
     }

@@ -58,13 +58,15 @@ static int read_inputs(encode_spec *s, api_error *e)
     bool many = json_is_array(v);
     s->n_inputs = many ? json_array_size(v) : 1;
     if (s->n_inputs == 0 || s->n_inputs > ENCODE_INPUTS_MAX)
-        return api_error_bad(e, "input", "\"input\" has %zu texts, must be 1 to %d", s->n_inputs, ENCODE_INPUTS_MAX);
+        return api_error_bad(e, "input", "\"input\" has %zu texts, must be 1 to %d", s->n_inputs,
+                             ENCODE_INPUTS_MAX);
     s->inputs = calloc(s->n_inputs, sizeof *s->inputs);
     s->input_list = calloc(s->n_inputs, sizeof *s->input_list);
     if (!s->inputs || !s->input_list)
         return api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < s->n_inputs; i++) rc = read_one(s, many ? json_array_get(v, i) : v, i, e);
+    for (size_t i = 0; rc == 0 && i < s->n_inputs; i++)
+        rc = read_one(s, many ? json_array_get(v, i) : v, i, e);
     return rc == 0 ? read_pair(s, e) : rc;
 }
 
@@ -88,8 +90,10 @@ int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size
     int rc = fields_parse(&s.root, body, len, e);
     if (rc == 0) rc = read_options(&s, e);
     if (rc == 0) rc = read_inputs(&s, e);
-    if (rc == 0) *ret = s;
-    else encode_spec_done(&s);
+    if (rc == 0)
+        *ret = s;
+    else
+        encode_spec_done(&s);
     return rc;
 }
 

@@ -9,8 +9,10 @@
 /* Nine digits bring every float back exactly; JSON has no NaN or infinity. */
 static void put_float(buf *out, float v)
 {
-    if (isfinite(v)) buf_printf(out, "%.9g", (double)v);
-    else buf_puts(out, "null");
+    if (isfinite(v))
+        buf_printf(out, "%.9g", (double)v);
+    else
+        buf_puts(out, "null");
 }
 
 static void put_string(buf *out, const char *s)
@@ -22,8 +24,8 @@ static void put_tail(buf *out, const encode_spec *s, uint64_t n_tokens)
 {
     buf_puts(out, "],\"model\":");
     put_string(out, s->model);
-    buf_printf(out, ",\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}}", (unsigned long long)n_tokens,
-               (unsigned long long)n_tokens);
+    buf_printf(out, ",\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}}",
+               (unsigned long long)n_tokens, (unsigned long long)n_tokens);
 }
 
 static void put_index(buf *out, size_t i)
@@ -35,7 +37,8 @@ static void put_vector(buf *out, const Shoal__V1__Embedding *v, bool base64)
 {
     if (base64) {
         buf_putc(out, '"');
-        base64_encode(out, v->values, v->n_values * sizeof(float)); /* little-endian hosts only, as all ours are */
+        base64_encode(out, v->values,
+                      v->n_values * sizeof(float)); /* little-endian hosts only, as all ours are */
         buf_putc(out, '"');
         return;
     }
@@ -47,7 +50,8 @@ static void put_vector(buf *out, const Shoal__V1__Embedding *v, bool base64)
     buf_putc(out, ']');
 }
 
-void encode_put_embeddings(buf *out, const encode_spec *s, const Shoal__V1__EmbedReply *r, uint64_t *ret_tokens)
+void encode_put_embeddings(buf *out, const encode_spec *s, const Shoal__V1__EmbedReply *r,
+                           uint64_t *ret_tokens)
 {
     *ret_tokens = 0;
     buf_puts(out, "{\"object\":\"list\",\"data\":[");
@@ -61,7 +65,8 @@ void encode_put_embeddings(buf *out, const encode_spec *s, const Shoal__V1__Embe
     put_tail(out, s, *ret_tokens);
 }
 
-void encode_put_classes(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r, uint64_t *ret_tokens)
+void encode_put_classes(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
+                        uint64_t *ret_tokens)
 {
     *ret_tokens = 0;
     buf_puts(out, "{\"object\":\"list\",\"data\":[");

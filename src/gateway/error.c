@@ -12,7 +12,8 @@ static void fill(api_error *e, int status, const char *type, const char *code, c
     snprintf(e->param, sizeof e->param, "%s", param ? param : "");
 }
 
-int api_error_set(api_error *e, int status, const char *type, const char *code, const char *param, const char *fmt, ...)
+int api_error_set(api_error *e, int status, const char *type, const char *code, const char *param,
+                  const char *fmt, ...)
 {
     fill(e, status, type, code, param);
     va_list ap;
@@ -69,16 +70,25 @@ int api_error_from_backend(api_error *e, const backend_result *r)
 
 void api_error_shared(api_error *e, const cache_value *v)
 {
-    if (v && v->len == sizeof *e) memcpy(e, v->data, sizeof *e);
-    else api_error_set(e, 503, "service_unavailable", "worker_unavailable", NULL, "the computation failed; send it again");
+    if (v && v->len == sizeof *e)
+        memcpy(e, v->data, sizeof *e);
+    else
+        api_error_set(e, 503, "service_unavailable", "worker_unavailable", NULL,
+                      "the computation failed; send it again");
 }
 
 int api_error_from_status(api_error *e, int status, const char *message)
 {
-    static const struct { int status; const char *type, *code; } ROWS[] = {
-        {401, "invalid_request_error", "invalid_api_key"}, {404, "invalid_request_error", "not_found"},
-        {405, "invalid_request_error", "method_not_allowed"}, {408, "invalid_request_error", "request_timeout"},
-        {413, "invalid_request_error", "request_too_large"}, {431, "invalid_request_error", "headers_too_large"},
+    static const struct {
+        int status;
+        const char *type, *code;
+    } ROWS[] = {
+        {401, "invalid_request_error", "invalid_api_key"},
+        {404, "invalid_request_error", "not_found"},
+        {405, "invalid_request_error", "method_not_allowed"},
+        {408, "invalid_request_error", "request_timeout"},
+        {413, "invalid_request_error", "request_too_large"},
+        {431, "invalid_request_error", "headers_too_large"},
         {503, "service_unavailable", "overloaded"},
     };
     const char *type = status >= 500 ? "server_error" : "invalid_request_error", *code = NULL;
@@ -93,8 +103,10 @@ int api_error_from_status(api_error *e, int status, const char *message)
 static void put_member(buf *out, const char *key, const char *value)
 {
     buf_printf(out, "\"%s\":", key);
-    if (value && *value) json_put_string(out, value, strlen(value));
-    else buf_puts(out, "null");
+    if (value && *value)
+        json_put_string(out, value, strlen(value));
+    else
+        buf_puts(out, "null");
 }
 
 void api_error_put(buf *out, const api_error *e)

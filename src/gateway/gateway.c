@@ -42,7 +42,8 @@ static int set_deadline(gateway_request *rq, api_error *e)
         errno = 0;
         long long v = strtoll(s, &end, 10);
         if (end == s || *end || errno || v > 86400000)
-            return api_error_bad(e, "x-shoal-deadline-ms", "x-shoal-deadline-ms must be a number of milliseconds");
+            return api_error_bad(e, "x-shoal-deadline-ms",
+                                 "x-shoal-deadline-ms must be a number of milliseconds");
         if (v <= 0)
             return api_error_set(e, 504, "timeout_error", "deadline_unmeetable", "x-shoal-deadline-ms",
                                  "a deadline of %lld ms cannot be met", v);
@@ -74,7 +75,8 @@ static int admit(gateway_request *rq, api_error *e)
     }
     if (g->config->max_requests && g->n_admitted >= g->config->max_requests) {
         api_error_set(e, 429, "rate_limit_error", "too_many_requests", NULL,
-                      "%zu requests are being answered, which is the limit; try again in a second", g->n_admitted);
+                      "%zu requests are being answered, which is the limit; try again in a second",
+                      g->n_admitted);
         e->retry_after_s = 1;
         return e->status;
     }
@@ -85,8 +87,13 @@ static gateway_request *request_new(gateway *g, http_request *http)
 {
     gateway_request *rq = calloc(1, sizeof *rq);
     if (!rq) return NULL;
-    *rq = (gateway_request){.gateway = g, .backend = g->backend, .cache = g->cache, .metrics = g->metrics,
-                            .config = g->config, .http = http, .start_ns = http_received_ns(http),
+    *rq = (gateway_request){.gateway = g,
+                            .backend = g->backend,
+                            .cache = g->cache,
+                            .metrics = g->metrics,
+                            .config = g->config,
+                            .http = http,
+                            .start_ns = http_received_ns(http),
                             .next = g->requests};
     if (rq->start_ns == 0) rq->start_ns = clock_ns();
     if (g->requests) g->requests->prev = rq;
@@ -199,7 +206,8 @@ static int listen_as_configured(gateway *g, shoal_err *err)
     const gateway_config *c = g->config;
     http_tls tls = {.cert_file = c->tls_cert, .key_file = c->tls_key};
     bool secure = c->tls_cert && c->tls_key;
-    int rc = http_server_listen(g->server, c->listen ? c->listen : "127.0.0.1:8080", secure ? &tls : NULL, err);
+    int rc =
+        http_server_listen(g->server, c->listen ? c->listen : "127.0.0.1:8080", secure ? &tls : NULL, err);
     if (rc == 0)
         LOG(LOG_INFO, "gateway", "listening", LOG_S("address", c->listen ? c->listen : "127.0.0.1:8080"),
             LOG_I("port", http_server_port(g->server)), LOG_S("tls", secure ? "yes" : "no"),
@@ -222,14 +230,17 @@ static int gateway_setup(gateway *g, shoal_err *err)
     return rc;
 }
 
-int gateway_new(gateway **ret, uv_loop_t *loop, registry *registry_, const gateway_config *config, shoal_err *err)
+int gateway_new(gateway **ret, uv_loop_t *loop, registry *registry_, const gateway_config *config,
+                shoal_err *err)
 {
     gateway *g = calloc(1, sizeof *g);
     if (!g) return err_nomem(err);
     *g = (gateway){.loop = loop, .registry = registry_, .config = config};
     int rc = gateway_setup(g, err);
-    if (rc == 0) *ret = g;
-    else gateway_free(g);
+    if (rc == 0)
+        *ret = g;
+    else
+        gateway_free(g);
     return rc;
 }
 
@@ -264,6 +275,8 @@ void gateway_free(gateway *g)
     metrics_free(g->metrics);
     auth_done(&g->auth);
     /* The server's last callbacks still point here: the struct goes with it. */
-    if (server) http_server_close(server, on_closed, g);
-    else free(g);
+    if (server)
+        http_server_close(server, on_closed, g);
+    else
+        free(g);
 }

@@ -55,8 +55,10 @@ static void job_fail(gen_job *j, const api_error *e)
     gateway_request *rq = j->rq;
     job_free(j);
     request_error(rq, e);
-    if (e->status == 504) cache_leave(t); /* our deadline is not that of those who wait */
-    else cache_fail(t, e->status, e, sizeof *e);
+    if (e->status == 504)
+        cache_leave(t); /* our deadline is not that of those who wait */
+    else
+        cache_fail(t, e->status, e, sizeof *e);
 }
 
 /* A waiter that its deadline reached first: the computation goes on for the others. */
@@ -66,7 +68,8 @@ static void on_deadline(void *work)
     cache_ticket *t = j->ticket;
     gateway_request *rq = j->rq;
     api_error e;
-    api_error_from_backend(&e, &(backend_result){.status = SHOAL_EDEADLINE, .message = "the deadline passed"});
+    api_error_from_backend(&e,
+                           &(backend_result){.status = SHOAL_EDEADLINE, .message = "the deadline passed"});
     job_free(j);
     request_error(rq, &e);
     cache_leave(t);
@@ -120,8 +123,10 @@ static void job_complete(gen_job *j)
     j->ticket = NULL;
     if (t) gen_answer_pack(&packed, &j->answer);
     job_answer(j);
-    if (packed.failed) cache_leave(t);
-    else cache_fill(t, packed.data, packed.len, clock_ns());
+    if (packed.failed)
+        cache_leave(t);
+    else
+        cache_fill(t, packed.data, packed.len, clock_ns());
     buf_done(&packed);
 }
 
@@ -201,7 +206,10 @@ static void on_end(void *user, const backend_result *r)
     if (r->status != 0 || !br->done) {
         backend_result failed = *r;
         api_error e;
-        if (r->status == 0) failed.status = SHOAL_EPROTOCOL, failed.message = "the worker ended without a result";
+        if (r->status == 0) {
+            failed.status = SHOAL_EPROTOCOL;
+            failed.message = "the worker ended without a result";
+        }
         api_error_from_backend(&e, &failed);
         job_fail(j, &e);
         return;

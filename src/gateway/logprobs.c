@@ -8,8 +8,10 @@
 /* JSON knows no -inf; OpenAI sends this for "as good as impossible". */
 static void put_logprob(buf *out, float v)
 {
-    if (isfinite(v)) buf_printf(out, "%.7g", (double)v);
-    else buf_puts(out, "-9999.0");
+    if (isfinite(v))
+        buf_printf(out, "%.7g", (double)v);
+    else
+        buf_puts(out, "-9999.0");
 }
 
 static void put_token(buf *out, const ProtobufCBinaryData *text)
@@ -79,8 +81,10 @@ void logprobs_add(buf parts[ANSWER_LOGPROB_PARTS], bool chat, const Shoal__V1__D
 {
     for (size_t i = 0; i < d->n_logprobs; i++) {
         const Shoal__V1__TokenLogprob *t = d->logprobs[i];
-        if (chat) add_chat(&parts[0], t);
-        else add_completion(parts, t, text_offset);
+        if (chat)
+            add_chat(&parts[0], t);
+        else
+            add_completion(parts, t, text_offset);
         text_offset += t->text.len;
     }
 }

@@ -145,15 +145,19 @@ static void put_escaped(buf *out, const char *v)
 {
     for (; *v; v++) {
         if (*v == '\\' || *v == '"') buf_putc(out, '\\');
-        if (*v == '\n') buf_puts(out, "\\n");
-        else buf_putc(out, *v);
+        if (*v == '\n')
+            buf_puts(out, "\\n");
+        else
+            buf_putc(out, *v);
     }
 }
 
 static void put_number(buf *out, double v)
 {
-    if (v == floor(v) && fabs(v) < 1e15) buf_printf(out, "%.0f", v);
-    else buf_printf(out, "%.9g", v);
+    if (v == floor(v) && fabs(v) < 1e15)
+        buf_printf(out, "%.0f", v);
+    else
+        buf_printf(out, "%.9g", v);
 }
 
 /* name{a="x",b="y",le="0.1"}, and a space; `le` NULL for all but buckets. */
@@ -203,8 +207,10 @@ void metrics_put(buf *out, const metrics *m)
         const struct family *f = &FAMILIES[i];
         buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name, TYPES[f->type]);
         for (const series *s = m->first[i]; s; s = s->next) {
-            if (f->type == HISTOGRAM) put_histogram(out, f, s);
-            else put_value(out, f, "", s, s->value);
+            if (f->type == HISTOGRAM)
+                put_histogram(out, f, s);
+            else
+                put_value(out, f, "", s, s->value);
         }
     }
 }

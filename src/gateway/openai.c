@@ -11,9 +11,9 @@
 #include "gateway/openai_chat.h"
 #include "router/cache_key.h"
 
-#define BIAS_MAX 1024
+#define BIAS_MAX              1024
 #define COMPLETION_MAX_TOKENS 16 /* OpenAI's default for /v1/completions */
-#define MAX_TOKENS_MAX 1000000
+#define MAX_TOKENS_MAX        1000000
 
 static int no_memory(api_error *e)
 {
@@ -44,8 +44,10 @@ static int spec_new(gen_spec **ret, const char *body, size_t len, api_error *e)
     int rc = fields_parse(&s->root, body, len, e);
     if (rc == 0) rc = fields_str(s->root, "model", &s->model, e);
     if (rc == 0 && (!s->model || !*s->model)) rc = api_error_bad(e, "model", "\"model\" must name a model");
-    if (rc == 0) *ret = s;
-    else gen_spec_free(s);
+    if (rc == 0)
+        *ret = s;
+    else
+        gen_spec_free(s);
     return rc;
 }
 
@@ -57,19 +59,23 @@ static int read_bias(gen_spec *s, api_error *e)
     if (!map) return 0;
     size_t n = json_object_size(map);
     if (!json_is_object(map) || n > BIAS_MAX)
-        return api_error_bad(e, "logit_bias", "\"logit_bias\" must be an object of at most %d token ids", BIAS_MAX);
+        return api_error_bad(e, "logit_bias", "\"logit_bias\" must be an object of at most %d token ids",
+                             BIAS_MAX);
     Shoal__V1__LogitBias *items = arena_alloc(s->mem, (n + 1) * sizeof *items);
     s->sampling.bias = arena_alloc(s->mem, (n + 1) * sizeof *s->sampling.bias);
     if (!items || !s->sampling.bias) return no_memory(e);
     const char *key;
     json_t *v;
-    json_object_foreach((json_t *)map, key, v) {
+    json_object_foreach((json_t *)map, key, v)
+    {
         char *end;
         errno = 0;
         long id = strtol(key, &end, 10);
         double bias = json_number_value(v);
-        if (*end || end == key || errno || id < 0 || id > INT32_MAX || !json_is_number(v) || !(bias >= -100 && bias <= 100))
-            return api_error_bad(e, "logit_bias", "\"logit_bias\" maps token ids to numbers between -100 and 100");
+        if (*end || end == key || errno || id < 0 || id > INT32_MAX || !json_is_number(v) ||
+            !(bias >= -100 && bias <= 100))
+            return api_error_bad(e, "logit_bias",
+                                 "\"logit_bias\" maps token ids to numbers between -100 and 100");
         Shoal__V1__LogitBias *b = &items[s->sampling.n_bias];
         *b = (Shoal__V1__LogitBias)SHOAL__V1__LOGIT_BIAS__INIT;
         b->id = (int32_t)id;
@@ -84,12 +90,14 @@ static int read_stop(gen_spec *s, api_error *e)
     const json_t *v = fields_get(s->root, "stop");
     if (!v) return 0;
     size_t n = json_is_array(v) ? json_array_size(v) : 1;
-    if (n > GEN_STOP_MAX) return api_error_bad(e, "stop", "\"stop\" has %zu strings, at most %d are taken", n, GEN_STOP_MAX);
+    if (n > GEN_STOP_MAX)
+        return api_error_bad(e, "stop", "\"stop\" has %zu strings, at most %d are taken", n, GEN_STOP_MAX);
     s->stop = arena_alloc(s->mem, (n + 1) * sizeof *s->stop);
     if (!s->stop) return no_memory(e);
     for (size_t i = 0; i < n; i++) {
         const char *text = fields_text(json_is_array(v) ? json_array_get(v, i) : v);
-        if (!text || !*text) return api_error_bad(e, "stop", "\"stop\" must be a string or strings, none of them empty");
+        if (!text || !*text)
+            return api_error_bad(e, "stop", "\"stop\" must be a string or strings, none of them empty");
         s->stop[s->n_stop++] = (char *)text;
     }
     return 0;
@@ -146,7 +154,8 @@ static int read_common(gen_spec *s, api_error *e)
     s->n = (size_t)n;
     const json_t *o = fields_get(s->root, "stream_options");
     if (o && (!json_is_object(o) || !s->stream))
-        return api_error_bad(e, "stream_options", "\"stream_options\" must be an object, and goes with \"stream\": true");
+        return api_error_bad(e, "stream_options",
+                             "\"stream_options\" must be an object, and goes with \"stream\": true");
     if (o) rc = fields_bool(o, "include_usage", &s->include_usage, e);
     if (rc == 0) rc = read_stop(s, e);
     return rc == 0 ? read_sampling(s, e) : rc;
@@ -178,8 +187,10 @@ int gen_spec_parse_chat(gen_spec **ret, const char *body, size_t len, api_error 
     if (rc == 0) rc = read_max_tokens(s, 0, e);
     if (rc == 0) rc = read_chat_logprobs(s, e);
     if (rc == 0) rc = read_common(s, e);
-    if (rc == 0) *ret = s;
-    else gen_spec_free(s);
+    if (rc == 0)
+        *ret = s;
+    else
+        gen_spec_free(s);
     return rc;
 }
 
@@ -205,8 +216,9 @@ static int read_prompt(gen_spec *s, const json_t *v, gen_prompt *ret, api_error 
     if (json_is_array(v)) return read_ids(s, v, ret, e);
     ret->text = fields_text(v);
     if (!ret->text || !*ret->text)
-        return api_error_bad(e, "prompt", "\"prompt\" must be text, token ids, or an array of these; none of them empty "
-                                          "and without NUL characters");
+        return api_error_bad(e, "prompt",
+                             "\"prompt\" must be text, token ids, or an array of these; none of them empty "
+                             "and without NUL characters");
     return 0;
 }
 
@@ -216,7 +228,8 @@ static int read_prompts(gen_spec *s, api_error *e)
     bool many = json_is_array(v) && !json_is_integer(json_array_get(v, 0));
     s->n_prompts = many ? json_array_size(v) : 1;
     if (s->n_prompts == 0 || s->n_prompts > GEN_PROMPTS_MAX)
-        return api_error_bad(e, "prompt", "\"prompt\" has %zu entries, must be 1 to %d", s->n_prompts, GEN_PROMPTS_MAX);
+        return api_error_bad(e, "prompt", "\"prompt\" has %zu entries, must be 1 to %d", s->n_prompts,
+                             GEN_PROMPTS_MAX);
     s->prompts = arena_alloc(s->mem, s->n_prompts * sizeof *s->prompts);
     if (!s->prompts) return no_memory(e);
     int rc = 0;
@@ -247,8 +260,10 @@ int gen_spec_parse_completion(gen_spec **ret, const char *body, size_t len, api_
     if (rc == 0 && gen_spec_choices(s) > GEN_CHOICES_MAX)
         rc = api_error_bad(e, "n", "prompts times \"n\" is %zu, at most %d are taken", gen_spec_choices(s),
                            GEN_CHOICES_MAX);
-    if (rc == 0) *ret = s;
-    else gen_spec_free(s);
+    if (rc == 0)
+        *ret = s;
+    else
+        gen_spec_free(s);
     return rc;
 }
 
@@ -264,7 +279,8 @@ bool gen_spec_is_deterministic(const gen_spec *s)
     return s->sampling.temperature == 0 || s->has_seed;
 }
 
-void gen_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret, Shoal__V1__Sampling *sampling)
+void gen_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret,
+                   Shoal__V1__Sampling *sampling)
 {
     Shoal__V1__GenerateRequest r = SHOAL__V1__GENERATE_REQUEST__INIT;
     *sampling = s->sampling;

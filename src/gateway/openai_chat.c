@@ -7,7 +7,7 @@
 #include "gateway/fields.h"
 
 #define MESSAGES_MAX 1024
-#define TOOLS_MAX 128
+#define TOOLS_MAX    128
 
 static const char *to_arena(gen_spec *s, const json_t *v)
 {
@@ -40,13 +40,16 @@ static int join_parts(buf *out, const json_t *parts, const char *param, api_erro
 {
     size_t i;
     json_t *p;
-    json_array_foreach(parts, i, p) {
+    json_array_foreach(parts, i, p)
+    {
         const char *type = fields_text(json_object_get(p, "type"));
         const json_t *text = json_object_get(p, type && strcmp(type, "refusal") == 0 ? "refusal" : "text");
         if (!type || (strcmp(type, "text") != 0 && strcmp(type, "refusal") != 0))
-            return api_error_bad(e, param, "%s[%zu]: content parts must be of type \"text\"; these models read text",
+            return api_error_bad(e, param,
+                                 "%s[%zu]: content parts must be of type \"text\"; these models read text",
                                  param, i);
-        if (!json_is_string(text)) return api_error_bad(e, param, "%s[%zu]: \"text\" must be a string", param, i);
+        if (!json_is_string(text))
+            return api_error_bad(e, param, "%s[%zu]: \"text\" must be a string", param, i);
         buf_append(out, json_string_value(text), json_string_length(text));
     }
     return 0;
@@ -58,9 +61,12 @@ static int content_of(json_t **ret, const json_t *m, bool may_be_empty, const ch
     const json_t *c = fields_get(m, "content");
     buf text = {0};
     int rc = 0;
-    if (json_is_string(c)) buf_append(&text, json_string_value(c), json_string_length(c));
-    else if (json_is_array(c)) rc = join_parts(&text, c, param, e);
-    else if (c || !may_be_empty) rc = api_error_bad(e, param, "%s: must be a string or an array of text parts", param);
+    if (json_is_string(c))
+        buf_append(&text, json_string_value(c), json_string_length(c));
+    else if (json_is_array(c))
+        rc = join_parts(&text, c, param, e);
+    else if (c || !may_be_empty)
+        rc = api_error_bad(e, param, "%s: must be a string or an array of text parts", param);
     if (rc == 0 && !(*ret = json_stringn(text.data ? text.data : "", text.len))) rc = no_memory(e);
     buf_done(&text);
     return rc;
@@ -80,11 +86,11 @@ static int copy_call(json_t *to, const json_t *call, const char *param, api_erro
     const char *name = fields_text(json_object_get(f, "name"));
     const json_t *args = fields_get(f, "arguments");
     if (!name || (args && !json_is_string(args)))
-        return api_error_bad(e, param, "%s: each tool call needs function.name and function.arguments as strings",
-                             param);
+        return api_error_bad(
+            e, param, "%s: each tool call needs function.name and function.arguments as strings", param);
     const char *id = fields_text(json_object_get(call, "id"));
-    json_t *v = json_pack("{s:s, s:s, s:{s:s, s:o}}", "id", id ? id : "", "type", "function", "function", "name", name,
-                          "arguments", args ? arguments_value(args) : json_object());
+    json_t *v = json_pack("{s:s, s:s, s:{s:s, s:o}}", "id", id ? id : "", "type", "function", "function",
+                          "name", name, "arguments", args ? arguments_value(args) : json_object());
     return json_array_append_new(to, v) == 0 ? 0 : no_memory(e);
 }
 
@@ -100,7 +106,8 @@ static int copy_calls(json_t *to, const json_t *m, size_t i, api_error *e)
     size_t k;
     json_t *call;
     int rc = 0;
-    json_array_foreach(calls, k, call) {
+    json_array_foreach(calls, k, call)
+    {
         rc = copy_call(out, call, param, e);
         if (rc != 0) break;
     }
@@ -144,7 +151,8 @@ int openai_read_messages(gen_spec *s, api_error *e)
     if (!s->messages) return no_memory(e);
     size_t i;
     json_t *m;
-    json_array_foreach(messages, i, m) {
+    json_array_foreach(messages, i, m)
+    {
         int rc = copy_message(s->messages, m, i, e);
         if (rc != 0) return rc;
     }
@@ -163,11 +171,12 @@ static int check_tools(const json_t *tools, api_error *e)
 {
     if (!json_is_array(tools)) return api_error_bad(e, "tools", "\"tools\" must be an array");
     if (json_array_size(tools) > TOOLS_MAX)
-        return api_error_bad(e, "tools", "\"tools\" has %zu entries, at most %d are taken", json_array_size(tools),
-                             TOOLS_MAX);
+        return api_error_bad(e, "tools", "\"tools\" has %zu entries, at most %d are taken",
+                             json_array_size(tools), TOOLS_MAX);
     size_t i;
     json_t *t;
-    json_array_foreach(tools, i, t) {
+    json_array_foreach(tools, i, t)
+    {
         const char *type = fields_text(json_object_get(t, "type")), *name = tool_name(t);
         const json_t *p = fields_get(json_object_get(t, "function"), "parameters");
         if (!type || strcmp(type, "function") != 0)
@@ -197,7 +206,8 @@ static int force_call(gen_spec *s, const json_t *tools, const char *name, api_er
     json_t *any = json_array();
     size_t i;
     json_t *t;
-    json_array_foreach(tools, i, t) {
+    json_array_foreach(tools, i, t)
+    {
         if (!name || strcmp(tool_name(t), name) == 0) json_array_append_new(any, call_schema(t));
     }
     size_t n = json_array_size(any);
@@ -206,7 +216,8 @@ static int force_call(gen_spec *s, const json_t *tools, const char *name, api_er
     json_decref(schema);
     json_decref(any);
     if (n == 0)
-        return name ? api_error_bad(e, "tool_choice", "\"tool_choice\" names %.64s, which is not among the tools", name)
+        return name ? api_error_bad(e, "tool_choice",
+                                    "\"tool_choice\" names %.64s, which is not among the tools", name)
                     : api_error_bad(e, "tool_choice", "\"tool_choice\" needs \"tools\"");
     s->forced_tool = true;
     s->parse_tool_calls = false;
@@ -227,8 +238,9 @@ static int read_choice(gen_spec *s, const json_t *tools, bool *ret_use_tools, ap
     }
     if (word && strcmp(word, "required") == 0) return force_call(s, tools, NULL, e);
     if (json_is_object(choice) && tool_name(choice)) return force_call(s, tools, tool_name(choice), e);
-    return api_error_bad(e, "tool_choice",
-                         "\"tool_choice\" must be none, auto, required or {\"type\":\"function\",\"function\":{\"name\"}}");
+    return api_error_bad(
+        e, "tool_choice",
+        "\"tool_choice\" must be none, auto, required or {\"type\":\"function\",\"function\":{\"name\"}}");
 }
 
 int openai_read_tools(gen_spec *s, api_error *e)
@@ -253,17 +265,20 @@ int openai_read_format(gen_spec *s, api_error *e)
     if (!type) return api_error_bad(e, "response_format", "response_format.type must be a string");
     if (strcmp(type, "text") == 0) return 0;
     if (s->forced_tool)
-        return api_error_bad(e, "response_format", "\"response_format\" and a forced \"tool_choice\" exclude each other");
+        return api_error_bad(e, "response_format",
+                             "\"response_format\" and a forced \"tool_choice\" exclude each other");
     if (strcmp(type, "json_object") == 0) {
         s->constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT;
         s->parse_tool_calls = false;
         return 0;
     }
     if (strcmp(type, "json_schema") != 0)
-        return api_error_bad(e, "response_format", "response_format.type must be text, json_object or json_schema");
+        return api_error_bad(e, "response_format",
+                             "response_format.type must be text, json_object or json_schema");
     const json_t *schema = fields_get(json_object_get(f, "json_schema"), "schema");
     if (!json_is_object(schema))
-        return api_error_bad(e, "response_format", "response_format.json_schema.schema must be a JSON schema object");
+        return api_error_bad(e, "response_format",
+                             "response_format.json_schema.schema must be a JSON schema object");
     s->constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA;
     s->parse_tool_calls = false;
     s->schema = to_arena(s, schema);

@@ -71,7 +71,9 @@ static void count(const gateway_request *rq, int status, const char *error_code)
     if (error_code) metrics_add(m, METRIC_ERRORS, 1, name, error_code, NULL);
     if (status == 499) metrics_add(m, METRIC_GONE, 1, name, NULL, NULL);
     if (rq->cache_state) metrics_add(m, METRIC_CACHE, 1, rq->cache_state, NULL, NULL);
-    if (rq->n_prompt_tokens) metrics_add(m, METRIC_TOKENS, (double)rq->n_prompt_tokens, rq->model, "prompt", NULL);
+    if (rq->cache_state && strcmp(rq->cache_state, "miss") != 0) return; /* these tokens were counted once */
+    if (rq->n_prompt_tokens)
+        metrics_add(m, METRIC_TOKENS, (double)rq->n_prompt_tokens, rq->model, "prompt", NULL);
     if (rq->n_generated_tokens)
         metrics_add(m, METRIC_TOKENS, (double)rq->n_generated_tokens, rq->model, "generated", NULL);
 }
@@ -85,12 +87,12 @@ static log_level level_of(const gateway_request *rq, int status)
 
 static void log_line(const gateway_request *rq, int status, const char *error_code)
 {
-    LOG(level_of(rq, status), "gateway", "request", LOG_S("endpoint", rq->endpoint ? rq->endpoint->name : "none"),
-        LOG_I("status", status), LOG_S("code", error_code ? error_code : ""), LOG_S("model", rq->model),
-        LOG_S("version", rq->version), LOG_S("quantisation", rq->quantisation),
-        LOG_F("ms", clock_ms_since(rq->start_ns)), LOG_I("prompt_tokens", rq->n_prompt_tokens),
-        LOG_I("generated_tokens", rq->n_generated_tokens), LOG_S("cache", rq->cache_state ? rq->cache_state : ""),
-        LOG_S("request_id", rq->id));
+    LOG(level_of(rq, status), "gateway", "request",
+        LOG_S("endpoint", rq->endpoint ? rq->endpoint->name : "none"), LOG_I("status", status),
+        LOG_S("code", error_code ? error_code : ""), LOG_S("model", rq->model), LOG_S("version", rq->version),
+        LOG_S("quantisation", rq->quantisation), LOG_F("ms", clock_ms_since(rq->start_ns)),
+        LOG_I("prompt_tokens", rq->n_prompt_tokens), LOG_I("generated_tokens", rq->n_generated_tokens),
+        LOG_S("cache", rq->cache_state ? rq->cache_state : ""), LOG_S("request_id", rq->id));
 }
 
 void request_finish(gateway_request *rq, int status, const char *error_code)
@@ -98,8 +100,10 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
     gateway *g = rq->gateway;
     count(rq, status, error_code);
     log_line(rq, status, error_code);
-    if (rq->prev) rq->prev->next = rq->next;
-    else g->requests = rq->next;
+    if (rq->prev)
+        rq->prev->next = rq->next;
+    else
+        g->requests = rq->next;
     if (rq->next) rq->next->prev = rq->prev;
     g->n_requests--;
     if (rq->counted) g->n_admitted--;

@@ -33,21 +33,21 @@ struct endpoint;
 typedef struct gateway_request {
     struct gateway *gateway;
     backend *backend;
-    struct cache *cache;             /* gateway/cache.h */
+    struct cache *cache; /* gateway/cache.h */
     metrics *metrics;
     const gateway_config *config;
     const struct endpoint *endpoint;
     http_request *http;
-    char id[129];                    /* x-request-id */
-    uint64_t start_ns, deadline_ns;  /* deadline 0: none */
+    char id[129];                   /* x-request-id */
+    uint64_t start_ns, deadline_ns; /* deadline 0: none */
     /* What the handler learns on the way, for headers, log line and metrics. */
     char model[96], version[48], quantisation[24];
     uint64_t n_prompt_tokens, n_generated_tokens;
-    const char *cache_state;         /* "hit", "miss", "shared"; NULL: not cacheable */
-    const char *error_code;          /* of a failure inside a stream that had begun */
+    const char *cache_state; /* "hit", "miss", "shared"; NULL: not cacheable */
+    const char *error_code;  /* of a failure inside a stream that had begun */
     bool streaming;
-    bool counted;                    /* against max_requests */
-    const char *allow;               /* for a 405 */
+    bool counted;      /* against max_requests */
+    const char *allow; /* for a 405 */
     void (*on_gone)(void *work);
     void (*on_deadline)(void *work);
     void *work;
@@ -61,7 +61,8 @@ void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work)
  * something else than a model call, since calls keep the deadline themselves. */
 void request_on_deadline(gateway_request *rq, void (*fn)(void *work));
 /* Remember which model answers (for headers, log, metrics). */
-void request_note_model(gateway_request *rq, const char *model, const char *version, const char *quantisation);
+void request_note_model(gateway_request *rq, const char *model, const char *version,
+                        const char *quantisation);
 void request_note_result(gateway_request *rq, const backend_result *r);
 
 /* Each of these ends the request. */

@@ -27,8 +27,8 @@ static void put_model(buf *out, const char *name, replica_state state, const Sho
         put_str(out, "quantisation", info->quantisation);
         put_str(out, "digest", info->digest);
         put_str(out, "isa", info->isa);
-        buf_printf(out, ",\"context_length\":%u,\"embedding_length\":%u,\"vocabulary\":%u,\"labels\":[", info->n_ctx,
-                   info->n_embd, info->n_vocab);
+        buf_printf(out, ",\"context_length\":%u,\"embedding_length\":%u,\"vocabulary\":%u,\"labels\":[",
+                   info->n_ctx, info->n_embd, info->n_vocab);
         for (size_t i = 0; i < info->n_labels; i++) {
             if (i) buf_putc(out, ',');
             json_put_string(out, info->labels[i], strlen(info->labels[i]));
@@ -109,8 +109,10 @@ void model_handle(gateway_request *rq)
     backend_find(rq->backend, name, &known);
     describe_job *j = known ? calloc(1, sizeof *j) : NULL;
     if (!j) {
-        if (known) api_error_set(&e, 500, "server_error", "out_of_memory", NULL, "out of memory");
-        else api_error_no_model(&e, name);
+        if (known)
+            api_error_set(&e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+        else
+            api_error_no_model(&e, name);
         request_error(rq, &e);
         return;
     }
@@ -143,7 +145,10 @@ void ready_handle(gateway_request *rq)
     registry *g = backend_registry(rq->backend);
     bool draining = rq->gateway->draining, ready = registry_all_ready(g) && !draining;
     buf out = {0};
-    buf_printf(&out, "{\"status\":\"%s\",\"replicas\":[", draining ? "draining" : ready ? "ready" : "not_ready");
+    buf_printf(&out, "{\"status\":\"%s\",\"replicas\":[",
+               draining ? "draining"
+               : ready  ? "ready"
+                        : "not_ready");
     for (size_t i = 0; i < registry_count(g); i++) {
         if (i) buf_putc(&out, ',');
         put_replica(&out, registry_at(g, i));

@@ -90,9 +90,11 @@ static void answer_whole_has_openais_fields(void **state)
     answer_put(&f.out, &f.form, &f.answer);
     assert_string_equal(
         f.out.data,
-        "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"created\":7,\"model\":\"m\",\"system_fingerprint\":"
+        "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"created\":7,\"model\":\"m\",\"system_"
+        "fingerprint\":"
         "\"fp_0123456789ab\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":"
-        "\"Hello \\\"you\\\"\\n\",\"refusal\":null},\"logprobs\":null,\"finish_reason\":\"stop\"}],\"usage\":{"
+        "\"Hello "
+        "\\\"you\\\"\\n\",\"refusal\":null},\"logprobs\":null,\"finish_reason\":\"stop\"}],\"usage\":{"
         "\"prompt_tokens\":10,\"completion_tokens\":3,\"total_tokens\":13,\"prompt_tokens_details\":{"
         "\"cached_tokens\":4}}}");
     close_all(&f);
@@ -100,8 +102,8 @@ static void answer_whole_has_openais_fields(void **state)
 
 static void answer_stream_is_role_deltas_finish_usage_done(void **state)
 {
-#define HEAD                                                                                                          \
-    "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":7,\"model\":\"m\","                 \
+#define HEAD                                                                                           \
+    "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":7,\"model\":\"m\"," \
     "\"system_fingerprint\":\"fp_0123456789ab\",\"choices\":["
 #define TAIL(reason) ",\"logprobs\":null,\"finish_reason\":" reason "}],\"usage\":null}\n\n"
     fixture f;
@@ -114,11 +116,11 @@ static void answer_stream_is_role_deltas_finish_usage_done(void **state)
     assert_string_equal(
         f.out.data,
         HEAD "{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null}" TAIL("null")
-        HEAD "{\"index\":0,\"delta\":{\"content\":\"a\"}" TAIL("null")
-        HEAD "{\"index\":0,\"delta\":{\"content\":\"b\"}" TAIL("null")
-        HEAD "{\"index\":0,\"delta\":{}" TAIL("\"length\"")
-        HEAD "],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":3,\"total_tokens\":13,"
-             "\"prompt_tokens_details\":{\"cached_tokens\":4}}}\n\n"
+            HEAD "{\"index\":0,\"delta\":{\"content\":\"a\"}" TAIL("null") HEAD
+        "{\"index\":0,\"delta\":{\"content\":\"b\"}" TAIL("null") HEAD
+        "{\"index\":0,\"delta\":{}" TAIL("\"length\"") HEAD
+        "],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":3,\"total_tokens\":13,"
+        "\"prompt_tokens_details\":{\"cached_tokens\":4}}}\n\n"
         "data: [DONE]\n\n");
     close_all(&f);
 }
@@ -130,8 +132,10 @@ static void answer_streams_tool_calls_with_id_once(void **state)
     add_call(&f, "light.on", "{\"t\":");
     add_call(&f, NULL, "1}");
     assert_non_null(strstr(f.out.data, "{\"tool_calls\":[{\"index\":0,\"id\":\"call_"));
-    assert_non_null(strstr(f.out.data, "\"function\":{\"name\":\"light.on\",\"arguments\":\"{\\\"t\\\":\"}}]}"));
-    assert_non_null(strstr(f.out.data, "{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"1}\"}}]}"));
+    assert_non_null(
+        strstr(f.out.data, "\"function\":{\"name\":\"light.on\",\"arguments\":\"{\\\"t\\\":\"}}]}"));
+    assert_non_null(
+        strstr(f.out.data, "{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"1}\"}}]}"));
     char *first = strstr(f.out.data, "\"id\":\"call_");
     assert_null(strstr(first + 1, "\"id\":\"call_"));
     finish(&f, "tool_calls");
@@ -150,7 +154,10 @@ static void answer_streams_tool_calls_with_id_once(void **state)
 static void answer_forced_tool_text_becomes_the_call(void **state)
 {
     fixture f;
-    open_chat(&f, "{" MSG ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"t\"}}],\"tool_choice\":\"required\"}");
+    open_chat(
+        &f,
+        "{" MSG
+        ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"t\"}}],\"tool_choice\":\"required\"}");
     add_text(&f, "{\"name\":\"t\",\"arguments\":{\"a\":[1,2]}}");
     finish(&f, "stop");
     assert_string_equal(f.answer.choices[0].finish, "tool_calls");
@@ -162,7 +169,10 @@ static void answer_forced_tool_text_becomes_the_call(void **state)
 static void answer_forced_tool_cut_short_stays_text(void **state)
 {
     fixture f;
-    open_chat(&f, "{" MSG ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"t\"}}],\"tool_choice\":\"required\"}");
+    open_chat(
+        &f,
+        "{" MSG
+        ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"t\"}}],\"tool_choice\":\"required\"}");
     add_text(&f, "{\"name\":\"t\",\"argu");
     finish(&f, "length");
     assert_string_equal(f.answer.choices[0].finish, "length");
@@ -199,9 +209,10 @@ static void answer_logprobs_are_openais(void **state)
     gen_answer_add(&f.answer, f.spec, 0, &d);
     finish(&f, "stop");
     answer_put(&f.out, &f.form, &f.answer);
-    assert_non_null(strstr(f.out.data, "\"logprobs\":{\"content\":[{\"token\":\"a\",\"logprob\":-0.5,\"bytes\":[97],"
-                                       "\"top_logprobs\":[{\"token\":\"a\",\"logprob\":-0.5,\"bytes\":[97]}]}],"
-                                       "\"refusal\":null}"));
+    assert_non_null(strstr(f.out.data,
+                           "\"logprobs\":{\"content\":[{\"token\":\"a\",\"logprob\":-0.5,\"bytes\":[97],"
+                           "\"top_logprobs\":[{\"token\":\"a\",\"logprob\":-0.5,\"bytes\":[97]}]}],"
+                           "\"refusal\":null}"));
     close_all(&f);
 }
 

@@ -20,14 +20,16 @@ static encode_spec read_ok(encode_kind kind, const char *body)
 
 static void encode_reads_one_and_many(void **state)
 {
-    encode_spec s = read_ok(ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"encoding_format\":\"base64\",\"dimensions\":8}");
+    encode_spec s = read_ok(
+        ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"a\",\"encoding_format\":\"base64\",\"dimensions\":8}");
     assert_true(s.n_inputs == 1 && s.base64 && s.dimensions == 8);
     encode_spec_done(&s);
     s = read_ok(ENCODE_TAG, "{\"text\":[\"a\",\"b\"]}");
     assert_true(s.n_inputs == 2 && !s.model);
     assert_string_equal(s.inputs[1].text, "b");
     encode_spec_done(&s);
-    s = read_ok(ENCODE_CLASSIFY, "{\"input\":[\"a\",{\"text\":\"b\",\"pair\":\"own\"}],\"pair\":\"all\",\"top_k\":2}");
+    s = read_ok(ENCODE_CLASSIFY,
+                "{\"input\":[\"a\",{\"text\":\"b\",\"pair\":\"own\"}],\"pair\":\"all\",\"top_k\":2}");
     assert_string_equal(s.inputs[0].pair, "all");
     assert_string_equal(s.inputs[1].pair, "own");
     assert_int_equal(s.top_k, 2);
@@ -36,7 +38,10 @@ static void encode_reads_one_and_many(void **state)
 
 static void encode_names_the_field_it_refuses(void **state)
 {
-    static const struct { encode_kind kind; const char *body, *param; } CASES[] = {
+    static const struct {
+        encode_kind kind;
+        const char *body, *param;
+    } CASES[] = {
         {ENCODE_EMBED, "{\"input\":\"a\"}", "model"},
         {ENCODE_EMBED, "{\"model\":\"e\"}", "input"},
         {ENCODE_EMBED, "{\"model\":\"e\",\"input\":\"\"}", "input"},
@@ -76,8 +81,9 @@ static void encode_writes_embeddings_as_floats_and_base64(void **state)
     r.results = &list;
     r.n_results = 1;
     encode_put_embeddings(&out, &s, &r, &n);
-    assert_string_equal(out.data, "{\"object\":\"list\",\"data\":[{\"index\":0,\"object\":\"embedding\",\"embedding\":"
-                                  "[1,-0.5]}],\"model\":\"e\",\"usage\":{\"prompt_tokens\":5,\"total_tokens\":5}}");
+    assert_string_equal(out.data,
+                        "{\"object\":\"list\",\"data\":[{\"index\":0,\"object\":\"embedding\",\"embedding\":"
+                        "[1,-0.5]}],\"model\":\"e\",\"usage\":{\"prompt_tokens\":5,\"total_tokens\":5}}");
     assert_int_equal(n, 5);
     buf_clear(&out);
     s.base64 = true;
@@ -127,8 +133,9 @@ static void encode_writes_spans_with_offsets(void **state)
     r.results = &list;
     r.n_results = 1;
     encode_put_spans(&out, &s, &r, &n);
-    assert_non_null(strstr(out.data, "{\"start\":1,\"end\":3,\"start_byte\":2,\"end_byte\":5,\"label\":\"city\",\"text\":"
-                                     "\"\xC3\xA9x\",\"score\":0.5}"));
+    assert_non_null(
+        strstr(out.data, "{\"start\":1,\"end\":3,\"start_byte\":2,\"end_byte\":5,\"label\":\"city\",\"text\":"
+                         "\"\xC3\xA9x\",\"score\":0.5}"));
     buf_done(&out);
 }
 

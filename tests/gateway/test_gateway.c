@@ -38,7 +38,8 @@ static void open_house(house *h, const gateway_config *config)
     assert_int_equal(registry_new(&h->g, &h->loop, &err), 0);
     assert_int_equal(registry_add(h->g, "broken", "broken/0", "unix:/nonexistent/b", &h->failed, &err), 0);
     assert_int_equal(registry_add(h->g, "slow", "slow/0", "unix:/nonexistent/s", &h->starting, &err), 0);
-    registry_set_state(h->g, h->failed, REPLICA_FAILED, "broken.gguf: the digest differs from the pinned one");
+    registry_set_state(h->g, h->failed, REPLICA_FAILED,
+                       "broken.gguf: the digest differs from the pinned one");
     if (gateway_new(&h->gw, &h->loop, h->g, &h->config, &err) != 0) fail_msg("%s", err.message);
 }
 
@@ -52,7 +53,8 @@ static void close_house(house *h)
 
 static int dial(const house *h)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)gateway_port(h->gw)),
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons((uint16_t)gateway_port(h->gw)),
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_true(fd >= 0);
@@ -64,8 +66,8 @@ static int send_request(house *h, const char *head, const char *body)
 {
     char text[8192];
     int fd = dial(h);
-    int n = snprintf(text, sizeof text, "%s\r\nhost: x\r\nconnection: close\r\ncontent-length: %zu\r\n\r\n%s", head,
-                     strlen(body), body);
+    int n = snprintf(text, sizeof text, "%s\r\nhost: x\r\nconnection: close\r\ncontent-length: %zu\r\n\r\n%s",
+                     head, strlen(body), body);
     assert_int_equal(send(fd, text, (size_t)n, 0), n);
     return fd;
 }
@@ -107,7 +109,7 @@ static void expect(house *h, const char *head, const char *body, int status, con
     assert_non_null(strstr(h->reply, part));
 }
 
-#define CHAT "POST /v1/chat/completions HTTP/1.1"
+#define CHAT        "POST /v1/chat/completions HTTP/1.1"
 #define BODY(model) "{\"model\":\"" model "\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"
 
 static void gateway_refuses_in_the_openai_form(void **state)
@@ -136,7 +138,8 @@ static void gateway_says_why_a_model_is_not_served(void **state)
     assert_non_null(strstr(h.reply, "retry-after: 1\r\n"));
     assert_non_null(strstr(h.reply, "\"code\":\"worker_unavailable\""));
     expect(&h, "GET /v1/models/slow HTTP/1.1", "", 503, "worker_unavailable");
-    expect(&h, "GET /readyz HTTP/1.1", "", 503, "\"state\":\"failed\",\"reason\":\"broken.gguf: the digest differs");
+    expect(&h, "GET /readyz HTTP/1.1", "", 503,
+           "\"state\":\"failed\",\"reason\":\"broken.gguf: the digest differs");
     expect(&h, "GET /v1/models HTTP/1.1", "", 200, "{\"id\":\"broken\",\"object\":\"model\"");
     expect(&h, "GET /healthz HTTP/1.1", "", 200, "{\"status\":\"ok\"}");
     close_house(&h);
@@ -215,7 +218,8 @@ static void gateway_asks_for_keys_where_configured(void **state)
     sha256_hex(&d, entry + 7);
     open_house(&h, &(gateway_config){.api_keys = keys, .n_api_keys = 1});
     expect(&h, "GET /v1/models HTTP/1.1", "", 401, "\"code\":\"invalid_api_key\"");
-    expect(&h, "GET /v1/models HTTP/1.1\r\nauthorization: Bearer wrong", "", 401, "www-authenticate: Bearer\r\n");
+    expect(&h, "GET /v1/models HTTP/1.1\r\nauthorization: Bearer wrong", "", 401,
+           "www-authenticate: Bearer\r\n");
     expect(&h, "GET /v1/models HTTP/1.1\r\nauthorization: Bearer sesame", "", 200, "\"object\":\"list\"");
     expect(&h, "GET /healthz HTTP/1.1", "", 200, "ok");
     expect(&h, "GET /metrics HTTP/1.1", "", 200,
@@ -227,7 +231,8 @@ static void gateway_shows_workers_in_metrics(void **state)
 {
     house h;
     open_house(&h, &(gateway_config){0});
-    expect(&h, "GET /metrics HTTP/1.1", "", 200, "shoal_worker_up{model=\"broken\",replica=\"broken/0\"} 0\n");
+    expect(&h, "GET /metrics HTTP/1.1", "", 200,
+           "shoal_worker_up{model=\"broken\",replica=\"broken/0\"} 0\n");
     assert_non_null(strstr(h.reply, "content-type: text/plain; version=0.0.4; charset=utf-8\r\n"));
     assert_non_null(strstr(h.reply, "shoal_requests_in_flight 1\n"));
     close_house(&h);

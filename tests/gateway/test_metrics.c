@@ -17,11 +17,11 @@ static void metrics_name_each_family_once(void **state)
     metrics *m = metrics_new();
     buf out = {0};
     metrics_put(&out, m);
-#define FAMILY_CHECK(e, name, type, labels, help)                                                                     \
-    {                                                                                                                 \
-        char *at = strstr(out.data, "# TYPE " name " ");                                                              \
-        assert_non_null(at);                                                                                          \
-        assert_null(strstr(at + 1, "# TYPE " name " "));                                                              \
+#define FAMILY_CHECK(e, name, type, labels, help)        \
+    {                                                    \
+        char *at = strstr(out.data, "# TYPE " name " "); \
+        assert_non_null(at);                             \
+        assert_null(strstr(at + 1, "# TYPE " name " ")); \
     }
     METRIC_TABLE(FAMILY_CHECK)
 #undef FAMILY_CHECK
@@ -123,14 +123,18 @@ static void error_body_has_the_openai_form(void **state)
     buf out = {0};
     api_error_bad(&e, "messages", "say \"%s\"", "more");
     api_error_put(&out, &e);
-    assert_string_equal(out.data, "{\"error\":{\"message\":\"say \\\"more\\\"\",\"type\":\"invalid_request_error\","
-                                  "\"param\":\"messages\",\"code\":null}}");
+    assert_string_equal(out.data,
+                        "{\"error\":{\"message\":\"say \\\"more\\\"\",\"type\":\"invalid_request_error\","
+                        "\"param\":\"messages\",\"code\":null}}");
     buf_done(&out);
 }
 
 static void error_of_a_model_call_has_its_status(void **state)
 {
-    static const struct { int code, status, retry; const char *name; } CASES[] = {
+    static const struct {
+        int code, status, retry;
+        const char *name;
+    } CASES[] = {
         {SHOAL_EINVALID, 400, 0, NULL},
         {SHOAL_ELIMIT, 400, 0, "context_length_exceeded"},
         {SHOAL_ENOTFOUND, 404, 0, "model_not_found"},

@@ -10,7 +10,7 @@
 
 #include "gateway/openai.h"
 
-#define MSG "\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+#define MSG  "\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
 #define TOOL "{\"type\":\"function\",\"function\":{\"name\":\"t\",\"parameters\":{\"type\":\"object\"}}}"
 
 static gen_spec *chat(const char *body)
@@ -41,7 +41,8 @@ static void openai_defaults_are_openais(void **state)
     gen_spec_fill(s, 0, &r, &p);
     assert_string_equal(s->model, "m");
     assert_string_equal(r.messages_json, "[{\"role\":\"user\",\"content\":\"hi\"}]");
-    assert_true(p.temperature == 1 && p.top_p == 1 && p.top_k == 0 && p.min_p == 0 && p.repetition_penalty == 1);
+    assert_true(p.temperature == 1 && p.top_p == 1 && p.top_k == 0 && p.min_p == 0 &&
+                p.repetition_penalty == 1);
     assert_int_equal(r.max_tokens, 0);
     assert_true(r.parse_tool_calls && !r.logprobs && !r.echo);
     assert_int_equal(r.constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE);
@@ -51,10 +52,11 @@ static void openai_defaults_are_openais(void **state)
 
 static void openai_reads_every_sampling_field(void **state)
 {
-    gen_spec *s = chat("{" MSG ",\"temperature\":0.5,\"top_p\":0.9,\"top_k\":40,\"min_p\":0.05,\"seed\":7,"
-                       "\"repetition_penalty\":1.1,\"presence_penalty\":-1,\"frequency_penalty\":2,"
-                       "\"logit_bias\":{\"12\":-100,\"3\":1.5},\"stop\":[\"a\",\"b\"],\"n\":3,"
-                       "\"max_completion_tokens\":9,\"logprobs\":true,\"top_logprobs\":4,\"user\":\"x\",\"unknown\":[]}");
+    gen_spec *s = chat(
+        "{" MSG ",\"temperature\":0.5,\"top_p\":0.9,\"top_k\":40,\"min_p\":0.05,\"seed\":7,"
+        "\"repetition_penalty\":1.1,\"presence_penalty\":-1,\"frequency_penalty\":2,"
+        "\"logit_bias\":{\"12\":-100,\"3\":1.5},\"stop\":[\"a\",\"b\"],\"n\":3,"
+        "\"max_completion_tokens\":9,\"logprobs\":true,\"top_logprobs\":4,\"user\":\"x\",\"unknown\":[]}");
     Shoal__V1__GenerateRequest r;
     Shoal__V1__Sampling p;
     assert_int_equal(gen_spec_choices(s), 3);
@@ -72,15 +74,18 @@ static void openai_reads_every_sampling_field(void **state)
 
 static void openai_joins_parts_and_keeps_tool_history(void **state)
 {
-    gen_spec *s = chat("{\"model\":\"m\",\"messages\":["
-                       "{\"role\":\"developer\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]},"
-                       "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\","
-                       "\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"x\\\":1}\"}}]},"
-                       "{\"role\":\"tool\",\"tool_call_id\":\"c1\",\"content\":\"ok\"}]}");
-    assert_string_equal(s->messages_json,
-                        "[{\"role\":\"system\",\"content\":\"ab\"},{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":"
-                        "[{\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":{\"x\":1}}}]},"
-                        "{\"role\":\"tool\",\"content\":\"ok\",\"tool_call_id\":\"c1\"}]");
+    gen_spec *s =
+        chat("{\"model\":\"m\",\"messages\":["
+             "{\"role\":\"developer\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\","
+             "\"text\":\"b\"}]},"
+             "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\","
+             "\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"x\\\":1}\"}}]},"
+             "{\"role\":\"tool\",\"tool_call_id\":\"c1\",\"content\":\"ok\"}]}");
+    assert_string_equal(
+        s->messages_json,
+        "[{\"role\":\"system\",\"content\":\"ab\"},{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":"
+        "[{\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":{\"x\":1}}}]},"
+        "{\"role\":\"tool\",\"content\":\"ok\",\"tool_call_id\":\"c1\"}]");
     gen_spec_free(s);
 }
 
@@ -100,15 +105,17 @@ static void openai_forced_tool_becomes_a_schema(void **state)
 {
     const char *bodies[] = {
         "{" MSG ",\"tools\":[" TOOL "],\"tool_choice\":\"required\"}",
-        "{" MSG ",\"tools\":[" TOOL "],\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"t\"}}}",
+        "{" MSG ",\"tools\":[" TOOL
+        "],\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"t\"}}}",
     };
     for (int i = 0; i < 2; i++) {
         gen_spec *s = chat(bodies[i]);
         assert_true(s->forced_tool);
         assert_int_equal(s->constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA);
-        assert_string_equal(s->schema,
-                            "{\"type\":\"object\",\"properties\":{\"name\":{\"const\":\"t\"},\"arguments\":{\"type\":"
-                            "\"object\"}},\"required\":[\"name\",\"arguments\"],\"additionalProperties\":false}");
+        assert_string_equal(
+            s->schema,
+            "{\"type\":\"object\",\"properties\":{\"name\":{\"const\":\"t\"},\"arguments\":{\"type\":"
+            "\"object\"}},\"required\":[\"name\",\"arguments\"],\"additionalProperties\":false}");
         gen_spec_free(s);
     }
 }
@@ -118,7 +125,8 @@ static void openai_response_format_becomes_a_constraint(void **state)
     gen_spec *s = chat("{" MSG ",\"response_format\":{\"type\":\"json_object\"}}");
     assert_int_equal(s->constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT);
     gen_spec_free(s);
-    s = chat("{" MSG ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"strict\":true,"
+    s = chat("{" MSG
+             ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"strict\":true,"
              "\"schema\":{\"type\":\"object\"}}}}");
     assert_int_equal(s->constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA);
     assert_string_equal(s->schema, "{\"type\":\"object\"}");
@@ -127,26 +135,49 @@ static void openai_response_format_becomes_a_constraint(void **state)
 
 static void openai_names_the_field_it_refuses(void **state)
 {
-    static const struct { const char *body, *param; } CASES[] = {
-        {"", ""}, {"[]", ""}, {"{", ""}, {"{\"model\":\"m\",\"model\":\"n\"}", ""},
-        {"{\"messages\":[]}", "model"}, {"{\"model\":3}", "model"}, {"{\"model\":\"m\"}", "messages"},
-        {"{\"model\":\"m\",\"messages\":[]}", "messages"}, {"{\"model\":\"m\",\"messages\":\"x\"}", "messages"},
+    static const struct {
+        const char *body, *param;
+    } CASES[] = {
+        {"", ""},
+        {"[]", ""},
+        {"{", ""},
+        {"{\"model\":\"m\",\"model\":\"n\"}", ""},
+        {"{\"messages\":[]}", "model"},
+        {"{\"model\":3}", "model"},
+        {"{\"model\":\"m\"}", "messages"},
+        {"{\"model\":\"m\",\"messages\":[]}", "messages"},
+        {"{\"model\":\"m\",\"messages\":\"x\"}", "messages"},
         {"{\"model\":\"m\",\"messages\":[1]}", "messages[0].role"},
         {"{\"model\":\"m\",\"messages\":[{\"role\":\"king\",\"content\":\"\"}]}", "messages[0].role"},
         {"{\"model\":\"m\",\"messages\":[{\"role\":\"user\"}]}", "messages[0].content"},
         {"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":5}]}", "messages[0].content"},
-        {"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}", "messages[0].content"},
-        {"{" MSG ",\"temperature\":3}", "temperature"}, {"{" MSG ",\"temperature\":\"hot\"}", "temperature"},
-        {"{" MSG ",\"top_p\":-1}", "top_p"}, {"{" MSG ",\"n\":0}", "n"}, {"{" MSG ",\"n\":9}", "n"},
-        {"{" MSG ",\"max_tokens\":0}", "max_tokens"}, {"{" MSG ",\"max_tokens\":1.5}", "max_tokens"},
-        {"{" MSG ",\"stop\":[\"\"]}", "stop"}, {"{" MSG ",\"stop\":7}", "stop"},
-        {"{" MSG ",\"stop\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\",\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\"]}", "stop"},
-        {"{" MSG ",\"logit_bias\":{\"x\":1}}", "logit_bias"}, {"{" MSG ",\"logit_bias\":{\"1\":101}}", "logit_bias"},
-        {"{" MSG ",\"logit_bias\":[]}", "logit_bias"}, {"{" MSG ",\"top_logprobs\":2}", "top_logprobs"},
-        {"{" MSG ",\"stream_options\":{}}", "stream_options"}, {"{" MSG ",\"stream\":1}", "stream"},
-        {"{" MSG ",\"tools\":{}}", "tools"}, {"{" MSG ",\"tools\":[{\"type\":\"web\"}]}", "tools"},
-        {"{" MSG ",\"tool_choice\":\"required\"}", "tool_choice"}, {"{" MSG ",\"tool_choice\":\"maybe\"}", "tool_choice"},
-        {"{" MSG ",\"tools\":[" TOOL "],\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"u\"}}}", "tool_choice"},
+        {"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}",
+         "messages[0].content"},
+        {"{" MSG ",\"temperature\":3}", "temperature"},
+        {"{" MSG ",\"temperature\":\"hot\"}", "temperature"},
+        {"{" MSG ",\"top_p\":-1}", "top_p"},
+        {"{" MSG ",\"n\":0}", "n"},
+        {"{" MSG ",\"n\":9}", "n"},
+        {"{" MSG ",\"max_tokens\":0}", "max_tokens"},
+        {"{" MSG ",\"max_tokens\":1.5}", "max_tokens"},
+        {"{" MSG ",\"stop\":[\"\"]}", "stop"},
+        {"{" MSG ",\"stop\":7}", "stop"},
+        {"{" MSG ",\"stop\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\",\"a\",\"b\",\"c\",\"d\","
+                 "\"e\",\"f\",\"g\",\"h\"]}",
+         "stop"},
+        {"{" MSG ",\"logit_bias\":{\"x\":1}}", "logit_bias"},
+        {"{" MSG ",\"logit_bias\":{\"1\":101}}", "logit_bias"},
+        {"{" MSG ",\"logit_bias\":[]}", "logit_bias"},
+        {"{" MSG ",\"top_logprobs\":2}", "top_logprobs"},
+        {"{" MSG ",\"stream_options\":{}}", "stream_options"},
+        {"{" MSG ",\"stream\":1}", "stream"},
+        {"{" MSG ",\"tools\":{}}", "tools"},
+        {"{" MSG ",\"tools\":[{\"type\":\"web\"}]}", "tools"},
+        {"{" MSG ",\"tool_choice\":\"required\"}", "tool_choice"},
+        {"{" MSG ",\"tool_choice\":\"maybe\"}", "tool_choice"},
+        {"{" MSG ",\"tools\":[" TOOL
+         "],\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"u\"}}}",
+         "tool_choice"},
         {"{" MSG ",\"response_format\":{\"type\":\"xml\"}}", "response_format"},
         {"{" MSG ",\"response_format\":{\"type\":\"json_schema\"}}", "response_format"},
         {"{" MSG ",\"seed\":\"x\"}", "seed"},
@@ -156,7 +187,8 @@ static void openai_names_the_field_it_refuses(void **state)
         api_error e = {0};
         int rc = gen_spec_parse_chat(&s, CASES[i].body, strlen(CASES[i].body), &e);
         if (rc != 400 || strcmp(e.param, CASES[i].param) != 0)
-            print_error("case %zu: %s\n  status %d param '%s': %s\n", i, CASES[i].body, rc, e.param, e.message);
+            print_error("case %zu: %s\n  status %d param '%s': %s\n", i, CASES[i].body, rc, e.param,
+                        e.message);
         assert_int_equal(rc, 400);
         assert_string_equal(e.param, CASES[i].param);
         assert_string_equal(e.type, "invalid_request_error");
@@ -186,9 +218,14 @@ static void completions_take_text_ids_and_arrays(void **state)
 static void completions_refuse_bad_prompts(void **state)
 {
     static const char *const BAD[] = {
-        "{\"model\":\"m\"}", "{\"model\":\"m\",\"prompt\":\"\"}", "{\"model\":\"m\",\"prompt\":[]}",
-        "{\"model\":\"m\",\"prompt\":[[]]}", "{\"model\":\"m\",\"prompt\":[-1]}", "{\"model\":\"m\",\"prompt\":[1,\"a\"]}",
-        "{\"model\":\"m\",\"prompt\":[4294967296]}", "{\"model\":\"m\",\"prompt\":\"a\\u0000b\"}",
+        "{\"model\":\"m\"}",
+        "{\"model\":\"m\",\"prompt\":\"\"}",
+        "{\"model\":\"m\",\"prompt\":[]}",
+        "{\"model\":\"m\",\"prompt\":[[]]}",
+        "{\"model\":\"m\",\"prompt\":[-1]}",
+        "{\"model\":\"m\",\"prompt\":[1,\"a\"]}",
+        "{\"model\":\"m\",\"prompt\":[4294967296]}",
+        "{\"model\":\"m\",\"prompt\":\"a\\u0000b\"}",
         "{\"model\":\"m\",\"prompt\":{}}",
     };
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
