@@ -243,10 +243,10 @@ static void describe_down(backend *b, const char *model, char *out, size_t n)
     for (size_t i = 0; i < registry_count(b->g); i++) {
         const replica *r = registry_at(b->g, i);
         if (strcmp(r->model, model) != 0 || r->state != REPLICA_FAILED) continue;
-        snprintf(out, n, "the model %s is not served: %s", model, r->reason);
+        snprintf(out, n, "the model %.64s is not served: %s", model, r->reason);
         return;
     }
-    snprintf(out, n, "the worker serving %s is not running; send the request again", model);
+    snprintf(out, n, "the worker serving %.64s is not running; send the request again", model);
 }
 
 static bool may_come_back(backend *b, const char *model)
