@@ -231,12 +231,15 @@ static void hand_out(engine *e, size_t n_items)
 static void run_step(engine *e)
 {
     plan(e);
-    size_t n_items = reserve(e);
+    size_t n_items = reserve(e), n_tokens = 0;
+    for (size_t i = 0; i < n_items; i++) n_tokens += e->items[i].n;
+    team *t = engine_team(e, n_tokens);
     if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
     uint64_t start = clock_ns();
-    llama_step(e->llama, e->team, e->kv, e->items, n_items, on_row, e);
+    llama_step(e->llama, t, e->kv, e->items, n_items, on_row, e);
     uint64_t took = clock_ns() - start;
     if (e->o.arbiter) arbiter_release(e->o.arbiter);
+    engine_team_note(e, n_tokens, t, took);
     measure(e, n_items, (double)(took ? took : 1) / 1e9);
     hand_out(e, n_items);
 }

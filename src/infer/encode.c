@@ -87,11 +87,15 @@ void engine_encode_loop(engine *e)
         n = take_batch(e);
         if (n == 0) break;
         uint64_t deadline = fill_items(e, n);
+        size_t n_tokens = 0;
+        for (size_t i = 0; i < n; i++) n_tokens += e->batch[i]->n;
+        team *t = engine_team(e, n_tokens);
         if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(deadline, SOON_NS));
         uint64_t start = clock_ns();
-        bert_step(e->bert, e->team, e->enc_items, n);
+        bert_step(e->bert, t, e->enc_items, n);
         uint64_t took = clock_ns() - start;
         if (e->o.arbiter) arbiter_release(e->o.arbiter);
+        engine_team_note(e, n_tokens, t, took);
         measure(e, n, took);
         hand_out(e, n, start, took);
     }

@@ -81,6 +81,7 @@ static void destroy(engine *e)
     free(e->enc_items);
     free(e->batch);
     team_free(e->team);
+    team_free(e->solo);
     grammar_vocab_free(e->vocab);
     pthread_mutex_destroy(&e->lock);
     pthread_cond_destroy(&e->wake);
@@ -92,6 +93,7 @@ static int start(engine *e, shoal_err *err)
     isa i;
     int rc = isa_choose(&i, err);
     if (rc == 0) rc = team_new(&e->team, e->o.n_threads, i, err);
+    if (rc == 0 && e->o.n_threads > 1) rc = team_new(&e->solo, 1, i, err);
     if (rc == 0) rc = e->c->arch == ARCH_LLAMA ? make_decoder(e, err) : make_encoder(e, err);
     if (rc) return rc;
     model_drop_weights(e->m);
@@ -216,6 +218,16 @@ uint64_t step_deadline(uint64_t earliest_ns, uint64_t soon_ns)
 {
     uint64_t soon = clock_ns() + soon_ns;
     return earliest_ns && earliest_ns < soon ? earliest_ns : soon;
+}
+
+team *engine_team(engine *e, size_t n_tokens)
+{
+    return e->solo && !pace_choose(&e->pace, n_tokens) ? e->solo : e->team;
+}
+
+void engine_team_note(engine *e, size_t n_tokens, const team *t, uint64_t took_ns)
+{
+    if (e->solo) pace_note(&e->pace, n_tokens, t == e->team, took_ns);
 }
 
 /* ---- submitting ------------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "infer/bert.h"
 #include "infer/engine.h"
 #include "infer/llama.h"
+#include "infer/pace.h"
 #include "infer/session.h"
 
 #define PROBE_ROWS 64 /* rows of logits that engine_logits gets a step */
@@ -32,7 +33,8 @@ struct engine {
     const model_config *c;
     engine_options o; /* defaults filled in */
     size_t n_ctx;
-    team *team;
+    team *team, *solo; /* solo: one member, for steps that are faster so; NULL when team has one too */
+    pace pace;
     /* decoders */
     llama *llama;
     kv *kv;
@@ -68,6 +70,10 @@ void queue_push_front(engine *e, job *j);
 job *queue_pop(engine *e);
 /* Take out of the queue what is cancelled or late; a list by `next`. */
 job *queue_reap(engine *e, uint64_t now_ns);
+
+/* The team for a step of n_tokens, and the note of how long it took. */
+team *engine_team(engine *e, size_t n_tokens);
+void engine_team_note(engine *e, size_t n_tokens, const team *t, uint64_t took_ns);
 
 /* A moving average of the last ten or so. */
 void stat_average(_Atomic double *avg, double newest);
