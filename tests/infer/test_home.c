@@ -1,161 +1,121 @@
-/* home: the bundled, quantised models against the reference's float answers.
- *
- * The bounds are what quantisation was allowed to cost: 99 % of intents and of slot lists the same, 28
- * of 29 replies with the same tool call. docs/quantisation.md has the table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The bundled models, when they are there: each does its job on one sentence, alone and in a crowd. */
+#include "helper.h"
 
-#include <cmocka.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "infer/tagging.h"
 
-#include "base/json.h"
-#include "base/sys.h"
-#include "shoal.h"
+#define MODELS SHOAL_SOURCE_DIR "/models/"
 
-static shoal_model *open_model(const char *name)
+/* False, with the skip named, when the bundled file is not there. */
+static bool open_home(rig *r, const char *file)
 {
     char path[512];
-    snprintf(path, sizeof path, "%s/models/%s.gguf", SHOAL_SOURCE_DIR, name);
-    shoal_model *m = NULL;
-    shoal_err err = {0};
-    if (shoal_model_open(&m, path, NULL, &err) != 0) fail_msg("%s", err.message);
-    return m;
-}
-
-static json_t *open_cases(const char *name, json_t **ret_cases)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s/tests/data/home/%s.json", SHOAL_SOURCE_DIR, name);
-    json_t *root = NULL;
-    shoal_err err = {0};
-    if (json_parse_file(&root, path, 1 << 20, &err) != 0) fail_msg("%s", err.message);
-    *ret_cases = json_object_get(root, "cases");
-    assert_true(json_array_size(*ret_cases) > 0);
-    return root;
-}
-
-static const char *str(const json_t *o, const char *key)
-{
-    return json_string_value(json_object_get(o, key));
-}
-
-static void intents_agree_with_the_reference(void **state)
-{
-    shoal_model *m = open_model("home-intent");
-    json_t *cases, *root = open_cases("intent", &cases);
-    size_t n = json_array_size(cases), same = 0;
-    double worst = 0;
-    for (size_t i = 0; i < n; i++) {
-        const json_t *c = json_array_get(cases, i);
-        shoal_classification r = {0};
-        assert_int_equal(shoal_classify(m, str(c, "text"), NULL, &r, NULL), 0);
-        same += strcmp(r.labels[0].name, str(c, "pred")) == 0;
-        worst = fmax(worst, fabs((double)r.labels[0].score - json_number_value(json_object_get(c, "score"))));
-        shoal_classification_done(&r);
+    snprintf(path, sizeof path, MODELS "%s.gguf", file);
+    if (!path_exists(path)) {
+        fprintf(stderr, "SKIP %s: models/%s.gguf is not there\n", file, file);
+        return false;
     }
-    printf("home-intent: %zu of %zu the same, worst score difference %.4f\n", same, n, worst);
-    assert_true(same * 100 >= n * 99);
-    json_decref(root);
-    shoal_model_close(m);
-}
-
-static bool same_spans(const shoal_tagging *t, const json_t *want)
-{
-    if (t->n_spans != json_array_size(want)) return false;
-    for (size_t i = 0; i < t->n_spans; i++) {
-        const json_t *w = json_array_get(want, i);
-        if ((json_int_t)t->spans[i].start != json_integer_value(json_array_get(w, 0)) ||
-            (json_int_t)t->spans[i].end != json_integer_value(json_array_get(w, 1)) ||
-            strcmp(t->spans[i].label, json_string_value(json_array_get(w, 2))) != 0)
-            return false;
-    }
+    rig_open(r, path, (engine_options){0});
     return true;
 }
 
-static void slots_agree_with_the_reference(void **state)
+static void encode_text(const rig *r, const char *text, encoding *enc, vectors *v)
 {
-    shoal_model *m = open_model("home-slots");
-    json_t *cases, *root = open_cases("slots", &cases);
-    size_t n = json_array_size(cases), same = 0;
-    for (size_t i = 0; i < n; i++) {
-        const json_t *c = json_array_get(cases, i);
-        shoal_tagging t = {0};
-        assert_int_equal(shoal_tag(m, str(c, "text"), &t, NULL), 0);
-        same += same_spans(&t, json_object_get(c, "pred"));
-        shoal_tagging_done(&t);
-    }
-    printf("home-slots: %zu of %zu the same\n", same, n);
-    assert_true(same * 100 >= n * 99);
-    json_decref(root);
-    shoal_model_close(m);
+    *enc = (encoding){0};
+    vectors_init(v);
+    must(tokenizer_encode(model_tokenizer(r->m), text, strlen(text), NULL, 0, TOK_ADD_SPECIAL, 0, enc, &err));
+    must(engine_encode(r->e, &(enc_request){.ids = enc->ids, .n_ids = enc->n}, on_vectors, v, NULL, &err));
+    vectors_wait(v);
+    assert_int_equal(v->status, 0);
 }
 
-static void embeddings_agree_with_the_reference(void **state)
+static void home_intent_knows_a_light(void **state)
 {
-    shoal_model *m = open_model("home-embed");
-    json_t *cases, *root = open_cases("embed", &cases);
-    double worst = 1;
-    for (size_t i = 0; i < json_array_size(cases); i++) {
-        const json_t *c = json_array_get(cases, i), *want = json_object_get(c, "vector");
-        shoal_embedding e = {0};
-        assert_int_equal(shoal_embed(m, str(c, "text"), &e, NULL), 0);
-        assert_int_equal(e.n, json_array_size(want));
-        double dot = 0, norm = 0;
-        for (size_t k = 0; k < e.n; k++) {
-            double w = json_number_value(json_array_get(want, k));
-            dot += w * (double)e.values[k];
-            norm += w * w;
-        }
-        worst = fmin(worst, dot / sqrt(norm));
-        shoal_embedding_done(&e);
+    rig r;
+    encoding enc;
+    vectors v;
+    if (!open_home(&r, "home-intent")) skip();
+    const model_config *c = model_get_config(r.m);
+    encode_text(&r, "turn on the lights in the kitchen", &enc, &v);
+    float *scores = malloc(c->n_labels * sizeof *scores), total = 0;
+    size_t best = 0;
+    engine_scores(r.e, v.values, scores);
+    for (size_t i = 0; i < c->n_labels; i++) {
+        total += scores[i];
+        if (scores[i] > scores[best]) best = i;
     }
-    printf("home-embed: worst cosine %.5f\n", worst);
-    assert_true(worst > 0.999);
-    json_decref(root);
-    shoal_model_close(m);
+    assert_string_equal(c->labels[best], "iot_hue_lighton");
+    assert_true(fabsf(total - 1) < 1e-4f);
+    free(scores);
+    encoding_done(&enc);
+    vectors_done(&v);
+    rig_close(&r);
 }
 
-/* What follows <tool_call>, or the whole text when there is no call. */
-static const char *call_of(const char *text)
+static void home_slots_finds_the_date(void **state)
 {
-    const char *call = strstr(text, "<tool_call>");
-    return call ? call : "";
+    static const char text[] = "event reminder mona tuesday";
+    rig r;
+    encoding enc;
+    vectors v;
+    entity *found;
+    size_t n;
+    if (!open_home(&r, "home-slots")) skip();
+    encode_text(&r, text, &enc, &v);
+    must(tagging_entities(model_get_config(r.m), &enc, v.values, &found, &n, &err));
+    assert_int_equal(n, 2);
+    assert_string_equal(found[0].label, "event_name");
+    assert_string_equal(found[1].label, "date");
+    assert_int_equal(found[1].span.begin, 20);
+    assert_int_equal(found[1].span.end, 27);
+    free(found);
+    encoding_done(&enc);
+    vectors_done(&v);
+    rig_close(&r);
 }
 
-static void replies_call_the_same_tools(void **state)
+static void home_embed_gives_unit_vectors(void **state)
 {
-    shoal_model *m = open_model("home-chat-s");
-    json_t *cases, *root = open_cases("chat-s", &cases);
-    size_t n = json_array_size(cases), same_call = 0, same_text = 0;
-    for (size_t i = 0; i < n; i++) {
-        const json_t *c = json_array_get(cases, i);
-        const shoal_message messages[] = {{"system", str(c, "system")}, {"user", str(c, "user")}};
-        shoal_generation g = {0};
-        shoal_generate_options o = {.max_tokens = 128};
-        assert_int_equal(shoal_chat(m, messages, 2, &o, NULL, NULL, &g, NULL), 0);
-        assert_int_equal(g.n_prompt, json_array_size(json_object_get(c, "prompt_ids")));
-        same_call += strcmp(call_of(g.text), call_of(str(c, "text"))) == 0;
-        same_text += strcmp(g.text, str(c, "text")) == 0;
-        shoal_generation_done(&g);
+    rig r;
+    encoding enc;
+    vectors v;
+    double sum = 0;
+    if (!open_home(&r, "home-embed")) skip();
+    encode_text(&r, "good morning", &enc, &v);
+    for (size_t i = 0; i < v.cols; i++) sum += (double)v.values[i] * (double)v.values[i];
+    assert_true(fabs(sum - 1) < 1e-5);
+    encoding_done(&enc);
+    vectors_done(&v);
+    rig_close(&r);
+}
+
+static void home_chat_calls_a_tool(void **state)
+{
+    static const char *const files[] = {"home-chat-s", "home-chat-m"};
+    static const char text[] = "<|im_start|>system\nYou are Shoal, a helper that runs this home. Devices:\n"
+                               "switch.den_copper 'Den Copper Relay' = on<|im_end|>\n<|im_start|>user\n"
+                               "Turn off the den copper relay.<|im_end|>\n<|im_start|>assistant\n";
+    rig r;
+    for (size_t i = 0; i < 2; i++) {
+        encoding enc = {0};
+        if (!open_home(&r, files[i])) skip();
+        must(tokenizer_encode(model_tokenizer(r.m), text, strlen(text), NULL, 0, TOK_PARSE_SPECIAL, 0, &enc, &err));
+        reply *got = generate(r.e, &(gen_request){.ids = enc.ids, .n_ids = enc.n, .max_tokens = 80});
+        assert_int_equal(got->finish, FINISH_STOP);
+        if (!strstr(got->text, "switch.den_copper")) fail_msg("%s said: %s", files[i], got->text);
+        assert_true(got->timings.mean_prob > 0.5);
+        reply_free(got);
+        encoding_done(&enc);
+        rig_close(&r);
     }
-    printf("home-chat-s: %zu of %zu calls the same, %zu whole replies\n", same_call, n, same_text);
-    assert_true(same_call + 1 >= n);
-    json_decref(root);
-    shoal_model_close(m);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(intents_agree_with_the_reference),
-        cmocka_unit_test(slots_agree_with_the_reference),
-        cmocka_unit_test(embeddings_agree_with_the_reference),
-        cmocka_unit_test(replies_call_the_same_tools),
+        cmocka_unit_test(home_intent_knows_a_light),
+        cmocka_unit_test(home_slots_finds_the_date),
+        cmocka_unit_test(home_embed_gives_unit_vectors),
+        cmocka_unit_test(home_chat_calls_a_tool),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("infer_home", tests, NULL, NULL);
 }
