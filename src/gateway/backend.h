@@ -20,12 +20,12 @@ typedef struct backend_context { /* of the request this call belongs to; copied 
     const char *why;      /* for traces: "intent stage", "endpoint" */
 } backend_context;
 
-typedef struct backend_result { /* how a call ended */
-    int status;              /* 0 or SHOAL_E... */
-    const char *message;     /* one sentence, "" on success */
+typedef struct backend_result {                                       /* how a call ended */
+    int status;                                                       /* 0 or SHOAL_E... */
+    const char *message;                                              /* one sentence, "" on success */
     const char *model, *replica_id, *version, *quantisation, *digest; /* "" when it never reached one */
-    double ms;               /* wall time of the call in the gateway */
-    bool retryable;          /* the same request may be sent again (worker died, queue full) */
+    double ms;      /* wall time of the call in the gateway */
+    bool retryable; /* the same request may be sent again (worker died, queue full) */
 } backend_result;
 
 typedef struct backend_generate_events {
@@ -47,19 +47,20 @@ backend_call *backend_generate(backend *b, const char *model, const Shoal__V1__G
                                const backend_context *ctx, const backend_generate_events *ev);
 
 /* Unary calls; reply is NULL unless r->status is 0, and dies after the callback. */
-backend_call *backend_classify(backend *b, const char *model, const Shoal__V1__ClassifyRequest *req,
-                               const backend_context *ctx,
-                               void (*done)(void *user, const backend_result *r, const Shoal__V1__ClassifyReply *reply),
-                               void *user);
-backend_call *backend_tag(backend *b, const char *model, const Shoal__V1__TagRequest *req, const backend_context *ctx,
+backend_call *backend_classify(
+    backend *b, const char *model, const Shoal__V1__ClassifyRequest *req, const backend_context *ctx,
+    void (*done)(void *user, const backend_result *r, const Shoal__V1__ClassifyReply *reply), void *user);
+backend_call *backend_tag(backend *b, const char *model, const Shoal__V1__TagRequest *req,
+                          const backend_context *ctx,
                           void (*done)(void *user, const backend_result *r, const Shoal__V1__TagReply *reply),
                           void *user);
-backend_call *backend_embed(backend *b, const char *model, const Shoal__V1__EmbedRequest *req,
-                            const backend_context *ctx,
-                            void (*done)(void *user, const backend_result *r, const Shoal__V1__EmbedReply *reply),
-                            void *user);
+backend_call *
+backend_embed(backend *b, const char *model, const Shoal__V1__EmbedRequest *req, const backend_context *ctx,
+              void (*done)(void *user, const backend_result *r, const Shoal__V1__EmbedReply *reply),
+              void *user);
 backend_call *backend_describe(backend *b, const char *model, const backend_context *ctx,
-                               void (*done)(void *user, const backend_result *r, const Shoal__V1__ModelInfo *reply),
+                               void (*done)(void *user, const backend_result *r,
+                                            const Shoal__V1__ModelInfo *reply),
                                void *user);
 /* No callback follows. */
 void backend_cancel(backend_call *c);

@@ -6,8 +6,10 @@
 #include "base/buf.h"
 #include "gateway/encode_parse.h"
 
-void encode_put_embeddings(buf *out, const encode_spec *s, const Shoal__V1__EmbedReply *r, uint64_t *ret_tokens);
-void encode_put_classes(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r, uint64_t *ret_tokens);
+void encode_put_embeddings(buf *out, const encode_spec *s, const Shoal__V1__EmbedReply *r,
+                           uint64_t *ret_tokens);
+void encode_put_classes(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
+                        uint64_t *ret_tokens);
 void encode_put_spans(buf *out, const encode_spec *s, const Shoal__V1__TagReply *r, uint64_t *ret_tokens);
 
 #endif

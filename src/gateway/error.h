@@ -15,14 +15,15 @@ typedef struct api_error {
     const char *type, *code; /* static strings; code may be NULL */
     char param[64];          /* "" : null */
     char message[512];
-    int retry_after_s;       /* 0: no Retry-After header */
+    int retry_after_s; /* 0: no Retry-After header */
 } api_error;
 
 /* Fill *e and return its status. param NULL: none. */
-int api_error_set(api_error *e, int status, const char *type, const char *code, const char *param, const char *fmt,
-                  ...) __attribute__((format(printf, 6, 7)));
+int api_error_set(api_error *e, int status, const char *type, const char *code, const char *param,
+                  const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 /* The common one: 400 invalid_request_error. */
-int api_error_bad(api_error *e, const char *param, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int api_error_bad(api_error *e, const char *param, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* 404 model_not_found. */
 int api_error_no_model(api_error *e, const char *model);
 /* What a failed model call means to the client. */

@@ -17,8 +17,8 @@
 #include "gateway/error.h"
 #include "shoal/v1/worker.pb-c.h"
 
-#define GEN_N_MAX 8
-#define GEN_STOP_MAX 16
+#define GEN_N_MAX       8
+#define GEN_STOP_MAX    16
 #define GEN_PROMPTS_MAX 64
 #define GEN_CHOICES_MAX 128
 
@@ -34,14 +34,14 @@ typedef struct gen_spec {
     const char *model;
     bool chat, stream, include_usage, echo;
     bool logprobs, has_seed;
-    bool forced_tool;     /* tool_choice required or named: the reply is the JSON of one call */
+    bool forced_tool; /* tool_choice required or named: the reply is the JSON of one call */
     bool parse_tool_calls;
     unsigned n_top;
     const char *messages_json, *tools_json; /* NULL when absent */
     gen_prompt *prompts;
-    size_t n_prompts;     /* 1 for chat */
-    size_t n;             /* choices a prompt */
-    uint32_t max_tokens;  /* 0: to the end of the context */
+    size_t n_prompts;    /* 1 for chat */
+    size_t n;            /* choices a prompt */
+    uint32_t max_tokens; /* 0: to the end of the context */
     Shoal__V1__Sampling sampling;
     char **stop;
     size_t n_stop;
@@ -59,7 +59,8 @@ size_t gen_spec_choices(const gen_spec *s); /* n_prompts * n */
 /* The same request always gets the same answer: greedy, or the client chose the seed. */
 bool gen_spec_is_deterministic(const gen_spec *s);
 /* Choice k as a model call; *ret and *sampling borrow from s. */
-void gen_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret, Shoal__V1__Sampling *sampling);
+void gen_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret,
+                   Shoal__V1__Sampling *sampling);
 /* The cache key; false: not to be cached. */
 bool gen_spec_key(const gen_spec *s, const char *digest, sha256_digest *ret);
 
