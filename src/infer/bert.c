@@ -24,7 +24,7 @@ struct bert {
     const model_config *c;
     size_t max_tokens, max_items;
     float scale;
-    proj words;              /* [n_vocab][n_embd] */
+    proj words;               /* [n_vocab][n_embd] */
     float *positions, *types; /* [n_ctx][n_embd], [n_types][n_embd] */
     norm embd_norm;
     layer *layers;
@@ -32,11 +32,11 @@ struct bert {
     acts *acts;
     /* one step's work space */
     float *x, *qkv, *att, *ffn;
-    float *pooled; /* [max_items][n_embd] */
-    float *dense;  /* [max_items][n_embd], the pooler's output */
-    float *out;    /* logits: [max_tokens or max_items][n_labels] */
-    float *scores; /* [members][n_ctx + TILE] */
-    float *keys;   /* [tiles][n_embd][TILE], of one layer */
+    float *pooled;                /* [max_items][n_embd] */
+    float *dense;                 /* [max_items][n_embd], the pooler's output */
+    float *out;                   /* logits: [max_tokens or max_items][n_labels] */
+    float *scores;                /* [members][n_ctx + TILE] */
+    float *keys;                  /* [tiles][n_embd][TILE], of one layer */
     uint32_t *token_item;         /* [max_tokens] */
     uint32_t *first, *first_tile; /* [max_items]: each item's first row and tile */
 };
@@ -79,7 +79,8 @@ static int load_layer(layer *ly, const model *m, size_t i, size_t width, isa set
     char prefix[32], stem[64];
     snprintf(prefix, sizeof prefix, "blk.%zu.", i);
     int rc;
-    if ((rc = proj_load(&ly->qkv, m, prefix, (const char *[]){"attn_q", "attn_k", "attn_v"}, 3, set, err))) return rc;
+    if ((rc = proj_load(&ly->qkv, m, prefix, (const char *[]){"attn_q", "attn_k", "attn_v"}, 3, set, err)))
+        return rc;
     if ((rc = proj_load(&ly->out, m, prefix, (const char *[]){"attn_output"}, 1, set, err))) return rc;
     if ((rc = proj_load(&ly->up, m, prefix, (const char *[]){"ffn_up"}, 1, set, err))) return rc;
     if ((rc = proj_load(&ly->down, m, prefix, (const char *[]){"ffn_down"}, 1, set, err))) return rc;
@@ -107,7 +108,8 @@ static int load_weights(bert *b, const model *m, isa set, shoal_err *err)
     int rc;
     if ((rc = proj_load(&b->words, m, "", (const char *[]){"token_embd"}, 1, set, err))) return rc;
     if ((rc = load_table(&b->positions, m, "position_embd.weight", c->n_ctx, c->n_embd, err))) return rc;
-    if (c->n_types > 0 && (rc = load_table(&b->types, m, "token_types.weight", c->n_types, c->n_embd, err))) return rc;
+    if (c->n_types > 0 && (rc = load_table(&b->types, m, "token_types.weight", c->n_types, c->n_embd, err)))
+        return rc;
     if ((rc = load_norm(&b->embd_norm, m, "token_embd_norm", c->n_embd, err))) return rc;
     b->layers = calloc(c->n_layer, sizeof *b->layers);
     if (!b->layers) return err_nomem(err);
@@ -185,9 +187,8 @@ void bert_free(bert *b)
     proj_done(&b->classifier);
     free_norm(&b->embd_norm);
     acts_free(b->acts);
-    void *space[] = {b->positions, b->types, b->x,      b->qkv,        b->att,  b->ffn,
-                     b->pooled,    b->dense, b->out,    b->scores,     b->token_item, b->first,
-                     b->keys,      b->first_tile};
+    void *space[] = {b->positions, b->types, b->x,      b->qkv,        b->att,   b->ffn,  b->pooled,
+                     b->dense,     b->out,   b->scores, b->token_item, b->first, b->keys, b->first_tile};
     for (size_t i = 0; i < sizeof space / sizeof *space; i++) free(space[i]);
     free(b);
 }
@@ -238,7 +239,8 @@ static void attend_head(const step *s, const vec_kernels *v, size_t t, size_t he
     const float *val = b->qkv + b->first[item] * row + 2 * width + head * hd;
     const float *kt = b->keys + b->first_tile[item] * width * TILE + head * hd * TILE;
     float *out = b->att + t * width + head * hd;
-    for (size_t at = 0; at < n; at += TILE) v->attn_scores(scores + at, 0, q, 0, 1, kt + at * width, hd, b->scale);
+    for (size_t at = 0; at < n; at += TILE)
+        v->attn_scores(scores + at, 0, q, 0, 1, kt + at * width, hd, b->scale);
     v->softmax(scores, n);
     memset(out, 0, hd * sizeof(float));
     v->attn_mix(out, 0, scores, 0, 1, val, row, n, hd);

@@ -6,10 +6,10 @@
 #include "infer/batch.h"
 #include "infer/engine_impl.h"
 
-#define SOON_NS 5000000u /* what a step without a deadline asks the arbiter for */
+#define SOON_NS   5000000u /* what a step without a deadline asks the arbiter for */
 #define ALONE_MIN 32
 #define ALONE_MAX 256
-#define ALONE_S 0.012 /* a prefill chunk takes about this long, so that others get their turn */
+#define ALONE_S   0.012 /* a prefill chunk takes about this long, so that others get their turn */
 
 /* ---- ending ------------------------------------------------------------------------------------------- */
 
@@ -30,8 +30,10 @@ static void end(engine *e, session *s, int status, const char *message)
 {
     kv_release(e->kv, &s->kv);
     atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
-    if (status == SHOAL_ECANCELLED) atomic_fetch_add(&e->stats.n_cancelled, 1);
-    else if (status) atomic_fetch_add(&e->stats.n_failed, 1);
+    if (status == SHOAL_ECANCELLED)
+        atomic_fetch_add(&e->stats.n_cancelled, 1);
+    else if (status)
+        atomic_fetch_add(&e->stats.n_failed, 1);
     session_end(s, status, message, clock_ns());
     session_free(s);
 }
@@ -67,7 +69,8 @@ static void reap(engine *e)
     }
 }
 
-/* ---- admitting ------------------------------------------------------------------------------------------ */
+/* ---- admitting ------------------------------------------------------------------------------------------
+ */
 
 /* Tokens that a cached prefix may stand for: the last one must run, and a probe's rows must. */
 static size_t adoptable(const session *s)
@@ -103,8 +106,10 @@ static void admit(engine *e)
         if (!s) break;
         bool taken = take_in(e, s);
         pthread_mutex_lock(&e->lock);
-        if (taken) e->n_running++;
-        else queue_push_front(e, &s->job);
+        if (taken)
+            e->n_running++;
+        else
+            queue_push_front(e, &s->job);
         pthread_mutex_unlock(&e->lock);
         if (!taken) break;
     }
@@ -122,7 +127,8 @@ static void preempt_youngest(engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* ---- the step --------------------------------------------------------------------------------------------- */
+/* ---- the step ---------------------------------------------------------------------------------------------
+ */
 
 /* Called by team members, on different rows at a time. */
 static void on_row(void *user, team_member *m, size_t item, size_t at, float *logits)
@@ -200,8 +206,10 @@ static void measure(engine *e, size_t n_items, double step_s)
 {
     size_t n_prefill = 0, n_decode = 0;
     for (size_t i = 0; i < n_items; i++) {
-        if (e->items[i].n > 1) n_prefill += e->items[i].n;
-        else n_decode++;
+        if (e->items[i].n > 1)
+            n_prefill += e->items[i].n;
+        else
+            n_decode++;
     }
     if (n_decode == 0) stat_average(&e->stats.prefill_tokens_per_s, (double)n_prefill / step_s);
     if (n_prefill == 0) stat_average(&e->stats.decode_tokens_per_s, (double)n_decode / step_s);

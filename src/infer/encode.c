@@ -8,9 +8,12 @@
 
 static void fail(engine *e, enc_job *j, int status, const char *message)
 {
-    if (status == SHOAL_ECANCELLED) atomic_fetch_add(&e->stats.n_cancelled, 1);
-    else atomic_fetch_add(&e->stats.n_failed, 1);
-    j->fn(j->user, &(enc_result){.status = status, .message = message, .queue_ms = clock_ms_since(j->job.submit_ns)});
+    if (status == SHOAL_ECANCELLED)
+        atomic_fetch_add(&e->stats.n_cancelled, 1);
+    else
+        atomic_fetch_add(&e->stats.n_failed, 1);
+    j->fn(j->user,
+          &(enc_result){.status = status, .message = message, .queue_ms = clock_ms_since(j->job.submit_ns)});
     free(j);
 }
 
@@ -22,8 +25,10 @@ static void reap(engine *e)
     while (dead) {
         enc_job *j = (enc_job *)dead;
         dead = dead->next;
-        if (atomic_load(&j->job.cancelled)) fail(e, j, SHOAL_ECANCELLED, "cancelled by the caller");
-        else fail(e, j, SHOAL_EDEADLINE, "the deadline passed before the answer was whole");
+        if (atomic_load(&j->job.cancelled))
+            fail(e, j, SHOAL_ECANCELLED, "cancelled by the caller");
+        else
+            fail(e, j, SHOAL_EDEADLINE, "the deadline passed before the answer was whole");
     }
 }
 
@@ -48,7 +53,8 @@ static uint64_t fill_items(engine *e, size_t n)
     for (size_t i = 0; i < n; i++) {
         const enc_job *j = e->batch[i];
         e->enc_items[i] = (bert_item){.ids = j->ids, .type_ids = j->type_ids, .n = j->n};
-        if (j->job.deadline_ns && (earliest == 0 || j->job.deadline_ns < earliest)) earliest = j->job.deadline_ns;
+        if (j->job.deadline_ns && (earliest == 0 || j->job.deadline_ns < earliest))
+            earliest = j->job.deadline_ns;
     }
     return earliest;
 }

@@ -10,8 +10,8 @@
 #include "infer/engine_impl.h"
 
 #define PREFILL_ALONE_MAX 256
-#define ENC_BATCH_TOKENS 256
-#define ENC_BATCH_ITEMS 64
+#define ENC_BATCH_TOKENS  256
+#define ENC_BATCH_ITEMS   64
 
 /* ---- making and freeing ------------------------------------------------------------------------------ */
 
@@ -62,8 +62,10 @@ static int make_encoder(engine *e, shoal_err *err)
 static void *thread_main(void *arg)
 {
     engine *e = arg;
-    if (e->llama) engine_decode_loop(e);
-    else engine_encode_loop(e);
+    if (e->llama)
+        engine_decode_loop(e);
+    else
+        engine_encode_loop(e);
     return NULL;
 }
 
@@ -143,7 +145,8 @@ size_t engine_ctx(const engine *e)
     return e->n_ctx;
 }
 
-/* ---- the queue ------------------------------------------------------------------------------------------ */
+/* ---- the queue ------------------------------------------------------------------------------------------
+ */
 
 static void count_waiting(engine *e)
 {
@@ -230,7 +233,8 @@ void engine_team_note(engine *e, size_t n_tokens, const team *t, uint64_t took_n
     if (e->solo) pace_note(&e->pace, n_tokens, t == e->team, took_ns);
 }
 
-/* ---- submitting ------------------------------------------------------------------------------------------- */
+/* ---- submitting -------------------------------------------------------------------------------------------
+ */
 
 /* The least that the answer needs: the inputs in front of it and its own, at the measured speed. Prompts
  * that the cache knows count in full here only until the average of prefill speed has seen some. */
@@ -254,7 +258,8 @@ static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)
     if (e->stopping) {
         rc = err_set(err, SHOAL_EUNAVAILABLE, "the engine is closing");
     } else if (e->n_waiting >= e->o.max_queue) {
-        rc = err_set(err, SHOAL_EFULL, "%zu requests are waiting, the limit is %zu", e->n_waiting, e->o.max_queue);
+        rc = err_set(err, SHOAL_EFULL, "%zu requests are waiting, the limit is %zu", e->n_waiting,
+                     e->o.max_queue);
     } else {
         rc = check_deadline(e, j, now, err);
     }
@@ -266,8 +271,10 @@ static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)
         pthread_cond_signal(&e->wake);
     }
     pthread_mutex_unlock(&e->lock);
-    if (rc == 0) atomic_fetch_add(&e->stats.n_requests, 1);
-    else atomic_fetch_add(&e->stats.n_failed, 1);
+    if (rc == 0)
+        atomic_fetch_add(&e->stats.n_requests, 1);
+    else
+        atomic_fetch_add(&e->stats.n_failed, 1);
     return rc;
 }
 
@@ -282,7 +289,8 @@ static int need_vocab(engine *e, const grammar_vocab **ret, shoal_err *err)
     return rc;
 }
 
-int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user, uint64_t *ret_id, shoal_err *err)
+int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user, uint64_t *ret_id,
+                    shoal_err *err)
 {
     const grammar_vocab *vocab = NULL;
     session *s = NULL;
@@ -317,27 +325,33 @@ void engine_cancel(engine *e, uint64_t id)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* ---- encoders ------------------------------------------------------------------------------------------------ */
+/* ---- encoders
+ * ------------------------------------------------------------------------------------------------ */
 
 static int check_encode(const engine *e, const enc_request *r, shoal_err *err)
 {
-    if (!e->bert) return err_set(err, SHOAL_EINVALID, "%s generates text and does not encode it", model_name(e->m));
+    if (!e->bert)
+        return err_set(err, SHOAL_EINVALID, "%s generates text and does not encode it", model_name(e->m));
     if (r->n_ids == 0) return err_set(err, SHOAL_EINVALID, "the input is empty");
     if (r->n_ids > e->n_ctx) {
-        return err_set(err, SHOAL_ELIMIT, "%zu tokens are over the context of %zu tokens", r->n_ids, e->n_ctx);
+        return err_set(err, SHOAL_ELIMIT, "%zu tokens are over the context of %zu tokens", r->n_ids,
+                       e->n_ctx);
     }
     for (size_t i = 0; i < r->n_ids; i++) {
         if (r->ids[i] < 0 || (size_t)r->ids[i] >= e->c->n_vocab) {
-            return err_set(err, SHOAL_EINVALID, "token %zu is %d, the vocabulary has %zu", i, r->ids[i], e->c->n_vocab);
+            return err_set(err, SHOAL_EINVALID, "token %zu is %d, the vocabulary has %zu", i, r->ids[i],
+                           e->c->n_vocab);
         }
         if (r->type_ids && r->type_ids[i] > 0 && r->type_ids[i] >= e->c->n_types) {
-            return err_set(err, SHOAL_EINVALID, "token %zu has type %d, the model has %zu", i, r->type_ids[i], e->c->n_types);
+            return err_set(err, SHOAL_EINVALID, "token %zu has type %d, the model has %zu", i, r->type_ids[i],
+                           e->c->n_types);
         }
     }
     return 0;
 }
 
-int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user, uint64_t *ret_id, shoal_err *err)
+int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user, uint64_t *ret_id,
+                  shoal_err *err)
 {
     int rc = check_encode(e, r, err);
     if (rc) return rc;
@@ -370,7 +384,8 @@ void engine_scores(const engine *e, const float *logits, float *ret_scores)
     team_vec(e->team)->softmax(ret_scores, n);
 }
 
-/* ---- raw logits ------------------------------------------------------------------------------------------------ */
+/* ---- raw logits
+ * ------------------------------------------------------------------------------------------------ */
 
 typedef struct probe_wait {
     pthread_mutex_t lock;
@@ -418,14 +433,16 @@ int engine_logits(engine *e, const int32_t *ids, size_t n_ids, size_t n_last, fl
     }
     session *s = NULL;
     /* A probe generates nothing, so it may fill the context: one more place than that is never used. */
-    int rc = session_new(&s, e->m, &(gen_request){.ids = ids, .n_ids = n_ids, .max_tokens = 1}, e->n_ctx + 1, NULL, err);
+    int rc = session_new(&s, e->m, &(gen_request){.ids = ids, .n_ids = n_ids, .max_tokens = 1}, e->n_ctx + 1,
+                         NULL, err);
     if (rc) return rc;
     s->probe_out = out;
     s->n_probe = n_last;
     return probe_run(e, s, err);
 }
 
-/* ---- statistics -------------------------------------------------------------------------------------------------- */
+/* ---- statistics
+ * -------------------------------------------------------------------------------------------------- */
 
 void engine_get_stats(const engine *e, engine_stats *ret)
 {

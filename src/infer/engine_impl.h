@@ -52,7 +52,8 @@ struct engine {
 
     pthread_t thread;
     bool has_thread;
-    pthread_mutex_t lock; /* the queue, the running list, stopping and the grammar vocabulary; the only lock */
+    pthread_mutex_t
+        lock; /* the queue, the running list, stopping and the grammar vocabulary; the only lock */
     pthread_cond_t wake;
     job *head, *tail;
     size_t n_waiting, waiting_tokens;

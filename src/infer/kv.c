@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-#define NONE UINT32_MAX
+#define NONE         UINT32_MAX
 #define KV_PAGES_MAX (1u << 24)
 
 struct kv_page {
@@ -38,7 +38,8 @@ static int shape_bytes(const kv_shape *s, size_t *ret_half, size_t *ret_page, sh
 static int map_memory(kv *c, shoal_err *err)
 {
     c->memory_bytes = (size_t)c->n_pages * c->page_floats * sizeof(float);
-    void *p = mmap(NULL, c->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, c->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
     if (p == MAP_FAILED) return err_nomem(err);
     c->memory = p;
     return 0;
@@ -102,7 +103,8 @@ static uint32_t *bucket_of(const kv *c, uint64_t parent, const int32_t *ids)
 static uint32_t lookup(const kv *c, uint64_t parent, const int32_t *ids)
 {
     uint32_t p = *bucket_of(c, parent, ids);
-    while (p != NONE && (c->pages[p].parent != parent || memcmp(c->pages[p].ids, ids, sizeof c->pages[p].ids) != 0)) {
+    while (p != NONE &&
+           (c->pages[p].parent != parent || memcmp(c->pages[p].ids, ids, sizeof c->pages[p].ids) != 0)) {
         p = c->pages[p].next_in_bucket;
     }
     return p;

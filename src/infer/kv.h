@@ -4,9 +4,9 @@
  *
  *     page: [layer][k: [kv head][head_dim][position], v: [kv head][position][head_dim]]
  *
- * so that one instruction scores all keys of a page, and one adds up a value. Sequences own lists of pages. A page that is
- * full is registered under (the page before it, its tokens); a later sequence that starts with the
- * same tokens adopts the page instead of computing it. The bits are the same by construction: keys and
+ * so that one instruction scores all keys of a page, and one adds up a value. Sequences own lists of pages. A
+ * page that is full is registered under (the page before it, its tokens); a later sequence that starts with
+ * the same tokens adopts the page instead of computing it. The bits are the same by construction: keys and
  * values of a position depend on the tokens up to it alone (the numerics contract). Pages nobody
  * references stay until room is needed, then the least recently used go first.
  *

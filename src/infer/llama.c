@@ -31,15 +31,15 @@ struct llama {
     rope_table rope;
     acts *acts;
     /* one step's work space */
-    float *x;       /* [max_tokens][n_embd], the residual stream */
-    float *h;       /* [max_tokens][n_embd], normalised */
-    float *qkv;     /* [max_tokens][qkv_width] */
-    float *att;     /* [max_tokens][q_width] */
-    float *ffn;     /* [max_tokens][2 n_ff]; gate, then up */
-    float *act;     /* [max_tokens][n_ff] */
-    float *rows;    /* [max_rows][n_embd], normalised rows in front of the head */
-    float *logits;  /* [max_rows][n_vocab] */
-    float *scores;  /* [members][n_head / n_head_kv][scores_width] */
+    float *x;            /* [max_tokens][n_embd], the residual stream */
+    float *h;            /* [max_tokens][n_embd], normalised */
+    float *qkv;          /* [max_tokens][qkv_width] */
+    float *att;          /* [max_tokens][q_width] */
+    float *ffn;          /* [max_tokens][2 n_ff]; gate, then up */
+    float *act;          /* [max_tokens][n_ff] */
+    float *rows;         /* [max_rows][n_embd], normalised rows in front of the head */
+    float *logits;       /* [max_rows][n_vocab] */
+    float *scores;       /* [members][n_head / n_head_kv][scores_width] */
     size_t scores_width; /* n_ctx in whole pages */
     token_place *place;
     uint32_t *row_token, *row_item, *row_at;
@@ -66,9 +66,11 @@ static int load_layer(layer *ly, const model *m, const model_config *c, size_t i
     if ((rc = vector_load(&ly->attn_norm, m, name, c->n_embd, err))) return rc;
     snprintf(name, sizeof name, "%sffn_norm.weight", prefix);
     if ((rc = vector_load(&ly->ffn_norm, m, name, c->n_embd, err))) return rc;
-    if ((rc = proj_load(&ly->qkv, m, prefix, (const char *[]){"attn_q", "attn_k", "attn_v"}, 3, set, err))) return rc;
+    if ((rc = proj_load(&ly->qkv, m, prefix, (const char *[]){"attn_q", "attn_k", "attn_v"}, 3, set, err)))
+        return rc;
     if ((rc = proj_load(&ly->out, m, prefix, (const char *[]){"attn_output"}, 1, set, err))) return rc;
-    if ((rc = proj_load(&ly->gate_up, m, prefix, (const char *[]){"ffn_gate", "ffn_up"}, 2, set, err))) return rc;
+    if ((rc = proj_load(&ly->gate_up, m, prefix, (const char *[]){"ffn_gate", "ffn_up"}, 2, set, err)))
+        return rc;
     return proj_load(&ly->down, m, prefix, (const char *[]){"ffn_down"}, 1, set, err);
 }
 
@@ -168,7 +170,7 @@ void llama_free(llama *l)
     proj_done(&l->head);
     rope_done(&l->rope);
     acts_free(l->acts);
-    void *space[] = {l->x,    l->h,      l->qkv,    l->att,   l->ffn,       l->act,      l->rows,
+    void *space[] = {l->x,      l->h,      l->qkv,   l->att,       l->ffn,      l->act,   l->rows,
                      l->logits, l->scores, l->place, l->row_token, l->row_item, l->row_at};
     for (size_t i = 0; i < sizeof space / sizeof *space; i++) free(space[i]);
     free(l);
@@ -217,7 +219,8 @@ static void attend(const step *s, const vec_kernels *v, size_t layer_at, size_t 
     const llama *l = s->l;
     const model_config *c = l->c;
     const kv_seq *seq = s->items[l->place[t].item].seq;
-    size_t hd = c->head_dim, group = c->n_head / c->n_head_kv, n = l->place[t].position + 1u, lds = l->scores_width;
+    size_t hd = c->head_dim, group = c->n_head / c->n_head_kv, n = l->place[t].position + 1u,
+           lds = l->scores_width;
     const float *q = l->qkv + t * l->qkv_width + kvh * group * hd;
     float *out = l->att + t * l->q_width + kvh * group * hd;
     for (size_t at = 0; at < n; at += KV_PAGE_TOKENS) {
@@ -345,7 +348,8 @@ static void lay_out(step *s)
     s->all_single = true;
     for (size_t i = 0; i < s->n_items; i++) {
         const llama_item *it = &s->items[i];
-        assert(s->n_tokens + it->n <= l->max_tokens && s->n_rows + it->n_out <= l->max_rows && it->n_out <= it->n);
+        assert(s->n_tokens + it->n <= l->max_tokens && s->n_rows + it->n_out <= l->max_rows &&
+               it->n_out <= it->n);
         assert(it->seq->n_tokens + it->n <= l->rope.n_ctx);
         s->all_single = s->all_single && it->n == 1;
         for (size_t k = 0; k < it->n; k++) {

@@ -27,6 +27,7 @@ bool pace_choose(pace *p, size_t n_tokens)
  * little, since anything may have been in the way (the first step touches cold memory). */
 void pace_note(pace *p, size_t n_tokens, bool as_team, uint64_t took_ns)
 {
-    double *ns = &p->of[class_of(n_tokens)].ns[as_team], a_token = (double)took_ns / (double)(n_tokens ? n_tokens : 1);
+    double *ns = &p->of[class_of(n_tokens)].ns[as_team],
+           a_token = (double)took_ns / (double)(n_tokens ? n_tokens : 1);
     *ns = *ns > 0 && a_token > *ns ? *ns + 0.2 * (a_token - *ns) : a_token;
 }

@@ -31,7 +31,8 @@ static int join_biases(float **ret, const model *m, const char *prefix, const ch
         if (b) {
             if (b->dims[0] != tensor_rows(w)) {
                 free(bias);
-                return err_set(err, SHOAL_EFORMAT, "%s has %zu values for %zu rows", b->name, b->dims[0], tensor_rows(w));
+                return err_set(err, SHOAL_EFORMAT, "%s has %zu values for %zu rows", b->name, b->dims[0],
+                               tensor_rows(w));
             }
             if (!bias && !(bias = calloc(rows, sizeof *bias))) return err_nomem(err);
             dtype_to_f32(b->type, b->data, bias + at, b->dims[0]);
@@ -86,7 +87,8 @@ int proj_load(proj *p, const model *m, const char *prefix, const char *const *st
         const tensor *t = find(m, prefix, stems[i], "weight"), *t0 = find(m, prefix, stems[0], "weight");
         if (!t) return err_set(err, SHOAL_EFORMAT, "%s%s.weight is missing", prefix, stems[i]);
         if (t->dims[0] != t0->dims[0]) {
-            return err_set(err, SHOAL_EFORMAT, "%s has %zu columns, its neighbours %zu", t->name, t->dims[0], t0->dims[0]);
+            return err_set(err, SHOAL_EFORMAT, "%s has %zu columns, its neighbours %zu", t->name, t->dims[0],
+                           t0->dims[0]);
         }
         same = same && t->type == t0->type;
         p->cols = t->dims[0];

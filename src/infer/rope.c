@@ -31,7 +31,8 @@ static double frequency(const model_config *c, const float *factors, size_t i)
 int rope_init(rope_table *t, const model_config *c, size_t n_ctx, const float *factors, shoal_err *err)
 {
     size_t half = c->rope_dim / 2, n;
-    if (size_mul(n_ctx, half, &n)) return err_set(err, SHOAL_ELIMIT, "a context of %zu tokens is absurd", n_ctx);
+    if (size_mul(n_ctx, half, &n))
+        return err_set(err, SHOAL_ELIMIT, "a context of %zu tokens is absurd", n_ctx);
     *t = (rope_table){.n_ctx = n_ctx, .half = half};
     t->cos = mem_calloc64(n ? n : 1, sizeof(float));
     t->sin = mem_calloc64(n ? n : 1, sizeof(float));

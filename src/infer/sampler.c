@@ -31,7 +31,8 @@ static int copy_bias(sampler *s, shoal_err *err)
     for (size_t i = 0; i < s->s.n_bias; i++) {
         int32_t id = s->s.bias[i].id;
         if (id < 0 || (size_t)id >= s->n_vocab) {
-            return err_set(err, SHOAL_EINVALID, "logit_bias names token %d, the vocabulary has %zu", id, s->n_vocab);
+            return err_set(err, SHOAL_EINVALID, "logit_bias names token %d, the vocabulary has %zu", id,
+                           s->n_vocab);
         }
     }
     if (s->s.n_bias == 0) return 0;
@@ -43,7 +44,8 @@ static int copy_bias(sampler *s, shoal_err *err)
 
 static int check(const sampling *s, int n_top, shoal_err *err)
 {
-    if (!(s->temperature >= 0 && s->temperature <= 100)) return err_set(err, SHOAL_EINVALID, "temperature must be from 0 to 100");
+    if (!(s->temperature >= 0 && s->temperature <= 100))
+        return err_set(err, SHOAL_EINVALID, "temperature must be from 0 to 100");
     if (!(s->top_p >= 0 && s->top_p <= 1)) return err_set(err, SHOAL_EINVALID, "top_p must be from 0 to 1");
     if (!(s->min_p >= 0 && s->min_p <= 1)) return err_set(err, SHOAL_EINVALID, "min_p must be from 0 to 1");
     if (s->top_k < 0) return err_set(err, SHOAL_EINVALID, "top_k must not be negative");
@@ -52,16 +54,18 @@ static int check(const sampling *s, int n_top, shoal_err *err)
     }
     if (!(s->presence_penalty >= -100 && s->presence_penalty <= 100) ||
         !(s->frequency_penalty >= -100 && s->frequency_penalty <= 100)) {
-        return err_set(err, SHOAL_EINVALID, "presence_penalty and frequency_penalty must be from -100 to 100");
+        return err_set(err, SHOAL_EINVALID,
+                       "presence_penalty and frequency_penalty must be from -100 to 100");
     }
     if (n_top < 0 || n_top > SAMPLER_TOP_MAX) {
-        return err_set(err, SHOAL_EINVALID, "%d alternatives were asked for, at most %d are given", n_top, SAMPLER_TOP_MAX);
+        return err_set(err, SHOAL_EINVALID, "%d alternatives were asked for, at most %d are given", n_top,
+                       SAMPLER_TOP_MAX);
     }
     return 0;
 }
 
-int sampler_init(sampler *s, const sampling *how, int n_top, size_t n_vocab, const int32_t *prompt, size_t n_prompt,
-                 shoal_err *err)
+int sampler_init(sampler *s, const sampling *how, int n_top, size_t n_vocab, const int32_t *prompt,
+                 size_t n_prompt, shoal_err *err)
 {
     *s = (sampler){.s = *how, .n_vocab = n_vocab, .n_top = n_top};
     int rc = check(how, n_top, err);
@@ -232,11 +236,12 @@ static void find_top(const sampler *s, const float *logits, float log_sum, sampl
         ids[at] = (int32_t)i;
     }
     ret->n_top = n;
-    for (size_t i = 0; i < n; i++) ret->top[i] = (token_logprob){.id = ids[i], .logprob = logits[ids[i]] - log_sum};
+    for (size_t i = 0; i < n; i++)
+        ret->top[i] = (token_logprob){.id = ids[i], .logprob = logits[ids[i]] - log_sum};
 }
 
-void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits, uint64_t position,
-                    const grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret)
+void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits,
+                    uint64_t position, const grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret)
 {
     size_t n = s->n_vocab;
     memcpy(sp->prob, logits, n * sizeof *logits);

@@ -22,11 +22,11 @@
 /* One request's sampler: its settings and the tokens it has seen. */
 typedef struct sampler {
     sampling s;
-    logit_bias *bias;    /* own copy of s.bias */
+    logit_bias *bias; /* own copy of s.bias */
     size_t n_vocab;
-    uint32_t *n_seen;    /* [n_vocab] generated so often; NULL when no penalty is asked for */
-    uint8_t *in_prompt;  /* [n_vocab] */
-    int32_t *seen;       /* ids with n_seen or in_prompt, each once */
+    uint32_t *n_seen;   /* [n_vocab] generated so often; NULL when no penalty is asked for */
+    uint8_t *in_prompt; /* [n_vocab] */
+    int32_t *seen;      /* ids with n_seen or in_prompt, each once */
     size_t n_distinct;
     int n_top;
 } sampler;
@@ -44,8 +44,8 @@ typedef struct sample {
     token_logprob top[SAMPLER_TOP_MAX]; /* likeliest first */
 } sample;
 
-int sampler_init(sampler *s, const sampling *how, int n_top, size_t n_vocab, const int32_t *prompt, size_t n_prompt,
-                 shoal_err *err);
+int sampler_init(sampler *s, const sampling *how, int n_top, size_t n_vocab, const int32_t *prompt,
+                 size_t n_prompt, shoal_err *err);
 void sampler_done(sampler *s);
 
 int sampler_space_init(sampler_space *sp, size_t n_vocab); /* SHOAL_ENOMEM */
@@ -53,8 +53,8 @@ void sampler_space_done(sampler_space *sp);
 
 /* Choose from logits[n_vocab] (left as they are). g may be NULL; with it, ids that it forbids are
  * never chosen. Position is the number of the new token in its reply. */
-void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits, uint64_t position,
-                    const grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret);
+void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits,
+                    uint64_t position, const grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret);
 /* The reply grew by this token. */
 void sampler_accept(sampler *s, int32_t id);
 

@@ -13,14 +13,15 @@ static int check_prompt(const model_config *c, const gen_request *r, size_t n_ct
     if (r->n_ids == 0) return err_set(err, SHOAL_EINVALID, "the prompt is empty");
     for (size_t i = 0; i < r->n_ids; i++) {
         if (r->ids[i] < 0 || (size_t)r->ids[i] >= c->n_vocab) {
-            return err_set(err, SHOAL_EINVALID, "token %zu of the prompt is %d, the vocabulary has %zu", i, r->ids[i],
-                           c->n_vocab);
+            return err_set(err, SHOAL_EINVALID, "token %zu of the prompt is %d, the vocabulary has %zu", i,
+                           r->ids[i], c->n_vocab);
         }
     }
     size_t reply = r->max_tokens ? r->max_tokens : 1;
     if (r->n_ids > n_ctx || reply > n_ctx - r->n_ids) {
-        return err_set(err, SHOAL_ELIMIT, "%zu prompt tokens and %zu of reply are over the context of %zu tokens",
-                       r->n_ids, reply, n_ctx);
+        return err_set(err, SHOAL_ELIMIT,
+                       "%zu prompt tokens and %zu of reply are over the context of %zu tokens", r->n_ids,
+                       reply, n_ctx);
     }
     return 0;
 }
@@ -39,7 +40,8 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
 {
     const tokenizer *t = model_tokenizer(m);
     if (!t && (r->n_stop > 0 || r->constrain != CONSTRAIN_NONE)) {
-        return err_set(err, SHOAL_EUNSUPPORTED, "stop strings and JSON need a tokenizer: %s", model_tokenizer_error(m));
+        return err_set(err, SHOAL_EUNSUPPORTED, "stop strings and JSON need a tokenizer: %s",
+                       model_tokenizer_error(m));
     }
     int rc = sampler_init(&s->sampler, &r->sampling, r->n_top, s->config->n_vocab, r->ids, r->n_ids, err);
     if (rc == 0) rc = stop_init(&s->stop, r->stop, r->n_stop, err);
@@ -47,7 +49,8 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
     if (rc) return rc;
     s->max_ids = r->max_tokens ? r->n_ids + r->max_tokens : n_ctx;
     s->ids = calloc(s->max_ids, sizeof *s->ids);
-    if (!s->ids || kv_seq_init(&s->kv, s->max_ids) || buf_reserve(&s->text, TOKEN_TEXT_BYTES)) return err_nomem(err);
+    if (!s->ids || kv_seq_init(&s->kv, s->max_ids) || buf_reserve(&s->text, TOKEN_TEXT_BYTES))
+        return err_nomem(err);
     memcpy(s->ids, r->ids, r->n_ids * sizeof *s->ids);
     if (t) detok_init(&s->detok, t, false);
     return 0;

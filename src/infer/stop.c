@@ -6,20 +6,23 @@
 #include "base/utf8.h"
 
 #define STOP_STRINGS_MAX 16
-#define STOP_BYTES_MAX 1024
+#define STOP_BYTES_MAX   1024
 
 static int check(const char *const *strings, size_t n, shoal_err *err)
 {
     if (n > STOP_STRINGS_MAX) {
-        return err_set(err, SHOAL_EINVALID, "%zu stop strings were given, at most %d are taken", n, STOP_STRINGS_MAX);
+        return err_set(err, SHOAL_EINVALID, "%zu stop strings were given, at most %d are taken", n,
+                       STOP_STRINGS_MAX);
     }
     for (size_t i = 0; i < n; i++) {
         size_t len = strings[i] ? strlen(strings[i]) : 0;
         if (len == 0) return err_set(err, SHOAL_EINVALID, "stop string %zu is empty", i);
         if (len > STOP_BYTES_MAX) {
-            return err_set(err, SHOAL_EINVALID, "stop string %zu has %zu bytes, at most %d are taken", i, len, STOP_BYTES_MAX);
+            return err_set(err, SHOAL_EINVALID, "stop string %zu has %zu bytes, at most %d are taken", i, len,
+                           STOP_BYTES_MAX);
         }
-        if (!utf8_valid(strings[i], len, NULL)) return err_set(err, SHOAL_EINVALID, "stop string %zu is not UTF-8", i);
+        if (!utf8_valid(strings[i], len, NULL))
+            return err_set(err, SHOAL_EINVALID, "stop string %zu is not UTF-8", i);
     }
     return 0;
 }

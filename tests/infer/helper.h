@@ -22,9 +22,9 @@
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/"
 
-#define must(call)                                                                          \
-    do {                                                                                    \
-        shoal_err err = {0};                                                                \
+#define must(call)                                                                              \
+    do {                                                                                        \
+        shoal_err err = {0};                                                                    \
         if ((call) != 0) fail_msg("%s: %s (%s)", #call, err.message, shoal_err_name(err.code)); \
     } while (0)
 
@@ -62,7 +62,8 @@ static inline float *fixture_tensor(const fixture *f, const char *name, size_t *
 {
     json_t *t = json_object_get(f->tensors, name), *at = json_object_get(t, "data_offsets");
     assert_non_null(t);
-    size_t begin = (size_t)json_integer_value(json_array_get(at, 0)), end = (size_t)json_integer_value(json_array_get(at, 1));
+    size_t begin = (size_t)json_integer_value(json_array_get(at, 0)),
+           end = (size_t)json_integer_value(json_array_get(at, 1));
     float *v = malloc(end - begin);
     memcpy(v, f->data + begin, end - begin);
     *ret_n = (end - begin) / 4;

@@ -20,7 +20,8 @@ static void attention_kernels_equal_scalar_bit_for_bit(void **state)
     const vec_kernels *ref = vec_kernels_for(ISA_SCALAR);
     for (int set = 1; set < ISA_COUNT; set++) {
         if (!isa_usable((isa)set)) {
-            fprintf(stderr, "SKIP attention_on_%s: this machine has no usable %s\n", isa_name((isa)set), isa_name((isa)set));
+            fprintf(stderr, "SKIP attention_on_%s: this machine has no usable %s\n", isa_name((isa)set),
+                    isa_name((isa)set));
             continue;
         }
         const vec_kernels *k = vec_kernels_for((isa)set);

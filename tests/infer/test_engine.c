@@ -35,24 +35,30 @@ static void bad_requests_are_refused_with_their_cause(void **state)
     refused(&(gen_request){.ids = prompt, .n_ids = 0}, SHOAL_EINVALID, "empty");
     refused(&(gen_request){.ids = bad, .n_ids = 2}, SHOAL_EINVALID, "99999");
     refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 1000}, SHOAL_ELIMIT, "256");
-    refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .sampling = {.temperature = -1}}, SHOAL_EINVALID, "temperature");
+    refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .sampling = {.temperature = -1}}, SHOAL_EINVALID,
+            "temperature");
     refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .n_top = 50}, SHOAL_EINVALID, "50");
-    refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .stop = empty, .n_stop = 1}, SHOAL_EINVALID, "stop string 0");
-    refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT,
-                           .sampling = {.bias = &(logit_bias){.id = -4}, .n_bias = 1}}, SHOAL_EINVALID, "-4");
+    refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .stop = empty, .n_stop = 1}, SHOAL_EINVALID,
+            "stop string 0");
+    refused(&(gen_request){.ids = prompt,
+                           .n_ids = N_PROMPT,
+                           .sampling = {.bias = &(logit_bias){.id = -4}, .n_bias = 1}},
+            SHOAL_EINVALID, "-4");
     refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .deadline_ns = 1}, SHOAL_EDEADLINE, "deadline");
 }
 
 static void a_decoder_does_not_encode(void **state)
 {
     shoal_err err = {0};
-    int rc = engine_encode(the_rig.e, &(enc_request){.ids = prompt, .n_ids = 3}, on_vectors, NULL, NULL, &err);
+    int rc =
+        engine_encode(the_rig.e, &(enc_request){.ids = prompt, .n_ids = 3}, on_vectors, NULL, NULL, &err);
     assert_int_equal(rc, SHOAL_EINVALID);
 }
 
 static void a_reply_ends_at_max_tokens_with_its_timings(void **state)
 {
-    reply *r = generate(the_rig.e, &(gen_request){.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 9, .ignore_eos = true});
+    reply *r = generate(
+        the_rig.e, &(gen_request){.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 9, .ignore_eos = true});
     assert_int_equal(r->finish, FINISH_LENGTH);
     assert_int_equal(r->n, 9);
     assert_int_equal(r->timings.n_generated, 9);
@@ -74,7 +80,10 @@ static void the_text_is_the_tokens_decoded(void **state)
 {
     for (uint64_t seed = 0; seed < 10; seed++) {
         buf text = {0};
-        reply *r = generate(the_rig.e, &(gen_request){.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 60, .ignore_eos = true,
+        reply *r = generate(the_rig.e, &(gen_request){.ids = prompt,
+                                                      .n_ids = N_PROMPT,
+                                                      .max_tokens = 60,
+                                                      .ignore_eos = true,
                                                       .sampling = {.temperature = 1.5f, .seed = seed}});
         tokenizer_decode(model_tokenizer(the_rig.m), r->ids, r->n, false, &text);
         assert_int_equal(text.len, r->text_len);
@@ -88,7 +97,10 @@ static void the_text_is_the_tokens_decoded(void **state)
 /* Cut the reply's text at its middle: a stop string across several tokens ends it right there. */
 static void a_stop_string_ends_the_text_before_it(void **state)
 {
-    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 60, .ignore_eos = true,
+    gen_request q = {.ids = prompt,
+                     .n_ids = N_PROMPT,
+                     .max_tokens = 60,
+                     .ignore_eos = true,
                      .sampling = {.temperature = 1, .seed = 4}};
     reply *whole = generate(the_rig.e, &q);
     size_t at = whole->text_len / 2;
@@ -112,7 +124,10 @@ static void a_stop_string_ends_the_text_before_it(void **state)
 
 static void seeds_repeat_and_differ(void **state)
 {
-    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 30, .ignore_eos = true,
+    gen_request q = {.ids = prompt,
+                     .n_ids = N_PROMPT,
+                     .max_tokens = 30,
+                     .ignore_eos = true,
                      .sampling = {.temperature = 1, .top_k = 50, .top_p = 0.95f, .min_p = 0.01f, .seed = 1}};
     reply *a = generate(the_rig.e, &q), *b = generate(the_rig.e, &q);
     q.sampling.seed = 2;
@@ -128,7 +143,10 @@ static void seeds_repeat_and_differ(void **state)
 static void a_replay_continues_with_the_same_tokens(void **state)
 {
     int32_t ids[N_PROMPT + 10];
-    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 30, .ignore_eos = true,
+    gen_request q = {.ids = prompt,
+                     .n_ids = N_PROMPT,
+                     .max_tokens = 30,
+                     .ignore_eos = true,
                      .sampling = {.temperature = 1, .seed = 8}};
     reply *whole = generate(the_rig.e, &q);
     memcpy(ids, prompt, sizeof prompt);
@@ -145,8 +163,12 @@ static void a_replay_continues_with_the_same_tokens(void **state)
 
 static void alternatives_come_sorted_with_the_chosen_first_when_greedy(void **state)
 {
-    reply *r = generate(the_rig.e, &(gen_request){.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 3, .logprobs = true,
-                                                  .n_top = 5, .ignore_eos = true});
+    reply *r = generate(the_rig.e, &(gen_request){.ids = prompt,
+                                                  .n_ids = N_PROMPT,
+                                                  .max_tokens = 3,
+                                                  .logprobs = true,
+                                                  .n_top = 5,
+                                                  .ignore_eos = true});
     assert_int_equal(r->n_top, 5);
     assert_int_equal(r->top[0].id, r->ids[0]);
     assert_true(r->top[0].logprob == r->logprobs[0]);
@@ -328,8 +350,11 @@ static void json_constrained_replies_parse(void **state)
     for (uint64_t seed = 0; seed < 5; seed++) {
         const char *schema = "{\"type\":\"object\",\"properties\":{\"on\":{\"type\":\"boolean\"},"
                              "\"room\":{\"enum\":[\"den\",\"kitchen\"]}},\"required\":[\"on\",\"room\"]}";
-        reply *r = generate(the_rig.e, &(gen_request){.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 200,
-                                                      .constrain = CONSTRAIN_JSON_SCHEMA, .schema = schema,
+        reply *r = generate(the_rig.e, &(gen_request){.ids = prompt,
+                                                      .n_ids = N_PROMPT,
+                                                      .max_tokens = 200,
+                                                      .constrain = CONSTRAIN_JSON_SCHEMA,
+                                                      .schema = schema,
                                                       .sampling = {.temperature = 1, .seed = seed}});
         json_t *v = NULL;
         assert_int_equal(r->status, 0);

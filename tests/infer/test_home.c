@@ -98,7 +98,8 @@ static void home_chat_calls_a_tool(void **state)
     for (size_t i = 0; i < 2; i++) {
         encoding enc = {0};
         if (!open_home(&r, files[i])) skip();
-        must(tokenizer_encode(model_tokenizer(r.m), text, strlen(text), NULL, 0, TOK_PARSE_SPECIAL, 0, &enc, &err));
+        must(tokenizer_encode(model_tokenizer(r.m), text, strlen(text), NULL, 0, TOK_PARSE_SPECIAL, 0, &enc,
+                              &err));
         reply *got = generate(r.e, &(gen_request){.ids = enc.ids, .n_ids = enc.n, .max_tokens = 80});
         assert_int_equal(got->finish, FINISH_STOP);
         if (!strstr(got->text, "switch.den_copper")) fail_msg("%s said: %s", files[i], got->text);

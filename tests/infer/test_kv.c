@@ -122,8 +122,10 @@ static void random_use_keeps_the_books(void **state)
     for (int step = 0; step < 20000; step++) {
         r = rng_mix(r);
         kv_seq *q = &s[r % N];
-        if (q->n_pages > 0) kv_release(c, q);
-        else if (fill(c, q, (int32_t)(r >> 8 & 3) * 100, 1 + (r >> 16 & 127)) != 0) kv_release(c, q);
+        if (q->n_pages > 0)
+            kv_release(c, q);
+        else if (fill(c, q, (int32_t)(r >> 8 & 3) * 100, 1 + (r >> 16 & 127)) != 0)
+            kv_release(c, q);
         size_t held[20] = {0}, n_held = 0;
         for (int i = 0; i < N; i++) {
             for (size_t k = 0; k < s[i].n_pages; k++) n_held += held[s[i].pages[k]]++ == 0;

@@ -7,14 +7,16 @@
  * the bound here starts at 1e-5 and grows. */
 #include "helper.h"
 
-#define DIFF_FIRST 1e-5
+#define DIFF_FIRST      1e-5
 #define DIFF_A_POSITION 2e-4
 
 static void check_rows(const float *out, const float *ref, size_t first, size_t n, size_t n_vocab)
 {
     for (size_t i = 0; i < n; i++) {
-        double w = worst(out + i * n_vocab, ref + i * n_vocab, n_vocab), most = DIFF_FIRST + DIFF_A_POSITION * (double)(first + i);
-        if (!(w < most)) fail_msg("logits at position %zu differ by %g of the largest, %g is allowed", first + i, w, most);
+        double w = worst(out + i * n_vocab, ref + i * n_vocab, n_vocab),
+               most = DIFF_FIRST + DIFF_A_POSITION * (double)(first + i);
+        if (!(w < most))
+            fail_msg("logits at position %zu differ by %g of the largest, %g is allowed", first + i, w, most);
     }
 }
 
@@ -38,7 +40,8 @@ static void check_greedy(engine *e, const json_t *prompt)
     size_t n, n_greedy;
     int32_t *ids = int_array(json_object_get(prompt, "ids"), &n);
     int32_t *greedy = int_array(json_object_get(prompt, "greedy_ids"), &n_greedy);
-    reply *r = generate(e, &(gen_request){.ids = ids, .n_ids = n, .max_tokens = n_greedy, .ignore_eos = true});
+    reply *r =
+        generate(e, &(gen_request){.ids = ids, .n_ids = n, .max_tokens = n_greedy, .ignore_eos = true});
     assert_int_equal(r->status, 0);
     assert_int_equal(r->n, n_greedy);
     assert_memory_equal(r->ids, greedy, (n_greedy - 4) * sizeof *greedy);
@@ -135,14 +138,16 @@ static void check_encoder(const char *name, const char *path, const char *key, b
         int32_t *ids = int_array(json_object_get(in, "ids"), &n);
         uint8_t *types = byte_array(json_object_get(in, "type_ids"));
         vectors_init(&v[i]);
-        must(engine_encode(r.e, &(enc_request){.ids = ids, .type_ids = types, .n_ids = n}, on_vectors, &v[i], NULL, &err));
+        must(engine_encode(r.e, &(enc_request){.ids = ids, .type_ids = types, .n_ids = n}, on_vectors, &v[i],
+                           NULL, &err));
         free(ids);
         free(types);
     }
     for (size_t i = 0; i < n_inputs; i++) {
         vectors_wait(&v[i]);
         assert_int_equal(v[i].status, 0);
-        float *ref = fixture_tensor(&f, json_string_value(json_object_get(json_array_get(inputs, i), key)), &n);
+        float *ref =
+            fixture_tensor(&f, json_string_value(json_object_get(json_array_get(inputs, i), key)), &n);
         assert_int_equal(v[i].rows * v[i].cols, n);
         float length = normalise ? length_of(ref, n) : 1;
         for (size_t k = 0; k < n; k++) ref[k] /= length;
@@ -188,7 +193,8 @@ static void embedder_gguf_gives_the_reference_vectors(void **state)
     check_encoder("minilm-embed", DATA "gguf/minilm-embed.gguf", pool == POOL_CLS ? "cls" : "mean", true);
 }
 
-/* ---- quantised weights against float64 ------------------------------------------------------------------ */
+/* ---- quantised weights against float64 ------------------------------------------------------------------
+ */
 
 static double cosine(const float *a, const json_t *ref, size_t n)
 {
@@ -218,7 +224,8 @@ static void quantised_weights_follow_the_float64_logits(void **state)
         size_t n_vocab = model_get_config(r.m)->n_vocab;
         float *out = malloc(n_vocab * sizeof *out);
         must(engine_logits(r.e, ids, n, 1, out, &err));
-        json_t *ref = json_object_get(json_object_get(json_object_get(expected, "files"), name), "last_logits");
+        json_t *ref =
+            json_object_get(json_object_get(json_object_get(expected, "files"), name), "last_logits");
         assert_int_equal(json_array_size(ref), n_vocab);
         double c = cosine(out, ref, n_vocab), least = files[i][2] == 'Q' ? 0.999 : 0.999999;
         if (!(c > least)) fail_msg("%s: cosine %.6f with the float64 logits", files[i], c);

@@ -3,8 +3,8 @@
 #include "helper.h"
 
 #define GQA DATA "hf/llama-gqa"
-#define Q8 DATA "quant/q-Q8_0.gguf"
-#define Q4 DATA "quant/q-Q4_1.gguf"
+#define Q8  DATA "quant/q-Q8_0.gguf"
+#define Q4  DATA "quant/q-Q4_1.gguf"
 
 static int32_t *make_ids(size_t n, size_t n_vocab, uint64_t seed)
 {
@@ -31,21 +31,28 @@ static float *logits_of(const char *path, engine_options o, size_t n, size_t *re
 static void same(const float *a, const float *b, size_t n, const char *what)
 {
     for (size_t i = 0; i < n; i++) {
-        if (memcmp(&a[i], &b[i], 4) != 0) fail_msg("%s: value %zu is %.9g instead of %.9g", what, i, (double)b[i], (double)a[i]);
+        if (memcmp(&a[i], &b[i], 4) != 0)
+            fail_msg("%s: value %zu is %.9g instead of %.9g", what, i, (double)b[i], (double)a[i]);
     }
 }
 
 static void instruction_sets_give_the_same_logits(void **state)
 {
-    static const char *const paths[] = {GQA, Q8, DATA "quant/q-Q4_0.gguf", Q4, DATA "quant/q-F16.gguf",
-                                        DATA "quant/q-BF16.gguf", DATA "quant/base-f32.gguf"};
+    static const char *const paths[] = {GQA,
+                                        Q8,
+                                        DATA "quant/q-Q4_0.gguf",
+                                        Q4,
+                                        DATA "quant/q-F16.gguf",
+                                        DATA "quant/q-BF16.gguf",
+                                        DATA "quant/base-f32.gguf"};
     for (size_t p = 0; p < sizeof paths / sizeof *paths; p++) {
         size_t n;
         setenv("SHOAL_ISA", "scalar", 1);
         float *ref = logits_of(paths[p], (engine_options){0}, 40, &n);
         for (int i = 1; i < ISA_COUNT; i++) {
             if (!isa_usable((isa)i)) {
-                fprintf(stderr, "SKIP same_logits_on_%s: this machine has no usable %s\n", isa_name((isa)i), isa_name((isa)i));
+                fprintf(stderr, "SKIP same_logits_on_%s: this machine has no usable %s\n", isa_name((isa)i),
+                        isa_name((isa)i));
                 continue;
             }
             setenv("SHOAL_ISA", isa_name((isa)i), 1);
@@ -81,8 +88,12 @@ static void prefill_gives_the_bits_of_single_steps(void **state)
     rig_open(&r, Q8, (engine_options){0});
     size_t n_vocab = model_get_config(r.m)->n_vocab, n = 5, n_new = 50;
     int32_t *ids = make_ids(n + n_new, n_vocab, 3);
-    reply *one = generate(r.e, &(gen_request){.ids = ids, .n_ids = n, .max_tokens = n_new, .ignore_eos = true,
-                                              .logprobs = true, .sampling = {.temperature = 1, .seed = 5}});
+    reply *one = generate(r.e, &(gen_request){.ids = ids,
+                                              .n_ids = n,
+                                              .max_tokens = n_new,
+                                              .ignore_eos = true,
+                                              .logprobs = true,
+                                              .sampling = {.temperature = 1, .seed = 5}});
     assert_int_equal(one->n, n_new);
     rig_close(&r);
     rig_open(&r, Q8, (engine_options){0}); /* an empty cache */
@@ -112,7 +123,10 @@ static void run_streams(engine_options o, bool together, reply *out[N_STREAMS])
         size_t n = 1 + i * 13;
         int32_t *ids = make_ids(n, n_vocab, i / 2); /* pairs share a prefix */
         out[i] = reply_new();
-        gen_request q = {.ids = ids, .n_ids = n, .max_tokens = 20 + i * 7, .ignore_eos = true,
+        gen_request q = {.ids = ids,
+                         .n_ids = n,
+                         .max_tokens = 20 + i * 7,
+                         .ignore_eos = true,
                          .sampling = {.temperature = 0.9f, .top_p = 0.95f, .seed = i}};
         must(reply_start(out[i], r.e, &q, &err));
         if (!together) reply_wait(out[i]);
@@ -195,7 +209,8 @@ static void encoders_give_the_same_bits_in_any_company(void **state)
         for (size_t i = 0; i < N; i++) {
             int32_t *ids = make_ids(1 + i * 9, n_vocab, i);
             vectors_init(&now[i]);
-            must(engine_encode(r.e, &(enc_request){.ids = ids, .n_ids = 1 + i * 9}, on_vectors, &now[i], NULL, &err));
+            must(engine_encode(r.e, &(enc_request){.ids = ids, .n_ids = 1 + i * 9}, on_vectors, &now[i], NULL,
+                               &err));
             if (pass == 0) vectors_wait(&now[i]);
             free(ids);
         }

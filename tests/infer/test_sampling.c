@@ -93,7 +93,8 @@ static void hostile_logits_give_some_id(void **state)
     }
 }
 
-/* ---- stop strings ---------------------------------------------------------------------------------------- */
+/* ---- stop strings ----------------------------------------------------------------------------------------
+ */
 
 static void push_all(stop_matcher *m, const char *text, size_t piece, char *out, bool *ret_hit)
 {
@@ -114,8 +115,13 @@ static void push_all(stop_matcher *m, const char *text, size_t piece, char *out,
 static void stop_strings_are_found_however_the_text_is_cut(void **state)
 {
     const char *const stops[] = {"END", "aab", "\n\n"};
-    static const char *const cases[][2] = {{"hello END x", "hello "}, {"aaaab", "aa"}, {"a\n \n\nb", "a\n "},
-                                           {"EN E EN", NULL}, {"aaENDb", "aa"}, {"END", ""}, {"", NULL}};
+    static const char *const cases[][2] = {{"hello END x", "hello "},
+                                           {"aaaab", "aa"},
+                                           {"a\n \n\nb", "a\n "},
+                                           {"EN E EN", NULL},
+                                           {"aaENDb", "aa"},
+                                           {"END", ""},
+                                           {"", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (size_t piece = 1; piece < 12; piece++) {
             stop_matcher m;
@@ -145,7 +151,8 @@ static void what_may_become_a_stop_string_is_held_back(void **state)
     stop_done(&m);
 }
 
-/* ---- plans ------------------------------------------------------------------------------------------------ */
+/* ---- plans ------------------------------------------------------------------------------------------------
+ */
 
 static void streams_keep_their_step_and_prefills_share_the_budget(void **state)
 {
