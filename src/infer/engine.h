@@ -89,8 +89,9 @@ typedef enum { FINISH_NONE, FINISH_STOP, FINISH_LENGTH, FINISH_ERROR } finish_re
 
 typedef struct gen_event {
     enum { EVENT_TOKEN, EVENT_DONE } kind;
-    /* EVENT_TOKEN: one generated token, the end token included (without text). text may be empty while a character or a possible stop
-     * string is held back; it then comes with a later token, or with EVENT_DONE. */
+    /* EVENT_TOKEN: one generated token, the end token included (without text). text may be empty
+     * while a character or a possible stop string is held back; it then comes with a later token, or
+     * with EVENT_DONE. */
     int32_t id;
     const char *text;
     size_t text_len;
