@@ -124,7 +124,8 @@ stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_
 /* The device of the list whose name the text contains as whole words, in any letter case (Latin, Greek
  * and Cyrillic letters); the longest name wins. NULL: none. */
 const config_device *pipeline_mentioned(const char *text, const config_device *devices, size_t n_devices);
-/* Fill in {input}, {devices}, {context}, {label.STAGE}, {text.STAGE}; "{{" is "{". Devices are lines
+/* Fill in {input}, {Input} (its first letter in upper case), {devices}, {context}, {label.STAGE},
+ * {text.STAGE}; "{{" is "{". Devices are lines
  *     light.kitchen 'Kitchen Light' = off
  * joined by newlines, the form the home models were trained on. */
 int pipeline_expand(const config_pipeline *p, const char *template, const pipeline_facts *facts, buf *out);

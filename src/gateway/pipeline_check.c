@@ -83,7 +83,7 @@ static int check_template(site *s, const char *field, const char *template, shoa
         template_field f = template_field_of(s->p, &piece, &stage);
         if (f == FIELD_UNKNOWN)
             return err_set(err, SHOAL_EINVALID,
-                           "%s%s: '{%.*s}' is none of {input}, {devices}, {context}, {label.STAGE}, "
+                           "%s%s: '{%.*s}' is none of {input}, {Input}, {devices}, {context}, {label.STAGE}, "
                            "{text.STAGE} (write '{{' for a brace)",
                            s->path, field, n, piece.at);
         if (f != FIELD_LABEL && f != FIELD_TEXT) continue;

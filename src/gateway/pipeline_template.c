@@ -1,5 +1,6 @@
 #include "gateway/pipeline_template.h"
 
+#include <ctype.h>
 #include <string.h>
 
 bool template_next(const char **at, template_piece *ret)
@@ -42,6 +43,14 @@ template_field template_field_of(const config_pipeline *p, const template_piece 
     return FIELD_UNKNOWN;
 }
 
+/* The input with its first letter in upper case (ASCII). */
+static void put_sentence(const pipeline_facts *facts, buf *out)
+{
+    if (!*facts->input) return;
+    buf_putc(out, (char)toupper((unsigned char)*facts->input));
+    buf_puts(out, facts->input + 1);
+}
+
 static void put_devices(const pipeline_facts *facts, buf *out)
 {
     for (size_t i = 0; i < facts->n_devices; i++) {
@@ -61,6 +70,7 @@ int pipeline_expand(const config_pipeline *p, const char *template, const pipeli
         int stage;
         switch (template_field_of(p, &piece, &stage)) {
         case FIELD_INPUT: buf_puts(out, facts->input); break;
+        case FIELD_SENTENCE: put_sentence(facts, out); break;
         case FIELD_DEVICES: put_devices(facts, out); break;
         case FIELD_CONTEXT: buf_puts(out, facts->context); break;
         case FIELD_LABEL: buf_puts(out, facts->stages[stage].label); break;

@@ -18,6 +18,7 @@ bool template_next(const char **at, template_piece *ret);
 /* The fields. X(enum, name, takes a stage after '.') */
 #define TEMPLATE_FIELD_TABLE(X)         \
     X(FIELD_INPUT, "input", false)      \
+    X(FIELD_SENTENCE, "Input", false)   \
     X(FIELD_DEVICES, "devices", false)  \
     X(FIELD_CONTEXT, "context", false)  \
     X(FIELD_LABEL, "label", true)       \

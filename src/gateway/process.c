@@ -1,6 +1,7 @@
 #include "gateway/process.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,6 +97,12 @@ static void put(json_t *o, const char *key, json_t *v)
     json_object_set_new(o, key, v ? v : json_null());
 }
 
+/* A score or a time to six decimals: more would be noise. */
+static json_t *rounded(double v)
+{
+    return json_real(round(v * 1e6) / 1e6);
+}
+
 static json_t *trace_new(const stage_run *s, bool ran)
 {
     json_t *t = json_object();
@@ -111,7 +118,7 @@ static void trace_result(stage_run *s, const backend_result *r)
 {
     const stage_fact *f = fact_of(s);
     json_t *t = s->trace = trace_new(s, true);
-    put(t, "ms", json_real(r->ms));
+    put(t, "ms", json_real(round(r->ms * 1e3) / 1e3));
     put(t, "replica", json_string(r->replica_id));
     put(t, "version", json_string(r->version));
     put(t, "quantisation", json_string(r->quantisation));
@@ -122,10 +129,10 @@ static void trace_result(stage_run *s, const backend_result *r)
     if (s->n_prompt) put(t, "prompt_tokens", json_integer(s->n_prompt));
     if (s->stage->kind == STAGE_CLASSIFY) {
         put(t, "label", json_string(f->label));
-        put(t, "score", json_real(f->score));
+        put(t, "score", rounded(f->score));
     } else if (s->stage->kind == STAGE_GENERATE) {
         put(t, "completion_tokens", json_integer(s->n_generated));
-        put(t, "mean_prob", json_real(f->mean_prob));
+        put(t, "mean_prob", rounded(f->mean_prob));
         put(t, "finish_reason", json_string(s->finish));
     }
 }
@@ -170,7 +177,7 @@ static json_t *intent_json(stage_run *s)
     if (!s) return json_null();
     json_t *o = json_object();
     put(o, "label", json_string(fact_of(s)->label));
-    put(o, "score", json_real(fact_of(s)->score));
+    put(o, "score", rounded(fact_of(s)->score));
     return o;
 }
 
@@ -261,7 +268,7 @@ static json_t *span_json(const Shoal__V1__Span *sp)
     put(o, "end", json_integer(sp->end));
     put(o, "label", json_string(sp->label));
     put(o, "text", json_string(sp->text));
-    put(o, "score", json_real(sp->score));
+    put(o, "score", rounded(sp->score));
     return o;
 }
 

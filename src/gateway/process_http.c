@@ -111,22 +111,22 @@ static void on_run_done(void *user, const process_outcome *o)
         fail(j, o);
         return;
     }
-    buf body = {0};
-    json_put(&body, o->answer);
+    /* 15 digits print a rounded score as it was rounded; the default 17 would show the binary fraction. */
+    char *body = json_dumps(o->answer, JSON_COMPACT | JSON_REAL_PRECISION(15));
     cache_ticket *t = j->ticket;
     j->ticket = NULL;
     j->rq->n_prompt_tokens = o->n_prompt_tokens;
     j->rq->n_generated_tokens = o->n_generated_tokens;
-    if (body.failed || body.len < 2) {
+    if (!body) {
         api_error e = {0};
         api_error_set(&e, 500, "server_error", "out_of_memory", NULL, "out of memory");
         answer_error(j, &e);
         cache_leave(t);
     } else {
-        answer_body(j, j->rq->cache_state, body.data, body.len);
-        cache_fill(t, body.data, body.len, clock_ns());
+        answer_body(j, j->rq->cache_state, body, strlen(body));
+        cache_fill(t, body, strlen(body), clock_ns());
     }
-    buf_done(&body);
+    free(body);
 }
 
 static void start_run(job *j)

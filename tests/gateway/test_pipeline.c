@@ -192,7 +192,7 @@ static void templates_are_filled_in(void **state)
     expect_text(
         "Devices:\\n{devices}",
         "Devices:\nlight.kitchen 'Kitchen Light' = off\nlight.kitchen_table 'Kitchen Light Table' = on");
-    expect_text("{input}|{context}", "in|ctx");
+    expect_text("{input}|{Input}|{context}", "in|In|ctx");
     expect_text("{label.intent}: {text.g}", "lights: the reply");
     expect_text("{{input}", "{input}");
     expect_text("a {{{input}} b", "a {in} b");

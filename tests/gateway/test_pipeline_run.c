@@ -239,7 +239,7 @@ static void device_request_goes_to_the_small_model(void **state)
                            "[{\"role\":\"system\",\"content\":\"You are Shoal, a helper that runs this "
                            "home. Devices:\\nlight.kitchen 'Kitchen Light' = off\\n"));
     assert_non_null(
-        strstr(t->b.calls[2].text, "= 3\"},{\"role\":\"user\",\"content\":\"turn off the kitchen light\"}]"));
+        strstr(t->b.calls[2].text, "= 3\"},{\"role\":\"user\",\"content\":\"Turn off the kitchen light\"}]"));
     say(&t->b.calls[2], "Turning off Kitchen Light.\n", NULL, NULL);
     say(&t->b.calls[2], "", "light.turn_off", "{\"target\":");
     say(&t->b.calls[2], "", "", "\"light.kitchen\"}");
