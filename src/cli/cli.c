@@ -42,7 +42,8 @@ static void print_option(char letter, const char *name, const char *arg, const c
 
 static int print_help(const cli_command *cmd, const cli_option *options)
 {
-    printf("usage: shoal %s [options]%s%s\n\n%s.\n\n", cmd->name, *cmd->usage ? " " : "", cmd->usage, cmd->summary);
+    printf("usage: shoal %s [options]%s%s\n\n%s.\n\n", cmd->name, *cmd->usage ? " " : "", cmd->usage,
+           cmd->summary);
     for (const cli_option *o = options; o->kind != CLI_KIND_END; o++)
         print_option(o->letter, o->name, o->arg, o->help);
     print_option('h', "help", NULL, "show this");
@@ -91,8 +92,8 @@ static int set_option(const cli_command *cmd, const cli_option *o, const char *v
     }
     if (ok) return CLI_GO;
     if (o->kind == CLI_KIND_INT)
-        fprintf(stderr, "shoal %s: --%s wants a whole number from %lld to %lld, not \"%s\"\n", cmd->name, o->name,
-                o->min, o->max, value);
+        fprintf(stderr, "shoal %s: --%s wants a whole number from %lld to %lld, not \"%s\"\n", cmd->name,
+                o->name, o->min, o->max, value);
     else if (o->kind == CLI_KIND_NUM)
         fprintf(stderr, "shoal %s: --%s wants a number, not \"%s\"\n", cmd->name, o->name, value);
     else
@@ -106,7 +107,8 @@ static void build_getopt(const cli_option *options, char *letters, struct option
     int i = 0;
     for (; options[i].kind != CLI_KIND_END && i < MAX_OPTIONS; i++) {
         bool flag = options[i].kind == CLI_KIND_FLAG;
-        longs[i] = (struct option){options[i].name, flag ? no_argument : required_argument, NULL, FIRST_VALUE + i};
+        longs[i] =
+            (struct option){options[i].name, flag ? no_argument : required_argument, NULL, FIRST_VALUE + i};
         if (!options[i].letter) continue;
         *letters++ = options[i].letter;
         if (!flag) *letters++ = ':';
@@ -127,8 +129,8 @@ static const cli_option *find_option(const cli_option *options, int value)
 static int check_count(const cli_command *cmd, int n, int min, int max)
 {
     if (n >= min && (max < 0 || n <= max)) return CLI_GO;
-    fprintf(stderr, "shoal %s: %s arguments; usage: shoal %s [options] %s\n", cmd->name, n < min ? "missing" : "too many",
-            cmd->name, cmd->usage);
+    fprintf(stderr, "shoal %s: %s arguments; usage: shoal %s [options] %s\n", cmd->name,
+            n < min ? "missing" : "too many", cmd->name, cmd->usage);
     return usage_error(cmd);
 }
 
@@ -145,9 +147,12 @@ int cli_parse(cli_args *ret, const cli_command *cmd, const cli_option *options, 
     int rc = CLI_GO;
     optind = 0; /* glibc: start afresh */
     for (int v; rc == CLI_GO && (v = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
-        if (v == 'h' || v == HELP_VALUE) rc = print_help(cmd, options);
-        else if (v == '?') rc = usage_error(cmd);
-        else rc = set_option(cmd, find_option(options, v), optarg);
+        if (v == 'h' || v == HELP_VALUE)
+            rc = print_help(cmd, options);
+        else if (v == '?')
+            rc = usage_error(cmd);
+        else
+            rc = set_option(cmd, find_option(options, v), optarg);
     }
     argv[0] = first;
     if (rc != CLI_GO) return rc;

@@ -74,9 +74,16 @@ static int make_spec(const config_model *m, const char *manifest, worker_spec *r
         free(sha);
         sha = strdup(m->sha256);
     }
-    *ret = (worker_spec){.model = m->name, .path = path, .sha256 = sha, .n_replicas = (int)m->replicas,
-                         .n_threads = (int)m->threads, .kv_bytes = (size_t)m->kv_mb << 20, .max_batch = m->max_batch,
-                         .max_queue = m->max_queue, .n_ctx = m->context, .prefill_chunk = m->prefill_chunk};
+    *ret = (worker_spec){.model = m->name,
+                         .path = path,
+                         .sha256 = sha,
+                         .n_replicas = (int)m->replicas,
+                         .n_threads = (int)m->threads,
+                         .kv_bytes = (size_t)m->kv_mb << 20,
+                         .max_batch = m->max_batch,
+                         .max_queue = m->max_queue,
+                         .n_ctx = m->context,
+                         .prefill_chunk = m->prefill_chunk};
     return 0;
 }
 
@@ -86,7 +93,8 @@ static int make_specs(server *s, shoal_err *err)
     s->specs = calloc(c->n_models ? c->n_models : 1, sizeof *s->specs);
     if (!s->specs) return err_nomem(err);
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < c->n_models; i++) rc = make_spec(&c->models[i], c->manifest, &s->specs[i], err);
+    for (size_t i = 0; rc == 0 && i < c->n_models; i++)
+        rc = make_spec(&c->models[i], c->manifest, &s->specs[i], err);
     return rc;
 }
 
@@ -100,11 +108,13 @@ static void print_samples(const char *url)
            "  curl %s/v1/classify -H 'content-type: application/json' \\\n"
            "       -d '{\"model\": \"home-intent\", \"input\": \"will it rain tomorrow\"}'\n"
            "  curl %s/v1/chat/completions -H 'content-type: application/json' \\\n"
-           "       -d '{\"model\": \"home-chat-s\", \"stream\": true, \"messages\": [{\"role\": \"user\", \"content\": \"hello\"}]}'\n"
+           "       -d '{\"model\": \"home-chat-s\", \"stream\": true, \"messages\": [{\"role\": \"user\", "
+           "\"content\": \"hello\"}]}'\n"
            "  curl %s/v1/embeddings -H 'content-type: application/json' \\\n"
            "       -d '{\"model\": \"home-embed\", \"input\": \"good morning\"}'\n"
            "  curl %s/readyz ; curl %s/metrics\n\n"
-           "Ctrl-C stops it.\n", url, url, url, url, url, url);
+           "Ctrl-C stops it.\n",
+           url, url, url, url, url, url);
 }
 
 static void make_url(const server *s, char *out, size_t cap)
@@ -113,7 +123,8 @@ static void make_url(const server *s, char *out, size_t cap)
     const char *colon = strrchr(listen, ':');
     int host_len = colon ? (int)(colon - listen) : 0;
     bool any = host_len == 0 || strncmp(listen, "0.0.0.0:", 8) == 0 || strncmp(listen, "[::]:", 5) == 0;
-    if (strncmp(listen, "unix:", 5) == 0) snprintf(out, cap, "%s", listen);
+    if (strncmp(listen, "unix:", 5) == 0)
+        snprintf(out, cap, "%s", listen);
     else
         snprintf(out, cap, "%s://%.*s:%d", s->config->tls_cert ? "https" : "http", any ? 9 : host_len,
                  any ? "127.0.0.1" : listen, gateway_port(s->gateway));
@@ -123,7 +134,8 @@ static void print_failures(server *s)
 {
     for (size_t i = 0; i < registry_count(s->registry); i++) {
         const replica *r = registry_at(s->registry, i);
-        if (r->state == REPLICA_FAILED) fprintf(stderr, "shoal serve: %s cannot serve: %s\n", r->id, r->reason);
+        if (r->state == REPLICA_FAILED)
+            fprintf(stderr, "shoal serve: %s cannot serve: %s\n", r->id, r->reason);
     }
 }
 
@@ -157,9 +169,11 @@ static void on_change(void *user, replica *r)
     char url[256];
     make_url(s, url, sizeof url);
     double ms = clock_ms_since(s->start_ns);
-    LOG(LOG_INFO, "serve", "ready", LOG_S("url", url), LOG_I("replicas", ready), LOG_I("failed", failed), LOG_F("ms", ms));
+    LOG(LOG_INFO, "serve", "ready", LOG_S("url", url), LOG_I("replicas", ready), LOG_I("failed", failed),
+        LOG_F("ms", ms));
     if (s->banner) {
-        printf("Shoal " SHOAL_VERSION " serves %zu model%s at %s (ready in %.0f ms)\n", ready, ready == 1 ? "" : "s", url, ms);
+        printf("Shoal " SHOAL_VERSION " serves %zu model%s at %s (ready in %.0f ms)\n", ready,
+               ready == 1 ? "" : "s", url, ms);
         print_samples(url);
     } else {
         printf("ready %s replicas=%zu failed=%zu ms=%.0f\n", url, ready, failed, ms);
@@ -187,8 +201,10 @@ static void stop_workers(server *s)
     uv_close((uv_handle_t *)&s->drain, NULL);
     gateway_free(s->gateway);
     s->gateway = NULL;
-    if (s->agent) agent_stop(s->agent, WORKER_GRACE_MS, workers_gone, s);
-    else workers_gone(s); /* the start failed before there were any */
+    if (s->agent)
+        agent_stop(s->agent, WORKER_GRACE_MS, workers_gone, s);
+    else
+        workers_gone(s); /* the start failed before there were any */
 }
 
 static void drain_over(uv_timer_t *t)
@@ -242,8 +258,11 @@ static int start_agent(server *s, bool json_log, shoal_err *err)
     int rc = arbiter_create(&s->arbiter, &s->arbiter_fd, err);
     if (rc != 0) return rc;
     agent_arbiter shared = {.fd = s->arbiter_fd, .n_slots = ARBITER_SLOTS, .reap = reap, .user = s->arbiter};
-    agent_options o = {.workers = s->specs, .n_workers = c->n_models, .log_level = c->log_level,
-                       .log_json = json_log, .arbiter = &shared};
+    agent_options o = {.workers = s->specs,
+                       .n_workers = c->n_models,
+                       .log_level = c->log_level,
+                       .log_json = json_log,
+                       .arbiter = &shared};
     return agent_new(&s->agent, &s->loop, s->registry, &o, err);
 }
 
@@ -296,7 +315,8 @@ static int serve(server *s, bool json_log)
     return s->exit_code;
 }
 
-static int load_config(server *s, const char *path, const char *listen, long long port, bool json_log, shoal_err *err)
+static int load_config(server *s, const char *path, const char *listen, long long port, bool json_log,
+                       shoal_err *err)
 {
     const char *found = find_config(path);
     if (!found) return err_set(err, SHOAL_EINVALID, "no shoal.yaml here; name one with -c");
@@ -304,7 +324,8 @@ static int load_config(server *s, const char *path, const char *listen, long lon
     if (rc == 0) rc = override_listen(s->config, listen, port, err);
     if (rc != 0) return rc;
     int level = log_level_parse(s->config->log_level ? s->config->log_level : "info");
-    if (level < 0) return err_set(err, SHOAL_EINVALID, "%s: \"%s\" is no log level", found, s->config->log_level);
+    if (level < 0)
+        return err_set(err, SHOAL_EINVALID, "%s: \"%s\" is no log level", found, s->config->log_level);
     log_setup((log_level)level, json_log || s->config->log_json);
     return 0;
 }
@@ -316,7 +337,8 @@ static int run(int argc, char **argv)
     bool json_log = false, banner = false;
     long long port = -1;
     const cli_option options[] = {
-        CLI_STRING('c', "config", "FILE", "configuration (./shoal.yaml, then /etc/shoal/shoal.yaml)", &config),
+        CLI_STRING('c', "config", "FILE", "configuration (./shoal.yaml, then /etc/shoal/shoal.yaml)",
+                   &config),
         CLI_INT('p', "port", "PORT", 0, 65535, "listen on this port instead; 0 takes a free one", &port),
         CLI_STRING('l', "listen", "ADDR", "listen here instead: host:port or unix:/path", &listen),
         CLI_FLAG(0, "json-log", "log lines as JSON", &json_log),
@@ -338,4 +360,5 @@ static int run(int argc, char **argv)
     return rc;
 }
 
-const cli_command cmd_serve = {"serve", "run the cluster: gateway, agent and one worker a model replica", "", run, false};
+const cli_command cmd_serve = {"serve", "run the cluster: gateway, agent and one worker a model replica", "",
+                               run, false};

@@ -17,7 +17,8 @@ static int run(int argc, char **argv)
     worker_options w = {0};
     bool json_log = false;
     const char *level = "info";
-    long long threads = 0, kv = 0, batch = 0, queue = 0, context = 0, chunk = 0, fd = -1, slot = -1, parent = 0;
+    long long threads = 0, kv = 0, batch = 0, queue = 0, context = 0, chunk = 0, fd = -1, slot = -1,
+              parent = 0;
     const cli_option options[] = {
         CLI_STRING('n', "name", "NAME", "the model's name for clients and logs", &w.name),
         CLI_STRING('m', "model", "PATH", "model file or folder", &w.path),
@@ -61,4 +62,5 @@ static int run(int argc, char **argv)
     return worker_run(&w);
 }
 
-const cli_command cmd_worker = {"worker", "serve one model on a socket (started by the agent)", "", run, true};
+const cli_command cmd_worker = {"worker", "serve one model on a socket (started by the agent)", "", run,
+                                true};

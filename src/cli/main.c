@@ -21,7 +21,8 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2) return help(stderr);
     const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) return help(stdout);
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+        return help(stdout);
     if (strcmp(name, "--version") == 0) {
         printf("shoal " SHOAL_VERSION "\n");
         return CLI_OK;

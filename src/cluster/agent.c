@@ -179,8 +179,8 @@ static void exited(uv_process_t *p, int64_t code, int sig)
     bool refused = sig == 0 && code == WORKER_EXIT_CONFIG;
     bool crashed = !a->stopping && !refused && (sig != 0 || code != 0);
     if (crashed) c->r->n_crashes++;
-    LOG(crashed || refused ? LOG_ERROR : LOG_INFO, "agent", "worker_exited", LOG_S("replica", c->r->id), LOG_I("code", code),
-        LOG_I("signal", sig), LOG_S("reason", a->stopping ? "stopped" : why));
+    LOG(crashed || refused ? LOG_ERROR : LOG_INFO, "agent", "worker_exited", LOG_S("replica", c->r->id),
+        LOG_I("code", code), LOG_I("signal", sig), LOG_S("reason", a->stopping ? "stopped" : why));
     if (a->stopping) {
         registry_set_state(a->g, c->r, REPLICA_DOWN, "stopped");
         check_all_gone(a);
@@ -202,8 +202,11 @@ static int spawn(child *c, life *l, int says, args *x)
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
         {.flags = UV_INHERIT_FD, .data.fd = a->arbiter.fd},
     };
-    uv_process_options_t o = {.exit_cb = exited, .file = a->program, .args = x->v,
-                              .stdio_count = a->has_arbiter ? 4 : 3, .stdio = io};
+    uv_process_options_t o = {.exit_cb = exited,
+                              .file = a->program,
+                              .args = x->v,
+                              .stdio_count = a->has_arbiter ? 4 : 3,
+                              .stdio = io};
     return uv_spawn(a->loop, &l->process, &o);
 }
 
@@ -267,8 +270,10 @@ static int make_run_dir(agent *a, const char *given, shoal_err *err)
     if (given) {
         a->run_dir = arena_strdup(a->strings, given);
         if (!a->run_dir) return err_nomem(err);
-        if (mkdir(given, 0700) == 0) a->made_dir = true;
-        else if (errno != EEXIST) return err_set(err, SHOAL_EIO, "%s: %s", given, strerror(errno));
+        if (mkdir(given, 0700) == 0)
+            a->made_dir = true;
+        else if (errno != EEXIST)
+            return err_set(err, SHOAL_EIO, "%s: %s", given, strerror(errno));
         return 0;
     }
     if (!base || access(base, W_OK) != 0) base = "/tmp";
@@ -298,7 +303,8 @@ static char *socket_path(agent *a, const char *model, int slot)
     return arena_printf(a->strings, "%s/%s.%d.sock", a->run_dir, name, slot);
 }
 
-static int add_child(agent *a, child *c, const worker_spec *spec, int replica_number, int slot, shoal_err *err)
+static int add_child(agent *a, child *c, const worker_spec *spec, int replica_number, int slot,
+                     shoal_err *err)
 {
     bool ok = true;
     c->a = a;
@@ -325,7 +331,8 @@ static int add_child(agent *a, child *c, const worker_spec *spec, int replica_nu
 static size_t count_replicas(const agent_options *o)
 {
     size_t n = 0;
-    for (size_t i = 0; i < o->n_workers; i++) n += o->workers[i].n_replicas > 0 ? (size_t)o->workers[i].n_replicas : 1;
+    for (size_t i = 0; i < o->n_workers; i++)
+        n += o->workers[i].n_replicas > 0 ? (size_t)o->workers[i].n_replicas : 1;
     return n;
 }
 
@@ -387,7 +394,8 @@ static void kill_all(uv_timer_t *t)
     agent *a = t->data;
     for (size_t i = 0; i < a->n; i++) {
         if (!a->children[i].life) continue;
-        LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", a->children[i].r->id), LOG_S("reason", "grace is over"));
+        LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", a->children[i].r->id),
+            LOG_S("reason", "grace is over"));
         uv_process_kill(&a->children[i].life->process, SIGKILL);
     }
 }
@@ -411,8 +419,10 @@ void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *use
         registry_set_state(a->g, c->r, REPLICA_DRAINING, "stopping");
         uv_process_kill(&c->life->process, SIGTERM);
     }
-    if (any) uv_timer_start(&a->kill, kill_all, grace_ms, 0);
-    else uv_timer_start(&a->kill, all_gone_already, 0, 0);
+    if (any)
+        uv_timer_start(&a->kill, kill_all, grace_ms, 0);
+    else
+        uv_timer_start(&a->kill, all_gone_already, 0, 0);
 }
 
 static void release(agent *a)

@@ -97,8 +97,8 @@ static void describe_ended(void *user, grpc_status status, const char *message)
         if (l->r.state != REPLICA_DRAINING) set_state(l, REPLICA_READY, NULL);
         return;
     }
-    LOG(LOG_DEBUG, "registry", "describe_failed", LOG_S("replica", l->r.id), LOG_S("status", grpc_status_name(status)),
-        LOG_S("message", message));
+    LOG(LOG_DEBUG, "registry", "describe_failed", LOG_S("replica", l->r.id),
+        LOG_S("status", grpc_status_name(status)), LOG_S("message", message));
     retry_later(l);
 }
 
@@ -116,8 +116,10 @@ static void describe(contact *l)
 static void retry_now(uv_timer_t *t)
 {
     contact *l = t->data;
-    if (grpc_channel_is_connected(l->r.channel)) describe(l);
-    else grpc_channel_connect(l->r.channel);
+    if (grpc_channel_is_connected(l->r.channel))
+        describe(l);
+    else
+        grpc_channel_connect(l->r.channel);
 }
 
 static void connected(void *user)
@@ -184,7 +186,8 @@ static void poll_all(uv_timer_t *t)
         if (l->r.state != REPLICA_READY || l->polling) continue;
         grpc_client_events ev = {.user = l, .message = polled, .end = poll_ended};
         uint64_t deadline = clock_ns() + CALL_TIMEOUT_MS * 1000000ull;
-        l->polling = grpc_call_start(l->r.channel, "/shoal.v1.Worker/GetStats", "", 0, NULL, 0, deadline, &ev);
+        l->polling =
+            grpc_call_start(l->r.channel, "/shoal.v1.Worker/GetStats", "", 0, NULL, 0, deadline, &ev);
     }
 }
 
@@ -254,7 +257,8 @@ static int grow(registry *g, shoal_err *err)
     return 0;
 }
 
-int registry_add(registry *g, const char *model, const char *id, const char *address, replica **ret, shoal_err *err)
+int registry_add(registry *g, const char *model, const char *id, const char *address, replica **ret,
+                 shoal_err *err)
 {
     int rc = grow(g, err);
     if (rc != 0) return rc;

@@ -51,7 +51,8 @@ typedef void (*registry_change_fn)(void *user, replica *r);
 int registry_new(registry **ret, uv_loop_t *loop, shoal_err *err);
 void registry_free(registry *g); /* closes all channels; run the loop once more afterwards */
 /* Add a replica (strings are copied); it stays for the registry's life. */
-int registry_add(registry *g, const char *model, const char *id, const char *address, replica **ret, shoal_err *err);
+int registry_add(registry *g, const char *model, const char *id, const char *address, replica **ret,
+                 shoal_err *err);
 size_t registry_count(const registry *g);
 replica *registry_at(registry *g, size_t i);
 /* The agent says: the process is up (connect, describe, READY), draining, down, failed. */

@@ -22,8 +22,8 @@ static const char *kind_of(const char *label)
     return (label[0] == 'B' || label[0] == 'I') && label[1] == '-' ? label + 2 : label;
 }
 
-int tagging_entities(const model_config *c, const encoding *e, const float *logits, entity **ret, size_t *ret_n,
-                     shoal_err *err)
+int tagging_entities(const model_config *c, const encoding *e, const float *logits, entity **ret,
+                     size_t *ret_n, shoal_err *err)
 {
     entity *found = e->n ? calloc(e->n, sizeof *found) : NULL;
     if (e->n && !found) return err_nomem(err);

@@ -129,8 +129,10 @@ void bridge_result(void *job, const enc_result *r)
     j->n_values = fits ? n : 0;
     j->queue_ms = r->queue_ms;
     j->compute_ms = r->compute_ms;
-    if (fits) push_done(b, j, r->status, r->message);
-    else push_done(b, j, SHOAL_EINTERNAL, "the engine gave a result of another size than the model's");
+    if (fits)
+        push_done(b, j, r->status, r->message);
+    else
+        push_done(b, j, SHOAL_EINTERNAL, "the engine gave a result of another size than the model's");
     if (wake) uv_async_send(&b->async);
     uv_mutex_unlock(&b->lock);
 }
@@ -142,9 +144,13 @@ static bridge_job *replay_tokens(const buf *q)
         record r;
         memcpy(&r, q->data + at, sizeof r);
         const char *rest = q->data + at + sizeof r;
-        gen_event ev = {.kind = EVENT_TOKEN, .id = r.id, .logprob = r.logprob, .n_top = r.n_top,
+        gen_event ev = {.kind = EVENT_TOKEN,
+                        .id = r.id,
+                        .logprob = r.logprob,
+                        .n_top = r.n_top,
                         .top = (const token_logprob *)(const void *)rest,
-                        .text = rest + r.n_top * sizeof(token_logprob), .text_len = r.text_len};
+                        .text = rest + r.n_top * sizeof(token_logprob),
+                        .text_len = r.text_len};
         if (!r.job->touched) {
             r.job->touched = true;
             r.job->next_touched = NULL;

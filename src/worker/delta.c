@@ -149,7 +149,8 @@ static void link_tools(delta *d, Shoal__V1__Delta *m, void **at, Shoal__V1__Tool
 
 int delta_pack(delta *d, buf *out)
 {
-    size_t n_lp = d->logprobs.len / sizeof(Shoal__V1__TokenLogprob), n_tools = d->tools.len / sizeof(tool_piece);
+    size_t n_lp = d->logprobs.len / sizeof(Shoal__V1__TokenLogprob),
+           n_tools = d->tools.len / sizeof(tool_piece);
     size_t tool_at = align16(n_lp * sizeof(void *)), call_at = align16(tool_at + n_tools * sizeof(void *));
     int rc = buf_reserve(&d->pointers, call_at + n_tools * sizeof(Shoal__V1__ToolCallDelta));
     Shoal__V1__Delta m = SHOAL__V1__DELTA__INIT;

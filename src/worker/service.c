@@ -45,8 +45,10 @@ int call_send(worker *w, grpc_call *c, const ProtobufCMessage *m)
 
 void call_reply(worker *w, grpc_call *c, const ProtobufCMessage *m)
 {
-    if (call_send(w, c, m) == 0) grpc_call_end(c, GRPC_OK, NULL);
-    else grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+    if (call_send(w, c, m) == 0)
+        grpc_call_end(c, GRPC_OK, NULL);
+    else
+        grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
 }
 
 int check_utf8(const char *s, const char *what, shoal_err *err)

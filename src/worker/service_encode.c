@@ -180,10 +180,11 @@ static void finish(encode_call *e)
         e->call = NULL;
         return;
     }
-    LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", e->trace.request_id), LOG_S("method", e->trace.method),
-        LOG_S("model", e->w->name), LOG_S("version", e->w->version), LOG_S("quantisation", e->w->quantisation),
-        LOG_I("inputs", e->n), LOG_I("tokens", e->n_tokens), LOG_F("queue_ms", e->queue_ms),
-        LOG_F("compute_ms", e->compute_ms), LOG_F("ms", clock_ms_since(e->trace.start_ns)));
+    LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", e->trace.request_id),
+        LOG_S("method", e->trace.method), LOG_S("model", e->w->name), LOG_S("version", e->w->version),
+        LOG_S("quantisation", e->w->quantisation), LOG_I("inputs", e->n), LOG_I("tokens", e->n_tokens),
+        LOG_F("queue_ms", e->queue_ms), LOG_F("compute_ms", e->compute_ms),
+        LOG_F("ms", clock_ms_since(e->trace.start_ns)));
     grpc_call_end(e->call, GRPC_OK, NULL);
     e->call = NULL;
 }
@@ -210,7 +211,9 @@ static void submit_more(encode_call *e)
 {
     while (e->call && e->n_started < e->n && e->n_running < MAX_RUNNING) {
         encode_item *it = &e->items[e->n_started];
-        enc_request r = {.ids = it->enc.ids, .type_ids = it->enc.type_ids, .n_ids = it->enc.n,
+        enc_request r = {.ids = it->enc.ids,
+                         .type_ids = it->enc.type_ids,
+                         .n_ids = it->enc.n,
                          .deadline_ns = e->deadline_ns};
         shoal_err err;
         int rc = engine_encode(e->w->engine, &r, bridge_result, &it->job, &it->id, &err);
@@ -237,7 +240,8 @@ static void item_done(bridge_job *j)
     if (e->call && j->status != 0) {
         shoal_err err;
         bool ours = j->status == SHOAL_ECANCELLED; /* nobody but a closing engine cancels a live call */
-        err_set(&err, ours ? SHOAL_EUNAVAILABLE : j->status, "%s", ours ? "the worker is shutting down" : j->message);
+        err_set(&err, ours ? SHOAL_EUNAVAILABLE : j->status, "%s",
+                ours ? "the worker is shutting down" : j->message);
         fail(e, &err);
     }
     submit_more(e);
@@ -272,12 +276,13 @@ static int prepare_item(encode_call *e, size_t i, const Shoal__V1__TextInput *in
         rc = tokenizer_encode(t, in->text, strlen(in->text), in->has_pair ? in->pair : NULL, strlen(in->pair),
                               TOK_ADD_SPECIAL, 0, &it->enc, err);
     if (rc == 0 && it->enc.n > engine_ctx(w->engine))
-        rc = err_set(err, SHOAL_ELIMIT, "%zu tokens are longer than the context of %s, %zu tokens", it->enc.n, w->name,
-                     engine_ctx(w->engine));
+        rc = err_set(err, SHOAL_ELIMIT, "%zu tokens are longer than the context of %s, %zu tokens", it->enc.n,
+                     w->name, engine_ctx(w->engine));
     if (rc == 0 && it->enc.n == 0) rc = err_set(err, SHOAL_EINVALID, "the text is empty");
     if (rc != 0) return e->n > 1 ? err_prefix(err, rc, "input %zu", i) : rc;
     e->n_tokens += it->enc.n;
-    size_t cols = e->task == TASK_EMBED ? mc->n_embd : mc->n_labels, rows = e->task == TASK_TAG ? it->enc.n : 1;
+    size_t cols = e->task == TASK_EMBED ? mc->n_embd : mc->n_labels,
+           rows = e->task == TASK_TAG ? it->enc.n : 1;
     it->job.n_values = rows * cols;
     it->job.values = calloc(it->job.n_values, sizeof *it->job.values);
     return it->job.values ? 0 : err_nomem(err);
@@ -291,8 +296,8 @@ static int prepare(encode_call *e, const uint8_t *msg, size_t n, shoal_err *err)
     if (!e->request) return err_set(err, SHOAL_EINVALID, "the message is malformed");
     size_t n_inputs = e->request->n_inputs;
     if (n_inputs == 0 || n_inputs > MAX_INPUTS)
-        return err_set(err, n_inputs ? SHOAL_ELIMIT : SHOAL_EINVALID, "%zu inputs: give from 1 to %d", n_inputs,
-                       MAX_INPUTS);
+        return err_set(err, n_inputs ? SHOAL_ELIMIT : SHOAL_EINVALID, "%zu inputs: give from 1 to %d",
+                       n_inputs, MAX_INPUTS);
     e->items = calloc(n_inputs, sizeof *e->items);
     if (!e->items) return err_nomem(err);
     e->n = n_inputs;

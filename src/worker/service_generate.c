@@ -80,8 +80,10 @@ static void gen_token(bridge_job *j, const gen_event *ev)
     if (!g->call) return;
     if (ev->id >= 0) delta_add_id(&g->delta, ev->id);
     if (ev->id >= 0 && g->logprobs) delta_add_logprob(&g->delta, model_tokenizer(g->w->model), ev);
-    if (!g->tools) delta_add_text(&g->delta, ev->text, ev->text_len);
-    else toolcall_push(g->tools, ev->text, ev->text_len);
+    if (!g->tools)
+        delta_add_text(&g->delta, ev->text, ev->text_len);
+    else
+        toolcall_push(g->tools, ev->text, ev->text_len);
 }
 
 static void gen_flush(bridge_job *j)
@@ -92,9 +94,10 @@ static void gen_flush(bridge_job *j)
 static void log_done(const gen_job *g, const char *finish)
 {
     const gen_timings *t = &g->job.timings;
-    LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", g->trace.request_id), LOG_S("method", "Generate"),
-        LOG_S("model", g->w->name), LOG_S("version", g->w->version), LOG_S("quantisation", g->w->quantisation),
-        LOG_S("finish", finish), LOG_I("prompt_tokens", t->n_prompt), LOG_I("cached_tokens", t->n_cached),
+    LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", g->trace.request_id),
+        LOG_S("method", "Generate"), LOG_S("model", g->w->name), LOG_S("version", g->w->version),
+        LOG_S("quantisation", g->w->quantisation), LOG_S("finish", finish),
+        LOG_I("prompt_tokens", t->n_prompt), LOG_I("cached_tokens", t->n_cached),
         LOG_I("tokens", t->n_generated), LOG_F("queue_ms", t->queue_ms), LOG_F("prefill_ms", t->prefill_ms),
         LOG_F("decode_ms", t->decode_ms), LOG_F("ms", clock_ms_since(g->trace.start_ns)));
 }
@@ -128,7 +131,8 @@ static void gen_done(bridge_job *j)
     } else if (g->call) {
         shoal_err err;
         bool ours = j->status == SHOAL_ECANCELLED; /* nobody but a closing engine cancels a live call */
-        err_set(&err, ours ? SHOAL_EUNAVAILABLE : j->status, "%s", ours ? "the worker is shutting down" : j->message);
+        err_set(&err, ours ? SHOAL_EUNAVAILABLE : j->status, "%s",
+                ours ? "the worker is shutting down" : j->message);
         call_refuse(g->w, g->call, &g->trace, &err);
     }
     gen_free(g);
@@ -138,8 +142,9 @@ static void call_gone(void *user, grpc_call *c)
 {
     gen_job *g = user;
     g->call = NULL;
-    LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", g->trace.request_id), LOG_S("method", "Generate"),
-        LOG_S("model", g->w->name), LOG_F("ms", clock_ms_since(g->trace.start_ns)));
+    LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", g->trace.request_id),
+        LOG_S("method", "Generate"), LOG_S("model", g->w->name),
+        LOG_F("ms", clock_ms_since(g->trace.start_ns)));
     engine_cancel(g->w->engine, g->id);
 }
 
@@ -166,15 +171,20 @@ static int render_messages(worker *w, const Shoal__V1__GenerateRequest *r, buf *
 {
     const chat_template *t = model_chat_template(w->model);
     const tokenizer *tok = model_tokenizer(w->model);
-    if (!t) return err_set(err, SHOAL_EINVALID, "%s has no chat template; send text instead of messages", w->name);
+    if (!t)
+        return err_set(err, SHOAL_EINVALID, "%s has no chat template; send text instead of messages",
+                       w->name);
     json_t *messages = NULL, *tools = NULL;
     int rc = json_parse(&messages, r->messages_json, strlen(r->messages_json), "messages", err);
-    if (rc == 0 && *r->tools_json) rc = json_parse(&tools, r->tools_json, strlen(r->tools_json), "tools", err);
+    if (rc == 0 && *r->tools_json)
+        rc = json_parse(&tools, r->tools_json, strlen(r->tools_json), "tools", err);
     if (rc == 0 && (!json_is_array(messages) || (tools && !json_is_array(tools))))
-        rc = err_set(err, SHOAL_EINVALID, "%s must be a JSON array", json_is_array(messages) ? "tools" : "messages");
+        rc = err_set(err, SHOAL_EINVALID, "%s must be a JSON array",
+                     json_is_array(messages) ? "tools" : "messages");
     char bos[128], eos[128];
     if (rc == 0)
-        rc = chat_template_render(t, messages, tools, true, token_text(tok, tokenizer_bos(tok), bos, sizeof bos),
+        rc = chat_template_render(t, messages, tools, true,
+                                  token_text(tok, tokenizer_bos(tok), bos, sizeof bos),
                                   token_text(tok, tokenizer_eos(tok), eos, sizeof eos), out, err);
     json_decref(messages);
     json_decref(tools);
@@ -185,7 +195,9 @@ static int render_messages(worker *w, const Shoal__V1__GenerateRequest *r, buf *
 static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
     const tokenizer *t = model_tokenizer(w->model);
-    if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s; send token ids", w->name, model_tokenizer_error(w->model));
+    if (!t)
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s; send token ids", w->name,
+                       model_tokenizer_error(w->model));
     buf rendered = {0};
     bool chat = *r->messages_json;
     int rc = chat ? render_messages(w, r, &rendered, err) : 0;
@@ -212,8 +224,9 @@ static int make_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *r
         rc = tokenize_prompt(w, r, ret, err);
     }
     if (rc == 0 && ret->n >= engine_ctx(w->engine))
-        rc = err_set(err, SHOAL_ELIMIT, "the prompt has %zu tokens and the context of %s holds %zu, reply included",
-                     ret->n, w->name, engine_ctx(w->engine));
+        rc = err_set(err, SHOAL_ELIMIT,
+                     "the prompt has %zu tokens and the context of %s holds %zu, reply included", ret->n,
+                     w->name, engine_ctx(w->engine));
     return rc;
 }
 
@@ -245,14 +258,14 @@ static int convert_bias(const worker *w, const Shoal__V1__Sampling *s, logit_bia
     for (size_t i = 0; i < s->n_bias; i++) {
         ret[i] = (logit_bias){.id = s->bias[i]->id, .bias = s->bias[i]->bias};
         if (ret[i].id < 0 || (size_t)ret[i].id >= n_vocab || !isfinite(ret[i].bias))
-            return err_set(err, SHOAL_EINVALID, "logit bias of token %d: the vocabulary has %zu tokens", ret[i].id,
-                           n_vocab);
+            return err_set(err, SHOAL_EINVALID, "logit bias of token %d: the vocabulary has %zu tokens",
+                           ret[i].id, n_vocab);
     }
     return 0;
 }
 
-static int convert_sampling(const worker *w, const Shoal__V1__Sampling *s, sampling *ret, logit_bias **ret_bias,
-                            shoal_err *err)
+static int convert_sampling(const worker *w, const Shoal__V1__Sampling *s, sampling *ret,
+                            logit_bias **ret_bias, shoal_err *err)
 {
     if (!s) return 0;
     int rc = check_sampling(s, err);
@@ -299,7 +312,8 @@ static gen_job *new_job(worker *w, grpc_call *c, const Shoal__V1__GenerateReques
     g->w = w;
     g->call = c;
     g->logprobs = r->logprobs;
-    toolcall_sink sink = {.user = g, .text = tool_text, .begin = tool_begin, .arguments = tool_arguments, .end = tool_end};
+    toolcall_sink sink = {
+        .user = g, .text = tool_text, .begin = tool_begin, .arguments = tool_arguments, .end = tool_end};
     if (r->parse_tool_calls && !(g->tools = toolcall_new(&sink))) {
         gen_free(g);
         return NULL;
@@ -318,14 +332,17 @@ static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const 
     if (!r->echo) return;
     buf text = {0};
     const tokenizer *t = model_tokenizer(g->w->model);
-    if (*r->text) buf_puts(&text, r->text);
-    else if (t) tokenizer_decode(t, p->ids, p->n, false, &text);
+    if (*r->text)
+        buf_puts(&text, r->text);
+    else if (t)
+        tokenizer_decode(t, p->ids, p->n, false, &text);
     delta_add_text(&g->delta, text.data, text.len);
     buf_done(&text);
     send_delta(g);
 }
 
-static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p, const sampling *s, shoal_err *err)
+static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p, const sampling *s,
+                  shoal_err *err)
 {
     gen_request q = {.ids = p->ids,
                      .n_ids = p->n,
@@ -342,7 +359,8 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
     return engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
 }
 
-static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__V1__GenerateRequest *r, shoal_err *err)
+static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__V1__GenerateRequest *r,
+                 shoal_err *err)
 {
     prompt p = {0};
     sampling s = {0};

@@ -63,8 +63,8 @@ static int tokenize(worker *w, const Shoal__V1__TokenizeRequest *r, encoding *re
     const tokenizer *t = model_tokenizer(w->model);
     if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", w->name, model_tokenizer_error(w->model));
     unsigned flags = TOK_PARSE_SPECIAL | (r->no_special ? 0 : TOK_ADD_SPECIAL);
-    return tokenizer_encode(t, in->text, strlen(in->text), in->has_pair ? in->pair : NULL, strlen(in->pair), flags,
-                            0, ret, err);
+    return tokenizer_encode(t, in->text, strlen(in->text), in->has_pair ? in->pair : NULL, strlen(in->pair),
+                            flags, 0, ret, err);
 }
 
 void service_tokenize(void *user, grpc_call *c, const uint8_t *msg, size_t n)

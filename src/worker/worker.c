@@ -65,8 +65,10 @@ void worker_close(worker *w, void (*closed)(void *user), void *user)
     w->closed = closed;
     w->closed_user = user;
     w->draining = true;
-    if (w->server) grpc_server_close(w->server, server_closed, w);
-    else server_closed(w);
+    if (w->server)
+        grpc_server_close(w->server, server_closed, w);
+    else
+        server_closed(w);
 }
 
 void worker_drain(worker *w, void (*done)(void *user), void *user)
@@ -89,7 +91,8 @@ static int load(worker *w, const worker_options *o, shoal_err *err)
     w->quantisation = model_quantisation(w->model);
     /* A folder is not one file that model_open could compare. */
     if (o->sha256 && strcasecmp(o->sha256, w->digest) != 0)
-        return err_set(err, SHOAL_EDIGEST, "%s: its SHA-256 is %s, but %s is pinned", o->path, w->digest, o->sha256);
+        return err_set(err, SHOAL_EDIGEST, "%s: its SHA-256 is %s, but %s is pinned", o->path, w->digest,
+                       o->sha256);
     return 0;
 }
 
@@ -113,8 +116,10 @@ static int listen_at(worker *w, const char *address, shoal_err *err)
         unlink(w->socket); /* what a killed predecessor left */
     }
     /* The only peers are gateways of this site: their limits on clients' bodies are the ones that count. */
-    static const http_limits limits = {.max_body_bytes = 32u << 20, .max_streams = 1024,
-                                       .idle_timeout_ms = UINT32_MAX, .max_write_backlog = 64u << 20};
+    static const http_limits limits = {.max_body_bytes = 32u << 20,
+                                       .max_streams = 1024,
+                                       .idle_timeout_ms = UINT32_MAX,
+                                       .max_write_backlog = 64u << 20};
     int rc = grpc_server_new(&w->server, w->loop, methods, sizeof methods / sizeof *methods, w, &limits, err);
     return rc == 0 ? grpc_server_listen(w->server, address, err) : rc;
 }
@@ -123,10 +128,11 @@ static void log_start(const worker *w)
 {
     isa chosen = ISA_SCALAR;
     isa_choose(&chosen, NULL);
-    LOG(LOG_INFO, "worker", "ready", LOG_S("model", w->name), LOG_S("task", task_name(model_get_config(w->model)->task)),
-        LOG_S("digest", w->digest), LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
-        LOG_S("isa", isa_name(chosen)), LOG_I("threads", w->n_threads), LOG_I("context", engine_ctx(w->engine)),
-        LOG_I("pid", getpid()), LOG_F("load_ms", w->load_ms));
+    LOG(LOG_INFO, "worker", "ready", LOG_S("model", w->name),
+        LOG_S("task", task_name(model_get_config(w->model)->task)), LOG_S("digest", w->digest),
+        LOG_S("version", w->version), LOG_S("quantisation", w->quantisation), LOG_S("isa", isa_name(chosen)),
+        LOG_I("threads", w->n_threads), LOG_I("context", engine_ctx(w->engine)), LOG_I("pid", getpid()),
+        LOG_F("load_ms", w->load_ms));
 }
 
 int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err *err)

@@ -38,12 +38,15 @@ static int parse(values *v, int argc, const char *const *args)
     return cli_parse(&v->args, &toy, options, 1, 2, argc + 1, argv);
 }
 
-#define PARSE(v, ...) parse(v, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *), (const char *[]){__VA_ARGS__})
+#define PARSE(v, ...) \
+    parse(v, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *), (const char *[]){__VA_ARGS__})
 
 static void options_may_stand_anywhere(void **state)
 {
     values v;
-    assert_int_equal(PARSE(&v, "--flag", "a", "-t", "x y", "b", "--item=1", "--item", "2", "-n3", "--share", "0.5"), CLI_GO);
+    assert_int_equal(
+        PARSE(&v, "--flag", "a", "-t", "x y", "b", "--item=1", "--item", "2", "-n3", "--share", "0.5"),
+        CLI_GO);
     assert_true(v.flag);
     assert_string_equal(v.text, "x y");
     assert_int_equal(v.list.n, 2);

@@ -47,9 +47,7 @@ typedef struct bench {
     int n_changes;
 } bench;
 
-static void ticked(uv_timer_t *t)
-{
-}
+static void ticked(uv_timer_t *t) {}
 
 static void changed(void *user, replica *r)
 {
@@ -98,7 +96,8 @@ static void wait_for(bench *b, const replica *r, replica_state s)
     uint64_t start = clock_ns();
     while (r->state != s) {
         if (clock_ms_since(start) > PATIENCE_MS)
-            fail_msg("%s is %s (%s), not %s", r->id, replica_state_name(r->state), r->reason, replica_state_name(s));
+            fail_msg("%s is %s (%s), not %s", r->id, replica_state_name(r->state), r->reason,
+                     replica_state_name(s));
         uv_run(&b->loop, UV_RUN_ONCE);
     }
 }

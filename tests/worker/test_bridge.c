@@ -50,11 +50,18 @@ static void run_engine(void *arg)
     fake_job *f = arg;
     for (int i = 0; i < N_TOKENS; i++) {
         token_logprob top[2] = {{i, -1}, {i + 1, -2}};
-        gen_event ev = {.kind = EVENT_TOKEN, .id = i, .text = "abcdefg", .text_len = (size_t)i % 7,
-                        .top = top, .n_top = (size_t)i % 3};
+        gen_event ev = {.kind = EVENT_TOKEN,
+                        .id = i,
+                        .text = "abcdefg",
+                        .text_len = (size_t)i % 7,
+                        .top = top,
+                        .n_top = (size_t)i % 3};
         bridge_event(&f->job, &ev);
     }
-    gen_event done = {.kind = EVENT_DONE, .text = "end", .text_len = 3, .finish = FINISH_STOP,
+    gen_event done = {.kind = EVENT_DONE,
+                      .text = "end",
+                      .text_len = 3,
+                      .finish = FINISH_STOP,
                       .timings = {.n_generated = N_TOKENS}};
     bridge_event(&f->job, &done);
 }

@@ -26,14 +26,16 @@ static void delta_carries_ids_text_and_logprobs(void **state)
     for (int i = 0; i < 3; i++) {
         token_logprob top[2] = {{10 + i, -0.5f}, {20 + i, -1.5f}};
         delta_add_id(&d, i);
-        delta_add_logprob(&d, NULL, &(gen_event){.id = i, .logprob = (float)-i, .top = top, .n_top = (size_t)i});
+        delta_add_logprob(&d, NULL,
+                          &(gen_event){.id = i, .logprob = (float)-i, .top = top, .n_top = (size_t)i});
     }
     delta_add_text(&d, "a\0b", 3);
     Shoal__V1__GenerateEvent *ev = round_trip(&d);
     assert_true(delta_is_empty(&d));
     assert_int_equal(ev->delta->n_ids, 3);
     assert_int_equal(ev->delta->ids[2], 2);
-    assert_string_equal(ev->delta->text, "a\xEF\xBF\xBD" "b");
+    assert_string_equal(ev->delta->text, "a\xEF\xBF\xBD"
+                                         "b");
     assert_int_equal(ev->delta->n_logprobs, 3);
     assert_int_equal(ev->delta->logprobs[0]->n_top, 0);
     assert_int_equal(ev->delta->logprobs[1]->n_top, 1);

@@ -41,7 +41,11 @@ static void on_disconnected(void *user, const char *why)
 
 static worker_options options_for(bench *b, const char *model)
 {
-    return (worker_options){.name = "tiny", .path = model, .address = b->address, .arbiter_fd = -1, .arbiter_slot = -1,
+    return (worker_options){.name = "tiny",
+                            .path = model,
+                            .address = b->address,
+                            .arbiter_fd = -1,
+                            .arbiter_slot = -1,
                             .engine = {.n_threads = 2}};
 }
 
@@ -123,7 +127,8 @@ static void on_event(void *user, const uint8_t *msg, size_t n)
     if (ev->started) r->n_prompt = ev->started->n_prompt;
     if (ev->delta) {
         r->n_deltas++;
-        for (size_t i = 0; i < ev->delta->n_ids && r->n_ids < 512; i++) r->ids[r->n_ids++] = ev->delta->ids[i];
+        for (size_t i = 0; i < ev->delta->n_ids && r->n_ids < 512; i++)
+            r->ids[r->n_ids++] = ev->delta->ids[i];
         for (size_t i = 0; i < ev->delta->n_logprobs; i++) {
             r->n_logprobs++;
             const Shoal__V1__TokenLogprob *p = ev->delta->logprobs[i];
@@ -139,7 +144,8 @@ static void on_event(void *user, const uint8_t *msg, size_t n)
     shoal__v1__generate_event__free_unpacked(ev, NULL);
 }
 
-static grpc_client_call *begin(bench *b, const char *path, const ProtobufCMessage *m, reply *r, uint64_t deadline_ns)
+static grpc_client_call *begin(bench *b, const char *path, const ProtobufCMessage *m, reply *r,
+                               uint64_t deadline_ns)
 {
     size_t n = m ? protobuf_c_message_get_packed_size(m) : 0;
     uint8_t *bytes = malloc(n + 1);
@@ -160,7 +166,8 @@ static void call(bench *b, const char *path, const ProtobufCMessage *m, reply *r
     while (!r->ended) uv_run(&b->loop, UV_RUN_ONCE);
 }
 
-static void expect_refusal(bench *b, const char *path, const ProtobufCMessage *m, int status, const char *part)
+static void expect_refusal(bench *b, const char *path, const ProtobufCMessage *m, int status,
+                           const char *part)
 {
     reply r;
     call(b, path, m, &r);
@@ -430,7 +437,8 @@ static void worker_classifies_several_texts(void **state)
     reply r;
     call(&b, "/shoal.v1.Worker/Classify", &q.base, &r);
     assert_int_equal(r.status, GRPC_OK);
-    Shoal__V1__ClassifyReply *m = shoal__v1__classify_reply__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
+    Shoal__V1__ClassifyReply *m =
+        shoal__v1__classify_reply__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
     assert_non_null(m);
     assert_int_equal(m->n_results, N);
     for (size_t i = 0; i < N; i++) {
@@ -480,7 +488,8 @@ static void worker_tags_and_embeds(void **state)
     bench_open(&b, DATA "minilm-embed", NULL);
     call(&b, "/shoal.v1.Worker/Embed", &eq.base, &r);
     assert_int_equal(r.status, GRPC_OK);
-    Shoal__V1__EmbedReply *e = shoal__v1__embed_reply__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
+    Shoal__V1__EmbedReply *e =
+        shoal__v1__embed_reply__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
     assert_int_equal(e->n_results, 1);
     assert_true(e->results[0]->n_values > 0);
     shoal__v1__embed_reply__free_unpacked(e, NULL);
@@ -544,7 +553,8 @@ static void worker_refuses_other_tasks_long_texts_and_garbage(void **state)
     expect_refusal(&b, "/shoal.v1.Worker/Classify", &q.base, GRPC_INVALID_ARGUMENT, "UTF-8");
     reply r = {0};
     grpc_client_events ev = {.user = &r, .message = on_message, .end = on_end};
-    assert_non_null(grpc_call_start(b.channel, "/shoal.v1.Worker/Classify", "\xFF\xFF\xFF", 3, NULL, 0, 0, &ev));
+    assert_non_null(
+        grpc_call_start(b.channel, "/shoal.v1.Worker/Classify", "\xFF\xFF\xFF", 3, NULL, 0, 0, &ev));
     while (!r.ended) uv_run(&b.loop, UV_RUN_ONCE);
     assert_int_equal(r.status, GRPC_INVALID_ARGUMENT);
     reply_done(&r);
