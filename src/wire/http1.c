@@ -10,6 +10,8 @@
 /* Of a pipeline, so much is read ahead while an answer is being made. */
 enum { READ_AHEAD_BYTES = 65536 };
 
+enum { PROBE_FIRST_MS = 50, PROBE_MAX_MS = 1000 };
+
 /* The request that is being received or answered: HTTP/1.1 has at most one. */
 static http_request *current(const http_conn *c)
 {
@@ -418,4 +420,25 @@ void http1_eof(http_conn *c)
 {
     run(c);
     end_of_input(c);
+}
+
+/* RFC 9110 15.2: any number of interim responses may come before the final one; HTTP/1.0 knows none. */
+bool http1_probe(http_conn *c, uint64_t now_ms)
+{
+    static const char interim[] = "HTTP/1.1 102 Processing\r\n\r\n";
+    const http_request *r = current(c);
+    if (!c->eof || c->h1 != H1_BUSY || !r || r->begun || r->version != 11) {
+        c->probe_gap_ms = 0;
+        return false;
+    }
+    if (!c->probe_gap_ms) {
+        c->probe_gap_ms = PROBE_FIRST_MS;
+        c->probe_at_ms = now_ms + PROBE_FIRST_MS;
+    }
+    if (now_ms < c->probe_at_ms) return true;
+    transport_write(c->io, interim, sizeof interim - 1);
+    conn_mark_dirty(c);
+    c->probe_gap_ms = c->probe_gap_ms * 2 < PROBE_MAX_MS ? c->probe_gap_ms * 2 : PROBE_MAX_MS;
+    c->probe_at_ms = now_ms + c->probe_gap_ms;
+    return true;
 }

@@ -28,8 +28,9 @@ struct http_server {
     http_limits limits;
     transport_scratch scratch;
     uv_timer_t tick;     /* runs while there are connections */
+    uv_timer_t probe;    /* runs while an answer is due to a client whose input has ended */
     uv_prepare_t settle; /* runs while there are dirty ones */
-    int n_handles;       /* listeners, tick and settle that are not yet closed */
+    int n_handles;       /* listeners, tick, probe and settle that are not yet closed */
     http_listener *listeners;
     http_conn *conns, *dirty;
     size_t n_conns, n_refusing;
@@ -67,6 +68,7 @@ struct http_conn {
     size_t n_lines;
     uint64_t body_left;
     bool chunked, keep_alive, running;
+    uint64_t probe_at_ms, probe_gap_ms; /* see http1_probe; gap 0: not probing */
     http1_chunks chunks;
     http_parser parser;
 
@@ -135,6 +137,10 @@ void http1_begin(http_request *r, int status, const http_header *headers, size_t
 void http1_write(http_request *r, const void *data, size_t len);
 void http1_end(http_request *r);
 void http1_eof(http_conn *c);
+/* A client that shut only its sending side looks like one that closed. While it waits for the answer, an
+ * interim response now and then tells them apart: the latter's system answers with a reset, so that a
+ * following write fails. False when nothing is to be probed. */
+bool http1_probe(http_conn *c, uint64_t now_ms);
 
 /* http2.c */
 int http2_start(http_conn *c);

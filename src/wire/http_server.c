@@ -9,7 +9,7 @@
 
 #include "wire/http_internal.h"
 
-enum { LISTEN_BACKLOG = 511, MAX_REFUSING = 64, TICK_MIN_MS = 5, TICK_MAX_MS = 500 };
+enum { LISTEN_BACKLOG = 511, MAX_REFUSING = 64, TICK_MIN_MS = 5, TICK_MAX_MS = 500, PROBE_TICK_MS = 25 };
 
 struct http_listener {
     http_listener *next;
@@ -161,15 +161,27 @@ static void on_open(void *user, const char *alpn)
     if (strcmp(alpn, "h2") == 0 && http2_start(c) != 0) transport_close(c->io, "out of memory");
 }
 
+static void on_probe(uv_timer_t *timer)
+{
+    http_server *s = timer->data;
+    bool any = false;
+    for (http_conn *c = s->conns; c; c = c->next)
+        if (c->kind == CONN_HTTP1 && !transport_is_closing(c->io)) any |= http1_probe(c, uv_now(s->loop));
+    if (!any) uv_timer_stop(timer);
+}
+
 static void on_eof(void *user)
 {
     http_conn *c = user;
+    http_server *s = c->server;
     c->eof = true;
-    if (c->kind == CONN_HTTP1)
-        http1_eof(c);
-    else
+    if (c->kind != CONN_HTTP1) {
         transport_end(c->io);
-    if (c->kind != CONN_HTTP1) deliver_gone(c, true);
+        deliver_gone(c, true);
+        return;
+    }
+    http1_eof(c);
+    if (c->requests && !s->closing) uv_timer_start(&s->probe, on_probe, PROBE_TICK_MS, PROBE_TICK_MS);
 }
 
 static void on_drained(void *user)
@@ -469,10 +481,11 @@ int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, c
     if (limits) s->limits = *limits;
     fill_defaults(&s->limits);
     uv_timer_init(loop, &s->tick);
+    uv_timer_init(loop, &s->probe);
     uv_prepare_init(loop, &s->settle);
     s->settle.prepare_cb = on_settle;
-    s->tick.data = s->settle.data = s;
-    s->n_handles = 2;
+    s->tick.data = s->probe.data = s->settle.data = s;
+    s->n_handles = 3;
     *ret = s;
     return 0;
 }
@@ -517,5 +530,6 @@ void http_server_close(http_server *s, void (*closed)(void *user), void *user)
     for (http_listener *l = s->listeners; l; l = l->next) close_listener(l);
     for (http_conn *c = s->conns; c; c = c->next) transport_close(c->io, "the server is closing");
     uv_close((uv_handle_t *)&s->tick, on_server_handle_closed);
+    uv_close((uv_handle_t *)&s->probe, on_server_handle_closed);
     uv_close((uv_handle_t *)&s->settle, on_server_handle_closed);
 }

@@ -274,6 +274,35 @@ static void holds_to_its_limits(void **state)
     fixture_stop(&f);
 }
 
+static void notices_a_client_that_closes_while_it_waits(void **state)
+{
+    fixture f = {0};
+    fixture_start(&f, NULL, NULL);
+    int fd = fixture_connect(&f);
+    send_bytes(fd, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n", 31);
+    assert_true(wait_for(&f.n_requests, 1));
+    close(fd);
+    assert_true(wait_for(&f.n_gone, 1));
+    fixture_stop(&f);
+    assert_int_equal(atomic_load(&f.n_gone), 1);
+}
+
+static void answers_a_half_closed_client_however_late(void **state)
+{
+    fixture f = {0};
+    fixture_start(&f, NULL, NULL);
+    char *answer = fixture_exchange(&f, "GET /late HTTP/1.1\r\n" HOST "\r\n");
+    assert_status(answer, 102, "the probe");
+    assert_int_equal(count_of(answer, "HTTP/1.1 200 OK\r\n"), 1);
+    assert_non_null(strstr(answer, "\r\n\r\nslow\n"));
+    assert_int_equal(atomic_load(&f.n_gone), 0);
+    free(answer);
+    char *old = fixture_exchange(&f, "GET /late HTTP/1.0\r\n\r\n");
+    assert_status(old, 200, "no interim responses in 1.0");
+    free(old);
+    fixture_stop(&f);
+}
+
 static void refuses_slow_clients_with_408(void **state)
 {
     http_limits l = {.request_timeout_ms = 60, .idle_timeout_ms = 60};
@@ -406,6 +435,8 @@ int main(void)
         cmocka_unit_test(keeps_alive_as_the_version_says),
         cmocka_unit_test(says_continue_before_a_body),
         cmocka_unit_test(holds_to_its_limits),
+        cmocka_unit_test(notices_a_client_that_closes_while_it_waits),
+        cmocka_unit_test(answers_a_half_closed_client_however_late),
         cmocka_unit_test(refuses_slow_clients_with_408),
         cmocka_unit_test(turns_away_connections_over_the_limit),
         cmocka_unit_test(tells_the_handler_once_when_the_client_leaves),

@@ -5,9 +5,10 @@
  *     char *answer = fixture_exchange(&f, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
  *     fixture_stop(&f);
  *
- * Paths of the handler: /hello, /echo (the body back), /slow (answers after 30 ms), /stream (three
- * pieces), /hold (begins an answer and never ends it), /flood (writes for as long as the client is
- * there), /big (200 000 bytes), anything else: method, path, query and Host, one a line. */
+ * Paths of the handler: /hello, /echo (the body back), /slow (answers after 30 ms), /late (after
+ * 150 ms), /wait (never answers), /stream (three pieces), /hold (begins an answer and never ends it), /flood
+ * (writes for as long as the client is there), /big (200 000 bytes), anything else: method, path, query and
+ * Host, one a line. */
 #ifndef TESTS_WIRE_FIXTURE_H
 #define TESTS_WIRE_FIXTURE_H
 
@@ -104,6 +105,10 @@ static inline void fixture_request(void *user, http_request *r)
         http_respond(r, 200, NULL, 0, body, n);
     } else if (strcmp(path, "/slow") == 0) {
         start_later(f, r, later_answer, 30, 0);
+    } else if (strcmp(path, "/late") == 0) {
+        start_later(f, r, later_answer, 150, 0);
+    } else if (strcmp(path, "/wait") == 0) {
+        return; /* on_gone is the only way out */
     } else if (strcmp(path, "/stream") == 0) {
         answer_stream(r);
     } else if (strcmp(path, "/hold") == 0) {
