@@ -81,13 +81,25 @@ static bool is_word_byte(char c)
     return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
 }
 
-/* Is `name` somewhere in `text` with no word going on at its ends? Both folded. */
+/* People inflect: "is the front door locked" is about the Front Door Lock, "kitchen lights" about its light.
+ */
+static bool ends_word(const char *at)
+{
+    static const char *const endings[] = {"", "s", "es", "ed", "ing"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t n = strlen(endings[i]);
+        if (strncmp(at, endings[i], n) == 0 && !is_word_byte(at[n])) return true;
+    }
+    return false;
+}
+
+/* Is `name` somewhere in `text` as whole words, the last perhaps inflected? Both folded. */
 static bool has_words(const char *text, const char *name)
 {
     size_t n = strlen(name);
     for (const char *at = strstr(text, name); at; at = strstr(at + 1, name)) {
         bool starts = at == text || !is_word_byte(at[-1]) || !is_word_byte(*name);
-        bool ends = !is_word_byte(at[n]) || !is_word_byte(name[n - 1]);
+        bool ends = ends_word(at + n) || !is_word_byte(name[n - 1]);
         if (starts && ends) return true;
     }
     return false;

@@ -25,14 +25,14 @@
 #include "base/err.h"
 #include "gateway/config.h"
 
-#define PIPELINE_STAGES_MAX 32
-#define PIPELINE_DEVICES_MAX 256
+#define PIPELINE_STAGES_MAX      32
+#define PIPELINE_DEVICES_MAX     256
 #define PIPELINE_INPUT_MAX_BYTES 16384
 
 /* X(enum, name in YAML) */
-#define STAGE_KIND_TABLE(X)         \
-    X(STAGE_CLASSIFY, "classify")   \
-    X(STAGE_TAG, "tag")             \
+#define STAGE_KIND_TABLE(X)       \
+    X(STAGE_CLASSIFY, "classify") \
+    X(STAGE_TAG, "tag")           \
     X(STAGE_GENERATE, "generate")
 typedef enum stage_kind {
 #define STAGE_KIND_ENUM(e, n) e,
@@ -43,10 +43,10 @@ const char *stage_kind_name(stage_kind k);
 
 /* Every field that is given must hold. A field about a stage that did not run does not hold. */
 typedef struct stage_condition {
-    const char *stage;       /* whose result label, score_* and mean_prob_below look at */
-    const char **label;      /* a classify stage's label is one of these; a trailing '*' is a prefix */
+    const char *stage;  /* whose result label, score_* and mean_prob_below look at */
+    const char **label; /* a classify stage's label is one of these; a trailing '*' is a prefix */
     unsigned n_label;
-    double *score_min;       /* ... and its score is at least this */
+    double *score_min; /* ... and its score is at least this */
     double *score_below;
     double *mean_prob_below; /* a generate stage's mean token probability is under this */
     const char *text_prefix; /* the input starts with this */
@@ -63,9 +63,9 @@ typedef struct config_stage {
     unsigned n_unless;
     const char **after; /* further stages to wait for */
     unsigned n_after;
-    const char *system; /* generate: template of the system message; NULL: none */
-    const char *prompt; /* generate: template of the user message; NULL: "{input}" */
-    unsigned max_tokens; /* 0: 128 */
+    const char *system;        /* generate: template of the system message; NULL: none */
+    const char *prompt;        /* generate: template of the user message; NULL: "{input}" */
+    unsigned max_tokens;       /* 0: 128 */
     double temperature, top_p; /* 0: greedy; 0: 1 */
     uint64_t seed;
     unsigned timeout_ms; /* 0: the request's deadline alone */
@@ -82,7 +82,7 @@ struct config_pipeline {
 };
 
 /* X(enum, name) */
-#define STAGE_STATE_TABLE(X) \
+#define STAGE_STATE_TABLE(X)    \
     X(STAGE_PENDING, "pending") \
     X(STAGE_RUNNING, "running") \
     X(STAGE_DONE, "done")       \
@@ -122,7 +122,8 @@ const config_pipeline *pipeline_find(const gateway_config *c, const char *name);
 /* May stage i start now? For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. */
 stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_facts *facts, buf *why);
 /* The device of the list whose name the text contains as whole words, in any letter case (Latin, Greek
- * and Cyrillic letters); the longest name wins. NULL: none. */
+ * and Cyrillic letters), the last of them perhaps inflected (s, es, ed, ing); the longest name wins. NULL:
+ * none. */
 const config_device *pipeline_mentioned(const char *text, const config_device *devices, size_t n_devices);
 /* Fill in {input}, {Input} (its first letter in upper case), {devices}, {context}, {label.STAGE},
  * {text.STAGE}; "{{" is "{". Devices are lines

@@ -147,7 +147,9 @@ static void devices_are_found_as_whole_words(void **state)
     } rows[] = {
         {"turn off the kitchen light", "light.kitchen"},
         {"KITCHEN LIGHT!", "light.kitchen"},
-        {"the kitchen lights", NULL},
+        {"the kitchen lights", "light.kitchen"},
+        {"is the kitchen lighted", "light.kitchen"},
+        {"the kitchen lighter", NULL},
         {"akitchen light", NULL},
         {"kitchen light table on", "light.kitchen_table"},
         {"kitchen lightx, kitchen light", "light.kitchen"},
