@@ -184,7 +184,7 @@ static void job_start(encode_job *j, const char *digest)
 {
     sha256_digest key;
     const cache_value *v = NULL;
-    if (!digest || !*digest || !encode_spec_key(&j->spec, digest, &key)) {
+    if (request_wants_fresh(j->rq) || !digest || !*digest || !encode_spec_key(&j->spec, digest, &key)) {
         start_call(j);
         return;
     }

@@ -259,7 +259,7 @@ static void job_start(gen_job *j, const char *digest)
 {
     sha256_digest key;
     const cache_value *v = NULL;
-    if (!digest || !*digest || !gen_spec_key(j->spec, digest, &key)) {
+    if (request_wants_fresh(j->rq) || !digest || !*digest || !gen_spec_key(j->spec, digest, &key)) {
         start_calls(j);
         return;
     }

@@ -223,7 +223,7 @@ static void begin(job *j)
 {
     sha256_digest key;
     const cache_value *v = NULL;
-    if (!make_key(j, &key)) {
+    if (request_wants_fresh(j->rq) || !make_key(j, &key)) {
         start_run(j);
         return;
     }

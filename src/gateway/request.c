@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -33,6 +34,17 @@ void request_on_deadline(gateway_request *rq, void (*fn)(void *work))
     if (!rq->deadline_ns) return;
     rq->on_deadline = fn;
     if (fn) gateway_watch_deadlines(rq->gateway);
+}
+
+bool request_wants_fresh(const gateway_request *rq)
+{
+    static const char space[] = " \t,";
+    const char *p = http_header_get(rq->http, "cache-control");
+    for (size_t n; p && *(p += strspn(p, space)); p += n) {
+        n = strcspn(p, space);
+        if (n == 8 && (strncasecmp(p, "no-cache", n) == 0 || strncasecmp(p, "no-store", n) == 0)) return true;
+    }
+    return false;
 }
 
 void request_note_model(gateway_request *rq, const char *model, const char *version, const char *quantisation)

@@ -60,6 +60,8 @@ void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work)
 /* fn(work) runs once when the request's deadline passes; NULL: not any more. For requests that wait for
  * something else than a model call, since calls keep the deadline themselves. */
 void request_on_deadline(gateway_request *rq, void (*fn)(void *work));
+/* Cache-Control says no-cache or no-store: compute it for this client alone, and keep nothing. */
+bool request_wants_fresh(const gateway_request *rq);
 /* Remember which model answers (for headers, log, metrics). */
 void request_note_model(gateway_request *rq, const char *model, const char *version,
                         const char *quantisation);
