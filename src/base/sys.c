@@ -92,6 +92,10 @@ struct file_writer {
 
 int file_writer_open(file_writer **ret, const char *path, shoal_err *err)
 {
+    /* The rename at the end would put a file in the place of a device or a pipe. */
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return err_set(err, SHOAL_EINVALID, "%s is there and is no regular file", path);
     file_writer *w = calloc(1, sizeof *w);
     if (!w) return err_nomem(err);
     w->path = strdup(path);
@@ -101,7 +105,7 @@ int file_writer_open(file_writer **ret, const char *path, shoal_err *err)
         rc = err_nomem(err);
     } else {
         w->f = fopen(w->tmp, "wbe");
-        if (!w->f) rc = err_set(err, errno_code(errno), "%s: cannot write: %s", w->tmp, strerror(errno));
+        if (!w->f) rc = err_set(err, errno_code(errno), "%s: cannot write: %s", path, strerror(errno));
     }
     if (rc != 0) {
         file_writer_close(w);

@@ -160,6 +160,16 @@ int cli_parse(cli_args *ret, const cli_command *cmd, const cli_option *options, 
     return check_count(cmd, ret->n, min, max);
 }
 
+int cli_flush(int rc)
+{
+    if (!ferror(stdout)) errno = 0; /* else it still says why the earlier write failed */
+    if (fflush(stdout) == 0 && !ferror(stdout)) return rc;
+    if (rc == CLI_OK && errno != EPIPE)
+        fprintf(stderr, "shoal: standard output: %s\n", errno ? strerror(errno) : "a write failed");
+    clearerr(stdout);
+    return CLI_FAILED;
+}
+
 int cli_fail(const cli_command *cmd, const shoal_err *err)
 {
     fprintf(stderr, "shoal %s: %s\n", cmd->name, err->message);

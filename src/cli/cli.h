@@ -98,6 +98,10 @@ int cli_parse(cli_args *ret, const cli_command *cmd, const cli_option *options, 
  * SHOAL_EINVALID, else CLI_FAILED. */
 int cli_fail(const cli_command *cmd, const shoal_err *err);
 
+/* Send what stdout holds on its way. rc, or CLI_FAILED with the reason on stderr when that, or an earlier
+ * write, failed; a reader that has left (shoal ... | head) asked for no more and gets no message. */
+int cli_flush(int rc);
+
 /* The command of that name, NULL when there is none. */
 const cli_command *cli_find(const char *name);
 /* Number of commands, and the i-th. */

@@ -1,5 +1,6 @@
 #include "cli/cli_model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,8 @@ int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o
     char *path = NULL, *sha256 = NULL;
     int rc = model_resolve(arg, o->manifest, &path, &sha256, err);
     if (rc == 0) rc = model_open(&c.m, path, &(model_options){.expect_sha256 = sha256}, err);
+    /* What a file says wrongly is no wrong usage. */
+    if (rc == SHOAL_EINVALID) rc = err->code = SHOAL_EFORMAT;
     if (rc == 0 && with_engine)
         rc = engine_new(&c.e, c.m, &(engine_options){.n_threads = (int)o->threads, .n_ctx = (size_t)o->context}, err);
     free(path);
@@ -59,13 +62,21 @@ int cli_text(buf *ret, const char *arg, shoal_err *err)
 void cli_put_floats(buf *out, const float *v, size_t n)
 {
     buf_putc(out, '[');
-    for (size_t i = 0; i < n; i++) buf_printf(out, "%s%.9g", i ? "," : "", (double)v[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (i) buf_putc(out, ',');
+        if (isfinite(v[i])) buf_printf(out, "%.9g", (double)v[i]);
+        else buf_puts(out, "null");
+    }
     buf_putc(out, ']');
 }
 
 int cli_print(buf *out)
 {
     buf_putc(out, '\n');
-    bool ok = !out->failed && fwrite(out->data, 1, out->len, stdout) == out->len;
-    return ok ? CLI_OK : CLI_FAILED;
+    if (out->failed) {
+        fprintf(stderr, "shoal: out of memory while writing the answer\n");
+        return CLI_FAILED;
+    }
+    fwrite(out->data, 1, out->len, stdout);
+    return cli_flush(CLI_OK);
 }

@@ -32,7 +32,7 @@ void cli_engine_close(cli_engine *c);
 /* TEXT as given, or all of standard input when it is "-" (without its last line end). */
 int cli_text(buf *ret, const char *arg, shoal_err *err);
 
-/* "name":[1,2] of floats, enough digits to give the same bits back. */
+/* [1,2] of floats, enough digits to give the same bits back; what is not finite is null, as in JSON. */
 void cli_put_floats(buf *out, const float *v, size_t n);
 /* Print what `out` holds and a line end; the exit code. */
 int cli_print(buf *out);

@@ -14,6 +14,7 @@ typedef struct conversation {
     shoal_message messages[MESSAGES_MAX]; /* contents are malloc'd, roles are constants */
     size_t n;
     bool terminal, json;
+    bool unheard; /* an answer could not be written, which has been said */
 } conversation;
 
 static int add(conversation *c, const char *role, const char *content, shoal_err *err)
@@ -31,14 +32,15 @@ static int show(void *user, const char *text, size_t n)
     return fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0 ? 0 : 1;
 }
 
-static void print_json(const shoal_generation *g)
+static int print_json(const shoal_generation *g)
 {
     buf out = {0};
     buf_puts(&out, "{\"role\":\"assistant\",\"content\":");
     json_put_string(&out, g->text, g->n_bytes);
     buf_printf(&out, ",\"tokens\":%zu,\"mean_prob\":%.6g,\"ms\":%.3f}", g->n_ids, g->mean_prob, g->prefill_ms + g->decode_ms);
-    cli_print(&out);
+    int rc = cli_print(&out);
     buf_done(&out);
+    return rc;
 }
 
 /* One line of the person, one reply; both stay in the conversation. */
@@ -48,7 +50,7 @@ static int turn(shoal_model *m, conversation *c, const char *line, const shoal_g
     int rc = add(c, "user", line, err);
     if (rc == 0) rc = shoal_chat(m, c->messages, c->n, go, c->json ? NULL : show, NULL, &g, err);
     if (rc == 0) rc = add(c, "assistant", g.text, err);
-    if (rc == 0 && c->json) print_json(&g);
+    if (rc == 0 && c->json) c->unheard = print_json(&g) != CLI_OK;
     else if (rc == 0) putchar('\n');
     if (rc == 0 && c->terminal)
         fprintf(stderr, "  [%zu tokens, %.0f ms, sure to %.0f %%]\n", g.n_ids, g.prefill_ms + g.decode_ms, 100 * g.mean_prob);
@@ -61,7 +63,7 @@ static int converse(shoal_model *m, conversation *c, const shoal_generate_option
     char *line = NULL;
     size_t cap = 0;
     int rc = 0;
-    while (rc == 0) {
+    while (rc == 0 && !c->unheard) {
         if (c->terminal) fputs("> ", stderr);
         ssize_t n = getline(&line, &cap, stdin);
         if (n < 0) break;
@@ -102,7 +104,9 @@ static int run(int argc, char **argv)
         if (c->terminal) fprintf(stderr, "Say something; an empty input (Ctrl-D) ends.\n");
         rc = converse(m, c, &go, &err);
     }
-    rc = rc != 0 ? cli_fail(&cmd_chat, &err) : CLI_OK;
+    if (ferror(stdout)) rc = cli_flush(CLI_OK);
+    else if (rc != 0) rc = cli_fail(&cmd_chat, &err);
+    else rc = c->unheard ? CLI_FAILED : CLI_OK;
     for (size_t i = 0; c && i < c->n; i++) free((char *)c->messages[i].content);
     free(c);
     shoal_model_close(m);

@@ -77,6 +77,9 @@ static int run(int argc, char **argv)
     buf out = {0};
     rc = ids_text ? parse_ids(ids_text, &ids, &n, &err) : err_set(&err, SHOAL_EINVALID, "--ids is missing");
     if (rc == 0) rc = cli_engine_open(&c, a.v[0], &mo, true, &err);
+    if (rc == 0 && model_get_config(c.m)->task != TASK_GENERATE)
+        rc = err_set(&err, SHOAL_EUNSUPPORTED, "%s is a model for \"%s\" and has no next-token logits", model_name(c.m),
+                     task_name(model_get_config(c.m)->task));
     if (rc == 0) {
         rows = last == 0 || (size_t)last > n ? n : (size_t)last;
         cols = model_get_config(c.m)->n_vocab;

@@ -1,10 +1,11 @@
 /* shoal quantize IN OUT: write a GGUF of another type, and say what it cost. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/cli_model.h"
 #include "model/model.h"
 
 typedef struct progress {
@@ -12,7 +13,16 @@ typedef struct progress {
     size_t tenth;
 } progress;
 
-static void on_progress(void *user, size_t done, size_t total, const char *tensor)
+/* Ctrl-C leaves through on_progress, so that the half-written temporary goes. */
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static int on_progress(void *user, size_t done, size_t total, const char *tensor)
 {
     progress *p = user;
     if (p->live) {
@@ -22,6 +32,7 @@ static void on_progress(void *user, size_t done, size_t total, const char *tenso
         p->tenth = 10 * done / total;
         fprintf(stderr, "quantize: %zu of %zu tensors\n", done, total);
     }
+    return interrupted;
 }
 
 static double relative(const quantize_class *c)
@@ -45,7 +56,7 @@ static void print_plain(const quantize_report *r, const char *out)
            r->bytes_in ? 100.0 * (double)r->bytes_out / (double)r->bytes_in : 0.0, hex);
 }
 
-static void print_json(const quantize_report *r, const char *path)
+static int print_json(const quantize_report *r, const char *path)
 {
     char hex[65];
     sha256_hex(&r->digest, hex);
@@ -62,9 +73,10 @@ static void print_json(const quantize_report *r, const char *path)
                    i ? "," : "", c->name, dtype_name(c->from), dtype_name(c->to), c->n_tensors, (unsigned long long)c->bytes_in,
                    (unsigned long long)c->bytes_out, c->rms_error, c->max_error, relative(c));
     }
-    buf_puts(&out, "]}\n");
-    fwrite(out.data, 1, out.len, stdout);
+    buf_puts(&out, "]}");
+    int rc = cli_print(&out);
     buf_done(&out);
+    return rc;
 }
 
 static int run(int argc, char **argv)
@@ -73,7 +85,7 @@ static int run(int argc, char **argv)
     cli_list overrides = {0};
     bool json = false;
     const cli_option options[] = {
-        CLI_STRING('t', "type", "TYPE", "type of matrices: q8_0, q4_0, q4_1, f16, f32 [q8_0]", &type),
+        CLI_STRING('t', "type", "TYPE", "type of matrices: q8_0, q4_0, q4_1, f16, bf16, f32 [q8_0]", &type),
         CLI_LIST(0, "override", "CLASS=TYPE", "another type for tensors whose name begins so (token_embd=q8_0)", &overrides),
         CLI_STRING(0, "name", "NAME", "general.name to write", &name),
         CLI_STRING(0, "model-version", "V", "general.version to write", &version),
@@ -88,13 +100,15 @@ static int run(int argc, char **argv)
     quantize_options o = {.overrides = overrides.v, .n_overrides = overrides.n, .name = name, .version = version,
                           .progress = on_progress, .user = &p};
     if (!dtype_parse(type, &o.type)) {
-        err_set(&err, SHOAL_EINVALID, "--type %s is not one of q8_0, q4_0, q4_1, f16, bf16, f32", type);
+        err_set(&err, SHOAL_EINVALID, "--type \"%s\" is not one of q8_0, q4_0, q4_1, f16, bf16, f32", type);
         return cli_fail(&cmd_quantize, &err);
     }
     quantize_report r = {0};
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
     if (model_quantize(a.v[0], a.v[1], &o, &r, &err) != 0) return cli_fail(&cmd_quantize, &err);
-    if (json) print_json(&r, a.v[1]);
-    else print_plain(&r, a.v[1]);
+    if (json) return print_json(&r, a.v[1]);
+    print_plain(&r, a.v[1]);
     return CLI_OK;
 }
 

@@ -60,7 +60,9 @@ static int run(int argc, char **argv)
     if (rc == 0) rc = cli_sampling_resolve(&s, &go, &err);
     if (rc == 0) rc = cli_model_open(&m, a.v[0], &mo, &err);
     if (rc == 0) rc = shoal_generate(m, text.data, &go, json ? NULL : show, NULL, &g, &err);
-    if (rc != 0) {
+    if (rc == SHOAL_ECANCELLED && ferror(stdout)) {
+        rc = cli_flush(CLI_OK);
+    } else if (rc != 0) {
         rc = cli_fail(&cmd_run, &err);
     } else if (json) {
         rc = print_json(&g);

@@ -19,6 +19,7 @@ int main(int argc, char **argv)
 {
     /* A reader that leaves (shoal ... | head) or a client that hangs up is an error code, not a death. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that reaches its limit (ulimit -f) */
     if (argc < 2) return help(stderr);
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
@@ -33,6 +34,5 @@ int main(int argc, char **argv)
         return CLI_USAGE;
     }
     int rc = cmd->run(argc - 1, argv + 1);
-    if (fflush(stdout) != 0 && rc == CLI_OK) rc = CLI_FAILED;
-    return rc;
+    return cli_flush(rc);
 }

@@ -24,6 +24,10 @@ int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *o
     if (!m) return err_nomem(err);
     int rc = isa_choose(&m->kernels, err);
     if (rc == 0) rc = model_open(&m->m, path, &(model_options){.expect_sha256 = opts->sha256}, err);
+    if (rc == SHOAL_EINVALID) { /* a value in the file, while the caller's arguments are fine */
+        rc = SHOAL_EFORMAT;
+        if (err) err->code = rc;
+    }
     sha256_digest d;
     if (rc == 0) rc = model_digest(m->m, &d, err); /* computed once, before other threads may ask */
     if (rc == 0) {

@@ -92,6 +92,8 @@ static int read_rope(hf_reader *r)
     const json_t *config = r->files->config, *params = json_object_get(config, "rope_parameters");
     const json_t *scaling = json_is_object(params) ? params : json_object_get(config, "rope_scaling");
     double partial = 1;
+    if (params && !json_is_null(params) && !json_is_object(params))
+        return err_set(r->err, SHOAL_EINVALID, "\"rope_parameters\" must be an object");
     r->c->rope_theta = 10000;
     r->c->rope_scale = 1;
     int rc = json_get_num(config, "rope_theta", 1, 1e12, &r->c->rope_theta, r->err);
@@ -288,9 +290,9 @@ static int read_bert(hf_reader *r)
     if (rc == 0) rc = read_activation(r, "gelu");
     if (rc == 0) rc = json_get_str(r->files->config, "position_embedding_type", &positions, r->err);
     if (rc == 0) rc = json_get_bool(r->files->config, "is_decoder", &decoder, r->err);
-    if (rc == 0 && (decoder || strcmp(positions, "absolute") != 0))
-        rc = err_set(r->err, SHOAL_EUNSUPPORTED,
-                     "BERT as a decoder or with \"%.40s\" positions is not supported", positions);
+    if (rc == 0 && decoder) rc = err_set(r->err, SHOAL_EUNSUPPORTED, "BERT as a decoder is not supported");
+    if (rc == 0 && strcmp(positions, "absolute") != 0)
+        rc = err_set(r->err, SHOAL_EUNSUPPORTED, "BERT with \"%.40s\" positions is not supported", positions);
     if (rc != 0) return rc;
     r->c->tied = false;
     if (r->c->task == TASK_EMBED) return read_pooling(r);

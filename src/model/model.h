@@ -137,7 +137,8 @@ typedef struct quantize_options {
     const char *const *overrides;
     size_t n_overrides;
     const char *name, *version; /* general.name, general.version; NULL keeps the source's */
-    void (*progress)(void *user, size_t done, size_t total, const char *tensor);
+    /* Not 0: stop here, with SHOAL_ECANCELLED and nothing written. */
+    int (*progress)(void *user, size_t done, size_t total, const char *tensor);
     void *user;
 } quantize_options;
 

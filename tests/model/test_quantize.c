@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -63,11 +64,20 @@ static const quantize_class *class_named(const quantize_report *r, const char *n
 /* ---- conversions ------------------------------------------------------------------------------------------
  */
 
-static void count_progress(void *user, size_t done, size_t total, const char *name)
+static int count_progress(void *user, size_t done, size_t total, const char *name)
 {
     assert_non_null(name);
     assert_true(done <= total);
     ++*(size_t *)user;
+    return 0;
+}
+
+static int stop_at_third(void *user, size_t done, size_t total, const char *name)
+{
+    (void)user;
+    (void)total;
+    (void)name;
+    return done == 3;
 }
 
 static void quantize_writes_a_model_that_opens(void **state)
@@ -269,6 +279,31 @@ static void quantize_leaves_the_old_file_when_the_disk_is_full(void **state)
     buf_done(&b);
 }
 
+static void quantize_can_be_stopped(void **state)
+{
+    (void)state; /* drop_folder sees that no temporary stays */
+    quantize_report r;
+    shoal_err err = {0};
+    quantize_options o = {.type = DT_F16, .progress = stop_at_third};
+    assert_int_equal(model_quantize(DATA "hf/bert-intent", out, &o, &r, &err), SHOAL_ECANCELLED);
+    assert_int_equal(access(out, F_OK), -1);
+}
+
+/* Renaming a file over /dev/null would harm the whole machine. */
+static void quantize_replaces_nothing_but_files(void **state)
+{
+    (void)state;
+    quantize_report r;
+    shoal_err err = {0};
+    struct stat st;
+    assert_int_equal(mkfifo(out, 0600), 0);
+    assert_int_equal(model_quantize(DATA "hf/bert-intent", out, &(quantize_options){.type = DT_F16}, &r, &err),
+                     SHOAL_EINVALID);
+    assert_non_null(strstr(err.message, "no regular file"));
+    assert_int_equal(stat(out, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+}
+
 static void quantize_names_a_folder_it_cannot_write(void **state)
 {
     (void)state;
@@ -348,6 +383,8 @@ int main(void)
         T(quantize_refuses_wrong_overrides),
         T(quantize_writes_the_fields_tokenizer_keys),
         T(quantize_leaves_the_old_file_when_the_disk_is_full),
+        T(quantize_can_be_stopped),
+        T(quantize_replaces_nothing_but_files),
         T(quantize_names_a_folder_it_cannot_write),
         cmocka_unit_test(searched_scales_beat_the_plain_ones),
         cmocka_unit_test(blocks_of_equal_values_survive),
