@@ -211,6 +211,12 @@ static void store_token(const step *s, const vec_kernels *v, size_t layer_at, si
     memcpy(kv_v(s->cache, seq, layer_at, kvh, page) + at * hd, k + l->kv_width, hd * sizeof(float));
 }
 
+/* Ask for a tile before it is needed: tiles of one head lie pages apart, so the hardware does not guess. */
+static void fetch_tile(const float *tile, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16) __builtin_prefetch(tile + i);
+}
+
 /* The query heads of one token that share a key head: scores in order of position, softmax over each
  * row, weighted sums in order of position. The last page's keys past the token are scored (whatever they
  * hold) and not looked at. scores: [group][scores_width] */
@@ -224,13 +230,18 @@ static void attend(const step *s, const vec_kernels *v, size_t layer_at, size_t 
     const float *q = l->qkv + t * l->qkv_width + kvh * group * hd;
     float *out = l->att + t * l->q_width + kvh * group * hd;
     for (size_t at = 0; at < n; at += KV_PAGE_TOKENS) {
-        const float *kt = kv_k(s->cache, seq, layer_at, kvh, at / KV_PAGE_TOKENS);
+        size_t page = at / KV_PAGE_TOKENS;
+        const float *kt = kv_k(s->cache, seq, layer_at, kvh, page);
+        if (at + KV_PAGE_TOKENS < n) fetch_tile(kv_k(s->cache, seq, layer_at, kvh, page + 1), hd * KV_PAGE_TOKENS);
+        else fetch_tile(kv_v(s->cache, seq, layer_at, kvh, 0), hd * KV_PAGE_TOKENS);
         v->attn_scores(scores + at, lds, q, hd, group, kt, hd, l->scale);
     }
     for (size_t g = 0; g < group; g++) v->softmax(scores + g * lds, n);
     memset(out, 0, group * hd * sizeof(float));
     for (size_t at = 0; at < n; at += KV_PAGE_TOKENS) {
-        const float *val = kv_v(s->cache, seq, layer_at, kvh, at / KV_PAGE_TOKENS);
+        size_t page = at / KV_PAGE_TOKENS;
+        const float *val = kv_v(s->cache, seq, layer_at, kvh, page);
+        if (at + KV_PAGE_TOKENS < n) fetch_tile(kv_v(s->cache, seq, layer_at, kvh, page + 1), hd * KV_PAGE_TOKENS);
         size_t here = n - at < KV_PAGE_TOKENS ? n - at : KV_PAGE_TOKENS;
         v->attn_mix(out, hd, scores + at, lds, group, val, hd, here, hd);
     }
