@@ -52,7 +52,7 @@ static void make_cached(void *user, size_t i, buf *scratch, load_request *ret)
 static void make_stream(void *user, size_t i, buf *scratch, load_request *ret)
 {
     buf_printf(scratch,
-               "{\"model\":\"home-chat-s\",\"stream\":true,\"temperature\":1,\"seed\":%zu,\"max_tokens\":48,\"logit_bias\":{\"2\":-100},\"messages\":["
+               "{\"model\":\"home-chat-s\",\"stream\":true,\"temperature\":1,\"seed\":%zu,\"max_tokens\":48,\"ignore_eos\":true,\"messages\":["
                "{\"role\":\"user\",\"content\":\"Tell me about the weather and your day, number %zu.\"}]}",
                i + 1, i);
     *ret = (load_request){.method = "POST", .path = "/v1/chat/completions", .body = scratch->data,

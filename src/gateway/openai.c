@@ -150,6 +150,7 @@ static int read_common(gen_spec *s, api_error *e)
     int64_t n = 1;
     int rc = fields_int(s->root, "n", 1, GEN_N_MAX, &n, e);
     if (rc == 0) rc = fields_bool(s->root, "stream", &s->stream, e);
+    if (rc == 0) rc = fields_bool(s->root, "ignore_eos", &s->ignore_eos, e);
     if (rc != 0) return rc;
     s->n = (size_t)n;
     const json_t *o = fields_get(s->root, "stream_options");
@@ -297,6 +298,7 @@ void gen_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret,
     r.sampling = sampling;
     r.stop = s->stop;
     r.n_stop = s->n_stop;
+    r.ignore_eos = s->ignore_eos;
     r.logprobs = s->logprobs;
     r.n_top = s->n_top;
     r.constraint = s->constraint;
@@ -342,6 +344,7 @@ bool gen_spec_key(const gen_spec *s, const char *digest, sha256_digest *ret)
     key_prompts(k, s);
     key_sampling(k, s);
     cache_key_int(k, "n", (int64_t)s->n);
+    cache_key_int(k, "ignore_eos", s->ignore_eos);
     cache_key_int(k, "max_tokens", s->max_tokens);
     for (size_t i = 0; i < s->n_stop; i++) cache_key_str(k, "stop", s->stop[i]);
     cache_key_int(k, "logprobs", s->logprobs ? (int64_t)s->n_top + 1 : 0);

@@ -33,7 +33,7 @@ typedef struct gen_spec {
     json_t *root, *messages, *tools; /* messages and tools as the worker gets them; owned */
     const char *model;
     bool chat, stream, include_usage, echo;
-    bool logprobs, has_seed;
+    bool logprobs, has_seed, ignore_eos;
     bool forced_tool; /* tool_choice required or named: the reply is the JSON of one call */
     bool parse_tool_calls;
     unsigned n_top;
