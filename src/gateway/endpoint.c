@@ -34,8 +34,11 @@ const endpoint *endpoint_find(const char *method, const char *path, const char *
     *ret_allow = NULL;
     for (size_t i = 0; i < N_ENDPOINTS; i++) {
         if (!path_matches(ENDPOINTS[i].path, path)) continue;
-        if (strcmp(ENDPOINTS[i].method, method) == 0) return &ENDPOINTS[i];
-        *ret_allow = ENDPOINTS[i].method; /* every path has one method */
+        bool reads =
+            strcmp(ENDPOINTS[i].method, "GET") == 0; /* then HEAD is served: the server drops the body */
+        if (strcmp(ENDPOINTS[i].method, method) == 0 || (reads && strcmp(method, "HEAD") == 0))
+            return &ENDPOINTS[i];
+        *ret_allow = reads ? "GET, HEAD" : ENDPOINTS[i].method; /* every path has one method */
     }
     return NULL;
 }

@@ -119,6 +119,7 @@ static void gateway_refuses_in_the_openai_form(void **state)
     expect(&h, "GET /nothing HTTP/1.1", "", 404, "\"code\":\"not_found\"");
     expect(&h, "GET /v1/chat/completions HTTP/1.1", "", 405, "allow: POST\r\n");
     expect(&h, "POST /healthz HTTP/1.1", "", 405, "\"code\":\"method_not_allowed\"");
+    expect(&h, "HEAD /healthz HTTP/1.1", "", 200, "Content-Length: ");
     expect(&h, CHAT, "{", 400, "\"type\":\"invalid_request_error\"");
     expect(&h, CHAT, BODY("nobody"), 404, "\"code\":\"model_not_found\"");
     expect(&h, CHAT, "{\"model\":\"slow\",\"messages\":[]}", 400, "\"param\":\"messages\"");
