@@ -78,8 +78,9 @@ typedef struct shoal_options {
  * shoal_model_close. opts may be NULL. */
 int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *opts, shoal_err *err);
 
-/* Stops running calls (they return SHOAL_ECANCELLED), joins the threads, frees everything. No call may
- * begin while it runs. NULL is fine. */
+/* Stops running calls (they return SHOAL_ECANCELLED, or SHOAL_EUNAVAILABLE when they had hardly begun),
+ * waits for them to leave, joins the threads, frees everything. No call may begin while it runs, and it
+ * may not be made from a callback. NULL is fine. */
 void shoal_model_close(shoal_model *m);
 
 typedef struct shoal_model_info {

@@ -14,7 +14,32 @@ struct shoal_model {
     model *m;
     engine *e;
     isa kernels;
+    pthread_mutex_t lock; /* guards n_calls */
+    pthread_cond_t idle;  /* n_calls is 0 */
+    size_t n_calls;       /* in other threads: they read labels and the tokenizer after the engine's answer */
 };
+
+static void enter(shoal_model *m)
+{
+    pthread_mutex_lock(&m->lock);
+    m->n_calls++;
+    pthread_mutex_unlock(&m->lock);
+}
+
+static int leave(shoal_model *m, int rc)
+{
+    pthread_mutex_lock(&m->lock);
+    if (--m->n_calls == 0) pthread_cond_broadcast(&m->idle);
+    pthread_mutex_unlock(&m->lock);
+    return rc;
+}
+
+static void wait_for_calls(shoal_model *m)
+{
+    pthread_mutex_lock(&m->lock);
+    while (m->n_calls > 0) pthread_cond_wait(&m->idle, &m->lock);
+    pthread_mutex_unlock(&m->lock);
+}
 
 int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *opts, shoal_err *err)
 {
@@ -22,6 +47,8 @@ int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *o
     if (!opts) opts = &defaults;
     shoal_model *m = calloc(1, sizeof *m);
     if (!m) return err_nomem(err);
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->idle, NULL);
     int rc = isa_choose(&m->kernels, err);
     if (rc == 0) rc = model_open(&m->m, path, &(model_options){.expect_sha256 = opts->sha256}, err);
     if (rc == SHOAL_EINVALID) { /* a value in the file, while the caller's arguments are fine */
@@ -34,16 +61,22 @@ int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *o
         engine_options eo = {.n_threads = opts->n_threads, .n_ctx = opts->n_ctx, .kv_bytes = opts->kv_bytes};
         rc = engine_new(&m->e, m->m, &eo, err);
     }
-    if (rc == 0) *ret = m;
-    else shoal_model_close(m);
+    if (rc == 0)
+        *ret = m;
+    else
+        shoal_model_close(m);
     return rc;
 }
 
 void shoal_model_close(shoal_model *m)
 {
     if (!m) return;
+    if (m->e) engine_stop(m->e);
+    wait_for_calls(m);
     engine_free(m->e);
     model_free(m->m);
+    pthread_mutex_destroy(&m->lock);
+    pthread_cond_destroy(&m->idle);
     free(m);
 }
 
@@ -74,13 +107,14 @@ static int need_task(const shoal_model *m, model_task task, shoal_err *err)
 {
     model_task has = model_get_config(m->m)->task;
     if (has == task) return 0;
-    return err_set(err, SHOAL_EUNSUPPORTED, "%s is a model for \"%s\", not for \"%s\"", model_name(m->m), task_name(has),
-                   task_name(task));
+    return err_set(err, SHOAL_EUNSUPPORTED, "%s is a model for \"%s\", not for \"%s\"", model_name(m->m),
+                   task_name(has), task_name(task));
 }
 
-static int encode_text(const shoal_model *m, const char *text, const char *pair, unsigned flags, encoding *ret,
-                       shoal_err *err)
+static int encode_text(const shoal_model *m, const char *text, const char *pair, unsigned flags,
+                       encoding *ret, shoal_err *err)
 {
+    if (!text) return err_set(err, SHOAL_EINVALID, "the text is NULL");
     const tokenizer *t = model_tokenizer(m->m);
     if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", model_name(m->m), model_tokenizer_error(m->m));
     return tokenizer_encode(t, text, strlen(text), pair, pair ? strlen(pair) : 0, flags, 0, ret, err);
@@ -92,10 +126,10 @@ static int encode_text(const shoal_model *m, const char *text, const char *pair,
 typedef struct waiter {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    buf text;         /* generate: text that the caller has not taken yet */
+    buf text; /* generate: text that the caller has not taken yet */
     int32_t *ids;
     size_t n_ids, cap_ids;
-    float *values;    /* encode: a copy of the result */
+    float *values; /* encode: a copy of the result */
     size_t rows, cols;
     bool done, nomem;
     int status;
@@ -146,7 +180,7 @@ static void on_generated(void *user, const gen_event *ev)
 {
     waiter *w = user;
     pthread_mutex_lock(&w->lock);
-    if (ev->text_len) buf_append(&w->text, ev->text, ev->text_len);
+    if (ev->text_len && buf_append(&w->text, ev->text, ev->text_len) != 0) w->nomem = true;
     if (ev->kind == EVENT_TOKEN) {
         waiter_add_id(w, ev->id);
     } else {
@@ -223,8 +257,8 @@ static void follow(shoal_model *m, waiter *w, uint64_t id, shoal_text_fn fn, voi
     buf_done(&piece);
 }
 
-static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_generate_options *o, shoal_text_fn fn,
-                        void *user, shoal_generation *ret, shoal_err *err)
+static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_generate_options *o,
+                        shoal_text_fn fn, void *user, shoal_generation *ret, shoal_err *err)
 {
     static const shoal_generate_options defaults;
     if (!o) o = &defaults;
@@ -240,7 +274,9 @@ static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_gene
                      .seed = o->seed},
         .stop = o->stop,
         .n_stop = o->n_stop,
-        .constrain = o->json_schema ? CONSTRAIN_JSON_SCHEMA : o->json_object ? CONSTRAIN_JSON_OBJECT : CONSTRAIN_NONE,
+        .constrain = o->json_schema   ? CONSTRAIN_JSON_SCHEMA
+                     : o->json_object ? CONSTRAIN_JSON_OBJECT
+                                      : CONSTRAIN_NONE,
         .schema = o->json_schema,
     };
     waiter w;
@@ -251,8 +287,10 @@ static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_gene
     if (rc == 0) {
         follow(m, &w, id, fn, user, &all);
         rc = w.status;
-        if (rc == 0 && (w.nomem || all.failed)) rc = err_nomem(err);
-        else if (rc != 0) err_set(err, rc, "%s", w.message);
+        if (rc == 0 && (w.nomem || all.failed))
+            rc = err_nomem(err);
+        else if (rc != 0)
+            err_set(err, rc, "%s", w.message);
         if (ret && (rc == 0 || rc == SHOAL_ECANCELLED)) take_generation(&w, &all, prompt->n, ret);
     }
     buf_done(&all);
@@ -260,8 +298,8 @@ static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_gene
     return rc;
 }
 
-int shoal_generate(shoal_model *m, const char *prompt, const shoal_generate_options *opts, shoal_text_fn fn,
-                   void *user, shoal_generation *ret, shoal_err *err)
+static int do_generate(shoal_model *m, const char *prompt, const shoal_generate_options *opts,
+                       shoal_text_fn fn, void *user, shoal_generation *ret, shoal_err *err)
 {
     int rc = need_task(m, TASK_GENERATE, err);
     encoding enc = {0};
@@ -269,6 +307,13 @@ int shoal_generate(shoal_model *m, const char *prompt, const shoal_generate_opti
     if (rc == 0) rc = generate_ids(m, &enc, opts, fn, user, ret, err);
     encoding_done(&enc);
     return rc;
+}
+
+int shoal_generate(shoal_model *m, const char *prompt, const shoal_generate_options *opts, shoal_text_fn fn,
+                   void *user, shoal_generation *ret, shoal_err *err)
+{
+    enter(m);
+    return leave(m, do_generate(m, prompt, opts, fn, user, ret, err));
 }
 
 static json_t *messages_json(const shoal_message *messages, size_t n)
@@ -284,13 +329,16 @@ static json_t *messages_json(const shoal_message *messages, size_t n)
     return list;
 }
 
-int shoal_chat(shoal_model *m, const shoal_message *messages, size_t n_messages, const shoal_generate_options *opts,
-               shoal_text_fn fn, void *user, shoal_generation *ret, shoal_err *err)
+static int do_chat(shoal_model *m, const shoal_message *messages, size_t n_messages,
+                   const shoal_generate_options *opts, shoal_text_fn fn, void *user, shoal_generation *ret,
+                   shoal_err *err)
 {
     int rc = need_task(m, TASK_GENERATE, err);
     if (rc != 0) return rc;
     const chat_template *t = model_chat_template(m->m);
-    if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s has no chat template: give it a raw prompt", model_name(m->m));
+    if (!t)
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s has no chat template: give it a raw prompt",
+                       model_name(m->m));
     json_t *list = messages_json(messages, n_messages);
     if (!list) return err_set(err, SHOAL_EINVALID, "a message has no role, no content, or is not UTF-8");
     buf prompt = {0};
@@ -304,6 +352,14 @@ int shoal_chat(shoal_model *m, const shoal_message *messages, size_t n_messages,
     return rc;
 }
 
+int shoal_chat(shoal_model *m, const shoal_message *messages, size_t n_messages,
+               const shoal_generate_options *opts, shoal_text_fn fn, void *user, shoal_generation *ret,
+               shoal_err *err)
+{
+    enter(m);
+    return leave(m, do_chat(m, messages, n_messages, opts, fn, user, ret, err));
+}
+
 void shoal_generation_done(shoal_generation *g)
 {
     free(g->text);
@@ -314,8 +370,8 @@ void shoal_generation_done(shoal_generation *g)
 /* ---- encoders ------------------------------------------------------------------------------------ */
 
 /* Tokenise and run; on success the encoding and w->values are the caller's (encoding_done, waiter_done). */
-static int encode_run(shoal_model *m, model_task task, const char *text, const char *pair, encoding *enc, waiter *w,
-                      shoal_err *err)
+static int encode_run(shoal_model *m, model_task task, const char *text, const char *pair, encoding *enc,
+                      waiter *w, shoal_err *err)
 {
     int rc = need_task(m, task, err);
     if (rc == 0) rc = encode_text(m, text, pair, TOK_ADD_SPECIAL, enc, err);
@@ -338,7 +394,8 @@ static int compare_labels(const void *x, const void *y)
     return strcmp(a->name, b->name);
 }
 
-int shoal_classify(shoal_model *m, const char *text, const char *pair, shoal_classification *ret, shoal_err *err)
+static int do_classify(shoal_model *m, const char *text, const char *pair, shoal_classification *ret,
+                       shoal_err *err)
 {
     encoding enc = {0};
     waiter w;
@@ -354,9 +411,11 @@ int shoal_classify(shoal_model *m, const char *text, const char *pair, shoal_cla
             rc = err_nomem(err);
         } else {
             engine_scores(m->e, w.values, scores);
-            for (size_t i = 0; i < n; i++) labels[i] = (shoal_label){.name = c->labels[i], .score = scores[i]};
+            for (size_t i = 0; i < n; i++)
+                labels[i] = (shoal_label){.name = c->labels[i], .score = scores[i]};
             qsort(labels, n, sizeof *labels, compare_labels);
-            *ret = (shoal_classification){.labels = labels, .logits = w.values, .n_labels = n, .n_tokens = enc.n};
+            *ret = (shoal_classification){
+                .labels = labels, .logits = w.values, .n_labels = n, .n_tokens = enc.n};
             w.values = NULL;
         }
         free(scores);
@@ -366,6 +425,13 @@ int shoal_classify(shoal_model *m, const char *text, const char *pair, shoal_cla
     return rc;
 }
 
+int shoal_classify(shoal_model *m, const char *text, const char *pair, shoal_classification *ret,
+                   shoal_err *err)
+{
+    enter(m);
+    return leave(m, do_classify(m, text, pair, ret, err));
+}
+
 void shoal_classification_done(shoal_classification *c)
 {
     free(c->labels);
@@ -373,7 +439,7 @@ void shoal_classification_done(shoal_classification *c)
     *c = (shoal_classification){0};
 }
 
-int shoal_tag(shoal_model *m, const char *text, shoal_tagging *ret, shoal_err *err)
+static int do_tag(shoal_model *m, const char *text, shoal_tagging *ret, shoal_err *err)
 {
     encoding enc = {0};
     waiter w;
@@ -394,7 +460,8 @@ int shoal_tag(shoal_model *m, const char *text, shoal_tagging *ret, shoal_err *e
                                         .end_byte = found[i].span.end,
                                         .label = found[i].label,
                                         .score = found[i].score};
-            *ret = (shoal_tagging){.spans = spans, .n_spans = n, .logits = w.values, .n_tokens = w.rows, .n_labels = w.cols};
+            *ret = (shoal_tagging){
+                .spans = spans, .n_spans = n, .logits = w.values, .n_tokens = w.rows, .n_labels = w.cols};
             w.values = NULL;
         }
     }
@@ -404,6 +471,12 @@ int shoal_tag(shoal_model *m, const char *text, shoal_tagging *ret, shoal_err *e
     return rc;
 }
 
+int shoal_tag(shoal_model *m, const char *text, shoal_tagging *ret, shoal_err *err)
+{
+    enter(m);
+    return leave(m, do_tag(m, text, ret, err));
+}
+
 void shoal_tagging_done(shoal_tagging *t)
 {
     free(t->spans);
@@ -411,7 +484,7 @@ void shoal_tagging_done(shoal_tagging *t)
     *t = (shoal_tagging){0};
 }
 
-int shoal_embed(shoal_model *m, const char *text, shoal_embedding *ret, shoal_err *err)
+static int do_embed(shoal_model *m, const char *text, shoal_embedding *ret, shoal_err *err)
 {
     encoding enc = {0};
     waiter w;
@@ -424,6 +497,12 @@ int shoal_embed(shoal_model *m, const char *text, shoal_embedding *ret, shoal_er
     encoding_done(&enc);
     waiter_done(&w);
     return rc;
+}
+
+int shoal_embed(shoal_model *m, const char *text, shoal_embedding *ret, shoal_err *err)
+{
+    enter(m);
+    return leave(m, do_embed(m, text, ret, err));
 }
 
 void shoal_embedding_done(shoal_embedding *e)

@@ -124,14 +124,20 @@ int engine_new(engine **ret, model *m, const engine_options *opts, shoal_err *er
     return 0;
 }
 
-void engine_free(engine *e)
+void engine_stop(engine *e)
 {
-    if (!e) return;
     pthread_mutex_lock(&e->lock);
     e->stopping = true;
     pthread_cond_signal(&e->wake);
     pthread_mutex_unlock(&e->lock);
     if (e->has_thread) pthread_join(e->thread, NULL);
+    e->has_thread = false;
+}
+
+void engine_free(engine *e)
+{
+    if (!e) return;
+    engine_stop(e);
     destroy(e);
 }
 

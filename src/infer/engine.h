@@ -34,6 +34,9 @@ typedef struct engine_options {
 
 /* Takes its weights from `m` (packed, then model_drop_weights); m must outlive the engine. */
 int engine_new(engine **ret, model *m, const engine_options *opts, shoal_err *err);
+/* Cancels everything and joins the thread; what is submitted later is refused. Other calls stay allowed,
+ * so that callers may leave in their own time before engine_free. */
+void engine_stop(engine *e);
 void engine_free(engine *e); /* cancels everything (EVENT_DONE with SHOAL_ECANCELLED), joins the thread */
 const model *engine_model(const engine *e);
 size_t engine_ctx(const engine *e);
