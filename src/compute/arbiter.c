@@ -5,7 +5,12 @@
  * the futex word of its slot. Everything is changed under one robust mutex, in an order that leaves
  * a state `repair` can finish when a process dies in between:
  *     grant: holder = s, then waiting[s] = 0, then word[s] = 1, then wake.
- * A process that dies while it holds or waits leaves that in the page until the agent reaps its slot. */
+ * A process that dies while it holds or waits leaves that in the page until the agent reaps its slot.
+ *
+ * A step takes milliseconds, so a holder that keeps the cores for LEASE_MS is stopped or stuck, and its
+ * waiters take them: models must not stand still because one does. If it was only slow, two teams share
+ * the cores for a while, which costs time and nothing else; its late release then finds another holder
+ * and changes nothing. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
@@ -15,13 +20,15 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "compute/compute.h"
 
 #define SLOTS      64
 #define NOBODY     (-1)
-#define PAGE_MAGIC 0x53484F41u /* another layout gets another number */
+#define LEASE_MS   250
+#define PAGE_MAGIC 0x53484F42u /* another layout gets another number */
 
 typedef struct place {
     _Alignas(64) _Atomic uint32_t word; /* futex: 0 while waiting, 1 when granted */
@@ -33,6 +40,7 @@ typedef struct page {
     uint32_t magic;
     pthread_mutex_t lock; /* guards all below but the words */
     int holder;
+    uint64_t n_grants; /* how often the cores have changed hands */
     place slots[SLOTS];
 } page;
 
@@ -41,10 +49,19 @@ struct arbiter {
     int slot; /* NOBODY for the agent */
 };
 
-static void futex_wait_zero(_Atomic uint32_t *word)
+static bool is_granted(place *s)
 {
-    while (atomic_load_explicit(word, memory_order_acquire) == 0)
-        syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL, NULL, 0);
+    return atomic_load_explicit(&s->word, memory_order_acquire) != 0;
+}
+
+/* False when LEASE_MS went by without a grant. */
+static bool await_grant(place *s)
+{
+    const struct timespec lease = {.tv_sec = LEASE_MS / 1000, .tv_nsec = LEASE_MS % 1000 * 1000000L};
+    while (!is_granted(s))
+        if (syscall(SYS_futex, &s->word, FUTEX_WAIT, 0, &lease, NULL, 0) != 0 && errno == ETIMEDOUT)
+            return is_granted(s);
+    return true;
 }
 
 static void futex_wake(_Atomic uint32_t *word)
@@ -56,6 +73,7 @@ static void futex_wake(_Atomic uint32_t *word)
 static void grant(page *p, int s)
 {
     p->holder = s;
+    p->n_grants++;
     p->slots[s].waiting = 0;
     atomic_store_explicit(&p->slots[s].word, 1, memory_order_release);
     futex_wake(&p->slots[s].word);
@@ -179,8 +197,14 @@ void arbiter_acquire(arbiter *a, uint64_t deadline_ns)
         p->holder = a->slot;
     else
         s->waiting = 1;
+    uint64_t seen = p->n_grants += free_now;
     unlock(p);
-    if (!free_now) futex_wait_zero(&s->word);
+    while (!free_now && !await_grant(s)) {
+        lock(p);
+        if (s->waiting && p->n_grants == seen) pass_on(p);
+        seen = p->n_grants;
+        unlock(p);
+    }
 }
 
 void arbiter_release(arbiter *a)

@@ -181,7 +181,8 @@ void math_sincos(double x, double *ret_sin, double *ret_cos);
 
 /* Workers on one node share its cores through a page of shared memory: a step asks for the cores and
  * the waiter with the earliest deadline gets them next, so that the spinning teams of five models
- * never fight over two cores. It survives the death of any holder or waiter. */
+ * never fight over two cores. It survives the death of any holder or waiter, and a holder that is stopped
+ * or stuck loses the cores after 250 ms. */
 typedef struct arbiter arbiter;
 
 /* The agent makes it: an anonymous shared file; *ret_fd (the caller's to close) is not close-on-exec,

@@ -170,6 +170,39 @@ static void a_killed_holder_is_reaped(void **state)
     free_stage(s);
 }
 
+/* Alive, so nobody reaps it; the others must not wait until it goes on. */
+static void a_stopped_holder_loses_the_cores(void **state)
+{
+    stage *s = new_stage();
+    pid_t pid = child_in(s, 1, true);
+    kill(pid, SIGSTOP);
+    arbiter *a = join(s, 2), *b = join(s, 3);
+    arbiter_acquire(a, 5);
+    arbiter_release(a);
+    arbiter_acquire(b, 5); /* free again: the stopped one is not waiting */
+    arbiter_release(b);
+    end_child(pid);
+    arbiter_close(a);
+    arbiter_close(b);
+    free_stage(s);
+}
+
+static void a_late_release_is_harmless(void **state)
+{
+    stage *s = new_stage();
+    arbiter *late = join(s, 1), *a = join(s, 2);
+    arbiter_acquire(late, 1);
+    arbiter_acquire(a, 1); /* after the lease of the first */
+    arbiter_release(late);
+    arbiter_release(a);
+    arbiter_release(late);
+    arbiter_acquire(late, 1);
+    arbiter_release(late);
+    arbiter_close(late);
+    arbiter_close(a);
+    free_stage(s);
+}
+
 static void a_killed_waiter_does_not_keep_the_turn(void **state)
 {
     stage *s = new_stage();
@@ -259,6 +292,8 @@ int main(void)
         cmocka_unit_test(processes_take_turns),
         cmocka_unit_test(the_earliest_deadline_goes_first),
         cmocka_unit_test(a_killed_holder_is_reaped),
+        cmocka_unit_test(a_stopped_holder_loses_the_cores),
+        cmocka_unit_test(a_late_release_is_harmless),
         cmocka_unit_test(a_killed_waiter_does_not_keep_the_turn),
         cmocka_unit_test(a_restarted_worker_frees_what_its_slot_held),
         cmocka_unit_test(death_at_any_moment_is_survived),
