@@ -21,7 +21,8 @@ static const char *check_file(const manifest_entry *e, const char *manifest_path
     shoal_err err = {0};
     file_map map = {0};
     *ret_bytes = 0;
-    if (model_resolve(e->name, manifest_path, &path, &sha256, &err) == 0 && file_map_open(&map, path, &err) == 0) {
+    if (model_resolve(e->name, manifest_path, &path, &sha256, &err) == 0 &&
+        file_map_open(&map, path, &err) == 0) {
         sha256_digest d;
         char hex[65];
         sha256_of(map.data, map.len, &d);
@@ -37,16 +38,27 @@ static const char *check_file(const manifest_entry *e, const char *manifest_path
 
 static void put_json(buf *out, const manifest_entry *e, const char *state, size_t bytes)
 {
-    const char *const fields[][2] = {{"name", e->name},       {"task", e->task},       {"file", e->file},
-                                     {"sha256", e->sha256},   {"version", e->version}, {"quantisation", e->quantisation},
-                                     {"description", e->description}, {"state", state}};
+    const char *const fields[][2] = {{"name", e->name},
+                                     {"task", e->task},
+                                     {"file", e->file},
+                                     {"sha256", e->sha256},
+                                     {"version", e->version},
+                                     {"quantisation", e->quantisation},
+                                     {"description", e->description},
+                                     {"state", state}};
     buf_putc(out, '{');
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         buf_printf(out, "\"%s\":", fields[i][0]);
         json_put_string(out, or_empty(fields[i][1]), strlen(or_empty(fields[i][1])));
         buf_putc(out, ',');
     }
-    buf_printf(out, "\"bytes\":%zu}", bytes);
+    buf_printf(out, "\"bytes\":%zu", bytes);
+    if (!isnan(e->quality)) {
+        buf_puts(out, ",\"quality\":{");
+        json_put_string(out, or_empty(e->quality_name), strlen(or_empty(e->quality_name)));
+        buf_printf(out, ":%.9g}", e->quality);
+    }
+    buf_putc(out, '}');
 }
 
 static int run(int argc, char **argv)
@@ -73,8 +85,11 @@ static int run(int argc, char **argv)
         return cli_fail(&cmd_models, &err);
     }
     bool all_ok = true;
-    if (json) buf_puts(&out, "{\"models\":[");
-    else buf_printf(&out, "%-14s %-9s %-6s %-8s %9s  %-12s %s", "NAME", "TASK", "TYPE", "VERSION", "BYTES", "STATE", "QUALITY");
+    if (json)
+        buf_puts(&out, "{\"models\":[");
+    else
+        buf_printf(&out, "%-14s %-9s %-6s %-8s %9s  %-12s %s", "NAME", "TASK", "TYPE", "VERSION", "BYTES",
+                   "STATE", "QUALITY");
     for (size_t i = 0; i < manifest_count(m); i++) {
         const manifest_entry *e = manifest_at(m, i);
         size_t bytes;
@@ -85,8 +100,8 @@ static int run(int argc, char **argv)
             put_json(&out, e, state, bytes);
             continue;
         }
-        buf_printf(&out, "\n%-14s %-9s %-6s %-8s %9zu  %-12s", e->name, or_empty(e->task), or_empty(e->quantisation),
-                   or_empty(e->version), bytes, state);
+        buf_printf(&out, "\n%-14s %-9s %-6s %-8s %9zu  %-12s", e->name, or_empty(e->task),
+                   or_empty(e->quantisation), or_empty(e->version), bytes, state);
         if (!isnan(e->quality)) buf_printf(&out, " %s %.3f", or_empty(e->quality_name), e->quality);
     }
     if (json) buf_puts(&out, "]}");
@@ -97,4 +112,5 @@ static int run(int argc, char **argv)
     return rc == CLI_OK && !all_ok ? CLI_FAILED : rc;
 }
 
-const cli_command cmd_models = {"models", "list the manifest's models and check their digests", "", run, false};
+const cli_command cmd_models = {"models", "list the manifest's models and check their digests", "", run,
+                                false};

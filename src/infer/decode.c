@@ -1,5 +1,6 @@
 /* decode.c: the engine loop of decoders: reap, admit, plan, step, hand out. Engine thread. */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -224,6 +225,11 @@ static void hand_out(engine *e, size_t n_items)
     for (size_t i = 0; i < n_items; i++) {
         session *s = e->item_session[i];
         kv_commit(e->kv, &s->kv, s->ids, s->n_planned);
+        if (s->has_next && !isfinite(s->next.logprob)) {
+            leave_running(e, s);
+            end(e, s, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
+            continue;
+        }
         if (s->has_next) {
             session_take(s, now);
             atomic_fetch_add(&e->stats.n_generated_tokens, 1);

@@ -1,4 +1,5 @@
 /* encode.c: the engine loop of encoders: everything queued, up to a budget, as one ragged batch. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -69,11 +70,22 @@ static void measure(engine *e, size_t n, uint64_t took_ns)
     atomic_fetch_add(&e->stats.n_steps, 1);
 }
 
+static bool all_finite(const float *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(v[i])) return false;
+    return true;
+}
+
 static void hand_out(engine *e, size_t n, uint64_t start_ns, uint64_t took_ns)
 {
     for (size_t i = 0; i < n; i++) {
         enc_job *j = e->batch[i];
         const bert_item *it = &e->enc_items[i];
+        if (!all_finite(it->values, it->rows * it->cols)) {
+            fail(e, j, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
+            continue;
+        }
         j->fn(j->user, &(enc_result){.message = "",
                                      .values = it->values,
                                      .rows = it->rows,

@@ -11,6 +11,9 @@
 #include "infer/pace.h"
 #include "infer/session.h"
 
+/* Weights may be any bits, but no answer is made of such numbers. */
+#define ENGINE_NOT_FINITE "the model computed a value that is not a finite number; its weights may be damaged"
+
 #define PROBE_ROWS 64 /* rows of logits that engine_logits gets a step */
 
 typedef struct engine_counters {

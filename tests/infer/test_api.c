@@ -396,6 +396,74 @@ static void a_model_that_cannot_be_opened_leaves_nothing(void **state)
     shoal_model_close(NULL);
 }
 
+/* Fill what follows the header of model.safetensors with bfloat16 NaNs. */
+static void poison(const char *from, const char *to)
+{
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    assert_true(in && out);
+    uint64_t n_header = 0, at = 0;
+    assert_int_equal(fread(&n_header, 8, 1, in), 1);
+    rewind(in);
+    for (int c; (c = getc(in)) != EOF; at++) putc(at < 8 + n_header ? c : at & 1 ? 0x7F : 0xC0, out);
+    fclose(in);
+    fclose(out);
+}
+
+static void damaged_model(const char *name, char folder[64])
+{
+    static const char *const copied[] = {"config.json", "tokenizer.json"};
+    char from[512], to[512], bytes[65536];
+    strcpy(folder, "/tmp/shoal_api_XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(from, sizeof from, DATA "%s/%s", name, copied[i]);
+        snprintf(to, sizeof to, "%s/%s", folder, copied[i]);
+        FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+        assert_true(in && out);
+        for (size_t n; (n = fread(bytes, 1, sizeof bytes, in)) > 0;)
+            assert_int_equal(fwrite(bytes, 1, n, out), n);
+        fclose(in);
+        fclose(out);
+    }
+    snprintf(from, sizeof from, DATA "%s/model.safetensors", name);
+    snprintf(to, sizeof to, "%s/model.safetensors", folder);
+    poison(from, to);
+}
+
+static void remove_damaged(const char *folder)
+{
+    static const char *const files[] = {"config.json", "tokenizer.json", "model.safetensors"};
+    char path[512];
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+static void answers_that_are_no_numbers_are_errors(void **state)
+{
+    (void)state;
+    char folder[64];
+    shoal_err err = {0};
+    damaged_model("llama-gqa", folder);
+    shoal_model *m = open_model(folder);
+    shoal_generation g = {0};
+    assert_int_equal(shoal_generate(m, "a", NULL, NULL, NULL, &g, &err), SHOAL_EINTERNAL);
+    assert_non_null(strstr(err.message, "not a finite number"));
+    assert_null(g.text);
+    shoal_model_close(m);
+    remove_damaged(folder);
+
+    damaged_model("bert-intent", folder);
+    m = open_model(folder);
+    shoal_classification c = {0};
+    assert_int_equal(shoal_classify(m, "a", NULL, &c, &err), SHOAL_EINTERNAL);
+    assert_null(c.labels);
+    shoal_model_close(m);
+    remove_damaged(folder);
+}
+
 static void a_model_describes_itself(void **state)
 {
     (void)state;
@@ -475,6 +543,7 @@ int main(void)
         cmocka_unit_test(a_text_too_long_is_told_with_the_numbers),
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test(a_model_that_cannot_be_opened_leaves_nothing),
+        cmocka_unit_test(answers_that_are_no_numbers_are_errors),
         cmocka_unit_test(a_model_describes_itself),
         cmocka_unit_test(closing_waits_for_the_calls_it_cancels),
     };
