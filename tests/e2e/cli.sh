@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# The command line's fixed forms, exit codes and numbers, on the small models of tests/data.
+source "$(dirname "$0")/lib.sh"
+data=$PWD/tests/data
+llama=$data/hf/llama-gqa intent=$data/hf/bert-intent ner=$data/hf/bert-ner embed=$data/hf/minilm-embed
+out=$work/out err=$work/err
+n=0
+
+# expect CODE PATTERN ARGS...: exit status, and an extended regular expression in what is printed: on
+# stdout for 0, else on stderr, which must then be one sentence (and the hint, for wrong usage).
+expect() {
+    local code=$1 pattern=$2 status
+    shift 2
+    "$SHOAL_BIN" "$@" >"$out" 2>"$err" <"${input:-/dev/null}"
+    status=$?
+    [ $status -eq "$code" ] || fail "shoal $* ends with $status, not $code: $(head -2 "$err")"
+    if [ "$code" -eq 0 ]; then
+        grep -qE -e "$pattern" "$out" || fail "shoal $* prints: $(head -c 300 "$out")"
+    else
+        grep -qE -e "$pattern" "$err" || fail "shoal $* complains: $(cat "$err")"
+        [ "$(grep -vc '^try: ' "$err")" -eq 1 ] || fail "shoal $* complains in several lines: $(cat "$err")"
+        [ ! -s "$out" ] || fail "shoal $* fails and prints: $(head -c 300 "$out")"
+    fi
+    n=$((n + 1))
+}
+
+# near PATTERN WANT: the number after PATTERN in stdout is WANT to 1e-4.
+near() {
+    local got
+    got=$(grep -oE -e "$1-?[0-9.e+-]+" "$out" | head -1 | sed -E "s/^.*[^0-9.e+-]//")
+    awk -v a="$got" -v b="$2" 'BEGIN { d = a - b; if (d < 0) d = -d; m = b < 0 ? -b : b; exit !(a != "" && d <= 1e-4 * (m + 1)) }' ||
+        fail "after $1 comes \"$got\", not $2"
+    n=$((n + 1))
+}
+
+# ---- every command: help on stdout, --json known, wrong usage is 2
+commands=$("$SHOAL_BIN" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+for c in $commands; do
+    expect 0 "^usage: shoal $c" "$c" --help
+    grep -qE -e '--json' "$out" || fail "shoal $c --help does not name --json"
+    expect 2 'no-such-option' "$c" --no-such-option
+done
+expect 0 'shoal [0-9]+\.[0-9]+\.[0-9]+' --version
+expect 0 '^\{"version":"[0-9.]+","isa":"[a-z0-9]+","usable":\["scalar"' version --json
+expect 2 'no command "frobnicate"' frobnicate
+expect 2 'missing arguments' classify "$intent"
+expect 2 'too many arguments' embed "$embed" a b
+
+# ---- the fixed forms, with the reference's numbers
+expect 0 '^\{"ids":\[2,59,529,186,362,279,50,302,333,282,348,358,184,15,55,319,392,178,17,3\],"offsets":\[\[0,0\],\[0,1\],\[1,3\],\[3,4\],\[5,7\],' \
+    tokenize "$intent" "Turn on the kitchen lights, please." --json
+expect 0 '^\{"ids":\[59,529,186,362\],"offsets":\[\[0,1\],\[1,3\],\[3,4\],\[5,7\]\]' \
+    tokenize "$intent" --no-special "Turn on" --json
+expect 0 '"ids":\[2,368,294,339,354,34,3,354,339,40,59,288,182,285,279,' \
+    tokenize "$intent" "what is it?" --pair "it is a test of the kitchen lights." --json
+expect 0 '^\{"labels":\[\{"label":"alarm_set","score":0\.28195[0-9]*\},.*\],"logits":\[' \
+    classify "$intent" "Turn on the kitchen lights, please." --json
+expect 0 '^\{"labels":\[\{"label":"lights_on","score":' \
+    classify "$intent" "what is it?" --pair "it is a test of the kitchen lights." --json
+near '"score":' 0.290605009
+expect 0 '^\{"spans":\[\{"start":0,"end":7,.*"label":"ORG","text":"Turn on","score":0\.28708' \
+    tag "$ner" "Turn on the kitchen lights, please." --json
+grep -q '"logits"' "$out" && fail "tag prints logits without --tokens"
+expect 0 '"logits":\[\[-?[0-9]' tag "$ner" "Turn on" --tokens --json
+expect 0 '^\{"embedding":\[-?[0-9.e-]+,' embed "$embed" "Turn on" --json
+awk -F'[][,]' '{ for (i = 2; i < NF; i++) s += $i * $i; exit !(s > 0.9999 && s < 1.0001) }' "$out" || fail "an embedding is not of length 1"
+expect 0 '^\{"logits":\[\[-?[0-9.e-]+,.*\],\[.*\],\[.*\]\]\}$' logits "$llama" --ids 1,592,655 --json
+sed 's/.*\],\[/[/; s/\]\]}$/]/' "$out" >"$work/third"
+expect 0 '^\{"logits":\[\[[^]]*\]\]\}$' logits "$llama" --ids 1,592,655 --last 1 --json
+sed 's/^{"logits":\[//; s/\]}$//' "$out" | cmp -s - "$work/third" || fail "--last 1 differs from the last of all positions"
+expect 0 '^\{"text":".*","ids":\[438,438,49,485,214,682,485,214\],.*"timings":\{"prompt_tokens":21,' \
+    run "$llama" -p "Turn on the kitchen lights, please." -n 8 --temp 0 --json
+printf 'Turn on the kitchen lights, please.\n' >"$work/text"
+input=$work/text expect 0 '"label":"alarm_set","score":0\.28195' classify "$intent" - --json
+expect 0 '"name":"home-intent".*"state":"ok"' models --json
+
+# ---- quantise: both sources, each type; the logits stay near; q8_0 of a quantised copy is the same file
+for type in f32 f16 bf16 q8_0 q4_0 q4_1; do
+    expect 0 "^\{\"file\":\"$work/$type.gguf\",\"sha256\":\"[0-9a-f]{64}\"" quantize "$llama" "$work/$type.gguf" --type $type --json
+    expect 0 '"ids":\[[0-9]+\]' run "$work/$type.gguf" -p "Turn on the kitchen lights, please." -n 1 --json
+done
+# bfloat16 sources lose nothing, but rotary rows are in another order, and so are the sums over them.
+for type in f32 f16 bf16; do
+    "$SHOAL_BIN" logits "$work/$type.gguf" --ids 1,592,655 --last 1 --json | sed 's/^{"logits":\[//; s/\]}$//' >"$work/logits"
+    paste -d' ' <(tr ',' '\n' <"$work/third" | tr -d '[]') <(tr ',' '\n' <"$work/logits" | tr -d '[]') |
+        awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-5) bad = 1 } END { exit bad || NR != 704 }' ||
+        fail "logits of $type differ from those of the folder"
+done
+expect 0 'token_embd +F32>Q8_0' quantize "$work/f32.gguf" "$work/again.gguf"
+cmp -s "$work/again.gguf" "$work/q8_0.gguf" || fail "q8_0 from GGUF and from the folder differ"
+"$SHOAL_BIN" quantize "$llama" "$work/again.gguf" >/dev/null 2>"$err"
+grep -q $'[\r\033]' "$err" && fail "progress in a pipe moves the cursor"
+grep -q 'of 30 tensors' "$err" || fail "no progress in a pipe"
+expect 2 'q5_k' quantize "$llama" "$work/x.gguf" --type q5_k
+mkfifo "$work/pipe"
+expect 2 'no regular file' quantize "$llama" "$work/pipe"
+[ -p "$work/pipe" ] || fail "quantize replaced a pipe"
+
+# ---- a full disk leaves the old file, and no temporary
+mkdir "$work/disk"
+cp "$work/q4_0.gguf" "$work/disk/model.gguf"
+(ulimit -f 200; exec "$SHOAL_BIN" quantize "$llama" "$work/disk/model.gguf" --type f32) >/dev/null 2>"$err"
+[ $? -eq 1 ] && grep -q 'old file is untouched' "$err" || fail "a full disk: $(tail -1 "$err")"
+cmp -s "$work/q4_0.gguf" "$work/disk/model.gguf" || fail "a full disk harmed the old file"
+[ "$(ls "$work/disk")" = model.gguf ] || fail "a full disk left $(ls "$work/disk")"
+if [ -c /dev/full ]; then
+    "$SHOAL_BIN" version >/dev/full 2>"$err"
+    [ $? -eq 1 ] && grep -q 'standard output' "$err" || fail "unwritable output is not reported"
+fi
+
+# ---- damaged and wrong files: 1, and the cause
+head -c 100000 "$work/f16.gguf" >"$work/short.gguf"
+expect 1 'short.gguf: tensor .* ends [0-9]+ bytes past the file' logits "$work/short.gguf" --ids 1
+head -c 300 "$work/f16.gguf" >"$work/short.gguf"
+expect 1 'short.gguf: ' logits "$work/short.gguf" --ids 1
+: >"$work/empty.gguf"
+expect 1 'empty.gguf: ' embed "$work/empty.gguf" hi
+expect 1 'not a GGUF file' embed "$PWD/CMakeLists.txt" hi
+cp -r "$llama" "$work/folder"
+head -c 200000 "$llama/model.safetensors" >"$work/folder/model.safetensors"
+expect 1 'model.safetensors: tensor .* past the file' run "$work/folder" -p a
+rm "$work/folder/model.safetensors"
+expect 1 'neither model.safetensors nor' run "$work/folder" -p a
+sed 's/"model_type": *"llama"/"model_type":"qwen2"/' "$llama/config.json" >"$work/folder/config.json"
+expect 1 'architecture "qwen2" is not supported' run "$work/folder" -p a
+sed 's/"num_hidden_layers": *3/"num_hidden_layers": 1000000000/' "$llama/config.json" >"$work/folder/config.json"
+expect 1 '"num_hidden_layers" is 1000000000' run "$work/folder" -p a
+mkdir "$work/models"
+cp "$work/q8_0.gguf" "$work/models/toy.gguf"
+printf '{"models":[{"name":"toy","file":"toy.gguf","task":"generate","sha256":"%064d"}]}' 0 >"$work/models/models.json"
+expect 1 'SHA-256 is [0-9a-f]{64} but 0{64} is pinned' run --manifest "$work/models/models.json" toy -p a
+SHOAL_MODELS=$work/models "$SHOAL_BIN" models >"$out" 2>"$err"
+[ $? -eq 1 ] && grep -q 'toy .*wrong digest' "$out" || fail "models does not show the wrong digest: $(cat "$out" "$err")"
+expect 1 'no file or folder "no-such-model"' run no-such-model -p a
+
+# ---- wrong input: 2, a model of another kind: 1
+expect 2 'not UTF-8 at byte 1' classify "$intent" $'a\xffb'
+expect 2 'ids|vocabulary' logits "$llama" --ids 1,704
+expect 2 'numbers with commas' logits "$llama" --ids 1,,2
+expect 2 '--temp is -1' run "$llama" -p a --temp -1
+expect 2 'max-tokens wants a whole number' run "$llama" -p a -n many
+printf 'a\0b' >"$work/text"
+input=$work/text expect 2 'NUL' embed "$embed" -
+yes 'turn on ' | head -c 1000000 >"$work/text"
+input=$work/text expect 1 '[0-9]+ tokens are over the context of 128 tokens' classify "$intent" -
+expect 1 'is a model for "classify", not for "embed"' embed "$intent" a
+expect 1 'no next-token logits' logits "$intent" --ids 1
+echo "$n forms hold"
