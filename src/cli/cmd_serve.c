@@ -2,7 +2,8 @@
  *
  * Start: configuration → models resolved → workers spawned → gateway listens (so that /healthz answers
  * while models load) → one line when every replica has reported. Stop, on SIGTERM or SIGINT: the
- * gateway drains, then the workers go, then the loop runs out. A second signal ends it at once. */
+ * gateway drains, then the workers go, then the loop runs out. A second signal cuts the answers that
+ * still run, a third ends everything at once. */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <signal.h>
@@ -20,7 +21,7 @@
 #include "gateway/gateway.h"
 #include "model/model.h"
 
-enum { ARBITER_SLOTS = 64, WORKER_GRACE_MS = 5000, DRAIN_DEFAULT_MS = 30000 };
+enum { ARBITER_SLOTS = 64, WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500 };
 
 typedef struct server {
     uv_loop_t loop;
@@ -35,7 +36,7 @@ typedef struct server {
     agent *agent;
     gateway *gateway;
     bool banner, said_ready, stopping, drained;
-    int exit_code;
+    int exit_code, n_signals;
 } server;
 
 /* ---- the configuration ------------------------------------------------------------------------- */
@@ -207,15 +208,22 @@ static void stop_workers(server *s)
         workers_gone(s); /* the start failed before there were any */
 }
 
-static void drain_over(uv_timer_t *t)
-{
-    LOG(LOG_WARN, "serve", "drain_cut", LOG_S("reason", "some answers did not end within drain_ms"));
-    stop_workers(t->data);
-}
-
 static void stop_now(uv_timer_t *t)
 {
     stop_workers(t->data);
+}
+
+/* Say so to those who still wait; whoever does not take even that is left behind. */
+static void cut(server *s, const char *reason)
+{
+    LOG(LOG_WARN, "serve", "drain_cut", LOG_S("reason", reason));
+    uv_timer_start(&s->drain, stop_now, CUT_GRACE_MS, 0);
+    gateway_cut(s->gateway);
+}
+
+static void drain_over(uv_timer_t *t)
+{
+    cut(t->data, "some answers did not end within drain_ms");
 }
 
 /* From here on a turn of the loop later: the server is not torn down under its own callback. */
@@ -228,9 +236,8 @@ static void gateway_drained(void *user)
 static void begin_stop(server *s)
 {
     s->stopping = true;
-    uint64_t grace = s->config->drain_ms ? s->config->drain_ms : DRAIN_DEFAULT_MS;
     if (s->gateway) {
-        uv_timer_start(&s->drain, drain_over, grace, 0);
+        uv_timer_start(&s->drain, drain_over, s->config->drain_ms, 0);
         gateway_drain(s->gateway, gateway_drained, s);
     } else {
         uv_timer_start(&s->drain, stop_now, 0, 0);
@@ -240,7 +247,10 @@ static void begin_stop(server *s)
 static void signalled(uv_signal_t *h, int signum)
 {
     server *s = h->data;
-    if (s->stopping) _exit(128 + signum); /* the workers' parent is gone, so they go as well */
+    if (++s->n_signals > 2) _exit(128 + signum); /* the workers' parent is gone, so they go as well */
+    if (s->n_signals == 2) s->exit_code = 128 + signum;
+    if (s->n_signals == 2 && s->gateway) cut(s, "a second signal");
+    if (s->stopping) return;
     LOG(LOG_INFO, "serve", "stopping", LOG_I("signal", signum));
     begin_stop(s);
 }

@@ -256,6 +256,21 @@ void gateway_drain(gateway *g, void (*done)(void *user), void *user)
     http_server_drain(g->server, done, user);
 }
 
+void gateway_cut(gateway *g)
+{
+    api_error e;
+    api_error_set(&e, 503, "service_unavailable", "stopping", NULL,
+                  "the server stopped before the answer was whole; send the request again");
+    e.retry_after_s = 1;
+    while (g->requests) {
+        gateway_request *rq = g->requests;
+        void (*on_gone)(void *) = rq->on_gone;
+        rq->on_gone = NULL;
+        if (on_gone) on_gone(rq->work);
+        request_error(rq, &e);
+    }
+}
+
 static void on_closed(void *user)
 {
     free(user);

@@ -15,6 +15,9 @@ int gateway_new(gateway **ret, uv_loop_t *loop, registry *g, const gateway_confi
 int gateway_port(const gateway *g);
 /* No new work (503 with Retry-After), running answers finish; `done` when nothing is left. */
 void gateway_drain(gateway *g, void (*done)(void *user), void *user);
+/* The grace of a drain is over: what still runs is cancelled and answered with 503 (a stream ends with an
+ * error event). The drain's `done` follows once that is flushed. */
+void gateway_cut(gateway *g);
 void gateway_free(gateway *g); /* closes what is left; run the loop once more afterwards */
 
 #endif
