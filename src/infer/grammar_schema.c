@@ -468,7 +468,11 @@ int schema_compile(nfa *a, const char *schema, int *ret_start, shoal_err *err)
     json_t *root = NULL;
     if (schema) {
         int rc = json_parse(&root, schema, strlen(schema), "json_schema", err);
-        if (rc != 0) return rc == SHOAL_EFORMAT ? SHOAL_EINVALID : rc;
+        if (rc == SHOAL_EFORMAT) { /* a schema is an argument, not a file */
+            rc = SHOAL_EINVALID;
+            if (err) err->code = rc;
+        }
+        if (rc != 0) return rc;
     }
     compiler *c = calloc(1, sizeof *c);
     int rc = c ? 0 : err_nomem(err), start = NFA_DEAD;

@@ -274,6 +274,7 @@ static void a_schema_binds_the_reply(void **state)
     shoal_generation_done(&g);
     o.json_schema = "{\"type\":";
     assert_int_equal(shoal_generate(m, "Turn on", &o, NULL, NULL, &g, &err), SHOAL_EINVALID);
+    assert_int_equal(err.code, SHOAL_EINVALID);
     assert_null(g.text);
     shoal_model_close(m);
 }
