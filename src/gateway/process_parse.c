@@ -81,28 +81,68 @@ static int read_devices(const json_t *list, process_input *in, api_error *e)
     return 0;
 }
 
+/* One line as {devices} writes it: light.kitchen 'Kitchen Light' = off */
+static bool read_device_line(const char *line, size_t n, config_device *ret, arena *a)
+{
+    static const char before[] = " '", between[] = "' = ";
+    const char *end = line + n, *name = NULL, *state = NULL;
+    for (const char *p = line; p + sizeof before - 1 <= end && !name; p++)
+        if (memcmp(p, before, sizeof before - 1) == 0) name = p + sizeof before - 1;
+    for (const char *p = name; p && p + sizeof between - 1 <= end; p++)
+        if (memcmp(p, between, sizeof between - 1) == 0) state = p + sizeof between - 1;
+    if (!state) return false;
+    size_t n_id = (size_t)(name - line) - (sizeof before - 1);
+    size_t n_name = (size_t)(state - name) - (sizeof between - 1);
+    *ret = (config_device){.id = arena_strndup(a, line, n_id),
+                           .name = arena_strndup(a, name, n_name),
+                           .state = arena_strndup(a, state, (size_t)(end - state))};
+    return ret->id && ret->name && ret->state && pipeline_device_text_ok(ret->id) &&
+           pipeline_device_text_ok(ret->name) && pipeline_device_text_ok(ret->state);
+}
+
+/* A text for a pipeline whose templates have no {context} can only be its device list. */
+static int read_device_lines(const char *text, process_input *in, api_error *e)
+{
+    config_device *d = arena_alloc(in->memory, PIPELINE_DEVICES_MAX * sizeof *d);
+    if (!d) return api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+    size_t n_devices = 0;
+    for (const char *p = text + strspn(text, "\r\n"); *p; p += strspn(p, "\r\n")) {
+        size_t n = strcspn(p, "\r\n");
+        if (n_devices == PIPELINE_DEVICES_MAX)
+            return api_error_bad(e, "context", "'context' has over %d devices", PIPELINE_DEVICES_MAX);
+        if (!read_device_line(p, n, &d[n_devices++], in->memory))
+            return api_error_bad(e, "context",
+                                 "pipeline '%s' reads 'context' as devices, and line %zu is none; it takes "
+                                 "lines like: light.kitchen 'Kitchen Light' = off, or "
+                                 "{\"devices\":[{\"id\",\"name\",\"state\"},...]}",
+                                 in->pipeline->name, n_devices);
+        p += n;
+    }
+    in->devices = d;
+    in->n_devices = n_devices;
+    return 0;
+}
+
 static int read_free_text(const char *text, process_input *in, api_error *e)
 {
-    if (!pipeline_uses(in->pipeline, "context"))
-        return api_error_bad(e, "context",
-                             "pipeline '%s' has no place for free text in 'context'; it takes "
-                             "{\"devices\":[{\"id\",\"name\",\"state\"},...]}",
-                             in->pipeline->name);
     if (strlen(text) > PIPELINE_INPUT_MAX_BYTES)
         return api_error_bad(e, "context", "'context' has %zu bytes of text, at most %d are taken",
                              strlen(text), PIPELINE_INPUT_MAX_BYTES);
+    if (!pipeline_uses(in->pipeline, "context")) return read_device_lines(text, in, e);
     in->context = arena_strdup(in->memory, text);
     return in->context ? 0 : api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
 }
 
-/* null, free text, or an object that may hold "devices" and "text". */
+/* null, text, a list of devices, or an object that may hold "devices" and "text". */
 static int read_context(const json_t *context, process_input *in, api_error *e)
 {
     if (!context || json_is_null(context)) return 0;
     if (json_is_string(context)) return read_free_text(json_string_value(context), in, e);
+    if (json_is_array(context)) return read_devices(context, in, e);
     if (!json_is_object(context))
         return api_error_bad(e, "context",
-                             "'context' must be a string or an object with 'devices' or 'text'");
+                             "'context' must be a string, a list of devices, or an object with 'devices' or "
+                             "'text'");
     const char *key;
     json_t *v;
     json_object_foreach((json_t *)context, key, v)

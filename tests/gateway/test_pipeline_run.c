@@ -317,14 +317,20 @@ static void intent_without_generator_answers_with_intent_and_slots(void **state)
 
 static void devices_of_the_request_replace_the_configured(void **state)
 {
-    bench *t = start(
-        "{\"input\":\"stop the mill\",\"context\":{\"devices\":[{\"id\":\"switch.mill\",\"name\":\"Mill\","
-        "\"state\":7}]}}");
-    answer_label(&t->b.calls[0], "general_quirky", 0.5f);
-    assert_int_equal(t->b.n, 3);
-    assert_non_null(strstr(t->b.calls[2].text, "Devices:\\nswitch.mill 'Mill' = 7\"}"));
-    process_run_cancel(t->run);
-    stop(t);
+#define MILL "[{\"id\":\"switch.mill\",\"name\":\"Mill\",\"state\":7}]"
+    static const char *const contexts[] = {"{\"devices\":" MILL "}", MILL,
+                                           "\"\\nswitch.mill 'Mill' = 7\\r\\n\"",
+                                           "{\"text\":\"switch.mill 'Mill' = 7\"}"};
+    for (size_t i = 0; i < sizeof contexts / sizeof *contexts; i++) {
+        char body[256];
+        snprintf(body, sizeof body, "{\"input\":\"stop the mill\",\"context\":%s}", contexts[i]);
+        bench *t = start(body);
+        answer_label(&t->b.calls[0], "general_quirky", 0.5f);
+        assert_int_equal(t->b.n, 3);
+        assert_non_null(strstr(t->b.calls[2].text, "Devices:\\nswitch.mill 'Mill' = 7\"}"));
+        process_run_cancel(t->run);
+        stop(t);
+    }
 }
 
 static void failed_stage_fails_the_run_and_stops_the_others(void **state)
@@ -375,7 +381,9 @@ static void bad_requests_are_refused_with_a_sentence(void **state)
         {"{\"input\":\"a\",\"pipeline\":\"nope\"}", "nope", 404},
         {"{\"input\":\"a\",\"stream\":true}", "one piece", 400},
         {"{\"input\":\"a\",\"context\":5}", "'context' must be", 400},
-        {"{\"input\":\"a\",\"context\":\"free text\"}", "no place for free text", 400},
+        {"{\"input\":\"a\",\"context\":\"free text\"}", "line 1 is none", 400},
+        {"{\"input\":\"a\",\"context\":\"a.b 'C' = on\\n 'x' = on\"}", "line 2 is none", 400},
+        {"{\"input\":\"a\",\"context\":[7]}", "devices[0].id", 400},
         {"{\"input\":\"a\",\"context\":{\"rooms\":[]}}", "context.rooms", 400},
         {"{\"input\":\"a\",\"context\":{\"devices\":{}}}", "must be an array", 400},
         {"{\"input\":\"a\",\"context\":{\"devices\":[{\"id\":\"x\",\"name\":\"y\"}]}}", "devices[0].state",
