@@ -21,32 +21,37 @@
 typedef struct connection {
     const char *host;
     int port, fd;
-    buf in;    /* bytes received and not used yet */
-    buf out;   /* the request being written */
-    buf body;  /* of the answer */
+    buf in;   /* bytes received and not used yet */
+    buf out;  /* the request being written */
+    buf body; /* of the answer */
     int status;
     uint64_t first_ns; /* when the body began */
 } connection;
 
+/* The first address that answers: a name such as localhost has several. */
 static int dial(connection *c, shoal_err *err)
 {
     char port[16];
     snprintf(port, sizeof port, "%d", c->port);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *a = NULL;
-    if (getaddrinfo(c->host, port, &hints, &a) != 0)
-        return err_set(err, SHOAL_EINVALID, "%s is not an IP address", c->host);
-    c->fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
+    int rc = getaddrinfo(c->host, port, &hints, &list), one = 1;
+    if (rc != 0) return err_set(err, SHOAL_EINVALID, "%s: %s", c->host, gai_strerror(rc));
     struct timeval limit = {.tv_sec = TIMEOUT_S};
-    int one = 1, rc = 0;
-    if (c->fd >= 0) {
-        setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-        setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    for (const struct addrinfo *a = list; a && c->fd < 0; a = a->ai_next) {
+        c->fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (c->fd < 0 || connect(c->fd, a->ai_addr, a->ai_addrlen) == 0) continue;
+        int why = errno;
+        close(c->fd);
+        errno = why;
+        c->fd = -1;
     }
-    if (c->fd < 0 || connect(c->fd, a->ai_addr, a->ai_addrlen) != 0)
-        rc = err_set(err, SHOAL_EUNAVAILABLE, "%s:%d: %s", c->host, c->port, strerror(errno));
-    freeaddrinfo(a);
+    if (c->fd < 0) rc = err_set(err, SHOAL_EUNAVAILABLE, "%s:%d: %s", c->host, c->port, strerror(errno));
+    freeaddrinfo(list);
+    if (rc != 0) return rc;
+    setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     buf_clear(&c->in);
-    return rc;
+    return 0;
 }
 
 static void hang_up(connection *c)
@@ -154,8 +159,10 @@ static int exchange(connection *c, const load_request *r, shoal_err *err)
     buf_clear(&c->body);
     c->first_ns = 0;
     size_t n = r->body ? strlen(r->body) : 0;
-    buf_printf(&c->out, "%s %s HTTP/1.1\r\nhost: %s\r\ncontent-type: application/json\r\n%scontent-length: %zu\r\n\r\n",
-               r->method, r->path, c->host, r->headers ? r->headers : "", n);
+    buf_printf(
+        &c->out,
+        "%s %s HTTP/1.1\r\nhost: %s\r\ncontent-type: application/json\r\n%scontent-length: %zu\r\n\r\n",
+        r->method, r->path, c->host, r->headers ? r->headers : "", n);
     buf_append(&c->out, r->body, n);
     bool close_after = false;
     rc = send_all(c, err);
@@ -167,11 +174,14 @@ static int exchange(connection *c, const load_request *r, shoal_err *err)
 int load_parse_url(const char *url, char host[64], int *ret_port, shoal_err *err)
 {
     char extra[2];
-    if (sscanf(url, "http://%63[^:/]:%d%1[^/]", host, ret_port, extra) == 2 && *ret_port > 0 && *ret_port < 65536) return 0;
+    if (sscanf(url, "http://%63[^:/]:%d%1[^/]", host, ret_port, extra) == 2 && *ret_port > 0 &&
+        *ret_port < 65536)
+        return 0;
     return err_set(err, SHOAL_EINVALID, "\"%s\" is not http://ADDRESS:PORT", url);
 }
 
-int load_once(const char *host, int port, const load_request *r, int *ret_status, buf *ret_body, shoal_err *err)
+int load_once(const char *host, int port, const load_request *r, int *ret_status, buf *ret_body,
+              shoal_err *err)
 {
     connection c = {.host = host, .port = port, .fd = -1};
     int rc = exchange(&c, r, err);
@@ -233,7 +243,10 @@ static void *client_main(void *arg)
         me->first_ms[i] = ok && c.first_ns ? (double)(c.first_ns - start) / 1e6 : -1;
         if (!ok) {
             char why[200];
-            snprintf(why, sizeof why, "status %d: %.150s", c.status, rc != 0 ? err.message : c.body.data ? c.body.data : "");
+            snprintf(why, sizeof why, "status %d: %.150s", c.status,
+                     rc != 0       ? err.message
+                     : c.body.data ? c.body.data
+                                   : "");
             note_failure(me, why);
         }
         if (me->index == 0 && p->progress) p->progress(p->user, i + 1, p->n_requests);
@@ -270,7 +283,8 @@ int load_run(const load_plan *plan, load_result *ret, shoal_err *err)
     int rc = clients && whole && first ? 0 : err_nomem(err), started = 0;
     uint64_t start = clock_ns();
     for (; rc == 0 && started < plan->n_clients; started++) {
-        clients[started] = (client){.plan = plan, .next = &next, .whole_ms = whole, .first_ms = first, .index = started};
+        clients[started] =
+            (client){.plan = plan, .next = &next, .whole_ms = whole, .first_ms = first, .index = started};
         if (pthread_create(&clients[started].thread, NULL, client_main, &clients[started]) != 0) {
             rc = err_set(err, SHOAL_ENOMEM, "cannot start client %d", started);
             break;

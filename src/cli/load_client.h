@@ -19,7 +19,7 @@ typedef struct load_request {
 } load_request;
 
 typedef struct load_plan {
-    const char *host; /* an address such as "127.0.0.1" */
+    const char *host; /* "127.0.0.1" or "localhost" */
     int port;
     int n_clients;
     size_t n_requests; /* over all clients */
