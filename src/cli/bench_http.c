@@ -23,9 +23,9 @@ static void make_describe(void *user, size_t i, buf *scratch, load_request *ret)
 }
 
 static const char *const utterances[] = {
-    "turn off the kitchen light", "set the bedroom lamp to blue", "is the front door locked",
-    "open the living room blinds", "pause the robot vacuum", "turn on the hallway fan",
-    "mute the living room tv", "close the garage door",
+    "turn off the kitchen light",  "set the bedroom lamp to blue", "is the front door locked",
+    "open the living room blinds", "pause the robot vacuum",       "turn on the hallway fan",
+    "mute the living room tv",     "close the garage door",
 };
 enum { N_UTTERANCES = sizeof utterances / sizeof *utterances };
 
@@ -40,22 +40,29 @@ static void make_home(void *user, size_t i, buf *scratch, load_request *ret)
 {
     buf_printf(scratch, "{\"pipeline\":\"home\",\"input\":\"%s\"}", utterances[i % N_UTTERANCES]);
     /* A fresh request id does not enter the cache key; this header leaves the cache out. */
-    *ret = (load_request){.method = "POST", .path = "/v1/process", .body = scratch->data, .headers = "cache-control: no-cache\r\n"};
+    *ret = (load_request){.method = "POST",
+                          .path = "/v1/process",
+                          .body = scratch->data,
+                          .headers = "cache-control: no-cache\r\n"};
 }
 
 static void make_cached(void *user, size_t i, buf *scratch, load_request *ret)
 {
-    *ret = (load_request){.method = "POST", .path = "/v1/process",
+    *ret = (load_request){.method = "POST",
+                          .path = "/v1/process",
                           .body = "{\"pipeline\":\"home\",\"input\":\"turn off the kitchen light\"}"};
 }
 
 static void make_stream(void *user, size_t i, buf *scratch, load_request *ret)
 {
     buf_printf(scratch,
-               "{\"model\":\"home-chat-s\",\"stream\":true,\"temperature\":1,\"seed\":%zu,\"max_tokens\":48,\"ignore_eos\":true,\"messages\":["
+               "{\"model\":\"home-chat-s\",\"stream\":true,\"temperature\":1,\"seed\":%zu,\"max_tokens\":48,"
+               "\"ignore_eos\":true,\"messages\":["
                "{\"role\":\"user\",\"content\":\"Tell me about the weather and your day, number %zu.\"}]}",
                i + 1, i);
-    *ret = (load_request){.method = "POST", .path = "/v1/chat/completions", .body = scratch->data,
+    *ret = (load_request){.method = "POST",
+                          .path = "/v1/chat/completions",
+                          .body = scratch->data,
                           .headers = "cache-control: no-cache\r\n"};
 }
 
@@ -76,7 +83,8 @@ typedef struct meter {
 static void on_progress(void *user, size_t done, size_t total)
 {
     const meter *p = user;
-    if (p->live && (done % 20 == 0 || done == total)) fprintf(stderr, "\r\033[K%s %zu/%zu", p->name, done, total);
+    if (p->live && (done % 20 == 0 || done == total))
+        fprintf(stderr, "\r\033[K%s %zu/%zu", p->name, done, total);
 }
 
 static void print_row(const scenario *s, const load_result *r, bool json, bool first)
@@ -84,14 +92,15 @@ static void print_row(const scenario *s, const load_result *r, bool json, bool f
     double per_s = r->seconds > 0 ? (double)r->n_events / r->seconds : 0;
     double requests_per_s = r->seconds > 0 ? (double)r->n_ok / r->seconds : 0;
     if (json) {
-        printf("%s{\"name\":\"%s\",\"clients\":%d,\"ok\":%zu,\"failed\":%zu,\"p50_ms\":%.3f,\"p99_ms\":%.3f,\"max_ms\":%.3f,"
+        printf("%s{\"name\":\"%s\",\"clients\":%d,\"ok\":%zu,\"failed\":%zu,\"p50_ms\":%.3f,\"p99_ms\":%.3f,"
+               "\"max_ms\":%.3f,"
                "\"first_p50_ms\":%.3f,\"first_p99_ms\":%.3f,\"requests_per_s\":%.1f,\"tokens_per_s\":%.1f}",
-               first ? "" : ",", s->name, s->n_clients, r->n_ok, r->n_failed, r->p50_ms, r->p99_ms, r->max_ms, r->first_p50_ms,
-               r->first_p99_ms, requests_per_s, per_s);
+               first ? "" : ",", s->name, s->n_clients, r->n_ok, r->n_failed, r->p50_ms, r->p99_ms, r->max_ms,
+               r->first_p50_ms, r->first_p99_ms, requests_per_s, per_s);
         return;
     }
-    printf("%-10s %7d %7zu %6zu %9.3f %9.3f %9.3f %10.1f %10.1f  %s\n", s->name, s->n_clients, r->n_ok, r->n_failed, r->p50_ms,
-           r->p99_ms, r->max_ms, requests_per_s, per_s, s->what);
+    printf("%-10s %7d %7zu %6zu %9.3f %9.3f %9.3f %10.1f %10.1f  %s\n", s->name, s->n_clients, r->n_ok,
+           r->n_failed, r->p50_ms, r->p99_ms, r->max_ms, requests_per_s, per_s, s->what);
 }
 
 int bench_http(const bench_options *o, shoal_err *err)
@@ -101,15 +110,23 @@ int bench_http(const bench_options *o, shoal_err *err)
     if (rc != 0) return rc;
     int status = 0;
     rc = load_once(host, port, &(load_request){.method = "GET", .path = "/readyz"}, &status, NULL, err);
-    if (rc == 0 && status != 200) rc = err_set(err, SHOAL_EUNAVAILABLE, "%s answers /readyz with %d: not ready", o->url, status);
+    if (rc == 0 && status != 200)
+        rc = err_set(err, SHOAL_EUNAVAILABLE, "%s answers /readyz with %d: not ready", o->url, status);
     if (rc != 0) return rc;
-    if (o->json) printf("{\"url\":\"%s\",\"scenarios\":[", o->url);
-    else printf("%-10s %7s %7s %6s %9s %9s %9s %10s %10s\n", "SCENARIO", "CLIENTS", "OK", "FAILED", "P50 MS", "P99 MS", "MAX MS", "REQ/S",
-                "TOKENS/S");
+    if (o->json)
+        printf("{\"url\":\"%s\",\"scenarios\":[", o->url);
+    else
+        printf("%-10s %7s %7s %6s %9s %9s %9s %10s %10s\n", "SCENARIO", "CLIENTS", "OK", "FAILED", "P50 MS",
+               "P99 MS", "MAX MS", "REQ/S", "TOKENS/S");
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios && rc == 0; i++) {
         const scenario *s = &scenarios[i];
         meter p = {s->name, isatty(STDERR_FILENO) != 0};
-        load_plan plan = {.host = host, .port = port, .n_clients = s->n_clients, .n_requests = s->n_requests, .make = s->make, .user = &p,
+        load_plan plan = {.host = host,
+                          .port = port,
+                          .n_clients = s->n_clients,
+                          .n_requests = s->n_requests,
+                          .make = s->make,
+                          .user = &p,
                           .progress = on_progress};
         load_result r;
         rc = load_run(&plan, &r, err);

@@ -5,7 +5,8 @@
 #include "cli/bench.h"
 #include "compute/measure.h"
 
-static int measure(measure_result *decode, measure_result *prefill, isa i, dtype t, int n_threads, shoal_err *err)
+static int measure(measure_result *decode, measure_result *prefill, isa i, dtype t, int n_threads,
+                   shoal_err *err)
 {
     measure_spec s = {.isa = i, .type = t, .n_threads = n_threads, .seconds = 0.15};
     int rc = measure_mul(decode, &s, err);
@@ -16,8 +17,10 @@ static int measure(measure_result *decode, measure_result *prefill, isa i, dtype
 int bench_kernels(const bench_options *o, shoal_err *err)
 {
     int most = o->model.threads ? (int)o->model.threads : sys_core_count();
-    if (o->json) printf("{\"kernels\":[");
-    else printf("%-11s %-5s %7s  %12s %14s\n", "KERNELS", "TYPE", "THREADS", "DECODE GB/S", "PREFILL GMAC/S");
+    if (o->json)
+        printf("{\"kernels\":[");
+    else
+        printf("%-11s %-5s %7s  %12s %14s\n", "KERNELS", "TYPE", "THREADS", "DECODE GB/S", "PREFILL GMAC/S");
     const char *comma = "";
     for (int i = ISA_AVX2; i < ISA_COUNT; i++) {
         if (!isa_usable((isa)i)) continue;
@@ -27,10 +30,12 @@ int bench_kernels(const bench_options *o, shoal_err *err)
                 int rc = measure(&d, &p, (isa)i, (dtype)t, threads, err);
                 if (rc != 0) return rc;
                 if (o->json)
-                    printf("%s{\"isa\":\"%s\",\"type\":\"%s\",\"threads\":%d,\"decode_gb_per_s\":%.2f,\"prefill_gmac_per_s\":%.2f}", comma,
-                           isa_name((isa)i), dtype_name((dtype)t), threads, d.gb_per_s, p.gmac_per_s);
+                    printf("%s{\"isa\":\"%s\",\"type\":\"%s\",\"threads\":%d,\"decode_gb_per_s\":%.2f,"
+                           "\"prefill_gmac_per_s\":%.2f}",
+                           comma, isa_name((isa)i), dtype_name((dtype)t), threads, d.gb_per_s, p.gmac_per_s);
                 else
-                    printf("%-11s %-5s %7d  %12.1f %14.1f\n", isa_name((isa)i), dtype_name((dtype)t), threads, d.gb_per_s, p.gmac_per_s);
+                    printf("%-11s %-5s %7d  %12.1f %14.1f\n", isa_name((isa)i), dtype_name((dtype)t), threads,
+                           d.gb_per_s, p.gmac_per_s);
                 comma = ",";
                 fflush(stdout);
             }

@@ -67,8 +67,8 @@ static void fill_ids(int32_t *ids, size_t n, size_t n_vocab, uint64_t salt)
     for (size_t i = 0; i < n; i++) ids[i] = (int32_t)(rng_mix(salt << 32 | i) % n_vocab);
 }
 
-static int decoder_run(engine *e, const int32_t *ids, size_t n_ids, size_t n_new, size_t n_streams, gate *g, double *ret_ms,
-                       shoal_err *err)
+static int decoder_run(engine *e, const int32_t *ids, size_t n_ids, size_t n_new, size_t n_streams, gate *g,
+                       double *ret_ms, shoal_err *err)
 {
     *g = (gate){.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .left = n_streams};
     uint64_t start = clock_ns(), id;
@@ -88,7 +88,8 @@ static int bench_decoder(const bench_options *o, engine *e, size_t n_vocab, shoa
     const size_t streams[] = {1, 4, 16};
     int32_t *ids = calloc(16 * n_prompt, sizeof *ids);
     double *prefill = calloc(repeat, sizeof *prefill), *decode = calloc(repeat, sizeof *decode);
-    double *rate[3] = {calloc(repeat, sizeof(double)), calloc(repeat, sizeof(double)), calloc(repeat, sizeof(double))};
+    double *rate[3] = {calloc(repeat, sizeof(double)), calloc(repeat, sizeof(double)),
+                       calloc(repeat, sizeof(double))};
     int rc = ids && prefill && decode && rate[0] && rate[1] && rate[2] ? 0 : err_nomem(err);
     for (size_t r = 0; r < repeat && rc == 0; r++) {
         gate g;
@@ -106,13 +107,16 @@ static int bench_decoder(const bench_options *o, engine *e, size_t n_vocab, shoa
     }
     if (rc == 0) {
         double p = bench_median(prefill, repeat), d = bench_median(decode, repeat);
-        double s[3] = {bench_median(rate[0], repeat), bench_median(rate[1], repeat), bench_median(rate[2], repeat)};
+        double s[3] = {bench_median(rate[0], repeat), bench_median(rate[1], repeat),
+                       bench_median(rate[2], repeat)};
         if (o->json)
-            printf("{\"prefill_tokens_per_s\":%.1f,\"decode_tokens_per_s\":%.1f,\"streams_1\":%.1f,\"streams_4\":%.1f,\"streams_16\":%.1f}\n",
+            printf("{\"prefill_tokens_per_s\":%.1f,\"decode_tokens_per_s\":%.1f,\"streams_1\":%.1f,\"streams_"
+                   "4\":%.1f,\"streams_16\":%.1f}\n",
                    p, d, s[0], s[1], s[2]);
         else
             printf("prefill of %zu        %10.1f tokens/s\ndecode of %zu          %10.1f tokens/s\n"
-                   "1 stream, whole       %10.1f tokens/s\n4 streams, whole      %10.1f tokens/s\n16 streams, whole     %10.1f tokens/s\n",
+                   "1 stream, whole       %10.1f tokens/s\n4 streams, whole      %10.1f tokens/s\n16 "
+                   "streams, whole     %10.1f tokens/s\n",
                    n_prompt, p, n_new, d, s[0], s[1], s[2]);
     }
     for (int i = 0; i < 3; i++) free(rate[i]);
@@ -138,14 +142,17 @@ static int bench_encoder(const bench_options *o, engine *e, size_t n_vocab, shoa
             gate g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .left = batch};
             uint64_t start = clock_ns(), id;
             for (size_t i = 0; i < batch && rc == 0; i++)
-                rc = engine_encode(e, &(enc_request){.ids = ids + i * n, .n_ids = n}, on_encoded, &g, &id, err);
+                rc = engine_encode(e, &(enc_request){.ids = ids + i * n, .n_ids = n}, on_encoded, &g, &id,
+                                   err);
             if (rc == 0) rc = gate_wait(&g);
             ms[r] = clock_ms_since(start);
         }
         if (rc != 0) break;
         double p50 = bench_median(ms, repeat);
-        if (o->json) printf("%s\"%zux%zu\":%.3f", k ? "," : "", batch, n, p50);
-        else printf("%2zu x %3zu tokens   p50 %8.3f ms\n", batch, n, p50);
+        if (o->json)
+            printf("%s\"%zux%zu\":%.3f", k ? "," : "", batch, n, p50);
+        else
+            printf("%2zu x %3zu tokens   p50 %8.3f ms\n", batch, n, p50);
     }
     if (o->json) printf("}}\n");
     free(ms);
@@ -162,10 +169,11 @@ int bench_model(const bench_options *o, const char *name, shoal_err *err)
     isa kernels = ISA_SCALAR;
     rc = isa_choose(&kernels, err);
     if (rc == 0 && !o->json)
-        printf("%s: %s %s, %s kernels, loaded in %.1f ms\n", model_name(c.m), arch_name(mc->arch), model_quantisation(c.m),
-               isa_name(kernels), clock_ms_since(start));
+        printf("%s: %s %s, %s kernels, loaded in %.1f ms\n", model_name(c.m), arch_name(mc->arch),
+               model_quantisation(c.m), isa_name(kernels), clock_ms_since(start));
     if (rc == 0)
-        rc = mc->task == TASK_GENERATE ? bench_decoder(o, c.e, mc->n_vocab, err) : bench_encoder(o, c.e, mc->n_vocab, err);
+        rc = mc->task == TASK_GENERATE ? bench_decoder(o, c.e, mc->n_vocab, err)
+                                       : bench_encoder(o, c.e, mc->n_vocab, err);
     cli_engine_close(&c);
     return rc;
 }

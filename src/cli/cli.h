@@ -28,36 +28,43 @@
 
 /* X(name): in the order that help shows them */
 #define CLI_COMMANDS(X) \
-    X(serve)             \
-    X(run)               \
-    X(chat)              \
-    X(classify)          \
-    X(tag)               \
-    X(embed)             \
-    X(tokenize)          \
-    X(logits)            \
-    X(quantize)          \
-    X(models)            \
-    X(bench)             \
-    X(version)           \
-    X(demo)              \
+    X(serve)            \
+    X(run)              \
+    X(chat)             \
+    X(classify)         \
+    X(tag)              \
+    X(embed)            \
+    X(tokenize)         \
+    X(logits)           \
+    X(quantize)         \
+    X(models)           \
+    X(bench)            \
+    X(version)          \
+    X(demo)             \
     X(worker)
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_GO = -1 }; /* exit codes; GO is none: carry on */
 
 typedef struct cli_command {
     const char *name;
-    const char *summary;                /* one line, lower case, no full stop */
-    const char *usage;                  /* what follows the options: "MODEL TEXT" */
-    int (*run)(int argc, char **argv);  /* argv[0] is the command's name; returns the exit code */
-    bool hidden;                        /* not in the list of commands */
+    const char *summary;               /* one line, lower case, no full stop */
+    const char *usage;                 /* what follows the options: "MODEL TEXT" */
+    int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit code */
+    bool hidden;                       /* not in the list of commands */
 } cli_command;
 
 #define CLI_DECLARE(name) extern const cli_command cmd_##name;
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE
 
-typedef enum { CLI_KIND_END, CLI_KIND_FLAG, CLI_KIND_STRING, CLI_KIND_LIST, CLI_KIND_INT, CLI_KIND_NUM } cli_kind;
+typedef enum {
+    CLI_KIND_END,
+    CLI_KIND_FLAG,
+    CLI_KIND_STRING,
+    CLI_KIND_LIST,
+    CLI_KIND_INT,
+    CLI_KIND_NUM
+} cli_kind;
 
 typedef struct cli_list { /* of an option that may be given several times */
     const char *v[64];
@@ -66,21 +73,39 @@ typedef struct cli_list { /* of an option that may be given several times */
 
 typedef struct cli_option {
     cli_kind kind;
-    char letter;       /* 0: only the long form */
-    const char *name;  /* without the dashes */
-    const char *arg;   /* what help calls the value; NULL for flags */
+    char letter;      /* 0: only the long form */
+    const char *name; /* without the dashes */
+    const char *arg;  /* what help calls the value; NULL for flags */
     const char *help;
-    void *target;      /* bool *, const char **, cli_list *, long long * or double *; holds the default */
+    void *target;       /* bool *, const char **, cli_list *, long long * or double *; holds the default */
     long long min, max; /* of CLI_INT */
 } cli_option;
 
-#define CLI_FLAG(l, n, h, t) {CLI_KIND_FLAG, l, n, NULL, h, (bool *){t}, 0, 0}
-#define CLI_STRING(l, n, a, h, t) {CLI_KIND_STRING, l, n, a, h, (const char **){t}, 0, 0}
-#define CLI_LIST(l, n, a, h, t) {CLI_KIND_LIST, l, n, a, h, (cli_list *){t}, 0, 0}
-#define CLI_INT(l, n, a, lo, hi, h, t) {CLI_KIND_INT, l, n, a, h, (long long *){t}, lo, hi}
-#define CLI_NUM(l, n, a, h, t) {CLI_KIND_NUM, l, n, a, h, (double *){t}, 0, 0}
+#define CLI_FLAG(l, n, h, t)                            \
+    {                                                   \
+        CLI_KIND_FLAG, l, n, NULL, h, (bool *){t}, 0, 0 \
+    }
+#define CLI_STRING(l, n, a, h, t)                             \
+    {                                                         \
+        CLI_KIND_STRING, l, n, a, h, (const char **){t}, 0, 0 \
+    }
+#define CLI_LIST(l, n, a, h, t)                          \
+    {                                                    \
+        CLI_KIND_LIST, l, n, a, h, (cli_list *){t}, 0, 0 \
+    }
+#define CLI_INT(l, n, a, lo, hi, h, t)                     \
+    {                                                      \
+        CLI_KIND_INT, l, n, a, h, (long long *){t}, lo, hi \
+    }
+#define CLI_NUM(l, n, a, h, t)                        \
+    {                                                 \
+        CLI_KIND_NUM, l, n, a, h, (double *){t}, 0, 0 \
+    }
 #define CLI_JSON(t) CLI_FLAG(0, "json", "print JSON", t)
-#define CLI_END {CLI_KIND_END, 0, NULL, NULL, NULL, NULL, 0, 0}
+#define CLI_END                                       \
+    {                                                 \
+        CLI_KIND_END, 0, NULL, NULL, NULL, NULL, 0, 0 \
+    }
 
 typedef struct cli_args { /* what is left after the options; borrowed from argv */
     char **v;

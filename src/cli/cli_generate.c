@@ -9,7 +9,8 @@ int cli_sampling_resolve(cli_sampling *s, shoal_generate_options *ret, shoal_err
         return err_set(err, SHOAL_EINVALID, "--temp is %g, must be between 0 and 100", s->temperature);
     if (s->top_p < 0 || s->top_p > 1 || s->min_p < 0 || s->min_p > 1)
         return err_set(err, SHOAL_EINVALID, "--top-p and --min-p must be between 0 and 1");
-    if (s->repetition_penalty < 0) return err_set(err, SHOAL_EINVALID, "--repetition-penalty must not be negative");
+    if (s->repetition_penalty < 0)
+        return err_set(err, SHOAL_EINVALID, "--repetition-penalty must not be negative");
     if (s->schema_file) {
         buf text = {0};
         int rc = file_read(&text, s->schema_file, 1 << 20, err);

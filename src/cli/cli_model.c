@@ -21,7 +21,8 @@ int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *
     return rc;
 }
 
-int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o, bool with_engine, shoal_err *err)
+int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o, bool with_engine,
+                    shoal_err *err)
 {
     cli_engine c = {0};
     char *path = NULL, *sha256 = NULL;
@@ -30,11 +31,14 @@ int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o
     /* What a file says wrongly is no wrong usage. */
     if (rc == SHOAL_EINVALID) rc = err->code = SHOAL_EFORMAT;
     if (rc == 0 && with_engine)
-        rc = engine_new(&c.e, c.m, &(engine_options){.n_threads = (int)o->threads, .n_ctx = (size_t)o->context}, err);
+        rc = engine_new(&c.e, c.m,
+                        &(engine_options){.n_threads = (int)o->threads, .n_ctx = (size_t)o->context}, err);
     free(path);
     free(sha256);
-    if (rc == 0) *ret = c;
-    else cli_engine_close(&c);
+    if (rc == 0)
+        *ret = c;
+    else
+        cli_engine_close(&c);
     return rc;
 }
 
@@ -50,7 +54,8 @@ int cli_text(buf *ret, const char *arg, shoal_err *err)
     if (strcmp(arg, "-") != 0) return buf_puts(ret, arg) == 0 ? 0 : err_nomem(err);
     char chunk[65536];
     for (size_t n; (n = fread(chunk, 1, sizeof chunk, stdin)) > 0;) {
-        if (ret->len + n > STDIN_MAX) return err_set(err, SHOAL_ELIMIT, "standard input is longer than %u bytes", STDIN_MAX);
+        if (ret->len + n > STDIN_MAX)
+            return err_set(err, SHOAL_ELIMIT, "standard input is longer than %u bytes", STDIN_MAX);
         if (buf_append(ret, chunk, n) != 0) return err_nomem(err);
     }
     if (ret->len && ret->data[ret->len - 1] == '\n') ret->data[--ret->len] = '\0';
@@ -64,8 +69,10 @@ void cli_put_floats(buf *out, const float *v, size_t n)
     buf_putc(out, '[');
     for (size_t i = 0; i < n; i++) {
         if (i) buf_putc(out, ',');
-        if (isfinite(v[i])) buf_printf(out, "%.9g", (double)v[i]);
-        else buf_puts(out, "null");
+        if (isfinite(v[i]))
+            buf_printf(out, "%.9g", (double)v[i]);
+        else
+            buf_puts(out, "null");
     }
     buf_putc(out, ']');
 }

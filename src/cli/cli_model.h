@@ -13,9 +13,9 @@ typedef struct cli_model_options {
     long long threads, context;
 } cli_model_options;
 
-#define CLI_MODEL_OPTIONS(o)                                                                       \
-    CLI_STRING(0, "manifest", "FILE", "models.json to look names up in", &(o)->manifest),          \
-        CLI_INT('t', "threads", "N", 0, 64, "threads (0: all cores)", &(o)->threads),              \
+#define CLI_MODEL_OPTIONS(o)                                                              \
+    CLI_STRING(0, "manifest", "FILE", "models.json to look names up in", &(o)->manifest), \
+        CLI_INT('t', "threads", "N", 0, 64, "threads (0: all cores)", &(o)->threads),     \
         CLI_INT('c', "context", "N", 0, 1 << 20, "context in tokens (0: the model's)", &(o)->context)
 
 /* MODEL is a folder, a GGUF file or a name from the manifest. The caller closes *ret. */
@@ -26,7 +26,8 @@ typedef struct cli_engine {
     model *m;
     engine *e; /* NULL unless asked for */
 } cli_engine;
-int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o, bool with_engine, shoal_err *err);
+int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o, bool with_engine,
+                    shoal_err *err);
 void cli_engine_close(cli_engine *c);
 
 /* TEXT as given, or all of standard input when it is "-" (without its last line end). */

@@ -17,10 +17,14 @@ static int run(int argc, char **argv)
     int rc = cli_parse(&a, &cmd_bench, options, 0, 1, argc, argv);
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
-    if (o.url) rc = bench_http(&o, &err);
-    else if (a.n == 1) rc = bench_model(&o, a.v[0], &err);
-    else rc = bench_kernels(&o, &err);
+    if (o.url)
+        rc = bench_http(&o, &err);
+    else if (a.n == 1)
+        rc = bench_model(&o, a.v[0], &err);
+    else
+        rc = bench_kernels(&o, &err);
     return rc == 0 ? CLI_OK : cli_fail(&cmd_bench, &err);
 }
 
-const cli_command cmd_bench = {"bench", "measure the kernels, a model, or a running Shoal (--url)", "[MODEL]", run, false};
+const cli_command cmd_bench = {"bench", "measure the kernels, a model, or a running Shoal (--url)", "[MODEL]",
+                               run, false};

@@ -19,7 +19,8 @@ typedef struct conversation {
 
 static int add(conversation *c, const char *role, const char *content, shoal_err *err)
 {
-    if (c->n == MESSAGES_MAX) return err_set(err, SHOAL_ELIMIT, "the conversation has %d messages: start a new one", MESSAGES_MAX);
+    if (c->n == MESSAGES_MAX)
+        return err_set(err, SHOAL_ELIMIT, "the conversation has %d messages: start a new one", MESSAGES_MAX);
     char *copy = strdup(content);
     if (!copy) return err_nomem(err);
     c->messages[c->n++] = (shoal_message){role, copy};
@@ -37,23 +38,28 @@ static int print_json(const shoal_generation *g)
     buf out = {0};
     buf_puts(&out, "{\"role\":\"assistant\",\"content\":");
     json_put_string(&out, g->text, g->n_bytes);
-    buf_printf(&out, ",\"tokens\":%zu,\"mean_prob\":%.6g,\"ms\":%.3f}", g->n_ids, g->mean_prob, g->prefill_ms + g->decode_ms);
+    buf_printf(&out, ",\"tokens\":%zu,\"mean_prob\":%.6g,\"ms\":%.3f}", g->n_ids, g->mean_prob,
+               g->prefill_ms + g->decode_ms);
     int rc = cli_print(&out);
     buf_done(&out);
     return rc;
 }
 
 /* One line of the person, one reply; both stay in the conversation. */
-static int turn(shoal_model *m, conversation *c, const char *line, const shoal_generate_options *go, shoal_err *err)
+static int turn(shoal_model *m, conversation *c, const char *line, const shoal_generate_options *go,
+                shoal_err *err)
 {
     shoal_generation g = {0};
     int rc = add(c, "user", line, err);
     if (rc == 0) rc = shoal_chat(m, c->messages, c->n, go, c->json ? NULL : show, NULL, &g, err);
     if (rc == 0) rc = add(c, "assistant", g.text, err);
-    if (rc == 0 && c->json) c->unheard = print_json(&g) != CLI_OK;
-    else if (rc == 0) putchar('\n');
+    if (rc == 0 && c->json)
+        c->unheard = print_json(&g) != CLI_OK;
+    else if (rc == 0)
+        putchar('\n');
     if (rc == 0 && c->terminal)
-        fprintf(stderr, "  [%zu tokens, %.0f ms, sure to %.0f %%]\n", g.n_ids, g.prefill_ms + g.decode_ms, 100 * g.mean_prob);
+        fprintf(stderr, "  [%zu tokens, %.0f ms, sure to %.0f %%]\n", g.n_ids, g.prefill_ms + g.decode_ms,
+                100 * g.mean_prob);
     shoal_generation_done(&g);
     return rc;
 }
@@ -104,9 +110,12 @@ static int run(int argc, char **argv)
         if (c->terminal) fprintf(stderr, "Say something; an empty input (Ctrl-D) ends.\n");
         rc = converse(m, c, &go, &err);
     }
-    if (ferror(stdout)) rc = cli_flush(CLI_OK);
-    else if (rc != 0) rc = cli_fail(&cmd_chat, &err);
-    else rc = c->unheard ? CLI_FAILED : CLI_OK;
+    if (ferror(stdout))
+        rc = cli_flush(CLI_OK);
+    else if (rc != 0)
+        rc = cli_fail(&cmd_chat, &err);
+    else
+        rc = c->unheard ? CLI_FAILED : CLI_OK;
     for (size_t i = 0; c && i < c->n; i++) free((char *)c->messages[i].content);
     free(c);
     shoal_model_close(m);

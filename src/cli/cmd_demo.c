@@ -46,9 +46,11 @@ static void print_answer(const char *sentence, const json_t *a)
     print_call(json_object_get(a, "tool_call"));
     const json_t *intent = json_object_get(a, "intent"), *slots = json_object_get(a, "slots");
     if (json_is_object(intent))
-        printf("  intent  %s (%.1f %%)\n", text_of(intent, "label"), 100 * json_number_value(json_object_get(intent, "score")));
+        printf("  intent  %s (%.1f %%)\n", text_of(intent, "label"),
+               100 * json_number_value(json_object_get(intent, "score")));
     for (size_t i = 0; i < json_array_size(slots); i++)
-        printf("  slot    %s = %s\n", text_of(json_array_get(slots, i), "label"), text_of(json_array_get(slots, i), "text"));
+        printf("  slot    %s = %s\n", text_of(json_array_get(slots, i), "label"),
+               text_of(json_array_get(slots, i), "text"));
     print_trace(json_object_get(a, "trace"));
     printf("  total   %.2f ms\n", json_number_value(json_object_get(a, "ms")));
 }
@@ -61,12 +63,17 @@ static int ask(const char *host, int port, const char *sentence, bool json, shoa
     json_put_string(&body, sentence, strlen(sentence));
     buf_putc(&body, '}');
     json_t *a = NULL;
-    int rc = load_once(host, port, &(load_request){.method = "POST", .path = "/v1/process", .body = body.data}, &status, &answer, err);
+    int rc =
+        load_once(host, port, &(load_request){.method = "POST", .path = "/v1/process", .body = body.data},
+                  &status, &answer, err);
     if (rc == 0) rc = json_parse(&a, answer.data, answer.len, "the answer", err);
     if (rc == 0 && status != 200)
-        rc = err_set(err, SHOAL_EUNAVAILABLE, "status %d: %s", status, text_of(json_object_get(a, "error"), "message"));
-    if (rc == 0 && json) printf("%s\n", answer.data);
-    else if (rc == 0) print_answer(sentence, a);
+        rc = err_set(err, SHOAL_EUNAVAILABLE, "status %d: %s", status,
+                     text_of(json_object_get(a, "error"), "message"));
+    if (rc == 0 && json)
+        printf("%s\n", answer.data);
+    else if (rc == 0)
+        print_answer(sentence, a);
     json_decref(a);
     buf_done(&answer);
     buf_done(&body);
@@ -84,7 +91,8 @@ static int run(int argc, char **argv)
     char host[64];
     int port = 0;
     rc = load_parse_url(a.v[0], host, &port, &err);
-    for (size_t i = 0; i < sizeof sentences / sizeof *sentences && rc == 0; i++) rc = ask(host, port, sentences[i], json, &err);
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences && rc == 0; i++)
+        rc = ask(host, port, sentences[i], json, &err);
     return rc == 0 ? CLI_OK : cli_fail(&cmd_demo, &err);
 }
 

@@ -17,7 +17,8 @@ static int parse_ids(const char *s, int32_t **ret, size_t *ret_n, shoal_err *err
         long v = strtol(p, &end, 10);
         if (end == p || errno != 0 || v < 0 || v > INT32_MAX || (*end != ',' && *end != '\0')) {
             free(ids);
-            return err_set(err, SHOAL_EINVALID, "--ids wants numbers with commas between them, not \"%s\"", s);
+            return err_set(err, SHOAL_EINVALID, "--ids wants numbers with commas between them, not \"%s\"",
+                           s);
         }
         if (n == cap) {
             int32_t *more = realloc(ids, (cap *= 2) * sizeof *ids);
@@ -47,7 +48,8 @@ static void put_rows(buf *out, const float *logits, size_t rows, size_t cols, bo
             size_t best = 0;
             for (size_t k = 1; k < cols; k++)
                 if (logits[i * cols + k] > logits[i * cols + best]) best = k;
-            buf_printf(out, "position %zu: best id %zu, logit %.6g", i, best, (double)logits[i * cols + best]);
+            buf_printf(out, "position %zu: best id %zu, logit %.6g", i, best,
+                       (double)logits[i * cols + best]);
         }
     }
     if (json) buf_puts(out, "]}");
@@ -78,8 +80,8 @@ static int run(int argc, char **argv)
     rc = ids_text ? parse_ids(ids_text, &ids, &n, &err) : err_set(&err, SHOAL_EINVALID, "--ids is missing");
     if (rc == 0) rc = cli_engine_open(&c, a.v[0], &mo, true, &err);
     if (rc == 0 && model_get_config(c.m)->task != TASK_GENERATE)
-        rc = err_set(&err, SHOAL_EUNSUPPORTED, "%s is a model for \"%s\" and has no next-token logits", model_name(c.m),
-                     task_name(model_get_config(c.m)->task));
+        rc = err_set(&err, SHOAL_EUNSUPPORTED, "%s is a model for \"%s\" and has no next-token logits",
+                     model_name(c.m), task_name(model_get_config(c.m)->task));
     if (rc == 0) {
         rows = last == 0 || (size_t)last > n ? n : (size_t)last;
         cols = model_get_config(c.m)->n_vocab;
@@ -99,4 +101,5 @@ static int run(int argc, char **argv)
     return rc;
 }
 
-const cli_command cmd_logits = {"logits", "show a decoder's raw output for token ids", "MODEL --ids 1,2,3", run, false};
+const cli_command cmd_logits = {"logits", "show a decoder's raw output for token ids", "MODEL --ids 1,2,3",
+                                run, false};

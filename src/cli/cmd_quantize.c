@@ -26,7 +26,8 @@ static int on_progress(void *user, size_t done, size_t total, const char *tensor
 {
     progress *p = user;
     if (p->live) {
-        fprintf(stderr, "\r\033[K%3zu %%  %zu/%zu  %s", total ? 100 * done / total : 100, done, total, tensor);
+        fprintf(stderr, "\r\033[K%3zu %%  %zu/%zu  %s", total ? 100 * done / total : 100, done, total,
+                tensor);
         if (done == total) fputs("\r\033[K", stderr);
     } else if (total && 10 * done / total > p->tenth) {
         p->tenth = 10 * done / total;
@@ -44,13 +45,15 @@ static void print_plain(const quantize_report *r, const char *out)
 {
     char hex[65];
     sha256_hex(&r->digest, hex);
-    printf("%-22s %-11s %4s %12s %12s %10s %10s\n", "CLASS", "TYPE", "N", "BYTES IN", "BYTES OUT", "RMS ERR", "MAX ERR");
+    printf("%-22s %-11s %4s %12s %12s %10s %10s\n", "CLASS", "TYPE", "N", "BYTES IN", "BYTES OUT", "RMS ERR",
+           "MAX ERR");
     for (size_t i = 0; i < r->n_classes; i++) {
         const quantize_class *c = &r->classes[i];
         char types[32];
         snprintf(types, sizeof types, "%s>%s", dtype_name(c->from), dtype_name(c->to));
-        printf("%-22s %-11s %4zu %12llu %12llu %9.4f%% %10.3g\n", c->name, types, c->n_tensors, (unsigned long long)c->bytes_in,
-               (unsigned long long)c->bytes_out, 100 * relative(c), c->max_error);
+        printf("%-22s %-11s %4zu %12llu %12llu %9.4f%% %10.3g\n", c->name, types, c->n_tensors,
+               (unsigned long long)c->bytes_in, (unsigned long long)c->bytes_out, 100 * relative(c),
+               c->max_error);
     }
     printf("%s: %llu bytes, %.1f %% of the source, sha256 %s\n", out, (unsigned long long)r->bytes_out,
            r->bytes_in ? 100.0 * (double)r->bytes_out / (double)r->bytes_in : 0.0, hex);
@@ -68,10 +71,12 @@ static int print_json(const quantize_report *r, const char *path)
     for (size_t i = 0; i < r->n_classes; i++) {
         const quantize_class *c = &r->classes[i];
         buf_printf(&out,
-                   "%s{\"class\":\"%s\",\"from\":\"%s\",\"to\":\"%s\",\"tensors\":%zu,\"bytes_in\":%llu,\"bytes_out\":%llu,"
+                   "%s{\"class\":\"%s\",\"from\":\"%s\",\"to\":\"%s\",\"tensors\":%zu,\"bytes_in\":%llu,"
+                   "\"bytes_out\":%llu,"
                    "\"rms_error\":%.6g,\"max_error\":%.6g,\"relative_error\":%.6g}",
-                   i ? "," : "", c->name, dtype_name(c->from), dtype_name(c->to), c->n_tensors, (unsigned long long)c->bytes_in,
-                   (unsigned long long)c->bytes_out, c->rms_error, c->max_error, relative(c));
+                   i ? "," : "", c->name, dtype_name(c->from), dtype_name(c->to), c->n_tensors,
+                   (unsigned long long)c->bytes_in, (unsigned long long)c->bytes_out, c->rms_error,
+                   c->max_error, relative(c));
     }
     buf_puts(&out, "]}");
     int rc = cli_print(&out);
@@ -86,7 +91,8 @@ static int run(int argc, char **argv)
     bool json = false;
     const cli_option options[] = {
         CLI_STRING('t', "type", "TYPE", "type of matrices: q8_0, q4_0, q4_1, f16, bf16, f32 [q8_0]", &type),
-        CLI_LIST(0, "override", "CLASS=TYPE", "another type for tensors whose name begins so (token_embd=q8_0)", &overrides),
+        CLI_LIST(0, "override", "CLASS=TYPE",
+                 "another type for tensors whose name begins so (token_embd=q8_0)", &overrides),
         CLI_STRING(0, "name", "NAME", "general.name to write", &name),
         CLI_STRING(0, "model-version", "V", "general.version to write", &version),
         CLI_JSON(&json),
@@ -97,8 +103,12 @@ static int run(int argc, char **argv)
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
     progress p = {.live = isatty(STDERR_FILENO)};
-    quantize_options o = {.overrides = overrides.v, .n_overrides = overrides.n, .name = name, .version = version,
-                          .progress = on_progress, .user = &p};
+    quantize_options o = {.overrides = overrides.v,
+                          .n_overrides = overrides.n,
+                          .name = name,
+                          .version = version,
+                          .progress = on_progress,
+                          .user = &p};
     if (!dtype_parse(type, &o.type)) {
         err_set(&err, SHOAL_EINVALID, "--type \"%s\" is not one of q8_0, q4_0, q4_1, f16, bf16, f32", type);
         return cli_fail(&cmd_quantize, &err);
@@ -112,4 +122,5 @@ static int run(int argc, char **argv)
     return CLI_OK;
 }
 
-const cli_command cmd_quantize = {"quantize", "write a smaller GGUF from a folder or a GGUF", "IN OUT", run, false};
+const cli_command cmd_quantize = {"quantize", "write a smaller GGUF from a folder or a GGUF", "IN OUT", run,
+                                  false};

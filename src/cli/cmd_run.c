@@ -25,11 +25,13 @@ static int print_json(const shoal_generation *g)
     json_put_string(&out, g->text, g->n_bytes);
     buf_puts(&out, ",\"ids\":[");
     for (size_t i = 0; i < g->n_ids; i++) buf_printf(&out, "%s%d", i ? "," : "", g->ids[i]);
-    buf_printf(&out,
-               "],\"finish\":\"%s\",\"mean_prob\":%.6g,\"timings\":{\"prompt_tokens\":%zu,\"prefill_ms\":%.3f,"
-               "\"prefill_tokens_per_s\":%.1f,\"generated_tokens\":%zu,\"decode_ms\":%.3f,\"decode_tokens_per_s\":%.1f}}",
-               g->stopped ? "stop" : "length", g->mean_prob, g->n_prompt, g->prefill_ms, per_second(g->n_prompt, g->prefill_ms),
-               g->n_ids, g->decode_ms, per_second(g->n_ids, g->decode_ms));
+    buf_printf(
+        &out,
+        "],\"finish\":\"%s\",\"mean_prob\":%.6g,\"timings\":{\"prompt_tokens\":%zu,\"prefill_ms\":%.3f,"
+        "\"prefill_tokens_per_s\":%.1f,\"generated_tokens\":%zu,\"decode_ms\":%.3f,\"decode_tokens_per_s\":%."
+        "1f}}",
+        g->stopped ? "stop" : "length", g->mean_prob, g->n_prompt, g->prefill_ms,
+        per_second(g->n_prompt, g->prefill_ms), g->n_ids, g->decode_ms, per_second(g->n_ids, g->decode_ms));
     int rc = cli_print(&out);
     buf_done(&out);
     return rc;
@@ -68,8 +70,8 @@ static int run(int argc, char **argv)
         rc = print_json(&g);
     } else {
         putchar('\n');
-        fprintf(stderr, "%zu tokens of prompt in %.1f ms, %zu generated at %.0f tokens/s\n", g.n_prompt, g.prefill_ms, g.n_ids,
-                per_second(g.n_ids, g.decode_ms));
+        fprintf(stderr, "%zu tokens of prompt in %.1f ms, %zu generated at %.0f tokens/s\n", g.n_prompt,
+                g.prefill_ms, g.n_ids, per_second(g.n_ids, g.decode_ms));
         rc = CLI_OK;
     }
     shoal_generation_done(&g);

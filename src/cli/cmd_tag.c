@@ -11,8 +11,8 @@ static int print_json(const shoal_tagging *t, const char *text, bool tokens)
     buf_puts(&out, "{\"spans\":[");
     for (size_t i = 0; i < t->n_spans; i++) {
         const shoal_span *s = &t->spans[i];
-        buf_printf(&out, "%s{\"start\":%zu,\"end\":%zu,\"start_byte\":%zu,\"end_byte\":%zu,\"label\":", i ? "," : "", s->start,
-                   s->end, s->start_byte, s->end_byte);
+        buf_printf(&out, "%s{\"start\":%zu,\"end\":%zu,\"start_byte\":%zu,\"end_byte\":%zu,\"label\":",
+                   i ? "," : "", s->start, s->end, s->start_byte, s->end_byte);
         json_put_string(&out, s->label, strlen(s->label));
         buf_puts(&out, ",\"text\":");
         json_put_string(&out, text + s->start_byte, s->end_byte - s->start_byte);
@@ -60,8 +60,8 @@ static int run(int argc, char **argv)
     } else {
         for (size_t i = 0; i < t.n_spans; i++) {
             const shoal_span *s = &t.spans[i];
-            printf("%zu-%zu  %-20s %.*s  (%.1f %%)\n", s->start, s->end, s->label, (int)(s->end_byte - s->start_byte),
-                   text.data + s->start_byte, 100.0 * (double)s->score);
+            printf("%zu-%zu  %-20s %.*s  (%.1f %%)\n", s->start, s->end, s->label,
+                   (int)(s->end_byte - s->start_byte), text.data + s->start_byte, 100.0 * (double)s->score);
         }
         rc = CLI_OK;
     }

@@ -10,9 +10,11 @@ static void put_json(buf *out, const encoding *e)
     buf_puts(out, "{\"ids\":[");
     for (size_t i = 0; i < e->n; i++) buf_printf(out, "%s%d", i ? "," : "", e->ids[i]);
     buf_puts(out, "],\"offsets\":[");
-    for (size_t i = 0; i < e->n; i++) buf_printf(out, "%s[%u,%u]", i ? "," : "", e->spans[i].cp_begin, e->spans[i].cp_end);
+    for (size_t i = 0; i < e->n; i++)
+        buf_printf(out, "%s[%u,%u]", i ? "," : "", e->spans[i].cp_begin, e->spans[i].cp_end);
     buf_puts(out, "],\"byte_offsets\":[");
-    for (size_t i = 0; i < e->n; i++) buf_printf(out, "%s[%u,%u]", i ? "," : "", e->spans[i].begin, e->spans[i].end);
+    for (size_t i = 0; i < e->n; i++)
+        buf_printf(out, "%s[%u,%u]", i ? "," : "", e->spans[i].begin, e->spans[i].end);
     buf_puts(out, "],\"type_ids\":[");
     for (size_t i = 0; i < e->n; i++) buf_printf(out, "%s%u", i ? "," : "", e->type_ids[i]);
     buf_puts(out, "]}");
@@ -23,8 +25,8 @@ static void put_plain(buf *out, const encoding *e, const tokenizer *t)
     for (size_t i = 0; i < e->n; i++) {
         size_t len = 0;
         const char *piece = tokenizer_piece(t, e->ids[i], &len);
-        buf_printf(out, "%s%7d  %5u-%-5u  %.*s", i ? "\n" : "", e->ids[i], e->spans[i].cp_begin, e->spans[i].cp_end, (int)len,
-                   piece ? piece : "");
+        buf_printf(out, "%s%7d  %5u-%-5u  %.*s", i ? "\n" : "", e->ids[i], e->spans[i].cp_begin,
+                   e->spans[i].cp_end, (int)len, piece ? piece : "");
     }
 }
 
@@ -52,12 +54,15 @@ static int run(int argc, char **argv)
     const tokenizer *t = rc == 0 ? model_tokenizer(c.m) : NULL;
     if (rc == 0 && !t) rc = err_set(&err, SHOAL_EUNSUPPORTED, "%s: %s", a.v[0], model_tokenizer_error(c.m));
     unsigned flags = TOK_PARSE_SPECIAL | (no_special ? 0 : TOK_ADD_SPECIAL);
-    if (rc == 0) rc = tokenizer_encode(t, text.data, text.len, pair, pair ? strlen(pair) : 0, flags, 0, &e, &err);
+    if (rc == 0)
+        rc = tokenizer_encode(t, text.data, text.len, pair, pair ? strlen(pair) : 0, flags, 0, &e, &err);
     if (rc != 0) {
         rc = cli_fail(&cmd_tokenize, &err);
     } else {
-        if (json) put_json(&out, &e);
-        else put_plain(&out, &e, t);
+        if (json)
+            put_json(&out, &e);
+        else
+            put_plain(&out, &e, t);
         rc = cli_print(&out);
     }
     encoding_done(&e);
@@ -67,4 +72,5 @@ static int run(int argc, char **argv)
     return rc;
 }
 
-const cli_command cmd_tokenize = {"tokenize", "show a text's tokens and where they come from", "MODEL TEXT|-", run, false};
+const cli_command cmd_tokenize = {"tokenize", "show a text's tokens and where they come from", "MODEL TEXT|-",
+                                  run, false};

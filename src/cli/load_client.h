@@ -31,11 +31,11 @@ typedef struct load_plan {
 } load_plan;
 
 typedef struct load_result {
-    size_t n_ok, n_failed;     /* failed: status other than 2xx, broken stream, or no answer */
-    size_t n_events;           /* server-sent events with content (streamed tokens) */
-    double seconds;            /* first request sent to last answer */
-    double p50_ms, p99_ms, max_ms;             /* of whole answers that are ok */
-    double first_p50_ms, first_p99_ms;         /* to the first byte of the body */
+    size_t n_ok, n_failed;             /* failed: status other than 2xx, broken stream, or no answer */
+    size_t n_events;                   /* server-sent events with content (streamed tokens) */
+    double seconds;                    /* first request sent to last answer */
+    double p50_ms, p99_ms, max_ms;     /* of whole answers that are ok */
+    double first_p50_ms, first_p99_ms; /* to the first byte of the body */
     char first_failure[200];
 } load_result;
 
@@ -45,6 +45,7 @@ int load_run(const load_plan *plan, load_result *ret, shoal_err *err);
 int load_parse_url(const char *url, char host[64], int *ret_port, shoal_err *err);
 
 /* One request, for probing: appends the body; *ret_status is the HTTP status. */
-int load_once(const char *host, int port, const load_request *r, int *ret_status, buf *ret_body, shoal_err *err);
+int load_once(const char *host, int port, const load_request *r, int *ret_status, buf *ret_body,
+              shoal_err *err);
 
 #endif
