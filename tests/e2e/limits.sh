@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Full queues, deadlines, clients that leave, a worker that stands still and a drain that is cut: each has
+# its own clear answer, and the other models go on.
+source "$(dirname "$0")/lib.sh"
+cat >"$work/c.yaml" <<EOF
+drain_ms: 300
+limits: {max_requests: 3}
+manifest: $PWD/models/models.json
+models: [{name: home-intent}, {name: home-chat-s, max_batch: 1, max_queue: 2}]
+EOF
+start_shoal "$work/c.yaml"
+long='{"model":"home-chat-s","temperature":0,"max_tokens":1900,"logit_bias":{"2":-100},"messages":[{"role":"user","content":"go on"}]}'
+
+# chat NAME CURL-ARGS...: $work/NAME.body, .head and .status; nothing is shared or cached
+chat() {
+    local name=$1
+    shift
+    curl -sN -m 30 -H 'Cache-Control: no-cache' -o "$work/$name.body" -D "$work/$name.head" -w '%{http_code}' \
+        "$url/v1/chat/completions" "$@" >"$work/$name.status"
+}
+# want NAME STATUS TEXT
+want() {
+    [ "$(cat "$work/$1.status")" = "$2" ] || fail "$1: status $(cat "$work/$1.status"), wanted $2: $(head -c 400 "$work/$1.body")"
+    grep -q -- "$3" "$work/$1.body" || fail "$1: wanted $3, got $(tail -c 400 "$work/$1.body")"
+}
+short() { chat "$1" -d "${long/1900/4}"; want "$1" 200 '"finish_reason":"length"'; }
+classify() {
+    curl -s -o "$work/c" -w '%{http_code}' -m 5 -H 'Cache-Control: no-cache' "$url/v1/classify" -d '{"model":"home-intent","input":"hello"}'
+}
+replica_pid() { curl -s "$url/readyz" | tr '{' '\n' | grep "\"$1/0\"" | grep -o '"pid":[0-9]*' | cut -d: -f2; }
+log_has() { for _ in $(seq 200); do grep -q -- "$1" "$log" && return; sleep 0.02; done; fail "the log never had $1"; }
+
+# One runs and two wait: of four choices one finds no place. Of eight requests the gateway takes three.
+chat four -d "${long%\}},\"n\":4}"
+want four 429 '2 requests are waiting, the limit is 2'
+want four 429 '"code":"queue_full"'
+grep -qi '^retry-after: [1-9]' "$work/four.head" || fail "429 without Retry-After"
+for _ in $(seq 50); do # the other three are being taken back
+    chat room -d "${long%\}},\"n\":3,\"max_completion_tokens\":4}"
+    [ "$(cat "$work/room.status")" = 200 ] && break
+done
+for i in $(seq 8); do chat "q$i" -d "$long" & jobs+=($!); done
+sleep 0.2
+[ "$(cat "$work"/q?.status | grep -o 429 | wc -l)" -eq 5 ] || fail "of eight, five should be refused: $(cat "$work"/q?.status)"
+refused=$(grep -l 429 "$work"/q?.status | head -1)
+want "$(basename "$refused" .status)" 429 '"code":"too_many_requests"'
+grep -qi '^retry-after: [1-9]' "${refused%.status}.head" || fail "429 without Retry-After"
+wait "${jobs[@]}"
+[ "$(cat "$work"/q?.status | grep -o 200 | wc -l)" -eq 3 ] || fail "three of eight should be answered: $(cat "$work"/q?.status)"
+[ "$(classify)" = 200 ] || fail "classify afterwards: $(cat "$work/c")"
+
+# Deadlines: refused at once, missed, and missed in a stream.
+chat now -H 'x-shoal-deadline-ms: 0' -d "$long"
+want now 504 '"code":"deadline_unmeetable"'
+chat soon -H 'x-shoal-deadline-ms: 40' -d "$long"
+want soon 504 '"code":"deadline_exceeded"'
+chat flow -H 'x-shoal-deadline-ms: 60' -d "${long%\}},\"stream\":true}"
+want flow 200 '"code":"deadline_exceeded"'
+grep -q 'DONE' "$work/flow.body" && fail "a stream that missed its deadline says it is whole"
+chat odd -H 'x-shoal-deadline-ms: soon' -d "$long"
+want odd 400 'x-shoal-deadline-ms'
+chat ctx -d "${long/go on/$(printf 'word %.0s' $(seq 3000))}"
+want ctx 400 'tokens and the context of home-chat-s holds 2048'
+
+# A client that leaves frees the one place there is; one that only shuts its side gets its answer.
+for kind in '' ',"stream":true'; do
+    curl -s -m 0.05 -H 'Cache-Control: no-cache' -H "x-request-id: left${#kind}" "$url/v1/chat/completions" -d "${long%\}}$kind}" >/dev/null
+    log_has "event=call_cancelled request_id=left${#kind}"
+    short "after"
+done
+exec 3<>"/dev/tcp/127.0.0.1/$port"
+printf 'POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nCache-Control: no-cache\r\nContent-Length: %d\r\n\r\n%s' ${#long} "$long" >&3
+timeout 20 cat <&3 >"$work/half" || fail "no answer"
+exec 3<&-
+grep -q '"completion_tokens":1900' "$work/half" || fail "$(tail -c 300 "$work/half")"
+
+# A worker that stands still, most likely with the cores in its hands.
+chat stuck -H 'x-shoal-deadline-ms: 1500' -d "$long" & stuck=$!
+sleep 0.05
+pid=$(replica_pid home-chat-s)
+kill -STOP "$pid"
+for _ in $(seq 10); do [ "$(classify)" = 200 ] || { kill -CONT "$pid"; fail "classify beside a stopped worker: $(cat "$work/c")"; }; done
+wait "$stuck"
+kill -CONT "$pid"
+want stuck 504 '"code":"deadline_exceeded"'
+short "continued"
+
+# The grace of a drain is over: an error each, then exit 0.
+chat whole -d "$long" & whole=$!
+chat cut -d "${long%\}},\"stream\":true,\"n\":3}" & cut=$!
+sleep 0.1
+kill "$server"
+wait "$whole" "$cut"
+cat "$work/whole.body" "$work/cut.body" | grep -qE '"code":"stopping"|DONE|finish_reason' || fail "the drain cut without a word: $(cat "$work/whole.status" "$work/cut.status")"
+wait "$server"
+stopped=$?
+server=
+[ "$stopped" -eq 0 ] || fail "exit status $stopped"
+grep -q 'go on' "$log" && fail "a prompt is in the log"
+grep -qE 'AddressSanitizer|runtime error' "$log" && fail "$(grep -E -A5 'AddressSanitizer|runtime error' "$log" | head -20)"
+echo "429, 504, 499 and 503, each where it belongs"
