@@ -90,6 +90,14 @@ static int check_row(const model *m, const arch_tensor *row, shoal_err *err)
     return 0;
 }
 
+/* A configuration of fewer layers than the file has would run, and answer wrongly. */
+static int check_layer(const model *m, const tensor *t, shoal_err *err)
+{
+    if (strncmp(t->name, "blk.", 4) != 0 || strtoul(t->name + 4, NULL, 10) < m->config.n_layer) return 0;
+    return err_set(err, SHOAL_EFORMAT, "%s: tensor %s lies behind the %zu layers of the configuration", m->path,
+                   t->name, m->config.n_layer);
+}
+
 static int check_tensors(model *m, shoal_err *err)
 {
     if (m->n_tensors) qsort(m->tensors, m->n_tensors, sizeof *m->tensors, by_name);
@@ -100,6 +108,10 @@ static int check_tensors(model *m, shoal_err *err)
     const arch_tensor *rows = arch_tensors(m->config.arch, &n);
     for (size_t i = 0; i < n; i++) {
         int rc = check_row(m, &rows[i], err);
+        if (rc != 0) return rc;
+    }
+    for (size_t i = 0; i < m->n_tensors; i++) {
+        int rc = check_layer(m, &m->tensors[i], err);
         if (rc != 0) return rc;
     }
     return 0;

@@ -132,6 +132,9 @@ expect 1 'architecture "qwen2" is not supported' run "$work/folder" -p a
 sed 's/"num_hidden_layers": *3/"num_hidden_layers": 1000000000/' "$llama/config.json" \
     >"$work/folder/config.json"
 expect 1 '"num_hidden_layers" is 1000000000' run "$work/folder" -p a
+cp "$llama/model.safetensors" "$work/folder"
+sed 's/"num_hidden_layers": *3/"num_hidden_layers": 2/' "$llama/config.json" >"$work/folder/config.json"
+expect 1 'tensor blk.2.[a-z_.]+ lies behind the 2 layers' run "$work/folder" -p a
 mkdir "$work/models"
 cp "$work/q8_0.gguf" "$work/models/toy.gguf"
 printf '{"models":[{"name":"toy","file":"toy.gguf","task":"generate","sha256":"%064d"}]}' 0 >"$work/models/models.json"
