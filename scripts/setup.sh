@@ -5,7 +5,7 @@ set -euo pipefail
 
 build_packages=(
     gcc make cmake ninja-build pkg-config git ca-certificates
-    libuv1-dev libnghttp2-dev libhttp-parser-dev libssl-dev libjansson-dev libcyaml-dev
+    libuv1-dev libnghttp2-dev libhttp-parser-dev libssl-dev libjansson-dev libcyaml-dev libyaml-dev
     libprotobuf-c-dev protobuf-c-compiler libpcre2-dev libutf8proc-dev
 )
 test_packages=(libcmocka-dev curl)
