@@ -142,6 +142,10 @@ typedef struct vec_kernels {
     void (*layer_norm)(float *y, const float *x, const float *w, const float *b, size_t n, float eps);
     /* x = softmax(x), max subtracted first; returns the log of the normaliser (max + log sum) */
     float (*softmax)(float *x, size_t n);
+    /* Index of the largest, the lowest among equals; a NaN is never it (0 when there is nothing else). */
+    size_t (*argmax)(const float *x, size_t n);
+    /* y[i] = exp((x[i] - max) * scale); returns their sum, sixteen lanes and the tree. y may be x. */
+    float (*exp_scaled)(float *y, const float *x, size_t n, float max, float scale);
     /* y[i] = silu(gate[i]) * up[i]; y may be gate */
     void (*silu_mul)(float *y, const float *gate, const float *up, size_t n);
     void (*gelu_erf)(float *x, size_t n);  /* x·Φ(x), exact form */
@@ -157,6 +161,13 @@ typedef struct vec_kernels {
      * order of n */
     void (*attn_mix)(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const float *v, size_t ldv,
                      size_t n, size_t d);
+    /* The same on keys and values stored as F16. */
+    void (*attn_scores_f16)(float *s, size_t lds, const float *q, size_t ldq, size_t n_q, const uint16_t *kt,
+                            size_t d, float scale);
+    void (*attn_mix_f16)(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const uint16_t *v,
+                         size_t ldv, size_t n, size_t d);
+    /* y[i] = x[i] as F16, to nearest even */
+    void (*to_f16)(uint16_t *y, const float *x, size_t n);
     /* Rotary embedding of n_heads × head_dim in place, first `rot_dim` of each head.
      * cos/sin [rot_dim/2]; interleaved: pairs (2i, 2i+1), else (i, i + rot_dim/2). */
     void (*rope)(float *x, size_t n_heads, size_t head_dim, size_t rot_dim, const float *cos,

@@ -30,7 +30,7 @@ static void fill_defaults(engine *e, const engine_options *o)
 
 static int make_decoder(engine *e, shoal_err *err)
 {
-    kv_shape shape = llama_kv_shape(e->c);
+    kv_shape shape = llama_kv_shape(e->m);
     int rc = kv_new(&e->kv, &shape, e->o.kv_bytes, err);
     if (rc) return rc;
     /* One sequence must fit in the cache when it is alone: then the oldest can always go on. */

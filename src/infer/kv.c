@@ -21,27 +21,26 @@ struct kv_page {
     int32_t ids[KV_PAGE_TOKENS];
 };
 
-static int shape_bytes(const kv_shape *s, size_t *ret_half, size_t *ret_page, shoal_err *err)
+static int lay_out(kv *c, const kv_shape *s, shoal_err *err)
 {
-    size_t half = 0, page = 0, bytes = 0;
-    if (size_mul(s->n_head_kv, s->head_dim, &half) || size_mul(half, KV_PAGE_TOKENS, &half) ||
-        size_mul(half, 2, &page) || size_mul(page, s->n_layer, &page) ||
-        size_mul(page, sizeof(float), &bytes) || page == 0) {
+    size_t bytes = s->type == DT_F16 ? sizeof(uint16_t) : sizeof(float);
+    *c = (kv){.shape = *s};
+    if (size_mul(s->head_dim, KV_PAGE_TOKENS * bytes, &c->head_bytes) ||
+        size_mul(c->head_bytes, s->n_head_kv, &c->half_bytes) || size_mul(c->half_bytes, 2, &c->page_bytes) ||
+        size_mul(c->page_bytes, s->n_layer, &c->page_bytes) || c->page_bytes == 0) {
         return err_set(err, SHOAL_EINVALID, "a key/value cache of %zu layers, %zu heads of %zu is absurd",
                        s->n_layer, s->n_head_kv, s->head_dim);
     }
-    *ret_half = half;
-    *ret_page = page;
     return 0;
 }
 
 static int map_memory(kv *c, shoal_err *err)
 {
-    c->memory_bytes = (size_t)c->n_pages * c->page_floats * sizeof(float);
+    c->memory_bytes = (size_t)c->n_pages * c->page_bytes;
     void *p = mmap(NULL, c->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                    -1, 0);
     if (p == MAP_FAILED) return err_nomem(err);
-    /* A decode step reads tiles of 2 KiB all over the cache; with 4 KiB pages each costs a walk of the page
+    /* A decode step reads tiles of a KiB or two all over the cache; with 4 KiB pages each costs a walk of the page
      * tables. Not every kernel has huge pages, and nothing depends on them. */
     madvise(p, c->memory_bytes, MADV_HUGEPAGE);
     c->memory = p;
@@ -50,17 +49,17 @@ static int map_memory(kv *c, shoal_err *err)
 
 int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err)
 {
-    size_t half = 0, page = 0;
-    int rc = shape_bytes(shape, &half, &page, err);
+    kv plan;
+    int rc = lay_out(&plan, shape, err);
     if (rc) return rc;
-    size_t n = max_bytes / (page * sizeof(float));
+    size_t n = max_bytes / plan.page_bytes;
     if (n == 0) {
         return err_set(err, SHOAL_ELIMIT, "a key/value cache of %zu bytes cannot hold one page of %zu bytes",
-                       max_bytes, page * sizeof(float));
+                       max_bytes, plan.page_bytes);
     }
     kv *c = calloc(1, sizeof *c);
     if (!c) return err_nomem(err);
-    *c = (kv){.shape = *shape, .half_floats = half, .page_floats = page};
+    *c = plan;
     c->n_pages = c->n_fresh = n < KV_PAGES_MAX ? (uint32_t)n : KV_PAGES_MAX;
     c->free_head = c->lru_head = c->lru_tail = NONE;
     for (c->n_buckets = 16; c->n_buckets < c->n_pages; c->n_buckets *= 2) continue;

@@ -1,6 +1,6 @@
 /* kv.h: paged key/value cache of one model, with reuse of equal prefixes.
  *
- * A page holds KV_PAGE_TOKENS positions of every layer, as floats:
+ * A page holds KV_PAGE_TOKENS positions of every layer, as F32 or F16:
  *
  *     page: [layer][k: [kv head][head_dim][position], v: [kv head][position][head_dim]]
  *
@@ -19,19 +19,21 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "compute/compute.h"
 
 #define KV_PAGE_TOKENS 16
 
 typedef struct kv_shape {
     size_t n_layer, n_head_kv, head_dim;
+    dtype type; /* DT_F32 or DT_F16 */
 } kv_shape;
 
 typedef struct kv {
     kv_shape shape;
-    size_t page_floats, half_floats; /* a page; the keys (or values) of one layer in it */
+    size_t page_bytes, half_bytes, head_bytes; /* a page; the keys (or values) of one layer, one head in it */
     uint32_t n_pages;                /* the ceiling */
     uint32_t n_used;                 /* referenced by a sequence */
-    float *memory;
+    uint8_t *memory;
     size_t memory_bytes;
     struct kv_page *pages;
     uint32_t *buckets; /* of registered pages */
@@ -76,14 +78,13 @@ void kv_release(kv *c, kv_seq *s);
 
 /* Keys [head_dim][KV_PAGE_TOKENS] resp. values [KV_PAGE_TOKENS][head_dim] of one head of one layer in
  * page number `page` of the sequence. */
-static inline float *kv_k(const kv *c, const kv_seq *s, size_t layer, size_t head, size_t page)
+static inline void *kv_k(const kv *c, const kv_seq *s, size_t layer, size_t head, size_t page)
 {
-    return c->memory + s->pages[page] * c->page_floats + layer * 2 * c->half_floats +
-           head * KV_PAGE_TOKENS * c->shape.head_dim;
+    return c->memory + s->pages[page] * c->page_bytes + layer * 2 * c->half_bytes + head * c->head_bytes;
 }
-static inline float *kv_v(const kv *c, const kv_seq *s, size_t layer, size_t head, size_t page)
+static inline void *kv_v(const kv *c, const kv_seq *s, size_t layer, size_t head, size_t page)
 {
-    return kv_k(c, s, layer, head, page) + c->half_floats;
+    return (uint8_t *)kv_k(c, s, layer, head, page) + c->half_bytes;
 }
 
 #endif

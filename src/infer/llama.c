@@ -176,9 +176,14 @@ void llama_free(llama *l)
     free(l);
 }
 
-kv_shape llama_kv_shape(const model_config *c)
+kv_shape llama_kv_shape(const model *m)
 {
-    return (kv_shape){.n_layer = c->n_layer, .n_head_kv = c->n_head_kv, .head_dim = c->head_dim};
+    const model_config *c = model_get_config(m);
+    const tensor *k = model_tensor(m, "blk.0.attn_k.weight");
+    return (kv_shape){.n_layer = c->n_layer,
+                      .n_head_kv = c->n_head_kv,
+                      .head_dim = c->head_dim,
+                      .type = k && dtype_block(k->type) > 1 ? DT_F16 : DT_F32};
 }
 
 size_t llama_weight_bytes(const llama *l)
@@ -193,6 +198,25 @@ size_t llama_weight_bytes(const llama *l)
 
 /* ---- attention ------------------------------------------------------------------------------------ */
 
+/* Position `at` of a tile: the key is a column, the value a row. */
+static void store_f32(float *keys, float *values, size_t at, const float *k, const float *v, size_t hd)
+{
+    for (size_t i = 0; i < hd; i++) keys[i * KV_PAGE_TOKENS + at] = k[i];
+    memcpy(values + at * hd, v, hd * sizeof *v);
+}
+
+static void store_f16(const vec_kernels *vec, uint16_t *keys, uint16_t *values, size_t at, const float *k,
+                      const float *v, size_t hd)
+{
+    uint16_t part[KV_PAGE_TOKENS];
+    for (size_t i = 0; i < hd; i += KV_PAGE_TOKENS) {
+        size_t n = hd - i < KV_PAGE_TOKENS ? hd - i : KV_PAGE_TOKENS;
+        vec->to_f16(part, k + i, n);
+        for (size_t j = 0; j < n; j++) keys[(i + j) * KV_PAGE_TOKENS + at] = part[j];
+    }
+    vec->to_f16(values + at * hd, v, hd);
+}
+
 /* Rotate q and k of one token's key head `kvh` and store its key and value. */
 static void store_token(const step *s, const vec_kernels *v, size_t layer_at, size_t t, size_t kvh)
 {
@@ -206,15 +230,37 @@ static void store_token(const step *s, const vec_kernels *v, size_t layer_at, si
     v->rope(q, group, hd, c->rope_dim, cs, sn, c->rope_interleaved);
     v->rope(k, 1, hd, c->rope_dim, cs, sn, c->rope_interleaved);
     size_t page = pos / KV_PAGE_TOKENS, at = pos % KV_PAGE_TOKENS;
-    float *kt = kv_k(s->cache, seq, layer_at, kvh, page) + at;
-    for (size_t i = 0; i < hd; i++) kt[i * KV_PAGE_TOKENS] = k[i];
-    memcpy(kv_v(s->cache, seq, layer_at, kvh, page) + at * hd, k + l->kv_width, hd * sizeof(float));
+    void *keys = kv_k(s->cache, seq, layer_at, kvh, page), *values = kv_v(s->cache, seq, layer_at, kvh, page);
+    if (s->cache->shape.type == DT_F16)
+        store_f16(v, keys, values, at, k, k + l->kv_width, hd);
+    else
+        store_f32(keys, values, at, k, k + l->kv_width, hd);
 }
 
 /* Ask for a tile before it is needed: tiles of one head lie pages apart, so the hardware does not guess. */
-static void fetch_tile(const float *tile, size_t n)
+static void fetch_tile(const char *tile, size_t bytes)
 {
-    for (size_t i = 0; i < n; i += 16) __builtin_prefetch(tile + i);
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + i);
+}
+
+static void score_page(const step *s, const vec_kernels *v, float *scores, const float *q, size_t group,
+                       const void *keys)
+{
+    size_t hd = s->l->c->head_dim, lds = s->l->scores_width;
+    if (s->cache->shape.type == DT_F16)
+        v->attn_scores_f16(scores, lds, q, hd, group, keys, hd, s->l->scale);
+    else
+        v->attn_scores(scores, lds, q, hd, group, keys, hd, s->l->scale);
+}
+
+static void mix_page(const step *s, const vec_kernels *v, float *out, const float *p, size_t group,
+                     const void *values, size_t n)
+{
+    size_t hd = s->l->c->head_dim, lds = s->l->scores_width;
+    if (s->cache->shape.type == DT_F16)
+        v->attn_mix_f16(out, hd, p, lds, group, values, hd, n, hd);
+    else
+        v->attn_mix(out, hd, p, lds, group, values, hd, n, hd);
 }
 
 /* The query heads of one token that share a key head: scores in order of position, softmax over each
@@ -229,21 +275,18 @@ static void attend(const step *s, const vec_kernels *v, size_t layer_at, size_t 
            lds = l->scores_width;
     const float *q = l->qkv + t * l->qkv_width + kvh * group * hd;
     float *out = l->att + t * l->q_width + kvh * group * hd;
-    for (size_t at = 0; at < n; at += KV_PAGE_TOKENS) {
-        size_t page = at / KV_PAGE_TOKENS;
-        const float *kt = kv_k(s->cache, seq, layer_at, kvh, page);
-        if (at + KV_PAGE_TOKENS < n) fetch_tile(kv_k(s->cache, seq, layer_at, kvh, page + 1), hd * KV_PAGE_TOKENS);
-        else fetch_tile(kv_v(s->cache, seq, layer_at, kvh, 0), hd * KV_PAGE_TOKENS);
-        v->attn_scores(scores + at, lds, q, hd, group, kt, hd, l->scale);
+    size_t last = (n - 1) / KV_PAGE_TOKENS, bytes = s->cache->head_bytes;
+    for (size_t page = 0; page <= last; page++) {
+        fetch_tile(page < last ? kv_k(s->cache, seq, layer_at, kvh, page + 1) : kv_v(s->cache, seq, layer_at, kvh, 0),
+                   bytes);
+        score_page(s, v, scores + page * KV_PAGE_TOKENS, q, group, kv_k(s->cache, seq, layer_at, kvh, page));
     }
     for (size_t g = 0; g < group; g++) v->softmax(scores + g * lds, n);
     memset(out, 0, group * hd * sizeof(float));
-    for (size_t at = 0; at < n; at += KV_PAGE_TOKENS) {
-        size_t page = at / KV_PAGE_TOKENS;
-        const float *val = kv_v(s->cache, seq, layer_at, kvh, page);
-        if (at + KV_PAGE_TOKENS < n) fetch_tile(kv_v(s->cache, seq, layer_at, kvh, page + 1), hd * KV_PAGE_TOKENS);
-        size_t here = n - at < KV_PAGE_TOKENS ? n - at : KV_PAGE_TOKENS;
-        v->attn_mix(out, hd, scores + at, lds, group, val, hd, here, hd);
+    for (size_t page = 0; page <= last; page++) {
+        size_t at = page * KV_PAGE_TOKENS, here = page < last ? KV_PAGE_TOKENS : n - at;
+        if (page < last) fetch_tile(kv_v(s->cache, seq, layer_at, kvh, page + 1), bytes);
+        mix_page(s, v, out, scores + at, group, kv_v(s->cache, seq, layer_at, kvh, page), here);
     }
 }
 

@@ -32,7 +32,8 @@ typedef void (*llama_row_fn)(void *user, team_member *m, size_t item, size_t at,
 int llama_new(llama **ret, const model *m, team *t, size_t n_ctx, size_t max_tokens, size_t max_rows,
               shoal_err *err);
 void llama_free(llama *l);
-kv_shape llama_kv_shape(const model_config *c);
+/* Beside quantised weights the cache is F16, which is finer than they are; beside float weights it is F32. */
+kv_shape llama_kv_shape(const model *m);
 size_t llama_weight_bytes(const llama *l); /* read by one step */
 
 void llama_step(llama *l, team *t, const kv *cache, const llama_item *items, size_t n_items, llama_row_fn fn,

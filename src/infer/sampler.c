@@ -1,5 +1,6 @@
 #include "infer/sampler.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,8 +90,9 @@ int sampler_space_init(sampler_space *sp, size_t n_vocab)
 {
     sp->work = mem_calloc64(n_vocab, sizeof(float));
     sp->prob = mem_calloc64(n_vocab, sizeof(float));
+    sp->block = mem_calloc64(n_vocab / SAMPLER_BLOCK + 1, sizeof(float));
     sp->order = mem_calloc64(n_vocab, sizeof(int32_t));
-    if (sp->work && sp->prob && sp->order) return 0;
+    if (sp->work && sp->prob && sp->block && sp->order) return 0;
     sampler_space_done(sp);
     return SHOAL_ENOMEM;
 }
@@ -99,6 +101,7 @@ void sampler_space_done(sampler_space *sp)
 {
     free(sp->work);
     free(sp->prob);
+    free(sp->block);
     free(sp->order);
     *sp = (sampler_space){0};
 }
@@ -110,15 +113,6 @@ void sampler_accept(sampler *s, int32_t id)
 }
 
 /* ---- choosing --------------------------------------------------------------------------------------- */
-
-static int32_t argmax(const float *x, size_t n)
-{
-    size_t best = 0;
-    for (size_t i = 1; i < n; i++) {
-        if (x[i] > x[best]) best = i;
-    }
-    return (int32_t)best;
-}
 
 /* a comes before b in the sorted distribution. */
 static bool before(const float *x, int32_t a, int32_t b)
@@ -169,44 +163,67 @@ static void penalise(const sampler *s, float *x)
     for (size_t i = 0; i < s->s.n_bias; i++) x[s->bias[i].id] += s->bias[i].bias;
 }
 
-/* With nothing cut off, the draw walks the distribution in order of id. */
-static int32_t draw_all(const float *prob, size_t n, double u)
+/* prob[i] = exp((x[i] - max) * scale), and the sums of its blocks; returns the sum of all. */
+static double weigh(const vec_kernels *v, sampler_space *sp, const float *x, size_t n, float max, float scale)
 {
-    double total = 0, sum = 0;
+    double total = 0;
+    for (size_t b = 0, at = 0; at < n; b++, at += SAMPLER_BLOCK) {
+        size_t here = n - at < SAMPLER_BLOCK ? n - at : SAMPLER_BLOCK;
+        sp->block[b] = v->exp_scaled(sp->prob + at, x + at, here, max, scale);
+        total += (double)sp->block[b];
+    }
+    return total;
+}
+
+/* With nothing cut off, the draw walks the distribution in order of id: to the block in which the sum
+ * passes `target`, then inside it. The last that is possible at all, should rounding lose the way. */
+static int32_t draw_all(const sampler_space *sp, size_t n, double target)
+{
+    double sum = 0;
     int32_t last = 0;
-    for (size_t i = 0; i < n; i++) total += (double)prob[i];
-    for (size_t i = 0; i < n; i++) {
-        if (!(prob[i] > 0)) continue;
-        sum += (double)prob[i];
-        last = (int32_t)i;
-        if (sum > u * total) break;
+    for (size_t b = 0, at = 0; at < n; b++, at += SAMPLER_BLOCK) {
+        if (!(sp->block[b] > 0)) continue;
+        bool here = sum + (double)sp->block[b] > target;
+        if (!here && at + SAMPLER_BLOCK < n) {
+            sum += (double)sp->block[b];
+            last = (int32_t)at;
+            continue;
+        }
+        for (size_t i = at; i < n && i < at + SAMPLER_BLOCK; i++) {
+            if (!(sp->prob[i] > 0)) continue;
+            sum += (double)sp->prob[i];
+            last = (int32_t)i;
+            if (sum > target) break;
+        }
+        break;
     }
     return last;
 }
 
 /* top-k, top-p and min-p each keep a prefix of the sorted distribution, so only that prefix is sorted.
  * top-p is a share of what top-k left. */
-static int32_t draw_prefix(const sampler *s, sampler_space *sp, double u)
+static int32_t draw_prefix(const sampler *s, sampler_space *sp, const float *x, double all,
+                           double u)
 {
     size_t n = s->n_vocab, k = s->s.top_k > 0 && (size_t)s->s.top_k < n ? (size_t)s->s.top_k : n;
     int32_t *order = sp->order;
-    heapify(sp->work, order, n);
+    heapify(x, order, n);
     double total = 0, kept = 0, sum = 0;
     size_t taken = 0;
     if (k < n) {
         while (taken < k) {
-            total += (double)sp->prob[pop(sp->work, order, n - taken)];
+            total += (double)sp->prob[pop(x, order, n - taken)];
             taken++;
         }
     } else {
-        for (size_t i = 0; i < n; i++) total += (double)sp->prob[i];
+        total = all;
     }
     double share = s->s.top_p > 0 && s->s.top_p < 1 ? (double)s->s.top_p * total : total;
     size_t n_kept = 0;
     float least = 0;
     while (n_kept < k) {
         if (n_kept == taken) {
-            pop(sp->work, order, n - taken);
+            pop(x, order, n - taken);
             taken++;
         }
         float p = sp->prob[order[n - 1 - n_kept]];
@@ -240,29 +257,35 @@ static void find_top(const sampler *s, const float *logits, float log_sum, sampl
         ret->top[i] = (token_logprob){.id = ids[i], .logprob = logits[ids[i]] - log_sum};
 }
 
+/* The draw from x, whose distribution is weighed already. */
+static int32_t draw(const sampler *s, sampler_space *sp, const float *x, double total, uint64_t position)
+{
+    double u = rng_uniform(s->s.seed, position);
+    bool cut = s->s.top_k > 0 || (s->s.top_p > 0 && s->s.top_p < 1) || s->s.min_p > 0;
+    return cut ? draw_prefix(s, sp, x, total, u) : draw_all(sp, s->n_vocab, u * total);
+}
+
 void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits,
                     uint64_t position, const grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret)
 {
-    size_t n = s->n_vocab;
-    memcpy(sp->prob, logits, n * sizeof *logits);
-    float log_sum = v->softmax(sp->prob, n);
-    find_top(s, logits, log_sum, ret);
+    size_t n = s->n_vocab, best = v->argmax(logits, n);
     const float *x = logits;
-    if (s->n_seen || s->s.n_bias > 0 || g || s->s.temperature > 0) {
+    double total = weigh(v, sp, x, n, x[best], 1);
+    float log_sum = x[best] + math_logf((float)total);
+    find_top(s, logits, log_sum, ret);
+    if (s->n_seen || s->s.n_bias > 0 || g) {
         memcpy(sp->work, logits, n * sizeof *logits);
         penalise(s, sp->work);
         if (g) grammar_mask(g, sp->work, n, eos_ids, n_eos);
         x = sp->work;
+        best = v->argmax(x, n);
     }
+    ret->id = (int32_t)best;
     if (s->s.temperature > 0) {
-        for (size_t i = 0; i < n; i++) sp->work[i] /= s->s.temperature;
-        memcpy(sp->prob, sp->work, n * sizeof *sp->prob);
-        v->softmax(sp->prob, n);
-        double u = rng_uniform(s->s.seed, position);
-        bool cut = s->s.top_k > 0 || (s->s.top_p > 0 && s->s.top_p < 1) || s->s.min_p > 0;
-        ret->id = cut ? draw_prefix(s, sp, u) : draw_all(sp->prob, n, u);
-    } else {
-        ret->id = argmax(x, n);
+        /* The largest has to stay 0 * scale = 0 however cold it is. */
+        float scale = s->s.temperature > 1 / FLT_MAX ? 1 / s->s.temperature : FLT_MAX;
+        if (x != logits || scale != 1) total = weigh(v, sp, x, n, x[best], scale);
+        ret->id = draw(s, sp, x, total, position);
     }
     ret->logprob = logits[ret->id] - log_sum;
 }

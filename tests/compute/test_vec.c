@@ -142,6 +142,33 @@ static void special_values_agree(void **state)
     }
 }
 
+/* The F16 forms; they also equal the float forms on what the F16 stands for. */
+static void compare_attention_f16(isa set, const float *q, const float *p, size_t n_q, size_t n, size_t d)
+{
+    size_t ld = d + 1, n_y = n_q * ld, n_kv = 16 * d + n * ld;
+    const vec_kernels *wide = vec_kernels_for(set), *ref = vec_kernels_for(ISA_SCALAR);
+    float *x = draw_floats(6, n_kv, 1.0f), *y = draw_floats(5, n_y, 1.0f), *want = draw_floats(5, n_y, 1.0f);
+    uint16_t *half = malloc(n_kv * sizeof *half), *want_half = malloc(n_kv * sizeof *half);
+    float s[5 * 17] = {0}, want_s[5 * 17] = {0};
+    wide->to_f16(half, x, n_kv);
+    ref->to_f16(want_half, x, n_kv);
+    assert_memory_equal(half, want_half, n_kv * sizeof *half);
+    dtype_to_f32(DT_F16, half, x, n_kv);
+    wide->attn_scores_f16(s, 17, q, ld, n_q, half, d, 0.3f);
+    ref->attn_scores(want_s, 17, q, ld, n_q, x, d, 0.3f);
+    assert_same_bits(s, want_s, sizeof s / sizeof *s, "scores of F16 keys");
+    ref->attn_scores_f16(s, 17, q, ld, n_q, half, d, 0.3f);
+    assert_same_bits(s, want_s, sizeof s / sizeof *s, "scalar scores of F16 keys");
+    wide->attn_mix_f16(y, ld, p, n + 1, n_q, half + 16 * d, ld, n, d);
+    ref->attn_mix(want, ld, p, n + 1, n_q, x + 16 * d, ld, n, d);
+    assert_same_bits(y, want, n_y, "mix of F16 values");
+    free(x);
+    free(y);
+    free(want);
+    free(half);
+    free(want_half);
+}
+
 /* n_q queries of d against sixteen turned keys, then mixed with n values; rows are one element apart. */
 static void compare_attention(isa set, size_t n_q, size_t n, size_t d)
 {
@@ -159,6 +186,7 @@ static void compare_attention(isa set, size_t n_q, size_t n, size_t d)
     vec_kernels_for(set)->attn_mix(y, ld, p, n + 1, n_q, v, ld, n, d);
     vec_kernels_for(ISA_SCALAR)->attn_mix(want, ld, p, n + 1, n_q, v, ld, n, d);
     assert_same_bits(y, want, n_y, what);
+    compare_attention_f16(set, q, p, n_q, n, d);
     free(q);
     free(kt);
     free(v);
@@ -173,6 +201,44 @@ static void attention_equals_scalar_bit_for_bit(void **state)
     {
         for (size_t d = 1; d < 140; d += d < 70 ? 1 : 13)
             for (size_t n_q = 1; n_q <= 5; n_q++) compare_attention(set, n_q, 1 + (d * 7 + n_q) % 20, d);
+    }
+}
+
+static void the_argmax_is_the_first_of_equals(void **state)
+{
+    const float nan = (float)NAN, inf = (float)INFINITY;
+    EACH_WIDE_ISA(set)
+    {
+        const vec_kernels *k = vec_kernels_for(set), *ref = vec_kernels_for(ISA_SCALAR);
+        for (size_t n = 1; n < 80; n++) {
+            float *x = draw_floats(n, n, 3.0f);
+            for (size_t i = 0; i < n; i++) x[i] = floorf(x[i]); /* many equals */
+            assert_int_equal(k->argmax(x, n), ref->argmax(x, n));
+            x[n / 2] = nan;
+            assert_int_equal(k->argmax(x, n), ref->argmax(x, n));
+            x[n - 1] = inf;
+            assert_int_equal(k->argmax(x, n), n - 1);
+            for (size_t i = 0; i < n; i++) x[i] = nan;
+            assert_int_equal(k->argmax(x, n), 0);
+            free(x);
+        }
+    }
+}
+
+static void scaled_exponentials_equal_scalar_bit_for_bit(void **state)
+{
+    EACH_WIDE_ISA(set)
+    {
+        for (size_t n = 1; n < 150; n++) {
+            float *x = draw_floats(n, n, 30.0f), *y = draw_floats(1, n, 1.0f), *want = draw_floats(1, n, 1.0f);
+            float sum = vec_kernels_for(set)->exp_scaled(y, x, n, 25.0f, 1.7f);
+            float want_sum = vec_kernels_for(ISA_SCALAR)->exp_scaled(want, x, n, 25.0f, 1.7f);
+            assert_same_bits(y, want, n, "exp_scaled");
+            assert_same_bits(&sum, &want_sum, 1, "sum of exp_scaled");
+            free(x);
+            free(y);
+            free(want);
+        }
     }
 }
 
@@ -284,6 +350,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vector_kernels_equal_scalar_bit_for_bit),
         cmocka_unit_test(attention_equals_scalar_bit_for_bit),
+        cmocka_unit_test(the_argmax_is_the_first_of_equals),
+        cmocka_unit_test(scaled_exponentials_equal_scalar_bit_for_bit),
         cmocka_unit_test(special_values_agree),
         cmocka_unit_test(float_functions_are_accurate),
         cmocka_unit_test(float_functions_know_the_edges),

@@ -2,6 +2,8 @@
  * change no bit. */
 #include "helper.h"
 
+#include "infer/sampler.h"
+
 #define GQA DATA "hf/llama-gqa"
 #define Q8  DATA "quant/q-Q8_0.gguf"
 #define Q4  DATA "quant/q-Q4_1.gguf"
@@ -100,11 +102,18 @@ static void prefill_gives_the_bits_of_single_steps(void **state)
     memcpy(ids + n, one->ids, n_new * sizeof *ids);
     float *out = malloc((n_new + 1) * n_vocab * sizeof *out);
     must(engine_logits(r.e, ids, n + n_new, n_new + 1, out, &err));
+    sampler choose;
+    sampler_space space;
+    must(sampler_init(&choose, &(sampling){.temperature = 1, .seed = 5}, 0, n_vocab, NULL, 0, &err));
+    assert_int_equal(sampler_space_init(&space, n_vocab), 0);
     for (size_t i = 0; i < n_new; i++) {
-        float *row = out + i * n_vocab, chosen = row[one->ids[i]];
-        float lp = chosen - vec_kernels_for(ISA_SCALAR)->softmax(row, n_vocab);
-        same(&one->logprobs[i], &lp, 1, "log-probability");
+        sample want;
+        sampler_choose(&choose, vec_kernels_for(ISA_SCALAR), &space, out + i * n_vocab, i, NULL, NULL, 0, &want);
+        assert_int_equal(one->ids[i], want.id);
+        same(&one->logprobs[i], &want.logprob, 1, "log-probability");
     }
+    sampler_space_done(&space);
+    sampler_done(&choose);
     free(out);
     free(ids);
     reply_free(one);

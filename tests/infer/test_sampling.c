@@ -41,6 +41,39 @@ static void greedy_takes_the_lowest_id_of_equals(void **state)
     assert_int_equal(got.id, 17);
 }
 
+/* Blocks are a short cut: the draw is where a plain walk over the probabilities would stop. */
+static void a_draw_is_where_the_sum_passes_it(void **state)
+{
+    float x[V], p[V];
+    sample got;
+    make_logits(x);
+    memcpy(p, x, sizeof p);
+    float log_sum = vec_kernels_for(ISA_SCALAR)->softmax(p, V);
+    for (uint64_t at = 0; at < 2000; at++) {
+        draw(&(sampling){.temperature = 1, .seed = 4}, x, at, &got);
+        double below = 0, u = rng_uniform(4, at);
+        for (int32_t i = 0; i < got.id; i++) below += (double)p[i];
+        assert_true(below < u + 1e-6 && below + (double)p[got.id] > u - 1e-6);
+        assert_true(fabsf(got.logprob - (x[got.id] - log_sum)) < 1e-5f);
+    }
+}
+
+/* However cold or hot, however much is ruled out: one of what is left. */
+static void extremes_draw_something_possible(void **state)
+{
+    float x[V];
+    sample got;
+    for (size_t i = 0; i < V; i++) x[i] = -(float)INFINITY;
+    x[131] = -3e38f;
+    x[290] = 5;
+    for (uint64_t at = 0; at < 50; at++) {
+        draw(&(sampling){.temperature = 1e-45f, .seed = 1}, x, at, &got);
+        assert_int_equal(got.id, 290);
+        draw(&(sampling){.temperature = 1, .seed = 1}, x, at, &got);
+        assert_int_equal(got.id, 290);
+    }
+}
+
 static void top_k_top_p_and_min_p_keep_a_prefix(void **state)
 {
     float x[V], p[V];
@@ -185,6 +218,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(greedy_takes_the_lowest_id_of_equals),
+        cmocka_unit_test(a_draw_is_where_the_sum_passes_it),
+        cmocka_unit_test(extremes_draw_something_possible),
         cmocka_unit_test(top_k_top_p_and_min_p_keep_a_prefix),
         cmocka_unit_test(draws_follow_the_distribution),
         cmocka_unit_test(hostile_logits_give_some_id),

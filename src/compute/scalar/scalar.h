@@ -13,6 +13,8 @@ void add_scalar(float *y, const float *x, const float *z, size_t n);
 void rms_norm_scalar(float *y, const float *x, const float *w, size_t n, float eps);
 void layer_norm_scalar(float *y, const float *x, const float *w, const float *b, size_t n, float eps);
 float softmax_scalar(float *x, size_t n);
+size_t argmax_scalar(const float *x, size_t n);
+float exp_scaled_scalar(float *y, const float *x, size_t n, float max, float scale);
 void silu_mul_scalar(float *y, const float *gate, const float *up, size_t n);
 void gelu_erf_scalar(float *x, size_t n);
 void gelu_tanh_scalar(float *x, size_t n);
@@ -24,5 +26,10 @@ void attn_scores_scalar(float *s, size_t lds, const float *q, size_t ldq, size_t
                         size_t d, float scale);
 void attn_mix_scalar(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const float *v, size_t ldv,
                      size_t n, size_t d);
+void attn_scores_f16_scalar(float *s, size_t lds, const float *q, size_t ldq, size_t n_q, const uint16_t *kt,
+                            size_t d, float scale);
+void attn_mix_f16_scalar(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const uint16_t *v,
+                         size_t ldv, size_t n, size_t d);
+void to_f16_scalar(uint16_t *y, const float *x, size_t n);
 
 #endif

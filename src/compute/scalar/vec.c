@@ -71,6 +71,22 @@ float softmax_scalar(float *x, size_t n)
     return max + math_logf(total);
 }
 
+size_t argmax_scalar(const float *x, size_t n)
+{
+    float max = -(float)INFINITY;
+    for (size_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
+    for (size_t i = 0; i < n; i++) {
+        if (x[i] == max) return i;
+    }
+    return 0;
+}
+
+float exp_scaled_scalar(float *y, const float *x, size_t n, float max, float scale)
+{
+    for (size_t i = 0; i < n; i++) y[i] = math_expf((x[i] - max) * scale);
+    return sum(y, n);
+}
+
 void silu_mul_scalar(float *y, const float *gate, const float *up, size_t n)
 {
     for (size_t i = 0; i < n; i++) y[i] = gate[i] / (1.0f + math_expf(-gate[i])) * up[i];
@@ -130,4 +146,31 @@ void attn_mix_scalar(float *y, size_t ldy, const float *p, size_t ldp, size_t n_
 {
     for (size_t h = 0; h < n_q; h++)
         for (size_t i = 0; i < n; i++) axpy_scalar(y + h * ldy, p[h * ldp + i], v + i * ldv, d);
+}
+
+void attn_scores_f16_scalar(float *s, size_t lds, const float *q, size_t ldq, size_t n_q, const uint16_t *kt,
+                            size_t d, float scale)
+{
+    for (size_t h = 0; h < n_q; h++) {
+        for (size_t i = 0; i < LANES; i++) {
+            float c[4] = {0};
+            for (size_t t = 0; t < d; t++)
+                c[t % 4] = fmaf(q[h * ldq + t], f16_to_f32(kt[t * LANES + i]), c[t % 4]);
+            s[h * lds + i] = ((c[0] + c[1]) + (c[2] + c[3])) * scale;
+        }
+    }
+}
+
+void attn_mix_f16_scalar(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const uint16_t *v,
+                         size_t ldv, size_t n, size_t d)
+{
+    for (size_t h = 0; h < n_q; h++)
+        for (size_t i = 0; i < n; i++)
+            for (size_t t = 0; t < d; t++)
+                y[h * ldy + t] = fmaf(p[h * ldp + i], f16_to_f32(v[i * ldv + t]), y[h * ldy + t]);
+}
+
+void to_f16_scalar(uint16_t *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = f32_to_f16(x[i]);
 }

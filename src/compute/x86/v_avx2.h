@@ -1,6 +1,7 @@
 /* v_avx2.h: sixteen floats in two registers (for x86/ only; vec_body.h says what is needed). */
 #include <immintrin.h>
 #include <math.h>
+#include <string.h>
 
 #include "compute/kernels.h"
 #include "compute/poly.h"
@@ -8,6 +9,8 @@
 #define TARGET   __attribute__((target("avx2,fma,f16c")))
 #define INLINE   TARGET __attribute__((always_inline, unused)) static inline
 #define FN(name) name##_avx2
+
+#define MANY_REGISTERS 0 /* 8 of sixteen floats */
 
 typedef struct vf {
     __m256 a, b; /* lanes 0..7 and 8..15 */
@@ -51,6 +54,22 @@ INLINE vf v_keep(vf v, size_t n)
                 _mm256_and_ps(v.b, _mm256_castsi256_ps(v_first8((int)n - 8))));
 }
 
+INLINE vf v_load_f16(const uint16_t *p)
+{
+    return BOTH(_mm256_cvtph_ps(_mm_loadu_si128((const void *)p)),
+                _mm256_cvtph_ps(_mm_loadu_si128((const void *)(p + 8))));
+}
+INLINE vf v_load_f16_part(const uint16_t *p, size_t n)
+{
+    uint16_t part[16] = {0};
+    memcpy(part, p, n * sizeof *p);
+    return v_load_f16(part);
+}
+INLINE void v_store_f16(uint16_t *p, vf v)
+{
+    _mm_storeu_si128((void *)p, _mm256_cvtps_ph(v.a, _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128((void *)(p + 8), _mm256_cvtps_ph(v.b, _MM_FROUND_TO_NEAREST_INT));
+}
 INLINE vf v_set1(float f)
 {
     return BOTH(_mm256_set1_ps(f), _mm256_set1_ps(f));
@@ -101,6 +120,14 @@ INLINE vf v_or_sign(vf x, vf s)
 {
     __m256 sign = _mm256_set1_ps(-0.0f);
     return BOTH(_mm256_or_ps(x.a, _mm256_and_ps(sign, s.a)), _mm256_or_ps(x.b, _mm256_and_ps(sign, s.b)));
+}
+
+/* bit i: lane i is equal */
+INLINE unsigned v_equal(vf x, vf y)
+{
+    unsigned a = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_EQ_OQ));
+    unsigned b = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_EQ_OQ));
+    return a | b << 8;
 }
 
 INLINE vf v_if_less(vf x, vf y, vf yes, vf no)

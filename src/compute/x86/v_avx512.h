@@ -1,6 +1,7 @@
 /* v_avx512.h: sixteen floats in one register (for x86/ only; vec_body.h says what is needed). */
 #include <immintrin.h>
 #include <math.h>
+#include <string.h>
 
 #include "compute/kernels.h"
 #include "compute/poly.h"
@@ -8,6 +9,8 @@
 #define TARGET   __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
 #define INLINE   TARGET __attribute__((always_inline, unused)) static inline
 #define FN(name) name##_avx512vnni
+
+#define MANY_REGISTERS 1 /* 32 of sixteen floats */
 
 typedef __m512 vf;
 
@@ -34,6 +37,18 @@ INLINE void v_store_part(float *p, vf v, size_t n)
 INLINE vf v_keep(vf v, size_t n)
 {
     return _mm512_maskz_mov_ps(v_first(n), v);
+}
+INLINE vf v_load_f16(const uint16_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
+}
+INLINE vf v_load_f16_part(const uint16_t *p, size_t n)
+{
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(v_first(n), p));
+}
+INLINE void v_store_f16(uint16_t *p, vf v)
+{
+    _mm256_storeu_si256((void *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 INLINE vf v_set1(float f)
 {
@@ -78,6 +93,12 @@ INLINE vf v_neg(vf a)
 INLINE vf v_or_sign(vf a, vf sign)
 {
     return _mm512_or_ps(a, _mm512_and_ps(_mm512_set1_ps(-0.0f), sign));
+}
+
+/* bit i: lane i is equal */
+INLINE unsigned v_equal(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ);
 }
 
 INLINE vf v_if_less(vf a, vf b, vf yes, vf no)

@@ -168,6 +168,44 @@ TARGET static float FN(softmax)(float *x, size_t n)
     return max + math_logf(total);
 }
 
+TARGET static size_t FN(argmax)(const float *x, size_t n)
+{
+    float max = largest(x, n);
+    vf m = v_set1(max);
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        unsigned equal = v_equal(v_load(x + i), m);
+        if (equal) return i + (size_t)__builtin_ctz(equal);
+    }
+    for (; i < n; i++) {
+        if (x[i] == max) return i;
+    }
+    return 0;
+}
+
+INLINE vf v_exp_scaled(vf x, vf max, vf scale)
+{
+    return v_exp(v_mul(v_sub(x, max), scale));
+}
+
+TARGET static float FN(exp_scaled)(float *y, const float *x, size_t n, float max, float scale)
+{
+    vf s = v_set1(0.0f), m = v_set1(max), c = v_set1(scale);
+    EACH_GROUP(
+        n,
+        {
+            vf e = v_exp_scaled(v_load(x + i), m, c);
+            v_store(y + i, e);
+            s = v_add(s, e);
+        },
+        {
+            vf e = v_keep(v_exp_scaled(v_load_part(x + i, k), m, c), k);
+            v_store_part(y + i, e, k);
+            s = v_add(s, e);
+        });
+    return v_tree(s);
+}
+
 INLINE vf v_silu_mul(vf g, vf u)
 {
     return v_mul(v_div(g, v_add(v_set1(1.0f), v_exp(v_neg(g)))), u);
@@ -248,36 +286,73 @@ TARGET static void FN(rope)(float *x, size_t n_heads, size_t head_dim, size_t ro
     }
 }
 
-/* q[d] against sixteen keys. */
-INLINE vf score_tile(const float *q, const float *kt, size_t d)
+/* ---- attention: keys and values are floats or, with `half`, F16; `half` is constant where these are used */
+
+INLINE vf v_load_kv(const void *p, size_t i, const bool half)
 {
-    vf c0 = v_set1(0.0f), c1 = c0, c2 = c0, c3 = c0;
+    return half ? v_load_f16((const uint16_t *)p + i) : v_load((const float *)p + i);
+}
+INLINE vf v_load_kv_part(const void *p, size_t i, size_t n, const bool half)
+{
+    return half ? v_load_f16_part((const uint16_t *)p + i, n) : v_load_part((const float *)p + i, n);
+}
+
+/* N queries (1 or 2) against sixteen keys: four chains for each. */
+INLINE void score_tile(float *s, size_t lds, const float *q, size_t ldq, const void *kt, size_t d,
+                       float scale, const size_t N, const bool half)
+{
+    vf c[2][4];
+    for (size_t h = 0; h < N; h++) c[h][0] = c[h][1] = c[h][2] = c[h][3] = v_set1(0.0f);
     size_t t = 0;
-    for (; t + 4 <= d; t += 4, kt += 4 * LANES) {
-        c0 = v_fma(v_set1(q[t]), v_load(kt), c0);
-        c1 = v_fma(v_set1(q[t + 1]), v_load(kt + LANES), c1);
-        c2 = v_fma(v_set1(q[t + 2]), v_load(kt + 2 * LANES), c2);
-        c3 = v_fma(v_set1(q[t + 3]), v_load(kt + 3 * LANES), c3);
+    for (; t + 4 <= d; t += 4) {
+        UNROLL
+        for (size_t i = 0; i < 4; i++) {
+            vf k = v_load_kv(kt, (t + i) * LANES, half);
+            for (size_t h = 0; h < N; h++) c[h][i] = v_fma(v_set1(q[h * ldq + t + i]), k, c[h][i]);
+        }
     }
-    if (t < d) c0 = v_fma(v_set1(q[t]), v_load(kt), c0);
-    if (t + 1 < d) c1 = v_fma(v_set1(q[t + 1]), v_load(kt + LANES), c1);
-    if (t + 2 < d) c2 = v_fma(v_set1(q[t + 2]), v_load(kt + 2 * LANES), c2);
-    return v_add(v_add(c0, c1), v_add(c2, c3));
+    UNROLL
+    for (size_t i = 0; i < 3; i++) {
+        if (t + i >= d) break;
+        vf k = v_load_kv(kt, (t + i) * LANES, half);
+        for (size_t h = 0; h < N; h++) c[h][i] = v_fma(v_set1(q[h * ldq + t + i]), k, c[h][i]);
+    }
+    for (size_t h = 0; h < N; h++) {
+        vf all = v_add(v_add(c[h][0], c[h][1]), v_add(c[h][2], c[h][3]));
+        v_store(s + h * lds, v_mul(all, v_set1(scale)));
+    }
+}
+
+/* Two queries share every load where there are registers for eight chains. */
+INLINE void score_all(float *s, size_t lds, const float *q, size_t ldq, size_t n_q, const void *kt, size_t d,
+                      float scale, const bool half)
+{
+    size_t h = 0;
+    for (; MANY_REGISTERS && h + 2 <= n_q; h += 2)
+        score_tile(s + h * lds, lds, q + h * ldq, ldq, kt, d, scale, 2, half);
+    for (; h < n_q; h++) score_tile(s + h * lds, lds, q + h * ldq, ldq, kt, d, scale, 1, half);
 }
 
 TARGET static void FN(attn_scores)(float *s, size_t lds, const float *q, size_t ldq, size_t n_q,
                                    const float *kt, size_t d, float scale)
 {
-    for (size_t h = 0; h < n_q; h++)
-        v_store(s + h * lds, v_mul(score_tile(q + h * ldq, kt, d), v_set1(scale)));
+    score_all(s, lds, q, ldq, n_q, kt, d, scale, false);
 }
 
-/* 32 columns of two queries: four sums that do not wait for each other, held in registers. */
-INLINE void mix_two(float *y, size_t ldy, const float *p, size_t ldp, const float *v, size_t ldv, size_t n)
+TARGET static void FN(attn_scores_f16)(float *s, size_t lds, const float *q, size_t ldq, size_t n_q,
+                                       const uint16_t *kt, size_t d, float scale)
+{
+    score_all(s, lds, q, ldq, n_q, kt, d, scale, true);
+}
+
+/* 32 columns, from column `at`, of two queries: four sums that do not wait for each other, in registers. */
+INLINE void mix_two(float *y, size_t ldy, const float *p, size_t ldp, const void *v, size_t at, size_t ldv,
+                    size_t n, const bool half)
 {
     vf a = v_load(y), b = v_load(y + LANES), c = v_load(y + ldy), e = v_load(y + ldy + LANES);
-    for (size_t i = 0; i < n; i++, v += ldv) {
-        vf v0 = v_load(v), v1 = v_load(v + LANES), p0 = v_set1(p[i]), p1 = v_set1(p[ldp + i]);
+    for (size_t i = 0; i < n; i++, at += ldv) {
+        vf v0 = v_load_kv(v, at, half), v1 = v_load_kv(v, at + LANES, half);
+        vf p0 = v_set1(p[i]), p1 = v_set1(p[ldp + i]);
         a = v_fma(p0, v0, a);
         b = v_fma(p0, v1, b);
         c = v_fma(p1, v0, c);
@@ -290,15 +365,15 @@ INLINE void mix_two(float *y, size_t ldy, const float *p, size_t ldp, const floa
 }
 
 /* 64 columns of one query. */
-INLINE void mix_one(float *y, const float *p, const float *v, size_t ldv, size_t n)
+INLINE void mix_one(float *y, const float *p, const void *v, size_t at, size_t ldv, size_t n, const bool half)
 {
     vf a = v_load(y), b = v_load(y + LANES), c = v_load(y + 2 * LANES), e = v_load(y + 3 * LANES);
-    for (size_t i = 0; i < n; i++, v += ldv) {
+    for (size_t i = 0; i < n; i++, at += ldv) {
         vf s = v_set1(p[i]);
-        a = v_fma(s, v_load(v), a);
-        b = v_fma(s, v_load(v + LANES), b);
-        c = v_fma(s, v_load(v + 2 * LANES), c);
-        e = v_fma(s, v_load(v + 3 * LANES), e);
+        a = v_fma(s, v_load_kv(v, at, half), a);
+        b = v_fma(s, v_load_kv(v, at + LANES, half), b);
+        c = v_fma(s, v_load_kv(v, at + 2 * LANES, half), c);
+        e = v_fma(s, v_load_kv(v, at + 3 * LANES, half), e);
     }
     v_store(y, a);
     v_store(y + LANES, b);
@@ -306,29 +381,66 @@ INLINE void mix_one(float *y, const float *p, const float *v, size_t ldv, size_t
     v_store(y + 3 * LANES, e);
 }
 
-TARGET static void FN(attn_mix)(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const float *v,
-                                size_t ldv, size_t n, size_t d)
+/* Columns [at, d) of one query, sixteen at a time. */
+INLINE void mix_rest(float *y, const float *p, const void *v, size_t at, size_t ldv, size_t n, size_t d,
+                     const bool half)
+{
+    for (; at + LANES <= d; at += LANES) {
+        vf a = v_load(y + at);
+        for (size_t i = 0; i < n; i++) a = v_fma(v_set1(p[i]), v_load_kv(v, i * ldv + at, half), a);
+        v_store(y + at, a);
+    }
+    if (at == d) return;
+    vf a = v_load_part(y + at, d - at);
+    for (size_t i = 0; i < n; i++)
+        a = v_fma(v_set1(p[i]), v_load_kv_part(v, i * ldv + at, d - at, half), a);
+    v_store_part(y + at, a, d - at);
+}
+
+INLINE void mix_all(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const void *v, size_t ldv,
+                    size_t n, size_t d, const bool half)
 {
     for (size_t h = 0; h < n_q;) {
         size_t two = h + 1 < n_q, at = 0;
         float *row = y + h * ldy;
         const float *w = p + h * ldp;
         if (two)
-            for (; at + 32 <= d; at += 32) mix_two(row + at, ldy, w, ldp, v + at, ldv, n);
+            for (; at + 32 <= d; at += 32) mix_two(row + at, ldy, w, ldp, v, at, ldv, n, half);
         else
-            for (; at + 64 <= d; at += 64) mix_one(row + at, w, v + at, ldv, n);
-        for (size_t i = 0; at < d && i < n; i++) {
-            FN(axpy)(row + at, w[i], v + i * ldv + at, d - at);
-            if (two) FN(axpy)(row + ldy + at, w[ldp + i], v + i * ldv + at, d - at);
-        }
+            for (; at + 64 <= d; at += 64) mix_one(row + at, w, v, at, ldv, n, half);
+        mix_rest(row, w, v, at, ldv, n, d, half);
+        if (two) mix_rest(row + ldy, w + ldp, v, at, ldv, n, d, half);
         h += 1 + two;
     }
 }
 
-#define VEC_KERNELS                                                                             \
-    {                                                                                           \
-        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),             \
-        .attn_scores = FN(attn_scores), .attn_mix = FN(attn_mix), .layer_norm = FN(layer_norm), \
-        .softmax = FN(softmax), .silu_mul = FN(silu_mul), .gelu_erf = FN(gelu_erf),             \
-        .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh), .rope = FN(rope)        \
+TARGET static void FN(attn_mix)(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const float *v,
+                                size_t ldv, size_t n, size_t d)
+{
+    mix_all(y, ldy, p, ldp, n_q, v, ldv, n, d, false);
+}
+
+TARGET static void FN(attn_mix_f16)(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q,
+                                    const uint16_t *v, size_t ldv, size_t n, size_t d)
+{
+    mix_all(y, ldy, p, ldp, n_q, v, ldv, n, d, true);
+}
+
+TARGET static void FN(to_f16)(uint16_t *y, const float *x, size_t n)
+{
+    EACH_GROUP(n, v_store_f16(y + i, v_load(x + i)), {
+        uint16_t part[LANES];
+        v_store_f16(part, v_load_part(x + i, k));
+        memcpy(y + i, part, k * sizeof *y);
+    });
+}
+
+#define VEC_KERNELS                                                                         \
+    {                                                                                       \
+        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),         \
+        .layer_norm = FN(layer_norm), .softmax = FN(softmax), .argmax = FN(argmax),         \
+        .exp_scaled = FN(exp_scaled), .silu_mul = FN(silu_mul), .gelu_erf = FN(gelu_erf),   \
+        .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh), .rope = FN(rope),   \
+        .attn_scores = FN(attn_scores), .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16),     \
+        .attn_scores_f16 = FN(attn_scores_f16), .attn_mix_f16 = FN(attn_mix_f16)            \
     }
