@@ -1,5 +1,6 @@
 /* acts.c: activations, quantised once, and their product with a packed matrix. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "compute/wmat.h"
@@ -70,21 +71,18 @@ void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens
     team_barrier(m);
 }
 
-/* Move a tile out of the kernel's buffer: add the bias, and leave rows past the end alone. */
-static void finish(const mul_job *j, const wmat *w, size_t row, float *y, size_t ldy, bool accumulate)
+/* Move a tile out of the buffer: add the bias, and leave rows past the end alone. */
+static void finish(const vec_kernels *v, const mul_job *j, const wmat *w, size_t row, float *y, size_t ldy,
+                   bool accumulate)
 {
     size_t width = j->n_panels * PANEL_ROWS, n = w->rows - row < width ? w->rows - row : width;
     for (size_t t = 0; t < j->n_tokens; t++) {
-        const float *out = j->out + t * width;
-        float *dst = y + t * ldy + row;
-        if (w->bias && accumulate)
-            for (size_t r = 0; r < n; r++) dst[r] += out[r] + w->bias[row + r];
-        else if (w->bias)
-            for (size_t r = 0; r < n; r++) dst[r] = out[r] + w->bias[row + r];
-        else if (accumulate)
-            for (size_t r = 0; r < n; r++) dst[r] += out[r];
+        float *out = j->out + t * j->ldo, *dst = y + t * ldy + row;
+        if (w->bias) v->add(out, out, w->bias + row, n);
+        if (accumulate)
+            v->add(dst, dst, out, n);
         else
-            for (size_t r = 0; r < n; r++) dst[r] = out[r];
+            memcpy(dst, out, n * sizeof *dst);
     }
 }
 
@@ -94,8 +92,8 @@ static size_t min_size(size_t a, size_t b)
 }
 
 /* Panels [p, p_end) times tokens [t, t_end), tile by tile: the weights of a few panels stay in L2
- * while all tokens pass. */
-static void mul_part(const acts *a, const wmat *w, mul_fn *mul, size_t p, size_t p_end, size_t t_begin,
+ * while all tokens pass. Whole tiles with nothing to add go where they belong at once. */
+static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, size_t p_end, size_t t_begin,
                      size_t t_end, float *y, size_t ldy, bool accumulate)
 {
     _Alignas(64) float out[MUL_TOKENS * MUL_PANELS * PANEL_ROWS];
@@ -104,27 +102,29 @@ static void mul_part(const acts *a, const wmat *w, mul_fn *mul, size_t p, size_t
                  .panel_scales = w->panel_scales,
                  .cols = a->cols,
                  .n_blocks = n_blocks,
-                 .ldx = a->ldx,
-                 .out = out};
+                 .ldx = a->ldx};
     for (; p < p_end; p += j.n_panels) {
         j.n_panels = min_size(wide, p_end - p);
         j.w = w->w + p * w->panel_bytes;
         j.scales = w->scales ? w->scales + p * w->panel_scales : NULL;
+        bool direct = !accumulate && !w->bias && (p + j.n_panels) * PANEL_ROWS <= w->rows;
         for (size_t t = t_begin; t < t_end; t += j.n_tokens) {
             j.n_tokens = min_size(MUL_TOKENS, t_end - t);
             j.x = a->x + t * a->ldx;
             j.q = a->q + t * a->cols;
             j.scale = a->scale + t * n_blocks;
             j.sum = a->sum + t * n_blocks;
-            mul(&j);
-            finish(&j, w, p * PANEL_ROWS, y + t * ldy, ldy, accumulate);
+            j.out = direct ? y + t * ldy + p * PANEL_ROWS : out;
+            j.ldo = direct ? ldy : j.n_panels * PANEL_ROWS;
+            k->mul[w->type](&j);
+            if (!direct) finish(&k->vec, &j, w, p * PANEL_ROWS, y + t * ldy, ldy, accumulate);
         }
     }
 }
 
 void acts_mul(team_member *m, const acts *a, const wmat *w, float *y, size_t ldy, bool accumulate)
 {
-    mul_fn *mul = kernels_for(member_isa(m))->mul[w->type];
+    const kernels *k = kernels_for(member_isa(m));
     size_t members = (size_t)member_count(m), p = 0, p_end = w->n_panels, t = 0, t_end = a->n_tokens;
     /* Few panels that do not divide evenly (a small model on many cores): share out the tokens. */
     bool by_tokens = w->n_panels < 8 * members && w->n_panels % (2 * members) != 0 && t_end >= 8 * members;
@@ -132,5 +132,5 @@ void acts_mul(team_member *m, const acts *a, const wmat *w, float *y, size_t ldy
         member_share(m, a->n_tokens, MUL_TOKENS, &t, &t_end);
     else
         member_share(m, w->n_panels, a->n_tokens == 1 ? 1 : 2, &p, &p_end);
-    mul_part(a, w, mul, p, p_end, t, t_end, y, ldy, accumulate);
+    mul_part(a, w, k, p, p_end, t, t_end, y, ldy, accumulate);
 }

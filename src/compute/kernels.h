@@ -34,7 +34,8 @@ typedef struct mul_job {
     const int8_t *q;    /* quantised weights: q[n_tokens][cols] */
     const float *scale; /* [n_tokens][n_blocks] */
     const int32_t *sum; /* [n_tokens][n_blocks], sums of q over the block */
-    float *out;         /* [n_tokens][n_panels * 16] */
+    float *out; /* [n_tokens][n_panels * 16], row stride ldo, any alignment */
+    size_t ldo;
 } mul_job;
 
 /* (n_panels <= MUL_PANELS and n_tokens == 1) or (n_panels <= 2 and n_tokens <= MUL_TOKENS) */

@@ -84,7 +84,7 @@ static void panel_q4_1(const mul_job *j, const uint8_t *w, const uint16_t *scale
     for (size_t t = 0; t < (j)->n_tokens; t++) {                          \
         for (size_t p = 0; p < (j)->n_panels; p++) {                      \
             const uint8_t *w = (j)->w + p * (j)->panel_bytes;             \
-            float *acc = (j)->out + (t * (j)->n_panels + p) * PANEL_ROWS; \
+            float *acc = (j)->out + t * (j)->ldo + p * PANEL_ROWS;        \
             memset(acc, 0, PANEL_ROWS * sizeof *acc);                     \
             __VA_ARGS__;                                                  \
         }                                                                 \

@@ -25,7 +25,7 @@ INLINE void store_tile(const mul_job *j, const __m256 *acc, size_t first, const 
     for (size_t t = 0; t < T; t++) {
         UNROLL
         for (size_t h = 0; h < H; h++)
-            _mm256_storeu_ps(j->out + t * j->n_panels * PANEL_ROWS + (first + h) * HALF_ROWS, acc[t * H + h]);
+            _mm256_storeu_ps(j->out + t * j->ldo + (first + h) * HALF_ROWS, acc[t * H + h]);
     }
 }
 

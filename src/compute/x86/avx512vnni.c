@@ -30,13 +30,16 @@ INLINE __m512 load_bf16(const uint8_t *w, size_t c)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_half(w, c)), 16));
 }
 
-INLINE void store_tile(const mul_job *j, const __m512 *acc, const size_t n)
+/* acc[t * P + p] is panel p of token t. */
+INLINE void store_tile(const mul_job *j, const __m512 *acc, const size_t P, const size_t T)
 {
     UNROLL
-    for (size_t i = 0; i < n; i++) _mm512_store_ps(j->out + i * PANEL_ROWS, acc[i]);
+    for (size_t t = 0; t < T; t++) {
+        UNROLL
+        for (size_t p = 0; p < P; p++) _mm512_storeu_ps(j->out + t * j->ldo + p * PANEL_ROWS, acc[t * P + p]);
+    }
 }
 
-/* acc[t * P + p] is panel p of token t, as j->out has it. */
 #define FLOAT_BODY(type)                                                        \
     INLINE void body_##type(const mul_job *j, const size_t P, const size_t T)   \
     {                                                                           \
@@ -53,7 +56,7 @@ INLINE void store_tile(const mul_job *j, const __m512 *acc, const size_t n)
                 }                                                               \
             }                                                                   \
         }                                                                       \
-        store_tile(j, acc, (P) * (T));                                          \
+        store_tile(j, acc, P, T);                                               \
     }
 
 FLOAT_BODY(f32)
@@ -128,7 +131,7 @@ INLINE void body_q8_0(const mul_job *j, const size_t P, const size_t T)
         for (size_t p = 0; p < P; p++)
             end_dots(j, acc, dot, b, p, load_scales(j->scales + p * j->panel_scales + b * PANEL_ROWS), P, T);
     }
-    store_tile(j, acc, P * T);
+    store_tile(j, acc, P, T);
 }
 
 /* The integer part of a nibble block: one load gives columns 8g..8g+3 and 8g+4..8g+7. */
@@ -159,7 +162,7 @@ INLINE void body_q4_0(const mul_job *j, const size_t P, const size_t T)
         for (size_t p = 0; p < P; p++)
             end_dots(j, acc, dot, b, p, load_scales(j->scales + p * j->panel_scales + b * PANEL_ROWS), P, T);
     }
-    store_tile(j, acc, P * T);
+    store_tile(j, acc, P, T);
 }
 
 /* After the product: acc = fma(minimum, x_scale * float(sum), acc) */
@@ -190,7 +193,7 @@ INLINE void body_q4_1(const mul_job *j, const size_t P, const size_t T)
             add_minima(j, acc, b, p, load_scales(s + PANEL_ROWS), P, T);
         }
     }
-    store_tile(j, acc, P * T);
+    store_tile(j, acc, P, T);
 }
 
 TILES(f32)
