@@ -248,6 +248,19 @@ static int read_completion_logprobs(gen_spec *s, api_error *e)
     return rc;
 }
 
+/* Parameters of the OpenAI form that are not served: better a no than an answer that ignores them. */
+static int refuse_unserved(gen_spec *s, api_error *e)
+{
+    int64_t best_of = 1;
+    int rc = fields_int(s->root, "best_of", 1, GEN_CHOICES_MAX, &best_of, e);
+    if (rc == 0 && best_of != 1 && (size_t)best_of != s->n)
+        rc = api_error_bad(e, "best_of", "\"best_of\" is not served: ask for \"n\" choices instead");
+    const json_t *suffix = fields_get(s->root, "suffix");
+    if (rc == 0 && suffix && json_string_length(suffix) != 0)
+        rc = api_error_bad(e, "suffix", "\"suffix\" is not served: these models write on from a prompt");
+    return rc;
+}
+
 int gen_spec_parse_completion(gen_spec **ret, const char *body, size_t len, api_error *e)
 {
     gen_spec *s = NULL;
@@ -258,6 +271,7 @@ int gen_spec_parse_completion(gen_spec **ret, const char *body, size_t len, api_
     if (rc == 0) rc = read_completion_logprobs(s, e);
     if (rc == 0) rc = fields_bool(s->root, "echo", &s->echo, e);
     if (rc == 0) rc = read_common(s, e);
+    if (rc == 0) rc = refuse_unserved(s, e);
     if (rc == 0 && gen_spec_choices(s) > GEN_CHOICES_MAX)
         rc = api_error_bad(e, "n", "prompts times \"n\" is %zu, at most %d are taken", gen_spec_choices(s),
                            GEN_CHOICES_MAX);

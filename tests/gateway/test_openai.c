@@ -163,7 +163,7 @@ static void openai_names_the_field_it_refuses(void **state)
         {"{" MSG ",\"stop\":[\"\"]}", "stop"},
         {"{" MSG ",\"stop\":7}", "stop"},
         {"{" MSG ",\"stop\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\",\"a\",\"b\",\"c\",\"d\","
-                 "\"e\",\"f\",\"g\",\"h\"]}",
+         "\"e\",\"f\",\"g\",\"h\"]}",
          "stop"},
         {"{" MSG ",\"logit_bias\":{\"x\":1}}", "logit_bias"},
         {"{" MSG ",\"logit_bias\":{\"1\":101}}", "logit_bias"},
@@ -236,6 +236,20 @@ static void completions_refuse_bad_prompts(void **state)
     }
 }
 
+static void completions_refuse_what_they_would_ignore(void **state)
+{
+    static const char *const BAD[] = {"{\"model\":\"m\",\"prompt\":\"a\",\"best_of\":3}",
+                                      "{\"model\":\"m\",\"prompt\":\"a\",\"suffix\":\"b\"}"};
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        gen_spec *s = NULL;
+        api_error e = {0};
+        assert_int_equal(gen_spec_parse_completion(&s, BAD[i], strlen(BAD[i]), &e), 400);
+        assert_string_equal(e.param, i == 0 ? "best_of" : "suffix");
+    }
+    gen_spec_free(completion("{\"model\":\"m\",\"prompt\":\"a\",\"best_of\":1,\"suffix\":null}"));
+    gen_spec_free(completion("{\"model\":\"m\",\"prompt\":\"a\",\"n\":2,\"best_of\":2}"));
+}
+
 static bool key_of(const char *body, const char *digest, sha256_digest *ret)
 {
     gen_spec *s = chat(body);
@@ -271,6 +285,7 @@ int main(void)
         cmocka_unit_test(openai_names_the_field_it_refuses),
         cmocka_unit_test(completions_take_text_ids_and_arrays),
         cmocka_unit_test(completions_refuse_bad_prompts),
+        cmocka_unit_test(completions_refuse_what_they_would_ignore),
         cmocka_unit_test(openai_key_names_what_decides_the_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
