@@ -1,0 +1,76 @@
+/* Bodies of the OpenAI endpoints: the first byte picks the endpoint. A refusal is a 4xx with a
+ * sentence; what is taken becomes model calls that pack, and a cache key. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "gateway/encode_parse.h"
+#include "gateway/openai.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void refused(const api_error *e, int rc)
+{
+    buf out = {0};
+    if (rc != e->status || rc < 400 || rc > 499 || !e->type || !e->message[0]) abort();
+    api_error_put(&out, e);
+    json_t *object = json_loadb(out.data, out.len, 0, NULL);
+    if (!object) abort(); /* clients read it as JSON, whatever of theirs it quotes */
+    json_decref(object);
+    buf_done(&out);
+}
+
+static void generate(const char *body, size_t n, bool chat)
+{
+    gen_spec *s = NULL;
+    api_error e = {0};
+    int rc = chat ? gen_spec_parse_chat(&s, body, n, &e) : gen_spec_parse_completion(&s, body, n, &e);
+    if (rc) {
+        refused(&e, rc);
+        return;
+    }
+    size_t n_choices = gen_spec_choices(s);
+    if (n_choices == 0 || n_choices > GEN_CHOICES_MAX) abort();
+    for (size_t k = 0; k < n_choices; k++) {
+        Shoal__V1__GenerateRequest r;
+        Shoal__V1__Sampling sampling;
+        gen_spec_fill(s, k, &r, &sampling);
+        size_t size = shoal__v1__generate_request__get_packed_size(&r);
+        uint8_t *packed = malloc(size + 1);
+        if (shoal__v1__generate_request__pack(&r, packed) != size) abort();
+        Shoal__V1__GenerateRequest *again = shoal__v1__generate_request__unpack(NULL, size, packed);
+        if (!again || again->max_tokens != s->max_tokens) abort();
+        shoal__v1__generate_request__free_unpacked(again, NULL);
+        free(packed);
+    }
+    sha256_digest key;
+    if (gen_spec_key(s, "digest", &key) && !gen_spec_is_deterministic(s)) abort();
+    gen_spec_free(s);
+}
+
+static void encode(const char *body, size_t n, encode_kind kind)
+{
+    encode_spec s = {0};
+    api_error e = {0};
+    int rc = encode_spec_parse(&s, kind, body, n, &e);
+    if (rc) {
+        refused(&e, rc);
+        return;
+    }
+    if (s.n_inputs == 0 || s.n_inputs > ENCODE_INPUTS_MAX) abort();
+    sha256_digest key;
+    encode_spec_key(&s, "digest", &key);
+    encode_spec_done(&s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1) return 0;
+    const char *body = (const char *)data + 1;
+    switch (data[0]) {
+    case 'e': encode(body, size - 1, ENCODE_EMBED); break;
+    case 'l': encode(body, size - 1, ENCODE_CLASSIFY); break;
+    case 't': encode(body, size - 1, ENCODE_TAG); break;
+    default: generate(body, size - 1, data[0] != 'p');
+    }
+    return 0;
+}
