@@ -149,6 +149,25 @@ int nfa_bytes(nfa *a, int from, const char *s, size_t n)
     return from;
 }
 
+/* Where `from` goes for exactly this byte, NFA_DEAD when it has no such edge. */
+static int literal_edge(const nfa *a, int from, uint8_t byte)
+{
+    for (int e = a->nodes[from].edges; e >= 0; e = a->edges[e].next) {
+        const nfa_edge *edge = &a->edges[e];
+        if (edge->kind == EDGE_RANGE && edge->lo == byte && edge->hi == byte) return edge->to;
+    }
+    return NFA_DEAD;
+}
+
+int nfa_literal(nfa *a, int from, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n && !a->failed; i++) {
+        int to = literal_edge(a, from, (uint8_t)s[i]);
+        from = to == NFA_DEAD ? nfa_range(a, from, (uint8_t)s[i], (uint8_t)s[i]) : to;
+    }
+    return a->failed ? NFA_DEAD : from;
+}
+
 int nfa_call(nfa *a, int from, int rule_start)
 {
     int to = nfa_state(a);

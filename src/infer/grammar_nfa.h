@@ -30,6 +30,9 @@ void nfa_epsilon(nfa *a, int from, int to);
 int nfa_range(nfa *a, int from, uint8_t lo, uint8_t hi);          /* to a new state */
 void nfa_range_to(nfa *a, int from, uint8_t lo, uint8_t hi, int to);
 int nfa_bytes(nfa *a, int from, const char *s, size_t n);         /* a literal */
+/* The same, along the edges of literals that were added from here before: for sets of values. Only from
+ * a state that nothing but nfa_literal gives edges to. */
+int nfa_literal(nfa *a, int from, const char *s, size_t n);
 /* A call of the rule that begins at rule_start; comes back to the new state. A rule ends in a state
  * given to nfa_return. */
 int nfa_call(nfa *a, int from, int rule_start);

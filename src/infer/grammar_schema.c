@@ -224,9 +224,17 @@ static int literal(compiler *c, const json_t *v, int from)
 static int enumeration(compiler *c, const json_t *values, int from)
 {
     if (!json_is_array(values) || json_array_size(values) == 0) return fail(c, SHOAL_EINVALID, "\"enum\" must be a non-empty array");
-    int end = nfa_state(c->a);
-    for (size_t i = 0; i < json_array_size(values); i++)
-        nfa_epsilon(c->a, literal(c, json_array_get(values, i), from), end);
+    /* Values share the states of what they begin with alike: many values stay few threads. */
+    int start = nfa_state(c->a), end = nfa_state(c->a);
+    nfa_epsilon(c->a, from, start);
+    for (size_t i = 0; i < json_array_size(values) && c->rc == 0; i++) {
+        buf text = {0};
+        if (json_put(&text, json_array_get(values, i)) == 0)
+            nfa_epsilon(c->a, nfa_literal(c->a, start, text.data, text.len), end);
+        else
+            fail(c, SHOAL_ENOMEM, "out of memory");
+        buf_done(&text);
+    }
     return end;
 }
 
@@ -300,14 +308,26 @@ static int array_schema(compiler *c, const json_t *schema, int from)
     return lit(c, end, "]");
 }
 
-static bool is_required(const json_t *schema, const char *key)
+/* The names in "required" as an object's keys, so that looking one up takes the same time in a schema
+ * with thousands; NULL with c->rc set when they are no names of properties. */
+static json_t *required_names(compiler *c, const json_t *schema, const json_t *properties)
 {
     const json_t *list = json_object_get(schema, "required");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *s = json_string_value(json_array_get(list, i));
-        if (s && strcmp(s, key) == 0) return true;
+    json_t *names = json_object();
+    if (!names) fail(c, SHOAL_ENOMEM, "out of memory");
+    if (list && !json_is_array(list)) fail(c, SHOAL_EINVALID, "\"required\" must be an array");
+    for (size_t i = 0; i < json_array_size(list) && c->rc == 0; i++) {
+        const char *key = json_string_value(json_array_get(list, i));
+        if (!key)
+            fail(c, SHOAL_EINVALID, "\"required\" must hold strings");
+        else if (!json_object_get(properties, key))
+            fail(c, SHOAL_EUNSUPPORTED, "\"required\" names a property that \"properties\" does not have");
+        else if (json_object_set_new(names, key, json_true()) != 0)
+            fail(c, SHOAL_ENOMEM, "out of memory");
     }
-    return false;
+    if (c->rc == 0) return names;
+    json_decref(names);
+    return NULL;
 }
 
 static int property(compiler *c, const char *key, const json_t *schema, int from)
@@ -319,38 +339,53 @@ static int property(compiler *c, const char *key, const json_t *schema, int from
     return compile_at(c, schema, at, key);
 }
 
-/* Properties in order. Two chains run side by side: `none`, while nothing was written yet (no comma is
- * due), and `some`. */
+/* Two chains of states run side by side through an object: `none`, while nothing was written yet (no
+ * comma is due), and `some`. */
+typedef struct chains {
+    int none, some;
+} chains;
+
+static void one_property(compiler *c, const char *key, const json_t *schema, bool required, chains *at)
+{
+    nfa *a = c->a;
+    int value = nfa_state(a);
+    nfa_epsilon(a, at->none, value);
+    nfa_epsilon(a, nfa_call(a, lit(c, at->some, ","), c->space), value);
+    int written = property(c, key, schema, value);
+    if (c->rc != 0) return;
+    int next_none = nfa_state(a), next_some = nfa_call(a, written, c->space);
+    if (!required) {
+        nfa_epsilon(a, at->none, next_none);
+        nfa_epsilon(a, at->some, next_some);
+    }
+    *at = (chains){next_none, next_some};
+}
+
+/* Properties in the schema's order, then others when additionalProperties asks for them. */
 static int object_schema(compiler *c, const json_t *schema, int from)
 {
-    const json_t *properties = json_object_get(schema, "properties"), *extra = json_object_get(schema, "additionalProperties");
-    const json_t *required = json_object_get(schema, "required");
-    if (properties && !json_is_object(properties)) return fail(c, SHOAL_EINVALID, "\"properties\" must be an object");
-    if (required && !json_is_array(required)) return fail(c, SHOAL_EINVALID, "\"required\" must be an array");
-    for (size_t i = 0; i < json_array_size(required); i++) {
-        const char *key = json_string_value(json_array_get(required, i));
-        if (!key) return fail(c, SHOAL_EINVALID, "\"required\" must hold strings");
-        if (!json_object_get(properties, key)) return fail(c, SHOAL_EUNSUPPORTED, "\"required\" names a property that \"properties\" does not have");
-    }
-    if (!properties && !extra) return nfa_call(c->a, from, c->object);
+    const json_t *properties = json_object_get(schema, "properties");
+    const json_t *extra = json_object_get(schema, "additionalProperties");
+    if (properties && !json_is_object(properties))
+        return fail(c, SHOAL_EINVALID, "\"properties\" must be an object");
+    json_t *required = required_names(c, schema, properties);
+    if (!required) return NFA_DEAD;
     nfa *a = c->a;
-    int none = nfa_call(a, lit(c, from, "{"), c->space), some = nfa_state(a);
+    if (!properties && !extra) {
+        json_decref(required);
+        return nfa_call(a, from, c->object);
+    }
+    chains at = {.none = nfa_call(a, lit(c, from, "{"), c->space), .some = nfa_state(a)};
     const char *key;
     json_t *sub;
-    json_object_foreach((json_t *)properties, key, sub) {
-        int value = nfa_state(a);
-        nfa_epsilon(a, none, value);
-        nfa_epsilon(a, nfa_call(a, lit(c, some, ","), c->space), value);
-        int written = property(c, key, sub, value);
-        if (c->rc != 0) return NFA_DEAD;
-        int next_none = nfa_state(a), next_some = nfa_call(a, written, c->space);
-        if (!is_required(schema, key)) {
-            nfa_epsilon(a, none, next_none);
-            nfa_epsilon(a, some, next_some);
-        }
-        none = next_none;
-        some = next_some;
+    json_object_foreach((json_t *)properties, key, sub)
+    {
+        if (c->rc != 0 || nfa_failed(a)) break;
+        one_property(c, key, sub, json_object_get(required, key) != NULL, &at);
     }
+    json_decref(required);
+    if (c->rc != 0) return NFA_DEAD;
+    int none = at.none, some = at.some;
     if (json_is_true(extra) || json_is_object(extra)) {
         int rule = c->value;
         if (json_object_size(extra) > 0) {

@@ -73,6 +73,22 @@ static void schema_is_enforced(void **state)
         if (verdict(light, cases[i].text) != cases[i].want) fail_msg("%s: %d", cases[i].text, verdict(light, cases[i].text));
 }
 
+/* More values than a configuration has room for threads. */
+static void long_enums_keep_every_value(void **state)
+{
+    buf schema = {0};
+    buf_puts(&schema, "{\"enum\":[1,12,\"a\"");
+    for (int i = 0; i < 5000; i++) buf_printf(&schema, ",\"a%05d\"", i);
+    buf_puts(&schema, "]}");
+    static const char *const values[] = {"1", "12", "\"a\"", "\"a00000\"", "\"a02500\"", "\"a04999\""};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        if (verdict(schema.data, values[i]) != 1) fail_msg("%s is not allowed", values[i]);
+    assert_int_equal(verdict(schema.data, "\"a0"), 0);
+    assert_int_equal(verdict(schema.data, "\"a05"), -1);
+    assert_int_equal(verdict(schema.data, "13"), -1);
+    buf_done(&schema);
+}
+
 static void schemas_may_refer_to_themselves(void **state)
 {
     const char *list = "{\"$defs\":{\"node\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"number\"},"
@@ -167,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_object_is_json),
         cmocka_unit_test(schema_is_enforced),
+        cmocka_unit_test(long_enums_keep_every_value),
         cmocka_unit_test(schemas_may_refer_to_themselves),
         cmocka_unit_test(unsupported_keywords_are_named),
         cmocka_unit_test(random_walk_stays_valid),
