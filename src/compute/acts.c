@@ -44,16 +44,14 @@ void acts_free(acts *a)
     free(a);
 }
 
-/* Blocks are shared out over all tokens, so that one token keeps all members busy as well. */
 static void quantise_share(team_member *m, acts *a, const float *x, size_t n_tokens, size_t cols, size_t ldx)
 {
     const kernels *k = kernels_for(member_isa(m));
-    size_t n_blocks = cols / 32, i, end;
-    member_share(m, n_tokens * n_blocks, 16, &i, &end);
-    while (i < end) {
-        size_t token = i / n_blocks, b = i % n_blocks, n = n_blocks - b < end - i ? n_blocks - b : end - i;
-        k->quantise(x + token * ldx + b * 32, n, a->q + i * 32, a->scale + i, a->sum + i);
-        i += n;
+    size_t n_blocks = cols / 32, t, end;
+    member_share(m, n_tokens, 1, &t, &end);
+    for (; t < end; t++) {
+        size_t at = t * n_blocks;
+        k->quantise(x + t * ldx, n_blocks, a->q + at * 32, a->scale + at, a->sum + at);
     }
 }
 

@@ -119,7 +119,8 @@ typedef struct acts acts;
 int acts_new(acts **ret, size_t max_tokens, size_t max_cols, shoal_err *err);
 void acts_free(acts *a);
 
-/* All members: load x[n_tokens][cols] (row stride ldx floats) into `a` in the form for weights of
+/* All members: each loads the tokens that member_share(n_tokens, 1) gives it, so that no barrier is
+ * needed in front of it when it wrote these rows itself. Load x[n_tokens][cols] (row stride ldx floats) into `a` in the form for weights of
  * type t (a no-copy reference for float weights: x must stay). Ends in a barrier. acts_mul does not:
  * put one between the last acts_mul from `a` and the next acts_load into it. */
 void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens, size_t cols, size_t ldx);
@@ -140,8 +141,8 @@ typedef struct vec_kernels {
     void (*rms_norm)(float *y, const float *x, const float *w, size_t n, float eps);
     /* y = (x - mean) / sqrt(var + eps) * w + b; y may be x */
     void (*layer_norm)(float *y, const float *x, const float *w, const float *b, size_t n, float eps);
-    /* x = softmax(x), max subtracted first; returns the log of the normaliser (max + log sum) */
-    float (*softmax)(float *x, size_t n);
+    /* x = softmax(x), max subtracted first */
+    void (*softmax)(float *x, size_t n);
     /* Index of the largest, the lowest among equals; a NaN is never it (0 when there is nothing else). */
     size_t (*argmax)(const float *x, size_t n);
     /* y[i] = exp((x[i] - max) * scale); returns their sum, sixteen lanes and the tree. y may be x. */

@@ -258,7 +258,7 @@ static void attention(const step *s, team_member *m)
     team_barrier(m);
 }
 
-/* All members: x = layer_norm(x), tokens split; ends in a barrier. */
+/* All members: x = layer_norm(x), tokens split as acts_load splits them, so there is no barrier. */
 static void norm_rows(const step *s, team_member *m, const norm *n)
 {
     size_t begin, end, width = s->b->c->n_embd;
@@ -267,15 +267,19 @@ static void norm_rows(const step *s, team_member *m, const norm *n)
         float *x = s->b->x + t * width;
         member_vec(m)->layer_norm(x, x, n->w, n->b, width, s->b->c->norm_eps);
     }
-    team_barrier(m);
 }
 
+/* All members: tokens split as acts_load splits them; fewer than members are split by columns, with a barrier. */
 static void activate(const step *s, team_member *m)
 {
     const vec_kernels *v = member_vec(m);
-    size_t begin, end, n_ff = s->b->c->n_ff;
-    member_share(m, n_ff, 16, &begin, &end);
-    for (size_t t = 0; t < s->n_tokens && begin < end; t++) {
+    size_t begin = 0, n_ff = s->b->c->n_ff, end = n_ff, t = 0, t_end = s->n_tokens;
+    bool by_columns = s->n_tokens < (size_t)member_count(m);
+    if (by_columns)
+        member_share(m, n_ff, 16, &begin, &end);
+    else
+        member_share(m, s->n_tokens, 1, &t, &t_end);
+    for (; t < t_end && begin < end; t++) {
         float *x = s->b->ffn + t * n_ff + begin;
         switch (s->b->c->act) {
         case ACT_GELU_TANH: v->gelu_tanh(x, end - begin); break;
@@ -283,7 +287,7 @@ static void activate(const step *s, team_member *m)
         default: v->gelu_erf(x, end - begin); break;
         }
     }
-    team_barrier(m);
+    if (by_columns) team_barrier(m);
 }
 
 static void run_layer(const step *s, team_member *m, const layer *ly)
@@ -366,6 +370,7 @@ static void run_step(void *arg, team_member *m)
         proj_mul(m, &b->classifier, b->acts, b->x, s->n_tokens, b->out, b->c->n_labels, false);
         return;
     }
+    team_barrier(m);
     pool(s, m);
     if (b->c->task == TASK_CLASSIFY) classify(s, m);
 }

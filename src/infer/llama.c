@@ -10,6 +10,8 @@
 #include "infer/proj.h"
 #include "infer/rope.h"
 
+#define GATE_ALONE_MAX 2048 /* columns that one member gates in less time than a barrier and a half take */
+
 typedef struct layer {
     float *attn_norm, *ffn_norm;
     proj qkv, out, gate_up, down;
@@ -313,7 +315,7 @@ static void attention(const step *s, team_member *m, size_t layer_at)
 
 /* ---- the step -------------------------------------------------------------------------------------- */
 
-/* All members: y = norm(x), tokens split; ends in a barrier. */
+/* All members: y = norm(x), tokens split as acts_load splits them, so there is no barrier. */
 static void norm_rows(team_member *m, const llama *l, float *y, const float *x, size_t n, const float *w)
 {
     size_t begin, end, width = l->c->n_embd;
@@ -321,7 +323,6 @@ static void norm_rows(team_member *m, const llama *l, float *y, const float *x, 
     for (size_t t = begin; t < end; t++) {
         member_vec(m)->rms_norm(y + t * width, x + t * width, w, width, l->c->norm_eps);
     }
-    team_barrier(m);
 }
 
 static void embed_tokens(const step *s, team_member *m)
@@ -337,17 +338,22 @@ static void embed_tokens(const step *s, team_member *m)
     team_barrier(m);
 }
 
-/* All members: act = silu(gate) * up; columns split; ends in a barrier. */
+/* All members: act = silu(gate) * up, tokens split as acts_load splits them. A few wide tokens are cheaper
+ * to split by columns, with a barrier. */
 static void gate(const step *s, team_member *m)
 {
     const llama *l = s->l;
-    size_t begin, end, n_ff = l->c->n_ff;
-    member_share(m, n_ff, 16, &begin, &end);
-    for (size_t t = 0; t < s->n_tokens && begin < end; t++) {
+    size_t begin = 0, n_ff = l->c->n_ff, end = n_ff, t = 0, t_end = s->n_tokens;
+    bool by_columns = s->n_tokens < (size_t)member_count(m) && n_ff > GATE_ALONE_MAX;
+    if (by_columns)
+        member_share(m, n_ff, 16, &begin, &end);
+    else
+        member_share(m, s->n_tokens, 1, &t, &t_end);
+    for (; t < t_end && begin < end; t++) {
         const float *row = l->ffn + t * 2 * n_ff;
         member_vec(m)->silu_mul(l->act + t * n_ff + begin, row + begin, row + n_ff + begin, end - begin);
     }
-    team_barrier(m);
+    if (by_columns) team_barrier(m);
 }
 
 static void run_layer(const step *s, team_member *m, size_t i)
@@ -380,7 +386,6 @@ static void run_head(const step *s, team_member *m)
         const float *x = l->x + l->row_token[r] * width;
         member_vec(m)->rms_norm(l->rows + r * width, x, l->out_norm, width, l->c->norm_eps);
     }
-    team_barrier(m);
     proj_mul(m, l->c->tied ? &l->embd : &l->head, l->acts, l->rows, s->n_rows, l->logits, n_vocab, false);
     team_barrier(m);
     for (size_t r = (size_t)member_index(m); r < s->n_rows; r += (size_t)member_count(m)) {

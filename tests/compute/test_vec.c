@@ -30,7 +30,8 @@ static float run_layer(const vec_kernels *v, buffers u, size_t n)
 }
 static float run_softmax(const vec_kernels *v, buffers u, size_t n)
 {
-    return v->softmax(u.y, n);
+    v->softmax(u.y, n);
+    return 0;
 }
 static float run_silu(const vec_kernels *v, buffers u, size_t n)
 {
@@ -290,16 +291,16 @@ static void double_functions_are_accurate(void **state)
     }
 }
 
-static void softmax_sums_to_one_and_returns_the_normaliser(void **state)
+static void softmax_sums_to_one(void **state)
 {
     for (size_t n = 1; n < 100; n += 7) {
         float *x = draw_floats(n, n, 30.0f);
         double total = 0, sum = 0;
         for (size_t i = 0; i < n; i++) total += exp((double)x[i]);
         double first = (double)x[0];
-        float normaliser = vec_kernels_for(ISA_SCALAR)->softmax(x, n);
+        vec_kernels_for(ISA_SCALAR)->softmax(x, n);
         for (size_t i = 0; i < n; i++) sum += (double)x[i];
-        assert_true(fabs(sum - 1) < 1e-5 && fabs((double)normaliser - log(total)) < 1e-4);
+        assert_true(fabs(sum - 1) < 1e-5);
         assert_true(fabs((double)x[0] - exp(first) / total) < 1e-6);
         free(x);
     }
@@ -356,7 +357,7 @@ int main(void)
         cmocka_unit_test(float_functions_are_accurate),
         cmocka_unit_test(float_functions_know_the_edges),
         cmocka_unit_test(double_functions_are_accurate),
-        cmocka_unit_test(softmax_sums_to_one_and_returns_the_normaliser),
+        cmocka_unit_test(softmax_sums_to_one),
         cmocka_unit_test(norms_normalise),
         cmocka_unit_test(rotation_keeps_lengths_and_the_rest_of_the_head),
     };

@@ -48,13 +48,13 @@ static void a_draw_is_where_the_sum_passes_it(void **state)
     sample got;
     make_logits(x);
     memcpy(p, x, sizeof p);
-    float log_sum = vec_kernels_for(ISA_SCALAR)->softmax(p, V);
+    vec_kernels_for(ISA_SCALAR)->softmax(p, V);
     for (uint64_t at = 0; at < 2000; at++) {
         draw(&(sampling){.temperature = 1, .seed = 4}, x, at, &got);
         double below = 0, u = rng_uniform(4, at);
         for (int32_t i = 0; i < got.id; i++) below += (double)p[i];
         assert_true(below < u + 1e-6 && below + (double)p[got.id] > u - 1e-6);
-        assert_true(fabsf(got.logprob - (x[got.id] - log_sum)) < 1e-5f);
+        assert_true(fabsf(math_expf(got.logprob) - p[got.id]) < 1e-5f);
     }
 }
 

@@ -12,7 +12,7 @@ void axpy_scalar(float *y, float a, const float *x, size_t n);
 void add_scalar(float *y, const float *x, const float *z, size_t n);
 void rms_norm_scalar(float *y, const float *x, const float *w, size_t n, float eps);
 void layer_norm_scalar(float *y, const float *x, const float *w, const float *b, size_t n, float eps);
-float softmax_scalar(float *x, size_t n);
+void softmax_scalar(float *x, size_t n);
 size_t argmax_scalar(const float *x, size_t n);
 float exp_scaled_scalar(float *y, const float *x, size_t n, float max, float scale);
 void silu_mul_scalar(float *y, const float *gate, const float *up, size_t n);

@@ -61,14 +61,13 @@ void layer_norm_scalar(float *y, const float *x, const float *w, const float *b,
     for (size_t i = 0; i < n; i++) y[i] = fmaf((x[i] - mean) * r, w[i], b[i]);
 }
 
-float softmax_scalar(float *x, size_t n)
+void softmax_scalar(float *x, size_t n)
 {
     float max = -(float)INFINITY;
     for (size_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
     for (size_t i = 0; i < n; i++) x[i] = math_expf(x[i] - max);
     float total = sum(x, n), r = 1.0f / total;
     for (size_t i = 0; i < n; i++) x[i] *= r;
-    return max + math_logf(total);
 }
 
 size_t argmax_scalar(const float *x, size_t n)

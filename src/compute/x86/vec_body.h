@@ -155,7 +155,7 @@ INLINE float largest(const float *x, size_t n)
     return max;
 }
 
-TARGET static float FN(softmax)(float *x, size_t n)
+TARGET static void FN(softmax)(float *x, size_t n)
 {
     float max = largest(x, n);
     vf m = v_set1(max);
@@ -165,7 +165,6 @@ TARGET static float FN(softmax)(float *x, size_t n)
     vf r = v_set1(1.0f / total);
     EACH_GROUP(n, v_store(x + i, v_mul(v_load(x + i), r)),
                v_store_part(x + i, v_mul(v_load_part(x + i, k), r), k));
-    return max + math_logf(total);
 }
 
 TARGET static size_t FN(argmax)(const float *x, size_t n)
