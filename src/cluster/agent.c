@@ -369,6 +369,19 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
     return make_run_dir(a, o->run_dir, err);
 }
 
+/* A wedged worker is ended the hard way: it would not listen to anything else. Its exit starts it again. */
+static void on_replica_change(void *user, replica *r)
+{
+    agent *a = user;
+    for (size_t i = 0; r->wedged && i < a->n; i++) {
+        child *c = &a->children[i];
+        if (c->r != r || !c->life) continue;
+        LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", r->id), LOG_I("pid", r->pid),
+            LOG_S("reason", r->reason));
+        uv_process_kill(&c->life->process, SIGKILL);
+    }
+}
+
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err)
 {
     agent *a = calloc(1, sizeof *a);
@@ -384,6 +397,7 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
         agent_free(a);
         return rc;
     }
+    registry_on_change(g, on_replica_change, a);
     for (size_t i = 0; i < a->n; i++) start_child(&a->children[i]);
     *ret = a;
     return 0;

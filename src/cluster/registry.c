@@ -12,6 +12,8 @@ enum {
     RETRY_MAX_MS = 25,
     STATS_MS = 1000,
     CALL_TIMEOUT_MS = 5000,
+    SILENT_POLLS_MAX = 2, /* polls in a row without an answer: the loop thread is wedged */
+    STUCK_POLLS_MAX = 15, /* polls in a row without a step while requests run: the engine is */
 };
 
 /* A replica and what keeps it in touch with its worker. Lives until its timer is closed. */
@@ -23,6 +25,7 @@ typedef struct contact {
     uint64_t retry_ms;
     bool wanted; /* the agent says that a process is there */
     grpc_client_call *describing, *polling;
+    unsigned n_silent, n_stuck; /* polls in a row that give cause for worry */
 } contact;
 
 struct registry {
@@ -158,24 +161,49 @@ void registry_set_state(registry *g, replica *r, replica_state s, const char *re
     contact *l = (contact *)r;
     l->wanted = s == REPLICA_STARTING || s == REPLICA_READY || s == REPLICA_DRAINING;
     if (!l->wanted) uv_timer_stop(&l->retry);
+    l->r.wedged = false;
+    l->n_silent = l->n_stuck = 0;
     set_state(l, s == REPLICA_READY ? REPLICA_STARTING : s, reason);
     if (s == REPLICA_STARTING || s == REPLICA_READY) connect_contact(l);
 }
 
 /* ---- stats ------------------------------------------------------------------------------------- */
 
+/* A process that lives and does nothing is worse than a dead one: take it out, and have it ended. */
+static void give_up(contact *l, const char *why)
+{
+    l->n_silent = l->n_stuck = 0;
+    l->r.wedged = true;
+    set_state(l, REPLICA_DOWN, why);
+}
+
+/* A worker with running requests takes a step every few milliseconds, however busy the machine is. */
+static bool is_stuck(contact *l, const Shoal__V1__Stats *now)
+{
+    const Shoal__V1__Stats *before = l->r.stats;
+    bool still = before && now->n_running > 0 && now->n_steps == before->n_steps;
+    l->n_stuck = still ? l->n_stuck + 1 : 0;
+    return l->n_stuck >= STUCK_POLLS_MAX;
+}
+
 static void polled(void *user, const uint8_t *msg, size_t n)
 {
     contact *l = user;
     Shoal__V1__Stats *s = shoal__v1__stats__unpack(NULL, n, msg);
     if (!s) return;
+    bool stuck = is_stuck(l, s);
     if (l->r.stats) shoal__v1__stats__free_unpacked(l->r.stats, NULL);
     l->r.stats = s;
+    l->n_silent = 0;
+    if (stuck) give_up(l, "the engine takes no steps");
 }
 
 static void poll_ended(void *user, grpc_status status, const char *message)
 {
-    ((contact *)user)->polling = NULL;
+    contact *l = user;
+    l->polling = NULL;
+    if (status != GRPC_DEADLINE_EXCEEDED || l->r.state != REPLICA_READY) return;
+    if (++l->n_silent >= SILENT_POLLS_MAX) give_up(l, "the worker does not answer");
 }
 
 static void poll_all(uv_timer_t *t)

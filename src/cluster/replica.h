@@ -40,6 +40,7 @@ typedef struct replica {
     grpc_channel *channel;
     Shoal__V1__ModelInfo *info; /* NULL until described once; kept over restarts */
     Shoal__V1__Stats *stats;    /* NULL until polled */
+    bool wedged;                /* DOWN because the process lives and does nothing: the agent ends it */
     unsigned n_in_flight;       /* calls of this gateway; kept by whoever starts calls */
     double ms_per_call;         /* moving average kept by the caller of unary calls */
 } replica;
