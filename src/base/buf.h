@@ -22,14 +22,14 @@ int buf_append(buf *b, const void *data, size_t n);
 int buf_puts(buf *b, const char *s);
 int buf_putc(buf *b, char c);
 int buf_printf(buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void buf_clear(buf *b);              /* keeps the memory */
-void buf_consume(buf *b, size_t n);  /* drop n bytes at the front; n <= len */
-char *buf_take(buf *b);              /* the bytes are the caller's to free(); NULL when failed */
+void buf_clear(buf *b);             /* keeps the memory */
+void buf_consume(buf *b, size_t n); /* drop n bytes at the front; n <= len */
+char *buf_take(buf *b);             /* the bytes are the caller's to free(); NULL when failed */
 void buf_done(buf *b);
 
 typedef struct arena arena;
 
-arena *arena_new(size_t chunk_bytes); /* 0: 4096; NULL when out of memory */
+arena *arena_new(size_t chunk_bytes);  /* 0: 4096; NULL when out of memory */
 void *arena_alloc(arena *a, size_t n); /* zeroed, aligned to 16; NULL when out of memory */
 char *arena_strndup(arena *a, const char *s, size_t n);
 char *arena_strdup(arena *a, const char *s);
@@ -37,8 +37,14 @@ char *arena_printf(arena *a, const char *fmt, ...) __attribute__((format(printf,
 void arena_free(arena *a);
 
 /* True when the product or sum does not fit; otherwise *ret holds it. */
-static inline bool size_mul(size_t a, size_t b, size_t *ret) { return __builtin_mul_overflow(a, b, ret); }
-static inline bool size_add(size_t a, size_t b, size_t *ret) { return __builtin_add_overflow(a, b, ret); }
+static inline bool size_mul(size_t a, size_t b, size_t *ret)
+{
+    return __builtin_mul_overflow(a, b, ret);
+}
+static inline bool size_add(size_t a, size_t b, size_t *ret)
+{
+    return __builtin_add_overflow(a, b, ret);
+}
 
 /* 64-byte-aligned, zeroed; free() it. NULL when n * size overflows or memory is out. */
 void *mem_calloc64(size_t n, size_t size);

@@ -12,7 +12,10 @@ static inline uint64_t clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static inline double clock_ms_since(uint64_t start_ns) { return (double)(clock_ns() - start_ns) / 1e6; }
+static inline double clock_ms_since(uint64_t start_ns)
+{
+    return (double)(clock_ns() - start_ns) / 1e6;
+}
 
 /* splitmix64's finaliser (Steele, Lea, Flood 2014): a bijection that mixes well. */
 static inline uint64_t rng_mix(uint64_t x)

@@ -21,8 +21,14 @@ static inline cur cur_over(const void *data, size_t n)
     return (cur){.start = p, .at = p, .end = p ? p + n : p};
 }
 
-static inline size_t cur_left(const cur *c) { return (size_t)(c->end - c->at); }
-static inline size_t cur_offset(const cur *c) { return (size_t)(c->at - c->start); }
+static inline size_t cur_left(const cur *c)
+{
+    return (size_t)(c->end - c->at);
+}
+static inline size_t cur_offset(const cur *c)
+{
+    return (size_t)(c->at - c->start);
+}
 
 /* Borrow the next n bytes and step over them; NULL when fewer are left. */
 static inline const uint8_t *cur_take(cur *c, size_t n)
@@ -36,13 +42,13 @@ static inline const uint8_t *cur_take(cur *c, size_t n)
     return p;
 }
 
-#define CUR_READER(name, type)                                                                     \
-    static inline type cur_##name(cur *c)                                                          \
-    {                                                                                              \
-        type v = 0;                                                                                \
-        const uint8_t *p = cur_take(c, sizeof v);                                                  \
-        if (p) memcpy(&v, p, sizeof v);                                                            \
-        return v;                                                                                  \
+#define CUR_READER(name, type)                    \
+    static inline type cur_##name(cur *c)         \
+    {                                             \
+        type v = 0;                               \
+        const uint8_t *p = cur_take(c, sizeof v); \
+        if (p) memcpy(&v, p, sizeof v);           \
+        return v;                                 \
     }
 CUR_READER(u8, uint8_t)
 CUR_READER(u16, uint16_t)

@@ -7,7 +7,7 @@
 const char *shoal_err_name(int code)
 {
     switch (code) {
-#define NAME_CASE(name, value, text)                                                               \
+#define NAME_CASE(name, value, text) \
     case value: return #name;
         SHOAL_ERROR_TABLE(NAME_CASE)
 #undef NAME_CASE
@@ -18,7 +18,7 @@ const char *shoal_err_name(int code)
 const char *shoal_err_text(int code)
 {
     switch (code) {
-#define TEXT_CASE(name, value, text)                                                               \
+#define TEXT_CASE(name, value, text) \
     case value: return text;
         SHOAL_ERROR_TABLE(TEXT_CASE)
 #undef TEXT_CASE

@@ -14,8 +14,10 @@ static bool depth_ok(const char *s, size_t n)
     for (size_t i = 0; i < n; i++) {
         char c = s[i];
         if (in_string) {
-            if (c == '\\') i++;
-            else if (c == '"') in_string = false;
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                in_string = false;
         } else if (c == '"') {
             in_string = true;
         } else if (c == '{' || c == '[') {
@@ -32,8 +34,11 @@ int json_parse(json_t **ret, const char *text, size_t len, const char *what, sho
     if (!depth_ok(text, len))
         return err_set(err, SHOAL_ELIMIT, "%s: JSON is nested deeper than %d levels", what, JSON_DEPTH_MAX);
     json_error_t e;
-    json_t *v = json_loadb(text ? text : "", len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
-    if (!v) return err_set(err, SHOAL_EFORMAT, "%s: not JSON: line %d column %d: %s", what, e.line, e.column, e.text);
+    json_t *v =
+        json_loadb(text ? text : "", len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+    if (!v)
+        return err_set(err, SHOAL_EFORMAT, "%s: not JSON: line %d column %d: %s", what, e.line, e.column,
+                       e.text);
     *ret = v;
     return 0;
 }
@@ -71,8 +76,8 @@ int json_get_int(const json_t *o, const char *key, int64_t min, int64_t max, int
     if (!json_is_integer(v)) return err_set(err, SHOAL_EINVALID, "\"%s\" must be an integer", key);
     int64_t i = json_integer_value(v);
     if (i < min || i > max)
-        return err_set(err, SHOAL_EINVALID, "\"%s\" is %lld, must be between %lld and %lld", key, (long long)i,
-                       (long long)min, (long long)max);
+        return err_set(err, SHOAL_EINVALID, "\"%s\" is %lld, must be between %lld and %lld", key,
+                       (long long)i, (long long)min, (long long)max);
     *ret = i;
     return 0;
 }

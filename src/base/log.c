@@ -56,12 +56,16 @@ static void put_pair(buf *b, bool json, const log_field *f)
     switch (f->kind) {
     case LOG_KIND_INT: buf_printf(b, "%lld", (long long)f->i); break;
     case LOG_KIND_NUM:
-        if (isfinite(f->f)) buf_printf(b, "%.6g", f->f);
-        else buf_puts(b, json ? "null" : "nan");
+        if (isfinite(f->f))
+            buf_printf(b, "%.6g", f->f);
+        else
+            buf_puts(b, json ? "null" : "nan");
         break;
     case LOG_KIND_STR:
-        if (json || needs_quotes(s)) json_put_string(b, s, strlen(s));
-        else buf_puts(b, s);
+        if (json || needs_quotes(s))
+            json_put_string(b, s, strlen(s));
+        else
+            buf_puts(b, s);
         break;
     }
 }
@@ -85,7 +89,8 @@ void log_write(log_level level, const char *component, const char *event, const 
     put_pair(&b, json, &LOG_S("event", event));
     for (size_t i = 0; i < n; i++) put_pair(&b, json, &fields[i]);
     buf_puts(&b, json ? "}\n" : "\n");
-    if (!b.failed && write(STDERR_FILENO, b.data, b.len) < 0) { /* a log that cannot be written has nowhere to say so */
+    if (!b.failed &&
+        write(STDERR_FILENO, b.data, b.len) < 0) { /* a log that cannot be written has nowhere to say so */
     }
     buf_done(&b);
 }

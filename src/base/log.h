@@ -25,11 +25,11 @@ typedef struct log_field {
 #define LOG_I(k, v) ((log_field){.key = (k), .kind = LOG_KIND_INT, .i = (int64_t)(v)})
 #define LOG_F(k, v) ((log_field){.key = (k), .kind = LOG_KIND_NUM, .f = (v)})
 
-#define LOG(level, component, event, ...)                                                          \
-    do {                                                                                           \
-        if (log_enabled(level))                                                                    \
-            log_write(level, component, event, (const log_field[]){__VA_ARGS__},                   \
-                      sizeof((const log_field[]){__VA_ARGS__}) / sizeof(log_field));               \
+#define LOG(level, component, event, ...)                                            \
+    do {                                                                             \
+        if (log_enabled(level))                                                      \
+            log_write(level, component, event, (const log_field[]){__VA_ARGS__},     \
+                      sizeof((const log_field[]){__VA_ARGS__}) / sizeof(log_field)); \
     } while (0)
 
 /* Process-wide, set once at start (the only global of the tree: a log has one reader). */

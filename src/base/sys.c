@@ -18,7 +18,9 @@
 
 static int errno_code(int e)
 {
-    return e == ENOENT || e == ENOTDIR ? SHOAL_ENOTFOUND : e == EACCES || e == EPERM ? SHOAL_EAUTH : SHOAL_EIO;
+    return e == ENOENT || e == ENOTDIR ? SHOAL_ENOTFOUND
+           : e == EACCES || e == EPERM ? SHOAL_EAUTH
+                                       : SHOAL_EIO;
 }
 
 int file_map_open(file_map *ret, const char *path, shoal_err *err)
@@ -36,7 +38,8 @@ int file_map_open(file_map *ret, const char *path, shoal_err *err)
     } else {
         void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED)
-            rc = err_set(err, SHOAL_EIO, "%s: cannot map %lld bytes: %s", path, (long long)st.st_size, strerror(errno));
+            rc = err_set(err, SHOAL_EIO, "%s: cannot map %lld bytes: %s", path, (long long)st.st_size,
+                         strerror(errno));
         else
             *ret = (file_map){.data = p, .len = (size_t)st.st_size};
     }
@@ -232,7 +235,8 @@ static int cgroup_v2_cores(void)
         char file[PATH_MAX + 64], text[64];
         snprintf(file, sizeof file, "/sys/fs/cgroup%s/cpu.max", path);
         long long quota, period;
-        if (read_line(file, text, sizeof text) && sscanf(text, "%lld %lld", &quota, &period) == 2 && period > 0) {
+        if (read_line(file, text, sizeof text) && sscanf(text, "%lld %lld", &quota, &period) == 2 &&
+            period > 0) {
             int cores = (int)((quota + period - 1) / period);
             if (cores > 0 && (least == 0 || cores < least)) least = cores;
         }

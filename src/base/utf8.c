@@ -120,7 +120,8 @@ int base64_encode(buf *out, const void *data, size_t n)
     if (buf_reserve(out, (n + 2) / 3 * 4) != 0) return SHOAL_ENOMEM;
     for (size_t i = 0; i < n; i += 3) {
         size_t left = n - i;
-        uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0);
+        uint32_t v =
+            (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0);
         char quad[4] = {digit[v >> 18], digit[v >> 12 & 63], left > 1 ? digit[v >> 6 & 63] : '=',
                         left > 2 ? digit[v & 63] : '='};
         buf_append(out, quad, 4);

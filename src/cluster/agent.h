@@ -18,11 +18,11 @@
 #define WORKER_EXIT_CONFIG 78
 
 typedef struct worker_spec {
-    const char *model;  /* the name clients use */
-    const char *path;   /* file or folder */
-    const char *sha256; /* pinned digest, NULL for none */
-    int n_replicas;     /* 0: 1 */
-    int n_threads;      /* 0: all cores of the machine */
+    const char *model;                                           /* the name clients use */
+    const char *path;                                            /* file or folder */
+    const char *sha256;                                          /* pinned digest, NULL for none */
+    int n_replicas;                                              /* 0: 1 */
+    int n_threads;                                               /* 0: all cores of the machine */
     size_t kv_bytes, max_batch, max_queue, n_ctx, prefill_chunk; /* 0: the engine's defaults */
 } worker_spec;
 

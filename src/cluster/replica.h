@@ -16,11 +16,11 @@
 #include "wire/grpc.h"
 
 /* X(enum, name) */
-#define REPLICA_STATE_TABLE(X)          \
-    X(REPLICA_STARTING, "starting")     \
-    X(REPLICA_READY, "ready")           \
-    X(REPLICA_DRAINING, "draining")     \
-    X(REPLICA_DOWN, "down")             \
+#define REPLICA_STATE_TABLE(X)      \
+    X(REPLICA_STARTING, "starting") \
+    X(REPLICA_READY, "ready")       \
+    X(REPLICA_DRAINING, "draining") \
+    X(REPLICA_DOWN, "down")         \
     X(REPLICA_FAILED, "failed") /* refused to start (wrong digest, ...): not restarted; see `reason` */
 typedef enum replica_state {
 #define REPLICA_STATE_ENUM(e, n) e,
@@ -34,8 +34,8 @@ typedef struct replica {
     const char *id;      /* "home-intent/0" */
     const char *address; /* "unix:/run/..." */
     replica_state state;
-    char reason[256];    /* why it is down or failed */
-    int pid;             /* 0: none */
+    char reason[256]; /* why it is down or failed */
+    int pid;          /* 0: none */
     unsigned n_restarts, n_crashes;
     grpc_channel *channel;
     Shoal__V1__ModelInfo *info; /* NULL until described once; kept over restarts */

@@ -12,8 +12,8 @@
  * walk is one pass over an array and a dead prefix is one jump. */
 typedef struct trie_node {
     uint8_t byte;
-    uint16_t depth;     /* 1 for first bytes */
-    uint32_t skip;      /* the first node behind the subtree */
+    uint16_t depth;      /* 1 for first bytes */
+    uint32_t skip;       /* the first node behind the subtree */
     int32_t first_token; /* index into `tokens`, -1: no token ends here */
     uint32_t n_tokens;
 } trie_node;
@@ -76,7 +76,8 @@ static int build_trie(grammar_vocab *v, const sort_item *items, size_t n, shoal_
         for (; depth > keep; depth--) v->nodes[open[depth]].skip = (uint32_t)v->n_nodes;
         for (; depth < items[i].n; v->n_nodes++) {
             open[depth + 1] = (uint32_t)v->n_nodes;
-            v->nodes[v->n_nodes] = (trie_node){.byte = items[i].s[depth], .depth = (uint16_t)(depth + 1), .first_token = -1};
+            v->nodes[v->n_nodes] =
+                (trie_node){.byte = items[i].s[depth], .depth = (uint16_t)(depth + 1), .first_token = -1};
             depth++;
         }
         trie_node *end = &v->nodes[open[depth]];
@@ -109,8 +110,10 @@ int grammar_vocab_new(grammar_vocab **ret, const tokenizer *t, shoal_err *err)
     rc = build_trie(v, items, n, err);
 out:
     free(items);
-    if (rc == 0) *ret = v;
-    else grammar_vocab_free(v);
+    if (rc == 0)
+        *ret = v;
+    else
+        grammar_vocab_free(v);
     return rc;
 }
 
@@ -134,10 +137,13 @@ int grammar_new(grammar **ret, const grammar_vocab *v, const char *schema, shoal
     if (rc == 0) rc = schema_compile(g->a, schema, &start, err);
     if (rc == 0) {
         g->config = nfa_begin(g->a, start);
-        if (g->config == NFA_DEAD) rc = err_set(err, SHOAL_EINVALID, "json_schema: no document can satisfy it");
+        if (g->config == NFA_DEAD)
+            rc = err_set(err, SHOAL_EINVALID, "json_schema: no document can satisfy it");
     }
-    if (rc == 0) *ret = g;
-    else grammar_free(g);
+    if (rc == 0)
+        *ret = g;
+    else
+        grammar_free(g);
     return rc;
 }
 
@@ -193,7 +199,8 @@ void grammar_mask(const grammar *g, float *logits, size_t n_vocab, const int32_t
     /* The end, when the document is whole; and when the vocabulary cannot go on, since something must. */
     bool may_end = grammar_complete(g) || !any;
     for (size_t i = 0; i < n_eos; i++)
-        if (eos_ids[i] >= 0 && (size_t)eos_ids[i] < n_vocab) logits[eos_ids[i]] = may_end ? eos_logits[i] : -INFINITY;
+        if (eos_ids[i] >= 0 && (size_t)eos_ids[i] < n_vocab)
+            logits[eos_ids[i]] = may_end ? eos_logits[i] : -INFINITY;
 }
 
 bool grammar_accept(grammar *g, int32_t id)

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 
 enum { EDGE_RANGE, EDGE_EPSILON, EDGE_CALL };
-#define THREADS_MAX 1024
+#define THREADS_MAX  1024
 #define STEP_UNKNOWN (-2)
 
 typedef struct nfa_edge {
@@ -107,7 +107,8 @@ bool nfa_failed(const nfa *a)
 
 int nfa_state(nfa *a)
 {
-    if (a->failed || a->n_nodes >= NFA_STATES_MAX || !grow(&a->nodes, &a->cap_nodes, a->n_nodes, sizeof *a->nodes)) {
+    if (a->failed || a->n_nodes >= NFA_STATES_MAX ||
+        !grow(&a->nodes, &a->cap_nodes, a->n_nodes, sizeof *a->nodes)) {
         a->failed = true;
         return NFA_DEAD;
     }
@@ -177,8 +178,10 @@ int nfa_call(nfa *a, int from, int rule_start)
 
 void nfa_return(nfa *a, int state)
 {
-    if (state < 0) a->failed = true;
-    else if (!a->failed) a->nodes[state].returns = true;
+    if (state < 0)
+        a->failed = true;
+    else if (!a->failed)
+        a->nodes[state].returns = true;
 }
 
 /* ---- interning ------------------------------------------------------------------------------- */
@@ -257,9 +260,11 @@ static int config_of_set(nfa *a, size_t n)
     size_t mask = a->config_index_cap - 1, at = threads_hash(a->set, n) & mask;
     for (; a->config_index[at] >= 0; at = (at + 1) & mask) {
         const nfa_config *c = &a->configs[a->config_index[at]];
-        if (c->n == n && memcmp(a->threads + c->first, a->set, n * sizeof *a->set) == 0) return a->config_index[at];
+        if (c->n == n && memcmp(a->threads + c->first, a->set, n * sizeof *a->set) == 0)
+            return a->config_index[at];
     }
-    if (a->n_configs >= NFA_CONFIGS_MAX || !grow(&a->configs, &a->cap_configs, a->n_configs, sizeof *a->configs))
+    if (a->n_configs >= NFA_CONFIGS_MAX ||
+        !grow(&a->configs, &a->cap_configs, a->n_configs, sizeof *a->configs))
         return NFA_DEAD;
     nfa_config c = {.first = a->n_threads, .n = n};
     for (size_t i = 0; i < n; i++) {
@@ -323,7 +328,8 @@ static int take_step(nfa *a, int config, uint8_t byte)
         nfa_thread t = a->threads[c.first + i];
         for (int e = a->nodes[t.state].edges; e >= 0; e = a->edges[e].next) {
             const nfa_edge *edge = &a->edges[e];
-            if (edge->kind == EDGE_RANGE && byte >= edge->lo && byte <= edge->hi) set_add(a, &n, edge->to, t.stack);
+            if (edge->kind == EDGE_RANGE && byte >= edge->lo && byte <= edge->hi)
+                set_add(a, &n, edge->to, t.stack);
         }
     }
     return close_set(a, n);

@@ -14,10 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NFA_DEPTH_MAX 96
+#define NFA_DEPTH_MAX   96
 #define NFA_CONFIGS_MAX 32768
-#define NFA_STATES_MAX 200000
-#define NFA_DEAD (-1)
+#define NFA_STATES_MAX  200000
+#define NFA_DEAD        (-1)
 
 typedef struct nfa nfa;
 
@@ -27,9 +27,9 @@ void nfa_free(nfa *a);
 /* ---- building: all return a state, or NFA_DEAD when memory or NFA_STATES_MAX ran out (sticky) --- */
 int nfa_state(nfa *a);
 void nfa_epsilon(nfa *a, int from, int to);
-int nfa_range(nfa *a, int from, uint8_t lo, uint8_t hi);          /* to a new state */
+int nfa_range(nfa *a, int from, uint8_t lo, uint8_t hi); /* to a new state */
 void nfa_range_to(nfa *a, int from, uint8_t lo, uint8_t hi, int to);
-int nfa_bytes(nfa *a, int from, const char *s, size_t n);         /* a literal */
+int nfa_bytes(nfa *a, int from, const char *s, size_t n); /* a literal */
 /* The same, along the edges of literals that were added from here before: for sets of values. Only from
  * a state that nothing but nfa_literal gives edges to. */
 int nfa_literal(nfa *a, int from, const char *s, size_t n);

@@ -6,8 +6,8 @@
 
 #include "base/json.h"
 
-#define REFS_MAX 256
-#define REPEAT_MAX 2000
+#define REFS_MAX       256
+#define REPEAT_MAX     2000
 #define INTEGER_DIGITS 15 /* below 2^53: the usual "safe integer" bounds always hold */
 
 typedef struct schema_ref {
@@ -30,7 +30,8 @@ typedef struct compiler {
 static int fail(compiler *c, int code, const char *what)
 {
     if (c->rc == 0)
-        c->rc = err_set(c->err, code, "json_schema: at \"#%s\": %s", c->pointer.data ? c->pointer.data : "", what);
+        c->rc = err_set(c->err, code, "json_schema: at \"#%s\": %s", c->pointer.data ? c->pointer.data : "",
+                        what);
     return NFA_DEAD;
 }
 
@@ -216,14 +217,16 @@ static int compile_at(compiler *c, const json_t *schema, int from, const char *k
 static int literal(compiler *c, const json_t *v, int from)
 {
     buf text = {0};
-    int to = json_put(&text, v) == 0 ? nfa_bytes(c->a, from, text.data, text.len) : fail(c, SHOAL_ENOMEM, "out of memory");
+    int to = json_put(&text, v) == 0 ? nfa_bytes(c->a, from, text.data, text.len)
+                                     : fail(c, SHOAL_ENOMEM, "out of memory");
     buf_done(&text);
     return to;
 }
 
 static int enumeration(compiler *c, const json_t *values, int from)
 {
-    if (!json_is_array(values) || json_array_size(values) == 0) return fail(c, SHOAL_EINVALID, "\"enum\" must be a non-empty array");
+    if (!json_is_array(values) || json_array_size(values) == 0)
+        return fail(c, SHOAL_EINVALID, "\"enum\" must be a non-empty array");
     /* Values share the states of what they begin with alike: many values stay few threads. */
     int start = nfa_state(c->a), end = nfa_state(c->a);
     nfa_epsilon(c->a, from, start);
@@ -240,7 +243,8 @@ static int enumeration(compiler *c, const json_t *values, int from)
 
 static int alternatives(compiler *c, const json_t *list, int from, const char *key)
 {
-    if (!json_is_array(list) || json_array_size(list) == 0) return fail(c, SHOAL_EINVALID, "alternatives must be a non-empty array");
+    if (!json_is_array(list) || json_array_size(list) == 0)
+        return fail(c, SHOAL_EINVALID, "alternatives must be a non-empty array");
     int end = nfa_state(c->a);
     for (size_t i = 0; i < json_array_size(list) && c->rc == 0; i++) {
         char name[64];
@@ -264,7 +268,8 @@ static int get_count(compiler *c, const json_t *schema, const char *key, int64_t
 static int string_schema(compiler *c, const json_t *schema, int from)
 {
     int64_t least, most;
-    if (get_count(c, schema, "minLength", 0, &least) < 0 || get_count(c, schema, "maxLength", -1, &most) < 0) return NFA_DEAD;
+    if (get_count(c, schema, "minLength", 0, &least) < 0 || get_count(c, schema, "maxLength", -1, &most) < 0)
+        return NFA_DEAD;
     if (least == 0 && most < 0) return nfa_call(c->a, from, c->string);
     if (most >= 0 && most < least) return fail(c, SHOAL_EINVALID, "\"maxLength\" is less than \"minLength\"");
     int at = lit(c, from, "\""), end = nfa_state(c->a);
@@ -280,7 +285,8 @@ static int string_schema(compiler *c, const json_t *schema, int from)
 static int array_schema(compiler *c, const json_t *schema, int from)
 {
     int64_t least, most;
-    if (get_count(c, schema, "minItems", 0, &least) < 0 || get_count(c, schema, "maxItems", -1, &most) < 0) return NFA_DEAD;
+    if (get_count(c, schema, "minItems", 0, &least) < 0 || get_count(c, schema, "maxItems", -1, &most) < 0)
+        return NFA_DEAD;
     if (most >= 0 && most < least) return fail(c, SHOAL_EINVALID, "\"maxItems\" is less than \"minItems\"");
     const json_t *items = json_object_get(schema, "items");
     if (!items && least == 0 && most < 0) return nfa_call(c->a, from, c->array);
@@ -410,9 +416,11 @@ static int number_schema(compiler *c, const json_t *schema, int from, bool integ
 {
     const json_t *min = json_object_get(schema, "minimum"), *max = json_object_get(schema, "maximum");
     const double far = integer ? 9007199254740991.0 : INFINITY;
-    if (max && json_number_value(max) < far) return fail(c, SHOAL_EUNSUPPORTED, "\"maximum\" cannot be enforced");
+    if (max && json_number_value(max) < far)
+        return fail(c, SHOAL_EUNSUPPORTED, "\"maximum\" cannot be enforced");
     if (min && json_number_value(min) == 0 && integer) return nfa_call(c->a, from, c->natural);
-    if (min && json_number_value(min) > -far) return fail(c, SHOAL_EUNSUPPORTED, "\"minimum\" other than 0 of an integer cannot be enforced");
+    if (min && json_number_value(min) > -far)
+        return fail(c, SHOAL_EUNSUPPORTED, "\"minimum\" other than 0 of an integer cannot be enforced");
     return nfa_call(c->a, from, integer ? c->integer : c->number);
 }
 
@@ -439,10 +447,12 @@ static int reference(compiler *c, const char *ref, int from)
 {
     const json_t *target = NULL;
     if (strcmp(ref, "#") == 0) target = c->root;
-    if (strncmp(ref, "#/$defs/", 8) == 0) target = json_object_get(json_object_get(c->root, "$defs"), ref + 8);
+    if (strncmp(ref, "#/$defs/", 8) == 0)
+        target = json_object_get(json_object_get(c->root, "$defs"), ref + 8);
     if (strncmp(ref, "#/definitions/", 14) == 0)
         target = json_object_get(json_object_get(c->root, "definitions"), ref + 14);
-    if (!target) return fail(c, SHOAL_EINVALID, "\"$ref\" leads nowhere (only # and #/$defs/NAME are followed)");
+    if (!target)
+        return fail(c, SHOAL_EINVALID, "\"$ref\" leads nowhere (only # and #/$defs/NAME are followed)");
     for (size_t i = 0; i < c->n_refs; i++)
         if (c->refs[i].schema == target) return nfa_call(c->a, from, c->refs[i].start);
     if (c->n_refs == REFS_MAX) return fail(c, SHOAL_ELIMIT, "more than 256 references");
@@ -452,9 +462,22 @@ static int reference(compiler *c, const char *ref, int from)
 
 /* Keywords that would change which documents are valid, and that we do not enforce. */
 static const char *const refused[] = {
-    "allOf",   "not",           "if",               "pattern",       "patternProperties", "propertyNames",
-    "minProperties", "maxProperties", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "uniqueItems",
-    "contains", "prefixItems",  "dependentRequired", "unevaluatedProperties",
+    "allOf",
+    "not",
+    "if",
+    "pattern",
+    "patternProperties",
+    "propertyNames",
+    "minProperties",
+    "maxProperties",
+    "multipleOf",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "uniqueItems",
+    "contains",
+    "prefixItems",
+    "dependentRequired",
+    "unevaluatedProperties",
 };
 
 static int compile(compiler *c, const json_t *schema, int from)
@@ -487,7 +510,8 @@ static int compile(compiler *c, const json_t *schema, int from)
             const char *type = json_string_value(json_array_get(v, i));
             int start = nfa_state(c->a);
             nfa_epsilon(c->a, from, start);
-            int to = type ? typed(c, schema, type, start) : fail(c, SHOAL_EINVALID, "\"type\" must hold strings");
+            int to =
+                type ? typed(c, schema, type, start) : fail(c, SHOAL_EINVALID, "\"type\" must hold strings");
             if (c->rc == 0) nfa_epsilon(c->a, to, end);
         }
         return end;
@@ -525,7 +549,8 @@ int schema_compile(nfa *a, const char *schema, int *ret_start, shoal_err *err)
     }
     rc = c->rc;
     if (rc == 0 && nfa_failed(a))
-        rc = err_set(err, SHOAL_ELIMIT, "json_schema: too large: more than %d automaton states", NFA_STATES_MAX);
+        rc = err_set(err, SHOAL_ELIMIT, "json_schema: too large: more than %d automaton states",
+                     NFA_STATES_MAX);
     if (rc == 0) *ret_start = start;
 out:
     if (c) buf_done(&c->pointer);

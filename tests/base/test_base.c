@@ -49,8 +49,10 @@ static void error_is_cut_at_a_character(void **state)
 
 static void utf8_refuses_what_rfc3629_refuses(void **state)
 {
-    static const char *const bad[] = {"\xC0\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82", "\x80", "\xF8\x88\x80\x80\x80"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(utf8_valid(bad[i], strlen(bad[i]), NULL));
+    static const char *const bad[] = {"\xC0\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80",
+                                      "\xE2\x82", "\x80",         "\xF8\x88\x80\x80\x80"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(utf8_valid(bad[i], strlen(bad[i]), NULL));
     assert_true(utf8_valid("na\xC3\xAFve \xF0\x9F\x98\x80", 11, NULL));
     assert_int_equal(utf8_count("na\xC3\xAFve \xF0\x9F\x98\x80", 11), 7);
     assert_int_equal(utf8_incomplete_tail("ab\xF0\x9F\x98", 5), 3);
@@ -93,7 +95,8 @@ static void json_says_where_it_is_wrong(void **state)
 
 static void base64_and_hex_match_rfc4648(void **state)
 {
-    static const char *const cases[][2] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}};
+    static const char *const cases[][2] = {
+        {"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         buf b = {0};
         base64_encode(&b, cases[i][0], strlen(cases[i][0]));

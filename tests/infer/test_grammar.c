@@ -37,12 +37,25 @@ static void any_object_is_json(void **state)
         const char *text;
         int want;
     } cases[] = {
-        {"{}", 1}, {"{\"a\": 1}", 1}, {"{\"a\":[1,2,{\"b\":null}],\"c\":\"x\\n\\u00e9\"}", 1}, {"{\"a\"", 0}, {"[", -1},
-        {"{\"a\":01}", -1}, {"{\"a\":-0.5e+3}", 1}, {"{\"a\":1,}", -1}, {"{a:1}", -1}, {"{\"\x01", -1},
-        {"{\"\xC3\xA9\":true}", 1}, {"{\"\xC3\"", -1}, {"{\"\\ud800", -1}, {"{\n  \"a\": false\n}", 1}, {"{}}", -1},
+        {"{}", 1},
+        {"{\"a\": 1}", 1},
+        {"{\"a\":[1,2,{\"b\":null}],\"c\":\"x\\n\\u00e9\"}", 1},
+        {"{\"a\"", 0},
+        {"[", -1},
+        {"{\"a\":01}", -1},
+        {"{\"a\":-0.5e+3}", 1},
+        {"{\"a\":1,}", -1},
+        {"{a:1}", -1},
+        {"{\"\x01", -1},
+        {"{\"\xC3\xA9\":true}", 1},
+        {"{\"\xC3\"", -1},
+        {"{\"\\ud800", -1},
+        {"{\n  \"a\": false\n}", 1},
+        {"{}}", -1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (verdict(NULL, cases[i].text) != cases[i].want) fail_msg("%s: %d", cases[i].text, verdict(NULL, cases[i].text));
+        if (verdict(NULL, cases[i].text) != cases[i].want)
+            fail_msg("%s: %d", cases[i].text, verdict(NULL, cases[i].text));
 }
 
 static const char *const light =
@@ -70,7 +83,8 @@ static void schema_is_enforced(void **state)
         {"{\"name\":\"\xF0\x9F\x98\x80\",\"level\":12}", 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (verdict(light, cases[i].text) != cases[i].want) fail_msg("%s: %d", cases[i].text, verdict(light, cases[i].text));
+        if (verdict(light, cases[i].text) != cases[i].want)
+            fail_msg("%s: %d", cases[i].text, verdict(light, cases[i].text));
 }
 
 /* More values than a configuration has room for threads. */
@@ -91,9 +105,10 @@ static void long_enums_keep_every_value(void **state)
 
 static void schemas_may_refer_to_themselves(void **state)
 {
-    const char *list = "{\"$defs\":{\"node\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"number\"},"
-                       "\"next\":{\"anyOf\":[{\"$ref\":\"#/$defs/node\"},{\"type\":\"null\"}]}},"
-                       "\"required\":[\"v\",\"next\"]}},\"$ref\":\"#/$defs/node\"}";
+    const char *list =
+        "{\"$defs\":{\"node\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"number\"},"
+        "\"next\":{\"anyOf\":[{\"$ref\":\"#/$defs/node\"},{\"type\":\"null\"}]}},"
+        "\"required\":[\"v\",\"next\"]}},\"$ref\":\"#/$defs/node\"}";
     assert_int_equal(verdict(list, "{\"v\":1,\"next\":{\"v\":2.5,\"next\":null}}"), 1);
     assert_int_equal(verdict(list, "{\"v\":1,\"next\":3"), -1);
     /* A reference that never reads a byte admits nothing, and must not hang. */
@@ -106,7 +121,8 @@ static void unsupported_keywords_are_named(void **state)
         const char *schema, *pointer;
         int rc;
     } cases[] = {
-        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"x\"}}}", "#/a", SHOAL_EUNSUPPORTED},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"x\"}}}", "#/a",
+         SHOAL_EUNSUPPORTED},
         {"{\"type\":\"integer\",\"minimum\":5}", "minimum", SHOAL_EUNSUPPORTED},
         {"{\"type\":\"thing\"}", "type", SHOAL_EINVALID},
         {"{\"$ref\":\"#/$defs/none\"}", "$ref", SHOAL_EINVALID},
