@@ -56,7 +56,8 @@ static void make_cached(void *user, size_t i, buf *scratch, load_request *ret)
 static void make_stream(void *user, size_t i, buf *scratch, load_request *ret)
 {
     buf_printf(scratch,
-               "{\"model\":\"home-chat-s\",\"stream\":true,\"temperature\":1,\"seed\":%zu,\"max_tokens\":48,"
+               "{\"model\":\"home-chat-s\",\"stream\":true,\"stream_options\":{\"include_usage\":true},"
+               "\"temperature\":1,\"seed\":%zu,\"max_tokens\":48,"
                "\"ignore_eos\":true,\"messages\":["
                "{\"role\":\"user\",\"content\":\"Tell me about the weather and your day, number %zu.\"}]}",
                i + 1, i);
@@ -89,7 +90,7 @@ static void on_progress(void *user, size_t done, size_t total)
 
 static void print_row(const scenario *s, const load_result *r, bool json, bool first)
 {
-    double per_s = r->seconds > 0 ? (double)r->n_events / r->seconds : 0;
+    double per_s = r->seconds > 0 ? (double)r->n_tokens / r->seconds : 0;
     double requests_per_s = r->seconds > 0 ? (double)r->n_ok / r->seconds : 0;
     if (json) {
         printf("%s{\"name\":\"%s\",\"clients\":%d,\"ok\":%zu,\"failed\":%zu,\"p50_ms\":%.3f,\"p99_ms\":%.3f,"

@@ -198,22 +198,20 @@ typedef struct client {
     const load_plan *plan;
     atomic_size_t *next;
     double *whole_ms, *first_ms; /* [n_requests], -1 where it failed; shared, each index written once */
-    size_t n_events, n_failed;
+    size_t n_tokens, n_failed;
     char first_failure[200];
     int index;
 } client;
 
-/* Events that carry text: what a person would see arriving. An error event fails the request. */
-static size_t count_events(const buf *body, bool *ret_error)
+/* Tokens of an answer, by its own count (an event may stand for several). An error event fails the
+ * request. */
+static size_t count_tokens(const buf *body, bool *ret_error)
 {
-    size_t n = 0;
-    for (const char *p = body->data; p && (p = strstr(p, "data: ")); p += 6) {
-        const char *end = strchr(p, '\n');
-        size_t len = end ? (size_t)(end - p) : strlen(p);
-        if (strncmp(p, "data: {\"error\"", 14) == 0) *ret_error = true;
-        if (memmem(p, len, "\"content\":\"", 11) || memmem(p, len, "\"arguments\":\"", 13)) n++;
-    }
-    return n;
+    static const char key[] = "\"completion_tokens\":";
+    if (!body->len) return 0;
+    if (strstr(body->data, "data: {\"error\"")) *ret_error = true;
+    const char *p = strstr(body->data, key);
+    return p ? strtoul(p + sizeof key - 1, NULL, 10) : 0;
 }
 
 static void note_failure(client *me, const char *why)
@@ -237,7 +235,7 @@ static void *client_main(void *arg)
         int rc = exchange(&c, &r, &err);
         double ms = clock_ms_since(start);
         bool error_event = false;
-        if (rc == 0) me->n_events += count_events(&c.body, &error_event);
+        if (rc == 0) me->n_tokens += count_tokens(&c.body, &error_event);
         bool ok = rc == 0 && c.status / 100 == 2 && !error_event;
         me->whole_ms[i] = ok ? ms : -1;
         me->first_ms[i] = ok && c.first_ns ? (double)(c.first_ns - start) / 1e6 : -1;
@@ -294,7 +292,7 @@ int load_run(const load_plan *plan, load_result *ret, shoal_err *err)
     for (int i = 0; i < started; i++) {
         pthread_join(clients[i].thread, NULL);
         r.n_failed += clients[i].n_failed;
-        r.n_events += clients[i].n_events;
+        r.n_tokens += clients[i].n_tokens;
         if (!r.first_failure[0]) memcpy(r.first_failure, clients[i].first_failure, sizeof r.first_failure);
     }
     if (rc == 0) {

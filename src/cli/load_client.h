@@ -32,7 +32,7 @@ typedef struct load_plan {
 
 typedef struct load_result {
     size_t n_ok, n_failed;             /* failed: status other than 2xx, broken stream, or no answer */
-    size_t n_events;                   /* server-sent events with content (streamed tokens) */
+    size_t n_tokens;                   /* generated, as the answers' usage says */
     double seconds;                    /* first request sent to last answer */
     double p50_ms, p99_ms, max_ms;     /* of whole answers that are ok */
     double first_p50_ms, first_p99_ms; /* to the first byte of the body */

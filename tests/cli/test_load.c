@@ -158,8 +158,8 @@ static void make(void *user, size_t i, buf *scratch, load_request *ret)
 static void a_run_counts_what_fails(void **state)
 {
     (void)state;
-    server s = {.answers = {"HTTP/1.1 200 OK\r\ncontent-length: 48\r\n\r\n"
-                            "data: {\"content\":\"a\"}\n\ndata: {\"content\":\"b\"}\n\n  ",
+    server s = {.answers = {"HTTP/1.1 200 OK\r\ncontent-length: 47\r\n\r\n"
+                            "data: {\"usage\":{\"completion_tokens\":2,\"x\":1}}\n\n",
                             "HTTP/1.1 200 OK\r\ncontent-length: 14\r\n\r\ndata: {\"error\"",
                             "HTTP/1.1 429 Too Many\r\ncontent-length: 2\r\n\r\nno"}};
     server_start(&s);
@@ -172,7 +172,7 @@ static void a_run_counts_what_fails(void **state)
     assert_non_null(strstr(s.first_request, "\r\nx-a: b\r\n"));
     assert_int_equal(r.n_ok, 1);
     assert_int_equal(r.n_failed, 2);
-    assert_int_equal(r.n_events, 2);
+    assert_int_equal(r.n_tokens, 2);
     assert_non_null(strstr(r.first_failure, "error"));
     assert_true(r.p50_ms > 0 && r.p50_ms == r.max_ms);
 }
