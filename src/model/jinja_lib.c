@@ -377,8 +377,9 @@ jvalue jinja_filter(jrun *r, const char *name, jvalue v, const jargs *args)
         {"rejectattr", f_rejectattr},
     };
     if (r->rc) return v;
+    jinja_charge(r, v);
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
-        if (!strcmp(name, filters[i].name)) return filters[i].fn(r, v, args);
+        if (!strcmp(name, filters[i].name)) return r->rc ? v : filters[i].fn(r, v, args);
     return jinja_fail(r, SHOAL_EUNSUPPORTED, "filter \"%.40s\" is not supported", name);
 }
 
@@ -521,8 +522,9 @@ bool jinja_test(jrun *r, const char *name, jvalue v, const jargs *args)
         {"callable", t_callable},
     };
     if (r->rc) return false;
+    jinja_charge(r, v);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
-        if (!strcmp(name, tests[i].name)) return tests[i].fn(r, v, args);
+        if (!strcmp(name, tests[i].name)) return r->rc ? false : tests[i].fn(r, v, args);
     jinja_fail(r, SHOAL_EUNSUPPORTED, "test \"%.40s\" is not supported", name);
     return false;
 }

@@ -279,7 +279,8 @@ jvalue jinja_method(jrun *r, jvalue self, const char *name, const jargs *args)
     const struct method *m = method_of(self, name);
     if (!m)
         return jinja_fail(r, SHOAL_EUNSUPPORTED, "%s has no method \"%.40s\"", jinja_kind_name(self), name);
-    return m->fn(r, self, args);
+    jinja_charge(r, self);
+    return r->rc ? self : m->fn(r, self, args);
 }
 
 jvalue jinja_attr(jrun *r, jvalue v, const char *name)

@@ -1,4 +1,5 @@
 /* jinja_run.c: evaluates the tree. */
+#define _GNU_SOURCE
 #include <math.h>
 #include <string.h>
 
@@ -136,9 +137,7 @@ static bool contains(jrun *r, jvalue all, jvalue x)
     if (all.kind == V_DICT) return jinja_get(all.dict, x) != NULL;
     if (all.kind == V_STRING) {
         if (x.kind != V_STRING) return false;
-        for (size_t i = 0; i + x.n <= all.n; i++)
-            if (!x.n || !memcmp(all.s + i, x.s, x.n)) return true;
-        return false;
+        return !x.n || (all.n && memmem(all.s, all.n, x.s, x.n));
     }
     if (all.kind == V_LIST) {
         for (size_t i = 0; i < all.list->n; i++)
@@ -154,6 +153,8 @@ static jvalue compare(jrun *r, const jnode *n)
 {
     jvalue a = jinja_eval(r, n->a), b = jinja_eval(r, n->b);
     const char *op = n->name;
+    jinja_charge(r, a);
+    jinja_charge(r, b);
     if (r->rc) return a;
     if (!strcmp(op, "==")) return jinja_bool(jinja_equal(a, b));
     if (!strcmp(op, "!=")) return jinja_bool(!jinja_equal(a, b));

@@ -21,6 +21,13 @@ jvalue jinja_fail(jrun *r, int code, const char *fmt, ...)
     return (jvalue){.kind = V_UNDEFINED};
 }
 
+void jinja_charge(jrun *r, jvalue v)
+{
+    size_t work = v.kind == V_STRING ? v.n / 64 : v.kind == V_LIST && v.list ? v.list->n / 16 : 0;
+    r->steps += (unsigned)work; /* a value is smaller than JINJA_MAX_MEMORY: no wrap before the check */
+    if (r->steps > JINJA_MAX_STEPS) jinja_fail(r, SHOAL_ELIMIT, "the template runs for too long");
+}
+
 void *jinja_alloc(jrun *r, size_t n)
 {
     if (r->rc) return NULL;
