@@ -5,8 +5,10 @@
  *   - a weight matrix w[rows][cols] is walked one block of columns after the other, in order, per
  *     row: acc = fma(float(integer dot of the block), w_scale * x_scale, acc); F32, F16 and BF16
  *     weights fuse one column after the other. Lanes run over rows, so width does not matter.
- *   - reductions inside a row (norms, attention dots, softmax sums) use sixteen virtual lanes,
- *     lane i taking elements i, i+16, i+32, ..., and then one fixed tree: l[i] += l[i+8], +4, +2, +1.
+ *   - reductions inside a row (norms, softmax sums, an encoder's attention dots) use sixteen virtual
+ *     lanes, lane i taking elements i, i+16, i+32, ..., and then one fixed tree: l[i] += l[i+8], +4,
+ *     +2, +1. A decoder's attention scores sixteen keys at a time, lanes over keys, in four chains
+ *     (attn_scores).
  *   - exp, erf, tanh, rsqrt, sin and cos are polynomials of our own with explicit fma.
  * Activations are quantised per token in blocks of 32 to int8 (Q8) in front of quantised weights and
  * stay float in front of float weights.
