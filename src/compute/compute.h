@@ -121,10 +121,10 @@ typedef struct acts acts;
 int acts_new(acts **ret, size_t max_tokens, size_t max_cols, shoal_err *err);
 void acts_free(acts *a);
 
-/* All members: each loads the tokens that member_share(n_tokens, 1) gives it, so that no barrier is
- * needed in front of it when it wrote these rows itself. Load x[n_tokens][cols] (row stride ldx floats) into `a` in the form for weights of
- * type t (a no-copy reference for float weights: x must stay). Ends in a barrier. acts_mul does not:
- * put one between the last acts_mul from `a` and the next acts_load into it. */
+/* All members: load x[n_tokens][cols] (row stride ldx floats) into `a` in the form for weights of type t
+ * (a no-copy reference for float weights: x must stay). Each loads the tokens that
+ * member_share(n_tokens, 1) gives it, so that no barrier is needed in front when it wrote these rows
+ * itself. Ends in a barrier. acts_mul does not: put one between the last acts_mul from `a` and the next acts_load into it. */
 void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens, size_t cols, size_t ldx);
 /* All members: y[n_tokens][rows] (row stride ldy) = a · wᵀ + bias; with `accumulate`, y += instead
  * (one float addition after the row is complete). No barrier at the end. */

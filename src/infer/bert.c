@@ -269,7 +269,8 @@ static void norm_rows(const step *s, team_member *m, const norm *n)
     }
 }
 
-/* All members: tokens split as acts_load splits them; fewer than members are split by columns, with a barrier. */
+/* All members: tokens split as acts_load splits them; fewer tokens than members are split by columns,
+ * with a barrier. */
 static void activate(const step *s, team_member *m)
 {
     const vec_kernels *v = member_vec(m);

@@ -40,8 +40,8 @@ static int map_memory(kv *c, shoal_err *err)
     void *p = mmap(NULL, c->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                    -1, 0);
     if (p == MAP_FAILED) return err_nomem(err);
-    /* A decode step reads tiles of a KiB or two all over the cache; with 4 KiB pages each costs a walk of the page
-     * tables. Not every kernel has huge pages, and nothing depends on them. */
+    /* A decode step reads tiles of a KiB or two all over the cache; with 4 KiB pages each costs a walk of
+     * the page tables. Not every kernel has huge pages, and nothing depends on them. */
     madvise(p, c->memory_bytes, MADV_HUGEPAGE);
     c->memory = p;
     return 0;

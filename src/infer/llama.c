@@ -279,7 +279,8 @@ static void attend(const step *s, const vec_kernels *v, size_t layer_at, size_t 
     float *out = l->att + t * l->q_width + kvh * group * hd;
     size_t last = (n - 1) / KV_PAGE_TOKENS, bytes = s->cache->head_bytes;
     for (size_t page = 0; page <= last; page++) {
-        fetch_tile(page < last ? kv_k(s->cache, seq, layer_at, kvh, page + 1) : kv_v(s->cache, seq, layer_at, kvh, 0),
+        fetch_tile(page < last ? kv_k(s->cache, seq, layer_at, kvh, page + 1)
+                               : kv_v(s->cache, seq, layer_at, kvh, 0),
                    bytes);
         score_page(s, v, scores + page * KV_PAGE_TOKENS, q, group, kv_k(s->cache, seq, layer_at, kvh, page));
     }

@@ -231,7 +231,8 @@ static void scaled_exponentials_equal_scalar_bit_for_bit(void **state)
     EACH_WIDE_ISA(set)
     {
         for (size_t n = 1; n < 150; n++) {
-            float *x = draw_floats(n, n, 30.0f), *y = draw_floats(1, n, 1.0f), *want = draw_floats(1, n, 1.0f);
+            float *x = draw_floats(n, n, 30.0f), *y = draw_floats(1, n, 1.0f);
+            float *want = draw_floats(1, n, 1.0f);
             float sum = vec_kernels_for(set)->exp_scaled(y, x, n, 25.0f, 1.7f);
             float want_sum = vec_kernels_for(ISA_SCALAR)->exp_scaled(want, x, n, 25.0f, 1.7f);
             assert_same_bits(y, want, n, "exp_scaled");

@@ -108,7 +108,8 @@ static void prefill_gives_the_bits_of_single_steps(void **state)
     assert_int_equal(sampler_space_init(&space, n_vocab), 0);
     for (size_t i = 0; i < n_new; i++) {
         sample want;
-        sampler_choose(&choose, vec_kernels_for(ISA_SCALAR), &space, out + i * n_vocab, i, NULL, NULL, 0, &want);
+        sampler_choose(&choose, vec_kernels_for(ISA_SCALAR), &space, out + i * n_vocab, i, NULL, NULL, 0,
+                       &want);
         assert_int_equal(one->ids[i], want.id);
         same(&one->logprobs[i], &want.logprob, 1, "log-probability");
     }
