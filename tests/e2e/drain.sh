@@ -2,7 +2,7 @@
 # SIGTERM: no new work, running streams finish, exit 0.
 source "$(dirname "$0")/lib.sh"
 start_shoal
-curl -sN -m 30 "$url/v1/chat/completions" -d '{"model":"home-chat-m","stream":true,"temperature":1,"seed":5,"max_tokens":400,"messages":[{"role":"user","content":"tell me everything"}]}' >"$work/stream" &
+curl -sN -m 30 "$url/v1/chat/completions" -d '{"model":"home-chat-m","stream":true,"temperature":1,"seed":5,"ignore_eos":true,"max_tokens":400,"messages":[{"role":"user","content":"tell me everything"}]}' >"$work/stream" &
 stream=$!
 for _ in $(seq 200); do grep -q content "$work/stream" 2>/dev/null && break; sleep 0.01; done
 kill "$server"

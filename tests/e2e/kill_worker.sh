@@ -4,7 +4,7 @@ source "$(dirname "$0")/lib.sh"
 start_shoal
 classify() { curl -s -o "$work/c" -w '%{http_code}' -m 10 "$url/v1/classify" -d '{"model":"home-intent","input":"play jazz '"$1"'"}'; }
 chat() {
-    curl -sN -m 20 "$url/v1/chat/completions" -d '{"model":"home-chat-s","stream":true,"temperature":1,"seed":'"$1"',"max_tokens":1200,"messages":[{"role":"user","content":"tell me everything"}]}'
+    curl -sN -m 20 "$url/v1/chat/completions" -d '{"model":"home-chat-s","stream":true,"temperature":1,"seed":'"$1"',"ignore_eos":true,"max_tokens":1900,"messages":[{"role":"user","content":"tell me everything"}]}'
 }
 worker_pid() { curl -s "$url/readyz" | tr '{' '\n' | grep "\"$1/0\"" | grep -o '"pid":[0-9]*' | cut -d: -f2; }
 
