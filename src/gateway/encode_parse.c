@@ -62,8 +62,7 @@ static int read_inputs(encode_spec *s, api_error *e)
                              ENCODE_INPUTS_MAX);
     s->inputs = calloc(s->n_inputs, sizeof *s->inputs);
     s->input_list = calloc(s->n_inputs, sizeof *s->input_list);
-    if (!s->inputs || !s->input_list)
-        return api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+    if (!s->inputs || !s->input_list) return api_error_nomem(e);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < s->n_inputs; i++)
         rc = read_one(s, many ? json_array_get(v, i) : v, i, e);

@@ -33,6 +33,11 @@ int api_error_bad(api_error *e, const char *param, const char *fmt, ...)
     return e->status;
 }
 
+int api_error_nomem(api_error *e)
+{
+    return api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+}
+
 int api_error_no_model(api_error *e, const char *model)
 {
     return api_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
@@ -66,15 +71,6 @@ int api_error_from_backend(api_error *e, const backend_result *r)
         return e->status;
     }
     return api_error_set(e, 500, "server_error", "internal_error", NULL, "%s", r->message);
-}
-
-void api_error_shared(api_error *e, const cache_value *v)
-{
-    if (v && v->len == sizeof *e)
-        memcpy(e, v->data, sizeof *e);
-    else
-        api_error_set(e, 503, "service_unavailable", "worker_unavailable", NULL,
-                      "the computation failed; send it again");
 }
 
 int api_error_from_status(api_error *e, int status, const char *message)

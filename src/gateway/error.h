@@ -8,7 +8,6 @@
 
 #include "base/buf.h"
 #include "gateway/backend.h"
-#include "gateway/cache.h"
 
 typedef struct api_error {
     int status;              /* HTTP; 0: no error */
@@ -24,14 +23,14 @@ int api_error_set(api_error *e, int status, const char *type, const char *code, 
 /* The common one: 400 invalid_request_error. */
 int api_error_bad(api_error *e, const char *param, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* 500 out_of_memory. */
+int api_error_nomem(api_error *e);
 /* 404 model_not_found. */
 int api_error_no_model(api_error *e, const char *model);
 /* What a failed model call means to the client. */
 int api_error_from_backend(api_error *e, const backend_result *r);
 /* Type and code for an error that the HTTP server itself answers. */
 int api_error_from_status(api_error *e, int status, const char *message);
-/* The error of a computation that this request shared: v holds an api_error, or is NULL. */
-void api_error_shared(api_error *e, const cache_value *v);
 /* Append {"error":{...}}. */
 void api_error_put(buf *out, const api_error *e);
 

@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "gateway/answer.h"
-#include "gateway/cache.h"
 #include "gateway/choose.h"
 #include "gateway/openai.h"
+#include "gateway/shared.h"
 
 /* One request being answered: as many model calls as it has choices. Dies with the request. */
 typedef struct gen_job gen_job;
@@ -19,19 +19,19 @@ typedef struct gen_branch { /* one choice's call */
 } gen_branch;
 
 struct gen_job {
-    gateway_request *rq;
+    shared_job shared; /* first: shared.h takes the job by it */
     gen_spec *spec;
     gen_answer answer;
     answer_form form;
-    cache_ticket *ticket; /* NULL: not sharing */
     gen_branch *branches;
     size_t n_branches, n_open;
     bool saw_token;
     buf out; /* events of one write; its memory is used again */
 };
 
-static void job_free(gen_job *j)
+static void job_free(void *job)
 {
+    gen_job *j = job;
     for (size_t k = 0; k < j->n_branches; k++) backend_cancel(j->branches[k].call);
     gen_answer_done(&j->answer);
     gen_spec_free(j->spec);
@@ -40,64 +40,29 @@ static void job_free(gen_job *j)
     free(j);
 }
 
-/* The client has left. Whoever waits for the same answer takes over; our calls stop at once. */
-static void on_gone(void *work)
-{
-    gen_job *j = work;
-    cache_ticket *t = j->ticket;
-    job_free(j);
-    cache_leave(t);
-}
-
-static void job_fail(gen_job *j, const api_error *e)
-{
-    cache_ticket *t = j->ticket;
-    gateway_request *rq = j->rq;
-    job_free(j);
-    request_error(rq, e);
-    if (e->status == 504)
-        cache_leave(t); /* our deadline is not that of those who wait */
-    else
-        cache_fail(t, e->status, e, sizeof *e);
-}
-
-/* A waiter that its deadline reached first: the computation goes on for the others. */
-static void on_deadline(void *work)
-{
-    gen_job *j = work;
-    cache_ticket *t = j->ticket;
-    gateway_request *rq = j->rq;
-    api_error e;
-    api_error_from_backend(&e,
-                           &(backend_result){.status = SHOAL_EDEADLINE, .message = "the deadline passed"});
-    job_free(j);
-    request_error(rq, &e);
-    cache_leave(t);
-}
-
 /* ---- the answer ---------------------------------------------------------------------------------- */
 
 static void begin_stream(gen_job *j)
 {
-    if (!j->rq->streaming) request_stream_begin(j->rq);
+    if (!j->shared.rq->streaming) request_stream_begin(j->shared.rq);
 }
 
 static void flush(gen_job *j)
 {
-    request_stream_write(j->rq, &j->out);
+    request_stream_write(j->shared.rq, &j->out);
     buf_clear(&j->out);
 }
 
 static void note_usage(gen_job *j)
 {
-    j->rq->n_prompt_tokens = j->answer.n_prompt;
-    j->rq->n_generated_tokens = j->answer.n_generated;
+    j->shared.rq->n_prompt_tokens = j->answer.n_prompt;
+    j->shared.rq->n_generated_tokens = j->answer.n_generated;
 }
 
 /* Everything is there: end the reply. `job` is freed. */
 static void job_answer(gen_job *j)
 {
-    gateway_request *rq = j->rq;
+    gateway_request *rq = j->shared.rq;
     note_usage(j);
     if (j->spec->stream) {
         begin_stream(j);
@@ -118,27 +83,22 @@ static void job_answer(gen_job *j)
 
 static void job_complete(gen_job *j)
 {
-    cache_ticket *t = j->ticket;
+    cache_ticket *t = shared_detach(&j->shared);
     buf packed = {0};
-    j->ticket = NULL;
     if (t) gen_answer_pack(&packed, &j->answer);
     job_answer(j);
-    if (packed.failed)
-        cache_leave(t);
-    else
-        cache_fill(t, packed.data, packed.len, clock_ns());
+    shared_publish(t, &packed);
     buf_done(&packed);
 }
 
-/* From the cache or from another request's computation. */
-static void answer_from(gen_job *j, const cache_value *v, const char *state)
+static void answer_cached(void *job, const cache_value *v)
 {
-    j->rq->cache_state = state;
+    gen_job *j = job;
     gen_answer_done(&j->answer);
     if (gen_answer_unpack(&j->answer, v->data, v->len) != 0) {
         api_error e;
-        api_error_set(&e, 500, "server_error", "out_of_memory", NULL, "out of memory");
-        job_fail(j, &e);
+        api_error_nomem(&e);
+        shared_fail(&j->shared, &e);
         return;
     }
     for (size_t k = 0; j->spec->stream && k < j->answer.n; k++) {
@@ -152,7 +112,7 @@ static void answer_from(gen_job *j, const cache_value *v, const char *state)
 
 static void observe(gen_job *j, const char *stage, double ms)
 {
-    metrics_observe_s(j->rq->metrics, METRIC_STAGE_S, ms / 1000, j->rq->model, stage);
+    metrics_observe_s(j->shared.rq->metrics, METRIC_STAGE_S, ms / 1000, j->shared.rq->model, stage);
 }
 
 static void on_started(gen_job *j, size_t k)
@@ -166,7 +126,7 @@ static void on_delta(gen_job *j, size_t k, const Shoal__V1__Delta *d)
 {
     if (!j->saw_token) {
         j->saw_token = true;
-        observe(j, "first_token", clock_ms_since(j->rq->start_ns));
+        observe(j, "first_token", clock_ms_since(j->shared.rq->start_ns));
     }
     gen_answer_add(&j->answer, j->spec, k, d);
     if (!j->spec->stream || j->spec->forced_tool) return;
@@ -202,7 +162,7 @@ static void on_end(void *user, const backend_result *r)
     gen_branch *br = user;
     gen_job *j = br->job;
     br->call = NULL;
-    request_note_result(j->rq, r);
+    request_note_result(j->shared.rq, r);
     if (r->status != 0 || !br->done) {
         backend_result failed = *r;
         api_error e;
@@ -211,16 +171,17 @@ static void on_end(void *user, const backend_result *r)
             failed.message = "the worker ended without a result";
         }
         api_error_from_backend(&e, &failed);
-        job_fail(j, &e);
+        shared_fail(&j->shared, &e);
         return;
     }
     observe(j, "total", r->ms);
     if (--j->n_open == 0) job_complete(j);
 }
 
-static void start_calls(gen_job *j)
+static void start_calls(void *job)
 {
-    backend_context ctx = request_context(j->rq, "endpoint");
+    gen_job *j = job;
+    backend_context ctx = request_context(j->shared.rq, "endpoint");
     j->n_open = j->n_branches;
     for (size_t k = 0; k < j->n_branches; k++) {
         Shoal__V1__GenerateRequest req;
@@ -229,62 +190,22 @@ static void start_calls(gen_job *j)
         backend_generate_events ev = {.user = br, .event = on_event, .end = on_end};
         *br = (gen_branch){.job = j, .k = k};
         gen_spec_fill(j->spec, k, &req, &sampling);
-        br->call = backend_generate(j->rq->backend, j->spec->model, &req, &ctx, &ev);
+        br->call = backend_generate(j->shared.rq->backend, j->spec->model, &req, &ctx, &ev);
     }
-}
-
-static void on_turn(void *user, cache_outcome outcome, const cache_value *v)
-{
-    gen_job *j = user;
-    request_on_deadline(j->rq, NULL);
-    if (outcome == CACHE_LEAD) { /* the ticket stays ours */
-        j->rq->cache_state = "miss";
-        start_calls(j);
-        return;
-    }
-    j->ticket = NULL;
-    if (outcome == CACHE_HIT) {
-        answer_from(j, v, "shared");
-        return;
-    }
-    api_error e;
-    j->rq->cache_state = "shared";
-    api_error_shared(&e, v);
-    job_fail(j, &e);
 }
 
 /* ---- the start ----------------------------------------------------------------------------------- */
 
-static void job_start(gen_job *j, const char *digest)
-{
-    sha256_digest key;
-    const cache_value *v = NULL;
-    if (request_wants_fresh(j->rq) || !digest || !*digest || !gen_spec_key(j->spec, digest, &key)) {
-        start_calls(j);
-        return;
-    }
-    switch (cache_lookup(j->rq->cache, &key, clock_ns(), on_turn, j, &j->ticket, &v)) {
-    case CACHE_HIT:
-        answer_from(j, v, "hit");
-        cache_value_unref(v);
-        break;
-    case CACHE_LEAD:
-        j->rq->cache_state = "miss";
-        start_calls(j);
-        break;
-    default: request_on_deadline(j->rq, on_deadline); break;
-    }
-}
+static const shared_ops OPS = {.compute = start_calls, .answer = answer_cached, .free = job_free};
 
 /* Takes spec; NULL when out of memory (then spec is freed). */
-static gen_job *job_new(gateway_request *rq, gen_spec *spec, const char *digest)
+static gen_job *job_new(gen_spec *spec, const char *digest)
 {
     gen_job *j = calloc(1, sizeof *j);
     if (!j) {
         gen_spec_free(spec);
         return NULL;
     }
-    j->rq = rq;
     j->spec = spec;
     j->n_branches = gen_spec_choices(spec);
     j->branches = calloc(j->n_branches, sizeof *j->branches);
@@ -294,7 +215,6 @@ static gen_job *job_new(gateway_request *rq, gen_spec *spec, const char *digest)
         return NULL;
     }
     answer_form_init(&j->form, spec, digest);
-    request_watch(rq, on_gone, j);
     return j;
 }
 
@@ -311,13 +231,15 @@ static void handle(gateway_request *rq, int (*parse)(gen_spec **, const char *, 
         return;
     }
     const char *digest = info ? info->digest : NULL;
-    gen_job *j = job_new(rq, spec, digest);
-    if (j) {
-        job_start(j, digest);
+    gen_job *j = job_new(spec, digest);
+    if (!j) {
+        api_error_nomem(&e);
+        request_error(rq, &e);
         return;
     }
-    api_error_set(&e, 500, "server_error", "out_of_memory", NULL, "out of memory");
-    request_error(rq, &e);
+    sha256_digest key;
+    bool cacheable = digest && *digest && gen_spec_key(spec, digest, &key);
+    shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
 }
 
 void chat_handle(gateway_request *rq)

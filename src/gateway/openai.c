@@ -15,11 +15,6 @@
 #define COMPLETION_MAX_TOKENS 16 /* OpenAI's default for /v1/completions */
 #define MAX_TOKENS_MAX        1000000
 
-static int no_memory(api_error *e)
-{
-    return api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
-}
-
 void gen_spec_free(gen_spec *s)
 {
     if (!s) return;
@@ -35,7 +30,7 @@ static int spec_new(gen_spec **ret, const char *body, size_t len, api_error *e)
     gen_spec *s = mem ? arena_alloc(mem, sizeof *s) : NULL;
     if (!s) {
         arena_free(mem);
-        return no_memory(e);
+        return api_error_nomem(e);
     }
     s->mem = mem;
     s->n = s->n_prompts = 1;
@@ -63,7 +58,7 @@ static int read_bias(gen_spec *s, api_error *e)
                              BIAS_MAX);
     Shoal__V1__LogitBias *items = arena_alloc(s->mem, (n + 1) * sizeof *items);
     s->sampling.bias = arena_alloc(s->mem, (n + 1) * sizeof *s->sampling.bias);
-    if (!items || !s->sampling.bias) return no_memory(e);
+    if (!items || !s->sampling.bias) return api_error_nomem(e);
     const char *key;
     json_t *v;
     json_object_foreach((json_t *)map, key, v)
@@ -93,7 +88,7 @@ static int read_stop(gen_spec *s, api_error *e)
     if (n > GEN_STOP_MAX)
         return api_error_bad(e, "stop", "\"stop\" has %zu strings, at most %d are taken", n, GEN_STOP_MAX);
     s->stop = arena_alloc(s->mem, (n + 1) * sizeof *s->stop);
-    if (!s->stop) return no_memory(e);
+    if (!s->stop) return api_error_nomem(e);
     for (size_t i = 0; i < n; i++) {
         const char *text = fields_text(json_is_array(v) ? json_array_get(v, i) : v);
         if (!text || !*text)
@@ -201,7 +196,7 @@ static int read_ids(gen_spec *s, const json_t *v, gen_prompt *ret, api_error *e)
 {
     size_t n = json_array_size(v);
     ret->ids = arena_alloc(s->mem, (n + 1) * sizeof *ret->ids);
-    if (!ret->ids) return no_memory(e);
+    if (!ret->ids) return api_error_nomem(e);
     for (size_t i = 0; i < n; i++) {
         const json_t *id = json_array_get(v, i);
         json_int_t x = json_integer_value(id);
@@ -232,7 +227,7 @@ static int read_prompts(gen_spec *s, api_error *e)
         return api_error_bad(e, "prompt", "\"prompt\" has %zu entries, must be 1 to %d", s->n_prompts,
                              GEN_PROMPTS_MAX);
     s->prompts = arena_alloc(s->mem, s->n_prompts * sizeof *s->prompts);
-    if (!s->prompts) return no_memory(e);
+    if (!s->prompts) return api_error_nomem(e);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < s->n_prompts; i++)
         rc = read_prompt(s, many ? json_array_get(v, i) : v, &s->prompts[i], e);

@@ -18,11 +18,6 @@ static const char *to_arena(gen_spec *s, const json_t *v)
     return text;
 }
 
-static int no_memory(api_error *e)
-{
-    return api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
-}
-
 /* ---- messages ------------------------------------------------------------------------------------ */
 
 static const char *role_of(const json_t *m)
@@ -67,7 +62,7 @@ static int content_of(json_t **ret, const json_t *m, bool may_be_empty, const ch
         rc = join_parts(&text, c, param, e);
     else if (c || !may_be_empty)
         rc = api_error_bad(e, param, "%s: must be a string or an array of text parts", param);
-    if (rc == 0 && !(*ret = json_stringn(text.data ? text.data : "", text.len))) rc = no_memory(e);
+    if (rc == 0 && !(*ret = json_stringn(text.data ? text.data : "", text.len))) rc = api_error_nomem(e);
     buf_done(&text);
     return rc;
 }
@@ -91,7 +86,7 @@ static int copy_call(json_t *to, const json_t *call, const char *param, api_erro
     const char *id = fields_text(json_object_get(call, "id"));
     json_t *v = json_pack("{s:s, s:s, s:{s:s, s:o}}", "id", id ? id : "", "type", "function", "function",
                           "name", name, "arguments", args ? arguments_value(args) : json_object());
-    return json_array_append_new(to, v) == 0 ? 0 : no_memory(e);
+    return json_array_append_new(to, v) == 0 ? 0 : api_error_nomem(e);
 }
 
 static int copy_calls(json_t *to, const json_t *m, size_t i, api_error *e)
@@ -102,7 +97,7 @@ static int copy_calls(json_t *to, const json_t *m, size_t i, api_error *e)
     snprintf(param, sizeof param, "messages[%zu].tool_calls", i);
     if (!json_is_array(calls)) return api_error_bad(e, param, "%s: must be an array", param);
     json_t *out = json_array();
-    if (json_object_set_new(to, "tool_calls", out) != 0) return no_memory(e);
+    if (json_object_set_new(to, "tool_calls", out) != 0) return api_error_nomem(e);
     size_t k;
     json_t *call;
     int rc = 0;
@@ -128,7 +123,7 @@ static int copy_message(json_t *to, const json_t *m, size_t i, api_error *e)
     int rc = content_of(&content, m, may_be_empty, param, e);
     if (rc != 0) return rc;
     json_t *out = json_pack("{s:s, s:o}", "role", role, "content", content);
-    if (json_array_append_new(to, out) != 0) return no_memory(e);
+    if (json_array_append_new(to, out) != 0) return api_error_nomem(e);
     static const char *const NAMES[] = {"name", "tool_call_id"};
     for (size_t k = 0; k < 2; k++) {
         const json_t *v = fields_get(m, NAMES[k]);
@@ -148,7 +143,7 @@ int openai_read_messages(gen_spec *s, api_error *e)
         return api_error_bad(e, "messages", "\"messages\" has %zu entries, at most %d are taken",
                              json_array_size(messages), MESSAGES_MAX);
     s->messages = json_array();
-    if (!s->messages) return no_memory(e);
+    if (!s->messages) return api_error_nomem(e);
     size_t i;
     json_t *m;
     json_array_foreach(messages, i, m)
@@ -157,7 +152,7 @@ int openai_read_messages(gen_spec *s, api_error *e)
         if (rc != 0) return rc;
     }
     s->messages_json = to_arena(s, s->messages);
-    return s->messages_json ? 0 : no_memory(e);
+    return s->messages_json ? 0 : api_error_nomem(e);
 }
 
 /* ---- tools --------------------------------------------------------------------------------------- */
@@ -222,7 +217,7 @@ static int force_call(gen_spec *s, const json_t *tools, const char *name, api_er
     s->forced_tool = true;
     s->parse_tool_calls = false;
     s->constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA;
-    return s->schema ? 0 : no_memory(e);
+    return s->schema ? 0 : api_error_nomem(e);
 }
 
 static int read_choice(gen_spec *s, const json_t *tools, bool *ret_use_tools, api_error *e)
@@ -252,7 +247,7 @@ int openai_read_tools(gen_spec *s, api_error *e)
     if (rc != 0 || !tools || !use || json_array_size(tools) == 0) return rc;
     s->tools = json_incref((json_t *)tools);
     s->tools_json = to_arena(s, tools);
-    return s->tools_json ? 0 : no_memory(e);
+    return s->tools_json ? 0 : api_error_nomem(e);
 }
 
 /* ---- response format ----------------------------------------------------------------------------- */
@@ -282,5 +277,5 @@ int openai_read_format(gen_spec *s, api_error *e)
     s->constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA;
     s->parse_tool_calls = false;
     s->schema = to_arena(s, schema);
-    return s->schema ? 0 : no_memory(e);
+    return s->schema ? 0 : api_error_nomem(e);
 }

@@ -63,7 +63,7 @@ static int read_devices(const json_t *list, process_input *in, api_error *e)
         return api_error_bad(e, "context.devices", "'context.devices' has %zu entries, at most %d are taken",
                              n, PIPELINE_DEVICES_MAX);
     config_device *d = arena_alloc(in->memory, (n + 1) * sizeof *d);
-    if (!d) return api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+    if (!d) return api_error_nomem(e);
     for (size_t i = 0; i < n; i++) {
         const json_t *v = json_array_get(list, i);
         d[i] = (config_device){.id = device_field(v, "id", false, in->memory),
@@ -104,7 +104,7 @@ static bool read_device_line(const char *line, size_t n, config_device *ret, are
 static int read_device_lines(const char *text, process_input *in, api_error *e)
 {
     config_device *d = arena_alloc(in->memory, PIPELINE_DEVICES_MAX * sizeof *d);
-    if (!d) return api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+    if (!d) return api_error_nomem(e);
     size_t n_devices = 0;
     for (const char *p = text + strspn(text, "\r\n"); *p; p += strspn(p, "\r\n")) {
         size_t n = strcspn(p, "\r\n");
@@ -130,7 +130,7 @@ static int read_free_text(const char *text, process_input *in, api_error *e)
                              strlen(text), PIPELINE_INPUT_MAX_BYTES);
     if (!pipeline_uses(in->pipeline, "context")) return read_device_lines(text, in, e);
     in->context = arena_strdup(in->memory, text);
-    return in->context ? 0 : api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+    return in->context ? 0 : api_error_nomem(e);
 }
 
 /* null, text, a list of devices, or an object that may hold "devices" and "text". */
@@ -176,8 +176,7 @@ static int read_body(const json_t *body, const gateway_config *config, process_i
     in->n_devices = in->pipeline->n_devices;
     in->text = arena_strdup(in->memory, text);
     in->context = arena_strdup(in->memory, "");
-    if (!in->text || !in->context)
-        return api_error_set(e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+    if (!in->text || !in->context) return api_error_nomem(e);
     return read_context(json_object_get(body, "context"), in, e);
 }
 
@@ -188,9 +187,7 @@ int process_parse(process_input *ret, const gateway_config *config, const char *
     json_t *json = NULL;
     if (json_parse(&json, body, len, "body", &err)) return api_error_bad(ret_error, NULL, "%s", err.message);
     process_input in = {.memory = arena_new(0)};
-    int status = in.memory
-                     ? read_body(json, config, &in, ret_error)
-                     : api_error_set(ret_error, 500, "server_error", "out_of_memory", NULL, "out of memory");
+    int status = in.memory ? read_body(json, config, &in, ret_error) : api_error_nomem(ret_error);
     json_decref(json);
     if (status)
         process_input_done(&in);

@@ -145,7 +145,7 @@ void request_json(gateway_request *rq, int status, const buf *body)
         return;
     }
     api_error e;
-    api_error_set(&e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+    api_error_nomem(&e);
     request_error(rq, &e);
 }
 

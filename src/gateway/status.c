@@ -110,7 +110,7 @@ void model_handle(gateway_request *rq)
     describe_job *j = known ? calloc(1, sizeof *j) : NULL;
     if (!j) {
         if (known)
-            api_error_set(&e, 500, "server_error", "out_of_memory", NULL, "out of memory");
+            api_error_nomem(&e);
         else
             api_error_no_model(&e, name);
         request_error(rq, &e);
