@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "compute/bits.h"
 #include "compute/compute.h"
 
 static const struct {
@@ -55,20 +56,6 @@ bool dtype_parse(const char *name, dtype *ret)
         return true;
     }
     return false;
-}
-
-static float float_of(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-static uint32_t bits_of(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    return u;
 }
 
 float f16_to_f32(uint16_t h)

@@ -6,22 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "compute/bits.h"
 #include "compute/compute.h"
 #include "compute/poly.h"
-
-static float float_of(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-static uint32_t bits_of(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    return u;
-}
 
 /* As maxps and minps: the second operand when either is NaN, so a constant first lets NaN through. */
 static float max2(float a, float b)
