@@ -385,38 +385,6 @@ jvalue jinja_filter(jrun *r, const char *name, jvalue v, const jargs *args)
 
 /* ---- tests ---- */
 
-static bool t_defined(jrun *r, jvalue v, const jargs *a)
-{
-    return v.kind != V_UNDEFINED;
-}
-static bool t_undefined(jrun *r, jvalue v, const jargs *a)
-{
-    return v.kind == V_UNDEFINED;
-}
-static bool t_none(jrun *r, jvalue v, const jargs *a)
-{
-    return v.kind == V_NONE;
-}
-static bool t_string(jrun *r, jvalue v, const jargs *a)
-{
-    return v.kind == V_STRING;
-}
-static bool t_mapping(jrun *r, jvalue v, const jargs *a)
-{
-    return v.kind == V_DICT;
-}
-static bool t_boolean(jrun *r, jvalue v, const jargs *a)
-{
-    return v.kind == V_BOOL;
-}
-static bool t_integer(jrun *r, jvalue v, const jargs *a)
-{
-    return v.kind == V_INT;
-}
-static bool t_float(jrun *r, jvalue v, const jargs *a)
-{
-    return v.kind == V_FLOAT;
-}
 static bool t_true(jrun *r, jvalue v, const jargs *a)
 {
     return v.kind == V_BOOL && v.b;
@@ -441,21 +409,6 @@ static bool t_less(jrun *r, jvalue v, const jargs *a)
 {
     return jinja_order(r, v, arg(a, 0)) < 0;
 }
-static bool t_callable(jrun *r, jvalue v, const jargs *a)
-{
-    return v.kind >= V_MACRO;
-}
-
-static bool t_number(jrun *r, jvalue v, const jargs *a)
-{
-    return v.kind == V_INT || v.kind == V_FLOAT || v.kind == V_BOOL;
-}
-
-static bool t_iterable(jrun *r, jvalue v, const jargs *a)
-{
-    return v.kind == V_LIST || v.kind == V_DICT || v.kind == V_STRING || v.kind == V_UNDEFINED;
-}
-
 static bool is_multiple(jrun *r, jvalue v, int64_t of, int64_t rest)
 {
     if (v.kind == V_INT && of != 0 && of != -1) return llabs(v.i % of) == rest;
@@ -485,46 +438,54 @@ static bool t_in(jrun *r, jvalue v, const jargs *a)
     return false;
 }
 
+#define KIND(k)  (1u << (k))
+#define ITERABLE (KIND(V_LIST) | KIND(V_DICT) | KIND(V_STRING) | KIND(V_UNDEFINED))
+
+static const struct {
+    const char *name;
+    unsigned kinds; /* the value is of one of these, when fn is NULL */
+    bool (*fn)(jrun *r, jvalue v, const jargs *a);
+} TESTS[] = {
+    {"defined", ~KIND(V_UNDEFINED), NULL},
+    {"undefined", KIND(V_UNDEFINED), NULL},
+    {"none", KIND(V_NONE), NULL},
+    {"string", KIND(V_STRING), NULL},
+    {"mapping", KIND(V_DICT), NULL},
+    {"iterable", ITERABLE, NULL},
+    {"sequence", ITERABLE, NULL},
+    {"number", KIND(V_INT) | KIND(V_FLOAT) | KIND(V_BOOL), NULL},
+    {"boolean", KIND(V_BOOL), NULL},
+    {"integer", KIND(V_INT), NULL},
+    {"float", KIND(V_FLOAT), NULL},
+    {"true", 0, t_true},
+    {"false", 0, t_false},
+    {"odd", 0, t_odd},
+    {"even", 0, t_even},
+    {"divisibleby", 0, t_divisible},
+    {"equalto", 0, t_equal},
+    {"eq", 0, t_equal},
+    {"==", 0, t_equal},
+    {"ne", 0, t_unequal},
+    {"!=", 0, t_unequal},
+    {"greaterthan", 0, t_greater},
+    {"gt", 0, t_greater},
+    {">", 0, t_greater},
+    {"lessthan", 0, t_less},
+    {"lt", 0, t_less},
+    {"<", 0, t_less},
+    {"in", 0, t_in},
+    {"callable", KIND(V_MACRO) | KIND(V_FUNCTION) | KIND(V_METHOD), NULL},
+};
+
 bool jinja_test(jrun *r, const char *name, jvalue v, const jargs *args)
 {
-    static const struct {
-        const char *name;
-        bool (*fn)(jrun *r, jvalue v, const jargs *a);
-    } tests[] = {
-        {"defined", t_defined},
-        {"undefined", t_undefined},
-        {"none", t_none},
-        {"string", t_string},
-        {"mapping", t_mapping},
-        {"iterable", t_iterable},
-        {"sequence", t_iterable},
-        {"number", t_number},
-        {"boolean", t_boolean},
-        {"integer", t_integer},
-        {"float", t_float},
-        {"true", t_true},
-        {"false", t_false},
-        {"odd", t_odd},
-        {"even", t_even},
-        {"divisibleby", t_divisible},
-        {"equalto", t_equal},
-        {"eq", t_equal},
-        {"==", t_equal},
-        {"ne", t_unequal},
-        {"!=", t_unequal},
-        {"greaterthan", t_greater},
-        {"gt", t_greater},
-        {">", t_greater},
-        {"lessthan", t_less},
-        {"lt", t_less},
-        {"<", t_less},
-        {"in", t_in},
-        {"callable", t_callable},
-    };
     if (r->rc) return false;
     jinja_charge(r, v);
-    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
-        if (!strcmp(name, tests[i].name)) return r->rc ? false : tests[i].fn(r, v, args);
+    for (size_t i = 0; i < sizeof TESTS / sizeof *TESTS; i++) {
+        if (strcmp(name, TESTS[i].name) != 0) continue;
+        if (r->rc) return false;
+        return TESTS[i].fn ? TESTS[i].fn(r, v, args) : (TESTS[i].kinds & KIND(v.kind)) != 0;
+    }
     jinja_fail(r, SHOAL_EUNSUPPORTED, "test \"%.40s\" is not supported", name);
     return false;
 }
