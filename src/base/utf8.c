@@ -82,18 +82,6 @@ size_t utf8_incomplete_tail(const char *s, size_t n)
     return 0;
 }
 
-int hex_encode(buf *out, const void *data, size_t n)
-{
-    static const char digit[] = "0123456789abcdef";
-    const uint8_t *p = data;
-    if (buf_reserve(out, 2 * n) != 0) return SHOAL_ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        buf_putc(out, digit[p[i] >> 4]);
-        buf_putc(out, digit[p[i] & 15]);
-    }
-    return 0;
-}
-
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9') return c - '0';

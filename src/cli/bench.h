@@ -18,7 +18,4 @@ int bench_model(const bench_options *o, const char *model, shoal_err *err);
 /* A running home cluster over HTTP: the figures that the README quotes. */
 int bench_http(const bench_options *o, shoal_err *err);
 
-/* Median of n values (sorts them). */
-double bench_median(double *values, size_t n);
-
 #endif

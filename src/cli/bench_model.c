@@ -13,7 +13,8 @@ static int compare_doubles(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-double bench_median(double *values, size_t n)
+/* Sorts values. */
+static double median(double *values, size_t n)
 {
     if (n == 0) return 0;
     qsort(values, n, sizeof *values, compare_doubles);
@@ -106,9 +107,9 @@ static int bench_decoder(const bench_options *o, engine *e, size_t n_vocab, shoa
         }
     }
     if (rc == 0) {
-        double p = bench_median(prefill, repeat), d = bench_median(decode, repeat);
-        double s[3] = {bench_median(rate[0], repeat), bench_median(rate[1], repeat),
-                       bench_median(rate[2], repeat)};
+        double p = median(prefill, repeat), d = median(decode, repeat);
+        double s[3] = {median(rate[0], repeat), median(rate[1], repeat),
+                       median(rate[2], repeat)};
         if (o->json)
             printf("{\"prefill_tokens_per_s\":%.1f,\"decode_tokens_per_s\":%.1f,\"streams_1\":%.1f,\"streams_"
                    "4\":%.1f,\"streams_16\":%.1f}\n",
@@ -148,7 +149,7 @@ static int bench_encoder(const bench_options *o, engine *e, size_t n_vocab, shoa
             ms[r] = clock_ms_since(start);
         }
         if (rc != 0) break;
-        double p50 = bench_median(ms, repeat);
+        double p50 = median(ms, repeat);
         if (o->json)
             printf("%s\"%zux%zu\":%.3f", k ? "," : "", batch, n, p50);
         else

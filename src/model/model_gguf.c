@@ -328,7 +328,8 @@ static int read_special(const gguf *g, tokenizer_gguf *t, shoal_err *err)
     return rc;
 }
 
-const char *model_gguf_tokenizer_json(const gguf *g, size_t *ret_len)
+/* Borrowed from the file, NULL when it has none. */
+static const char *tokenizer_json(const gguf *g, size_t *ret_len)
 {
     const gguf_kv *kv = gguf_find(g, "tokenizer.huggingface.json");
     return kv ? gguf_string(kv, ret_len) : NULL;
@@ -337,7 +338,7 @@ const char *model_gguf_tokenizer_json(const gguf *g, size_t *ret_len)
 static int load_tokenizer(model *m, gguf *g, shoal_err *err)
 {
     size_t len, config_len = 0;
-    const char *json = model_gguf_tokenizer_json(g, &len);
+    const char *json = tokenizer_json(g, &len);
     const gguf_kv *kv = gguf_find(g, "shoal.tokenizer_config");
     const char *config = kv ? gguf_string(kv, &config_len) : NULL;
     if (json) return tokenizer_from_json(&m->tok, json, len, config, config_len, m->path, err);

@@ -42,7 +42,4 @@ int model_set_template(model *m, const char *source, size_t len, const char *wha
 /* True when a model of this configuration wants the table's tensor of these flags. */
 bool model_wants(const model_config *c, unsigned flags);
 
-/* Where this GGUF model's tokenizer.json is: borrowed from the file, NULL when it has none. */
-const char *model_gguf_tokenizer_json(const gguf *g, size_t *ret_len);
-
 #endif

@@ -19,7 +19,7 @@ static bool is_own_letter(uint32_t byte)
 
 /* Bytes that do not print, in order, are the letters from U+0100 on: 0..32 are the first 33, then
  * 127..160 and 173. */
-uint32_t byte_letter(uint8_t byte)
+static uint32_t byte_letter(uint8_t byte)
 {
     if (is_own_letter(byte)) return byte;
     if (byte <= 32) return 256u + byte;

@@ -68,8 +68,7 @@ void seg_work_done(seg_work *w);
 int seg_merges_init(segmenter *s, size_t n);
 void seg_merges_add(segmenter *s, int32_t left, int32_t right, uint32_t rank, int32_t id);
 
-/* GPT-2's alphabet: byte -> code point, and back (-1 when it is no letter of it). */
-uint32_t byte_letter(uint8_t byte);
+/* GPT-2's alphabet: the byte that a code point stands for, -1 when it is no letter of it. */
 int letter_byte(uint32_t cp);
 
 /* Fill in byte_ids from the vocabulary, by byte_level and byte_fallback. */

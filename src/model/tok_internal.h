@@ -88,8 +88,6 @@ tokenizer *tok_new(void);
 /* Complete a tokenizer whose vocabulary, steps, added tokens and decoder are set. */
 int tok_seal(tokenizer *t, shoal_err *err);
 
-/* The templates with nothing but the texts: the second has type 1. */
-int tok_plain_templates(tokenizer *t, shoal_err *err);
 /* head A tail, and head A tail [mid] B tail2; -1 leaves a token out. */
 int tok_wrap_templates(tokenizer *t, int32_t head, int32_t tail, int32_t mid, uint8_t type_b, shoal_err *err);
 

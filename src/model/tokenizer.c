@@ -80,7 +80,8 @@ int tok_wrap_templates(tokenizer *t, int32_t head, int32_t tail, int32_t mid, ui
     return 0;
 }
 
-int tok_plain_templates(tokenizer *t, shoal_err *err)
+/* The templates with nothing but the texts: the second has type 1. */
+static int plain_templates(tokenizer *t, shoal_err *err)
 {
     return tok_wrap_templates(t, -1, -1, -1, 1, err);
 }
@@ -132,18 +133,13 @@ int tok_seal(tokenizer *t, shoal_err *err)
         if (t->added[i].normalized) rc = normalise_added(t, &t->added[i], err);
     }
     if (rc == 0 && (build_set(t, &t->raw, false) || build_set(t, &t->normalized, true))) rc = err_nomem(err);
-    if (rc == 0 && !t->n_single) rc = tok_plain_templates(t, err);
+    if (rc == 0 && !t->n_single) rc = plain_templates(t, err);
     return rc ? rc : tok_build_bytes(t, err);
 }
 
 size_t tokenizer_vocab_size(const tokenizer *t)
 {
     return t->voc.n;
-}
-
-int32_t tokenizer_find(const tokenizer *t, const char *token, size_t len)
-{
-    return vocab_find(&t->voc, token, len);
 }
 
 const char *tokenizer_piece(const tokenizer *t, int32_t id, size_t *ret_len)

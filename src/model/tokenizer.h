@@ -69,8 +69,6 @@ int tokenizer_encode(const tokenizer *t, const char *text, size_t len, const cha
 bool encoding_truncate(const tokenizer *t, encoding *e, size_t max_tokens);
 
 size_t tokenizer_vocab_size(const tokenizer *t); /* highest id + 1, added tokens included */
-/* The id of a token's exact text, -1 when there is none. */
-int32_t tokenizer_find(const tokenizer *t, const char *token, size_t len);
 /* The raw bytes a token stands for (byte-level mapping undone, "##" kept out); borrowed, NUL not
  * guaranteed. NULL for ids out of range. *ret_special: a control token, printed by decode only when
  * asked for. */

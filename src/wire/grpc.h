@@ -48,7 +48,6 @@ typedef struct grpc_method {
 int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *methods, size_t n_methods,
                     void *user, const http_limits *limits, shoal_err *err);
 int grpc_server_listen(grpc_server *s, const char *address, shoal_err *err); /* "unix:/path" or host:port */
-int grpc_server_port(const grpc_server *s); /* really bound by the last listen, for ":0" */
 void grpc_server_drain(grpc_server *s, void (*done)(void *user), void *user);
 void grpc_server_close(grpc_server *s, void (*closed)(void *user), void *user);
 

@@ -174,11 +174,6 @@ int grpc_server_listen(grpc_server *s, const char *address, shoal_err *err)
     return http_server_listen(s->http, address, NULL, err);
 }
 
-int grpc_server_port(const grpc_server *s)
-{
-    return http_server_port(s->http);
-}
-
 void grpc_server_drain(grpc_server *s, void (*done)(void *user), void *user)
 {
     http_server_drain(s->http, done, user);

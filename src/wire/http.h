@@ -74,7 +74,6 @@ const char *http_path(const http_request *r);  /* without the query, not decoded
 const char *http_query(const http_request *r); /* after '?', "" when none */
 const char *http_header_get(const http_request *r, const char *lower_name); /* NULL when absent */
 const char *http_body(const http_request *r, size_t *ret_len);              /* NUL-terminated copy */
-const char *http_peer(const http_request *r);                               /* "127.0.0.1:51234" or "unix" */
 int http_version(const http_request *r);                                    /* 11, 10 or 20 */
 uint64_t http_received_ns(const http_request *r); /* clock_ns when its last byte arrived */
 void http_set_data(http_request *r, void *data);
@@ -91,6 +90,5 @@ void http_respond_begin(http_request *r, int status, const http_header *headers,
 void http_respond_write(http_request *r, const void *data, size_t len);
 /* Trailers are sent on HTTP/2 and dropped on HTTP/1.1. */
 void http_respond_end(http_request *r, const http_header *trailers, size_t n_trailers);
-size_t http_respond_backlog(const http_request *r); /* bytes not yet taken by the client */
 
 #endif

@@ -56,7 +56,6 @@ struct http_conn {
     http_conn *prev, *next, *next_dirty;
     conn_kind kind;
     bool is_dirty, refusing, eof, in_data;
-    char peer[80];
     buf in;                   /* received, not yet understood: HTTP/1.1, or too short to tell */
     uint64_t idle_since_ms;   /* no request since */
     uint64_t begun_ms;        /* first byte of the request being received; 0: none */

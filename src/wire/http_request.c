@@ -118,11 +118,6 @@ const char *http_body(const http_request *r, size_t *ret_len)
     return r->body.data ? r->body.data : "";
 }
 
-const char *http_peer(const http_request *r)
-{
-    return r->conn->peer;
-}
-
 int http_version(const http_request *r)
 {
     return r->version;
@@ -220,9 +215,4 @@ void http_respond_end(http_request *r, const http_header *trailers, size_t n_tra
         http2_end(r, trailers, n_trailers);
     else
         http1_end(r);
-}
-
-size_t http_respond_backlog(const http_request *r)
-{
-    return transport_backlog(r->conn->io) + r->out.len - r->out_at;
 }

@@ -231,7 +231,6 @@ void conn_adopt(http_conn *c, transport *io)
     if (c->next) c->next->prev = c;
     s->conns = c;
     if (s->n_conns++ == 0) uv_timer_start(&s->tick, on_tick, tick_ms(&s->limits), tick_ms(&s->limits));
-    transport_peer(io, c->peer, sizeof c->peer);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */

@@ -481,23 +481,3 @@ int transport_connect(transport **ret, uv_loop_t *loop, const address *to, trans
     *ret = t;
     return 0;
 }
-
-void transport_peer(const transport *t, char *out, size_t n)
-{
-    struct sockaddr_storage sa;
-    int len = sizeof sa, port = 0;
-    char host[64] = "";
-    snprintf(out, n, "%s", t->kind == KIND_MEMORY ? "memory" : "unix");
-    if (t->kind != KIND_TCP || uv_tcp_getpeername(&t->u.tcp, (struct sockaddr *)&sa, &len) != 0) return;
-    if (sa.ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)&sa;
-        uv_ip4_name(in, host, sizeof host);
-        port = ntohs(in->sin_port);
-        snprintf(out, n, "%s:%d", host, port);
-    } else {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&sa;
-        uv_ip6_name(in6, host, sizeof host);
-        port = ntohs(in6->sin6_port);
-        snprintf(out, n, "[%s]:%d", host, port);
-    }
-}

@@ -66,9 +66,6 @@ void transport_end(transport *t);
 void transport_close(transport *t, const char *why); /* now; `why` is a literal */
 bool transport_is_closing(const transport *t);       /* after end or close */
 
-/* "127.0.0.1:51234", "[::1]:51234" or "unix". */
-void transport_peer(const transport *t, char *out, size_t n);
-
 /* A peer that leaves must not kill the process: ignore SIGPIPE unless the program has a handler of its own.
  */
 void transport_ignore_sigpipe(void);
