@@ -256,15 +256,24 @@ static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_
                    e->waiting_tokens + j->n_tokens, need_ms);
 }
 
+/* Places in the running batch that nobody has: whoever is to take one waits for the next step at most, and
+ * does not count as waiting. Under the lock. */
+static size_t free_places(const engine *e)
+{
+    size_t n = e->llama ? e->o.max_batch - e->n_running : 0;
+    return n < e->n_waiting ? n : e->n_waiting;
+}
+
 static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)
 {
     uint64_t now = clock_ns();
     pthread_mutex_lock(&e->lock);
     int rc = 0;
+    size_t n_waiting = e->n_waiting - free_places(e);
     if (e->stopping) {
         rc = err_set(err, SHOAL_EUNAVAILABLE, "the engine is closing");
-    } else if (e->n_waiting >= e->o.max_queue) {
-        rc = err_set(err, SHOAL_EFULL, "%zu requests are waiting, the limit is %zu", e->n_waiting,
+    } else if (n_waiting >= e->o.max_queue) {
+        rc = err_set(err, SHOAL_EFULL, "%zu requests are waiting, the limit is %zu", n_waiting,
                      e->o.max_queue);
     } else {
         rc = check_deadline(e, j, now, err);

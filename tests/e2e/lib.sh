@@ -2,7 +2,8 @@
 #
 #   start_shoal [CONFIG] [ARGS...]   sets $url, $port, $server (pid), $log; ready when it returns
 #   stop_shoal                       SIGTERM, waits, keeps the exit status in $stopped
-set -uo pipefail
+# No pipefail: in `curl ... | grep -q`, grep leaves at its first match and curl may die of it.
+set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 SHOAL_BIN=${SHOAL_BIN:-$PWD/build/shoal}
 work=$(mktemp -d)
