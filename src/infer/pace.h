@@ -1,6 +1,6 @@
 /* pace.h: how many threads a step of this size should have, found out by measuring.
  *
- * A step of a tiny model lasts 200 us and has some seventy barriers. On a quiet machine two threads
+ * A step of a tiny model lasts 200 us and has dozens of barriers. On a quiet machine two threads
  * gain a quarter; when another program wants one of the two cores, each barrier waits for the
  * scheduler and the same step takes ten times as long (measured on two cores beside a compiler: 5800
  * tokens/s with one thread, 7300 with two on the quiet machine, 360 with two on the busy one). So the
