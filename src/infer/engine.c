@@ -141,11 +141,6 @@ void engine_free(engine *e)
     destroy(e);
 }
 
-const model *engine_model(const engine *e)
-{
-    return e->m;
-}
-
 size_t engine_ctx(const engine *e)
 {
     return e->n_ctx;

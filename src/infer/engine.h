@@ -38,7 +38,6 @@ int engine_new(engine **ret, model *m, const engine_options *opts, shoal_err *er
  * so that callers may leave in their own time before engine_free. */
 void engine_stop(engine *e);
 void engine_free(engine *e); /* cancels everything (EVENT_DONE with SHOAL_ECANCELLED), joins the thread */
-const model *engine_model(const engine *e);
 size_t engine_ctx(const engine *e);
 
 typedef struct logit_bias {

@@ -188,16 +188,6 @@ kv_shape llama_kv_shape(const model *m)
                       .type = k && dtype_block(k->type) > 1 ? DT_F16 : DT_F32};
 }
 
-size_t llama_weight_bytes(const llama *l)
-{
-    size_t n = proj_bytes(l->c->tied ? &l->embd : &l->head);
-    for (size_t i = 0; i < l->c->n_layer; i++) {
-        const layer *ly = &l->layers[i];
-        n += proj_bytes(&ly->qkv) + proj_bytes(&ly->out) + proj_bytes(&ly->gate_up) + proj_bytes(&ly->down);
-    }
-    return n;
-}
-
 /* ---- attention ------------------------------------------------------------------------------------ */
 
 /* Position `at` of a tile: the key is a column, the value a row. */

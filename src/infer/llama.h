@@ -34,7 +34,6 @@ int llama_new(llama **ret, const model *m, team *t, size_t n_ctx, size_t max_tok
 void llama_free(llama *l);
 /* Beside quantised weights the cache is F16, which is finer than they are; beside float weights it is F32. */
 kv_shape llama_kv_shape(const model *m);
-size_t llama_weight_bytes(const llama *l); /* read by one step */
 
 void llama_step(llama *l, team *t, const kv *cache, const llama_item *items, size_t n_items, llama_row_fn fn,
                 void *user);

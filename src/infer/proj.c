@@ -109,13 +109,6 @@ void proj_done(proj *p)
     *p = (proj){0};
 }
 
-size_t proj_bytes(const proj *p)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < p->n_parts; i++) n += wmat_bytes(p->part[i]);
-    return n;
-}
-
 void proj_mul(team_member *m, const proj *p, acts *a, const float *x, size_t n_tokens, float *y, size_t ldy,
               bool accumulate)
 {

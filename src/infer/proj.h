@@ -23,7 +23,6 @@ typedef struct proj {
 int proj_load(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems, isa set,
               shoal_err *err);
 void proj_done(proj *p); /* a zeroed one is fine */
-size_t proj_bytes(const proj *p);
 
 /* All members: y[n_tokens][rows] (row stride ldy) = x[n_tokens][cols] · wᵀ + bias, or +=. x must be
  * complete (a barrier before). No barrier at the end. */
