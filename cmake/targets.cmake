@@ -21,7 +21,7 @@ endfunction()
 
 # libshoal: what include/shoal.h promises, nothing of the service.
 add_library(libshoal STATIC $<TARGET_OBJECTS:shoal_base> $<TARGET_OBJECTS:shoal_compute>
-            $<TARGET_OBJECTS:shoal_model> $<TARGET_OBJECTS:shoal_infer>)
+            $<TARGET_OBJECTS:shoal_text> $<TARGET_OBJECTS:shoal_model> $<TARGET_OBJECTS:shoal_infer>)
 set_target_properties(libshoal PROPERTIES OUTPUT_NAME shoal)
 
 if(EXISTS ${PROJECT_SOURCE_DIR}/src/cli/main.c)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "model/tokenizer.h"
+#include "text/tokenizer.h"
 
 /* What is the same for all grammars of one model: its tokens' bytes as a prefix tree. */
 typedef struct grammar_vocab grammar_vocab;

@@ -13,8 +13,8 @@
 #include "base/err.h"
 #include "base/sys.h"
 #include "compute/compute.h"
-#include "model/chat.h"
-#include "model/tokenizer.h"
+#include "text/chat.h"
+#include "text/tokenizer.h"
 
 /* X(enum, GGUF general.architecture) */
 #define ARCH_TABLE(X)       \

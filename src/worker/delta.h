@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "infer/engine.h"
-#include "model/tokenizer.h"
+#include "text/tokenizer.h"
 
 typedef struct delta {
     buf ids;      /* int32_t */

@@ -10,7 +10,7 @@
 
 #include "base/sys.h"
 #include "model/gguf.h"
-#include "model/tokenizer.h"
+#include "text/tokenizer.h"
 
 #define BORROWED  SHOAL_SOURCE_DIR "/../shared/borrowed/tokenizers-gguf/ggml-vocab-"
 #define SEPARATOR "\n__ggml_vocab_test__\n"

@@ -1,0 +1,110 @@
+#include "text/chat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/jinja.h"
+
+struct chat_template {
+    arena *mem; /* the tree and the source */
+    char *source, *what;
+    jnode *root;
+    bool reads_parts; /* the template itself looks at content that is a list */
+};
+
+int chat_template_compile(chat_template **ret, const char *source, size_t len, const char *what,
+                          shoal_err *err)
+{
+    int rc = SHOAL_ENOMEM;
+    chat_template *t = calloc(1, sizeof *t);
+    if (!t) return err_nomem(err);
+    t->mem = arena_new(16384);
+    if (t->mem) t->source = arena_strndup(t->mem, source, len);
+    if (t->source) t->what = arena_strdup(t->mem, what);
+    if (t->what)
+        rc = jinja_parse(&t->root, t->mem, t->source, len, t->what, err);
+    else
+        err_nomem(err);
+    if (rc) {
+        chat_template_free(t);
+        return rc;
+    }
+    /* Such templates compare the parts' types: content['type'] == 'text'. */
+    t->reads_parts = strstr(t->source, "'text'") || strstr(t->source, "\"text\"");
+    *ret = t;
+    return 0;
+}
+
+void chat_template_free(chat_template *t)
+{
+    if (!t) return;
+    arena_free(t->mem);
+    free(t);
+}
+
+const char *chat_template_source(const chat_template *t)
+{
+    return t->source;
+}
+
+static void set(jrun *r, const char *name, jvalue v)
+{
+    jinja_put(r, &r->scope->vars, jinja_str(name, strlen(name)), v);
+}
+
+/* [{"type": "text", "text": s}, ...] -> all s in a row. */
+static jvalue flatten(jrun *r, jvalue parts)
+{
+    buf out = {0};
+    for (size_t i = 0; r->rc == 0 && i < parts.list->n; i++) {
+        jvalue part = parts.list->at[i];
+        if (part.kind == V_DICT) part = jinja_attr(r, part, "text");
+        if (part.kind == V_STRING)
+            buf_append(&out, part.s, part.n);
+        else
+            jinja_fail(r, SHOAL_EINVALID, "a message has content that is no text");
+    }
+    if (out.failed) jinja_fail(r, SHOAL_ENOMEM, "out of memory");
+    jvalue s = jinja_strdup(r, out.data, out.len);
+    buf_done(&out);
+    return s;
+}
+
+static jvalue messages_of(jrun *r, const json_t *messages, bool flat)
+{
+    jvalue all = jinja_from_json(r, messages), content = jinja_str("content", 7);
+    for (size_t i = 0; flat && r->rc == 0 && i < all.list->n; i++) {
+        if (all.list->at[i].kind != V_DICT) continue;
+        const jvalue *v = jinja_get(all.list->at[i].dict, content);
+        if (v && v->kind == V_LIST) jinja_put(r, all.list->at[i].dict, content, flatten(r, *v));
+    }
+    return all;
+}
+
+static jvalue token(jrun *r, const char *s)
+{
+    return s ? jinja_strdup(r, s, strlen(s)) : jinja_str("", 0);
+}
+
+int chat_template_render(const chat_template *t, const json_t *messages, const json_t *tools,
+                         bool add_generation_prompt, const char *bos_token, const char *eos_token, buf *out,
+                         shoal_err *err)
+{
+    if (!json_is_array(messages)) return err_set(err, SHOAL_EINVALID, "messages must be an array");
+    jscope globals = {0};
+    buf text = {0};
+    jrun r = {.mem = arena_new(65536), .out = &text, .scope = &globals, .err = err};
+    if (!r.mem) return err_nomem(err);
+    set(&r, "messages", messages_of(&r, messages, !t->reads_parts));
+    set(&r, "tools", tools ? jinja_from_json(&r, tools) : (jvalue){.kind = V_NONE});
+    set(&r, "documents", (jvalue){.kind = V_NONE});
+    set(&r, "add_generation_prompt", jinja_bool(add_generation_prompt));
+    set(&r, "bos_token", token(&r, bos_token));
+    set(&r, "eos_token", token(&r, eos_token));
+    int rc = r.rc ? r.rc : jinja_run(&r, t->root);
+    if (rc) err_prefix(err, rc, "%s", t->what);
+    if (rc == 0 && (text.failed || buf_append(out, text.data, text.len))) rc = err_nomem(err);
+    arena_free(r.mem);
+    buf_done(&text);
+    return rc;
+}

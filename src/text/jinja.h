@@ -1,0 +1,179 @@
+/* jinja.h: a small Jinja interpreter for chat templates.
+ *
+ * Source -> tokens -> tree (in an arena, immutable) -> run. A run has its own arena of values, a scope
+ * chain, a step count and an output bound; nothing survives it. White space is treated as
+ * transformers does: trim_blocks and lstrip_blocks are on.
+ *
+ * Values share structure and are reference-like for lists, dicts and namespaces, as in Python. */
+#ifndef TEXT_JINJA_H
+#define TEXT_JINJA_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+enum {
+    JINJA_MAX_STEPS = 1000000,
+    JINJA_MAX_OUTPUT = 4 << 20,
+    JINJA_MAX_MEMORY = 64 << 20, /* of values in one run, bytes */
+    JINJA_MAX_SOURCE = 1 << 20,
+    JINJA_MAX_DEPTH = 100,
+};
+
+/* ---- tree ---- */
+
+typedef enum {
+    /* expressions */
+    N_LITERAL,
+    N_NAME,
+    N_LIST,
+    N_DICT,
+    N_ATTR,
+    N_INDEX,
+    N_SLICE,
+    N_CALL,
+    N_FILTER,
+    N_TEST,
+    N_UNARY,
+    N_BINARY,
+    N_COMPARE,
+    N_AND,
+    N_OR,
+    N_NOT,
+    N_COND,
+    /* statements */
+    N_TEXT,
+    N_OUTPUT,
+    N_IF,
+    N_FOR,
+    N_SET,
+    N_MACRO,
+    N_BREAK,
+    N_CONTINUE,
+    N_BLOCK,
+} jnode_kind;
+
+typedef enum {
+    V_UNDEFINED,
+    V_NONE,
+    V_BOOL,
+    V_INT,
+    V_FLOAT,
+    V_STRING,
+    V_LIST,
+    V_DICT,
+    V_NAMESPACE,
+    V_MACRO,
+    V_FUNCTION,
+    V_METHOD
+} jkind;
+
+typedef struct jvalue {
+    jkind kind;
+    bool b;
+    int64_t i; /* V_INT; V_FUNCTION and V_METHOD: which */
+    double f;
+    const char *s; /* V_STRING; V_METHOD: its name */
+    size_t n;
+    struct jlist *list;
+    struct jdict *dict; /* V_DICT, V_NAMESPACE */
+    const struct jnode *macro;
+    const struct jvalue *self; /* V_METHOD */
+} jvalue;
+
+typedef struct jlist {
+    jvalue *at;
+    size_t n, cap;
+} jlist;
+
+typedef struct jdict {
+    jvalue *keys, *values;
+    size_t n, cap;
+} jdict;
+
+typedef struct jnode {
+    jnode_kind kind;
+    int line;
+    const char *name; /* names, attributes, filters, operators */
+    jvalue value;     /* N_LITERAL, N_TEXT */
+    struct jnode *a, *b, *c;
+    struct jnode *next;  /* in the list it is part of */
+    struct jnode *items; /* list elements, arguments, statements of a body */
+    struct jnode *other; /* the else body; dict: values beside keys */
+    const char *keyword; /* of an argument, NULL for positional */
+} jnode;
+
+/* Parse; the tree and all its strings live in `mem`. Errors name `what` and the line. */
+int jinja_parse(jnode **ret, arena *mem, const char *source, size_t len, const char *what, shoal_err *err);
+
+/* ---- a run ---- */
+
+typedef struct jscope {
+    jdict vars;
+    struct jscope *up;
+} jscope;
+
+typedef struct jrun {
+    arena *mem;
+    size_t used;
+    buf *out;
+    size_t out_start;
+    jscope *scope;
+    unsigned steps;
+    int depth, line;
+    enum { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE } flow;
+    int rc; /* the first error sticks */
+    shoal_err *err;
+} jrun;
+
+/* Arguments of a call, evaluated. */
+typedef struct jargs {
+    jvalue at[12];
+    const char *keyword[12];
+    size_t n;
+} jargs;
+
+int jinja_run(jrun *r, const jnode *root);
+jvalue jinja_eval(jrun *r, const jnode *n);
+jvalue jinja_call_macro(jrun *r, const jnode *macro, const jargs *args);
+
+/* jinja_value.c */
+jvalue jinja_fail(jrun *r, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Count the work of going through a value once: a text is a step for 64 bytes, a list for 16 items. */
+void jinja_charge(jrun *r, jvalue v);
+void *jinja_alloc(jrun *r, size_t n); /* NULL once the run has failed */
+jvalue jinja_str(const char *s, size_t n);
+jvalue jinja_strdup(jrun *r, const char *s, size_t n);
+jvalue jinja_int(int64_t i);
+jvalue jinja_float(double f);
+jvalue jinja_bool(bool b);
+jvalue jinja_list(jrun *r);
+jvalue jinja_dict(jrun *r, jkind kind);
+void jinja_push(jrun *r, jvalue list, jvalue v);
+void jinja_put(jrun *r, jdict *d, jvalue key, jvalue v);
+const jvalue *jinja_get(const jdict *d, jvalue key); /* NULL when absent */
+jvalue jinja_from_json(jrun *r, const json_t *v);
+bool jinja_truth(jvalue v);
+bool jinja_equal(jvalue a, jvalue b);
+int jinja_order(jrun *r, jvalue a, jvalue b);  /* < 0, 0, > 0; fails the run for kinds without order */
+void jinja_print(jrun *r, buf *out, jvalue v); /* str(v) */
+void jinja_print_json(jrun *r, buf *out, jvalue v, int indent, int level); /* indent < 0: one line */
+jvalue jinja_text(jrun *r, jvalue v);                                      /* str(v) as a value */
+jvalue jinja_items(jrun *r, jvalue v); /* what iterating over v gives, as a list */
+const char *jinja_kind_name(jvalue v);
+
+/* jinja_lib.c: filters, tests, functions and methods by name */
+jvalue jinja_filter(jrun *r, const char *name, jvalue v, const jargs *args);
+bool jinja_test(jrun *r, const char *name, jvalue v, const jargs *args);
+jvalue jinja_function(jrun *r, int which, const jargs *args);
+int jinja_function_find(const char *name); /* -1 when there is none */
+jvalue jinja_method(jrun *r, jvalue self, const char *name, const jargs *args);
+bool jinja_has_method(jvalue self, const char *name);
+jvalue jinja_attr(jrun *r, jvalue v, const char *name); /* v.name, V_UNDEFINED when it has none */
+jvalue jinja_item(jrun *r, jvalue v, jvalue key);       /* v[key] */
+
+#endif

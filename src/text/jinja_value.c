@@ -1,0 +1,413 @@
+/* jinja_value.c: values of a template run: making, comparing, printing. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "text/jinja.h"
+
+jvalue jinja_fail(jrun *r, int code, const char *fmt, ...)
+{
+    if (r->rc == 0) {
+        char message[400];
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(message, sizeof message, fmt, ap);
+        va_end(ap);
+        r->rc = err_set(r->err, code, "line %d: %s", r->line, message);
+    }
+    return (jvalue){.kind = V_UNDEFINED};
+}
+
+void jinja_charge(jrun *r, jvalue v)
+{
+    size_t work = v.kind == V_STRING ? v.n / 64 : v.kind == V_LIST && v.list ? v.list->n / 16 : 0;
+    r->steps += (unsigned)work; /* a value is smaller than JINJA_MAX_MEMORY: no wrap before the check */
+    if (r->steps > JINJA_MAX_STEPS) jinja_fail(r, SHOAL_ELIMIT, "the template runs for too long");
+}
+
+void *jinja_alloc(jrun *r, size_t n)
+{
+    if (r->rc) return NULL;
+    if (n > JINJA_MAX_MEMORY || r->used + n > JINJA_MAX_MEMORY) {
+        jinja_fail(r, SHOAL_ELIMIT, "the template needs more than %d bytes", JINJA_MAX_MEMORY);
+        return NULL;
+    }
+    r->used += n + 16;
+    void *p = arena_alloc(r->mem, n ? n : 1);
+    if (!p) jinja_fail(r, SHOAL_ENOMEM, "out of memory");
+    return p;
+}
+
+jvalue jinja_str(const char *s, size_t n)
+{
+    return (jvalue){.kind = V_STRING, .s = s, .n = n};
+}
+
+jvalue jinja_strdup(jrun *r, const char *s, size_t n)
+{
+    char *p = jinja_alloc(r, n + 1);
+    if (!p) return (jvalue){0};
+    if (n) memcpy(p, s, n);
+    return jinja_str(p, n);
+}
+
+jvalue jinja_int(int64_t i)
+{
+    return (jvalue){.kind = V_INT, .i = i};
+}
+
+jvalue jinja_float(double f)
+{
+    return (jvalue){.kind = V_FLOAT, .f = f};
+}
+
+jvalue jinja_bool(bool b)
+{
+    return (jvalue){.kind = V_BOOL, .b = b};
+}
+
+jvalue jinja_list(jrun *r)
+{
+    jvalue v = {.kind = V_LIST, .list = jinja_alloc(r, sizeof *v.list)};
+    return v.list ? v : (jvalue){0};
+}
+
+jvalue jinja_dict(jrun *r, jkind kind)
+{
+    jvalue v = {.kind = kind, .dict = jinja_alloc(r, sizeof *v.dict)};
+    return v.dict ? v : (jvalue){0};
+}
+
+void jinja_push(jrun *r, jvalue list, jvalue v)
+{
+    jlist *l = list.list;
+    if (r->rc || !l) return;
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 4;
+        jvalue *at = jinja_alloc(r, cap * sizeof *at);
+        if (!at) return;
+        if (l->n) memcpy(at, l->at, l->n * sizeof *at);
+        l->at = at;
+        l->cap = cap;
+    }
+    l->at[l->n++] = v;
+}
+
+const jvalue *jinja_get(const jdict *d, jvalue key)
+{
+    for (size_t i = 0; d && i < d->n; i++)
+        if (jinja_equal(d->keys[i], key)) return &d->values[i];
+    return NULL;
+}
+
+static void dict_add(jrun *r, jdict *d, jvalue key, jvalue v)
+{
+    if (d->n == d->cap) {
+        size_t cap = d->cap ? d->cap * 2 : 4;
+        jvalue *keys = jinja_alloc(r, cap * sizeof *keys), *values = jinja_alloc(r, cap * sizeof *values);
+        if (!keys || !values) return;
+        if (d->n) memcpy(keys, d->keys, d->n * sizeof *keys);
+        if (d->n) memcpy(values, d->values, d->n * sizeof *values);
+        d->keys = keys;
+        d->values = values;
+        d->cap = cap;
+    }
+    d->keys[d->n] = key;
+    d->values[d->n++] = v;
+}
+
+void jinja_put(jrun *r, jdict *d, jvalue key, jvalue v)
+{
+    if (r->rc || !d) return;
+    r->steps += (unsigned)(d->n / 16);
+    jvalue *old = (jvalue *)(uintptr_t)jinja_get(d, key);
+    if (old)
+        *old = v;
+    else
+        dict_add(r, d, key, v);
+}
+
+jvalue jinja_from_json(jrun *r, const json_t *v)
+{
+    const char *key;
+    json_t *item;
+    size_t i;
+    jvalue out = {.kind = V_NONE};
+    if (r->rc) return out;
+    switch (json_typeof(v)) {
+    case JSON_STRING: return jinja_strdup(r, json_string_value(v), json_string_length(v));
+    case JSON_INTEGER: return jinja_int(json_integer_value(v));
+    case JSON_REAL: return jinja_float(json_real_value(v));
+    case JSON_TRUE: return jinja_bool(true);
+    case JSON_FALSE: return jinja_bool(false);
+    case JSON_NULL: return out;
+    case JSON_ARRAY:
+        out = jinja_list(r);
+        json_array_foreach(v, i, item) jinja_push(r, out, jinja_from_json(r, item));
+        return out;
+    case JSON_OBJECT:
+        out = jinja_dict(r, V_DICT);
+        json_object_foreach((json_t *)(uintptr_t)v, key, item)
+        {
+            jvalue k = jinja_strdup(r, key, strlen(key)), x = jinja_from_json(r, item);
+            if (r->rc == 0) dict_add(r, out.dict, k, x); /* JSON's keys are unique already */
+        }
+        return out;
+    }
+    return out;
+}
+
+bool jinja_truth(jvalue v)
+{
+    switch (v.kind) {
+    case V_UNDEFINED:
+    case V_NONE: return false;
+    case V_BOOL: return v.b;
+    case V_INT: return v.i != 0;
+    case V_FLOAT: return v.f != 0;
+    case V_STRING: return v.n > 0;
+    case V_LIST: return v.list->n > 0;
+    case V_DICT: return v.dict->n > 0;
+    default: return true;
+    }
+}
+
+static bool is_number(jvalue v)
+{
+    return v.kind == V_INT || v.kind == V_FLOAT || v.kind == V_BOOL;
+}
+
+static double number(jvalue v)
+{
+    return v.kind == V_FLOAT ? v.f : v.kind == V_INT ? (double)v.i : v.b;
+}
+
+/* Depth bounds what a list that holds itself could do. */
+static bool equal(jvalue a, jvalue b, int depth)
+{
+    if (is_number(a) && is_number(b))
+        return a.kind == V_INT && b.kind == V_INT ? a.i == b.i : number(a) == number(b);
+    if (a.kind != b.kind || depth > 64) return false;
+    if (a.kind == V_STRING) return a.n == b.n && (a.n == 0 || !memcmp(a.s, b.s, a.n));
+    if (a.kind == V_LIST) {
+        if (a.list == b.list) return true;
+        if (a.list->n != b.list->n) return false;
+        for (size_t i = 0; i < a.list->n; i++)
+            if (!equal(a.list->at[i], b.list->at[i], depth + 1)) return false;
+        return true;
+    }
+    if (a.kind != V_DICT)
+        return a.kind == V_NONE || a.kind == V_UNDEFINED || (a.kind == V_NAMESPACE && a.dict == b.dict);
+    if (a.dict == b.dict) return true;
+    if (a.dict->n != b.dict->n) return false;
+    for (size_t i = 0; i < a.dict->n; i++) {
+        const jvalue *v = jinja_get(b.dict, a.dict->keys[i]);
+        if (!v || !equal(a.dict->values[i], *v, depth + 1)) return false;
+    }
+    return true;
+}
+
+bool jinja_equal(jvalue a, jvalue b)
+{
+    return equal(a, b, 0);
+}
+
+int jinja_order(jrun *r, jvalue a, jvalue b)
+{
+    if (is_number(a) && is_number(b)) return (number(a) > number(b)) - (number(a) < number(b));
+    if (a.kind == V_STRING && b.kind == V_STRING) {
+        size_t n = a.n < b.n ? a.n : b.n;
+        int c = n ? memcmp(a.s, b.s, n) : 0;
+        return c ? c : (a.n > b.n) - (a.n < b.n);
+    }
+    jinja_fail(r, SHOAL_EINVALID, "%s and %s have no order", jinja_kind_name(a), jinja_kind_name(b));
+    return 0;
+}
+
+const char *jinja_kind_name(jvalue v)
+{
+    static const char *const names[] = {"undefined",   "none",     "a boolean",  "an integer",
+                                        "a float",     "a string", "a list",     "a dict",
+                                        "a namespace", "a macro",  "a function", "a method"};
+    return names[v.kind];
+}
+
+/* ---- printing ---- */
+
+/* The shortest digits that read back as the same number, as Python's repr. */
+static void print_float(buf *out, double f)
+{
+    char s[40];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(s, sizeof s, "%.*g", digits, f);
+        if (strtod(s, NULL) == f || isnan(f)) break;
+    }
+    if (fabs(f) >= 1e4 && fabs(f) < 1e16 && strchr(s, 'e')) snprintf(s, sizeof s, "%.1f", f);
+    buf_puts(out, s);
+    if (!strpbrk(s, ".eni")) buf_puts(out, ".0");
+}
+
+/* repr() of a string, for lists and dicts. */
+static void print_quoted(buf *out, jvalue v)
+{
+    char quote = v.n && memchr(v.s, '\'', v.n) && !memchr(v.s, '"', v.n) ? '"' : '\'';
+    buf_putc(out, quote);
+    for (size_t i = 0; i < v.n; i++) {
+        char c = v.s[i];
+        if (c == '\n')
+            buf_puts(out, "\\n");
+        else if (c == '\t')
+            buf_puts(out, "\\t");
+        else if (c == '\r')
+            buf_puts(out, "\\r");
+        else if (c == quote || c == '\\')
+            buf_printf(out, "\\%c", c);
+        else if ((uint8_t)c < 32 || c == 127)
+            buf_printf(out, "\\x%02x", (unsigned)c);
+        else
+            buf_putc(out, c);
+    }
+    buf_putc(out, quote);
+}
+
+static void print(jrun *r, buf *out, jvalue v, bool quoted, int depth)
+{
+    if (out->len > (size_t)JINJA_MAX_OUTPUT * 2 || depth > 64) {
+        jinja_fail(r, SHOAL_ELIMIT, "a value is too long or too deep to print");
+        return;
+    }
+    switch (v.kind) {
+    case V_UNDEFINED: break;
+    case V_NONE: buf_puts(out, "None"); break;
+    case V_BOOL: buf_puts(out, v.b ? "True" : "False"); break;
+    case V_INT: buf_printf(out, "%lld", (long long)v.i); break;
+    case V_FLOAT: print_float(out, v.f); break;
+    case V_STRING:
+        if (quoted)
+            print_quoted(out, v);
+        else
+            buf_append(out, v.s, v.n);
+        break;
+    case V_LIST:
+        buf_putc(out, '[');
+        for (size_t i = 0; r->rc == 0 && i < v.list->n; i++) {
+            if (i) buf_puts(out, ", ");
+            print(r, out, v.list->at[i], true, depth + 1);
+        }
+        buf_putc(out, ']');
+        break;
+    case V_DICT:
+        buf_putc(out, '{');
+        for (size_t i = 0; r->rc == 0 && i < v.dict->n; i++) {
+            if (i) buf_puts(out, ", ");
+            print(r, out, v.dict->keys[i], true, depth + 1);
+            buf_puts(out, ": ");
+            print(r, out, v.dict->values[i], true, depth + 1);
+        }
+        buf_putc(out, '}');
+        break;
+    default: jinja_fail(r, SHOAL_EINVALID, "%s cannot be printed", jinja_kind_name(v));
+    }
+}
+
+void jinja_print(jrun *r, buf *out, jvalue v)
+{
+    print(r, out, v, false, 0);
+}
+
+static void json_string_out(buf *out, jvalue v)
+{
+    buf_putc(out, '"');
+    for (size_t i = 0; i < v.n; i++) {
+        uint8_t c = (uint8_t)v.s[i];
+        static const char plain[] = "\"\\\b\f\n\r\t", escaped[] = "\"\\bfnrt";
+        const char *hit = c ? strchr(plain, c) : NULL;
+        if (hit)
+            buf_printf(out, "\\%c", escaped[hit - plain]);
+        else if (c < 32)
+            buf_printf(out, "\\u%04x", c);
+        else
+            buf_putc(out, (char)c);
+    }
+    buf_putc(out, '"');
+}
+
+static void line_break(buf *out, int indent, int level)
+{
+    if (indent < 0) return;
+    buf_putc(out, '\n');
+    for (int i = 0; i < indent * level; i++) buf_putc(out, ' ');
+}
+
+static void print_json_items(jrun *r, buf *out, jvalue v, int indent, int level)
+{
+    bool dict = v.kind != V_LIST;
+    size_t n = dict ? v.dict->n : v.list->n;
+    buf_putc(out, dict ? '{' : '[');
+    for (size_t i = 0; r->rc == 0 && i < n; i++) {
+        if (i) buf_puts(out, indent < 0 ? ", " : ",");
+        line_break(out, indent, level + 1);
+        if (dict) {
+            jvalue key = jinja_text(r, v.dict->keys[i]);
+            json_string_out(out, key);
+            buf_puts(out, ": ");
+        }
+        jinja_print_json(r, out, dict ? v.dict->values[i] : v.list->at[i], indent, level + 1);
+    }
+    if (n) line_break(out, indent, level);
+    buf_putc(out, dict ? '}' : ']');
+}
+
+/* json.dumps(v, ensure_ascii=False, indent=indent), which is what transformers' tojson is. */
+void jinja_print_json(jrun *r, buf *out, jvalue v, int indent, int level)
+{
+    if (level > 64 || out->len > (size_t)JINJA_MAX_OUTPUT * 2) {
+        jinja_fail(r, SHOAL_ELIMIT, "a value is too long or too deep for tojson");
+        return;
+    }
+    switch (v.kind) {
+    case V_NONE: buf_puts(out, "null"); break;
+    case V_BOOL: buf_puts(out, v.b ? "true" : "false"); break;
+    case V_INT: buf_printf(out, "%lld", (long long)v.i); break;
+    case V_FLOAT: print_float(out, v.f); break;
+    case V_STRING: json_string_out(out, v); break;
+    case V_LIST:
+    case V_DICT: print_json_items(r, out, v, indent, level); break;
+    default: jinja_fail(r, SHOAL_EINVALID, "%s has no JSON form", jinja_kind_name(v));
+    }
+}
+
+jvalue jinja_text(jrun *r, jvalue v)
+{
+    if (v.kind == V_STRING) return v;
+    buf out = {0};
+    jinja_print(r, &out, v);
+    jvalue s = jinja_strdup(r, out.data, out.len);
+    buf_done(&out);
+    return s;
+}
+
+jvalue jinja_items(jrun *r, jvalue v)
+{
+    jvalue out;
+    if (v.kind == V_LIST) return v;
+    if (v.kind == V_UNDEFINED) return jinja_list(r);
+    if (v.kind != V_DICT && v.kind != V_STRING)
+        return jinja_fail(r, SHOAL_EINVALID, "%s cannot be iterated over", jinja_kind_name(v));
+    out = jinja_list(r);
+    if (v.kind == V_DICT) {
+        for (size_t i = 0; r->rc == 0 && i < v.dict->n; i++) jinja_push(r, out, v.dict->keys[i]);
+        return out;
+    }
+    for (size_t at = 0; r->rc == 0 && at < v.n;) {
+        uint32_t cp;
+        size_t n = utf8_decode(v.s + at, v.n - at, &cp);
+        n = n ? n : 1;
+        jinja_push(r, out, jinja_str(v.s + at, n));
+        at += n;
+    }
+    return out;
+}

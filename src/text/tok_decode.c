@@ -1,0 +1,270 @@
+/* tok_decode.c: ids -> text, whole or streamed, by the same steps.
+ *
+ * What a token stands for is worked out once, at load (bytes[]). Decoding then only needs to know
+ * whether the token is the first. Byte tokens of a broken character become one U+FFFD for each maximal
+ * broken part, as in byte-level vocabularies: the reference gives one for each byte of "<0x..>"
+ * vocabularies, after looking at all the byte tokens that follow, which a stream cannot do. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "text/tok_internal.h"
+
+/* ---- what tokens stand for ---- */
+
+/* Append the bytes that a byte-level piece spells; false (and nothing) when a character is no letter. */
+static bool unletter(buf *out, const char *s, size_t n)
+{
+    size_t start = out->len;
+    for (size_t at = 0; at < n;) {
+        uint32_t cp = 0;
+        size_t k = utf8_decode(s + at, n - at, &cp);
+        int byte = k ? letter_byte(cp) : -1;
+        if (byte < 0) {
+            out->len = start;
+            return false;
+        }
+        buf_putc(out, (char)byte);
+        at += k;
+    }
+    return true;
+}
+
+static void replaced(buf *out, const char *s, size_t n, const char *from, size_t from_len, const char *to,
+                     size_t to_len)
+{
+    for (size_t at = 0; at < n;) {
+        bool hit = from_len && n - at >= from_len && !memcmp(s + at, from, from_len);
+        buf_append(out, hit ? to : s + at, hit ? to_len : 1);
+        at += hit ? from_len : 1;
+    }
+}
+
+static bool is_byte_token(const char *s, size_t n, char *ret)
+{
+    uint8_t byte;
+    if (n != 6 || memcmp(s, "<0x", 3) || s[5] != '>' || !hex_decode(s + 3, 2, &byte, 1)) return false;
+    *ret = (char)byte;
+    return true;
+}
+
+static void put_bytes(const decoder *d, buf *out, buf *tmp, const char *s, size_t n)
+{
+    char byte;
+    if (d->byte_level && unletter(out, s, n)) return;
+    if (d->byte_fallback && is_byte_token(s, n, &byte)) {
+        buf_putc(out, byte);
+        return;
+    }
+    if (d->kind == DEC_WORDPIECE && n >= d->prefix_len && d->prefix_len &&
+        !memcmp(s, d->prefix, d->prefix_len)) {
+        buf_append(out, s + d->prefix_len, n - d->prefix_len);
+        return;
+    }
+    if (d->kind == DEC_METASPACE) {
+        replaced(out, s, n, d->meta, d->meta_len, " ", 1);
+        return;
+    }
+    size_t start = out->len;
+    buf_append(out, s, n);
+    for (size_t i = 0; i < d->n_replace; i++) {
+        const dec_replace *r = &d->replace[i];
+        buf_clear(tmp);
+        buf_append(tmp, out->data + start, out->len - start);
+        out->len = start;
+        replaced(out, tmp->data, tmp->len, r->from, r->from_len, r->to, r->to_len);
+    }
+}
+
+int tok_build_bytes(tokenizer *t, shoal_err *err)
+{
+    buf tmp = {0};
+    t->bytes = calloc(t->voc.n + 1, sizeof *t->bytes);
+    if (!t->bytes || buf_reserve(&t->bytes_pool, 1)) return err_nomem(err);
+    for (size_t id = 0; id < t->voc.n; id++) {
+        size_t n, start = t->bytes_pool.len;
+        const char *s = vocab_text(&t->voc, (int32_t)id, &n);
+        if (s) put_bytes(&t->dec, &t->bytes_pool, &tmp, s, n);
+        if (t->bytes_pool.len >= UINT32_MAX) t->bytes_pool.failed = true;
+        if (t->bytes_pool.failed) break;
+        t->bytes[id] = (vocab_piece){(uint32_t)start, (uint32_t)(t->bytes_pool.len - start)};
+    }
+    bool failed = t->bytes_pool.failed || tmp.failed;
+    buf_done(&tmp);
+    return failed ? err_nomem(err) : 0;
+}
+
+const char *tokenizer_bytes(const tokenizer *t, int32_t id, size_t *ret_len, bool *ret_special)
+{
+    if (id < 0 || (size_t)id >= t->voc.n || t->voc.pieces[id].off == UINT32_MAX) return NULL;
+    *ret_len = t->bytes[id].len;
+    *ret_special = t->special[id];
+    return t->bytes_pool.data + t->bytes[id].off;
+}
+
+/* ---- one token in its place ---- */
+
+/* Replace in out[from..], which only ever shrinks. */
+static void shrink(buf *out, size_t from, const char *what, const char *by)
+{
+    size_t n = strlen(what), m = strlen(by), to = from;
+    for (size_t at = from; at < out->len;) {
+        bool hit = out->len - at >= n && !memcmp(out->data + at, what, n);
+        if (hit)
+            memcpy(out->data + to, by, m);
+        else
+            out->data[to] = out->data[at];
+        to += hit ? m : 1;
+        at += hit ? n : 1;
+    }
+    out->len = to;
+    if (out->data) out->data[to] = '\0';
+}
+
+static void cleanup(buf *out, size_t from)
+{
+    static const char *const rules[][2] = {
+        {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+        {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) shrink(out, from, rules[i][0], rules[i][1]);
+}
+
+static void put_wordpiece(const tokenizer *t, int32_t id, bool first, buf *out)
+{
+    size_t n_piece, n = t->bytes[id].len, from = out->len;
+    const char *piece = vocab_text(&t->voc, id, &n_piece);
+    bool goes_on = n_piece != n;
+    if (first) {
+        buf_append(out, piece, n_piece);
+    } else {
+        if (!goes_on) buf_putc(out, ' ');
+        buf_append(out, t->bytes_pool.data + t->bytes[id].off, n);
+    }
+    if (t->dec.cleanup) cleanup(out, from);
+}
+
+/* Append the token's bytes; returns false when the next token is still the first one. */
+static bool put_token(const tokenizer *t, int32_t id, bool first, buf *out)
+{
+    const decoder *d = &t->dec;
+    const char *s = t->bytes_pool.data + t->bytes[id].off;
+    size_t n = t->bytes[id].len;
+    if (d->kind == DEC_WORDPIECE) {
+        put_wordpiece(t, id, first, out);
+        return true;
+    }
+    if (d->kind == DEC_METASPACE && first && d->meta_first) {
+        size_t n_piece;
+        const char *piece = vocab_text(&t->voc, id, &n_piece);
+        replaced(out, piece, n_piece, d->meta, d->meta_len, "", 0);
+        return true;
+    }
+    if (d->kind == DEC_JOIN && !first) buf_putc(out, ' ');
+    bool strip = first && d->strip_first && n && s[0] == d->strip_char;
+    buf_append(out, s + strip, n - strip);
+    return n > 0 || d->kind == DEC_JOIN;
+}
+
+/* ---- whole characters ---- */
+
+/* True when s[0..n), n in 1..3, begins a character that needs more bytes (RFC 3629, section 4). */
+static bool is_open(const char *s, size_t n)
+{
+    uint8_t lead = (uint8_t)s[0];
+    size_t len = lead >= 0xF0 && lead <= 0xF4  ? 4
+                 : lead >= 0xE0 && lead < 0xF0 ? 3
+                 : lead >= 0xC2 && lead < 0xE0 ? 2
+                                               : 1;
+    if (n >= len) return false;
+    for (size_t i = 1; i < n; i++)
+        if (((uint8_t)s[i] & 0xC0) != 0x80) return false;
+    if (n == 1) return true;
+    uint8_t second = (uint8_t)s[1];
+    if (lead == 0xE0) return second >= 0xA0;
+    if (lead == 0xED) return second < 0xA0;
+    if (lead == 0xF0) return second >= 0x90;
+    return lead != 0xF4 || second < 0x90;
+}
+
+/* The bytes at the end of s[0..n) that begin a character. */
+static size_t open_tail(const char *s, size_t n)
+{
+    for (size_t k = n < 3 ? n : 3; k > 0; k--)
+        if (is_open(s + n - k, k)) return k;
+    return 0;
+}
+
+/* The length of the broken part at s: the longest start of a character there is, at least 1 (Unicode
+ * 3.9, "substitution of maximal subparts"). */
+static size_t broken_len(const char *s, size_t n)
+{
+    for (size_t k = n < 3 ? n : 3; k > 1; k--)
+        if (is_open(s, k)) return k;
+    return 1;
+}
+
+/* Make out[from..] well-formed, but leave `keep` bytes at its end for the next token. */
+static int repair(buf *out, size_t from, size_t keep)
+{
+    size_t end = out->len - keep;
+    if (out->failed) return SHOAL_ENOMEM;
+    if (end == from || utf8_valid(out->data + from, end - from, NULL)) return 0;
+    /* The repaired text is written behind the broken one, then moved over it. */
+    for (size_t at = from; at < end;) {
+        uint32_t cp;
+        size_t k = utf8_decode(out->data + at, end - at, &cp);
+        if (buf_reserve(out, 4)) return SHOAL_ENOMEM;
+        if (k)
+            buf_append(out, out->data + at, k);
+        else
+            buf_append(out, "\xEF\xBF\xBD", 3);
+        at += k ? k : broken_len(out->data + at, end - at);
+    }
+    size_t fixed = out->len - end - keep;
+    if (buf_append(out, out->data + end, keep)) return SHOAL_ENOMEM;
+    memmove(out->data + from, out->data + end + keep, fixed + keep);
+    out->len = from + fixed + keep;
+    out->data[out->len] = '\0';
+    return 0;
+}
+
+void detok_init(detok *d, const tokenizer *t, bool with_special)
+{
+    memset(d, 0, sizeof *d);
+    d->t = t;
+    d->with_special = with_special;
+}
+
+int detok_push(detok *d, int32_t id, buf *out)
+{
+    const tokenizer *t = d->t;
+    if (id < 0 || (size_t)id >= t->voc.n || t->voc.pieces[id].off == UINT32_MAX) return 0;
+    if (t->special[id] && !d->with_special) return 0;
+    size_t from = out->len;
+    buf_append(out, d->pending, d->n_pending);
+    d->started |= put_token(t, id, !d->started, out);
+    if (out->failed) return SHOAL_ENOMEM;
+    size_t keep = open_tail(out->data + from, out->len - from);
+    if (repair(out, from, keep)) return SHOAL_ENOMEM;
+    memcpy(d->pending, out->data + out->len - keep, keep);
+    d->n_pending = (uint8_t)keep;
+    out->len -= keep;
+    out->data[out->len] = '\0';
+    return 0;
+}
+
+int detok_end(detok *d, buf *out)
+{
+    bool open = d->n_pending > 0;
+    d->n_pending = 0;
+    return open ? buf_append(out, "\xEF\xBF\xBD", 3) : 0;
+}
+
+int tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t n, bool with_special, buf *out)
+{
+    detok d;
+    detok_init(&d, t, with_special);
+    for (size_t i = 0; i < n; i++)
+        if (detok_push(&d, ids[i], out)) return SHOAL_ENOMEM;
+    return detok_end(&d, out);
+}

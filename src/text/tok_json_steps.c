@@ -1,0 +1,420 @@
+/* tok_json_steps.c: normalizer, pre_tokenizer, post_processor and decoder of a tokenizer.json. */
+#include <string.h>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "text/tok_internal.h"
+
+typedef int section_fn(tokenizer *t, const json_t *o, const char *what, shoal_err *err);
+
+/* A copy of an optional string field; `def` (may be NULL) when it is absent. */
+static int get_text(tokenizer *t, const json_t *o, const char *key, const char *def, const char **ret,
+                    size_t *ret_len, const char *what, shoal_err *err)
+{
+    const json_t *v = json_object_get(o, key);
+    if (v && !json_is_null(v) && !json_is_string(v))
+        return err_set(err, SHOAL_EFORMAT, "%s.%s: must be a string", what, key);
+    const char *s = json_is_string(v) ? json_string_value(v) : def;
+    *ret_len = json_is_string(v) ? json_string_length(v) : def ? strlen(def) : 0;
+    *ret = s ? arena_strndup(t->mem, s, *ret_len) : NULL;
+    return s && !*ret ? err_nomem(err) : 0;
+}
+
+static bool get_bool(const json_t *o, const char *key, bool def)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_boolean(v) ? json_is_true(v) : def;
+}
+
+static int type_of(const json_t *o, const char *what, const char **ret, shoal_err *err)
+{
+    *ret = json_string_value(json_object_get(o, "type"));
+    return *ret ? 0 : err_set(err, SHOAL_EFORMAT, "%s: an object with a \"type\" is expected", what);
+}
+
+/* {"type": "Sequence", KEY: [...]}: each in turn. Depth is bounded by the JSON parser. */
+static int each(tokenizer *t, const json_t *o, const char *key, section_fn *fn, const char *what,
+                shoal_err *err)
+{
+    const json_t *list = json_object_get(o, key), *item;
+    size_t i;
+    char at[160];
+    if (!json_is_array(list)) return err_set(err, SHOAL_EFORMAT, "%s.%s: must be an array", what, key);
+    if (json_array_size(list) > 64) return err_set(err, SHOAL_ELIMIT, "%s.%s: more than 64 steps", what, key);
+    json_array_foreach(list, i, item)
+    {
+        snprintf(at, sizeof at, "%.100s.%s[%zu]", what, key, i);
+        int rc = fn(t, item, at, err);
+        if (rc) return rc;
+    }
+    return 0;
+}
+
+/* "pattern": {"String": s} or {"Regex": s}: sets one of *ret_re and *ret_text. */
+static int get_pattern(tokenizer *t, const json_t *o, tok_regex **ret_re, const char **ret_text,
+                       size_t *ret_len, const char *what, shoal_err *err)
+{
+    const json_t *p = json_object_get(o, "pattern"), *re = json_object_get(p, "Regex");
+    if (json_is_string(re))
+        return regex_compile(ret_re, json_string_value(re), json_string_length(re), what, err);
+    if (!json_is_string(json_object_get(p, "String")))
+        return err_set(err, SHOAL_EFORMAT, "%s.pattern: {\"String\": ...} or {\"Regex\": ...} is expected",
+                       what);
+    return get_text(t, p, "String", NULL, ret_text, ret_len, what, err);
+}
+
+static norm_step *add_norm(tokenizer *t, norm_kind kind, shoal_err *err)
+{
+    norm_step *s = t->n_norm < 256 ? tok_add_norm(t) : NULL;
+    if (s)
+        s->kind = kind;
+    else
+        err_nomem(err);
+    return s;
+}
+
+static int add_form(tokenizer *t, bool compose, bool compat, shoal_err *err)
+{
+    norm_step *s = add_norm(t, NORM_FORM, err);
+    if (!s) return SHOAL_ENOMEM;
+    s->compose = compose;
+    s->compat = compat;
+    return 0;
+}
+
+static int bert_normalizer(tokenizer *t, const json_t *o, shoal_err *err)
+{
+    bool lower = get_bool(o, "lowercase", true);
+    if (get_bool(o, "clean_text", true) && !add_norm(t, NORM_BERT_CLEAN, err)) return SHOAL_ENOMEM;
+    if (get_bool(o, "handle_chinese_chars", true) && !add_norm(t, NORM_BERT_CHINESE, err))
+        return SHOAL_ENOMEM;
+    if (get_bool(o, "strip_accents", lower)) {
+        if (add_form(t, false, false, err) || !add_norm(t, NORM_STRIP_ACCENTS, err)) return SHOAL_ENOMEM;
+    }
+    return !lower || add_norm(t, NORM_LOWERCASE, err) ? 0 : SHOAL_ENOMEM;
+}
+
+static int replace_or_prepend(tokenizer *t, const json_t *o, bool prepend, const char *what, shoal_err *err)
+{
+    norm_step *s = add_norm(t, prepend ? NORM_PREPEND : NORM_REPLACE, err);
+    if (!s) return SHOAL_ENOMEM;
+    int rc = 0;
+    if (!prepend) rc = get_pattern(t, o, &s->re, &s->pattern, &s->pattern_len, what, err);
+    return rc ? rc
+              : get_text(t, o, prepend ? "prepend" : "content", "", &s->content, &s->content_len, what, err);
+}
+
+int tok_json_normalizer(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+{
+    const char *type;
+    if (!o || json_is_null(o)) return 0;
+    int rc = type_of(o, what, &type, err);
+    if (rc) return rc;
+    if (!strcmp(type, "Sequence")) return each(t, o, "normalizers", tok_json_normalizer, what, err);
+    if (!strcmp(type, "BertNormalizer")) return bert_normalizer(t, o, err);
+    if (!strcmp(type, "NFC")) return add_form(t, true, false, err);
+    if (!strcmp(type, "NFD")) return add_form(t, false, false, err);
+    if (!strcmp(type, "NFKC")) return add_form(t, true, true, err);
+    if (!strcmp(type, "NFKD")) return add_form(t, false, true, err);
+    if (!strcmp(type, "Lowercase")) return add_norm(t, NORM_LOWERCASE, err) ? 0 : SHOAL_ENOMEM;
+    if (!strcmp(type, "StripAccents")) return add_norm(t, NORM_STRIP_ACCENTS, err) ? 0 : SHOAL_ENOMEM;
+    if (!strcmp(type, "Prepend")) return replace_or_prepend(t, o, true, what, err);
+    if (!strcmp(type, "Replace")) return replace_or_prepend(t, o, false, what, err);
+    if (strcmp(type, "Strip"))
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: normalizer \"%s\" is not supported", what, type);
+    norm_step *s = add_norm(t, NORM_STRIP, err);
+    if (!s) return SHOAL_ENOMEM;
+    s->left = get_bool(o, "strip_left", true);
+    s->right = get_bool(o, "strip_right", true);
+    return 0;
+}
+
+/* ---- pre-tokenisers ---- */
+
+static int get_behavior(const json_t *o, split_behavior *ret, const char *what, shoal_err *err)
+{
+    static const char *const names[] = {"Isolated", "Removed", "Contiguous", "MergedWithPrevious",
+                                        "MergedWithNext"};
+    const char *s = json_string_value(json_object_get(o, "behavior"));
+    for (int i = 0; s && i < 5; i++) {
+        if (strcmp(s, names[i])) continue;
+        *ret = (split_behavior)i;
+        return 0;
+    }
+    if (!s) return 0;
+    return err_set(err, SHOAL_EFORMAT, "%s.behavior: \"%s\" is none of the five behaviours", what, s);
+}
+
+static pre_step *add_pre(tokenizer *t, pre_kind kind, shoal_err *err)
+{
+    pre_step *s = t->n_pre < 256 ? tok_add_pre(t) : NULL;
+    if (s)
+        s->kind = kind;
+    else
+        err_nomem(err);
+    return s;
+}
+
+static int add_class(tokenizer *t, bool (*is)(uint32_t), split_behavior b, shoal_err *err)
+{
+    pre_step *s = add_pre(t, PRE_CLASS, err);
+    if (!s) return SHOAL_ENOMEM;
+    s->is = is;
+    s->behavior = b;
+    return 0;
+}
+
+static int byte_level(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+{
+    t->seg.byte_level = true;
+    if (get_bool(o, "add_prefix_space", true) && !add_pre(t, PRE_PREFIX_SPACE, err)) return SHOAL_ENOMEM;
+    if (!get_bool(o, "use_regex", true)) return 0;
+    pre_step *s = add_pre(t, PRE_REGEX, err);
+    if (!s) return SHOAL_ENOMEM;
+    return regex_compile(&s->re, TOK_GPT2_REGEX, strlen(TOK_GPT2_REGEX), what, err);
+}
+
+static int split(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+{
+    pre_step *s = add_pre(t, PRE_LITERAL, err);
+    if (!s) return SHOAL_ENOMEM;
+    s->invert = get_bool(o, "invert", false);
+    int rc = get_behavior(o, &s->behavior, what, err);
+    if (rc == 0) rc = get_pattern(t, o, &s->re, &s->text, &s->text_len, what, err);
+    if (s->re) s->kind = PRE_REGEX;
+    return rc;
+}
+
+static int whitespace(tokenizer *t, const char *what, shoal_err *err)
+{
+    static const char words[] = "\\w+|[^\\w\\s]+";
+    pre_step *s = add_pre(t, PRE_REGEX, err);
+    if (!s) return SHOAL_ENOMEM;
+    s->behavior = SPLIT_REMOVED;
+    s->invert = true;
+    return regex_compile(&s->re, words, sizeof words - 1, what, err);
+}
+
+static int punctuation(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+{
+    split_behavior b = SPLIT_ISOLATED;
+    int rc = get_behavior(o, &b, what, err);
+    return rc ? rc : add_class(t, cp_is_bert_punct, b, err);
+}
+
+static int get_scheme(const json_t *o, prepend_scheme *ret, const char *what, shoal_err *err)
+{
+    const char *s = json_string_value(json_object_get(o, "prepend_scheme"));
+    *ret = get_bool(o, "add_prefix_space", true) ? PREPEND_ALWAYS : PREPEND_NEVER; /* files before 0.15 */
+    if (!s) return 0;
+    if (!strcmp(s, "always"))
+        *ret = PREPEND_ALWAYS;
+    else if (!strcmp(s, "first"))
+        *ret = PREPEND_FIRST;
+    else if (!strcmp(s, "never"))
+        *ret = PREPEND_NEVER;
+    else
+        return err_set(err, SHOAL_EFORMAT, "%s.prepend_scheme: \"%s\" is not always, first or never", what,
+                       s);
+    return 0;
+}
+
+static int metaspace(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+{
+    pre_step *s = add_pre(t, PRE_METASPACE, err);
+    if (!s) return SHOAL_ENOMEM;
+    int rc = get_scheme(o, &s->prepend, what, err);
+    if (rc == 0) rc = get_text(t, o, "replacement", "\xE2\x96\x81", &s->text, &s->text_len, what, err);
+    if (rc || !get_bool(o, "split", true)) return rc;
+    const char *text = s->text;
+    size_t len = s->text_len;
+    s = add_pre(t, PRE_LITERAL, err);
+    if (!s) return SHOAL_ENOMEM;
+    s->text = text;
+    s->text_len = len;
+    s->behavior = SPLIT_WITH_NEXT;
+    return 0;
+}
+
+int tok_json_pre(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+{
+    const char *type;
+    if (!o || json_is_null(o)) return 0;
+    int rc = type_of(o, what, &type, err);
+    if (rc) return rc;
+    if (!strcmp(type, "Sequence")) return each(t, o, "pretokenizers", tok_json_pre, what, err);
+    if (!strcmp(type, "ByteLevel")) return byte_level(t, o, what, err);
+    if (!strcmp(type, "Split")) return split(t, o, what, err);
+    if (!strcmp(type, "Whitespace")) return whitespace(t, what, err);
+    if (!strcmp(type, "WhitespaceSplit")) return add_class(t, cp_is_space, SPLIT_REMOVED, err);
+    if (!strcmp(type, "Punctuation")) return punctuation(t, o, what, err);
+    if (!strcmp(type, "Metaspace")) return metaspace(t, o, what, err);
+    if (!strcmp(type, "Digits"))
+        return add_class(t, cp_is_numeric,
+                         get_bool(o, "individual_digits", false) ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS, err);
+    if (strcmp(type, "BertPreTokenizer"))
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: pre-tokenizer \"%s\" is not supported", what, type);
+    rc = add_class(t, cp_is_space, SPLIT_REMOVED, err);
+    return rc ? rc : add_class(t, cp_is_bert_punct, SPLIT_ISOLATED, err);
+}
+
+/* ---- post-processors ---- */
+
+/* One element of a template, a token of several ids being several items. */
+static int template_item(tokenizer *t, const json_t *o, const json_t *specials, tpl_item *items, size_t *n,
+                         size_t max, const char *what, shoal_err *err)
+{
+    const json_t *seq = json_object_get(o, "Sequence"), *tok = json_object_get(o, "SpecialToken");
+    const json_t *it = seq ? seq : tok;
+    const char *id = json_string_value(json_object_get(it, "id"));
+    json_int_t type = json_integer_value(json_object_get(it, "type_id"));
+    if (!id || type < 0 || type > 255) return err_set(err, SHOAL_EFORMAT, "%s: not a template element", what);
+    const json_t *ids = json_object_get(json_object_get(specials, id), "ids"), *v;
+    size_t i;
+    if (seq) {
+        if (*n == max) return err_set(err, SHOAL_ELIMIT, "%s: the template is too long", what);
+        items[(*n)++] = (tpl_item){!strcmp(id, "B") ? TPL_B : TPL_A, -1, (uint8_t)type};
+        return 0;
+    }
+    if (!json_is_array(ids))
+        return err_set(err, SHOAL_EFORMAT, "%s: \"%s\" is not in special_tokens", what, id);
+    json_array_foreach(ids, i, v)
+    {
+        json_int_t k = json_is_integer(v) ? json_integer_value(v) : -1;
+        if (k < 0 || (size_t)k >= t->voc.n)
+            return err_set(err, SHOAL_EFORMAT, "%s: \"%s\" has an id that is no token", what, id);
+        if (*n == max) return err_set(err, SHOAL_ELIMIT, "%s: the template is too long", what);
+        items[(*n)++] = (tpl_item){TPL_TOKEN, (int32_t)k, (uint8_t)type};
+    }
+    return 0;
+}
+
+static int template_of(tokenizer *t, const json_t *o, const char *key, tpl_item **ret, size_t *ret_n,
+                       const char *what, shoal_err *err)
+{
+    enum { MAX_ITEMS = 32 };
+    const json_t *list = json_object_get(o, key), *item;
+    tpl_item *items = arena_alloc(t->mem, MAX_ITEMS * sizeof *items);
+    size_t i, n = 0, n_b = 0;
+    char at[160];
+    if (!items) return err_nomem(err);
+    json_array_foreach(list, i, item)
+    {
+        snprintf(at, sizeof at, "%.100s.%s[%zu]", what, key, i);
+        int rc = template_item(t, item, json_object_get(o, "special_tokens"), items, &n, MAX_ITEMS, at, err);
+        if (rc) return rc;
+        n_b += n && items[n - 1].kind == TPL_B;
+    }
+    if (n == 0 || (ret == &t->single && n_b))
+        return err_set(err, SHOAL_EFORMAT, "%s.%s: not a template", what, key);
+    *ret = items;
+    *ret_n = n;
+    return 0;
+}
+
+static int pair_id(const tokenizer *t, const json_t *o, const char *key, int32_t *ret, const char *what,
+                   shoal_err *err)
+{
+    const json_t *v = json_array_get(json_object_get(o, key), 1);
+    json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
+    if (id < 0 || (size_t)id >= t->voc.n)
+        return err_set(err, SHOAL_EFORMAT, "%s.%s: [\"token\", id] is expected", what, key);
+    *ret = (int32_t)id;
+    return 0;
+}
+
+static int classic(tokenizer *t, const json_t *o, bool roberta, const char *what, shoal_err *err)
+{
+    int32_t cls, sep;
+    int rc = pair_id(t, o, "cls", &cls, what, err);
+    if (rc == 0) rc = pair_id(t, o, "sep", &sep, what, err);
+    if (rc) return rc;
+    t->trim_offsets = roberta && get_bool(o, "trim_offsets", true);
+    t->trim_prefix = get_bool(o, "add_prefix_space", true);
+    return tok_wrap_templates(t, cls, sep, roberta ? sep : -1, roberta ? 0 : 1, err);
+}
+
+int tok_json_post(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+{
+    const char *type;
+    if (!o || json_is_null(o)) return 0;
+    int rc = type_of(o, what, &type, err);
+    if (rc) return rc;
+    if (!strcmp(type, "Sequence")) return each(t, o, "processors", tok_json_post, what, err);
+    if (!strcmp(type, "BertProcessing")) return classic(t, o, false, what, err);
+    if (!strcmp(type, "RobertaProcessing")) return classic(t, o, true, what, err);
+    if (!strcmp(type, "ByteLevel")) {
+        t->trim_offsets = get_bool(o, "trim_offsets", true);
+        t->trim_prefix = get_bool(o, "add_prefix_space", true);
+        return 0;
+    }
+    if (strcmp(type, "TemplateProcessing"))
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: post-processor \"%s\" is not supported", what, type);
+    rc = template_of(t, o, "single", &t->single, &t->n_single, what, err);
+    return rc ? rc : template_of(t, o, "pair", &t->pair, &t->n_pair, what, err);
+}
+
+/* ---- decoders ---- */
+
+static int dec_add_replace(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+{
+    decoder *d = &t->dec;
+    if (d->n_replace == 8) return err_set(err, SHOAL_ELIMIT, "%s: more than 8 replacements", what);
+    dec_replace *r = &d->replace[d->n_replace];
+    tok_regex *re = NULL;
+    int rc = get_pattern(t, o, &re, &r->from, &r->from_len, what, err);
+    regex_free(re);
+    if (rc == 0 && re)
+        rc = err_set(err, SHOAL_EUNSUPPORTED, "%s: a decoder's regular expression is not supported", what);
+    if (rc == 0) rc = get_text(t, o, "content", "", &r->to, &r->to_len, what, err);
+    if (rc == 0) d->n_replace++;
+    return rc;
+}
+
+static int dec_strip(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+{
+    const char *c = json_string_value(json_object_get(o, "content"));
+    json_int_t start = json_integer_value(json_object_get(o, "start")),
+               stop = json_integer_value(json_object_get(o, "stop"));
+    if (!c || strlen(c) != 1 || start < 0 || start > 1 || stop != 0)
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: only one leading character can be stripped", what);
+    t->dec.strip_first = start == 1;
+    t->dec.strip_char = c[0];
+    return 0;
+}
+
+static int dec_metaspace(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+{
+    prepend_scheme scheme;
+    int rc = get_scheme(o, &scheme, what, err);
+    if (rc) return rc;
+    t->dec.kind = DEC_METASPACE;
+    t->dec.meta_first = scheme != PREPEND_NEVER;
+    return get_text(t, o, "replacement", "\xE2\x96\x81", &t->dec.meta, &t->dec.meta_len, what, err);
+}
+
+int tok_json_decoder(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+{
+    const char *type;
+    if (!o || json_is_null(o)) return 0;
+    int rc = type_of(o, what, &type, err);
+    if (rc) return rc;
+    decoder *d = &t->dec;
+    if (d->kind == DEC_JOIN) d->kind = DEC_BYTES;
+    if (!strcmp(type, "Sequence")) return each(t, o, "decoders", tok_json_decoder, what, err);
+    if (!strcmp(type, "Replace")) return dec_add_replace(t, o, what, err);
+    if (!strcmp(type, "Strip")) return dec_strip(t, o, what, err);
+    if (!strcmp(type, "Metaspace")) return dec_metaspace(t, o, what, err);
+    if (!strcmp(type, "Fuse")) return 0;
+    if (!strcmp(type, "ByteLevel"))
+        d->byte_level = true;
+    else if (!strcmp(type, "ByteFallback"))
+        d->byte_fallback = true;
+    else if (!strcmp(type, "WordPiece")) {
+        d->kind = DEC_WORDPIECE;
+        d->cleanup = get_bool(o, "cleanup", true);
+        return get_text(t, o, "prefix", "##", &d->prefix, &d->prefix_len, what, err);
+    } else
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: decoder \"%s\" is not supported", what, type);
+    return 0;
+}

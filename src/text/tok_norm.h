@@ -1,0 +1,37 @@
+/* tok_norm.h: the normaliser of a tokenizer: a list of steps that rewrite the text. */
+#ifndef TEXT_TOK_NORM_H
+#define TEXT_TOK_NORM_H
+
+#include "base/err.h"
+#include "text/tok_regex.h"
+#include "text/tok_text.h"
+
+typedef enum {
+    NORM_BERT_CLEAN,    /* controls go, white space becomes ' ' */
+    NORM_BERT_CHINESE,  /* spaces around ideographs */
+    NORM_FORM,          /* NFC, NFD, NFKC, NFKD by `compose` and `compat` */
+    NORM_STRIP_ACCENTS, /* drop non-spacing marks */
+    NORM_LOWERCASE,
+    NORM_STRIP, /* white space at the ends, by `left` and `right` */
+    NORM_PREPEND,
+    NORM_REPLACE, /* `re` when given, else `pattern`, by `content` */
+} norm_kind;
+
+typedef struct norm_step {
+    norm_kind kind;
+    bool compose, compat, left, right;
+    tok_regex *re;
+    const char *pattern, *content;
+    size_t pattern_len, content_len;
+} norm_step;
+
+/* Run all steps over *t in place. */
+int norm_run(const norm_step *steps, size_t n, tok_text *t, tok_match *m, shoal_err *err);
+
+/* Character classes the reference uses; shared with the pre-tokenisers. */
+bool cp_is_space(uint32_t cp);      /* Unicode White_Space */
+bool cp_is_bert_punct(uint32_t cp); /* ASCII punctuation and all of category P */
+bool cp_is_numeric(uint32_t cp);    /* Nd, Nl, No */
+bool cp_is_word(uint32_t cp);       /* \w: letters, marks, digits, connectors */
+
+#endif

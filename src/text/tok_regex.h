@@ -1,0 +1,28 @@
+/* tok_regex.h: pcre2 with bounds, for texts that are known to be UTF-8.
+ *
+ * A tok_regex is immutable; a tok_match is the state of one call on one thread. Just-in-time code is
+ * used where the machine allows it, the interpreter otherwise. */
+#ifndef TEXT_TOK_REGEX_H
+#define TEXT_TOK_REGEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+typedef struct tok_regex tok_regex;
+typedef struct tok_match {
+    void *data, *context; /* made at first use */
+} tok_match;
+
+/* SHOAL_EUNSUPPORTED with pcre2's message when the pattern does not compile. */
+int regex_compile(tok_regex **ret, const char *pattern, size_t len, const char *what, shoal_err *err);
+void regex_free(tok_regex *re);
+
+/* The next match at or after byte `from`: 1 with its range, 0 when there is none, else a code
+ * (SHOAL_ELIMIT when the pattern backtracks too much). */
+int regex_find(const tok_regex *re, tok_match *m, const char *s, size_t len, size_t from, size_t *ret_begin,
+               size_t *ret_end, shoal_err *err);
+void match_done(tok_match *m);
+
+#endif
