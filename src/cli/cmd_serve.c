@@ -50,7 +50,7 @@ static const char *find_config(const char *given)
     return NULL;
 }
 
-/* "host:8080" with another port; the configuration owns the string. */
+/* "host:8080" with another port. */
 static int override_listen(gateway_config *c, const char *listen, long long port, shoal_err *err)
 {
     const char *base = listen ? listen : c->listen ? c->listen : "127.0.0.1:8080";
@@ -61,9 +61,9 @@ static int override_listen(gateway_config *c, const char *listen, long long port
     char *s = NULL;
     int n = port < 0 ? asprintf(&s, "%s", base) : asprintf(&s, "%.*s:%lld", (int)(colon - base), base, port);
     if (n < 0) return err_nomem(err);
-    free((void *)c->listen);
-    c->listen = s;
-    return 0;
+    c->listen = gateway_config_keep(c, s);
+    free(s);
+    return c->listen ? 0 : err_nomem(err);
 }
 
 static int make_spec(const config_model *m, const char *manifest, worker_spec *ret, shoal_err *err)

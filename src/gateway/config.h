@@ -7,7 +7,7 @@
  *       - name: home
  *         ...                        # see docs/configuration.md
  *
- * Errors name file, line and field. Strings belong to the config. */
+ * Errors name file, line and field. What a config points to is the config's own and dies with it. */
 #ifndef GATEWAY_CONFIG_H
 #define GATEWAY_CONFIG_H
 
@@ -26,7 +26,7 @@ typedef struct config_model {
 } config_model;
 
 typedef struct config_device {
-    const char *id, *name, *state; /* "light.kitchen", "Kitchen Light", "off" */
+    const char *id, *name, *state; /* "light.kitchen", "Kitchen Light", "off" or "" */
 } config_device;
 
 typedef struct config_pipeline config_pipeline; /* gateway/pipeline.h */
@@ -54,6 +54,13 @@ int gateway_config_load(gateway_config **ret, const char *path, shoal_err *err);
 /* The same from text; `what` names it in errors. */
 int gateway_config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what,
                          shoal_err *err);
-void gateway_config_free(gateway_config *c);
+void gateway_config_free(gateway_config *c); /* NULL is fine */
+
+/* SHOAL_EINVALID about a field, for whoever finds out later that its value cannot be: the sentence begins
+ * with the field's path, "models[0].path: no such file", and gets "shoal.yaml:7: " before it. */
+int gateway_config_fail(const gateway_config *c, shoal_err *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A copy of s that lives as long as the config; NULL when out of memory. */
+const char *gateway_config_keep(gateway_config *c, const char *s);
 
 #endif

@@ -1,161 +1,190 @@
+/* config_schema.c: every key of shoal.yaml, one row each. */
 #include "gateway/config_schema.h"
 
-/* libcyaml's macros leave fields of its structs to their zero default. */
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
-
-#define OPT CYAML_FLAG_OPTIONAL
-#define STR(key, type, member, max) \
-    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | OPT, type, member, 1, max)
-#define STR_REQUIRED(key, type, member, max) \
-    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, type, member, 1, max)
-#define UINT(key, type, member)     CYAML_FIELD_UINT(key, OPT, type, member)
-#define UINT_PTR(key, type, member) CYAML_FIELD_UINT_PTR(key, CYAML_FLAG_POINTER | OPT, type, member)
-#define NUM_PTR(key, type, member)  CYAML_FIELD_FLOAT_PTR(key, CYAML_FLAG_POINTER | OPT, type, member)
-/* An enum of two words: libcyaml's own boolean takes any word that is not "false" for true. */
-#define BOOL(key, type, member) CYAML_FIELD_ENUM(key, CYAML_FLAG_STRICT | OPT, type, member, truths, 2)
-#define LIST(key, flags, type, member, count, entry, min, max) \
-    CYAML_FIELD_SEQUENCE_COUNT(key, CYAML_FLAG_POINTER | (flags), type, member, count, entry, min, max)
-/* A mapping in the file whose fields lie flat in the struct around it. */
-#define SECTION(name, type, fields_of)                                                        \
-    {                                                                                         \
-        .key = name, .data_offset = 0, .value = { CYAML_VALUE_MAPPING(OPT, type, fields_of) } \
-    }
+#define KIB     1024ull
+#define MIB     (1024ull * KIB)
+#define HOUR_MS 3600000ull
+#define DAY_MS  (24 * HOUR_MS)
 
 #define NAME_MAX_BYTES 64
 #define PATH_MAX_BYTES 4096
 #define TEXT_MAX_BYTES 65536
 
-static const cyaml_strval_t truths[] = {{"false", 0}, {"true", 1}};
-static const cyaml_schema_value_t name_entry = {
-    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 1, NAME_MAX_BYTES)};
-static const cyaml_schema_value_t key_entry = {CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 1, 256)};
+#define WIDTH(type, member) sizeof(((type *)0)->member)
+#define COUNT(rows)         (sizeof(rows) / sizeof *(rows))
 
-static const cyaml_schema_field_t tls_fields[] = {
-    STR_REQUIRED("cert", gateway_config, tls_cert, PATH_MAX_BYTES),
-    STR_REQUIRED("key", gateway_config, tls_key, PATH_MAX_BYTES),
-    CYAML_FIELD_END,
+/* After `about_` a row may add .required, .otherwise, .otherwise_text, .unit, .words or .pointer. */
+#define TEXT(key_, type, member, min_, max_, about_, ...)                                         \
+    {                                                                                             \
+        .key = key_, .kind = CONFIG_TEXT, .at = offsetof(type, member), .min = min_, .max = max_, \
+        .about = about_, __VA_ARGS__                                                              \
+    }
+#define WORD(key_, type, member, words_, about_, ...)                                                 \
+    {                                                                                                 \
+        .key = key_, .kind = CONFIG_WORD, .at = offsetof(type, member), .width = WIDTH(type, member), \
+        .words = words_, .about = about_, __VA_ARGS__                                                 \
+    }
+#define UINT(key_, type, member, min_, max_, about_, ...)                                             \
+    {                                                                                                 \
+        .key = key_, .kind = CONFIG_UINT, .at = offsetof(type, member), .width = WIDTH(type, member), \
+        .min = min_, .max = max_, .about = about_, __VA_ARGS__                                        \
+    }
+#define NUMBER(key_, type, member, low_, high_, about_, ...)                                          \
+    {                                                                                                 \
+        .key = key_, .kind = CONFIG_NUMBER, .at = offsetof(type, member), .low = low_, .high = high_, \
+        .about = about_, __VA_ARGS__                                                                  \
+    }
+#define BOOL(key_, type, member, about_, ...)                                                        \
+    {                                                                                                \
+        .key = key_, .kind = CONFIG_BOOL, .at = offsetof(type, member), .about = about_, __VA_ARGS__ \
+    }
+#define SECTION(key_, record_, about_)                                       \
+    {                                                                        \
+        .key = key_, .kind = CONFIG_SECTION, .of = &record_, .about = about_ \
+    }
+#define LIST(key_, type, member, count_, record_, min_, max_, about_, ...)                              \
+    {                                                                                                   \
+        .key = key_, .kind = CONFIG_LIST, .at = offsetof(type, member), .at_n = offsetof(type, count_), \
+        .width_n = WIDTH(type, count_), .of = &record_, .min = min_, .max = max_, .about = about_,      \
+        __VA_ARGS__                                                                                     \
+    }
+#define TEXTS(key_, type, member, count_, min_, max_, max_text_, about_, ...)                             \
+    {                                                                                                     \
+        .key = key_, .kind = CONFIG_LIST, .at = offsetof(type, member), .at_n = offsetof(type, count_),   \
+        .width_n = WIDTH(type, count_), .max_text = max_text_, .min = min_, .max = max_, .about = about_, \
+        __VA_ARGS__                                                                                       \
+    }
+#define RECORD(name_, type, rows) static const config_record name_ = {sizeof(type), rows, COUNT(rows)}
+
+static const config_field tls_rows[] = {
+    TEXT("cert", gateway_config, tls_cert, 1, PATH_MAX_BYTES, "the PEM file with the certificate chain",
+         .required = true),
+    TEXT("key", gateway_config, tls_key, 1, PATH_MAX_BYTES, "the PEM file with the private key",
+         .required = true),
+};
+RECORD(tls, gateway_config, tls_rows);
+
+/* Absent limits stay zero: the server has their defaults. */
+static const config_field limit_rows[] = {
+    UINT("max_body_bytes", gateway_config, limits.max_body_bytes, KIB, 1024 * MIB, "longest request body"),
+    UINT("max_header_bytes", gateway_config, limits.max_header_bytes, KIB, MIB, "longest header block"),
+    UINT("max_headers", gateway_config, limits.max_headers, 8, 1000, "header fields of a request"),
+    UINT("max_connections", gateway_config, limits.max_connections, 1, 100000, "connections at once"),
+    UINT("max_streams", gateway_config, limits.max_streams, 1, 10000, "HTTP/2 streams of a connection"),
+    UINT("max_write_backlog_bytes", gateway_config, limits.max_write_backlog, 16 * KIB, 1024 * MIB,
+         "unsent bytes of a connection"),
+    UINT("max_requests", gateway_config, max_requests, 1, 100000, "requests being answered at once",
+         .otherwise = 256),
+    UINT("request_timeout_ms", gateway_config, limits.request_timeout_ms, 100, HOUR_MS,
+         "from a request's first byte to its last"),
+    UINT("idle_timeout_ms", gateway_config, limits.idle_timeout_ms, 100, DAY_MS,
+         "how long a connection may wait without a request"),
+    UINT("write_timeout_ms", gateway_config, limits.write_timeout_ms, 100, HOUR_MS,
+         "how long a client may take nothing"),
+};
+RECORD(limits, gateway_config, limit_rows);
+
+static const config_field cache_rows[] = {
+    UINT("mb", gateway_config, cache_bytes, 0, 64 * KIB, "size of the response cache", .unit = MIB,
+         .otherwise = 16),
+    UINT("ttl_s", gateway_config, cache_ttl_ms, 0, 30 * 24 * 3600, "how long an answer is good for",
+         .unit = 1000, .otherwise = 600),
+};
+RECORD(cache, gateway_config, cache_rows);
+
+static const char *const log_levels[] = {"debug", "info", "warn", "error", "off", NULL};
+static const config_field log_rows[] = {
+    TEXT("level", gateway_config, log_level, 1, 16, "what is logged", .words = log_levels,
+         .otherwise_text = "info"),
+    BOOL("json", gateway_config, log_json, "JSON lines"),
+};
+RECORD(log_section, gateway_config, log_rows);
+
+static const config_field model_rows[] = {
+    TEXT("name", config_model, name, 1, NAME_MAX_BYTES, "the name clients use", .required = true),
+    TEXT("path", config_model, path, 1, PATH_MAX_BYTES, "a GGUF file or a Hugging Face folder"),
+    TEXT("sha256", config_model, sha256, 1, 256, "what the file must be"),
+    UINT("replicas", config_model, replicas, 1, 64, "worker processes"),
+    UINT("threads", config_model, threads, 1, 1024, "threads of a worker"),
+    UINT("context", config_model, context, 16, 1u << 20, "longest prompt and reply, in tokens"),
+    UINT("max_batch", config_model, max_batch, 1, 1024, "sequences that decode together"),
+    UINT("max_queue", config_model, max_queue, 1, 100000, "waiting requests"),
+    UINT("prefill_chunk", config_model, prefill_chunk, 8, 65536, "tokens of a prompt read in one step"),
+    UINT("kv_mb", config_model, kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
+};
+RECORD(model, config_model, model_rows);
+
+static const config_field device_rows[] = {
+    TEXT("id", config_device, id, 1, 128, "the device's id, such as light.kitchen", .required = true),
+    TEXT("name", config_device, name, 1, 128, "what people call it, such as Kitchen Light", .required = true),
+    TEXT("state", config_device, state, 0, 128, "how it is", .otherwise_text = ""),
+};
+RECORD(device, config_device, device_rows);
+
+static const config_field condition_rows[] = {
+    TEXT("stage", stage_condition, stage, 1, NAME_MAX_BYTES, "the earlier stage whose result is looked at"),
+    TEXTS("label", stage_condition, label, n_label, 1, 1000, NAME_MAX_BYTES, "its label is one of these"),
+    NUMBER("score_min", stage_condition, score_min, 0, 1, "its score is at least this", .pointer = true),
+    NUMBER("score_below", stage_condition, score_below, 0, 1, "its score is under this", .pointer = true),
+    NUMBER("mean_prob_below", stage_condition, mean_prob_below, 0, 1,
+           "its tokens' mean probability is under this", .pointer = true),
+    TEXT("text_prefix", stage_condition, text_prefix, 1, 256, "the input starts with this"),
+    BOOL("mentions_device", stage_condition, mentions_device, "the input names a device"),
+};
+RECORD(condition, stage_condition, condition_rows);
+
+#define KIND_NAME(e, n) n,
+static const char *const stage_kinds[] = {STAGE_KIND_TABLE(KIND_NAME) NULL};
+#undef KIND_NAME
+
+static const config_field stage_rows[] = {
+    TEXT("name", config_stage, name, 1, NAME_MAX_BYTES, "what traces and other stages call it",
+         .required = true),
+    WORD("kind", config_stage, kind, stage_kinds, "what the stage does", .required = true),
+    TEXT("model", config_stage, model, 1, NAME_MAX_BYTES, "a name of 'models'", .required = true),
+    LIST("when", config_stage, when, n_when, condition, 1, 32, "the stage runs if any of these holds"),
+    LIST("unless", config_stage, unless, n_unless, condition, 1, 32,
+         "the stage is skipped if any of these holds"),
+    TEXTS("after", config_stage, after, n_after, 1, PIPELINE_STAGES_MAX, NAME_MAX_BYTES,
+          "further stages to wait for"),
+    TEXT("system", config_stage, system, 1, TEXT_MAX_BYTES, "template of the system message"),
+    TEXT("prompt", config_stage, prompt, 1, TEXT_MAX_BYTES, "template of the user message"),
+    UINT("max_tokens", config_stage, max_tokens, 0, 65536, "longest reply"),
+    NUMBER("temperature", config_stage, temperature, 0, 2, "0 is greedy"),
+    NUMBER("top_p", config_stage, top_p, 0, 1, "nucleus sampling"),
+    UINT("seed", config_stage, seed, 0, UINT64_MAX, "seed of the draws"),
+    UINT("timeout_ms", config_stage, timeout_ms, 0, DAY_MS, "deadline of this stage"),
+    BOOL("optional", config_stage, optional, "a failure does not fail the request"),
+};
+RECORD(stage, config_stage, stage_rows);
+
+static const config_field pipeline_rows[] = {
+    TEXT("name", config_pipeline, name, 1, NAME_MAX_BYTES, "what a request's 'pipeline' names",
+         .required = true),
+    LIST("devices", config_pipeline, devices, n_devices, device, 0, PIPELINE_DEVICES_MAX,
+         "the devices of requests that bring none"),
+    LIST("stages", config_pipeline, stages, n_stages, stage, 1, PIPELINE_STAGES_MAX, "its model calls",
+         .required = true),
+};
+RECORD(pipeline, config_pipeline, pipeline_rows);
+
+static const config_field file_rows[] = {
+    TEXT("listen", gateway_config, listen, 1, 256, "HOST:PORT or unix:/path",
+         .otherwise_text = "127.0.0.1:8080"),
+    SECTION("tls", tls, "certificate and key"),
+    TEXTS("api_keys", gateway_config, api_keys, n_api_keys, 1, 256, 256,
+          "digests of the keys that clients may use"),
+    SECTION("limits", limits, "what one client, or all of them, may take"),
+    SECTION("cache", cache, "the response cache"),
+    SECTION("log", log_section, "one line an event"),
+    UINT("deadline_ms", gateway_config, default_deadline_ms, 0, DAY_MS,
+         "deadline of requests that bring none", .otherwise = 60000),
+    UINT("drain_ms", gateway_config, drain_ms, 0, DAY_MS, "how long running answers may take after SIGTERM",
+         .otherwise = 10000),
+    TEXT("manifest", gateway_config, manifest, 1, PATH_MAX_BYTES, "the models.json to look names up in"),
+    LIST("models", gateway_config, models, n_models, model, 1, 64, "the models of this cluster",
+         .required = true),
+    LIST("pipelines", gateway_config, pipelines, n_pipelines, pipeline, 1, 32, "what POST /v1/process runs"),
 };
 
-static const cyaml_schema_field_t limit_fields[] = {
-    UINT("max_body_bytes", gateway_config, limits.max_body_bytes),
-    UINT("max_header_bytes", gateway_config, limits.max_header_bytes),
-    UINT("max_headers", gateway_config, limits.max_headers),
-    UINT("max_connections", gateway_config, limits.max_connections),
-    UINT("max_streams", gateway_config, limits.max_streams),
-    UINT("max_write_backlog_bytes", gateway_config, limits.max_write_backlog),
-    UINT("max_requests", gateway_config, max_requests),
-    UINT("request_timeout_ms", gateway_config, limits.request_timeout_ms),
-    UINT("idle_timeout_ms", gateway_config, limits.idle_timeout_ms),
-    UINT("write_timeout_ms", gateway_config, limits.write_timeout_ms),
-    CYAML_FIELD_END,
-};
-
-static const cyaml_schema_field_t cache_fields[] = {
-    UINT_PTR("mb", config_file, cache_mb),
-    UINT_PTR("ttl_s", config_file, cache_ttl_s),
-    CYAML_FIELD_END,
-};
-
-static const cyaml_schema_field_t log_fields[] = {
-    STR("level", gateway_config, log_level, 16),
-    BOOL("json", gateway_config, log_json),
-    CYAML_FIELD_END,
-};
-
-static const cyaml_schema_field_t model_fields[] = {
-    STR_REQUIRED("name", config_model, name, NAME_MAX_BYTES),
-    STR("path", config_model, path, PATH_MAX_BYTES),
-    STR("sha256", config_model, sha256, 64),
-    UINT("replicas", config_model, replicas),
-    UINT("threads", config_model, threads),
-    UINT("context", config_model, context),
-    UINT("max_batch", config_model, max_batch),
-    UINT("max_queue", config_model, max_queue),
-    UINT("prefill_chunk", config_model, prefill_chunk),
-    UINT("kv_mb", config_model, kv_mb),
-    CYAML_FIELD_END,
-};
-static const cyaml_schema_value_t model_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, config_model, model_fields)};
-
-static const cyaml_schema_field_t device_fields[] = {
-    STR_REQUIRED("id", config_device, id, 128),
-    STR_REQUIRED("name", config_device, name, 128),
-    STR_REQUIRED("state", config_device, state, 128),
-    CYAML_FIELD_END,
-};
-static const cyaml_schema_value_t device_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, config_device, device_fields)};
-
-static const cyaml_schema_field_t condition_fields[] = {
-    STR("stage", stage_condition, stage, NAME_MAX_BYTES),
-    LIST("label", OPT, stage_condition, label, n_label, &name_entry, 1, 1000),
-    NUM_PTR("score_min", stage_condition, score_min),
-    NUM_PTR("score_below", stage_condition, score_below),
-    NUM_PTR("mean_prob_below", stage_condition, mean_prob_below),
-    STR("text_prefix", stage_condition, text_prefix, 256),
-    BOOL("mentions_device", stage_condition, mentions_device),
-    CYAML_FIELD_END,
-};
-static const cyaml_schema_value_t condition_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, stage_condition, condition_fields)};
-
-#define KIND(e, n) {n, e},
-static const cyaml_strval_t stage_kinds[] = {STAGE_KIND_TABLE(KIND)};
-#undef KIND
-
-static const cyaml_schema_field_t stage_fields[] = {
-    STR_REQUIRED("name", config_stage, name, NAME_MAX_BYTES),
-    CYAML_FIELD_ENUM("kind", CYAML_FLAG_STRICT, config_stage, kind, stage_kinds,
-                     CYAML_ARRAY_LEN(stage_kinds)),
-    STR_REQUIRED("model", config_stage, model, NAME_MAX_BYTES),
-    LIST("when", OPT, config_stage, when, n_when, &condition_entry, 1, 32),
-    LIST("unless", OPT, config_stage, unless, n_unless, &condition_entry, 1, 32),
-    LIST("after", OPT, config_stage, after, n_after, &name_entry, 1, PIPELINE_STAGES_MAX),
-    STR("system", config_stage, system, TEXT_MAX_BYTES),
-    STR("prompt", config_stage, prompt, TEXT_MAX_BYTES),
-    UINT("max_tokens", config_stage, max_tokens),
-    CYAML_FIELD_FLOAT("temperature", OPT, config_stage, temperature),
-    CYAML_FIELD_FLOAT("top_p", OPT, config_stage, top_p),
-    UINT("seed", config_stage, seed),
-    UINT("timeout_ms", config_stage, timeout_ms),
-    BOOL("optional", config_stage, optional),
-    CYAML_FIELD_END,
-};
-static const cyaml_schema_value_t stage_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, config_stage, stage_fields)};
-
-static const cyaml_schema_field_t pipeline_fields[] = {
-    STR_REQUIRED("name", config_pipeline, name, NAME_MAX_BYTES),
-    LIST("devices", OPT, config_pipeline, devices, n_devices, &device_entry, 0, PIPELINE_DEVICES_MAX),
-    LIST("stages", 0, config_pipeline, stages, n_stages, &stage_entry, 1, PIPELINE_STAGES_MAX),
-    CYAML_FIELD_END,
-};
-static const cyaml_schema_value_t pipeline_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, config_pipeline, pipeline_fields)};
-
-static const cyaml_schema_field_t file_fields[] = {
-    STR("listen", gateway_config, listen, 256),
-    SECTION("tls", gateway_config, tls_fields),
-    LIST("api_keys", OPT, gateway_config, api_keys, n_api_keys, &key_entry, 1, 256),
-    SECTION("limits", gateway_config, limit_fields),
-    SECTION("cache", config_file, cache_fields),
-    SECTION("log", gateway_config, log_fields),
-    UINT_PTR("deadline_ms", config_file, deadline_ms),
-    UINT_PTR("drain_ms", config_file, drain_ms),
-    STR("manifest", gateway_config, manifest, PATH_MAX_BYTES),
-    LIST("models", 0, gateway_config, models, n_models, &model_entry, 1, 64),
-    LIST("pipelines", OPT, gateway_config, pipelines, n_pipelines, &pipeline_entry, 1, 32),
-    CYAML_FIELD_END,
-};
-
-const cyaml_schema_value_t config_schema = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, config_file, file_fields)};
-
-const cyaml_config_t *config_cyaml(void)
-{
-    /* Without aliases no file is larger in memory than on disk (no "billion laughs"). */
-    static const cyaml_config_t base = {
-        .mem_fn = cyaml_mem, .log_level = CYAML_LOG_ERROR, .flags = CYAML_CFG_NO_ALIAS};
-    return &base;
-}
+const config_record config_schema = {sizeof(gateway_config), file_rows, COUNT(file_rows)};

@@ -26,13 +26,6 @@ static int refer(site *s, const char *field, const char *name, size_t n_name, in
     return 0;
 }
 
-static int check_share(const site *s, const char *field, const double *v, shoal_err *err)
-{
-    if (!v || (*v >= 0 && *v <= 1)) return 0;
-    return err_set(err, SHOAL_EINVALID, "%s%s: %g is out of range, it must be from 0 to 1", s->path, field,
-                   *v);
-}
-
 static int check_condition(site *s, const stage_condition *c, shoal_err *err)
 {
     bool about_label = c->n_label || c->score_min || c->score_below;
@@ -50,13 +43,9 @@ static int check_condition(site *s, const stage_condition *c, shoal_err *err)
             "%s: label and score_* are for classify stages, mean_prob_below is for generate stages", s->path);
     if (!about_stage && !c->text_prefix && !c->mentions_device)
         return err_set(err, SHOAL_EINVALID, "%s: an empty condition", s->path);
-    int rc = check_share(s, ".score_min", c->score_min, err);
-    if (!rc) rc = check_share(s, ".score_below", c->score_below, err);
-    if (!rc) rc = check_share(s, ".mean_prob_below", c->mean_prob_below, err);
-    if (!rc && c->stage)
-        rc = refer(s, ".stage", c->stage, strlen(c->stage),
-                   c->mean_prob_below ? STAGE_GENERATE : STAGE_CLASSIFY, err);
-    return rc;
+    if (!c->stage) return 0;
+    return refer(s, ".stage", c->stage, strlen(c->stage),
+                 c->mean_prob_below ? STAGE_GENERATE : STAGE_CLASSIFY, err);
 }
 
 static int check_conditions(site *s, const char *field, const stage_condition *c, unsigned n, shoal_err *err)
@@ -107,18 +96,6 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
     if (st->kind != STAGE_GENERATE && odd)
         return err_set(err, SHOAL_EINVALID, "%s%s: only a generate stage has it, '%s' is a %s stage", s->path,
                        odd, st->name, stage_kind_name(st->kind));
-    if (st->max_tokens > 65536)
-        return err_set(err, SHOAL_EINVALID, "%smax_tokens: %u is out of range, it must be from 1 to 65536",
-                       s->path, st->max_tokens);
-    if (!(st->temperature >= 0 && st->temperature <= 2))
-        return err_set(err, SHOAL_EINVALID, "%stemperature: %g is out of range, it must be from 0 to 2",
-                       s->path, st->temperature);
-    if (!(st->top_p >= 0 && st->top_p <= 1))
-        return err_set(err, SHOAL_EINVALID, "%stop_p: %g is out of range, it must be from 0 to 1", s->path,
-                       st->top_p);
-    if (st->timeout_ms > 86400000)
-        return err_set(err, SHOAL_EINVALID, "%stimeout_ms: %u is out of range, it must be from 1 to 86400000",
-                       s->path, st->timeout_ms);
     return 0;
 }
 
@@ -155,14 +132,13 @@ static int check_devices(const config_pipeline *p, const char *where, shoal_err 
 {
     for (unsigned i = 0; i < p->n_devices; i++) {
         const config_device *d = &p->devices[i];
-        const char *odd = !pipeline_device_text_ok(d->id)      ? "id"
-                          : !pipeline_device_text_ok(d->name)  ? "name"
-                          : !pipeline_device_text_ok(d->state) ? "state"
-                                                               : NULL;
+        const char *odd = !pipeline_device_text_ok(d->id)                   ? "id"
+                          : !pipeline_device_text_ok(d->name)               ? "name"
+                          : *d->state && !pipeline_device_text_ok(d->state) ? "state"
+                                                                            : NULL;
         if (odd)
             return err_set(err, SHOAL_EINVALID,
-                           "%sdevices[%u].%s: must be 1 to 128 bytes without control characters", where, i,
-                           odd);
+                           "%sdevices[%u].%s: must be one line without control characters", where, i, odd);
         for (unsigned k = 0; k < i; k++)
             if (strcmp(p->devices[k].id, d->id) == 0)
                 return err_set(err, SHOAL_EINVALID, "%sdevices[%u].id: '%s' is already the id of devices[%u]",

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/sys.h"
@@ -14,6 +15,9 @@
 /* Line 3 is the pipeline's name, line 5 its first stage. */
 #define PIPE "models: [{name: m}]\npipelines:\n  - name: p\n    stages:\n"
 
+#define KEY_LOW "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define KEY_UP  "0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef"
+
 typedef struct bad_case {
     const char *yaml;
     const char *says; /* must be in the sentence, which starts with "t.yaml:LINE" */
@@ -21,11 +25,39 @@ typedef struct bad_case {
 } bad_case;
 
 static const bad_case bad_cases[] = {
-    {"", "empty", 0},
-    {"listen: 127.0.0.1:1\n", "models", 0},
+    {"", "empty", 1},
+    {"listen: 127.0.0.1:1\n", "'models' is required", 1},
+    {"- models\n", "must be a map, not a list", 1},
+    {"nothing\n", "must be a map, not a text", 1},
+    {MODELS "---\n" MODELS, "a second document", 3},
     {"models: []\n", "models", 1},
-    {MODELS "colour: red\n", "colour", 3},
-    {MODELS "limits:\n  max_body_byte: 5\n", "max_body_byte", 4},
+    {MODELS "colour: red\n", "there is no key 'colour' here; the keys are listen, tls, api_keys", 3},
+    {MODELS "limits:\n  max_body_byte: 5\n",
+     "limits: there is no key 'max_body_byte' here; did you mean "
+     "'max_body_bytes'?",
+     4},
+    {MODELS "Listen: ':80'\n", "did you mean 'listen'?", 3},
+    {MODELS "limits:\n  max_body_bytes: 4096k\n",
+     "limits.max_body_bytes: must be a whole number from 1024 to "
+     "1073741824, in digits alone, not '4096k'",
+     4},
+    {MODELS "deadline_ms: 60s\n", "not '60s'", 3},
+    {MODELS "deadline_ms: 1e3\n", "not '1e3'", 3},
+    {MODELS "deadline_ms: 1.5\n", "not '1.5'", 3},
+    {MODELS "deadline_ms: 1_000\n", "not '1_000'", 3},
+    {MODELS "deadline_ms: 010\n", "not '010'", 3},
+    {MODELS "deadline_ms: 0x10\n", "not '0x10'", 3},
+    {MODELS "deadline_ms: 1 0\n", "not '1 0'", 3},
+    {MODELS "deadline_ms: -5\n",
+     "deadline_ms: must be a whole number from 0 to 86400000, in digits alone, not "
+     "'-5'",
+     3},
+    {MODELS "limits: {max_requests: 0}\n", "from 1 to 100000", 3},
+    {MODELS "limits:\n", "limits: must be a map, not an empty value (leave the key out instead)", 3},
+    {MODELS "cache: 16\n", "cache: must be a map, not a text", 3},
+    {MODELS "pipelines: {name: p}\n", "pipelines: must be a list, not a map", 3},
+    {MODELS "listen: [a]\n", "listen: must be a text, not a list", 3},
+    {MODELS "listen:\n", "listen: must not be empty", 3},
     {MODELS "deadline_ms: soon\n", "soon", 3},
     {MODELS "deadline_ms: -1\n", "deadline_ms", 3},
     {MODELS "deadline_ms: 999999999999\n", "deadline_ms", 3},
@@ -35,20 +67,33 @@ static const bad_case bad_cases[] = {
     {MODELS "listen: 'unix:'\n", "listen", 3},
     {MODELS "limits:\n  max_headers: 40\n  max_connections: 99999999\n", "limits.max_connections", 5},
     {MODELS "cache: {mb: 99999999999999}\n", "cache.mb", 3},
-    {MODELS "log:\n  level: loud\n", "log.level", 4},
+    {MODELS "log:\n  level: loud\n", "log.level: 'loud' is none of debug, info, warn, error, off", 4},
     {MODELS "log:\n  json: maybe\n", "log.json", 4},
     {MODELS "tls: {cert: a.pem}\n", "key", 3},
     {MODELS "api_keys:\n  - hunter2\n", "api_keys[0]", 4},
     {MODELS "api_keys: ['sha256:12']\n", "api_keys[0]", 3},
+    {MODELS "api_keys:\n  - sha256:" KEY_LOW "\n  - sha256:" KEY_UP "\n",
+     "api_keys[1]: is the same key as api_keys[0]", 5},
     {MODELS "models:\n  - name: n\n", "models", 3},
     {"models:\n  - name: a\n  - name: a\n", "models[1].name: 'a' is already", 3},
     {"models:\n  - name: a b\n", "models[0].name", 2},
     {"models:\n  - name: a\n    sha256: xyz\n", "models[0].sha256", 3},
     {"models:\n  - name: a\n    replicas: 1000\n", "models[0].replicas", 3},
     {"models:\n  - name: a\n    path: [1]\n", "path", 3},
-    {"models:\n  - name: &n a\n  - name: *n\n", "", 0}, /* aliases are off */
-    {"models: [{name: m}\nlisten: x\n", "t.yaml", 0},
-    {PIPE "      - {name: a, kind: guess, model: m}\n", "guess", 5},
+    {"models:\n  - path: x\n", "models[0]: 'name' is required: the name clients use", 2},
+    {"models:\n  - home-intent\n", "models[0]: must be a map, not a text", 2},
+    {"models:\n  - name: &n a\n  - name: *n\n", "anchors", 2},
+    {"models: [{name: m}\nlisten: x\n", "not YAML", 2},
+    {PIPE "      - {name: a, kind: guess, model: m}\n", "stages[0].kind: 'guess' is none of classify, tag, ",
+     5},
+    {PIPE "      - name: a\n        kind: clasify\n", "'model' is required", 5},
+    {PIPE "      - name: a\n        model: m\n        kind: clasify\n", "did you mean 'classify'?", 7},
+    {PIPE "      - {name: a, kind: tag, model: m, when: [{text_prefix: x, score: 1}]}\n",
+     "stages[0].when[0]: there is no key 'score' here", 5},
+    {PIPE "      - {name: a, kind: classify, model: m}\n"
+          "      - {name: b, kind: tag, model: m, when: [{stage: a, score_min: '0,9'}]}\n",
+     "stages[1].when[0].score_min: must be a number from 0 to 1, such as 0.5, not the quoted '0,9'", 6},
+    {PIPE "      - {name: a, kind: tag, model: m, when: {stage: a}}\n", "when: must be a list, not a map", 5},
     {PIPE "      - {name: a, kind: classify}\n", "model", 5},
     {PIPE "      - {name: a, kind: classify, model: x}\n", "pipelines[0].stages[0].model: 'x'", 5},
     {PIPE "      - {name: a b, kind: classify, model: m}\n", "stages[0].name", 5},
@@ -192,21 +237,110 @@ static void a_missing_file_is_named(void **state)
     assert_non_null(strstr(err.message, "/nonexistent/shoal.yaml"));
 }
 
-/* Every key of the schema stands in docs/configuration.md as "`path.key`". */
-static void expect_documented(const char *doc, const cyaml_schema_value_t *v, const char *path)
+static void a_device_may_have_no_state(void **state)
 {
-    if (v->type == CYAML_SEQUENCE) {
-        char item[200];
-        snprintf(item, sizeof item, "%s[]", path);
-        expect_documented(doc, v->sequence.entry, item);
+    const char *yaml =
+        "models: [{name: m}]\npipelines:\n  - name: p\n    devices:\n"
+        "      - {id: a, name: A}\n      - {id: b, name: B, state: }\n      - {id: c, name: C, state: ''}\n"
+        "      - {id: d, name: D, state: off}\n"
+        "    stages: [{name: s, kind: tag, model: m}]\n";
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    if (gateway_config_parse(&c, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
+    for (size_t i = 0; i < 3; i++) assert_string_equal(c->pipelines[0].devices[i].state, "");
+    assert_string_equal(c->pipelines[0].devices[3].state, "off");
+    gateway_config_free(c);
+}
+
+/* Load a file of this text from a folder of its own and expect this sentence. */
+static void expect_load_error(const char *yaml, const char *says)
+{
+    char dir[] = "/tmp/shoal-config-XXXXXX", path[64], want[256];
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/s.yaml", dir);
+    FILE *f = fopen(path, "w");
+    fputs(yaml, f);
+    fclose(f);
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    int rc = gateway_config_load(&c, path, &err);
+    snprintf(want, sizeof want, says, path, dir);
+    assert_int_equal(rc, SHOAL_EINVALID);
+    assert_string_equal(err.message, want);
+    unlink(path);
+    rmdir(dir);
+}
+
+static void missing_files_are_found_at_load_with_their_line(void **state)
+{
+    expect_load_error(MODELS "  - name: n\n    path: no.gguf\n",
+                      "%s:4: models[1].path: '%s/no.gguf' cannot be read: No such file or directory");
+    expect_load_error(MODELS "tls:\n  cert: /nonexistent/c.pem\n  key: k.pem\n",
+                      "%s:4: tls.cert: '/nonexistent/c.pem' cannot be read: No such file or directory");
+    expect_load_error(MODELS "manifest: m.json\n",
+                      "%s:3: manifest: '%s/m.json' cannot be read: No such file or directory");
+}
+
+static void later_failures_get_the_line_of_their_field(void **state)
+{
+    const char *yaml =
+        "models:\n  - {name: m}\npipelines:\n  - name: p\n    stages:\n"
+        "      - {name: a, kind: tag, model: m}\n      - name: b\n        kind: tag\n        model: m\n";
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    assert_int_equal(gateway_config_parse(&c, yaml, strlen(yaml), "t.yaml", NULL), 0);
+    gateway_config_fail(c, &err, "pipelines[0].stages[%d].model: is %s", 1, "wrong");
+    assert_string_equal(err.message, "t.yaml:9: pipelines[0].stages[1].model: is wrong");
+    gateway_config_fail(c, &err, "models[0].path: nothing there"); /* absent: the line of the deepest part */
+    assert_string_equal(err.message, "t.yaml:2: models[0].path: nothing there");
+    gateway_config_fail(c, &err, "models[7]: no such entry");
+    assert_string_equal(err.message, "t.yaml:1: models[7]: no such entry");
+    const char *kept = gateway_config_keep(c, "127.0.0.1:1");
+    assert_string_equal(kept, "127.0.0.1:1");
+    gateway_config_free(c);
+}
+
+static void the_nearest_word_is_the_one_meant(void **state)
+{
+    const char *const words[] = {"classify", "tag", "generate", "max_body_bytes", NULL};
+    assert_string_equal(config_nearest("clasify", words), "classify");
+    assert_string_equal(config_nearest("Generate", words), "generate");
+    assert_string_equal(config_nearest("gat", words) ? "near" : "none", "none");
+    assert_string_equal(config_nearest("tga", words), "tag");
+    assert_string_equal(config_nearest("max_bdoy_byte", words), "max_body_bytes");
+    assert_null(config_nearest("reply", words));
+    assert_null(config_nearest("", words));
+}
+
+/* A key's row in docs/configuration.md: "| `path.key` |" and then, for numbers, "MIN to MAX". */
+static void expect_row(const char *doc, const config_field *f, const char *path)
+{
+    char key[210], range[64] = "";
+    snprintf(key, sizeof key, "| `%s` |", path);
+    const char *row = strstr(doc, key);
+    if (!row) fail_msg("docs/configuration.md has no row %s", key);
+    if (f->kind == CONFIG_UINT)
+        snprintf(range, sizeof range, "| %llu to %llu |", (unsigned long long)f->min,
+                 (unsigned long long)f->max);
+    if (f->kind == CONFIG_NUMBER) snprintf(range, sizeof range, "| %g to %g |", f->low, f->high);
+    bool as_in_when = strstr(path, ".unless[]") != NULL;
+    if (strncmp(row + strlen(key) - 1, range, strlen(range)) != 0 && !as_in_when)
+        fail_msg("docs/configuration.md: %s should go on with %s", key, range);
+    for (size_t i = 0; f->words && f->words[i]; i++) {
+        const char *word = strstr(row, f->words[i]);
+        if (!word || word > strchr(row, '\n'))
+            fail_msg("docs/configuration.md: %s does not say %s", key, f->words[i]);
     }
-    if (v->type != CYAML_MAPPING) return;
-    for (const cyaml_schema_field_t *f = v->mapping.fields; f->key; f++) {
-        char at[200], quoted[210];
+}
+
+static void expect_documented(const char *doc, const config_record *rec, const char *path)
+{
+    for (const config_field *f = rec->fields; f < rec->fields + rec->n; f++) {
+        char at[200];
         snprintf(at, sizeof at, "%s%s%s", path, *path ? "." : "", f->key);
-        snprintf(quoted, sizeof quoted, "| `%s` |", at);
-        if (!strstr(doc, quoted)) fail_msg("docs/configuration.md has no row %s", quoted);
-        expect_documented(doc, &f->value, at);
+        expect_row(doc, f, at);
+        if (f->kind == CONFIG_LIST) strcat(at, "[]");
+        if (f->of) expect_documented(doc, f->of, at);
     }
 }
 
@@ -231,6 +365,10 @@ int main(void)
         cmocka_unit_test(every_section_is_read),
         cmocka_unit_test(the_home_cluster_is_valid_and_its_paths_are_resolved),
         cmocka_unit_test(a_missing_file_is_named),
+        cmocka_unit_test(a_device_may_have_no_state),
+        cmocka_unit_test(missing_files_are_found_at_load_with_their_line),
+        cmocka_unit_test(later_failures_get_the_line_of_their_field),
+        cmocka_unit_test(the_nearest_word_is_the_one_meant),
         cmocka_unit_test(every_key_is_documented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
