@@ -1,13 +1,13 @@
 /* yaml.c: libyaml's events as a tree. libyaml finds the tokens; what Shoal refuses is refused here. */
 #include "base/yaml.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
 #include "base/buf.h"
+#include "base/number.h"
 #include "base/utf8.h"
 
 struct yaml_doc {
@@ -293,6 +293,11 @@ yaml_excerpt yaml_excerpt_of(const char *text)
 
 /* ---- strict scalars ---- */
 
+static bool is_plain(const yaml_node *n)
+{
+    return n->kind == YAML_SCALAR && n->plain;
+}
+
 /* "a list", "'60s'" or "the quoted '60'": what stands where a number or a truth is wanted. */
 static void name_found(const yaml_node *n, char ret[96])
 {
@@ -304,29 +309,11 @@ static void name_found(const yaml_node *n, char ret[96])
         snprintf(ret, 96, "%s'%s'", n->plain ? "" : "the quoted ", yaml_excerpt_of(n->text).text);
 }
 
-/* The end of the digits at s, NULL when there are none or a zero leads them. */
-static const char *skip_digits(const char *s, bool may_lead_zero)
-{
-    size_t n = strspn(s, "0123456789");
-    if (n == 0 || (!may_lead_zero && n > 1 && *s == '0')) return NULL;
-    return s + n;
-}
-
-static bool read_u64(const yaml_node *n, uint64_t *ret)
-{
-    if (n->kind != YAML_SCALAR || !n->plain) return false;
-    const char *end = skip_digits(n->text, false);
-    if (!end || *end) return false;
-    errno = 0;
-    *ret = strtoull(n->text, NULL, 10);
-    return errno == 0;
-}
-
 int yaml_u64(const yaml_doc *d, const yaml_node *n, const char *field, uint64_t min, uint64_t max,
              uint64_t *ret, shoal_err *err)
 {
     uint64_t v;
-    if (read_u64(n, &v) && v >= min && v <= max) {
+    if (is_plain(n) && number_u64(n->text, &v) && v >= min && v <= max) {
         *ret = v;
         return 0;
     }
@@ -336,21 +323,11 @@ int yaml_u64(const yaml_doc *d, const yaml_node *n, const char *field, uint64_t 
                      field, (unsigned long long)min, (unsigned long long)max, found);
 }
 
-static bool read_double(const yaml_node *n, double *ret)
-{
-    if (n->kind != YAML_SCALAR || !n->plain) return false;
-    const char *end = skip_digits(n->text + (*n->text == '-'), false);
-    if (end && *end == '.') end = skip_digits(end + 1, true);
-    if (!end || *end) return false;
-    *ret = strtod(n->text, NULL);
-    return true;
-}
-
 int yaml_double(const yaml_doc *d, const yaml_node *n, const char *field, double min, double max, double *ret,
                 shoal_err *err)
 {
     double v;
-    if (read_double(n, &v) && v >= min && v <= max) {
+    if (is_plain(n) && number_double(n->text, &v) && v >= min && v <= max) {
         *ret = v;
         return 0;
     }
@@ -362,8 +339,8 @@ int yaml_double(const yaml_doc *d, const yaml_node *n, const char *field, double
 
 int yaml_bool(const yaml_doc *d, const yaml_node *n, const char *field, bool *ret, shoal_err *err)
 {
-    bool is_true = n->kind == YAML_SCALAR && n->plain && strcmp(n->text, "true") == 0;
-    if (is_true || (n->kind == YAML_SCALAR && n->plain && strcmp(n->text, "false") == 0)) {
+    bool is_true = is_plain(n) && strcmp(n->text, "true") == 0;
+    if (is_true || (is_plain(n) && strcmp(n->text, "false") == 0)) {
         *ret = is_true;
         return 0;
     }

@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
 
 static const cli_command *const commands[] = {
 #define CLI_ROW(name) &cmd_##name,
@@ -58,21 +59,15 @@ static int usage_error(const cli_command *cmd)
 
 static bool parse_int(const cli_option *o, const char *s)
 {
-    char *end;
-    errno = 0;
-    long long v = strtoll(s, &end, 10);
-    if (*s == '\0' || *end != '\0' || errno != 0 || v < o->min || v > o->max) return false;
+    int64_t v;
+    if (!number_i64(s, &v) || v < o->min || v > o->max) return false;
     *(long long *)o->target = v;
     return true;
 }
 
 static bool parse_num(const cli_option *o, const char *s)
 {
-    char *end;
-    double v = strtod(s, &end);
-    if (*s == '\0' || *end != '\0' || v != v) return false;
-    *(double *)o->target = v;
-    return true;
+    return number_double(s, o->target);
 }
 
 static int set_option(const cli_command *cmd, const cli_option *o, const char *value)
@@ -95,7 +90,7 @@ static int set_option(const cli_command *cmd, const cli_option *o, const char *v
         fprintf(stderr, "shoal %s: --%s wants a whole number from %lld to %lld, not \"%s\"\n", cmd->name,
                 o->name, o->min, o->max, value);
     else if (o->kind == CLI_KIND_NUM)
-        fprintf(stderr, "shoal %s: --%s wants a number, not \"%s\"\n", cmd->name, o->name, value);
+        fprintf(stderr, "shoal %s: --%s wants a number such as 0.5, not \"%s\"\n", cmd->name, o->name, value);
     else
         fprintf(stderr, "shoal %s: --%s was given too often\n", cmd->name, o->name);
     return usage_error(cmd);

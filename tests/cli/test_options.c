@@ -79,6 +79,20 @@ static void wrong_usage_gives_exit_code_2(void **state)
     assert_int_equal(PARSE(&v, "a", "--share", "nan"), CLI_USAGE);
 }
 
+static void numbers_are_read_strictly(void **state)
+{
+    static const char *const whole[] = {"1e1", "0x10", "010", " 5", "5 ", "+5", "1_0", "5s", "", "1.0"};
+    static const char *const shares[] = {"1e-1", "0x1", "00.5", " 0.5", "+0.5", ".5", "5.", "0,5", "inf", ""};
+    values v;
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        assert_int_equal(PARSE(&v, "a", "--count", whole[i]), CLI_USAGE);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
+        assert_int_equal(PARSE(&v, "a", "--share", shares[i]), CLI_USAGE);
+    assert_int_equal(PARSE(&v, "a", "--count", "0", "--share", "-0.25"), CLI_GO);
+    assert_int_equal(v.count, 0);
+    assert_true(v.share == -0.25);
+}
+
 static void every_command_has_a_name_a_summary_and_a_usage(void **state)
 {
     assert_true(cli_count() > 0);
@@ -99,6 +113,7 @@ int main(void)
         cmocka_unit_test(options_may_stand_anywhere),
         cmocka_unit_test(defaults_stay_and_dashes_end_options),
         cmocka_unit_test(wrong_usage_gives_exit_code_2),
+        cmocka_unit_test(numbers_are_read_strictly),
         cmocka_unit_test(every_command_has_a_name_a_summary_and_a_usage),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
