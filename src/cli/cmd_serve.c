@@ -16,10 +16,11 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "cli/cli.h"
+#include "cli/serve_models.h"
 #include "cluster/agent.h"
 #include "compute/compute.h"
+#include "gateway/config_fit.h"
 #include "gateway/gateway.h"
-#include "model/model.h"
 
 enum { ARBITER_SLOTS = 64, WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500 };
 
@@ -29,7 +30,7 @@ typedef struct server {
     uv_timer_t drain;
     uint64_t start_ns;
     gateway_config *config;
-    worker_spec *specs; /* path and sha256 malloc'd */
+    worker_spec *specs;
     arbiter *arbiter;
     int arbiter_fd;
     registry *registry;
@@ -66,39 +67,6 @@ static int override_listen(gateway_config *c, const char *listen, long long port
     return c->listen ? 0 : err_nomem(err);
 }
 
-static int make_spec(const config_model *m, const char *manifest, worker_spec *ret, shoal_err *err)
-{
-    char *path = NULL, *sha = NULL;
-    int rc = model_resolve(m->path ? m->path : m->name, m->path ? NULL : manifest, &path, &sha, err);
-    if (rc != 0) return err_prefix(err, rc, "model %s", m->name);
-    if (m->sha256) {
-        free(sha);
-        sha = strdup(m->sha256);
-    }
-    *ret = (worker_spec){.model = m->name,
-                         .path = path,
-                         .sha256 = sha,
-                         .n_replicas = (int)m->replicas,
-                         .n_threads = (int)m->threads,
-                         .kv_bytes = (size_t)m->kv_mb << 20,
-                         .max_batch = m->max_batch,
-                         .max_queue = m->max_queue,
-                         .n_ctx = m->context,
-                         .prefill_chunk = m->prefill_chunk};
-    return 0;
-}
-
-static int make_specs(server *s, shoal_err *err)
-{
-    const gateway_config *c = s->config;
-    s->specs = calloc(c->n_models ? c->n_models : 1, sizeof *s->specs);
-    if (!s->specs) return err_nomem(err);
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < c->n_models; i++)
-        rc = make_spec(&c->models[i], c->manifest, &s->specs[i], err);
-    return rc;
-}
-
 /* ---- ready ------------------------------------------------------------------------------------- */
 
 static void print_samples(const char *url)
@@ -131,12 +99,23 @@ static void make_url(const server *s, char *out, size_t cap)
                  any ? "127.0.0.1" : listen, gateway_port(s->gateway));
 }
 
+/* Where the configuration names the replica's model. */
+static size_t model_index(const server *s, const replica *r)
+{
+    size_t i = 0;
+    while (i < s->config->n_models && strcmp(s->config->models[i].name, r->model) != 0) i++;
+    return i;
+}
+
 static void print_failures(server *s)
 {
     for (size_t i = 0; i < registry_count(s->registry); i++) {
         const replica *r = registry_at(s->registry, i);
-        if (r->state == REPLICA_FAILED)
-            fprintf(stderr, "shoal serve: %s cannot serve: %s\n", r->id, r->reason);
+        if (r->state != REPLICA_FAILED) continue;
+        shoal_err err;
+        gateway_config_fail(s->config, &err, "models[%zu]: %s cannot serve: %s", model_index(s, r), r->id,
+                            r->reason);
+        fprintf(stderr, "shoal serve: %s\n", err.message);
     }
 }
 
@@ -153,10 +132,29 @@ static void count_settled(server *s, size_t *ret_ready, size_t *ret_failed)
 
 static void begin_stop(server *s);
 
+/* What a worker says of itself counts more than what its file said before (serve_models_fit): the file may
+ * have been another one, or could not be read. Before anything was served that ends the start. */
+static void check_fit(server *s, const replica *r)
+{
+    if (r->state != REPLICA_READY || !r->info || s->stopping) return;
+    const Shoal__V1__ModelInfo *m = r->info;
+    model_facts f = {.task = m->task,
+                     .labels = (const char *const *)m->labels,
+                     .n_labels = m->n_labels,
+                     .has_chat_template = m->has_chat_template};
+    shoal_err err;
+    if (config_fit(s->config, r->model, &f, &err) == 0) return;
+    LOG(LOG_ERROR, "serve", "model_does_not_fit", LOG_S("replica", r->id), LOG_S("reason", err.message));
+    if (s->said_ready) return;
+    s->exit_code = cli_fail(&cmd_serve, &err);
+    begin_stop(s);
+}
+
 static void on_change(void *user, replica *r)
 {
     server *s = user;
     size_t ready, failed, n = registry_count(s->registry);
+    check_fit(s, r);
     if (s->said_ready || s->stopping || !s->gateway) return;
     count_settled(s, &ready, &failed);
     if (ready + failed < n) return;
@@ -289,8 +287,7 @@ static void watch_signals(server *s)
 /* Everything that can fail before the loop runs. What was started is stopped by begin_stop. */
 static int start(server *s, bool json_log, shoal_err *err)
 {
-    int rc = make_specs(s, err);
-    if (rc == 0) rc = registry_new(&s->registry, &s->loop, err);
+    int rc = registry_new(&s->registry, &s->loop, err);
     if (rc != 0) return rc;
     registry_on_change(s->registry, on_change, s);
     rc = start_agent(s, json_log, err);
@@ -300,11 +297,7 @@ static int start(server *s, bool json_log, shoal_err *err)
 
 static void server_done(server *s)
 {
-    for (size_t i = 0; s->specs && i < s->config->n_models; i++) {
-        free((void *)s->specs[i].path);
-        free((void *)s->specs[i].sha256);
-    }
-    free(s->specs);
+    if (s->config) serve_models_free(s->specs, s->config->n_models);
     arbiter_close(s->arbiter);
     if (s->arbiter_fd >= 0) close(s->arbiter_fd);
     gateway_config_free(s->config);
@@ -333,24 +326,37 @@ static int load_config(server *s, const char *path, const char *listen, long lon
     int rc = gateway_config_load(&s->config, found, err);
     if (rc == 0) rc = override_listen(s->config, listen, port, err);
     if (rc != 0) return rc;
-    int level = log_level_parse(s->config->log_level ? s->config->log_level : "info");
-    if (level < 0)
-        return err_set(err, SHOAL_EINVALID, "%s: \"%s\" is no log level", found, s->config->log_level);
-    log_setup((log_level)level, json_log || s->config->log_json);
-    return 0;
+    log_setup((log_level)log_level_parse(s->config->log_level), json_log || s->config->log_json);
+    return serve_models_find(&s->specs, s->config, err);
+}
+
+/* shoal serve --check: all that can be found wrong without starting anything. */
+static int check(const server *s)
+{
+    shoal_err err;
+    if (serve_models_check(s->config, s->specs, &err) != 0) {
+        cli_fail(&cmd_serve, &err);
+        return CLI_FAILED;
+    }
+    printf("ok: %zu model%s, %zu pipeline%s, to listen on %s\n", s->config->n_models,
+           s->config->n_models == 1 ? "" : "s", s->config->n_pipelines,
+           s->config->n_pipelines == 1 ? "" : "s", s->config->listen);
+    return CLI_OK;
 }
 
 static int run(int argc, char **argv)
 {
     server s = {.arbiter_fd = -1, .start_ns = clock_ns()};
     const char *config = NULL, *listen = NULL;
-    bool json_log = false, banner = false;
+    bool json_log = false, banner = false, check_only = false;
     long long port = -1;
     const cli_option options[] = {
         CLI_STRING('c', "config", "FILE", "configuration (./shoal.yaml, then /etc/shoal/shoal.yaml)",
                    &config),
         CLI_INT('p', "port", "PORT", 0, 65535, "listen on this port instead; 0 takes a free one", &port),
         CLI_STRING('l', "listen", "ADDR", "listen here instead: host:port or unix:/path", &listen),
+        CLI_FLAG(0, "check", "look the configuration and its files over and exit: 0 right, 1 wrong",
+                 &check_only),
         CLI_FLAG(0, "json-log", "log lines as JSON", &json_log),
         CLI_FLAG(0, "banner", "show sample requests when ready, as on a terminal", &banner),
         CLI_END,
@@ -361,6 +367,11 @@ static int run(int argc, char **argv)
     mallopt(M_ARENA_MAX, 1); /* one thread does all the work here */
     shoal_err err;
     if (load_config(&s, config, listen, port, json_log, &err) != 0) {
+        rc = cli_fail(&cmd_serve, &err);
+        if (check_only) rc = CLI_FAILED;
+    } else if (check_only) {
+        rc = check(&s);
+    } else if (serve_models_fit(s.config, s.specs, &err) != 0) {
         rc = cli_fail(&cmd_serve, &err);
     } else {
         s.banner = banner || isatty(STDOUT_FILENO);

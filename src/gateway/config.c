@@ -9,6 +9,7 @@
 
 #include "base/sys.h"
 #include "gateway/config_schema.h"
+#include "wire/transport.h"
 
 #define CONFIG_MAX_BYTES (1u << 20)
 
@@ -107,6 +108,19 @@ static int check_readable(const config_file *f, const char *field, const char *p
     return gateway_config_fail(&f->pub, err, "%s: '%s' cannot be read: %s", field, path, strerror(errno));
 }
 
+/* Load what the server will load, so that a wrong file is found before anything starts. */
+static int check_tls(const config_file *f, shoal_err *err)
+{
+    const gateway_config *c = &f->pub;
+    if (!c->tls_cert) return 0;
+    shoal_err why;
+    SSL_CTX *ctx = NULL;
+    int rc = tls_server_context(&ctx, c->tls_cert, c->tls_key, &why);
+    SSL_CTX_free(ctx);
+    if (!rc) return 0;
+    return rc == SHOAL_ENOMEM ? err_nomem(err) : gateway_config_fail(&f->pub, err, "tls: %s", why.message);
+}
+
 static int check_files(const config_file *f, shoal_err *err)
 {
     const gateway_config *c = &f->pub;
@@ -118,7 +132,7 @@ static int check_files(const config_file *f, shoal_err *err)
         snprintf(field, sizeof field, "models[%zu].path", i);
         rc = check_readable(f, field, c->models[i].path, err);
     }
-    return rc;
+    return rc ? rc : check_tls(f, err);
 }
 
 /* ---- parse ---- */
@@ -136,7 +150,9 @@ int gateway_config_parse(gateway_config **ret, const char *yaml, size_t len, con
                        CONFIG_MAX_BYTES, len);
     yaml_doc *doc = NULL;
     int rc = yaml_parse(&doc, yaml, len, what, err);
-    if (rc) return rc;
+    if (rc && rc != SHOAL_ENOMEM && err)
+        err->code = SHOAL_EINVALID; /* whatever is wrong, a person wrote it */
+    if (rc) return rc == SHOAL_ENOMEM ? rc : SHOAL_EINVALID;
     arena *mem = arena_new(0);
     config_file *f = mem ? arena_alloc(mem, sizeof *f) : NULL;
     if (!f) {

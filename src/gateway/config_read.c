@@ -66,40 +66,37 @@ static size_t edits(const char *a, const char *b, size_t n_a, size_t n_b)
     return row[n_a % 3][n_b];
 }
 
-const char *config_nearest(const char *given, const char *const *words)
+static size_t count_words(const char *const *words)
+{
+    size_t n = 0;
+    while (words[n]) n++;
+    return n;
+}
+
+const char *config_nearest(const char *given, const char *const *words, size_t n_words)
 {
     const char *best = NULL;
     size_t n = strlen(given), least = n < 4 ? 1 : 1 + n / 4;
-    for (; n <= 64 && *words; words++) {
-        size_t n_word = strlen(*words);
+    for (size_t i = 0; n <= 64 && i < n_words; i++) {
+        size_t n_word = strlen(words[i]);
         if (n_word > 64) continue;
-        size_t d = edits(given, *words, n, n_word);
+        size_t d = edits(given, words[i], n, n_word);
         if (d > least || (best && d == least)) continue;
-        best = *words;
+        best = words[i];
         least = d;
     }
     return best;
 }
 
-/* "; did you mean 'x'?", or all there is to choose from. */
-static void suggest(buf *b, const char *given, const char *const *words, const char *intro)
-{
-    const char *near = config_nearest(given, words);
-    if (near) {
-        buf_printf(b, "; did you mean '%s'?", near);
-        return;
-    }
-    buf_puts(b, intro);
-    for (size_t i = 0; words[i]; i++) buf_printf(b, "%s%s", i ? ", " : "", words[i]);
-}
-
 static int unknown_key(reader *r, const config_record *rec, const yaml_node *key)
 {
-    const char **words = arena_alloc(r->mem, (rec->n + 1) * sizeof *words);
+    const char **words = arena_alloc(r->mem, rec->n * sizeof *words);
     if (!words) return err_nomem(r->err);
     for (size_t i = 0; i < rec->n; i++) words[i] = rec->fields[i].key;
     buf b = {0};
-    suggest(&b, key->text, words, "; the keys are ");
+    const char *near = config_nearest(key->text, words, rec->n);
+    buf_printf(&b, near ? "; did you mean '%s'?" : "; the keys are %s", near ? near : words[0]);
+    for (size_t i = 1; !near && i < rec->n; i++) buf_printf(&b, ", %s", words[i]);
     int rc = b.failed ? err_nomem(r->err)
                       : yaml_fail(r->doc, key, r->err, "%s%sthere is no key '%s' here%s", r->path,
                                   *r->path ? ": " : "", yaml_excerpt_of(key->text).text, b.data);
@@ -111,7 +108,7 @@ static int unknown_word(reader *r, const config_field *f, const yaml_node *n)
 {
     buf b = {0};
     for (size_t i = 0; f->words[i]; i++) buf_printf(&b, "%s%s", i ? ", " : "", f->words[i]);
-    const char *near = config_nearest(n->text, f->words);
+    const char *near = config_nearest(n->text, f->words, count_words(f->words));
     if (near) buf_printf(&b, "; did you mean '%s'?", near);
     int rc = b.failed ? err_nomem(r->err)
                       : yaml_fail(r->doc, n, r->err, "%s: '%s' is none of %s", r->path,

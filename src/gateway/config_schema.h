@@ -54,9 +54,8 @@ extern const config_record config_schema; /* the whole file; fills a gateway_con
  * document's. Errors are "file:line: path: ...", as of yaml_fail. */
 int config_read(const config_record *schema, const yaml_doc *doc, arena *mem, void *into, shoal_err *err);
 
-/* The word that was probably meant: few letters away from `given`, in any case; NULL when none is near.
- * words ends with NULL. */
-const char *config_nearest(const char *given, const char *const *words);
+/* The word that was probably meant: few letters away from `given`, in any case; NULL when none is near. */
+const char *config_nearest(const char *given, const char *const *words, size_t n_words);
 
 /* Names, references and formats that a row cannot say. The sentence starts with the field's path:
  * "models[1].name: ...". */

@@ -87,7 +87,7 @@ typedef struct model model;
 
 typedef struct model_options {
     const char *expect_sha256; /* hex; a GGUF file with another digest is refused (SHOAL_EDIGEST) */
-    bool no_tokenizer;         /* do not load it (fuzzing, inspection) */
+    bool no_tokenizer;         /* do not load it, only the chat template (fuzzing, inspection) */
 } model_options;
 
 /* `path` is a .gguf file or a folder with config.json. Options may be NULL. Every tensor the

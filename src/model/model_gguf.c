@@ -354,9 +354,9 @@ static int load_tokenizer(model *m, gguf *g, shoal_err *err)
 /* ---- the rest
  * ------------------------------------------------------------------------------------------------ */
 
-static int load_text_side(model *m, gguf *g, shoal_err *err)
+static int load_text_side(model *m, gguf *g, bool no_tokenizer, shoal_err *err)
 {
-    int rc = model_settle_tokenizer(m, load_tokenizer(m, g, err), err);
+    int rc = no_tokenizer ? 0 : model_settle_tokenizer(m, load_tokenizer(m, g, err), err);
     const gguf_kv *kv = gguf_find(g, "tokenizer.chat_template");
     size_t len;
     const char *source = kv ? gguf_string(kv, &len) : NULL;
@@ -397,6 +397,6 @@ int model_load_gguf(model *m, const model_options *opts, shoal_err *err)
     if (rc == 0) rc = read_config(m, m->file, err);
     if (rc == 0) rc = read_names(m, m->file, err);
     if (rc == 0) rc = adopt_tensors(m, m->file, err);
-    if (rc == 0 && !opts->no_tokenizer) rc = load_text_side(m, m->file, err);
+    if (rc == 0) rc = load_text_side(m, m->file, opts->no_tokenizer, err);
     return rc;
 }

@@ -172,13 +172,13 @@ static int load_template(model *m, const buf *config_text, const char *config_pa
     return rc;
 }
 
-static int load_text_side(model *m, shoal_err *err)
+static int load_text_side(model *m, bool no_tokenizer, shoal_err *err)
 {
     buf config = {0};
     char *path = join(m, "tokenizer_config.json");
     int rc = path ? 0 : err_nomem(err);
     if (rc == 0 && path_exists(path)) rc = file_read(&config, path, MODEL_JSON_MAX, err);
-    if (rc == 0) rc = load_tokenizer(m, &config, err);
+    if (rc == 0 && !no_tokenizer) rc = load_tokenizer(m, &config, err);
     if (rc == 0) rc = load_template(m, &config, path, err);
     buf_done(&config);
     return rc;
@@ -188,6 +188,6 @@ int model_load_hf(model *m, const model_options *opts, shoal_err *err)
 {
     int rc = read_configs(m, err);
     if (rc == 0) rc = load_weights(m, err);
-    if (rc == 0 && !opts->no_tokenizer) rc = load_text_side(m, err);
+    if (rc == 0) rc = load_text_side(m, opts->no_tokenizer, err);
     return rc;
 }

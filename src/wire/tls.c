@@ -1,5 +1,6 @@
 /* tls.c: the server's TLS context. */
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <string.h>
 
 #include "wire/transport.h"
@@ -16,11 +17,14 @@ static int alpn_select(SSL *ssl, const unsigned char **out, unsigned char *out_l
 
 static int tls_error(shoal_err *err, const char *what, const char *file)
 {
-    char text[256] = "unknown reason";
     unsigned long code = ERR_get_error();
-    if (code) ERR_error_string_n(code, text, sizeof text);
+    const char *reason = code ? ERR_reason_error_string(code) : NULL;
+    bool no_pem = code && ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE;
     ERR_clear_error();
-    return err_set(err, SHOAL_EINVALID, "%s: cannot use it as the TLS %s: %s", file, what, text);
+    return err_set(err, SHOAL_EINVALID, "%s: cannot be used as the TLS %s: %s", file, what,
+                   no_pem   ? "it is no PEM file of one"
+                   : reason ? reason
+                            : "unknown reason");
 }
 
 int tls_server_context(SSL_CTX **ret, const char *cert_file, const char *key_file, shoal_err *err)

@@ -302,14 +302,14 @@ static void later_failures_get_the_line_of_their_field(void **state)
 
 static void the_nearest_word_is_the_one_meant(void **state)
 {
-    const char *const words[] = {"classify", "tag", "generate", "max_body_bytes", NULL};
-    assert_string_equal(config_nearest("clasify", words), "classify");
-    assert_string_equal(config_nearest("Generate", words), "generate");
-    assert_string_equal(config_nearest("gat", words) ? "near" : "none", "none");
-    assert_string_equal(config_nearest("tga", words), "tag");
-    assert_string_equal(config_nearest("max_bdoy_byte", words), "max_body_bytes");
-    assert_null(config_nearest("reply", words));
-    assert_null(config_nearest("", words));
+    const char *const words[] = {"classify", "tag", "generate", "max_body_bytes"};
+    assert_string_equal(config_nearest("clasify", words, 4), "classify");
+    assert_string_equal(config_nearest("Generate", words, 4), "generate");
+    assert_string_equal(config_nearest("gat", words, 4) ? "near" : "none", "none");
+    assert_string_equal(config_nearest("tga", words, 4), "tag");
+    assert_string_equal(config_nearest("max_bdoy_byte", words, 4), "max_body_bytes");
+    assert_null(config_nearest("reply", words, 4));
+    assert_null(config_nearest("", words, 4));
 }
 
 /* A key's row in docs/configuration.md: "| `path.key` |" and then, for numbers, "MIN to MAX". */

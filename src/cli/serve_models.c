@@ -1,0 +1,237 @@
+/* serve_models.c: from the models of a configuration to files, and what the files say of themselves. */
+#include "cli/serve_models.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/sys.h"
+#include "gateway/config_fit.h"
+#include "model/model.h"
+
+enum { DESCRIBE_MAX_S = 30, DESCRIBED_MAX_BYTES = 64 << 20 };
+
+/* ---- files ---- */
+
+static int not_in_manifest(const gateway_config *c, size_t i, const manifest *m, const char *path,
+                           shoal_err *err)
+{
+    char names[300] = "";
+    for (size_t k = 0, at = 0; k < manifest_count(m) && at < sizeof names; k++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", k ? ", " : "", manifest_at(m, k)->name);
+    return gateway_config_fail(c, err,
+                               "models[%zu].name: '%s' has no path and is not in %s, which has only %s", i,
+                               c->models[i].name, path, names);
+}
+
+static int find_named(const gateway_config *c, size_t i, const manifest *m, const char *manifest_path,
+                      worker_spec *ret, shoal_err *err)
+{
+    const manifest_entry *e = manifest_find(m, c->models[i].name);
+    if (!e) return not_in_manifest(c, i, m, manifest_path, err);
+    ret->path = strdup(e->file);
+    if (!ret->sha256) ret->sha256 = strdup(e->sha256);
+    return ret->path && ret->sha256 ? 0 : err_nomem(err);
+}
+
+/* Open the manifest that models without a path are looked up in. */
+static int open_manifest(const gateway_config *c, size_t i, manifest **ret, char **ret_path, shoal_err *err)
+{
+    shoal_err why;
+    int rc = 0;
+    *ret_path = c->manifest ? strdup(c->manifest) : NULL;
+    if (c->manifest && !*ret_path) return err_nomem(err);
+    if (!c->manifest) rc = manifest_locate(ret_path, &why);
+    if (rc)
+        return gateway_config_fail(c, err, "models[%zu].name: '%s' has no path: %s", i, c->models[i].name,
+                                   why.message);
+    rc = manifest_open(ret, *ret_path, &why);
+    if (!rc) return 0;
+    return rc == SHOAL_ENOMEM ? err_nomem(err) : gateway_config_fail(c, err, "manifest: %s", why.message);
+}
+
+static int find_model(const gateway_config *c, size_t i, manifest **m, char **manifest_path, worker_spec *ret,
+                      shoal_err *err)
+{
+    const config_model *cm = &c->models[i];
+    *ret = (worker_spec){.model = cm->name,
+                         .n_replicas = (int)cm->replicas,
+                         .n_threads = (int)cm->threads,
+                         .kv_bytes = (size_t)cm->kv_mb << 20,
+                         .max_batch = cm->max_batch,
+                         .max_queue = cm->max_queue,
+                         .n_ctx = cm->context,
+                         .prefill_chunk = cm->prefill_chunk};
+    if (cm->sha256 && !(ret->sha256 = strdup(cm->sha256))) return err_nomem(err);
+    if (cm->path) return (ret->path = strdup(cm->path)) ? 0 : err_nomem(err);
+    int rc = *m ? 0 : open_manifest(c, i, m, manifest_path, err);
+    return rc ? rc : find_named(c, i, *m, *manifest_path, ret, err);
+}
+
+int serve_models_find(worker_spec **ret, const gateway_config *c, shoal_err *err)
+{
+    manifest *m = NULL; /* opened when the first model needs it */
+    char *manifest_path = NULL;
+    worker_spec *specs = calloc(c->n_models, sizeof *specs);
+    int rc = specs ? 0 : err_nomem(err);
+    for (size_t i = 0; !rc && i < c->n_models; i++) rc = find_model(c, i, &m, &manifest_path, &specs[i], err);
+    manifest_free(m);
+    free(manifest_path);
+    if (rc)
+        serve_models_free(specs, c->n_models);
+    else
+        *ret = specs;
+    return rc;
+}
+
+void serve_models_free(worker_spec *specs, size_t n)
+{
+    for (size_t i = 0; specs && i < n; i++) {
+        free((void *)specs[i].path);
+        free((void *)specs[i].sha256);
+    }
+    free(specs);
+}
+
+/* ---- the reader: a process that opens each model and writes a line of JSON about it ---- */
+
+static json_t *labels_json(const model_config *mc)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < mc->n_labels; i++) json_array_append_new(list, json_string(mc->labels[i]));
+    return list;
+}
+
+/* {"model": 2, "task": "classify", "labels": [...], "chat": false} or {"model": 2, "error": "..."} */
+static json_t *describe(const worker_spec *s, size_t i, bool digest)
+{
+    model_options o = {.no_tokenizer = true, .expect_sha256 = digest ? s->sha256 : NULL};
+    model *m = NULL;
+    shoal_err err;
+    if (model_open(&m, s->path, &o, &err) != 0)
+        return json_pack("{s:I,s:s}", "model", (json_int_t)i, "error", err.message);
+    const model_config *mc = model_get_config(m);
+    json_t *j = json_pack("{s:I,s:s,s:o,s:b}", "model", (json_int_t)i, "task", task_name(mc->task), "labels",
+                          labels_json(mc), "chat", model_chat_template(m) != NULL);
+    model_free(m);
+    return j;
+}
+
+static void describe_all(const gateway_config *c, const worker_spec *specs, bool all, int fd)
+{
+    FILE *out = fdopen(fd, "w");
+    alarm(DESCRIBE_MAX_S); /* the default action ends this process */
+    for (size_t i = 0; out && i < c->n_models; i++) {
+        if (!all && !config_uses_model(c, c->models[i].name)) continue;
+        json_t *j = describe(&specs[i], i, all);
+        if (!j || json_dumpf(j, out, JSON_COMPACT) != 0 || fputc('\n', out) == EOF || fflush(out) == EOF)
+            break;
+        json_decref(j);
+    }
+    _exit(0);
+}
+
+/* All that comes until the other end is closed. */
+static int read_all(int fd, buf *out, shoal_err *err)
+{
+    char chunk[16384];
+    for (ssize_t n; (n = read(fd, chunk, sizeof chunk)) != 0;) {
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return err_set(err, SHOAL_EIO, "reading what the models are: %s", strerror(errno));
+        if (out->len + (size_t)n > DESCRIBED_MAX_BYTES)
+            return err_set(err, SHOAL_ELIMIT, "the models' labels are longer than %d bytes",
+                           DESCRIBED_MAX_BYTES);
+        if (buf_append(out, chunk, (size_t)n)) return err_nomem(err);
+    }
+    return 0;
+}
+
+static int read_models(const gateway_config *c, const worker_spec *specs, bool all, buf *out, shoal_err *err)
+{
+    int ends[2];
+    if (pipe(ends) != 0) return err_set(err, SHOAL_EIO, "pipe: %s", strerror(errno));
+    fflush(NULL); /* or what is buffered would be written twice */
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        describe_all(c, specs, all, ends[1]);
+    }
+    close(ends[1]);
+    int rc = pid > 0 ? read_all(ends[0], out, err) : err_set(err, SHOAL_EIO, "fork: %s", strerror(errno));
+    close(ends[0]);
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+    return rc;
+}
+
+/* ---- what they say, against the pipelines ---- */
+
+static int fit_one(const gateway_config *c, const char *name, const json_t *j, shoal_err *err)
+{
+    const json_t *list = json_object_get(j, "labels");
+    size_t n = json_array_size(list);
+    const char **labels = calloc(n + 1, sizeof *labels);
+    if (!labels) return err_nomem(err);
+    for (size_t i = 0; i < n; i++) labels[i] = json_string_value(json_array_get(list, i));
+    model_facts f = {.task = json_string_value(json_object_get(j, "task")),
+                     .labels = labels,
+                     .n_labels = n,
+                     .has_chat_template = json_is_true(json_object_get(j, "chat"))};
+    int rc = config_fit(c, name, &f, err);
+    free(labels);
+    return rc;
+}
+
+static int use_line(const gateway_config *c, const char *line, size_t len, bool all, bool *seen,
+                    shoal_err *err)
+{
+    json_t *j = NULL;
+    if (json_parse(&j, line, len, "model", err) != 0) return 0; /* cut short: the model counts as not seen */
+    size_t i = (size_t)json_integer_value(json_object_get(j, "model"));
+    const char *error = json_string_value(json_object_get(j, "error"));
+    int rc = 0;
+    if (i < c->n_models) seen[i] = true;
+    if (i < c->n_models && !error) rc = fit_one(c, c->models[i].name, j, err);
+    if (i < c->n_models && error && all) rc = gateway_config_fail(c, err, "models[%zu]: %s", i, error);
+    json_decref(j);
+    return rc;
+}
+
+static int use_lines(const gateway_config *c, const buf *lines, bool all, shoal_err *err)
+{
+    bool *seen = calloc(c->n_models, sizeof *seen);
+    if (!seen) return err_nomem(err);
+    int rc = 0;
+    for (size_t at = 0; !rc && at < lines->len;) {
+        const char *end = memchr(lines->data + at, '\n', lines->len - at);
+        size_t len = (end ? (size_t)(end - lines->data) : lines->len) - at;
+        rc = use_line(c, lines->data + at, len, all, seen, err);
+        at += len + 1;
+    }
+    for (size_t i = 0; !rc && all && i < c->n_models; i++)
+        if (!seen[i]) rc = gateway_config_fail(c, err, "models[%zu]: the process that read its file died", i);
+    free(seen);
+    return rc;
+}
+
+static int fit(const gateway_config *c, const worker_spec *specs, bool all, shoal_err *err)
+{
+    buf lines = {0};
+    int rc = read_models(c, specs, all, &lines, err);
+    if (!rc) rc = use_lines(c, &lines, all, err);
+    buf_done(&lines);
+    return rc;
+}
+
+int serve_models_fit(const gateway_config *c, const worker_spec *specs, shoal_err *err)
+{
+    return fit(c, specs, false, err);
+}
+
+int serve_models_check(const gateway_config *c, const worker_spec *specs, shoal_err *err)
+{
+    return fit(c, specs, true, err);
+}

@@ -1,0 +1,23 @@
+/* serve_models.h: the models that a configuration names: where their files are, and whether they fit the
+ * pipelines. Used by `shoal serve` before it starts anything. */
+#ifndef CLI_SERVE_MODELS_H
+#define CLI_SERVE_MODELS_H
+
+#include "cluster/agent.h"
+#include "gateway/config.h"
+
+/* One worker_spec a model, in the configuration's order. A model without a path is looked up in the manifest,
+ * never in the working directory. Errors name file, line and field. Free with serve_models_free. */
+int serve_models_find(worker_spec **ret, const gateway_config *c, shoal_err *err);
+void serve_models_free(worker_spec *specs, size_t n);
+
+/* Read what the models of pipelines are and hold the pipelines against it (config_fit). The files are read in
+ * a process of their own, because a broken one must not harm this one. Such a model is left to its worker to
+ * refuse. Call it before there are threads. */
+int serve_models_fit(const gateway_config *c, const worker_spec *specs, shoal_err *err);
+
+/* The same for every model, and a model that cannot be read, or whose file is not the pinned one, is an
+ * error. */
+int serve_models_check(const gateway_config *c, const worker_spec *specs, shoal_err *err);
+
+#endif

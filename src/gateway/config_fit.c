@@ -1,0 +1,119 @@
+/* config_fit.c: stages against what their models are. */
+#include "gateway/config_fit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gateway/config_schema.h"
+#include "gateway/pipeline_template.h"
+
+/* One pipeline and the model that its stages are held against. */
+typedef struct fitting {
+    const gateway_config *config;
+    const config_pipeline *pipeline;
+    size_t i_pipeline;
+    const char *model;
+    const model_facts *facts;
+    shoal_err *err;
+} fitting;
+
+/* The task that a stage's model must have; NULL: any. */
+static const char *task_of(stage_kind k)
+{
+    switch (k) {
+    case STAGE_CLASSIFY: return "classify";
+    case STAGE_TAG: return "tag";
+    case STAGE_GENERATE: return "generate";
+    }
+    return NULL;
+}
+
+static bool is_of_model(const config_stage *s, const char *model)
+{
+    return s->model && strcmp(s->model, model) == 0;
+}
+
+static int fit_stage(const fitting *f, unsigned i)
+{
+    const config_stage *s = &f->pipeline->stages[i];
+    const char *task = task_of(s->kind);
+    if (task && strcmp(task, f->facts->task) != 0)
+        return gateway_config_fail(
+            f->config, f->err,
+            "pipelines[%zu].stages[%u].model: '%s' is a model to %s, a %s stage needs one to %s",
+            f->i_pipeline, i, f->model, f->facts->task, stage_kind_name(s->kind), task);
+    if (s->kind == STAGE_GENERATE && !f->facts->has_chat_template)
+        return gateway_config_fail(
+            f->config, f->err,
+            "pipelines[%zu].stages[%u].model: '%s' has no chat template, so it cannot be "
+            "given the messages of a generate stage",
+            f->i_pipeline, i, f->model);
+    return 0;
+}
+
+/* A trailing '*' makes a prefix of a label, as in pipeline_judge. */
+static bool label_exists(const model_facts *f, const char *label)
+{
+    size_t n = strlen(label);
+    bool prefix = n && label[n - 1] == '*';
+    for (size_t i = 0; i < f->n_labels; i++)
+        if (prefix ? strncmp(f->labels[i], label, n - 1) == 0 : strcmp(f->labels[i], label) == 0) return true;
+    return false;
+}
+
+static int no_such_label(const fitting *f, const char *where, const char *label)
+{
+    const char *near = config_nearest(label, f->facts->labels, f->facts->n_labels);
+    return gateway_config_fail(f->config, f->err, "%s: no label of '%s' %s '%s'%s%s%s", where, f->model,
+                               label[strlen(label) - 1] == '*' ? "matches" : "is", label,
+                               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static int fit_conditions(const fitting *f, unsigned stage, const char *field, const stage_condition *c,
+                          unsigned n)
+{
+    int rc = 0;
+    for (unsigned i = 0; i < n && !rc; i++) {
+        if (!c[i].stage || !c[i].n_label) continue;
+        int about = pipeline_stage_index(f->pipeline, c[i].stage, strlen(c[i].stage));
+        if (about < 0 || !is_of_model(&f->pipeline->stages[about], f->model)) continue;
+        for (unsigned k = 0; !rc && k < c[i].n_label; k++) {
+            char where[96];
+            snprintf(where, sizeof where, "pipelines[%zu].stages[%u].%s[%u].label[%u]", f->i_pipeline, stage,
+                     field, i, k);
+            if (!label_exists(f->facts, c[i].label[k])) rc = no_such_label(f, where, c[i].label[k]);
+        }
+    }
+    return rc;
+}
+
+static int fit_pipeline(const fitting *f)
+{
+    int rc = 0;
+    const config_pipeline *p = f->pipeline;
+    for (unsigned i = 0; !rc && i < p->n_stages; i++) {
+        const config_stage *s = &p->stages[i];
+        if (is_of_model(s, f->model)) rc = fit_stage(f, i);
+        if (!rc) rc = fit_conditions(f, i, "when", s->when, s->n_when);
+        if (!rc) rc = fit_conditions(f, i, "unless", s->unless, s->n_unless);
+    }
+    return rc;
+}
+
+int config_fit(const gateway_config *c, const char *model, const model_facts *facts, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < c->n_pipelines; i++) {
+        fitting f = {c, &c->pipelines[i], i, model, facts, err};
+        rc = fit_pipeline(&f);
+    }
+    return rc;
+}
+
+bool config_uses_model(const gateway_config *c, const char *model)
+{
+    for (size_t i = 0; i < c->n_pipelines; i++)
+        for (unsigned k = 0; k < c->pipelines[i].n_stages; k++)
+            if (is_of_model(&c->pipelines[i].stages[k], model)) return true;
+    return false;
+}

@@ -1,0 +1,25 @@
+/* config_fit.h: do the models of a configuration fit the stages that name them?
+ *
+ * The gateway cannot read models. Whoever can (the program, before it starts workers; a worker, when it
+ * describes itself) tells what a model is, and this says whether the pipelines ask it for something else. */
+#ifndef GATEWAY_CONFIG_FIT_H
+#define GATEWAY_CONFIG_FIT_H
+
+#include "gateway/config.h"
+
+/* All borrowed. */
+typedef struct model_facts {
+    const char *task; /* "generate", "classify", "tag" or "embed" */
+    const char *const *labels;
+    size_t n_labels;
+    bool has_chat_template;
+} model_facts;
+
+/* 0 when every stage whose model is `model` can use it and every label that a condition expects of it exists;
+ * otherwise SHOAL_EINVALID with file, line and field. */
+int config_fit(const gateway_config *c, const char *model, const model_facts *facts, shoal_err *err);
+
+/* Does any pipeline name this model? */
+bool config_uses_model(const gateway_config *c, const char *model);
+
+#endif

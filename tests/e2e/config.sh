@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# A configuration that cannot work is refused before a worker starts, with file, line and field.
+source "$(dirname "$0")/lib.sh"
+models=$PWD/models
+home="manifest: $models/models.json
+models: [{name: home-intent}, {name: home-embed}, {name: home-chat-s}]
+pipelines:
+  - name: p
+    stages:
+"
+n=0
+
+# refused WORDS CODE ARGS...: the file c.yaml is refused with these words, and nothing was started.
+refused() {
+    local words=$1 code=$2
+    shift 2
+    (cd "$work" && timeout 20 "$SHOAL_BIN" serve -c c.yaml --port 0 "$@" >"$work/out" 2>"$log")
+    local rc=$?
+    [ $rc -eq "$code" ] || fail "exit $rc, wanted $code ($*): $(cat "$log" "$work/c.yaml")"
+    grep -qF "shoal serve: $words" "$log" || fail "no '$words' in: $(cat "$log")"
+    grep -q 'component=\(agent\|worker\|gateway\)' "$log" && fail "something was started: $(cat "$log")"
+    n=$((n + 1))
+}
+both() { refused "$1" 2 && refused "$1" 1 --check; }
+
+echo "$home      - {name: a, kind: classify, model: home-embed}" >"$work/c.yaml"
+both "c.yaml:6: pipelines[0].stages[0].model: 'home-embed' is a model to embed"
+echo "$home      - {name: a, kind: generate, model: home-intent}" >"$work/c.yaml"
+both "c.yaml:6: pipelines[0].stages[0].model: 'home-intent' is a model to classify"
+echo "$home      - {name: a, kind: classify, model: home-intent}
+      - {name: b, kind: generate, model: home-chat-s, when: [{stage: a, label: [iot_hue_lightof]}]}" >"$work/c.yaml"
+both "c.yaml:7: pipelines[0].stages[1].when[0].label[0]: no label of 'home-intent' is 'iot_hue_lightof'; did you mean 'iot_hue_lightoff'?"
+sed -i "s/iot_hue_lightof/'iott_*'/" "$work/c.yaml"
+both "c.yaml:7: pipelines[0].stages[1].when[0].label[0]: no label of 'home-intent' matches 'iott_*'"
+echo "models: [{name: m, path: $PWD/tests/data/hf/llama-gqa}]
+pipelines: [{name: p, stages: [{name: a, kind: generate, model: m}]}]" >"$work/c.yaml"
+both "c.yaml:2: pipelines[0].stages[0].model: 'm' has no chat template"
+
+# A folder that happens to have a model's name is not that model.
+ln -s "$PWD/tests/data/hf/llama-gqa" "$work/my-chat"
+echo "models:
+  - name: my-chat" >"$work/c.yaml"
+both "c.yaml:2: models[0].name: 'my-chat' has no path and is not in"
+echo "models:
+  - name: my-chat
+    path: my-chatt" >"$work/c.yaml"
+both "c.yaml:3: models[0].path: "
+echo "models: [{name: home-intent}]
+tls:
+  cert: c.yaml
+  key: c.yaml" >"$work/c.yaml"
+both "c.yaml:2: tls: c.yaml: cannot be used as the TLS certificate: it is no PEM file of one"
+grep -q 'error:[0-9A-F]\{8\}' "$log" && fail "an OpenSSL code: $(cat "$log")"
+printf 'models: [{name: home-intent}]\n---\nlisten: x\n' >"$work/c.yaml"
+both "c.yaml:2: a second document begins here"
+printf 'models: [{name: home-intent}]\ndeadline_ms: 60s\n' >"$work/c.yaml"
+both "c.yaml:2: deadline_ms: must be a whole number from 0 to 86400000, in digits alone, not '60s'"
+
+# What only a look into every file finds; a running server leaves it to the worker, and says where.
+zeros=$(printf '0%.0s' $(seq 64))
+echo "models:
+  - {name: home-intent, path: $models/home-intent.gguf}
+  - {name: odd, path: $models/home-embed.gguf, sha256: '$zeros'}" >"$work/c.yaml"
+refused "c.yaml:3: models[1]: $models/home-embed.gguf: its SHA-256 is" 1 --check
+start_shoal "$work/c.yaml"
+grep -q "c.yaml:3: models\[1\]: odd/0 cannot serve: .*SHA-256" "$log" || fail "no line for a wrong digest: $(cat "$log")"
+stop_shoal
+
+"$SHOAL_BIN" serve --check -c shoal.yaml >"$work/out" 2>"$log" || fail "shoal.yaml is refused: $(cat "$log")"
+grep -q '^ok: 5 models, 1 pipeline' "$work/out" || fail "what --check says: $(cat "$work/out")"
+
+# A worker that comes back as another model than the file that was looked at.
+ln -s "$models/home-intent.gguf" "$work/m.gguf"
+echo "models: [{name: m, path: m.gguf}]
+pipelines: [{name: p, stages: [{name: a, kind: classify, model: m}]}]" >"$work/c.yaml"
+start_shoal "$work/c.yaml"
+ln -sf "$models/home-embed.gguf" "$work/m.gguf"
+kill -9 "$(curl -s "$url/readyz" | grep -o '"pid":[0-9]*' | cut -d: -f2)"
+for _ in $(seq 200); do grep -q model_does_not_fit "$log" && break; sleep 0.02; done
+grep -q "model_does_not_fit replica=m/0 reason=\".*c.yaml:2: pipelines\[0\].stages\[0\].model: 'm' is a model to embed" "$log" ||
+    fail "a worker of another task came back unnoticed: $(tail -3 "$log")"
+stop_shoal
+echo "$n refusals, each with its line"
