@@ -47,13 +47,39 @@ static size_t line_at(const char *text, size_t offset)
     return line;
 }
 
+/* Does a line begin at i? YAML 1.1 breaks lines at CR, LF, NEL, LS and PS; a byte order mark may stand first.
+ */
+static bool begins_line(const char *text, size_t i)
+{
+    static const char *const before[] = {"\n",           "\r",           "\xC2\x85",
+                                         "\xE2\x80\xA8", "\xE2\x80\xA9", "\xEF\xBB\xBF"};
+    for (size_t k = 0; i && k < sizeof before / sizeof *before; k++) {
+        size_t n = strlen(before[k]);
+        if (n <= i && memcmp(text + i - n, before[k], n) == 0) return true;
+    }
+    return i == 0;
+}
+
+/* A directive is a line that begins with '%'. libyaml takes time that grows with the square of their number.
+ */
+static const char *find_directive(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (text[i] == '%' && begins_line(text, i)) return text + i;
+    return NULL;
+}
+
 static int check_bytes(const builder *b, const char *text, size_t len)
 {
     size_t bad = 0;
     const char *nul = len ? memchr(text, 0, len) : NULL;
     if (nul) return refuse(b, line_at(text, (size_t)(nul - text)), SHOAL_EFORMAT, "holds a NUL byte");
-    if (utf8_valid(text, len, &bad)) return 0;
-    return refuse(b, line_at(text, bad), SHOAL_EFORMAT, "is not valid UTF-8 here");
+    if (!utf8_valid(text, len, &bad))
+        return refuse(b, line_at(text, bad), SHOAL_EFORMAT, "is not valid UTF-8 here");
+    const char *directive = find_directive(text, len);
+    if (!directive) return 0;
+    return refuse(b, line_at(text, (size_t)(directive - text)), SHOAL_EFORMAT,
+                  "directives (lines that begin with '%') are not read");
 }
 
 /* libyaml's complaint: what it found, and what it was reading, which may have begun on another line. */
@@ -161,7 +187,8 @@ static int close_node(builder *b)
     frame f = b->open[--b->n_open];
     bool map = f.node->kind == YAML_MAP;
     size_t n = b->n_pending - f.first;
-    const yaml_node **from = b->pending + f.first, **to = arena_alloc(b->doc->memory, (n + 1) * sizeof *to);
+    const yaml_node **from = n ? b->pending + f.first : NULL;
+    const yaml_node **to = arena_alloc(b->doc->memory, (n + 1) * sizeof *to);
     if (!to) return err_nomem(b->err);
     f.node->n = map ? n / 2 : n;
     f.node->items = map ? to + n / 2 : to;

@@ -8,8 +8,8 @@
  *     yaml_doc_free(d);
  *
  * The tree never changes, so threads may share it. It lives in one arena: nodes and texts are borrowed until
- * yaml_doc_free. Read is what two parsers cannot read differently: one document in UTF-8; no aliases, anchors
- * or tags, no key twice. (libyaml itself exports yaml_free, hence yaml_doc_free.) */
+ * yaml_doc_free. Read is what two parsers cannot read differently: one document in UTF-8; no aliases,
+ * anchors, tags or directives, no key twice. (libyaml itself exports yaml_free, hence yaml_doc_free.) */
 #ifndef BASE_YAML_H
 #define BASE_YAML_H
 
@@ -39,8 +39,9 @@ struct yaml_node {
 typedef struct yaml_doc yaml_doc;
 
 /* `what` names the file in errors and is copied. What is not YAML, an empty text, a second document, aliases,
- * anchors, tags, duplicate keys, keys that are no scalars, invalid UTF-8 and NUL are SHOAL_EFORMAT; nesting
- * over YAML_DEPTH_MAX and more than YAML_NODES_MAX nodes are SHOAL_ELIMIT; each with "what:line: ". */
+ * anchors, tags, directives, duplicate keys, keys that are no scalars, invalid UTF-8 and NUL are
+ * SHOAL_EFORMAT; nesting over YAML_DEPTH_MAX and more than YAML_NODES_MAX nodes are SHOAL_ELIMIT; each with
+ * "what:line: ". */
 int yaml_parse(yaml_doc **ret, const char *text, size_t len, const char *what, shoal_err *err);
 const yaml_node *yaml_root(const yaml_doc *d); /* never NULL */
 void yaml_doc_free(yaml_doc *d);               /* NULL is fine */
