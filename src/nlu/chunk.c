@@ -1,0 +1,290 @@
+/* chunk.c: taking one request apart; see chunk.h. */
+#include "nlu/chunk.h"
+
+#include <string.h>
+
+static size_t set_len(unit_set s)
+{
+    return (size_t)__builtin_popcountll(s);
+}
+
+/* *ret_n is written on a match alone. */
+static bool is_phrase_at(const phrase_list *l, const units *u, size_t i, size_t to, unit_set used,
+                         size_t *ret_n)
+{
+    unit_set got = phrase_list_at(l, u->at, i, to, used);
+    size_t n = set_len(got);
+    /* Only runs without holes: a gap would swallow what is not explained. */
+    if (!got || got != (((unit_set)1 << n) - 1) << i) return false;
+    *ret_n = n;
+    return true;
+}
+
+size_t chunk_start(const units *u, size_t from, size_t to, const lexicon *l, bool *ret_lead)
+{
+    size_t at = from, n;
+    for (;;) {
+        if (at < to && is_phrase_at(&l->leads, u, at, to, 0, &n))
+            *ret_lead = true;
+        else if (at >= to || !is_phrase_at(&l->fillers, u, at, to, 0, &n))
+            return at;
+        at += n;
+    }
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------ */
+
+typedef struct rest_reader {
+    chunk_rest *r;
+    const units *u;
+    size_t at, to;
+    unit_set used;
+    const devices *d;
+    mention *into; /* what, or except */
+} rest_reader;
+
+static bool free_at(const rest_reader *x, size_t i)
+{
+    return i < x->to && !(x->used >> i & 1);
+}
+
+static bool phrase_here(rest_reader *x, const phrase_list *l, size_t *ret_n)
+{
+    return is_phrase_at(l, x->u, x->at, x->to, x->used, ret_n);
+}
+
+static void name_word(rest_reader *x, const char *s)
+{
+    mention *m = x->into;
+    const unit *u = &x->u->at[x->at];
+    if (m->n == 0) m->begin = u->begin;
+    m->end = u->end;
+    if (m->n < sizeof m->at / sizeof *m->at) m->at[m->n++] = s;
+    bool plural;
+    if (devices_is_kind_word(x->d->lex, s, &plural) && plural) m->plural = true;
+}
+
+static void name_device(rest_reader *x, const unit *u)
+{
+    const word_list *name = &x->d->words[u->device].names[u->name];
+    for (size_t i = 0; i < name->n; i++) name_word(x, name->at[i]);
+    if (x->into != &x->r->what) return;
+    x->r->n_whole++;
+    x->r->device = u->device;
+}
+
+static bool choice_here(const rest_reader *x, size_t *ret_n)
+{
+    *ret_n = 0;
+    for (size_t i = 0; i < x->d->lex->n_values; i++) {
+        const value_def *v = &x->d->lex->values[i];
+        for (size_t k = 0; k < v->n_choices; k++) {
+            size_t n;
+            if (is_phrase_at(&v->choices[k].said, x->u, x->at, x->to, x->used, &n) && n > *ret_n) *ret_n = n;
+        }
+    }
+    return *ret_n > 0;
+}
+
+static void add_value(rest_reader *x, size_t n, bool choice)
+{
+    if (x->r->n_values < CHUNK_VALUES_MAX)
+        x->r->values[x->r->n_values++] = (chunk_value){.at = x->at, .n = n, .choice = choice};
+    else
+        x->r->n_strange++;
+}
+
+static bool is_plural_word(const rest_reader *x, size_t i)
+{
+    bool plural;
+    return free_at(x, i) && x->u->at[i].kind == UNIT_WORD &&
+           devices_is_kind_word(x->d->lex, x->u->at[i].s, &plural) && plural;
+}
+
+/* "lamp 2", "the two lamps", or a value. */
+static void read_number(rest_reader *x, const unit *u)
+{
+    bool named = !u->measure && x->into->n && x->at > 0 && !(x->used >> (x->at - 1) & 1) &&
+                 x->u->at[x->at - 1].kind == UNIT_WORD && devices_know(x->d, u->s) &&
+                 x->into->end == x->u->at[x->at - 1].end;
+    if (!u->measure && is_plural_word(x, x->at + 1) && u->value >= 2)
+        x->into->count = (size_t)u->value;
+    else if (named)
+        name_word(x, u->s);
+    else
+        add_value(x, 1, false);
+}
+
+static void strange(rest_reader *x)
+{
+    const unit *u = &x->u->at[x->at];
+    if (x->r->first_strange == SIZE_MAX) x->r->first_strange = x->at;
+    x->r->n_strange++;
+    if (u->kind == UNIT_WORD) name_word(x, u->s);
+}
+
+static void begin_except(rest_reader *x)
+{
+    if (x->r->n_except < CHUNK_EXCEPT_MAX)
+        x->into = &x->r->except[x->r->n_except++];
+    else
+        x->r->n_strange++;
+}
+
+/* A word that names: of a device, or for a kind of them. */
+static bool is_name_word(const rest_reader *x, const unit *u)
+{
+    return u->kind == UNIT_WORD && (devices_know(x->d, u->s) || devices_is_kind_word(x->d->lex, u->s, NULL));
+}
+
+static void read_sign(rest_reader *x, const unit *u)
+{
+    if (strcmp(u->s, ":") != 0 && strcmp(u->s, "-") != 0 && strcmp(u->s, ",") != 0 && strcmp(u->s, "?") != 0)
+        strange(x);
+    x->at++;
+}
+
+static void read_word(rest_reader *x)
+{
+    const lexicon *l = x->d->lex;
+    chunk_rest *r = x->r;
+    size_t n = 1;
+    if (phrase_here(x, &l->withdraw, &n))
+        r->withdrawn = true;
+    else if (phrase_here(x, &l->except, &n))
+        begin_except(x);
+    else if (phrase_here(x, &l->prohibit, &n))
+        r->forbidden = true;
+    else if (phrase_here(x, &l->later, &n))
+        r->later = true;
+    else if (phrase_here(x, &l->everything, &n))
+        x->into->everything = true;
+    else if (phrase_here(x, &l->both, &n))
+        x->into->both = true;
+    else if (phrase_here(x, &l->all, &n))
+        x->into->all = true;
+    else if (is_name_word(x, &x->u->at[x->at]) && !phrase_list_has_word(&l->prepositions, x->u->at[x->at].s))
+        name_word(x, x->u->at[x->at].s);
+    else if (phrase_here(x, &l->fillers, &n) || phrase_here(x, &l->determiners, &n) ||
+             phrase_here(x, &l->prepositions, &n))
+        ; /* explained, means nothing */
+    else if (phrase_here(x, &l->pronouns, &n))
+        x->into->pronoun = true;
+    else if (phrase_here(x, &l->contrast, &n))
+        r->contrast = true;
+    else if (choice_here(x, &n))
+        add_value(x, n, true);
+    else
+        n = 1, strange(x);
+    x->at += n;
+}
+
+void chunk_rest_read(chunk_rest *ret, const units *u, size_t from, size_t to, unit_set used, const devices *d)
+{
+    *ret = (chunk_rest){.device = SIZE_MAX, .first_strange = SIZE_MAX};
+    rest_reader x = {.r = ret, .u = u, .at = from, .to = to, .used = used, .d = d, .into = &ret->what};
+    while (x.at < to) {
+        const unit *at = &u->at[x.at];
+        if (used >> x.at & 1) {
+            x.at++;
+        } else if (at->kind == UNIT_DEVICE) {
+            name_device(&x, at);
+            x.at++;
+        } else if (at->kind == UNIT_NUMBER || at->kind == UNIT_DURATION) {
+            size_t n = 0;
+            if (phrase_here(&x, &d->lex->later, &n))
+                ret->later = true, x.at += n;
+            else if (at->kind == UNIT_NUMBER)
+                read_number(&x, at), x.at++;
+            else
+                add_value(&x, 1, false), x.at++;
+        } else if (at->kind == UNIT_SIGN &&
+                   !is_phrase_at(&d->lex->fillers, u, x.at, to, used, &(size_t){0})) {
+            read_sign(&x, at);
+        } else {
+            read_word(&x);
+        }
+    }
+}
+
+/* ---- cues ---------------------------------------------------------------------------------------- */
+
+/* What must not be: strange words, unless the request is held back anyway. */
+static size_t cost(const chunk_cue *c)
+{
+    return c->rest.later || c->rest.forbidden || c->rest.withdrawn ? 0 : c->rest.n_strange;
+}
+
+static bool is_better(const chunk_cue *a, const chunk_cue *b)
+{
+    size_t ca = cost(a), cb = cost(b);
+    return ca != cb ? ca < cb : set_len(a->used) > set_len(b->used);
+}
+
+static void keep_cue(chunk *c, const chunk_cue *x)
+{
+    size_t i = c->n_cues < CHUNK_CUES_MAX ? c->n_cues++ : CHUNK_CUES_MAX - 1;
+    if (i == CHUNK_CUES_MAX - 1 && c->n_cues == CHUNK_CUES_MAX && !is_better(x, &c->cues[i]) &&
+        c->cues[i].action)
+        return;
+    for (; i > 0 && is_better(x, &c->cues[i - 1]); i--) c->cues[i] = c->cues[i - 1];
+    c->cues[i] = *x;
+}
+
+static bool takes_text(const action_def *x)
+{
+    return x->n_takes && x->takes[0]->kind == VALUE_TEXT;
+}
+
+/* "kitchen timer 10 minutes": the values say what is wanted. */
+static void read_bare(chunk *c, const action_def *x)
+{
+    bool may = x->bare && c->bare.n_values && c->bare.what.n && !c->bare.n_strange;
+    if (may) keep_cue(c, &(chunk_cue){.action = x, .rest = c->bare});
+}
+
+static void read_cues(chunk *c, const units *u, size_t from, const devices *d, const action_def *x)
+{
+    for (size_t i = 0; i < x->cues.n; i++) {
+        chunk_cue cue = {.action = x};
+        cue.used = phrase_match(&x->cues.at[i], u->at, from, c->to, 0, false);
+        if (!cue.used) continue;
+        chunk_rest_read(&cue.rest, u, from, c->to, cue.used, d);
+        keep_cue(c, &cue);
+    }
+}
+
+void chunk_read(chunk *ret, const units *u, size_t from, size_t to, const devices *d)
+{
+    ret->from = from;
+    ret->to = to;
+    ret->n_cues = 0;
+    chunk_rest_read(&ret->bare, u, from, to, 0, d);
+    memset(ret->cues, 0, sizeof ret->cues);
+    for (size_t i = 0; i < d->lex->n_actions; i++) {
+        if (takes_text(&d->lex->actions[i])) continue;
+        read_cues(ret, u, from, d, &d->lex->actions[i]);
+        read_bare(ret, &d->lex->actions[i]);
+    }
+}
+
+bool chunk_value_fits(const chunk_value *v, const units *u, const value_def *def, const char **ret_means)
+{
+    const unit *x = &u->at[v->at];
+    *ret_means = NULL;
+    if (v->choice) {
+        for (size_t k = 0; k < def->n_choices; k++) {
+            size_t n;
+            if (!is_phrase_at(&def->choices[k].said, u, v->at, v->at + v->n, 0, &n) || n != v->n) continue;
+            *ret_means = def->choices[k].means;
+            return true;
+        }
+        return false;
+    }
+    if (def->kind == VALUE_DURATION) return x->kind == UNIT_DURATION;
+    if (def->kind != VALUE_NUMBER || x->kind != UNIT_NUMBER) return false;
+    if (!x->measure) return def->bare;
+    for (size_t i = 0; i < def->n_measures; i++)
+        if (strcmp(def->measures[i], x->measure) == 0) return true;
+    return false;
+}

@@ -1,0 +1,313 @@
+/* devices.c: which device is meant; see devices.h. */
+#include "nlu/devices.h"
+
+#include <string.h>
+
+#include "shoal.h"
+
+/* ---- building ---------------------------------------------------------------------------------- */
+
+/* Words as units, so that synonyms of several words can be matched. */
+static size_t as_units(const words *w, unit u[UNITS_MAX])
+{
+    size_t n = w->n < UNITS_MAX ? w->n : UNITS_MAX;
+    for (size_t i = 0; i < n; i++)
+        u[i] = (unit){.kind = w->at[i].sign ? UNIT_SIGN : UNIT_WORD, .s = w->at[i].s};
+    return n;
+}
+
+static size_t synonym_at(const lexicon *lex, const unit *u, size_t i, size_t n, const char **ret_means)
+{
+    size_t best = 0;
+    for (size_t k = 0; k < lex->n_synonyms; k++) {
+        unit_set used = phrase_list_at(&lex->synonyms[k].said, u, i, n, 0);
+        size_t len = (size_t)__builtin_popcountll(used);
+        if (len <= best) continue;
+        best = len;
+        *ret_means = lex->synonyms[k].means;
+    }
+    return best;
+}
+
+int devices_canonical(word_list *ret, const lexicon *lex, const words *w, arena *a)
+{
+    unit u[UNITS_MAX];
+    size_t n = as_units(w, u);
+    word_list l = {.at = arena_alloc(a, (n + 1) * sizeof *l.at)};
+    if (!l.at) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < n;) {
+        const char *means = u[i].s;
+        size_t used = synonym_at(lex, u, i, n, &means);
+        if (u[i].kind != UNIT_SIGN) l.at[l.n++] = means;
+        i += used ? used : 1;
+    }
+    *ret = l;
+    return 0;
+}
+
+static int add_name(device_words *dw, const lexicon *lex, const char *name, arena *a)
+{
+    words *raw = &dw->raw[dw->n_names];
+    int rc = words_split(raw, a, name, strlen(name));
+    if (!rc) rc = devices_canonical(&dw->names[dw->n_names], lex, raw, a);
+    if (!rc && dw->names[dw->n_names].n) dw->n_names++;
+    return rc;
+}
+
+/* Area and id together: where neither the name says it, they may ("light.kitchen 'Ceiling'"). */
+static int add_place(device_words *dw, const lexicon *lex, const device *d, arena *a)
+{
+    const char *rest = d->id + dw->n_domain;
+    char *joined = arena_printf(a, "%s %s", d->area ? d->area : "", *rest ? rest + 1 : "");
+    words w;
+    if (!joined || words_split(&w, a, joined, strlen(joined))) return SHOAL_ENOMEM;
+    return devices_canonical(&dw->place, lex, &w, a);
+}
+
+static int add_device(device_words *dw, const lexicon *lex, const device *d, arena *a)
+{
+    dw->n_domain = strcspn(d->id, ".");
+    dw->raw = arena_alloc(a, (d->n_aliases + 1) * sizeof *dw->raw);
+    dw->names = arena_alloc(a, (d->n_aliases + 1) * sizeof *dw->names);
+    if (!dw->raw || !dw->names) return SHOAL_ENOMEM;
+    int rc = add_name(dw, lex, d->name, a);
+    for (size_t i = 0; i < d->n_aliases && !rc; i++) rc = add_name(dw, lex, d->aliases[i], a);
+    if (!rc) rc = add_place(dw, lex, d, a);
+    if (!rc) dw->kind = lexicon_kind_of(lex, d->id, dw->n_domain, &dw->raw[0]);
+    return rc;
+}
+
+int devices_init(devices *ret, const lexicon *lex, const device *list, size_t n, arena *a)
+{
+    devices d = {.lex = lex, .at = list, .n = n < DEVICES_MAX ? n : DEVICES_MAX};
+    d.words = arena_alloc(a, (d.n + 1) * sizeof *d.words);
+    if (!d.words) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < d.n; i++) {
+        int rc = add_device(&d.words[i], lex, &list[i], a);
+        if (rc) return rc;
+    }
+    *ret = d;
+    return 0;
+}
+
+/* ---- comparing --------------------------------------------------------------------------------- */
+
+static bool number_of(const lexicon *lex, const char *s, double *ret)
+{
+    size_t n = strspn(s, "0123456789");
+    if (n == 0 || n > 6 || s[n]) return lexicon_number(lex, s, ret);
+    *ret = 0;
+    for (size_t i = 0; i < n; i++) *ret = *ret * 10 + (s[i] - '0');
+    return true;
+}
+
+/* "lamps" and "lamp", "one" and "1". */
+static bool same_word(const lexicon *lex, const char *a, const char *b)
+{
+    double x, y;
+    if (words_same_stem(a, b)) return true;
+    return number_of(lex, a, &x) && number_of(lex, b, &y) && x == y;
+}
+
+static bool list_has(const lexicon *lex, const word_list *l, const char *w)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (same_word(lex, w, l->at[i])) return true;
+    return false;
+}
+
+static bool any_of(const char *const *list, size_t n, const char *w, bool *ret_plural)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool same = strcmp(w, list[i]) == 0, plural = words_is_plural_of(w, list[i]);
+        if (!same && !plural) continue;
+        if (ret_plural) *ret_plural = plural;
+        return true;
+    }
+    return false;
+}
+
+bool devices_is_kind_word(const lexicon *l, const char *w, bool *ret_plural)
+{
+    bool plural = false, found = false;
+    for (size_t i = 0; i < l->n_kinds; i++) {
+        bool p = false;
+        if (!any_of(l->kinds[i].words, l->kinds[i].n_words, w, &p) &&
+            !any_of(l->kinds[i].names, l->kinds[i].n_names, w, &p))
+            continue;
+        found = true;
+        plural = plural || p;
+    }
+    if (ret_plural) *ret_plural = plural;
+    return found;
+}
+
+typedef enum { MEANS_NOT, MEANS_NAMED, MEANS_ANY } kind_meaning;
+
+static kind_meaning kind_means(const devices *d, size_t i, const char *w)
+{
+    if (d->words[i].kind == SIZE_MAX) return MEANS_NOT;
+    const kind_def *k = &d->lex->kinds[d->words[i].kind];
+    if (any_of(k->words, k->n_words, w, NULL)) return MEANS_ANY;
+    return any_of(k->names, k->n_names, w, NULL) ? MEANS_NAMED : MEANS_NOT;
+}
+
+static bool name_has(const devices *d, size_t i, const char *w)
+{
+    for (size_t k = 0; k < d->words[i].n_names; k++)
+        if (list_has(d->lex, &d->words[i].names[k], w)) return true;
+    return false;
+}
+
+static bool is_word_of(const devices *d, size_t i, const char *w)
+{
+    return name_has(d, i, w) || list_has(d->lex, &d->words[i].place, w);
+}
+
+bool devices_know(const devices *d, const char *w)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (is_word_of(d, i, w)) return true;
+    return false;
+}
+
+static bool list_has_exactly(const word_list *l, const char *w)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->at[i], w) == 0) return true;
+    return false;
+}
+
+bool devices_know_exactly(const devices *d, const char *w)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        if (list_has_exactly(&d->words[i].place, w)) return true;
+        for (size_t k = 0; k < d->words[i].n_names; k++)
+            if (list_has_exactly(&d->words[i].names[k], w)) return true;
+    }
+    return false;
+}
+
+/* How a device fits: every word explained, and by what. 0: it does not. */
+static int fit(const devices *d, size_t i, const mention *m)
+{
+    int score = 1;
+    for (size_t k = 0; k < m->n; k++) {
+        kind_meaning kind = kind_means(d, i, m->at[k]);
+        if (name_has(d, i, m->at[k]))
+            score += 8;
+        else if (list_has(d->lex, &d->words[i].place, m->at[k]))
+            score += 5;
+        else if (kind != MEANS_NOT)
+            score += 2;
+        else
+            return 0;
+    }
+    return score;
+}
+
+/* Do the words make up one whole name of the device, in any order? */
+static bool is_whole_name(const devices *d, size_t i, const mention *m)
+{
+    for (size_t k = 0; k < d->words[i].n_names; k++) {
+        const word_list *name = &d->words[i].names[k];
+        word_list said = {.n = m->n, .at = (const char **)m->at};
+        bool whole = name->n == m->n;
+        for (size_t j = 0; j < name->n && whole; j++)
+            whole = list_has(d->lex, &said, name->at[j]) && list_has(d->lex, name, m->at[j]);
+        if (whole) return true;
+    }
+    return false;
+}
+
+/* A plural that is how the device itself is called ("Dining Room Blinds") makes no group. */
+static bool is_own_plural(const devices *d, size_t i, const mention *m)
+{
+    for (size_t k = 0; k < m->n; k++) {
+        bool plural;
+        if (!devices_is_kind_word(d->lex, m->at[k], &plural) || !plural) continue;
+        for (size_t j = 0; j < d->words[i].n_names; j++)
+            if (list_has_exactly(&d->words[i].names[j], m->at[k])) return true;
+    }
+    return false;
+}
+
+static bool kind_in(const devices *d, size_t i, uint64_t kinds)
+{
+    if (kinds == UINT64_MAX) return true;
+    return d->words[i].kind != SIZE_MAX && kinds >> d->words[i].kind & 1;
+}
+
+size_t device_set_count(const device_set *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < DEVICES_MAX / 64; i++) n += (size_t)__builtin_popcountll(s->bits[i]);
+    return n;
+}
+
+/* ---- finding ----------------------------------------------------------------------------------- */
+
+/* "all the lamps" are those named so when some are; "all the lights" are lamps too. */
+static bool wants_named(const devices *d, const mention *m)
+{
+    for (size_t k = 0; k < m->n; k++)
+        for (size_t i = 0; i < d->n; i++)
+            if (kind_means(d, i, m->at[k]) == MEANS_NAMED && name_has(d, i, m->at[k])) return true;
+    return false;
+}
+
+static bool is_named_so(const devices *d, size_t i, const mention *m)
+{
+    for (size_t k = 0; k < m->n; k++)
+        if (kind_means(d, i, m->at[k]) == MEANS_NAMED && !name_has(d, i, m->at[k])) return false;
+    return true;
+}
+
+static device_set find_group(const devices *d, const mention *m, uint64_t kinds)
+{
+    device_set s = {{0}};
+    bool named = wants_named(d, m);
+    for (size_t i = 0; i < d->n; i++)
+        if (kind_in(d, i, kinds) && fit(d, i, m) && (!named || is_named_so(d, i, m))) device_set_add(&s, i);
+    return s;
+}
+
+static device_set find_one(const devices *d, const mention *m, uint64_t kinds)
+{
+    device_set s = {{0}}, whole = {{0}};
+    int best = 1;
+    for (size_t i = 0; i < d->n; i++) {
+        int f = kind_in(d, i, kinds) ? fit(d, i, m) : 0;
+        if (f > best) {
+            best = f;
+            s = (device_set){{0}};
+        }
+        if (f == best && f > 1) device_set_add(&s, i);
+        if (f > 1 && is_whole_name(d, i, m)) device_set_add(&whole, i);
+    }
+    return device_set_count(&whole) ? whole : s;
+}
+
+static bool own_plural(const devices *d, const mention *m, uint64_t kinds)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (kind_in(d, i, kinds) && is_whole_name(d, i, m) && is_own_plural(d, i, m)) return true;
+    return false;
+}
+
+device_set devices_find(const devices *d, const mention *m, uint64_t kinds, bool *ret_group)
+{
+    bool group =
+        m->all || m->everything || m->both || m->count > 1 || (m->plural && !own_plural(d, m, kinds));
+    *ret_group = group;
+    device_set s = group ? find_group(d, m, kinds) : find_one(d, m, kinds);
+    if (device_set_count(&s) == 0 && kinds != UINT64_MAX) return devices_find(d, m, UINT64_MAX, ret_group);
+    return s;
+}
+
+bool devices_has_stranger(const devices *d, const mention *m)
+{
+    for (size_t k = 0; k < m->n; k++)
+        if (!devices_know(d, m->at[k]) && !devices_is_kind_word(d->lex, m->at[k], NULL)) return true;
+    return false;
+}

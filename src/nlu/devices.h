@@ -1,0 +1,91 @@
+/* devices.h: the devices of one home, ready to be named.
+ *
+ * A person names a device by its whole name, by some of its words, by where it is and what it is ("the light
+ * in the office"), or means several ("all lights upstairs"). devices_find says which can be meant: every word
+ * has to be a word of the device's name, alias, area or id, or one that means its kind.
+ *
+ * Built for one request in the caller's arena; pure. */
+#ifndef NLU_DEVICES_H
+#define NLU_DEVICES_H
+
+#include "nlu/lexicon.h"
+
+#define DEVICES_MAX 256
+
+typedef struct device {
+    const char *id, *name; /* "light.kitchen", "Kitchen Light" */
+    const char *state;     /* "" or NULL: not known */
+    const char *area;      /* NULL: none is given */
+    const char *const *aliases;
+    size_t n_aliases;
+} device;
+
+typedef struct word_list {
+    size_t n;
+    const char **at; /* folded, synonyms replaced */
+} word_list;
+
+typedef struct device_words {
+    size_t kind;     /* SIZE_MAX: no kind of the lexicon */
+    size_t n_domain; /* bytes of the id before its dot */
+    size_t n_names;
+    words *raw;       /* [n_names] the name, then the aliases, as they are written */
+    word_list *names; /* [n_names] with synonyms replaced */
+    word_list place;  /* words of area and id */
+} device_words;
+
+typedef struct devices {
+    const lexicon *lex;
+    const device *at;
+    size_t n;
+    device_words *words;
+} devices;
+
+/* `list` is borrowed. SHOAL_ENOMEM, or 0. At most DEVICES_MAX are looked at. */
+int devices_init(devices *ret, const lexicon *lex, const device *list, size_t n, arena *a);
+
+/* Replace what the lexicon gives another word for ("television" by "tv"); several words may become one. */
+int devices_canonical(word_list *ret, const lexicon *lex, const words *w, arena *a);
+/* Is it a word of some device's name, alias, area or id? */
+bool devices_know(const devices *d, const char *folded);
+bool devices_know_exactly(const devices *d, const char *folded);
+
+/* What was said of a device. */
+typedef struct mention {
+    size_t n;
+    const char *at[24]; /* content words, synonyms replaced */
+    size_t begin, end;  /* bytes in the text */
+    bool plural;        /* the word for the kind is a plural */
+    bool all, both, everything, pronoun;
+    size_t count; /* "the two lamps"; 0: none was said */
+} mention;
+
+typedef struct device_set {
+    uint64_t bits[DEVICES_MAX / 64];
+} device_set;
+
+static inline void device_set_add(device_set *s, size_t i)
+{
+    s->bits[i / 64] |= (uint64_t)1 << (i % 64);
+}
+static inline void device_set_drop(device_set *s, size_t i)
+{
+    s->bits[i / 64] &= ~((uint64_t)1 << (i % 64));
+}
+static inline bool device_set_has(const device_set *s, size_t i)
+{
+    return s->bits[i / 64] >> (i % 64) & 1;
+}
+size_t device_set_count(const device_set *s);
+
+/* Which devices of these kinds (bit i: kind i; UINT64_MAX: any) can be meant? For one device: the best fits,
+ * several when it is unclear which. For a group (all, plural, everything): each that fits. *ret_group says
+ * which of the two it was. Kinds are a preference: when nothing of them fits, what fits of others is given.
+ */
+device_set devices_find(const devices *d, const mention *m, uint64_t kinds, bool *ret_group);
+/* Some word of the mention fits no device at all and means no kind. */
+bool devices_has_stranger(const devices *d, const mention *m);
+/* The word means a kind (any of its `words` or `names`), in singular or plural. */
+bool devices_is_kind_word(const lexicon *l, const char *folded, bool *ret_plural);
+
+#endif

@@ -1,0 +1,144 @@
+/* lexicon.h: what a language's words mean for devices: kinds, values, actions, guards and replies, read from
+ * YAML.
+ *
+ * Nothing here knows a word of any home or language: lexicons/home.yaml does, and says at its top how it is
+ * written. A lexicon is immutable after lexicon_load; any thread may use it. */
+#ifndef NLU_LEXICON_H
+#define NLU_LEXICON_H
+
+#include "nlu/phrase.h"
+
+#define LEXICON_KINDS_MAX 64
+
+/* Word lists. X(member, required, what it is for) */
+#define LEXICON_LISTS(X)                                                       \
+    X(fillers, true, "words without meaning for a request, anywhere")          \
+    X(leads, true, "polite beginnings after which a request follows")          \
+    X(determiners, true, "the, my, ...")                                       \
+    X(prepositions, true, "of, in, ...: between the words that name a device") \
+    X(all, true, "all, every, ...: each device that fits")                     \
+    X(both, true, "both, the two: exactly two")                                \
+    X(everything, true, "each device of the home")                             \
+    X(except, true, "what follows is left out of a group")                     \
+    X(pronouns, true, "it, them: what was named before")                       \
+    X(joins, true, "and, then, comma: between requests or devices")            \
+    X(scope, true, "and, or: a prohibition goes on through these joins")       \
+    X(contrast, true, "but, instead: end what a prohibition covers")           \
+    X(prohibit, true, "what follows is forbidden")                             \
+    X(withdraw, true, "never mind: nothing of the request counts")             \
+    X(later, true, "times, delays and conditions")                             \
+    X(questions, true, "how a question begins")                                \
+    X(ask_state, true, "is .. {state}, what is the state of ..")               \
+    X(ask_which, true, "which .. are {state}")                                 \
+    X(ask_count, true, "how many .. are {state}")                              \
+    X(known, false, "words that no typing error is looked for in")
+
+/* Sentences; {name}, {names}, {what}, {verb}, {can}, {say}, {example}, {state}, {min}, {max} are filled in.
+ */
+#define LEXICON_REPLIES(X)                                                                                  \
+    X(leave)                                                                                                \
+    X(leave_all) X(later) X(later_all) X(question) X(missing) X(which) X(cannot) X(no_action) X(need_value) \
+        X(out_of_range) X(not_understood) X(remark) X(propose) X(fallback) X(no_devices) X(state)           \
+            X(state_yes) X(state_no) X(state_unknown) X(none_so) X(some_so) X(count_so) X(what_is_it)       \
+                X(too_long) X(and) X(or) X(more)
+
+typedef enum value_kind { VALUE_NUMBER, VALUE_CHOICE, VALUE_DURATION, VALUE_TEXT } value_kind;
+typedef struct value_choice {
+    const char *means; /* what stands in the call */
+    phrase_list said;
+} value_choice;
+typedef struct value_def {
+    const char *name; /* the argument's name */
+    value_kind kind;
+    size_t n_measures;
+    const char **measures; /* NUMBER: folded units of measure */
+    bool bare;             /* NUMBER: may stand without one */
+    double min, max;
+    size_t n_choices;
+    value_choice *choices; /* CHOICE; NUMBER: words for numbers ("half"), means is digits */
+} value_def;
+
+typedef struct kind_def {
+    const char *name;
+    size_t n_domains;
+    const char **domains;    /* id prefixes */
+    const char *also_domain; /* and of this one those whose name has a word of also_names */
+    size_t n_also;
+    const char **also_names;
+    size_t n_words, n_names;
+    const char **words; /* mean any device of the kind */
+    const char **names; /* mean those named so, else any of the kind */
+    const char *example;
+    const char *state_say; /* NULL: the usual reply */
+} kind_def;
+
+typedef struct action_def {
+    const char *service; /* NULL: only says `say` */
+    uint64_t kinds;      /* bit i: kinds[i] */
+    const char *say, *verb;
+    size_t n_takes;
+    const value_def *takes[4]; /* each must be given */
+    phrase_list cues;
+    bool implied; /* without a device it means the only one of its kinds */
+    bool bare;    /* device and values alone ask for it, without a cue */
+} action_def;
+
+typedef struct talk_def {
+    phrase_list cues; /* the whole text is one of these */
+    size_t n_labels;
+    const char **labels; /* or a classifier says one of these, a trailing '*' is a prefix */
+    const char *say;
+} talk_def;
+
+typedef struct synonym {
+    const char *means;
+    phrase_list said;
+} synonym;
+
+typedef struct lexicon {
+    arena *memory;
+    const char *file;
+#define LEXICON_MEMBER(name, required, about) phrase_list name;
+    LEXICON_LISTS(LEXICON_MEMBER)
+#undef LEXICON_MEMBER
+    struct {
+#define LEXICON_MEMBER(name) const char *name;
+        LEXICON_REPLIES(LEXICON_MEMBER)
+#undef LEXICON_MEMBER
+    } reply;
+    size_t n_states;
+    const char **states; /* folded */
+    size_t n_numbers;
+    struct lexicon_number {
+        const char *word;
+        double value;
+    } * numbers;
+    size_t n_measures; /* of time */
+    struct lexicon_measure {
+        const char *word;
+        double seconds;
+    } * measures;
+    size_t n_kinds, n_values, n_actions, n_talk, n_synonyms;
+    kind_def *kinds;
+    value_def *values;
+    action_def *actions;
+    talk_def *talk;
+    synonym *synonyms;
+    size_t n_vocabulary;
+    const char **vocabulary; /* sorted: every word that stands above */
+} lexicon;
+
+int lexicon_load(lexicon **ret, const char *path, shoal_err *err);
+int lexicon_parse(lexicon **ret, const char *text, size_t len, const char *what, shoal_err *err);
+void lexicon_free(lexicon *l); /* NULL is fine */
+
+/* SIZE_MAX: none. The name decides where a domain serves several kinds. */
+size_t lexicon_kind_of(const lexicon *l, const char *domain, size_t n_domain, const words *name);
+bool lexicon_knows(const lexicon *l, const char *folded);
+bool lexicon_number(const lexicon *l, const char *folded, double *ret);
+bool lexicon_measure(const lexicon *l, const char *folded, double *ret_seconds);
+bool lexicon_is_state(const lexicon *l, const char *folded);
+/* What is said when no request was found: the reply of the talk whose labels hold `label`, NULL: none. */
+const char *lexicon_talk_of(const lexicon *l, const char *label);
+
+#endif

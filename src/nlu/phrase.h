@@ -1,0 +1,81 @@
+/* phrase.h: patterns over the units of a sentence.
+ *
+ *     turn|switch|put .. on          words, alternatives, a gap of any length
+ *     set .. to?                     an optional word
+ *     for {duration}                 a unit of a kind: {number} {duration} {state} {any}
+ *     .. on $                        ^ and $: where the request begins and ends
+ *
+ * A pattern may begin anywhere in a range; what it used is a bit a unit, the rest (device names, values,
+ * fillers) is for the caller to explain. */
+#ifndef NLU_PHRASE_H
+#define NLU_PHRASE_H
+
+#include "base/yaml.h"
+#include "nlu/words.h"
+
+#define PHRASE_PARTS_MAX 16
+#define UNITS_MAX        64 /* of one sentence; longer ones are not understood */
+
+typedef uint64_t unit_set; /* bit i: unit i */
+
+typedef enum unit_kind {
+    UNIT_WORD,
+    UNIT_DEVICE,   /* the full name of one device (or of several that share it) */
+    UNIT_NUMBER,   /* value, and perhaps a unit of measure */
+    UNIT_DURATION, /* value in seconds */
+    UNIT_SIGN,
+} unit_kind;
+
+/* A word, or several that are one thing. */
+typedef struct unit {
+    unit_kind kind;
+    const char *s;       /* WORD, SIGN: folded */
+    size_t begin, end;   /* bytes in the text */
+    double value;        /* NUMBER, DURATION */
+    const char *measure; /* NUMBER: "%" or what stood behind it, folded; NULL: none */
+    size_t device;       /* DEVICE: the first device of that name */
+    size_t name;         /* DEVICE: which of its names, see devices.h */
+    bool state;          /* WORD: some device can be in this state */
+} unit;
+
+typedef enum part_kind {
+    PART_WORD,
+    PART_GAP,
+    PART_NUMBER,
+    PART_DURATION,
+    PART_STATE,
+    PART_ANY,
+    PART_START,
+    PART_END
+} part_kind;
+typedef struct phrase_part {
+    part_kind kind;
+    bool optional;
+    unsigned n_alts;
+    const char **alts; /* WORD: folded */
+} phrase_part;
+
+typedef struct phrase {
+    unsigned n;
+    phrase_part *parts;
+    const char *source;
+} phrase;
+
+typedef struct phrase_list {
+    size_t n;
+    phrase *at;
+} phrase_list;
+
+/* A list of patterns, or one. Errors name the line. Memory: the arena. */
+int phrase_list_read(phrase_list *ret, const yaml_doc *d, const yaml_node *n, arena *a, shoal_err *err);
+
+/* Match p within units [from, to); it has to begin at `from` when `at_start`. Of several ways, the one that
+ * uses most units. Returns what it used, 0: no match. Units of `taken` are passed over by gaps only. */
+unit_set phrase_match(const phrase *p, const unit *u, size_t from, size_t to, unit_set taken, bool at_start);
+/* The longest match of a list that begins at `from`, without gaps at its ends; 0: none. */
+unit_set phrase_list_at(const phrase_list *l, const unit *u, size_t from, size_t to, unit_set taken);
+/* The first match of the list anywhere in the range. */
+unit_set phrase_list_in(const phrase_list *l, const unit *u, size_t from, size_t to, unit_set taken);
+bool phrase_list_has_word(const phrase_list *l, const char *folded); /* as a phrase of its own */
+
+#endif

@@ -1,0 +1,61 @@
+/* reply.c: sentences from templates; see reply.h. */
+#include "nlu/reply.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMES_SHOWN = 7 };
+
+static const char *field_at(const char *p, const reply_field *f, size_t n, size_t *ret_len)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(f[i].name);
+        if (strncmp(p + 1, f[i].name, len) != 0 || p[1 + len] != '}') continue;
+        *ret_len = len + 2;
+        return f[i].value ? f[i].value : "";
+    }
+    return NULL;
+}
+
+static const char *finish(arena *a, buf *b)
+{
+    char *s = b->failed ? NULL : arena_strndup(a, b->data ? b->data : "", b->len);
+    buf_done(b);
+    return s;
+}
+
+const char *reply_fill(arena *a, const char *template, const reply_field *fields, size_t n)
+{
+    buf b = {0};
+    for (const char *p = template; *p;) {
+        size_t len = 0;
+        const char *value = *p == '{' ? field_at(p, fields, n, &len) : NULL;
+        if (value)
+            buf_puts(&b, value);
+        else
+            buf_append(&b, p, len = 1);
+        p += len;
+    }
+    return finish(a, &b);
+}
+
+const char *reply_names(arena *a, const devices *d, const device_set *s, const char *word)
+{
+    buf b = {0};
+    size_t n = device_set_count(s), shown = 0, last = n > NAMES_SHOWN ? NAMES_SHOWN : n;
+    for (size_t i = 0; i < d->n && shown < last; i++) {
+        if (!device_set_has(s, i)) continue;
+        shown++;
+        if (shown > 1 && shown == last && n == last)
+            buf_printf(&b, " %s ", word);
+        else if (shown > 1)
+            buf_puts(&b, ", ");
+        buf_puts(&b, d->at[i].name);
+    }
+    const char *names = finish(a, &b);
+    if (n == last || !names) return names;
+    char count[24];
+    snprintf(count, sizeof count, "%zu", n - last);
+    reply_field f[] = {{"names", names}, {"count", count}};
+    return reply_fill(a, d->lex->reply.more, f, 2);
+}

@@ -1,0 +1,271 @@
+/* units.c: from words to units; see units.h. */
+#include "nlu/units.h"
+
+#include <string.h>
+
+/* ---- typing errors ------------------------------------------------------------------------------ */
+
+/* The one known word that `typed` can be; NULL when there is none or more than one. */
+typedef struct guess {
+    const char *typed, *meant;
+    bool unclear;
+} guess;
+
+static void consider(guess *g, const char *word)
+{
+    if (!words_is_typo(g->typed, word)) return;
+    if (g->meant && !words_same_stem(g->meant, word)) g->unclear = true;
+    if (!g->meant) g->meant = word;
+}
+
+static void consider_list(guess *g, const word_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) consider(g, l->at[i]);
+}
+
+static const char *mended(const char *typed, const devices *d)
+{
+    guess g = {.typed = typed};
+    for (size_t i = 0; i < d->lex->n_vocabulary; i++) consider(&g, d->lex->vocabulary[i]);
+    for (size_t i = 0; i < d->n && !g.unclear; i++) {
+        consider_list(&g, &d->words[i].place);
+        for (size_t k = 0; k < d->words[i].n_names; k++) consider_list(&g, &d->words[i].names[k]);
+    }
+    return g.unclear ? NULL : g.meant;
+}
+
+static bool raw_name_has(const devices *d, const char *s)
+{
+    for (size_t i = 0; i < d->n; i++)
+        for (size_t k = 0; k < d->words[i].n_names; k++)
+            for (size_t j = 0; j < d->words[i].raw[k].n; j++)
+                if (words_same_stem(d->words[i].raw[k].at[j].s, s)) return true;
+    return false;
+}
+
+void units_mend(words *w, const devices *d)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        word *x = &w->at[i];
+        if (x->sign || x->number || strlen(x->s) < 4) continue;
+        bool known = lexicon_knows(d->lex, x->s) || devices_know(d, x->s) || raw_name_has(d, x->s) ||
+                     devices_is_kind_word(d->lex, x->s, NULL);
+        const char *meant = known ? NULL : mended(x->s, d);
+        if (meant) x->s = meant;
+    }
+}
+
+/* ---- building ------------------------------------------------------------------------------------ */
+
+typedef struct maker {
+    const words *w;
+    size_t at, to;
+    const devices *d;
+    units *out;
+} maker;
+
+static const word *look(const maker *m, size_t ahead)
+{
+    return m->at + ahead < m->to ? &m->w->at[m->at + ahead] : NULL;
+}
+
+static void put(maker *m, unit u, size_t n_words)
+{
+    u.begin = m->w->at[m->at].begin;
+    u.end = m->w->at[m->at + n_words - 1].end;
+    m->at += n_words;
+    if (m->out->n < UNITS_MAX)
+        m->out->at[m->out->n++] = u;
+    else
+        m->out->cut = true;
+}
+
+static size_t name_at(const maker *m, const words *name)
+{
+    if (m->at + name->n > m->to || name->n == 0) return 0;
+    for (size_t i = 0; i < name->n; i++)
+        if (strcmp(m->w->at[m->at + i].s, name->at[i].s) != 0) return 0;
+    return name->n;
+}
+
+/* The longest whole name that stands here. One word that the lexicon knows too ("Garage") is left to
+ * devices_find, which knows what is asked. */
+static size_t whole_name(const maker *m, unit *ret)
+{
+    size_t best = 0;
+    for (size_t i = 0; i < m->d->n; i++) {
+        for (size_t k = 0; k < m->d->words[i].n_names; k++) {
+            const words *name = &m->d->words[i].raw[k];
+            size_t n = name_at(m, name);
+            if (n <= best || (n == 1 && lexicon_knows(m->d->lex, name->at[0].s))) continue;
+            best = n;
+            ret->device = i;
+            ret->name = k;
+        }
+    }
+    return best;
+}
+
+static bool is_determiner(const maker *m, const word *x)
+{
+    return x && phrase_list_has_word(&m->d->lex->determiners, x->s);
+}
+
+static bool is_and(const maker *m, const word *x)
+{
+    return x && !x->sign && phrase_list_has_word(&m->d->lex->joins, x->s);
+}
+
+/* "25", "twenty five", "twenty-five", "one hundred"; *ret_n words of it, 0: none. */
+static double number_here(const maker *m, size_t ahead, size_t *ret_n)
+{
+    const word *x = look(m, ahead);
+    double v, more;
+    *ret_n = 0;
+    if (!x) return 0;
+    if (x->number) {
+        *ret_n = 1;
+        return x->value;
+    }
+    if (!lexicon_number(m->d->lex, x->s, &v)) return 0;
+    *ret_n = 1;
+    for (;;) {
+        const word *next = look(m, ahead + *ret_n);
+        size_t hyphen = next && next->sign && strcmp(next->s, "-") == 0;
+        next = look(m, ahead + *ret_n + hyphen);
+        if (!next || next->number || !lexicon_number(m->d->lex, next->s, &more)) return v;
+        bool tens = v >= 20 && v < 100 && more >= 1 && more < 10 && v / 10 == (double)(int)(v / 10);
+        if (!tens && more != 100) return v;
+        v = tens ? v + more : v * more;
+        *ret_n += 1 + hyphen;
+    }
+}
+
+static const char *measure_of(const maker *m, const word *x)
+{
+    if (!x) return NULL;
+    for (size_t i = 0; i < m->d->lex->n_values; i++)
+        for (size_t k = 0; k < m->d->lex->values[i].n_measures; k++)
+            if (strcmp(m->d->lex->values[i].measures[k], x->s) == 0) return m->d->lex->values[i].measures[k];
+    return NULL;
+}
+
+static bool is_hyphen(const word *x)
+{
+    return x && x->sign && strcmp(x->s, "-") == 0;
+}
+
+/* "and a half" at `ahead`: how many words, 0: it is not there. */
+static size_t half_more(const maker *m, size_t ahead, double *ret)
+{
+    size_t at = ahead;
+    if (!is_and(m, look(m, at))) return 0;
+    at++;
+    if (is_determiner(m, look(m, at))) at++;
+    const word *x = look(m, at);
+    if (!x || x->number || !lexicon_number(m->d->lex, x->s, ret) || *ret >= 1) return 0;
+    return at + 1 - ahead;
+}
+
+/* One "5 minutes", "an hour", "half an hour", "two and a half hours", "an hour and a half". */
+static size_t one_duration(const maker *m, size_t ahead, double *ret_seconds)
+{
+    size_t n, at = ahead, more;
+    double v = number_here(m, at, &n), unit_s, half = 0;
+    at += n;
+    if (n == 0 && is_determiner(m, look(m, at)))
+        v = 1, at++;
+    else if (n == 0)
+        return 0;
+    if (n && v < 1) { /* half an hour, a quarter of an hour */
+        if (look(m, at) && phrase_list_has_word(&m->d->lex->prepositions, look(m, at)->s)) at++;
+        if (is_determiner(m, look(m, at))) at++;
+    }
+    if (n && (more = half_more(m, at, &half))) v += half, at += more;
+    if (is_hyphen(look(m, at))) at++;
+    const word *x = look(m, at);
+    if (!x || x->sign || !lexicon_measure(m->d->lex, x->s, &unit_s)) return 0;
+    at++;
+    if (half == 0 && (more = half_more(m, at, &half))) {
+        double other;
+        const word *after = look(m, at + more);
+        if (!after || after->sign || !lexicon_measure(m->d->lex, after->s, &other)) v += half, at += more;
+    }
+    *ret_seconds = v * unit_s;
+    const word *minutes = look(m, at);
+    bool follows = minutes && minutes->number && minutes->glued; /* 1h30 */
+    if (!follows || unit_s <= 60) return at - ahead;
+    *ret_seconds += minutes->value * unit_s / 60;
+    return at + 1 - ahead;
+}
+
+static size_t duration_here(const maker *m, double *ret_seconds)
+{
+    double part;
+    size_t n = one_duration(m, 0, ret_seconds), more;
+    while (n) {
+        size_t skip = is_and(m, look(m, n)) ? 1 : 0;
+        size_t digits;
+        number_here(m, n + skip, &digits);
+        if (!digits || !(more = one_duration(m, n + skip, &part))) break;
+        *ret_seconds += part;
+        n += skip + more;
+    }
+    return n;
+}
+
+/* A number word by itself is a number unless it is "one", which more often points ("that one"). */
+static size_t number_unit(const maker *m, unit *ret)
+{
+    size_t n;
+    double v = number_here(m, 0, &n);
+    if (n == 0) return 0;
+    const word *next = look(m, n);
+    size_t hyphen = is_hyphen(next);
+    const char *measure = measure_of(m, look(m, n + hyphen));
+    if (!m->w->at[m->at].number && v <= 1 && !measure) return 0;
+    *ret = (unit){.kind = UNIT_NUMBER, .value = v, .measure = measure, .s = m->w->at[m->at].s};
+    n += measure ? 1 + hyphen : 0;
+    while (measure && measure_of(m, look(m, n))) n++; /* "degrees celsius" */
+    return n;
+}
+
+static size_t synonym_here(const maker *m, const char **ret_means)
+{
+    unit u[8];
+    size_t n = 0, best = 0;
+    for (; n < 8 && look(m, n); n++)
+        u[n] = (unit){.kind = look(m, n)->sign ? UNIT_SIGN : UNIT_WORD, .s = look(m, n)->s};
+    for (size_t k = 0; k < m->d->lex->n_synonyms; k++) {
+        size_t len = (size_t)__builtin_popcountll(phrase_list_at(&m->d->lex->synonyms[k].said, u, 0, n, 0));
+        if (len > best) best = len, *ret_means = m->d->lex->synonyms[k].means;
+    }
+    return best;
+}
+
+static void make_one(maker *m)
+{
+    const word *x = &m->w->at[m->at];
+    unit u = {.kind = x->sign ? UNIT_SIGN : UNIT_WORD, .s = x->s};
+    size_t n = whole_name(m, &u);
+    if (n) {
+        u.kind = UNIT_DEVICE;
+        put(m, u, n);
+    } else if ((n = duration_here(m, &u.value))) {
+        u.kind = UNIT_DURATION;
+        put(m, u, n);
+    } else if ((n = number_unit(m, &u))) {
+        put(m, u, n);
+    } else {
+        n = synonym_here(m, &u.s);
+        u.state = lexicon_is_state(m->d->lex, u.s);
+        put(m, u, n ? n : 1);
+    }
+}
+
+void units_make(units *ret, const words *w, size_t from, size_t to, const devices *d)
+{
+    *ret = (units){0};
+    maker m = {.w = w, .at = from, .to = to, .d = d, .out = ret};
+    while (m.at < m.to) make_one(&m);
+}
