@@ -88,8 +88,7 @@ static int compare_doubles(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* The q-quantile of sorted values, nearest rank; negative values (failures) sort first and are skipped. */
-static double quantile(double *values, size_t n, double q)
+double load_quantile(double *values, size_t n, double q)
 {
     qsort(values, n, sizeof *values, compare_doubles);
     size_t skip = 0;
@@ -126,11 +125,11 @@ int load_run(const load_plan *plan, load_result *ret, shoal_err *err)
     if (rc == 0) {
         r.seconds = clock_ms_since(start) / 1e3;
         r.n_ok = n - r.n_failed;
-        r.p50_ms = quantile(whole, n, 0.50);
-        r.p99_ms = quantile(whole, n, 0.99);
+        r.p50_ms = load_quantile(whole, n, 0.50);
+        r.p99_ms = load_quantile(whole, n, 0.99);
         r.max_ms = n ? whole[n - 1] : 0;
-        r.first_p50_ms = quantile(first, n, 0.50);
-        r.first_p99_ms = quantile(first, n, 0.99);
+        r.first_p50_ms = load_quantile(first, n, 0.50);
+        r.first_p99_ms = load_quantile(first, n, 0.99);
         *ret = r;
     }
     free(first);

@@ -38,6 +38,10 @@ typedef struct load_result {
 
 int load_run(const load_plan *plan, load_result *ret, shoal_err *err);
 
+/* The q-quantile by nearest rank; sorts values[n]. Negative ones (failures) are left out; 0 when none is
+ * left. */
+double load_quantile(double *values, size_t n, double q);
+
 /* One request, for probing: appends the body; *ret_status is the HTTP status. */
 int load_once(const char *host, int port, const load_request *r, int *ret_status, buf *ret_body,
               shoal_err *err);
