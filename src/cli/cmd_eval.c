@@ -14,6 +14,7 @@
 
 typedef struct eval_options {
     const char *server, *pipeline, *homes, *svg, *title;
+    cli_list headers;
     bool json, markdown, failures;
     eval_aims aims;
 } eval_options;
@@ -51,12 +52,23 @@ static int judge(const eval_case *c, const http_post *answered, double ms, eval_
 }
 
 /* Every answer is computed: times of cached ones would say nothing. */
-static int ask(http_post *c, const eval_case *x, const char *pipeline, eval_result *ret, shoal_err *err)
+static int put_headers(const cli_list *list, buf *out, shoal_err *err)
+{
+    buf_puts(out, "cache-control: no-cache\r\n");
+    for (size_t i = 0; i < list->n; i++) {
+        if (!strchr(list->v[i], ':') || strpbrk(list->v[i], "\r\n"))
+            return err_set(err, SHOAL_EINVALID, "--header wants \"NAME: VALUE\", not \"%s\"", list->v[i]);
+        buf_printf(out, "%s\r\n", list->v[i]);
+    }
+    return out->failed ? err_nomem(err) : 0;
+}
+
+static int ask(http_post *c, const eval_case *x, const eval_options *o, const char *headers, eval_result *ret,
+               shoal_err *err)
 {
     buf body = {0};
-    eval_case_put_request(x, pipeline, &body);
-    http_post_request r = {
-        .path = "/v1/process", .body = body.data, .headers = "cache-control: no-cache\r\n"};
+    eval_case_put_request(x, o->pipeline, &body);
+    http_post_request r = {.path = "/v1/process", .body = body.data, .headers = headers};
     uint64_t start = clock_ns();
     int rc = body.failed ? err_nomem(err) : http_post_exchange(c, &r, err);
     double ms = clock_ms_since(start);
@@ -75,14 +87,17 @@ static int ask_all(const eval_options *o, const eval_cases *cases, eval_results 
 {
     char host[64];
     http_post c = {.host = host};
+    buf headers = {0};
     ret->v = calloc(cases->n + 1, sizeof *ret->v);
     int rc = ret->v ? http_post_parse_url(o->server, host, &c.port, err) : err_nomem(err);
+    if (!rc) rc = put_headers(&o->headers, &headers, err);
     for (size_t i = 0; !rc && i < cases->n; i++) {
-        rc = ask(&c, &cases->v[i], o->pipeline, &ret->v[i], err);
+        rc = ask(&c, &cases->v[i], o, headers.data, &ret->v[i], err);
         ret->n = i + 1;
         if (rc) rc = err_prefix(err, rc, "case %s", cases->v[i].id);
         show_progress(i + 1, cases->n);
     }
+    buf_done(&headers);
     http_post_done(&c);
     return rc;
 }
@@ -156,6 +171,8 @@ static int run(int argc, char **argv)
         CLI_STRING('u', "server", "URL", "where Shoal serves [http://127.0.0.1:8080]", &o.server),
         CLI_STRING(0, "pipeline", "NAME", "the pipeline of cases that name none", &o.pipeline),
         CLI_STRING(0, "homes", "DIR", "where the cases' homes are [homes beside FILE]", &o.homes),
+        CLI_LIST('H', "header", "LINE", "send with each request, such as \"authorization: Bearer KEY\"",
+                 &o.headers),
         CLI_FLAG('f', "failures", "list every case that is not right", &o.failures),
         CLI_NUM(0, "min-right", "PERCENT", "fail when less is right [0]", &o.aims.min_right),
         CLI_NUM(0, "max-harmful", "PERCENT", "fail when more is harmful [100]", &o.aims.max_harmful),
