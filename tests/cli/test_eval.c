@@ -348,6 +348,47 @@ static void check_targets(const eval_case *c, const json_t *expect)
     }
 }
 
+static const json_t *first_choice(const json_t *v)
+{
+    return json_is_array(v) ? json_array_get(v, 0) : v;
+}
+
+static json_t *call_that_fits(const json_t *expected)
+{
+    json_t *args = json_object(), *v;
+    const char *key;
+    json_object_foreach(json_object_get(expected, "arguments"), key, v)
+        json_object_set(args, key, (json_t *)first_choice(v));
+    return json_pack("{s:O,s:o}", "name", first_choice(json_object_get(expected, "name")), "arguments", args);
+}
+
+static void say_each(const json_t *phrases, buf *text)
+{
+    for (size_t i = 0; i < json_array_size(phrases); i++)
+        buf_printf(text, " %s", json_string_value(first_choice(json_array_get(phrases, i))));
+}
+
+/* An answer made from the expectation alone, which it has to meet: no case asks for the impossible. */
+static void check_satisfiable(const eval_case *c)
+{
+    const json_t *any = json_object_get(c->expect, "any");
+    const json_t *expect = any ? json_array_get(any, 0) : c->expect,
+                 *calls = json_object_get(expect, "calls");
+    json_t *made = json_array();
+    for (size_t i = 0; i < json_array_size(calls); i++)
+        json_array_append_new(made, call_that_fits(json_array_get(calls, i)));
+    buf text = {0}, why = {0};
+    buf_puts(&text, "so:");
+    say_each(json_object_get(expect, "has"), &text);
+    say_each(json_object_get(expect, "of"), &text);
+    json_t *body = json_pack("{s:s,s:o}", "text", text.data, "tool_calls", made);
+    eval_answer a = {.status = 200, .body = body};
+    if (eval_judge(c->expect, c->input, &a, &why) != EVAL_RIGHT) fail_msg("%s: %s", c->id, why.data);
+    json_decref(body);
+    buf_done(&text);
+    buf_done(&why);
+}
+
 static void the_home_sets_are_sound(void **state)
 {
     (void)state;
@@ -368,6 +409,7 @@ static void the_home_sets_are_sound(void **state)
         json_object_set_new(seen, key.data, json_true());
         if (json_array_size(c->tags) == 0) fail_msg("%s has no tag", c->id);
         check_targets(c, c->expect);
+        check_satisfiable(c);
         buf_done(&key);
     }
     json_decref(seen);
