@@ -103,7 +103,7 @@ static void print_row(const scenario *s, const load_result *r, bool json, bool f
 int bench_http(const bench_options *o, shoal_err *err)
 {
     char host[64];
-    int port, rc = load_parse_url(o->url, host, &port, err);
+    int port, rc = http_post_parse_url(o->url, host, &port, err);
     if (rc != 0) return rc;
     int status = 0;
     rc = load_once(host, port, &(load_request){.method = "GET", .path = "/readyz"}, &status, NULL, err);

@@ -39,6 +39,7 @@
     X(quantize)         \
     X(models)           \
     X(bench)            \
+    X(eval)             \
     X(version)          \
     X(demo)             \
     X(worker)

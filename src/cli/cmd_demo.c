@@ -90,7 +90,7 @@ static int run(int argc, char **argv)
     shoal_err err = {0};
     char host[64];
     int port = 0;
-    rc = load_parse_url(a.v[0], host, &port, &err);
+    rc = http_post_parse_url(a.v[0], host, &port, &err);
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences && rc == 0; i++)
         rc = ask(host, port, sentences[i], json, &err);
     return rc == 0 ? CLI_OK : cli_fail(&cmd_demo, &err);

@@ -11,12 +11,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/http_post.h"
 
-typedef struct load_request {
-    const char *method, *path;
-    const char *body;    /* NULL: none */
-    const char *headers; /* "x-a: b\r\n" or NULL */
-} load_request;
+typedef http_post_request load_request;
 
 typedef struct load_plan {
     const char *host; /* "127.0.0.1" or "localhost" */
@@ -41,8 +38,9 @@ typedef struct load_result {
 
 int load_run(const load_plan *plan, load_result *ret, shoal_err *err);
 
-/* "http://127.0.0.1:8080" into its parts. */
-int load_parse_url(const char *url, char host[64], int *ret_port, shoal_err *err);
+/* The q-quantile by nearest rank; sorts values[n]. Negative ones (failures) are left out; 0 when none is
+ * left. */
+double load_quantile(double *values, size_t n, double q);
 
 /* One request, for probing: appends the body; *ret_status is the HTTP status. */
 int load_once(const char *host, int port, const load_request *r, int *ret_status, buf *ret_body,

@@ -82,13 +82,13 @@ static void urls_are_taken_apart(void **state)
         "http://a:0", "http://a:70000", "http://a:80x",         "http://a:"};
     char host[64];
     int port = 0;
-    assert_int_equal(load_parse_url("http://127.0.0.1:8080", host, &port, NULL), 0);
+    assert_int_equal(http_post_parse_url("http://127.0.0.1:8080", host, &port, NULL), 0);
     assert_string_equal(host, "127.0.0.1");
     assert_int_equal(port, 8080);
-    assert_int_equal(load_parse_url("http://localhost:1/v1", host, &port, NULL), 0);
+    assert_int_equal(http_post_parse_url("http://localhost:1/v1", host, &port, NULL), 0);
     assert_string_equal(host, "localhost");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (load_parse_url(wrong[i], host, &port, NULL) != SHOAL_EINVALID)
+        if (http_post_parse_url(wrong[i], host, &port, NULL) != SHOAL_EINVALID)
             fail_msg("\"%s\" is taken", wrong[i]);
 }
 
@@ -148,6 +148,30 @@ static void nobody_there_is_an_error(void **state)
     assert_non_null(strstr(err.message, "127.0.0.1:1"));
 }
 
+static void a_connection_is_kept_and_opened_again_after_it_broke(void **state)
+{
+    (void)state;
+    server s = {.answers = {"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\none",
+                            "HTTP/1.1 503 Busy\r\ncontent-length: 3\r\n\r\ntwo"}};
+    server_start(&s);
+    http_post c = {.host = "127.0.0.1", .port = s.port};
+    http_post_request r = {.path = "/p", .body = "{}"};
+    shoal_err err = {0};
+    assert_int_equal(http_post_exchange(&c, &r, &err), 0);
+    assert_int_equal(http_post_exchange(&c, &r, &err), 0);
+    assert_int_equal(c.status, 503);
+    assert_string_equal(c.body.data, "two");
+    pthread_join(s.thread, NULL);
+    assert_int_not_equal(http_post_exchange(&c, &r, &err), 0); /* the server has hung up */
+    s.answers[1] = NULL;
+    assert_int_equal(pthread_create(&s.thread, NULL, server_main, &s), 0);
+    assert_int_equal(http_post_exchange(&c, &r, &err), 0);
+    assert_string_equal(c.body.data, "one");
+    assert_non_null(strstr(s.first_request, "POST /p HTTP/1.1\r\n"));
+    server_stop(&s);
+    http_post_done(&c);
+}
+
 static void make(void *user, size_t i, buf *scratch, load_request *ret)
 {
     (void)user;
@@ -180,9 +204,13 @@ static void a_run_counts_what_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(urls_are_taken_apart),     cmocka_unit_test(answers_of_known_length_are_read),
-        cmocka_unit_test(chunks_are_joined),        cmocka_unit_test(broken_answers_are_errors),
-        cmocka_unit_test(nobody_there_is_an_error), cmocka_unit_test(a_run_counts_what_fails),
+        cmocka_unit_test(urls_are_taken_apart),
+        cmocka_unit_test(answers_of_known_length_are_read),
+        cmocka_unit_test(chunks_are_joined),
+        cmocka_unit_test(broken_answers_are_errors),
+        cmocka_unit_test(nobody_there_is_an_error),
+        cmocka_unit_test(a_connection_is_kept_and_opened_again_after_it_broke),
+        cmocka_unit_test(a_run_counts_what_fails),
     };
     return cmocka_run_group_tests_name("load client", tests, NULL, NULL);
 }

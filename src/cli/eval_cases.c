@@ -1,0 +1,146 @@
+#include "cli/eval_cases.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "cli/eval_judge.h"
+
+#define FILE_MAX_BYTES (64u << 20)
+
+/* {"homes": {DIR/NAME.json: content}, "cases": [...]} */
+static int prepare(eval_cases *cases, shoal_err *err)
+{
+    if (cases->root) return 0;
+    cases->root = json_pack("{s:{},s:[]}", "homes", "cases");
+    return cases->root ? 0 : err_nomem(err);
+}
+
+static int find_home(eval_cases *cases, const char *dir, const char *name, const json_t **ret, shoal_err *err)
+{
+    json_t *homes = json_object_get(cases->root, "homes"), *home;
+    if (strchr(name, '/')) return err_set(err, SHOAL_EINVALID, "'home' is the name of a file, not a path");
+    buf path = {0};
+    buf_printf(&path, "%s/%s.json", dir, name);
+    int rc = path.failed ? err_nomem(err) : 0;
+    home = rc ? NULL : json_object_get(homes, path.data);
+    if (!rc && !home) {
+        rc = json_parse_file(&home, path.data, FILE_MAX_BYTES, err);
+        if (!rc && json_object_set_new(homes, path.data, home)) rc = err_nomem(err);
+    }
+    buf_done(&path);
+    if (!rc) *ret = home;
+    return rc;
+}
+
+static int check_keys(const json_t *o, shoal_err *err)
+{
+    static const char *const known[] = {"id", "home", "context", "pipeline", "input", "expect", "tags"};
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)o, key, v)
+    {
+        bool found = false;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++) found |= strcmp(key, known[i]) == 0;
+        if (!found) return err_set(err, SHOAL_EINVALID, "'%.64s' is not known in a case", key);
+    }
+    return 0;
+}
+
+static int check_tags(const json_t *tags, shoal_err *err)
+{
+    bool ok = !tags || json_is_array(tags);
+    for (size_t i = 0; ok && i < json_array_size(tags); i++) ok = json_is_string(json_array_get(tags, i));
+    return ok ? 0 : err_set(err, SHOAL_EINVALID, "'tags' must be a list of texts");
+}
+
+static int read_case(eval_cases *cases, const json_t *o, const char *dir, eval_case *ret, shoal_err *err)
+{
+    const char *home = NULL;
+    eval_case c = {.id = "", .expect = json_object_get(o, "expect"), .tags = json_object_get(o, "tags")};
+    if (!json_is_object(o)) return err_set(err, SHOAL_EINVALID, "a case is a JSON object");
+    int rc = check_keys(o, err);
+    if (!rc) rc = json_get_str(o, "id", &c.id, err);
+    if (!rc) rc = json_get_str(o, "input", &c.input, err);
+    if (!rc) rc = json_get_str(o, "pipeline", &c.pipeline, err);
+    if (!rc) rc = json_get_str(o, "home", &home, err);
+    if (!rc && !c.input) rc = err_set(err, SHOAL_EINVALID, "'input' is missing");
+    if (!rc) rc = check_tags(c.tags, err);
+    if (!rc) rc = eval_expect_check(c.expect, err);
+    c.context = json_object_get(o, "context");
+    if (!rc && home && c.context) rc = err_set(err, SHOAL_EINVALID, "give 'home' or 'context', not both");
+    if (!rc && home) rc = find_home(cases, dir, home, &c.context, err);
+    if (!rc) *ret = c;
+    return rc;
+}
+
+static int add_line(eval_cases *cases, const char *line, size_t len, const char *dir, shoal_err *err)
+{
+    json_t *o = NULL;
+    eval_case *v = realloc(cases->v, (cases->n + 1) * sizeof *v);
+    if (!v) return err_nomem(err);
+    cases->v = v;
+    int rc = json_parse(&o, line, len, "the case", err);
+    if (rc) return rc;
+    if (json_array_append_new(json_object_get(cases->root, "cases"), o)) return err_nomem(err);
+    rc = read_case(cases, o, dir, &cases->v[cases->n], err);
+    if (!rc) cases->n++;
+    return rc;
+}
+
+static int add_lines(eval_cases *cases, const buf *text, const char *path, const char *dir, shoal_err *err)
+{
+    const char *s = text->len ? text->data : "", *end = s + text->len;
+    for (size_t number = 1; s < end; number++) {
+        const char *stop = memchr(s, '\n', (size_t)(end - s));
+        size_t len = (size_t)((stop ? stop : end) - s);
+        if (strspn(s, " \t\r") < len) {
+            int rc = add_line(cases, s, len, dir, err);
+            if (rc) return err_prefix(err, rc, "%s:%zu", path, number);
+        }
+        s += len + 1;
+    }
+    return 0;
+}
+
+int eval_cases_read(eval_cases *cases, const char *path, const char *homes_dir, shoal_err *err)
+{
+    buf text = {0}, dir = {0};
+    const char *slash = strrchr(path, '/');
+    if (homes_dir)
+        buf_puts(&dir, homes_dir);
+    else
+        buf_printf(&dir, "%.*shomes", slash ? (int)(slash - path) + 1 : 0, path);
+    int rc = dir.failed ? err_nomem(err) : prepare(cases, err);
+    if (!rc) rc = file_read(&text, path, FILE_MAX_BYTES, err);
+    if (!rc) rc = add_lines(cases, &text, path, dir.data, err);
+    buf_done(&text);
+    buf_done(&dir);
+    return rc;
+}
+
+void eval_cases_done(eval_cases *cases)
+{
+    json_decref(cases->root);
+    free(cases->v);
+    *cases = (eval_cases){0};
+}
+
+int eval_case_put_request(const eval_case *c, const char *pipeline, buf *out)
+{
+    if (c->pipeline) pipeline = c->pipeline;
+    buf_puts(out, "{");
+    if (pipeline) {
+        buf_puts(out, "\"pipeline\":");
+        json_put_string(out, pipeline, strlen(pipeline));
+        buf_putc(out, ',');
+    }
+    buf_puts(out, "\"input\":");
+    json_put_string(out, c->input, strlen(c->input));
+    if (c->context) {
+        buf_puts(out, ",\"context\":");
+        json_put(out, c->context);
+    }
+    return buf_putc(out, '}');
+}

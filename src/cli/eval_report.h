@@ -1,0 +1,55 @@
+/* eval_report.h: results of an evaluation counted by tag, and shown as a table, JSON, Markdown or a picture.
+ */
+#ifndef CLI_EVAL_REPORT_H
+#define CLI_EVAL_REPORT_H
+
+#include "cli/eval_cases.h"
+#include "cli/eval_judge.h"
+
+typedef struct eval_result {
+    const eval_case *c;
+    eval_verdict verdict;
+    double ms;
+    char *why; /* owned; "" when right */
+    char *got; /* owned; the answer in one line: its text and its calls */
+} eval_result;
+
+typedef struct eval_results {
+    eval_result *v;
+    size_t n;
+} eval_results;
+
+void eval_results_done(eval_results *r);
+
+typedef struct eval_score {
+    const char *tag; /* borrowed from the cases */
+    size_t n, count[EVAL_N_VERDICTS];
+    double p50_ms, p99_ms;
+} eval_score;
+
+typedef struct eval_scores {
+    eval_score all;     /* tag "all" */
+    eval_score *by_tag; /* [n_tags], by name */
+    size_t n_tags;
+} eval_scores;
+
+int eval_scores_init(eval_scores *ret, const eval_results *r, shoal_err *err);
+void eval_scores_done(eval_scores *s); /* accepts a zeroed one */
+double eval_percent(const eval_score *s, eval_verdict v);
+
+/* What is asked of all cases together, in percent. */
+typedef struct eval_aims {
+    double min_right, max_harmful, max_silent;
+} eval_aims;
+
+bool eval_aims_met(const eval_scores *s, const eval_aims *aims);
+
+/* Each appends to `out`. `title` names what was run: the files. */
+void eval_report_table(const eval_scores *s, buf *out);
+void eval_report_failures(const eval_results *r, buf *out);
+void eval_report_json(const eval_scores *s, const eval_results *r, bool failures, bool met, buf *out);
+void eval_report_markdown(const char *title, const eval_scores *s, const eval_results *r, bool failures,
+                          buf *out);
+void eval_report_svg(const char *title, const eval_scores *s, buf *out);
+
+#endif
