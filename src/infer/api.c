@@ -111,13 +111,20 @@ static int need_task(const shoal_model *m, model_task task, shoal_err *err)
                    task_name(has), task_name(task));
 }
 
+static int need_tokenizer(const shoal_model *m, shoal_err *err)
+{
+    if (model_tokenizer(m->m)) return 0;
+    return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", model_name(m->m), model_tokenizer_error(m->m));
+}
+
 static int encode_text(const shoal_model *m, const char *text, const char *pair, unsigned flags,
                        encoding *ret, shoal_err *err)
 {
     if (!text) return err_set(err, SHOAL_EINVALID, "the text is NULL");
-    const tokenizer *t = model_tokenizer(m->m);
-    if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", model_name(m->m), model_tokenizer_error(m->m));
-    return tokenizer_encode(t, text, strlen(text), pair, pair ? strlen(pair) : 0, flags, 0, ret, err);
+    int rc = need_tokenizer(m, err);
+    if (rc) return rc;
+    return tokenizer_encode(model_tokenizer(m->m), text, strlen(text), pair, pair ? strlen(pair) : 0, flags,
+                            0, ret, err);
 }
 
 /* ---- a call that waits for the engine --------------------------------------------------------- */
@@ -329,6 +336,17 @@ static json_t *messages_json(const shoal_message *messages, size_t n)
     return list;
 }
 
+static int no_template(const shoal_model *m, shoal_err *err)
+{
+    const char *why = model_chat_template_error(m->m);
+    if (why)
+        return err_set(err, SHOAL_EUNSUPPORTED,
+                       "%s: its chat template cannot be used: %s; give it a raw prompt", model_name(m->m),
+                       why);
+    return err_set(err, SHOAL_EUNSUPPORTED, "%s has no chat template: give it a raw prompt",
+                   model_name(m->m));
+}
+
 static int do_chat(shoal_model *m, const shoal_message *messages, size_t n_messages,
                    const shoal_generate_options *opts, shoal_text_fn fn, void *user, shoal_generation *ret,
                    shoal_err *err)
@@ -336,18 +354,14 @@ static int do_chat(shoal_model *m, const shoal_message *messages, size_t n_messa
     int rc = need_task(m, TASK_GENERATE, err);
     if (rc != 0) return rc;
     const chat_template *t = model_chat_template(m->m);
-    if (!t)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s has no chat template: give it a raw prompt",
-                       model_name(m->m));
+    if (!t) return no_template(m, err);
     json_t *list = messages_json(messages, n_messages);
     if (!list) return err_set(err, SHOAL_EINVALID, "a message has no role, no content, or is not UTF-8");
-    buf prompt = {0};
     encoding enc = {0};
-    rc = chat_template_render(t, list, NULL, true, NULL, NULL, &prompt, err);
-    if (rc == 0) rc = encode_text(m, prompt.data ? prompt.data : "", NULL, TOK_PARSE_SPECIAL, &enc, err);
+    rc = need_tokenizer(m, err);
+    if (rc == 0) rc = chat_prompt_encode(t, model_tokenizer(m->m), list, NULL, &enc, err);
     if (rc == 0) rc = generate_ids(m, &enc, opts, fn, user, ret, err);
     encoding_done(&enc);
-    buf_done(&prompt);
     json_decref(list);
     return rc;
 }

@@ -157,23 +157,20 @@ typedef struct prompt {
     encoding enc;
 } prompt;
 
-static const char *token_text(const tokenizer *t, int32_t id, char *out, size_t cap)
+static int no_template(const worker *w, shoal_err *err)
 {
-    size_t len = 0;
-    const char *s = id >= 0 ? tokenizer_piece(t, id, &len) : NULL;
-    if (!s || len >= cap) return NULL;
-    memcpy(out, s, len);
-    out[len] = '\0';
-    return out;
+    const char *why = model_chat_template_error(w->model);
+    if (why)
+        return err_set(err, SHOAL_EINVALID,
+                       "%s: its chat template cannot be used: %s; send text instead of messages", w->name,
+                       why);
+    return err_set(err, SHOAL_EINVALID, "%s has no chat template; send text instead of messages", w->name);
 }
 
-static int render_messages(worker *w, const Shoal__V1__GenerateRequest *r, buf *out, shoal_err *err)
+static int encode_messages(worker *w, const Shoal__V1__GenerateRequest *r, encoding *ret, shoal_err *err)
 {
     const chat_template *t = model_chat_template(w->model);
-    const tokenizer *tok = model_tokenizer(w->model);
-    if (!t)
-        return err_set(err, SHOAL_EINVALID, "%s has no chat template; send text instead of messages",
-                       w->name);
+    if (!t) return no_template(w, err);
     json_t *messages = NULL, *tools = NULL;
     int rc = json_parse(&messages, r->messages_json, strlen(r->messages_json), "messages", err);
     if (rc == 0 && *r->tools_json)
@@ -181,11 +178,7 @@ static int render_messages(worker *w, const Shoal__V1__GenerateRequest *r, buf *
     if (rc == 0 && (!json_is_array(messages) || (tools && !json_is_array(tools))))
         rc = err_set(err, SHOAL_EINVALID, "%s must be a JSON array",
                      json_is_array(messages) ? "tools" : "messages");
-    char bos[128], eos[128];
-    if (rc == 0)
-        rc = chat_template_render(t, messages, tools, true,
-                                  token_text(tok, tokenizer_bos(tok), bos, sizeof bos),
-                                  token_text(tok, tokenizer_eos(tok), eos, sizeof eos), out, err);
+    if (rc == 0) rc = chat_prompt_encode(t, model_tokenizer(w->model), messages, tools, ret, err);
     json_decref(messages);
     json_decref(tools);
     if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID; /* here, broken JSON is the request's fault */
@@ -198,15 +191,11 @@ static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, promp
     if (!t)
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s; send token ids", w->name,
                        model_tokenizer_error(w->model));
-    buf rendered = {0};
-    bool chat = *r->messages_json;
-    int rc = chat ? render_messages(w, r, &rendered, err) : 0;
-    const char *text = chat ? (rendered.data ? rendered.data : "") : r->text;
-    /* A template writes its own special tokens; plain text gets those that the tokeniser adds. */
-    unsigned flags = TOK_PARSE_SPECIAL | (chat ? 0 : TOK_ADD_SPECIAL);
-    if (rc == 0)
-        rc = tokenizer_encode(t, text, chat ? rendered.len : strlen(text), NULL, 0, flags, 0, &ret->enc, err);
-    buf_done(&rendered);
+    /* A template writes its own special tokens; plain text gets those that the tokeniser adds, and may
+     * spell out others: whoever sends it writes the whole prompt. */
+    int rc = *r->messages_json ? encode_messages(w, r, &ret->enc, err)
+                               : tokenizer_encode(t, r->text, strlen(r->text), NULL, 0,
+                                                  TOK_PARSE_SPECIAL | TOK_ADD_SPECIAL, 0, &ret->enc, err);
     ret->ids = ret->enc.ids;
     ret->n = ret->enc.n;
     return rc;
