@@ -269,6 +269,8 @@ static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_gene
 {
     static const shoal_generate_options defaults;
     if (!o) o = &defaults;
+    grammar_spec form = {.kind = o->json_schema ? GRAMMAR_JSON_SCHEMA : GRAMMAR_JSON_OBJECT,
+                         .schema = o->json_schema};
     gen_request r = {
         .ids = prompt->ids,
         .n_ids = prompt->n,
@@ -281,10 +283,7 @@ static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_gene
                      .seed = o->seed},
         .stop = o->stop,
         .n_stop = o->n_stop,
-        .constrain = o->json_schema   ? CONSTRAIN_JSON_SCHEMA
-                     : o->json_object ? CONSTRAIN_JSON_OBJECT
-                                      : CONSTRAIN_NONE,
-        .schema = o->json_schema,
+        .form = o->json_schema || o->json_object ? &form : NULL,
     };
     waiter w;
     waiter_init(&w);

@@ -18,6 +18,7 @@ typedef struct schema_ref {
 typedef struct compiler {
     nfa *a;
     const json_t *root;
+    const char *what; /* begins every message */
     shoal_err *err;
     int rc;
     /* Rules that every schema shares: their first states. */
@@ -30,7 +31,7 @@ typedef struct compiler {
 static int fail(compiler *c, int code, const char *what)
 {
     if (c->rc == 0)
-        c->rc = err_set(c->err, code, "json_schema: at \"#%s\": %s", c->pointer.data ? c->pointer.data : "",
+        c->rc = err_set(c->err, code, "%s: at \"#%s\": %s", c->what, c->pointer.data ? c->pointer.data : "",
                         what);
     return NFA_DEAD;
 }
@@ -522,22 +523,15 @@ static int compile(compiler *c, const json_t *schema, int from)
     return nfa_call(c->a, from, c->value);
 }
 
-int schema_compile(nfa *a, const char *schema, int *ret_start, shoal_err *err)
+int schema_compile_json(nfa *a, const json_t *root, const char *what, schema_kind kind, int *ret_start,
+                        shoal_err *err)
 {
-    json_t *root = NULL;
-    if (schema) {
-        int rc = json_parse(&root, schema, strlen(schema), "json_schema", err);
-        if (rc == SHOAL_EFORMAT) { /* a schema is an argument, not a file */
-            rc = SHOAL_EINVALID;
-            if (err) err->code = rc;
-        }
-        if (rc != 0) return rc;
-    }
     compiler *c = calloc(1, sizeof *c);
     int rc = c ? 0 : err_nomem(err), start = NFA_DEAD;
-    if (rc != 0) goto out;
+    if (rc != 0) return rc;
     c->a = a;
     c->root = root;
+    c->what = what;
     c->err = err;
     build_shared(c);
     start = nfa_state(a);
@@ -549,12 +543,26 @@ int schema_compile(nfa *a, const char *schema, int *ret_start, shoal_err *err)
     }
     rc = c->rc;
     if (rc == 0 && nfa_failed(a))
-        rc = err_set(err, SHOAL_ELIMIT, "json_schema: too large: more than %d automaton states",
-                     NFA_STATES_MAX);
+        rc = err_set(err, SHOAL_ELIMIT, "%s: too large: more than %d automaton states", what, NFA_STATES_MAX);
     if (rc == 0) *ret_start = start;
-out:
-    if (c) buf_done(&c->pointer);
+    buf_done(&c->pointer);
     free(c);
+    return rc;
+}
+
+int schema_parse(json_t **ret, const char *text, const char *what, shoal_err *err)
+{
+    int rc = json_parse(ret, text, strlen(text), what, err);
+    if (rc != SHOAL_EFORMAT) return rc;
+    if (err) err->code = SHOAL_EINVALID;
+    return SHOAL_EINVALID;
+}
+
+int schema_compile(nfa *a, const char *schema, int *ret_start, shoal_err *err)
+{
+    json_t *root = NULL;
+    int rc = schema ? schema_parse(&root, schema, "json_schema", err) : 0;
+    if (rc == 0) rc = schema_compile_json(a, root, "json_schema", SCHEMA_ANY, ret_start, err);
     json_decref(root);
     return rc;
 }

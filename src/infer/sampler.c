@@ -266,7 +266,7 @@ static int32_t draw(const sampler *s, sampler_space *sp, const float *x, double 
 }
 
 void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits,
-                    uint64_t position, const grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret)
+                    uint64_t position, grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret)
 {
     size_t n = s->n_vocab, best = v->argmax(logits, n);
     const float *x = logits;

@@ -285,7 +285,7 @@ static int check_request(const Shoal__V1__GenerateRequest *r, shoal_err *err)
         rc = err_set(err, SHOAL_EINVALID, "%zu stop strings: at most %d", r->n_stop, MAX_STOPS);
     if (rc == 0 && r->n_top > MAX_TOP)
         rc = err_set(err, SHOAL_EINVALID, "%u alternatives a token: at most %d", r->n_top, MAX_TOP);
-    if (rc == 0 && (unsigned)r->constraint > CONSTRAIN_JSON_SCHEMA)
+    if (rc == 0 && (unsigned)r->constraint > SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA)
         rc = err_set(err, SHOAL_EINVALID, "there is no constraint %d", (int)r->constraint);
     return rc;
 }
@@ -333,6 +333,8 @@ static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const 
 static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p, const sampling *s,
                   shoal_err *err)
 {
+    bool schema = r->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA;
+    grammar_spec form = {.kind = schema ? GRAMMAR_JSON_SCHEMA : GRAMMAR_JSON_OBJECT, .schema = r->schema};
     gen_request q = {.ids = p->ids,
                      .n_ids = p->n,
                      .max_tokens = r->max_tokens,
@@ -342,8 +344,7 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
                      .ignore_eos = r->ignore_eos,
                      .logprobs = r->logprobs,
                      .n_top = (int)r->n_top,
-                     .constrain = (constraint_kind)r->constraint,
-                     .schema = *r->schema ? r->schema : NULL,
+                     .form = r->constraint ? &form : NULL,
                      .deadline_ns = grpc_call_deadline_ns(g->call)};
     return engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
 }

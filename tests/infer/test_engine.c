@@ -350,11 +350,11 @@ static void json_constrained_replies_parse(void **state)
     for (uint64_t seed = 0; seed < 5; seed++) {
         const char *schema = "{\"type\":\"object\",\"properties\":{\"on\":{\"type\":\"boolean\"},"
                              "\"room\":{\"enum\":[\"den\",\"kitchen\"]}},\"required\":[\"on\",\"room\"]}";
+        grammar_spec form = {.kind = GRAMMAR_JSON_SCHEMA, .schema = schema};
         reply *r = generate(the_rig.e, &(gen_request){.ids = prompt,
                                                       .n_ids = N_PROMPT,
                                                       .max_tokens = 200,
-                                                      .constrain = CONSTRAIN_JSON_SCHEMA,
-                                                      .schema = schema,
+                                                      .form = &form,
                                                       .sampling = {.temperature = 1, .seed = seed}});
         json_t *v = NULL;
         assert_int_equal(r->status, 0);
