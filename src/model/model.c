@@ -304,6 +304,11 @@ const char *model_chat_template_error(const model *m)
     return m->chat_error;
 }
 
+bool model_quotes_results(const model *m)
+{
+    return m->quotes_results;
+}
+
 const char *model_name(const model *m)
 {
     return m->name;

@@ -105,6 +105,9 @@ const tokenizer *model_tokenizer(const model *m); /* NULL: see model_tokenizer_e
 const char *model_tokenizer_error(const model *m);
 const chat_template *model_chat_template(const model *m); /* NULL: none, or see the next */
 const char *model_chat_template_error(const model *m);    /* why a template it has cannot be used, or NULL */
+/* It cannot answer from a tool's result (shoal.tool_results = "quote" in its file): the result is the reply.
+ */
+bool model_quotes_results(const model *m);
 const char *model_name(const model *m);                   /* general.name or the folder's name */
 const char *model_quantisation(const model *m);           /* "Q8_0", "F16", the commonest matrix type */
 const char *model_version(const model *m);                /* general.version, or "" */

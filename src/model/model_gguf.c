@@ -358,7 +358,10 @@ static int load_text_side(model *m, gguf *g, shoal_err *err)
 {
     int rc = model_settle_tokenizer(m, load_tokenizer(m, g, err), err);
     const gguf_kv *kv = gguf_find(g, "tokenizer.chat_template");
+    const char *results = "";
     size_t len;
+    if (rc == 0) rc = gguf_get_str(g, "shoal.tool_results", &results, err);
+    m->quotes_results = strcmp(results, "quote") == 0;
     const char *source = kv ? gguf_string(kv, &len) : NULL;
     if (rc != 0 || !source) return rc;
     return model_set_template(m, source, len, m->path, err);

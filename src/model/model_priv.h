@@ -20,6 +20,7 @@ struct model {
     tokenizer *tok;
     chat_template *chat;
     const char *tok_error, *chat_error;
+    bool quotes_results;
     bool has_digest;
     sha256_digest digest;
 };

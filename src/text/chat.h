@@ -56,6 +56,7 @@ typedef struct toolcall_sink {
     void (*end)(void *user, int index);
 } toolcall_sink;
 toolcall_parser *toolcall_new(const toolcall_sink *sink); /* NULL when out of memory */
+bool toolcall_is_open(const toolcall_parser *p);          /* within a call: its end is still to come */
 int toolcall_push(toolcall_parser *p, const char *s, size_t n);
 int toolcall_end(toolcall_parser *p); /* flushes what is held back */
 int toolcall_count(const toolcall_parser *p);

@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/delta.h"
+#include "worker/form.h"
 #include "worker/service.h"
 
 enum { MAX_STOPS = 32, MAX_BIAS = 1024, MAX_TOP = 20 };
@@ -104,12 +105,14 @@ static void log_done(const gen_job *g, const char *finish)
 
 static void send_done(gen_job *g)
 {
+    bool cut = g->tools && toolcall_is_open(g->tools);
     if (g->tools) toolcall_end(g->tools);
     send_delta(g);
     if (!g->call) return;
     const gen_timings *t = &g->job.timings;
     Shoal__V1__Done d = SHOAL__V1__DONE__INIT;
-    d.finish = g->called_tool ? "tool_calls" : g->job.finish == FINISH_LENGTH ? "length" : "stop";
+    bool length = g->job.finish == FINISH_LENGTH;
+    d.finish = length && (cut || !g->called_tool) ? "length" : g->called_tool ? "tool_calls" : "stop";
     d.n_prompt = (uint32_t)t->n_prompt;
     d.n_cached = (uint32_t)t->n_cached;
     d.n_generated = (uint32_t)t->n_generated;
@@ -285,8 +288,7 @@ static int check_request(const Shoal__V1__GenerateRequest *r, shoal_err *err)
         rc = err_set(err, SHOAL_EINVALID, "%zu stop strings: at most %d", r->n_stop, MAX_STOPS);
     if (rc == 0 && r->n_top > MAX_TOP)
         rc = err_set(err, SHOAL_EINVALID, "%u alternatives a token: at most %d", r->n_top, MAX_TOP);
-    if (rc == 0 && (unsigned)r->constraint > SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA)
-        rc = err_set(err, SHOAL_EINVALID, "there is no constraint %d", (int)r->constraint);
+    if (rc == 0) rc = form_check(r, err);
     return rc;
 }
 
@@ -303,7 +305,8 @@ static gen_job *new_job(worker *w, grpc_call *c, const Shoal__V1__GenerateReques
     g->logprobs = r->logprobs;
     toolcall_sink sink = {
         .user = g, .text = tool_text, .begin = tool_begin, .arguments = tool_arguments, .end = tool_end};
-    if (r->parse_tool_calls && !(g->tools = toolcall_new(&sink))) {
+    bool parse = r->parse_tool_calls || r->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
+    if (parse && !(g->tools = toolcall_new(&sink))) {
         gen_free(g);
         return NULL;
     }
@@ -333,20 +336,33 @@ static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const 
 static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p, const sampling *s,
                   shoal_err *err)
 {
-    bool schema = r->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA;
-    grammar_spec form = {.kind = schema ? GRAMMAR_JSON_SCHEMA : GRAMMAR_JSON_OBJECT, .schema = r->schema};
+    const char *stop[MAX_STOPS + 1];
+    size_t n_stop = 0;
+    while (n_stop < r->n_stop) {
+        stop[n_stop] = r->stop[n_stop];
+        n_stop++;
+    }
+    /* A model that starts a call although it may not has said what it had to say. */
+    if (r->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE) stop[n_stop++] = "<tool_call>";
+    form form;
+    int rc = form_init(&form, g->w->model, r, err);
     gen_request q = {.ids = p->ids,
                      .n_ids = p->n,
                      .max_tokens = r->max_tokens,
                      .sampling = *s,
-                     .stop = (const char *const *)r->stop,
-                     .n_stop = r->n_stop,
+                     .stop = stop,
+                     .n_stop = n_stop,
                      .ignore_eos = r->ignore_eos,
                      .logprobs = r->logprobs,
                      .n_top = (int)r->n_top,
-                     .form = r->constraint ? &form : NULL,
+                     .form = form.spec,
                      .deadline_ns = grpc_call_deadline_ns(g->call)};
-    return engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
+    if (rc == 0) {
+        do rc = engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
+        while (rc == SHOAL_EUNSUPPORTED && form_relax(&form, err));
+    }
+    form_done(&form);
+    return rc;
 }
 
 static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__V1__GenerateRequest *r,
