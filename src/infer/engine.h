@@ -62,7 +62,7 @@ typedef struct sampling {
 typedef struct gen_request {
     const int32_t *ids; /* copied at submit */
     size_t n_ids;
-    size_t max_tokens; /* 0: to the end of the context */
+    size_t max_tokens; /* 0, or more than there is room for: to the end of the context */
     sampling sampling;
     const char *const *stop; /* strings that end the text (not part of it) */
     size_t n_stop;

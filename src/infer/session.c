@@ -17,11 +17,10 @@ static int check_prompt(const model_config *c, const gen_request *r, size_t n_ct
                            r->ids[i], c->n_vocab);
         }
     }
-    size_t reply = r->max_tokens ? r->max_tokens : 1;
-    if (r->n_ids > n_ctx || reply > n_ctx - r->n_ids) {
+    if (r->n_ids >= n_ctx) {
         return err_set(err, SHOAL_ELIMIT,
-                       "%zu prompt tokens and %zu of reply are over the context of %zu tokens", r->n_ids,
-                       reply, n_ctx);
+                       "%zu prompt tokens leave no room for a reply in the context of %zu tokens", r->n_ids,
+                       n_ctx);
     }
     return 0;
 }
@@ -38,7 +37,8 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
     if (rc == 0) rc = stop_init(&s->stop, r->stop, r->n_stop, err);
     if (rc == 0 && r->form) rc = grammar_new(&s->grammar, vocab, r->form, err);
     if (rc) return rc;
-    s->max_ids = r->max_tokens ? r->n_ids + r->max_tokens : n_ctx;
+    size_t room = n_ctx - r->n_ids;
+    s->max_ids = r->n_ids + (r->max_tokens && r->max_tokens < room ? r->max_tokens : room);
     s->ids = calloc(s->max_ids, sizeof *s->ids);
     if (!s->ids || kv_seq_init(&s->kv, s->max_ids) || buf_reserve(&s->text, TOKEN_TEXT_BYTES))
         return err_nomem(err);

@@ -152,6 +152,16 @@ typedef struct quantize_options {
 int model_quantize(const char *in, const char *out, const quantize_options *opts, quantize_report *ret,
                    shoal_err *err);
 
+/* ---- edit -------------------------------------------------------------------------------------- */
+
+typedef struct gguf_setting {
+    const char *key, *value; /* a text; a value that is no text in the file is refused */
+} gguf_setting;
+/* Write the GGUF file `in` to `out` with these settings and byte for byte the same weights (through a
+ * temporary, as above; out may be in). *ret is the new file's digest. */
+int model_edit_gguf(const char *in, const char *out, const gguf_setting *set, size_t n, sha256_digest *ret,
+                    shoal_err *err);
+
 /* ---- manifest ------------------------------------------------------------------------------------ */
 
 typedef struct manifest_entry {

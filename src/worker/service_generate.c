@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/sampling.h"
 #include "base/utf8.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/delta.h"
@@ -224,21 +225,13 @@ static int make_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *r
 
 /* ---- the request ------------------------------------------------------------------------------- */
 
-static int check_range(double v, double min, double max, const char *name, shoal_err *err)
-{
-    if (v >= min && v <= max) return 0; /* false for NaN */
-    return err_set(err, SHOAL_EINVALID, "%s is %g; it must be from %g to %g", name, v, min, max);
-}
-
 static int check_sampling(const Shoal__V1__Sampling *s, shoal_err *err)
 {
-    int rc = check_range(s->temperature, 0, 100, "temperature", err);
-    if (rc == 0) rc = check_range(s->top_k, 0, INT32_MAX, "top_k", err);
-    if (rc == 0) rc = check_range(s->top_p, 0, 1, "top_p", err);
-    if (rc == 0) rc = check_range(s->min_p, 0, 1, "min_p", err);
-    if (rc == 0) rc = check_range(s->repetition_penalty, 0, 100, "repetition_penalty", err);
-    if (rc == 0) rc = check_range(s->presence_penalty, -100, 100, "presence_penalty", err);
-    if (rc == 0) rc = check_range(s->frequency_penalty, -100, 100, "frequency_penalty", err);
+    int rc = 0;
+#define CHECK(field, min, max) \
+    if (rc == 0) rc = sampling_check(#field, (double)s->field, err);
+    SAMPLING_TABLE(CHECK)
+#undef CHECK
     if (rc == 0 && s->n_bias > MAX_BIAS)
         rc = err_set(err, SHOAL_EINVALID, "%zu logit biases: at most %d", s->n_bias, MAX_BIAS);
     return rc;

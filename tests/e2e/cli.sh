@@ -147,7 +147,7 @@ expect 1 'no file or folder "no-such-model"' run no-such-model -p a
 expect 2 'not UTF-8 at byte 1' classify "$intent" $'a\xffb'
 expect 2 'ids|vocabulary' logits "$llama" --ids 1,704
 expect 2 'numbers with commas' logits "$llama" --ids 1,,2
-expect 2 '--temp is -1' run "$llama" -p a --temp -1
+expect 2 '--temp: temperature is -1' run "$llama" -p a --temp -1
 expect 2 'max-tokens wants a whole number' run "$llama" -p a -n many
 printf 'a\0b' >"$work/text"
 input=$work/text expect 2 'NUL' embed "$embed" -

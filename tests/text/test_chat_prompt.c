@@ -254,6 +254,33 @@ static void calls_and_results_become_words_where_a_template_has_none(void **stat
     free(s);
 }
 
+/* The form that the home models were trained on, and the tools before it, where they disturb least. */
+static void the_home_template_renders_tools_calls_and_results(void **state)
+{
+    buf source = {0};
+    shoal_err err;
+    assert_int_equal(file_read(&source, SHOAL_SOURCE_DIR "/models/home-chat.jinja", 1 << 16, &err), 0);
+    char *s =
+        rendered(source.data,
+                 "[{\"role\":\"system\",\"content\":\"S\"},{\"role\":\"user\",\"content\":\"u\"},"
+                 "{\"role\":\"assistant\",\"content\":\"On.\",\"tool_calls\":[{\"function\":{\"name\":"
+                 "\"light.turn_on\",\"arguments\":{\"target\":\"light.k\"}}},{\"function\":{\"name\":\"f\","
+                 "\"arguments\":{}}}]},{\"role\":\"tool\",\"content\":\"ok\"}]",
+                 "[{\"type\":\"function\",\"function\":{\"name\":\"light.turn_on\"}},"
+                 "{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]");
+    assert_string_equal(
+        s, "<|im_start|>system\nTools: light.turn_on, f<|im_end|>\n<|im_start|>system\nS<|im_end|>\n"
+           "<|im_start|>user\nu<|im_end|>\n<|im_start|>assistant\nOn.\n<tool_call>\n{\"name\": "
+           "\"light.turn_on\", \"arguments\": {\"target\": \"light.k\"}}\n</tool_call>\n<tool_call>\n"
+           "{\"name\": \"f\", \"arguments\": {}}\n</tool_call><|im_end|>\n<|im_start|>tool\nok<|im_end|>"
+           "\n<|im_start|>assistant\n");
+    free(s);
+    s = rendered(source.data, "[{\"role\":\"user\",\"content\":\"u\"}]", NULL);
+    assert_string_equal(s, "<|im_start|>user\nu<|im_end|>\n<|im_start|>assistant\n");
+    free(s);
+    buf_done(&source);
+}
+
 static void a_template_that_reads_the_clock_says_so(void **state)
 {
     chat_template *c = compile("{{ strftime_now('%Y') }}"), *d = compile(CHATML);
@@ -273,6 +300,7 @@ int main(void)
         cmocka_unit_test(a_template_without_tools_gets_them_in_its_system_message),
         cmocka_unit_test(a_template_that_refuses_system_messages_gets_them_from_the_user),
         cmocka_unit_test(calls_and_results_become_words_where_a_template_has_none),
+        cmocka_unit_test(the_home_template_renders_tools_calls_and_results),
         cmocka_unit_test(a_template_that_reads_the_clock_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
