@@ -98,6 +98,7 @@ int shoal_model_describe(shoal_model *m, shoal_model_info *ret, shoal_err *err)
         .n_embd = c->n_embd,
         .n_labels = c->n_labels,
         .labels = c->labels,
+        .notice = model_notice(m->m),
     };
     sha256_hex(&d, ret->digest);
     return 0;

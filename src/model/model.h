@@ -49,6 +49,7 @@ typedef enum { ACT_SILU, ACT_GELU_ERF, ACT_GELU_TANH, ACT_RELU } activation;
 typedef struct model_config {
     arch arch;
     model_task task;
+    size_t window; /* of attention, in tokens; 0: none. n_ctx is never longer */
     size_t n_vocab, n_ctx, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff;
     float norm_eps;
     activation act;
@@ -105,6 +106,8 @@ const tokenizer *model_tokenizer(const model *m); /* NULL: see model_tokenizer_e
 const char *model_tokenizer_error(const model *m);
 const chat_template *model_chat_template(const model *m); /* NULL: none, or see the next */
 const char *model_chat_template_error(const model *m);    /* why a template it has cannot be used, or NULL */
+/* What its user should know: a sentence about where its answers are not the original's. NULL: nothing. */
+const char *model_notice(const model *m);
 /* It cannot answer from a tool's result (shoal.tool_results = "quote" in its file): the result is the reply.
  */
 bool model_quotes_results(const model *m);
