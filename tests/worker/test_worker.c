@@ -820,6 +820,36 @@ static void a_home_model_answers_with_the_results(void **state)
     }
 }
 
+/* A folder with llama-gqa's files and a template that does not compile. */
+static void a_broken_template_is_named_in_the_refusal(void **state)
+{
+    static const char *const files[] = {"config.json", "model.safetensors", "tokenizer.json"};
+    char dir[] = "/tmp/shoal-broken-XXXXXX", from[512], to[64];
+    assert_non_null(mkdtemp(dir));
+    for (int i = 0; i < 3; i++) {
+        snprintf(from, sizeof from, DATA "llama-gqa/%s", files[i]);
+        snprintf(to, sizeof to, "%s/%s", dir, files[i]);
+        assert_int_equal(symlink(from, to), 0);
+    }
+    snprintf(to, sizeof to, "%s/chat_template.jinja", dir);
+    FILE *f = fopen(to, "w");
+    assert_non_null(f);
+    fputs("hello\n{% if %}", f);
+    fclose(f);
+    bench b;
+    bench_open(&b, dir, NULL);
+    Shoal__V1__GenerateRequest q = chat_request("[{\"role\":\"user\",\"content\":\"hi\"}]", NULL);
+    expect_refusal(&b, GENERATE, &q.base, GRPC_INVALID_ARGUMENT, "its chat template cannot be used");
+    expect_refusal(&b, GENERATE, &q.base, GRPC_INVALID_ARGUMENT, "line 2");
+    bench_close(&b);
+    unlink(to);
+    for (int i = 0; i < 3; i++) {
+        snprintf(to, sizeof to, "%s/%s", dir, files[i]);
+        unlink(to);
+    }
+    assert_int_equal(rmdir(dir), 0);
+}
+
 static void offered_tools_reach_the_prompt(void **state)
 {
     bench b;
@@ -859,6 +889,7 @@ int main(void)
         cmocka_unit_test(a_tool_with_an_odd_schema_stays_callable_unless_strict),
         cmocka_unit_test(a_home_model_answers_with_the_results),
         cmocka_unit_test(offered_tools_reach_the_prompt),
+        cmocka_unit_test(a_broken_template_is_named_in_the_refusal),
     };
     return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
 }
