@@ -193,11 +193,16 @@ int nfa_literal(nfa *a, int from, const char *s, size_t n)
     return a->failed ? NFA_DEAD : from;
 }
 
+void nfa_call_to(nfa *a, int from, int rule_start, int to)
+{
+    if (rule_start < 0) a->failed = true;
+    add_edge(a, from, (nfa_edge){.kind = EDGE_CALL, .to = to, .rule = rule_start});
+}
+
 int nfa_call(nfa *a, int from, int rule_start)
 {
     int to = nfa_state(a);
-    if (rule_start < 0) a->failed = true;
-    add_edge(a, from, (nfa_edge){.kind = EDGE_CALL, .to = to, .rule = rule_start});
+    nfa_call_to(a, from, rule_start, to);
     return to;
 }
 

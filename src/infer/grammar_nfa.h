@@ -38,6 +38,7 @@ int nfa_literal(nfa *a, int from, const char *s, size_t n);
 /* A call of the rule that begins at rule_start; comes back to the new state. A rule ends in a state
  * given to nfa_return. */
 int nfa_call(nfa *a, int from, int rule_start);
+void nfa_call_to(nfa *a, int from, int rule_start, int to);
 void nfa_return(nfa *a, int state);
 /* A control token's bytes may stand here, and only in states marked so. */
 void nfa_mark(nfa *a, int state);
