@@ -90,6 +90,7 @@ typedef struct shoal_model_info {
     char digest[65];  /* SHA-256 of the file, hex */
     size_t n_ctx, n_vocab, n_embd, n_labels;
     const char *const *labels; /* n_labels names */
+    const char *notice;        /* where its answers are not the original's, a sentence; NULL: nowhere known */
 } shoal_model_info;
 
 /* Strings live as long as the model. */

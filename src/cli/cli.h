@@ -37,6 +37,7 @@
     X(tokenize)         \
     X(logits)           \
     X(quantize)         \
+    X(edit)             \
     X(models)           \
     X(bench)            \
     X(eval)             \

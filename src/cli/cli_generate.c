@@ -1,19 +1,25 @@
 #include "cli/cli_generate.h"
 
 #include "base/buf.h"
+#include "base/sampling.h"
 #include "base/sys.h"
+
+static int check(const char *option, const char *field, double v, shoal_err *err)
+{
+    int rc = sampling_check(field, v, err);
+    return rc == 0 ? 0 : err_prefix(err, rc, "%s", option);
+}
 
 int cli_sampling_resolve(cli_sampling *s, shoal_generate_options *ret, shoal_err *err)
 {
-    if (s->temperature < 0 || s->temperature > 100)
-        return err_set(err, SHOAL_EINVALID, "--temp is %g, must be between 0 and 100", s->temperature);
-    if (s->top_p < 0 || s->top_p > 1 || s->min_p < 0 || s->min_p > 1)
-        return err_set(err, SHOAL_EINVALID, "--top-p and --min-p must be between 0 and 1");
-    if (s->repetition_penalty < 0)
-        return err_set(err, SHOAL_EINVALID, "--repetition-penalty must not be negative");
+    int rc = check("--temp", "temperature", s->temperature, err);
+    if (rc == 0) rc = check("--top-p", "top_p", s->top_p, err);
+    if (rc == 0) rc = check("--min-p", "min_p", s->min_p, err);
+    if (rc == 0) rc = check("--repetition-penalty", "repetition_penalty", s->repetition_penalty, err);
+    if (rc != 0) return rc;
     if (s->schema_file) {
         buf text = {0};
-        int rc = file_read(&text, s->schema_file, 1 << 20, err);
+        rc = file_read(&text, s->schema_file, 1 << 20, err);
         if (rc == 0 && !(s->schema = buf_take(&text))) rc = err_nomem(err);
         buf_done(&text);
         if (rc != 0) return rc;

@@ -16,6 +16,9 @@ int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *
         shoal_options so = {.n_threads = (int)o->threads, .n_ctx = (size_t)o->context, .sha256 = sha256};
         rc = shoal_model_open(ret, path, &so, err);
     }
+    shoal_model_info info;
+    if (rc == 0 && shoal_model_describe(*ret, &info, NULL) == 0 && info.notice)
+        fprintf(stderr, "note: %s: %s\n", info.name, info.notice);
     free(path);
     free(sha256);
     return rc;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/cur.h"
-#include "base/json.h"
 #include "gateway/logprobs.h"
 
 int gen_answer_init(gen_answer *a, size_t n_choices)
@@ -46,29 +45,10 @@ void gen_answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1_
     for (size_t i = 0; i < d->n_tool_calls; i++) add_call(c, d->tool_calls[i]);
 }
 
-/* {"name": ..., "arguments": {...}} written under a schema: anything else was cut short and stays text. */
-static bool text_to_call(gen_choice *c)
-{
-    json_t *v = NULL;
-    if (json_parse(&v, c->text.data, c->text.len, "tool call", NULL) != 0) return false;
-    const char *name = json_string_value(json_object_get(v, "name"));
-    const json_t *args = json_object_get(v, "arguments");
-    bool ok = name && args;
-    if (ok) {
-        buf_puts(&c->calls[0].name, name);
-        json_put(&c->calls[0].arguments, args);
-        c->n_calls = 1;
-        buf_clear(&c->text);
-    }
-    json_decref(v);
-    return ok;
-}
-
 void gen_answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Done *d)
 {
     gen_choice *c = &a->choices[k];
-    bool called = s->forced_tool && text_to_call(c);
-    const char *finish = called ? "tool_calls" : d->finish && *d->finish ? d->finish : "stop";
+    const char *finish = d->finish && *d->finish ? d->finish : "stop";
     snprintf(c->finish, sizeof c->finish, "%s", finish);
     a->n_generated += d->n_generated;
     if (k % s->n != 0) return; /* a prompt is counted once for all its choices */

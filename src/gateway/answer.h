@@ -40,7 +40,7 @@ int gen_answer_init(gen_answer *a, size_t n_choices); /* 0 or SHOAL_ENOMEM */
 void gen_answer_done(gen_answer *a);                  /* accepts a zeroed one */
 /* Choice k grew by d. */
 void gen_answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Delta *d);
-/* Choice k is complete. With a forced tool its text becomes the call, when it is whole. */
+/* Choice k is complete. */
 void gen_answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Done *d);
 
 void gen_answer_pack(buf *out, const gen_answer *a);

@@ -129,7 +129,7 @@ static void on_delta(gen_job *j, size_t k, const Shoal__V1__Delta *d)
         observe(j, "first_token", clock_ms_since(j->shared.rq->start_ns));
     }
     gen_answer_add(&j->answer, j->spec, k, d);
-    if (!j->spec->stream || j->spec->forced_tool) return;
+    if (!j->spec->stream) return;
     begin_stream(j);
     answer_put_delta(&j->out, &j->form, &j->answer, j->spec, k, d);
 }
@@ -143,7 +143,6 @@ static void on_done(gen_job *j, gen_branch *br, const Shoal__V1__Done *d)
     observe(j, "decode", d->decode_ms);
     if (!j->spec->stream) return;
     begin_stream(j);
-    if (j->spec->forced_tool) answer_put_replay(&j->out, &j->form, &j->answer, br->k);
     answer_put_finish(&j->out, &j->form, &j->answer, br->k);
 }
 
@@ -238,7 +237,7 @@ static void handle(gateway_request *rq, int (*parse)(gen_spec **, const char *, 
         return;
     }
     sha256_digest key;
-    bool cacheable = digest && *digest && gen_spec_key(spec, digest, &key);
+    bool cacheable = info && gen_spec_key(spec, info, &key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
 }
 

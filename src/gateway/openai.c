@@ -1,19 +1,20 @@
 #include "gateway/openai.h"
 
 #include <errno.h>
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/sampling.h"
 #include "gateway/fields.h"
 #include "gateway/openai_chat.h"
 #include "router/cache_key.h"
 
 #define BIAS_MAX              1024
 #define COMPLETION_MAX_TOKENS 16 /* OpenAI's default for /v1/completions */
-#define MAX_TOKENS_MAX        1000000
 
 void gen_spec_free(gen_spec *s)
 {
@@ -101,32 +102,44 @@ static int read_stop(gen_spec *s, api_error *e)
 static int read_seed(gen_spec *s, api_error *e)
 {
     int64_t seed = 0;
-    s->has_seed = fields_get(s->root, "seed") != NULL;
     int rc = fields_int(s->root, "seed", INT64_MIN, INT64_MAX, &seed, e);
+    s->has_seed =
+        fields_get(s->root, "seed") != NULL && seed != -1; /* -1: any, as llama.cpp's clients say it */
     s->sampling.seed = (uint64_t)seed;
     if (rc == 0 && !s->has_seed) rng_bytes(&s->sampling.seed, sizeof s->sampling.seed);
     return rc;
+}
+
+/* A number of base/sampling.h's table; -1 is top_k's other word for "off". */
+static int read_ranged(const json_t *o, const char *field, float *ret, api_error *e)
+{
+    shoal_err err;
+    float v = *ret;
+    int rc = fields_num(o, field, -FLT_MAX, FLT_MAX, &v, e);
+    if (rc != 0) return rc;
+    bool off = v == -1 && strcmp(field, "top_k") == 0;
+    if (!off && sampling_check(field, (double)v, &err) != 0)
+        return api_error_bad(e, field, "\"%s\": %s", field, err.message);
+    *ret = off ? 0 : v;
+    return 0;
 }
 
 static int read_sampling(gen_spec *s, api_error *e)
 {
     const json_t *o = s->root;
     Shoal__V1__Sampling *p = &s->sampling;
-    int64_t top_k = 0;
-    float repetition = 1;
-    p->temperature = 1; /* OpenAI's defaults */
-    p->top_p = 1;
-    int rc = fields_num(o, "temperature", 0, 2, &p->temperature, e);
-    if (rc == 0) rc = fields_num(o, "top_p", 0, 1, &p->top_p, e);
-    if (rc == 0) rc = fields_int(o, "top_k", -1, 1000000, &top_k, e);
-    if (rc == 0) rc = fields_num(o, "min_p", 0, 1, &p->min_p, e);
-    if (rc == 0) rc = fields_num(o, "repetition_penalty", 0.01, 10, &repetition, e);
-    if (rc == 0) rc = fields_num(o, "presence_penalty", -2, 2, &p->presence_penalty, e);
-    if (rc == 0) rc = fields_num(o, "frequency_penalty", -2, 2, &p->frequency_penalty, e);
+    float top_k = 0;
+    p->temperature = p->top_p = p->repetition_penalty = 1; /* OpenAI's defaults */
+    int rc = read_ranged(o, "temperature", &p->temperature, e);
+    if (rc == 0) rc = read_ranged(o, "top_p", &p->top_p, e);
+    if (rc == 0) rc = read_ranged(o, "top_k", &top_k, e);
+    if (rc == 0) rc = read_ranged(o, "min_p", &p->min_p, e);
+    if (rc == 0) rc = read_ranged(o, "repetition_penalty", &p->repetition_penalty, e);
+    if (rc == 0) rc = read_ranged(o, "presence_penalty", &p->presence_penalty, e);
+    if (rc == 0) rc = read_ranged(o, "frequency_penalty", &p->frequency_penalty, e);
     if (rc == 0) rc = read_seed(s, e);
     if (rc == 0) rc = read_bias(s, e);
     p->top_k = top_k > 0 ? (uint32_t)top_k : 0;
-    p->repetition_penalty = repetition;
     if (p->top_p == 0) p->top_p = 1e-6f; /* 0 means "the likeliest only"; on the wire it means "off" */
     return rc;
 }
@@ -134,24 +147,28 @@ static int read_sampling(gen_spec *s, api_error *e)
 static int read_max_tokens(gen_spec *s, uint32_t when_absent, api_error *e)
 {
     int64_t n = when_absent;
-    int rc = fields_int(s->root, "max_tokens", 1, MAX_TOKENS_MAX, &n, e);
-    if (rc == 0 && s->chat) rc = fields_int(s->root, "max_completion_tokens", 1, MAX_TOKENS_MAX, &n, e);
-    s->max_tokens = (uint32_t)n;
+    int rc = fields_int(s->root, "max_tokens", -1, INT64_MAX, &n, e);
+    if (rc == 0 && s->chat) rc = fields_int(s->root, "max_completion_tokens", -1, INT64_MAX, &n, e);
+    /* -1 and 0 mean what nothing means, and so does what no context holds: the engine ends there. */
+    s->max_tokens = n < 0 || n > UINT32_MAX ? 0 : (uint32_t)n;
     return rc;
 }
 
 static int read_common(gen_spec *s, api_error *e)
 {
     int64_t n = 1;
-    int rc = fields_int(s->root, "n", 1, GEN_N_MAX, &n, e);
+    int rc = fields_int(s->root, "n", 1, INT64_MAX, &n, e);
+    if (rc == 0 && n > GEN_N_MAX)
+        rc = api_error_bad(
+            e, "n", "\"n\" is %lld: at most %d choices of one prompt are made at once; send more requests",
+            (long long)n, GEN_N_MAX);
     if (rc == 0) rc = fields_bool(s->root, "stream", &s->stream, e);
     if (rc == 0) rc = fields_bool(s->root, "ignore_eos", &s->ignore_eos, e);
     if (rc != 0) return rc;
     s->n = (size_t)n;
     const json_t *o = fields_get(s->root, "stream_options");
-    if (o && (!json_is_object(o) || !s->stream))
-        return api_error_bad(e, "stream_options",
-                             "\"stream_options\" must be an object, and goes with \"stream\": true");
+    if (o && !json_is_object(o))
+        return api_error_bad(e, "stream_options", "\"stream_options\" must be an object");
     if (o) rc = fields_bool(o, "include_usage", &s->include_usage, e);
     if (rc == 0) rc = read_stop(s, e);
     return rc == 0 ? read_sampling(s, e) : rc;
@@ -313,14 +330,17 @@ void gen_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret,
     r.constraint = s->constraint;
     if (s->schema) r.schema = (char *)s->schema;
     r.parse_tool_calls = s->parse_tool_calls;
+    r.tool_choice = s->tool_choice;
+    r.parallel_tool_calls = s->parallel_calls;
+    if (s->tool_name) r.tool_name = (char *)s->tool_name;
     r.echo = s->echo;
     *ret = r;
 }
 
 static void key_prompts(cache_key *k, const gen_spec *s)
 {
-    cache_key_json(k, "messages", s->messages);
-    cache_key_json(k, "tools", s->tools);
+    cache_key_str(k, "messages", s->messages_json); /* as the template sees them: in the client's order */
+    cache_key_str(k, "tools", s->tools_json);
     for (size_t i = 0; s->prompts && i < s->n_prompts; i++) {
         cache_key_str(k, "text", s->prompts[i].text);
         cache_key_bytes(k, "ids", s->prompts[i].ids, s->prompts[i].n_ids * sizeof(int32_t));
@@ -345,11 +365,12 @@ static void key_sampling(cache_key *k, const gen_spec *s)
     }
 }
 
-bool gen_spec_key(const gen_spec *s, const char *digest, sha256_digest *ret)
+bool gen_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, sha256_digest *ret)
 {
-    if (!gen_spec_is_deterministic(s)) return false;
+    if (!gen_spec_is_deterministic(s) || !*model->digest) return false;
+    if (s->chat && model->template_reads_clock) return false;
     cache_key *k = cache_key_new(s->chat ? "chat.completions" : "completions");
-    cache_key_str(k, "digest", digest);
+    cache_key_str(k, "digest", model->digest);
     key_prompts(k, s);
     key_sampling(k, s);
     cache_key_int(k, "n", (int64_t)s->n);
@@ -359,6 +380,8 @@ bool gen_spec_key(const gen_spec *s, const char *digest, sha256_digest *ret)
     cache_key_int(k, "logprobs", s->logprobs ? (int64_t)s->n_top + 1 : 0);
     cache_key_int(k, "constraint", (int64_t)s->constraint);
     cache_key_str(k, "schema", s->schema);
-    cache_key_int(k, "flags", s->parse_tool_calls | s->echo << 1 | s->forced_tool << 2);
+    cache_key_int(k, "tool_choice", (int64_t)s->tool_choice);
+    cache_key_str(k, "tool_name", s->tool_name);
+    cache_key_int(k, "flags", s->parse_tool_calls | s->echo << 1 | s->parallel_calls << 2);
     return cache_key_end(k, ret);
 }

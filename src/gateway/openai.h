@@ -17,7 +17,7 @@
 #include "gateway/error.h"
 #include "shoal/v1/worker.pb-c.h"
 
-#define GEN_N_MAX       8
+#define GEN_N_MAX       32
 #define GEN_STOP_MAX    16
 #define GEN_PROMPTS_MAX 64
 #define GEN_CHOICES_MAX 128
@@ -34,8 +34,9 @@ typedef struct gen_spec {
     const char *model;
     bool chat, stream, include_usage, echo;
     bool logprobs, has_seed, ignore_eos;
-    bool forced_tool; /* tool_choice required or named: the reply is the JSON of one call */
-    bool parse_tool_calls;
+    bool parse_tool_calls, parallel_calls;
+    Shoal__V1__GenerateRequest__ToolChoice tool_choice; /* with tools, or TOOL_NONE */
+    const char *tool_name;                              /* with TOOL_NAMED */
     unsigned n_top;
     const char *messages_json, *tools_json; /* NULL when absent */
     gen_prompt *prompts;
@@ -61,7 +62,8 @@ bool gen_spec_is_deterministic(const gen_spec *s);
 /* Choice k as a model call; *ret and *sampling borrow from s. */
 void gen_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret,
                    Shoal__V1__Sampling *sampling);
-/* The cache key; false: not to be cached. */
-bool gen_spec_key(const gen_spec *s, const char *digest, sha256_digest *ret);
+/* The cache key for the model that will answer; false: not to be cached. Equal messages make equal prompts
+ * unless the model's template reads the clock: such answers are not kept. */
+bool gen_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, sha256_digest *ret);
 
 #endif

@@ -1,3 +1,4 @@
+/* openai_chat.c: what a chat request has beside a completion: messages, tools, the format of the reply. */
 #include "gateway/openai_chat.h"
 
 #include <stdio.h>
@@ -5,6 +6,9 @@
 
 #include "base/json.h"
 #include "gateway/fields.h"
+
+#define CONSTRAINT(name)  SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__##name
+#define TOOL_CHOICE(name) SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__##name
 
 #define MESSAGES_MAX 1024
 #define TOOLS_MAX    128
@@ -184,70 +188,58 @@ static int check_tools(const json_t *tools, api_error *e)
     return 0;
 }
 
-/* {"name": <const>, "arguments": <the tool's parameters>}: the shape that chat models write. */
-static json_t *call_schema(const json_t *tool)
+/* Only offered tools can be called, whatever the mode. A forced call is one call unless the client asks for
+ * more: a model that must call does not know when it may stop. */
+static int offer(gen_spec *s, const json_t *tools, Shoal__V1__GenerateRequest__ToolChoice how, api_error *e)
 {
-    json_t *f = json_object_get(tool, "function");
-    const json_t *p = fields_get(f, "parameters");
-    return json_pack("{s:s, s:{s:{s:O}, s:o}, s:[s,s], s:b}", "type", "object", "properties", "name", "const",
-                     json_object_get(f, "name"), "arguments",
-                     p ? json_incref((json_t *)p) : json_pack("{s:s}", "type", "object"), "required", "name",
-                     "arguments", "additionalProperties", 0);
+    s->parallel_calls = how == TOOL_CHOICE(TOOL_AUTO);
+    int rc = fields_bool(s->root, "parallel_tool_calls", &s->parallel_calls, e);
+    if (rc != 0) return rc;
+    s->tool_choice = how;
+    s->constraint = CONSTRAINT(TOOLS);
+    s->tools = json_incref((json_t *)tools);
+    s->tools_json = to_arena(s, tools);
+    return s->tools_json ? 0 : api_error_nomem(e);
 }
 
-/* name NULL: any of the tools. */
-static int force_call(gen_spec *s, const json_t *tools, const char *name, api_error *e)
+static bool is_offered(const json_t *tools, const char *name)
 {
-    json_t *any = json_array();
     size_t i;
     json_t *t;
-    json_array_foreach(tools, i, t)
-    {
-        if (!name || strcmp(tool_name(t), name) == 0) json_array_append_new(any, call_schema(t));
-    }
-    size_t n = json_array_size(any);
-    json_t *schema = n == 1 ? json_incref(json_array_get(any, 0)) : json_pack("{s:O}", "anyOf", any);
-    s->schema = n > 0 && schema ? to_arena(s, schema) : NULL;
-    json_decref(schema);
-    json_decref(any);
-    if (n == 0)
-        return name ? api_error_bad(e, "tool_choice",
-                                    "\"tool_choice\" names %.64s, which is not among the tools", name)
-                    : api_error_bad(e, "tool_choice", "\"tool_choice\" needs \"tools\"");
-    s->forced_tool = true;
-    s->parse_tool_calls = false;
-    s->constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA;
-    return s->schema ? 0 : api_error_nomem(e);
+    json_array_foreach(tools, i, t) if (strcmp(tool_name(t), name) == 0) return true;
+    return false;
 }
 
-static int read_choice(gen_spec *s, const json_t *tools, bool *ret_use_tools, api_error *e)
+static int read_named(gen_spec *s, const json_t *tools, const json_t *choice, api_error *e)
 {
-    const json_t *choice = fields_get(s->root, "tool_choice");
-    const char *word = fields_text(choice);
-    *ret_use_tools = true;
-    if (!choice || (word && strcmp(word, "auto") == 0)) return 0;
-    if (word && strcmp(word, "none") == 0) {
-        *ret_use_tools = false;
-        s->parse_tool_calls = false;
-        return 0;
-    }
-    if (word && strcmp(word, "required") == 0) return force_call(s, tools, NULL, e);
-    if (json_is_object(choice) && tool_name(choice)) return force_call(s, tools, tool_name(choice), e);
-    return api_error_bad(
-        e, "tool_choice",
-        "\"tool_choice\" must be none, auto, required or {\"type\":\"function\",\"function\":{\"name\"}}");
+    s->tool_name = json_is_object(choice) ? tool_name(choice) : NULL;
+    if (!s->tool_name)
+        return api_error_bad(e, "tool_choice",
+                             "\"tool_choice\" must be none, auto, required or "
+                             "{\"type\":\"function\",\"function\":{\"name\"}}");
+    if (!is_offered(tools, s->tool_name))
+        return api_error_bad(e, "tool_choice", "\"tool_choice\" names %.64s, which is not among the tools",
+                             s->tool_name);
+    return offer(s, tools, TOOL_CHOICE(TOOL_NAMED), e);
 }
 
 int openai_read_tools(gen_spec *s, api_error *e)
 {
-    const json_t *tools = fields_get(s->root, "tools");
-    bool use = true;
+    const json_t *tools = fields_get(s->root, "tools"), *choice = fields_get(s->root, "tool_choice");
+    const char *word = fields_text(choice);
     int rc = tools ? check_tools(tools, e) : 0;
-    if (rc == 0) rc = read_choice(s, tools, &use, e);
-    if (rc != 0 || !tools || !use || json_array_size(tools) == 0) return rc;
-    s->tools = json_incref((json_t *)tools);
-    s->tools_json = to_arena(s, tools);
-    return s->tools_json ? 0 : api_error_nomem(e);
+    if (rc != 0) return rc;
+    if (word && strcmp(word, "none") == 0) {
+        s->tool_choice = TOOL_CHOICE(TOOL_NONE);
+        s->parse_tool_calls = false;
+        return 0;
+    }
+    bool some = json_array_size(tools) > 0, required = word && strcmp(word, "required") == 0;
+    if (!choice || (word && strcmp(word, "auto") == 0))
+        return some ? offer(s, tools, TOOL_CHOICE(TOOL_AUTO), e) : 0;
+    if (!required) return read_named(s, tools, choice, e);
+    if (!some) return api_error_bad(e, "tool_choice", "\"tool_choice\" needs \"tools\"");
+    return offer(s, tools, TOOL_CHOICE(TOOL_REQUIRED), e);
 }
 
 /* ---- response format ----------------------------------------------------------------------------- */
@@ -259,11 +251,12 @@ int openai_read_format(gen_spec *s, api_error *e)
     const char *type = fields_text(json_object_get(f, "type"));
     if (!type) return api_error_bad(e, "response_format", "response_format.type must be a string");
     if (strcmp(type, "text") == 0) return 0;
-    if (s->forced_tool)
+    if (s->tool_choice == TOOL_CHOICE(TOOL_REQUIRED) || s->tool_choice == TOOL_CHOICE(TOOL_NAMED))
         return api_error_bad(e, "response_format",
                              "\"response_format\" and a forced \"tool_choice\" exclude each other");
+    s->tool_choice = TOOL_CHOICE(TOOL_AUTO); /* the format leaves no room for calls */
     if (strcmp(type, "json_object") == 0) {
-        s->constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT;
+        s->constraint = CONSTRAINT(JSON_OBJECT);
         s->parse_tool_calls = false;
         return 0;
     }
@@ -274,7 +267,7 @@ int openai_read_format(gen_spec *s, api_error *e)
     if (!json_is_object(schema))
         return api_error_bad(e, "response_format",
                              "response_format.json_schema.schema must be a JSON schema object");
-    s->constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA;
+    s->constraint = CONSTRAINT(JSON_SCHEMA);
     s->parse_tool_calls = false;
     s->schema = to_arena(s, schema);
     return s->schema ? 0 : api_error_nomem(e);

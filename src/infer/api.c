@@ -98,6 +98,7 @@ int shoal_model_describe(shoal_model *m, shoal_model_info *ret, shoal_err *err)
         .n_embd = c->n_embd,
         .n_labels = c->n_labels,
         .labels = c->labels,
+        .notice = model_notice(m->m),
     };
     sha256_hex(&d, ret->digest);
     return 0;
@@ -111,13 +112,20 @@ static int need_task(const shoal_model *m, model_task task, shoal_err *err)
                    task_name(has), task_name(task));
 }
 
+static int need_tokenizer(const shoal_model *m, shoal_err *err)
+{
+    if (model_tokenizer(m->m)) return 0;
+    return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", model_name(m->m), model_tokenizer_error(m->m));
+}
+
 static int encode_text(const shoal_model *m, const char *text, const char *pair, unsigned flags,
                        encoding *ret, shoal_err *err)
 {
     if (!text) return err_set(err, SHOAL_EINVALID, "the text is NULL");
-    const tokenizer *t = model_tokenizer(m->m);
-    if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", model_name(m->m), model_tokenizer_error(m->m));
-    return tokenizer_encode(t, text, strlen(text), pair, pair ? strlen(pair) : 0, flags, 0, ret, err);
+    int rc = need_tokenizer(m, err);
+    if (rc) return rc;
+    return tokenizer_encode(model_tokenizer(m->m), text, strlen(text), pair, pair ? strlen(pair) : 0, flags,
+                            0, ret, err);
 }
 
 /* ---- a call that waits for the engine --------------------------------------------------------- */
@@ -262,6 +270,8 @@ static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_gene
 {
     static const shoal_generate_options defaults;
     if (!o) o = &defaults;
+    grammar_spec form = {.kind = o->json_schema ? GRAMMAR_JSON_SCHEMA : GRAMMAR_JSON_OBJECT,
+                         .schema = o->json_schema};
     gen_request r = {
         .ids = prompt->ids,
         .n_ids = prompt->n,
@@ -274,10 +284,7 @@ static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_gene
                      .seed = o->seed},
         .stop = o->stop,
         .n_stop = o->n_stop,
-        .constrain = o->json_schema   ? CONSTRAIN_JSON_SCHEMA
-                     : o->json_object ? CONSTRAIN_JSON_OBJECT
-                                      : CONSTRAIN_NONE,
-        .schema = o->json_schema,
+        .form = o->json_schema || o->json_object ? &form : NULL,
     };
     waiter w;
     waiter_init(&w);
@@ -329,6 +336,17 @@ static json_t *messages_json(const shoal_message *messages, size_t n)
     return list;
 }
 
+static int no_template(const shoal_model *m, shoal_err *err)
+{
+    const char *why = model_chat_template_error(m->m);
+    if (why)
+        return err_set(err, SHOAL_EUNSUPPORTED,
+                       "%s: its chat template cannot be used: %s; give it a raw prompt", model_name(m->m),
+                       why);
+    return err_set(err, SHOAL_EUNSUPPORTED, "%s has no chat template: give it a raw prompt",
+                   model_name(m->m));
+}
+
 static int do_chat(shoal_model *m, const shoal_message *messages, size_t n_messages,
                    const shoal_generate_options *opts, shoal_text_fn fn, void *user, shoal_generation *ret,
                    shoal_err *err)
@@ -336,18 +354,14 @@ static int do_chat(shoal_model *m, const shoal_message *messages, size_t n_messa
     int rc = need_task(m, TASK_GENERATE, err);
     if (rc != 0) return rc;
     const chat_template *t = model_chat_template(m->m);
-    if (!t)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s has no chat template: give it a raw prompt",
-                       model_name(m->m));
+    if (!t) return no_template(m, err);
     json_t *list = messages_json(messages, n_messages);
     if (!list) return err_set(err, SHOAL_EINVALID, "a message has no role, no content, or is not UTF-8");
-    buf prompt = {0};
     encoding enc = {0};
-    rc = chat_template_render(t, list, NULL, true, NULL, NULL, &prompt, err);
-    if (rc == 0) rc = encode_text(m, prompt.data ? prompt.data : "", NULL, TOK_PARSE_SPECIAL, &enc, err);
+    rc = need_tokenizer(m, err);
+    if (rc == 0) rc = chat_prompt_encode(t, model_tokenizer(m->m), list, NULL, &enc, err);
     if (rc == 0) rc = generate_ids(m, &enc, opts, fn, user, ret, err);
     encoding_done(&enc);
-    buf_done(&prompt);
     json_decref(list);
     return rc;
 }

@@ -90,14 +90,12 @@ static int load_layer(layer *ly, const model *m, size_t i, size_t width, isa set
     return load_norm(&ly->out_norm, m, stem, width, err);
 }
 
-/* The field's converter leaves the pooler out of some files; then the classifier reads [CLS] itself. */
+/* model_open has seen to it that a classifier has its pooler. */
 static int load_heads(bert *b, const model *m, isa set, shoal_err *err)
 {
     int rc = 0;
     if (b->c->task == TASK_EMBED) return 0;
-    if (b->c->task == TASK_CLASSIFY && model_tensor(m, "cls.weight")) {
-        rc = proj_load(&b->pooler, m, "", (const char *[]){"cls"}, 1, set, err);
-    }
+    if (b->c->task == TASK_CLASSIFY) rc = proj_load(&b->pooler, m, "", (const char *[]){"cls"}, 1, set, err);
     if (rc == 0) rc = proj_load(&b->classifier, m, "", (const char *[]){"cls.output"}, 1, set, err);
     return rc;
 }

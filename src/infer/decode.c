@@ -225,6 +225,12 @@ static void hand_out(engine *e, size_t n_items)
     for (size_t i = 0; i < n_items; i++) {
         session *s = e->item_session[i];
         kv_commit(e->kv, &s->kv, s->ids, s->n_planned);
+        const shoal_err *wrong = s->grammar ? grammar_error(s->grammar) : NULL;
+        if (s->has_next && wrong) {
+            leave_running(e, s);
+            end(e, s, wrong->code, wrong->message);
+            continue;
+        }
         if (s->has_next && !isfinite(s->next.logprob)) {
             leave_running(e, s);
             end(e, s, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);

@@ -305,7 +305,7 @@ int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user
     const grammar_vocab *vocab = NULL;
     session *s = NULL;
     if (!e->llama) return err_set(err, SHOAL_EINVALID, "%s does not generate text", model_name(e->m));
-    int rc = r->constrain != CONSTRAIN_NONE ? need_vocab(e, &vocab, err) : 0;
+    int rc = r->form ? need_vocab(e, &vocab, err) : 0;
     if (rc == 0) rc = session_new(&s, e->m, r, e->n_ctx, vocab, err);
     if (rc) return rc;
     s->fn = fn;

@@ -18,6 +18,7 @@
 
 #include "base/err.h"
 #include "compute/compute.h"
+#include "infer/grammar.h"
 #include "model/model.h"
 
 typedef struct engine engine;
@@ -58,20 +59,17 @@ typedef struct sampling {
     size_t n_bias;
 } sampling;
 
-typedef enum { CONSTRAIN_NONE, CONSTRAIN_JSON_OBJECT, CONSTRAIN_JSON_SCHEMA } constraint_kind;
-
 typedef struct gen_request {
     const int32_t *ids; /* copied at submit */
     size_t n_ids;
-    size_t max_tokens; /* 0: to the end of the context */
+    size_t max_tokens; /* 0, or more than there is room for: to the end of the context */
     sampling sampling;
     const char *const *stop; /* strings that end the text (not part of it) */
     size_t n_stop;
     bool ignore_eos;
     bool logprobs;   /* report the chosen token's log-probability (of the raw distribution) */
     int n_top;       /* and this many alternatives (0..20) */
-    constraint_kind constrain;
-    const char *schema; /* JSON schema text for CONSTRAIN_JSON_SCHEMA */
+    const grammar_spec *form; /* what the reply must be; NULL: any text */
     uint64_t deadline_ns; /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
     uint64_t first_position; /* sampling position of the first new token; replay passes what was done */
 } gen_request;

@@ -1,3 +1,4 @@
+/* grammar.c: the vocabulary as a tree, and masks: which tokens lead on from where the automaton is. */
 #include "infer/grammar.h"
 
 #include <assert.h>
@@ -7,6 +8,14 @@
 
 #include "infer/grammar_nfa.h"
 #include "infer/grammar_schema.h"
+#include "infer/grammar_tools.h"
+
+/* Work is edges of the automaton looked at, a few ns each; a plain schema needs some thousands a token. One
+ * mask may cost about 20 ms; a reply may do that a few times, and then a millisecond a token. */
+#define STEP_WORK  4000000u
+#define REPLY_WORK 20000000u
+#define TOKEN_WORK 200000u
+#define MASKS_KEPT 256 /* of one reply; at 150,000 tokens one is 19 KB */
 
 /* The vocabulary as a prefix tree in depth-first order: the subtree of node i is i+1 .. skip-1, so a
  * walk is one pass over an array and a dead prefix is one jump. */
@@ -18,12 +27,20 @@ typedef struct trie_node {
     uint32_t n_tokens;
 } trie_node;
 
+typedef struct sort_item {
+    const uint8_t *s;
+    size_t n;
+    int32_t id;
+} sort_item;
+
 struct grammar_vocab {
     const tokenizer *t;
     size_t n_vocab, n_nodes;
     trie_node *nodes;
     int32_t *tokens; /* ids sorted by their bytes */
     size_t n_tokens, max_depth;
+    sort_item markers[4]; /* control tokens that a form may hold: the marks of tool calls */
+    size_t n_markers;
 };
 
 struct grammar {
@@ -31,13 +48,10 @@ struct grammar {
     nfa *a;
     int config;
     int *path; /* configurations along the walk, [max_depth + 1] */
+    size_t n_masks;
+    uint64_t purse; /* work that is left */
+    shoal_err err;  /* sticky */
 };
-
-typedef struct sort_item {
-    const uint8_t *s;
-    size_t n;
-    int32_t id;
-} sort_item;
 
 static int compare_items(const void *x, const void *y)
 {
@@ -90,6 +104,15 @@ static int build_trie(grammar_vocab *v, const sort_item *items, size_t n, shoal_
     return 0;
 }
 
+static void add_marker(grammar_vocab *v, const sort_item *item)
+{
+    static const char *const texts[] = {TOOL_OPEN, TOOL_CLOSE};
+    for (size_t i = 0; i < 2; i++)
+        if (item->n == strlen(texts[i]) && memcmp(item->s, texts[i], item->n) == 0 &&
+            v->n_markers < sizeof v->markers / sizeof *v->markers)
+            v->markers[v->n_markers++] = *item;
+}
+
 int grammar_vocab_new(grammar_vocab **ret, const tokenizer *t, shoal_err *err)
 {
     grammar_vocab *v = calloc(1, sizeof *v);
@@ -103,8 +126,12 @@ int grammar_vocab_new(grammar_vocab **ret, const tokenizer *t, shoal_err *err)
         size_t len = 0;
         bool special = false;
         const char *s = tokenizer_bytes(t, (int32_t)id, &len, &special);
-        if (s && len > 0 && len < UINT16_MAX && !special)
-            items[n++] = (sort_item){.s = (const uint8_t *)s, .n = len, .id = (int32_t)id};
+        if (!s || len == 0 || len >= UINT16_MAX) continue;
+        sort_item item = {.s = (const uint8_t *)s, .n = len, .id = (int32_t)id};
+        if (special)
+            add_marker(v, &item);
+        else
+            items[n++] = item;
     }
     qsort(items, n, sizeof *items, compare_items);
     rc = build_trie(v, items, n, err);
@@ -125,21 +152,48 @@ void grammar_vocab_free(grammar_vocab *v)
     free(v);
 }
 
-int grammar_new(grammar **ret, const grammar_vocab *v, const char *schema, shoal_err *err)
+static int compile(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *err)
+{
+    switch (spec->kind) {
+    case GRAMMAR_JSON_OBJECT: return schema_compile(a, NULL, ret_start, err);
+    case GRAMMAR_JSON_SCHEMA:
+        if (!spec->schema) return err_set(err, SHOAL_EINVALID, "a JSON schema is wanted and none was given");
+        return schema_compile(a, spec->schema, ret_start, err);
+    case GRAMMAR_TOOLS: return tools_compile(a, spec, ret_start, err);
+    case GRAMMAR_CHOICES: return choices_compile(a, spec, ret_start, err);
+    }
+    return err_set(err, SHOAL_EINVALID, "there is no form of reply %d", (int)spec->kind);
+}
+
+/* Compile, drop dead ends, and see that there is something to say. */
+static int prepare(grammar *g, const grammar_spec *spec, shoal_err *err)
+{
+    int start = NFA_DEAD, rc = compile(g->a, spec, &start, err);
+    if (rc) return rc;
+    if (nfa_failed(g->a))
+        return err_set(err, SHOAL_ELIMIT, "the form of the reply is too large: more than %d automaton states",
+                       NFA_STATES_MAX);
+    if (!nfa_seal(g->a)) return err_nomem(err);
+    nfa_allow(g->a, STEP_WORK);
+    g->config = nfa_begin(g->a, start);
+    if (nfa_stopped(g->a) || nfa_cut(g->a, g->config))
+        return err_set(err, SHOAL_ELIMIT, "the form of the reply has more than %d alternatives at once",
+                       NFA_THREADS_MAX);
+    if (g->config == NFA_DEAD)
+        return err_set(err, SHOAL_EINVALID, "%s: no document can satisfy it",
+                       spec->kind == GRAMMAR_TOOLS ? "tools" : "json_schema");
+    return 0;
+}
+
+int grammar_new(grammar **ret, const grammar_vocab *v, const grammar_spec *spec, shoal_err *err)
 {
     grammar *g = calloc(1, sizeof *g);
     if (!g) return err_nomem(err);
-    int start, rc = 0;
     g->v = v;
+    g->purse = REPLY_WORK;
     g->a = nfa_new();
     g->path = calloc(v->max_depth + 1, sizeof *g->path);
-    if (!g->a || !g->path) rc = err_nomem(err);
-    if (rc == 0) rc = schema_compile(g->a, schema, &start, err);
-    if (rc == 0) {
-        g->config = nfa_begin(g->a, start);
-        if (g->config == NFA_DEAD)
-            rc = err_set(err, SHOAL_EINVALID, "json_schema: no document can satisfy it");
-    }
+    int rc = g->a && g->path ? prepare(g, spec, err) : err_nomem(err);
     if (rc == 0)
         *ret = g;
     else
@@ -155,15 +209,22 @@ void grammar_free(grammar *g)
     free(g);
 }
 
-/* One bit a token: may it come next in this configuration? Kept with the configuration, since a reply
- * spends most of its steps in few of them (inside a string, inside a number). */
-static const uint64_t *allowed_tokens(const grammar *g)
+/* ---- masks ------------------------------------------------------------------------------------ */
+
+static void allow(uint64_t *bits, int32_t id)
 {
-    void **slot = nfa_slot(g->a, g->config);
-    if (*slot) return *slot;
+    bits[id / 64] |= (uint64_t)1 << (id % 64);
+}
+
+static int walk(const grammar *g, int config, const uint8_t *s, size_t n)
+{
+    for (size_t i = 0; i < n && config != NFA_DEAD; i++) config = nfa_step(g->a, config, s[i]);
+    return config;
+}
+
+static void walk_trie(const grammar *g, uint64_t *bits)
+{
     const grammar_vocab *v = g->v;
-    uint64_t *bits = calloc(v->n_vocab / 64 + 1, sizeof *bits);
-    if (!bits) return NULL;
     g->path[0] = g->config;
     for (uint32_t i = 0; i < v->n_nodes;) {
         const trie_node *node = &v->nodes[i];
@@ -173,34 +234,109 @@ static const uint64_t *allowed_tokens(const grammar *g)
             continue;
         }
         g->path[node->depth] = config;
-        for (uint32_t k = 0; k < node->n_tokens; k++) {
-            int32_t id = v->tokens[(uint32_t)node->first_token + k];
-            bits[id / 64] |= (uint64_t)1 << (id % 64);
-        }
+        for (uint32_t k = 0; k < node->n_tokens; k++) allow(bits, v->tokens[(uint32_t)node->first_token + k]);
         i++;
     }
+}
+
+/* One bit a token: may it come next in this configuration? Kept with the configuration, since a reply
+ * spends most of its steps in few of them (inside a string, inside a number). */
+static const uint64_t *allowed_tokens(grammar *g)
+{
+    if (*nfa_slot(g->a, g->config)) return *nfa_slot(g->a, g->config);
+    if (nfa_is_full(g->a) || g->n_masks >= MASKS_KEPT) {
+        g->config = nfa_forget(g->a, g->config);
+        g->n_masks = 0;
+        if (g->config == NFA_DEAD) return NULL;
+    }
+    uint64_t *bits = calloc(g->v->n_vocab / 64 + 1, sizeof *bits);
+    if (!bits) return NULL;
+    walk_trie(g, bits);
+    for (size_t i = 0; i < g->v->n_markers && nfa_marked(g->a, g->config); i++) {
+        const sort_item *m = &g->v->markers[i];
+        if (walk(g, g->config, m->s, m->n) != NFA_DEAD) allow(bits, m->id);
+    }
     *nfa_slot(g->a, g->config) = bits; /* stepping may have moved the configurations */
+    g->n_masks++;
     return bits;
 }
 
-void grammar_mask(const grammar *g, float *logits, size_t n_vocab, const int32_t *eos_ids, size_t n_eos)
+/* ---- trouble ---------------------------------------------------------------------------------- */
+
+static bool refuse(grammar *g, nfa_trouble why)
 {
-    float eos_logits[16];
-    if (n_eos > 16) n_eos = 16;
-    for (size_t i = 0; i < n_eos; i++)
-        eos_logits[i] = eos_ids[i] >= 0 && (size_t)eos_ids[i] < n_vocab ? logits[eos_ids[i]] : 0;
-    const uint64_t *bits = allowed_tokens(g);
-    bool any = false;
-    for (size_t id = 0; id < n_vocab; id++) {
-        bool ok = bits && id < g->v->n_vocab && (bits[id / 64] >> (id % 64) & 1);
-        any |= ok;
-        if (!ok) logits[id] = -INFINITY;
+    if (g->err.code) return false;
+    switch (why) {
+    case NFA_DEEP:
+        err_set(&g->err, SHOAL_ELIMIT, "the reply nests too deeply for its schema (%d open rules)",
+                NFA_DEPTH_MAX);
+        break;
+    case NFA_WIDE:
+        err_set(&g->err, SHOAL_ELIMIT, "the schema leaves more than %d alternatives open at this point",
+                NFA_THREADS_MAX);
+        break;
+    case NFA_WORK:
+        err_set(
+            &g->err, SHOAL_ELIMIT,
+            "the schema takes too much work for each token: it has too many alternatives that look alike");
+        break;
+    case NFA_NOMEM: err_nomem(&g->err); break;
+    case NFA_FINE:
+        err_set(&g->err, SHOAL_EUNSUPPORTED,
+                "the model's vocabulary has no token with which the form can go on");
+        break;
     }
-    /* The end, when the document is whole; and when the vocabulary cannot go on, since something must. */
-    bool may_end = grammar_complete(g) || !any;
-    for (size_t i = 0; i < n_eos; i++)
-        if (eos_ids[i] >= 0 && (size_t)eos_ids[i] < n_vocab)
-            logits[eos_ids[i]] = may_end ? eos_logits[i] : -INFINITY;
+    return false;
+}
+
+/* The mask of this configuration, its work taken out of the purse; NULL when it cannot be had. */
+static const uint64_t *paid_tokens(grammar *g)
+{
+    g->purse += TOKEN_WORK;
+    uint64_t most = g->purse < STEP_WORK ? g->purse : STEP_WORK;
+    nfa_allow(g->a, most);
+    const uint64_t *bits = allowed_tokens(g);
+    g->purse -= most - nfa_left(g->a);
+    nfa_trouble why = nfa_stopped(g->a) ? nfa_stopped(g->a) : nfa_cut(g->a, g->config);
+    if (why || !bits) {
+        refuse(g, why ? why : NFA_NOMEM);
+        return NULL;
+    }
+    return bits;
+}
+
+static bool is_allowed(const grammar *g, const uint64_t *bits, size_t id)
+{
+    return id < g->v->n_vocab && (bits[id / 64] >> (id % 64) & 1);
+}
+
+static bool is_one_of(const int32_t *ids, size_t n, size_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] >= 0 && (size_t)ids[i] == id) return true;
+    return false;
+}
+
+bool grammar_mask(grammar *g, float *logits, size_t n_vocab, const int32_t *eos_ids, size_t n_eos)
+{
+    if (g->err.code) return false;
+    const uint64_t *bits = paid_tokens(g);
+    if (!bits) return false;
+    bool may_end = grammar_complete(g), any = may_end && n_eos > 0;
+    for (size_t id = 0; id < n_vocab && !any; id++) any = is_allowed(g, bits, id);
+    if (!any) return refuse(g, NFA_FINE);
+    for (size_t id = 0; id < n_vocab; id++) {
+        bool end = is_one_of(eos_ids, n_eos, id);
+        if (end ? !may_end : !is_allowed(g, bits, id)) logits[id] = -INFINITY;
+    }
+    return true;
+}
+
+static bool is_marker(const grammar_vocab *v, int32_t id)
+{
+    for (size_t i = 0; i < v->n_markers; i++)
+        if (v->markers[i].id == id) return true;
+    return false;
 }
 
 bool grammar_accept(grammar *g, int32_t id)
@@ -208,9 +344,9 @@ bool grammar_accept(grammar *g, int32_t id)
     size_t len = 0;
     bool special = false;
     const char *s = tokenizer_bytes(g->v->t, id, &len, &special);
-    if (!s || len == 0 || special) return false;
-    int config = g->config;
-    for (size_t i = 0; i < len && config != NFA_DEAD; i++) config = nfa_step(g->a, config, (uint8_t)s[i]);
+    if (!s || len == 0 || g->err.code) return false;
+    if (special && !(is_marker(g->v, id) && nfa_marked(g->a, g->config))) return false;
+    int config = walk(g, g->config, (const uint8_t *)s, len);
     if (config == NFA_DEAD) return false;
     g->config = config;
     return true;
@@ -219,4 +355,14 @@ bool grammar_accept(grammar *g, int32_t id)
 bool grammar_complete(const grammar *g)
 {
     return nfa_accepts(g->a, g->config);
+}
+
+bool grammar_ended(grammar *g)
+{
+    return nfa_accepts(g->a, g->config) && !nfa_reads(g->a, g->config);
+}
+
+const shoal_err *grammar_error(const grammar *g)
+{
+    return g->err.code ? &g->err : NULL;
 }

@@ -1,3 +1,4 @@
+/* grammar_nfa.c: building the automaton, dropping what leads nowhere, and stepping sets of threads. */
 #include "infer/grammar_nfa.h"
 
 #include <assert.h>
@@ -7,8 +8,9 @@
 #include "base/clock.h"
 
 enum { EDGE_RANGE, EDGE_EPSILON, EDGE_CALL };
-#define THREADS_MAX  1024
-#define STEP_UNKNOWN (-2)
+#define STEP_UNKNOWN     (-2)
+#define SET_INDEX        (4 * NFA_THREADS_MAX)
+#define KEPT_THREADS_MAX (4u << 20) /* of all configurations together: 32 MiB */
 
 typedef struct nfa_edge {
     uint8_t kind, lo, hi;
@@ -19,7 +21,9 @@ typedef struct nfa_edge {
 
 typedef struct nfa_node {
     int edges;
-    bool returns;
+    bool returns, marked;
+    bool reads; /* has an edge that reads a byte */
+    bool ends;  /* returns and does nothing else: calls that come back here need no stack */
 } nfa_node;
 
 typedef struct nfa_stack { /* stack 0 is the empty one */
@@ -32,8 +36,11 @@ typedef struct nfa_thread {
 
 typedef struct nfa_config {
     size_t first, n; /* its threads, sorted */
-    bool accepts;
+    bool accepts, reads, marked;
+    uint8_t cut;    /* an nfa_trouble */
     int32_t *steps; /* [256], made at the first step */
+    uint64_t
+        starts[4]; /* bytes at which the threads' ranges begin or have ended: between two, steps are alike */
     void *slot;
 } nfa_config;
 
@@ -53,7 +60,12 @@ struct nfa {
     size_t n_configs, cap_configs;
     int *config_index;
     size_t config_index_cap;
-    nfa_thread *set; /* scratch: the closure being built, [THREADS_MAX] */
+    nfa_thread *set; /* scratch: the closure being built, [NFA_THREADS_MAX] */
+    int *set_index;  /* [SET_INDEX], open addressing over set; valid where set_stamp is the current one */
+    uint32_t *set_stamp, stamp;
+    uint64_t work_left;
+    uint8_t cut; /* of the set being built */
+    uint8_t stopped;
 };
 
 /* Make room for one more element of `size` bytes; false when out of memory. */
@@ -72,23 +84,33 @@ nfa *nfa_new(void)
 {
     nfa *a = calloc(1, sizeof *a);
     if (!a) return NULL;
-    a->set = malloc(THREADS_MAX * sizeof *a->set);
-    if (!a->set || !grow(&a->stacks, &a->cap_stacks, 0, sizeof *a->stacks)) {
+    a->set = malloc(NFA_THREADS_MAX * sizeof *a->set);
+    a->set_index = malloc(SET_INDEX * sizeof *a->set_index);
+    a->set_stamp = calloc(SET_INDEX, sizeof *a->set_stamp);
+    if (!a->set || !a->set_index || !a->set_stamp ||
+        !grow(&a->stacks, &a->cap_stacks, 0, sizeof *a->stacks)) {
         nfa_free(a);
         return NULL;
     }
     a->stacks[0] = (nfa_stack){.state = NFA_DEAD, .parent = -1};
     a->n_stacks = 1;
+    a->work_left = UINT64_MAX;
     return a;
+}
+
+static void free_configs(nfa *a)
+{
+    for (size_t i = 0; i < a->n_configs; i++) {
+        free(a->configs[i].steps);
+        free(a->configs[i].slot);
+    }
+    a->n_configs = a->n_threads = 0;
 }
 
 void nfa_free(nfa *a)
 {
     if (!a) return;
-    for (size_t i = 0; i < a->n_configs; i++) {
-        free(a->configs[i].steps);
-        free(a->configs[i].slot);
-    }
+    free_configs(a);
     free(a->nodes);
     free(a->edges);
     free(a->stacks);
@@ -97,6 +119,8 @@ void nfa_free(nfa *a)
     free(a->configs);
     free(a->config_index);
     free(a->set);
+    free(a->set_index);
+    free(a->set_stamp);
     free(a);
 }
 
@@ -169,10 +193,16 @@ int nfa_literal(nfa *a, int from, const char *s, size_t n)
     return a->failed ? NFA_DEAD : from;
 }
 
+void nfa_call_to(nfa *a, int from, int rule_start, int to)
+{
+    if (rule_start < 0) a->failed = true;
+    add_edge(a, from, (nfa_edge){.kind = EDGE_CALL, .to = to, .rule = rule_start});
+}
+
 int nfa_call(nfa *a, int from, int rule_start)
 {
     int to = nfa_state(a);
-    add_edge(a, from, (nfa_edge){.kind = EDGE_CALL, .to = to, .rule = rule_start});
+    nfa_call_to(a, from, rule_start, to);
     return to;
 }
 
@@ -182,6 +212,127 @@ void nfa_return(nfa *a, int state)
         a->failed = true;
     else if (!a->failed)
         a->nodes[state].returns = true;
+}
+
+void nfa_mark(nfa *a, int state)
+{
+    if (state < 0)
+        a->failed = true;
+    else if (!a->failed)
+        a->nodes[state].marked = true;
+}
+
+size_t nfa_n_states(const nfa *a)
+{
+    return a->n_nodes;
+}
+
+/* ---- sealing ---------------------------------------------------------------------------------- */
+
+/* What sealing needs of each state: who waits for it. An edge waits for its target and, when it is a call,
+ * for the rule as well; lists are threaded through two arrays over the edges. */
+typedef struct sealing {
+    bool *alive;              /* [n_nodes]: the end of its rule can be reached from here */
+    int *from;                /* [n_edges] */
+    int *by_to, *by_rule;     /* [n_nodes], the first edge that waits for the state, -1 */
+    int *next_to, *next_rule; /* [n_edges] */
+    int *queue;
+    size_t n_queue;
+} sealing;
+
+static void sealing_done(sealing *s)
+{
+    free(s->alive);
+    free(s->from);
+    free(s->by_to);
+    free(s->by_rule);
+    free(s->next_to);
+    free(s->next_rule);
+    free(s->queue);
+}
+
+static int *ints(size_t n)
+{
+    int *p = malloc((n + 1) * sizeof *p);
+    for (size_t i = 0; p && i < n; i++) p[i] = -1;
+    return p;
+}
+
+static bool sealing_init(const nfa *a, sealing *s)
+{
+    *s = (sealing){.alive = calloc(a->n_nodes + 1, 1),
+                   .from = ints(a->n_edges),
+                   .by_to = ints(a->n_nodes),
+                   .by_rule = ints(a->n_nodes),
+                   .next_to = ints(a->n_edges),
+                   .next_rule = ints(a->n_edges),
+                   .queue = ints(a->n_nodes)};
+    if (!s->alive || !s->from || !s->by_to || !s->by_rule || !s->next_to || !s->next_rule || !s->queue)
+        return false;
+    for (size_t i = 0; i < a->n_nodes; i++) {
+        for (int e = a->nodes[i].edges; e >= 0; e = a->edges[e].next) {
+            s->from[e] = (int)i;
+            s->next_to[e] = s->by_to[a->edges[e].to];
+            s->by_to[a->edges[e].to] = e;
+            if (a->edges[e].kind != EDGE_CALL) continue;
+            s->next_rule[e] = s->by_rule[a->edges[e].rule];
+            s->by_rule[a->edges[e].rule] = e;
+        }
+    }
+    return true;
+}
+
+static void revive(sealing *s, int state)
+{
+    if (s->alive[state]) return;
+    s->alive[state] = true;
+    s->queue[s->n_queue++] = state;
+}
+
+static bool leads_on(const nfa *a, const sealing *s, int e)
+{
+    return s->alive[a->edges[e].to] && (a->edges[e].kind != EDGE_CALL || s->alive[a->edges[e].rule]);
+}
+
+static void find_alive(const nfa *a, sealing *s)
+{
+    for (size_t i = 0; i < a->n_nodes; i++)
+        if (a->nodes[i].returns) revive(s, (int)i);
+    for (size_t i = 0; i < s->n_queue; i++) {
+        int state = s->queue[i];
+        for (int e = s->by_to[state]; e >= 0; e = s->next_to[e])
+            if (leads_on(a, s, e)) revive(s, s->from[e]);
+        for (int e = s->by_rule[state]; e >= 0; e = s->next_rule[e])
+            if (leads_on(a, s, e)) revive(s, s->from[e]);
+    }
+}
+
+static void keep_alive_edges(nfa *a, const sealing *s)
+{
+    for (size_t i = 0; i < a->n_nodes; i++) {
+        nfa_node *node = &a->nodes[i];
+        int *link = &node->edges;
+        for (int e = node->edges; e >= 0; e = a->edges[e].next) {
+            if (!leads_on(a, s, e)) continue;
+            *link = e;
+            link = &a->edges[e].next;
+            node->reads |= a->edges[e].kind == EDGE_RANGE;
+        }
+        *link = -1;
+        node->ends = node->returns && node->edges < 0;
+    }
+}
+
+bool nfa_seal(nfa *a)
+{
+    sealing s;
+    bool ok = sealing_init(a, &s);
+    if (ok) {
+        find_alive(a, &s);
+        keep_alive_edges(a, &s);
+    }
+    sealing_done(&s);
+    return ok;
 }
 
 /* ---- interning ------------------------------------------------------------------------------- */
@@ -215,33 +366,43 @@ static uint64_t stack_hash(const nfa *a, size_t i)
     return hash_pair(a->stacks[i].state, a->stacks[i].parent);
 }
 
-/* The stack `parent` with `state` on top; -1 when too deep or out of memory. */
+static int stop(nfa *a, nfa_trouble why)
+{
+    if (!a->stopped) a->stopped = (uint8_t)why;
+    return NFA_DEAD;
+}
+
+/* The stack `parent` with `state` on top; -1 when too deep (the set is cut) or out of memory. */
 static int stack_push(nfa *a, int state, int parent)
 {
-    if (a->stacks[parent].depth + 1 > NFA_DEPTH_MAX) return -1;
-    if (!index_room(a, &a->stack_index, &a->stack_index_cap, a->n_stacks, stack_hash)) return -1;
+    if (a->stacks[parent].depth + 1 > NFA_DEPTH_MAX) {
+        a->cut = NFA_DEEP;
+        return -1;
+    }
+    if (!index_room(a, &a->stack_index, &a->stack_index_cap, a->n_stacks, stack_hash))
+        return stop(a, NFA_NOMEM);
     size_t mask = a->stack_index_cap - 1, at = hash_pair(state, parent) & mask;
     for (; a->stack_index[at] >= 0; at = (at + 1) & mask) {
         const nfa_stack *s = &a->stacks[a->stack_index[at]];
         if (s->state == state && s->parent == parent) return a->stack_index[at];
     }
-    if (!grow(&a->stacks, &a->cap_stacks, a->n_stacks, sizeof *a->stacks)) return -1;
+    if (!grow(&a->stacks, &a->cap_stacks, a->n_stacks, sizeof *a->stacks)) return stop(a, NFA_NOMEM);
     a->stacks[a->n_stacks] =
         (nfa_stack){.state = state, .parent = parent, .depth = a->stacks[parent].depth + 1};
     a->stack_index[at] = (int)a->n_stacks;
     return (int)a->n_stacks++;
 }
 
-static uint64_t threads_hash(const nfa_thread *t, size_t n)
+static uint64_t threads_hash(const nfa_thread *t, size_t n, int cut)
 {
-    uint64_t h = n;
+    uint64_t h = n * 8 + (unsigned)cut;
     for (size_t i = 0; i < n; i++) h = rng_mix(h ^ hash_pair(t[i].state, t[i].stack));
     return h;
 }
 
 static uint64_t config_hash(const nfa *a, size_t i)
 {
-    return threads_hash(a->threads + a->configs[i].first, a->configs[i].n);
+    return threads_hash(a->threads + a->configs[i].first, a->configs[i].n, a->configs[i].cut);
 }
 
 static int compare_threads(const void *x, const void *y)
@@ -251,104 +412,172 @@ static int compare_threads(const void *x, const void *y)
     return a->stack < b->stack ? -1 : a->stack > b->stack;
 }
 
-/* Intern the n sorted threads of a->set; NFA_DEAD when there are none or no room. */
+static void set_bit(uint64_t *bits, unsigned i)
+{
+    if (i < 256) bits[i / 64] |= (uint64_t)1 << (i % 64);
+}
+
+/* What follows from the threads of a new configuration. */
+static void describe(const nfa *a, nfa_config *c)
+{
+    set_bit(c->starts, 0);
+    for (size_t i = 0; i < c->n; i++) {
+        const nfa_node *node = &a->nodes[a->set[i].state];
+        c->accepts |= node->returns && a->set[i].stack == 0;
+        c->reads |= node->reads;
+        c->marked |= node->marked;
+        for (int e = node->edges; e >= 0; e = a->edges[e].next) {
+            if (a->edges[e].kind != EDGE_RANGE) continue;
+            set_bit(c->starts, a->edges[e].lo);
+            set_bit(c->starts, a->edges[e].hi + 1u);
+        }
+    }
+}
+
+/* Intern the n threads of a->set; NFA_DEAD when there are none or no room. */
 static int config_of_set(nfa *a, size_t n)
 {
-    if (n == 0) return NFA_DEAD;
+    if (n == 0 && !a->cut) return NFA_DEAD;
     qsort(a->set, n, sizeof *a->set, compare_threads);
-    if (!index_room(a, &a->config_index, &a->config_index_cap, a->n_configs, config_hash)) return NFA_DEAD;
-    size_t mask = a->config_index_cap - 1, at = threads_hash(a->set, n) & mask;
+    if (!index_room(a, &a->config_index, &a->config_index_cap, a->n_configs, config_hash))
+        return stop(a, NFA_NOMEM);
+    size_t mask = a->config_index_cap - 1, at = threads_hash(a->set, n, a->cut) & mask;
     for (; a->config_index[at] >= 0; at = (at + 1) & mask) {
         const nfa_config *c = &a->configs[a->config_index[at]];
-        if (c->n == n && memcmp(a->threads + c->first, a->set, n * sizeof *a->set) == 0)
+        if (c->n == n && c->cut == a->cut && memcmp(a->threads + c->first, a->set, n * sizeof *a->set) == 0)
             return a->config_index[at];
     }
-    if (a->n_configs >= NFA_CONFIGS_MAX ||
-        !grow(&a->configs, &a->cap_configs, a->n_configs, sizeof *a->configs))
-        return NFA_DEAD;
-    nfa_config c = {.first = a->n_threads, .n = n};
+    if (a->n_configs >= NFA_CONFIGS_MAX || a->n_threads + n > KEPT_THREADS_MAX) return stop(a, NFA_WORK);
+    if (!grow(&a->configs, &a->cap_configs, a->n_configs, sizeof *a->configs)) return stop(a, NFA_NOMEM);
+    nfa_config c = {.first = a->n_threads, .n = n, .cut = a->cut};
     for (size_t i = 0; i < n; i++) {
-        if (!grow(&a->threads, &a->cap_threads, a->n_threads, sizeof *a->threads)) return NFA_DEAD;
+        if (!grow(&a->threads, &a->cap_threads, a->n_threads, sizeof *a->threads)) return stop(a, NFA_NOMEM);
         a->threads[a->n_threads++] = a->set[i];
-        c.accepts |= a->nodes[a->set[i].state].returns && a->set[i].stack == 0;
     }
+    describe(a, &c);
     a->configs[a->n_configs] = c;
     a->config_index[at] = (int)a->n_configs;
     return (int)a->n_configs++;
 }
 
-/* Add a thread to a->set unless it is there; a set that is too big drops the thread. */
+/* ---- stepping --------------------------------------------------------------------------------- */
+
+static void set_begin(nfa *a, uint8_t cut)
+{
+    a->cut = cut;
+    if (++a->stamp == 0) { /* stamps of four thousand million sets ago must not look new */
+        memset(a->set_stamp, 0, SET_INDEX * sizeof *a->set_stamp);
+        a->stamp = 1;
+    }
+}
+
+/* Add a thread to a->set unless it is there. */
 static void set_add(nfa *a, size_t *n, int state, int stack)
 {
-    for (size_t i = 0; i < *n; i++)
-        if (a->set[i].state == state && a->set[i].stack == stack) return;
-    if (*n < THREADS_MAX) a->set[(*n)++] = (nfa_thread){state, stack};
+    size_t at = hash_pair(state, stack) & (SET_INDEX - 1);
+    for (; a->set_stamp[at] == a->stamp; at = (at + 1) & (SET_INDEX - 1)) {
+        const nfa_thread *t = &a->set[a->set_index[at]];
+        if (t->state == state && t->stack == stack) return;
+    }
+    if (*n == NFA_THREADS_MAX) {
+        a->cut = NFA_WIDE;
+        return;
+    }
+    a->set_stamp[at] = a->stamp;
+    a->set_index[at] = (int)*n;
+    a->set[(*n)++] = (nfa_thread){state, stack};
+}
+
+static void spend(nfa *a, uint64_t work)
+{
+    a->work_left -= work < a->work_left ? work : a->work_left;
+}
+
+static void follow(nfa *a, size_t *n, nfa_thread t)
+{
+    if (a->nodes[t.state].returns && t.stack > 0)
+        set_add(a, n, a->stacks[t.stack].state, a->stacks[t.stack].parent);
+    uint64_t work = 1;
+    for (int e = a->nodes[t.state].edges; e >= 0; e = a->edges[e].next, work++) {
+        const nfa_edge *edge = &a->edges[e];
+        if (edge->kind == EDGE_EPSILON) {
+            set_add(a, n, edge->to, t.stack);
+        } else if (edge->kind == EDGE_CALL) {
+            int stack = a->nodes[edge->to].ends ? t.stack : stack_push(a, edge->to, t.stack);
+            if (stack >= 0) set_add(a, n, edge->rule, stack);
+        }
+    }
+    spend(a, work);
 }
 
 /* Follow epsilons, calls and returns from the n threads of a->set, then keep the configuration. */
 static int close_set(nfa *a, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        nfa_thread t = a->set[i];
-        if (a->nodes[t.state].returns && t.stack > 0)
-            set_add(a, &n, a->stacks[t.stack].state, a->stacks[t.stack].parent);
-        for (int e = a->nodes[t.state].edges; e >= 0; e = a->edges[e].next) {
-            const nfa_edge *edge = &a->edges[e];
-            if (edge->kind == EDGE_EPSILON) {
-                set_add(a, &n, edge->to, t.stack);
-            } else if (edge->kind == EDGE_CALL) {
-                int stack = stack_push(a, edge->to, t.stack);
-                if (stack >= 0) set_add(a, &n, edge->rule, stack);
-            }
-        }
-    }
+    for (size_t i = 0; i < n; i++) follow(a, &n, a->set[i]);
     /* Only threads that can read a byte or end the document matter from here on. */
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
-        bool useful = a->nodes[a->set[i].state].returns && a->set[i].stack == 0;
-        for (int e = a->nodes[a->set[i].state].edges; e >= 0 && !useful; e = a->edges[e].next)
-            useful = a->edges[e].kind == EDGE_RANGE;
-        if (useful) a->set[kept++] = a->set[i];
+        const nfa_node *node = &a->nodes[a->set[i].state];
+        if (node->reads || (node->returns && a->set[i].stack == 0)) a->set[kept++] = a->set[i];
     }
+    if (a->stopped) return NFA_DEAD;
     return config_of_set(a, kept);
 }
 
 int nfa_begin(nfa *a, int start)
 {
     assert(!a->failed);
-    a->set[0] = (nfa_thread){start, 0};
-    return close_set(a, 1);
+    set_begin(a, NFA_FINE);
+    size_t n = 0;
+    set_add(a, &n, start, 0);
+    return close_set(a, n);
 }
 
 static int take_step(nfa *a, int config, uint8_t byte)
 {
     size_t n = 0;
     nfa_config c = a->configs[config];
+    set_begin(a, c.cut);
     for (size_t i = 0; i < c.n; i++) {
         nfa_thread t = a->threads[c.first + i];
-        for (int e = a->nodes[t.state].edges; e >= 0; e = a->edges[e].next) {
+        uint64_t work = 1;
+        for (int e = a->nodes[t.state].edges; e >= 0; e = a->edges[e].next, work++) {
             const nfa_edge *edge = &a->edges[e];
             if (edge->kind == EDGE_RANGE && byte >= edge->lo && byte <= edge->hi)
                 set_add(a, &n, edge->to, t.stack);
         }
+        spend(a, work);
     }
-    return close_set(a, n);
+    return n ? close_set(a, n) : NFA_DEAD;
+}
+
+static bool starts_at(const nfa_config *c, unsigned byte)
+{
+    return c->starts[byte / 64] >> (byte % 64) & 1;
+}
+
+static bool make_steps(nfa_config *c)
+{
+    c->steps = malloc(256 * sizeof *c->steps);
+    for (int i = 0; c->steps && i < 256; i++) c->steps[i] = STEP_UNKNOWN;
+    return c->steps != NULL;
 }
 
 int nfa_step(nfa *a, int config, uint8_t byte)
 {
     if (config < 0) return NFA_DEAD;
-    if (!a->configs[config].steps) {
-        int32_t *steps = malloc(256 * sizeof *steps);
-        if (!steps) return NFA_DEAD;
-        for (int i = 0; i < 256; i++) steps[i] = STEP_UNKNOWN;
-        a->configs[config].steps = steps;
-    }
+    if (!a->configs[config].steps && !make_steps(&a->configs[config])) return stop(a, NFA_NOMEM);
     int to = a->configs[config].steps[byte];
-    if (to == STEP_UNKNOWN) {
-        to = take_step(a, config, byte);
-        a->configs[config].steps[byte] = to;
-    }
+    if (to != STEP_UNKNOWN) return to;
+    if (a->stopped) return NFA_DEAD;
+    if (a->work_left == 0) return stop(a, NFA_WORK);
+    to = take_step(a, config, byte);
+    if (a->stopped) return NFA_DEAD;
+    const nfa_config *c = &a->configs[config]; /* stepping may have moved it */
+    unsigned lo = byte, hi = byte + 1u;
+    while (!starts_at(c, lo)) lo--;
+    while (hi < 256 && !starts_at(c, hi)) hi++;
+    for (; lo < hi; lo++) c->steps[lo] = to;
     return to;
 }
 
@@ -357,7 +586,82 @@ bool nfa_accepts(const nfa *a, int config)
     return config >= 0 && a->configs[config].accepts;
 }
 
+bool nfa_reads(const nfa *a, int config)
+{
+    return config >= 0 && a->configs[config].reads;
+}
+
+bool nfa_marked(const nfa *a, int config)
+{
+    return config >= 0 && a->configs[config].marked;
+}
+
+nfa_trouble nfa_cut(const nfa *a, int config)
+{
+    return config >= 0 ? (nfa_trouble)a->configs[config].cut : NFA_FINE;
+}
+
+void nfa_allow(nfa *a, uint64_t work)
+{
+    a->work_left = work;
+}
+
+uint64_t nfa_left(const nfa *a)
+{
+    return a->work_left;
+}
+
+nfa_trouble nfa_stopped(const nfa *a)
+{
+    return (nfa_trouble)a->stopped;
+}
+
 void **nfa_slot(nfa *a, int config)
 {
     return &a->configs[config].slot;
+}
+
+/* ---- forgetting ------------------------------------------------------------------------------- */
+
+bool nfa_is_full(const nfa *a)
+{
+    return a->n_configs > NFA_CONFIGS_MAX / 2 || a->n_threads > KEPT_THREADS_MAX / 2 ||
+           a->n_stacks > KEPT_THREADS_MAX / 2;
+}
+
+/* The stack `old` of `from`, made again in the emptied table. */
+static int copy_stack(nfa *a, const nfa_stack *from, int old)
+{
+    int states[NFA_DEPTH_MAX], n = 0, stack = 0;
+    for (; old > 0; old = from[old].parent) states[n++] = from[old].state;
+    while (n > 0 && stack >= 0) stack = stack_push(a, states[--n], stack);
+    return stack;
+}
+
+int nfa_forget(nfa *a, int config)
+{
+    nfa_config c = a->configs[config];
+    nfa_thread *threads = malloc((c.n + 1) * sizeof *threads);
+    nfa_stack *stacks = malloc(a->n_stacks * sizeof *stacks);
+    int to = NFA_DEAD;
+    if (threads && stacks) {
+        memcpy(threads, a->threads + c.first, c.n * sizeof *threads);
+        memcpy(stacks, a->stacks, a->n_stacks * sizeof *stacks);
+        free_configs(a);
+        a->n_stacks = 1;
+        for (size_t i = 0; i < a->stack_index_cap; i++) a->stack_index[i] = -1;
+        for (size_t i = 0; i < a->config_index_cap; i++) a->config_index[i] = -1;
+        size_t n = 0;
+        set_begin(a, c.cut);
+        for (size_t i = 0; i < c.n; i++) {
+            int stack = copy_stack(a, stacks, threads[i].stack);
+            if (stack >= 0) set_add(a, &n, threads[i].state, stack);
+        }
+        if (!a->stopped) to = config_of_set(a, n);
+    } else {
+        stop(a, NFA_NOMEM);
+    }
+    free(threads);
+    free(stacks);
+    return to;
 }

@@ -5,8 +5,9 @@
  * prefix can be in. Configurations and stacks are interned, so that a configuration is an int, a step
  * is one table look-up once it was taken before, and masks can be kept per configuration.
  *
- * Built once, then stepped by one thread. Bounded: stacks NFA_DEPTH_MAX deep, NFA_CONFIGS_MAX
- * configurations; beyond that a step is dead, as if the bytes were not allowed. */
+ * Built, sealed, then stepped by one thread. Nothing is narrowed in silence: where a stack would be deeper
+ * than NFA_DEPTH_MAX or a configuration wider than NFA_THREADS_MAX, the configuration and all that follow
+ * it are `cut`, and nfa_cut says why. Work is counted (edges looked at) and stops at nfa_allow's limit. */
 #ifndef INFER_GRAMMAR_NFA_H
 #define INFER_GRAMMAR_NFA_H
 
@@ -14,9 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NFA_DEPTH_MAX   96
-#define NFA_CONFIGS_MAX 32768
-#define NFA_STATES_MAX  200000
+#define NFA_DEPTH_MAX   256
+#define NFA_THREADS_MAX 4096
+#define NFA_CONFIGS_MAX 16384
+#define NFA_STATES_MAX  400000
 #define NFA_DEAD        (-1)
 
 typedef struct nfa nfa;
@@ -36,15 +38,39 @@ int nfa_literal(nfa *a, int from, const char *s, size_t n);
 /* A call of the rule that begins at rule_start; comes back to the new state. A rule ends in a state
  * given to nfa_return. */
 int nfa_call(nfa *a, int from, int rule_start);
+void nfa_call_to(nfa *a, int from, int rule_start, int to);
 void nfa_return(nfa *a, int state);
+/* A control token's bytes may stand here, and only in states marked so. */
+void nfa_mark(nfa *a, int state);
 bool nfa_failed(const nfa *a);
+size_t nfa_n_states(const nfa *a);
+
+/* End of building: drops every edge from which a rule's end cannot be reached, so that what can be begun
+ * can be finished. False when out of memory. */
+bool nfa_seal(nfa *a);
 
 /* ---- running --------------------------------------------------------------------------------- */
+
+typedef enum { NFA_FINE, NFA_DEEP, NFA_WIDE, NFA_WORK, NFA_NOMEM } nfa_trouble;
+
 /* The configuration before any byte, NFA_DEAD when no document is possible. */
 int nfa_begin(nfa *a, int start);
 int nfa_step(nfa *a, int config, uint8_t byte);
 bool nfa_accepts(const nfa *a, int config); /* the bytes so far are a whole document */
+bool nfa_reads(const nfa *a, int config);   /* more bytes can follow */
+bool nfa_marked(const nfa *a, int config);
+nfa_trouble nfa_cut(const nfa *a, int config); /* NFA_DEEP or NFA_WIDE: something was left out */
+
+/* Let nfa_step do this much work from now on. */
+void nfa_allow(nfa *a, uint64_t work);
+uint64_t nfa_left(const nfa *a);
+nfa_trouble nfa_stopped(const nfa *a); /* NFA_WORK or NFA_NOMEM: steps are dead since (sticky) */
+
 /* A slot of the caller's per configuration, NULL at first; freed with free() by nfa_free. */
 void **nfa_slot(nfa *a, int config);
+/* True when so much is kept that nfa_forget is due. */
+bool nfa_is_full(const nfa *a);
+/* Forget all but this configuration, which gets a new number: the one returned. */
+int nfa_forget(nfa *a, int config);
 
 #endif

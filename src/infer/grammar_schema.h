@@ -3,11 +3,19 @@
 #define INFER_GRAMMAR_SCHEMA_H
 
 #include "base/err.h"
+#include "base/json.h"
 #include "infer/grammar_nfa.h"
 
 /* Add the automaton of `schema` (JSON text; NULL: any JSON object) to `a`; *ret_start is its first
- * state. What it supports is listed at grammar_new. SHOAL_EINVALID for a malformed schema,
+ * state. What it supports is listed in docs/http.md. SHOAL_EINVALID for a malformed schema,
  * SHOAL_EUNSUPPORTED with the JSON pointer for a keyword that would have to be enforced. */
 int schema_compile(nfa *a, const char *schema, int *ret_start, shoal_err *err);
+
+/* The same for a parsed one, whose name in errors is `what`. SCHEMA_OBJECT: only its objects count. */
+typedef enum { SCHEMA_ANY, SCHEMA_OBJECT } schema_kind;
+int schema_compile_json(nfa *a, const json_t *root, const char *what, schema_kind kind, int *ret_start,
+                        shoal_err *err);
+/* JSON text that is an argument: what is malformed is SHOAL_EINVALID. The caller owns *ret. */
+int schema_parse(json_t **ret, const char *text, const char *what, shoal_err *err);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/sampling.h"
 
 static bool has_penalty(const sampling *s)
 {
@@ -45,24 +46,15 @@ static int copy_bias(sampler *s, shoal_err *err)
 
 static int check(const sampling *s, int n_top, shoal_err *err)
 {
-    if (!(s->temperature >= 0 && s->temperature <= 100))
-        return err_set(err, SHOAL_EINVALID, "temperature must be from 0 to 100");
-    if (!(s->top_p >= 0 && s->top_p <= 1)) return err_set(err, SHOAL_EINVALID, "top_p must be from 0 to 1");
-    if (!(s->min_p >= 0 && s->min_p <= 1)) return err_set(err, SHOAL_EINVALID, "min_p must be from 0 to 1");
-    if (s->top_k < 0) return err_set(err, SHOAL_EINVALID, "top_k must not be negative");
-    if (!(s->repetition_penalty >= 0 && s->repetition_penalty <= 100)) {
-        return err_set(err, SHOAL_EINVALID, "repetition_penalty must be from 0 to 100");
-    }
-    if (!(s->presence_penalty >= -100 && s->presence_penalty <= 100) ||
-        !(s->frequency_penalty >= -100 && s->frequency_penalty <= 100)) {
-        return err_set(err, SHOAL_EINVALID,
-                       "presence_penalty and frequency_penalty must be from -100 to 100");
-    }
-    if (n_top < 0 || n_top > SAMPLER_TOP_MAX) {
-        return err_set(err, SHOAL_EINVALID, "%d alternatives were asked for, at most %d are given", n_top,
-                       SAMPLER_TOP_MAX);
-    }
-    return 0;
+    int rc = 0;
+#define CHECK(field, min, max) \
+    if (rc == 0) rc = sampling_check(#field, (double)s->field, err);
+    SAMPLING_TABLE(CHECK)
+#undef CHECK
+    if (rc == 0 && (n_top < 0 || n_top > SAMPLER_TOP_MAX))
+        rc = err_set(err, SHOAL_EINVALID, "%d alternatives were asked for, at most %d are given", n_top,
+                     SAMPLER_TOP_MAX);
+    return rc;
 }
 
 int sampler_init(sampler *s, const sampling *how, int n_top, size_t n_vocab, const int32_t *prompt,
@@ -266,7 +258,7 @@ static int32_t draw(const sampler *s, sampler_space *sp, const float *x, double 
 }
 
 void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits,
-                    uint64_t position, const grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret)
+                    uint64_t position, grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret)
 {
     size_t n = s->n_vocab, best = v->argmax(logits, n);
     const float *x = logits;

@@ -57,7 +57,7 @@ void sampler_space_done(sampler_space *sp);
 /* Choose from logits[n_vocab] (left as they are). g may be NULL; with it, ids that it forbids are
  * never chosen. Position is the number of the new token in its reply. */
 void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits,
-                    uint64_t position, const grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret);
+                    uint64_t position, grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret);
 /* The reply grew by this token. */
 void sampler_accept(sampler *s, int32_t id);
 

@@ -17,37 +17,28 @@ static int check_prompt(const model_config *c, const gen_request *r, size_t n_ct
                            r->ids[i], c->n_vocab);
         }
     }
-    size_t reply = r->max_tokens ? r->max_tokens : 1;
-    if (r->n_ids > n_ctx || reply > n_ctx - r->n_ids) {
+    if (r->n_ids >= n_ctx) {
         return err_set(err, SHOAL_ELIMIT,
-                       "%zu prompt tokens and %zu of reply are over the context of %zu tokens", r->n_ids,
-                       reply, n_ctx);
+                       "%zu prompt tokens leave no room for a reply in the context of %zu tokens", r->n_ids,
+                       n_ctx);
     }
     return 0;
-}
-
-static int compile_grammar(session *s, const gen_request *r, const grammar_vocab *vocab, shoal_err *err)
-{
-    if (r->constrain == CONSTRAIN_NONE) return 0;
-    if (r->constrain == CONSTRAIN_JSON_SCHEMA && !r->schema) {
-        return err_set(err, SHOAL_EINVALID, "a JSON schema is wanted and none was given");
-    }
-    return grammar_new(&s->grammar, vocab, r->constrain == CONSTRAIN_JSON_SCHEMA ? r->schema : NULL, err);
 }
 
 static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, const grammar_vocab *vocab,
                 shoal_err *err)
 {
     const tokenizer *t = model_tokenizer(m);
-    if (!t && (r->n_stop > 0 || r->constrain != CONSTRAIN_NONE)) {
-        return err_set(err, SHOAL_EUNSUPPORTED, "stop strings and JSON need a tokenizer: %s",
+    if (!t && (r->n_stop > 0 || r->form)) {
+        return err_set(err, SHOAL_EUNSUPPORTED, "stop strings and a form of reply need a tokenizer: %s",
                        model_tokenizer_error(m));
     }
     int rc = sampler_init(&s->sampler, &r->sampling, r->n_top, s->config->n_vocab, r->ids, r->n_ids, err);
     if (rc == 0) rc = stop_init(&s->stop, r->stop, r->n_stop, err);
-    if (rc == 0) rc = compile_grammar(s, r, vocab, err);
+    if (rc == 0 && r->form) rc = grammar_new(&s->grammar, vocab, r->form, err);
     if (rc) return rc;
-    s->max_ids = r->max_tokens ? r->n_ids + r->max_tokens : n_ctx;
+    size_t room = n_ctx - r->n_ids;
+    s->max_ids = r->n_ids + (r->max_tokens && r->max_tokens < room ? r->max_tokens : room);
     s->ids = calloc(s->max_ids, sizeof *s->ids);
     if (!s->ids || kv_seq_init(&s->kv, s->max_ids) || buf_reserve(&s->text, TOKEN_TEXT_BYTES))
         return err_nomem(err);
@@ -127,7 +118,7 @@ void session_take(session *s, uint64_t now_ns)
     } else {
         token_text(s, next->id, &ev.text, &ev.text_len);
         if (s->grammar) grammar_accept(s->grammar, next->id);
-        if (s->grammar && grammar_complete(s->grammar)) s->finish = FINISH_STOP;
+        if (s->grammar && grammar_ended(s->grammar)) s->finish = FINISH_STOP;
         if (s->finish == FINISH_NONE && s->n_ids == s->max_ids) s->finish = FINISH_LENGTH;
     }
     ev.top = next->n_top ? next->top : NULL;

@@ -52,8 +52,8 @@ static const arch_tensor bert_tensors[] = {
     {"blk.#.layer_output_norm.weight", BERT_LAYER "output.LayerNorm.weight", DIM_EMBD, DIM_ONE, 0},
     {"blk.#.layer_output_norm.bias", BERT_LAYER "output.LayerNorm.bias", DIM_EMBD, DIM_ONE, 0},
     /* The field's names: cls is BERT's pooler (dense, then tanh), cls.output the classifier. */
-    {"cls.weight", "pooler.dense.weight", DIM_EMBD, DIM_EMBD, TENSOR_OPTIONAL | TENSOR_POOLER},
-    {"cls.bias", "pooler.dense.bias", DIM_EMBD, DIM_ONE, TENSOR_OPTIONAL | TENSOR_POOLER},
+    {"cls.weight", "pooler.dense.weight", DIM_EMBD, DIM_EMBD, TENSOR_POOLER},
+    {"cls.bias", "pooler.dense.bias", DIM_EMBD, DIM_ONE, TENSOR_POOLER},
     {"cls.output.weight", "classifier.weight", DIM_EMBD, DIM_LABELS, TENSOR_LABELLED},
     {"cls.output.bias", "classifier.bias", DIM_LABELS, DIM_ONE, TENSOR_LABELLED},
 };
@@ -121,11 +121,37 @@ static void modernise(char *name)
     if (dot && strcmp(dot, ".beta") == 0) strcpy(dot, ".bias");
 }
 
-bool arch_name_from_hf(arch a, const char *hf_name, char out[128])
+static const char *without_prefix(const char *hf_name)
 {
     static const char *const prefixes[] = {"model.", "bert."};
     for (size_t i = 0; i < COUNT(prefixes); i++)
         if (strncmp(hf_name, prefixes[i], strlen(prefixes[i])) == 0) hf_name += strlen(prefixes[i]);
+    return hf_name;
+}
+
+bool arch_ignores(arch a, const char *name)
+{
+    /* Constants that are computed, and heads that only training needs. */
+    static const char *const llama[] = {"rotary_emb.inv_freq", "layers.#.self_attn.rotary_emb.inv_freq",
+                                        "blk.#.attn_rot_embd.weight"};
+    static const char *const bert[] = {"embeddings.position_ids", "cls.predictions.*",
+                                       "cls.seq_relationship.*"};
+    const char *const *list = a == ARCH_LLAMA ? llama : bert;
+    size_t n = a == ARCH_LLAMA ? COUNT(llama) : COUNT(bert), digits;
+    const char *layer;
+    name = without_prefix(name);
+    for (size_t i = 0; i < n; i++) {
+        const char *star = strchr(list[i], '*');
+        if (star ? strncmp(list[i], name, (size_t)(star - list[i])) == 0
+                 : matches(list[i], name, &layer, &digits))
+            return true;
+    }
+    return false;
+}
+
+bool arch_name_from_hf(arch a, const char *hf_name, char out[128])
+{
+    hf_name = without_prefix(hf_name);
     char name[120];
     if (strlen(hf_name) + 3 >= sizeof name) return false;
     strcpy(name, hf_name);

@@ -51,6 +51,10 @@ const arch_tensor *arch_find(arch a, const char *gguf_name);
  * architecture's. "model." and "bert." prefixes and old LayerNorm names (gamma, beta) are known. */
 bool arch_name_from_hf(arch a, const char *hf_name, char out[128]);
 
+/* A tensor that some files hold and no answer needs, by the name in the file. Everything else that no row
+ * names is an error. */
+bool arch_ignores(arch a, const char *name);
+
 /* An activation by the names of config.json ("gelu", "silu", ...), and the name to write for one. */
 bool activation_parse(const char *name, activation *ret);
 const char *activation_name(activation a);

@@ -307,6 +307,7 @@ static int read_task(hf_reader *r)
         model_task task;
     } known[] = {
         {"LlamaForCausalLM", ARCH_LLAMA, TASK_GENERATE},
+        {"MistralForCausalLM", ARCH_LLAMA, TASK_GENERATE},
         {"BertForSequenceClassification", ARCH_BERT, TASK_CLASSIFY},
         {"BertForTokenClassification", ARCH_BERT, TASK_TAG},
         {"BertModel", ARCH_BERT, TASK_EMBED},
@@ -328,9 +329,17 @@ static int read_task(hf_reader *r)
         return 0;
     }
     return err_set(r->err, SHOAL_EUNSUPPORTED,
-                   "the head \"%.60s\" is not supported (LlamaForCausalLM, BertForSequenceClassification, "
+                   "the head \"%.60s\" is not supported (LlamaForCausalLM, MistralForCausalLM, "
+                   "BertForSequenceClassification, "
                    "BertForTokenClassification and BertModel are)",
                    name);
+}
+
+/* Absent is not null: the reference's own default is v0.1's. */
+static int read_window(hf_reader *r)
+{
+    r->c->window = json_object_get(r->files->config, "sliding_window") ? 0 : 4096;
+    return read_size(r, "sliding_window", 16 << 20, &r->c->window);
 }
 
 static int read_config(hf_reader *r)
@@ -340,10 +349,12 @@ static int read_config(hf_reader *r)
     int rc = json_get_str(r->files->config, "model_type", &type, r->err);
     if (rc == 0 && !type) rc = err_set(r->err, SHOAL_EINVALID, "\"model_type\" is missing");
     if (rc != 0) return rc;
-    if (!arch_parse(type, &r->c->arch))
+    bool mistral = strcmp(type, "mistral") == 0; /* llama with a window, or without */
+    if (!arch_parse(mistral ? "llama" : type, &r->c->arch))
         return err_set(r->err, SHOAL_EUNSUPPORTED, "the architecture \"%.40s\" is not supported (%s are)",
                        type, arch_list());
-    rc = read_task(r);
+    rc = mistral ? read_window(r) : 0;
+    if (rc == 0) rc = read_task(r);
     if (rc == 0) rc = read_sizes(r);
     if (rc != 0) return rc;
     return r->c->arch == ARCH_LLAMA ? read_llama(r) : read_bert(r);

@@ -1,3 +1,4 @@
+/* model.c: a model is opened, checked against its configuration, and asked. */
 #include "model/model.h"
 
 #include <stdlib.h>
@@ -5,49 +6,8 @@
 #include <strings.h>
 
 #include "model/arch.h"
+#include "model/model_build.h"
 #include "model/model_priv.h"
-
-/* ---- what the loaders share ------------------------------------------------------------------------ */
-
-int model_add_maps(model *m, size_t n, shoal_err *err)
-{
-    m->maps = arena_alloc(m->mem, n * sizeof *m->maps);
-    m->map_paths = arena_alloc(m->mem, n * sizeof *m->map_paths);
-    return m->maps && m->map_paths ? 0 : err_nomem(err);
-}
-
-int model_map_file(model *m, const char *path, shoal_err *err)
-{
-    int rc = file_map_open(&m->maps[m->n_maps], path, err);
-    if (rc != 0) return rc;
-    m->map_paths[m->n_maps++] = path;
-    return 0;
-}
-
-int model_settle_tokenizer(model *m, int rc, shoal_err *err)
-{
-    if (rc != SHOAL_EUNSUPPORTED && rc != SHOAL_ENOTFOUND) return rc;
-    m->tok_error = arena_strdup(m->mem, err->message);
-    return m->tok_error ? 0 : err_nomem(err);
-}
-
-int model_set_template(model *m, const char *source, size_t len, const char *what, shoal_err *err)
-{
-    shoal_err why;
-    int rc = chat_template_compile(&m->chat, source, len, what, &why);
-    if (rc == 0) return 0;
-    if (rc == SHOAL_ENOMEM) return err_nomem(err);
-    m->chat_error = arena_strdup(m->mem, why.message);
-    return m->chat_error ? 0 : err_nomem(err);
-}
-
-bool model_wants(const model_config *c, unsigned flags)
-{
-    if (flags & TENSOR_UNTIED) return !c->tied;
-    if (flags & TENSOR_LABELLED) return c->task == TASK_CLASSIFY || c->task == TASK_TAG;
-    if (flags & TENSOR_POOLER) return c->task == TASK_CLASSIFY;
-    return true;
-}
 
 /* ---- the check -------------------------------------------------------------------------------------- */
 
@@ -62,12 +22,24 @@ const tensor *model_tensor(const model *m, const char *name)
     return m->n_tensors ? bsearch(&probe, m->tensors, m->n_tensors, sizeof *m->tensors, by_name) : NULL;
 }
 
+/* Some converters leave it out. A classifier on the bare first token gives other answers, which look fine. */
+static int no_pooler(const model *m, const char *name, shoal_err *err)
+{
+    return err_set(
+        err, SHOAL_EFORMAT,
+        "%s: the file is incomplete: tensor %s, the pooler that its classifier reads, was left out when "
+        "it was converted, and without it the answers would be wrong; convert the original folder with "
+        "\"shoal quantize FOLDER OUT.gguf\" or serve the folder itself",
+        m->path, name);
+}
+
 static int check_tensor(const model *m, const arch_tensor *row, const char *name, shoal_err *err)
 {
     const tensor *t = model_tensor(m, name);
     size_t cols = arch_side(&m->config, row->cols), rows = arch_side(&m->config, row->rows);
     if (!t) {
-        if ((row->flags & TENSOR_OPTIONAL) || !model_wants(&m->config, row->flags)) return 0;
+        if ((row->flags & TENSOR_OPTIONAL) || !model_build_wants(&m->config, row->flags)) return 0;
+        if (row->flags & TENSOR_POOLER) return no_pooler(m, name, err);
         return err_set(err, SHOAL_EFORMAT, "%s: tensor %s is missing", m->path, name);
     }
     if (t->dims[0] != cols || t->dims[1] != rows || t->dims[2] != 1 || t->dims[3] != 1)
@@ -302,6 +274,16 @@ const chat_template *model_chat_template(const model *m)
 const char *model_chat_template_error(const model *m)
 {
     return m->chat_error;
+}
+
+const char *model_notice(const model *m)
+{
+    return m->notice;
+}
+
+bool model_quotes_results(const model *m)
+{
+    return m->quotes_results;
 }
 
 const char *model_name(const model *m)

@@ -49,6 +49,7 @@ typedef enum { ACT_SILU, ACT_GELU_ERF, ACT_GELU_TANH, ACT_RELU } activation;
 typedef struct model_config {
     arch arch;
     model_task task;
+    size_t window; /* of attention, in tokens; 0: none. n_ctx is never longer */
     size_t n_vocab, n_ctx, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff;
     float norm_eps;
     activation act;
@@ -105,6 +106,11 @@ const tokenizer *model_tokenizer(const model *m); /* NULL: see model_tokenizer_e
 const char *model_tokenizer_error(const model *m);
 const chat_template *model_chat_template(const model *m); /* NULL: none, or see the next */
 const char *model_chat_template_error(const model *m);    /* why a template it has cannot be used, or NULL */
+/* What its user should know: a sentence about where its answers are not the original's. NULL: nothing. */
+const char *model_notice(const model *m);
+/* It cannot answer from a tool's result (shoal.tool_results = "quote" in its file): the result is the reply.
+ */
+bool model_quotes_results(const model *m);
 const char *model_name(const model *m);                   /* general.name or the folder's name */
 const char *model_quantisation(const model *m);           /* "Q8_0", "F16", the commonest matrix type */
 const char *model_version(const model *m);                /* general.version, or "" */
@@ -148,6 +154,16 @@ typedef struct quantize_options {
  * override reaches them too. The error figures compare what was written with what was read. */
 int model_quantize(const char *in, const char *out, const quantize_options *opts, quantize_report *ret,
                    shoal_err *err);
+
+/* ---- edit -------------------------------------------------------------------------------------- */
+
+typedef struct gguf_setting {
+    const char *key, *value; /* a text; a value that is no text in the file is refused */
+} gguf_setting;
+/* Write the GGUF file `in` to `out` with these settings and byte for byte the same weights (through a
+ * temporary, as above; out may be in). *ret is the new file's digest. */
+int model_edit_gguf(const char *in, const char *out, const gguf_setting *set, size_t n, sha256_digest *ret,
+                    shoal_err *err);
 
 /* ---- manifest ------------------------------------------------------------------------------------ */
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "model/arch.h"
+#include "model/model_build.h"
 #include "model/model_priv.h"
 
 enum { LABELS_MAX = 65536, TOKENS_MAX = 4 << 20 };
@@ -116,17 +117,14 @@ static void read_eos(gguf_reader *r)
 }
 
 /* Files of neighbouring families carry this name too; what sets them apart must not be lost. */
-static void refuse_variants(gguf_reader *r)
+static void read_variants(gguf_reader *r)
 {
     int64_t window = 0, experts = 0; /* dense files may say 0 */
     const char *window_key = arch_key(r, "attention.sliding_window"),
                *experts_key = arch_key(r, "expert_count");
     if (r->rc == 0) r->rc = gguf_get_int(r->g, window_key, 0, UINT32_MAX, &window, r->err);
     if (r->rc == 0) r->rc = gguf_get_int(r->g, experts_key, 0, UINT32_MAX, &experts, r->err);
-    if (r->rc == 0 && window && (uint64_t)window < r->m->config.n_ctx)
-        r->rc = err_set(r->err, SHOAL_EUNSUPPORTED,
-                        "%s: a sliding attention window (%lld tokens) is not supported", r->m->path,
-                        (long long)window);
+    r->m->config.window = (size_t)window;
     if (r->rc == 0 && experts)
         r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: a mixture of %lld experts is not supported",
                         r->m->path, (long long)experts);
@@ -152,7 +150,7 @@ static void read_llama(gguf_reader *r)
     c->tied = !file_tensor(r->g, "output.weight");
     read_rope(r);
     read_eos(r);
-    refuse_variants(r);
+    read_variants(r);
 }
 
 static void read_labels(gguf_reader *r)
@@ -356,12 +354,15 @@ static int load_tokenizer(model *m, gguf *g, shoal_err *err)
 
 static int load_text_side(model *m, gguf *g, bool no_tokenizer, shoal_err *err)
 {
-    int rc = no_tokenizer ? 0 : model_settle_tokenizer(m, load_tokenizer(m, g, err), err);
+    int rc = no_tokenizer ? 0 : model_build_tokenizer(m, load_tokenizer(m, g, err), err);
     const gguf_kv *kv = gguf_find(g, "tokenizer.chat_template");
+    const char *results = "";
     size_t len;
+    if (rc == 0) rc = gguf_get_str(g, "shoal.tool_results", &results, err);
+    m->quotes_results = strcmp(results, "quote") == 0;
     const char *source = kv ? gguf_string(kv, &len) : NULL;
     if (rc != 0 || !source) return rc;
-    return model_set_template(m, source, len, m->path, err);
+    return model_build_template(m, source, len, m->path, err);
 }
 
 static int adopt_tensors(model *m, const gguf *g, shoal_err *err)
@@ -369,7 +370,11 @@ static int adopt_tensors(model *m, const gguf *g, shoal_err *err)
     m->tensors = arena_alloc(m->mem, g->n_tensors * sizeof *m->tensors + 1);
     if (!m->tensors) return err_nomem(err);
     for (size_t i = 0; i < g->n_tensors; i++) {
-        if (!arch_find(m->config.arch, g->tensors[i].name)) continue;
+        if (!arch_find(m->config.arch, g->tensors[i].name)) {
+            int rc = model_build_unknown(m, g->tensors[i].name, err);
+            if (rc != 0) return rc;
+            continue;
+        }
         tensor *t = &m->tensors[m->n_tensors++];
         *t = g->tensors[i];
         t->name = arena_strdup(m->mem, t->name);
@@ -389,13 +394,24 @@ static int read_names(model *m, gguf *g, shoal_err *err)
     return m->name && m->version ? 0 : err_nomem(err);
 }
 
+static int read_window(model *m, gguf *g, shoal_err *err)
+{
+    if (m->config.arch != ARCH_LLAMA) return 0;
+    const char *names[3] = {m->name, NULL, NULL};
+    int rc = gguf_get_str(g, "general.basename", &names[1], err);
+    if (rc == 0) rc = gguf_get_str(g, "general.base_model.0.name", &names[2], err);
+    bool unrecorded = !gguf_find(g, "llama.attention.sliding_window") && model_build_is_mistral(m, names, 3);
+    return rc == 0 ? model_build_window(m, m->config.window, unrecorded, err) : rc;
+}
+
 int model_load_gguf(model *m, const model_options *opts, shoal_err *err)
 {
-    int rc = model_add_maps(m, 1, err);
-    if (rc == 0) rc = model_map_file(m, m->path, err);
+    int rc = model_build_maps(m, 1, err);
+    if (rc == 0) rc = model_build_map_file(m, m->path, err);
     if (rc == 0) rc = gguf_parse(&m->file, m->maps[0].data, m->maps[0].len, m->path, err);
     if (rc == 0) rc = read_config(m, m->file, err);
     if (rc == 0) rc = read_names(m, m->file, err);
+    if (rc == 0) rc = read_window(m, m->file, err);
     if (rc == 0) rc = adopt_tensors(m, m->file, err);
     if (rc == 0) rc = load_text_side(m, m->file, opts->no_tokenizer, err);
     return rc;

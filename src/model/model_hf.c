@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "model/arch.h"
 #include "model/hf_config.h"
+#include "model/model_build.h"
 #include "model/model_priv.h"
 #include "model/safetensors.h"
 
@@ -64,8 +65,8 @@ static int align(model *m, tensor *t, shoal_err *err)
 static int adopt(model *m, const st_tensor *s, shoal_err *err)
 {
     char name[128];
-    if (!arch_name_from_hf(m->config.arch, s->t.name, name)) return 0;
-    if (!model_wants(&m->config, arch_find(m->config.arch, name)->flags)) return 0;
+    if (!arch_name_from_hf(m->config.arch, s->t.name, name)) return model_build_unknown(m, s->t.name, err);
+    if (!model_build_wants(&m->config, arch_find(m->config.arch, name)->flags)) return 0;
     if (s->t.type == DT_COUNT)
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: tensor %s has dtype %s; weights may be F32, F16 or BF16",
                        m->path, s->t.name, s->dtype_name);
@@ -77,11 +78,11 @@ static int adopt(model *m, const st_tensor *s, shoal_err *err)
 
 static int load_shards(model *m, const char *const *files, size_t n, st_list *list, shoal_err *err)
 {
-    int rc = model_add_maps(m, n, err);
+    int rc = model_build_maps(m, n, err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         char *path = join(m, files[i]);
         if (!path) return err_nomem(err);
-        rc = model_map_file(m, path, err);
+        rc = model_build_map_file(m, path, err);
         if (rc == 0) rc = safetensors_parse(list, m->mem, m->maps[i].data, m->maps[i].len, path, err);
     }
     return rc;
@@ -134,7 +135,7 @@ static int load_tokenizer(model *m, const buf *config, shoal_err *err)
     int rc = file_read(&json, path, MODEL_JSON_MAX, err);
     if (rc == 0) rc = tokenizer_from_json(&m->tok, json.data, json.len, config->data, config->len, path, err);
     buf_done(&json);
-    return model_settle_tokenizer(m, rc, err);
+    return model_build_tokenizer(m, rc, err);
 }
 
 /* The template in tokenizer_config.json: a string, or a list of named ones of which "default" counts. */
@@ -157,7 +158,7 @@ static int load_template(model *m, const buf *config_text, const char *config_pa
     if (path_exists(jinja)) {
         buf source = {0};
         int rc = file_read(&source, jinja, MODEL_JSON_MAX, err);
-        if (rc == 0) rc = model_set_template(m, source.data ? source.data : "", source.len, jinja, err);
+        if (rc == 0) rc = model_build_template(m, source.data ? source.data : "", source.len, jinja, err);
         buf_done(&source);
         return rc;
     }
@@ -167,7 +168,7 @@ static int load_template(model *m, const buf *config_text, const char *config_pa
     if (rc != 0) return rc;
     const json_t *t = configured_template(config);
     if (json_is_string(t))
-        rc = model_set_template(m, json_string_value(t), json_string_length(t), config_path, err);
+        rc = model_build_template(m, json_string_value(t), json_string_length(t), config_path, err);
     json_decref(config);
     return rc;
 }
@@ -187,6 +188,7 @@ static int load_text_side(model *m, bool no_tokenizer, shoal_err *err)
 int model_load_hf(model *m, const model_options *opts, shoal_err *err)
 {
     int rc = read_configs(m, err);
+    if (rc == 0) rc = model_build_window(m, m->config.window, false, err);
     if (rc == 0) rc = load_weights(m, err);
     if (rc == 0) rc = load_text_side(m, opts->no_tokenizer, err);
     return rc;

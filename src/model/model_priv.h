@@ -20,6 +20,8 @@ struct model {
     tokenizer *tok;
     chat_template *chat;
     const char *tok_error, *chat_error;
+    const char *notice;
+    bool quotes_results;
     bool has_digest;
     sha256_digest digest;
 };
@@ -29,17 +31,5 @@ enum { MODEL_JSON_MAX = 64 << 20 }; /* bytes of tokenizer.json and its like */
 /* The two loaders fill config, tensors, maps, name, tokenizer and chat template. */
 int model_load_gguf(model *m, const model_options *opts, shoal_err *err);
 int model_load_hf(model *m, const model_options *opts, shoal_err *err);
-
-/* Add room for n weight files. */
-int model_add_maps(model *m, size_t n, shoal_err *err);
-int model_map_file(model *m, const char *path, shoal_err *err);
-
-/* Settle the outcome of making a tokenizer: what is not supported is remembered, not fatal. */
-int model_settle_tokenizer(model *m, int rc, shoal_err *err);
-/* Compile a template; one that cannot be compiled is remembered, not fatal. */
-int model_set_template(model *m, const char *source, size_t len, const char *what, shoal_err *err);
-
-/* True when a model of this configuration wants the table's tensor of these flags. */
-bool model_wants(const model_config *c, unsigned flags);
 
 #endif

@@ -7,17 +7,17 @@
  *
  *     cache_key *k = cache_key_new("chat.completions");
  *     cache_key_str(k, "digest", replica->info->digest);
- *     cache_key_json(k, "messages", messages);   // canonical: keys sorted, no white space
+ *     cache_key_str(k, "messages", messages_json);   // as the worker gets them
  *     cache_key_num(k, "temperature", 0);
  *     sha256_digest d;
  *     cache_key_end(k, &d);                      // frees k
  *
- * Normalising a prompt must not change its answer, so it stays small: JSON loses the order of its
- * keys and its white space (the template sees neither), text is taken as it is. */
+ * Normalising a prompt must not change its answer, so it stays small: messages and tools lose their white
+ * space and keep the order of their keys, in which a template prints them; text is taken as it is. What a
+ * template reads beside these is the clock: answers of a model whose template does are not kept at all. */
 #ifndef ROUTER_CACHE_KEY_H
 #define ROUTER_CACHE_KEY_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,8 +29,7 @@ cache_key *cache_key_new(const char *kind); /* NULL when out of memory; the rest
 void cache_key_bytes(cache_key *k, const char *name, const void *data, size_t n);
 void cache_key_str(cache_key *k, const char *name, const char *s);     /* NULL differs from "" */
 void cache_key_int(cache_key *k, const char *name, int64_t v);
-void cache_key_num(cache_key *k, const char *name, double v);          /* 0.0 and -0.0 are equal */
-void cache_key_json(cache_key *k, const char *name, const json_t *v);  /* NULL differs from null */
+void cache_key_num(cache_key *k, const char *name, double v); /* 0.0 and -0.0 are equal */
 /* False when memory ran out on the way: then nothing may be looked up or stored. */
 bool cache_key_end(cache_key *k, sha256_digest *ret);
 

@@ -1,3 +1,4 @@
+/* chat.c: a chat template: compiled once, rendered once a request. */
 #include "text/chat.h"
 
 #include <stdlib.h>
@@ -10,6 +11,7 @@ struct chat_template {
     char *source, *what;
     jnode *root;
     bool reads_parts; /* the template itself looks at content that is a list */
+    bool reads_tools, reads_clock;
 };
 
 int chat_template_compile(chat_template **ret, const char *source, size_t len, const char *what,
@@ -31,6 +33,8 @@ int chat_template_compile(chat_template **ret, const char *source, size_t len, c
     }
     /* Such templates compare the parts' types: content['type'] == 'text'. */
     t->reads_parts = strstr(t->source, "'text'") || strstr(t->source, "\"text\"");
+    t->reads_tools = strstr(t->source, "tools") != NULL;
+    t->reads_clock = strstr(t->source, "strftime_now") != NULL;
     *ret = t;
     return 0;
 }
@@ -47,6 +51,16 @@ const char *chat_template_source(const chat_template *t)
     return t->source;
 }
 
+bool chat_template_reads_tools(const chat_template *t)
+{
+    return t->reads_tools;
+}
+
+bool chat_template_reads_clock(const chat_template *t)
+{
+    return t->reads_clock;
+}
+
 static void set(jrun *r, const char *name, jvalue v)
 {
     jinja_put(r, &r->scope->vars, jinja_str(name, strlen(name)), v);
@@ -55,19 +69,16 @@ static void set(jrun *r, const char *name, jvalue v)
 /* [{"type": "text", "text": s}, ...] -> all s in a row. */
 static jvalue flatten(jrun *r, jvalue parts)
 {
-    buf out = {0};
+    jtext out = {0};
     for (size_t i = 0; r->rc == 0 && i < parts.list->n; i++) {
         jvalue part = parts.list->at[i];
         if (part.kind == V_DICT) part = jinja_attr(r, part, "text");
         if (part.kind == V_STRING)
-            buf_append(&out, part.s, part.n);
+            jinja_text_add(&out, part);
         else
             jinja_fail(r, SHOAL_EINVALID, "a message has content that is no text");
     }
-    if (out.failed) jinja_fail(r, SHOAL_ENOMEM, "out of memory");
-    jvalue s = jinja_strdup(r, out.data, out.len);
-    buf_done(&out);
-    return s;
+    return jinja_text_take(r, &out);
 }
 
 static jvalue messages_of(jrun *r, const json_t *messages, bool flat)
@@ -75,7 +86,7 @@ static jvalue messages_of(jrun *r, const json_t *messages, bool flat)
     jvalue all = jinja_from_json(r, messages), content = jinja_str("content", 7);
     for (size_t i = 0; flat && r->rc == 0 && i < all.list->n; i++) {
         if (all.list->at[i].kind != V_DICT) continue;
-        const jvalue *v = jinja_get(all.list->at[i].dict, content);
+        const jvalue *v = jinja_get(r, all.list->at[i].dict, content);
         if (v && v->kind == V_LIST) jinja_put(r, all.list->at[i].dict, content, flatten(r, *v));
     }
     return all;
@@ -86,13 +97,31 @@ static jvalue token(jrun *r, const char *s)
     return s ? jinja_strdup(r, s, strlen(s)) : jinja_str("", 0);
 }
 
+static void buf_zero(buf *b, size_t n)
+{
+    memset(b->data + b->len, 0, n);
+    b->len += n;
+}
+
+/* The marks reach as far as the text; what has none was not the request's. */
+static int give(const jtext *text, buf *out, buf *marks, shoal_err *err)
+{
+    size_t n = text->bytes.len;
+    if (jinja_text_failed(text) || (marks && buf_reserve(marks, n))) return err_nomem(err);
+    if (marks && text->marks.len)
+        buf_append(marks, text->marks.data, n);
+    else if (marks && n)
+        buf_zero(marks, n);
+    return buf_append(out, text->bytes.data, n) ? err_nomem(err) : 0;
+}
+
 int chat_template_render(const chat_template *t, const json_t *messages, const json_t *tools,
                          bool add_generation_prompt, const char *bos_token, const char *eos_token, buf *out,
-                         shoal_err *err)
+                         buf *marks, shoal_err *err)
 {
     if (!json_is_array(messages)) return err_set(err, SHOAL_EINVALID, "messages must be an array");
     jscope globals = {0};
-    buf text = {0};
+    jtext text = {0};
     jrun r = {.mem = arena_new(65536), .out = &text, .scope = &globals, .err = err};
     if (!r.mem) return err_nomem(err);
     set(&r, "messages", messages_of(&r, messages, !t->reads_parts));
@@ -103,8 +132,8 @@ int chat_template_render(const chat_template *t, const json_t *messages, const j
     set(&r, "eos_token", token(&r, eos_token));
     int rc = r.rc ? r.rc : jinja_run(&r, t->root);
     if (rc) err_prefix(err, rc, "%s", t->what);
-    if (rc == 0 && (text.failed || buf_append(out, text.data, text.len))) rc = err_nomem(err);
+    if (rc == 0) rc = give(&text, out, marks, err);
     arena_free(r.mem);
-    buf_done(&text);
+    jinja_text_done(&text);
     return rc;
 }

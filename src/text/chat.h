@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "text/tokenizer.h"
 
 /* A chat template: a small Jinja interpreter (expressions, for, if, set, filters), compiled once,
  * immutable afterwards. */
@@ -17,14 +18,28 @@ int chat_template_compile(chat_template **ret, const char *source, size_t len, c
 void chat_template_free(chat_template *t);
 /* The source it was compiled from; borrowed. */
 const char *chat_template_source(const chat_template *t);
+/* Does it look at `tools` at all? Does it look at the clock, so that equal messages give other prompts
+ * tomorrow? Both may say yes of a template that only mentions them. */
+bool chat_template_reads_tools(const chat_template *t);
+bool chat_template_reads_clock(const chat_template *t);
 
 /* Append the prompt. `messages` is a JSON array of {"role", "content", ...}; `tools` the OpenAI tools
  * array or NULL; bos and eos token texts may be NULL. A template's raise_exception() and unknown
  * constructs are SHOAL_EINVALID / SHOAL_EUNSUPPORTED with the line. Bounded: at most 1 M steps and
- * 4 MiB of output. */
+ * 4 MiB of output. marks (may be NULL) gets one byte a byte of out: 1 where it came from messages or tools,
+ * 0 where the template wrote it; a copy, a slice or an escaped form of a message's text is the message's. */
 int chat_template_render(const chat_template *t, const json_t *messages, const json_t *tools,
                          bool add_generation_prompt, const char *bos_token, const char *eos_token, buf *out,
-                         shoal_err *err);
+                         buf *marks, shoal_err *err);
+
+/* Messages and tools (NULL: none) to the ids of the prompt for the next reply. Control tokens are the
+ * template's alone: "<|im_end|>" in a message is characters. A template that does not read `tools` gets
+ * them in the system message. */
+int chat_prompt_encode(const chat_template *c, const tokenizer *t, const json_t *messages,
+                       const json_t *tools, encoding *ret, shoal_err *err);
+/* Its text and marks, before it is encoded. */
+int chat_prompt_render(const chat_template *c, const tokenizer *t, const json_t *messages,
+                       const json_t *tools, buf *text, buf *marks, shoal_err *err);
 
 /* Splits a streamed reply into plain text and tool calls. Knows
  *     <tool_call>\n{"name": ..., "arguments": {...}}\n</tool_call>
@@ -41,6 +56,7 @@ typedef struct toolcall_sink {
     void (*end)(void *user, int index);
 } toolcall_sink;
 toolcall_parser *toolcall_new(const toolcall_sink *sink); /* NULL when out of memory */
+bool toolcall_is_open(const toolcall_parser *p);          /* within a call: its end is still to come */
 int toolcall_push(toolcall_parser *p, const char *s, size_t n);
 int toolcall_end(toolcall_parser *p); /* flushes what is held back */
 int toolcall_count(const toolcall_parser *p);

@@ -79,6 +79,7 @@ typedef struct jvalue {
     double f;
     const char *s; /* V_STRING; V_METHOD: its name */
     size_t n;
+    const uint8_t *marks; /* V_STRING: [n], 1 where the request brought the byte; NULL: nowhere */
     struct jlist *list;
     struct jdict *dict; /* V_DICT, V_NAMESPACE */
     const struct jnode *macro;
@@ -117,11 +118,15 @@ typedef struct jscope {
     struct jscope *up;
 } jscope;
 
+/* A text under construction. marks is empty while no byte of it came from the request. */
+typedef struct jtext {
+    buf bytes, marks;
+} jtext;
+
 typedef struct jrun {
     arena *mem;
     size_t used;
-    buf *out;
-    size_t out_start;
+    jtext *out;
     jscope *scope;
     unsigned steps;
     int depth, line;
@@ -155,16 +160,29 @@ jvalue jinja_list(jrun *r);
 jvalue jinja_dict(jrun *r, jkind kind);
 void jinja_push(jrun *r, jvalue list, jvalue v);
 void jinja_put(jrun *r, jdict *d, jvalue key, jvalue v);
-const jvalue *jinja_get(const jdict *d, jvalue key); /* NULL when absent */
-jvalue jinja_from_json(jrun *r, const json_t *v);
+const jvalue *jinja_get(jrun *r, const jdict *d, jvalue key); /* NULL when absent */
+jvalue jinja_from_json(jrun *r, const json_t *v);             /* all its strings are the request's */
 bool jinja_truth(jvalue v);
-bool jinja_equal(jvalue a, jvalue b);
+bool jinja_equal(jrun *r, jvalue a, jvalue b); /* charges for what lists and dicts hold */
 int jinja_order(jrun *r, jvalue a, jvalue b);  /* < 0, 0, > 0; fails the run for kinds without order */
-void jinja_print(jrun *r, buf *out, jvalue v); /* str(v) */
-void jinja_print_json(jrun *r, buf *out, jvalue v, int indent, int level); /* indent < 0: one line */
+void jinja_print(jrun *r, jtext *out, jvalue v);                             /* str(v) */
+void jinja_print_json(jrun *r, jtext *out, jvalue v, int indent, int level); /* indent < 0: one line */
 jvalue jinja_text(jrun *r, jvalue v);                                      /* str(v) as a value */
 jvalue jinja_items(jrun *r, jvalue v); /* what iterating over v gives, as a list */
 const char *jinja_kind_name(jvalue v);
+
+/* jinja_text.c */
+/* Append s[0..n) with its marks; NULL: the template's own text. */
+void jinja_text_put(jtext *t, const char *s, size_t n, const uint8_t *marks);
+void jinja_text_puts(jtext *t, const char *s);
+/* Append what stands for byte i of `of`: marked when that byte is. */
+void jinja_text_put_for(jtext *t, const char *s, size_t n, jvalue of, size_t i);
+void jinja_text_add(jtext *t, jvalue v); /* a string */
+bool jinja_text_failed(const jtext *t);
+void jinja_text_done(jtext *t);
+jvalue jinja_text_take(jrun *r, jtext *t);        /* as a string of the run; t is done */
+jvalue jinja_part(jvalue s, size_t at, size_t n); /* s[at..at+n), shared */
+jvalue jinja_foreign(jrun *r, jvalue s);          /* the same text, all of it the request's */
 
 /* jinja_lib.c: filters, tests, functions and methods by name */
 jvalue jinja_filter(jrun *r, const char *name, jvalue v, const jargs *args);

@@ -83,16 +83,14 @@ static jvalue attribute_of(jrun *r, jvalue v, jvalue name)
 static jvalue f_join(jrun *r, jvalue v, const jargs *a)
 {
     jvalue items = jinja_items(r, v), by = arg_named(a, "d", 0), attr = arg_named(a, "attribute", 1);
-    buf out = {0};
+    jtext out = {0};
     for (size_t i = 0; r->rc == 0 && i < items.list->n; i++) {
         if (i && by.kind != V_UNDEFINED) jinja_print(r, &out, by);
         jinja_print(r, &out,
                     attr.kind == V_STRING ? attribute_of(r, items.list->at[i], attr) : items.list->at[i]);
-        if (out.len > JINJA_MAX_OUTPUT) jinja_fail(r, SHOAL_ELIMIT, "a joined text is too long");
+        if (out.bytes.len > JINJA_MAX_OUTPUT) jinja_fail(r, SHOAL_ELIMIT, "a joined text is too long");
     }
-    jvalue s = jinja_strdup(r, out.data, out.len);
-    buf_done(&out);
-    return s;
+    return jinja_text_take(r, &out);
 }
 
 static jvalue f_first(jrun *r, jvalue v, const jargs *a)
@@ -173,17 +171,15 @@ static jvalue f_tojson(jrun *r, jvalue v, const jargs *a)
 {
     jvalue indent = arg_named(a, "indent", 0);
     int n = indent.kind == V_INT && indent.i >= 0 && indent.i <= 16 ? (int)indent.i : -1;
-    buf out = {0};
+    jtext out = {0};
     jinja_print_json(r, &out, v, n, 0);
-    jvalue s = jinja_strdup(r, out.data, out.len);
-    buf_done(&out);
-    return s;
+    return jinja_text_take(r, &out);
 }
 
 static jvalue f_escape(jrun *r, jvalue v, const jargs *a)
 {
     jvalue s = jinja_text(r, v);
-    buf out = {0};
+    jtext out = {0};
     for (size_t i = 0; r->rc == 0 && i < s.n; i++) {
         char c = s.s[i];
         const char *by = c == '&'    ? "&amp;"
@@ -192,11 +188,9 @@ static jvalue f_escape(jrun *r, jvalue v, const jargs *a)
                          : c == '"'  ? "&#34;"
                          : c == '\'' ? "&#39;"
                                      : NULL;
-        buf_append(&out, by ? by : &c, by ? strlen(by) : 1);
+        jinja_text_put_for(&out, by ? by : &c, by ? strlen(by) : 1, s, i);
     }
-    s = jinja_strdup(r, out.data, out.len);
-    buf_done(&out);
-    return s;
+    return jinja_text_take(r, &out);
 }
 
 static jvalue f_indent(jrun *r, jvalue v, const jargs *a)
@@ -204,15 +198,13 @@ static jvalue f_indent(jrun *r, jvalue v, const jargs *a)
     jvalue s = jinja_text(r, v), width = arg_named(a, "width", 0);
     bool first = jinja_truth(arg_named(a, "first", 1)), blank = jinja_truth(arg_named(a, "blank", 2));
     int n = width.kind == V_INT && width.i >= 0 && width.i <= 100 ? (int)width.i : 4;
-    buf out = {0};
+    jtext out = {0};
     for (size_t i = 0; r->rc == 0 && i < s.n; i++) {
         bool starts_line = i == 0 ? first : s.s[i - 1] == '\n';
-        if (starts_line && (blank || s.s[i] != '\n')) buf_printf(&out, "%*s", n, "");
-        buf_putc(&out, s.s[i]);
+        for (int k = 0; k < n && starts_line && (blank || s.s[i] != '\n'); k++) jinja_text_puts(&out, " ");
+        jinja_text_add(&out, jinja_part(s, i, 1));
     }
-    s = jinja_strdup(r, out.data, out.len);
-    buf_done(&out);
-    return s;
+    return jinja_text_take(r, &out);
 }
 
 static jvalue f_items(jrun *r, jvalue v, const jargs *a)
@@ -237,7 +229,7 @@ static jvalue f_unique(jrun *r, jvalue v, const jargs *a)
     for (size_t i = 0; r->rc == 0 && i < items.list->n; i++) {
         if ((r->steps += 1 + (unsigned)(seen.dict->n / 16)) > JINJA_MAX_STEPS)
             return jinja_fail(r, SHOAL_ELIMIT, "the template runs for too long");
-        if (jinja_get(seen.dict, items.list->at[i])) continue;
+        if (jinja_get(r, seen.dict, items.list->at[i])) continue;
         jinja_put(r, seen.dict, items.list->at[i], jinja_bool(true));
         jinja_push(r, out, items.list->at[i]);
     }
@@ -395,11 +387,11 @@ static bool t_false(jrun *r, jvalue v, const jargs *a)
 }
 static bool t_equal(jrun *r, jvalue v, const jargs *a)
 {
-    return jinja_equal(v, arg(a, 0));
+    return jinja_equal(r, v, arg(a, 0));
 }
 static bool t_unequal(jrun *r, jvalue v, const jargs *a)
 {
-    return !jinja_equal(v, arg(a, 0));
+    return !jinja_equal(r, v, arg(a, 0));
 }
 static bool t_greater(jrun *r, jvalue v, const jargs *a)
 {
@@ -434,7 +426,7 @@ static bool t_in(jrun *r, jvalue v, const jargs *a)
 {
     jvalue items = jinja_items(r, arg(a, 0));
     for (size_t i = 0; r->rc == 0 && i < items.list->n; i++)
-        if (jinja_equal(items.list->at[i], v)) return true;
+        if (jinja_equal(r, items.list->at[i], v)) return true;
     return false;
 }
 

@@ -23,12 +23,10 @@ static bool in_set(char c, jvalue set)
 
 static jvalue strip(jvalue s, const jargs *a, bool left, bool right)
 {
-    while (left && s.n && in_set(s.s[0], arg(a, 0))) {
-        s.s++;
-        s.n--;
-    }
-    while (right && s.n && in_set(s.s[s.n - 1], arg(a, 0))) s.n--;
-    return s;
+    size_t b = 0, e = s.n;
+    while (left && b < e && in_set(s.s[b], arg(a, 0))) b++;
+    while (right && b < e && in_set(s.s[e - 1], arg(a, 0))) e--;
+    return jinja_part(s, b, e - b);
 }
 
 static jvalue m_strip(jrun *r, jvalue s, const jargs *a)
@@ -47,29 +45,26 @@ static jvalue m_rstrip(jrun *r, jvalue s, const jargs *a)
 /* Case by character: `first` of a word, and the others. */
 static jvalue recase(jrun *r, jvalue s, bool upper_first, bool upper_rest, bool every_word)
 {
-    buf out = {0};
+    jtext out = {0};
     bool first = true;
     for (size_t at = 0; at < s.n;) {
         uint32_t cp;
         char c[4];
         size_t n = utf8_decode(s.s + at, s.n - at, &cp);
         if (n == 0) {
-            buf_putc(&out, s.s[at++]);
+            jinja_text_add(&out, jinja_part(s, at++, 1));
             continue;
         }
-        at += n;
         bool upper = first ? upper_first : upper_rest;
         utf8proc_int32_t x = (utf8proc_int32_t)cp;
         uint32_t y = (uint32_t)(upper ? utf8proc_toupper(x) : utf8proc_tolower(x));
-        buf_append(&out, c, utf8_encode(y, c));
+        jinja_text_put_for(&out, c, utf8_encode(y, c), s, at);
+        at += n;
         bool letter =
             utf8proc_category(x) >= UTF8PROC_CATEGORY_LU && utf8proc_category(x) <= UTF8PROC_CATEGORY_LO;
         first = every_word && !letter;
     }
-    if (out.failed) jinja_fail(r, SHOAL_ENOMEM, "out of memory");
-    s = jinja_strdup(r, out.data, out.len);
-    buf_done(&out);
-    return s;
+    return jinja_text_take(r, &out);
 }
 
 static jvalue m_upper(jrun *r, jvalue s, const jargs *a)
@@ -126,10 +121,10 @@ static jvalue m_split(jrun *r, jvalue s, const jargs *a)
         for (; left > 0 && r->rc == 0; left--) {
             size_t hit = find(s, by, at);
             if (hit == s.n) break;
-            jinja_push(r, out, jinja_str(s.s + at, hit - at));
+            jinja_push(r, out, jinja_part(s, at, hit - at));
             at = hit + by.n;
         }
-        jinja_push(r, out, jinja_str(s.s + at, s.n - at));
+        jinja_push(r, out, jinja_part(s, at, s.n - at));
         return out;
     }
     while (r->rc == 0) { /* runs of white space */
@@ -137,7 +132,7 @@ static jvalue m_split(jrun *r, jvalue s, const jargs *a)
         if (at == s.n) break;
         size_t b = at;
         while (at < s.n && (left == 0 || !isspace((unsigned char)s.s[at]))) at++;
-        jinja_push(r, out, jinja_str(s.s + b, at - b));
+        jinja_push(r, out, jinja_part(s, b, at - b));
         if (left) left--;
     }
     return out;
@@ -148,7 +143,7 @@ static jvalue m_splitlines(jrun *r, jvalue s, const jargs *a)
     jvalue out = jinja_list(r), newline = jinja_str("\n", 1);
     for (size_t at = 0; r->rc == 0 && at < s.n;) {
         size_t hit = find(s, newline, at);
-        jinja_push(r, out, jinja_str(s.s + at, hit - at));
+        jinja_push(r, out, jinja_part(s, at, hit - at));
         at = hit + 1;
     }
     return out;
@@ -161,19 +156,16 @@ static jvalue m_replace(jrun *r, jvalue s, const jargs *a)
         return jinja_fail(r, SHOAL_EINVALID, "replace needs two strings");
     if (from.n == 0) return s;
     size_t at = 0, left = limit.kind == V_INT && limit.i >= 0 ? (size_t)limit.i : SIZE_MAX;
-    buf out = {0};
-    for (; left > 0 && out.len <= JINJA_MAX_MEMORY; left--) {
+    jtext out = {0};
+    for (; left > 0 && out.bytes.len <= JINJA_MAX_MEMORY; left--) {
         size_t hit = find(s, from, at);
         if (hit == s.n) break;
-        buf_append(&out, s.s + at, hit - at);
-        buf_append(&out, to.s, to.n);
+        jinja_text_add(&out, jinja_part(s, at, hit - at));
+        jinja_text_add(&out, to);
         at = hit + from.n;
     }
-    buf_append(&out, s.s + at, s.n - at);
-    if (out.failed) jinja_fail(r, SHOAL_ENOMEM, "out of memory");
-    s = jinja_strdup(r, out.data, out.len);
-    buf_done(&out);
-    return s;
+    jinja_text_add(&out, jinja_part(s, at, s.n - at));
+    return jinja_text_take(r, &out);
 }
 
 static jvalue m_join(jrun *r, jvalue s, const jargs *a)
@@ -210,7 +202,7 @@ static jvalue m_values(jrun *r, jvalue d, const jargs *a)
 
 static jvalue m_get(jrun *r, jvalue d, const jargs *a)
 {
-    const jvalue *v = jinja_get(d.dict, arg(a, 0));
+    const jvalue *v = jinja_get(r, d.dict, arg(a, 0));
     return v ? *v : a->n > 1 ? a->at[1] : (jvalue){.kind = V_NONE};
 }
 
@@ -287,7 +279,7 @@ jvalue jinja_attr(jrun *r, jvalue v, const char *name)
 {
     if (v.kind == V_UNDEFINED) return jinja_fail(r, SHOAL_EINVALID, "\"%.40s\" of something undefined", name);
     if (v.kind != V_DICT && v.kind != V_NAMESPACE) return (jvalue){.kind = V_UNDEFINED};
-    const jvalue *x = jinja_get(v.dict, jinja_str(name, strlen(name)));
+    const jvalue *x = jinja_get(r, v.dict, jinja_str(name, strlen(name)));
     return x ? *x : (jvalue){.kind = V_UNDEFINED};
 }
 
@@ -295,7 +287,7 @@ jvalue jinja_item(jrun *r, jvalue v, jvalue key)
 {
     const jvalue *x = NULL;
     if (v.kind == V_UNDEFINED) return jinja_fail(r, SHOAL_EINVALID, "an item of something undefined");
-    if (v.kind == V_DICT || v.kind == V_NAMESPACE) x = jinja_get(v.dict, key);
+    if (v.kind == V_DICT || v.kind == V_NAMESPACE) x = jinja_get(r, v.dict, key);
     if (x) return *x;
     if ((v.kind != V_LIST && v.kind != V_STRING) || key.kind != V_INT) return (jvalue){.kind = V_UNDEFINED};
     jvalue items = jinja_items(r, v);
@@ -364,7 +356,8 @@ static jvalue fn_strftime(jrun *r, const jargs *a)
     memcpy(format, f.s, f.n);
     format[f.n] = '\0';
     size_t n = localtime_r(&now, &tm) ? strftime(out, sizeof out, format, &tm) : 0;
-    return jinja_strdup(r, out, n);
+    jvalue s = jinja_strdup(r, out, n);
+    return f.marks ? jinja_foreign(r, s) : s;
 }
 
 static const struct {

@@ -37,7 +37,7 @@ static void set_var(jrun *r, const char *name, jvalue v)
 static jvalue lookup(jrun *r, const char *name)
 {
     for (const jscope *s = r->scope; s; s = s->up) {
-        const jvalue *v = jinja_get(&s->vars, key_of(name));
+        const jvalue *v = jinja_get(r, &s->vars, key_of(name));
         if (v) return *v;
     }
     int f = jinja_function_find(name);
@@ -93,11 +93,15 @@ static jvalue arithmetic(jrun *r, const char *op, jvalue a, jvalue b)
 static jvalue concat(jrun *r, jvalue a, jvalue b)
 {
     size_t n = a.n + b.n;
+    bool marked = a.marks || b.marks;
     char *s = jinja_alloc(r, n + 1);
-    if (!s) return (jvalue){0};
+    uint8_t *marks = marked ? jinja_alloc(r, n + 1) : NULL;
+    if (!s || (marked && !marks)) return (jvalue){0};
     if (a.n) memcpy(s, a.s, a.n);
     if (b.n) memcpy(s + a.n, b.s, b.n);
-    return jinja_str(s, n);
+    if (a.marks) memcpy(marks, a.marks, a.n);
+    if (b.marks) memcpy(marks + a.n, b.marks, b.n);
+    return (jvalue){.kind = V_STRING, .s = s, .n = n, .marks = marks};
 }
 
 static jvalue join_lists(jrun *r, jvalue a, jvalue b)
@@ -114,8 +118,13 @@ static jvalue repeat(jrun *r, jvalue s, int64_t times)
     if (n > JINJA_MAX_MEMORY || n * s.n > JINJA_MAX_MEMORY)
         return jinja_fail(r, SHOAL_ELIMIT, "a string is repeated too often");
     char *p = jinja_alloc(r, n * s.n + 1);
-    for (size_t i = 0; p && i < n; i++) memcpy(p + i * s.n, s.s, s.n);
-    return p ? jinja_str(p, n * s.n) : (jvalue){0};
+    uint8_t *marks = s.marks ? jinja_alloc(r, n * s.n + 1) : NULL;
+    if (!p || (s.marks && !marks)) return (jvalue){0};
+    for (size_t i = 0; i < n; i++) {
+        memcpy(p + i * s.n, s.s, s.n);
+        if (marks) memcpy(marks + i * s.n, s.marks, s.n);
+    }
+    return (jvalue){.kind = V_STRING, .s = p, .n = n * s.n, .marks = marks};
 }
 
 static jvalue binary(jrun *r, const jnode *n)
@@ -134,14 +143,14 @@ static jvalue binary(jrun *r, const jnode *n)
 
 static bool contains(jrun *r, jvalue all, jvalue x)
 {
-    if (all.kind == V_DICT) return jinja_get(all.dict, x) != NULL;
+    if (all.kind == V_DICT) return jinja_get(r, all.dict, x) != NULL;
     if (all.kind == V_STRING) {
         if (x.kind != V_STRING) return false;
         return !x.n || (all.n && memmem(all.s, all.n, x.s, x.n));
     }
     if (all.kind == V_LIST) {
         for (size_t i = 0; i < all.list->n; i++)
-            if (jinja_equal(all.list->at[i], x)) return true;
+            if (jinja_equal(r, all.list->at[i], x)) return true;
         return false;
     }
     if (all.kind != V_UNDEFINED)
@@ -156,8 +165,8 @@ static jvalue compare(jrun *r, const jnode *n)
     jinja_charge(r, a);
     jinja_charge(r, b);
     if (r->rc) return a;
-    if (!strcmp(op, "==")) return jinja_bool(jinja_equal(a, b));
-    if (!strcmp(op, "!=")) return jinja_bool(!jinja_equal(a, b));
+    if (!strcmp(op, "==")) return jinja_bool(jinja_equal(r, a, b));
+    if (!strcmp(op, "!=")) return jinja_bool(!jinja_equal(r, a, b));
     if (!strcmp(op, "in")) return jinja_bool(contains(r, b, a));
     int c = jinja_order(r, a, b);
     bool or_equal = op[1] == '=';
@@ -230,11 +239,9 @@ static jvalue slice(jrun *r, const jnode *n)
         if (step_by > len || step_by < -len) break;
     }
     if (of.kind == V_LIST || r->rc) return out;
-    buf text = {0};
-    for (size_t i = 0; i < out.list->n; i++) buf_append(&text, out.list->at[i].s, out.list->at[i].n);
-    jvalue s = jinja_strdup(r, text.data, text.len);
-    buf_done(&text);
-    return s;
+    jtext text = {0};
+    for (size_t i = 0; i < out.list->n; i++) jinja_text_add(&text, out.list->at[i]);
+    return jinja_text_take(r, &text);
 }
 
 static jvalue list_of(jrun *r, const jnode *n)
@@ -319,8 +326,8 @@ jvalue jinja_eval(jrun *r, const jnode *n)
 static void write_out(jrun *r, jvalue v)
 {
     jinja_print(r, r->out, v);
-    if (r->out->failed) jinja_fail(r, SHOAL_ENOMEM, "out of memory");
-    if (r->out->len - r->out_start > JINJA_MAX_OUTPUT)
+    if (jinja_text_failed(r->out)) jinja_fail(r, SHOAL_ENOMEM, "out of memory");
+    if (r->out->bytes.len > JINJA_MAX_OUTPUT)
         jinja_fail(r, SHOAL_ELIMIT, "the template prints more than %d bytes", JINJA_MAX_OUTPUT);
 }
 
@@ -356,16 +363,11 @@ static void assign_all(jrun *r, const jnode *targets, jvalue v)
 /* Run a body into a text of its own. */
 static jvalue capture(jrun *r, const jnode *body)
 {
-    buf text = {0}, *out = r->out;
-    size_t start = r->out_start;
+    jtext text = {0}, *out = r->out;
     r->out = &text;
-    r->out_start = 0;
     run_body(r, body);
     r->out = out;
-    r->out_start = start;
-    jvalue v = jinja_strdup(r, text.data, text.len);
-    buf_done(&text);
-    return v;
+    return jinja_text_take(r, &text);
 }
 
 jvalue jinja_call_macro(jrun *r, const jnode *macro, const jargs *args)

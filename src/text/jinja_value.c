@@ -96,10 +96,10 @@ void jinja_push(jrun *r, jvalue list, jvalue v)
     l->at[l->n++] = v;
 }
 
-const jvalue *jinja_get(const jdict *d, jvalue key)
+const jvalue *jinja_get(jrun *r, const jdict *d, jvalue key)
 {
     for (size_t i = 0; d && i < d->n; i++)
-        if (jinja_equal(d->keys[i], key)) return &d->values[i];
+        if (jinja_equal(r, d->keys[i], key)) return &d->values[i];
     return NULL;
 }
 
@@ -123,7 +123,7 @@ void jinja_put(jrun *r, jdict *d, jvalue key, jvalue v)
 {
     if (r->rc || !d) return;
     r->steps += (unsigned)(d->n / 16);
-    jvalue *old = (jvalue *)(uintptr_t)jinja_get(d, key);
+    jvalue *old = (jvalue *)(uintptr_t)jinja_get(r, d, key);
     if (old)
         *old = v;
     else
@@ -138,7 +138,7 @@ jvalue jinja_from_json(jrun *r, const json_t *v)
     jvalue out = {.kind = V_NONE};
     if (r->rc) return out;
     switch (json_typeof(v)) {
-    case JSON_STRING: return jinja_strdup(r, json_string_value(v), json_string_length(v));
+    case JSON_STRING: return jinja_foreign(r, jinja_strdup(r, json_string_value(v), json_string_length(v)));
     case JSON_INTEGER: return jinja_int(json_integer_value(v));
     case JSON_REAL: return jinja_float(json_real_value(v));
     case JSON_TRUE: return jinja_bool(true);
@@ -152,7 +152,7 @@ jvalue jinja_from_json(jrun *r, const json_t *v)
         out = jinja_dict(r, V_DICT);
         json_object_foreach((json_t *)(uintptr_t)v, key, item)
         {
-            jvalue k = jinja_strdup(r, key, strlen(key)), x = jinja_from_json(r, item);
+            jvalue k = jinja_foreign(r, jinja_strdup(r, key, strlen(key))), x = jinja_from_json(r, item);
             if (r->rc == 0) dict_add(r, out.dict, k, x); /* JSON's keys are unique already */
         }
         return out;
@@ -185,9 +185,15 @@ static double number(jvalue v)
     return v.kind == V_FLOAT ? v.f : v.kind == V_INT ? (double)v.i : v.b;
 }
 
-/* Depth bounds what a list that holds itself could do. */
-static bool equal(jvalue a, jvalue b, int depth)
+/* Depth bounds what a list that holds itself could do, steps what lists that share their parts could:
+ * sixty doublings of one list are sixty lists and 2^60 comparisons. */
+static bool equal(jrun *r, jvalue a, jvalue b, int depth)
 {
+    if (depth > 0) {
+        r->steps++;
+        jinja_charge(r, a);
+    }
+    if (r->rc) return false;
     if (is_number(a) && is_number(b))
         return a.kind == V_INT && b.kind == V_INT ? a.i == b.i : number(a) == number(b);
     if (a.kind != b.kind || depth > 64) return false;
@@ -196,7 +202,7 @@ static bool equal(jvalue a, jvalue b, int depth)
         if (a.list == b.list) return true;
         if (a.list->n != b.list->n) return false;
         for (size_t i = 0; i < a.list->n; i++)
-            if (!equal(a.list->at[i], b.list->at[i], depth + 1)) return false;
+            if (!equal(r, a.list->at[i], b.list->at[i], depth + 1)) return false;
         return true;
     }
     if (a.kind != V_DICT)
@@ -204,15 +210,15 @@ static bool equal(jvalue a, jvalue b, int depth)
     if (a.dict == b.dict) return true;
     if (a.dict->n != b.dict->n) return false;
     for (size_t i = 0; i < a.dict->n; i++) {
-        const jvalue *v = jinja_get(b.dict, a.dict->keys[i]);
-        if (!v || !equal(a.dict->values[i], *v, depth + 1)) return false;
+        const jvalue *v = jinja_get(r, b.dict, a.dict->keys[i]);
+        if (!v || !equal(r, a.dict->values[i], *v, depth + 1)) return false;
     }
     return true;
 }
 
-bool jinja_equal(jvalue a, jvalue b)
+bool jinja_equal(jrun *r, jvalue a, jvalue b)
 {
-    return equal(a, b, 0);
+    return equal(r, a, b, 0);
 }
 
 int jinja_order(jrun *r, jvalue a, jvalue b)
@@ -238,7 +244,7 @@ const char *jinja_kind_name(jvalue v)
 /* ---- printing ---- */
 
 /* The shortest digits that read back as the same number, as Python's repr. */
-static void print_float(buf *out, double f)
+static void print_float(jtext *out, double f)
 {
     char s[40];
     for (int digits = 1; digits <= 17; digits++) {
@@ -246,132 +252,134 @@ static void print_float(buf *out, double f)
         if (strtod(s, NULL) == f || isnan(f)) break;
     }
     if (fabs(f) >= 1e4 && fabs(f) < 1e16 && strchr(s, 'e')) snprintf(s, sizeof s, "%.1f", f);
-    buf_puts(out, s);
-    if (!strpbrk(s, ".eni")) buf_puts(out, ".0");
+    jinja_text_puts(out, s);
+    if (!strpbrk(s, ".eni")) jinja_text_puts(out, ".0");
+}
+
+static void print_int(jtext *out, int64_t i)
+{
+    char s[24];
+    snprintf(s, sizeof s, "%lld", (long long)i);
+    jinja_text_puts(out, s);
 }
 
 /* repr() of a string, for lists and dicts. */
-static void print_quoted(buf *out, jvalue v)
+static void print_quoted(jtext *out, jvalue v)
 {
-    char quote = v.n && memchr(v.s, '\'', v.n) && !memchr(v.s, '"', v.n) ? '"' : '\'';
-    buf_putc(out, quote);
+    bool single = v.n && memchr(v.s, '\'', v.n) && !memchr(v.s, '"', v.n);
+    const char *quote = single ? "\"" : "'";
+    jinja_text_puts(out, quote);
     for (size_t i = 0; i < v.n; i++) {
-        char c = v.s[i];
-        if (c == '\n')
-            buf_puts(out, "\\n");
-        else if (c == '\t')
-            buf_puts(out, "\\t");
-        else if (c == '\r')
-            buf_puts(out, "\\r");
-        else if (c == quote || c == '\\')
-            buf_printf(out, "\\%c", c);
-        else if ((uint8_t)c < 32 || c == 127)
-            buf_printf(out, "\\x%02x", (unsigned)c);
-        else
-            buf_putc(out, c);
+        char c = v.s[i], hex[8] = {c};
+        const char *as = c == '\n' ? "\\n" : c == '\t' ? "\\t" : c == '\r' ? "\\r" : hex;
+        if (c == *quote || c == '\\')
+            snprintf(hex, sizeof hex, "\\%c", c);
+        else if (as == hex && ((uint8_t)c < 32 || c == 127))
+            snprintf(hex, sizeof hex, "\\x%02x", (unsigned)c);
+        jinja_text_put_for(out, as, strlen(as), v, i);
     }
-    buf_putc(out, quote);
+    jinja_text_puts(out, quote);
 }
 
-static void print(jrun *r, buf *out, jvalue v, bool quoted, int depth)
+static void print(jrun *r, jtext *out, jvalue v, bool quoted, int depth)
 {
-    if (out->len > (size_t)JINJA_MAX_OUTPUT * 2 || depth > 64) {
+    if (out->bytes.len > (size_t)JINJA_MAX_OUTPUT * 2 || depth > 64) {
         jinja_fail(r, SHOAL_ELIMIT, "a value is too long or too deep to print");
         return;
     }
     switch (v.kind) {
     case V_UNDEFINED: break;
-    case V_NONE: buf_puts(out, "None"); break;
-    case V_BOOL: buf_puts(out, v.b ? "True" : "False"); break;
-    case V_INT: buf_printf(out, "%lld", (long long)v.i); break;
+    case V_NONE: jinja_text_puts(out, "None"); break;
+    case V_BOOL: jinja_text_puts(out, v.b ? "True" : "False"); break;
+    case V_INT: print_int(out, v.i); break;
     case V_FLOAT: print_float(out, v.f); break;
     case V_STRING:
         if (quoted)
             print_quoted(out, v);
         else
-            buf_append(out, v.s, v.n);
+            jinja_text_add(out, v);
         break;
     case V_LIST:
-        buf_putc(out, '[');
+        jinja_text_puts(out, "[");
         for (size_t i = 0; r->rc == 0 && i < v.list->n; i++) {
-            if (i) buf_puts(out, ", ");
+            if (i) jinja_text_puts(out, ", ");
             print(r, out, v.list->at[i], true, depth + 1);
         }
-        buf_putc(out, ']');
+        jinja_text_puts(out, "]");
         break;
     case V_DICT:
-        buf_putc(out, '{');
+        jinja_text_puts(out, "{");
         for (size_t i = 0; r->rc == 0 && i < v.dict->n; i++) {
-            if (i) buf_puts(out, ", ");
+            if (i) jinja_text_puts(out, ", ");
             print(r, out, v.dict->keys[i], true, depth + 1);
-            buf_puts(out, ": ");
+            jinja_text_puts(out, ": ");
             print(r, out, v.dict->values[i], true, depth + 1);
         }
-        buf_putc(out, '}');
+        jinja_text_puts(out, "}");
         break;
     default: jinja_fail(r, SHOAL_EINVALID, "%s cannot be printed", jinja_kind_name(v));
     }
 }
 
-void jinja_print(jrun *r, buf *out, jvalue v)
+void jinja_print(jrun *r, jtext *out, jvalue v)
 {
     print(r, out, v, false, 0);
 }
 
-static void json_string_out(buf *out, jvalue v)
+static void json_string_out(jtext *out, jvalue v)
 {
-    buf_putc(out, '"');
+    jinja_text_puts(out, "\"");
     for (size_t i = 0; i < v.n; i++) {
         uint8_t c = (uint8_t)v.s[i];
+        char as[8] = {(char)c};
         static const char plain[] = "\"\\\b\f\n\r\t", escaped[] = "\"\\bfnrt";
         const char *hit = c ? strchr(plain, c) : NULL;
         if (hit)
-            buf_printf(out, "\\%c", escaped[hit - plain]);
+            snprintf(as, sizeof as, "\\%c", escaped[hit - plain]);
         else if (c < 32)
-            buf_printf(out, "\\u%04x", c);
-        else
-            buf_putc(out, (char)c);
+            snprintf(as, sizeof as, "\\u%04x", c);
+        jinja_text_put_for(out, as, strlen(as), v, i);
     }
-    buf_putc(out, '"');
+    jinja_text_puts(out, "\"");
 }
 
-static void line_break(buf *out, int indent, int level)
+static void line_break(jtext *out, int indent, int level)
 {
     if (indent < 0) return;
-    buf_putc(out, '\n');
-    for (int i = 0; i < indent * level; i++) buf_putc(out, ' ');
+    jinja_text_puts(out, "\n");
+    for (int i = 0; i < indent * level; i++) jinja_text_puts(out, " ");
 }
 
-static void print_json_items(jrun *r, buf *out, jvalue v, int indent, int level)
+static void print_json_items(jrun *r, jtext *out, jvalue v, int indent, int level)
 {
     bool dict = v.kind != V_LIST;
     size_t n = dict ? v.dict->n : v.list->n;
-    buf_putc(out, dict ? '{' : '[');
+    jinja_text_puts(out, dict ? "{" : "[");
     for (size_t i = 0; r->rc == 0 && i < n; i++) {
-        if (i) buf_puts(out, indent < 0 ? ", " : ",");
+        if (i) jinja_text_puts(out, indent < 0 ? ", " : ",");
         line_break(out, indent, level + 1);
         if (dict) {
             jvalue key = jinja_text(r, v.dict->keys[i]);
             json_string_out(out, key);
-            buf_puts(out, ": ");
+            jinja_text_puts(out, ": ");
         }
         jinja_print_json(r, out, dict ? v.dict->values[i] : v.list->at[i], indent, level + 1);
     }
     if (n) line_break(out, indent, level);
-    buf_putc(out, dict ? '}' : ']');
+    jinja_text_puts(out, dict ? "}" : "]");
 }
 
 /* json.dumps(v, ensure_ascii=False, indent=indent), which is what transformers' tojson is. */
-void jinja_print_json(jrun *r, buf *out, jvalue v, int indent, int level)
+void jinja_print_json(jrun *r, jtext *out, jvalue v, int indent, int level)
 {
-    if (level > 64 || out->len > (size_t)JINJA_MAX_OUTPUT * 2) {
+    if (level > 64 || out->bytes.len > (size_t)JINJA_MAX_OUTPUT * 2) {
         jinja_fail(r, SHOAL_ELIMIT, "a value is too long or too deep for tojson");
         return;
     }
     switch (v.kind) {
-    case V_NONE: buf_puts(out, "null"); break;
-    case V_BOOL: buf_puts(out, v.b ? "true" : "false"); break;
-    case V_INT: buf_printf(out, "%lld", (long long)v.i); break;
+    case V_NONE: jinja_text_puts(out, "null"); break;
+    case V_BOOL: jinja_text_puts(out, v.b ? "true" : "false"); break;
+    case V_INT: print_int(out, v.i); break;
     case V_FLOAT: print_float(out, v.f); break;
     case V_STRING: json_string_out(out, v); break;
     case V_LIST:
@@ -383,11 +391,9 @@ void jinja_print_json(jrun *r, buf *out, jvalue v, int indent, int level)
 jvalue jinja_text(jrun *r, jvalue v)
 {
     if (v.kind == V_STRING) return v;
-    buf out = {0};
+    jtext out = {0};
     jinja_print(r, &out, v);
-    jvalue s = jinja_strdup(r, out.data, out.len);
-    buf_done(&out);
-    return s;
+    return jinja_text_take(r, &out);
 }
 
 jvalue jinja_items(jrun *r, jvalue v)
@@ -406,7 +412,7 @@ jvalue jinja_items(jrun *r, jvalue v)
         uint32_t cp;
         size_t n = utf8_decode(v.s + at, v.n - at, &cp);
         n = n ? n : 1;
-        jinja_push(r, out, jinja_str(v.s + at, n));
+        jinja_push(r, out, jinja_part(v, at, n));
         at += n;
     }
     return out;

@@ -13,6 +13,7 @@ typedef struct job {
     unsigned flags;
     size_t max_tokens;
     shoal_err *err;
+    const uint8_t *marks; /* of the original's bytes: 1 may be no control token's; NULL: all may */
     encoding e;
     tok_match match;
     seg_work seg;
@@ -97,10 +98,50 @@ static int put_token(job *j, int32_t id, const tok_text *t, size_t b, size_t e)
 
 /* ---- words ---- */
 
+/* A control token by its kind, or by its looks: "<tool_call>" is often no "special" token. */
+static bool is_markup(const added_token *a)
+{
+    char first = a->text[0], last = a->text[a->len - 1];
+    return a->special || (first == '<' && last == '>') || (first == '[' && last == ']');
+}
+
+/* Bytes [b, e) of t may not be a control token: the request brought some of them. */
+static bool is_barred(const job *j, const tok_text *t, size_t b, size_t e)
+{
+    if (!j->marks) return false;
+    text_range r = text_origin(t, b, e);
+    return r.begin < r.end && memchr(j->marks + r.begin, 1, r.end - r.begin);
+}
+
+/* Segmenting may hit on a control token's text by itself (a Unigram vocabulary holds "</s>"): then the
+ * characters are put one by one. The unknown token is control, too, and stands for any text. */
+static int put_apart(job *j, const tok_text *t, size_t b, size_t e)
+{
+    int rc = 0;
+    for (size_t at = b, next = b; rc == 0 && at < e; at = next) {
+        text_next(t, &next);
+        rc = seg_word(&j->t->seg, t->s + at, next - at, &j->seg) ? err_nomem(j->err) : 0;
+        for (size_t i = 0; rc == 0 && i < j->seg.n_out; i++)
+            rc = put_token(j, j->seg.out[i].id, t, at + j->seg.out[i].begin, at + j->seg.out[i].end);
+    }
+    return rc;
+}
+
+static bool is_control(const tokenizer *t, int32_t id)
+{
+    return id != t->seg.unk && t->special[id];
+}
+
 static int put_word(job *j, const tok_text *t, word_span w)
 {
     int rc = seg_word(&j->t->seg, t->s + w.begin, w.end - w.begin, &j->seg);
     if (rc) return err_nomem(j->err);
+    for (size_t i = 0; j->marks && i < j->seg.n_out; i++) {
+        const seg_token *k = &j->seg.out[i];
+        if (!is_control(j->t, k->id) || !is_barred(j, t, w.begin + k->begin, w.begin + k->end)) continue;
+        j->word++;
+        return put_apart(j, t, w.begin, w.end);
+    }
     for (size_t i = 0; rc == 0 && i < j->seg.n_out; i++) {
         const seg_token *k = &j->seg.out[i];
         rc = put_token(j, k->id, t, w.begin + k->begin, w.begin + k->end);
@@ -153,8 +194,8 @@ static bool starts_word(const tok_text *t, size_t b, size_t e)
 }
 
 /* The longest added token at byte `at` of t[..end), NULL for none. */
-static const added_token *added_at(const added_set *set, const tok_text *t, size_t at, size_t end,
-                                   unsigned flags)
+static const added_token *added_at(const job *j, const added_set *set, const tok_text *t, size_t at,
+                                   size_t end)
 {
     const added_token *best = NULL;
     size_t lo = 0, hi = set->n;
@@ -165,7 +206,8 @@ static const added_token *added_at(const added_set *set, const tok_text *t, size
         hi = narrow(set, lo, hi, k, c + 1);
         if (lo == hi || set->sorted[lo]->len != k + 1) continue;
         const added_token *a = set->sorted[lo];
-        if (!a->special || flags & TOK_PARSE_SPECIAL) best = a;
+        if (a->special && !(j->flags & TOK_PARSE_SPECIAL)) continue;
+        if (!is_markup(a) || !is_barred(j, t, at, at + k + 1)) best = a;
     }
     return best;
 }
@@ -176,7 +218,7 @@ static const added_token *find_added(const job *j, const added_set *set, const t
     if (set->n == 0) return NULL;
     for (size_t at = from; at < end; at++) {
         if (!set->starts[(uint8_t)t->s[at]]) continue;
-        const added_token *a = added_at(set, t, at, end, j->flags);
+        const added_token *a = added_at(j, set, t, at, end);
         if (!a) continue;
         *ret_at = at;
         return a;
@@ -243,6 +285,21 @@ static int check_text(const char *s, size_t len, const char *which, shoal_err *e
     return err_set(err, SHOAL_EINVALID, "the %s is not UTF-8 at byte %zu", which, bad);
 }
 
+/* The end of a call: what it used goes, and *ret is replaced when all went well. */
+static int finish(job *j, int rc, encoding *ret)
+{
+    seg_work_done(&j->seg);
+    words_done(&j->words);
+    match_done(&j->match);
+    if (rc) {
+        encoding_done(&j->e);
+        return rc;
+    }
+    encoding_done(ret);
+    *ret = j->e;
+    return 0;
+}
+
 int tokenizer_encode(const tokenizer *t, const char *text, size_t len, const char *pair, size_t pair_len,
                      unsigned flags, size_t max_tokens, encoding *ret, shoal_err *err)
 {
@@ -261,16 +318,16 @@ int tokenizer_encode(const tokenizer *t, const char *text, size_t len, const cha
             rc = push(&j, items[i].id, (token_span){0}, true);
         }
     }
-    seg_work_done(&j.seg);
-    words_done(&j.words);
-    match_done(&j.match);
-    if (rc) {
-        encoding_done(&j.e);
-        return rc;
-    }
-    encoding_done(ret);
-    *ret = j.e;
-    return 0;
+    return finish(&j, rc, ret);
+}
+
+int tokenizer_encode_prompt(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,
+                            encoding *ret, shoal_err *err)
+{
+    job j = {.t = t, .flags = TOK_PARSE_SPECIAL, .err = err, .marks = marks};
+    int rc = check_text(text, len, "prompt", err);
+    if (rc == 0) rc = put_text(&j, text ? text : "", len, 0);
+    return finish(&j, rc, ret);
 }
 
 /* ---- truncation ---- */

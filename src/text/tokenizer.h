@@ -64,6 +64,12 @@ enum {
 int tokenizer_encode(const tokenizer *t, const char *text, size_t len, const char *pair, size_t pair_len,
                      unsigned flags, size_t max_tokens, encoding *ret, shoal_err *err);
 
+/* A prompt that a chat template rendered: control tokens in it are the template's own only. marks[len]
+ * says which bytes the request brought (NULL: none); a control token's text that touches one of them
+ * becomes plain characters. */
+int tokenizer_encode_prompt(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,
+                            encoding *ret, shoal_err *err);
+
 /* Shorten to max_tokens the way the template wants it (keep the closing special token); for pairs,
  * from the longer text. Returns true when something was cut. */
 bool encoding_truncate(const tokenizer *t, encoding *e, size_t max_tokens);

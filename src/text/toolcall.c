@@ -43,6 +43,11 @@ void toolcall_free(toolcall_parser *p)
     free(p);
 }
 
+bool toolcall_is_open(const toolcall_parser *p)
+{
+    return p->at == IN_HEAD || p->at == IN_ARGS;
+}
+
 int toolcall_count(const toolcall_parser *p)
 {
     return p->count;

@@ -9,9 +9,11 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/sampling.h"
 #include "base/utf8.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/delta.h"
+#include "worker/form.h"
 #include "worker/service.h"
 
 enum { MAX_STOPS = 32, MAX_BIAS = 1024, MAX_TOP = 20 };
@@ -104,12 +106,14 @@ static void log_done(const gen_job *g, const char *finish)
 
 static void send_done(gen_job *g)
 {
+    bool cut = g->tools && toolcall_is_open(g->tools);
     if (g->tools) toolcall_end(g->tools);
     send_delta(g);
     if (!g->call) return;
     const gen_timings *t = &g->job.timings;
     Shoal__V1__Done d = SHOAL__V1__DONE__INIT;
-    d.finish = g->called_tool ? "tool_calls" : g->job.finish == FINISH_LENGTH ? "length" : "stop";
+    bool length = g->job.finish == FINISH_LENGTH;
+    d.finish = length && (cut || !g->called_tool) ? "length" : g->called_tool ? "tool_calls" : "stop";
     d.n_prompt = (uint32_t)t->n_prompt;
     d.n_cached = (uint32_t)t->n_cached;
     d.n_generated = (uint32_t)t->n_generated;
@@ -157,23 +161,20 @@ typedef struct prompt {
     encoding enc;
 } prompt;
 
-static const char *token_text(const tokenizer *t, int32_t id, char *out, size_t cap)
+static int no_template(const worker *w, shoal_err *err)
 {
-    size_t len = 0;
-    const char *s = id >= 0 ? tokenizer_piece(t, id, &len) : NULL;
-    if (!s || len >= cap) return NULL;
-    memcpy(out, s, len);
-    out[len] = '\0';
-    return out;
+    const char *why = model_chat_template_error(w->model);
+    if (why)
+        return err_set(err, SHOAL_EINVALID,
+                       "%s: its chat template cannot be used: %s; send text instead of messages", w->name,
+                       why);
+    return err_set(err, SHOAL_EINVALID, "%s has no chat template; send text instead of messages", w->name);
 }
 
-static int render_messages(worker *w, const Shoal__V1__GenerateRequest *r, buf *out, shoal_err *err)
+static int encode_messages(worker *w, const Shoal__V1__GenerateRequest *r, encoding *ret, shoal_err *err)
 {
     const chat_template *t = model_chat_template(w->model);
-    const tokenizer *tok = model_tokenizer(w->model);
-    if (!t)
-        return err_set(err, SHOAL_EINVALID, "%s has no chat template; send text instead of messages",
-                       w->name);
+    if (!t) return no_template(w, err);
     json_t *messages = NULL, *tools = NULL;
     int rc = json_parse(&messages, r->messages_json, strlen(r->messages_json), "messages", err);
     if (rc == 0 && *r->tools_json)
@@ -181,11 +182,7 @@ static int render_messages(worker *w, const Shoal__V1__GenerateRequest *r, buf *
     if (rc == 0 && (!json_is_array(messages) || (tools && !json_is_array(tools))))
         rc = err_set(err, SHOAL_EINVALID, "%s must be a JSON array",
                      json_is_array(messages) ? "tools" : "messages");
-    char bos[128], eos[128];
-    if (rc == 0)
-        rc = chat_template_render(t, messages, tools, true,
-                                  token_text(tok, tokenizer_bos(tok), bos, sizeof bos),
-                                  token_text(tok, tokenizer_eos(tok), eos, sizeof eos), out, err);
+    if (rc == 0) rc = chat_prompt_encode(t, model_tokenizer(w->model), messages, tools, ret, err);
     json_decref(messages);
     json_decref(tools);
     if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID; /* here, broken JSON is the request's fault */
@@ -198,15 +195,11 @@ static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, promp
     if (!t)
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s; send token ids", w->name,
                        model_tokenizer_error(w->model));
-    buf rendered = {0};
-    bool chat = *r->messages_json;
-    int rc = chat ? render_messages(w, r, &rendered, err) : 0;
-    const char *text = chat ? (rendered.data ? rendered.data : "") : r->text;
-    /* A template writes its own special tokens; plain text gets those that the tokeniser adds. */
-    unsigned flags = TOK_PARSE_SPECIAL | (chat ? 0 : TOK_ADD_SPECIAL);
-    if (rc == 0)
-        rc = tokenizer_encode(t, text, chat ? rendered.len : strlen(text), NULL, 0, flags, 0, &ret->enc, err);
-    buf_done(&rendered);
+    /* A template writes its own special tokens; plain text gets those that the tokeniser adds, and may
+     * spell out others: whoever sends it writes the whole prompt. */
+    int rc = *r->messages_json ? encode_messages(w, r, &ret->enc, err)
+                               : tokenizer_encode(t, r->text, strlen(r->text), NULL, 0,
+                                                  TOK_PARSE_SPECIAL | TOK_ADD_SPECIAL, 0, &ret->enc, err);
     ret->ids = ret->enc.ids;
     ret->n = ret->enc.n;
     return rc;
@@ -232,21 +225,13 @@ static int make_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *r
 
 /* ---- the request ------------------------------------------------------------------------------- */
 
-static int check_range(double v, double min, double max, const char *name, shoal_err *err)
-{
-    if (v >= min && v <= max) return 0; /* false for NaN */
-    return err_set(err, SHOAL_EINVALID, "%s is %g; it must be from %g to %g", name, v, min, max);
-}
-
 static int check_sampling(const Shoal__V1__Sampling *s, shoal_err *err)
 {
-    int rc = check_range(s->temperature, 0, 100, "temperature", err);
-    if (rc == 0) rc = check_range(s->top_k, 0, INT32_MAX, "top_k", err);
-    if (rc == 0) rc = check_range(s->top_p, 0, 1, "top_p", err);
-    if (rc == 0) rc = check_range(s->min_p, 0, 1, "min_p", err);
-    if (rc == 0) rc = check_range(s->repetition_penalty, 0, 100, "repetition_penalty", err);
-    if (rc == 0) rc = check_range(s->presence_penalty, -100, 100, "presence_penalty", err);
-    if (rc == 0) rc = check_range(s->frequency_penalty, -100, 100, "frequency_penalty", err);
+    int rc = 0;
+#define CHECK(field, min, max) \
+    if (rc == 0) rc = sampling_check(#field, (double)s->field, err);
+    SAMPLING_TABLE(CHECK)
+#undef CHECK
     if (rc == 0 && s->n_bias > MAX_BIAS)
         rc = err_set(err, SHOAL_EINVALID, "%zu logit biases: at most %d", s->n_bias, MAX_BIAS);
     return rc;
@@ -296,8 +281,7 @@ static int check_request(const Shoal__V1__GenerateRequest *r, shoal_err *err)
         rc = err_set(err, SHOAL_EINVALID, "%zu stop strings: at most %d", r->n_stop, MAX_STOPS);
     if (rc == 0 && r->n_top > MAX_TOP)
         rc = err_set(err, SHOAL_EINVALID, "%u alternatives a token: at most %d", r->n_top, MAX_TOP);
-    if (rc == 0 && (unsigned)r->constraint > CONSTRAIN_JSON_SCHEMA)
-        rc = err_set(err, SHOAL_EINVALID, "there is no constraint %d", (int)r->constraint);
+    if (rc == 0) rc = form_check(r, err);
     return rc;
 }
 
@@ -314,7 +298,8 @@ static gen_job *new_job(worker *w, grpc_call *c, const Shoal__V1__GenerateReques
     g->logprobs = r->logprobs;
     toolcall_sink sink = {
         .user = g, .text = tool_text, .begin = tool_begin, .arguments = tool_arguments, .end = tool_end};
-    if (r->parse_tool_calls && !(g->tools = toolcall_new(&sink))) {
+    bool parse = r->parse_tool_calls || r->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
+    if (parse && !(g->tools = toolcall_new(&sink))) {
         gen_free(g);
         return NULL;
     }
@@ -344,19 +329,33 @@ static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const 
 static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p, const sampling *s,
                   shoal_err *err)
 {
+    const char *stop[MAX_STOPS + 1];
+    size_t n_stop = 0;
+    while (n_stop < r->n_stop) {
+        stop[n_stop] = r->stop[n_stop];
+        n_stop++;
+    }
+    /* A model that starts a call although it may not has said what it had to say. */
+    if (r->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE) stop[n_stop++] = "<tool_call>";
+    form form;
+    int rc = form_init(&form, g->w->model, r, err);
     gen_request q = {.ids = p->ids,
                      .n_ids = p->n,
                      .max_tokens = r->max_tokens,
                      .sampling = *s,
-                     .stop = (const char *const *)r->stop,
-                     .n_stop = r->n_stop,
+                     .stop = stop,
+                     .n_stop = n_stop,
                      .ignore_eos = r->ignore_eos,
                      .logprobs = r->logprobs,
                      .n_top = (int)r->n_top,
-                     .constrain = (constraint_kind)r->constraint,
-                     .schema = *r->schema ? r->schema : NULL,
+                     .form = form.spec,
                      .deadline_ns = grpc_call_deadline_ns(g->call)};
-    return engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
+    if (rc == 0) {
+        do rc = engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
+        while (rc == SHOAL_EUNSUPPORTED && form_relax(&form, err));
+    }
+    form_done(&form);
+    return rc;
 }
 
 static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__V1__GenerateRequest *r,

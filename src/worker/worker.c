@@ -89,6 +89,9 @@ static int load(worker *w, const worker_options *o, shoal_err *err)
     sha256_hex(&digest, w->digest);
     w->version = model_version(w->model);
     w->quantisation = model_quantisation(w->model);
+    if (model_notice(w->model))
+        LOG(LOG_WARN, "worker", "model_notice", LOG_S("model", w->name),
+            LOG_S("notice", model_notice(w->model)));
     /* A folder is not one file that model_open could compare. */
     if (o->sha256 && strcasecmp(o->sha256, w->digest) != 0)
         return err_set(err, SHOAL_EDIGEST, "%s: its SHA-256 is %s, but %s is pinned", o->path, w->digest,

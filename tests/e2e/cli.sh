@@ -147,12 +147,25 @@ expect 1 'no file or folder "no-such-model"' run no-such-model -p a
 expect 2 'not UTF-8 at byte 1' classify "$intent" $'a\xffb'
 expect 2 'ids|vocabulary' logits "$llama" --ids 1,704
 expect 2 'numbers with commas' logits "$llama" --ids 1,,2
-expect 2 '--temp is -1' run "$llama" -p a --temp -1
+expect 2 '--temp: temperature is -1' run "$llama" -p a --temp -1
 expect 2 'max-tokens wants a whole number' run "$llama" -p a -n many
 printf 'a\0b' >"$work/text"
 input=$work/text expect 2 'NUL' embed "$embed" -
 yes 'turn on ' | head -c 1000000 >"$work/text"
 input=$work/text expect 1 '[0-9]+ tokens are over the context of 128 tokens' classify "$intent" -
 expect 1 'is a model for "classify", not for "embed"' embed "$intent" a
+cp -r "$llama" "$work/broken"
+printf 'a\n{%% if %%}' >"$work/broken/chat_template.jinja"
+printf 'hello\n' >"$work/text"
+input=$work/text expect 1 'its chat template cannot be used: .*line 2' chat "$work/broken"
+
+# ---- edit: other metadata, the same answers
+"$SHOAL_BIN" quantize "$llama" "$work/plain.gguf" --type q8_0 >/dev/null 2>&1
+expect 0 'sha256 [0-9a-f]{64}' edit "$work/plain.gguf" "$work/edited.gguf" --set general.name=other
+[ "$("$SHOAL_BIN" logits "$work/plain.gguf" --ids 1,2,3)" = "$("$SHOAL_BIN" logits "$work/edited.gguf" --ids 1,2,3)" ] ||
+    fail "an edited file computes otherwise"
+expect 2 'no text' edit "$work/plain.gguf" "$work/edited.gguf" --set llama.block_count=3
+expect 2 'not KEY=TEXT' edit "$work/plain.gguf" "$work/edited.gguf" --set general.name
+expect 2 'line 2' edit "$work/plain.gguf" "$work/edited.gguf" --chat-template "$work/broken/chat_template.jinja"
 expect 1 'no next-token logits' logits "$intent" --ids 1
 echo "$n forms hold"

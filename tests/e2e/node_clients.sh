@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The official openai npm client and @grpc/grpc-js, unmodified, against a running home cluster.
+# The official openai npm client and @grpc/grpc-js, unmodified, against a running home cluster; and ajv over what
+# constrained replies may be (SHOAL_WALKS).
 source "$(dirname "$0")/lib.sh"
 command -v node >/dev/null && command -v npm >/dev/null || skip "Node.js is not installed"
 modules=build/node
@@ -12,6 +13,8 @@ if ! cmp -s tests/node/package.json "$modules/package.json"; then
     }
 fi
 cp tests/node/*.mjs "$modules/"
+export SHOAL_WALKS=$work/walks.json
+build/tests/infer_test_grammar_walk >/dev/null 2>&1 || fail "infer_test_grammar_walk failed"
 start_shoal
 export SHOAL_URL=$url SHOAL_PROTO=$PWD/proto SHOAL_SOCKETS=$(dirname "$(grep -o 'unix:[^ "]*' "$log" | head -1 | cut -c6-)")
 (cd "$modules" && timeout 120 node --test --test-reporter=tap ./*.test.mjs) >"$work/node.log" 2>&1

@@ -43,7 +43,9 @@ static void generate(const char *body, size_t n, bool chat)
         free(packed);
     }
     sha256_digest key;
-    if (gen_spec_key(s, "digest", &key) && !gen_spec_is_deterministic(s)) abort();
+    Shoal__V1__ModelInfo model = SHOAL__V1__MODEL_INFO__INIT;
+    model.digest = "digest";
+    if (gen_spec_key(s, &model, &key) && !gen_spec_is_deterministic(s)) abort();
     gen_spec_free(s);
 }
 

@@ -10,6 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Whatever the automaton takes as a whole document must be JSON. */
 static void step(nfa *a, int start, const uint8_t *reply, size_t n)
 {
+    if (!nfa_seal(a)) abort();
     int config = nfa_begin(a, start);
     for (size_t i = 0; i < n && config != NFA_DEAD; i++) {
         int next = nfa_step(a, config, reply[i]);

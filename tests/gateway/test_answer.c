@@ -151,35 +151,6 @@ static void answer_streams_tool_calls_with_id_once(void **state)
     close_all(&f);
 }
 
-static void answer_forced_tool_text_becomes_the_call(void **state)
-{
-    fixture f;
-    open_chat(
-        &f,
-        "{" MSG
-        ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"t\"}}],\"tool_choice\":\"required\"}");
-    add_text(&f, "{\"name\":\"t\",\"arguments\":{\"a\":[1,2]}}");
-    finish(&f, "stop");
-    assert_string_equal(f.answer.choices[0].finish, "tool_calls");
-    assert_string_equal(f.answer.choices[0].calls[0].arguments.data, "{\"a\":[1,2]}");
-    assert_int_equal(f.answer.choices[0].text.len, 0);
-    close_all(&f);
-}
-
-static void answer_forced_tool_cut_short_stays_text(void **state)
-{
-    fixture f;
-    open_chat(
-        &f,
-        "{" MSG
-        ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"t\"}}],\"tool_choice\":\"required\"}");
-    add_text(&f, "{\"name\":\"t\",\"argu");
-    finish(&f, "length");
-    assert_string_equal(f.answer.choices[0].finish, "length");
-    assert_int_equal(f.answer.choices[0].n_calls, 0);
-    close_all(&f);
-}
-
 static void answer_never_emits_invalid_utf8(void **state)
 {
     fixture f;
@@ -263,8 +234,6 @@ int main(void)
         cmocka_unit_test(answer_whole_has_openais_fields),
         cmocka_unit_test(answer_stream_is_role_deltas_finish_usage_done),
         cmocka_unit_test(answer_streams_tool_calls_with_id_once),
-        cmocka_unit_test(answer_forced_tool_text_becomes_the_call),
-        cmocka_unit_test(answer_forced_tool_cut_short_stays_text),
         cmocka_unit_test(answer_never_emits_invalid_utf8),
         cmocka_unit_test(answer_logprobs_are_openais),
         cmocka_unit_test(answer_packs_and_comes_back_the_same),

@@ -10,6 +10,7 @@
 
 #include "gateway/openai.h"
 
+#define TOOL_CHOICE(name) SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__##name
 #define MSG  "\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
 #define TOOL "{\"type\":\"function\",\"function\":{\"name\":\"t\",\"parameters\":{\"type\":\"object\"}}}"
 
@@ -94,6 +95,7 @@ static void openai_tool_choice_none_hides_tools(void **state)
     gen_spec *s = chat("{" MSG ",\"tools\":[" TOOL "],\"tool_choice\":\"none\"}");
     assert_null(s->tools_json);
     assert_false(s->parse_tool_calls);
+    assert_int_equal(s->tool_choice, TOOL_CHOICE(TOOL_NONE));
     gen_spec_free(s);
     s = chat("{" MSG ",\"tools\":[" TOOL "],\"tool_choice\":\"auto\"}");
     assert_non_null(s->tools_json);
@@ -101,22 +103,72 @@ static void openai_tool_choice_none_hides_tools(void **state)
     gen_spec_free(s);
 }
 
-static void openai_forced_tool_becomes_a_schema(void **state)
+static void openai_offered_tools_bind_the_reply(void **state)
 {
-    const char *bodies[] = {
-        "{" MSG ",\"tools\":[" TOOL "],\"tool_choice\":\"required\"}",
-        "{" MSG ",\"tools\":[" TOOL
-        "],\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"t\"}}}",
+    static const struct {
+        const char *choice;
+        Shoal__V1__GenerateRequest__ToolChoice want;
+        bool parallel;
+    } CASES[] = {
+        {"", TOOL_CHOICE(TOOL_AUTO), true},
+        {",\"tool_choice\":null", TOOL_CHOICE(TOOL_AUTO), true},
+        {",\"tool_choice\":\"auto\",\"parallel_tool_calls\":false", TOOL_CHOICE(TOOL_AUTO), false},
+        {",\"tool_choice\":\"required\"", TOOL_CHOICE(TOOL_REQUIRED), false},
+        {",\"tool_choice\":\"required\",\"parallel_tool_calls\":true", TOOL_CHOICE(TOOL_REQUIRED), true},
+        {",\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"t\"}}", TOOL_CHOICE(TOOL_NAMED),
+         false},
     };
-    for (int i = 0; i < 2; i++) {
-        gen_spec *s = chat(bodies[i]);
-        assert_true(s->forced_tool);
-        assert_int_equal(s->constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA);
-        assert_string_equal(
-            s->schema,
-            "{\"type\":\"object\",\"properties\":{\"name\":{\"const\":\"t\"},\"arguments\":{\"type\":"
-            "\"object\"}},\"required\":[\"name\",\"arguments\"],\"additionalProperties\":false}");
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char body[512];
+        Shoal__V1__GenerateRequest r;
+        Shoal__V1__Sampling p;
+        snprintf(body, sizeof body, "{" MSG ",\"tools\":[" TOOL "]%s}", CASES[i].choice);
+        gen_spec *s = chat(body);
+        gen_spec_fill(s, 0, &r, &p);
+        assert_int_equal(r.constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS);
+        assert_int_equal(r.tool_choice, CASES[i].want);
+        assert_int_equal(r.parallel_tool_calls, CASES[i].parallel);
+        assert_non_null(strstr(r.tools_json, "\"t\""));
+        assert_string_equal(r.tool_name, CASES[i].want == TOOL_CHOICE(TOOL_NAMED) ? "t" : "");
         gen_spec_free(s);
+    }
+}
+
+static void openai_takes_the_numbers_that_clients_send(void **state)
+{
+    static const struct {
+        const char *field;
+        uint32_t want;
+    } CASES[] = {
+        {"\"max_tokens\":0", 0},
+        {"\"max_tokens\":-1", 0},
+        {"\"max_tokens\":null", 0},
+        {"\"max_tokens\":4096", 4096},
+        {"\"max_tokens\":99999999999", 0},
+        {"\"max_tokens\":4,\"max_completion_tokens\":5", 5},
+        {"\"stream_options\":{\"include_usage\":true}", 0},
+        {"\"top_k\":-1", 0},
+        {"\"n\":32", 0},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char body[256];
+        snprintf(body, sizeof body, "{" MSG ",%s}", CASES[i].field);
+        gen_spec *s = chat(body);
+        if (s->max_tokens != CASES[i].want) fail_msg("%s gave %u", CASES[i].field, s->max_tokens);
+        gen_spec_free(s);
+    }
+}
+
+/* llama.cpp's clients send -1 for "any"; a fixed seed would be one answer for ever. */
+static void openai_seed_minus_one_is_drawn(void **state)
+{
+    static const char *const BODIES[] = {"{" MSG ",\"seed\":-1}", "{" MSG ",\"seed\":null}", "{" MSG "}"};
+    for (size_t i = 0; i < 3; i++) {
+        gen_spec *a = chat(BODIES[i]), *b = chat(BODIES[i]);
+        assert_false(gen_spec_is_deterministic(a));
+        assert_int_not_equal(a->sampling.seed, b->sampling.seed);
+        gen_spec_free(a);
+        gen_spec_free(b);
     }
 }
 
@@ -157,8 +209,11 @@ static void openai_names_the_field_it_refuses(void **state)
         {"{" MSG ",\"temperature\":\"hot\"}", "temperature"},
         {"{" MSG ",\"top_p\":-1}", "top_p"},
         {"{" MSG ",\"n\":0}", "n"},
-        {"{" MSG ",\"n\":9}", "n"},
-        {"{" MSG ",\"max_tokens\":0}", "max_tokens"},
+        {"{" MSG ",\"n\":33}", "n"},
+        {"{" MSG ",\"max_tokens\":-2}", "max_tokens"},
+        {"{" MSG ",\"repetition_penalty\":0.001}", "repetition_penalty"},
+        {"{" MSG ",\"top_k\":-2}", "top_k"},
+        {"{" MSG ",\"presence_penalty\":2.5}", "presence_penalty"},
         {"{" MSG ",\"max_tokens\":1.5}", "max_tokens"},
         {"{" MSG ",\"stop\":[\"\"]}", "stop"},
         {"{" MSG ",\"stop\":7}", "stop"},
@@ -169,7 +224,7 @@ static void openai_names_the_field_it_refuses(void **state)
         {"{" MSG ",\"logit_bias\":{\"1\":101}}", "logit_bias"},
         {"{" MSG ",\"logit_bias\":[]}", "logit_bias"},
         {"{" MSG ",\"top_logprobs\":2}", "top_logprobs"},
-        {"{" MSG ",\"stream_options\":{}}", "stream_options"},
+        {"{" MSG ",\"stream_options\":7}", "stream_options"},
         {"{" MSG ",\"stream\":1}", "stream"},
         {"{" MSG ",\"tools\":{}}", "tools"},
         {"{" MSG ",\"tools\":[{\"type\":\"web\"}]}", "tools"},
@@ -253,7 +308,9 @@ static void completions_refuse_what_they_would_ignore(void **state)
 static bool key_of(const char *body, const char *digest, sha256_digest *ret)
 {
     gen_spec *s = chat(body);
-    bool ok = gen_spec_key(s, digest, ret);
+    Shoal__V1__ModelInfo model = SHOAL__V1__MODEL_INFO__INIT;
+    model.digest = (char *)digest;
+    bool ok = gen_spec_key(s, &model, ret);
     gen_spec_free(s);
     return ok;
 }
@@ -271,6 +328,42 @@ static void openai_key_names_what_decides_the_answer(void **state)
     assert_true(key_of("{" MSG ",\"seed\":1}", "d", &b));
     assert_memory_not_equal(&a, &b, sizeof a);
     assert_false(key_of("{" MSG "}", "d", &b));
+    /* a template prints a tool's keys in the client's order, and a grammar follows it */
+    assert_true(key_of("{" MSG ",\"seed\":1,\"tools\":[" TOOL "]}", "d", &a));
+    assert_true(key_of(
+        "{" MSG ",\"seed\":1,\"tools\":[{\"function\":{\"name\":\"t\"},\"type\":\"function\"}]}", "d", &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+    assert_true(key_of("{" MSG ",\"seed\":1,\"tools\":[" TOOL "],\"tool_choice\":\"required\"}", "d", &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+}
+
+static void openai_answers_of_a_template_that_reads_the_clock_are_not_kept(void **state)
+{
+    sha256_digest d;
+    Shoal__V1__ModelInfo model = SHOAL__V1__MODEL_INFO__INIT;
+    model.digest = "d";
+    gen_spec *s = chat("{" MSG ",\"seed\":1}"),
+             *raw = completion("{\"model\":\"m\",\"prompt\":\"a\",\"seed\":1}");
+    assert_true(gen_spec_key(s, &model, &d));
+    model.template_reads_clock = true;
+    assert_false(gen_spec_key(s, &model, &d));
+    assert_true(gen_spec_key(raw, &model, &d)); /* no template is asked */
+    gen_spec_free(s);
+    gen_spec_free(raw);
+}
+
+/* Messages come to the worker in our own order, so the client's does not matter. */
+static void openai_key_ignores_what_the_worker_never_sees(void **state)
+{
+    sha256_digest a, b;
+    assert_true(key_of("{\"model\":\"m\",\"seed\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}",
+                       "d", &a));
+    assert_true(key_of(
+        "{\"seed\":1,\"messages\":[ {\"content\" : \"hi\", \"role\":\"user\"} ],\"model\":\"m\"}", "d", &b));
+    assert_memory_equal(&a, &b, sizeof a);
+    assert_true(key_of("{\"model\":\"m\",\"seed\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hi \"}]}",
+                       "d", &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
 }
 
 int main(void)
@@ -280,13 +373,17 @@ int main(void)
         cmocka_unit_test(openai_reads_every_sampling_field),
         cmocka_unit_test(openai_joins_parts_and_keeps_tool_history),
         cmocka_unit_test(openai_tool_choice_none_hides_tools),
-        cmocka_unit_test(openai_forced_tool_becomes_a_schema),
+        cmocka_unit_test(openai_offered_tools_bind_the_reply),
+        cmocka_unit_test(openai_takes_the_numbers_that_clients_send),
+        cmocka_unit_test(openai_seed_minus_one_is_drawn),
         cmocka_unit_test(openai_response_format_becomes_a_constraint),
         cmocka_unit_test(openai_names_the_field_it_refuses),
         cmocka_unit_test(completions_take_text_ids_and_arrays),
         cmocka_unit_test(completions_refuse_bad_prompts),
         cmocka_unit_test(completions_refuse_what_they_would_ignore),
         cmocka_unit_test(openai_key_names_what_decides_the_answer),
+        cmocka_unit_test(openai_answers_of_a_template_that_reads_the_clock_are_not_kept),
+        cmocka_unit_test(openai_key_ignores_what_the_worker_never_sees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,8 @@ static void bad_requests_are_refused_with_their_cause(void **state)
     const char *const empty[] = {""};
     refused(&(gen_request){.ids = prompt, .n_ids = 0}, SHOAL_EINVALID, "empty");
     refused(&(gen_request){.ids = bad, .n_ids = 2}, SHOAL_EINVALID, "99999");
-    refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 1000}, SHOAL_ELIMIT, "256");
+    int32_t full[256] = {0};
+    refused(&(gen_request){.ids = full, .n_ids = 256}, SHOAL_ELIMIT, "256");
     refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .sampling = {.temperature = -1}}, SHOAL_EINVALID,
             "temperature");
     refused(&(gen_request){.ids = prompt, .n_ids = N_PROMPT, .n_top = 50}, SHOAL_EINVALID, "50");
@@ -176,6 +177,16 @@ static void alternatives_come_sorted_with_the_chosen_first_when_greedy(void **st
     reply_free(r);
 }
 
+static void a_reply_longer_than_the_context_ends_with_it(void **state)
+{
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 1000, .ignore_eos = true};
+    reply *r = generate(the_rig.e, &q);
+    assert_int_equal(r->status, 0);
+    assert_int_equal(r->finish, FINISH_LENGTH);
+    assert_int_equal(r->n, 256 - N_PROMPT);
+    reply_free(r);
+}
+
 static void bias_and_penalties_change_the_choice(void **state)
 {
     gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 24, .ignore_eos = true};
@@ -184,7 +195,7 @@ static void bias_and_penalties_change_the_choice(void **state)
     q.sampling.n_bias = 1;
     reply *biased = generate(the_rig.e, &q);
     for (size_t i = 0; i < biased->n; i++) assert_int_equal(biased->ids[i], 77);
-    q.sampling = (sampling){.frequency_penalty = 100};
+    q.sampling = (sampling){.frequency_penalty = 2, .presence_penalty = 2};
     reply *fresh = generate(the_rig.e, &q);
     for (size_t i = 0; i < fresh->n; i++) {
         for (size_t k = 0; k < i; k++) assert_int_not_equal(fresh->ids[i], fresh->ids[k]);
@@ -334,9 +345,12 @@ static void a_request_over_the_cache_is_refused_with_numbers(void **state)
     shoal_err err = {0};
     rig_open(&r, GQA, (engine_options){.kv_bytes = 3 * 2 * 2 * 16 * 16 * 4 * 4});
     assert_int_equal(engine_ctx(r.e), 64);
-    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 60};
+    int32_t long_ids[64] = {0};
+    gen_request q = {.ids = long_ids, .n_ids = 64};
     assert_int_equal(engine_generate(r.e, &q, on_event, NULL, NULL, &err), SHOAL_ELIMIT);
     assert_non_null(strstr(err.message, "64"));
+    q.ids = prompt;
+    q.n_ids = N_PROMPT;
     q.max_tokens = 52;
     q.ignore_eos = true;
     reply *fits = generate(r.e, &q);
@@ -350,11 +364,11 @@ static void json_constrained_replies_parse(void **state)
     for (uint64_t seed = 0; seed < 5; seed++) {
         const char *schema = "{\"type\":\"object\",\"properties\":{\"on\":{\"type\":\"boolean\"},"
                              "\"room\":{\"enum\":[\"den\",\"kitchen\"]}},\"required\":[\"on\",\"room\"]}";
+        grammar_spec form = {.kind = GRAMMAR_JSON_SCHEMA, .schema = schema};
         reply *r = generate(the_rig.e, &(gen_request){.ids = prompt,
                                                       .n_ids = N_PROMPT,
                                                       .max_tokens = 200,
-                                                      .constrain = CONSTRAIN_JSON_SCHEMA,
-                                                      .schema = schema,
+                                                      .form = &form,
                                                       .sampling = {.temperature = 1, .seed = seed}});
         json_t *v = NULL;
         assert_int_equal(r->status, 0);
@@ -379,6 +393,7 @@ int main(void)
         cmocka_unit_test(seeds_repeat_and_differ),
         cmocka_unit_test(a_replay_continues_with_the_same_tokens),
         cmocka_unit_test(alternatives_come_sorted_with_the_chosen_first_when_greedy),
+        cmocka_unit_test(a_reply_longer_than_the_context_ends_with_it),
         cmocka_unit_test(bias_and_penalties_change_the_choice),
         cmocka_unit_test(cancelling_frees_the_place_and_disturbs_nobody),
         cmocka_unit_test(cancelling_what_is_gone_does_nothing),

@@ -15,6 +15,7 @@
 #include "infer/grammar.h"
 #include "infer/grammar_nfa.h"
 #include "infer/grammar_schema.h"
+#include "infer/grammar_tools.h"
 
 /* 1: a whole document, 0: the start of one, -1: not allowed */
 static int verdict(const char *schema, const char *text)
@@ -22,7 +23,7 @@ static int verdict(const char *schema, const char *text)
     nfa *a = nfa_new();
     int start, result = -2;
     shoal_err err = {0};
-    if (schema_compile(a, schema, &start, &err) == 0) {
+    if (schema_compile(a, schema, &start, &err) == 0 && nfa_seal(a)) {
         int config = nfa_begin(a, start);
         for (const char *p = text; *p && config != NFA_DEAD; p++) config = nfa_step(a, config, (uint8_t)*p);
         result = config == NFA_DEAD ? -1 : nfa_accepts(a, config);
@@ -111,8 +112,12 @@ static void schemas_may_refer_to_themselves(void **state)
         "\"required\":[\"v\",\"next\"]}},\"$ref\":\"#/$defs/node\"}";
     assert_int_equal(verdict(list, "{\"v\":1,\"next\":{\"v\":2.5,\"next\":null}}"), 1);
     assert_int_equal(verdict(list, "{\"v\":1,\"next\":3"), -1);
-    /* A reference that never reads a byte admits nothing, and must not hang. */
-    assert_int_equal(verdict("{\"$defs\":{\"a\":{\"$ref\":\"#/$defs/a\"}},\"$ref\":\"#/$defs/a\"}", "1"), -1);
+    /* A reference that never reads a byte says nothing; one that can never end admits nothing. */
+    assert_int_equal(verdict("{\"$defs\":{\"a\":{\"$ref\":\"#/$defs/a\"}},\"$ref\":\"#/$defs/a\"}", "1"), -2);
+    assert_int_equal(verdict("{\"$defs\":{\"a\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/a\"},"
+                             "\"minItems\":1}},\"$ref\":\"#/$defs/a\"}",
+                             "["),
+                     -1);
 }
 
 static void unsupported_keywords_are_named(void **state)
@@ -121,24 +126,142 @@ static void unsupported_keywords_are_named(void **state)
         const char *schema, *pointer;
         int rc;
     } cases[] = {
-        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"x\"}}}", "#/a",
+        {"{\"properties\":{\"a/b\":{\"type\":\"string\",\"pattern\":\"(a)\\\\1\"}}}", "#/properties/a~1b/pattern",
          SHOAL_EUNSUPPORTED},
-        {"{\"type\":\"integer\",\"minimum\":5}", "minimum", SHOAL_EUNSUPPORTED},
-        {"{\"type\":\"thing\"}", "type", SHOAL_EINVALID},
-        {"{\"$ref\":\"#/$defs/none\"}", "$ref", SHOAL_EINVALID},
-        {"{\"enum\":[]}", "enum", SHOAL_EINVALID},
+        {"{\"type\":\"string\",\"pattern\":\"a(?=b)\"}", "lookahead", SHOAL_EUNSUPPORTED},
+        {"{\"type\":\"string\",\"pattern\":\"a(?<!b)\"}", "lookbehind", SHOAL_EUNSUPPORTED},
+        {"{\"type\":\"string\",\"pattern\":\"a(b\"}", "without its", SHOAL_EINVALID},
+        {"{\"type\":\"string\",\"pattern\":\"((((a{1000}){1000}){1000}){1000})\"}", "too complex", SHOAL_ELIMIT},
+        {"{\"type\":\"string\",\"pattern\":\"(a|b)*a(a|b){30}\"}", "too complex", SHOAL_ELIMIT},
+        {"{\"type\":\"integer\",\"multipleOf\":1234567}", "#/multipleOf", SHOAL_EUNSUPPORTED},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"uniqueItems\":true}", "#/uniqueItems",
+         SHOAL_EUNSUPPORTED},
+        {"{\"anyOf\":[{\"not\":{\"type\":\"string\"}}]}", "#/anyOf/0/not", SHOAL_EUNSUPPORTED},
+        {"{\"items\":{\"patternProperties\":{\"a\":true}}}", "#/items/patternProperties", SHOAL_EUNSUPPORTED},
+        {"{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\",\"minimum\":2}]}", "#/oneOf", SHOAL_EUNSUPPORTED},
+        {"{\"type\":\"object\",\"minProperties\":5,\"additionalProperties\":true}", "#/minProperties",
+         SHOAL_EUNSUPPORTED},
+        {"{\"type\":\"thing\"}", "#/type", SHOAL_EINVALID},
+        {"{\"$ref\":\"#/$defs/none\"}", "#/$ref", SHOAL_EINVALID},
+        {"{\"$ref\":\"other.json\"}", "#/$ref", SHOAL_EINVALID},
+        {"{\"enum\":[]}", "#/enum", SHOAL_EINVALID},
         {"nonsense", "JSON", SHOAL_EINVALID},
-        {"{\"type\":\"object\",\"required\":[\"x\"]}", "required", SHOAL_EUNSUPPORTED},
-        {"{\"type\":\"string\",\"minLength\":5,\"maxLength\":2}", "maxLength", SHOAL_EINVALID},
+        {"[]", "#", SHOAL_EINVALID},
+        {"{\"type\":\"object\",\"required\":[3]}", "#/required", SHOAL_EINVALID},
+        {"{\"type\":\"string\",\"minLength\":-5}", "#/minLength", SHOAL_EINVALID},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         nfa *a = nfa_new();
         shoal_err err = {0};
         int start;
-        assert_int_equal(schema_compile(a, cases[i].schema, &start, &err), cases[i].rc);
-        if (!strstr(err.message, cases[i].pointer)) fail_msg("%s", err.message);
+        int rc = schema_compile(a, cases[i].schema, &start, &err);
+        if (rc != cases[i].rc) fail_msg("%s: %d %s", cases[i].schema, rc, err.message);
+        if (!strstr(err.message, cases[i].pointer)) fail_msg("%s: %s", cases[i].schema, err.message);
         nfa_free(a);
     }
+}
+
+/* The same as verdict() for a form that is no schema; -2 when it does not compile. */
+static int form_verdict(const grammar_spec *spec, const char *text, shoal_err *err)
+{
+    nfa *a = nfa_new();
+    int start, result = -2;
+    int rc = spec->kind == GRAMMAR_TOOLS ? tools_compile(a, spec, &start, err)
+                                         : choices_compile(a, spec, &start, err);
+    if (rc == 0 && nfa_seal(a)) {
+        int config = nfa_begin(a, start);
+        for (const char *p = text; *p && config != NFA_DEAD; p++) config = nfa_step(a, config, (uint8_t)*p);
+        result = config == NFA_DEAD ? -1 : nfa_accepts(a, config);
+    }
+    nfa_free(a);
+    return result;
+}
+
+static const char *const two_tools =
+    "[{\"type\":\"function\",\"function\":{\"name\":\"light.turn_on\",\"parameters\":{\"type\":\"object\","
+    "\"properties\":{\"target\":{\"type\":\"string\"}},\"required\":[\"target\"],"
+    "\"additionalProperties\":false}}},"
+    "{\"type\":\"function\",\"function\":{\"name\":\"light.turn\"}}]";
+
+#define CALL_ON   "<tool_call>\n{\"name\": \"light.turn_on\", \"arguments\": {\"target\":\"x\"}}\n</tool_call>"
+#define CALL_TURN "<tool_call>\n{\"name\": \"light.turn\", \"arguments\": {}}\n</tool_call>"
+
+static void only_offered_tools_are_called(void **state)
+{
+    static const struct {
+        int mode;
+        bool parallel;
+        const char *name, *text;
+        int want;
+    } cases[] = {
+        {TOOLS_AUTO, true, NULL, "", 1},
+        {TOOLS_AUTO, true, NULL, "it is < on", 1},
+        {TOOLS_AUTO, true, NULL, "well <tool<tool_call", 1},
+        {TOOLS_AUTO, true, NULL, "well " CALL_ON, 1},
+        {TOOLS_AUTO, true, NULL, "<<tool_<tool_call>\n{\"name\": \"light.turn_off", -1},
+        {TOOLS_AUTO, true, NULL, "well <tool_call> ", -1},
+        {TOOLS_AUTO, true, NULL, CALL_ON "\n" CALL_TURN, 1},
+        {TOOLS_AUTO, true, NULL, CALL_ON "\n", 0},
+        {TOOLS_AUTO, true, NULL, CALL_ON " and", -1},
+        {TOOLS_AUTO, false, NULL, CALL_ON "\n", -1},
+        {TOOLS_REQUIRED, true, NULL, "", 0},
+        {TOOLS_REQUIRED, true, NULL, "well", -1},
+        {TOOLS_REQUIRED, true, NULL, CALL_TURN "\n" CALL_TURN, 1},
+        {TOOLS_REQUIRED, false, NULL, CALL_TURN, 1},
+        {TOOLS_REQUIRED, true, NULL, "<tool_call>\n{\"name\": \"light.turn\", \"arguments\": []", -1},
+        {TOOLS_REQUIRED, true, NULL, "<tool_call>\n{\"name\": \"light.turn_on\", \"arguments\": {}", -1},
+        {TOOLS_NAMED, true, "light.turn", CALL_TURN, 1},
+        {TOOLS_NAMED, true, "light.turn", CALL_TURN "\n", -1},
+        {TOOLS_NAMED, true, "light.turn", "<tool_call>\n{\"name\": \"light.turn_", -1},
+        {TOOLS_NAMED, true, "light.turn_on", CALL_ON, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        grammar_spec spec = {.kind = GRAMMAR_TOOLS,
+                             .tools_json = two_tools,
+                             .mode = cases[i].mode,
+                             .tool_name = cases[i].name,
+                             .parallel = cases[i].parallel};
+        shoal_err err = {0};
+        int got = form_verdict(&spec, cases[i].text, &err);
+        if (got != cases[i].want) fail_msg("case %zu, %s: %d %s", i, cases[i].text, got, err.message);
+    }
+}
+
+static void tools_that_cannot_be_called_are_refused(void **state)
+{
+    static const struct {
+        const char *tools, *name, *says;
+    } cases[] = {
+        {"[]", NULL, "offers no function"},
+        {"{}", NULL, "array"},
+        {"[", NULL, "not JSON"},
+        {"[{\"function\":{}}]", NULL, "tools/0"},
+        {"[{\"function\":{\"name\":\"a\"}}]", "b", "\"b\" is not among"},
+        {"[{\"function\":{\"name\":\"a\",\"parameters\":{\"type\":\"thing\"}}}]", NULL, "parameters"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        grammar_spec spec = {.kind = GRAMMAR_TOOLS,
+                             .tools_json = cases[i].tools,
+                             .mode = cases[i].name ? TOOLS_NAMED : TOOLS_REQUIRED,
+                             .tool_name = cases[i].name};
+        shoal_err err = {0};
+        assert_int_equal(form_verdict(&spec, "", &err), -2);
+        assert_int_equal(err.code, SHOAL_EINVALID);
+        if (!strstr(err.message, cases[i].says)) fail_msg("%s", err.message);
+    }
+}
+
+static void a_choice_is_one_of_the_texts(void **state)
+{
+    const char *const texts[] = {"turn on light.kitchen", "turn on light.kitchen_2", "no\n\"way\""};
+    grammar_spec spec = {.kind = GRAMMAR_CHOICES, .choices = texts, .n_choices = 3};
+    shoal_err err = {0};
+    for (size_t i = 0; i < 3; i++) assert_int_equal(form_verdict(&spec, texts[i], &err), 1);
+    assert_int_equal(form_verdict(&spec, "turn", &err), 0);
+    assert_int_equal(form_verdict(&spec, "turn off", &err), -1);
+    assert_int_equal(form_verdict(&spec, "turn on light.kitchen_2 ", &err), -1);
+    spec.n_choices = 0;
+    assert_int_equal(form_verdict(&spec, "", &err), -2);
 }
 
 static tokenizer *load_tokenizer(void)
@@ -166,7 +289,8 @@ static void random_walk_stays_valid(void **state)
     for (uint64_t seed = 0; seed < 40; seed++) {
         grammar *g = NULL;
         buf out = {0};
-        assert_int_equal(grammar_new(&g, v, light, &err), 0);
+        assert_int_equal(
+            grammar_new(&g, v, &(grammar_spec){.kind = GRAMMAR_JSON_SCHEMA, .schema = light}, &err), 0);
         bool ended = false;
         for (uint64_t pos = 0; pos < 400 && !ended; pos++) {
             for (size_t i = 0; i < n_vocab; i++) logits[i] = (float)rng_uniform(seed * 1000 + pos, i);
@@ -202,6 +326,9 @@ int main(void)
         cmocka_unit_test(long_enums_keep_every_value),
         cmocka_unit_test(schemas_may_refer_to_themselves),
         cmocka_unit_test(unsupported_keywords_are_named),
+        cmocka_unit_test(only_offered_tools_are_called),
+        cmocka_unit_test(tools_that_cannot_be_called_are_refused),
+        cmocka_unit_test(a_choice_is_one_of_the_texts),
         cmocka_unit_test(random_walk_stays_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "gguf_bytes.h"
 #include "model/arch.h"
+#include "model/gguf_writer.h"
 #include "model/hf_config.h"
 #include "model/model.h"
 
@@ -369,12 +370,7 @@ static void config_reads_pooling_and_labels(void **state)
 static void model_opens_gguf_files(void **state)
 {
     (void)state;
-    model *m = open_or_fail(DATA "gguf/bert-intent.gguf", &bare);
-    assert_int_equal(model_get_config(m)->task, TASK_CLASSIFY);
-    assert_string_equal(model_get_config(m)->labels[4], "play_music");
-    assert_string_equal(model_name(m), "Bert Intent");
-    model_free(m);
-    m = open_or_fail(DATA "gguf/minilm-embed.gguf", &bare);
+    model *m = open_or_fail(DATA "gguf/minilm-embed.gguf", &bare);
     assert_int_equal(model_get_config(m)->task, TASK_EMBED);
     assert_true(model_get_config(m)->normalize);
     model_free(m);
@@ -383,6 +379,167 @@ static void model_opens_gguf_files(void **state)
     assert_int_equal(model_get_config(m)->eos_ids[0], 2);
     assert_int_equal(model_get_config(m)->n_head_kv, 2);
     model_free(m);
+}
+
+/* Converted by the field's own tool, which drops the pooler: the class scores would be others. */
+static void a_classifier_without_its_pooler_is_refused(void **state)
+{
+    (void)state;
+    refused(DATA "gguf/bert-intent.gguf", &bare, SHOAL_EFORMAT, "the file is incomplete: tensor cls.weight");
+    refused(DATA "gguf/bert-intent.gguf", &bare, SHOAL_EFORMAT, "shoal quantize FOLDER OUT.gguf");
+    shoal_err err;
+    quantize_report report;
+    assert_int_equal(model_quantize(DATA "hf/bert-intent", in_folder("m.gguf"),
+                                    &(quantize_options){.type = DT_F32}, &report, &err),
+                     0);
+    model *m = open_or_fail(in_folder("m.gguf"), &bare);
+    assert_int_equal(model_get_config(m)->task, TASK_CLASSIFY);
+    assert_string_equal(model_get_config(m)->labels[4], "play_music");
+    model_free(m);
+}
+
+/* llama-gqa.gguf once more as m.gguf: a tensor more, and some values others. Zeros: as they are. */
+typedef struct variant {
+    const char *tensor, *name, *basename;
+    uint32_t n_ctx, window;
+    float theta;
+} variant;
+
+static bool replaced(const variant *v, const char *key)
+{
+    return (v->name && !strcmp(key, "general.name")) || (v->basename && !strcmp(key, "general.basename")) ||
+           (v->n_ctx && !strcmp(key, "llama.context_length")) ||
+           (v->theta > 0 && !strcmp(key, "llama.rope.freq_base"));
+}
+
+static void put_variant(const variant *v)
+{
+    file_map map;
+    gguf *g = NULL;
+    gguf_out o = {0};
+    sha256_digest digest;
+    uint64_t bytes;
+    float zeros[16] = {0};
+    assert_int_equal(file_map_open(&map, DATA "gguf/llama-gqa.gguf", NULL), 0);
+    assert_int_equal(gguf_parse(&g, map.data, map.len, "llama-gqa", NULL), 0);
+    for (size_t i = 0; i < g->n_kv; i++)
+        if (!replaced(v, g->kv[i].key)) gguf_out_copy(&o, &g->kv[i]);
+    if (v->name) gguf_out_str(&o, "general.name", v->name);
+    if (v->basename) gguf_out_str(&o, "general.basename", v->basename);
+    if (v->n_ctx) gguf_out_u32(&o, "llama.context_length", v->n_ctx);
+    if (v->window) gguf_out_u32(&o, "llama.attention.sliding_window", v->window);
+    if (v->theta > 0) gguf_out_f32(&o, "llama.rope.freq_base", v->theta);
+    for (size_t i = 0; i < g->n_tensors; i++)
+        gguf_out_tensor(&o, g->tensors[i].name, g->tensors[i].type, g->tensors[i].n_dims, g->tensors[i].dims);
+    if (v->tensor) gguf_out_tensor(&o, v->tensor, DT_F32, 1, &(size_t){16});
+    assert_int_equal(gguf_out_open(&o, in_folder("m.gguf"), NULL), 0);
+    for (size_t i = 0; i < g->n_tensors; i++)
+        assert_int_equal(gguf_out_data(&o, g->tensors[i].data, g->tensors[i].bytes, NULL), 0);
+    if (v->tensor) assert_int_equal(gguf_out_data(&o, zeros, sizeof zeros, NULL), 0);
+    assert_int_equal(gguf_out_close(&o, &digest, &bytes, NULL), 0);
+    gguf_out_done(&o);
+    gguf_free(g);
+    file_map_close(&map);
+}
+
+static void a_tensor_without_a_place_is_refused(void **state)
+{
+    (void)state;
+    put_variant(&(variant){.tensor = "blk.0.attn_q_norm.weight"});
+    refused(in_folder("m.gguf"), &bare, SHOAL_EUNSUPPORTED, "tensor blk.0.attn_q_norm.weight has no place");
+    put_variant(&(variant){.tensor = "blk.0.attn_rot_embd.weight"}); /* computed, not read */
+    model_free(open_or_fail(in_folder("m.gguf"), &bare));
+}
+
+/* The same of a folder: a header that names one tensor more. */
+static void put_safetensors_with(const char *tensor)
+{
+    buf b = {0}, out = {0};
+    uint64_t n;
+    assert_int_equal(file_read(&b, DATA "hf/llama-gqa/model.safetensors", 64 << 20, NULL), 0);
+    memcpy(&n, b.data, sizeof n);
+    json_t *head = json_loadb(b.data + 8, n, 0, NULL);
+    size_t data = b.len - 8 - n;
+    json_object_set_new(head, tensor,
+                        json_pack("{s:s, s:[i], s:[I,I]}", "dtype", "F32", "shape", 16, "data_offsets",
+                                  (json_int_t)data, (json_int_t)data + 64));
+    char *text = json_dumps(head, JSON_COMPACT);
+    uint64_t m = strlen(text);
+    buf_append(&out, &m, sizeof m);
+    buf_append(&out, text, m);
+    buf_append(&out, b.data + 8 + n, data);
+    buf_append(&out, (char[64]){0}, 64);
+    put("model.safetensors", out.data, out.len);
+    free(text);
+    json_decref(head);
+    buf_done(&b);
+    buf_done(&out);
+}
+
+static void a_folders_tensor_without_a_place_is_refused(void **state)
+{
+    (void)state;
+    put_config(NULL, NULL);
+    put_safetensors_with("model.layers.0.self_attn.q_norm.weight");
+    refused(folder, &bare, SHOAL_EUNSUPPORTED, "tensor model.layers.0.self_attn.q_norm.weight has no place");
+    put_safetensors_with("model.layers.0.self_attn.rotary_emb.inv_freq");
+    model_free(open_or_fail(folder, &bare));
+}
+
+/* Within its window a sliding attention is an ordinary one. */
+static void a_sliding_window_ends_the_context(void **state)
+{
+    (void)state;
+    copy_from("llama-gqa", "model.safetensors", "model.safetensors");
+    static const struct {
+        const char *window;
+        size_t n_ctx;
+    } CASES[] = {{"100", 100}, {"256", 256}, {"4096", 256}, {"null", 256}, {NULL, 256}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        json_t *c = NULL;
+        buf b = {0};
+        assert_int_equal(json_parse_file(&c, DATA "hf/llama-gqa/config.json", 1 << 20, NULL), 0);
+        json_object_set_new(c, "model_type", json_string("mistral"));
+        json_object_set_new(c, "architectures", json_pack("[s]", "MistralForCausalLM"));
+        if (CASES[i].window)
+            json_object_set_new(c, "sliding_window", json_loads(CASES[i].window, JSON_DECODE_ANY, NULL));
+        json_put(&b, c);
+        put("config.json", b.data, b.len);
+        model *m = open_or_fail(folder, &bare);
+        assert_int_equal(model_get_config(m)->n_ctx, CASES[i].n_ctx);
+        assert_int_equal(model_notice(m) != NULL, CASES[i].n_ctx < 256);
+        model_free(m);
+        buf_done(&b);
+        json_decref(c);
+    }
+    put_variant(&(variant){.window = 100});
+    model *m = open_or_fail(in_folder("m.gguf"), &bare);
+    assert_int_equal(model_get_config(m)->n_ctx, 100);
+    assert_non_null(strstr(model_notice(m), "100 tokens"));
+    model_free(m);
+}
+
+static void a_mistral_file_without_its_window_is_noticed(void **state)
+{
+    (void)state;
+    static const struct {
+        variant v;
+        bool noticed;
+    } CASES[] = {
+        {{.name = "Mistral-7B-Instruct-v0.1", .n_ctx = 32768, .theta = 10000}, true},
+        {{.basename = "mistral", .n_ctx = 32768, .theta = 10000}, true},
+        {{.name = "Mistral-7B-Instruct-v0.2", .n_ctx = 32768, .theta = 1e6f}, false},
+        {{.name = "Mistral tiny", .n_ctx = 4096, .theta = 10000}, false},
+        {{.name = "Mistral", .n_ctx = 32768, .theta = 10000, .window = 32768}, false},
+        {{.name = "Llama", .n_ctx = 32768, .theta = 10000}, false},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        put_variant(&CASES[i].v);
+        model *m = open_or_fail(in_folder("m.gguf"), &bare);
+        if ((model_notice(m) != NULL) != CASES[i].noticed) fail_msg("case %zu", i);
+        assert_int_equal(model_get_config(m)->n_ctx, CASES[i].v.n_ctx);
+        model_free(m);
+    }
 }
 
 static void model_opens_every_supported_quantisation(void **state)
@@ -455,7 +612,7 @@ static void model_loads_tokenizer_and_template(void **state)
     assert_true(tokenizer_vocab_size(model_tokenizer(m)) <= model_get_config(m)->n_vocab);
     assert_true(model_chat_template(m) || model_chat_template_error(m));
     model_free(m);
-    m = open_or_fail(DATA "gguf/bert-intent.gguf", NULL);
+    m = open_or_fail(DATA "gguf/minilm-embed.gguf", NULL);
     if (!model_tokenizer(m)) fail_msg("%s", model_tokenizer_error(m));
     model_free(m);
 }
@@ -487,6 +644,11 @@ int main(void)
         T(model_refuses_weights_it_cannot_compute_with),
         T(config_reads_pooling_and_labels),
         T(model_opens_gguf_files),
+        T(a_classifier_without_its_pooler_is_refused),
+        T(a_tensor_without_a_place_is_refused),
+        T(a_folders_tensor_without_a_place_is_refused),
+        T(a_sliding_window_ends_the_context),
+        T(a_mistral_file_without_its_window_is_noticed),
         T(model_opens_every_supported_quantisation),
         T(model_names_an_unknown_architecture),
         T(model_refuses_another_digest),

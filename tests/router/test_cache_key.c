@@ -5,7 +5,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/json.h"
 #include "router/cache_key.h"
 
 static sha256_digest end(cache_key *k)
@@ -13,16 +12,6 @@ static sha256_digest end(cache_key *k)
     sha256_digest d;
     assert_true(cache_key_end(k, &d));
     return d;
-}
-
-static sha256_digest key_of_json(const char *text)
-{
-    json_t *v = NULL;
-    assert_int_equal(json_parse(&v, text, strlen(text), "test", NULL), 0);
-    cache_key *k = cache_key_new("chat");
-    cache_key_json(k, "messages", v);
-    json_decref(v);
-    return end(k);
 }
 
 static sha256_digest key_of_two(const char *n1, const char *v1, const char *n2, const char *v2)
@@ -35,22 +24,6 @@ static sha256_digest key_of_two(const char *n1, const char *v1, const char *n2, 
 
 #define assert_same(a, b)   assert_memory_equal(&(a), &(b), sizeof(sha256_digest))
 #define assert_differ(a, b) assert_memory_not_equal(&(a), &(b), sizeof(sha256_digest))
-
-static void json_keys_ignore_order_and_white_space(void **state)
-{
-    sha256_digest a = key_of_json("[{\"role\":\"user\",\"content\":\"hi\"}]");
-    sha256_digest b = key_of_json(" [ {\"content\": \"hi\", \"role\":\"user\"} ] ");
-    assert_same(a, b);
-}
-
-static void json_keys_keep_what_the_template_sees(void **state)
-{
-    sha256_digest a = key_of_json("[{\"role\":\"user\",\"content\":\"hi\"}]");
-    sha256_digest b = key_of_json("[{\"role\":\"user\",\"content\":\"hi \"}]");
-    sha256_digest c = key_of_json("[{\"role\":\"user\",\"content\":\"Hi\"}]");
-    assert_differ(a, b);
-    assert_differ(a, c);
-}
 
 static void fields_never_run_together(void **state)
 {
@@ -88,19 +61,15 @@ static void null_key_is_harmless(void **state)
     sha256_digest d;
     cache_key_str(NULL, "a", "b");
     cache_key_int(NULL, "a", 1);
-    cache_key_json(NULL, "a", NULL);
+    cache_key_num(NULL, "a", 1);
     assert_false(cache_key_end(NULL, &d));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_keys_ignore_order_and_white_space),
-        cmocka_unit_test(json_keys_keep_what_the_template_sees),
-        cmocka_unit_test(fields_never_run_together),
-        cmocka_unit_test(absent_differs_from_empty),
-        cmocka_unit_test(numbers_compare_by_value),
-        cmocka_unit_test(kinds_do_not_share),
+        cmocka_unit_test(fields_never_run_together), cmocka_unit_test(absent_differs_from_empty),
+        cmocka_unit_test(numbers_compare_by_value),  cmocka_unit_test(kinds_do_not_share),
         cmocka_unit_test(null_key_is_harmless),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static char *render(const char *source, const char *messages, const char *tools)
     assert_int_equal(json_parse(&m, messages, strlen(messages), "messages", &err), 0);
     if (tools) assert_int_equal(json_parse(&o, tools, strlen(tools), "tools", &err), 0);
     int rc = chat_template_compile(&t, source, strlen(source), "template", &err);
-    if (rc == 0) rc = chat_template_render(t, m, o, true, "<s>", "</s>", &out, &err);
+    if (rc == 0) rc = chat_template_render(t, m, o, true, "<s>", "</s>", &out, NULL, &err);
     if (rc) {
         assert_int_equal(out.len, 0);
         buf_printf(&out, "ERROR: %s", err.message);
@@ -210,6 +210,28 @@ static void parts_are_flattened_to_text(void **state)
            NULL, "ab");
 }
 
+/* Sixty doublings of one list are sixty lists and 2^60 pairs to compare. */
+static void comparing_shared_lists_is_bounded(void **state)
+{
+    static const char *const compare[] = {"ns.s == ns.t",
+                                          "ns.s in [ns.t]",
+                                          "[ns.s] == [ns.t]",
+                                          "ns.s is eq(ns.t)",
+                                          "{'a': ns.s} != {'a': ns.t}",
+                                          "[ns.s, ns.t] | unique | length"};
+    for (size_t i = 0; i < sizeof compare / sizeof *compare; i++) {
+        char source[256];
+        snprintf(source, sizeof source,
+                 "{%% set ns = namespace(s=[1], t=[1]) %%}{%% for i in range(60) %%}{%% set ns.s = [ns.s, "
+                 "ns.s] %%}"
+                 "{%% set ns.t = [ns.t, ns.t] %%}{%% endfor %%}{{ %s }}",
+                 compare[i]);
+        char *got = render(source, conversation, NULL);
+        if (!strstr(got, "runs for too long")) fail_msg("%s gave %s", compare[i], got);
+        free(got);
+    }
+}
+
 static void bad_templates_are_refused_with_their_line(void **state)
 {
     expect("\n{{ 1 + }}", "[]", NULL, "ERROR: template: line 2: an expression is expected here");
@@ -304,6 +326,7 @@ int main(void)
         cmocka_unit_test(statements_scope_as_jinja_does),
         cmocka_unit_test(white_space_is_trimmed_like_transformers),
         cmocka_unit_test(parts_are_flattened_to_text),
+        cmocka_unit_test(comparing_shared_lists_is_bounded),
         cmocka_unit_test(bad_templates_are_refused_with_their_line),
         cmocka_unit_test(any_split_gives_the_same_calls),
     };

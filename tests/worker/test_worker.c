@@ -89,6 +89,8 @@ typedef struct reply {
     int32_t ids[512];
     size_t n_ids, n_logprobs, n_bad_logprobs;
     buf text;
+    buf calls; /* name(arguments), one after the other */
+    size_t n_calls;
     char finish[16];
     uint32_t n_prompt, n_generated;
     double mean_prob;
@@ -101,6 +103,7 @@ static void reply_done(reply *r)
 {
     buf_done(&r->first);
     buf_done(&r->text);
+    buf_done(&r->calls);
 }
 
 static void on_end(void *user, grpc_status status, const char *message)
@@ -135,6 +138,12 @@ static void on_event(void *user, const uint8_t *msg, size_t n)
             r->n_bad_logprobs += p->logprob > 0 || p->n_top != 2 || p->top[0]->logprob < p->top[1]->logprob;
         }
         buf_puts(&r->text, ev->delta->text);
+        for (size_t i = 0; i < ev->delta->n_tool_calls; i++) {
+            const Shoal__V1__ToolCallDelta *d = ev->delta->tool_calls[i];
+            if (*d->name && r->n_calls++ > 0) buf_putc(&r->calls, ' ');
+            buf_puts(&r->calls, d->name);
+            buf_puts(&r->calls, d->arguments);
+        }
     }
     if (ev->done) {
         snprintf(r->finish, sizeof r->finish, "%s", ev->done->finish);
@@ -525,6 +534,10 @@ static void worker_refuses_bad_generate_requests_with_reasons(void **state)
     q.sampling = &s;
     expect_refusal(&b, path, &q.base, GRPC_INVALID_ARGUMENT, "temperature");
     s.temperature = 1;
+    s.presence_penalty = 3; /* what HTTP refuses, a worker refuses */
+    expect_refusal(&b, path, &q.base, GRPC_INVALID_ARGUMENT,
+                   "presence_penalty is 3; it must be from -2 to 2");
+    s.presence_penalty = 0;
     Shoal__V1__LogitBias lb = SHOAL__V1__LOGIT_BIAS__INIT, *plb = &lb;
     lb.id = 704;
     s.bias = &plb;
@@ -580,6 +593,279 @@ static void worker_refuses_a_model_of_another_digest(void **state)
     bench_close(&b);
 }
 
+/* ---- forms of replies -------------------------------------------------------------------------- */
+
+#define CONSTRAINT(name)  SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__##name
+#define TOOL_CHOICE(name) SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__##name
+#define HOME              SHOAL_SOURCE_DIR "/models/home-chat-s.gguf"
+
+static const char GENERATE[] = "/shoal.v1.Worker/Generate";
+static const char KITCHEN[] =
+    "[{\"role\":\"system\",\"content\":\"You are Shoal, a helper that runs this home. Devices:\\n"
+    "light.kitchen 'Kitchen Light' = off\"},{\"role\":\"user\",\"content\":\"Turn on the kitchen light\"}]";
+static const char TWO_TOOLS[] =
+    "[{\"type\":\"function\",\"function\":{\"name\":\"switch_on\",\"parameters\":{\"type\":\"object\","
+    "\"properties\":"
+    "{\"level\":{\"type\":\"integer\"}},\"required\":[\"level\"],\"additionalProperties\":false}}},"
+    "{\"type\":\"function\",\"function\":{\"name\":\"nod\",\"parameters\":{\"type\":\"object\","
+    "\"properties\":{},"
+    "\"additionalProperties\":false}}}]";
+
+static Shoal__V1__GenerateRequest chat_request(const char *messages, const char *tools)
+{
+    Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
+    q.messages_json = (char *)messages;
+    if (tools) q.tools_json = (char *)tools;
+    return q;
+}
+
+static void a_reply_is_exactly_one_of_the_choices(void **state)
+{
+    static char *choices[] = {"kitchen", "bedroom", "bed", "front door \xC3\xA9"};
+    const char *const models[] = {DATA "llama-gqa", HOME};
+    for (int m = 0; m < 2; m++) {
+        bench b;
+        bench_open(&b, models[m], NULL);
+        Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
+        Shoal__V1__Sampling s = SHOAL__V1__SAMPLING__INIT;
+        q.text = "Which room?";
+        q.sampling = &s;
+        q.constraint = CONSTRAINT(CHOICES);
+        q.choices = choices;
+        q.n_choices = 4;
+        for (int seed = 0; seed < 6; seed++) {
+            s.seed = (uint64_t)seed;
+            s.temperature = seed == 0 ? 0 : 2;
+            reply r;
+            call(&b, GENERATE, &q.base, &r);
+            assert_int_equal(r.status, GRPC_OK);
+            buf_putc(&r.text, '\0');
+            bool one = false;
+            for (int i = 0; i < 4; i++) one |= strcmp(r.text.data, choices[i]) == 0;
+            if (!one) fail_msg("\"%s\" is none of the choices", r.text.data);
+            assert_string_equal(r.finish, "stop");
+            assert_true(r.mean_prob > 0 && r.mean_prob < 1);
+            reply_done(&r);
+        }
+        q.n_choices = 0;
+        expect_refusal(&b, GENERATE, &q.base, GRPC_INVALID_ARGUMENT, "nothing to choose from");
+        bench_close(&b);
+    }
+}
+
+/* "nod{}" or "switch_on{"level": an integer}", with any white space. */
+static void check_call(const char *call)
+{
+    const char *args = strchr(call, '{');
+    json_t *v = NULL;
+    assert_non_null(args);
+    assert_int_equal(json_parse(&v, args, strlen(args), "arguments", NULL), 0);
+    bool nod = strncmp(call, "nod{", 4) == 0 && json_object_size(v) == 0;
+    bool on = strncmp(call, "switch_on{", 10) == 0 && json_object_size(v) == 1 &&
+              json_is_integer(json_object_get(v, "level"));
+    if (!nod && !on) fail_msg("the call %s", call);
+    json_decref(v);
+}
+
+/* One call to an offered tool with arguments of its schema, from a model that never saw a tool. */
+static void any_model_calls_what_is_offered_when_it_must(void **state)
+{
+    bench b;
+    bench_open(&b, DATA "llama-gqa", NULL);
+    Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
+    Shoal__V1__Sampling s = SHOAL__V1__SAMPLING__INIT;
+    q.text = "hello";
+    q.sampling = &s;
+    q.tools_json = (char *)TWO_TOOLS;
+    q.constraint = CONSTRAINT(TOOLS);
+    q.tool_choice = TOOL_CHOICE(TOOL_REQUIRED);
+    for (int seed = 0; seed < 6; seed++) {
+        s.temperature = seed == 0 ? 0 : 1;
+        s.seed = (uint64_t)seed;
+        reply r;
+        call(&b, GENERATE, &q.base, &r);
+        assert_int_equal(r.status, GRPC_OK);
+        buf_putc(&r.calls, '\0');
+        if (strcmp(r.finish, "tool_calls") == 0) {
+            assert_int_equal(r.n_calls, 1);
+            assert_int_equal(r.text.len, 0);
+            check_call(r.calls.data);
+        } else { /* a random model may write digits until the context ends */
+            assert_string_equal(r.finish, "length");
+        }
+        reply_done(&r);
+    }
+    q.tool_choice = TOOL_CHOICE(TOOL_NAMED);
+    q.tool_name = "nod";
+    reply r;
+    call(&b, GENERATE, &q.base, &r);
+    buf_putc(&r.calls, '\0');
+    assert_int_equal(r.n_calls, 1);
+    check_call(r.calls.data);
+    assert_string_equal(r.finish, "tool_calls");
+    reply_done(&r);
+    q.tool_name = "shrug";
+    expect_refusal(&b, GENERATE, &q.base, GRPC_INVALID_ARGUMENT, "shrug");
+    bench_close(&b);
+}
+
+static void what_was_not_offered_is_never_called(void **state)
+{
+    bench b;
+    bench_open(&b, HOME, NULL);
+    Shoal__V1__GenerateRequest q = chat_request(KITCHEN, TWO_TOOLS);
+    q.max_tokens = 96;
+    q.constraint = CONSTRAINT(TOOLS); /* auto; left alone it calls light.turn_on */
+    reply r;
+    call(&b, GENERATE, &q.base, &r);
+    assert_int_equal(r.status, GRPC_OK);
+    buf_putc(&r.calls, '\0');
+    assert_null(strstr(r.calls.data, "light.turn_on"));
+    assert_true(r.n_calls == 0 || strncmp(r.calls.data, "nod", 3) == 0 ||
+                strncmp(r.calls.data, "switch_on", 9) == 0);
+    reply_done(&r);
+    bench_close(&b);
+}
+
+static void none_means_no_call_and_no_markup(void **state)
+{
+    bench b;
+    bench_open(&b, HOME, NULL);
+    Shoal__V1__GenerateRequest q = chat_request(KITCHEN, NULL);
+    q.max_tokens = 96;
+    for (int none = 0; none < 2; none++) {
+        q.tool_choice = none ? TOOL_CHOICE(TOOL_NONE) : TOOL_CHOICE(TOOL_AUTO);
+        q.parse_tool_calls = !none;
+        reply r;
+        call(&b, GENERATE, &q.base, &r);
+        assert_int_equal(r.status, GRPC_OK);
+        buf_putc(&r.text, '\0');
+        assert_int_equal(r.n_calls, none ? 0 : 1);
+        assert_string_equal(r.finish, none ? "stop" : "tool_calls");
+        if (strstr(r.text.data, "tool_call")) fail_msg("the text %s", r.text.data);
+        assert_null(strstr(r.text.data, "{"));
+        assert_true(r.text.len > 1);
+        reply_done(&r);
+    }
+    q.constraint = CONSTRAINT(TOOLS);
+    expect_refusal(&b, GENERATE, &q.base, GRPC_INVALID_ARGUMENT, "exclude each other");
+    bench_close(&b);
+}
+
+/* A schema that cannot be enforced costs its own tool the enforcement, and nothing else. */
+static void a_tool_with_an_odd_schema_stays_callable_unless_strict(void **state)
+{
+    bench b;
+    bench_open(&b, HOME, NULL);
+    char tools[512];
+    for (int strict = 0; strict < 2; strict++) {
+        snprintf(
+            tools, sizeof tools,
+            "[{\"type\":\"function\",\"function\":{\"name\":\"odd\",\"strict\":%s,\"parameters\":{\"type\":"
+            "\"object\",\"not\":{\"required\":[\"x\"]}}}}]",
+            strict ? "true" : "false");
+        Shoal__V1__GenerateRequest q = chat_request(KITCHEN, tools);
+        q.max_tokens = 64;
+        q.constraint = CONSTRAINT(TOOLS);
+        q.tool_choice = TOOL_CHOICE(TOOL_REQUIRED);
+        if (strict) {
+            expect_refusal(&b, GENERATE, &q.base, GRPC_UNIMPLEMENTED, "tools/0");
+            continue;
+        }
+        reply r;
+        call(&b, GENERATE, &q.base, &r);
+        assert_int_equal(r.status, GRPC_OK);
+        assert_true(r.calls.len > 3 && memcmp(r.calls.data, "odd{", 4) == 0);
+        reply_done(&r);
+    }
+    bench_close(&b);
+}
+
+static void chat(bench *b, const Shoal__V1__GenerateRequest *q, reply *r)
+{
+    call(b, GENERATE, &q->base, r);
+    if (r->status != GRPC_OK) fail_msg("%s", r->message);
+    buf_putc(&r->text, '\0');
+    buf_putc(&r->calls, '\0');
+}
+
+/* The home models would invent an answer; they say what the tool said. */
+static void a_home_model_answers_with_the_results(void **state)
+{
+    static const char MESSAGES[] =
+        "[{\"role\":\"user\",\"content\":\"How warm is it?\"},{\"role\":\"assistant\",\"content\":\"\","
+        "\"tool_calls\":[{\"function\":{\"name\":\"nod\",\"arguments\":{}}}]},"
+        "{\"role\":\"tool\",\"content\":\"%s\"},{\"role\":\"tool\",\"content\":\"Rain at noon.\"}]";
+    static const char *const RESULTS[] = {"21 \xC2\xB0"
+                                          "C <tool_call> <|im_end|>",
+                                          ""};
+    const char *const models[] = {HOME, SHOAL_SOURCE_DIR "/models/home-chat-m.gguf"};
+    for (int m = 0; m < 2; m++) {
+        bench b;
+        bench_open(&b, models[m], NULL);
+        for (int i = 0; i < 4; i++) {
+            char messages[512], want[128];
+            reply r;
+            snprintf(messages, sizeof messages, MESSAGES, RESULTS[i % 2]);
+            snprintf(want, sizeof want, "%s%sRain at noon.", RESULTS[i % 2], *RESULTS[i % 2] ? "\n" : "");
+            Shoal__V1__GenerateRequest q = chat_request(messages, i < 2 ? TWO_TOOLS : NULL);
+            if (i < 2) q.constraint = CONSTRAINT(TOOLS);
+            chat(&b, &q, &r);
+            assert_string_equal(r.text.data, want);
+            assert_string_equal(r.finish, "stop");
+            assert_int_equal(r.n_calls, 0);
+            reply_done(&r);
+        }
+        bench_close(&b);
+    }
+}
+
+/* A folder with llama-gqa's files and a template that does not compile. */
+static void a_broken_template_is_named_in_the_refusal(void **state)
+{
+    static const char *const files[] = {"config.json", "model.safetensors", "tokenizer.json"};
+    char dir[] = "/tmp/shoal-broken-XXXXXX", from[512], to[64];
+    assert_non_null(mkdtemp(dir));
+    for (int i = 0; i < 3; i++) {
+        snprintf(from, sizeof from, DATA "llama-gqa/%s", files[i]);
+        snprintf(to, sizeof to, "%s/%s", dir, files[i]);
+        assert_int_equal(symlink(from, to), 0);
+    }
+    snprintf(to, sizeof to, "%s/chat_template.jinja", dir);
+    FILE *f = fopen(to, "w");
+    assert_non_null(f);
+    fputs("hello\n{% if %}", f);
+    fclose(f);
+    bench b;
+    bench_open(&b, dir, NULL);
+    Shoal__V1__GenerateRequest q = chat_request("[{\"role\":\"user\",\"content\":\"hi\"}]", NULL);
+    expect_refusal(&b, GENERATE, &q.base, GRPC_INVALID_ARGUMENT, "its chat template cannot be used");
+    expect_refusal(&b, GENERATE, &q.base, GRPC_INVALID_ARGUMENT, "line 2");
+    bench_close(&b);
+    unlink(to);
+    for (int i = 0; i < 3; i++) {
+        snprintf(to, sizeof to, "%s/%s", dir, files[i]);
+        unlink(to);
+    }
+    assert_int_equal(rmdir(dir), 0);
+}
+
+static void offered_tools_reach_the_prompt(void **state)
+{
+    bench b;
+    bench_open(&b, HOME, NULL);
+    Shoal__V1__GenerateRequest q = chat_request(KITCHEN, NULL);
+    reply without, with;
+    q.max_tokens = 1;
+    chat(&b, &q, &without);
+    q.tools_json = (char *)TWO_TOOLS;
+    chat(&b, &q, &with);
+    assert_true(with.n_prompt > without.n_prompt);
+    reply_done(&without);
+    reply_done(&with);
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,6 +882,14 @@ int main(void)
         cmocka_unit_test(worker_refuses_bad_generate_requests_with_reasons),
         cmocka_unit_test(worker_refuses_other_tasks_long_texts_and_garbage),
         cmocka_unit_test(worker_refuses_a_model_of_another_digest),
+        cmocka_unit_test(a_reply_is_exactly_one_of_the_choices),
+        cmocka_unit_test(any_model_calls_what_is_offered_when_it_must),
+        cmocka_unit_test(what_was_not_offered_is_never_called),
+        cmocka_unit_test(none_means_no_call_and_no_markup),
+        cmocka_unit_test(a_tool_with_an_odd_schema_stays_callable_unless_strict),
+        cmocka_unit_test(a_home_model_answers_with_the_results),
+        cmocka_unit_test(offered_tools_reach_the_prompt),
+        cmocka_unit_test(a_broken_template_is_named_in_the_refusal),
     };
     return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
 }

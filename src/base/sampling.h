@@ -1,0 +1,27 @@
+/* sampling.h: what a client may ask of the sampler, in one table.
+ *
+ * The ranges are OpenAI's where OpenAI has the field. HTTP, the worker protocol, the library and the
+ * command line all check against these rows, so that none of them takes what another refuses. 0 is always
+ * allowed: it turns a field off (temperature 0 is greedy).
+ *
+ *     #define CHECK(field, min, max) if (rc == 0) rc = sampling_check(#field, (double)s->field, err);
+ *     SAMPLING_TABLE(CHECK) */
+#ifndef BASE_SAMPLING_H
+#define BASE_SAMPLING_H
+
+#include "base/err.h"
+
+/* X(field, least besides 0, most) */
+#define SAMPLING_TABLE(X)           \
+    X(temperature, 0, 2)            \
+    X(top_k, 0, 1000000)            \
+    X(top_p, 0, 1)                  \
+    X(min_p, 0, 1)                  \
+    X(repetition_penalty, 0.01, 10) \
+    X(presence_penalty, -2, 2)      \
+    X(frequency_penalty, -2, 2)
+
+/* 0, or SHOAL_EINVALID with the field's name and range. `field` is one of the table's. */
+int sampling_check(const char *field, double v, shoal_err *err);
+
+#endif

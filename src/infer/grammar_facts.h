@@ -1,0 +1,65 @@
+/* grammar_facts.h: what a set of parts (grammar_parts.h) says about each type of value, added up. */
+#ifndef INFER_GRAMMAR_FACTS_H
+#define INFER_GRAMMAR_FACTS_H
+
+#include "infer/grammar_dfa.h"
+#include "infer/grammar_number.h"
+#include "infer/grammar_parts.h"
+
+enum {
+    TYPE_NULL = 1,
+    TYPE_BOOLEAN = 2,
+    TYPE_INTEGER = 4,
+    TYPE_FRACTION = 8, /* with TYPE_INTEGER: "number" */
+    TYPE_NUMBER = TYPE_INTEGER | TYPE_FRACTION,
+    TYPE_STRING = 16,
+    TYPE_ARRAY = 32,
+    TYPE_OBJECT = 64,
+    TYPE_ALL = 127,
+};
+
+/* Which types all parts allow. `implied`: where no part says a "type", the other keywords do ("properties"
+ * means an object), else they leave all types open, as JSON Schema has it. */
+unsigned facts_types(schema_ctx *c, const parts *p, bool implied);
+
+/* The array of the first "enum", or *ret_const for a "const"; false when there is neither. */
+bool facts_values(schema_ctx *c, const parts *p, const json_t **ret_enum, const json_t **ret_const);
+
+/* The largest of a "min..." or the smallest of a "max..."; `none` when no part has it. */
+int64_t facts_count(schema_ctx *c, const parts *p, const char *key, int64_t none);
+
+/* Bounds of all parts; false when no number can be within. *ret_any: there are no bounds at all. */
+bool facts_numbers(schema_ctx *c, const parts *p, bool integer, number_bounds *ret, bool *ret_any);
+
+/* Patterns, formats and lengths; *ret NULL when there are only lengths. The caller frees it. */
+typedef struct string_facts {
+    dfa *texts; /* lengths are in it when it is there */
+    int64_t least, most;
+} string_facts;
+int facts_strings(schema_ctx *c, const parts *p, string_facts *ret);
+
+/* What must hold for the property `name`, resp. item i. False: it must not be there. *ret_declared: some part
+ * has it in "properties" resp. "prefixItems". */
+bool facts_property(schema_ctx *c, const parts *p, const char *name, parts *ret, bool *ret_declared);
+bool facts_item(schema_ctx *c, const parts *p, size_t i, parts *ret, bool *ret_declared);
+/* How many items have a schema of their own in some part. */
+size_t facts_n_prefix(const parts *p);
+/* "items" behind them, which in old drafts is "additionalItems". */
+const json_t *facts_rest_of_items(const json_t *schema);
+const json_t *facts_prefix_items(const json_t *schema);
+/* Properties that no part names are written: none forbids them, and "additionalProperties" asks for them or
+ * there are no "properties" at all. */
+bool facts_asks_for_more(const parts *p);
+bool facts_is_required(const parts *p, const char *name);
+
+/* Does the value satisfy the schema, as JSON Schema has it? ("format" is not looked at.) */
+bool facts_admit(schema_ctx *c, const json_t *schema, const json_t *value);
+bool facts_all_admit(schema_ctx *c, const parts *p, const json_t *value);
+
+/* Nothing that is written for `mine` satisfies `schema`: surely, as far as types, values, bounds, texts and
+ * required properties show it. */
+bool facts_are_apart(schema_ctx *c, const parts *mine, const json_t *schema);
+
+void facts_done(schema_ctx *c);
+
+#endif

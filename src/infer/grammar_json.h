@@ -1,0 +1,28 @@
+/* grammar_json.h: the rules of JSON itself, which every schema shares, and how regular sets of texts
+ * (grammar_dfa.h) are written in JSON.
+ *
+ * White space is bounded, since a small model likes to fill a reply with it. Characters of free strings may
+ * be written raw or escaped; those of strings with a pattern only raw, unless JSON wants an escape. */
+#ifndef INFER_GRAMMAR_JSON_H
+#define INFER_GRAMMAR_JSON_H
+
+#include "base/buf.h"
+#include "infer/grammar_dfa.h"
+#include "infer/grammar_nfa.h"
+
+typedef struct json_rules {
+    nfa *a;
+    /* The rules' first states, for nfa_call. */
+    int value, object, array, string, string_char, number, integer, space;
+    buf classes, ranges; /* sets of characters that have a rule already */
+} json_rules;
+
+void json_rules_init(json_rules *r, nfa *a);
+void json_rules_done(json_rules *r);
+
+/* Each begins at `from` and returns where it ends. */
+int json_literal(json_rules *r, int from, const char *s);
+int json_texts(json_rules *r, int from, const dfa *texts);   /* a string of them, quotes included */
+int json_numbers(json_rules *r, int from, const dfa *texts); /* bare */
+
+#endif

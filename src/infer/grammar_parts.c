@@ -1,0 +1,299 @@
+/* grammar_parts.c: following references and choices. */
+#include "infer/grammar_parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CASES_MAX 4096
+#define TRIES_MAX 20000
+#define REF_MAX   512 /* bytes of a reference */
+
+/* ---- errors ----------------------------------------------------------------------------------- */
+
+static void put_escaped(buf *out, const char *key)
+{
+    for (; *key; key++) {
+        if (*key == '~' || *key == '/')
+            buf_puts(out, *key == '~' ? "~0" : "~1");
+        else
+            buf_putc(out, *key);
+    }
+}
+
+/* Append the JSON pointer from `in` to `wanted`; false when it is not within. */
+static bool find_path(const json_t *in, const json_t *wanted, buf *path)
+{
+    if (in == wanted) return true;
+    size_t len = path->len, i;
+    const char *key;
+    json_t *sub;
+    json_object_foreach((json_t *)in, key, sub)
+    {
+        path->len = len;
+        buf_putc(path, '/');
+        put_escaped(path, key);
+        if (find_path(sub, wanted, path)) return true;
+    }
+    json_array_foreach(in, i, sub)
+    {
+        path->len = len;
+        buf_printf(path, "/%zu", i);
+        if (find_path(sub, wanted, path)) return true;
+    }
+    path->len = len;
+    return false;
+}
+
+int schema_fail(schema_ctx *c, int code, const json_t *at, const char *key, const char *fmt, ...)
+{
+    if (c->rc) return c->rc;
+    buf path = {0};
+    char what[256];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    buf_putc(&path, '#');
+    if (at) find_path(c->root, at, &path);
+    if (key) {
+        buf_putc(&path, '/');
+        put_escaped(&path, key);
+    }
+    buf_append(&path, "", 1);
+    c->rc = path.failed ? err_nomem(c->err)
+                        : err_set(c->err, code, "%s: at \"%.200s\": %s", c->what, path.data, what);
+    buf_done(&path);
+    return c->rc;
+}
+
+bool schema_works(schema_ctx *c, uint64_t work)
+{
+    if (c->rc) return false;
+    if (c->work > work) {
+        c->work -= work;
+        return true;
+    }
+    c->work = 0;
+    schema_fail(c, SHOAL_ELIMIT, NULL, NULL, "the schema is too complex to be enforced");
+    return false;
+}
+
+/* ---- references ------------------------------------------------------------------------------- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* One step of a JSON pointer in a fragment (RFC 6901, section 6) into `key`. */
+static const char *pointer_step(const char *p, char *key)
+{
+    for (; *p && *p != '/'; p++, key++) {
+        *key = *p;
+        if (*p == '%' && hex_digit(p[1]) >= 0 && hex_digit(p[2]) >= 0) {
+            *key = (char)(hex_digit(p[1]) * 16 + hex_digit(p[2]));
+            p += 2;
+        } else if (*p == '~' && (p[1] == '0' || p[1] == '1')) {
+            *key = p[1] == '0' ? '~' : '/';
+            p++;
+        }
+    }
+    *key = '\0';
+    return p;
+}
+
+static const json_t *follow_pointer(const json_t *at, const char *p)
+{
+    char key[REF_MAX];
+    while (at && *p == '/') {
+        p = pointer_step(p + 1, key);
+        at =
+            json_is_array(at) ? json_array_get(at, (size_t)strtoul(key, NULL, 10)) : json_object_get(at, key);
+    }
+    return *p ? NULL : at;
+}
+
+const json_t *schema_resolve(schema_ctx *c, const json_t *schema)
+{
+    const char *ref = json_string_value(json_object_get(schema, "$ref"));
+    const json_t *to = NULL;
+    if (ref && ref[0] == '#' && strlen(ref) < REF_MAX) to = follow_pointer(c->root, ref + 1);
+    if (!to) schema_fail(c, SHOAL_EINVALID, schema, "$ref", "leads nowhere (only # and #/... are followed)");
+    return to;
+}
+
+/* ---- keywords that are refused ---------------------------------------------------------------- */
+
+static bool is_harmless(const char *key, const json_t *v)
+{
+    bool empty = json_is_object(v) && json_object_size(v) == 0;
+    if (strcmp(key, "patternProperties") == 0 || strncmp(key, "depend", 6) == 0) return empty;
+    if (strncmp(key, "unevaluated", 11) == 0) return json_is_true(v) || empty;
+    if (strcmp(key, "minContains") == 0 || strcmp(key, "maxContains") == 0) return true; /* of "contains" */
+    return strcmp(key, "then") == 0 || strcmp(key, "else") == 0;                         /* of "if" */
+}
+
+static void check_keywords(schema_ctx *c, const json_t *schema)
+{
+    static const char *const refused[] = {
+        "not",
+        "if",
+        "then",
+        "else",
+        "patternProperties",
+        "contains",
+        "minContains",
+        "maxContains",
+        "dependencies",
+        "dependentRequired",
+        "dependentSchemas",
+        "$dynamicRef",
+        "$recursiveRef",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        const json_t *v = json_object_get(schema, refused[i]);
+        if (v && !is_harmless(refused[i], v))
+            schema_fail(c, SHOAL_EUNSUPPORTED, schema, refused[i], "\"%s\" is not supported", refused[i]);
+    }
+}
+
+/* ---- parts ------------------------------------------------------------------------------------ */
+
+int parts_add(schema_ctx *c, parts *p, const json_t *schema)
+{
+    if (json_is_true(schema) || c->rc) return c->rc;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->of[i] == schema) return 0;
+    if (p->n == PARTS_MAX)
+        return schema_fail(c, SHOAL_ELIMIT, schema, NULL, "more than %d schemas have to hold at once",
+                           PARTS_MAX);
+    p->of[p->n++] = schema;
+    return 0;
+}
+
+/* How we got to a schema: what leads back to something above it says nothing. */
+typedef struct chain {
+    const json_t *schema;
+    const struct chain *up;
+} chain;
+
+typedef struct draft {
+    parts_case one;
+    struct {
+        const json_t *list;
+        const chain *way;
+        bool only;
+    } open[CHOICES_MAX];
+    size_t n_open;
+    bool never;
+} draft;
+
+typedef struct cases {
+    schema_ctx *c;
+    parts_fn fn;
+    void *user;
+    size_t n_cases, n_tries;
+} cases;
+
+static void gather(schema_ctx *c, draft *d, const json_t *schema, const chain *way);
+
+static void gather_all(schema_ctx *c, draft *d, const json_t *schema, const chain *way)
+{
+    const json_t *list = json_object_get(schema, "allOf");
+    if (list && (!json_is_array(list) || json_array_size(list) == 0))
+        schema_fail(c, SHOAL_EINVALID, schema, "allOf", "must be a non-empty array");
+    for (size_t i = 0; i < json_array_size(list); i++) gather(c, d, json_array_get(list, i), way);
+}
+
+static void gather_choice(schema_ctx *c, draft *d, const json_t *schema, const chain *way, const char *key)
+{
+    const json_t *list = json_object_get(schema, key);
+    if (!list) return;
+    if (!json_is_array(list) || json_array_size(list) == 0)
+        schema_fail(c, SHOAL_EINVALID, schema, key, "must be a non-empty array");
+    else if (d->n_open == CHOICES_MAX)
+        schema_fail(c, SHOAL_ELIMIT, schema, key, "more than %d choices have to hold at once", CHOICES_MAX);
+    if (c->rc) return;
+    d->open[d->n_open].list = list;
+    d->open[d->n_open].way = way;
+    d->open[d->n_open++].only = strcmp(key, "oneOf") == 0;
+}
+
+static void gather(schema_ctx *c, draft *d, const json_t *schema, const chain *way)
+{
+    if (c->rc || json_is_true(schema)) return;
+    if (json_is_false(schema)) {
+        d->never = true;
+        return;
+    }
+    if (!json_is_object(schema)) {
+        schema_fail(c, SHOAL_EINVALID, way ? way->schema : NULL, NULL,
+                    "a schema must be an object, true or false");
+        return;
+    }
+    int depth = 0;
+    for (const chain *up = way; up; up = up->up, depth++)
+        if (up->schema == schema || depth > PARTS_MAX) {
+            schema_fail(c, SHOAL_EINVALID, schema, NULL,
+                        "the schema leads back to itself without saying anything");
+            return;
+        }
+    for (size_t i = 0; i < d->one.parts.n; i++)
+        if (d->one.parts.of[i] == schema) return;
+    check_keywords(c, schema);
+    chain *here = arena_alloc(c->memory, sizeof *here);
+    if (!here && !c->rc) c->rc = err_nomem(c->err);
+    if (!schema_works(c, 20) || parts_add(c, &d->one.parts, schema)) return;
+    *here = (chain){.schema = schema, .up = way};
+    if (json_object_get(schema, "$ref")) {
+        const json_t *to = schema_resolve(c, schema);
+        if (to) gather(c, d, to, here);
+    }
+    gather_all(c, d, schema, here);
+    gather_choice(c, d, schema, here, "anyOf");
+    gather_choice(c, d, schema, here, "oneOf");
+}
+
+static void choose(cases *k, const draft *d, size_t at)
+{
+    schema_ctx *c = k->c;
+    if (c->rc || d->never) return;
+    if (at == d->n_open) {
+        if (++k->n_cases > CASES_MAX)
+            schema_fail(c, SHOAL_ELIMIT, d->one.parts.of[0], NULL, "more than %d alternatives", CASES_MAX);
+        else
+            k->fn(k->user, &d->one);
+        return;
+    }
+    const json_t *list = d->open[at].list;
+    for (size_t i = 0; i < json_array_size(list) && c->rc == 0; i++) {
+        if (++k->n_tries > TRIES_MAX) {
+            schema_fail(c, SHOAL_ELIMIT, d->one.parts.of[0], NULL,
+                        "its choices can be made in too many ways");
+            return;
+        }
+        if (!schema_works(c, 200)) return;
+        draft next = *d;
+        if (d->open[at].only && next.one.n_only < CHOICES_MAX) {
+            next.one.only[next.one.n_only].list = list;
+            next.one.only[next.one.n_only++].index = i;
+        }
+        gather(c, &next, json_array_get(list, i), d->open[at].way);
+        choose(k, &next, at + 1);
+    }
+}
+
+int parts_cases(schema_ctx *c, const parts *raw, parts_fn fn, void *user)
+{
+    cases k = {.c = c, .fn = fn, .user = user};
+    draft d = {0};
+    for (size_t i = 0; i < raw->n && c->rc == 0; i++) gather(c, &d, raw->of[i], NULL);
+    choose(&k, &d, 0);
+    return c->rc;
+}

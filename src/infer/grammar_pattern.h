@@ -1,0 +1,18 @@
+/* grammar_pattern.h: a regular expression as JSON Schema has them -> the set of texts that it matches.
+ *
+ * ECMA-262 with the "u" flag, less what is no regular set or rarely seen: anchors, . classes with ranges and
+ * \d \w \s (and their complements), escapes, groups, alternation, quantifiers; lookahead only right behind a
+ * leading ^, where it is one more condition on the whole text. It searches: what is not anchored may stand
+ * anywhere. Backreferences, \b, lookbehind, \p{..}, flags: SHOAL_EUNSUPPORTED, by name. */
+#ifndef INFER_GRAMMAR_PATTERN_H
+#define INFER_GRAMMAR_PATTERN_H
+
+#include "base/err.h"
+#include "infer/grammar_dfa.h"
+
+/* pattern[0..n) is UTF-8. SHOAL_EINVALID for what is malformed, SHOAL_ELIMIT as in grammar_dfa.h. */
+int pattern_compile(dfa **ret, const char *pattern, size_t n, uint64_t *work, shoal_err *err);
+/* A "format" of JSON Schema as such an expression; NULL when it is not one that we know. */
+const char *pattern_of_format(const char *format);
+
+#endif

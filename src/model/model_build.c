@@ -1,0 +1,97 @@
+/* model_build.c: what both loaders put a model together with. */
+#define _GNU_SOURCE
+#include "model/model_build.h"
+
+#include <string.h>
+
+#include "model/arch.h"
+#include "model/model_priv.h"
+
+int model_build_maps(model *m, size_t n, shoal_err *err)
+{
+    m->maps = arena_alloc(m->mem, n * sizeof *m->maps);
+    m->map_paths = arena_alloc(m->mem, n * sizeof *m->map_paths);
+    return m->maps && m->map_paths ? 0 : err_nomem(err);
+}
+
+int model_build_map_file(model *m, const char *path, shoal_err *err)
+{
+    int rc = file_map_open(&m->maps[m->n_maps], path, err);
+    if (rc != 0) return rc;
+    m->map_paths[m->n_maps++] = path;
+    return 0;
+}
+
+int model_build_tokenizer(model *m, int rc, shoal_err *err)
+{
+    if (rc != SHOAL_EUNSUPPORTED && rc != SHOAL_ENOTFOUND) return rc;
+    m->tok_error = arena_strdup(m->mem, err->message);
+    return m->tok_error ? 0 : err_nomem(err);
+}
+
+int model_build_template(model *m, const char *source, size_t len, const char *what, shoal_err *err)
+{
+    shoal_err why;
+    int rc = chat_template_compile(&m->chat, source, len, what, &why);
+    if (rc == 0) return 0;
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    m->chat_error = arena_strdup(m->mem, why.message);
+    return m->chat_error ? 0 : err_nomem(err);
+}
+
+bool model_build_wants(const model_config *c, unsigned flags)
+{
+    if (flags & TENSOR_UNTIED) return !c->tied;
+    if (flags & TENSOR_LABELLED) return c->task == TASK_CLASSIFY || c->task == TASK_TAG;
+    if (flags & TENSOR_POOLER) return c->task == TASK_CLASSIFY;
+    return true;
+}
+
+int model_build_unknown(const model *m, const char *name, shoal_err *err)
+{
+    if (arch_ignores(m->config.arch, name)) return 0;
+    return err_set(
+        err, SHOAL_EUNSUPPORTED,
+        "%s: tensor %s has no place in the architecture \"%s\", and without it the answers would be "
+        "wrong: the file is of a variant that this Shoal does not know",
+        m->path, name, arch_name(m->config.arch));
+}
+
+static const char WINDOW_UNKNOWN[] = "by its name or its sizes this is Mistral 7B v0.1, whose sliding "
+                                     "attention window of %d tokens the file does "
+                                     "not record and which is not computed: keep its context to %d tokens, "
+                                     "longer ones get other answers than the "
+                                     "original's";
+
+enum { MISTRAL_WINDOW = 4096 };
+
+/* A window as long as the context is no window: every token sees all before it. */
+int model_build_window(model *m, size_t window, bool unrecorded, shoal_err *err)
+{
+    model_config *c = &m->config;
+    if (unrecorded) {
+        m->notice = arena_printf(m->mem, WINDOW_UNKNOWN, MISTRAL_WINDOW, MISTRAL_WINDOW);
+        return m->notice ? 0 : err_nomem(err);
+    }
+    if (window == 0 || window >= c->n_ctx) return 0;
+    m->notice =
+        arena_printf(m->mem,
+                     "its attention slides over a window of %zu tokens; the context is cut from %zu to as "
+                     "many, within which the answers are the original's",
+                     window, c->n_ctx);
+    c->n_ctx = window;
+    return m->notice ? 0 : err_nomem(err);
+}
+
+bool model_build_is_mistral(const model *m, const char *const *names, size_t n)
+{
+    const model_config *c = &m->config;
+    /* v0.2 and later have no window and another rope_theta; Llama 3 8B has these sizes and another one, too.
+     */
+    if (c->rope_theta != 10000 || c->n_ctx <= MISTRAL_WINDOW) return false;
+    if (c->n_embd == 4096 && c->n_ff == 14336 && c->n_layer == 32 && c->n_head == 32 && c->n_head_kv == 8)
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (names[i] && strcasestr(names[i], "mistral")) return true;
+    return false;
+}

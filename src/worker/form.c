@@ -1,0 +1,142 @@
+/* form.c: the constraint of a GenerateRequest -> grammar_spec. */
+#include "worker/form.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "worker/service.h"
+
+#define CONSTRAINT(name)  SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__##name
+#define TOOL_CHOICE(name) SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__##name
+
+enum { MAX_CHOICES = 1024 };
+
+int form_check(const Shoal__V1__GenerateRequest *r, shoal_err *err)
+{
+    if ((unsigned)r->constraint > CONSTRAINT(CHOICES))
+        return err_set(err, SHOAL_EINVALID, "there is no constraint %d", (int)r->constraint);
+    if ((unsigned)r->tool_choice > TOOL_CHOICE(TOOL_NONE))
+        return err_set(err, SHOAL_EINVALID, "there is no tool choice %d", (int)r->tool_choice);
+    if (r->constraint == CONSTRAINT(TOOLS) && r->tool_choice == TOOL_CHOICE(TOOL_NONE))
+        return err_set(err, SHOAL_EINVALID,
+                       "the constraint TOOLS and the tool choice TOOL_NONE exclude each other");
+    if (r->n_choices > MAX_CHOICES)
+        return err_set(err, SHOAL_EINVALID, "%zu choices: at most %d", r->n_choices, MAX_CHOICES);
+    int rc = check_utf8(r->tool_name, "tool_name", err);
+    for (size_t i = 0; rc == 0 && i < r->n_choices; i++) rc = check_utf8(r->choices[i], "choices", err);
+    return rc;
+}
+
+/* ---- results as replies -------------------------------------------------------------------------- */
+
+static bool is_result(const json_t *m)
+{
+    const char *role = json_string_value(json_object_get(m, "role"));
+    return role && (strcmp(role, "tool") == 0 || strcmp(role, "function") == 0);
+}
+
+/* The texts of the results that end the conversation, one a line; "" when it does not end in one. */
+static void put_results(buf *out, const json_t *messages)
+{
+    size_t n = json_array_size(messages), first = n;
+    while (first > 0 && is_result(json_array_get(messages, first - 1))) first--;
+    for (size_t i = first; i < n; i++) {
+        const char *text = json_string_value(json_object_get(json_array_get(messages, i), "content"));
+        if (!text || !*text) continue;
+        if (out->len) buf_putc(out, '\n');
+        buf_puts(out, text);
+    }
+    if (first < n && out->len == 0) buf_puts(out, "The tool gave no result.");
+}
+
+/* Some models cannot answer from a tool's result: their replies would be invented. Their file says so, and
+ * the reply is the result itself. */
+static int quote_results(form *f, const Shoal__V1__GenerateRequest *r, shoal_err *err)
+{
+    json_t *messages = NULL;
+    buf text = {0};
+    int rc = json_parse(&messages, r->messages_json, strlen(r->messages_json), "messages", err);
+    if (rc == 0) put_results(&text, messages);
+    json_decref(messages);
+    if (text.failed) rc = err_nomem(err);
+    if (rc == 0 && text.len > 0) {
+        f->quote = buf_take(&text);
+        f->choice[0] = f->quote;
+        f->own = (grammar_spec){.kind = GRAMMAR_CHOICES, .choices = f->choice, .n_choices = 1};
+        f->spec = &f->own;
+    }
+    buf_done(&text);
+    return rc;
+}
+
+/* ---- the constraint ------------------------------------------------------------------------------ */
+
+static void tools_spec(form *f, const Shoal__V1__GenerateRequest *r)
+{
+    f->own.kind = GRAMMAR_TOOLS;
+    f->own.tools_json = r->tools_json;
+    f->own.mode = r->tool_choice == TOOL_CHOICE(TOOL_REQUIRED) ? TOOLS_REQUIRED
+                  : r->tool_choice == TOOL_CHOICE(TOOL_NAMED)  ? TOOLS_NAMED
+                                                               : TOOLS_AUTO;
+    f->own.tool_name = r->tool_name;
+    f->own.parallel = r->parallel_tool_calls;
+}
+
+int form_init(form *ret, const model *m, const Shoal__V1__GenerateRequest *r, shoal_err *err)
+{
+    *ret = (form){0};
+    bool tools = r->constraint == CONSTRAINT(TOOLS), none = r->constraint == CONSTRAINT(NONE);
+    bool may_talk = none || (tools && r->tool_choice == TOOL_CHOICE(TOOL_AUTO));
+    if (may_talk && *r->messages_json && model_quotes_results(m)) {
+        int rc = quote_results(ret, r, err);
+        if (rc != 0 || ret->spec) return rc;
+    }
+    if (none) return 0;
+    ret->spec = &ret->own;
+    ret->own = (grammar_spec){.kind = GRAMMAR_JSON_OBJECT, .schema = r->schema};
+    if (r->constraint == CONSTRAINT(JSON_SCHEMA)) ret->own.kind = GRAMMAR_JSON_SCHEMA;
+    if (r->constraint == CONSTRAINT(CHOICES))
+        ret->own = (grammar_spec){
+            .kind = GRAMMAR_CHOICES, .choices = (const char *const *)r->choices, .n_choices = r->n_choices};
+    if (tools) tools_spec(ret, r);
+    return 0;
+}
+
+/* ---- schemas that cannot be enforced -------------------------------------------------------------- */
+
+/* A message of the grammar's begins with where it is: "tools/3/function/parameters...". */
+static bool refused_tool(const shoal_err *why, size_t *ret)
+{
+    static const char PREFIX[] = "tools/";
+    const char *at = strstr(why->message, PREFIX);
+    char *end = NULL;
+    if (!at) return false;
+    unsigned long i = strtoul(at + strlen(PREFIX), &end, 10);
+    if (strncmp(end, "/function/parameters", 20) != 0) return false;
+    *ret = i;
+    return true;
+}
+
+bool form_relax(form *f, const shoal_err *why)
+{
+    size_t i;
+    if (f->spec != &f->own || f->own.kind != GRAMMAR_TOOLS || !refused_tool(why, &i)) return false;
+    if (!f->tools && json_parse(&f->tools, f->own.tools_json, strlen(f->own.tools_json), "tools", NULL) != 0)
+        return false;
+    json_t *function = json_object_get(json_array_get(f->tools, i), "function");
+    if (json_is_true(json_object_get(function, "strict"))) return false;
+    if (json_object_del(function, "parameters") != 0) return false;
+    char *text = json_dumps(f->tools, JSON_COMPACT);
+    if (!text) return false;
+    free(f->tools_text);
+    f->own.tools_json = f->tools_text = text;
+    return true;
+}
+
+void form_done(form *f)
+{
+    json_decref(f->tools);
+    free(f->tools_text);
+    free(f->quote);
+}

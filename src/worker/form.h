@@ -1,0 +1,35 @@
+/* form.h: what form a reply must have: a GenerateRequest's constraint as the engine's grammar.
+ *
+ *     form f;
+ *     form_init(&f, model, r, &err);          f.spec is NULL where any text will do
+ *     rc = engine_generate(..., f.spec ...);
+ *     SHOAL_EUNSUPPORTED and form_relax(&f, &err): try again
+ *     form_done(&f); */
+#ifndef WORKER_FORM_H
+#define WORKER_FORM_H
+
+#include <jansson.h>
+
+#include "infer/grammar.h"
+#include "model/model.h"
+#include "shoal/v1/worker.pb-c.h"
+
+typedef struct form {
+    const grammar_spec *spec; /* NULL, or `own` */
+    grammar_spec own;         /* borrows from the request */
+    json_t *tools;            /* while some of them are relaxed */
+    char *tools_text;
+    char *quote; /* the reply, where it has to be a tool's own words */
+    const char *choice[1];
+} form;
+
+/* Fields that do not go together are SHOAL_EINVALID. */
+int form_check(const Shoal__V1__GenerateRequest *r, shoal_err *err);
+/* *ret can be given to form_done whatever is returned; r and m must outlive it. */
+int form_init(form *ret, const model *m, const Shoal__V1__GenerateRequest *r, shoal_err *err);
+/* The grammar refused the parameters of one tool with `why`: let that tool take any object, unless it is
+ * "strict" or the refusal is about something else (false). At most once a tool. */
+bool form_relax(form *f, const shoal_err *why);
+void form_done(form *f);
+
+#endif

@@ -1,0 +1,349 @@
+/* Patterns and bounds as sets of texts: compared with pcre2 and with arithmetic, over all short texts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "infer/grammar_number.h"
+#include "infer/grammar_pattern.h"
+
+static dfa *compile_pattern(const char *pattern)
+{
+    dfa *d = NULL;
+    shoal_err err = {0};
+    uint64_t work = 100u << 20;
+    if (pattern_compile(&d, pattern, strlen(pattern), &work, &err)) fail_msg("%s: %s", pattern, err.message);
+    return d;
+}
+
+static bool pcre_matches(pcre2_code *code, pcre2_match_data *data, const char *s, size_t n)
+{
+    return pcre2_match(code, (PCRE2_SPTR)s, n, 0, 0, data, NULL) >= 0;
+}
+
+/* All texts of up to five of these characters, one of which has two bytes. */
+static void compare_with_pcre(const char *pattern)
+{
+    static const char *const letters[] = {"a", "b", "0", "-", "\n", "\xC3\xA9"};
+    dfa *d = compile_pattern(pattern);
+    int error;
+    PCRE2_SIZE at;
+    pcre2_code *code = pcre2_compile(
+        (PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+        PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_ALLOW_EMPTY_CLASS | PCRE2_ALT_BSUX, &error, &at, NULL);
+    assert_non_null(code);
+    pcre2_match_data *data = pcre2_match_data_create_from_pattern(code, NULL);
+    for (int length = 0, count = 1; length <= 5; length++, count *= 6) {
+        for (int i = 0; i < count; i++) {
+            char text[16] = "";
+            for (int k = 0, rest = i; k < length; k++, rest /= 6) strcat(text, letters[rest % 6]);
+            bool want = pcre_matches(code, data, text, strlen(text));
+            if (dfa_matches(d, text, strlen(text)) != want) fail_msg("%s: \"%s\" %d", pattern, text, want);
+        }
+    }
+    pcre2_match_data_free(data);
+    pcre2_code_free(code);
+    dfa_free(d);
+}
+
+static void patterns_match_what_pcre2_matches(void **state)
+{
+    static const char *const patterns[] = {
+        "",
+        "a",
+        "^a",
+        "a$",
+        "^a$",
+        "^$",
+        "^",
+        "$",
+        "^^a$$",
+        "a^b",
+        "a$b",
+        "(^a|b$)",
+        "^a|b$",
+        "(^|a)b",
+        "b(a|$)",
+        "^(ab|ba)*0?$",
+        "^a*b+0?$",
+        "^a{2}$",
+        "^a{2,}$",
+        "^a{1,3}b$",
+        "^(a{0,2}b){2}$",
+        "a{0}b",
+        "^[ab]+$",
+        "^[^ab]+$",
+        "^[a-b0]$",
+        "^[\\w-]+$",
+        "^\\d\\D$",
+        "^\\w\\W$",
+        "^[^\\w]$",
+        "^.$",
+        "^..$",
+        "^a.*b$",
+        "^(?:a|b(?:0|-)){2}$",
+        "^(?<x>a)b$",
+        "^a+?b$",
+        "^a??b$",
+        "^(a*)*b$",
+        "^(a|a)*$",
+        "^(a*|b)+0$",
+        "^()$",
+        "^(|a)b$",
+        "\\x61b",
+        "\\u0061-",
+        "^\\u00e9$",
+        "^[\\u00e0-\\u00ff]a$",
+        "^[^a]$",
+        "^[]a]",
+        "^[^]$",
+        "^[-a]$",
+        "^[a\\-b]$",
+        "^\\-$",
+        "{",
+        "a{,2}",
+        "^a{b$",
+        "^(?!ab)[ab]{2,3}$",
+        "^(?=.*0)(?=.*a).{2,4}$",
+        "^(?!.*--)[a-]+$",
+        "^(?!a$)a",
+        "^(?=^ab$)",
+        "^(?!)a",
+        "((a|b)(a|b))*0",
+        "^(a(b(0)?)?)?$",
+        "^((ab?)*-)+$",
+    };
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) compare_with_pcre(patterns[i]);
+}
+
+static void spaces_and_planes_are_as_in_ecma(void **state)
+{
+    static const struct {
+        const char *pattern, *text;
+        bool want;
+    } cases[] = {
+        {"^\\s$", "\xC2\xA0", true},
+        {"^\\s$", "\xEF\xBB\xBF", true},
+        {"^\\s$", "\xE2\x80\x8B", false},
+        {"^.$", "\xE2\x80\xA8", false},
+        {"^.$", "\xF0\x9F\x98\x80", true},
+        {"^\\u{1F600}$", "\xF0\x9F\x98\x80", true},
+        {"^\\uD83D\\uDE00$", "\xF0\x9F\x98\x80", true},
+        {"^[^a]$", "\xF0\x9F\x98\x80", true},
+        {"^\\cA$", "\x01", false},
+        {"^\\t\\n\\r\\f\\v$", "\t\n\r\f\v", true},
+        {"^\\/\\.\\$$", "/.$", true},
+        {"^[\\b]$", "\b", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dfa *d = NULL;
+        shoal_err err = {0};
+        uint64_t work = 1u << 20;
+        int rc = pattern_compile(&d, cases[i].pattern, strlen(cases[i].pattern), &work, &err);
+        bool got = rc == 0 && dfa_matches(d, cases[i].text, strlen(cases[i].text));
+        if (got != cases[i].want) fail_msg("%s: %d %s", cases[i].pattern, got, err.message);
+        dfa_free(d);
+    }
+}
+
+static void formats_have_their_texts(void **state)
+{
+    static const struct {
+        const char *format, *text;
+        bool want;
+    } cases[] = {
+        {"date", "2024-02-29", true},
+        {"date", "2023-02-29", false},
+        {"date", "1900-02-29", false},
+        {"date", "2000-02-29", true},
+        {"date", "2024-04-31", false},
+        {"time", "23:59:59Z", true},
+        {"time", "24:00:00Z", false},
+        {"time", "10:00:00.25+02:00", true},
+        {"date-time", "2024-02-29T10:00:00Z", true},
+        {"date-time", "2024-02-29 10:00:00Z", false},
+        {"duration", "P1Y2M3DT4H5M6S", true},
+        {"duration", "PT5M", true},
+        {"duration", "P", false},
+        {"duration", "P1W", true},
+        {"duration", "PT", false},
+        {"email", "a.b+c@x-y.example", true},
+        {"email", "a..b@x.example", false},
+        {"email", "a@x", false},
+        {"email", "a@-x.example", false},
+        {"hostname", "a-b.example", true},
+        {"hostname", "a-.example", false},
+        {"uuid", "123e4567-e89b-12d3-a456-426614174000", true},
+        {"uuid", "123e4567-e89b-12d3-a456-42661417400", false},
+        {"ipv4", "255.0.10.1", true},
+        {"ipv4", "256.0.0.1", false},
+        {"ipv4", "01.2.3.4", false},
+        {"ipv6", "::1", true},
+        {"ipv6", "::", true},
+        {"ipv6", "1:2:3:4:5:6:7:8", true},
+        {"ipv6", "1:2:3:4:5:6:7:8:9", false},
+        {"ipv6", "fe80::1:2", true},
+        {"ipv6", "1::2::3", false},
+        {"uri", "https://example.org/a?b=c#d", true},
+        {"uri", "http://x.example:8080", true},
+        {"uri", "nowhere", false},
+        {"uri", "http://a b", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dfa *d = compile_pattern(pattern_of_format(cases[i].format));
+        bool got = dfa_matches(d, cases[i].text, strlen(cases[i].text));
+        if (got != cases[i].want) fail_msg("%s: %s: %d", cases[i].format, cases[i].text, got);
+        dfa_free(d);
+    }
+    assert_null(pattern_of_format("colour"));
+}
+
+static decimal decimal_from(const char *text)
+{
+    json_t *v = NULL;
+    decimal d;
+    bool huge;
+    assert_int_equal(json_parse(&v, text, strlen(text), "number", NULL), 0);
+    assert_true(decimal_of(v, &d, &huge) && !huge);
+    json_decref(v);
+    return d;
+}
+
+static number_bounds bounds(bool integer, const char *min, const char *max, bool above, bool below)
+{
+    number_bounds b = {
+        .integer = integer, .has_min = min, .has_max = max, .above_min = above, .below_max = below};
+    if (min) b.min = decimal_from(min);
+    if (max) b.max = decimal_from(max);
+    return b;
+}
+
+static dfa *compile_bounds(const number_bounds *b)
+{
+    dfa *d = NULL;
+    shoal_err err = {0};
+    uint64_t work = 100u << 20;
+    if (number_compile(&d, b, &work, &err)) fail_msg("%s", err.message);
+    return d;
+}
+
+/* Every integer of -1200 .. 1200 against every pair of bounds. */
+static void integers_are_within_their_bounds(void **state)
+{
+    static const int ends[] = {-1000, -999, -101, -100, -10, -9, -1, 0, 1, 5, 9, 10, 99, 100, 110, 999, 1000};
+    const int n = sizeof ends / sizeof *ends;
+    for (int i = 0; i < n * n * 4; i++) {
+        int lo = ends[i / 4 % n], hi = ends[i / 4 / n];
+        bool above = i & 1, below = i & 2;
+        char min[16], max[16], text[16];
+        snprintf(min, sizeof min, "%d", lo);
+        snprintf(max, sizeof max, "%d", hi);
+        number_bounds b = bounds(true, min, max, above, below);
+        dfa *d = compile_bounds(&b);
+        for (int v = -1200; v <= 1200; v++) {
+            int len = snprintf(text, sizeof text, "%d", v);
+            bool want = (above ? v > lo : v >= lo) && (below ? v < hi : v <= hi);
+            if (dfa_matches(d, text, (size_t)len) != want) fail_msg("%d in %d..%d: %d", v, lo, hi, want);
+        }
+        assert_false(dfa_matches(d, "-0", 2));
+        assert_false(dfa_matches(d, "00", 2));
+        assert_false(dfa_matches(d, "1.0", 3));
+        dfa_free(d);
+    }
+}
+
+static void multiples_leave_no_remainder(void **state)
+{
+    for (int m = 1; m <= 60; m++) {
+        char text[16];
+        number_bounds b = bounds(true, "-700", "2000", false, false);
+        b.multiple = m;
+        dfa *d = compile_bounds(&b);
+        for (int v = -1000; v <= 2100; v++) {
+            int len = snprintf(text, sizeof text, "%d", v);
+            if (dfa_matches(d, text, (size_t)len) != (v >= -700 && v <= 2000 && v % m == 0))
+                fail_msg("%d, %d", v, m);
+        }
+        dfa_free(d);
+    }
+}
+
+static void decimals_are_within_their_bounds(void **state)
+{
+    static const char *const ends[] = {"-12.5",   "-1", "-0.25", "0",  "0.001", "0.5",
+                                       "0.50001", "1",  "9.99",  "10", "1e2"};
+    const int n = sizeof ends / sizeof *ends;
+    for (int i = 0; i < n * n * 4; i++) {
+        const char *min = ends[i / 4 % n], *max = ends[i / 4 / n];
+        double lo = strtod(min, NULL), hi = strtod(max, NULL);
+        bool above = i & 1, below = i & 2;
+        number_bounds b = bounds(false, min, max, above, below);
+        dfa *d = compile_bounds(&b);
+        for (int k = -14000; k <= 110000; k += k > 12000 ? 37 : 1) {
+            char text[24];
+            double v = k / 1000.0;
+            int len = snprintf(text, sizeof text, "%.3f", v);
+            bool want =
+                (above ? v > lo : v >= lo) && (below ? v < hi : v <= hi) && strncmp(text, "-0.000", 6) != 0;
+            if (dfa_matches(d, text, (size_t)len) != want) fail_msg("%s in %s..%s: %d", text, min, max, want);
+        }
+        dfa_free(d);
+    }
+}
+
+static void one_bound_is_enough(void **state)
+{
+    number_bounds b = bounds(false, "0", NULL, true, false);
+    dfa *d = compile_bounds(&b);
+    static const char *const in[] = {"1", "0.5", "123456789", "0.000001", "1.25"}, *const out[] = {
+                                                                                       "0",   "-1", "0.0",
+                                                                                       "1e5", ".5", "1."};
+    for (size_t i = 0; i < sizeof in / sizeof *in; i++)
+        if (!dfa_matches(d, in[i], strlen(in[i]))) fail_msg("%s", in[i]);
+    for (size_t i = 0; i < sizeof out / sizeof *out; i++)
+        if (dfa_matches(d, out[i], strlen(out[i]))) fail_msg("%s", out[i]);
+    dfa_free(d);
+    b = bounds(true, "123456789012345678", NULL, false, false);
+    d = compile_bounds(&b);
+    assert_true(dfa_matches(d, "123456789012345678", 18));
+    assert_true(dfa_matches(d, "999999999999999999", 18));
+    assert_false(dfa_matches(d, "123456789012345677", 18));
+    dfa_free(d);
+}
+
+static void too_much_is_refused(void **state)
+{
+    static const char *const patterns[] = {"(a|b)*a(a|b){30}", "((((a{1000}){1000}){1000}){1000})",
+                                           "((((((){1000}){1000}){1000}){1000}){1000})",
+                                           "(.*a){200}b(.*c){200}"};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        dfa *d = NULL;
+        shoal_err err = {0};
+        uint64_t work = 10u << 20;
+        int rc = pattern_compile(&d, patterns[i], strlen(patterns[i]), &work, &err);
+        if (rc != SHOAL_ELIMIT) fail_msg("%s: %d %s", patterns[i], rc, err.message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patterns_match_what_pcre2_matches),
+        cmocka_unit_test(spaces_and_planes_are_as_in_ecma),
+        cmocka_unit_test(formats_have_their_texts),
+        cmocka_unit_test(integers_are_within_their_bounds),
+        cmocka_unit_test(multiples_leave_no_remainder),
+        cmocka_unit_test(decimals_are_within_their_bounds),
+        cmocka_unit_test(one_bound_is_enough),
+        cmocka_unit_test(too_much_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
