@@ -99,6 +99,23 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
     if (!rc) rc = resolve(f, &c->tls_key, dir, err);
     if (!rc) rc = resolve(f, &c->manifest, dir, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve(f, &c->models[i].path, dir, err);
+    for (size_t i = 0; !rc && i < c->n_pipelines; i++) {
+        const config_pipeline *p = &c->pipelines[i];
+        for (unsigned k = 0; !rc && k < p->n_stages; k++)
+            rc = resolve(f, &p->stages[k].lexicon_path, dir, err);
+        for (unsigned k = 0; !rc && k < p->n_stages; k++) rc = resolve(f, &p->stages[k].forms_path, dir, err);
+    }
+    return rc;
+}
+
+static int open_pipelines(config_file *f, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < f->pub.n_pipelines; i++) {
+        char where[48];
+        snprintf(where, sizeof where, "pipelines[%zu].", i);
+        rc = locate(f, pipeline_open(&f->pub.pipelines[i], where, err), err);
+    }
     return rc;
 }
 
@@ -178,6 +195,7 @@ int gateway_config_load(gateway_config **ret, const char *path, shoal_err *err)
     if (!rc) rc = gateway_config_parse(&c, text.data ? text.data : "", text.len, path, err);
     if (!rc) rc = resolve_paths((config_file *)c, path, err);
     if (!rc) rc = check_files((config_file *)c, err);
+    if (!rc) rc = open_pipelines((config_file *)c, err);
     if (rc)
         gateway_config_free(c);
     else
@@ -190,6 +208,7 @@ void gateway_config_free(gateway_config *c)
 {
     if (!c) return;
     config_file *f = (config_file *)c;
+    for (size_t i = 0; i < c->n_pipelines; i++) pipeline_close(&c->pipelines[i]);
     yaml_doc_free(f->doc);
     arena_free(f->mem);
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "nlu/devices.h"
 #include "wire/http.h"
 
 typedef struct config_model {
@@ -25,25 +26,23 @@ typedef struct config_model {
     unsigned replicas, threads, context, max_batch, max_queue, prefill_chunk, kv_mb; /* 0: default */
 } config_model;
 
-typedef struct config_device {
-    const char *id, *name, *state; /* "light.kitchen", "Kitchen Light", "off" or "" */
-} config_device;
+typedef device config_device; /* "light.kitchen", "Kitchen Light", "off" or "" */
 
 typedef struct config_pipeline config_pipeline; /* gateway/pipeline.h */
 
 typedef struct gateway_config {
     const char *listen;
-    const char *tls_cert, *tls_key;         /* NULL: clear text */
-    const char **api_keys;                  /* "sha256:<hex>" of the keys; none: open */
+    const char *tls_cert, *tls_key; /* NULL: clear text */
+    const char **api_keys;          /* "sha256:<hex>" of the keys; none: open */
     size_t n_api_keys;
     http_limits limits;
-    size_t max_requests;                    /* in flight over all endpoints; over it 429 */
-    uint64_t cache_bytes, cache_ttl_ms;     /* 0 bytes: no cache */
-    uint64_t default_deadline_ms;           /* 0: none */
-    uint64_t drain_ms;                      /* grace after SIGTERM */
+    size_t max_requests;                /* in flight over all endpoints; over it 429 */
+    uint64_t cache_bytes, cache_ttl_ms; /* 0 bytes: no cache */
+    uint64_t default_deadline_ms;       /* 0: none */
+    uint64_t drain_ms;                  /* grace after SIGTERM */
     const char *log_level;
     bool log_json;
-    const char *manifest;                   /* models.json; NULL: the usual places */
+    const char *manifest; /* models.json; NULL: the usual places */
     config_model *models;
     size_t n_models;
     config_pipeline *pipelines;

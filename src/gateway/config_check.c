@@ -91,7 +91,7 @@ static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
     int rc = pipeline_check(p, where, err);
     if (rc) return rc;
     for (unsigned s = 0; s < p->n_stages; s++)
-        if (!has_model(c, p->stages[s].model))
+        if (p->stages[s].model && !has_model(c, p->stages[s].model))
             return err_set(err, SHOAL_EINVALID,
                            "%sstages[%u].model: '%s' is not among the models of this file", where, s,
                            p->stages[s].model);

@@ -24,6 +24,9 @@ static const char *task_of(stage_kind k)
     case STAGE_CLASSIFY: return "classify";
     case STAGE_TAG: return "tag";
     case STAGE_GENERATE: return "generate";
+    case STAGE_GROUND:
+    case STAGE_LINE:
+    case STAGE_CHECK: return NULL; /* no model */
     }
     return NULL;
 }

@@ -118,8 +118,10 @@ static const config_field device_rows[] = {
     TEXT("id", config_device, id, 1, 128, "the device's id, such as light.kitchen", .required = true),
     TEXT("name", config_device, name, 1, 128, "what people call it, such as Kitchen Light", .required = true),
     TEXT("state", config_device, state, 0, 128, "how it is", .otherwise_text = ""),
+    TEXT("area", config_device, area, 1, 128, "where it is"),
+    TEXTS("aliases", config_device, aliases, n_aliases, 1, PIPELINE_ALIASES_MAX, 128, "other names of it"),
 };
-RECORD(device, config_device, device_rows);
+RECORD(home_device, config_device, device_rows);
 
 static const config_field condition_rows[] = {
     TEXT("stage", stage_condition, stage, 1, NAME_MAX_BYTES, "the earlier stage whose result is looked at"),
@@ -141,7 +143,17 @@ static const config_field stage_rows[] = {
     TEXT("name", config_stage, name, 1, NAME_MAX_BYTES, "what traces and other stages call it",
          .required = true),
     WORD("kind", config_stage, kind, stage_kinds, "what the stage does", .required = true),
-    TEXT("model", config_stage, model, 1, NAME_MAX_BYTES, "a name of 'models'", .required = true),
+    TEXT("model", config_stage, model, 1, NAME_MAX_BYTES, "a name of 'models'"),
+    TEXT("lexicon", config_stage, lexicon_path, 1, PATH_MAX_BYTES, "what words mean for devices"),
+    TEXT("forms", config_stage, forms_path, 1, PATH_MAX_BYTES, "the forms of lines"),
+    TEXT("intent", config_stage, intent, 1, NAME_MAX_BYTES,
+         "the classify stage whose label decides what is said when no device is meant"),
+    TEXT("choices", config_stage, choices, 1, NAME_MAX_BYTES,
+         "the ground stage whose options the reply is one of"),
+    TEXT("near", config_stage, near_stage, 1, NAME_MAX_BYTES,
+         "the ground stage whose devices go into the prompt"),
+    TEXT("of", config_stage, of, 1, NAME_MAX_BYTES, "the generate stage that is checked"),
+    TEXT("against", config_stage, against, 1, NAME_MAX_BYTES, "the ground or line stage it is held against"),
     LIST("when", config_stage, when, n_when, condition, 1, 32, "the stage runs if any of these holds"),
     LIST("unless", config_stage, unless, n_unless, condition, 1, 32,
          "the stage is skipped if any of these holds"),
@@ -161,7 +173,7 @@ RECORD(stage, config_stage, stage_rows);
 static const config_field pipeline_rows[] = {
     TEXT("name", config_pipeline, name, 1, NAME_MAX_BYTES, "what a request's 'pipeline' names",
          .required = true),
-    LIST("devices", config_pipeline, devices, n_devices, device, 0, PIPELINE_DEVICES_MAX,
+    LIST("devices", config_pipeline, devices, n_devices, home_device, 0, PIPELINE_DEVICES_MAX,
          "the devices of requests that bring none"),
     LIST("stages", config_pipeline, stages, n_stages, stage, 1, PIPELINE_STAGES_MAX, "its model calls",
          .required = true),

@@ -14,7 +14,7 @@ static const char *const kind_names[] = {
 
 const char *stage_kind_name(stage_kind k)
 {
-    return (size_t)k <= STAGE_GENERATE ? kind_names[k] : "unknown";
+    return (size_t)k <= STAGE_CHECK ? kind_names[k] : "unknown";
 }
 
 const config_pipeline *pipeline_find(const gateway_config *c, const char *name)

@@ -1,7 +1,9 @@
 /* pipeline.h: a pipeline as data: stages, what each waits for, when each runs.
  *
- * A stage is one model call (classify, tag or generate). Its conditions look at the input and at the
- * results of stages declared before it, so the stages form a graph without cycles by construction. A
+ * A stage is one model call (classify, tag or generate) or a rule that holds models by what is known: ground
+ * finds out what a request means for the devices (nlu/ground.h), line reads a line of a declared form
+ * (nlu/line.h), check holds a model's reply against one of these. Conditions look at the input and at the
+ * results of stages declared before, so the stages form a graph without cycles by construction. A
  * stage starts as soon as every stage it names (in conditions, templates or `after`) has settled;
  * stages that do not name each other run side by side. Everything here is pure: given the facts so
  * far it says wait, run or skip, and why. process.c makes the calls.
@@ -24,16 +26,23 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "gateway/config.h"
+#include "nlu/check.h"
+#include "nlu/line.h"
 
 #define PIPELINE_STAGES_MAX      32
-#define PIPELINE_DEVICES_MAX     256
+#define PIPELINE_DEVICES_MAX     DEVICES_MAX
+#define PIPELINE_ALIASES_MAX     16
+#define PIPELINE_NEAR_DEVICES    12 /* in a prompt that names a ground stage */
 #define PIPELINE_INPUT_MAX_BYTES 16384
 
 /* X(enum, name in YAML) */
 #define STAGE_KIND_TABLE(X)       \
     X(STAGE_CLASSIFY, "classify") \
     X(STAGE_TAG, "tag")           \
-    X(STAGE_GENERATE, "generate")
+    X(STAGE_GENERATE, "generate") \
+    X(STAGE_GROUND, "ground")     \
+    X(STAGE_LINE, "line")         \
+    X(STAGE_CHECK, "check")
 typedef enum stage_kind {
 #define STAGE_KIND_ENUM(e, n) e,
     STAGE_KIND_TABLE(STAGE_KIND_ENUM)
@@ -44,7 +53,7 @@ const char *stage_kind_name(stage_kind k);
 /* Every field that is given must hold. A field about a stage that did not run does not hold. */
 typedef struct stage_condition {
     const char *stage;  /* whose result label, score_* and mean_prob_below look at */
-    const char **label; /* a classify stage's label is one of these; a trailing '*' is a prefix */
+    const char **label; /* the label or verdict is one of these; a trailing '*' is a prefix */
     unsigned n_label;
     double *score_min; /* ... and its score is at least this */
     double *score_below;
@@ -56,7 +65,7 @@ typedef struct stage_condition {
 typedef struct config_stage {
     const char *name;
     stage_kind kind;
-    const char *model;
+    const char *model;     /* NULL: a rule */
     stage_condition *when; /* any of them; none: always */
     unsigned n_when;
     stage_condition *unless; /* none of them */
@@ -68,9 +77,15 @@ typedef struct config_stage {
     unsigned max_tokens;       /* 0: 128 */
     double temperature, top_p; /* 0: greedy; 0: 1 */
     uint64_t seed;
-    unsigned timeout_ms; /* 0: the request's deadline alone */
-    bool optional;       /* may fail: leaves a trace entry, and the pipeline goes on */
-    uint32_t needs;      /* bit i: waits for stage i; computed by pipeline_check */
+    unsigned timeout_ms;               /* 0: the request's deadline alone */
+    bool optional;                     /* may fail: leaves a trace entry, and the pipeline goes on */
+    const char *lexicon_path, *intent; /* ground; intent NULL: none */
+    const char *forms_path;            /* line */
+    const char *of, *against;          /* check */
+    const char *choices, *near_stage;  /* generate, of a ground stage; NULL: none */
+    lexicon *lex;                      /* ground: what lexicon_path holds, once pipeline_open was called */
+    line_forms *lines;                 /* line: the same */
+    uint32_t needs;                    /* bit i: waits for stage i; computed by pipeline_check */
 } config_stage;
 
 struct config_pipeline {
@@ -97,9 +112,9 @@ typedef enum stage_state {
 /* What is known of a stage; text and label are "" until known. */
 typedef struct stage_fact {
     stage_state state;
-    const char *label; /* classify: the best label */
+    const char *label; /* classify: the best label; ground, line, check: the verdict */
     double score;      /* classify: its score */
-    const char *text;  /* generate: the reply */
+    const char *text;  /* generate, ground, line, check: the reply */
     double mean_prob;  /* generate */
 } stage_fact;
 
@@ -117,6 +132,10 @@ typedef enum stage_verdict { STAGE_WAIT, STAGE_RUN, STAGE_SKIP } stage_verdict;
 /* Check names, references, templates and bounds of one parsed pipeline and compute `needs`. Sentences
  * start with `where` and the field ("pipelines[0]." "stages[2].when[0].stage: ..."). */
 int pipeline_check(config_pipeline *p, const char *where, shoal_err *err);
+/* Load the lexicons and forms that the stages name; pipeline_close lets go of them. Errors start with `where`
+ * as those of pipeline_check do. */
+int pipeline_open(config_pipeline *p, const char *where, shoal_err *err);
+void pipeline_close(config_pipeline *p);
 const config_pipeline *pipeline_find(const gateway_config *c, const char *name); /* NULL name: the only one */
 
 /* May stage i start now? For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. */

@@ -11,18 +11,73 @@ typedef struct site {
     char path[96];
 } site;
 
+#define KINDS(k) (1u << (k))
+#define LABELLED (KINDS(STAGE_CLASSIFY) | KINDS(STAGE_GROUND) | KINDS(STAGE_LINE) | KINDS(STAGE_CHECK))
+#define SPEAKING (KINDS(STAGE_GENERATE) | KINDS(STAGE_GROUND) | KINDS(STAGE_LINE) | KINDS(STAGE_CHECK))
+#define ANY_KIND (~0u)
+
+/* "classify, ground, line or check" */
+static void name_kinds(unsigned kinds, char *out, size_t cap)
+{
+    size_t n = 0;
+    unsigned left = kinds;
+    for (int k = 0; k <= STAGE_CHECK && n < cap; k++) {
+        if (!(kinds & KINDS(k))) continue;
+        left &= ~KINDS(k);
+        n += (size_t)snprintf(out + n, cap - n, "%s%s",
+                              n == 0 ? ""
+                              : left ? ", "
+                                     : " or ",
+                              stage_kind_name((stage_kind)k));
+    }
+}
+
 /* Stage `i` must have been declared before the one under check; then it is something to wait for. */
-static int refer(site *s, const char *field, const char *name, size_t n_name, int kind, shoal_err *err)
+static int refer(site *s, const char *field, const char *name, size_t n_name, unsigned kinds, shoal_err *err)
 {
     int i = pipeline_stage_index(s->p, name, n_name);
     if (i < 0 || (unsigned)i >= s->stage)
         return err_set(err, SHOAL_EINVALID, "%s%s: '%.*s' is no stage declared before '%s'", s->path, field,
                        (int)(n_name < 64 ? n_name : 64), name, s->p->stages[s->stage].name);
-    if (kind >= 0 && s->p->stages[i].kind != (stage_kind)kind)
+    if (!(kinds & KINDS(s->p->stages[i].kind))) {
+        char wanted[96] = "";
+        name_kinds(kinds, wanted, sizeof wanted);
         return err_set(err, SHOAL_EINVALID, "%s%s: '%s' is a %s stage, a %s stage is needed here", s->path,
-                       field, s->p->stages[i].name, stage_kind_name(s->p->stages[i].kind),
-                       stage_kind_name((stage_kind)kind));
+                       field, s->p->stages[i].name, stage_kind_name(s->p->stages[i].kind), wanted);
+    }
     s->p->stages[s->stage].needs |= 1u << i;
+    return 0;
+}
+
+/* The verdicts that a rule can come to; NULL for kinds whose labels are a model's. */
+static const char *const *verdicts_of(stage_kind k, size_t *ret_n)
+{
+#define NAME_OF(e, n, about) n,
+    static const char *const ground_names[] = {GROUND_VERDICTS(NAME_OF)};
+    static const char *const line_names[] = {LINE_VERDICTS(NAME_OF)};
+    static const char *const check_names[] = {CHECK_VERDICTS(NAME_OF)};
+#undef NAME_OF
+    *ret_n = k == STAGE_GROUND ? sizeof ground_names / sizeof *ground_names
+             : k == STAGE_LINE ? sizeof line_names / sizeof *line_names
+                               : sizeof check_names / sizeof *check_names;
+    return k == STAGE_GROUND  ? ground_names
+           : k == STAGE_LINE  ? line_names
+           : k == STAGE_CHECK ? check_names
+                              : NULL;
+}
+
+static int check_labels(const site *s, const stage_condition *c, shoal_err *err)
+{
+    size_t n, k;
+    int about = pipeline_stage_index(s->p, c->stage, strlen(c->stage));
+    const char *const *names = verdicts_of(s->p->stages[about].kind, &n);
+    for (unsigned i = 0; names && i < c->n_label; i++) {
+        for (k = 0; k < n && strcmp(names[k], c->label[i]) != 0; k++)
+            ;
+        if (k == n)
+            return err_set(err, SHOAL_EINVALID, "%s.label[%u]: a %s stage never comes to '%s'", s->path, i,
+                           stage_kind_name(s->p->stages[about].kind), c->label[i]);
+    }
     return 0;
 }
 
@@ -40,12 +95,15 @@ static int check_condition(site *s, const stage_condition *c, shoal_err *err)
     if (about_label && c->mean_prob_below)
         return err_set(
             err, SHOAL_EINVALID,
-            "%s: label and score_* are for classify stages, mean_prob_below is for generate stages", s->path);
+            "%s: label and score_* are not for generate stages, mean_prob_below is for those alone", s->path);
     if (!about_stage && !c->text_prefix && !c->mentions_device)
         return err_set(err, SHOAL_EINVALID, "%s: an empty condition", s->path);
     if (!c->stage) return 0;
-    return refer(s, ".stage", c->stage, strlen(c->stage),
-                 c->mean_prob_below ? STAGE_GENERATE : STAGE_CLASSIFY, err);
+    unsigned kinds = c->mean_prob_below               ? KINDS(STAGE_GENERATE)
+                     : c->score_min || c->score_below ? KINDS(STAGE_CLASSIFY)
+                                                      : LABELLED;
+    int rc = refer(s, ".stage", c->stage, strlen(c->stage), kinds, err);
+    return rc ? rc : check_labels(s, c, err);
 }
 
 static int check_conditions(site *s, const char *field, const stage_condition *c, unsigned n, shoal_err *err)
@@ -78,25 +136,74 @@ static int check_template(site *s, const char *field, const char *template, shoa
         if (f != FIELD_LABEL && f != FIELD_TEXT) continue;
         const char *name = memchr(piece.at, '.', piece.len);
         size_t n_name = piece.len - (size_t)(name + 1 - piece.at);
-        int rc = refer(s, field, name + 1, n_name, f == FIELD_LABEL ? STAGE_CLASSIFY : STAGE_GENERATE, err);
+        int rc = refer(s, field, name + 1, n_name, f == FIELD_LABEL ? LABELLED : SPEAKING, err);
         if (rc) return rc;
     }
     return 0;
 }
 
+/* Which kinds of stage have a field, and which need it. */
+typedef struct kind_field {
+    const char *field;
+    bool given;
+    unsigned may, must;
+} kind_field;
+
+static int check_field(const site *s, const kind_field *f, shoal_err *err)
+{
+    const config_stage *st = &s->p->stages[s->stage];
+    char kinds[96] = "";
+    name_kinds(f->may, kinds, sizeof kinds);
+    if (f->given && !(f->may & KINDS(st->kind)))
+        return err_set(err, SHOAL_EINVALID, "%s%s: only a %s stage has it, '%s' is a %s stage", s->path,
+                       f->field, kinds, st->name, stage_kind_name(st->kind));
+    if (!f->given && f->must & KINDS(st->kind))
+        return err_set(err, SHOAL_EINVALID, "%s%s: a %s stage needs it", s->path, f->field,
+                       stage_kind_name(st->kind));
+    return 0;
+}
+
 static int check_kind_fields(const site *s, const config_stage *st, shoal_err *err)
 {
-    const char *odd = st->system             ? "system"
-                      : st->prompt           ? "prompt"
-                      : st->max_tokens       ? "max_tokens"
-                      : st->temperature != 0 ? "temperature"
-                      : st->top_p != 0       ? "top_p"
-                      : st->seed             ? "seed"
-                                             : NULL;
-    if (st->kind != STAGE_GENERATE && odd)
-        return err_set(err, SHOAL_EINVALID, "%s%s: only a generate stage has it, '%s' is a %s stage", s->path,
-                       odd, st->name, stage_kind_name(st->kind));
-    return 0;
+    const unsigned model = KINDS(STAGE_CLASSIFY) | KINDS(STAGE_TAG) | KINDS(STAGE_GENERATE);
+    const unsigned writes = KINDS(STAGE_GENERATE), ground = KINDS(STAGE_GROUND), line = KINDS(STAGE_LINE),
+                   check = KINDS(STAGE_CHECK);
+    const kind_field rows[] = {
+        {"model", st->model != NULL, model, model},
+        {"system", st->system != NULL, writes, 0},
+        {"prompt", st->prompt != NULL, writes, 0},
+        {"max_tokens", st->max_tokens != 0, writes, 0},
+        {"temperature", st->temperature != 0, writes, 0},
+        {"top_p", st->top_p != 0, writes, 0},
+        {"seed", st->seed != 0, writes, 0},
+        {"choices", st->choices != NULL, writes, 0},
+        {"near", st->near_stage != NULL, writes, 0},
+        {"timeout_ms", st->timeout_ms != 0, model, 0},
+        {"lexicon", st->lexicon_path != NULL, ground, ground},
+        {"intent", st->intent != NULL, ground, 0},
+        {"forms", st->forms_path != NULL, line, line},
+        {"of", st->of != NULL, check, check},
+        {"against", st->against != NULL, check, check},
+    };
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++) rc = check_field(s, &rows[i], err);
+    return rc;
+}
+
+static int refer_if(site *s, const char *field, const char *name, unsigned kinds, shoal_err *err)
+{
+    return name ? refer(s, field, name, strlen(name), kinds, err) : 0;
+}
+
+/* The stages that the fields of one kind name. */
+static int check_stages_named(site *s, const config_stage *st, shoal_err *err)
+{
+    int rc = refer_if(s, "intent", st->intent, KINDS(STAGE_CLASSIFY), err);
+    if (!rc) rc = refer_if(s, "choices", st->choices, KINDS(STAGE_GROUND), err);
+    if (!rc) rc = refer_if(s, "near", st->near_stage, KINDS(STAGE_GROUND), err);
+    if (!rc) rc = refer_if(s, "of", st->of, KINDS(STAGE_GENERATE), err);
+    if (!rc) rc = refer_if(s, "against", st->against, KINDS(STAGE_GROUND) | KINDS(STAGE_LINE), err);
+    return rc;
 }
 
 /* Stage names stand in templates, traces and metrics: letters, digits, '-' and '_'. */
@@ -122,7 +229,8 @@ static int check_stage(site *s, shoal_err *err)
     if (!rc) rc = check_conditions(s, "when", st->when, st->n_when, err);
     if (!rc) rc = check_conditions(s, "unless", st->unless, st->n_unless, err);
     for (unsigned i = 0; !rc && i < st->n_after; i++)
-        rc = refer(s, "after", st->after[i], strlen(st->after[i]), -1, err);
+        rc = refer(s, "after", st->after[i], strlen(st->after[i]), ANY_KIND, err);
+    if (!rc) rc = check_stages_named(s, st, err);
     if (!rc) rc = check_template(s, "system", st->system, err);
     if (!rc) rc = check_template(s, "prompt", st->prompt, err);
     return rc;
@@ -135,7 +243,10 @@ static int check_devices(const config_pipeline *p, const char *where, shoal_err 
         const char *odd = !pipeline_device_text_ok(d->id)                   ? "id"
                           : !pipeline_device_text_ok(d->name)               ? "name"
                           : *d->state && !pipeline_device_text_ok(d->state) ? "state"
+                          : d->area && !pipeline_device_text_ok(d->area)    ? "area"
                                                                             : NULL;
+        for (size_t k = 0; k < d->n_aliases && !odd; k++)
+            if (!pipeline_device_text_ok(d->aliases[k])) odd = "aliases";
         if (odd)
             return err_set(err, SHOAL_EINVALID,
                            "%sdevices[%u].%s: must be one line without control characters", where, i, odd);

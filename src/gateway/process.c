@@ -1,4 +1,5 @@
-#include "gateway/process.h"
+/* process.c: a run of a pipeline: starts each stage when it may, and makes the answer of what they found. */
+#include "gateway/process_run.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -9,36 +10,6 @@
 #include "base/json.h"
 
 #define DEFAULT_MAX_TOKENS 128
-#define TOOL_CALLS_MAX     8
-
-typedef struct tool_call {
-    buf name, arguments;
-} tool_call;
-
-typedef struct stage_run {
-    process_run *run;
-    const config_stage *stage;
-    backend_call *call; /* NULL: none in flight */
-    buf why, label, text;
-    json_t *slots;
-    json_t *trace;
-    tool_call tools[TOOL_CALLS_MAX];
-    size_t n_tools;
-    uint32_t n_prompt, n_generated;
-    char finish[16];
-} stage_run;
-
-struct process_run {
-    const process_input *in;
-    const process_calls *calls;
-    char request_id[129];
-    uint64_t deadline_ns;
-    process_done_fn done;
-    void *user;
-    stage_fact *facts; /* [n_stages] */
-    size_t n_stages;
-    stage_run stages[];
-};
 
 static const char *text_of(const buf *b)
 {
@@ -61,6 +32,7 @@ static void stage_done(stage_run *s)
 static void run_free(process_run *r)
 {
     for (size_t i = 0; i < r->n_stages; i++) stage_done(&r->stages[i]);
+    arena_free(r->memory);
     free(r->facts);
     free(r);
 }
@@ -108,7 +80,7 @@ static json_t *trace_new(const stage_run *s, bool ran)
     json_t *t = json_object();
     put(t, "stage", json_string(s->stage->name));
     put(t, "kind", json_string(stage_kind_name(s->stage->kind)));
-    put(t, "model", json_string(s->stage->model));
+    if (s->stage->model) put(t, "model", json_string(s->stage->model));
     put(t, "ran", json_boolean(ran));
     put(t, "why", json_string(text_of(&s->why)));
     return t;
@@ -137,26 +109,52 @@ static void trace_result(stage_run *s, const backend_result *r)
     }
 }
 
-static json_t *tool_json(const tool_call *c)
+static void trace_rule(stage_run *s)
+{
+    json_t *t = s->trace = trace_new(s, true);
+    put(t, "verdict", json_string(fact_of(s)->label));
+}
+
+static json_t *call_json(const char *name, const char *arguments)
 {
     json_t *o = json_object(), *args = NULL;
-    if (json_parse(&args, text_of(&c->arguments), c->arguments.len, "arguments", NULL))
-        args = json_string(text_of(&c->arguments)); /* not JSON: the caller sees what the model said */
-    put(o, "name", json_string(text_of(&c->name)));
+    if (json_parse(&args, arguments, strlen(arguments), "arguments", NULL))
+        args = json_string(arguments); /* not JSON: the caller sees what the model said */
+    put(o, "name", json_string(name));
     put(o, "arguments", args);
     return o;
 }
 
-/* The first (or, for generate stages, the last) stage of this kind that is done. */
+/* The first stage of this kind that is done. */
 static stage_run *result_of(process_run *r, stage_kind kind)
 {
-    stage_run *found = NULL;
-    for (size_t i = 0; i < r->n_stages; i++) {
-        if (r->stages[i].stage->kind != kind || r->facts[i].state != STAGE_DONE) continue;
-        if (kind != STAGE_GENERATE) return &r->stages[i];
-        found = &r->stages[i];
+    for (size_t i = 0; i < r->n_stages; i++)
+        if (r->stages[i].stage->kind == kind && r->facts[i].state == STAGE_DONE) return &r->stages[i];
+    return NULL;
+}
+
+/* Whose text and calls are the answer: the last stage that has something to say. */
+static stage_run *speaker_of(process_run *r)
+{
+    for (size_t i = r->n_stages; i-- > 0;) {
+        stage_kind k = r->stages[i].stage->kind;
+        bool speaks = k == STAGE_GENERATE || k == STAGE_CHECK ||
+                      ((k == STAGE_GROUND || k == STAGE_LINE) && *r->facts[i].text);
+        if (speaks && r->facts[i].state == STAGE_DONE) return &r->stages[i];
     }
-    return found;
+    return NULL;
+}
+
+/* What a stage calls, as a JSON array; of a rule those calls alone that it stands for. */
+static json_t *calls_json(const stage_run *s)
+{
+    json_t *all = json_array();
+    if (!s) return all;
+    for (size_t i = 0; i < s->n_tools; i++)
+        json_array_append_new(all, call_json(text_of(&s->tools[i].name), text_of(&s->tools[i].arguments)));
+    for (size_t i = 0; i < s->n_calls; i++)
+        json_array_append_new(all, call_json(s->calls[i].name, s->calls[i].arguments));
+    return all;
 }
 
 static json_t *usage_json(process_outcome *o, const process_run *r)
@@ -184,19 +182,16 @@ static json_t *intent_json(stage_run *s)
 static json_t *answer_json(process_run *r, process_outcome *o)
 {
     stage_run *intent = result_of(r, STAGE_CLASSIFY), *slots = result_of(r, STAGE_TAG);
-    stage_run *reply = result_of(r, STAGE_GENERATE);
-    json_t *a = json_object(), *trace = json_array();
+    stage_run *reply = speaker_of(r);
+    json_t *a = json_object(), *trace = json_array(), *calls = calls_json(reply);
     put(a, "object", json_string("shoal.process"));
     put(a, "pipeline", json_string(r->in->pipeline->name));
-    put(a, "text", reply ? json_string(text_of(&reply->text)) : json_null());
+    put(a, "text", reply ? json_string(fact_of(reply)->text) : json_null());
     put(a, "intent", intent_json(intent));
     put(a, "slots", slots ? json_incref(slots->slots) : json_array());
-    put(a, "tool_call", reply && reply->n_tools ? tool_json(&reply->tools[0]) : json_null());
-    if (reply && reply->n_tools > 1) {
-        json_t *all = json_array();
-        for (size_t i = 0; i < reply->n_tools; i++) json_array_append_new(all, tool_json(&reply->tools[i]));
-        put(a, "tool_calls", all);
-    }
+    put(a, "tool_call", json_array_size(calls) ? json_incref(json_array_get(calls, 0)) : json_null());
+    if (json_array_size(calls) > 1) put(a, "tool_calls", json_incref(calls));
+    json_decref(calls);
     for (size_t i = 0; i < r->n_stages; i++) json_array_append(trace, r->stages[i].trace);
     put(a, "trace", trace);
     put(a, "usage", usage_json(o, r));
@@ -323,9 +318,12 @@ static void on_generate_end(void *user, const backend_result *r)
         settle(s, r);
 }
 
-static int put_message(const process_run *r, const char *role, const char *template, buf *out)
+static int put_message(const stage_run *s, const char *role, const char *template, buf *out)
 {
+    process_run *r = s->run;
     pipeline_facts facts = facts_of(r);
+    config_device near[PIPELINE_NEAR_DEVICES];
+    if (process_near(s, near, &facts.n_devices)) facts.devices = near;
     buf text = {0};
     int rc = pipeline_expand(r->in->pipeline, template, &facts, &text);
     if (!rc) {
@@ -343,9 +341,12 @@ static int start_generate(stage_run *s, const backend_context *ctx)
     process_run *r = s->run;
     buf messages = {0};
     buf_putc(&messages, '[');
-    int rc = st->system ? put_message(r, "system", st->system, &messages) : 0;
-    if (!rc) rc = put_message(r, "user", st->prompt ? st->prompt : "{input}", &messages);
+    int rc = st->system ? put_message(s, "system", st->system, &messages) : 0;
+    if (!rc) rc = put_message(s, "user", st->prompt ? st->prompt : "{input}", &messages);
     buf_putc(&messages, ']');
+    size_t n_choices = 0;
+    char **choices = NULL;
+    if (!rc) rc = process_choices(s, &choices, &n_choices);
     if (!rc && !messages.failed) {
         Shoal__V1__Sampling sampling = SHOAL__V1__SAMPLING__INIT;
         sampling.temperature = (float)st->temperature;
@@ -357,6 +358,9 @@ static int start_generate(stage_run *s, const backend_context *ctx)
         req.max_tokens = st->max_tokens ? st->max_tokens : DEFAULT_MAX_TOKENS;
         req.sampling = &sampling;
         req.parse_tool_calls = true;
+        if (n_choices) req.constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;
+        req.choices = choices;
+        req.n_choices = n_choices;
         backend_generate_events ev = {.user = s, .event = on_generated, .end = on_generate_end};
         s->call = r->calls->generate(r->calls->b, st->model, &req, ctx, &ev);
     }
@@ -383,9 +387,20 @@ static int start_encoder(stage_run *s, const backend_context *ctx)
     return s->call ? 0 : SHOAL_ENOMEM;
 }
 
+/* A rule needs no model: it is done at once. */
+static int run_rule(stage_run *s)
+{
+    int rc = process_rule(s);
+    stage_fact *f = fact_of(s);
+    f->state = rc ? STAGE_FAILED : STAGE_DONE;
+    if (!rc) trace_rule(s);
+    return rc;
+}
+
 static int start_stage(stage_run *s)
 {
     const process_run *r = s->run;
+    if (!s->stage->model) return run_rule(s);
     backend_context ctx = {
         .request_id = r->request_id, .deadline_ns = r->deadline_ns, .why = text_of(&s->why)};
     if (s->stage->timeout_ms) {
@@ -413,7 +428,7 @@ static void step(process_run *r)
             } else if (v == STAGE_RUN && start_stage(s)) {
                 backend_result none = {.status = SHOAL_ENOMEM,
                                        .message = "out of memory",
-                                       .model = s->stage->model,
+                                       .model = s->stage->model ? s->stage->model : "",
                                        .replica_id = "",
                                        .version = "",
                                        .quantisation = "",
@@ -433,9 +448,11 @@ int process_run_start(process_run **ret, const process_input *in, const process_
     size_t n = in->pipeline->n_stages;
     process_run *r = calloc(1, sizeof *r + n * sizeof *r->stages);
     stage_fact *facts = calloc(n, sizeof *facts);
-    if (!r || !facts) {
+    arena *memory = arena_new(0);
+    if (!r || !facts || !memory) {
         free(r);
         free(facts);
+        arena_free(memory);
         return err_nomem(err);
     }
     *r = (process_run){.in = in,
@@ -444,6 +461,7 @@ int process_run_start(process_run **ret, const process_input *in, const process_
                        .done = done,
                        .user = user,
                        .facts = facts,
+                       .memory = memory,
                        .n_stages = n};
     strncpy(r->request_id, ctx->request_id ? ctx->request_id : "", sizeof r->request_id - 1);
     for (size_t i = 0; i < n; i++) {

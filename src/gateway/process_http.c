@@ -48,8 +48,11 @@ static void name_stage(api_error *e, const process_outcome *o)
 {
     char own[sizeof e->message];
     memcpy(own, e->message, sizeof own);
-    snprintf(e->message, sizeof e->message, "stage '%.64s' (model %.64s): %.350s", o->failed->name,
-             o->failed->model, own);
+    if (o->failed->model)
+        snprintf(e->message, sizeof e->message, "stage '%.64s' (model %.64s): %.350s", o->failed->name,
+                 o->failed->model, own);
+    else
+        snprintf(e->message, sizeof e->message, "stage '%.64s': %.350s", o->failed->name, own);
 }
 
 static void on_run_done(void *user, const process_outcome *o)
@@ -98,6 +101,9 @@ static void key_devices(cache_key *k, const process_input *in)
         cache_key_str(k, "device.id", in->devices[i].id);
         cache_key_str(k, "device.name", in->devices[i].name);
         cache_key_str(k, "device.state", in->devices[i].state);
+        cache_key_str(k, "device.area", in->devices[i].area ? in->devices[i].area : "");
+        for (size_t j = 0; j < in->devices[i].n_aliases; j++)
+            cache_key_str(k, "device.alias", in->devices[i].aliases[j]);
     }
 }
 
@@ -111,6 +117,7 @@ static bool make_key(const process_input *in, backend *b, sha256_digest *ret)
     cache_key_str(k, "pipeline", p->name);
     bool known = true;
     for (unsigned i = 0; i < p->n_stages && known; i++) {
+        if (!p->stages[i].model) continue;
         const replica *r = backend_find(b, p->stages[i].model, NULL);
         known = r && r->info && !r->info->template_reads_clock; /* then tomorrow's answer is another */
         if (known) cache_key_str(k, "digest", r->info->digest);

@@ -38,11 +38,13 @@ static int pick_text(const json_t *body, const char **ret, api_error *e)
     return 0;
 }
 
-/* A field of a device: a string; states may be numbers or booleans too ("todo.shopping" = 3). */
+/* A field of a device: a string; states may be numbers or booleans too ("todo.shopping" = 3), empty or
+ * absent. */
 static const char *device_field(const json_t *device, const char *key, bool is_state, arena *a)
 {
     const json_t *v = json_object_get(device, key);
     const char *s = NULL;
+    if (is_state && (!v || json_is_null(v) || (json_is_string(v) && !*json_string_value(v)))) return "";
     if (json_is_string(v))
         s = arena_strdup(a, json_string_value(v));
     else if (is_state && json_is_integer(v))
@@ -52,6 +54,45 @@ static const char *device_field(const json_t *device, const char *key, bool is_s
     else if (is_state && json_is_boolean(v))
         s = json_is_true(v) ? "on" : "off";
     return s && pipeline_device_text_ok(s) ? s : NULL;
+}
+
+/* Other names: a list of texts, or none. False: it is something else. */
+static bool read_aliases(const json_t *v, config_device *d, arena *a)
+{
+    if (!v || json_is_null(v)) return true;
+    size_t n = json_array_size(v);
+    if (!json_is_array(v) || n > PIPELINE_ALIASES_MAX) return false;
+    const char **list = arena_alloc(a, (n + 1) * sizeof *list);
+    for (size_t i = 0; list && i < n; i++) {
+        const char *s = json_string_value(json_array_get(v, i));
+        if (!s || !pipeline_device_text_ok(s) || !(list[i] = arena_strdup(a, s))) return false;
+    }
+    d->aliases = list;
+    d->n_aliases = n;
+    return list != NULL;
+}
+
+/* The first field that is wrong or not known, NULL: none. */
+static const char *read_device(const json_t *v, config_device *d, arena *a)
+{
+    static const char *const fields[] = {"id", "name", "state", "area", "aliases"};
+    const json_t *area = json_object_get(v, "area");
+    bool has_area = area && !json_is_null(area) && !(json_is_string(area) && !*json_string_value(area));
+    *d = (config_device){.id = device_field(v, "id", false, a),
+                         .name = device_field(v, "name", false, a),
+                         .state = device_field(v, "state", true, a),
+                         .area = has_area ? device_field(v, "area", false, a) : NULL};
+    const char *key;
+    json_t *unused;
+    json_object_foreach((json_t *)v, key, unused)
+    {
+        size_t k = 0;
+        while (k < sizeof fields / sizeof *fields && strcmp(fields[k], key) != 0) k++;
+        if (k == sizeof fields / sizeof *fields) return key;
+    }
+    if (!d->id || !d->name || !d->state) return !d->id ? "id" : !d->name ? "name" : "state";
+    if (has_area && !d->area) return "area";
+    return read_aliases(json_object_get(v, "aliases"), d, a) ? NULL : "aliases";
 }
 
 static int read_devices(const json_t *list, process_input *in, api_error *e)
@@ -65,16 +106,13 @@ static int read_devices(const json_t *list, process_input *in, api_error *e)
     config_device *d = arena_alloc(in->memory, (n + 1) * sizeof *d);
     if (!d) return api_error_nomem(e);
     for (size_t i = 0; i < n; i++) {
-        const json_t *v = json_array_get(list, i);
-        d[i] = (config_device){.id = device_field(v, "id", false, in->memory),
-                               .name = device_field(v, "name", false, in->memory),
-                               .state = device_field(v, "state", true, in->memory)};
-        if (d[i].id && d[i].name && d[i].state) continue;
-        const char *odd = !d[i].id ? "id" : !d[i].name ? "name" : "state";
-        return api_error_bad(e, "context.devices",
-                             "'context.devices[%zu].%s' must be a string of 1 to 128 bytes without "
-                             "control characters",
-                             i, odd);
+        const char *odd = read_device(json_array_get(list, i), &d[i], in->memory);
+        if (!odd) continue;
+        return api_error_bad(
+            e, "context.devices",
+            "'context.devices[%zu].%.64s' is wrong: a device has 'id' and 'name' of 1 to 128 bytes "
+            "without control characters, and perhaps 'state', 'area' and a list of 'aliases'",
+            i, odd);
     }
     in->devices = d;
     in->n_devices = n;
@@ -162,6 +200,27 @@ static int read_context(const json_t *context, process_input *in, api_error *e)
     return 0;
 }
 
+/* A field that is not known may be a device list under another name: to answer for the pipeline's own devices
+ * then would act on another home. */
+static int check_fields(const json_t *body, api_error *e)
+{
+    static const char *const fields[] = {"pipeline", "input",  "text", "context",
+                                         "devices",  "stream", "user", "metadata"};
+    const char *key;
+    json_t *unused;
+    json_object_foreach((json_t *)body, key, unused)
+    {
+        size_t k = 0;
+        while (k < sizeof fields / sizeof *fields && strcmp(fields[k], key) != 0) k++;
+        if (k == sizeof fields / sizeof *fields)
+            return api_error_bad(
+                e, key, "'%.64s' is not known; 'pipeline', 'input', 'context' and 'devices' are", key);
+    }
+    if (json_object_get(body, "devices") && json_object_get(body, "context"))
+        return api_error_bad(e, "devices", "give 'devices' or 'context', not both");
+    return 0;
+}
+
 static int read_body(const json_t *body, const gateway_config *config, process_input *in, api_error *e)
 {
     if (!json_is_object(body)) return api_error_bad(e, NULL, "the body must be a JSON object");
@@ -169,7 +228,8 @@ static int read_body(const json_t *body, const gateway_config *config, process_i
         return api_error_bad(e, "stream",
                              "'stream' is not supported by /v1/process: its answer comes in one piece");
     const char *text = NULL;
-    int status = pick_pipeline(body, config, &in->pipeline, e);
+    int status = check_fields(body, e);
+    if (!status) status = pick_pipeline(body, config, &in->pipeline, e);
     if (!status) status = pick_text(body, &text, e);
     if (status) return status;
     in->devices = in->pipeline->devices;
@@ -177,7 +237,9 @@ static int read_body(const json_t *body, const gateway_config *config, process_i
     in->text = arena_strdup(in->memory, text);
     in->context = arena_strdup(in->memory, "");
     if (!in->text || !in->context) return api_error_nomem(e);
-    return read_context(json_object_get(body, "context"), in, e);
+    status = read_context(json_object_get(body, "context"), in, e);
+    const json_t *devices = json_object_get(body, "devices");
+    return status || !devices || json_is_null(devices) ? status : read_devices(devices, in, e);
 }
 
 int process_parse(process_input *ret, const gateway_config *config, const char *body, size_t len,

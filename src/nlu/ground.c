@@ -1264,7 +1264,14 @@ int ground(grounding *ret, const lexicon *lex, const device *list, size_t n, con
     judge(g, &out);
     if (g->nomem || !out.text) return err_nomem(err);
     out.named = g->named;
+    out.example = example(g);
     if (!*out.text) out.text = lex->reply.not_understood;
     *ret = out;
     return 0;
+}
+
+const char *ground_say(const grounding *g, const char *say, arena *a)
+{
+    reply_field f[] = {{"example", g->example}};
+    return reply_fill(a, say, f, 1);
 }

@@ -56,12 +56,16 @@ typedef struct grounding {
     const char *text; /* the reply; never empty. For CHOOSE and PROPOSE what is said when nobody chooses */
     size_t n_options;
     ground_option *options;
-    device_set named; /* devices that the request names or may name */
-    bool question;    /* NOTHING, TALK: it was a question */
+    device_set named;    /* devices that the request names or may name */
+    const char *example; /* something that can be asked of this home; "" when nothing can */
+    bool question;       /* NOTHING, TALK: it was a question */
 } grounding;
 
 /* SHOAL_ENOMEM, or 0. Text is UTF-8 of any length; what is too long is not understood. */
 int ground(grounding *ret, const lexicon *lex, const device *list, size_t n, const char *text, arena *a,
            shoal_err *err);
+
+/* A sentence of the lexicon's talk with this home's example in it; NULL: out of memory. */
+const char *ground_say(const grounding *g, const char *say, arena *a);
 
 #endif

@@ -86,7 +86,12 @@ static const bad_case bad_cases[] = {
     {"models: [{name: m}\nlisten: x\n", "not YAML", 2},
     {PIPE "      - {name: a, kind: guess, model: m}\n", "stages[0].kind: 'guess' is none of classify, tag, ",
      5},
-    {PIPE "      - name: a\n        kind: clasify\n", "'model' is required", 5},
+    {PIPE "      - name: a\n        kind: classify\n", "stages[0].model: a classify stage needs it", 5},
+    {PIPE "      - {name: a, kind: ground}\n", "stages[0].lexicon: a ground stage needs it", 5},
+    {PIPE "      - {name: a, kind: line, forms: f, model: m}\n", "only a classify, tag or generate stage", 5},
+    {PIPE "      - {name: a, kind: line, forms: f}\n      - {name: b, kind: tag, model: m,\n         when: "
+          "[{stage: a, label: [act]}]}\n",
+     "a line stage never comes to 'act'", 7},
     {PIPE "      - name: a\n        model: m\n        kind: clasify\n", "did you mean 'classify'?", 7},
     {PIPE "      - {name: a, kind: tag, model: m, when: [{text_prefix: x, score: 1}]}\n",
      "stages[0].when[0]: there is no key 'score' here", 5},
@@ -108,7 +113,7 @@ static const bad_case bad_cases[] = {
     {PIPE "      - {name: a, kind: tag, model: m, when: [{stage: a, label: [x]}]}\n", "declared before", 5},
     {PIPE "      - {name: a, kind: tag, model: m}\n      - {name: b, kind: tag, model: m,\n         when: "
           "[{stage: a, label: [x]}]}\n",
-     "a tag stage, a classify stage is needed", 7},
+     "a tag stage, a classify, ground, line or check stage is needed", 7},
     {PIPE "      - {name: a, kind: classify, model: m}\n"
           "      - {name: b, kind: tag, model: m, unless: [{stage: a, score_min: 1.5}]}\n",
      "unless[0].score_min", 6},

@@ -20,17 +20,17 @@ static gateway_config *load(const char *stages)
     return c;
 }
 
-static const config_device devices[] = {
-    {"light.kitchen", "Kitchen Light", "off"},
-    {"light.kitchen_table", "Kitchen Light Table", "on"},
-    {"fan.cafe", "Ventilador Ámbar", "on"},
-    {"fan.ru", "Вентилятор", "off"},
+static const config_device home_devices[] = {
+    {.id = "light.kitchen", .name = "Kitchen Light", .state = "off"},
+    {.id = "light.kitchen_table", .name = "Kitchen Light Table", .state = "on"},
+    {.id = "fan.cafe", .name = "Ventilador Ámbar", .state = "on"},
+    {.id = "fan.ru", .name = "Вентилятор", .state = "off"},
 };
 
 static pipeline_facts facts_over(const char *input, const stage_fact *stages)
 {
     return (pipeline_facts){
-        .input = input, .devices = devices, .n_devices = 4, .context = "ctx", .stages = stages};
+        .input = input, .devices = home_devices, .n_devices = 4, .context = "ctx", .stages = stages};
 }
 
 #define DONE_LABEL(l, s)                                            \
@@ -161,7 +161,7 @@ static void devices_are_found_as_whole_words(void **state)
         {"kitchen", NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const config_device *d = pipeline_mentioned(rows[i].text, devices, 4);
+        const config_device *d = pipeline_mentioned(rows[i].text, home_devices, 4);
         const char *got = d ? d->id : NULL;
         if (!got != !rows[i].id || (got && strcmp(got, rows[i].id) != 0))
             fail_msg("'%s': got %s, wanted %s", rows[i].text, got ? got : "none",

@@ -168,7 +168,7 @@ static void break_call(noted *c)
         c->generate.end(c->generate.user, &r);
 }
 
-/* ---- a run over the home cluster's own shoal.yaml ---------------------------------------------- */
+/* ---- a run over a cascade of generators ----------------------------------------------------- */
 
 typedef struct bench {
     backend b;
@@ -196,7 +196,7 @@ static bench *start(const char *body)
     bench *t = calloc(1, sizeof *t);
     shoal_err err = {0};
     api_error e = {0};
-    if (gateway_config_load(&t->config, SHOAL_SOURCE_DIR "/shoal.yaml", &err)) fail_msg("%s", err.message);
+    if (gateway_config_load(&t->config, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", &err)) fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
     t->calls = (process_calls){&t->b, classify, tag, generate, cancel};
     backend_context ctx = {.request_id = "r1"};
@@ -386,15 +386,21 @@ static void bad_requests_are_refused_with_a_sentence(void **state)
         {"{\"input\":\"a\",\"context\":[7]}", "devices[0].id", 400},
         {"{\"input\":\"a\",\"context\":{\"rooms\":[]}}", "context.rooms", 400},
         {"{\"input\":\"a\",\"context\":{\"devices\":{}}}", "must be an array", 400},
-        {"{\"input\":\"a\",\"context\":{\"devices\":[{\"id\":\"x\",\"name\":\"y\"}]}}", "devices[0].state",
-         400},
+        {"{\"input\":\"a\",\"context\":{\"devices\":[{\"id\":\"x\",\"name\":\"y\",\"state\":[]}]}}",
+         "devices[0].state", 400},
+        {"{\"input\":\"a\",\"context\":{\"devices\":[{\"id\":\"x\",\"name\":\"y\",\"alias\":[]}]}}",
+         "devices[0].alias", 400},
+        {"{\"input\":\"a\",\"context\":{\"devices\":[{\"id\":\"x\",\"name\":\"y\",\"aliases\":[1]}]}}",
+         "devices[0].aliases", 400},
+        {"{\"input\":\"a\",\"device\":[]}", "'device' is not known", 400},
+        {"{\"input\":\"a\",\"devices\":[],\"context\":[]}", "not both", 400},
         {"{\"input\":\"a\",\"context\":{\"devices\":[{\"id\":\"x\",\"name\":\"y\\nz\",\"state\":\"on\"}]}}",
          "devices[0].name", 400},
         {"{\"input\":\"a\",\"context\":{\"devices\":[7]}}", "devices[0].id", 400},
         {"{\"input\":\"\xff\"}", "body", 400},
     };
     gateway_config *c = NULL;
-    assert_int_equal(gateway_config_load(&c, SHOAL_SOURCE_DIR "/shoal.yaml", NULL), 0);
+    assert_int_equal(gateway_config_load(&c, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", NULL), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         process_input in = {0};
         api_error e = {0};
@@ -409,7 +415,7 @@ static void bad_requests_are_refused_with_a_sentence(void **state)
 static void long_input_and_long_lists_are_refused(void **state)
 {
     gateway_config *c = NULL;
-    assert_int_equal(gateway_config_load(&c, SHOAL_SOURCE_DIR "/shoal.yaml", NULL), 0);
+    assert_int_equal(gateway_config_load(&c, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", NULL), 0);
     buf b = {0};
     process_input in = {0};
     api_error e = {0};
