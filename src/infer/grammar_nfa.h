@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NFA_DEPTH_MAX   256
+#define NFA_DEPTH_MAX   200
 #define NFA_THREADS_MAX 4096
 #define NFA_CONFIGS_MAX 16384
 #define NFA_STATES_MAX  400000
