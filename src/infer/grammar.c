@@ -160,13 +160,27 @@ void grammar_vocab_free(grammar_vocab *v)
     free(v);
 }
 
+/* A document, and perhaps a line end: models are taught that one follows, and some have it in one token with
+ * the last bracket. */
+static int compile_document(nfa *a, const char *schema, int *ret_start, shoal_err *err)
+{
+    int rule, rc = schema_compile(a, schema, &rule, err);
+    if (rc) return rc;
+    int start = nfa_state(a), end = nfa_call(a, start, rule);
+    nfa_return(a, end);
+    nfa_mark(a, end, NFA_IDLE);
+    nfa_return(a, nfa_range(a, end, '\n', '\n'));
+    *ret_start = start;
+    return 0;
+}
+
 static int compile(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *err)
 {
     switch (spec->kind) {
-    case GRAMMAR_JSON_OBJECT: return schema_compile(a, NULL, ret_start, err);
+    case GRAMMAR_JSON_OBJECT: return compile_document(a, NULL, ret_start, err);
     case GRAMMAR_JSON_SCHEMA:
         if (!spec->schema) return err_set(err, SHOAL_EINVALID, "a JSON schema is wanted and none was given");
-        return schema_compile(a, spec->schema, ret_start, err);
+        return compile_document(a, spec->schema, ret_start, err);
     case GRAMMAR_TOOLS: return tools_compile(a, spec, ret_start, err);
     case GRAMMAR_CHOICES: return choices_compile(a, spec, ret_start, err);
     }

@@ -426,7 +426,7 @@ static void describe(const nfa *a, nfa_config *c)
     for (size_t i = 0; i < c->n; i++) {
         const nfa_node *node = &a->nodes[a->set[i].state];
         c->accepts |= node->returns && a->set[i].stack == 0;
-        c->reads |= node->reads;
+        c->reads |= node->reads && !(node->marks & NFA_IDLE);
         c->marks |= node->marks;
         for (int e = node->edges; e >= 0; e = a->edges[e].next) {
             if (a->edges[e].kind != EDGE_RANGE) continue;

@@ -40,6 +40,8 @@ int nfa_literal(nfa *a, int from, const char *s, size_t n);
 int nfa_call(nfa *a, int from, int rule_start);
 void nfa_call_to(nfa *a, int from, int rule_start, int to);
 void nfa_return(nfa *a, int state);
+/* In a state marked so, more can be read and a text is better ended: nfa_reads does not count it. */
+#define NFA_IDLE 0x80
 /* The caller's bits, of all states that a configuration is in: which control tokens may begin here. */
 void nfa_mark(nfa *a, int state, uint8_t marks);
 bool nfa_failed(const nfa *a);

@@ -263,15 +263,15 @@ static void write_items(value *v, const parts *p, const array_facts *f)
         int item = item_rule(c, p, (size_t)i, f);
         if (item == NFA_DEAD) break;
         if (i > 0) at = spaced(c, nfa_range(a, at, ',', ','));
-        at = spaced(c, nfa_call(a, at, item));
+        at = nfa_call(a, at, item);
         if (i + 1 >= f->least) nfa_epsilon(a, at, end);
     }
     int rest = f->most < 0 && i > 0 && i >= (int64_t)f->n_prefix ? item_rule(c, p, (size_t)i, f) : NFA_DEAD;
     if (rest != NFA_DEAD) {
-        int more = nfa_call(a, spaced(c, nfa_range(a, at, ',', ',')), rest);
-        nfa_call_to(a, more, c->json.space, at);
+        int more = spaced(c, nfa_range(a, at, ',', ','));
+        nfa_call_to(a, more, rest, at);
     }
-    nfa_range_to(a, end, ']', ']', v->end);
+    json_close(&c->json, end, ']', v->end);
 }
 
 typedef struct value_list {
@@ -320,13 +320,11 @@ static void write_subsets(value *v, const value_list *l, const array_facts *f)
             buf text = {0};
             if (set >> i & 1) continue;
             put_value(&text, l->of[i]);
-            if (!text.failed)
-                nfa_call_to(a, nfa_literal(a, tree, text.data, text.len), c->json.space,
-                            after[set | 1u << i]);
+            if (!text.failed) nfa_epsilon(a, nfa_literal(a, tree, text.data, text.len), after[set | 1u << i]);
             buf_done(&text);
         }
     }
-    nfa_range_to(a, end, ']', ']', v->end);
+    json_close(&c->json, end, ']', v->end);
 }
 
 /* The schema whose "uniqueItems" is true; NULL: items may be equal. */
@@ -419,8 +417,8 @@ static void write_member(object *o, const char *name, int rule, const int *next_
         if (!may_write(o, k)) continue;
         if (begin[to] == NFA_DEAD) {
             begin[to] = nfa_state(a);
-            int at = spaced(o->c, nfa_bytes(a, begin[to], text.data, text.len));
-            nfa_call_to(a, nfa_call(a, at, rule), o->c->json.space, next_after[to]);
+            int at = nfa_bytes(a, begin[to], text.data, text.len);
+            nfa_call_to(a, nfa_call(a, at, o->c->json.gap), rule, next_after[to]);
         }
         nfa_epsilon(a, o->ready[k], begin[to]);
     }
@@ -619,8 +617,8 @@ static void write_others(object *o)
         if (!may_write(o, k)) continue;
         if (begin[to] == NFA_DEAD) {
             begin[to] = nfa_state(a);
-            int at = spaced(c, json_literal(&c->json, json_texts(&c->json, begin[to], names), ":"));
-            nfa_call_to(a, nfa_call(a, at, rule), c->json.space, o->after[to]);
+            int at = json_literal(&c->json, json_texts(&c->json, begin[to], names), ":");
+            nfa_call_to(a, nfa_call(a, at, c->json.gap), rule, o->after[to]);
         }
         nfa_epsilon(a, o->ready[k], begin[to]);
     }
@@ -662,7 +660,7 @@ static void write_members(value *v, object *o)
     for (int k = 0; k <= o->cap && c->x.rc == 0; k++) {
         if (k >= o->least) nfa_epsilon(a, k == 0 ? o->ready[0] : o->after[k], end);
     }
-    nfa_range_to(a, end, '}', '}', v->end);
+    json_close(&c->json, end, '}', v->end);
 }
 
 static void write_object(value *v, const parts *p)
