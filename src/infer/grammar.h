@@ -40,7 +40,7 @@ typedef struct grammar_spec {
      * without "parameters" takes any object. */
     const char *tools_json;
     enum {
-        TOOLS_AUTO,     /* text, which cannot hold the marker, then any number of calls (one, unless parallel) */
+        TOOLS_AUTO, /* text, which cannot hold the marker, then any number of calls (one, unless parallel) */
         TOOLS_REQUIRED, /* one call (or more, when parallel) and nothing else */
         TOOLS_NAMED,    /* exactly one call, of tool_name */
     } mode;
