@@ -98,13 +98,13 @@ int shoal_model_describe(shoal_model *m, shoal_model_info *ret, shoal_err *err);
 
 /* ---- generate -------------------------------------------------------------------------------- */
 
-/* Zero means the default in brackets. */
+/* Zero means the default in brackets; what is out of range is SHOAL_EINVALID. */
 typedef struct shoal_generate_options {
-    size_t max_tokens;        /* [to the end of the context] */
-    float temperature;        /* [0: greedy] */
+    size_t max_tokens;        /* [to the end of the context, which also ends a longer reply] */
+    float temperature;        /* to 2 [0: greedy] */
     int top_k;                /* [off] */
-    float top_p, min_p;       /* [off] */
-    float repetition_penalty; /* [off] */
+    float top_p, min_p;       /* to 1 [off] */
+    float repetition_penalty; /* 0.01 to 10 [off] */
     uint64_t seed;            /* the draw for a position depends on it and the position alone */
     const char *const *stop;  /* n_stop strings that end the reply and are not part of it */
     size_t n_stop;
@@ -126,7 +126,7 @@ typedef struct shoal_generation {
  * then returns SHOAL_ECANCELLED with what there is in *ret). */
 typedef int (*shoal_text_fn)(void *user, const char *text, size_t n_bytes);
 
-/* Continue a raw prompt. opts, fn and ret may be NULL. *ret is filled on success (and on a stop by fn);
+/* Continue a raw prompt, in which control tokens may be spelt out ("<|im_end|>"). opts, fn and ret may be NULL. *ret is filled on success (and on a stop by fn);
  * shoal_generation_done frees what it holds. */
 int shoal_generate(shoal_model *m, const char *prompt, const shoal_generate_options *opts, shoal_text_fn fn,
                    void *user, shoal_generation *ret, shoal_err *err);
@@ -135,7 +135,8 @@ typedef struct shoal_message {
     const char *role, *content; /* "system", "user", "assistant" */
 } shoal_message;
 
-/* Answer a conversation, written down by the model's own chat template. */
+/* Answer a conversation, written down by the model's own chat template. A message is text and nothing more:
+ * what looks like a control token in it is read as characters. */
 int shoal_chat(shoal_model *m, const shoal_message *messages, size_t n_messages, const shoal_generate_options *opts,
                shoal_text_fn fn, void *user, shoal_generation *ret, shoal_err *err);
 void shoal_generation_done(shoal_generation *g);

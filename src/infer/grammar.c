@@ -15,6 +15,7 @@
 #define STEP_WORK  4000000u
 #define REPLY_WORK 20000000u
 #define TOKEN_WORK 200000u
+#define LOOK_AHEAD 32  /* configurations */
 #define MASKS_KEPT 256 /* of one reply; at 150,000 tokens one is 19 KB */
 
 /* The vocabulary as a prefix tree in depth-first order: the subtree of node i is i+1 .. skip-1, so a
@@ -27,19 +28,16 @@ typedef struct trie_node {
     uint32_t n_tokens;
 } trie_node;
 
-typedef struct sort_item {
-    const uint8_t *s;
-    size_t n;
-    int32_t id;
-} sort_item;
-
 struct grammar_vocab {
     const tokenizer *t;
     size_t n_vocab, n_nodes;
     trie_node *nodes;
     int32_t *tokens; /* ids sorted by their bytes */
     size_t n_tokens, max_depth;
-    sort_item markers[4]; /* control tokens that a form may hold: the marks of tool calls */
+    struct { /* control tokens that a form may hold */
+        int32_t id;
+        uint8_t mark;
+    } markers[4];
     size_t n_markers;
 };
 
@@ -52,6 +50,12 @@ struct grammar {
     uint64_t purse; /* work that is left */
     shoal_err err;  /* sticky */
 };
+
+typedef struct sort_item {
+    const uint8_t *s;
+    size_t n;
+    int32_t id;
+} sort_item;
 
 static int compare_items(const void *x, const void *y)
 {
@@ -104,13 +108,18 @@ static int build_trie(grammar_vocab *v, const sort_item *items, size_t n, shoal_
     return 0;
 }
 
-static void add_marker(grammar_vocab *v, const sort_item *item)
+static uint8_t mark_of(const char *s, size_t n)
 {
-    static const char *const texts[] = {TOOL_OPEN, TOOL_CLOSE};
-    for (size_t i = 0; i < 2; i++)
-        if (item->n == strlen(texts[i]) && memcmp(item->s, texts[i], item->n) == 0 &&
-            v->n_markers < sizeof v->markers / sizeof *v->markers)
-            v->markers[v->n_markers++] = *item;
+    if (n == strlen(TOOL_OPEN) && memcmp(s, TOOL_OPEN, n) == 0) return MARK_OPEN;
+    return n == strlen(TOOL_CLOSE) && memcmp(s, TOOL_CLOSE, n) == 0 ? MARK_CLOSE : 0;
+}
+
+static void add_marker(grammar_vocab *v, int32_t id, const char *s, size_t n)
+{
+    uint8_t mark = mark_of(s, n);
+    if (!mark || v->n_markers == sizeof v->markers / sizeof *v->markers) return;
+    v->markers[v->n_markers].id = id;
+    v->markers[v->n_markers++].mark = mark;
 }
 
 int grammar_vocab_new(grammar_vocab **ret, const tokenizer *t, shoal_err *err)
@@ -127,11 +136,10 @@ int grammar_vocab_new(grammar_vocab **ret, const tokenizer *t, shoal_err *err)
         bool special = false;
         const char *s = tokenizer_bytes(t, (int32_t)id, &len, &special);
         if (!s || len == 0 || len >= UINT16_MAX) continue;
-        sort_item item = {.s = (const uint8_t *)s, .n = len, .id = (int32_t)id};
         if (special)
-            add_marker(v, &item);
+            add_marker(v, (int32_t)id, s, len);
         else
-            items[n++] = item;
+            items[n++] = (sort_item){.s = (const uint8_t *)s, .n = len, .id = (int32_t)id};
     }
     qsort(items, n, sizeof *items, compare_items);
     rc = build_trie(v, items, n, err);
@@ -152,17 +160,45 @@ void grammar_vocab_free(grammar_vocab *v)
     free(v);
 }
 
+/* A document, and perhaps a line end: models are taught that one follows, and some have it in one token with
+ * the last bracket. */
+static int compile_document(nfa *a, const char *schema, int *ret_start, shoal_err *err)
+{
+    int rule, rc = schema_compile(a, schema, &rule, err);
+    if (rc) return rc;
+    int start = nfa_state(a), end = nfa_call(a, start, rule);
+    nfa_return(a, end);
+    nfa_mark(a, end, NFA_IDLE);
+    nfa_return(a, nfa_range(a, end, '\n', '\n'));
+    *ret_start = start;
+    return 0;
+}
+
 static int compile(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *err)
 {
     switch (spec->kind) {
-    case GRAMMAR_JSON_OBJECT: return schema_compile(a, NULL, ret_start, err);
+    case GRAMMAR_JSON_OBJECT: return compile_document(a, NULL, ret_start, err);
     case GRAMMAR_JSON_SCHEMA:
         if (!spec->schema) return err_set(err, SHOAL_EINVALID, "a JSON schema is wanted and none was given");
-        return schema_compile(a, spec->schema, ret_start, err);
+        return compile_document(a, spec->schema, ret_start, err);
     case GRAMMAR_TOOLS: return tools_compile(a, spec, ret_start, err);
     case GRAMMAR_CHOICES: return choices_compile(a, spec, ret_start, err);
     }
     return err_set(err, SHOAL_EINVALID, "there is no form of reply %d", (int)spec->kind);
+}
+
+/* Try every byte in the first configurations, so that what is too wide at once is refused before it runs. */
+static bool look_ahead(grammar *g)
+{
+    size_t n = 1;
+    for (size_t i = 0; i < n && i < LOOK_AHEAD; i++) {
+        for (int b = 0; b < 256; b++) {
+            int to = nfa_step(g->a, (int)i, (uint8_t)b);
+            if (nfa_stopped(g->a) || nfa_cut(g->a, to)) return false;
+            if (to >= (int)n) n = (size_t)to + 1;
+        }
+    }
+    return true;
 }
 
 /* Compile, drop dead ends, and see that there is something to say. */
@@ -176,8 +212,9 @@ static int prepare(grammar *g, const grammar_spec *spec, shoal_err *err)
     if (!nfa_seal(g->a)) return err_nomem(err);
     nfa_allow(g->a, STEP_WORK);
     g->config = nfa_begin(g->a, start);
-    if (nfa_stopped(g->a) || nfa_cut(g->a, g->config))
-        return err_set(err, SHOAL_ELIMIT, "the form of the reply has more than %d alternatives at once",
+    if (g->config != NFA_DEAD && !look_ahead(g))
+        return err_set(err, SHOAL_ELIMIT,
+                       "the form of the reply has too many alternatives that look alike (over %d)",
                        NFA_THREADS_MAX);
     if (g->config == NFA_DEAD)
         return err_set(err, SHOAL_EINVALID, "%s: no document can satisfy it",
@@ -252,10 +289,8 @@ static const uint64_t *allowed_tokens(grammar *g)
     uint64_t *bits = calloc(g->v->n_vocab / 64 + 1, sizeof *bits);
     if (!bits) return NULL;
     walk_trie(g, bits);
-    for (size_t i = 0; i < g->v->n_markers && nfa_marked(g->a, g->config); i++) {
-        const sort_item *m = &g->v->markers[i];
-        if (walk(g, g->config, m->s, m->n) != NFA_DEAD) allow(bits, m->id);
-    }
+    for (size_t i = 0; i < g->v->n_markers; i++)
+        if (nfa_marks(g->a, g->config) & g->v->markers[i].mark) allow(bits, g->v->markers[i].id);
     *nfa_slot(g->a, g->config) = bits; /* stepping may have moved the configurations */
     g->n_masks++;
     return bits;
@@ -332,20 +367,13 @@ bool grammar_mask(grammar *g, float *logits, size_t n_vocab, const int32_t *eos_
     return true;
 }
 
-static bool is_marker(const grammar_vocab *v, int32_t id)
-{
-    for (size_t i = 0; i < v->n_markers; i++)
-        if (v->markers[i].id == id) return true;
-    return false;
-}
-
 bool grammar_accept(grammar *g, int32_t id)
 {
     size_t len = 0;
     bool special = false;
     const char *s = tokenizer_bytes(g->v->t, id, &len, &special);
     if (!s || len == 0 || g->err.code) return false;
-    if (special && !(is_marker(g->v, id) && nfa_marked(g->a, g->config))) return false;
+    if (special && !(mark_of(s, len) & nfa_marks(g->a, g->config))) return false;
     int config = walk(g, g->config, (const uint8_t *)s, len);
     if (config == NFA_DEAD) return false;
     g->config = config;

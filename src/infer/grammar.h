@@ -40,7 +40,7 @@ typedef struct grammar_spec {
      * without "parameters" takes any object. */
     const char *tools_json;
     enum {
-        TOOLS_AUTO,     /* text, which cannot hold the marker, then any number of calls (one, unless parallel) */
+        TOOLS_AUTO, /* text, which cannot hold the marker, then any number of calls (one, unless parallel) */
         TOOLS_REQUIRED, /* one call (or more, when parallel) and nothing else */
         TOOLS_NAMED,    /* exactly one call, of tool_name */
     } mode;
@@ -65,7 +65,7 @@ bool grammar_mask(grammar *g, float *logits, size_t n_vocab, const int32_t *eos_
 /* The reply grew by this token; false when the token was not allowed (nothing changed). */
 bool grammar_accept(grammar *g, int32_t id);
 bool grammar_complete(const grammar *g);          /* the reply is whole: it may end here */
-bool grammar_ended(grammar *g);                   /* and no byte can follow */
+bool grammar_ended(grammar *g);                   /* and nothing but a line end can follow */
 const shoal_err *grammar_error(const grammar *g); /* NULL while all is well */
 
 #endif

@@ -36,7 +36,10 @@ static unsigned types_of_schema(schema_ctx *c, const json_t *schema)
     size_t i;
     if (!type) return TYPE_ALL;
     if (!json_is_array(type)) return type_of_name(c, schema, type);
-    json_array_foreach(type, i, one) types |= type_of_name(c, schema, one);
+    json_array_foreach(type, i, one)
+    {
+        types |= type_of_name(c, schema, one);
+    }
     if (types == 0) schema_fail(c, SHOAL_EINVALID, schema, "type", "\"type\" must not be empty");
     return types;
 }
@@ -306,8 +309,10 @@ bool facts_is_required(const parts *p, const char *name)
     for (size_t i = 0; i < p->n; i++) {
         const json_t *list = json_object_get(p->of[i], "required"), *one;
         size_t k;
-        json_array_foreach(list, k, one) if (json_is_string(one) &&
-                                             strcmp(json_string_value(one), name) == 0) return true;
+        json_array_foreach(list, k, one)
+        {
+            if (json_is_string(one) && strcmp(json_string_value(one), name) == 0) return true;
+        }
     }
     return false;
 }
@@ -391,6 +396,7 @@ bool facts_asks_for_more(const parts *p)
 typedef struct judge {
     schema_ctx *c;
     int depth;
+    const json_t *from; /* an "enum" that the value was taken from */
 } judge;
 
 static bool admits(judge j, const json_t *schema, const json_t *value);
@@ -415,7 +421,10 @@ static size_t n_that_admit(judge j, const json_t *list, const json_t *value)
 {
     size_t i, n = 0;
     const json_t *one;
-    json_array_foreach(list, i, one) n += admits(j, one, value);
+    json_array_foreach(list, i, one)
+    {
+        n += admits(j, one, value);
+    }
     return n;
 }
 
@@ -437,13 +446,17 @@ static bool same_value(const json_t *a, const json_t *b)
     return json_equal(a, b);
 }
 
-static bool listed(const json_t *s, const json_t *value)
+static bool listed(judge j, const json_t *s, const json_t *value)
 {
     const json_t *only = json_object_get(s, "const"), *list = json_object_get(s, "enum"), *one;
     size_t i;
     if (only && !same_value(only, value)) return false;
-    if (!list) return true;
-    json_array_foreach(list, i, one) if (same_value(one, value)) return true;
+    if (!list || list == j.from) return true;
+    if (!schema_works(j.c, json_array_size(list) / 4)) return false;
+    json_array_foreach(list, i, one)
+    {
+        if (same_value(one, value)) return true;
+    }
     return false;
 }
 
@@ -494,9 +507,10 @@ static bool object_admitted(judge j, const json_t *s, const json_t *v)
     json_t *one;
     size_t i;
     if (!is_between(j.c, s, "minProperties", "maxProperties", json_object_size(v))) return false;
-    json_array_foreach(json_object_get(s, "required"), i,
-                       one) if (json_is_string(one) &&
-                                !json_object_get(v, json_string_value(one))) return false;
+    json_array_foreach(json_object_get(s, "required"), i, one)
+    {
+        if (json_is_string(one) && !json_object_get(v, json_string_value(one))) return false;
+    }
     json_object_foreach((json_t *)v, name, one)
     {
         const json_t *own = json_object_get(json_object_get(s, "properties"), name);
@@ -506,21 +520,26 @@ static bool object_admitted(judge j, const json_t *s, const json_t *v)
     return true;
 }
 
+/* The keywords of the schema itself, without those that lead to others that have to hold as well. */
+static bool itself_admits(judge j, const json_t *schema, const json_t *value)
+{
+    if (!schema_works(j.c, 10)) return false;
+    if (!(types_of_schema(j.c, schema) & type_of_value(value)) || !listed(j, schema, value)) return false;
+    if (json_is_string(value)) return string_admitted(j, schema, value);
+    if (json_is_number(value)) return number_admitted(j, schema, value);
+    if (json_is_array(value)) return array_admitted(j, schema, value);
+    return !json_is_object(value) || object_admitted(j, schema, value);
+}
+
 static bool admits(judge j, const json_t *schema, const json_t *value)
 {
     if (!json_is_object(schema)) return !json_is_false(schema);
-    if (!schema_works(j.c, 20)) return false;
     if (++j.depth > DEPTH_MAX) {
         schema_fail(j.c, SHOAL_ELIMIT, schema, NULL,
                     "a value of \"enum\" or \"const\" nests too deeply to be judged");
         return false;
     }
-    if (!(types_of_schema(j.c, schema) & type_of_value(value)) || !listed(schema, value)) return false;
-    if (!combine_admits(j, schema, value)) return false;
-    if (json_is_string(value)) return string_admitted(j, schema, value);
-    if (json_is_number(value)) return number_admitted(j, schema, value);
-    if (json_is_array(value)) return array_admitted(j, schema, value);
-    return !json_is_object(value) || object_admitted(j, schema, value);
+    return itself_admits(j, schema, value) && combine_admits(j, schema, value);
 }
 
 bool facts_admit(schema_ctx *c, const json_t *schema, const json_t *value)
@@ -528,11 +547,11 @@ bool facts_admit(schema_ctx *c, const json_t *schema, const json_t *value)
     return admits((judge){.c = c}, schema, value) && c->rc == 0;
 }
 
-bool facts_all_admit(schema_ctx *c, const parts *p, const json_t *value)
+bool facts_all_admit(schema_ctx *c, const parts *p, const json_t *value, const json_t *from)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (!facts_admit(c, p->of[i], value)) return false;
-    return true;
+        if (!itself_admits((judge){.c = c, .from = from}, p->of[i], value)) return false;
+    return c->rc == 0;
 }
 
 /* ---- telling alternatives apart --------------------------------------------------------------- */
@@ -549,9 +568,11 @@ static bool values_apart(schema_ctx *c, const parts *from, const parts *other, b
     const json_t *list, *only, *one;
     size_t i;
     *ret_known = facts_values(c, from, &list, &only);
-    if (only) return !facts_all_admit(c, from, only) || !facts_all_admit(c, other, only);
-    json_array_foreach(list, i,
-                       one) if (facts_all_admit(c, from, one) && facts_all_admit(c, other, one)) return false;
+    if (only) return !facts_all_admit(c, from, only, NULL) || !facts_all_admit(c, other, only, NULL);
+    json_array_foreach(list, i, one)
+    {
+        if (facts_all_admit(c, from, one, list) && facts_all_admit(c, other, one, list)) return false;
+    }
     return *ret_known;
 }
 
@@ -641,10 +662,11 @@ static bool objects_apart(schema_ctx *c, const parts *mine, const parts *other, 
         }
     }
     for (size_t i = 0; i < mine->n; i++) {
-        json_array_foreach(
-            json_object_get(mine->of[i], "required"), k,
-            one) if (json_is_string(one) &&
-                     property_apart(c, mine, other, json_string_value(one), depth)) return true;
+        json_array_foreach(json_object_get(mine->of[i], "required"), k, one)
+        {
+            if (json_is_string(one) && property_apart(c, mine, other, json_string_value(one), depth))
+                return true;
+        }
     }
     return false;
 }

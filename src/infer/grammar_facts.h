@@ -54,7 +54,9 @@ bool facts_is_required(const parts *p, const char *name);
 
 /* Does the value satisfy the schema, as JSON Schema has it? ("format" is not looked at.) */
 bool facts_admit(schema_ctx *c, const json_t *schema, const json_t *value);
-bool facts_all_admit(schema_ctx *c, const parts *p, const json_t *value);
+/* All of them, which were taken apart already; `from` is the "enum" that the value was taken from, or NULL.
+ */
+bool facts_all_admit(schema_ctx *c, const parts *p, const json_t *value, const json_t *from);
 
 /* Nothing that is written for `mine` satisfies `schema`: surely, as far as types, values, bounds, texts and
  * required properties show it. */

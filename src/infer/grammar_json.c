@@ -19,19 +19,24 @@ int json_literal(json_rules *c, int from, const char *s)
     return lit(c, from, s);
 }
 
-/* Bounded white space, since a small model likes to fill a reply with it: nothing, one blank, or a
- * line end and up to 16 blanks. */
-static void build_space(json_rules *c)
+/* White space is bounded, since a small model likes to fill a reply with it: behind an opening bracket or a
+ * comma nothing, one blank, or a line end and up to 16 blanks; behind a colon at most one blank; before a
+ * closing bracket nothing, or a line end and blanks. */
+static void build_spaces(json_rules *c)
 {
-    int end = nfa_state(c->a);
-    nfa_epsilon(c->a, c->space, end);
-    nfa_range_to(c->a, c->space, ' ', ' ', end);
-    int at = nfa_range(c->a, c->space, '\n', '\n');
+    nfa *a = c->a;
+    nfa_epsilon(a, c->space, c->gap);
+    nfa_epsilon(a, c->space, c->line);
+    int end = nfa_state(a);
+    nfa_epsilon(a, c->gap, end);
+    nfa_range_to(a, c->gap, ' ', ' ', end);
+    nfa_epsilon(a, c->line, end);
+    int at = nfa_range(a, c->line, '\n', '\n');
     for (int i = 0; i <= 16; i++) {
-        nfa_epsilon(c->a, at, end);
-        if (i < 16) at = nfa_range(c->a, at, ' ', ' ');
+        nfa_epsilon(a, at, end);
+        if (i < 16) at = nfa_range(a, at, ' ', ' ');
     }
-    nfa_return(c->a, end);
+    nfa_return(a, end);
 }
 
 /* One character of a string: UTF-8 by its well-formed byte sequences (Unicode 15, table 3-7), or an
@@ -129,25 +134,29 @@ static void build_numbers(json_rules *c)
     nfa_return(a, end);
 }
 
+void json_close(json_rules *c, int from, char bracket, int to)
+{
+    nfa_range_to(c->a, nfa_call(c->a, from, c->line), (uint8_t)bracket, (uint8_t)bracket, to);
+}
+
 static int member(json_rules *c, int from, int value_rule)
 {
     int at = nfa_call(c->a, from, c->string);
-    at = nfa_call(c->a, lit(c, at, ":"), c->space);
+    at = nfa_call(c->a, lit(c, at, ":"), c->gap);
     return nfa_call(c->a, at, value_rule);
 }
 
-/* open item (, item)* close, with white space between; item by `one`. */
-static void build_container(json_rules *c, int start, const char *open, const char *close, bool members)
+/* open item (, item)* close, with white space between. */
+static void build_container(json_rules *c, int start, const char *brackets, bool members)
 {
     nfa *a = c->a;
-    int inside = nfa_call(a, lit(c, start, open), c->space);
+    int inside = nfa_call(a, nfa_bytes(a, start, brackets, 1), c->space);
     int item = nfa_state(a), end = nfa_state(a);
     nfa_epsilon(a, inside, item);
     int after = members ? member(c, item, c->value) : nfa_call(a, item, c->value);
-    int spaced = nfa_call(a, after, c->space);
-    nfa_epsilon(a, nfa_call(a, lit(c, spaced, ","), c->space), item);
-    nfa_epsilon(a, lit(c, spaced, close), end);
-    nfa_epsilon(a, lit(c, inside, close), end);
+    nfa_epsilon(a, nfa_call(a, lit(c, after, ","), c->space), item);
+    json_close(c, after, brackets[1], end);
+    json_close(c, inside, brackets[1], end);
     nfa_return(a, end);
 }
 
@@ -164,15 +173,15 @@ static void build_value(json_rules *c)
 void json_rules_init(json_rules *c, nfa *a)
 {
     *c = (json_rules){.a = a};
-    int *const rules[] = {&c->value,       &c->object, &c->array,   &c->string,
-                          &c->string_char, &c->number, &c->integer, &c->space};
+    int *const rules[] = {&c->value,  &c->object,  &c->array, &c->string, &c->string_char,
+                          &c->number, &c->integer, &c->space, &c->gap,    &c->line};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) *rules[i] = nfa_state(a);
-    build_space(c);
+    build_spaces(c);
     build_string_char(c);
     build_string(c);
     build_numbers(c);
-    build_container(c, c->object, "{", "}", true);
-    build_container(c, c->array, "[", "]", false);
+    build_container(c, c->object, "{}", true);
+    build_container(c, c->array, "[]", false);
     build_value(c);
 }
 

@@ -1,7 +1,7 @@
 /* grammar_json.h: the rules of JSON itself, which every schema shares, and how regular sets of texts
  * (grammar_dfa.h) are written in JSON.
  *
- * White space is bounded, since a small model likes to fill a reply with it. Characters of free strings may
+ * White space is bounded (build_spaces in grammar_json.c). Characters of free strings may
  * be written raw or escaped; those of strings with a pattern only raw, unless JSON wants an escape. */
 #ifndef INFER_GRAMMAR_JSON_H
 #define INFER_GRAMMAR_JSON_H
@@ -13,13 +13,15 @@
 typedef struct json_rules {
     nfa *a;
     /* The rules' first states, for nfa_call. */
-    int value, object, array, string, string_char, number, integer, space;
+    int value, object, array, string, string_char, number, integer, space, gap, line;
     buf classes, ranges; /* sets of characters that have a rule already */
 } json_rules;
 
 void json_rules_init(json_rules *r, nfa *a);
 void json_rules_done(json_rules *r);
 
+/* White space and a closing bracket. */
+void json_close(json_rules *r, int from, char bracket, int to);
 /* Each begins at `from` and returns where it ends. */
 int json_literal(json_rules *r, int from, const char *s);
 int json_texts(json_rules *r, int from, const dfa *texts);   /* a string of them, quotes included */

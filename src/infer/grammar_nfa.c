@@ -21,7 +21,8 @@ typedef struct nfa_edge {
 
 typedef struct nfa_node {
     int edges;
-    bool returns, marked;
+    uint8_t marks;
+    bool returns;
     bool reads; /* has an edge that reads a byte */
     bool ends;  /* returns and does nothing else: calls that come back here need no stack */
 } nfa_node;
@@ -36,7 +37,8 @@ typedef struct nfa_thread {
 
 typedef struct nfa_config {
     size_t first, n; /* its threads, sorted */
-    bool accepts, reads, marked;
+    bool accepts, reads;
+    uint8_t marks;
     uint8_t cut;    /* an nfa_trouble */
     int32_t *steps; /* [256], made at the first step */
     uint64_t
@@ -214,12 +216,12 @@ void nfa_return(nfa *a, int state)
         a->nodes[state].returns = true;
 }
 
-void nfa_mark(nfa *a, int state)
+void nfa_mark(nfa *a, int state, uint8_t marks)
 {
     if (state < 0)
         a->failed = true;
     else if (!a->failed)
-        a->nodes[state].marked = true;
+        a->nodes[state].marks |= marks;
 }
 
 size_t nfa_n_states(const nfa *a)
@@ -424,8 +426,8 @@ static void describe(const nfa *a, nfa_config *c)
     for (size_t i = 0; i < c->n; i++) {
         const nfa_node *node = &a->nodes[a->set[i].state];
         c->accepts |= node->returns && a->set[i].stack == 0;
-        c->reads |= node->reads;
-        c->marked |= node->marked;
+        c->reads |= node->reads && !(node->marks & NFA_IDLE);
+        c->marks |= node->marks;
         for (int e = node->edges; e >= 0; e = a->edges[e].next) {
             if (a->edges[e].kind != EDGE_RANGE) continue;
             set_bit(c->starts, a->edges[e].lo);
@@ -591,9 +593,9 @@ bool nfa_reads(const nfa *a, int config)
     return config >= 0 && a->configs[config].reads;
 }
 
-bool nfa_marked(const nfa *a, int config)
+uint8_t nfa_marks(const nfa *a, int config)
 {
-    return config >= 0 && a->configs[config].marked;
+    return config >= 0 ? a->configs[config].marks : 0;
 }
 
 nfa_trouble nfa_cut(const nfa *a, int config)

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NFA_DEPTH_MAX   256
+#define NFA_DEPTH_MAX   200
 #define NFA_THREADS_MAX 4096
 #define NFA_CONFIGS_MAX 16384
 #define NFA_STATES_MAX  400000
@@ -40,8 +40,10 @@ int nfa_literal(nfa *a, int from, const char *s, size_t n);
 int nfa_call(nfa *a, int from, int rule_start);
 void nfa_call_to(nfa *a, int from, int rule_start, int to);
 void nfa_return(nfa *a, int state);
-/* A control token's bytes may stand here, and only in states marked so. */
-void nfa_mark(nfa *a, int state);
+/* In a state marked so, more can be read and a text is better ended: nfa_reads does not count it. */
+#define NFA_IDLE 0x80
+/* The caller's bits, of all states that a configuration is in: which control tokens may begin here. */
+void nfa_mark(nfa *a, int state, uint8_t marks);
 bool nfa_failed(const nfa *a);
 size_t nfa_n_states(const nfa *a);
 
@@ -58,7 +60,7 @@ int nfa_begin(nfa *a, int start);
 int nfa_step(nfa *a, int config, uint8_t byte);
 bool nfa_accepts(const nfa *a, int config); /* the bytes so far are a whole document */
 bool nfa_reads(const nfa *a, int config);   /* more bytes can follow */
-bool nfa_marked(const nfa *a, int config);
+uint8_t nfa_marks(const nfa *a, int config);
 nfa_trouble nfa_cut(const nfa *a, int config); /* NFA_DEEP or NFA_WIDE: something was left out */
 
 /* Let nfa_step do this much work from now on. */

@@ -225,7 +225,7 @@ static void choose_digits(magnitudes *m, const number_bounds *b)
     int need = larger(b->has_min ? whole_length(&b->min) : 1, b->has_max ? whole_length(&b->max) : 1);
     bool closed = b->has_min && b->has_max;
     if (b->integer) {
-        m->int_max = closed ? need : larger(NUMBER_DIGITS, need);
+        m->int_max = closed ? need : larger(b->multiple > 100 ? 9 : NUMBER_DIGITS, need);
         m->frac_max = 0;
     } else {
         m->int_max = closed ? need : need < 9 ? 9 : need + 1;

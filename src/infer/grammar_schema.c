@@ -15,7 +15,7 @@
 #include "infer/grammar_facts.h"
 #include "infer/grammar_json.h"
 
-#define COMPILE_WORK (30u << 20) /* some tenths of a second */
+#define COMPILE_WORK (12u << 20) /* about a tenth of a second */
 #define RULES_MAX    20000
 #define UNIQUE_MAX   8  /* values of items that have to differ: the automaton has a state for every subset */
 #define COUNTED_MAX  64 /* "minProperties", "maxProperties" */
@@ -137,10 +137,11 @@ static void add_literal(value *v, const char *text, size_t n)
     nfa_epsilon(a, nfa_literal(a, v->literals, text, n), v->end);
 }
 
-static void write_value(value *v, const parts *p, const json_t *one)
+/* One value of the "enum" `list`, or of a "const" (list NULL). */
+static void write_value(value *v, const parts *p, const json_t *one, const json_t *list)
 {
     buf text = {0};
-    if (!facts_all_admit(&v->c->x, p, one)) return;
+    if (!facts_all_admit(&v->c->x, p, one, list)) return;
     put_value(&text, one);
     if (!text.failed)
         add_literal(v, text.data, text.len);
@@ -262,15 +263,15 @@ static void write_items(value *v, const parts *p, const array_facts *f)
         int item = item_rule(c, p, (size_t)i, f);
         if (item == NFA_DEAD) break;
         if (i > 0) at = spaced(c, nfa_range(a, at, ',', ','));
-        at = spaced(c, nfa_call(a, at, item));
+        at = nfa_call(a, at, item);
         if (i + 1 >= f->least) nfa_epsilon(a, at, end);
     }
     int rest = f->most < 0 && i > 0 && i >= (int64_t)f->n_prefix ? item_rule(c, p, (size_t)i, f) : NFA_DEAD;
     if (rest != NFA_DEAD) {
-        int more = nfa_call(a, spaced(c, nfa_range(a, at, ',', ',')), rest);
-        nfa_call_to(a, more, c->json.space, at);
+        int more = spaced(c, nfa_range(a, at, ',', ','));
+        nfa_call_to(a, more, rest, at);
     }
-    nfa_range_to(a, end, ']', ']', v->end);
+    json_close(&c->json, end, ']', v->end);
 }
 
 typedef struct value_list {
@@ -280,9 +281,9 @@ typedef struct value_list {
     bool open; /* not only listed values */
 } value_list;
 
-static void list_value(value_list *l, const parts *p, const json_t *one)
+static void list_value(value_list *l, const parts *p, const json_t *one, const json_t *list)
 {
-    if (!facts_all_admit(&l->c->x, p, one)) return;
+    if (!facts_all_admit(&l->c->x, p, one, list)) return;
     for (size_t i = 0; i < l->n; i++)
         if (json_equal(l->of[i], one)) return;
     if (l->n <= UNIQUE_MAX) l->of[l->n++] = one;
@@ -294,8 +295,11 @@ static void list_case(void *user, const parts_case *one)
     const json_t *list, *only, *each;
     size_t i;
     if (!facts_values(&l->c->x, &one->parts, &list, &only)) l->open = true;
-    if (only) list_value(l, &one->parts, only);
-    json_array_foreach(list, i, each) list_value(l, &one->parts, each);
+    if (only) list_value(l, &one->parts, only, NULL);
+    json_array_foreach(list, i, each)
+    {
+        list_value(l, &one->parts, each, list);
+    }
 }
 
 /* Items that have to differ, all of them among a few values: after[set] is behind the items in `set`. */
@@ -316,13 +320,11 @@ static void write_subsets(value *v, const value_list *l, const array_facts *f)
             buf text = {0};
             if (set >> i & 1) continue;
             put_value(&text, l->of[i]);
-            if (!text.failed)
-                nfa_call_to(a, nfa_literal(a, tree, text.data, text.len), c->json.space,
-                            after[set | 1u << i]);
+            if (!text.failed) nfa_epsilon(a, nfa_literal(a, tree, text.data, text.len), after[set | 1u << i]);
             buf_done(&text);
         }
     }
-    nfa_range_to(a, end, ']', ']', v->end);
+    json_close(&c->json, end, ']', v->end);
 }
 
 /* The schema whose "uniqueItems" is true; NULL: items may be equal. */
@@ -373,7 +375,8 @@ static void write_array(value *v, const parts *p)
 typedef struct object {
     compiler *c;
     const parts *p;
-    json_t *names; /* of properties that were dealt with, in order */
+    json_t *names;    /* of properties that were dealt with, in order */
+    json_t *required; /* names, as an object: there may be thousands */
     int64_t least, most;
     int cap;
     int ready[COUNTED_MAX + 1], after[COUNTED_MAX + 1];
@@ -414,8 +417,8 @@ static void write_member(object *o, const char *name, int rule, const int *next_
         if (!may_write(o, k)) continue;
         if (begin[to] == NFA_DEAD) {
             begin[to] = nfa_state(a);
-            int at = spaced(o->c, nfa_bytes(a, begin[to], text.data, text.len));
-            nfa_call_to(a, nfa_call(a, at, rule), o->c->json.space, next_after[to]);
+            int at = nfa_bytes(a, begin[to], text.data, text.len);
+            nfa_call_to(a, nfa_call(a, at, o->c->json.gap), rule, next_after[to]);
         }
         nfa_epsilon(a, o->ready[k], begin[to]);
     }
@@ -428,7 +431,7 @@ static void write_property(object *o, const char *name)
     compiler *c = o->c;
     nfa *a = c->a;
     parts child;
-    bool declared, required = facts_is_required(o->p, name);
+    bool declared, required = json_object_get(o->required, name) != NULL;
     if (json_object_get(o->names, name) || c->x.rc) return;
     json_object_set_new(o->names, name, json_true());
     bool may = facts_property(&c->x, o->p, name, &child, &declared);
@@ -445,30 +448,41 @@ static void write_property(object *o, const char *name)
     memcpy(o->after, after, sizeof o->after);
 }
 
-static void write_properties(object *o)
+static void collect_required(object *o)
 {
     const json_t *one;
-    const char *name;
-    json_t *sub;
     size_t k;
-    for (size_t i = 0; i < o->p->n; i++) {
-        const json_t *s = o->p->of[i], *properties = json_object_get(s, "properties");
-        if (properties && !json_is_object(properties))
-            schema_fail(&o->c->x, SHOAL_EINVALID, s, "properties", "\"properties\" must be an object");
-        json_object_foreach((json_t *)properties, name, sub) write_property(o, name);
-    }
     for (size_t i = 0; i < o->p->n; i++) {
         const json_t *list = json_object_get(o->p->of[i], "required");
         if (list && !json_is_array(list))
             schema_fail(&o->c->x, SHOAL_EINVALID, o->p->of[i], "required", "\"required\" must be an array");
         json_array_foreach(list, k, one)
         {
-            if (json_is_string(one))
-                write_property(o, json_string_value(one));
-            else
+            if (!json_is_string(one))
                 schema_fail(&o->c->x, SHOAL_EINVALID, o->p->of[i], "required",
                             "\"required\" must hold strings");
+            else
+                json_object_set_new(o->required, json_string_value(one), json_true());
         }
+    }
+}
+
+static void write_properties(object *o)
+{
+    const char *name;
+    json_t *sub;
+    for (size_t i = 0; i < o->p->n; i++) {
+        const json_t *s = o->p->of[i], *properties = json_object_get(s, "properties");
+        if (properties && !json_is_object(properties))
+            schema_fail(&o->c->x, SHOAL_EINVALID, s, "properties", "\"properties\" must be an object");
+        json_object_foreach((json_t *)properties, name, sub)
+        {
+            write_property(o, name);
+        }
+    }
+    json_object_foreach(o->required, name, sub) /* those that stand nowhere else */
+    {
+        write_property(o, name);
     }
 }
 
@@ -480,10 +494,10 @@ typedef struct name_case {
     size_t n;
 } name_case;
 
-static void list_name(name_case *n, const parts *p, const json_t *one)
+static void list_name(name_case *n, const parts *p, const json_t *one, const json_t *list)
 {
     int at = 0;
-    if (!json_is_string(one) || !facts_all_admit(&n->c->x, p, one)) return;
+    if (!json_is_string(one) || !facts_all_admit(&n->c->x, p, one, list)) return;
     const char *s = json_string_value(one);
     size_t len = json_string_length(one);
     for (size_t i = 0; i < len;) {
@@ -506,8 +520,11 @@ static void take_names(void *user, const parts_case *one)
     string_facts f = {0};
     if (!(facts_types(x, &one->parts, true) & TYPE_STRING) || n->n++ > 0) return;
     if (facts_values(x, &one->parts, &list, &only)) {
-        if (only) list_name(n, &one->parts, only);
-        json_array_foreach(list, i, each) list_name(n, &one->parts, each);
+        if (only) list_name(n, &one->parts, only, NULL);
+        json_array_foreach(list, i, each)
+        {
+            list_name(n, &one->parts, each, list);
+        }
         shoal_err err = {0};
         int rc = fsm_determine(&n->texts, n->listed, &x->work, &err);
         if (rc) schema_fail(x, rc, one->parts.of[0], NULL, "its names: %s", err.message);
@@ -547,7 +564,7 @@ static dfa *other_names(object *o)
     json_object_foreach(o->names, name, sub)
     {
         json_t *text = rc == 0 ? json_string(name) : NULL;
-        if (text) list_name(&t, &(parts){0}, text);
+        if (text) list_name(&t, &(parts){0}, text, NULL);
         json_decref(text);
     }
     if (rc == 0) rc = fsm_determine(&minus, taken, &c->x.work, &err);
@@ -576,7 +593,10 @@ static size_t n_required(const object *o)
     const char *name;
     json_t *sub;
     size_t n = 0;
-    json_object_foreach(o->names, name, sub) n += facts_is_required(o->p, name);
+    json_object_foreach(o->names, name, sub)
+    {
+        n += json_object_get(o->required, name) != NULL;
+    }
     return n;
 }
 
@@ -597,8 +617,8 @@ static void write_others(object *o)
         if (!may_write(o, k)) continue;
         if (begin[to] == NFA_DEAD) {
             begin[to] = nfa_state(a);
-            int at = spaced(c, json_literal(&c->json, json_texts(&c->json, begin[to], names), ":"));
-            nfa_call_to(a, nfa_call(a, at, rule), c->json.space, o->after[to]);
+            int at = json_literal(&c->json, json_texts(&c->json, begin[to], names), ":");
+            nfa_call_to(a, nfa_call(a, at, c->json.gap), rule, o->after[to]);
         }
         nfa_epsilon(a, o->ready[k], begin[to]);
     }
@@ -627,28 +647,34 @@ static bool count_properties(object *o)
     return x->rc == 0 && (o->most < 0 || o->most >= o->least);
 }
 
-static void write_object(value *v, const parts *p)
+static void write_members(value *v, object *o)
 {
     compiler *c = v->c;
     nfa *a = c->a;
-    object o = {.c = c, .p = p};
+    collect_required(o);
+    next_row(o, o->ready, o->after);
+    nfa_call_to(a, nfa_range(a, v->from, '{', '{'), c->json.space, o->ready[0]);
+    write_properties(o);
+    if (facts_asks_for_more(o->p) && c->x.rc == 0) write_others(o);
+    int end = nfa_state(a);
+    for (int k = 0; k <= o->cap && c->x.rc == 0; k++) {
+        if (k >= o->least) nfa_epsilon(a, k == 0 ? o->ready[0] : o->after[k], end);
+    }
+    json_close(&c->json, end, '}', v->end);
+}
+
+static void write_object(value *v, const parts *p)
+{
+    object o = {.c = v->c, .p = p};
     if (!count_properties(&o)) return;
     o.names = json_object();
-    if (!o.names) {
-        c->x.rc = err_nomem(c->x.err);
-        return;
-    }
-    next_row(&o, o.ready, o.after);
-    nfa_call_to(a, nfa_range(a, v->from, '{', '{'), c->json.space, o.ready[0]);
-    write_properties(&o);
-    if (facts_asks_for_more(p) && c->x.rc == 0) write_others(&o);
-    int end = nfa_state(a);
-    for (int k = 0; k <= o.cap && c->x.rc == 0; k++) {
-        if (k < o.least) continue;
-        nfa_epsilon(a, k == 0 ? o.ready[0] : o.after[k], end);
-    }
-    nfa_range_to(a, end, '}', '}', v->end);
+    o.required = json_object();
+    if (o.names && o.required)
+        write_members(v, &o);
+    else
+        o.c->x.rc = err_nomem(o.c->x.err);
     json_decref(o.names);
+    json_decref(o.required);
 }
 
 /* No part says anything about an object's insides. */
@@ -726,8 +752,11 @@ static void write_case(void *user, const parts_case *one)
     if (types == 0) return;
     check_only(c, one);
     if (facts_values(&c->x, &one->parts, &list, &only)) {
-        if (only) write_value(v, &one->parts, only);
-        json_array_foreach(list, i, each) write_value(v, &one->parts, each);
+        if (only) write_value(v, &one->parts, only, NULL);
+        json_array_foreach(list, i, each)
+        {
+            write_value(v, &one->parts, each, list);
+        }
     } else {
         write_types(v, &one->parts, types);
     }

@@ -78,7 +78,7 @@ static void free_text(nfa *a, int from, int call)
         uint8_t next = (uint8_t)TOOL_OPEN[k], lo = next < first ? next : first,
                 hi = next < first ? first : next;
         nfa_return(a, states[k]);
-        nfa_mark(a, states[k]);
+        nfa_mark(a, states[k], MARK_OPEN);
         nfa_range_to(a, states[k], next, next, states[k + 1]);
         if (next != first) nfa_range_to(a, states[k], first, first, states[1]);
         nfa_range_to(a, states[k], 0, (uint8_t)(lo - 1), states[0]);
@@ -95,13 +95,13 @@ static int build(nfa *a, const grammar_spec *spec, const json_t *tools, int *ret
         free_text(a, start, opened);
         open = nfa_state(a); /* of the calls after the first */
     }
-    nfa_mark(a, open);
+    nfa_mark(a, open, MARK_OPEN);
     nfa_epsilon(a, nfa_bytes(a, open, TOOL_OPEN, strlen(TOOL_OPEN)), opened);
     nfa_epsilon(a, nfa_bytes(a, opened, CALL_HEAD, strlen(CALL_HEAD)), names);
     int rc = all_tools(a, spec, tools, names, called, err);
     if (rc) return rc;
     int close = nfa_bytes(a, called, "}\n", 2);
-    nfa_mark(a, close);
+    nfa_mark(a, close, MARK_CLOSE);
     int end = nfa_bytes(a, close, TOOL_CLOSE, strlen(TOOL_CLOSE));
     nfa_return(a, end);
     if (spec->parallel && spec->mode != TOOLS_NAMED) nfa_range_to(a, end, '\n', '\n', open);

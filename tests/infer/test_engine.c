@@ -381,6 +381,26 @@ static void json_constrained_replies_parse(void **state)
     }
 }
 
+/* The bias makes the model open brackets for ever, which the schema allows: an error, not a "stop". */
+static void a_reply_that_nests_too_deeply_ends_with_an_error(void **state)
+{
+    const char *schema = "{\"$defs\":{\"a\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/a\"}}},"
+                         "\"$ref\":\"#/$defs/a\"}";
+    grammar_spec form = {.kind = GRAMMAR_JSON_SCHEMA, .schema = schema};
+    const tokenizer *t = model_tokenizer(the_rig.m);
+    encoding bracket = {0};
+    must(tokenizer_encode(t, "[", 1, NULL, 0, 0, 0, &bracket, &err));
+    logit_bias bias = {bracket.ids[bracket.n - 1], 100};
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .form = &form, .sampling = {.bias = &bias, .n_bias = 1}};
+    reply *r = generate(the_rig.e, &q);
+    assert_int_equal(r->status, SHOAL_ELIMIT);
+    assert_int_equal(r->finish, FINISH_ERROR);
+    assert_true(r->n > 60);
+    for (size_t i = 0; i < r->text_len; i++) assert_int_equal(r->text[i], '[');
+    reply_free(r);
+    encoding_done(&bracket);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +423,7 @@ int main(void)
         cmocka_unit_test(closing_cancels_everything),
         cmocka_unit_test(a_request_over_the_cache_is_refused_with_numbers),
         cmocka_unit_test(json_constrained_replies_parse),
+        cmocka_unit_test(a_reply_that_nests_too_deeply_ends_with_an_error),
     };
     return cmocka_run_group_tests_name("infer_engine", tests, open_rig, close_rig);
 }

@@ -17,7 +17,8 @@
 #include "infer/grammar_schema.h"
 #include "infer/grammar_tools.h"
 
-/* 1: a whole document, 0: the start of one, -1: not allowed */
+/* 1: a whole document, 0: the start of one, -1: not allowed, -2: the schema is refused, or for an empty text
+ * admits nothing */
 static int verdict(const char *schema, const char *text)
 {
     nfa *a = nfa_new();
@@ -25,8 +26,9 @@ static int verdict(const char *schema, const char *text)
     shoal_err err = {0};
     if (schema_compile(a, schema, &start, &err) == 0 && nfa_seal(a)) {
         int config = nfa_begin(a, start);
-        for (const char *p = text; *p && config != NFA_DEAD; p++) config = nfa_step(a, config, (uint8_t)*p);
-        result = config == NFA_DEAD ? -1 : nfa_accepts(a, config);
+        if (config == NFA_DEAD && !*text) config = -2;
+        for (const char *p = text; *p && config >= 0; p++) config = nfa_step(a, config, (uint8_t)*p);
+        result = config < 0 ? config : nfa_accepts(a, config);
     }
     nfa_free(a);
     return result;
@@ -120,25 +122,86 @@ static void schemas_may_refer_to_themselves(void **state)
                      -1);
 }
 
+/* Keywords beside a choice, a reference or a list of values hold as well. */
+static void what_stands_beside_counts(void **state)
+{
+    static const struct {
+        const char *schema, *text;
+        int want;
+    } cases[] = {
+        {"{'type':'object','required':['a'],'properties':{'a':{'type':'null'}},'anyOf':[{'type':'string'}]}",
+         "", -2},
+        {"{'type':['string','null'],'anyOf':[{'type':'string'},{'type':'object'}]}", "n", -1},
+        {"{'type':'object','properties':{'a':{'type':'null'},'b':{'type':'null'}},'anyOf':[{'required':['a']}"
+         ","
+         "{'required':['b']}]}",
+         "{}", -1},
+        {"{'type':'object','properties':{'a':{'type':'null'},'b':{'type':'null'}},'anyOf':[{'required':['a']}"
+         ","
+         "{'required':['b']}]}",
+         "{'b':null}", 1},
+        {"{'$defs':{'s':{'type':'string'}},'$ref':'#/$defs/s','maxLength':1}", "'ab", -1},
+        {"{'$defs':{'s':{'type':'string'}},'$ref':'#/$defs/s','description':'x'}", "'ab'", 1},
+        {"{'type':'integer','enum':[1,'a',2.5]}", "1", 1},
+        {"{'type':'integer','enum':[1,'a',2.5]}", "'a", -1},
+        {"{'enum':[1,5,9],'minimum':2,'maximum':8}", "5", 1},
+        {"{'enum':[1,5,9],'minimum':2,'maximum':8}", "9", -1},
+        {"{'const':'abc','maxLength':2}", "", -2},
+        {"{'allOf':[{'type':'number'},{'type':'integer'}],'exclusiveMaximum':3}", "2", 1},
+        {"{'allOf':[{'type':'number'},{'type':'integer'}],'exclusiveMaximum':3}", "3", -1},
+        {"{'type':'string','pattern':'^a','minLength':3,'format':'colour'}", "'ab'", -1},
+        {"{'type':'string','pattern':'^a','minLength':3,'format':'colour'}", "'abc'", 1},
+        {"{'properties':{'a':{'type':'string'},'b':{'type':'null'}},'required':['b'],"
+         "'additionalProperties':{'type':'integer'}}",
+         "{'b':null,'a':1", -1},
+        {"{'properties':{'a':{'type':'string'},'b':{'type':'null'}},'required':['b'],"
+         "'additionalProperties':{'type':'integer'}}",
+         "{'b':null,'\\u0061':1", -1},
+        {"{'properties':{'a':{'type':'string'},'b':{'type':'null'}},'required':['b'],"
+         "'additionalProperties':{'type':'integer'}}",
+         "{'a':'x','b':null,'aa':1,'bb':2}", 1},
+        {"{'oneOf':[{'type':'string'},{'type':'null'}]}", "null", 1},
+        {"{'items':false}", "[]", 1},
+        {"{'items':false}", "[1", -1},
+        {"{'prefixItems':[{'type':'null'}],'items':{'type':'boolean'},'minItems':1}", "[null,true,false]", 1},
+        {"{'prefixItems':[{'type':'null'}]}", "[null,", -1},
+        {"{'type':'object','properties':{}}", "{}", 1},
+        {"{'type':'object','properties':{}}", "{'", -1},
+        {"{'type':'object'}", "{'a':[1]}", 1},
+        {"{'type':'string','pattern':'^\\\\s.$'}", "'\\n\\''", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char schema[512], text[64];
+        for (size_t k = 0; k <= strlen(cases[i].schema); k++)
+            schema[k] = cases[i].schema[k] == '\'' ? '"' : cases[i].schema[k];
+        for (size_t k = 0; k <= strlen(cases[i].text); k++)
+            text[k] = cases[i].text[k] == '\'' ? '"' : cases[i].text[k];
+        int got = verdict(schema, text);
+        if (got != cases[i].want) fail_msg("%s: %s: %d", schema, text, got);
+    }
+}
+
 static void unsupported_keywords_are_named(void **state)
 {
     static const struct {
         const char *schema, *pointer;
         int rc;
     } cases[] = {
-        {"{\"properties\":{\"a/b\":{\"type\":\"string\",\"pattern\":\"(a)\\\\1\"}}}", "#/properties/a~1b/pattern",
-         SHOAL_EUNSUPPORTED},
+        {"{\"properties\":{\"a/b\":{\"type\":\"string\",\"pattern\":\"(a)\\\\1\"}}}",
+         "#/properties/a~1b/pattern", SHOAL_EUNSUPPORTED},
         {"{\"type\":\"string\",\"pattern\":\"a(?=b)\"}", "lookahead", SHOAL_EUNSUPPORTED},
         {"{\"type\":\"string\",\"pattern\":\"a(?<!b)\"}", "lookbehind", SHOAL_EUNSUPPORTED},
         {"{\"type\":\"string\",\"pattern\":\"a(b\"}", "without its", SHOAL_EINVALID},
-        {"{\"type\":\"string\",\"pattern\":\"((((a{1000}){1000}){1000}){1000})\"}", "too complex", SHOAL_ELIMIT},
+        {"{\"type\":\"string\",\"pattern\":\"((((a{1000}){1000}){1000}){1000})\"}", "too complex",
+         SHOAL_ELIMIT},
         {"{\"type\":\"string\",\"pattern\":\"(a|b)*a(a|b){30}\"}", "too complex", SHOAL_ELIMIT},
         {"{\"type\":\"integer\",\"multipleOf\":1234567}", "#/multipleOf", SHOAL_EUNSUPPORTED},
         {"{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"uniqueItems\":true}", "#/uniqueItems",
          SHOAL_EUNSUPPORTED},
         {"{\"anyOf\":[{\"not\":{\"type\":\"string\"}}]}", "#/anyOf/0/not", SHOAL_EUNSUPPORTED},
         {"{\"items\":{\"patternProperties\":{\"a\":true}}}", "#/items/patternProperties", SHOAL_EUNSUPPORTED},
-        {"{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\",\"minimum\":2}]}", "#/oneOf", SHOAL_EUNSUPPORTED},
+        {"{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\",\"minimum\":2}]}", "#/oneOf",
+         SHOAL_EUNSUPPORTED},
         {"{\"type\":\"object\",\"minProperties\":5,\"additionalProperties\":true}", "#/minProperties",
          SHOAL_EUNSUPPORTED},
         {"{\"type\":\"thing\"}", "#/type", SHOAL_EINVALID},
@@ -264,13 +327,28 @@ static void a_choice_is_one_of_the_texts(void **state)
     assert_int_equal(form_verdict(&spec, "", &err), -2);
 }
 
-static tokenizer *load_tokenizer(void)
+/* gpt2's, with the marks of tool calls as control tokens behind its own when `marks`. */
+static tokenizer *load_tokenizer(bool marks)
 {
     const char *path = SHOAL_SOURCE_DIR "/tests/data/tokenizers/gpt2/tokenizer.json";
     buf text = {0};
     tokenizer *t = NULL;
     shoal_err err = {0};
     if (file_read(&text, path, 64 << 20, &err) != 0) fail_msg("%s", err.message);
+    if (marks) {
+        const char *tokens = "{\"id\":576,\"content\":\"<tool_call>\",\"special\":true},"
+                             "{\"id\":577,\"content\":\"</tool_call>\",\"special\":true},";
+        buf more = {0};
+        const char *list = strstr(text.data, "\"added_tokens\": [");
+        if (!list) list = strstr(text.data, "\"added_tokens\":[");
+        assert_non_null(list);
+        list = strchr(list, '[') + 1;
+        buf_append(&more, text.data, (size_t)(list - text.data));
+        buf_puts(&more, tokens);
+        buf_puts(&more, list);
+        buf_done(&text);
+        text = more;
+    }
     if (tokenizer_from_json(&t, text.data, text.len, NULL, 0, path, &err) != 0) fail_msg("%s", err.message);
     buf_done(&text);
     return t;
@@ -279,7 +357,7 @@ static tokenizer *load_tokenizer(void)
 /* Draw tokens among those the mask leaves, mostly closing ones so that the walk ends. */
 static void random_walk_stays_valid(void **state)
 {
-    tokenizer *t = load_tokenizer();
+    tokenizer *t = load_tokenizer(false);
     size_t n_vocab = tokenizer_vocab_size(t);
     int32_t eos = (int32_t)n_vocab - 1;
     float *logits = malloc(n_vocab * sizeof *logits);
@@ -318,6 +396,123 @@ static void random_walk_stays_valid(void **state)
     tokenizer_free(t);
 }
 
+/* ---- with a vocabulary ------------------------------------------------------------------------ */
+
+typedef struct rig {
+    tokenizer *t;
+    grammar_vocab *v;
+    grammar *g;
+    float *logits;
+    size_t n_vocab;
+    int32_t eos;
+} rig;
+
+static void rig_open(rig *r, const grammar_spec *spec, bool marks)
+{
+    shoal_err err = {0};
+    *r = (rig){.t = load_tokenizer(marks)};
+    r->n_vocab = tokenizer_vocab_size(r->t);
+    r->eos = 0;
+    r->logits = calloc(r->n_vocab, sizeof *r->logits);
+    assert_int_equal(grammar_vocab_new(&r->v, r->t, &err), 0);
+    if (grammar_new(&r->g, r->v, spec, &err)) fail_msg("%s", err.message);
+}
+
+static void rig_close(rig *r)
+{
+    grammar_free(r->g);
+    grammar_vocab_free(r->v);
+    free(r->logits);
+    tokenizer_free(r->t);
+}
+
+/* Which token is this text? */
+static int32_t token(const rig *r, const char *text)
+{
+    for (size_t id = 0; id < r->n_vocab; id++) {
+        size_t n = 0;
+        bool special;
+        const char *s = tokenizer_bytes(r->t, (int32_t)id, &n, &special);
+        if (s && n == strlen(text) && memcmp(s, text, n) == 0) return (int32_t)id;
+    }
+    fail_msg("no token is %s", text);
+    return -1;
+}
+
+static bool allows(rig *r, const char *text)
+{
+    memset(r->logits, 0, r->n_vocab * sizeof *r->logits);
+    assert_true(grammar_mask(r->g, r->logits, r->n_vocab, &r->eos, 1));
+    return isfinite(r->logits[text ? token(r, text) : r->eos]);
+}
+
+static void a_number_may_go_on_or_end(void **state)
+{
+    rig r;
+    rig_open(&r,
+             &(grammar_spec){.kind = GRAMMAR_JSON_SCHEMA, .schema = "{\"type\":\"integer\",\"maximum\":35}"},
+             false);
+    assert_false(allows(&r, NULL));
+    assert_true(grammar_accept(r.g, token(&r, "3")));
+    assert_true(grammar_complete(r.g) && !grammar_ended(r.g));
+    assert_true(allows(&r, NULL) && allows(&r, "5"));
+    assert_false(allows(&r, "6"));
+    assert_true(grammar_accept(r.g, token(&r, "5")));
+    assert_true(grammar_ended(r.g));
+    assert_true(allows(&r, NULL));
+    rig_close(&r);
+}
+
+static void nesting_too_deeply_is_an_error(void **state)
+{
+    rig r;
+    rig_open(&r,
+             &(grammar_spec){.kind = GRAMMAR_JSON_SCHEMA,
+                             .schema =
+                                 "{\"$defs\":{\"a\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/a\"}}},"
+                                 "\"$ref\":\"#/$defs/a\"}"},
+             false);
+    int depth = 0;
+    for (; depth < 1000 && grammar_mask(r.g, r.logits, r.n_vocab, &r.eos, 1); depth++)
+        assert_true(grammar_accept(r.g, token(&r, "[")));
+    assert_in_range(depth, 60, 999);
+    assert_int_equal(grammar_error(r.g)->code, SHOAL_ELIMIT);
+    assert_false(grammar_complete(r.g));
+    assert_false(grammar_accept(r.g, token(&r, "]")));
+    rig_close(&r);
+}
+
+/* A text, one token a character. */
+static void spell(rig *r, const char *text)
+{
+    for (; *text; text++) {
+        char one[2] = {*text, '\0'};
+        if (!allows(r, one)) fail_msg("not allowed: %s", text);
+        assert_true(grammar_accept(r->g, token(r, one)));
+    }
+}
+
+static void control_tokens_begin_and_end_calls(void **state)
+{
+    rig r;
+    rig_open(&r, &(grammar_spec){.kind = GRAMMAR_TOOLS, .tools_json = two_tools, .mode = TOOLS_AUTO}, true);
+    assert_true(allows(&r, "<tool_call>") && allows(&r, "<") && allows(&r, "w") && allows(&r, NULL));
+    assert_false(allows(&r, "</tool_call>"));
+    spell(&r, "well ");
+    assert_true(grammar_accept(r.g, token(&r, "<tool_call>")));
+    assert_false(allows(&r, NULL) || allows(&r, "<"));
+    spell(&r, "\n{\"name\": \"light.turn_on\", \"arguments\": {\"target\": \"x");
+    /* Within a string their bytes are text and the tokens are not. */
+    assert_true(allows(&r, "<"));
+    assert_false(allows(&r, "<tool_call>") || allows(&r, "</tool_call>"));
+    assert_false(grammar_accept(r.g, token(&r, "</tool_call>")));
+    spell(&r, "\"}}\n");
+    assert_true(allows(&r, "</tool_call>") && allows(&r, "<"));
+    assert_true(grammar_accept(r.g, token(&r, "</tool_call>")));
+    assert_true(grammar_ended(r.g) && allows(&r, NULL));
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,10 +520,14 @@ int main(void)
         cmocka_unit_test(schema_is_enforced),
         cmocka_unit_test(long_enums_keep_every_value),
         cmocka_unit_test(schemas_may_refer_to_themselves),
+        cmocka_unit_test(what_stands_beside_counts),
         cmocka_unit_test(unsupported_keywords_are_named),
         cmocka_unit_test(only_offered_tools_are_called),
         cmocka_unit_test(tools_that_cannot_be_called_are_refused),
         cmocka_unit_test(a_choice_is_one_of_the_texts),
+        cmocka_unit_test(a_number_may_go_on_or_end),
+        cmocka_unit_test(nesting_too_deeply_is_an_error),
+        cmocka_unit_test(control_tokens_begin_and_end_calls),
         cmocka_unit_test(random_walk_stays_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
