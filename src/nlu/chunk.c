@@ -101,15 +101,23 @@ static bool is_plural_word(const rest_reader *x, size_t i)
            devices_is_kind_word(x->d->lex, x->u->at[i].s, &plural) && plural;
 }
 
-/* "lamp 2", "the two lamps", or a value. */
+/* "lamp 2", "in 205": a number that some device has in its name, where a name is expected. */
+static bool names_by_number(const rest_reader *x, const unit *u)
+{
+    if (u->measure || x->at == 0 || !devices_know(x->d, u->s)) return false;
+    const unit *before = &x->u->at[x->at - 1];
+    if (x->used >> (x->at - 1) & 1)
+        return u->value >= 100 && before->kind == UNIT_WORD && before->state == false;
+    bool continues = x->into->n && x->into->end == before->end;
+    return before->kind == UNIT_WORD && (continues || u->value >= 100);
+}
+
+/* A name, "the two lamps", or a value. */
 static void read_number(rest_reader *x, const unit *u)
 {
-    bool named = !u->measure && x->into->n && x->at > 0 && !(x->used >> (x->at - 1) & 1) &&
-                 x->u->at[x->at - 1].kind == UNIT_WORD && devices_know(x->d, u->s) &&
-                 x->into->end == x->u->at[x->at - 1].end;
     if (!u->measure && is_plural_word(x, x->at + 1) && u->value >= 2)
         x->into->count = (size_t)u->value;
-    else if (named)
+    else if (names_by_number(x, u))
         name_word(x, u->s);
     else
         add_value(x, 1, false);
@@ -149,10 +157,14 @@ static void read_word(rest_reader *x)
     const lexicon *l = x->d->lex;
     chunk_rest *r = x->r;
     size_t n = 1;
+    if (phrase_here(x, &l->report, &n)) r->reported = true;
+    n = 1;
     if (phrase_here(x, &l->withdraw, &n))
         r->withdrawn = true;
     else if (phrase_here(x, &l->except, &n))
         begin_except(x);
+    else if (phrase_here(x, &l->keep, &n))
+        r->forbidden = r->keeps = true;
     else if (phrase_here(x, &l->prohibit, &n))
         r->forbidden = true;
     else if (phrase_here(x, &l->later, &n))
@@ -243,6 +255,13 @@ static void read_bare(chunk *c, const action_def *x)
     if (may) keep_cue(c, &(chunk_cue){.action = x, .rest = c->bare});
 }
 
+static bool only_states(const units *u, unit_set used)
+{
+    for (size_t i = 0; i < u->n; i++)
+        if (used >> i & 1 && !u->at[i].state) return false;
+    return true;
+}
+
 static void read_cues(chunk *c, const units *u, size_t from, const devices *d, const action_def *x)
 {
     for (size_t i = 0; i < x->cues.n; i++) {
@@ -250,8 +269,31 @@ static void read_cues(chunk *c, const units *u, size_t from, const devices *d, c
         cue.used = phrase_match(&x->cues.at[i], u->at, from, c->to, 0, false);
         if (!cue.used) continue;
         chunk_rest_read(&cue.rest, u, from, c->to, cue.used, d);
+        cue.rest.only_state = only_states(u, cue.used);
         keep_cue(c, &cue);
     }
+}
+
+void chunk_read_bare(chunk *c, const lexicon *l)
+{
+    for (size_t i = 0; i < l->n_actions; i++) read_bare(c, &l->actions[i]);
+}
+
+size_t chunk_trim(const units *u, size_t from, size_t to, const lexicon *l)
+{
+    for (size_t at = from + 1; at < to;) {
+        size_t n = 0;
+        bool sign = u->at[at].kind == UNIT_SIGN && at + 1 == to;
+        bool filler =
+            is_phrase_at(&l->fillers, u, at, to, 0, &n) || is_phrase_at(&l->leads, u, at, to, 0, &n);
+        if (sign || (filler && at + n == to)) {
+            to = at;
+            at = from + 1;
+        } else {
+            at++;
+        }
+    }
+    return to;
 }
 
 void chunk_read(chunk *ret, const units *u, size_t from, size_t to, const devices *d)

@@ -23,7 +23,8 @@ typedef struct chunk_rest {
     size_t device;  /* the last of them; SIZE_MAX: none */
     chunk_value values[CHUNK_VALUES_MAX];
     size_t n_values;
-    bool forbidden, later, withdrawn, contrast;
+    bool forbidden, later, withdrawn, contrast, reported, keeps;
+    bool only_state;      /* the cue is no more than "on" or "off" */
     size_t n_strange;     /* words that nothing explains */
     size_t first_strange; /* the unit, SIZE_MAX: none */
 } chunk_rest;
@@ -43,6 +44,10 @@ typedef struct chunk {
 
 /* Units [from, to) of u. `lead`: polite beginnings may stand at its start. */
 void chunk_read(chunk *ret, const units *u, size_t from, size_t to, const devices *d);
+/* Once more for values that came to c->bare: actions that need no cue. */
+void chunk_read_bare(chunk *c, const lexicon *l);
+/* Where a request ends, before trailing fillers ("please") and signs. */
+size_t chunk_trim(const units *u, size_t from, size_t to, const lexicon *l);
 /* The rest beside `used`. */
 void chunk_rest_read(chunk_rest *ret, const units *u, size_t from, size_t to, unit_set used,
                      const devices *d);

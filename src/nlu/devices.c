@@ -67,11 +67,13 @@ static int add_place(device_words *dw, const lexicon *lex, const device *d, aren
 static int add_device(device_words *dw, const lexicon *lex, const device *d, arena *a)
 {
     dw->n_domain = strcspn(d->id, ".");
-    dw->raw = arena_alloc(a, (d->n_aliases + 1) * sizeof *dw->raw);
-    dw->names = arena_alloc(a, (d->n_aliases + 1) * sizeof *dw->names);
+    dw->raw = arena_alloc(a, (d->n_aliases + 2) * sizeof *dw->raw);
+    dw->names = arena_alloc(a, (d->n_aliases + 2) * sizeof *dw->names);
     if (!dw->raw || !dw->names) return SHOAL_ENOMEM;
     int rc = add_name(dw, lex, d->name, a);
     for (size_t i = 0; i < d->n_aliases && !rc; i++) rc = add_name(dw, lex, d->aliases[i], a);
+    if (!rc) rc = words_split(&dw->raw[dw->n_names], a, d->id, strlen(d->id));
+    if (!rc) rc = devices_canonical(&dw->names[dw->n_names], lex, &dw->raw[dw->n_names], a);
     if (!rc) rc = add_place(dw, lex, d, a);
     if (!rc) dw->kind = lexicon_kind_of(lex, d->id, dw->n_domain, &dw->raw[0]);
     return rc;

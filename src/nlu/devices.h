@@ -29,8 +29,8 @@ typedef struct device_words {
     size_t kind;     /* SIZE_MAX: no kind of the lexicon */
     size_t n_domain; /* bytes of the id before its dot */
     size_t n_names;
-    words *raw;       /* [n_names] the name, then the aliases, as they are written */
-    word_list *names; /* [n_names] with synonyms replaced */
+    words *raw;       /* [n_names] the name, then the aliases, as they are written; raw[n_names] is the id */
+    word_list *names; /* the same with synonyms replaced */
     word_list place;  /* words of area and id */
 } device_words;
 

@@ -73,6 +73,9 @@ typedef struct grounder {
     size_t n_problems;
     device_set named, forbidden_targets, last;
     bool forbidden, later, withdrawn, unclear, question, for_a_time;
+    bool chatter;                   /* something was said that is no request and names nothing */
+    bool forbidden_unsure;          /* something was forbidden, and it is not clear what */
+    size_t task_mark, problem_mark; /* before the last piece: what a correction takes back */
     const char *answer, *talk, *strange;
     bool nomem;
 } grounder;
@@ -184,11 +187,11 @@ static device_set all_of(const grounder *g, const action_def *x)
 static outcome unnamed_target(grounder *g, attempt *t, const chunk_rest *r)
 {
     bool before = device_set_count(&g->last) > 0;
-    if (before && (r->what.pronoun || r->n_values || !t->action->implied)) {
+    if (before && (r->what.pronoun || r->n_values || r->only_state || !t->action->implied)) {
         t->targets = g->last;
         return DO_IT;
     }
-    if (r->what.pronoun || !t->action->implied) return NO_TARGET;
+    if (r->what.pronoun || r->only_state || !t->action->implied) return NO_TARGET;
     t->targets = all_of(g, t->action);
     size_t n = device_set_count(&t->targets);
     return n == 1 ? DO_IT : n ? ASK_WHICH : NOT_HERE;
@@ -336,6 +339,10 @@ static void add_way(task *t, const attempt *way)
 {
     for (size_t i = 0; i < t->n_ways; i++)
         if (same_call(&t->ways[i], way)) return;
+    if (way->rest->what.everything && t->n_ways) { /* "everything off": what fits most of it */
+        if (device_set_count(&way->targets) > device_set_count(&t->ways[0].targets)) t->ways[0] = *way;
+        return;
+    }
     if (t->n_ways < sizeof t->ways / sizeof *t->ways) t->ways[t->n_ways++] = *way;
 }
 
@@ -361,28 +368,77 @@ static bool equal_rank(const chunk_cue *a, const chunk_cue *b)
     return a->rest.n_strange == b->rest.n_strange && set_len(a->used) == set_len(b->used);
 }
 
-/* Carry out the best cue that can be, with `more` said of the device when it is not NULL (the words of a
- * neighbour without a cue). */
-static void carry_out(grounder *g, const chunk *c, const units *u, const chunk_rest *more)
+static chunk_rest *new_rest(grounder *g)
+{
+    static chunk_rest none;
+    chunk_rest *r = arena_alloc(g->a, sizeof *r);
+    if (!r) g->nomem = true;
+    return r ? r : &none;
+}
+
+static bool has_kind_word(const grounder *g, const mention *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (devices_is_kind_word(g->lex, m->at[i], NULL)) return true;
+    return false;
+}
+
+/* "the kitchen and bedroom lights": what is missing in the first comes from the second. */
+static void inherit_kind(const grounder *g, mention *m, const mention *from)
+{
+    if (!m->n || has_kind_word(g, m)) return;
+    for (size_t i = 0; i < from->n && m->n < sizeof m->at / sizeof *m->at; i++)
+        if (devices_is_kind_word(g->lex, from->at[i], NULL)) m->at[m->n++] = from->at[i];
+    m->plural = m->plural || from->plural;
+    m->all = m->all || from->all;
+}
+
+/* What the chunk's best cue that can be carried out means; *failed: why none can be. kind_from: the words for
+ * a kind are borrowed from there, or NULL. */
+static task ways_of(grounder *g, const chunk *c, const units *u, const chunk_rest *more,
+                    const mention *kind_from, attempt *failed)
 {
     task t = {.u = u};
-    attempt failed = {.how = NOT_CLEAR};
     const chunk_cue *first = NULL;
-    bool any = false;
+    *failed = (attempt){.how = NOT_CLEAR};
     for (size_t i = 0; i < c->n_cues && !(first && !equal_rank(first, &c->cues[i])); i++) {
         const chunk_cue *cue = &c->cues[i];
-        attempt way = try_action(g, cue->action, u, more ? more : &cue->rest);
+        const chunk_rest *rest = more ? more : &cue->rest;
+        if (kind_from) {
+            chunk_rest *borrowed = new_rest(g);
+            if (g->nomem) return t;
+            *borrowed = *rest;
+            inherit_kind(g, &borrowed->what, kind_from);
+            rest = borrowed;
+        }
+        attempt way = try_action(g, cue->action, u, rest);
         if (way.how == DO_IT) {
             first = first ? first : cue;
             add_way(&t, &way);
-        } else if (!any || way.how < failed.how) {
-            failed = way;
-            any = true;
+        } else if (!failed->action || way.how < failed->how) {
+            *failed = way;
         }
+    }
+    return t;
+}
+
+/* Carry out the best cue that can be, with `more` said of the device when it is not NULL (the words of a
+ * neighbour without a cue). Where it is unclear which device is meant, the kind that was named before tells:
+ * "the speakers in the music room and the ballroom". */
+static void carry_out(grounder *g, const chunk *c, const units *u, const chunk_rest *more,
+                      const mention *before)
+{
+    attempt failed, failed_again;
+    task t = ways_of(g, c, u, more, NULL, &failed);
+    const mention *own = more ? &more->what : c->n_cues ? &c->cues[0].rest.what : NULL;
+    bool borrow = before && own && own->n && !has_kind_word(g, own) && has_kind_word(g, before);
+    if (borrow && (t.n_ways > 1 || (!t.n_ways && failed.how == ASK_WHICH))) {
+        task again = ways_of(g, c, u, more, before, &failed_again);
+        if (again.n_ways == 1) t = again;
     }
     if (t.n_ways)
         add_task(g, &t);
-    else if (any)
+    else if (failed.action)
         tell(g, &failed);
     else
         g->unclear = true;
@@ -415,12 +471,31 @@ static bool split_cue(const phrase *p, phrase *ret_head, phrase *ret_tail)
     return false;
 }
 
+/* Is there a word that is more than a pronoun or an article? */
+static bool has_content(const grounder *g, const units *u, size_t from, size_t to)
+{
+    const lexicon *l = g->lex;
+    for (size_t i = from; i < to; i++) {
+        const unit *x = &u->at[i];
+        bool empty = x->kind == UNIT_SIGN ||
+                     (x->kind == UNIT_WORD &&
+                      (phrase_list_has_word(&l->pronouns, x->s) ||
+                       phrase_list_has_word(&l->determiners, x->s) || phrase_list_has_word(&l->all, x->s)));
+        if (!empty) return true;
+    }
+    return false;
+}
+
 static bool text_task(grounder *g, const units *u, const action_def *x, size_t text_from, size_t text_to,
                       const chunk_rest *r, bool forbidden)
 {
     attempt way = try_action(g, x, u, r);
     if (text_from >= text_to || way.how == NOT_CLEAR || way.how == NOT_HERE || way.how == CANNOT)
         return false;
+    if (phrase_list_in(&g->lex->prohibit, u->at, text_from, text_to, 0) ||
+        phrase_list_in(&g->lex->except, u->at, text_from, text_to, 0))
+        g->unclear = true; /* "milk but not eggs": what of it is wanted? */
+    if (!has_content(g, u, text_from, text_to)) g->unclear = true; /* "add it to the list" */
     size_t begin = u->at[text_from].begin, end = u->at[text_to - 1].end;
     way.text = slice(g, begin, end);
     if (forbidden) {
@@ -433,14 +508,6 @@ static bool text_task(grounder *g, const units *u, const action_def *x, size_t t
         tell(g, &way);
     }
     return true;
-}
-
-static chunk_rest *new_rest(grounder *g)
-{
-    static chunk_rest none;
-    chunk_rest *r = arena_alloc(g->a, sizeof *r);
-    if (!r) g->nomem = true;
-    return r ? r : &none;
 }
 
 /* With a list named after the text: each place where the tail of the cue stands is tried. */
@@ -459,11 +526,25 @@ static size_t try_named_list(grounder *g, const units *u, const action_def *x, c
     return 0;
 }
 
+static bool means_kind_of(const grounder *g, const action_def *x, const char *word)
+{
+    for (size_t k = 0; k < g->lex->n_kinds; k++) {
+        const kind_def *kind = &g->lex->kinds[k];
+        if (!(x->kinds >> k & 1)) continue;
+        for (size_t i = 0; i < kind->n_words; i++)
+            if (words_same_stem(kind->words[i], word)) return true;
+    }
+    return false;
+}
+
 /* Without a list named: the home's only one, and all that follows is the text. */
 static size_t try_only_list(grounder *g, const units *u, const action_def *x, size_t from, size_t to,
                             bool forbidden)
 {
     device_set before = g->last;
+    for (size_t i = from; i < to; i++) /* a list is named after all, though not so that it is found */
+        if (u->at[i].kind == UNIT_DEVICE || (u->at[i].kind == UNIT_WORD && means_kind_of(g, x, u->at[i].s)))
+            return 0;
     chunk_rest *r = new_rest(g);
     r->device = r->first_strange = SIZE_MAX;
     g->last = (device_set){{0}};
@@ -501,29 +582,16 @@ typedef struct piece {
     chunk *c;
     bool has_cue, scope;  /* scope: joined by "and", a prohibition before it covers it too */
     bool forbidden, done; /* done: it was an exception of a group */
+    bool corrects;        /* "no, ...": the piece before does not count */
+    bool comma;           /* set off by a comma */
+    bool alternative;     /* joined by "or" */
+    bool contrast;        /* joined by "but" */
 } piece;
 
 static bool is_empty(const chunk_rest *r)
 {
-    return !says_target(&r->what) && !r->n_values && !r->n_strange && !r->forbidden && !r->later &&
-           !r->withdrawn;
-}
-
-static bool has_kind_word(const grounder *g, const mention *m)
-{
-    for (size_t i = 0; i < m->n; i++)
-        if (devices_is_kind_word(g->lex, m->at[i], NULL)) return true;
-    return false;
-}
-
-/* "the kitchen and bedroom lights": what is missing in the first comes from the second. */
-static void inherit_kind(const grounder *g, mention *m, const mention *from)
-{
-    if (!m->n || has_kind_word(g, m)) return;
-    for (size_t i = 0; i < from->n && m->n < sizeof m->at / sizeof *m->at; i++)
-        if (devices_is_kind_word(g->lex, from->at[i], NULL)) m->at[m->n++] = from->at[i];
-    m->plural = m->plural || from->plural;
-    m->all = m->all || from->all;
+    return !says_target(&r->what) && !r->n_values && !r->n_strange && !r->n_except && !r->forbidden &&
+           !r->later && !r->withdrawn;
 }
 
 static chunk_rest *copy_rest(grounder *g, const chunk_rest *from, const chunk_rest *values)
@@ -542,13 +610,30 @@ static const chunk_rest *rest_of(const piece *p)
     return p->has_cue ? &p->c->cues[0].rest : &p->c->bare;
 }
 
+/* Of what was said, the words that name some device. */
+static mention known_part(const grounder *g, const mention *m)
+{
+    mention known = *m;
+    known.n = 0;
+    for (size_t i = 0; i < m->n; i++)
+        if (devices_know(&g->d, m->at[i]) || devices_is_kind_word(g->lex, m->at[i], NULL))
+            known.at[known.n++] = m->at[i];
+    return known;
+}
+
+/* Something is forbidden. Of what it is said matters: it must not be done in the same breath. */
 static void hold_back(grounder *g, const chunk_rest *r)
 {
     bool group;
     g->forbidden = true;
-    if (!says_target(&r->what)) return;
-    device_set s = devices_find(&g->d, &r->what, UINT64_MAX, &group);
+    mention known = known_part(g, &r->what);
+    device_set s = {{0}};
+    if (says_target(&known))
+        s = devices_find(&g->d, &known, UINT64_MAX, &group);
+    else if (r->what.pronoun)
+        s = g->last;
     for (size_t i = 0; i < DEVICES_MAX / 64; i++) g->forbidden_targets.bits[i] |= s.bits[i];
+    if (!device_set_count(&s)) g->forbidden_unsure = true;
     name_all(g, &s);
 }
 
@@ -566,16 +651,33 @@ static void note_strange(grounder *g, const units *u, const chunk_rest *r)
     name_all(g, &s);
 }
 
+/* Words beside a request that name no device and hold nothing back: "the cows are coming". */
+static bool is_chatter(const grounder *g, const units *u, const piece *p)
+{
+    const chunk_rest *r = &p->c->bare;
+    if (!p->comma || r->reported || r->n_values || r->n_except || r->contrast) return false;
+    for (size_t i = p->c->from; i < p->c->to; i++) {
+        const unit *x = &u->at[i];
+        if (x->kind == UNIT_DEVICE) return false;
+        if (x->kind != UNIT_WORD) continue;
+        bool names = devices_know(&g->d, x->s) || devices_is_kind_word(g->lex, x->s, NULL) || x->state;
+        if (names && !phrase_list_has_word(&g->lex->prepositions, x->s)) return false;
+    }
+    return r->n_strange > 0;
+}
+
 /* A chunk without a cue: more devices for the cue before (or after) it, exceptions, or not understood. */
 static void join_bare(grounder *g, const units *u, piece *p, size_t i, size_t n, const piece *cue)
 {
     chunk_rest *r = &p[i].c->bare;
-    if (r->n_strange || (!says_target(&r->what) && r->n_values)) {
+    if (is_chatter(g, u, &p[i])) {
+        g->chatter = true;
+    } else if (r->n_strange || (!says_target(&r->what) && r->n_values)) {
         note_strange(g, u, r);
         g->unclear = true;
     } else if (says_target(&r->what) && cue) {
         if (i + 1 < n && !p[i + 1].has_cue) inherit_kind(g, &r->what, &p[i + 1].c->bare.what);
-        carry_out(g, cue->c, u, copy_rest(g, r, rest_of(cue)));
+        carry_out(g, cue->c, u, copy_rest(g, r, rest_of(cue)), i > 0 ? &rest_of(&p[i - 1])->what : NULL);
     } else if (says_target(&r->what)) {
         bool group;
         device_set s = devices_find(&g->d, &r->what, UINT64_MAX, &group);
@@ -593,19 +695,50 @@ static const piece *cue_for(const piece *p, size_t i, size_t n)
     return NULL;
 }
 
-/* "turn the lamp red, 40%": values of later chunks belong to the cue before them. */
-static void gather_values(piece *p, size_t n)
+static void give_values(chunk_rest *to, const chunk_rest *from, bool instead)
+{
+    if (instead) to->n_values = 0;
+    for (size_t v = 0; v < from->n_values && to->n_values < CHUNK_VALUES_MAX; v++)
+        to->values[to->n_values++] = from->values[v];
+}
+
+/* "turn the lamp red, 40%": values of later chunks belong to the one before them; after "no," instead of its
+ * own. */
+static void gather_values(const grounder *g, piece *p, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
         chunk_rest *r = &p[i].c->bare;
+        size_t to = i - 1;
+        while (to > 0 && p[to].done) to--;
         bool only_values = !p[i].has_cue && r->n_values && !says_target(&r->what) && !r->n_strange;
-        if (!only_values || !p[i - 1].has_cue) continue;
+        if (!only_values || !says_target(&rest_of(&p[to])->what)) continue;
+        for (size_t k = 0; k < p[to].c->n_cues; k++) give_values(&p[to].c->cues[k].rest, r, p[i].corrects);
+        give_values(&p[to].c->bare, r, p[i].corrects);
+        chunk_read_bare(p[to].c, g->lex);
+        p[to].has_cue = p[to].c->n_cues > 0;
+        p[i].done = true;
+        p[i].corrects = false;
+        r->n_values = 0;
+    }
+}
+
+/* "everything but the tv": what stands behind "but" is left out, or it is not clear what it is for. */
+static void gather_contrasts(grounder *g, piece *p, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        if (!p[i].contrast || !says_target(&p[i].c->bare.what) || p[i].c->bare.forbidden) continue;
+        const mention *m = &rest_of(&p[i - 1])->what;
+        bool group = m->all || m->everything || m->plural;
+        if (p[i].has_cue && !(group && p[i].c->cues[0].rest.only_state && !p[i - 1].has_cue)) continue;
+        if (p[i].has_cue || !group || !p[i - 1].has_cue) {
+            g->unclear = true;
+            continue;
+        }
         for (size_t k = 0; k < p[i - 1].c->n_cues; k++) {
             chunk_rest *to = &p[i - 1].c->cues[k].rest;
-            for (size_t v = 0; v < r->n_values && to->n_values < CHUNK_VALUES_MAX; v++)
-                to->values[to->n_values++] = r->values[v];
+            if (to->n_except < CHUNK_EXCEPT_MAX) to->except[to->n_except++] = p[i].c->bare.what;
         }
-        r->n_values = 0;
+        p[i].done = true;
     }
 }
 
@@ -615,7 +748,16 @@ static void gather_exceptions(piece *p, size_t n)
     piece *cue = NULL;
     for (size_t i = 0; i < n; i++) {
         const mention *m = &p[i].c->bare.what;
-        if (p[i].has_cue) {
+        const chunk_rest *r = &p[i].c->bare;
+        if (i > 0 && p[i - 1].has_cue && !p[i].has_cue && r->n_except && !says_target(m) && !r->n_strange) {
+            for (size_t k = 0; k < p[i - 1].c->n_cues; k++) {
+                chunk_rest *to = &p[i - 1].c->cues[k].rest;
+                for (size_t e = 0; e < r->n_except && to->n_except < CHUNK_EXCEPT_MAX; e++)
+                    to->except[to->n_except++] = r->except[e];
+            }
+            p[i].done = true;
+            cue = &p[i - 1];
+        } else if (p[i].has_cue) {
             cue = p[i].c->cues[0].rest.n_except ? &p[i] : NULL;
         } else if (cue && says_target(m) && !p[i].c->bare.n_strange) {
             for (size_t k = 0; k < cue->c->n_cues; k++) {
@@ -629,18 +771,58 @@ static void gather_exceptions(piece *p, size_t n)
     }
 }
 
+/* "every light downstairs, off": the devices stood before the cue and were seen to with it. */
+static bool is_served(const piece *p, size_t i)
+{
+    const chunk_rest *r = &p[i].c->cues[0].rest;
+    bool before = false;
+    for (size_t k = 0; k < i; k++) {
+        if (p[k].has_cue) return false;
+        before = before || says_target(&p[k].c->bare.what);
+    }
+    return before && !says_target(&r->what) && !r->what.pronoun;
+}
+
+/* "lock and unlock the door": the device stands behind the second cue. */
+static bool lends_target(const grounder *g, const piece *p, size_t i, size_t n)
+{
+    if (!p[i].has_cue || i + 1 >= n || !p[i + 1].has_cue || device_set_count(&g->last)) return false;
+    const chunk_rest *own = &p[i].c->cues[0].rest, *next = &p[i + 1].c->cues[0].rest;
+    return !says_target(&own->what) && !own->what.pronoun && !own->n_values && !own->n_strange &&
+           says_target(&next->what);
+}
+
+/* "unlock it, no, lock it": the piece before does not count. */
+static void take_back(grounder *g)
+{
+    g->n_tasks = g->task_mark;
+    g->n_problems = g->problem_mark;
+}
+
 static void run_piece(grounder *g, const units *u, piece *p, size_t i, size_t n)
 {
     const chunk_rest *r = rest_of(&p[i]);
+    if (p[i].corrects) take_back(g);
+    g->task_mark = g->n_tasks;
+    g->problem_mark = g->n_problems;
     if (r->withdrawn) g->withdrawn = true;
+    if (r->reported) g->unclear = true;
     if (r->later) g->later = true;
-    bool covered = i > 0 && (p[i].scope || !p[i].has_cue) && p[i - 1].forbidden;
+    bool covered = i > 0 && (p[i].scope || !p[i].has_cue) && p[i - 1].forbidden &&
+                   (!p[i].has_cue || !rest_of(&p[i - 1])->keeps);
     p[i].forbidden = r->forbidden || covered;
     if (p[i].forbidden || r->later) {
         if (p[i].forbidden)
             hold_back(g, r);
         else
             note_strange(g, u, r);
+    } else if (p[i].alternative) {
+        note_strange(g, u, r);
+        g->unclear = true;
+    } else if (p[i].has_cue && is_served(p, i)) {
+        return;
+    } else if (lends_target(g, p, i, n)) {
+        carry_out(g, p[i].c, u, copy_rest(g, &p[i + 1].c->cues[0].rest, NULL), NULL);
     } else if (!p[i].has_cue) {
         if (!p[i].done) join_bare(g, u, p, i, n, cue_for(p, i, n));
     } else {
@@ -648,7 +830,8 @@ static void run_piece(grounder *g, const units *u, piece *p, size_t i, size_t n)
             for (size_t k = 0; k < p[i].c->n_cues; k++)
                 inherit_kind(g, &p[i].c->cues[k].rest.what, &p[i + 1].c->bare.what);
         bool before = g->unclear;
-        carry_out(g, p[i].c, u, NULL);
+        const mention *kind_from = i > 0 ? &rest_of(&p[i - 1])->what : NULL;
+        carry_out(g, p[i].c, u, NULL, kind_from);
         if (g->unclear && !before) note_strange(g, u, r);
     }
 }
@@ -686,7 +869,8 @@ static void name_numbers(const grounder *g, const units *u, piece *p, size_t n)
 static void run_pieces(grounder *g, const units *u, piece *p, size_t n)
 {
     name_numbers(g, u, p, n);
-    gather_values(p, n);
+    gather_values(g, p, n);
+    gather_contrasts(g, p, n);
     gather_exceptions(p, n);
     for (size_t i = 0; i < n; i++) run_piece(g, u, p, i, n);
 }
@@ -703,6 +887,18 @@ static size_t skip_joins(const grounder *g, const units *u, size_t at, size_t to
     return at;
 }
 
+/* Past "I mean", or "no" with a sign after it; "no lights" corrects nothing. */
+static size_t skip_correction(const grounder *g, const units *u, size_t at, size_t to)
+{
+    size_t n;
+    while (at < to && run_at(&g->lex->correct, u, at, to, &n)) {
+        bool sign = at + n < to && u->at[at + n].kind == UNIT_SIGN;
+        if (n == 1 && !sign) break;
+        at += n + sign;
+    }
+    return at;
+}
+
 static void read_pieces(grounder *g, const units *u, size_t at, size_t to)
 {
     piece p[CHUNKS_MAX];
@@ -710,6 +906,12 @@ static void read_pieces(grounder *g, const units *u, size_t at, size_t to)
     while (at < to) {
         bool scope, lead = false;
         size_t joined = skip_joins(g, u, at, to, &scope);
+        bool contrast = joined > at && phrase_list_in(&g->lex->contrast, u->at, at, joined, 0);
+        bool alternative = joined > at && phrase_list_in(&g->lex->alternatives, u->at, at, joined, 0);
+        bool comma = joined == at || (u->at[at].kind == UNIT_SIGN && strcmp(u->at[at].s, ":") != 0);
+        size_t after = skip_correction(g, u, joined, to);
+        bool corrects = after > joined && (n > 0 || g->n_tasks > 0);
+        joined = after;
         at = chunk_start(u, joined, to, g->lex, &lead);
         if (at >= to) break;
         size_t n_forbid = set_len(phrase_list_at(&g->lex->prohibit, u->at, at, to, 0));
@@ -722,15 +924,22 @@ static void read_pieces(grounder *g, const units *u, size_t at, size_t to)
             continue;
         }
         end = chunk_end(g, u, at, to);
+        size_t last = chunk_trim(u, at, end, g->lex);
         chunk *c = n < CHUNKS_MAX ? arena_alloc(g->a, sizeof *c) : NULL;
         if (!c) {
             g->nomem = g->nomem || n < CHUNKS_MAX;
             g->unclear = true;
             return;
         }
-        chunk_read(c, u, at, end, &g->d);
+        chunk_read(c, u, at, last, &g->d);
         if (c->n_cues || !is_empty(&c->bare))
-            p[n++] = (piece){.c = c, .has_cue = c->n_cues > 0, .scope = scope};
+            p[n++] = (piece){.c = c,
+                             .has_cue = c->n_cues > 0,
+                             .scope = scope,
+                             .corrects = corrects,
+                             .comma = comma || lead,
+                             .alternative = alternative,
+                             .contrast = contrast};
         at = end;
     }
     run_pieces(g, u, p, n);
@@ -884,6 +1093,15 @@ static bool is_talk(grounder *g, const units *u, size_t at)
     return false;
 }
 
+static bool begins_with_name(const grounder *g, const units *u, size_t at)
+{
+    const unit *x = &u->at[at];
+    if (x->kind == UNIT_DEVICE) return true;
+    return x->kind == UNIT_WORD &&
+           (phrase_list_has_word(&g->lex->determiners, x->s) || devices_know(&g->d, x->s)) &&
+           !phrase_list_has_word(&g->lex->prepositions, x->s);
+}
+
 /* "kitchen light on?" asks; "can you turn it on?" does not. */
 static bool asks_by_mark(grounder *g, const units *u, size_t at, bool lead)
 {
@@ -891,10 +1109,15 @@ static bool asks_by_mark(grounder *g, const units *u, size_t at, bool lead)
         return false;
     chunk_rest r;
     unit_set used = 0;
+    if (phrase_list_in(&g->lex->leads, u->at, at, u->n, 0)) return false; /* "..., would you?" */
     for (size_t i = at; i < u->n; i++) {
         if (u->at[i].kind == UNIT_WORD && u->at[i].state) used |= (unit_set)1 << i;
     }
     chunk_rest_read(&r, u, at, u->n, used, &g->d);
+    if (begins_with_name(g, u, at) && (r.n_strange || r.n_values || r.forbidden)) {
+        note_strange(g, u, &r);
+        return g->question = true;
+    }
     if (!used || r.n_strange || r.n_values || !says_target(&r.what)) return false;
     bool group;
     device_set s = devices_find(&g->d, &r.what, UINT64_MAX, &group);
@@ -902,6 +1125,11 @@ static bool asks_by_mark(grounder *g, const units *u, size_t at, bool lead)
     name_all(g, &s);
     answer_states(g, &s, asked_state(u, used));
     return true;
+}
+
+static bool says_reported(const grounder *g, const units *u)
+{
+    return phrase_list_in(&g->lex->report, u->at, 0, u->n, 0) != 0;
 }
 
 static void read_sentence(grounder *g, size_t from, size_t to)
@@ -921,7 +1149,15 @@ static void read_sentence(grounder *g, size_t from, size_t to)
     size_t at = chunk_start(u, 0, u->n, g->lex, &lead);
     if (at == u->n || is_talk(g, u, at)) return;
     if (is_question(g, u, at) || asks_by_mark(g, u, at, lead)) return;
-    read_pieces(g, u, at, u->n);
+    size_t named = device_set_count(&g->named);
+    bool unclear = g->unclear;
+    read_pieces(g, u, 0, u->n);
+    /* A sentence of its own that has to do with no device holds nothing else back. */
+    bool alone = !unclear && g->unclear && device_set_count(&g->named) == named && !says_reported(g, u);
+    if (alone) {
+        g->unclear = false;
+        g->chatter = true;
+    }
 }
 
 static bool ends_sentence(const words *w, size_t i)
@@ -930,7 +1166,9 @@ static bool ends_sentence(const words *w, size_t i)
     if (!x->sign) return false;
     if (strcmp(x->s, "!") == 0 || strcmp(x->s, ";") == 0 || strcmp(x->s, "?") == 0) return true;
     if (strcmp(x->s, ".") != 0) return false;
-    /* "8 a.m." is no end */
+    /* "8 a.m." and "light.kitchen" are no ends */
+    bool inside = x->glued && i + 1 < w->n && w->at[i + 1].glued && !w->at[i + 1].sign;
+    if (inside) return false;
     bool letter = i > 0 && w->at[i - 1].end - w->at[i - 1].begin == 1 && !w->at[i - 1].number;
     return !letter;
 }
@@ -1200,18 +1438,57 @@ static void judge_tasks(grounder *g, grounding *out)
                      : with_problems(g, out->options[0].say);
 }
 
+static bool share_device(const device_set *a, const device_set *b)
+{
+    for (size_t k = 0; k < DEVICES_MAX / 64; k++)
+        if (a->bits[k] & b->bits[k]) return true;
+    return false;
+}
+
+static bool undoes(const action_def *a, const action_def *b)
+{
+    return a->undoes && b->service && strcmp(a->undoes, b->service) == 0;
+}
+
+/* "lock and unlock the door": it is not clear what is wanted. */
+static bool undo_each_other(const grounder *g)
+{
+    for (size_t i = 0; i < g->n_tasks; i++)
+        for (size_t k = 0; k < i; k++) {
+            const attempt *a = &g->tasks[i].ways[0], *b = &g->tasks[k].ways[0];
+            if ((undoes(a->action, b->action) || undoes(b->action, a->action)) &&
+                share_device(&a->targets, &b->targets))
+                return true;
+        }
+    return false;
+}
+
 /* Does any task act on what was forbidden elsewhere in the request? */
 static bool contradicts(const grounder *g)
 {
     for (size_t i = 0; i < g->n_tasks; i++)
-        for (size_t k = 0; k < DEVICES_MAX / 64; k++)
-            if (g->tasks[i].ways[0].targets.bits[k] & g->forbidden_targets.bits[k]) return true;
+        if (share_device(&g->tasks[i].ways[0].targets, &g->forbidden_targets)) return true;
     return false;
+}
+
+/* "all the lights off but keep the hall lit": what is kept leaves the group. */
+static void spare_forbidden(grounder *g)
+{
+    for (size_t i = 0; i < g->n_tasks; i++) {
+        attempt *t = &g->tasks[i].ways[0];
+        device_set left = t->targets;
+        drop_all(&left, &g->forbidden_targets);
+        if (device_set_count(&t->targets) > 1 && device_set_count(&left)) t->targets = left;
+    }
 }
 
 static void judge(grounder *g, grounding *out)
 {
     const lexicon *l = g->lex;
+    if (g->forbidden) spare_forbidden(g);
+    if (undo_each_other(g)) g->unclear = true;
+    for (size_t i = 0; i < g->n_tasks; i++)
+        if (g->chatter && g->tasks[i].ways[0].action->careful) g->unclear = true;
     out->question = g->question;
     if (g->withdrawn) {
         out->verdict = GROUND_LEAVE;
@@ -1219,14 +1496,14 @@ static void judge(grounder *g, grounding *out)
     } else if (g->later) {
         out->verdict = GROUND_LATER;
         out->text = about_named(g, l->reply.later, l->reply.later_all);
-    } else if (g->forbidden && (!g->n_tasks || g->unclear || contradicts(g))) {
+    } else if (g->forbidden && (!g->n_tasks || g->unclear || g->forbidden_unsure || contradicts(g))) {
         out->verdict = GROUND_LEAVE;
         out->text = about_named(g, l->reply.leave, l->reply.leave_all);
     } else if (g->question) {
         out->verdict = device_set_count(&g->named) ? GROUND_UNCLEAR : GROUND_NOTHING;
         out->text = out->verdict == GROUND_NOTHING ? fallback(g)
                                                    : about_named(g, l->reply.question, l->reply.question);
-    } else if (g->unclear) {
+    } else if (g->unclear || (g->chatter && !g->n_tasks && !g->n_problems && !g->talk && !g->answer)) {
         judge_unclear(g, out);
     } else if (g->n_tasks) {
         judge_tasks(g, out);

@@ -253,10 +253,12 @@ static void read_actions(reader *r, const yaml_node *root)
         x->service = read_text(r, yaml_get(n, "service"));
         x->say = read_text(r, need(r, n, "say", YAML_SCALAR));
         x->verb = read_text(r, yaml_get(n, "verb"));
+        x->undoes = read_text(r, yaml_get(n, "undoes"));
         x->kinds = read_kind_set(r, need(r, n, "kinds", YAML_LIST));
         read_takes(r, yaml_get(n, "takes"), x);
         x->implied = read_bool(r, yaml_get(n, "implied"), "implied");
         x->bare = read_bool(r, yaml_get(n, "bare"), "bare");
+        x->careful = read_bool(r, yaml_get(n, "careful"), "careful");
         const yaml_node *cues = need(r, n, "cues", YAML_LIST);
         if (cues) read_phrases(r, cues, &x->cues);
         if (!r->rc && !x->verb && x->service) fail(r, n, "'verb' is missing in action '%s'", x->service);

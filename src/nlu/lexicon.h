@@ -23,8 +23,12 @@
     X(pronouns, true, "it, them: what was named before")                       \
     X(joins, true, "and, then, comma: between requests or devices")            \
     X(scope, true, "and, or: a prohibition goes on through these joins")       \
+    X(correct, false, "no, I mean: what was asked just before does not count") \
+    X(report, false, "said, told: what stands beside them is no request")      \
     X(contrast, true, "but, instead: end what a prohibition covers")           \
     X(prohibit, true, "what follows is forbidden")                             \
+    X(keep, true, "leave, keep: what follows stays as it is, and that alone")  \
+    X(alternatives, false, "or: joins of which one is meant")                  \
     X(withdraw, true, "never mind: nothing of the request counts")             \
     X(later, true, "times, delays and conditions")                             \
     X(questions, true, "how a question begins")                                \
@@ -39,10 +43,10 @@
     X(leave)                                                                                               \
     X(leave_all)                                                                                           \
     X(later)                                                                                               \
-    X(later_all) X(question) X(missing) X(which) X(cannot) X(no_action) X(need_value) X(out_of_range)      \
-        X(not_understood) X(remark) X(propose) X(fallback) X(no_devices) X(state) X(state_yes) X(state_no) \
-            X(state_unknown) X(none_so) X(some_so) X(count_so) X(what_is_it) X(too_long) X(and) X(or)      \
-                X(more)
+    X(later_all)                                                                                           \
+    X(question) X(missing) X(which) X(cannot) X(no_action) X(need_value) X(out_of_range) X(not_understood) \
+        X(remark) X(propose) X(fallback) X(no_devices) X(state) X(state_yes) X(state_no) X(state_unknown)  \
+            X(none_so) X(some_so) X(count_so) X(what_is_it) X(too_long) X(and) X(or) X(more)
 
 typedef enum value_kind { VALUE_NUMBER, VALUE_CHOICE, VALUE_DURATION, VALUE_TEXT } value_kind;
 typedef struct value_choice {
@@ -78,11 +82,13 @@ typedef struct action_def {
     const char *service; /* NULL: only says `say` */
     uint64_t kinds;      /* bit i: kinds[i] */
     const char *say, *verb;
+    const char *undoes; /* the service that this one is the opposite of; NULL: none */
     size_t n_takes;
     const value_def *takes[4]; /* each must be given */
     phrase_list cues;
     bool implied; /* without a device it means the only one of its kinds */
     bool bare;    /* device and values alone ask for it, without a cue */
+    bool careful; /* not done beside anything that was not understood, however harmless it looks */
 } action_def;
 
 typedef struct talk_def {

@@ -94,7 +94,7 @@ static size_t whole_name(const maker *m, unit *ret)
 {
     size_t best = 0;
     for (size_t i = 0; i < m->d->n; i++) {
-        for (size_t k = 0; k < m->d->words[i].n_names; k++) {
+        for (size_t k = 0; k <= m->d->words[i].n_names; k++) {
             const words *name = &m->d->words[i].raw[k];
             size_t n = name_at(m, name);
             if (n <= best || (n == 1 && lexicon_knows(m->d->lex, name->at[0].s))) continue;
@@ -148,6 +148,11 @@ static const char *measure_of(const maker *m, const word *x)
         for (size_t k = 0; k < m->d->lex->values[i].n_measures; k++)
             if (strcmp(m->d->lex->values[i].measures[k], x->s) == 0) return m->d->lex->values[i].measures[k];
     return NULL;
+}
+
+static bool is_comma(const word *x)
+{
+    return x && x->sign && strcmp(x->s, ",") == 0;
 }
 
 static bool is_hyphen(const word *x)
@@ -204,8 +209,8 @@ static size_t duration_here(const maker *m, double *ret_seconds)
     double part;
     size_t n = one_duration(m, 0, ret_seconds), more;
     while (n) {
-        size_t skip = is_and(m, look(m, n)) ? 1 : 0;
-        size_t digits;
+        size_t skip = is_comma(look(m, n)) ? 1 : 0, digits;
+        skip += is_and(m, look(m, n + skip)) ? 1 : 0;
         number_here(m, n + skip, &digits);
         if (!digits || !(more = one_duration(m, n + skip, &part))) break;
         *ret_seconds += part;
