@@ -14,8 +14,7 @@ JOBS ?= $(shell nproc)
 .PHONY: all setup run demo check asan tsan fuzz bench install clean
 
 all: setup
-	@cmake --preset release >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
-	@rm -f build-configure.log
+	@scripts/configure.sh release
 	@cmake --build build -j $(JOBS) --target shoal libshoal
 
 setup:
