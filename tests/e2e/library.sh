@@ -31,4 +31,24 @@ awk -v a="$alarm" -v j="$jazz" 'BEGIN { exit !(a > j && a <= 1.001) }' || fail "
 
 [ -x "$work/prefix/bin/shoal" ] && "$work/prefix/bin/shoal" version >/dev/null || fail "the installed program"
 [ -f "$work/prefix/share/man/man1/shoal.1" ] || fail "no man page"
+
+# ---- the installed program finds its own configuration and models from anywhere
+installed=$work/prefix/bin/shoal
+mkdir "$work/elsewhere"
+if [ ! -e /etc/shoal/shoal.yaml ]; then
+    (cd "$work/elsewhere" && exec "$installed" serve --port 0 >"$work/ready" 2>"$log") &
+    server=$!
+    for _ in $(seq 400); do
+        grep -q '^ready http://.* replicas=5 failed=0' "$work/ready" && break
+        kill -0 "$server" 2>/dev/null || break
+        sleep 0.05
+    done
+    grep -q '^ready http://.* replicas=5 failed=0' "$work/ready" || fail "the installed shoal serve: $(tail -1 "$log")"
+    stop_shoal
+    [ "$stopped" -eq 0 ] || fail "the installed shoal serve ends with $stopped"
+    rm "$work/prefix/share/shoal/shoal.yaml"
+    (cd "$work/elsewhere" && "$installed" serve --port 0) >"$work/out" 2>&1
+    [ $? -eq 2 ] && grep -qF "looked for ./shoal.yaml, /etc/shoal/shoal.yaml and $work/prefix/share/shoal/shoal.yaml" "$work/out" ||
+        fail "without a configuration it says: $(cat "$work/out")"
+fi
 echo "embed.c: alarm $alarm, jazz $jazz; $(wc -l <"$work/defined") symbols"
