@@ -4,14 +4,14 @@
 #   make run      serve the home cluster       make asan    the tests under AddressSanitizer and UBSan
 #   make demo     five requests, answered      make tsan    the tests under ThreadSanitizer
 #   make bench    measure, write into bench/   make fuzz    fuzz every parser (SECONDS_EACH=60)
-#   make install  to PREFIX (/usr/local)       make clean
+#   make install  to PREFIX (/usr/local)       make clean, make help
 
 PORT ?= 8080
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup run demo check asan tsan fuzz bench install clean
+.PHONY: all setup run demo check asan tsan fuzz bench install clean help
 
 all: setup
 	@scripts/configure.sh release
@@ -50,3 +50,6 @@ install: all
 
 clean:
 	@rm -rf build
+
+help:
+	@sed -n 's/^#   //p' Makefile

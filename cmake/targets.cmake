@@ -23,7 +23,8 @@ endfunction()
 # in which every symbol but shoal_* is made local: a program that has its own json_parse links.
 set(library_objects)
 foreach(layer base compute text model infer)
-    list(APPEND library_objects $<TARGET_OBJECTS:shoal_${layer}>)
+    # Nothing in the library reads YAML, and its users need no libyaml.
+    list(APPEND library_objects $<FILTER:$<TARGET_OBJECTS:shoal_${layer}>,EXCLUDE,/yaml\\.c\\.o$>)
 endforeach()
 set(library_object ${PROJECT_BINARY_DIR}/libshoal.o)
 separate_arguments(library_flags UNIX_COMMAND "${CMAKE_C_FLAGS}") # which may name the machine: --target=

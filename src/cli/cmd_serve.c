@@ -64,16 +64,15 @@ static int override_listen(gateway_config *c, const char *listen, long long port
 static void print_samples(const char *url)
 {
     printf("\nTry\n"
+           "  shoal process --server %s \"turn on the kitchen light\"\n"
            "  curl %s/v1/process -H 'content-type: application/json' \\\n"
-           "       -d '{\"pipeline\": \"home\", \"text\": \"turn on the kitchen light\"}'\n"
+           "       -d '{\"pipeline\": \"home\", \"input\": \"is the front door locked?\"}'\n"
            "  curl %s/v1/classify -H 'content-type: application/json' \\\n"
            "       -d '{\"model\": \"home-intent\", \"input\": \"will it rain tomorrow\"}'\n"
-           "  curl %s/v1/chat/completions -H 'content-type: application/json' \\\n"
-           "       -d '{\"model\": \"home-chat-s\", \"stream\": true, \"messages\": [{\"role\": \"user\", "
-           "\"content\": \"hello\"}]}'\n"
            "  curl %s/v1/embeddings -H 'content-type: application/json' \\\n"
            "       -d '{\"model\": \"home-embed\", \"input\": \"good morning\"}'\n"
            "  curl %s/readyz ; curl %s/metrics\n\n"
+           "The bundled models take device commands and sensor alerts; they do not converse.\n"
            "Ctrl-C stops it.\n",
            url, url, url, url, url, url);
 }
