@@ -119,6 +119,7 @@ static int open_terminal(line_editor *e, shoal_err *err)
     el_set(e->el, EL_EDITOR, "emacs");
     el_set(e->el, EL_HIST, history, e->history);
     el_set(e->el, EL_SETTY, "-d", "-isig", NULL); /* while a line is typed, Ctrl-C is a key */
+    /* libedit 3.1 keeps the two names until the process ends. */
     el_set(e->el, EL_ADDFN, "shoal-drop-line", "drop the line that is being typed", drop_line);
     el_set(e->el, EL_BIND, "^C", "shoal-drop-line", NULL);
     el_set(e->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
