@@ -39,6 +39,7 @@ mkdir "$work/site"
 sed -e "s|^listen:.*|listen: unix:$work/site/shoal.sock\napi_keys: [\"sha256:$(printf %s $key | sha256sum | cut -d' ' -f1)\"]|" \
     -e "s|models/models.json|$PWD/models/models.json|" shoal.yaml >"$work/site/shoal.yaml"
 cd "$work/site" || fail "no folder"
+: >"$work/ready"
 "$SHOAL_BIN" serve >"$work/ready" 2>"$log" &
 server=$!
 for _ in $(seq 400); do grep -q ready "$work/ready" && break; sleep 0.05; done
