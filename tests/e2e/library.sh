@@ -39,7 +39,7 @@ if [ ! -e /etc/shoal/shoal.yaml ]; then
     (cd "$work/elsewhere" && exec "$installed" serve --port 0 >"$work/ready" 2>"$log") &
     server=$!
     for _ in $(seq 400); do
-        grep -q '^ready http://.* replicas=5 failed=0' "$work/ready" && break
+        grep -qs '^ready http://.* replicas=5 failed=0' "$work/ready" && break
         kill -0 "$server" 2>/dev/null || break
         sleep 0.05
     done

@@ -31,4 +31,19 @@ grep -qF "CMAKE_HOME_DIRECTORY:INTERNAL=$work/tree" "$work/tree/build/CMakeCache
 [ "$(readlink "$work/tree/build/inc/base/base")" = "$work/tree/src/base" ] || fail "includes from the old place"
 [ -f "$work/tree/build/fuzz/corpus/kept" ] || fail "the corpus is gone"
 "$work/tree/scripts/configure.sh" release >"$work/said" 2>&1 && [ ! -s "$work/said" ] || fail "the second time: $(cat "$work/said")"
-echo "five starts, one copied tree"
+# ---- tests/run.sh: what will run, a line a program in a pipe, one line on a terminal, failures in both
+run=("$PWD/tests/run.sh" release cli_test_options)
+"${run[@]}" >"$work/said" 2>&1 || fail "tests/run.sh: $(tail -5 "$work/said")"
+grep -q '^release: 1 programs: 1 of C tests, 0 of fuzz seeds, 0 end-to-end scripts$' "$work/said" || fail "it does not say what will run: $(cat "$work/said")"
+grep -q '^ok   cli_test_options: [0-9]* passed$' "$work/said" || fail "no line for the program: $(cat "$work/said")"
+tail -1 "$work/said" | grep -qE '^[0-9]+ passed, 0 failed$' || fail "its last line: $(tail -1 "$work/said")"
+grep -q $'\r' "$work/said" && fail "a pipe gets lines that move"
+TEST_TIMEOUT=0.01 "$PWD/tests/run.sh" release compute_test_mul >"$work/said" 2>&1 && fail "a test that is cut off passes"
+grep -q '^FAIL compute_test_mul: [0-9]* of [0-9]* failed$' "$work/said" && grep -q '^failed: compute_test_mul (rerun: ' "$work/said" ||
+    fail "a failure is not shown: $(cat "$work/said")"
+if command -v script >/dev/null; then
+    script -qefc "stty cols 80; '${run[0]}' ${run[*]:1}" "$work/said" </dev/null >/dev/null 2>&1 || fail "on a terminal"
+    grep -qE $'\r\033\\[K[0-9]+:[0-9]{2}  0/1 programs  cli_test_options' "$work/said" || fail "no live line: $(cat -v "$work/said")"
+    grep -q '^ok ' "$work/said" && fail "a terminal keeps the lines of what passed"
+fi
+echo "five starts, one copied tree, three runs of one test"
