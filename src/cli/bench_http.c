@@ -47,8 +47,8 @@ static void make_home(void *user, size_t i, buf *scratch, http_ask *ret)
 static void make_cached(void *user, size_t i, buf *scratch, http_ask *ret)
 {
     *ret = (http_ask){.method = "POST",
-                          .path = "/v1/process",
-                          .body = "{\"pipeline\":\"home\",\"input\":\"turn off the kitchen light\"}"};
+                      .path = "/v1/process",
+                      .body = "{\"pipeline\":\"home\",\"input\":\"turn off the kitchen light\"}"};
 }
 
 static void make_stream(void *user, size_t i, buf *scratch, http_ask *ret)
@@ -59,8 +59,8 @@ static void make_stream(void *user, size_t i, buf *scratch, http_ask *ret)
                "\"ignore_eos\":true,\"messages\":["
                "{\"role\":\"user\",\"content\":\"Tell me about the weather and your day, number %zu.\"}]}",
                i + 1, i);
-    *ret = (http_ask){
-        .method = "POST", .path = "/v1/chat/completions", .body = scratch->data, .headers = FRESH};
+    *ret =
+        (http_ask){.method = "POST", .path = "/v1/chat/completions", .body = scratch->data, .headers = FRESH};
 }
 
 static const scenario scenarios[] = {

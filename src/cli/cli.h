@@ -130,9 +130,10 @@ int cli_fail(const cli_command *cmd, const shoal_err *err);
  * write, failed; a reader that has left (shoal ... | head) asked for no more and gets no message. */
 int cli_flush(int rc);
 
-/* What a person may have meant by `word`: the nearest of n names, NULL when none is near. name(list, i) is the
- * i-th. */
-const char *cli_nearest(const char *word, size_t n, const char *(*name)(const void *list, size_t i), const void *list);
+/* What a person may have meant by `word`: the nearest of n names, NULL when none is near. name(list, i) is
+ * the i-th. */
+const char *cli_nearest(const char *word, size_t n, const char *(*name)(const void *list, size_t i),
+                        const void *list);
 /* Of the commands that help shows. */
 const char *cli_nearest_command(const char *word);
 

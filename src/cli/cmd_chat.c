@@ -239,7 +239,10 @@ static int chat(conversation *c, const char *arg, chat_options *o, shoal_err *er
     if (rc == 0) rc = cli_model_open(&c->m, arg, &o->model, err);
     if (rc == 0) rc = check_task(c->m, arg, &info, err);
     if (rc == 0 && o->system) rc = add(c, "system", o->system, err);
-    if (rc == 0 && !o->system && !o->no_home) rc = cli_home_open(&c->home, o->config, info.name, err);
+    if (rc == 0 && !o->system && !o->no_home) {
+        rc = cli_home_open(&c->home, o->config, info.name, err);
+        if (rc != 0) err_prefix(err, rc, "what the home is (--no-home does without)");
+    }
     if (rc == 0 && c->terminal) {
         greet(c, info.name, o);
         struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};

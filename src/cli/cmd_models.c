@@ -98,7 +98,8 @@ static int run(int argc, char **argv)
     if (json)
         buf_puts(&out, "{\"models\":[");
     else
-        buf_printf(&out, "%-14s %-9s %-6s %-8s %10s  %s", "NAME", "TASK", "TYPE", "VERSION", "BYTES", "STATE");
+        buf_printf(&out, "%-14s %-9s %-6s %-8s %10s  %s", "NAME", "TASK", "TYPE", "VERSION", "BYTES",
+                   "STATE");
     for (size_t i = 0; i < manifest_count(m); i++) {
         const manifest_entry *e = manifest_at(m, i);
         size_t bytes;

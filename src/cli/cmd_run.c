@@ -53,7 +53,8 @@ static int run(int argc, char **argv)
     const char *prompt = NULL;
     bool json = false;
     const cli_option options[] = {
-        CLI_STRING('p', "prompt", "TEXT", "what to continue, as the second argument (-: standard input)", &prompt),
+        CLI_STRING('p', "prompt", "TEXT", "what to continue, as the second argument (-: standard input)",
+                   &prompt),
         CLI_SAMPLING_OPTIONS(&s),
         CLI_MODEL_OPTIONS(&mo),
         CLI_JSON(&json),
@@ -68,7 +69,8 @@ static int run(int argc, char **argv)
     shoal_generation g = {0};
     shoal_generate_options go;
     buf text = {0};
-    rc = prompt ? cli_text(&text, prompt, &err) : err_set(&err, SHOAL_EINVALID, "there is no prompt: shoal run MODEL PROMPT");
+    rc = prompt ? cli_text(&text, prompt, &err)
+                : err_set(&err, SHOAL_EINVALID, "there is no prompt: shoal run MODEL PROMPT");
     if (rc == 0) rc = cli_sampling_resolve(&s, &go, &err);
     if (rc == 0) rc = cli_model_open(&m, a.v[0], &mo, &err);
     if (rc == 0) rc = shoal_generate(m, text.data, &go, json ? NULL : show, NULL, &g, &err);

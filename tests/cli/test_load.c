@@ -68,9 +68,8 @@ static int ask(const char *answer, int *status, buf *body, shoal_err *err)
 {
     server s = {.answers = {answer}};
     server_start(&s);
-    int rc =
-        http_client_once(&(http_where){"127.0.0.1", s.port}, &(http_ask){.method = "GET", .path = "/x"}, status,
-                         body, err);
+    int rc = http_client_once(&(http_where){"127.0.0.1", s.port}, &(http_ask){.method = "GET", .path = "/x"},
+                              status, body, err);
     server_stop(&s);
     return rc;
 }
@@ -79,7 +78,7 @@ static void urls_are_taken_apart(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
-        "",           "127.0.0.1:80",   "ftp://127.0.0.1:80", "http://127.0.0.1", "http://:80", "unix:",
+        "",           "127.0.0.1:80",   "ftp://127.0.0.1:80", "http://127.0.0.1", "http://:80",  "unix:",
         "http://a:0", "http://a:70000", "http://a:80x",       "http://a:",        "http://[]:80"};
     http_where w;
     assert_int_equal(http_where_parse(&w, "http://127.0.0.1:8080", NULL), 0);
@@ -151,10 +150,9 @@ static void nobody_there_is_an_error(void **state)
     int status;
     buf body = {0};
     shoal_err err = {0};
-    assert_int_equal(
-        http_client_once(&(http_where){"127.0.0.1", 1}, &(http_ask){.method = "GET", .path = "/"}, &status, &body,
-                         &err),
-        SHOAL_EUNAVAILABLE);
+    assert_int_equal(http_client_once(&(http_where){"127.0.0.1", 1},
+                                      &(http_ask){.method = "GET", .path = "/"}, &status, &body, &err),
+                     SHOAL_EUNAVAILABLE);
     assert_non_null(strstr(err.message, "127.0.0.1:1"));
 }
 
