@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/log.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -12,11 +13,14 @@
 static struct {
     log_level level;
     log_form form;
+    bool colour;
 } log_config = {.level = LOG_INFO};
 
 void log_setup(log_level level, bool json)
 {
     log_config.level = level;
+    const char *term = getenv("TERM"), *no = getenv("NO_COLOR"); /* https://no-color.org */
+    log_config.colour = !(no && *no) && term && strcmp(term, "dumb") != 0;
     log_config.form = json ? LOG_FORM_JSON : isatty(STDERR_FILENO) ? LOG_FORM_TERMINAL : LOG_FORM_PAIRS;
 }
 
@@ -40,7 +44,12 @@ static size_t terminal_columns(void)
 
 void log_write(log_level level, const char *component, const char *event, const log_field *fields, size_t n)
 {
-    log_event e = {.level = level, .component = component, .event = event, .fields = fields, .n_fields = n};
+    log_event e = {.level = level,
+                   .component = component,
+                   .event = event,
+                   .fields = fields,
+                   .n_fields = n,
+                   .colour = log_config.colour};
     clock_gettime(CLOCK_REALTIME, &e.at);
     buf b = {0};
     log_format(&b, log_config.form, log_config.form == LOG_FORM_TERMINAL ? terminal_columns() : 0, &e);

@@ -151,6 +151,16 @@ static void put_field(rows *r, const log_field *f)
     buf_done(&word);
 }
 
+/* Levels that a person should notice. */
+static void put_level(rows *r, const log_event *e)
+{
+    if (e->level < LOG_WARN) return;
+    bool warn = e->level == LOG_WARN;
+    if (e->colour) buf_puts(r->out, warn ? "\033[33m" : "\033[31m");
+    put_word(r, warn ? "WARN" : "ERROR", warn ? 4 : 5);
+    if (e->colour) buf_puts(r->out, "\033[0m");
+}
+
 static void format_rows(buf *b, size_t columns, const log_event *e)
 {
     struct tm tm;
@@ -160,8 +170,7 @@ static void format_rows(buf *b, size_t columns, const log_event *e)
     size_t len = strftime(head, sizeof head, "%H:%M:%S", &tm);
     snprintf(head + len, sizeof head - len, ".%03ld", e->at.tv_nsec / 1000000);
     put_word(&r, head, strlen(head));
-    if (e->level >= LOG_WARN)
-        put_word(&r, e->level == LOG_WARN ? "WARN" : "ERROR", e->level == LOG_WARN ? 4 : 5);
+    put_level(&r, e);
     put_word(&r, e->component, strlen(e->component));
     put_word(&r, e->event, strlen(e->event));
     for (size_t i = 0; i < e->n_fields; i++) put_field(&r, &e->fields[i]);

@@ -23,6 +23,7 @@ typedef struct log_event {
     const char *component, *event;
     const log_field *fields;
     size_t n_fields;
+    bool colour; /* LOG_FORM_TERMINAL: the level in yellow or red */
 } log_event;
 
 /* Append the event and its line end. columns: of the terminal, its rows are no wider (LOG_FORM_TERMINAL only;

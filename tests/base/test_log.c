@@ -82,11 +82,24 @@ static void a_terminal_gets_rows_that_fit(void **state)
     }
 }
 
+static void warnings_are_coloured_where_colours_show(void **state)
+{
+    buf b = {0};
+    log_event e = {.level = LOG_WARN, .component = "gateway", .event = "slow", .colour = true};
+    log_format(&b, LOG_FORM_TERMINAL, 80, &e);
+    assert_non_null(strstr(b.data, "\033[33m WARN\033[0m gateway slow\n"));
+    buf_clear(&b);
+    log_format(&b, LOG_FORM_PAIRS, 80, &e);
+    assert_null(strchr(b.data, 033));
+    buf_done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pipes_get_everything_on_one_line),
         cmocka_unit_test(a_terminal_gets_rows_that_fit),
+        cmocka_unit_test(warnings_are_coloured_where_colours_show),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
