@@ -138,11 +138,11 @@ build_behind() {
 }
 # Wait for one of them; false when it does not build.
 await_build() {
-    local p=$1 at said=
+    local p=$1 at said=$SECONDS
     while [ ! -e "$work/built-$p" ] && [ ! -e "$work/broken-$p" ]; do
         at="building $p $(grep -oE '^\[[0-9]+/[0-9]+\]' "$work/build-$p" 2>/dev/null | tail -1 | tr -d '[]')"
         now "$(where)  $at"
-        [ $((SECONDS % 15)) -ne 0 ] || [ "$at" = "$said" ] || { plain "$at" && said=$at; }
+        [ $((SECONDS - said)) -lt 15 ] || { plain "$at" && said=$SECONDS; }
         kill -0 "$builder" 2>/dev/null || break
         sleep 0.2
     done
