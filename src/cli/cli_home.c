@@ -126,16 +126,34 @@ static const config_stage *choose_stage(const cli_home *h, const pipeline_facts 
     return first;
 }
 
+/* Rules need no model: what the pipeline's line stages make of the input. */
+static int read_lines(const config_pipeline *p, const char *input, stage_fact *facts, arena *a,
+                      shoal_err *err)
+{
+    int rc = 0;
+    for (unsigned i = 0; i < p->n_stages && rc == 0; i++) {
+        line_reading r = {0};
+        if (p->stages[i].kind != STAGE_LINE || !p->stages[i].lines) continue;
+        rc = line_read(&r, p->stages[i].lines, input, a, err);
+        if (rc == 0) facts[i] = (stage_fact){STAGE_DONE, line_verdict_name(r.verdict), 0, r.text, 0};
+    }
+    return rc;
+}
+
 int cli_home_messages(const cli_home *h, const char *line, buf *system, buf *user, shoal_err *err)
 {
-    stage_fact none[PIPELINE_STAGES_MAX];
+    stage_fact known[PIPELINE_STAGES_MAX];
     for (size_t i = 0; i < PIPELINE_STAGES_MAX; i++)
-        none[i] = (stage_fact){.state = STAGE_SKIPPED, .label = "", .text = ""};
+        known[i] = (stage_fact){.state = STAGE_SKIPPED, .label = "", .text = ""};
     const config_pipeline *p = h->pipeline;
     pipeline_facts facts = {
-        .input = line, .devices = p->devices, .n_devices = p->n_devices, .context = "", .stages = none};
-    const config_stage *s = choose_stage(h, &facts);
-    int rc = pipeline_expand(p, s->system, &facts, system);
-    if (rc == 0) rc = pipeline_expand(p, s->prompt ? s->prompt : "{input}", &facts, user);
-    return rc == 0 ? 0 : err_nomem(err);
+        .input = line, .devices = p->devices, .n_devices = p->n_devices, .context = "", .stages = known};
+    arena *a = arena_new(0);
+    int rc = a ? read_lines(p, line, known, a, err) : err_nomem(err);
+    const config_stage *s = rc == 0 ? choose_stage(h, &facts) : NULL;
+    if (s && (pipeline_expand(p, s->system, &facts, system) != 0 ||
+              pipeline_expand(p, s->prompt ? s->prompt : "{input}", &facts, user) != 0))
+        rc = err_nomem(err);
+    arena_free(a);
+    return rc;
 }

@@ -135,13 +135,26 @@ static void print_call(const json_t *call)
     buf_done(&args);
 }
 
+/* Every call, in the order in which they are to be done. */
+static void print_calls(const json_t *a)
+{
+    const json_t *calls = json_object_get(a, "tool_calls");
+    for (size_t i = 0; i < json_array_size(calls); i++) print_call(json_array_get(calls, i));
+    if (!calls) print_call(json_object_get(a, "tool_call"));
+}
+
+/* Model calls took their time; rules have none, but a verdict. */
 static void print_trace(const json_t *trace)
 {
     for (size_t i = 0; i < json_array_size(trace); i++) {
         const json_t *t = json_array_get(trace, i);
         if (!json_is_true(json_object_get(t, "ran"))) continue;
-        printf("  route   %-8s %-12s %7.2f ms  %s\n", text_of(t, "stage"), text_of(t, "model"),
-               json_number_value(json_object_get(t, "ms")), text_of(t, "why"));
+        if (json_object_get(t, "model"))
+            printf("  route   %-14s %-12s %7.2f ms  %s\n", text_of(t, "stage"), text_of(t, "model"),
+                   json_number_value(json_object_get(t, "ms")), text_of(t, "why"));
+        else
+            printf("  route   %-14s %-12s %10s  %s\n", text_of(t, "stage"), text_of(t, "verdict"), "rule",
+                   text_of(t, "why"));
     }
 }
 
@@ -149,7 +162,7 @@ void cli_process_print(const json_t *a)
 {
     const json_t *intent = json_object_get(a, "intent"), *slots = json_object_get(a, "slots");
     if (json_is_string(json_object_get(a, "text"))) printf("  %s\n", text_of(a, "text"));
-    print_call(json_object_get(a, "tool_call"));
+    print_calls(a);
     if (json_is_object(intent))
         printf("  intent  %s (%.1f %%)\n", text_of(intent, "label"),
                100 * json_number_value(json_object_get(intent, "score")));

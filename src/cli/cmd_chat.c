@@ -222,7 +222,7 @@ static void greet(const conversation *c, const char *name, const chat_options *o
     if (c->home)
         fprintf(stderr,
                 "It is told the %zu devices of %s. Each line stands alone, and its calls (->) are\n"
-                "shown, not carried out; \"shoal serve\" adds the other models.\n",
+                "shown, not carried out; \"shoal process\" asks the whole pipeline, with its rules.\n",
                 cli_home_n_devices(c->home), cli_home_path(c->home));
     else if (use && !o->system)
         fprintf(stderr, "It is told nothing about a home; -s gives it a system message.\n");

@@ -63,8 +63,8 @@ static int put_headers(const cli_list *list, buf *out, shoal_err *err)
     return out->failed ? err_nomem(err) : 0;
 }
 
-static int ask(http_client *c, const eval_case *x, const eval_options *o, const char *headers, eval_result *ret,
-               shoal_err *err)
+static int ask(http_client *c, const eval_case *x, const eval_options *o, const char *headers,
+               eval_result *ret, shoal_err *err)
 {
     buf body = {0};
     eval_case_put_request(x, o->pipeline, &body);

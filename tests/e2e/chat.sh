@@ -68,10 +68,11 @@ if command -v script >/dev/null; then
     # ---- Ctrl-C stops a reply, not the program; nothing is kept when told so
     seen=1
     cp "$history" "$work/before"
-    at_terminal chat home-chat-m --no-home --no-history --temp 100 -n 1900 -t 1
+    echo '{"type": "array", "items": {"type": "integer"}, "minItems": 300}' >"$work/long.json"
+    at_terminal chat home-chat-m --no-home --no-history --json-schema "$work/long.json" -n 1900 -t 1
     keys 'secret\r'
     await 'secret'
-    await '[a-z]+ [a-z]+'
+    await '[0-9]+, *[0-9]+'
     keys '\003'
     await 'stopped: [0-9]+ tokens'
     await '^> '

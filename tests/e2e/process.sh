@@ -22,6 +22,9 @@ start_shoal
 says 0 '^  Turning off Kitchen Light' "turn off the kitchen light" --server "$url"
 grep -qE 'call +light.turn_off \{"target":"light.kitchen"\}' "$out" || fail "no call: $(cat "$out")"
 grep -qE 'route +intent +home-intent .* ms +always' "$out" || fail "no trace: $(cat "$out")"
+says 0 'call +lock.lock \{"target":"lock.front_door"\}' "turn on the kitchen light and lock the front door" --server "$url"
+grep -qE 'call +light.turn_on \{"target":"light.kitchen"\}' "$out" || fail "one of two calls: $(cat "$out")"
+grep -qE 'route +request +act +rule' "$out" || fail "no rule in the trace: $(cat "$out")"
 says 0 '^\{.*"object":"shoal.process".*"trace":\[' "turn off the kitchen light" --server "$url" --json
 echo "turn off the kitchen light" | "$SHOAL_BIN" process - --server "$url" | grep -q 'light.kitchen' || fail "standard input"
 echo "light.attic 'Attic Light' = off" >"$work/lines"
@@ -36,8 +39,9 @@ stop_shoal
 # ---- the configuration here says where: a Unix socket, with a key
 key=sesame
 mkdir "$work/site"
+ln -s "$PWD/models" "$PWD/lexicons" "$work/site/"
 sed -e "s|^listen:.*|listen: unix:$work/site/shoal.sock\napi_keys: [\"sha256:$(printf %s $key | sha256sum | cut -d' ' -f1)\"]|" \
-    -e "s|models/models.json|$PWD/models/models.json|" shoal.yaml >"$work/site/shoal.yaml"
+    shoal.yaml >"$work/site/shoal.yaml"
 cd "$work/site" || fail "no folder"
 : >"$work/ready"
 "$SHOAL_BIN" serve >"$work/ready" 2>"$log" &

@@ -385,7 +385,8 @@ static void model_opens_gguf_files(void **state)
 static void a_classifier_without_its_pooler_is_refused(void **state)
 {
     (void)state;
-    refused(DATA "gguf/bert-intent-no-pooler.gguf", &bare, SHOAL_EFORMAT, "the file is incomplete: tensor cls.weight");
+    refused(DATA "gguf/bert-intent-no-pooler.gguf", &bare, SHOAL_EFORMAT,
+            "the file is incomplete: tensor cls.weight");
     refused(DATA "gguf/bert-intent-no-pooler.gguf", &bare, SHOAL_EFORMAT, "shoal quantize FOLDER OUT.gguf");
     shoal_err err;
     quantize_report report;
