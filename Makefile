@@ -4,18 +4,17 @@
 #   make run      serve the home cluster       make asan    the tests under AddressSanitizer and UBSan
 #   make demo     five requests, answered      make tsan    the tests under ThreadSanitizer
 #   make bench    measure, write into bench/   make fuzz    fuzz every parser (SECONDS_EACH=60)
-#   make install  to PREFIX (/usr/local)       make clean
+#   make install  to PREFIX (/usr/local)       make clean, make help
 
 PORT ?= 8080
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup run demo check asan tsan fuzz bench install clean
+.PHONY: all setup run demo check asan tsan fuzz bench install clean help
 
 all: setup
-	@cmake --preset release >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
-	@rm -f build-configure.log
+	@scripts/configure.sh release
 	@cmake --build build -j $(JOBS) --target shoal libshoal
 
 setup:
@@ -51,3 +50,6 @@ install: all
 
 clean:
 	@rm -rf build
+
+help:
+	@sed -n 's/^#   //p' Makefile

@@ -19,10 +19,25 @@ function(shoal_link target)
     target_include_directories(${target} SYSTEM PRIVATE ${HTTP_PARSER_INCLUDE} ${UTF8PROC_INCLUDE})
 endfunction()
 
-# libshoal: what include/shoal.h promises, nothing of the service.
-add_library(libshoal STATIC $<TARGET_OBJECTS:shoal_base> $<TARGET_OBJECTS:shoal_compute>
-            $<TARGET_OBJECTS:shoal_text> $<TARGET_OBJECTS:shoal_model> $<TARGET_OBJECTS:shoal_infer>)
-set_target_properties(libshoal PROPERTIES OUTPUT_NAME shoal)
+# libshoal: what include/shoal.h promises, nothing of the service. The layers' objects are linked into one,
+# in which every symbol but shoal_* is made local: a program that has its own json_parse links.
+set(library_objects)
+foreach(layer base compute text model infer)
+    # Nothing in the library reads YAML, and its users need no libyaml.
+    list(APPEND library_objects $<FILTER:$<TARGET_OBJECTS:shoal_${layer}>,EXCLUDE,/yaml\\.c\\.o$>)
+endforeach()
+set(library_object ${PROJECT_BINARY_DIR}/libshoal.o)
+separate_arguments(library_flags UNIX_COMMAND "${CMAKE_C_FLAGS}") # which may name the machine: --target=
+if(CMAKE_C_COMPILER_TARGET)
+    list(APPEND library_flags ${CMAKE_C_COMPILE_OPTIONS_TARGET}${CMAKE_C_COMPILER_TARGET})
+endif()
+add_custom_command(OUTPUT ${library_object}
+    COMMAND ${CMAKE_C_COMPILER} ${library_flags} -r -nostdlib -o ${library_object} ${library_objects}
+    COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=shoal_* ${library_object}
+    DEPENDS ${library_objects} COMMAND_EXPAND_LISTS VERBATIM COMMENT "Linking ${library_object}")
+add_library(libshoal STATIC ${library_object})
+set_source_files_properties(${library_object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+set_target_properties(libshoal PROPERTIES OUTPUT_NAME shoal LINKER_LANGUAGE C)
 
 if(EXISTS ${PROJECT_SOURCE_DIR}/src/cli/main.c)
     add_executable(shoal src/cli/main.c)

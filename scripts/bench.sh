@@ -12,10 +12,8 @@ bin=${SHOAL_BIN:-$PWD/build/shoal}
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo none)
 git diff --quiet HEAD 2>/dev/null || commit=$commit-modified
 out=bench/$(date -u +%Y-%m-%d)-$commit.md
-log=$(mktemp)
-ready=$(mktemp)
-server=
-trap '[ -n "$server" ] && kill "$server" 2>/dev/null; rm -f "$log" "$ready"' EXIT
+source scripts/serving.sh
+trap 'echo "bench: line $LINENO failed; $out is not complete" >&2' ERR
 
 say() { echo "$@" | tee -a "$out"; }
 block() {
@@ -56,13 +54,10 @@ say
 starts=()
 for _ in 1 2 3 4 5; do
     begin=$(date +%s%N)
-    "$bin" serve -c shoal.yaml --port 0 >"$ready" 2>"$log" &
-    server=$!
-    until grep -q 'http://' "$ready"; do kill -0 "$server" || { cat "$log"; exit 1; }; sleep 0.002; done
+    serving_start shoal.yaml
     starts+=($((($(date +%s%N) - begin) / 1000000)))
-    url=$(grep -o 'http://[0-9.]*:[0-9]*' "$ready" | head -1)
     idle=$(pids_rss_mb)
-    [ ${#starts[@]} -lt 5 ] && { kill "$server"; wait "$server" || true; }
+    [ ${#starts[@]} -eq 5 ] || serving_stop
 done
 say "Cold start, process start to ready, five times: ${starts[*]} ms."
 say "Resident memory of all processes, idle: $idle MB."
@@ -73,7 +68,5 @@ for r in $(seq "$rounds"); do
 done
 say
 say "Resident memory of all processes, after the load: $(pids_rss_mb) MB."
-kill "$server"
-wait "$server" || true
-server=
+serving_stop
 echo "written to $out"

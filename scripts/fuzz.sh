@@ -17,7 +17,7 @@ done
 
 mkdir -p build/fuzz/crashes
 log=build/fuzz/build.log
-{ cmake --preset fuzz && cmake --build build/fuzz -j "$(nproc)" --target "${targets[@]}"; } >"$log" 2>&1 ||
+{ scripts/configure.sh fuzz && cmake --build build/fuzz -j "$(nproc)" --target "${targets[@]}"; } >"$log" 2>&1 ||
     { tail -40 "$log" >&2; echo "fuzz: the targets do not build, see $log" >&2; exit 1; }
 
 # What failed in one line, and how to see it again: each artifact is one input.

@@ -4,22 +4,152 @@
 #   tests/run.sh release|asan|tsan|debug [FILTER]     FILTER: part of a test program's name
 #
 # C tests (cmocka), seeds of the fuzz targets, end-to-end scripts (tests/e2e/*.sh) and Node.js clients
-# (tests/node/*.test.mjs). `release` also runs the C tests under both sanitizers unless
-# SHOAL_CHECK_SANITIZERS=0. The last line is "N passed, N failed, N skipped".
+# (tests/node/*.test.mjs). `release` without a filter also runs the C tests and seeds under both sanitizers
+# unless SHOAL_CHECK_SANITIZERS=0; their trees are built beside the tests that use one core, and the
+# end-to-end scripts come last, when nothing else runs. On a terminal one line shows where the run is;
+# elsewhere each program is a line when it ends. The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
 filter=${2:-}
-[ "$preset" = release ] && dir=build || dir=build/$preset
 jobs=${JOBS:-$(nproc)}
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-passed=0 failed=0 skipped=0
+work=$(mktemp -d)
+log=$work/log
+passed=0 failed=0 skipped=0 # cases
+n_run=0 n_bad=0             # programs
 failures=() skips=()
+builder= ticker=
 
-cmake --preset "$preset" >"$log" 2>&1 || { cat "$log"; echo "0 passed, 1 failed"; exit 1; }
-cmake --build "$dir" -j "$jobs" >"$log" 2>&1 || { tail -60 "$log"; echo "0 passed, 1 failed"; exit 1; }
-grep -E 'warning:' "$log" | sort -u | head -20
+presets=("$preset")
+[ "$preset" = release ] && [ -z "$filter" ] && [ "${SHOAL_CHECK_SANITIZERS:-1}" = 1 ] && presets+=(asan tsan)
+
+leave() {
+    [ -z "$ticker" ] || kill "$ticker" 2>/dev/null
+    [ -z "$builder" ] || kill -- -"$builder" 2>/dev/null # it leads a group of its own
+    rm -rf "$work"
+}
+trap leave EXIT
+trap 'exit 130' INT TERM
+
+dir_of() { [ "$1" = release ] && echo build || echo "build/$1"; }
+
+# ---- what will run, from the sources: PRESET KIND NAME, in order ------------------------------------------
+
+c_tests() {
+    for source in tests/*/test_*.c; do
+        local layer=${source#tests/}
+        echo "${layer%%/*}_$(basename "$source" .c)"
+    done | sort
+}
+list_programs() {
+    for p in "${presets[@]}"; do
+        c_tests | sed "s/^/$p c /"
+        ls tests/fuzz | sed -n "s/^\(fuzz_.*\)\.c$/$p seeds \1/p"
+    done
+    [ "$preset" != release ] || ls tests/e2e | grep -vx 'lib\.sh' | sed -n 's/\.sh$//; s/^/release script /p'
+}
+mapfile -t programs < <(list_programs | awk -v f="$filter" 'f == "" || index($3, f)')
+total=${#programs[@]}
+count() { printf '%s\n' "${programs[@]}" | grep -c "^$1 "; }
+
+announce() {
+    local again=
+    [ ${#presets[@]} -eq 1 ] || again="; the first two again in the trees ${presets[*]:1}"
+    echo "$preset: $total programs: $(count "$preset c") of C tests, $(count "$preset seeds") of fuzz seeds," \
+        "$(count "$preset script") end-to-end scripts$again"
+}
+
+# ---- where the run is -------------------------------------------------------------------------------------
+
+live=false
+[ -t 1 ] && live=true
+clock() { printf '%d:%02d' $((SECONDS / 60)) $((SECONDS % 60)); }
+
+# The live line; its text is what now() last said, the clock goes on by itself.
+now() {
+    $live || return 0
+    echo "$*" >"$work/now.new" && mv "$work/now.new" "$work/now"
+    draw
+}
+draw() {
+    local text
+    read -r text <"$work/now" 2>/dev/null || return 0
+    printf '\r\033[K%s' "$(printf '%s  %s' "$(clock)" "$text" | cut -c "1-$((${COLUMNS:-80} - 1))")"
+}
+# A line that stays.
+line() {
+    $live && printf '\r\033[K'
+    printf '%s\n' "$*"
+}
+# A line that a terminal need not keep.
+plain() { $live || printf '%s\n' "$*"; }
+where() {
+    local bad=
+    [ $n_bad -eq 0 ] || bad=", $n_bad failed"
+    echo "$n_run/$total programs$bad"
+}
+if $live; then
+    COLUMNS=$(tput cols 2>/dev/null || echo 80)
+    : >"$work/now"
+    (while sleep 1; do draw; done) &
+    ticker=$!
+fi
+
+# ---- building ---------------------------------------------------------------------------------------------
+
+# Ninja's "[12/345] ..." as the live line, or as a plain line at each quarter.
+show_build() {
+    local name=$1 said=0 done_ all line_
+    while IFS= read -r line_; do
+        echo "$line_"
+        [[ $line_ =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+        done_=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
+        now "building $name $done_/$all" >&3
+        [ $((4 * done_ / all)) -gt $said ] || continue
+        said=$((4 * done_ / all))
+        plain "building $name $done_/$all" >&3
+    done
+}
+build() {
+    local name=$1 out=$work/build-$1
+    scripts/configure.sh "$name" >"$out" 2>&1 || return 1
+    cmake --build "$(dir_of "$name")" -j "$jobs" >>"$out" 2>&1
+}
+build_shown() {
+    local name=$1 out=$work/build-$1
+    now "configuring $name"
+    scripts/configure.sh "$name" >"$out" 2>&1 || return 1
+    cmake --build "$(dir_of "$name")" -j "$jobs" 2>&1 | show_build "$name" 3>&1 >"$out"
+}
+build_failed() {
+    line "FAIL the $1 tree does not build:"
+    tail -60 "$work/build-$1"
+    failures+=("$1 (rerun: cmake --build $(dir_of "$1"))")
+    failed=$((failed + 1)) n_bad=$((n_bad + 1))
+}
+warnings() { grep -hE 'warning:' "$work/build-$1" | sort -u | head -20; }
+
+# The sanitizers' trees, one after the other, with what the tests leave of the cores.
+build_behind() {
+    renice -n 19 $BASHPID >/dev/null 2>&1
+    for p in "${presets[@]:1}"; do
+        if build "$p"; then : >"$work/built-$p"; else : >"$work/broken-$p"; fi
+    done
+}
+# Wait for one of them; false when it does not build.
+await_build() {
+    local p=$1 at said=$SECONDS
+    while [ ! -e "$work/built-$p" ] && [ ! -e "$work/broken-$p" ]; do
+        at="building $p $(grep -oE '^\[[0-9]+/[0-9]+\]' "$work/build-$p" 2>/dev/null | tail -1 | tr -d '[]')"
+        now "$(where)  $at"
+        [ $((SECONDS - said)) -lt 15 ] || { plain "$at" && said=$SECONDS; }
+        kill -0 "$builder" 2>/dev/null || break
+        sleep 0.2
+    done
+    [ -e "$work/built-$p" ]
+}
+
+# ---- running ----------------------------------------------------------------------------------------------
 
 # Count the cases of one cmocka program by its own closing lines.
 run_c_test() {
@@ -33,13 +163,14 @@ run_c_test() {
     sk=$(grep '^\[  SKIPPED \] [a-zA-Z]' "$log" | grep -v 'test(s)' | sort -u | wc -l)
     if [ $rc -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + sk))
-    while IFS= read -r line; do skips+=("$line"); done < <(grep '^SKIP ' "$log" | sort -u)
+    while IFS= read -r said; do skips+=("$said"); done < <(grep '^SKIP ' "$log" | sort -u)
     if [ "$bad" -ne 0 ]; then
+        n_bad=$((n_bad + 1))
         failures+=("$name (rerun: $bin)")
-        printf 'FAIL %s: %d of %d failed\n' "$name" "$bad" $((ok + bad))
+        line "FAIL $name: $bad of $((ok + bad)) failed"
         grep -vE '^\[( RUN      |       OK |==========)' "$log" | tail -40 | sed 's/^/    /'
     else
-        printf 'ok   %s: %d passed%s\n' "$name" "$ok" "$([ "$sk" -gt 0 ] && echo ", $sk skipped")"
+        plain "ok   $name: $ok passed$([ "$sk" -gt 0 ] && echo ", $sk skipped")"
     fi
 }
 
@@ -51,51 +182,66 @@ run_script() {
     local rc=$?
     if [ $rc -eq 0 ]; then
         passed=$((passed + 1))
-        printf 'ok   %s: %s\n' "$name" "$(tail -1 "$log")"
+        plain "ok   $name: $(tail -1 "$log")"
     elif [ $rc -eq 77 ]; then
         skipped=$((skipped + 1))
         skips+=("SKIP $name: $(tail -1 "$log")")
-        printf 'skip %s: %s\n' "$name" "$(tail -1 "$log")"
+        plain "skip $name: $(tail -1 "$log")"
     else
-        failed=$((failed + 1))
+        failed=$((failed + 1)) n_bad=$((n_bad + 1))
         failures+=("$name (rerun: $*)")
-        printf 'FAIL %s (exit %d)\n' "$name" $rc
+        line "FAIL $name (exit $rc)"
         tail -40 "$log" | sed 's/^/    /'
     fi
 }
 
-export SHOAL_BIN=$PWD/$dir/shoal
+run_program() {
+    local p=$1 kind=$2 name=$3 dir shown
+    dir=$(dir_of "$p")
+    shown=$name
+    [ "$p" = "$preset" ] || shown="$p $name"
+    now "$(where)  $shown"
+    export SHOAL_BIN=$PWD/$dir/shoal
+    case $kind in
+    c) run_c_test "$shown" "$dir/tests/$name" ;;
+    seeds) run_script "$shown" "$dir/fuzz/$name" "tests/fuzz/seeds/$name" ;;
+    script) run_script "$shown" bash "tests/e2e/$name.sh" ;;
+    esac
+    n_run=$((n_run + 1))
+}
+
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:abort_on_error=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 
-for bin in "$dir"/tests/*_test_*; do
-    [ -x "$bin" ] && [[ $bin == *"$filter"* ]] && run_c_test "$(basename "$bin")" "$bin"
-done
-for bin in "$dir"/fuzz/fuzz_*; do
-    name=$(basename "$bin")
-    [ -x "$bin" ] && [[ $name == *"$filter"* ]] && run_script "$name" "$bin" "tests/fuzz/seeds/$name"
-done
-if [ "$preset" = release ]; then
-    for script in tests/e2e/*.sh; do
-        name=$(basename "$script" .sh)
-        [ "$name" != lib ] && [[ $name == *"$filter"* ]] && run_script "$name" bash "$script"
-    done
-    if [ -z "$filter" ] && [ "${SHOAL_CHECK_SANITIZERS:-1}" = 1 ]; then
-        for s in asan tsan; do
-            echo "--- $s"
-            out=$("$0" $s 2>&1)
-            echo "$out" | grep -vE '^[0-9]+ passed, ' | grep -vE '^ok   '
-            last=$(echo "$out" | tail -1)
-            echo "$s: $last"
-            read -r p f k < <(echo "$last" | sed -E 's/([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?.*/\1 \2 \4/')
-            passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1})) skipped=$((skipped + ${k:-0}))
-        done
+announce
+build_shown "$preset" || { build_failed "$preset"; echo "0 passed, 1 failed"; exit 1; }
+warnings "$preset"
+if [ ${#presets[@]} -gt 1 ]; then
+    set -m
+    build_behind &
+    builder=$!
+    set +m
+fi
+broken=
+for program in "${programs[@]}"; do
+    read -r p kind name <<<"$program"
+    if [ "$p" != "$preset" ] && [ ! -e "$work/built-$p" ] && [[ $broken != *$p* ]] && ! await_build "$p"; then
+        build_failed "$p"
+        broken+=" $p"
     fi
+    [[ $broken == *$p* ]] || run_program "$p" "$kind" "$name"
+done
+now "$(where)"
+if $live; then
+    kill "$ticker" 2>/dev/null
+    wait "$ticker" 2>/dev/null
+    printf '\r\033[K'
 fi
 
 [ ${#skips[@]} -gt 0 ] && { echo; printf '%s\n' "${skips[@]}" | sort -u; }
 [ ${#failures[@]} -gt 0 ] && { echo; printf 'failed: %s\n' "${failures[@]}"; }
+echo "$n_run programs in $(clock)"
 if [ $skipped -gt 0 ]; then
     echo "$passed passed, $failed failed, $skipped skipped"
 else

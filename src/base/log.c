@@ -1,32 +1,33 @@
+/* log.c: what is logged, and where it goes; how it looks is log_format.c's business. */
 #define _GNU_SOURCE
 #include "base/log.h"
 
-#include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/json.h"
+#include "base/log_format.h"
 
 static struct {
     log_level level;
-    bool json;
+    log_form form;
+    bool colour;
 } log_config = {.level = LOG_INFO};
-
-static const char *const level_names[] = {"debug", "info", "warn", "error", "off"};
 
 void log_setup(log_level level, bool json)
 {
     log_config.level = level;
-    log_config.json = json;
+    const char *term = getenv("TERM"), *no = getenv("NO_COLOR"); /* https://no-color.org */
+    log_config.colour = !(no && *no) && term && strcmp(term, "dumb") != 0;
+    log_config.form = json ? LOG_FORM_JSON : isatty(STDERR_FILENO) ? LOG_FORM_TERMINAL : LOG_FORM_PAIRS;
 }
 
 int log_level_parse(const char *name)
 {
     for (int i = 0; i <= LOG_OFF; i++)
-        if (strcmp(name, level_names[i]) == 0) return i;
+        if (strcmp(name, log_level_name((log_level)i)) == 0) return i;
     return -1;
 }
 
@@ -35,60 +36,23 @@ bool log_enabled(log_level level)
     return level >= log_config.level;
 }
 
-static bool needs_quotes(const char *s)
+static size_t terminal_columns(void)
 {
-    if (!*s) return true;
-    for (; *s; s++)
-        if ((unsigned char)*s <= ' ' || *s == '"' || *s == '=' || *s == '\\') return true;
-    return false;
-}
-
-static void put_pair(buf *b, bool json, const log_field *f)
-{
-    if (json) {
-        buf_putc(b, ',');
-        json_put_string(b, f->key, strlen(f->key));
-        buf_putc(b, ':');
-    } else {
-        buf_printf(b, " %s=", f->key);
-    }
-    const char *s = f->s ? f->s : "";
-    switch (f->kind) {
-    case LOG_KIND_INT: buf_printf(b, "%lld", (long long)f->i); break;
-    case LOG_KIND_NUM:
-        if (isfinite(f->f))
-            buf_printf(b, "%.6g", f->f);
-        else
-            buf_puts(b, json ? "null" : "nan");
-        break;
-    case LOG_KIND_STR:
-        if (json || needs_quotes(s))
-            json_put_string(b, s, strlen(s));
-        else
-            buf_puts(b, s);
-        break;
-    }
+    struct winsize w;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
 }
 
 void log_write(log_level level, const char *component, const char *event, const log_field *fields, size_t n)
 {
-    struct timespec t;
-    struct tm tm;
-    clock_gettime(CLOCK_REALTIME, &t);
-    gmtime_r(&t.tv_sec, &tm);
-    char stamp[48];
-    size_t len = strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(stamp + len, sizeof stamp - len, ".%03ldZ", t.tv_nsec / 1000000);
+    log_event e = {.level = level,
+                   .component = component,
+                   .event = event,
+                   .fields = fields,
+                   .n_fields = n,
+                   .colour = log_config.colour};
+    clock_gettime(CLOCK_REALTIME, &e.at);
     buf b = {0};
-    bool json = log_config.json;
-    if (json)
-        buf_printf(&b, "{\"time\":\"%s\",\"level\":\"%s\"", stamp, level_names[level]);
-    else
-        buf_printf(&b, "time=%s level=%s", stamp, level_names[level]);
-    put_pair(&b, json, &LOG_S("component", component));
-    put_pair(&b, json, &LOG_S("event", event));
-    for (size_t i = 0; i < n; i++) put_pair(&b, json, &fields[i]);
-    buf_puts(&b, json ? "}\n" : "\n");
+    log_format(&b, log_config.form, log_config.form == LOG_FORM_TERMINAL ? terminal_columns() : 0, &e);
     if (!b.failed &&
         write(STDERR_FILENO, b.data, b.len) < 0) { /* a log that cannot be written has nowhere to say so */
     }

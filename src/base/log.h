@@ -1,4 +1,4 @@
-/* log.h: one line an event, key=value or JSON, to stderr.
+/* log.h: one line an event, key=value or JSON, to stderr; rows for a person when that is a terminal.
  *
  *     LOG(LOG_INFO, "agent", "worker_started", LOG_S("model", name), LOG_I("pid", pid));
  *

@@ -14,12 +14,12 @@ typedef struct scenario {
     const char *name, *what;
     int n_clients;
     size_t n_requests;
-    void (*make)(void *user, size_t i, buf *scratch, load_request *ret);
+    void (*make)(void *user, size_t i, buf *scratch, http_ask *ret);
 } scenario;
 
-static void make_describe(void *user, size_t i, buf *scratch, load_request *ret)
+static void make_describe(void *user, size_t i, buf *scratch, http_ask *ret)
 {
-    *ret = (load_request){.method = "GET", .path = "/v1/models/home-intent"};
+    *ret = (http_ask){.method = "GET", .path = "/v1/models/home-intent"};
 }
 
 static const char *const utterances[] = {
@@ -32,26 +32,26 @@ enum { N_UTTERANCES = sizeof utterances / sizeof *utterances };
 /* Every answer is computed, also when the texts come round again. */
 #define FRESH "cache-control: no-cache\r\n"
 
-static void make_intent(void *user, size_t i, buf *scratch, load_request *ret)
+static void make_intent(void *user, size_t i, buf *scratch, http_ask *ret)
 {
     buf_printf(scratch, "{\"model\":\"home-intent\",\"input\":\"%s %zu\"}", utterances[i % N_UTTERANCES], i);
-    *ret = (load_request){.method = "POST", .path = "/v1/classify", .body = scratch->data, .headers = FRESH};
+    *ret = (http_ask){.method = "POST", .path = "/v1/classify", .body = scratch->data, .headers = FRESH};
 }
 
-static void make_home(void *user, size_t i, buf *scratch, load_request *ret)
+static void make_home(void *user, size_t i, buf *scratch, http_ask *ret)
 {
     buf_printf(scratch, "{\"pipeline\":\"home\",\"input\":\"%s\"}", utterances[i % N_UTTERANCES]);
-    *ret = (load_request){.method = "POST", .path = "/v1/process", .body = scratch->data, .headers = FRESH};
+    *ret = (http_ask){.method = "POST", .path = "/v1/process", .body = scratch->data, .headers = FRESH};
 }
 
-static void make_cached(void *user, size_t i, buf *scratch, load_request *ret)
+static void make_cached(void *user, size_t i, buf *scratch, http_ask *ret)
 {
-    *ret = (load_request){.method = "POST",
-                          .path = "/v1/process",
-                          .body = "{\"pipeline\":\"home\",\"input\":\"turn off the kitchen light\"}"};
+    *ret = (http_ask){.method = "POST",
+                      .path = "/v1/process",
+                      .body = "{\"pipeline\":\"home\",\"input\":\"turn off the kitchen light\"}"};
 }
 
-static void make_stream(void *user, size_t i, buf *scratch, load_request *ret)
+static void make_stream(void *user, size_t i, buf *scratch, http_ask *ret)
 {
     buf_printf(scratch,
                "{\"model\":\"home-chat-s\",\"stream\":true,\"stream_options\":{\"include_usage\":true},"
@@ -59,8 +59,8 @@ static void make_stream(void *user, size_t i, buf *scratch, load_request *ret)
                "\"ignore_eos\":true,\"messages\":["
                "{\"role\":\"user\",\"content\":\"Tell me about the weather and your day, number %zu.\"}]}",
                i + 1, i);
-    *ret = (load_request){
-        .method = "POST", .path = "/v1/chat/completions", .body = scratch->data, .headers = FRESH};
+    *ret =
+        (http_ask){.method = "POST", .path = "/v1/chat/completions", .body = scratch->data, .headers = FRESH};
 }
 
 static const scenario scenarios[] = {
@@ -102,11 +102,11 @@ static void print_row(const scenario *s, const load_result *r, bool json, bool f
 
 int bench_http(const bench_options *o, shoal_err *err)
 {
-    char host[64];
-    int port, rc = http_post_parse_url(o->url, host, &port, err);
+    http_where where;
+    int rc = http_where_parse(&where, o->url, err);
     if (rc != 0) return rc;
     int status = 0;
-    rc = load_once(host, port, &(load_request){.method = "GET", .path = "/readyz"}, &status, NULL, err);
+    rc = http_client_once(&where, &(http_ask){.method = "GET", .path = "/readyz"}, &status, NULL, err);
     if (rc == 0 && status != 200)
         rc = err_set(err, SHOAL_EUNAVAILABLE, "%s answers /readyz with %d: not ready", o->url, status);
     if (rc != 0) return rc;
@@ -118,8 +118,7 @@ int bench_http(const bench_options *o, shoal_err *err)
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios && rc == 0; i++) {
         const scenario *s = &scenarios[i];
         meter p = {s->name, isatty(STDERR_FILENO) != 0};
-        load_plan plan = {.host = host,
-                          .port = port,
+        load_plan plan = {.where = where,
                           .n_clients = s->n_clients,
                           .n_requests = s->n_requests,
                           .make = s->make,

@@ -57,6 +57,26 @@ static int usage_error(const cli_command *cmd)
     return CLI_USAGE;
 }
 
+static const char *option_name(const void *list, size_t i)
+{
+    return ((const cli_option *)list)[i].name;
+}
+
+/* Behind getopt's own complaint about argv's word. */
+static int unknown_option(const cli_command *cmd, const cli_option *options, const char *word)
+{
+    char name[64];
+    size_t n = 0;
+    while (options[n].kind != CLI_KIND_END) n++;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    const char *meant = strncmp(name, "--", 2) == 0 ? cli_nearest(name + 2, n, option_name, options) : NULL;
+    if (meant && strcmp(meant, name + 2) != 0) {
+        fprintf(stderr, "try: --%s, or shoal %s --help\n", meant, cmd->name);
+        return CLI_USAGE;
+    }
+    return usage_error(cmd);
+}
+
 static bool parse_int(const cli_option *o, const char *s)
 {
     int64_t v;
@@ -145,7 +165,7 @@ int cli_parse(cli_args *ret, const cli_command *cmd, const cli_option *options, 
         if (v == 'h' || v == HELP_VALUE)
             rc = print_help(cmd, options);
         else if (v == '?')
-            rc = usage_error(cmd);
+            rc = unknown_option(cmd, options, argv[optind - 1]);
         else
             rc = set_option(cmd, find_option(options, v), optarg);
     }

@@ -29,6 +29,7 @@
 /* X(name): in the order that help shows them */
 #define CLI_COMMANDS(X) \
     X(serve)            \
+    X(process)          \
     X(run)              \
     X(chat)             \
     X(classify)         \
@@ -128,6 +129,13 @@ int cli_fail(const cli_command *cmd, const shoal_err *err);
 /* Send what stdout holds on its way. rc, or CLI_FAILED with the reason on stderr when that, or an earlier
  * write, failed; a reader that has left (shoal ... | head) asked for no more and gets no message. */
 int cli_flush(int rc);
+
+/* What a person may have meant by `word`: the nearest of n names, NULL when none is near. name(list, i) is
+ * the i-th. */
+const char *cli_nearest(const char *word, size_t n, const char *(*name)(const void *list, size_t i),
+                        const void *list);
+/* Of the commands that help shows. */
+const char *cli_nearest_command(const char *word);
 
 /* The command of that name, NULL when there is none. */
 const cli_command *cli_find(const char *name);

@@ -24,6 +24,21 @@ int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *
     return rc;
 }
 
+char *cli_model_use(const char *name, const char *path)
+{
+    manifest *m = NULL;
+    char *found = NULL, *use = NULL;
+    shoal_err err;
+    if (!path && manifest_locate(&found, &err) == 0) path = found;
+    if (path && manifest_open(&m, path, &err) == 0) {
+        const manifest_entry *e = manifest_find(m, name);
+        if (e && *e->use) use = strdup(e->use);
+    }
+    manifest_free(m);
+    free(found);
+    return use;
+}
+
 int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o, bool with_engine,
                     shoal_err *err)
 {

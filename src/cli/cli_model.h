@@ -21,6 +21,10 @@ typedef struct cli_model_options {
 /* MODEL is a folder, a GGUF file or a name from the manifest. The caller closes *ret. */
 int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *o, shoal_err *err);
 
+/* What the manifest says that a model is for ("device commands and ..."): malloc'd, NULL when it says
+ * nothing. manifest NULL: the usual places. */
+char *cli_model_use(const char *name, const char *manifest);
+
 /* The same, one layer down: model and engine apart, for raw ids and logits. */
 typedef struct cli_engine {
     model *m;

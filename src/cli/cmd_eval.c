@@ -10,7 +10,7 @@
 #include "base/sys.h"
 #include "cli/cli.h"
 #include "cli/eval_report.h"
-#include "cli/http_post.h"
+#include "cli/http_client.h"
 
 typedef struct eval_options {
     const char *server, *pipeline, *homes, *svg, *title;
@@ -34,7 +34,7 @@ static char *one_line(const eval_answer *a)
     return buf_take(&b);
 }
 
-static int judge(const eval_case *c, const http_post *answered, double ms, eval_result *ret, shoal_err *err)
+static int judge(const eval_case *c, const http_client *answered, double ms, eval_result *ret, shoal_err *err)
 {
     json_t *body = NULL;
     const buf *b = &answered->body;
@@ -63,14 +63,14 @@ static int put_headers(const cli_list *list, buf *out, shoal_err *err)
     return out->failed ? err_nomem(err) : 0;
 }
 
-static int ask(http_post *c, const eval_case *x, const eval_options *o, const char *headers, eval_result *ret,
-               shoal_err *err)
+static int ask(http_client *c, const eval_case *x, const eval_options *o, const char *headers,
+               eval_result *ret, shoal_err *err)
 {
     buf body = {0};
     eval_case_put_request(x, o->pipeline, &body);
-    http_post_request r = {.path = "/v1/process", .body = body.data, .headers = headers};
+    http_ask r = {.path = "/v1/process", .body = body.data, .headers = headers};
     uint64_t start = clock_ns();
-    int rc = body.failed ? err_nomem(err) : http_post_exchange(c, &r, err);
+    int rc = body.failed ? err_nomem(err) : http_client_exchange(c, &r, err);
     double ms = clock_ms_since(start);
     buf_done(&body);
     return rc ? rc : judge(x, c, ms, ret, err);
@@ -85,11 +85,12 @@ static void show_progress(size_t done, size_t n)
 
 static int ask_all(const eval_options *o, const eval_cases *cases, eval_results *ret, shoal_err *err)
 {
-    char host[64];
-    http_post c = {.host = host};
+    http_where where;
+    http_client c = {.fd = -1};
     buf headers = {0};
     ret->v = calloc(cases->n + 1, sizeof *ret->v);
-    int rc = ret->v ? http_post_parse_url(o->server, host, &c.port, err) : err_nomem(err);
+    int rc = ret->v ? http_where_parse(&where, o->server, err) : err_nomem(err);
+    if (!rc) http_client_init(&c, &where);
     if (!rc) rc = put_headers(&o->headers, &headers, err);
     for (size_t i = 0; !rc && i < cases->n; i++) {
         rc = ask(&c, &cases->v[i], o, headers.data, &ret->v[i], err);
@@ -98,7 +99,7 @@ static int ask_all(const eval_options *o, const eval_cases *cases, eval_results 
         show_progress(i + 1, cases->n);
     }
     buf_done(&headers);
-    http_post_done(&c);
+    http_client_done(&c);
     return rc;
 }
 

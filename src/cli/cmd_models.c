@@ -45,6 +45,7 @@ static void put_json(buf *out, const manifest_entry *e, const char *state, size_
                                      {"version", e->version},
                                      {"quantisation", e->quantisation},
                                      {"description", e->description},
+                                     {"use", e->use},
                                      {"state", state}};
     buf_putc(out, '{');
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
@@ -59,6 +60,15 @@ static void put_json(buf *out, const manifest_entry *e, const char *state, size_
         buf_printf(out, ":%.9g}", e->quality);
     }
     buf_putc(out, '}');
+}
+
+/* In 80 columns: what it is in one row, what it is for and how good in the next. */
+static void put_rows(buf *out, const manifest_entry *e, const char *state, size_t bytes)
+{
+    buf_printf(out, "\n%-14s %-9s %-6s %-8s %10zu  %s", e->name, or_empty(e->task), or_empty(e->quantisation),
+               or_empty(e->version), bytes, state);
+    if (*or_empty(e->use)) buf_printf(out, "\n    for: %s", e->use);
+    if (!isnan(e->quality)) buf_printf(out, "\n    %s %.3f", or_empty(e->quality_name), e->quality);
 }
 
 static int run(int argc, char **argv)
@@ -88,21 +98,18 @@ static int run(int argc, char **argv)
     if (json)
         buf_puts(&out, "{\"models\":[");
     else
-        buf_printf(&out, "%-14s %-9s %-6s %-8s %9s  %-12s %s", "NAME", "TASK", "TYPE", "VERSION", "BYTES",
-                   "STATE", "QUALITY");
+        buf_printf(&out, "%-14s %-9s %-6s %-8s %10s  %s", "NAME", "TASK", "TYPE", "VERSION", "BYTES",
+                   "STATE");
     for (size_t i = 0; i < manifest_count(m); i++) {
         const manifest_entry *e = manifest_at(m, i);
         size_t bytes;
         const char *state = check_file(e, path, &bytes);
         all_ok &= strcmp(state, "ok") == 0;
-        if (json) {
-            if (i) buf_putc(&out, ',');
+        if (json && i) buf_putc(&out, ',');
+        if (json)
             put_json(&out, e, state, bytes);
-            continue;
-        }
-        buf_printf(&out, "\n%-14s %-9s %-6s %-8s %9zu  %-12s", e->name, or_empty(e->task),
-                   or_empty(e->quantisation), or_empty(e->version), bytes, state);
-        if (!isnan(e->quality)) buf_printf(&out, " %s %.3f", or_empty(e->quality_name), e->quality);
+        else
+            put_rows(&out, e, state, bytes);
     }
     if (json) buf_puts(&out, "]}");
     rc = cli_print(&out);

@@ -26,7 +26,7 @@ static int on_progress(void *user, size_t done, size_t total, const char *tensor
 {
     progress *p = user;
     if (p->live) {
-        fprintf(stderr, "\r\033[K%3zu %%  %zu/%zu  %s", total ? 100 * done / total : 100, done, total,
+        fprintf(stderr, "\r\033[K%3zu %%  %zu/%zu  %.48s", total ? 100 * done / total : 100, done, total,
                 tensor);
         if (done == total) fputs("\r\033[K", stderr);
     } else if (total && 10 * done / total > p->tenth) {
@@ -41,21 +41,22 @@ static double relative(const quantize_class *c)
     return c->rms_value > 0 ? c->rms_error / c->rms_value : 0;
 }
 
+/* A table of 77 columns. */
 static void print_plain(const quantize_report *r, const char *out)
 {
     char hex[65];
     sha256_hex(&r->digest, hex);
-    printf("%-22s %-11s %4s %12s %12s %10s %10s\n", "CLASS", "TYPE", "N", "BYTES IN", "BYTES OUT", "RMS ERR",
+    printf("%-22s %-9s %3s %10s %10s %8s %9s\n", "CLASS", "TYPE", "N", "BYTES IN", "BYTES OUT", "RMS ERR",
            "MAX ERR");
     for (size_t i = 0; i < r->n_classes; i++) {
         const quantize_class *c = &r->classes[i];
         char types[32];
         snprintf(types, sizeof types, "%s>%s", dtype_name(c->from), dtype_name(c->to));
-        printf("%-22s %-11s %4zu %12llu %12llu %9.4f%% %10.3g\n", c->name, types, c->n_tensors,
+        printf("%-22s %-9s %3zu %10llu %10llu %7.4f%% %9.3g\n", c->name, types, c->n_tensors,
                (unsigned long long)c->bytes_in, (unsigned long long)c->bytes_out, 100 * relative(c),
                c->max_error);
     }
-    printf("%s: %llu bytes, %.1f %% of the source, sha256 %s\n", out, (unsigned long long)r->bytes_out,
+    printf("%s: %llu bytes, %.1f %% of the source\nsha256 %s\n", out, (unsigned long long)r->bytes_out,
            r->bytes_in ? 100.0 * (double)r->bytes_out / (double)r->bytes_in : 0.0, hex);
 }
 

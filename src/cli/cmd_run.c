@@ -1,4 +1,4 @@
-/* shoal run MODEL -p PROMPT: continue a raw prompt. */
+/* shoal run MODEL PROMPT: continue a raw prompt. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +37,15 @@ static int print_json(const shoal_generation *g)
     return rc;
 }
 
+/* Trained on one form of prompt, such a model says little to another. */
+static void hint(const char *model, const char *manifest)
+{
+    char *use = cli_model_use(model, manifest);
+    if (use)
+        fprintf(stderr, "%s is for %s; \"shoal chat %s\" gives it the prompt it knows\n", model, use, model);
+    free(use);
+}
+
 static int run(int argc, char **argv)
 {
     cli_model_options mo = {0};
@@ -44,21 +53,24 @@ static int run(int argc, char **argv)
     const char *prompt = NULL;
     bool json = false;
     const cli_option options[] = {
-        CLI_STRING('p', "prompt", "TEXT", "what to continue (- reads standard input)", &prompt),
+        CLI_STRING('p', "prompt", "TEXT", "what to continue, as the second argument (-: standard input)",
+                   &prompt),
         CLI_SAMPLING_OPTIONS(&s),
         CLI_MODEL_OPTIONS(&mo),
         CLI_JSON(&json),
         CLI_END,
     };
     cli_args a;
-    int rc = cli_parse(&a, &cmd_run, options, 1, 1, argc, argv);
+    int rc = cli_parse(&a, &cmd_run, options, 1, 2, argc, argv);
     if (rc != CLI_GO) return rc;
+    if (!prompt && a.n == 2) prompt = a.v[1];
     shoal_err err = {0};
     shoal_model *m = NULL;
     shoal_generation g = {0};
     shoal_generate_options go;
     buf text = {0};
-    rc = prompt ? cli_text(&text, prompt, &err) : err_set(&err, SHOAL_EINVALID, "--prompt is missing");
+    rc = prompt ? cli_text(&text, prompt, &err)
+                : err_set(&err, SHOAL_EINVALID, "there is no prompt: shoal run MODEL PROMPT");
     if (rc == 0) rc = cli_sampling_resolve(&s, &go, &err);
     if (rc == 0) rc = cli_model_open(&m, a.v[0], &mo, &err);
     if (rc == 0) rc = shoal_generate(m, text.data, &go, json ? NULL : show, NULL, &g, &err);
@@ -72,6 +84,7 @@ static int run(int argc, char **argv)
         putchar('\n');
         fprintf(stderr, "%zu tokens of prompt in %.1f ms, %zu generated at %.0f tokens/s\n", g.n_prompt,
                 g.prefill_ms, g.n_ids, per_second(g.n_ids, g.decode_ms));
+        hint(a.v[0], mo.manifest);
         rc = CLI_OK;
     }
     shoal_generation_done(&g);
@@ -81,4 +94,4 @@ static int run(int argc, char **argv)
     return rc;
 }
 
-const cli_command cmd_run = {"run", "continue a prompt", "MODEL -p PROMPT", run, false};
+const cli_command cmd_run = {"run", "continue a prompt", "MODEL PROMPT", run, false};

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "cli/cli.h"
+#include "cli/cli_home.h"
 #include "cli/serve_models.h"
 #include "cluster/agent.h"
 #include "compute/compute.h"
@@ -42,15 +43,6 @@ typedef struct server {
 
 /* ---- the configuration ------------------------------------------------------------------------- */
 
-static const char *find_config(const char *given)
-{
-    static const char *const usual[] = {"shoal.yaml", "/etc/shoal/shoal.yaml"};
-    if (given) return given;
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-        if (path_exists(usual[i])) return usual[i];
-    return NULL;
-}
-
 /* "host:8080" with another port. */
 static int override_listen(gateway_config *c, const char *listen, long long port, shoal_err *err)
 {
@@ -72,16 +64,15 @@ static int override_listen(gateway_config *c, const char *listen, long long port
 static void print_samples(const char *url)
 {
     printf("\nTry\n"
+           "  shoal process --server %s \"turn on the kitchen light\"\n"
            "  curl %s/v1/process -H 'content-type: application/json' \\\n"
-           "       -d '{\"pipeline\": \"home\", \"text\": \"turn on the kitchen light\"}'\n"
+           "       -d '{\"pipeline\": \"home\", \"input\": \"is the front door locked?\"}'\n"
            "  curl %s/v1/classify -H 'content-type: application/json' \\\n"
            "       -d '{\"model\": \"home-intent\", \"input\": \"will it rain tomorrow\"}'\n"
-           "  curl %s/v1/chat/completions -H 'content-type: application/json' \\\n"
-           "       -d '{\"model\": \"home-chat-s\", \"stream\": true, \"messages\": [{\"role\": \"user\", "
-           "\"content\": \"hello\"}]}'\n"
            "  curl %s/v1/embeddings -H 'content-type: application/json' \\\n"
            "       -d '{\"model\": \"home-embed\", \"input\": \"good morning\"}'\n"
            "  curl %s/readyz ; curl %s/metrics\n\n"
+           "The bundled models take device commands and sensor alerts; they do not converse.\n"
            "Ctrl-C stops it.\n",
            url, url, url, url, url, url);
 }
@@ -321,13 +312,15 @@ static int serve(server *s, bool json_log)
 static int load_config(server *s, const char *path, const char *listen, long long port, bool json_log,
                        shoal_err *err)
 {
-    const char *found = find_config(path);
-    if (!found) return err_set(err, SHOAL_EINVALID, "no shoal.yaml here; name one with -c");
-    int rc = gateway_config_load(&s->config, found, err);
+    char *usual = NULL;
+    int rc = path ? 0 : cli_home_find(&usual, err);
+    const char *found = path ? path : usual;
+    if (rc == 0) rc = gateway_config_load(&s->config, found, err);
     if (rc == 0) rc = override_listen(s->config, listen, port, err);
-    if (rc != 0) return rc;
-    log_setup((log_level)log_level_parse(s->config->log_level), json_log || s->config->log_json);
-    return serve_models_find(&s->specs, s->config, err);
+    if (rc == 0) log_setup((log_level)log_level_parse(s->config->log_level), json_log || s->config->log_json);
+    if (rc == 0) rc = serve_models_find(&s->specs, s->config, err);
+    free(usual);
+    return rc;
 }
 
 /* shoal serve --check: all that can be found wrong without starting anything. */
@@ -351,7 +344,7 @@ static int run(int argc, char **argv)
     bool json_log = false, banner = false, check_only = false;
     long long port = -1;
     const cli_option options[] = {
-        CLI_STRING('c', "config", "FILE", "configuration (./shoal.yaml, then /etc/shoal/shoal.yaml)",
+        CLI_STRING('c', "config", "FILE", "configuration (./, /etc/shoal/, then the installed shoal.yaml)",
                    &config),
         CLI_INT('p', "port", "PORT", 0, 65535, "listen on this port instead; 0 takes a free one", &port),
         CLI_STRING('l', "listen", "ADDR", "listen here instead: host:port or unix:/path", &listen),

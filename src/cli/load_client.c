@@ -1,3 +1,5 @@
+/* load_client.c: clients that each send their next request when the last is answered. */
+#define _GNU_SOURCE
 #include "cli/load_client.h"
 
 #include <pthread.h>
@@ -7,19 +9,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-
-int load_once(const char *host, int port, const load_request *r, int *ret_status, buf *ret_body,
-              shoal_err *err)
-{
-    http_post c = {.host = host, .port = port};
-    int rc = http_post_exchange(&c, r, err);
-    if (rc == 0) {
-        *ret_status = c.status;
-        if (ret_body) buf_append(ret_body, c.body.data, c.body.len);
-    }
-    http_post_done(&c);
-    return rc;
-}
 
 typedef struct client {
     pthread_t thread;
@@ -52,15 +41,16 @@ static void *client_main(void *arg)
 {
     client *me = arg;
     const load_plan *p = me->plan;
-    http_post c = {.host = p->host, .port = p->port};
+    http_client c;
+    http_client_init(&c, &p->where);
     buf scratch = {0};
     for (size_t i; (i = atomic_fetch_add(me->next, 1)) < p->n_requests;) {
-        load_request r = {0};
+        http_ask r = {0};
         shoal_err err = {0};
         buf_clear(&scratch);
         p->make(p->user, i, &scratch, &r);
         uint64_t start = clock_ns();
-        int rc = http_post_exchange(&c, &r, &err);
+        int rc = http_client_exchange(&c, &r, &err);
         double ms = clock_ms_since(start);
         bool error_event = false;
         if (rc == 0) me->n_tokens += count_tokens(&c.body, &error_event);
@@ -78,7 +68,7 @@ static void *client_main(void *arg)
         if (me->index == 0 && p->progress) p->progress(p->user, i + 1, p->n_requests);
     }
     buf_done(&scratch);
-    http_post_done(&c);
+    http_client_done(&c);
     return NULL;
 }
 

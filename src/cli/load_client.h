@@ -1,4 +1,4 @@
-/* load_client.h: a closed-loop HTTP/1.1 client for measuring a running Shoal.
+/* load_client.h: a closed-loop load for measuring a running Shoal.
  *
  * Each client is one thread with one kept-alive connection that sends its next request when the last
  * one is answered. Blocking sockets: the measuring side has nothing else to do. */
@@ -11,18 +11,15 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "cli/http_post.h"
-
-typedef http_post_request load_request;
+#include "cli/http_client.h"
 
 typedef struct load_plan {
-    const char *host; /* "127.0.0.1" or "localhost" */
-    int port;
+    http_where where;
     int n_clients;
     size_t n_requests; /* over all clients */
     /* The body and path of request i (0..n_requests); strings must live until load_run returns or be
      * made in `scratch`, which is the client's own and cleared before each call. */
-    void (*make)(void *user, size_t i, buf *scratch, load_request *ret);
+    void (*make)(void *user, size_t i, buf *scratch, http_ask *ret);
     void *user;
     void (*progress)(void *user, size_t done, size_t total); /* NULL: none; called by client 0 */
 } load_plan;
@@ -41,9 +38,5 @@ int load_run(const load_plan *plan, load_result *ret, shoal_err *err);
 /* The q-quantile by nearest rank; sorts values[n]. Negative ones (failures) are left out; 0 when none is
  * left. */
 double load_quantile(double *values, size_t n, double q);
-
-/* One request, for probing: appends the body; *ret_status is the HTTP status. */
-int load_once(const char *host, int port, const load_request *r, int *ret_status, buf *ret_body,
-              shoal_err *err);
 
 #endif

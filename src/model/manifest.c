@@ -83,6 +83,7 @@ static int read_entry(manifest *m, const char *folder, const json_t *o, manifest
     if (rc == 0) rc = copy_str(m->mem, o, "quantisation", false, &e->quantisation, err);
     if (rc == 0) rc = copy_str(m->mem, o, "version", false, &e->version, err);
     if (rc == 0) rc = copy_str(m->mem, o, "description", false, &e->description, err);
+    if (rc == 0) rc = copy_str(m->mem, o, "use", false, &e->use, err);
     if (rc == 0) rc = read_labels(m->mem, o, e, err);
     if (rc == 0) rc = read_quality(m->mem, o, e, err);
     if (rc == 0) rc = check_entry(e, err);

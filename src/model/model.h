@@ -169,6 +169,7 @@ int model_edit_gguf(const char *in, const char *out, const gguf_setting *set, si
 
 typedef struct manifest_entry {
     const char *name, *file, *sha256, *task, *quantisation, *version, *description;
+    const char *use; /* what it is good for, in a person's words, behind "for"; "" when not said */
     double quality; /* the headline figure, NaN when none */
     const char *quality_name;
     size_t n_labels;
@@ -179,7 +180,7 @@ typedef struct manifest manifest;
  * beside the program; *ret is malloc'd. */
 int manifest_locate(char **ret, shoal_err *err);
 /* models.json: {"models": [{"name", "file", "sha256", "task", "labels", "quantisation", "version",
- * "description", "quality": {"metric", "value", ...}}]}. A file is a plain name in the manifest's own
+ * "description", "use", "quality": {"metric", "value", ...}}]}. A file is a plain name in the manifest's own
  * folder; entry->file is the path to open. Unknown fields are for people and are left alone. */
 int manifest_open(manifest **ret, const char *path, shoal_err *err);
 void manifest_free(manifest *m);

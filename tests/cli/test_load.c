@@ -68,8 +68,8 @@ static int ask(const char *answer, int *status, buf *body, shoal_err *err)
 {
     server s = {.answers = {answer}};
     server_start(&s);
-    int rc =
-        load_once("127.0.0.1", s.port, &(load_request){.method = "GET", .path = "/x"}, status, body, err);
+    int rc = http_client_once(&(http_where){"127.0.0.1", s.port}, &(http_ask){.method = "GET", .path = "/x"},
+                              status, body, err);
     server_stop(&s);
     return rc;
 }
@@ -78,18 +78,26 @@ static void urls_are_taken_apart(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
-        "",           "127.0.0.1:80",   "https://127.0.0.1:80", "http://127.0.0.1", "http://:80",
-        "http://a:0", "http://a:70000", "http://a:80x",         "http://a:"};
-    char host[64];
-    int port = 0;
-    assert_int_equal(http_post_parse_url("http://127.0.0.1:8080", host, &port, NULL), 0);
-    assert_string_equal(host, "127.0.0.1");
-    assert_int_equal(port, 8080);
-    assert_int_equal(http_post_parse_url("http://localhost:1/v1", host, &port, NULL), 0);
-    assert_string_equal(host, "localhost");
+        "",           "127.0.0.1:80",   "ftp://127.0.0.1:80", "http://127.0.0.1", "http://:80",  "unix:",
+        "http://a:0", "http://a:70000", "http://a:80x",       "http://a:",        "http://[]:80"};
+    http_where w;
+    assert_int_equal(http_where_parse(&w, "http://127.0.0.1:8080", NULL), 0);
+    assert_string_equal(w.host, "127.0.0.1");
+    assert_int_equal(w.port, 8080);
+    assert_int_equal(http_where_parse(&w, "http://localhost:1/v1", NULL), 0);
+    assert_string_equal(w.host, "localhost");
+    assert_int_equal(http_where_parse(&w, "http://[::1]:81/", NULL), 0);
+    assert_string_equal(w.host, "::1");
+    assert_int_equal(w.port, 81);
+    assert_int_equal(http_where_parse(&w, "unix:/run/shoal.sock", NULL), 0);
+    assert_string_equal(w.host, "/run/shoal.sock");
+    assert_int_equal(w.port, 0);
+    assert_int_equal(http_where_parse(&w, "https://127.0.0.1:80", NULL), SHOAL_EUNSUPPORTED);
+    char longer[200] = "unix:";
+    memset(longer + 5, 'a', 150);
+    assert_int_equal(http_where_parse(&w, longer, NULL), SHOAL_EINVALID);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (http_post_parse_url(wrong[i], host, &port, NULL) != SHOAL_EINVALID)
-            fail_msg("\"%s\" is taken", wrong[i]);
+        if (http_where_parse(&w, wrong[i], NULL) != SHOAL_EINVALID) fail_msg("\"%s\" is taken", wrong[i]);
 }
 
 static void answers_of_known_length_are_read(void **state)
@@ -142,9 +150,9 @@ static void nobody_there_is_an_error(void **state)
     int status;
     buf body = {0};
     shoal_err err = {0};
-    assert_int_equal(
-        load_once("127.0.0.1", 1, &(load_request){.method = "GET", .path = "/"}, &status, &body, &err),
-        SHOAL_EUNAVAILABLE);
+    assert_int_equal(http_client_once(&(http_where){"127.0.0.1", 1},
+                                      &(http_ask){.method = "GET", .path = "/"}, &status, &body, &err),
+                     SHOAL_EUNAVAILABLE);
     assert_non_null(strstr(err.message, "127.0.0.1:1"));
 }
 
@@ -154,29 +162,30 @@ static void a_connection_is_kept_and_opened_again_after_it_broke(void **state)
     server s = {.answers = {"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\none",
                             "HTTP/1.1 503 Busy\r\ncontent-length: 3\r\n\r\ntwo"}};
     server_start(&s);
-    http_post c = {.host = "127.0.0.1", .port = s.port};
-    http_post_request r = {.path = "/p", .body = "{}"};
+    http_client c;
+    http_client_init(&c, &(http_where){"127.0.0.1", s.port});
+    http_ask r = {.path = "/p", .body = "{}"};
     shoal_err err = {0};
-    assert_int_equal(http_post_exchange(&c, &r, &err), 0);
-    assert_int_equal(http_post_exchange(&c, &r, &err), 0);
+    assert_int_equal(http_client_exchange(&c, &r, &err), 0);
+    assert_int_equal(http_client_exchange(&c, &r, &err), 0);
     assert_int_equal(c.status, 503);
     assert_string_equal(c.body.data, "two");
     pthread_join(s.thread, NULL);
-    assert_int_not_equal(http_post_exchange(&c, &r, &err), 0); /* the server has hung up */
+    assert_int_not_equal(http_client_exchange(&c, &r, &err), 0); /* the server has hung up */
     s.answers[1] = NULL;
     assert_int_equal(pthread_create(&s.thread, NULL, server_main, &s), 0);
-    assert_int_equal(http_post_exchange(&c, &r, &err), 0);
+    assert_int_equal(http_client_exchange(&c, &r, &err), 0);
     assert_string_equal(c.body.data, "one");
     assert_non_null(strstr(s.first_request, "POST /p HTTP/1.1\r\n"));
     server_stop(&s);
-    http_post_done(&c);
+    http_client_done(&c);
 }
 
-static void make(void *user, size_t i, buf *scratch, load_request *ret)
+static void make(void *user, size_t i, buf *scratch, http_ask *ret)
 {
     (void)user;
     buf_printf(scratch, "/%zu", i);
-    *ret = (load_request){.method = "GET", .path = scratch->data, .headers = "x-a: b\r\n"};
+    *ret = (http_ask){.method = "GET", .path = scratch->data, .headers = "x-a: b\r\n"};
 }
 
 static void a_run_counts_what_fails(void **state)
@@ -189,7 +198,7 @@ static void a_run_counts_what_fails(void **state)
     server_start(&s);
     load_result r;
     shoal_err err = {0};
-    load_plan p = {.host = "127.0.0.1", .port = s.port, .n_clients = 1, .n_requests = 3, .make = make};
+    load_plan p = {.where = {"127.0.0.1", s.port}, .n_clients = 1, .n_requests = 3, .make = make};
     assert_int_equal(load_run(&p, &r, &err), 0);
     server_stop(&s);
     assert_non_null(strstr(s.first_request, "GET /0 HTTP/1.1\r\n"));

@@ -42,7 +42,15 @@ for c in $commands; do
 done
 expect 0 'shoal [0-9]+\.[0-9]+\.[0-9]+' --version
 expect 0 '^\{"version":"[0-9.]+","isa":"[a-z0-9]+","usable":\["scalar"' version --json
-expect 2 'no command "frobnicate"' frobnicate
+for v in -v -V; do expect 0 '^shoal [0-9]+\.[0-9]+\.[0-9]+$' $v; done
+expect 2 'no command "frobnicate"; try: shoal --help' frobnicate
+expect 2 'no command "chta", did you mean "chat"\?' chta
+expect 2 'no command "quantise", did you mean "quantize"\?' quantise
+expect 0 '^usage: shoal quantize' help quantize
+expect 2 'did you mean "run"' help rnu
+expect 2 'try: --temp, or shoal run --help' run --tmep 1
+expect 2 'try: --max-tokens, or' run --max_tokens=1
+expect 2 'try: shoal run --help' run --wholly-unlike-any
 expect 2 'missing arguments' classify "$intent"
 expect 2 'too many arguments' embed "$embed" a b
 
@@ -73,9 +81,17 @@ sed 's/^{"logits":\[//; s/\]}$//' "$out" | cmp -s - "$work/third" ||
     fail "--last 1 differs from the last of all positions"
 expect 0 '^\{"text":".*","ids":\[438,438,49,485,214,682,485,214\],.*"timings":\{"prompt_tokens":21,' \
     run "$llama" -p "Turn on the kitchen lights, please." -n 8 --temp 0 --json
+expect 0 '"ids":\[438,438\]' run "$llama" "Turn on the kitchen lights, please." -n 2 --temp 0 --json
+expect 2 'there is no prompt: shoal run MODEL PROMPT' run "$llama"
+"$SHOAL_BIN" run home-chat-s "Once upon a time" -n 4 >"$out" 2>"$err" || fail "run home-chat-s: $(cat "$err")"
+grep -q 'home-chat-s is for device commands .*shoal chat home-chat-s' "$err" || fail "no hint: $(cat "$err")"
 printf 'Turn on the kitchen lights, please.\n' >"$work/text"
 input=$work/text expect 0 '"label":"alarm_set","score":0\.28195' classify "$intent" - --json
-expect 0 '"name":"home-intent".*"state":"ok"' models --json
+expect 0 '"name":"home-intent".*"use":"telling which of 65 kinds.*"state":"ok"' models --json
+expect 0 'for: device commands and sensor alerts' models
+awk 'length($0) > 80 { bad = 1 } END { exit bad }' "$out" || fail "models is wider than 80 columns"
+expect 0 'layer_output_norm.bias' quantize "$intent" "$work/wide.gguf"
+awk 'length($0) > 80 && !/wide.gguf/ { bad = 1 } END { exit bad }' "$out" || fail "quantize's table is wider than 80 columns"
 
 # ---- quantise: both sources, each type; the logits stay near; q8_0 of a quantised copy is the same file
 for type in f32 f16 bf16 q8_0 q4_0 q4_1; do

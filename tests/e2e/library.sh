@@ -1,13 +1,54 @@
 #!/usr/bin/env bash
-# make install, then build and run examples/embed.c against what was installed.
+# make install, then build and run examples/embed.c against what was installed, beside a program's own
+# functions of the library's inner names.
 source "$(dirname "$0")/lib.sh"
 cmake --install "$(dirname "$SHOAL_BIN")" --prefix "$work/prefix" >"$log" 2>&1 || fail "make install"
 export PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
-cc -Wall -Wextra -Werror -std=c11 examples/embed.c $(pkg-config --cflags --libs --static shoal) -o "$work/embed" 2>"$log" || fail "examples/embed.c does not build"
+
+# ---- the library defines what shoal.h declares, and nothing else
+nm -g --defined-only "$work/prefix/lib/libshoal.a" | awk 'NF == 3 { print $3 }' | sort >"$work/defined"
+cc -E -P "$work/prefix/include/shoal.h" | grep -oE '\bshoal_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u >"$work/declared"
+[ -s "$work/declared" ] || fail "shoal.h declares nothing"
+diff "$work/declared" "$work/defined" >"$log" || fail "declared (<) and defined (>) differ: $(head -5 "$log" | tr '\n' ' ')"
+
+# ---- it links with what pkg-config says, and with a host that has names like its own
+cat >"$work/host.c" <<'END'
+int json_parse(void) { return 1; }
+int buf_append(void) { return 2; }
+int session_new(void) { return 3; }
+END
+for how in "" --static; do
+    # shellcheck disable=SC2046
+    cc -Wall -Wextra -Werror -std=c11 examples/embed.c -c -o "$work/embed.o" $(pkg-config --cflags shoal) 2>"$log" &&
+        cc -c "$work/host.c" -o "$work/host.o" 2>"$log" &&
+        cc "$work/embed.o" "$work/host.o" $(pkg-config --libs $how shoal) -o "$work/embed" 2>"$log" ||
+        fail "examples/embed.c does not build with pkg-config $how: $(head -3 "$log")"
+done
 "$work/embed" models/home-embed.gguf "wake me at seven" "set an alarm for 7 am" "play some jazz" >"$work/out" || fail "embed"
 alarm=$(sed -n 1p "$work/out" | cut -d' ' -f1)
 jazz=$(sed -n 2p "$work/out" | cut -d' ' -f1)
 awk -v a="$alarm" -v j="$jazz" 'BEGIN { exit !(a > j && a <= 1.001) }' || fail "similarities: $alarm $jazz"
+
 [ -x "$work/prefix/bin/shoal" ] && "$work/prefix/bin/shoal" version >/dev/null || fail "the installed program"
 [ -f "$work/prefix/share/man/man1/shoal.1" ] || fail "no man page"
-echo "embed.c: alarm $alarm, jazz $jazz"
+
+# ---- the installed program finds its own configuration and models from anywhere
+installed=$work/prefix/bin/shoal
+mkdir "$work/elsewhere"
+if [ ! -e /etc/shoal/shoal.yaml ]; then
+    (cd "$work/elsewhere" && exec "$installed" serve --port 0 >"$work/ready" 2>"$log") &
+    server=$!
+    for _ in $(seq 400); do
+        grep -qs '^ready http://.* replicas=5 failed=0' "$work/ready" && break
+        kill -0 "$server" 2>/dev/null || break
+        sleep 0.05
+    done
+    grep -q '^ready http://.* replicas=5 failed=0' "$work/ready" || fail "the installed shoal serve: $(tail -1 "$log")"
+    stop_shoal
+    [ "$stopped" -eq 0 ] || fail "the installed shoal serve ends with $stopped"
+    rm "$work/prefix/share/shoal/shoal.yaml"
+    (cd "$work/elsewhere" && "$installed" serve --port 0) >"$work/out" 2>&1
+    [ $? -eq 2 ] && grep -qF "looked for ./shoal.yaml, /etc/shoal/shoal.yaml and $work/prefix/share/shoal/shoal.yaml" "$work/out" ||
+        fail "without a configuration it says: $(cat "$work/out")"
+fi
+echo "embed.c: alarm $alarm, jazz $jazz; $(wc -l <"$work/defined") symbols"

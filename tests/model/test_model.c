@@ -381,12 +381,13 @@ static void model_opens_gguf_files(void **state)
     model_free(m);
 }
 
-/* Converted by the field's own tool, which drops the pooler: the class scores would be others. */
+/* As the field's converter wrote such files before it kept the pooler: the class scores would be others. */
 static void a_classifier_without_its_pooler_is_refused(void **state)
 {
     (void)state;
-    refused(DATA "gguf/bert-intent.gguf", &bare, SHOAL_EFORMAT, "the file is incomplete: tensor cls.weight");
-    refused(DATA "gguf/bert-intent.gguf", &bare, SHOAL_EFORMAT, "shoal quantize FOLDER OUT.gguf");
+    refused(DATA "gguf/bert-intent-no-pooler.gguf", &bare, SHOAL_EFORMAT,
+            "the file is incomplete: tensor cls.weight");
+    refused(DATA "gguf/bert-intent-no-pooler.gguf", &bare, SHOAL_EFORMAT, "shoal quantize FOLDER OUT.gguf");
     shoal_err err;
     quantize_report report;
     assert_int_equal(model_quantize(DATA "hf/bert-intent", in_folder("m.gguf"),

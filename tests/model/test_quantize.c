@@ -224,6 +224,7 @@ static void quantize_writes_the_fields_tokenizer_keys(void **state)
         "tokenizer.ggml.add_bos_token",
         "tokenizer.ggml.add_eos_token",
         "tokenizer.ggml.normalizer.lowercase",
+        "tokenizer.ggml.tokens",
         "tokenizer.ggml.token_type",
         "bert.classifier.output_labels",
         "bert.block_count",
@@ -235,15 +236,6 @@ static void quantize_writes_the_fields_tokenizer_keys(void **state)
         if (!x || !y || x->bytes != y->bytes || memcmp(x->data, y->data, x->bytes) != 0)
             fail_msg("%s differs", keys[i]);
     }
-    /* The fixture's vocabulary was trained apart from the folder's, so only the convention is compared. */
-    const char *const *tokens;
-    const size_t *lens;
-    size_t n = 0;
-    assert_int_equal(gguf_get_strings(ours, "tokenizer.ggml.tokens", &n, &tokens, &lens, NULL), 0);
-    assert_int_equal(n, 576);
-    assert_memory_equal(tokens[0], "[PAD]", lens[0]);
-    assert_memory_equal(tokens[5], "\xE2\x96\x81!", lens[5]);
-    assert_memory_equal(tokens[176], "i", lens[176]);
     gguf_free(ours);
     gguf_free(theirs);
     file_map_close(&a);

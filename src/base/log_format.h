@@ -1,0 +1,35 @@
+/* log_format.h: how one event of the log looks.
+ *
+ * For machines a line of key=value or of JSON; for a person at a terminal rows that fit it:
+ *
+ *     21:25:42.123 agent worker_started replica=home-intent/0 pid=21716
+ *         address=unix:/tmp/shoal-Q5HNrK/home-intent.0.sock
+ *
+ * There the level shows from warn on, empty values and what `shoal models` tells better (digests, versions)
+ * are left out, and long ids are cut: the lines of a pipe have everything. */
+#ifndef BASE_LOG_FORMAT_H
+#define BASE_LOG_FORMAT_H
+
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+
+typedef enum { LOG_FORM_PAIRS, LOG_FORM_JSON, LOG_FORM_TERMINAL } log_form;
+
+typedef struct log_event {
+    struct timespec at;
+    log_level level;
+    const char *component, *event;
+    const log_field *fields;
+    size_t n_fields;
+    bool colour; /* LOG_FORM_TERMINAL: the level in yellow or red */
+} log_event;
+
+/* Append the event and its line end. columns: of the terminal, its rows are no wider (LOG_FORM_TERMINAL only;
+ * at least 40). */
+void log_format(buf *out, log_form form, size_t columns, const log_event *e);
+
+const char *log_level_name(log_level level);
+
+#endif

@@ -1,0 +1,174 @@
+/* cli_process.c: one request to /v1/process, and its answer for a person. */
+#define _GNU_SOURCE
+#include "cli/cli_process.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli_home.h"
+#include "gateway/config.h"
+
+/* ---- where --------------------------------------------------------------------------------------------- */
+
+/* "0.0.0.0:8080" is where a server listens, not where it is asked. */
+static int where_of_listen(http_where *ret, const gateway_config *c, shoal_err *err)
+{
+    const char *listen = c->listen ? c->listen : "127.0.0.1:8080", *colon = strrchr(listen, ':');
+    if (strncmp(listen, "unix:", 5) == 0) return http_where_parse(ret, listen, err);
+    bool any =
+        !colon || colon == listen || strncmp(listen, "0.0.0.0:", 8) == 0 || strncmp(listen, "[::]:", 5) == 0;
+    char url[300];
+    snprintf(url, sizeof url, "%s://%.*s%s", c->tls_cert ? "https" : "http", any ? 9 : (int)(colon - listen),
+             any ? "127.0.0.1" : listen, colon ? colon : ":8080");
+    return http_where_parse(ret, url, err);
+}
+
+int cli_process_where(http_where *ret, const char *server, shoal_err *err)
+{
+    if (server) return http_where_parse(ret, server, err);
+    char *path = NULL;
+    gateway_config *c = NULL;
+    if (cli_home_find(&path, err) != 0) return http_where_parse(ret, "http://127.0.0.1:8080", err);
+    int rc = gateway_config_load(&c, path, err);
+    if (rc == 0) rc = where_of_listen(ret, c, err);
+    gateway_config_free(c);
+    free(path);
+    return rc;
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------- */
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+static int put_devices(buf *out, const char *devices, shoal_err *err)
+{
+    const char *s = devices + strspn(devices, " \t\r\n");
+    buf_puts(out, ",\"context\":");
+    if (*s != '[') {
+        json_put_string(out, devices, strlen(devices));
+        return 0;
+    }
+    json_t *list = NULL;
+    int rc = json_parse(&list, s, strlen(s), "the device list", err);
+    if (rc == 0) json_put(out, list);
+    json_decref(list);
+    return rc;
+}
+
+static int make_body(buf *out, const cli_process_ask *ask, shoal_err *err)
+{
+    int rc = 0;
+    buf_puts(out, "{\"input\":");
+    json_put_string(out, ask->text, strlen(ask->text));
+    if (ask->pipeline) {
+        buf_puts(out, ",\"pipeline\":");
+        json_put_string(out, ask->pipeline, strlen(ask->pipeline));
+    }
+    if (ask->devices) rc = put_devices(out, ask->devices, err);
+    buf_putc(out, '}');
+    return rc == 0 && out->failed ? err_nomem(err) : rc;
+}
+
+/* A header's value is one line of visible characters. */
+static int make_headers(buf *out, const char *key, shoal_err *err)
+{
+    for (const char *s = key; s && *s; s++)
+        if ((unsigned char)*s <= ' ' || *s == 0x7f)
+            return err_set(err, SHOAL_EINVALID, "the API key holds a space or a control character");
+    if (key && *key) buf_printf(out, "authorization: Bearer %s\r\n", key);
+    return out->failed ? err_nomem(err) : 0;
+}
+
+static int nobody_there(shoal_err *err)
+{
+    shoal_err why = *err;
+    return err_set(
+        err, SHOAL_EUNAVAILABLE,
+        "no Shoal serves there (%.300s): start one with \"shoal serve\", or name one with --server",
+        why.message);
+}
+
+static int refused(int status, const json_t *answer, shoal_err *err)
+{
+    const char *why = text_of(json_object_get(answer, "error"), "message");
+    return err_set(err, status == 400 ? SHOAL_EINVALID : SHOAL_EUNAVAILABLE, "the server answers %d: %s%s",
+                   status, why, status == 401 ? "; give the key with --key or SHOAL_API_KEY" : "");
+}
+
+int cli_process_send(const http_where *where, const cli_process_ask *ask, buf *ret_json, shoal_err *err)
+{
+    buf body = {0}, headers = {0}, answer = {0};
+    json_t *parsed = NULL;
+    int status = 0, rc = make_body(&body, ask, err);
+    if (rc == 0) rc = make_headers(&headers, ask->key, err);
+    if (rc == 0)
+        rc = http_client_once(
+            where,
+            &(http_ask){.method = "POST", .path = "/v1/process", .body = body.data, .headers = headers.data},
+            &status, &answer, err);
+    if (rc == SHOAL_EUNAVAILABLE) rc = nobody_there(err);
+    if (rc == 0) rc = json_parse(&parsed, answer.data ? answer.data : "", answer.len, "the answer", err);
+    if (rc == 0 && status != 200) rc = refused(status, parsed, err);
+    if (rc == 0 && buf_append(ret_json, answer.data, answer.len) != 0) rc = err_nomem(err);
+    json_decref(parsed);
+    buf_done(&answer);
+    buf_done(&headers);
+    buf_done(&body);
+    return rc;
+}
+
+/* ---- showing ------------------------------------------------------------------------------------------- */
+
+static void print_call(const json_t *call)
+{
+    if (!json_is_object(call)) return;
+    buf args = {0};
+    json_put(&args, json_object_get(call, "arguments"));
+    printf("  call    %s %s\n", text_of(call, "name"), args.data ? args.data : "");
+    buf_done(&args);
+}
+
+/* Every call, in the order in which they are to be done. */
+static void print_calls(const json_t *a)
+{
+    const json_t *calls = json_object_get(a, "tool_calls");
+    for (size_t i = 0; i < json_array_size(calls); i++) print_call(json_array_get(calls, i));
+    if (!calls) print_call(json_object_get(a, "tool_call"));
+}
+
+/* Model calls took their time; rules have none, but a verdict. */
+static void print_trace(const json_t *trace)
+{
+    for (size_t i = 0; i < json_array_size(trace); i++) {
+        const json_t *t = json_array_get(trace, i);
+        if (!json_is_true(json_object_get(t, "ran"))) continue;
+        if (json_object_get(t, "model"))
+            printf("  route   %-14s %-12s %7.2f ms  %s\n", text_of(t, "stage"), text_of(t, "model"),
+                   json_number_value(json_object_get(t, "ms")), text_of(t, "why"));
+        else
+            printf("  route   %-14s %-12s %10s  %s\n", text_of(t, "stage"), text_of(t, "verdict"), "rule",
+                   text_of(t, "why"));
+    }
+}
+
+void cli_process_print(const json_t *a)
+{
+    const json_t *intent = json_object_get(a, "intent"), *slots = json_object_get(a, "slots");
+    if (json_is_string(json_object_get(a, "text"))) printf("  %s\n", text_of(a, "text"));
+    print_calls(a);
+    if (json_is_object(intent))
+        printf("  intent  %s (%.1f %%)\n", text_of(intent, "label"),
+               100 * json_number_value(json_object_get(intent, "score")));
+    for (size_t i = 0; i < json_array_size(slots); i++)
+        printf("  slot    %s = %s\n", text_of(json_array_get(slots, i), "label"),
+               text_of(json_array_get(slots, i), "text"));
+    print_trace(json_object_get(a, "trace"));
+    printf("  total   %.2f ms\n", json_number_value(json_object_get(a, "ms")));
+}

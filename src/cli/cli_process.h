@@ -1,0 +1,25 @@
+/* cli_process.h: asks a running Shoal's /v1/process and shows its answer. */
+#ifndef CLI_CLI_PROCESS_H
+#define CLI_CLI_PROCESS_H
+
+#include <jansson.h>
+
+#include "cli/http_client.h"
+
+/* Where the server is that a command means: `server` as http_where_parse takes it, or NULL for the address of
+ * cli_home_find's configuration, and without one http://127.0.0.1:8080. */
+int cli_process_where(http_where *ret, const char *server, shoal_err *err);
+
+typedef struct cli_process_ask {
+    const char *text, *pipeline; /* pipeline NULL: the only one */
+    const char *devices; /* what --devices FILE holds: a JSON array or lines; NULL: the pipeline's own */
+    const char *key;     /* of the API; NULL: none */
+} cli_process_ask;
+
+/* The answer as it came, appended to ret_json; the errors say what to do when nobody listens. */
+int cli_process_send(const http_where *where, const cli_process_ask *ask, buf *ret_json, shoal_err *err);
+
+/* An answer on stdout: text, tool calls, intent, slots, and what ran for how long and why. */
+void cli_process_print(const json_t *answer);
+
+#endif

@@ -1,0 +1,243 @@
+/* http_client.c: requests and answers of HTTP/1.1 over a blocking socket. */
+#define _GNU_SOURCE
+#include "cli/http_client.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { TIMEOUT_S = 60, LINE_MAX_BYTES = 65536 };
+
+/* ---- connecting ---------------------------------------------------------------------------------------- */
+
+int http_where_parse(http_where *ret, const char *url, shoal_err *err)
+{
+    http_where w = {0};
+    char extra[2];
+    bool ok;
+    if (strncmp(url, "unix:", 5) == 0) {
+        ok = url[5] && strlen(url + 5) < sizeof w.host;
+        if (ok) memcpy(w.host, url + 5, strlen(url + 5) + 1);
+    } else {
+        int n = sscanf(url, "http://[%107[0-9a-fA-F:.]]:%d%1[^/]", w.host, &w.port, extra); /* IPv6 */
+        if (n < 1) n = sscanf(url, "http://%107[^][:/]:%d%1[^/]", w.host, &w.port, extra);
+        ok = n == 2 && w.port > 0 && w.port < 65536;
+    }
+    if (!ok && strncmp(url, "https:", 6) == 0)
+        return err_set(err, SHOAL_EUNSUPPORTED,
+                       "%s: this command speaks no TLS; ask a Unix socket of that server, "
+                       "or use curl",
+                       url);
+    if (!ok) return err_set(err, SHOAL_EINVALID, "\"%s\" is neither http://ADDRESS:PORT nor unix:PATH", url);
+    *ret = w;
+    return 0;
+}
+
+static int dial_unix(http_client *c)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    memcpy(a.sun_path, c->where.host, strlen(c->where.host) + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a) == 0) return fd;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+/* The first address that answers: a name such as localhost has several. */
+static int dial_list(const struct addrinfo *list)
+{
+    for (const struct addrinfo *a = list; a; a = a->ai_next) {
+        int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+        if (fd < 0) continue;
+        if (connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
+            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+            return fd;
+        }
+        int why = errno;
+        close(fd);
+        errno = why;
+    }
+    return -1;
+}
+
+static int dial_tcp(http_client *c, shoal_err *err)
+{
+    char port[16];
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
+    snprintf(port, sizeof port, "%d", c->where.port);
+    int rc = getaddrinfo(c->where.host, port, &hints, &list);
+    if (rc != 0) return err_set(err, SHOAL_EINVALID, "%s: %s", c->where.host, gai_strerror(rc));
+    c->fd = dial_list(list);
+    if (c->fd < 0)
+        rc = err_set(err, SHOAL_EUNAVAILABLE, "%s:%d: %s", c->where.host, c->where.port, strerror(errno));
+    freeaddrinfo(list);
+    return rc;
+}
+
+static int dial(http_client *c, shoal_err *err)
+{
+    struct timeval limit = {.tv_sec = TIMEOUT_S};
+    int rc = 0;
+    if (c->where.port)
+        rc = dial_tcp(c, err);
+    else if ((c->fd = dial_unix(c)) < 0)
+        rc = err_set(err, SHOAL_EUNAVAILABLE, "unix:%s: %s", c->where.host, strerror(errno));
+    if (rc != 0) return rc;
+    setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    buf_clear(&c->in);
+    return 0;
+}
+
+void http_client_init(http_client *c, const http_where *where)
+{
+    *c = (http_client){.where = *where, .fd = -1};
+}
+
+static void hang_up(http_client *c)
+{
+    if (c->fd >= 0) close(c->fd);
+    c->fd = -1;
+}
+
+void http_client_done(http_client *c)
+{
+    hang_up(c);
+    buf_done(&c->in);
+    buf_done(&c->out);
+    buf_done(&c->body);
+}
+
+/* ---- one exchange -------------------------------------------------------------------------------------- */
+
+static int send_all(http_client *c, shoal_err *err)
+{
+    for (size_t done = 0; done < c->out.len;) {
+        ssize_t n = send(c->fd, c->out.data + done, c->out.len - done, MSG_NOSIGNAL);
+        if (n < 0 && errno != EINTR) return err_set(err, SHOAL_EIO, "send: %s", strerror(errno));
+        if (n > 0) done += (size_t)n;
+    }
+    return 0;
+}
+
+static int receive_more(http_client *c, shoal_err *err)
+{
+    if (buf_reserve(&c->in, 16384) != 0) return err_nomem(err);
+    ssize_t n = recv(c->fd, c->in.data + c->in.len, 16384, 0);
+    if (n == 0) return err_set(err, SHOAL_EIO, "the server closed the connection");
+    if (n < 0) return err_set(err, SHOAL_EIO, "receive: %s", strerror(errno));
+    c->in.len += (size_t)n;
+    c->in.data[c->in.len] = '\0';
+    return 0;
+}
+
+/* Until c->in holds a whole line; *ret_len counts its CRLF. */
+static int need_line(http_client *c, size_t *ret_len, shoal_err *err)
+{
+    for (;;) {
+        char *end = c->in.len ? memmem(c->in.data, c->in.len, "\r\n", 2) : NULL;
+        if (end) {
+            *ret_len = (size_t)(end - c->in.data) + 2;
+            return 0;
+        }
+        if (c->in.len > LINE_MAX_BYTES)
+            return err_set(err, SHOAL_EPROTOCOL, "the answer has a line without an end");
+        int rc = receive_more(c, err);
+        if (rc != 0) return rc;
+    }
+}
+
+static int take_body(http_client *c, size_t n, shoal_err *err)
+{
+    while (c->in.len < n) {
+        int rc = receive_more(c, err);
+        if (rc != 0) return rc;
+    }
+    if (!c->first_ns && n) c->first_ns = clock_ns();
+    if (buf_append(&c->body, c->in.data, n) != 0) return err_nomem(err);
+    buf_consume(&c->in, n);
+    return 0;
+}
+
+static int read_chunks(http_client *c, shoal_err *err)
+{
+    for (;;) {
+        size_t len;
+        int rc = need_line(c, &len, err);
+        if (rc != 0) return rc;
+        size_t n = strtoul(c->in.data, NULL, 16);
+        buf_consume(&c->in, len);
+        if (n > 0 && (rc = take_body(c, n, err)) != 0) return rc;
+        if ((rc = need_line(c, &len, err)) != 0) return rc;
+        buf_consume(&c->in, len);
+        if (n == 0) return 0;
+    }
+}
+
+static int read_answer(http_client *c, bool *ret_close, shoal_err *err)
+{
+    size_t len, length = 0;
+    bool chunked = false;
+    int rc = need_line(c, &len, err);
+    if (rc != 0) return rc;
+    if (sscanf(c->in.data, "HTTP/1.1 %d", &c->status) != 1)
+        return err_set(err, SHOAL_EPROTOCOL, "the answer is not HTTP/1.1");
+    buf_consume(&c->in, len);
+    for (;;) {
+        if ((rc = need_line(c, &len, err)) != 0) return rc;
+        if (len == 2) break;
+        if (strncasecmp(c->in.data, "content-length:", 15) == 0) length = strtoul(c->in.data + 15, NULL, 10);
+        if (strncasecmp(c->in.data, "transfer-encoding:", 18) == 0) chunked = true;
+        if (strncasecmp(c->in.data, "connection: close", 17) == 0) *ret_close = true;
+        buf_consume(&c->in, len);
+    }
+    buf_consume(&c->in, 2);
+    return chunked ? read_chunks(c, err) : take_body(c, length, err);
+}
+
+int http_client_exchange(http_client *c, const http_ask *r, shoal_err *err)
+{
+    int rc = c->fd < 0 ? dial(c, err) : 0;
+    if (rc != 0) return rc;
+    buf_clear(&c->out);
+    buf_clear(&c->body);
+    c->first_ns = 0;
+    const char *method = r->method ? r->method : r->body ? "POST" : "GET";
+    size_t n = r->body ? strlen(r->body) : 0;
+    buf_printf(
+        &c->out,
+        "%s %s HTTP/1.1\r\nhost: %s\r\ncontent-type: application/json\r\n%scontent-length: %zu\r\n\r\n",
+        method, r->path, c->where.port ? c->where.host : "localhost", r->headers ? r->headers : "", n);
+    buf_append(&c->out, r->body ? r->body : "", n);
+    if (c->out.failed) return err_nomem(err);
+    bool close_after = false;
+    rc = send_all(c, err);
+    if (rc == 0) rc = read_answer(c, &close_after, err);
+    if (rc != 0 || close_after) hang_up(c);
+    return rc;
+}
+
+int http_client_once(const http_where *where, const http_ask *r, int *ret_status, buf *ret_body,
+                     shoal_err *err)
+{
+    http_client c;
+    http_client_init(&c, where);
+    int rc = http_client_exchange(&c, r, err);
+    if (rc == 0 && ret_body && buf_append(ret_body, c.body.data ? c.body.data : "", c.body.len) != 0)
+        rc = err_nomem(err);
+    if (rc == 0) *ret_status = c.status;
+    http_client_done(&c);
+    return rc;
+}

@@ -1,0 +1,55 @@
+/* http_client.h: a blocking HTTP/1.1 client, for asking and for measuring a running Shoal.
+ *
+ *     http_where w;
+ *     http_client c;
+ *     if (http_where_parse(&w, "http://127.0.0.1:8080", err) != 0) ...
+ *     http_client_init(&c, &w);
+ *     if (http_client_exchange(&c, &(http_ask){.method = "GET", .path = "/readyz"}, err) == 0) ... c.status,
+ * c.body http_client_done(&c);
+ *
+ * One kept-alive connection; it is made when the first request needs it, and again after the server closed
+ * it. One thread at a time. No TLS. */
+#ifndef CLI_HTTP_CLIENT_H
+#define CLI_HTTP_CLIENT_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+typedef struct http_where { /* a TCP address, or a Unix socket */
+    char host[108];         /* "127.0.0.1", "localhost", "/run/shoal.sock" */
+    int port;               /* 0: host is a socket's path */
+} http_where;
+
+/* "http://ADDRESS:PORT" (what follows a slash is ignored) or "unix:PATH". */
+int http_where_parse(http_where *ret, const char *url, shoal_err *err);
+
+typedef struct http_ask {
+    const char *method; /* NULL: POST when there is a body, else GET */
+    const char *path;
+    const char *body;    /* JSON; NULL: none */
+    const char *headers; /* "x-a: b\r\n" or NULL */
+} http_ask;
+
+typedef struct http_client {
+    http_where where;
+    int fd;
+    buf in, out;
+    int status;
+    buf body;          /* of the last answer; valid until the next exchange */
+    uint64_t first_ns; /* clock_ns when it began to arrive; 0: it is empty */
+} http_client;
+
+void http_client_init(http_client *c, const http_where *where);
+void http_client_done(http_client *c);
+
+/* Send a request and take the whole answer. Any status is success; SHOAL_EUNAVAILABLE: nobody listens there.
+ * An answer may take 60 s between two pieces. */
+int http_client_exchange(http_client *c, const http_ask *r, shoal_err *err);
+
+/* One request on a connection of its own: appends the body to ret_body (NULL: dropped). */
+int http_client_once(const http_where *where, const http_ask *r, int *ret_status, buf *ret_body,
+                     shoal_err *err);
+
+#endif

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# shoal chat at a terminal (script makes one): editing, history, Ctrl-C, the home's devices; and in pipes.
+source "$(dirname "$0")/lib.sh"
+export XDG_STATE_HOME=$work/state
+history=$work/state/shoal/chat_history
+screen=$work/screen
+typist=
+
+# at_terminal ARGS...: shoal ARGS on a terminal of 80 columns whose keys are what is written to fd 9
+at_terminal() {
+    rm -f "$work/keys" && mkfifo "$work/keys"
+    : >"$screen"
+    script -qefc "stty cols 80; '$SHOAL_BIN' $*" "$screen" <"$work/keys" >/dev/null 2>&1 &
+    typist=$!
+    exec 9>"$work/keys"
+    await '^> '
+}
+# await PATTERN: until the screen has it, behind what earlier calls found
+await() {
+    local hit
+    for _ in $(seq 200); do
+        hit=$(tail -c +"$seen" "$screen" | LC_ALL=C grep -aobE -e "$1" | head -1)
+        if [ -n "$hit" ]; then
+            seen=$((seen + ${hit%%:*} + $(printf %s "${hit#*:}" | wc -c)))
+            return
+        fi
+        kill -0 "$typist" 2>/dev/null || break
+        sleep 0.05
+    done
+    fail "the screen does not show $1: $(tail -c 400 "$screen" | cat -v)"
+}
+keys() { printf "$1" >&9; }
+leave() {
+    keys '\004'
+    exec 9>&-
+    wait "$typist"
+    [ $? -eq 0 ] || fail "shoal chat ends with $? behind Ctrl-D: $(tail -c 400 "$screen" | cat -v)"
+}
+
+if command -v script >/dev/null; then
+    # ---- told of the home; arrow keys and backspace edit; calls are shown as calls
+    seen=1
+    at_terminal chat home-chat-s
+    grep -q 'is for device commands and sensor alerts, not for conversation' "$screen" || fail "no word of what it is for"
+    grep -q 'told the 12 devices of shoal.yaml' "$screen" || fail "no word of the home"
+    keys 'turn on the kitchexn light\033[D\033[D\033[D\033[D\033[D\033[D\033[D\b\r'
+    await '-> light.turn_on \{"target": "light.kitchen"\}'
+    grep -q 'tool_call>' "$screen" && fail "raw tool calls"
+    await '^> '
+
+    # ---- Ctrl-C drops a line, arrow up brings the last one back, a backslash goes on
+    keys 'turn off the kitchen light'
+    await 'turn off the kitchen light'
+    keys '\003'
+    await '^> '
+    keys '\033[A\r'
+    await '-> light.turn_on'
+    keys 'turn off \\\r'
+    await '^\. '
+    keys 'the kitchen light\r'
+    await '-> light.turn_off'
+    await '^> '
+    leave
+    [ "$(stat -c %a "$history")" = 600 ] || fail "others may read the history: $(stat -c %a "$history")"
+    [ "$(stat -c %a "$work/state/shoal")" = 700 ] || fail "others may look into its folder"
+    grep -q 'kitchen.*light' "$history" || fail "the history is empty"
+
+    # ---- Ctrl-C stops a reply, not the program; nothing is kept when told so
+    seen=1
+    cp "$history" "$work/before"
+    echo '{"type": "array", "items": {"type": "integer"}, "minItems": 300}' >"$work/long.json"
+    at_terminal chat home-chat-m --no-home --no-history --json-schema "$work/long.json" -n 1900 -t 1
+    keys 'secret\r'
+    await 'secret'
+    await '[0-9]+, *[0-9]+'
+    keys '\003'
+    await 'stopped: [0-9]+ tokens'
+    await '^> '
+    leave
+    cmp -s "$history" "$work/before" || fail "--no-history keeps lines"
+    [ "$(wc -l <"$history")" -eq 3 ] || fail "the history has $(wc -l <"$history") lines"
+fi
+
+# ---- in a pipe: replies alone, with the home unless told otherwise
+answer=$(echo "turn on the kitchen light" | "$SHOAL_BIN" chat home-chat-s 2>"$work/err") || fail "chat: $(cat "$work/err")"
+[ "$(head -1 <<<"$answer")" = "Turning on Kitchen Light." ] && grep -q '"target": "light.kitchen"' <<<"$answer" || fail "answers: $answer"
+[ ! -s "$work/err" ] || fail "complains: $(cat "$work/err")"
+alert=$(echo "sensor vibration asset=pump-12 change=+64% threshold=20% window=30s" | "$SHOAL_BIN" chat home-chat-s)
+grep -q '^Pump 12 ' <<<"$alert" || fail "an alert: $alert"
+system="You are Shoal, a helper that runs this home. Devices:
+light.attic 'Attic Light' = off"
+echo "turn on the attic light" | "$SHOAL_BIN" chat home-chat-s -s "$system" --json | grep -q 'light\.attic' || fail "-s"
+cd "$work" || fail "no folder"
+printf 'models: 7\n' >broken.yaml
+echo hello | "$SHOAL_BIN" chat home-chat-s --config broken.yaml >/dev/null 2>"$work/err" && fail "a broken configuration"
+grep -q 'broken.yaml' "$work/err" || fail "a broken configuration: $(cat "$work/err")"
+"$SHOAL_BIN" chat home-intent </dev/null >/dev/null 2>"$work/err" && fail "chats with a classifier"
+grep -q 'home-intent is a model for "classify".*try: shoal classify home-intent' "$work/err" || fail "a classifier: $(cat "$work/err")"
+echo "at a terminal and in pipes"

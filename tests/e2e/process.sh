@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# shoal process: asks a running cluster over TCP and over a Unix socket, with devices and a key.
+source "$(dirname "$0")/lib.sh"
+out=$work/out err=$work/err
+# says CODE PATTERN ARGS...: the exit status of shoal process, and what it prints (on stderr unless 0).
+says() {
+    local code=$1 pattern=$2 status where=$out
+    shift 2
+    "$SHOAL_BIN" process "$@" >"$out" 2>"$err" </dev/null
+    status=$?
+    [ "$code" -eq 0 ] || where=$err
+    [ $status -eq "$code" ] && grep -qE -e "$pattern" "$where" || fail "shoal process $*: $status, $(cat "$out" "$err")"
+}
+
+# ---- nobody there: one sentence that says what to do
+says 1 'no Shoal serves there \(unix:.*/none.sock: .*\): start one with "shoal serve"' hello -s "unix:$work/none.sock"
+[ "$(wc -l <"$err")" -eq 1 ] || fail "several lines: $(cat "$err")"
+says 2 'neither http://ADDRESS:PORT nor unix:PATH' hello -s localhost
+
+# ---- TCP
+start_shoal
+says 0 '^  Turning off Kitchen Light' "turn off the kitchen light" --server "$url"
+grep -qE 'call +light.turn_off \{"target":"light.kitchen"\}' "$out" || fail "no call: $(cat "$out")"
+grep -qE 'route +intent +home-intent .* ms +always' "$out" || fail "no trace: $(cat "$out")"
+says 0 'call +lock.lock \{"target":"lock.front_door"\}' "turn on the kitchen light and lock the front door" --server "$url"
+grep -qE 'call +light.turn_on \{"target":"light.kitchen"\}' "$out" || fail "one of two calls: $(cat "$out")"
+grep -qE 'route +request +act +rule' "$out" || fail "no rule in the trace: $(cat "$out")"
+says 0 '^\{.*"object":"shoal.process".*"trace":\[' "turn off the kitchen light" --server "$url" --json
+echo "turn off the kitchen light" | "$SHOAL_BIN" process - --server "$url" | grep -q 'light.kitchen' || fail "standard input"
+echo "light.attic 'Attic Light' = off" >"$work/lines"
+says 0 '"target":"light.attic"' "turn on the attic light" --server "$url" --devices "$work/lines"
+echo '[{"id": "light.attic", "name": "Attic Light", "state": "off"}]' >"$work/json"
+says 0 '"target":"light.attic"' "turn on the attic light" --server "$url" --devices "$work/json"
+echo '[{"id": ' >"$work/json"
+says 1 'the device list' "turn on the attic light" --server "$url" --devices "$work/json"
+says 1 "no pipeline named 'nix'" hello --server "$url" --pipeline nix
+stop_shoal
+
+# ---- the configuration here says where: a Unix socket, with a key
+key=sesame
+mkdir "$work/site"
+ln -s "$PWD/models" "$PWD/lexicons" "$work/site/"
+sed -e "s|^listen:.*|listen: unix:$work/site/shoal.sock\napi_keys: [\"sha256:$(printf %s $key | sha256sum | cut -d' ' -f1)\"]|" \
+    shoal.yaml >"$work/site/shoal.yaml"
+cd "$work/site" || fail "no folder"
+: >"$work/ready"
+"$SHOAL_BIN" serve >"$work/ready" 2>"$log" &
+server=$!
+for _ in $(seq 400); do grep -q ready "$work/ready" && break; sleep 0.05; done
+says 1 'answers 401: .*--key or SHOAL_API_KEY' "turn off the kitchen light"
+says 2 'a space or a control character' "turn off the kitchen light" --key $'a\r\nb: c'
+says 0 'call +light.turn_off' "turn off the kitchen light" --key "$key"
+SHOAL_API_KEY=$key says 0 'call +light.turn_off' "turn off the kitchen light"
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "the server ends with $stopped"
+echo "TCP, a Unix socket, devices and a key"
