@@ -200,8 +200,12 @@ static outcome unnamed_target(grounder *g, attempt *t, const chunk_rest *r)
 static outcome named_target(grounder *g, attempt *t, const chunk_rest *r)
 {
     bool group, unused;
-    const mention *m = &r->what;
+    mention said = r->what, *m = &said;
     t->targets = devices_find(&g->d, m, t->action->kinds, &group);
+    if (!device_set_count(&t->targets) && m->n > 1 && phrase_list_has_word(&g->lex->pronouns, m->at[m->n - 1])) {
+        m->n--; /* "the right one" */
+        t->targets = devices_find(&g->d, m, t->action->kinds, &group);
+    }
     if (r->n_whole == 1 && !group && !devices_has_stranger(&g->d, m) && device_set_count(&t->targets) != 1) {
         t->targets = (device_set){{0}};
         device_set_add(&t->targets, r->device);
@@ -302,10 +306,14 @@ static void tell_range(grounder *g, const attempt *t)
 
 static void tell_cannot(grounder *g, const attempt *t)
 {
+    if (!t->action->verb) { /* an action that only explains does not fit: no verb to speak of */
+        g->unclear = true;
+        return;
+    }
     size_t first = first_of(&t->targets);
     const char *can = first == SIZE_MAX ? "" : abilities(g, first);
     reply_field f[] = {
-        {"verb", t->action->verb ? t->action->verb : ""}, {"name", target_names(g, t, true)}, {"can", can}};
+        {"verb", t->action->verb}, {"name", target_names(g, t, true)}, {"can", can}};
     add_problem(g, GROUND_CANNOT, fill(g, *can ? g->lex->reply.cannot : g->lex->reply.no_action, f, 3));
 }
 
@@ -745,6 +753,16 @@ static void gather_contrasts(grounder *g, piece *p, size_t n)
 /* "all lights except the lamp and the fan": the second is an exception too. */
 static void gather_exceptions(piece *p, size_t n)
 {
+    for (size_t i = 1; i < n; i++) { /* "all lights except the lamp and the fan off" */
+        chunk_rest *group = &p[i - 1].c->bare;
+        bool waits = !p[i - 1].has_cue && group->n_except && group->n_except < CHUNK_EXCEPT_MAX;
+        if (!waits || !p[i].has_cue || !p[i].c->cues[0].rest.only_state || !says_target(&p[i].c->bare.what)) continue;
+        group->except[group->n_except++] = p[i].c->cues[0].rest.what;
+        for (size_t k = 0; k < p[i].c->n_cues; k++) {
+            p[i].c->cues[k].rest.what = (mention){0};
+            p[i].c->cues[k].rest.n_whole = 0;
+        }
+    }
     piece *cue = NULL;
     for (size_t i = 0; i < n; i++) {
         const mention *m = &p[i].c->bare.what;
