@@ -5,6 +5,13 @@
 
 #include "shoal.h"
 
+/* The same few words are asked about for every cue; a word keeps its address while a request is read. */
+enum { KNOWN_WORDS = 256 };
+typedef struct known_word {
+    const char *word;
+    bool known;
+} known_word;
+
 /* ---- building ---------------------------------------------------------------------------------- */
 
 /* Words as units, so that synonyms of several words can be matched. */
@@ -83,7 +90,8 @@ int devices_init(devices *ret, const lexicon *lex, const device *list, size_t n,
 {
     devices d = {.lex = lex, .at = list, .n = n < DEVICES_MAX ? n : DEVICES_MAX};
     d.words = arena_alloc(a, (d.n + 1) * sizeof *d.words);
-    if (!d.words) return SHOAL_ENOMEM;
+    d.known = arena_alloc(a, KNOWN_WORDS * sizeof *d.known);
+    if (!d.words || !d.known) return SHOAL_ENOMEM;
     for (size_t i = 0; i < d.n; i++) {
         int rc = add_device(&d.words[i], lex, &list[i], a);
         if (rc) return rc;
@@ -103,11 +111,17 @@ static bool number_of(const lexicon *lex, const char *s, double *ret)
     return true;
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /* "lamps" and "lamp", "one" and "1". */
 static bool same_word(const lexicon *lex, const char *a, const char *b)
 {
     double x, y;
-    if (words_same_stem(a, b)) return true;
+    if (a[0] == b[0]) return words_same_stem(a, b);
+    if (is_digit(a[0]) == is_digit(b[0])) return false;
     return number_of(lex, a, &x) && number_of(lex, b, &y) && x == y;
 }
 
@@ -121,6 +135,7 @@ static bool list_has(const lexicon *lex, const word_list *l, const char *w)
 static bool any_of(const char *const *list, size_t n, const char *w, bool *ret_plural)
 {
     for (size_t i = 0; i < n; i++) {
+        if (w[0] != list[i][0]) continue;
         bool same = strcmp(w, list[i]) == 0, plural = words_is_plural_of(w, list[i]);
         if (!same && !plural) continue;
         if (ret_plural) *ret_plural = plural;
@@ -168,9 +183,12 @@ static bool is_word_of(const devices *d, size_t i, const char *w)
 
 bool devices_know(const devices *d, const char *w)
 {
-    for (size_t i = 0; i < d->n; i++)
-        if (is_word_of(d, i, w)) return true;
-    return false;
+    known_word *k = &d->known[((uintptr_t)w >> 4) % KNOWN_WORDS];
+    if (k->word == w) return k->known;
+    bool known = false;
+    for (size_t i = 0; i < d->n && !known; i++) known = is_word_of(d, i, w);
+    *k = (known_word){w, known};
+    return known;
 }
 
 static bool list_has_exactly(const word_list *l, const char *w)

@@ -39,6 +39,7 @@ typedef struct devices {
     const device *at;
     size_t n;
     device_words *words;
+    struct known_word *known; /* answers of devices_know, by the word's address */
 } devices;
 
 /* `list` is borrowed. SHOAL_ENOMEM, or 0. At most DEVICES_MAX are looked at. */

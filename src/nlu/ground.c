@@ -202,7 +202,8 @@ static outcome named_target(grounder *g, attempt *t, const chunk_rest *r)
     bool group, unused;
     mention said = r->what, *m = &said;
     t->targets = devices_find(&g->d, m, t->action->kinds, &group);
-    if (!device_set_count(&t->targets) && m->n > 1 && phrase_list_has_word(&g->lex->pronouns, m->at[m->n - 1])) {
+    if (!device_set_count(&t->targets) && m->n > 1 &&
+        phrase_list_has_word(&g->lex->pronouns, m->at[m->n - 1])) {
         m->n--; /* "the right one" */
         t->targets = devices_find(&g->d, m, t->action->kinds, &group);
     }
@@ -312,8 +313,7 @@ static void tell_cannot(grounder *g, const attempt *t)
     }
     size_t first = first_of(&t->targets);
     const char *can = first == SIZE_MAX ? "" : abilities(g, first);
-    reply_field f[] = {
-        {"verb", t->action->verb}, {"name", target_names(g, t, true)}, {"can", can}};
+    reply_field f[] = {{"verb", t->action->verb}, {"name", target_names(g, t, true)}, {"can", can}};
     add_problem(g, GROUND_CANNOT, fill(g, *can ? g->lex->reply.cannot : g->lex->reply.no_action, f, 3));
 }
 
@@ -756,7 +756,8 @@ static void gather_exceptions(piece *p, size_t n)
     for (size_t i = 1; i < n; i++) { /* "all lights except the lamp and the fan off" */
         chunk_rest *group = &p[i - 1].c->bare;
         bool waits = !p[i - 1].has_cue && group->n_except && group->n_except < CHUNK_EXCEPT_MAX;
-        if (!waits || !p[i].has_cue || !p[i].c->cues[0].rest.only_state || !says_target(&p[i].c->bare.what)) continue;
+        if (!waits || !p[i].has_cue || !p[i].c->cues[0].rest.only_state || !says_target(&p[i].c->bare.what))
+            continue;
         group->except[group->n_except++] = p[i].c->cues[0].rest.what;
         for (size_t k = 0; k < p[i].c->n_cues; k++) {
             p[i].c->cues[k].rest.what = (mention){0};

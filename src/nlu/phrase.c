@@ -159,10 +159,21 @@ static bool match_from(matcher *m, unsigned part, size_t at, unit_set *ret)
     return found;
 }
 
+/* Most patterns begin with a word that is not there: seen without trying. */
+static bool may_begin(const phrase *p, const unit *u)
+{
+    const phrase_part *first = &p->parts[0];
+    return p->n == 0 || first->kind != PART_WORD || first->optional || part_fits(first, u);
+}
+
 unit_set phrase_match(const phrase *p, const unit *u, size_t from, size_t to, unit_set taken, bool at_start)
 {
     unit_set best = 0, got;
     for (size_t at = from; at < to; at++) {
+        if (!may_begin(p, &u[at])) {
+            if (at_start) break;
+            continue;
+        }
         matcher m = {.p = p, .u = u, .from = from, .to = to, .taken = taken, .steps = 4096};
         if (match_from(&m, 0, at, &got) && count(got) > count(best)) best = got;
         if (at_start) break;

@@ -98,6 +98,13 @@ static size_t letters_end(const split *s, size_t at)
 /* Lower case, compatibility forms, no accents; the typographic apostrophe becomes the plain one. */
 static const char *fold(arena *a, const char *s, size_t n)
 {
+    size_t ascii = 0;
+    while (ascii < n && (unsigned char)s[ascii] < 0x80) ascii++;
+    if (ascii == n) { /* most words: no need to ask Unicode */
+        char *out = arena_strndup(a, s, n);
+        for (size_t i = 0; out && i < n; i++) out[i] = (char)tolower((unsigned char)out[i]);
+        return out;
+    }
     utf8proc_uint8_t *out = NULL;
     utf8proc_ssize_t len = utf8proc_map((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)n, &out,
                                         UTF8PROC_CASEFOLD | UTF8PROC_COMPAT | UTF8PROC_DECOMPOSE |
