@@ -118,16 +118,27 @@ static const stage_run *ground_of(const stage_run *s)
     return g && g->ground ? g : NULL;
 }
 
+/* Append the devices that are named, or those that are not, up to `max`. */
+static size_t put_near(const process_input *in, const device_set *named, bool wanted, config_device *out, size_t n,
+                       size_t max)
+{
+    for (size_t i = 0; i < in->n_devices && i < DEVICES_MAX && n < max; i++)
+        if (device_set_has(named, i) == wanted) out[n++] = in->devices[i];
+    return n;
+}
+
+/* The others stand first: their states change less often than those of devices that people ask for, so that the
+ * beginning of the prompt is found in the KV cache again. */
 bool process_near(const stage_run *s, config_device ret[PIPELINE_NEAR_DEVICES], size_t *ret_n)
 {
     const stage_run *g = ground_of(s);
     if (!g) return false;
     const process_input *in = s->run->in;
-    size_t n = 0;
-    for (int named = 1; named >= 0; named--)
-        for (size_t i = 0; i < in->n_devices && i < DEVICES_MAX && n < PIPELINE_NEAR_DEVICES; i++)
-            if (device_set_has(&g->ground->named, i) == (named == 1)) ret[n++] = in->devices[i];
-    *ret_n = n;
+    const device_set *named = &g->ground->named;
+    size_t n_named = device_set_count(named);
+    if (n_named > PIPELINE_NEAR_DEVICES) n_named = PIPELINE_NEAR_DEVICES;
+    size_t n = put_near(in, named, false, ret, 0, PIPELINE_NEAR_DEVICES - n_named);
+    *ret_n = put_near(in, named, true, ret, n, PIPELINE_NEAR_DEVICES);
     return true;
 }
 
