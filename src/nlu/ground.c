@@ -301,7 +301,7 @@ static void tell_range(grounder *g, const attempt *t)
     snprintf(min, sizeof min, "%g", t->odd->min);
     snprintf(max, sizeof max, "%g", t->odd->max);
     reply_field f[] = {
-        {"what", t->odd->name}, {"min", min}, {"max", max}, {"name", target_names(g, t, false)}};
+        {"what", t->odd->said}, {"min", min}, {"max", max}, {"name", target_names(g, t, false)}};
     add_problem(g, GROUND_CANNOT, fill(g, g->lex->reply.out_of_range, f, 4));
 }
 
@@ -320,7 +320,7 @@ static void tell_cannot(grounder *g, const attempt *t)
 static void tell(grounder *g, const attempt *t)
 {
     reply_field what[] = {{"what", what_was_said(g, t)}, {"names", target_names(g, t, true)}};
-    reply_field value[] = {{"what", t->odd ? t->odd->name : ""}, {"name", what[1].value}};
+    reply_field value[] = {{"what", t->odd ? t->odd->said : ""}, {"name", what[1].value}};
     switch (t->how) {
     case ASK_WHICH: add_problem(g, GROUND_ASK, fill(g, g->lex->reply.which, what, 2)); break;
     case OUT_OF_RANGE: tell_range(g, t); break;
@@ -408,6 +408,7 @@ static task ways_of(grounder *g, const chunk *c, const units *u, const chunk_res
 {
     task t = {.u = u};
     const chunk_cue *first = NULL;
+    const chunk_cue *open_verb = NULL; /* "turn on": of many kinds, so it implies no device of one */
     *failed = (attempt){.how = NOT_CLEAR};
     for (size_t i = 0; i < c->n_cues && !(first && !equal_rank(first, &c->cues[i])); i++) {
         const chunk_cue *cue = &c->cues[i];
@@ -420,6 +421,8 @@ static task ways_of(grounder *g, const chunk *c, const units *u, const chunk_res
             rest = borrowed;
         }
         attempt way = try_action(g, cue->action, u, rest);
+        if (way.how == NO_TARGET && !first) open_verb = cue;
+        if (way.how == DO_IT && open_verb && equal_rank(open_verb, cue)) way.how = NO_TARGET;
         if (way.how == DO_IT) {
             first = first ? first : cue;
             add_way(&t, &way);
@@ -428,6 +431,22 @@ static task ways_of(grounder *g, const chunk *c, const units *u, const chunk_res
         }
     }
     return t;
+}
+
+/* Do the ways differ in the device? Then it is the person's to say which. */
+static bool ask_device(grounder *g, const task *t)
+{
+    device_set all = {{0}};
+    bool same = true;
+    for (size_t i = 0; i < t->n_ways; i++) {
+        same = same && memcmp(&t->ways[i].targets, &t->ways[0].targets, sizeof all) == 0;
+        for (size_t k = 0; k < DEVICES_MAX / 64; k++) all.bits[k] |= t->ways[i].targets.bits[k];
+    }
+    if (same) return false;
+    reply_field f[] = {{"names", names(g, &all, true)}};
+    add_problem(g, GROUND_ASK, fill(g, g->lex->reply.which, f, 1));
+    name_all(g, &all);
+    return true;
 }
 
 /* Carry out the best cue that can be, with `more` said of the device when it is not NULL (the words of a
@@ -444,6 +463,7 @@ static void carry_out(grounder *g, const chunk *c, const units *u, const chunk_r
         task again = ways_of(g, c, u, more, before, &failed_again);
         if (again.n_ways == 1) t = again;
     }
+    if (t.n_ways && ask_device(g, &t)) return;
     if (t.n_ways)
         add_task(g, &t);
     else if (failed.action)
@@ -1399,7 +1419,10 @@ static const char *fallback(grounder *g)
 static const char *about_named(grounder *g, const char *one, const char *none)
 {
     size_t n = device_set_count(&g->named), first = first_of(&g->named);
-    if (n == 0 || n > 4) {
+    bool alike = true; /* what they can do is told of one for all */
+    for (size_t i = 0; i < g->d.n; i++)
+        alike = alike && (!device_set_has(&g->named, i) || g->d.words[i].kind == g->d.words[first].kind);
+    if (n == 0 || n > 4 || (strstr(one, "{can}") && (!alike || !*abilities(g, first)))) {
         reply_field f[] = {{"example", example(g)}, {"what", g->strange ? g->strange : ""}};
         return fill(g, none, f, 2);
     }

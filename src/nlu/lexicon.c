@@ -162,6 +162,8 @@ static void read_value(reader *r, const yaml_node *key, const yaml_node *n, valu
 {
     static const char *const kinds[] = {"number", "choice", "duration", "text"};
     v->name = read_text(r, key);
+    const yaml_node *said = r->rc ? NULL : yaml_get(n, "said");
+    v->said = said ? read_text(r, said) : v->name;
     const yaml_node *type = need(r, n, "type", YAML_SCALAR);
     if (r->rc) return;
     size_t k = 0;

@@ -56,6 +56,7 @@ typedef struct value_choice {
 } value_choice;
 typedef struct value_def {
     const char *name; /* the argument's name */
+    const char *said; /* what people call it */
     value_kind kind;
     size_t n_measures;
     const char **measures; /* NUMBER: folded units of measure */
