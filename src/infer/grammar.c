@@ -15,7 +15,6 @@
 #define STEP_WORK  4000000u
 #define REPLY_WORK 20000000u
 #define TOKEN_WORK 200000u
-#define LOOK_AHEAD 32  /* configurations */
 #define MASKS_KEPT 256 /* of one reply; at 150,000 tokens one is 19 KB */
 
 /* The vocabulary as a prefix tree in depth-first order: the subtree of node i is i+1 .. skip-1, so a
@@ -187,18 +186,25 @@ static int compile(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *
     return err_set(err, SHOAL_EINVALID, "there is no form of reply %d", (int)spec->kind);
 }
 
-/* Try every byte in the first configurations, so that what is too wide at once is refused before it runs. */
-static bool look_ahead(grammar *g)
+/* Step with every byte; false when that is too much at once. *ret_n grows over the configurations seen. */
+static bool try_bytes(nfa *a, int config, int *ret_n)
 {
-    size_t n = 1;
-    for (size_t i = 0; i < n && i < LOOK_AHEAD; i++) {
-        for (int b = 0; b < 256; b++) {
-            int to = nfa_step(g->a, (int)i, (uint8_t)b);
-            if (nfa_stopped(g->a) || nfa_cut(g->a, to)) return false;
-            if (to >= (int)n) n = (size_t)to + 1;
-        }
+    for (int b = 0; b < 256; b++) {
+        int to = nfa_step(a, config, (uint8_t)b);
+        if (nfa_stopped(a) || nfa_cut(a, to)) return false;
+        if (to >= *ret_n) *ret_n = to + 1;
     }
     return true;
+}
+
+/* All beginnings of two bytes, so that what is too wide from the start is refused before it runs. */
+static bool look_ahead(nfa *a, int begin)
+{
+    int n = begin + 1;
+    bool ok = try_bytes(a, begin, &n);
+    int n_first = n;
+    for (int i = begin + 1; ok && i < n_first; i++) ok = try_bytes(a, i, &n);
+    return ok;
 }
 
 /* Compile, drop dead ends, and see that there is something to say. */
@@ -212,7 +218,7 @@ static int prepare(grammar *g, const grammar_spec *spec, shoal_err *err)
     if (!nfa_seal(g->a)) return err_nomem(err);
     nfa_allow(g->a, STEP_WORK);
     g->config = nfa_begin(g->a, start);
-    if (g->config != NFA_DEAD && !look_ahead(g))
+    if (g->config != NFA_DEAD && !look_ahead(g->a, g->config))
         return err_set(err, SHOAL_ELIMIT,
                        "the form of the reply has too many alternatives that look alike (over %d)",
                        NFA_THREADS_MAX);
