@@ -15,6 +15,7 @@
 #define STEP_WORK  4000000u
 #define REPLY_WORK 20000000u
 #define TOKEN_WORK 200000u
+#define EOS_MAX    16
 #define MASKS_KEPT 256 /* of one reply; at 150,000 tokens one is 19 KB */
 
 /* The vocabulary as a prefix tree in depth-first order: the subtree of node i is i+1 .. skip-1, so a
@@ -346,15 +347,21 @@ static const uint64_t *paid_tokens(grammar *g)
     return bits;
 }
 
-static bool is_allowed(const grammar *g, const uint64_t *bits, size_t id)
+/* Sixty-four tokens at a time: in most states nearly all or nearly none of the vocabulary may come. */
+static void apply(const uint64_t *bits, size_t n_bits, float *logits, size_t n_vocab)
 {
-    return id < g->v->n_vocab && (bits[id / 64] >> (id % 64) & 1);
+    for (size_t at = 0; at < n_vocab; at += 64) {
+        uint64_t keep = at < n_bits ? bits[at / 64] : 0;
+        size_t n = n_vocab - at < 64 ? n_vocab - at : 64;
+        for (size_t k = 0; k < n && keep != UINT64_MAX; k++)
+            if (!(keep >> k & 1)) logits[at + k] = -INFINITY;
+    }
 }
 
-static bool is_one_of(const int32_t *ids, size_t n, size_t id)
+static bool any_allowed(const uint64_t *bits, size_t n_bits, size_t n_vocab)
 {
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] >= 0 && (size_t)ids[i] == id) return true;
+    for (size_t at = 0; at < n_bits && at < n_vocab; at += 64)
+        if (bits[at / 64]) return true;
     return false;
 }
 
@@ -363,13 +370,15 @@ bool grammar_mask(grammar *g, float *logits, size_t n_vocab, const int32_t *eos_
     if (g->err.code) return false;
     const uint64_t *bits = paid_tokens(g);
     if (!bits) return false;
-    bool may_end = grammar_complete(g), any = may_end && n_eos > 0;
-    for (size_t id = 0; id < n_vocab && !any; id++) any = is_allowed(g, bits, id);
-    if (!any) return refuse(g, NFA_FINE);
-    for (size_t id = 0; id < n_vocab; id++) {
-        bool end = is_one_of(eos_ids, n_eos, id);
-        if (end ? !may_end : !is_allowed(g, bits, id)) logits[id] = -INFINITY;
-    }
+    bool may_end = grammar_complete(g);
+    if (!(may_end && n_eos > 0) && !any_allowed(bits, g->v->n_vocab, n_vocab)) return refuse(g, NFA_FINE);
+    float ends[EOS_MAX];
+    if (n_eos > EOS_MAX) n_eos = EOS_MAX;
+    for (size_t i = 0; i < n_eos; i++)
+        ends[i] = may_end && (size_t)eos_ids[i] < n_vocab ? logits[eos_ids[i]] : -INFINITY;
+    apply(bits, g->v->n_vocab, logits, n_vocab);
+    for (size_t i = 0; i < n_eos; i++)
+        if ((size_t)eos_ids[i] < n_vocab) logits[eos_ids[i]] = ends[i];
     return true;
 }
 
