@@ -22,10 +22,11 @@
  * walk is one pass over an array and a dead prefix is one jump. */
 typedef struct trie_node {
     uint8_t byte;
-    uint16_t depth;      /* 1 for first bytes */
-    uint32_t skip;       /* the first node behind the subtree */
-    int32_t first_token; /* index into `tokens`, -1: no token ends here */
+    uint16_t depth;       /* 1 for first bytes */
+    uint32_t skip;        /* the first node behind the subtree */
+    uint32_t first_token; /* index into `tokens` of those that end here, then of those in the subtree */
     uint32_t n_tokens;
+    uint16_t plain; /* the longest way down, this byte included, when all bytes on it are plain; else 0 */
 } trie_node;
 
 struct grammar_vocab {
@@ -73,6 +74,21 @@ static size_t common_prefix(const sort_item *a, const sort_item *b)
     return i;
 }
 
+/* Children stand behind their parent: from the last node to the first, each tells its own way down. */
+static void find_plain(grammar_vocab *v)
+{
+    for (size_t i = v->n_nodes; i-- > 0;) {
+        trie_node *node = &v->nodes[i];
+        size_t longest = 0;
+        bool plain = nfa_is_plain(node->byte);
+        for (uint32_t child = (uint32_t)i + 1; child < node->skip && plain; child = v->nodes[child].skip) {
+            plain = v->nodes[child].plain > 0;
+            if (v->nodes[child].plain > longest) longest = v->nodes[child].plain;
+        }
+        node->plain = plain && longest < NFA_RUN_MAX ? (uint16_t)(longest + 1) : 0;
+    }
+}
+
 /* Nodes of sorted items; open[d] is the node at depth d on the current path. */
 static int build_trie(grammar_vocab *v, const sort_item *items, size_t n, shoal_err *err)
 {
@@ -94,17 +110,18 @@ static int build_trie(grammar_vocab *v, const sort_item *items, size_t n, shoal_
         for (; depth > keep; depth--) v->nodes[open[depth]].skip = (uint32_t)v->n_nodes;
         for (; depth < items[i].n; v->n_nodes++) {
             open[depth + 1] = (uint32_t)v->n_nodes;
-            v->nodes[v->n_nodes] =
-                (trie_node){.byte = items[i].s[depth], .depth = (uint16_t)(depth + 1), .first_token = -1};
+            v->nodes[v->n_nodes] = (trie_node){.byte = items[i].s[depth],
+                                               .depth = (uint16_t)(depth + 1),
+                                               .first_token = (uint32_t)v->n_tokens};
             depth++;
         }
         trie_node *end = &v->nodes[open[depth]];
-        if (end->first_token < 0) end->first_token = (int32_t)v->n_tokens;
         end->n_tokens++;
         v->tokens[v->n_tokens++] = items[i].id;
     }
     for (; depth > 0; depth--) v->nodes[open[depth]].skip = (uint32_t)v->n_nodes;
     free(open);
+    find_plain(v);
     return 0;
 }
 
@@ -266,19 +283,34 @@ static int walk(const grammar *g, int config, const uint8_t *s, size_t n)
     return config;
 }
 
+static void allow_subtree(const grammar_vocab *v, uint32_t i, uint64_t *bits)
+{
+    uint32_t end = v->nodes[i].skip;
+    size_t last = end < v->n_nodes ? v->nodes[end].first_token : v->n_tokens;
+    for (size_t k = v->nodes[i].first_token; k < last; k++) allow(bits, v->tokens[k]);
+}
+
+/* Subtrees of plain characters need no walk where a string has room for their longest token, which spares
+ * most of the vocabulary within strings. */
 static void walk_trie(const grammar *g, uint64_t *bits)
 {
     const grammar_vocab *v = g->v;
     g->path[0] = g->config;
     for (uint32_t i = 0; i < v->n_nodes;) {
         const trie_node *node = &v->nodes[i];
-        int config = nfa_step(g->a, g->path[node->depth - 1], node->byte);
+        int from = g->path[node->depth - 1];
+        if (node->plain && nfa_plain_run(g->a, from) >= node->plain) {
+            allow_subtree(v, i, bits);
+            i = node->skip;
+            continue;
+        }
+        int config = nfa_step(g->a, from, node->byte);
         if (config == NFA_DEAD) {
             i = node->skip;
             continue;
         }
         g->path[node->depth] = config;
-        for (uint32_t k = 0; k < node->n_tokens; k++) allow(bits, v->tokens[(uint32_t)node->first_token + k]);
+        for (uint32_t k = 0; k < node->n_tokens; k++) allow(bits, v->tokens[node->first_token + k]);
         i++;
     }
 }
