@@ -15,17 +15,18 @@
 #define STEP_WORK  4000000u
 #define REPLY_WORK 20000000u
 #define TOKEN_WORK 200000u
-#define LOOK_AHEAD 32  /* configurations */
+#define EOS_MAX    16
 #define MASKS_KEPT 256 /* of one reply; at 150,000 tokens one is 19 KB */
 
 /* The vocabulary as a prefix tree in depth-first order: the subtree of node i is i+1 .. skip-1, so a
  * walk is one pass over an array and a dead prefix is one jump. */
 typedef struct trie_node {
     uint8_t byte;
-    uint16_t depth;      /* 1 for first bytes */
-    uint32_t skip;       /* the first node behind the subtree */
-    int32_t first_token; /* index into `tokens`, -1: no token ends here */
+    uint16_t depth;       /* 1 for first bytes */
+    uint32_t skip;        /* the first node behind the subtree */
+    uint32_t first_token; /* index into `tokens` of those that end here, then of those in the subtree */
     uint32_t n_tokens;
+    uint16_t plain; /* the longest way down, this byte included, when all bytes on it are plain; else 0 */
 } trie_node;
 
 struct grammar_vocab {
@@ -73,6 +74,21 @@ static size_t common_prefix(const sort_item *a, const sort_item *b)
     return i;
 }
 
+/* Children stand behind their parent: from the last node to the first, each tells its own way down. */
+static void find_plain(grammar_vocab *v)
+{
+    for (size_t i = v->n_nodes; i-- > 0;) {
+        trie_node *node = &v->nodes[i];
+        size_t longest = 0;
+        bool plain = nfa_is_plain(node->byte);
+        for (uint32_t child = (uint32_t)i + 1; child < node->skip && plain; child = v->nodes[child].skip) {
+            plain = v->nodes[child].plain > 0;
+            if (v->nodes[child].plain > longest) longest = v->nodes[child].plain;
+        }
+        node->plain = plain && longest < NFA_RUN_MAX ? (uint16_t)(longest + 1) : 0;
+    }
+}
+
 /* Nodes of sorted items; open[d] is the node at depth d on the current path. */
 static int build_trie(grammar_vocab *v, const sort_item *items, size_t n, shoal_err *err)
 {
@@ -94,17 +110,18 @@ static int build_trie(grammar_vocab *v, const sort_item *items, size_t n, shoal_
         for (; depth > keep; depth--) v->nodes[open[depth]].skip = (uint32_t)v->n_nodes;
         for (; depth < items[i].n; v->n_nodes++) {
             open[depth + 1] = (uint32_t)v->n_nodes;
-            v->nodes[v->n_nodes] =
-                (trie_node){.byte = items[i].s[depth], .depth = (uint16_t)(depth + 1), .first_token = -1};
+            v->nodes[v->n_nodes] = (trie_node){.byte = items[i].s[depth],
+                                               .depth = (uint16_t)(depth + 1),
+                                               .first_token = (uint32_t)v->n_tokens};
             depth++;
         }
         trie_node *end = &v->nodes[open[depth]];
-        if (end->first_token < 0) end->first_token = (int32_t)v->n_tokens;
         end->n_tokens++;
         v->tokens[v->n_tokens++] = items[i].id;
     }
     for (; depth > 0; depth--) v->nodes[open[depth]].skip = (uint32_t)v->n_nodes;
     free(open);
+    find_plain(v);
     return 0;
 }
 
@@ -187,18 +204,25 @@ static int compile(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *
     return err_set(err, SHOAL_EINVALID, "there is no form of reply %d", (int)spec->kind);
 }
 
-/* Try every byte in the first configurations, so that what is too wide at once is refused before it runs. */
-static bool look_ahead(grammar *g)
+/* Step with every byte; false when that is too much at once. *ret_n grows over the configurations seen. */
+static bool try_bytes(nfa *a, int config, int *ret_n)
 {
-    size_t n = 1;
-    for (size_t i = 0; i < n && i < LOOK_AHEAD; i++) {
-        for (int b = 0; b < 256; b++) {
-            int to = nfa_step(g->a, (int)i, (uint8_t)b);
-            if (nfa_stopped(g->a) || nfa_cut(g->a, to)) return false;
-            if (to >= (int)n) n = (size_t)to + 1;
-        }
+    for (int b = 0; b < 256; b++) {
+        int to = nfa_step(a, config, (uint8_t)b);
+        if (nfa_stopped(a) || nfa_cut(a, to)) return false;
+        if (to >= *ret_n) *ret_n = to + 1;
     }
     return true;
+}
+
+/* All beginnings of two bytes, so that what is too wide from the start is refused before it runs. */
+static bool look_ahead(nfa *a, int begin)
+{
+    int n = begin + 1;
+    bool ok = try_bytes(a, begin, &n);
+    int n_first = n;
+    for (int i = begin + 1; ok && i < n_first; i++) ok = try_bytes(a, i, &n);
+    return ok;
 }
 
 /* Compile, drop dead ends, and see that there is something to say. */
@@ -212,7 +236,7 @@ static int prepare(grammar *g, const grammar_spec *spec, shoal_err *err)
     if (!nfa_seal(g->a)) return err_nomem(err);
     nfa_allow(g->a, STEP_WORK);
     g->config = nfa_begin(g->a, start);
-    if (g->config != NFA_DEAD && !look_ahead(g))
+    if (g->config != NFA_DEAD && !look_ahead(g->a, g->config))
         return err_set(err, SHOAL_ELIMIT,
                        "the form of the reply has too many alternatives that look alike (over %d)",
                        NFA_THREADS_MAX);
@@ -259,19 +283,34 @@ static int walk(const grammar *g, int config, const uint8_t *s, size_t n)
     return config;
 }
 
+static void allow_subtree(const grammar_vocab *v, uint32_t i, uint64_t *bits)
+{
+    uint32_t end = v->nodes[i].skip;
+    size_t last = end < v->n_nodes ? v->nodes[end].first_token : v->n_tokens;
+    for (size_t k = v->nodes[i].first_token; k < last; k++) allow(bits, v->tokens[k]);
+}
+
+/* Subtrees of plain characters need no walk where a string has room for their longest token, which spares
+ * most of the vocabulary within strings. */
 static void walk_trie(const grammar *g, uint64_t *bits)
 {
     const grammar_vocab *v = g->v;
     g->path[0] = g->config;
     for (uint32_t i = 0; i < v->n_nodes;) {
         const trie_node *node = &v->nodes[i];
-        int config = nfa_step(g->a, g->path[node->depth - 1], node->byte);
+        int from = g->path[node->depth - 1];
+        if (node->plain && nfa_plain_run(g->a, from) >= node->plain) {
+            allow_subtree(v, i, bits);
+            i = node->skip;
+            continue;
+        }
+        int config = nfa_step(g->a, from, node->byte);
         if (config == NFA_DEAD) {
             i = node->skip;
             continue;
         }
         g->path[node->depth] = config;
-        for (uint32_t k = 0; k < node->n_tokens; k++) allow(bits, v->tokens[(uint32_t)node->first_token + k]);
+        for (uint32_t k = 0; k < node->n_tokens; k++) allow(bits, v->tokens[node->first_token + k]);
         i++;
     }
 }
@@ -340,15 +379,21 @@ static const uint64_t *paid_tokens(grammar *g)
     return bits;
 }
 
-static bool is_allowed(const grammar *g, const uint64_t *bits, size_t id)
+/* Sixty-four tokens at a time: in most states nearly all or nearly none of the vocabulary may come. */
+static void apply(const uint64_t *bits, size_t n_bits, float *logits, size_t n_vocab)
 {
-    return id < g->v->n_vocab && (bits[id / 64] >> (id % 64) & 1);
+    for (size_t at = 0; at < n_vocab; at += 64) {
+        uint64_t keep = at < n_bits ? bits[at / 64] : 0;
+        size_t n = n_vocab - at < 64 ? n_vocab - at : 64;
+        for (size_t k = 0; k < n && keep != UINT64_MAX; k++)
+            if (!(keep >> k & 1)) logits[at + k] = -INFINITY;
+    }
 }
 
-static bool is_one_of(const int32_t *ids, size_t n, size_t id)
+static bool any_allowed(const uint64_t *bits, size_t n_bits, size_t n_vocab)
 {
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] >= 0 && (size_t)ids[i] == id) return true;
+    for (size_t at = 0; at < n_bits && at < n_vocab; at += 64)
+        if (bits[at / 64]) return true;
     return false;
 }
 
@@ -357,13 +402,15 @@ bool grammar_mask(grammar *g, float *logits, size_t n_vocab, const int32_t *eos_
     if (g->err.code) return false;
     const uint64_t *bits = paid_tokens(g);
     if (!bits) return false;
-    bool may_end = grammar_complete(g), any = may_end && n_eos > 0;
-    for (size_t id = 0; id < n_vocab && !any; id++) any = is_allowed(g, bits, id);
-    if (!any) return refuse(g, NFA_FINE);
-    for (size_t id = 0; id < n_vocab; id++) {
-        bool end = is_one_of(eos_ids, n_eos, id);
-        if (end ? !may_end : !is_allowed(g, bits, id)) logits[id] = -INFINITY;
-    }
+    bool may_end = grammar_complete(g);
+    if (!(may_end && n_eos > 0) && !any_allowed(bits, g->v->n_vocab, n_vocab)) return refuse(g, NFA_FINE);
+    float ends[EOS_MAX];
+    if (n_eos > EOS_MAX) n_eos = EOS_MAX;
+    for (size_t i = 0; i < n_eos; i++)
+        ends[i] = may_end && (size_t)eos_ids[i] < n_vocab ? logits[eos_ids[i]] : -INFINITY;
+    apply(bits, g->v->n_vocab, logits, n_vocab);
+    for (size_t i = 0; i < n_eos; i++)
+        if ((size_t)eos_ids[i] < n_vocab) logits[eos_ids[i]] = ends[i];
     return true;
 }
 

@@ -13,7 +13,7 @@
 #include "base/err.h"
 
 #define CODE_MAX       0x10FFFFu
-#define DFA_STATES_MAX 20000
+#define DFA_STATES_MAX 40000
 #define FSM_STATES_MAX 60000
 
 typedef struct fsm fsm;

@@ -8,9 +8,10 @@
 #include "base/utf8.h"
 #include "infer/grammar_pattern.h"
 
-#define COUNT_MAX 20000
-#define DEPTH_MAX 48 /* of a judgement: schemas may lead back to themselves */
-#define APART_MAX 3  /* levels of required properties that are looked into */
+#define COUNT_MAX   20000
+#define FORMAT_WORK 1000000u
+#define DEPTH_MAX   48 /* of a judgement: schemas may lead back to themselves */
+#define APART_MAX   3  /* levels of required properties that are looked into */
 
 /* ---- types and values ------------------------------------------------------------------------- */
 
@@ -258,20 +259,33 @@ static void intersect(schema_ctx *c, dfa **all, const dfa *one)
     *all = both;
 }
 
-/* A format that no text of the pattern beside it has is a name for that pattern's own kind of text (zod's
- * "time" has no offset), and annotates. */
+/* What both have; *ret NULL when that takes too much work, which is no failure. */
+static void try_both(schema_ctx *c, const dfa *a, const dfa *b, dfa **ret)
+{
+    uint64_t budget = c->work < FORMAT_WORK ? c->work : FORMAT_WORK, left = budget;
+    shoal_err err = {0};
+    int rc = dfa_combine(ret, a, b, DFA_AND, &left, &err);
+    c->work -= budget - left;
+    if (rc == SHOAL_ENOMEM && c->rc == 0) c->rc = err_nomem(c->err);
+}
+
+/* A format beside a pattern annotates when no text of the pattern has it (zod's "time" has no offset), and
+ * when the two together are too complex: the pattern says more. */
 static void add_format(schema_ctx *c, const json_t *schema, bool has_pattern, dfa **all)
 {
     const char *format = json_string_value(json_object_get(schema, "format"));
     const char *pattern = format ? pattern_of_format(format) : NULL;
     if (!pattern || c->rc) return;
     const dfa *one = pattern_dfa(c, schema, "format", pattern, strlen(pattern));
+    if (!one || !has_pattern || !*all) {
+        intersect(c, all, one);
+        return;
+    }
     dfa *both = NULL;
-    if (*all) intersect(c, &both, *all);
-    intersect(c, &both, one);
-    bool contradicts = has_pattern && both && both->n == 0;
-    dfa_free(contradicts ? both : *all);
-    if (!contradicts) *all = both;
+    try_both(c, *all, one, &both);
+    bool says_nothing = !both || both->n == 0;
+    dfa_free(says_nothing ? both : *all);
+    if (!says_nothing) *all = both;
 }
 
 int facts_strings(schema_ctx *c, const parts *p, string_facts *ret)
@@ -339,7 +353,7 @@ bool facts_property(schema_ctx *c, const parts *p, const char *name, parts *ret,
         if (!name_is_admitted(c, p->of[i], name)) return false;
         if (!own) own = rest;
         if (!own) continue;
-        if (json_is_false(own) || parts_add(c, ret, own)) return false;
+        if (schema_admits_nothing(own) || parts_add(c, ret, own)) return false;
     }
     return c->rc == 0;
 }
@@ -365,7 +379,7 @@ bool facts_item(schema_ctx *c, const parts *p, size_t i, parts *ret, bool *ret_d
         if (!own) own = facts_rest_of_items(p->of[k]);
         if (!own) continue;
         *ret_declared = true;
-        if (json_is_false(own) || parts_add(c, ret, own)) return false;
+        if (schema_admits_nothing(own) || parts_add(c, ret, own)) return false;
     }
     return c->rc == 0;
 }
@@ -384,7 +398,7 @@ bool facts_asks_for_more(const parts *p)
     bool asks = false, names = false;
     for (size_t i = 0; i < p->n; i++) {
         const json_t *rest = json_object_get(p->of[i], "additionalProperties");
-        if (json_is_false(rest)) return false;
+        if (schema_admits_nothing(rest)) return false;
         asks |= rest != NULL;
         names |= json_object_get(p->of[i], "properties") != NULL;
     }
@@ -533,7 +547,7 @@ static bool itself_admits(judge j, const json_t *schema, const json_t *value)
 
 static bool admits(judge j, const json_t *schema, const json_t *value)
 {
-    if (!json_is_object(schema)) return !json_is_false(schema);
+    if (!json_is_object(schema) || schema_admits_nothing(schema)) return json_is_true(schema);
     if (++j.depth > DEPTH_MAX) {
         schema_fail(j.c, SHOAL_ELIMIT, schema, NULL,
                     "a value of \"enum\" or \"const\" nests too deeply to be judged");

@@ -40,6 +40,7 @@ typedef struct nfa_config {
     bool accepts, reads;
     uint8_t marks;
     uint8_t cut;    /* an nfa_trouble */
+    int8_t run;     /* nfa_plain_run; -1: not known yet */
     int32_t *steps; /* [256], made at the first step */
     uint64_t
         starts[4]; /* bytes at which the threads' ranges begin or have ended: between two, steps are alike */
@@ -451,7 +452,7 @@ static int config_of_set(nfa *a, size_t n)
     }
     if (a->n_configs >= NFA_CONFIGS_MAX || a->n_threads + n > KEPT_THREADS_MAX) return stop(a, NFA_WORK);
     if (!grow(&a->configs, &a->cap_configs, a->n_configs, sizeof *a->configs)) return stop(a, NFA_NOMEM);
-    nfa_config c = {.first = a->n_threads, .n = n, .cut = a->cut};
+    nfa_config c = {.first = a->n_threads, .n = n, .cut = a->cut, .run = -1};
     for (size_t i = 0; i < n; i++) {
         if (!grow(&a->threads, &a->cap_threads, a->n_threads, sizeof *a->threads)) return stop(a, NFA_NOMEM);
         a->threads[a->n_threads++] = a->set[i];
@@ -581,6 +582,36 @@ int nfa_step(nfa *a, int config, uint8_t byte)
     while (hi < 256 && !starts_at(c, hi)) hi++;
     for (; lo < hi; lo++) c->steps[lo] = to;
     return to;
+}
+
+bool nfa_is_plain(uint8_t byte)
+{
+    return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
+}
+
+/* Where every plain character leads; NFA_DEAD when not all lead to the same. */
+static int plain_step(nfa *a, int config)
+{
+    int to = nfa_step(a, config, ' ');
+    for (int b = 0x21; b < 0x7F && to != NFA_DEAD; b++)
+        if (nfa_is_plain((uint8_t)b) && nfa_step(a, config, (uint8_t)b) != to) to = NFA_DEAD;
+    return to;
+}
+
+int nfa_plain_run(nfa *a, int config)
+{
+    int path[NFA_RUN_MAX], n = 0, at = config;
+    while (n < NFA_RUN_MAX && at >= 0 && a->configs[at].run < 0) {
+        int next = plain_step(a, at);
+        if (next == at) a->configs[at].run = NFA_RUN_MAX;
+        path[n++] = at;
+        at = next;
+    }
+    if (at >= 0 && a->configs[at].run < 0) return a->configs[config].run = NFA_RUN_MAX;
+    for (int run = at < 0 ? 0 : a->configs[at].run + 1; n-- > 0; run++)
+        if (a->configs[path[n]].run < 0)
+            a->configs[path[n]].run = (int8_t)(run < NFA_RUN_MAX ? run : NFA_RUN_MAX);
+    return a->configs[config].run;
 }
 
 bool nfa_accepts(const nfa *a, int config)

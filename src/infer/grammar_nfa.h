@@ -68,6 +68,12 @@ void nfa_allow(nfa *a, uint64_t work);
 uint64_t nfa_left(const nfa *a);
 nfa_trouble nfa_stopped(const nfa *a); /* NFA_WORK or NFA_NOMEM: steps are dead since (sticky) */
 
+/* How many plain characters (nfa_is_plain) can be read from here whichever they are, at most NFA_RUN_MAX. */
+#define NFA_RUN_MAX 64
+int nfa_plain_run(nfa *a, int config);
+/* ASCII that stands for itself in a JSON string. */
+bool nfa_is_plain(uint8_t byte);
+
 /* A slot of the caller's per configuration, NULL at first; freed with free() by nfa_free. */
 void **nfa_slot(nfa *a, int config);
 /* True when so much is kept that nfa_forget is due. */

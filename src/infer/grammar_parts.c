@@ -128,11 +128,19 @@ const json_t *schema_resolve(schema_ctx *c, const json_t *schema)
 
 /* ---- keywords that are refused ---------------------------------------------------------------- */
 
+bool schema_admits_nothing(const json_t *schema)
+{
+    const json_t *not = json_object_get(schema, "not");
+    return json_is_false(schema) || json_is_true(not ) ||
+           (json_is_object(not ) && json_object_size(not ) == 0);
+}
+
 static bool is_harmless(const char *key, const json_t *v)
 {
     bool empty = json_is_object(v) && json_object_size(v) == 0;
     if (strcmp(key, "patternProperties") == 0 || strncmp(key, "depend", 6) == 0) return empty;
     if (strncmp(key, "unevaluated", 11) == 0) return json_is_true(v) || empty;
+    if (strcmp(key, "not") == 0) return empty || json_is_true(v);
     if (strcmp(key, "minContains") == 0 || strcmp(key, "maxContains") == 0) return true; /* of "contains" */
     return strcmp(key, "then") == 0 || strcmp(key, "else") == 0;                         /* of "if" */
 }
@@ -228,7 +236,7 @@ static void gather_choice(schema_ctx *c, draft *d, const json_t *schema, const c
 static void gather(schema_ctx *c, draft *d, const json_t *schema, const chain *way)
 {
     if (c->rc || json_is_true(schema)) return;
-    if (json_is_false(schema)) {
+    if (schema_admits_nothing(schema)) {
         d->never = true;
         return;
     }

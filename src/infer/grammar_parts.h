@@ -38,6 +38,9 @@ typedef struct parts {
     size_t n;
 } parts;
 
+/* false, or zod's "never": {"not": {}}. */
+bool schema_admits_nothing(const json_t *schema);
+
 /* Add a schema unless it is there; "true" holds always and is left out. */
 int parts_add(schema_ctx *c, parts *p, const json_t *schema);
 

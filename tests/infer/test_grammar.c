@@ -161,6 +161,9 @@ static void what_stands_beside_counts(void **state)
          "'additionalProperties':{'type':'integer'}}",
          "{'a':'x','b':null,'aa':1,'bb':2}", 1},
         {"{'oneOf':[{'type':'string'},{'type':'null'}]}", "null", 1},
+        {"{'format':'time'}", "'12:30'", -1},
+        {"{'format':'time','pattern':'^[0-9:]{5}$'}", "'12:30'", 1},
+        {"{'type':'string','not':{}}", "", -2},
         {"{'items':false}", "[]", 1},
         {"{'items':false}", "[1", -1},
         {"{'prefixItems':[{'type':'null'}],'items':{'type':'boolean'},'minItems':1}", "[null,true,false]", 1},
@@ -179,6 +182,46 @@ static void what_stands_beside_counts(void **state)
         int got = verdict(schema, text);
         if (got != cases[i].want) fail_msg("%s: %s: %d", schema, text, got);
     }
+}
+
+/* Alternatives that admit nothing must not push those aside that do. */
+static void impossible_alternatives_take_no_room(void **state)
+{
+    buf schema = {0};
+    buf_puts(&schema, "{\"anyOf\":[");
+    for (int i = 0; i < 1100; i++)
+        buf_printf(&schema, "{\"type\":\"array\",\"minItems\":%d,\"items\":false},", i + 1);
+    buf_puts(&schema, "true]}");
+    assert_int_equal(verdict(schema.data, "{\"a\":[1]}"), 1);
+    assert_int_equal(verdict(schema.data, "[[[[]]]]"), 1);
+    buf_done(&schema);
+}
+
+/* Work is counted in edges of the automaton, which no machine makes more or less of. */
+static void strings_that_differ_in_length_cost_no_more_than_one(void **state)
+{
+    buf schema = {0};
+    buf_puts(&schema, "{\"type\":\"array\",\"items\":{\"anyOf\":[{\"type\":\"null\"}");
+    for (int i = 1; i < 334; i++)
+        buf_printf(&schema, ",{\"type\":\"string\",\"minLength\":%d,\"maxLength\":%d}", i / 2, i);
+    buf_puts(&schema, "]}}");
+    nfa *a = nfa_new();
+    shoal_err err = {0};
+    int start;
+    assert_int_equal(schema_compile(a, schema.data, &start, &err), 0);
+    assert_true(nfa_seal(a));
+    int config = nfa_begin(a, start);
+    const uint64_t most =
+        500000; /* a fifth of it is enough; one thread a length took some hundred times as much */
+    nfa_allow(a, most);
+    for (int i = 0; i < 300 && config >= 0; i++) {
+        for (int b = 0; b < 256; b++) nfa_step(a, config, (uint8_t)b); /* as a mask does */
+        config = nfa_step(a, config, (uint8_t)(i < 2 ? "[\""[i] : 'x'));
+    }
+    assert_true(config >= 0);
+    assert_int_equal(nfa_stopped(a), NFA_FINE);
+    nfa_free(a);
+    buf_done(&schema);
 }
 
 static void unsupported_keywords_are_named(void **state)
@@ -482,6 +525,64 @@ static void nesting_too_deeply_is_an_error(void **state)
     rig_close(&r);
 }
 
+/* What the mask says of a token is what its bytes say, one after the other: strings have a short cut. */
+static void masks_are_what_the_bytes_say(void **state)
+{
+    static const char *const schemas[] = {
+        "{\"type\":\"string\",\"maxLength\":4}",
+        "{\"type\":\"string\",\"pattern\":\"^[a-m ]*$\",\"maxLength\":5}", "{\"type\":\"string\"}",
+        "{\"anyOf\":[{\"type\":\"string\",\"pattern\":\"^.{2}$\"},{\"enum\":[\"theme\",\"there\"]}]}"};
+    rig r;
+    for (size_t k = 0; k < sizeof schemas / sizeof *schemas; k++) {
+        rig_open(&r, &(grammar_spec){.kind = GRAMMAR_JSON_SCHEMA, .schema = schemas[k]}, false);
+        nfa *a = nfa_new();
+        shoal_err err = {0};
+        int start, at;
+        assert_int_equal(schema_compile(a, schemas[k], &start, &err), 0);
+        assert_true(nfa_seal(a));
+        at = nfa_begin(a, start);
+        for (const char *text = "\"the"; *text; text++) {
+            memset(r.logits, 0, r.n_vocab * sizeof *r.logits);
+            assert_true(grammar_mask(r.g, r.logits, r.n_vocab, &r.eos, 1));
+            for (size_t id = 1; id < r.n_vocab; id++) {
+                size_t n = 0;
+                bool special;
+                const char *s = tokenizer_bytes(r.t, (int32_t)id, &n, &special);
+                int to = at;
+                for (size_t i = 0; i < n; i++) to = nfa_step(a, to, (uint8_t)s[i]);
+                /* The form allows one line end behind the document, which the schema does not know. */
+                if (n > 1 && s[n - 1] == '\n') continue;
+                if (isfinite(r.logits[id]) != (to != NFA_DEAD)) fail_msg("%s: %.*s", schemas[k], (int)n, s);
+            }
+            char one[2] = {*text, '\0'};
+            at = nfa_step(a, at, (uint8_t)*text);
+            if (!grammar_accept(r.g, token(&r, one))) break;
+        }
+        nfa_free(a);
+        rig_close(&r);
+    }
+}
+
+/* Each bracket may begin any of six kinds of array, each of which may hold any of the six. */
+static void too_many_alternatives_are_an_error(void **state)
+{
+    rig r;
+    buf schema = {0};
+    buf_puts(&schema, "{\"$defs\":{\"a\":{\"anyOf\":[{\"type\":\"null\"}");
+    for (int i = 1; i <= 6; i++)
+        buf_printf(&schema, ",{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/a\"},\"minItems\":%d}", i);
+    buf_puts(&schema, "]}},\"$ref\":\"#/$defs/a\"}");
+    rig_open(&r, &(grammar_spec){.kind = GRAMMAR_JSON_SCHEMA, .schema = schema.data}, false);
+    int depth = 0;
+    for (; depth < 50 && grammar_mask(r.g, r.logits, r.n_vocab, &r.eos, 1); depth++)
+        assert_true(grammar_accept(r.g, token(&r, "[")));
+    assert_in_range(depth, 2, 10);
+    assert_int_equal(grammar_error(r.g)->code, SHOAL_ELIMIT);
+    assert_false(grammar_complete(r.g));
+    rig_close(&r);
+    buf_done(&schema);
+}
+
 /* A text, one token a character. */
 static void spell(rig *r, const char *text)
 {
@@ -521,12 +622,16 @@ int main(void)
         cmocka_unit_test(long_enums_keep_every_value),
         cmocka_unit_test(schemas_may_refer_to_themselves),
         cmocka_unit_test(what_stands_beside_counts),
+        cmocka_unit_test(impossible_alternatives_take_no_room),
+        cmocka_unit_test(strings_that_differ_in_length_cost_no_more_than_one),
         cmocka_unit_test(unsupported_keywords_are_named),
         cmocka_unit_test(only_offered_tools_are_called),
         cmocka_unit_test(tools_that_cannot_be_called_are_refused),
         cmocka_unit_test(a_choice_is_one_of_the_texts),
         cmocka_unit_test(a_number_may_go_on_or_end),
         cmocka_unit_test(nesting_too_deeply_is_an_error),
+        cmocka_unit_test(masks_are_what_the_bytes_say),
+        cmocka_unit_test(too_many_alternatives_are_an_error),
         cmocka_unit_test(control_tokens_begin_and_end_calls),
         cmocka_unit_test(random_walk_stays_valid),
     };
