@@ -30,7 +30,7 @@ typedef struct line_form {
     size_t n_fields;
     line_field fields[LINE_FIELDS_MAX];
     size_t size, limit; /* fields */
-    const char *say[OUTCOMES];
+    const char *say[OUTCOMES], *advice[OUTCOMES]; /* advice NULL: none */
     word_set vocabulary, never[OUTCOMES];
     size_t n_must;
     size_t must[LINE_FIELDS_MAX + 1]; /* into line_reading.values */
@@ -174,7 +174,9 @@ static void read_form(reader *r, line_form *x, const yaml_node *n)
         if (!r->rc) add_words(r, &x->vocabulary, x->say[i]);
     }
     add_list(r, &x->vocabulary, yaml_get(n, "vocabulary"));
-    const yaml_node *never = yaml_get(n, "never");
+    const yaml_node *never = yaml_get(n, "never"), *advice = yaml_get(n, "advice");
+    for (int i = 0; i < OUTCOMES && !r->rc; i++)
+        if (yaml_get(advice, OUTCOME_NAMES[i])) x->advice[i] = text_of(r, advice, OUTCOME_NAMES[i]);
     for (int i = 0; i < OUTCOMES && !r->rc; i++) add_list(r, &x->never[i], yaml_get(never, OUTCOME_NAMES[i]));
     read_must(r, x, yaml_get(n, "must"));
 }
@@ -516,6 +518,8 @@ const char *line_check(const line_forms *f, const line_reading *r, const char *s
         contradicts = contradicts || wrong;
         from = end;
     }
+    const char *advice = r->form->advice[r->outcome];
+    if (out.data && advice && !strstr(out.data, advice)) buf_printf(&out, " %s", advice);
     bool keep_it = out.data && !contradicts && !w.cut && !out.failed && has_all(r, out.data);
     const char *text = keep_it ? arena_strndup(a, out.data, out.len) : r->text;
     if (out.failed) text = NULL;

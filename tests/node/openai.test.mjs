@@ -315,7 +315,13 @@ test("the home pipeline calls a device, answers an intent, and alerts", async ()
   const r = await (await post("/v1/process", { pipeline: "home", input: "turn off the kitchen light" })).json();
   assert.equal(r.tool_call.name, "light.turn_off");
   assert.ok(r.intent.score > 0);
-  assert.ok(r.trace.some((s) => s.model === "home-chat-s" && s.ran && s.ms > 0));
+  assert.ok(r.trace.some((s) => s.stage === "request" && s.ran && s.verdict === "act"));
+  const open = await (await post("/v1/process", { pipeline: "home", input: "stop the lounge speaker" })).json();
+  assert.ok(open.trace.some((s) => s.model === "home-chat-s" && s.ran && s.ms > 0));
+  assert.equal(open.tool_call.arguments.target, "media_player.lounge_speaker");
+  const forbidden = await (await post("/v1/process", { pipeline: "home", input: "don't unlock the front door" })).json();
+  assert.equal(forbidden.tool_call, null);
+  assert.ok(forbidden.text.length > 0);
   const alarm = await (await post("/v1/process", { pipeline: "home", input: "wake me up at seven tomorrow" })).json();
   assert.equal(alarm.intent.label, "alarm_set");
   assert.equal(alarm.tool_call, null);
@@ -323,7 +329,7 @@ test("the home pipeline calls a device, answers an intent, and alerts", async ()
   const alert = await (
     await post("/v1/process", { pipeline: "home", input: "sensor vibration asset=valve-30 change=+65% threshold=10% window=30s" })
   ).json();
-  assert.equal(alert.text, "Valve 30 shows a 65% increase in RMS vibration over 30 s (limit 10%). Schedule inspection within 1 h.");
+  assert.equal(alert.text, "valve-30 shows a 65% increase in RMS vibration over 30 s (limit 10%). Schedule an inspection.");
   const own = await (
     await post("/v1/process", {
       pipeline: "home", input: "turn on the attic fan", context: { devices: [{ id: "fan.attic", name: "Attic Fan", state: "off" }] },
