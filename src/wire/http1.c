@@ -47,8 +47,8 @@ static bool has_no_body(int status)
     return status == 204 || status == 304 || status < 200;
 }
 
-void http1_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body,
-                 size_t len, bool whole)
+static void answer(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                   size_t len, bool whole)
 {
     http_conn *c = r->conn;
     buf out = {0};
@@ -72,7 +72,7 @@ void http1_begin(http_request *r, int status, const http_header *headers, size_t
     conn_mark_dirty(c);
 }
 
-void http1_write(http_request *r, const void *data, size_t len)
+static void http1_write(http_request *r, const void *data, size_t len)
 {
     http_conn *c = r->conn;
     if (!r->streaming) return;
@@ -92,13 +92,25 @@ void http1_write(http_request *r, const void *data, size_t len)
     conn_mark_dirty(c);
 }
 
-void http1_end(http_request *r)
+static void http1_end(http_request *r, const http_header *trailers, size_t n)
 {
     http_conn *c = r->conn;
     if (r->streaming && r->version == 11) transport_write(c->io, "0\r\n\r\n", 5);
     request_free(r);
     c->h1 = c->keep_alive ? H1_HEAD : H1_CLOSED;
     conn_mark_dirty(c);
+}
+
+static void http1_begin(http_request *r, int status, const http_header *headers, size_t n)
+{
+    answer(r, status, headers, n, NULL, 0, false);
+}
+
+static void http1_respond(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                          size_t len)
+{
+    answer(r, status, headers, n, body, len, true);
+    http1_end(r, NULL, 0);
 }
 
 /* Answer with an error and stop listening: after a malformed request nothing can be told apart any more. */
@@ -404,26 +416,38 @@ static void end_of_input(http_conn *c)
     transport_end(c->io);
 }
 
-void http1_data(http_conn *c)
+static void go_on(http_conn *c)
 {
     run(c);
     end_of_input(c);
 }
 
-void http1_settle(http_conn *c)
+static void http1_data(http_conn *c, const uint8_t *bytes, size_t n)
 {
-    run(c);
-    end_of_input(c);
+    if (buf_append(&c->in, bytes, n) != 0)
+        transport_close(c->io, "out of memory");
+    else
+        go_on(c);
 }
 
-void http1_eof(http_conn *c)
+static void http1_leave(http_conn *c)
 {
-    run(c);
-    end_of_input(c);
+    if (!c->requests && !c->begun_ms) transport_end(c->io);
 }
 
-/* RFC 9110 15.2: any number of interim responses may come before the final one; HTTP/1.0 knows none. */
-bool http1_probe(http_conn *c, uint64_t now_ms)
+static void http1_tick(http_conn *c, uint64_t now_ms)
+{
+    if (conn_is_late(c, now_ms))
+        http1_refuse(c, 408, "the request takes too long to arrive");
+    else if (conn_is_idle(c, now_ms))
+        transport_end(c->io);
+}
+
+/* A client that shut only its sending side looks like one that closed. While it waits for the answer, an
+ * interim response now and then tells them apart: the latter's system answers with a reset, so that a
+ * following write fails. RFC 9110 15.2: any number of interim responses may come before the final one;
+ * HTTP/1.0 knows none. */
+static bool http1_probe(http_conn *c, uint64_t now_ms)
 {
     static const char interim[] = "HTTP/1.1 102 Processing\r\n\r\n";
     const http_request *r = current(c);
@@ -441,4 +465,19 @@ bool http1_probe(http_conn *c, uint64_t now_ms)
     c->probe_gap_ms = c->probe_gap_ms * 2 < PROBE_MAX_MS ? c->probe_gap_ms * 2 : PROBE_MAX_MS;
     c->probe_at_ms = now_ms + c->probe_gap_ms;
     return true;
+}
+
+void http1_start(http_conn *c)
+{
+    static const conn_ops ops = {.data = http1_data,
+                                 .eof = go_on,
+                                 .settle = go_on,
+                                 .tick = http1_tick,
+                                 .leave = http1_leave,
+                                 .probe = http1_probe,
+                                 .respond = http1_respond,
+                                 .begin = http1_begin,
+                                 .write = http1_write,
+                                 .end = http1_end};
+    c->ops = &ops;
 }

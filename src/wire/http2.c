@@ -279,13 +279,22 @@ static bool put_out(http_request *r, const void *data, size_t len)
     return true;
 }
 
-void http2_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body,
-                 size_t len, bool whole)
+static bool is_bodiless(const http_request *r, int status)
 {
-    bool bodiless = r->is_head || status == 204 || status == 304;
+    return r->is_head || status == 204 || status == 304;
+}
+
+static void http2_respond(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                          size_t len)
+{
+    bool has_body = len && !is_bodiless(r, status);
     conn_mark_dirty(r->conn);
-    if (whole && len && !bodiless && !put_out(r, body, len)) return;
-    send_answer(r, status, headers, n, whole ? len && !bodiless : !r->is_head);
+    if (!has_body || put_out(r, body, len)) send_answer(r, status, headers, n, has_body);
+}
+
+static void http2_begin(http_request *r, int status, const http_header *headers, size_t n)
+{
+    send_answer(r, status, headers, n, !r->is_head);
 }
 
 static void resume(http_request *r)
@@ -295,12 +304,12 @@ static void resume(http_request *r)
     conn_mark_dirty(r->conn);
 }
 
-void http2_write(http_request *r, const void *data, size_t len)
+static void http2_write(http_request *r, const void *data, size_t len)
 {
     if (!r->is_head && put_out(r, data, len)) resume(r);
 }
 
-void http2_end(http_request *r, const http_header *trailers, size_t n)
+static void http2_end(http_request *r, const http_header *trailers, size_t n)
 {
     nghttp2_nv *nv = n ? arena_alloc(r->mem, n * sizeof *nv) : NULL;
     if (nv) {
@@ -331,7 +340,7 @@ static void pump(http_conn *c)
     }
 }
 
-void http2_settle(http_conn *c)
+static void http2_settle(http_conn *c)
 {
     pump(c);
     if (transport_is_closing(c->io)) return;
@@ -339,7 +348,7 @@ void http2_settle(http_conn *c)
     if (over || (c->goaway && !c->requests && !nghttp2_session_want_write(c->h2))) transport_end(c->io);
 }
 
-void http2_data(http_conn *c, const uint8_t *bytes, size_t n)
+static void http2_data(http_conn *c, const uint8_t *bytes, size_t n)
 {
     ssize_t rc = nghttp2_session_mem_recv(c->h2, bytes, n);
     if (rc < 0) { /* out of memory, or a flood that nghttp2 counts itself: queued acks, CONTINUATION frames */
@@ -349,7 +358,7 @@ void http2_data(http_conn *c, const uint8_t *bytes, size_t n)
     }
 }
 
-void http2_goaway(http_conn *c)
+static void http2_leave(http_conn *c)
 {
     if (c->goaway || transport_is_closing(c->io)) return;
     c->goaway = true;
@@ -358,12 +367,24 @@ void http2_goaway(http_conn *c)
     conn_mark_dirty(c);
 }
 
-void http2_tick(http_conn *c, uint64_t now_ms)
+static void http2_tick(http_conn *c, uint64_t now_ms)
 {
     uint64_t limit = c->server->limits.request_timeout_ms;
+    if (conn_is_idle(c, now_ms)) http2_leave(c);
     for (http_request *r = c->requests; r; r = r->next)
         if (!r->complete && !r->begun && now_ms - r->begun_ms > limit)
             refuse(r, 408, "the request takes too long to arrive");
+}
+
+static void http2_eof(http_conn *c)
+{
+    transport_end(c->io);
+}
+
+static void http2_done(http_conn *c)
+{
+    nghttp2_session_del(c->h2);
+    c->h2 = NULL;
 }
 
 static nghttp2_session_callbacks *callbacks_new(void)
@@ -379,6 +400,17 @@ static nghttp2_session_callbacks *callbacks_new(void)
     return cb;
 }
 
+static const conn_ops http2_ops = {.data = http2_data,
+                                   .eof = http2_eof,
+                                   .settle = http2_settle,
+                                   .tick = http2_tick,
+                                   .leave = http2_leave,
+                                   .done = http2_done,
+                                   .respond = http2_respond,
+                                   .begin = http2_begin,
+                                   .write = http2_write,
+                                   .end = http2_end};
+
 int http2_start(http_conn *c)
 {
     const http_limits *l = &c->server->limits;
@@ -389,6 +421,8 @@ int http2_start(http_conn *c)
     nghttp2_option_set_max_outbound_ack(opt, MAX_OUTBOUND_ACKS);
     nghttp2_option_set_no_closed_streams(opt, 1);
     if (nghttp2_session_server_new2(&c->h2, cb, c, opt) != 0) goto done;
+    c->ops = &http2_ops;
+    c->begun_ms = 0;
     nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)l->max_streams},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
@@ -397,17 +431,10 @@ int http2_start(http_conn *c)
     if (nghttp2_submit_settings(c->h2, NGHTTP2_FLAG_NONE, settings, 3) != 0 ||
         nghttp2_session_set_local_window_size(c->h2, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW_BYTES) != 0)
         goto done;
-    c->kind = CONN_HTTP2;
     conn_mark_dirty(c);
     rc = 0;
 done:
     nghttp2_option_del(opt);
     nghttp2_session_callbacks_del(cb);
     return rc;
-}
-
-void http2_done(http_conn *c)
-{
-    nghttp2_session_del(c->h2);
-    c->h2 = NULL;
 }

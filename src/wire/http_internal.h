@@ -1,9 +1,12 @@
-/* http_internal.h: what the files of the HTTP server share.
+/* http_internal.h: what the files of the HTTP server share. Each calls only those above it:
  *
- *     http_server.c   listeners, connections, limits and time
+ *     http_conn.c     what any connection needs: its turn, the date, an error's body
+ *     http_request.c  a request and the calls a handler makes on it
  *     http1.c         one connection speaking HTTP/1.1      (http1_parse.c: its strict grammar)
  *     http2.c         one connection speaking HTTP/2        (nghttp2 session)
- *     http_request.c  a request and the calls a handler makes on it
+ *     http_server.c   listeners, connections, limits and time
+ *
+ * The way up is a connection's conn_ops: what its protocol does with bytes, time and answers.
  *
  * Two rules keep handlers safe. Nothing a handler calls runs another handler callback: what follows from
  * an answer (the next pipelined request, on_gone) is done in conn_settle, from the loop. And nothing is
@@ -46,7 +49,23 @@ struct http_server {
     time_t date_at;
 };
 
-typedef enum { CONN_HANDSHAKE, CONN_DETECT, CONN_HTTP1, CONN_HTTP2 } conn_kind;
+/* What a protocol does. A connection begins with http_server.c's own, until its first bytes or ALPN have
+ * told which it speaks. */
+typedef struct conn_ops {
+    void (*data)(http_conn *c, const uint8_t *bytes, size_t n);
+    void (*eof)(http_conn *c);
+    void (*settle)(http_conn *c); /* once a turn when something has changed: go on, send */
+    void (*tick)(http_conn *c, uint64_t now_ms);
+    void (*leave)(http_conn *c); /* no further requests: close once nothing is being answered */
+    void (*done)(http_conn *c);  /* free what is the protocol's; may be NULL, as may the next */
+    bool (*probe)(http_conn *c, uint64_t now_ms); /* see http1.c; false: nothing is to be probed */
+    /* The answer, as http.h has it. */
+    void (*respond)(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                    size_t len);
+    void (*begin)(http_request *r, int status, const http_header *headers, size_t n);
+    void (*write)(http_request *r, const void *data, size_t len);
+    void (*end)(http_request *r, const http_header *trailers, size_t n);
+} conn_ops;
 
 typedef enum { H1_HEAD, H1_BODY, H1_BUSY, H1_CLOSED } http1_state;
 
@@ -54,8 +73,9 @@ struct http_conn {
     http_server *server;
     transport *io;
     http_conn *prev, *next, *next_dirty;
-    conn_kind kind;
+    const conn_ops *ops;
     bool is_dirty, refusing, eof, in_data;
+    bool is_open;             /* the TLS handshake is done, or there is none */
     buf in;                   /* received, not yet understood: HTTP/1.1, or too short to tell */
     uint64_t idle_since_ms;   /* no request since */
     uint64_t begun_ms;        /* first byte of the request being received; 0: none */
@@ -106,15 +126,13 @@ struct http_request {
     size_t n_trailers;
 };
 
-/* http_server.c */
+/* http_conn.c */
 void conn_mark_dirty(http_conn *c);
-const char *server_date(http_server *s); /* for the Date header */
+bool conn_is_late(const http_conn *c, uint64_t now_ms); /* the request being received takes too long */
+bool conn_is_idle(const http_conn *c, uint64_t now_ms); /* without a request for too long */
+const char *server_date(http_server *s);                /* for the Date header */
 /* The body of an error the server answers itself. */
 void server_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type);
-/* Connections around a transport without a listener: fuzz targets and tests. */
-http_conn *conn_new(http_server *s);
-void conn_adopt(http_conn *c, transport *io);
-const transport_events *conn_events(http_conn *c, transport_events *ret);
 
 /* http_request.c */
 http_request *request_new(http_conn *c); /* NULL when out of memory */
@@ -128,29 +146,15 @@ const char *status_text(int status);
 bool header_is_sendable(const http_header *h);
 
 /* http1.c */
-void http1_data(http_conn *c);   /* more bytes are in c->in */
-void http1_settle(http_conn *c); /* an answer has ended: read on */
+void http1_start(http_conn *c);
 void http1_refuse(http_conn *c, int status, const char *why);
-void http1_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body,
-                 size_t len, bool whole);
-void http1_write(http_request *r, const void *data, size_t len);
-void http1_end(http_request *r);
-void http1_eof(http_conn *c);
-/* A client that shut only its sending side looks like one that closed. While it waits for the answer, an
- * interim response now and then tells them apart: the latter's system answers with a reset, so that a
- * following write fails. False when nothing is to be probed. */
-bool http1_probe(http_conn *c, uint64_t now_ms);
 
 /* http2.c */
 int http2_start(http_conn *c);
-void http2_data(http_conn *c, const uint8_t *bytes, size_t n);
-void http2_settle(http_conn *c); /* send what may be sent; close when all is said */
-void http2_goaway(http_conn *c);
-void http2_tick(http_conn *c, uint64_t now_ms);
-void http2_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body,
-                 size_t len, bool whole);
-void http2_write(http_request *r, const void *data, size_t len);
-void http2_end(http_request *r, const http_header *trailers, size_t n);
-void http2_done(http_conn *c);
+
+/* http_server.c: connections around a transport without a listener, for fuzz targets and tests. */
+http_conn *conn_new(http_server *s);
+void conn_adopt(http_conn *c, transport *io);
+const transport_events *conn_events(http_conn *c, transport_events *ret);
 
 #endif

@@ -1,3 +1,4 @@
+/* http_request.c: a request, and the calls a handler makes on it. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ void request_free(http_request *r)
     else
         c->requests = r->next;
     if (r->next) r->next->prev = r->prev;
-    c->body_bytes -= c->kind == CONN_HTTP2 ? r->body.len : 0;
+    c->body_bytes -= r->version == 20 ? r->body.len : 0;
     c->out_bytes -= r->out.len - r->out_at;
     if (!c->requests) c->idle_since_ms = uv_now(c->server->loop);
     buf_done(&r->body);
@@ -161,23 +162,13 @@ const char *status_text(int status)
     }
 }
 
-static bool is_http2(const http_request *r)
-{
-    return r->conn->kind == CONN_HTTP2;
-}
-
 void http_respond(http_request *r, int status, const http_header *headers, size_t n_headers, const void *body,
                   size_t len)
 {
     assert(!r->begun && !r->ended);
     r->begun = r->ended = true;
     if (r->gone || transport_is_closing(r->conn->io)) return;
-    if (is_http2(r)) {
-        http2_begin(r, status, headers, n_headers, body, len, true);
-    } else {
-        http1_begin(r, status, headers, n_headers, body, len, true);
-        http1_end(r);
-    }
+    r->conn->ops->respond(r, status, headers, n_headers, body, len);
 }
 
 void http_respond_begin(http_request *r, int status, const http_header *headers, size_t n_headers)
@@ -185,10 +176,7 @@ void http_respond_begin(http_request *r, int status, const http_header *headers,
     assert(!r->begun && !r->ended);
     r->begun = true;
     if (r->gone || transport_is_closing(r->conn->io)) return;
-    if (is_http2(r))
-        http2_begin(r, status, headers, n_headers, NULL, 0, false);
-    else
-        http1_begin(r, status, headers, n_headers, NULL, 0, false);
+    r->conn->ops->begin(r, status, headers, n_headers);
 }
 
 void http_respond_write(http_request *r, const void *data, size_t len)
@@ -200,10 +188,7 @@ void http_respond_write(http_request *r, const void *data, size_t len)
         transport_close(c->io, "the client reads too slowly");
         return;
     }
-    if (is_http2(r))
-        http2_write(r, data, len);
-    else
-        http1_write(r, data, len);
+    c->ops->write(r, data, len);
 }
 
 void http_respond_end(http_request *r, const http_header *trailers, size_t n_trailers)
@@ -211,8 +196,5 @@ void http_respond_end(http_request *r, const http_header *trailers, size_t n_tra
     assert(r->begun && !r->ended);
     r->ended = true;
     if (r->gone || transport_is_closing(r->conn->io)) return;
-    if (is_http2(r))
-        http2_end(r, trailers, n_trailers);
-    else
-        http1_end(r);
+    r->conn->ops->end(r, trailers, n_trailers);
 }

@@ -1,3 +1,4 @@
+/* http_server.c: listeners, the connections they accept, and what time does to them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,16 +28,6 @@ struct http_listener {
 
 /* ---- the loop's turn: dirty connections ------------------------------------------------------ */
 
-void conn_mark_dirty(http_conn *c)
-{
-    http_server *s = c->server;
-    if (c->is_dirty) return;
-    c->is_dirty = true;
-    c->next_dirty = s->dirty;
-    s->dirty = c;
-    if (!s->closing) uv_prepare_start(&s->settle, s->settle.prepare_cb);
-}
-
 static void deliver_gone(http_conn *c, bool all)
 {
     const http_handler *h = &c->server->handler;
@@ -53,8 +44,7 @@ static void conn_settle(http_conn *c)
     if (c->in_data) return; /* its data callback will */
     deliver_gone(c, transport_is_closing(c->io));
     if (transport_is_closing(c->io)) return;
-    if (c->kind == CONN_HTTP1) http1_settle(c);
-    if (c->kind == CONN_HTTP2) http2_settle(c);
+    c->ops->settle(c);
     transport_flush(c->io);
 }
 
@@ -99,7 +89,7 @@ static void on_closed(void *user, const char *why)
     http_conn *c = user;
     http_server *s = c->server;
     deliver_gone(c, true);
-    http2_done(c);
+    if (c->ops->done) c->ops->done(c);
     if (c->is_dirty) forget_dirty(c);
     if (c->prev)
         c->prev->next = c->next;
@@ -117,39 +107,70 @@ static void on_closed(void *user, const char *why)
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/* The first bytes tell HTTP/2 with prior knowledge from HTTP/1.1, which has no method PRI. */
-static void detect(http_conn *c)
+/* Hand what has come so far to the protocol that it is. */
+static void speak(http_conn *c, bool is_http2)
 {
-    size_t n = c->in.len < sizeof preface - 1 ? c->in.len : sizeof preface - 1;
+    buf first = c->in;
+    c->in = (buf){0};
+    if (!is_http2)
+        http1_start(c);
+    else if (http2_start(c) != 0)
+        transport_close(c->io, "out of memory");
+    if (first.len && !transport_is_closing(c->io)) c->ops->data(c, (const uint8_t *)first.data, first.len);
+    buf_done(&first);
+}
+
+/* The first bytes tell HTTP/2 with prior knowledge from HTTP/1.1, which has no method PRI. */
+static void detect(http_conn *c, const uint8_t *bytes, size_t n)
+{
+    if (buf_append(&c->in, bytes, n) != 0) {
+        transport_close(c->io, "out of memory");
+        return;
+    }
+    size_t known = c->in.len < sizeof preface - 1 ? c->in.len : sizeof preface - 1;
     if (!c->begun_ms) c->begun_ms = uv_now(c->server->loop);
-    if (memcmp(c->in.data, preface, n) != 0) {
-        c->kind = CONN_HTTP1;
-    } else if (n == sizeof preface - 1) {
-        c->begun_ms = 0;
-        if (http2_start(c) != 0) {
-            transport_close(c->io, "out of memory");
-            return;
-        }
-        buf first = c->in;
-        c->in = (buf){0};
-        http2_data(c, (const uint8_t *)first.data, first.len);
-        buf_done(&first);
+    if (memcmp(c->in.data, preface, known) != 0)
+        speak(c, false);
+    else if (known == sizeof preface - 1)
+        speak(c, true);
+}
+
+static void greeting_settle(http_conn *c) {}
+
+static void greeting_tick(http_conn *c, uint64_t now)
+{
+    if (!c->is_open && now - c->idle_since_ms > c->server->limits.request_timeout_ms) {
+        transport_close(c->io, "the TLS handshake takes too long");
+    } else if (conn_is_late(c, now)) {
+        http1_start(c);
+        http1_refuse(c, 408, "the request takes too long to arrive");
+    } else if (conn_is_idle(c, now)) {
+        transport_end(c->io);
     }
 }
+
+static void greeting_leave(http_conn *c)
+{
+    if (!c->begun_ms) transport_end(c->io);
+}
+
+static void greeting_eof(http_conn *c)
+{
+    transport_end(c->io);
+}
+
+static const conn_ops greeting_ops = {.data = detect,
+                                      .eof = greeting_eof,
+                                      .settle = greeting_settle,
+                                      .tick = greeting_tick,
+                                      .leave = greeting_leave};
 
 static void on_data(void *user, const uint8_t *bytes, size_t n)
 {
     http_conn *c = user;
     if (c->refusing) return;
     c->in_data = true;
-    if (c->kind == CONN_HTTP2) {
-        http2_data(c, bytes, n);
-    } else if (buf_append(&c->in, bytes, n) != 0) {
-        transport_close(c->io, "out of memory");
-    } else {
-        if (c->kind == CONN_DETECT) detect(c);
-        if (c->kind == CONN_HTTP1) http1_data(c);
-    }
+    c->ops->data(c, bytes, n);
     c->in_data = false;
     conn_settle(c);
 }
@@ -157,8 +178,8 @@ static void on_data(void *user, const uint8_t *bytes, size_t n)
 static void on_open(void *user, const char *alpn)
 {
     http_conn *c = user;
-    c->kind = CONN_DETECT;
-    if (strcmp(alpn, "h2") == 0 && http2_start(c) != 0) transport_close(c->io, "out of memory");
+    c->is_open = true;
+    if (strcmp(alpn, "h2") == 0) speak(c, true);
 }
 
 static void on_probe(uv_timer_t *timer)
@@ -166,7 +187,7 @@ static void on_probe(uv_timer_t *timer)
     http_server *s = timer->data;
     bool any = false;
     for (http_conn *c = s->conns; c; c = c->next)
-        if (c->kind == CONN_HTTP1 && !transport_is_closing(c->io)) any |= http1_probe(c, uv_now(s->loop));
+        if (c->ops->probe && !transport_is_closing(c->io)) any |= c->ops->probe(c, uv_now(s->loop));
     if (!any) uv_timer_stop(timer);
 }
 
@@ -175,19 +196,15 @@ static void on_eof(void *user)
     http_conn *c = user;
     http_server *s = c->server;
     c->eof = true;
-    if (c->kind != CONN_HTTP1) {
-        transport_end(c->io);
-        deliver_gone(c, true);
-        return;
-    }
-    http1_eof(c);
-    if (c->requests && !s->closing) uv_timer_start(&s->probe, on_probe, PROBE_TICK_MS, PROBE_TICK_MS);
+    c->ops->eof(c);
+    if (transport_is_closing(c->io)) deliver_gone(c, true);
+    if (c->ops->probe && c->requests && !s->closing)
+        uv_timer_start(&s->probe, on_probe, PROBE_TICK_MS, PROBE_TICK_MS);
 }
 
 static void on_drained(void *user)
 {
-    http_conn *c = user;
-    if (c->kind == CONN_HTTP2) conn_mark_dirty(c);
+    conn_mark_dirty(user);
 }
 
 const transport_events *conn_events(http_conn *c, transport_events *ret)
@@ -206,8 +223,8 @@ http_conn *conn_new(http_server *s)
     http_conn *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->server = s;
-    c->kind = CONN_DETECT;
-    c->keep_alive = true;
+    c->ops = &greeting_ops;
+    c->is_open = c->keep_alive = true;
     c->idle_since_ms = c->moved_ms = c->calm_since_ms = uv_now(s->loop);
     return c;
 }
@@ -251,23 +268,10 @@ static bool is_stuck(http_conn *c, uint64_t now)
 
 static void tick_conn(http_conn *c, uint64_t now)
 {
-    const http_limits *l = &c->server->limits;
     if (is_stuck(c, now)) {
         transport_close(c->io, "the client takes nothing");
-    } else if (transport_is_closing(c->io)) {
-        return;
-    } else if (c->kind == CONN_HANDSHAKE && now - c->idle_since_ms > l->request_timeout_ms) {
-        transport_close(c->io, "the TLS handshake takes too long");
-    } else if (c->begun_ms && now - c->begun_ms > l->request_timeout_ms) {
-        c->kind = CONN_HTTP1;
-        http1_refuse(c, 408, "the request takes too long to arrive");
-    } else if (!c->requests && !c->begun_ms && now - c->idle_since_ms > l->idle_timeout_ms) {
-        if (c->kind == CONN_HTTP2)
-            http2_goaway(c);
-        else
-            transport_end(c->io);
-    } else if (c->kind == CONN_HTTP2) {
-        http2_tick(c, now);
+    } else if (!transport_is_closing(c->io)) {
+        c->ops->tick(c, now);
     }
 }
 
@@ -276,30 +280,6 @@ static void on_tick(uv_timer_t *timer)
     http_server *s = timer->data;
     uint64_t now = uv_now(s->loop);
     for (http_conn *c = s->conns; c; c = c->next) tick_conn(c, now);
-}
-
-const char *server_date(http_server *s)
-{
-    time_t now = time(NULL);
-    if (now != s->date_at) {
-        static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-        struct tm t;
-        gmtime_r(&now, &t);
-        snprintf(s->date, sizeof s->date, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT", days + 3 * t.tm_wday,
-                 (unsigned)t.tm_mday % 100, months + 3 * t.tm_mon, (unsigned)(t.tm_year + 1900) % 10000,
-                 (unsigned)t.tm_hour % 100, (unsigned)t.tm_min % 100, (unsigned)t.tm_sec % 100);
-        s->date_at = now;
-    }
-    return s->date;
-}
-
-void server_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type)
-{
-    *ret_type = "text/plain; charset=utf-8";
-    if (s->handler.error_body)
-        s->handler.error_body(s->handler.user, status, why, out, ret_type);
-    else
-        buf_printf(out, "%s\n", why);
 }
 
 /* ---- listening ------------------------------------------------------------------------------- */
@@ -312,7 +292,7 @@ static void on_connection(uv_stream_t *stream, int status)
     transport *io;
     transport_events ev;
     if (!c) return;
-    c->kind = l->tls ? CONN_HANDSHAKE : CONN_DETECT;
+    c->is_open = !l->tls;
     if (transport_accept(&io, stream, l->tls, &s->scratch, conn_events(c, &ev), NULL) != 0) {
         free(c);
         return;
@@ -326,7 +306,7 @@ static void on_connection(uv_stream_t *stream, int status)
         transport_close(io, "too many connections");
         return;
     }
-    c->kind = CONN_HTTP1;
+    http1_start(c);
     http1_refuse(c, 503, "too many connections");
 }
 
@@ -495,12 +475,7 @@ void http_server_drain(http_server *s, void (*done)(void *user), void *user)
     s->drained = done;
     s->drained_user = user;
     for (http_listener *l = s->listeners; l; l = l->next) close_listener(l);
-    for (http_conn *c = s->conns; c; c = c->next) {
-        if (c->kind == CONN_HTTP2)
-            http2_goaway(c);
-        else if (!c->requests && !c->begun_ms)
-            transport_end(c->io);
-    }
+    for (http_conn *c = s->conns; c; c = c->next) c->ops->leave(c);
     uv_prepare_start(&s->settle, on_settle); /* `done` never comes from inside this call */
 }
 
