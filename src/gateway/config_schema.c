@@ -73,6 +73,8 @@ static const config_field limit_rows[] = {
     UINT("max_streams", gateway_config, limits.max_streams, 1, 10000, "HTTP/2 streams of a connection"),
     UINT("max_write_backlog_bytes", gateway_config, limits.max_write_backlog, 16 * KIB, 1024 * MIB,
          "unsent bytes of a connection"),
+    UINT("max_unsent_bytes", gateway_config, limits.max_unsent, 64 * KIB, 1024 * 1024 * MIB,
+         "memory of unsent bytes of all connections"),
     UINT("max_requests", gateway_config, max_requests, 1, 100000, "requests being answered at once",
          .otherwise = 256),
     UINT("request_timeout_ms", gateway_config, limits.request_timeout_ms, 100, HOUR_MS,

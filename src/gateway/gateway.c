@@ -288,6 +288,7 @@ void gateway_free(gateway *g)
     backend_free(g->backend);
     cache_free(g->cache);
     metrics_free(g->metrics);
+    buf_done(&g->metrics_text);
     auth_done(&g->auth);
     /* The server's last callbacks still point here: the struct goes with it. */
     if (server)

@@ -7,7 +7,7 @@
 
 #include "wire/http_internal.h"
 
-/* Of a pipeline, so much is read ahead while an answer is being made. */
+/* Of a pipeline, so much is read ahead while an answer is being made or waits for its reader. */
 enum { READ_AHEAD_BYTES = 65536 };
 
 enum { PROBE_FIRST_MS = 50, PROBE_MAX_MS = 1000 };
@@ -379,6 +379,7 @@ static bool read_body(http_conn *c)
     if (!done) return false;
     c->h1 = H1_BUSY;
     c->begun_ms = 0;
+    request_complete(r);
     request_dispatch(r);
     return true;
 }
@@ -391,7 +392,7 @@ static void run(http_conn *c)
     c->running = true;
     bool more = true;
     while (more && !transport_is_closing(c->io) && (c->h1 == H1_HEAD || c->h1 == H1_BODY)) {
-        if (c->h1 == H1_HEAD && c->in_at == c->in.len) break;
+        if (c->h1 == H1_HEAD && (c->in_at == c->in.len || !conn_may_go_on(c))) break;
         if (c->h1 == H1_HEAD && !c->begun_ms) c->begun_ms = uv_now(c->server->loop);
         more = c->h1 == H1_HEAD ? read_head(c) : read_body(c);
     }
@@ -405,13 +406,13 @@ static void run(http_conn *c)
     if (c->h1 == H1_CLOSED)
         transport_end(c->io);
     else
-        transport_pause(c->io, c->h1 == H1_BUSY && c->in.len > READ_AHEAD_BYTES);
+        transport_pause(c->io, (c->h1 == H1_BUSY || c->parked) && c->in.len > READ_AHEAD_BYTES);
 }
 
 /* A client may send, shut its side, and read on: only what can still be answered is. */
 static void end_of_input(http_conn *c)
 {
-    if (!c->eof || transport_is_closing(c->io) || c->h1 == H1_BUSY) return;
+    if (!c->eof || transport_is_closing(c->io) || c->h1 == H1_BUSY || c->parked) return;
     if (c->h1 == H1_BODY || c->in.len) http1_refuse(c, 400, "the request ended before it was complete");
     transport_end(c->io);
 }
@@ -432,7 +433,7 @@ static void http1_data(http_conn *c, const uint8_t *bytes, size_t n)
 
 static void http1_leave(http_conn *c)
 {
-    if (!c->requests && !c->begun_ms) transport_end(c->io);
+    if (!c->requests && !c->begun_ms && !c->parked) transport_end(c->io);
 }
 
 static void http1_tick(http_conn *c, uint64_t now_ms)

@@ -124,7 +124,7 @@ static void head_complete(http_conn *c, http_request *r, bool is_end)
     } else if (length && http1_parse_length(length, &n) && n > c->server->limits.max_body_bytes) {
         refuse(r, 413, "the request body is too large");
     } else if (is_end) {
-        request_dispatch(r);
+        request_complete(r);
     } else if (expect && strcasecmp(expect, "100-continue") == 0) {
         nghttp2_nv nv = {(uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE};
         nghttp2_submit_headers(c->h2, NGHTTP2_FLAG_NONE, r->stream_id, NULL, &nv, 1, NULL);
@@ -173,7 +173,7 @@ static int on_frame(nghttp2_session *h2, const nghttp2_frame *f, void *user)
     }
     if (r && is_end && !r->begun && !r->complete &&
         (f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS))
-        request_dispatch(r);
+        request_complete(r);
     return 0;
 }
 
@@ -204,6 +204,7 @@ static ssize_t read_answer(nghttp2_session *h2, int32_t id, uint8_t *to, size_t 
     r->out_at += n;
     c->out_bytes -= n;
     c->taken += n;
+    r->taken += n;
     if (r->out_at == r->out.len) {
         buf_clear(&r->out);
         r->out_at = 0;
@@ -340,8 +341,25 @@ static void pump(http_conn *c)
     }
 }
 
+/* The oldest request that is whole and that the handler does not have yet. */
+static http_request *next_whole(const http_conn *c)
+{
+    http_request *found = NULL;
+    for (http_request *r = c->requests; r; r = r->next)
+        if (r->complete && !r->dispatched && !r->begun && !r->gone) found = r;
+    return found;
+}
+
+static void dispatch_whole(http_conn *c)
+{
+    for (http_request *r; !transport_is_closing(c->io) && (r = next_whole(c)) && conn_may_go_on(c);)
+        request_dispatch(r);
+}
+
 static void http2_settle(http_conn *c)
 {
+    dispatch_whole(c);
+    if (transport_is_closing(c->io)) return;
     pump(c);
     if (transport_is_closing(c->io)) return;
     bool over = !nghttp2_session_want_read(c->h2) && !nghttp2_session_want_write(c->h2);
@@ -355,7 +373,9 @@ static void http2_data(http_conn *c, const uint8_t *bytes, size_t n)
         nghttp2_session_terminate_session(c->h2, NGHTTP2_ENHANCE_YOUR_CALM);
         pump(c);
         transport_end(c->io);
+        return;
     }
+    dispatch_whole(c);
 }
 
 static void http2_leave(http_conn *c)
@@ -369,11 +389,17 @@ static void http2_leave(http_conn *c)
 
 static void http2_tick(http_conn *c, uint64_t now_ms)
 {
-    uint64_t limit = c->server->limits.request_timeout_ms;
+    uint64_t limit = c->server->limits.request_timeout_ms, span = c->server->limits.write_timeout_ms;
     if (conn_is_idle(c, now_ms)) http2_leave(c);
-    for (http_request *r = c->requests; r; r = r->next)
+    for (http_request *r = c->requests; r; r = r->next) {
         if (!r->complete && !r->begun && now_ms - r->begun_ms > limit)
             refuse(r, 408, "the request takes too long to arrive");
+        /* One window stays shut while the connection's other streams flow: that stream alone is given up. */
+        if (pace_is_too_slow(&r->pace, r->out.len - r->out_at, r->taken, 1, now_ms, span)) {
+            nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, r->stream_id, NGHTTP2_CANCEL);
+            conn_mark_dirty(c);
+        }
+    }
 }
 
 static void http2_eof(http_conn *c)

@@ -4,6 +4,10 @@
 
 #include "wire/http_internal.h"
 
+enum { TURN_REQUESTS = 16, MARK_SHARE = 4 };
+
+/* ---- the loop's turn ----------------------------------------------------------------------------- */
+
 void conn_mark_dirty(http_conn *c)
 {
     http_server *s = c->server;
@@ -14,6 +18,64 @@ void conn_mark_dirty(http_conn *c)
     if (!s->closing) uv_prepare_start(&s->settle, s->settle.prepare_cb);
 }
 
+/* ---- what waits to be sent ------------------------------------------------------------------------ */
+
+size_t conn_unsent(const http_conn *c)
+{
+    return transport_backlog(c->io) + c->out_bytes;
+}
+
+bool conn_has_room(const http_conn *c)
+{
+    return conn_unsent(c) <= c->server->limits.max_write_backlog / MARK_SHARE;
+}
+
+bool conn_may_go_on(http_conn *c)
+{
+    bool may = c->n_turn < TURN_REQUESTS && conn_has_room(c);
+    if (!may) c->parked = true;
+    return may;
+}
+
+static void note(http_conn *c)
+{
+    size_t now = transport_is_closed(c->io) ? 0 : conn_unsent(c);
+    c->server->n_unsent += now - c->unsent;
+    c->unsent = now;
+}
+
+static http_conn *largest(const http_server *s)
+{
+    http_conn *most = s->conns;
+    for (http_conn *c = s->conns; c; c = c->next)
+        if (c->unsent > most->unsent) most = c;
+    return most;
+}
+
+void conn_note_unsent(http_conn *c)
+{
+    http_server *s = c->server;
+    note(c);
+    if (s->n_unsent <= s->limits.max_unsent) return;
+    /* Each was noted when it was settled; some have been read from since. */
+    for (http_conn *all = s->conns; all; all = all->next) note(all);
+    while (s->n_unsent > s->limits.max_unsent) {
+        http_conn *most = largest(s);
+        transport_close(most->io, "the clients together leave too much unread, and this one most");
+        note(most);
+    }
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+bool pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint64_t least, uint64_t now_ms,
+                      uint64_t span_ms)
+{
+    if (waiting && moved - p->moved < p->owed) return now_ms - p->since_ms > span_ms;
+    *p = (http_pace){.moved = moved, .since_ms = now_ms, .owed = waiting < least ? waiting : least};
+    return false;
+}
+
 bool conn_is_late(const http_conn *c, uint64_t now_ms)
 {
     return c->begun_ms && now_ms - c->begun_ms > c->server->limits.request_timeout_ms;
@@ -21,7 +83,8 @@ bool conn_is_late(const http_conn *c, uint64_t now_ms)
 
 bool conn_is_idle(const http_conn *c, uint64_t now_ms)
 {
-    return !c->requests && !c->begun_ms && now_ms - c->idle_since_ms > c->server->limits.idle_timeout_ms;
+    return !c->requests && !c->begun_ms && !c->parked &&
+           now_ms - c->idle_since_ms > c->server->limits.idle_timeout_ms;
 }
 
 const char *server_date(http_server *s)

@@ -25,6 +25,11 @@
 typedef struct http_conn http_conn;
 typedef struct http_listener http_listener;
 
+/* How fast a client takes what waits for it. A zeroed one begins with the first look. */
+typedef struct http_pace {
+    uint64_t moved, since_ms, owed; /* bytes taken and time when this span began; bytes to take in it */
+} http_pace;
+
 struct http_server {
     uv_loop_t *loop;
     http_handler handler;
@@ -33,10 +38,12 @@ struct http_server {
     uv_timer_t tick;     /* runs while there are connections */
     uv_timer_t probe;    /* runs while an answer is due to a client whose input has ended */
     uv_prepare_t settle; /* runs while there are dirty ones */
-    int n_handles;       /* listeners, tick, probe and settle that are not yet closed */
+    uv_idle_t again;     /* keeps the loop from sleeping while there still are after settling */
+    int n_handles;       /* listeners and the four above that are not yet closed */
     http_listener *listeners;
     http_conn *conns, *dirty;
     size_t n_conns, n_refusing;
+    size_t n_unsent; /* of all connections, as each was last noted */
     /* Answers an HTTP/2 request that the server refuses in another protocol's words (gRPC); may be NULL. */
     void (*refuse)(http_request *r, int status, const char *why);
     int port;
@@ -79,7 +86,10 @@ struct http_conn {
     buf in;                   /* received, not yet understood: HTTP/1.1, or too short to tell */
     uint64_t idle_since_ms;   /* no request since */
     uint64_t begun_ms;        /* first byte of the request being received; 0: none */
-    uint64_t moved, moved_ms; /* what the client had taken, and when that last changed */
+    http_pace socket_pace, window_pace; /* at which it takes from the socket, and through HTTP/2's windows */
+    size_t unsent;                      /* bytes that its client had not taken after the last settling */
+    size_t n_turn;                      /* requests given to the handler since the last turn */
+    bool parked; /* whole requests wait for the next turn, or for room: see conn_may_go_on */
     http_request *requests;
 
     http1_state h1;
@@ -112,7 +122,7 @@ struct http_request {
     uint64_t received_ns, begun_ms;
     void *data;
     bool dispatched;   /* the handler has it */
-    bool complete;     /* its last byte has arrived */
+    bool complete;     /* its last byte has arrived: the handler may have it */
     bool begun, ended; /* the answer */
     bool gone;         /* on_gone is due */
     bool is_head;
@@ -122,6 +132,8 @@ struct http_request {
     const char *reject_why;
     buf out; /* HTTP/2: answer bytes that flow control has not let through */
     size_t out_at;
+    uint64_t taken; /* answer bytes that flow control has let through */
+    http_pace pace;
     nghttp2_nv *trailers;
     size_t n_trailers;
 };
@@ -130,6 +142,17 @@ struct http_request {
 void conn_mark_dirty(http_conn *c);
 bool conn_is_late(const http_conn *c, uint64_t now_ms); /* the request being received takes too long */
 bool conn_is_idle(const http_conn *c, uint64_t now_ms); /* without a request for too long */
+/* May one more request of this connection go to the handler? Not while its client leaves more than a small
+ * mark of answers unread, and only a few a turn of the loop, so that one client neither takes the memory nor
+ * the loop. If not, the connection is parked, and settled again when it may. */
+bool conn_may_go_on(http_conn *c);
+bool conn_has_room(const http_conn *c);
+size_t conn_unsent(const http_conn *c);
+/* Count what has become of its unsent bytes; over max_unsent the connection that holds most is closed. */
+void conn_note_unsent(http_conn *c);
+/* Did the client take less than what waits for it, and less than `least` bytes, in all of the last span? */
+bool pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint64_t least, uint64_t now_ms,
+                      uint64_t span_ms);
 const char *server_date(http_server *s);                /* for the Date header */
 /* The body of an error the server answers itself. */
 void server_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type);
@@ -139,6 +162,7 @@ http_request *request_new(http_conn *c); /* NULL when out of memory */
 /* 0, or the status to refuse with. */
 int request_add_header(http_request *r, const char *name, size_t n_name, const char *value, size_t n_value);
 int request_set_target(http_request *r, const char *target, size_t n);
+void request_complete(http_request *r); /* its last byte has come */
 void request_dispatch(http_request *r);
 void request_free(http_request *r);
 const char *status_text(int status);

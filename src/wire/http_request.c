@@ -81,11 +81,17 @@ int request_set_target(http_request *r, const char *target, size_t n)
     return 500;
 }
 
+void request_complete(http_request *r)
+{
+    r->complete = true;
+    r->received_ns = clock_ns();
+}
+
 void request_dispatch(http_request *r)
 {
     const http_handler *h = &r->conn->server->handler;
-    r->complete = r->dispatched = true;
-    r->received_ns = clock_ns();
+    r->dispatched = true;
+    r->conn->n_turn++;
     h->on_request(h->user, r);
 }
 
@@ -166,9 +172,15 @@ void http_respond(http_request *r, int status, const http_header *headers, size_
                   size_t len)
 {
     assert(!r->begun && !r->ended);
+    http_conn *c = r->conn;
     r->begun = r->ended = true;
-    if (r->gone || transport_is_closing(r->conn->io)) return;
-    r->conn->ops->respond(r, status, headers, n_headers, body, len);
+    if (r->gone || transport_is_closing(c->io)) return;
+    /* Not what this turn answers counts, but what its client had left unread before. */
+    if (c->unsent > c->server->limits.max_write_backlog) {
+        transport_close(c->io, "the client reads too slowly");
+        return;
+    }
+    c->ops->respond(r, status, headers, n_headers, body, len);
 }
 
 void http_respond_begin(http_request *r, int status, const http_header *headers, size_t n_headers)
@@ -184,7 +196,7 @@ void http_respond_write(http_request *r, const void *data, size_t len)
     assert(r->begun && !r->ended);
     http_conn *c = r->conn;
     if (r->gone || len == 0 || transport_is_closing(c->io)) return;
-    if (transport_backlog(c->io) + c->out_bytes > c->server->limits.max_write_backlog) {
+    if (conn_unsent(c) > c->server->limits.max_write_backlog) {
         transport_close(c->io, "the client reads too slowly");
         return;
     }

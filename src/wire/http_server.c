@@ -12,6 +12,9 @@
 
 enum { LISTEN_BACKLOG = 511, MAX_REFUSING = 64, TICK_MIN_MS = 5, TICK_MAX_MS = 500, PROBE_TICK_MS = 25 };
 
+/* A client that reads for longer than write_timeout_ms at less than this is closed. */
+enum { MIN_BYTES_PER_S = 1024 };
+
 struct http_listener {
     http_listener *next;
     http_server *server;
@@ -44,8 +47,12 @@ static void conn_settle(http_conn *c)
     if (c->in_data) return; /* its data callback will */
     deliver_gone(c, transport_is_closing(c->io));
     if (transport_is_closing(c->io)) return;
+    transport_flush(c->io); /* what is sent at once makes room */
+    c->parked = false;
     c->ops->settle(c);
     transport_flush(c->io);
+    conn_note_unsent(c);
+    if (c->parked && !transport_is_closing(c->io) && conn_has_room(c)) conn_mark_dirty(c);
 }
 
 static void check_drained(http_server *s)
@@ -56,6 +63,8 @@ static void check_drained(http_server *s)
     done(s->drained_user);
 }
 
+static void on_again(uv_idle_t *i) {}
+
 static void on_settle(uv_prepare_t *p)
 {
     http_server *s = p->data;
@@ -65,9 +74,14 @@ static void on_settle(uv_prepare_t *p)
     while (c) {
         http_conn *next = c->next_dirty;
         c->is_dirty = false;
+        c->n_turn = 0;
         conn_settle(c);
         c = next;
     }
+    if (s->dirty)
+        uv_idle_start(&s->again, on_again);
+    else
+        uv_idle_stop(&s->again);
     check_drained(s);
 }
 
@@ -98,6 +112,7 @@ static void on_closed(void *user, const char *why)
     if (c->next) c->next->prev = c->prev;
     if (c->refusing) s->n_refusing--;
     s->n_conns--;
+    s->n_unsent -= c->unsent;
     buf_done(&c->in);
     free(c);
     if (s->n_conns == 0 && !s->closing) uv_timer_stop(&s->tick);
@@ -204,7 +219,9 @@ static void on_eof(void *user)
 
 static void on_drained(void *user)
 {
-    conn_mark_dirty(user);
+    http_conn *c = user;
+    if (!c->requests) c->idle_since_ms = uv_now(c->server->loop);
+    conn_mark_dirty(c);
 }
 
 const transport_events *conn_events(http_conn *c, transport_events *ret)
@@ -225,7 +242,7 @@ http_conn *conn_new(http_server *s)
     c->server = s;
     c->ops = &greeting_ops;
     c->is_open = c->keep_alive = true;
-    c->idle_since_ms = c->moved_ms = c->calm_since_ms = uv_now(s->loop);
+    c->idle_since_ms = c->calm_since_ms = uv_now(s->loop);
     return c;
 }
 
@@ -252,27 +269,22 @@ void conn_adopt(http_conn *c, transport *io)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* Has the client taken nothing of what waits for it, for too long? Behind a closed HTTP/2 window the
- * socket looks idle, so there the bytes that flow control lets through are counted. */
-static bool is_stuck(http_conn *c, uint64_t now)
+/* Behind a closed HTTP/2 window the socket looks idle, so what flow control lets through counts by itself. */
+static bool is_too_slow(http_conn *c, uint64_t now)
 {
-    size_t waiting = transport_backlog(c->io) + c->out_bytes;
-    uint64_t moved = c->out_bytes ? c->taken : transport_sent(c->io);
-    if (waiting == 0 || moved != c->moved) {
-        c->moved = moved;
-        c->moved_ms = now;
-        return false;
-    }
-    return now - c->moved_ms > c->server->limits.write_timeout_ms;
+    uint64_t span = c->server->limits.write_timeout_ms, least = span * MIN_BYTES_PER_S / 1000;
+    return pace_is_too_slow(&c->socket_pace, transport_backlog(c->io), transport_sent(c->io), least, now,
+                            span) ||
+           pace_is_too_slow(&c->window_pace, c->out_bytes, c->taken, least, now, span);
 }
 
 static void tick_conn(http_conn *c, uint64_t now)
 {
-    if (is_stuck(c, now)) {
-        transport_close(c->io, "the client takes nothing");
-    } else if (!transport_is_closing(c->io)) {
+    if (is_too_slow(c, now))
+        transport_close(c->io, "the client reads too slowly");
+    else if (!transport_is_closing(c->io))
         c->ops->tick(c, now);
-    }
+    conn_note_unsent(c);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -447,6 +459,7 @@ static void fill_defaults(http_limits *l)
     if (!l->idle_timeout_ms) l->idle_timeout_ms = 60000;
     if (!l->write_timeout_ms) l->write_timeout_ms = 15000;
     if (!l->max_write_backlog) l->max_write_backlog = 1u << 20;
+    if (!l->max_unsent) l->max_unsent = 64u << 20;
 }
 
 int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, const http_limits *limits,
@@ -462,9 +475,10 @@ int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, c
     uv_timer_init(loop, &s->tick);
     uv_timer_init(loop, &s->probe);
     uv_prepare_init(loop, &s->settle);
+    uv_idle_init(loop, &s->again);
     s->settle.prepare_cb = on_settle;
-    s->tick.data = s->probe.data = s->settle.data = s;
-    s->n_handles = 3;
+    s->tick.data = s->probe.data = s->settle.data = s->again.data = s;
+    s->n_handles = 4;
     *ret = s;
     return 0;
 }
@@ -506,4 +520,5 @@ void http_server_close(http_server *s, void (*closed)(void *user), void *user)
     uv_close((uv_handle_t *)&s->tick, on_server_handle_closed);
     uv_close((uv_handle_t *)&s->probe, on_server_handle_closed);
     uv_close((uv_handle_t *)&s->settle, on_server_handle_closed);
+    uv_close((uv_handle_t *)&s->again, on_server_handle_closed);
 }

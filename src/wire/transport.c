@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 
-enum { LINGER_MS = 1000, TLS_READ_BYTES = 16384 };
+enum { LINGER_MS = 1000, TLS_READ_BYTES = 16384, KEEP_BYTES = 65536 };
 
 typedef enum { KIND_TCP, KIND_PIPE, KIND_MEMORY } transport_kind;
 
@@ -85,6 +85,11 @@ bool transport_is_closing(const transport *t)
     return t->closing || t->ending;
 }
 
+bool transport_is_closed(const transport *t)
+{
+    return t->closing;
+}
+
 static transport *new_transport(uv_loop_t *loop, transport_kind kind, transport_scratch *scratch,
                                 const transport_events *ev)
 {
@@ -113,12 +118,21 @@ static void flush_out(transport *t);
 /* The queue has just become empty: the next step of an orderly end, if one was asked for. */
 static void after_flush(transport *t);
 
+/* An empty queue keeps its memory for the next answer, unless it was an unusually large one. */
+static void queue_clear(buf *b)
+{
+    if (b->cap > KEEP_BYTES)
+        buf_done(b);
+    else
+        buf_clear(b);
+}
+
 static void on_written(uv_write_t *req, int status)
 {
     transport *t = req->data;
     t->in_flight = false;
     t->sent += t->sending.len;
-    buf_clear(&t->sending);
+    queue_clear(&t->sending);
     if (t->closing) return;
     if (status < 0) {
         transport_close(t, "the peer does not take bytes any more");
@@ -163,6 +177,7 @@ static void flush_out(transport *t)
         if (n > 0) {
             buf_consume(&t->out, (size_t)n);
             t->sent += (size_t)n;
+            if (t->out.len == 0) queue_clear(&t->out);
         }
         if (t->out.len) send_later(t);
     }
@@ -188,14 +203,16 @@ void transport_write(transport *t, const void *bytes, size_t n)
     while (done < n) {
         size_t took = 0;
         ERR_clear_error();
-        /* The BIO is memory and grows, so a finished handshake never has to wait here. */
-        if (SSL_write_ex(t->ssl, (const char *)bytes + done, n - done, &took) != 1) {
+        /* The BIO is memory and grows, so a finished handshake never has to wait here; emptied after each
+         * record, it stays small. */
+        size_t piece = n - done < TLS_READ_BYTES ? n - done : TLS_READ_BYTES;
+        if (SSL_write_ex(t->ssl, (const char *)bytes + done, piece, &took) != 1) {
             transport_close(t, "TLS failed while writing");
             return;
         }
         done += took;
+        pump_tls(t);
     }
-    pump_tls(t);
 }
 
 void transport_flush(transport *t)

@@ -65,6 +65,7 @@ void transport_pause(transport *t, bool paused); /* stop or resume reading */
 void transport_end(transport *t);
 void transport_close(transport *t, const char *why); /* now; `why` is a literal */
 bool transport_is_closing(const transport *t);       /* after end or close */
+bool transport_is_closed(const transport *t);        /* after close: nothing more is sent */
 
 /* A peer that leaves must not kill the process: ignore SIGPIPE unless the program has a handler of its own.
  */

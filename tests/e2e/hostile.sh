@@ -84,6 +84,22 @@ more=$(for _ in $(seq 2000); do printf '%s' '\000\000\010\011\000\000\000\000\00
 calm "endless CONTINUATION" "$hello\000\000\017\001\001\000\000\000\001$head_block$more"
 calm "ping flood" "$hello$(for _ in $(seq 9000); do printf '%s' '\000\000\010\006\000\000\000\000\00012345678'; done)"
 
+# Answers that nobody reads: neither the memory nor the loop is taken by one connection that only asks.
+rss_kb() { grep -o 'VmRSS: *[0-9]*' "/proc/$server/status" | grep -o '[0-9]*$'; }
+before=$(rss_kb)
+exec 3<>"/dev/tcp/127.0.0.1/$port"
+yes $'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r' | head -c 4400000 >&3 2>/dev/null & flood=$!
+for _ in $(seq 10); do
+    curl -s -o /dev/null -m 1 "$url/healthz" || fail "/healthz beside a pipeline that nobody reads"
+    sleep 0.05
+done
+grew=$((($(rss_kb) - before) / 1024))
+[ "$grew" -lt 32 ] || fail "one connection that does not read took $grew MB"
+kill "$flood" 2>/dev/null
+wait "$flood"
+exec 3<&-
+alive "a pipeline that nobody reads"
+
 # Connections over the limit are told so; when they go, there is room again.
 fds=()
 for _ in $(seq 40); do
@@ -112,4 +128,4 @@ stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
 grep -qE 'AddressSanitizer|runtime error' "$log" && fail "$(grep -E -A5 'AddressSanitizer|runtime error' "$log" | head -20)"
 grep -q 'event=worker_exited.*signal=[1-9]' "$log" && fail "a worker died"
-echo "$n kinds of nonsense, and it served on"
+echo "$n kinds of nonsense, and it served on; answers that nobody read took $grew MB"

@@ -223,7 +223,8 @@ static void gateway_asks_for_keys_where_configured(void **state)
            "www-authenticate: Bearer\r\n");
     expect(&h, "GET /v1/models HTTP/1.1\r\nauthorization: Bearer sesame", "", 200, "\"object\":\"list\"");
     expect(&h, "GET /healthz HTTP/1.1", "", 200, "ok");
-    expect(&h, "GET /metrics HTTP/1.1", "", 200,
+    expect(&h, "GET /metrics HTTP/1.1", "", 401, "\"code\":\"invalid_api_key\"");
+    expect(&h, "GET /metrics HTTP/1.1\r\nauthorization: Bearer sesame", "", 200,
            "shoal_requests_total{endpoint=\"models\",model=\"\",code=\"401\"} 2\n");
     close_house(&h);
 }
@@ -236,6 +237,24 @@ static void gateway_shows_workers_in_metrics(void **state)
            "shoal_worker_up{model=\"broken\",replica=\"broken/0\"} 0\n");
     assert_non_null(strstr(h.reply, "content-type: text/plain; version=0.0.4; charset=utf-8\r\n"));
     assert_non_null(strstr(h.reply, "shoal_requests_in_flight 1\n"));
+    close_house(&h);
+}
+
+/* A scraper that asks again at once gets the same text: writing it is not for free. */
+static void gateway_writes_metrics_once_a_second(void **state)
+{
+    static const char COUNTED[] = "shoal_requests_total{endpoint=\"healthz\",model=\"\",code=\"200\"} ";
+    house h;
+    open_house(&h, &(gateway_config){0});
+    expect(&h, "GET /healthz HTTP/1.1", "", 200, "ok");
+    expect(&h, "GET /metrics HTTP/1.1", "", 200, COUNTED);
+    uint64_t made = h.gw->metrics_at_ns;
+    expect(&h, "GET /healthz HTTP/1.1", "", 200, "ok");
+    expect(&h, "GET /metrics HTTP/1.1", "", 200, COUNTED);
+    if (h.gw->metrics_at_ns == made) assert_int_equal(strstr(h.reply, COUNTED)[sizeof COUNTED - 1], '1');
+    h.gw->metrics_at_ns -= 1000000000u; /* a second later */
+    expect(&h, "GET /metrics HTTP/1.1", "", 200, COUNTED);
+    assert_int_equal(strstr(h.reply, COUNTED)[sizeof COUNTED - 1], '2');
     close_house(&h);
 }
 
@@ -285,6 +304,7 @@ int main(void)
         cmocka_unit_test(gateway_limits_bodies),
         cmocka_unit_test(gateway_asks_for_keys_where_configured),
         cmocka_unit_test(gateway_shows_workers_in_metrics),
+        cmocka_unit_test(gateway_writes_metrics_once_a_second),
         cmocka_unit_test(gateway_drains_running_requests),
         cmocka_unit_test(gateway_freed_with_requests_open_leaves_nothing),
     };
