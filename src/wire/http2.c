@@ -17,7 +17,10 @@ enum {
     CALM_WINDOW_MS = 10000,
     MAX_RESETS = 200,   /* RST_STREAM within CALM_WINDOW_MS (CVE-2023-44487) */
     MAX_CONTROL = 4000, /* PING, SETTINGS, PRIORITY and empty DATA within it (CVE-2019-9512, -9515, -9518) */
-    MAX_OUTBOUND_ACKS = 200
+    MAX_OUTBOUND_ACKS = 200,
+    N_PSEUDO = 4,     /* :method, :scheme, :path, :authority */
+    MAX_OVERSIZE = 8, /* header lists over the limit within it: a byte may stand for 4 KiB of one (HPACK) */
+    OVERSIZE_IS_ANSWERED = 2 /* up to so many times the limit a list is read on, so that 431 can be said */
 };
 
 static void send_answer(http_request *r, int status, const http_header *headers, size_t n, bool has_body);
@@ -55,7 +58,7 @@ static void count_abuse(http_conn *c, unsigned *counter, unsigned max)
     uint64_t now = uv_now(c->server->loop);
     if (now - c->calm_since_ms > CALM_WINDOW_MS) {
         c->calm_since_ms = now;
-        c->n_resets = c->n_control = 0;
+        c->n_resets = c->n_control = c->n_oversize = 0;
     }
     if (++*counter == max + 1) calm_down(c);
 }
@@ -90,25 +93,43 @@ static int add_pseudo(http_request *r, const char *name, const char *value, size
     return *r->method ? 0 : 500;
 }
 
+/* :authority stands for Host; a Host header beside it would be a second opinion. */
+static int add_host(http_request *r, const char *value, size_t n)
+{
+    const char *known = http_header_get(r, "host");
+    if (!known) return request_add_header(r, "host", 4, value, n);
+    r->reject_why = "Host and :authority differ";
+    return strcmp(known, value) == 0 ? 0 : 400;
+}
+
+static int add_field(http_request *r, const char *name, size_t n_name, const char *value, size_t n_value)
+{
+    r->reject_why = "the request header is too large";
+    if (n_name == 4 && memcmp(name, "host", 4) == 0) return add_host(r, value, n_value);
+    if (n_name && name[0] == ':') return add_pseudo(r, name, value, n_value);
+    return request_add_header(r, name, n_name, value, n_value);
+}
+
+/* Called for every field of a list, also of trailers, which are only counted. */
 static int on_header(nghttp2_session *h2, const nghttp2_frame *f, const uint8_t *name, size_t n_name,
                      const uint8_t *value, size_t n_value, uint8_t flags, void *user)
 {
+    http_conn *c = user;
     http_request *r = stream_request(h2, f->hd.stream_id);
-    if (!r || r->reject || f->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-    const char *s = (const char *)name;
-    r->header_bytes += n_name && s[0] == ':' ? n_name + n_value : 0;
-    /* :authority stands for Host; a Host header beside it would be a second opinion. */
-    bool is_host = n_name == 4 && memcmp(s, "host", 4) == 0;
-    if (is_host && http_header_get(r, "host")) {
-        r->reject = strcmp(http_header_get(r, "host"), (const char *)value) == 0 ? 0 : 400;
-        r->reject_why = "Host and :authority differ";
-        return 0;
+    const http_limits *l = &c->server->limits;
+    size_t limit = l->max_header_bytes + 32 * l->max_headers;
+    if (!r) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    r->list_bytes += n_name + n_value + 32; /* as RFC 9113 counts a header list */
+    if (r->list_bytes > OVERSIZE_IS_ANSWERED * limit) {
+        count_abuse(c, &c->n_oversize, MAX_OVERSIZE);
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets the stream, looks at its list no further */
     }
-    r->reject = n_name && s[0] == ':' ? add_pseudo(r, s, (const char *)value, n_value)
-                                      : request_add_header(r, s, n_name, (const char *)value, n_value);
-    if (!r->reject && r->header_bytes > r->conn->server->limits.max_header_bytes + 32 * r->n_headers)
+    if (r->reject || f->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    r->reject = add_field(r, (const char *)name, n_name, (const char *)value, n_value);
+    if (!r->reject && r->list_bytes > l->max_header_bytes + 32 * (r->n_headers + N_PSEUDO)) {
         r->reject = 431;
-    r->reject_why = "the request header is too large";
+        r->reject_why = "the request header is too large";
+    }
     return 0;
 }
 
@@ -117,6 +138,7 @@ static void head_complete(http_conn *c, http_request *r, bool is_end)
 {
     const char *length = http_header_get(r, "content-length"), *expect = http_header_get(r, "expect");
     uint64_t n;
+    if (r->reject == 431) count_abuse(c, &c->n_oversize, MAX_OVERSIZE);
     if (r->reject) {
         refuse(r, r->reject, r->reject_why);
     } else if (!*r->path) {

@@ -105,7 +105,7 @@ struct http_conn {
     size_t body_bytes, out_bytes; /* held by this connection's requests, in and out */
     uint64_t taken;               /* response bytes that flow control has let through */
     uint64_t calm_since_ms;
-    unsigned n_resets, n_control;
+    unsigned n_resets, n_control, n_oversize;
     bool goaway;
 };
 
@@ -116,6 +116,7 @@ struct http_request {
     const char *method, *path, *query;
     http_header *headers;
     size_t n_headers, cap_headers, header_bytes;
+    size_t list_bytes; /* HTTP/2: of header list and trailers, as sent */
     buf body;
     int version;
     int32_t stream_id; /* HTTP/2 */

@@ -427,6 +427,28 @@ static void control_frame_floods_end_the_connection(void **state)
     fixture_stop(&f);
 }
 
+/* One literal of 4,000 bytes enters the table; each byte after it stands for all of it again. */
+static void header_lists_that_unpack_to_megabytes_end_the_connection(void **state)
+{
+    enum { N_FRAMES = 60, N_REFERENCES = 12000, VALUE_BYTES = 4000 };
+    static char block[6 + 6 + VALUE_BYTES + N_REFERENCES];
+    fixture f = {0};
+    buf b = {0};
+    fixture_start(&f, NULL, NULL);
+    memcpy(block,
+           "\202\206\204\101\1x" /* GET http / x */
+           "\100\1a\177\241\036" /* a: so many bytes, and into the table */,
+           6 + 6);
+    memset(block + 12, 'v', VALUE_BYTES);
+    memset(block + 12 + VALUE_BYTES, 0xbe, sizeof block - 12 - VALUE_BYTES);
+    buf_append(&b, preface, sizeof preface - 1);
+    for (uint32_t i = 0; i < N_FRAMES; i++) put_frame(&b, 1, 5, 2 * i + 1, block, sizeof block);
+    assert_int_equal(goaway_code(&f, &b), NGHTTP2_ENHANCE_YOUR_CALM);
+    assert_int_equal(atomic_load(&f.n_requests), 0);
+    buf_done(&b);
+    fixture_stop(&f);
+}
+
 static void broken_frames_end_the_connection(void **state)
 {
     fixture f = {0};
@@ -489,6 +511,7 @@ int main(void)
         cmocka_unit_test(drain_says_goaway_and_finishes),
         cmocka_unit_test(rapid_resets_end_the_connection),
         cmocka_unit_test(control_frame_floods_end_the_connection),
+        cmocka_unit_test(header_lists_that_unpack_to_megabytes_end_the_connection),
         cmocka_unit_test(broken_frames_end_the_connection),
         cmocka_unit_test(a_slow_body_gets_408),
     };
