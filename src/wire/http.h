@@ -33,7 +33,7 @@ typedef struct http_limits {
     size_t max_body_bytes;       /* [4 MiB] over it: 413 */
     size_t max_header_bytes;     /* [16 KiB] over it: 431 */
     size_t max_headers;          /* [100] */
-    size_t max_connections;      /* [1024] over it: 503 and close */
+    size_t max_connections;      /* [1024] over it an idle one gives way, or 503 */
     size_t max_streams;          /* [128] concurrent HTTP/2 streams a connection */
     uint64_t request_timeout_ms; /* [10 000] first byte of a request to its last: 408 */
     uint64_t idle_timeout_ms;    /* [60 000] kept-alive connection without a request */

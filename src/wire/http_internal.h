@@ -83,6 +83,7 @@ struct http_conn {
     const conn_ops *ops;
     bool is_dirty, refusing, eof, in_data;
     bool is_open;             /* the TLS handshake is done, or there is none */
+    bool has_asked;           /* a request of it has reached the handler */
     buf in;                   /* received, not yet understood: HTTP/1.1, or too short to tell */
     uint64_t idle_since_ms;   /* no request since */
     uint64_t begun_ms;        /* first byte of the request being received; 0: none */

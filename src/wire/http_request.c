@@ -91,6 +91,7 @@ void request_dispatch(http_request *r)
 {
     const http_handler *h = &r->conn->server->handler;
     r->dispatched = true;
+    r->conn->has_asked = true;
     r->conn->n_turn++;
     h->on_request(h->user, r);
 }

@@ -15,6 +15,9 @@ enum { LISTEN_BACKLOG = 511, MAX_REFUSING = 64, TICK_MIN_MS = 5, TICK_MAX_MS = 5
 /* A client that reads for longer than write_timeout_ms at less than this is closed. */
 enum { MIN_BYTES_PER_S = 1024 };
 
+/* When the table is full, so long a new connection is left alone that has not asked for anything yet. */
+enum { NEWCOMER_MS = 1000 };
+
 struct http_listener {
     http_listener *next;
     http_server *server;
@@ -294,6 +297,45 @@ static void on_tick(uv_timer_t *timer)
     for (http_conn *c = s->conns; c; c = c->next) tick_conn(c, now);
 }
 
+/* ---- a full table ------------------------------------------------------------------------------- */
+
+/* May it be closed in favour of a new one? Not with a request, a part of one, or an answer on its way. One
+ * that has never asked for anything may be just about to. */
+static bool may_give_way(const http_conn *c, uint64_t now)
+{
+    if (c->requests || c->begun_ms || c->parked || c->refusing || transport_is_closing(c->io) ||
+        conn_unsent(c))
+        return false;
+    return c->has_asked || now - c->idle_since_ms >= NEWCOMER_MS;
+}
+
+/* Rather one that never asked for anything, then the one that has been idle for longest. NULL: none. */
+static http_conn *least_wanted(const http_server *s, uint64_t now)
+{
+    http_conn *best = NULL;
+    for (http_conn *c = s->conns; c; c = c->next) {
+        if (!may_give_way(c, now)) continue;
+        if (best && best->has_asked != c->has_asked ? best->has_asked
+                                                    : !best || c->idle_since_ms < best->idle_since_ms)
+            best = c;
+    }
+    return best;
+}
+
+/* It does not count any more while it says goodbye. */
+static bool make_room(http_server *s)
+{
+    http_conn *c = least_wanted(s, uv_now(s->loop));
+    if (!c) return false;
+    c->refusing = true;
+    s->n_refusing++;
+    if (s->n_refusing > MAX_REFUSING)
+        transport_close(c->io, "idle, and others want its place");
+    else
+        c->ops->leave(c);
+    return true;
+}
+
 /* ---- listening ------------------------------------------------------------------------------- */
 
 static void on_connection(uv_stream_t *stream, int status)
@@ -311,7 +353,7 @@ static void on_connection(uv_stream_t *stream, int status)
     }
     conn_adopt(c, io);
     size_t serving = s->n_conns - s->n_refusing;
-    if (serving <= s->limits.max_connections) return;
+    if (serving <= s->limits.max_connections || make_room(s)) return;
     c->refusing = true;
     s->n_refusing++;
     if (l->tls || s->n_refusing > MAX_REFUSING) {

@@ -103,6 +103,63 @@ static void pace_asks_for_what_waits_or_a_least_rate(void **state)
     assert_false(pace_is_too_slow(&p, 0, 88, 40, 200, 10));
 }
 
+static bool is_closed(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, 0) == 0;
+}
+
+static void ask_hello(int fd)
+{
+    send_bytes(fd, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 32);
+    char *answer = read_until(fd, "hello\n");
+    assert_non_null(strstr(answer, "200 OK"));
+    free(answer);
+}
+
+/* Every place is taken: by an answer being made, by two idle clients, and by one that never said a word. */
+static void idle_connections_give_way_to_new_ones(void **state)
+{
+    http_limits l = {.max_connections = 4};
+    fixture f = {0};
+    fixture_start(&f, &l, NULL);
+    int busy = fixture_connect(&f), old = fixture_connect(&f);
+    send_bytes(busy, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n", 31);
+    free(read_until(busy, "held"));
+    ask_hello(old);
+    usleep(20000);
+    int young = fixture_connect(&f);
+    ask_hello(young);
+    int silent = fixture_connect(&f);
+    usleep(1100000); /* NEWCOMER_MS */
+    int a = fixture_connect(&f);
+    ask_hello(a);
+    assert_true(is_closed(silent));
+    int b = fixture_connect(&f);
+    ask_hello(b);
+    assert_true(is_closed(old));
+    ask_hello(young);
+    assert_int_equal(atomic_load(&f.n_gone), 0); /* the answer being made was left alone */
+    int all[] = {busy, old, young, silent, a, b};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) close(all[i]);
+    fixture_stop(&f);
+}
+
+static void a_newcomer_has_time_to_speak(void **state)
+{
+    http_limits l = {.max_connections = 1};
+    fixture f = {0};
+    fixture_start(&f, &l, NULL);
+    int first = fixture_connect(&f), second = fixture_connect(&f);
+    char *refused = read_all(second, NULL);
+    assert_non_null(strstr(refused, "HTTP/1.1 503 "));
+    ask_hello(first);
+    free(refused);
+    close(first);
+    close(second);
+    fixture_stop(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +167,8 @@ int main(void)
         cmocka_unit_test(others_are_served_between_the_requests_of_a_pipeline),
         cmocka_unit_test(pace_asks_for_what_waits_or_a_least_rate),
         cmocka_unit_test(unsent_bytes_of_all_together_are_bounded),
+        cmocka_unit_test(idle_connections_give_way_to_new_ones),
+        cmocka_unit_test(a_newcomer_has_time_to_speak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -330,15 +330,14 @@ static void turns_away_connections_over_the_limit(void **state)
     fixture f = {0};
     fixture_start(&f, &l, NULL);
     int first = fixture_connect(&f);
-    send_bytes(first, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 32);
-    free(read_until(first, "hello\n"));
+    send_bytes(first, "GET /late HTTP/1.1\r\nHost: x\r\n\r\n", 31);
+    assert_true(wait_for(&f.n_requests, 1));
     int second = fixture_connect(&f);
     char *answer = read_all(second, NULL);
     assert_status(answer, 503, "second connection");
     free(answer);
     close(second);
-    send_bytes(first, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 32);
-    answer = read_until(first, "hello\n");
+    answer = read_until(first, "slow\n");
     assert_status(answer, 200, "first connection");
     free(answer);
     close(first);
