@@ -66,6 +66,24 @@ body "huge number" 400 "overflow" '{"model":"home-intent","input":"a","x":1e999}
 body "long input" 400 "128 tokens" "{\"model\":\"home-intent\",\"input\":\"$(printf 'word %.0s' $(seq 1000))\"}"
 body "too large" 413 "too large" "$(head -c 120000 /dev/zero | tr '\0' a)"
 
+# What pages of other sites can make a browser send: page NAME STATUS CURL-ARGS...
+page() {
+    local name=$1 want=$2 got
+    shift 2
+    got=$(curl -s -o "$work/p" -w '%{http_code}' -m 10 "$url/v1/classify" -d '{"model":"home-intent","input":"hello"}' "$@")
+    [ "$got" = "$want" ] || fail "$name: status $got, wanted $want: $(head -c 300 "$work/p")"
+    alive "$name"
+}
+json='Content-Type: application/json'
+page "a rebound name" 421 -H 'Host: evil.example'
+page "a rebound name in HTTP/2" 421 -H 'Host: evil.example' --http2-prior-knowledge
+page "a page of another site" 403 -H 'Origin: https://evil.example' -H "$json"
+page "a sandboxed page" 403 -H 'Origin: null' -H "$json"
+page "a form of our own page" 415 -H "Origin: $url"
+page "a form without an origin" 415 -H 'Content-Type: text/plain'
+page "our own page" 200 -H "Origin: $url" -H "$json"
+page "by its name" 200 -H "Host: localhost:$port"
+
 # HTTP/2 frames: length, type, flags, stream, payload. The head is GET /healthz of http://x in HPACK.
 head_block='\202\206\004\010/healthz\001\001x'
 rapid=

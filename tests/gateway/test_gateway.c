@@ -66,8 +66,9 @@ static int send_request(house *h, const char *head, const char *body)
 {
     char text[8192];
     int fd = dial(h);
-    int n = snprintf(text, sizeof text, "%s\r\nhost: x\r\nconnection: close\r\ncontent-length: %zu\r\n\r\n%s",
-                     head, strlen(body), body);
+    int n = snprintf(text, sizeof text,
+                     "%s\r\nhost: localhost\r\nconnection: close\r\ncontent-length: %zu\r\n\r\n%s", head,
+                     strlen(body), body);
     assert_int_equal(send(fd, text, (size_t)n, 0), n);
     return fd;
 }
@@ -258,6 +259,22 @@ static void gateway_writes_metrics_once_a_second(void **state)
     close_house(&h);
 }
 
+static void gateway_tells_allowed_pages_that_they_are(void **state)
+{
+    house h;
+    const char *pages[] = {"https://app.example"};
+    open_house(&h, &(gateway_config){.allow_origins = pages, .n_allow_origins = 1});
+    expect(&h, "GET /healthz HTTP/1.1\r\norigin: https://app.example", "", 200,
+           "access-control-allow-origin: https://app.example\r\n");
+    expect(&h, "OPTIONS /v1/chat/completions HTTP/1.1\r\norigin: https://app.example", "", 204,
+           "access-control-allow-methods: POST\r\n");
+    expect(&h, "OPTIONS /nothing HTTP/1.1\r\norigin: https://app.example", "", 404, "not_found");
+    expect(&h, "OPTIONS /v1/chat/completions HTTP/1.1", "", 405, "method_not_allowed");
+    expect(&h, "GET /healthz HTTP/1.1\r\norigin: https://evil.example", "", 403, "origin_not_allowed");
+    assert_null(strstr(h.reply, "access-control-allow-origin"));
+    close_house(&h);
+}
+
 static void note_done(void *user)
 {
     *(bool *)user = true;
@@ -305,6 +322,7 @@ int main(void)
         cmocka_unit_test(gateway_asks_for_keys_where_configured),
         cmocka_unit_test(gateway_shows_workers_in_metrics),
         cmocka_unit_test(gateway_writes_metrics_once_a_second),
+        cmocka_unit_test(gateway_tells_allowed_pages_that_they_are),
         cmocka_unit_test(gateway_drains_running_requests),
         cmocka_unit_test(gateway_freed_with_requests_open_leaves_nothing),
     };
