@@ -193,11 +193,12 @@ static void on_data(void *user, const uint8_t *bytes, size_t n)
     conn_settle(c);
 }
 
+/* What ALPN agreed on is spoken and nothing else; over TLS there is no HTTP/2 without it (RFC 9113 3.2). */
 static void on_open(void *user, const char *alpn)
 {
     http_conn *c = user;
     c->is_open = true;
-    if (strcmp(alpn, "h2") == 0) speak(c, true);
+    speak(c, strcmp(alpn, "h2") == 0);
 }
 
 static void on_probe(uv_timer_t *timer)

@@ -71,7 +71,8 @@ bool transport_is_closed(const transport *t);        /* after close: nothing mor
  */
 void transport_ignore_sigpipe(void);
 
-/* Server context: PEM chain and key, TLS 1.2 or later, ALPN h2 then http/1.1. Free with SSL_CTX_free. */
+/* Server context: PEM chain and key, TLS 1.2 or later with AEAD suites, ALPN h2 then http/1.1. Free with
+ * SSL_CTX_free. */
 int tls_server_context(SSL_CTX **ret, const char *cert_file, const char *key_file, shoal_err *err);
 
 #endif
