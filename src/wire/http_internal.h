@@ -15,7 +15,6 @@
 #ifndef WIRE_HTTP_INTERNAL_H
 #define WIRE_HTTP_INTERNAL_H
 
-#include <http_parser.h>
 #include <nghttp2/nghttp2.h>
 
 #include "wire/http.h"
@@ -100,7 +99,6 @@ struct http_conn {
     bool chunked, keep_alive, running;
     uint64_t probe_at_ms, probe_gap_ms; /* see http1_probe; gap 0: not probing */
     http1_chunks chunks;
-    http_parser parser;
 
     nghttp2_session *h2;
     size_t body_bytes, out_bytes; /* held by this connection's requests, in and out */
