@@ -39,7 +39,7 @@ typedef struct http_limits {
     uint64_t idle_timeout_ms;    /* [60 000] kept-alive connection without a request */
     uint64_t write_timeout_ms;   /* [15 000] to take what waits, or 1 KiB a second of it; else closed */
     size_t max_write_backlog;    /* [1 MiB] unsent bytes of one connection: it is closed */
-    size_t max_unsent;           /* [64 MiB] of all together: the connection that holds most is closed */
+    size_t max_unsent; /* [64 MiB] memory of all together: the connection that holds most is closed */
 } http_limits;
 
 typedef struct http_handler {

@@ -8,7 +8,7 @@
 #include "wire/http_internal.h"
 
 /* Of a pipeline, so much is read ahead while an answer is being made or waits for its reader. */
-enum { READ_AHEAD_BYTES = 65536 };
+enum { READ_AHEAD_BYTES = 4096 };
 
 enum { PROBE_FIRST_MS = 50, PROBE_MAX_MS = 1000 };
 

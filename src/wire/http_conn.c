@@ -32,23 +32,27 @@ bool conn_has_room(const http_conn *c)
 
 bool conn_may_go_on(http_conn *c)
 {
-    bool may = c->n_turn < TURN_REQUESTS && conn_has_room(c);
+    const http_server *s = c->server;
+    bool may =
+        c->n_turn < TURN_REQUESTS && conn_has_room(c) && s->n_held + s->n_doomed <= s->limits.max_unsent;
     if (!may) c->parked = true;
     return may;
 }
 
 static void note(http_conn *c)
 {
-    size_t now = transport_is_closed(c->io) ? 0 : conn_unsent(c);
-    c->server->n_unsent += now - c->unsent;
-    c->unsent = now;
+    bool closed = transport_is_closed(c->io);
+    size_t held = closed ? 0 : transport_held(c->io) + c->out_bytes;
+    c->server->n_held += held - c->held;
+    c->held = held;
+    c->unsent = closed ? 0 : conn_unsent(c);
 }
 
 static http_conn *largest(const http_server *s)
 {
     http_conn *most = s->conns;
     for (http_conn *c = s->conns; c; c = c->next)
-        if (c->unsent > most->unsent) most = c;
+        if (c->held > most->held) most = c;
     return most;
 }
 
@@ -56,12 +60,14 @@ void conn_note_unsent(http_conn *c)
 {
     http_server *s = c->server;
     note(c);
-    if (s->n_unsent <= s->limits.max_unsent) return;
+    if (s->n_held <= s->limits.max_unsent) return;
     /* Each was noted when it was settled; some have been read from since. */
     for (http_conn *all = s->conns; all; all = all->next) note(all);
-    while (s->n_unsent > s->limits.max_unsent) {
+    while (s->n_held > s->limits.max_unsent) {
         http_conn *most = largest(s);
         transport_close(most->io, "the clients together leave too much unread, and this one most");
+        most->doomed += most->held;
+        s->n_doomed += most->held;
         note(most);
     }
 }

@@ -42,7 +42,8 @@ struct http_server {
     http_listener *listeners;
     http_conn *conns, *dirty;
     size_t n_conns, n_refusing;
-    size_t n_unsent; /* of all connections, as each was last noted */
+    size_t n_held;   /* memory of unsent bytes of all connections, as each was last noted */
+    size_t n_doomed; /* the same of connections that were closed for it and go at the end of this turn */
     /* Answers an HTTP/2 request that the server refuses in another protocol's words (gRPC); may be NULL. */
     void (*refuse)(http_request *r, int status, const char *why);
     int port;
@@ -88,6 +89,7 @@ struct http_conn {
     uint64_t begun_ms;        /* first byte of the request being received; 0: none */
     http_pace socket_pace, window_pace; /* at which it takes from the socket, and through HTTP/2's windows */
     size_t unsent;                      /* bytes that its client had not taken after the last settling */
+    size_t held, doomed;                /* their memory, in the server's n_held or n_doomed */
     size_t n_turn;                      /* requests given to the handler since the last turn */
     bool parked; /* whole requests wait for the next turn, or for room: see conn_may_go_on */
     http_request *requests;
@@ -148,7 +150,8 @@ bool conn_is_idle(const http_conn *c, uint64_t now_ms); /* without a request for
 bool conn_may_go_on(http_conn *c);
 bool conn_has_room(const http_conn *c);
 size_t conn_unsent(const http_conn *c);
-/* Count what has become of its unsent bytes; over max_unsent the connection that holds most is closed. */
+/* Count what has become of its unsent bytes; when all take more memory than max_unsent, the connection that
+ * holds most is closed. */
 void conn_note_unsent(http_conn *c);
 /* Did the client take less than what waits for it, and less than `least` bytes, in all of the last span? */
 bool pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint64_t least, uint64_t now_ms,

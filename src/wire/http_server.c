@@ -115,7 +115,8 @@ static void on_closed(void *user, const char *why)
     if (c->next) c->next->prev = c->prev;
     if (c->refusing) s->n_refusing--;
     s->n_conns--;
-    s->n_unsent -= c->unsent;
+    s->n_held -= c->held;
+    s->n_doomed -= c->doomed;
     buf_done(&c->in);
     free(c);
     if (s->n_conns == 0 && !s->closing) uv_timer_stop(&s->tick);

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 
-enum { LINGER_MS = 1000, TLS_READ_BYTES = 16384, KEEP_BYTES = 65536 };
+enum { LINGER_MS = 1000, TLS_READ_BYTES = 16384, KEEP_BYTES = 16384 };
 
 typedef enum { KIND_TCP, KIND_PIPE, KIND_MEMORY } transport_kind;
 
@@ -127,6 +127,16 @@ static void queue_clear(buf *b)
         buf_clear(b);
 }
 
+/* What the kernel has not taken at once may wait for long: let go of the room beyond it. */
+static void queue_fit(buf *b)
+{
+    if (b->cap < 2 * b->len || b->cap <= KEEP_BYTES) return;
+    char *p = realloc(b->data, b->len + 1);
+    if (!p) return;
+    b->data = p;
+    b->cap = b->len + 1;
+}
+
 static void on_written(uv_write_t *req, int status)
 {
     transport *t = req->data;
@@ -147,6 +157,7 @@ static void send_later(transport *t)
     buf spare = t->sending;
     t->sending = t->out;
     t->out = spare;
+    queue_fit(&t->sending);
     uv_buf_t b = uv_buf_init(t->sending.data, (unsigned)t->sending.len);
     t->wreq.data = t;
     t->in_flight = true;
@@ -224,6 +235,11 @@ size_t transport_backlog(const transport *t)
 {
     size_t flying = t->in_flight ? uv_stream_get_write_queue_size(&t->u.stream) : 0;
     return t->out.len + flying;
+}
+
+size_t transport_held(const transport *t)
+{
+    return (t->out.len ? t->out.cap : 0) + (t->in_flight ? t->sending.cap : 0);
 }
 
 uint64_t transport_sent(const transport *t)

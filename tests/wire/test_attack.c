@@ -61,7 +61,7 @@ static void others_are_served_between_the_requests_of_a_pipeline(void **state)
 static void unsent_bytes_of_all_together_are_bounded(void **state)
 {
     enum { N_CLIENTS = 16, N = 50 };
-    http_limits l = {.max_unsent = 1u << 20};
+    http_limits l = {.max_unsent = 3u << 20};
     fixture f = {0};
     buf b = {0};
     int fd[N_CLIENTS], n_whole = 0;
