@@ -417,7 +417,7 @@ static void http2_tick(http_conn *c, uint64_t now_ms)
         if (!r->complete && !r->begun && now_ms - r->begun_ms > limit)
             refuse(r, 408, "the request takes too long to arrive");
         /* One window stays shut while the connection's other streams flow: that stream alone is given up. */
-        if (pace_is_too_slow(&r->pace, r->out.len - r->out_at, r->taken, 1, now_ms, span)) {
+        if (conn_pace_is_too_slow(&r->pace, r->out.len - r->out_at, r->taken, 1, now_ms, span)) {
             nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, r->stream_id, NGHTTP2_CANCEL);
             conn_mark_dirty(c);
         }

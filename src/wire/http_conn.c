@@ -74,8 +74,8 @@ void conn_note_unsent(http_conn *c)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-bool pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint64_t least, uint64_t now_ms,
-                      uint64_t span_ms)
+bool conn_pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint64_t least, uint64_t now_ms,
+                           uint64_t span_ms)
 {
     if (waiting && moved - p->moved < p->owed) return now_ms - p->since_ms > span_ms;
     *p = (http_pace){.moved = moved, .since_ms = now_ms, .owed = waiting < least ? waiting : least};

@@ -154,8 +154,8 @@ size_t conn_unsent(const http_conn *c);
  * holds most is closed. */
 void conn_note_unsent(http_conn *c);
 /* Did the client take less than what waits for it, and less than `least` bytes, in all of the last span? */
-bool pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint64_t least, uint64_t now_ms,
-                      uint64_t span_ms);
+bool conn_pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint64_t least, uint64_t now_ms,
+                           uint64_t span_ms);
 const char *server_date(http_server *s);                /* for the Date header */
 /* The body of an error the server answers itself. */
 void server_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type);

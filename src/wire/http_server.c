@@ -278,9 +278,9 @@ void conn_adopt(http_conn *c, transport *io)
 static bool is_too_slow(http_conn *c, uint64_t now)
 {
     uint64_t span = c->server->limits.write_timeout_ms, least = span * MIN_BYTES_PER_S / 1000;
-    return pace_is_too_slow(&c->socket_pace, transport_backlog(c->io), transport_sent(c->io), least, now,
-                            span) ||
-           pace_is_too_slow(&c->window_pace, c->out_bytes, c->taken, least, now, span);
+    return conn_pace_is_too_slow(&c->socket_pace, transport_backlog(c->io), transport_sent(c->io), least, now,
+                                 span) ||
+           conn_pace_is_too_slow(&c->window_pace, c->out_bytes, c->taken, least, now, span);
 }
 
 static void tick_conn(http_conn *c, uint64_t now)

@@ -92,15 +92,15 @@ static void unsent_bytes_of_all_together_are_bounded(void **state)
 static void pace_asks_for_what_waits_or_a_least_rate(void **state)
 {
     http_pace p = {0};
-    assert_false(pace_is_too_slow(&p, 0, 5, 40, 0, 10)); /* nothing waits */
-    assert_false(pace_is_too_slow(&p, 100, 5, 40, 50, 10));
-    assert_false(pace_is_too_slow(&p, 100, 44, 40, 60, 10));
-    assert_true(pace_is_too_slow(&p, 100, 44, 40, 61, 10)); /* 39 in a span */
-    assert_false(pace_is_too_slow(&p, 100, 45, 40, 61, 10));
-    assert_false(pace_is_too_slow(&p, 3, 45 + 40, 40, 70, 10)); /* 3 wait now, so 3 are enough */
-    assert_true(pace_is_too_slow(&p, 3, 87, 40, 81, 10));
-    assert_false(pace_is_too_slow(&p, 3, 88, 40, 81, 10));
-    assert_false(pace_is_too_slow(&p, 0, 88, 40, 200, 10));
+    assert_false(conn_pace_is_too_slow(&p, 0, 5, 40, 0, 10)); /* nothing waits */
+    assert_false(conn_pace_is_too_slow(&p, 100, 5, 40, 50, 10));
+    assert_false(conn_pace_is_too_slow(&p, 100, 44, 40, 60, 10));
+    assert_true(conn_pace_is_too_slow(&p, 100, 44, 40, 61, 10)); /* 39 in a span */
+    assert_false(conn_pace_is_too_slow(&p, 100, 45, 40, 61, 10));
+    assert_false(conn_pace_is_too_slow(&p, 3, 45 + 40, 40, 70, 10)); /* 3 wait now, so 3 are enough */
+    assert_true(conn_pace_is_too_slow(&p, 3, 87, 40, 81, 10));
+    assert_false(conn_pace_is_too_slow(&p, 3, 88, 40, 81, 10));
+    assert_false(conn_pace_is_too_slow(&p, 0, 88, 40, 200, 10));
 }
 
 static bool is_closed(int fd)
