@@ -1,3 +1,4 @@
+/* endpoint.c: the table of endpoints, and the search in it. */
 #include "gateway/endpoint.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* gateway.c: the life of the front door, whom it lets in, and deadlines that no call keeps. */
 #include "gateway/gateway.h"
 
 #include <errno.h>

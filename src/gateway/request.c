@@ -1,3 +1,4 @@
+/* request.c: how a request ends: its answer's headers, its count and its log line. */
 #include "gateway/request.h"
 
 #include <stdio.h>

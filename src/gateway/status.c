@@ -1,3 +1,4 @@
+/* status.c: the endpoints that say how things are: models, health, readiness, metrics. */
 #include "gateway/status.h"
 
 #include <stdlib.h>

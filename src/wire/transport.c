@@ -1,3 +1,7 @@
+/* transport.c: one byte stream over libuv, with OpenSSL between two memory BIOs.
+ *
+ * What is written waits in `out`; a flush offers it to the kernel at once, and hands what the kernel does not
+ * take to libuv as `sending`. Only one such write is under way at a time. */
 #include "wire/transport.h"
 
 #include <openssl/err.h>
