@@ -62,7 +62,10 @@ void conn_note_unsent(http_conn *c)
     note(c);
     if (s->n_held <= s->limits.max_unsent) return;
     /* Each was noted when it was settled; some have been read from since. */
-    for (http_conn *all = s->conns; all; all = all->next) note(all);
+    for (http_conn *all = s->conns; all; all = all->next) {
+        transport_trim(all->io);
+        note(all);
+    }
     while (s->n_held > s->limits.max_unsent) {
         http_conn *most = largest(s);
         transport_close(most->io, "the clients together leave too much unread, and this one most");

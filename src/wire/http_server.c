@@ -289,6 +289,7 @@ static void tick_conn(http_conn *c, uint64_t now)
         transport_close(c->io, "the client reads too slowly");
     else if (!transport_is_closing(c->io))
         c->ops->tick(c, now);
+    transport_trim(c->io);
     conn_note_unsent(c);
 }
 

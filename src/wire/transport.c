@@ -4,6 +4,7 @@
  * take to libuv as `sending`. Only one such write is under way at a time. */
 #include "wire/transport.h"
 
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 
 #include "base/buf.h"
 
-enum { LINGER_MS = 1000, TLS_READ_BYTES = 16384, KEEP_BYTES = 16384 };
+enum { LINGER_MS = 1000, TLS_READ_BYTES = 16384, KEEP_BYTES = 16384, KERNEL_BYTES = 128 << 10 };
 
 typedef enum { KIND_TCP, KIND_PIPE, KIND_MEMORY } transport_kind;
 
@@ -122,31 +123,12 @@ static void flush_out(transport *t);
 /* The queue has just become empty: the next step of an orderly end, if one was asked for. */
 static void after_flush(transport *t);
 
-/* An empty queue keeps its memory for the next answer, unless it was an unusually large one. */
-static void queue_clear(buf *b)
-{
-    if (b->cap > KEEP_BYTES)
-        buf_done(b);
-    else
-        buf_clear(b);
-}
-
-/* What the kernel has not taken at once may wait for long: let go of the room beyond it. */
-static void queue_fit(buf *b)
-{
-    if (b->cap < 2 * b->len || b->cap <= KEEP_BYTES) return;
-    char *p = realloc(b->data, b->len + 1);
-    if (!p) return;
-    b->data = p;
-    b->cap = b->len + 1;
-}
-
 static void on_written(uv_write_t *req, int status)
 {
     transport *t = req->data;
     t->in_flight = false;
     t->sent += t->sending.len;
-    queue_clear(&t->sending);
+    buf_clear(&t->sending);
     if (t->closing) return;
     if (status < 0) {
         transport_close(t, "the peer does not take bytes any more");
@@ -161,7 +143,6 @@ static void send_later(transport *t)
     buf spare = t->sending;
     t->sending = t->out;
     t->out = spare;
-    queue_fit(&t->sending);
     uv_buf_t b = uv_buf_init(t->sending.data, (unsigned)t->sending.len);
     t->wreq.data = t;
     t->in_flight = true;
@@ -192,7 +173,6 @@ static void flush_out(transport *t)
         if (n > 0) {
             buf_consume(&t->out, (size_t)n);
             t->sent += (size_t)n;
-            if (t->out.len == 0) queue_clear(&t->out);
         }
         if (t->out.len) send_later(t);
     }
@@ -243,7 +223,13 @@ size_t transport_backlog(const transport *t)
 
 size_t transport_held(const transport *t)
 {
-    return (t->out.len ? t->out.cap : 0) + (t->in_flight ? t->sending.cap : 0);
+    return t->out.cap + t->sending.cap;
+}
+
+void transport_trim(transport *t)
+{
+    if (t->out.len == 0 && !t->out.failed && t->out.cap > KEEP_BYTES) buf_done(&t->out);
+    if (!t->in_flight && t->sending.cap > KEEP_BYTES) buf_done(&t->sending);
 }
 
 uint64_t transport_sent(const transport *t)
@@ -409,6 +395,18 @@ static int start_tls(transport *t, SSL_CTX *ctx)
     return 0;
 }
 
+/* Linux takes up to 4 MB for a peer that reads nothing. What is beyond the network's own need waits here
+ * instead, where its owner counts and bounds it. */
+static void limit_kernel(transport *t)
+{
+#ifdef TCP_NOTSENT_LOWAT
+    int bytes = KERNEL_BYTES;
+    uv_os_fd_t fd;
+    if (uv_fileno(&t->u.handle, &fd) == 0)
+        setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+#endif
+}
+
 static void closed_unused(void *user, const char *why) {}
 
 /* A transport that its owner has never seen: take it down without telling. */
@@ -429,7 +427,10 @@ int transport_accept(transport **ret, uv_stream_t *listener, SSL_CTX *tls, trans
         discard(t);
         return err_set(err, SHOAL_EIO, "accept: %s", uv_strerror(rc));
     }
-    if (kind == KIND_TCP) uv_tcp_nodelay(&t->u.tcp, 1);
+    if (kind == KIND_TCP) {
+        uv_tcp_nodelay(&t->u.tcp, 1);
+        limit_kernel(t);
+    }
     if (tls && start_tls(t, tls) != 0) {
         discard(t);
         return err_nomem(err);

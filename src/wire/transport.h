@@ -58,6 +58,7 @@ void transport_write(transport *t, const void *bytes, size_t n); /* copied; noth
 void transport_flush(transport *t);
 size_t transport_backlog(const transport *t);    /* queued bytes that the kernel has not taken */
 size_t transport_held(const transport *t);       /* memory in which they wait, room included */
+void transport_trim(transport *t);               /* let go of what large answers of the past have left */
 uint64_t transport_sent(const transport *t);     /* bytes that the kernel has taken, ever */
 void transport_pause(transport *t, bool paused); /* stop or resume reading */
 

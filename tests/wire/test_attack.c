@@ -8,10 +8,10 @@ static void put_pipeline(buf *b, const char *path, int n)
     for (int i = 0; i < n; i++) buf_printf(b, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
 }
 
-/* What the system's own buffers take of it is answered, and no more until the client reads. */
+/* A few are answered, into a small part of the system's buffers and a small mark of ours. */
 static void a_pipeline_that_nobody_reads_is_not_answered_ahead(void **state)
 {
-    enum { N = 200, IN_SYSTEM_BUFFERS = 60 };
+    enum { N = 200, A_FEW = 8 };
     fixture f = {0};
     buf b = {0};
     fixture_start(&f, NULL, NULL);
@@ -20,7 +20,7 @@ static void a_pipeline_that_nobody_reads_is_not_answered_ahead(void **state)
     buf_puts(&b, "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     send_bytes(fd, b.data, b.len);
     assert_true(wait_for(&f.n_requests, 1));
-    assert_in_range(settled(&f.n_requests), 1, IN_SYSTEM_BUFFERS);
+    assert_in_range(settled(&f.n_requests), 1, A_FEW);
     size_t n;
     char *answers = read_all(fd, &n); /* and all of them arrive when it does read */
     assert_int_equal(atomic_load(&f.n_requests), N + 1);
