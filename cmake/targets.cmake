@@ -16,7 +16,7 @@ function(shoal_link target)
     foreach(name ${seen})
         target_link_libraries(${target} PRIVATE shoal_${name})
     endforeach()
-    target_include_directories(${target} SYSTEM PRIVATE ${HTTP_PARSER_INCLUDE} ${UTF8PROC_INCLUDE})
+    target_include_directories(${target} SYSTEM PRIVATE ${UTF8PROC_INCLUDE})
 endfunction()
 
 # libshoal: what include/shoal.h promises, nothing of the service. The layers' objects are linked into one,

@@ -5,7 +5,7 @@ set -euo pipefail
 
 build_packages=(
     gcc make cmake ninja-build pkg-config git ca-certificates
-    libuv1-dev libnghttp2-dev libhttp-parser-dev libssl-dev libjansson-dev libyaml-dev
+    libuv1-dev libnghttp2-dev libssl-dev libjansson-dev libyaml-dev
     libprotobuf-c-dev protobuf-c-compiler libpcre2-dev libutf8proc-dev libedit-dev
 )
 test_packages=(libcmocka-dev curl)

@@ -1,3 +1,4 @@
+/* auth.c: digests of keys, compared without telling how far they agree. */
 #include "gateway/auth.h"
 
 #include <stdlib.h>

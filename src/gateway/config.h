@@ -35,6 +35,10 @@ typedef struct gateway_config {
     const char *tls_cert, *tls_key; /* NULL: clear text */
     const char **api_keys;          /* "sha256:<hex>" of the keys; none: open */
     size_t n_api_keys;
+    const char **allow_hosts; /* further names of this server, with or without port; see browser.h */
+    size_t n_allow_hosts;
+    const char **allow_origins; /* sites whose pages may use it: "https://app.example" */
+    size_t n_allow_origins;
     http_limits limits;
     size_t max_requests;                /* in flight over all endpoints; over it 429 */
     uint64_t cache_bytes, cache_ttl_ms; /* 0 bytes: no cache */

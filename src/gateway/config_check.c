@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "gateway/config_schema.h"
+#include "wire/http1_parse.h"
 
 static int check_listen(const char *listen, shoal_err *err)
 {
@@ -39,6 +40,30 @@ static int check_keys(const gateway_config *c, shoal_err *err)
                 return err_set(err, SHOAL_EINVALID, "api_keys[%zu]: is the same key as api_keys[%zu]", i, j);
         }
     }
+    return 0;
+}
+
+/* As a browser writes an Origin: what is written otherwise would never match. */
+static bool is_origin(const char *s)
+{
+    size_t n = strncmp(s, "http://", 7) == 0 ? 7 : 8;
+    if (n == 8 && strncmp(s, "https://", 8) != 0) return false;
+    return s[n] && http1_is_host(s + n);
+}
+
+static int check_names(const gateway_config *c, shoal_err *err)
+{
+    for (size_t i = 0; i < c->n_allow_hosts; i++)
+        if (!http1_is_host(c->allow_hosts[i]))
+            return err_set(err, SHOAL_EINVALID, "allow_hosts[%zu]: '%s' is no host name (example: shoal.lan)",
+                           i, c->allow_hosts[i]);
+    for (size_t i = 0; i < c->n_allow_origins; i++)
+        if (!is_origin(c->allow_origins[i]))
+            return err_set(
+                err, SHOAL_EINVALID,
+                "allow_origins[%zu]: '%s' is no origin: http:// or https://, a host and maybe a port, "
+                "and nothing after it (example: https://app.example)",
+                i, c->allow_origins[i]);
     return 0;
 }
 
@@ -102,6 +127,7 @@ int config_check(gateway_config *c, shoal_err *err)
 {
     int rc = check_listen(c->listen, err);
     if (!rc) rc = check_keys(c, err);
+    if (!rc) rc = check_names(c, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = check_model(c, i, err);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) rc = check_pipeline(c, i, err);
     return rc;

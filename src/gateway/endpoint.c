@@ -1,3 +1,4 @@
+/* endpoint.c: the table of endpoints, and the search in it. */
 #include "gateway/endpoint.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ const endpoint ENDPOINTS[] = {
     {"GET", "/v1/models/", model_handle, true, false, "model"},
     {"GET", "/healthz", health_handle, false, false, "healthz"},
     {"GET", "/readyz", ready_handle, false, false, "readyz"},
-    {"GET", "/metrics", metrics_handle, false, false, "metrics"},
+    {"GET", "/metrics", metrics_handle, true, false, "metrics"},
 };
 const size_t N_ENDPOINTS = sizeof ENDPOINTS / sizeof *ENDPOINTS;
 

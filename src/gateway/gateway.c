@@ -1,3 +1,4 @@
+/* gateway.c: the life of the front door, whom it lets in, and deadlines that no call keeps. */
 #include "gateway/gateway.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/browser.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 
@@ -53,9 +55,22 @@ static int set_deadline(gateway_request *rq, api_error *e)
     return 0;
 }
 
+static int check_browser(const gateway_request *rq, api_error *e)
+{
+    browser_facts f = {.method = http_method(rq->http),
+                       .host = http_header_get(rq->http, "host"),
+                       .origin = http_header_get(rq->http, "origin"),
+                       .fetch_site = http_header_get(rq->http, "sec-fetch-site"),
+                       .content_type = http_header_get(rq->http, "content-type")};
+    return browser_check(rq->config, &f, e);
+}
+
 static int admit(gateway_request *rq, api_error *e)
 {
     gateway *g = rq->gateway;
+    if (check_browser(rq, e) != 0) return e->status;
+    if (!rq->endpoint && rq->allowed_origin && rq->allow && strcmp(http_method(rq->http), "OPTIONS") == 0)
+        return 0;
     if (!rq->endpoint) {
         if (rq->allow)
             return api_error_set(e, 405, "invalid_request_error", "method_not_allowed", NULL,
@@ -111,10 +126,16 @@ static void on_request(void *user, http_request *http)
         return;
     }
     name_request(rq);
+    const char *origin = http_header_get(http, "origin");
+    if (browser_origin_is_allowed(rq->config, origin)) rq->allowed_origin = origin;
     rq->endpoint = endpoint_find(http_method(http), http_path(http), &rq->allow);
     api_error e = {0};
     if (admit(rq, &e) != 0) {
         request_error(rq, &e);
+        return;
+    }
+    if (!rq->endpoint) {
+        request_preflight(rq);
         return;
     }
     if (rq->endpoint->admitted) {
@@ -288,6 +309,7 @@ void gateway_free(gateway *g)
     backend_free(g->backend);
     cache_free(g->cache);
     metrics_free(g->metrics);
+    buf_done(&g->metrics_text);
     auth_done(&g->auth);
     /* The server's last callbacks still point here: the struct goes with it. */
     if (server)

@@ -18,6 +18,8 @@ struct gateway {
     http_server *server;
     gateway_request *requests; /* being answered */
     size_t n_requests, n_admitted;
+    buf metrics_text; /* what GET /metrics answers, as of metrics_at_ns; 0: never made */
+    uint64_t metrics_at_ns;
     bool draining;
     uv_timer_t *deadlines; /* runs while some request has on_deadline; freed by its close */
 };

@@ -1,3 +1,4 @@
+/* metrics.c: the series of every family, and their text. */
 #include "gateway/metrics.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* request.c: how a request ends: its answer's headers, its count and its log line. */
 #include "gateway/request.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 
-#define HEADERS_MAX 8
+#define HEADERS_MAX 12
 
 typedef struct header_list {
     http_header items[HEADERS_MAX];
@@ -67,9 +68,13 @@ static void header_add(header_list *h, const char *name, const char *value)
 static void common_headers(header_list *h, const gateway_request *rq, const char *content_type)
 {
     h->n = 0;
-    header_add(h, "content-type", content_type);
+    if (content_type) header_add(h, "content-type", content_type);
     header_add(h, "x-request-id", rq->id);
     if (rq->cache_state) header_add(h, "x-shoal-cache", rq->cache_state);
+    if (rq->config->n_allow_origins) header_add(h, "vary", "origin");
+    if (!rq->allowed_origin) return;
+    header_add(h, "access-control-allow-origin", rq->allowed_origin);
+    header_add(h, "access-control-expose-headers", "x-request-id, x-shoal-cache, retry-after");
 }
 
 static void count(const gateway_request *rq, int status, const char *error_code)
@@ -147,6 +152,18 @@ void request_json(gateway_request *rq, int status, const buf *body)
     api_error e;
     api_error_nomem(&e);
     request_error(rq, &e);
+}
+
+void request_preflight(gateway_request *rq)
+{
+    header_list h;
+    common_headers(&h, rq, NULL);
+    header_add(&h, "access-control-allow-methods", rq->allow);
+    header_add(&h, "access-control-allow-headers",
+               "authorization, content-type, cache-control, x-request-id, x-shoal-deadline-ms");
+    header_add(&h, "access-control-max-age", "600");
+    http_respond(let_go(rq), 204, h.items, h.n, NULL, 0);
+    request_finish(rq, 204, NULL);
 }
 
 /* After a stream has begun its status line is gone: the error becomes the stream's last event. */

@@ -48,6 +48,7 @@ typedef struct gateway_request {
     bool streaming;
     bool counted;      /* against max_requests */
     const char *allow; /* for a 405 */
+    const char *allowed_origin; /* the page's, when it is one of allow_origins */
     void (*on_gone)(void *work);
     void (*on_deadline)(void *work);
     void *work;
@@ -71,6 +72,7 @@ void request_note_result(gateway_request *rq, const backend_result *r);
 void request_json(gateway_request *rq, int status, const buf *body); /* a failed buf becomes a 500 */
 void request_text(gateway_request *rq, int status, const char *content_type, const buf *body);
 void request_error(gateway_request *rq, const api_error *e);
+void request_preflight(gateway_request *rq); /* a browser asks for a page of an allowed origin (CORS) */
 
 /* text/event-stream; the caller writes whole "data: ...\n\n" events. */
 void request_stream_begin(gateway_request *rq);

@@ -1,3 +1,4 @@
+/* status.c: the endpoints that say how things are: models, health, readiness, metrics. */
 #include "gateway/status.h"
 
 #include <stdlib.h>
@@ -6,6 +7,8 @@
 #include "base/json.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
+
+#define METRICS_KEPT_NS 1000000000u
 
 static void put_str(buf *out, const char *key, const char *v)
 {
@@ -158,14 +161,22 @@ void ready_handle(gateway_request *rq)
     buf_done(&out);
 }
 
-void metrics_handle(gateway_request *rq)
+/* Writing all series takes most of a millisecond, so it is done at most once a second, for whoever asks. */
+static void refresh_metrics(gateway *g, uint64_t now)
 {
-    gateway *g = rq->gateway;
-    buf out = {0};
+    if (g->metrics_at_ns && now - g->metrics_at_ns < METRICS_KEPT_NS) return;
+    g->metrics_at_ns = now;
+    buf_done(&g->metrics_text);
     metrics_scrape(g->metrics, g->registry);
     metrics_set(g->metrics, METRIC_IN_FLIGHT, (double)g->n_requests, NULL, NULL, NULL);
     metrics_set(g->metrics, METRIC_CONNECTIONS, (double)http_server_connections(g->server), NULL, NULL, NULL);
-    metrics_put(&out, g->metrics);
-    request_text(rq, out.failed ? 500 : 200, "text/plain; version=0.0.4; charset=utf-8", &out);
-    buf_done(&out);
+    metrics_put(&g->metrics_text, g->metrics);
+}
+
+void metrics_handle(gateway_request *rq)
+{
+    gateway *g = rq->gateway;
+    refresh_metrics(g, rq->start_ns);
+    request_text(rq, g->metrics_text.failed ? 500 : 200, "text/plain; version=0.0.4; charset=utf-8",
+                 &g->metrics_text);
 }

@@ -1,3 +1,4 @@
+/* address.c: an address's text taken apart. */
 #include "wire/address.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* grpc_frame.c: gRPC's five-byte frames, timeouts and percent-encoded messages. */
 #include "wire/grpc_frame.h"
 
 #include <stdio.h>

@@ -157,6 +157,7 @@ int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *metho
     l.max_body_bytes = s->max_message + GRPC_FRAME_HEAD;
     if (!l.max_streams) l.max_streams = MAX_STREAMS;
     if (!l.max_write_backlog) l.max_write_backlog = MAX_MESSAGE_BYTES;
+    if (!l.max_unsent) l.max_unsent = SIZE_MAX; /* the peer is ours, and each connection has its bound */
     if (!l.idle_timeout_ms) l.idle_timeout_ms = UINT64_MAX;
     http_handler h = {.user = s, .on_request = on_request, .on_gone = on_gone};
     int rc = http_server_new(&s->http, loop, &h, &l, err);

@@ -4,7 +4,9 @@
  * piece or as a stream. Everything happens on the loop's thread. A request lives until its answer is
  * ended and flushed or the client is gone; in the latter case on_gone comes exactly once, unless the
  * handler had already made its final call, and the pointer dies after it. Handler callbacks come from
- * the loop, never from inside a call of this header. SIGPIPE is set to be ignored where it was the default.
+ * the loop, never from inside a call of this header. A client that leaves answers unread waits with its next
+ * requests, and none gets more than a few of them to the handler before the others have their turn. SIGPIPE is
+ * set to be ignored where it was the default.
  *
  *     static void hello(void *user, http_request *r) {
  *         http_respond(r, 200, NULL, 0, "hello\n", 6);
@@ -33,12 +35,13 @@ typedef struct http_limits {
     size_t max_body_bytes;       /* [4 MiB] over it: 413 */
     size_t max_header_bytes;     /* [16 KiB] over it: 431 */
     size_t max_headers;          /* [100] */
-    size_t max_connections;      /* [1024] over it: 503 and close */
+    size_t max_connections;      /* [1024] over it an idle one gives way, or 503 */
     size_t max_streams;          /* [128] concurrent HTTP/2 streams a connection */
     uint64_t request_timeout_ms; /* [10 000] first byte of a request to its last: 408 */
     uint64_t idle_timeout_ms;    /* [60 000] kept-alive connection without a request */
-    uint64_t write_timeout_ms;   /* [15 000] a client that takes nothing for so long is closed */
+    uint64_t write_timeout_ms;   /* [15 000] to take what waits, or 1 KiB a second of it; else closed */
     size_t max_write_backlog;    /* [1 MiB] unsent bytes of one connection: it is closed */
+    size_t max_unsent; /* [64 MiB] memory of all together: the connection that holds most is closed */
 } http_limits;
 
 typedef struct http_handler {

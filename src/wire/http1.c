@@ -7,8 +7,8 @@
 
 #include "wire/http_internal.h"
 
-/* Of a pipeline, so much is read ahead while an answer is being made. */
-enum { READ_AHEAD_BYTES = 65536 };
+/* Of a pipeline, so much is read ahead while an answer is being made or waits for its reader. */
+enum { READ_AHEAD_BYTES = 4096 };
 
 enum { PROBE_FIRST_MS = 50, PROBE_MAX_MS = 1000 };
 
@@ -47,8 +47,8 @@ static bool has_no_body(int status)
     return status == 204 || status == 304 || status < 200;
 }
 
-void http1_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body,
-                 size_t len, bool whole)
+static void answer(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                   size_t len, bool whole)
 {
     http_conn *c = r->conn;
     buf out = {0};
@@ -72,7 +72,7 @@ void http1_begin(http_request *r, int status, const http_header *headers, size_t
     conn_mark_dirty(c);
 }
 
-void http1_write(http_request *r, const void *data, size_t len)
+static void http1_write(http_request *r, const void *data, size_t len)
 {
     http_conn *c = r->conn;
     if (!r->streaming) return;
@@ -92,13 +92,25 @@ void http1_write(http_request *r, const void *data, size_t len)
     conn_mark_dirty(c);
 }
 
-void http1_end(http_request *r)
+static void http1_end(http_request *r, const http_header *trailers, size_t n)
 {
     http_conn *c = r->conn;
     if (r->streaming && r->version == 11) transport_write(c->io, "0\r\n\r\n", 5);
     request_free(r);
     c->h1 = c->keep_alive ? H1_HEAD : H1_CLOSED;
     conn_mark_dirty(c);
+}
+
+static void http1_begin(http_request *r, int status, const http_header *headers, size_t n)
+{
+    answer(r, status, headers, n, NULL, 0, false);
+}
+
+static void http1_respond(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                          size_t len)
+{
+    answer(r, status, headers, n, body, len, true);
+    http1_end(r, NULL, 0);
 }
 
 /* Answer with an error and stop listening: after a malformed request nothing can be told apart any more. */
@@ -121,59 +133,6 @@ void http1_refuse(http_conn *c, int status, const char *why)
 }
 
 /* ---- the head -------------------------------------------------------------------------------- */
-
-typedef struct head {
-    http_request *r;
-    buf url, name, value;
-    bool in_value;
-    int status;
-    const char *why;
-} head;
-
-static void add_pending(head *h)
-{
-    if (h->in_value && h->status == 0) {
-        while (h->value.len && strchr(" \t", h->value.data[h->value.len - 1]))
-            h->value.data[--h->value.len] = '\0';
-        h->status = request_add_header(h->r, h->name.data, h->name.len, h->value.data ? h->value.data : "",
-                                       h->value.len);
-        h->why = "the request header is too large";
-    }
-    h->in_value = false;
-    buf_clear(&h->name);
-    buf_clear(&h->value);
-}
-
-static int on_url(http_parser *p, const char *at, size_t n)
-{
-    return buf_append(&((head *)p->data)->url, at, n);
-}
-
-static int on_field(http_parser *p, const char *at, size_t n)
-{
-    head *h = p->data;
-    if (h->in_value) add_pending(h);
-    return buf_append(&h->name, at, n);
-}
-
-static int on_value(http_parser *p, const char *at, size_t n)
-{
-    head *h = p->data;
-    h->in_value = true;
-    return buf_append(&h->value, at, n);
-}
-
-/* 1: the body is ours (see http1_parse.h), not http-parser's. */
-static int on_head_end(http_parser *p)
-{
-    head *h = p->data;
-    if (h->name.len || h->in_value) {
-        h->in_value = true;
-        add_pending(h);
-    }
-    h->r->conn->keep_alive = http_should_keep_alive(p) != 0;
-    return 1;
-}
 
 /* Exactly one value of `name`, or NULL; *ret_n says how many there are. */
 static const char *only(const http_request *r, const char *name, size_t *ret_n)
@@ -215,22 +174,23 @@ static int check_framing(http_conn *c, const http_request *r, const char **why)
 }
 
 /* http://host/path: the host must be the Host header's, or two parties could disagree on it. */
+static int set_absolute_target(http_request *r, const char *url, size_t n, const char **why)
+{
+    const char *host = (const char *)memchr(url, ':', n) + 3, *end = url + n, *path = host;
+    const char *named = http_header_get(r, "host");
+    while (path < end && *path != '/' && *path != '?') path++;
+    size_t n_host = (size_t)(path - host);
+    *why = "the host of the request target is not the one of the Host header";
+    if (n_host == 0 || !named || strlen(named) != n_host || strncasecmp(named, host, n_host) != 0) return 400;
+    if (path < end && *path == '/') return request_set_target(r, path, (size_t)(end - path));
+    char *slashed = arena_printf(r->mem, "/%.*s", (int)(end - path), path);
+    return slashed ? request_set_target(r, slashed, (size_t)(end - path) + 1) : 500;
+}
+
 static int set_target(http_request *r, const char *url, size_t n, const char **why)
 {
-    *why = "the host of the request target is not the one of the Host header";
-    if (n > 7 && strncasecmp(url, "http", 4) == 0) {
-        const char *host = strstr(url, "://") + 3;
-        size_t n_host = strcspn(host, "/?");
-        const char *named = http_header_get(r, "host");
-        if (n_host == 0 || (named && (strlen(named) != n_host || strncasecmp(named, host, n_host) != 0)))
-            return 400;
-        n -= (size_t)(host - url) + n_host;
-        url = host + n_host;
-        if (n == 0 || *url != '/') {
-            char *slashed = arena_printf(r->mem, "/%s", url);
-            return slashed ? request_set_target(r, slashed, n + 1) : 500;
-        }
-    }
+    if (*url != '/' && *url != '*') return set_absolute_target(r, url, n, why);
+    *why = "out of memory";
     return request_set_target(r, url, n);
 }
 
@@ -248,40 +208,54 @@ static int check_expect(http_conn *c, const http_request *r, const char **why)
     return 0;
 }
 
-/* The head's lines are checked; let http-parser take them apart. */
-static int split_head(http_conn *c, head *h, const char *data, size_t n)
+/* RFC 9112 9.3. */
+static bool is_kept_alive(const http_request *r)
 {
-    static const http_parser_settings settings = {.on_url = on_url,
-                                                  .on_header_field = on_field,
-                                                  .on_header_value = on_value,
-                                                  .on_headers_complete = on_head_end};
-    http_parser_init(&c->parser, HTTP_REQUEST);
-    c->parser.data = h;
-    size_t used = http_parser_execute(&c->parser, &settings, data, n);
-    enum http_errno e = HTTP_PARSER_ERRNO(&c->parser);
-    if (h->status) return h->status;
-    h->why = e == HPE_OK ? "the request head is malformed" : http_errno_description(e);
-    if (e == HPE_INVALID_METHOD) return 501;
-    return e != HPE_OK || used != n || h->url.failed || h->name.failed || h->value.failed ? 400 : 0;
+    bool close = false, keep = false;
+    for (size_t i = 0; i < r->n_headers; i++) {
+        if (strcmp(r->headers[i].name, "connection") != 0) continue;
+        close |= http1_lists(r->headers[i].value, "close");
+        keep |= http1_lists(r->headers[i].value, "keep-alive");
+    }
+    return !close && (r->version == 11 || keep);
 }
 
-static int understand_head(http_conn *c, head *h, const char *data, size_t n)
+static int add_fields(http_request *r, const char *data, size_t n, const char **why)
 {
-    http_request *r = h->r;
-    int status = split_head(c, h, data, n);
-    if (status) return status;
-    r->method = http_method_str((enum http_method)c->parser.method);
-    r->version = c->parser.http_minor == 1 ? 11 : 10;
-    r->is_head = c->parser.method == HTTP_HEAD;
-    if ((status = check_host(r, &h->why)) || (status = check_framing(c, r, &h->why)) ||
-        (status = set_target(r, h->url.data, h->url.len, &h->why)))
+    size_t len, used;
+    for (size_t at = 0; at < n && http1_next_line(data + at, n - at, &len, &used) == HTTP1_LINE && len;
+         at += used) {
+        http1_field f;
+        int status = http1_parse_field(data + at, len, &f, why);
+        if (status) return status;
+        status = request_add_header(r, f.name, f.n_name, f.value, f.n_value);
+        *why = status == 500 ? "out of memory" : "the request header is too large";
+        if (status) return status;
+    }
+    return 0;
+}
+
+/* data[0..n): a head whose every line has been checked as it came. */
+static int understand_head(http_conn *c, http_request *r, const char *data, size_t n, const char **why)
+{
+    http1_request_line line;
+    size_t len, used;
+    int status;
+    http1_next_line(data, n, &len, &used);
+    if ((status = http1_parse_request_line(data, len, &line, why))) return status;
+    r->method = line.method;
+    r->version = line.version;
+    r->is_head = strcmp(r->method, "HEAD") == 0;
+    if ((status = add_fields(r, data + used, n - used, why)) || (status = check_host(r, why)) ||
+        (status = check_framing(c, r, why)) || (status = set_target(r, line.target, line.n_target, why)))
         return status;
-    return check_expect(c, r, &h->why);
+    c->keep_alive = is_kept_alive(r);
+    return check_expect(c, r, why);
 }
 
 static void take_head(http_conn *c, size_t n)
 {
-    const char *data = c->in.data + c->in_at;
+    const char *data = c->in.data + c->in_at, *why = NULL;
     http_request *r = request_new(c);
     if (!r) {
         transport_close(c->io, "out of memory");
@@ -291,14 +265,10 @@ static void take_head(http_conn *c, size_t n)
     r->begun_ms = c->begun_ms;
     c->in_at += n;
     c->line_at = c->n_lines = 0;
-    head h = {.r = r};
-    int status = understand_head(c, &h, data, n);
+    int status = understand_head(c, r, data, n, &why);
     c->chunks = (http1_chunks){0};
     c->h1 = H1_BODY;
-    if (status) http1_refuse(c, status, h.why);
-    buf_done(&h.url);
-    buf_done(&h.name);
-    buf_done(&h.value);
+    if (status) http1_refuse(c, status, why);
 }
 
 /* Check the lines that have come; true when the head was taken or refused, false when more is needed. */
@@ -326,8 +296,8 @@ static bool read_head(http_conn *c)
             take_head(c, c->line_at + used);
             return true;
         } else if (!status) {
-            status = c->n_lines == 0 ? http1_check_request_line(data, len, &why)
-                                     : http1_check_header_line(data + c->line_at, len, &why);
+            status = c->n_lines == 0 ? http1_parse_request_line(data, len, &(http1_request_line){0}, &why)
+                                     : http1_parse_field(data + c->line_at, len, &(http1_field){0}, &why);
         }
         if (status) {
             http1_refuse(c, status, why);
@@ -367,6 +337,7 @@ static bool read_body(http_conn *c)
     if (!done) return false;
     c->h1 = H1_BUSY;
     c->begun_ms = 0;
+    request_complete(r);
     request_dispatch(r);
     return true;
 }
@@ -379,7 +350,7 @@ static void run(http_conn *c)
     c->running = true;
     bool more = true;
     while (more && !transport_is_closing(c->io) && (c->h1 == H1_HEAD || c->h1 == H1_BODY)) {
-        if (c->h1 == H1_HEAD && c->in_at == c->in.len) break;
+        if (c->h1 == H1_HEAD && (c->in_at == c->in.len || !conn_may_go_on(c))) break;
         if (c->h1 == H1_HEAD && !c->begun_ms) c->begun_ms = uv_now(c->server->loop);
         more = c->h1 == H1_HEAD ? read_head(c) : read_body(c);
     }
@@ -393,37 +364,49 @@ static void run(http_conn *c)
     if (c->h1 == H1_CLOSED)
         transport_end(c->io);
     else
-        transport_pause(c->io, c->h1 == H1_BUSY && c->in.len > READ_AHEAD_BYTES);
+        transport_pause(c->io, (c->h1 == H1_BUSY || c->parked) && c->in.len > READ_AHEAD_BYTES);
 }
 
 /* A client may send, shut its side, and read on: only what can still be answered is. */
 static void end_of_input(http_conn *c)
 {
-    if (!c->eof || transport_is_closing(c->io) || c->h1 == H1_BUSY) return;
+    if (!c->eof || transport_is_closing(c->io) || c->h1 == H1_BUSY || c->parked) return;
     if (c->h1 == H1_BODY || c->in.len) http1_refuse(c, 400, "the request ended before it was complete");
     transport_end(c->io);
 }
 
-void http1_data(http_conn *c)
+static void go_on(http_conn *c)
 {
     run(c);
     end_of_input(c);
 }
 
-void http1_settle(http_conn *c)
+static void http1_data(http_conn *c, const uint8_t *bytes, size_t n)
 {
-    run(c);
-    end_of_input(c);
+    if (buf_append(&c->in, bytes, n) != 0)
+        transport_close(c->io, "out of memory");
+    else
+        go_on(c);
 }
 
-void http1_eof(http_conn *c)
+static void http1_leave(http_conn *c)
 {
-    run(c);
-    end_of_input(c);
+    if (!c->requests && !c->begun_ms && !c->parked) transport_end(c->io);
 }
 
-/* RFC 9110 15.2: any number of interim responses may come before the final one; HTTP/1.0 knows none. */
-bool http1_probe(http_conn *c, uint64_t now_ms)
+static void http1_tick(http_conn *c, uint64_t now_ms)
+{
+    if (conn_is_late(c, now_ms))
+        http1_refuse(c, 408, "the request takes too long to arrive");
+    else if (conn_is_idle(c, now_ms))
+        transport_end(c->io);
+}
+
+/* A client that shut only its sending side looks like one that closed. While it waits for the answer, an
+ * interim response now and then tells them apart: the latter's system answers with a reset, so that a
+ * following write fails. RFC 9110 15.2: any number of interim responses may come before the final one;
+ * HTTP/1.0 knows none. */
+static bool http1_probe(http_conn *c, uint64_t now_ms)
 {
     static const char interim[] = "HTTP/1.1 102 Processing\r\n\r\n";
     const http_request *r = current(c);
@@ -441,4 +424,19 @@ bool http1_probe(http_conn *c, uint64_t now_ms)
     c->probe_gap_ms = c->probe_gap_ms * 2 < PROBE_MAX_MS ? c->probe_gap_ms * 2 : PROBE_MAX_MS;
     c->probe_at_ms = now_ms + c->probe_gap_ms;
     return true;
+}
+
+void http1_start(http_conn *c)
+{
+    static const conn_ops ops = {.data = http1_data,
+                                 .eof = go_on,
+                                 .settle = go_on,
+                                 .tick = http1_tick,
+                                 .leave = http1_leave,
+                                 .probe = http1_probe,
+                                 .respond = http1_respond,
+                                 .begin = http1_begin,
+                                 .write = http1_write,
+                                 .end = http1_end};
+    c->ops = &ops;
 }

@@ -1,6 +1,8 @@
+/* http1_parse.c: lines, fields, lengths and chunks of HTTP/1.1, each by its rule of RFC 9112 or 9110. */
 #include "wire/http1_parse.h"
 
 #include <string.h>
+#include <strings.h>
 
 enum { CHUNK_LINE_BYTES = 256, CHUNK_SIZE_DIGITS = 12 };
 
@@ -52,7 +54,16 @@ static bool is_version(const char *s, size_t n)
            s[7] <= '9';
 }
 
-int http1_check_request_line(const char *line, size_t n, const char **ret_why)
+/* Those of RFC 9110 and PATCH; a server may not know others. CONNECT would make a proxy of it. */
+static const char *known_method(const char *s, size_t n)
+{
+    static const char *const known[] = {"GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strlen(known[i]) == n && memcmp(s, known[i], n) == 0) return known[i];
+    return NULL;
+}
+
+int http1_parse_request_line(const char *line, size_t n, http1_request_line *ret, const char **ret_why)
 {
     const char *end = line + n;
     const char *sp1 = memchr(line, ' ', n);
@@ -63,35 +74,51 @@ int http1_check_request_line(const char *line, size_t n, const char **ret_why)
            n_version = (size_t)(end - sp2 - 1);
     if (!http1_is_token(line, n_method) || !is_target(sp1 + 1, n_target) || !is_version(sp2 + 1, n_version))
         return 400;
-    if (memcmp(sp2 + 1, "HTTP/1.1", 8) != 0 && memcmp(sp2 + 1, "HTTP/1.0", 8) != 0) {
-        *ret_why = "only HTTP/1.0, HTTP/1.1 and HTTP/2 are spoken here";
-        return 505;
-    }
-    if (n_method == 7 && memcmp(line, "CONNECT", 7) == 0) {
-        *ret_why = "CONNECT is not served here";
-        return 501;
-    }
-    if (!is_known_form(line, n_method, sp1 + 1, n_target)) {
-        *ret_why = "the request target is neither a path nor an http URL";
-        return 400;
-    }
+    bool is_11 = memcmp(sp2 + 1, "HTTP/1.1", 8) == 0, is_10 = memcmp(sp2 + 1, "HTTP/1.0", 8) == 0;
+    *ret_why = "only HTTP/1.0, HTTP/1.1 and HTTP/2 are spoken here";
+    if (!is_11 && !is_10) return 505;
+    const char *method = known_method(line, n_method);
+    *ret_why = "this method is not served here";
+    if (!method) return 501;
+    *ret_why = "the request target is neither a path nor an http URL";
+    if (!is_known_form(method, n_method, sp1 + 1, n_target)) return 400;
+    *ret = (http1_request_line){method, sp1 + 1, n_target, is_11 ? 11 : 10};
     return 0;
 }
 
-int http1_check_header_line(const char *line, size_t n, const char **ret_why)
+static bool is_blank(char c)
 {
-    *ret_why = "a header line is malformed";
-    if (n && (line[0] == ' ' || line[0] == '\t')) {
-        *ret_why = "folded header lines are not accepted";
-        return 400;
-    }
+    return c == ' ' || c == '\t';
+}
+
+int http1_parse_field(const char *line, size_t n, http1_field *ret, const char **ret_why)
+{
+    *ret_why = "folded header lines are not accepted";
+    if (n && is_blank(line[0])) return 400;
     const char *colon = memchr(line, ':', n);
+    *ret_why = "a header line is malformed";
     if (!colon || !http1_is_token(line, (size_t)(colon - line))) return 400;
-    if (!http1_is_field_value(colon + 1, n - (size_t)(colon + 1 - line))) {
-        *ret_why = "a header value contains a control character";
-        return 400;
-    }
+    const char *value = colon + 1, *end = line + n;
+    *ret_why = "a header value contains a control character";
+    if (!http1_is_field_value(value, (size_t)(end - value))) return 400;
+    while (value < end && is_blank(*value)) value++;
+    while (value < end && is_blank(end[-1])) end--;
+    *ret = (http1_field){line, value, (size_t)(colon - line), (size_t)(end - value)};
     return 0;
+}
+
+bool http1_lists(const char *list, const char *word)
+{
+    size_t n_word = strlen(word);
+    while (*list) {
+        list += strspn(list, ", \t");
+        size_t n = strcspn(list, ",");
+        const char *next = list + n;
+        while (n && is_blank(list[n - 1])) n--;
+        if (n == n_word && strncasecmp(list, word, n) == 0) return true;
+        list = next;
+    }
+    return false;
 }
 
 bool http1_is_host(const char *s)
@@ -183,7 +210,8 @@ static int take_line(http1_chunks *c, const char *line, size_t n, size_t max_bod
         *ret_why = "the trailers are too large";
         return 431;
     }
-    return http1_check_header_line(line, n, ret_why);
+    http1_field trailer;
+    return http1_parse_field(line, n, &trailer, ret_why);
 }
 
 static size_t line_limit(const http1_chunks *c, size_t max_trailers)

@@ -1,8 +1,7 @@
 /* http1_parse.h: the strict reading of HTTP/1.1 bytes (RFC 9112), without any I/O.
  *
- * http-parser splits a head into fields, but by design and as distributions build it forgives much:
- * bare LF, folded lines, odd chunk lines. What two parties read differently is what request smuggling
- * is made of, so every line passes http1_check_line first, and bodies are framed here, not by it. */
+ * What two parties read differently is what request smuggling is made of. So nothing is forgiven that the
+ * grammar does not have: bare LF, folded lines, space before a colon, a second length, odd chunk lines. */
 #ifndef WIRE_HTTP1_PARSE_H
 #define WIRE_HTTP1_PARSE_H
 
@@ -15,10 +14,24 @@
 bool http1_is_token(const char *s, size_t n);       /* RFC 9110 5.6.2, not empty */
 bool http1_is_field_value(const char *s, size_t n); /* no control characters but tab */
 
+/* Slices of the line; `method` is a constant of ours, e.g. "GET". */
+typedef struct http1_request_line {
+    const char *method, *target;
+    size_t n_target;
+    int version; /* 10 or 11 */
+} http1_request_line;
+
+typedef struct http1_field {
+    const char *name, *value; /* the value without the blanks around it */
+    size_t n_name, n_value;
+} http1_field;
+
 /* One line without its CRLF: 0 when well formed, else the status to refuse with (400, 501, 505);
  * *ret_why is a literal sentence. */
-int http1_check_request_line(const char *line, size_t n, const char **ret_why);
-int http1_check_header_line(const char *line, size_t n, const char **ret_why);
+int http1_parse_request_line(const char *line, size_t n, http1_request_line *ret, const char **ret_why);
+int http1_parse_field(const char *line, size_t n, http1_field *ret, const char **ret_why);
+/* Is `word` one of the comma-separated list, in any letter case? */
+bool http1_lists(const char *list, const char *word);
 
 /* "host", "host:port", "[v6]:port" or empty, of the characters RFC 3986 allows there. */
 bool http1_is_host(const char *s);

@@ -17,7 +17,10 @@ enum {
     CALM_WINDOW_MS = 10000,
     MAX_RESETS = 200,   /* RST_STREAM within CALM_WINDOW_MS (CVE-2023-44487) */
     MAX_CONTROL = 4000, /* PING, SETTINGS, PRIORITY and empty DATA within it (CVE-2019-9512, -9515, -9518) */
-    MAX_OUTBOUND_ACKS = 200
+    MAX_OUTBOUND_ACKS = 200,
+    N_PSEUDO = 4,     /* :method, :scheme, :path, :authority */
+    MAX_OVERSIZE = 8, /* header lists over the limit within it: a byte may stand for 4 KiB of one (HPACK) */
+    OVERSIZE_IS_ANSWERED = 2 /* up to so many times the limit a list is read on, so that 431 can be said */
 };
 
 static void send_answer(http_request *r, int status, const http_header *headers, size_t n, bool has_body);
@@ -55,7 +58,7 @@ static void count_abuse(http_conn *c, unsigned *counter, unsigned max)
     uint64_t now = uv_now(c->server->loop);
     if (now - c->calm_since_ms > CALM_WINDOW_MS) {
         c->calm_since_ms = now;
-        c->n_resets = c->n_control = 0;
+        c->n_resets = c->n_control = c->n_oversize = 0;
     }
     if (++*counter == max + 1) calm_down(c);
 }
@@ -90,25 +93,43 @@ static int add_pseudo(http_request *r, const char *name, const char *value, size
     return *r->method ? 0 : 500;
 }
 
+/* :authority stands for Host; a Host header beside it would be a second opinion. */
+static int add_host(http_request *r, const char *value, size_t n)
+{
+    const char *known = http_header_get(r, "host");
+    if (!known) return request_add_header(r, "host", 4, value, n);
+    r->reject_why = "Host and :authority differ";
+    return strcmp(known, value) == 0 ? 0 : 400;
+}
+
+static int add_field(http_request *r, const char *name, size_t n_name, const char *value, size_t n_value)
+{
+    r->reject_why = "the request header is too large";
+    if (n_name == 4 && memcmp(name, "host", 4) == 0) return add_host(r, value, n_value);
+    if (n_name && name[0] == ':') return add_pseudo(r, name, value, n_value);
+    return request_add_header(r, name, n_name, value, n_value);
+}
+
+/* Called for every field of a list, also of trailers, which are only counted. */
 static int on_header(nghttp2_session *h2, const nghttp2_frame *f, const uint8_t *name, size_t n_name,
                      const uint8_t *value, size_t n_value, uint8_t flags, void *user)
 {
+    http_conn *c = user;
     http_request *r = stream_request(h2, f->hd.stream_id);
-    if (!r || r->reject || f->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-    const char *s = (const char *)name;
-    r->header_bytes += n_name && s[0] == ':' ? n_name + n_value : 0;
-    /* :authority stands for Host; a Host header beside it would be a second opinion. */
-    bool is_host = n_name == 4 && memcmp(s, "host", 4) == 0;
-    if (is_host && http_header_get(r, "host")) {
-        r->reject = strcmp(http_header_get(r, "host"), (const char *)value) == 0 ? 0 : 400;
-        r->reject_why = "Host and :authority differ";
-        return 0;
+    const http_limits *l = &c->server->limits;
+    size_t limit = l->max_header_bytes + 32 * l->max_headers;
+    if (!r) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    r->list_bytes += n_name + n_value + 32; /* as RFC 9113 counts a header list */
+    if (r->list_bytes > OVERSIZE_IS_ANSWERED * limit) {
+        count_abuse(c, &c->n_oversize, MAX_OVERSIZE);
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets the stream, looks at its list no further */
     }
-    r->reject = n_name && s[0] == ':' ? add_pseudo(r, s, (const char *)value, n_value)
-                                      : request_add_header(r, s, n_name, (const char *)value, n_value);
-    if (!r->reject && r->header_bytes > r->conn->server->limits.max_header_bytes + 32 * r->n_headers)
+    if (r->reject || f->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    r->reject = add_field(r, (const char *)name, n_name, (const char *)value, n_value);
+    if (!r->reject && r->list_bytes > l->max_header_bytes + 32 * (r->n_headers + N_PSEUDO)) {
         r->reject = 431;
-    r->reject_why = "the request header is too large";
+        r->reject_why = "the request header is too large";
+    }
     return 0;
 }
 
@@ -117,6 +138,7 @@ static void head_complete(http_conn *c, http_request *r, bool is_end)
 {
     const char *length = http_header_get(r, "content-length"), *expect = http_header_get(r, "expect");
     uint64_t n;
+    if (r->reject == 431) count_abuse(c, &c->n_oversize, MAX_OVERSIZE);
     if (r->reject) {
         refuse(r, r->reject, r->reject_why);
     } else if (!*r->path) {
@@ -124,7 +146,7 @@ static void head_complete(http_conn *c, http_request *r, bool is_end)
     } else if (length && http1_parse_length(length, &n) && n > c->server->limits.max_body_bytes) {
         refuse(r, 413, "the request body is too large");
     } else if (is_end) {
-        request_dispatch(r);
+        request_complete(r);
     } else if (expect && strcasecmp(expect, "100-continue") == 0) {
         nghttp2_nv nv = {(uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE};
         nghttp2_submit_headers(c->h2, NGHTTP2_FLAG_NONE, r->stream_id, NULL, &nv, 1, NULL);
@@ -173,7 +195,7 @@ static int on_frame(nghttp2_session *h2, const nghttp2_frame *f, void *user)
     }
     if (r && is_end && !r->begun && !r->complete &&
         (f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS))
-        request_dispatch(r);
+        request_complete(r);
     return 0;
 }
 
@@ -204,6 +226,7 @@ static ssize_t read_answer(nghttp2_session *h2, int32_t id, uint8_t *to, size_t 
     r->out_at += n;
     c->out_bytes -= n;
     c->taken += n;
+    r->taken += n;
     if (r->out_at == r->out.len) {
         buf_clear(&r->out);
         r->out_at = 0;
@@ -279,13 +302,22 @@ static bool put_out(http_request *r, const void *data, size_t len)
     return true;
 }
 
-void http2_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body,
-                 size_t len, bool whole)
+static bool is_bodiless(const http_request *r, int status)
 {
-    bool bodiless = r->is_head || status == 204 || status == 304;
+    return r->is_head || status == 204 || status == 304;
+}
+
+static void http2_respond(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                          size_t len)
+{
+    bool has_body = len && !is_bodiless(r, status);
     conn_mark_dirty(r->conn);
-    if (whole && len && !bodiless && !put_out(r, body, len)) return;
-    send_answer(r, status, headers, n, whole ? len && !bodiless : !r->is_head);
+    if (!has_body || put_out(r, body, len)) send_answer(r, status, headers, n, has_body);
+}
+
+static void http2_begin(http_request *r, int status, const http_header *headers, size_t n)
+{
+    send_answer(r, status, headers, n, !r->is_head);
 }
 
 static void resume(http_request *r)
@@ -295,12 +327,12 @@ static void resume(http_request *r)
     conn_mark_dirty(r->conn);
 }
 
-void http2_write(http_request *r, const void *data, size_t len)
+static void http2_write(http_request *r, const void *data, size_t len)
 {
     if (!r->is_head && put_out(r, data, len)) resume(r);
 }
 
-void http2_end(http_request *r, const http_header *trailers, size_t n)
+static void http2_end(http_request *r, const http_header *trailers, size_t n)
 {
     nghttp2_nv *nv = n ? arena_alloc(r->mem, n * sizeof *nv) : NULL;
     if (nv) {
@@ -331,25 +363,44 @@ static void pump(http_conn *c)
     }
 }
 
-void http2_settle(http_conn *c)
+/* The oldest request that is whole and that the handler does not have yet. */
+static http_request *next_whole(const http_conn *c)
 {
+    http_request *found = NULL;
+    for (http_request *r = c->requests; r; r = r->next)
+        if (r->complete && !r->dispatched && !r->begun && !r->gone) found = r;
+    return found;
+}
+
+static void dispatch_whole(http_conn *c)
+{
+    for (http_request *r; !transport_is_closing(c->io) && (r = next_whole(c)) && conn_may_go_on(c);)
+        request_dispatch(r);
+}
+
+static void http2_settle(http_conn *c)
+{
+    dispatch_whole(c);
+    if (transport_is_closing(c->io)) return;
     pump(c);
     if (transport_is_closing(c->io)) return;
     bool over = !nghttp2_session_want_read(c->h2) && !nghttp2_session_want_write(c->h2);
     if (over || (c->goaway && !c->requests && !nghttp2_session_want_write(c->h2))) transport_end(c->io);
 }
 
-void http2_data(http_conn *c, const uint8_t *bytes, size_t n)
+static void http2_data(http_conn *c, const uint8_t *bytes, size_t n)
 {
     ssize_t rc = nghttp2_session_mem_recv(c->h2, bytes, n);
     if (rc < 0) { /* out of memory, or a flood that nghttp2 counts itself: queued acks, CONTINUATION frames */
         nghttp2_session_terminate_session(c->h2, NGHTTP2_ENHANCE_YOUR_CALM);
         pump(c);
         transport_end(c->io);
+        return;
     }
+    dispatch_whole(c);
 }
 
-void http2_goaway(http_conn *c)
+static void http2_leave(http_conn *c)
 {
     if (c->goaway || transport_is_closing(c->io)) return;
     c->goaway = true;
@@ -358,12 +409,30 @@ void http2_goaway(http_conn *c)
     conn_mark_dirty(c);
 }
 
-void http2_tick(http_conn *c, uint64_t now_ms)
+static void http2_tick(http_conn *c, uint64_t now_ms)
 {
-    uint64_t limit = c->server->limits.request_timeout_ms;
-    for (http_request *r = c->requests; r; r = r->next)
+    uint64_t limit = c->server->limits.request_timeout_ms, span = c->server->limits.write_timeout_ms;
+    if (conn_is_idle(c, now_ms)) http2_leave(c);
+    for (http_request *r = c->requests; r; r = r->next) {
         if (!r->complete && !r->begun && now_ms - r->begun_ms > limit)
             refuse(r, 408, "the request takes too long to arrive");
+        /* One window stays shut while the connection's other streams flow: that stream alone is given up. */
+        if (conn_pace_is_too_slow(&r->pace, r->out.len - r->out_at, r->taken, 1, now_ms, span)) {
+            nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, r->stream_id, NGHTTP2_CANCEL);
+            conn_mark_dirty(c);
+        }
+    }
+}
+
+static void http2_eof(http_conn *c)
+{
+    transport_end(c->io);
+}
+
+static void http2_done(http_conn *c)
+{
+    nghttp2_session_del(c->h2);
+    c->h2 = NULL;
 }
 
 static nghttp2_session_callbacks *callbacks_new(void)
@@ -379,6 +448,17 @@ static nghttp2_session_callbacks *callbacks_new(void)
     return cb;
 }
 
+static const conn_ops http2_ops = {.data = http2_data,
+                                   .eof = http2_eof,
+                                   .settle = http2_settle,
+                                   .tick = http2_tick,
+                                   .leave = http2_leave,
+                                   .done = http2_done,
+                                   .respond = http2_respond,
+                                   .begin = http2_begin,
+                                   .write = http2_write,
+                                   .end = http2_end};
+
 int http2_start(http_conn *c)
 {
     const http_limits *l = &c->server->limits;
@@ -389,6 +469,8 @@ int http2_start(http_conn *c)
     nghttp2_option_set_max_outbound_ack(opt, MAX_OUTBOUND_ACKS);
     nghttp2_option_set_no_closed_streams(opt, 1);
     if (nghttp2_session_server_new2(&c->h2, cb, c, opt) != 0) goto done;
+    c->ops = &http2_ops;
+    c->begun_ms = 0;
     nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)l->max_streams},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
@@ -397,17 +479,10 @@ int http2_start(http_conn *c)
     if (nghttp2_submit_settings(c->h2, NGHTTP2_FLAG_NONE, settings, 3) != 0 ||
         nghttp2_session_set_local_window_size(c->h2, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW_BYTES) != 0)
         goto done;
-    c->kind = CONN_HTTP2;
     conn_mark_dirty(c);
     rc = 0;
 done:
     nghttp2_option_del(opt);
     nghttp2_session_callbacks_del(cb);
     return rc;
-}
-
-void http2_done(http_conn *c)
-{
-    nghttp2_session_del(c->h2);
-    c->h2 = NULL;
 }

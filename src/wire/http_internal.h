@@ -1,9 +1,12 @@
-/* http_internal.h: what the files of the HTTP server share.
+/* http_internal.h: what the files of the HTTP server share. Each calls only those above it:
  *
- *     http_server.c   listeners, connections, limits and time
+ *     http_conn.c     what any connection needs: its turn, the date, an error's body
+ *     http_request.c  a request and the calls a handler makes on it
  *     http1.c         one connection speaking HTTP/1.1      (http1_parse.c: its strict grammar)
  *     http2.c         one connection speaking HTTP/2        (nghttp2 session)
- *     http_request.c  a request and the calls a handler makes on it
+ *     http_server.c   listeners, connections, limits and time
+ *
+ * The way up is a connection's conn_ops: what its protocol does with bytes, time and answers.
  *
  * Two rules keep handlers safe. Nothing a handler calls runs another handler callback: what follows from
  * an answer (the next pipelined request, on_gone) is done in conn_settle, from the loop. And nothing is
@@ -12,7 +15,6 @@
 #ifndef WIRE_HTTP_INTERNAL_H
 #define WIRE_HTTP_INTERNAL_H
 
-#include <http_parser.h>
 #include <nghttp2/nghttp2.h>
 
 #include "wire/http.h"
@@ -22,6 +24,11 @@
 typedef struct http_conn http_conn;
 typedef struct http_listener http_listener;
 
+/* How fast a client takes what waits for it. A zeroed one begins with the first look. */
+typedef struct http_pace {
+    uint64_t moved, since_ms, owed; /* bytes taken and time when this span began; bytes to take in it */
+} http_pace;
+
 struct http_server {
     uv_loop_t *loop;
     http_handler handler;
@@ -30,10 +37,13 @@ struct http_server {
     uv_timer_t tick;     /* runs while there are connections */
     uv_timer_t probe;    /* runs while an answer is due to a client whose input has ended */
     uv_prepare_t settle; /* runs while there are dirty ones */
-    int n_handles;       /* listeners, tick, probe and settle that are not yet closed */
+    uv_idle_t again;     /* keeps the loop from sleeping while there still are after settling */
+    int n_handles;       /* listeners and the four above that are not yet closed */
     http_listener *listeners;
     http_conn *conns, *dirty;
     size_t n_conns, n_refusing;
+    size_t n_held;   /* memory of unsent bytes of all connections, as each was last noted */
+    size_t n_doomed; /* the same of connections that were closed for it and go at the end of this turn */
     /* Answers an HTTP/2 request that the server refuses in another protocol's words (gRPC); may be NULL. */
     void (*refuse)(http_request *r, int status, const char *why);
     int port;
@@ -46,7 +56,23 @@ struct http_server {
     time_t date_at;
 };
 
-typedef enum { CONN_HANDSHAKE, CONN_DETECT, CONN_HTTP1, CONN_HTTP2 } conn_kind;
+/* What a protocol does. A connection begins with http_server.c's own, until its first bytes or ALPN have
+ * told which it speaks. */
+typedef struct conn_ops {
+    void (*data)(http_conn *c, const uint8_t *bytes, size_t n);
+    void (*eof)(http_conn *c);
+    void (*settle)(http_conn *c); /* once a turn when something has changed: go on, send */
+    void (*tick)(http_conn *c, uint64_t now_ms);
+    void (*leave)(http_conn *c); /* no further requests: close once nothing is being answered */
+    void (*done)(http_conn *c);  /* free what is the protocol's; may be NULL, as may the next */
+    bool (*probe)(http_conn *c, uint64_t now_ms); /* see http1.c; false: nothing is to be probed */
+    /* The answer, as http.h has it. */
+    void (*respond)(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                    size_t len);
+    void (*begin)(http_request *r, int status, const http_header *headers, size_t n);
+    void (*write)(http_request *r, const void *data, size_t len);
+    void (*end)(http_request *r, const http_header *trailers, size_t n);
+} conn_ops;
 
 typedef enum { H1_HEAD, H1_BODY, H1_BUSY, H1_CLOSED } http1_state;
 
@@ -54,12 +80,18 @@ struct http_conn {
     http_server *server;
     transport *io;
     http_conn *prev, *next, *next_dirty;
-    conn_kind kind;
+    const conn_ops *ops;
     bool is_dirty, refusing, eof, in_data;
+    bool is_open;             /* the TLS handshake is done, or there is none */
+    bool has_asked;           /* a request of it has reached the handler */
     buf in;                   /* received, not yet understood: HTTP/1.1, or too short to tell */
     uint64_t idle_since_ms;   /* no request since */
     uint64_t begun_ms;        /* first byte of the request being received; 0: none */
-    uint64_t moved, moved_ms; /* what the client had taken, and when that last changed */
+    http_pace socket_pace, window_pace; /* at which it takes from the socket, and through HTTP/2's windows */
+    size_t unsent;                      /* bytes that its client had not taken after the last settling */
+    size_t held, doomed;                /* their memory, in the server's n_held or n_doomed */
+    size_t n_turn;                      /* requests given to the handler since the last turn */
+    bool parked; /* whole requests wait for the next turn, or for room: see conn_may_go_on */
     http_request *requests;
 
     http1_state h1;
@@ -69,13 +101,12 @@ struct http_conn {
     bool chunked, keep_alive, running;
     uint64_t probe_at_ms, probe_gap_ms; /* see http1_probe; gap 0: not probing */
     http1_chunks chunks;
-    http_parser parser;
 
     nghttp2_session *h2;
     size_t body_bytes, out_bytes; /* held by this connection's requests, in and out */
     uint64_t taken;               /* response bytes that flow control has let through */
     uint64_t calm_since_ms;
-    unsigned n_resets, n_control;
+    unsigned n_resets, n_control, n_oversize;
     bool goaway;
 };
 
@@ -86,13 +117,14 @@ struct http_request {
     const char *method, *path, *query;
     http_header *headers;
     size_t n_headers, cap_headers, header_bytes;
+    size_t list_bytes; /* HTTP/2: of header list and trailers, as sent */
     buf body;
     int version;
     int32_t stream_id; /* HTTP/2 */
     uint64_t received_ns, begun_ms;
     void *data;
     bool dispatched;   /* the handler has it */
-    bool complete;     /* its last byte has arrived */
+    bool complete;     /* its last byte has arrived: the handler may have it */
     bool begun, ended; /* the answer */
     bool gone;         /* on_gone is due */
     bool is_head;
@@ -102,25 +134,38 @@ struct http_request {
     const char *reject_why;
     buf out; /* HTTP/2: answer bytes that flow control has not let through */
     size_t out_at;
+    uint64_t taken; /* answer bytes that flow control has let through */
+    http_pace pace;
     nghttp2_nv *trailers;
     size_t n_trailers;
 };
 
-/* http_server.c */
+/* http_conn.c */
 void conn_mark_dirty(http_conn *c);
-const char *server_date(http_server *s); /* for the Date header */
+bool conn_is_late(const http_conn *c, uint64_t now_ms); /* the request being received takes too long */
+bool conn_is_idle(const http_conn *c, uint64_t now_ms); /* without a request for too long */
+/* May one more request of this connection go to the handler? Not while its client leaves more than a small
+ * mark of answers unread, and only a few a turn of the loop, so that one client neither takes the memory nor
+ * the loop. If not, the connection is parked, and settled again when it may. */
+bool conn_may_go_on(http_conn *c);
+bool conn_has_room(const http_conn *c);
+size_t conn_unsent(const http_conn *c);
+/* Count what has become of its unsent bytes; when all take more memory than max_unsent, the connection that
+ * holds most is closed. */
+void conn_note_unsent(http_conn *c);
+/* Did the client take less than what waits for it, and less than `least` bytes, in all of the last span? */
+bool conn_pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint64_t least, uint64_t now_ms,
+                           uint64_t span_ms);
+const char *server_date(http_server *s);                /* for the Date header */
 /* The body of an error the server answers itself. */
 void server_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type);
-/* Connections around a transport without a listener: fuzz targets and tests. */
-http_conn *conn_new(http_server *s);
-void conn_adopt(http_conn *c, transport *io);
-const transport_events *conn_events(http_conn *c, transport_events *ret);
 
 /* http_request.c */
 http_request *request_new(http_conn *c); /* NULL when out of memory */
 /* 0, or the status to refuse with. */
 int request_add_header(http_request *r, const char *name, size_t n_name, const char *value, size_t n_value);
 int request_set_target(http_request *r, const char *target, size_t n);
+void request_complete(http_request *r); /* its last byte has come */
 void request_dispatch(http_request *r);
 void request_free(http_request *r);
 const char *status_text(int status);
@@ -128,29 +173,15 @@ const char *status_text(int status);
 bool header_is_sendable(const http_header *h);
 
 /* http1.c */
-void http1_data(http_conn *c);   /* more bytes are in c->in */
-void http1_settle(http_conn *c); /* an answer has ended: read on */
+void http1_start(http_conn *c);
 void http1_refuse(http_conn *c, int status, const char *why);
-void http1_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body,
-                 size_t len, bool whole);
-void http1_write(http_request *r, const void *data, size_t len);
-void http1_end(http_request *r);
-void http1_eof(http_conn *c);
-/* A client that shut only its sending side looks like one that closed. While it waits for the answer, an
- * interim response now and then tells them apart: the latter's system answers with a reset, so that a
- * following write fails. False when nothing is to be probed. */
-bool http1_probe(http_conn *c, uint64_t now_ms);
 
 /* http2.c */
 int http2_start(http_conn *c);
-void http2_data(http_conn *c, const uint8_t *bytes, size_t n);
-void http2_settle(http_conn *c); /* send what may be sent; close when all is said */
-void http2_goaway(http_conn *c);
-void http2_tick(http_conn *c, uint64_t now_ms);
-void http2_begin(http_request *r, int status, const http_header *headers, size_t n, const void *body,
-                 size_t len, bool whole);
-void http2_write(http_request *r, const void *data, size_t len);
-void http2_end(http_request *r, const http_header *trailers, size_t n);
-void http2_done(http_conn *c);
+
+/* http_server.c: connections around a transport without a listener, for fuzz targets and tests. */
+http_conn *conn_new(http_server *s);
+void conn_adopt(http_conn *c, transport *io);
+const transport_events *conn_events(http_conn *c, transport_events *ret);
 
 #endif

@@ -1,3 +1,4 @@
+/* http_request.c: a request, and the calls a handler makes on it. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ void request_free(http_request *r)
     else
         c->requests = r->next;
     if (r->next) r->next->prev = r->prev;
-    c->body_bytes -= c->kind == CONN_HTTP2 ? r->body.len : 0;
+    c->body_bytes -= r->version == 20 ? r->body.len : 0;
     c->out_bytes -= r->out.len - r->out_at;
     if (!c->requests) c->idle_since_ms = uv_now(c->server->loop);
     buf_done(&r->body);
@@ -80,11 +81,18 @@ int request_set_target(http_request *r, const char *target, size_t n)
     return 500;
 }
 
+void request_complete(http_request *r)
+{
+    r->complete = true;
+    r->received_ns = clock_ns();
+}
+
 void request_dispatch(http_request *r)
 {
     const http_handler *h = &r->conn->server->handler;
-    r->complete = r->dispatched = true;
-    r->received_ns = clock_ns();
+    r->dispatched = true;
+    r->conn->has_asked = true;
+    r->conn->n_turn++;
     h->on_request(h->user, r);
 }
 
@@ -150,34 +158,71 @@ bool header_is_sendable(const http_header *h)
            http1_is_field_value(h->value, strlen(h->value));
 }
 
+/* The registered ones that a server sends (RFC 9110 15, 6585). */
+static const struct {
+    int status;
+    const char *text;
+} STATUSES[] = {
+    {200, "OK"},
+    {201, "Created"},
+    {202, "Accepted"},
+    {204, "No Content"},
+    {206, "Partial Content"},
+    {301, "Moved Permanently"},
+    {302, "Found"},
+    {303, "See Other"},
+    {304, "Not Modified"},
+    {307, "Temporary Redirect"},
+    {308, "Permanent Redirect"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {406, "Not Acceptable"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {410, "Gone"},
+    {411, "Length Required"},
+    {412, "Precondition Failed"},
+    {413, "Content Too Large"},
+    {414, "URI Too Long"},
+    {415, "Unsupported Media Type"},
+    {417, "Expectation Failed"},
+    {421, "Misdirected Request"},
+    {422, "Unprocessable Content"},
+    {426, "Upgrade Required"},
+    {428, "Precondition Required"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {502, "Bad Gateway"},
+    {503, "Service Unavailable"},
+    {504, "Gateway Timeout"},
+    {505, "HTTP Version Not Supported"},
+};
+
 const char *status_text(int status)
 {
-    switch (status) {
-#define STATUS_CASE(num, name, text) \
-    case num: return #text;
-        HTTP_STATUS_MAP(STATUS_CASE)
-#undef STATUS_CASE
-    default: return "Status";
-    }
-}
-
-static bool is_http2(const http_request *r)
-{
-    return r->conn->kind == CONN_HTTP2;
+    for (size_t i = 0; i < sizeof STATUSES / sizeof *STATUSES; i++)
+        if (STATUSES[i].status == status) return STATUSES[i].text;
+    return "Status";
 }
 
 void http_respond(http_request *r, int status, const http_header *headers, size_t n_headers, const void *body,
                   size_t len)
 {
     assert(!r->begun && !r->ended);
+    http_conn *c = r->conn;
     r->begun = r->ended = true;
-    if (r->gone || transport_is_closing(r->conn->io)) return;
-    if (is_http2(r)) {
-        http2_begin(r, status, headers, n_headers, body, len, true);
-    } else {
-        http1_begin(r, status, headers, n_headers, body, len, true);
-        http1_end(r);
+    if (r->gone || transport_is_closing(c->io)) return;
+    /* Not what this turn answers counts, but what its client had left unread before. */
+    if (c->unsent > c->server->limits.max_write_backlog) {
+        transport_close(c->io, "the client reads too slowly");
+        return;
     }
+    c->ops->respond(r, status, headers, n_headers, body, len);
 }
 
 void http_respond_begin(http_request *r, int status, const http_header *headers, size_t n_headers)
@@ -185,10 +230,7 @@ void http_respond_begin(http_request *r, int status, const http_header *headers,
     assert(!r->begun && !r->ended);
     r->begun = true;
     if (r->gone || transport_is_closing(r->conn->io)) return;
-    if (is_http2(r))
-        http2_begin(r, status, headers, n_headers, NULL, 0, false);
-    else
-        http1_begin(r, status, headers, n_headers, NULL, 0, false);
+    r->conn->ops->begin(r, status, headers, n_headers);
 }
 
 void http_respond_write(http_request *r, const void *data, size_t len)
@@ -196,14 +238,11 @@ void http_respond_write(http_request *r, const void *data, size_t len)
     assert(r->begun && !r->ended);
     http_conn *c = r->conn;
     if (r->gone || len == 0 || transport_is_closing(c->io)) return;
-    if (transport_backlog(c->io) + c->out_bytes > c->server->limits.max_write_backlog) {
+    if (conn_unsent(c) > c->server->limits.max_write_backlog) {
         transport_close(c->io, "the client reads too slowly");
         return;
     }
-    if (is_http2(r))
-        http2_write(r, data, len);
-    else
-        http1_write(r, data, len);
+    c->ops->write(r, data, len);
 }
 
 void http_respond_end(http_request *r, const http_header *trailers, size_t n_trailers)
@@ -211,8 +250,5 @@ void http_respond_end(http_request *r, const http_header *trailers, size_t n_tra
     assert(r->begun && !r->ended);
     r->ended = true;
     if (r->gone || transport_is_closing(r->conn->io)) return;
-    if (is_http2(r))
-        http2_end(r, trailers, n_trailers);
-    else
-        http1_end(r);
+    r->conn->ops->end(r, trailers, n_trailers);
 }

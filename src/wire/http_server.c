@@ -1,3 +1,4 @@
+/* http_server.c: listeners, the connections they accept, and what time does to them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +11,12 @@
 #include "wire/http_internal.h"
 
 enum { LISTEN_BACKLOG = 511, MAX_REFUSING = 64, TICK_MIN_MS = 5, TICK_MAX_MS = 500, PROBE_TICK_MS = 25 };
+
+/* A client that reads for longer than write_timeout_ms at less than this is closed. */
+enum { MIN_BYTES_PER_S = 1024 };
+
+/* When the table is full, so long a new connection is left alone that has not asked for anything yet. */
+enum { NEWCOMER_MS = 1000 };
 
 struct http_listener {
     http_listener *next;
@@ -27,16 +34,6 @@ struct http_listener {
 
 /* ---- the loop's turn: dirty connections ------------------------------------------------------ */
 
-void conn_mark_dirty(http_conn *c)
-{
-    http_server *s = c->server;
-    if (c->is_dirty) return;
-    c->is_dirty = true;
-    c->next_dirty = s->dirty;
-    s->dirty = c;
-    if (!s->closing) uv_prepare_start(&s->settle, s->settle.prepare_cb);
-}
-
 static void deliver_gone(http_conn *c, bool all)
 {
     const http_handler *h = &c->server->handler;
@@ -53,9 +50,12 @@ static void conn_settle(http_conn *c)
     if (c->in_data) return; /* its data callback will */
     deliver_gone(c, transport_is_closing(c->io));
     if (transport_is_closing(c->io)) return;
-    if (c->kind == CONN_HTTP1) http1_settle(c);
-    if (c->kind == CONN_HTTP2) http2_settle(c);
+    transport_flush(c->io); /* what is sent at once makes room */
+    c->parked = false;
+    c->ops->settle(c);
     transport_flush(c->io);
+    conn_note_unsent(c);
+    if (c->parked && !transport_is_closing(c->io) && conn_has_room(c)) conn_mark_dirty(c);
 }
 
 static void check_drained(http_server *s)
@@ -66,6 +66,8 @@ static void check_drained(http_server *s)
     done(s->drained_user);
 }
 
+static void on_again(uv_idle_t *i) {}
+
 static void on_settle(uv_prepare_t *p)
 {
     http_server *s = p->data;
@@ -75,9 +77,14 @@ static void on_settle(uv_prepare_t *p)
     while (c) {
         http_conn *next = c->next_dirty;
         c->is_dirty = false;
+        c->n_turn = 0;
         conn_settle(c);
         c = next;
     }
+    if (s->dirty)
+        uv_idle_start(&s->again, on_again);
+    else
+        uv_idle_stop(&s->again);
     check_drained(s);
 }
 
@@ -99,7 +106,7 @@ static void on_closed(void *user, const char *why)
     http_conn *c = user;
     http_server *s = c->server;
     deliver_gone(c, true);
-    http2_done(c);
+    if (c->ops->done) c->ops->done(c);
     if (c->is_dirty) forget_dirty(c);
     if (c->prev)
         c->prev->next = c->next;
@@ -108,6 +115,8 @@ static void on_closed(void *user, const char *why)
     if (c->next) c->next->prev = c->prev;
     if (c->refusing) s->n_refusing--;
     s->n_conns--;
+    s->n_held -= c->held;
+    s->n_doomed -= c->doomed;
     buf_done(&c->in);
     free(c);
     if (s->n_conns == 0 && !s->closing) uv_timer_stop(&s->tick);
@@ -117,48 +126,80 @@ static void on_closed(void *user, const char *why)
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/* The first bytes tell HTTP/2 with prior knowledge from HTTP/1.1, which has no method PRI. */
-static void detect(http_conn *c)
+/* Hand what has come so far to the protocol that it is. */
+static void speak(http_conn *c, bool is_http2)
 {
-    size_t n = c->in.len < sizeof preface - 1 ? c->in.len : sizeof preface - 1;
+    buf first = c->in;
+    c->in = (buf){0};
+    if (!is_http2)
+        http1_start(c);
+    else if (http2_start(c) != 0)
+        transport_close(c->io, "out of memory");
+    if (first.len && !transport_is_closing(c->io)) c->ops->data(c, (const uint8_t *)first.data, first.len);
+    buf_done(&first);
+}
+
+/* The first bytes tell HTTP/2 with prior knowledge from HTTP/1.1, which has no method PRI. */
+static void detect(http_conn *c, const uint8_t *bytes, size_t n)
+{
+    if (buf_append(&c->in, bytes, n) != 0) {
+        transport_close(c->io, "out of memory");
+        return;
+    }
+    size_t known = c->in.len < sizeof preface - 1 ? c->in.len : sizeof preface - 1;
     if (!c->begun_ms) c->begun_ms = uv_now(c->server->loop);
-    if (memcmp(c->in.data, preface, n) != 0) {
-        c->kind = CONN_HTTP1;
-    } else if (n == sizeof preface - 1) {
-        c->begun_ms = 0;
-        if (http2_start(c) != 0) {
-            transport_close(c->io, "out of memory");
-            return;
-        }
-        buf first = c->in;
-        c->in = (buf){0};
-        http2_data(c, (const uint8_t *)first.data, first.len);
-        buf_done(&first);
+    if (memcmp(c->in.data, preface, known) != 0)
+        speak(c, false);
+    else if (known == sizeof preface - 1)
+        speak(c, true);
+}
+
+static void greeting_settle(http_conn *c) {}
+
+static void greeting_tick(http_conn *c, uint64_t now)
+{
+    if (!c->is_open && now - c->idle_since_ms > c->server->limits.request_timeout_ms) {
+        transport_close(c->io, "the TLS handshake takes too long");
+    } else if (conn_is_late(c, now)) {
+        http1_start(c);
+        http1_refuse(c, 408, "the request takes too long to arrive");
+    } else if (conn_is_idle(c, now)) {
+        transport_end(c->io);
     }
 }
+
+static void greeting_leave(http_conn *c)
+{
+    if (!c->begun_ms) transport_end(c->io);
+}
+
+static void greeting_eof(http_conn *c)
+{
+    transport_end(c->io);
+}
+
+static const conn_ops greeting_ops = {.data = detect,
+                                      .eof = greeting_eof,
+                                      .settle = greeting_settle,
+                                      .tick = greeting_tick,
+                                      .leave = greeting_leave};
 
 static void on_data(void *user, const uint8_t *bytes, size_t n)
 {
     http_conn *c = user;
     if (c->refusing) return;
     c->in_data = true;
-    if (c->kind == CONN_HTTP2) {
-        http2_data(c, bytes, n);
-    } else if (buf_append(&c->in, bytes, n) != 0) {
-        transport_close(c->io, "out of memory");
-    } else {
-        if (c->kind == CONN_DETECT) detect(c);
-        if (c->kind == CONN_HTTP1) http1_data(c);
-    }
+    c->ops->data(c, bytes, n);
     c->in_data = false;
     conn_settle(c);
 }
 
+/* What ALPN agreed on is spoken and nothing else; over TLS there is no HTTP/2 without it (RFC 9113 3.2). */
 static void on_open(void *user, const char *alpn)
 {
     http_conn *c = user;
-    c->kind = CONN_DETECT;
-    if (strcmp(alpn, "h2") == 0 && http2_start(c) != 0) transport_close(c->io, "out of memory");
+    c->is_open = true;
+    speak(c, strcmp(alpn, "h2") == 0);
 }
 
 static void on_probe(uv_timer_t *timer)
@@ -166,7 +207,7 @@ static void on_probe(uv_timer_t *timer)
     http_server *s = timer->data;
     bool any = false;
     for (http_conn *c = s->conns; c; c = c->next)
-        if (c->kind == CONN_HTTP1 && !transport_is_closing(c->io)) any |= http1_probe(c, uv_now(s->loop));
+        if (c->ops->probe && !transport_is_closing(c->io)) any |= c->ops->probe(c, uv_now(s->loop));
     if (!any) uv_timer_stop(timer);
 }
 
@@ -175,19 +216,17 @@ static void on_eof(void *user)
     http_conn *c = user;
     http_server *s = c->server;
     c->eof = true;
-    if (c->kind != CONN_HTTP1) {
-        transport_end(c->io);
-        deliver_gone(c, true);
-        return;
-    }
-    http1_eof(c);
-    if (c->requests && !s->closing) uv_timer_start(&s->probe, on_probe, PROBE_TICK_MS, PROBE_TICK_MS);
+    c->ops->eof(c);
+    if (transport_is_closing(c->io)) deliver_gone(c, true);
+    if (c->ops->probe && c->requests && !s->closing)
+        uv_timer_start(&s->probe, on_probe, PROBE_TICK_MS, PROBE_TICK_MS);
 }
 
 static void on_drained(void *user)
 {
     http_conn *c = user;
-    if (c->kind == CONN_HTTP2) conn_mark_dirty(c);
+    if (!c->requests) c->idle_since_ms = uv_now(c->server->loop);
+    conn_mark_dirty(c);
 }
 
 const transport_events *conn_events(http_conn *c, transport_events *ret)
@@ -206,9 +245,9 @@ http_conn *conn_new(http_server *s)
     http_conn *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->server = s;
-    c->kind = CONN_DETECT;
-    c->keep_alive = true;
-    c->idle_since_ms = c->moved_ms = c->calm_since_ms = uv_now(s->loop);
+    c->ops = &greeting_ops;
+    c->is_open = c->keep_alive = true;
+    c->idle_since_ms = c->calm_since_ms = uv_now(s->loop);
     return c;
 }
 
@@ -235,40 +274,23 @@ void conn_adopt(http_conn *c, transport *io)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* Has the client taken nothing of what waits for it, for too long? Behind a closed HTTP/2 window the
- * socket looks idle, so there the bytes that flow control lets through are counted. */
-static bool is_stuck(http_conn *c, uint64_t now)
+/* Behind a closed HTTP/2 window the socket looks idle, so what flow control lets through counts by itself. */
+static bool is_too_slow(http_conn *c, uint64_t now)
 {
-    size_t waiting = transport_backlog(c->io) + c->out_bytes;
-    uint64_t moved = c->out_bytes ? c->taken : transport_sent(c->io);
-    if (waiting == 0 || moved != c->moved) {
-        c->moved = moved;
-        c->moved_ms = now;
-        return false;
-    }
-    return now - c->moved_ms > c->server->limits.write_timeout_ms;
+    uint64_t span = c->server->limits.write_timeout_ms, least = span * MIN_BYTES_PER_S / 1000;
+    return conn_pace_is_too_slow(&c->socket_pace, transport_backlog(c->io), transport_sent(c->io), least, now,
+                                 span) ||
+           conn_pace_is_too_slow(&c->window_pace, c->out_bytes, c->taken, least, now, span);
 }
 
 static void tick_conn(http_conn *c, uint64_t now)
 {
-    const http_limits *l = &c->server->limits;
-    if (is_stuck(c, now)) {
-        transport_close(c->io, "the client takes nothing");
-    } else if (transport_is_closing(c->io)) {
-        return;
-    } else if (c->kind == CONN_HANDSHAKE && now - c->idle_since_ms > l->request_timeout_ms) {
-        transport_close(c->io, "the TLS handshake takes too long");
-    } else if (c->begun_ms && now - c->begun_ms > l->request_timeout_ms) {
-        c->kind = CONN_HTTP1;
-        http1_refuse(c, 408, "the request takes too long to arrive");
-    } else if (!c->requests && !c->begun_ms && now - c->idle_since_ms > l->idle_timeout_ms) {
-        if (c->kind == CONN_HTTP2)
-            http2_goaway(c);
-        else
-            transport_end(c->io);
-    } else if (c->kind == CONN_HTTP2) {
-        http2_tick(c, now);
-    }
+    if (is_too_slow(c, now))
+        transport_close(c->io, "the client reads too slowly");
+    else if (!transport_is_closing(c->io))
+        c->ops->tick(c, now);
+    transport_trim(c->io);
+    conn_note_unsent(c);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -278,28 +300,43 @@ static void on_tick(uv_timer_t *timer)
     for (http_conn *c = s->conns; c; c = c->next) tick_conn(c, now);
 }
 
-const char *server_date(http_server *s)
+/* ---- a full table ------------------------------------------------------------------------------- */
+
+/* May it be closed in favour of a new one? Not with a request, a part of one, or an answer on its way. One
+ * that has never asked for anything may be just about to. */
+static bool may_give_way(const http_conn *c, uint64_t now)
 {
-    time_t now = time(NULL);
-    if (now != s->date_at) {
-        static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-        struct tm t;
-        gmtime_r(&now, &t);
-        snprintf(s->date, sizeof s->date, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT", days + 3 * t.tm_wday,
-                 (unsigned)t.tm_mday % 100, months + 3 * t.tm_mon, (unsigned)(t.tm_year + 1900) % 10000,
-                 (unsigned)t.tm_hour % 100, (unsigned)t.tm_min % 100, (unsigned)t.tm_sec % 100);
-        s->date_at = now;
-    }
-    return s->date;
+    if (c->requests || c->begun_ms || c->parked || c->refusing || transport_is_closing(c->io) ||
+        conn_unsent(c))
+        return false;
+    return c->has_asked || now - c->idle_since_ms >= NEWCOMER_MS;
 }
 
-void server_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type)
+/* Rather one that never asked for anything, then the one that has been idle for longest. NULL: none. */
+static http_conn *least_wanted(const http_server *s, uint64_t now)
 {
-    *ret_type = "text/plain; charset=utf-8";
-    if (s->handler.error_body)
-        s->handler.error_body(s->handler.user, status, why, out, ret_type);
+    http_conn *best = NULL;
+    for (http_conn *c = s->conns; c; c = c->next) {
+        if (!may_give_way(c, now)) continue;
+        if (best && best->has_asked != c->has_asked ? best->has_asked
+                                                    : !best || c->idle_since_ms < best->idle_since_ms)
+            best = c;
+    }
+    return best;
+}
+
+/* It does not count any more while it says goodbye. */
+static bool make_room(http_server *s)
+{
+    http_conn *c = least_wanted(s, uv_now(s->loop));
+    if (!c) return false;
+    c->refusing = true;
+    s->n_refusing++;
+    if (s->n_refusing > MAX_REFUSING)
+        transport_close(c->io, "idle, and others want its place");
     else
-        buf_printf(out, "%s\n", why);
+        c->ops->leave(c);
+    return true;
 }
 
 /* ---- listening ------------------------------------------------------------------------------- */
@@ -312,21 +349,21 @@ static void on_connection(uv_stream_t *stream, int status)
     transport *io;
     transport_events ev;
     if (!c) return;
-    c->kind = l->tls ? CONN_HANDSHAKE : CONN_DETECT;
+    c->is_open = !l->tls;
     if (transport_accept(&io, stream, l->tls, &s->scratch, conn_events(c, &ev), NULL) != 0) {
         free(c);
         return;
     }
     conn_adopt(c, io);
     size_t serving = s->n_conns - s->n_refusing;
-    if (serving <= s->limits.max_connections) return;
+    if (serving <= s->limits.max_connections || make_room(s)) return;
     c->refusing = true;
     s->n_refusing++;
     if (l->tls || s->n_refusing > MAX_REFUSING) {
         transport_close(io, "too many connections");
         return;
     }
-    c->kind = CONN_HTTP1;
+    http1_start(c);
     http1_refuse(c, 503, "too many connections");
 }
 
@@ -467,6 +504,7 @@ static void fill_defaults(http_limits *l)
     if (!l->idle_timeout_ms) l->idle_timeout_ms = 60000;
     if (!l->write_timeout_ms) l->write_timeout_ms = 15000;
     if (!l->max_write_backlog) l->max_write_backlog = 1u << 20;
+    if (!l->max_unsent) l->max_unsent = 64u << 20;
 }
 
 int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, const http_limits *limits,
@@ -482,9 +520,10 @@ int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, c
     uv_timer_init(loop, &s->tick);
     uv_timer_init(loop, &s->probe);
     uv_prepare_init(loop, &s->settle);
+    uv_idle_init(loop, &s->again);
     s->settle.prepare_cb = on_settle;
-    s->tick.data = s->probe.data = s->settle.data = s;
-    s->n_handles = 3;
+    s->tick.data = s->probe.data = s->settle.data = s->again.data = s;
+    s->n_handles = 4;
     *ret = s;
     return 0;
 }
@@ -495,12 +534,7 @@ void http_server_drain(http_server *s, void (*done)(void *user), void *user)
     s->drained = done;
     s->drained_user = user;
     for (http_listener *l = s->listeners; l; l = l->next) close_listener(l);
-    for (http_conn *c = s->conns; c; c = c->next) {
-        if (c->kind == CONN_HTTP2)
-            http2_goaway(c);
-        else if (!c->requests && !c->begun_ms)
-            transport_end(c->io);
-    }
+    for (http_conn *c = s->conns; c; c = c->next) c->ops->leave(c);
     uv_prepare_start(&s->settle, on_settle); /* `done` never comes from inside this call */
 }
 
@@ -531,4 +565,5 @@ void http_server_close(http_server *s, void (*closed)(void *user), void *user)
     uv_close((uv_handle_t *)&s->tick, on_server_handle_closed);
     uv_close((uv_handle_t *)&s->probe, on_server_handle_closed);
     uv_close((uv_handle_t *)&s->settle, on_server_handle_closed);
+    uv_close((uv_handle_t *)&s->again, on_server_handle_closed);
 }

@@ -1,5 +1,10 @@
+/* transport.c: one byte stream over libuv, with OpenSSL between two memory BIOs.
+ *
+ * What is written waits in `out`; a flush offers it to the kernel at once, and hands what the kernel does not
+ * take to libuv as `sending`. Only one such write is under way at a time. */
 #include "wire/transport.h"
 
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,7 +13,7 @@
 
 #include "base/buf.h"
 
-enum { LINGER_MS = 1000, TLS_READ_BYTES = 16384 };
+enum { LINGER_MS = 1000, TLS_READ_BYTES = 16384, KEEP_BYTES = 16384, KERNEL_BYTES = 128 << 10 };
 
 typedef enum { KIND_TCP, KIND_PIPE, KIND_MEMORY } transport_kind;
 
@@ -83,6 +88,11 @@ void transport_close(transport *t, const char *why)
 bool transport_is_closing(const transport *t)
 {
     return t->closing || t->ending;
+}
+
+bool transport_is_closed(const transport *t)
+{
+    return t->closing;
 }
 
 static transport *new_transport(uv_loop_t *loop, transport_kind kind, transport_scratch *scratch,
@@ -188,14 +198,16 @@ void transport_write(transport *t, const void *bytes, size_t n)
     while (done < n) {
         size_t took = 0;
         ERR_clear_error();
-        /* The BIO is memory and grows, so a finished handshake never has to wait here. */
-        if (SSL_write_ex(t->ssl, (const char *)bytes + done, n - done, &took) != 1) {
+        /* The BIO is memory and grows, so a finished handshake never has to wait here; emptied after each
+         * record, it stays small. */
+        size_t piece = n - done < TLS_READ_BYTES ? n - done : TLS_READ_BYTES;
+        if (SSL_write_ex(t->ssl, (const char *)bytes + done, piece, &took) != 1) {
             transport_close(t, "TLS failed while writing");
             return;
         }
         done += took;
+        pump_tls(t);
     }
-    pump_tls(t);
 }
 
 void transport_flush(transport *t)
@@ -207,6 +219,17 @@ size_t transport_backlog(const transport *t)
 {
     size_t flying = t->in_flight ? uv_stream_get_write_queue_size(&t->u.stream) : 0;
     return t->out.len + flying;
+}
+
+size_t transport_held(const transport *t)
+{
+    return t->out.cap + t->sending.cap;
+}
+
+void transport_trim(transport *t)
+{
+    if (t->out.len == 0 && !t->out.failed && t->out.cap > KEEP_BYTES) buf_done(&t->out);
+    if (!t->in_flight && t->sending.cap > KEEP_BYTES) buf_done(&t->sending);
 }
 
 uint64_t transport_sent(const transport *t)
@@ -372,6 +395,18 @@ static int start_tls(transport *t, SSL_CTX *ctx)
     return 0;
 }
 
+/* Linux takes up to 4 MB for a peer that reads nothing. What is beyond the network's own need waits here
+ * instead, where its owner counts and bounds it. */
+static void limit_kernel(transport *t)
+{
+#ifdef TCP_NOTSENT_LOWAT
+    int bytes = KERNEL_BYTES;
+    uv_os_fd_t fd;
+    if (uv_fileno(&t->u.handle, &fd) == 0)
+        setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+#endif
+}
+
 static void closed_unused(void *user, const char *why) {}
 
 /* A transport that its owner has never seen: take it down without telling. */
@@ -392,7 +427,10 @@ int transport_accept(transport **ret, uv_stream_t *listener, SSL_CTX *tls, trans
         discard(t);
         return err_set(err, SHOAL_EIO, "accept: %s", uv_strerror(rc));
     }
-    if (kind == KIND_TCP) uv_tcp_nodelay(&t->u.tcp, 1);
+    if (kind == KIND_TCP) {
+        uv_tcp_nodelay(&t->u.tcp, 1);
+        limit_kernel(t);
+    }
     if (tls && start_tls(t, tls) != 0) {
         discard(t);
         return err_nomem(err);

@@ -57,6 +57,8 @@ void transport_feed(transport *t, const uint8_t *bytes, size_t n);
 void transport_write(transport *t, const void *bytes, size_t n); /* copied; nothing after end or close */
 void transport_flush(transport *t);
 size_t transport_backlog(const transport *t);    /* queued bytes that the kernel has not taken */
+size_t transport_held(const transport *t);       /* memory in which they wait, room included */
+void transport_trim(transport *t);               /* let go of what large answers of the past have left */
 uint64_t transport_sent(const transport *t);     /* bytes that the kernel has taken, ever */
 void transport_pause(transport *t, bool paused); /* stop or resume reading */
 
@@ -65,12 +67,14 @@ void transport_pause(transport *t, bool paused); /* stop or resume reading */
 void transport_end(transport *t);
 void transport_close(transport *t, const char *why); /* now; `why` is a literal */
 bool transport_is_closing(const transport *t);       /* after end or close */
+bool transport_is_closed(const transport *t);        /* after close: nothing more is sent */
 
 /* A peer that leaves must not kill the process: ignore SIGPIPE unless the program has a handler of its own.
  */
 void transport_ignore_sigpipe(void);
 
-/* Server context: PEM chain and key, TLS 1.2 or later, ALPN h2 then http/1.1. Free with SSL_CTX_free. */
+/* Server context: PEM chain and key, TLS 1.2 or later with AEAD suites, ALPN h2 then http/1.1. Free with
+ * SSL_CTX_free. */
 int tls_server_context(SSL_CTX **ret, const char *cert_file, const char *key_file, shoal_err *err);
 
 #endif

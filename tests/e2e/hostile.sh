@@ -66,6 +66,24 @@ body "huge number" 400 "overflow" '{"model":"home-intent","input":"a","x":1e999}
 body "long input" 400 "128 tokens" "{\"model\":\"home-intent\",\"input\":\"$(printf 'word %.0s' $(seq 1000))\"}"
 body "too large" 413 "too large" "$(head -c 120000 /dev/zero | tr '\0' a)"
 
+# What pages of other sites can make a browser send: page NAME STATUS CURL-ARGS...
+page() {
+    local name=$1 want=$2 got
+    shift 2
+    got=$(curl -s -o "$work/p" -w '%{http_code}' -m 10 "$url/v1/classify" -d '{"model":"home-intent","input":"hello"}' "$@")
+    [ "$got" = "$want" ] || fail "$name: status $got, wanted $want: $(head -c 300 "$work/p")"
+    alive "$name"
+}
+json='Content-Type: application/json'
+page "a rebound name" 421 -H 'Host: evil.example'
+page "a rebound name in HTTP/2" 421 -H 'Host: evil.example' --http2-prior-knowledge
+page "a page of another site" 403 -H 'Origin: https://evil.example' -H "$json"
+page "a sandboxed page" 403 -H 'Origin: null' -H "$json"
+page "a form of our own page" 415 -H "Origin: $url"
+page "a form without an origin" 415 -H 'Content-Type: text/plain'
+page "our own page" 200 -H "Origin: $url" -H "$json"
+page "by its name" 200 -H "Host: localhost:$port"
+
 # HTTP/2 frames: length, type, flags, stream, payload. The head is GET /healthz of http://x in HPACK.
 head_block='\202\206\004\010/healthz\001\001x'
 rapid=
@@ -83,6 +101,22 @@ calm "rapid resets" "$hello$rapid"
 more=$(for _ in $(seq 2000); do printf '%s' '\000\000\010\011\000\000\000\000\001\000\003x-a\002bc'; done)
 calm "endless CONTINUATION" "$hello\000\000\017\001\001\000\000\000\001$head_block$more"
 calm "ping flood" "$hello$(for _ in $(seq 9000); do printf '%s' '\000\000\010\006\000\000\000\000\00012345678'; done)"
+
+# Answers that nobody reads: neither the memory nor the loop is taken by one connection that only asks.
+rss_kb() { grep VmRSS: "/proc/$server/status" | grep -o '[0-9]*'; }
+before=$(rss_kb)
+exec 3<>"/dev/tcp/127.0.0.1/$port"
+yes $'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r' | head -c 4400000 >&3 2>/dev/null & flood=$!
+for _ in $(seq 10); do
+    curl -s -o /dev/null -m 1 "$url/healthz" || fail "/healthz beside a pipeline that nobody reads"
+    sleep 0.05
+done
+grew=$((($(rss_kb) - before) / 1024))
+[ "$grew" -lt 32 ] || fail "one connection that does not read took $grew MB"
+kill "$flood" 2>/dev/null
+wait "$flood"
+exec 3<&-
+alive "a pipeline that nobody reads"
 
 # Connections over the limit are told so; when they go, there is room again.
 fds=()
@@ -112,4 +146,4 @@ stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
 grep -qE 'AddressSanitizer|runtime error' "$log" && fail "$(grep -E -A5 'AddressSanitizer|runtime error' "$log" | head -20)"
 grep -q 'event=worker_exited.*signal=[1-9]' "$log" && fail "a worker died"
-echo "$n kinds of nonsense, and it served on"
+echo "$n kinds of nonsense, and it served on; answers that nobody read took $grew MB"

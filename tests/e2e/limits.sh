@@ -69,7 +69,7 @@ for kind in '' ',"stream":true'; do
     short "after"
 done
 exec 3<>"/dev/tcp/127.0.0.1/$port"
-printf 'POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nCache-Control: no-cache\r\nContent-Length: %d\r\n\r\n%s' ${#long} "$long" >&3
+printf 'POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCache-Control: no-cache\r\nContent-Length: %d\r\n\r\n%s' ${#long} "$long" >&3
 timeout 20 cat <&3 >"$work/half" || fail "no answer"
 exec 3<&-
 grep -q '"completion_tokens":1900' "$work/half" || fail "$(tail -c 300 "$work/half")"

@@ -34,6 +34,8 @@ for auth in 'X: none' 'Authorization: Bearer sk-firs' 'Authorization: Bearer sk-
     grep -qi '^www-authenticate: Bearer' "$work/h" || fail "$auth: no www-authenticate"
 done
 ask 401 "$url/v1/models"
+ask 401 "$url/metrics"
+ask 200 -H 'Authorization: Bearer sk-first' "$url/metrics"
 ask 200 "$url/healthz"
 
 curl -s -m 5 "http://127.0.0.1:$port/healthz" >/dev/null && fail "clear text was answered on the TLS port"

@@ -66,8 +66,9 @@ static int send_request(house *h, const char *head, const char *body)
 {
     char text[8192];
     int fd = dial(h);
-    int n = snprintf(text, sizeof text, "%s\r\nhost: x\r\nconnection: close\r\ncontent-length: %zu\r\n\r\n%s",
-                     head, strlen(body), body);
+    int n = snprintf(text, sizeof text,
+                     "%s\r\nhost: localhost\r\nconnection: close\r\ncontent-length: %zu\r\n\r\n%s", head,
+                     strlen(body), body);
     assert_int_equal(send(fd, text, (size_t)n, 0), n);
     return fd;
 }
@@ -223,7 +224,8 @@ static void gateway_asks_for_keys_where_configured(void **state)
            "www-authenticate: Bearer\r\n");
     expect(&h, "GET /v1/models HTTP/1.1\r\nauthorization: Bearer sesame", "", 200, "\"object\":\"list\"");
     expect(&h, "GET /healthz HTTP/1.1", "", 200, "ok");
-    expect(&h, "GET /metrics HTTP/1.1", "", 200,
+    expect(&h, "GET /metrics HTTP/1.1", "", 401, "\"code\":\"invalid_api_key\"");
+    expect(&h, "GET /metrics HTTP/1.1\r\nauthorization: Bearer sesame", "", 200,
            "shoal_requests_total{endpoint=\"models\",model=\"\",code=\"401\"} 2\n");
     close_house(&h);
 }
@@ -236,6 +238,40 @@ static void gateway_shows_workers_in_metrics(void **state)
            "shoal_worker_up{model=\"broken\",replica=\"broken/0\"} 0\n");
     assert_non_null(strstr(h.reply, "content-type: text/plain; version=0.0.4; charset=utf-8\r\n"));
     assert_non_null(strstr(h.reply, "shoal_requests_in_flight 1\n"));
+    close_house(&h);
+}
+
+/* A scraper that asks again at once gets the same text: writing it is not for free. */
+static void gateway_writes_metrics_once_a_second(void **state)
+{
+    static const char COUNTED[] = "shoal_requests_total{endpoint=\"healthz\",model=\"\",code=\"200\"} ";
+    house h;
+    open_house(&h, &(gateway_config){0});
+    expect(&h, "GET /healthz HTTP/1.1", "", 200, "ok");
+    expect(&h, "GET /metrics HTTP/1.1", "", 200, COUNTED);
+    uint64_t made = h.gw->metrics_at_ns;
+    expect(&h, "GET /healthz HTTP/1.1", "", 200, "ok");
+    expect(&h, "GET /metrics HTTP/1.1", "", 200, COUNTED);
+    if (h.gw->metrics_at_ns == made) assert_int_equal(strstr(h.reply, COUNTED)[sizeof COUNTED - 1], '1');
+    h.gw->metrics_at_ns -= 1000000000u; /* a second later */
+    expect(&h, "GET /metrics HTTP/1.1", "", 200, COUNTED);
+    assert_int_equal(strstr(h.reply, COUNTED)[sizeof COUNTED - 1], '2');
+    close_house(&h);
+}
+
+static void gateway_tells_allowed_pages_that_they_are(void **state)
+{
+    house h;
+    const char *pages[] = {"https://app.example"};
+    open_house(&h, &(gateway_config){.allow_origins = pages, .n_allow_origins = 1});
+    expect(&h, "GET /healthz HTTP/1.1\r\norigin: https://app.example", "", 200,
+           "access-control-allow-origin: https://app.example\r\n");
+    expect(&h, "OPTIONS /v1/chat/completions HTTP/1.1\r\norigin: https://app.example", "", 204,
+           "access-control-allow-methods: POST\r\n");
+    expect(&h, "OPTIONS /nothing HTTP/1.1\r\norigin: https://app.example", "", 404, "not_found");
+    expect(&h, "OPTIONS /v1/chat/completions HTTP/1.1", "", 405, "method_not_allowed");
+    expect(&h, "GET /healthz HTTP/1.1\r\norigin: https://evil.example", "", 403, "origin_not_allowed");
+    assert_null(strstr(h.reply, "access-control-allow-origin"));
     close_house(&h);
 }
 
@@ -285,6 +321,8 @@ int main(void)
         cmocka_unit_test(gateway_limits_bodies),
         cmocka_unit_test(gateway_asks_for_keys_where_configured),
         cmocka_unit_test(gateway_shows_workers_in_metrics),
+        cmocka_unit_test(gateway_writes_metrics_once_a_second),
+        cmocka_unit_test(gateway_tells_allowed_pages_that_they_are),
         cmocka_unit_test(gateway_drains_running_requests),
         cmocka_unit_test(gateway_freed_with_requests_open_leaves_nothing),
     };

@@ -31,6 +31,10 @@ static const wire_case good[] = {
      "abc0123456789"},
     {"chunk extension", POST "Transfer-Encoding: Chunked\r\n\r\n3;a=\"b\"\r\nabc\r\n0\r\n\r\n", 200, "abc"},
     {"trailers", POST "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-T: 1\r\n\r\n", 200, "\r\n\r\na"},
+    {"absolute form with query alone", "GET http://x?q HTTP/1.1\r\n" HOST "\r\n", 200, "GET\n/\nq\nx\n"},
+    {"empty values", "PATCH /a HTTP/1.1\r\n" HOST "X:\r\nY: \t \r\n\r\n", 200, "PATCH\n/a\n"},
+    {"upgrade is not taken up", "GET /hello HTTP/1.1\r\n" HOST "Connection: upgrade\r\nUpgrade: h2c\r\n\r\n",
+     200, "hello"},
     {"value spaces", "GET / HTTP/1.1\r\nHost: \t x \t\r\n\r\n", 200, "\nx\n"},
 };
 
@@ -95,6 +99,18 @@ static const wire_case bad[] = {
     {"space in target", "GET /a b HTTP/1.1\r\n" HOST "\r\n", 400, NULL},
     {"tab separator", "GET\t/ HTTP/1.1\r\n" HOST "\r\n", 400, NULL},
     {"bad method", "G@T / HTTP/1.1\r\n" HOST "\r\n", 400, NULL},
+    {"lower-case method", "get / HTTP/1.1\r\n" HOST "\r\n", 501, NULL},
+    {"method cut short", "GE / HTTP/1.1\r\n" HOST "\r\n", 501, NULL},
+    {"preface of another time", "PRI / HTTP/1.1\r\n" HOST "\r\n", 501, NULL},
+    {"space before method", " GET / HTTP/1.1\r\n" HOST "\r\n", 400, NULL},
+    {"space after version", "GET / HTTP/1.1 \r\n" HOST "\r\n", 400, NULL},
+    {"no target", "GET  HTTP/1.1\r\n" HOST "\r\n", 400, NULL},
+    {"absolute form without host", "GET http:///a HTTP/1.1\r\nHost:\r\n\r\n", 400, NULL},
+    {"absolute form with user", "GET http://a@x/ HTTP/1.1\r\n" HOST "\r\n", 400, NULL},
+    {"absolute form in 1.0 without Host", "GET http://x/ HTTP/1.0\r\n\r\n", 400, NULL},
+    {"upper-case scheme", "GET HTTP://x/ HTTP/1.1\r\n" HOST "\r\n", 400, NULL},
+    {"blank line of spaces", "GET / HTTP/1.1\r\n" HOST "  \r\n\r\n", 400, NULL},
+    {"length with a tab inside", POST "Content-Length: 1\t1\r\n\r\nabcdefghijk", 400, NULL},
     {"http 0.9", "GET /\r\n\r\n", 400, NULL},
     {"lower-case version", "GET / http/1.1\r\n" HOST "\r\n", 400, NULL},
     {"http 2 without preface", "GET / HTTP/2.0\r\n" HOST "\r\n", 505, NULL},
@@ -230,6 +246,39 @@ static void keeps_alive_as_the_version_says(void **state)
     fixture_stop(&f);
 }
 
+static void reads_connection_as_a_list(void **state)
+{
+    static const struct {
+        const char *lines;
+        bool kept_11, kept_10;
+    } cases[] = {
+        {"", true, false},
+        {"Connection: keep-alive\r\n", true, true},
+        {"connection: Keep-Alive\r\n", true, true},
+        {"Connection: x, keep-alive ,y\r\n", true, true},
+        {"Connection: x\r\nConnection: keep-alive\r\n", true, true},
+        {"Connection: x-keep-alive\r\n", true, false},
+        {"Connection: close\r\n", false, false},
+        {"Connection: keep-alive, CLOSE\r\n", false, false},
+        {"Connection: keep-alive\r\nConnection: ,,\tclose\r\n", false, false},
+        {"Connection: closed\r\n", true, false},
+        {"Proxy-Connection: close\r\n", true, false},
+    };
+    fixture f = {0};
+    fixture_start(&f, NULL, NULL);
+    for (size_t i = 0; i < 2 * (sizeof cases / sizeof *cases); i++) {
+        bool kept = i % 2 ? cases[i / 2].kept_10 : cases[i / 2].kept_11;
+        buf b = {0};
+        for (int k = 0; k < 2; k++)
+            buf_printf(&b, "GET /hello HTTP/1.%d\r\n" HOST "%s\r\n", i % 2 ? 0 : 1, cases[i / 2].lines);
+        char *answer = fixture_exchange(&f, b.data);
+        if (count_of(answer, "hello\n") != (kept ? 2 : 1)) fail_msg("%s got: %s", b.data, answer);
+        free(answer);
+        buf_done(&b);
+    }
+    fixture_stop(&f);
+}
+
 static void says_continue_before_a_body(void **state)
 {
     fixture f = {0};
@@ -330,15 +379,14 @@ static void turns_away_connections_over_the_limit(void **state)
     fixture f = {0};
     fixture_start(&f, &l, NULL);
     int first = fixture_connect(&f);
-    send_bytes(first, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 32);
-    free(read_until(first, "hello\n"));
+    send_bytes(first, "GET /late HTTP/1.1\r\nHost: x\r\n\r\n", 31);
+    assert_true(wait_for(&f.n_requests, 1));
     int second = fixture_connect(&f);
     char *answer = read_all(second, NULL);
     assert_status(answer, 503, "second connection");
     free(answer);
     close(second);
-    send_bytes(first, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 32);
-    answer = read_until(first, "hello\n");
+    answer = read_until(first, "slow\n");
     assert_status(answer, 200, "first connection");
     free(answer);
     close(first);
@@ -433,6 +481,7 @@ int main(void)
         cmocka_unit_test(answers_a_pipeline_in_order),
         cmocka_unit_test(head_has_length_but_no_body),
         cmocka_unit_test(keeps_alive_as_the_version_says),
+        cmocka_unit_test(reads_connection_as_a_list),
         cmocka_unit_test(says_continue_before_a_body),
         cmocka_unit_test(holds_to_its_limits),
         cmocka_unit_test(notices_a_client_that_closes_while_it_waits),

@@ -275,6 +275,71 @@ static void drops_a_client_with_a_closed_window(void **state)
     fixture_stop(&f);
 }
 
+static void whole_answers_behind_a_closed_window_stay_few(void **state)
+{
+    enum { N = 30 };
+    fixture f = {0};
+    client c;
+    fixture_start(&f, NULL, NULL);
+    client_open(&c, &f, 0);
+    for (int i = 0; i < N; i++) request(&c, "GET", "/big", NULL, NULL, NULL, 0);
+    client_send(&c);
+    assert_true(wait_for(&f.n_requests, 1));
+    assert_in_range(settled(&f.n_requests), 1, 2);
+    nghttp2_settings_entry open = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1u << 20};
+    nghttp2_submit_settings(c.h2, 0, &open, 1);
+    for (int i = 0; i < N; i++) finish(&c, &c.streams[i]);
+    for (int i = 0; i < N; i++) assert_int_equal(c.streams[i].body.len, 200000);
+    client_close(&c);
+    fixture_stop(&f);
+}
+
+static void a_window_that_opens_byte_by_byte_is_not_waited_for(void **state)
+{
+    enum { MAX_DRIPS = 1000 };
+    http_limits l = {.write_timeout_ms = 300}; /* at the least rate, 307 bytes */
+    fixture f = {0};
+    client c;
+    int drips = 0;
+    char bytes[4096];
+    fixture_start(&f, &l, NULL);
+    client_open(&c, &f, 0);
+    seen *big = request(&c, "GET", "/big", NULL, NULL, NULL, 0);
+    client_send(&c);
+    while (recv(c.fd, bytes, sizeof bytes, MSG_DONTWAIT) != 0 && drips++ < MAX_DRIPS) {
+        nghttp2_submit_window_update(c.h2, 0, big->id, 1);
+        client_send(&c);
+        usleep(5000);
+    }
+    assert_in_range(drips, 1, MAX_DRIPS - 1);
+    client_close(&c);
+    fixture_stop(&f);
+}
+
+/* The reader of one stream stands still: that stream alone is reset, the others of its connection go on. */
+static void a_shut_stream_is_given_up_alone(void **state)
+{
+    http_limits l = {.write_timeout_ms = 60};
+    fixture f = {0};
+    client c;
+    fixture_start(&f, &l, NULL);
+    client_open(&c, &f, 0);
+    seen *shut = request(&c, "GET", "/hold", NULL, NULL, NULL, 0);
+    for (int i = 0; i < 30 && !shut->closed; i++) {
+        seen *other = request(&c, "GET", "/hello", NULL, NULL, NULL, 0);
+        client_send(&c);
+        nghttp2_submit_window_update(c.h2, 0, other->id, 100);
+        finish(&c, other);
+        assert_string_equal(other->body.data, "hello\n");
+        usleep(20000);
+    }
+    assert_true(shut->closed);
+    assert_int_equal(shut->error, NGHTTP2_CANCEL);
+    assert_int_equal(atomic_load(&f.n_gone), 1);
+    client_close(&c);
+    fixture_stop(&f);
+}
+
 static void drain_says_goaway_and_finishes(void **state)
 {
     fixture f = {0};
@@ -362,6 +427,28 @@ static void control_frame_floods_end_the_connection(void **state)
     fixture_stop(&f);
 }
 
+/* One literal of 4,000 bytes enters the table; each byte after it stands for all of it again. */
+static void header_lists_that_unpack_to_megabytes_end_the_connection(void **state)
+{
+    enum { N_FRAMES = 60, N_REFERENCES = 12000, VALUE_BYTES = 4000 };
+    static char block[6 + 6 + VALUE_BYTES + N_REFERENCES];
+    fixture f = {0};
+    buf b = {0};
+    fixture_start(&f, NULL, NULL);
+    memcpy(block,
+           "\202\206\204\101\1x" /* GET http / x */
+           "\100\1a\177\241\036" /* a: so many bytes, and into the table */,
+           6 + 6);
+    memset(block + 12, 'v', VALUE_BYTES);
+    memset(block + 12 + VALUE_BYTES, 0xbe, sizeof block - 12 - VALUE_BYTES);
+    buf_append(&b, preface, sizeof preface - 1);
+    for (uint32_t i = 0; i < N_FRAMES; i++) put_frame(&b, 1, 5, 2 * i + 1, block, sizeof block);
+    assert_int_equal(goaway_code(&f, &b), NGHTTP2_ENHANCE_YOUR_CALM);
+    assert_int_equal(atomic_load(&f.n_requests), 0);
+    buf_done(&b);
+    fixture_stop(&f);
+}
+
 static void broken_frames_end_the_connection(void **state)
 {
     fixture f = {0};
@@ -418,9 +505,13 @@ int main(void)
         cmocka_unit_test(refuses_malformed_messages_on_their_stream_alone),
         cmocka_unit_test(a_reset_tells_the_handler_once_and_spares_the_rest),
         cmocka_unit_test(drops_a_client_with_a_closed_window),
+        cmocka_unit_test(whole_answers_behind_a_closed_window_stay_few),
+        cmocka_unit_test(a_window_that_opens_byte_by_byte_is_not_waited_for),
+        cmocka_unit_test(a_shut_stream_is_given_up_alone),
         cmocka_unit_test(drain_says_goaway_and_finishes),
         cmocka_unit_test(rapid_resets_end_the_connection),
         cmocka_unit_test(control_frame_floods_end_the_connection),
+        cmocka_unit_test(header_lists_that_unpack_to_megabytes_end_the_connection),
         cmocka_unit_test(broken_frames_end_the_connection),
         cmocka_unit_test(a_slow_body_gets_408),
     };

@@ -110,6 +110,70 @@ static void agrees_on_the_protocol_and_refuses_others(void **state)
     fixture_stop(&f);
 }
 
+/* Send it over a connection that agreed on `alpn`; what comes back, free() it. */
+static char *tls_exchange(const fixture *f, const char *alpn, const char *bytes)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = tls_connect(f, ctx, alpn);
+    char chunk[4096];
+    buf b = {0};
+    int n;
+    assert_int_equal(SSL_connect(ssl), 1);
+    SSL_write(ssl, bytes, (int)strlen(bytes));
+    buf_reserve(&b, 1);
+    while ((n = SSL_read(ssl, chunk, sizeof chunk)) > 0) buf_append(&b, chunk, (size_t)n);
+    tls_close(ssl);
+    SSL_CTX_free(ctx);
+    return buf_take(&b);
+}
+
+static void holds_to_what_was_agreed(void **state)
+{
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+                      hello[] = "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    static const struct {
+        const char *alpn, *bytes, *want;
+    } cases[] = {
+        {"http/1.1", hello, "HTTP/1.1 200 "},
+        {"http/1.1", preface, "HTTP/1.1 505 "},
+        {"", hello, "HTTP/1.1 200 "},
+        {"", preface, "HTTP/1.1 505 "},
+    };
+    fixture f = {0};
+    http_tls tls = {cert_file, key_file};
+    fixture_start(&f, NULL, &tls);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *answer = tls_exchange(&f, cases[i].alpn, cases[i].bytes);
+        if (strncmp(answer, cases[i].want, strlen(cases[i].want)) != 0)
+            fail_msg("agreed '%s', sent %.8s: %.60s", cases[i].alpn, cases[i].bytes, answer);
+        free(answer);
+    }
+    int served = atomic_load(&f.n_requests);
+    free(tls_exchange(&f, "h2", hello));
+    assert_int_equal(atomic_load(&f.n_requests), served);
+    fixture_stop(&f);
+}
+
+/* Encrypted and authenticated in one (AEAD), with a key that is forgotten; in TLS 1.3 there are no others. */
+static void offers_aead_suites_alone(void **state)
+{
+    static const char *const suites[] = {"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305",
+                                         "ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA384"};
+    fixture f = {0};
+    http_tls tls = {cert_file, key_file};
+    fixture_start(&f, NULL, &tls);
+    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
+        SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+        SSL_CTX_set_max_proto_version(ctx, TLS1_2_VERSION);
+        assert_int_equal(SSL_CTX_set_cipher_list(ctx, suites[i]), 1);
+        SSL *ssl = tls_connect(&f, ctx, "");
+        assert_int_equal(SSL_connect(ssl) == 1, i < 2);
+        tls_close(ssl);
+        SSL_CTX_free(ctx);
+    }
+    fixture_stop(&f);
+}
+
 static void a_silent_handshake_is_cut(void **state)
 {
     fixture f = {0};
@@ -193,6 +257,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_over_tls_and_says_goodbye),
         cmocka_unit_test(agrees_on_the_protocol_and_refuses_others),
+        cmocka_unit_test(holds_to_what_was_agreed),
+        cmocka_unit_test(offers_aead_suites_alone),
         cmocka_unit_test(a_silent_handshake_is_cut),
         cmocka_unit_test(says_what_is_wrong_with_a_certificate),
         cmocka_unit_test(curl_gets_answers),

@@ -7,8 +7,8 @@
  *
  * Paths of the handler: /hello, /echo (the body back), /slow (answers after 30 ms), /late (after
  * 150 ms), /wait (never answers), /stream (three pieces), /hold (begins an answer and never ends it), /flood
- * (writes for as long as the client is there), /big (200 000 bytes), anything else: method, path, query and
- * Host, one a line. */
+ * (writes for as long as the client is there), /big (200 000 bytes), /spin (keeps the loop busy for 200 us),
+ * anything else: method, path, query and Host, one a line. */
 #ifndef TESTS_WIRE_FIXTURE_H
 #define TESTS_WIRE_FIXTURE_H
 
@@ -119,6 +119,9 @@ static inline void fixture_request(void *user, http_request *r)
         start_later(f, r, flood, 0, 1);
     } else if (strcmp(path, "/big") == 0) {
         http_respond(r, 200, NULL, 0, big, sizeof big);
+    } else if (strcmp(path, "/spin") == 0) {
+        for (uint64_t end = uv_hrtime() + 200000; uv_hrtime() < end;) continue;
+        http_respond(r, 200, NULL, 0, NULL, 0);
     } else {
         buf b = {0};
         buf_printf(&b, "%s\n%s\n%s\n%s\n", http_method(r), path, http_query(r), host ? host : "-");
@@ -195,7 +198,8 @@ static inline void fixture_stop(fixture *f)
     assert_int_equal(atomic_load(&f->n_closed), 1);
 }
 
-static inline int fixture_connect(const fixture *f)
+/* receive_bytes 0: as much as the system takes in for a client that does not read. */
+static inline int fixture_connect_with(const fixture *f, int receive_bytes)
 {
     struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)f->port)};
     struct timeval limit = {.tv_sec = 20};
@@ -203,8 +207,14 @@ static inline int fixture_connect(const fixture *f)
     sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_true(fd >= 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (receive_bytes) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
     assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof sa), 0);
     return fd;
+}
+
+static inline int fixture_connect(const fixture *f)
+{
+    return fixture_connect_with(f, 0);
 }
 
 static inline void send_bytes(int fd, const char *bytes, size_t n)
@@ -262,6 +272,18 @@ static inline bool wait_for(atomic_int *counter, int at_least)
 {
     for (int i = 0; i < 10000 && atomic_load(counter) < at_least; i++) usleep(1000);
     return atomic_load(counter) >= at_least;
+}
+
+/* Wait until a counter has stood still for a fifth of a second, and say where. */
+static inline int settled(atomic_int *counter)
+{
+    int seen = -1;
+    for (int same = 0; same < 200; usleep(1000)) {
+        int now = atomic_load(counter);
+        same = now == seen ? same + 1 : 0;
+        seen = now;
+    }
+    return seen;
 }
 
 static inline int count_of(const char *haystack, const char *needle)

@@ -1,0 +1,174 @@
+/* Clients that take what costs them nothing: answers they do not read, places they do not use. */
+#include "wire_fixture.h"
+
+#include "wire/http_internal.h"
+
+static void put_pipeline(buf *b, const char *path, int n)
+{
+    for (int i = 0; i < n; i++) buf_printf(b, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
+}
+
+/* A few are answered, into a small part of the system's buffers and a small mark of ours. */
+static void a_pipeline_that_nobody_reads_is_not_answered_ahead(void **state)
+{
+    enum { N = 200, A_FEW = 8 };
+    fixture f = {0};
+    buf b = {0};
+    fixture_start(&f, NULL, NULL);
+    int fd = fixture_connect_with(&f, 4096);
+    put_pipeline(&b, "/big", N);
+    buf_puts(&b, "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    send_bytes(fd, b.data, b.len);
+    assert_true(wait_for(&f.n_requests, 1));
+    assert_in_range(settled(&f.n_requests), 1, A_FEW);
+    size_t n;
+    char *answers = read_all(fd, &n); /* and all of them arrive when it does read */
+    assert_int_equal(atomic_load(&f.n_requests), N + 1);
+    assert_in_range(n, (size_t)N * 200000, (size_t)N * 200400);
+    assert_memory_equal(answers + n - 6, "hello\n", 6);
+    free(answers);
+    close(fd);
+    buf_done(&b);
+    fixture_stop(&f);
+}
+
+static void others_are_served_between_the_requests_of_a_pipeline(void **state)
+{
+    enum { N = 1500, A_FEW_TURNS = 150 };
+    fixture f = {0};
+    buf b = {0};
+    fixture_start(&f, NULL, NULL);
+    int busy = fixture_connect(&f), other = fixture_connect(&f);
+    put_pipeline(&b, "/spin", N);
+    send_bytes(busy, b.data, b.len);
+    assert_true(wait_for(&f.n_requests, 1));
+    usleep(20000); /* by now all of it is at the server */
+    int before = atomic_load(&f.n_requests);
+    send_bytes(other, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 32);
+    char *answer = read_until(other, "hello\n");
+    assert_in_range(atomic_load(&f.n_requests), before + 1, before + A_FEW_TURNS);
+    shutdown(busy, SHUT_WR); /* what was sent before the end is still answered */
+    char *all = read_all(busy, NULL);
+    assert_int_equal(count_of(all, "HTTP/1.1 200 OK"), N);
+    free(all);
+    free(answer);
+    close(busy);
+    close(other);
+    buf_done(&b);
+    fixture_stop(&f);
+}
+
+static void unsent_bytes_of_all_together_are_bounded(void **state)
+{
+    enum { N_CLIENTS = 16, N = 50 };
+    http_limits l = {.max_unsent = 3u << 20};
+    fixture f = {0};
+    buf b = {0};
+    int fd[N_CLIENTS], n_whole = 0;
+    fixture_start(&f, &l, NULL);
+    put_pipeline(&b, "/big", N);
+    buf_puts(&b, "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    for (int i = 0; i < N_CLIENTS; i++) {
+        fd[i] = fixture_connect_with(&f, 4096);
+        send_bytes(fd[i], b.data, b.len);
+    }
+    settled(&f.n_requests);
+    char *polite = fixture_exchange(&f, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_non_null(strstr(polite, "hello\n"));
+    for (int i = 0; i < N_CLIENTS; i++) {
+        size_t n;
+        char *answers = read_all(fd[i], &n);
+        n_whole += n > (size_t)N * 200000;
+        free(answers);
+        close(fd[i]);
+    }
+    assert_in_range(n_whole, 2, N_CLIENTS - 1); /* those that held most were closed, not all */
+    free(polite);
+    buf_done(&b);
+    fixture_stop(&f);
+}
+
+/* 100 bytes wait, 40 are to be taken in a span of 10 ms. */
+static void pace_asks_for_what_waits_or_a_least_rate(void **state)
+{
+    http_pace p = {0};
+    assert_false(conn_pace_is_too_slow(&p, 0, 5, 40, 0, 10)); /* nothing waits */
+    assert_false(conn_pace_is_too_slow(&p, 100, 5, 40, 50, 10));
+    assert_false(conn_pace_is_too_slow(&p, 100, 44, 40, 60, 10));
+    assert_true(conn_pace_is_too_slow(&p, 100, 44, 40, 61, 10)); /* 39 in a span */
+    assert_false(conn_pace_is_too_slow(&p, 100, 45, 40, 61, 10));
+    assert_false(conn_pace_is_too_slow(&p, 3, 45 + 40, 40, 70, 10)); /* 3 wait now, so 3 are enough */
+    assert_true(conn_pace_is_too_slow(&p, 3, 87, 40, 81, 10));
+    assert_false(conn_pace_is_too_slow(&p, 3, 88, 40, 81, 10));
+    assert_false(conn_pace_is_too_slow(&p, 0, 88, 40, 200, 10));
+}
+
+static bool is_closed(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, 0) == 0;
+}
+
+static void ask_hello(int fd)
+{
+    send_bytes(fd, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 32);
+    char *answer = read_until(fd, "hello\n");
+    assert_non_null(strstr(answer, "200 OK"));
+    free(answer);
+}
+
+/* Every place is taken: by an answer being made, by two idle clients, and by one that never said a word. */
+static void idle_connections_give_way_to_new_ones(void **state)
+{
+    http_limits l = {.max_connections = 4};
+    fixture f = {0};
+    fixture_start(&f, &l, NULL);
+    int busy = fixture_connect(&f), old = fixture_connect(&f);
+    send_bytes(busy, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n", 31);
+    free(read_until(busy, "held"));
+    ask_hello(old);
+    usleep(20000);
+    int young = fixture_connect(&f);
+    ask_hello(young);
+    int silent = fixture_connect(&f);
+    usleep(1100000); /* NEWCOMER_MS */
+    int a = fixture_connect(&f);
+    ask_hello(a);
+    assert_true(is_closed(silent));
+    int b = fixture_connect(&f);
+    ask_hello(b);
+    assert_true(is_closed(old));
+    ask_hello(young);
+    assert_int_equal(atomic_load(&f.n_gone), 0); /* the answer being made was left alone */
+    int all[] = {busy, old, young, silent, a, b};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) close(all[i]);
+    fixture_stop(&f);
+}
+
+static void a_newcomer_has_time_to_speak(void **state)
+{
+    http_limits l = {.max_connections = 1};
+    fixture f = {0};
+    fixture_start(&f, &l, NULL);
+    int first = fixture_connect(&f), second = fixture_connect(&f);
+    char *refused = read_all(second, NULL);
+    assert_non_null(strstr(refused, "HTTP/1.1 503 "));
+    ask_hello(first);
+    free(refused);
+    close(first);
+    close(second);
+    fixture_stop(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pipeline_that_nobody_reads_is_not_answered_ahead),
+        cmocka_unit_test(others_are_served_between_the_requests_of_a_pipeline),
+        cmocka_unit_test(pace_asks_for_what_waits_or_a_least_rate),
+        cmocka_unit_test(unsent_bytes_of_all_together_are_bounded),
+        cmocka_unit_test(idle_connections_give_way_to_new_ones),
+        cmocka_unit_test(a_newcomer_has_time_to_speak),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
