@@ -6,73 +6,33 @@
 
 #include "base/err.h"
 #include "base/sys.h"
+#include "nlu/source.h"
 
-enum { LEXICON_BYTES_MAX = 4 << 20, VOCABULARY_MAX = 1 << 15 };
+enum { VOCABULARY_MAX = 1 << 15 };
 
-/* Where reading stands; the first failure sticks. */
+/* Where reading stands. */
 typedef struct reader {
+    source *s;
     lexicon *l;
-    const yaml_doc *d;
-    arena *a;
-    shoal_err *err;
-    int rc;
 } reader;
 
-static void fail(reader *r, const yaml_node *at, const char *sentence, const char *word)
+static bool failed(const reader *r)
 {
-    if (!r->rc) r->rc = yaml_fail(r->d, at, r->err, sentence, word);
-}
-
-static void nomem(reader *r)
-{
-    if (!r->rc) r->rc = err_nomem(r->err);
-}
-
-static void *take(reader *r, size_t n, size_t size)
-{
-    void *p = r->rc ? NULL : arena_alloc(r->a, (n + 1) * size);
-    if (!p) nomem(r);
-    return p;
-}
-
-static const char *read_text(reader *r, const yaml_node *n)
-{
-    if (!n || r->rc) return NULL;
-    if (n->kind != YAML_SCALAR || !n->len) {
-        fail(r, n, "a text is expected here%s", "");
-        return NULL;
-    }
-    const char *s = arena_strdup(r->a, n->text);
-    if (!s) nomem(r);
-    return s;
-}
-
-static const yaml_node *need(reader *r, const yaml_node *map, const char *key, yaml_kind kind)
-{
-    const yaml_node *n = yaml_get(map, key);
-    if (!n)
-        fail(r, map, "'%s' is missing", key);
-    else if (n->kind != kind)
-        fail(r, n,
-             kind == YAML_MAP    ? "'%s' must be a map"
-             : kind == YAML_LIST ? "'%s' must be a list"
-                                 : "'%s' must be a text",
-             key);
-    return r->rc ? NULL : n;
+    return r->s->rc != 0;
 }
 
 /* A list of words, folded; one word may stand alone. */
 static const char **read_words(reader *r, const yaml_node *n, size_t *ret_n)
 {
     *ret_n = 0;
-    if (!n || r->rc) return NULL;
+    if (!n || failed(r)) return NULL;
     size_t count = n->kind == YAML_LIST ? n->n : 1;
-    const char **out = take(r, count, sizeof *out);
-    for (size_t i = 0; i < count && !r->rc; i++) {
+    const char **out = source_take(r->s, count, sizeof *out);
+    for (size_t i = 0; i < count && !failed(r); i++) {
         const yaml_node *item = n->kind == YAML_LIST ? n->items[i] : n;
         words w = {0};
-        if (item->kind != YAML_SCALAR || words_split(&w, r->a, item->text, item->len) || w.n != 1)
-            fail(r, item, "one word is expected here%s", "");
+        if (item->kind != YAML_SCALAR || words_split(&w, r->s->a, item->text, item->len) || w.n != 1)
+            source_fail(r->s, item, "one word is expected here%s", "");
         else
             out[(*ret_n)++] = w.at[0].s;
     }
@@ -81,51 +41,37 @@ static const char **read_words(reader *r, const yaml_node *n, size_t *ret_n)
 
 static void read_phrases(reader *r, const yaml_node *n, phrase_list *ret)
 {
-    if (n && !r->rc) r->rc = phrase_list_read(ret, r->d, n, r->a, r->err);
+    if (n && !failed(r)) r->s->rc = phrase_list_read(ret, r->s->d, n, r->s->a, r->s->err);
 }
 
 static void read_lists(reader *r, const yaml_node *root)
 {
-    const yaml_node *lists = need(r, root, "words", YAML_MAP);
+    const yaml_node *lists = source_need(r->s, root, "words", YAML_MAP);
     const yaml_node *n;
 #define READ_LIST(name, required, about)       \
     n = lists ? yaml_get(lists, #name) : NULL; \
     if (n)                                     \
         read_phrases(r, n, &r->l->name);       \
     else if (required)                         \
-        fail(r, lists ? lists : root, "words: '%s' is missing: " about, #name);
+        source_fail(r->s, lists ? lists : root, "words: '%s' is missing: " about, #name);
     LEXICON_LISTS(READ_LIST)
 #undef READ_LIST
 }
 
 static void read_replies(reader *r, const yaml_node *root)
 {
-    const yaml_node *replies = need(r, root, "replies", YAML_MAP);
+    const yaml_node *replies = source_need(r->s, root, "replies", YAML_MAP);
 #define READ_REPLY(name) \
-    if (!r->rc) r->l->reply.name = read_text(r, need(r, replies, #name, YAML_SCALAR));
+    if (!failed(r)) r->l->reply.name = source_text(r->s, source_need(r->s, replies, #name, YAML_SCALAR));
     LEXICON_REPLIES(READ_REPLY)
 #undef READ_REPLY
-}
-
-static double read_double(reader *r, const yaml_node *n, const char *field, double otherwise)
-{
-    double v = otherwise;
-    if (n && !r->rc) r->rc = yaml_double(r->d, n, field, -1e9, 1e9, &v, r->err);
-    return v;
-}
-
-static bool read_bool(reader *r, const yaml_node *n, const char *field)
-{
-    bool v = false;
-    if (n && !r->rc) r->rc = yaml_bool(r->d, n, field, &v, r->err);
-    return v;
 }
 
 static const char *fold_key(reader *r, const yaml_node *key)
 {
     words w = {0};
-    if (words_split(&w, r->a, key->text, key->len) || w.n != 1) {
-        fail(r, key, "'%s' must be one word", key->text);
+    if (words_split(&w, r->s->a, key->text, key->len) || w.n != 1) {
+        source_fail(r->s, key, "'%s' must be one word", key->text);
         return NULL;
     }
     return w.at[0].s;
@@ -133,25 +79,27 @@ static const char *fold_key(reader *r, const yaml_node *key)
 
 static void read_numbers(reader *r, const yaml_node *root)
 {
-    const yaml_node *n = need(r, root, "numbers", YAML_MAP), *m = need(r, root, "time", YAML_MAP);
-    if (r->rc) return;
-    r->l->numbers = take(r, n->n, sizeof *r->l->numbers);
-    for (size_t i = 0; i < n->n && !r->rc; i++)
+    const yaml_node *n = source_need(r->s, root, "numbers", YAML_MAP),
+                    *m = source_need(r->s, root, "time", YAML_MAP);
+    if (failed(r)) return;
+    r->l->numbers = source_take(r->s, n->n, sizeof *r->l->numbers);
+    for (size_t i = 0; i < n->n && !failed(r); i++)
         r->l->numbers[r->l->n_numbers++] =
-            (struct lexicon_number){fold_key(r, n->keys[i]), read_double(r, n->items[i], "numbers", 0)};
-    r->l->measures = take(r, m->n, sizeof *r->l->measures);
-    for (size_t i = 0; i < m->n && !r->rc; i++)
+            (struct lexicon_number){fold_key(r, n->keys[i]), source_double(r->s, n->items[i], "numbers", 0)};
+    r->l->measures = source_take(r->s, m->n, sizeof *r->l->measures);
+    for (size_t i = 0; i < m->n && !failed(r); i++)
         r->l->measures[r->l->n_measures++] =
-            (struct lexicon_measure){fold_key(r, m->keys[i]), read_double(r, m->items[i], "time", 0)};
+            (struct lexicon_measure){fold_key(r, m->keys[i]), source_double(r->s, m->items[i], "time", 0)};
 }
 
 static value_choice *read_choices(reader *r, const yaml_node *n, size_t *ret_n)
 {
-    if (!n || r->rc) return NULL;
-    if (n->kind != YAML_MAP) fail(r, n, "'choices' must be a map of what it means to how it is said%s", "");
-    value_choice *out = take(r, n->n, sizeof *out);
-    for (size_t i = 0; i < n->n && !r->rc; i++) {
-        out[i].means = read_text(r, n->keys[i]);
+    if (!n || failed(r)) return NULL;
+    if (n->kind != YAML_MAP)
+        source_fail(r->s, n, "'choices' must be a map of what it means to how it is said%s", "");
+    value_choice *out = source_take(r->s, n->n, sizeof *out);
+    for (size_t i = 0; i < n->n && !failed(r); i++) {
+        out[i].means = source_text(r->s, n->keys[i]);
         read_phrases(r, n->items[i], &out[i].said);
         *ret_n = i + 1;
     }
@@ -161,70 +109,72 @@ static value_choice *read_choices(reader *r, const yaml_node *n, size_t *ret_n)
 static void read_value(reader *r, const yaml_node *key, const yaml_node *n, value_def *v)
 {
     static const char *const kinds[] = {"number", "choice", "duration", "text"};
-    v->name = read_text(r, key);
-    const yaml_node *said = r->rc ? NULL : yaml_get(n, "said");
-    v->said = said ? read_text(r, said) : v->name;
-    const yaml_node *type = need(r, n, "type", YAML_SCALAR);
-    if (r->rc) return;
+    v->name = source_text(r->s, key);
+    const yaml_node *said = failed(r) ? NULL : yaml_get(n, "said");
+    v->said = said ? source_text(r->s, said) : v->name;
+    const yaml_node *type = source_need(r->s, n, "type", YAML_SCALAR);
+    if (failed(r)) return;
     size_t k = 0;
     while (k < 4 && strcmp(type->text, kinds[k]) != 0) k++;
-    if (k == 4) fail(r, type, "'%s' is no type of value; number, choice, duration and text are", type->text);
+    if (k == 4)
+        source_fail(r->s, type, "'%s' is no type of value; number, choice, duration and text are",
+                    type->text);
     v->kind = (value_kind)k;
     v->measures = read_words(r, yaml_get(n, "measures"), &v->n_measures);
-    v->bare = read_bool(r, yaml_get(n, "bare"), "bare");
-    v->min = read_double(r, yaml_get(n, "min"), "min", -1e9);
-    v->max = read_double(r, yaml_get(n, "max"), "max", 1e9);
+    v->bare = source_bool(r->s, yaml_get(n, "bare"), "bare");
+    v->min = source_double(r->s, yaml_get(n, "min"), "min", -1e9);
+    v->max = source_double(r->s, yaml_get(n, "max"), "max", 1e9);
     v->choices = read_choices(r, yaml_get(n, "choices"), &v->n_choices);
 }
 
 static void read_values(reader *r, const yaml_node *root)
 {
-    const yaml_node *n = need(r, root, "values", YAML_MAP);
-    if (r->rc) return;
-    r->l->values = take(r, n->n, sizeof *r->l->values);
-    for (size_t i = 0; i < n->n && !r->rc; i++)
+    const yaml_node *n = source_need(r->s, root, "values", YAML_MAP);
+    if (failed(r)) return;
+    r->l->values = source_take(r->s, n->n, sizeof *r->l->values);
+    for (size_t i = 0; i < n->n && !failed(r); i++)
         read_value(r, n->keys[i], n->items[i], &r->l->values[r->l->n_values++]);
 }
 
 static void read_kind(reader *r, const yaml_node *key, const yaml_node *n, kind_def *k)
 {
-    k->name = read_text(r, key);
-    if (n->kind != YAML_MAP) fail(r, n, "kind '%s' must be a map", k->name);
+    k->name = source_text(r->s, key);
+    if (n->kind != YAML_MAP) source_fail(r->s, n, "kind '%s' must be a map", k->name);
     size_t n_also;
     const yaml_node *also = yaml_get(n, "also");
-    if (r->rc) return;
-    const yaml_node *domains = need(r, n, "domains", YAML_LIST);
-    k->domains = take(r, domains ? domains->n : 0, sizeof *k->domains);
-    for (size_t i = 0; domains && i < domains->n && !r->rc; i++)
-        k->domains[k->n_domains++] = read_text(r, domains->items[i]);
+    if (failed(r)) return;
+    const yaml_node *domains = source_need(r->s, n, "domains", YAML_LIST);
+    k->domains = source_take(r->s, domains ? domains->n : 0, sizeof *k->domains);
+    for (size_t i = 0; domains && i < domains->n && !failed(r); i++)
+        k->domains[k->n_domains++] = source_text(r->s, domains->items[i]);
     if (also) {
-        k->also_domain = read_text(r, need(r, also, "domain", YAML_SCALAR));
+        k->also_domain = source_text(r->s, source_need(r->s, also, "domain", YAML_SCALAR));
         k->also_names = read_words(r, yaml_get(also, "names"), &n_also);
         k->n_also = n_also;
     }
     k->words = read_words(r, yaml_get(n, "words"), &k->n_words);
     k->names = read_words(r, yaml_get(n, "names"), &k->n_names);
-    k->example = read_text(r, yaml_get(n, "example"));
-    k->state_say = read_text(r, yaml_get(n, "state"));
+    k->example = source_text(r->s, yaml_get(n, "example"));
+    k->state_say = source_text(r->s, yaml_get(n, "state"));
 }
 
 static void read_kinds(reader *r, const yaml_node *root)
 {
-    const yaml_node *n = need(r, root, "kinds", YAML_MAP);
-    if (r->rc) return;
-    if (n->n > LEXICON_KINDS_MAX) fail(r, n, "too many kinds%s", "");
-    r->l->kinds = take(r, n->n, sizeof *r->l->kinds);
-    for (size_t i = 0; i < n->n && !r->rc; i++)
+    const yaml_node *n = source_need(r->s, root, "kinds", YAML_MAP);
+    if (failed(r)) return;
+    if (n->n > LEXICON_KINDS_MAX) source_fail(r->s, n, "too many kinds%s", "");
+    r->l->kinds = source_take(r->s, n->n, sizeof *r->l->kinds);
+    for (size_t i = 0; i < n->n && !failed(r); i++)
         read_kind(r, n->keys[i], n->items[i], &r->l->kinds[r->l->n_kinds++]);
 }
 
 static uint64_t read_kind_set(reader *r, const yaml_node *n)
 {
     uint64_t set = 0;
-    for (size_t i = 0; n && i < n->n && !r->rc; i++) {
+    for (size_t i = 0; n && i < n->n && !failed(r); i++) {
         size_t k = 0;
         while (k < r->l->n_kinds && strcmp(r->l->kinds[k].name, n->items[i]->text) != 0) k++;
-        if (k == r->l->n_kinds) fail(r, n->items[i], "there is no kind '%s'", n->items[i]->text);
+        if (k == r->l->n_kinds) source_fail(r->s, n->items[i], "there is no kind '%s'", n->items[i]->text);
         set |= (uint64_t)1 << (k & 63);
     }
     return set;
@@ -232,13 +182,13 @@ static uint64_t read_kind_set(reader *r, const yaml_node *n)
 
 static void read_takes(reader *r, const yaml_node *n, action_def *x)
 {
-    for (size_t i = 0; n && i < n->n && !r->rc; i++) {
+    for (size_t i = 0; n && i < n->n && !failed(r); i++) {
         size_t k = 0;
         while (k < r->l->n_values && strcmp(r->l->values[k].name, n->items[i]->text) != 0) k++;
         if (k == r->l->n_values)
-            fail(r, n->items[i], "there is no value '%s'", n->items[i]->text);
+            source_fail(r->s, n->items[i], "there is no value '%s'", n->items[i]->text);
         else if (x->n_takes == sizeof x->takes / sizeof *x->takes)
-            fail(r, n->items[i], "an action takes at most four values%s", "");
+            source_fail(r->s, n->items[i], "an action takes at most four values%s", "");
         else
             x->takes[x->n_takes++] = &r->l->values[k];
     }
@@ -246,49 +196,50 @@ static void read_takes(reader *r, const yaml_node *n, action_def *x)
 
 static void read_actions(reader *r, const yaml_node *root)
 {
-    const yaml_node *list = need(r, root, "actions", YAML_LIST);
-    if (r->rc) return;
-    r->l->actions = take(r, list->n, sizeof *r->l->actions);
-    for (size_t i = 0; i < list->n && !r->rc; i++) {
+    const yaml_node *list = source_need(r->s, root, "actions", YAML_LIST);
+    if (failed(r)) return;
+    r->l->actions = source_take(r->s, list->n, sizeof *r->l->actions);
+    for (size_t i = 0; i < list->n && !failed(r); i++) {
         const yaml_node *n = list->items[i];
         action_def *x = &r->l->actions[r->l->n_actions++];
-        x->service = read_text(r, yaml_get(n, "service"));
-        x->say = read_text(r, need(r, n, "say", YAML_SCALAR));
-        x->verb = read_text(r, yaml_get(n, "verb"));
-        x->undoes = read_text(r, yaml_get(n, "undoes"));
-        x->kinds = read_kind_set(r, need(r, n, "kinds", YAML_LIST));
+        x->service = source_text(r->s, yaml_get(n, "service"));
+        x->say = source_text(r->s, source_need(r->s, n, "say", YAML_SCALAR));
+        x->verb = source_text(r->s, yaml_get(n, "verb"));
+        x->undoes = source_text(r->s, yaml_get(n, "undoes"));
+        x->kinds = read_kind_set(r, source_need(r->s, n, "kinds", YAML_LIST));
         read_takes(r, yaml_get(n, "takes"), x);
-        x->implied = read_bool(r, yaml_get(n, "implied"), "implied");
-        x->bare = read_bool(r, yaml_get(n, "bare"), "bare");
-        x->careful = read_bool(r, yaml_get(n, "careful"), "careful");
-        const yaml_node *cues = need(r, n, "cues", YAML_LIST);
+        x->implied = source_bool(r->s, yaml_get(n, "implied"), "implied");
+        x->bare = source_bool(r->s, yaml_get(n, "bare"), "bare");
+        x->careful = source_bool(r->s, yaml_get(n, "careful"), "careful");
+        const yaml_node *cues = source_need(r->s, n, "cues", YAML_LIST);
         if (cues) read_phrases(r, cues, &x->cues);
-        if (!r->rc && !x->verb && x->service) fail(r, n, "'verb' is missing in action '%s'", x->service);
+        if (!failed(r) && !x->verb && x->service)
+            source_fail(r->s, n, "'verb' is missing in action '%s'", x->service);
     }
 }
 
 static void read_talk(reader *r, const yaml_node *root)
 {
-    const yaml_node *list = need(r, root, "talk", YAML_LIST);
-    if (r->rc) return;
-    r->l->talk = take(r, list->n, sizeof *r->l->talk);
-    for (size_t i = 0; i < list->n && !r->rc; i++) {
+    const yaml_node *list = source_need(r->s, root, "talk", YAML_LIST);
+    if (failed(r)) return;
+    r->l->talk = source_take(r->s, list->n, sizeof *r->l->talk);
+    for (size_t i = 0; i < list->n && !failed(r); i++) {
         const yaml_node *n = list->items[i], *labels = yaml_get(n, "labels");
         talk_def *t = &r->l->talk[r->l->n_talk++];
         read_phrases(r, yaml_get(n, "cues"), &t->cues);
-        t->labels = take(r, labels ? labels->n : 0, sizeof *t->labels);
-        for (size_t k = 0; labels && k < labels->n && !r->rc; k++)
-            t->labels[t->n_labels++] = read_text(r, labels->items[k]);
-        t->say = read_text(r, need(r, n, "say", YAML_SCALAR));
+        t->labels = source_take(r->s, labels ? labels->n : 0, sizeof *t->labels);
+        for (size_t k = 0; labels && k < labels->n && !failed(r); k++)
+            t->labels[t->n_labels++] = source_text(r->s, labels->items[k]);
+        t->say = source_text(r->s, source_need(r->s, n, "say", YAML_SCALAR));
     }
 }
 
 static void read_synonyms(reader *r, const yaml_node *root)
 {
-    const yaml_node *n = need(r, root, "synonyms", YAML_MAP);
-    if (r->rc) return;
-    r->l->synonyms = take(r, n->n, sizeof *r->l->synonyms);
-    for (size_t i = 0; i < n->n && !r->rc; i++) {
+    const yaml_node *n = source_need(r->s, root, "synonyms", YAML_MAP);
+    if (failed(r)) return;
+    r->l->synonyms = source_take(r->s, n->n, sizeof *r->l->synonyms);
+    for (size_t i = 0; i < n->n && !failed(r); i++) {
         synonym *s = &r->l->synonyms[r->l->n_synonyms++];
         s->means = fold_key(r, n->keys[i]);
         read_phrases(r, n->items[i], &s->said);
@@ -329,8 +280,8 @@ static int by_text(const void *a, const void *b)
 static void collect_vocabulary(reader *r)
 {
     lexicon *l = r->l;
-    l->vocabulary = take(r, VOCABULARY_MAX, sizeof *l->vocabulary);
-    if (r->rc) return;
+    l->vocabulary = source_take(r->s, VOCABULARY_MAX, sizeof *l->vocabulary);
+    if (failed(r)) return;
 #define KNOW_LIST(name, required, about) know_phrases(r, &l->name);
     LEXICON_LISTS(KNOW_LIST)
 #undef KNOW_LIST
@@ -358,60 +309,49 @@ static const char *const SECTIONS[] = {"words",  "replies", "numbers", "time", "
 
 static void check_sections(reader *r, const yaml_node *root)
 {
-    if (root->kind != YAML_MAP) fail(r, root, "a lexicon is a map of sections%s", "");
-    for (size_t i = 0; i < root->n && !r->rc; i++) {
+    if (root->kind != YAML_MAP) source_fail(r->s, root, "a lexicon is a map of sections%s", "");
+    for (size_t i = 0; i < root->n && !failed(r); i++) {
         size_t k = 0;
         while (k < sizeof SECTIONS / sizeof *SECTIONS && strcmp(SECTIONS[k], root->keys[i]->text) != 0) k++;
         if (k == sizeof SECTIONS / sizeof *SECTIONS)
-            fail(r, root->keys[i], "there is no section '%s' in a lexicon", root->keys[i]->text);
+            source_fail(r->s, root->keys[i], "there is no section '%s' in a lexicon", root->keys[i]->text);
     }
 }
 
-static int read_all(reader *r, const yaml_node *root)
+static int read_all(source *src, const yaml_node *root, void *user)
 {
+    reader at = {.s = src, .l = user}, *r = &at;
     check_sections(r, root);
-    if (!r->rc) read_lists(r, root);
-    if (!r->rc) read_replies(r, root);
-    if (!r->rc) read_numbers(r, root);
-    if (!r->rc) r->l->states = read_words(r, need(r, root, "states", YAML_LIST), &r->l->n_states);
-    if (!r->rc) read_values(r, root);
-    if (!r->rc) read_kinds(r, root);
-    if (!r->rc) read_actions(r, root);
-    if (!r->rc) read_talk(r, root);
-    if (!r->rc) read_synonyms(r, root);
-    if (!r->rc) collect_vocabulary(r);
-    return r->rc;
+    if (!failed(r)) read_lists(r, root);
+    if (!failed(r)) read_replies(r, root);
+    if (!failed(r)) read_numbers(r, root);
+    if (!failed(r))
+        r->l->states = read_words(r, source_need(src, root, "states", YAML_LIST), &r->l->n_states);
+    if (!failed(r)) read_values(r, root);
+    if (!failed(r)) read_kinds(r, root);
+    if (!failed(r)) read_actions(r, root);
+    if (!failed(r)) read_talk(r, root);
+    if (!failed(r)) read_synonyms(r, root);
+    if (!failed(r)) collect_vocabulary(r);
+    return src->rc;
 }
 
 int lexicon_parse(lexicon **ret, const char *text, size_t len, const char *what, shoal_err *err)
 {
-    yaml_doc *d = NULL;
-    int rc = yaml_parse(&d, text, len, what, err);
-    if (rc) return rc;
     lexicon *l = calloc(1, sizeof *l);
-    arena *a = arena_new(1 << 16);
-    rc = SHOAL_ENOMEM;
-    if (l && a && (l->file = arena_strdup(a, what))) {
-        l->memory = a;
-        reader r = {.l = l, .d = d, .a = a, .err = err};
-        rc = read_all(&r, yaml_root(d));
-    } else {
-        err_nomem(err);
-    }
-    yaml_doc_free(d);
-    if (rc) {
-        arena_free(a);
+    if (!l) return err_nomem(err);
+    int rc = source_read(text, len, what, read_all, l, &l->memory, err);
+    if (rc)
         free(l);
-        return rc;
-    }
-    *ret = l;
-    return 0;
+    else
+        *ret = l;
+    return rc;
 }
 
 int lexicon_load(lexicon **ret, const char *path, shoal_err *err)
 {
     buf text = {0};
-    int rc = file_read(&text, path, LEXICON_BYTES_MAX, err);
+    int rc = file_read(&text, path, SOURCE_BYTES_MAX, err);
     if (!rc) rc = lexicon_parse(ret, text.data ? text.data : "", text.len, path, err);
     buf_done(&text);
     return rc;

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "base/yaml.h"
+#include "nlu/source.h"
 #include "nlu/reply.h"
 
-enum { FORMS_BYTES_MAX = 1 << 20, NAME_BYTES_MAX = 64, LINE_BYTES_MAX = 1024, OUTCOMES = 3 };
+enum { NAME_BYTES_MAX = 64, LINE_BYTES_MAX = 1024, OUTCOMES = 3 };
 
 static const char *const OUTCOME_NAMES[OUTCOMES] = {"within", "up", "down"};
 
@@ -29,7 +29,7 @@ typedef struct line_form {
     const char *subject, *example;
     size_t n_fields;
     line_field fields[LINE_FIELDS_MAX];
-    size_t size, limit; /* fields */
+    size_t size, limit;                           /* fields */
     const char *say[OUTCOMES], *advice[OUTCOMES]; /* advice NULL: none */
     word_set vocabulary, never[OUTCOMES];
     size_t n_must;
@@ -58,49 +58,17 @@ const char *line_verdict_name(line_verdict v)
 
 /* ---- loading --------------------------------------------------------------------------------------- */
 
-typedef struct reader {
-    line_forms *f;
-    const yaml_doc *d;
-    arena *a;
-    shoal_err *err;
-    int rc;
-} reader;
-
-static void fail(reader *r, const yaml_node *at, const char *sentence, const char *word)
-{
-    if (!r->rc) r->rc = yaml_fail(r->d, at, r->err, sentence, word);
-}
-
-static const yaml_node *need(reader *r, const yaml_node *map, const char *key, yaml_kind kind)
-{
-    const yaml_node *n = r->rc ? NULL : yaml_get(map, key);
-    if (!n)
-        fail(r, map, "'%s' is missing", key);
-    else if (n->kind != kind)
-        fail(r, n, "'%s' is of the wrong kind", key);
-    return r->rc ? NULL : n;
-}
-
-static const char *text_of(reader *r, const yaml_node *map, const char *key)
-{
-    const yaml_node *n = need(r, map, key, YAML_SCALAR);
-    const char *s = n ? arena_strdup(r->a, n->text) : NULL;
-    if (n && !s && !r->rc) r->rc = err_nomem(r->err);
-    if (n && s && !*s) fail(r, n, "'%s' is empty", key);
-    return s;
-}
-
-static void add_words(reader *r, word_set *set, const char *text)
+static void add_words(source *r, word_set *set, const char *text)
 {
     words w;
     if (r->rc) return;
     if (words_split(&w, r->a, text, strlen(text))) {
-        r->rc = err_nomem(r->err);
+        source_nomem(r);
         return;
     }
     const char **more = arena_alloc(r->a, (set->n + w.n + 1) * sizeof *more);
     if (!more) {
-        r->rc = err_nomem(r->err);
+        source_nomem(r);
         return;
     }
     if (set->n) memcpy(more, set->at, set->n * sizeof *more);
@@ -109,24 +77,24 @@ static void add_words(reader *r, word_set *set, const char *text)
     set->at = more;
 }
 
-static void add_list(reader *r, word_set *set, const yaml_node *list)
+static void add_list(source *r, word_set *set, const yaml_node *list)
 {
     for (size_t i = 0; list && i < list->n && !r->rc; i++) add_words(r, set, list->items[i]->text);
 }
 
-static void read_field(reader *r, line_field *x, const yaml_node *key, const yaml_node *n)
+static void read_field(source *r, line_field *x, const yaml_node *key, const yaml_node *n)
 {
     x->name = arena_strdup(r->a, key->text);
-    if (!x->name) r->rc = err_nomem(r->err);
-    const char *type = text_of(r, n, "type");
+    if (!x->name) source_nomem(r);
+    const char *type = source_text_of(r, n, "type");
     if (r->rc) return;
     x->number = strcmp(type, "number") == 0;
-    if (!x->number && strcmp(type, "name") != 0) fail(r, n, "type '%s' is neither name nor number", type);
-    x->unit = x->number ? text_of(r, n, "unit") : "";
-    x->max = 1e6;
+    if (!x->number && strcmp(type, "name") != 0)
+        source_fail(r, n, "type '%s' is neither name nor number", type);
+    x->unit = x->number ? source_text_of(r, n, "unit") : "";
     const yaml_node *sign = yaml_get(n, "sign"), *max = yaml_get(n, "max");
-    if (sign && !r->rc) r->rc = yaml_bool(r->d, sign, "sign", &x->sign, r->err);
-    if (max && !r->rc) r->rc = yaml_double(r->d, max, "max", 0, 1e12, &x->max, r->err);
+    x->sign = source_bool(r, sign, "sign");
+    x->max = source_double(r, max, "max", 1e6);
 }
 
 /* Which of line_reading.values: 0 the subject, then the fields. SIZE_MAX: none. */
@@ -138,90 +106,85 @@ static size_t value_index(const line_form *x, const char *name, size_t n)
     return SIZE_MAX;
 }
 
-static size_t number_field(reader *r, const line_form *x, const yaml_node *n, const char *key)
+static size_t number_field(source *r, const line_form *x, const yaml_node *n, const char *key)
 {
-    const char *name = text_of(r, n, key);
+    const char *name = source_text_of(r, n, key);
     size_t i = name ? value_index(x, name, strlen(name)) : SIZE_MAX;
     if (!r->rc && (i == SIZE_MAX || i == 0 || !x->fields[i - 1].number))
-        fail(r, n, "'%s' must name a field that is a number", key);
+        source_fail(r, n, "'%s' must name a field that is a number", key);
     return r->rc ? 0 : i - 1;
 }
 
-static void read_must(reader *r, line_form *x, const yaml_node *list)
+static void read_must(source *r, line_form *x, const yaml_node *list)
 {
     for (size_t i = 0; list && i < list->n && !r->rc; i++) {
         size_t v = value_index(x, list->items[i]->text, list->items[i]->len);
         if (v == SIZE_MAX || x->n_must > LINE_FIELDS_MAX)
-            fail(r, list->items[i], "'%s' is no field of this form", list->items[i]->text);
+            source_fail(r, list->items[i], "'%s' is no field of this form", list->items[i]->text);
         else
             x->must[x->n_must++] = v;
     }
 }
 
-static void read_form(reader *r, line_form *x, const yaml_node *n)
+static void read_form(source *r, line_form *x, const yaml_node *n)
 {
-    x->subject = text_of(r, n, "subject");
-    x->example = text_of(r, n, "example");
-    const yaml_node *fields = need(r, n, "fields", YAML_MAP);
-    if (fields && fields->n > LINE_FIELDS_MAX) fail(r, fields, "too many fields%s", "");
+    x->subject = source_text_of(r, n, "subject");
+    x->example = source_text_of(r, n, "example");
+    const yaml_node *fields = source_need(r, n, "fields", YAML_MAP);
+    if (fields && fields->n > LINE_FIELDS_MAX) source_fail(r, fields, "too many fields%s", "");
     for (size_t i = 0; fields && i < fields->n && !r->rc; i++)
         read_field(r, &x->fields[x->n_fields++], fields->keys[i], fields->items[i]);
     if (r->rc) return;
     x->size = number_field(r, x, n, "size");
     x->limit = number_field(r, x, n, "limit");
     for (int i = 0; i < OUTCOMES && !r->rc; i++) {
-        x->say[i] = text_of(r, n, OUTCOME_NAMES[i]);
+        x->say[i] = source_text_of(r, n, OUTCOME_NAMES[i]);
         if (!r->rc) add_words(r, &x->vocabulary, x->say[i]);
     }
     add_list(r, &x->vocabulary, yaml_get(n, "vocabulary"));
     const yaml_node *never = yaml_get(n, "never"), *advice = yaml_get(n, "advice");
     for (int i = 0; i < OUTCOMES && !r->rc; i++)
-        if (yaml_get(advice, OUTCOME_NAMES[i])) x->advice[i] = text_of(r, advice, OUTCOME_NAMES[i]);
+        if (yaml_get(advice, OUTCOME_NAMES[i])) x->advice[i] = source_text_of(r, advice, OUTCOME_NAMES[i]);
     for (int i = 0; i < OUTCOMES && !r->rc; i++) add_list(r, &x->never[i], yaml_get(never, OUTCOME_NAMES[i]));
     read_must(r, x, yaml_get(n, "must"));
 }
 
-static void read_all(reader *r, const yaml_node *root)
+static int read_all(source *r, const yaml_node *root, void *user)
 {
-    line_forms *f = r->f;
-    f->begins = text_of(r, root, "begins");
-    f->error = text_of(r, root, "error");
-    const yaml_node *reasons = need(r, root, "reasons", YAML_MAP), *forms = need(r, root, "forms", YAML_LIST);
-    if (r->rc) return;
-    f->reason.subject = text_of(r, reasons, "subject");
-    f->reason.unknown = text_of(r, reasons, "unknown");
-    f->reason.twice = text_of(r, reasons, "twice");
-    f->reason.missing = text_of(r, reasons, "missing");
-    f->reason.value = text_of(r, reasons, "value");
+    line_forms *f = user;
+    f->begins = source_text_of(r, root, "begins");
+    f->error = source_text_of(r, root, "error");
+    const yaml_node *reasons = source_need(r, root, "reasons", YAML_MAP),
+                    *forms = source_need(r, root, "forms", YAML_LIST);
+    if (r->rc) return r->rc;
+    f->reason.subject = source_text_of(r, reasons, "subject");
+    f->reason.unknown = source_text_of(r, reasons, "unknown");
+    f->reason.twice = source_text_of(r, reasons, "twice");
+    f->reason.missing = source_text_of(r, reasons, "missing");
+    f->reason.value = source_text_of(r, reasons, "value");
     f->forms = arena_alloc(r->a, (forms->n + 1) * sizeof *f->forms);
-    if (!f->forms) r->rc = err_nomem(r->err);
+    if (!f->forms) source_nomem(r);
     for (size_t i = 0; i < forms->n && !r->rc; i++) read_form(r, &f->forms[f->n_forms++], forms->items[i]);
-    if (!r->rc && !f->n_forms) fail(r, forms, "there is no form%s", "");
+    if (!r->rc && !f->n_forms) source_fail(r, forms, "there is no form%s", "");
+    return r->rc;
 }
 
 int line_forms_parse(line_forms **ret, const char *text, size_t len, const char *what, shoal_err *err)
 {
-    yaml_doc *d = NULL;
-    int rc = yaml_parse(&d, text, len, what, err);
-    if (rc) return rc;
-    arena *a = arena_new(0);
-    line_forms *f = a ? arena_alloc(a, sizeof *f) : NULL;
-    reader r = {.f = f, .d = d, .a = a, .err = err, .rc = f ? 0 : err_nomem(err)};
-    if (f) read_all(&r, yaml_root(d));
-    yaml_doc_free(d);
-    if (r.rc) {
-        arena_free(a);
-        return r.rc;
-    }
-    f->memory = a;
-    *ret = f;
-    return 0;
+    line_forms *f = calloc(1, sizeof *f);
+    if (!f) return err_nomem(err);
+    int rc = source_read(text, len, what, read_all, f, &f->memory, err);
+    if (rc)
+        free(f);
+    else
+        *ret = f;
+    return rc;
 }
 
 int line_forms_load(line_forms **ret, const char *path, shoal_err *err)
 {
     buf text = {0};
-    int rc = file_read(&text, path, FORMS_BYTES_MAX, err);
+    int rc = file_read(&text, path, SOURCE_BYTES_MAX, err);
     if (!rc) rc = line_forms_parse(ret, text.data ? text.data : "", text.len, path, err);
     buf_done(&text);
     return rc;
@@ -229,7 +192,9 @@ int line_forms_load(line_forms **ret, const char *path, shoal_err *err)
 
 void line_forms_free(line_forms *f)
 {
-    if (f) arena_free(f->memory);
+    if (!f) return;
+    arena_free(f->memory);
+    free(f);
 }
 
 /* ---- reading --------------------------------------------------------------------------------------- */
