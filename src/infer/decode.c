@@ -93,6 +93,7 @@ static bool take_in(engine *e, session *s)
         s->admitted_ns = clock_ns();
         s->n_cached = had;
         atomic_fetch_add(&e->stats.n_prompt_tokens, s->n_prompt);
+        stat_average(&e->stats.fresh_share, (double)(s->n_prompt - had) / (double)s->n_prompt);
     }
     return true;
 }
@@ -213,6 +214,7 @@ static void measure(engine *e, size_t n_items, double step_s)
             n_decode++;
     }
     if (n_decode == 0) stat_average(&e->stats.prefill_tokens_per_s, (double)n_prefill / step_s);
+    if (n_decode == 0) engine_learn(e, n_prefill, step_s * 1e3);
     if (n_prefill == 0) stat_average(&e->stats.decode_tokens_per_s, (double)n_decode / step_s);
     stat_average(&e->stats.step_ms, step_s * 1e3);
     atomic_fetch_add(&e->stats.n_steps, 1);

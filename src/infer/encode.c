@@ -66,6 +66,7 @@ static void measure(engine *e, size_t n, uint64_t took_ns)
     for (size_t i = 0; i < n; i++) n_tokens += e->batch[i]->n;
     stat_average(&e->stats.prefill_tokens_per_s, (double)n_tokens * 1e9 / (double)(took_ns ? took_ns : 1));
     stat_average(&e->stats.step_ms, (double)took_ns / 1e6);
+    engine_learn(e, n_tokens, (double)took_ns / 1e6);
     atomic_fetch_add(&e->stats.n_prompt_tokens, n_tokens);
     atomic_fetch_add(&e->stats.n_steps, 1);
 }

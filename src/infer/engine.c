@@ -12,6 +12,7 @@
 #define PREFILL_ALONE_MAX 256
 #define ENC_BATCH_TOKENS  256
 #define ENC_BATCH_ITEMS   64
+#define PROBE_NS          1000000000u
 
 /* ---- making and freeing ------------------------------------------------------------------------------ */
 
@@ -113,6 +114,7 @@ int engine_new(engine **ret, model *m, const engine_options *opts, shoal_err *er
     e->m = m;
     e->c = model_get_config(m);
     fill_defaults(e, opts);
+    atomic_store(&e->stats.fresh_share, 1);
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->wake, NULL);
     int rc = start(e, err);
@@ -212,6 +214,14 @@ job *queue_reap(engine *e, uint64_t now_ns)
     return dead;
 }
 
+void engine_learn(engine *e, size_t n_tokens, double took_ms)
+{
+    cost_learn(&e->cost, (double)n_tokens, took_ms, clock_ns());
+    cost_line l = cost_line_of(&e->cost);
+    atomic_store_explicit(&e->stats.prefill_fixed_ms, l.fixed_ms, memory_order_relaxed);
+    atomic_store_explicit(&e->stats.prefill_token_ms, l.unit_ms, memory_order_relaxed);
+}
+
 void stat_average(_Atomic double *avg, double newest)
 {
     double old = atomic_load_explicit(avg, memory_order_relaxed);
@@ -237,18 +247,26 @@ void engine_team_note(engine *e, size_t n_tokens, const team *t, uint64_t took_n
 /* ---- submitting -------------------------------------------------------------------------------------------
  */
 
-/* The least that the answer needs: the inputs in front of it and its own, at the measured speed. Prompts
- * that the cache knows count in full here only until the average of prefill speed has seen some. */
+static cost_line prefill_cost(const engine *e)
+{
+    return (cost_line){.fixed_ms = atomic_load(&e->stats.prefill_fixed_ms),
+                       .unit_ms = atomic_load(&e->stats.prefill_token_ms)};
+}
+
+/* The least that the answer needs: the inputs in front of it and its own, less what the cache usually knows
+ * of them. It is an estimate, so it counts only while others are here, and once a second not even then. */
 static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_err *err)
 {
     if (j->deadline_ns == 0) return 0;
-    double speed = atomic_load_explicit(&e->stats.prefill_tokens_per_s, memory_order_relaxed);
-    double need_ms = speed > 0 ? (double)(e->waiting_tokens + j->n_tokens) / speed * 1e3 : 0;
-    double left_ms = j->deadline_ns > now_ns ? (double)(j->deadline_ns - now_ns) / 1e6 : 0;
-    if (left_ms > need_ms && left_ms > 0) return 0;
+    if (j->deadline_ns <= now_ns) return err_set(err, SHOAL_EDEADLINE, "the deadline has passed");
+    size_t tokens = e->waiting_tokens + j->n_tokens;
+    double need_ms = cost_line_ms(prefill_cost(e), 1, (double)tokens * atomic_load(&e->stats.fresh_share));
+    double left_ms = (double)(j->deadline_ns - now_ns) / 1e6;
+    bool busy = e->n_waiting + atomic_load(&e->stats.n_running) > 0;
+    if (left_ms > need_ms || !busy || now_ns - e->accepted_ns >= PROBE_NS) return 0;
     return err_set(err, SHOAL_EDEADLINE,
-                   "the deadline is %.1f ms away and %zu tokens ahead of the answer take %.1f ms", left_ms,
-                   e->waiting_tokens + j->n_tokens, need_ms);
+                   "the deadline is %.1f ms away and the %zu tokens ahead of the answer take about %.1f ms",
+                   left_ms, tokens, need_ms);
 }
 
 /* Places in the running batch that nobody has: whoever is to take one waits for the next step at most, and
@@ -274,7 +292,7 @@ static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)
         rc = check_deadline(e, j, now, err);
     }
     if (rc == 0) {
-        j->submit_ns = now;
+        j->submit_ns = e->accepted_ns = now;
         j->id = ++e->last_id;
         if (ret_id) *ret_id = j->id;
         queue_push(e, j);
@@ -469,5 +487,6 @@ void engine_get_stats(const engine *e, engine_stats *ret)
                           .n_steps = atomic_load(&c->n_steps),
                           .prefill_tokens_per_s = atomic_load(&c->prefill_tokens_per_s),
                           .decode_tokens_per_s = atomic_load(&c->decode_tokens_per_s),
-                          .step_ms = atomic_load(&c->step_ms)};
+                          .step_ms = atomic_load(&c->step_ms),
+                          .prefill_cost = prefill_cost(e)};
 }

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cost.h"
 #include "base/err.h"
 #include "compute/compute.h"
 #include "infer/grammar.h"
@@ -108,8 +109,9 @@ typedef struct gen_event {
 typedef void (*gen_event_fn)(void *user, const gen_event *ev);
 
 /* *ret_id names the request for engine_cancel. Refused at once: bad ids, too long for the context
- * (SHOAL_ELIMIT, with the numbers), bad schema, full queue (SHOAL_EFULL), a deadline that the
- * measured speed cannot meet (SHOAL_EDEADLINE). After a refusal no event follows. */
+ * (SHOAL_ELIMIT, with the numbers), bad schema, full queue (SHOAL_EFULL), a deadline that has passed, or that
+ * the measured speed cannot meet beside what is there already (SHOAL_EDEADLINE; once a second such a request
+ * is tried nevertheless, so that a wrong measure corrects itself). After a refusal no event follows. */
 int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user, uint64_t *ret_id, shoal_err *err);
 /* The place is free within one step; EVENT_DONE (SHOAL_ECANCELLED) follows unless it is done already. */
 void engine_cancel(engine *e, uint64_t id);
@@ -142,6 +144,7 @@ typedef struct engine_stats {
     uint64_t n_requests, n_failed, n_cancelled, n_prompt_tokens, n_generated_tokens, n_steps;
     double prefill_tokens_per_s, decode_tokens_per_s; /* moving averages, 0 before the first */
     double step_ms;
+    cost_line prefill_cost; /* of a prompt (decoders) or a batch of texts (encoders), by tokens */
 } engine_stats;
 void engine_get_stats(const engine *e, engine_stats *ret); /* any thread */
 

@@ -20,6 +20,8 @@ typedef struct engine_counters {
     atomic_size_t n_running, n_waiting, kv_pages_used, kv_pages_total;
     _Atomic uint64_t n_requests, n_failed, n_cancelled, n_prompt_tokens, n_generated_tokens, n_steps;
     _Atomic double prefill_tokens_per_s, decode_tokens_per_s, step_ms;
+    _Atomic double prefill_fixed_ms, prefill_token_ms; /* the line of `cost`, for other threads */
+    _Atomic double fresh_share;                        /* of prompt tokens: not found in the cache */
 } engine_counters;
 
 typedef struct enc_job {
@@ -38,6 +40,7 @@ struct engine {
     size_t n_ctx;
     team *team, *solo; /* solo: one member, for steps that are faster so; NULL when team has one too */
     pace pace;
+    cost cost; /* of prefill; engine thread */
     /* decoders */
     llama *llama;
     kv *kv;
@@ -61,7 +64,7 @@ struct engine {
     job *head, *tail;
     size_t n_waiting, waiting_tokens;
     bool stopping;
-    uint64_t last_id;
+    uint64_t last_id, accepted_ns; /* accepted_ns: the last submit that was taken */
     grammar_vocab *vocab; /* made for the first constrained request */
     engine_counters stats;
 };
@@ -79,6 +82,8 @@ job *queue_reap(engine *e, uint64_t now_ns);
 team *engine_team(engine *e, size_t n_tokens);
 void engine_team_note(engine *e, size_t n_tokens, const team *t, uint64_t took_ns);
 
+/* A step of nothing but n_tokens of input took so long. Engine thread. */
+void engine_learn(engine *e, size_t n_tokens, double took_ms);
 /* A moving average of the last ten or so. */
 void stat_average(_Atomic double *avg, double newest);
 /* When a job that asks for the cores now should have them: its batch's deadline, or soon. */

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/cost.h"
 #include "base/cur.h"
 #include "base/err.h"
 #include "base/json.h"
@@ -184,6 +186,47 @@ static void core_count_can_be_forced(void **state)
     assert_true(sys_rss_bytes(0) > 100000);
 }
 
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 0.02 * fabs(b) + 1e-9;
+}
+
+/* One batch of 5,000 tokens among short calls must not make the short ones look long. */
+static void cost_tells_fixed_from_per_unit(void **state)
+{
+    cost c = {0};
+    assert_true(cost_line_ms(cost_line_of(&c), 1, 100) == 0);
+    cost_learn(&c, 10, 12, 1);
+    assert_true(is_near(cost_line_ms(cost_line_of(&c), 1, 10), 12));
+    cost_learn(&c, 5000, 2 + 5000, 2);
+    cost_learn(&c, 10, 12, 3);
+    cost_line l = cost_line_of(&c);
+    assert_true(is_near(l.fixed_ms, 2) && is_near(l.unit_ms, 1));
+    assert_true(is_near(cost_line_ms(l, 3, 40), 46));
+}
+
+static void cost_forgets_by_samples_and_by_time(void **state)
+{
+    cost c = {0}, old = {0};
+    for (uint64_t i = 0; i < 50; i++) cost_learn(&c, 10 + (double)(i % 3), 1000, i);
+    old = c;
+    for (uint64_t i = 0; i < 60; i++) cost_learn(&c, 10 + (double)(i % 3), 1, 50 + i);
+    assert_true(cost_line_ms(cost_line_of(&c), 1, 10) < 20);
+    cost_learn(&old, 10, 1, 120 * 1000000000ull); /* two minutes later one sample is enough */
+    assert_true(cost_line_ms(cost_line_of(&old), 1, 10) < 20);
+}
+
+static void cost_is_never_below_zero(void **state)
+{
+    cost c = {0};
+    double sizes[] = {1, 100, 3, 70, 0, 5}, ms[] = {50, 1, 40, 2, 60, 0};
+    for (uint64_t i = 0; i < 6; i++) {
+        cost_learn(&c, sizes[i], ms[i], i);
+        cost_line l = cost_line_of(&c);
+        assert_true(l.fixed_ms >= 0 && l.unit_ms >= 0 && isfinite(l.fixed_ms) && isfinite(l.unit_ms));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +240,9 @@ int main(void)
         cmocka_unit_test(sha256_matches_fips_180),
         cmocka_unit_test(arena_gives_aligned_zeroed_memory),
         cmocka_unit_test(core_count_can_be_forced),
+        cmocka_unit_test(cost_tells_fixed_from_per_unit),
+        cmocka_unit_test(cost_forgets_by_samples_and_by_time),
+        cmocka_unit_test(cost_is_never_below_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
