@@ -1,3 +1,5 @@
+/* backend.c: calls of models: from a name to a replica, with another try while nothing has come back, and a
+ * short wait while no replica is up. */
 #include "gateway/backend.h"
 
 #include <stdarg.h>
@@ -328,7 +330,7 @@ static void try_start(backend_call *c)
         return;
     }
     router_view view;
-    if (!c->msg || !snapshot(c->b, now, &view)) {
+    if (!snapshot(c->b, now, &view)) {
         park(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
@@ -461,8 +463,12 @@ static backend_call *call_new(backend *b, const char *model, const char *path, c
     backend_call *c = calloc(1, sizeof *c);
     size_t n = protobuf_c_message_get_packed_size(req);
     uint8_t *msg = malloc(n ? n : 1);
-    if (!c) abort(); /* the handle is what reports failure: without it there is no way to */
-    if (msg) protobuf_c_message_pack(req, msg);
+    if (!c || !msg) {
+        free(c);
+        free(msg);
+        return NULL;
+    }
+    protobuf_c_message_pack(req, msg);
     *c = (backend_call){.b = b,
                         .next = b->calls,
                         .path = path,
@@ -489,6 +495,7 @@ backend_call *backend_generate(backend *b, const char *model, const Shoal__V1__G
                                const backend_context *ctx, const backend_generate_events *ev)
 {
     backend_call *c = call_new(b, model, "/shoal.v1.Worker/Generate", &req->base, ctx, deliver_generate);
+    if (!c) return NULL;
     c->events = *ev;
     c->n_tokens_max = (unsigned)c->n_msg;
     try_start(c);
@@ -505,6 +512,7 @@ backend_call *backend_generate(backend *b, const char *model, const Shoal__V1__G
                                       const backend_context *ctx, name##_done done, void *user)            \
     {                                                                                                      \
         backend_call *c = call_new(b, model, "/shoal.v1.Worker/" method, &req->base, ctx, deliver_##name); \
+        if (!c) return NULL;                                                                               \
         c->reply_type = &descriptor;                                                                       \
         c->done = (void (*)(void))done;                                                                    \
         c->learns = true;                                                                                  \
@@ -523,7 +531,7 @@ backend_call *backend_classify(backend *b, const char *model, const Shoal__V1__C
                                const backend_context *ctx, classify_done done, void *user)
 {
     backend_call *c = start_classify(b, model, req, ctx, done, user);
-    try_start(c);
+    if (c) try_start(c);
     return c;
 }
 
@@ -531,7 +539,7 @@ backend_call *backend_tag(backend *b, const char *model, const Shoal__V1__TagReq
                           const backend_context *ctx, tag_done done, void *user)
 {
     backend_call *c = start_tag(b, model, req, ctx, done, user);
-    try_start(c);
+    if (c) try_start(c);
     return c;
 }
 
@@ -539,7 +547,7 @@ backend_call *backend_embed(backend *b, const char *model, const Shoal__V1__Embe
                             const backend_context *ctx, embed_done done, void *user)
 {
     backend_call *c = start_embed(b, model, req, ctx, done, user);
-    try_start(c);
+    if (c) try_start(c);
     return c;
 }
 
@@ -549,6 +557,7 @@ backend_call *backend_describe(backend *b, const char *model, const backend_cont
 {
     Shoal__V1__DescribeRequest req = SHOAL__V1__DESCRIBE_REQUEST__INIT;
     backend_call *c = start_describe(b, model, &req, ctx, done, user);
+    if (!c) return NULL;
     c->hold_until_ns = 0;
     c->learns = false;
     try_start(c);

@@ -190,6 +190,10 @@ static void start_calls(void *job)
         *br = (gen_branch){.job = j, .k = k};
         gen_spec_fill(j->spec, k, &req, &sampling);
         br->call = backend_generate(j->shared.rq->backend, j->spec->model, &req, &ctx, &ev);
+        if (!br->call) {
+            shared_fail_nomem(&j->shared);
+            return;
+        }
     }
 }
 
