@@ -251,12 +251,18 @@ static void reap(void *user, int slot)
     arbiter_reap(user, slot);
 }
 
+static int stuck(void *user)
+{
+    return arbiter_stuck(user);
+}
+
 static int start_agent(server *s, bool json_log, shoal_err *err)
 {
     const gateway_config *c = s->config;
     int rc = arbiter_create(&s->arbiter, &s->arbiter_fd, err);
     if (rc != 0) return rc;
-    agent_arbiter shared = {.fd = s->arbiter_fd, .n_slots = ARBITER_SLOTS, .reap = reap, .user = s->arbiter};
+    agent_arbiter shared = {
+        .fd = s->arbiter_fd, .n_slots = ARBITER_SLOTS, .reap = reap, .stuck = stuck, .user = s->arbiter};
     agent_options o = {.workers = s->specs,
                        .n_workers = c->n_models,
                        .log_level = c->log_level,

@@ -21,6 +21,7 @@ enum {
     BACKOFF_MAX_MS = 5000,
     HEALTHY_MS = 30000, /* a worker that lived so long starts with a clean record */
     ARBITER_FD = 3,     /* its number in the worker */
+    WATCH_MS = 100,
     MAX_ARGS = 40,
 };
 
@@ -54,7 +55,7 @@ struct agent {
     bool log_json;
     child *children;
     size_t n;
-    uv_timer_t kill;
+    uv_timer_t kill, watch;
     size_t n_open_timers; /* memory goes when the last one is closed */
     void (*done)(void *user);
     void *done_user;
@@ -382,15 +383,40 @@ static void on_replica_change(void *user, replica *r)
     }
 }
 
+static child *child_of_slot(agent *a, int slot)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (a->children[i].slot == slot) return &a->children[i];
+    return NULL;
+}
+
+/* A worker that is stopped, or worse, while it decides whose turn it is: the others need that decision. */
+static void watch_arbiter(uv_timer_t *t)
+{
+    agent *a = t->data;
+    child *c = child_of_slot(a, a->arbiter.stuck(a->arbiter.user));
+    if (!c || !c->life) return;
+    LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", c->r->id), LOG_I("pid", c->r->pid),
+        LOG_S("reason", "it does not leave the arbiter's lock"));
+    uv_process_kill(&c->life->process, SIGKILL);
+}
+
+static void init_timer(agent *a, uv_timer_t *t)
+{
+    uv_timer_init(a->loop, t);
+    t->data = a;
+    a->n_open_timers++;
+}
+
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err)
 {
     agent *a = calloc(1, sizeof *a);
     if (!a) return err_nomem(err);
     a->loop = loop;
     a->g = g;
-    uv_timer_init(loop, &a->kill);
-    a->kill.data = a;
-    a->n_open_timers = 1;
+    init_timer(a, &a->kill);
+    init_timer(a, &a->watch);
+    uv_unref((uv_handle_t *)&a->watch); /* looking keeps no process alive */
     int rc = configure(a, opts, err);
     if (rc == 0) rc = add_children(a, opts, err);
     if (rc != 0) {
@@ -398,6 +424,7 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
         return rc;
     }
     registry_on_change(g, on_replica_change, a);
+    if (a->has_arbiter && a->arbiter.stuck) uv_timer_start(&a->watch, watch_arbiter, WATCH_MS, WATCH_MS);
     for (size_t i = 0; i < a->n; i++) start_child(&a->children[i]);
     *ret = a;
     return 0;
@@ -447,7 +474,7 @@ static void release(agent *a)
     free(a);
 }
 
-static void kill_timer_closed(uv_handle_t *h)
+static void agent_timer_closed(uv_handle_t *h)
 {
     release(h->data);
 }
@@ -465,5 +492,6 @@ void agent_free(agent *a)
         uv_close((uv_handle_t *)&a->children[i].restart, restart_timer_closed);
     }
     if (a->made_dir) rmdir(a->run_dir);
-    uv_close((uv_handle_t *)&a->kill, kill_timer_closed);
+    uv_close((uv_handle_t *)&a->kill, agent_timer_closed);
+    uv_close((uv_handle_t *)&a->watch, agent_timer_closed);
 }

@@ -31,6 +31,7 @@ typedef struct agent_arbiter {
     int fd;                             /* inherited by every worker; -1: none */
     int first_slot, n_slots;            /* the slots that workers may use */
     void (*reap)(void *user, int slot); /* the process of that slot died */
+    int (*stuck)(void *user);           /* the slot whose process must be killed for the others, -1: none */
     void *user;
 } agent_arbiter;
 
