@@ -72,6 +72,7 @@ typedef struct gen_request {
     int n_top;       /* and this many alternatives (0..20) */
     const grammar_spec *form; /* what the reply must be; NULL: any text */
     uint64_t deadline_ns; /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
+    uint64_t group; /* requests with the same number share the places of one; 0: it is alone */
     uint64_t first_position; /* sampling position of the first new token; replay passes what was done */
 } gen_request;
 
@@ -115,6 +116,10 @@ typedef void (*gen_event_fn)(void *user, const gen_event *ev);
 int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user, uint64_t *ret_id, shoal_err *err);
 /* The place is free within one step; EVENT_DONE (SHOAL_ECANCELLED) follows unless it is done already. */
 void engine_cancel(engine *e, uint64_t id);
+
+/* Its reader does not keep up: the generation rests and leaves its place to others, until it goes on with the
+ * same tokens it would have had. The deadline goes on too. Any thread; an unknown id is ignored. */
+void engine_pause(engine *e, uint64_t id, bool paused);
 
 /* Encoders: one sequence; several in the queue run as one ragged batch. */
 typedef struct enc_request {

@@ -326,6 +326,14 @@ static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const 
     send_delta(g);
 }
 
+/* The choices of one request come as calls with the same id: together they get the places of one. FNV-1a. */
+static uint64_t group_of(const call_trace *t)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (const char *p = t->request_id; *p; p++) h = (h ^ (uint8_t)*p) * 0x100000001b3u;
+    return t->request_id[0] ? h : 0;
+}
+
 static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p, const sampling *s,
                   shoal_err *err)
 {
@@ -349,7 +357,8 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
                      .logprobs = r->logprobs,
                      .n_top = (int)r->n_top,
                      .form = form.spec,
-                     .deadline_ns = grpc_call_deadline_ns(g->call)};
+                     .deadline_ns = grpc_call_deadline_ns(g->call),
+                     .group = group_of(&g->trace)};
     if (rc == 0) {
         do rc = engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
         while (rc == SHOAL_EUNSUPPORTED && form_relax(&form, err));
