@@ -139,7 +139,7 @@ static void on_request(void *user, http_request *http)
         return;
     }
     if (rq->endpoint->admitted) {
-        rq->counted = true;
+        rq->n_counted = 1;
         rq->gateway->n_admitted++;
     }
     rq->endpoint->handle(rq);

@@ -228,7 +228,8 @@ static void handle(gateway_request *rq, int (*parse)(gen_spec **, const char *, 
     const Shoal__V1__ModelInfo *info = NULL;
     size_t len;
     const char *body = http_body(rq->http, &len);
-    if (parse(&spec, body, len, &e) != 0 || choose_model(rq, "generate", &spec->model, &info, &e) != 0) {
+    if (parse(&spec, body, len, &e) != 0 || request_count_choices(rq, gen_spec_choices(spec), &e) != 0 ||
+        choose_model(rq, "generate", &spec->model, &info, &e) != 0) {
         gen_spec_free(spec);
         request_error(rq, &e);
         return;

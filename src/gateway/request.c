@@ -48,6 +48,23 @@ bool request_wants_fresh(const gateway_request *rq)
     return false;
 }
 
+int request_count_choices(gateway_request *rq, size_t n, api_error *e)
+{
+    gateway *g = rq->gateway;
+    size_t more = n > rq->n_counted ? n - rq->n_counted : 0;
+    if (g->config->max_requests && g->n_admitted + more > g->config->max_requests) {
+        api_error_set(e, 429, "rate_limit_error", "too_many_requests", "n",
+                      "%zu answers are being made, and n = %zu would be over the limit of %llu; try again in a "
+                      "second, or ask for fewer",
+                      g->n_admitted - rq->n_counted, n, (unsigned long long)g->config->max_requests);
+        e->retry_after_s = 1;
+        return e->status;
+    }
+    g->n_admitted += more;
+    rq->n_counted += more;
+    return 0;
+}
+
 void request_note_model(gateway_request *rq, const char *model, const char *version, const char *quantisation)
 {
     snprintf(rq->model, sizeof rq->model, "%s", model ? model : "");
@@ -123,7 +140,7 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
         g->requests = rq->next;
     if (rq->next) rq->next->prev = rq->prev;
     g->n_requests--;
-    if (rq->counted) g->n_admitted--;
+    g->n_admitted -= rq->n_counted;
     free(rq);
 }
 

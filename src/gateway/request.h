@@ -46,7 +46,7 @@ typedef struct gateway_request {
     const char *cache_state; /* "hit", "miss", "shared"; NULL: not cacheable */
     const char *error_code;  /* of a failure inside a stream that had begun */
     bool streaming;
-    bool counted;      /* against max_requests */
+    size_t n_counted;  /* against max_requests: one, and one for each choice after the first */
     const char *allow; /* for a 405 */
     const char *allowed_origin; /* the page's, when it is one of allow_origins */
     void (*on_gone)(void *work);
@@ -67,6 +67,9 @@ bool request_wants_fresh(const gateway_request *rq);
 void request_note_model(gateway_request *rq, const char *model, const char *version,
                         const char *quantisation);
 void request_note_result(gateway_request *rq, const backend_result *r);
+
+/* The request asks for so many answers at once (n > 1): 0, or 429 when that is over max_requests. */
+int request_count_choices(gateway_request *rq, size_t n, api_error *e);
 
 /* Each of these ends the request. */
 void request_json(gateway_request *rq, int status, const buf *body); /* a failed buf becomes a 500 */

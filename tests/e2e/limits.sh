@@ -4,7 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 cat >"$work/c.yaml" <<EOF
 drain_ms: 300
-limits: {max_requests: 3}
+limits: {max_requests: 4}
 manifest: $PWD/models/models.json
 models: [{name: home-intent}, {name: home-chat-s, max_batch: 1, max_queue: 2}]
 EOF
@@ -30,7 +30,10 @@ classify() {
 replica_pid() { curl -s "$url/readyz" | tr '{' '\n' | grep "\"$1/0\"" | grep -o '"pid":[0-9]*' | cut -d: -f2; }
 log_has() { for _ in $(seq 200); do grep -q -- "$1" "$log" && return; sleep 0.02; done; fail "the log never had $1"; }
 
-# One runs and two wait: of four choices one finds no place. Of eight requests the gateway takes three.
+# One runs and two wait: of four choices one finds no place. Of eight requests the gateway takes four, and
+# the worker three of these. Each choice counts.
+chat five -d "${long%\}},\"n\":5}"
+want five 429 '"param":"n","code":"too_many_requests"'
 chat four -d "${long%\}},\"n\":4}"
 want four 429 '2 requests are waiting, the limit is 2'
 want four 429 '"code":"queue_full"'
@@ -42,9 +45,9 @@ done
 for i in $(seq 8); do chat "q$i" -d "$long" & jobs+=($!); done
 sleep 0.2
 [ "$(cat "$work"/q?.status | grep -o 429 | wc -l)" -eq 5 ] || fail "of eight, five should be refused: $(cat "$work"/q?.status)"
-refused=$(grep -l 429 "$work"/q?.status | head -1)
-want "$(basename "$refused" .status)" 429 '"code":"too_many_requests"'
-grep -qi '^retry-after: [1-9]' "${refused%.status}.head" || fail "429 without Retry-After"
+refused=$(grep -lE '"code":"(too_many_requests|queue_full)"' "$work"/q?.body | head -1)
+want "$(basename "$refused" .body)" 429 'requests are'
+grep -qi '^retry-after: [1-9]' "${refused%.body}.head" || fail "429 without Retry-After"
 wait "${jobs[@]}"
 [ "$(cat "$work"/q?.status | grep -o 200 | wc -l)" -eq 3 ] || fail "three of eight should be answered: $(cat "$work"/q?.status)"
 [ "$(classify)" = 200 ] || fail "classify afterwards: $(cat "$work/c")"
