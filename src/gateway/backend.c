@@ -191,6 +191,11 @@ void backend_cancel(backend_call *c)
     call_free(c);
 }
 
+void backend_pause(backend_call *c, bool paused)
+{
+    if (c && c->call) grpc_client_pause(c->call, paused);
+}
+
 /* ---- trying -------------------------------------------------------------------------------------- */
 
 static void look_after_waiting(uv_timer_t *t);

@@ -173,16 +173,29 @@ static void error_body(void *user, int status, const char *message, buf *out, co
 
 /* ---- deadlines ----------------------------------------------------------------------------------- */
 
-#define DEADLINE_LOOK_MS 5
+#define DEADLINE_LOOK_MS  5
+#define STREAM_ROOM_BYTES (32 << 10) /* a stream that was full goes on when no more than this waits */
+
+typedef void (*work_fn)(void *work);
+
+/* What is due for rq now, taken out of it; NULL for nothing. */
+static work_fn take_due(gateway_request *rq, uint64_t now)
+{
+    work_fn *at = rq->on_deadline && now >= rq->deadline_ns                        ? &rq->on_deadline
+                  : rq->on_room && http_unsent(rq->http) < STREAM_ROOM_BYTES ? &rq->on_room
+                                                                             : NULL;
+    work_fn fn = at ? *at : NULL;
+    if (at) *at = NULL;
+    return fn;
+}
 
 /* Its callback may end any request, so the list is walked anew after each. */
-static gateway_request *next_due(gateway *g, uint64_t now, bool *ret_more)
+static gateway_request *next_due(gateway *g, uint64_t now, work_fn *ret_fn, bool *ret_more)
 {
     *ret_more = false;
     for (gateway_request *rq = g->requests; rq; rq = rq->next) {
-        if (!rq->on_deadline) continue;
-        if (now >= rq->deadline_ns) return rq;
-        *ret_more = true;
+        if ((*ret_fn = take_due(rq, now))) return rq;
+        if (rq->on_deadline || rq->on_room) *ret_more = true;
     }
     return NULL;
 }
@@ -192,11 +205,8 @@ static void on_deadline_tick(uv_timer_t *t)
     gateway *g = t->data;
     uint64_t now = clock_ns();
     bool more;
-    for (gateway_request *rq; (rq = next_due(g, now, &more));) {
-        void (*fn)(void *) = rq->on_deadline;
-        rq->on_deadline = NULL;
-        fn(rq->work);
-    }
+    work_fn fn;
+    for (gateway_request *rq; (rq = next_due(g, now, &fn, &more));) fn(rq->work);
     if (!more) uv_timer_stop(t);
 }
 

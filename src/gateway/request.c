@@ -11,7 +11,8 @@
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 
-#define HEADERS_MAX 12
+#define HEADERS_MAX       12
+#define STREAM_FULL_BYTES (128 << 10)
 
 typedef struct header_list {
     http_header items[HEADERS_MAX];
@@ -229,6 +230,17 @@ void request_stream_begin(gateway_request *rq)
 void request_stream_write(gateway_request *rq, const buf *events)
 {
     if (events->len > 0) http_respond_write(rq->http, events->data, events->len);
+}
+
+bool request_stream_is_full(const gateway_request *rq)
+{
+    return http_unsent(rq->http) > STREAM_FULL_BYTES;
+}
+
+void request_on_room(gateway_request *rq, void (*fn)(void *work))
+{
+    rq->on_room = fn;
+    if (fn) gateway_watch_deadlines(rq->gateway);
 }
 
 void request_stream_end(gateway_request *rq)

@@ -51,6 +51,7 @@ typedef struct gateway_request {
     const char *allowed_origin; /* the page's, when it is one of allow_origins */
     void (*on_gone)(void *work);
     void (*on_deadline)(void *work);
+    void (*on_room)(void *work);
     void *work;
     struct gateway_request *next, *prev; /* the gateway's list */
 } gateway_request;
@@ -81,5 +82,9 @@ void request_preflight(gateway_request *rq); /* a browser asks for a page of an 
 void request_stream_begin(gateway_request *rq);
 void request_stream_write(gateway_request *rq, const buf *events);
 void request_stream_end(gateway_request *rq); /* ends the request */
+/* Does the client leave so much unread that the source should rest? Then fn(work) runs once it has read most
+ * of it. NULL: not wanted any more. */
+bool request_stream_is_full(const gateway_request *rq);
+void request_on_room(gateway_request *rq, void (*fn)(void *work));
 
 #endif

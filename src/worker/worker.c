@@ -28,6 +28,7 @@ static const grpc_method methods[] = {
 
 static void worker_free(worker *w)
 {
+    service_generate_close(w);
     arbiter_close(w->arbiter);
     model_free(w->model);
     buf_done(&w->scratch);
@@ -107,6 +108,7 @@ static int start_engine(worker *w, const worker_options *o, shoal_err *err)
     int rc = o->arbiter_fd >= 0 ? arbiter_join(&w->arbiter, o->arbiter_fd, o->arbiter_slot, err) : 0;
     eo.arbiter = w->arbiter;
     if (rc == 0) rc = bridge_new(&w->bridge, w->loop, err);
+    if (rc == 0) rc = service_generate_open(w, err);
     if (rc == 0) rc = engine_new(&w->engine, w->model, &eo, err);
     return rc;
 }
