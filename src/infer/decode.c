@@ -15,7 +15,8 @@
 
 /* ---- ending ------------------------------------------------------------------------------------------- */
 
-static void leave_running(engine *e, session *s)
+/* back: how it returns into the queue, NULL when it is over. In one go: nobody ever sees it nowhere. */
+static void take_out(engine *e, session *s, void (*back)(job_queue *, job *))
 {
     pthread_mutex_lock(&e->lock);
     size_t i = 0;
@@ -23,8 +24,14 @@ static void leave_running(engine *e, session *s)
     assert(i < e->n_running);
     e->n_running--;
     memmove(&e->running[i], &e->running[i + 1], (e->n_running - i) * sizeof *e->running);
+    if (back) back(&e->queue, &s->job);
     pthread_mutex_unlock(&e->lock);
     atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);
+}
+
+static void leave_running(engine *e, session *s)
+{
+    take_out(e, s, NULL);
 }
 
 /* The session runs no more: its place and pages are free before its last event goes out. */
@@ -79,13 +86,13 @@ static size_t adoptable(const session *s)
     return s->n_ids - (s->probe_out ? s->n_probe : 1);
 }
 
-/* Take s in, unless the cache has no room for what it still has to compute. With nobody running
+/* Is there room in the cache for what s, the newest of the running, still has to compute? With nobody else
  * there always is (session_new bounded it by the cache). */
 static bool take_in(engine *e, session *s)
 {
     size_t had = kv_adopt(e->kv, &s->kv, s->ids, adoptable(s));
     size_t pages = (s->n_ids - had) / KV_PAGE_TOKENS + 1;
-    if (e->n_running > 0 && pages > kv_available(e->kv)) {
+    if (e->n_running > 1 && pages > kv_available(e->kv)) {
         kv_release(e->kv, &s->kv);
         return false;
     }
@@ -128,10 +135,7 @@ static session *next_in_line(engine *e)
 static void leave_place(engine *e, session *s, void (*back)(job_queue *, job *))
 {
     kv_release(e->kv, &s->kv);
-    leave_running(e, s);
-    pthread_mutex_lock(&e->lock);
-    back(&e->queue, &s->job);
-    pthread_mutex_unlock(&e->lock);
+    take_out(e, s, back);
 }
 
 /* False when those who run keep their places for now. */
@@ -152,20 +156,15 @@ static bool admit_one(engine *e)
     bool full = e->n_running == e->o.max_batch;
     if (s && !full) {
         queue_take(&e->queue, &s->job);
-        e->running[e->n_running] = s; /* engine_cancel finds it at any time */
+        e->running[e->n_running++] = s;
     }
     pthread_mutex_unlock(&e->lock);
     if (!s) return false;
     if (full) return make_place(e, s);
-    bool taken = take_in(e, s);
     s->n_stint = 0;
-    pthread_mutex_lock(&e->lock);
-    if (taken)
-        e->n_running++;
-    else
-        queue_push_front(&e->queue, &s->job);
-    pthread_mutex_unlock(&e->lock);
-    return taken || make_place(e, s);
+    if (take_in(e, s)) return true;
+    take_out(e, s, queue_push_front);
+    return make_place(e, s);
 }
 
 static void admit(engine *e)
