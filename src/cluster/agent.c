@@ -19,6 +19,7 @@
 enum {
     BACKOFF_MIN_MS = 50,
     BACKOFF_MAX_MS = 5000,
+    BACKOFF_SERVED_MS = 500, /* it starts well, so whoever waits for it is served within a second */
     HEALTHY_MS = 30000, /* a worker that lived so long starts with a clean record */
     ARBITER_FD = 3,     /* its number in the worker */
     WATCH_MS = 100,
@@ -43,6 +44,7 @@ struct child {
     life *life; /* NULL: no process */
     uv_timer_t restart;
     uint64_t backoff_ms, started_ns;
+    bool served; /* ready at some time since then */
 };
 
 struct agent {
@@ -141,12 +143,17 @@ static void check_all_gone(agent *a)
     done(a->done_user);
 }
 
-/* The first time at once; when that did not last, after 50 ms, 100 ms, ... 5 s. */
+uint64_t agent_restart_wait_ms(uint64_t *backoff_ms, uint64_t lived_ms, bool served)
+{
+    uint64_t wait = lived_ms >= HEALTHY_MS ? 0 : *backoff_ms;
+    if (served && wait > BACKOFF_SERVED_MS) wait = BACKOFF_SERVED_MS;
+    *backoff_ms = wait == 0 ? BACKOFF_MIN_MS : wait < BACKOFF_MAX_MS / 2 ? 2 * wait : BACKOFF_MAX_MS;
+    return wait;
+}
+
 static void restart_later(child *c)
 {
-    bool healthy = clock_ns() - c->started_ns >= HEALTHY_MS * 1000000ull;
-    uint64_t wait = healthy ? 0 : c->backoff_ms;
-    c->backoff_ms = wait == 0 ? BACKOFF_MIN_MS : wait < BACKOFF_MAX_MS / 2 ? 2 * wait : BACKOFF_MAX_MS;
+    uint64_t wait = agent_restart_wait_ms(&c->backoff_ms, (clock_ns() - c->started_ns) / 1000000, c->served);
     uv_timer_start(&c->restart, restart_due, wait, 0);
     LOG(LOG_INFO, "agent", "worker_restart", LOG_S("replica", c->r->id), LOG_I("in_ms", wait),
         LOG_I("crashes", c->r->n_crashes));
@@ -246,6 +253,7 @@ static void start_child(child *c)
 {
     shoal_err err;
     c->started_ns = clock_ns();
+    c->served = false;
     if (launch(c, &err) != 0) {
         registry_set_state(c->a->g, c->r, REPLICA_DOWN, err.message);
         restart_later(c);
@@ -374,9 +382,10 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
 static void on_replica_change(void *user, replica *r)
 {
     agent *a = user;
-    for (size_t i = 0; r->wedged && i < a->n; i++) {
+    for (size_t i = 0; i < a->n; i++) {
         child *c = &a->children[i];
-        if (c->r != r || !c->life) continue;
+        if (c->r == r && r->state == REPLICA_READY) c->served = true;
+        if (c->r != r || !c->life || !r->wedged) continue;
         LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", r->id), LOG_I("pid", r->pid),
             LOG_S("reason", r->reason));
         uv_process_kill(&c->life->process, SIGKILL);

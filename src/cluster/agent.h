@@ -1,8 +1,8 @@
 /* agent.h: starts, watches and restarts the workers of one machine.
  *
  * Each worker is this same program run as `shoal worker`, with its socket, its arbiter slot and its
- * share of threads and memory on the command line. A worker that dies is started again at once, then
- * with a back-off (50 ms doubling to 5 s, forgotten after 30 s of health); one that says it can never
+ * share of threads and memory on the command line. A worker that dies is started again at once, then with a
+ * back-off (50 ms doubling to 5 s, but 0.5 s if it has served; forgotten after 30 s of life); one that says it can never
  * start (exit code 78, EX_CONFIG: wrong digest, malformed model) is left down and shown as failed. */
 #ifndef CLUSTER_AGENT_H
 #define CLUSTER_AGENT_H
@@ -44,6 +44,10 @@ typedef struct agent_options {
     bool log_json;
     const agent_arbiter *arbiter; /* NULL: none. Copied; fd and user must outlive the agent */
 } agent_options;
+
+/* How long to wait with the next start of a worker that lived so long; served: it was ready in that life.
+ * *backoff_ms is the memory between its deaths, 0 at first. */
+uint64_t agent_restart_wait_ms(uint64_t *backoff_ms, uint64_t lived_ms, bool served);
 
 typedef struct agent agent;
 

@@ -41,6 +41,7 @@ typedef struct replica {
     grpc_channel *channel;
     Shoal__V1__ModelInfo *info; /* NULL until described once; kept over restarts */
     Shoal__V1__Stats *stats;    /* NULL until polled */
+    bool silent;                /* READY, but it missed its last poll: no new calls for it */
     bool wedged;                /* DOWN because the process lives and does nothing: the agent ends it */
     /* Kept by whoever starts calls (gateway/backend.c): */
     unsigned n_in_flight, n_tokens_in_flight; /* calls, and their input that nothing has come back for */

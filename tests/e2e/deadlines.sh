@@ -41,7 +41,7 @@ read -r code _ < <(post -H "x-shoal-deadline-ms: $ms" "$url/v1/embeddings" -d '{
 printf '{"model":"home-chat-s","messages":[{"role":"user","content":"%s"}]}' "$(printf 'word %.0s' $(seq 10000))" >"$work/long.json"
 kill -9 "$(curl -s "$url/readyz" | tr '{' '\n' | grep '"home-chat-s/0"' | grep -o '"pid":[0-9]*' | cut -d: -f2)"
 post "$url/v1/chat/completions" -d '{"model":"home-chat-s","max_tokens":400,"messages":[{"role":"user","content":"a b"}]}' >/dev/null
-sleep 1.2 # the gateway hears how fast the new worker is once a second
+sleep 0.6 # the gateway hears how fast the new worker is a few times a second
 for i in 1 2; do
     post "$url/v1/chat/completions" -d '{"model":"home-chat-s","max_tokens":1900,"logit_bias":{"2":-100},"messages":[{"role":"user","content":"go on '$i'"}]}' >"$work/running" &
     read -r code _ < <(post -H 'x-shoal-deadline-ms: 900' "$url/v1/chat/completions" -d @"$work/long.json")

@@ -90,6 +90,7 @@ grep -q '"completion_tokens":1900' "$work/half" || fail "$(tail -c 300 "$work/ha
 
 # A worker that stands still, most likely with the cores in its hands.
 chat stuck -H 'x-shoal-deadline-ms: 300' -d "$long" & stuck=$!
+pid=$(replica_pid home-chat-s)
 kill -STOP "$pid"
 for _ in $(seq 10); do [ "$(classify)" = 200 ] || { kill -CONT "$pid"; fail "classify beside a stopped worker: $(cat "$work/c")"; }; done
 wait "$stuck"
