@@ -19,7 +19,8 @@ void cost_learn(cost *c, double size, double ms, uint64_t now_ns)
     c->seen_ns = now_ns;
 }
 
-/* Between "all is fixed" and "all is by size"; the line goes through the middle of the samples in any case. */
+/* Between "all is fixed" and "all is by size"; the line goes through the middle of the samples in any case.
+ */
 cost_line cost_line_of(const cost *c)
 {
     if (c->n <= 0) return (cost_line){0};

@@ -3,8 +3,9 @@
  *     LOG(LOG_INFO, "agent", "worker_started", LOG_S("model", name), LOG_I("pid", pid));
  *
  * gives  time=2026-11-21T02:25:42.123Z level=info component=agent event=worker_started model=... pid=...
- * Prompt text is never logged. Thread-safe: a line is one write(2), which never waits for a reader: what finds
- * no room is dropped, and counted in a line of its own (event=lines_dropped) once there is room again. */
+ * Prompt text is never logged. Thread-safe: a line is one write(2), which never waits for a reader: what
+ * finds no room is dropped, and counted in a line of its own (event=lines_dropped) once there is room again.
+ */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

@@ -1,3 +1,4 @@
+/* agent.c: one child a replica: its command line, its lives and its deaths. */
 #define _GNU_SOURCE
 #include "cluster/agent.h"
 
@@ -8,20 +9,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "cluster/rundir.h"
 
 enum {
     BACKOFF_MIN_MS = 50,
     BACKOFF_MAX_MS = 5000,
     BACKOFF_SERVED_MS = 500, /* it starts well, so whoever waits for it is served within a second */
-    HEALTHY_MS = 30000, /* a worker that lived so long starts with a clean record */
-    ARBITER_FD = 3,     /* its number in the worker */
+    HEALTHY_MS = 30000,      /* a worker that lived so long starts with a clean record */
+    ARBITER_FD = 3,          /* its number in the worker */
     WATCH_MS = 100,
     MAX_ARGS = 40,
 };
@@ -52,8 +53,9 @@ struct agent {
     registry *g;
     arena *strings;
     agent_arbiter arbiter;
-    bool has_arbiter, made_dir, stopping;
-    char *program, *run_dir, *log_level;
+    bool has_arbiter, stopping;
+    rundir dir;
+    char *program, *log_level;
     bool log_json;
     child *children;
     size_t n;
@@ -65,7 +67,7 @@ struct agent {
 
 const char *agent_run_dir(const agent *a)
 {
-    return a->run_dir;
+    return a->dir.path;
 }
 
 /* ---- one worker's command line ----------------------------------------------------------------- */
@@ -273,26 +275,6 @@ static char *own_path(arena *a)
     return n > 0 ? arena_strndup(a, path, (size_t)n) : NULL;
 }
 
-static int make_run_dir(agent *a, const char *given, shoal_err *err)
-{
-    const char *base = getenv("XDG_RUNTIME_DIR");
-    if (given) {
-        a->run_dir = arena_strdup(a->strings, given);
-        if (!a->run_dir) return err_nomem(err);
-        if (mkdir(given, 0700) == 0)
-            a->made_dir = true;
-        else if (errno != EEXIST)
-            return err_set(err, SHOAL_EIO, "%s: %s", given, strerror(errno));
-        return 0;
-    }
-    if (!base || access(base, W_OK) != 0) base = "/tmp";
-    a->run_dir = arena_printf(a->strings, "%s/shoal-XXXXXX", base);
-    if (!a->run_dir) return err_nomem(err);
-    if (!mkdtemp(a->run_dir)) return err_set(err, SHOAL_EIO, "%s: %s", a->run_dir, strerror(errno));
-    a->made_dir = true;
-    return 0;
-}
-
 static char *copy(agent *a, const char *s, bool *ok)
 {
     char *p = s ? arena_strdup(a->strings, s) : NULL;
@@ -309,7 +291,7 @@ static char *socket_path(agent *a, const char *model, int slot)
     for (; model[n] && n + 1 < sizeof name; n++)
         name[n] = isalnum((unsigned char)model[n]) || strchr("-_", model[n]) ? model[n] : '_';
     name[n] = '\0';
-    return arena_printf(a->strings, "%s/%s.%d.sock", a->run_dir, name, slot);
+    return arena_printf(a->strings, "%s/%s.%d.sock", a->dir.path, name, slot);
 }
 
 static int add_child(agent *a, child *c, const worker_spec *spec, int replica_number, int slot,
@@ -375,7 +357,7 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
     a->log_json = o->log_json;
     a->program = o->program ? copy(a, o->program, &ok) : own_path(a->strings);
     if (!ok || !a->program) return err_nomem(err);
-    return make_run_dir(a, o->run_dir, err);
+    return rundir_open(&a->dir, o->run_dir, err);
 }
 
 /* A wedged worker is ended the hard way: it would not listen to anything else. Its exit starts it again. */
@@ -467,7 +449,7 @@ void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *use
         if (!c->life) continue;
         any = true;
         registry_set_state(a->g, c->r, REPLICA_DRAINING, "stopping");
-        uv_process_kill(&c->life->process, SIGTERM);
+        uv_process_kill(&c->life->process, WORKER_STOP_SIGNAL);
     }
     if (any)
         uv_timer_start(&a->kill, kill_all, grace_ms, 0);
@@ -500,7 +482,7 @@ void agent_free(agent *a)
         unlink(a->children[i].socket);
         uv_close((uv_handle_t *)&a->children[i].restart, restart_timer_closed);
     }
-    if (a->made_dir) rmdir(a->run_dir);
+    rundir_close(&a->dir);
     uv_close((uv_handle_t *)&a->kill, agent_timer_closed);
     uv_close((uv_handle_t *)&a->watch, agent_timer_closed);
 }

@@ -2,11 +2,13 @@
  *
  * Each worker is this same program run as `shoal worker`, with its socket, its arbiter slot and its
  * share of threads and memory on the command line. A worker that dies is started again at once, then with a
- * back-off (50 ms doubling to 5 s, but 0.5 s if it has served; forgotten after 30 s of life); one that says it can never
- * start (exit code 78, EX_CONFIG: wrong digest, malformed model) is left down and shown as failed. */
+ * back-off (50 ms doubling to 5 s, but 0.5 s if it has served; forgotten after 30 s of life); one that says
+ * it can never start (exit code 78, EX_CONFIG: wrong digest, malformed model) is left down and shown as
+ * failed. */
 #ifndef CLUSTER_AGENT_H
 #define CLUSTER_AGENT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +18,7 @@
 #include "cluster/replica.h"
 
 #define WORKER_EXIT_CONFIG 78
+#define WORKER_STOP_SIGNAL SIGUSR1 /* SIGTERM may come to the whole group, before its gateway has drained */
 
 typedef struct worker_spec {
     const char *model;                                           /* the name clients use */
@@ -53,7 +56,7 @@ typedef struct agent agent;
 
 /* Registers every replica and starts their processes. Strings of opts are copied. */
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err);
-/* SIGTERM to all workers (they finish what runs), SIGKILL after grace_ms; `done` when all are gone. */
+/* All workers stop (they finish what runs), SIGKILL after grace_ms; `done` when all are gone. */
 void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *user);
 /* After stop, before registry_free: removes the sockets and the directory it made; run the loop once
  * more afterwards. */

@@ -15,11 +15,12 @@ enum {
     DESCRIBE_TIMEOUT_MS = 5000,
     TICK_MS = 100,
     POLL_MS = 200,
-    /* A worker that is stopped or wedged is found within 0.9 s: a poll, no answer, and a look at its process. */
+    /* A worker that is stopped or wedged is found within 0.9 s: a poll, no answer, and a look at its process.
+     */
     MISSED_MS = 300,   /* no answer for so long: no new calls */
     LOOK_MS = 200,     /* after as much again it is ended, unless it can be seen to do something */
     SILENT_MS = 10000, /* it does something, but never answers: the loop thread is wedged */
-    STUCK_MS = 15000,      /* no step while requests run: the engine is */
+    STUCK_MS = 15000,  /* no step while requests run: the engine is */
 };
 
 /* A replica and what keeps it in touch with its worker. Lives until its timer is closed. */

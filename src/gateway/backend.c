@@ -243,7 +243,8 @@ static router_replica look_at(const replica *r, uint64_t now)
     return (router_replica){
         .model = r->model,
         .digest = r->info ? r->info->digest : NULL,
-        .ready = r->state == REPLICA_READY && !r->silent && r->channel && grpc_channel_is_connected(r->channel),
+        .ready =
+            r->state == REPLICA_READY && !r->silent && r->channel && grpc_channel_is_connected(r->channel),
         .draining = r->state == REPLICA_DRAINING,
         .n_in_flight = r->n_in_flight,
         .n_tokens_in_flight = r->n_tokens_in_flight,
@@ -428,7 +429,9 @@ static bool other_replica_may_do(const backend_call *c, int rc)
     if (c->got_message || (rc != SHOAL_EUNAVAILABLE && rc != SHOAL_EFULL)) return false;
     for (size_t i = 0; i < registry_count(c->b->g) && i < ROUTER_EXCLUDE_MAX; i++) {
         const replica *r = registry_at(c->b->g, i);
-        if (r->state == REPLICA_READY && !r->silent && !(c->tried >> i & 1) && strcmp(r->model, c->model) == 0) return true;
+        if (r->state == REPLICA_READY && !r->silent && !(c->tried >> i & 1) &&
+            strcmp(r->model, c->model) == 0)
+            return true;
     }
     return false;
 }

@@ -63,7 +63,8 @@ backend_call *backend_describe(backend *b, const char *model, const backend_cont
                                void (*done)(void *user, const backend_result *r,
                                             const Shoal__V1__ModelInfo *reply),
                                void *user);
-/* While paused no event comes (but the end, when the deadline passes or the worker dies), and the worker rests. */
+/* While paused no event comes (but the end, when the deadline passes or the worker dies), and the worker
+ * rests. */
 void backend_pause(backend_call *c, bool paused);
 /* No callback follows. */
 void backend_cancel(backend_call *c);

@@ -181,7 +181,7 @@ typedef void (*work_fn)(void *work);
 /* What is due for rq now, taken out of it; NULL for nothing. */
 static work_fn take_due(gateway_request *rq, uint64_t now)
 {
-    work_fn *at = rq->on_deadline && now >= rq->deadline_ns                        ? &rq->on_deadline
+    work_fn *at = rq->on_deadline && now >= rq->deadline_ns                  ? &rq->on_deadline
                   : rq->on_room && http_unsent(rq->http) < STREAM_ROOM_BYTES ? &rq->on_room
                                                                              : NULL;
     work_fn fn = at ? *at : NULL;

@@ -54,10 +54,11 @@ int request_count_choices(gateway_request *rq, size_t n, api_error *e)
     gateway *g = rq->gateway;
     size_t more = n > rq->n_counted ? n - rq->n_counted : 0;
     if (g->config->max_requests && g->n_admitted + more > g->config->max_requests) {
-        api_error_set(e, 429, "rate_limit_error", "too_many_requests", "n",
-                      "%zu answers are being made, and n = %zu would be over the limit of %llu; try again in a "
-                      "second, or ask for fewer",
-                      g->n_admitted - rq->n_counted, n, (unsigned long long)g->config->max_requests);
+        api_error_set(
+            e, 429, "rate_limit_error", "too_many_requests", "n",
+            "%zu answers are being made, and n = %zu would be over the limit of %llu; try again in a "
+            "second, or ask for fewer",
+            g->n_admitted - rq->n_counted, n, (unsigned long long)g->config->max_requests);
         e->retry_after_s = 1;
         return e->status;
     }

@@ -39,7 +39,8 @@ static size_t take_batch(engine *e)
     size_t n = 0, n_tokens = 0;
     pthread_mutex_lock(&e->lock);
     while (!e->stopping && !e->queue.head) pthread_cond_wait(&e->wake, &e->lock);
-    while (!e->stopping && e->queue.head && n < e->o.max_batch && n_tokens + e->queue.head->n_tokens <= e->enc_tokens) {
+    while (!e->stopping && e->queue.head && n < e->o.max_batch &&
+           n_tokens + e->queue.head->n_tokens <= e->enc_tokens) {
         n_tokens += e->queue.head->n_tokens;
         e->batch[n++] = (enc_job *)queue_pop(&e->queue);
     }

@@ -1,4 +1,5 @@
-/* engine.c: an engine's life, what it takes in, and what it says of itself. The loops are decode.c, encode.c. */
+/* engine.c: an engine's life, what it takes in, and what it says of itself. The loops are decode.c, encode.c.
+ */
 #include "infer/engine.h"
 
 #include <math.h>
@@ -43,7 +44,8 @@ static int make_decoder(engine *e, shoal_err *err)
     e->entries = calloc(n, sizeof *e->entries);
     e->places = calloc(n, sizeof *e->places);
     e->spaces = calloc((size_t)e->o.n_threads, sizeof *e->spaces);
-    if (!e->running || !e->items || !e->item_session || !e->entries || !e->places || !e->spaces) return err_nomem(err);
+    if (!e->running || !e->items || !e->item_session || !e->entries || !e->places || !e->spaces)
+        return err_nomem(err);
     for (int i = 0; i < e->o.n_threads; i++) {
         if (sampler_space_init(&e->spaces[i], e->c->n_vocab)) return err_nomem(err);
     }

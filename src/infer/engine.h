@@ -72,7 +72,7 @@ typedef struct gen_request {
     int n_top;       /* and this many alternatives (0..20) */
     const grammar_spec *form; /* what the reply must be; NULL: any text */
     uint64_t deadline_ns; /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
-    uint64_t group; /* requests with the same number share the places of one; 0: it is alone */
+    uint64_t group;       /* requests with the same number share the places of one; 0: it is alone */
     uint64_t first_position; /* sampling position of the first new token; replay passes what was done */
 } gen_request;
 

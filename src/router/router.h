@@ -49,8 +49,8 @@ typedef struct router_replica {
     unsigned n_ctx;              /* a prompt over it is refused there with the numbers; 0: not known */
     double ms_per_call;          /* learnt: whatever the size (cost.h); 0: not known */
     double ms_per_token;         /* learnt: and for each token of input; 0: not known */
-    double worked_ms;            /* since it last gave something back or was idle: done of what is in flight */
-    uint64_t sent_ns;            /* when the gateway last started a call there; 0: never */
+    double worked_ms; /* since it last gave something back or was idle: done of what is in flight */
+    uint64_t sent_ns; /* when the gateway last started a call there; 0: never */
 } router_replica;
 
 typedef struct router_view {
@@ -67,7 +67,7 @@ typedef struct router_request {
     uint64_t now_ns;
     uint64_t deadline_ns;      /* 0: none */
     unsigned n_tokens;         /* of input; an estimate */
-    unsigned n_tokens_max;     /* what they cannot exceed, for one prompt; 0: no prompt with a context to fit */
+    unsigned n_tokens_max; /* what they cannot exceed, for one prompt; 0: no prompt with a context to fit */
     uint64_t exclude;          /* bit i: not the replica at place i */
 } router_request;
 

@@ -58,10 +58,10 @@ struct grpc_client_call {
     size_t header_bytes;
     buf message;
     bool busy, over; /* inside one of its callbacks; ended or cancelled */
-    bool paused, due;    /* due: no longer paused, and what came meanwhile is to be delivered */
-    bool closed;         /* the stream has closed meanwhile, with close_code */
+    bool paused, due; /* due: no longer paused, and what came meanwhile is to be delivered */
+    bool closed;      /* the stream has closed meanwhile, with close_code */
     uint32_t close_code;
-    size_t n_unread;     /* bytes that came meanwhile: their window is still to be given back */
+    size_t n_unread; /* bytes that came meanwhile: their window is still to be given back */
 };
 
 /* ---- calls ----------------------------------------------------------------------------------- */

@@ -218,7 +218,8 @@ static int log_to_nobody(const int *ends)
     dup2(ends[1], STDERR_FILENO);
     log_setup(LOG_INFO, false);
     for (int i = 0; i < LOGGED; i++)
-        LOG(LOG_INFO, "test", "a_line_that_nobody_reads", LOG_I("number", i), LOG_S("text", "some more of it"));
+        LOG(LOG_INFO, "test", "a_line_that_nobody_reads", LOG_I("number", i),
+            LOG_S("text", "some more of it"));
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     count_lines(ends[0], &lines, &dropped);
     if (lines == 0 || lines >= LOGGED) return 2;
