@@ -270,8 +270,8 @@ static reply *short_beside_long(rig *r, const uint64_t *groups, int n, reply **l
     reply *quick = reply_new();
     for (int i = 0; i < n; i++) longs[i] = reply_new();
     q.group = groups[0];
-    must(reply_start(longs[0], r->e, &q, &err));
-    pthread_mutex_lock(&longs[0]->lock); /* the engine waits for it at the next token */
+    pthread_mutex_lock(&longs[0]->lock); /* the engine waits for it at the first token */
+    must(engine_generate(r->e, &q, on_event, longs[0], &longs[0]->id, &err));
     for (int i = 1; i < n; i++) {
         q.group = groups[i];
         must(reply_start(longs[i], r->e, &q, &err));
