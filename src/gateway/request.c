@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/watch.h"
 
 #define HEADERS_MAX       12
 #define STREAM_FULL_BYTES (128 << 10)
@@ -35,7 +36,7 @@ void request_on_deadline(gateway_request *rq, void (*fn)(void *work))
 {
     if (!rq->deadline_ns) return;
     rq->on_deadline = fn;
-    if (fn) gateway_watch_deadlines(rq->gateway);
+    if (fn) watch_requests(rq->gateway);
 }
 
 bool request_wants_fresh(const gateway_request *rq)
@@ -241,7 +242,7 @@ bool request_stream_is_full(const gateway_request *rq)
 void request_on_room(gateway_request *rq, void (*fn)(void *work))
 {
     rq->on_room = fn;
-    if (fn) gateway_watch_deadlines(rq->gateway);
+    if (fn) watch_requests(rq->gateway);
 }
 
 void request_stream_end(gateway_request *rq)
