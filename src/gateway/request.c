@@ -13,7 +13,7 @@
 #include "gateway/watch.h"
 
 #define HEADERS_MAX       12
-#define STREAM_FULL_BYTES (128 << 10)
+#define STREAM_FULL_BYTES ((size_t)128 << 10)
 
 typedef struct header_list {
     http_header items[HEADERS_MAX];
@@ -234,14 +234,22 @@ void request_stream_write(gateway_request *rq, const buf *events)
     if (events->len > 0) http_respond_write(rq->http, events->data, events->len);
 }
 
+/* Well below where the connection would be closed. */
+static size_t full_bytes(const gateway_request *rq)
+{
+    size_t closed_at = rq->config->limits.max_write_backlog;
+    return closed_at && closed_at / 4 < STREAM_FULL_BYTES ? closed_at / 4 : STREAM_FULL_BYTES;
+}
+
 bool request_stream_is_full(const gateway_request *rq)
 {
-    return http_unsent(rq->http) > STREAM_FULL_BYTES;
+    return http_unsent(rq->http) > full_bytes(rq);
 }
 
 void request_on_room(gateway_request *rq, void (*fn)(void *work))
 {
     rq->on_room = fn;
+    rq->room_bytes = full_bytes(rq) / 4;
     if (fn) watch_requests(rq->gateway);
 }
 

@@ -52,6 +52,7 @@ typedef struct gateway_request {
     void (*on_gone)(void *work);
     void (*on_deadline)(void *work);
     void (*on_room)(void *work);
+    size_t room_bytes; /* on_room: no more than so many are unread */
     void *work;
     struct gateway_request *next, *prev; /* the gateway's list */
 } gateway_request;

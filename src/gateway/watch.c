@@ -6,17 +6,16 @@
 #include "base/clock.h"
 #include "gateway/gateway_internal.h"
 
-#define LOOK_MS           5
-#define STREAM_ROOM_BYTES (32 << 10) /* a stream that was full goes on when no more than this waits */
+#define LOOK_MS 5
 
 typedef void (*work_fn)(void *work);
 
 /* What is due for rq now, taken out of it; NULL for nothing. */
 static work_fn take_due(gateway_request *rq, uint64_t now)
 {
-    work_fn *at = rq->on_deadline && now >= rq->deadline_ns                  ? &rq->on_deadline
-                  : rq->on_room && http_unsent(rq->http) < STREAM_ROOM_BYTES ? &rq->on_room
-                                                                             : NULL;
+    work_fn *at = rq->on_deadline && now >= rq->deadline_ns                ? &rq->on_deadline
+                  : rq->on_room && http_unsent(rq->http) <= rq->room_bytes ? &rq->on_room
+                                                                           : NULL;
     work_fn fn = at ? *at : NULL;
     if (at) *at = NULL;
     return fn;
