@@ -13,7 +13,8 @@ for i in $(seq 300); do # a pipe holds 64 KiB, which is less than half of what t
 done
 [ "$(curl -s -o /dev/null -w '%{http_code}' -m 10 "$url/healthz")" = 200 ] || fail "healthz does not answer"
 timeout 1 cat <&4 >"$log"
-[ "$(classify again)" = 200 ] || fail "after the log was read: $(cat "$work/c")"
+code=$(classify again)
+[ "$code" = 200 ] || fail "after the log was read: $code $(cat "$work/c") $(timeout 1 cat <&4 | tail -5)"
 sleep 0.2
 timeout 1 cat <&4 >>"$log"
 grep -q 'component=log event=lines_dropped lines=[1-9]' "$log" || fail "the log does not say that lines are missing"
