@@ -39,7 +39,7 @@ struct backend_call {
     uint8_t *msg;           /* packed request, kept for another try */
     size_t n_msg;
     unsigned n_tokens;     /* of input: bytes over four, close enough to compare calls */
-    unsigned n_in_flight;  /* of them, as far as the replica has not begun to answer */
+    unsigned n_unanswered; /* of them, as far as the replica has not begun to answer */
     unsigned n_tokens_max; /* of a prompt: no token has less than a byte */
     uint64_t tried; /* bit i: registry place i failed this call */
     bool waiting;   /* in no replica's hands: the timer looks after it */
@@ -167,8 +167,8 @@ static void finish(backend_call *c, int status, const char *message)
 /* The replica has gone through the call's input. */
 static void input_done(backend_call *c, uint64_t now)
 {
-    c->r->n_tokens_in_flight -= c->n_in_flight;
-    c->n_in_flight = 0;
+    c->r->n_tokens_in_flight -= c->n_unanswered;
+    c->n_unanswered = 0;
     c->r->moved_ns = now;
 }
 
@@ -310,7 +310,7 @@ static bool start_on(backend_call *c, size_t place)
     if (!c->call) return false;
     r->sent_ns = c->sent_ns;
     r->n_in_flight++;
-    r->n_tokens_in_flight += c->n_in_flight = c->n_tokens;
+    r->n_tokens_in_flight += c->n_unanswered = c->n_tokens;
     return true;
 }
 
@@ -402,7 +402,7 @@ static void on_event(backend_call *c, const uint8_t *msg, size_t n)
     s->used = 0;
     Shoal__V1__GenerateEvent *ev = shoal__v1__generate_event__unpack(&a, n, msg);
     if (!ev) return;
-    if (ev->delta && c->n_in_flight > 0) input_done(c, clock_ns());
+    if (ev->delta && c->n_unanswered > 0) input_done(c, clock_ns());
     c->events.event(c->events.user, ev); /* may cancel: c is not touched again */
     shoal__v1__generate_event__free_unpacked(ev, &a);
 }

@@ -329,7 +329,7 @@ static bool has_work(const engine *e, uint64_t now_ns)
 {
     if (e->n_running > 0) return true;
     for (const job *j = e->queue.head; j; j = j->next)
-        if (!atomic_load(&j->paused) || job_is_dead(j, now_ns)) return true;
+        if (!atomic_load(&j->paused) || queue_is_dead(j, now_ns)) return true;
     return false;
 }
 

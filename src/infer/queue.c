@@ -47,7 +47,7 @@ void queue_take(job_queue *q, job *j)
     unlink_after(q, before, j);
 }
 
-bool job_is_dead(const job *j, uint64_t now_ns)
+bool queue_is_dead(const job *j, uint64_t now_ns)
 {
     return atomic_load(&j->cancelled) || (j->deadline_ns && j->deadline_ns <= now_ns);
 }
@@ -57,7 +57,7 @@ job *queue_reap(job_queue *q, uint64_t now_ns)
     job *dead = NULL, **end = &dead, *before = NULL;
     for (job *j = q->head, *next; j; j = next) {
         next = j->next;
-        if (!job_is_dead(j, now_ns)) {
+        if (!queue_is_dead(j, now_ns)) {
             before = j;
             continue;
         }

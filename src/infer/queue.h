@@ -31,7 +31,7 @@ void queue_push_front(job_queue *q, job *j);
 job *queue_pop(job_queue *q);
 /* Take out one that is in the queue. */
 void queue_take(job_queue *q, job *j);
-bool job_is_dead(const job *j, uint64_t now_ns); /* cancelled or late */
+bool queue_is_dead(const job *j, uint64_t now_ns); /* cancelled or late */
 /* Take out what is cancelled or late; a list by `next`. */
 job *queue_reap(job_queue *q, uint64_t now_ns);
 
