@@ -249,7 +249,7 @@ static bool take_or_queue(arbiter *a, uint64_t deadline_ns)
 {
     page *p = a->page;
     place *s = &p->slots[a->slot];
-    bool free_now = p->holder == NOBODY;
+    bool free_now = p->holder == NOBODY || p->holder == a->slot; /* ours: a release that found no lock */
     atomic_store_explicit(&s->word, free_now, memory_order_relaxed);
     s->deadline_ns = deadline_ns;
     s->waiting = !free_now;
