@@ -1,20 +1,50 @@
-/* log.c: what is logged, and where it goes; how it looks is log_format.c's business. */
+/* log.c: what is logged, and where it goes, which is never a wait for whoever reads it; how it looks is
+ * log_format.c's business.
+ *
+ * A pipe that nobody empties, or a terminal that is halted, would block the writer: the whole service. So
+ * they are written to without blocking, and lines that find no room are counted instead. O_NONBLOCK belongs
+ * to the open file, which stderr shares with other processes (the shell, the workers), so it is opened anew.
+ */
 #define _GNU_SOURCE
 #include "base/log.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/log_format.h"
 
+typedef enum { SINK_FILE, SINK_SOCKET, SINK_OPENED, SINK_POLLED } sink_kind;
+
 static struct {
     log_level level;
     log_form form;
     bool colour;
-} log_config = {.level = LOG_INFO};
+    sink_kind sink;
+    int fd;                  /* of SINK_OPENED */
+    atomic_ullong n_dropped; /* lines, since it was last said */
+    atomic_bool is_cut;      /* the last line went out without its end */
+} log_config = {.level = LOG_INFO, .fd = -1};
+
+static void open_sink(void)
+{
+    struct stat st;
+    if (log_config.fd >= 0) close(log_config.fd);
+    log_config.fd = -1;
+    log_config.sink = SINK_FILE;
+    if (fstat(STDERR_FILENO, &st) != 0) return;
+    if (S_ISSOCK(st.st_mode)) log_config.sink = SINK_SOCKET;
+    if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode)) return;
+    log_config.fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    log_config.sink = log_config.fd >= 0 ? SINK_OPENED : SINK_POLLED;
+}
 
 void log_setup(log_level level, bool json)
 {
@@ -22,6 +52,7 @@ void log_setup(log_level level, bool json)
     const char *term = getenv("TERM"), *no = getenv("NO_COLOR"); /* https://no-color.org */
     log_config.colour = !(no && *no) && term && strcmp(term, "dumb") != 0;
     log_config.form = json ? LOG_FORM_JSON : isatty(STDERR_FILENO) ? LOG_FORM_TERMINAL : LOG_FORM_PAIRS;
+    open_sink();
 }
 
 int log_level_parse(const char *name)
@@ -42,7 +73,31 @@ static size_t terminal_columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
 }
 
-void log_write(log_level level, const char *component, const char *event, const log_field *fields, size_t n)
+static ssize_t write_now(const char *bytes, size_t n)
+{
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    switch (log_config.sink) {
+    case SINK_SOCKET: return send(STDERR_FILENO, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    case SINK_OPENED: return write(log_config.fd, bytes, n);
+    case SINK_POLLED: return poll(&p, 1, 0) == 1 ? write(STDERR_FILENO, bytes, n) : -1;
+    default: return write(STDERR_FILENO, bytes, n);
+    }
+}
+
+/* One line, its newline included. A pipe takes up to PIPE_BUF bytes whole or not at all. */
+static bool put_line(const char *line, size_t n)
+{
+    if (atomic_load(&log_config.is_cut)) {
+        if (write_now("\n", 1) != 1) return false;
+        atomic_store(&log_config.is_cut, false);
+    }
+    ssize_t done = write_now(line, n);
+    if (done > 0 && (size_t)done < n) atomic_store(&log_config.is_cut, true);
+    return done > 0;
+}
+
+static void format(buf *b, log_level level, const char *component, const char *event, const log_field *fields,
+                   size_t n)
 {
     log_event e = {.level = level,
                    .component = component,
@@ -51,10 +106,26 @@ void log_write(log_level level, const char *component, const char *event, const 
                    .n_fields = n,
                    .colour = log_config.colour};
     clock_gettime(CLOCK_REALTIME, &e.at);
+    log_format(b, log_config.form, log_config.form == LOG_FORM_TERMINAL ? terminal_columns() : 0, &e);
+}
+
+/* The log flows again: say how much of it is missing. False while it does not. */
+static bool confess(void)
+{
+    unsigned long long n = atomic_exchange(&log_config.n_dropped, 0);
+    if (n == 0) return true;
     buf b = {0};
-    log_format(&b, log_config.form, log_config.form == LOG_FORM_TERMINAL ? terminal_columns() : 0, &e);
-    if (!b.failed &&
-        write(STDERR_FILENO, b.data, b.len) < 0) { /* a log that cannot be written has nowhere to say so */
-    }
+    format(&b, LOG_WARN, "log", "lines_dropped", (const log_field[]){LOG_I("lines", n)}, 1);
+    bool done = !b.failed && put_line(b.data, b.len);
+    if (!done) atomic_fetch_add(&log_config.n_dropped, n);
+    buf_done(&b);
+    return done;
+}
+
+void log_write(log_level level, const char *component, const char *event, const log_field *fields, size_t n)
+{
+    buf b = {0};
+    format(&b, level, component, event, fields, n);
+    if (b.failed || !confess() || !put_line(b.data, b.len)) atomic_fetch_add(&log_config.n_dropped, 1);
     buf_done(&b);
 }

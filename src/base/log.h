@@ -3,7 +3,9 @@
  *     LOG(LOG_INFO, "agent", "worker_started", LOG_S("model", name), LOG_I("pid", pid));
  *
  * gives  time=2026-11-21T02:25:42.123Z level=info component=agent event=worker_started model=... pid=...
- * Prompt text is never logged. Thread-safe: a line is one write(2). */
+ * Prompt text is never logged. Thread-safe: a line is one write(2), which never waits for a reader: what
+ * finds no room is dropped, and counted in a line of its own (event=lines_dropped) once there is room again.
+ */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -32,7 +34,8 @@ typedef struct log_field {
                       sizeof((const log_field[]){__VA_ARGS__}) / sizeof(log_field)); \
     } while (0)
 
-/* Process-wide, set once at start (the only global of the tree: a log has one reader). */
+/* Process-wide, set at start, before there are threads (the only global of the tree: a log has one reader).
+ * Looks at what stderr is. */
 void log_setup(log_level level, bool json);
 int log_level_parse(const char *name); /* -1 when it is no level */
 bool log_enabled(log_level level);

@@ -1,9 +1,9 @@
 /* cmd_serve.c: `shoal serve`: gateway, agent and workers of one machine.
  *
- * Start: configuration → models resolved → workers spawned → gateway listens (so that /healthz answers
- * while models load) → one line when every replica has reported. Stop, on SIGTERM or SIGINT: the
- * gateway drains, then the workers go, then the loop runs out. A second signal cuts the answers that
- * still run, a third ends everything at once. */
+ * Start: configuration → models resolved → gateway listens (a taken port costs nothing, and /healthz answers
+ * while models load) → workers spawned → one line when every replica has reported. Stop, on SIGTERM, SIGINT
+ * or SIGHUP (a lost terminal): the gateway drains, then the workers go, then the loop runs out. A second
+ * signal cuts the answers that still run, a third ends everything at once. */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ enum { ARBITER_SLOTS = 64, WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500 };
 
 typedef struct server {
     uv_loop_t loop;
-    uv_signal_t term, interrupt;
+    uv_signal_t term, interrupt, hangup;
     uv_timer_t drain;
     uint64_t start_ns;
     gateway_config *config;
@@ -182,6 +182,7 @@ static void workers_gone(void *user)
     s->registry = NULL;
     uv_close((uv_handle_t *)&s->term, NULL);
     uv_close((uv_handle_t *)&s->interrupt, NULL);
+    uv_close((uv_handle_t *)&s->hangup, NULL);
 }
 
 static void stop_workers(server *s)
@@ -236,6 +237,7 @@ static void begin_stop(server *s)
 static void signalled(uv_signal_t *h, int signum)
 {
     server *s = h->data;
+    if (signum == SIGHUP && s->stopping) return; /* a closed terminal sends it more than once */
     if (++s->n_signals > 2) _exit(128 + signum); /* the workers' parent is gone, so they go as well */
     if (s->n_signals == 2) s->exit_code = 128 + signum;
     if (s->n_signals == 2 && s->gateway) cut(s, "a second signal");
@@ -251,12 +253,18 @@ static void reap(void *user, int slot)
     arbiter_reap(user, slot);
 }
 
+static int stuck(void *user)
+{
+    return arbiter_stuck(user);
+}
+
 static int start_agent(server *s, bool json_log, shoal_err *err)
 {
     const gateway_config *c = s->config;
     int rc = arbiter_create(&s->arbiter, &s->arbiter_fd, err);
     if (rc != 0) return rc;
-    agent_arbiter shared = {.fd = s->arbiter_fd, .n_slots = ARBITER_SLOTS, .reap = reap, .user = s->arbiter};
+    agent_arbiter shared = {
+        .fd = s->arbiter_fd, .n_slots = ARBITER_SLOTS, .reap = reap, .stuck = stuck, .user = s->arbiter};
     agent_options o = {.workers = s->specs,
                        .n_workers = c->n_models,
                        .log_level = c->log_level,
@@ -269,10 +277,24 @@ static void watch_signals(server *s)
 {
     uv_signal_init(&s->loop, &s->term);
     uv_signal_init(&s->loop, &s->interrupt);
+    uv_signal_init(&s->loop, &s->hangup);
     uv_timer_init(&s->loop, &s->drain);
-    s->term.data = s->interrupt.data = s->drain.data = s;
+    s->term.data = s->interrupt.data = s->hangup.data = s->drain.data = s;
     uv_signal_start(&s->term, signalled, SIGTERM);
     uv_signal_start(&s->interrupt, signalled, SIGINT);
+    struct sigaction old;
+    bool ignored = sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler == SIG_IGN; /* nohup */
+    if (!ignored) uv_signal_start(&s->hangup, signalled, SIGHUP);
+}
+
+/* What to do about the commonest failure. */
+static int advise(shoal_err *err, int rc)
+{
+    char cause[sizeof err->message];
+    if (!strstr(err->message, uv_strerror(UV_EADDRINUSE))) return rc;
+    snprintf(cause, sizeof cause, "%s", err->message);
+    return err_set(err, rc,
+                   "%s; stop what listens there, or take another port with -p PORT (0: any free one)", cause);
 }
 
 /* Everything that can fail before the loop runs. What was started is stopped by begin_stop. */
@@ -281,9 +303,9 @@ static int start(server *s, bool json_log, shoal_err *err)
     int rc = registry_new(&s->registry, &s->loop, err);
     if (rc != 0) return rc;
     registry_on_change(s->registry, on_change, s);
-    rc = start_agent(s, json_log, err);
-    if (rc == 0) rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, err);
-    return rc;
+    rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, err);
+    if (rc != 0) return advise(err, rc);
+    return start_agent(s, json_log, err);
 }
 
 static void server_done(server *s)
@@ -299,12 +321,11 @@ static int serve(server *s, bool json_log)
     shoal_err err;
     if (uv_loop_init(&s->loop) != 0) return CLI_FAILED;
     watch_signals(s);
-    if (start(s, json_log, &err) != 0) {
-        s->exit_code = cli_fail(&cmd_serve, &err);
-        begin_stop(s);
-    }
+    bool failed = start(s, json_log, &err) != 0;
+    if (failed) begin_stop(s);
     uv_run(&s->loop, UV_RUN_DEFAULT);
     uv_loop_close(&s->loop);
+    if (failed) return cli_fail(&cmd_serve, &err); /* the last line, where it is seen */
     LOG(LOG_INFO, "serve", "stopped", LOG_I("code", s->exit_code));
     return s->exit_code;
 }

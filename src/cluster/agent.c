@@ -1,3 +1,4 @@
+/* agent.c: one child a replica: its command line, its lives and its deaths. */
 #define _GNU_SOURCE
 #include "cluster/agent.h"
 
@@ -8,19 +9,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "cluster/rundir.h"
 
 enum {
     BACKOFF_MIN_MS = 50,
     BACKOFF_MAX_MS = 5000,
-    HEALTHY_MS = 30000, /* a worker that lived so long starts with a clean record */
-    ARBITER_FD = 3,     /* its number in the worker */
+    BACKOFF_SERVED_MS = 500, /* it starts well, so whoever waits for it is served within a second */
+    HEALTHY_MS = 30000,      /* a worker that lived so long starts with a clean record */
+    ARBITER_FD = 3,          /* its number in the worker */
+    WATCH_MS = 100,
     MAX_ARGS = 40,
 };
 
@@ -42,6 +45,7 @@ struct child {
     life *life; /* NULL: no process */
     uv_timer_t restart;
     uint64_t backoff_ms, started_ns;
+    bool served; /* ready at some time since then */
 };
 
 struct agent {
@@ -49,12 +53,13 @@ struct agent {
     registry *g;
     arena *strings;
     agent_arbiter arbiter;
-    bool has_arbiter, made_dir, stopping;
-    char *program, *run_dir, *log_level;
+    bool has_arbiter, stopping;
+    rundir dir;
+    char *program, *log_level;
     bool log_json;
     child *children;
     size_t n;
-    uv_timer_t kill;
+    uv_timer_t kill, watch;
     size_t n_open_timers; /* memory goes when the last one is closed */
     void (*done)(void *user);
     void *done_user;
@@ -62,7 +67,7 @@ struct agent {
 
 const char *agent_run_dir(const agent *a)
 {
-    return a->run_dir;
+    return a->dir.path;
 }
 
 /* ---- one worker's command line ----------------------------------------------------------------- */
@@ -140,12 +145,17 @@ static void check_all_gone(agent *a)
     done(a->done_user);
 }
 
-/* The first time at once; when that did not last, after 50 ms, 100 ms, ... 5 s. */
+uint64_t agent_restart_wait_ms(uint64_t *backoff_ms, uint64_t lived_ms, bool served)
+{
+    uint64_t wait = lived_ms >= HEALTHY_MS ? 0 : *backoff_ms;
+    if (served && wait > BACKOFF_SERVED_MS) wait = BACKOFF_SERVED_MS;
+    *backoff_ms = wait == 0 ? BACKOFF_MIN_MS : wait < BACKOFF_MAX_MS / 2 ? 2 * wait : BACKOFF_MAX_MS;
+    return wait;
+}
+
 static void restart_later(child *c)
 {
-    bool healthy = clock_ns() - c->started_ns >= HEALTHY_MS * 1000000ull;
-    uint64_t wait = healthy ? 0 : c->backoff_ms;
-    c->backoff_ms = wait == 0 ? BACKOFF_MIN_MS : wait < BACKOFF_MAX_MS / 2 ? 2 * wait : BACKOFF_MAX_MS;
+    uint64_t wait = agent_restart_wait_ms(&c->backoff_ms, (clock_ns() - c->started_ns) / 1000000, c->served);
     uv_timer_start(&c->restart, restart_due, wait, 0);
     LOG(LOG_INFO, "agent", "worker_restart", LOG_S("replica", c->r->id), LOG_I("in_ms", wait),
         LOG_I("crashes", c->r->n_crashes));
@@ -245,6 +255,7 @@ static void start_child(child *c)
 {
     shoal_err err;
     c->started_ns = clock_ns();
+    c->served = false;
     if (launch(c, &err) != 0) {
         registry_set_state(c->a->g, c->r, REPLICA_DOWN, err.message);
         restart_later(c);
@@ -264,26 +275,6 @@ static char *own_path(arena *a)
     return n > 0 ? arena_strndup(a, path, (size_t)n) : NULL;
 }
 
-static int make_run_dir(agent *a, const char *given, shoal_err *err)
-{
-    const char *base = getenv("XDG_RUNTIME_DIR");
-    if (given) {
-        a->run_dir = arena_strdup(a->strings, given);
-        if (!a->run_dir) return err_nomem(err);
-        if (mkdir(given, 0700) == 0)
-            a->made_dir = true;
-        else if (errno != EEXIST)
-            return err_set(err, SHOAL_EIO, "%s: %s", given, strerror(errno));
-        return 0;
-    }
-    if (!base || access(base, W_OK) != 0) base = "/tmp";
-    a->run_dir = arena_printf(a->strings, "%s/shoal-XXXXXX", base);
-    if (!a->run_dir) return err_nomem(err);
-    if (!mkdtemp(a->run_dir)) return err_set(err, SHOAL_EIO, "%s: %s", a->run_dir, strerror(errno));
-    a->made_dir = true;
-    return 0;
-}
-
 static char *copy(agent *a, const char *s, bool *ok)
 {
     char *p = s ? arena_strdup(a->strings, s) : NULL;
@@ -300,7 +291,7 @@ static char *socket_path(agent *a, const char *model, int slot)
     for (; model[n] && n + 1 < sizeof name; n++)
         name[n] = isalnum((unsigned char)model[n]) || strchr("-_", model[n]) ? model[n] : '_';
     name[n] = '\0';
-    return arena_printf(a->strings, "%s/%s.%d.sock", a->run_dir, name, slot);
+    return arena_printf(a->strings, "%s/%s.%d.sock", a->dir.path, name, slot);
 }
 
 static int add_child(agent *a, child *c, const worker_spec *spec, int replica_number, int slot,
@@ -366,20 +357,46 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
     a->log_json = o->log_json;
     a->program = o->program ? copy(a, o->program, &ok) : own_path(a->strings);
     if (!ok || !a->program) return err_nomem(err);
-    return make_run_dir(a, o->run_dir, err);
+    return rundir_open(&a->dir, o->run_dir, err);
 }
 
 /* A wedged worker is ended the hard way: it would not listen to anything else. Its exit starts it again. */
 static void on_replica_change(void *user, replica *r)
 {
     agent *a = user;
-    for (size_t i = 0; r->wedged && i < a->n; i++) {
+    for (size_t i = 0; i < a->n; i++) {
         child *c = &a->children[i];
-        if (c->r != r || !c->life) continue;
+        if (c->r == r && r->state == REPLICA_READY) c->served = true;
+        if (c->r != r || !c->life || !r->wedged) continue;
         LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", r->id), LOG_I("pid", r->pid),
             LOG_S("reason", r->reason));
         uv_process_kill(&c->life->process, SIGKILL);
     }
+}
+
+static child *child_of_slot(agent *a, int slot)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (a->children[i].slot == slot) return &a->children[i];
+    return NULL;
+}
+
+/* A worker that is stopped, or worse, while it decides whose turn it is: the others need that decision. */
+static void watch_arbiter(uv_timer_t *t)
+{
+    agent *a = t->data;
+    child *c = child_of_slot(a, a->arbiter.stuck(a->arbiter.user));
+    if (!c || !c->life) return;
+    LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", c->r->id), LOG_I("pid", c->r->pid),
+        LOG_S("reason", "it does not leave the arbiter's lock"));
+    uv_process_kill(&c->life->process, SIGKILL);
+}
+
+static void init_timer(agent *a, uv_timer_t *t)
+{
+    uv_timer_init(a->loop, t);
+    t->data = a;
+    a->n_open_timers++;
 }
 
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err)
@@ -388,9 +405,9 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
     if (!a) return err_nomem(err);
     a->loop = loop;
     a->g = g;
-    uv_timer_init(loop, &a->kill);
-    a->kill.data = a;
-    a->n_open_timers = 1;
+    init_timer(a, &a->kill);
+    init_timer(a, &a->watch);
+    uv_unref((uv_handle_t *)&a->watch); /* looking keeps no process alive */
     int rc = configure(a, opts, err);
     if (rc == 0) rc = add_children(a, opts, err);
     if (rc != 0) {
@@ -398,6 +415,7 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
         return rc;
     }
     registry_on_change(g, on_replica_change, a);
+    if (a->has_arbiter && a->arbiter.stuck) uv_timer_start(&a->watch, watch_arbiter, WATCH_MS, WATCH_MS);
     for (size_t i = 0; i < a->n; i++) start_child(&a->children[i]);
     *ret = a;
     return 0;
@@ -431,7 +449,7 @@ void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *use
         if (!c->life) continue;
         any = true;
         registry_set_state(a->g, c->r, REPLICA_DRAINING, "stopping");
-        uv_process_kill(&c->life->process, SIGTERM);
+        uv_process_kill(&c->life->process, WORKER_STOP_SIGNAL);
     }
     if (any)
         uv_timer_start(&a->kill, kill_all, grace_ms, 0);
@@ -447,7 +465,7 @@ static void release(agent *a)
     free(a);
 }
 
-static void kill_timer_closed(uv_handle_t *h)
+static void agent_timer_closed(uv_handle_t *h)
 {
     release(h->data);
 }
@@ -464,6 +482,7 @@ void agent_free(agent *a)
         unlink(a->children[i].socket);
         uv_close((uv_handle_t *)&a->children[i].restart, restart_timer_closed);
     }
-    if (a->made_dir) rmdir(a->run_dir);
-    uv_close((uv_handle_t *)&a->kill, kill_timer_closed);
+    rundir_close(&a->dir);
+    uv_close((uv_handle_t *)&a->kill, agent_timer_closed);
+    uv_close((uv_handle_t *)&a->watch, agent_timer_closed);
 }

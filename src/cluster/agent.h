@@ -1,12 +1,14 @@
 /* agent.h: starts, watches and restarts the workers of one machine.
  *
  * Each worker is this same program run as `shoal worker`, with its socket, its arbiter slot and its
- * share of threads and memory on the command line. A worker that dies is started again at once, then
- * with a back-off (50 ms doubling to 5 s, forgotten after 30 s of health); one that says it can never
- * start (exit code 78, EX_CONFIG: wrong digest, malformed model) is left down and shown as failed. */
+ * share of threads and memory on the command line. A worker that dies is started again at once, then with a
+ * back-off (50 ms doubling to 5 s, but 0.5 s if it has served; forgotten after 30 s of life); one that says
+ * it can never start (exit code 78, EX_CONFIG: wrong digest, malformed model) is left down and shown as
+ * failed. */
 #ifndef CLUSTER_AGENT_H
 #define CLUSTER_AGENT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +18,7 @@
 #include "cluster/replica.h"
 
 #define WORKER_EXIT_CONFIG 78
+#define WORKER_STOP_SIGNAL SIGUSR1 /* SIGTERM may come to the whole group, before its gateway has drained */
 
 typedef struct worker_spec {
     const char *model;                                           /* the name clients use */
@@ -31,6 +34,7 @@ typedef struct agent_arbiter {
     int fd;                             /* inherited by every worker; -1: none */
     int first_slot, n_slots;            /* the slots that workers may use */
     void (*reap)(void *user, int slot); /* the process of that slot died */
+    int (*stuck)(void *user);           /* the slot whose process must be killed for the others, -1: none */
     void *user;
 } agent_arbiter;
 
@@ -44,11 +48,15 @@ typedef struct agent_options {
     const agent_arbiter *arbiter; /* NULL: none. Copied; fd and user must outlive the agent */
 } agent_options;
 
+/* How long to wait with the next start of a worker that lived so long; served: it was ready in that life.
+ * *backoff_ms is the memory between its deaths, 0 at first. */
+uint64_t agent_restart_wait_ms(uint64_t *backoff_ms, uint64_t lived_ms, bool served);
+
 typedef struct agent agent;
 
 /* Registers every replica and starts their processes. Strings of opts are copied. */
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err);
-/* SIGTERM to all workers (they finish what runs), SIGKILL after grace_ms; `done` when all are gone. */
+/* All workers stop (they finish what runs), SIGKILL after grace_ms; `done` when all are gone. */
 void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *user);
 /* After stop, before registry_free: removes the sockets and the directory it made; run the loop once
  * more afterwards. */

@@ -1,3 +1,4 @@
+/* registry.c: the table of replicas, and the contact that each is kept in. */
 #include "cluster/replica.h"
 
 #include <stdio.h>
@@ -6,14 +7,20 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cluster/pulse.h"
 
 enum {
     RETRY_MIN_MS = 5, /* a starting worker listens after tens of milliseconds: look often at first */
     RETRY_MAX_MS = 25,
-    STATS_MS = 1000,
-    CALL_TIMEOUT_MS = 5000,
-    SILENT_POLLS_MAX = 2, /* polls in a row without an answer: the loop thread is wedged */
-    STUCK_POLLS_MAX = 15, /* polls in a row without a step while requests run: the engine is */
+    DESCRIBE_TIMEOUT_MS = 5000,
+    TICK_MS = 100,
+    POLL_MS = 200,
+    /* A worker that is stopped or wedged is found within 0.9 s: a poll, no answer, and a look at its process.
+     */
+    MISSED_MS = 300,   /* no answer for so long: no new calls */
+    LOOK_MS = 200,     /* after as much again it is ended, unless it can be seen to do something */
+    SILENT_MS = 10000, /* it does something, but never answers: the loop thread is wedged */
+    STUCK_MS = 15000,  /* no step while requests run: the engine is */
 };
 
 /* A replica and what keeps it in touch with its worker. Lives until its timer is closed. */
@@ -25,7 +32,9 @@ typedef struct contact {
     uint64_t retry_ms;
     bool wanted; /* the agent says that a process is there */
     grpc_client_call *describing, *polling;
-    unsigned n_silent, n_stuck; /* polls in a row that give cause for worry */
+    uint64_t polled_ns, looked_ns; /* when the poll began; when its process was last looked at */
+    uint64_t stuck_ns;             /* since when it takes no steps; 0: it does */
+    pulse pulse;                   /* of its process, then */
 } contact;
 
 struct registry {
@@ -37,7 +46,8 @@ struct registry {
         void *user;
     } listeners[REGISTRY_MAX_LISTENERS];
     size_t n_listeners;
-    uv_timer_t *poll; /* its own allocation: closing takes a turn of the loop */
+    uv_timer_t *tick; /* these are allocations of their own: closing takes a turn of the loop */
+    uv_check_t *look;
 };
 
 static const char *const state_names[] = {
@@ -109,7 +119,7 @@ static void describe(contact *l)
 {
     if (l->describing) return;
     grpc_client_events ev = {.user = l, .message = described, .end = describe_ended};
-    uint64_t deadline = clock_ns() + CALL_TIMEOUT_MS * 1000000ull;
+    uint64_t deadline = clock_ns() + DESCRIBE_TIMEOUT_MS * 1000000ull;
     l->describing = grpc_call_start(l->r.channel, "/shoal.v1.Worker/Describe", "", 0, NULL, 0, deadline, &ev);
     if (!l->describing) retry_later(l);
 }
@@ -161,8 +171,8 @@ void registry_set_state(registry *g, replica *r, replica_state s, const char *re
     contact *l = (contact *)r;
     l->wanted = s == REPLICA_STARTING || s == REPLICA_READY || s == REPLICA_DRAINING;
     if (!l->wanted) uv_timer_stop(&l->retry);
-    l->r.wedged = false;
-    l->n_silent = l->n_stuck = 0;
+    l->r.wedged = l->r.silent = false;
+    l->stuck_ns = 0;
     set_state(l, s == REPLICA_READY ? REPLICA_STARTING : s, reason);
     if (s == REPLICA_STARTING || s == REPLICA_READY) connect_contact(l);
 }
@@ -172,8 +182,10 @@ void registry_set_state(registry *g, replica *r, replica_state s, const char *re
 /* A process that lives and does nothing is worse than a dead one: take it out, and have it ended. */
 static void give_up(contact *l, const char *why)
 {
-    l->n_silent = l->n_stuck = 0;
+    l->stuck_ns = 0;
     l->r.wedged = true;
+    if (l->polling) grpc_client_cancel(l->polling);
+    l->polling = NULL;
     set_state(l, REPLICA_DOWN, why);
 }
 
@@ -182,8 +194,11 @@ static bool is_stuck(contact *l, const Shoal__V1__Stats *now)
 {
     const Shoal__V1__Stats *before = l->r.stats;
     bool still = before && now->n_running > 0 && now->n_steps == before->n_steps;
-    l->n_stuck = still ? l->n_stuck + 1 : 0;
-    return l->n_stuck >= STUCK_POLLS_MAX;
+    if (!still)
+        l->stuck_ns = 0;
+    else if (l->stuck_ns == 0)
+        l->stuck_ns = clock_ns();
+    return still && clock_ms_since(l->stuck_ns) >= STUCK_MS;
 }
 
 static void polled(void *user, const uint8_t *msg, size_t n)
@@ -194,7 +209,7 @@ static void polled(void *user, const uint8_t *msg, size_t n)
     bool stuck = is_stuck(l, s);
     if (l->r.stats) shoal__v1__stats__free_unpacked(l->r.stats, NULL);
     l->r.stats = s;
-    l->n_silent = 0;
+    l->r.silent = false;
     if (stuck) give_up(l, "the engine takes no steps");
 }
 
@@ -202,21 +217,59 @@ static void poll_ended(void *user, grpc_status status, const char *message)
 {
     contact *l = user;
     l->polling = NULL;
-    if (status != GRPC_DEADLINE_EXCEEDED || l->r.state != REPLICA_READY) return;
-    if (++l->n_silent >= SILENT_POLLS_MAX) give_up(l, "the worker does not answer");
 }
 
-static void poll_all(uv_timer_t *t)
+static void poll(contact *l)
 {
-    registry *g = t->data;
+    grpc_client_events ev = {.user = l, .message = polled, .end = poll_ended};
+    l->polled_ns = clock_ns();
+    l->polling = grpc_call_start(l->r.channel, "/shoal.v1.Worker/GetStats", "", 0, NULL, 0, 0, &ev);
+}
+
+/* No answer can be chance, or one long turn of its loop: it gets no new calls until it answers. */
+static void note_silence(contact *l)
+{
+    l->r.silent = true;
+    l->looked_ns = clock_ns();
+    l->pulse = (pulse){0};
+    pulse_take(l->r.pid, &l->pulse);
+    LOG(LOG_INFO, "registry", "worker_silent", LOG_S("replica", l->r.id), LOG_I("pid", l->r.pid));
+}
+
+/* Still none. Of a worker on another machine only its silence is known. */
+static void look_at_silent(contact *l)
+{
+    pulse before = l->pulse;
+    l->looked_ns = clock_ns();
+    if (pulse_take(l->r.pid, &l->pulse) && !pulse_is_alive(&before, &l->pulse))
+        give_up(l, "the worker does not answer, and does nothing");
+    else if (clock_ms_since(l->polled_ns) >= SILENT_MS)
+        give_up(l, "the worker does not answer");
+}
+
+/* After the loop has read what there was to read: an answer that waits for us is no silence of the worker. */
+static void look_at_all(uv_check_t *h)
+{
+    registry *g = h->data;
+    uv_check_stop(h);
     for (size_t i = 0; i < g->n; i++) {
         contact *l = g->contacts[i];
-        if (l->r.state != REPLICA_READY || l->polling) continue;
-        grpc_client_events ev = {.user = l, .message = polled, .end = poll_ended};
-        uint64_t deadline = clock_ns() + CALL_TIMEOUT_MS * 1000000ull;
-        l->polling =
-            grpc_call_start(l->r.channel, "/shoal.v1.Worker/GetStats", "", 0, NULL, 0, deadline, &ev);
+        if (l->r.state != REPLICA_READY) continue;
+        if (!l->polling) {
+            l->r.silent = false;
+            if (clock_ms_since(l->polled_ns) >= POLL_MS) poll(l);
+        } else if (!l->r.silent) {
+            if (clock_ms_since(l->polled_ns) >= MISSED_MS) note_silence(l);
+        } else if (clock_ms_since(l->looked_ns) >= LOOK_MS) {
+            look_at_silent(l);
+        }
     }
+}
+
+static void tick(uv_timer_t *t)
+{
+    registry *g = t->data;
+    uv_check_start(g->look, look_at_all);
 }
 
 /* ---- the table --------------------------------------------------------------------------------- */
@@ -224,18 +277,21 @@ static void poll_all(uv_timer_t *t)
 int registry_new(registry **ret, uv_loop_t *loop, shoal_err *err)
 {
     registry *g = calloc(1, sizeof *g);
-    uv_timer_t *poll = calloc(1, sizeof *poll);
-    if (!g || !poll) {
+    uv_timer_t *t = calloc(1, sizeof *t);
+    uv_check_t *look = calloc(1, sizeof *look);
+    if (!g || !t || !look) {
         free(g);
-        free(poll);
+        free(t);
+        free(look);
         return err_nomem(err);
     }
-    g->loop = loop;
-    g->poll = poll;
-    uv_timer_init(loop, poll);
-    poll->data = g;
-    uv_timer_start(poll, poll_all, STATS_MS, STATS_MS);
-    uv_unref((uv_handle_t *)poll); /* looking at others keeps no process alive */
+    *g = (registry){.loop = loop, .tick = t, .look = look};
+    uv_timer_init(loop, t);
+    uv_check_init(loop, look);
+    t->data = look->data = g;
+    uv_timer_start(t, tick, TICK_MS, TICK_MS);
+    uv_unref((uv_handle_t *)t); /* looking at others keeps no process alive */
+    uv_unref((uv_handle_t *)look);
     *ret = g;
     return 0;
 }
@@ -269,7 +325,8 @@ void registry_free(registry *g)
     if (!g) return;
     g->n_listeners = 0;
     for (size_t i = 0; i < g->n; i++) contact_close(g->contacts[i]);
-    uv_close((uv_handle_t *)g->poll, free_handle);
+    uv_close((uv_handle_t *)g->tick, free_handle);
+    uv_close((uv_handle_t *)g->look, free_handle);
     free(g->contacts);
     free(g);
 }

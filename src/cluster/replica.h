@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/cost.h"
 #include "base/err.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "wire/grpc.h"
@@ -40,9 +41,12 @@ typedef struct replica {
     grpc_channel *channel;
     Shoal__V1__ModelInfo *info; /* NULL until described once; kept over restarts */
     Shoal__V1__Stats *stats;    /* NULL until polled */
+    bool silent;                /* READY, but it missed its last poll: no new calls for it */
     bool wedged;                /* DOWN because the process lives and does nothing: the agent ends it */
-    unsigned n_in_flight;       /* calls of this gateway; kept by whoever starts calls */
-    double ms_per_call;         /* moving average kept by the caller of unary calls */
+    /* Kept by whoever starts calls (gateway/backend.c): */
+    unsigned n_in_flight, n_tokens_in_flight; /* calls, and their input that nothing has come back for */
+    uint64_t sent_ns, moved_ns; /* a call last began there; it last gave something back, or was idle */
+    cost cost;                  /* of unary calls, by their tokens */
 } replica;
 
 typedef struct registry registry;

@@ -7,14 +7,21 @@
  *     grant: holder = s, then waiting[s] = 0, then word[s] = 1, then wake.
  * A process that dies while it holds or waits leaves that in the page until the agent reaps its slot.
  *
+ * The page is writable by every worker, so the agent trusts nothing in it and waits for nothing in it: the
+ * file is sealed (nobody can cut it off under a mapping), reaping is a flag that whoever takes the lock next
+ * acts upon, and of the lock the agent only reads who is inside. A worker waits for the lock LOCK_MS at most;
+ * then it takes its step without asking, and asks without waiting until the lock is free again.
+ *
  * A step takes milliseconds, so a holder that keeps the cores for LEASE_MS is stopped or stuck, and its
  * waiters take them: models must not stand still because one does. If it was only slow, two teams share
  * the cores for a while, which costs time and nothing else; its late release then finds another holder
  * and changes nothing. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -23,22 +30,29 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "compute/compute.h"
 
-#define SLOTS      64
-#define NOBODY     (-1)
-#define LEASE_MS   250
-#define PAGE_MAGIC 0x53484F42u /* another layout gets another number */
+#define SLOTS       64
+#define NOBODY      (-1)
+#define LEASE_MS    250
+#define LOCK_MS     50          /* a turn inside the lock takes microseconds */
+#define STUCK_LOOKS 5           /* the same turn seen so often: its process is stopped or hostile */
+#define PAGE_MAGIC  0x53484F43u /* another layout gets another number */
 
 typedef struct place {
     _Alignas(64) _Atomic uint32_t word; /* futex: 0 while waiting, 1 when granted */
+    _Atomic uint32_t dead; /* the agent's word, until somebody under the lock has acted upon it */
     int waiting;
     uint64_t deadline_ns;
 } place;
 
 typedef struct page {
     uint32_t magic;
-    pthread_mutex_t lock; /* guards all below but the words */
+    _Atomic int inside;    /* the slot that has the lock; NOBODY */
+    _Atomic uint32_t turn; /* how often the lock was taken */
+    _Atomic uint32_t any_dead;
+    pthread_mutex_t lock; /* guards all below but the words and the dead */
     int holder;
     uint64_t n_grants; /* how often the cores have changed hands */
     place slots[SLOTS];
@@ -46,7 +60,11 @@ typedef struct page {
 
 struct arbiter {
     page *page;
-    int slot; /* NOBODY for the agent */
+    int slot;       /* NOBODY for the agent */
+    bool impatient; /* the lock was not to be had lately: do not wait for it */
+    /* The agent's memory of whom it saw inside the lock. */
+    int seen_inside, n_looks;
+    uint32_t seen_turn;
 };
 
 static bool is_granted(place *s)
@@ -54,14 +72,14 @@ static bool is_granted(place *s)
     return atomic_load_explicit(&s->word, memory_order_acquire) != 0;
 }
 
-/* False when LEASE_MS went by without a grant. */
-static bool await_grant(place *s)
+typedef enum { GRANTED, WOKEN, LEASE_OVER } wait_end;
+
+static wait_end await_grant(place *s)
 {
     const struct timespec lease = {.tv_sec = LEASE_MS / 1000, .tv_nsec = LEASE_MS % 1000 * 1000000L};
-    while (!is_granted(s))
-        if (syscall(SYS_futex, &s->word, FUTEX_WAIT, 0, &lease, NULL, 0) != 0 && errno == ETIMEDOUT)
-            return is_granted(s);
-    return true;
+    bool over = !is_granted(s) && syscall(SYS_futex, &s->word, FUTEX_WAIT, 0, &lease, NULL, 0) != 0 &&
+                errno == ETIMEDOUT;
+    return is_granted(s) ? GRANTED : over ? LEASE_OVER : WOKEN;
 }
 
 static void futex_wake(_Atomic uint32_t *word)
@@ -103,16 +121,54 @@ static void repair(page *p)
         grant(p, p->holder);
 }
 
-static void lock(page *p)
+/* What processes that died held and waited for. */
+static void bury(page *p)
 {
-    if (pthread_mutex_lock(&p->lock) != EOWNERDEAD) return;
-    pthread_mutex_consistent(&p->lock);
-    repair(p);
+    if (!atomic_exchange(&p->any_dead, 0)) return;
+    for (int s = 0; s < SLOTS; s++) {
+        if (!atomic_exchange(&p->slots[s].dead, 0)) continue;
+        p->slots[s].waiting = 0;
+        if (p->holder == s) pass_on(p);
+    }
 }
 
-static void unlock(page *p)
+/* Tries again and again, rather than a timed wait: its clock would be one that somebody may set. */
+static int timed_lock(arbiter *a)
 {
-    pthread_mutex_unlock(&p->lock);
+    const struct timespec pause = {.tv_nsec = 100000};
+    uint64_t start = clock_ns();
+    int rc = pthread_mutex_trylock(&a->page->lock);
+    for (int i = 0; rc == EBUSY && !a->impatient && clock_ms_since(start) < LOCK_MS; i++) {
+        if (i < 100)
+            sched_yield();
+        else
+            nanosleep(&pause, NULL);
+        rc = pthread_mutex_trylock(&a->page->lock);
+    }
+    return rc;
+}
+
+/* False when the lock is not to be had: go on without. */
+static bool lock(arbiter *a)
+{
+    page *p = a->page;
+    int rc = timed_lock(a);
+    a->impatient = rc != 0 && rc != EOWNERDEAD;
+    if (a->impatient) return false;
+    atomic_fetch_add_explicit(&p->turn, 1, memory_order_relaxed);
+    atomic_store_explicit(&p->inside, a->slot, memory_order_release);
+    if (rc == EOWNERDEAD) {
+        pthread_mutex_consistent(&p->lock);
+        repair(p);
+    }
+    bury(p);
+    return true;
+}
+
+static void unlock(arbiter *a)
+{
+    atomic_store_explicit(&a->page->inside, NOBODY, memory_order_release);
+    pthread_mutex_unlock(&a->page->lock);
 }
 
 static int map_page(arbiter **ret, int fd, int slot, shoal_err *err)
@@ -124,7 +180,7 @@ static int map_page(arbiter **ret, int fd, int slot, shoal_err *err)
         free(a);
         return err_set(err, SHOAL_EIO, "the arbiter's page cannot be mapped");
     }
-    *a = (arbiter){.page = p, .slot = slot};
+    *a = (arbiter){.page = p, .slot = slot, .seen_inside = NOBODY};
     *ret = a;
     return 0;
 }
@@ -138,16 +194,18 @@ static void init_page(page *p)
     pthread_mutex_init(&p->lock, &attr);
     pthread_mutexattr_destroy(&attr);
     p->holder = NOBODY;
+    atomic_store(&p->inside, NOBODY);
     p->magic = PAGE_MAGIC;
 }
 
 int arbiter_create(arbiter **ret, int *ret_fd, shoal_err *err)
 {
-    /* not close-on-exec: workers inherit it */
-    int fd = memfd_create("shoal-arbiter", 0);
+    int fd = memfd_create("shoal-arbiter", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return err_set(err, SHOAL_EIO, "no anonymous file for the arbiter's page");
     int rc = 0;
-    if (ftruncate(fd, sizeof(page)) != 0) rc = err_set(err, SHOAL_EIO, "the arbiter's page has no room");
+    if (ftruncate(fd, sizeof(page)) != 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        rc = err_set(err, SHOAL_EIO, "the arbiter's page has no room");
     arbiter *a = NULL;
     if (rc == 0) rc = map_page(&a, fd, NOBODY, err);
     if (rc != 0) {
@@ -174,6 +232,7 @@ int arbiter_join(arbiter **ret, int fd, int slot, shoal_err *err)
         return err_set(err, SHOAL_EINVALID, "the arbiter's page is of another version");
     }
     arbiter_reap(a, slot); /* what an earlier owner of the slot may have left */
+    if (lock(a)) unlock(a);
     *ret = a;
     return 0;
 }
@@ -185,41 +244,73 @@ void arbiter_close(arbiter *a)
     free(a);
 }
 
+/* Take the cores, or a place in the queue. Under the lock; true when they are ours. */
+static bool take_or_queue(arbiter *a, uint64_t deadline_ns)
+{
+    page *p = a->page;
+    place *s = &p->slots[a->slot];
+    bool free_now = p->holder == NOBODY || p->holder == a->slot; /* ours: a release that found no lock */
+    atomic_store_explicit(&s->word, free_now, memory_order_relaxed);
+    s->deadline_ns = deadline_ns;
+    s->waiting = !free_now;
+    if (free_now) p->holder = a->slot;
+    p->n_grants += free_now;
+    return free_now;
+}
+
+/* The holder's lease is over when nobody else got the cores meanwhile. Under the lock. */
+static void enforce_lease(page *p, place *s, uint64_t seen_grants)
+{
+    if (is_granted(s)) return;
+    s->waiting = 1; /* it is not after a burial that came late, for an earlier process of our slot */
+    if (p->n_grants == seen_grants || p->holder == NOBODY) pass_on(p);
+}
+
 void arbiter_acquire(arbiter *a, uint64_t deadline_ns)
 {
     page *p = a->page;
     place *s = &p->slots[a->slot];
-    lock(p);
-    bool free_now = p->holder == NOBODY;
-    atomic_store_explicit(&s->word, free_now, memory_order_relaxed);
-    s->deadline_ns = deadline_ns;
-    if (free_now)
-        p->holder = a->slot;
-    else
-        s->waiting = 1;
-    uint64_t seen = p->n_grants += free_now;
-    unlock(p);
-    while (!free_now && !await_grant(s)) {
-        lock(p);
-        if (s->waiting && p->n_grants == seen) pass_on(p);
-        seen = p->n_grants;
-        unlock(p);
+    if (!lock(a)) return;
+    bool ours = take_or_queue(a, deadline_ns);
+    uint64_t seen = p->n_grants;
+    unlock(a);
+    while (!ours) {
+        wait_end how = await_grant(s);
+        if (how == GRANTED || !lock(a)) return;
+        if (how == LEASE_OVER) {
+            enforce_lease(p, s, seen);
+            seen = p->n_grants;
+        }
+        unlock(a);
+        ours = is_granted(s);
     }
 }
 
 void arbiter_release(arbiter *a)
 {
-    lock(a->page);
+    if (!lock(a)) return; /* the lease ends it */
     if (a->page->holder == a->slot) pass_on(a->page);
-    unlock(a->page);
+    unlock(a);
 }
 
 void arbiter_reap(arbiter *a, int slot)
 {
     if (slot < 0 || slot >= SLOTS) return;
     page *p = a->page;
-    lock(p);
-    p->slots[slot].waiting = 0;
-    if (p->holder == slot) pass_on(p);
-    unlock(p);
+    int expected = slot;
+    atomic_compare_exchange_strong(&p->inside, &expected, NOBODY);
+    atomic_store(&p->slots[slot].dead, 1);
+    atomic_store(&p->any_dead, 1);
+    for (int s = 0; s < SLOTS; s++) futex_wake(&p->slots[s].word); /* whoever waits does the burial */
+}
+
+int arbiter_stuck(arbiter *a)
+{
+    int inside = atomic_load_explicit(&a->page->inside, memory_order_acquire);
+    uint32_t turn = atomic_load_explicit(&a->page->turn, memory_order_relaxed);
+    bool same = inside != NOBODY && inside == a->seen_inside && turn == a->seen_turn;
+    a->n_looks = same ? a->n_looks + 1 : 0;
+    a->seen_inside = inside;
+    a->seen_turn = turn;
+    return a->n_looks >= STUCK_LOOKS && inside >= 0 && inside < SLOTS ? inside : NOBODY;
 }

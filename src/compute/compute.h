@@ -201,14 +201,19 @@ typedef struct arbiter arbiter;
 
 /* The agent makes it: an anonymous shared file; *ret_fd (the caller's to close) is not close-on-exec,
  * so that workers inherit it. */
+/* The agent's. *ret_fd is close-on-exec and sealed: give it to the workers, who cannot change its size. */
 int arbiter_create(arbiter **ret, int *ret_fd, shoal_err *err);
 /* A worker joins with the inherited fd and a slot number (0..63) that nobody else uses. */
 int arbiter_join(arbiter **ret, int fd, int slot, shoal_err *err);
 void arbiter_close(arbiter *a);
-/* Block until the cores are ours. deadline_ns (clock_ns time) orders waiters; UINT64_MAX is last. */
+/* Block until the cores are ours, or until it is clear that the page cannot say so (a worker is stopped
+ * inside its lock): then go on. deadline_ns (clock_ns time) orders waiters; UINT64_MAX is last. */
 void arbiter_acquire(arbiter *a, uint64_t deadline_ns);
 void arbiter_release(arbiter *a);
-/* The agent, when the process in `slot` died: give back what it held or waited for. */
+/* The agent, when the process in `slot` died: give back what it held or waited for. Never blocks. */
 void arbiter_reap(arbiter *a, int slot);
+/* The agent, a few times a second: the slot whose process does not leave the lock, -1 for none. Kill that
+ * process: the lock heals when its owner dies. Never blocks. */
+int arbiter_stuck(arbiter *a);
 
 #endif

@@ -1,3 +1,5 @@
+/* backend.c: calls of models: from a name to a replica, with another try while nothing has come back, and a
+ * short wait while no replica is up. */
 #include "gateway/backend.h"
 
 #include <stdarg.h>
@@ -36,7 +38,9 @@ struct backend_call {
     uint64_t hold_until_ns; /* 0: fail at once when no replica is ready */
     uint8_t *msg;           /* packed request, kept for another try */
     size_t n_msg;
-    unsigned n_prompt_estimate, n_max_tokens;
+    unsigned n_tokens;     /* of input: bytes over four, close enough to compare calls */
+    unsigned n_unanswered; /* of them, as far as the replica has not begun to answer */
+    unsigned n_tokens_max; /* of a prompt: no token has less than a byte */
     uint64_t tried; /* bit i: registry place i failed this call */
     bool waiting;   /* in no replica's hands: the timer looks after it */
     bool got_message;
@@ -160,9 +164,19 @@ static void finish(backend_call *c, int status, const char *message)
     call_free(c);
 }
 
+/* The replica has gone through the call's input. */
+static void input_done(backend_call *c, uint64_t now)
+{
+    c->r->n_tokens_in_flight -= c->n_unanswered;
+    c->n_unanswered = 0;
+    c->r->moved_ns = now;
+}
+
 static void leave_replica(backend_call *c)
 {
-    if (c->call && c->r->n_in_flight > 0) c->r->n_in_flight--;
+    if (!c->call) return;
+    input_done(c, clock_ns());
+    c->r->n_in_flight--;
     c->call = NULL;
 }
 
@@ -175,6 +189,11 @@ void backend_cancel(backend_call *c)
         grpc_client_cancel(gc);
     }
     call_free(c);
+}
+
+void backend_pause(backend_call *c, bool paused)
+{
+    if (c && c->call) grpc_client_pause(c->call, paused);
 }
 
 /* ---- trying -------------------------------------------------------------------------------------- */
@@ -207,7 +226,38 @@ static void park(backend_call *c, int status, const char *fmt, ...)
     set_timer(c->b);
 }
 
-static bool snapshot(backend *b, router_view *ret)
+/* What a call costs on r: unary ones as this gateway saw it, generations as the worker's engine did. */
+static cost_line cost_on(const replica *r, bool generates)
+{
+    const Shoal__V1__Stats *s = r->stats;
+    if (!generates) return cost_line_of(&r->cost);
+    if (!s) return (cost_line){0};
+    double token_ms = s->decode_tokens_per_s > 0 ? 1e3 / s->decode_tokens_per_s : 0;
+    return (cost_line){.fixed_ms = s->prefill_fixed_ms + token_ms, .unit_ms = s->prefill_token_ms};
+}
+
+static router_replica look_at(const replica *r, uint64_t now)
+{
+    bool generates = r->info && strcmp(or_empty(r->info->task), "generate") == 0;
+    cost_line line = cost_on(r, generates);
+    return (router_replica){
+        .model = r->model,
+        .digest = r->info ? r->info->digest : NULL,
+        .ready =
+            r->state == REPLICA_READY && !r->silent && r->channel && grpc_channel_is_connected(r->channel),
+        .draining = r->state == REPLICA_DRAINING,
+        .n_in_flight = r->n_in_flight,
+        .n_tokens_in_flight = r->n_tokens_in_flight,
+        .n_parallel = generates ? 16 : 1,
+        .n_ctx = r->info ? r->info->n_ctx : 0,
+        .ms_per_call = line.fixed_ms,
+        .ms_per_token = line.unit_ms,
+        .worked_ms = r->n_in_flight && now > r->moved_ns ? (double)(now - r->moved_ns) / 1e6 : 0,
+        .sent_ns = r->sent_ns,
+    };
+}
+
+static bool snapshot(backend *b, uint64_t now, router_view *ret)
 {
     size_t n = registry_count(b->g);
     if (n > b->n_view) {
@@ -216,23 +266,7 @@ static bool snapshot(backend *b, router_view *ret)
         b->view = v;
         b->n_view = n;
     }
-    for (size_t i = 0; i < n; i++) {
-        const replica *r = registry_at(b->g, i);
-        const Shoal__V1__Stats *s = r->stats;
-        bool generates = r->info && strcmp(or_empty(r->info->task), "generate") == 0;
-        b->view[i] = (router_replica){
-            .model = r->model,
-            .digest = r->info ? r->info->digest : NULL,
-            .ready = r->state == REPLICA_READY && r->channel && grpc_channel_is_connected(r->channel),
-            .draining = r->state == REPLICA_DRAINING,
-            .n_in_flight = r->n_in_flight,
-            .n_waiting = s ? s->n_waiting : 0,
-            .n_parallel = generates ? 16 : 1,
-            .ms_per_call = r->ms_per_call,
-            .prefill_tokens_per_s = s ? s->prefill_tokens_per_s : 0,
-            .decode_tokens_per_s = s ? s->decode_tokens_per_s : 0,
-        };
-    }
+    for (size_t i = 0; i < n; i++) b->view[i] = look_at(registry_at(b->g, i), now);
     *ret = (router_view){.replicas = b->view, .n_replicas = n};
     return true;
 }
@@ -270,10 +304,14 @@ static bool start_on(backend_call *c, size_t place)
     c->r = r;
     c->place = place;
     c->sent_ns = clock_ns();
+    if (r->n_in_flight == 0) r->moved_ns = c->sent_ns;
     c->call = grpc_call_start(r->channel, c->path, c->msg, c->n_msg, &id, c->request_id[0] ? 1 : 0,
                               c->deadline_ns, &ev);
-    if (c->call) r->n_in_flight++;
-    return c->call != NULL;
+    if (!c->call) return false;
+    r->sent_ns = c->sent_ns;
+    r->n_in_flight++;
+    r->n_tokens_in_flight += c->n_unanswered = c->n_tokens;
+    return true;
 }
 
 static void hold_or_fail(backend_call *c, uint64_t now)
@@ -298,7 +336,7 @@ static void try_start(backend_call *c)
         return;
     }
     router_view view;
-    if (!c->msg || !snapshot(c->b, &view)) {
+    if (!snapshot(c->b, now, &view)) {
         park(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
@@ -306,8 +344,8 @@ static void try_start(backend_call *c)
                         .now_ns = now,
                         .deadline_ns = c->deadline_ns,
                         .exclude = c->tried,
-                        .n_prompt_tokens = c->n_prompt_estimate,
-                        .n_max_tokens = c->n_max_tokens};
+                        .n_tokens = c->n_tokens,
+                        .n_tokens_max = c->n_tokens_max};
     router_decision d;
     int rc = router_pick(&view, &q, &d);
     if (rc == SHOAL_ENOTFOUND) {
@@ -364,6 +402,7 @@ static void on_event(backend_call *c, const uint8_t *msg, size_t n)
     s->used = 0;
     Shoal__V1__GenerateEvent *ev = shoal__v1__generate_event__unpack(&a, n, msg);
     if (!ev) return;
+    if (ev->delta && c->n_unanswered > 0) input_done(c, clock_ns());
     c->events.event(c->events.user, ev); /* may cancel: c is not touched again */
     shoal__v1__generate_event__free_unpacked(ev, &a);
 }
@@ -378,9 +417,11 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
         c->reply = protobuf_c_message_unpack(c->reply_type, NULL, n, msg);
 }
 
-static void learn_speed(replica *r, double ms)
+/* What the replica spent on this call: since it last gave something back, if the call was there by then. */
+static void learn_cost(backend_call *c, uint64_t moved_ns)
 {
-    r->ms_per_call = r->ms_per_call > 0 ? r->ms_per_call * 0.9 + ms * 0.1 : ms;
+    uint64_t from = moved_ns > c->sent_ns ? moved_ns : c->sent_ns;
+    cost_learn(&c->r->cost, c->n_tokens, clock_ms_since(from), clock_ns());
 }
 
 static bool other_replica_may_do(const backend_call *c, int rc)
@@ -388,7 +429,9 @@ static bool other_replica_may_do(const backend_call *c, int rc)
     if (c->got_message || (rc != SHOAL_EUNAVAILABLE && rc != SHOAL_EFULL)) return false;
     for (size_t i = 0; i < registry_count(c->b->g) && i < ROUTER_EXCLUDE_MAX; i++) {
         const replica *r = registry_at(c->b->g, i);
-        if (r->state == REPLICA_READY && !(c->tried >> i & 1) && strcmp(r->model, c->model) == 0) return true;
+        if (r->state == REPLICA_READY && !r->silent && !(c->tried >> i & 1) &&
+            strcmp(r->model, c->model) == 0)
+            return true;
     }
     return false;
 }
@@ -396,11 +439,12 @@ static bool other_replica_may_do(const backend_call *c, int rc)
 static void on_end(void *user, grpc_status status, const char *message)
 {
     backend_call *c = user;
+    uint64_t moved_ns = c->r->moved_ns;
     leave_replica(c);
     int rc = status == GRPC_OK ? 0 : grpc_status_to_err((int)status);
     if (rc == 0 && c->reply_type && !c->reply) rc = SHOAL_EPROTOCOL;
     if (rc == 0) {
-        if (c->learns) learn_speed(c->r, clock_ms_since(c->sent_ns));
+        if (c->learns) learn_cost(c, moved_ns);
         finish(c, 0, "");
         return;
     }
@@ -427,8 +471,12 @@ static backend_call *call_new(backend *b, const char *model, const char *path, c
     backend_call *c = calloc(1, sizeof *c);
     size_t n = protobuf_c_message_get_packed_size(req);
     uint8_t *msg = malloc(n ? n : 1);
-    if (!c) abort(); /* the handle is what reports failure: without it there is no way to */
-    if (msg) protobuf_c_message_pack(req, msg);
+    if (!c || !msg) {
+        free(c);
+        free(msg);
+        return NULL;
+    }
+    protobuf_c_message_pack(req, msg);
     *c = (backend_call){.b = b,
                         .next = b->calls,
                         .path = path,
@@ -436,6 +484,7 @@ static backend_call *call_new(backend *b, const char *model, const char *path, c
                         .start_ns = clock_ns(),
                         .msg = msg,
                         .n_msg = n,
+                        .n_tokens = (unsigned)(n / 4),
                         .deliver = deliver};
     snprintf(c->model, sizeof c->model, "%s", model);
     snprintf(c->request_id, sizeof c->request_id, "%s", ctx && ctx->request_id ? ctx->request_id : "");
@@ -454,10 +503,9 @@ backend_call *backend_generate(backend *b, const char *model, const Shoal__V1__G
                                const backend_context *ctx, const backend_generate_events *ev)
 {
     backend_call *c = call_new(b, model, "/shoal.v1.Worker/Generate", &req->base, ctx, deliver_generate);
+    if (!c) return NULL;
     c->events = *ev;
-    /* Bytes over four is close enough to decide whether a deadline is hopeless. */
-    c->n_prompt_estimate = (unsigned)(c->n_msg / 4);
-    c->n_max_tokens = req->max_tokens ? req->max_tokens : 1;
+    c->n_tokens_max = (unsigned)c->n_msg;
     try_start(c);
     return c;
 }
@@ -472,6 +520,7 @@ backend_call *backend_generate(backend *b, const char *model, const Shoal__V1__G
                                       const backend_context *ctx, name##_done done, void *user)            \
     {                                                                                                      \
         backend_call *c = call_new(b, model, "/shoal.v1.Worker/" method, &req->base, ctx, deliver_##name); \
+        if (!c) return NULL;                                                                               \
         c->reply_type = &descriptor;                                                                       \
         c->done = (void (*)(void))done;                                                                    \
         c->learns = true;                                                                                  \
@@ -490,7 +539,7 @@ backend_call *backend_classify(backend *b, const char *model, const Shoal__V1__C
                                const backend_context *ctx, classify_done done, void *user)
 {
     backend_call *c = start_classify(b, model, req, ctx, done, user);
-    try_start(c);
+    if (c) try_start(c);
     return c;
 }
 
@@ -498,7 +547,7 @@ backend_call *backend_tag(backend *b, const char *model, const Shoal__V1__TagReq
                           const backend_context *ctx, tag_done done, void *user)
 {
     backend_call *c = start_tag(b, model, req, ctx, done, user);
-    try_start(c);
+    if (c) try_start(c);
     return c;
 }
 
@@ -506,7 +555,7 @@ backend_call *backend_embed(backend *b, const char *model, const Shoal__V1__Embe
                             const backend_context *ctx, embed_done done, void *user)
 {
     backend_call *c = start_embed(b, model, req, ctx, done, user);
-    try_start(c);
+    if (c) try_start(c);
     return c;
 }
 
@@ -516,6 +565,7 @@ backend_call *backend_describe(backend *b, const char *model, const backend_cont
 {
     Shoal__V1__DescribeRequest req = SHOAL__V1__DESCRIBE_REQUEST__INIT;
     backend_call *c = start_describe(b, model, &req, ctx, done, user);
+    if (!c) return NULL;
     c->hold_until_ns = 0;
     c->learns = false;
     try_start(c);

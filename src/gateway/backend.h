@@ -42,7 +42,8 @@ registry *backend_registry(backend *b);
  * name is unknown or nothing has come up yet; *ret_known tells the two apart (may be NULL). */
 const replica *backend_find(backend *b, const char *model, bool *ret_known);
 
-/* NULL never: failures come through `end`, always later than the call that started it. */
+/* NULL of these: out of memory, and no callback follows. All other failures come through `end` or `done`,
+ * always later than the call that started it. */
 backend_call *backend_generate(backend *b, const char *model, const Shoal__V1__GenerateRequest *req,
                                const backend_context *ctx, const backend_generate_events *ev);
 
@@ -62,6 +63,9 @@ backend_call *backend_describe(backend *b, const char *model, const backend_cont
                                void (*done)(void *user, const backend_result *r,
                                             const Shoal__V1__ModelInfo *reply),
                                void *user);
+/* While paused no event comes (but the end, when the deadline passes or the worker dies), and the worker
+ * rests. */
+void backend_pause(backend_call *c, bool paused);
 /* No callback follows. */
 void backend_cancel(backend_call *c);
 

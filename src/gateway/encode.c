@@ -126,6 +126,7 @@ static void start_call(void *job)
     case ENCODE_CLASSIFY: j->call = backend_classify(b, s->model, &classify, &ctx, on_classified, j); break;
     case ENCODE_TAG: j->call = backend_tag(b, s->model, &tag, &ctx, on_tagged, j); break;
     }
+    if (!j->call) shared_fail_nomem(&j->shared);
 }
 
 /* ---- the endpoints ------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "gateway/browser.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/watch.h"
 
 /* ---- admission ----------------------------------------------------------------------------------- */
 
@@ -139,7 +140,7 @@ static void on_request(void *user, http_request *http)
         return;
     }
     if (rq->endpoint->admitted) {
-        rq->counted = true;
+        rq->n_counted = 1;
         rq->gateway->n_admitted++;
     }
     rq->endpoint->handle(rq);
@@ -171,55 +172,6 @@ static void error_body(void *user, int status, const char *message, buf *out, co
     *ret_content_type = "application/json";
 }
 
-/* ---- deadlines ----------------------------------------------------------------------------------- */
-
-#define DEADLINE_LOOK_MS 5
-
-/* Its callback may end any request, so the list is walked anew after each. */
-static gateway_request *next_due(gateway *g, uint64_t now, bool *ret_more)
-{
-    *ret_more = false;
-    for (gateway_request *rq = g->requests; rq; rq = rq->next) {
-        if (!rq->on_deadline) continue;
-        if (now >= rq->deadline_ns) return rq;
-        *ret_more = true;
-    }
-    return NULL;
-}
-
-static void on_deadline_tick(uv_timer_t *t)
-{
-    gateway *g = t->data;
-    uint64_t now = clock_ns();
-    bool more;
-    for (gateway_request *rq; (rq = next_due(g, now, &more));) {
-        void (*fn)(void *) = rq->on_deadline;
-        rq->on_deadline = NULL;
-        fn(rq->work);
-    }
-    if (!more) uv_timer_stop(t);
-}
-
-void gateway_watch_deadlines(gateway *g)
-{
-    if (!uv_is_active((uv_handle_t *)g->deadlines))
-        uv_timer_start(g->deadlines, on_deadline_tick, DEADLINE_LOOK_MS, DEADLINE_LOOK_MS);
-}
-
-static int deadlines_setup(gateway *g, shoal_err *err)
-{
-    g->deadlines = malloc(sizeof *g->deadlines);
-    if (!g->deadlines) return err_nomem(err);
-    uv_timer_init(g->loop, g->deadlines);
-    g->deadlines->data = g;
-    return 0;
-}
-
-static void free_handle(uv_handle_t *h)
-{
-    free(h);
-}
-
 /* ---- life ---------------------------------------------------------------------------------------- */
 
 static int listen_as_configured(gateway *g, shoal_err *err)
@@ -244,7 +196,7 @@ static int gateway_setup(gateway *g, shoal_err *err)
     if (!g->metrics) return err_nomem(err);
     int rc = auth_init(&g->auth, (const char *const *)c->api_keys, c->n_api_keys, err);
     if (rc == 0) rc = cache_new(&g->cache, (size_t)c->cache_bytes, c->cache_ttl_ms * 1000000u, err);
-    if (rc == 0) rc = deadlines_setup(g, err);
+    if (rc == 0) rc = watch_open(g, err);
     if (rc == 0) rc = backend_new(&g->backend, g->loop, g->registry, err);
     if (rc == 0) rc = http_server_new(&g->server, g->loop, &h, &c->limits, err);
     if (rc == 0) rc = listen_as_configured(g, err);
@@ -304,7 +256,7 @@ void gateway_free(gateway *g)
         http_set_data(g->requests->http, NULL);
         abandon(g->requests);
     }
-    if (g->deadlines) uv_close((uv_handle_t *)g->deadlines, free_handle);
+    watch_close(g);
     http_server *server = g->server;
     backend_free(g->backend);
     cache_free(g->cache);

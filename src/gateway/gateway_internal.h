@@ -21,11 +21,9 @@ struct gateway {
     buf metrics_text; /* what GET /metrics answers, as of metrics_at_ns; 0: never made */
     uint64_t metrics_at_ns;
     bool draining;
-    uv_timer_t *deadlines; /* runs while some request has on_deadline; freed by its close */
+    uv_timer_t *watch; /* watch.c's; freed by its close */
 };
 
-/* Look for requests whose on_deadline is due until none is left. */
-void gateway_watch_deadlines(struct gateway *g);
 /* The request's end, for log and metrics; unlinks and frees it. Status 499: the client left. */
 void request_finish(gateway_request *rq, int status, const char *error_code);
 

@@ -26,6 +26,7 @@ struct gen_job {
     gen_branch *branches;
     size_t n_branches, n_open;
     bool saw_token;
+    bool rests; /* the client does not keep up */
     buf out; /* events of one write; its memory is used again */
 };
 
@@ -47,10 +48,25 @@ static void begin_stream(gen_job *j)
     if (!j->shared.rq->streaming) request_stream_begin(j->shared.rq);
 }
 
+static void pause_calls(gen_job *j, bool paused)
+{
+    j->rests = paused;
+    for (size_t k = 0; k < j->n_branches; k++) backend_pause(j->branches[k].call, paused);
+}
+
+static void go_on(void *job)
+{
+    pause_calls(job, false);
+}
+
 static void flush(gen_job *j)
 {
-    request_stream_write(j->shared.rq, &j->out);
+    gateway_request *rq = j->shared.rq;
+    request_stream_write(rq, &j->out);
     buf_clear(&j->out);
+    if (j->rests || !request_stream_is_full(rq)) return;
+    pause_calls(j, true);
+    request_on_room(rq, go_on);
 }
 
 static void note_usage(gen_job *j)
@@ -190,6 +206,10 @@ static void start_calls(void *job)
         *br = (gen_branch){.job = j, .k = k};
         gen_spec_fill(j->spec, k, &req, &sampling);
         br->call = backend_generate(j->shared.rq->backend, j->spec->model, &req, &ctx, &ev);
+        if (!br->call) {
+            shared_fail_nomem(&j->shared);
+            return;
+        }
     }
 }
 
@@ -224,7 +244,8 @@ static void handle(gateway_request *rq, int (*parse)(gen_spec **, const char *, 
     const Shoal__V1__ModelInfo *info = NULL;
     size_t len;
     const char *body = http_body(rq->http, &len);
-    if (parse(&spec, body, len, &e) != 0 || choose_model(rq, "generate", &spec->model, &info, &e) != 0) {
+    if (parse(&spec, body, len, &e) != 0 || request_count_choices(rq, gen_spec_choices(spec), &e) != 0 ||
+        choose_model(rq, "generate", &spec->model, &info, &e) != 0) {
         gen_spec_free(spec);
         request_error(rq, &e);
         return;

@@ -10,8 +10,10 @@
 #include "base/log.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/watch.h"
 
-#define HEADERS_MAX 12
+#define HEADERS_MAX       12
+#define STREAM_FULL_BYTES ((size_t)128 << 10)
 
 typedef struct header_list {
     http_header items[HEADERS_MAX];
@@ -34,7 +36,7 @@ void request_on_deadline(gateway_request *rq, void (*fn)(void *work))
 {
     if (!rq->deadline_ns) return;
     rq->on_deadline = fn;
-    if (fn) gateway_watch_deadlines(rq->gateway);
+    if (fn) watch_requests(rq->gateway);
 }
 
 bool request_wants_fresh(const gateway_request *rq)
@@ -46,6 +48,24 @@ bool request_wants_fresh(const gateway_request *rq)
         if (n == 8 && (strncasecmp(p, "no-cache", n) == 0 || strncasecmp(p, "no-store", n) == 0)) return true;
     }
     return false;
+}
+
+int request_count_choices(gateway_request *rq, size_t n, api_error *e)
+{
+    gateway *g = rq->gateway;
+    size_t more = n > rq->n_counted ? n - rq->n_counted : 0;
+    if (g->config->max_requests && g->n_admitted + more > g->config->max_requests) {
+        api_error_set(
+            e, 429, "rate_limit_error", "too_many_requests", "n",
+            "%zu answers are being made, and n = %zu would be over the limit of %llu; try again in a "
+            "second, or ask for fewer",
+            g->n_admitted - rq->n_counted, n, (unsigned long long)g->config->max_requests);
+        e->retry_after_s = 1;
+        return e->status;
+    }
+    g->n_admitted += more;
+    rq->n_counted += more;
+    return 0;
 }
 
 void request_note_model(gateway_request *rq, const char *model, const char *version, const char *quantisation)
@@ -123,7 +143,7 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
         g->requests = rq->next;
     if (rq->next) rq->next->prev = rq->prev;
     g->n_requests--;
-    if (rq->counted) g->n_admitted--;
+    g->n_admitted -= rq->n_counted;
     free(rq);
 }
 
@@ -212,6 +232,25 @@ void request_stream_begin(gateway_request *rq)
 void request_stream_write(gateway_request *rq, const buf *events)
 {
     if (events->len > 0) http_respond_write(rq->http, events->data, events->len);
+}
+
+/* Well below where the connection would be closed. */
+static size_t full_bytes(const gateway_request *rq)
+{
+    size_t closed_at = rq->config->limits.max_write_backlog;
+    return closed_at && closed_at / 4 < STREAM_FULL_BYTES ? closed_at / 4 : STREAM_FULL_BYTES;
+}
+
+bool request_stream_is_full(const gateway_request *rq)
+{
+    return http_unsent(rq->http) > full_bytes(rq);
+}
+
+void request_on_room(gateway_request *rq, void (*fn)(void *work))
+{
+    rq->on_room = fn;
+    rq->room_bytes = full_bytes(rq) / 4;
+    if (fn) watch_requests(rq->gateway);
 }
 
 void request_stream_end(gateway_request *rq)

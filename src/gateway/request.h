@@ -46,11 +46,13 @@ typedef struct gateway_request {
     const char *cache_state; /* "hit", "miss", "shared"; NULL: not cacheable */
     const char *error_code;  /* of a failure inside a stream that had begun */
     bool streaming;
-    bool counted;      /* against max_requests */
+    size_t n_counted;  /* against max_requests: one, and one for each choice after the first */
     const char *allow; /* for a 405 */
     const char *allowed_origin; /* the page's, when it is one of allow_origins */
     void (*on_gone)(void *work);
     void (*on_deadline)(void *work);
+    void (*on_room)(void *work);
+    size_t room_bytes; /* on_room: no more than so many are unread */
     void *work;
     struct gateway_request *next, *prev; /* the gateway's list */
 } gateway_request;
@@ -68,6 +70,9 @@ void request_note_model(gateway_request *rq, const char *model, const char *vers
                         const char *quantisation);
 void request_note_result(gateway_request *rq, const backend_result *r);
 
+/* The request asks for so many answers at once (n > 1): 0, or 429 when that is over max_requests. */
+int request_count_choices(gateway_request *rq, size_t n, api_error *e);
+
 /* Each of these ends the request. */
 void request_json(gateway_request *rq, int status, const buf *body); /* a failed buf becomes a 500 */
 void request_text(gateway_request *rq, int status, const char *content_type, const buf *body);
@@ -78,5 +83,9 @@ void request_preflight(gateway_request *rq); /* a browser asks for a page of an 
 void request_stream_begin(gateway_request *rq);
 void request_stream_write(gateway_request *rq, const buf *events);
 void request_stream_end(gateway_request *rq); /* ends the request */
+/* Does the client leave so much unread that the source should rest? Then fn(work) runs once it has read most
+ * of it. NULL: not wanted any more. */
+bool request_stream_is_full(const gateway_request *rq);
+void request_on_room(gateway_request *rq, void (*fn)(void *work));
 
 #endif

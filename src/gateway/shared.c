@@ -37,6 +37,13 @@ void shared_fail(shared_job *s, const api_error *e)
         cache_fail(t, e->status, e, sizeof *e);
 }
 
+void shared_fail_nomem(shared_job *s)
+{
+    api_error e;
+    api_error_nomem(&e);
+    shared_fail(s, &e);
+}
+
 /* The client has left. Whoever waits for the same answer takes over; our calls stop at once. */
 static void on_gone(void *work)
 {

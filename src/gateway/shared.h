@@ -39,6 +39,7 @@ void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, con
 /* Answers with e and frees the job. Those who wait get e too, unless it is about this request alone (its
  * deadline, memory): then the first of them computes. */
 void shared_fail(shared_job *s, const api_error *e);
+void shared_fail_nomem(shared_job *s);
 /* Takes the ticket out of the job, which may then be freed. */
 cache_ticket *shared_detach(shared_job *s);
 /* Stores a detached leader's answer and gives it to those who wait; a failed buf leaves the work to the

@@ -123,6 +123,11 @@ void model_handle(gateway_request *rq)
     j->rq = rq;
     request_watch(rq, describe_gone, j);
     j->call = backend_describe(rq->backend, name, &ctx, on_described, j);
+    if (j->call) return;
+    free(j);
+    request_watch(rq, NULL, NULL);
+    api_error_nomem(&e);
+    request_error(rq, &e);
 }
 
 /* ---- health -------------------------------------------------------------------------------------- */

@@ -39,3 +39,25 @@ void batch_plan(batch_entry *entries, size_t n, const batch_limits *limits)
         }
     }
 }
+
+size_t batch_places_of(const batch_place *places, size_t n, uint64_t group)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) found += places[i].group == group;
+    return found;
+}
+
+/* Of the most crowded group the one that has been there longest. */
+size_t batch_victim(const batch_place *places, size_t n, uint64_t group)
+{
+    size_t victim = n, most = 0, has = batch_places_of(places, n, group);
+    for (size_t i = 0; i < n; i++) {
+        size_t others = batch_places_of(places, n, places[i].group);
+        bool due = places[i].n_stint >= BATCH_STINT && others > has;
+        if (places[i].fixed || !(due || others >= has + 2) || others < most) continue;
+        if (victim < n && others == most && places[i].n_stint <= places[victim].n_stint) continue;
+        victim = i;
+        most = others;
+    }
+    return victim;
+}

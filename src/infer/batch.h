@@ -1,4 +1,5 @@
-/* batch.h: who computes how many tokens in the next step. Pure: no clock, no engine.
+/* batch.h: who computes how many tokens in the next step, and who has a place in it at all. Pure: no clock,
+ * no engine.
  *
  * Every running stream gets its one decode token; prefills share a budget, so that streams keep their
  * pace while a long prompt comes in. The budget is dealt out evenly, from another one on each step,
@@ -8,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define BATCH_GRAIN 16 /* smallest share of a prefill, tokens */
 
@@ -25,5 +27,21 @@ typedef struct batch_limits {
 } batch_limits;
 
 void batch_plan(batch_entry *entries, size_t n, const batch_limits *limits);
+
+/* Places. When more want one than there are, they are shared by request (a group may have many sequences):
+ * whoever waits takes the place of one that has had BATCH_STINT tokens out of it, if its group has more
+ * places, or at once if that has at least two more. */
+#define BATCH_STINT 32
+
+typedef struct batch_place {
+    uint64_t group;
+    size_t n_stint; /* tokens it has generated since it got the place */
+    bool fixed;     /* not to be taken from it */
+} batch_place;
+
+/* How many of the places the group has. */
+size_t batch_places_of(const batch_place *places, size_t n, uint64_t group);
+/* The place to be taken for one of `group`, n for none. */
+size_t batch_victim(const batch_place *places, size_t n, uint64_t group);
 
 #endif

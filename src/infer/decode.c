@@ -2,19 +2,21 @@
 #include <assert.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
-#include "infer/batch.h"
 #include "infer/engine_impl.h"
 
-#define SOON_NS   5000000u /* what a step without a deadline asks the arbiter for */
-#define ALONE_MIN 32
-#define ALONE_MAX 256
-#define ALONE_S   0.012 /* a prefill chunk takes about this long, so that others get their turn */
+#define SOON_NS      5000000u /* what a step without a deadline asks the arbiter for */
+#define ALONE_MIN    32
+#define ALONE_MAX    256
+#define REST_LOOK_NS 20000000
+#define ALONE_S      0.012 /* a prefill chunk takes about this long, so that others get their turn */
 
 /* ---- ending ------------------------------------------------------------------------------------------- */
 
-static void leave_running(engine *e, session *s)
+/* back: how it returns into the queue, NULL when it is over. In one go: nobody ever sees it nowhere. */
+static void take_out(engine *e, session *s, void (*back)(job_queue *, job *))
 {
     pthread_mutex_lock(&e->lock);
     size_t i = 0;
@@ -22,8 +24,14 @@ static void leave_running(engine *e, session *s)
     assert(i < e->n_running);
     e->n_running--;
     memmove(&e->running[i], &e->running[i + 1], (e->n_running - i) * sizeof *e->running);
+    if (back) back(&e->queue, &s->job);
     pthread_mutex_unlock(&e->lock);
     atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);
+}
+
+static void leave_running(engine *e, session *s)
+{
+    take_out(e, s, NULL);
 }
 
 /* The session runs no more: its place and pages are free before its last event goes out. */
@@ -55,7 +63,7 @@ static void reap(engine *e)
 {
     uint64_t now = clock_ns();
     pthread_mutex_lock(&e->lock);
-    job *dead = queue_reap(e, now);
+    job *dead = queue_reap(&e->queue, now);
     pthread_mutex_unlock(&e->lock);
     while (dead) {
         session *s = (session *)dead;
@@ -70,8 +78,7 @@ static void reap(engine *e)
     }
 }
 
-/* ---- admitting ------------------------------------------------------------------------------------------
- */
+/* ---- admitting ------------------------------------------------------------------------------------ */
 
 /* Tokens that a cached prefix may stand for: the last one must run, and a probe's rows must. */
 static size_t adoptable(const session *s)
@@ -79,13 +86,13 @@ static size_t adoptable(const session *s)
     return s->n_ids - (s->probe_out ? s->n_probe : 1);
 }
 
-/* Take s in, unless the cache has no room for what it still has to compute. With nobody running
+/* Is there room in the cache for what s, the newest of the running, still has to compute? With nobody else
  * there always is (session_new bounded it by the cache). */
 static bool take_in(engine *e, session *s)
 {
     size_t had = kv_adopt(e->kv, &s->kv, s->ids, adoptable(s));
     size_t pages = (s->n_ids - had) / KV_PAGE_TOKENS + 1;
-    if (e->n_running > 0 && pages > kv_available(e->kv)) {
+    if (e->n_running > 1 && pages > kv_available(e->kv)) {
         kv_release(e->kv, &s->kv);
         return false;
     }
@@ -93,43 +100,94 @@ static bool take_in(engine *e, session *s)
         s->admitted_ns = clock_ns();
         s->n_cached = had;
         atomic_fetch_add(&e->stats.n_prompt_tokens, s->n_prompt);
+        step_average(&e->stats.fresh_share, (double)(s->n_prompt - had) / (double)s->n_prompt);
     }
     return true;
 }
 
+static void note_places(engine *e)
+{
+    for (size_t i = 0; i < e->n_running; i++) {
+        const session *s = e->running[i];
+        e->places[i] =
+            (batch_place){.group = s->job.group, .n_stint = s->n_stint, .fixed = s->probe_out != NULL};
+    }
+}
+
+/* Who is to have the next place: of the group that has fewest, the first in line. Under the lock. */
+static session *next_in_line(engine *e)
+{
+    job *best = NULL;
+    size_t least = 0;
+    note_places(e);
+    for (job *j = e->queue.head; j && (!best || least > 0); j = j->next) {
+        if (atomic_load(&j->paused)) continue;
+        size_t has = batch_places_of(e->places, e->n_running, j->group);
+        if (best && has >= least) continue;
+        best = j;
+        least = has;
+    }
+    return (session *)best;
+}
+
+/* Out of the running ones and back into the queue. Its tokens will be computed again where the cache does
+ * not know them any more, to the same bits. */
+static void leave_place(engine *e, session *s, void (*back)(job_queue *, job *))
+{
+    kv_release(e->kv, &s->kv);
+    take_out(e, s, back);
+}
+
+/* False when those who run keep their places for now. */
+static bool make_place(engine *e, const session *s)
+{
+    note_places(e);
+    size_t i = batch_victim(e->places, e->n_running, s->job.group);
+    if (i == e->n_running) return false;
+    leave_place(e, e->running[i], queue_push);
+    return true;
+}
+
+/* One more into the batch, if there is a place and memory for it. */
+static bool admit_one(engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    session *s = next_in_line(e);
+    bool full = e->n_running == e->o.max_batch;
+    if (s && !full) {
+        queue_take(&e->queue, &s->job);
+        e->running[e->n_running++] = s;
+    }
+    pthread_mutex_unlock(&e->lock);
+    if (!s) return false;
+    if (full) return make_place(e, s);
+    s->n_stint = 0;
+    if (take_in(e, s)) return true;
+    take_out(e, s, queue_push_front);
+    return make_place(e, s);
+}
+
 static void admit(engine *e)
 {
-    while (e->n_running < e->o.max_batch) {
-        pthread_mutex_lock(&e->lock);
-        session *s = (session *)queue_pop(e);
-        if (s) e->running[e->n_running] = s; /* engine_cancel finds it at any time */
-        pthread_mutex_unlock(&e->lock);
-        if (!s) break;
-        bool taken = take_in(e, s);
-        pthread_mutex_lock(&e->lock);
-        if (taken)
-            e->n_running++;
-        else
-            queue_push_front(e, &s->job);
-        pthread_mutex_unlock(&e->lock);
-        if (!taken) break;
+    while (admit_one(e)) {
     }
     atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);
 }
 
-/* The youngest goes back to the head of the queue; it will compute its tokens again, to the same bits. */
-static void preempt_youngest(engine *e)
+/* Whose reader does not keep up leaves its place to others. */
+static void rest_paused(engine *e)
 {
-    session *s = e->running[e->n_running - 1];
-    kv_release(e->kv, &s->kv);
-    pthread_mutex_lock(&e->lock);
-    e->n_running--;
-    queue_push_front(e, &s->job);
-    pthread_mutex_unlock(&e->lock);
+    for (size_t i = e->n_running; i-- > 0;)
+        if (atomic_load(&e->running[i]->job.paused)) leave_place(e, e->running[i], queue_push);
 }
 
-/* ---- the step ---------------------------------------------------------------------------------------------
- */
+/* The youngest makes room for the tokens of an older one. */
+static void preempt_youngest(engine *e)
+{
+    leave_place(e, e->running[e->n_running - 1], queue_push_front);
+}
+
+/* ---- the step ------------------------------------------------------------------------------------- */
 
 /* Called by team members, on different rows at a time. */
 static void on_row(void *user, team_member *m, size_t item, size_t at, float *logits)
@@ -212,9 +270,10 @@ static void measure(engine *e, size_t n_items, double step_s)
         else
             n_decode++;
     }
-    if (n_decode == 0) stat_average(&e->stats.prefill_tokens_per_s, (double)n_prefill / step_s);
-    if (n_prefill == 0) stat_average(&e->stats.decode_tokens_per_s, (double)n_decode / step_s);
-    stat_average(&e->stats.step_ms, step_s * 1e3);
+    if (n_decode == 0) step_average(&e->stats.prefill_tokens_per_s, (double)n_prefill / step_s);
+    if (n_decode == 0) step_learn(e, n_prefill, step_s * 1e3);
+    if (n_prefill == 0) step_average(&e->stats.decode_tokens_per_s, (double)n_decode / step_s);
+    step_average(&e->stats.step_ms, step_s * 1e3);
     atomic_fetch_add(&e->stats.n_steps, 1);
     atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
 }
@@ -238,6 +297,7 @@ static void hand_out(engine *e, size_t n_items)
         }
         if (s->has_next) {
             session_take(s, now);
+            s->n_stint++;
             atomic_fetch_add(&e->stats.n_generated_tokens, 1);
         } else if (s->probe_out && session_pending(s) == 0) {
             s->finish = FINISH_LENGTH;
@@ -253,22 +313,46 @@ static void run_step(engine *e)
     plan(e);
     size_t n_items = reserve(e), n_tokens = 0;
     for (size_t i = 0; i < n_items; i++) n_tokens += e->items[i].n;
-    team *t = engine_team(e, n_tokens);
+    team *t = step_team(e, n_tokens);
     if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
     uint64_t start = clock_ns();
     llama_step(e->llama, t, e->kv, e->items, n_items, on_row, e);
     uint64_t took = clock_ns() - start;
     if (e->o.arbiter) arbiter_release(e->o.arbiter);
-    engine_team_note(e, n_tokens, t, took);
+    step_note_team(e, n_tokens, t, took);
     measure(e, n_items, (double)(took ? took : 1) / 1e9);
     hand_out(e, n_items);
+}
+
+/* Is there anything but generations that rest, and anything to clear away of these? Under the lock. */
+static bool has_work(const engine *e, uint64_t now_ns)
+{
+    if (e->n_running > 0) return true;
+    for (const job *j = e->queue.head; j; j = j->next)
+        if (!atomic_load(&j->paused) || queue_is_dead(j, now_ns)) return true;
+    return false;
+}
+
+/* Until somebody wakes us, or a generation that rests may have missed its deadline. */
+static void sleep_a_while(engine *e)
+{
+    struct timespec until;
+    if (!e->queue.head) {
+        pthread_cond_wait(&e->wake, &e->lock);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += REST_LOOK_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&e->wake, &e->lock, &until);
 }
 
 /* Wait for work; false when the engine closes. */
 static bool wait_for_work(engine *e)
 {
     pthread_mutex_lock(&e->lock);
-    while (!e->stopping && e->n_running == 0 && !e->head) pthread_cond_wait(&e->wake, &e->lock);
+    while (!e->stopping && !has_work(e, clock_ns())) sleep_a_while(e);
     bool go = !e->stopping;
     pthread_mutex_unlock(&e->lock);
     return go;
@@ -283,7 +367,7 @@ static void end_all(engine *e)
     }
     for (;;) {
         pthread_mutex_lock(&e->lock);
-        session *s = (session *)queue_pop(e);
+        session *s = (session *)queue_pop(&e->queue);
         pthread_mutex_unlock(&e->lock);
         if (!s) return;
         end(e, s, SHOAL_ECANCELLED, "the engine is closing");
@@ -294,6 +378,7 @@ void engine_decode_loop(engine *e)
 {
     while (wait_for_work(e)) {
         reap(e);
+        rest_paused(e);
         admit(e);
         if (e->n_running > 0) run_step(e);
     }

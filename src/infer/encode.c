@@ -21,7 +21,7 @@ static void fail(engine *e, enc_job *j, int status, const char *message)
 static void reap(engine *e)
 {
     pthread_mutex_lock(&e->lock);
-    job *dead = queue_reap(e, clock_ns());
+    job *dead = queue_reap(&e->queue, clock_ns());
     pthread_mutex_unlock(&e->lock);
     while (dead) {
         enc_job *j = (enc_job *)dead;
@@ -38,10 +38,11 @@ static size_t take_batch(engine *e)
 {
     size_t n = 0, n_tokens = 0;
     pthread_mutex_lock(&e->lock);
-    while (!e->stopping && !e->head) pthread_cond_wait(&e->wake, &e->lock);
-    while (!e->stopping && e->head && n < e->o.max_batch && n_tokens + e->head->n_tokens <= e->enc_tokens) {
-        n_tokens += e->head->n_tokens;
-        e->batch[n++] = (enc_job *)queue_pop(e);
+    while (!e->stopping && !e->queue.head) pthread_cond_wait(&e->wake, &e->lock);
+    while (!e->stopping && e->queue.head && n < e->o.max_batch &&
+           n_tokens + e->queue.head->n_tokens <= e->enc_tokens) {
+        n_tokens += e->queue.head->n_tokens;
+        e->batch[n++] = (enc_job *)queue_pop(&e->queue);
     }
     pthread_mutex_unlock(&e->lock);
     atomic_store(&e->stats.n_running, n);
@@ -64,8 +65,9 @@ static void measure(engine *e, size_t n, uint64_t took_ns)
 {
     size_t n_tokens = 0;
     for (size_t i = 0; i < n; i++) n_tokens += e->batch[i]->n;
-    stat_average(&e->stats.prefill_tokens_per_s, (double)n_tokens * 1e9 / (double)(took_ns ? took_ns : 1));
-    stat_average(&e->stats.step_ms, (double)took_ns / 1e6);
+    step_average(&e->stats.prefill_tokens_per_s, (double)n_tokens * 1e9 / (double)(took_ns ? took_ns : 1));
+    step_average(&e->stats.step_ms, (double)took_ns / 1e6);
+    step_learn(e, n_tokens, (double)took_ns / 1e6);
     atomic_fetch_add(&e->stats.n_prompt_tokens, n_tokens);
     atomic_fetch_add(&e->stats.n_steps, 1);
 }
@@ -107,19 +109,19 @@ void engine_encode_loop(engine *e)
         uint64_t deadline = fill_items(e, n);
         size_t n_tokens = 0;
         for (size_t i = 0; i < n; i++) n_tokens += e->batch[i]->n;
-        team *t = engine_team(e, n_tokens);
+        team *t = step_team(e, n_tokens);
         if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(deadline, SOON_NS));
         uint64_t start = clock_ns();
         bert_step(e->bert, t, e->enc_items, n);
         uint64_t took = clock_ns() - start;
         if (e->o.arbiter) arbiter_release(e->o.arbiter);
-        engine_team_note(e, n_tokens, t, took);
+        step_note_team(e, n_tokens, t, took);
         measure(e, n, took);
         hand_out(e, n, start, took);
     }
     pthread_mutex_lock(&e->lock);
     job *rest = NULL;
-    for (job *j; (j = queue_pop(e)) != NULL;) {
+    for (job *j; (j = queue_pop(&e->queue)) != NULL;) {
         j->next = rest;
         rest = j;
     }

@@ -1,3 +1,5 @@
+/* engine.c: an engine's life, what it takes in, and what it says of itself. The loops are decode.c, encode.c.
+ */
 #include "infer/engine.h"
 
 #include <math.h>
@@ -6,12 +8,12 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "infer/batch.h"
 #include "infer/engine_impl.h"
 
 #define PREFILL_ALONE_MAX 256
 #define ENC_BATCH_TOKENS  256
 #define ENC_BATCH_ITEMS   64
+#define PROBE_NS          1000000000u
 
 /* ---- making and freeing ------------------------------------------------------------------------------ */
 
@@ -40,8 +42,10 @@ static int make_decoder(engine *e, shoal_err *err)
     e->items = calloc(n, sizeof *e->items);
     e->item_session = calloc(n, sizeof *e->item_session);
     e->entries = calloc(n, sizeof *e->entries);
+    e->places = calloc(n, sizeof *e->places);
     e->spaces = calloc((size_t)e->o.n_threads, sizeof *e->spaces);
-    if (!e->running || !e->items || !e->item_session || !e->entries || !e->spaces) return err_nomem(err);
+    if (!e->running || !e->items || !e->item_session || !e->entries || !e->places || !e->spaces)
+        return err_nomem(err);
     for (int i = 0; i < e->o.n_threads; i++) {
         if (sampler_space_init(&e->spaces[i], e->c->n_vocab)) return err_nomem(err);
     }
@@ -80,6 +84,7 @@ static void destroy(engine *e)
     free(e->items);
     free(e->item_session);
     free(e->entries);
+    free(e->places);
     free(e->enc_items);
     free(e->batch);
     team_free(e->team);
@@ -113,8 +118,13 @@ int engine_new(engine **ret, model *m, const engine_options *opts, shoal_err *er
     e->m = m;
     e->c = model_get_config(m);
     fill_defaults(e, opts);
+    atomic_store(&e->stats.fresh_share, 1);
     pthread_mutex_init(&e->lock, NULL);
-    pthread_cond_init(&e->wake, NULL);
+    pthread_condattr_t steady; /* so that timed waits do not follow a clock that somebody sets */
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&e->wake, &steady);
+    pthread_condattr_destroy(&steady);
     int rc = start(e, err);
     if (rc) {
         destroy(e);
@@ -146,109 +156,28 @@ size_t engine_ctx(const engine *e)
     return e->n_ctx;
 }
 
-/* ---- the queue ------------------------------------------------------------------------------------------
- */
+/* ---- submitting ---------------------------------------------------------------------------------- */
 
-static void count_waiting(engine *e)
+static cost_line prefill_cost(const engine *e)
 {
-    atomic_store_explicit(&e->stats.n_waiting, e->n_waiting, memory_order_relaxed);
+    return (cost_line){.fixed_ms = atomic_load(&e->stats.prefill_fixed_ms),
+                       .unit_ms = atomic_load(&e->stats.prefill_token_ms)};
 }
 
-void queue_push_front(engine *e, job *j)
-{
-    j->next = e->head;
-    e->head = j;
-    if (!e->tail) e->tail = j;
-    e->n_waiting++;
-    e->waiting_tokens += j->n_tokens;
-    count_waiting(e);
-}
-
-static void queue_push(engine *e, job *j)
-{
-    j->next = NULL;
-    *(e->tail ? &e->tail->next : &e->head) = j;
-    e->tail = j;
-    e->n_waiting++;
-    e->waiting_tokens += j->n_tokens;
-    count_waiting(e);
-}
-
-job *queue_pop(engine *e)
-{
-    job *j = e->head;
-    if (!j) return NULL;
-    e->head = j->next;
-    if (!e->head) e->tail = NULL;
-    e->n_waiting--;
-    e->waiting_tokens -= j->n_tokens;
-    count_waiting(e);
-    return j;
-}
-
-job *queue_reap(engine *e, uint64_t now_ns)
-{
-    job *dead = NULL, *all = e->head;
-    job **end = &dead;
-    bool any = false;
-    for (job *j = all; j; j = j->next) {
-        any = any || atomic_load(&j->cancelled) || (j->deadline_ns && j->deadline_ns <= now_ns);
-    }
-    if (!any) return NULL;
-    e->head = e->tail = NULL;
-    e->n_waiting = e->waiting_tokens = 0;
-    while (all) {
-        job *j = all;
-        all = j->next;
-        if (atomic_load(&j->cancelled) || (j->deadline_ns && j->deadline_ns <= now_ns)) {
-            j->next = NULL;
-            *end = j;
-            end = &j->next;
-        } else {
-            queue_push(e, j);
-        }
-    }
-    count_waiting(e);
-    return dead;
-}
-
-void stat_average(_Atomic double *avg, double newest)
-{
-    double old = atomic_load_explicit(avg, memory_order_relaxed);
-    atomic_store_explicit(avg, old > 0 ? old + 0.1 * (newest - old) : newest, memory_order_relaxed);
-}
-
-uint64_t step_deadline(uint64_t earliest_ns, uint64_t soon_ns)
-{
-    uint64_t soon = clock_ns() + soon_ns;
-    return earliest_ns && earliest_ns < soon ? earliest_ns : soon;
-}
-
-team *engine_team(engine *e, size_t n_tokens)
-{
-    return e->solo && !pace_choose(&e->pace, n_tokens) ? e->solo : e->team;
-}
-
-void engine_team_note(engine *e, size_t n_tokens, const team *t, uint64_t took_ns)
-{
-    if (e->solo) pace_note(&e->pace, n_tokens, t == e->team, took_ns);
-}
-
-/* ---- submitting -------------------------------------------------------------------------------------------
- */
-
-/* The least that the answer needs: the inputs in front of it and its own, at the measured speed. Prompts
- * that the cache knows count in full here only until the average of prefill speed has seen some. */
+/* The least that the answer needs: the inputs in front of it and its own, less what the cache usually knows
+ * of them. It is an estimate, so it counts only while others are here, and once a second not even then. */
 static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_err *err)
 {
     if (j->deadline_ns == 0) return 0;
-    double speed = atomic_load_explicit(&e->stats.prefill_tokens_per_s, memory_order_relaxed);
-    double need_ms = speed > 0 ? (double)(e->waiting_tokens + j->n_tokens) / speed * 1e3 : 0;
-    double left_ms = j->deadline_ns > now_ns ? (double)(j->deadline_ns - now_ns) / 1e6 : 0;
-    if (left_ms > need_ms && left_ms > 0) return 0;
+    if (j->deadline_ns <= now_ns) return err_set(err, SHOAL_EDEADLINE, "the deadline has passed");
+    size_t tokens = e->queue.n_tokens + j->n_tokens;
+    double need_ms = cost_line_ms(prefill_cost(e), 1, (double)tokens * atomic_load(&e->stats.fresh_share));
+    double left_ms = (double)(j->deadline_ns - now_ns) / 1e6;
+    bool busy = e->queue.n + atomic_load(&e->stats.n_running) > 0;
+    if (left_ms > need_ms || !busy || now_ns - e->accepted_ns >= PROBE_NS) return 0;
     return err_set(err, SHOAL_EDEADLINE,
-                   "the deadline is %.1f ms away and %zu tokens ahead of the answer take %.1f ms", left_ms,
-                   e->waiting_tokens + j->n_tokens, need_ms);
+                   "the deadline is %.1f ms away and the %zu tokens ahead of the answer take about %.1f ms",
+                   left_ms, tokens, need_ms);
 }
 
 /* Places in the running batch that nobody has: whoever is to take one waits for the next step at most, and
@@ -256,7 +185,7 @@ static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_
 static size_t free_places(const engine *e)
 {
     size_t n = e->llama ? e->o.max_batch - e->n_running : 0;
-    return n < e->n_waiting ? n : e->n_waiting;
+    return n < e->queue.n ? n : e->queue.n;
 }
 
 static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)
@@ -264,7 +193,7 @@ static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)
     uint64_t now = clock_ns();
     pthread_mutex_lock(&e->lock);
     int rc = 0;
-    size_t n_waiting = e->n_waiting - free_places(e);
+    size_t n_waiting = e->queue.n - free_places(e);
     if (e->stopping) {
         rc = err_set(err, SHOAL_EUNAVAILABLE, "the engine is closing");
     } else if (n_waiting >= e->o.max_queue) {
@@ -274,10 +203,11 @@ static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)
         rc = check_deadline(e, j, now, err);
     }
     if (rc == 0) {
-        j->submit_ns = now;
+        j->submit_ns = e->accepted_ns = now;
         j->id = ++e->last_id;
+        if (j->group == 0) j->group = ~j->id; /* a request of its own */
         if (ret_id) *ret_id = j->id;
-        queue_push(e, j);
+        queue_push(&e->queue, j);
         pthread_cond_signal(&e->wake);
     }
     pthread_mutex_unlock(&e->lock);
@@ -310,6 +240,7 @@ int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user
     if (rc) return rc;
     s->fn = fn;
     s->user = user;
+    s->job.group = r->group;
     rc = submit(e, &s->job, ret_id, err);
     if (rc) session_free(s);
     return rc;
@@ -320,10 +251,19 @@ static job *find_job(const engine *e, uint64_t id)
     for (size_t i = 0; i < e->n_running; i++) {
         if (e->running[i]->job.id == id) return &e->running[i]->job;
     }
-    for (job *j = e->head; j; j = j->next) {
+    for (job *j = e->queue.head; j; j = j->next) {
         if (j->id == id) return j;
     }
     return NULL;
+}
+
+void engine_pause(engine *e, uint64_t id, bool paused)
+{
+    pthread_mutex_lock(&e->lock);
+    job *j = find_job(e, id);
+    if (j) atomic_store(&j->paused, paused);
+    pthread_cond_signal(&e->wake);
+    pthread_mutex_unlock(&e->lock);
 }
 
 void engine_cancel(engine *e, uint64_t id)
@@ -335,8 +275,7 @@ void engine_cancel(engine *e, uint64_t id)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* ---- encoders
- * ------------------------------------------------------------------------------------------------ */
+/* ---- encoders ------------------------------------------------------------------------------------- */
 
 static int check_encode(const engine *e, const enc_request *r, shoal_err *err)
 {
@@ -394,8 +333,7 @@ void engine_scores(const engine *e, const float *logits, float *ret_scores)
     team_vec(e->team)->softmax(ret_scores, n);
 }
 
-/* ---- raw logits
- * ------------------------------------------------------------------------------------------------ */
+/* ---- raw logits ----------------------------------------------------------------------------------- */
 
 typedef struct probe_wait {
     pthread_mutex_t lock;
@@ -451,14 +389,13 @@ int engine_logits(engine *e, const int32_t *ids, size_t n_ids, size_t n_last, fl
     return probe_run(e, s, err);
 }
 
-/* ---- statistics
- * -------------------------------------------------------------------------------------------------- */
+/* ---- statistics ----------------------------------------------------------------------------------- */
 
 void engine_get_stats(const engine *e, engine_stats *ret)
 {
     const engine_counters *c = &e->stats;
     *ret = (engine_stats){.n_running = atomic_load(&c->n_running),
-                          .n_waiting = atomic_load(&c->n_waiting),
+                          .n_waiting = atomic_load(&e->queue.n),
                           .kv_pages_used = atomic_load(&c->kv_pages_used),
                           .kv_pages_total = atomic_load(&c->kv_pages_total),
                           .n_requests = atomic_load(&c->n_requests),
@@ -469,5 +406,6 @@ void engine_get_stats(const engine *e, engine_stats *ret)
                           .n_steps = atomic_load(&c->n_steps),
                           .prefill_tokens_per_s = atomic_load(&c->prefill_tokens_per_s),
                           .decode_tokens_per_s = atomic_load(&c->decode_tokens_per_s),
-                          .step_ms = atomic_load(&c->step_ms)};
+                          .step_ms = atomic_load(&c->step_ms),
+                          .prefill_cost = prefill_cost(e)};
 }

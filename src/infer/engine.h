@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cost.h"
 #include "base/err.h"
 #include "compute/compute.h"
 #include "infer/grammar.h"
@@ -71,6 +72,7 @@ typedef struct gen_request {
     int n_top;       /* and this many alternatives (0..20) */
     const grammar_spec *form; /* what the reply must be; NULL: any text */
     uint64_t deadline_ns; /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
+    uint64_t group;       /* requests with the same number share the places of one; 0: it is alone */
     uint64_t first_position; /* sampling position of the first new token; replay passes what was done */
 } gen_request;
 
@@ -108,11 +110,16 @@ typedef struct gen_event {
 typedef void (*gen_event_fn)(void *user, const gen_event *ev);
 
 /* *ret_id names the request for engine_cancel. Refused at once: bad ids, too long for the context
- * (SHOAL_ELIMIT, with the numbers), bad schema, full queue (SHOAL_EFULL), a deadline that the
- * measured speed cannot meet (SHOAL_EDEADLINE). After a refusal no event follows. */
+ * (SHOAL_ELIMIT, with the numbers), bad schema, full queue (SHOAL_EFULL), a deadline that has passed, or that
+ * the measured speed cannot meet beside what is there already (SHOAL_EDEADLINE; once a second such a request
+ * is tried nevertheless, so that a wrong measure corrects itself). After a refusal no event follows. */
 int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user, uint64_t *ret_id, shoal_err *err);
 /* The place is free within one step; EVENT_DONE (SHOAL_ECANCELLED) follows unless it is done already. */
 void engine_cancel(engine *e, uint64_t id);
+
+/* Its reader does not keep up: the generation rests and leaves its place to others, until it goes on with the
+ * same tokens it would have had. The deadline goes on too. Any thread; an unknown id is ignored. */
+void engine_pause(engine *e, uint64_t id, bool paused);
 
 /* Encoders: one sequence; several in the queue run as one ragged batch. */
 typedef struct enc_request {
@@ -142,6 +149,7 @@ typedef struct engine_stats {
     uint64_t n_requests, n_failed, n_cancelled, n_prompt_tokens, n_generated_tokens, n_steps;
     double prefill_tokens_per_s, decode_tokens_per_s; /* moving averages, 0 before the first */
     double step_ms;
+    cost_line prefill_cost; /* of a prompt (decoders) or a batch of texts (encoders), by tokens */
 } engine_stats;
 void engine_get_stats(const engine *e, engine_stats *ret); /* any thread */
 

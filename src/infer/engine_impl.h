@@ -1,14 +1,17 @@
-/* engine_impl.h: what engine.c, decode.c and encode.c share. Inside infer/ only. */
+/* engine_impl.h: what the files of the engine share: engine.c calls decode.c and encode.c, these step.c.
+ * Inside infer/ only. */
 #ifndef INFER_ENGINE_IMPL_H
 #define INFER_ENGINE_IMPL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "infer/batch.h"
 #include "infer/bert.h"
 #include "infer/engine.h"
 #include "infer/llama.h"
 #include "infer/pace.h"
+#include "infer/queue.h"
 #include "infer/session.h"
 
 /* Weights may be any bits, but no answer is made of such numbers. */
@@ -17,9 +20,11 @@
 #define PROBE_ROWS 64 /* rows of logits that engine_logits gets a step */
 
 typedef struct engine_counters {
-    atomic_size_t n_running, n_waiting, kv_pages_used, kv_pages_total;
+    atomic_size_t n_running, kv_pages_used, kv_pages_total;
     _Atomic uint64_t n_requests, n_failed, n_cancelled, n_prompt_tokens, n_generated_tokens, n_steps;
     _Atomic double prefill_tokens_per_s, decode_tokens_per_s, step_ms;
+    _Atomic double prefill_fixed_ms, prefill_token_ms; /* the line of `cost`, for other threads */
+    _Atomic double fresh_share;                        /* of prompt tokens: not found in the cache */
 } engine_counters;
 
 typedef struct enc_job {
@@ -38,6 +43,7 @@ struct engine {
     size_t n_ctx;
     team *team, *solo; /* solo: one member, for steps that are faster so; NULL when team has one too */
     pace pace;
+    cost cost; /* of prefill; engine thread */
     /* decoders */
     llama *llama;
     kv *kv;
@@ -46,7 +52,8 @@ struct engine {
     size_t n_running;
     llama_item *items; /* [max_batch] */
     session **item_session;
-    struct batch_entry *entries;
+    batch_entry *entries; /* [max_batch], as are the next */
+    batch_place *places;
     /* encoders */
     bert *bert;
     bert_item *enc_items;
@@ -58,10 +65,9 @@ struct engine {
     pthread_mutex_t
         lock; /* the queue, the running list, stopping and the grammar vocabulary; the only lock */
     pthread_cond_t wake;
-    job *head, *tail;
-    size_t n_waiting, waiting_tokens;
+    job_queue queue;
     bool stopping;
-    uint64_t last_id;
+    uint64_t last_id, accepted_ns; /* accepted_ns: the last submit that was taken */
     grammar_vocab *vocab; /* made for the first constrained request */
     engine_counters stats;
 };
@@ -69,18 +75,13 @@ struct engine {
 void engine_decode_loop(engine *e);
 void engine_encode_loop(engine *e);
 
-/* Under e->lock. */
-void queue_push_front(engine *e, job *j);
-job *queue_pop(engine *e);
-/* Take out of the queue what is cancelled or late; a list by `next`. */
-job *queue_reap(engine *e, uint64_t now_ns);
-
-/* The team for a step of n_tokens, and the note of how long it took. */
-team *engine_team(engine *e, size_t n_tokens);
-void engine_team_note(engine *e, size_t n_tokens, const team *t, uint64_t took_ns);
-
+/* step.c. The team for a step of n_tokens, and the note of how long it took. Engine thread. */
+team *step_team(engine *e, size_t n_tokens);
+void step_note_team(engine *e, size_t n_tokens, const team *t, uint64_t took_ns);
+/* A step of nothing but n_tokens of input took so long. */
+void step_learn(engine *e, size_t n_tokens, double took_ms);
 /* A moving average of the last ten or so. */
-void stat_average(_Atomic double *avg, double newest);
+void step_average(_Atomic double *avg, double newest);
 /* When a job that asks for the cores now should have them: its batch's deadline, or soon. */
 uint64_t step_deadline(uint64_t earliest_ns, uint64_t soon_ns);
 

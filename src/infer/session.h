@@ -6,23 +6,14 @@
 #ifndef INFER_SESSION_H
 #define INFER_SESSION_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "infer/engine.h"
 #include "infer/grammar.h"
 #include "infer/kv.h"
+#include "infer/queue.h"
 #include "infer/sampler.h"
 #include "infer/stop.h"
-
-/* What waits in the engine's queue: the head of a session or of an encoder job. */
-typedef struct job {
-    struct job *next;
-    uint64_t id;
-    uint64_t submit_ns, deadline_ns; /* deadline 0: none */
-    size_t n_tokens;                 /* of input */
-    atomic_bool cancelled;           /* set by any thread */
-} job;
 
 typedef struct session {
     job job; /* first */
@@ -49,6 +40,7 @@ typedef struct session {
     /* progress */
     uint64_t admitted_ns, first_token_ns; /* 0: not yet */
     size_t n_cached, n_generated;
+    size_t n_stint; /* of these since it got its place in the batch */
     double prob_sum;
     finish_reason finish; /* FINISH_NONE while it runs */
 } session;

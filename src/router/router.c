@@ -1,3 +1,4 @@
+/* router.c: the least expected time among those that may be asked. */
 #include "router/router.h"
 
 #include <string.h>
@@ -15,27 +16,12 @@ const char *router_why_name(router_why w)
     return (size_t)w < sizeof why_names / sizeof *why_names ? why_names[w] : "unknown";
 }
 
-static double tokens_ms(double n, double tokens_per_s)
-{
-    return tokens_per_s > 0 ? n * 1000.0 / tokens_per_s : 0;
-}
-
-/* One request's own cost on r: prefill to the first token, or the measured unary call. */
-static double own_ms(const router_replica *r, const router_request *req)
-{
-    if (req->n_max_tokens == 0) return r->ms_per_call;
-    return tokens_ms(req->n_prompt_tokens, r->prefill_tokens_per_s) + tokens_ms(1, r->decode_tokens_per_s);
-}
-
 double router_expected_ms(const router_replica *r, const router_request *req)
 {
-    /* Work that is there is taken to be like this request: unary models see one kind of call, and
-     * generators share their batch, so requests beyond its width wait for whole rounds. The worker's
-     * queue may hold requests of other gateways; those in flight from here include ours in it. */
-    double own = own_ms(r, req);
-    unsigned busy = r->n_in_flight > r->n_waiting ? r->n_in_flight : r->n_waiting;
     unsigned width = r->n_parallel ? r->n_parallel : 1;
-    return own + own * (double)busy / (double)width;
+    double ahead = r->ms_per_call * r->n_in_flight / width + r->ms_per_token * r->n_tokens_in_flight;
+    double left = ahead > r->worked_ms ? ahead - r->worked_ms : 0;
+    return left + r->ms_per_call + r->ms_per_token * req->n_tokens;
 }
 
 static bool is_model(const router_replica *r, const router_request *req)
@@ -65,7 +51,17 @@ static int refuse(router_decision *d, router_why why, double ms, int code)
 static bool is_better(const router_replica *r, double ms, const router_replica *best, double best_ms)
 {
     if (!best || ms < best_ms) return true;
-    return ms == best_ms && r->n_in_flight + r->n_waiting < best->n_in_flight + best->n_waiting;
+    return ms == best_ms && r->n_in_flight < best->n_in_flight;
+}
+
+static bool is_too_late(const router_replica *r, const router_request *req, double ms)
+{
+    if (!req->deadline_ns) return false;
+    if (req->now_ns >= req->deadline_ns) return true;
+    if (ms <= (double)(req->deadline_ns - req->now_ns) / 1e6) return false;
+    bool probe_due = req->now_ns - r->sent_ns >= ROUTER_PROBE_MS * 1000000ull;
+    bool may_not_fit = r->n_ctx && req->n_tokens_max > r->n_ctx; /* then the worker's own words are better */
+    return r->n_in_flight > 0 && !probe_due && !may_not_fit;
 }
 
 int router_pick(const router_view *view, const router_request *req, router_decision *ret)
@@ -87,10 +83,7 @@ int router_pick(const router_view *view, const router_request *req, router_decis
     if (!n_known) return refuse(ret, ROUTER_UNKNOWN_MODEL, 0, SHOAL_ENOTFOUND);
     if (!n_usable) return refuse(ret, ROUTER_NONE_READY, 0, SHOAL_EUNAVAILABLE);
     if (!best) return refuse(ret, ROUTER_ALL_EXCLUDED, 0, SHOAL_EUNAVAILABLE);
-    if (req->deadline_ns) {
-        double left = req->deadline_ns > req->now_ns ? (double)(req->deadline_ns - req->now_ns) / 1e6 : 0;
-        if (left <= 0 || best_ms > left) return refuse(ret, ROUTER_DEADLINE, best_ms, SHOAL_EDEADLINE);
-    }
+    if (is_too_late(best, req, best_ms)) return refuse(ret, ROUTER_DEADLINE, best_ms, SHOAL_EDEADLINE);
     *ret = (router_decision){.index = (int)best_i,
                              .why = n_candidates == 1 ? ROUTER_ONLY_ONE : ROUTER_LEAST_TIME,
                              .expected_ms = best_ms};

@@ -4,10 +4,12 @@
  * its features and the time. No sockets, no clock, no memory: the same view and request give the
  * same decision, so a decision can be logged, replayed and tested.
  *
- * The pick is the least expected completion time: what is queued there, plus what this request costs
- * there; equal times go to the less loaded, then to the lowest place in the view. A replica is never
- * picked when it is not ready, is in the exclude mask (it already failed this request), or cannot meet
- * the deadline.
+ * The pick is the least expected completion time: what this gateway has there, plus what this request
+ * costs there; equal times go to the less loaded, then to the lowest place in the view. A replica is never
+ * picked when it is not ready or is in the exclude mask (it already failed this request).
+ *
+ * An estimate may be wrong, so it refuses a deadline only where waiting is certain: with calls in flight
+ * there, and another one tried within the last ROUTER_PROBE_MS. Whoever is let through teaches the truth.
  *
  *     router_replica r[2] = {{.model = "m", .ready = true, .n_in_flight = 3}, {.model = "m", .ready = true}};
  *     router_view v = {.replicas = r, .n_replicas = 2};
@@ -42,11 +44,13 @@ typedef struct router_replica {
     const char *digest;          /* of the model file; NULL when not known yet */
     bool ready, draining;
     unsigned n_in_flight;        /* calls the gateway has there */
-    unsigned n_waiting;          /* requests queued in the worker, as it last said */
+    unsigned n_tokens_in_flight; /* of their input, as far as nothing has come back for it */
     unsigned n_parallel;         /* requests it works on at once at full speed; 0: 1 */
-    double ms_per_call;          /* measured unary call (classify, tag, embed); 0: not known */
-    double prefill_tokens_per_s; /* measured; 0: not known */
-    double decode_tokens_per_s;  /* measured, one stream; 0: not known */
+    unsigned n_ctx;              /* a prompt over it is refused there with the numbers; 0: not known */
+    double ms_per_call;          /* learnt: whatever the size (cost.h); 0: not known */
+    double ms_per_token;         /* learnt: and for each token of input; 0: not known */
+    double worked_ms; /* since it last gave something back or was idle: done of what is in flight */
+    uint64_t sent_ns; /* when the gateway last started a call there; 0: never */
 } router_replica;
 
 typedef struct router_view {
@@ -55,14 +59,15 @@ typedef struct router_view {
 } router_view;
 
 #define ROUTER_EXCLUDE_MAX 64 /* places of the view that the mask can name */
+#define ROUTER_PROBE_MS    1000
 
 typedef struct router_request {
     const char *model;
     const char *digest;        /* only replicas of this very file (a replay); NULL: any */
     uint64_t now_ns;
     uint64_t deadline_ns;      /* 0: none */
-    unsigned n_prompt_tokens;  /* estimate; 0 with n_max_tokens 0 for unary calls */
-    unsigned n_max_tokens;     /* at most so many to generate; 0: a unary call */
+    unsigned n_tokens;         /* of input; an estimate */
+    unsigned n_tokens_max; /* what they cannot exceed, for one prompt; 0: no prompt with a context to fit */
     uint64_t exclude;          /* bit i: not the replica at place i */
 } router_request;
 
@@ -77,8 +82,8 @@ typedef struct router_decision {
  * tried rather than refused. */
 int router_pick(const router_view *view, const router_request *req, router_decision *ret);
 
-/* Expected milliseconds from now to this request's last byte on r. The decode part is the first token
- * only, since most answers end long before max_tokens and a deadline must not refuse those. */
+/* Expected milliseconds from now to this request's answer on r; of a generation the first token only,
+ * since most answers end long before max_tokens and a deadline must not refuse those. */
 double router_expected_ms(const router_replica *r, const router_request *req);
 
 #endif

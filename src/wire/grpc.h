@@ -56,6 +56,7 @@ void grpc_call_on_cancel(grpc_call *c, void (*fn)(void *user, grpc_call *c), voi
 uint64_t grpc_call_deadline_ns(const grpc_call *c);                         /* clock_ns time; 0: none */
 const char *grpc_call_metadata(const grpc_call *c, const char *lower_name); /* NULL when absent */
 void grpc_call_send(grpc_call *c, const void *msg, size_t n);               /* copied */
+size_t grpc_call_unsent(const grpc_call *c); /* bytes that flow control has not let through */
 /* Ends the call; message may be NULL. c is dead afterwards. */
 void grpc_call_end(grpc_call *c, grpc_status status, const char *message);
 
@@ -92,6 +93,9 @@ typedef struct grpc_client_events {
 grpc_client_call *grpc_call_start(grpc_channel *ch, const char *path, const void *msg, size_t n,
                                   const http_header *metadata, size_t n_metadata, uint64_t deadline_ns,
                                   const grpc_client_events *ev);
+/* While paused no event comes but the end by deadline or loss, and the server may send no more than a window
+ * ahead (64 KiB). What came meanwhile follows from the loop, later than the call that ends the pause. */
+void grpc_client_pause(grpc_client_call *c, bool paused);
 /* RST_STREAM(CANCEL); `end` is not called any more. */
 void grpc_client_cancel(grpc_client_call *c);
 

@@ -15,7 +15,8 @@
 
 enum {
     MAX_MESSAGE_BYTES = 16 << 20,
-    WINDOW_BYTES = 1 << 20,
+    STREAM_WINDOW_BYTES = 64 << 10, /* what a server may send ahead of a reader that rests */
+    WINDOW_BYTES = 4 << 20,
     SEND_AHEAD_BYTES = 256 << 10,
     MAX_HEADER_BYTES = 16 << 10
 };
@@ -57,6 +58,10 @@ struct grpc_client_call {
     size_t header_bytes;
     buf message;
     bool busy, over; /* inside one of its callbacks; ended or cancelled */
+    bool paused, due; /* due: no longer paused, and what came meanwhile is to be delivered */
+    bool closed;      /* the stream has closed meanwhile, with close_code */
+    uint32_t close_code;
+    size_t n_unread; /* bytes that came meanwhile: their window is still to be given back */
 };
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -183,11 +188,15 @@ static void pump(channel_link *l)
         transport_close(l->io, "the server ended the connection");
 }
 
+static void catch_up_all(channel_link *l);
+
 static void on_settle(uv_prepare_t *p)
 {
     channel_link *l = p->data;
     uv_prepare_stop(p);
-    if (l->h2) pump(l);
+    if (!l->h2) return;
+    catch_up_all(l);
+    if (!transport_is_closing(l->io)) pump(l);
 }
 
 static void mark_dirty(channel_link *l)
@@ -249,23 +258,42 @@ static void reader_failed(grpc_client_call *c, int rc)
                                           : "a message frame is malformed");
 }
 
-/* A callback may cancel the call, or close the channel: busy keeps its memory until we are out. */
-static int on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *data, size_t n,
-                         void *user)
+/* The connection's window is always given back, a stream's while its reader keeps up. */
+static void give_window(nghttp2_session *h2, int32_t id, grpc_client_call *c, size_t n)
 {
-    grpc_client_call *c = nghttp2_session_get_stream_user_data(h2, id);
+    nghttp2_session_consume_connection(h2, n);
+    if (c && c->paused)
+        c->n_unread += n;
+    else
+        nghttp2_session_consume_stream(h2, id, n);
+}
+
+/* False when the call has ended, and is gone. A callback may cancel it, or close the channel: busy keeps its
+ * memory until we are out. */
+static bool deliver(grpc_client_call *c, int rc)
+{
     const uint8_t *msg;
     size_t n_msg;
-    if (!c || c->bad_type || c->http_status != 200) return 0;
-    int rc = grpc_reader_feed(&c->in, data, n);
     c->busy = true;
-    while (rc == 0 && !c->over && (rc = grpc_reader_next(&c->in, &msg, &n_msg)) == 1) {
+    while (rc == 0 && !c->over && !c->paused && (rc = grpc_reader_next(&c->in, &msg, &n_msg)) == 1) {
         if (c->ev.message) c->ev.message(c->ev.user, msg, n_msg);
         rc = 0;
     }
     if (rc < 0 && !c->over) reader_failed(c, rc);
     c->busy = false;
-    if (c->over) call_free(c);
+    if (!c->over) return true;
+    call_free(c);
+    return false;
+}
+
+static int on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *data, size_t n,
+                         void *user)
+{
+    grpc_client_call *c = nghttp2_session_get_stream_user_data(h2, id);
+    give_window(h2, id, c, n);
+    if (!c || c->bad_type || c->http_status != 200) return 0;
+    int rc = grpc_reader_feed(&c->in, data, n);
+    if (!c->due || rc != 0) deliver(c, rc); /* in order: after what is still due */
     return 0;
 }
 
@@ -296,11 +324,9 @@ static grpc_status status_of_reset(uint32_t code)
     }
 }
 
-static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t error_code, void *user)
+static void end_closed(grpc_client_call *c, uint32_t error_code)
 {
-    grpc_client_call *c = nghttp2_session_get_stream_user_data(h2, id);
     char text[80];
-    if (!c) return 0;
     if (c->grpc_status >= 0) {
         bool cut = c->grpc_status == GRPC_OK && !grpc_reader_is_empty(&c->in);
         if (cut)
@@ -316,7 +342,37 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t error_code,
     } else {
         call_end(c, GRPC_UNKNOWN, c->bad_type ? "the answer is not gRPC" : "the answer has no grpc-status");
     }
+}
+
+static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t error_code, void *user)
+{
+    grpc_client_call *c = nghttp2_session_get_stream_user_data(h2, id);
+    if (!c) return 0;
+    c->closed = c->paused || c->due;
+    c->close_code = error_code;
+    if (!c->closed) end_closed(c, error_code);
     return 0;
+}
+
+/* What came for a call while it was paused. */
+static void catch_up(channel_link *l, grpc_client_call *c)
+{
+    c->due = false;
+    if (!c->closed) nghttp2_session_consume_stream(l->h2, c->stream_id, c->n_unread);
+    c->n_unread = 0;
+    if (deliver(c, 0) && c->closed && !c->paused) end_closed(c, c->close_code);
+}
+
+static grpc_client_call *first_due(channel_link *l)
+{
+    for (grpc_client_call *c = l->calls; c; c = c->next)
+        if (c->due && !c->paused) return c;
+    return NULL;
+}
+
+static void catch_up_all(channel_link *l)
+{
+    for (grpc_client_call *c; l->h2 && !transport_is_closing(l->io) && (c = first_due(l));) catch_up(l, c);
 }
 
 /* A request that never left, because GOAWAY came first. */
@@ -333,18 +389,25 @@ static int on_not_sent(nghttp2_session *h2, const nghttp2_frame *f, int error, v
 static int start_session(channel_link *l)
 {
     nghttp2_session_callbacks *cb = NULL;
+    nghttp2_option *opt = NULL;
     int rc = nghttp2_session_callbacks_new(&cb);
-    if (rc != 0) return rc;
+    if (rc == 0) rc = nghttp2_option_new(&opt);
+    if (rc != 0) {
+        nghttp2_session_callbacks_del(cb);
+        return rc;
+    }
+    nghttp2_option_set_no_auto_window_update(opt, 1);
     nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data_chunk);
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_not_send_callback(cb, on_not_sent);
     nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
-                                         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES},
+                                         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
                                          {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, MAX_HEADER_BYTES}};
-    rc = nghttp2_session_client_new(&l->h2, cb, l);
+    rc = nghttp2_session_client_new2(&l->h2, cb, l, opt);
     if (rc == 0) rc = nghttp2_submit_settings(l->h2, NGHTTP2_FLAG_NONE, settings, 3);
-    if (rc == 0) rc = nghttp2_session_set_local_window_size(l->h2, NGHTTP2_FLAG_NONE, 0, 4 * WINDOW_BYTES);
+    if (rc == 0) rc = nghttp2_session_set_local_window_size(l->h2, NGHTTP2_FLAG_NONE, 0, WINDOW_BYTES);
+    nghttp2_option_del(opt);
     nghttp2_session_callbacks_del(cb);
     return rc;
 }
@@ -514,6 +577,14 @@ fail:
     free(copy);
     free(c);
     return NULL;
+}
+
+void grpc_client_pause(grpc_client_call *c, bool paused)
+{
+    if (!c || c->over || c->paused == paused) return;
+    c->paused = paused;
+    c->due = true;
+    if (!paused) mark_dirty(c->link);
 }
 
 void grpc_client_cancel(grpc_client_call *c)

@@ -225,6 +225,11 @@ void grpc_call_send(grpc_call *c, const void *msg, size_t n)
     http_respond_write(c->r, msg, n);
 }
 
+size_t grpc_call_unsent(const grpc_call *c)
+{
+    return http_unsent(c->r);
+}
+
 void grpc_call_end(grpc_call *c, grpc_status status, const char *message)
 {
     http_request *r = c->r;

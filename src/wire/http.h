@@ -91,6 +91,9 @@ void http_respond(http_request *r, int status, const http_header *headers, size_
                   size_t len);
 void http_respond_begin(http_request *r, int status, const http_header *headers, size_t n_headers);
 void http_respond_write(http_request *r, const void *data, size_t len);
+/* Bytes of a streamed answer that wait here for the client to take more. Over HTTP/1.1 those of its
+ * connection, which has one answer at a time; what the kernel holds is not counted. */
+size_t http_unsent(const http_request *r);
 /* Trailers are sent on HTTP/2 and dropped on HTTP/1.1. */
 void http_respond_end(http_request *r, const http_header *trailers, size_t n_trailers);
 

@@ -245,6 +245,12 @@ void http_respond_write(http_request *r, const void *data, size_t len)
     c->ops->write(r, data, len);
 }
 
+size_t http_unsent(const http_request *r)
+{
+    if (r->gone || transport_is_closing(r->conn->io)) return 0;
+    return r->version == 20 ? r->out.len - r->out_at : transport_backlog(r->conn->io);
+}
+
 void http_respond_end(http_request *r, const http_header *trailers, size_t n_trailers)
 {
     assert(r->begun && !r->ended);

@@ -30,6 +30,8 @@ struct worker {
     double load_ms;
     bool draining;
     buf scratch; /* packed messages; valid until the next use */
+    struct gen_job *resting; /* generations whose reader does not keep up (service_generate.c) */
+    uv_timer_t *rest_timer;  /* looks after them; freed by its close */
     grpc_call *watchers[MAX_HEALTH_WATCHERS];
     size_t n_watchers;
     void (*closed)(void *user);
@@ -46,6 +48,9 @@ void service_tag(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_embed(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_health_check(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_health_watch(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+/* The timer of generations that rest. */
+int service_generate_open(worker *w, shoal_err *err);
+void service_generate_close(worker *w);
 /* Draining began: tell those who watch and end their calls. */
 void service_health_drain(worker *w);
 

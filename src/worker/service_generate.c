@@ -2,7 +2,8 @@
  *
  * Life of a call: unpack → prompt to token ids (messages through the chat template, text through the
  * tokeniser) → engine_generate → Started → Delta for what each wake of the bridge brings → Done. When
- * the client leaves, the engine is told and the job lives on until the engine lets go of it. */
+ * the client leaves, the engine is told and the job lives on until the engine lets go of it. When it only
+ * does not read, the generation rests until it does. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,17 @@
 #include "worker/form.h"
 #include "worker/service.h"
 
-enum { MAX_STOPS = 32, MAX_BIAS = 1024, MAX_TOP = 20 };
+enum {
+    MAX_STOPS = 32,
+    MAX_BIAS = 1024,
+    MAX_TOP = 20,
+    REST_BYTES = 32 << 10, /* unsent bytes at which a generation rests, and at which it goes on */
+    GO_ON_BYTES = 8 << 10,
+    REST_LOOK_MS = 5,
+};
 
-typedef struct gen_job {
+typedef struct gen_job gen_job;
+struct gen_job {
     bridge_job job; /* first: the bridge gives it back */
     worker *w;
     grpc_call *call; /* NULL once answered or gone */
@@ -27,11 +36,74 @@ typedef struct gen_job {
     bool logprobs, called_tool;
     toolcall_parser *tools; /* NULL: text goes out as it is */
     delta delta;
-} gen_job;
+    bool rests;
+    gen_job *next_resting;
+};
+
+/* ---- readers that do not keep up ----------------------------------------------------------------- */
+
+static void look_after_resting(uv_timer_t *t)
+{
+    worker *w = t->data;
+    for (gen_job **at = &w->resting, *g; (g = *at);) {
+        if (g->call && grpc_call_unsent(g->call) > GO_ON_BYTES) {
+            at = &g->next_resting;
+            continue;
+        }
+        *at = g->next_resting;
+        g->rests = false;
+        engine_pause(w->engine, g->id, false);
+    }
+    if (!w->resting) uv_timer_stop(t);
+}
+
+static void rest_if_unread(gen_job *g)
+{
+    worker *w = g->w;
+    if (g->rests || !g->call || grpc_call_unsent(g->call) <= REST_BYTES) return;
+    g->rests = true;
+    g->next_resting = w->resting;
+    w->resting = g;
+    engine_pause(w->engine, g->id, true);
+    if (!uv_is_active((uv_handle_t *)w->rest_timer))
+        uv_timer_start(w->rest_timer, look_after_resting, REST_LOOK_MS, REST_LOOK_MS);
+}
+
+static void forget_resting(gen_job *g)
+{
+    for (gen_job **at = &g->w->resting; *at; at = &(*at)->next_resting) {
+        if (*at != g) continue;
+        *at = g->next_resting;
+        return;
+    }
+}
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+int service_generate_open(worker *w, shoal_err *err)
+{
+    w->rest_timer = malloc(sizeof *w->rest_timer);
+    if (!w->rest_timer) return err_nomem(err);
+    uv_timer_init(w->loop, w->rest_timer);
+    w->rest_timer->data = w;
+    return 0;
+}
+
+void service_generate_close(worker *w)
+{
+    if (w->rest_timer) uv_close((uv_handle_t *)w->rest_timer, free_handle);
+    w->rest_timer = NULL;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
 
 static void gen_free(gen_job *g)
 {
     if (!g) return;
+    if (g->rests) forget_resting(g);
     toolcall_free(g->tools);
     delta_done(&g->delta);
     free(g);
@@ -91,6 +163,7 @@ static void gen_token(bridge_job *j, const gen_event *ev)
 static void gen_flush(bridge_job *j)
 {
     send_delta((gen_job *)j);
+    rest_if_unread((gen_job *)j);
 }
 
 static void log_done(const gen_job *g, const char *finish)
@@ -326,6 +399,14 @@ static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const 
     send_delta(g);
 }
 
+/* The choices of one request come as calls with the same id: together they get the places of one. FNV-1a. */
+static uint64_t group_of(const call_trace *t)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (const char *p = t->request_id; *p; p++) h = (h ^ (uint8_t)*p) * 0x100000001b3u;
+    return t->request_id[0] ? h : 0;
+}
+
 static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p, const sampling *s,
                   shoal_err *err)
 {
@@ -349,7 +430,8 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
                      .logprobs = r->logprobs,
                      .n_top = (int)r->n_top,
                      .form = form.spec,
-                     .deadline_ns = grpc_call_deadline_ns(g->call)};
+                     .deadline_ns = grpc_call_deadline_ns(g->call),
+                     .group = group_of(&g->trace)};
     if (rc == 0) {
         do rc = engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
         while (rc == SHOAL_EUNSUPPORTED && form_relax(&form, err));

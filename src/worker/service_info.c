@@ -53,6 +53,8 @@ void service_stats(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.prefill_tokens_per_s = s.prefill_tokens_per_s;
     m.decode_tokens_per_s = s.decode_tokens_per_s;
     m.step_ms = s.step_ms;
+    m.prefill_fixed_ms = s.prefill_cost.fixed_ms;
+    m.prefill_token_ms = s.prefill_cost.unit_ms;
     m.rss_bytes = sys_rss_bytes(0);
     call_reply(w, c, &m.base);
 }

@@ -28,6 +28,7 @@ static const grpc_method methods[] = {
 
 static void worker_free(worker *w)
 {
+    service_generate_close(w);
     arbiter_close(w->arbiter);
     model_free(w->model);
     buf_done(&w->scratch);
@@ -107,6 +108,7 @@ static int start_engine(worker *w, const worker_options *o, shoal_err *err)
     int rc = o->arbiter_fd >= 0 ? arbiter_join(&w->arbiter, o->arbiter_fd, o->arbiter_slot, err) : 0;
     eo.arbiter = w->arbiter;
     if (rc == 0) rc = bridge_new(&w->bridge, w->loop, err);
+    if (rc == 0) rc = service_generate_open(w, err);
     if (rc == 0) rc = engine_new(&w->engine, w->model, &eo, err);
     return rc;
 }
@@ -160,10 +162,13 @@ int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err
 
 /* ---- the process around it --------------------------------------------------------------------- */
 
+static const int SIGNALS[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+#define N_SIGNALS (sizeof SIGNALS / sizeof *SIGNALS)
+
 typedef struct process {
     uv_loop_t loop;
     worker *worker;
-    uv_signal_t term, interrupt;
+    uv_signal_t signals[N_SIGNALS];
     uv_timer_t parent_check;
     int parent_pid;
     bool stopping;
@@ -171,8 +176,7 @@ typedef struct process {
 
 static void close_handles(process *p)
 {
-    uv_close((uv_handle_t *)&p->term, NULL);
-    uv_close((uv_handle_t *)&p->interrupt, NULL);
+    for (size_t i = 0; i < N_SIGNALS; i++) uv_close((uv_handle_t *)&p->signals[i], NULL);
     uv_close((uv_handle_t *)&p->parent_check, NULL);
 }
 
@@ -186,8 +190,8 @@ static void drained(void *user)
 static void signalled(uv_signal_t *h, int signum)
 {
     process *p = h->data;
-    /* Ctrl-C reaches the whole foreground group: there the parent decides when we stop. */
-    if (signum == SIGINT && p->parent_pid > 0) return;
+    /* Those reach the whole group: the parent has them too, and decides when we stop. */
+    if (p->parent_pid > 0 && signum != SIGUSR1) return;
     if (p->stopping) _exit(1);
     p->stopping = true;
     worker_drain(p->worker, drained, p);
@@ -201,12 +205,13 @@ static void check_parent(uv_timer_t *t)
 
 static void watch_process(process *p)
 {
-    uv_signal_init(&p->loop, &p->term);
-    uv_signal_init(&p->loop, &p->interrupt);
+    for (size_t i = 0; i < N_SIGNALS; i++) {
+        uv_signal_init(&p->loop, &p->signals[i]);
+        p->signals[i].data = p;
+        uv_signal_start(&p->signals[i], signalled, SIGNALS[i]);
+    }
     uv_timer_init(&p->loop, &p->parent_check);
-    p->term.data = p->interrupt.data = p->parent_check.data = p;
-    uv_signal_start(&p->term, signalled, SIGTERM);
-    uv_signal_start(&p->interrupt, signalled, SIGINT);
+    p->parent_check.data = p;
     if (p->parent_pid > 0) uv_timer_start(&p->parent_check, check_parent, 500, 500);
 }
 

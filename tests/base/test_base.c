@@ -6,17 +6,23 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
+#include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/cost.h"
 #include "base/cur.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/sys.h"
 #include "base/utf8.h"
 
@@ -184,6 +190,99 @@ static void core_count_can_be_forced(void **state)
     assert_true(sys_rss_bytes(0) > 100000);
 }
 
+/* Lines and dropped lines that the pipe holds. */
+static void count_lines(int fd, int *ret_lines, int *ret_dropped)
+{
+    static char text[1 << 20];
+    size_t len = 0;
+    for (ssize_t n; (n = read(fd, text + len, sizeof text - 1 - len)) > 0;) len += (size_t)n;
+    text[len] = '\0';
+    for (char *p = text, *end; (end = strchr(p, '\n')); p = end + 1) {
+        *end = '\0';
+        assert_true(strncmp(p, "time=", 5) == 0); /* whole lines only */
+        const char *n = strstr(p, "event=lines_dropped lines=");
+        if (n)
+            *ret_dropped += atoi(strchr(strstr(n, "lines="), '=') + 1);
+        else
+            (*ret_lines)++;
+    }
+}
+
+enum { LOGGED = 5000 };
+
+/* stderr is ends[1], and nobody reads ends[0] until all is written. */
+static int log_to_nobody(const int *ends)
+{
+    int lines = 0, dropped = 0;
+    alarm(20); /* instead of a wait for ever */
+    dup2(ends[1], STDERR_FILENO);
+    log_setup(LOG_INFO, false);
+    for (int i = 0; i < LOGGED; i++)
+        LOG(LOG_INFO, "test", "a_line_that_nobody_reads", LOG_I("number", i),
+            LOG_S("text", "some more of it"));
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    count_lines(ends[0], &lines, &dropped);
+    if (lines == 0 || lines >= LOGGED) return 2;
+    LOG(LOG_INFO, "test", "it_flows_again");
+    count_lines(ends[0], &lines, &dropped);
+    if (lines + dropped != LOGGED + 1) return 3;
+    return fcntl(ends[1], F_GETFL) & O_NONBLOCK ? 4 : 0; /* others write there too */
+}
+
+static void log_never_waits_for_a_reader(void **state)
+{
+    int ends[2], status;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) _exit(log_to_nobody(ends));
+    waitpid(pid, &status, 0);
+    close(ends[0]);
+    close(ends[1]);
+    if (WIFSIGNALED(status)) fail_msg("killed by signal %d: it waited", WTERMSIG(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 0.02 * fabs(b) + 1e-9;
+}
+
+/* One batch of 5,000 tokens among short calls must not make the short ones look long. */
+static void cost_tells_fixed_from_per_unit(void **state)
+{
+    cost c = {0};
+    assert_true(cost_line_ms(cost_line_of(&c), 1, 100) == 0);
+    cost_learn(&c, 10, 12, 1);
+    assert_true(is_near(cost_line_ms(cost_line_of(&c), 1, 10), 12));
+    cost_learn(&c, 5000, 2 + 5000, 2);
+    cost_learn(&c, 10, 12, 3);
+    cost_line l = cost_line_of(&c);
+    assert_true(is_near(l.fixed_ms, 2) && is_near(l.unit_ms, 1));
+    assert_true(is_near(cost_line_ms(l, 3, 40), 46));
+}
+
+static void cost_forgets_by_samples_and_by_time(void **state)
+{
+    cost c = {0}, old = {0};
+    for (uint64_t i = 0; i < 50; i++) cost_learn(&c, 10 + (double)(i % 3), 1000, i);
+    old = c;
+    for (uint64_t i = 0; i < 60; i++) cost_learn(&c, 10 + (double)(i % 3), 1, 50 + i);
+    assert_true(cost_line_ms(cost_line_of(&c), 1, 10) < 20);
+    cost_learn(&old, 10, 1, 120 * 1000000000ull); /* two minutes later one sample is enough */
+    assert_true(cost_line_ms(cost_line_of(&old), 1, 10) < 20);
+}
+
+static void cost_is_never_below_zero(void **state)
+{
+    cost c = {0};
+    double sizes[] = {1, 100, 3, 70, 0, 5}, ms[] = {50, 1, 40, 2, 60, 0};
+    for (uint64_t i = 0; i < 6; i++) {
+        cost_learn(&c, sizes[i], ms[i], i);
+        cost_line l = cost_line_of(&c);
+        assert_true(l.fixed_ms >= 0 && l.unit_ms >= 0 && isfinite(l.fixed_ms) && isfinite(l.unit_ms));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +296,10 @@ int main(void)
         cmocka_unit_test(sha256_matches_fips_180),
         cmocka_unit_test(arena_gives_aligned_zeroed_memory),
         cmocka_unit_test(core_count_can_be_forced),
+        cmocka_unit_test(log_never_waits_for_a_reader),
+        cmocka_unit_test(cost_tells_fixed_from_per_unit),
+        cmocka_unit_test(cost_forgets_by_samples_and_by_time),
+        cmocka_unit_test(cost_is_never_below_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -17,6 +18,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "cluster/agent.h"
+#include "cluster/pulse.h"
 #include "cluster/replica.h"
 
 #define MODEL SHOAL_SOURCE_DIR "/tests/data/hf/bert-intent"
@@ -233,6 +235,110 @@ static void agent_polls_stats_of_ready_replicas(void **state)
     bench_close(&b);
 }
 
+static bool is_at(const replica *r, int old_pid)
+{
+    return r->state == REPLICA_READY && r->pid != old_pid && !r->silent;
+}
+
+/* Alive, but it will never answer: first it gets no new calls, then it is replaced. */
+static void agent_replaces_a_stopped_worker(void **state)
+{
+    if (missing_program()) skip();
+    bench b;
+    worker_spec spec = {.model = "intent", .path = MODEL, .n_threads = 1};
+    bench_open(&b, &spec, 1);
+    replica *r = registry_at(b.g, 0);
+    wait_for(&b, r, REPLICA_READY);
+    int old = r->pid;
+    kill(old, SIGSTOP);
+    while (!r->silent) uv_run(&b.loop, UV_RUN_ONCE);
+    assert_int_equal(r->state, REPLICA_READY);
+    uint64_t start = clock_ns();
+    while (r->state == REPLICA_READY) uv_run(&b.loop, UV_RUN_ONCE);
+    if (clock_ms_since(start) > 5000) fail_msg("a stopped worker was called slow");
+    while (!is_at(r, old)) uv_run(&b.loop, UV_RUN_ONCE);
+    assert_int_equal(classify(&b, r).status, GRPC_OK);
+    bench_close(&b);
+}
+
+/* Mostly stopped, as on a machine with too much to do: it answers late, and is left alone. */
+static void agent_leaves_a_slow_worker_alone(void **state)
+{
+    if (missing_program()) skip();
+    bench b;
+    worker_spec spec = {.model = "intent", .path = MODEL, .n_threads = 1};
+    bench_open(&b, &spec, 1);
+    replica *r = registry_at(b.g, 0);
+    wait_for(&b, r, REPLICA_READY);
+    int old = r->pid;
+    for (int i = 0; i < 4; i++) {
+        kill(old, SIGSTOP);
+        while (!r->silent) uv_run(&b.loop, UV_RUN_ONCE);
+        kill(old, SIGCONT);
+        while (r->silent) uv_run(&b.loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(r->pid, old);
+    assert_int_equal(r->n_crashes, 0);
+    assert_int_equal(classify(&b, r).status, GRPC_OK);
+    bench_close(&b);
+}
+
+/* Our own loop stands still, not the worker: its answer waits in the socket. */
+static void agent_does_not_blame_a_worker_for_its_own_delay(void **state)
+{
+    if (missing_program()) skip();
+    bench b;
+    worker_spec spec = {.model = "intent", .path = MODEL, .n_threads = 1};
+    bench_open(&b, &spec, 1);
+    replica *r = registry_at(b.g, 0);
+    wait_for(&b, r, REPLICA_READY);
+    int old = r->pid;
+    for (int i = 0; i < 6; i++) {
+        for (int k = 0; k < 60; k++) uv_run(&b.loop, UV_RUN_ONCE); /* 5 ms each: a poll is on its way */
+        usleep(700000);
+        uv_run(&b.loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(r->pid, old);
+    assert_int_equal(r->n_crashes, 0);
+    bench_close(&b);
+}
+
+static void agent_waits_longer_only_for_a_worker_that_never_served(void **state)
+{
+    uint64_t never = 0, served = 0, w = 0;
+    assert_int_equal(agent_restart_wait_ms(&never, 10, false), 0);
+    for (int i = 0; i < 20; i++) {
+        uint64_t next = agent_restart_wait_ms(&never, 10, false);
+        assert_true(next >= w && next <= 5000);
+        w = next;
+    }
+    assert_int_equal(w, 5000);
+    for (int i = 0; i < 20; i++) assert_true(agent_restart_wait_ms(&served, 400, true) <= 500);
+    assert_int_equal(agent_restart_wait_ms(&never, 400, true), 500);
+    assert_int_equal(agent_restart_wait_ms(&never, 60000, true), 0);
+}
+
+static void pulse_tells_what_works_from_what_is_stopped(void **state)
+{
+    pulse a, b;
+    assert_true(pulse_take(getpid(), &a));
+    assert_int_equal(a.state, 'R');
+    assert_true(pulse_is_alive(&a, &a));
+    assert_false(pulse_take(0, &b));
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;) pause();
+    kill(pid, SIGSTOP);
+    int status;
+    waitpid(pid, &status, WUNTRACED);
+    assert_true(pulse_take(pid, &a) && pulse_take(pid, &b));
+    assert_int_equal(b.state, 'T');
+    assert_false(pulse_is_alive(&a, &b));
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    assert_false(pulse_take(pid, &a));
+}
+
 static void agent_backs_off_from_a_program_that_is_missing(void **state)
 {
     bench b = {0};
@@ -274,6 +380,11 @@ int main(void)
         cmocka_unit_test(agent_leaves_no_process_and_no_socket),
         cmocka_unit_test(agent_shows_why_a_worker_can_never_start),
         cmocka_unit_test(agent_polls_stats_of_ready_replicas),
+        cmocka_unit_test(agent_replaces_a_stopped_worker),
+        cmocka_unit_test(agent_leaves_a_slow_worker_alone),
+        cmocka_unit_test(agent_does_not_blame_a_worker_for_its_own_delay),
+        cmocka_unit_test(agent_waits_longer_only_for_a_worker_that_never_served),
+        cmocka_unit_test(pulse_tells_what_works_from_what_is_stopped),
         cmocka_unit_test(agent_backs_off_from_a_program_that_is_missing),
         cmocka_unit_test(agent_refuses_more_workers_than_the_arbiter_has_places),
     };

@@ -1,4 +1,7 @@
 /* The arbiter: one at a time, earliest deadline first, and the dead do not block the living. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -259,6 +262,98 @@ static void death_at_any_moment_is_survived(void **state)
     free_stage(s);
 }
 
+/* Cutting the file off under the gateway's mapping would kill the gateway. */
+static void the_page_cannot_change_its_size(void **state)
+{
+    stage *s = new_stage();
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", s->fd);
+    int again = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(again >= 0);
+    assert_int_equal(ftruncate(again, 0), -1);
+    assert_int_equal(errno, EPERM);
+    assert_int_equal(ftruncate(s->fd, 1 << 20), -1);
+    assert_true(fcntl(s->fd, F_GETFD) & FD_CLOEXEC);
+    close(again);
+    free_stage(s);
+}
+
+static void take_turns_for_ever(stage *s, int slot)
+{
+    arbiter *a = join(s, slot);
+    for (;;) {
+        arbiter_acquire(a, 1);
+        arbiter_release(a);
+    }
+}
+
+/* Is the one in `slot` inside the lock, and does it stay there? */
+static bool is_stuck(stage *s, int slot)
+{
+    int found = -1;
+    for (int i = 0; i < 10 && found < 0; i++) found = arbiter_stuck(s->agent);
+    return found == slot;
+}
+
+/* Stop the process until it happens to be inside the lock. */
+static bool stop_inside(stage *s, pid_t pid, int slot)
+{
+    for (int i = 0; i < 20000; i++) {
+        kill(pid, SIGSTOP);
+        int status;
+        waitpid(pid, &status, WUNTRACED);
+        if (is_stuck(s, slot)) return true;
+        kill(pid, SIGCONT);
+        usleep(50 + (useconds_t)(rng_mix((uint64_t)i) % 200));
+    }
+    return false;
+}
+
+static void a_process_stopped_inside_the_lock_stops_nobody(void **state)
+{
+    stage *s = new_stage();
+    arbiter *a = join(s, 2);
+    pid_t pid = fork();
+    if (pid == 0) take_turns_for_ever(s, 1);
+    assert_true(stop_inside(s, pid, 1));
+    for (int i = 0; i < 50; i++) { /* without waiting for each */
+        arbiter_acquire(a, 1);
+        arbiter_release(a);
+    }
+    arbiter_reap(s->agent, 7); /* the agent does not wait at all */
+    assert_true(is_stuck(s, 1));
+    end_child(pid);
+    arbiter_reap(s->agent, 1);
+    assert_int_equal(arbiter_stuck(s->agent), -1);
+    arbiter_close(a);
+    atomic_store(&s->n_done, 0);
+    pthread_t threads[3];
+    player players[3];
+    for (int i = 0; i < 3; i++) {
+        players[i] = (player){.s = s, .slot = i + 1};
+        pthread_create(&threads[i], NULL, play, &players[i]);
+    }
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&s->overlaps), 0); /* the lock works again */
+    free_stage(s);
+}
+
+static void nobody_is_stuck_in_a_busy_lock(void **state)
+{
+    stage *s = new_stage();
+    pid_t pids[2];
+    for (int i = 0; i < 2; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) take_turns_for_ever(s, i + 1);
+    }
+    for (int i = 0; i < 40; i++) {
+        usleep(10000);
+        assert_int_equal(arbiter_stuck(s->agent), -1);
+    }
+    for (int i = 0; i < 2; i++) end_child(pids[i]);
+    free_stage(s);
+}
+
 static void wrong_descriptors_and_slots_are_refused(void **state)
 {
     stage *s = new_stage();
@@ -297,6 +392,9 @@ int main(void)
         cmocka_unit_test(a_killed_waiter_does_not_keep_the_turn),
         cmocka_unit_test(a_restarted_worker_frees_what_its_slot_held),
         cmocka_unit_test(death_at_any_moment_is_survived),
+        cmocka_unit_test(the_page_cannot_change_its_size),
+        cmocka_unit_test(a_process_stopped_inside_the_lock_stops_nobody),
+        cmocka_unit_test(nobody_is_stuck_in_a_busy_lock),
         cmocka_unit_test(wrong_descriptors_and_slots_are_refused),
         cmocka_unit_test(an_uncontended_turn_is_cheap),
     };

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +133,10 @@ typedef struct reply {
     engine *cancel_on;
     size_t cancel_after;
     uint64_t id;
+    int order; /* so many were done before it */
 } reply;
+
+static atomic_int replies_done;
 
 static inline void reply_text(reply *r, const gen_event *ev)
 {
@@ -160,6 +164,7 @@ static inline void on_event(void *user, const gen_event *ev)
         r->finish = ev->finish;
         r->timings = ev->timings;
         r->done = true;
+        r->order = atomic_fetch_add(&replies_done, 1);
         pthread_cond_broadcast(&r->wake);
     }
     pthread_mutex_unlock(&r->lock);

@@ -353,8 +353,12 @@ test("request ids, deadlines and metrics", async () => {
   assert.equal(named.headers.get("x-request-id"), "test-id-1");
   const late = await post(
     "/v1/chat/completions",
-    { model: "home-chat-m", messages: [{ role: "user", content: "tell me everything" }], temperature: 1, seed: 3, max_tokens: 1500 },
-    { "x-shoal-deadline-ms": "5" },
+    // Eight choices of 1,500 tokens, none of which may end early: no machine makes them within a millisecond.
+    {
+      model: "home-chat-m", messages: [{ role: "user", content: "tell me everything" }], temperature: 1, seed: 3, max_tokens: 1500,
+      n: 8, ignore_eos: true,
+    },
+    { "x-shoal-deadline-ms": "1" },
   );
   assert.equal(late.status, 504);
   const metrics = await (await fetch(`${base}/metrics`)).text();

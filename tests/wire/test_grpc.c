@@ -372,6 +372,62 @@ static void cancel_stops_the_server_and_says_nothing_more(void **state)
     world_stop(&w);
 }
 
+static void a_paused_call_holds_the_server_back_and_loses_nothing(void **state)
+{
+    world w;
+    outcome o = {0};
+    char kilobyte[1024] = "k";
+    world_start(&w, NULL);
+    start(&w, &o, "/t.T/Hold", "", 0, 0);
+    RUN_UNTIL(&w, o.n_messages == 1);
+    grpc_client_pause(o.call, true);
+    for (int i = 0; i < 200; i++) grpc_call_send(w.held, kilobyte, sizeof kilobyte);
+    size_t all = grpc_call_unsent(w.held);
+    RUN_UNTIL(&w, grpc_call_unsent(w.held) < all);
+    for (int i = 0; i < 5; i++) { /* others on the connection go on, whatever waits for this one */
+        outcome other = {0};
+        start(&w, &other, "/t.T/Unary", kilobyte, sizeof kilobyte, 0);
+        RUN_UNTIL(&w, other.status >= 0);
+        assert_int_equal(other.status, GRPC_OK);
+    }
+    assert_int_equal(o.n_messages, 1);
+    assert_true(grpc_call_unsent(w.held) > 100 * 1024);
+    grpc_call_end(w.held, GRPC_OK, NULL);
+    grpc_client_pause(o.call, false);
+    assert_int_equal(o.n_messages, 1); /* nothing comes from inside the call */
+    RUN_UNTIL(&w, o.status >= 0);
+    assert_int_equal(o.status, GRPC_OK);
+    assert_int_equal(o.n_messages, 201);
+    assert_int_equal(o.n_bytes, 4 + 200 * 1024);
+    world_stop(&w);
+}
+
+/* Its last byte has come, and nobody has seen the first. */
+static void a_call_that_ends_while_paused_is_delivered_afterwards(void **state)
+{
+    world w;
+    outcome counted = {0}, cancelled = {0}, late = {0}, other = {0};
+    world_start(&w, NULL);
+    start(&w, &counted, "/t.T/Count", "", 0, 0);
+    start(&w, &cancelled, "/t.T/Count", "", 0, 0);
+    start(&w, &late, "/t.T/Count", "", 0, clock_ns() + 300000000u);
+    grpc_client_pause(counted.call, true);
+    grpc_client_pause(cancelled.call, true);
+    grpc_client_pause(late.call, true);
+    start(&w, &other, "/t.T/Unary", "", 0, 0);
+    RUN_UNTIL(&w, other.status >= 0 && late.status >= 0);
+    assert_int_equal(late.status, GRPC_DEADLINE_EXCEEDED);
+    assert_int_equal(counted.status, -1);
+    assert_int_equal(counted.n_messages + cancelled.n_messages + late.n_messages, 0);
+    grpc_client_cancel(cancelled.call);
+    grpc_client_pause(counted.call, false);
+    RUN_UNTIL(&w, counted.status >= 0);
+    assert_int_equal(counted.status, GRPC_OK);
+    assert_string_equal(counted.messages, "[1][2][3][4][5]");
+    assert_int_equal(cancelled.status, -1);
+    world_stop(&w);
+}
+
 static void losing_the_server_ends_calls_and_the_channel_may_reconnect(void **state)
 {
     world w;
@@ -473,6 +529,8 @@ int main(void)
         cmocka_unit_test(refuses_a_message_over_the_limit),
         cmocka_unit_test(a_missed_deadline_ends_the_call_on_both_sides),
         cmocka_unit_test(cancel_stops_the_server_and_says_nothing_more),
+        cmocka_unit_test(a_paused_call_holds_the_server_back_and_loses_nothing),
+        cmocka_unit_test(a_call_that_ends_while_paused_is_delivered_afterwards),
         cmocka_unit_test(losing_the_server_ends_calls_and_the_channel_may_reconnect),
         cmocka_unit_test(closing_the_channel_cancels_its_calls),
         cmocka_unit_test(drain_lets_running_calls_finish),

@@ -1,0 +1,30 @@
+/* cost.h: how long work of a size takes, learnt from work that was done: ms = fixed + per_unit · size.
+ *
+ * The line of least squares through what was seen. A sample weighs half after seven newer ones, or after ten
+ * seconds, so what was learnt beside a busy neighbour is forgotten. No clock, no memory, no lock: the owner's
+ * thread only.
+ *
+ *     cost c = {0};
+ *     cost_learn(&c, n_tokens, took_ms, clock_ns());
+ *     double ms = cost_line_ms(cost_line_of(&c), 1, n_tokens);
+ */
+#ifndef BASE_COST_H
+#define BASE_COST_H
+
+#include <stdint.h>
+
+typedef struct cost {
+    double n, x, y, xx, xy; /* decayed sums over the samples */
+    uint64_t seen_ns;       /* of the newest sample */
+} cost;
+
+typedef struct cost_line {
+    double fixed_ms, unit_ms; /* both 0: not known; neither is ever below 0 */
+} cost_line;
+
+void cost_learn(cost *c, double size, double ms, uint64_t now_ns);
+cost_line cost_line_of(const cost *c);
+/* n pieces of work whose sizes add up to size. */
+double cost_line_ms(cost_line l, double n, double size);
+
+#endif

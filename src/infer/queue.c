@@ -1,0 +1,69 @@
+/* queue.c: a list with a tail and two counts. */
+#include "infer/queue.h"
+
+static void count(job_queue *q, const job *j, int change)
+{
+    size_t n = atomic_load_explicit(&q->n, memory_order_relaxed);
+    atomic_store_explicit(&q->n, change > 0 ? n + 1 : n - 1, memory_order_relaxed);
+    q->n_tokens += change > 0 ? j->n_tokens : -j->n_tokens;
+}
+
+void queue_push(job_queue *q, job *j)
+{
+    j->next = NULL;
+    *(q->tail ? &q->tail->next : &q->head) = j;
+    q->tail = j;
+    count(q, j, 1);
+}
+
+void queue_push_front(job_queue *q, job *j)
+{
+    j->next = q->head;
+    q->head = j;
+    if (!q->tail) q->tail = j;
+    count(q, j, 1);
+}
+
+/* Take out the one after `before`; NULL: the first. */
+static void unlink_after(job_queue *q, job *before, job *j)
+{
+    *(before ? &before->next : &q->head) = j->next;
+    if (q->tail == j) q->tail = before;
+    j->next = NULL;
+    count(q, j, -1);
+}
+
+job *queue_pop(job_queue *q)
+{
+    job *j = q->head;
+    if (j) unlink_after(q, NULL, j);
+    return j;
+}
+
+void queue_take(job_queue *q, job *j)
+{
+    job *before = NULL;
+    for (job *k = q->head; k && k != j; k = k->next) before = k;
+    unlink_after(q, before, j);
+}
+
+bool queue_is_dead(const job *j, uint64_t now_ns)
+{
+    return atomic_load(&j->cancelled) || (j->deadline_ns && j->deadline_ns <= now_ns);
+}
+
+job *queue_reap(job_queue *q, uint64_t now_ns)
+{
+    job *dead = NULL, **end = &dead, *before = NULL;
+    for (job *j = q->head, *next; j; j = next) {
+        next = j->next;
+        if (!queue_is_dead(j, now_ns)) {
+            before = j;
+            continue;
+        }
+        unlink_after(q, before, j);
+        *end = j;
+        end = &j->next;
+    }
+    return dead;
+}

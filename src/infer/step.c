@@ -1,0 +1,34 @@
+/* step.c: what the loops of decoders and encoders do around each step: which team, which deadline, and what
+ * the step teaches. */
+#include "base/clock.h"
+#include "infer/engine_impl.h"
+
+team *step_team(engine *e, size_t n_tokens)
+{
+    return e->solo && !pace_choose(&e->pace, n_tokens) ? e->solo : e->team;
+}
+
+void step_note_team(engine *e, size_t n_tokens, const team *t, uint64_t took_ns)
+{
+    if (e->solo) pace_note(&e->pace, n_tokens, t == e->team, took_ns);
+}
+
+uint64_t step_deadline(uint64_t earliest_ns, uint64_t soon_ns)
+{
+    uint64_t soon = clock_ns() + soon_ns;
+    return earliest_ns && earliest_ns < soon ? earliest_ns : soon;
+}
+
+void step_learn(engine *e, size_t n_tokens, double took_ms)
+{
+    cost_learn(&e->cost, (double)n_tokens, took_ms, clock_ns());
+    cost_line l = cost_line_of(&e->cost);
+    atomic_store_explicit(&e->stats.prefill_fixed_ms, l.fixed_ms, memory_order_relaxed);
+    atomic_store_explicit(&e->stats.prefill_token_ms, l.unit_ms, memory_order_relaxed);
+}
+
+void step_average(_Atomic double *avg, double newest)
+{
+    double old = atomic_load_explicit(avg, memory_order_relaxed);
+    atomic_store_explicit(avg, old > 0 ? old + 0.1 * (newest - old) : newest, memory_order_relaxed);
+}
