@@ -12,7 +12,7 @@ gauge() { curl -s "$url/metrics" | grep "^shoal_worker_$1{" | awk '{ print $2 }'
 chat() { curl -s -o "$work/out" -w '%{http_code}' -m 10 -H 'Cache-Control: no-cache' "$url/v1/chat/completions" -d "$1"; }
 
 exec 3<>"/dev/tcp/127.0.0.1/$port"
-printf 'POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nCache-Control: no-cache\r\nContent-Length: %d\r\n\r\n%s' ${#long} "$long" >&3
+printf 'POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCache-Control: no-cache\r\nContent-Length: %d\r\n\r\n%s' ${#long} "$long" >&3
 quiet=0
 for _ in $(seq 150); do # all eight wait, none has a place: they rest
     sleep 0.1
