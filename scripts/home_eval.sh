@@ -29,8 +29,9 @@ out=$(mktemp)
     echo "one client on this machine. \`many\` are homes of 256 devices, most others have about 12."
     echo
     echo "![verdicts by tag](home-eval.svg)"
-    section "All requests" --svg docs/home-eval.svg $set/dev.jsonl $set/held.jsonl
+    section "All requests" --svg docs/home-eval.svg $set/dev.jsonl $set/dev2.jsonl $set/held.jsonl
     section "Open requests" --failures $set/dev.jsonl
+    section "Open requests, the hard set" --failures $set/dev2.jsonl
     section "Held-back requests" "${hidden[@]}" $set/held.jsonl
     section "Sensor lines" "${hidden[@]}" $set/sensors.jsonl
 } >"$out"

@@ -108,7 +108,7 @@ static bool names_by_number(const rest_reader *x, const unit *u)
     const unit *before = &x->u->at[x->at - 1];
     if (x->used >> (x->at - 1) & 1)
         return u->value >= 100 && before->kind == UNIT_WORD && before->state == false;
-    bool continues = x->into->n && x->into->end == before->end;
+    bool continues = x->into->n ? x->into->end == before->end : x->into != &x->r->what;
     return before->kind == UNIT_WORD && (continues || u->value >= 100);
 }
 

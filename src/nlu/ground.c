@@ -581,12 +581,30 @@ static size_t try_only_list(grounder *g, const units *u, const action_def *x, si
     return 0;
 }
 
+/* "shopping list: six eggs": the list stands first, set off by a colon. */
+static size_t try_list_first(grounder *g, const units *u, const action_def *x, size_t at, size_t to)
+{
+    size_t colon = at;
+    while (colon < to && !(u->at[colon].kind == UNIT_SIGN && strcmp(u->at[colon].s, ":") == 0)) colon++;
+    if (colon == at || colon + 1 >= to) return 0;
+    chunk_rest *r = new_rest(g);
+    chunk_rest_read(r, u, at, colon, 0, &g->d);
+    bool group;
+    device_set s = devices_find(&g->d, &r->what, UINT64_MAX, &group);
+    size_t list = first_of(&s);
+    bool only = device_set_count(&s) == 1 && !group && !r->n_strange && !r->n_values && !r->forbidden;
+    if (!only || !serves(g, x, list)) return 0;
+    return text_task(g, u, x, colon + 1, to, r, false) ? to : 0;
+}
+
 /* Free text from unit `at` on; returns where it ended, 0: none. */
 static size_t try_text(grounder *g, const units *u, size_t at, size_t to, bool forbidden)
 {
     for (size_t i = 0; i < g->lex->n_actions; i++) {
         const action_def *x = &g->lex->actions[i];
         if (!x->n_takes || x->takes[0]->kind != VALUE_TEXT) continue;
+        size_t first = forbidden ? 0 : try_list_first(g, u, x, at, to);
+        if (first) return first;
         for (size_t k = 0; k < x->cues.n; k++) {
             phrase head, tail;
             if (!split_cue(&x->cues.at[k], &head, &tail)) continue;
@@ -1069,7 +1087,8 @@ static bool try_ask(grounder *g, const units *u, size_t at, const phrase_list *l
         if (!used) continue;
         chunk_rest r;
         chunk_rest_read(&r, u, at, u->n, used, &g->d);
-        if (r.n_strange || r.n_values || r.later || r.forbidden || !says_target(&r.what)) continue;
+        bool any = kind == ASKS_WHICH && asked_state(u, used); /* "what's playing?" */
+        if (r.n_strange || r.n_values || r.later || r.forbidden || (!says_target(&r.what) && !any)) continue;
         bool group;
         if (kind != ASKS_STATE) r.what.all = true;
         device_set s = devices_find(&g->d, &r.what, UINT64_MAX, &group);
