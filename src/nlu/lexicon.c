@@ -272,6 +272,19 @@ static void know_choices(reader *r, const value_def *v)
     for (size_t i = 0; i < v->n_choices; i++) know_phrases(r, &v->choices[i].said);
 }
 
+static void mark_beginnings(lexicon *l)
+{
+    for (size_t i = 0; i < l->n_numbers; i++) l->begins_number[(unsigned char)l->numbers[i].word[0]] = true;
+    for (size_t i = 0; i < l->n_synonyms; i++)
+        for (size_t k = 0; k < l->synonyms[i].said.n; k++) {
+            const phrase_part *first = l->synonyms[i].said.at[k].parts;
+            bool any = first->kind != PART_WORD || first->optional;
+            for (unsigned b = 0; any && b < 256; b++) l->begins_synonym[b] = true;
+            for (unsigned j = 0; j < first->n_alts; j++)
+                l->begins_synonym[(unsigned char)first->alts[j][0]] = true;
+        }
+}
+
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -333,6 +346,7 @@ static int read_all(source *src, const yaml_node *root, void *user)
     if (!failed(r)) read_talk(r, root);
     if (!failed(r)) read_synonyms(r, root);
     if (!failed(r)) collect_vocabulary(r);
+    if (!failed(r)) mark_beginnings(r->l);
     return src->rc;
 }
 
@@ -400,8 +414,9 @@ bool lexicon_knows(const lexicon *l, const char *folded)
 
 bool lexicon_number(const lexicon *l, const char *folded, double *ret)
 {
+    if (!l->begins_number[(unsigned char)folded[0]]) return false;
     for (size_t i = 0; i < l->n_numbers; i++) {
-        if (strcmp(l->numbers[i].word, folded) != 0) continue;
+        if (l->numbers[i].word[0] != folded[0] || strcmp(l->numbers[i].word, folded) != 0) continue;
         *ret = l->numbers[i].value;
         return true;
     }

@@ -144,8 +144,10 @@ static void read_form(source *r, line_form *x, const yaml_node *n)
     add_list(r, &x->vocabulary, yaml_get(n, "vocabulary"));
     const yaml_node *never = yaml_get(n, "never"), *advice = yaml_get(n, "advice");
     for (int i = 0; i < OUTCOMES && !r->rc; i++)
-        if (yaml_get(advice, OUTCOME_NAMES[i])) x->advice[i] = source_text_of(r, advice, OUTCOME_NAMES[i]);
-    for (int i = 0; i < OUTCOMES && !r->rc; i++) add_list(r, &x->never[i], yaml_get(never, OUTCOME_NAMES[i]));
+        if (advice && yaml_get(advice, OUTCOME_NAMES[i]))
+            x->advice[i] = source_text_of(r, advice, OUTCOME_NAMES[i]);
+    for (int i = 0; i < OUTCOMES && !r->rc; i++)
+        add_list(r, &x->never[i], never ? yaml_get(never, OUTCOME_NAMES[i]) : NULL);
     read_must(r, x, yaml_get(n, "must"));
 }
 

@@ -109,7 +109,7 @@ static bool part_fits(const phrase_part *p, const unit *u)
     }
     if (u->kind != UNIT_WORD && u->kind != UNIT_SIGN) return false;
     for (unsigned i = 0; i < p->n_alts; i++)
-        if (strcmp(p->alts[i], u->s) == 0) return true;
+        if (p->alts[i][0] == u->s[0] && strcmp(p->alts[i], u->s) == 0) return true;
     return false;
 }
 
@@ -185,8 +185,8 @@ unit_set phrase_list_at(const phrase_list *l, const unit *u, size_t from, size_t
 {
     unit_set best = 0;
     for (size_t i = 0; i < l->n; i++) {
-        unit_set got = phrase_match(&l->at[i], u, from, to, taken, true);
-        if (count(got) > count(best)) best = got;
+        unit_set got = may_begin(&l->at[i], &u[from]) ? phrase_match(&l->at[i], u, from, to, taken, true) : 0;
+        if (got && count(got) > count(best)) best = got;
     }
     return best;
 }
