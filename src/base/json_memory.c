@@ -1,46 +1,47 @@
-/* json_memory.c: every block that jansson takes stands in a ring while its parse runs, and alone afterwards. */
+/* json_memory.c: every block that jansson takes during a parse is remembered until the parse is over. */
 #include "base/json_memory.h"
 
 #include <setjmp.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-/* In front of each block; 16 bytes, so what follows is aligned as malloc aligns. */
-typedef struct block {
-    struct block *next, *prev;
-} block;
-
 typedef struct parse {
-    block ring; /* of the blocks that this parse took and still holds */
+    void **blocks; /* taken by it and not given back, the latest last */
+    size_t n, cap;
     jmp_buf out;
 } parse;
 
 static _Thread_local parse *running; /* NULL: this thread parses nothing */
 
-static void *take(size_t n)
+static bool remember(parse *p, void *block)
 {
-    block *b = n <= SIZE_MAX - sizeof *b ? malloc(sizeof *b + n) : NULL;
-    if (!b) {
-        if (running) longjmp(running->out, 1);
-        return NULL;
+    if (p->n == p->cap) {
+        size_t cap = p->cap ? p->cap * 2 : 64;
+        void **blocks = realloc(p->blocks, cap * sizeof *blocks);
+        if (!blocks) return false;
+        p->blocks = blocks;
+        p->cap = cap;
     }
-    block *after = running ? &running->ring : b;
-    b->next = b->prev = b;
-    if (after != b) {
-        b->next = after->next;
-        b->prev = after;
-        b->next->prev = after->next = b;
-    }
-    return b + 1;
+    p->blocks[p->n++] = block;
+    return true;
 }
 
-static void give(void *p)
+static void *take(size_t n)
 {
-    if (!p) return;
-    block *b = (block *)p - 1;
-    b->next->prev = b->prev;
-    b->prev->next = b->next;
-    free(b);
+    void *block = malloc(n);
+    if (!running || (block && remember(running, block))) return block;
+    free(block);
+    longjmp(running->out, 1);
+}
+
+/* What a parse gives back it mostly took a moment ago. */
+static void give(void *block)
+{
+    for (size_t i = running ? running->n : 0; i-- > 0;) {
+        if (running->blocks[i] != block) continue;
+        running->blocks[i] = running->blocks[--running->n];
+        break;
+    }
+    free(block);
 }
 
 void json_memory_guard(void)
@@ -48,19 +49,9 @@ void json_memory_guard(void)
     json_set_alloc_funcs(take, give);
 }
 
-/* The ring lies on the parse's stack: nothing may point to it when the parse is over. */
-static void dissolve(block *ring, bool drop)
-{
-    for (block *b = ring->next, *next; b != ring; b = next) {
-        next = b->next;
-        b->next = b->prev = b;
-        if (drop) free(b);
-    }
-}
-
 json_t *json_memory_load(const char *text, size_t len, size_t flags, json_error_t *e, bool *ret_nomem)
 {
-    parse p = {.ring = {&p.ring, &p.ring}};
+    parse p = {0};
     json_t *volatile v = NULL;
     *ret_nomem = setjmp(p.out) != 0;
     if (!*ret_nomem) {
@@ -68,6 +59,8 @@ json_t *json_memory_load(const char *text, size_t len, size_t flags, json_error_
         v = json_loadb(text, len, flags, e);
     }
     running = NULL;
-    dissolve(&p.ring, *ret_nomem);
+    if (*ret_nomem)
+        while (p.n > 0) free(p.blocks[--p.n]);
+    free(p.blocks);
     return *ret_nomem ? NULL : v;
 }

@@ -21,6 +21,7 @@ static int errno_code(int e)
 {
     return e == ENOENT || e == ENOTDIR ? SHOAL_ENOTFOUND
            : e == EACCES || e == EPERM ? SHOAL_EAUTH
+           : e == ENOMEM               ? SHOAL_ENOMEM
                                        : SHOAL_EIO;
 }
 
@@ -39,7 +40,7 @@ int file_map_open(file_map *ret, const char *path, shoal_err *err)
     } else {
         void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED)
-            rc = err_set(err, SHOAL_EIO, "%s: cannot map %lld bytes: %s", path, (long long)st.st_size,
+            rc = err_set(err, errno_code(errno), "%s: cannot map %lld bytes: %s", path, (long long)st.st_size,
                          strerror(errno));
         else
             *ret = (file_map){.data = p, .len = (size_t)st.st_size};

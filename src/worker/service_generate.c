@@ -156,8 +156,8 @@ static void gen_token(bridge_job *j, const gen_event *ev)
     if (ev->id >= 0 && g->logprobs) delta_add_logprob(&g->delta, model_tokenizer(g->w->model), ev);
     if (!g->tools)
         delta_add_text(&g->delta, ev->text, ev->text_len);
-    else
-        toolcall_push(g->tools, ev->text, ev->text_len);
+    else if (toolcall_push(g->tools, ev->text, ev->text_len))
+        g->delta.text.failed = true; /* ends the call, as text that found no memory does */
 }
 
 static void gen_flush(bridge_job *j)
@@ -180,7 +180,7 @@ static void log_done(const gen_job *g, const char *finish)
 static void send_done(gen_job *g)
 {
     bool cut = g->tools && toolcall_is_open(g->tools);
-    if (g->tools) toolcall_end(g->tools);
+    if (g->tools && toolcall_end(g->tools)) g->delta.text.failed = true;
     send_delta(g);
     if (!g->call) return;
     const gen_timings *t = &g->job.timings;

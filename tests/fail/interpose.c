@@ -368,6 +368,13 @@ __attribute__((constructor)) static void attach(void)
     pthread_atfork(NULL, NULL, leave);
 }
 
+/* Whoever leaves like this gives everything back at once. */
+void _exit(int status)
+{
+    if (control) atomic_store(&control->n_live, 0);
+    for (;;) syscall(SYS_exit_group, status);
+}
+
 static int (*program)(int, char **, char **);
 
 static int begin(int argc, char **argv, char **env)

@@ -39,7 +39,7 @@ static const char *const VERDICTS[] = {
     [LEAK] = "leak",
     [SILENT] = "refused without a word",
     [WRONG] = "wrong answer",
-    [REMAINS] = "left a file behind",
+    [REMAINS] = "left something wrong in the folder",
     [HARMED] = "does not answer afterwards",
 };
 
@@ -178,13 +178,22 @@ static void disarm(void)
 
 /* ---- the verdict ------------------------------------------------------------------------------- */
 
-/* A product stands beside nothing else in its folder, and only when the command said it succeeded. */
-static bool product_remains(bool succeeded)
+/* The product is whole and alone in its folder; a command that failed may also have left the folder empty. */
+static bool product_is_wrong(bool succeeded)
+{
+    char line[600];
+    if (!s.product) return false;
+    snprintf(line, sizeof line, "cd '%s' || exit 1; [ -z \"$(ls -A)\" ] && exit %d; diff -r . ../kept >/dev/null",
+             in_dir("product"), succeeded);
+    return system(line) != 0;
+}
+
+static void keep_product(void)
 {
     char line[512];
-    if (!s.product) return false;
-    snprintf(line, sizeof line, "test \"$(ls -A '%s')\" = '%s'", in_dir("product"), succeeded ? s.product : "");
-    return system(line) != 0;
+    if (!s.product) return;
+    snprintf(line, sizeof line, "cd '%s' && cp -r product kept && [ \"$(ls -A kept)\" = '%s' ]", s.dir, s.product);
+    if (system(line) != 0) die("the product");
 }
 
 static void clear_product(void)
@@ -206,7 +215,7 @@ static verdict judge(const run *r)
     if (reports_a_fault(r->err)) return CRASH;
     int code = WIFEXITED(r->status) ? WEXITSTATUS(r->status) : KILLED_AFTER;
     if (code >= 126) return CRASH;
-    if (product_remains(code == 0)) return REMAINS;
+    if (product_is_wrong(code == 0)) return REMAINS;
     if (!s.control_file && r->n_live > s.want.n_live) return LEAK;
     bool same = s.any_answer || strcmp(r->out, s.want.out) == 0;
     if (code == 0 && same) return SAME;
@@ -361,11 +370,12 @@ static uint64_t learn(void)
         s.want = run_command();
         atomic_store(&s.control->record, false);
     }
-    if (s.want.hung || !WIFEXITED(s.want.status) || WEXITSTATUS(s.want.status) != 0 || product_remains(true)) {
+    if (s.want.hung || !WIFEXITED(s.want.status) || WEXITSTATUS(s.want.status) != 0) {
         printf("FAIL %s: without any failure it %s: %.600s%.600s\n", s.label, s.want.hung ? "hangs" : "fails",
                s.want.out, s.want.err);
         exit(1);
     }
+    keep_product();
     return atomic_load(&counter()->count);
 }
 
