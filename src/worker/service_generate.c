@@ -111,19 +111,24 @@ static void gen_free(gen_job *g)
 
 /* ---- the stream -------------------------------------------------------------------------------- */
 
-static void send_delta(gen_job *g)
+/* The answer cannot be whole any more. */
+static void give_up(gen_job *g)
 {
-    if (!g->call || delta_is_empty(&g->delta)) return;
-    buf *out = &g->w->scratch;
-    buf_clear(out);
-    if (delta_pack(&g->delta, out) == 0) {
-        grpc_call_send(g->call, out->data, out->len);
-        return;
-    }
     grpc_call *c = g->call;
     g->call = NULL;
     engine_cancel(g->w->engine, g->id);
     grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+static void send_delta(gen_job *g)
+{
+    if (!g->call || (delta_is_empty(&g->delta) && !delta_failed(&g->delta))) return;
+    buf *out = &g->w->scratch;
+    buf_clear(out);
+    if (delta_pack(&g->delta, out) == 0)
+        grpc_call_send(g->call, out->data, out->len);
+    else
+        give_up(g);
 }
 
 static void tool_text(void *user, const char *s, size_t n)
@@ -386,15 +391,19 @@ static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const 
     s.n_prompt = (uint32_t)p->n;
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
     ev.started = &s;
-    call_send(g->w, g->call, &ev.base);
+    if (call_send(g->w, g->call, &ev.base) != 0) {
+        give_up(g);
+        return;
+    }
     if (!r->echo) return;
     buf text = {0};
     const tokenizer *t = model_tokenizer(g->w->model);
     if (*r->text)
         buf_puts(&text, r->text);
     else if (t)
-        tokenizer_decode(t, p->ids, p->n, false, &text);
+        text.failed |= tokenizer_decode(t, p->ids, p->n, false, &text) != 0;
     delta_add_text(&g->delta, text.data, text.len);
+    g->delta.text.failed |= text.failed;
     buf_done(&text);
     send_delta(g);
 }

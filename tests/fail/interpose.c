@@ -357,8 +357,8 @@ __attribute__((constructor)) static void attach(void)
 {
     const char *path = getenv("SHOAL_FAIL_CONTROL");
     if (!path || !is_meant(getenv("SHOAL_FAIL_PROCESS"))) return;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0) return;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || syscall(SYS_ftruncate, fd, sizeof(fail_control)) != 0) return;
     long p = syscall(SYS_mmap, NULL, sizeof(fail_control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     syscall(SYS_close, fd);
     if (p == -1) return;
