@@ -13,7 +13,7 @@ schema='"response_format":{"type":"json_schema","json_schema":{"name":"x","schem
 case $kind in
 chat) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"logprobs\":true,\"top_logprobs\":2}" ;;
 cached) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"seed\":5}" ;;
-stream) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"n\":2,\"stream\":true,\"stream_options\":{\"include_usage\":true}}" ;;
+stream) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"stream\":true,\"stream_options\":{\"include_usage\":true}}" ;;
 tools) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,$tool,\"tool_choice\":\"required\"}" ;;
 schema) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$system,$schema}" ;;
 completions) set -- "$@" "$url/v1/completions" -d '{"model":"home-chat-s","prompt":["Turn on","Turn off"],"echo":true,"temperature":0,"max_tokens":6}' ;;

@@ -14,14 +14,6 @@ faults=0
 # What a refusal looks like: an error with its status, an error in a stream that has begun, a closed connection.
 refusal='^closed|"error":|^status (500|503)'
 
-# under WHOM COMMAND...: the process whose command line contains WHOM is the one under test
-under() {
-    local whom=$1
-    shift
-    rm -f "$control"
-    SHOAL_FAIL_CONTROL=$control SHOAL_FAIL_PROCESS=$whom LD_PRELOAD=$fail_dir/libfail_interpose.so MALLOC_PERTURB_=165 "$@"
-}
-
 # sweep LABEL KIND CURL-OPTIONS...
 sweep() {
     local label=$1 kind=$2 any=
@@ -31,24 +23,42 @@ sweep() {
         tests/fail/ask.sh "$kind" "$url" "$@" || faults=$((faults + 1))
 }
 
+# serve_under WHOM CONFIG: the process whose command line contains WHOM is the one under test
 serve_under() {
-    whom=$1 config=$2
-    SHOAL_BIN_PLAIN=$SHOAL_BIN
+    local plain=$SHOAL_BIN
     cat >"$work/shoal" <<EOF
 #!/bin/sh
-SHOAL_FAIL_CONTROL=$control SHOAL_FAIL_PROCESS='$whom' MALLOC_PERTURB_=165 LD_PRELOAD=$fail_dir/libfail_interpose.so exec $SHOAL_BIN_PLAIN "\$@"
+SHOAL_FAIL_CONTROL=$control SHOAL_FAIL_PROCESS='$1' MALLOC_PERTURB_=165 \\
+    LD_PRELOAD=$fail_dir/libfail_interpose.so exec $plain "\$@"
 EOF
     chmod +x "$work/shoal"
     rm -f "$control"
-    SHOAL_BIN=$work/shoal start_shoal "$config"
+    SHOAL_BIN=$work/shoal
+    start_shoal "$2"
+    SHOAL_BIN=$plain
 }
-stop_and_check() {
+
+# What the process held when it ended: a request that was not given back shows here.
+live() { od -A n -t d8 -j 56 -N 8 "$control" | tr -d ' '; }
+
+# stop LABEL
+stop() {
     stop_shoal
-    [ "$stopped" -eq 0 ] || { echo "FAIL: the server ended with $stopped"; faults=$((faults + 1)); }
+    [ "$stopped" -eq 0 ] && [ "$(live)" -le "$held" ] && return
+    echo "FAIL $1: the server ended with $stopped and $(live) blocks, $held without failures"
+    grep -E 'level=error' "$log" | tail -3
+    faults=$((faults + 1))
 }
 
 serve_under ' serve ' shoal.yaml
-for kind in $kinds; do sweep "gateway $kind" "$kind"; done
-stop_and_check
+for kind in $kinds; do tests/fail/ask.sh "$kind" "$url" >/dev/null; done
+held=999999
+stop "gateway"
+held=$(live)
+for kind in $kinds; do
+    serve_under ' serve ' shoal.yaml
+    sweep "gateway $kind" "$kind"
+    stop "gateway $kind"
+done
 echo "$faults faults"
 [ "$faults" -eq 0 ]
