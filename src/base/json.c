@@ -113,11 +113,14 @@ static int put_chunk(const char *data, size_t n, void *out)
 
 int json_put(buf *out, const json_t *v)
 {
-    if (json_dump_callback(v, put_chunk, out, JSON_COMPACT | JSON_ENCODE_ANY) != 0) {
-        out->failed = true;
-        return SHOAL_ENOMEM;
-    }
-    return 0;
+    return json_put_digits(out, v, 17);
+}
+
+int json_put_digits(buf *out, const json_t *v, int digits)
+{
+    size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits);
+    if (json_dump_callback(v, put_chunk, out, flags) != 0) out->failed = true;
+    return out->failed ? SHOAL_ENOMEM : 0; /* jansson itself forgets when a key could not be written */
 }
 
 int json_put_string(buf *out, const char *s, size_t n)

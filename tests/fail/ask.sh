@@ -32,4 +32,10 @@ case $? in
 7) echo "nobody listens"; exit 3 ;;
 *) echo closed; exit 0 ;;
 esac
+# How a stream is cut into events is a matter of time; what they say is not.
+if [ "$kind" = stream ]; then
+    printf '%s\n' "$body" | sed -nE 's/.*"delta":\{"content":"(([^"\\]|\\.)*)".*/\1/p' | tr -d '\n'
+    printf '%s\n' "$body" | grep -oE '"finish_reason":"[a-z]*"|"usage":\{[^}]*|DONE|"error":.*|^status .*' | sed 's/"cached_tokens.*//'
+    exit 0
+fi
 printf '%s\n' "$body" | sed -E 's/"(id|request_id|replica)":"[^"]*"/"\1":""/g; s/"(created|ms|[a-z_]*_ms|cached_tokens)":[0-9.e+-]+/"\1":0/g; s/"cached":(true|false)/"cached":0/g'
