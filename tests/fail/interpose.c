@@ -383,8 +383,10 @@ static int begin(int argc, char **argv, char **env)
         control = waiting;
         FILE *out = stream_over(STDOUT_FILENO);
         if (out) stdout = out;
-        atomic_store(&control->alloc.count, 0);
-        atomic_store(&control->write.count, 0);
+        if (atomic_load(&control->n_failed) == 0) { /* else this one was started anew, after the one that failed */
+            atomic_store(&control->alloc.count, 0);
+            atomic_store(&control->write.count, 0);
+        }
         atomic_store(&control->n_live, 0);
         atomic_store(&control->pid, getpid());
     }

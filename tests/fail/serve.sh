@@ -1,27 +1,20 @@
 #!/usr/bin/env bash
-# Let allocations fail in a served cluster, in the gateway or in a worker, while it answers requests of each kind:
+# Let allocations fail in a served cluster, in the gateway or in a worker, while it starts and while it answers:
 #
-#     tests/fail/serve.sh [MAX [OFFSET [KIND ...]]]      MAX: places a kind (0: all of them); OFFSET: which of them
+#     tests/fail/serve.sh [MAX [OFFSET [PART ...]]]      MAX: places a kind of request (0: all); OFFSET: which
+#     parts: gateway http2 tls worker onward start
 #
-# The process must answer rightly or with an error, and the next request rightly; it must not crash, hang, leak.
+# The process must answer rightly or with an error, and the next request rightly; it must not crash, hang or
+# keep what it took for a request. Where it cannot start, it must end with a sentence.
 source "$(dirname "$0")/../e2e/lib.sh"
 max=${1:-0} offset=${2:-0}
 shift $(($# > 2 ? 2 : $#))
-kinds=${*:-chat cached stream tools schema completions embeddings classify tag process models metrics readyz}
+parts=${*:-gateway http2 tls worker onward start}
 fail_dir=$(dirname "$SHOAL_BIN")/fail
 control=$work/control
 faults=0
 # What a refusal looks like: an error with its status, an error in a stream that has begun, a closed connection.
 refusal='^closed|"error":|^status (500|503)'
-
-# sweep LABEL KIND CURL-OPTIONS...
-sweep() {
-    local label=$1 kind=$2 any=
-    shift 2
-    case $kind in metrics | readyz) any=-a ;; esac
-    "$fail_dir/fail_sweep" -l "$label" -c "$control" -r "$refusal" -m "$max" -b "$offset" -t 12 $any -- \
-        tests/fail/ask.sh "$kind" "$url" "$@" || faults=$((faults + 1))
-}
 
 # serve_under WHOM CONFIG: the process whose command line contains WHOM is the one under test
 serve_under() {
@@ -38,27 +31,77 @@ EOF
     SHOAL_BIN=$plain
 }
 
+# sweep LABEL KIND SWEEP-OPTIONS...; curl_options are the client's
+curl_options=()
+sweep() {
+    local label=$1 kind=$2
+    shift 2
+    case $kind in metrics | readyz) set -- -a "$@" ;; esac
+    "$fail_dir/fail_sweep" -l "$label" -c "$control" -r "$refusal" -m "$max" -b "$offset" -t 12 "$@" -- \
+        tests/fail/ask.sh "$kind" "$url" "${curl_options[@]}" || faults=$((faults + 1))
+}
+
 # What the process held when it ended: a request that was not given back shows here.
 live() { od -A n -t d8 -j 56 -N 8 "$control" | tr -d ' '; }
-
-# stop LABEL
 stop() {
     stop_shoal
     [ "$stopped" -eq 0 ] && [ "$(live)" -le "$held" ] && return
-    echo "FAIL $1: the server ended with $stopped and $(live) blocks, $held without failures"
+    echo "FAIL $1: the server ended with status $stopped and $(live) blocks, $held without failures"
     grep -E 'level=error' "$log" | tail -3
     faults=$((faults + 1))
 }
 
-serve_under ' serve ' shoal.yaml
-for kind in $kinds; do tests/fail/ask.sh "$kind" "$url" >/dev/null; done
-held=999999
-stop "gateway"
-held=$(live)
-for kind in $kinds; do
-    serve_under ' serve ' shoal.yaml
-    sweep "gateway $kind" "$kind"
-    stop "gateway $kind"
-done
-echo "$faults faults"
+# sweep_each LABEL WHOM CONFIG "KIND ..." SWEEP-OPTIONS...: a fresh server for each kind of request
+sweep_each() {
+    local label=$1 whom=$2 config=$3 kinds=$4
+    shift 4
+    serve_under "$whom" "$config"
+    for kind in $kinds; do tests/fail/ask.sh "$kind" "$url" "${curl_options[@]}" >/dev/null; done
+    held=999999999
+    stop "$label"
+    held=$(live)
+    for kind in $kinds; do
+        serve_under "$whom" "$config"
+        sweep "$label $kind" "$kind" "$@"
+        stop "$label $kind"
+    done
+}
+
+all='chat cached stream tools schema completions embeddings classify tag process models metrics readyz'
+part_gateway() { sweep_each gateway ' serve ' shoal.yaml "$all"; }
+part_http2() {
+    curl_options=(--http2-prior-knowledge)
+    sweep_each http2 ' serve ' shoal.yaml 'chat stream classify models'
+    curl_options=()
+}
+part_tls() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$work/key.pem" \
+        -out "$work/cert.pem" -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 2>/dev/null || return
+    sed "s|models/models.json|$PWD/models/models.json|; 1i tls: {cert: cert.pem, key: key.pem}" shoal.yaml >"$work/tls.yaml"
+    for curl_options in -k --http1.1; do
+        [ "$curl_options" = --http1.1 ] && curl_options=(-k --http1.1)
+        sweep_each "tls ${curl_options[*]}" ' serve ' "$work/tls.yaml" 'stream classify'
+    done
+    curl_options=()
+}
+part_worker() {
+    sweep_each 'worker chat-s' ' worker --name home-chat-s ' shoal.yaml 'chat stream tools schema completions'
+    sweep_each 'worker intent' ' worker --name home-intent ' shoal.yaml classify
+    sweep_each 'worker slots' ' worker --name home-slots ' shoal.yaml tag
+    sweep_each 'worker embed' ' worker --name home-embed ' shoal.yaml embeddings
+}
+part_onward() {
+    sweep_each 'gateway onward' ' serve ' shoal.yaml 'chat stream process classify models' -o
+    sweep_each 'worker onward' ' worker --name home-chat-s ' shoal.yaml 'chat stream tools schema' -o
+}
+part_start() {
+    printf 'manifest: %s\nmodels: [{name: home-intent}]\n' "$PWD/models/models.json" >"$work/one.yaml"
+    for whom in serve 'worker --name home-intent'; do
+        "$fail_dir/fail_sweep" -l "start of $whom" -p " $whom " -m "$max" -b "$offset" -t 30 -- \
+            tests/fail/start.sh "$SHOAL_BIN" "$work/one.yaml" || faults=$((faults + 1))
+    done
+}
+
+for part in $parts; do "part_$part"; done
+echo "$faults of the sweeps over the served cluster found faults"
 [ "$faults" -eq 0 ]
