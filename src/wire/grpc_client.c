@@ -450,9 +450,10 @@ static channel_link *link_new(grpc_channel *ch)
     return l;
 }
 
-void grpc_channel_connect(grpc_channel *ch)
+int grpc_channel_connect(grpc_channel *ch)
 {
     if (!ch->link) ch->link = link_new(ch);
+    return ch->link ? 0 : SHOAL_ENOMEM;
 }
 
 int grpc_channel_new(grpc_channel **ret, uv_loop_t *loop, const char *address_text,
