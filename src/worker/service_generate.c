@@ -457,7 +457,6 @@ static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__
     logit_bias *bias = NULL;
     gen_job *g = NULL;
     int rc = call_admit(w, TASK_GENERATE, err);
-    if (rc == 0 && !r) rc = err_set(err, SHOAL_EINVALID, "the message is malformed");
     if (rc == 0) rc = check_request(r, err);
     if (rc == 0) rc = convert_sampling(w, r->sampling, &s, &bias, err);
     if (rc == 0) rc = make_prompt(w, r, &p, err);
@@ -481,8 +480,10 @@ void service_generate(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     worker *w = user;
     call_trace trace;
     call_begin(w, c, "Generate", &trace);
-    Shoal__V1__GenerateRequest *r = shoal__v1__generate_request__unpack(NULL, n, msg);
+    ProtobufCMessage *m;
     shoal_err err;
-    if (start(w, c, &trace, r, &err) != 0) call_refuse(w, c, &trace, &err);
-    shoal__v1__generate_request__free_unpacked(r, NULL);
+    int rc = call_unpack(&shoal__v1__generate_request__descriptor, msg, n, &m, &err);
+    if (rc == 0) rc = start(w, c, &trace, (Shoal__V1__GenerateRequest *)m, &err);
+    if (rc != 0) call_refuse(w, c, &trace, &err);
+    protobuf_c_message_free_unpacked(m, NULL);
 }

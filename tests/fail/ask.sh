@@ -35,6 +35,7 @@ esac
 # How a stream is cut into events is a matter of time; what they say is not.
 if [ "$kind" = stream ]; then
     printf '%s\n' "$body" | sed -nE 's/.*"delta":\{"content":"(([^"\\]|\\.)*)".*/\1/p' | tr -d '\n'
+    echo
     printf '%s\n' "$body" | grep -oE '"finish_reason":"[a-z]*"|"usage":\{[^}]*|DONE|"error":.*|^status .*' | sed 's/"cached_tokens.*//'
     exit 0
 fi

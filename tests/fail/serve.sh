@@ -13,8 +13,9 @@ parts=${*:-gateway http2 tls worker onward start}
 fail_dir=$(dirname "$SHOAL_BIN")/fail
 control=$work/control
 faults=0
-# What a refusal looks like: an error with its status, an error in a stream that has begun, a closed connection.
-refusal='^closed|"error":|^status (500|503)'
+# What a refusal looks like: a closed connection, a status that does not blame the client, an error at the end of a
+# stream, and in the trace of a pipeline's optional stage.
+refusal='^closed|^status (429|50[0-9])|^"error":|"error":"out of memory"'
 
 # serve_under WHOM CONFIG: the process whose command line contains WHOM is the one under test
 serve_under() {
@@ -104,7 +105,7 @@ part_onward() {
 part_start() {
     printf 'manifest: %s\nmodels: [{name: home-intent}]\n' "$PWD/models/models.json" >"$work/one.yaml"
     for whom in serve 'worker --name home-intent'; do
-        "$fail_dir/fail_sweep" -l "start of $whom" -p " $whom " -m "$max" -b "$offset" -t 30 -- \
+        "$fail_dir/fail_sweep" -l "start of $whom" -r "$refusal" -p " $whom " -m "$max" -b "$offset" -t 30 -- \
             tests/fail/start.sh "$SHOAL_BIN" "$work/one.yaml" || faults=$((faults + 1))
     done
 }

@@ -219,7 +219,7 @@ static verdict judge(const run *r)
     if (!s.control_file && r->n_live > s.want.n_live) return LEAK;
     bool same = s.any_answer || strcmp(r->out, s.want.out) == 0;
     if (code == 0 && same) return SAME;
-    if (s.refusal) return regexec(&s.refused, r->out, 0, NULL, 0) == 0 ? REFUSED : WRONG;
+    if (code == 0 && s.refusal) return regexec(&s.refused, r->out, 0, NULL, 0) == 0 ? REFUSED : WRONG;
     if (code == 0) return WRONG;
     return strchr(r->err, ' ') ? REFUSED : SILENT;
 }
