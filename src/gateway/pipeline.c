@@ -228,7 +228,7 @@ static bool any_holds(const config_pipeline *p, const stage_condition *c, unsign
         }
         buf_done(&one);
     }
-    if (!found) buf_join(why, &misses);
+    if (!found || misses.failed) buf_join(why, &misses);
     buf_done(&misses);
     return found;
 }
