@@ -62,7 +62,7 @@ static void emit_text(toolcall_parser *p, size_t n)
 /* True when s[0..n) is the beginning of `marker`, or all of it. */
 static bool begins(const char *s, size_t n, const char *marker)
 {
-    return n <= strlen(marker) && !memcmp(s, marker, n);
+    return n == 0 || (n <= strlen(marker) && !memcmp(s, marker, n)); /* s may be NULL then */
 }
 
 /* Held back is white space, then perhaps the start of a marker. */
