@@ -29,11 +29,11 @@
 #include "control.h"
 
 /* The real ones. Under a sanitizer those are its own, which the C library's would circumvent. */
-#define REAL(ret, name, args)                                             \
-    extern ret __libc_##name args;                                        \
-    extern ret __interceptor_##name args __attribute__((weak));           \
-    static inline __typeof__(&__libc_##name) real_##name(void)            \
-    {                                                                     \
+#define REAL(ret, name, args)                                               \
+    extern ret __libc_##name args;                                          \
+    extern ret __interceptor_##name args __attribute__((weak));             \
+    static inline __typeof__(&__libc_##name) real_##name(void)              \
+    {                                                                       \
         return __interceptor_##name ? __interceptor_##name : __libc_##name; \
     }
 REAL(void *, malloc, (size_t))
@@ -383,7 +383,8 @@ static int begin(int argc, char **argv, char **env)
         control = waiting;
         FILE *out = stream_over(STDOUT_FILENO);
         if (out) stdout = out;
-        if (atomic_load(&control->n_failed) == 0) { /* else this one was started anew, after the one that failed */
+        if (atomic_load(&control->n_failed) ==
+            0) { /* else this one was started anew, after the one that failed */
             atomic_store(&control->alloc.count, 0);
             atomic_store(&control->write.count, 0);
         }

@@ -3,10 +3,10 @@
  *     fail_sweep -l tokenize -- build/shoal tokenize MODEL text       every place once
  *     fail_sweep -l tokenize -n 17 -- build/shoal tokenize MODEL text one of them, with its stack
  *
- * A run without failure comes first: what it prints is the right answer, and every way (stack of callers) that
- * led to an allocation becomes a place, tried where it came first. A run is right when it gives the same answer
- * or refuses: an exit status from 1 to 125, a sentence on standard error, nothing left behind. A crash, a hang,
- * a leak, silence and another answer are faults.
+ * A run without failure comes first: what it prints is the right answer, and every way (stack of callers)
+ * that led to an allocation becomes a place, tried where it came first. A run is right when it gives the same
+ * answer or refuses: an exit status from 1 to 125, a sentence on standard error, nothing left behind. A
+ * crash, a hang, a leak, silence and another answer are faults.
  *
  * With -c the process under test is a server that runs already, preloaded with that control file, and COMMAND
  * asks it something; then a fault is also a server that is gone or answers the next question differently. */
@@ -86,7 +86,8 @@ static char *read_all(const char *path)
     char *text = malloc(OUTPUT_MAX + 1);
     size_t n = 0;
     if (!text) die("memory");
-    for (ssize_t got; fd >= 0 && n < OUTPUT_MAX && (got = read(fd, text + n, OUTPUT_MAX - n)) > 0;) n += (size_t)got;
+    for (ssize_t got; fd >= 0 && n < OUTPUT_MAX && (got = read(fd, text + n, OUTPUT_MAX - n)) > 0;)
+        n += (size_t)got;
     for (size_t i = 0; i < n; i++)
         if (!text[i]) text[i] = '?';
     text[n] = '\0';
@@ -183,7 +184,8 @@ static bool product_is_wrong(bool succeeded)
 {
     char line[600];
     if (!s.product) return false;
-    snprintf(line, sizeof line, "cd '%s' || exit 1; [ -z \"$(ls -A)\" ] && exit %d; diff -r . ../kept >/dev/null",
+    snprintf(line, sizeof line,
+             "cd '%s' || exit 1; [ -z \"$(ls -A)\" ] && exit %d; diff -r . ../kept >/dev/null",
              in_dir("product"), succeeded);
     return system(line) != 0;
 }
@@ -192,7 +194,8 @@ static void keep_product(void)
 {
     char line[512];
     if (!s.product) return;
-    snprintf(line, sizeof line, "cd '%s' && cp -r product kept && [ \"$(ls -A kept)\" = '%s' ]", s.dir, s.product);
+    snprintf(line, sizeof line, "cd '%s' && cp -r product kept && [ \"$(ls -A kept)\" = '%s' ]", s.dir,
+             s.product);
     if (system(line) != 0) die("the product");
 }
 
@@ -272,7 +275,8 @@ static void print_stack(void)
         if (!plus || !space) continue;
         *plus = *space = '\0';
         bool ours = strncmp(line, "/lib", 4) != 0 && strncmp(line, "/usr", 4) != 0;
-        snprintf(command, sizeof command, "addr2line -fpse '%s' '%s' 2>/dev/null | sed 's/^/       /'", line, plus + 1);
+        snprintf(command, sizeof command, "addr2line -fpse '%s' '%s' 2>/dev/null | sed 's/^/       /'", line,
+                 plus + 1);
         fflush(stdout);
         if (!ours || system(command) != 0) printf("       %s %s\n", line, space + 1);
     }
@@ -318,7 +322,8 @@ static size_t choose(uint64_t count, uint64_t **ret)
 {
     fail_place *p = s.control->places;
     size_t n = 0;
-    uint64_t *at = malloc((s.control->n_places + (s.stride ? count / (uint64_t)s.stride : 0) + 1) * sizeof *at);
+    uint64_t *at =
+        malloc((s.control->n_places + (s.stride ? count / (uint64_t)s.stride : 0) + 1) * sizeof *at);
     if (!at) die("memory");
     qsort(p, FAIL_PLACES, sizeof *p, by_first);
     for (size_t i = 0; i < FAIL_PLACES; i++)
@@ -388,9 +393,10 @@ static void sweep(int argc, char **argv)
     size_t n = s.only ? 1 : choose(count, &at), step = s.max && n > (size_t)s.max ? n / (size_t)s.max : 1;
     for (size_t i = step > 1 ? (size_t)s.offset % step : 0; i < n; i += step)
         if (!try_and_tell(s.only ? only : at[i], argc, argv)) break;
-    printf("%s%s: %ld of %llu %s%s in %zu places: %ld same, %ld refused", s.n_tried == s.n_of[SAME] + s.n_of[REFUSED] ? "" : "FAILED ",
-           s.label, s.n_tried, (unsigned long long)count, s.writes ? "writes" : "allocations",
-           s.onward ? " and all after" : "", n, s.n_of[SAME], s.n_of[REFUSED]);
+    printf("%s%s: %ld of %llu %s%s in %zu places: %ld same, %ld refused",
+           s.n_tried == s.n_of[SAME] + s.n_of[REFUSED] ? "" : "FAILED ", s.label, s.n_tried,
+           (unsigned long long)count, s.writes ? "writes" : "allocations", s.onward ? " and all after" : "",
+           n, s.n_of[SAME], s.n_of[REFUSED]);
     for (int v = REFUSED + 1; v < N_VERDICTS; v++)
         if (s.n_of[v]) printf(", %ld %s", s.n_of[v], VERDICTS[v]);
     printf("\n");
@@ -399,10 +405,12 @@ static void sweep(int argc, char **argv)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: fail_sweep -l LABEL [-i LIBRARY] [-w] [-o] [-s STRIDE] [-b OFFSET] [-m MAX] [-n ONLY]\n"
-                    "                  [-t SECONDS] [-p PROCESS] [-f PRODUCT] [-c CONTROL] [-r REFUSAL] [-a] -- COMMAND ...\n"
-                    "  -w writes, not allocations    -o the chosen one and all after it    -a any answer is right\n"
-                    "  {} in COMMAND is an empty folder, in which PRODUCT is made\n");
+    fprintf(stderr,
+            "usage: fail_sweep -l LABEL [-i LIBRARY] [-w] [-o] [-s STRIDE] [-b OFFSET] [-m MAX] [-n ONLY]\n"
+            "                  [-t SECONDS] [-p PROCESS] [-f PRODUCT] [-c CONTROL] [-r REFUSAL] [-a] -- "
+            "COMMAND ...\n"
+            "  -w writes, not allocations    -o the chosen one and all after it    -a any answer is right\n"
+            "  {} in COMMAND is an empty folder, in which PRODUCT is made\n");
     return 2;
 }
 
@@ -432,7 +440,8 @@ static void fill_in(char **argv)
 {
     for (; *argv; argv++) {
         char *at = strstr(*argv, "{}");
-        if (!at || asprintf(argv, "%.*s%s%s", (int)(at - *argv), *argv, in_dir("product"), at + 2) < 0) continue;
+        if (!at || asprintf(argv, "%.*s%s%s", (int)(at - *argv), *argv, in_dir("product"), at + 2) < 0)
+            continue;
     }
 }
 
@@ -455,7 +464,8 @@ int main(int argc, char **argv)
     s.command = argv + optind;
     if (!s.label || !*s.command) return usage();
     if (!s.library) s.library = own_library();
-    if (s.refusal && regcomp(&s.refused, s.refusal, REG_EXTENDED | REG_NOSUB | REG_NEWLINE) != 0) return usage();
+    if (s.refusal && regcomp(&s.refused, s.refusal, REG_EXTENDED | REG_NOSUB | REG_NEWLINE) != 0)
+        return usage();
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);

@@ -1,5 +1,5 @@
-/* memory.h: a fuzz target demands much of what memory allows and nothing of what it does not. Where tests/fail
- * lets an allocation fail, a refusal is no fault; without that it still is. */
+/* memory.h: a fuzz target demands much of what memory allows and nothing of what it does not. Where
+ * tests/fail lets an allocation fail, a refusal is no fault; without that it still is. */
 #ifndef TESTS_FUZZ_MEMORY_H
 #define TESTS_FUZZ_MEMORY_H
 
