@@ -138,8 +138,8 @@ int pipeline_open(config_pipeline *p, const char *where, shoal_err *err);
 void pipeline_close(config_pipeline *p);
 const config_pipeline *pipeline_find(const gateway_config *c, const char *name); /* NULL name: the only one */
 
-/* May stage i start now? For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. When why->failed
- * memory was short, and the verdict counts for nothing. */
+/* May stage i start now? For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. When
+ * why->failed, memory was short and the verdict counts for nothing. */
 stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_facts *facts, buf *why);
 /* *ret: the device of the list whose name the text contains as whole words, in any letter case (Latin, Greek
  * and Cyrillic letters), the last of them perhaps inflected (s, es, ed, ing); the longest name wins. NULL:

@@ -368,8 +368,8 @@ static void turned_away(uv_handle_t *h)
     if (!l->open && l->closed) free_listener(l);
 }
 
-/* There is no memory for the connection that waits. It must be taken all the same, or libuv never asks to take
- * another; so a handle that was there before takes and closes it, one at a time. */
+/* There is no memory for the connection that waits. It must be taken all the same, or libuv never asks to
+ * take another; so a handle that was there before takes and closes it, one at a time. */
 static void turn_away(http_listener *l)
 {
     l->another_waits = l->turning_away;
