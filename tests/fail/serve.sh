@@ -45,6 +45,7 @@ sweep() {
 # What the process held when it ended: a request that was not given back shows here.
 live() { od -A n -t d8 -j 56 -N 8 "$control" | tr -d ' '; }
 stop() {
+    kill -0 "$server" 2>/dev/null || echo "the server ended by itself: $(tail -2 "$log")"
     stop_shoal
     [ "$stopped" -eq 0 ] && [ "$(live)" -le "$held" ] && return
     echo "FAIL $1: the server ended with status $stopped and $(live) blocks, $held without failures"
@@ -85,7 +86,8 @@ part_http2() {
 part_tls() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$work/key.pem" \
         -out "$work/cert.pem" -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 2>/dev/null || return
-    sed "s|models/models.json|$PWD/models/models.json|; 1i tls: {cert: cert.pem, key: key.pem}" shoal.yaml >"$work/tls.yaml"
+    ln -sfn "$PWD/models" "$PWD/lexicons" "$work" # paths start at the configuration's folder
+    { echo 'tls: {cert: cert.pem, key: key.pem}'; cat shoal.yaml; } >"$work/tls.yaml"
     for version in --http2 --http1.1; do
         curl_options=(-k "$version")
         sweep_each "tls $version" ' serve ' "$work/tls.yaml" 'stream classify'
