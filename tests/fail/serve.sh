@@ -45,7 +45,7 @@ sweep() {
 # What the process held when it ended: a request that was not given back shows here.
 live() { od -A n -t d8 -j 56 -N 8 "$control" | tr -d ' '; }
 stop() {
-    kill -0 "$server" 2>/dev/null || echo "the server ended by itself: $(tail -2 "$log")"
+    kill -0 "$server" 2>/dev/null || echo "the server ended by itself: $(grep event=stopping "$log" || tail -2 "$log")"
     stop_shoal
     [ "$stopped" -eq 0 ] && [ "$(live)" -le "$held" ] && return
     echo "FAIL $1: the server ended with status $stopped and $(live) blocks, $held without failures"
