@@ -4,6 +4,7 @@
 #   make run      serve the home cluster       make asan    the tests under AddressSanitizer and UBSan
 #   make demo     five requests, answered      make tsan    the tests under ThreadSanitizer
 #   make bench    measure, write into bench/   make fuzz    fuzz every parser (SECONDS_EACH=60)
+#   make fail     let every allocation and write fail once (short form in make check)
 #   make install  to PREFIX (/usr/local)       make clean, make help
 
 PORT ?= 8080
@@ -11,7 +12,7 @@ PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup run demo check asan tsan fuzz bench install clean help
+.PHONY: all setup run demo check asan tsan fuzz fail bench install clean help
 
 all: setup
 	@scripts/configure.sh release
@@ -41,6 +42,10 @@ tsan:
 fuzz:
 	@scripts/setup.sh --test
 	@scripts/fuzz.sh $(SECONDS_EACH)
+
+fail: all
+	@cmake --build build -j $(JOBS)
+	@tests/fail/sweeps.sh whole
 
 bench: all
 	@scripts/bench.sh

@@ -75,3 +75,13 @@ foreach(source ${fuzzers})
         target_sources(${name} PRIVATE tests/fuzz/replay.c)
     endif()
 endforeach()
+
+# tests/fail: a library to preload that lets a chosen allocation or write fail, and the program that sweeps over
+# them. Built plainly: under a sanitizer it stands in front of the sanitizer's own allocator.
+if(NOT SHOAL_SANITIZE)
+    add_library(fail_interpose SHARED tests/fail/interpose.c)
+    add_executable(fail_sweep tests/fail/sweep.c)
+    target_link_libraries(fail_interpose PRIVATE ${CMAKE_DL_LIBS})
+    set_target_properties(fail_interpose fail_sweep PROPERTIES LIBRARY_OUTPUT_DIRECTORY
+                          ${PROJECT_BINARY_DIR}/fail RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fail)
+endif()

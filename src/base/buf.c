@@ -66,6 +66,12 @@ int buf_printf(buf *b, const char *fmt, ...)
     return rc;
 }
 
+int buf_join(buf *b, const buf *more)
+{
+    b->failed |= more->failed;
+    return buf_append(b, more->data, more->len);
+}
+
 void buf_clear(buf *b)
 {
     b->len = 0;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json_memory.h"
 #include "base/sys.h"
 #include "base/utf8.h"
 
@@ -34,8 +35,10 @@ int json_parse(json_t **ret, const char *text, size_t len, const char *what, sho
     if (!depth_ok(text, len))
         return err_set(err, SHOAL_ELIMIT, "%s: JSON is nested deeper than %d levels", what, JSON_DEPTH_MAX);
     json_error_t e;
-    json_t *v =
-        json_loadb(text ? text : "", len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+    bool nomem;
+    json_t *v = json_memory_load(text ? text : "", len,
+                                 JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e, &nomem);
+    if (nomem || (!v && json_error_code(&e) == json_error_out_of_memory)) return err_nomem(err);
     if (!v)
         return err_set(err, SHOAL_EFORMAT, "%s: not JSON: line %d column %d: %s", what, e.line, e.column,
                        e.text);
@@ -110,11 +113,14 @@ static int put_chunk(const char *data, size_t n, void *out)
 
 int json_put(buf *out, const json_t *v)
 {
-    if (json_dump_callback(v, put_chunk, out, JSON_COMPACT | JSON_ENCODE_ANY) != 0) {
-        out->failed = true;
-        return SHOAL_ENOMEM;
-    }
-    return 0;
+    return json_put_digits(out, v, 17);
+}
+
+int json_put_digits(buf *out, const json_t *v, int digits)
+{
+    size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits);
+    if (json_dump_callback(v, put_chunk, out, flags) != 0) out->failed = true;
+    return out->failed ? SHOAL_ENOMEM : 0; /* jansson itself forgets when a key could not be written */
 }
 
 int json_put_string(buf *out, const char *s, size_t n)

@@ -29,6 +29,7 @@ int json_get_bool(const json_t *o, const char *key, bool *ret, shoal_err *err);
 /* Append compact JSON of v, resp. the quoted and escaped string s[0..n) (must be valid UTF-8;
  * invalid bytes become U+FFFD). */
 int json_put(buf *out, const json_t *v);
+int json_put_digits(buf *out, const json_t *v, int digits); /* significant ones, of real numbers [17] */
 int json_put_string(buf *out, const char *s, size_t n);
 
 #endif

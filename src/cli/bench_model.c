@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "cli/bench.h"
 
+enum { SHORT_PROMPT = 8 }; /* of the streams that run side by side */
+
 static int compare_doubles(const void *x, const void *y)
 {
     double a = *(const double *)x, b = *(const double *)y;
@@ -86,8 +88,8 @@ static int decoder_run(engine *e, const int32_t *ids, size_t n_ids, size_t n_new
 static int bench_decoder(const bench_options *o, engine *e, size_t n_vocab, shoal_err *err)
 {
     size_t n_prompt = (size_t)o->n_prompt, n_new = (size_t)o->n_generate, repeat = (size_t)o->repeat;
-    const size_t streams[] = {1, 4, 16};
-    int32_t *ids = calloc(16 * n_prompt, sizeof *ids);
+    const size_t streams[] = {1, 4, 16}, n_ids = n_prompt < SHORT_PROMPT ? SHORT_PROMPT : n_prompt;
+    int32_t *ids = calloc(16 * n_ids, sizeof *ids);
     double *prefill = calloc(repeat, sizeof *prefill), *decode = calloc(repeat, sizeof *decode);
     double *rate[3] = {calloc(repeat, sizeof(double)), calloc(repeat, sizeof(double)),
                        calloc(repeat, sizeof(double))};
@@ -95,14 +97,14 @@ static int bench_decoder(const bench_options *o, engine *e, size_t n_vocab, shoa
     for (size_t r = 0; r < repeat && rc == 0; r++) {
         gate g;
         double ms;
-        fill_ids(ids, 16 * n_prompt, n_vocab, 2 * r + 1);
+        fill_ids(ids, 16 * n_ids, n_vocab, 2 * r + 1);
         rc = decoder_run(e, ids, n_prompt, n_new, 1, &g, &ms, err);
         if (rc != 0) break;
         prefill[r] = (double)n_prompt * 1e3 / g.timings.prefill_ms;
         decode[r] = n_new > 1 ? (double)(n_new - 1) * 1e3 / g.timings.decode_ms : 0;
         for (int s = 0; s < 3 && rc == 0; s++) {
-            fill_ids(ids, 16 * n_prompt, n_vocab, 1000 * (r + 1) + (size_t)s);
-            rc = decoder_run(e, ids, 8, n_new, streams[s], &g, &ms, err);
+            fill_ids(ids, 16 * n_ids, n_vocab, 1000 * (r + 1) + (size_t)s);
+            rc = decoder_run(e, ids, SHORT_PROMPT, n_new, streams[s], &g, &ms, err);
             rate[s][r] = (double)(streams[s] * n_new) * 1e3 / ms;
         }
     }

@@ -13,16 +13,17 @@ static const char *or_empty(const char *s)
     return s ? s : "";
 }
 
-/* "ok", "missing" or "wrong digest". */
-static const char *check_file(const manifest_entry *e, const char *manifest_path, size_t *ret_bytes)
+/* "ok", "missing" or "wrong digest"; NULL when that could not be found out. */
+static const char *check_file(const manifest_entry *e, const char *manifest_path, size_t *ret_bytes,
+                              shoal_err *err)
 {
     char *path = NULL, *sha256 = NULL;
     const char *state = "missing";
-    shoal_err err = {0};
     file_map map = {0};
     *ret_bytes = 0;
-    if (model_resolve(e->name, manifest_path, &path, &sha256, &err) == 0 &&
-        file_map_open(&map, path, &err) == 0) {
+    int rc = model_resolve(e->name, manifest_path, &path, &sha256, err);
+    if (rc == 0) rc = file_map_open(&map, path, err);
+    if (rc == 0) {
         sha256_digest d;
         char hex[65];
         sha256_of(map.data, map.len, &d);
@@ -33,7 +34,7 @@ static const char *check_file(const manifest_entry *e, const char *manifest_path
     file_map_close(&map);
     free(path);
     free(sha256);
-    return state;
+    return rc == SHOAL_ENOMEM ? NULL : state;
 }
 
 static void put_json(buf *out, const manifest_entry *e, const char *state, size_t bytes)
@@ -103,7 +104,11 @@ static int run(int argc, char **argv)
     for (size_t i = 0; i < manifest_count(m); i++) {
         const manifest_entry *e = manifest_at(m, i);
         size_t bytes;
-        const char *state = check_file(e, path, &bytes);
+        const char *state = check_file(e, path, &bytes, &err);
+        if (!state) {
+            rc = cli_fail(&cmd_models, &err);
+            break;
+        }
         all_ok &= strcmp(state, "ok") == 0;
         if (json && i) buf_putc(&out, ',');
         if (json)
@@ -112,7 +117,7 @@ static int run(int argc, char **argv)
             put_rows(&out, e, state, bytes);
     }
     if (json) buf_puts(&out, "]}");
-    rc = cli_print(&out);
+    if (rc == CLI_OK) rc = cli_print(&out);
     buf_done(&out);
     manifest_free(m);
     free(found);

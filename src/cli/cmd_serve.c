@@ -22,7 +22,9 @@
 #include "compute/compute.h"
 #include "gateway/config_fit.h"
 #include "gateway/gateway.h"
+#include "wire/loop.h"
 
+enum { OTHER_FDS = 512 }; /* beside clients: workers, listeners, files */
 enum { ARBITER_SLOTS = 64, WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500 };
 
 typedef struct server {
@@ -319,7 +321,9 @@ static void server_done(server *s)
 static int serve(server *s, bool json_log)
 {
     shoal_err err;
-    if (uv_loop_init(&s->loop) != 0) return CLI_FAILED;
+    size_t n = s->config->limits.max_connections;
+    if (loop_open(&s->loop, OTHER_FDS + (unsigned)(n && n < UINT16_MAX ? n : 1024), &err) != 0)
+        return cli_fail(&cmd_serve, &err);
     watch_signals(s);
     bool failed = start(s, json_log, &err) != 0;
     if (failed) begin_stop(s);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_memory.h"
 #include "cli/cli.h"
 
 static int help(FILE *to)
@@ -54,6 +55,7 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    json_memory_guard();
     /* A reader that leaves (shoal ... | head) or a client that hangs up is an error code, not a death. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* so is a file that reaches its limit (ulimit -f) */

@@ -76,6 +76,7 @@ typedef struct args {
     arena *a; /* dies after the spawn */
     char *v[MAX_ARGS];
     size_t n;
+    bool failed; /* an option is missing: what it limits would not be limited */
 } args;
 
 static void put(args *x, const char *s)
@@ -93,6 +94,7 @@ static void put_str(args *x, const char *flag, const char *value)
 static void put_size(args *x, const char *flag, size_t value)
 {
     char *s = value ? arena_printf(x->a, "%zu", value) : NULL;
+    x->failed |= value && !s;
     put_str(x, flag, s);
 }
 
@@ -116,7 +118,9 @@ static void build_args(args *x, const child *c)
     if (a->log_json) put(x, "--json-log");
     if (a->has_arbiter) {
         put_size(x, "--arbiter-fd", ARBITER_FD);
-        put_str(x, "--arbiter-slot", arena_printf(x->a, "%d", c->slot));
+        char *slot = arena_printf(x->a, "%d", c->slot);
+        x->failed |= !slot;
+        put_str(x, "--arbiter-slot", slot);
     }
 }
 
@@ -231,7 +235,7 @@ static int launch(child *c, shoal_err *err)
         return err_nomem(err);
     }
     build_args(&x, c);
-    int rc = pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : -errno;
+    int rc = x.failed ? UV_ENOMEM : pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : -errno;
     l->of = c;
     l->says = ends[0];
     if (rc == 0) {

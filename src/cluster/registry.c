@@ -96,9 +96,8 @@ static void described(void *user, const uint8_t *msg, size_t n)
 {
     contact *l = user;
     Shoal__V1__ModelInfo *info = shoal__v1__model_info__unpack(NULL, n, msg);
-    if (!info) return;
     if (l->r.info) shoal__v1__model_info__free_unpacked(l->r.info, NULL);
-    l->r.info = info;
+    l->r.info = info; /* NULL, for want of memory, is asked for again; the old one may not be true any more */
 }
 
 static void describe_ended(void *user, grpc_status status, const char *message)
@@ -126,13 +125,17 @@ static void describe(contact *l)
 
 /* ---- the connection ---------------------------------------------------------------------------- */
 
+static void connect_contact(contact *l);
+
 static void retry_now(uv_timer_t *t)
 {
     contact *l = t->data;
-    if (grpc_channel_is_connected(l->r.channel))
+    if (!l->r.channel)
+        connect_contact(l);
+    else if (grpc_channel_is_connected(l->r.channel))
         describe(l);
-    else
-        grpc_channel_connect(l->r.channel);
+    else if (grpc_channel_connect(l->r.channel) != 0)
+        retry_later(l); /* no memory now, and no event will come */
 }
 
 static void connected(void *user)
@@ -153,16 +156,14 @@ static void disconnected(void *user, const char *why)
 
 static void connect_contact(contact *l)
 {
-    l->retry_ms = RETRY_MIN_MS;
-    if (l->r.channel) {
-        retry_now(&l->retry);
-        return;
-    }
     grpc_channel_events ev = {.user = l, .connected = connected, .disconnected = disconnected};
     shoal_err err;
-    if (grpc_channel_new(&l->r.channel, l->g->loop, l->address, &ev, &err) != 0) {
+    int rc = grpc_channel_new(&l->r.channel, l->g->loop, l->address, &ev, &err);
+    if (rc == SHOAL_EINVALID) {
         l->wanted = false;
         set_state(l, REPLICA_FAILED, err.message);
+    } else if (rc != 0) {
+        retry_later(l);
     }
 }
 
@@ -174,7 +175,9 @@ void registry_set_state(registry *g, replica *r, replica_state s, const char *re
     l->r.wedged = l->r.silent = false;
     l->stuck_ns = 0;
     set_state(l, s == REPLICA_READY ? REPLICA_STARTING : s, reason);
-    if (s == REPLICA_STARTING || s == REPLICA_READY) connect_contact(l);
+    if (s != REPLICA_STARTING && s != REPLICA_READY) return;
+    l->retry_ms = RETRY_MIN_MS;
+    retry_now(&l->retry);
 }
 
 /* ---- stats ------------------------------------------------------------------------------------- */

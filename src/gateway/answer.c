@@ -95,7 +95,7 @@ static void unpack_buf(cur *c, buf *b)
 {
     uint64_t n = cur_u64(c);
     const uint8_t *p = n <= SIZE_MAX ? cur_take(c, (size_t)n) : NULL;
-    if (p && n) buf_append(b, p, (size_t)n);
+    if (p && n && buf_append(b, p, (size_t)n) != 0) c->failed = true;
 }
 
 static void unpack_choice(cur *c, gen_choice *ch)

@@ -41,6 +41,7 @@ static void put_usage(buf *out, const gen_answer *a)
 
 static void put_buf_string(buf *out, const buf *b)
 {
+    out->failed |= b->failed;
     json_put_string(out, b->data ? b->data : "", b->len);
 }
 
@@ -200,10 +201,12 @@ void answer_put_replay(buf *out, const answer_form *f, gen_answer *a, size_t k)
 {
     const gen_choice *c = &a->choices[k];
     answer_put_role(out, f, a, k);
-    if (c->text.len || c->logprobs[0].len)
+    out->failed |= c->text.failed;
+    if (c->text.len || c->logprobs[0].len || c->logprobs[0].failed)
         put_text_chunk(out, f, k, c->text.data ? c->text.data : "", c->text.len, c->logprobs);
     for (size_t i = 0; i < c->n_calls; i++) {
         const gen_call *t = &c->calls[i];
+        out->failed |= t->name.failed || t->arguments.failed;
         put_call_chunk(out, f, k, i, t->name.data ? t->name.data : "",
                        t->arguments.data ? t->arguments.data : "", t->arguments.len);
     }

@@ -395,13 +395,25 @@ static void scratch_free(void *data, void *p)
     if ((char *)p < s->mem || (char *)p >= s->mem + sizeof s->mem) free(p);
 }
 
+/* Without this event the answer would lack a piece. */
+static void leave_without_memory(backend_call *c)
+{
+    grpc_client_call *gc = c->call;
+    leave_replica(c);
+    grpc_client_cancel(gc);
+    finish(c, SHOAL_ENOMEM, "out of memory");
+}
+
 static void on_event(backend_call *c, const uint8_t *msg, size_t n)
 {
     scratch *s = &c->b->scratch;
     ProtobufCAllocator a = {scratch_alloc, scratch_free, s};
     s->used = 0;
     Shoal__V1__GenerateEvent *ev = shoal__v1__generate_event__unpack(&a, n, msg);
-    if (!ev) return;
+    if (!ev) {
+        leave_without_memory(c);
+        return;
+    }
     if (ev->delta && c->n_unanswered > 0) input_done(c, clock_ns());
     c->events.event(c->events.user, ev); /* may cancel: c is not touched again */
     shoal__v1__generate_event__free_unpacked(ev, &a);

@@ -69,6 +69,14 @@ static void flush(gen_job *j)
     request_on_room(rq, go_on);
 }
 
+/* True: an event found no memory, so the answer ends in an error, and `j` is freed. */
+static bool lacks_memory(gen_job *j)
+{
+    if (!j->out.failed) return false;
+    shared_fail_nomem(&j->shared);
+    return true;
+}
+
 static void note_usage(gen_job *j)
 {
     j->shared.rq->n_prompt_tokens = j->answer.n_prompt;
@@ -83,6 +91,7 @@ static void job_answer(gen_job *j)
     if (j->spec->stream) {
         begin_stream(j);
         answer_put_end(&j->out, &j->form, &j->answer);
+        if (lacks_memory(j)) return;
         flush(j);
         job_free(j);
         request_stream_end(rq);
@@ -169,7 +178,7 @@ static void on_event(void *user, const Shoal__V1__GenerateEvent *ev)
     if (ev->started) on_started(j, br->k);
     if (ev->delta) on_delta(j, br->k, ev->delta);
     if (ev->done) on_done(j, br, ev->done);
-    if (j->out.len) flush(j);
+    if (!lacks_memory(j) && j->out.len) flush(j);
 }
 
 static void on_end(void *user, const backend_result *r)

@@ -92,19 +92,19 @@ void logprobs_add(buf parts[ANSWER_LOGPROB_PARTS], bool chat, const Shoal__V1__D
 void logprobs_put(buf *out, bool chat, const buf parts[ANSWER_LOGPROB_PARTS])
 {
     static const char *const KEYS[] = {"tokens", "token_logprobs", "top_logprobs", "text_offset"};
-    if (parts[0].len == 0) {
+    if (parts[0].len == 0 && !parts[0].failed) {
         buf_puts(out, "null");
         return;
     }
     if (chat) {
         buf_puts(out, "{\"content\":[");
-        buf_append(out, parts[0].data, parts[0].len);
+        buf_join(out, &parts[0]);
         buf_puts(out, "],\"refusal\":null}");
         return;
     }
     for (int i = 0; i < ANSWER_LOGPROB_PARTS; i++) {
         buf_printf(out, "%c\"%s\":[", i ? ',' : '{', KEYS[i]);
-        buf_append(out, parts[i].data, parts[i].len);
+        buf_join(out, &parts[i]);
         buf_putc(out, ']');
     }
     buf_putc(out, '}');

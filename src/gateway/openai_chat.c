@@ -66,7 +66,8 @@ static int content_of(json_t **ret, const json_t *m, bool may_be_empty, const ch
         rc = join_parts(&text, c, param, e);
     else if (c || !may_be_empty)
         rc = api_error_bad(e, param, "%s: must be a string or an array of text parts", param);
-    if (rc == 0 && !(*ret = json_stringn(text.data ? text.data : "", text.len))) rc = api_error_nomem(e);
+    if (rc == 0 && (text.failed || !(*ret = json_stringn(text.data ? text.data : "", text.len))))
+        rc = api_error_nomem(e);
     buf_done(&text);
     return rc;
 }
@@ -75,8 +76,8 @@ static int content_of(json_t **ret, const json_t *m, bool may_be_empty, const ch
 static json_t *arguments_value(const json_t *text)
 {
     json_t *v = NULL;
-    if (json_parse(&v, json_string_value(text), json_string_length(text), "arguments", NULL) == 0) return v;
-    return json_incref((json_t *)text);
+    int rc = json_parse(&v, json_string_value(text), json_string_length(text), "arguments", NULL);
+    return rc == 0 ? v : rc == SHOAL_ENOMEM ? NULL : json_incref((json_t *)text);
 }
 
 static int copy_call(json_t *to, const json_t *call, const char *param, api_error *e)
@@ -133,7 +134,7 @@ static int copy_message(json_t *to, const json_t *m, size_t i, api_error *e)
         const json_t *v = fields_get(m, NAMES[k]);
         if (v && !json_is_string(v))
             return api_error_bad(e, param, "messages[%zu].%s: must be a string", i, NAMES[k]);
-        if (v) json_object_set(out, NAMES[k], (json_t *)v);
+        if (v && json_object_set(out, NAMES[k], (json_t *)v) != 0) return api_error_nomem(e);
     }
     return copy_calls(out, m, i, e);
 }

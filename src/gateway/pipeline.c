@@ -105,11 +105,8 @@ static bool has_words(const char *text, const char *name)
     return false;
 }
 
-const config_device *pipeline_mentioned(const char *text, const config_device *devices, size_t n_devices)
+static const config_device *find_mentioned(const char *folded, const config_device *devices, size_t n_devices)
 {
-    char *folded = strdup(text);
-    if (!folded) return NULL;
-    fold_case(folded);
     const config_device *best = NULL;
     size_t n_best = 0;
     for (size_t i = 0; i < n_devices; i++) {
@@ -120,8 +117,18 @@ const config_device *pipeline_mentioned(const char *text, const config_device *d
         fold_case(name);
         if (has_words(folded, name)) best = &devices[i], n_best = n;
     }
-    free(folded);
     return best;
+}
+
+int pipeline_mentioned(const char *text, const config_device *devices, size_t n_devices,
+                       const config_device **ret)
+{
+    char *folded = strdup(text);
+    if (!folded) return SHOAL_ENOMEM;
+    fold_case(folded);
+    *ret = find_mentioned(folded, devices, n_devices);
+    free(folded);
+    return 0;
 }
 
 /* ---- conditions ------------------------------------------------------------------------------- */
@@ -171,7 +178,8 @@ static bool prefix_holds(const stage_condition *c, const pipeline_facts *facts, 
 
 static bool mention_holds(const pipeline_facts *facts, buf *why)
 {
-    const config_device *d = pipeline_mentioned(facts->input, facts->devices, facts->n_devices);
+    const config_device *d = NULL;
+    if (pipeline_mentioned(facts->input, facts->devices, facts->n_devices, &d) != 0) why->failed = true;
     if (d)
         buf_printf(why, "input mentions %s", d->name);
     else
@@ -213,14 +221,14 @@ static bool any_holds(const config_pipeline *p, const stage_condition *c, unsign
         buf one = {0};
         found = condition_holds(p, &c[i], facts, &one);
         if (found) {
-            buf_append(why, one.data, one.len);
+            buf_join(why, &one);
         } else {
             if (misses.len) buf_puts(&misses, "; ");
-            buf_append(&misses, one.data, one.len);
+            buf_join(&misses, &one);
         }
         buf_done(&one);
     }
-    if (!found && misses.len) buf_append(why, misses.data, misses.len);
+    if (!found || misses.failed) buf_join(why, &misses);
     buf_done(&misses);
     return found;
 }
@@ -237,7 +245,7 @@ stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_
         if (s->needs >> k & 1 && !is_settled(&facts->stages[k])) return STAGE_WAIT;
     buf unwanted = {0};
     bool barred = any_holds(p, s->unless, s->n_unless, facts, &unwanted);
-    if (barred) buf_append(why, unwanted.data, unwanted.len);
+    if (barred || unwanted.failed) buf_join(why, &unwanted);
     buf_done(&unwanted);
     if (barred) return STAGE_SKIP;
     if (!s->n_when) {

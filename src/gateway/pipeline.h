@@ -138,12 +138,14 @@ int pipeline_open(config_pipeline *p, const char *where, shoal_err *err);
 void pipeline_close(config_pipeline *p);
 const config_pipeline *pipeline_find(const gateway_config *c, const char *name); /* NULL name: the only one */
 
-/* May stage i start now? For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. */
+/* May stage i start now? For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. When
+ * why->failed, memory was short and the verdict counts for nothing. */
 stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_facts *facts, buf *why);
-/* The device of the list whose name the text contains as whole words, in any letter case (Latin, Greek
+/* *ret: the device of the list whose name the text contains as whole words, in any letter case (Latin, Greek
  * and Cyrillic letters), the last of them perhaps inflected (s, es, ed, ing); the longest name wins. NULL:
- * none. */
-const config_device *pipeline_mentioned(const char *text, const config_device *devices, size_t n_devices);
+ * none. Fails only with SHOAL_ENOMEM. */
+int pipeline_mentioned(const char *text, const config_device *devices, size_t n_devices,
+                       const config_device **ret);
 /* Fill in {input}, {Input} (its first letter in upper case), {devices}, {context}, {label.STAGE},
  * {text.STAGE}; "{{" is "{". Devices are lines
  *     light.kitchen 'Kitchen Light' = off

@@ -62,11 +62,15 @@ static pipeline_facts facts_of(const process_run *r)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* json_object_set_new with a value that could not be made fails and leaves the key out; a trace that
- * lacks a field is better than no answer. */
-static void put(json_t *o, const char *key, json_t *v)
+/* v NULL: it could not be made. */
+static void put(process_run *r, json_t *o, const char *key, json_t *v)
 {
-    json_object_set_new(o, key, v ? v : json_null());
+    if (json_object_set_new(o, key, v) != 0) r->lacks_memory = true;
+}
+
+static void add(process_run *r, json_t *array, json_t *v)
+{
+    if (json_array_append_new(array, v) != 0) r->lacks_memory = true;
 }
 
 /* A score or a time to six decimals: more would be noise. */
@@ -78,11 +82,11 @@ static json_t *rounded(double v)
 static json_t *trace_new(const stage_run *s, bool ran)
 {
     json_t *t = json_object();
-    put(t, "stage", json_string(s->stage->name));
-    put(t, "kind", json_string(stage_kind_name(s->stage->kind)));
-    if (s->stage->model) put(t, "model", json_string(s->stage->model));
-    put(t, "ran", json_boolean(ran));
-    put(t, "why", json_string(text_of(&s->why)));
+    put(s->run, t, "stage", json_string(s->stage->name));
+    put(s->run, t, "kind", json_string(stage_kind_name(s->stage->kind)));
+    if (s->stage->model) put(s->run, t, "model", json_string(s->stage->model));
+    put(s->run, t, "ran", json_boolean(ran));
+    put(s->run, t, "why", json_string(text_of(&s->why)));
     return t;
 }
 
@@ -90,38 +94,40 @@ static void trace_result(stage_run *s, const backend_result *r)
 {
     const stage_fact *f = fact_of(s);
     json_t *t = s->trace = trace_new(s, true);
-    put(t, "ms", json_real(round(r->ms * 1e3) / 1e3));
-    put(t, "replica", json_string(r->replica_id));
-    put(t, "version", json_string(r->version));
-    put(t, "quantisation", json_string(r->quantisation));
+    put(s->run, t, "ms", json_real(round(r->ms * 1e3) / 1e3));
+    put(s->run, t, "replica", json_string(r->replica_id));
+    put(s->run, t, "version", json_string(r->version));
+    put(s->run, t, "quantisation", json_string(r->quantisation));
     if (f->state == STAGE_FAILED) {
-        put(t, "error", json_string(r->message));
+        put(s->run, t, "error", json_string(r->message));
         return;
     }
-    if (s->n_prompt) put(t, "prompt_tokens", json_integer(s->n_prompt));
+    if (s->n_prompt) put(s->run, t, "prompt_tokens", json_integer(s->n_prompt));
     if (s->stage->kind == STAGE_CLASSIFY) {
-        put(t, "label", json_string(f->label));
-        put(t, "score", rounded(f->score));
+        put(s->run, t, "label", json_string(f->label));
+        put(s->run, t, "score", rounded(f->score));
     } else if (s->stage->kind == STAGE_GENERATE) {
-        put(t, "completion_tokens", json_integer(s->n_generated));
-        put(t, "mean_prob", rounded(f->mean_prob));
-        put(t, "finish_reason", json_string(s->finish));
+        put(s->run, t, "completion_tokens", json_integer(s->n_generated));
+        put(s->run, t, "mean_prob", rounded(f->mean_prob));
+        put(s->run, t, "finish_reason", json_string(s->finish));
     }
 }
 
 static void trace_rule(stage_run *s)
 {
     json_t *t = s->trace = trace_new(s, true);
-    put(t, "verdict", json_string(fact_of(s)->label));
+    put(s->run, t, "verdict", json_string(fact_of(s)->label));
 }
 
-static json_t *call_json(const char *name, const char *arguments)
+static json_t *call_json(process_run *r, const char *name, const char *arguments)
 {
     json_t *o = json_object(), *args = NULL;
-    if (json_parse(&args, arguments, strlen(arguments), "arguments", NULL))
+    int rc = json_parse(&args, arguments, strlen(arguments), "arguments", NULL);
+    if (rc == SHOAL_ENOMEM) r->lacks_memory = true;
+    if (rc != 0)
         args = json_string(arguments); /* not JSON: the caller sees what the model said */
-    put(o, "name", json_string(name));
-    put(o, "arguments", args);
+    put(r, o, "name", json_string(name));
+    put(r, o, "arguments", args);
     return o;
 }
 
@@ -146,36 +152,36 @@ static stage_run *speaker_of(process_run *r)
 }
 
 /* What a stage calls, as a JSON array; of a rule those calls alone that it stands for. */
-static json_t *calls_json(const stage_run *s)
+static json_t *calls_json(process_run *r, const stage_run *s)
 {
     json_t *all = json_array();
     if (!s) return all;
     for (size_t i = 0; i < s->n_tools; i++)
-        json_array_append_new(all, call_json(text_of(&s->tools[i].name), text_of(&s->tools[i].arguments)));
+        add(r, all, call_json(r, text_of(&s->tools[i].name), text_of(&s->tools[i].arguments)));
     for (size_t i = 0; i < s->n_calls; i++)
-        json_array_append_new(all, call_json(s->calls[i].name, s->calls[i].arguments));
+        add(r, all, call_json(r, s->calls[i].name, s->calls[i].arguments));
     return all;
 }
 
-static json_t *usage_json(process_outcome *o, const process_run *r)
+static json_t *usage_json(process_run *r, process_outcome *o)
 {
     for (size_t i = 0; i < r->n_stages; i++) {
         o->n_prompt_tokens += r->stages[i].n_prompt;
         o->n_generated_tokens += r->stages[i].n_generated;
     }
     json_t *u = json_object();
-    put(u, "prompt_tokens", json_integer((json_int_t)o->n_prompt_tokens));
-    put(u, "completion_tokens", json_integer((json_int_t)o->n_generated_tokens));
-    put(u, "total_tokens", json_integer((json_int_t)(o->n_prompt_tokens + o->n_generated_tokens)));
+    put(r, u, "prompt_tokens", json_integer((json_int_t)o->n_prompt_tokens));
+    put(r, u, "completion_tokens", json_integer((json_int_t)o->n_generated_tokens));
+    put(r, u, "total_tokens", json_integer((json_int_t)(o->n_prompt_tokens + o->n_generated_tokens)));
     return u;
 }
 
-static json_t *intent_json(stage_run *s)
+static json_t *intent_json(process_run *r, stage_run *s)
 {
     if (!s) return json_null();
     json_t *o = json_object();
-    put(o, "label", json_string(fact_of(s)->label));
-    put(o, "score", rounded(fact_of(s)->score));
+    put(r, o, "label", json_string(fact_of(s)->label));
+    put(r, o, "score", rounded(fact_of(s)->score));
     return o;
 }
 
@@ -183,19 +189,30 @@ static json_t *answer_json(process_run *r, process_outcome *o)
 {
     stage_run *intent = result_of(r, STAGE_CLASSIFY), *slots = result_of(r, STAGE_TAG);
     stage_run *reply = speaker_of(r);
-    json_t *a = json_object(), *trace = json_array(), *calls = calls_json(reply);
-    put(a, "object", json_string("shoal.process"));
-    put(a, "pipeline", json_string(r->in->pipeline->name));
-    put(a, "text", reply ? json_string(fact_of(reply)->text) : json_null());
-    put(a, "intent", intent_json(intent));
-    put(a, "slots", slots ? json_incref(slots->slots) : json_array());
-    put(a, "tool_call", json_array_size(calls) ? json_incref(json_array_get(calls, 0)) : json_null());
-    if (json_array_size(calls) > 1) put(a, "tool_calls", json_incref(calls));
+    json_t *a = json_object(), *trace = json_array(), *calls = calls_json(r, reply);
+    put(r, a, "object", json_string("shoal.process"));
+    put(r, a, "pipeline", json_string(r->in->pipeline->name));
+    put(r, a, "text", reply ? json_string(fact_of(reply)->text) : json_null());
+    put(r, a, "intent", intent_json(r, intent));
+    put(r, a, "slots", slots ? json_incref(slots->slots) : json_array());
+    put(r, a, "tool_call", json_array_size(calls) ? json_incref(json_array_get(calls, 0)) : json_null());
+    if (json_array_size(calls) > 1) put(r, a, "tool_calls", json_incref(calls));
     json_decref(calls);
-    for (size_t i = 0; i < r->n_stages; i++) json_array_append(trace, r->stages[i].trace);
-    put(a, "trace", trace);
-    put(a, "usage", usage_json(o, r));
+    for (size_t i = 0; i < r->n_stages; i++) add(r, trace, json_incref(r->stages[i].trace));
+    put(r, a, "trace", trace);
+    put(r, a, "usage", usage_json(r, o));
     return a;
+}
+
+static backend_result out_of_memory(const config_stage *s)
+{
+    return (backend_result){.status = SHOAL_ENOMEM,
+                            .message = "out of memory",
+                            .model = s->model ? s->model : "",
+                            .replica_id = "",
+                            .version = "",
+                            .quantisation = "",
+                            .digest = ""};
 }
 
 static void finish(process_run *r, const config_stage *failed, const backend_result *failure)
@@ -203,6 +220,11 @@ static void finish(process_run *r, const config_stage *failed, const backend_res
     process_outcome o = {.failed = failed, .failure = failure};
     cancel_calls(r);
     if (!failed) o.answer = answer_json(r, &o);
+    backend_result none = out_of_memory(r->stages[0].stage);
+    if (!failed && r->lacks_memory) {
+        o.failed = r->stages[0].stage;
+        o.failure = &none;
+    }
     r->done(r->user, &o);
     json_decref(o.answer);
     run_free(r);
@@ -212,11 +234,24 @@ static void finish(process_run *r, const config_stage *failed, const backend_res
 
 static void step(process_run *r);
 
+static bool result_is_cut(const stage_run *s)
+{
+    bool cut = s->label.failed || s->text.failed;
+    for (size_t i = 0; i < s->n_tools; i++) cut |= s->tools[i].name.failed || s->tools[i].arguments.failed;
+    return cut;
+}
+
 /* The call of s has ended: note what came, and go on. The run may be dead afterwards. */
 static void settle(stage_run *s, const backend_result *r)
 {
     process_run *run = s->run;
     stage_fact *f = fact_of(s);
+    backend_result cut = *r;
+    if (r->status == 0 && result_is_cut(s)) {
+        cut.status = SHOAL_ENOMEM;
+        cut.message = "out of memory";
+        r = &cut;
+    }
     s->call = NULL;
     f->state = r->status ? STAGE_FAILED : STAGE_DONE;
     if (f->state == STAGE_DONE) {
@@ -256,14 +291,14 @@ static void on_classified(void *user, const backend_result *r, const Shoal__V1__
     settle(s, r);
 }
 
-static json_t *span_json(const Shoal__V1__Span *sp)
+static json_t *span_json(process_run *r, const Shoal__V1__Span *sp)
 {
     json_t *o = json_object();
-    put(o, "start", json_integer(sp->start));
-    put(o, "end", json_integer(sp->end));
-    put(o, "label", json_string(sp->label));
-    put(o, "text", json_string(sp->text));
-    put(o, "score", rounded(sp->score));
+    put(r, o, "start", json_integer(sp->start));
+    put(r, o, "end", json_integer(sp->end));
+    put(r, o, "label", json_string(sp->label));
+    put(r, o, "text", json_string(sp->text));
+    put(r, o, "score", rounded(sp->score));
     return o;
 }
 
@@ -280,7 +315,7 @@ static void on_tagged(void *user, const backend_result *r, const Shoal__V1__TagR
         return;
     }
     const Shoal__V1__Tagging *t = reply->results[0];
-    for (size_t i = 0; i < t->n_spans; i++) json_array_append_new(s->slots, span_json(t->spans[i]));
+    for (size_t i = 0; i < t->n_spans; i++) add(s->run, s->slots, span_json(s->run, t->spans[i]));
     s->n_prompt = t->n_tokens;
     settle(s, r);
 }
@@ -312,10 +347,7 @@ static void on_generate_end(void *user, const backend_result *r)
     stage_run *s = user;
     while (s->text.len && isspace((unsigned char)s->text.data[s->text.len - 1]))
         s->text.data[--s->text.len] = 0;
-    if (s->text.failed)
-        settle_broken(s, r, SHOAL_ENOMEM, "out of memory");
-    else
-        settle(s, r);
+    settle(s, r);
 }
 
 static int put_message(const stage_run *s, const char *role, const char *template, buf *out)
@@ -327,6 +359,7 @@ static int put_message(const stage_run *s, const char *role, const char *templat
     buf text = {0};
     int rc = pipeline_expand(r->in->pipeline, template, &facts, &text);
     if (!rc) {
+        out->failed |= text.failed;
         buf_printf(out, "%s{\"role\":\"%s\",\"content\":", out->len > 1 ? "," : "", role);
         json_put_string(out, text_of(&text), text.len);
         buf_putc(out, '}');
@@ -422,17 +455,11 @@ static void step(process_run *r)
         stage_fact *f = &r->facts[i];
         if (f->state == STAGE_PENDING) {
             stage_verdict v = pipeline_judge(r->in->pipeline, i, &facts, &s->why);
-            if (v == STAGE_SKIP) {
+            if (v == STAGE_SKIP && !s->why.failed) {
                 f->state = STAGE_SKIPPED;
                 s->trace = trace_new(s, false);
-            } else if (v == STAGE_RUN && start_stage(s)) {
-                backend_result none = {.status = SHOAL_ENOMEM,
-                                       .message = "out of memory",
-                                       .model = s->stage->model ? s->stage->model : "",
-                                       .replica_id = "",
-                                       .version = "",
-                                       .quantisation = "",
-                                       .digest = ""};
+            } else if (s->why.failed || (v == STAGE_RUN && start_stage(s))) {
+                backend_result none = out_of_memory(s->stage);
                 finish(r, s->stage, &none);
                 return;
             }

@@ -68,8 +68,9 @@ static void on_run_done(void *user, const process_outcome *o)
         return;
     }
     /* 15 digits print a rounded score as it was rounded; the default 17 would show the binary fraction. */
-    char *body = json_dumps(o->answer, JSON_COMPACT | JSON_REAL_PRECISION(15));
-    if (!body) {
+    buf body = {0};
+    if (json_put_digits(&body, o->answer, 15) != 0) {
+        buf_done(&body);
         api_error_nomem(&e);
         shared_fail(&j->shared, &e);
         return;
@@ -77,10 +78,9 @@ static void on_run_done(void *user, const process_outcome *o)
     cache_ticket *t = shared_detach(&j->shared);
     j->shared.rq->n_prompt_tokens = o->n_prompt_tokens;
     j->shared.rq->n_generated_tokens = o->n_generated_tokens;
-    buf packed = {.data = body, .len = strlen(body)};
-    job_answer(j, packed.data, packed.len);
-    shared_publish(t, &packed);
-    free(body);
+    job_answer(j, body.data, body.len);
+    shared_publish(t, &body);
+    buf_done(&body);
 }
 
 static void start_run(void *job)

@@ -247,7 +247,9 @@ int process_parse(process_input *ret, const gateway_config *config, const char *
 {
     shoal_err err;
     json_t *json = NULL;
-    if (json_parse(&json, body, len, "body", &err)) return api_error_bad(ret_error, NULL, "%s", err.message);
+    int parsed = json_parse(&json, body, len, "body", &err);
+    if (parsed == SHOAL_ENOMEM) return api_error_nomem(ret_error);
+    if (parsed != 0) return api_error_bad(ret_error, NULL, "%s", err.message);
     process_input in = {.memory = arena_new(0)};
     int status = in.memory ? read_body(json, config, &in, ret_error) : api_error_nomem(ret_error);
     json_decref(json);

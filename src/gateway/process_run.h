@@ -38,6 +38,7 @@ struct process_run {
     arena *memory;
     stage_fact *facts; /* [n_stages] */
     size_t n_stages;
+    bool lacks_memory; /* a part of the answer could not be made */
     stage_run stages[];
 };
 

@@ -15,6 +15,10 @@
 #define HEADERS_MAX       12
 #define STREAM_FULL_BYTES ((size_t)128 << 10)
 
+/* Said when there is no memory to say what is the matter. */
+#define NO_MEMORY                                                                                    \
+    "{\"error\":{\"message\":\"out of memory\",\"type\":\"server_error\",\"param\":null,\"code\":null}}"
+
 typedef struct header_list {
     http_header items[HEADERS_MAX];
     size_t n;
@@ -194,7 +198,10 @@ static void error_in_stream(gateway_request *rq, const api_error *e)
     api_error_put(&b, e);
     buf_puts(&b, "\n\n");
     rq->error_code = e->code ? e->code : e->type;
-    request_stream_write(rq, &b);
+    if (b.failed)
+        http_respond_write(rq->http, "data: " NO_MEMORY "\n\n", sizeof "data: " NO_MEMORY "\n\n" - 1);
+    else
+        request_stream_write(rq, &b);
     buf_done(&b);
     request_stream_end(rq);
 }
@@ -215,7 +222,8 @@ void request_error(gateway_request *rq, const api_error *e)
     }
     if (e->status == 401) header_add(&h, "www-authenticate", "Bearer");
     if (e->status == 405 && rq->allow) header_add(&h, "allow", rq->allow);
-    http_respond(let_go(rq), e->status, h.items, h.n, body.data, body.len);
+    http_respond(let_go(rq), e->status, h.items, h.n, body.failed ? NO_MEMORY : body.data,
+                 body.failed ? sizeof NO_MEMORY - 1 : body.len);
     buf_done(&body);
     request_finish(rq, e->status, e->code ? e->code : e->type);
 }

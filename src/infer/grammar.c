@@ -255,6 +255,7 @@ int grammar_new(grammar **ret, const grammar_vocab *v, const grammar_spec *spec,
     g->a = nfa_new();
     g->path = calloc(v->max_depth + 1, sizeof *g->path);
     int rc = g->a && g->path ? prepare(g, spec, err) : err_nomem(err);
+    if (rc != 0 && g->a && nfa_lacks_memory(g->a)) rc = err_nomem(err); /* not what else it looks like */
     if (rc == 0)
         *ret = g;
     else

@@ -48,7 +48,7 @@ typedef struct nfa_config {
 } nfa_config;
 
 struct nfa {
-    bool failed;
+    bool failed, lacks_memory;
     nfa_node *nodes;
     size_t n_nodes, cap_nodes;
     nfa_edge *edges;
@@ -132,10 +132,16 @@ bool nfa_failed(const nfa *a)
     return a->failed;
 }
 
+bool nfa_lacks_memory(const nfa *a)
+{
+    return a->lacks_memory;
+}
+
 int nfa_state(nfa *a)
 {
-    if (a->failed || a->n_nodes >= NFA_STATES_MAX ||
-        !grow(&a->nodes, &a->cap_nodes, a->n_nodes, sizeof *a->nodes)) {
+    bool room = !a->failed && a->n_nodes < NFA_STATES_MAX;
+    if (!room || !grow(&a->nodes, &a->cap_nodes, a->n_nodes, sizeof *a->nodes)) {
+        a->lacks_memory |= room;
         a->failed = true;
         return NFA_DEAD;
     }
@@ -145,7 +151,9 @@ int nfa_state(nfa *a)
 
 static void add_edge(nfa *a, int from, nfa_edge e)
 {
-    if (a->failed || from < 0 || e.to < 0 || !grow(&a->edges, &a->cap_edges, a->n_edges, sizeof *a->edges)) {
+    bool fits = !a->failed && from >= 0 && e.to >= 0;
+    if (!fits || !grow(&a->edges, &a->cap_edges, a->n_edges, sizeof *a->edges)) {
+        a->lacks_memory |= fits;
         a->failed = true;
         return;
     }
@@ -372,6 +380,7 @@ static uint64_t stack_hash(const nfa *a, size_t i)
 static int stop(nfa *a, nfa_trouble why)
 {
     if (!a->stopped) a->stopped = (uint8_t)why;
+    a->lacks_memory |= why == NFA_NOMEM;
     return NFA_DEAD;
 }
 

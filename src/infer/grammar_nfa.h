@@ -45,6 +45,7 @@ void nfa_return(nfa *a, int state);
 /* The caller's bits, of all states that a configuration is in: which control tokens may begin here. */
 void nfa_mark(nfa *a, int state, uint8_t marks);
 bool nfa_failed(const nfa *a);
+bool nfa_lacks_memory(const nfa *a); /* why it failed, or why a step was dead */
 size_t nfa_n_states(const nfa *a);
 
 /* End of building: drops every edge from which a rule's end cannot be reached, so that what can be begun

@@ -96,6 +96,7 @@ static int rule_of(compiler *c, const parts *p)
             return r->start;
     }
     rule *r = c->n_rules < RULES_MAX ? arena_alloc(c->x.memory, sizeof *r) : NULL;
+    if (!r && c->n_rules < RULES_MAX) return c->x.rc = err_nomem(c->x.err), NFA_DEAD;
     if (!r) {
         schema_fail(&c->x, SHOAL_ELIMIT, p->of[0], NULL, "the schema is too large");
         return NFA_DEAD;
@@ -433,7 +434,7 @@ static void write_property(object *o, const char *name)
     parts child;
     bool declared, required = json_object_get(o->required, name) != NULL;
     if (json_object_get(o->names, name) || c->x.rc) return;
-    json_object_set_new(o->names, name, json_true());
+    if (json_object_set_new(o->names, name, json_true()) != 0) o->c->x.rc = err_nomem(o->c->x.err);
     bool may = facts_property(&c->x, o->p, name, &child, &declared);
     if (!may && !required) return;
     int ready[COUNTED_MAX + 1], after[COUNTED_MAX + 1];
@@ -461,8 +462,8 @@ static void collect_required(object *o)
             if (!json_is_string(one))
                 schema_fail(&o->c->x, SHOAL_EINVALID, o->p->of[i], "required",
                             "\"required\" must hold strings");
-            else
-                json_object_set_new(o->required, json_string_value(one), json_true());
+            else if (json_object_set_new(o->required, json_string_value(one), json_true()) != 0)
+                o->c->x.rc = err_nomem(o->c->x.err);
         }
     }
 }

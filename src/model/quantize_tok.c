@@ -242,11 +242,14 @@ static int put_table(gguf_out *o, tok_table *t, const json_t *config, const mode
 /* tokenizer_config.json without the template, which has a key of its own. */
 static int put_config(gguf_out *o, const json_t *config, shoal_err *err)
 {
-    json_t *rest = json_copy((json_t *)config);
+    json_t *rest = json_object();
     buf text = {0};
-    if (!rest) return err_nomem(err);
-    json_object_del(rest, "chat_template");
-    int rc = json_put(&text, rest);
+    const char *key;
+    json_t *value;
+    int rc = rest ? 0 : SHOAL_ENOMEM;
+    json_object_foreach((json_t *)config, key, value) /* json_copy would drop what it has no memory for */
+        if (rc == 0 && strcmp(key, "chat_template") != 0) rc = json_object_set(rest, key, value);
+    if (rc == 0) rc = json_put(&text, rest);
     if (rc == 0) gguf_out_strn(o, "shoal.tokenizer_config", text.data, text.len);
     buf_done(&text);
     json_decref(rest);

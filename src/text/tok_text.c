@@ -84,7 +84,7 @@ void text_put_str(text_writer *w, const char *s, size_t len, int first_change)
 
 void text_copy(text_writer *w, size_t until)
 {
-    if (!reserve(w, until - w->at)) return;
+    reserve(w, until - w->at); /* without memory nothing is written, but callers wait for `at` to move */
     while (w->at < until) {
         size_t b = w->at;
         text_next(w->src, &w->at);

@@ -62,7 +62,7 @@ static void emit_text(toolcall_parser *p, size_t n)
 /* True when s[0..n) is the beginning of `marker`, or all of it. */
 static bool begins(const char *s, size_t n, const char *marker)
 {
-    return n <= strlen(marker) && !memcmp(s, marker, n);
+    return n == 0 || (n <= strlen(marker) && !memcmp(s, marker, n)); /* s may be NULL then */
 }
 
 /* Held back is white space, then perhaps the start of a marker. */
@@ -215,7 +215,9 @@ static bool begin_call(toolcall_parser *p, const head *h)
 {
     json_t *name = NULL;
     const char *s = p->held.data;
-    if (json_parse(&name, s + h->name, h->name_end - h->name, "name", NULL) || !json_is_string(name)) {
+    int rc = json_parse(&name, s + h->name, h->name_end - h->name, "name", NULL);
+    p->held.failed |= rc == SHOAL_ENOMEM; /* no call can begin, and this is no text either */
+    if (rc || !json_is_string(name)) {
         json_decref(name);
         return false;
     }
@@ -230,7 +232,7 @@ static bool begin_call(toolcall_parser *p, const head *h)
 static void head_failed(toolcall_parser *p)
 {
     p->at = IN_TEXT;
-    emit_text(p, p->held.len);
+    if (!p->held.failed) emit_text(p, p->held.len);
 }
 
 static void head_byte(toolcall_parser *p, char c)
@@ -289,7 +291,8 @@ int toolcall_end(toolcall_parser *p)
         emit_text(p, p->held.len);
     else if (p->at == IN_ARGS)
         end_call(p);
+    bool failed = p->held.failed;
     buf_clear(&p->held);
     p->at = IN_TEXT;
-    return p->held.failed ? SHOAL_ENOMEM : 0;
+    return failed ? SHOAL_ENOMEM : 0;
 }

@@ -72,10 +72,12 @@ typedef struct grpc_channel_events {
     void (*disconnected)(void *user, const char *why);
 } grpc_channel_events;
 
-/* Connects at once in the background; does not reconnect by itself: grpc_channel_connect again. */
+/* Connects at once in the background; does not reconnect by itself: grpc_channel_connect again.
+ * SHOAL_EINVALID: no such address can be; anything else may be tried again. */
 int grpc_channel_new(grpc_channel **ret, uv_loop_t *loop, const char *address, const grpc_channel_events *ev,
                      shoal_err *err);
-void grpc_channel_connect(grpc_channel *ch); /* no-op when connected or connecting */
+/* 0 when connected or connecting; SHOAL_ENOMEM: nothing was begun, and no event follows. */
+int grpc_channel_connect(grpc_channel *ch);
 bool grpc_channel_is_connected(const grpc_channel *ch);
 /* Calls end with CANCELLED before it returns, no channel event follows; the memory goes on the loop. */
 void grpc_channel_close(grpc_channel *ch);

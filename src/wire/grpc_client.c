@@ -251,9 +251,10 @@ static int on_header(nghttp2_session *h2, const nghttp2_frame *f, const uint8_t 
 
 static void reader_failed(grpc_client_call *c, int rc)
 {
-    grpc_status status = rc == SHOAL_ELIMIT ? GRPC_RESOURCE_EXHAUSTED : GRPC_INTERNAL;
-    call_abort(c, NGHTTP2_CANCEL, status,
+    bool short_of = rc == SHOAL_ELIMIT || rc == SHOAL_ENOMEM;
+    call_abort(c, NGHTTP2_CANCEL, short_of ? GRPC_RESOURCE_EXHAUSTED : GRPC_INTERNAL,
                rc == SHOAL_ELIMIT         ? "a message is too large"
+               : rc == SHOAL_ENOMEM       ? "out of memory"
                : rc == SHOAL_EUNSUPPORTED ? "a message is compressed, which was not asked for"
                                           : "a message frame is malformed");
 }
@@ -449,9 +450,10 @@ static channel_link *link_new(grpc_channel *ch)
     return l;
 }
 
-void grpc_channel_connect(grpc_channel *ch)
+int grpc_channel_connect(grpc_channel *ch)
 {
     if (!ch->link) ch->link = link_new(ch);
+    return ch->link ? 0 : SHOAL_ENOMEM;
 }
 
 int grpc_channel_new(grpc_channel **ret, uv_loop_t *loop, const char *address_text,

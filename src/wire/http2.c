@@ -27,6 +27,13 @@ static void send_answer(http_request *r, int status, const http_header *headers,
 
 /* ---- refusing -------------------------------------------------------------------------------- */
 
+/* A stream that cannot even be reset, for want of memory, would wait for ever: its connection goes. */
+static void reset_stream(http_conn *c, int32_t id, uint32_t why)
+{
+    if (nghttp2_is_fatal(nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, id, why)))
+        transport_close(c->io, "out of memory");
+}
+
 /* Answer a stream with an error of the server's own; the rest of its body is not wanted. */
 static void refuse(http_request *r, int status, const char *why)
 {
@@ -163,7 +170,7 @@ static int on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id, const u
     if (n > l->max_body_bytes - r->body.len) {
         refuse(r, 413, "the request body is too large");
     } else if (c->body_bytes + n > BODIES_PER_CONN * l->max_body_bytes) {
-        nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
+        reset_stream(c, id, NGHTTP2_REFUSED_STREAM);
     } else if (buf_append(&r->body, data, n) != 0) {
         refuse(r, 500, "out of memory");
     } else {
@@ -233,7 +240,8 @@ static ssize_t read_answer(nghttp2_session *h2, int32_t id, uint8_t *to, size_t 
         if (r->ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
         if (r->ended && r->trailers) {
             *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-            nghttp2_submit_trailer(h2, id, r->trailers, r->n_trailers);
+            if (nghttp2_submit_trailer(h2, id, r->trailers, r->n_trailers) != 0)
+                return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets it: its end would never be said */
         }
     }
     return (ssize_t)n;
@@ -245,7 +253,7 @@ static int on_frame_sent(nghttp2_session *h2, const nghttp2_frame *f, void *user
     bool is_end = f->hd.flags & NGHTTP2_FLAG_END_STREAM;
     if (is_end && (f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS) &&
         nghttp2_session_get_stream_remote_close(h2, f->hd.stream_id) == 0)
-        nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, f->hd.stream_id, NGHTTP2_NO_ERROR);
+        reset_stream(user, f->hd.stream_id, NGHTTP2_NO_ERROR);
     return 0;
 }
 
@@ -262,12 +270,15 @@ static char *lower_copy(arena *mem, const char *s)
     return copy;
 }
 
-static size_t put_headers(http_request *r, nghttp2_nv *nv, const http_header *headers, size_t n)
+/* How many were put; negative without memory for one. */
+static ssize_t put_headers(http_request *r, nghttp2_nv *nv, const http_header *headers, size_t n)
 {
-    size_t at = 0;
+    ssize_t at = 0;
     for (size_t i = 0; i < n; i++) {
-        char *name = header_is_sendable(&headers[i]) ? lower_copy(r->mem, headers[i].name) : NULL;
-        if (name) nv[at++] = nv_of(name, headers[i].value);
+        if (!header_is_sendable(&headers[i])) continue;
+        char *name = lower_copy(r->mem, headers[i].name);
+        if (!name) return NGHTTP2_ERR_NOMEM;
+        nv[at++] = nv_of(name, headers[i].value);
     }
     return at;
 }
@@ -278,24 +289,25 @@ static void send_answer(http_request *r, int status, const http_header *headers,
     char code[16], length[24];
     nghttp2_nv *nv = arena_alloc(r->mem, (n + 3) * sizeof *nv);
     nghttp2_data_provider body = {.source = {.ptr = r}, .read_callback = read_answer};
+    ssize_t put = nv ? put_headers(r, nv + 1, headers, n) : NGHTTP2_ERR_NOMEM;
     int rc = NGHTTP2_ERR_NOMEM;
-    if (nv) {
+    if (put >= 0) {
+        size_t at = 1 + (size_t)put;
         snprintf(code, sizeof code, "%03d", status);
         nv[0] = nv_of(":status", code);
-        size_t at = 1 + put_headers(r, nv + 1, headers, n);
         nv[at++] = nv_of("date", server_date(c->server));
         snprintf(length, sizeof length, "%zu", r->out.len);
         if (r->ended && has_body) nv[at++] = nv_of("content-length", length);
         rc = nghttp2_submit_response(c->h2, r->stream_id, nv, at, has_body ? &body : NULL);
     }
-    if (rc != 0) nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, r->stream_id, NGHTTP2_INTERNAL_ERROR);
+    if (rc != 0) reset_stream(c, r->stream_id, NGHTTP2_INTERNAL_ERROR);
     conn_mark_dirty(c);
 }
 
 static bool put_out(http_request *r, const void *data, size_t len)
 {
     if (buf_append(&r->out, data, len) != 0) {
-        nghttp2_submit_rst_stream(r->conn->h2, NGHTTP2_FLAG_NONE, r->stream_id, NGHTTP2_INTERNAL_ERROR);
+        reset_stream(r->conn, r->stream_id, NGHTTP2_INTERNAL_ERROR);
         return false;
     }
     r->conn->out_bytes += len;
@@ -322,7 +334,8 @@ static void http2_begin(http_request *r, int status, const http_header *headers,
 
 static void resume(http_request *r)
 {
-    if (r->deferred) nghttp2_session_resume_data(r->conn->h2, r->stream_id);
+    if (r->deferred && nghttp2_is_fatal(nghttp2_session_resume_data(r->conn->h2, r->stream_id)))
+        reset_stream(r->conn, r->stream_id, NGHTTP2_INTERNAL_ERROR);
     r->deferred = false;
     conn_mark_dirty(r->conn);
 }
@@ -332,18 +345,22 @@ static void http2_write(http_request *r, const void *data, size_t len)
     if (!r->is_head && put_out(r, data, len)) resume(r);
 }
 
+static bool keep_trailers(http_request *r, const http_header *trailers, size_t n)
+{
+    nghttp2_nv *nv = arena_alloc(r->mem, n * sizeof *nv);
+    ssize_t put = nv ? put_headers(r, nv, trailers, n) : NGHTTP2_ERR_NOMEM;
+    for (ssize_t i = 0; i < put; i++) {
+        nv[i].value = (uint8_t *)arena_strndup(r->mem, (const char *)nv[i].value, nv[i].valuelen);
+        if (!nv[i].value) return false;
+    }
+    r->n_trailers = put > 0 ? (size_t)put : 0;
+    r->trailers = put > 0 ? nv : NULL;
+    return put >= 0;
+}
+
 static void http2_end(http_request *r, const http_header *trailers, size_t n)
 {
-    nghttp2_nv *nv = n ? arena_alloc(r->mem, n * sizeof *nv) : NULL;
-    if (nv) {
-        r->n_trailers = put_headers(r, nv, trailers, n);
-        for (size_t i = 0; i < r->n_trailers; i++) {
-            char *value = arena_strndup(r->mem, (const char *)nv[i].value, nv[i].valuelen);
-            nv[i].value = (uint8_t *)value;
-            if (!value) nv[i].valuelen = 0;
-        }
-        if (r->n_trailers) r->trailers = nv;
-    }
+    if (n && !keep_trailers(r, trailers, n)) reset_stream(r->conn, r->stream_id, NGHTTP2_INTERNAL_ERROR);
     resume(r);
 }
 

@@ -18,18 +18,20 @@ enum { MIN_BYTES_PER_S = 1024 };
 /* When the table is full, so long a new connection is left alone that has not asked for anything yet. */
 enum { NEWCOMER_MS = 1000 };
 
+typedef union any_stream {
+    uv_handle_t handle;
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+} any_stream;
+
 struct http_listener {
     http_listener *next;
     http_server *server;
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } u;
+    any_stream u, away; /* away: takes connections that there is no memory for */
     SSL_CTX *tls;
     char *path; /* of a Unix socket, unlinked on close */
-    bool open;
+    bool open, closed, turning_away, another_waits;
 };
 
 /* ---- the loop's turn: dirty connections ------------------------------------------------------ */
@@ -341,17 +343,60 @@ static bool make_room(http_server *s)
 
 /* ---- listening ------------------------------------------------------------------------------- */
 
+static void free_listener(http_listener *l)
+{
+    http_server *s = l->server;
+    for (http_listener **p = &s->listeners; *p; p = &(*p)->next)
+        if (*p == l) {
+            *p = l->next;
+            break;
+        }
+    SSL_CTX_free(l->tls);
+    free(l->path);
+    free(l);
+    s->n_handles--;
+    server_gone(s);
+}
+
+static void turn_away(http_listener *l);
+
+static void turned_away(uv_handle_t *h)
+{
+    http_listener *l = h->data;
+    l->turning_away = false;
+    if (l->open && l->another_waits) turn_away(l);
+    if (!l->open && l->closed) free_listener(l);
+}
+
+/* There is no memory for the connection that waits. It must be taken all the same, or libuv never asks to
+ * take another; so a handle that was there before takes and closes it, one at a time. */
+static void turn_away(http_listener *l)
+{
+    l->another_waits = l->turning_away;
+    if (l->turning_away) return;
+    if (l->path)
+        uv_pipe_init(l->server->loop, &l->away.pipe, 0);
+    else
+        uv_tcp_init(l->server->loop, &l->away.tcp);
+    l->away.handle.data = l;
+    l->turning_away = true;
+    uv_accept(&l->u.stream, &l->away.stream);
+    uv_close(&l->away.handle, turned_away);
+}
+
 static void on_connection(uv_stream_t *stream, int status)
 {
     http_listener *l = stream->data;
     http_server *s = l->server;
-    http_conn *c = status == 0 ? conn_new(s) : NULL;
+    if (status != 0) return;
+    http_conn *c = conn_new(s);
     transport *io;
     transport_events ev;
-    if (!c) return;
-    c->is_open = !l->tls;
-    if (transport_accept(&io, stream, l->tls, &s->scratch, conn_events(c, &ev), NULL) != 0) {
+    if (c) c->is_open = !l->tls;
+    int rc = c ? transport_accept(&io, stream, l->tls, &s->scratch, conn_events(c, &ev), NULL) : SHOAL_ENOMEM;
+    if (rc != 0) {
         free(c);
+        turn_away(l);
         return;
     }
     conn_adopt(c, io);
@@ -414,17 +459,8 @@ static int bind_pipe(http_listener *l, const address *a, shoal_err *err)
 static void on_listener_closed(uv_handle_t *h)
 {
     http_listener *l = h->data;
-    http_server *s = l->server;
-    for (http_listener **p = &s->listeners; *p; p = &(*p)->next)
-        if (*p == l) {
-            *p = l->next;
-            break;
-        }
-    SSL_CTX_free(l->tls);
-    free(l->path);
-    free(l);
-    s->n_handles--;
-    server_gone(s);
+    l->closed = true;
+    if (!l->turning_away) free_listener(l);
 }
 
 static void close_listener(http_listener *l)

@@ -26,7 +26,7 @@ static void clear(delta *d)
     d->n_logprobs = 0;
 }
 
-static bool failed(delta *d)
+bool delta_failed(delta *d)
 {
     for (int i = 0; bufs(d, i); i++)
         if (bufs(d, i)->failed) return true;
@@ -154,7 +154,7 @@ int delta_pack(delta *d, buf *out)
     size_t tool_at = align16(n_lp * sizeof(void *)), call_at = align16(tool_at + n_tools * sizeof(void *));
     int rc = buf_reserve(&d->pointers, call_at + n_tools * sizeof(Shoal__V1__ToolCallDelta));
     Shoal__V1__Delta m = SHOAL__V1__DELTA__INIT;
-    if (rc == 0 && !failed(d)) {
+    if (rc == 0 && !delta_failed(d)) {
         m.n_ids = d->ids.len / sizeof(int32_t);
         m.ids = (void *)d->ids.data;
         if (d->text.len) m.text = d->text.data;

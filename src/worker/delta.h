@@ -20,6 +20,7 @@ typedef struct delta {
 } delta;
 
 void delta_done(delta *d);
+bool delta_failed(delta *d); /* something found no memory: delta_pack will say so */
 bool delta_is_empty(const delta *d);
 bool delta_has_tools(const delta *d);
 

@@ -127,7 +127,9 @@ bool form_relax(form *f, const shoal_err *why)
     json_t *function = json_object_get(json_array_get(f->tools, i), "function");
     if (json_is_true(json_object_get(function, "strict"))) return false;
     if (json_object_del(function, "parameters") != 0) return false;
-    char *text = json_dumps(f->tools, JSON_COMPACT);
+    buf packed = {0};
+    json_put(&packed, f->tools);
+    char *text = buf_take(&packed);
     if (!text) return false;
     free(f->tools_text);
     f->own.tools_json = f->tools_text = text;

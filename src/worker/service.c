@@ -1,6 +1,7 @@
 #include "worker/service.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -31,6 +32,28 @@ void call_refuse(worker *w, grpc_call *c, const call_trace *t, const shoal_err *
         LOG_S("model", w->name), LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
         LOG_S("error", shoal_err_name(err->code)), LOG_F("ms", clock_ms_since(t->start_ns)));
     grpc_call_end(c, grpc_status_from_err(err->code), err->message);
+}
+
+static void *noting_malloc(void *failed, size_t n)
+{
+    void *p = malloc(n);
+    if (!p) *(bool *)failed = true;
+    return p;
+}
+
+static void plain_free(void *failed, void *p)
+{
+    free(p);
+}
+
+int call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *msg, size_t n, ProtobufCMessage **ret,
+                shoal_err *err)
+{
+    bool failed = false;
+    ProtobufCAllocator a = {noting_malloc, plain_free, &failed};
+    *ret = protobuf_c_message_unpack(type, &a, n, msg);
+    if (*ret) return 0;
+    return failed ? err_nomem(err) : err_set(err, SHOAL_EINVALID, "the message is malformed");
 }
 
 int call_send(worker *w, grpc_call *c, const ProtobufCMessage *m)

@@ -67,6 +67,10 @@ void call_begin(worker *w, grpc_call *c, const char *method, call_trace *ret);
 int call_admit(const worker *w, model_task task, shoal_err *err);
 /* Log and end a call that failed before it reached the engine, or in it. */
 void call_refuse(worker *w, grpc_call *c, const call_trace *t, const shoal_err *err);
+/* The message of a call: SHOAL_EINVALID when it is malformed, SHOAL_ENOMEM when there is no memory for it.
+ * Freed with protobuf_c_message_free_unpacked(m, NULL). */
+int call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *msg, size_t n, ProtobufCMessage **ret,
+                shoal_err *err);
 /* Pack `m` and send it; SHOAL_ENOMEM leaves the call open. */
 int call_send(worker *w, grpc_call *c, const ProtobufCMessage *m);
 /* Send one reply and end with OK (or with RESOURCE_EXHAUSTED when memory is out). */

@@ -292,8 +292,10 @@ static int prepare(encode_call *e, const uint8_t *msg, size_t n, shoal_err *err)
 {
     int rc = call_admit(e->w, e->task, err);
     if (rc != 0) return rc;
-    e->request = shoal__v1__embed_request__unpack(NULL, n, msg);
-    if (!e->request) return err_set(err, SHOAL_EINVALID, "the message is malformed");
+    ProtobufCMessage *m;
+    rc = call_unpack(&shoal__v1__embed_request__descriptor, msg, n, &m, err);
+    if (rc != 0) return rc;
+    e->request = (Shoal__V1__EmbedRequest *)m;
     size_t n_inputs = e->request->n_inputs;
     if (n_inputs == 0 || n_inputs > MAX_INPUTS)
         return err_set(err, n_inputs ? SHOAL_ELIMIT : SHOAL_EINVALID, "%zu inputs: give from 1 to %d",

@@ -111,19 +111,24 @@ static void gen_free(gen_job *g)
 
 /* ---- the stream -------------------------------------------------------------------------------- */
 
-static void send_delta(gen_job *g)
+/* The answer cannot be whole any more. */
+static void give_up(gen_job *g)
 {
-    if (!g->call || delta_is_empty(&g->delta)) return;
-    buf *out = &g->w->scratch;
-    buf_clear(out);
-    if (delta_pack(&g->delta, out) == 0) {
-        grpc_call_send(g->call, out->data, out->len);
-        return;
-    }
     grpc_call *c = g->call;
     g->call = NULL;
     engine_cancel(g->w->engine, g->id);
     grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+static void send_delta(gen_job *g)
+{
+    if (!g->call || (delta_is_empty(&g->delta) && !delta_failed(&g->delta))) return;
+    buf *out = &g->w->scratch;
+    buf_clear(out);
+    if (delta_pack(&g->delta, out) == 0)
+        grpc_call_send(g->call, out->data, out->len);
+    else
+        give_up(g);
 }
 
 static void tool_text(void *user, const char *s, size_t n)
@@ -156,8 +161,8 @@ static void gen_token(bridge_job *j, const gen_event *ev)
     if (ev->id >= 0 && g->logprobs) delta_add_logprob(&g->delta, model_tokenizer(g->w->model), ev);
     if (!g->tools)
         delta_add_text(&g->delta, ev->text, ev->text_len);
-    else
-        toolcall_push(g->tools, ev->text, ev->text_len);
+    else if (toolcall_push(g->tools, ev->text, ev->text_len))
+        g->delta.text.failed = true; /* ends the call, as text that found no memory does */
 }
 
 static void gen_flush(bridge_job *j)
@@ -180,7 +185,7 @@ static void log_done(const gen_job *g, const char *finish)
 static void send_done(gen_job *g)
 {
     bool cut = g->tools && toolcall_is_open(g->tools);
-    if (g->tools) toolcall_end(g->tools);
+    if (g->tools && toolcall_end(g->tools)) g->delta.text.failed = true;
     send_delta(g);
     if (!g->call) return;
     const gen_timings *t = &g->job.timings;
@@ -386,15 +391,19 @@ static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const 
     s.n_prompt = (uint32_t)p->n;
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
     ev.started = &s;
-    call_send(g->w, g->call, &ev.base);
+    if (call_send(g->w, g->call, &ev.base) != 0) {
+        give_up(g);
+        return;
+    }
     if (!r->echo) return;
     buf text = {0};
     const tokenizer *t = model_tokenizer(g->w->model);
     if (*r->text)
         buf_puts(&text, r->text);
     else if (t)
-        tokenizer_decode(t, p->ids, p->n, false, &text);
+        text.failed |= tokenizer_decode(t, p->ids, p->n, false, &text) != 0;
     delta_add_text(&g->delta, text.data, text.len);
+    g->delta.text.failed |= text.failed;
     buf_done(&text);
     send_delta(g);
 }
@@ -448,7 +457,6 @@ static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__
     logit_bias *bias = NULL;
     gen_job *g = NULL;
     int rc = call_admit(w, TASK_GENERATE, err);
-    if (rc == 0 && !r) rc = err_set(err, SHOAL_EINVALID, "the message is malformed");
     if (rc == 0) rc = check_request(r, err);
     if (rc == 0) rc = convert_sampling(w, r->sampling, &s, &bias, err);
     if (rc == 0) rc = make_prompt(w, r, &p, err);
@@ -472,8 +480,10 @@ void service_generate(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     worker *w = user;
     call_trace trace;
     call_begin(w, c, "Generate", &trace);
-    Shoal__V1__GenerateRequest *r = shoal__v1__generate_request__unpack(NULL, n, msg);
+    ProtobufCMessage *m;
     shoal_err err;
-    if (start(w, c, &trace, r, &err) != 0) call_refuse(w, c, &trace, &err);
-    shoal__v1__generate_request__free_unpacked(r, NULL);
+    int rc = call_unpack(&shoal__v1__generate_request__descriptor, msg, n, &m, &err);
+    if (rc == 0) rc = start(w, c, &trace, (Shoal__V1__GenerateRequest *)m, &err);
+    if (rc != 0) call_refuse(w, c, &trace, &err);
+    protobuf_c_message_free_unpacked(m, NULL);
 }

@@ -61,8 +61,8 @@ void service_stats(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 
 static int tokenize(worker *w, const Shoal__V1__TokenizeRequest *r, encoding *ret, shoal_err *err)
 {
-    const Shoal__V1__TextInput *in = r ? r->input : NULL;
-    if (!in) return err_set(err, SHOAL_EINVALID, r ? "input is missing" : "the message is malformed");
+    const Shoal__V1__TextInput *in = r->input;
+    if (!in) return err_set(err, SHOAL_EINVALID, "input is missing");
     const tokenizer *t = model_tokenizer(w->model);
     if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", w->name, model_tokenizer_error(w->model));
     unsigned flags = TOK_PARSE_SPECIAL | (r->no_special ? 0 : TOK_ADD_SPECIAL);
@@ -75,10 +75,12 @@ void service_tokenize(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     worker *w = user;
     call_trace trace;
     call_begin(w, c, "Tokenize", &trace);
-    Shoal__V1__TokenizeRequest *r = shoal__v1__tokenize_request__unpack(NULL, n, msg);
+    ProtobufCMessage *r;
     encoding e = {0};
     shoal_err err;
-    if (tokenize(w, r, &e, &err) != 0) {
+    int rc = call_unpack(&shoal__v1__tokenize_request__descriptor, msg, n, &r, &err);
+    if (rc == 0) rc = tokenize(w, (Shoal__V1__TokenizeRequest *)r, &e, &err);
+    if (rc != 0) {
         call_refuse(w, c, &trace, &err);
     } else {
         Shoal__V1__TokenizeReply m = SHOAL__V1__TOKENIZE_REPLY__INIT;
@@ -87,7 +89,7 @@ void service_tokenize(void *user, grpc_call *c, const uint8_t *msg, size_t n)
         call_reply(w, c, &m.base);
     }
     encoding_done(&e);
-    shoal__v1__tokenize_request__free_unpacked(r, NULL);
+    protobuf_c_message_free_unpacked(r, NULL);
 }
 
 /* ---- grpc.health.v1 ---------------------------------------------------------------------------- */
@@ -110,16 +112,18 @@ static serving_status status_of(const worker *w, const char *service)
     return w->draining ? STATUS(NOT_SERVING) : STATUS(SERVING);
 }
 
-/* False when the call was ended because its message is malformed. */
+/* False when the call was ended because its message could not be read. */
 static bool asked_status(worker *w, grpc_call *c, const uint8_t *msg, size_t n, serving_status *ret)
 {
-    Grpc__Health__V1__HealthCheckRequest *r = grpc__health__v1__health_check_request__unpack(NULL, n, msg);
-    if (!r) {
-        grpc_call_end(c, GRPC_INVALID_ARGUMENT, "the message is malformed");
+    ProtobufCMessage *m;
+    shoal_err err;
+    int rc = call_unpack(&grpc__health__v1__health_check_request__descriptor, msg, n, &m, &err);
+    if (rc != 0) {
+        grpc_call_end(c, grpc_status_from_err(rc), err.message);
         return false;
     }
-    *ret = status_of(w, r->service);
-    grpc__health__v1__health_check_request__free_unpacked(r, NULL);
+    *ret = status_of(w, ((Grpc__Health__V1__HealthCheckRequest *)m)->service);
+    protobuf_c_message_free_unpacked(m, NULL);
     return true;
 }
 

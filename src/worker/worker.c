@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "wire/loop.h"
 #include "worker/service.h"
+
+enum { MAX_FDS = 256 }; /* its model, its listener, and a few connections of gateways */
 
 static const grpc_method methods[] = {
     {"/shoal.v1.Worker/Describe", service_describe},
@@ -259,10 +262,10 @@ int worker_run(const worker_options *o)
     if (!tie_to_parent(o->parent_pid)) return 1;
     tune_memory();
     process p = {.parent_pid = o->parent_pid};
-    if (uv_loop_init(&p.loop) != 0) return 1;
-    watch_process(&p);
     shoal_err err;
     int code = 0;
+    if (loop_open(&p.loop, MAX_FDS, &err) != 0) return failed_start(o, &err);
+    watch_process(&p);
     if (worker_new(&p.worker, &p.loop, o, &err) != 0) {
         code = failed_start(o, &err);
         close_handles(&p);

@@ -2,6 +2,7 @@
 #include <stdint.h>
 
 #include "base/json.h"
+#include "memory.h"
 #include "model/hf_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -14,8 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena *mem = arena_new(0);
     model_config c;
     hf_files files = {.config = v, .generation = v, .pooling = v, .st_pooling = v, .st_modules = v};
-    hf_config_read(&c, &files, mem, "fuzz", &err);
-    hf_config_read(&c, &(hf_files){.config = v}, mem, "fuzz", &err);
+    if (holds(mem)) hf_config_read(&c, &files, mem, "fuzz", &err);
+    if (mem) hf_config_read(&c, &(hf_files){.config = v}, mem, "fuzz", &err);
     arena_free(mem);
     json_decref(v);
     return 0;

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "memory.h"
 #include "model/gguf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -27,7 +28,11 @@ static void check(const gguf *before, const char *path, const char *key, const c
     file_map map = {0};
     gguf *after = NULL;
     const char *got = "";
-    if (file_map_open(&map, path, NULL) || gguf_parse(&after, map.data, map.len, "edited", NULL)) abort();
+    if (!holds(file_map_open(&map, path, NULL) == 0)) return;
+    if (!holds(gguf_parse(&after, map.data, map.len, "edited", NULL) == 0)) {
+        file_map_close(&map);
+        return;
+    }
     if (gguf_get_str(after, key, &got, NULL) || strcmp(got, value) != 0) abort();
     compare(before, after);
     gguf_free(after);

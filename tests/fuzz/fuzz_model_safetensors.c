@@ -1,6 +1,7 @@
 /* Bytes as a safetensors file and as the index of a sharded one. */
 #include <stdint.h>
 
+#include "memory.h"
 #include "model/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -12,6 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     shoal_err err;
     const char **files;
     size_t n;
+    if (!holds(mem)) return 0;
     safetensors_parse(&list, mem, data, size, "fuzz", &err);
     safetensors_index_parse(&files, &n, mem, (const char *)data, size, "fuzz", &err);
     st_list_done(&list);

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
     memory_server m;
-    memory_server_open(&m);
+    if (!memory_server_open(&m)) return 0;
     memory_server_feed(&m, data + 1, size - 1, data[0]);
     memory_server_close(&m);
     return 0;

@@ -4,17 +4,29 @@
  *
  * Prints "N seeds replayed"; a crash is the failure. */
 #include <dirent.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_memory.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int n_unread;
+
+static int unread(const char *path)
+{
+    fprintf(stderr, "replay: %s: %s\n", path, strerror(errno));
+    n_unread++;
+    return 0;
+}
 
 static int replay_file(const char *path)
 {
     FILE *f = fopen(path, "rb");
-    if (!f) return 0;
+    if (!f) return unread(path);
     fseek(f, 0, SEEK_END);
     long size = ftell(f);
     rewind(f);
@@ -32,15 +44,17 @@ static int replay_file(const char *path)
         memcpy(exact, data, n);
         LLVMFuzzerTestOneInput(exact, n);
     }
+    int replayed = data && exact ? 1 : unread(path);
     free(exact);
     free(data);
-    return 1;
+    return replayed;
 }
 
 static int replay(const char *path)
 {
     DIR *d = opendir(path);
-    if (!d) return replay_file(path);
+    if (!d && errno == ENOTDIR) return replay_file(path);
+    if (!d) return unread(path);
     int n = 0;
     for (struct dirent *e; (e = readdir(d));) {
         if (e->d_name[0] == '.') continue;
@@ -55,7 +69,8 @@ static int replay(const char *path)
 int main(int argc, char **argv)
 {
     int n = 0;
+    json_memory_guard();
     for (int i = 1; i < argc; i++) n += replay(argv[i]);
     printf("%d seeds replayed\n", n);
-    return n > 0 ? 0 : 1;
+    return n > 0 && n_unread == 0 ? 0 : 1;
 }

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
 #include "wire/http_internal.h"
+#include "wire/loop.h"
 
 typedef struct memory_server {
     uv_loop_t loop;
@@ -50,17 +52,25 @@ static void memory_gone(void *user, http_request *r)
     m->n_open--;
 }
 
-static void memory_server_open(memory_server *m)
+static void memory_server_close(memory_server *m);
+
+/* False: there was no memory for a server and its connection. */
+static bool memory_server_open(memory_server *m)
 {
     http_handler h = {.user = m, .on_request = memory_request, .on_gone = memory_gone};
     http_limits l = {.max_body_bytes = 4096, .max_header_bytes = 2048, .max_headers = 20};
     transport_events ev;
     memset(m, 0, sizeof *m);
-    uv_loop_init(&m->loop);
-    require(http_server_new(&m->server, &m->loop, &h, &l, NULL) == 0);
+    if (!holds(loop_open(&m->loop, 64, NULL) == 0)) return false;
+    if (!holds(http_server_new(&m->server, &m->loop, &h, &l, NULL) == 0)) return uv_loop_close(&m->loop), false;
     http_conn *c = conn_new(m->server);
-    require(c && transport_new_memory(&m->io, &m->loop, conn_events(c, &ev), NULL, NULL) == 0);
-    conn_adopt(c, m->io);
+    if (holds(c) && holds(transport_new_memory(&m->io, &m->loop, conn_events(c, &ev), NULL, NULL) == 0)) {
+        conn_adopt(c, m->io);
+        return true;
+    }
+    free(c);
+    memory_server_close(m);
+    return false;
 }
 
 /* piece 0: all at once. */

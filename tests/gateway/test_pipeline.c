@@ -161,7 +161,8 @@ static void devices_are_found_as_whole_words(void **state)
         {"kitchen", NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const config_device *d = pipeline_mentioned(rows[i].text, home_devices, 4);
+        const config_device *d = NULL;
+        assert_int_equal(pipeline_mentioned(rows[i].text, home_devices, 4, &d), 0);
         const char *got = d ? d->id : NULL;
         if (!got != !rows[i].id || (got && strcmp(got, rows[i].id) != 0))
             fail_msg("'%s': got %s, wanted %s", rows[i].text, got ? got : "none",

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/sys.h"
 #include "base/utf8.h"
+#include "text/tok_text.h"
 #include "text/tokenizer.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/tokenizers/"
@@ -184,6 +185,22 @@ static void malformed_files_name_the_place(void **state)
     }
 }
 
+/* Callers copy and step until the old text is used up: it must be, memory or not. */
+static void a_writer_without_memory_still_reaches_the_end(void **state)
+{
+    tok_text t = {.s = "one two", .len = 7};
+    text_writer w = text_rewrite(&t, 0);
+    w.failed = true;
+    text_copy(&w, 3);
+    assert_int_equal(w.at, 3);
+    text_put(&w, '_', 0);
+    assert_int_equal(w.at, 4);
+    text_copy(&w, 7);
+    assert_int_equal(w.at, 7);
+    assert_int_equal(text_finish(&w, &t), SHOAL_ENOMEM);
+    assert_string_equal(t.s, "one two");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +211,7 @@ int main(void)
         cmocka_unit_test(special_text_is_parsed_only_when_asked),
         cmocka_unit_test(gguf_wordpiece_spells_continuations_bare),
         cmocka_unit_test(malformed_files_name_the_place),
+        cmocka_unit_test(a_writer_without_memory_still_reaches_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,16 @@
+/* loop.h: opening an event loop that does not end the process when memory is short.
+ *
+ * libuv calls abort() when its table of descriptors cannot grow. So the table gets its whole size at the
+ * start, where a refusal is a sentence and an exit, and never grows while requests are served. */
+#ifndef WIRE_LOOP_H
+#define WIRE_LOOP_H
+
+#include <uv.h>
+
+#include "base/err.h"
+
+/* For descriptors up to n_fds, or what the process may open (ulimit -n) where that is less. On failure
+ * nothing is to be closed. Where libuv would abort, the process says "out of memory" and exits with 1. */
+int loop_open(uv_loop_t *loop, unsigned n_fds, shoal_err *err);
+
+#endif

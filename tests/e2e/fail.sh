@@ -1,0 +1,4 @@
+#!/usr/bin/env bash
+# A few failing allocations and writes of each command, fuzz target and request; `make fail` tries all of them.
+cd "$(dirname "$0")/../.."
+exec tests/fail/sweeps.sh short

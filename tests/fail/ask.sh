@@ -1,0 +1,42 @@
+#!/bin/sh
+# Ask a served cluster one thing and print what it answers, without what differs from time to time:
+#
+#     tests/fail/ask.sh KIND URL [CURL-OPTIONS ...]
+#
+# "closed" stands for a connection that ended without a whole answer; no answer in time is exit status 3.
+kind=$1 url=$2
+shift 2
+light='"messages":[{"role":"user","content":"Turn on the kitchen light."}],"temperature":0,"max_tokens":12'
+system='"messages":[{"role":"system","content":"You are Shoal."},{"role":"user","content":"a"}],"temperature":0,"max_tokens":8'
+tool='"tools":[{"type":"function","function":{"name":"light","description":"a light","parameters":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}}}]'
+schema='"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","properties":{"a":{"type":"integer"},"b":{"enum":["x","y"]}},"required":["a","b"],"additionalProperties":false}}}'
+case $kind in
+chat) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"logprobs\":true,\"top_logprobs\":2}" ;;
+cached) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"seed\":5}" ;;
+stream) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"stream\":true,\"stream_options\":{\"include_usage\":true}}" ;;
+tools) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,$tool,\"tool_choice\":\"required\"}" ;;
+schema) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$system,$schema}" ;;
+completions) set -- "$@" "$url/v1/completions" -d '{"model":"home-chat-s","prompt":["Turn on","Turn off"],"echo":true,"temperature":0,"max_tokens":6}' ;;
+embeddings) set -- "$@" "$url/v1/embeddings" -d '{"model":"home-embed","input":["turn on","turn off"]}' ;;
+classify) set -- "$@" "$url/v1/classify" -d '{"model":"home-intent","input":["turn on the light","play music"]}' ;;
+tag) set -- "$@" "$url/v1/tag" -d '{"model":"home-slots","input":"turn on the kitchen light"}' ;;
+process) set -- "$@" "$url/v1/process" -d '{"input":"turn on the kitchen light"}' ;;
+models | metrics) set -- "$@" "$url/$([ "$kind" = models ] && echo v1/)$kind" ;;
+readyz) set -- "$@" "$url/readyz" ;;
+esac
+[ "$kind" = cached ] || set -- -H 'Cache-Control: no-cache' "$@"
+body=$(curl -sN -m 8 -w '\nstatus %{http_code}\n' -H 'Content-Type: application/json' "$@" 2>/dev/null)
+case $? in
+0) ;;
+28) echo "no answer in 8 s: $body"; exit 3 ;;
+7) echo "nobody listens"; exit 3 ;;
+*) echo closed; exit 0 ;;
+esac
+# How a stream is cut into events is a matter of time; what they say is not.
+if [ "$kind" = stream ]; then
+    printf '%s\n' "$body" | sed -nE 's/.*"delta":\{"content":"(([^"\\]|\\.)*)".*/\1/p' | tr -d '\n'
+    echo
+    printf '%s\n' "$body" | grep -oE '"finish_reason":"[a-z]*"|"usage":\{[^}]*|DONE|"error":.*|^status .*' | sed 's/"cached_tokens.*//'
+    exit 0
+fi
+printf '%s\n' "$body" | sed -E 's/"(id|request_id|replica)":"[^"]*"/"\1":""/g; s/"(created|ms|[a-z_]*_ms|cached_tokens)":[0-9.e+-]+/"\1":0/g; s/"cached":(true|false)/"cached":0/g'

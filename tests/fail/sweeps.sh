@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Let allocations and writes fail, one after the other, and see that nothing crashes, hangs, leaks or lies:
+#
+#     tests/fail/sweeps.sh whole        every place of every command, fuzz target and request (make fail)
+#     tests/fail/sweeps.sh short        a few of each, always the same ones (make check, as tests/e2e/fail.sh)
+#     tests/fail/sweeps.sh short 3      others; whole and short take parts as well: cli fuzz serve
+#
+# A fault is printed with the stack of the allocation and the line that repeats it.
+set -u
+cd "$(dirname "$0")/../.."
+how=${1:-short} offset=0
+shift $(($# > 0))
+[[ ${1:-} =~ ^[0-9]+$ ]] && offset=$1 && shift
+parts=${*:-cli fuzz serve}
+export SHOAL_BIN=${SHOAL_BIN:-$PWD/build/shoal}
+build=$(dirname "$SHOAL_BIN")
+data=tests/data
+[ -x "$build/fail/fail_sweep" ] || { echo "$build/fail/fail_sweep is not built"; exit 77; }
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+[ "$how" = short ] && few=(-m 12 -b "$offset") || few=()
+
+sweep() { "$build/fail/fail_sweep" "${few[@]}" -l "$@" 2>&1; }
+
+# one LABEL [OPTIONS] -- COMMAND...: a failing allocation, and on a whole sweep also all from there on
+one() {
+    local label=$1
+    shift
+    sweep "$label" "$@"
+    [ "$how" = short ] || sweep "$label" -o "$@"
+}
+
+part_cli() {
+    local shoal=$SHOAL_BIN text="hello there you"
+    one version -- "$shoal" version --json
+    one help -- "$shoal" run --help
+    one models -- "$shoal" models --json
+    one tokenize -- "$shoal" tokenize $data/hf/bert-intent "$text" --json
+    one "tokenize gguf" -- "$shoal" tokenize $data/gguf/llama-gqa.gguf "$text" --json
+    one classify -- "$shoal" classify $data/hf/bert-intent "$text" --json
+    one "classify home" -- "$shoal" classify home-intent "$text" --json
+    one tag -- "$shoal" tag $data/hf/bert-ner "$text" --json
+    one embed -- "$shoal" embed $data/gguf/minilm-embed.gguf "$text" --json
+    one logits -- "$shoal" logits $data/hf/llama-gqa --ids 1,592 --json
+    one run -- "$shoal" run $data/hf/llama-gqa -p "$text" -n 6 --temp 0
+    one "run home" -- "$shoal" run home-chat-s -p "turn on the light" -n 6 --temp 0
+    one "bench model" -a -- "$shoal" bench $data/hf/llama-gqa -p 4 -n 4 -r 1
+    one quantize -f q.gguf -- "$shoal" quantize $data/hf/llama-gqa {}/q.gguf --type q8_0
+    one "quantize writes" -w -f q.gguf -- "$shoal" quantize $data/hf/llama-gqa {}/q.gguf --type q8_0
+    one "classify writes" -w -- "$shoal" classify $data/hf/bert-intent "$text" --json
+}
+part_fuzz() {
+    for target in "$build"/fuzz/fuzz_*; do
+        [ -f "$target" ] && one "$(basename "$target")" -- "$target" "tests/fuzz/seeds/$(basename "$target")"
+    done
+}
+part_serve() {
+    if [ "$how" = short ]; then
+        tests/fail/serve.sh 5 "$offset" gateway worker
+    else
+        tests/fail/serve.sh
+    fi
+}
+
+for part in $parts; do "part_$part"; done | tee "$log"
+tried=$(sed -nE 's/.*: ([0-9]+) of [0-9]+ (allocations|writes).*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+sweeps=$(grep -cE ': [0-9]+ of [0-9]+ (allocations|writes)' "$log")
+faults=$(grep -c '^FAIL ' "$log")
+echo "$tried failing allocations and writes tried in $sweeps sweeps, $faults faults"
+[ "$faults" -eq 0 ] && [ "$sweeps" -gt 0 ]
