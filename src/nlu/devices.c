@@ -26,7 +26,7 @@ static size_t as_units(const words *w, unit u[UNITS_MAX])
 static size_t synonym_at(const lexicon *lex, const unit *u, size_t i, size_t n, const char **ret_means)
 {
     size_t best = 0;
-    if (!lex->begins_synonym[(unsigned char)u[i].s[0]]) return 0;
+    if (!lexicon_begins_synonym(lex, u[i].s)) return 0;
     for (size_t k = 0; k < lex->n_synonyms; k++) {
         unit_set used = phrase_list_at(&lex->synonyms[k].said, u, i, n, 0);
         if (!used) continue;

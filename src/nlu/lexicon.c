@@ -243,6 +243,9 @@ static void read_synonyms(reader *r, const yaml_node *root)
         synonym *s = &r->l->synonyms[r->l->n_synonyms++];
         s->means = fold_key(r, n->keys[i]);
         read_phrases(r, n->items[i], &s->said);
+        for (size_t k = 0; k < s->said.n && !failed(r); k++)
+            if (s->said.at[k].parts->kind != PART_WORD || s->said.at[k].parts->optional)
+                source_fail(r->s, n->items[i], "synonym '%s' must begin with a word", s->said.at[k].source);
     }
 }
 
@@ -272,22 +275,28 @@ static void know_choices(reader *r, const value_def *v)
     for (size_t i = 0; i < v->n_choices; i++) know_phrases(r, &v->choices[i].said);
 }
 
-static void mark_beginnings(lexicon *l)
-{
-    for (size_t i = 0; i < l->n_numbers; i++) l->begins_number[(unsigned char)l->numbers[i].word[0]] = true;
-    for (size_t i = 0; i < l->n_synonyms; i++)
-        for (size_t k = 0; k < l->synonyms[i].said.n; k++) {
-            const phrase_part *first = l->synonyms[i].said.at[k].parts;
-            bool any = first->kind != PART_WORD || first->optional;
-            for (unsigned b = 0; any && b < 256; b++) l->begins_synonym[b] = true;
-            for (unsigned j = 0; j < first->n_alts; j++)
-                l->begins_synonym[(unsigned char)first->alts[j][0]] = true;
-        }
-}
-
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Most words begin neither a number nor a synonym: that is seen at once. */
+static void mark_beginnings(reader *r)
+{
+    lexicon *l = r->l;
+    for (size_t i = 0; i < l->n_numbers; i++) l->begins_number[(unsigned char)l->numbers[i].word[0]] = true;
+    size_t n = 0;
+    for (size_t i = 0; i < l->n_synonyms; i++)
+        for (size_t k = 0; k < l->synonyms[i].said.n; k++) n += l->synonyms[i].said.at[k].parts->n_alts;
+    l->synonym_words = source_take(r->s, n, sizeof *l->synonym_words);
+    if (failed(r)) return;
+    for (size_t i = 0; i < l->n_synonyms; i++)
+        for (size_t k = 0; k < l->synonyms[i].said.n; k++) {
+            const phrase_part *first = l->synonyms[i].said.at[k].parts;
+            for (unsigned j = 0; j < first->n_alts; j++)
+                l->synonym_words[l->n_synonym_words++] = first->alts[j];
+        }
+    qsort(l->synonym_words, l->n_synonym_words, sizeof *l->synonym_words, by_text);
 }
 
 static void collect_vocabulary(reader *r)
@@ -346,7 +355,7 @@ static int read_all(source *src, const yaml_node *root, void *user)
     if (!failed(r)) read_talk(r, root);
     if (!failed(r)) read_synonyms(r, root);
     if (!failed(r)) collect_vocabulary(r);
-    if (!failed(r)) mark_beginnings(r->l);
+    if (!failed(r)) mark_beginnings(r);
     return src->rc;
 }
 
@@ -410,6 +419,11 @@ size_t lexicon_kind_of(const lexicon *l, const char *domain, size_t n, const wor
 bool lexicon_knows(const lexicon *l, const char *folded)
 {
     return bsearch(&folded, l->vocabulary, l->n_vocabulary, sizeof *l->vocabulary, by_text) != NULL;
+}
+
+bool lexicon_begins_synonym(const lexicon *l, const char *folded)
+{
+    return bsearch(&folded, l->synonym_words, l->n_synonym_words, sizeof *l->synonym_words, by_text) != NULL;
 }
 
 bool lexicon_number(const lexicon *l, const char *folded, double *ret)

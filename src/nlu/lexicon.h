@@ -39,18 +39,19 @@
 
 /* Sentences; {name}, {names}, {what}, {verb}, {can}, {say}, {example}, {state}, {min}, {max} are filled in.
  */
-#define LEXICON_REPLIES(X)                                                                                 \
-    X(leave)                                                                                               \
-    X(leave_all)                                                                                           \
-    X(later)                                                                                               \
-    X(later_all)                                                                                           \
-    X(question)                                                                                            \
-    X(missing)                                                                                             \
-    X(which)                                                                                               \
-    X(cannot)                                                                                              \
-    X(no_action) X(need_value) X(out_of_range) X(not_understood) X(remark) X(propose) X(fallback)          \
-        X(no_devices) X(state) X(state_yes) X(state_no) X(state_unknown) X(none_so) X(some_so) X(count_so) \
-            X(what_is_it) X(too_long) X(and) X(or) X(more)
+#define LEXICON_REPLIES(X)                                                                                  \
+    X(leave)                                                                                                \
+    X(leave_all)                                                                                            \
+    X(later)                                                                                                \
+    X(later_all)                                                                                            \
+    X(question)                                                                                             \
+    X(missing)                                                                                              \
+    X(which)                                                                                                \
+    X(cannot)                                                                                               \
+    X(no_action)                                                                                            \
+    X(need_value) X(out_of_range) X(not_understood) X(remark) X(propose) X(fallback) X(no_devices) X(state) \
+        X(state_yes) X(state_no) X(state_unknown) X(none_so) X(some_so) X(count_so) X(what_is_it)           \
+            X(too_long) X(and) X(or) X(more)
 
 typedef enum value_kind { VALUE_NUMBER, VALUE_CHOICE, VALUE_DURATION, VALUE_TEXT } value_kind;
 typedef struct value_choice {
@@ -136,7 +137,9 @@ typedef struct lexicon {
     action_def *actions;
     talk_def *talk;
     synonym *synonyms;
-    bool begins_synonym[256], begins_number[256]; /* by first byte: most words need not be looked up */
+    bool begins_number[256]; /* by first byte: most words need not be looked up */
+    size_t n_synonym_words;
+    const char **synonym_words; /* sorted: the first words of synonyms */
     size_t n_vocabulary;
     const char **vocabulary; /* sorted: every word that stands above */
 } lexicon;
@@ -148,6 +151,7 @@ void lexicon_free(lexicon *l); /* NULL is fine */
 /* SIZE_MAX: none. The name decides where a domain serves several kinds. */
 size_t lexicon_kind_of(const lexicon *l, const char *domain, size_t n_domain, const words *name);
 bool lexicon_knows(const lexicon *l, const char *folded);
+bool lexicon_begins_synonym(const lexicon *l, const char *folded);
 bool lexicon_number(const lexicon *l, const char *folded, double *ret);
 bool lexicon_measure(const lexicon *l, const char *folded, double *ret_seconds);
 bool lexicon_is_state(const lexicon *l, const char *folded);

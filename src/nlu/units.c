@@ -239,7 +239,7 @@ static size_t synonym_here(const maker *m, const char **ret_means)
 {
     unit u[8];
     size_t n = 0, best = 0;
-    if (!m->d->lex->begins_synonym[(unsigned char)look(m, 0)->s[0]]) return 0;
+    if (!lexicon_begins_synonym(m->d->lex, look(m, 0)->s)) return 0;
     for (; n < 8 && look(m, n); n++)
         u[n] = (unit){.kind = look(m, n)->sign ? UNIT_SIGN : UNIT_WORD, .s = look(m, n)->s};
     for (size_t k = 0; k < m->d->lex->n_synonyms; k++) {
