@@ -198,7 +198,9 @@ static int refer_if(site *s, const char *field, const char *name, unsigned kinds
 /* The stages that the fields of one kind name. */
 static int check_stages_named(site *s, const config_stage *st, shoal_err *err)
 {
+    uint32_t needs = st->needs;
     int rc = refer_if(s, "intent", st->intent, KINDS(STAGE_CLASSIFY), err);
+    s->p->stages[s->stage].needs = needs; /* its label is looked at in the end, nothing waits for it */
     if (!rc) rc = refer_if(s, "choices", st->choices, KINDS(STAGE_GROUND), err);
     if (!rc) rc = refer_if(s, "near", st->near_stage, KINDS(STAGE_GROUND), err);
     if (!rc) rc = refer_if(s, "of", st->of, KINDS(STAGE_GENERATE), err);

@@ -192,7 +192,7 @@ static json_t *answer_json(process_run *r, process_outcome *o)
     json_t *a = json_object(), *trace = json_array(), *calls = calls_json(r, reply);
     put(r, a, "object", json_string("shoal.process"));
     put(r, a, "pipeline", json_string(r->in->pipeline->name));
-    put(r, a, "text", reply ? json_string(fact_of(reply)->text) : json_null());
+    put(r, a, "text", reply ? json_string(process_text(reply)) : json_null());
     put(r, a, "intent", intent_json(r, intent));
     put(r, a, "slots", slots ? json_incref(slots->slots) : json_array());
     put(r, a, "tool_call", json_array_size(calls) ? json_incref(json_array_get(calls, 0)) : json_null());

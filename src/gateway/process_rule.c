@@ -17,13 +17,15 @@ static stage_fact *fact_of(const stage_run *s)
 
 /* ---- ground ------------------------------------------------------------------------------------ */
 
-/* When no device is meant, a classifier may know what kind of talk it is. */
-static const char *talk_for(const stage_run *s, const grounding *g)
+/* When no device is meant, a classifier may know what kind of talk it is. It is asked at the end alone, so that
+ * the rules work while the classifier does. */
+const char *process_text(const stage_run *s)
 {
-    if (g->verdict != GROUND_NOTHING || !s->stage->intent) return g->text;
+    const char *text = fact_of(s)->text;
+    if (!s->ground || s->ground->verdict != GROUND_NOTHING || !s->stage->intent) return text;
     const stage_fact *intent = fact_of(stage_named(s, s->stage->intent));
     const char *say = intent->state == STAGE_DONE ? lexicon_talk_of(s->stage->lex, intent->label) : NULL;
-    return say ? ground_say(g, say, s->run->memory) : g->text;
+    return say ? ground_say(s->ground, say, s->run->memory) : text;
 }
 
 static int run_ground(stage_run *s)
@@ -38,8 +40,8 @@ static int run_ground(stage_run *s)
         s->n_calls = g->options[0].n_calls;
     }
     fact_of(s)->label = ground_verdict_name(g->verdict);
-    fact_of(s)->text = talk_for(s, g);
-    return fact_of(s)->text ? 0 : SHOAL_ENOMEM;
+    fact_of(s)->text = g->text;
+    return 0;
 }
 
 /* ---- line -------------------------------------------------------------------------------------- */

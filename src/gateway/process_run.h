@@ -46,6 +46,9 @@ struct process_run {
  * 0. */
 int process_rule(stage_run *s);
 
+/* What a stage that is done says to the person, once all stages are; NULL: out of memory. */
+const char *process_text(const stage_run *s);
+
 /* The devices for the prompt of a generate stage that names a ground stage: those that the request names,
  * then others, PIPELINE_NEAR_DEVICES at most. False: the stage names none. */
 bool process_near(const stage_run *s, config_device ret[PIPELINE_NEAR_DEVICES], size_t *ret_n);
