@@ -104,18 +104,18 @@ int devices_init(devices *ret, const lexicon *lex, const device *list, size_t n,
 
 /* ---- comparing --------------------------------------------------------------------------------- */
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 static bool number_of(const lexicon *lex, const char *s, double *ret)
 {
-    size_t n = strspn(s, "0123456789");
+    size_t n = is_digit(s[0]) ? strspn(s, "0123456789") : 0;
     if (n == 0 || n > 6 || s[n]) return lexicon_number(lex, s, ret);
     *ret = 0;
     for (size_t i = 0; i < n; i++) *ret = *ret * 10 + (s[i] - '0');
     return true;
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
 }
 
 /* "lamps" and "lamp", "one" and "1". */
