@@ -1,3 +1,5 @@
+/* buf.c: growing bytes, arenas, checked memory; see buf.h. A buf doubles and may move; a chunk of an arena
+ * never moves, so what it handed out stays where it is until arena_free. */
 #include "base/buf.h"
 
 #include <stdio.h>

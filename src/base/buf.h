@@ -32,10 +32,11 @@ typedef struct arena arena;
 
 arena *arena_new(size_t chunk_bytes);  /* 0: 4096; NULL when out of memory */
 void *arena_alloc(arena *a, size_t n); /* zeroed, aligned to 16; NULL when out of memory */
+/* Copies of text in the arena, NUL-terminated; NULL when out of memory. */
 char *arena_strndup(arena *a, const char *s, size_t n);
 char *arena_strdup(arena *a, const char *s);
 char *arena_printf(arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void arena_free(arena *a);
+void arena_free(arena *a); /* and all that it handed out; accepts NULL */
 
 /* True when the product or sum does not fit; otherwise *ret holds it. */
 static inline bool size_mul(size_t a, size_t b, size_t *ret)

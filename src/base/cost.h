@@ -22,6 +22,7 @@ typedef struct cost_line {
     double fixed_ms, unit_ms; /* both 0: not known; neither is ever below 0 */
 } cost_line;
 
+/* Work of this size took so long and ended at now_ns. */
 void cost_learn(cost *c, double size, double ms, uint64_t now_ns);
 cost_line cost_line_of(const cost *c);
 /* n pieces of work whose sizes add up to size. */

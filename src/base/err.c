@@ -1,3 +1,5 @@
+/* err.c: names and texts of the codes, all from SHOAL_ERROR_TABLE in shoal.h, and sentences about failures.
+ * Nothing here allocates, so that running out of memory can be reported too. */
 #include "base/err.h"
 
 #include <stdarg.h>

@@ -1,3 +1,5 @@
+/* json.c: bounds around jansson; see json.h. The depth is checked by a scan of the text before jansson, which
+ * recurses, sees it. To the getters null is the same as absent. */
 #include "base/json.h"
 
 #include <math.h>

@@ -30,6 +30,7 @@ typedef struct log_event {
  * at least 40). */
 void log_format(buf *out, log_form form, size_t columns, const log_event *e);
 
+/* As it stands in a line; static. */
 const char *log_level_name(log_level level);
 
 #endif

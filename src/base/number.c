@@ -1,3 +1,5 @@
+/* number.c: strict numbers; see number.h. The shape is checked first, since strtoull, strtoll and strtod take
+ * far more than it allows (blanks, signs, hexadecimal, "inf"). */
 #include "base/number.h"
 
 #include <errno.h>

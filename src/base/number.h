@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* False also for a whole number that the type does not hold. */
 bool number_u64(const char *text, uint64_t *ret);
 bool number_i64(const char *text, int64_t *ret);
 bool number_double(const char *text, double *ret); /* in the C locale, which Shoal's programs never leave */

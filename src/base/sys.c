@@ -1,3 +1,5 @@
+/* sys.c: files, SHA-256 (OpenSSL's) and what Linux says of this process; see sys.h. Until
+ * file_writer_commit's rename, which comes after fsync, the old file is untouched. */
 #define _GNU_SOURCE
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/sys.h"

@@ -16,12 +16,15 @@ typedef struct file_map {
     size_t len;
 } file_map;
 
+/* SHOAL_ENOTFOUND, SHOAL_EAUTH or SHOAL_EIO as the kernel says; SHOAL_EINVALID for what is no regular
+ * file. */
 int file_map_open(file_map *ret, const char *path, shoal_err *err);
 void file_map_close(file_map *m); /* accepts a zeroed one */
 
 /* Append the whole file to `out`; SHOAL_ELIMIT when it is longer than max_bytes. */
 int file_read(buf *out, const char *path, size_t max_bytes, shoal_err *err);
 
+/* Links are followed; false also when it cannot be looked at. */
 bool path_is_dir(const char *path);
 bool path_exists(const char *path);
 
@@ -42,8 +45,10 @@ typedef struct sha256 sha256;
 sha256 *sha256_new(void); /* NULL when out of memory */
 void sha256_add(sha256 *s, const void *data, size_t n);
 void sha256_end(sha256 *s, sha256_digest *ret); /* frees s */
+/* All at once: n bytes, resp. a file (errors as file_map_open's). */
 void sha256_of(const void *data, size_t n, sha256_digest *ret);
 int sha256_file(const char *path, sha256_digest *ret, shoal_err *err);
+/* 64 lower-case digits and a NUL. */
 void sha256_hex(const sha256_digest *d, char ret_hex[65]);
 
 /* Cores this process may really use: the affinity mask, cut by the cgroup v2 or v1 CPU quota

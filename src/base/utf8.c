@@ -1,3 +1,5 @@
+/* utf8.c: UTF-8 by RFC 3629, hex, and base64 by RFC 4648. Works on byte ranges and never looks past them; no
+ * locale is asked. */
 #include "base/utf8.h"
 
 #include "shoal.h"

@@ -1,3 +1,5 @@
+/* cli.c: the table of commands, and options read by getopt_long from a command's own table, from which the
+ * help comes as well. getopt's state is global: one parse at a time. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 

@@ -1,3 +1,5 @@
+/* cli_generate.c: sampling options checked against base/sampling.h's ranges, with errors that name the option
+ * as it was typed; a schema file may have 1 MiB. */
 #include "cli/cli_generate.h"
 
 #include "base/buf.h"

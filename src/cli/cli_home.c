@@ -18,8 +18,7 @@ struct cli_home {
     const char *model; /* the configuration's */
 };
 
-/* ---- where ----------------------------------------------------------------------------------------------
- */
+/* ---- where ----------------------------------------------------------------------------------- */
 
 /* PREFIX of PREFIX/bin/shoal, the root of a tree whose program is build/shoal; false when the system does not
  * say. */
@@ -49,8 +48,7 @@ int cli_home_find(char **ret, shoal_err *err)
                    places[0], places[1], n > 2 ? " and " : "", n > 2 ? places[2] : "");
 }
 
-/* ---- what its pipeline says ------------------------------------------------------------------------------
- */
+/* ---- what its pipeline says ------------------------------------------------------------------ */
 
 static bool speaks_to(const config_stage *s, const char *model)
 {

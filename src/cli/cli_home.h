@@ -19,6 +19,7 @@ typedef struct cli_home cli_home;
 int cli_home_open(cli_home **ret, const char *config, const char *model, shoal_err *err);
 void cli_home_close(cli_home *h); /* accepts NULL */
 
+/* The configuration's file, borrowed; and how many devices its pipeline names. */
 const char *cli_home_path(const cli_home *h);
 size_t cli_home_n_devices(const cli_home *h);
 /* The system and the user message for one line of a person, appended: those of the stage that the pipeline

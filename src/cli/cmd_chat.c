@@ -29,8 +29,7 @@ typedef struct conversation {
     bool unheard;           /* an answer could not be written, which has been said */
 } conversation;
 
-/* ---- the conversation ------------------------------------------------------------------------------------
- */
+/* ---- the conversation ------------------------------------------------------------------------ */
 
 static int add(conversation *c, const char *role, const char *content, shoal_err *err)
 {
@@ -61,8 +60,7 @@ static int add_line(conversation *c, const char *line, shoal_err *err)
     return rc;
 }
 
-/* ---- showing a reply -------------------------------------------------------------------------------------
- */
+/* ---- showing a reply ------------------------------------------------------------------------- */
 
 /* Ctrl-C while a reply runs; between replies the line editor has it. */
 static volatile sig_atomic_t interrupted;
@@ -133,8 +131,7 @@ static void print_end(conversation *c, const shoal_generation *g, bool stopped)
             g->prefill_ms + g->decode_ms, 100 * g->mean_prob);
 }
 
-/* ---- turns -----------------------------------------------------------------------------------------------
- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 /* The model's reply to what is said so far; on a terminal Ctrl-C ends it early, and what there is counts. */
 static int reply(conversation *c, shoal_err *err)
@@ -182,8 +179,7 @@ static int converse(conversation *c, line_editor *e, shoal_err *err)
     return rc;
 }
 
-/* ---- opening ---------------------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 typedef struct chat_options {
     cli_model_options model;

@@ -1,3 +1,5 @@
+/* eval_cases.c: reading cases; see eval_cases.h. All that was read hangs in one JSON tree, from which the
+ * cases borrow; the file of a home is parsed once for all its cases. */
 #include "cli/eval_cases.h"
 
 #include <stdio.h>

@@ -1,3 +1,6 @@
+/* eval_judge.c: the verdict on one answer; see eval_judge.h and docs/evaluation.md. Calls are judged before
+ * words, so that no good sentence excuses a call too many; of the alternatives in "any" the best verdict
+ * counts. */
 #include "cli/eval_judge.h"
 
 #include <ctype.h>

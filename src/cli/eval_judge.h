@@ -27,6 +27,7 @@ typedef enum eval_verdict {
         EVAL_N_VERDICTS
 } eval_verdict;
 
+/* As reports spell it; static. */
 const char *eval_verdict_word(eval_verdict v);
 
 typedef struct eval_answer {

@@ -33,8 +33,10 @@ typedef struct eval_scores {
     size_t n_tags;
 } eval_scores;
 
+/* Counts r by verdict, for all cases and for each tag; tags stay borrowed from the cases. */
 int eval_scores_init(eval_scores *ret, const eval_results *r, shoal_err *err);
 void eval_scores_done(eval_scores *s); /* accepts a zeroed one */
+/* Share of the cases with verdict v, 0 to 100; 0 when there are no cases. */
 double eval_percent(const eval_score *s, eval_verdict v);
 
 /* What is asked of all cases together, in percent. */
@@ -42,6 +44,7 @@ typedef struct eval_aims {
     double min_right, max_harmful, max_silent;
 } eval_aims;
 
+/* Do the scores of all cases together reach every aim? */
 bool eval_aims_met(const eval_scores *s, const eval_aims *aims);
 
 /* Each appends to `out`. `title` names what was run: the files. */

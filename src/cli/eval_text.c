@@ -1,3 +1,4 @@
+/* eval_text.c: words of a text; see eval_text.h. Letter case is folded for ASCII and Latin-1 only. */
 #include "cli/eval_text.h"
 
 #include <ctype.h>

@@ -23,6 +23,7 @@ typedef struct eval_words {
     size_t n;
 } eval_words;
 
+/* Words borrow from text, which must outlive them. */
 int eval_words_init(eval_words *ret, const char *text, shoal_err *err);
 void eval_words_done(eval_words *w); /* accepts a zeroed one */
 

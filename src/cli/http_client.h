@@ -41,6 +41,7 @@ typedef struct http_client {
     uint64_t first_ns; /* clock_ns when it began to arrive; 0: it is empty */
 } http_client;
 
+/* init does not connect: the first exchange does. One thread a client. */
 void http_client_init(http_client *c, const http_where *where);
 void http_client_done(http_client *c);
 

@@ -28,8 +28,7 @@ struct line_editor {
     size_t raw_cap;
 };
 
-/* ---- the history ------------------------------------------------------------------------------------------
- */
+/* ---- the history ----------------------------------------------------------------------------- */
 
 /* Make every folder above the file at path, as the XDG specification asks: for the owner alone. */
 static int make_folders(char *path, shoal_err *err)
@@ -85,8 +84,7 @@ static void remember(line_editor *e)
     keep_history(e);
 }
 
-/* ---- editing ----------------------------------------------------------------------------------------------
- */
+/* ---- editing --------------------------------------------------------------------------------- */
 
 static char *prompt_of(EditLine *el)
 {
@@ -155,8 +153,7 @@ void line_editor_close(line_editor *e)
     free(e);
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* One line of the terminal, appended; false at the end of the input. */
 static bool read_part(line_editor *e)

@@ -33,6 +33,8 @@ typedef struct load_result {
     char first_failure[200];
 } load_result;
 
+/* A thread a client; returns when every request has been answered or has failed. Failed requests are counted
+ * in *ret; an error is memory or a thread that could not be had. */
 int load_run(const load_plan *plan, load_result *ret, shoal_err *err);
 
 /* The q-quantile by nearest rank; sorts values[n]. Negative ones (failures) are left out; 0 when none is

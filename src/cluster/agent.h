@@ -61,6 +61,7 @@ void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *use
 /* After stop, before registry_free: removes the sockets and the directory it made; run the loop once
  * more afterwards. */
 void agent_free(agent *a);
+/* Where the sockets are; borrowed. */
 const char *agent_run_dir(const agent *a);
 
 #endif

@@ -53,6 +53,7 @@ typedef struct registry registry;
 enum { REGISTRY_MAX_LISTENERS = 8 };
 typedef void (*registry_change_fn)(void *user, replica *r);
 
+/* Polls on a timer that keeps no loop alive; the replicas come by registry_add. */
 int registry_new(registry **ret, uv_loop_t *loop, shoal_err *err);
 void registry_free(registry *g); /* closes all channels; run the loop once more afterwards */
 /* Add a replica (strings are copied); it stays for the registry's life. */

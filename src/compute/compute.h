@@ -43,12 +43,12 @@ typedef enum dtype {
     DT_COUNT
 } dtype;
 
-const char *dtype_name(dtype t);
+const char *dtype_name(dtype t);   /* "Q8_0" */
 size_t dtype_block(dtype t);       /* elements in a block */
-size_t dtype_block_bytes(dtype t);
+size_t dtype_block_bytes(dtype t); /* bytes that a block takes */
 int dtype_from_gguf(uint32_t gguf_type, dtype *ret); /* SHOAL_EUNSUPPORTED when not in the table */
-uint32_t dtype_to_gguf(dtype t);
-bool dtype_parse(const char *name, dtype *ret); /* case-insensitive: "q8_0" */
+uint32_t dtype_to_gguf(dtype t);                     /* its number in GGUF files */
+bool dtype_parse(const char *name, dtype *ret);      /* case-insensitive: "q8_0" */
 
 /* dst[n] = src as floats, and back; n is a multiple of the block. Rounding is to nearest even;
  * Q8_0, Q4_0, Q4_1 follow the GGUF reference (Q8_0: d = absmax/127, q = round(x/d)). */
@@ -177,6 +177,7 @@ typedef struct vec_kernels {
                  const float *sin, bool interleaved);
 } vec_kernels;
 
+/* Of an instruction set that isa_choose gave; static. One not in this build gives scalar ones. */
 const vec_kernels *vec_kernels_for(isa i);
 static inline const vec_kernels *team_vec(const team *t) { return vec_kernels_for(team_isa(t)); }
 const vec_kernels *member_vec(const team_member *m);

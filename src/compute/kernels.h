@@ -51,6 +51,7 @@ typedef struct kernels {
 
 #define ACTS_TINY 0x1p-100f /* 127 / absmax stays finite above it */
 
+/* Static; the scalar ones for a set that is not in this build. */
 const kernels *kernels_for(isa i);
 isa member_isa(const team_member *m);
 

@@ -24,6 +24,7 @@ typedef struct measure_result {
     double gmac_per_s; /* rows × cols × tokens over seconds */
 } measure_result;
 
+/* Time one product on a team of its own; errors are team_new's and memory. */
 int measure_mul(measure_result *ret, const measure_spec *spec, shoal_err *err);
 
 /* Nanoseconds of an empty team_run, and of one barrier inside it. */

@@ -1,3 +1,5 @@
+/* answer.c: a reply that grows by deltas, and its bytes for the cache; see answer.h. The bytes never leave
+ * this process; they are read through a bounded cursor all the same. */
 #include "gateway/answer.h"
 
 #include <stdio.h>

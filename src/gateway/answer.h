@@ -43,6 +43,7 @@ void gen_answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1_
 /* Choice k is complete. */
 void gen_answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Done *d);
 
+/* Append it all, for gen_answer_unpack in this process. Failures stick in out->failed. */
 void gen_answer_pack(buf *out, const gen_answer *a);
 /* Only of bytes that gen_answer_pack wrote; 0, SHOAL_EFORMAT or SHOAL_ENOMEM (then *ret is untouched). */
 int gen_answer_unpack(gen_answer *ret, const void *data, size_t n);

@@ -1,3 +1,6 @@
+/* answer_put.c: a reply as OpenAI's object and as its stream of chunks (forms: the OpenAI API reference); see
+ * answer.h. Written straight into a buf. The id of a tool call follows from salt, choice and index: nothing
+ * is kept for it. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -34,6 +34,8 @@ typedef struct backend_generate_events {
     void (*end)(void *user, const backend_result *r);
 } backend_generate_events;
 
+/* The registry is borrowed and must outlive it. Free cancels what still runs, without callbacks; run the loop
+ * once more afterwards. Loop thread, as all below. */
 int backend_new(backend **ret, uv_loop_t *loop, registry *g, shoal_err *err);
 void backend_free(backend *b);
 registry *backend_registry(backend *b);

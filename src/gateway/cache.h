@@ -62,6 +62,7 @@ void cache_fail(cache_ticket *t, int status, const void *data, size_t len);
 /* Leader or waiter: step out; see above. */
 void cache_leave(cache_ticket *t);
 
+/* References of any holder; the last one frees it. */
 const cache_value *cache_value_ref(const cache_value *v);
 void cache_value_unref(const cache_value *v); /* accepts NULL */
 void cache_get_stats(const cache *c, cache_stats *ret);

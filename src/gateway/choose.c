@@ -1,3 +1,5 @@
+/* choose.c: from the "model" of a request to a model that is configured here; see choose.h. A wrong task is
+ * refused before any work, with the endpoint that would take the model. */
 #include "gateway/choose.h"
 
 #include <string.h>

@@ -53,6 +53,8 @@ typedef struct gateway_config {
     size_t n_pipelines;
 } gateway_config;
 
+/* Read, check, and open the lexicons and forms that it names. Relative paths in it count from its folder;
+ * errors begin with "path:line: " where a line is to blame. */
 int gateway_config_load(gateway_config **ret, const char *path, shoal_err *err);
 /* The same from text; `what` names it in errors. */
 int gateway_config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what,

@@ -1,3 +1,5 @@
+/* encode.c: embeddings, classify and tag; see encode.h. What comes before and after the one model call
+ * (cache, waiting, the client that leaves) is shared.c's. Loop thread. */
 #include "gateway/encode.h"
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 
 #include "gateway/request.h"
 
+/* Each answers rq now or later; it is not to be touched afterwards. Loop thread. */
 void embeddings_handle(gateway_request *rq);
 void classify_handle(gateway_request *rq);
 void tag_handle(gateway_request *rq);

@@ -1,3 +1,5 @@
+/* encode_parse.c: bodies of the encoder endpoints, checked field by field. Texts stay in the parsed JSON and
+ * are lent to protobuf-c from there. */
 #include "gateway/encode_parse.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* encode_put.c: replies of encoders as JSON: OpenAI's list of embeddings, and lists of the same form for
+ * classes and spans. */
 #include "gateway/encode_put.h"
 
 #include <math.h>

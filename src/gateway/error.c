@@ -1,3 +1,5 @@
+/* error.c: failures as HTTP statuses and OpenAI's error object; see error.h. Two tables say it all: OUTCOMES
+ * for model calls, ROWS for what the HTTP server refuses by itself. */
 #include "gateway/error.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* fields.c: base/json.h's getters, with errors as the API gives them; see fields.h. */
 #include "gateway/fields.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* generate.c: chat and text completions; see generate.h. A request is as many model calls as it has choices,
+ * all at once; it is answered when the last has ended, or fails with the first that fails. Loop thread. */
 #include "gateway/generate.h"
 
 #include <stdlib.h>

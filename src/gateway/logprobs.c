@@ -1,3 +1,5 @@
+/* logprobs.c: log-probabilities in the forms of OpenAI's chat and completions; see logprobs.h. They are kept
+ * as comma separated JSON without brackets, so that each delta only appends. */
 #include "gateway/logprobs.h"
 
 #include <math.h>

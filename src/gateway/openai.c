@@ -1,3 +1,5 @@
+/* openai.c: bodies of chat and text completions as gen_specs, their model calls and their cache keys; see
+ * openai.h. Messages, tools and reply formats of chat are openai_chat.c's, the ranges base/sampling.h's. */
 #include "gateway/openai.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* pipeline.c: when a stage waits, runs or is skipped, and why; see pipeline.h. pipeline_check has seen to it
+ * that every stage a condition names exists and was declared before. */
 #include "gateway/pipeline.h"
 
 #include <ctype.h>

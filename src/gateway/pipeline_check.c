@@ -1,3 +1,5 @@
+/* pipeline_check.c: a pipeline of shoal.yaml, checked once before anything runs. A stage may name only stages
+ * declared before it, so there can be no cycle; each that it has to wait for becomes a bit of its `needs`. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,5 @@
+/* pipeline_template.c: templates of prompts cut into pieces and filled in; see pipeline_template.h. What
+ * cannot be filled in was refused by pipeline_check: here only memory can fail. */
 #include "gateway/pipeline_template.h"
 
 #include <ctype.h>

@@ -1,3 +1,5 @@
+/* process_http.c: POST /v1/process around a run of process.c: the cache key, the answer, the error that names
+ * its stage. Loop thread. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,6 @@
+/* process_parse.c: the body of /v1/process as a process_input. Everything is copied into one arena, and the
+ * JSON is gone before a stage runs. A field that is not known is refused: it might be devices under another
+ * name. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,3 +1,5 @@
+/* shared.c: one computation for identical requests; see shared.h. A job may be gone when one of its functions
+ * returns, so nothing touches it afterwards; its ticket is taken out before it is freed. */
 #include "gateway/shared.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
 
 #include "gateway/request.h"
 
+/* Each answers rq, now or later. Loop thread. */
 void models_handle(gateway_request *rq);
 /* One model, asked of its worker over gRPC now: an answer means that it is there and listening. It does
  * no inference, so its time is the gateway's own overhead. */

@@ -1,3 +1,5 @@
+/* batch.c: the arithmetic of a step: how many tokens each sequence computes, and who gives up its place; see
+ * batch.h. Chunks of prefill beside decode steps as in Agrawal et al. 2023 (Sarathi, arXiv:2308.16369). */
 #include "infer/batch.h"
 
 static size_t least(size_t a, size_t b)

@@ -26,6 +26,7 @@ typedef struct batch_limits {
     size_t turn;          /* number of the step */
 } batch_limits;
 
+/* Fills in n of each of the n entries. */
 void batch_plan(batch_entry *entries, size_t n, const batch_limits *limits);
 
 /* Places. When more want one than there are, they are shared by request (a group may have many sequences):

@@ -1,3 +1,5 @@
+/* bert.c: BERT (Devlin et al. 2018, arXiv:1810.04805) over a ragged batch; see bert.h. A function that takes
+ * a team_member runs on all members at once; a barrier stands wherever one reads what another wrote. */
 #include "infer/bert.h"
 
 #include <assert.h>

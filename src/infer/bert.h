@@ -21,9 +21,10 @@ typedef struct bert_item {
     size_t rows, cols;
 } bert_item;
 
+/* Weights are packed from m for t's instruction set; max_tokens and max_items bound a step. */
 int bert_new(bert **ret, const model *m, team *t, size_t max_tokens, size_t max_items, shoal_err *err);
 void bert_free(bert *b);
-/* Tokens and items within the bounds given to bert_new. */
+/* Tokens and items within the bounds given to bert_new (asserted). The thread that owns t. */
 void bert_step(bert *b, team *t, bert_item *items, size_t n_items);
 
 #endif

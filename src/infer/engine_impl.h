@@ -72,6 +72,8 @@ struct engine {
     engine_counters stats;
 };
 
+/* The engine thread's whole life, for decoders and for encoders: until `stopping`; what then
+ * still waits or runs is ended with SHOAL_ECANCELLED. */
 void engine_decode_loop(engine *e);
 void engine_encode_loop(engine *e);
 

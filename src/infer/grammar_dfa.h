@@ -21,9 +21,11 @@ fsm *fsm_new(void); /* state 0 is the start; NULL when out of memory */
 void fsm_free(fsm *f);
 int fsm_state(fsm *f); /* failures (memory, FSM_STATES_MAX) stick and come out of fsm_determine */
 int fsm_n_states(const fsm *f);
+/* An edge that reads a code point of lo..hi; nothing when lo > hi. */
 void fsm_range(fsm *f, int from, uint32_t lo, uint32_t hi, int to);
 typedef enum { FSM_ALWAYS, FSM_AT_BEGIN, FSM_AT_END } fsm_when; /* a jump that reads nothing: free, ^, $ */
 void fsm_jump(fsm *f, int from, fsm_when when, int to);
+/* Texts may end here. */
 void fsm_accept(fsm *f, int state);
 
 typedef struct dfa_edge {
@@ -40,6 +42,7 @@ typedef struct dfa {
     dfa_edge *edges;
 } dfa;
 
+/* Accepts NULL. */
 void dfa_free(dfa *d);
 /* *work counts down over all calls; at 0, or over DFA_STATES_MAX states, they fail with SHOAL_ELIMIT. */
 int fsm_determine(dfa **ret, const fsm *f, uint64_t *work, shoal_err *err);

@@ -62,6 +62,7 @@ bool facts_all_admit(schema_ctx *c, const parts *p, const json_t *value, const j
  * required properties show it. */
 bool facts_are_apart(schema_ctx *c, const parts *mine, const json_t *schema);
 
+/* Frees the patterns that were compiled on the way. */
 void facts_done(schema_ctx *c);
 
 #endif

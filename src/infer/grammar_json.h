@@ -17,6 +17,7 @@ typedef struct json_rules {
     buf classes, ranges; /* sets of characters that have a rule already */
 } json_rules;
 
+/* Adds the rules to `a`, whose failures stick there; done leaves `a` alone. */
 void json_rules_init(json_rules *r, nfa *a);
 void json_rules_done(json_rules *r);
 

@@ -1,3 +1,6 @@
+/* llama.c: the Llama pass (Touvron et al. 2023, arXiv:2302.13971; shared key heads: Ainslie et al. 2023,
+ * arXiv:2305.13245); see llama.h. A function that takes a team_member runs on all members at once; a barrier
+ * stands wherever one reads what another wrote. */
 #include "infer/llama.h"
 
 #include <assert.h>

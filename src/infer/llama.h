@@ -35,6 +35,8 @@ void llama_free(llama *l);
 /* Beside quantised weights the cache is F16, which is finer than they are; beside float weights it is F32. */
 kv_shape llama_kv_shape(const model *m);
 
+/* Tokens, rows and positions within the bounds given to llama_new (asserted). The thread that owns t; fn is
+ * called before it returns. */
 void llama_step(llama *l, team *t, const kv *cache, const llama_item *items, size_t n_items, llama_row_fn fn,
                 void *user);
 

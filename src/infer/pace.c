@@ -1,3 +1,4 @@
+/* pace.c: one thread or the whole team, by what each took lately; see pace.h. The caller brings the time. */
 #include "infer/pace.h"
 
 #define TRY_FIRST 6   /* steps that take turns before either way is preferred: the first ones meet cold memory */

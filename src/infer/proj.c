@@ -1,3 +1,5 @@
+/* proj.c: matrices that read the same input, loaded and multiplied as one; see proj.h. Packing copies, so the
+ * file's bytes are not needed afterwards. */
 #include "infer/proj.h"
 
 #include <stdio.h>

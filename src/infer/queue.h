@@ -25,6 +25,7 @@ typedef struct job_queue {
     size_t n_tokens; /* of their input */
 } job_queue;
 
+/* At the end, resp. (one that was in it before) at the head. */
 void queue_push(job_queue *q, job *j);
 void queue_push_front(job_queue *q, job *j);
 /* The first; NULL when there is none. */

@@ -1,3 +1,5 @@
+/* rope.c: tables of rotary angles; see rope.h. In double and with compute/math.c's functions, so that every
+ * machine has the same bits. */
 #include "infer/rope.h"
 
 #include <stdlib.h>

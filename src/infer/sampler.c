@@ -1,3 +1,6 @@
+/* sampler.c: penalties (repetition: Keskar et al. 2019, arXiv:1909.05858), cuts (top-p: Holtzman et al. 2019,
+ * arXiv:1904.09751) and the draw; sampler.h has their order. Choosing works in a sampler_space made
+ * beforehand; a cut distribution is sorted by a heap, only as far as it is looked at. */
 #include "infer/sampler.h"
 
 #include <float.h>

@@ -47,6 +47,7 @@ typedef struct sample {
     token_logprob top[SAMPLER_TOP_MAX]; /* likeliest first */
 } sample;
 
+/* Nothing stays borrowed. SHOAL_EINVALID: out of range, or a biased id outside the vocabulary. */
 int sampler_init(sampler *s, const sampling *how, int n_top, size_t n_vocab, const int32_t *prompt,
                  size_t n_prompt, shoal_err *err);
 void sampler_done(sampler *s);

@@ -1,3 +1,5 @@
+/* session.c: from a request to tokens to events; see session.h. What an event points to is good during the
+ * callback only. */
 #include "infer/session.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* stop.c: finding stop strings in a stream; see stop.h. What is held back is shorter than the longest of
+ * them, so a plain search will do. */
 #include "infer/stop.h"
 
 #include <stdlib.h>

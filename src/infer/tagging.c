@@ -1,3 +1,4 @@
+/* tagging.c: BIO labels (Ramshaw and Marcus 1995) of tokens become entities of the text; see tagging.h. */
 #include "infer/tagging.h"
 
 #include <stdlib.h>

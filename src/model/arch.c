@@ -1,3 +1,6 @@
+/* arch.c: the tables of arch.h and what is derived from them. GGUF's names are the ggml project's, the others
+ * those of Hugging Face checkpoints. A new architecture is a row of ARCH_TABLE (model.h), a table here and a
+ * pass in infer/. */
 #include "model/arch.h"
 
 #include <stdio.h>

@@ -41,6 +41,7 @@ typedef struct arch_tensor {
     unsigned flags;
 } arch_tensor;
 
+/* The table of an architecture, [*ret_n], static; and a side's length under a configuration. */
 const arch_tensor *arch_tensors(arch a, size_t *ret_n);
 size_t arch_side(const model_config *c, arch_dim d);
 
@@ -59,6 +60,7 @@ bool arch_ignores(arch a, const char *name);
 bool activation_parse(const char *name, activation *ret);
 const char *activation_name(activation a);
 
+/* By the name in ARCH_TABLE; on false *ret is untouched. */
 bool arch_parse(const char *name, arch *ret);
 /* "llama, bert": for errors. */
 const char *arch_list(void);

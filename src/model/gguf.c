@@ -1,3 +1,5 @@
+/* gguf.c: GGUF from hostile bytes; gguf.h has the format. Everything is read through one bounded cursor, and
+ * a count is held against the bytes that are left before anything is allocated for it. */
 #include "model/gguf.h"
 
 #include <stdlib.h>

@@ -34,6 +34,7 @@ typedef struct gguf_out {
     bool failed;
 } gguf_out;
 
+/* Metadata, in this order in the file. Keys must differ; values are copied. */
 void gguf_out_str(gguf_out *o, const char *key, const char *s);
 void gguf_out_strn(gguf_out *o, const char *key, const char *s, size_t n);
 void gguf_out_u32(gguf_out *o, const char *key, uint32_t v);
@@ -47,9 +48,12 @@ void gguf_out_copy(gguf_out *o, const gguf_kv *kv);
 /* dims[0] is contiguous and a multiple of the type's block. */
 void gguf_out_tensor(gguf_out *o, const char *name, dtype type, size_t n_dims, const size_t *dims);
 
+/* Write all but the tensors' bytes; SHOAL_ENOMEM when an addition before found no memory. */
 int gguf_out_open(gguf_out *o, const char *path, shoal_err *err);
+/* n more bytes of the tensor that is next; not past its end (asserted). */
 int gguf_out_data(gguf_out *o, const void *data, size_t n, shoal_err *err);
-/* Every tensor must be complete (asserted). */
+/* Every tensor must be complete (asserted). The file takes its name now; digest and size are of all of
+ * it. */
 int gguf_out_close(gguf_out *o, sha256_digest *ret, uint64_t *ret_bytes, shoal_err *err);
 void gguf_out_done(gguf_out *o);
 

@@ -1,3 +1,5 @@
+/* hf_config.c: config.json of Hugging Face's transformers, read strictly; see hf_config.h. What would quietly
+ * change answers (another head, rotary scaling, kind of positions) is refused by name. */
 #include "model/hf_config.h"
 
 #include <stdlib.h>

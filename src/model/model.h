@@ -98,6 +98,8 @@ typedef struct model_options {
 int model_open(model **ret, const char *path, const model_options *opts, shoal_err *err);
 void model_free(model *m);
 
+/* What these give is the model's and lives as long as it does. Any thread, but none beside
+ * model_drop_weights. */
 const model_config *model_get_config(const model *m);
 const tensor *model_tensor(const model *m, const char *name); /* NULL when absent */
 size_t model_tensor_count(const model *m);

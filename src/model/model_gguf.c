@@ -62,8 +62,7 @@ static void read_sizes(gguf_reader *r)
     c->n_head_kv = c->n_head;
 }
 
-/* ---- families ---------------------------------------------------------------------------------------------
- */
+/* ---- families -------------------------------------------------------------------------------- */
 
 static void read_rope(gguf_reader *r)
 {
@@ -264,8 +263,7 @@ static int read_config(model *m, gguf *g, shoal_err *err)
     return r.rc != 0 ? r.rc : arch_check_config(&m->config, m->path, err);
 }
 
-/* ---- tokenizer
- * ---------------------------------------------------------------------------------------------- */
+/* ---- tokenizer ------------------------------------------------------------------------------- */
 
 static int read_tokens(gguf *g, tokenizer_gguf *t, shoal_err *err)
 {
@@ -349,8 +347,7 @@ static int load_tokenizer(model *m, gguf *g, shoal_err *err)
     return tokenizer_from_gguf(&m->tok, &t, m->path, err);
 }
 
-/* ---- the rest
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static int load_text_side(model *m, gguf *g, bool no_tokenizer, shoal_err *err)
 {

@@ -124,8 +124,7 @@ static int load_weights(model *m, shoal_err *err)
     return rc;
 }
 
-/* ---- tokenizer and template ------------------------------------------------------------------------------
- */
+/* ---- tokenizer and template ------------------------------------------------------------------ */
 
 static int load_tokenizer(model *m, const buf *config, shoal_err *err)
 {

@@ -166,8 +166,7 @@ static int make_plan(plan *p)
     return p->values && p->back && p->bytes ? 0 : err_nomem(p->err);
 }
 
-/* ---- the work -------------------------------------------------------------------------------------------
- */
+/* ---- the work -------------------------------------------------------------------------------- */
 
 /* values = rows [begin, begin + n) of the job's tensor as it will be written. */
 static void read_rows(const plan *p, const job *j, size_t begin, size_t n)

@@ -1,3 +1,6 @@
+/* quantize_block.c: the search for scales of Q4_0 and Q4_1; quantize_block.h has the reason and the gain.
+ * Layout (the ggml project's): F16 scale, for Q4_1 F16 minimum, then 16 bytes with weight i low,
+ * weight i + 16 high. */
 #include "model/quantize_block.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* quantize_meta.c: metadata of the files we write; see quantize_meta.h. Keys are those of the GGUF
+ * specification, for other programs to read; what it has no key for begins with "shoal.". */
 #include "model/quantize_meta.h"
 
 #include <stdlib.h>

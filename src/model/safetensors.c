@@ -1,3 +1,5 @@
+/* safetensors.c: safetensors from hostile bytes; safetensors.h has the format. Shapes and offsets are checked
+ * against the file before a pointer is made of them; tensor data is not copied. */
 #include "model/safetensors.h"
 
 #include <stdlib.h>

@@ -77,6 +77,7 @@ static inline bool device_set_has(const device_set *s, size_t i)
 {
     return s->bits[i / 64] >> (i % 64) & 1;
 }
+/* How many devices are in it. */
 size_t device_set_count(const device_set *s);
 
 /* Which devices of these kinds (bit i: kind i; UINT64_MAX: any) can be meant? For one device: the best fits,

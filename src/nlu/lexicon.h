@@ -144,6 +144,7 @@ typedef struct lexicon {
     const char **vocabulary; /* sorted: every word that stands above */
 } lexicon;
 
+/* The caller frees *ret; any thread may read it. Errors begin with "file:line: ". */
 int lexicon_load(lexicon **ret, const char *path, shoal_err *err);
 int lexicon_parse(lexicon **ret, const char *text, size_t len, const char *what, shoal_err *err);
 void lexicon_free(lexicon *l); /* NULL is fine */

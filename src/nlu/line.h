@@ -14,6 +14,7 @@
 
 typedef struct line_forms line_forms;
 
+/* The caller frees *ret. Errors begin with "file:line: ". */
 int line_forms_load(line_forms **ret, const char *path, shoal_err *err);
 int line_forms_parse(line_forms **ret, const char *text, size_t len, const char *what, shoal_err *err);
 void line_forms_free(line_forms *f); /* NULL is fine */

@@ -26,6 +26,7 @@
 typedef struct cache_key cache_key;
 
 cache_key *cache_key_new(const char *kind); /* NULL when out of memory; the rest accept NULL */
+/* Add a field; what was added cannot be taken back. */
 void cache_key_bytes(cache_key *k, const char *name, const void *data, size_t n);
 void cache_key_str(cache_key *k, const char *name, const char *s);     /* NULL differs from "" */
 void cache_key_int(cache_key *k, const char *name, int64_t v);

@@ -14,6 +14,7 @@
  * immutable afterwards. */
 typedef struct chat_template chat_template;
 
+/* The source is copied; `what` names it in errors, which give the line. */
 int chat_template_compile(chat_template **ret, const char *source, size_t len, const char *what, shoal_err *err);
 void chat_template_free(chat_template *t);
 /* The source it was compiled from; borrowed. */

@@ -142,6 +142,7 @@ typedef struct jargs {
     size_t n;
 } jargs;
 
+/* Run a template: output goes to r, the first error sticks and is returned. */
 int jinja_run(jrun *r, const jnode *root);
 jvalue jinja_eval(jrun *r, const jnode *n);
 jvalue jinja_call_macro(jrun *r, const jnode *macro, const jargs *args);

@@ -1,3 +1,6 @@
+/* tok_bpe.c: BPE (Sennrich et al. 2016, arXiv:1508.07909) by ranks of merges or SentencePiece's scores; see
+ * tok_bpe.h. Symbols are a linked list in one array; joining keeps the left one, so symbol 0 always begins
+ * it. */
 #include "text/tok_bpe.h"
 
 #include <stdio.h>

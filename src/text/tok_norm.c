@@ -1,3 +1,5 @@
+/* tok_norm.c: the steps of a normaliser, as the Hugging Face tokenizers library takes them; Unicode data is
+ * utf8proc's. Each rewrites the whole text through tok_text.h, so that offsets still lead to the original. */
 #include "text/tok_norm.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* tok_pre.c: splitting into words, as the Hugging Face tokenizers library does it; see tok_pre.h. Each step
+ * makes a new list of words from the one before. */
 #include "text/tok_pre.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* tok_regex.c: pcre2 with limits on steps and memory: patterns come from model files, texts from clients. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/tok_regex.h"
 

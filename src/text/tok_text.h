@@ -27,6 +27,7 @@ typedef struct tok_text {
     size_t cap;
 } tok_text;
 
+/* A zeroed one is fine; what it borrows stays. */
 void text_done(tok_text *t);
 /* The range of the original that bytes [b, e) stand for; b < e. */
 text_range text_origin(const tok_text *t, size_t b, size_t e);

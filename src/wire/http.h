@@ -57,6 +57,7 @@ typedef struct http_tls {
     const char *cert_file, *key_file; /* PEM chain and key */
 } http_tls;
 
+/* limits NULL, or 0 in one of them: the default in brackets. h is copied. Loop thread, as all below. */
 int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, const http_limits *limits,
                     shoal_err *err);
 /* "127.0.0.1:8080", "[::1]:8080", ":8080", or "unix:/path". May be called more than once. tls may be NULL;

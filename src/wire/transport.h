@@ -55,7 +55,7 @@ int transport_new_memory(transport **ret, uv_loop_t *loop, const transport_event
 void transport_feed(transport *t, const uint8_t *bytes, size_t n);
 
 void transport_write(transport *t, const void *bytes, size_t n); /* copied; nothing after end or close */
-void transport_flush(transport *t);
+void transport_flush(transport *t);              /* hand over what is queued, if no write is on */
 size_t transport_backlog(const transport *t);    /* queued bytes that the kernel has not taken */
 size_t transport_held(const transport *t);       /* memory in which they wait, room included */
 void transport_trim(transport *t);               /* let go of what large answers of the past have left */

@@ -1,3 +1,5 @@
+/* bridge.c: the queue between the engine thread and the loop thread; see bridge.h. The lock guards copying
+ * alone: callbacks run on the loop thread, without it. */
 #include "worker/bridge.h"
 
 #include <stdlib.h>

@@ -42,6 +42,7 @@ struct bridge_job {
     bool touched, overflow;
 };
 
+/* Loop thread. */
 int bridge_new(bridge **ret, uv_loop_t *loop, shoal_err *err);
 /* Frees it once the loop has closed its handle; no job may be in the engine any more. */
 void bridge_close(bridge *b, void (*closed)(void *user), void *user);

@@ -1,3 +1,5 @@
+/* delta.c: news of a stream packed into one message; see delta.h. The buffers move as they grow, so pieces
+ * are kept as offsets and become pointers only in delta_pack. */
 #include "worker/delta.h"
 
 #include <string.h>

@@ -19,11 +19,13 @@ typedef struct delta {
     size_t n_logprobs;
 } delta;
 
+/* A zeroed delta is an empty one. Additions that find no memory surface in delta_pack. */
 void delta_done(delta *d);
 bool delta_failed(delta *d); /* something found no memory: delta_pack will say so */
 bool delta_is_empty(const delta *d);
 bool delta_has_tools(const delta *d);
 
+/* Strings are copied. */
 void delta_add_id(delta *d, int32_t id);
 void delta_add_text(delta *d, const char *s, size_t n);
 /* The chosen token and its alternatives; `t` may be NULL (texts stay empty). */

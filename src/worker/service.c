@@ -1,3 +1,5 @@
+/* service.c: how every call begins, is refused, sends and ends; see service.h. Log lines name the call and
+ * the error's code, never its text. Loop thread. */
 #include "worker/service.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* worker.c: a worker's parts put together and taken down in order, and the process around them (signals, the
+ * parent's death, malloc); see worker.h. Loop thread. */
 #define _GNU_SOURCE
 #include "worker/worker.h"
 

@@ -479,8 +479,7 @@ static void a_model_describes_itself(void **state)
     shoal_model_close(m);
 }
 
-/* ---- closing in the middle -------------------------------------------------------------------------------
- */
+/* ---- closing in the middle ------------------------------------------------------------------- */
 
 typedef struct caller {
     shoal_model *m;

@@ -191,8 +191,7 @@ static void embedder_gguf_gives_the_reference_vectors(void **state)
     check_encoder("minilm-embed", DATA "gguf/minilm-embed.gguf", pool == POOL_CLS ? "cls" : "mean", true);
 }
 
-/* ---- quantised weights against float64 ------------------------------------------------------------------
- */
+/* ---- quantised weights against float64 ------------------------------------------------------- */
 
 static double cosine(const float *a, const json_t *ref, size_t n)
 {

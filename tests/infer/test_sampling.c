@@ -126,8 +126,7 @@ static void hostile_logits_give_some_id(void **state)
     }
 }
 
-/* ---- stop strings ----------------------------------------------------------------------------------------
- */
+/* ---- stop strings ---------------------------------------------------------------------------- */
 
 static void push_all(stop_matcher *m, const char *text, size_t piece, char *out, bool *ret_hit)
 {
@@ -184,8 +183,7 @@ static void what_may_become_a_stop_string_is_held_back(void **state)
     stop_done(&m);
 }
 
-/* ---- plans ------------------------------------------------------------------------------------------------
- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 static void streams_keep_their_step_and_prefills_share_the_budget(void **state)
 {

@@ -118,8 +118,7 @@ static void config_refused(const char *key, const char *value, int code, const c
     refused(folder, &bare, code, sentence);
 }
 
-/* ---- folders ---------------------------------------------------------------------------------------------
- */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static void model_opens_llama_folder(void **state)
 {
@@ -364,8 +363,7 @@ static void config_reads_pooling_and_labels(void **state)
     assert_non_null(strstr(err.message, "id2label"));
 }
 
-/* ---- GGUF
- * --------------------------------------------------------------------------------------------------- */
+/* ---- GGUF ------------------------------------------------------------------------------------ */
 
 static void model_opens_gguf_files(void **state)
 {

@@ -61,8 +61,7 @@ static const quantize_class *class_named(const quantize_report *r, const char *n
     return NULL;
 }
 
-/* ---- conversions ------------------------------------------------------------------------------------------
- */
+/* ---- conversions ----------------------------------------------------------------------------- */
 
 static int count_progress(void *user, size_t done, size_t total, const char *name)
 {
@@ -242,8 +241,7 @@ static void quantize_writes_the_fields_tokenizer_keys(void **state)
     file_map_close(&b);
 }
 
-/* ---- a full disk
- * -------------------------------------------------------------------------------------------- */
+/* ---- a full disk ----------------------------------------------------------------------------- */
 
 static void quantize_leaves_the_old_file_when_the_disk_is_full(void **state)
 {
@@ -307,8 +305,7 @@ static void quantize_names_a_folder_it_cannot_write(void **state)
     assert_non_null(strstr(err.message, "/no/such/folder"));
 }
 
-/* ---- blocks
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static float noise(uint32_t *seed)
 {
