@@ -78,7 +78,7 @@ int cli_home_open(cli_home **ret, const char *config, const char *model, shoal_e
         rc = (h->path = strdup(config)) ? 0 : err_nomem(err);
     else if (cli_home_find(&h->path, &nowhere) != 0 && nowhere.code == SHOAL_ENOMEM)
         rc = err_nomem(err);
-    if (rc == 0 && h->path) rc = gateway_config_load(&h->config, h->path, err);
+    if (rc == 0 && h->path) rc = config_load(&h->config, h->path, err);
     if (rc == 0 && h->config) find_pipeline(h, model);
     if (rc == 0 && h->pipeline) {
         *ret = h;
@@ -92,7 +92,7 @@ int cli_home_open(cli_home **ret, const char *config, const char *model, shoal_e
 void cli_home_close(cli_home *h)
 {
     if (!h) return;
-    gateway_config_free(h->config);
+    config_free(h->config);
     free(h->path);
     free(h);
 }

@@ -13,7 +13,7 @@
 int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *o, shoal_err *err)
 {
     char *path = NULL, *sha256 = NULL;
-    int rc = model_resolve(arg, o->manifest, &path, &sha256, err);
+    int rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
     if (rc == 0) {
         shoal_options so = {.n_threads = (int)o->threads, .n_ctx = (size_t)o->context, .sha256 = sha256};
         rc = shoal_model_open(ret, path, &so, err);
@@ -46,7 +46,7 @@ int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o
 {
     cli_engine c = {0};
     char *path = NULL, *sha256 = NULL;
-    int rc = model_resolve(arg, o->manifest, &path, &sha256, err);
+    int rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
     if (rc == 0) rc = model_open(&c.m, path, &(model_options){.expect_sha256 = sha256}, err);
     /* What a file says wrongly is no wrong usage. */
     if (rc == SHOAL_EINVALID) rc = err->code = SHOAL_EFORMAT;

@@ -47,7 +47,7 @@ static int edit(const char *in, const char *out, const char *template_file, cons
         copies[i] = strdup(sets->v[i]);
         rc = copies[i] ? parse_set(copies[i], &all[n++], err) : err_nomem(err);
     }
-    if (rc == 0) rc = model_edit_gguf(in, out, all, n, ret, err);
+    if (rc == 0) rc = gguf_edit_file(in, out, all, n, ret, err);
     for (size_t i = 0; i < SETTINGS_MAX; i++) free(copies[i]);
     buf_done(&text);
     return rc;

@@ -21,7 +21,7 @@ static const char *check_file(const manifest_entry *e, const char *manifest_path
     const char *state = "missing";
     file_map map = {0};
     *ret_bytes = 0;
-    int rc = model_resolve(e->name, manifest_path, &path, &sha256, err);
+    int rc = manifest_resolve(e->name, manifest_path, &path, &sha256, err);
     if (rc == 0) rc = file_map_open(&map, path, err);
     if (rc == 0) {
         sha256_digest d;

@@ -117,7 +117,7 @@ static int run(int argc, char **argv)
     quantize_report r = {0};
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
-    if (model_quantize(a.v[0], a.v[1], &o, &r, &err) != 0) return cli_fail(&cmd_quantize, &err);
+    if (quantize_model(a.v[0], a.v[1], &o, &r, &err) != 0) return cli_fail(&cmd_quantize, &err);
     if (json) return print_json(&r, a.v[1]);
     print_plain(&r, a.v[1]);
     return CLI_OK;

@@ -56,7 +56,7 @@ static int override_listen(gateway_config *c, const char *listen, long long port
     char *s = NULL;
     int n = port < 0 ? asprintf(&s, "%s", base) : asprintf(&s, "%.*s:%lld", (int)(colon - base), base, port);
     if (n < 0) return err_nomem(err);
-    c->listen = gateway_config_keep(c, s);
+    c->listen = config_keep(c, s);
     free(s);
     return c->listen ? 0 : err_nomem(err);
 }
@@ -106,7 +106,7 @@ static void print_failures(server *s)
         const replica *r = registry_at(s->registry, i);
         if (r->state != REPLICA_FAILED) continue;
         shoal_err err;
-        gateway_config_fail(s->config, &err, "models[%zu]: %s cannot serve: %s", model_index(s, r), r->id,
+        config_fail(s->config, &err, "models[%zu]: %s cannot serve: %s", model_index(s, r), r->id,
                             r->reason);
         fprintf(stderr, "shoal serve: %s\n", err.message);
     }
@@ -315,7 +315,7 @@ static void server_done(server *s)
     if (s->config) serve_models_free(s->specs, s->config->n_models);
     arbiter_close(s->arbiter);
     if (s->arbiter_fd >= 0) close(s->arbiter_fd);
-    gateway_config_free(s->config);
+    config_free(s->config);
 }
 
 static int serve(server *s, bool json_log)
@@ -340,7 +340,7 @@ static int load_config(server *s, const char *path, const char *listen, long lon
     char *usual = NULL;
     int rc = path ? 0 : cli_home_find(&usual, err);
     const char *found = path ? path : usual;
-    if (rc == 0) rc = gateway_config_load(&s->config, found, err);
+    if (rc == 0) rc = config_load(&s->config, found, err);
     if (rc == 0) rc = override_listen(s->config, listen, port, err);
     if (rc == 0) log_setup((log_level)log_level_parse(s->config->log_level), json_log || s->config->log_json);
     if (rc == 0) rc = serve_models_find(&s->specs, s->config, err);

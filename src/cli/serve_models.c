@@ -23,7 +23,7 @@ static int not_in_manifest(const gateway_config *c, size_t i, const manifest *m,
     char names[300] = "";
     for (size_t k = 0, at = 0; k < manifest_count(m) && at < sizeof names; k++)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", k ? ", " : "", manifest_at(m, k)->name);
-    return gateway_config_fail(c, err,
+    return config_fail(c, err,
                                "models[%zu].name: '%s' has no path and is not in %s, which has only %s", i,
                                c->models[i].name, path, names);
 }
@@ -47,11 +47,11 @@ static int open_manifest(const gateway_config *c, size_t i, manifest **ret, char
     if (c->manifest && !*ret_path) return err_nomem(err);
     if (!c->manifest) rc = manifest_locate(ret_path, &why);
     if (rc)
-        return gateway_config_fail(c, err, "models[%zu].name: '%s' has no path: %s", i, c->models[i].name,
+        return config_fail(c, err, "models[%zu].name: '%s' has no path: %s", i, c->models[i].name,
                                    why.message);
     rc = manifest_open(ret, *ret_path, &why);
     if (!rc) return 0;
-    return rc == SHOAL_ENOMEM ? err_nomem(err) : gateway_config_fail(c, err, "manifest: %s", why.message);
+    return rc == SHOAL_ENOMEM ? err_nomem(err) : config_fail(c, err, "manifest: %s", why.message);
 }
 
 static int find_model(const gateway_config *c, size_t i, manifest **m, char **manifest_path, worker_spec *ret,
@@ -195,7 +195,7 @@ static int use_line(const gateway_config *c, const char *line, size_t len, bool 
     int rc = 0;
     if (i < c->n_models) seen[i] = true;
     if (i < c->n_models && !error) rc = fit_one(c, c->models[i].name, j, err);
-    if (i < c->n_models && error && all) rc = gateway_config_fail(c, err, "models[%zu]: %s", i, error);
+    if (i < c->n_models && error && all) rc = config_fail(c, err, "models[%zu]: %s", i, error);
     json_decref(j);
     return rc;
 }
@@ -212,7 +212,7 @@ static int use_lines(const gateway_config *c, const buf *lines, bool all, shoal_
         at += len + 1;
     }
     for (size_t i = 0; !rc && all && i < c->n_models; i++)
-        if (!seen[i]) rc = gateway_config_fail(c, err, "models[%zu]: the process that read its file died", i);
+        if (!seen[i]) rc = config_fail(c, err, "models[%zu]: the process that read its file died", i);
     free(seen);
     return rc;
 }

@@ -9,13 +9,13 @@
 #include "base/cur.h"
 #include "gateway/logprobs.h"
 
-int gen_answer_init(gen_answer *a, size_t n_choices)
+int answer_init(gen_answer *a, size_t n_choices)
 {
     *a = (gen_answer){.choices = calloc(n_choices, sizeof(gen_choice)), .n = n_choices};
     return a->choices ? 0 : SHOAL_ENOMEM;
 }
 
-void gen_answer_done(gen_answer *a)
+void answer_done(gen_answer *a)
 {
     for (size_t k = 0; k < a->n && a->choices; k++) {
         gen_choice *c = &a->choices[k];
@@ -39,7 +39,7 @@ static void add_call(gen_choice *c, const Shoal__V1__ToolCallDelta *d)
     if (d->arguments) buf_puts(&call->arguments, d->arguments);
 }
 
-void gen_answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Delta *d)
+void answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Delta *d)
 {
     gen_choice *c = &a->choices[k];
     logprobs_add(c->logprobs, s->chat, d, c->text.len);
@@ -47,7 +47,7 @@ void gen_answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1_
     for (size_t i = 0; i < d->n_tool_calls; i++) add_call(c, d->tool_calls[i]);
 }
 
-void gen_answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Done *d)
+void answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Done *d)
 {
     gen_choice *c = &a->choices[k];
     const char *finish = d->finish && *d->finish ? d->finish : "stop";
@@ -84,7 +84,7 @@ static void pack_choice(buf *out, const gen_choice *c)
     for (size_t i = 0; i < ANSWER_LOGPROB_PARTS; i++) pack_buf(out, &c->logprobs[i]);
 }
 
-void gen_answer_pack(buf *out, const gen_answer *a)
+void answer_pack(buf *out, const gen_answer *a)
 {
     pack_u64(out, a->n);
     pack_u64(out, a->n_prompt);
@@ -115,19 +115,19 @@ static void unpack_choice(cur *c, gen_choice *ch)
     for (size_t i = 0; i < ANSWER_LOGPROB_PARTS; i++) unpack_buf(c, &ch->logprobs[i]);
 }
 
-int gen_answer_unpack(gen_answer *ret, const void *data, size_t n)
+int answer_unpack(gen_answer *ret, const void *data, size_t n)
 {
     cur c = cur_over(data, n);
     uint64_t n_choices = cur_u64(&c);
     gen_answer a;
     if (c.failed || n_choices == 0 || n_choices > GEN_CHOICES_MAX) return SHOAL_EFORMAT;
-    if (gen_answer_init(&a, (size_t)n_choices) != 0) return SHOAL_ENOMEM;
+    if (answer_init(&a, (size_t)n_choices) != 0) return SHOAL_ENOMEM;
     a.n_prompt = cur_u64(&c);
     a.n_cached = cur_u64(&c);
     a.n_generated = cur_u64(&c);
     for (size_t k = 0; k < a.n; k++) unpack_choice(&c, &a.choices[k]);
     if (c.failed || cur_left(&c) != 0) {
-        gen_answer_done(&a);
+        answer_done(&a);
         return SHOAL_EFORMAT;
     }
     *ret = a;

@@ -36,17 +36,17 @@ typedef struct gen_answer {
     uint64_t n_prompt, n_cached, n_generated;
 } gen_answer;
 
-int gen_answer_init(gen_answer *a, size_t n_choices); /* 0 or SHOAL_ENOMEM */
-void gen_answer_done(gen_answer *a);                  /* accepts a zeroed one */
+int answer_init(gen_answer *a, size_t n_choices); /* 0 or SHOAL_ENOMEM */
+void answer_done(gen_answer *a);                  /* accepts a zeroed one */
 /* Choice k grew by d. */
-void gen_answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Delta *d);
+void answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Delta *d);
 /* Choice k is complete. */
-void gen_answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Done *d);
+void answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Done *d);
 
-/* Append it all, for gen_answer_unpack in this process. Failures stick in out->failed. */
-void gen_answer_pack(buf *out, const gen_answer *a);
-/* Only of bytes that gen_answer_pack wrote; 0, SHOAL_EFORMAT or SHOAL_ENOMEM (then *ret is untouched). */
-int gen_answer_unpack(gen_answer *ret, const void *data, size_t n);
+/* Append it all, for answer_unpack in this process. Failures stick in out->failed. */
+void answer_pack(buf *out, const gen_answer *a);
+/* Only of bytes that answer_pack wrote; 0, SHOAL_EFORMAT or SHOAL_ENOMEM (then *ret is untouched). */
+int answer_unpack(gen_answer *ret, const void *data, size_t n);
 
 /* How this response names itself; strings are borrowed. */
 typedef struct answer_form {

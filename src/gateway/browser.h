@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "gateway/config.h"
-#include "gateway/error.h"
+#include "gateway/api_error.h"
 
 /* Of a request; NULL where it has none. */
 typedef struct browser_facts {

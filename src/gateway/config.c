@@ -62,7 +62,7 @@ static int locate(const config_file *f, int rc, shoal_err *err)
     return yaml_fail(f->doc, find_place(f->doc, sentence), err, "%s", sentence);
 }
 
-int gateway_config_fail(const gateway_config *c, shoal_err *err, const char *fmt, ...)
+int config_fail(const gateway_config *c, shoal_err *err, const char *fmt, ...)
 {
     shoal_err own;
     va_list ap;
@@ -73,7 +73,7 @@ int gateway_config_fail(const gateway_config *c, shoal_err *err, const char *fmt
     return err_set(err, rc, "%s", own.message);
 }
 
-const char *gateway_config_keep(gateway_config *c, const char *s)
+const char *config_keep(gateway_config *c, const char *s)
 {
     return arena_strdup(((config_file *)c)->mem, s);
 }
@@ -122,7 +122,7 @@ static int open_pipelines(config_file *f, shoal_err *err)
 static int check_readable(const config_file *f, const char *field, const char *path, shoal_err *err)
 {
     if (!path || access(path, R_OK) == 0) return 0;
-    return gateway_config_fail(&f->pub, err, "%s: '%s' cannot be read: %s", field, path, strerror(errno));
+    return config_fail(&f->pub, err, "%s: '%s' cannot be read: %s", field, path, strerror(errno));
 }
 
 /* Load what the server will load, so that a wrong file is found before anything starts. */
@@ -135,7 +135,7 @@ static int check_tls(const config_file *f, shoal_err *err)
     int rc = tls_server_context(&ctx, c->tls_cert, c->tls_key, &why);
     SSL_CTX_free(ctx);
     if (!rc) return 0;
-    return rc == SHOAL_ENOMEM ? err_nomem(err) : gateway_config_fail(&f->pub, err, "tls: %s", why.message);
+    return rc == SHOAL_ENOMEM ? err_nomem(err) : config_fail(&f->pub, err, "tls: %s", why.message);
 }
 
 static int check_files(const config_file *f, shoal_err *err)
@@ -160,7 +160,7 @@ static int read_checked(config_file *f, shoal_err *err)
     return rc ? rc : locate(f, config_check(&f->pub, err), err);
 }
 
-int gateway_config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what, shoal_err *err)
+int config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what, shoal_err *err)
 {
     if (len > CONFIG_MAX_BYTES)
         return err_set(err, SHOAL_ELIMIT, "%s: a configuration may hold %u bytes, this one has %zu", what,
@@ -181,30 +181,30 @@ int gateway_config_parse(gateway_config **ret, const char *yaml, size_t len, con
     f->doc = doc;
     rc = read_checked(f, err);
     if (rc)
-        gateway_config_free(&f->pub);
+        config_free(&f->pub);
     else
         *ret = &f->pub;
     return rc;
 }
 
-int gateway_config_load(gateway_config **ret, const char *path, shoal_err *err)
+int config_load(gateway_config **ret, const char *path, shoal_err *err)
 {
     buf text = {0};
     gateway_config *c = NULL;
     int rc = file_read(&text, path, CONFIG_MAX_BYTES, err);
-    if (!rc) rc = gateway_config_parse(&c, text.data ? text.data : "", text.len, path, err);
+    if (!rc) rc = config_parse(&c, text.data ? text.data : "", text.len, path, err);
     if (!rc) rc = resolve_paths((config_file *)c, path, err);
     if (!rc) rc = check_files((config_file *)c, err);
     if (!rc) rc = open_pipelines((config_file *)c, err);
     if (rc)
-        gateway_config_free(c);
+        config_free(c);
     else
         *ret = c;
     buf_done(&text);
     return rc;
 }
 
-void gateway_config_free(gateway_config *c)
+void config_free(gateway_config *c)
 {
     if (!c) return;
     config_file *f = (config_file *)c;

@@ -55,17 +55,17 @@ typedef struct gateway_config {
 
 /* Read, check, and open the lexicons and forms that it names. Relative paths in it count from its folder;
  * errors begin with "path:line: " where a line is to blame. */
-int gateway_config_load(gateway_config **ret, const char *path, shoal_err *err);
+int config_load(gateway_config **ret, const char *path, shoal_err *err);
 /* The same from text; `what` names it in errors. */
-int gateway_config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what,
+int config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what,
                          shoal_err *err);
-void gateway_config_free(gateway_config *c); /* NULL is fine */
+void config_free(gateway_config *c); /* NULL is fine */
 
 /* SHOAL_EINVALID about a field, for whoever finds out later that its value cannot be: the sentence begins
  * with the field's path, "models[0].path: no such file", and gets "shoal.yaml:7: " before it. */
-int gateway_config_fail(const gateway_config *c, shoal_err *err, const char *fmt, ...)
+int config_fail(const gateway_config *c, shoal_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* A copy of s that lives as long as the config; NULL when out of memory. */
-const char *gateway_config_keep(gateway_config *c, const char *s);
+const char *config_keep(gateway_config *c, const char *s);
 
 #endif

@@ -41,12 +41,12 @@ static int fit_stage(const fitting *f, unsigned i)
     const config_stage *s = &f->pipeline->stages[i];
     const char *task = task_of(s->kind);
     if (task && strcmp(task, f->facts->task) != 0)
-        return gateway_config_fail(
+        return config_fail(
             f->config, f->err,
             "pipelines[%zu].stages[%u].model: '%s' is a model to %s, a %s stage needs one to %s",
             f->i_pipeline, i, f->model, f->facts->task, stage_kind_name(s->kind), task);
     if (s->kind == STAGE_GENERATE && !f->facts->has_chat_template)
-        return gateway_config_fail(
+        return config_fail(
             f->config, f->err,
             "pipelines[%zu].stages[%u].model: '%s' has no chat template, so it cannot be "
             "given the messages of a generate stage",
@@ -67,7 +67,7 @@ static bool label_exists(const model_facts *f, const char *label)
 static int no_such_label(const fitting *f, const char *where, const char *label)
 {
     const char *near = config_nearest(label, f->facts->labels, f->facts->n_labels);
-    return gateway_config_fail(f->config, f->err, "%s: no label of '%s' %s '%s'%s%s%s", where, f->model,
+    return config_fail(f->config, f->err, "%s: no label of '%s' %s '%s'%s%s%s", where, f->model,
                                label[strlen(label) - 1] == '*' ? "matches" : "is", label,
                                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }

@@ -160,17 +160,17 @@ static void handle(gateway_request *rq, encode_kind kind, const char *task)
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
 }
 
-void embeddings_handle(gateway_request *rq)
+void encode_embeddings(gateway_request *rq)
 {
     handle(rq, ENCODE_EMBED, "embed");
 }
 
-void classify_handle(gateway_request *rq)
+void encode_classify(gateway_request *rq)
 {
     handle(rq, ENCODE_CLASSIFY, "classify");
 }
 
-void tag_handle(gateway_request *rq)
+void encode_tag(gateway_request *rq)
 {
     handle(rq, ENCODE_TAG, "tag");
 }

@@ -5,8 +5,8 @@
 #include "gateway/request.h"
 
 /* Each answers rq now or later; it is not to be touched afterwards. Loop thread. */
-void embeddings_handle(gateway_request *rq);
-void classify_handle(gateway_request *rq);
-void tag_handle(gateway_request *rq);
+void encode_embeddings(gateway_request *rq);
+void encode_classify(gateway_request *rq);
+void encode_tag(gateway_request *rq);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/sys.h"
-#include "gateway/error.h"
+#include "gateway/api_error.h"
 #include "shoal/v1/worker.pb-c.h"
 
 #define ENCODE_INPUTS_MAX 256

@@ -9,17 +9,17 @@
 #include "gateway/status.h"
 
 const endpoint ENDPOINTS[] = {
-    {"POST", "/v1/chat/completions", chat_handle, true, true, "chat_completions"},
-    {"POST", "/v1/completions", completions_handle, true, true, "completions"},
-    {"POST", "/v1/embeddings", embeddings_handle, true, true, "embeddings"},
-    {"POST", "/v1/classify", classify_handle, true, true, "classify"},
-    {"POST", "/v1/tag", tag_handle, true, true, "tag"},
+    {"POST", "/v1/chat/completions", generate_chat, true, true, "chat_completions"},
+    {"POST", "/v1/completions", generate_completions, true, true, "completions"},
+    {"POST", "/v1/embeddings", encode_embeddings, true, true, "embeddings"},
+    {"POST", "/v1/classify", encode_classify, true, true, "classify"},
+    {"POST", "/v1/tag", encode_tag, true, true, "tag"},
     {"POST", "/v1/process", process_handle, true, true, "process"},
-    {"GET", "/v1/models", models_handle, true, false, "models"},
-    {"GET", "/v1/models/", model_handle, true, false, "model"},
-    {"GET", "/healthz", health_handle, false, false, "healthz"},
-    {"GET", "/readyz", ready_handle, false, false, "readyz"},
-    {"GET", "/metrics", metrics_handle, true, false, "metrics"},
+    {"GET", "/v1/models", status_models, true, false, "models"},
+    {"GET", "/v1/models/", status_model, true, false, "model"},
+    {"GET", "/healthz", status_health, false, false, "healthz"},
+    {"GET", "/readyz", status_ready, false, false, "readyz"},
+    {"GET", "/metrics", status_metrics, true, false, "metrics"},
 };
 const size_t N_ENDPOINTS = sizeof ENDPOINTS / sizeof *ENDPOINTS;
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gateway/error.h"
+#include "gateway/api_error.h"
 
 /* The body as a JSON object; the caller owns *ret. */
 int fields_parse(json_t **ret, const char *body, size_t len, api_error *e);

@@ -36,8 +36,8 @@ static void job_free(void *job)
 {
     gen_job *j = job;
     for (size_t k = 0; k < j->n_branches; k++) backend_cancel(j->branches[k].call);
-    gen_answer_done(&j->answer);
-    gen_spec_free(j->spec);
+    answer_done(&j->answer);
+    openai_spec_free(j->spec);
     free(j->branches);
     buf_done(&j->out);
     free(j);
@@ -112,7 +112,7 @@ static void job_complete(gen_job *j)
 {
     cache_ticket *t = shared_detach(&j->shared);
     buf packed = {0};
-    if (t) gen_answer_pack(&packed, &j->answer);
+    if (t) answer_pack(&packed, &j->answer);
     job_answer(j);
     shared_publish(t, &packed);
     buf_done(&packed);
@@ -121,8 +121,8 @@ static void job_complete(gen_job *j)
 static void answer_cached(void *job, const cache_value *v)
 {
     gen_job *j = job;
-    gen_answer_done(&j->answer);
-    if (gen_answer_unpack(&j->answer, v->data, v->len) != 0) {
+    answer_done(&j->answer);
+    if (answer_unpack(&j->answer, v->data, v->len) != 0) {
         api_error e;
         api_error_nomem(&e);
         shared_fail(&j->shared, &e);
@@ -155,7 +155,7 @@ static void on_delta(gen_job *j, size_t k, const Shoal__V1__Delta *d)
         j->saw_token = true;
         observe(j, "first_token", clock_ms_since(j->shared.rq->start_ns));
     }
-    gen_answer_add(&j->answer, j->spec, k, d);
+    answer_add(&j->answer, j->spec, k, d);
     if (!j->spec->stream) return;
     begin_stream(j);
     answer_put_delta(&j->out, &j->form, &j->answer, j->spec, k, d);
@@ -164,7 +164,7 @@ static void on_delta(gen_job *j, size_t k, const Shoal__V1__Delta *d)
 static void on_done(gen_job *j, gen_branch *br, const Shoal__V1__Done *d)
 {
     br->done = true;
-    gen_answer_close(&j->answer, j->spec, br->k, d);
+    answer_close(&j->answer, j->spec, br->k, d);
     observe(j, "queue", d->queue_ms);
     observe(j, "prefill", d->prefill_ms);
     observe(j, "decode", d->decode_ms);
@@ -215,7 +215,7 @@ static void start_calls(void *job)
         gen_branch *br = &j->branches[k];
         backend_generate_events ev = {.user = br, .event = on_event, .end = on_end};
         *br = (gen_branch){.job = j, .k = k};
-        gen_spec_fill(j->spec, k, &req, &sampling);
+        openai_spec_fill(j->spec, k, &req, &sampling);
         br->call = backend_generate(j->shared.rq->backend, j->spec->model, &req, &ctx, &ev);
         if (!br->call) {
             shared_fail_nomem(&j->shared);
@@ -233,13 +233,13 @@ static gen_job *job_new(gen_spec *spec, const char *digest)
 {
     gen_job *j = calloc(1, sizeof *j);
     if (!j) {
-        gen_spec_free(spec);
+        openai_spec_free(spec);
         return NULL;
     }
     j->spec = spec;
-    j->n_branches = gen_spec_choices(spec);
+    j->n_branches = openai_spec_choices(spec);
     j->branches = calloc(j->n_branches, sizeof *j->branches);
-    if (!j->branches || gen_answer_init(&j->answer, j->n_branches) != 0) {
+    if (!j->branches || answer_init(&j->answer, j->n_branches) != 0) {
         if (!j->branches) j->n_branches = 0;
         job_free(j);
         return NULL;
@@ -255,9 +255,9 @@ static void handle(gateway_request *rq, int (*parse)(gen_spec **, const char *, 
     const Shoal__V1__ModelInfo *info = NULL;
     size_t len;
     const char *body = http_body(rq->http, &len);
-    if (parse(&spec, body, len, &e) != 0 || request_count_choices(rq, gen_spec_choices(spec), &e) != 0 ||
+    if (parse(&spec, body, len, &e) != 0 || request_count_choices(rq, openai_spec_choices(spec), &e) != 0 ||
         choose_model(rq, "generate", &spec->model, &info, &e) != 0) {
-        gen_spec_free(spec);
+        openai_spec_free(spec);
         request_error(rq, &e);
         return;
     }
@@ -269,16 +269,16 @@ static void handle(gateway_request *rq, int (*parse)(gen_spec **, const char *, 
         return;
     }
     sha256_digest key;
-    bool cacheable = info && gen_spec_key(spec, info, &key);
+    bool cacheable = info && openai_spec_key(spec, info, &key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
 }
 
-void chat_handle(gateway_request *rq)
+void generate_chat(gateway_request *rq)
 {
-    handle(rq, gen_spec_parse_chat);
+    handle(rq, openai_spec_parse_chat);
 }
 
-void completions_handle(gateway_request *rq)
+void generate_completions(gateway_request *rq)
 {
-    handle(rq, gen_spec_parse_completion);
+    handle(rq, openai_spec_parse_completion);
 }

@@ -5,7 +5,7 @@
 #include "gateway/request.h"
 
 /* Each answers rq now or later; it is not to be touched afterwards. Loop thread. */
-void chat_handle(gateway_request *rq);
-void completions_handle(gateway_request *rq);
+void generate_chat(gateway_request *rq);
+void generate_completions(gateway_request *rq);
 
 #endif

@@ -18,7 +18,7 @@
 #define BIAS_MAX              1024
 #define COMPLETION_MAX_TOKENS 16 /* OpenAI's default for /v1/completions */
 
-void gen_spec_free(gen_spec *s)
+void openai_spec_free(gen_spec *s)
 {
     if (!s) return;
     json_decref(s->root);
@@ -45,7 +45,7 @@ static int spec_new(gen_spec **ret, const char *body, size_t len, api_error *e)
     if (rc == 0)
         *ret = s;
     else
-        gen_spec_free(s);
+        openai_spec_free(s);
     return rc;
 }
 
@@ -189,7 +189,7 @@ static int read_chat_logprobs(gen_spec *s, api_error *e)
     return rc;
 }
 
-int gen_spec_parse_chat(gen_spec **ret, const char *body, size_t len, api_error *e)
+int openai_spec_parse_chat(gen_spec **ret, const char *body, size_t len, api_error *e)
 {
     gen_spec *s = NULL;
     int rc = spec_new(&s, body, len, e);
@@ -205,7 +205,7 @@ int gen_spec_parse_chat(gen_spec **ret, const char *body, size_t len, api_error 
     if (rc == 0)
         *ret = s;
     else
-        gen_spec_free(s);
+        openai_spec_free(s);
     return rc;
 }
 
@@ -275,7 +275,7 @@ static int refuse_unserved(gen_spec *s, api_error *e)
     return rc;
 }
 
-int gen_spec_parse_completion(gen_spec **ret, const char *body, size_t len, api_error *e)
+int openai_spec_parse_completion(gen_spec **ret, const char *body, size_t len, api_error *e)
 {
     gen_spec *s = NULL;
     int rc = spec_new(&s, body, len, e);
@@ -286,29 +286,29 @@ int gen_spec_parse_completion(gen_spec **ret, const char *body, size_t len, api_
     if (rc == 0) rc = fields_bool(s->root, "echo", &s->echo, e);
     if (rc == 0) rc = read_common(s, e);
     if (rc == 0) rc = refuse_unserved(s, e);
-    if (rc == 0 && gen_spec_choices(s) > GEN_CHOICES_MAX)
-        rc = api_error_bad(e, "n", "prompts times \"n\" is %zu, at most %d are taken", gen_spec_choices(s),
+    if (rc == 0 && openai_spec_choices(s) > GEN_CHOICES_MAX)
+        rc = api_error_bad(e, "n", "prompts times \"n\" is %zu, at most %d are taken", openai_spec_choices(s),
                            GEN_CHOICES_MAX);
     if (rc == 0)
         *ret = s;
     else
-        gen_spec_free(s);
+        openai_spec_free(s);
     return rc;
 }
 
 /* ---- use ----------------------------------------------------------------------------------------- */
 
-size_t gen_spec_choices(const gen_spec *s)
+size_t openai_spec_choices(const gen_spec *s)
 {
     return s->n_prompts * s->n;
 }
 
-bool gen_spec_is_deterministic(const gen_spec *s)
+bool openai_spec_is_deterministic(const gen_spec *s)
 {
     return s->sampling.temperature == 0 || s->has_seed;
 }
 
-void gen_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret,
+void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret,
                    Shoal__V1__Sampling *sampling)
 {
     Shoal__V1__GenerateRequest r = SHOAL__V1__GENERATE_REQUEST__INIT;
@@ -367,9 +367,9 @@ static void key_sampling(cache_key *k, const gen_spec *s)
     }
 }
 
-bool gen_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, sha256_digest *ret)
+bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, sha256_digest *ret)
 {
-    if (!gen_spec_is_deterministic(s) || !*model->digest) return false;
+    if (!openai_spec_is_deterministic(s) || !*model->digest) return false;
     if (s->chat && model->template_reads_clock) return false;
     cache_key *k = cache_key_new(s->chat ? "chat.completions" : "completions");
     cache_key_str(k, "digest", model->digest);

@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/sys.h"
-#include "gateway/error.h"
+#include "gateway/api_error.h"
 #include "shoal/v1/worker.pb-c.h"
 
 #define GEN_N_MAX       32
@@ -50,20 +50,20 @@ typedef struct gen_spec {
     const char *schema;
 } gen_spec;
 
-/* 0 and *ret, to be freed by gen_spec_free; or an HTTP status with *e filled. A seed is drawn when the
+/* 0 and *ret, to be freed by openai_spec_free; or an HTTP status with *e filled. A seed is drawn when the
  * request gives none. */
-int gen_spec_parse_chat(gen_spec **ret, const char *body, size_t len, api_error *e);
-int gen_spec_parse_completion(gen_spec **ret, const char *body, size_t len, api_error *e);
-void gen_spec_free(gen_spec *s);
+int openai_spec_parse_chat(gen_spec **ret, const char *body, size_t len, api_error *e);
+int openai_spec_parse_completion(gen_spec **ret, const char *body, size_t len, api_error *e);
+void openai_spec_free(gen_spec *s);
 
-size_t gen_spec_choices(const gen_spec *s); /* n_prompts * n */
+size_t openai_spec_choices(const gen_spec *s); /* n_prompts * n */
 /* The same request always gets the same answer: greedy, or the client chose the seed. */
-bool gen_spec_is_deterministic(const gen_spec *s);
+bool openai_spec_is_deterministic(const gen_spec *s);
 /* Choice k as a model call; *ret and *sampling borrow from s. */
-void gen_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret,
+void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret,
                    Shoal__V1__Sampling *sampling);
 /* The cache key for the model that will answer; false: not to be cached. Equal messages make equal prompts
  * unless the model's template reads the clock: such answers are not kept. */
-bool gen_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, sha256_digest *ret);
+bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, sha256_digest *ret);
 
 #endif

@@ -16,7 +16,7 @@
 #include <jansson.h>
 
 #include "gateway/backend.h"
-#include "gateway/error.h"
+#include "gateway/api_error.h"
 #include "gateway/pipeline.h"
 
 struct gateway_request; /* gateway/request.h */

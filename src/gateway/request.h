@@ -22,7 +22,7 @@
 #include "base/buf.h"
 #include "gateway/backend.h"
 #include "gateway/config.h"
-#include "gateway/error.h"
+#include "gateway/api_error.h"
 #include "gateway/metrics.h"
 #include "wire/http.h"
 

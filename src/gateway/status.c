@@ -54,7 +54,7 @@ static const replica *shown_replica(registry *g, size_t i)
     return best;
 }
 
-void models_handle(gateway_request *rq)
+void status_models(gateway_request *rq)
 {
     registry *g = backend_registry(rq->backend);
     buf out = {0};
@@ -104,7 +104,7 @@ static void on_described(void *user, const backend_result *r, const Shoal__V1__M
     buf_done(&out);
 }
 
-void model_handle(gateway_request *rq)
+void status_model(gateway_request *rq)
 {
     const char *name = http_path(rq->http) + strlen(rq->endpoint->path);
     bool known;
@@ -132,7 +132,7 @@ void model_handle(gateway_request *rq)
 
 /* ---- health -------------------------------------------------------------------------------------- */
 
-void health_handle(gateway_request *rq)
+void status_health(gateway_request *rq)
 {
     static const char OK[] = "{\"status\":\"ok\"}";
     request_json(rq, 200, &(buf){.data = (char *)OK, .len = sizeof OK - 1});
@@ -148,7 +148,7 @@ static void put_replica(buf *out, const replica *r)
     buf_printf(out, ",\"pid\":%d,\"restarts\":%u,\"crashes\":%u}", r->pid, r->n_restarts, r->n_crashes);
 }
 
-void ready_handle(gateway_request *rq)
+void status_ready(gateway_request *rq)
 {
     registry *g = backend_registry(rq->backend);
     bool draining = rq->gateway->draining, ready = registry_all_ready(g) && !draining;
@@ -178,7 +178,7 @@ static void refresh_metrics(gateway *g, uint64_t now)
     metrics_put(&g->metrics_text, g->metrics);
 }
 
-void metrics_handle(gateway_request *rq)
+void status_metrics(gateway_request *rq)
 {
     gateway *g = rq->gateway;
     refresh_metrics(g, rq->start_ns);

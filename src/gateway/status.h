@@ -5,12 +5,12 @@
 #include "gateway/request.h"
 
 /* Each answers rq, now or later. Loop thread. */
-void models_handle(gateway_request *rq);
+void status_models(gateway_request *rq);
 /* One model, asked of its worker over gRPC now: an answer means that it is there and listening. It does
  * no inference, so its time is the gateway's own overhead. */
-void model_handle(gateway_request *rq);
-void health_handle(gateway_request *rq); /* 200 while the process answers */
-void ready_handle(gateway_request *rq);  /* 200 when every replica is ready, else 503; lists them */
-void metrics_handle(gateway_request *rq);
+void status_model(gateway_request *rq);
+void status_health(gateway_request *rq); /* 200 while the process answers */
+void status_ready(gateway_request *rq);  /* 200 when every replica is ready, else 503; lists them */
+void status_metrics(gateway_request *rq);
 
 #endif

@@ -55,10 +55,10 @@ static int load_norm(norm *n, const model *m, const char *stem, size_t width, sh
 {
     char name[96];
     snprintf(name, sizeof name, "%s.weight", stem);
-    int rc = vector_load(&n->w, m, name, width, err);
+    int rc = proj_load_vector(&n->w, m, name, width, err);
     if (rc) return rc;
     snprintf(name, sizeof name, "%s.bias", stem);
-    return vector_load(&n->b, m, name, width, err);
+    return proj_load_vector(&n->b, m, name, width, err);
 }
 
 /* A matrix [rows][cols] as floats; fewer rows than the file has are fine. */

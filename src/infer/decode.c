@@ -374,7 +374,7 @@ static void end_all(engine *e)
     }
 }
 
-void engine_decode_loop(engine *e)
+void decode_loop(engine *e)
 {
     while (wait_for_work(e)) {
         reap(e);

@@ -99,7 +99,7 @@ static void hand_out(engine *e, size_t n, uint64_t start_ns, uint64_t took_ns)
     atomic_store(&e->stats.n_running, 0);
 }
 
-void engine_encode_loop(engine *e)
+void encode_loop(engine *e)
 {
     size_t n;
     for (;;) {

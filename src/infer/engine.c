@@ -67,9 +67,9 @@ static void *thread_main(void *arg)
 {
     engine *e = arg;
     if (e->llama)
-        engine_decode_loop(e);
+        decode_loop(e);
     else
-        engine_encode_loop(e);
+        encode_loop(e);
     return NULL;
 }
 

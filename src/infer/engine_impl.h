@@ -74,8 +74,8 @@ struct engine {
 
 /* The engine thread's whole life, for decoders and for encoders: until `stopping`; what then
  * still waits or runs is ended with SHOAL_ECANCELLED. */
-void engine_decode_loop(engine *e);
-void engine_encode_loop(engine *e);
+void decode_loop(engine *e);
+void encode_loop(engine *e);
 
 /* step.c. The team for a step of n_tokens, and the note of how long it took. Engine thread. */
 team *step_team(engine *e, size_t n_tokens);

@@ -68,9 +68,9 @@ static int load_layer(layer *ly, const model *m, const model_config *c, size_t i
     snprintf(prefix, sizeof prefix, "blk.%zu.", i);
     int rc;
     snprintf(name, sizeof name, "%sattn_norm.weight", prefix);
-    if ((rc = vector_load(&ly->attn_norm, m, name, c->n_embd, err))) return rc;
+    if ((rc = proj_load_vector(&ly->attn_norm, m, name, c->n_embd, err))) return rc;
     snprintf(name, sizeof name, "%sffn_norm.weight", prefix);
-    if ((rc = vector_load(&ly->ffn_norm, m, name, c->n_embd, err))) return rc;
+    if ((rc = proj_load_vector(&ly->ffn_norm, m, name, c->n_embd, err))) return rc;
     if ((rc = proj_load(&ly->qkv, m, prefix, (const char *[]){"attn_q", "attn_k", "attn_v"}, 3, set, err)))
         return rc;
     if ((rc = proj_load(&ly->out, m, prefix, (const char *[]){"attn_output"}, 1, set, err))) return rc;
@@ -84,7 +84,7 @@ static int load_rope(llama *l, const model *m, size_t n_ctx, shoal_err *err)
     const tensor *t = model_tensor(m, "rope_freqs.weight");
     float *factors = NULL;
     if (t && t->data) {
-        int rc = vector_load(&factors, m, "rope_freqs.weight", l->c->rope_dim / 2, err);
+        int rc = proj_load_vector(&factors, m, "rope_freqs.weight", l->c->rope_dim / 2, err);
         if (rc) return rc;
     }
     int rc = rope_init(&l->rope, l->c, n_ctx, factors, err);
@@ -98,7 +98,7 @@ static int load_weights(llama *l, const model *m, isa set, size_t n_ctx, shoal_e
     int rc = proj_load(&l->embd, m, "", (const char *[]){"token_embd"}, 1, set, err);
     if (rc) return rc;
     if (!c->tied && (rc = proj_load(&l->head, m, "", (const char *[]){"output"}, 1, set, err))) return rc;
-    if ((rc = vector_load(&l->out_norm, m, "output_norm.weight", c->n_embd, err))) return rc;
+    if ((rc = proj_load_vector(&l->out_norm, m, "output_norm.weight", c->n_embd, err))) return rc;
     l->layers = calloc(c->n_layer, sizeof *l->layers);
     if (!l->layers) return err_nomem(err);
     for (size_t i = 0; i < c->n_layer; i++) {

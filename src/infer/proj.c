@@ -124,7 +124,7 @@ void proj_mul(team_member *m, const proj *p, acts *a, const float *x, size_t n_t
     }
 }
 
-int vector_load(float **ret, const model *m, const char *name, size_t n, shoal_err *err)
+int proj_load_vector(float **ret, const model *m, const char *name, size_t n, shoal_err *err)
 {
     const tensor *t = model_tensor(m, name);
     if (!t || !t->data) return err_set(err, SHOAL_EFORMAT, "%s is missing", name);

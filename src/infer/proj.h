@@ -31,6 +31,6 @@ void proj_mul(team_member *m, const proj *p, acts *a, const float *x, size_t n_t
 
 /* A small vector of the model as floats (norm weights): malloc'd [n], SHOAL_EFORMAT when it is missing
  * or has another size. */
-int vector_load(float **ret, const model *m, const char *name, size_t n, shoal_err *err);
+int proj_load_vector(float **ret, const model *m, const char *name, size_t n, shoal_err *err);
 
 #endif

@@ -225,7 +225,7 @@ static int resolve_name(const char *arg, const char *manifest_path, char **ret_p
     return rc;
 }
 
-int model_resolve(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256,
+int manifest_resolve(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256,
                   shoal_err *err)
 {
     if (path_exists(arg)) {

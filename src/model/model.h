@@ -154,7 +154,7 @@ typedef struct quantize_options {
  * file). A matrix whose cols are no multiple of 32 becomes F16, and so do position and token type
  * embeddings and a classifier's output, which are small and add their error to every token; an
  * override reaches them too. The error figures compare what was written with what was read. */
-int model_quantize(const char *in, const char *out, const quantize_options *opts, quantize_report *ret,
+int quantize_model(const char *in, const char *out, const quantize_options *opts, quantize_report *ret,
                    shoal_err *err);
 
 /* ---- edit -------------------------------------------------------------------------------------- */
@@ -164,7 +164,7 @@ typedef struct gguf_setting {
 } gguf_setting;
 /* Write the GGUF file `in` to `out` with these settings and byte for byte the same weights (through a
  * temporary, as above; out may be in). *ret is the new file's digest. */
-int model_edit_gguf(const char *in, const char *out, const gguf_setting *set, size_t n, sha256_digest *ret,
+int gguf_edit_file(const char *in, const char *out, const gguf_setting *set, size_t n, sha256_digest *ret,
                     shoal_err *err);
 
 /* ---- manifest ------------------------------------------------------------------------------------ */
@@ -193,6 +193,6 @@ const manifest_entry *manifest_find(const manifest *m, const char *name); /* NUL
 /* Turn what a person typed into a path: an existing path as it is, else a name looked up in the
  * manifest at `manifest_path` (NULL: manifest_locate's).
  * *ret_path is malloc'd; *ret_sha256 (malloc'd) is NULL for plain paths. */
-int model_resolve(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256, shoal_err *err);
+int manifest_resolve(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256, shoal_err *err);
 
 #endif

@@ -120,7 +120,7 @@ static int load_weights(model *m, shoal_err *err)
         if (!m->tensors) rc = err_nomem(err);
     }
     for (size_t i = 0; rc == 0 && i < list.n; i++) rc = adopt(m, &list.items[i], err);
-    st_list_done(&list);
+    safetensors_list_done(&list);
     return rc;
 }
 

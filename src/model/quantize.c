@@ -281,7 +281,7 @@ static int run_plan(plan *p, const char *out)
     return rc;
 }
 
-int model_quantize(const char *in, const char *out, const quantize_options *opts, quantize_report *ret,
+int quantize_model(const char *in, const char *out, const quantize_options *opts, quantize_report *ret,
                    shoal_err *err)
 {
     model *m = NULL;

@@ -38,7 +38,7 @@ typedef struct st_file {
     size_t n_spans;
 } st_file;
 
-void st_list_done(st_list *l)
+void safetensors_list_done(st_list *l)
 {
     free(l->items);
     *l = (st_list){0};

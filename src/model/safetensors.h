@@ -23,7 +23,7 @@ typedef struct st_list {
     st_tensor *items;
     size_t n, cap;
 } st_list;
-void st_list_done(st_list *l);
+void safetensors_list_done(st_list *l);
 
 /* Append the tensors of one file. Data pointers go into `data`, which must outlive the list. Integer
  * tensors and such, which checkpoints carry beside the weights, are listed with type DT_COUNT; a

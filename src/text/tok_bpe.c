@@ -29,7 +29,7 @@ static uint32_t byte_letter(uint8_t byte)
     return byte == 173 ? 256 + 67 : 256u + 33 + (byte - 127u);
 }
 
-int letter_byte(uint32_t cp)
+int tok_letter_byte(uint32_t cp)
 {
     if (cp < 256) return is_own_letter(cp) ? (int)cp : -1;
     if (cp < 256 + 33) return (int)(cp - 256);
@@ -37,7 +37,7 @@ int letter_byte(uint32_t cp)
     return cp == 256 + 67 ? 173 : -1;
 }
 
-void seg_find_bytes(segmenter *s)
+void tok_seg_find_bytes(segmenter *s)
 {
     for (int b = 0; b < 256; b++) {
         char text[8];
@@ -46,13 +46,13 @@ void seg_find_bytes(segmenter *s)
             n = utf8_encode(byte_letter((uint8_t)b), text);
         else if (s->byte_fallback)
             n = (size_t)snprintf(text, sizeof text, "<0x%02X>", (unsigned)b);
-        if (n) s->byte_ids[b] = vocab_find(s->voc, text, n);
+        if (n) s->byte_ids[b] = tok_vocab_find(s->voc, text, n);
     }
 }
 
 /* ---- merges ---- */
 
-int seg_merges_init(segmenter *s, size_t n)
+int tok_seg_merges_init(segmenter *s, size_t n)
 {
     size_t slots = 64;
     while (slots < n * 2) slots *= 2;
@@ -68,7 +68,7 @@ static uint64_t pair_key(int32_t left, int32_t right)
     return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
 }
 
-void seg_merges_add(segmenter *s, int32_t left, int32_t right, uint32_t rank, int32_t id)
+void tok_seg_merges_add(segmenter *s, int32_t left, int32_t right, uint32_t rank, int32_t id)
 {
     uint64_t key = pair_key(left, right);
     size_t at = (size_t)rng_mix(key) & (s->n_slots - 1);
@@ -97,7 +97,7 @@ static void rank_pair(const segmenter *s, const char *word, seg_work *w, int32_t
     const seg_symbol *b = &w->sym[a->next];
     if (s->kind == SEG_SPM) {
         size_t len = b->end - a->begin;
-        int32_t id = len <= s->voc->max_len ? vocab_find(s->voc, word + a->begin, len) : -1;
+        int32_t id = len <= s->voc->max_len ? tok_vocab_find(s->voc, word + a->begin, len) : -1;
         if (id < 0) return;
         a->rank = s->ranks[id];
         a->joined = (uint32_t)id;
@@ -152,9 +152,9 @@ static int add_char(const segmenter *s, const char *word, size_t begin, size_t e
     int32_t id;
     if (last && s->suffix_len) {
         uint64_t h = vocab_hash(vocab_hash(VOCAB_HASH_START, c, n), s->suffix, s->suffix_len);
-        id = vocab_find_hashed(s->voc, h, c, n, s->suffix, s->suffix_len);
+        id = tok_vocab_find_hashed(s->voc, h, c, n, s->suffix, s->suffix_len);
     } else {
-        id = vocab_find(s->voc, c, n);
+        id = tok_vocab_find(s->voc, c, n);
     }
     if (id >= 0) return add_symbol(w, id, begin, end);
     if (!s->byte_fallback || !all_bytes_known(s, c, n)) return add_unknown(s, w, begin, end);
@@ -264,7 +264,7 @@ static int merge_by_heap(const segmenter *s, const char *word, seg_work *w)
 
 /* ---- one word ---- */
 
-int seg_add(seg_work *w, int32_t id, size_t begin, size_t end)
+int tok_seg_add(seg_work *w, int32_t id, size_t begin, size_t end)
 {
     if (w->n_out == w->cap_out) {
         size_t cap = w->cap_out ? w->cap_out * 2 : 64;
@@ -280,20 +280,20 @@ int seg_add(seg_work *w, int32_t id, size_t begin, size_t end)
 /* The whole word as the vocabulary spells it, -1 when it is no token. */
 static int32_t find_whole(const segmenter *s, const char *word, size_t len, seg_work *w)
 {
-    if (!s->byte_level) return vocab_find(s->voc, word, len);
+    if (!s->byte_level) return tok_vocab_find(s->voc, word, len);
     if (len > s->voc->max_len) return -1;
     buf_clear(&w->tmp);
     for (size_t i = 0; i < len; i++) {
         char c[4];
         buf_append(&w->tmp, c, utf8_encode(byte_letter((uint8_t)word[i]), c));
     }
-    return w->tmp.failed ? -1 : vocab_find(s->voc, w->tmp.data, w->tmp.len);
+    return w->tmp.failed ? -1 : tok_vocab_find(s->voc, w->tmp.data, w->tmp.len);
 }
 
 static int bpe(const segmenter *s, const char *word, size_t len, seg_work *w)
 {
     int32_t whole = s->ignore_merges ? find_whole(s, word, len, w) : -1;
-    if (whole >= 0) return seg_add(w, whole, 0, len);
+    if (whole >= 0) return tok_seg_add(w, whole, 0, len);
     int rc = make_symbols(s, word, len, w);
     for (size_t i = 0; rc == 0 && i < w->n_sym; i++) rank_pair(s, word, w, (int32_t)i);
     if (rc || !w->n_sym) return rc;
@@ -302,21 +302,21 @@ static int bpe(const segmenter *s, const char *word, size_t len, seg_work *w)
     else
         rc = merge_by_heap(s, word, w);
     for (int32_t i = 0; rc == 0 && i != NONE; i = w->sym[i].next)
-        rc = seg_add(w, w->sym[i].id, w->sym[i].begin, w->sym[i].end);
+        rc = tok_seg_add(w, w->sym[i].id, w->sym[i].begin, w->sym[i].end);
     return rc;
 }
 
-int seg_word(const segmenter *s, const char *word, size_t len, seg_work *w)
+int tok_seg_word(const segmenter *s, const char *word, size_t len, seg_work *w)
 {
     w->n_out = 0;
     switch (s->kind) {
-    case SEG_WORDPIECE: return seg_wordpiece(s, word, len, w);
-    case SEG_UNIGRAM: return seg_unigram(s, word, len, w);
+    case SEG_WORDPIECE: return tok_seg_wordpiece(s, word, len, w);
+    case SEG_UNIGRAM: return tok_seg_unigram(s, word, len, w);
     default: return bpe(s, word, len, w);
     }
 }
 
-void seg_work_done(seg_work *w)
+void tok_seg_work_done(seg_work *w)
 {
     free(w->out);
     free(w->sym);

@@ -60,23 +60,23 @@ typedef struct seg_work {
 } seg_work;
 
 /* 0 or SHOAL_ENOMEM; tokens in w->out[0..n_out). len < 2^31. */
-int seg_word(const segmenter *s, const char *word, size_t len, seg_work *w);
-void seg_work_done(seg_work *w);
+int tok_seg_word(const segmenter *s, const char *word, size_t len, seg_work *w);
+void tok_seg_work_done(seg_work *w);
 
 /* Add the pair (left, right) -> id with this rank; the first of equals stays. The table must have
- * been sized by seg_merges_init for at least as many. */
-int seg_merges_init(segmenter *s, size_t n);
-void seg_merges_add(segmenter *s, int32_t left, int32_t right, uint32_t rank, int32_t id);
+ * been sized by tok_seg_merges_init for at least as many. */
+int tok_seg_merges_init(segmenter *s, size_t n);
+void tok_seg_merges_add(segmenter *s, int32_t left, int32_t right, uint32_t rank, int32_t id);
 
 /* GPT-2's alphabet: the byte that a code point stands for, -1 when it is no letter of it. */
-int letter_byte(uint32_t cp);
+int tok_letter_byte(uint32_t cp);
 
 /* Fill in byte_ids from the vocabulary, by byte_level and byte_fallback. */
-void seg_find_bytes(segmenter *s);
+void tok_seg_find_bytes(segmenter *s);
 
-/* wordpiece and unigram, for seg_word */
-int seg_add(seg_work *w, int32_t id, size_t begin, size_t end);
-int seg_wordpiece(const segmenter *s, const char *word, size_t len, seg_work *w);
-int seg_unigram(const segmenter *s, const char *word, size_t len, seg_work *w);
+/* wordpiece and unigram, for tok_seg_word */
+int tok_seg_add(seg_work *w, int32_t id, size_t begin, size_t end);
+int tok_seg_wordpiece(const segmenter *s, const char *word, size_t len, seg_work *w);
+int tok_seg_unigram(const segmenter *s, const char *word, size_t len, seg_work *w);
 
 #endif

@@ -19,7 +19,7 @@ static bool unletter(buf *out, const char *s, size_t n)
     for (size_t at = 0; at < n;) {
         uint32_t cp = 0;
         size_t k = utf8_decode(s + at, n - at, &cp);
-        int byte = k ? letter_byte(cp) : -1;
+        int byte = k ? tok_letter_byte(cp) : -1;
         if (byte < 0) {
             out->len = start;
             return false;
@@ -83,7 +83,7 @@ int tok_build_bytes(tokenizer *t, shoal_err *err)
     if (!t->bytes || buf_reserve(&t->bytes_pool, 1)) return err_nomem(err);
     for (size_t id = 0; id < t->voc.n; id++) {
         size_t n, start = t->bytes_pool.len;
-        const char *s = vocab_text(&t->voc, (int32_t)id, &n);
+        const char *s = tok_vocab_text(&t->voc, (int32_t)id, &n);
         if (s) put_bytes(&t->dec, &t->bytes_pool, &tmp, s, n);
         if (t->bytes_pool.len >= UINT32_MAX) t->bytes_pool.failed = true;
         if (t->bytes_pool.failed) break;
@@ -132,7 +132,7 @@ static void cleanup(buf *out, size_t from)
 static void put_wordpiece(const tokenizer *t, int32_t id, bool first, buf *out)
 {
     size_t n_piece, n = t->bytes[id].len, from = out->len;
-    const char *piece = vocab_text(&t->voc, id, &n_piece);
+    const char *piece = tok_vocab_text(&t->voc, id, &n_piece);
     bool goes_on = n_piece != n;
     if (first) {
         buf_append(out, piece, n_piece);
@@ -155,7 +155,7 @@ static bool put_token(const tokenizer *t, int32_t id, bool first, buf *out)
     }
     if (d->kind == DEC_METASPACE && first && d->meta_first) {
         size_t n_piece;
-        const char *piece = vocab_text(&t->voc, id, &n_piece);
+        const char *piece = tok_vocab_text(&t->voc, id, &n_piece);
         replaced(out, piece, n_piece, d->meta, d->meta_len, "", 0);
         return true;
     }

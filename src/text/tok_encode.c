@@ -88,7 +88,7 @@ static text_range trim(const job *j, int32_t id, text_range r)
 
 static int put_token(job *j, int32_t id, const tok_text *t, size_t b, size_t e)
 {
-    text_range r = text_origin(t, b, e);
+    text_range r = tok_text_origin(t, b, e);
     if (j->t->trim_offsets) r = trim(j, id, r);
     token_span s = {.begin = r.begin, .end = r.end};
     s.cp_begin = code_point_of(j, r.begin);
@@ -109,7 +109,7 @@ static bool is_markup(const added_token *a)
 static bool is_barred(const job *j, const tok_text *t, size_t b, size_t e)
 {
     if (!j->marks) return false;
-    text_range r = text_origin(t, b, e);
+    text_range r = tok_text_origin(t, b, e);
     return r.begin < r.end && memchr(j->marks + r.begin, 1, r.end - r.begin);
 }
 
@@ -119,8 +119,8 @@ static int put_apart(job *j, const tok_text *t, size_t b, size_t e)
 {
     int rc = 0;
     for (size_t at = b, next = b; rc == 0 && at < e; at = next) {
-        text_next(t, &next);
-        rc = seg_word(&j->t->seg, t->s + at, next - at, &j->seg) ? err_nomem(j->err) : 0;
+        tok_text_next(t, &next);
+        rc = tok_seg_word(&j->t->seg, t->s + at, next - at, &j->seg) ? err_nomem(j->err) : 0;
         for (size_t i = 0; rc == 0 && i < j->seg.n_out; i++)
             rc = put_token(j, j->seg.out[i].id, t, at + j->seg.out[i].begin, at + j->seg.out[i].end);
     }
@@ -134,7 +134,7 @@ static bool is_control(const tokenizer *t, int32_t id)
 
 static int put_word(job *j, const tok_text *t, word_span w)
 {
-    int rc = seg_word(&j->t->seg, t->s + w.begin, w.end - w.begin, &j->seg);
+    int rc = tok_seg_word(&j->t->seg, t->s + w.begin, w.end - w.begin, &j->seg);
     if (rc) return err_nomem(j->err);
     for (size_t i = 0; j->marks && i < j->seg.n_out; i++) {
         const seg_token *k = &j->seg.out[i];
@@ -158,9 +158,9 @@ static tok_text slice(const tok_text *t, size_t b, size_t e)
 static int put_words(job *j, const tok_text *t, size_t b, size_t e)
 {
     tok_text part = slice(t, b, e);
-    int rc = pre_run(j->t->pre, j->t->n_pre, &part, 0, part.len, &j->words, &j->match, j->err);
+    int rc = tok_pre_run(j->t->pre, j->t->n_pre, &part, 0, part.len, &j->words, &j->match, j->err);
     for (size_t i = 0; rc == 0 && i < j->words.n; i++) rc = put_word(j, &part, j->words.at[i]);
-    text_done(&part);
+    tok_text_done(&part);
     return rc;
 }
 
@@ -185,12 +185,12 @@ static bool ends_word(const tok_text *t, size_t b, size_t e)
     if (e == b) return false;
     do last--;
     while (last > b && ((uint8_t)t->s[last] & 0xC0) == 0x80);
-    return cp_is_word(text_next(t, &last));
+    return tok_cp_is_word(tok_text_next(t, &last));
 }
 
 static bool starts_word(const tok_text *t, size_t b, size_t e)
 {
-    return b < e && cp_is_word(text_next(t, &b));
+    return b < e && tok_cp_is_word(tok_text_next(t, &b));
 }
 
 /* The longest added token at byte `at` of t[..end), NULL for none. */
@@ -242,9 +242,9 @@ static int split_added(job *j, const tok_text *t, const added_set *set, gap_fn *
             do k--;
             while (k > done && ((uint8_t)t->s[k] & 0xC0) == 0x80);
             size_t next = k;
-            if (!cp_is_space(text_next(t, &next))) break;
+            if (!tok_cp_is_space(tok_text_next(t, &next))) break;
         }
-        for (size_t next = e; a->rstrip && e < t->len && cp_is_space(text_next(t, &next)); e = next) continue;
+        for (size_t next = e; a->rstrip && e < t->len && tok_cp_is_space(tok_text_next(t, &next)); e = next) continue;
         if (b > done) rc = gap(j, t, done, b);
         if (rc == 0) rc = put_token(j, a->id, t, b, e);
         j->word++;
@@ -257,9 +257,9 @@ static int split_added(job *j, const tok_text *t, const added_set *set, gap_fn *
 static int put_raw(job *j, const tok_text *t, size_t b, size_t e)
 {
     tok_text part = slice(t, b, e);
-    int rc = norm_run(j->t->norm, j->t->n_norm, &part, &j->match, j->err);
+    int rc = tok_norm_run(j->t->norm, j->t->n_norm, &part, &j->match, j->err);
     if (rc == 0) rc = split_added(j, &part, &j->t->normalized, put_words);
-    text_done(&part);
+    tok_text_done(&part);
     return rc;
 }
 
@@ -288,9 +288,9 @@ static int check_text(const char *s, size_t len, const char *which, shoal_err *e
 /* The end of a call: what it used goes, and *ret is replaced when all went well. */
 static int finish(job *j, int rc, encoding *ret)
 {
-    seg_work_done(&j->seg);
-    words_done(&j->words);
-    match_done(&j->match);
+    tok_seg_work_done(&j->seg);
+    tok_words_done(&j->words);
+    tok_match_done(&j->match);
     if (rc) {
         encoding_done(&j->e);
         return rc;

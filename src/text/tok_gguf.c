@@ -51,7 +51,7 @@ static int add_regex(tokenizer *t, const char *regex, const char *what, shoal_er
     pre_step *s = tok_add_pre(t);
     if (!s) return err_nomem(err);
     s->kind = PRE_REGEX;
-    return regex_compile(&s->re, regex, strlen(regex), what, err);
+    return tok_regex_compile(&s->re, regex, strlen(regex), what, err);
 }
 
 static int add_norm(tokenizer *t, norm_kind kind, shoal_err *err)
@@ -80,11 +80,11 @@ static int put_piece(tokenizer *t, const tokenizer_gguf *m, size_t id, bool word
     bool starts = n >= meta && !memcmp(s, META, meta);
     bool bracketed = n > 2 && s[0] == '[' && s[n - 1] == ']';
     if (!wordpiece || is_added(m, id) || bracketed || n > sizeof text - 2)
-        return vocab_put(&t->voc, (int32_t)id, s, n);
-    if (starts) return vocab_put(&t->voc, (int32_t)id, s + meta, n - meta);
+        return tok_vocab_put(&t->voc, (int32_t)id, s, n);
+    if (starts) return tok_vocab_put(&t->voc, (int32_t)id, s + meta, n - meta);
     memcpy(text, "##", 2);
     memcpy(text + 2, s, n);
-    return vocab_put(&t->voc, (int32_t)id, text, n + 2);
+    return tok_vocab_put(&t->voc, (int32_t)id, text, n + 2);
 }
 
 static int load_pieces(tokenizer *t, const tokenizer_gguf *m, bool wordpiece, const char *what,
@@ -120,20 +120,20 @@ static int load_merges(tokenizer *t, const tokenizer_gguf *m, const char *what, 
     segmenter *g = &t->seg;
     if (m->n_merges > TOK_MAX_TOKENS)
         return err_set(err, SHOAL_ELIMIT, "%s: tokenizer.ggml.merges: too many", what);
-    if (seg_merges_init(g, m->n_merges)) return err_nomem(err);
+    if (tok_seg_merges_init(g, m->n_merges)) return err_nomem(err);
     for (size_t i = 0; i < m->n_merges; i++) {
         const char *s = m->merges[i],
                    *space = m->merge_lens[i] > 2 ? memchr(s + 1, ' ', m->merge_lens[i] - 1) : NULL;
         if (!space)
             return err_set(err, SHOAL_EFORMAT, "%s: tokenizer.ggml.merges[%zu]: not \"left right\"", what, i);
         size_t n_a = (size_t)(space - s), n_b = m->merge_lens[i] - n_a - 1;
-        int32_t a = vocab_find(g->voc, s, n_a), b = vocab_find(g->voc, space + 1, n_b);
+        int32_t a = tok_vocab_find(g->voc, s, n_a), b = tok_vocab_find(g->voc, space + 1, n_b);
         uint64_t h = vocab_hash(vocab_hash(VOCAB_HASH_START, s, n_a), space + 1, n_b);
-        int32_t both = vocab_find_hashed(g->voc, h, s, n_a, space + 1, n_b);
+        int32_t both = tok_vocab_find_hashed(g->voc, h, s, n_a, space + 1, n_b);
         if (a < 0 || b < 0 || both < 0)
             return err_set(err, SHOAL_EFORMAT,
                            "%s: tokenizer.ggml.merges[%zu]: a piece is not in the vocabulary", what, i);
-        seg_merges_add(g, a, b, (uint32_t)i, both);
+        tok_seg_merges_add(g, a, b, (uint32_t)i, both);
     }
     return 0;
 }
@@ -177,7 +177,7 @@ static int load_bert(tokenizer *t, const tokenizer_gguf *m, shoal_err *err)
     g->prefix_len = 2;
     g->max_chars = 100;
     g->unk = checked(m, m->unk);
-    if (g->unk < 0) g->unk = vocab_find(&t->voc, "[UNK]", 5);
+    if (g->unk < 0) g->unk = tok_vocab_find(&t->voc, "[UNK]", 5);
     t->dec.kind = DEC_WORDPIECE;
     t->dec.cleanup = true;
     t->dec.prefix = "##";
@@ -189,11 +189,11 @@ static int load_bert(tokenizer *t, const tokenizer_gguf *m, shoal_err *err)
         if (rc == 0) rc = add_norm(t, NORM_STRIP_ACCENTS, err);
         if (rc == 0) rc = add_norm(t, NORM_LOWERCASE, err);
     }
-    if (rc == 0) rc = add_pre_class(t, cp_is_space, SPLIT_REMOVED, err);
-    if (rc == 0) rc = add_pre_class(t, cp_is_bert_punct, SPLIT_ISOLATED, err);
+    if (rc == 0) rc = add_pre_class(t, tok_cp_is_space, SPLIT_REMOVED, err);
+    if (rc == 0) rc = add_pre_class(t, tok_cp_is_bert_punct, SPLIT_ISOLATED, err);
     int32_t cls = checked(m, m->cls), sep = checked(m, m->sep);
-    if (cls < 0) cls = t->bos >= 0 ? t->bos : vocab_find(&t->voc, "[CLS]", 5);
-    if (sep < 0) sep = t->eos >= 0 ? t->eos : vocab_find(&t->voc, "[SEP]", 5);
+    if (cls < 0) cls = t->bos >= 0 ? t->bos : tok_vocab_find(&t->voc, "[CLS]", 5);
+    if (sep < 0) sep = t->eos >= 0 ? t->eos : tok_vocab_find(&t->voc, "[SEP]", 5);
     return rc ? rc
               : tok_wrap_templates(t, m->add_bos == 0 ? -1 : cls, m->add_eos == 0 ? -1 : sep, -1, 1, err);
 }
@@ -268,7 +268,7 @@ int tokenizer_from_gguf(tokenizer **ret, const tokenizer_gguf *m, const char *wh
     if (rc == 0)
         rc = gpt2 ? load_gpt2(t, m, what, err) : bert ? load_bert(t, m, err) : load_llama(t, m, what, err);
     if (rc == 0) {
-        seg_find_bytes(&t->seg);
+        tok_seg_find_bytes(&t->seg);
         rc = tok_seal(t, err);
     }
     if (rc) {

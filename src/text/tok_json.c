@@ -14,7 +14,7 @@ typedef struct loader {
 
 static int put(loader *l, int64_t id, const char *s, size_t len, const char *path)
 {
-    int rc = id < 0 || id > TOK_MAX_ID ? SHOAL_ELIMIT : vocab_put(&l->t->voc, (int32_t)id, s, len);
+    int rc = id < 0 || id > TOK_MAX_ID ? SHOAL_ELIMIT : tok_vocab_put(&l->t->voc, (int32_t)id, s, len);
     if (rc == SHOAL_ENOMEM) return err_nomem(l->err);
     if (rc == 0) return 0;
     return err_set(l->err, SHOAL_EFORMAT,
@@ -36,7 +36,7 @@ static int load_vocab(loader *l, const json_t *model)
             return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab[\"%.40s\"]: must be an integer", l->what,
                            key);
         size_t n;
-        if (vocab_text(&l->t->voc, (int32_t)(json_integer_value(v) & INT32_MAX), &n))
+        if (tok_vocab_text(&l->t->voc, (int32_t)(json_integer_value(v) & INT32_MAX), &n))
             return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab[\"%.40s\"]: its id %lld is taken", l->what,
                            key, (long long)json_integer_value(v));
         int rc = put(l, json_integer_value(v), key, strlen(key), "model.vocab");
@@ -62,7 +62,7 @@ static int find_unk(loader *l, const json_t *model)
 {
     const char *s = json_string_value(json_object_get(model, "unk_token"));
     if (!s) return 0;
-    l->t->seg.unk = vocab_find(&l->t->voc, s, strlen(s));
+    l->t->seg.unk = tok_vocab_find(&l->t->voc, s, strlen(s));
     if (l->t->seg.unk >= 0) return 0;
     return err_set(l->err, SHOAL_EFORMAT, "%s: model.unk_token: \"%.40s\" is not in the vocabulary", l->what,
                    s);
@@ -95,13 +95,13 @@ static int load_merge(loader *l, const json_t *m, size_t i)
     size_t n_a, n_b;
     if (!merge_sides(m, &a, &n_a, &b, &n_b))
         return err_set(l->err, SHOAL_EFORMAT, "%s: model.merges[%zu]: not a pair of pieces", l->what, i);
-    int32_t left = vocab_find(g->voc, a, n_a), right = vocab_find(g->voc, b, n_b);
+    int32_t left = tok_vocab_find(g->voc, a, n_a), right = tok_vocab_find(g->voc, b, n_b);
     uint64_t h = vocab_hash(vocab_hash(VOCAB_HASH_START, a, n_a), b, n_b);
-    int32_t both = left < 0 || right < 0 ? -1 : vocab_find_hashed(g->voc, h, a, n_a, b, n_b);
+    int32_t both = left < 0 || right < 0 ? -1 : tok_vocab_find_hashed(g->voc, h, a, n_a, b, n_b);
     if (both < 0)
         return err_set(l->err, SHOAL_EFORMAT, "%s: model.merges[%zu]: a piece is not in the vocabulary",
                        l->what, i);
-    seg_merges_add(g, left, right, (uint32_t)i, both);
+    tok_seg_merges_add(g, left, right, (uint32_t)i, both);
     return 0;
 }
 
@@ -126,7 +126,7 @@ static int load_bpe(loader *l, const json_t *model)
     if (json_array_size(merges) > TOK_MAX_TOKENS)
         return err_set(l->err, SHOAL_ELIMIT, "%s: model.merges: more than %d merges", l->what,
                        TOK_MAX_TOKENS);
-    if (seg_merges_init(g, json_array_size(merges))) return err_nomem(l->err);
+    if (tok_seg_merges_init(g, json_array_size(merges))) return err_nomem(l->err);
     json_array_foreach(merges, i, m)
     {
         rc = load_merge(l, m, i);
@@ -233,7 +233,7 @@ static int32_t config_token(const tokenizer *t, const json_t *config, const char
 {
     const json_t *v = json_object_get(config, key);
     const char *s = json_string_value(json_is_object(v) ? json_object_get(v, "content") : v);
-    return s ? vocab_find(&t->voc, s, strlen(s)) : -1;
+    return s ? tok_vocab_find(&t->voc, s, strlen(s)) : -1;
 }
 
 static int load_config(loader *l, const char *json, size_t len)
@@ -279,7 +279,7 @@ static int load(loader *l, const json_t *root)
         rc = sections[i].fn(t, json_object_get(root, sections[i].key), sections[i].key, l->err);
         if (rc) return err_prefix(l->err, rc, "%s", l->what);
     }
-    seg_find_bytes(&t->seg);
+    tok_seg_find_bytes(&t->seg);
     return 0;
 }
 

@@ -56,7 +56,7 @@ static int get_pattern(tokenizer *t, const json_t *o, tok_regex **ret_re, const 
 {
     const json_t *p = json_object_get(o, "pattern"), *re = json_object_get(p, "Regex");
     if (json_is_string(re))
-        return regex_compile(ret_re, json_string_value(re), json_string_length(re), what, err);
+        return tok_regex_compile(ret_re, json_string_value(re), json_string_length(re), what, err);
     if (!json_is_string(json_object_get(p, "String")))
         return err_set(err, SHOAL_EFORMAT, "%s.pattern: {\"String\": ...} or {\"Regex\": ...} is expected",
                        what);
@@ -171,7 +171,7 @@ static int byte_level(tokenizer *t, const json_t *o, const char *what, shoal_err
     if (!get_bool(o, "use_regex", true)) return 0;
     pre_step *s = add_pre(t, PRE_REGEX, err);
     if (!s) return SHOAL_ENOMEM;
-    return regex_compile(&s->re, TOK_GPT2_REGEX, strlen(TOK_GPT2_REGEX), what, err);
+    return tok_regex_compile(&s->re, TOK_GPT2_REGEX, strlen(TOK_GPT2_REGEX), what, err);
 }
 
 static int split(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
@@ -192,14 +192,14 @@ static int whitespace(tokenizer *t, const char *what, shoal_err *err)
     if (!s) return SHOAL_ENOMEM;
     s->behavior = SPLIT_REMOVED;
     s->invert = true;
-    return regex_compile(&s->re, words, sizeof words - 1, what, err);
+    return tok_regex_compile(&s->re, words, sizeof words - 1, what, err);
 }
 
 static int punctuation(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
 {
     split_behavior b = SPLIT_ISOLATED;
     int rc = get_behavior(o, &b, what, err);
-    return rc ? rc : add_class(t, cp_is_bert_punct, b, err);
+    return rc ? rc : add_class(t, tok_cp_is_bert_punct, b, err);
 }
 
 static int get_scheme(const json_t *o, prepend_scheme *ret, const char *what, shoal_err *err)
@@ -246,16 +246,16 @@ int tok_json_pre(tokenizer *t, const json_t *o, const char *what, shoal_err *err
     if (!strcmp(type, "ByteLevel")) return byte_level(t, o, what, err);
     if (!strcmp(type, "Split")) return split(t, o, what, err);
     if (!strcmp(type, "Whitespace")) return whitespace(t, what, err);
-    if (!strcmp(type, "WhitespaceSplit")) return add_class(t, cp_is_space, SPLIT_REMOVED, err);
+    if (!strcmp(type, "WhitespaceSplit")) return add_class(t, tok_cp_is_space, SPLIT_REMOVED, err);
     if (!strcmp(type, "Punctuation")) return punctuation(t, o, what, err);
     if (!strcmp(type, "Metaspace")) return metaspace(t, o, what, err);
     if (!strcmp(type, "Digits"))
-        return add_class(t, cp_is_numeric,
+        return add_class(t, tok_cp_is_numeric,
                          get_bool(o, "individual_digits", false) ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS, err);
     if (strcmp(type, "BertPreTokenizer"))
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: pre-tokenizer \"%s\" is not supported", what, type);
-    rc = add_class(t, cp_is_space, SPLIT_REMOVED, err);
-    return rc ? rc : add_class(t, cp_is_bert_punct, SPLIT_ISOLATED, err);
+    rc = add_class(t, tok_cp_is_space, SPLIT_REMOVED, err);
+    return rc ? rc : add_class(t, tok_cp_is_bert_punct, SPLIT_ISOLATED, err);
 }
 
 /* ---- post-processors ---- */
@@ -363,7 +363,7 @@ static int dec_add_replace(tokenizer *t, const json_t *o, const char *what, shoa
     dec_replace *r = &d->replace[d->n_replace];
     tok_regex *re = NULL;
     int rc = get_pattern(t, o, &re, &r->from, &r->from_len, what, err);
-    regex_free(re);
+    tok_regex_free(re);
     if (rc == 0 && re)
         rc = err_set(err, SHOAL_EUNSUPPORTED, "%s: a decoder's regular expression is not supported", what);
     if (rc == 0) rc = get_text(t, o, "content", "", &r->to, &r->to_len, what, err);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-bool cp_is_space(uint32_t cp)
+bool tok_cp_is_space(uint32_t cp)
 {
     if (cp < 0x80) return cp == ' ' || (cp >= 9 && cp <= 13);
     return cp == 0x85 || cp == 0xA0 || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200A) || cp == 0x2028 ||
@@ -18,7 +18,7 @@ static utf8proc_category_t category(uint32_t cp)
     return utf8proc_category((utf8proc_int32_t)cp);
 }
 
-bool cp_is_bert_punct(uint32_t cp)
+bool tok_cp_is_bert_punct(uint32_t cp)
 {
     if (cp < 0x80)
         return (cp > 32 && cp < 48) || (cp > 57 && cp < 65) || (cp > 90 && cp < 97) || (cp > 122 && cp < 127);
@@ -26,14 +26,14 @@ bool cp_is_bert_punct(uint32_t cp)
     return c >= UTF8PROC_CATEGORY_PC && c <= UTF8PROC_CATEGORY_PO;
 }
 
-bool cp_is_numeric(uint32_t cp)
+bool tok_cp_is_numeric(uint32_t cp)
 {
     if (cp < 0x80) return cp >= '0' && cp <= '9';
     utf8proc_category_t c = category(cp);
     return c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO;
 }
 
-bool cp_is_word(uint32_t cp)
+bool tok_cp_is_word(uint32_t cp)
 {
     utf8proc_category_t c = category(cp);
     return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_ND) || c == UTF8PROC_CATEGORY_PC;
@@ -59,58 +59,58 @@ static bool is_chinese(uint32_t cp)
 
 static int clean(tok_text *t)
 {
-    text_writer w = text_rewrite(t, 0);
+    text_writer w = tok_text_rewrite(t, 0);
     while (w.at < t->len) {
         size_t next = w.at;
-        uint32_t cp = text_next(t, &next);
+        uint32_t cp = tok_text_next(t, &next);
         if (cp == 0 || cp == 0xFFFD || is_control(cp))
-            text_skip(&w, next);
+            tok_text_skip(&w, next);
         else
-            text_put(&w, cp_is_space(cp) ? ' ' : cp, 0);
+            tok_text_put(&w, tok_cp_is_space(cp) ? ' ' : cp, 0);
     }
-    return text_finish(&w, t);
+    return tok_text_finish(&w, t);
 }
 
 static int chinese(tok_text *t)
 {
-    text_writer w = text_rewrite(t, 0);
+    text_writer w = tok_text_rewrite(t, 0);
     while (w.at < t->len) {
         size_t next = w.at;
-        uint32_t cp = text_next(t, &next);
+        uint32_t cp = tok_text_next(t, &next);
         bool ideograph = is_chinese(cp);
-        text_put(&w, ideograph ? ' ' : cp, 0);
+        tok_text_put(&w, ideograph ? ' ' : cp, 0);
         if (!ideograph) continue;
-        text_put(&w, cp, 1);
-        text_put(&w, ' ', 1);
+        tok_text_put(&w, cp, 1);
+        tok_text_put(&w, ' ', 1);
     }
-    return text_finish(&w, t);
+    return tok_text_finish(&w, t);
 }
 
 static int strip_accents(tok_text *t)
 {
-    text_writer w = text_rewrite(t, 0);
+    text_writer w = tok_text_rewrite(t, 0);
     while (w.at < t->len) {
         size_t next = w.at;
-        uint32_t cp = text_next(t, &next);
+        uint32_t cp = tok_text_next(t, &next);
         if (cp >= 0x300 && category(cp) == UTF8PROC_CATEGORY_MN)
-            text_skip(&w, next);
+            tok_text_skip(&w, next);
         else
-            text_put(&w, cp, 0);
+            tok_text_put(&w, cp, 0);
     }
-    return text_finish(&w, t);
+    return tok_text_finish(&w, t);
 }
 
 static int lowercase(tok_text *t)
 {
-    text_writer w = text_rewrite(t, 0);
+    text_writer w = tok_text_rewrite(t, 0);
     while (w.at < t->len) {
         size_t next = w.at;
-        uint32_t cp = text_next(t, &next);
+        uint32_t cp = tok_text_next(t, &next);
         /* The one character whose lower case is two (Unicode SpecialCasing, unconditional). */
-        text_put(&w, cp == 0x130 ? 'i' : (uint32_t)utf8proc_tolower((utf8proc_int32_t)cp), 0);
-        if (cp == 0x130) text_put(&w, 0x307, 1);
+        tok_text_put(&w, cp == 0x130 ? 'i' : (uint32_t)utf8proc_tolower((utf8proc_int32_t)cp), 0);
+        if (cp == 0x130) tok_text_put(&w, 0x307, 1);
     }
-    return text_finish(&w, t);
+    return tok_text_finish(&w, t);
 }
 
 static int strip_ends(const norm_step *s, tok_text *t)
@@ -118,38 +118,38 @@ static int strip_ends(const norm_step *s, tok_text *t)
     size_t b = 0, e = t->len;
     while (s->left && b < e) {
         size_t next = b;
-        if (!cp_is_space(text_next(t, &next))) break;
+        if (!tok_cp_is_space(tok_text_next(t, &next))) break;
         b = next;
     }
     while (s->right && e > b) {
         size_t last = e - 1, at;
         while (last > b && ((uint8_t)t->s[last] & 0xC0) == 0x80) last--;
         at = last;
-        if (!cp_is_space(text_next(t, &at))) break;
+        if (!tok_cp_is_space(tok_text_next(t, &at))) break;
         e = last;
     }
-    text_writer w = text_rewrite(t, b);
-    text_copy(&w, e);
-    return text_finish(&w, t);
+    text_writer w = tok_text_rewrite(t, b);
+    tok_text_copy(&w, e);
+    return tok_text_finish(&w, t);
 }
 
 static int prepend(const norm_step *s, tok_text *t)
 {
     if (t->len == 0 || s->content_len == 0) return 0;
     size_t next = 0;
-    uint32_t first = text_next(t, &next);
-    text_writer w = text_rewrite(t, 0);
-    text_put_str(&w, s->content, s->content_len, 0);
-    text_put(&w, first, 1);
-    text_copy(&w, t->len);
-    return text_finish(&w, t);
+    uint32_t first = tok_text_next(t, &next);
+    text_writer w = tok_text_rewrite(t, 0);
+    tok_text_put_str(&w, s->content, s->content_len, 0);
+    tok_text_put(&w, first, 1);
+    tok_text_copy(&w, t->len);
+    return tok_text_finish(&w, t);
 }
 
 /* The next place of the pattern at or after `from`: 1, 0 or an error. */
 static int find(const norm_step *s, const tok_text *t, size_t from, tok_match *m, size_t *b, size_t *e,
                 shoal_err *err)
 {
-    if (s->re) return regex_find(s->re, m, t->s, t->len, from, b, e, err);
+    if (s->re) return tok_regex_find(s->re, m, t->s, t->len, from, b, e, err);
     if (s->pattern_len == 0) return 0;
     for (size_t i = from; i + s->pattern_len <= t->len; i++) {
         const char *p = memchr(t->s + i, s->pattern[0], t->len - i);
@@ -169,18 +169,18 @@ static int replace(const norm_step *s, tok_text *t, tok_match *m, shoal_err *err
     size_t b, e;
     int rc = find(s, t, 0, m, &b, &e, err);
     if (rc <= 0) return rc;
-    text_writer w = text_rewrite(t, 0);
+    text_writer w = tok_text_rewrite(t, 0);
     while (rc > 0) {
-        text_copy(&w, b);
-        text_skip(&w, e);
-        if (e > b) text_put_str(&w, s->content, s->content_len, 1);
+        tok_text_copy(&w, b);
+        tok_text_skip(&w, e);
+        if (e > b) tok_text_put_str(&w, s->content, s->content_len, 1);
         size_t from = e;
-        if (e == b && from < t->len) text_next(t, &from);
+        if (e == b && from < t->len) tok_text_next(t, &from);
         rc = e == b && b == t->len ? 0 : find(s, t, from, m, &b, &e, err);
     }
-    if (rc == 0) text_copy(&w, t->len);
-    if (rc == 0) return text_finish(&w, t) ? err_nomem(err) : 0;
-    text_done(&w.dst);
+    if (rc == 0) tok_text_copy(&w, t->len);
+    if (rc == 0) return tok_text_finish(&w, t) ? err_nomem(err) : 0;
+    tok_text_done(&w.dst);
     return rc;
 }
 
@@ -264,7 +264,7 @@ static void compose_run(former *f)
 
 static void flush_run(former *f)
 {
-    for (size_t i = 0; i < f->n; i++) text_put(&f->w, f->run[i].cp, f->run[i].change);
+    for (size_t i = 0; i < f->n; i++) tok_text_put(&f->w, f->run[i].cp, f->run[i].change);
     f->n = 0;
 }
 
@@ -300,7 +300,7 @@ static bool add_mark(former *f, mark m)
 static bool is_formed(const norm_step *s, const tok_text *t)
 {
     for (size_t at = 0; at < t->len;) {
-        uint32_t cp = text_next(t, &at);
+        uint32_t cp = tok_text_next(t, &at);
         if (cp >= (s->compat || !s->compose ? 0x80u : 0x300u)) return false;
     }
     return true;
@@ -309,10 +309,10 @@ static bool is_formed(const norm_step *s, const tok_text *t)
 static int form(const norm_step *s, tok_text *t)
 {
     if (is_formed(s, t)) return 0;
-    former f = {.w = text_rewrite(t, 0), .step = s};
+    former f = {.w = tok_text_rewrite(t, 0), .step = s};
     bool ok = true;
     for (size_t at = 0; ok && at < t->len;) {
-        uint32_t cp = text_next(t, &at);
+        uint32_t cp = tok_text_next(t, &at);
         utf8proc_int32_t parts[32] = {(utf8proc_int32_t)cp};
         utf8proc_ssize_t n = 1;
         int boundary = 0;
@@ -328,7 +328,7 @@ static int form(const norm_step *s, tok_text *t)
     flush_run(&f);
     free(f.run);
     f.w.failed |= !ok;
-    return text_finish(&f.w, t);
+    return tok_text_finish(&f.w, t);
 }
 
 static int run_step(const norm_step *s, tok_text *t, tok_match *m, shoal_err *err)
@@ -347,7 +347,7 @@ static int run_step(const norm_step *s, tok_text *t, tok_match *m, shoal_err *er
     return rc ? err_nomem(err) : 0;
 }
 
-int norm_run(const norm_step *steps, size_t n, tok_text *t, tok_match *m, shoal_err *err)
+int tok_norm_run(const norm_step *steps, size_t n, tok_text *t, tok_match *m, shoal_err *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) rc = run_step(&steps[i], t, m, err);

@@ -26,12 +26,12 @@ typedef struct norm_step {
 } norm_step;
 
 /* Run all steps over *t in place. */
-int norm_run(const norm_step *steps, size_t n, tok_text *t, tok_match *m, shoal_err *err);
+int tok_norm_run(const norm_step *steps, size_t n, tok_text *t, tok_match *m, shoal_err *err);
 
 /* Character classes the reference uses; shared with the pre-tokenisers. */
-bool cp_is_space(uint32_t cp);      /* Unicode White_Space */
-bool cp_is_bert_punct(uint32_t cp); /* ASCII punctuation and all of category P */
-bool cp_is_numeric(uint32_t cp);    /* Nd, Nl, No */
-bool cp_is_word(uint32_t cp);       /* \w: letters, marks, digits, connectors */
+bool tok_cp_is_space(uint32_t cp);      /* Unicode White_Space */
+bool tok_cp_is_bert_punct(uint32_t cp); /* ASCII punctuation and all of category P */
+bool tok_cp_is_numeric(uint32_t cp);    /* Nd, Nl, No */
+bool tok_cp_is_word(uint32_t cp);       /* \w: letters, marks, digits, connectors */
 
 #endif

@@ -25,7 +25,7 @@ static int32_t longest(const segmenter *s, const char *word, size_t at, size_t l
         size_t n = char_len(word + end, len - end);
         h = vocab_hash(h, word + end, n);
         end += n;
-        int32_t id = vocab_find_hashed(s->voc, h, prefix, prefix_len, word + at, end - at);
+        int32_t id = tok_vocab_find_hashed(s->voc, h, prefix, prefix_len, word + at, end - at);
         if (id < 0) continue;
         best = id;
         *ret_end = end;
@@ -36,16 +36,16 @@ static int32_t longest(const segmenter *s, const char *word, size_t at, size_t l
 static int unknown_word(const segmenter *s, size_t len, seg_work *w)
 {
     w->n_out = 0;
-    return s->unk >= 0 ? seg_add(w, s->unk, 0, len) : 0;
+    return s->unk >= 0 ? tok_seg_add(w, s->unk, 0, len) : 0;
 }
 
-int seg_wordpiece(const segmenter *s, const char *word, size_t len, seg_work *w)
+int tok_seg_wordpiece(const segmenter *s, const char *word, size_t len, seg_work *w)
 {
     if (utf8_count(word, len) > s->max_chars) return unknown_word(s, len, w);
     for (size_t at = 0, end = 0; at < len; at = end) {
         int32_t id = longest(s, word, at, len, &end);
         if (id < 0) return unknown_word(s, len, w);
-        if (seg_add(w, id, at, end)) return SHOAL_ENOMEM;
+        if (tok_seg_add(w, id, at, end)) return SHOAL_ENOMEM;
     }
     return 0;
 }
@@ -84,7 +84,7 @@ static void reach_all(const segmenter *s, const char *word, size_t at, size_t le
         size_t n = char_len(word + end, len - end);
         h = vocab_hash(h, word + end, n);
         end += n;
-        int32_t id = vocab_find_hashed(s->voc, h, NULL, 0, word + at, end - at);
+        int32_t id = tok_vocab_find_hashed(s->voc, h, NULL, 0, word + at, end - at);
         if (id < 0 || id == s->unk) continue;
         reach(w, at, end, id, s->scores[id]);
         single |= end - at == first;
@@ -97,13 +97,13 @@ static int put_unknown(const segmenter *s, const char *word, size_t begin, size_
 {
     bool bytes = s->byte_fallback;
     for (size_t i = begin; bytes && i < end; i++) bytes = s->byte_ids[(uint8_t)word[i]] >= 0;
-    if (!bytes) return s->unk >= 0 ? seg_add(w, s->unk, begin, end) : 0;
+    if (!bytes) return s->unk >= 0 ? tok_seg_add(w, s->unk, begin, end) : 0;
     int rc = 0;
-    for (size_t i = begin; rc == 0 && i < end; i++) rc = seg_add(w, s->byte_ids[(uint8_t)word[i]], i, i + 1);
+    for (size_t i = begin; rc == 0 && i < end; i++) rc = tok_seg_add(w, s->byte_ids[(uint8_t)word[i]], i, i + 1);
     return rc;
 }
 
-int seg_unigram(const segmenter *s, const char *word, size_t len, seg_work *w)
+int tok_seg_unigram(const segmenter *s, const char *word, size_t len, seg_work *w)
 {
     if (lattice(w, len)) return SHOAL_ENOMEM;
     for (size_t at = 0; at < len; at += char_len(word + at, len - at)) reach_all(s, word, at, len, w);
@@ -124,7 +124,7 @@ int seg_unigram(const segmenter *s, const char *word, size_t len, seg_work *w)
         /* `end` now points at the end of the step after this one. */
         bool goes_on = unk && !last && w->back[step.end].id == s->unk;
         if (!unk)
-            rc = seg_add(w, step.id, step.begin, at);
+            rc = tok_seg_add(w, step.id, step.begin, at);
         else if (!goes_on)
             rc = put_unknown(s, word, open, at, w);
         if (!goes_on) open = len + 1;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void words_done(word_list *w)
+void tok_words_done(word_list *w)
 {
     free(w->at);
     *w = (word_list){0};
@@ -74,7 +74,7 @@ static int by_class(const pre_step *p, const tok_text *t, word_span w, splitter 
     int rc = 0;
     for (size_t at = w.begin; rc == 0 && at < w.end;) {
         size_t b = at;
-        if (!p->is(text_next(t, &at))) continue;
+        if (!p->is(tok_text_next(t, &at))) continue;
         rc = split_part(s, from, b, false);
         if (rc == 0) rc = split_part(s, b, at, true);
         from = at;
@@ -88,7 +88,7 @@ static int by_regex(const pre_step *p, const tok_text *t, word_span w, splitter 
     const char *text = t->s + w.begin;
     size_t len = w.end - w.begin, last = 0, from = 0, b, e;
     int rc;
-    while ((rc = regex_find(p->re, m, text, len, from, &b, &e, err)) > 0) {
+    while ((rc = tok_regex_find(p->re, m, text, len, from, &b, &e, err)) > 0) {
         if (b < last) b = last; /* a look-behind's \K */
         if (e > b) {
             if (split_part(s, w.begin + last, w.begin + b, false)) return SHOAL_ENOMEM;
@@ -98,7 +98,7 @@ static int by_regex(const pre_step *p, const tok_text *t, word_span w, splitter 
         }
         if (e >= len) break;
         from = e;
-        text_next(&(tok_text){.s = text, .len = len}, &from);
+        tok_text_next(&(tok_text){.s = text, .len = len}, &from);
     }
     if (rc < 0) return rc;
     return split_part(s, w.begin + last, w.end, false);
@@ -148,29 +148,29 @@ static void write_word(const pre_step *p, const tok_text *t, word_span w, text_w
                     : t->s[w.begin] == ' ';
     bool want = !has && !(meta && t->s[w.begin] == ' ');
     if (meta && p->prepend == PREPEND_NEVER) want = false;
-    if (meta && p->prepend == PREPEND_FIRST && text_origin(t, w.begin, w.begin + 1).begin != 0) want = false;
+    if (meta && p->prepend == PREPEND_FIRST && tok_text_origin(t, w.begin, w.begin + 1).begin != 0) want = false;
     if (want) {
         size_t next = w.begin;
-        uint32_t first = text_next(t, &next);
-        text_put_str(out, meta ? p->text : " ", meta ? p->text_len : 1, 0);
-        text_put(out, first, 1);
+        uint32_t first = tok_text_next(t, &next);
+        tok_text_put_str(out, meta ? p->text : " ", meta ? p->text_len : 1, 0);
+        tok_text_put(out, first, 1);
     }
     while (out->at < w.end) {
         if (meta && t->s[out->at] == ' ') {
             size_t next = out->at + 1;
-            text_skip(out, next);
-            text_put_str(out, p->text, p->text_len, 1);
+            tok_text_skip(out, next);
+            tok_text_put_str(out, p->text, p->text_len, 1);
         } else {
             size_t next = out->at;
-            text_next(t, &next);
-            text_copy(out, next);
+            tok_text_next(t, &next);
+            tok_text_copy(out, next);
         }
     }
 }
 
 static int write_words(const pre_step *p, tok_text *t, const word_list *in, word_list *out, shoal_err *err)
 {
-    text_writer w = text_rewrite(t, 0);
+    text_writer w = tok_text_rewrite(t, 0);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < in->n; i++) {
         size_t begin = w.dst.len;
@@ -178,13 +178,13 @@ static int write_words(const pre_step *p, tok_text *t, const word_list *in, word
         rc = words_add(out, begin, w.dst.len);
     }
     if (rc)
-        text_done(&w.dst);
+        tok_text_done(&w.dst);
     else
-        rc = text_finish(&w, t);
+        rc = tok_text_finish(&w, t);
     return rc ? err_nomem(err) : 0;
 }
 
-int pre_run(const pre_step *steps, size_t n, tok_text *t, size_t begin, size_t end, word_list *words,
+int tok_pre_run(const pre_step *steps, size_t n, tok_text *t, size_t begin, size_t end, word_list *words,
             tok_match *m, shoal_err *err)
 {
     word_list next = {0};
@@ -201,6 +201,6 @@ int pre_run(const pre_step *steps, size_t n, tok_text *t, size_t begin, size_t e
         *words = next;
         next = old;
     }
-    words_done(&next);
+    tok_words_done(&next);
     return rc;
 }

@@ -13,7 +13,7 @@ struct tok_regex {
     pcre2_code *code;
 };
 
-int regex_compile(tok_regex **ret, const char *pattern, size_t len, const char *what, shoal_err *err)
+int tok_regex_compile(tok_regex **ret, const char *pattern, size_t len, const char *what, shoal_err *err)
 {
     int code = 0;
     PCRE2_SIZE at = 0;
@@ -32,7 +32,7 @@ int regex_compile(tok_regex **ret, const char *pattern, size_t len, const char *
     return 0;
 }
 
-void regex_free(tok_regex *re)
+void tok_regex_free(tok_regex *re)
 {
     if (!re) return;
     pcre2_code_free(re->code);
@@ -52,7 +52,7 @@ static bool prepare(tok_match *m)
     return m->data && m->context;
 }
 
-int regex_find(const tok_regex *re, tok_match *m, const char *s, size_t len, size_t from, size_t *ret_begin,
+int tok_regex_find(const tok_regex *re, tok_match *m, const char *s, size_t len, size_t from, size_t *ret_begin,
                size_t *ret_end, shoal_err *err)
 {
     if (!prepare(m)) return err_nomem(err);
@@ -70,7 +70,7 @@ int regex_find(const tok_regex *re, tok_match *m, const char *s, size_t len, siz
     return 1;
 }
 
-void match_done(tok_match *m)
+void tok_match_done(tok_match *m)
 {
     pcre2_match_data_free(m->data);
     pcre2_match_context_free(m->context);

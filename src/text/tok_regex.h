@@ -16,13 +16,13 @@ typedef struct tok_match {
 } tok_match;
 
 /* SHOAL_EUNSUPPORTED with pcre2's message when the pattern does not compile. */
-int regex_compile(tok_regex **ret, const char *pattern, size_t len, const char *what, shoal_err *err);
-void regex_free(tok_regex *re);
+int tok_regex_compile(tok_regex **ret, const char *pattern, size_t len, const char *what, shoal_err *err);
+void tok_regex_free(tok_regex *re);
 
 /* The next match at or after byte `from`: 1 with its range, 0 when there is none, else a code
  * (SHOAL_ELIMIT when the pattern backtracks too much). */
-int regex_find(const tok_regex *re, tok_match *m, const char *s, size_t len, size_t from, size_t *ret_begin,
+int tok_regex_find(const tok_regex *re, tok_match *m, const char *s, size_t len, size_t from, size_t *ret_begin,
                size_t *ret_end, shoal_err *err);
-void match_done(tok_match *m);
+void tok_match_done(tok_match *m);
 
 #endif

@@ -1,4 +1,4 @@
-/* tok_text.c: text that knows its origin; see tok_text.h. A writer's failure sticks until text_finish, which
+/* tok_text.c: text that knows its origin; see tok_text.h. A writer's failure sticks until tok_text_finish, which
  * then leaves the text as it was. */
 #include "text/tok_text.h"
 
@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "shoal.h"
 
-void text_done(tok_text *t)
+void tok_text_done(tok_text *t)
 {
     if (t->own) free(t->from); /* otherwise both are borrowed from a longer text */
     free(t->own);
@@ -29,12 +29,12 @@ static text_range byte_origin(const tok_text *t, size_t at)
     return (text_range){(uint32_t)(t->base + b), (uint32_t)(t->base + e)};
 }
 
-text_range text_origin(const tok_text *t, size_t b, size_t e)
+text_range tok_text_origin(const tok_text *t, size_t b, size_t e)
 {
     return (text_range){byte_origin(t, b).begin, byte_origin(t, e - 1).end};
 }
 
-text_writer text_rewrite(const tok_text *src, size_t at)
+text_writer tok_text_rewrite(const tok_text *src, size_t at)
 {
     return (text_writer){.src = src, .at = at};
 }
@@ -64,7 +64,7 @@ static void add(text_writer *w, const char *s, size_t n, text_range from)
     }
 }
 
-void text_put(text_writer *w, uint32_t cp, int change)
+void tok_text_put(text_writer *w, uint32_t cp, int change)
 {
     char s[4];
     size_t n = utf8_encode(cp, s);
@@ -72,48 +72,48 @@ void text_put(text_writer *w, uint32_t cp, int change)
     size_t at = change > 0 ? w->at - 1 : w->at;
     if (at < w->src->len && (change <= 0 || w->at > 0)) from = byte_origin(w->src, at);
     add(w, s, n, from);
-    for (int i = change; i <= 0 && w->at < w->src->len; i++) text_next(w->src, &w->at);
+    for (int i = change; i <= 0 && w->at < w->src->len; i++) tok_text_next(w->src, &w->at);
 }
 
-void text_put_str(text_writer *w, const char *s, size_t len, int first_change)
+void tok_text_put_str(text_writer *w, const char *s, size_t len, int first_change)
 {
     tok_text t = {.s = s, .len = len};
     for (size_t at = 0; at < len;) {
         bool first = at == 0;
-        text_put(w, text_next(&t, &at), first ? first_change : 1);
+        tok_text_put(w, tok_text_next(&t, &at), first ? first_change : 1);
     }
 }
 
-void text_copy(text_writer *w, size_t until)
+void tok_text_copy(text_writer *w, size_t until)
 {
     reserve(w, until - w->at); /* without memory nothing is written, but callers wait for `at` to move */
     while (w->at < until) {
         size_t b = w->at;
-        text_next(w->src, &w->at);
+        tok_text_next(w->src, &w->at);
         add(w, w->src->s + b, w->at - b, byte_origin(w->src, b));
     }
 }
 
-void text_skip(text_writer *w, size_t until)
+void tok_text_skip(text_writer *w, size_t until)
 {
     w->at = until;
 }
 
-int text_finish(text_writer *w, tok_text *t)
+int tok_text_finish(text_writer *w, tok_text *t)
 {
     if (!w->failed && !w->dst.own) reserve(w, 1);
     if (w->failed) {
-        text_done(&w->dst);
+        tok_text_done(&w->dst);
         return SHOAL_ENOMEM;
     }
     w->dst.s = w->dst.own;
     w->dst.base = t->base;
-    text_done(t);
+    tok_text_done(t);
     *t = w->dst;
     return 0;
 }
 
-uint32_t text_next(const tok_text *t, size_t *at)
+uint32_t tok_text_next(const tok_text *t, size_t *at)
 {
     uint32_t cp = (uint8_t)t->s[*at];
     if (cp < 0x80) {

@@ -4,7 +4,7 @@
  * character share the character's range, so the offsets of half a character name the whole one. A
  * text that is still the original keeps no ranges at all (`from` == NULL): most texts stay so.
  *
- * Rewriting goes through text_put, the reference library's transform: each new character says how it
+ * Rewriting goes through tok_text_put, the reference library's transform: each new character says how it
  * relates to the old ones. change 0 replaces one old character, -n replaces one and removes the n
  * after it, 1 is inserted and shares the range of the old character before it. */
 #ifndef TEXT_TOK_TEXT_H
@@ -28,9 +28,9 @@ typedef struct tok_text {
 } tok_text;
 
 /* A zeroed one is fine; what it borrows stays. */
-void text_done(tok_text *t);
+void tok_text_done(tok_text *t);
 /* The range of the original that bytes [b, e) stand for; b < e. */
-text_range text_origin(const tok_text *t, size_t b, size_t e);
+text_range tok_text_origin(const tok_text *t, size_t b, size_t e);
 
 typedef struct text_writer {
     const tok_text *src;
@@ -40,15 +40,15 @@ typedef struct text_writer {
 } text_writer;
 
 /* Start rewriting src; the old characters before byte `at` are dropped. */
-text_writer text_rewrite(const tok_text *src, size_t at);
-void text_put(text_writer *w, uint32_t cp, int change);
-void text_put_str(text_writer *w, const char *s, size_t len, int first_change); /* the rest have change 1 */
-void text_copy(text_writer *w, size_t until); /* old bytes [at, until) as they are */
-void text_skip(text_writer *w, size_t until);
+text_writer tok_text_rewrite(const tok_text *src, size_t at);
+void tok_text_put(text_writer *w, uint32_t cp, int change);
+void tok_text_put_str(text_writer *w, const char *s, size_t len, int first_change); /* the rest have change 1 */
+void tok_text_copy(text_writer *w, size_t until); /* old bytes [at, until) as they are */
+void tok_text_skip(text_writer *w, size_t until);
 /* Replaces *t (which may be w's src) with what was written. SHOAL_ENOMEM leaves *t as it was. */
-int text_finish(text_writer *w, tok_text *t);
+int tok_text_finish(text_writer *w, tok_text *t);
 
 /* Decode the character at *at (well-formed text) and step over it. */
-uint32_t text_next(const tok_text *t, size_t *at);
+uint32_t tok_text_next(const tok_text *t, size_t *at);
 
 #endif

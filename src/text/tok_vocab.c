@@ -48,13 +48,13 @@ static int grow_slots(vocab *v)
     return 0;
 }
 
-int vocab_put(vocab *v, int32_t id, const char *s, size_t len)
+int tok_vocab_put(vocab *v, int32_t id, const char *s, size_t len)
 {
     if (id < 0 || id > TOK_MAX_ID || len > TOK_MAX_PIECE || v->pool.len + len >= UINT32_MAX)
         return SHOAL_ELIMIT;
     if (grow_ids(v, (size_t)id + 1) || grow_slots(v)) return SHOAL_ENOMEM;
     for (; v->n <= (size_t)id; v->n++) v->pieces[v->n] = (vocab_piece){UINT32_MAX, 0};
-    bool known = vocab_find(v, s, len) >= 0;
+    bool known = tok_vocab_find(v, s, len) >= 0;
     uint32_t off = (uint32_t)v->pool.len;
     if (buf_append(&v->pool, s, len)) return SHOAL_ENOMEM;
     v->pieces[id] = (vocab_piece){off, (uint32_t)len};
@@ -65,7 +65,7 @@ int vocab_put(vocab *v, int32_t id, const char *s, size_t len)
     return 0;
 }
 
-void vocab_done(vocab *v)
+void tok_vocab_done(vocab *v)
 {
     buf_done(&v->pool);
     free(v->pieces);
@@ -82,7 +82,7 @@ static bool same(const vocab *v, uint32_t id, const char *prefix, size_t prefix_
     return (!prefix_len || !memcmp(text, prefix, prefix_len)) && (!len || !memcmp(text + prefix_len, s, len));
 }
 
-int32_t vocab_find_hashed(const vocab *v, uint64_t hash, const char *prefix, size_t prefix_len, const char *s,
+int32_t tok_vocab_find_hashed(const vocab *v, uint64_t hash, const char *prefix, size_t prefix_len, const char *s,
                           size_t len)
 {
     if (!v->n_slots) return -1;
@@ -95,12 +95,12 @@ int32_t vocab_find_hashed(const vocab *v, uint64_t hash, const char *prefix, siz
     return -1;
 }
 
-int32_t vocab_find(const vocab *v, const char *s, size_t len)
+int32_t tok_vocab_find(const vocab *v, const char *s, size_t len)
 {
-    return vocab_find_hashed(v, vocab_hash(VOCAB_HASH_START, s, len), NULL, 0, s, len);
+    return tok_vocab_find_hashed(v, vocab_hash(VOCAB_HASH_START, s, len), NULL, 0, s, len);
 }
 
-const char *vocab_text(const vocab *v, int32_t id, size_t *ret_len)
+const char *tok_vocab_text(const vocab *v, int32_t id, size_t *ret_len)
 {
     if (id < 0 || (size_t)id >= v->n || v->pieces[id].off == UINT32_MAX) return NULL;
     *ret_len = v->pieces[id].len;

@@ -36,13 +36,13 @@ static inline uint64_t vocab_hash(uint64_t h, const char *s, size_t n)
 
 /* Zeroed is empty. A text that is there already keeps its first id (the new id gets the text all the
  * same). SHOAL_ELIMIT over the bounds above, SHOAL_ENOMEM. */
-int vocab_put(vocab *v, int32_t id, const char *s, size_t len);
-void vocab_done(vocab *v);
+int tok_vocab_put(vocab *v, int32_t id, const char *s, size_t len);
+void tok_vocab_done(vocab *v);
 
-int32_t vocab_find(const vocab *v, const char *s, size_t len); /* -1 when absent */
+int32_t tok_vocab_find(const vocab *v, const char *s, size_t len); /* -1 when absent */
 /* The id of prefix + s, whose hash the caller has computed along the way. */
-int32_t vocab_find_hashed(const vocab *v, uint64_t hash, const char *prefix, size_t prefix_len, const char *s,
+int32_t tok_vocab_find_hashed(const vocab *v, uint64_t hash, const char *prefix, size_t prefix_len, const char *s,
                           size_t len);
-const char *vocab_text(const vocab *v, int32_t id, size_t *ret_len); /* NULL when there is no such id */
+const char *tok_vocab_text(const vocab *v, int32_t id, size_t *ret_len); /* NULL when there is no such id */
 
 #endif

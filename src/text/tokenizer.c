@@ -23,9 +23,9 @@ tokenizer *tok_new(void)
 void tokenizer_free(tokenizer *t)
 {
     if (!t) return;
-    for (size_t i = 0; i < t->n_norm; i++) regex_free(t->norm[i].re);
-    for (size_t i = 0; i < t->n_pre; i++) regex_free(t->pre[i].re);
-    vocab_done(&t->voc);
+    for (size_t i = 0; i < t->n_norm; i++) tok_regex_free(t->norm[i].re);
+    for (size_t i = 0; i < t->n_pre; i++) tok_regex_free(t->pre[i].re);
+    tok_vocab_done(&t->voc);
     buf_done(&t->bytes_pool);
     free(t->norm);
     free(t->pre);
@@ -114,14 +114,14 @@ static int normalise_added(tokenizer *t, added_token *a, shoal_err *err)
 {
     tok_text text = {.s = a->text, .len = a->len};
     tok_match m = {0};
-    int rc = norm_run(t->norm, t->n_norm, &text, &m, err);
+    int rc = tok_norm_run(t->norm, t->n_norm, &text, &m, err);
     if (rc == 0 && text.own) {
         a->text = arena_strndup(t->mem, text.s, text.len);
         a->len = text.len;
         if (!a->text) rc = err_nomem(err);
     }
-    text_done(&text);
-    match_done(&m);
+    tok_text_done(&text);
+    tok_match_done(&m);
     return rc;
 }
 
@@ -146,7 +146,7 @@ size_t tokenizer_vocab_size(const tokenizer *t)
 
 const char *tokenizer_piece(const tokenizer *t, int32_t id, size_t *ret_len)
 {
-    return vocab_text(&t->voc, id, ret_len);
+    return tok_vocab_text(&t->voc, id, ret_len);
 }
 
 int32_t tokenizer_bos(const tokenizer *t)

@@ -29,16 +29,16 @@ static bool wants_close(const http_conn *c)
 
 static void put_head(buf *out, http_conn *c, int status, const http_header *headers, size_t n)
 {
-    buf_printf(out, "HTTP/1.1 %d %s\r\n", status, status_text(status));
+    buf_printf(out, "HTTP/1.1 %d %s\r\n", status, http_status_text(status));
     for (size_t i = 0; i < n; i++)
-        if (header_is_sendable(&headers[i])) {
+        if (http_header_is_sendable(&headers[i])) {
             buf_puts(out, headers[i].name);
             buf_append(out, ": ", 2);
             buf_puts(out, headers[i].value);
             buf_append(out, "\r\n", 2);
         }
     buf_puts(out, "Date: ");
-    buf_puts(out, server_date(c->server));
+    buf_puts(out, http_conn_date(c->server));
     buf_append(out, "\r\n", 2);
 }
 
@@ -96,7 +96,7 @@ static void http1_end(http_request *r, const http_header *trailers, size_t n)
 {
     http_conn *c = r->conn;
     if (r->streaming && r->version == 11) transport_write(c->io, "0\r\n\r\n", 5);
-    request_free(r);
+    http_request_free(r);
     c->h1 = c->keep_alive ? H1_HEAD : H1_CLOSED;
     conn_mark_dirty(c);
 }
@@ -119,12 +119,12 @@ void http1_refuse(http_conn *c, int status, const char *why)
     buf body = {0}, out = {0};
     const char *type = NULL;
     bool head_only = current(c) && current(c)->is_head;
-    server_error_body(c->server, status, why, &body, &type);
+    http_conn_error_body(c->server, status, why, &body, &type);
     put_head(&out, c, status, NULL, 0);
     buf_printf(&out, "Content-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", type, body.len);
     if (!head_only) buf_append(&out, body.data, body.len);
     if (!out.failed) transport_write(c->io, out.data, out.len);
-    if (current(c)) request_free(current(c));
+    if (current(c)) http_request_free(current(c));
     c->h1 = H1_CLOSED;
     c->begun_ms = 0;
     conn_mark_dirty(c);
@@ -182,16 +182,16 @@ static int set_absolute_target(http_request *r, const char *url, size_t n, const
     size_t n_host = (size_t)(path - host);
     *why = "the host of the request target is not the one of the Host header";
     if (n_host == 0 || !named || strlen(named) != n_host || strncasecmp(named, host, n_host) != 0) return 400;
-    if (path < end && *path == '/') return request_set_target(r, path, (size_t)(end - path));
+    if (path < end && *path == '/') return http_request_set_target(r, path, (size_t)(end - path));
     char *slashed = arena_printf(r->mem, "/%.*s", (int)(end - path), path);
-    return slashed ? request_set_target(r, slashed, (size_t)(end - path) + 1) : 500;
+    return slashed ? http_request_set_target(r, slashed, (size_t)(end - path) + 1) : 500;
 }
 
 static int set_target(http_request *r, const char *url, size_t n, const char **why)
 {
     if (*url != '/' && *url != '*') return set_absolute_target(r, url, n, why);
     *why = "out of memory";
-    return request_set_target(r, url, n);
+    return http_request_set_target(r, url, n);
 }
 
 static int check_expect(http_conn *c, const http_request *r, const char **why)
@@ -228,7 +228,7 @@ static int add_fields(http_request *r, const char *data, size_t n, const char **
         http1_field f;
         int status = http1_parse_field(data + at, len, &f, why);
         if (status) return status;
-        status = request_add_header(r, f.name, f.n_name, f.value, f.n_value);
+        status = http_request_add_header(r, f.name, f.n_name, f.value, f.n_value);
         *why = status == 500 ? "out of memory" : "the request header is too large";
         if (status) return status;
     }
@@ -256,7 +256,7 @@ static int understand_head(http_conn *c, http_request *r, const char *data, size
 static void take_head(http_conn *c, size_t n)
 {
     const char *data = c->in.data + c->in_at, *why = NULL;
-    http_request *r = request_new(c);
+    http_request *r = http_request_new(c);
     if (!r) {
         transport_close(c->io, "out of memory");
         c->h1 = H1_CLOSED;
@@ -338,7 +338,7 @@ static bool read_body(http_conn *c)
     c->h1 = H1_BUSY;
     c->begun_ms = 0;
     request_complete(r);
-    request_dispatch(r);
+    http_request_dispatch(r);
     return true;
 }
 

@@ -47,7 +47,7 @@ static void refuse(http_request *r, int status, const char *why)
         return;
     }
     r->begun = r->ended = true;
-    server_error_body(c->server, status, why, &r->out, &type);
+    http_conn_error_body(c->server, status, why, &r->out, &type);
     c->out_bytes += r->out.len;
     http_header h = {"content-type", type};
     send_answer(r, status, &h, 1, r->out.len > 0 && !r->is_head);
@@ -81,7 +81,7 @@ static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *f, void *u
 {
     http_conn *c = user;
     if (f->hd.type != NGHTTP2_HEADERS || f->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-    http_request *r = request_new(c);
+    http_request *r = http_request_new(c);
     if (!r) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     r->version = 20;
     r->stream_id = f->hd.stream_id;
@@ -91,8 +91,8 @@ static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *f, void *u
 
 static int add_pseudo(http_request *r, const char *name, const char *value, size_t n)
 {
-    if (strcmp(name, ":path") == 0) return request_set_target(r, value, n);
-    if (strcmp(name, ":authority") == 0) return request_add_header(r, "host", 4, value, n);
+    if (strcmp(name, ":path") == 0) return http_request_set_target(r, value, n);
+    if (strcmp(name, ":authority") == 0) return http_request_add_header(r, "host", 4, value, n);
     if (strcmp(name, ":method") != 0) return 0;
     r->method = arena_strndup(r->mem, value, n);
     if (!r->method) r->method = "";
@@ -104,7 +104,7 @@ static int add_pseudo(http_request *r, const char *name, const char *value, size
 static int add_host(http_request *r, const char *value, size_t n)
 {
     const char *known = http_header_get(r, "host");
-    if (!known) return request_add_header(r, "host", 4, value, n);
+    if (!known) return http_request_add_header(r, "host", 4, value, n);
     r->reject_why = "Host and :authority differ";
     return strcmp(known, value) == 0 ? 0 : 400;
 }
@@ -114,7 +114,7 @@ static int add_field(http_request *r, const char *name, size_t n_name, const cha
     r->reject_why = "the request header is too large";
     if (n_name == 4 && memcmp(name, "host", 4) == 0) return add_host(r, value, n_value);
     if (n_name && name[0] == ':') return add_pseudo(r, name, value, n_value);
-    return request_add_header(r, name, n_name, value, n_value);
+    return http_request_add_header(r, name, n_name, value, n_value);
 }
 
 /* Called for every field of a list, also of trailers, which are only counted. */
@@ -275,7 +275,7 @@ static ssize_t put_headers(http_request *r, nghttp2_nv *nv, const http_header *h
 {
     ssize_t at = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!header_is_sendable(&headers[i])) continue;
+        if (!http_header_is_sendable(&headers[i])) continue;
         char *name = lower_copy(r->mem, headers[i].name);
         if (!name) return NGHTTP2_ERR_NOMEM;
         nv[at++] = nv_of(name, headers[i].value);
@@ -295,7 +295,7 @@ static void send_answer(http_request *r, int status, const http_header *headers,
         size_t at = 1 + (size_t)put;
         snprintf(code, sizeof code, "%03d", status);
         nv[0] = nv_of(":status", code);
-        nv[at++] = nv_of("date", server_date(c->server));
+        nv[at++] = nv_of("date", http_conn_date(c->server));
         snprintf(length, sizeof length, "%zu", r->out.len);
         if (r->ended && has_body) nv[at++] = nv_of("content-length", length);
         rc = nghttp2_submit_response(c->h2, r->stream_id, nv, at, has_body ? &body : NULL);
@@ -392,7 +392,7 @@ static http_request *next_whole(const http_conn *c)
 static void dispatch_whole(http_conn *c)
 {
     for (http_request *r; !transport_is_closing(c->io) && (r = next_whole(c)) && conn_may_go_on(c);)
-        request_dispatch(r);
+        http_request_dispatch(r);
 }
 
 static void http2_settle(http_conn *c)

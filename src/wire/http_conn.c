@@ -96,7 +96,7 @@ bool conn_is_idle(const http_conn *c, uint64_t now_ms)
            now_ms - c->idle_since_ms > c->server->limits.idle_timeout_ms;
 }
 
-const char *server_date(http_server *s)
+const char *http_conn_date(http_server *s)
 {
     time_t now = time(NULL);
     if (now != s->date_at) {
@@ -111,7 +111,7 @@ const char *server_date(http_server *s)
     return s->date;
 }
 
-void server_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type)
+void http_conn_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type)
 {
     *ret_type = "text/plain; charset=utf-8";
     if (s->handler.error_body)

@@ -156,21 +156,21 @@ void conn_note_unsent(http_conn *c);
 /* Did the client take less than what waits for it, and less than `least` bytes, in all of the last span? */
 bool conn_pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint64_t least, uint64_t now_ms,
                            uint64_t span_ms);
-const char *server_date(http_server *s);                /* for the Date header */
+const char *http_conn_date(http_server *s);                /* for the Date header */
 /* The body of an error the server answers itself. */
-void server_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type);
+void http_conn_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type);
 
 /* http_request.c */
-http_request *request_new(http_conn *c); /* NULL when out of memory */
+http_request *http_request_new(http_conn *c); /* NULL when out of memory */
 /* 0, or the status to refuse with. */
-int request_add_header(http_request *r, const char *name, size_t n_name, const char *value, size_t n_value);
-int request_set_target(http_request *r, const char *target, size_t n);
+int http_request_add_header(http_request *r, const char *name, size_t n_name, const char *value, size_t n_value);
+int http_request_set_target(http_request *r, const char *target, size_t n);
 void request_complete(http_request *r); /* its last byte has come */
-void request_dispatch(http_request *r);
-void request_free(http_request *r);
-const char *status_text(int status);
+void http_request_dispatch(http_request *r);
+void http_request_free(http_request *r);
+const char *http_status_text(int status);
 /* Names and values a handler may set: well formed, and not the server's own business. */
-bool header_is_sendable(const http_header *h);
+bool http_header_is_sendable(const http_header *h);
 
 /* http1.c */
 void http1_start(http_conn *c);
@@ -180,8 +180,8 @@ void http1_refuse(http_conn *c, int status, const char *why);
 int http2_start(http_conn *c);
 
 /* http_server.c: connections around a transport without a listener, for fuzz targets and tests. */
-http_conn *conn_new(http_server *s);
-void conn_adopt(http_conn *c, transport *io);
-const transport_events *conn_events(http_conn *c, transport_events *ret);
+http_conn *http_server_new_conn(http_server *s);
+void http_server_adopt(http_conn *c, transport *io);
+const transport_events *http_server_events(http_conn *c, transport_events *ret);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "wire/http_internal.h"
 
-http_request *request_new(http_conn *c)
+http_request *http_request_new(http_conn *c)
 {
     http_request *r = calloc(1, sizeof *r);
     if (!r) return NULL;
@@ -25,7 +25,7 @@ http_request *request_new(http_conn *c)
     return r;
 }
 
-void request_free(http_request *r)
+void http_request_free(http_request *r)
 {
     http_conn *c = r->conn;
     if (r->prev)
@@ -54,7 +54,7 @@ static int grow_headers(http_request *r)
     return 0;
 }
 
-int request_add_header(http_request *r, const char *name, size_t n_name, const char *value, size_t n_value)
+int http_request_add_header(http_request *r, const char *name, size_t n_name, const char *value, size_t n_value)
 {
     const http_limits *l = &r->conn->server->limits;
     r->header_bytes += n_name + n_value + 32; /* as RFC 9113 counts a header list */
@@ -70,7 +70,7 @@ int request_add_header(http_request *r, const char *name, size_t n_name, const c
     return 0;
 }
 
-int request_set_target(http_request *r, const char *target, size_t n)
+int http_request_set_target(http_request *r, const char *target, size_t n)
 {
     const char *mark = memchr(target, '?', n);
     size_t n_path = mark ? (size_t)(mark - target) : n;
@@ -87,7 +87,7 @@ void request_complete(http_request *r)
     r->received_ns = clock_ns();
 }
 
-void request_dispatch(http_request *r)
+void http_request_dispatch(http_request *r)
 {
     const http_handler *h = &r->conn->server->handler;
     r->dispatched = true;
@@ -148,7 +148,7 @@ void *http_data(const http_request *r)
 
 /* ---- what a handler answers ------------------------------------------------------------------ */
 
-bool header_is_sendable(const http_header *h)
+bool http_header_is_sendable(const http_header *h)
 {
     static const char *const ours[] = {"content-length", "date", "connection", "transfer-encoding",
                                        "keep-alive"};
@@ -203,7 +203,7 @@ static const struct {
     {505, "HTTP Version Not Supported"},
 };
 
-const char *status_text(int status)
+const char *http_status_text(int status)
 {
     for (size_t i = 0; i < sizeof STATUSES / sizeof *STATUSES; i++)
         if (STATUSES[i].status == status) return STATUSES[i].text;

@@ -43,7 +43,7 @@ static void deliver_gone(http_conn *c, bool all)
         next = r->next;
         if (!r->gone && !all) continue;
         if (r->dispatched && !r->ended && h->on_gone) h->on_gone(h->user, r);
-        request_free(r);
+        http_request_free(r);
     }
 }
 
@@ -231,7 +231,7 @@ static void on_drained(void *user)
     conn_mark_dirty(c);
 }
 
-const transport_events *conn_events(http_conn *c, transport_events *ret)
+const transport_events *http_server_events(http_conn *c, transport_events *ret)
 {
     *ret = (transport_events){.user = c,
                               .open = on_open,
@@ -242,7 +242,7 @@ const transport_events *conn_events(http_conn *c, transport_events *ret)
     return ret;
 }
 
-http_conn *conn_new(http_server *s)
+http_conn *http_server_new_conn(http_server *s)
 {
     http_conn *c = calloc(1, sizeof *c);
     if (!c) return NULL;
@@ -264,7 +264,7 @@ static uint64_t tick_ms(const http_limits *l)
     return least < TICK_MIN_MS ? TICK_MIN_MS : least > TICK_MAX_MS ? TICK_MAX_MS : least;
 }
 
-void conn_adopt(http_conn *c, transport *io)
+void http_server_adopt(http_conn *c, transport *io)
 {
     http_server *s = c->server;
     c->io = io;
@@ -389,17 +389,17 @@ static void on_connection(uv_stream_t *stream, int status)
     http_listener *l = stream->data;
     http_server *s = l->server;
     if (status != 0) return;
-    http_conn *c = conn_new(s);
+    http_conn *c = http_server_new_conn(s);
     transport *io;
     transport_events ev;
     if (c) c->is_open = !l->tls;
-    int rc = c ? transport_accept(&io, stream, l->tls, &s->scratch, conn_events(c, &ev), NULL) : SHOAL_ENOMEM;
+    int rc = c ? transport_accept(&io, stream, l->tls, &s->scratch, http_server_events(c, &ev), NULL) : SHOAL_ENOMEM;
     if (rc != 0) {
         free(c);
         turn_away(l);
         return;
     }
-    conn_adopt(c, io);
+    http_server_adopt(c, io);
     size_t serving = s->n_conns - s->n_refusing;
     if (serving <= s->limits.max_connections || make_room(s)) return;
     c->refusing = true;

@@ -23,8 +23,8 @@ int form_check(const Shoal__V1__GenerateRequest *r, shoal_err *err)
                        "the constraint TOOLS and the tool choice TOOL_NONE exclude each other");
     if (r->n_choices > MAX_CHOICES)
         return err_set(err, SHOAL_EINVALID, "%zu choices: at most %d", r->n_choices, MAX_CHOICES);
-    int rc = check_utf8(r->tool_name, "tool_name", err);
-    for (size_t i = 0; rc == 0 && i < r->n_choices; i++) rc = check_utf8(r->choices[i], "choices", err);
+    int rc = service_check_utf8(r->tool_name, "tool_name", err);
+    for (size_t i = 0; rc == 0 && i < r->n_choices; i++) rc = service_check_utf8(r->choices[i], "choices", err);
     return rc;
 }
 

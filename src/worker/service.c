@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 
-void call_begin(worker *w, grpc_call *c, const char *method, call_trace *ret)
+void service_call_begin(worker *w, grpc_call *c, const char *method, call_trace *ret)
 {
     const char *id = grpc_call_metadata(c, "x-request-id");
     snprintf(ret->request_id, sizeof ret->request_id, "%s", id ? id : "");
@@ -19,7 +19,7 @@ void call_begin(worker *w, grpc_call *c, const char *method, call_trace *ret)
         LOG_S("model", w->name));
 }
 
-int call_admit(const worker *w, model_task task, shoal_err *err)
+int service_call_admit(const worker *w, model_task task, shoal_err *err)
 {
     if (w->draining) return err_set(err, SHOAL_EUNAVAILABLE, "%s is shutting down", w->name);
     model_task own = model_get_config(w->model)->task;
@@ -28,7 +28,7 @@ int call_admit(const worker *w, model_task task, shoal_err *err)
                    task_name(task));
 }
 
-void call_refuse(worker *w, grpc_call *c, const call_trace *t, const shoal_err *err)
+void service_call_refuse(worker *w, grpc_call *c, const call_trace *t, const shoal_err *err)
 {
     LOG(LOG_INFO, "worker", "call_refused", LOG_S("request_id", t->request_id), LOG_S("method", t->method),
         LOG_S("model", w->name), LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
@@ -48,7 +48,7 @@ static void plain_free(void *failed, void *p)
     free(p);
 }
 
-int call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *msg, size_t n, ProtobufCMessage **ret,
+int service_call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *msg, size_t n, ProtobufCMessage **ret,
                 shoal_err *err)
 {
     bool failed = false;
@@ -58,7 +58,7 @@ int call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *msg, size
     return failed ? err_nomem(err) : err_set(err, SHOAL_EINVALID, "the message is malformed");
 }
 
-int call_send(worker *w, grpc_call *c, const ProtobufCMessage *m)
+int service_call_send(worker *w, grpc_call *c, const ProtobufCMessage *m)
 {
     buf_clear(&w->scratch);
     size_t n = protobuf_c_message_get_packed_size(m);
@@ -68,15 +68,15 @@ int call_send(worker *w, grpc_call *c, const ProtobufCMessage *m)
     return 0;
 }
 
-void call_reply(worker *w, grpc_call *c, const ProtobufCMessage *m)
+void service_call_reply(worker *w, grpc_call *c, const ProtobufCMessage *m)
 {
-    if (call_send(w, c, m) == 0)
+    if (service_call_send(w, c, m) == 0)
         grpc_call_end(c, GRPC_OK, NULL);
     else
         grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
 }
 
-int check_utf8(const char *s, const char *what, shoal_err *err)
+int service_check_utf8(const char *s, const char *what, shoal_err *err)
 {
     size_t bad;
     if (utf8_valid(s, strlen(s), &bad)) return 0;

@@ -62,20 +62,20 @@ typedef struct call_trace {
 } call_trace;
 
 /* Note where the call comes from and log its start at debug level. */
-void call_begin(worker *w, grpc_call *c, const char *method, call_trace *ret);
-/* 0 when this worker takes calls for `task` now; otherwise the reason, to be given to call_refuse. */
-int call_admit(const worker *w, model_task task, shoal_err *err);
+void service_call_begin(worker *w, grpc_call *c, const char *method, call_trace *ret);
+/* 0 when this worker takes calls for `task` now; otherwise the reason, to be given to service_call_refuse. */
+int service_call_admit(const worker *w, model_task task, shoal_err *err);
 /* Log and end a call that failed before it reached the engine, or in it. */
-void call_refuse(worker *w, grpc_call *c, const call_trace *t, const shoal_err *err);
+void service_call_refuse(worker *w, grpc_call *c, const call_trace *t, const shoal_err *err);
 /* The message of a call: SHOAL_EINVALID when it is malformed, SHOAL_ENOMEM when there is no memory for it.
  * Freed with protobuf_c_message_free_unpacked(m, NULL). */
-int call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *msg, size_t n, ProtobufCMessage **ret,
+int service_call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *msg, size_t n, ProtobufCMessage **ret,
                 shoal_err *err);
 /* Pack `m` and send it; SHOAL_ENOMEM leaves the call open. */
-int call_send(worker *w, grpc_call *c, const ProtobufCMessage *m);
+int service_call_send(worker *w, grpc_call *c, const ProtobufCMessage *m);
 /* Send one reply and end with OK (or with RESOURCE_EXHAUSTED when memory is out). */
-void call_reply(worker *w, grpc_call *c, const ProtobufCMessage *m);
+void service_call_reply(worker *w, grpc_call *c, const ProtobufCMessage *m);
 /* SHOAL_EINVALID naming `what` unless s is UTF-8. */
-int check_utf8(const char *s, const char *what, shoal_err *err);
+int service_check_utf8(const char *s, const char *what, shoal_err *err);
 
 #endif

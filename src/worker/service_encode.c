@@ -124,7 +124,7 @@ static int reply_classify(encode_call *e, arena *a, Shoal__V1__Timing *timing)
         m.results[m.n_results] = &results[m.n_results];
     }
     m.timing = timing;
-    return call_send(e->w, e->call, &m.base);
+    return service_call_send(e->w, e->call, &m.base);
 }
 
 static int reply_tag(encode_call *e, arena *a, Shoal__V1__Timing *timing)
@@ -138,7 +138,7 @@ static int reply_tag(encode_call *e, arena *a, Shoal__V1__Timing *timing)
         m.results[m.n_results++] = &results[i];
     }
     m.timing = timing;
-    return call_send(e->w, e->call, &m.base);
+    return service_call_send(e->w, e->call, &m.base);
 }
 
 static int reply_embed(encode_call *e, arena *a, Shoal__V1__Timing *timing)
@@ -155,7 +155,7 @@ static int reply_embed(encode_call *e, arena *a, Shoal__V1__Timing *timing)
         m.results[m.n_results++] = &results[i];
     }
     m.timing = timing;
-    return call_send(e->w, e->call, &m.base);
+    return service_call_send(e->w, e->call, &m.base);
 }
 
 static int send_results(encode_call *e)
@@ -176,7 +176,7 @@ static void finish(encode_call *e)
     shoal_err err;
     if (send_results(e) != 0) {
         err_nomem(&err);
-        call_refuse(e->w, e->call, &e->trace, &err);
+        service_call_refuse(e->w, e->call, &e->trace, &err);
         e->call = NULL;
         return;
     }
@@ -201,7 +201,7 @@ static void fail(encode_call *e, const shoal_err *err)
 {
     grpc_call *c = e->call;
     e->call = NULL;
-    call_refuse(e->w, c, &e->trace, err);
+    service_call_refuse(e->w, c, &e->trace, err);
     cancel_running(e);
 }
 
@@ -270,8 +270,8 @@ static int prepare_item(encode_call *e, size_t i, const Shoal__V1__TextInput *in
     it->owner = e;
     it->job.b = w->bridge;
     it->job.on_done = item_done;
-    int rc = check_utf8(in->text, "text", err);
-    if (rc == 0) rc = check_utf8(in->pair, "pair", err);
+    int rc = service_check_utf8(in->text, "text", err);
+    if (rc == 0) rc = service_check_utf8(in->pair, "pair", err);
     if (rc == 0)
         rc = tokenizer_encode(t, in->text, strlen(in->text), in->has_pair ? in->pair : NULL, strlen(in->pair),
                               TOK_ADD_SPECIAL, 0, &it->enc, err);
@@ -290,10 +290,10 @@ static int prepare_item(encode_call *e, size_t i, const Shoal__V1__TextInput *in
 
 static int prepare(encode_call *e, const uint8_t *msg, size_t n, shoal_err *err)
 {
-    int rc = call_admit(e->w, e->task, err);
+    int rc = service_call_admit(e->w, e->task, err);
     if (rc != 0) return rc;
     ProtobufCMessage *m;
-    rc = call_unpack(&shoal__v1__embed_request__descriptor, msg, n, &m, err);
+    rc = service_call_unpack(&shoal__v1__embed_request__descriptor, msg, n, &m, err);
     if (rc != 0) return rc;
     e->request = (Shoal__V1__EmbedRequest *)m;
     size_t n_inputs = e->request->n_inputs;
@@ -318,10 +318,10 @@ static void start(worker *w, grpc_call *c, model_task task, const char *method, 
     e->call = c;
     e->task = task;
     e->deadline_ns = grpc_call_deadline_ns(c);
-    call_begin(w, c, method, &e->trace);
+    service_call_begin(w, c, method, &e->trace);
     shoal_err err;
     if (prepare(e, msg, n, &err) != 0) {
-        call_refuse(w, c, &e->trace, &err);
+        service_call_refuse(w, c, &e->trace, &err);
         encode_free(e);
         return;
     }

@@ -202,7 +202,7 @@ static void send_done(gen_job *g)
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
     ev.done = &d;
     log_done(g, d.finish);
-    call_reply(g->w, g->call, &ev.base);
+    service_call_reply(g->w, g->call, &ev.base);
 }
 
 static void gen_done(bridge_job *j)
@@ -215,7 +215,7 @@ static void gen_done(bridge_job *j)
         bool ours = j->status == SHOAL_ECANCELLED; /* nobody but a closing engine cancels a live call */
         err_set(&err, ours ? SHOAL_EUNAVAILABLE : j->status, "%s",
                 ours ? "the worker is shutting down" : j->message);
-        call_refuse(g->w, g->call, &g->trace, &err);
+        service_call_refuse(g->w, g->call, &g->trace, &err);
     }
     gen_free(g);
 }
@@ -352,9 +352,9 @@ static int convert_sampling(const worker *w, const Shoal__V1__Sampling *s, sampl
 
 static int check_request(const Shoal__V1__GenerateRequest *r, shoal_err *err)
 {
-    int rc = check_utf8(r->text, "text", err);
-    if (rc == 0) rc = check_utf8(r->schema, "schema", err);
-    for (size_t i = 0; rc == 0 && i < r->n_stop; i++) rc = check_utf8(r->stop[i], "stop", err);
+    int rc = service_check_utf8(r->text, "text", err);
+    if (rc == 0) rc = service_check_utf8(r->schema, "schema", err);
+    for (size_t i = 0; rc == 0 && i < r->n_stop; i++) rc = service_check_utf8(r->stop[i], "stop", err);
     if (rc == 0 && r->n_stop > MAX_STOPS)
         rc = err_set(err, SHOAL_EINVALID, "%zu stop strings: at most %d", r->n_stop, MAX_STOPS);
     if (rc == 0 && r->n_top > MAX_TOP)
@@ -391,7 +391,7 @@ static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const 
     s.n_prompt = (uint32_t)p->n;
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
     ev.started = &s;
-    if (call_send(g->w, g->call, &ev.base) != 0) {
+    if (service_call_send(g->w, g->call, &ev.base) != 0) {
         give_up(g);
         return;
     }
@@ -456,7 +456,7 @@ static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__
     sampling s = {0};
     logit_bias *bias = NULL;
     gen_job *g = NULL;
-    int rc = call_admit(w, TASK_GENERATE, err);
+    int rc = service_call_admit(w, TASK_GENERATE, err);
     if (rc == 0) rc = check_request(r, err);
     if (rc == 0) rc = convert_sampling(w, r->sampling, &s, &bias, err);
     if (rc == 0) rc = make_prompt(w, r, &p, err);
@@ -479,11 +479,11 @@ void service_generate(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     worker *w = user;
     call_trace trace;
-    call_begin(w, c, "Generate", &trace);
+    service_call_begin(w, c, "Generate", &trace);
     ProtobufCMessage *m;
     shoal_err err;
-    int rc = call_unpack(&shoal__v1__generate_request__descriptor, msg, n, &m, &err);
+    int rc = service_call_unpack(&shoal__v1__generate_request__descriptor, msg, n, &m, &err);
     if (rc == 0) rc = start(w, c, &trace, (Shoal__V1__GenerateRequest *)m, &err);
-    if (rc != 0) call_refuse(w, c, &trace, &err);
+    if (rc != 0) service_call_refuse(w, c, &trace, &err);
     protobuf_c_message_free_unpacked(m, NULL);
 }

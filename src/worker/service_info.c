@@ -31,7 +31,7 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.has_chat_template = model_chat_template(w->model) != NULL;
     m.template_reads_clock = m.has_chat_template && chat_template_reads_clock(model_chat_template(w->model));
     m.load_ms = w->load_ms;
-    call_reply(w, c, &m.base);
+    service_call_reply(w, c, &m.base);
 }
 
 void service_stats(void *user, grpc_call *c, const uint8_t *msg, size_t n)
@@ -56,7 +56,7 @@ void service_stats(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.prefill_fixed_ms = s.prefill_cost.fixed_ms;
     m.prefill_token_ms = s.prefill_cost.unit_ms;
     m.rss_bytes = sys_rss_bytes(0);
-    call_reply(w, c, &m.base);
+    service_call_reply(w, c, &m.base);
 }
 
 static int tokenize(worker *w, const Shoal__V1__TokenizeRequest *r, encoding *ret, shoal_err *err)
@@ -74,19 +74,19 @@ void service_tokenize(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     worker *w = user;
     call_trace trace;
-    call_begin(w, c, "Tokenize", &trace);
+    service_call_begin(w, c, "Tokenize", &trace);
     ProtobufCMessage *r;
     encoding e = {0};
     shoal_err err;
-    int rc = call_unpack(&shoal__v1__tokenize_request__descriptor, msg, n, &r, &err);
+    int rc = service_call_unpack(&shoal__v1__tokenize_request__descriptor, msg, n, &r, &err);
     if (rc == 0) rc = tokenize(w, (Shoal__V1__TokenizeRequest *)r, &e, &err);
     if (rc != 0) {
-        call_refuse(w, c, &trace, &err);
+        service_call_refuse(w, c, &trace, &err);
     } else {
         Shoal__V1__TokenizeReply m = SHOAL__V1__TOKENIZE_REPLY__INIT;
         m.ids = e.ids;
         m.n_ids = e.n;
-        call_reply(w, c, &m.base);
+        service_call_reply(w, c, &m.base);
     }
     encoding_done(&e);
     protobuf_c_message_free_unpacked(r, NULL);
@@ -117,7 +117,7 @@ static bool asked_status(worker *w, grpc_call *c, const uint8_t *msg, size_t n, 
 {
     ProtobufCMessage *m;
     shoal_err err;
-    int rc = call_unpack(&grpc__health__v1__health_check_request__descriptor, msg, n, &m, &err);
+    int rc = service_call_unpack(&grpc__health__v1__health_check_request__descriptor, msg, n, &m, &err);
     if (rc != 0) {
         grpc_call_end(c, grpc_status_from_err(rc), err.message);
         return false;
@@ -136,7 +136,7 @@ void service_health_check(void *user, grpc_call *c, const uint8_t *msg, size_t n
         return;
     }
     health_response m = response(s);
-    call_reply(user, c, &m.base);
+    service_call_reply(user, c, &m.base);
 }
 
 static void watcher_gone(void *user, grpc_call *c)
@@ -159,7 +159,7 @@ void service_health_watch(void *user, grpc_call *c, const uint8_t *msg, size_t n
         return;
     }
     health_response m = response(s);
-    if (w->draining || call_send(w, c, &m.base) != 0) {
+    if (w->draining || service_call_send(w, c, &m.base) != 0) {
         grpc_call_end(c, GRPC_UNAVAILABLE, "shutting down");
         return;
     }
@@ -172,7 +172,7 @@ void service_health_drain(worker *w)
     health_response m = response(STATUS(NOT_SERVING));
     while (w->n_watchers > 0) {
         grpc_call *c = w->watchers[--w->n_watchers];
-        call_send(w, c, &m.base);
+        service_call_send(w, c, &m.base);
         grpc_call_end(c, GRPC_UNAVAILABLE, "shutting down");
     }
 }

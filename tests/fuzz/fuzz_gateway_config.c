@@ -35,10 +35,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     shoal_err err = {0};
     gateway_config *c = NULL;
-    int rc = gateway_config_parse(&c, (const char *)data, size, "fuzz.yaml", &err);
+    int rc = config_parse(&c, (const char *)data, size, "fuzz.yaml", &err);
     if ((rc == 0) != (c != NULL) || (rc && !err.message[0])) abort();
     if (!rc)
         for (size_t i = 0; i < c->n_pipelines; i++) use(&c->pipelines[i]);
-    gateway_config_free(c);
+    config_free(c);
     return 0;
 }

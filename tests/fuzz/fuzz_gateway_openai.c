@@ -25,17 +25,17 @@ static void generate(const char *body, size_t n, bool chat)
 {
     gen_spec *s = NULL;
     api_error e = {0};
-    int rc = chat ? gen_spec_parse_chat(&s, body, n, &e) : gen_spec_parse_completion(&s, body, n, &e);
+    int rc = chat ? openai_spec_parse_chat(&s, body, n, &e) : openai_spec_parse_completion(&s, body, n, &e);
     if (rc) {
         refused(&e, rc);
         return;
     }
-    size_t n_choices = gen_spec_choices(s);
+    size_t n_choices = openai_spec_choices(s);
     if (n_choices == 0 || n_choices > GEN_CHOICES_MAX) abort();
     for (size_t k = 0; k < n_choices; k++) {
         Shoal__V1__GenerateRequest r;
         Shoal__V1__Sampling sampling;
-        gen_spec_fill(s, k, &r, &sampling);
+        openai_spec_fill(s, k, &r, &sampling);
         size_t size = shoal__v1__generate_request__get_packed_size(&r);
         uint8_t *packed = malloc(size + 1);
         if (packed && shoal__v1__generate_request__pack(&r, packed) != size) abort();
@@ -48,8 +48,8 @@ static void generate(const char *body, size_t n, bool chat)
     sha256_digest key;
     Shoal__V1__ModelInfo model = SHOAL__V1__MODEL_INFO__INIT;
     model.digest = "digest";
-    if (gen_spec_key(s, &model, &key) && !gen_spec_is_deterministic(s)) abort();
-    gen_spec_free(s);
+    if (openai_spec_key(s, &model, &key) && !openai_spec_is_deterministic(s)) abort();
+    openai_spec_free(s);
 }
 
 static void encode(const char *body, size_t n, encode_kind kind)

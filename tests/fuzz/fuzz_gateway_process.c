@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static gateway_config *configure(const char *yaml)
 {
     gateway_config *c = NULL;
-    holds(gateway_config_parse(&c, yaml, strlen(yaml), "fuzz.yaml", NULL) == 0);
+    holds(config_parse(&c, yaml, strlen(yaml), "fuzz.yaml", NULL) == 0);
     return c;
 }
 

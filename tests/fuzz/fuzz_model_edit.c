@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     snprintf(in, sizeof in, "/proc/self/fd/%d", fd);
     snprintf(out, sizeof out, "/tmp/shoal-fuzz-edit-%ld", (long)getpid());
     if (fd >= 0 && write(fd, data, size) == (ssize_t)size &&
-        model_edit_gguf(in, out, set, 1, &digest, NULL) == 0) {
+        gguf_edit_file(in, out, set, 1, &digest, NULL) == 0) {
         check(g, out, set[0].key, set[0].value);
         unlink(out);
     }

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     shoal_err err;
     if (write(fd, data, size) == (ssize_t)size &&
-        model_resolve("home-intent", path, &found, &sha, &err) == 0) {
+        manifest_resolve("home-intent", path, &found, &sha, &err) == 0) {
         free(found);
         free(sha);
     }

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!holds(mem)) return 0;
     safetensors_parse(&list, mem, data, size, "fuzz", &err);
     safetensors_index_parse(&files, &n, mem, (const char *)data, size, "fuzz", &err);
-    st_list_done(&list);
+    safetensors_list_done(&list);
     arena_free(mem);
     return 0;
 }

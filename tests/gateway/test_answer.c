@@ -25,8 +25,8 @@ static void open_chat(fixture *f, const char *body)
 {
     api_error e = {0};
     *f = (fixture){0};
-    assert_int_equal(gen_spec_parse_chat(&f->spec, body, strlen(body), &e), 0);
-    assert_int_equal(gen_answer_init(&f->answer, gen_spec_choices(f->spec)), 0);
+    assert_int_equal(openai_spec_parse_chat(&f->spec, body, strlen(body), &e), 0);
+    assert_int_equal(answer_init(&f->answer, openai_spec_choices(f->spec)), 0);
     answer_form_init(&f->form, f->spec, "0123456789abcdef");
     /* Ids and times are drawn; fixed here so that the bytes can be compared. */
     strcpy(f->form.id, "chatcmpl-1");
@@ -36,8 +36,8 @@ static void open_chat(fixture *f, const char *body)
 
 static void close_all(fixture *f)
 {
-    gen_answer_done(&f->answer);
-    gen_spec_free(f->spec);
+    answer_done(&f->answer);
+    openai_spec_free(f->spec);
     buf_done(&f->out);
 }
 
@@ -45,7 +45,7 @@ static void add_text(fixture *f, const char *text)
 {
     Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
     d.text = (char *)text;
-    gen_answer_add(&f->answer, f->spec, 0, &d);
+    answer_add(&f->answer, f->spec, 0, &d);
     if (f->spec->stream) answer_put_delta(&f->out, &f->form, &f->answer, f->spec, 0, &d);
 }
 
@@ -57,7 +57,7 @@ static void add_call(fixture *f, const char *name, const char *arguments)
     t.arguments = (char *)arguments;
     d.tool_calls = &list;
     d.n_tool_calls = 1;
-    gen_answer_add(&f->answer, f->spec, 0, &d);
+    answer_add(&f->answer, f->spec, 0, &d);
     if (f->spec->stream) answer_put_delta(&f->out, &f->form, &f->answer, f->spec, 0, &d);
 }
 
@@ -68,7 +68,7 @@ static void finish(fixture *f, const char *why)
     d.n_prompt = 10;
     d.n_cached = 4;
     d.n_generated = 3;
-    gen_answer_close(&f->answer, f->spec, 0, &d);
+    answer_close(&f->answer, f->spec, 0, &d);
 }
 
 static json_t *parsed(const char *text, size_t n)
@@ -177,7 +177,7 @@ static void answer_logprobs_are_openais(void **state)
     d.text = "a";
     d.logprobs = &tokens;
     d.n_logprobs = 1;
-    gen_answer_add(&f.answer, f.spec, 0, &d);
+    answer_add(&f.answer, f.spec, 0, &d);
     finish(&f, "stop");
     answer_put(&f.out, &f.form, &f.answer);
     assert_non_null(strstr(f.out.data,
@@ -196,16 +196,16 @@ static void answer_packs_and_comes_back_the_same(void **state)
     add_text(&f, "text");
     add_call(&f, "t", "{}");
     finish(&f, "tool_calls");
-    gen_answer_pack(&packed, &f.answer);
-    assert_int_equal(gen_answer_unpack(&back, packed.data, packed.len), 0);
+    answer_pack(&packed, &f.answer);
+    assert_int_equal(answer_unpack(&back, packed.data, packed.len), 0);
     answer_put(&f.out, &f.form, &f.answer);
     answer_put(&again, &f.form, &back);
     assert_string_equal(f.out.data, again.data);
-    gen_answer_done(&back);
+    answer_done(&back);
     for (size_t n = 0; n < packed.len; n++) { /* every cut is noticed */
         char *cut = malloc(n ? n : 1);
         memcpy(cut, packed.data, n);
-        assert_int_equal(gen_answer_unpack(&back, cut, n), SHOAL_EFORMAT);
+        assert_int_equal(answer_unpack(&back, cut, n), SHOAL_EFORMAT);
         free(cut);
     }
     buf_done(&packed);

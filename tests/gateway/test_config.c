@@ -144,7 +144,7 @@ static void bad_files_are_refused_with_line_and_field(void **state)
         const bad_case *b = &bad_cases[i];
         gateway_config *c = NULL;
         shoal_err err = {0};
-        int rc = gateway_config_parse(&c, b->yaml, strlen(b->yaml), "t.yaml", &err);
+        int rc = config_parse(&c, b->yaml, strlen(b->yaml), "t.yaml", &err);
         char start[32];
         snprintf(start, sizeof start, b->line ? "t.yaml:%d:" : "t.yaml", b->line);
         if (rc == 0 || c || !strstr(err.message, b->says) || strncmp(err.message, start, strlen(start)) != 0)
@@ -159,7 +159,7 @@ static void a_pasted_key_is_not_repeated(void **state)
     gateway_config *c = NULL;
     shoal_err err = {0};
     const char *yaml = MODELS "api_keys: [sk-verysecret]\n";
-    assert_int_equal(gateway_config_parse(&c, yaml, strlen(yaml), "t.yaml", &err), SHOAL_EINVALID);
+    assert_int_equal(config_parse(&c, yaml, strlen(yaml), "t.yaml", &err), SHOAL_EINVALID);
     assert_null(strstr(err.message, "verysecret"));
 }
 
@@ -170,7 +170,7 @@ static void huge_files_are_refused(void **state)
     memset(text, '#', n);
     gateway_config *c = NULL;
     shoal_err err = {0};
-    assert_int_equal(gateway_config_parse(&c, text, n, "t.yaml", &err), SHOAL_ELIMIT);
+    assert_int_equal(config_parse(&c, text, n, "t.yaml", &err), SHOAL_ELIMIT);
     free(text);
 }
 
@@ -178,7 +178,7 @@ static void what_is_left_out_has_its_default(void **state)
 {
     gateway_config *c = NULL;
     shoal_err err = {0};
-    if (gateway_config_parse(&c, MODELS, strlen(MODELS), "t.yaml", &err)) fail_msg("%s", err.message);
+    if (config_parse(&c, MODELS, strlen(MODELS), "t.yaml", &err)) fail_msg("%s", err.message);
     assert_string_equal(c->listen, "127.0.0.1:8080");
     assert_string_equal(c->log_level, "info");
     assert_int_equal(c->max_requests, 256);
@@ -190,17 +190,17 @@ static void what_is_left_out_has_its_default(void **state)
     assert_null(c->tls_cert);
     assert_int_equal(c->n_models, 1);
     assert_int_equal(c->n_pipelines, 0);
-    gateway_config_free(c);
+    config_free(c);
 }
 
 static void zero_turns_cache_and_deadline_off(void **state)
 {
     gateway_config *c = NULL;
     const char *yaml = MODELS "cache: {mb: 0}\ndeadline_ms: 0\n";
-    assert_int_equal(gateway_config_parse(&c, yaml, strlen(yaml), "t.yaml", NULL), 0);
+    assert_int_equal(config_parse(&c, yaml, strlen(yaml), "t.yaml", NULL), 0);
     assert_int_equal(c->cache_bytes, 0);
     assert_int_equal(c->default_deadline_ms, 0);
-    gateway_config_free(c);
+    config_free(c);
 }
 
 static void every_section_is_read(void **state)
@@ -213,7 +213,7 @@ static void every_section_is_read(void **state)
         "models: [{name: m, path: x.gguf, replicas: 2, kv_mb: 8}]\n";
     gateway_config *c = NULL;
     shoal_err err = {0};
-    if (gateway_config_parse(&c, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
+    if (config_parse(&c, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
     assert_string_equal(c->tls_key, "k.pem");
     assert_int_equal(c->n_api_keys, 1);
     assert_int_equal(c->limits.max_body_bytes, 2048);
@@ -223,14 +223,14 @@ static void every_section_is_read(void **state)
     assert_string_equal(c->manifest, "/m.json");
     assert_int_equal(c->models[0].replicas, 2);
     assert_int_equal(c->models[0].kv_mb, 8);
-    gateway_config_free(c);
+    config_free(c);
 }
 
 static void the_home_cluster_is_valid_and_its_paths_are_resolved(void **state)
 {
     gateway_config *c = NULL;
     shoal_err err = {0};
-    if (gateway_config_load(&c, SHOAL_SOURCE_DIR "/shoal.yaml", &err)) fail_msg("%s", err.message);
+    if (config_load(&c, SHOAL_SOURCE_DIR "/shoal.yaml", &err)) fail_msg("%s", err.message);
     assert_int_equal(c->n_models, 5);
     assert_string_equal(c->manifest, SHOAL_SOURCE_DIR "/models/models.json");
     const config_pipeline *p = pipeline_find(c, "home");
@@ -238,14 +238,14 @@ static void the_home_cluster_is_valid_and_its_paths_are_resolved(void **state)
     assert_ptr_equal(p, pipeline_find(c, NULL));
     assert_null(pipeline_find(c, "nowhere"));
     assert_true(pipeline_is_deterministic(p));
-    gateway_config_free(c);
+    config_free(c);
 }
 
 static void a_missing_file_is_named(void **state)
 {
     gateway_config *c = NULL;
     shoal_err err = {0};
-    assert_int_not_equal(gateway_config_load(&c, "/nonexistent/shoal.yaml", &err), 0);
+    assert_int_not_equal(config_load(&c, "/nonexistent/shoal.yaml", &err), 0);
     assert_non_null(strstr(err.message, "/nonexistent/shoal.yaml"));
 }
 
@@ -258,10 +258,10 @@ static void a_device_may_have_no_state(void **state)
         "    stages: [{name: s, kind: tag, model: m}]\n";
     gateway_config *c = NULL;
     shoal_err err = {0};
-    if (gateway_config_parse(&c, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
+    if (config_parse(&c, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
     for (size_t i = 0; i < 3; i++) assert_string_equal(c->pipelines[0].devices[i].state, "");
     assert_string_equal(c->pipelines[0].devices[3].state, "off");
-    gateway_config_free(c);
+    config_free(c);
 }
 
 /* Load a file of this text from a folder of its own and expect this sentence. */
@@ -275,7 +275,7 @@ static void expect_load_error(const char *yaml, const char *says)
     fclose(f);
     gateway_config *c = NULL;
     shoal_err err = {0};
-    int rc = gateway_config_load(&c, path, &err);
+    int rc = config_load(&c, path, &err);
     snprintf(want, sizeof want, says, path, dir);
     assert_int_equal(rc, SHOAL_EINVALID);
     assert_string_equal(err.message, want);
@@ -300,16 +300,16 @@ static void later_failures_get_the_line_of_their_field(void **state)
         "      - {name: a, kind: tag, model: m}\n      - name: b\n        kind: tag\n        model: m\n";
     gateway_config *c = NULL;
     shoal_err err = {0};
-    assert_int_equal(gateway_config_parse(&c, yaml, strlen(yaml), "t.yaml", NULL), 0);
-    gateway_config_fail(c, &err, "pipelines[0].stages[%d].model: is %s", 1, "wrong");
+    assert_int_equal(config_parse(&c, yaml, strlen(yaml), "t.yaml", NULL), 0);
+    config_fail(c, &err, "pipelines[0].stages[%d].model: is %s", 1, "wrong");
     assert_string_equal(err.message, "t.yaml:9: pipelines[0].stages[1].model: is wrong");
-    gateway_config_fail(c, &err, "models[0].path: nothing there"); /* absent: the line of the deepest part */
+    config_fail(c, &err, "models[0].path: nothing there"); /* absent: the line of the deepest part */
     assert_string_equal(err.message, "t.yaml:2: models[0].path: nothing there");
-    gateway_config_fail(c, &err, "models[7]: no such entry");
+    config_fail(c, &err, "models[7]: no such entry");
     assert_string_equal(err.message, "t.yaml:1: models[7]: no such entry");
-    const char *kept = gateway_config_keep(c, "127.0.0.1:1");
+    const char *kept = config_keep(c, "127.0.0.1:1");
     assert_string_equal(kept, "127.0.0.1:1");
-    gateway_config_free(c);
+    config_free(c);
 }
 
 static void the_nearest_word_is_the_one_meant(void **state)

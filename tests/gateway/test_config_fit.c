@@ -63,22 +63,22 @@ static void stages_and_labels_are_held_against_the_model(void **state)
         const fit_case *t = &cases[i];
         gateway_config *c = NULL;
         shoal_err err = {0};
-        if (gateway_config_parse(&c, t->yaml, strlen(t->yaml), "t.yaml", &err)) fail_msg("%s", err.message);
+        if (config_parse(&c, t->yaml, strlen(t->yaml), "t.yaml", &err)) fail_msg("%s", err.message);
         int rc = config_fit(c, t->model, t->facts, &err);
         if (rc != (t->says ? SHOAL_EINVALID : 0) ||
             (t->says && strncmp(err.message, t->says, strlen(t->says)) != 0))
             fail_msg("case %zu: rc %d, wanted '%s', got: %s", i, rc, t->says ? t->says : "", err.message);
-        gateway_config_free(c);
+        config_free(c);
     }
 }
 
 static void models_of_pipelines_are_known(void **state)
 {
     gateway_config *c = NULL;
-    assert_int_equal(gateway_config_parse(&c, PIPE INTENT, strlen(PIPE INTENT), "t.yaml", NULL), 0);
+    assert_int_equal(config_parse(&c, PIPE INTENT, strlen(PIPE INTENT), "t.yaml", NULL), 0);
     assert_true(config_uses_model(c, "m"));
     assert_false(config_uses_model(c, "g"));
-    gateway_config_free(c);
+    config_free(c);
 }
 
 int main(void)

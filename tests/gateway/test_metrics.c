@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "gateway/auth.h"
-#include "gateway/error.h"
+#include "gateway/api_error.h"
 #include "gateway/metrics.h"
 
 static void metrics_name_each_family_once(void **state)

@@ -18,7 +18,7 @@ static gen_spec *chat(const char *body)
 {
     gen_spec *s = NULL;
     api_error e = {0};
-    int rc = gen_spec_parse_chat(&s, body, strlen(body), &e);
+    int rc = openai_spec_parse_chat(&s, body, strlen(body), &e);
     if (rc != 0) print_error("refused: %s\n  %s\n", body, e.message);
     assert_int_equal(rc, 0);
     return s;
@@ -28,7 +28,7 @@ static gen_spec *completion(const char *body)
 {
     gen_spec *s = NULL;
     api_error e = {0};
-    int rc = gen_spec_parse_completion(&s, body, strlen(body), &e);
+    int rc = openai_spec_parse_completion(&s, body, strlen(body), &e);
     if (rc != 0) print_error("refused: %s\n  %s\n", body, e.message);
     assert_int_equal(rc, 0);
     return s;
@@ -39,7 +39,7 @@ static void openai_defaults_are_openais(void **state)
     gen_spec *s = chat("{" MSG "}");
     Shoal__V1__GenerateRequest r;
     Shoal__V1__Sampling p;
-    gen_spec_fill(s, 0, &r, &p);
+    openai_spec_fill(s, 0, &r, &p);
     assert_string_equal(s->model, "m");
     assert_string_equal(r.messages_json, "[{\"role\":\"user\",\"content\":\"hi\"}]");
     assert_true(p.temperature == 1 && p.top_p == 1 && p.top_k == 0 && p.min_p == 0 &&
@@ -47,8 +47,8 @@ static void openai_defaults_are_openais(void **state)
     assert_int_equal(r.max_tokens, 0);
     assert_true(r.parse_tool_calls && !r.logprobs && !r.echo);
     assert_int_equal(r.constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE);
-    assert_false(gen_spec_is_deterministic(s));
-    gen_spec_free(s);
+    assert_false(openai_spec_is_deterministic(s));
+    openai_spec_free(s);
 }
 
 static void openai_reads_every_sampling_field(void **state)
@@ -60,8 +60,8 @@ static void openai_reads_every_sampling_field(void **state)
         "\"max_completion_tokens\":9,\"logprobs\":true,\"top_logprobs\":4,\"user\":\"x\",\"unknown\":[]}");
     Shoal__V1__GenerateRequest r;
     Shoal__V1__Sampling p;
-    assert_int_equal(gen_spec_choices(s), 3);
-    gen_spec_fill(s, 2, &r, &p);
+    assert_int_equal(openai_spec_choices(s), 3);
+    openai_spec_fill(s, 2, &r, &p);
     assert_int_equal(p.seed, 9); /* choice 2 of seed 7 */
     assert_int_equal(p.n_bias, 2);
     assert_true(p.top_k == 40 && p.presence_penalty == -1 && p.frequency_penalty == 2);
@@ -69,8 +69,8 @@ static void openai_reads_every_sampling_field(void **state)
     assert_int_equal(r.n_stop, 2);
     assert_string_equal(r.stop[1], "b");
     assert_int_equal(r.n_top, 4);
-    assert_true(gen_spec_is_deterministic(s));
-    gen_spec_free(s);
+    assert_true(openai_spec_is_deterministic(s));
+    openai_spec_free(s);
 }
 
 static void openai_joins_parts_and_keeps_tool_history(void **state)
@@ -87,7 +87,7 @@ static void openai_joins_parts_and_keeps_tool_history(void **state)
         "[{\"role\":\"system\",\"content\":\"ab\"},{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":"
         "[{\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":{\"x\":1}}}]},"
         "{\"role\":\"tool\",\"content\":\"ok\",\"tool_call_id\":\"c1\"}]");
-    gen_spec_free(s);
+    openai_spec_free(s);
 }
 
 static void openai_tool_choice_none_hides_tools(void **state)
@@ -96,11 +96,11 @@ static void openai_tool_choice_none_hides_tools(void **state)
     assert_null(s->tools_json);
     assert_false(s->parse_tool_calls);
     assert_int_equal(s->tool_choice, TOOL_CHOICE(TOOL_NONE));
-    gen_spec_free(s);
+    openai_spec_free(s);
     s = chat("{" MSG ",\"tools\":[" TOOL "],\"tool_choice\":\"auto\"}");
     assert_non_null(s->tools_json);
     assert_true(s->parse_tool_calls);
-    gen_spec_free(s);
+    openai_spec_free(s);
 }
 
 static void openai_offered_tools_bind_the_reply(void **state)
@@ -124,13 +124,13 @@ static void openai_offered_tools_bind_the_reply(void **state)
         Shoal__V1__Sampling p;
         snprintf(body, sizeof body, "{" MSG ",\"tools\":[" TOOL "]%s}", CASES[i].choice);
         gen_spec *s = chat(body);
-        gen_spec_fill(s, 0, &r, &p);
+        openai_spec_fill(s, 0, &r, &p);
         assert_int_equal(r.constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS);
         assert_int_equal(r.tool_choice, CASES[i].want);
         assert_int_equal(r.parallel_tool_calls, CASES[i].parallel);
         assert_non_null(strstr(r.tools_json, "\"t\""));
         assert_string_equal(r.tool_name, CASES[i].want == TOOL_CHOICE(TOOL_NAMED) ? "t" : "");
-        gen_spec_free(s);
+        openai_spec_free(s);
     }
 }
 
@@ -155,7 +155,7 @@ static void openai_takes_the_numbers_that_clients_send(void **state)
         snprintf(body, sizeof body, "{" MSG ",%s}", CASES[i].field);
         gen_spec *s = chat(body);
         if (s->max_tokens != CASES[i].want) fail_msg("%s gave %u", CASES[i].field, s->max_tokens);
-        gen_spec_free(s);
+        openai_spec_free(s);
     }
 }
 
@@ -165,10 +165,10 @@ static void openai_seed_minus_one_is_drawn(void **state)
     static const char *const BODIES[] = {"{" MSG ",\"seed\":-1}", "{" MSG ",\"seed\":null}", "{" MSG "}"};
     for (size_t i = 0; i < 3; i++) {
         gen_spec *a = chat(BODIES[i]), *b = chat(BODIES[i]);
-        assert_false(gen_spec_is_deterministic(a));
+        assert_false(openai_spec_is_deterministic(a));
         assert_int_not_equal(a->sampling.seed, b->sampling.seed);
-        gen_spec_free(a);
-        gen_spec_free(b);
+        openai_spec_free(a);
+        openai_spec_free(b);
     }
 }
 
@@ -176,13 +176,13 @@ static void openai_response_format_becomes_a_constraint(void **state)
 {
     gen_spec *s = chat("{" MSG ",\"response_format\":{\"type\":\"json_object\"}}");
     assert_int_equal(s->constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT);
-    gen_spec_free(s);
+    openai_spec_free(s);
     s = chat("{" MSG
              ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"strict\":true,"
              "\"schema\":{\"type\":\"object\"}}}}");
     assert_int_equal(s->constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA);
     assert_string_equal(s->schema, "{\"type\":\"object\"}");
-    gen_spec_free(s);
+    openai_spec_free(s);
 }
 
 static void openai_names_the_field_it_refuses(void **state)
@@ -240,7 +240,7 @@ static void openai_names_the_field_it_refuses(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         gen_spec *s = NULL;
         api_error e = {0};
-        int rc = gen_spec_parse_chat(&s, CASES[i].body, strlen(CASES[i].body), &e);
+        int rc = openai_spec_parse_chat(&s, CASES[i].body, strlen(CASES[i].body), &e);
         if (rc != 400 || strcmp(e.param, CASES[i].param) != 0)
             print_error("case %zu: %s\n  status %d param '%s': %s\n", i, CASES[i].body, rc, e.param,
                         e.message);
@@ -254,20 +254,20 @@ static void completions_take_text_ids_and_arrays(void **state)
 {
     gen_spec *s = completion("{\"model\":\"m\",\"prompt\":\"abc\",\"echo\":true,\"logprobs\":2}");
     assert_true(s->n_prompts == 1 && s->echo && s->logprobs && s->n_top == 2 && s->max_tokens == 16);
-    gen_spec_free(s);
+    openai_spec_free(s);
     s = completion("{\"model\":\"m\",\"prompt\":[\"a\",\"b\"],\"n\":2,\"max_tokens\":5}");
     Shoal__V1__GenerateRequest r;
     Shoal__V1__Sampling p;
-    assert_int_equal(gen_spec_choices(s), 4);
-    gen_spec_fill(s, 3, &r, &p);
+    assert_int_equal(openai_spec_choices(s), 4);
+    openai_spec_fill(s, 3, &r, &p);
     assert_string_equal(r.text, "b");
-    gen_spec_free(s);
+    openai_spec_free(s);
     s = completion("{\"model\":\"m\",\"prompt\":[1,2,3]}");
     assert_true(s->n_prompts == 1 && s->prompts[0].n_ids == 3 && s->prompts[0].ids[2] == 3);
-    gen_spec_free(s);
+    openai_spec_free(s);
     s = completion("{\"model\":\"m\",\"prompt\":[[1],[4,5]]}");
     assert_true(s->n_prompts == 2 && s->prompts[1].n_ids == 2 && s->prompts[1].ids[0] == 4);
-    gen_spec_free(s);
+    openai_spec_free(s);
 }
 
 static void completions_refuse_bad_prompts(void **state)
@@ -286,7 +286,7 @@ static void completions_refuse_bad_prompts(void **state)
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
         gen_spec *s = NULL;
         api_error e = {0};
-        assert_int_equal(gen_spec_parse_completion(&s, BAD[i], strlen(BAD[i]), &e), 400);
+        assert_int_equal(openai_spec_parse_completion(&s, BAD[i], strlen(BAD[i]), &e), 400);
         assert_string_equal(e.param, "prompt");
     }
 }
@@ -298,11 +298,11 @@ static void completions_refuse_what_they_would_ignore(void **state)
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
         gen_spec *s = NULL;
         api_error e = {0};
-        assert_int_equal(gen_spec_parse_completion(&s, BAD[i], strlen(BAD[i]), &e), 400);
+        assert_int_equal(openai_spec_parse_completion(&s, BAD[i], strlen(BAD[i]), &e), 400);
         assert_string_equal(e.param, i == 0 ? "best_of" : "suffix");
     }
-    gen_spec_free(completion("{\"model\":\"m\",\"prompt\":\"a\",\"best_of\":1,\"suffix\":null}"));
-    gen_spec_free(completion("{\"model\":\"m\",\"prompt\":\"a\",\"n\":2,\"best_of\":2}"));
+    openai_spec_free(completion("{\"model\":\"m\",\"prompt\":\"a\",\"best_of\":1,\"suffix\":null}"));
+    openai_spec_free(completion("{\"model\":\"m\",\"prompt\":\"a\",\"n\":2,\"best_of\":2}"));
 }
 
 static bool key_of(const char *body, const char *digest, sha256_digest *ret)
@@ -310,8 +310,8 @@ static bool key_of(const char *body, const char *digest, sha256_digest *ret)
     gen_spec *s = chat(body);
     Shoal__V1__ModelInfo model = SHOAL__V1__MODEL_INFO__INIT;
     model.digest = (char *)digest;
-    bool ok = gen_spec_key(s, &model, ret);
-    gen_spec_free(s);
+    bool ok = openai_spec_key(s, &model, ret);
+    openai_spec_free(s);
     return ok;
 }
 
@@ -344,12 +344,12 @@ static void openai_answers_of_a_template_that_reads_the_clock_are_not_kept(void 
     model.digest = "d";
     gen_spec *s = chat("{" MSG ",\"seed\":1}"),
              *raw = completion("{\"model\":\"m\",\"prompt\":\"a\",\"seed\":1}");
-    assert_true(gen_spec_key(s, &model, &d));
+    assert_true(openai_spec_key(s, &model, &d));
     model.template_reads_clock = true;
-    assert_false(gen_spec_key(s, &model, &d));
-    assert_true(gen_spec_key(raw, &model, &d)); /* no template is asked */
-    gen_spec_free(s);
-    gen_spec_free(raw);
+    assert_false(openai_spec_key(s, &model, &d));
+    assert_true(openai_spec_key(raw, &model, &d)); /* no template is asked */
+    openai_spec_free(s);
+    openai_spec_free(raw);
 }
 
 /* Messages come to the worker in our own order, so the client's does not matter. */

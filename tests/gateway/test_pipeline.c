@@ -15,7 +15,7 @@ static gateway_config *load(const char *stages)
     buf_printf(&b, "models: [{name: m}]\npipelines:\n  - name: p\n    stages:\n%s", stages);
     gateway_config *c = NULL;
     shoal_err err = {0};
-    if (gateway_config_parse(&c, b.data, b.len, "t.yaml", &err)) fail_msg("%s\n%s", err.message, b.data);
+    if (config_parse(&c, b.data, b.len, "t.yaml", &err)) fail_msg("%s\n%s", err.message, b.data);
     buf_done(&b);
     return c;
 }
@@ -55,7 +55,7 @@ static void expect_why(const char *stages, stage_fact fact, const char *input, s
         fail_msg("%s\ninput '%s': verdict %d, wanted %d; '%s', wanted '%s'", stages, input, got, want, b.data,
                  why);
     buf_done(&b);
-    gateway_config_free(c);
+    config_free(c);
 }
 
 #define INTENT "      - {name: intent, kind: classify, model: m}\n"
@@ -187,7 +187,7 @@ static void expect_text(const char *template, const char *want)
     assert_string_equal(out.data, want);
     buf_done(&out);
     buf_done(&y);
-    gateway_config_free(c);
+    config_free(c);
 }
 
 static void templates_are_filled_in(void **state)
@@ -207,7 +207,7 @@ static void temperature_makes_a_pipeline_uncacheable(void **state)
     gateway_config *c = load("      - {name: a, kind: generate, model: m, temperature: 0.7}\n");
     assert_false(pipeline_is_deterministic(&c->pipelines[0]));
     assert_false(pipeline_uses(&c->pipelines[0], "context"));
-    gateway_config_free(c);
+    config_free(c);
 }
 
 int main(void)

@@ -196,7 +196,7 @@ static bench *start(const char *body)
     bench *t = calloc(1, sizeof *t);
     shoal_err err = {0};
     api_error e = {0};
-    if (gateway_config_load(&t->config, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", &err)) fail_msg("%s", err.message);
+    if (config_load(&t->config, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", &err)) fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
     t->calls = (process_calls){&t->b, classify, tag, generate, cancel};
     backend_context ctx = {.request_id = "r1"};
@@ -208,7 +208,7 @@ static void stop(bench *t)
 {
     json_decref(t->answer);
     process_input_done(&t->in);
-    gateway_config_free(t->config);
+    config_free(t->config);
     free(t);
 }
 
@@ -400,7 +400,7 @@ static void bad_requests_are_refused_with_a_sentence(void **state)
         {"{\"input\":\"\xff\"}", "body", 400},
     };
     gateway_config *c = NULL;
-    assert_int_equal(gateway_config_load(&c, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", NULL), 0);
+    assert_int_equal(config_load(&c, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", NULL), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         process_input in = {0};
         api_error e = {0};
@@ -409,13 +409,13 @@ static void bad_requests_are_refused_with_a_sentence(void **state)
             fail_msg("%s: %d %s", rows[i].body, status, e.message);
         assert_null(in.memory);
     }
-    gateway_config_free(c);
+    config_free(c);
 }
 
 static void long_input_and_long_lists_are_refused(void **state)
 {
     gateway_config *c = NULL;
-    assert_int_equal(gateway_config_load(&c, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", NULL), 0);
+    assert_int_equal(config_load(&c, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", NULL), 0);
     buf b = {0};
     process_input in = {0};
     api_error e = {0};
@@ -431,7 +431,7 @@ static void long_input_and_long_lists_are_refused(void **state)
     assert_int_equal(process_parse(&in, c, b.data, b.len, &e), 400);
     assert_non_null(strstr(e.message, "257 entries"));
     buf_done(&b);
-    gateway_config_free(c);
+    config_free(c);
 }
 
 int main(void)

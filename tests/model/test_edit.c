@@ -56,7 +56,7 @@ static void settings_change_and_weights_do_not(void **state)
                                        {"shoal.tool_results", "quote"}};
     sha256_digest d, now;
     shoal_err err;
-    assert_int_equal(model_edit_gguf(HOME, out, set, 3, &d, &err), 0);
+    assert_int_equal(gguf_edit_file(HOME, out, set, 3, &d, &err), 0);
     same_tensors(HOME, out);
     assert_int_equal(sha256_file(out, &now, &err), 0);
     assert_memory_equal(&d, &now, sizeof d);
@@ -68,7 +68,7 @@ static void settings_change_and_weights_do_not(void **state)
     model_free(m);
     /* in place, and back: the first file again */
     static const gguf_setting back[] = {{"general.version", "10"}};
-    assert_int_equal(model_edit_gguf(out, out, back, 1, &d, &err), 0);
+    assert_int_equal(gguf_edit_file(out, out, back, 1, &d, &err), 0);
     same_tensors(HOME, out);
 }
 
@@ -85,9 +85,9 @@ static void bad_settings_leave_the_old_file(void **state)
     };
     sha256_digest before, after, d;
     shoal_err err;
-    assert_int_equal(model_edit_gguf(SOURCE, out, NULL, 0, &before, &err), 0);
+    assert_int_equal(gguf_edit_file(SOURCE, out, NULL, 0, &before, &err), 0);
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        assert_int_equal(model_edit_gguf(SOURCE, out, CASES[i].set, CASES[i].n, &d, &err), SHOAL_EINVALID);
+        assert_int_equal(gguf_edit_file(SOURCE, out, CASES[i].set, CASES[i].n, &d, &err), SHOAL_EINVALID);
         if (!strstr(err.message, CASES[i].words)) fail_msg("%s", err.message);
         assert_int_equal(sha256_file(out, &after, &err), 0);
         assert_memory_equal(&before, &after, sizeof before);

@@ -108,16 +108,16 @@ static void resolve_prefers_a_path_then_a_name(void **state)
     char *found = NULL, *sha = NULL;
     shoal_err err;
     put(ENTRY(""));
-    assert_int_equal(model_resolve(path, path, &found, &sha, &err), 0);
+    assert_int_equal(manifest_resolve(path, path, &found, &sha, &err), 0);
     assert_string_equal(found, path);
     assert_null(sha);
     free(found);
-    assert_int_equal(model_resolve("a", path, &found, &sha, &err), 0);
+    assert_int_equal(manifest_resolve("a", path, &found, &sha, &err), 0);
     assert_non_null(strstr(found, "/a.gguf"));
     assert_string_equal(sha, SHA);
     free(found);
     free(sha);
-    assert_int_equal(model_resolve("missing", path, &found, &sha, &err), SHOAL_ENOTFOUND);
+    assert_int_equal(manifest_resolve("missing", path, &found, &sha, &err), SHOAL_ENOTFOUND);
     assert_non_null(strstr(err.message, "\"missing\""));
     assert_non_null(strstr(err.message, "has only a"));
 }
@@ -129,7 +129,7 @@ static void resolve_finds_the_manifest_of_the_environment(void **state)
     shoal_err err;
     put(ENTRY(""));
     setenv("SHOAL_MODELS", folder, 1);
-    int rc = model_resolve("a", NULL, &found, &sha, &err);
+    int rc = manifest_resolve("a", NULL, &found, &sha, &err);
     unsetenv("SHOAL_MODELS");
     assert_int_equal(rc, 0);
     assert_string_equal(sha, SHA);

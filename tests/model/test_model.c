@@ -388,7 +388,7 @@ static void a_classifier_without_its_pooler_is_refused(void **state)
     refused(DATA "gguf/bert-intent-no-pooler.gguf", &bare, SHOAL_EFORMAT, "shoal quantize FOLDER OUT.gguf");
     shoal_err err;
     quantize_report report;
-    assert_int_equal(model_quantize(DATA "hf/bert-intent", in_folder("m.gguf"),
+    assert_int_equal(quantize_model(DATA "hf/bert-intent", in_folder("m.gguf"),
                                     &(quantize_options){.type = DT_F32}, &report, &err),
                      0);
     model *m = open_or_fail(in_folder("m.gguf"), &bare);

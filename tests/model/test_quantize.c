@@ -41,7 +41,7 @@ static quantize_report quantise(const char *in, const quantize_options *opts)
 {
     quantize_report r;
     shoal_err err = {0};
-    if (model_quantize(in, out, opts, &r, &err) != 0) fail_msg("%s", err.message);
+    if (quantize_model(in, out, opts, &r, &err) != 0) fail_msg("%s", err.message);
     return r;
 }
 
@@ -200,7 +200,7 @@ static void quantize_refuses_wrong_overrides(void **state)
         quantize_options opts = {.type = DT_Q8_0, .overrides = &wrong[i], .n_overrides = 1};
         quantize_report r;
         shoal_err err = {0};
-        assert_int_equal(model_quantize(DATA "hf/minilm-embed", out, &opts, &r, &err), SHOAL_EINVALID);
+        assert_int_equal(quantize_model(DATA "hf/minilm-embed", out, &opts, &r, &err), SHOAL_EINVALID);
         assert_non_null(strstr(err.message, "CLASS=TYPE"));
     }
 }
@@ -258,7 +258,7 @@ static void quantize_leaves_the_old_file_when_the_disk_is_full(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     quantize_report r;
     shoal_err err = {0};
-    int rc = model_quantize(DATA "hf/bert-intent", out, &(quantize_options){.type = DT_Q8_0}, &r, &err);
+    int rc = quantize_model(DATA "hf/bert-intent", out, &(quantize_options){.type = DT_Q8_0}, &r, &err);
     setrlimit(RLIMIT_FSIZE, &before);
     signal(SIGXFSZ, handler);
     assert_int_equal(rc, SHOAL_EIO);
@@ -275,7 +275,7 @@ static void quantize_can_be_stopped(void **state)
     quantize_report r;
     shoal_err err = {0};
     quantize_options o = {.type = DT_F16, .progress = stop_at_third};
-    assert_int_equal(model_quantize(DATA "hf/bert-intent", out, &o, &r, &err), SHOAL_ECANCELLED);
+    assert_int_equal(quantize_model(DATA "hf/bert-intent", out, &o, &r, &err), SHOAL_ECANCELLED);
     assert_int_equal(access(out, F_OK), -1);
 }
 
@@ -287,7 +287,7 @@ static void quantize_replaces_nothing_but_files(void **state)
     shoal_err err = {0};
     struct stat st;
     assert_int_equal(mkfifo(out, 0600), 0);
-    assert_int_equal(model_quantize(DATA "hf/bert-intent", out, &(quantize_options){.type = DT_F16}, &r, &err),
+    assert_int_equal(quantize_model(DATA "hf/bert-intent", out, &(quantize_options){.type = DT_F16}, &r, &err),
                      SHOAL_EINVALID);
     assert_non_null(strstr(err.message, "no regular file"));
     assert_int_equal(stat(out, &st), 0);
@@ -299,7 +299,7 @@ static void quantize_names_a_folder_it_cannot_write(void **state)
     (void)state;
     quantize_report r;
     shoal_err err = {0};
-    int rc = model_quantize(DATA "hf/minilm-embed", "/no/such/folder/x.gguf",
+    int rc = quantize_model(DATA "hf/minilm-embed", "/no/such/folder/x.gguf",
                             &(quantize_options){.type = DT_F16}, &r, &err);
     assert_int_equal(rc, SHOAL_ENOTFOUND);
     assert_non_null(strstr(err.message, "/no/such/folder"));

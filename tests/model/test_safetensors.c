@@ -32,7 +32,7 @@ static void expect_bytes(const void *bytes, size_t n, int code, const char *sent
     int rc = parse(bytes, n, &list, mem, &err);
     if (rc != code || (sentence && !strstr(err.message, sentence)))
         fail_msg("got %d \"%s\", expected %d \"%s\"", rc, err.message, code, sentence ? sentence : "");
-    st_list_done(&list);
+    safetensors_list_done(&list);
     arena_free(mem);
 }
 
@@ -65,7 +65,7 @@ static void safetensors_reads_tensors_in_gguf_order(void **state)
     assert_int_equal(list.items[0].t.type, DT_F32);
     assert_int_equal(list.items[1].t.type, DT_BF16);
     assert_ptr_equal((const char *)list.items[1].t.data, b.data + b.len - 8);
-    st_list_done(&list);
+    safetensors_list_done(&list);
     arena_free(mem);
     buf_done(&b);
 }
@@ -81,7 +81,7 @@ static void safetensors_lists_integers_as_unusable(void **state)
     assert_int_equal(safetensors_parse(&list, mem, b.data, b.len, "t", &err), 0);
     assert_int_equal(list.items[0].t.type, DT_COUNT);
     assert_string_equal(list.items[0].dtype_name, "I64");
-    st_list_done(&list);
+    safetensors_list_done(&list);
     arena_free(mem);
     buf_done(&b);
 }
@@ -147,7 +147,7 @@ static void safetensors_refuses_truncation_at_every_byte(void **state)
         arena *mem = arena_new(0);
         shoal_err err;
         if (parse(b.data, n, &list, mem, &err) != SHOAL_EFORMAT) fail_msg("%zu bytes were accepted", n);
-        st_list_done(&list);
+        safetensors_list_done(&list);
         arena_free(mem);
     }
     buf_done(&b);

@@ -189,15 +189,15 @@ static void malformed_files_name_the_place(void **state)
 static void a_writer_without_memory_still_reaches_the_end(void **state)
 {
     tok_text t = {.s = "one two", .len = 7};
-    text_writer w = text_rewrite(&t, 0);
+    text_writer w = tok_text_rewrite(&t, 0);
     w.failed = true;
-    text_copy(&w, 3);
+    tok_text_copy(&w, 3);
     assert_int_equal(w.at, 3);
-    text_put(&w, '_', 0);
+    tok_text_put(&w, '_', 0);
     assert_int_equal(w.at, 4);
-    text_copy(&w, 7);
+    tok_text_copy(&w, 7);
     assert_int_equal(w.at, 7);
-    assert_int_equal(text_finish(&w, &t), SHOAL_ENOMEM);
+    assert_int_equal(tok_text_finish(&w, &t), SHOAL_ENOMEM);
     assert_string_equal(t.s, "one two");
 }
 

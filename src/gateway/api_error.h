@@ -1,8 +1,8 @@
-/* error.h: failures as clients see them: an HTTP status and the OpenAI error object.
+/* api_error.h: failures as clients see them: an HTTP status and the OpenAI error object.
  *
  *     {"error":{"message":"...","type":"invalid_request_error","param":"messages","code":null}} */
-#ifndef GATEWAY_ERROR_H
-#define GATEWAY_ERROR_H
+#ifndef GATEWAY_API_ERROR_H
+#define GATEWAY_API_ERROR_H
 
 #include <stdbool.h>
 

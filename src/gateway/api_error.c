@@ -1,6 +1,6 @@
-/* error.c: failures as HTTP statuses and OpenAI's error object; see error.h. Two tables say it all: OUTCOMES
+/* api_error.c: failures as HTTP statuses and OpenAI's error object; see error.h. Two tables say it all: OUTCOMES
  * for model calls, ROWS for what the HTTP server refuses by itself. */
-#include "gateway/error.h"
+#include "gateway/api_error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
