@@ -1,7 +1,7 @@
-/* buf.h: growing bytes, arenas and checked sizes.
+/* buf.h: growing bytes and checked sizes.
  *
  * A buf is a growing byte string whose failures stick: append freely, look at `failed` once at the
- * end. An arena hands out memory that dies all at once (a request, a parse). */
+ * end. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/arena.h" /* where there is one, the other is near */
 
 typedef struct buf {
     char *data; /* owned; NUL-terminated whenever len > 0 or cap > 0 */
@@ -27,16 +29,6 @@ void buf_clear(buf *b);             /* keeps the memory */
 void buf_consume(buf *b, size_t n); /* drop n bytes at the front; n <= len */
 char *buf_take(buf *b);             /* the bytes are the caller's to free(); NULL when failed */
 void buf_done(buf *b);
-
-typedef struct arena arena;
-
-arena *arena_new(size_t chunk_bytes);  /* 0: 4096; NULL when out of memory */
-void *arena_alloc(arena *a, size_t n); /* zeroed, aligned to 16; NULL when out of memory */
-/* Copies of text in the arena, NUL-terminated; NULL when out of memory. */
-char *arena_strndup(arena *a, const char *s, size_t n);
-char *arena_strdup(arena *a, const char *s);
-char *arena_printf(arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void arena_free(arena *a); /* and all that it handed out; accepts NULL */
 
 /* True when the product or sum does not fit; otherwise *ret holds it. */
 static inline bool size_mul(size_t a, size_t b, size_t *ret)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json_memory.h"
-#include "base/sys.h"
+#include "base/file.h"
 #include "base/utf8.h"
 
 /* jansson recurses as deep as its own fixed limit (2048); ours is checked before it runs. */

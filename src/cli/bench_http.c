@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/sys.h"
 #include "cli/bench.h"
 #include "cli/load_client.h"
 

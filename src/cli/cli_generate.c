@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "base/sampling.h"
-#include "base/sys.h"
+#include "base/file.h"
 
 static int check(const char *option, const char *field, double v, shoal_err *err)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/sys.h"
+#include "base/file.h"
 #include "gateway/config.h"
 #include "gateway/pipeline.h"
 
@@ -43,7 +43,7 @@ int cli_home_find(char **ret, shoal_err *err)
     for (size_t i = 0; i < 2 && program_prefix(prefix, sizeof prefix); i++)
         snprintf(places[n++], sizeof *places, "%s%s", prefix, beside[i]);
     for (size_t i = 0; i < n; i++)
-        if (path_exists(places[i])) return (*ret = strdup(places[i])) ? 0 : err_nomem(err);
+        if (file_exists(places[i])) return (*ret = strdup(places[i])) ? 0 : err_nomem(err);
     return err_set(err, SHOAL_EINVALID, "no configuration: looked for ./%s, %s%s%.120s; name one with -c",
                    places[0], places[1], n > 2 ? " and " : "", n > 2 ? places[2] : "");
 }

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "cli/cli_model.h"
 #include "model/model.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/sys.h"
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/eval_report.h"
 #include "cli/http_client.h"

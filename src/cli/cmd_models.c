@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/sys.h"
+#include "base/file.h"
+#include "base/sha256.h"
 #include "cli/cli_model.h"
 
 static const char *or_empty(const char *s)

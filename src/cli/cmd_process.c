@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "base/sys.h"
+#include "base/file.h"
 #include "cli/cli_model.h"
 #include "cli/cli_process.h"
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/sha256.h"
 #include "cli/cli_model.h"
 #include "model/model.h"
 

@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/sys.h"
 #include "cli/cli.h"
 #include "cli/cli_home.h"
 #include "cli/serve_models.h"

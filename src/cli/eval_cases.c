@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sys.h"
+#include "base/file.h"
 #include "cli/eval_judge.h"
 
 #define FILE_MAX_BYTES (64u << 20)

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/sys.h"
 #include "gateway/config_fit.h"
 #include "model/model.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/sha256.h"
 #include "base/utf8.h"
 
 static const char PREFIX[] = "sha256:";

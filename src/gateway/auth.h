@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "base/sys.h"
+#include "base/sha256.h"
 
 typedef struct auth {
     sha256_digest *keys;

@@ -24,7 +24,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/sys.h"
+#include "base/sha256.h"
 
 typedef struct cache cache;
 typedef struct cache_ticket cache_ticket;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/sys.h"
+#include "base/file.h"
 #include "gateway/config_schema.h"
 #include "wire/transport.h"
 

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/sha256.h"
 #include "gateway/choose.h"
 #include "gateway/encode_put.h"
 #include "gateway/shared.h"

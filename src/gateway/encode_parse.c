@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sha256.h"
 #include "gateway/fields.h"
 #include "router/cache_key.h"
 

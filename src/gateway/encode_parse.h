@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "base/sys.h"
+#include "base/sha256.h"
 #include "gateway/api_error.h"
 #include "shoal/v1/worker.pb-c.h"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/sha256.h"
 #include "gateway/answer.h"
 #include "gateway/choose.h"
 #include "gateway/openai.h"

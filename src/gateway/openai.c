@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/sampling.h"
+#include "base/sha256.h"
 #include "gateway/fields.h"
 #include "gateway/openai_chat.h"
 #include "router/cache_key.h"

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/sys.h"
+#include "base/sha256.h"
 #include "gateway/api_error.h"
 #include "shoal/v1/worker.pb-c.h"
 

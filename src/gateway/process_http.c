@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "gateway/process.h"
 #include "gateway/shared.h"
 #include "router/cache_key.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sha256.h"
 
 cache_ticket *shared_detach(shared_job *s)
 {

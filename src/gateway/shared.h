@@ -16,6 +16,7 @@
 #define GATEWAY_SHARED_H
 
 #include "gateway/cache.h"
+#include "base/sha256.h"
 #include "gateway/request.h"
 
 typedef struct shared_job shared_job;

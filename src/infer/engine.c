@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/sys.h"
 #include "infer/engine_impl.h"
 
 #define PREFILL_ALONE_MAX 256

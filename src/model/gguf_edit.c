@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "model/gguf_writer.h"
+#include "base/file.h"
+#include "base/sha256.h"
 #include "model/model.h"
 
 enum { TENSOR_PIECE = 1 << 20 };

@@ -1,6 +1,8 @@
 /* gguf_writer.c: GGUF v3 written in one pass, with its SHA-256 computed on the way; see gguf_writer.h.
  * Numbers go out as they lie in memory, so the machine must be little-endian. */
 #include "model/gguf_writer.h"
+#include "base/file.h"
+#include "base/sha256.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -18,7 +18,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/sys.h"
+#include "base/file.h"
+#include "base/sha256.h"
 #include "model/gguf.h"
 
 typedef struct gguf_out {

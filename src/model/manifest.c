@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "model/model.h"
@@ -174,10 +175,10 @@ static char *default_manifest(void)
     const char *folder = getenv("SHOAL_MODELS");
     char *path = NULL;
     if (folder && *folder) return asprintf(&path, "%s/models.json", folder) < 0 ? NULL : path;
-    if (path_exists("models/models.json")) return strdup("models/models.json");
+    if (file_exists("models/models.json")) return strdup("models/models.json");
     for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
         buf b = {0};
-        bool found = program_folder(&b) && buf_puts(&b, beside[i]) == 0 && path_exists(b.data);
+        bool found = program_folder(&b) && buf_puts(&b, beside[i]) == 0 && file_exists(b.data);
         if (found) return buf_take(&b);
         buf_done(&b);
     }
@@ -228,7 +229,7 @@ static int resolve_name(const char *arg, const char *manifest_path, char **ret_p
 int manifest_resolve(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256,
                   shoal_err *err)
 {
-    if (path_exists(arg)) {
+    if (file_exists(arg)) {
         char *path = strdup(arg);
         if (!path) return err_nomem(err);
         *ret_path = path;

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/file.h"
+#include "base/sha256.h"
 #include "model/arch.h"
 #include "model/model_build.h"
 #include "model/model_priv.h"
@@ -193,7 +195,7 @@ static int model_new(model **ret, const char *path, shoal_err *err)
 
 static int load(model *m, const model_options *opts, shoal_err *err)
 {
-    m->is_folder = path_is_dir(m->path);
+    m->is_folder = file_is_dir(m->path);
     int rc = 0;
     /* A pinned file is compared before anything in it is believed. */
     if (opts->expect_sha256 && !m->is_folder) rc = check_digest(m, opts->expect_sha256, err);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/sys.h"
+#include "base/sha256.h"
 #include "compute/compute.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"

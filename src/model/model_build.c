@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/file.h"
 #include "model/arch.h"
 #include "model/model_priv.h"
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "model/arch.h"
 #include "model/hf_config.h"
@@ -21,7 +22,7 @@ static int read_optional(const model *m, const char *file, json_t **ret, shoal_e
 {
     char *path = join(m, file);
     if (!path) return err_nomem(err);
-    return path_exists(path) ? json_parse_file(ret, path, CONFIG_MAX, err) : 0;
+    return file_exists(path) ? json_parse_file(ret, path, CONFIG_MAX, err) : 0;
 }
 
 static int read_configs(model *m, shoal_err *err)
@@ -93,8 +94,8 @@ static int find_shards(model *m, const char ***ret_files, size_t *ret_n, shoal_e
     static const char *const single[] = {"model.safetensors"};
     char *index = join(m, "model.safetensors.index.json"), *path = join(m, single[0]);
     if (!index || !path) return err_nomem(err);
-    if (!path_exists(index)) {
-        if (!path_exists(path))
+    if (!file_exists(index)) {
+        if (!file_exists(path))
             return err_set(err, SHOAL_ENOTFOUND,
                            "%s: has neither model.safetensors nor model.safetensors.index.json", m->path);
         *ret_files = (const char **)single;
@@ -154,7 +155,7 @@ static int load_template(model *m, const buf *config_text, const char *config_pa
 {
     char *jinja = join(m, "chat_template.jinja");
     if (!jinja) return err_nomem(err);
-    if (path_exists(jinja)) {
+    if (file_exists(jinja)) {
         buf source = {0};
         int rc = file_read(&source, jinja, MODEL_JSON_MAX, err);
         if (rc == 0) rc = model_build_template(m, source.data ? source.data : "", source.len, jinja, err);
@@ -177,7 +178,7 @@ static int load_text_side(model *m, bool no_tokenizer, shoal_err *err)
     buf config = {0};
     char *path = join(m, "tokenizer_config.json");
     int rc = path ? 0 : err_nomem(err);
-    if (rc == 0 && path_exists(path)) rc = file_read(&config, path, MODEL_JSON_MAX, err);
+    if (rc == 0 && file_exists(path)) rc = file_read(&config, path, MODEL_JSON_MAX, err);
     if (rc == 0 && !no_tokenizer) rc = load_tokenizer(m, &config, err);
     if (rc == 0) rc = load_template(m, &config, path, err);
     buf_done(&config);

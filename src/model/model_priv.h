@@ -3,6 +3,8 @@
 #define MODEL_MODEL_PRIV_H
 
 #include "base/buf.h"
+#include "base/file.h"
+#include "base/sha256.h"
 #include "model/gguf.h"
 #include "model/model.h"
 

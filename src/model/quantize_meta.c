@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "model/arch.h"
 #include "model/model_priv.h"
@@ -95,7 +96,7 @@ static int read_file(const model *m, const char *file, buf *out, shoal_err *err)
     int rc = buf_printf(&path, "%s/%s", m->path, file);
     if (rc != 0)
         rc = err_nomem(err);
-    else if (path_exists(path.data))
+    else if (file_exists(path.data))
         rc = file_read(out, path.data, MODEL_JSON_MAX, err);
     buf_done(&path);
     return rc;

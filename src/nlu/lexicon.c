@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/sys.h"
+#include "base/file.h"
 #include "nlu/source.h"
 
 enum { VOCABULARY_MAX = 1 << 15 };

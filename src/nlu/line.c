@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sys.h"
+#include "base/file.h"
 #include "nlu/source.h"
 #include "nlu/reply.h"
 

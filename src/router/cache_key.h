@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/sys.h"
+#include "base/sha256.h"
 
 typedef struct cache_key cache_key;
 

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sha256.h"
+#include "base/sys.h"
 #include "wire/loop.h"
 #include "worker/service.h"
 

@@ -23,6 +23,8 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/file.h"
+#include "base/sha256.h"
 #include "base/sys.h"
 #include "base/utf8.h"
 

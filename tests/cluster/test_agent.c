@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/sys.h"
+#include "base/file.h"
 #include "cluster/agent.h"
 #include "cluster/pulse.h"
 #include "cluster/replica.h"
@@ -191,11 +191,11 @@ static void agent_leaves_no_process_and_no_socket(void **state)
     bench_open(&b, &spec, 1);
     wait_for(&b, registry_at(b.g, 0), REPLICA_READY); /* the other may still be starting */
     int pids[2] = {registry_at(b.g, 0)->pid, registry_at(b.g, 1)->pid};
-    assert_true(path_exists(b.run_dir));
+    assert_true(file_exists(b.run_dir));
     bench_stop(&b);
     for (int i = 0; i < 2; i++) assert_false(process_exists(pids[i]));
     bench_close(&b);
-    assert_false(path_exists(b.run_dir));
+    assert_false(file_exists(b.run_dir));
 }
 
 static void agent_shows_why_a_worker_can_never_start(void **state)

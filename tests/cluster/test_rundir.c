@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/sys.h"
+#include "base/file.h"
 #include "cluster/rundir.h"
 
 static char base[64];
@@ -82,10 +82,10 @@ static void the_folder_of_a_killed_owner_is_swept(void **state)
     char path[256];
     rundir d;
     end_owner(owner(path, sizeof path));
-    assert_true(path_exists(path));
+    assert_true(file_exists(path));
     assert_int_equal(rundir_open(&d, NULL, NULL), 0);
-    assert_false(path_exists(path));
-    assert_true(path_exists(d.path));
+    assert_false(file_exists(path));
+    assert_true(file_exists(d.path));
     rundir_close(&d);
 }
 
@@ -97,12 +97,12 @@ static void the_folder_of_a_living_owner_stays(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(rundir_open(&d, NULL, NULL), 0);
         snprintf(copy, sizeof copy, "%s/home-intent.0.sock", path);
-        assert_true(path_exists(copy));
+        assert_true(file_exists(copy));
         rundir_close(&d);
     }
     end_owner(pid);
     assert_int_equal(rundir_open(&d, NULL, NULL), 0);
-    assert_false(path_exists(path));
+    assert_false(file_exists(path));
     rundir_close(&d);
 }
 
@@ -136,11 +136,11 @@ static void a_given_folder_is_used_as_it_is(void **state)
     mkdir(given, 0700);
     assert_int_equal(rundir_open(&d, given, NULL), 0);
     rundir_close(&d);
-    assert_true(path_exists(given));
+    assert_true(file_exists(given));
     rmdir(given);
     assert_int_equal(rundir_open(&d, given, NULL), 0);
     rundir_close(&d);
-    assert_false(path_exists(given));
+    assert_false(file_exists(given));
     shoal_err err;
     assert_int_equal(rundir_open(&d, "/nowhere/at/all", &err), SHOAL_EIO);
     assert_non_null(strstr(err.message, "/nowhere/at/all"));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "gateway/encode_parse.h"
+#include "base/sha256.h"
 #include "gateway/openai.h"
 #include "memory.h"
 

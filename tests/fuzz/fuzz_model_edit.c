@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "memory.h"
+#include "base/file.h"
+#include "base/sha256.h"
 #include "model/gguf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sys.h"
+#include "base/file.h"
 #include "base/utf8.h"
 #include "memory.h"
 #include "text/tokenizer.h"

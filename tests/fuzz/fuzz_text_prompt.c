@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/sys.h"
+#include "base/file.h"
 #include "memory.h"
 #include "text/chat.h"
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "gateway/cache.h"
+#include "base/sha256.h"
 
 static sha256_digest key(unsigned i)
 {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/sys.h"
+#include "base/file.h"
 #include "gateway/config_schema.h"
 
 #define MODELS "models:\n  - name: m\n"

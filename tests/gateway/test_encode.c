@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "gateway/encode_put.h"
+#include "base/sha256.h"
 
 static encode_spec read_ok(encode_kind kind, const char *body)
 {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/sys.h"
+#include "base/sha256.h"
 #include "gateway/gateway.h"
 #include "gateway/gateway_internal.h"
 

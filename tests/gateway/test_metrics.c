@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "gateway/auth.h"
+#include "base/sha256.h"
 #include "gateway/api_error.h"
 #include "gateway/metrics.h"
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "gateway/openai.h"
+#include "base/sha256.h"
 
 #define TOOL_CHOICE(name) SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__##name
 #define MSG  "\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"

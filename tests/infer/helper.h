@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/sys.h"
+#include "base/file.h"
 #include "base/utf8.h"
 #include "infer/engine.h"
 

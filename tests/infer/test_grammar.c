@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/sys.h"
+#include "base/file.h"
 #include "infer/grammar.h"
 #include "infer/grammar_nfa.h"
 #include "infer/grammar_schema.h"

@@ -1,6 +1,7 @@
 /* The bundled models, when they are there: each does its job on one sentence, alone and in a crowd. */
 #include "helper.h"
 
+#include "base/file.h"
 #include "infer/tagging.h"
 
 #define MODELS SHOAL_SOURCE_DIR "/models/"
@@ -10,7 +11,7 @@ static bool open_home(rig *r, const char *file)
 {
     char path[512];
     snprintf(path, sizeof path, MODELS "%s.gguf", file);
-    if (!path_exists(path)) {
+    if (!file_exists(path)) {
         fprintf(stderr, "SKIP %s: models/%s.gguf is not there\n", file, file);
         return false;
     }

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/sys.h"
 #include "shoal.h"
 
 static shoal_model *open_model(const char *name)

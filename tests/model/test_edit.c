@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-#include "base/sys.h"
+#include "base/file.h"
+#include "base/sha256.h"
 #include "model/model.h"
 
 #define SOURCE SHOAL_SOURCE_DIR "/tests/data/gguf/llama-gqa.gguf"

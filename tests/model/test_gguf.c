@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-#include "base/sys.h"
+#include "base/file.h"
 #include "gguf_bytes.h"
 #include "model/gguf.h"
 

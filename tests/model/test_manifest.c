@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/sys.h"
+#include "base/file.h"
 #include "model/model.h"
 
 static char folder[200], path[256];

@@ -9,7 +9,8 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "base/sys.h"
+#include "base/file.h"
+#include "base/sha256.h"
 #include "gguf_bytes.h"
 #include "model/arch.h"
 #include "model/gguf_writer.h"

@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-#include "base/sys.h"
+#include "base/file.h"
+#include "base/sha256.h"
 #include "model/arch.h"
 #include "model/gguf.h"
 #include "model/model.h"

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "base/sys.h"
+#include "base/file.h"
 #include "model/gguf.h"
 #include "text/tokenizer.h"
 
@@ -99,7 +99,7 @@ static void check_vectors(const char *name)
     shoal_err err;
     int bad = 0, n = 0;
     snprintf(path, sizeof path, BORROWED "%s.gguf", name);
-    if (!path_exists(path)) {
+    if (!file_exists(path)) {
         fprintf(stderr, "SKIP %s: the borrowed vocabulary is not here\n", name);
         skip();
     }

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "router/cache_key.h"
+#include "base/sha256.h"
 
 static sha256_digest end(cache_key *k)
 {

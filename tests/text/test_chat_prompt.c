@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "base/sys.h"
+#include "base/file.h"
 #include "text/chat.h"
 
 enum { IM_START = 1, IM_END = 2, TOOL_CALL = 3 };

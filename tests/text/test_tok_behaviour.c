@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/sys.h"
+#include "base/file.h"
 #include "base/utf8.h"
 #include "text/tok_text.h"
 #include "text/tokenizer.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "base/sys.h"
+#include "base/file.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
 

@@ -1,0 +1,154 @@
+/* file.c: see file.h. Until file_writer_commit's rename, which comes after fsync, the old file is untouched. */
+#define _GNU_SOURCE
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int errno_code(int e)
+{
+    return e == ENOENT || e == ENOTDIR ? SHOAL_ENOTFOUND
+           : e == EACCES || e == EPERM ? SHOAL_EAUTH
+           : e == ENOMEM               ? SHOAL_ENOMEM
+                                       : SHOAL_EIO;
+}
+
+int file_map_open(file_map *ret, const char *path, shoal_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return err_set(err, errno_code(errno), "%s: %s", path, strerror(errno));
+    struct stat st;
+    int rc = 0;
+    if (fstat(fd, &st) != 0) {
+        rc = err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
+    } else if (!S_ISREG(st.st_mode)) {
+        rc = err_set(err, SHOAL_EINVALID, "%s: not a regular file", path);
+    } else if (st.st_size == 0) {
+        *ret = (file_map){0};
+    } else {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p == MAP_FAILED)
+            rc = err_set(err, errno_code(errno), "%s: cannot map %lld bytes: %s", path, (long long)st.st_size,
+                         strerror(errno));
+        else
+            *ret = (file_map){.data = p, .len = (size_t)st.st_size};
+    }
+    close(fd);
+    return rc;
+}
+
+void file_map_close(file_map *m)
+{
+    if (m->data) munmap((void *)m->data, m->len);
+    *m = (file_map){0};
+}
+
+int file_read(buf *out, const char *path, size_t max_bytes, shoal_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return err_set(err, errno_code(errno), "%s: %s", path, strerror(errno));
+    size_t start = out->len;
+    int rc = 0;
+    for (;;) {
+        char chunk[16384];
+        ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n == 0) break;
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            rc = err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
+        else if (out->len - start + (size_t)n > max_bytes)
+            rc = err_set(err, SHOAL_ELIMIT, "%s: larger than %zu bytes", path, max_bytes);
+        else if (buf_append(out, chunk, (size_t)n) != 0)
+            rc = err_nomem(err);
+        if (rc != 0) break;
+    }
+    close(fd);
+    return rc;
+}
+
+bool file_is_dir(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+struct file_writer {
+    FILE *f;
+    char *path, *tmp;
+    uint64_t offset;
+};
+
+int file_writer_open(file_writer **ret, const char *path, shoal_err *err)
+{
+    /* The rename at the end would put a file in the place of a device or a pipe. */
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return err_set(err, SHOAL_EINVALID, "%s is there and is no regular file", path);
+    file_writer *w = calloc(1, sizeof *w);
+    if (!w) return err_nomem(err);
+    w->path = strdup(path);
+    if (w->path && asprintf(&w->tmp, "%s.tmp.%d", path, (int)getpid()) < 0) w->tmp = NULL;
+    int rc = 0;
+    if (!w->path || !w->tmp) {
+        rc = err_nomem(err);
+    } else {
+        w->f = fopen(w->tmp, "wbe");
+        if (!w->f) rc = err_set(err, errno_code(errno), "%s: cannot write: %s", path, strerror(errno));
+    }
+    if (rc != 0) {
+        file_writer_close(w);
+        return rc;
+    }
+    *ret = w;
+    return 0;
+}
+
+static int writer_fail(file_writer *w, shoal_err *err)
+{
+    return err_set(err, SHOAL_EIO, "%s: %s; the old file is untouched", w->path, strerror(errno));
+}
+
+int file_writer_write(file_writer *w, const void *data, size_t n, shoal_err *err)
+{
+    if (n && fwrite(data, 1, n, w->f) != n) return writer_fail(w, err);
+    w->offset += n;
+    return 0;
+}
+
+uint64_t file_writer_offset(const file_writer *w)
+{
+    return w->offset;
+}
+
+int file_writer_commit(file_writer *w, shoal_err *err)
+{
+    if (fflush(w->f) != 0 || fsync(fileno(w->f)) != 0) return writer_fail(w, err);
+    int rc = fclose(w->f);
+    w->f = NULL;
+    if (rc != 0 || rename(w->tmp, w->path) != 0) return writer_fail(w, err);
+    free(w->tmp);
+    w->tmp = NULL;
+    return 0;
+}
+
+void file_writer_close(file_writer *w)
+{
+    if (!w) return;
+    if (w->f) fclose(w->f);
+    if (w->tmp) unlink(w->tmp);
+    free(w->tmp);
+    free(w->path);
+    free(w);
+}

@@ -1,0 +1,39 @@
+/* file.h: files: mapped, read whole, and written so that nothing half-written takes their name. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* A whole file, read-only, by mmap. An empty file maps to data == NULL, len == 0. */
+typedef struct file_map {
+    const uint8_t *data;
+    size_t len;
+} file_map;
+
+/* SHOAL_ENOTFOUND, SHOAL_EAUTH or SHOAL_EIO as the kernel says; SHOAL_EINVALID for what is no regular
+ * file. */
+int file_map_open(file_map *ret, const char *path, shoal_err *err);
+void file_map_close(file_map *m); /* accepts a zeroed one */
+
+/* Append the whole file to `out`; SHOAL_ELIMIT when it is longer than max_bytes. */
+int file_read(buf *out, const char *path, size_t max_bytes, shoal_err *err);
+
+/* Links are followed; false also when it cannot be looked at. */
+bool file_is_dir(const char *path);
+bool file_exists(const char *path);
+
+/* Write a file so that a crash or a full disk leaves the old one: bytes go to "PATH.tmp.PID", are
+ * fsynced, and take the name only in commit. Close without commit removes the temporary. */
+typedef struct file_writer file_writer;
+int file_writer_open(file_writer **ret, const char *path, shoal_err *err);
+int file_writer_write(file_writer *w, const void *data, size_t n, shoal_err *err);
+uint64_t file_writer_offset(const file_writer *w);
+int file_writer_commit(file_writer *w, shoal_err *err); /* does not free w */
+void file_writer_close(file_writer *w);
+
+#endif
