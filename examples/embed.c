@@ -31,8 +31,10 @@ int main(int argc, char **argv)
     if (shoal_embed(model, argv[2], &first, &err) != 0) status = 1;
     for (int i = 3; i < argc && status == 0; i++) {
         shoal_embedding other = {0};
-        if (shoal_embed(model, argv[i], &other, &err) != 0) status = 1;
-        else printf("%.3f  %s\n", dot(&first, &other), argv[i]);
+        if (shoal_embed(model, argv[i], &other, &err) != 0)
+            status = 1;
+        else
+            printf("%.3f  %s\n", dot(&first, &other), argv[i]);
         shoal_embedding_done(&other);
     }
     if (status != 0) fprintf(stderr, "embed: %s\n", err.message);

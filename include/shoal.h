@@ -29,21 +29,21 @@ extern "C" {
 #endif
 
 /* X(name, code, what it means to a person) */
-#define SHOAL_ERROR_TABLE(X)                                                \
-    X(SHOAL_EINVALID, -1, "the request or an argument is wrong")            \
-    X(SHOAL_ENOMEM, -2, "out of memory")                                    \
-    X(SHOAL_EIO, -3, "a file or socket could not be read or written")       \
-    X(SHOAL_ENOTFOUND, -4, "no such file, model or name")                   \
-    X(SHOAL_EFORMAT, -5, "the file or message is malformed")                \
-    X(SHOAL_EUNSUPPORTED, -6, "well formed, but not supported")             \
-    X(SHOAL_ELIMIT, -7, "over a configured or hard limit")                  \
-    X(SHOAL_EFULL, -8, "no room now, try again later")                      \
-    X(SHOAL_ECANCELLED, -9, "cancelled by the caller")                      \
-    X(SHOAL_EDEADLINE, -10, "the deadline cannot be met or was missed")     \
-    X(SHOAL_EDIGEST, -11, "the file is not the one that was pinned")        \
-    X(SHOAL_EUNAVAILABLE, -12, "the worker or server is not there")         \
-    X(SHOAL_EAUTH, -13, "not allowed")                                      \
-    X(SHOAL_EPROTOCOL, -14, "the peer broke the protocol")                  \
+#define SHOAL_ERROR_TABLE(X)                                            \
+    X(SHOAL_EINVALID, -1, "the request or an argument is wrong")        \
+    X(SHOAL_ENOMEM, -2, "out of memory")                                \
+    X(SHOAL_EIO, -3, "a file or socket could not be read or written")   \
+    X(SHOAL_ENOTFOUND, -4, "no such file, model or name")               \
+    X(SHOAL_EFORMAT, -5, "the file or message is malformed")            \
+    X(SHOAL_EUNSUPPORTED, -6, "well formed, but not supported")         \
+    X(SHOAL_ELIMIT, -7, "over a configured or hard limit")              \
+    X(SHOAL_EFULL, -8, "no room now, try again later")                  \
+    X(SHOAL_ECANCELLED, -9, "cancelled by the caller")                  \
+    X(SHOAL_EDEADLINE, -10, "the deadline cannot be met or was missed") \
+    X(SHOAL_EDIGEST, -11, "the file is not the one that was pinned")    \
+    X(SHOAL_EUNAVAILABLE, -12, "the worker or server is not there")     \
+    X(SHOAL_EAUTH, -13, "not allowed")                                  \
+    X(SHOAL_EPROTOCOL, -14, "the peer broke the protocol")              \
     X(SHOAL_EINTERNAL, -15, "a defect in Shoal")
 
 enum {
@@ -108,8 +108,8 @@ typedef struct shoal_generate_options {
     uint64_t seed;            /* the draw for a position depends on it and the position alone */
     const char *const *stop;  /* n_stop strings that end the reply and are not part of it */
     size_t n_stop;
-    int json_object;          /* the reply is one JSON object */
-    const char *json_schema;  /* the reply is JSON that satisfies this schema (text) */
+    int json_object;         /* the reply is one JSON object */
+    const char *json_schema; /* the reply is JSON that satisfies this schema (text) */
 } shoal_generate_options;
 
 typedef struct shoal_generation {
@@ -126,8 +126,8 @@ typedef struct shoal_generation {
  * then returns SHOAL_ECANCELLED with what there is in *ret). */
 typedef int (*shoal_text_fn)(void *user, const char *text, size_t n_bytes);
 
-/* Continue a raw prompt, in which control tokens may be spelt out ("<|im_end|>"). opts, fn and ret may be NULL. *ret is filled on success (and on a stop by fn);
- * shoal_generation_done frees what it holds. */
+/* Continue a raw prompt, in which control tokens may be spelt out ("<|im_end|>"). opts, fn and ret may be
+ * NULL. *ret is filled on success (and on a stop by fn); shoal_generation_done frees what it holds. */
 int shoal_generate(shoal_model *m, const char *prompt, const shoal_generate_options *opts, shoal_text_fn fn,
                    void *user, shoal_generation *ret, shoal_err *err);
 
@@ -137,8 +137,9 @@ typedef struct shoal_message {
 
 /* Answer a conversation, written down by the model's own chat template. A message is text and nothing more:
  * what looks like a control token in it is read as characters. */
-int shoal_chat(shoal_model *m, const shoal_message *messages, size_t n_messages, const shoal_generate_options *opts,
-               shoal_text_fn fn, void *user, shoal_generation *ret, shoal_err *err);
+int shoal_chat(shoal_model *m, const shoal_message *messages, size_t n_messages,
+               const shoal_generate_options *opts, shoal_text_fn fn, void *user, shoal_generation *ret,
+               shoal_err *err);
 void shoal_generation_done(shoal_generation *g);
 
 /* ---- classify, tag, embed: results are freed by their _done; a zeroed one may be given too ------ */
@@ -155,7 +156,8 @@ typedef struct shoal_classification {
 } shoal_classification;
 
 /* pair may be NULL. A text longer than the context is SHOAL_ELIMIT, with the numbers. */
-int shoal_classify(shoal_model *m, const char *text, const char *pair, shoal_classification *ret, shoal_err *err);
+int shoal_classify(shoal_model *m, const char *text, const char *pair, shoal_classification *ret,
+                   shoal_err *err);
 void shoal_classification_done(shoal_classification *c);
 
 typedef struct shoal_span {

@@ -1,5 +1,5 @@
-/* arena.c: memory that dies all at once; see arena.h. A chunk never moves, so what it handed out stays where it
- * is until arena_free. */
+/* arena.c: memory that dies all at once; see arena.h. A chunk never moves, so what it handed out stays where
+ * it is until arena_free. */
 #include "base/arena.h"
 
 #include <stdarg.h>

@@ -25,9 +25,9 @@ int buf_puts(buf *b, const char *s);
 int buf_putc(buf *b, char c);
 int buf_printf(buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int buf_join(buf *b, const buf *more); /* its bytes, and its failure */
-void buf_clear(buf *b);             /* keeps the memory */
-void buf_consume(buf *b, size_t n); /* drop n bytes at the front; n <= len */
-char *buf_take(buf *b);             /* the bytes are the caller's to free(); NULL when failed */
+void buf_clear(buf *b);                /* keeps the memory */
+void buf_consume(buf *b, size_t n);    /* drop n bytes at the front; n <= len */
+char *buf_take(buf *b);                /* the bytes are the caller's to free(); NULL when failed */
 void buf_done(buf *b);
 
 /* True when the product or sum does not fit; otherwise *ret holds it. */

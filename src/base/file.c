@@ -1,4 +1,5 @@
-/* file.c: see file.h. Until file_writer_commit's rename, which comes after fsync, the old file is untouched. */
+/* file.c: see file.h. Until file_writer_commit's rename, which comes after fsync, the old file is untouched.
+ */
 #define _GNU_SOURCE
 #include "base/file.h"
 

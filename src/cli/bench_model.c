@@ -110,8 +110,7 @@ static int bench_decoder(const bench_options *o, engine *e, size_t n_vocab, shoa
     }
     if (rc == 0) {
         double p = median(prefill, repeat), d = median(decode, repeat);
-        double s[3] = {median(rate[0], repeat), median(rate[1], repeat),
-                       median(rate[2], repeat)};
+        double s[3] = {median(rate[0], repeat), median(rate[1], repeat), median(rate[2], repeat)};
         if (o->json)
             printf("{\"prefill_tokens_per_s\":%.1f,\"decode_tokens_per_s\":%.1f,\"streams_1\":%.1f,\"streams_"
                    "4\":%.1f,\"streams_16\":%.1f}\n",

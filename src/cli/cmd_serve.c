@@ -105,8 +105,7 @@ static void print_failures(server *s)
         const replica *r = registry_at(s->registry, i);
         if (r->state != REPLICA_FAILED) continue;
         shoal_err err;
-        config_fail(s->config, &err, "models[%zu]: %s cannot serve: %s", model_index(s, r), r->id,
-                            r->reason);
+        config_fail(s->config, &err, "models[%zu]: %s cannot serve: %s", model_index(s, r), r->id, r->reason);
         fprintf(stderr, "shoal serve: %s\n", err.message);
     }
 }

@@ -22,9 +22,8 @@ static int not_in_manifest(const gateway_config *c, size_t i, const manifest *m,
     char names[300] = "";
     for (size_t k = 0, at = 0; k < manifest_count(m) && at < sizeof names; k++)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", k ? ", " : "", manifest_at(m, k)->name);
-    return config_fail(c, err,
-                               "models[%zu].name: '%s' has no path and is not in %s, which has only %s", i,
-                               c->models[i].name, path, names);
+    return config_fail(c, err, "models[%zu].name: '%s' has no path and is not in %s, which has only %s", i,
+                       c->models[i].name, path, names);
 }
 
 static int find_named(const gateway_config *c, size_t i, const manifest *m, const char *manifest_path,
@@ -47,7 +46,7 @@ static int open_manifest(const gateway_config *c, size_t i, manifest **ret, char
     if (!c->manifest) rc = manifest_locate(ret_path, &why);
     if (rc)
         return config_fail(c, err, "models[%zu].name: '%s' has no path: %s", i, c->models[i].name,
-                                   why.message);
+                           why.message);
     rc = manifest_open(ret, *ret_path, &why);
     if (!rc) return 0;
     return rc == SHOAL_ENOMEM ? err_nomem(err) : config_fail(c, err, "manifest: %s", why.message);

@@ -28,24 +28,24 @@
 /* ---- element types ------------------------------------------------------------------------- */
 
 /* X(enum, name, GGUF type number, elements a block, bytes a block) */
-#define DTYPE_TABLE(X)               \
-    X(DT_F32, "F32", 0, 1, 4)        \
-    X(DT_F16, "F16", 1, 1, 2)        \
-    X(DT_BF16, "BF16", 30, 1, 2)     \
-    X(DT_Q8_0, "Q8_0", 8, 32, 34)    \
-    X(DT_Q4_0, "Q4_0", 2, 32, 18)    \
+#define DTYPE_TABLE(X)            \
+    X(DT_F32, "F32", 0, 1, 4)     \
+    X(DT_F16, "F16", 1, 1, 2)     \
+    X(DT_BF16, "BF16", 30, 1, 2)  \
+    X(DT_Q8_0, "Q8_0", 8, 32, 34) \
+    X(DT_Q4_0, "Q4_0", 2, 32, 18) \
     X(DT_Q4_1, "Q4_1", 3, 32, 20)
 
 typedef enum dtype {
 #define DTYPE_ENUM(e, name, gguf, block, bytes) e,
     DTYPE_TABLE(DTYPE_ENUM)
 #undef DTYPE_ENUM
-    DT_COUNT
+        DT_COUNT
 } dtype;
 
-const char *dtype_name(dtype t);   /* "Q8_0" */
-size_t dtype_block(dtype t);       /* elements in a block */
-size_t dtype_block_bytes(dtype t); /* bytes that a block takes */
+const char *dtype_name(dtype t);                     /* "Q8_0" */
+size_t dtype_block(dtype t);                         /* elements in a block */
+size_t dtype_block_bytes(dtype t);                   /* bytes that a block takes */
 int dtype_from_gguf(uint32_t gguf_type, dtype *ret); /* SHOAL_EUNSUPPORTED when not in the table */
 uint32_t dtype_to_gguf(dtype t);                     /* its number in GGUF files */
 bool dtype_parse(const char *name, dtype *ret);      /* case-insensitive: "q8_0" */
@@ -60,16 +60,16 @@ uint16_t f32_to_f16(float f);
 /* ---- instruction sets ---------------------------------------------------------------------- */
 
 /* X(enum, name); later ones are preferred when usable */
-#define ISA_TABLE(X)          \
-    X(ISA_SCALAR, "scalar")   \
-    X(ISA_AVX2, "avx2")       \
+#define ISA_TABLE(X)        \
+    X(ISA_SCALAR, "scalar") \
+    X(ISA_AVX2, "avx2")     \
     X(ISA_AVX512VNNI, "avx512vnni")
 
 typedef enum isa {
 #define ISA_ENUM(e, name) e,
     ISA_TABLE(ISA_ENUM)
 #undef ISA_ENUM
-    ISA_COUNT
+        ISA_COUNT
 } isa;
 
 const char *isa_name(isa i);
@@ -124,7 +124,8 @@ void acts_free(acts *a);
 /* All members: load x[n_tokens][cols] (row stride ldx floats) into `a` in the form for weights of type t
  * (a no-copy reference for float weights: x must stay). Each loads the tokens that
  * member_share(n_tokens, 1) gives it, so that no barrier is needed in front when it wrote these rows
- * itself. Ends in a barrier. acts_mul does not: put one between the last acts_mul from `a` and the next acts_load into it. */
+ * itself. Ends in a barrier. acts_mul does not: put one between the last acts_mul from `a` and the next
+ * acts_load into it. */
 void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens, size_t cols, size_t ldx);
 /* All members: y[n_tokens][rows] (row stride ldy) = a · wᵀ + bias; with `accumulate`, y += instead
  * (one float addition after the row is complete). No barrier at the end. */
@@ -151,7 +152,7 @@ typedef struct vec_kernels {
     float (*exp_scaled)(float *y, const float *x, size_t n, float max, float scale);
     /* y[i] = silu(gate[i]) * up[i]; y may be gate */
     void (*silu_mul)(float *y, const float *gate, const float *up, size_t n);
-    void (*gelu_erf)(float *x, size_t n);  /* x·Φ(x), exact form */
+    void (*gelu_erf)(float *x, size_t n); /* x·Φ(x), exact form */
     void (*gelu_tanh)(float *x, size_t n);
     void (*relu)(float *x, size_t n);
     void (*tanh)(float *x, size_t n);
@@ -179,7 +180,10 @@ typedef struct vec_kernels {
 
 /* Of an instruction set that isa_choose gave; static. One not in this build gives scalar ones. */
 const vec_kernels *vec_kernels_for(isa i);
-static inline const vec_kernels *team_vec(const team *t) { return vec_kernels_for(team_isa(t)); }
+static inline const vec_kernels *team_vec(const team *t)
+{
+    return vec_kernels_for(team_isa(t));
+}
 const vec_kernels *member_vec(const team_member *m);
 
 /* Scalar math of the contract, for tables and samplers (double in, double out, < 2 ulp of float). */

@@ -34,7 +34,7 @@ typedef struct mul_job {
     const int8_t *q;    /* quantised weights: q[n_tokens][cols] */
     const float *scale; /* [n_tokens][n_blocks] */
     const int32_t *sum; /* [n_tokens][n_blocks], sums of q over the block */
-    float *out; /* [n_tokens][n_panels * 16], row stride ldo, any alignment */
+    float *out;         /* [n_tokens][n_panels * 16], row stride ldo, any alignment */
     size_t ldo;
 } mul_job;
 

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "gateway/openai.h"
 
-#define ANSWER_CALLS_MAX 32
+#define ANSWER_CALLS_MAX     32
 #define ANSWER_LOGPROB_PARTS 4
 
 typedef struct gen_call {

@@ -1,5 +1,5 @@
-/* api_error.c: failures as HTTP statuses and OpenAI's error object; see error.h. Two tables say it all: OUTCOMES
- * for model calls, ROWS for what the HTTP server refuses by itself. */
+/* api_error.c: failures as HTTP statuses and OpenAI's error object; see error.h. Two tables say it all:
+ * OUTCOMES for model calls, ROWS for what the HTTP server refuses by itself. */
 #include "gateway/api_error.h"
 
 #include <stdarg.h>

@@ -41,8 +41,8 @@ struct backend_call {
     unsigned n_tokens;     /* of input: bytes over four, close enough to compare calls */
     unsigned n_unanswered; /* of them, as far as the replica has not begun to answer */
     unsigned n_tokens_max; /* of a prompt: no token has less than a byte */
-    uint64_t tried; /* bit i: registry place i failed this call */
-    bool waiting;   /* in no replica's hands: the timer looks after it */
+    uint64_t tried;        /* bit i: registry place i failed this call */
+    bool waiting;          /* in no replica's hands: the timer looks after it */
     bool got_message;
     bool learns; /* its time tells how fast the replica is */
     int status;  /* set while waiting: fail with this */

@@ -57,8 +57,7 @@ typedef struct gateway_config {
  * errors begin with "path:line: " where a line is to blame. */
 int config_load(gateway_config **ret, const char *path, shoal_err *err);
 /* The same from text; `what` names it in errors. */
-int config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what,
-                         shoal_err *err);
+int config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what, shoal_err *err);
 void config_free(gateway_config *c); /* NULL is fine */
 
 /* SHOAL_EINVALID about a field, for whoever finds out later that its value cannot be: the sentence begins

@@ -46,11 +46,10 @@ static int fit_stage(const fitting *f, unsigned i)
             "pipelines[%zu].stages[%u].model: '%s' is a model to %s, a %s stage needs one to %s",
             f->i_pipeline, i, f->model, f->facts->task, stage_kind_name(s->kind), task);
     if (s->kind == STAGE_GENERATE && !f->facts->has_chat_template)
-        return config_fail(
-            f->config, f->err,
-            "pipelines[%zu].stages[%u].model: '%s' has no chat template, so it cannot be "
-            "given the messages of a generate stage",
-            f->i_pipeline, i, f->model);
+        return config_fail(f->config, f->err,
+                           "pipelines[%zu].stages[%u].model: '%s' has no chat template, so it cannot be "
+                           "given the messages of a generate stage",
+                           f->i_pipeline, i, f->model);
     return 0;
 }
 
@@ -68,8 +67,8 @@ static int no_such_label(const fitting *f, const char *where, const char *label)
 {
     const char *near = config_nearest(label, f->facts->labels, f->facts->n_labels);
     return config_fail(f->config, f->err, "%s: no label of '%s' %s '%s'%s%s%s", where, f->model,
-                               label[strlen(label) - 1] == '*' ? "matches" : "is", label,
-                               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+                       label[strlen(label) - 1] == '*' ? "matches" : "is", label,
+                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static int fit_conditions(const fitting *f, unsigned stage, const char *field, const stage_condition *c,

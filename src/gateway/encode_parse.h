@@ -15,13 +15,13 @@ typedef enum encode_kind { ENCODE_EMBED, ENCODE_CLASSIFY, ENCODE_TAG } encode_ki
 
 typedef struct encode_spec {
     encode_kind kind;
-    json_t *root;      /* owned; all strings belong to it */
-    const char *model; /* NULL: the only one with the task */
+    json_t *root;                               /* owned; all strings belong to it */
+    const char *model;                          /* NULL: the only one with the task */
     Shoal__V1__TextInput *inputs, **input_list; /* owned; the list as protobuf-c wants it */
     size_t n_inputs;
-    bool base64;       /* embeddings as little-endian float32 in base64 */
+    bool base64;        /* embeddings as little-endian float32 in base64 */
     int64_t dimensions; /* 0: not given */
-    int64_t top_k;     /* labels in the answer, 0: all */
+    int64_t top_k;      /* labels in the answer, 0: all */
 } encode_spec;
 
 /* 0 and *ret (encode_spec_done), or an HTTP status with *e filled and *ret untouched. */

@@ -10,9 +10,9 @@
 typedef struct endpoint {
     const char *method, *path; /* a path that ends in '/' matches one more segment, e.g. a model's name */
     void (*handle)(gateway_request *rq);
-    bool needs_key;            /* when the configuration lists API keys */
-    bool admitted;             /* counts against max_requests, and is refused while draining */
-    const char *name;          /* label in metrics and logs */
+    bool needs_key;   /* when the configuration lists API keys */
+    bool admitted;    /* counts against max_requests, and is refused while draining */
+    const char *name; /* label in metrics and logs */
 } endpoint;
 
 extern const endpoint ENDPOINTS[];

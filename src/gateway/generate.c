@@ -30,7 +30,7 @@ struct gen_job {
     size_t n_branches, n_open;
     bool saw_token;
     bool rests; /* the client does not keep up */
-    buf out; /* events of one write; its memory is used again */
+    buf out;    /* events of one write; its memory is used again */
 };
 
 static void job_free(void *job)

@@ -14,36 +14,38 @@
 #define METRIC_LABELS_MAX 3
 
 /* X(enum, name, type, labels, help): labels are comma separated, at most METRIC_LABELS_MAX */
-#define METRIC_TABLE(X) \
-    X(METRIC_BUILD, "shoal_build_info", GAUGE, "version", "Always 1; the version is a label.") \
-    X(METRIC_REQUESTS, "shoal_requests_total", COUNTER, "endpoint,model,code", "Answered HTTP requests.") \
-    X(METRIC_ERRORS, "shoal_errors_total", COUNTER, "endpoint,code", "Failed requests by error code.") \
-    X(METRIC_GONE, "shoal_client_gone_total", COUNTER, "endpoint", "Clients that left early.") \
-    X(METRIC_TOKENS, "shoal_tokens_total", COUNTER, "model,kind", "Tokens read and made, cached answers not.") \
+#define METRIC_TABLE(X)                                                                                     \
+    X(METRIC_BUILD, "shoal_build_info", GAUGE, "version", "Always 1; the version is a label.")              \
+    X(METRIC_REQUESTS, "shoal_requests_total", COUNTER, "endpoint,model,code", "Answered HTTP requests.")   \
+    X(METRIC_ERRORS, "shoal_errors_total", COUNTER, "endpoint,code", "Failed requests by error code.")      \
+    X(METRIC_GONE, "shoal_client_gone_total", COUNTER, "endpoint", "Clients that left early.")              \
+    X(METRIC_TOKENS, "shoal_tokens_total", COUNTER, "model,kind",                                           \
+      "Tokens read and made, cached answers not.")                                                          \
     X(METRIC_CACHE, "shoal_cache_lookups_total", COUNTER, "result", "Response cache: hit, miss or shared.") \
-    X(METRIC_IN_FLIGHT, "shoal_requests_in_flight", GAUGE, "", "HTTP requests being answered.") \
-    X(METRIC_CONNECTIONS, "shoal_connections", GAUGE, "", "Open client connections.") \
-    X(METRIC_REQUEST_S, "shoal_request_seconds", HISTOGRAM, "endpoint", "From request received to answer done.") \
-    X(METRIC_STAGE_S, "shoal_stage_seconds", HISTOGRAM, "model,stage", \
-      "Time of a model call by stage: queue, prefill, decode, first_token, total.") \
-    X(METRIC_UP, "shoal_worker_up", GAUGE, "model,replica", "1 when the replica is ready.") \
-    X(METRIC_RESTARTS, "shoal_worker_restarts_total", COUNTER, "model,replica", "Starts after the first.") \
-    X(METRIC_CRASHES, "shoal_worker_crashes_total", COUNTER, "model,replica", "Deaths nobody asked for.") \
-    X(METRIC_CALLS, "shoal_worker_calls_in_flight", GAUGE, "model,replica", "Calls of this gateway.") \
-    X(METRIC_RUNNING, "shoal_worker_running", GAUGE, "model,replica", "Sequences in the running batch.") \
-    X(METRIC_WAITING, "shoal_worker_queue", GAUGE, "model,replica", "Requests waiting in the worker.") \
-    X(METRIC_KV_USED, "shoal_worker_kv_pages_used", GAUGE, "model,replica", "KV cache pages in use.") \
-    X(METRIC_KV_TOTAL, "shoal_worker_kv_pages", GAUGE, "model,replica", "KV cache pages in all.") \
-    X(METRIC_SPEED, "shoal_worker_tokens_per_second", GAUGE, "model,replica,phase", \
-      "Moving average by phase: prefill, decode.") \
-    X(METRIC_STEP_S, "shoal_worker_step_seconds", GAUGE, "model,replica", "Average of one engine step.") \
+    X(METRIC_IN_FLIGHT, "shoal_requests_in_flight", GAUGE, "", "HTTP requests being answered.")             \
+    X(METRIC_CONNECTIONS, "shoal_connections", GAUGE, "", "Open client connections.")                       \
+    X(METRIC_REQUEST_S, "shoal_request_seconds", HISTOGRAM, "endpoint",                                     \
+      "From request received to answer done.")                                                              \
+    X(METRIC_STAGE_S, "shoal_stage_seconds", HISTOGRAM, "model,stage",                                      \
+      "Time of a model call by stage: queue, prefill, decode, first_token, total.")                         \
+    X(METRIC_UP, "shoal_worker_up", GAUGE, "model,replica", "1 when the replica is ready.")                 \
+    X(METRIC_RESTARTS, "shoal_worker_restarts_total", COUNTER, "model,replica", "Starts after the first.")  \
+    X(METRIC_CRASHES, "shoal_worker_crashes_total", COUNTER, "model,replica", "Deaths nobody asked for.")   \
+    X(METRIC_CALLS, "shoal_worker_calls_in_flight", GAUGE, "model,replica", "Calls of this gateway.")       \
+    X(METRIC_RUNNING, "shoal_worker_running", GAUGE, "model,replica", "Sequences in the running batch.")    \
+    X(METRIC_WAITING, "shoal_worker_queue", GAUGE, "model,replica", "Requests waiting in the worker.")      \
+    X(METRIC_KV_USED, "shoal_worker_kv_pages_used", GAUGE, "model,replica", "KV cache pages in use.")       \
+    X(METRIC_KV_TOTAL, "shoal_worker_kv_pages", GAUGE, "model,replica", "KV cache pages in all.")           \
+    X(METRIC_SPEED, "shoal_worker_tokens_per_second", GAUGE, "model,replica,phase",                         \
+      "Moving average by phase: prefill, decode.")                                                          \
+    X(METRIC_STEP_S, "shoal_worker_step_seconds", GAUGE, "model,replica", "Average of one engine step.")    \
     X(METRIC_RSS, "shoal_worker_resident_bytes", GAUGE, "model,replica", "Resident memory of the worker.")
 
 typedef enum metric_id {
 #define METRIC_ENUM(e, name, type, labels, help) e,
     METRIC_TABLE(METRIC_ENUM)
 #undef METRIC_ENUM
-    METRIC_COUNT
+        METRIC_COUNT
 } metric_id;
 
 typedef struct metrics metrics;

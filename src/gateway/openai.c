@@ -310,7 +310,7 @@ bool openai_spec_is_deterministic(const gen_spec *s)
 }
 
 void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret,
-                   Shoal__V1__Sampling *sampling)
+                      Shoal__V1__Sampling *sampling)
 {
     Shoal__V1__GenerateRequest r = SHOAL__V1__GENERATE_REQUEST__INIT;
     *sampling = s->sampling;

@@ -61,7 +61,7 @@ size_t openai_spec_choices(const gen_spec *s); /* n_prompts * n */
 bool openai_spec_is_deterministic(const gen_spec *s);
 /* Choice k as a model call; *ret and *sampling borrow from s. */
 void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *ret,
-                   Shoal__V1__Sampling *sampling);
+                      Shoal__V1__Sampling *sampling);
 /* The cache key for the model that will answer; false: not to be cached. Equal messages make equal prompts
  * unless the model's template reads the clock: such answers are not kept. */
 bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, sha256_digest *ret);

@@ -16,18 +16,18 @@ typedef struct template_piece {
 bool template_next(const char **at, template_piece *ret);
 
 /* The fields. X(enum, name, takes a stage after '.') */
-#define TEMPLATE_FIELD_TABLE(X)         \
-    X(FIELD_INPUT, "input", false)      \
-    X(FIELD_SENTENCE, "Input", false)   \
-    X(FIELD_DEVICES, "devices", false)  \
-    X(FIELD_CONTEXT, "context", false)  \
-    X(FIELD_LABEL, "label", true)       \
+#define TEMPLATE_FIELD_TABLE(X)        \
+    X(FIELD_INPUT, "input", false)     \
+    X(FIELD_SENTENCE, "Input", false)  \
+    X(FIELD_DEVICES, "devices", false) \
+    X(FIELD_CONTEXT, "context", false) \
+    X(FIELD_LABEL, "label", true)      \
     X(FIELD_TEXT, "text", true)
 typedef enum template_field {
 #define TEMPLATE_FIELD_ENUM(e, n, s) e,
     TEMPLATE_FIELD_TABLE(TEMPLATE_FIELD_ENUM)
 #undef TEMPLATE_FIELD_ENUM
-    FIELD_UNKNOWN
+        FIELD_UNKNOWN
 } template_field;
 
 /* Which field a piece is; *ret_stage is the stage's index, -1 when it takes none or there is none. */

@@ -124,8 +124,7 @@ static json_t *call_json(process_run *r, const char *name, const char *arguments
     json_t *o = json_object(), *args = NULL;
     int rc = json_parse(&args, arguments, strlen(arguments), "arguments", NULL);
     if (rc == SHOAL_ENOMEM) r->lacks_memory = true;
-    if (rc != 0)
-        args = json_string(arguments); /* not JSON: the caller sees what the model said */
+    if (rc != 0) args = json_string(arguments); /* not JSON: the caller sees what the model said */
     put(r, o, "name", json_string(name));
     put(r, o, "arguments", args);
     return o;

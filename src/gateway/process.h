@@ -32,8 +32,8 @@ typedef struct process_input {
     char *text;
     config_device *devices; /* those of the request, else the pipeline's (borrowed) */
     size_t n_devices;
-    char *context;          /* free text, "" when none */
-    arena *memory;          /* what the request brought */
+    char *context; /* free text, "" when none */
+    arena *memory; /* what the request brought */
 } process_input;
 
 /* Read a request body. Returns 0 or the HTTP status in *ret_error; *ret is untouched then. */
@@ -54,9 +54,9 @@ typedef struct process_calls {
 
 /* How a run ended; borrowed until the callback returns. */
 typedef struct process_outcome {
-    const config_stage *failed;     /* the stage that failed the run, NULL on success */
-    const backend_result *failure;  /* how its call ended */
-    json_t *answer;                 /* on success: the response object without "id" and "ms" */
+    const config_stage *failed;    /* the stage that failed the run, NULL on success */
+    const backend_result *failure; /* how its call ended */
+    json_t *answer;                /* on success: the response object without "id" and "ms" */
     uint64_t n_prompt_tokens, n_generated_tokens;
 } process_outcome;
 typedef void (*process_done_fn)(void *user, const process_outcome *o);

@@ -17,8 +17,8 @@ static stage_fact *fact_of(const stage_run *s)
 
 /* ---- ground ------------------------------------------------------------------------------------ */
 
-/* When no device is meant, a classifier may know what kind of talk it is. It is asked at the end alone, so that
- * the rules work while the classifier does. */
+/* When no device is meant, a classifier may know what kind of talk it is. It is asked at the end alone, so
+ * that the rules work while the classifier does. */
 const char *process_text(const stage_run *s)
 {
     const char *text = fact_of(s)->text;
@@ -121,16 +121,16 @@ static const stage_run *ground_of(const stage_run *s)
 }
 
 /* Append the devices that are named, or those that are not, up to `max`. */
-static size_t put_near(const process_input *in, const device_set *named, bool wanted, config_device *out, size_t n,
-                       size_t max)
+static size_t put_near(const process_input *in, const device_set *named, bool wanted, config_device *out,
+                       size_t n, size_t max)
 {
     for (size_t i = 0; i < in->n_devices && i < DEVICES_MAX && n < max; i++)
         if (device_set_has(named, i) == wanted) out[n++] = in->devices[i];
     return n;
 }
 
-/* The others stand first: their states change less often than those of devices that people ask for, so that the
- * beginning of the prompt is found in the KV cache again. */
+/* The others stand first: their states change less often than those of devices that people ask for, so that
+ * the beginning of the prompt is found in the KV cache again. */
 bool process_near(const stage_run *s, config_device ret[PIPELINE_NEAR_DEVICES], size_t *ret_n)
 {
     const stage_run *g = ground_of(s);

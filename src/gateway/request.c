@@ -16,7 +16,7 @@
 #define STREAM_FULL_BYTES ((size_t)128 << 10)
 
 /* Said when there is no memory to say what is the matter. */
-#define NO_MEMORY                                                                                    \
+#define NO_MEMORY \
     "{\"error\":{\"message\":\"out of memory\",\"type\":\"server_error\",\"param\":null,\"code\":null}}"
 
 typedef struct header_list {

@@ -46,8 +46,8 @@ typedef struct gateway_request {
     const char *cache_state; /* "hit", "miss", "shared"; NULL: not cacheable */
     const char *error_code;  /* of a failure inside a stream that had begun */
     bool streaming;
-    size_t n_counted;  /* against max_requests: one, and one for each choice after the first */
-    const char *allow; /* for a 405 */
+    size_t n_counted;           /* against max_requests: one, and one for each choice after the first */
+    const char *allow;          /* for a 405 */
     const char *allowed_origin; /* the page's, when it is one of allow_origins */
     void (*on_gone)(void *work);
     void (*on_deadline)(void *work);

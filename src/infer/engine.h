@@ -49,10 +49,10 @@ typedef struct logit_bias {
 
 /* Zero means: greedy, no limits, no penalties. */
 typedef struct sampling {
-    float temperature; /* 0: greedy (the lowest id wins a tie) */
-    int top_k;         /* 0: off */
-    float top_p;       /* 0 or 1: off */
-    float min_p;       /* 0: off */
+    float temperature;        /* 0: greedy (the lowest id wins a tie) */
+    int top_k;                /* 0: off */
+    float top_p;              /* 0 or 1: off */
+    float min_p;              /* 0: off */
     float repetition_penalty; /* 0 or 1: off; divides positive logits of seen tokens (Keskar 2019) */
     float presence_penalty, frequency_penalty; /* OpenAI's, over generated tokens */
     uint64_t seed;
@@ -68,12 +68,12 @@ typedef struct gen_request {
     const char *const *stop; /* strings that end the text (not part of it) */
     size_t n_stop;
     bool ignore_eos;
-    bool logprobs;   /* report the chosen token's log-probability (of the raw distribution) */
-    int n_top;       /* and this many alternatives (0..20) */
+    bool logprobs;            /* report the chosen token's log-probability (of the raw distribution) */
+    int n_top;                /* and this many alternatives (0..20) */
     const grammar_spec *form; /* what the reply must be; NULL: any text */
-    uint64_t deadline_ns; /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
-    uint64_t group;       /* requests with the same number share the places of one; 0: it is alone */
-    uint64_t first_position; /* sampling position of the first new token; replay passes what was done */
+    uint64_t deadline_ns;     /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
+    uint64_t group;           /* requests with the same number share the places of one; 0: it is alone */
+    uint64_t first_position;  /* sampling position of the first new token; replay passes what was done */
 } gen_request;
 
 typedef struct token_logprob {
@@ -113,7 +113,8 @@ typedef void (*gen_event_fn)(void *user, const gen_event *ev);
  * (SHOAL_ELIMIT, with the numbers), bad schema, full queue (SHOAL_EFULL), a deadline that has passed, or that
  * the measured speed cannot meet beside what is there already (SHOAL_EDEADLINE; once a second such a request
  * is tried nevertheless, so that a wrong measure corrects itself). After a refusal no event follows. */
-int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user, uint64_t *ret_id, shoal_err *err);
+int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user, uint64_t *ret_id,
+                    shoal_err *err);
 /* The place is free within one step; EVENT_DONE (SHOAL_ECANCELLED) follows unless it is done already. */
 void engine_cancel(engine *e, uint64_t id);
 
@@ -138,7 +139,8 @@ typedef struct enc_result {
     double queue_ms, compute_ms;
 } enc_result;
 typedef void (*enc_result_fn)(void *user, const enc_result *r);
-int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user, uint64_t *ret_id, shoal_err *err);
+int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user, uint64_t *ret_id,
+                  shoal_err *err);
 
 /* Raw logits of a prompt, for `shoal logits` and tests: out[n_last][n_vocab], the last n_last
  * positions. Blocks; decoders only. */

@@ -68,7 +68,7 @@ struct engine {
     job_queue queue;
     bool stopping;
     uint64_t last_id, accepted_ns; /* accepted_ns: the last submit that was taken */
-    grammar_vocab *vocab; /* made for the first constrained request */
+    grammar_vocab *vocab;          /* made for the first constrained request */
     engine_counters stats;
 };
 

@@ -31,8 +31,8 @@ typedef struct kv_shape {
 typedef struct kv {
     kv_shape shape;
     size_t page_bytes, half_bytes, head_bytes; /* a page; the keys (or values) of one layer, one head in it */
-    uint32_t n_pages;                /* the ceiling */
-    uint32_t n_used;                 /* referenced by a sequence */
+    uint32_t n_pages;                          /* the ceiling */
+    uint32_t n_used;                           /* referenced by a sequence */
     uint8_t *memory;
     size_t memory_bytes;
     struct kv_page *pages;

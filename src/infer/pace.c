@@ -1,7 +1,8 @@
 /* pace.c: one thread or the whole team, by what each took lately; see pace.h. The caller brings the time. */
 #include "infer/pace.h"
 
-#define TRY_FIRST 6   /* steps that take turns before either way is preferred: the first ones meet cold memory */
+#define TRY_FIRST \
+    6 /* steps that take turns before either way is preferred: the first ones meet cold memory */
 #define TRY_EVERY 128 /* steps between trials of the slower way */
 
 static size_t class_of(size_t n_tokens)

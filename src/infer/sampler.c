@@ -197,8 +197,7 @@ static int32_t draw_all(const sampler_space *sp, size_t n, double target)
 
 /* top-k, top-p and min-p each keep a prefix of the sorted distribution, so only that prefix is sorted.
  * top-p is a share of what top-k left. */
-static int32_t draw_prefix(const sampler *s, sampler_space *sp, const float *x, double all,
-                           double u)
+static int32_t draw_prefix(const sampler *s, sampler_space *sp, const float *x, double all, double u)
 {
     size_t n = s->n_vocab, k = s->s.top_k > 0 && (size_t)s->s.top_k < n ? (size_t)s->s.top_k : n;
     int32_t *order = sp->order;

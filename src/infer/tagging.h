@@ -19,7 +19,7 @@ typedef struct entity {
 
 /* logits[e->n][c->n_labels]. Tokens that stand for no text and those of a second text are skipped. On
  * success *ret is the caller's to free() (NULL when there are none). Any thread. */
-int tagging_entities(const model_config *c, const encoding *e, const float *logits, entity **ret, size_t *ret_n,
-                     shoal_err *err);
+int tagging_entities(const model_config *c, const encoding *e, const float *logits, entity **ret,
+                     size_t *ret_n, shoal_err *err);
 
 #endif

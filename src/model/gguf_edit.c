@@ -76,7 +76,7 @@ static int write(const gguf *g, const char *out, const gguf_setting *set, size_t
 }
 
 int gguf_edit_file(const char *in, const char *out, const gguf_setting *set, size_t n, sha256_digest *ret,
-                    shoal_err *err)
+                   shoal_err *err)
 {
     file_map map = {0};
     gguf *g = NULL;

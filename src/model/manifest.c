@@ -227,7 +227,7 @@ static int resolve_name(const char *arg, const char *manifest_path, char **ret_p
 }
 
 int manifest_resolve(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256,
-                  shoal_err *err)
+                     shoal_err *err)
 {
     if (file_exists(arg)) {
         char *path = strdup(arg);

@@ -68,8 +68,8 @@ static int check_row(const model *m, const arch_tensor *row, shoal_err *err)
 static int check_layer(const model *m, const tensor *t, shoal_err *err)
 {
     if (strncmp(t->name, "blk.", 4) != 0 || strtoul(t->name + 4, NULL, 10) < m->config.n_layer) return 0;
-    return err_set(err, SHOAL_EFORMAT, "%s: tensor %s lies behind the %zu layers of the configuration", m->path,
-                   t->name, m->config.n_layer);
+    return err_set(err, SHOAL_EFORMAT, "%s: tensor %s lies behind the %zu layers of the configuration",
+                   m->path, t->name, m->config.n_layer);
 }
 
 static int check_tensors(model *m, shoal_err *err)

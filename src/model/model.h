@@ -17,28 +17,28 @@
 #include "text/tokenizer.h"
 
 /* X(enum, GGUF general.architecture) */
-#define ARCH_TABLE(X)       \
-    X(ARCH_LLAMA, "llama")  \
+#define ARCH_TABLE(X)      \
+    X(ARCH_LLAMA, "llama") \
     X(ARCH_BERT, "bert")
 typedef enum arch {
 #define ARCH_ENUM(e, name) e,
     ARCH_TABLE(ARCH_ENUM)
 #undef ARCH_ENUM
-    ARCH_COUNT
+        ARCH_COUNT
 } arch;
 const char *arch_name(arch a);
 
 /* X(enum, name in shoal.task, manifests and the API) */
-#define TASK_TABLE(X)                     \
-    X(TASK_GENERATE, "generate")          \
-    X(TASK_CLASSIFY, "classify")          \
-    X(TASK_TAG, "tag")                    \
+#define TASK_TABLE(X)            \
+    X(TASK_GENERATE, "generate") \
+    X(TASK_CLASSIFY, "classify") \
+    X(TASK_TAG, "tag")           \
     X(TASK_EMBED, "embed")
 typedef enum model_task {
 #define TASK_ENUM(e, name) e,
     TASK_TABLE(TASK_ENUM)
 #undef TASK_ENUM
-    TASK_COUNT
+        TASK_COUNT
 } model_task;
 const char *task_name(model_task t);
 bool task_parse(const char *name, model_task *ret);
@@ -113,9 +113,9 @@ const char *model_notice(const model *m);
 /* It cannot answer from a tool's result (shoal.tool_results = "quote" in its file): the result is the reply.
  */
 bool model_quotes_results(const model *m);
-const char *model_name(const model *m);                   /* general.name or the folder's name */
-const char *model_quantisation(const model *m);           /* "Q8_0", "F16", the commonest matrix type */
-const char *model_version(const model *m);                /* general.version, or "" */
+const char *model_name(const model *m);         /* general.name or the folder's name */
+const char *model_quantisation(const model *m); /* "Q8_0", "F16", the commonest matrix type */
+const char *model_version(const model *m);      /* general.version, or "" */
 /* SHA-256 of the file, or for folders of config.json and the weight files in order; computed once. */
 int model_digest(model *m, sha256_digest *ret, shoal_err *err);
 /* Unmap the weights; tensors' data become NULL, everything else stays. */
@@ -165,14 +165,14 @@ typedef struct gguf_setting {
 /* Write the GGUF file `in` to `out` with these settings and byte for byte the same weights (through a
  * temporary, as above; out may be in). *ret is the new file's digest. */
 int gguf_edit_file(const char *in, const char *out, const gguf_setting *set, size_t n, sha256_digest *ret,
-                    shoal_err *err);
+                   shoal_err *err);
 
 /* ---- manifest ------------------------------------------------------------------------------------ */
 
 typedef struct manifest_entry {
     const char *name, *file, *sha256, *task, *quantisation, *version, *description;
     const char *use; /* what it is good for, in a person's words, behind "for"; "" when not said */
-    double quality; /* the headline figure, NaN when none */
+    double quality;  /* the headline figure, NaN when none */
     const char *quality_name;
     size_t n_labels;
     const char *const *labels;
@@ -193,6 +193,7 @@ const manifest_entry *manifest_find(const manifest *m, const char *name); /* NUL
 /* Turn what a person typed into a path: an existing path as it is, else a name looked up in the
  * manifest at `manifest_path` (NULL: manifest_locate's).
  * *ret_path is malloc'd; *ret_sha256 (malloc'd) is NULL for plain paths. */
-int manifest_resolve(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256, shoal_err *err);
+int manifest_resolve(const char *arg, const char *manifest_path, char **ret_path, char **ret_sha256,
+                     shoal_err *err);
 
 #endif

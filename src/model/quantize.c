@@ -245,8 +245,8 @@ static int write_jobs(plan *p, gguf_out *o)
         int rc = write_job(p, o, &p->jobs[i]);
         if (rc != 0) return rc;
         if (p->opts->progress && p->opts->progress(p->opts->user, i + 1, p->n_jobs, p->jobs[i].name) != 0)
-            return err_set(p->err, SHOAL_ECANCELLED, "stopped at tensor %zu of %zu; nothing was written", i + 1,
-                           p->n_jobs);
+            return err_set(p->err, SHOAL_ECANCELLED, "stopped at tensor %zu of %zu; nothing was written",
+                           i + 1, p->n_jobs);
     }
     return 0;
 }

@@ -28,7 +28,7 @@ typedef struct cache_key cache_key;
 cache_key *cache_key_new(const char *kind); /* NULL when out of memory; the rest accept NULL */
 /* Add a field; what was added cannot be taken back. */
 void cache_key_bytes(cache_key *k, const char *name, const void *data, size_t n);
-void cache_key_str(cache_key *k, const char *name, const char *s);     /* NULL differs from "" */
+void cache_key_str(cache_key *k, const char *name, const char *s); /* NULL differs from "" */
 void cache_key_int(cache_key *k, const char *name, int64_t v);
 void cache_key_num(cache_key *k, const char *name, double v); /* 0.0 and -0.0 are equal */
 /* False when memory ran out on the way: then nothing may be looked up or stored. */

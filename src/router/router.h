@@ -25,12 +25,12 @@
 #include <stdint.h>
 
 /* X(enum, name): why a replica was picked, then why none was. */
-#define ROUTER_WHY_TABLE(X)                                                                            \
-    X(ROUTER_ONLY_ONE, "only_replica")          /* one ready replica of the model was left */          \
-    X(ROUTER_LEAST_TIME, "least_expected_time") /* the fastest of several */                           \
-    X(ROUTER_UNKNOWN_MODEL, "unknown_model")    /* refusals from here on */                            \
-    X(ROUTER_NONE_READY, "none_ready")                                                                 \
-    X(ROUTER_ALL_EXCLUDED, "all_excluded")      /* every ready replica already failed this request */  \
+#define ROUTER_WHY_TABLE(X)                                                                      \
+    X(ROUTER_ONLY_ONE, "only_replica")          /* one ready replica of the model was left */    \
+    X(ROUTER_LEAST_TIME, "least_expected_time") /* the fastest of several */                     \
+    X(ROUTER_UNKNOWN_MODEL, "unknown_model")    /* refusals from here on */                      \
+    X(ROUTER_NONE_READY, "none_ready")                                                           \
+    X(ROUTER_ALL_EXCLUDED, "all_excluded") /* every ready replica already failed this request */ \
     X(ROUTER_DEADLINE, "deadline_cannot_be_met")
 typedef enum router_why {
 #define ROUTER_WHY_ENUM(e, n) e,
@@ -40,8 +40,8 @@ typedef enum router_why {
 const char *router_why_name(router_why w);
 
 typedef struct router_replica {
-    const char *model;           /* the name clients use */
-    const char *digest;          /* of the model file; NULL when not known yet */
+    const char *model;  /* the name clients use */
+    const char *digest; /* of the model file; NULL when not known yet */
     bool ready, draining;
     unsigned n_in_flight;        /* calls the gateway has there */
     unsigned n_tokens_in_flight; /* of their input, as far as nothing has come back for it */
@@ -63,16 +63,16 @@ typedef struct router_view {
 
 typedef struct router_request {
     const char *model;
-    const char *digest;        /* only replicas of this very file (a replay); NULL: any */
+    const char *digest; /* only replicas of this very file (a replay); NULL: any */
     uint64_t now_ns;
-    uint64_t deadline_ns;      /* 0: none */
-    unsigned n_tokens;         /* of input; an estimate */
+    uint64_t deadline_ns;  /* 0: none */
+    unsigned n_tokens;     /* of input; an estimate */
     unsigned n_tokens_max; /* what they cannot exceed, for one prompt; 0: no prompt with a context to fit */
-    uint64_t exclude;          /* bit i: not the replica at place i */
+    uint64_t exclude;      /* bit i: not the replica at place i */
 } router_request;
 
 typedef struct router_decision {
-    int index;          /* place in the view, -1: refused */
+    int index; /* place in the view, -1: refused */
     router_why why;
     double expected_ms; /* completion there; for ROUTER_DEADLINE the best there was */
 } router_decision;

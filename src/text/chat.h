@@ -15,7 +15,8 @@
 typedef struct chat_template chat_template;
 
 /* The source is copied; `what` names it in errors, which give the line. */
-int chat_template_compile(chat_template **ret, const char *source, size_t len, const char *what, shoal_err *err);
+int chat_template_compile(chat_template **ret, const char *source, size_t len, const char *what,
+                          shoal_err *err);
 void chat_template_free(chat_template *t);
 /* The source it was compiled from; borrowed. */
 const char *chat_template_source(const chat_template *t);

@@ -164,11 +164,11 @@ void jinja_put(jrun *r, jdict *d, jvalue key, jvalue v);
 const jvalue *jinja_get(jrun *r, const jdict *d, jvalue key); /* NULL when absent */
 jvalue jinja_from_json(jrun *r, const json_t *v);             /* all its strings are the request's */
 bool jinja_truth(jvalue v);
-bool jinja_equal(jrun *r, jvalue a, jvalue b); /* charges for what lists and dicts hold */
-int jinja_order(jrun *r, jvalue a, jvalue b);  /* < 0, 0, > 0; fails the run for kinds without order */
-void jinja_print(jrun *r, jtext *out, jvalue v);                             /* str(v) */
+bool jinja_equal(jrun *r, jvalue a, jvalue b);   /* charges for what lists and dicts hold */
+int jinja_order(jrun *r, jvalue a, jvalue b);    /* < 0, 0, > 0; fails the run for kinds without order */
+void jinja_print(jrun *r, jtext *out, jvalue v); /* str(v) */
 void jinja_print_json(jrun *r, jtext *out, jvalue v, int indent, int level); /* indent < 0: one line */
-jvalue jinja_text(jrun *r, jvalue v);                                      /* str(v) as a value */
+jvalue jinja_text(jrun *r, jvalue v);                                        /* str(v) as a value */
 jvalue jinja_items(jrun *r, jvalue v); /* what iterating over v gives, as a list */
 const char *jinja_kind_name(jvalue v);
 

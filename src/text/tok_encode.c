@@ -244,7 +244,8 @@ static int split_added(job *j, const tok_text *t, const added_set *set, gap_fn *
             size_t next = k;
             if (!tok_cp_is_space(tok_text_next(t, &next))) break;
         }
-        for (size_t next = e; a->rstrip && e < t->len && tok_cp_is_space(tok_text_next(t, &next)); e = next) continue;
+        for (size_t next = e; a->rstrip && e < t->len && tok_cp_is_space(tok_text_next(t, &next)); e = next)
+            continue;
         if (b > done) rc = gap(j, t, done, b);
         if (rc == 0) rc = put_token(j, a->id, t, b, e);
         j->word++;

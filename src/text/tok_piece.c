@@ -99,7 +99,8 @@ static int put_unknown(const segmenter *s, const char *word, size_t begin, size_
     for (size_t i = begin; bytes && i < end; i++) bytes = s->byte_ids[(uint8_t)word[i]] >= 0;
     if (!bytes) return s->unk >= 0 ? tok_seg_add(w, s->unk, begin, end) : 0;
     int rc = 0;
-    for (size_t i = begin; rc == 0 && i < end; i++) rc = tok_seg_add(w, s->byte_ids[(uint8_t)word[i]], i, i + 1);
+    for (size_t i = begin; rc == 0 && i < end; i++)
+        rc = tok_seg_add(w, s->byte_ids[(uint8_t)word[i]], i, i + 1);
     return rc;
 }
 

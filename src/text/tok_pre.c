@@ -148,7 +148,8 @@ static void write_word(const pre_step *p, const tok_text *t, word_span w, text_w
                     : t->s[w.begin] == ' ';
     bool want = !has && !(meta && t->s[w.begin] == ' ');
     if (meta && p->prepend == PREPEND_NEVER) want = false;
-    if (meta && p->prepend == PREPEND_FIRST && tok_text_origin(t, w.begin, w.begin + 1).begin != 0) want = false;
+    if (meta && p->prepend == PREPEND_FIRST && tok_text_origin(t, w.begin, w.begin + 1).begin != 0)
+        want = false;
     if (want) {
         size_t next = w.begin;
         uint32_t first = tok_text_next(t, &next);
@@ -185,7 +186,7 @@ static int write_words(const pre_step *p, tok_text *t, const word_list *in, word
 }
 
 int tok_pre_run(const pre_step *steps, size_t n, tok_text *t, size_t begin, size_t end, word_list *words,
-            tok_match *m, shoal_err *err)
+                tok_match *m, shoal_err *err)
 {
     word_list next = {0};
     words->n = 0;

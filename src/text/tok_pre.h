@@ -52,7 +52,7 @@ typedef struct word_list {
 /* Split bytes [begin, end) of *t; a step that writes makes *t that part alone. words is emptied
  * first and may be reused between calls. */
 int tok_pre_run(const pre_step *steps, size_t n, tok_text *t, size_t begin, size_t end, word_list *words,
-            tok_match *m, shoal_err *err);
+                tok_match *m, shoal_err *err);
 void tok_words_done(word_list *w);
 
 #endif

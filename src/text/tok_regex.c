@@ -52,8 +52,8 @@ static bool prepare(tok_match *m)
     return m->data && m->context;
 }
 
-int tok_regex_find(const tok_regex *re, tok_match *m, const char *s, size_t len, size_t from, size_t *ret_begin,
-               size_t *ret_end, shoal_err *err)
+int tok_regex_find(const tok_regex *re, tok_match *m, const char *s, size_t len, size_t from,
+                   size_t *ret_begin, size_t *ret_end, shoal_err *err)
 {
     if (!prepare(m)) return err_nomem(err);
     int rc = pcre2_match(re->code, (PCRE2_SPTR)s, len, from, PCRE2_NO_UTF_CHECK, m->data, m->context);

@@ -21,8 +21,8 @@ void tok_regex_free(tok_regex *re);
 
 /* The next match at or after byte `from`: 1 with its range, 0 when there is none, else a code
  * (SHOAL_ELIMIT when the pattern backtracks too much). */
-int tok_regex_find(const tok_regex *re, tok_match *m, const char *s, size_t len, size_t from, size_t *ret_begin,
-               size_t *ret_end, shoal_err *err);
+int tok_regex_find(const tok_regex *re, tok_match *m, const char *s, size_t len, size_t from,
+                   size_t *ret_begin, size_t *ret_end, shoal_err *err);
 void tok_match_done(tok_match *m);
 
 #endif

@@ -1,5 +1,5 @@
-/* tok_text.c: text that knows its origin; see tok_text.h. A writer's failure sticks until tok_text_finish, which
- * then leaves the text as it was. */
+/* tok_text.c: text that knows its origin; see tok_text.h. A writer's failure sticks until tok_text_finish,
+ * which then leaves the text as it was. */
 #include "text/tok_text.h"
 
 #include <stdlib.h>

@@ -42,7 +42,8 @@ typedef struct text_writer {
 /* Start rewriting src; the old characters before byte `at` are dropped. */
 text_writer tok_text_rewrite(const tok_text *src, size_t at);
 void tok_text_put(text_writer *w, uint32_t cp, int change);
-void tok_text_put_str(text_writer *w, const char *s, size_t len, int first_change); /* the rest have change 1 */
+void tok_text_put_str(text_writer *w, const char *s, size_t len,
+                      int first_change);          /* the rest have change 1 */
 void tok_text_copy(text_writer *w, size_t until); /* old bytes [at, until) as they are */
 void tok_text_skip(text_writer *w, size_t until);
 /* Replaces *t (which may be w's src) with what was written. SHOAL_ENOMEM leaves *t as it was. */

@@ -82,8 +82,8 @@ static bool same(const vocab *v, uint32_t id, const char *prefix, size_t prefix_
     return (!prefix_len || !memcmp(text, prefix, prefix_len)) && (!len || !memcmp(text + prefix_len, s, len));
 }
 
-int32_t tok_vocab_find_hashed(const vocab *v, uint64_t hash, const char *prefix, size_t prefix_len, const char *s,
-                          size_t len)
+int32_t tok_vocab_find_hashed(const vocab *v, uint64_t hash, const char *prefix, size_t prefix_len,
+                              const char *s, size_t len)
 {
     if (!v->n_slots) return -1;
     uint64_t mixed = rng_mix(hash);

@@ -41,8 +41,8 @@ void tok_vocab_done(vocab *v);
 
 int32_t tok_vocab_find(const vocab *v, const char *s, size_t len); /* -1 when absent */
 /* The id of prefix + s, whose hash the caller has computed along the way. */
-int32_t tok_vocab_find_hashed(const vocab *v, uint64_t hash, const char *prefix, size_t prefix_len, const char *s,
-                          size_t len);
+int32_t tok_vocab_find_hashed(const vocab *v, uint64_t hash, const char *prefix, size_t prefix_len,
+                              const char *s, size_t len);
 const char *tok_vocab_text(const vocab *v, int32_t id, size_t *ret_len); /* NULL when there is no such id */
 
 #endif

@@ -16,18 +16,19 @@
 typedef struct tokenizer tokenizer;
 
 /* From the text of a tokenizer.json (and, when not NULL, of tokenizer_config.json). */
-int tokenizer_from_json(tokenizer **ret, const char *json, size_t len, const char *config_json, size_t config_len,
-                        const char *what, shoal_err *err);
+int tokenizer_from_json(tokenizer **ret, const char *json, size_t len, const char *config_json,
+                        size_t config_len, const char *what, shoal_err *err);
 
 /* From GGUF metadata. Strings are borrowed during the call only. */
 typedef struct tokenizer_gguf {
-    const char *model;  /* tokenizer.ggml.model: "gpt2" (byte-level BPE), "bert" (WordPiece), "llama", ... */
-    const char *pre;    /* tokenizer.ggml.pre, may be NULL: which pre-tokeniser regex */
+    const char *model; /* tokenizer.ggml.model: "gpt2" (byte-level BPE), "bert" (WordPiece), "llama", ... */
+    const char *pre;   /* tokenizer.ggml.pre, may be NULL: which pre-tokeniser regex */
     size_t n_tokens;
     const char *const *tokens;
     const size_t *token_lens;
-    const int32_t *token_types; /* NULL, or 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte */
-    const float *scores;        /* NULL, or one a token */
+    const int32_t
+        *token_types;    /* NULL, or 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte */
+    const float *scores; /* NULL, or one a token */
     size_t n_merges;
     const char *const *merges; /* "left right" */
     const size_t *merge_lens;

@@ -57,7 +57,7 @@ struct grpc_client_call {
     bool bad_type;
     size_t header_bytes;
     buf message;
-    bool busy, over; /* inside one of its callbacks; ended or cancelled */
+    bool busy, over;  /* inside one of its callbacks; ended or cancelled */
     bool paused, due; /* due: no longer paused, and what came meanwhile is to be delivered */
     bool closed;      /* the stream has closed meanwhile, with close_code */
     uint32_t close_code;

@@ -5,8 +5,8 @@
  * ended and flushed or the client is gone; in the latter case on_gone comes exactly once, unless the
  * handler had already made its final call, and the pointer dies after it. Handler callbacks come from
  * the loop, never from inside a call of this header. A client that leaves answers unread waits with its next
- * requests, and none gets more than a few of them to the handler before the others have their turn. SIGPIPE is
- * set to be ignored where it was the default.
+ * requests, and none gets more than a few of them to the handler before the others have their turn. SIGPIPE
+ * is set to be ignored where it was the default.
  *
  *     static void hello(void *user, http_request *r) {
  *         http_respond(r, 200, NULL, 0, "hello\n", 6);

@@ -82,11 +82,11 @@ struct http_conn {
     http_conn *prev, *next, *next_dirty;
     const conn_ops *ops;
     bool is_dirty, refusing, eof, in_data;
-    bool is_open;             /* the TLS handshake is done, or there is none */
-    bool has_asked;           /* a request of it has reached the handler */
-    buf in;                   /* received, not yet understood: HTTP/1.1, or too short to tell */
-    uint64_t idle_since_ms;   /* no request since */
-    uint64_t begun_ms;        /* first byte of the request being received; 0: none */
+    bool is_open;                       /* the TLS handshake is done, or there is none */
+    bool has_asked;                     /* a request of it has reached the handler */
+    buf in;                             /* received, not yet understood: HTTP/1.1, or too short to tell */
+    uint64_t idle_since_ms;             /* no request since */
+    uint64_t begun_ms;                  /* first byte of the request being received; 0: none */
     http_pace socket_pace, window_pace; /* at which it takes from the socket, and through HTTP/2's windows */
     size_t unsent;                      /* bytes that its client had not taken after the last settling */
     size_t held, doomed;                /* their memory, in the server's n_held or n_doomed */
@@ -156,14 +156,15 @@ void conn_note_unsent(http_conn *c);
 /* Did the client take less than what waits for it, and less than `least` bytes, in all of the last span? */
 bool conn_pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint64_t least, uint64_t now_ms,
                            uint64_t span_ms);
-const char *http_conn_date(http_server *s);                /* for the Date header */
+const char *http_conn_date(http_server *s); /* for the Date header */
 /* The body of an error the server answers itself. */
 void http_conn_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type);
 
 /* http_request.c */
 http_request *http_request_new(http_conn *c); /* NULL when out of memory */
 /* 0, or the status to refuse with. */
-int http_request_add_header(http_request *r, const char *name, size_t n_name, const char *value, size_t n_value);
+int http_request_add_header(http_request *r, const char *name, size_t n_name, const char *value,
+                            size_t n_value);
 int http_request_set_target(http_request *r, const char *target, size_t n);
 void request_complete(http_request *r); /* its last byte has come */
 void http_request_dispatch(http_request *r);

@@ -54,7 +54,8 @@ static int grow_headers(http_request *r)
     return 0;
 }
 
-int http_request_add_header(http_request *r, const char *name, size_t n_name, const char *value, size_t n_value)
+int http_request_add_header(http_request *r, const char *name, size_t n_name, const char *value,
+                            size_t n_value)
 {
     const http_limits *l = &r->conn->server->limits;
     r->header_bytes += n_name + n_value + 32; /* as RFC 9113 counts a header list */

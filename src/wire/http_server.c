@@ -393,7 +393,8 @@ static void on_connection(uv_stream_t *stream, int status)
     transport *io;
     transport_events ev;
     if (c) c->is_open = !l->tls;
-    int rc = c ? transport_accept(&io, stream, l->tls, &s->scratch, http_server_events(c, &ev), NULL) : SHOAL_ENOMEM;
+    int rc = c ? transport_accept(&io, stream, l->tls, &s->scratch, http_server_events(c, &ev), NULL)
+               : SHOAL_ENOMEM;
     if (rc != 0) {
         free(c);
         turn_away(l);

@@ -24,7 +24,8 @@ int form_check(const Shoal__V1__GenerateRequest *r, shoal_err *err)
     if (r->n_choices > MAX_CHOICES)
         return err_set(err, SHOAL_EINVALID, "%zu choices: at most %d", r->n_choices, MAX_CHOICES);
     int rc = service_check_utf8(r->tool_name, "tool_name", err);
-    for (size_t i = 0; rc == 0 && i < r->n_choices; i++) rc = service_check_utf8(r->choices[i], "choices", err);
+    for (size_t i = 0; rc == 0 && i < r->n_choices; i++)
+        rc = service_check_utf8(r->choices[i], "choices", err);
     return rc;
 }
 

@@ -48,8 +48,8 @@ static void plain_free(void *failed, void *p)
     free(p);
 }
 
-int service_call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *msg, size_t n, ProtobufCMessage **ret,
-                shoal_err *err)
+int service_call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *msg, size_t n,
+                        ProtobufCMessage **ret, shoal_err *err)
 {
     bool failed = false;
     ProtobufCAllocator a = {noting_malloc, plain_free, &failed};

@@ -29,7 +29,7 @@ struct worker {
     int n_threads;
     double load_ms;
     bool draining;
-    buf scratch; /* packed messages; valid until the next use */
+    buf scratch;             /* packed messages; valid until the next use */
     struct gen_job *resting; /* generations whose reader does not keep up (service_generate.c) */
     uv_timer_t *rest_timer;  /* looks after them; freed by its close */
     grpc_call *watchers[MAX_HEALTH_WATCHERS];
@@ -69,8 +69,8 @@ int service_call_admit(const worker *w, model_task task, shoal_err *err);
 void service_call_refuse(worker *w, grpc_call *c, const call_trace *t, const shoal_err *err);
 /* The message of a call: SHOAL_EINVALID when it is malformed, SHOAL_ENOMEM when there is no memory for it.
  * Freed with protobuf_c_message_free_unpacked(m, NULL). */
-int service_call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *msg, size_t n, ProtobufCMessage **ret,
-                shoal_err *err);
+int service_call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *msg, size_t n,
+                        ProtobufCMessage **ret, shoal_err *err);
 /* Pack `m` and send it; SHOAL_ENOMEM leaves the call open. */
 int service_call_send(worker *w, grpc_call *c, const ProtobufCMessage *m);
 /* Send one reply and end with OK (or with RESOURCE_EXHAUSTED when memory is out). */

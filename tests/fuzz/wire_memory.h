@@ -62,9 +62,11 @@ static bool memory_server_open(memory_server *m)
     transport_events ev;
     memset(m, 0, sizeof *m);
     if (!holds(loop_open(&m->loop, 64, NULL) == 0)) return false;
-    if (!holds(http_server_new(&m->server, &m->loop, &h, &l, NULL) == 0)) return uv_loop_close(&m->loop), false;
+    if (!holds(http_server_new(&m->server, &m->loop, &h, &l, NULL) == 0))
+        return uv_loop_close(&m->loop), false;
     http_conn *c = http_server_new_conn(m->server);
-    if (holds(c) && holds(transport_new_memory(&m->io, &m->loop, http_server_events(c, &ev), NULL, NULL) == 0)) {
+    if (holds(c) &&
+        holds(transport_new_memory(&m->io, &m->loop, http_server_events(c, &ev), NULL, NULL) == 0)) {
         http_server_adopt(c, m->io);
         return true;
     }

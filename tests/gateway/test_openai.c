@@ -12,8 +12,8 @@
 #include "base/sha256.h"
 
 #define TOOL_CHOICE(name) SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__##name
-#define MSG  "\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
-#define TOOL "{\"type\":\"function\",\"function\":{\"name\":\"t\",\"parameters\":{\"type\":\"object\"}}}"
+#define MSG               "\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+#define TOOL              "{\"type\":\"function\",\"function\":{\"name\":\"t\",\"parameters\":{\"type\":\"object\"}}}"
 
 static gen_spec *chat(const char *body)
 {

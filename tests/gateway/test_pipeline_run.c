@@ -196,7 +196,8 @@ static bench *start(const char *body)
     bench *t = calloc(1, sizeof *t);
     shoal_err err = {0};
     api_error e = {0};
-    if (config_load(&t->config, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", &err)) fail_msg("%s", err.message);
+    if (config_load(&t->config, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", &err))
+        fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
     t->calls = (process_calls){&t->b, classify, tag, generate, cancel};
     backend_context ctx = {.request_id = "r1"};

@@ -532,7 +532,8 @@ static void a_reply_that_nests_too_deeply_ends_with_an_error(void **state)
     encoding bracket = {0};
     must(tokenizer_encode(t, "[", 1, NULL, 0, 0, 0, &bracket, &err));
     logit_bias bias = {bracket.ids[bracket.n - 1], 100};
-    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .form = &form, .sampling = {.bias = &bias, .n_bias = 1}};
+    gen_request q = {
+        .ids = prompt, .n_ids = N_PROMPT, .form = &form, .sampling = {.bias = &bias, .n_bias = 1}};
     reply *r = generate(the_rig.e, &q);
     assert_int_equal(r->status, SHOAL_ELIMIT);
     assert_int_equal(r->finish, FINISH_ERROR);

@@ -288,8 +288,9 @@ static void quantize_replaces_nothing_but_files(void **state)
     shoal_err err = {0};
     struct stat st;
     assert_int_equal(mkfifo(out, 0600), 0);
-    assert_int_equal(quantize_model(DATA "hf/bert-intent", out, &(quantize_options){.type = DT_F16}, &r, &err),
-                     SHOAL_EINVALID);
+    assert_int_equal(
+        quantize_model(DATA "hf/bert-intent", out, &(quantize_options){.type = DT_F16}, &r, &err),
+        SHOAL_EINVALID);
     assert_non_null(strstr(err.message, "no regular file"));
     assert_int_equal(stat(out, &st), 0);
     assert_true(S_ISFIFO(st.st_mode));

@@ -80,14 +80,14 @@ static void panel_q4_1(const mul_job *j, const uint8_t *w, const uint16_t *scale
 }
 
 /* For each token and panel of the job: acc = its sixteen outputs, starting at zero. */
-#define EACH_PANEL(j, ...)                                                \
-    for (size_t t = 0; t < (j)->n_tokens; t++) {                          \
-        for (size_t p = 0; p < (j)->n_panels; p++) {                      \
-            const uint8_t *w = (j)->w + p * (j)->panel_bytes;             \
-            float *acc = (j)->out + t * (j)->ldo + p * PANEL_ROWS;        \
-            memset(acc, 0, PANEL_ROWS * sizeof *acc);                     \
-            __VA_ARGS__;                                                  \
-        }                                                                 \
+#define EACH_PANEL(j, ...)                                         \
+    for (size_t t = 0; t < (j)->n_tokens; t++) {                   \
+        for (size_t p = 0; p < (j)->n_panels; p++) {               \
+            const uint8_t *w = (j)->w + p * (j)->panel_bytes;      \
+            float *acc = (j)->out + t * (j)->ldo + p * PANEL_ROWS; \
+            memset(acc, 0, PANEL_ROWS * sizeof *acc);              \
+            __VA_ARGS__;                                           \
+        }                                                          \
     }
 
 void mul_f32_scalar(const mul_job *j)

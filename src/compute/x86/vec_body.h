@@ -391,8 +391,7 @@ INLINE void mix_rest(float *y, const float *p, const void *v, size_t at, size_t 
     }
     if (at == d) return;
     vf a = v_load_part(y + at, d - at);
-    for (size_t i = 0; i < n; i++)
-        a = v_fma(v_set1(p[i]), v_load_kv_part(v, i * ldv + at, d - at, half), a);
+    for (size_t i = 0; i < n; i++) a = v_fma(v_set1(p[i]), v_load_kv_part(v, i * ldv + at, d - at, half), a);
     v_store_part(y + at, a, d - at);
 }
 
@@ -434,12 +433,12 @@ TARGET static void FN(to_f16)(uint16_t *y, const float *x, size_t n)
     });
 }
 
-#define VEC_KERNELS                                                                         \
-    {                                                                                       \
-        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),         \
-        .layer_norm = FN(layer_norm), .softmax = FN(softmax), .argmax = FN(argmax),         \
-        .exp_scaled = FN(exp_scaled), .silu_mul = FN(silu_mul), .gelu_erf = FN(gelu_erf),   \
-        .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh), .rope = FN(rope),   \
-        .attn_scores = FN(attn_scores), .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16),     \
-        .attn_scores_f16 = FN(attn_scores_f16), .attn_mix_f16 = FN(attn_mix_f16)            \
+#define VEC_KERNELS                                                                       \
+    {                                                                                     \
+        .dot = FN(dot), .axpy = FN(axpy), .add = FN(add), .rms_norm = FN(rms_norm),       \
+        .layer_norm = FN(layer_norm), .softmax = FN(softmax), .argmax = FN(argmax),       \
+        .exp_scaled = FN(exp_scaled), .silu_mul = FN(silu_mul), .gelu_erf = FN(gelu_erf), \
+        .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh), .rope = FN(rope), \
+        .attn_scores = FN(attn_scores), .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16),   \
+        .attn_scores_f16 = FN(attn_scores_f16), .attn_mix_f16 = FN(attn_mix_f16)          \
     }
