@@ -152,6 +152,15 @@ static void read_sign(rest_reader *x, const unit *u)
     x->at++;
 }
 
+/* "on the desk" places something; the "on" of "light on off" does not. */
+static bool leads_nowhere(const rest_reader *x)
+{
+    if (!x->u->at[x->at].state) return false;
+    if (!free_at(x, x->at + 1)) return true;
+    const unit *next = &x->u->at[x->at + 1];
+    return next->kind == UNIT_WORD && next->state;
+}
+
 static void read_word(rest_reader *x)
 {
     const lexicon *l = x->d->lex;
@@ -180,7 +189,7 @@ static void read_word(rest_reader *x)
     else if (is_name_word(x, &x->u->at[x->at]) && !phrase_list_has_word(&l->prepositions, x->u->at[x->at].s))
         name_word(x, x->u->at[x->at].s);
     else if (phrase_here(x, &l->fillers, &n) || phrase_here(x, &l->determiners, &n) ||
-             phrase_here(x, &l->prepositions, &n))
+             (phrase_here(x, &l->prepositions, &n) && !leads_nowhere(x)))
         ; /* explained, means nothing */
     else if (phrase_here(x, &l->pronouns, &n))
         x->into->pronoun = true;

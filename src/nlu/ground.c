@@ -1546,6 +1546,12 @@ static void spare_forbidden(grounder *g)
 static void judge(grounder *g, grounding *out)
 {
     const lexicon *l = g->lex;
+    if (g->d.n == 0 && !(g->talk && !strstr(g->talk, "{example}"))) { /* nothing can be done or shown */
+        out->verdict = GROUND_NOTHING;
+        out->question = g->question;
+        out->text = l->reply.no_devices;
+        return;
+    }
     if (g->forbidden) spare_forbidden(g);
     if (undo_each_other(g)) g->unclear = true;
     for (size_t i = 0; i < g->n_tasks; i++)

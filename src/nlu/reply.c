@@ -39,6 +39,14 @@ const char *reply_fill(arena *a, const char *template, const reply_field *fields
     return finish(a, &b);
 }
 
+/* Another device of the set is called the same: then the id tells them apart. */
+static bool has_twin(const devices *d, const device_set *s, size_t i)
+{
+    for (size_t k = 0; k < d->n; k++)
+        if (k != i && device_set_has(s, k) && strcmp(d->at[k].name, d->at[i].name) == 0) return true;
+    return false;
+}
+
 const char *reply_names(arena *a, const devices *d, const device_set *s, const char *word)
 {
     buf b = {0};
@@ -51,6 +59,7 @@ const char *reply_names(arena *a, const devices *d, const device_set *s, const c
         else if (shown > 1)
             buf_puts(&b, ", ");
         buf_puts(&b, d->at[i].name);
+        if (has_twin(d, s, i)) buf_printf(&b, " (%s)", d->at[i].id);
     }
     const char *names = finish(a, &b);
     if (n == last || !names) return names;

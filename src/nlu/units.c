@@ -219,17 +219,29 @@ static size_t duration_here(const maker *m, double *ret_seconds)
     return n;
 }
 
+/* "-5", and not the "-5" of "2-5". */
+static bool is_negative(const maker *m)
+{
+    const word *x = look(m, 0), *next = look(m, 1);
+    return is_hyphen(x) && !x->glued && next && next->number && next->glued;
+}
+
 /* A number word by itself is a number unless it is "one", which more often points ("that one"). */
 static size_t number_unit(const maker *m, unit *ret)
 {
-    size_t n;
-    double v = number_here(m, 0, &n);
+    size_t n, sign = is_negative(m) ? 1 : 0;
+    double v = number_here(m, sign, &n), half = 0;
     if (n == 0) return 0;
+    n += sign;
+    n += half_more(m, n, &half); /* "twenty one and a half" */
     const word *next = look(m, n);
     size_t hyphen = is_hyphen(next);
     const char *measure = measure_of(m, look(m, n + hyphen));
-    if (!m->w->at[m->at].number && v <= 1 && !measure) return 0;
-    *ret = (unit){.kind = UNIT_NUMBER, .value = v, .measure = measure, .s = m->w->at[m->at].s};
+    if (!m->w->at[m->at + sign].number && v <= 1 && !measure) return 0;
+    *ret = (unit){.kind = UNIT_NUMBER,
+                  .value = sign ? -v - half : v + half,
+                  .measure = measure,
+                  .s = m->w->at[m->at + sign].s};
     n += measure ? 1 + hyphen : 0;
     while (measure && measure_of(m, look(m, n))) n++; /* "degrees celsius" */
     return n;
