@@ -281,7 +281,7 @@ const yaml_node *yaml_root(const yaml_doc *d)
 
 const yaml_node *yaml_get(const yaml_node *map, const char *key)
 {
-    if (map->kind != YAML_MAP) return NULL;
+    if (!map || map->kind != YAML_MAP) return NULL;
     for (size_t i = 0; i < map->n; i++)
         if (strcmp(map->keys[i]->text, key) == 0) return map->items[i];
     return NULL;

@@ -46,7 +46,7 @@ int yaml_parse(yaml_doc **ret, const char *text, size_t len, const char *what, s
 const yaml_node *yaml_root(const yaml_doc *d); /* never NULL */
 void yaml_doc_free(yaml_doc *d);               /* NULL is fine */
 
-/* The value of a key, NULL when absent or when `map` is no map. Looks at each key in turn. */
+/* The value of a key, NULL when absent or when `map` is no map, or NULL. Looks at each key in turn. */
 const yaml_node *yaml_get(const yaml_node *map, const char *key);
 
 /* "a text", "a list", "a map": what a node is, for sentences. */

@@ -238,10 +238,19 @@ static size_t cost(const chunk_cue *c)
     return c->rest.later || c->rest.forbidden || c->rest.withdrawn ? 0 : c->rest.n_strange;
 }
 
+static bool is_explained(const chunk_cue *c)
+{
+    return !c->rest.n_strange && !c->rest.later && !c->rest.forbidden && !c->rest.withdrawn;
+}
+
+/* Of cues that use as many words, one that explains them all wins: in "set the timer for 5 minutes" the time
+ * is what is set. */
 static bool is_better(const chunk_cue *a, const chunk_cue *b)
 {
     size_t ca = cost(a), cb = cost(b);
-    return ca != cb ? ca < cb : set_len(a->used) > set_len(b->used);
+    if (ca != cb) return ca < cb;
+    size_t na = set_len(a->used), nb = set_len(b->used);
+    return na != nb ? na > nb : is_explained(a) && !is_explained(b);
 }
 
 static void keep_cue(chunk *c, const chunk_cue *x)
@@ -273,13 +282,25 @@ static bool only_states(const units *u, unit_set used)
     return true;
 }
 
+/* Many cues use the same words: what is left beside them is read once. */
+static const chunk_rest *rest_beside(const chunk *c, unit_set used)
+{
+    for (size_t i = 0; i < c->n_cues; i++)
+        if (c->cues[i].used == used) return &c->cues[i].rest;
+    return NULL;
+}
+
 static void read_cues(chunk *c, const units *u, size_t from, const devices *d, const action_def *x)
 {
     for (size_t i = 0; i < x->cues.n; i++) {
         chunk_cue cue = {.action = x};
         cue.used = phrase_match(&x->cues.at[i], u->at, from, c->to, 0, false);
         if (!cue.used) continue;
-        chunk_rest_read(&cue.rest, u, from, c->to, cue.used, d);
+        const chunk_rest *known = rest_beside(c, cue.used);
+        if (known)
+            cue.rest = *known;
+        else
+            chunk_rest_read(&cue.rest, u, from, c->to, cue.used, d);
         cue.rest.only_state = only_states(u, cue.used);
         keep_cue(c, &cue);
     }

@@ -11,7 +11,6 @@
 typedef struct chunk_value {
     size_t at, n; /* units */
     bool choice;  /* a word of some value's choices; else a number or a duration */
-    bool used;
 } chunk_value;
 
 /* What stands beside the words that a cue uses. */

@@ -5,13 +5,6 @@
 
 #include "shoal.h"
 
-/* The same few words are asked about for every cue; a word keeps its address while a request is read. */
-enum { KNOWN_WORDS = 256 };
-typedef struct known_word {
-    const char *word;
-    bool known;
-} known_word;
-
 /* ---- building ---------------------------------------------------------------------------------- */
 
 /* Words as units, so that synonyms of several words can be matched. */
@@ -73,6 +66,26 @@ static int add_place(device_words *dw, const lexicon *lex, const device *d, aren
     return devices_canonical(&dw->place, lex, &w, a);
 }
 
+static int index_list(word_index *x, const lexicon *lex, const word_list *l, size_t device, bool place,
+                      arena *a)
+{
+    int rc = 0;
+    for (size_t i = 0; i < l->n && !rc; i++) rc = word_index_add(x, lex, l->at[i], device, place, a);
+    return rc;
+}
+
+static int index_device(devices *d, size_t i, arena *a)
+{
+    const device_words *dw = &d->words[i];
+    int rc = index_list(&d->known, d->lex, &dw->place, i, true, a);
+    for (size_t k = 0; k < dw->n_names && !rc; k++) {
+        rc = index_list(&d->known, d->lex, &dw->names[k], i, false, a);
+        for (size_t j = 0; j < dw->raw[k].n && !rc; j++)
+            rc = word_index_add(&d->typed, d->lex, dw->raw[k].at[j].s, i, false, a);
+    }
+    return rc;
+}
+
 static int add_device(device_words *dw, const lexicon *lex, const device *d, arena *a)
 {
     dw->n_domain = strcspn(d->id, ".");
@@ -92,10 +105,10 @@ int devices_init(devices *ret, const lexicon *lex, const device *list, size_t n,
 {
     devices d = {.lex = lex, .at = list, .n = n < DEVICES_MAX ? n : DEVICES_MAX};
     d.words = arena_alloc(a, (d.n + 1) * sizeof *d.words);
-    d.known = arena_alloc(a, KNOWN_WORDS * sizeof *d.known);
-    if (!d.words || !d.known) return SHOAL_ENOMEM;
+    if (!d.words) return SHOAL_ENOMEM;
     for (size_t i = 0; i < d.n; i++) {
         int rc = add_device(&d.words[i], lex, &list[i], a);
+        if (!rc) rc = index_device(&d, i, a);
         if (rc) return rc;
     }
     *ret = d;
@@ -109,22 +122,13 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool number_of(const lexicon *lex, const char *s, double *ret)
-{
-    size_t n = is_digit(s[0]) ? strspn(s, "0123456789") : 0;
-    if (n == 0 || n > 6 || s[n]) return lexicon_number(lex, s, ret);
-    *ret = 0;
-    for (size_t i = 0; i < n; i++) *ret = *ret * 10 + (s[i] - '0');
-    return true;
-}
-
 /* "lamps" and "lamp", "one" and "1". */
 static bool same_word(const lexicon *lex, const char *a, const char *b)
 {
     double x, y;
     if (a[0] == b[0]) return words_same_stem(a, b);
     if (is_digit(a[0]) == is_digit(b[0])) return false;
-    return number_of(lex, a, &x) && number_of(lex, b, &y) && x == y;
+    return word_index_number(lex, a, &x) && word_index_number(lex, b, &y) && x == y;
 }
 
 static bool list_has(const lexicon *lex, const word_list *l, const char *w)
@@ -137,8 +141,7 @@ static bool list_has(const lexicon *lex, const word_list *l, const char *w)
 static bool any_of(const char *const *list, size_t n, const char *w, bool *ret_plural)
 {
     for (size_t i = 0; i < n; i++) {
-        if (w[0] != list[i][0]) continue;
-        bool same = strcmp(w, list[i]) == 0, plural = words_is_plural_of(w, list[i]);
+        bool same = words_same(w, list[i]), plural = words_is_plural_of(w, list[i]);
         if (!same && !plural) continue;
         if (ret_plural) *ret_plural = plural;
         return true;
@@ -161,36 +164,43 @@ bool devices_is_kind_word(const lexicon *l, const char *w, bool *ret_plural)
     return found;
 }
 
-typedef enum { MEANS_NOT, MEANS_NAMED, MEANS_ANY } kind_meaning;
-
-static kind_meaning kind_means(const devices *d, size_t i, const char *w)
-{
-    if (d->words[i].kind == SIZE_MAX) return MEANS_NOT;
-    const kind_def *k = &d->lex->kinds[d->words[i].kind];
-    if (any_of(k->words, k->n_words, w, NULL)) return MEANS_ANY;
-    return any_of(k->names, k->n_names, w, NULL) ? MEANS_NAMED : MEANS_NOT;
-}
-
-static bool name_has(const devices *d, size_t i, const char *w)
-{
-    for (size_t k = 0; k < d->words[i].n_names; k++)
-        if (list_has(d->lex, &d->words[i].names[k], w)) return true;
-    return false;
-}
-
-static bool is_word_of(const devices *d, size_t i, const char *w)
-{
-    return name_has(d, i, w) || list_has(d->lex, &d->words[i].place, w);
-}
-
 bool devices_know(const devices *d, const char *w)
 {
-    known_word *k = &d->known[((uintptr_t)w >> 4) % KNOWN_WORDS];
-    if (k->word == w) return k->known;
-    bool known = false;
-    for (size_t i = 0; i < d->n && !known; i++) known = is_word_of(d, i, w);
-    *k = (known_word){w, known};
-    return known;
+    return word_index_find(&d->known, d->lex, w, NULL);
+}
+
+bool devices_know_typed(const devices *d, const char *w)
+{
+    return word_index_find(&d->typed, d->lex, w, NULL);
+}
+
+/* What each word of a mention can stand for, looked up once. Bit i of any and named: kinds[i]. */
+typedef struct query {
+    const mention *m;
+    word_owners has[MENTION_WORDS_MAX];
+    uint64_t any[MENTION_WORDS_MAX];   /* means whatever is of the kind ("light") */
+    uint64_t named[MENTION_WORDS_MAX]; /* means those named so ("lamp"), else whatever is of the kind */
+} query;
+
+static query query_of(const devices *d, const mention *m)
+{
+    query q = {.m = m};
+    for (size_t k = 0; k < m->n; k++) {
+        word_index_find(&d->known, d->lex, m->at[k], &q.has[k]);
+        for (size_t i = 0; i < d->lex->n_kinds; i++) {
+            const kind_def *kind = &d->lex->kinds[i];
+            if (any_of(kind->words, kind->n_words, m->at[k], NULL))
+                q.any[k] |= (uint64_t)1 << i;
+            else if (any_of(kind->names, kind->n_names, m->at[k], NULL))
+                q.named[k] |= (uint64_t)1 << i;
+        }
+    }
+    return q;
+}
+
+static bool kind_among(const devices *d, size_t i, uint64_t kinds)
+{
+    return d->words[i].kind != SIZE_MAX && kinds >> d->words[i].kind & 1;
 }
 
 static bool list_has_exactly(const word_list *l, const char *w)
@@ -200,27 +210,16 @@ static bool list_has_exactly(const word_list *l, const char *w)
     return false;
 }
 
-bool devices_know_exactly(const devices *d, const char *w)
-{
-    for (size_t i = 0; i < d->n; i++) {
-        if (list_has_exactly(&d->words[i].place, w)) return true;
-        for (size_t k = 0; k < d->words[i].n_names; k++)
-            if (list_has_exactly(&d->words[i].names[k], w)) return true;
-    }
-    return false;
-}
-
 /* How a device fits: every word explained, and by what. 0: it does not. */
-static int fit(const devices *d, size_t i, const mention *m)
+static int fit(const devices *d, size_t i, const query *q)
 {
     int score = 1;
-    for (size_t k = 0; k < m->n; k++) {
-        kind_meaning kind = kind_means(d, i, m->at[k]);
-        if (name_has(d, i, m->at[k]))
+    for (size_t k = 0; k < q->m->n; k++) {
+        if (device_set_has(&q->has[k].names, i))
             score += 8;
-        else if (list_has(d->lex, &d->words[i].place, m->at[k]))
+        else if (device_set_has(&q->has[k].places, i))
             score += 5;
-        else if (kind != MEANS_NOT)
+        else if (kind_among(d, i, q->any[k] | q->named[k]))
             score += 2;
         else
             return 0;
@@ -256,56 +255,48 @@ static bool is_own_plural(const devices *d, size_t i, const mention *m)
 
 static bool kind_in(const devices *d, size_t i, uint64_t kinds)
 {
-    if (kinds == UINT64_MAX) return true;
-    return d->words[i].kind != SIZE_MAX && kinds >> d->words[i].kind & 1;
-}
-
-size_t device_set_count(const device_set *s)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < DEVICES_MAX / 64; i++) n += (size_t)__builtin_popcountll(s->bits[i]);
-    return n;
+    return kinds == UINT64_MAX || kind_among(d, i, kinds);
 }
 
 /* ---- finding ----------------------------------------------------------------------------------- */
 
 /* "all the lamps" are those named so when some are; "all the lights" are lamps too. */
-static bool wants_named(const devices *d, const mention *m)
+static bool wants_named(const devices *d, const query *q)
 {
-    for (size_t k = 0; k < m->n; k++)
-        for (size_t i = 0; i < d->n; i++)
-            if (kind_means(d, i, m->at[k]) == MEANS_NAMED && name_has(d, i, m->at[k])) return true;
+    for (size_t k = 0; k < q->m->n; k++)
+        for (size_t i = 0; q->named[k] && i < d->n; i++)
+            if (kind_among(d, i, q->named[k]) && device_set_has(&q->has[k].names, i)) return true;
     return false;
 }
 
-static bool is_named_so(const devices *d, size_t i, const mention *m)
+static bool is_named_so(const devices *d, size_t i, const query *q)
 {
-    for (size_t k = 0; k < m->n; k++)
-        if (kind_means(d, i, m->at[k]) == MEANS_NAMED && !name_has(d, i, m->at[k])) return false;
+    for (size_t k = 0; k < q->m->n; k++)
+        if (kind_among(d, i, q->named[k]) && !device_set_has(&q->has[k].names, i)) return false;
     return true;
 }
 
-static device_set find_group(const devices *d, const mention *m, uint64_t kinds)
+static device_set find_group(const devices *d, const query *q, uint64_t kinds)
 {
     device_set s = {{0}};
-    bool named = wants_named(d, m);
+    bool named = wants_named(d, q);
     for (size_t i = 0; i < d->n; i++)
-        if (kind_in(d, i, kinds) && fit(d, i, m) && (!named || is_named_so(d, i, m))) device_set_add(&s, i);
+        if (kind_in(d, i, kinds) && fit(d, i, q) && (!named || is_named_so(d, i, q))) device_set_add(&s, i);
     return s;
 }
 
-static device_set find_one(const devices *d, const mention *m, uint64_t kinds)
+static device_set find_one(const devices *d, const query *q, uint64_t kinds)
 {
     device_set s = {{0}}, whole = {{0}};
     int best = 1;
     for (size_t i = 0; i < d->n; i++) {
-        int f = kind_in(d, i, kinds) ? fit(d, i, m) : 0;
+        int f = kind_in(d, i, kinds) ? fit(d, i, q) : 0;
         if (f > best) {
             best = f;
             s = (device_set){{0}};
         }
         if (f == best && f > 1) device_set_add(&s, i);
-        if (f > 1 && is_whole_name(d, i, m)) device_set_add(&whole, i);
+        if (f > 1 && is_whole_name(d, i, q->m)) device_set_add(&whole, i);
     }
     return device_set_count(&whole) ? whole : s;
 }
@@ -322,7 +313,8 @@ device_set devices_find(const devices *d, const mention *m, uint64_t kinds, bool
     bool group =
         m->all || m->everything || m->both || m->count > 1 || (m->plural && !own_plural(d, m, kinds));
     *ret_group = group;
-    device_set s = group ? find_group(d, m, kinds) : find_one(d, m, kinds);
+    query q = query_of(d, m);
+    device_set s = group ? find_group(d, &q, kinds) : find_one(d, &q, kinds);
     if (device_set_count(&s) == 0 && kinds != UINT64_MAX) return devices_find(d, m, UINT64_MAX, ret_group);
     return s;
 }

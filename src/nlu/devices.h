@@ -8,9 +8,7 @@
 #ifndef NLU_DEVICES_H
 #define NLU_DEVICES_H
 
-#include "nlu/lexicon.h"
-
-#define DEVICES_MAX 256
+#include "nlu/word_index.h"
 
 typedef struct device {
     const char *id, *name; /* "light.kitchen", "Kitchen Light" */
@@ -39,7 +37,8 @@ typedef struct devices {
     const device *at;
     size_t n;
     device_words *words;
-    struct known_word *known; /* answers of devices_know, by the word's address */
+    word_index known; /* names, aliases, areas and ids, synonyms replaced */
+    word_index typed; /* names and aliases as they are written */
 } devices;
 
 /* `list` is borrowed. SHOAL_ENOMEM, or 0. At most DEVICES_MAX are looked at. */
@@ -47,38 +46,22 @@ int devices_init(devices *ret, const lexicon *lex, const device *list, size_t n,
 
 /* Replace what the lexicon gives another word for ("television" by "tv"); several words may become one. */
 int devices_canonical(word_list *ret, const lexicon *lex, const words *w, arena *a);
-/* Is it a word of some device's name, alias, area or id? */
+/* Is it a word of some device's name, alias, area or id? devices_know_typed: before synonyms are replaced, of
+ * name and aliases alone. */
 bool devices_know(const devices *d, const char *folded);
-bool devices_know_exactly(const devices *d, const char *folded);
+bool devices_know_typed(const devices *d, const char *folded);
+
+#define MENTION_WORDS_MAX 24
 
 /* What was said of a device. */
 typedef struct mention {
     size_t n;
-    const char *at[24]; /* content words, synonyms replaced */
-    size_t begin, end;  /* bytes in the text */
-    bool plural;        /* the word for the kind is a plural */
+    const char *at[MENTION_WORDS_MAX]; /* content words, synonyms replaced */
+    size_t begin, end;                 /* bytes in the text */
+    bool plural;                       /* the word for the kind is a plural */
     bool all, both, everything, pronoun;
     size_t count; /* "the two lamps"; 0: none was said */
 } mention;
-
-typedef struct device_set {
-    uint64_t bits[DEVICES_MAX / 64];
-} device_set;
-
-static inline void device_set_add(device_set *s, size_t i)
-{
-    s->bits[i / 64] |= (uint64_t)1 << (i % 64);
-}
-static inline void device_set_drop(device_set *s, size_t i)
-{
-    s->bits[i / 64] &= ~((uint64_t)1 << (i % 64));
-}
-static inline bool device_set_has(const device_set *s, size_t i)
-{
-    return s->bits[i / 64] >> (i % 64) & 1;
-}
-/* How many devices are in it. */
-size_t device_set_count(const device_set *s);
 
 /* Which devices of these kinds (bit i: kind i; UINT64_MAX: any) can be meant? For one device: the best fits,
  * several when it is unclear which. For a group (all, plural, everything): each that fits. *ret_group says

@@ -17,6 +17,8 @@
 #define TASKS_MAX    32
 #define PROBLEMS_MAX 8
 
+enum { DURATION_MAX_S = 100 * 86400 };
+
 static const char *const VERDICT_NAMES[] = {
 #define VERDICT_NAME(e, n, about) [e] = n,
     GROUND_VERDICTS(VERDICT_NAME)
@@ -241,8 +243,9 @@ static outcome check_kinds(grounder *g, attempt *t)
 static outcome check_number(const attempt *t, const units *u, const value_def *def, const chunk_value *v)
 {
     (void)t;
-    if (v->choice || def->kind != VALUE_NUMBER) return DO_IT;
     double x = u->at[v->at].value;
+    if (!v->choice && def->kind == VALUE_DURATION) return x > 0 && x <= DURATION_MAX_S ? DO_IT : NOT_CLEAR;
+    if (v->choice || def->kind != VALUE_NUMBER) return DO_IT;
     return x >= def->min && x <= def->max ? DO_IT : OUT_OF_RANGE;
 }
 
@@ -345,6 +348,8 @@ static bool same_call(const attempt *a, const attempt *b)
 
 static void add_way(task *t, const attempt *way)
 {
+    /* An action that only explains is no way to do it, and leaves none beside it. */
+    if (t->n_ways && (!way->action->service || !t->ways[0].action->service)) return;
     for (size_t i = 0; i < t->n_ways; i++)
         if (same_call(&t->ways[i], way)) return;
     if (way->rest->what.everything && t->n_ways) { /* "everything off": what fits most of it */
@@ -492,8 +497,8 @@ static bool split_cue(const phrase *p, phrase *ret_head, phrase *ret_tail)
 {
     for (unsigned i = 0; i < p->n; i++) {
         if (p->parts[i].kind != PART_GAP) continue;
-        *ret_head = (phrase){.n = i, .parts = p->parts, .source = p->source};
-        *ret_tail = (phrase){.n = p->n - i - 1, .parts = p->parts + i + 1, .source = p->source};
+        *ret_head = (phrase){.n = i, .parts = p->parts};
+        *ret_tail = (phrase){.n = p->n - i - 1, .parts = p->parts + i + 1};
         return i > 0;
     }
     return false;
@@ -1599,13 +1604,12 @@ int ground(grounding *ret, const lexicon *lex, const device *list, size_t n, con
     g->a = a;
     if (devices_init(&g->d, lex, list, n, a) || words_split(&g->w, a, text, strlen(text)))
         return err_nomem(err);
-    units_mend(&g->w, &g->d);
-    if (g->w.cut)
-        g->unclear = true;
-    else
+    grounding out = {.verdict = GROUND_UNCLEAR, .text = lex->reply.too_long};
+    if (g->w.n <= GROUND_WORDS_MAX) {
+        units_mend(&g->w, &g->d);
         read_sentences(g);
-    grounding out = {0};
-    judge(g, &out);
+        judge(g, &out);
+    }
     if (g->nomem || !out.text) return err_nomem(err);
     out.named = g->named;
     out.example = example(g);

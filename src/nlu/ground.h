@@ -18,6 +18,7 @@
 
 #define GROUND_OPTIONS_MAX 16
 #define GROUND_CALLS_MAX   DEVICES_MAX
+#define GROUND_WORDS_MAX   256 /* of a request; it bounds the work, and nobody asks for so much at once */
 
 /* X(enum, name in conditions and traces, what it is) */
 #define GROUND_VERDICTS(X)                                                                 \

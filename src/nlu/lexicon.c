@@ -430,7 +430,7 @@ bool lexicon_number(const lexicon *l, const char *folded, double *ret)
 {
     if (!l->begins_number[(unsigned char)folded[0]]) return false;
     for (size_t i = 0; i < l->n_numbers; i++) {
-        if (l->numbers[i].word[0] != folded[0] || strcmp(l->numbers[i].word, folded) != 0) continue;
+        if (!words_same(l->numbers[i].word, folded)) continue;
         *ret = l->numbers[i].value;
         return true;
     }
@@ -440,7 +440,7 @@ bool lexicon_number(const lexicon *l, const char *folded, double *ret)
 bool lexicon_measure(const lexicon *l, const char *folded, double *ret_seconds)
 {
     for (size_t i = 0; i < l->n_measures; i++) {
-        if (strcmp(l->measures[i].word, folded) != 0) continue;
+        if (!words_same(l->measures[i].word, folded)) continue;
         *ret_seconds = l->measures[i].seconds;
         return true;
     }

@@ -109,7 +109,7 @@ static bool part_fits(const phrase_part *p, const unit *u)
     }
     if (u->kind != UNIT_WORD && u->kind != UNIT_SIGN) return false;
     for (unsigned i = 0; i < p->n_alts; i++)
-        if (p->alts[i][0] == u->s[0] && strcmp(p->alts[i], u->s) == 0) return true;
+        if (words_same(p->alts[i], u->s)) return true;
     return false;
 }
 
@@ -206,7 +206,7 @@ bool phrase_list_has_word(const phrase_list *l, const char *folded)
         const phrase *p = &l->at[i];
         if (p->n != 1 || p->parts[0].kind != PART_WORD) continue;
         for (unsigned k = 0; k < p->parts[0].n_alts; k++)
-            if (strcmp(p->parts[0].alts[k], folded) == 0) return true;
+            if (words_same(p->parts[0].alts[k], folded)) return true;
     }
     return false;
 }

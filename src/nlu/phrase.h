@@ -58,7 +58,7 @@ typedef struct phrase_part {
 typedef struct phrase {
     unsigned n;
     phrase_part *parts;
-    const char *source;
+    const char *source; /* borrowed from the document: dead once that is freed */
 } phrase;
 
 typedef struct phrase_list {

@@ -5,52 +5,48 @@
 
 /* ---- typing errors ------------------------------------------------------------------------------ */
 
-/* The one known word that `typed` can be; NULL when there is none or more than one. */
+/* How many words of the same first letter one request may have compared: enough for some hundred typing
+ * errors in a home, and no long work for names that someone made up to be alike. */
+enum { COMPARES_MAX = 1 << 17 };
+
+/* The one known word that `typed` can be; NULL when there is none or more than one, or the work has run out.
+ */
 typedef struct guess {
     const char *typed, *meant;
     bool unclear;
+    size_t *compares; /* left */
 } guess;
 
 static void consider(guess *g, const char *word)
 {
+    if (*word != *g->typed || g->unclear) return;
+    if (*g->compares == 0) {
+        g->unclear = true;
+        return;
+    }
+    --*g->compares;
     if (!words_is_typo(g->typed, word)) return;
     if (g->meant && !words_same_stem(g->meant, word)) g->unclear = true;
     if (!g->meant) g->meant = word;
 }
 
-static void consider_list(guess *g, const word_list *l)
+static const char *mended(const char *typed, const devices *d, size_t *compares)
 {
-    for (size_t i = 0; i < l->n; i++) consider(g, l->at[i]);
-}
-
-static const char *mended(const char *typed, const devices *d)
-{
-    guess g = {.typed = typed};
+    guess g = {.typed = typed, .compares = compares};
     for (size_t i = 0; i < d->lex->n_vocabulary; i++) consider(&g, d->lex->vocabulary[i]);
-    for (size_t i = 0; i < d->n && !g.unclear; i++) {
-        consider_list(&g, &d->words[i].place);
-        for (size_t k = 0; k < d->words[i].n_names; k++) consider_list(&g, &d->words[i].names[k]);
-    }
+    for (size_t i = 0; i < d->known.n && !g.unclear; i++) consider(&g, d->known.at[i].s);
     return g.unclear ? NULL : g.meant;
-}
-
-static bool raw_name_has(const devices *d, const char *s)
-{
-    for (size_t i = 0; i < d->n; i++)
-        for (size_t k = 0; k < d->words[i].n_names; k++)
-            for (size_t j = 0; j < d->words[i].raw[k].n; j++)
-                if (words_same_stem(d->words[i].raw[k].at[j].s, s)) return true;
-    return false;
 }
 
 void units_mend(words *w, const devices *d)
 {
+    size_t compares = COMPARES_MAX;
     for (size_t i = 0; i < w->n; i++) {
         word *x = &w->at[i];
         if (x->sign || x->number || strlen(x->s) < 4) continue;
-        bool known = lexicon_knows(d->lex, x->s) || devices_know(d, x->s) || raw_name_has(d, x->s) ||
+        bool known = lexicon_knows(d->lex, x->s) || devices_know(d, x->s) || devices_know_typed(d, x->s) ||
                      devices_is_kind_word(d->lex, x->s, NULL);
-        const char *meant = known ? NULL : mended(x->s, d);
+        const char *meant = known ? NULL : mended(x->s, d, &compares);
         if (meant) x->s = meant;
     }
 }
@@ -84,7 +80,7 @@ static size_t name_at(const maker *m, const words *name)
 {
     if (m->at + name->n > m->to || name->n == 0) return 0;
     for (size_t i = 0; i < name->n; i++)
-        if (strcmp(m->w->at[m->at + i].s, name->at[i].s) != 0) return 0;
+        if (!words_same(m->w->at[m->at + i].s, name->at[i].s)) return 0;
     return name->n;
 }
 
@@ -135,7 +131,7 @@ static double number_here(const maker *m, size_t ahead, size_t *ret_n)
         next = look(m, ahead + *ret_n + hyphen);
         if (!next || next->number || !lexicon_number(m->d->lex, next->s, &more)) return v;
         bool tens = v >= 20 && v < 100 && more >= 1 && more < 10 && v / 10 == (double)(int)(v / 10);
-        if (!tens && more != 100) return v;
+        if (!tens && (more != 100 || v >= 1e9)) return v;
         v = tens ? v + more : v * more;
         *ret_n += 1 + hyphen;
     }
@@ -285,5 +281,5 @@ void units_make(units *ret, const words *w, size_t from, size_t to, const device
 {
     *ret = (units){0};
     maker m = {.w = w, .at = from, .to = to, .d = d, .out = ret};
-    while (m.at < m.to) make_one(&m);
+    while (m.at < m.to && !ret->cut) make_one(&m);
 }

@@ -82,6 +82,24 @@ static size_t number_end(const split *s, size_t at)
     return at;
 }
 
+/* "0x00158d0001a2b3c4", "a4c1382f9b0e": hex digits that are no number, as ids have them, are one word; else a
+ * lone "4" would be a word of its name. Returns `at` when it is none. */
+static size_t hex_end(const split *s, size_t at)
+{
+    enum { HEX_MIN = 8 };
+    size_t from = at, digits = 0;
+    bool prefix = at + 2 < s->len && s->text[at] == '0' && (s->text[at + 1] | 32) == 'x';
+    if (prefix) from += 2;
+    size_t end = from;
+    for (; end < s->len && isxdigit((unsigned char)s->text[end]); end++)
+        digits += isdigit((unsigned char)s->text[end]) != 0;
+    uint32_t cp;
+    char_class next = class_at(s, end, &cp);
+    bool mixed = digits > 0 && digits < end - from;
+    bool is_id = end > from && (prefix || (mixed && end - from >= HEX_MIN));
+    return is_id && next != CH_LETTER && next != CH_DIGIT ? end : at;
+}
+
 /* Letters, and apostrophes between letters ("don't", "o'clock", "anna's"). */
 static size_t letters_end(const split *s, size_t at)
 {
@@ -119,8 +137,11 @@ static const char *fold(arena *a, const char *s, size_t n)
     return folded;
 }
 
+/* At most NUMBER_MAX, so that no sum or cast of it overflows; digits that a double cannot hold are left out.
+ */
 static double value_of(const char *digits)
 {
+    const double NUMBER_MAX = 1e15;
     double v = 0, scale = 1;
     bool fraction = false;
     for (; *digits; digits++) {
@@ -128,10 +149,11 @@ static double value_of(const char *digits)
             fraction = true;
             continue;
         }
+        if (fraction && (scale >= 1e15 || v >= NUMBER_MAX)) break;
         v = v * 10 + (*digits - '0');
         if (fraction) scale *= 10;
     }
-    return v / scale;
+    return v / scale < NUMBER_MAX ? v / scale : NUMBER_MAX;
 }
 
 /* "the kids' room": the apostrophe after a word is no sign of its own. */
@@ -162,9 +184,14 @@ int words_split(words *ret, arena *a, const char *text, size_t len)
     while (s.at < len && w.n < cap) {
         uint32_t cp;
         char_class c = class_at(&s, s.at, &cp);
-        size_t end = c == CH_DIGIT    ? number_end(&s, s.at)
-                     : c == CH_LETTER ? letters_end(&s, s.at)
-                                      : s.at + peek(&s, s.at, &cp);
+        bool begins = w.n == 0 || w.at[w.n - 1].end < s.at || w.at[w.n - 1].sign;
+        size_t end = begins ? hex_end(&s, s.at) : s.at;
+        if (end > s.at)
+            c = CH_LETTER;
+        else
+            end = c == CH_DIGIT    ? number_end(&s, s.at)
+                  : c == CH_LETTER ? letters_end(&s, s.at)
+                                   : s.at + peek(&s, s.at, &cp);
         if (end > len) end = len;
         if (c == CH_SIGN && closes_word(&w, s.at, cp)) c = CH_SPACE;
         if (c != CH_SPACE && put(&w, a, s.at, end, c)) return SHOAL_ENOMEM;
@@ -179,6 +206,7 @@ int words_split(words *ret, arena *a, const char *text, size_t len)
 
 bool words_is_plural_of(const char *s, const char *singular)
 {
+    if (*s != *singular) return false;
     size_t n = strlen(singular), m = strlen(s);
     if (m <= n - (n > 0)) return false;
     if (strncmp(s, singular, n) == 0) {
@@ -192,6 +220,7 @@ bool words_is_plural_of(const char *s, const char *singular)
 
 bool words_same_stem(const char *a, const char *b)
 {
+    if (*a != *b) return false;
     return strcmp(a, b) == 0 || words_is_plural_of(a, b) || words_is_plural_of(b, a);
 }
 
@@ -241,9 +270,10 @@ static bool is_swapped(const char *a, const char *b)
 
 bool words_is_typo(const char *typed, const char *meant)
 {
+    if (typed[0] != meant[0]) return false;
     size_t n = strlen(meant), m = strlen(typed);
-    if (n == 4 && m == 4 && typed[0] == meant[0]) return is_swapped(typed, meant);
-    if (n < 5 || m < 4 || typed[0] != meant[0] || has_digit(typed) || has_digit(meant)) return false;
+    if (n == 4 && m == 4) return is_swapped(typed, meant);
+    if (n < 5 || m < 4 || has_digit(typed) || has_digit(meant)) return false;
     size_t max = n >= 9 ? 2 : 1;
     return words_distance(typed, meant, max) <= max;
 }

@@ -3,7 +3,7 @@
  * A word is a run of letters and digits, a number, or one sign (% ° , . ? ! : ;). Each knows where it stands
  * in the text, so that what a person wrote can be copied exactly, and its folded form: lower case without
  * accents, "Küchenlicht" and "KUCHENLICHT" are "kuchenlicht". Contractions stay whole ("don't"), numbers come
- * apart from their units ("40%", "8am", "5min").
+ * apart from their units ("40%", "8am", "5min"); ids in hex are one word ("0x00158d0001a2b3c4").
  *
  *     words w;
  *     if (words_split(&w, a, text, strlen(text))) return err_nomem(err);
@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/buf.h"
 
@@ -39,6 +40,11 @@ typedef struct words {
 /* 0 or SHOAL_ENOMEM. Text that is no UTF-8 gives words of its valid parts. */
 int words_split(words *ret, arena *a, const char *text, size_t len);
 
+/* The same word. Most differ in their first letter, and there are very many to compare. */
+static inline bool words_same(const char *a, const char *b)
+{
+    return *a == *b && strcmp(a, b) == 0;
+}
 /* Are these the same word but for an ending: plural s, es, ies? Both folded. */
 bool words_same_stem(const char *a, const char *b);
 /* The plural of `singular` as English and most names build it; `s` is folded. */

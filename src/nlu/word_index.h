@@ -1,0 +1,41 @@
+/* word_index.h: which devices have a word in their names or places.
+ *
+ * Built once a request, so that looking a word up costs the same however many devices a home has and however
+ * many names they bear. A word is found by itself, by its singular and plural, and, when it is a number, by
+ * the other ways to write that number ("one" and "1").
+ *
+ * Memory is the arena that words are added with; at most DEVICES_MAX devices. */
+#ifndef NLU_WORD_INDEX_H
+#define NLU_WORD_INDEX_H
+
+#include "nlu/device_set.h"
+#include "nlu/lexicon.h"
+
+typedef struct word_entry {
+    const char *s; /* folded */
+    bool number;
+    double value;
+    device_set names, places;
+} word_entry;
+
+typedef struct word_index {
+    size_t n;
+    word_entry *at; /* each word once, in the order they came */
+    size_t cap, n_slots;
+    uint32_t *slots; /* open addressing: index into `at` plus one; 0: free */
+    size_t n_numbers;
+} word_index;
+
+/* `word` is borrowed. SHOAL_ENOMEM, or 0. A zeroed index is an empty one. */
+int word_index_add(word_index *x, const lexicon *l, const char *word, size_t device, bool in_place, arena *a);
+
+/* Who has the word; false: nobody. ret may be NULL. */
+typedef struct word_owners {
+    device_set names, places;
+} word_owners;
+bool word_index_find(const word_index *x, const lexicon *l, const char *word, word_owners *ret);
+
+/* The value of digits or of a number word. */
+bool word_index_number(const lexicon *l, const char *folded, double *ret);
+
+#endif
