@@ -11,14 +11,17 @@
 
 #include "base/err.h"
 
+#define SAMPLING_TEMPERATURE_MAX 2
+#define SAMPLING_TOP_P_MAX       1
+
 /* X(field, least besides 0, most) */
-#define SAMPLING_TABLE(X)           \
-    X(temperature, 0, 2)            \
-    X(top_k, 0, 1000000)            \
-    X(top_p, 0, 1)                  \
-    X(min_p, 0, 1)                  \
-    X(repetition_penalty, 0.01, 10) \
-    X(presence_penalty, -2, 2)      \
+#define SAMPLING_TABLE(X)                       \
+    X(temperature, 0, SAMPLING_TEMPERATURE_MAX) \
+    X(top_k, 0, 1000000)                        \
+    X(top_p, 0, SAMPLING_TOP_P_MAX)             \
+    X(min_p, 0, 1)                              \
+    X(repetition_penalty, 0.01, 10)             \
+    X(presence_penalty, -2, 2)                  \
     X(frequency_penalty, -2, 2)
 
 /* 0, or SHOAL_EINVALID with the field's name and range. `field` is one of the table's. */

@@ -1,6 +1,8 @@
 /* config_schema.c: every key of shoal.yaml, one row each. */
 #include "gateway/config_schema.h"
 
+#include "base/sampling.h"
+
 #define KIB     1024ull
 #define MIB     (1024ull * KIB)
 #define HOUR_MS 3600000ull
@@ -164,8 +166,8 @@ static const config_field stage_rows[] = {
     TEXT("system", config_stage, system, 1, TEXT_MAX_BYTES, "template of the system message"),
     TEXT("prompt", config_stage, prompt, 1, TEXT_MAX_BYTES, "template of the user message"),
     UINT("max_tokens", config_stage, max_tokens, 0, 65536, "longest reply"),
-    NUMBER("temperature", config_stage, temperature, 0, 2, "0 is greedy"),
-    NUMBER("top_p", config_stage, top_p, 0, 1, "nucleus sampling"),
+    NUMBER("temperature", config_stage, temperature, 0, SAMPLING_TEMPERATURE_MAX, "0 is greedy"),
+    NUMBER("top_p", config_stage, top_p, 0, SAMPLING_TOP_P_MAX, "nucleus sampling"),
     UINT("seed", config_stage, seed, 0, UINT64_MAX, "seed of the draws"),
     UINT("timeout_ms", config_stage, timeout_ms, 0, DAY_MS, "deadline of this stage"),
     BOOL("optional", config_stage, optional, "a failure does not fail the request"),
