@@ -63,7 +63,7 @@ static int check_line(stage_run *s, const stage_run *of, const stage_run *agains
 {
     bool kept = false;
     const char *said = fact_of(of)->state == STAGE_DONE ? fact_of(of)->text : "";
-    const char *text = line_check(against->stage->lines, against->line, said, s->run->memory, &kept);
+    const char *text = line_check(against->line, said, s->run->memory, &kept);
     if (!text) return SHOAL_ENOMEM;
     fact_of(s)->label = check_verdict_name(kept ? CHECK_PASSED : CHECK_REPAIRED);
     fact_of(s)->text = text;

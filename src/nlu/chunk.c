@@ -290,11 +290,26 @@ static const chunk_rest *rest_beside(const chunk *c, unit_set used)
     return NULL;
 }
 
+/* Words of guards of several words ("hands off", "never mind") are no cues. */
+static unit_set guards_in(const units *u, size_t from, size_t to, const lexicon *l)
+{
+    unit_set all = 0;
+    for (size_t at = from; at < to; at++) {
+        size_t n;
+        if ((is_phrase_at(&l->keep, u, at, to, 0, &n) || is_phrase_at(&l->withdraw, u, at, to, 0, &n)) &&
+            n > 1)
+            all |= (((unit_set)1 << n) - 1) << at;
+    }
+    return all;
+}
+
 static void read_cues(chunk *c, const units *u, size_t from, const devices *d, const action_def *x)
 {
     for (size_t i = 0; i < x->cues.n; i++) {
         chunk_cue cue = {.action = x};
-        cue.used = phrase_match(&x->cues.at[i], u->at, from, c->to, 0, false);
+        cue.used = phrase_match(&x->cues.at[i], u->at, from, c->to, c->guarded, false);
+        if (!cue.used && c->except_at < c->to) /* "every light off except the lamp" */
+            cue.used = phrase_match(&x->cues.at[i], u->at, from, c->except_at, c->guarded, false);
         if (!cue.used) continue;
         const chunk_rest *known = rest_beside(c, cue.used);
         if (known)
@@ -333,6 +348,10 @@ void chunk_read(chunk *ret, const units *u, size_t from, size_t to, const device
     ret->from = from;
     ret->to = to;
     ret->n_cues = 0;
+    ret->guarded = guards_in(u, from, to, d->lex);
+    size_t n;
+    for (ret->except_at = from; ret->except_at < to; ret->except_at++)
+        if (is_phrase_at(&d->lex->except, u, ret->except_at, to, 0, &n)) break;
     chunk_rest_read(&ret->bare, u, from, to, 0, d);
     memset(ret->cues, 0, sizeof ret->cues);
     for (size_t i = 0; i < d->lex->n_actions; i++) {

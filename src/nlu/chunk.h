@@ -35,8 +35,10 @@ typedef struct chunk_cue {
 } chunk_cue;
 
 typedef struct chunk {
-    size_t from, to; /* units */
-    size_t n_cues;   /* best first: fewest strange words, then most words used */
+    size_t from, to;  /* units */
+    unit_set guarded; /* units that no cue may use */
+    size_t except_at; /* where an exception begins; `to`: nowhere */
+    size_t n_cues;    /* best first: fewest strange words, then most words used */
     chunk_cue cues[CHUNK_CUES_MAX];
     chunk_rest bare; /* without any cue */
 } chunk;

@@ -74,7 +74,7 @@ typedef struct grounder {
     problem problems[PROBLEMS_MAX];
     size_t n_problems;
     device_set named, forbidden_targets, last;
-    bool forbidden, later, withdrawn, unclear, question, for_a_time;
+    bool forbidden, later, withdrawn, unclear, question;
     bool chatter;                   /* something was said that is no request and names nothing */
     bool forbidden_unsure;          /* something was forbidden, and it is not clear what */
     size_t task_mark, problem_mark; /* before the last piece: what a correction takes back */
@@ -240,9 +240,8 @@ static outcome check_kinds(grounder *g, attempt *t)
     return DO_IT;
 }
 
-static outcome check_number(const attempt *t, const units *u, const value_def *def, const chunk_value *v)
+static outcome check_number(const units *u, const value_def *def, const chunk_value *v)
 {
-    (void)t;
     double x = u->at[v->at].value;
     if (!v->choice && def->kind == VALUE_DURATION) return x > 0 && x <= DURATION_MAX_S ? DO_IT : NOT_CLEAR;
     if (v->choice || def->kind != VALUE_NUMBER) return DO_IT;
@@ -264,7 +263,7 @@ static outcome assign_values(attempt *t, const units *u, const chunk_rest *r)
         used[i] = true;
         n_used++;
         t->given[k] = &r->values[i];
-        outcome how = check_number(t, u, def, &r->values[i]);
+        outcome how = check_number(u, def, &r->values[i]);
         if (how) return how;
     }
     if (n_used == r->n_values) return DO_IT;
@@ -273,10 +272,35 @@ static outcome assign_values(attempt *t, const units *u, const chunk_rest *r)
     return CANNOT;
 }
 
+/* Of what was said, the words that name some device. */
+static mention known_part(const grounder *g, const mention *m)
+{
+    mention known = *m;
+    known.n = 0;
+    for (size_t i = 0; i < m->n; i++)
+        if (devices_know(&g->d, m->at[i]) || devices_is_kind_word(g->lex, m->at[i], NULL))
+            known.at[known.n++] = m->at[i];
+    return known;
+}
+
+/* An action that only says something does so whatever else was said: "remove milk from the list". */
+static attempt explain(grounder *g, const action_def *x, const chunk_rest *r)
+{
+    attempt t = {.action = x, .rest = r, .how = NOT_CLEAR};
+    mention known = known_part(g, &r->what);
+    bool group;
+    if (r->later || r->forbidden || r->withdrawn || !known.n) return t;
+    t.targets = devices_find(&g->d, &known, x->kinds, &group);
+    name_all(g, &t.targets);
+    if (device_set_count(&t.targets) == 1) t.how = check_kinds(g, &t) == DO_IT ? DO_IT : NOT_CLEAR;
+    return t;
+}
+
 static attempt try_action(grounder *g, const action_def *x, const units *u, const chunk_rest *r)
 {
     attempt t = {.action = x, .rest = r};
     bool strange = r->n_strange > 0;
+    if (!x->service && strange) return explain(g, x, r);
     t.how = says_target(&r->what) ? named_target(g, &t, r) : unnamed_target(g, &t, r);
     if (r->later || r->forbidden || r->withdrawn) t.how = r->later ? FOR_A_TIME : NOT_CLEAR;
     if (strange) t.how = t.how == NOT_HERE && says_target(&r->what) ? NOT_HERE : NOT_CLEAR;
@@ -329,7 +353,7 @@ static void tell(grounder *g, const attempt *t)
     case OUT_OF_RANGE: tell_range(g, t); break;
     case ASK_VALUE: add_problem(g, GROUND_ASK, fill(g, g->lex->reply.need_value, value, 2)); break;
     case CANNOT: tell_cannot(g, t); break;
-    case FOR_A_TIME: g->later = g->for_a_time = true; break;
+    case FOR_A_TIME: g->later = true; break;
     case NO_TARGET: add_problem(g, GROUND_ASK, fill(g, g->lex->reply.what_is_it, what, 2)); break;
     case NOT_HERE: add_problem(g, GROUND_MISSING, fill(g, g->lex->reply.missing, what, 2)); break;
     case NOT_CLEAR: g->unclear = true; break;
@@ -659,17 +683,6 @@ static chunk_rest *copy_rest(grounder *g, const chunk_rest *from, const chunk_re
 static const chunk_rest *rest_of(const piece *p)
 {
     return p->has_cue ? &p->c->cues[0].rest : &p->c->bare;
-}
-
-/* Of what was said, the words that name some device. */
-static mention known_part(const grounder *g, const mention *m)
-{
-    mention known = *m;
-    known.n = 0;
-    for (size_t i = 0; i < m->n; i++)
-        if (devices_know(&g->d, m->at[i]) || devices_is_kind_word(g->lex, m->at[i], NULL))
-            known.at[known.n++] = m->at[i];
-    return known;
 }
 
 /* Something is forbidden. Of what it is said matters: it must not be done in the same breath. */

@@ -468,12 +468,11 @@ static bool has_all(const line_reading *r, const char *text)
     return true;
 }
 
-const char *line_check(const line_forms *f, const line_reading *r, const char *said, arena *a, bool *ret_kept)
+const char *line_check(const line_reading *r, const char *said, arena *a, bool *ret_kept)
 {
     words w;
     buf out = {0};
     bool contradicts = false;
-    (void)f;
     *ret_kept = false;
     if (words_split(&w, a, said, strlen(said))) return NULL;
     for (size_t from = 0; from < w.n;) {

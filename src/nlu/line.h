@@ -45,7 +45,6 @@ int line_read(line_reading *ret, const line_forms *f, const char *text, arena *a
 
 /* What may be said of a line that was read, of what a model `said`: its faithful sentences, with names spelt
  * as the line has them; else r->text. *ret_kept: something of it was kept. NULL: out of memory. */
-const char *line_check(const line_forms *f, const line_reading *r, const char *said, arena *a,
-                       bool *ret_kept);
+const char *line_check(const line_reading *r, const char *said, arena *a, bool *ret_kept);
 
 #endif

@@ -45,7 +45,7 @@ static void use_forms(const line_forms *f)
         line_reading r = {0};
         bool kept;
         if (holds(a && line_read(&r, f, texts[i], a, NULL) == 0) && r.verdict == LINE_READ)
-            holds(line_check(f, &r, texts[i], a, &kept) != NULL);
+            holds(line_check(&r, texts[i], a, &kept) != NULL);
         arena_free(a);
     }
 }

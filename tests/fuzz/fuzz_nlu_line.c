@@ -33,7 +33,7 @@ static void see(const line_forms *f, const line_reading *r, const char *line, co
     if (r->verdict != LINE_READ) return;
     if (!r->form || r->outcome < 0 || r->outcome > 2 || r->line.cut) abort();
     bool kept = false;
-    const char *text = line_check(f, r, said, a, &kept);
+    const char *text = line_check(r, said, a, &kept);
     if (!holds(text != NULL)) return;
     if (!*text || (!kept && text != r->text)) abort();
     if (kept) see_numbers(r, text, a);

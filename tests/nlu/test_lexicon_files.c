@@ -165,7 +165,7 @@ static int try_line(const line_forms *forms, const char *path, const yaml_node *
     assert_true(line && (text || verdict));
     assert_int_equal(line_read(&r, forms, line, a, NULL), 0);
     const char *got = r.text;
-    if (said && r.verdict == LINE_READ) got = line_check(forms, &r, said, a, &kept);
+    if (said && r.verdict == LINE_READ) got = line_check(&r, said, a, &kept);
     if (!verdict) verdict = "read";
     bool right = strcmp(line_verdict_name(r.verdict), verdict) == 0 && (!text || strstr(got, text));
     if (!right)

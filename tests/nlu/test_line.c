@@ -146,7 +146,7 @@ static void expect_said(bench *t, const char *line, const char *said, const char
 {
     line_reading r = read_line(t, line);
     bool is_kept = false;
-    const char *text = line_check(t->f, &r, said, t->a, &is_kept);
+    const char *text = line_check(&r, said, t->a, &is_kept);
     if (is_kept != (kept != NULL) || strcmp(text, kept ? kept : r.text) != 0)
         fail_msg("'%s' gave '%s'", said, text);
 }
