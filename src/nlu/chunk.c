@@ -3,17 +3,12 @@
 
 #include <string.h>
 
-static size_t set_len(unit_set s)
-{
-    return (size_t)__builtin_popcountll(s);
-}
-
 /* *ret_n is written on a match alone. */
 static bool is_phrase_at(const phrase_list *l, const units *u, size_t i, size_t to, unit_set used,
                          size_t *ret_n)
 {
     unit_set got = phrase_list_at(l, u->at, i, to, used);
-    size_t n = set_len(got);
+    size_t n = unit_set_len(got);
     /* Only runs without holes: a gap would swallow what is not explained. */
     if (!got || got != (((unit_set)1 << n) - 1) << i) return false;
     *ret_n = n;
@@ -249,7 +244,7 @@ static bool is_better(const chunk_cue *a, const chunk_cue *b)
 {
     size_t ca = cost(a), cb = cost(b);
     if (ca != cb) return ca < cb;
-    size_t na = set_len(a->used), nb = set_len(b->used);
+    size_t na = unit_set_len(a->used), nb = unit_set_len(b->used);
     return na != nb ? na > nb : is_explained(a) && !is_explained(b);
 }
 

@@ -36,4 +36,18 @@ static inline size_t device_set_count(const device_set *s)
     return n;
 }
 
+/* The first device of the set; SIZE_MAX when it is empty. */
+static inline size_t device_set_first(const device_set *s)
+{
+    for (size_t i = 0; i < DEVICES_MAX; i++)
+        if (device_set_has(s, i)) return i;
+    return SIZE_MAX;
+}
+
+/* Take all of `gone` out of the set. */
+static inline void device_set_drop_all(device_set *s, const device_set *gone)
+{
+    for (size_t i = 0; i < DEVICES_MAX / 64; i++) s->bits[i] &= ~gone->bits[i];
+}
+
 #endif

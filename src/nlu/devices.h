@@ -63,6 +63,12 @@ typedef struct mention {
     size_t count; /* "the two lamps"; 0: none was said */
 } mention;
 
+/* Does it say which devices? A pronoun does not. */
+static inline bool mention_says_target(const mention *m)
+{
+    return m->n || m->all || m->both || m->everything;
+}
+
 /* Which devices of these kinds (bit i: kind i; UINT64_MAX: any) can be meant? For one device: the best fits,
  * several when it is unclear which. For a group (all, plural, everything): each that fits. *ret_group says
  * which of the two it was. Kinds are a preference: when nothing of them fits, what fits of others is given.

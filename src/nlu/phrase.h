@@ -18,6 +18,11 @@
 
 typedef uint64_t unit_set; /* bit i: unit i */
 
+static inline size_t unit_set_len(unit_set s)
+{
+    return (size_t)__builtin_popcountll(s);
+}
+
 typedef enum unit_kind {
     UNIT_WORD,
     UNIT_DEVICE,   /* the full name of one device (or of several that share it) */

@@ -1,0 +1,233 @@
+/* ground_attempt.c: can this action be carried out on what was named, with the values that were given? And
+ * what is said when it cannot. */
+#include "nlu/grounder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { DURATION_MAX_S = 100 * 86400 };
+
+bool attempt_serves(const grounder *g, const action_def *x, size_t device)
+{
+    size_t kind = g->d.words[device].kind;
+    return kind != SIZE_MAX && x->kinds >> kind & 1;
+}
+
+/* "turn on, turn off and toggle": what a device of the set can do, each verb once. */
+const char *attempt_abilities(grounder *g, size_t device)
+{
+    buf b = {0};
+    const char *last = NULL;
+    for (size_t i = 0; i < g->lex->n_actions; i++) {
+        const action_def *x = &g->lex->actions[i];
+        if (!x->service || !attempt_serves(g, x, device) || (b.data && strstr(b.data, x->verb)) ||
+            (last && strcmp(last, x->verb) == 0))
+            continue;
+        if (last) buf_printf(&b, "%s%s", b.len ? ", " : "", last);
+        last = x->verb;
+    }
+    if (last && b.len)
+        buf_printf(&b, " %s %s", g->lex->reply.or, last);
+    else if (last)
+        buf_puts(&b, last);
+    const char *s = b.len ? arena_strndup(g->a, b.data, b.len) : "";
+    if (b.failed || !s) g->nomem = true;
+    buf_done(&b);
+    return s ? s : "";
+}
+
+/* ---- one attempt --------------------------------------------------------------------------------- */
+
+static device_set all_of(const grounder *g, const action_def *x)
+{
+    device_set s = {{0}};
+    for (size_t i = 0; i < g->d.n; i++)
+        if (attempt_serves(g, x, i)) device_set_add(&s, i);
+    return s;
+}
+
+/* Nothing was named: what was named before, or the only device that can be meant. */
+static outcome unnamed_target(grounder *g, attempt *t, const chunk_rest *r)
+{
+    bool before = device_set_count(&g->last) > 0;
+    if (before && (r->what.pronoun || r->n_values || r->only_state || !t->action->implied)) {
+        t->targets = g->last;
+        return DO_IT;
+    }
+    if (r->what.pronoun || r->only_state || !t->action->implied) return NO_TARGET;
+    t->targets = all_of(g, t->action);
+    size_t n = device_set_count(&t->targets);
+    return n == 1 ? DO_IT : n ? ASK_WHICH : NOT_HERE;
+}
+
+static outcome named_target(grounder *g, attempt *t, const chunk_rest *r)
+{
+    bool group, unused;
+    mention said = r->what, *m = &said;
+    t->targets = devices_find(&g->d, m, t->action->kinds, &group);
+    if (!device_set_count(&t->targets) && m->n > 1 &&
+        phrase_list_has_word(&g->lex->pronouns, m->at[m->n - 1])) {
+        m->n--; /* "the right one" */
+        t->targets = devices_find(&g->d, m, t->action->kinds, &group);
+    }
+    if (r->n_whole == 1 && !group && !devices_has_stranger(&g->d, m) && device_set_count(&t->targets) != 1) {
+        t->targets = (device_set){{0}};
+        device_set_add(&t->targets, r->device);
+    }
+    for (size_t i = 0; i < r->n_except; i++) {
+        device_set gone = devices_find(&g->d, &r->except[i], UINT64_MAX, &unused);
+        if (device_set_count(&gone) == 0) return NOT_CLEAR;
+        device_set_drop_all(&t->targets, &gone);
+    }
+    size_t n = device_set_count(&t->targets);
+    grounder_name_all(g, &t->targets);
+    if (n == 0) return NOT_HERE;
+    if (!group && n > 1) return ASK_WHICH;
+    if (m->both && n != 2) return ASK_WHICH;
+    return m->count && m->count != n ? ASK_WHICH : DO_IT;
+}
+
+static outcome check_kinds(grounder *g, attempt *t)
+{
+    size_t n = device_set_count(&t->targets), fits = 0;
+    device_set fit = {{0}};
+    for (size_t i = 0; i < g->d.n; i++) {
+        if (!device_set_has(&t->targets, i) || !attempt_serves(g, t->action, i)) continue;
+        device_set_add(&fit, i);
+        fits++;
+    }
+    if (fits == 0 || (n == 1 && fits != 1)) return CANNOT;
+    t->targets = fit;
+    return DO_IT;
+}
+
+static outcome check_number(const units *u, const value_def *def, const chunk_value *v)
+{
+    double x = u->at[v->at].value;
+    if (!v->choice && def->kind == VALUE_DURATION) return x > 0 && x <= DURATION_MAX_S ? DO_IT : NOT_CLEAR;
+    if (v->choice || def->kind != VALUE_NUMBER) return DO_IT;
+    return x >= def->min && x <= def->max ? DO_IT : OUT_OF_RANGE;
+}
+
+static outcome assign_values(attempt *t, const units *u, const chunk_rest *r)
+{
+    bool used[CHUNK_VALUES_MAX] = {false};
+    size_t n_used = 0;
+    for (size_t k = 0; k < t->action->n_takes; k++) {
+        const value_def *def = t->action->takes[k];
+        if (def->kind == VALUE_TEXT) continue;
+        const char *means;
+        size_t i = 0;
+        while (i < r->n_values && (used[i] || !chunk_value_fits(&r->values[i], u, def, &means))) i++;
+        t->odd = def;
+        if (i == r->n_values) return ASK_VALUE;
+        used[i] = true;
+        n_used++;
+        t->given[k] = &r->values[i];
+        outcome how = check_number(u, def, &r->values[i]);
+        if (how) return how;
+    }
+    if (n_used == r->n_values) return DO_IT;
+    for (size_t i = 0; i < r->n_values; i++)
+        if (!used[i] && u->at[r->values[i].at].kind == UNIT_DURATION) return FOR_A_TIME;
+    return CANNOT;
+}
+
+/* Of what was said, the words that name some device. */
+mention attempt_known_part(const grounder *g, const mention *m)
+{
+    mention known = *m;
+    known.n = 0;
+    for (size_t i = 0; i < m->n; i++)
+        if (devices_know(&g->d, m->at[i]) || devices_is_kind_word(g->lex, m->at[i], NULL))
+            known.at[known.n++] = m->at[i];
+    return known;
+}
+
+/* An action that only says something does so whatever else was said: "remove milk from the list". */
+static attempt explain(grounder *g, const action_def *x, const chunk_rest *r)
+{
+    attempt t = {.action = x, .rest = r, .how = NOT_CLEAR};
+    mention known = attempt_known_part(g, &r->what);
+    bool group;
+    if (r->later || r->forbidden || r->withdrawn || !known.n) return t;
+    t.targets = devices_find(&g->d, &known, x->kinds, &group);
+    grounder_name_all(g, &t.targets);
+    if (device_set_count(&t.targets) == 1) t.how = check_kinds(g, &t) == DO_IT ? DO_IT : NOT_CLEAR;
+    return t;
+}
+
+attempt attempt_action(grounder *g, const action_def *x, const units *u, const chunk_rest *r)
+{
+    attempt t = {.action = x, .rest = r};
+    bool strange = r->n_strange > 0;
+    if (!x->service && strange) return explain(g, x, r);
+    t.how = mention_says_target(&r->what) ? named_target(g, &t, r) : unnamed_target(g, &t, r);
+    if (r->later || r->forbidden || r->withdrawn) t.how = r->later ? FOR_A_TIME : NOT_CLEAR;
+    if (strange) t.how = t.how == NOT_HERE && mention_says_target(&r->what) ? NOT_HERE : NOT_CLEAR;
+    if (t.how == DO_IT) t.how = check_kinds(g, &t);
+    if (t.how == DO_IT) t.how = assign_values(&t, u, r);
+    return t;
+}
+
+/* ---- replies about attempts ----------------------------------------------------------------------- */
+
+const char *attempt_target_names(grounder *g, const attempt *t, bool any)
+{
+    return grounder_names(g, &t->targets, any);
+}
+
+static const char *what_was_said(grounder *g, const attempt *t)
+{
+    const mention *m = &t->rest->what;
+    return m->n ? grounder_slice(g, m->begin, m->end) : t->action->verb ? t->action->verb : "";
+}
+
+static void tell_range(grounder *g, const attempt *t)
+{
+    char min[32], max[32];
+    snprintf(min, sizeof min, "%g", t->odd->min);
+    snprintf(max, sizeof max, "%g", t->odd->max);
+    reply_field f[] = {
+        {"what", t->odd->said}, {"min", min}, {"max", max}, {"name", attempt_target_names(g, t, false)}};
+    grounder_add_problem(g, GROUND_CANNOT, grounder_fill(g, g->lex->reply.out_of_range, f, 4));
+}
+
+static void tell_cannot(grounder *g, const attempt *t)
+{
+    if (!t->action->verb) { /* an action that only explains does not fit: no verb to speak of */
+        g->unclear = true;
+        return;
+    }
+    size_t first = device_set_first(&t->targets);
+    const char *can = first == SIZE_MAX ? "" : attempt_abilities(g, first);
+    reply_field f[] = {{"verb", t->action->verb}, {"name", attempt_target_names(g, t, true)}, {"can", can}};
+    grounder_add_problem(g, GROUND_CANNOT,
+                         grounder_fill(g, *can ? g->lex->reply.cannot : g->lex->reply.no_action, f, 3));
+}
+
+void attempt_tell(grounder *g, const attempt *t)
+{
+    reply_field what[] = {{"what", what_was_said(g, t)}, {"names", attempt_target_names(g, t, true)}};
+    reply_field value[] = {{"what", t->odd ? t->odd->said : ""}, {"name", what[1].value}};
+    switch (t->how) {
+    case ASK_WHICH:
+        grounder_add_problem(g, GROUND_ASK, grounder_fill(g, g->lex->reply.which, what, 2));
+        break;
+    case OUT_OF_RANGE: tell_range(g, t); break;
+    case ASK_VALUE:
+        grounder_add_problem(g, GROUND_ASK, grounder_fill(g, g->lex->reply.need_value, value, 2));
+        break;
+    case CANNOT: tell_cannot(g, t); break;
+    case FOR_A_TIME: g->later = true; break;
+    case NO_TARGET:
+        grounder_add_problem(g, GROUND_ASK, grounder_fill(g, g->lex->reply.what_is_it, what, 2));
+        break;
+    case NOT_HERE:
+        grounder_add_problem(g, GROUND_MISSING, grounder_fill(g, g->lex->reply.missing, what, 2));
+        break;
+    case NOT_CLEAR: g->unclear = true; break;
+    case DO_IT: break;
+    }
+    grounder_name_all(g, &t->targets);
+}

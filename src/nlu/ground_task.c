@@ -1,0 +1,142 @@
+/* ground_task.c: the cue of a chunk becomes a task: one way to carry it out, or several to choose from. */
+#include "nlu/grounder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool task_same_call(const attempt *a, const attempt *b)
+{
+    return a->action->service && b->action->service && strcmp(a->action->service, b->action->service) == 0 &&
+           memcmp(&a->targets, &b->targets, sizeof a->targets) == 0;
+}
+
+static void add_way(task *t, const attempt *way)
+{
+    /* An action that only explains is no way to do it, and leaves none beside it. */
+    if (t->n_ways && (!way->action->service || !t->ways[0].action->service)) return;
+    for (size_t i = 0; i < t->n_ways; i++)
+        if (task_same_call(&t->ways[i], way)) return;
+    if (way->rest->what.everything && t->n_ways) { /* "everything off": what fits most of it */
+        if (device_set_count(&way->targets) > device_set_count(&t->ways[0].targets)) t->ways[0] = *way;
+        return;
+    }
+    if (t->n_ways < sizeof t->ways / sizeof *t->ways) t->ways[t->n_ways++] = *way;
+}
+
+void task_add(grounder *g, const task *t)
+{
+    if (t->ways[0].action->service == NULL) { /* an action that only explains */
+        reply_field f[] = {{"name", attempt_target_names(g, &t->ways[0], false)},
+                           {"names", attempt_target_names(g, &t->ways[0], false)}};
+        grounder_add_problem(g, GROUND_CANNOT, grounder_fill(g, t->ways[0].action->say, f, 2));
+        grounder_name_all(g, &t->ways[0].targets);
+        return;
+    }
+    if (g->n_tasks < TASKS_MAX)
+        g->tasks[g->n_tasks++] = *t;
+    else
+        g->unclear = true;
+    g->last = t->ways[0].targets;
+    grounder_name_all(g, &g->last);
+}
+
+static bool equal_rank(const chunk_cue *a, const chunk_cue *b)
+{
+    return a->rest.n_strange == b->rest.n_strange && unit_set_len(a->used) == unit_set_len(b->used);
+}
+
+chunk_rest *task_new_rest(grounder *g)
+{
+    static chunk_rest none;
+    chunk_rest *r = arena_alloc(g->a, sizeof *r);
+    if (!r) g->nomem = true;
+    return r ? r : &none;
+}
+
+static bool has_kind_word(const grounder *g, const mention *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (devices_is_kind_word(g->lex, m->at[i], NULL)) return true;
+    return false;
+}
+
+/* "the kitchen and bedroom lights": what is missing in the first comes from the second. */
+void task_inherit_kind(const grounder *g, mention *m, const mention *from)
+{
+    if (!m->n || has_kind_word(g, m)) return;
+    for (size_t i = 0; i < from->n && m->n < sizeof m->at / sizeof *m->at; i++)
+        if (devices_is_kind_word(g->lex, from->at[i], NULL)) m->at[m->n++] = from->at[i];
+    m->plural = m->plural || from->plural;
+    m->all = m->all || from->all;
+}
+
+/* What the chunk's best cue that can be carried out means; *failed: why none can be. kind_from: the words for
+ * a kind are borrowed from there, or NULL. */
+static task ways_of(grounder *g, const chunk *c, const units *u, const chunk_rest *more,
+                    const mention *kind_from, attempt *failed)
+{
+    task t = {.u = u};
+    const chunk_cue *first = NULL;
+    const chunk_cue *open_verb = NULL; /* "turn on": of many kinds, so it implies no device of one */
+    *failed = (attempt){.how = NOT_CLEAR};
+    for (size_t i = 0; i < c->n_cues && !(first && !equal_rank(first, &c->cues[i])); i++) {
+        const chunk_cue *cue = &c->cues[i];
+        const chunk_rest *rest = more ? more : &cue->rest;
+        if (kind_from) {
+            chunk_rest *borrowed = task_new_rest(g);
+            if (g->nomem) return t;
+            *borrowed = *rest;
+            task_inherit_kind(g, &borrowed->what, kind_from);
+            rest = borrowed;
+        }
+        attempt way = attempt_action(g, cue->action, u, rest);
+        if (way.how == NO_TARGET && !first) open_verb = cue;
+        if (way.how == DO_IT && open_verb && equal_rank(open_verb, cue)) way.how = NO_TARGET;
+        if (way.how == DO_IT) {
+            first = first ? first : cue;
+            add_way(&t, &way);
+        } else if (!failed->action || way.how < failed->how) {
+            *failed = way;
+        }
+    }
+    return t;
+}
+
+/* Do the ways differ in the device? Then it is the person's to say which. */
+static bool ask_device(grounder *g, const task *t)
+{
+    device_set all = {{0}};
+    bool same = true;
+    for (size_t i = 0; i < t->n_ways; i++) {
+        same = same && memcmp(&t->ways[i].targets, &t->ways[0].targets, sizeof all) == 0;
+        for (size_t k = 0; k < DEVICES_MAX / 64; k++) all.bits[k] |= t->ways[i].targets.bits[k];
+    }
+    if (same) return false;
+    reply_field f[] = {{"names", grounder_names(g, &all, true)}};
+    grounder_add_problem(g, GROUND_ASK, grounder_fill(g, g->lex->reply.which, f, 1));
+    grounder_name_all(g, &all);
+    return true;
+}
+
+/* Carry out the best cue that can be, with `more` said of the device when it is not NULL (the words of a
+ * neighbour without a cue). Where it is unclear which device is meant, the kind that was named before tells:
+ * "the speakers in the music room and the ballroom". */
+void task_carry_out(grounder *g, const chunk *c, const units *u, const chunk_rest *more,
+                    const mention *before)
+{
+    attempt failed, failed_again;
+    task t = ways_of(g, c, u, more, NULL, &failed);
+    const mention *own = more ? &more->what : c->n_cues ? &c->cues[0].rest.what : NULL;
+    bool borrow = before && own && own->n && !has_kind_word(g, own) && has_kind_word(g, before);
+    if (borrow && (t.n_ways > 1 || (!t.n_ways && failed.how == ASK_WHICH))) {
+        task again = ways_of(g, c, u, more, before, &failed_again);
+        if (again.n_ways == 1) t = again;
+    }
+    if (t.n_ways && ask_device(g, &t)) return;
+    if (t.n_ways)
+        task_add(g, &t);
+    else if (failed.action)
+        attempt_tell(g, &failed);
+    else
+        g->unclear = true;
+}

@@ -1,0 +1,119 @@
+/* grounder.h: a grounding under way; for the files ground*.c alone.
+ *
+ *     ground.c         sentences, and the one judgement at the end
+ *       ground_piece.c   the chunks of a sentence together
+ *         ground_text.c    free text for lists
+ *         ground_task.c    a cue becomes a task
+ *           ground_attempt.c an action on what was named
+ *       ground_ask.c     questions about states
+ *       ground_option.c  tasks as calls and sentences
+ *
+ * Each calls those below it. Memory is the caller's arena; when it is out, `nomem` is set and what follows is
+ * thrown away. */
+#ifndef NLU_GROUNDER_H
+#define NLU_GROUNDER_H
+
+#include "nlu/chunk.h"
+#include "nlu/ground.h"
+#include "nlu/reply.h"
+
+#define TASKS_MAX    32
+#define PROBLEMS_MAX 8
+
+/* How an attempt to carry out a cue ends; of several failures the first in this order is told. */
+typedef enum outcome {
+    DO_IT,
+    ASK_WHICH,
+    OUT_OF_RANGE,
+    ASK_VALUE,
+    CANNOT,
+    FOR_A_TIME,
+    NO_TARGET,
+    NOT_HERE,
+    NOT_CLEAR,
+} outcome;
+
+typedef struct attempt {
+    outcome how;
+    const action_def *action;
+    const chunk_rest *rest;
+    device_set targets;
+    const chunk_value *given[4]; /* for action->takes */
+    const char *text;            /* a TEXT value */
+    const value_def *odd;        /* OUT_OF_RANGE, ASK_VALUE */
+} attempt;
+
+typedef struct task {
+    const units *u;
+    size_t n_ways;
+    attempt ways[4]; /* more than one: a cue that means several services of the device */
+} task;
+
+typedef struct problem {
+    ground_verdict verdict;
+    const char *text;
+} problem;
+
+typedef struct grounder {
+    const lexicon *lex;
+    devices d;
+    words w;
+    arena *a;
+    task tasks[TASKS_MAX];
+    size_t n_tasks;
+    problem problems[PROBLEMS_MAX];
+    size_t n_problems;
+    device_set named, forbidden_targets, last;
+    bool forbidden, later, withdrawn, unclear, question;
+    bool chatter;                   /* something was said that is no request and names nothing */
+    bool forbidden_unsure;          /* something was forbidden, and it is not clear what */
+    size_t task_mark, problem_mark; /* before the last piece: what a correction takes back */
+    const char *answer, *talk, *strange;
+    bool nomem;
+} grounder;
+
+/* ---- grounder.c ---- */
+bool grounder_run_at(const phrase_list *l, const units *u, size_t i, size_t to, size_t *ret_n);
+void grounder_name_all(grounder *g, const device_set *s);
+const char *grounder_slice(grounder *g, size_t begin, size_t end);
+const char *grounder_fill(grounder *g, const char *template, const reply_field *f, size_t n);
+const char *grounder_names(grounder *g, const device_set *s, bool any);
+void grounder_add_problem(grounder *g, ground_verdict v, const char *text);
+
+/* ---- ground_attempt.c ---- */
+bool attempt_serves(const grounder *g, const action_def *x, size_t device);
+const char *attempt_abilities(grounder *g, size_t device);
+mention attempt_known_part(const grounder *g, const mention *m);
+attempt attempt_action(grounder *g, const action_def *x, const units *u, const chunk_rest *r);
+const char *attempt_target_names(grounder *g, const attempt *t, bool any);
+void attempt_tell(grounder *g, const attempt *t);
+
+/* ---- ground_task.c ---- */
+bool task_same_call(const attempt *a, const attempt *b);
+void task_add(grounder *g, const task *t);
+chunk_rest *task_new_rest(grounder *g);
+void task_inherit_kind(const grounder *g, mention *m, const mention *from);
+void task_carry_out(grounder *g, const chunk *c, const units *u, const chunk_rest *more,
+                    const mention *before);
+
+/* ---- ground_text.c ---- */
+size_t text_chunk_end(const grounder *g, const units *u, size_t from, size_t to);
+size_t text_task(grounder *g, const units *u, size_t at, size_t to, bool forbidden);
+
+/* ---- ground_piece.c ---- */
+void piece_note_strange(grounder *g, const units *u, const chunk_rest *r);
+void piece_read_all(grounder *g, const units *u, size_t at, size_t to);
+
+/* ---- ground_ask.c ---- */
+const char *ask_asked_state(const units *u, unit_set used);
+void ask_say_more(grounder *g, buf *b, const char *s);
+const char *ask_keep(grounder *g, buf *b);
+void ask_answer_states(grounder *g, const device_set *s, const char *asked);
+bool ask_is_question(grounder *g, const units *u, size_t at);
+
+/* ---- ground_option.c ---- */
+void option_give_tasks(grounder *g, grounding *out);
+void option_give_ways(grounder *g, grounding *out);
+void option_give_guesses(grounder *g, grounding *out);
+
+#endif
