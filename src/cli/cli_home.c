@@ -155,3 +155,36 @@ int cli_home_messages(const cli_home *h, const char *line, buf *system, buf *use
     arena_free(a);
     return rc;
 }
+
+/* What one rule makes of the line. *ret_text: its answer, NULL when it has none or leaves the line to a
+ * model; *ret_read: it is a line of a form, and no request. */
+static int ask_rule(const config_pipeline *p, const config_stage *s, const char *line, arena *a,
+                    const char **ret_text, bool *ret_read, shoal_err *err)
+{
+    line_reading r = {0};
+    grounding g = {0};
+    int rc = 0;
+    if (s->kind == STAGE_LINE && s->lines) {
+        rc = line_read(&r, s->lines, line, a, err);
+        if (rc == 0 && r.verdict == LINE_UNREADABLE) *ret_text = r.text;
+        if (rc == 0 && r.verdict == LINE_READ) *ret_read = true;
+    } else if (s->kind == STAGE_GROUND && s->lex) {
+        rc = ground(&g, s->lex, p->devices, p->n_devices, line, a, err);
+        if (rc == 0 && g.verdict != GROUND_ACT && g.verdict != GROUND_CHOOSE) *ret_text = g.text;
+    }
+    return rc;
+}
+
+int cli_home_answer(const cli_home *h, const char *line, buf *ret, shoal_err *err)
+{
+    const config_pipeline *p = h->pipeline;
+    arena *a = arena_new(0);
+    const char *text = NULL;
+    bool read = false;
+    int rc = a ? 0 : err_nomem(err);
+    for (unsigned i = 0; i < p->n_stages && rc == 0 && !text && !read; i++)
+        rc = ask_rule(p, &p->stages[i], line, a, &text, &read, err);
+    if (rc == 0 && text && buf_puts(ret, text)) rc = err_nomem(err);
+    arena_free(a);
+    return rc;
+}

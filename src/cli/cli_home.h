@@ -26,4 +26,8 @@ size_t cli_home_n_devices(const cli_home *h);
  * would run for this input, as far as that can be said without asking other models. */
 int cli_home_messages(const cli_home *h, const char *line, buf *system, buf *user, shoal_err *err);
 
+/* What the pipeline's rules answer to a line by themselves: to small talk, questions, what is forbidden or
+ * not understood. Nothing is appended when it is for the model to reply. */
+int cli_home_answer(const cli_home *h, const char *line, buf *ret, shoal_err *err);
+
 #endif

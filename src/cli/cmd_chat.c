@@ -1,7 +1,8 @@
 /* shoal chat MODEL: a conversation, line by line.
  *
  * A model that a pipeline of shoal.yaml speaks to is told what that pipeline tells it: the home and its
- * devices. As there, each line then stands alone: such models were trained on single requests. */
+ * devices. As there, each line then stands alone (such models were trained on single requests), and the
+ * pipeline's rules answer what is no clear request. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -154,12 +155,35 @@ static int reply(conversation *c, shoal_err *err)
     return rc;
 }
 
+/* Of a home, the rules answer what no model should: greetings, prohibitions, what is not understood.
+ * *ret_done: they did. */
+static int answer_by_rules(conversation *c, const char *line, bool *ret_done, shoal_err *err)
+{
+    buf text = {0}, out = {0};
+    int rc = c->home ? cli_home_answer(c->home, line, &text, err) : 0;
+    *ret_done = rc == 0 && text.len > 0;
+    if (*ret_done && c->json) {
+        buf_puts(&out, "{\"role\":\"assistant\",\"content\":");
+        json_put_string(&out, text.data, text.len);
+        buf_puts(&out, ",\"by\":\"rules\"}");
+        c->unheard = cli_print(&out) != CLI_OK;
+    } else if (*ret_done) {
+        printf("%s\n", text.data);
+        if (c->terminal) fprintf(stderr, "  [by the home's rules]\n");
+    }
+    buf_done(&out);
+    buf_done(&text);
+    return rc;
+}
+
 /* One line of the person, one reply. A person at a terminal may say something else after an error. */
 static int turn(conversation *c, const char *line, shoal_err *err)
 {
     size_t before = c->n;
-    int rc = add_line(c, line, err);
-    if (rc == 0) rc = reply(c, err);
+    bool done = false;
+    int rc = answer_by_rules(c, line, &done, err);
+    if (rc == 0 && !done) rc = add_line(c, line, err);
+    if (rc == 0 && !done) rc = reply(c, err);
     if (rc != 0 && c->terminal && !ferror(stdout)) {
         fprintf(stderr, "shoal chat: %s\n", err->message);
         forget(c, c->home ? 0 : before);
@@ -217,8 +241,8 @@ static void greet(const conversation *c, const char *name, const chat_options *o
     if (use) fprintf(stderr, "%s is for %s.\n", name, use);
     if (c->home)
         fprintf(stderr,
-                "It is told the %zu devices of %s. Each line stands alone, and its calls (->) are\n"
-                "shown, not carried out; \"shoal process\" asks the whole pipeline, with its rules.\n",
+                "It is told the %zu devices of %s. Each line stands alone; what is no clear request\n"
+                "is answered by the home's rules, and calls (->) are shown, not carried out.\n",
                 cli_home_n_devices(c->home), cli_home_path(c->home));
     else if (use && !o->system)
         fprintf(stderr, "It is told nothing about a home; -s gives it a system message.\n");

@@ -133,20 +133,13 @@ static bool ends_sentence(const words *w, size_t i)
     return !letter;
 }
 
-/* A line end ends a sentence too: people write lists. */
-static bool ends_line(const words *w, size_t i)
-{
-    const char *from = w->text + w->at[i].end;
-    return i + 1 < w->n && memchr(from, '\n', w->at[i + 1].begin - w->at[i].end);
-}
-
 /* Words but no end: "!!!" begins no sentence. */
 static void read_sentences(grounder *g)
 {
     size_t from = 0;
     for (size_t i = 0; i < g->w.n && !g->nomem; i++) {
         bool end = ends_sentence(&g->w, i);
-        if (!end && i + 1 < g->w.n && !ends_line(&g->w, i)) continue;
+        if (!end && i + 1 < g->w.n) continue;
         size_t to = end && strcmp(g->w.at[i].s, "?") != 0 ? i : i + 1;
         if (to > from && !(to - from == 1 && g->w.at[from].sign)) read_sentence(g, from, to);
         from = i + 1;

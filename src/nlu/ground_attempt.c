@@ -60,6 +60,15 @@ static outcome unnamed_target(grounder *g, attempt *t, const chunk_rest *r)
     return n == 1 ? DO_IT : n ? ASK_WHICH : NOT_HERE;
 }
 
+/* Is nothing else said than one name of the device, all of it? */
+static bool is_that_name(const grounder *g, size_t device, const mention *m)
+{
+    const device_words *w = &g->d.words[device];
+    for (size_t k = 0; k <= w->n_names; k++)
+        if (w->names[k].n == m->n) return true;
+    return false;
+}
+
 static outcome named_target(grounder *g, attempt *t, const chunk_rest *r)
 {
     bool group, unused;
@@ -70,7 +79,8 @@ static outcome named_target(grounder *g, attempt *t, const chunk_rest *r)
         m->n--; /* "the right one" */
         t->targets = devices_find(&g->d, m, t->action->kinds, &group);
     }
-    if (r->n_whole == 1 && !group && !devices_has_stranger(&g->d, m) && device_set_count(&t->targets) != 1) {
+    if (r->n_whole == 1 && is_that_name(g, r->device, m) && !group && !devices_has_stranger(&g->d, m) &&
+        device_set_count(&t->targets) != 1) {
         t->targets = (device_set){{0}};
         device_set_add(&t->targets, r->device);
     }

@@ -51,7 +51,7 @@ part_cli() {
 }
 part_fuzz() {
     for target in "$build"/fuzz/fuzz_*; do
-        [ -f "$target" ] && one "$(basename "$target")" -- "$target" "tests/fuzz/seeds/$(basename "$target")"
+        [ -f "$target" ] && [ -x "$target" ] && one "$(basename "$target")" -- "$target" "tests/fuzz/seeds/$(basename "$target")"
     done
 }
 part_serve() {
