@@ -94,7 +94,9 @@ static int run_check(stage_run *s)
     if (against->line && against->line->verdict == LINE_READ) return check_line(s, of, against);
     /* What it would be held against did not run: nothing is known, so nothing may be said or done. */
     fact_of(s)->label = check_verdict_name(CHECK_REFUSED);
-    fact_of(s)->text = against->line ? against->line->text : "";
+    fact_of(s)->text = against->line && *against->line->text
+                           ? against->line->text
+                           : "Nothing was done: there was nothing to hold the reply against.";
     return 0;
 }
 
