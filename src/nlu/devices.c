@@ -56,14 +56,25 @@ static int add_name(device_words *dw, const lexicon *lex, const char *name, aren
     return rc;
 }
 
-/* Area and id together: where neither the name says it, they may ("light.kitchen 'Ceiling'"). */
+/* Area and id together: where the name does not say it, they may ("light.kitchen 'Ceiling'"). The id was
+ * split before, as the last of the raw names. */
 static int add_place(device_words *dw, const lexicon *lex, const device *d, arena *a)
 {
-    const char *rest = d->id + dw->n_domain;
-    char *joined = arena_printf(a, "%s %s", d->area ? d->area : "", *rest ? rest + 1 : "");
-    words w;
-    if (!joined || words_split(&w, a, joined, strlen(joined))) return SHOAL_ENOMEM;
-    return devices_canonical(&dw->place, lex, &w, a);
+    words tail = dw->raw[dw->n_names], w = {0};
+    word_list id, area = {0};
+    while (tail.n && !(tail.at->sign && strcmp(tail.at->s, ".") == 0)) tail.at++, tail.n--;
+    int rc = devices_canonical(&id, lex, &tail, a);
+    if (!rc && d->area) rc = words_split(&w, a, d->area, strlen(d->area));
+    if (!rc && d->area) rc = devices_canonical(&area, lex, &w, a);
+    if (rc) return rc;
+    dw->place = id;
+    if (!area.n) return 0;
+    dw->place.at = arena_alloc(a, (id.n + area.n) * sizeof *id.at);
+    if (!dw->place.at) return SHOAL_ENOMEM;
+    memcpy(dw->place.at, area.at, area.n * sizeof *area.at);
+    if (id.n) memcpy(dw->place.at + area.n, id.at, id.n * sizeof *id.at);
+    dw->place.n = id.n + area.n;
+    return 0;
 }
 
 static int index_list(word_index *x, const lexicon *lex, const word_list *l, size_t device, bool place,

@@ -16,9 +16,9 @@ typedef enum { CH_SPACE, CH_LETTER, CH_DIGIT, CH_SIGN } char_class;
 static char_class class_of(uint32_t cp)
 {
     if (cp < 0x80) {
-        if (isalpha((int)cp)) return CH_LETTER;
-        if (isdigit((int)cp)) return CH_DIGIT;
-        return isgraph((int)cp) && cp != '_' ? CH_SIGN : CH_SPACE;
+        if ((cp | 0x20) >= 'a' && (cp | 0x20) <= 'z') return CH_LETTER;
+        if (cp >= '0' && cp <= '9') return CH_DIGIT;
+        return cp > ' ' && cp != 0x7f && cp != '_' ? CH_SIGN : CH_SPACE;
     }
     switch (utf8proc_category((utf8proc_int32_t)cp)) {
     case UTF8PROC_CATEGORY_LU:
@@ -51,6 +51,10 @@ typedef struct split {
 /* The next character; its length, 1 for a byte that is none (a space then). */
 static size_t peek(const split *s, size_t at, uint32_t *ret_cp)
 {
+    if (at < s->len && (unsigned char)s->text[at] < 0x80) { /* most of it */
+        *ret_cp = (unsigned char)s->text[at];
+        return 1;
+    }
     size_t n = at < s->len ? utf8_decode(s->text + at, s->len - at, ret_cp) : 0;
     if (n == 0) *ret_cp = ' ';
     return n ? n : 1;
