@@ -218,6 +218,7 @@ static void finish(process_run *r, const config_stage *failed, const backend_res
 {
     process_outcome o = {.failed = failed, .failure = failure};
     cancel_calls(r);
+    for (size_t i = 0; i < r->n_stages; i++) o.partial = o.partial || r->facts[i].state == STAGE_FAILED;
     if (!failed) o.answer = answer_json(r, &o);
     backend_result none = out_of_memory(r->stages[0].stage);
     if (!failed && r->lacks_memory) {
@@ -258,7 +259,8 @@ static void settle(stage_run *s, const backend_result *r)
         f->text = text_of(&s->text);
     }
     trace_result(s, r);
-    if (r->status && !s->stage->optional)
+    /* Optional is what a model cannot do, not what this process lacks the memory for. */
+    if (r->status && (!s->stage->optional || r->status == SHOAL_ENOMEM))
         finish(run, s->stage, r);
     else
         step(run);

@@ -57,6 +57,7 @@ typedef struct process_outcome {
     const config_stage *failed;    /* the stage that failed the run, NULL on success */
     const backend_result *failure; /* how its call ended */
     json_t *answer;                /* on success: the response object without "id" and "ms" */
+    bool partial;                  /* an optional stage failed: an answer, but none to keep */
     uint64_t n_prompt_tokens, n_generated_tokens;
 } process_outcome;
 typedef void (*process_done_fn)(void *user, const process_outcome *o);

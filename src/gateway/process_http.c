@@ -82,7 +82,9 @@ static void on_run_done(void *user, const process_outcome *o)
     j->shared.rq->n_prompt_tokens = o->n_prompt_tokens;
     j->shared.rq->n_generated_tokens = o->n_generated_tokens;
     job_answer(j, body.data, body.len);
-    shared_publish(t, &body);
+    buf kept = body;
+    kept.failed = o->partial; /* whoever asks next may find all stages well */
+    shared_publish(t, &kept);
     buf_done(&body);
 }
 

@@ -157,6 +157,7 @@ typedef struct bench {
     process_run *run;
     int n_done;
     int failure;
+    bool partial;
     json_t *answer;
 } bench;
 
@@ -164,6 +165,7 @@ static void on_done(void *user, const process_outcome *o)
 {
     bench *t = user;
     t->n_done++;
+    t->partial = o->partial;
     if (o->failed)
         t->failure = o->failure->status;
     else
@@ -295,6 +297,32 @@ static void several_calls_stand_beside_the_first(void **state)
     const json_t *all = json_object_get(t->answer, "tool_calls");
     assert_int_equal(json_array_size(all), 2);
     assert_string_equal(json_string_value(json_object_get(json_array_get(all, 1), "name")), "vacuum.start");
+    stop(t);
+}
+
+/* The worker of a classifier dies, or the text is too long for it. */
+static void dead_classifiers_hold_nothing_back(void **state)
+{
+    bench *t = start_body("{\"input\":\"turn off the kitchen light\"}");
+    assert_int_equal(t->b.n, 2);
+    for (size_t i = 0; i < 2; i++) {
+        backend_result r = result(SHOAL_EUNAVAILABLE, "the worker died");
+        noted *c = &t->b.calls[i];
+        c->open = false;
+        if (c->classified)
+            c->classified(c->user, &r, NULL);
+        else
+            c->tagged(c->user, &r, NULL);
+    }
+    assert_string_equal(text_of(t), "Turning off Kitchen Light.");
+    assert_string_equal(call_of(t), "light.turn_off light.kitchen");
+    assert_true(json_is_null(json_object_get(t->answer, "intent")));
+    assert_int_equal(json_array_size(json_object_get(t->answer, "slots")), 0);
+    assert_true(t->partial); /* so that no cache keeps it */
+    stop(t);
+    t = start("turn off the kitchen light");
+    assert_string_equal(call_of(t), "light.turn_off light.kitchen");
+    assert_false(t->partial);
     stop(t);
 }
 
@@ -631,6 +659,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clear_requests_ask_no_generator),
         cmocka_unit_test(several_calls_stand_beside_the_first),
+        cmocka_unit_test(dead_classifiers_hold_nothing_back),
         cmocka_unit_test(what_the_intent_is_never_makes_a_call),
         cmocka_unit_test(a_choice_goes_out_with_its_options_and_few_devices),
         cmocka_unit_test(a_generator_that_misbehaves_calls_nothing),
