@@ -425,8 +425,9 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
     c->got_message = true;
     if (c->events.event)
         on_event(c, msg, n);
-    else if (c->reply_type && !c->reply)
-        c->reply = protobuf_c_message_unpack(c->reply_type, NULL, n, msg);
+    else if (c->reply_type && !c->reply &&
+             !(c->reply = protobuf_c_message_unpack(c->reply_type, NULL, n, msg)))
+        leave_without_memory(c);
 }
 
 /* What the replica spent on this call: since it last gave something back, if the call was there by then. */
