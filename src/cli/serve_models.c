@@ -100,7 +100,8 @@ void serve_models_free(worker_spec *specs, size_t n)
 static json_t *labels_json(const model_config *mc)
 {
     json_t *list = json_array();
-    for (size_t i = 0; list && i < mc->n_labels; i++) json_array_append_new(list, json_string(mc->labels[i]));
+    for (size_t i = 0; list && i < mc->head.n_labels; i++)
+        json_array_append_new(list, json_string(mc->head.labels[i]));
     return list;
 }
 

@@ -97,8 +97,8 @@ int shoal_model_describe(shoal_model *m, shoal_model_info *ret, shoal_err *err)
         .n_ctx = engine_ctx(m->e),
         .n_vocab = c->n_vocab,
         .n_embd = c->n_embd,
-        .n_labels = c->n_labels,
-        .labels = c->labels,
+        .n_labels = c->head.n_labels,
+        .labels = c->head.labels,
         .notice = model_notice(m->m),
     };
     sha256_hex(&d, ret->digest);
@@ -418,7 +418,7 @@ static int do_classify(shoal_model *m, const char *text, const char *pair, shoal
     int rc = encode_run(m, TASK_CLASSIFY, text, pair, &enc, &w, err);
     if (rc == 0) {
         const model_config *c = model_get_config(m->m);
-        size_t n = c->n_labels;
+        size_t n = c->head.n_labels;
         shoal_label *labels = calloc(n ? n : 1, sizeof *labels);
         float *scores = calloc(n ? n : 1, sizeof *scores);
         if (!labels || !scores) {
@@ -427,7 +427,7 @@ static int do_classify(shoal_model *m, const char *text, const char *pair, shoal
         } else {
             engine_scores(m->e, w.values, scores);
             for (size_t i = 0; i < n; i++)
-                labels[i] = (shoal_label){.name = c->labels[i], .score = scores[i]};
+                labels[i] = (shoal_label){.name = c->head.labels[i], .score = scores[i]};
             qsort(labels, n, sizeof *labels, compare_labels);
             *ret = (shoal_classification){
                 .labels = labels, .logits = w.values, .n_labels = n, .n_tokens = enc.n};

@@ -122,15 +122,15 @@ static int load_weights(bert *b, const model *m, isa set, shoal_err *err)
 static int make_space(bert *b, size_t n_members, shoal_err *err)
 {
     const model_config *c = b->c;
-    size_t n = b->max_tokens, widest = c->n_ff > c->n_embd ? c->n_ff : c->n_embd;
+    size_t n = b->max_tokens, widest = c->ffn.n_ff > c->n_embd ? c->ffn.n_ff : c->n_embd;
     size_t out_rows = c->task == TASK_TAG ? n : b->max_items;
     b->x = mem_calloc64(n * c->n_embd, sizeof(float));
     b->qkv = mem_calloc64(n * 3 * c->n_embd, sizeof(float));
     b->att = mem_calloc64(n * c->n_embd, sizeof(float));
-    b->ffn = mem_calloc64(n * c->n_ff, sizeof(float));
+    b->ffn = mem_calloc64(n * c->ffn.n_ff, sizeof(float));
     b->pooled = mem_calloc64(b->max_items * c->n_embd, sizeof(float));
     b->dense = mem_calloc64(b->max_items * c->n_embd, sizeof(float));
-    b->out = mem_calloc64(out_rows * (c->n_labels + 1), sizeof(float));
+    b->out = mem_calloc64(out_rows * (c->head.n_labels + 1), sizeof(float));
     b->scores = mem_calloc64(n_members * (c->n_ctx + TILE), sizeof(float));
     b->keys = mem_calloc64((n / TILE + b->max_items) * TILE * c->n_embd, sizeof(float));
     b->first_tile = calloc(b->max_items, sizeof *b->first_tile);
@@ -150,7 +150,7 @@ int bert_new(bert **ret, const model *m, team *t, size_t max_tokens, size_t max_
     b->c = model_get_config(m);
     b->max_tokens = max_tokens;
     b->max_items = max_items;
-    b->scale = 1.0f / sqrtf((float)b->c->head_dim);
+    b->scale = 1.0f / sqrtf((float)b->c->attn.head_dim);
     int rc = load_weights(b, m, team_isa(t), err);
     if (rc == 0) rc = make_space(b, (size_t)team_size(t), err);
     if (rc) {
@@ -208,7 +208,7 @@ static void embed_tokens(const step *s, team_member *m)
         wmat_row(b->words.part[0], (size_t)it->ids[at], x);
         if (b->types) v->add(x, x, b->types + type * width, width);
         v->add(x, x, b->positions + at * width, width);
-        v->layer_norm(x, x, b->embd_norm.w, b->embd_norm.b, width, b->c->norm_eps);
+        v->layer_norm(x, x, b->embd_norm.w, b->embd_norm.b, width, b->c->norm.eps);
     }
     team_barrier(m);
 }
@@ -233,7 +233,7 @@ static void turn_keys(const step *s, team_member *m)
 static void attend_head(const step *s, const vec_kernels *v, size_t t, size_t head, float *scores)
 {
     const bert *b = s->b;
-    size_t width = b->c->n_embd, hd = b->c->head_dim, row = 3 * width;
+    size_t width = b->c->n_embd, hd = b->c->attn.head_dim, row = 3 * width;
     size_t item = b->token_item[t], n = s->items[item].n;
     const float *q = b->qkv + t * row + head * hd;
     const float *val = b->qkv + b->first[item] * row + 2 * width + head * hd;
@@ -250,7 +250,7 @@ static void attend_head(const step *s, const vec_kernels *v, size_t t, size_t he
 static void attention(const step *s, team_member *m)
 {
     const bert *b = s->b;
-    size_t begin, end, n_head = b->c->n_head;
+    size_t begin, end, n_head = b->c->attn.n_head;
     float *scores = b->scores + (size_t)member_index(m) * (b->c->n_ctx + TILE);
     turn_keys(s, m);
     member_share(m, s->n_tokens * n_head, 1, &begin, &end);
@@ -265,7 +265,7 @@ static void norm_rows(const step *s, team_member *m, const norm *n)
     member_share(m, s->n_tokens, 1, &begin, &end);
     for (size_t t = begin; t < end; t++) {
         float *x = s->b->x + t * width;
-        member_vec(m)->layer_norm(x, x, n->w, n->b, width, s->b->c->norm_eps);
+        member_vec(m)->layer_norm(x, x, n->w, n->b, width, s->b->c->norm.eps);
     }
 }
 
@@ -274,7 +274,7 @@ static void norm_rows(const step *s, team_member *m, const norm *n)
 static void activate(const step *s, team_member *m)
 {
     const vec_kernels *v = member_vec(m);
-    size_t begin = 0, n_ff = s->b->c->n_ff, end = n_ff, t = 0, t_end = s->n_tokens;
+    size_t begin = 0, n_ff = s->b->c->ffn.n_ff, end = n_ff, t = 0, t_end = s->n_tokens;
     bool by_columns = s->n_tokens < (size_t)member_count(m);
     if (by_columns)
         member_share(m, n_ff, 16, &begin, &end);
@@ -282,7 +282,7 @@ static void activate(const step *s, team_member *m)
         member_share(m, s->n_tokens, 1, &t, &t_end);
     for (; t < t_end && begin < end; t++) {
         float *x = s->b->ffn + t * n_ff + begin;
-        switch (s->b->c->act) {
+        switch (s->b->c->ffn.act) {
         case ACT_GELU_TANH: v->gelu_tanh(x, end - begin); break;
         case ACT_RELU: v->relu(x, end - begin); break;
         default: v->gelu_erf(x, end - begin); break;
@@ -301,7 +301,7 @@ static void run_layer(const step *s, team_member *m, const layer *ly)
     proj_mul(m, &ly->out, b->acts, b->att, n, b->x, width, true);
     team_barrier(m);
     norm_rows(s, m, &ly->attn_norm);
-    proj_mul(m, &ly->up, b->acts, b->x, n, b->ffn, b->c->n_ff, false);
+    proj_mul(m, &ly->up, b->acts, b->x, n, b->ffn, b->c->ffn.n_ff, false);
     team_barrier(m);
     activate(s, m);
     proj_mul(m, &ly->down, b->acts, b->ffn, n, b->x, width, true);
@@ -335,12 +335,12 @@ static void pool(const step *s, team_member *m)
     member_share(m, s->n_items, 1, &begin, &end);
     for (size_t i = begin; i < end; i++) {
         float *out = b->pooled + i * width;
-        if (embed && b->c->pool == POOL_MEAN) {
+        if (embed && b->c->head.pool == POOL_MEAN) {
             mean_rows(s, member_vec(m), i, out);
         } else {
             memcpy(out, b->x + b->first[i] * width, width * sizeof(float));
         }
-        if (embed && b->c->normalize) normalize(member_vec(m), out, width);
+        if (embed && b->c->head.normalize) normalize(member_vec(m), out, width);
     }
     team_barrier(m);
 }
@@ -358,7 +358,7 @@ static void classify(const step *s, team_member *m)
         team_barrier(m);
         x = b->dense;
     }
-    proj_mul(m, &b->classifier, b->acts, x, n, b->out, b->c->n_labels, false);
+    proj_mul(m, &b->classifier, b->acts, x, n, b->out, b->c->head.n_labels, false);
 }
 
 static void run_step(void *arg, team_member *m)
@@ -368,7 +368,7 @@ static void run_step(void *arg, team_member *m)
     embed_tokens(s, m);
     for (size_t i = 0; i < b->c->n_layer; i++) run_layer(s, m, &b->layers[i]);
     if (b->c->task == TASK_TAG) {
-        proj_mul(m, &b->classifier, b->acts, b->x, s->n_tokens, b->out, b->c->n_labels, false);
+        proj_mul(m, &b->classifier, b->acts, b->x, s->n_tokens, b->out, b->c->head.n_labels, false);
         return;
     }
     team_barrier(m);
@@ -396,7 +396,7 @@ static void point_out(const step *s)
         bert_item *it = &s->items[i];
         bool tag = b->c->task == TASK_TAG, embed = b->c->task == TASK_EMBED;
         it->rows = tag ? it->n : 1;
-        it->cols = embed ? b->c->n_embd : b->c->n_labels;
+        it->cols = embed ? b->c->n_embd : b->c->head.n_labels;
         it->values = embed ? b->pooled + i * it->cols : b->out + (tag ? b->first[i] : i) * it->cols;
     }
 }

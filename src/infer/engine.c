@@ -325,8 +325,8 @@ int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user,
 
 void engine_scores(const engine *e, const float *logits, float *ret_scores)
 {
-    size_t n = e->c->n_labels;
-    if (e->c->multi_label || n == 1) {
+    size_t n = e->c->head.n_labels;
+    if (e->c->head.multi_label || n == 1) {
         for (size_t i = 0; i < n; i++) ret_scores[i] = 1 / (1 + math_expf(-logits[i]));
         return;
     }

@@ -84,7 +84,7 @@ static int load_rope(llama *l, const model *m, size_t n_ctx, shoal_err *err)
     const tensor *t = model_tensor(m, "rope_freqs.weight");
     float *factors = NULL;
     if (t && t->data) {
-        int rc = proj_load_vector(&factors, m, "rope_freqs.weight", l->c->rope_dim / 2, err);
+        int rc = proj_load_vector(&factors, m, "rope_freqs.weight", l->c->pos.rope.dim / 2, err);
         if (rc) return rc;
     }
     int rc = rope_init(&l->rope, l->c, n_ctx, factors, err);
@@ -110,18 +110,19 @@ static int load_weights(llama *l, const model *m, isa set, size_t n_ctx, shoal_e
 static int make_space(llama *l, size_t n_members, size_t n_ctx, shoal_err *err)
 {
     const model_config *c = l->c;
-    size_t n = l->max_tokens, widest = c->n_ff > l->q_width ? c->n_ff : l->q_width;
+    size_t n = l->max_tokens, widest = c->ffn.n_ff > l->q_width ? c->ffn.n_ff : l->q_width;
     if (c->n_embd > widest) widest = c->n_embd;
     l->x = mem_calloc64(n * c->n_embd, sizeof(float));
     l->h = mem_calloc64(n * c->n_embd, sizeof(float));
     l->qkv = mem_calloc64(n * l->qkv_width, sizeof(float));
     l->att = mem_calloc64(n * l->q_width, sizeof(float));
-    l->ffn = mem_calloc64(n * 2 * c->n_ff, sizeof(float));
-    l->act = mem_calloc64(n * c->n_ff, sizeof(float));
+    l->ffn = mem_calloc64(n * 2 * c->ffn.n_ff, sizeof(float));
+    l->act = mem_calloc64(n * c->ffn.n_ff, sizeof(float));
     l->rows = mem_calloc64(l->max_rows * c->n_embd, sizeof(float));
     l->logits = mem_calloc64(l->max_rows * c->n_vocab, sizeof(float));
     l->scores_width = (n_ctx + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS * KV_PAGE_TOKENS;
-    l->scores = mem_calloc64(n_members * (c->n_head / c->n_head_kv) * l->scores_width, sizeof(float));
+    l->scores =
+        mem_calloc64(n_members * (c->attn.n_head / c->attn.n_head_kv) * l->scores_width, sizeof(float));
     l->place = calloc(n, sizeof *l->place);
     l->row_token = calloc(l->max_rows, sizeof *l->row_token);
     l->row_item = calloc(l->max_rows, sizeof *l->row_item);
@@ -141,10 +142,10 @@ int llama_new(llama **ret, const model *m, team *t, size_t n_ctx, size_t max_tok
     const model_config *c = l->c = model_get_config(m);
     l->max_tokens = max_tokens;
     l->max_rows = max_rows;
-    l->q_width = c->n_head * c->head_dim;
-    l->kv_width = c->n_head_kv * c->head_dim;
+    l->q_width = c->attn.n_head * c->attn.head_dim;
+    l->kv_width = c->attn.n_head_kv * c->attn.head_dim;
     l->qkv_width = l->q_width + 2 * l->kv_width;
-    l->scale = 1.0f / sqrtf((float)c->head_dim);
+    l->scale = 1.0f / sqrtf((float)c->attn.head_dim);
     int rc = load_weights(l, m, team_isa(t), n_ctx, err);
     if (rc == 0) rc = make_space(l, (size_t)team_size(t), n_ctx, err);
     if (rc) {
@@ -186,8 +187,8 @@ kv_shape llama_kv_shape(const model *m)
     const model_config *c = model_get_config(m);
     const tensor *k = model_tensor(m, "blk.0.attn_k.weight");
     return (kv_shape){.n_layer = c->n_layer,
-                      .n_head_kv = c->n_head_kv,
-                      .head_dim = c->head_dim,
+                      .n_head_kv = c->attn.n_head_kv,
+                      .head_dim = c->attn.head_dim,
                       .type = k && dtype_block(k->type) > 1 ? DT_F16 : DT_F32};
 }
 
@@ -218,12 +219,12 @@ static void store_token(const step *s, const vec_kernels *v, size_t layer_at, si
     const llama *l = s->l;
     const model_config *c = l->c;
     const kv_seq *seq = s->items[l->place[t].item].seq;
-    size_t pos = l->place[t].position, hd = c->head_dim, group = c->n_head / c->n_head_kv;
+    size_t pos = l->place[t].position, hd = c->attn.head_dim, group = c->attn.n_head / c->attn.n_head_kv;
     const float *cs = l->rope.cos + pos * l->rope.half, *sn = l->rope.sin + pos * l->rope.half;
     float *row = l->qkv + t * l->qkv_width;
     float *q = row + kvh * group * hd, *k = row + l->q_width + kvh * hd;
-    v->rope(q, group, hd, c->rope_dim, cs, sn, c->rope_interleaved);
-    v->rope(k, 1, hd, c->rope_dim, cs, sn, c->rope_interleaved);
+    v->rope(q, group, hd, c->pos.rope.dim, cs, sn, c->pos.rope.interleaved);
+    v->rope(k, 1, hd, c->pos.rope.dim, cs, sn, c->pos.rope.interleaved);
     size_t page = pos / KV_PAGE_TOKENS, at = pos % KV_PAGE_TOKENS;
     void *keys = kv_k(s->cache, seq, layer_at, kvh, page), *values = kv_v(s->cache, seq, layer_at, kvh, page);
     if (s->cache->shape.type == DT_F16)
@@ -241,7 +242,7 @@ static void fetch_tile(const char *tile, size_t bytes)
 static void score_page(const step *s, const vec_kernels *v, float *scores, const float *q, size_t group,
                        const void *keys)
 {
-    size_t hd = s->l->c->head_dim, lds = s->l->scores_width;
+    size_t hd = s->l->c->attn.head_dim, lds = s->l->scores_width;
     if (s->cache->shape.type == DT_F16)
         v->attn_scores_f16(scores, lds, q, hd, group, keys, hd, s->l->scale);
     else
@@ -251,7 +252,7 @@ static void score_page(const step *s, const vec_kernels *v, float *scores, const
 static void mix_page(const step *s, const vec_kernels *v, float *out, const float *p, size_t group,
                      const void *values, size_t n)
 {
-    size_t hd = s->l->c->head_dim, lds = s->l->scores_width;
+    size_t hd = s->l->c->attn.head_dim, lds = s->l->scores_width;
     if (s->cache->shape.type == DT_F16)
         v->attn_mix_f16(out, hd, p, lds, group, values, hd, n, hd);
     else
@@ -266,7 +267,7 @@ static void attend(const step *s, const vec_kernels *v, size_t layer_at, size_t 
     const llama *l = s->l;
     const model_config *c = l->c;
     const kv_seq *seq = s->items[l->place[t].item].seq;
-    size_t hd = c->head_dim, group = c->n_head / c->n_head_kv, n = l->place[t].position + 1u,
+    size_t hd = c->attn.head_dim, group = c->attn.n_head / c->attn.n_head_kv, n = l->place[t].position + 1u,
            lds = l->scores_width;
     const float *q = l->qkv + t * l->qkv_width + kvh * group * hd;
     float *out = l->att + t * l->q_width + kvh * group * hd;
@@ -293,9 +294,9 @@ static void attention(const step *s, team_member *m, size_t layer_at)
 {
     const llama *l = s->l;
     const vec_kernels *v = member_vec(m);
-    size_t n_kv = l->c->n_head_kv;
+    size_t n_kv = l->c->attn.n_head_kv;
     size_t n_work = s->n_tokens * n_kv, n_members = (size_t)member_count(m), me = (size_t)member_index(m);
-    float *scores = l->scores + me * l->scores_width * (l->c->n_head / n_kv);
+    float *scores = l->scores + me * l->scores_width * (l->c->attn.n_head / n_kv);
     if (!s->all_single) {
         for (size_t w = me; w < n_work; w += n_members) store_token(s, v, layer_at, w / n_kv, w % n_kv);
         team_barrier(m);
@@ -315,7 +316,7 @@ static void norm_rows(team_member *m, const llama *l, float *y, const float *x, 
     size_t begin, end, width = l->c->n_embd;
     member_share(m, n, 1, &begin, &end);
     for (size_t t = begin; t < end; t++) {
-        member_vec(m)->rms_norm(y + t * width, x + t * width, w, width, l->c->norm_eps);
+        member_vec(m)->rms_norm(y + t * width, x + t * width, w, width, l->c->norm.eps);
     }
 }
 
@@ -337,7 +338,7 @@ static void embed_tokens(const step *s, team_member *m)
 static void gate(const step *s, team_member *m)
 {
     const llama *l = s->l;
-    size_t begin = 0, n_ff = l->c->n_ff, end = n_ff, t = 0, t_end = s->n_tokens;
+    size_t begin = 0, n_ff = l->c->ffn.n_ff, end = n_ff, t = 0, t_end = s->n_tokens;
     bool by_columns = s->n_tokens < (size_t)member_count(m) && n_ff > GATE_ALONE_MAX;
     if (by_columns)
         member_share(m, n_ff, 16, &begin, &end);
@@ -363,7 +364,7 @@ static void run_layer(const step *s, team_member *m, size_t i)
     proj_mul(m, &ly->out, l->acts, l->att, n, l->x, width, true);
     team_barrier(m);
     norm_rows(m, l, l->h, l->x, n, ly->ffn_norm);
-    proj_mul(m, &ly->gate_up, l->acts, l->h, n, l->ffn, 2 * l->c->n_ff, false);
+    proj_mul(m, &ly->gate_up, l->acts, l->h, n, l->ffn, 2 * l->c->ffn.n_ff, false);
     team_barrier(m);
     gate(s, m);
     proj_mul(m, &ly->down, l->acts, l->act, n, l->x, width, true);
@@ -378,7 +379,7 @@ static void run_head(const step *s, team_member *m)
     member_share(m, s->n_rows, 1, &begin, &end);
     for (size_t r = begin; r < end; r++) {
         const float *x = l->x + l->row_token[r] * width;
-        member_vec(m)->rms_norm(l->rows + r * width, x, l->out_norm, width, l->c->norm_eps);
+        member_vec(m)->rms_norm(l->rows + r * width, x, l->out_norm, width, l->c->norm.eps);
     }
     proj_mul(m, l->c->tied ? &l->embd : &l->head, l->acts, l->rows, s->n_rows, l->logits, n_vocab, false);
     team_barrier(m);

@@ -12,27 +12,28 @@
 static double llama3_scale(const model_config *c, double f)
 {
     double wavelength = TWO_PI / f;
-    double ctx = (double)c->rope_original_ctx;
-    if (wavelength < ctx / c->rope_high_freq) return f;
-    if (wavelength > ctx / c->rope_low_freq) return f / c->rope_factor;
-    double smooth = (ctx / wavelength - c->rope_low_freq) / (c->rope_high_freq - c->rope_low_freq);
-    return (1 - smooth) * f / c->rope_factor + smooth * f;
+    double ctx = (double)c->pos.rope.original_ctx;
+    if (wavelength < ctx / c->pos.rope.high_freq) return f;
+    if (wavelength > ctx / c->pos.rope.low_freq) return f / c->pos.rope.factor;
+    double smooth =
+        (ctx / wavelength - c->pos.rope.low_freq) / (c->pos.rope.high_freq - c->pos.rope.low_freq);
+    return (1 - smooth) * f / c->pos.rope.factor + smooth * f;
 }
 
 static double frequency(const model_config *c, const float *factors, size_t i)
 {
-    double f = math_pow(c->rope_theta, -2.0 * (double)i / (double)c->rope_dim);
+    double f = math_pow(c->pos.rope.theta, -2.0 * (double)i / (double)c->pos.rope.dim);
     if (factors) {
         f /= (double)factors[i];
-    } else if (c->rope_factor > 0) {
+    } else if (c->pos.rope.scaling == ROPE_LLAMA3) {
         f = llama3_scale(c, f);
     }
-    return c->rope_scale > 0 ? f / c->rope_scale : f;
+    return c->pos.rope.scaling == ROPE_LINEAR ? f / c->pos.rope.factor : f;
 }
 
 int rope_init(rope_table *t, const model_config *c, size_t n_ctx, const float *factors, shoal_err *err)
 {
-    size_t half = c->rope_dim / 2, n;
+    size_t half = c->pos.rope.dim / 2, n;
     if (size_mul(n_ctx, half, &n))
         return err_set(err, SHOAL_ELIMIT, "a context of %zu tokens is absurd", n_ctx);
     *t = (rope_table){.n_ctx = n_ctx, .half = half};

@@ -1,9 +1,9 @@
 /* rope.h: rotary position tables (Su et al. 2021), made once a model.
  *
  * Angle of pair i at position p: p * f(i), f(i) = theta^(-2i / rot_dim), changed by
- *   - linear scaling: f / rope_scale;
+ *   - linear scaling: f / factor;
  *   - factors of the file (rope_freqs.weight): f / factor[i];
- *   - "llama3" scaling: wavelengths over original_ctx / low_freq are divided by rope_factor, those
+ *   - "llama3" scaling: wavelengths over original_ctx / low_freq are divided by factor, those
  *     under original_ctx / high_freq stay, between them f moves smoothly from one to the other. */
 #ifndef INFER_ROPE_H
 #define INFER_ROPE_H

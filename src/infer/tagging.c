@@ -34,7 +34,8 @@ int tagging_entities(const model_config *c, const encoding *e, const float *logi
         const token_span *at = &e->spans[i];
         if (e->special[i] || e->type_ids[i] != 0 || at->begin == at->end) continue;
         float prob;
-        const char *label = c->labels[best_label(logits + i * c->n_labels, c->n_labels, &prob)];
+        const char *label =
+            c->head.labels[best_label(logits + i * c->head.n_labels, c->head.n_labels, &prob)];
         if (strcmp(label, "O") == 0) {
             open = NULL;
             continue;

@@ -80,11 +80,11 @@ size_t arch_side(const model_config *c, arch_dim d)
     case DIM_VOCAB: return c->n_vocab;
     case DIM_CTX: return c->n_ctx;
     case DIM_TYPES: return c->n_types;
-    case DIM_FF: return c->n_ff;
-    case DIM_Q: return c->n_head * c->head_dim;
-    case DIM_KV: return c->n_head_kv * c->head_dim;
-    case DIM_LABELS: return c->n_labels;
-    case DIM_ROPE: return c->rope_dim / 2;
+    case DIM_FF: return c->ffn.n_ff;
+    case DIM_Q: return c->attn.n_head * c->attn.head_dim;
+    case DIM_KV: return c->attn.n_head_kv * c->attn.head_dim;
+    case DIM_LABELS: return c->head.n_labels;
+    case DIM_ROPE: return c->pos.rope.dim / 2;
     }
     return 0;
 }
@@ -255,18 +255,19 @@ bool task_parse(const char *name, model_task *ret)
 
 static int check_heads(const model_config *c, const char *what, shoal_err *err)
 {
-    if (c->head_dim == 0)
+    if (c->attn.head_dim == 0)
         return err_set(err, SHOAL_EINVALID, "%s: a width of %zu cannot be divided among %zu heads", what,
-                       c->n_embd, c->n_head);
-    if (c->n_head % c->n_head_kv != 0)
+                       c->n_embd, c->attn.n_head);
+    if (c->attn.n_head % c->attn.n_head_kv != 0)
         return err_set(err, SHOAL_EINVALID, "%s: %zu query heads cannot share %zu key/value heads", what,
-                       c->n_head, c->n_head_kv);
-    if (c->arch == ARCH_BERT && c->n_head * c->head_dim != c->n_embd)
+                       c->attn.n_head, c->attn.n_head_kv);
+    if (c->arch == ARCH_BERT && c->attn.n_head * c->attn.head_dim != c->n_embd)
         return err_set(err, SHOAL_EINVALID, "%s: %zu heads of %zu do not make a width of %zu", what,
-                       c->n_head, c->head_dim, c->n_embd);
-    if (c->arch == ARCH_LLAMA && (c->rope_dim == 0 || c->rope_dim % 2 != 0 || c->rope_dim > c->head_dim))
-        return err_set(err, SHOAL_EINVALID, "%s: %zu rotary dimensions in heads of %zu", what, c->rope_dim,
-                       c->head_dim);
+                       c->attn.n_head, c->attn.head_dim, c->n_embd);
+    if (c->arch == ARCH_LLAMA &&
+        (c->pos.rope.dim == 0 || c->pos.rope.dim % 2 != 0 || c->pos.rope.dim > c->attn.head_dim))
+        return err_set(err, SHOAL_EINVALID, "%s: %zu rotary dimensions in heads of %zu", what,
+                       c->pos.rope.dim, c->attn.head_dim);
     return 0;
 }
 
@@ -281,23 +282,24 @@ int arch_check_config(const model_config *c, const char *what, shoal_err *err)
         {"context", c->n_ctx, 16u << 20},
         {"width", c->n_embd, 65536},
         {"layer count", c->n_layer, 1024},
-        {"head count", c->n_head, 1024},
-        {"key/value head count", c->n_head_kv, 1024},
-        {"feed-forward width", c->n_ff, 1u << 20},
+        {"head count", c->attn.n_head, 1024},
+        {"key/value head count", c->attn.n_head_kv, 1024},
+        {"feed-forward width", c->ffn.n_ff, 1u << 20},
     };
     for (size_t i = 0; i < COUNT(sizes); i++)
         if (sizes[i].value == 0 || sizes[i].value > sizes[i].max)
             return err_set(err, SHOAL_EINVALID, "%s: a %s of %zu; 1 to %zu are allowed", what, sizes[i].name,
                            sizes[i].value, sizes[i].max);
-    if (c->head_dim > 4096)
+    if (c->attn.head_dim > 4096)
         return err_set(err, SHOAL_EINVALID, "%s: heads of %zu dimensions; at most 4096 are allowed", what,
-                       c->head_dim);
+                       c->attn.head_dim);
     if (c->arch == ARCH_BERT && (c->n_types == 0 || c->n_types > 1024))
         return err_set(err, SHOAL_EINVALID, "%s: %zu token types; 1 to 1024 are allowed", what, c->n_types);
-    if (!(c->norm_eps >= 0 && c->norm_eps < 1))
-        return err_set(err, SHOAL_EINVALID, "%s: a norm epsilon of %g", what, (double)c->norm_eps);
-    if ((c->task == TASK_CLASSIFY || c->task == TASK_TAG) && (c->n_labels == 0 || c->n_labels > 65536))
-        return err_set(err, SHOAL_EINVALID, "%s: %zu labels; 1 to 65536 are allowed", what, c->n_labels);
+    if (!(c->norm.eps >= 0 && c->norm.eps < 1))
+        return err_set(err, SHOAL_EINVALID, "%s: a norm epsilon of %g", what, (double)c->norm.eps);
+    if ((c->task == TASK_CLASSIFY || c->task == TASK_TAG) &&
+        (c->head.n_labels == 0 || c->head.n_labels > 65536))
+        return err_set(err, SHOAL_EINVALID, "%s: %zu labels; 1 to 65536 are allowed", what, c->head.n_labels);
     return check_heads(c, what, err);
 }
 
@@ -310,18 +312,18 @@ size_t arch_rope_source_row(size_t row, size_t head_dim)
 void arch_rope_factors(const model_config *c, float *out, size_t n)
 {
     const double two_pi = 6.283185307179586;
-    double longest = (double)c->rope_original_ctx / c->rope_low_freq;
-    double shortest = (double)c->rope_original_ctx / c->rope_high_freq;
+    double longest = (double)c->pos.rope.original_ctx / c->pos.rope.low_freq;
+    double shortest = (double)c->pos.rope.original_ctx / c->pos.rope.high_freq;
     for (size_t i = 0; i < n; i++) {
-        double wavelength = two_pi * math_pow(c->rope_theta, 2.0 * (double)i / (double)c->rope_dim);
+        double wavelength = two_pi * math_pow(c->pos.rope.theta, 2.0 * (double)i / (double)c->pos.rope.dim);
         if (wavelength < shortest) {
             out[i] = 1;
         } else if (wavelength > longest) {
-            out[i] = (float)c->rope_factor;
+            out[i] = (float)c->pos.rope.factor;
         } else {
-            double smooth = ((double)c->rope_original_ctx / wavelength - c->rope_low_freq) /
-                            (c->rope_high_freq - c->rope_low_freq);
-            out[i] = (float)(1 / ((1 - smooth) / c->rope_factor + smooth));
+            double smooth = ((double)c->pos.rope.original_ctx / wavelength - c->pos.rope.low_freq) /
+                            (c->pos.rope.high_freq - c->pos.rope.low_freq);
+            out[i] = (float)(1 / ((1 - smooth) / c->pos.rope.factor + smooth));
         }
     }
 }

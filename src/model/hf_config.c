@@ -39,7 +39,7 @@ static int read_eps(hf_reader *r, const char *key)
 {
     double eps = 1e-6;
     int rc = json_get_num(r->files->config, key, 0, 0.1, &eps, r->err);
-    r->c->norm_eps = (float)eps;
+    r->c->norm.eps = (float)eps;
     return rc;
 }
 
@@ -48,7 +48,7 @@ static int read_activation(hf_reader *r, const char *fallback)
     const char *name = fallback;
     int rc = json_get_str(r->files->config, "hidden_act", &name, r->err);
     if (rc != 0) return rc;
-    if (activation_parse(name, &r->c->act)) return 0;
+    if (activation_parse(name, &r->c->ffn.act)) return 0;
     return err_set(r->err, SHOAL_EUNSUPPORTED, "the activation \"%.40s\" is not supported", name);
 }
 
@@ -58,17 +58,18 @@ static int read_llama3_scaling(hf_reader *r, const json_t *o)
 {
     model_config *c = r->c;
     double original = 0;
-    int rc = json_get_num(o, "factor", 1, 1e6, &c->rope_factor, r->err);
-    if (rc == 0) rc = json_get_num(o, "low_freq_factor", 1e-3, 1e6, &c->rope_low_freq, r->err);
-    if (rc == 0) rc = json_get_num(o, "high_freq_factor", 1e-3, 1e6, &c->rope_high_freq, r->err);
+    int rc = json_get_num(o, "factor", 1, 1e6, &c->pos.rope.factor, r->err);
+    if (rc == 0) rc = json_get_num(o, "low_freq_factor", 1e-3, 1e6, &c->pos.rope.low_freq, r->err);
+    if (rc == 0) rc = json_get_num(o, "high_freq_factor", 1e-3, 1e6, &c->pos.rope.high_freq, r->err);
     if (rc == 0) rc = json_get_num(o, "original_max_position_embeddings", 1, 1e9, &original, r->err);
     if (rc != 0) return rc;
-    c->rope_original_ctx = (size_t)original;
-    if (c->rope_factor == 0 || c->rope_original_ctx == 0 || c->rope_low_freq == 0 ||
-        c->rope_high_freq <= c->rope_low_freq)
+    c->pos.rope.original_ctx = (size_t)original;
+    if (c->pos.rope.factor == 0 || c->pos.rope.original_ctx == 0 || c->pos.rope.low_freq == 0 ||
+        c->pos.rope.high_freq <= c->pos.rope.low_freq)
         return err_set(r->err, SHOAL_EINVALID,
                        "llama3 rotary scaling needs factor, original_max_position_embeddings and "
                        "low_freq_factor < high_freq_factor");
+    c->pos.rope.scaling = ROPE_LLAMA3;
     return 0;
 }
 
@@ -85,7 +86,8 @@ static int read_rope_scaling(hf_reader *r, const json_t *o)
                        type);
     double factor = 1;
     rc = json_get_num(o, "factor", 1e-3, 1e6, &factor, r->err);
-    r->c->rope_scale = 1 / factor;
+    r->c->pos.rope.scaling = ROPE_LINEAR;
+    r->c->pos.rope.factor = factor;
     return rc;
 }
 
@@ -96,16 +98,15 @@ static int read_rope(hf_reader *r)
     double partial = 1;
     if (params && !json_is_null(params) && !json_is_object(params))
         return err_set(r->err, SHOAL_EINVALID, "\"rope_parameters\" must be an object");
-    r->c->rope_theta = 10000;
-    r->c->rope_scale = 1;
-    int rc = json_get_num(config, "rope_theta", 1, 1e12, &r->c->rope_theta, r->err);
+    r->c->pos.rope.theta = 10000;
+    int rc = json_get_num(config, "rope_theta", 1, 1e12, &r->c->pos.rope.theta, r->err);
     if (rc == 0) rc = json_get_num(config, "partial_rotary_factor", 0, 1, &partial, r->err);
     if (rc == 0 && json_is_object(scaling)) {
-        rc = json_get_num(scaling, "rope_theta", 1, 1e12, &r->c->rope_theta, r->err);
+        rc = json_get_num(scaling, "rope_theta", 1, 1e12, &r->c->pos.rope.theta, r->err);
         if (rc == 0) rc = json_get_num(scaling, "partial_rotary_factor", 0, 1, &partial, r->err);
         if (rc == 0) rc = read_rope_scaling(r, scaling);
     }
-    r->c->rope_dim = (size_t)((double)r->c->head_dim * partial);
+    r->c->pos.rope.dim = (size_t)((double)r->c->attn.head_dim * partial);
     return rc;
 }
 
@@ -142,8 +143,8 @@ static int read_id2label(hf_reader *r, json_t *map)
             return err_set(r->err, SHOAL_EINVALID, "\"id2label\" entry %zu is no plain string", i);
         if (!(labels[i] = arena_strdup(r->mem, label))) return err_nomem(r->err);
     }
-    r->c->labels = labels;
-    r->c->n_labels = n;
+    r->c->head.labels = labels;
+    r->c->head.n_labels = n;
     return 0;
 }
 
@@ -154,7 +155,7 @@ static int read_labels(hf_reader *r)
     const char *problem = "";
     int rc = json_get_str(config, "problem_type", &problem, r->err);
     if (rc != 0) return rc;
-    r->c->multi_label = strcmp(problem, "multi_label_classification") == 0;
+    r->c->head.multi_label = strcmp(problem, "multi_label_classification") == 0;
     if (json_is_object(map)) return read_id2label(r, map);
     size_t n = 2; /* the reference's default when a configuration names no labels */
     rc = read_size(r, "num_labels", LABELS_MAX, &n);
@@ -163,17 +164,17 @@ static int read_labels(hf_reader *r)
     if (!labels) return err_nomem(r->err);
     for (size_t i = 0; i < n; i++)
         if (!(labels[i] = arena_printf(r->mem, "LABEL_%zu", i))) return err_nomem(r->err);
-    r->c->labels = labels;
-    r->c->n_labels = n;
+    r->c->head.labels = labels;
+    r->c->head.n_labels = n;
     return 0;
 }
 
 static int pooling_mode(hf_reader *r, const char *mode)
 {
     if (strcmp(mode, "mean") == 0)
-        r->c->pool = POOL_MEAN;
+        r->c->head.pool = POOL_MEAN;
     else if (strcmp(mode, "cls") == 0)
-        r->c->pool = POOL_CLS;
+        r->c->head.pool = POOL_CLS;
     else
         return err_set(r->err, SHOAL_EUNSUPPORTED, "pooling \"%.40s\" is not supported (mean and cls are)",
                        mode);
@@ -192,28 +193,28 @@ static int read_st_pooling(hf_reader *r)
     for (size_t i = 0; rc == 0 && i < COUNT(others); i++)
         if (json_is_true(json_object_get(o, others[i]))) rc = pooling_mode(r, others[i]);
     if (rc == 0 && mean && cls) rc = pooling_mode(r, "cls and mean together");
-    if (rc == 0) r->c->pool = cls ? POOL_CLS : POOL_MEAN;
+    if (rc == 0) r->c->head.pool = cls ? POOL_CLS : POOL_MEAN;
     return rc;
 }
 
 static void read_st_modules(hf_reader *r)
 {
     if (!json_is_array(r->files->st_modules)) return;
-    r->c->normalize = false;
+    r->c->head.normalize = false;
     size_t i;
     json_t *module;
     json_array_foreach((json_t *)r->files->st_modules, i, module)
     {
         const char *type = json_string_value(json_object_get(module, "type"));
-        if (type && strstr(type, ".Normalize")) r->c->normalize = true;
+        if (type && strstr(type, ".Normalize")) r->c->head.normalize = true;
     }
 }
 
 /* Mean and normalised unless the folder says otherwise. */
 static int read_pooling(hf_reader *r)
 {
-    r->c->pool = POOL_MEAN;
-    r->c->normalize = true;
+    r->c->head.pool = POOL_MEAN;
+    r->c->head.normalize = true;
     int rc = read_st_pooling(r);
     read_st_modules(r);
     const json_t *p = r->files->pooling;
@@ -222,7 +223,7 @@ static int read_pooling(hf_reader *r)
     const json_t *first = json_object_get(p, "0");
     if (json_is_object(first)) rc = json_get_str(first, "mode", &mode, r->err);
     if (rc == 0 && mode) rc = pooling_mode(r, mode);
-    if (rc == 0) rc = json_get_bool(p, "normalize", &r->c->normalize, r->err);
+    if (rc == 0) rc = json_get_bool(p, "normalize", &r->c->head.normalize, r->err);
     return rc;
 }
 
@@ -259,23 +260,23 @@ static int read_sizes(hf_reader *r)
     int rc = need_size(r, "vocab_size", 4 << 20, &c->n_vocab);
     if (rc == 0) rc = need_size(r, "hidden_size", 65536, &c->n_embd);
     if (rc == 0) rc = need_size(r, "num_hidden_layers", 1024, &c->n_layer);
-    if (rc == 0) rc = need_size(r, "num_attention_heads", 1024, &c->n_head);
-    if (rc == 0) rc = need_size(r, "intermediate_size", 1 << 20, &c->n_ff);
+    if (rc == 0) rc = need_size(r, "num_attention_heads", 1024, &c->attn.n_head);
+    if (rc == 0) rc = need_size(r, "intermediate_size", 1 << 20, &c->ffn.n_ff);
     if (rc == 0) rc = need_size(r, "max_position_embeddings", 16 << 20, &c->n_ctx);
     if (rc != 0) return rc;
-    c->head_dim = c->n_embd % c->n_head == 0 ? c->n_embd / c->n_head : 0;
-    c->n_head_kv = c->n_head;
+    c->attn.head_dim = c->n_embd % c->attn.n_head == 0 ? c->n_embd / c->attn.n_head : 0;
+    c->attn.n_head_kv = c->attn.n_head;
     return 0;
 }
 
 static int read_llama(hf_reader *r)
 {
-    int rc = read_size(r, "num_key_value_heads", 1024, &r->c->n_head_kv);
-    if (rc == 0) rc = read_size(r, "head_dim", 4096, &r->c->head_dim);
+    int rc = read_size(r, "num_key_value_heads", 1024, &r->c->attn.n_head_kv);
+    if (rc == 0) rc = read_size(r, "head_dim", 4096, &r->c->attn.head_dim);
     if (rc == 0) rc = read_eps(r, "rms_norm_eps");
     if (rc == 0) rc = json_get_bool(r->files->config, "tie_word_embeddings", &r->c->tied, r->err);
     if (rc == 0) rc = read_activation(r, "silu");
-    if (rc == 0 && r->c->act != ACT_SILU)
+    if (rc == 0 && r->c->ffn.act != ACT_SILU)
         rc = err_set(r->err, SHOAL_EUNSUPPORTED,
                      "a llama model with another activation than silu is not supported");
     if (rc == 0) rc = read_rope(r);
@@ -340,8 +341,8 @@ static int read_task(hf_reader *r)
 /* Absent is not null: the reference's own default is v0.1's. */
 static int read_window(hf_reader *r)
 {
-    r->c->window = json_object_get(r->files->config, "sliding_window") ? 0 : 4096;
-    return read_size(r, "sliding_window", 16 << 20, &r->c->window);
+    r->c->attn.window = json_object_get(r->files->config, "sliding_window") ? 0 : 4096;
+    return read_size(r, "sliding_window", 16 << 20, &r->c->attn.window);
 }
 
 static int read_config(hf_reader *r)
@@ -364,7 +365,7 @@ static int read_config(hf_reader *r)
 
 int hf_config_read(model_config *ret, const hf_files *files, arena *mem, const char *what, shoal_err *err)
 {
-    model_config c = {.rope_scale = 1};
+    model_config c = {0};
     hf_reader r = {.c = &c, .files = files, .mem = mem, .what = what, .err = err};
     int rc = read_config(&r);
     if (rc != 0) return err_prefix(err, rc, "%s", what);

@@ -13,67 +13,9 @@
 #include "base/err.h"
 #include "base/sha256.h"
 #include "compute/compute.h"
+#include "model/config.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
-
-/* X(enum, GGUF general.architecture) */
-#define ARCH_TABLE(X)      \
-    X(ARCH_LLAMA, "llama") \
-    X(ARCH_BERT, "bert")
-typedef enum arch {
-#define ARCH_ENUM(e, name) e,
-    ARCH_TABLE(ARCH_ENUM)
-#undef ARCH_ENUM
-        ARCH_COUNT
-} arch;
-const char *arch_name(arch a);
-
-/* X(enum, name in shoal.task, manifests and the API) */
-#define TASK_TABLE(X)            \
-    X(TASK_GENERATE, "generate") \
-    X(TASK_CLASSIFY, "classify") \
-    X(TASK_TAG, "tag")           \
-    X(TASK_EMBED, "embed")
-typedef enum model_task {
-#define TASK_ENUM(e, name) e,
-    TASK_TABLE(TASK_ENUM)
-#undef TASK_ENUM
-        TASK_COUNT
-} model_task;
-const char *task_name(model_task t);
-bool task_parse(const char *name, model_task *ret);
-
-typedef enum { POOL_MEAN, POOL_CLS } pooling;
-typedef enum { ACT_SILU, ACT_GELU_ERF, ACT_GELU_TANH, ACT_RELU } activation;
-
-typedef struct model_config {
-    arch arch;
-    model_task task;
-    size_t window; /* of attention, in tokens; 0: none. n_ctx is never longer */
-    size_t n_vocab, n_ctx, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff;
-    float norm_eps;
-    activation act;
-    /* decoders */
-    double rope_theta;
-    size_t rope_dim;       /* rotated dimensions of a head */
-    bool rope_interleaved; /* GGUF llama files: pairs (2i, 2i+1); Hugging Face: halves */
-    double rope_scale;     /* positions are multiplied by it: 1 for none, 1/factor for "linear" scaling */
-    /* "llama3" rope scaling (frequencies by wavelength), rope_factor 0 for none */
-    double rope_factor, rope_low_freq, rope_high_freq;
-    size_t rope_original_ctx;
-    bool tied; /* output projection is token_embd */
-    /* encoders */
-    size_t n_types; /* token type embeddings */
-    pooling pool;
-    bool normalize; /* L2-normalise embeddings */
-    /* heads */
-    size_t n_labels;
-    const char **labels; /* n_labels names, owned by the model */
-    bool multi_label;    /* sigmoid rather than softmax scores */
-    /* generation */
-    int32_t eos_ids[8];
-    size_t n_eos;
-} model_config;
 
 typedef struct tensor {
     const char *name; /* canonical (GGUF) */

@@ -89,8 +89,9 @@ bool model_build_is_mistral(const model *m, const char *const *names, size_t n)
     const model_config *c = &m->config;
     /* v0.2 and later have no window and another rope_theta; Llama 3 8B has these sizes and another one, too.
      */
-    if (c->rope_theta != 10000 || c->n_ctx <= MISTRAL_WINDOW) return false;
-    if (c->n_embd == 4096 && c->n_ff == 14336 && c->n_layer == 32 && c->n_head == 32 && c->n_head_kv == 8)
+    if (c->pos.rope.theta != 10000 || c->n_ctx <= MISTRAL_WINDOW) return false;
+    if (c->n_embd == 4096 && c->ffn.n_ff == 14336 && c->n_layer == 32 && c->attn.n_head == 32 &&
+        c->attn.n_head_kv == 8)
         return true;
     for (size_t i = 0; i < n; i++)
         if (names[i] && strcasestr(names[i], "mistral")) return true;

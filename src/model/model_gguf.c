@@ -55,11 +55,11 @@ static void read_sizes(gguf_reader *r)
     read_size(r, "context_length", true, &c->n_ctx);
     read_size(r, "embedding_length", true, &c->n_embd);
     read_size(r, "block_count", true, &c->n_layer);
-    read_size(r, "feed_forward_length", true, &c->n_ff);
-    read_size(r, "attention.head_count", true, &c->n_head);
+    read_size(r, "feed_forward_length", true, &c->ffn.n_ff);
+    read_size(r, "attention.head_count", true, &c->attn.n_head);
     if (r->rc != 0) return;
-    c->head_dim = c->n_embd % c->n_head == 0 ? c->n_embd / c->n_head : 0;
-    c->n_head_kv = c->n_head;
+    c->attn.head_dim = c->n_embd % c->attn.n_head == 0 ? c->n_embd / c->attn.n_head : 0;
+    c->attn.n_head_kv = c->attn.n_head;
 }
 
 /* ---- families -------------------------------------------------------------------------------- */
@@ -69,11 +69,11 @@ static void read_rope(gguf_reader *r)
     model_config *c = &r->m->config;
     const char *type = "none", *key = arch_key(r, "rope.scaling.type");
     double factor = 1;
-    c->rope_theta = 10000;
-    c->rope_dim = c->head_dim;
-    c->rope_interleaved = true;
-    read_num(r, "rope.freq_base", 1, 1e12, &c->rope_theta);
-    read_size(r, "rope.dimension_count", false, &c->rope_dim);
+    c->pos.rope.theta = 10000;
+    c->pos.rope.dim = c->attn.head_dim;
+    c->pos.rope.interleaved = true;
+    read_num(r, "rope.freq_base", 1, 1e12, &c->pos.rope.theta);
+    read_size(r, "rope.dimension_count", false, &c->pos.rope.dim);
     read_num(r, "rope.scale_linear", 1e-3, 1e6, &factor); /* the key before rope.scaling.* */
     if (r->rc == 0) r->rc = gguf_get_str(r->g, key, &type, r->err);
     if (r->rc != 0) return;
@@ -83,7 +83,8 @@ static void read_rope(gguf_reader *r)
         r->rc = err_set(r->err, SHOAL_EUNSUPPORTED,
                         "%s: rotary scaling of type \"%.40s\" is not supported (none, linear and llama3 are)",
                         r->m->path, type);
-    c->rope_scale = 1 / factor;
+    c->pos.rope.scaling = factor == 1 ? ROPE_PLAIN : ROPE_LINEAR;
+    c->pos.rope.factor = factor;
 }
 
 static void add_eos(gguf_reader *r, int64_t id)
@@ -123,7 +124,7 @@ static void read_variants(gguf_reader *r)
                *experts_key = arch_key(r, "expert_count");
     if (r->rc == 0) r->rc = gguf_get_int(r->g, window_key, 0, UINT32_MAX, &window, r->err);
     if (r->rc == 0) r->rc = gguf_get_int(r->g, experts_key, 0, UINT32_MAX, &experts, r->err);
-    r->m->config.window = (size_t)window;
+    r->m->config.attn.window = (size_t)window;
     if (r->rc == 0 && experts)
         r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: a mixture of %lld experts is not supported",
                         r->m->path, (long long)experts);
@@ -135,17 +136,17 @@ static void read_llama(gguf_reader *r)
     double eps = 1e-5;
     size_t value_length;
     c->task = TASK_GENERATE;
-    c->act = ACT_SILU;
-    read_size(r, "attention.head_count_kv", false, &c->n_head_kv);
-    read_size(r, "attention.key_length", false, &c->head_dim);
-    value_length = c->head_dim;
+    c->ffn.act = ACT_SILU;
+    read_size(r, "attention.head_count_kv", false, &c->attn.n_head_kv);
+    read_size(r, "attention.key_length", false, &c->attn.head_dim);
+    value_length = c->attn.head_dim;
     read_size(r, "attention.value_length", false, &value_length);
-    if (r->rc == 0 && value_length != c->head_dim)
+    if (r->rc == 0 && value_length != c->attn.head_dim)
         r->rc = err_set(r->err, SHOAL_EUNSUPPORTED,
                         "%s: heads with keys of %zu and values of %zu are not supported", r->m->path,
-                        c->head_dim, value_length);
+                        c->attn.head_dim, value_length);
     read_num(r, "attention.layer_norm_rms_epsilon", 0, 0.1, &eps);
-    c->norm_eps = (float)eps;
+    c->norm.eps = (float)eps;
     c->tied = !file_tensor(r->g, "output.weight");
     read_rope(r);
     read_eos(r);
@@ -160,22 +161,22 @@ static void read_labels(gguf_reader *r)
     const size_t *lens = NULL;
     size_t n = 0;
     const tensor *out = file_tensor(r->g, "cls.output.weight");
-    c->n_labels = out ? out->dims[1] : 0;
+    c->head.n_labels = out ? out->dims[1] : 0;
     if (r->rc == 0) r->rc = gguf_get_strings(r->g, key, &n, &strings, &lens, r->err);
-    if (r->rc == 0) r->rc = gguf_get_bool(r->g, "shoal.multi_label", &c->multi_label, r->err);
+    if (r->rc == 0) r->rc = gguf_get_bool(r->g, "shoal.multi_label", &c->head.multi_label, r->err);
     if (r->rc != 0) return;
-    if (c->n_labels > LABELS_MAX || (strings && n != c->n_labels)) {
+    if (c->head.n_labels > LABELS_MAX || (strings && n != c->head.n_labels)) {
         r->rc = err_set(r->err, SHOAL_EFORMAT, "%s: %zu labels for a classifier of %zu outputs", r->m->path,
-                        n, c->n_labels);
+                        n, c->head.n_labels);
         return;
     }
-    c->labels = arena_alloc(r->m->mem, c->n_labels * sizeof *c->labels + 1);
-    for (size_t i = 0; c->labels && i < c->n_labels; i++) {
-        c->labels[i] =
+    c->head.labels = arena_alloc(r->m->mem, c->head.n_labels * sizeof *c->head.labels + 1);
+    for (size_t i = 0; c->head.labels && i < c->head.n_labels; i++) {
+        c->head.labels[i] =
             strings ? arena_strndup(r->m->mem, strings[i], lens[i]) : arena_printf(r->m->mem, "LABEL_%zu", i);
-        if (!c->labels[i]) c->labels = NULL;
+        if (!c->head.labels[i]) c->head.labels = NULL;
     }
-    if (!c->labels) r->rc = err_nomem(r->err);
+    if (!c->head.labels) r->rc = err_nomem(r->err);
 }
 
 static void read_pooling(gguf_reader *r)
@@ -183,17 +184,17 @@ static void read_pooling(gguf_reader *r)
     model_config *c = &r->m->config;
     const char *mode = NULL, *key = arch_key(r, "pooling_type");
     int64_t type = 1;
-    c->normalize = true;
+    c->head.normalize = true;
     if (r->rc == 0) r->rc = gguf_get_str(r->g, "shoal.pooling", &mode, r->err);
-    if (r->rc == 0) r->rc = gguf_get_bool(r->g, "shoal.normalize", &c->normalize, r->err);
+    if (r->rc == 0) r->rc = gguf_get_bool(r->g, "shoal.normalize", &c->head.normalize, r->err);
     if (r->rc == 0 && !mode) r->rc = gguf_get_int(r->g, key, 0, UINT32_MAX, &type, r->err);
     if (r->rc != 0) return;
     /* The field's numbers: 0 none (the caller pools; we take the mean), 1 mean, 2 first token. */
     if (!mode && type <= 2) mode = type == 2 ? "cls" : "mean";
     if (mode && strcmp(mode, "cls") == 0)
-        c->pool = POOL_CLS;
+        c->head.pool = POOL_CLS;
     else if (mode && strcmp(mode, "mean") == 0)
-        c->pool = POOL_MEAN;
+        c->head.pool = POOL_MEAN;
     else
         r->rc = err_set(r->err, SHOAL_EUNSUPPORTED,
                         "%s: pooling \"%.40s\" (type %lld) is not supported (mean and cls are)", r->m->path,
@@ -204,7 +205,7 @@ static void read_activation(gguf_reader *r)
 {
     const char *name = "gelu";
     if (r->rc == 0) r->rc = gguf_get_str(r->g, "shoal.activation", &name, r->err);
-    if (r->rc == 0 && !activation_parse(name, &r->m->config.act))
+    if (r->rc == 0 && !activation_parse(name, &r->m->config.ffn.act))
         r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: the activation \"%.40s\" is not supported",
                         r->m->path, name);
 }
@@ -230,14 +231,13 @@ static void read_bert(gguf_reader *r)
     const tensor *rows = file_tensor(r->g, "token_types.weight");
     if (rows) types = (int64_t)rows->dims[1];
     read_num(r, "attention.layer_norm_epsilon", 0, 0.1, &eps);
-    c->norm_eps = (float)eps;
+    c->norm.eps = (float)eps;
     if (r->rc == 0) r->rc = gguf_get_int(r->g, "tokenizer.ggml.token_type_count", 1, 1024, &types, r->err);
     if (r->rc == 0) r->rc = gguf_get_bool(r->g, causal_key, &causal, r->err);
     if (r->rc == 0 && causal)
         r->rc = err_set(r->err, SHOAL_EUNSUPPORTED, "%s: BERT with causal attention is not supported",
                         r->m->path);
     c->n_types = (size_t)types;
-    c->rope_scale = 1;
     read_activation(r);
     read_task(r);
     if (c->task == TASK_EMBED)
@@ -398,7 +398,7 @@ static int read_window(model *m, gguf *g, shoal_err *err)
     int rc = gguf_get_str(g, "general.basename", &names[1], err);
     if (rc == 0) rc = gguf_get_str(g, "general.base_model.0.name", &names[2], err);
     bool unrecorded = !gguf_find(g, "llama.attention.sliding_window") && model_build_is_mistral(m, names, 3);
-    return rc == 0 ? model_build_window(m, m->config.window, unrecorded, err) : rc;
+    return rc == 0 ? model_build_window(m, m->config.attn.window, unrecorded, err) : rc;
 }
 
 int model_load_gguf(model *m, const model_options *opts, shoal_err *err)

@@ -127,7 +127,7 @@ static int add_job(plan *p, const tensor *t)
     j->type = t->n_dims == 1 ? DT_F32 : choose_type(p, class, t->dims[0]);
     const arch_tensor *row = arch_find(p->m->config.arch, t->name);
     if (p->m->is_folder && row && (row->flags & (TENSOR_ROPE_Q | TENSOR_ROPE_K)))
-        j->permute_head_dim = p->m->config.head_dim;
+        j->permute_head_dim = p->m->config.attn.head_dim;
     return find_class(p, j, t->type);
 }
 
@@ -135,8 +135,8 @@ static int add_job(plan *p, const tensor *t)
 static int add_rope_freqs(plan *p)
 {
     const model_config *c = &p->m->config;
-    size_t n = c->rope_dim / 2;
-    if (c->rope_factor == 0 || model_tensor(p->m, "rope_freqs.weight")) return 0;
+    size_t n = c->pos.rope.dim / 2;
+    if (c->pos.rope.scaling != ROPE_LLAMA3 || model_tensor(p->m, "rope_freqs.weight")) return 0;
     float *values = arena_alloc(p->mem, n * sizeof *values);
     if (!values) return err_nomem(p->err);
     arch_rope_factors(c, values, n);

@@ -41,38 +41,38 @@ static void put_arch_f32(gguf_out *o, const model_config *c, const char *name, d
 
 static void put_llama(gguf_out *o, const model_config *c)
 {
-    put_arch_u32(o, c, "attention.head_count_kv", c->n_head_kv);
-    put_arch_f32(o, c, "attention.layer_norm_rms_epsilon", (double)c->norm_eps);
-    put_arch_u32(o, c, "attention.key_length", c->head_dim);
-    put_arch_u32(o, c, "attention.value_length", c->head_dim);
-    put_arch_f32(o, c, "rope.freq_base", c->rope_theta);
-    put_arch_u32(o, c, "rope.dimension_count", c->rope_dim);
+    put_arch_u32(o, c, "attention.head_count_kv", c->attn.n_head_kv);
+    put_arch_f32(o, c, "attention.layer_norm_rms_epsilon", (double)c->norm.eps);
+    put_arch_u32(o, c, "attention.key_length", c->attn.head_dim);
+    put_arch_u32(o, c, "attention.value_length", c->attn.head_dim);
+    put_arch_f32(o, c, "rope.freq_base", c->pos.rope.theta);
+    put_arch_u32(o, c, "rope.dimension_count", c->pos.rope.dim);
     put_arch_u32(o, c, "vocab_size", c->n_vocab);
-    if (c->rope_scale != 1) {
+    if (c->pos.rope.scaling == ROPE_LINEAR) {
         gguf_out_str(o, "llama.rope.scaling.type", "linear");
-        put_arch_f32(o, c, "rope.scaling.factor", 1 / c->rope_scale);
+        put_arch_f32(o, c, "rope.scaling.factor", c->pos.rope.factor);
     }
     if (c->n_eos) gguf_out_array(o, "shoal.eos_token_ids", GGUF_I32, c->eos_ids, c->n_eos);
 }
 
 static void put_bert(gguf_out *o, const model_config *c)
 {
-    put_arch_f32(o, c, "attention.layer_norm_epsilon", (double)c->norm_eps);
+    put_arch_f32(o, c, "attention.layer_norm_epsilon", (double)c->norm.eps);
     gguf_out_bool(o, "bert.attention.causal", false);
     gguf_out_u32(o, "tokenizer.ggml.token_type_count", (uint32_t)c->n_types);
-    gguf_out_str(o, "shoal.activation", activation_name(c->act));
+    gguf_out_str(o, "shoal.activation", activation_name(c->ffn.act));
     /* The field's pooling numbers: 0 none, 1 mean, 2 first token, 4 first token into a classifier. */
     put_arch_u32(o, c, "pooling_type",
-                 c->task == TASK_CLASSIFY ? 4
-                 : c->task == TASK_TAG    ? 0
-                 : c->pool == POOL_CLS    ? 2
-                                          : 1);
+                 c->task == TASK_CLASSIFY   ? 4
+                 : c->task == TASK_TAG      ? 0
+                 : c->head.pool == POOL_CLS ? 2
+                                            : 1);
     if (c->task == TASK_EMBED) {
-        gguf_out_str(o, "shoal.pooling", c->pool == POOL_CLS ? "cls" : "mean");
-        gguf_out_bool(o, "shoal.normalize", c->normalize);
+        gguf_out_str(o, "shoal.pooling", c->head.pool == POOL_CLS ? "cls" : "mean");
+        gguf_out_bool(o, "shoal.normalize", c->head.normalize);
     } else {
-        gguf_out_strings(o, "bert.classifier.output_labels", c->labels, NULL, c->n_labels);
-        gguf_out_bool(o, "shoal.multi_label", c->multi_label);
+        gguf_out_strings(o, "bert.classifier.output_labels", c->head.labels, NULL, c->head.n_labels);
+        gguf_out_bool(o, "shoal.multi_label", c->head.multi_label);
     }
 }
 
@@ -81,8 +81,8 @@ static void put_sizes(gguf_out *o, const model_config *c)
     put_arch_u32(o, c, "block_count", c->n_layer);
     put_arch_u32(o, c, "context_length", c->n_ctx);
     put_arch_u32(o, c, "embedding_length", c->n_embd);
-    put_arch_u32(o, c, "feed_forward_length", c->n_ff);
-    put_arch_u32(o, c, "attention.head_count", c->n_head);
+    put_arch_u32(o, c, "feed_forward_length", c->ffn.n_ff);
+    put_arch_u32(o, c, "attention.head_count", c->attn.n_head);
     if (c->arch == ARCH_LLAMA)
         put_llama(o, c);
     else

@@ -67,19 +67,19 @@ static int classification(encode_call *e, encode_item *it, arena *a, Shoal__V1__
 {
     const model_config *mc = model_get_config(e->w->model);
     *m = (Shoal__V1__Classification)SHOAL__V1__CLASSIFICATION__INIT;
-    float *scores = arena_alloc(a, mc->n_labels * sizeof *scores);
-    Shoal__V1__LabelScore *labels = arena_alloc(a, mc->n_labels * sizeof *labels);
-    m->labels = arena_alloc(a, mc->n_labels * sizeof *m->labels);
+    float *scores = arena_alloc(a, mc->head.n_labels * sizeof *scores);
+    Shoal__V1__LabelScore *labels = arena_alloc(a, mc->head.n_labels * sizeof *labels);
+    m->labels = arena_alloc(a, mc->head.n_labels * sizeof *m->labels);
     if (!scores || !labels || !m->labels) return SHOAL_ENOMEM;
     engine_scores(e->w->engine, it->job.values, scores);
-    for (size_t i = 0; i < mc->n_labels; i++) {
+    for (size_t i = 0; i < mc->head.n_labels; i++) {
         labels[i] = (Shoal__V1__LabelScore)SHOAL__V1__LABEL_SCORE__INIT;
-        labels[i].label = (char *)mc->labels[i];
+        labels[i].label = (char *)mc->head.labels[i];
         labels[i].score = scores[i];
     }
-    qsort(labels, mc->n_labels, sizeof *labels, by_score);
-    for (size_t i = 0; i < mc->n_labels; i++) m->labels[i] = &labels[i];
-    m->n_labels = mc->n_labels;
+    qsort(labels, mc->head.n_labels, sizeof *labels, by_score);
+    for (size_t i = 0; i < mc->head.n_labels; i++) m->labels[i] = &labels[i];
+    m->n_labels = mc->head.n_labels;
     m->logits = it->job.values;
     m->n_logits = it->job.n_values;
     m->n_tokens = (uint32_t)it->enc.n;
@@ -281,7 +281,7 @@ static int prepare_item(encode_call *e, size_t i, const Shoal__V1__TextInput *in
     if (rc == 0 && it->enc.n == 0) rc = err_set(err, SHOAL_EINVALID, "the text is empty");
     if (rc != 0) return e->n > 1 ? err_prefix(err, rc, "input %zu", i) : rc;
     e->n_tokens += it->enc.n;
-    size_t cols = e->task == TASK_EMBED ? mc->n_embd : mc->n_labels,
+    size_t cols = e->task == TASK_EMBED ? mc->n_embd : mc->head.n_labels,
            rows = e->task == TASK_TAG ? it->enc.n : 1;
     it->job.n_values = rows * cols;
     it->job.values = calloc(it->job.n_values, sizeof *it->job.values);

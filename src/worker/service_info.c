@@ -23,8 +23,8 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.n_ctx = (uint32_t)engine_ctx(w->engine);
     m.n_vocab = (uint32_t)mc->n_vocab;
     m.n_embd = (uint32_t)mc->n_embd;
-    m.labels = (char **)mc->labels;
-    m.n_labels = mc->n_labels;
+    m.labels = (char **)mc->head.labels;
+    m.n_labels = mc->head.n_labels;
     m.isa = (char *)isa_name(chosen);
     m.n_threads = (uint32_t)w->n_threads;
     m.pid = (uint32_t)getpid();

@@ -47,7 +47,7 @@ static void labels_become_entities_with_offsets(void **state)
     const char *labels[] = {"O", "B-room", "I-room", "B-date", "I-date"};
     static const int best[] = {1, 1, 2, 0, 2, 4, 3, 3, 1}; /* first and last belong to [CLS] and [SEP] */
     enum { N = 9 };
-    model_config c = {.n_labels = 5, .labels = labels};
+    model_config c = {.head = {.n_labels = 5, .labels = labels}};
     float logits[N * 5] = {0};
     int32_t ids[N] = {0}, word[N] = {0};
     uint8_t types[N] = {0}, special[N] = {1, 0, 0, 0, 0, 0, 0, 0, 1};

@@ -37,14 +37,14 @@ static void home_intent_knows_a_light(void **state)
     if (!open_home(&r, "home-intent")) skip();
     const model_config *c = model_get_config(r.m);
     encode_text(&r, "turn on the lights in the kitchen", &enc, &v);
-    float *scores = malloc(c->n_labels * sizeof *scores), total = 0;
+    float *scores = malloc(c->head.n_labels * sizeof *scores), total = 0;
     size_t best = 0;
     engine_scores(r.e, v.values, scores);
-    for (size_t i = 0; i < c->n_labels; i++) {
+    for (size_t i = 0; i < c->head.n_labels; i++) {
         total += scores[i];
         if (scores[i] > scores[best]) best = i;
     }
-    assert_string_equal(c->labels[best], "iot_hue_lighton");
+    assert_string_equal(c->head.labels[best], "iot_hue_lighton");
     assert_true(fabsf(total - 1) < 1e-4f);
     free(scores);
     encoding_done(&enc);

@@ -185,7 +185,7 @@ static void embedder_gguf_gives_the_reference_vectors(void **state)
     rig r;
     fixture_open(&f, "minilm-embed");
     rig_open(&r, DATA "gguf/minilm-embed.gguf", (engine_options){0});
-    pooling pool = model_get_config(r.m)->pool;
+    pooling pool = model_get_config(r.m)->head.pool;
     rig_close(&r);
     fixture_close(&f);
     check_encoder("minilm-embed", DATA "gguf/minilm-embed.gguf", pool == POOL_CLS ? "cls" : "mean", true);

@@ -33,7 +33,7 @@ static void fill(sample *s, const int *tags, size_t n)
 
 static entity *decode(sample *s, size_t *ret_n)
 {
-    model_config c = {.labels = labels, .n_labels = N_LABELS};
+    model_config c = {.head = {.labels = labels, .n_labels = N_LABELS}};
     entity *found = NULL;
     assert_int_equal(tagging_entities(&c, &s->e, s->logits, &found, ret_n, NULL), 0);
     return found;

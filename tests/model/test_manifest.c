@@ -155,7 +155,7 @@ static void bundled_models_match_their_pins(void **state)
         assert_string_equal(e->task, task_name(model_get_config(bundled)->task));
         assert_string_equal(e->quantisation, model_quantisation(bundled));
         assert_string_equal(e->version, model_version(bundled));
-        assert_int_equal(e->n_labels, model_get_config(bundled)->n_labels);
+        assert_int_equal(e->n_labels, model_get_config(bundled)->head.n_labels);
         assert_int_equal(file_map_open(&f, e->file, &err), 0);
         total += f.len;
         file_map_close(&f);

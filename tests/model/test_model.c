@@ -128,10 +128,10 @@ static void model_opens_llama_folder(void **state)
     const model_config *c = model_get_config(m);
     assert_int_equal(c->arch, ARCH_LLAMA);
     assert_int_equal(c->task, TASK_GENERATE);
-    assert_int_equal(c->n_head_kv, 2);
-    assert_int_equal(c->head_dim, 16);
-    assert_int_equal(c->rope_dim, 16);
-    assert_false(c->rope_interleaved);
+    assert_int_equal(c->attn.n_head_kv, 2);
+    assert_int_equal(c->attn.head_dim, 16);
+    assert_int_equal(c->pos.rope.dim, 16);
+    assert_false(c->pos.rope.interleaved);
     assert_false(c->tied);
     assert_int_equal(c->n_eos, 1);
     assert_int_equal(c->eos_ids[0], 0);
@@ -155,9 +155,9 @@ static void model_reads_llama3_rope_and_tied_output(void **state)
     const model_config *c = model_get_config(m);
     assert_true(c->tied);
     assert_null(model_tensor(m, "output.weight"));
-    assert_true(c->rope_factor == 8 && c->rope_low_freq == 1 && c->rope_high_freq == 4);
-    assert_int_equal(c->rope_original_ctx, 64);
-    assert_true(c->rope_theta == 500000);
+    assert_true(c->pos.rope.factor == 8 && c->pos.rope.low_freq == 1 && c->pos.rope.high_freq == 4);
+    assert_int_equal(c->pos.rope.original_ctx, 64);
+    assert_true(c->pos.rope.theta == 500000);
     float factors[8];
     arch_rope_factors(c, factors, 8);
     model *g = open_or_fail(DATA "gguf/llama3-rope-scaled-tied.gguf", &bare);
@@ -185,15 +185,15 @@ static void model_opens_every_bert_head(void **state)
         model *m = open_or_fail(path, &bare);
         const model_config *c = model_get_config(m);
         assert_int_equal(c->task, cases[i].task);
-        assert_int_equal(c->n_labels, cases[i].n_labels);
+        assert_int_equal(c->head.n_labels, cases[i].n_labels);
         assert_int_equal(model_tensor(m, "cls.weight") != NULL, cases[i].pooler);
         assert_int_equal(model_tensor(m, "cls.output.weight") != NULL, cases[i].n_labels > 0);
-        assert_int_equal(c->act, ACT_GELU_ERF);
-        assert_true(c->norm_eps == 1e-12f);
+        assert_int_equal(c->ffn.act, ACT_GELU_ERF);
+        assert_true(c->norm.eps == 1e-12f);
         model_free(m);
     }
     model *m = open_or_fail(DATA "hf/bert-ner", &bare);
-    assert_string_equal(model_get_config(m)->labels[6], "I-ORG");
+    assert_string_equal(model_get_config(m)->head.labels[6], "I-ORG");
     model_free(m);
 }
 
@@ -203,7 +203,7 @@ static void model_accepts_the_older_names(void **state)
     copy_from("llama-gqa", "model.safetensors", "model.safetensors");
     put_config("rope_parameters", NULL);
     model *m = open_or_fail(folder, &bare);
-    assert_true(model_get_config(m)->rope_theta == 10000);
+    assert_true(model_get_config(m)->pos.rope.theta == 10000);
     model_free(m);
     json_t *c = NULL;
     assert_int_equal(json_parse_file(&c, in_folder("config.json"), 1 << 20, NULL), 0);
@@ -216,8 +216,9 @@ static void model_accepts_the_older_names(void **state)
     buf_done(&b);
     json_decref(c);
     m = open_or_fail(folder, &bare);
-    assert_true(model_get_config(m)->rope_theta == 5e5);
-    assert_true(model_get_config(m)->rope_scale == 0.25);
+    assert_true(model_get_config(m)->pos.rope.theta == 5e5);
+    assert_true(model_get_config(m)->pos.rope.scaling == ROPE_LINEAR &&
+                model_get_config(m)->pos.rope.factor == 4);
     assert_int_equal(model_get_config(m)->n_eos, 2);
     assert_int_equal(model_get_config(m)->eos_ids[1], 7);
     model_free(m);
@@ -343,21 +344,21 @@ static void config_reads_pooling_and_labels(void **state)
     shoal_err err = {0};
     assert_int_equal(read_config(BERT(""), NULL, NULL, &c, &err), 0);
     assert_int_equal(c.task, TASK_EMBED);
-    assert_true(c.pool == POOL_MEAN && c.normalize);
+    assert_true(c.head.pool == POOL_MEAN && c.head.normalize);
     assert_int_equal(read_config(BERT(""),
                                  "{\"0\":{\"type\":\"pooling\",\"mode\":\"cls\"},\"normalize\":false}", NULL,
                                  &c, &err),
                      0);
-    assert_true(c.pool == POOL_CLS && !c.normalize);
+    assert_true(c.head.pool == POOL_CLS && !c.head.normalize);
     assert_int_equal(
         read_config(BERT(""), NULL, "[{\"type\":\"sentence_transformers.models.Pooling\"}]", &c, &err), 0);
-    assert_false(c.normalize);
+    assert_false(c.head.normalize);
     assert_int_equal(read_config(BERT(""), "{\"0\":{\"mode\":\"max\"}}", NULL, &c, &err), SHOAL_EUNSUPPORTED);
     assert_non_null(strstr(err.message, "\"max\""));
     const char *multi = BERT(",\"architectures\":[\"BertForSequenceClassification\"],\"num_labels\":3,"
                              "\"problem_type\":\"multi_label_classification\"");
     assert_int_equal(read_config(multi, NULL, NULL, &c, &err), 0);
-    assert_true(c.multi_label && c.n_labels == 3);
+    assert_true(c.head.multi_label && c.head.n_labels == 3);
     const char *gap =
         BERT(",\"architectures\":[\"BertForTokenClassification\"],\"id2label\":{\"0\":\"O\",\"2\":\"B\"}");
     assert_int_equal(read_config(gap, NULL, NULL, &c, &err), SHOAL_EINVALID);
@@ -371,12 +372,12 @@ static void model_opens_gguf_files(void **state)
     (void)state;
     model *m = open_or_fail(DATA "gguf/minilm-embed.gguf", &bare);
     assert_int_equal(model_get_config(m)->task, TASK_EMBED);
-    assert_true(model_get_config(m)->normalize);
+    assert_true(model_get_config(m)->head.normalize);
     model_free(m);
     m = open_or_fail(DATA "gguf/llama-gqa.gguf", &bare);
-    assert_true(model_get_config(m)->rope_interleaved);
+    assert_true(model_get_config(m)->pos.rope.interleaved);
     assert_int_equal(model_get_config(m)->eos_ids[0], 2);
-    assert_int_equal(model_get_config(m)->n_head_kv, 2);
+    assert_int_equal(model_get_config(m)->attn.n_head_kv, 2);
     model_free(m);
 }
 
@@ -394,7 +395,7 @@ static void a_classifier_without_its_pooler_is_refused(void **state)
                      0);
     model *m = open_or_fail(in_folder("m.gguf"), &bare);
     assert_int_equal(model_get_config(m)->task, TASK_CLASSIFY);
-    assert_string_equal(model_get_config(m)->labels[4], "play_music");
+    assert_string_equal(model_get_config(m)->head.labels[4], "play_music");
     model_free(m);
 }
 

@@ -93,7 +93,7 @@ static void quantize_writes_a_model_that_opens(void **state)
     assert_string_equal(model_version(m), "1.2.3");
     assert_string_equal(model_quantisation(m), "Q8_0");
     assert_int_equal(model_get_config(m)->task, TASK_CLASSIFY);
-    assert_string_equal(model_get_config(m)->labels[0], "lights_on");
+    assert_string_equal(model_get_config(m)->head.labels[0], "lights_on");
     assert_int_equal(model_tensor(m, "token_embd.weight")->type, DT_Q8_0);
     assert_int_equal(model_tensor(m, "position_embd.weight")->type, DT_F16);
     assert_int_equal(model_tensor(m, "cls.output.weight")->type, DT_F16);
@@ -126,9 +126,9 @@ static void quantize_keeps_tagger_embedder_and_reranker(void **state)
         model *b = open_out();
         const model_config *x = model_get_config(a), *y = model_get_config(b);
         assert_int_equal(x->task, y->task);
-        assert_int_equal(x->n_labels, y->n_labels);
-        assert_int_equal(x->pool, y->pool);
-        assert_int_equal(x->normalize, y->normalize);
+        assert_int_equal(x->head.n_labels, y->head.n_labels);
+        assert_int_equal(x->head.pool, y->head.pool);
+        assert_int_equal(x->head.normalize, y->head.normalize);
         assert_int_equal(model_tensor_count(a), model_tensor_count(b));
         assert_int_equal(tokenizer_vocab_size(model_tokenizer(a)), tokenizer_vocab_size(model_tokenizer(b)));
         model_free(a);
@@ -156,7 +156,7 @@ static void quantize_matches_the_reference_converter(void **state)
             assert_int_equal(a->bytes, b->bytes);
             if (memcmp(a->data, b->data, a->bytes) != 0) fail_msg("%s: %s differs", names[i], a->name);
         }
-        assert_int_equal(model_get_config(ours)->rope_dim, model_get_config(theirs)->rope_dim);
+        assert_int_equal(model_get_config(ours)->pos.rope.dim, model_get_config(theirs)->pos.rope.dim);
         model_free(ours);
         model_free(theirs);
     }
