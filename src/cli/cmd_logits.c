@@ -86,7 +86,7 @@ static int run(int argc, char **argv)
         rows = last == 0 || (size_t)last > n ? n : (size_t)last;
         cols = model_get_config(c.m)->n_vocab;
         logits = calloc(rows * cols, sizeof *logits);
-        rc = logits ? engine_logits(c.e, ids, n, rows, logits, &err) : err_nomem(&err);
+        rc = logits ? engine_logits(c.e, NULL, ids, n, rows, logits, &err) : err_nomem(&err);
     }
     if (rc != 0) {
         rc = cli_fail(&cmd_logits, &err);

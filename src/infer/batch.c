@@ -21,13 +21,14 @@ static bool is_prefill(const batch_entry *e)
 
 void batch_plan(batch_entry *entries, size_t n, const batch_limits *limits)
 {
-    size_t n_prefill = 0, rows_left = limits->probe_rows;
+    size_t n_prefill = 0, n_decode = 0, rows_left = limits->probe_rows;
     for (size_t i = 0; i < n; i++) {
-        entries[i].n = is_prefill(&entries[i]) ? 0 : 1;
+        entries[i].n = entries[i].pending == 1 && !entries[i].probe;
         n_prefill += is_prefill(&entries[i]);
+        n_decode += entries[i].n;
     }
     if (n_prefill == 0) return;
-    size_t budget = n_prefill < n ? limits->shared : limits->alone;
+    size_t budget = n_decode > 0 ? limits->shared : limits->alone;
     size_t share = budget / n_prefill > BATCH_GRAIN ? budget / n_prefill : BATCH_GRAIN;
     for (int pass = 0; pass < 2 && budget > 0; pass++) {
         for (size_t k = 0; k < n; k++) {

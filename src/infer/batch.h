@@ -14,7 +14,7 @@
 #define BATCH_GRAIN 16 /* smallest share of a prefill, tokens */
 
 typedef struct batch_entry {
-    size_t pending; /* tokens still to compute, at least 1; 1 is a decode step */
+    size_t pending; /* tokens still to compute; 1 is a decode step, 0: it waits for something else */
     bool probe;     /* wants logits of all tokens after the first n_quiet pending ones */
     size_t n_quiet;
     size_t n; /* out: tokens in this step, 0 for none */

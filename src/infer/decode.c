@@ -1,82 +1,15 @@
-/* decode.c: the engine loop of decoders: reap, admit, plan, step, hand out. Engine thread. */
-#include <assert.h>
+/* decode.c: generations: who comes in and who leaves, and one step of those who run: plan, step, hand out.
+ * Engine thread. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "infer/engine_impl.h"
 
-#define SOON_NS      5000000u /* what a step without a deadline asks the arbiter for */
-#define ALONE_MIN    32
-#define ALONE_MAX    256
-#define REST_LOOK_NS 20000000
-#define ALONE_S      0.012 /* a prefill chunk takes about this long, so that others get their turn */
-
-/* ---- ending ------------------------------------------------------------------------------------------- */
-
-/* back: how it returns into the queue, NULL when it is over. In one go: nobody ever sees it nowhere. */
-static void take_out(engine *e, session *s, void (*back)(job_queue *, job *))
-{
-    pthread_mutex_lock(&e->lock);
-    size_t i = 0;
-    while (i < e->n_running && e->running[i] != s) i++;
-    assert(i < e->n_running);
-    e->n_running--;
-    memmove(&e->running[i], &e->running[i + 1], (e->n_running - i) * sizeof *e->running);
-    if (back) back(&e->queue, &s->job);
-    pthread_mutex_unlock(&e->lock);
-    atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);
-}
-
-static void leave_running(engine *e, session *s)
-{
-    take_out(e, s, NULL);
-}
-
-/* The session runs no more: its place and pages are free before its last event goes out. */
-static void end(engine *e, session *s, int status, const char *message)
-{
-    kv_release(e->kv, &s->kv);
-    atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
-    if (status == SHOAL_ECANCELLED)
-        atomic_fetch_add(&e->stats.n_cancelled, 1);
-    else if (status)
-        atomic_fetch_add(&e->stats.n_failed, 1);
-    session_end(s, status, message, clock_ns());
-    session_free(s);
-}
-
-static bool is_late(const session *s, uint64_t now_ns)
-{
-    return s->job.deadline_ns && s->job.deadline_ns <= now_ns;
-}
-
-static void end_early(engine *e, session *s)
-{
-    bool cancelled = atomic_load(&s->job.cancelled);
-    end(e, s, cancelled ? SHOAL_ECANCELLED : SHOAL_EDEADLINE,
-        cancelled ? "cancelled by the caller" : "the deadline passed before the answer was whole");
-}
-
-static void reap(engine *e)
-{
-    uint64_t now = clock_ns();
-    pthread_mutex_lock(&e->lock);
-    job *dead = queue_reap(&e->queue, now);
-    pthread_mutex_unlock(&e->lock);
-    while (dead) {
-        session *s = (session *)dead;
-        dead = dead->next;
-        end_early(e, s);
-    }
-    for (size_t i = e->n_running; i-- > 0;) {
-        session *s = e->running[i];
-        if (!atomic_load(&s->job.cancelled) && !is_late(s, now)) continue;
-        leave_running(e, s);
-        end_early(e, s);
-    }
-}
+#define SOON_NS   5000000u /* what a step without a deadline asks the arbiter for */
+#define ALONE_MIN 32
+#define ALONE_MAX 256
+#define ALONE_S   0.012 /* a prefill chunk takes about this long, so that others get their turn */
 
 /* ---- admitting ------------------------------------------------------------------------------------ */
 
@@ -121,7 +54,7 @@ static session *next_in_line(engine *e)
     size_t least = 0;
     note_places(e);
     for (job *j = e->queue.head; j && (!best || least > 0); j = j->next) {
-        if (atomic_load(&j->paused)) continue;
+        if (j->kind != JOB_GENERATE || atomic_load(&j->paused)) continue;
         size_t has = batch_places_of(e->places, e->n_running, j->group);
         if (best && has >= least) continue;
         best = j;
@@ -135,7 +68,8 @@ static session *next_in_line(engine *e)
 static void leave_place(engine *e, session *s, void (*back)(job_queue *, job *))
 {
     kv_release(e->kv, &s->kv);
-    take_out(e, s, back);
+    session_drop_cross(s);
+    loop_take_out(e, s, back);
 }
 
 /* False when those who run keep their places for now. */
@@ -163,15 +97,8 @@ static bool admit_one(engine *e)
     if (full) return make_place(e, s);
     s->n_stint = 0;
     if (take_in(e, s)) return true;
-    take_out(e, s, queue_push_front);
+    loop_take_out(e, s, queue_push_front);
     return make_place(e, s);
-}
-
-static void admit(engine *e)
-{
-    while (admit_one(e)) {
-    }
-    atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);
 }
 
 /* Whose reader does not keep up leaves its place to others. */
@@ -179,6 +106,14 @@ static void rest_paused(engine *e)
 {
     for (size_t i = e->n_running; i-- > 0;)
         if (atomic_load(&e->running[i]->job.paused)) leave_place(e, e->running[i], queue_push);
+}
+
+void decode_admit(engine *e)
+{
+    rest_paused(e);
+    while (admit_one(e)) {
+    }
+    atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);
 }
 
 /* The youngest makes room for the tokens of an older one. */
@@ -217,7 +152,7 @@ static void plan(engine *e)
     for (size_t i = 0; i < e->n_running; i++) {
         const session *s = e->running[i];
         size_t done = s->kv.n_tokens, quiet = s->probe_out ? s->n_prompt - s->n_probe : 0;
-        e->entries[i] = (batch_entry){.pending = session_pending(s),
+        e->entries[i] = (batch_entry){.pending = session_waits(s) ? 0 : session_pending(s),
                                       .probe = s->probe_out != NULL,
                                       .n_quiet = quiet > done ? quiet - done : 0};
     }
@@ -243,10 +178,12 @@ static size_t reserve(engine *e)
         s->n_planned = n;
         s->has_next = last && !s->probe_out;
         e->item_session[n_items] = s;
-        e->items[n_items++] = (llama_item){.seq = &s->kv,
-                                           .ids = s->ids + s->kv.n_tokens,
-                                           .n = n,
-                                           .n_out = s->probe_out ? (e->entries[i].n_quiet ? 0 : n) : last};
+        e->items[n_items++] = (net_item){.seq = &s->kv,
+                                         .ids = s->ids + s->kv.n_tokens,
+                                         .n = n,
+                                         .n_out = s->probe_out ? (e->entries[i].n_quiet ? 0 : n) : last,
+                                         .cross = s->cross,
+                                         .n_cross = s->n_cross};
     }
     return n_items;
 }
@@ -286,13 +223,13 @@ static void hand_out(engine *e, size_t n_items)
         kv_commit(e->kv, &s->kv, s->ids, s->n_planned);
         const shoal_err *wrong = s->grammar ? grammar_error(s->grammar) : NULL;
         if (s->has_next && wrong) {
-            leave_running(e, s);
-            end(e, s, wrong->code, wrong->message);
+            loop_take_out(e, s, NULL);
+            loop_end(e, s, wrong->code, wrong->message);
             continue;
         }
         if (s->has_next && !isfinite(s->next.logprob)) {
-            leave_running(e, s);
-            end(e, s, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
+            loop_take_out(e, s, NULL);
+            loop_end(e, s, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
             continue;
         }
         if (s->has_next) {
@@ -303,84 +240,24 @@ static void hand_out(engine *e, size_t n_items)
             s->finish = FINISH_LENGTH;
         }
         if (s->finish == FINISH_NONE) continue;
-        leave_running(e, s);
-        end(e, s, 0, NULL);
+        loop_take_out(e, s, NULL);
+        loop_end(e, s, 0, NULL);
     }
 }
 
-static void run_step(engine *e)
+void decode_step(engine *e)
 {
     plan(e);
     size_t n_items = reserve(e), n_tokens = 0;
+    if (n_items == 0) return; /* all wait for their sources */
     for (size_t i = 0; i < n_items; i++) n_tokens += e->items[i].n;
     team *t = step_team(e, n_tokens);
     if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
     uint64_t start = clock_ns();
-    llama_step(e->llama, t, e->kv, e->items, n_items, on_row, e);
+    e->ops->decode(e->net, t, e->kv, e->items, n_items, on_row, e);
     uint64_t took = clock_ns() - start;
     if (e->o.arbiter) arbiter_release(e->o.arbiter);
     step_note_team(e, n_tokens, t, took);
     measure(e, n_items, (double)(took ? took : 1) / 1e9);
     hand_out(e, n_items);
-}
-
-/* Is there anything but generations that rest, and anything to clear away of these? Under the lock. */
-static bool has_work(const engine *e, uint64_t now_ns)
-{
-    if (e->n_running > 0) return true;
-    for (const job *j = e->queue.head; j; j = j->next)
-        if (!atomic_load(&j->paused) || queue_is_dead(j, now_ns)) return true;
-    return false;
-}
-
-/* Until somebody wakes us, or a generation that rests may have missed its deadline. */
-static void sleep_a_while(engine *e)
-{
-    struct timespec until;
-    if (!e->queue.head) {
-        pthread_cond_wait(&e->wake, &e->lock);
-        return;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += REST_LOOK_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&e->wake, &e->lock, &until);
-}
-
-/* Wait for work; false when the engine closes. */
-static bool wait_for_work(engine *e)
-{
-    pthread_mutex_lock(&e->lock);
-    while (!e->stopping && !has_work(e, clock_ns())) sleep_a_while(e);
-    bool go = !e->stopping;
-    pthread_mutex_unlock(&e->lock);
-    return go;
-}
-
-static void end_all(engine *e)
-{
-    while (e->n_running > 0) {
-        session *s = e->running[e->n_running - 1];
-        leave_running(e, s);
-        end(e, s, SHOAL_ECANCELLED, "the engine is closing");
-    }
-    for (;;) {
-        pthread_mutex_lock(&e->lock);
-        session *s = (session *)queue_pop(&e->queue);
-        pthread_mutex_unlock(&e->lock);
-        if (!s) return;
-        end(e, s, SHOAL_ECANCELLED, "the engine is closing");
-    }
-}
-
-void decode_loop(engine *e)
-{
-    while (wait_for_work(e)) {
-        reap(e);
-        rest_paused(e);
-        admit(e);
-        if (e->n_running > 0) run_step(e);
-    }
-    end_all(e);
 }

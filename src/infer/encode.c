@@ -1,13 +1,15 @@
-/* encode.c: the engine loop of encoders: everything queued, up to a budget, as one ragged batch. */
+/* encode.c: everything that waits to be encoded, up to a budget, as one ragged batch: jobs of their own, and
+ * the sources of generations. */
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "infer/engine_impl.h"
 
 #define SOON_NS 2000000u /* what a batch without a deadline asks the arbiter for */
 
-static void fail(engine *e, enc_job *j, int status, const char *message)
+void encode_fail(engine *e, enc_job *j, int status, const char *message)
 {
     if (status == SHOAL_ECANCELLED)
         atomic_fetch_add(&e->stats.n_cancelled, 1);
@@ -15,62 +17,71 @@ static void fail(engine *e, enc_job *j, int status, const char *message)
         atomic_fetch_add(&e->stats.n_failed, 1);
     j->fn(j->user,
           &(enc_result){.status = status, .message = message, .queue_ms = clock_ms_since(j->job.submit_ns)});
+    free(j->in);
     free(j);
 }
 
-static void reap(engine *e)
+/* ---- the batch ------------------------------------------------------------------------------------------
+ */
+
+static const input *input_of(const enc_entry *at)
 {
-    pthread_mutex_lock(&e->lock);
-    job *dead = queue_reap(&e->queue, clock_ns());
-    pthread_mutex_unlock(&e->lock);
-    while (dead) {
-        enc_job *j = (enc_job *)dead;
-        dead = dead->next;
-        if (atomic_load(&j->job.cancelled))
-            fail(e, j, SHOAL_ECANCELLED, "cancelled by the caller");
-        else
-            fail(e, j, SHOAL_EDEADLINE, "the deadline passed before the answer was whole");
-    }
+    return at->job ? at->job->in : at->session->source;
 }
 
-/* Wait for work and take as much of it as fits one batch; 0 when the engine closes. */
-static size_t take_batch(engine *e)
+static const job *job_of(const enc_entry *at)
 {
-    size_t n = 0, n_tokens = 0;
+    return at->job ? &at->job->job : &at->session->job;
+}
+
+/* Add it if it fits beside the others; the first always does. */
+static bool add(engine *e, enc_entry at, size_t *n, size_t *n_positions)
+{
+    size_t more = input_of(&at)->n_positions;
+    if (*n == e->enc_max || *n_positions + more > e->enc_positions) return false;
+    e->enc_batch[(*n)++] = at;
+    *n_positions += more;
+    return true;
+}
+
+/* Generations that have a place come first: they hold it while they wait. */
+static size_t take_batch(engine *e, size_t *n_positions)
+{
+    size_t n = 0;
+    *n_positions = 0;
+    for (size_t i = 0; i < e->n_running; i++)
+        if (session_waits(e->running[i])) add(e, (enc_entry){.session = e->running[i]}, &n, n_positions);
     pthread_mutex_lock(&e->lock);
-    while (!e->stopping && !e->queue.head) pthread_cond_wait(&e->wake, &e->lock);
-    while (!e->stopping && e->queue.head && n < e->o.max_batch &&
-           n_tokens + e->queue.head->n_tokens <= e->enc_tokens) {
-        n_tokens += e->queue.head->n_tokens;
-        e->batch[n++] = (enc_job *)queue_pop(&e->queue);
-    }
+    job *j;
+    while ((j = queue_first(&e->queue, JOB_ENCODE)) != NULL &&
+           add(e, (enc_entry){.job = (enc_job *)j}, &n, n_positions))
+        queue_take(&e->queue, j);
     pthread_mutex_unlock(&e->lock);
-    atomic_store(&e->stats.n_running, n);
     return n;
 }
 
-static uint64_t fill_items(engine *e, size_t n)
+static uint64_t fill_inputs(engine *e, size_t n)
 {
     uint64_t earliest = 0;
     for (size_t i = 0; i < n; i++) {
-        const enc_job *j = e->batch[i];
-        e->enc_items[i] = (bert_item){.ids = j->ids, .type_ids = j->type_ids, .n = j->n};
-        if (j->job.deadline_ns && (earliest == 0 || j->job.deadline_ns < earliest))
-            earliest = j->job.deadline_ns;
+        uint64_t deadline = job_of(&e->enc_batch[i])->deadline_ns;
+        e->enc_inputs[i] = input_of(&e->enc_batch[i])->in;
+        if (deadline && (earliest == 0 || deadline < earliest)) earliest = deadline;
     }
     return earliest;
 }
 
-static void measure(engine *e, size_t n, uint64_t took_ns)
+static void measure(engine *e, size_t n_positions, uint64_t took_ns)
 {
-    size_t n_tokens = 0;
-    for (size_t i = 0; i < n; i++) n_tokens += e->batch[i]->n;
-    step_average(&e->stats.prefill_tokens_per_s, (double)n_tokens * 1e9 / (double)(took_ns ? took_ns : 1));
+    step_average(&e->stats.prefill_tokens_per_s, (double)n_positions * 1e9 / (double)(took_ns ? took_ns : 1));
     step_average(&e->stats.step_ms, (double)took_ns / 1e6);
-    step_learn(e, n_tokens, (double)took_ns / 1e6);
-    atomic_fetch_add(&e->stats.n_prompt_tokens, n_tokens);
+    step_learn(e, n_positions, (double)took_ns / 1e6);
+    atomic_fetch_add(&e->stats.n_prompt_tokens, n_positions);
     atomic_fetch_add(&e->stats.n_steps, 1);
 }
+
+/* ---- handing out ----------------------------------------------------------------------------------------
+ */
 
 static bool all_finite(const float *v, size_t n)
 {
@@ -79,56 +90,77 @@ static bool all_finite(const float *v, size_t n)
     return true;
 }
 
+static void end_session(engine *e, session *s, int status, const char *message)
+{
+    loop_take_out(e, s, NULL);
+    loop_end(e, s, status, message);
+}
+
+/* The source is encoded: what the decoder's layers want of it is made once and kept. */
+static void make_cross(engine *e, session *s, const net_input *in, team *t)
+{
+    s->cross = mem_calloc64(e->ops->cross_bytes(e->net, in->rows), 1);
+    if (!s->cross) return;
+    s->n_cross = in->rows;
+    e->ops->cross(e->net, t, in->values, in->rows, s->cross);
+}
+
+static void check_session(engine *e, session *s, bool finite)
+{
+    if (!finite)
+        end_session(e, s, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
+    else if (!s->cross)
+        end_session(e, s, SHOAL_ENOMEM, NULL);
+}
+
+static void give_job(engine *e, enc_job *j, const net_input *in, uint64_t start_ns, uint64_t took_ns)
+{
+    j->fn(j->user, &(enc_result){.message = "",
+                                 .values = in->values,
+                                 .rows = in->rows,
+                                 .cols = in->cols,
+                                 .queue_ms = (double)(start_ns - j->job.submit_ns) / 1e6,
+                                 .compute_ms = (double)took_ns / 1e6});
+    free(j->in);
+    free(j);
+}
+
 static void hand_out(engine *e, size_t n, uint64_t start_ns, uint64_t took_ns)
 {
     for (size_t i = 0; i < n; i++) {
-        enc_job *j = e->batch[i];
-        const bert_item *it = &e->enc_items[i];
-        if (!all_finite(it->values, it->rows * it->cols)) {
-            fail(e, j, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
-            continue;
-        }
-        j->fn(j->user, &(enc_result){.message = "",
-                                     .values = it->values,
-                                     .rows = it->rows,
-                                     .cols = it->cols,
-                                     .queue_ms = (double)(start_ns - j->job.submit_ns) / 1e6,
-                                     .compute_ms = (double)took_ns / 1e6});
-        free(j);
+        const enc_entry *at = &e->enc_batch[i];
+        const net_input *in = &e->enc_inputs[i];
+        bool finite = all_finite(in->values, in->rows * in->cols);
+        if (at->session)
+            check_session(e, at->session, finite);
+        else if (!finite)
+            encode_fail(e, at->job, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
+        else
+            give_job(e, at->job, in, start_ns, took_ns);
     }
-    atomic_store(&e->stats.n_running, 0);
 }
 
-void encode_loop(engine *e)
+static void run_batch(engine *e, team *t, size_t n)
 {
-    size_t n;
-    for (;;) {
-        reap(e);
-        n = take_batch(e);
-        if (n == 0) break;
-        uint64_t deadline = fill_items(e, n);
-        size_t n_tokens = 0;
-        for (size_t i = 0; i < n; i++) n_tokens += e->batch[i]->n;
-        team *t = step_team(e, n_tokens);
-        if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(deadline, SOON_NS));
-        uint64_t start = clock_ns();
-        bert_step(e->bert, t, e->enc_items, n);
-        uint64_t took = clock_ns() - start;
-        if (e->o.arbiter) arbiter_release(e->o.arbiter);
-        step_note_team(e, n_tokens, t, took);
-        measure(e, n, took);
-        hand_out(e, n, start, took);
-    }
-    pthread_mutex_lock(&e->lock);
-    job *rest = NULL;
-    for (job *j; (j = queue_pop(&e->queue)) != NULL;) {
-        j->next = rest;
-        rest = j;
-    }
-    pthread_mutex_unlock(&e->lock);
-    while (rest) {
-        enc_job *j = (enc_job *)rest;
-        rest = rest->next;
-        fail(e, j, SHOAL_ECANCELLED, "the engine is closing");
-    }
+    e->ops->encode(e->net, t, e->enc_inputs, n);
+    for (size_t i = 0; i < n; i++)
+        if (e->enc_batch[i].session) make_cross(e, e->enc_batch[i].session, &e->enc_inputs[i], t);
+}
+
+void encode_step(engine *e)
+{
+    size_t n_positions, n = take_batch(e, &n_positions);
+    if (n == 0) return;
+    atomic_store(&e->stats.n_running, e->n_running + n);
+    uint64_t deadline = fill_inputs(e, n);
+    team *t = step_team(e, n_positions);
+    if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(deadline, SOON_NS));
+    uint64_t start = clock_ns();
+    run_batch(e, t, n);
+    uint64_t took = clock_ns() - start;
+    if (e->o.arbiter) arbiter_release(e->o.arbiter);
+    step_note_team(e, n_positions, t, took);
+    measure(e, n_positions, took);
+    hand_out(e, n, start, took);
+    atomic_store(&e->stats.n_running, e->n_running);
 }

@@ -1,5 +1,4 @@
-/* engine.c: an engine's life, what it takes in, and what it says of itself. The loops are decode.c, encode.c.
- */
+/* engine.c: an engine's life, what it takes in, and what it says of itself. Its thread is loop.c. */
 #include "infer/engine.h"
 
 #include <math.h>
@@ -33,7 +32,7 @@ static void fill_defaults(engine *e, const engine_options *o)
 
 static int make_decoder(engine *e, shoal_err *err)
 {
-    kv_shape shape = llama_kv_shape(e->m);
+    kv_shape shape = e->ops->kv(e->m);
     int rc = kv_new(&e->kv, &shape, e->o.kv_bytes, err);
     if (rc) return rc;
     /* One sequence must fit in the cache when it is alone: then the oldest can always go on. */
@@ -51,33 +50,44 @@ static int make_decoder(engine *e, shoal_err *err)
         if (sampler_space_init(&e->spaces[i], e->c->n_vocab)) return err_nomem(err);
     }
     atomic_store(&e->stats.kv_pages_total, e->kv->n_pages);
-    return llama_new(&e->llama, e->m, e->team, e->n_ctx, n + PREFILL_ALONE_MAX, n + PROBE_ROWS, err);
+    return 0;
+}
+
+/* The longest text that its encoder takes. */
+static size_t source_ctx(const engine *e)
+{
+    return e->c->source.n_ctx ? e->c->source.n_ctx : e->n_ctx;
 }
 
 static int make_encoder(engine *e, shoal_err *err)
 {
-    e->enc_tokens = e->n_ctx > ENC_BATCH_TOKENS ? e->n_ctx : ENC_BATCH_TOKENS;
-    e->enc_items = calloc(ENC_BATCH_ITEMS, sizeof *e->enc_items);
-    e->batch = calloc(ENC_BATCH_ITEMS, sizeof *e->batch);
-    if (!e->enc_items || !e->batch) return err_nomem(err);
-    if (e->o.max_batch > ENC_BATCH_ITEMS) e->o.max_batch = ENC_BATCH_ITEMS;
-    return bert_new(&e->bert, e->m, e->team, e->enc_tokens, e->o.max_batch, err);
+    size_t longest = e->ops->longest(e->c, source_ctx(e));
+    e->enc_positions = longest > ENC_BATCH_TOKENS ? longest : ENC_BATCH_TOKENS;
+    e->enc_max = e->o.max_batch < ENC_BATCH_ITEMS ? e->o.max_batch : ENC_BATCH_ITEMS;
+    e->enc_inputs = calloc(e->enc_max, sizeof *e->enc_inputs);
+    e->enc_batch = calloc(e->enc_max, sizeof *e->enc_batch);
+    return e->enc_inputs && e->enc_batch ? 0 : err_nomem(err);
+}
+
+static int load_net(engine *e, shoal_err *err)
+{
+    net_limits limits = {.n_ctx = e->n_ctx,
+                         .max_tokens = e->o.max_batch + PREFILL_ALONE_MAX,
+                         .max_rows = e->o.max_batch + PROBE_ROWS,
+                         .max_inputs = e->enc_max,
+                         .max_positions = e->enc_positions};
+    return e->ops->load(&e->net, e->m, e->team, &limits, err);
 }
 
 static void *thread_main(void *arg)
 {
-    engine *e = arg;
-    if (e->llama)
-        decode_loop(e);
-    else
-        encode_loop(e);
+    loop_run(arg);
     return NULL;
 }
 
 static void destroy(engine *e)
 {
-    llama_free(e->llama);
-    bert_free(e->bert);
+    if (e->net) e->ops->free(e->net);
     kv_free(e->kv);
     for (int i = 0; e->spaces && i < e->o.n_threads; i++) sampler_space_done(&e->spaces[i]);
     free(e->spaces);
@@ -86,8 +96,8 @@ static void destroy(engine *e)
     free(e->item_session);
     free(e->entries);
     free(e->places);
-    free(e->enc_items);
-    free(e->batch);
+    free(e->enc_inputs);
+    free(e->enc_batch);
     team_free(e->team);
     team_free(e->solo);
     grammar_vocab_free(e->vocab);
@@ -99,10 +109,13 @@ static void destroy(engine *e)
 static int start(engine *e, shoal_err *err)
 {
     isa i;
+    if (!(e->ops = net_ops_for(e->c, err))) return SHOAL_EUNSUPPORTED;
     int rc = isa_choose(&i, err);
     if (rc == 0) rc = team_new(&e->team, e->o.n_threads, i, err);
     if (rc == 0 && e->o.n_threads > 1) rc = team_new(&e->solo, 1, i, err);
-    if (rc == 0) rc = e->c->arch == ARCH_LLAMA ? make_decoder(e, err) : make_encoder(e, err);
+    if (rc == 0 && (e->ops->roles & NET_DECODES)) rc = make_decoder(e, err);
+    if (rc == 0 && (e->ops->roles & NET_ENCODES)) rc = make_encoder(e, err);
+    if (rc == 0) rc = load_net(e, err);
     if (rc) return rc;
     model_drop_weights(e->m);
     if (pthread_create(&e->thread, NULL, thread_main, e) != 0) {
@@ -185,7 +198,7 @@ static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_
  * does not count as waiting. Under the lock. */
 static size_t free_places(const engine *e)
 {
-    size_t n = e->llama ? e->o.max_batch - e->n_running : 0;
+    size_t n = e->ops->roles & NET_DECODES ? e->o.max_batch - e->n_running : 0;
     return n < e->queue.n ? n : e->queue.n;
 }
 
@@ -230,14 +243,27 @@ static int need_vocab(engine *e, const grammar_vocab **ret, shoal_err *err)
     return rc;
 }
 
+/* A generation that can be run: with a source where the model reads one, and without where it does not. */
+static int new_session(engine *e, session **ret, const gen_request *r, size_t n_ctx, shoal_err *err)
+{
+    const grammar_vocab *vocab = NULL;
+    input *source = NULL;
+    if (!(e->ops->roles & NET_DECODES))
+        return err_set(err, SHOAL_EINVALID, "%s does not generate text", model_name(e->m));
+    if ((r->source != NULL) != ((e->ops->roles & NET_CROSS) != 0))
+        return err_set(err, SHOAL_EINVALID,
+                       r->source ? "%s reads no source beside its prompt" : "%s needs a source to read",
+                       model_name(e->m));
+    int rc = r->form ? need_vocab(e, &vocab, err) : 0;
+    if (rc == 0 && r->source) rc = input_new(&source, e->ops, e->c, r->source, source_ctx(e), err);
+    return rc ? rc : session_new(ret, e->m, r, source, n_ctx, vocab, err);
+}
+
 int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user, uint64_t *ret_id,
                     shoal_err *err)
 {
-    const grammar_vocab *vocab = NULL;
     session *s = NULL;
-    if (!e->llama) return err_set(err, SHOAL_EINVALID, "%s does not generate text", model_name(e->m));
-    int rc = r->form ? need_vocab(e, &vocab, err) : 0;
-    if (rc == 0) rc = session_new(&s, e->m, r, e->n_ctx, vocab, err);
+    int rc = new_session(e, &s, r, e->n_ctx, err);
     if (rc) return rc;
     s->fn = fn;
     s->user = user;
@@ -278,47 +304,22 @@ void engine_cancel(engine *e, uint64_t id)
 
 /* ---- encoders ------------------------------------------------------------------------------------- */
 
-static int check_encode(const engine *e, const enc_request *r, shoal_err *err)
-{
-    if (!e->bert)
-        return err_set(err, SHOAL_EINVALID, "%s generates text and does not encode it", model_name(e->m));
-    if (r->n_ids == 0) return err_set(err, SHOAL_EINVALID, "the input is empty");
-    if (r->n_ids > e->n_ctx) {
-        return err_set(err, SHOAL_ELIMIT, "%zu tokens are over the context of %zu tokens", r->n_ids,
-                       e->n_ctx);
-    }
-    for (size_t i = 0; i < r->n_ids; i++) {
-        if (r->ids[i] < 0 || (size_t)r->ids[i] >= e->c->n_vocab) {
-            return err_set(err, SHOAL_EINVALID, "token %zu is %d, the vocabulary has %zu", i, r->ids[i],
-                           e->c->n_vocab);
-        }
-        if (r->type_ids && r->type_ids[i] > 0 && r->type_ids[i] >= e->c->n_types) {
-            return err_set(err, SHOAL_EINVALID, "token %zu has type %d, the model has %zu", i, r->type_ids[i],
-                           e->c->n_types);
-        }
-    }
-    return 0;
-}
-
 int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user, uint64_t *ret_id,
                   shoal_err *err)
 {
-    int rc = check_encode(e, r, err);
-    if (rc) return rc;
-    size_t ids_bytes = r->n_ids * sizeof *r->ids;
-    enc_job *j = calloc(1, sizeof *j + ids_bytes + r->n_ids); /* the job, its ids, its types: one piece */
-    if (!j) return err_nomem(err);
-    j->job.deadline_ns = r->deadline_ns;
-    j->job.n_tokens = j->n = r->n_ids;
-    j->fn = fn;
-    j->user = user;
-    j->ids = (int32_t *)(j + 1);
-    memcpy(j->ids, r->ids, ids_bytes);
-    if (r->type_ids) {
-        j->type_ids = (uint8_t *)(j + 1) + ids_bytes;
-        memcpy(j->type_ids, r->type_ids, r->n_ids);
+    if (!(e->ops->roles & NET_ENCODES))
+        return err_set(err, SHOAL_EINVALID, "%s generates text and does not encode it", model_name(e->m));
+    enc_job *j = calloc(1, sizeof *j);
+    int rc = j ? input_new(&j->in, e->ops, e->c, r, source_ctx(e), err) : err_nomem(err);
+    if (rc == 0) {
+        j->job.kind = JOB_ENCODE;
+        j->job.deadline_ns = r->deadline_ns;
+        j->job.n_tokens = j->in->n_positions;
+        j->fn = fn;
+        j->user = user;
+        rc = submit(e, &j->job, ret_id, err);
     }
-    rc = submit(e, &j->job, ret_id, err);
+    if (rc && j) free(j->in);
     if (rc) free(j);
     return rc;
 }
@@ -371,9 +372,11 @@ static int probe_run(engine *e, session *s, shoal_err *err)
     return w.status;
 }
 
-int engine_logits(engine *e, const int32_t *ids, size_t n_ids, size_t n_last, float *out, shoal_err *err)
+int engine_logits(engine *e, const enc_request *source, const int32_t *ids, size_t n_ids, size_t n_last,
+                  float *out, shoal_err *err)
 {
-    if (!e->llama) return err_set(err, SHOAL_EINVALID, "%s has no next-token logits", model_name(e->m));
+    if (!(e->ops->roles & NET_DECODES))
+        return err_set(err, SHOAL_EINVALID, "%s has no next-token logits", model_name(e->m));
     if (n_last == 0 || n_last > n_ids) {
         return err_set(err, SHOAL_EINVALID, "the last %zu of %zu positions were asked for", n_last, n_ids);
     }
@@ -382,8 +385,8 @@ int engine_logits(engine *e, const int32_t *ids, size_t n_ids, size_t n_last, fl
     }
     session *s = NULL;
     /* A probe generates nothing, so it may fill the context: one more place than that is never used. */
-    int rc = session_new(&s, e->m, &(gen_request){.ids = ids, .n_ids = n_ids, .max_tokens = 1}, e->n_ctx + 1,
-                         NULL, err);
+    gen_request r = {.ids = ids, .n_ids = n_ids, .source = source, .max_tokens = 1};
+    int rc = new_session(e, &s, &r, e->n_ctx + 1, err);
     if (rc) return rc;
     s->probe_out = out;
     s->n_probe = n_last;

@@ -47,6 +47,17 @@ typedef struct logit_bias {
     float bias;
 } logit_bias;
 
+/* What an encoder reads: one sequence of tokens, or features of another kind. Several in the queue run as one
+ * ragged batch. */
+typedef struct enc_request {
+    const int32_t *ids;      /* copied at submit */
+    const uint8_t *type_ids; /* NULL: zeros */
+    size_t n_ids;
+    const float *features; /* [n_features][width] instead of ids: log-mel frames, pixels, a series */
+    size_t n_features, width;
+    uint64_t deadline_ns;
+} enc_request;
+
 /* Zero means: greedy, no limits, no penalties. */
 typedef struct sampling {
     float temperature;        /* 0: greedy (the lowest id wins a tie) */
@@ -63,6 +74,8 @@ typedef struct sampling {
 typedef struct gen_request {
     const int32_t *ids; /* copied at submit */
     size_t n_ids;
+    const enc_request
+        *source;       /* what the model's encoder reads first; needed by encoder-decoders, else NULL */
     size_t max_tokens; /* 0, or more than there is room for: to the end of the context */
     sampling sampling;
     const char *const *stop; /* strings that end the text (not part of it) */
@@ -122,18 +135,11 @@ void engine_cancel(engine *e, uint64_t id);
  * same tokens it would have had. The deadline goes on too. Any thread; an unknown id is ignored. */
 void engine_pause(engine *e, uint64_t id, bool paused);
 
-/* Encoders: one sequence; several in the queue run as one ragged batch. */
-typedef struct enc_request {
-    const int32_t *ids;
-    const uint8_t *type_ids; /* NULL: zeros */
-    size_t n_ids;
-    uint64_t deadline_ns;
-} enc_request;
 typedef struct enc_result {
     int status;
     const char *message;
     /* classify: logits[1][n_labels]; tag: logits[n_ids][n_labels]; embed: values[1][n_embd], pooled and
-     * normalised as the model says. Borrowed until the callback returns. */
+     * normalised as the model says; the others: net.h. Borrowed until the callback returns. */
     const float *values;
     size_t rows, cols;
     double queue_ms, compute_ms;
@@ -142,9 +148,10 @@ typedef void (*enc_result_fn)(void *user, const enc_result *r);
 int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user, uint64_t *ret_id,
                   shoal_err *err);
 
-/* Raw logits of a prompt, for `shoal logits` and tests: out[n_last][n_vocab], the last n_last
- * positions. Blocks; decoders only. */
-int engine_logits(engine *e, const int32_t *ids, size_t n_ids, size_t n_last, float *out, shoal_err *err);
+/* Raw logits of a prompt, for `shoal logits` and tests: out[n_last][n_vocab], the last n_last positions.
+ * source: as in gen_request. Blocks; models that decode only. */
+int engine_logits(engine *e, const enc_request *source, const int32_t *ids, size_t n_ids, size_t n_last,
+                  float *out, shoal_err *err);
 
 typedef struct engine_stats {
     size_t n_running, n_waiting, kv_pages_used, kv_pages_total;

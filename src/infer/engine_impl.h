@@ -1,5 +1,5 @@
-/* engine_impl.h: what the files of the engine share: engine.c calls decode.c and encode.c, these step.c.
- * Inside infer/ only. */
+/* engine_impl.h: what the files of the engine share: engine.c starts loop.c, which calls encode.c and
+ * decode.c, these step.c. Inside infer/ only. */
 #ifndef INFER_ENGINE_IMPL_H
 #define INFER_ENGINE_IMPL_H
 
@@ -7,9 +7,9 @@
 #include <stdatomic.h>
 
 #include "infer/batch.h"
-#include "infer/bert.h"
 #include "infer/engine.h"
-#include "infer/llama.h"
+#include "infer/input.h"
+#include "infer/net.h"
 #include "infer/pace.h"
 #include "infer/queue.h"
 #include "infer/session.h"
@@ -31,10 +31,14 @@ typedef struct enc_job {
     job job; /* first */
     enc_result_fn fn;
     void *user;
-    int32_t *ids;
-    uint8_t *type_ids; /* NULL: zeros */
-    size_t n;
+    input *in;
 } enc_job;
+
+/* What an encode step works on: a job, or the source of a session that runs. */
+typedef struct enc_entry {
+    enc_job *job;
+    session *session;
+} enc_entry;
 
 struct engine {
     model *m;
@@ -44,21 +48,21 @@ struct engine {
     team *team, *solo; /* solo: one member, for steps that are faster so; NULL when team has one too */
     pace pace;
     cost cost; /* of prefill; engine thread */
-    /* decoders */
-    llama *llama;
+    const net_ops *ops;
+    net *net;
+    /* NET_DECODES */
     kv *kv;
     sampler_space *spaces; /* one a member */
     session **running;     /* [max_batch], oldest first; changed under `lock`, by the engine thread */
     size_t n_running;
-    llama_item *items; /* [max_batch] */
+    net_item *items; /* [max_batch] */
     session **item_session;
     batch_entry *entries; /* [max_batch], as are the next */
     batch_place *places;
-    /* encoders */
-    bert *bert;
-    bert_item *enc_items;
-    enc_job **batch;
-    size_t enc_tokens; /* of one ragged batch */
+    /* NET_ENCODES */
+    net_input *enc_inputs; /* [enc_max], as is the next */
+    enc_entry *enc_batch;
+    size_t enc_max, enc_positions; /* inputs and positions of one ragged batch */
 
     pthread_t thread;
     bool has_thread;
@@ -72,10 +76,21 @@ struct engine {
     engine_counters stats;
 };
 
-/* The engine thread's whole life, for decoders and for encoders: until `stopping`; what then
- * still waits or runs is ended with SHOAL_ECANCELLED. */
-void decode_loop(engine *e);
-void encode_loop(engine *e);
+/* loop.c. The engine thread's whole life: until `stopping`; what then still waits or runs is ended with
+ * SHOAL_ECANCELLED. */
+void loop_run(engine *e);
+/* The session has ended: its place and pages are free before its last event goes out. message NULL: the
+ * code's text. */
+void loop_end(engine *e, session *s, int status, const char *message);
+/* Out of the running ones; back: how it returns into the queue, NULL when it is over. */
+void loop_take_out(engine *e, session *s, void (*back)(job_queue *, job *));
+
+/* encode.c. One ragged batch of what waits to be encoded, if anything does. */
+void encode_step(engine *e);
+void encode_fail(engine *e, enc_job *j, int status, const char *message);
+/* decode.c. Who rests leaves, who is next comes in; then one step of those who run. */
+void decode_admit(engine *e);
+void decode_step(engine *e);
 
 /* step.c. The team for a step of n_tokens, and the note of how long it took. Engine thread. */
 team *step_team(engine *e, size_t n_tokens);

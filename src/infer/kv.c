@@ -20,7 +20,7 @@ struct kv_page {
     uint32_t next_in_bucket;     /* while registered */
     uint32_t lru_prev, lru_next; /* while registered and unreferenced; lru_next also links free pages */
     uint64_t uid;                /* names what the page holds; 0: not registered */
-    uint64_t parent;             /* uid of the page before it, 0 for a first page */
+    uint64_t parent;             /* uid of the page before it, or the name of its salt */
     int32_t ids[KV_PAGE_TOKENS];
 };
 
@@ -199,12 +199,18 @@ static uint32_t page_take(kv *c)
 
 /* ---- sequences ------------------------------------------------------------------------------------ */
 
-int kv_seq_init(kv_seq *s, size_t max_tokens)
+/* Where a chain of this salt begins: never the uid of a page. */
+static uint64_t chain_start(uint64_t salt)
+{
+    return salt ? salt | (uint64_t)1 << 63 : 0;
+}
+
+int kv_seq_init(kv_seq *s, size_t max_tokens, uint64_t salt)
 {
     size_t cap = max_tokens / KV_PAGE_TOKENS + 1;
     uint32_t *pages = calloc(cap, sizeof *pages);
     if (!pages) return SHOAL_ENOMEM;
-    *s = (kv_seq){.pages = pages, .cap_pages = cap};
+    *s = (kv_seq){.pages = pages, .cap_pages = cap, .salt = salt, .chain = chain_start(salt)};
     return 0;
 }
 
@@ -264,10 +270,30 @@ void kv_commit(kv *c, kv_seq *s, const int32_t *ids, size_t n_tokens)
     }
 }
 
+int kv_fork(kv *c, kv_seq *to, const kv_seq *from)
+{
+    assert(to->n_pages == 0 && to->salt == from->salt);
+    bool open = from->n_pages > from->n_registered;
+    if (from->n_pages > to->cap_pages || (open && kv_available(c) == 0)) return SHOAL_EFULL;
+    for (; to->n_pages < from->n_registered; to->n_pages++) {
+        to->pages[to->n_pages] = from->pages[to->n_pages];
+        page_ref(c, to->pages[to->n_pages]);
+    }
+    if (open) {
+        uint32_t page = to->pages[to->n_pages++] = page_take(c);
+        memcpy(c->memory + page * c->page_bytes, c->memory + from->pages[from->n_registered] * c->page_bytes,
+               c->page_bytes);
+    }
+    to->n_tokens = from->n_tokens;
+    to->n_registered = from->n_registered;
+    to->chain = from->chain;
+    return 0;
+}
+
 void kv_release(kv *c, kv_seq *s)
 {
     /* Last page first: a prefix is worth more than what follows it, and goes later. */
     while (s->n_pages > 0) page_unref(c, s->pages[--s->n_pages]);
     s->n_tokens = s->n_registered = 0;
-    s->chain = 0;
+    s->chain = chain_start(s->salt);
 }

@@ -7,8 +7,9 @@
  * so that one instruction scores all keys of a page, and one adds up a value. Sequences own lists of pages. A
  * page that is full is registered under (the page before it, its tokens); a later sequence that starts with
  * the same tokens adopts the page instead of computing it. The bits are the same by construction: keys and
- * values of a position depend on the tokens up to it alone (the numerics contract). Pages nobody
- * references stay until room is needed, then the least recently used go first.
+ * values of a position depend on the tokens up to it alone (the numerics contract), and on what the
+ * sequence's salt names: a source that its decoder reads, an adapter. Sequences of different salts share
+ * nothing. Pages nobody references stay until room is needed, then the least recently used go first.
  *
  * The ceiling is hard: memory is reserved once and touched page by page. Engine thread only, except
  * kv_k and kv_v, which team members call between reserve and commit. */
@@ -51,7 +52,8 @@ typedef struct kv_seq {
     size_t n_pages, cap_pages;
     size_t n_tokens;     /* positions that are computed */
     size_t n_registered; /* leading pages that are registered (all full ones) */
-    uint64_t chain;      /* uid of the last registered page, 0 for none */
+    uint64_t salt;       /* what else their content depends on; 0: nothing */
+    uint64_t chain;      /* uid of the last registered page, or the salt's name */
 } kv_seq;
 
 /* As many pages as fit in max_bytes; SHOAL_ELIMIT when not even one does. */
@@ -62,8 +64,9 @@ size_t kv_capacity_tokens(const kv *c);
 /* Pages that kv_reserve could still hand out. */
 size_t kv_available(const kv *c);
 
-int kv_seq_init(kv_seq *s, size_t max_tokens); /* SHOAL_ENOMEM */
-void kv_seq_done(kv *c, kv_seq *s);            /* releases; a zeroed one is fine */
+/* salt: a digest of what else than tokens the pages' content depends on, 0 for nothing. SHOAL_ENOMEM. */
+int kv_seq_init(kv_seq *s, size_t max_tokens, uint64_t salt);
+void kv_seq_done(kv *c, kv_seq *s); /* releases; a zeroed one is fine */
 
 /* For an empty sequence: take over cached pages that hold a prefix of ids[0..n). Returns how many
  * positions are computed now, a multiple of KV_PAGE_TOKENS. */
@@ -73,6 +76,9 @@ int kv_reserve(kv *c, kv_seq *s, size_t n_tokens);
 /* n_tokens more were computed; ids are the sequence's tokens from its start, so that full pages can be
  * registered for others. */
 void kv_commit(kv *c, kv_seq *s, const int32_t *ids, size_t n_tokens);
+/* Make `to`, which is empty, a copy of `from` that goes its own way: full pages are shared, an open one is
+ * copied. SHOAL_EFULL: nothing has changed. */
+int kv_fork(kv *c, kv_seq *to, const kv_seq *from);
 /* Give all pages back; registered ones stay in the cache while there is room. */
 void kv_release(kv *c, kv_seq *s);
 

@@ -40,6 +40,13 @@ job *queue_pop(job_queue *q)
     return j;
 }
 
+job *queue_first(const job_queue *q, job_kind kind)
+{
+    job *j = q->head;
+    while (j && j->kind != kind) j = j->next;
+    return j;
+}
+
 void queue_take(job_queue *q, job *j)
 {
     job *before = NULL;

@@ -1,7 +1,7 @@
 /* queue.h: requests that wait for the engine, in the order they came.
  *
- * A job is the head of a decoder's session or of an encoder's job. The owner's lock guards the queue; n may
- * be read by anyone. */
+ * A job is the head of a generation (session.h) or of an input to encode. The owner's lock guards the queue;
+ * n may be read by anyone. */
 #ifndef INFER_QUEUE_H
 #define INFER_QUEUE_H
 
@@ -10,8 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+typedef enum { JOB_GENERATE, JOB_ENCODE } job_kind;
+
 typedef struct job {
     struct job *next;
+    job_kind kind;
     uint64_t id;
     uint64_t group;                  /* of the request it is a part of: places are shared between groups */
     uint64_t submit_ns, deadline_ns; /* deadline 0: none */
@@ -30,6 +33,8 @@ void queue_push(job_queue *q, job *j);
 void queue_push_front(job_queue *q, job *j);
 /* The first; NULL when there is none. */
 job *queue_pop(job_queue *q);
+/* The first of a kind, which stays in; NULL when there is none. */
+job *queue_first(const job_queue *q, job_kind kind);
 /* Take out one that is in the queue. */
 void queue_take(job_queue *q, job *j);
 bool queue_is_dead(const job *j, uint64_t now_ns); /* cancelled or late */

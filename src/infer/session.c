@@ -42,21 +42,27 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
     size_t room = n_ctx - r->n_ids;
     s->max_ids = r->n_ids + (r->max_tokens && r->max_tokens < room ? r->max_tokens : room);
     s->ids = calloc(s->max_ids, sizeof *s->ids);
-    if (!s->ids || kv_seq_init(&s->kv, s->max_ids) || buf_reserve(&s->text, TOKEN_TEXT_BYTES))
+    uint64_t salt = 0;
+    if (s->source && input_digest(s->source, &salt)) return err_nomem(err);
+    if (!s->ids || kv_seq_init(&s->kv, s->max_ids, salt) || buf_reserve(&s->text, TOKEN_TEXT_BYTES))
         return err_nomem(err);
     memcpy(s->ids, r->ids, r->n_ids * sizeof *s->ids);
     if (t) detok_init(&s->detok, t, false);
     return 0;
 }
 
-int session_new(session **ret, const model *m, const gen_request *r, size_t n_ctx, const grammar_vocab *vocab,
-                shoal_err *err)
+int session_new(session **ret, const model *m, const gen_request *r, input *source, size_t n_ctx,
+                const grammar_vocab *vocab, shoal_err *err)
 {
     const model_config *c = model_get_config(m);
     int rc = check_prompt(c, r, n_ctx, err);
-    if (rc) return rc;
-    session *s = calloc(1, sizeof *s);
-    if (!s) return err_nomem(err);
+    session *s = rc == 0 ? calloc(1, sizeof *s) : NULL;
+    if (!s) {
+        free(source);
+        return rc ? rc : err_nomem(err);
+    }
+    s->source = source;
+    s->job.kind = JOB_GENERATE;
     s->config = c;
     s->job.deadline_ns = r->deadline_ns;
     s->job.n_tokens = s->n_prompt = s->n_ids = r->n_ids;
@@ -77,11 +83,25 @@ void session_free(session *s)
     assert(s->kv.n_pages == 0);
     free(s->kv.pages);
     free(s->ids);
+    free(s->source);
+    free(s->cross);
     sampler_done(&s->sampler);
     stop_done(&s->stop);
     grammar_free(s->grammar);
     buf_done(&s->text);
     free(s);
+}
+
+bool session_waits(const session *s)
+{
+    return s->source && !s->cross;
+}
+
+void session_drop_cross(session *s)
+{
+    free(s->cross);
+    s->cross = NULL;
+    s->n_cross = 0;
 }
 
 size_t session_pending(const session *s)

@@ -10,6 +10,7 @@
 
 #include "infer/engine.h"
 #include "infer/grammar.h"
+#include "infer/input.h"
 #include "infer/kv.h"
 #include "infer/queue.h"
 #include "infer/sampler.h"
@@ -30,6 +31,9 @@ typedef struct session {
     buf text; /* the newest token's */
     grammar *grammar;
     kv_seq kv;
+    input *source; /* of an encoder-decoder */
+    void *cross;   /* what the decoder reads of it, n_cross positions; NULL until it is encoded */
+    size_t n_cross;
     /* a probe (engine_logits) samples nothing: rows of logits go to probe_out[n_probe][n_vocab] */
     float *probe_out;
     size_t n_probe;
@@ -45,11 +49,16 @@ typedef struct session {
     finish_reason finish; /* FINISH_NONE while it runs */
 } session;
 
-/* r is checked and copied. n_ctx bounds prompt plus reply. vocab is for constrained requests. */
-int session_new(session **ret, const model *m, const gen_request *r, size_t n_ctx, const grammar_vocab *vocab,
-                shoal_err *err);
+/* r is checked and copied; source is taken, whatever comes of it (NULL: none). n_ctx bounds prompt plus
+ * reply. vocab is for constrained requests. */
+int session_new(session **ret, const model *m, const gen_request *r, input *source, size_t n_ctx,
+                const grammar_vocab *vocab, shoal_err *err);
 void session_free(session *s); /* its pages must be released before */
 
+/* Its source has to be encoded first. */
+bool session_waits(const session *s);
+/* Give up what was encoded; it is encoded again when it is needed. */
+void session_drop_cross(session *s);
 /* Tokens that are not in the cache yet; 1 while decoding. */
 size_t session_pending(const session *s);
 /* The sampled token s->next: an EVENT_TOKEN, and s->finish when it was the last. */

@@ -28,8 +28,8 @@ static void the_ceiling_is_hard(void **state)
 {
     kv *c = open_kv(4);
     kv_seq a = {0}, b = {0};
-    kv_seq_init(&a, 256);
-    kv_seq_init(&b, 256);
+    kv_seq_init(&a, 256, 0);
+    kv_seq_init(&b, 256, 0);
     assert_int_equal(kv_capacity_tokens(c), 4 * KV_PAGE_TOKENS);
     assert_int_equal(fill(c, &a, 0, 3 * KV_PAGE_TOKENS), 0);
     assert_int_equal(fill(c, &b, 1000, 2 * KV_PAGE_TOKENS), SHOAL_EFULL);
@@ -44,12 +44,60 @@ static void the_ceiling_is_hard(void **state)
     kv_free(c);
 }
 
+static void sequences_of_different_sources_share_nothing(void **state)
+{
+    kv *c = open_kv(8);
+    kv_seq a = {0}, b = {0}, same = {0};
+    kv_seq_init(&a, 256, 7);
+    kv_seq_init(&b, 256, 8);
+    kv_seq_init(&same, 256, 7);
+    assert_int_equal(fill(c, &a, 5, 40), 0);
+    int32_t ids[40];
+    for (int i = 0; i < 40; i++) ids[i] = 5 + i;
+    assert_int_equal(kv_adopt(c, &b, ids, 40), 0);
+    assert_int_equal(kv_adopt(c, &same, ids, 40), 32);
+    kv_release(c, &same);
+    assert_int_equal(kv_adopt(c, &same, ids, 40), 32); /* the salt outlives a release */
+    kv_seq_done(c, &a);
+    kv_seq_done(c, &b);
+    kv_seq_done(c, &same);
+    kv_free(c);
+}
+
+static void a_fork_shares_full_pages_and_copies_the_open_one(void **state)
+{
+    kv *c = open_kv(4);
+    kv_seq a = {0}, b = {0};
+    kv_seq_init(&a, 256, 0);
+    kv_seq_init(&b, 256, 0);
+    assert_int_equal(fill(c, &a, 5, 2 * KV_PAGE_TOKENS + 3), 0);
+    memset(kv_k(c, &a, 0, 0, 2), 0x5a, PAGE_BYTES);
+    assert_int_equal(kv_fork(c, &b, &a), 0);
+    assert_int_equal(b.n_tokens, a.n_tokens);
+    assert_int_equal(b.pages[0], a.pages[0]);
+    assert_int_equal(b.pages[1], a.pages[1]);
+    assert_int_not_equal(b.pages[2], a.pages[2]);
+    assert_memory_equal(kv_k(c, &b, 0, 0, 2), kv_k(c, &a, 0, 0, 2), PAGE_BYTES);
+    kv_release(c, &a);
+    assert_int_equal(c->n_used, 3);
+    kv_seq third = {0}; /* no page is left for its open one, and nothing has changed */
+    kv_seq_init(&third, 256, 0);
+    assert_int_equal(fill(c, &a, 1000, 1), 0);
+    assert_int_equal(kv_fork(c, &third, &b), SHOAL_EFULL);
+    assert_int_equal(third.n_pages, 0);
+    kv_seq_done(c, &third);
+    kv_seq_done(c, &a);
+    kv_seq_done(c, &b);
+    assert_int_equal(c->n_used, 0);
+    kv_free(c);
+}
+
 static void an_equal_prefix_is_adopted_and_the_last_token_is_not(void **state)
 {
     kv *c = open_kv(8);
     kv_seq a = {0}, b = {0};
-    kv_seq_init(&a, 256);
-    kv_seq_init(&b, 256);
+    kv_seq_init(&a, 256, 0);
+    kv_seq_init(&b, 256, 0);
     assert_int_equal(fill(c, &a, 5, 40), 0);
     int32_t ids[40];
     for (int i = 0; i < 40; i++) ids[i] = 5 + i;
@@ -69,7 +117,7 @@ static void released_prefixes_stay_until_room_is_needed(void **state)
 {
     kv *c = open_kv(4);
     kv_seq a = {0};
-    kv_seq_init(&a, 256);
+    kv_seq_init(&a, 256, 0);
     fill(c, &a, 0, 32);
     kv_release(c, &a);
     fill(c, &a, 500, 32);
@@ -89,8 +137,8 @@ static void equal_pages_computed_side_by_side_become_one(void **state)
     kv_seq a = {0}, b = {0};
     int32_t ids[16];
     for (int i = 0; i < 16; i++) ids[i] = i;
-    kv_seq_init(&a, 64);
-    kv_seq_init(&b, 64);
+    kv_seq_init(&a, 64, 0);
+    kv_seq_init(&b, 64, 0);
     kv_reserve(c, &a, 16);
     kv_reserve(c, &b, 16);
     assert_int_equal(c->n_used, 2);
@@ -118,7 +166,7 @@ static void random_use_keeps_the_books(void **state)
     kv *c = open_kv(20);
     kv_seq s[N] = {0};
     uint64_t r = 1;
-    for (int i = 0; i < N; i++) kv_seq_init(&s[i], 256);
+    for (int i = 0; i < N; i++) kv_seq_init(&s[i], 256, 0);
     for (int step = 0; step < 20000; step++) {
         r = rng_mix(r);
         kv_seq *q = &s[r % N];
@@ -141,6 +189,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ceiling_is_hard),
+        cmocka_unit_test(sequences_of_different_sources_share_nothing),
+        cmocka_unit_test(a_fork_shares_full_pages_and_copies_the_open_one),
         cmocka_unit_test(an_equal_prefix_is_adopted_and_the_last_token_is_not),
         cmocka_unit_test(released_prefixes_stay_until_room_is_needed),
         cmocka_unit_test(equal_pages_computed_side_by_side_become_one),

@@ -21,7 +21,7 @@ static void check_prompt(engine *e, const fixture *f, const json_t *prompt, size
     float *ref = fixture_tensor(f, json_string_value(json_object_get(prompt, "logits")), &n_ref);
     float *out = malloc(n * n_vocab * sizeof *out);
     assert_int_equal(n_ref, n * n_vocab);
-    must(engine_logits(e, ids, n, n, out, &err));
+    must(engine_logits(e, NULL, ids, n, n, out, &err));
     check_rows(out, ref, 0, n, n_vocab);
     free(ids);
     free(ref);
@@ -50,7 +50,7 @@ static void check_long(engine *e, const fixture *f, size_t n_vocab)
     int32_t *ids = int_array(json_object_get(l, "ids"), &n);
     float *ref = fixture_tensor(f, json_string_value(json_object_get(l, "logits_last4")), &n_ref);
     float *out = malloc(n_ref * sizeof *out);
-    must(engine_logits(e, ids, n, n_ref / n_vocab, out, &err));
+    must(engine_logits(e, NULL, ids, n, n_ref / n_vocab, out, &err));
     check_rows(out, ref, n - n_ref / n_vocab, n_ref / n_vocab, n_vocab);
     free(ids);
     free(ref);
@@ -220,7 +220,7 @@ static void quantised_weights_follow_the_float64_logits(void **state)
         rig_open(&r, path, (engine_options){0});
         size_t n_vocab = model_get_config(r.m)->n_vocab;
         float *out = malloc(n_vocab * sizeof *out);
-        must(engine_logits(r.e, ids, n, 1, out, &err));
+        must(engine_logits(r.e, NULL, ids, n, 1, out, &err));
         json_t *ref =
             json_object_get(json_object_get(json_object_get(expected, "files"), name), "last_logits");
         assert_int_equal(json_array_size(ref), n_vocab);

@@ -23,7 +23,7 @@ static float *logits_of(const char *path, engine_options o, size_t n, size_t *re
     size_t n_vocab = model_get_config(r.m)->n_vocab;
     int32_t *ids = make_ids(n, n_vocab, 7);
     float *out = malloc(n * n_vocab * sizeof *out);
-    must(engine_logits(r.e, ids, n, n, out, &err));
+    must(engine_logits(r.e, NULL, ids, n, n, out, &err));
     free(ids);
     rig_close(&r);
     *ret_n = n * n_vocab;
@@ -101,7 +101,7 @@ static void prefill_gives_the_bits_of_single_steps(void **state)
     rig_open(&r, Q8, (engine_options){0}); /* an empty cache */
     memcpy(ids + n, one->ids, n_new * sizeof *ids);
     float *out = malloc((n_new + 1) * n_vocab * sizeof *out);
-    must(engine_logits(r.e, ids, n + n_new, n_new + 1, out, &err));
+    must(engine_logits(r.e, NULL, ids, n + n_new, n_new + 1, out, &err));
     sampler choose;
     sampler_space space;
     must(sampler_init(&choose, &(sampling){.temperature = 1, .seed = 5}, 0, n_vocab, NULL, 0, &err));

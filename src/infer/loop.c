@@ -1,0 +1,134 @@
+/* loop.c: the engine thread: whatever waits to be encoded goes first, as one batch, then everybody who runs
+ * gets a step. A model that only encodes, or only decodes, has one half of it. */
+#include <assert.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "infer/engine_impl.h"
+
+#define REST_LOOK_NS 20000000
+
+static const char CANCELLED[] = "cancelled by the caller",
+                  LATE[] = "the deadline passed before the answer was whole",
+                  CLOSING[] = "the engine is closing";
+
+/* In one go: nobody ever sees it nowhere. */
+void loop_take_out(engine *e, session *s, void (*back)(job_queue *, job *))
+{
+    pthread_mutex_lock(&e->lock);
+    size_t i = 0;
+    while (i < e->n_running && e->running[i] != s) i++;
+    assert(i < e->n_running);
+    e->n_running--;
+    memmove(&e->running[i], &e->running[i + 1], (e->n_running - i) * sizeof *e->running);
+    if (back) back(&e->queue, &s->job);
+    pthread_mutex_unlock(&e->lock);
+    atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);
+}
+
+void loop_end(engine *e, session *s, int status, const char *message)
+{
+    kv_release(e->kv, &s->kv);
+    atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
+    if (status == SHOAL_ECANCELLED)
+        atomic_fetch_add(&e->stats.n_cancelled, 1);
+    else if (status)
+        atomic_fetch_add(&e->stats.n_failed, 1);
+    session_end(s, status, message, clock_ns());
+    session_free(s);
+}
+
+/* A job that is in no list any more. */
+static void end_job(engine *e, job *j, int status, const char *message)
+{
+    if (j->kind == JOB_GENERATE)
+        loop_end(e, (session *)j, status, message);
+    else
+        encode_fail(e, (enc_job *)j, status, message);
+}
+
+static void end_early(engine *e, job *j)
+{
+    bool cancelled = atomic_load(&j->cancelled);
+    end_job(e, j, cancelled ? SHOAL_ECANCELLED : SHOAL_EDEADLINE, cancelled ? CANCELLED : LATE);
+}
+
+static void reap(engine *e)
+{
+    uint64_t now = clock_ns();
+    pthread_mutex_lock(&e->lock);
+    job *dead = queue_reap(&e->queue, now);
+    pthread_mutex_unlock(&e->lock);
+    for (job *next; dead; dead = next) {
+        next = dead->next;
+        end_early(e, dead);
+    }
+    for (size_t i = e->n_running; i-- > 0;) {
+        session *s = e->running[i];
+        if (!queue_is_dead(&s->job, now)) continue;
+        loop_take_out(e, s, NULL);
+        end_early(e, &s->job);
+    }
+}
+
+/* Is there anything but generations that rest, and anything to clear away of these? Under the lock. */
+static bool has_work(const engine *e, uint64_t now_ns)
+{
+    if (e->n_running > 0) return true;
+    for (const job *j = e->queue.head; j; j = j->next)
+        if (!atomic_load(&j->paused) || queue_is_dead(j, now_ns)) return true;
+    return false;
+}
+
+/* Until somebody wakes us, or a generation that rests may have missed its deadline. */
+static void sleep_a_while(engine *e)
+{
+    struct timespec until;
+    if (!e->queue.head) {
+        pthread_cond_wait(&e->wake, &e->lock);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += REST_LOOK_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&e->wake, &e->lock, &until);
+}
+
+/* Wait for work; false when the engine closes. */
+static bool wait_for_work(engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    while (!e->stopping && !has_work(e, clock_ns())) sleep_a_while(e);
+    bool go = !e->stopping;
+    pthread_mutex_unlock(&e->lock);
+    return go;
+}
+
+static void end_all(engine *e)
+{
+    while (e->n_running > 0) {
+        session *s = e->running[e->n_running - 1];
+        loop_take_out(e, s, NULL);
+        loop_end(e, s, SHOAL_ECANCELLED, CLOSING);
+    }
+    for (;;) {
+        pthread_mutex_lock(&e->lock);
+        job *j = queue_pop(&e->queue);
+        pthread_mutex_unlock(&e->lock);
+        if (!j) return;
+        end_job(e, j, SHOAL_ECANCELLED, CLOSING);
+    }
+}
+
+void loop_run(engine *e)
+{
+    while (wait_for_work(e)) {
+        reap(e);
+        if (e->ops->roles & NET_DECODES) decode_admit(e);
+        if (e->ops->roles & NET_ENCODES) encode_step(e);
+        if (e->n_running > 0) decode_step(e);
+    }
+    end_all(e);
+}
