@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "infer/engine_impl.h"
+#include "infer/lanes.h"
 
 #define SOON_NS   5000000u /* what a step without a deadline asks the arbiter for */
 #define ALONE_MIN 32
@@ -12,6 +13,25 @@
 #define ALONE_S   0.012 /* a prefill chunk takes about this long, so that others get their turn */
 
 /* ---- admitting ------------------------------------------------------------------------------------ */
+
+void decode_release(engine *e, session *s)
+{
+    kv_release(e->kv, &s->kv);
+    if (s->lanes) lanes_release(s->lanes, e->kv);
+}
+
+/* Sequences that compute for it. */
+static size_t width_of(const session *s)
+{
+    return s->lanes ? s->lanes->n_max : 1;
+}
+
+static size_t places_used(const engine *e)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < e->n_running; i++) n += width_of(e->running[i]);
+    return n;
+}
 
 /* Tokens that a cached prefix may stand for: the last one must run, and a probe's rows must. */
 static size_t adoptable(const session *s)
@@ -23,10 +43,14 @@ static size_t adoptable(const session *s)
  * there always is (session_new bounded it by the cache). */
 static bool take_in(engine *e, session *s)
 {
-    size_t had = kv_adopt(e->kv, &s->kv, s->ids, adoptable(s));
-    size_t pages = (s->n_ids - had) / KV_PAGE_TOKENS + 1;
+    size_t had = 0, pages = 0;
+    for (size_t i = 0; i < (s->lanes ? s->lanes->n : 1); i++) {
+        session *l = s->lanes ? s->lanes->lane[i] : s;
+        had = kv_adopt(e->kv, &l->kv, l->ids, adoptable(l));
+        pages += (l->n_ids - had) / KV_PAGE_TOKENS + 1;
+    }
     if (e->n_running > 1 && pages > kv_available(e->kv)) {
-        kv_release(e->kv, &s->kv);
+        decode_release(e, s);
         return false;
     }
     if (s->admitted_ns == 0) {
@@ -67,7 +91,7 @@ static session *next_in_line(engine *e)
  * not know them any more, to the same bits. */
 static void leave_place(engine *e, session *s, void (*back)(job_queue *, job *))
 {
-    kv_release(e->kv, &s->kv);
+    decode_release(e, s);
     session_drop_cross(s);
     loop_take_out(e, s, back);
 }
@@ -87,7 +111,7 @@ static bool admit_one(engine *e)
 {
     pthread_mutex_lock(&e->lock);
     session *s = next_in_line(e);
-    bool full = e->n_running == e->o.max_batch;
+    bool full = s && places_used(e) + width_of(s) > e->o.max_batch;
     if (s && !full) {
         queue_take(&e->queue, &s->job);
         e->running[e->n_running++] = s;
@@ -147,12 +171,29 @@ static size_t prefill_alone(const engine *e)
     return n < ALONE_MIN ? ALONE_MIN : n > ALONE_MAX ? ALONE_MAX : n;
 }
 
+static void add_stepper(engine *e, session *s, session *of)
+{
+    e->stepper_of[e->n_steppers] = of;
+    e->steppers[e->n_steppers++] = s;
+}
+
+static void gather(engine *e)
+{
+    e->n_steppers = 0;
+    for (size_t i = 0; i < e->n_running; i++) {
+        session *s = e->running[i];
+        for (size_t k = 0; s->lanes && k < s->lanes->n; k++) add_stepper(e, s->lanes->lane[k], s);
+        if (!s->lanes) add_stepper(e, s, s);
+    }
+}
+
 static void plan(engine *e)
 {
-    for (size_t i = 0; i < e->n_running; i++) {
-        const session *s = e->running[i];
+    gather(e);
+    for (size_t i = 0; i < e->n_steppers; i++) {
+        const session *s = e->steppers[i];
         size_t done = s->kv.n_tokens, quiet = s->probe_out ? s->n_prompt - s->n_probe : 0;
-        e->entries[i] = (batch_entry){.pending = session_waits(s) ? 0 : session_pending(s),
+        e->entries[i] = (batch_entry){.pending = session_waits(e->stepper_of[i]) ? 0 : session_pending(s),
                                       .probe = s->probe_out != NULL,
                                       .n_quiet = quiet > done ? quiet - done : 0};
     }
@@ -161,19 +202,41 @@ static void plan(engine *e)
                            .shared = alone < e->o.prefill_chunk ? alone : e->o.prefill_chunk,
                            .probe_rows = PROBE_ROWS,
                            .turn = (size_t)atomic_load_explicit(&e->stats.n_steps, memory_order_relaxed)};
-    batch_plan(e->entries, e->n_running, &limits);
+    batch_plan(e->entries, e->n_steppers, &limits);
+}
+
+/* Pages for the tokens of stepper i; false when its own session had to leave for want of them. */
+static bool reserve_one(engine *e, size_t i)
+{
+    while (kv_reserve(e->kv, &e->steppers[i]->kv, e->entries[i].n)) {
+        bool itself = e->running[e->n_running - 1] == e->stepper_of[i];
+        preempt_youngest(e);
+        if (itself) return false;
+    }
+    return true;
+}
+
+static bool runs(const engine *e, const session *s)
+{
+    for (size_t i = 0; i < e->n_running; i++)
+        if (e->running[i] == s) return true;
+    return false;
 }
 
 /* Pages for what is planned, oldest first; whoever is youngest makes room. */
 static size_t reserve(engine *e)
 {
-    size_t n_items = 0;
-    for (size_t i = 0; i < e->n_running; i++) {
-        session *s = e->running[i];
+    size_t n_items = 0, first = 0; /* the first item of its session */
+    for (size_t i = 0; i < e->n_steppers; i++) {
+        session *s = e->steppers[i];
         size_t n = e->entries[i].n;
+        if (i == 0 || e->stepper_of[i] != e->stepper_of[i - 1]) first = n_items;
+        if (!runs(e, e->stepper_of[i])) break; /* nor do those behind it */
         if (n == 0) continue;
-        while (i < e->n_running && kv_reserve(e->kv, &s->kv, n)) preempt_youngest(e);
-        if (i >= e->n_running) break;
+        if (!reserve_one(e, i)) {
+            n_items = first;
+            break;
+        }
         bool last = n == session_pending(s);
         s->n_planned = n;
         s->has_next = last && !s->probe_out;
@@ -182,8 +245,8 @@ static size_t reserve(engine *e)
                                          .ids = s->ids + s->kv.n_tokens,
                                          .n = n,
                                          .n_out = s->probe_out ? (e->entries[i].n_quiet ? 0 : n) : last,
-                                         .cross = s->cross,
-                                         .n_cross = s->n_cross};
+                                         .cross = e->stepper_of[i]->cross,
+                                         .n_cross = e->stepper_of[i]->n_cross};
     }
     return n_items;
 }
@@ -215,33 +278,66 @@ static void measure(engine *e, size_t n_items, double step_s)
     atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
 }
 
+static void leave(engine *e, session *s, int status, const char *message)
+{
+    loop_take_out(e, s, NULL);
+    loop_end(e, s, status, message);
+}
+
+/* What a session's own step gave. */
+static void hand_out_one(engine *e, session *s, uint64_t now_ns)
+{
+    const shoal_err *wrong = s->grammar ? grammar_error(s->grammar) : NULL;
+    if (s->has_next && wrong) {
+        leave(e, s, wrong->code, wrong->message);
+        return;
+    }
+    if (s->has_next && !isfinite(s->next.logprob)) {
+        leave(e, s, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
+        return;
+    }
+    if (s->has_next) {
+        session_take(s, now_ns);
+        s->n_stint++;
+        atomic_fetch_add(&e->stats.n_generated_tokens, 1);
+    } else if (s->probe_out && session_pending(s) == 0) {
+        s->finish = FINISH_LENGTH;
+    }
+    if (s->finish != FINISH_NONE) leave(e, s, 0, NULL);
+}
+
+/* The lanes of s have computed; when all have, the next ones are chosen. */
+static void hand_out_search(engine *e, session *s, uint64_t now_ns)
+{
+    size_t n;
+    float logprob;
+    if (!lanes_ready(s->lanes)) return;
+    for (size_t i = 0; i < s->lanes->n; i++) {
+        if (isfinite(s->lanes->lane[i]->next.logprob)) continue;
+        leave(e, s, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
+        return;
+    }
+    s->n_stint++;
+    atomic_fetch_add(&e->stats.n_generated_tokens, s->lanes->n);
+    if (lanes_advance(s->lanes, e->kv)) return;
+    const int32_t *ids = beam_best(s->lanes->search, &n, &logprob);
+    session_take_all(s, ids, n, logprob, now_ns);
+    leave(e, s, 0, NULL);
+}
+
 static void hand_out(engine *e, size_t n_items)
 {
     uint64_t now = clock_ns();
-    for (size_t i = 0; i < n_items; i++) {
-        session *s = e->item_session[i];
-        kv_commit(e->kv, &s->kv, s->ids, s->n_planned);
-        const shoal_err *wrong = s->grammar ? grammar_error(s->grammar) : NULL;
-        if (s->has_next && wrong) {
-            loop_take_out(e, s, NULL);
-            loop_end(e, s, wrong->code, wrong->message);
-            continue;
-        }
-        if (s->has_next && !isfinite(s->next.logprob)) {
-            loop_take_out(e, s, NULL);
-            loop_end(e, s, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
-            continue;
-        }
-        if (s->has_next) {
-            session_take(s, now);
-            s->n_stint++;
-            atomic_fetch_add(&e->stats.n_generated_tokens, 1);
-        } else if (s->probe_out && session_pending(s) == 0) {
-            s->finish = FINISH_LENGTH;
-        }
-        if (s->finish == FINISH_NONE) continue;
-        loop_take_out(e, s, NULL);
-        loop_end(e, s, 0, NULL);
+    for (size_t i = 0; i < n_items; i++)
+        kv_commit(e->kv, &e->item_session[i]->kv, e->item_session[i]->ids, e->item_session[i]->n_planned);
+    for (size_t i = 0; i < e->n_steppers; i++) {
+        session *s = e->steppers[i], *of = e->stepper_of[i];
+        bool last_of_it = i + 1 == e->n_steppers || e->stepper_of[i + 1] != of;
+        if (!runs(e, of)) continue;
+        if (s == of && e->entries[i].n > 0)
+            hand_out_one(e, s, now);
+        else if (s != of && last_of_it)
+            hand_out_search(e, of, now);
     }
 }
 

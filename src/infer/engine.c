@@ -41,10 +41,13 @@ static int make_decoder(engine *e, shoal_err *err)
     e->running = calloc(n, sizeof *e->running);
     e->items = calloc(n, sizeof *e->items);
     e->item_session = calloc(n, sizeof *e->item_session);
+    e->steppers = calloc(n, sizeof *e->steppers);
+    e->stepper_of = calloc(n, sizeof *e->stepper_of);
     e->entries = calloc(n, sizeof *e->entries);
     e->places = calloc(n, sizeof *e->places);
     e->spaces = calloc((size_t)e->o.n_threads, sizeof *e->spaces);
-    if (!e->running || !e->items || !e->item_session || !e->entries || !e->places || !e->spaces)
+    if (!e->running || !e->items || !e->item_session || !e->steppers || !e->stepper_of || !e->entries ||
+        !e->places || !e->spaces)
         return err_nomem(err);
     for (int i = 0; i < e->o.n_threads; i++) {
         if (sampler_space_init(&e->spaces[i], e->c->n_vocab)) return err_nomem(err);
@@ -94,6 +97,8 @@ static void destroy(engine *e)
     free(e->running);
     free(e->items);
     free(e->item_session);
+    free(e->steppers);
+    free(e->stepper_of);
     free(e->entries);
     free(e->places);
     free(e->enc_inputs);
@@ -243,6 +248,23 @@ static int need_vocab(engine *e, const grammar_vocab **ret, shoal_err *err)
     return rc;
 }
 
+/* A search must fit when it is alone: then the oldest can always go on. */
+static int check_beams(const engine *e, const gen_request *r, shoal_err *err)
+{
+    size_t longest = r->max_tokens && r->max_tokens < e->n_ctx ? r->n_ids + r->max_tokens : e->n_ctx;
+    size_t pages = longest / KV_PAGE_TOKENS + 1;
+    if (r->n_beams > e->o.max_batch)
+        return err_set(err, SHOAL_ELIMIT, "%zu beams are over the %zu sequences that run together",
+                       r->n_beams, e->o.max_batch);
+    if (pages * r->n_beams > e->kv->n_pages)
+        return err_set(
+            err, SHOAL_ELIMIT,
+            "%zu beams of %zu tokens need more key/value memory than the %zu tokens there are: ask for "
+            "fewer tokens or beams",
+            r->n_beams, longest, kv_capacity_tokens(e->kv));
+    return 0;
+}
+
 /* A generation that can be run: with a source where the model reads one, and without where it does not. */
 static int new_session(engine *e, session **ret, const gen_request *r, size_t n_ctx, shoal_err *err)
 {
@@ -255,6 +277,7 @@ static int new_session(engine *e, session **ret, const gen_request *r, size_t n_
                        r->source ? "%s reads no source beside its prompt" : "%s needs a source to read",
                        model_name(e->m));
     int rc = r->form ? need_vocab(e, &vocab, err) : 0;
+    if (rc == 0 && r->n_beams > 1) rc = check_beams(e, r, err);
     if (rc == 0 && r->source) rc = input_new(&source, e->ops, e->c, r->source, source_ctx(e), err);
     return rc ? rc : session_new(ret, e->m, r, source, n_ctx, vocab, err);
 }

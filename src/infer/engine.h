@@ -86,7 +86,11 @@ typedef struct gen_request {
     const grammar_spec *form; /* what the reply must be; NULL: any text */
     uint64_t deadline_ns;     /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
     uint64_t group;           /* requests with the same number share the places of one; 0: it is alone */
-    uint64_t first_position;  /* sampling position of the first new token; replay passes what was done */
+    size_t n_beams;       /* over 1: beam search, greedy and without sampling, stop strings or form; the reply
+                             comes whole. BEAM_MAX at most */
+    float length_penalty; /* of beams: a reply's score is its log-probability / length^penalty */
+    bool early_stopping;  /* of beams: as soon as n_beams replies have ended */
+    uint64_t first_position; /* sampling position of the first new token; replay passes what was done */
 } gen_request;
 
 typedef struct token_logprob {

@@ -57,6 +57,9 @@ struct engine {
     size_t n_running;
     net_item *items; /* [max_batch] */
     session **item_session;
+    session **steppers;   /* who computes: those that run, and the lanes of beam searches for these */
+    session **stepper_of; /* the running one that a stepper belongs to: itself or its search */
+    size_t n_steppers;
     batch_entry *entries; /* [max_batch], as are the next */
     batch_place *places;
     /* NET_ENCODES */
@@ -90,6 +93,7 @@ void encode_step(engine *e);
 void encode_fail(engine *e, enc_job *j, int status, const char *message);
 /* decode.c. Who rests leaves, who is next comes in; then one step of those who run. */
 void decode_admit(engine *e);
+void decode_release(engine *e, session *s); /* its pages and those of its lanes */
 void decode_step(engine *e);
 
 /* step.c. The team for a step of n_tokens, and the note of how long it took. Engine thread. */

@@ -214,6 +214,13 @@ int kv_seq_init(kv_seq *s, size_t max_tokens, uint64_t salt)
     return 0;
 }
 
+void kv_seq_salt(kv_seq *s, uint64_t salt)
+{
+    assert(s->n_pages == 0);
+    s->salt = salt;
+    s->chain = chain_start(salt);
+}
+
 void kv_seq_done(kv *c, kv_seq *s)
 {
     if (s->pages) kv_release(c, s);

@@ -66,7 +66,8 @@ size_t kv_available(const kv *c);
 
 /* salt: a digest of what else than tokens the pages' content depends on, 0 for nothing. SHOAL_ENOMEM. */
 int kv_seq_init(kv_seq *s, size_t max_tokens, uint64_t salt);
-void kv_seq_done(kv *c, kv_seq *s); /* releases; a zeroed one is fine */
+void kv_seq_salt(kv_seq *s, uint64_t salt); /* of an empty one */
+void kv_seq_done(kv *c, kv_seq *s);         /* releases; a zeroed one is fine */
 
 /* For an empty sequence: take over cached pages that hold a prefix of ids[0..n). Returns how many
  * positions are computed now, a multiple of KV_PAGE_TOKENS. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "infer/lanes.h"
 
 #define TOKEN_TEXT_BYTES 512 /* room for the text of one token; longer ones allocate */
 
@@ -27,6 +28,12 @@ static int check_prompt(const model_config *c, const gen_request *r, size_t n_ct
     return 0;
 }
 
+static bool is_greedy(const sampling *s)
+{
+    return s->temperature == 0 && s->n_bias == 0 && s->presence_penalty == 0 && s->frequency_penalty == 0 &&
+           (s->repetition_penalty == 0 || s->repetition_penalty == 1);
+}
+
 static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, const grammar_vocab *vocab,
                 shoal_err *err)
 {
@@ -42,13 +49,18 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
     size_t room = n_ctx - r->n_ids;
     s->max_ids = r->n_ids + (r->max_tokens && r->max_tokens < room ? r->max_tokens : room);
     s->ids = calloc(s->max_ids, sizeof *s->ids);
+    if (r->n_beams > 1 && (r->n_stop || r->form || r->logprobs || r->n_top || !is_greedy(&r->sampling)))
+        return err_set(
+            err, SHOAL_EINVALID,
+            "beam search takes the likeliest reply: no temperature, penalties, bias, stop strings, "
+            "log-probabilities or form of reply go with it");
     uint64_t salt = 0;
     if (s->source && input_digest(s->source, &salt)) return err_nomem(err);
     if (!s->ids || kv_seq_init(&s->kv, s->max_ids, salt) || buf_reserve(&s->text, TOKEN_TEXT_BYTES))
         return err_nomem(err);
     memcpy(s->ids, r->ids, r->n_ids * sizeof *s->ids);
     if (t) detok_init(&s->detok, t, false);
-    return 0;
+    return r->n_beams > 1 ? lanes_new(&s->lanes, m, r, s, n_ctx, err) : 0;
 }
 
 int session_new(session **ret, const model *m, const gen_request *r, input *source, size_t n_ctx,
@@ -81,6 +93,7 @@ void session_free(session *s)
 {
     if (!s) return;
     assert(s->kv.n_pages == 0);
+    lanes_free(s->lanes);
     free(s->kv.pages);
     free(s->ids);
     free(s->source);
@@ -146,6 +159,15 @@ void session_take(session *s, uint64_t now_ns)
     ev.top = next->n_top ? next->top : NULL;
     ev.n_top = next->n_top;
     s->fn(s->user, &ev);
+}
+
+void session_take_all(session *s, const int32_t *ids, size_t n, float logprob, uint64_t now_ns)
+{
+    for (size_t i = 0; i < n && s->finish == FINISH_NONE; i++) {
+        s->next = (sample){.id = ids[i], .logprob = logprob};
+        session_take(s, now_ns);
+    }
+    if (s->finish == FINISH_NONE) s->finish = FINISH_LENGTH;
 }
 
 /* What is still held back: an open character, and text that might have become a stop string. */

@@ -16,6 +16,8 @@
 #include "infer/sampler.h"
 #include "infer/stop.h"
 
+struct lanes;
+
 typedef struct session {
     job job; /* first */
     gen_event_fn fn;
@@ -31,8 +33,9 @@ typedef struct session {
     buf text; /* the newest token's */
     grammar *grammar;
     kv_seq kv;
-    input *source; /* of an encoder-decoder */
-    void *cross;   /* what the decoder reads of it, n_cross positions; NULL until it is encoded */
+    struct lanes *lanes; /* of a beam search: they compute, this one waits for them */
+    input *source;       /* of an encoder-decoder */
+    void *cross;         /* what the decoder reads of it, n_cross positions; NULL until it is encoded */
     size_t n_cross;
     /* a probe (engine_logits) samples nothing: rows of logits go to probe_out[n_probe][n_vocab] */
     float *probe_out;
@@ -55,6 +58,8 @@ int session_new(session **ret, const model *m, const gen_request *r, input *sour
                 const grammar_vocab *vocab, shoal_err *err);
 void session_free(session *s); /* its pages must be released before */
 
+/* The whole reply of a beam search: events for each token. */
+void session_take_all(session *s, const int32_t *ids, size_t n, float logprob, uint64_t now_ns);
 /* Its source has to be encoded first. */
 bool session_waits(const session *s);
 /* Give up what was encoded; it is encoded again when it is needed. */
