@@ -85,7 +85,7 @@ void shoal_model_close(shoal_model *m);
 
 typedef struct shoal_model_info {
     const char *name, *architecture, *quantisation, *version;
-    const char *task; /* "generate", "classify", "tag" or "embed" */
+    const char *task; /* "generate", "classify", "rerank", "tag", "embed", ... */
     const char *isa;  /* the kernels in use: "scalar", "avx2", "avx512vnni" */
     char digest[65];  /* SHA-256 of the file, hex */
     size_t n_ctx, n_vocab, n_embd, n_labels;
@@ -159,6 +159,11 @@ typedef struct shoal_classification {
 int shoal_classify(shoal_model *m, const char *text, const char *pair, shoal_classification *ret,
                    shoal_err *err);
 void shoal_classification_done(shoal_classification *c);
+
+/* How well each of n documents answers the query: ret_scores[n], 0 to 1 unless the model says otherwise, in
+ * their order. They run as one batch. For models with one label (cross-encoders). */
+int shoal_rerank(shoal_model *m, const char *query, const char *const *documents, size_t n, float *ret_scores,
+                 shoal_err *err);
 
 typedef struct shoal_span {
     size_t start, end;           /* code points of the text */

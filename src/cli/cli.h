@@ -33,6 +33,7 @@
     X(run)              \
     X(chat)             \
     X(classify)         \
+    X(rerank)           \
     X(tag)              \
     X(embed)            \
     X(tokenize)         \

@@ -12,12 +12,20 @@ static const char *endpoint_of(const char *task)
     } ROWS[] = {
         {"generate", "/v1/chat/completions"},
         {"classify", "/v1/classify"},
+        {"rerank", "/v1/rerank"},
         {"tag", "/v1/tag"},
         {"embed", "/v1/embeddings"},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
         if (strcmp(ROWS[i].task, task) == 0) return ROWS[i].path;
     return "/v1/models";
+}
+
+/* A reranker is a classifier of one label, and may be asked as one. */
+static bool does(const Shoal__V1__ModelInfo *info, const char *task)
+{
+    return strcmp(info->task, task) == 0 ||
+           (strcmp(info->task, "rerank") == 0 && strcmp(task, "classify") == 0);
 }
 
 /* The one model with this task. */
@@ -49,7 +57,7 @@ int choose_model(gateway_request *rq, const char *task, const char **ret_name,
     const replica *r = backend_find(rq->backend, *ret_name, &known);
     if (!known) return api_error_no_model(e, *ret_name);
     const Shoal__V1__ModelInfo *info = r ? r->info : NULL;
-    if (info && strcmp(info->task, task) != 0)
+    if (info && !does(info, task))
         return api_error_set(e, 400, "invalid_request_error", "wrong_task", "model",
                              "the model %.64s does \"%.16s\", which is asked at %s", *ret_name, info->task,
                              endpoint_of(info->task));

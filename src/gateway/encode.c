@@ -1,5 +1,5 @@
-/* encode.c: embeddings, classify and tag; see encode.h. What comes before and after the one model call
- * (cache, waiting, the client that leaves) is shared.c's. Loop thread. */
+/* encode.c: embeddings, classify, rerank and tag; see encode.h. What comes before and after the one model
+ * call (cache, waiting, the client that leaves) is shared.c's. Loop thread. */
 #include "gateway/encode.h"
 
 #include <stdlib.h>
@@ -97,7 +97,8 @@ static void on_classified(void *user, const backend_result *r, const Shoal__V1__
     if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
     observe(j, r, reply->timing);
     buf body = {0};
-    encode_put_classes(&body, &j->spec, reply, &j->shared.rq->n_prompt_tokens);
+    (j->spec.kind == ENCODE_RERANK ? encode_put_ranking : encode_put_classes)(&body, &j->spec, reply,
+                                                                              &j->shared.rq->n_prompt_tokens);
     job_answer(j, &body);
     buf_done(&body);
 }
@@ -126,6 +127,7 @@ static void start_call(void *job)
     embed.inputs = classify.inputs = tag.inputs = s->input_list;
     switch (s->kind) {
     case ENCODE_EMBED: j->call = backend_embed(b, s->model, &embed, &ctx, on_embedded, j); break;
+    case ENCODE_RERANK:
     case ENCODE_CLASSIFY: j->call = backend_classify(b, s->model, &classify, &ctx, on_classified, j); break;
     case ENCODE_TAG: j->call = backend_tag(b, s->model, &tag, &ctx, on_tagged, j); break;
     }
@@ -169,6 +171,11 @@ void encode_embeddings(gateway_request *rq)
 void encode_classify(gateway_request *rq)
 {
     handle(rq, ENCODE_CLASSIFY, "classify");
+}
+
+void encode_rerank(gateway_request *rq)
+{
+    handle(rq, ENCODE_RERANK, "rerank");
 }
 
 void encode_tag(gateway_request *rq)

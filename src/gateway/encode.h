@@ -1,4 +1,4 @@
-/* encode.h: POST /v1/embeddings, /v1/classify and /v1/tag: one unary model call each. */
+/* encode.h: POST /v1/embeddings, /v1/classify, /v1/rerank and /v1/tag: one unary model call each. */
 #ifndef GATEWAY_ENCODE_H
 #define GATEWAY_ENCODE_H
 
@@ -7,6 +7,7 @@
 /* Each answers rq now or later; it is not to be touched afterwards. Loop thread. */
 void encode_embeddings(gateway_request *rq);
 void encode_classify(gateway_request *rq);
+void encode_rerank(gateway_request *rq);
 void encode_tag(gateway_request *rq);
 
 #endif

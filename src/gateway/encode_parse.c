@@ -17,6 +17,38 @@ void encode_spec_done(encode_spec *s)
     *s = (encode_spec){0};
 }
 
+static int bad_document(api_error *e, size_t i)
+{
+    return api_error_bad(e, "documents", "documents[%zu]: must be text without NUL characters, not empty", i);
+}
+
+/* The query goes with every document as a pair. */
+static int read_documents(encode_spec *s, api_error *e)
+{
+    const char *query = fields_text(fields_get(s->root, "query"));
+    const json_t *v = fields_get(s->root, "documents");
+    if (!query || !*query)
+        return api_error_bad(e, "query", "\"query\" must be text without NUL characters, not empty");
+    s->n_inputs = json_array_size(v);
+    if (s->n_inputs == 0 || s->n_inputs > ENCODE_DOCUMENTS_MAX)
+        return api_error_bad(e, "documents", "\"documents\" must be an array of 1 to %d texts",
+                             ENCODE_DOCUMENTS_MAX);
+    s->inputs = calloc(s->n_inputs, sizeof *s->inputs);
+    s->input_list = calloc(s->n_inputs, sizeof *s->input_list);
+    if (!s->inputs || !s->input_list) return api_error_nomem(e);
+    for (size_t i = 0; i < s->n_inputs; i++) {
+        const json_t *d = json_array_get(v, i);
+        const char *text = fields_text(json_is_object(d) ? fields_get(d, "text") : d);
+        if (!text || !*text) return bad_document(e, i);
+        s->inputs[i] = (Shoal__V1__TextInput)SHOAL__V1__TEXT_INPUT__INIT;
+        s->inputs[i].text = (char *)query;
+        s->inputs[i].pair = (char *)text;
+        s->inputs[i].has_pair = 1;
+        s->input_list[i] = &s->inputs[i];
+    }
+    return 0;
+}
+
 static int bad_input(api_error *e, size_t i)
 {
     return api_error_bad(e, "input", "input[%zu]: must be text without NUL characters, not empty", i);
@@ -77,6 +109,10 @@ static int read_options(encode_spec *s, api_error *e)
     const char *format = NULL;
     int rc = fields_str(s->root, "model", &s->model, e);
     if (rc == 0 && s->kind == ENCODE_CLASSIFY) rc = fields_int(s->root, "top_k", 1, 100000, &s->top_k, e);
+    if (rc == 0 && s->kind == ENCODE_RERANK) {
+        rc = fields_int(s->root, "top_n", 1, 100000, &s->top_k, e);
+        if (rc == 0) rc = fields_bool(s->root, "return_documents", &s->documents, e);
+    }
     if (rc != 0 || s->kind != ENCODE_EMBED) return rc;
     if (!s->model) return api_error_bad(e, "model", "\"model\" must name a model");
     rc = fields_str(s->root, "encoding_format", &format, e);
@@ -91,7 +127,7 @@ int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size
     encode_spec s = {.kind = kind};
     int rc = fields_parse(&s.root, body, len, e);
     if (rc == 0) rc = read_options(&s, e);
-    if (rc == 0) rc = read_inputs(&s, e);
+    if (rc == 0) rc = kind == ENCODE_RERANK ? read_documents(&s, e) : read_inputs(&s, e);
     if (rc == 0)
         *ret = s;
     else
@@ -101,7 +137,7 @@ int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size
 
 bool encode_spec_key(const encode_spec *s, const char *digest, sha256_digest *ret)
 {
-    static const char *const KINDS[] = {"embeddings", "classify", "tag"};
+    static const char *const KINDS[] = {"embeddings", "classify", "tag", "rerank"};
     cache_key *k = cache_key_new(KINDS[s->kind]);
     cache_key_str(k, "model", s->model); /* the answer's body names it */
     cache_key_str(k, "digest", digest);
@@ -111,5 +147,6 @@ bool encode_spec_key(const encode_spec *s, const char *digest, sha256_digest *re
     }
     cache_key_int(k, "base64", s->base64);
     cache_key_int(k, "top_k", s->top_k);
+    cache_key_int(k, "documents", s->documents);
     return cache_key_end(k, ret);
 }

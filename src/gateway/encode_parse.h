@@ -9,9 +9,10 @@
 #include "gateway/api_error.h"
 #include "shoal/v1/worker.pb-c.h"
 
-#define ENCODE_INPUTS_MAX 256
+#define ENCODE_INPUTS_MAX    256
+#define ENCODE_DOCUMENTS_MAX 1000 /* of one rerank request */
 
-typedef enum encode_kind { ENCODE_EMBED, ENCODE_CLASSIFY, ENCODE_TAG } encode_kind;
+typedef enum encode_kind { ENCODE_EMBED, ENCODE_CLASSIFY, ENCODE_TAG, ENCODE_RERANK } encode_kind;
 
 typedef struct encode_spec {
     encode_kind kind;
@@ -21,7 +22,8 @@ typedef struct encode_spec {
     size_t n_inputs;
     bool base64;        /* embeddings as little-endian float32 in base64 */
     int64_t dimensions; /* 0: not given */
-    int64_t top_k;      /* labels in the answer, 0: all */
+    int64_t top_k;      /* labels (rerank: documents) in the answer, 0: all */
+    bool documents;     /* rerank: the answer holds the documents, too */
 } encode_spec;
 
 /* 0 and *ret (encode_spec_done), or an HTTP status with *e filled and *ret untouched. */

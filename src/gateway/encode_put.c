@@ -3,6 +3,7 @@
 #include "gateway/encode_put.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -30,9 +31,15 @@ static void put_tail(buf *out, const encode_spec *s, uint64_t n_tokens)
                (unsigned long long)n_tokens, (unsigned long long)n_tokens);
 }
 
+/* Entry number i of the list is about input `index`. */
+static void put_index_of(buf *out, size_t i, size_t index)
+{
+    buf_printf(out, "%s{\"index\":%zu,", i ? "," : "", index);
+}
+
 static void put_index(buf *out, size_t i)
 {
-    buf_printf(out, "%s{\"index\":%zu,", i ? "," : "", i);
+    put_index_of(out, i, i);
 }
 
 static void put_vector(buf *out, const Shoal__V1__Embedding *v, bool base64)
@@ -88,6 +95,51 @@ void encode_put_classes(buf *out, const encode_spec *s, const Shoal__V1__Classif
         *ret_tokens += c->n_tokens;
     }
     put_tail(out, s, *ret_tokens);
+}
+
+typedef struct ranked {
+    size_t index;
+    float score;
+} ranked;
+
+/* Equal scores keep the order of the request. */
+static int by_relevance(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (x->score != y->score) return x->score < y->score ? 1 : -1;
+    return x->index < y->index ? -1 : 1;
+}
+
+void encode_put_ranking(buf *out, const encode_spec *s, const Shoal__V1__ClassifyReply *r,
+                        uint64_t *ret_tokens)
+{
+    ranked *order = malloc(r->n_results * sizeof *order);
+    size_t n = s->top_k && (size_t)s->top_k < r->n_results ? (size_t)s->top_k : r->n_results;
+    *ret_tokens = 0;
+    if (!order) {
+        out->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < r->n_results; i++) {
+        const Shoal__V1__Classification *c = r->results[i];
+        order[i] = (ranked){i, c->n_labels ? c->labels[0]->score : 0};
+        *ret_tokens += c->n_tokens;
+    }
+    qsort(order, r->n_results, sizeof *order, by_relevance);
+    buf_puts(out, "{\"object\":\"list\",\"results\":[");
+    for (size_t i = 0; i < n; i++) {
+        put_index_of(out, i, order[i].index);
+        buf_puts(out, "\"relevance_score\":");
+        put_float(out, order[i].score);
+        if (s->documents) {
+            buf_puts(out, ",\"document\":{\"text\":");
+            put_string(out, s->inputs[order[i].index].pair);
+            buf_putc(out, '}');
+        }
+        buf_putc(out, '}');
+    }
+    put_tail(out, s, *ret_tokens);
+    free(order);
 }
 
 static void put_span(buf *out, const Shoal__V1__Span *p)

@@ -76,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 'e': encode(body, size - 1, ENCODE_EMBED); break;
     case 'l': encode(body, size - 1, ENCODE_CLASSIFY); break;
     case 't': encode(body, size - 1, ENCODE_TAG); break;
+    case 'r': encode(body, size - 1, ENCODE_RERANK); break;
     default: generate(body, size - 1, data[0] != 'p');
     }
     return 0;

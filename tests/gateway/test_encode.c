@@ -56,6 +56,12 @@ static void encode_names_the_field_it_refuses(void **state)
         {ENCODE_CLASSIFY, "{\"input\":\"a\",\"pair\":3}", "pair"},
         {ENCODE_CLASSIFY, "{\"input\":[{\"text\":\"a\",\"pair\":3}]}", "pair"},
         {ENCODE_TAG, "{\"input\":{\"text\":\"a\"}}", "input"},
+        {ENCODE_RERANK, "{\"documents\":[\"a\"]}", "query"},
+        {ENCODE_RERANK, "{\"query\":\"q\"}", "documents"},
+        {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[]}", "documents"},
+        {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[\"a\",\"\"]}", "documents"},
+        {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[{\"body\":\"a\"}]}", "documents"},
+        {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[\"a\"],\"top_n\":0}", "top_n"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         encode_spec s;
@@ -66,6 +72,43 @@ static void encode_names_the_field_it_refuses(void **state)
         assert_int_equal(rc, 400);
         assert_string_equal(e.param, CASES[i].param);
     }
+}
+
+static void encode_ranks_documents_best_first(void **state)
+{
+    encode_spec s = read_ok(ENCODE_RERANK,
+                            "{\"model\":\"r\",\"query\":\"q\",\"documents\":[\"a\",{\"text\":\"b\"},\"c\"],"
+                            "\"top_n\":2,\"return_documents\":true}");
+    assert_int_equal(s.n_inputs, 3);
+    assert_string_equal(s.inputs[1].text, "q");
+    assert_string_equal(s.inputs[1].pair, "b");
+    Shoal__V1__LabelScore label[3], *label_at[3];
+    Shoal__V1__Classification c[3], *list[3];
+    static const float scores[] = {0.25f, 0.75f, 0.25f};
+    for (size_t i = 0; i < 3; i++) {
+        label[i] = (Shoal__V1__LabelScore)SHOAL__V1__LABEL_SCORE__INIT;
+        label[i].score = scores[i];
+        label_at[i] = &label[i];
+        c[i] = (Shoal__V1__Classification)SHOAL__V1__CLASSIFICATION__INIT;
+        c[i].labels = &label_at[i];
+        c[i].n_labels = 1;
+        c[i].n_tokens = 4;
+        list[i] = &c[i];
+    }
+    Shoal__V1__ClassifyReply r = SHOAL__V1__CLASSIFY_REPLY__INIT;
+    r.results = list;
+    r.n_results = 3;
+    uint64_t n;
+    buf out = {0};
+    encode_put_ranking(&out, &s, &r, &n);
+    assert_int_equal(n, 12);
+    assert_string_equal(
+        out.data, "{\"object\":\"list\",\"results\":[{\"index\":1,\"relevance_score\":0.75,\"document\":{"
+                  "\"text\":\"b\"}},"
+                  "{\"index\":0,\"relevance_score\":0.25,\"document\":{\"text\":\"a\"}}],\"model\":\"r\","
+                  "\"usage\":{\"prompt_tokens\":12,\"total_tokens\":12}}");
+    buf_done(&out);
+    encode_spec_done(&s);
 }
 
 static void encode_writes_embeddings_as_floats_and_base64(void **state)
@@ -157,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encode_reads_one_and_many),
         cmocka_unit_test(encode_names_the_field_it_refuses),
+        cmocka_unit_test(encode_ranks_documents_best_first),
         cmocka_unit_test(encode_writes_embeddings_as_floats_and_base64),
         cmocka_unit_test(encode_cuts_labels_to_top_k),
         cmocka_unit_test(encode_writes_spans_with_offsets),

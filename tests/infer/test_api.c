@@ -181,6 +181,37 @@ static void embeddings_are_the_same_in_a_crowd(void **state)
     shoal_model_close(c.m);
 }
 
+/* Ranking many is asking for each pair alone, to the bit. */
+static void ranks_are_the_pairs_scores(void **state)
+{
+    (void)state;
+    enum { N = 70 };
+    char text[N][32];
+    const char *docs[N];
+    float scores[N];
+    shoal_model *m = open_model(DATA "cross-encoder-rerank");
+    for (int i = 0; i < N; i++) {
+        snprintf(text[i], sizeof text[i], "document number %d", i * i);
+        docs[i] = text[i];
+    }
+    assert_int_equal(shoal_rerank(m, "which number?", docs, N, scores, NULL), 0);
+    for (int i = 0; i < N; i++) {
+        shoal_classification c = {0};
+        assert_int_equal(shoal_classify(m, "which number?", docs[i], &c, NULL), 0);
+        assert_memory_equal(&c.labels[0].score, &scores[i], sizeof scores[i]);
+        shoal_classification_done(&c);
+    }
+    assert_int_equal(shoal_rerank(m, "which number?", docs, 0, scores, NULL), 0);
+    docs[40] = NULL; /* and nothing is written */
+    float first = scores[0];
+    assert_int_equal(shoal_rerank(m, "which number?", docs, N, scores, NULL), SHOAL_EINVALID);
+    assert_true(scores[0] == first);
+    shoal_model_close(m);
+    m = open_model(DATA "bert-intent");
+    assert_int_equal(shoal_rerank(m, "q", docs, 1, scores, NULL), SHOAL_EUNSUPPORTED);
+    shoal_model_close(m);
+}
+
 /* ---- streaming ------------------------------------------------------------------------------------ */
 
 typedef struct listener {
@@ -534,6 +565,7 @@ int main(void)
         cmocka_unit_test(classification_is_the_same_in_a_crowd),
         cmocka_unit_test(tagging_is_the_same_in_a_crowd),
         cmocka_unit_test(embeddings_are_the_same_in_a_crowd),
+        cmocka_unit_test(ranks_are_the_pairs_scores),
         cmocka_unit_test(pieces_add_up_to_the_text),
         cmocka_unit_test(a_callback_stops_the_reply),
         cmocka_unit_test(a_stop_string_is_no_part_of_the_reply),

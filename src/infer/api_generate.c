@@ -1,0 +1,198 @@
+/* api_generate.c: shoal_generate and shoal_chat; see include/shoal.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "infer/api_impl.h"
+
+static void waiter_add_id(api_waiter *w, int32_t id)
+{
+    if (w->n_ids == w->cap_ids) {
+        size_t cap = w->cap_ids ? 2 * w->cap_ids : 64;
+        int32_t *p = realloc(w->ids, cap * sizeof *p);
+        if (!p) {
+            w->nomem = true;
+            return;
+        }
+        w->ids = p;
+        w->cap_ids = cap;
+    }
+    w->ids[w->n_ids++] = id;
+}
+
+static void on_generated(void *user, const gen_event *ev)
+{
+    api_waiter *w = user;
+    pthread_mutex_lock(&w->lock);
+    if (ev->text_len && buf_append(&w->text, ev->text, ev->text_len) != 0) w->nomem = true;
+    if (ev->kind == EVENT_TOKEN) {
+        waiter_add_id(w, ev->id);
+    } else {
+        w->finish = ev->finish;
+        w->timings = ev->timings;
+        api_waiter_finish(w, ev->status, ev->message);
+    }
+    pthread_cond_signal(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void take_generation(api_waiter *w, buf *text, size_t n_prompt, shoal_generation *ret)
+{
+    *ret = (shoal_generation){
+        .n_bytes = text->len,
+        .ids = w->ids,
+        .n_ids = w->n_ids,
+        .n_prompt = n_prompt,
+        .stopped = w->finish == FINISH_STOP,
+        .mean_prob = w->timings.mean_prob,
+        .prefill_ms = w->timings.prefill_ms,
+        .decode_ms = w->timings.decode_ms,
+    };
+    ret->text = buf_take(text);
+    w->ids = NULL;
+}
+
+/* Hand text to fn as it comes, until the engine is done; the whole of it gathers in `all`. */
+static void follow(shoal_model *m, api_waiter *w, uint64_t id, shoal_text_fn fn, void *user, buf *all)
+{
+    bool stopped = false;
+    buf piece = {0};
+    pthread_mutex_lock(&w->lock);
+    for (;;) {
+        while (!w->done && w->text.len == 0) pthread_cond_wait(&w->changed, &w->lock);
+        buf swap = piece;
+        piece = w->text;
+        w->text = swap;
+        buf_clear(&w->text);
+        bool done = w->done;
+        pthread_mutex_unlock(&w->lock);
+        if (piece.len && !stopped) {
+            buf_append(all, piece.data, piece.len);
+            if (fn && fn(user, piece.data, piece.len) != 0) {
+                stopped = true;
+                engine_cancel(m->e, id);
+            }
+        }
+        buf_clear(&piece);
+        pthread_mutex_lock(&w->lock);
+        if (done && w->text.len == 0) break;
+    }
+    if (stopped && w->status == 0) api_waiter_finish(w, SHOAL_ECANCELLED, "stopped by the caller");
+    pthread_mutex_unlock(&w->lock);
+    buf_done(&piece);
+}
+
+static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_generate_options *o,
+                        shoal_text_fn fn, void *user, shoal_generation *ret, shoal_err *err)
+{
+    static const shoal_generate_options defaults;
+    if (!o) o = &defaults;
+    grammar_spec form = {.kind = o->json_schema ? GRAMMAR_JSON_SCHEMA : GRAMMAR_JSON_OBJECT,
+                         .schema = o->json_schema};
+    gen_request r = {
+        .ids = prompt->ids,
+        .n_ids = prompt->n,
+        .max_tokens = o->max_tokens,
+        .sampling = {.temperature = o->temperature,
+                     .top_k = o->top_k,
+                     .top_p = o->top_p,
+                     .min_p = o->min_p,
+                     .repetition_penalty = o->repetition_penalty,
+                     .seed = o->seed},
+        .stop = o->stop,
+        .n_stop = o->n_stop,
+        .form = o->json_schema || o->json_object ? &form : NULL,
+    };
+    api_waiter w;
+    api_waiter_init(&w);
+    uint64_t id = 0;
+    buf all = {0};
+    int rc = engine_generate(m->e, &r, on_generated, &w, &id, err);
+    if (rc == 0) {
+        follow(m, &w, id, fn, user, &all);
+        rc = w.status;
+        if (rc == 0 && (w.nomem || all.failed))
+            rc = err_nomem(err);
+        else if (rc != 0)
+            err_set(err, rc, "%s", w.message);
+        if (ret && (rc == 0 || rc == SHOAL_ECANCELLED)) take_generation(&w, &all, prompt->n, ret);
+    }
+    buf_done(&all);
+    api_waiter_done(&w);
+    return rc;
+}
+
+static int do_generate(shoal_model *m, const char *prompt, const shoal_generate_options *opts,
+                       shoal_text_fn fn, void *user, shoal_generation *ret, shoal_err *err)
+{
+    int rc = api_need_task(m, TASK_GENERATE, err);
+    encoding enc = {0};
+    if (rc == 0) rc = api_encode_text(m, prompt, NULL, TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, &enc, err);
+    if (rc == 0) rc = generate_ids(m, &enc, opts, fn, user, ret, err);
+    encoding_done(&enc);
+    return rc;
+}
+
+int shoal_generate(shoal_model *m, const char *prompt, const shoal_generate_options *opts, shoal_text_fn fn,
+                   void *user, shoal_generation *ret, shoal_err *err)
+{
+    api_enter(m);
+    return api_leave(m, do_generate(m, prompt, opts, fn, user, ret, err));
+}
+
+static json_t *messages_json(const shoal_message *messages, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < n; i++) {
+        json_t *one = json_pack("{s:s, s:s}", "role", messages[i].role, "content", messages[i].content);
+        if (!one || json_array_append_new(list, one) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static int no_template(const shoal_model *m, shoal_err *err)
+{
+    const char *why = model_chat_template_error(m->m);
+    if (why)
+        return err_set(err, SHOAL_EUNSUPPORTED,
+                       "%s: its chat template cannot be used: %s; give it a raw prompt", model_name(m->m),
+                       why);
+    return err_set(err, SHOAL_EUNSUPPORTED, "%s has no chat template: give it a raw prompt",
+                   model_name(m->m));
+}
+
+static int do_chat(shoal_model *m, const shoal_message *messages, size_t n_messages,
+                   const shoal_generate_options *opts, shoal_text_fn fn, void *user, shoal_generation *ret,
+                   shoal_err *err)
+{
+    int rc = api_need_task(m, TASK_GENERATE, err);
+    if (rc != 0) return rc;
+    const chat_template *t = model_chat_template(m->m);
+    if (!t) return no_template(m, err);
+    json_t *list = messages_json(messages, n_messages);
+    if (!list) return err_set(err, SHOAL_EINVALID, "a message has no role, no content, or is not UTF-8");
+    encoding enc = {0};
+    rc = api_need_tokenizer(m, err);
+    if (rc == 0) rc = chat_prompt_encode(t, model_tokenizer(m->m), list, NULL, &enc, err);
+    if (rc == 0) rc = generate_ids(m, &enc, opts, fn, user, ret, err);
+    encoding_done(&enc);
+    json_decref(list);
+    return rc;
+}
+
+int shoal_chat(shoal_model *m, const shoal_message *messages, size_t n_messages,
+               const shoal_generate_options *opts, shoal_text_fn fn, void *user, shoal_generation *ret,
+               shoal_err *err)
+{
+    api_enter(m);
+    return api_leave(m, do_chat(m, messages, n_messages, opts, fn, user, ret, err));
+}
+
+void shoal_generation_done(shoal_generation *g)
+{
+    free(g->text);
+    free(g->ids);
+    *g = (shoal_generation){0};
+}

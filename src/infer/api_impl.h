@@ -1,0 +1,53 @@
+/* api_impl.h: what the files of the library's interface share (api*.c only). */
+#ifndef INFER_API_IMPL_H
+#define INFER_API_IMPL_H
+
+#include <pthread.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "infer/engine.h"
+#include "shoal.h"
+
+struct shoal_model {
+    model *m;
+    engine *e;
+    isa kernels;
+    pthread_mutex_t lock; /* guards n_calls */
+    pthread_cond_t idle;  /* n_calls is 0 */
+    size_t n_calls;       /* in other threads: they read labels and the tokenizer after the engine's answer */
+};
+
+/* Every call is between these two; leave gives rc back. */
+void api_enter(shoal_model *m);
+int api_leave(shoal_model *m, int rc);
+
+/* SHOAL_EUNSUPPORTED unless the model has the task, resp. a tokenizer. */
+int api_need_task(const shoal_model *m, model_task task, shoal_err *err);
+int api_need_tokenizer(const shoal_model *m, shoal_err *err);
+/* pair may be NULL; flags: TOK_...; the caller ends *ret with encoding_done. */
+int api_encode_text(const shoal_model *m, const char *text, const char *pair, unsigned flags, encoding *ret,
+                    shoal_err *err);
+
+/* The engine thread writes under `lock`, the caller waits on `changed`. */
+typedef struct api_waiter {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    buf text; /* generate: text that the caller has not taken yet */
+    int32_t *ids;
+    size_t n_ids, cap_ids;
+    float *values; /* encode: a copy of the result */
+    size_t rows, cols;
+    bool done, nomem;
+    int status;
+    char message[256];
+    finish_reason finish;
+    gen_timings timings;
+} api_waiter;
+
+void api_waiter_init(api_waiter *w);
+void api_waiter_done(api_waiter *w);
+/* Under its lock. */
+void api_waiter_finish(api_waiter *w, int status, const char *message);
+
+#endif
