@@ -13,17 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* X(enum, GGUF general.architecture) */
-#define ARCH_TABLE(X)      \
-    X(ARCH_LLAMA, "llama") \
-    X(ARCH_BERT, "bert")
-typedef enum arch {
-#define ARCH_ENUM(e, name) e,
-    ARCH_TABLE(ARCH_ENUM)
-#undef ARCH_ENUM
-        ARCH_COUNT
-} arch;
-const char *arch_name(arch a);
+/* arch.h: the description of the family that filled this, for its name. */
+typedef struct arch_def arch_def;
+const char *arch_name(const arch_def *a);
 
 /* X(enum, name in shoal.task, manifests and the API) */
 #define TASK_TABLE(X)                \
@@ -184,7 +176,7 @@ typedef struct series_conf {
 } series_conf;
 
 typedef struct model_config {
-    arch arch;
+    const arch_def *arch;
     model_task task;
     size_t n_vocab, n_ctx, n_embd, n_layer;
     size_t
@@ -213,6 +205,10 @@ typedef struct model_config {
     size_t n_eos;
     int32_t start_id; /* what an encoder-decoder's reply begins with */
 } model_config;
+
+/* True for the task that the file names, and for what the same head does besides: a classifier of one label
+ * (a cross-encoder) says "classify" and can rerank, by the value of its one logit. */
+bool config_can(const model_config *c, model_task t);
 
 static inline unsigned config_layer(const model_config *c, size_t layer)
 {

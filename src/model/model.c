@@ -35,31 +35,26 @@ static int no_pooler(const model *m, const char *name, shoal_err *err)
         m->path, name);
 }
 
-static int check_tensor(const model *m, const arch_tensor *row, const char *name, shoal_err *err)
+static int missing_tensor(const model *m, const char *name, shoal_err *err)
 {
-    const tensor *t = model_tensor(m, name);
-    size_t cols = arch_side(&m->config, row->cols), rows = arch_side(&m->config, row->rows);
-    if (!t) {
-        if ((row->flags & TENSOR_OPTIONAL) || !model_build_wants(&m->config, row->flags)) return 0;
-        if (row->flags & TENSOR_POOLER) return no_pooler(m, name, err);
-        return err_set(err, SHOAL_EFORMAT, "%s: tensor %s is missing", m->path, name);
-    }
-    if (t->dims[0] != cols || t->dims[1] != rows || t->dims[2] != 1 || t->dims[3] != 1)
-        return err_set(err, SHOAL_EFORMAT,
-                       "%s: tensor %s is %zu x %zu where the configuration needs %zu x %zu", m->path, name,
-                       t->dims[1], t->dims[0], rows, cols);
-    return 0;
+    if (m->config.arch->needs_pooler && strncmp(name, "cls.", 4) == 0) return no_pooler(m, name, err);
+    return err_set(err, SHOAL_EFORMAT, "%s: tensor %s is missing", m->path, name);
 }
 
-static int check_row(const model *m, const arch_tensor *row, shoal_err *err)
+/* Shapes were compared when the tensor was adopted. */
+static int check_rule(const model *m, const tensor_rule *r, shoal_err *err)
 {
-    const char *hash = strchr(row->gguf, '#');
-    if (!hash) return check_tensor(m, row, row->gguf, err);
-    for (size_t layer = 0; layer < m->config.n_layer; layer++) {
+    size_t n = rule_layers(&m->config, r);
+    if (r->flags & (RULE_OPTIONAL | RULE_ALIAS)) return 0;
+    for (size_t layer = 0; layer < n; layer++) {
+        rule_hit h = {.rule = r, .layer = layer};
         char name[128];
-        snprintf(name, sizeof name, "%.*s%zu%s", (int)(hash - row->gguf), row->gguf, layer, hash + 1);
-        int rc = check_tensor(m, row, name, err);
-        if (rc != 0) return rc;
+        if (!rule_wanted(&m->config, r, layer)) continue;
+        rule_name(&h, NAME_MEMORY, name);
+        if (!model_tensor(m, name)) return missing_tensor(m, name, err);
+        h.bias = true;
+        rule_name(&h, NAME_MEMORY, name);
+        if ((r->flags & RULE_BIAS) && !model_tensor(m, name)) return missing_tensor(m, name, err);
     }
     return 0;
 }
@@ -67,9 +62,10 @@ static int check_row(const model *m, const arch_tensor *row, shoal_err *err)
 /* A configuration of fewer layers than the file has would run, and answer wrongly. */
 static int check_layer(const model *m, const tensor *t, shoal_err *err)
 {
-    if (strncmp(t->name, "blk.", 4) != 0 || strtoul(t->name + 4, NULL, 10) < m->config.n_layer) return 0;
+    rule_hit h;
+    if (!arch_find(m->config.arch, t->name, &h) || h.layer < rule_layers(&m->config, h.rule)) return 0;
     return err_set(err, SHOAL_EFORMAT, "%s: tensor %s lies behind the %zu layers of the configuration",
-                   m->path, t->name, m->config.n_layer);
+                   m->path, t->name, rule_layers(&m->config, h.rule));
 }
 
 static int check_tensors(model *m, shoal_err *err)
@@ -78,10 +74,9 @@ static int check_tensors(model *m, shoal_err *err)
     for (size_t i = 1; i < m->n_tensors; i++)
         if (by_name(&m->tensors[i - 1], &m->tensors[i]) == 0)
             return err_set(err, SHOAL_EFORMAT, "%s: tensor %s appears twice", m->path, m->tensors[i].name);
-    size_t n;
-    const arch_tensor *rows = arch_tensors(m->config.arch, &n);
-    for (size_t i = 0; i < n; i++) {
-        int rc = check_row(m, &rows[i], err);
+    const tensor_rule *r;
+    for (size_t i = 0; (r = arch_rule(m->config.arch, i)); i++) {
+        int rc = check_rule(m, r, err);
         if (rc != 0) return rc;
     }
     for (size_t i = 0; i < m->n_tensors; i++) {
@@ -227,6 +222,8 @@ void model_drop_weights(model *m)
 {
     gguf_free(m->file);
     m->file = NULL;
+    arena_free(m->weights);
+    m->weights = NULL;
     for (size_t i = 0; i < m->n_maps; i++) file_map_close(&m->maps[i]);
     for (size_t i = 0; i < m->n_tensors; i++) m->tensors[i].data = NULL;
 }

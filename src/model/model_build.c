@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "model/arch.h"
 #include "model/model_priv.h"
 
 int model_build_maps(model *m, size_t n, shoal_err *err)
@@ -38,24 +37,6 @@ int model_build_template(model *m, const char *source, size_t len, const char *w
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
     m->chat_error = arena_strdup(m->mem, why.message);
     return m->chat_error ? 0 : err_nomem(err);
-}
-
-bool model_build_wants(const model_config *c, unsigned flags)
-{
-    if (flags & TENSOR_UNTIED) return !c->tied;
-    if (flags & TENSOR_LABELLED) return c->task == TASK_CLASSIFY || c->task == TASK_TAG;
-    if (flags & TENSOR_POOLER) return c->task == TASK_CLASSIFY;
-    return true;
-}
-
-int model_build_unknown(const model *m, const char *name, shoal_err *err)
-{
-    if (arch_ignores(m->config.arch, name)) return 0;
-    return err_set(
-        err, SHOAL_EUNSUPPORTED,
-        "%s: tensor %s has no place in the architecture \"%s\", and without it the answers would be "
-        "wrong: the file is of a variant that this Shoal does not know",
-        m->path, name, arch_name(m->config.arch));
 }
 
 static const char WINDOW_UNKNOWN[] = "by its name or its sizes this is Mistral 7B v0.1, whose sliding "

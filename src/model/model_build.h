@@ -16,12 +16,6 @@ int model_build_tokenizer(model *m, int rc, shoal_err *err);
 /* Compile a template; one that cannot be compiled is remembered, not fatal. */
 int model_build_template(model *m, const char *source, size_t len, const char *what, shoal_err *err);
 
-/* True when a model of this configuration wants the table's tensor of these flags. */
-bool model_build_wants(const model_config *c, unsigned flags);
-/* A tensor that no row of the architecture names: 0 when it may be left out, else SHOAL_EUNSUPPORTED, since
- * a model without one of its tensors answers wrongly and does not show it. */
-int model_build_unknown(const model *m, const char *name, shoal_err *err);
-
 /* Attention over a sliding window (0: none) is not computed: the context ends where it would begin to
  * slide. `unrecorded`: the file should say and does not; then only the notice is written. */
 int model_build_window(model *m, size_t window, bool unrecorded, shoal_err *err);

@@ -4,8 +4,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "model/arch.h"
 #include "model/hf_config.h"
+#include "model/model_adopt.h"
 #include "model/model_build.h"
 #include "model/model_priv.h"
 #include "model/safetensors.h"
@@ -52,31 +52,6 @@ static int read_configs(model *m, shoal_err *err)
 
 /* ---- weights ------------------------------------------------------------------------------------------- */
 
-/* The format packs tensors without padding, so one of odd size may leave the next unaligned. */
-static int align(model *m, tensor *t, shoal_err *err)
-{
-    if ((uintptr_t)t->data % dtype_block_bytes(t->type) == 0) return 0;
-    void *copy = arena_alloc(m->mem, t->bytes);
-    if (!copy) return err_nomem(err);
-    memcpy(copy, t->data, t->bytes);
-    t->data = copy;
-    return 0;
-}
-
-static int adopt(model *m, const st_tensor *s, shoal_err *err)
-{
-    char name[128];
-    if (!arch_name_from_hf(m->config.arch, s->t.name, name)) return model_build_unknown(m, s->t.name, err);
-    if (!model_build_wants(&m->config, arch_find(m->config.arch, name)->flags)) return 0;
-    if (s->t.type == DT_COUNT)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: tensor %s has dtype %s; weights may be F32, F16 or BF16",
-                       m->path, s->t.name, s->dtype_name);
-    tensor *t = &m->tensors[m->n_tensors++];
-    *t = s->t;
-    t->name = arena_strdup(m->mem, name);
-    return t->name ? align(m, t, err) : err_nomem(err);
-}
-
 static int load_shards(model *m, const char *const *files, size_t n, st_list *list, shoal_err *err)
 {
     int rc = model_build_maps(m, n, err);
@@ -116,11 +91,7 @@ static int load_weights(model *m, shoal_err *err)
     st_list list = {0};
     int rc = find_shards(m, &files, &n, err);
     if (rc == 0) rc = load_shards(m, files, n, &list, err);
-    if (rc == 0) {
-        m->tensors = arena_alloc(m->mem, list.n * sizeof *m->tensors + 1);
-        if (!m->tensors) rc = err_nomem(err);
-    }
-    for (size_t i = 0; rc == 0 && i < list.n; i++) rc = adopt(m, &list.items[i], err);
+    if (rc == 0) rc = model_adopt(m, NAME_HF, list.items, list.n, err);
     safetensors_list_done(&list);
     return rc;
 }

@@ -9,7 +9,8 @@
 #include "model/model.h"
 
 struct model {
-    arena *mem; /* strings, tensors, labels */
+    arena *mem;     /* strings, tensors, labels */
+    arena *weights; /* of tensors that are stored otherwise than they are used; NULL: none */
     const char *path, *name, *version, *quantisation;
     bool is_folder;
     model_config config;

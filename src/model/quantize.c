@@ -18,10 +18,14 @@ typedef struct override {
     dtype type;
 } override;
 
-/* One tensor to write: from the model, or computed (rope_freqs of a folder). */
+enum { PARTS_MAX = 4 };
+
+/* One tensor to write: from the model, of several where GGUF has them fused, or computed (rope_freqs of a
+ * folder). */
 typedef struct job {
     const char *name;
-    const tensor *src;     /* NULL for computed values */
+    const tensor *parts[PARTS_MAX]; /* their rows follow each other; none for computed values */
+    size_t n_parts;
     const float *computed; /* owned by the plan's arena */
     size_t n_dims, dims[4];
     dtype type;
@@ -81,12 +85,11 @@ static void class_of(const char *name, char out[48])
 }
 
 /* What a matrix becomes. */
-static dtype choose_type(const plan *p, const char *class, size_t cols)
+static dtype choose_type(const plan *p, const tensor_rule *rule, const char *class, size_t cols)
 {
-    static const char *const small[] = {"position_embd", "token_types", "cls.output"};
     dtype type = p->opts->type;
-    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
-        if (strcmp(class, small[i]) == 0 && type != DT_F32) type = DT_F16;
+    if ((rule->flags & RULE_SMALL) && type != DT_F32) type = DT_F16;
+    if (rule->flags & RULE_FLOAT) type = DT_F32;
     size_t longest = 0;
     for (size_t i = 0; i < p->opts->n_overrides; i++) {
         size_t n = strlen(p->overrides[i].prefix);
@@ -117,17 +120,48 @@ static int find_class(plan *p, job *j, dtype from)
     return 0;
 }
 
+/* The rows of every tensor that GGUF keeps in one with this first one; 1 alone. */
+static int gather_parts(plan *p, const rule_hit *h, job *j)
+{
+    const model *m = p->m;
+    const char *source = rule_pattern(h->rule, NAME_GGUF);
+    const tensor_rule *r;
+    j->n_parts = 0;
+    for (size_t i = 0, at = 0; (r = arch_rule(m->config.arch, i)); i++) {
+        const char *pattern = rule_pattern(r, NAME_GGUF);
+        if (!(r->flags & RULE_FUSED) || (r->flags & RULE_ALIAS) || strcmp(pattern, source) != 0) continue;
+        rule_hit part = *h;
+        char name[128];
+        part.rule = r;
+        rule_name(&part, NAME_MEMORY, name);
+        const tensor *t = model_tensor(m, name);
+        if (!t || j->n_parts == PARTS_MAX)
+            return err_set(p->err, SHOAL_EFORMAT, "%s: %s is missing beside its like", m->path, name);
+        j->parts[j->n_parts++] = t;
+        at = t->n_dims > 1 ? t->n_dims - 1 : 0;
+        j->dims[at] = j->n_parts == 1 ? t->dims[at] : j->dims[at] + t->dims[at];
+    }
+    return 0;
+}
+
 static int add_job(plan *p, const tensor *t)
 {
-    job *j = &p->jobs[p->n_jobs++];
-    char class[48];
-    class_of(t->name, class);
-    *j = (job){.name = t->name, .src = t, .n_dims = t->n_dims};
+    const model *m = p->m;
+    rule_hit h;
+    char name[128], class[48];
+    if (!arch_find(m->config.arch, t->name, &h)) return 0; /* every tensor was adopted by a rule */
+    job *j = &p->jobs[p->n_jobs];
+    *j = (job){.parts = {t}, .n_parts = 1, .n_dims = t->n_dims};
     memcpy(j->dims, t->dims, sizeof j->dims);
-    j->type = t->n_dims == 1 ? DT_F32 : choose_type(p, class, t->dims[0]);
-    const arch_tensor *row = arch_find(p->m->config.arch, t->name);
-    if (p->m->is_folder && row && (row->flags & (TENSOR_ROPE_Q | TENSOR_ROPE_K)))
-        j->permute_head_dim = p->m->config.attn.head_dim;
+    int rc = h.rule->flags & RULE_FUSED ? gather_parts(p, &h, j) : 0;
+    if (rc != 0 || j->parts[0] != t) return rc;
+    rule_name(&h, NAME_GGUF, name);
+    class_of(name, class);
+    if (!(j->name = arena_strdup(p->mem, name))) return err_nomem(p->err);
+    j->type = t->n_dims == 1 ? DT_F32 : choose_type(p, h.rule, class, t->dims[0]);
+    if (m->is_folder && m->config.arch->pairs && (h.rule->flags & (RULE_ROPE_Q | RULE_ROPE_K)))
+        j->permute_head_dim = m->config.attn.head_dim;
+    p->n_jobs++;
     return find_class(p, j, t->type);
 }
 
@@ -168,6 +202,35 @@ static int make_plan(plan *p)
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
+static size_t rows_of(const tensor *t)
+{
+    return t->dims[1] * t->dims[2] * t->dims[3];
+}
+
+static size_t source_row(const plan *p, const job *j, size_t row)
+{
+    return arch_rope_source_row(row, j->permute_head_dim, p->m->config.pos.rope.dim);
+}
+
+/* One row of the parts, in their order. Vectors in parts have all of them for a row. */
+static void read_row(const job *j, size_t row, float *out)
+{
+    for (size_t k = 0; k < j->n_parts; k++) {
+        const tensor *t = j->parts[k];
+        size_t cols = t->dims[0], n = rows_of(t);
+        size_t bytes = cols / dtype_block(t->type) * dtype_block_bytes(t->type);
+        if (t->n_dims == 1) {
+            dtype_to_f32(t->type, t->data, out, cols);
+            out += cols;
+        } else if (row < n) {
+            dtype_to_f32(t->type, (const uint8_t *)t->data + row * bytes, out, cols);
+            return;
+        } else {
+            row -= n;
+        }
+    }
+}
+
 /* values = rows [begin, begin + n) of the job's tensor as it will be written. */
 static void read_rows(const plan *p, const job *j, size_t begin, size_t n)
 {
@@ -176,16 +239,14 @@ static void read_rows(const plan *p, const job *j, size_t begin, size_t n)
         memcpy(p->values, j->computed, cols * sizeof *p->values);
         return;
     }
-    size_t row_bytes = cols / dtype_block(j->src->type) * dtype_block_bytes(j->src->type);
     for (size_t i = 0; i < n; i++) {
         size_t row = begin + i;
-        if (j->permute_head_dim && j->n_dims > 1) row = arch_rope_source_row(row, j->permute_head_dim);
-        dtype_to_f32(j->src->type, (const uint8_t *)j->src->data + row * row_bytes, p->values + i * cols,
-                     cols);
+        if (j->permute_head_dim && j->n_dims > 1) row = source_row(p, j, row);
+        read_row(j, row, p->values + i * cols);
     }
     if (!j->permute_head_dim || j->n_dims > 1) return;
     memcpy(p->back, p->values, cols * sizeof *p->values); /* a bias: its elements are the rows */
-    for (size_t i = 0; i < cols; i++) p->values[i] = p->back[arch_rope_source_row(i, j->permute_head_dim)];
+    for (size_t i = 0; i < cols; i++) p->values[i] = p->back[source_row(p, j, i)];
 }
 
 /* Sums of squares gather in the class's rms fields until finish_report divides them. */
@@ -235,7 +296,7 @@ static int write_job(plan *p, gguf_out *o, const job *j)
         j->class->bytes_out += bytes;
     }
     j->class->n_tensors++;
-    j->class->bytes_in += j->src ? j->src->bytes : 0;
+    for (size_t k = 0; k < j->n_parts; k++) j->class->bytes_in += j->parts[k]->bytes;
     return rc;
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "model/arch.h"
+#include "model/conf.h"
 #include "model/model_priv.h"
 
 /* general.file_type of a file whose matrices are mostly of one type (numbers: the GGUF specification). */
@@ -23,70 +23,6 @@ static uint32_t file_type(dtype t)
     case DT_COUNT: break;
     }
     return 0;
-}
-
-static void put_arch_u32(gguf_out *o, const model_config *c, const char *name, size_t v)
-{
-    char key[96];
-    snprintf(key, sizeof key, "%s.%s", arch_name(c->arch), name);
-    gguf_out_u32(o, key, (uint32_t)v);
-}
-
-static void put_arch_f32(gguf_out *o, const model_config *c, const char *name, double v)
-{
-    char key[96];
-    snprintf(key, sizeof key, "%s.%s", arch_name(c->arch), name);
-    gguf_out_f32(o, key, (float)v);
-}
-
-static void put_llama(gguf_out *o, const model_config *c)
-{
-    put_arch_u32(o, c, "attention.head_count_kv", c->attn.n_head_kv);
-    put_arch_f32(o, c, "attention.layer_norm_rms_epsilon", (double)c->norm.eps);
-    put_arch_u32(o, c, "attention.key_length", c->attn.head_dim);
-    put_arch_u32(o, c, "attention.value_length", c->attn.head_dim);
-    put_arch_f32(o, c, "rope.freq_base", c->pos.rope.theta);
-    put_arch_u32(o, c, "rope.dimension_count", c->pos.rope.dim);
-    put_arch_u32(o, c, "vocab_size", c->n_vocab);
-    if (c->pos.rope.scaling == ROPE_LINEAR) {
-        gguf_out_str(o, "llama.rope.scaling.type", "linear");
-        put_arch_f32(o, c, "rope.scaling.factor", c->pos.rope.factor);
-    }
-    if (c->n_eos) gguf_out_array(o, "shoal.eos_token_ids", GGUF_I32, c->eos_ids, c->n_eos);
-}
-
-static void put_bert(gguf_out *o, const model_config *c)
-{
-    put_arch_f32(o, c, "attention.layer_norm_epsilon", (double)c->norm.eps);
-    gguf_out_bool(o, "bert.attention.causal", false);
-    gguf_out_u32(o, "tokenizer.ggml.token_type_count", (uint32_t)c->n_types);
-    gguf_out_str(o, "shoal.activation", activation_name(c->ffn.act));
-    /* The field's pooling numbers: 0 none, 1 mean, 2 first token, 4 first token into a classifier. */
-    put_arch_u32(o, c, "pooling_type",
-                 c->task == TASK_CLASSIFY   ? 4
-                 : c->task == TASK_TAG      ? 0
-                 : c->head.pool == POOL_CLS ? 2
-                                            : 1);
-    if (c->task == TASK_EMBED) {
-        gguf_out_str(o, "shoal.pooling", c->head.pool == POOL_CLS ? "cls" : "mean");
-        gguf_out_bool(o, "shoal.normalize", c->head.normalize);
-    } else {
-        gguf_out_strings(o, "bert.classifier.output_labels", c->head.labels, NULL, c->head.n_labels);
-        gguf_out_bool(o, "shoal.multi_label", c->head.multi_label);
-    }
-}
-
-static void put_sizes(gguf_out *o, const model_config *c)
-{
-    put_arch_u32(o, c, "block_count", c->n_layer);
-    put_arch_u32(o, c, "context_length", c->n_ctx);
-    put_arch_u32(o, c, "embedding_length", c->n_embd);
-    put_arch_u32(o, c, "feed_forward_length", c->ffn.n_ff);
-    put_arch_u32(o, c, "attention.head_count", c->attn.n_head);
-    if (c->arch == ARCH_LLAMA)
-        put_llama(o, c);
-    else
-        put_bert(o, c);
 }
 
 /* A folder's file; absent leaves *out empty. */
@@ -122,7 +58,7 @@ static int put_folder(gguf_out *o, const model *m, shoal_err *err)
     gguf_out_str(o, "general.architecture", arch_name(m->config.arch));
     gguf_out_str(o, "general.type", "model");
     gguf_out_str(o, "shoal.task", task_name(m->config.task));
-    put_sizes(o, &m->config);
+    conf_write(o, &m->config);
     int rc = put_folder_tokenizer(o, m, err);
     if (m->chat) {
         const char *source = chat_template_source(m->chat);

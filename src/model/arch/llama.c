@@ -1,0 +1,65 @@
+/* llama.c: Llama 1 to 3 and Mistral (Touvron et al. 2023, Jiang et al. 2023): the plain decoder, whose rows
+ * most other decoders share. */
+#include "model/arch/decoder.h"
+
+const tensor_rule rules_embed[] = {
+    TENSOR("token_embd.weight", "embed_tokens.weight", 0, DIM_VOCAB, DIM_EMBD),
+    TENSOR("output_norm.*", "norm.*", RULE_BIAS_MAYBE, DIM_EMBD),
+    TENSOR("output.*", "lm_head.*", WHEN_UNTIED | RULE_BIAS_MAYBE, DIM_VOCAB, DIM_EMBD),
+    TENSOR("rope_freqs.weight", NULL, RULE_OPTIONAL, DIM_ROPE),
+    {0}};
+
+#define ATTN "layers.#.self_attn."
+const tensor_rule rules_attention[] = {
+    TENSOR("blk.#.attn_norm.*", "layers.#.input_layernorm.*", RULE_BIAS_MAYBE, DIM_EMBD),
+    TENSOR("blk.#.attn_q.*", ATTN "q_proj.*", RULE_BIAS_MAYBE | RULE_ROPE_Q, DIM_Q, DIM_EMBD),
+    TENSOR("blk.#.attn_k.*", ATTN "k_proj.*", RULE_BIAS_MAYBE | RULE_ROPE_K, DIM_KV, DIM_EMBD),
+    TENSOR("blk.#.attn_v.*", ATTN "v_proj.*", RULE_BIAS_MAYBE, DIM_KV, DIM_EMBD),
+    TENSOR("blk.#.attn_output.*", ATTN "o_proj.*", RULE_BIAS_MAYBE, DIM_EMBD, DIM_Q),
+    {0}};
+
+const tensor_rule rules_gated[] = {
+    TENSOR("blk.#.ffn_norm.*", "layers.#.post_attention_layernorm.*", RULE_BIAS_MAYBE, DIM_EMBD),
+    TENSOR("blk.#.ffn_gate.*", "layers.#.mlp.gate_proj.*", RULE_BIAS_MAYBE, DIM_FF, DIM_EMBD),
+    TENSOR("blk.#.ffn_up.*", "layers.#.mlp.up_proj.*", RULE_BIAS_MAYBE, DIM_FF, DIM_EMBD),
+    TENSOR("blk.#.ffn_down.*", "layers.#.mlp.down_proj.*", RULE_BIAS_MAYBE, DIM_EMBD, DIM_FF),
+    {0}};
+
+/* Constants that are computed. */
+const char *const ignored_rotary[] = {"rotary_emb.inv_freq", "layers.#.self_attn.rotary_emb.inv_freq",
+                                      "blk.#.attn_rot_embd.weight", NULL};
+
+static const conf_row rows[] = {
+    {"shoal.activation", "hidden_act", CONF_AT(ffn.act), CONF_ACT, CONF_ODD, 0, 0},
+    {"attention.sliding_window", "sliding_window", CONF_AT(attn.window), CONF_SIZE, CONF_ODD, 1, 16 << 20},
+    CONF_END};
+
+/* Absent is not null: Mistral's reference has v0.1's window where the file says nothing. */
+static int finish(conf *s, model_config *c)
+{
+    int64_t experts = 0; /* dense files may say 0 */
+    const char *type = "llama";
+    int rc = conf_int(s, "expert_count", "num_local_experts", 0, 1 << 20, &experts);
+    if (rc == 0 && experts)
+        rc = conf_fail(s, SHOAL_EUNSUPPORTED, "a mixture of %lld experts is not supported",
+                       (long long)experts);
+    if (rc == 0 && !s->g) rc = conf_str(s, NULL, "model_type", &type);
+    if (rc == 0 && strcmp(type, "mistral") == 0 && !json_object_get(s->json, "sliding_window"))
+        c->attn.window = 4096;
+    return rc;
+}
+
+const arch_def arch_llama = {
+    .name = "llama",
+    .hf_types = NAMES("llama", "mistral"),
+    .task = TASK_GENERATE,
+    .tasks = CAN(TASK_GENERATE),
+    .base = DECODER_BASE,
+    .conf = {conf_sizes, conf_rms, conf_rope, rows},
+    .tensors = {rules_embed, rules_attention, rules_gated},
+    .prefixes = NAMES("model."),
+    .ignored = ignored_rotary,
+    .rope = true,
+    .pairs = true,
+    .finish = finish,
+};
