@@ -110,6 +110,10 @@ typedef struct shoal_generate_options {
     size_t n_stop;
     int json_object;         /* the reply is one JSON object */
     const char *json_schema; /* the reply is JSON that satisfies this schema (text) */
+    /* beam search: greedy, without stop strings or JSON; the reply comes as one piece */
+    size_t n_beams;       /* to 10 [1: none] */
+    float length_penalty; /* a reply's score is its log-probability / length^penalty */
+    int early_stopping;   /* end as soon as n_beams replies have ended */
 } shoal_generate_options;
 
 typedef struct shoal_generation {
@@ -126,7 +130,8 @@ typedef struct shoal_generation {
  * then returns SHOAL_ECANCELLED with what there is in *ret). */
 typedef int (*shoal_text_fn)(void *user, const char *text, size_t n_bytes);
 
-/* Continue a raw prompt, in which control tokens may be spelt out ("<|im_end|>"). opts, fn and ret may be
+/* Continue a raw prompt, in which control tokens may be spelt out ("<|im_end|>"); with an encoder-decoder
+ * (task "seq2seq") the prompt is the source that it turns into another text. opts, fn and ret may be
  * NULL. *ret is filled on success (and on a stop by fn); shoal_generation_done frees what it holds. */
 int shoal_generate(shoal_model *m, const char *prompt, const shoal_generate_options *opts, shoal_text_fn fn,
                    void *user, shoal_generation *ret, shoal_err *err);

@@ -34,6 +34,7 @@
     X(chat)             \
     X(classify)         \
     X(rerank)           \
+    X(seq2seq)          \
     X(tag)              \
     X(embed)            \
     X(tokenize)         \

@@ -51,6 +51,7 @@ int answer_unpack(gen_answer *ret, const void *data, size_t n);
 /* How this response names itself; strings are borrowed. */
 typedef struct answer_form {
     bool chat, include_usage;
+    const char *texts; /* as gen_spec's */
     const char *model;
     char id[48], fingerprint[20];
     int64_t created; /* seconds since 1970 */

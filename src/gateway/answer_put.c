@@ -15,6 +15,7 @@ void answer_form_init(answer_form *f, const gen_spec *s, const char *digest)
     uint64_t r[2];
     rng_bytes(r, sizeof r);
     *f = (answer_form){.chat = s->chat,
+                       .texts = s->texts,
                        .include_usage = s->include_usage,
                        .model = s->model,
                        .created = (int64_t)time(NULL),
@@ -93,8 +94,29 @@ static void put_choice(buf *out, const answer_form *f, const gen_choice *c, size
     buf_printf(out, ",\"finish_reason\":\"%s\"}", c->finish);
 }
 
+/* A list of texts, one for each that came in. */
+static void put_texts(buf *out, const answer_form *f, const gen_answer *a)
+{
+    buf_printf(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", f->id, f->texts,
+               (long long)f->created);
+    json_put_string(out, f->model, strlen(f->model));
+    buf_puts(out, ",\"data\":[");
+    for (size_t k = 0; k < a->n; k++) {
+        buf_printf(out, "%s{\"index\":%zu,\"text\":", k ? "," : "", k);
+        put_buf_string(out, &a->choices[k].text);
+        buf_printf(out, ",\"finish_reason\":\"%s\"}", a->choices[k].finish);
+    }
+    buf_puts(out, "],");
+    put_usage(out, a);
+    buf_putc(out, '}');
+}
+
 void answer_put(buf *out, const answer_form *f, const gen_answer *a)
 {
+    if (f->texts) {
+        put_texts(out, f, a);
+        return;
+    }
     put_head(out, f, f->chat ? "chat.completion" : "text_completion");
     for (size_t k = 0; k < a->n; k++) put_choice(out, f, &a->choices[k], k);
     buf_puts(out, "],");

@@ -15,6 +15,7 @@ static const char *endpoint_of(const char *task)
         {"rerank", "/v1/rerank"},
         {"tag", "/v1/tag"},
         {"embed", "/v1/embeddings"},
+        {"seq2seq", "/v1/completions, /v1/translate or /v1/summarize"},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
         if (strcmp(ROWS[i].task, task) == 0) return ROWS[i].path;
@@ -24,6 +25,8 @@ static const char *endpoint_of(const char *task)
 /* A reranker is a classifier of one label, and may be asked as one. */
 static bool does(const Shoal__V1__ModelInfo *info, const char *task)
 {
+    if (strcmp(task, CHOOSE_COMPLETES) == 0)
+        return strcmp(info->task, "generate") == 0 || strcmp(info->task, "seq2seq") == 0;
     return strcmp(info->task, task) == 0 ||
            (strcmp(info->task, "rerank") == 0 && strcmp(task, "classify") == 0);
 }
@@ -35,7 +38,7 @@ static int choose_only(gateway_request *rq, const char *task, const char **ret_n
     const char *found = NULL;
     for (size_t i = 0; i < registry_count(g); i++) {
         const replica *r = registry_at(g, i);
-        if (!r->info || strcmp(r->info->task, task) != 0 || (found && strcmp(found, r->model) == 0)) continue;
+        if (!r->info || !does(r->info, task) || (found && strcmp(found, r->model) == 0)) continue;
         if (found)
             return api_error_bad(e, "model",
                                  "several models do this task (%.64s, %.64s): name one in \"model\"", found,

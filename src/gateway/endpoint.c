@@ -11,6 +11,8 @@
 const endpoint ENDPOINTS[] = {
     {"POST", "/v1/chat/completions", generate_chat, true, true, "chat_completions"},
     {"POST", "/v1/completions", generate_completions, true, true, "completions"},
+    {"POST", "/v1/translate", generate_translate, true, true, "translate"},
+    {"POST", "/v1/summarize", generate_summarize, true, true, "summarize"},
     {"POST", "/v1/embeddings", encode_embeddings, true, true, "embeddings"},
     {"POST", "/v1/classify", encode_classify, true, true, "classify"},
     {"POST", "/v1/rerank", encode_rerank, true, true, "rerank"},

@@ -249,7 +249,18 @@ static gen_job *job_new(gen_spec *spec, const char *digest)
     return j;
 }
 
-static void handle(gateway_request *rq, int (*parse)(gen_spec **, const char *, size_t, api_error *))
+static int parse_translate(gen_spec **ret, const char *body, size_t len, api_error *e)
+{
+    return openai_spec_parse_texts(ret, "translation", body, len, e);
+}
+
+static int parse_summarize(gen_spec **ret, const char *body, size_t len, api_error *e)
+{
+    return openai_spec_parse_texts(ret, "summary", body, len, e);
+}
+
+static void handle(gateway_request *rq, const char *task,
+                   int (*parse)(gen_spec **, const char *, size_t, api_error *))
 {
     api_error e;
     gen_spec *spec = NULL;
@@ -257,7 +268,7 @@ static void handle(gateway_request *rq, int (*parse)(gen_spec **, const char *, 
     size_t len;
     const char *body = http_body(rq->http, &len);
     if (parse(&spec, body, len, &e) != 0 || request_count_choices(rq, openai_spec_choices(spec), &e) != 0 ||
-        choose_model(rq, "generate", &spec->model, &info, &e) != 0) {
+        choose_model(rq, task, &spec->model, &info, &e) != 0) {
         openai_spec_free(spec);
         request_error(rq, &e);
         return;
@@ -276,10 +287,20 @@ static void handle(gateway_request *rq, int (*parse)(gen_spec **, const char *, 
 
 void generate_chat(gateway_request *rq)
 {
-    handle(rq, openai_spec_parse_chat);
+    handle(rq, "generate", openai_spec_parse_chat);
 }
 
 void generate_completions(gateway_request *rq)
 {
-    handle(rq, openai_spec_parse_completion);
+    handle(rq, CHOOSE_COMPLETES, openai_spec_parse_completion);
+}
+
+void generate_translate(gateway_request *rq)
+{
+    handle(rq, "seq2seq", parse_translate);
+}
+
+void generate_summarize(gateway_request *rq)
+{
+    handle(rq, "seq2seq", parse_summarize);
 }

@@ -1,4 +1,5 @@
-/* generate.h: POST /v1/chat/completions and /v1/completions, streamed and not. */
+/* generate.h: POST /v1/chat/completions, /v1/completions, /v1/translate and /v1/summarize, streamed and not.
+ */
 #ifndef GATEWAY_GENERATE_H
 #define GATEWAY_GENERATE_H
 
@@ -7,5 +8,7 @@
 /* Each answers rq now or later; it is not to be touched afterwards. Loop thread. */
 void generate_chat(gateway_request *rq);
 void generate_completions(gateway_request *rq);
+void generate_translate(gateway_request *rq);
+void generate_summarize(gateway_request *rq);
 
 #endif

@@ -297,6 +297,68 @@ int openai_spec_parse_completion(gen_spec **ret, const char *body, size_t len, a
     return rc;
 }
 
+/* ---- texts from texts ---------------------------------------------------------------------------- */
+
+static int read_beams(gen_spec *s, api_error *e)
+{
+    int64_t n = 1;
+    s->length_penalty = 1;
+    int rc = fields_int(s->root, "num_beams", 1, 10, &n, e);
+    if (rc == 0) rc = fields_num(s->root, "length_penalty", -10, 10, &s->length_penalty, e);
+    if (rc == 0) rc = fields_bool(s->root, "early_stopping", &s->early_stopping, e);
+    s->n_beams = (uint32_t)n;
+    return rc;
+}
+
+/* One text of "input", behind the words that tell the model what to do with it ("summarize: "). */
+static int read_text(gen_spec *s, const json_t *v, const char *prefix, gen_prompt *ret, api_error *e)
+{
+    const char *text = fields_text(v);
+    if (!text || !*text)
+        return api_error_bad(e, "input",
+                             "\"input\" must be text or texts without NUL characters, none empty");
+    ret->text = *prefix ? arena_printf(s->mem, "%s%s", prefix, text) : text;
+    return ret->text ? 0 : api_error_nomem(e);
+}
+
+static int read_texts(gen_spec *s, api_error *e)
+{
+    const char *prefix = "";
+    const json_t *v = fields_get(s->root, "input");
+    int rc = fields_str(s->root, "prefix", &prefix, e);
+    if (rc != 0) return rc;
+    bool many = json_is_array(v);
+    s->n_prompts = many ? json_array_size(v) : 1;
+    if (s->n_prompts == 0 || s->n_prompts > GEN_PROMPTS_MAX)
+        return api_error_bad(e, "input", "\"input\" has %zu texts, must be 1 to %d", s->n_prompts,
+                             GEN_PROMPTS_MAX);
+    s->prompts = arena_alloc(s->mem, s->n_prompts * sizeof *s->prompts);
+    if (!s->prompts) return api_error_nomem(e);
+    for (size_t i = 0; rc == 0 && i < s->n_prompts; i++)
+        rc = read_text(s, many ? json_array_get(v, i) : v, prefix, &s->prompts[i], e);
+    return rc;
+}
+
+int openai_spec_parse_texts(gen_spec **ret, const char *object, const char *body, size_t len, api_error *e)
+{
+    gen_spec *s = NULL;
+    int rc = spec_new(&s, body, len, e);
+    if (rc != 0) return rc;
+    s->texts = object;
+    rc = read_texts(s, e);
+    if (rc == 0) rc = read_max_tokens(s, 0, e);
+    if (rc == 0) rc = read_beams(s, e);
+    if (rc == 0) rc = read_common(s, e);
+    if (rc == 0 && s->n != 1)
+        rc = api_error_bad(e, "n", "\"n\" is not served here: each text has one answer");
+    if (rc == 0 && !fields_get(s->root, "temperature")) s->sampling.temperature = 0;
+    if (rc == 0)
+        *ret = s;
+    else
+        openai_spec_free(s);
+    return rc;
+}
+
 /* ---- use ----------------------------------------------------------------------------------------- */
 
 size_t openai_spec_choices(const gen_spec *s)
@@ -324,6 +386,9 @@ void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *r
         r.n_ids = p->n_ids;
     }
     r.max_tokens = s->max_tokens;
+    r.n_beams = s->n_beams;
+    r.length_penalty = s->length_penalty;
+    r.early_stopping = s->early_stopping;
     r.sampling = sampling;
     r.stop = s->stop;
     r.n_stop = s->n_stop;
@@ -372,7 +437,7 @@ bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, sha25
 {
     if (!openai_spec_is_deterministic(s) || !*model->digest) return false;
     if (s->chat && model->template_reads_clock) return false;
-    cache_key *k = cache_key_new(s->chat ? "chat.completions" : "completions");
+    cache_key *k = cache_key_new(s->chat ? "chat.completions" : s->texts ? s->texts : "completions");
     cache_key_str(k, "digest", model->digest);
     key_prompts(k, s);
     key_sampling(k, s);
@@ -381,6 +446,8 @@ bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, sha25
     cache_key_int(k, "max_tokens", s->max_tokens);
     for (size_t i = 0; i < s->n_stop; i++) cache_key_str(k, "stop", s->stop[i]);
     cache_key_int(k, "logprobs", s->logprobs ? (int64_t)s->n_top + 1 : 0);
+    cache_key_int(k, "beams", s->n_beams > 1 ? s->n_beams * 2 + s->early_stopping : 0);
+    cache_key_num(k, "length_penalty", s->n_beams > 1 ? s->length_penalty : 0);
     cache_key_int(k, "constraint", (int64_t)s->constraint);
     cache_key_str(k, "schema", s->schema);
     cache_key_int(k, "tool_choice", (int64_t)s->tool_choice);

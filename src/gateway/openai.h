@@ -46,6 +46,10 @@ typedef struct gen_spec {
     Shoal__V1__Sampling sampling;
     char **stop;
     size_t n_stop;
+    uint32_t n_beams; /* over 1: beam search */
+    float length_penalty;
+    bool early_stopping;
+    const char *texts; /* the answer is a list of texts, and this is what the object is called; else NULL */
     Shoal__V1__GenerateRequest__Constraint constraint;
     const char *schema;
 } gen_spec;
@@ -54,6 +58,8 @@ typedef struct gen_spec {
  * request gives none. */
 int openai_spec_parse_chat(gen_spec **ret, const char *body, size_t len, api_error *e);
 int openai_spec_parse_completion(gen_spec **ret, const char *body, size_t len, api_error *e);
+/* /v1/translate, /v1/summarize: `object` names the answer. Greedy unless the request says otherwise. */
+int openai_spec_parse_texts(gen_spec **ret, const char *object, const char *body, size_t len, api_error *e);
 void openai_spec_free(gen_spec *s);
 
 size_t openai_spec_choices(const gen_spec *s); /* n_prompts * n */

@@ -81,6 +81,7 @@ static void follow(shoal_model *m, api_waiter *w, uint64_t id, shoal_text_fn fn,
     buf_done(&piece);
 }
 
+/* prompt is the source when the model reads one; the reply then begins with the model's own token. */
 static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_generate_options *o,
                         shoal_text_fn fn, void *user, shoal_generation *ret, shoal_err *err)
 {
@@ -88,9 +89,16 @@ static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_gene
     if (!o) o = &defaults;
     grammar_spec form = {.kind = o->json_schema ? GRAMMAR_JSON_SCHEMA : GRAMMAR_JSON_OBJECT,
                          .schema = o->json_schema};
+    const model_config *c = model_get_config(m->m);
+    bool reads = c->task == TASK_SEQ2SEQ;
+    enc_request source = {.ids = prompt->ids, .type_ids = prompt->type_ids, .n_ids = prompt->n};
     gen_request r = {
-        .ids = prompt->ids,
-        .n_ids = prompt->n,
+        .ids = reads ? &c->start_id : prompt->ids,
+        .n_ids = reads ? 1 : prompt->n,
+        .source = reads ? &source : NULL,
+        .n_beams = o->n_beams,
+        .length_penalty = o->length_penalty,
+        .early_stopping = o->early_stopping != 0,
         .max_tokens = o->max_tokens,
         .sampling = {.temperature = o->temperature,
                      .top_k = o->top_k,
@@ -124,7 +132,8 @@ static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_gene
 static int do_generate(shoal_model *m, const char *prompt, const shoal_generate_options *opts,
                        shoal_text_fn fn, void *user, shoal_generation *ret, shoal_err *err)
 {
-    int rc = api_need_task(m, TASK_GENERATE, err);
+    bool reads = model_get_config(m->m)->task == TASK_SEQ2SEQ;
+    int rc = api_need_task(m, reads ? TASK_SEQ2SEQ : TASK_GENERATE, err);
     encoding enc = {0};
     if (rc == 0) rc = api_encode_text(m, prompt, NULL, TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, &enc, err);
     if (rc == 0) rc = generate_ids(m, &enc, opts, fn, user, ret, err);

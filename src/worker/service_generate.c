@@ -232,11 +232,14 @@ static void call_gone(void *user, grpc_call *c)
 
 /* ---- the prompt -------------------------------------------------------------------------------- */
 
-/* A prompt: the request's own ids, or `enc` from its text. */
+/* A prompt: the request's own ids, or `enc` from its text. An encoder-decoder reads `enc` as its source, and
+ * its prompt is how its replies begin. */
 typedef struct prompt {
     const int32_t *ids;
     size_t n;
     encoding enc;
+    int32_t *start; /* owned */
+    bool has_source;
 } prompt;
 
 static int no_template(const worker *w, shoal_err *err)
@@ -283,8 +286,25 @@ static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, promp
     return rc;
 }
 
+/* The source is the text; the reply begins with the model's own token, then with the request's ids. */
+static int make_source(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
+{
+    if (*r->messages_json || !*r->text)
+        return err_set(err, SHOAL_EINVALID, "%s turns a text into another: send text, not messages", w->name);
+    int rc = tokenize_prompt(w, r, ret, err);
+    if (rc != 0) return rc;
+    ret->has_source = true;
+    ret->n = r->n_ids + 1;
+    ret->ids = ret->start = calloc(ret->n, sizeof *ret->start);
+    if (!ret->start) return err_nomem(err);
+    ret->start[0] = model_get_config(w->model)->start_id;
+    if (r->n_ids) memcpy(ret->start + 1, r->ids, r->n_ids * sizeof *ret->start);
+    return 0;
+}
+
 static int make_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
+    if (model_get_config(w->model)->task == TASK_SEQ2SEQ) return make_source(w, r, ret, err);
     if ((*r->messages_json != 0) + (*r->text != 0) + (r->n_ids != 0) != 1)
         return err_set(err, SHOAL_EINVALID, "give exactly one of messages_json, text and ids");
     int rc = 0;
@@ -388,7 +408,7 @@ static gen_job *new_job(worker *w, grpc_call *c, const Shoal__V1__GenerateReques
 static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p)
 {
     Shoal__V1__Started s = SHOAL__V1__STARTED__INIT;
-    s.n_prompt = (uint32_t)p->n;
+    s.n_prompt = (uint32_t)(p->has_source ? p->enc.n : p->n);
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
     ev.started = &s;
     if (service_call_send(g->w, g->call, &ev.base) != 0) {
@@ -429,8 +449,13 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
     if (r->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE) stop[n_stop++] = "<tool_call>";
     form form;
     int rc = form_init(&form, g->w->model, r, err);
+    enc_request source = {.ids = p->enc.ids, .type_ids = p->enc.type_ids, .n_ids = p->enc.n};
     gen_request q = {.ids = p->ids,
                      .n_ids = p->n,
+                     .source = p->has_source ? &source : NULL,
+                     .n_beams = r->n_beams,
+                     .length_penalty = r->length_penalty,
+                     .early_stopping = r->early_stopping,
                      .max_tokens = r->max_tokens,
                      .sampling = *s,
                      .stop = stop,
@@ -456,7 +481,8 @@ static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__
     sampling s = {0};
     logit_bias *bias = NULL;
     gen_job *g = NULL;
-    int rc = service_call_admit(w, TASK_GENERATE, err);
+    model_task own = model_get_config(w->model)->task;
+    int rc = service_call_admit(w, own == TASK_SEQ2SEQ ? own : TASK_GENERATE, err);
     if (rc == 0) rc = check_request(r, err);
     if (rc == 0) rc = convert_sampling(w, r->sampling, &s, &bias, err);
     if (rc == 0) rc = make_prompt(w, r, &p, err);
@@ -472,6 +498,7 @@ static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__
     }
     free(bias);
     encoding_done(&p.enc);
+    free(p.start);
     return rc;
 }
 
