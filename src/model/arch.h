@@ -71,6 +71,10 @@ enum {
     RULE_ROPE_K = 1 << 9,     /* the same for n_head_kv heads */
     RULE_SMALL = 1 << 10, /* F16 when quantised: adds its error to every token, or is a head's last matrix */
     RULE_FLOAT = 1 << 11, /* F32 always */
+    WHEN_FFN_NORM = 1 << 12, /* there is a norm in front of the feed-forward */
+    WHEN_POST = 1 << 13,     /* norms stand behind the sums (PLACE_POST) */
+    WHEN_FRONT = 1 << 14,    /* they do not */
+    WHEN_FINAL = 1 << 15,    /* a norm behind the last layer */
     /* when it is there; all that are set must hold */
     WHEN_UNTIED = 1 << 16,
     WHEN_GATED = 1 << 17,
@@ -109,7 +113,16 @@ typedef struct tensor_rule {
 
 /* ---- configuration ------------------------------------------------------------------------------------ */
 
-typedef enum { CONF_SIZE, CONF_INT, CONF_F32, CONF_F64, CONF_BOOL, CONF_ACT, CONF_FALSE } conf_type;
+typedef enum {
+    CONF_SIZE,
+    CONF_INT,
+    CONF_F32,
+    CONF_F64,
+    CONF_BOOL,
+    CONF_CHOICE,
+    CONF_ACT,
+    CONF_FALSE
+} conf_type;
 
 enum {
     CONF_NEEDED = 1,
@@ -119,7 +132,8 @@ enum {
 };
 
 /* One value: read from either kind of file and written to GGUF. CONF_FALSE is no value: what other files
- * of the family have set and this engine does not compute. */
+ * of the family have set and this engine does not compute. CONF_CHOICE: an enum, of which the file says true
+ * for `max` and false for `min`. */
 typedef struct conf_row {
     const char *gguf; /* behind "ARCH.", or in full from "shoal." or "tokenizer." on; NULL: not there */
     const char *json; /* names in config.json, newest first, spaces between; NULL: not there */
@@ -138,6 +152,7 @@ typedef struct conf_row {
 /* ---- families -------------------------------------------------------------------------------------------
  */
 
+struct gguf_out;
 struct conf; /* conf.h: where a configuration is read from */
 
 enum { ARCH_LISTS = 5 };
@@ -164,6 +179,8 @@ typedef struct arch_def {
     bool needs_pooler;                      /* classifiers read a dense layer that older converters lose */
     /* Adds what rows cannot say, allocated from conf's arena; NULL: nothing. */
     int (*finish)(struct conf *s, model_config *c);
+    /* Writes what rows cannot say; NULL: nothing. */
+    void (*write)(struct gguf_out *o, const model_config *c);
 } arch_def;
 
 /* By the name in GGUF, or by model_type; NULL when there is none. */

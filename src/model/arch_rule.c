@@ -191,6 +191,10 @@ bool rule_wanted(const model_config *c, const tensor_rule *r, size_t layer)
         bool holds;
     } conditions[] = {
         {WHEN_UNTIED, !c->tied},
+        {WHEN_FFN_NORM, c->branch != BRANCH_ONE_NORM},
+        {WHEN_POST, c->norm.place == PLACE_POST},
+        {WHEN_FRONT, c->norm.place != PLACE_POST},
+        {WHEN_FINAL, c->norm.final},
         {WHEN_GATED, c->ffn.gated},
         {WHEN_PLAIN_FFN, !c->ffn.gated},
         {WHEN_LABELS, c->head.n_labels > 0},

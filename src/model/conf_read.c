@@ -110,4 +110,5 @@ void conf_write(gguf_out *o, const model_config *c)
     if (writes_text(c) && c->n_eos) gguf_out_array(o, "shoal.eos_token_ids", GGUF_I32, c->eos_ids, c->n_eos);
     conf_head_write(o, c);
     conf_layers_write(o, c);
+    if (c->arch->write) c->arch->write(o, c);
 }

@@ -59,6 +59,14 @@ static int refuse_flag(conf *s, const conf_row *row)
                      s->g ? row->gguf : row->json);
 }
 
+static int read_choice(conf *s, const conf_row *row, int *at)
+{
+    bool set = *at == (int)row->max;
+    int rc = conf_bool(s, row->gguf, row->json, &set);
+    if (rc == 0) *at = set ? (int)row->max : (int)row->min;
+    return rc;
+}
+
 static int read_row(conf *s, const conf_row *row, void *at)
 {
     int64_t i;
@@ -78,6 +86,7 @@ static int read_row(conf *s, const conf_row *row, void *at)
         return rc;
     case CONF_F64: return conf_num(s, row->gguf, row->json, row->min, row->max, at);
     case CONF_BOOL: return conf_bool(s, row->gguf, row->json, at);
+    case CONF_CHOICE: return read_choice(s, row, at);
     case CONF_ACT: return conf_activation(s, row->gguf, row->json, at);
     case CONF_FALSE: return refuse_flag(s, row);
     }
@@ -140,6 +149,7 @@ static bool is_same(const conf_row *row, const void *a, const void *b)
     case CONF_F32: return *(const float *)a == *(const float *)b;
     case CONF_F64: return *(const double *)a == *(const double *)b;
     case CONF_BOOL: return *(const bool *)a == *(const bool *)b;
+    case CONF_CHOICE: return *(const int *)a == *(const int *)b;
     case CONF_ACT: return *(const activation *)a == *(const activation *)b;
     case CONF_FALSE: break;
     }
@@ -154,6 +164,7 @@ static void write_row(gguf_out *o, const conf_row *row, const char *key, const v
     case CONF_F32: gguf_out_f32(o, key, *(const float *)at); break;
     case CONF_F64: gguf_out_f32(o, key, (float)*(const double *)at); break;
     case CONF_BOOL: gguf_out_bool(o, key, *(const bool *)at); break;
+    case CONF_CHOICE: gguf_out_bool(o, key, *(const int *)at == (int)row->max); break;
     case CONF_ACT: gguf_out_str(o, key, activation_name(*(const activation *)at)); break;
     case CONF_FALSE: gguf_out_bool(o, key, false); break;
     }

@@ -76,7 +76,7 @@ typedef struct quantize_class { /* one class of tensors: "token_embd", "attn_q",
 
 typedef struct quantize_report {
     size_t n_classes;
-    quantize_class classes[64];
+    quantize_class classes[128];
     uint64_t bytes_in, bytes_out; /* whole files */
     sha256_digest digest;         /* of what was written */
 } quantize_report;

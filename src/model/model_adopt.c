@@ -9,8 +9,10 @@ typedef struct adopter {
     model *m;
     name_kind kind;
     size_t cap;
-    uint16_t *n_experts; /* beside m->tensors: experts that a stack has already */
-    bool *alias;         /* beside m->tensors: came by another name */
+    uint16_t *n_parts;       /* beside m->tensors: parts that a stack has already */
+    const void *turned_from; /* the last that was transposed, and what it became */
+    void *turned;
+    bool *alias; /* beside m->tensors: came by another name */
     shoal_err *err;
 } adopter;
 
@@ -134,13 +136,17 @@ static int take_rows(adopter *a, const rule_hit *h, tensor *t, size_t cols, size
 static int transpose(adopter *a, tensor *t)
 {
     size_t rows = t->dims[0], cols = t->dims[1], n = dtype_block_bytes(t->type);
-    uint8_t *copy;
-    int rc = weights_alloc(a, t->bytes, (void **)&copy);
-    if (rc != 0) return rc;
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < cols; c++)
-            memcpy(copy + (r * cols + c) * n, (const uint8_t *)t->data + (c * rows + r) * n, n);
-    t->data = copy;
+    if (a->turned_from != t->data) {
+        uint8_t *copy;
+        int rc = weights_alloc(a, t->bytes, (void **)&copy);
+        if (rc != 0) return rc;
+        for (size_t r = 0; r < rows; r++)
+            for (size_t c = 0; c < cols; c++)
+                memcpy(copy + (r * cols + c) * n, (const uint8_t *)t->data + (c * rows + r) * n, n);
+        a->turned_from = t->data;
+        a->turned = copy;
+    }
+    t->data = a->turned;
     t->dims[0] = cols;
     t->dims[1] = rows;
     return 0;
@@ -184,13 +190,13 @@ static int add_tensor(adopter *a, const rule_hit *h, const char *name, const ten
     return 0;
 }
 
-/* One expert's matrix into the stack of its layer's. */
+/* One expert's matrix (one head's norm) into the stack of its layer's. */
 static int add_expert(adopter *a, const rule_hit *h, const char *name, const tensor *t)
 {
     tensor *stack = find_adopted(a, name);
-    size_t n = a->m->config.ffn.n_expert;
+    size_t n = arch_side(&a->m->config, h->rule->dims[0], h->layer);
     if (h->expert >= n)
-        return err_set(a->err, SHOAL_EFORMAT, "%s: %s has an expert %zu where the configuration has %zu",
+        return err_set(a->err, SHOAL_EFORMAT, "%s: %s has a part %zu where the configuration has %zu",
                        a->m->path, name, h->expert, n);
     if (!stack) {
         tensor whole = *t;
@@ -199,17 +205,16 @@ static int add_expert(adopter *a, const rule_hit *h, const char *name, const ten
             size_mul(t->bytes, n, &whole.bytes) ? err_nomem(a->err) : weights_alloc(a, whole.bytes, &room);
         if (rc != 0) return rc;
         whole.data = room;
-        whole.n_dims = 3;
-        whole.dims[2] = n;
+        whole.dims[whole.n_dims++] = n;
         rc = add_tensor(a, h, name, &whole);
         if (rc != 0) return rc;
         stack = &a->m->tensors[a->m->n_tensors - 1];
     }
     if (stack->type != t->type)
-        return err_set(a->err, SHOAL_EUNSUPPORTED, "%s: the experts of %s are of different types", a->m->path,
+        return err_set(a->err, SHOAL_EUNSUPPORTED, "%s: the parts of %s are of different types", a->m->path,
                        name);
     memcpy((uint8_t *)stack->data + h->expert * t->bytes, t->data, t->bytes);
-    a->n_experts[stack - a->m->tensors]++;
+    a->n_parts[stack - a->m->tensors]++;
     return 0;
 }
 
@@ -283,12 +288,15 @@ static int adopt_one(adopter *a, const st_tensor *f)
     return known ? 0 : unknown_tensor(a, f->t.name, name);
 }
 
-static int check_experts(const adopter *a)
+static int check_stacks(const adopter *a)
 {
-    for (size_t i = 0; i < a->m->n_tensors; i++)
-        if (a->n_experts[i] && a->n_experts[i] != a->m->config.ffn.n_expert)
-            return err_set(a->err, SHOAL_EFORMAT, "%s: %s has %u of its %zu experts", a->m->path,
-                           a->m->tensors[i].name, (unsigned)a->n_experts[i], a->m->config.ffn.n_expert);
+    for (size_t i = 0; i < a->m->n_tensors; i++) {
+        const tensor *t = &a->m->tensors[i];
+        size_t need = t->dims[t->n_dims - 1];
+        if (a->n_parts[i] && a->n_parts[i] != need)
+            return err_set(a->err, SHOAL_EFORMAT, "%s: tensor %s is missing in part: %u of %zu are there",
+                           a->m->path, t->name, (unsigned)a->n_parts[i], need);
+    }
     return 0;
 }
 
@@ -296,11 +304,11 @@ int model_adopt(model *m, name_kind kind, const st_tensor *list, size_t n, shoal
 {
     adopter a = {.m = m, .kind = kind, .cap = 3 * n, .err = err};
     m->tensors = arena_alloc(m->mem, a.cap * sizeof *m->tensors + 1);
-    a.n_experts = arena_alloc(m->mem, a.cap * sizeof *a.n_experts + 1);
+    a.n_parts = arena_alloc(m->mem, a.cap * sizeof *a.n_parts + 1);
     a.alias = arena_alloc(m->mem, a.cap + 1);
-    if (!m->tensors || !a.n_experts || !a.alias) return err_nomem(err);
+    if (!m->tensors || !a.n_parts || !a.alias) return err_nomem(err);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) rc = adopt_one(&a, &list[i]);
     if (kind == NAME_HF) m->config.pos.offset = 0; /* those rows were left out */
-    return rc != 0 ? rc : check_experts(&a);
+    return rc != 0 ? rc : check_stacks(&a);
 }

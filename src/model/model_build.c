@@ -41,27 +41,15 @@ int model_build_template(model *m, const char *source, size_t len, const char *w
 
 static const char WINDOW_UNKNOWN[] = "by its name or its sizes this is Mistral 7B v0.1, whose sliding "
                                      "attention window of %d tokens the file does "
-                                     "not record and which is not computed: keep its context to %d tokens, "
+                                     "not record: keep its context to %d tokens, "
                                      "longer ones get other answers than the "
                                      "original's";
 
 enum { MISTRAL_WINDOW = 4096 };
 
-/* A window as long as the context is no window: every token sees all before it. */
-int model_build_window(model *m, size_t window, bool unrecorded, shoal_err *err)
+int model_build_no_window(model *m, shoal_err *err)
 {
-    model_config *c = &m->config;
-    if (unrecorded) {
-        m->notice = arena_printf(m->mem, WINDOW_UNKNOWN, MISTRAL_WINDOW, MISTRAL_WINDOW);
-        return m->notice ? 0 : err_nomem(err);
-    }
-    if (window == 0 || window >= c->n_ctx) return 0;
-    m->notice =
-        arena_printf(m->mem,
-                     "its attention slides over a window of %zu tokens; the context is cut from %zu to as "
-                     "many, within which the answers are the original's",
-                     window, c->n_ctx);
-    c->n_ctx = window;
+    m->notice = arena_printf(m->mem, WINDOW_UNKNOWN, MISTRAL_WINDOW, MISTRAL_WINDOW);
     return m->notice ? 0 : err_nomem(err);
 }
 

@@ -16,9 +16,8 @@ int model_build_tokenizer(model *m, int rc, shoal_err *err);
 /* Compile a template; one that cannot be compiled is remembered, not fatal. */
 int model_build_template(model *m, const char *source, size_t len, const char *what, shoal_err *err);
 
-/* Attention over a sliding window (0: none) is not computed: the context ends where it would begin to
- * slide. `unrecorded`: the file should say and does not; then only the notice is written. */
-int model_build_window(model *m, size_t window, bool unrecorded, shoal_err *err);
+/* The file should tell of a sliding window and does not: write the notice. */
+int model_build_no_window(model *m, shoal_err *err);
 /* Mistral 7B v0.1 by one of its names or by its sizes. */
 bool model_build_is_mistral(const model *m, const char *const *names, size_t n);
 

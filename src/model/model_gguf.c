@@ -155,7 +155,7 @@ static int read_window(model *m, gguf *g, shoal_err *err)
     int rc = gguf_get_str(g, "general.basename", &names[1], err);
     if (rc == 0) rc = gguf_get_str(g, "general.base_model.0.name", &names[2], err);
     bool unrecorded = !gguf_find(g, "llama.attention.sliding_window") && model_build_is_mistral(m, names, 3);
-    return rc == 0 ? model_build_window(m, m->config.attn.window, unrecorded, err) : rc;
+    return rc == 0 && unrecorded ? model_build_no_window(m, err) : rc;
 }
 
 int model_load_gguf(model *m, const model_options *opts, shoal_err *err)

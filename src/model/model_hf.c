@@ -159,7 +159,6 @@ static int load_text_side(model *m, bool no_tokenizer, shoal_err *err)
 int model_load_hf(model *m, const model_options *opts, shoal_err *err)
 {
     int rc = read_configs(m, err);
-    if (rc == 0) rc = model_build_window(m, m->config.attn.window, false, err);
     if (rc == 0) rc = load_weights(m, err);
     if (rc == 0) rc = load_text_side(m, opts->no_tokenizer, err);
     return rc;

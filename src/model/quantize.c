@@ -71,15 +71,18 @@ static int parse_overrides(plan *p)
     return 0;
 }
 
-/* "blk.3.attn_q.weight" -> "attn_q". Biases and norms are classes of their own: "attn_q.bias". */
+/* "blk.3.attn_q.weight" -> "attn_q", "dec.blk.3.attn_q.weight" -> "dec.attn_q". Biases and norms are classes
+ * of their own: "attn_q.bias". */
 static void class_of(const char *name, char out[48])
 {
-    if (strncmp(name, "blk.", 4) == 0) {
-        name += 4;
-        while (isdigit((unsigned char)*name)) name++;
-        if (*name == '.') name++;
+    const char *layer = strstr(name, "blk.");
+    int before = layer ? (int)(layer - name) : 0;
+    if (layer) {
+        layer += 4;
+        while (isdigit((unsigned char)*layer)) layer++;
+        if (*layer == '.') layer++;
     }
-    snprintf(out, 48, "%s", name);
+    snprintf(out, 48, "%.*s%s", before, name, layer ? layer : name);
     size_t n = strlen(out);
     if (n > 7 && strcmp(out + n - 7, ".weight") == 0) out[n - 7] = '\0';
 }

@@ -487,15 +487,15 @@ static void a_folders_tensor_without_a_place_is_refused(void **state)
     model_free(open_or_fail(folder, &bare));
 }
 
-/* Within its window a sliding attention is an ordinary one. */
-static void a_sliding_window_ends_the_context(void **state)
+/* A window as long as the context is none. */
+static void a_sliding_window_makes_layers_local(void **state)
 {
     (void)state;
     copy_from("llama-gqa", "model.safetensors", "model.safetensors");
     static const struct {
         const char *window;
-        size_t n_ctx;
-    } CASES[] = {{"100", 100}, {"256", 256}, {"4096", 256}, {"null", 256}, {NULL, 256}};
+        size_t expected;
+    } CASES[] = {{"100", 100}, {"256", 0}, {"4096", 0}, {"null", 0}, {NULL, 0}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         json_t *c = NULL;
         buf b = {0};
@@ -507,16 +507,18 @@ static void a_sliding_window_ends_the_context(void **state)
         json_put(&b, c);
         put("config.json", b.data, b.len);
         model *m = open_or_fail(folder, &bare);
-        assert_int_equal(model_get_config(m)->n_ctx, CASES[i].n_ctx);
-        assert_int_equal(model_notice(m) != NULL, CASES[i].n_ctx < 256);
+        assert_int_equal(model_get_config(m)->n_ctx, 256);
+        assert_int_equal(model_get_config(m)->attn.window, CASES[i].expected);
+        assert_int_equal(config_layer(model_get_config(m), 2) == LAYER_LOCAL, CASES[i].expected > 0);
+        assert_null(model_notice(m));
         model_free(m);
         buf_done(&b);
         json_decref(c);
     }
     put_variant(&(variant){.window = 100});
     model *m = open_or_fail(in_folder("m.gguf"), &bare);
-    assert_int_equal(model_get_config(m)->n_ctx, 100);
-    assert_non_null(strstr(model_notice(m), "100 tokens"));
+    assert_int_equal(model_get_config(m)->attn.window, 100);
+    assert_int_equal(config_layer(model_get_config(m), 0), LAYER_LOCAL);
     model_free(m);
 }
 
@@ -649,7 +651,7 @@ int main(void)
         T(a_classifier_without_its_pooler_is_refused),
         T(a_tensor_without_a_place_is_refused),
         T(a_folders_tensor_without_a_place_is_refused),
-        T(a_sliding_window_ends_the_context),
+        T(a_sliding_window_makes_layers_local),
         T(a_mistral_file_without_its_window_is_noticed),
         T(model_opens_every_supported_quantisation),
         T(model_names_an_unknown_architecture),
