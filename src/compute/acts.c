@@ -120,15 +120,27 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
     }
 }
 
-void acts_mul(team_member *m, const acts *a, const wmat *w, float *y, size_t ldy, bool accumulate)
+/* Rows [row, row + n) of what was loaded. */
+static void mul_rows(team_member *m, const acts *a, size_t row, size_t n, const wmat *w, float *y, size_t ldy,
+                     bool accumulate)
 {
     const kernels *k = kernels_for(member_isa(m));
-    size_t members = (size_t)member_count(m), p = 0, p_end = w->n_panels, t = 0, t_end = a->n_tokens;
+    size_t members = (size_t)member_count(m), p = 0, p_end = w->n_panels, t = 0, t_end = n;
     /* Few panels that do not divide evenly (a small model on many cores): share out the tokens. */
     bool by_tokens = w->n_panels < 8 * members && w->n_panels % (2 * members) != 0 && t_end >= 8 * members;
     if (by_tokens)
-        member_share(m, a->n_tokens, MUL_TOKENS, &t, &t_end);
+        member_share(m, n, MUL_TOKENS, &t, &t_end);
     else
-        member_share(m, w->n_panels, a->n_tokens == 1 ? 1 : 2, &p, &p_end);
-    mul_part(a, w, k, p, p_end, t, t_end, y, ldy, accumulate);
+        member_share(m, w->n_panels, n == 1 ? 1 : 2, &p, &p_end);
+    mul_part(a, w, k, p, p_end, row + t, row + t_end, y, ldy, accumulate);
+}
+
+void acts_mul(team_member *m, const acts *a, const wmat *w, float *y, size_t ldy, bool accumulate)
+{
+    mul_rows(m, a, 0, a->n_tokens, w, y, ldy, accumulate);
+}
+
+void acts_mul_rows(team_member *m, const acts *a, size_t row, size_t n, const wmat *w, float *y, size_t ldy)
+{
+    mul_rows(m, a, row, n, w, y, ldy, false);
 }

@@ -130,6 +130,8 @@ void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens
 /* All members: y[n_tokens][rows] (row stride ldy) = a · wᵀ + bias; with `accumulate`, y += instead
  * (one float addition after the row is complete). No barrier at the end. */
 void acts_mul(team_member *m, const acts *a, const wmat *w, float *y, size_t ldy, bool accumulate);
+/* The same for rows [row, row + n) of `a` alone: y[row .. row + n) = ..., y's other rows stay. */
+void acts_mul_rows(team_member *m, const acts *a, size_t row, size_t n, const wmat *w, float *y, size_t ldy);
 
 /* ---- vector kernels: one thread, same bits everywhere ---------------------------------------- */
 
