@@ -4,21 +4,17 @@
 #include <stdlib.h>
 
 #include "infer/bert.h"
-#include "infer/llama.h"
+#include "infer/passes.h"
 
 struct net {
-    llama *decoder;
     bert *encoder;
-    llama_item *items;
     bert_item *inputs;
 };
 
 static void net_free(net *n)
 {
     if (!n) return;
-    llama_free(n->decoder);
     bert_free(n->encoder);
-    free(n->items);
     free(n->inputs);
     free(n);
 }
@@ -30,23 +26,6 @@ static int net_made(net **ret, net *n, int rc)
     else
         *ret = n;
     return rc;
-}
-
-static int decoder_load(net **ret, const model *m, team *t, const net_limits *l, shoal_err *err)
-{
-    net *n = calloc(1, sizeof *n);
-    if (n) n->items = calloc(l->max_tokens, sizeof *n->items);
-    if (!n || !n->items) return net_made(ret, n, err_nomem(err));
-    return net_made(ret, n, llama_new(&n->decoder, m, t, l->n_ctx, l->max_tokens, l->max_rows, err));
-}
-
-static void decoder_step(net *n, team *t, const kv *cache, const net_item *items, size_t n_items,
-                         net_row_fn fn, void *user)
-{
-    for (size_t i = 0; i < n_items; i++)
-        n->items[i] =
-            (llama_item){.seq = items[i].seq, .ids = items[i].ids, .n = items[i].n, .n_out = items[i].n_out};
-    llama_step(n->decoder, t, cache, n->items, n_items, fn, user);
 }
 
 static int encoder_load(net **ret, const model *m, team *t, const net_limits *l, shoal_err *err)
@@ -81,19 +60,13 @@ static size_t encoder_longest(const model_config *c, size_t n_ctx)
     return n_ctx;
 }
 
-static const net_ops decoder_ops = {.name = "decoder",
-                                    .roles = NET_DECODES,
-                                    .load = decoder_load,
-                                    .free = net_free,
-                                    .kv = llama_kv_shape,
-                                    .decode = decoder_step};
-static const net_ops encoder_ops = {.name = "encoder",
-                                    .roles = NET_ENCODES,
-                                    .load = encoder_load,
-                                    .free = net_free,
-                                    .encode = encoder_step,
-                                    .positions = encoder_positions,
-                                    .longest = encoder_longest};
+const net_ops encoder_ops = {.name = "encoder",
+                             .roles = NET_ENCODES,
+                             .load = encoder_load,
+                             .free = net_free,
+                             .encode = encoder_step,
+                             .positions = encoder_positions,
+                             .longest = encoder_longest};
 
 const net_ops *net_ops_for(const model_config *c, shoal_err *err)
 {

@@ -1,4 +1,4 @@
-/* proj.c: matrices that read the same input, loaded and multiplied as one; see proj.h. Packing copies, so the
+/* proj.c: matrices that read the same input, loaded as one; see proj.h. Packing copies, so the
  * file's bytes are not needed afterwards. */
 #include "infer/proj.h"
 
@@ -21,56 +21,52 @@ static size_t tensor_rows(const tensor *t)
     return t->n_dims > 1 ? t->dims[1] : 1;
 }
 
-/* The biases of ts[0..n) one after the other, zeros where one has none; NULL when none has. */
-static int join_biases(float **ret, const model *m, const char *prefix, const char *const *stems, size_t n,
-                       size_t rows, shoal_err *err)
+/* Rows of one projection: a tensor, or one expert's part of one. */
+typedef struct piece {
+    const tensor *weight, *bias; /* bias: NULL when there is none */
+    const void *data;
+    size_t rows, bytes;
+} piece;
+
+/* The pieces' biases one after the other, zeros where one has none; NULL when none has. */
+static int join_biases(float **ret, const piece *ps, size_t n, size_t rows, shoal_err *err)
 {
     float *bias = NULL;
-    size_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        const tensor *w = find(m, prefix, stems[i], "weight");
-        const tensor *b = find(m, prefix, stems[i], "bias");
-        if (b) {
-            if (b->dims[0] != tensor_rows(w)) {
-                free(bias);
-                return err_set(err, SHOAL_EFORMAT, "%s has %zu values for %zu rows", b->name, b->dims[0],
-                               tensor_rows(w));
-            }
-            if (!bias && !(bias = calloc(rows, sizeof *bias))) return err_nomem(err);
-            dtype_to_f32(b->type, b->data, bias + at, b->dims[0]);
+    for (size_t i = 0, at = 0; i < n; at += ps[i++].rows) {
+        const tensor *b = ps[i].bias;
+        if (!b) continue;
+        if (b->dims[0] != ps[i].rows) {
+            free(bias);
+            return err_set(err, SHOAL_EFORMAT, "%s has %zu values for %zu rows", b->name, b->dims[0],
+                           ps[i].rows);
         }
-        at += tensor_rows(w);
+        if (!bias && !(bias = calloc(rows, sizeof *bias))) return err_nomem(err);
+        dtype_to_f32(b->type, b->data, bias + at, b->dims[0]);
     }
     *ret = bias;
     return 0;
 }
 
-/* One packed matrix of the rows of stems[0..n), which have one type. */
-static int pack(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n, isa set,
-                shoal_err *err)
+/* One packed matrix of the rows of n pieces, which have one type. */
+static int pack(proj *p, const piece *ps, size_t n, isa set, shoal_err *err)
 {
     size_t rows = 0, bytes = 0;
-    const tensor *first = find(m, prefix, stems[0], "weight");
     for (size_t i = 0; i < n; i++) {
-        const tensor *t = find(m, prefix, stems[i], "weight");
-        rows += tensor_rows(t);
-        bytes += t->bytes;
+        rows += ps[i].rows;
+        bytes += ps[i].bytes;
     }
     float *bias = NULL;
     uint8_t *joined = NULL;
-    const void *src = first->data;
-    int rc = join_biases(&bias, m, prefix, stems, n, rows, err);
+    const void *src = ps[0].data;
+    int rc = join_biases(&bias, ps, n, rows, err);
     if (rc == 0 && n > 1) {
         joined = malloc(bytes);
         if (!joined) rc = err_nomem(err);
-        for (size_t i = 0, at = 0; joined && i < n; i++) {
-            const tensor *t = find(m, prefix, stems[i], "weight");
-            memcpy(joined + at, t->data, t->bytes);
-            at += t->bytes;
-        }
+        for (size_t i = 0, at = 0; joined && i < n; at += ps[i++].bytes)
+            memcpy(joined + at, ps[i].data, ps[i].bytes);
         src = joined;
     }
-    if (rc == 0) rc = wmat_new(&p->part[p->n_parts], first->type, rows, p->cols, src, bias, set, err);
+    if (rc == 0) rc = wmat_new(&p->part[p->n_parts], ps[0].weight->type, rows, p->cols, src, bias, set, err);
     if (rc == 0) {
         p->first_row[p->n_parts++] = p->rows;
         p->rows += rows;
@@ -80,29 +76,64 @@ static int pack(proj *p, const model *m, const char *prefix, const char *const *
     return rc;
 }
 
-int proj_load(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems, isa set,
-              shoal_err *err)
+/* As one matrix where all types agree, else as one each. */
+static int pack_all(proj *p, const piece *ps, size_t n, isa set, shoal_err *err)
 {
-    *p = (proj){0};
+    *p = (proj){.cols = ps[0].weight->dims[0]};
     bool same = true;
-    for (size_t i = 0; i < n_stems; i++) {
-        const tensor *t = find(m, prefix, stems[i], "weight"), *t0 = find(m, prefix, stems[0], "weight");
-        if (!t) return err_set(err, SHOAL_EFORMAT, "%s%s.weight is missing", prefix, stems[i]);
-        if (t->dims[0] != t0->dims[0]) {
+    for (size_t i = 0; i < n; i++) {
+        const tensor *t = ps[i].weight;
+        if (t->dims[0] != p->cols) {
             return err_set(err, SHOAL_EFORMAT, "%s has %zu columns, its neighbours %zu", t->name, t->dims[0],
-                           t0->dims[0]);
+                           p->cols);
         }
-        same = same && t->type == t0->type;
-        p->cols = t->dims[0];
+        same = same && t->type == ps[0].weight->type;
     }
     int rc = 0;
     if (same) {
-        rc = pack(p, m, prefix, stems, n_stems, set, err);
+        rc = pack(p, ps, n, set, err);
     } else {
-        for (size_t i = 0; rc == 0 && i < n_stems; i++) rc = pack(p, m, prefix, &stems[i], 1, set, err);
+        for (size_t i = 0; rc == 0 && i < n; i++) rc = pack(p, &ps[i], 1, set, err);
     }
     if (rc) proj_done(p);
     return rc;
+}
+
+int proj_load(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems, isa set,
+              shoal_err *err)
+{
+    piece ps[PROJ_PARTS_MAX];
+    *p = (proj){0};
+    for (size_t i = 0; i < n_stems; i++) {
+        const tensor *t = find(m, prefix, stems[i], "weight");
+        if (!t) return err_set(err, SHOAL_EFORMAT, "%s%s.weight is missing", prefix, stems[i]);
+        ps[i] = (piece){.weight = t,
+                        .bias = find(m, prefix, stems[i], "bias"),
+                        .data = t->data,
+                        .rows = tensor_rows(t),
+                        .bytes = t->bytes};
+    }
+    return pack_all(p, ps, n_stems, set, err);
+}
+
+int proj_load_expert(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems,
+                     size_t expert, size_t n_expert, isa set, shoal_err *err)
+{
+    piece ps[PROJ_PARTS_MAX];
+    *p = (proj){0};
+    for (size_t i = 0; i < n_stems; i++) {
+        const tensor *t = find(m, prefix, stems[i], "weight");
+        if (!t || t->n_dims != 3 || t->dims[2] != n_expert) {
+            return err_set(err, SHOAL_EFORMAT, "%s%s.weight should hold %zu experts", prefix, stems[i],
+                           n_expert);
+        }
+        size_t bytes = t->bytes / n_expert;
+        ps[i] = (piece){.weight = t,
+                        .data = (const uint8_t *)t->data + expert * bytes,
+                        .rows = t->dims[1],
+                        .bytes = bytes};
+    }
+    return pack_all(p, ps, n_stems, set, err);
 }
 
 void proj_done(proj *p)
@@ -132,6 +163,20 @@ int proj_load_vector(float **ret, const model *m, const char *name, size_t n, sh
         return err_set(err, SHOAL_EFORMAT, "%s should have %zu values", name, n);
     }
     float *v = malloc(n * sizeof *v);
+    if (!v) return err_nomem(err);
+    dtype_to_f32(t->type, t->data, v, n);
+    *ret = v;
+    return 0;
+}
+
+int proj_load_table(float **ret, const model *m, const char *name, size_t rows, size_t cols, shoal_err *err)
+{
+    const tensor *t = model_tensor(m, name);
+    size_t t_rows = t && t->n_dims > 1 ? t->dims[1] : 1, n;
+    if (!t || !t->data || t->dims[0] != cols || t_rows < rows || size_mul(rows, cols, &n)) {
+        return err_set(err, SHOAL_EFORMAT, "%s should be %zu rows of %zu", name, rows, cols);
+    }
+    float *v = mem_calloc64(n ? n : 1, sizeof *v);
     if (!v) return err_nomem(err);
     dtype_to_f32(t->type, t->data, v, n);
     *ret = v;

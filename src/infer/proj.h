@@ -22,6 +22,10 @@ typedef struct proj {
 /* Load "<prefix><stem>.weight" for each stem, and "<prefix><stem>.bias" where the model has it. */
 int proj_load(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems, isa set,
               shoal_err *err);
+
+/* The same of number `expert` of n_expert in tensors [n_expert][rows][cols]; experts have no biases. */
+int proj_load_expert(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems,
+                     size_t expert, size_t n_expert, isa set, shoal_err *err);
 void proj_done(proj *p); /* a zeroed one is fine */
 
 /* All members: y[n_tokens][rows] (row stride ldy) = x[n_tokens][cols] · wᵀ + bias, or +=. x must be
@@ -32,5 +36,7 @@ void proj_mul(team_member *m, const proj *p, acts *a, const float *x, size_t n_t
 /* A small vector of the model as floats (norm weights): malloc'd [n], SHOAL_EFORMAT when it is missing
  * or has another size. */
 int proj_load_vector(float **ret, const model *m, const char *name, size_t n, shoal_err *err);
+/* A matrix [rows][cols] as floats, aligned; fewer rows than the file has are fine. */
+int proj_load_table(float **ret, const model *m, const char *name, size_t rows, size_t cols, shoal_err *err);
 
 #endif

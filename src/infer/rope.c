@@ -2,6 +2,7 @@
  * machine has the same bits. */
 #include "infer/rope.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -9,49 +10,98 @@
 
 #define TWO_PI 6.283185307179586476925286766559
 
-static double llama3_scale(const model_config *c, double f)
+static double llama3_scale(const rope_conf *r, double f)
 {
     double wavelength = TWO_PI / f;
-    double ctx = (double)c->pos.rope.original_ctx;
-    if (wavelength < ctx / c->pos.rope.high_freq) return f;
-    if (wavelength > ctx / c->pos.rope.low_freq) return f / c->pos.rope.factor;
-    double smooth =
-        (ctx / wavelength - c->pos.rope.low_freq) / (c->pos.rope.high_freq - c->pos.rope.low_freq);
-    return (1 - smooth) * f / c->pos.rope.factor + smooth * f;
+    double ctx = (double)r->original_ctx;
+    if (wavelength < ctx / r->high_freq) return f;
+    if (wavelength > ctx / r->low_freq) return f / r->factor;
+    double smooth = (ctx / wavelength - r->low_freq) / (r->high_freq - r->low_freq);
+    return (1 - smooth) * f / r->factor + smooth * f;
 }
 
-static double frequency(const model_config *c, const float *factors, size_t i)
+/* The pair that turns `turns` times within the original context. */
+static double yarn_pair(const rope_conf *r, double turns)
 {
-    double f = math_pow(c->pos.rope.theta, -2.0 * (double)i / (double)c->pos.rope.dim);
-    if (factors) {
-        f /= (double)factors[i];
-    } else if (c->pos.rope.scaling == ROPE_LLAMA3) {
-        f = llama3_scale(c, f);
+    double n = (double)r->original_ctx / (turns * TWO_PI);
+    return (double)r->dim * math_log(n) / (2 * math_log(r->theta));
+}
+
+static double yarn_scale(const rope_conf *r, double f, size_t i)
+{
+    double low = floor(yarn_pair(r, r->beta_fast > 0 ? r->beta_fast : 32));
+    double high = ceil(yarn_pair(r, r->beta_slow > 0 ? r->beta_slow : 1));
+    if (low < 0) low = 0;
+    if (high > (double)r->dim - 1) high = (double)r->dim - 1;
+    if (high == low) high += 0.001;
+    double ramp = ((double)i - low) / (high - low);
+    ramp = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
+    return f / r->factor * ramp + f * (1 - ramp);
+}
+
+static double dynamic_theta(const rope_conf *r, size_t n)
+{
+    double dim = (double)r->dim, longer = (double)n / (double)r->original_ctx;
+    return r->theta * math_pow(r->factor * longer - (r->factor - 1), dim / (dim - 2));
+}
+
+/* Of pair i in a text of n tokens. */
+static double frequency(const rope_conf *r, const float *factors, size_t i, size_t n)
+{
+    bool past = r->original_ctx > 0 && n > r->original_ctx;
+    double theta = r->scaling == ROPE_DYNAMIC && past && r->dim > 2 ? dynamic_theta(r, n) : r->theta;
+    double f = math_pow(theta, -2.0 * (double)i / (double)r->dim);
+    if (factors) f /= (double)factors[i];
+    switch (r->scaling) {
+    case ROPE_LINEAR: return f / r->factor;
+    case ROPE_LLAMA3: return factors ? f : llama3_scale(r, f);
+    case ROPE_YARN: return yarn_scale(r, f, i);
+    case ROPE_LONG: {
+        const float *by = past ? r->long_by : r->short_by;
+        return by ? f / (double)by[i] : f;
     }
-    return c->pos.rope.scaling == ROPE_LINEAR ? f / c->pos.rope.factor : f;
+    default: return f;
+    }
 }
 
-int rope_init(rope_table *t, const model_config *c, size_t n_ctx, const float *factors, shoal_err *err)
+/* What cos and sin are multiplied by. */
+static double magnitude(const rope_conf *r)
 {
-    size_t half = c->pos.rope.dim / 2, n;
+    if (r->scaling != ROPE_YARN && r->scaling != ROPE_LONG) return 1;
+    if (r->attn_factor > 0) return r->attn_factor;
+    if (r->factor <= 1) return 1;
+    if (r->scaling == ROPE_YARN) return 0.1 * math_log(r->factor) + 1;
+    return r->original_ctx > 1 ? sqrt(1 + math_log(r->factor) / math_log((double)r->original_ctx)) : 1;
+}
+
+/* Positions [0, n_ctx) of pair i; a frequency is made again only where it depends on the length. */
+static void fill_pair(rope_table *t, const rope_conf *r, const float *factors, size_t i)
+{
+    double scale = magnitude(r), f = 0;
+    for (size_t p = 0; p < t->n_ctx; p++) {
+        bool changes = (r->scaling == ROPE_DYNAMIC && p + 1 > r->original_ctx) ||
+                       (r->scaling == ROPE_LONG && p == r->original_ctx);
+        double s, k;
+        if (p == 0 || changes) f = frequency(r, factors, i, p + 1);
+        math_sincos((double)p * f, &s, &k);
+        t->sin[p * t->half + i] = (float)(s * scale);
+        t->cos[p * t->half + i] = (float)(k * scale);
+    }
+}
+
+int rope_init(rope_table *t, const rope_conf *r, size_t n_ctx, const float *factors, shoal_err *err)
+{
+    size_t half = r->dim / 2, n;
     if (size_mul(n_ctx, half, &n))
         return err_set(err, SHOAL_ELIMIT, "a context of %zu tokens is absurd", n_ctx);
-    *t = (rope_table){.n_ctx = n_ctx, .half = half};
+    *t = (rope_table){.n_ctx = n_ctx, .half = half, .interleaved = r->interleaved};
     t->cos = mem_calloc64(n ? n : 1, sizeof(float));
     t->sin = mem_calloc64(n ? n : 1, sizeof(float));
     if (!t->cos || !t->sin) {
         rope_done(t);
         return err_nomem(err);
     }
-    for (size_t i = 0; i < half; i++) {
-        double f = frequency(c, factors, i);
-        for (size_t p = 0; p < n_ctx; p++) {
-            double s, k;
-            math_sincos((double)p * f, &s, &k);
-            t->sin[p * half + i] = (float)s;
-            t->cos[p * half + i] = (float)k;
-        }
-    }
+    for (size_t i = 0; i < half; i++) fill_pair(t, r, factors, i);
     return 0;
 }
 

@@ -1,0 +1,47 @@
+/* attend.h: causal attention over a paged cache (kv.h).
+ *
+ * A token's query heads score the keys in order of position, one softmax goes over the whole row, and one
+ * weighted sum over the values in order of position: nothing depends on how prefill was cut. Under a window a
+ * token sees itself and the window - 1 positions before it; pages outside are not read. */
+#ifndef INFER_ATTEND_H
+#define INFER_ATTEND_H
+
+#include "infer/block.h"
+#include "infer/net.h"
+#include "infer/rope.h"
+
+/* How one layer attends. */
+typedef struct attend {
+    size_t n_head, n_head_kv, head_dim;
+    size_t window;          /* 0: all */
+    size_t slot;            /* its layer in the cache */
+    float scale, softcap;   /* softcap 0: none */
+    const rope_table *rope; /* NULL: none */
+    qk_norm qk;
+    norm q_norm, k_norm;
+} attend;
+
+/* Where each token of a step belongs. */
+typedef struct token_place {
+    uint32_t item, position;
+} token_place;
+
+typedef struct attend_step {
+    const kv *cache;
+    const net_item *items;
+    const token_place *place; /* [n_tokens] */
+    bool all_single;          /* no item has more than one token */
+    float *scores;            /* [members][n_head / n_head_kv][scores_width] */
+    size_t scores_width;      /* n_ctx in whole pages */
+} attend_step;
+
+/* Norms of q and k ("<prefix>attn_q_norm", "attn_k_norm") and the sizes, of a layer with these flags; slot
+ * and rope are the caller's. */
+int attend_load(attend *a, const model *m, const char *prefix, unsigned flags, shoal_err *err);
+void attend_done(attend *a); /* a zeroed one is fine */
+
+/* qkv[n][q heads, k heads, v heads]: norms, rotation (in place), keys and values into the cache; then
+ * att[n][n_head * head_dim]. */
+void blk_attend(lane *l, const attend *a, const attend_step *s, rows *qkv, rows *att);
+
+#endif

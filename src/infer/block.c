@@ -1,0 +1,140 @@
+/* block.c: norms, linear layers, activations and sums over rows; see block.h. */
+#include "infer/block.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ALONE_MAX 2048 /* columns that one member passes over in less time than a barrier and a half take */
+
+/* ---- norms ---------------------------------------------------------------------------------------- */
+
+int norm_load(norm *n, const model *m, const char *prefix, const char *stem, size_t width, const norm_conf *c,
+              shoal_err *err)
+{
+    char name[128];
+    *n = (norm){.width = width, .kind = c->kind, .eps = c->eps};
+    snprintf(name, sizeof name, "%s%s.weight", prefix, stem);
+    int rc = proj_load_vector(&n->w, m, name, width, err);
+    if (rc || n->kind == NORM_RMS) return rc;
+    snprintf(name, sizeof name, "%s%s.bias", prefix, stem);
+    const tensor *b = model_tensor(m, name);
+    if (b && b->data) return proj_load_vector(&n->b, m, name, width, err);
+    n->b = calloc(width, sizeof *n->b);
+    return n->b ? 0 : err_nomem(err);
+}
+
+void norm_done(norm *n)
+{
+    free(n->w);
+    free(n->b);
+    *n = (norm){0};
+}
+
+void norm_row(const norm *n, const vec_kernels *v, float *y, const float *x)
+{
+    if (n->kind == NORM_RMS)
+        v->rms_norm(y, x, n->w, n->width, n->eps);
+    else
+        v->layer_norm(y, x, n->w, n->b, n->width, n->eps);
+}
+
+void blk_norm(lane *l, const norm *n, rows *y, rows *x)
+{
+    size_t t, end;
+    assert(n->w && n->width == x->width && n->width == y->width);
+    rows_use(l, {x, READ_MINE}, {y, WRITE_MINE});
+    rows_share(l, x, &t, &end);
+    for (; t < end; t++) norm_row(n, l->v, rows_at(y, t), rows_at(x, t));
+}
+
+/* ---- linear --------------------------------------------------------------------------------------- */
+
+void blk_linear(lane *l, const proj *p, rows *x, rows *y, bool add)
+{
+    assert(x != y && p->cols == x->width && p->rows <= y->width && x->n == y->n);
+    for (size_t i = 0; i < p->n_parts; i++) {
+        dtype t = wmat_type(p->part[i]);
+        if (i == 0 || t != wmat_type(p->part[i - 1])) {
+            rows_load(l, t, x);
+            rows_use(l, {y, WRITE_PARTS});
+        }
+        rows_mul(l, p->part[i], y, p->first_row[i], add);
+    }
+}
+
+/* ---- activations and sums --------------------------------------------------------------------------- */
+
+/* x * sigmoid(x), through the gated kernel: there is none without. */
+static void silu_row(const vec_kernels *v, float *x, size_t n)
+{
+    static const float one[64] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    for (size_t i = 0; i < n; i += 64) v->silu_mul(x + i, x + i, one, n - i < 64 ? n - i : 64);
+}
+
+void act_row(const vec_kernels *v, activation act, float *x, size_t n)
+{
+    switch (act) {
+    case ACT_SILU: silu_row(v, x, n); break;
+    case ACT_GELU_ERF: v->gelu_erf(x, n); break;
+    case ACT_GELU_TANH: v->gelu_tanh(x, n); break;
+    case ACT_RELU: v->relu(x, n); break;
+    case ACT_TANH: v->tanh(x, n); break;
+    case ACT_NONE: break;
+    }
+}
+
+void act_gate_row(const vec_kernels *v, activation act, float *y, float *gate, const float *up, size_t n)
+{
+    if (act == ACT_SILU) {
+        v->silu_mul(y, gate, up, n);
+        return;
+    }
+    act_row(v, act, gate, n);
+    for (size_t i = 0; i < n; i++) y[i] = gate[i] * up[i];
+}
+
+void cap_row(const vec_kernels *v, float *x, size_t n, float cap)
+{
+    for (size_t i = 0; i < n; i++) x[i] /= cap;
+    v->tanh(x, n);
+    for (size_t i = 0; i < n; i++) x[i] *= cap;
+}
+
+/* A few wide rows are split by columns, which costs a barrier. */
+void blk_activate(lane *l, activation act, bool gated, rows *y, rows *x)
+{
+    size_t begin = 0, width = y->width, end = width, t = 0, t_end = y->n;
+    bool by_columns = y->n < (size_t)member_count(l->m) && width > ALONE_MAX;
+    assert(x->width == (gated ? 2 * width : width) && (gated || x == y));
+    if (by_columns) {
+        rows_use(l, {x, READ_ALL | WRITE_PARTS}, {y, WRITE_PARTS}); /* a gate is overwritten */
+        member_share(l->m, width, 16, &begin, &end);
+    } else {
+        rows_use(l, {x, READ_MINE | WRITE_MINE}, {y, WRITE_MINE});
+        rows_share(l, y, &t, &t_end);
+    }
+    for (; t < t_end && begin < end; t++) {
+        float *in = rows_at(x, t) + begin, *out = rows_at(y, t) + begin;
+        if (gated)
+            act_gate_row(l->v, act, out, in, in + width, end - begin);
+        else
+            act_row(l->v, act, out, end - begin);
+    }
+}
+
+void blk_add(lane *l, rows *x, rows *y, float scale)
+{
+    size_t t, end;
+    assert(x->width == y->width);
+    rows_use(l, {x, READ_MINE | WRITE_MINE}, {y, READ_MINE});
+    rows_share(l, x, &t, &end);
+    for (; t < end; t++) {
+        if (scale == 1)
+            l->v->add(rows_at(x, t), rows_at(x, t), rows_at(y, t), x->width);
+        else
+            l->v->axpy(rows_at(x, t), scale, rows_at(y, t), x->width);
+    }
+}

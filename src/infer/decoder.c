@@ -1,0 +1,317 @@
+/* decoder.c: the configured decoder: embeddings, layers and a head over a mixed batch (Touvron et al. 2023,
+ * arXiv:2302.13971, and what others changed: config.h). */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "infer/embed.h"
+#include "infer/layer.h"
+#include "infer/passes.h"
+
+typedef struct decoder {
+    const model_config *c;
+    net_limits limits;
+    embed embed;
+    layer *layers;
+    rope_table rope, local;
+    norm out_norm; /* w NULL: none */
+    proj out_proj; /* narrows in front of the head; n_parts 0: none */
+    proj head;     /* n_parts 0: the embeddings */
+    float *bias;   /* of tied heads, or NULL; others have it in `head` */
+    space space;
+    float *narrow; /* [max_tokens or max_rows][n_embd_in], where embeddings are narrower */
+    float *last;   /* [max_rows][n_embd], in front of the head */
+    float *logits; /* [max_rows][n_vocab] */
+    float *scores;
+    size_t scores_width;
+    token_place *place;
+    uint32_t *row_token, *row_item, *row_at;
+} decoder;
+
+typedef struct step {
+    decoder *d;
+    attend_step attend;
+    size_t n_tokens, n_rows;
+    net_row_fn fn;
+    void *user;
+} step;
+
+static void decoder_free(net *n);
+
+/* ---- loading ---------------------------------------------------------------------------------------- */
+
+/* Divisors that the configuration does not carry but the file does. */
+static int load_factors(float **ret, const model *m, const char *name, size_t n, shoal_err *err)
+{
+    const tensor *t = model_tensor(m, name);
+    *ret = NULL;
+    return t && t->data ? proj_load_vector(ret, m, name, n, err) : 0;
+}
+
+static int load_rope(rope_table *t, const model *m, const rope_conf *conf, size_t n_ctx, shoal_err *err)
+{
+    rope_conf r = *conf;
+    float *factors = NULL, *short_by = NULL, *long_by = NULL;
+    int rc = load_factors(&factors, m, "rope_freqs.weight", r.dim / 2, err);
+    if (rc == 0 && !r.short_by) rc = load_factors(&short_by, m, "rope_factors_short.weight", r.dim / 2, err);
+    if (rc == 0 && !r.long_by) rc = load_factors(&long_by, m, "rope_factors_long.weight", r.dim / 2, err);
+    if (short_by) r.short_by = short_by;
+    if (long_by) r.long_by = long_by;
+    if (rc == 0) rc = rope_init(t, &r, n_ctx, factors, err);
+    free(factors);
+    free(short_by);
+    free(long_by);
+    return rc;
+}
+
+/* Layer i's rotation: its own where local layers have one, none where it is said. */
+static const rope_table *rope_of(const decoder *d, unsigned flags)
+{
+    if (flags & LAYER_NO_ROPE) return NULL;
+    if ((flags & LAYER_LOCAL) && d->c->pos.local.dim > 0) return &d->local;
+    return d->c->pos.rope.dim > 0 ? &d->rope : NULL;
+}
+
+/* Slots of the cache: one an attention layer, as many as a convolution needs. */
+static size_t slots_of(const model_config *c, unsigned flags)
+{
+    kv_shape one = {.n_head_kv = c->attn.n_head_kv, .head_dim = c->attn.head_dim};
+    return flags & LAYER_CONV ? shortconv_slots(&one, c->n_embd) : 1;
+}
+
+static int load_layers(decoder *d, const model *m, isa set, shoal_err *err)
+{
+    const model_config *c = d->c;
+    size_t slot = 0;
+    d->layers = calloc(c->n_layer, sizeof *d->layers);
+    if (!d->layers) return err_nomem(err);
+    for (size_t i = 0; i < c->n_layer; i++) {
+        layer *ly = &d->layers[i];
+        unsigned flags = config_layer(c, i);
+        char prefix[32];
+        snprintf(prefix, sizeof prefix, "blk.%zu.", i);
+        int rc = layer_load(ly, m, prefix, flags, set, err);
+        if (rc) return rc;
+        ly->attend.rope = rope_of(d, flags);
+        ly->attend.slot = ly->conv.slot = slot;
+        slot += slots_of(c, flags);
+    }
+    return 0;
+}
+
+static int load_head(decoder *d, const model *m, isa set, shoal_err *err)
+{
+    const model_config *c = d->c;
+    size_t n_in = d->embed.n_in;
+    int rc = c->norm.final ? norm_load(&d->out_norm, m, "", "output_norm", c->n_embd, &c->norm, err) : 0;
+    if (rc == 0 && n_in != c->n_embd)
+        rc = proj_load(&d->out_proj, m, "", (const char *[]){"output_proj"}, 1, set, err);
+    if (rc == 0 && d->out_proj.n_parts > 0 && (d->out_proj.cols != c->n_embd || d->out_proj.rows != n_in))
+        rc = err_set(err, SHOAL_EFORMAT, "output_proj.weight should be %zu rows of %zu", n_in, c->n_embd);
+    if (rc == 0 && !c->tied) rc = proj_load(&d->head, m, "", (const char *[]){"output"}, 1, set, err);
+    if (rc == 0 && !c->tied && (d->head.rows != c->n_vocab || d->head.cols != n_in))
+        rc = err_set(err, SHOAL_EFORMAT, "output.weight should be %zu rows of %zu", c->n_vocab, n_in);
+    if (rc || !c->tied) return rc;
+    return load_factors(&d->bias, m, "output.bias", c->n_vocab, err);
+}
+
+static int load_weights(decoder *d, const model *m, isa set, shoal_err *err)
+{
+    const model_config *c = d->c;
+    size_t n_ctx = d->limits.n_ctx;
+    int rc = embed_load(&d->embed, m, "", n_ctx, set, err);
+    if (rc == 0 && c->pos.rope.dim > 0) rc = load_rope(&d->rope, m, &c->pos.rope, n_ctx, err);
+    if (rc == 0 && c->pos.local.dim > 0) rc = load_rope(&d->local, m, &c->pos.local, n_ctx, err);
+    if (rc == 0) rc = load_layers(d, m, set, err);
+    return rc ? rc : load_head(d, m, set, err);
+}
+
+static int make_space(decoder *d, size_t n_members, shoal_err *err)
+{
+    const model_config *c = d->c;
+    size_t n = d->limits.max_tokens, rows = d->limits.max_rows, n_in = d->embed.n_in;
+    size_t group = c->attn.n_head / c->attn.n_head_kv;
+    int rc = space_init(&d->space, c, n, rows, n_in, err);
+    if (rc) return rc;
+    if (n_in != c->n_embd) d->narrow = mem_calloc64((n > rows ? n : rows) * n_in, sizeof(float));
+    d->last = mem_calloc64(rows * c->n_embd, sizeof(float));
+    d->logits = mem_calloc64(rows * c->n_vocab, sizeof(float));
+    d->scores_width = (d->limits.n_ctx + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS * KV_PAGE_TOKENS;
+    d->scores = mem_calloc64(n_members * group * d->scores_width, sizeof(float));
+    d->place = calloc(n, sizeof *d->place);
+    d->row_token = calloc(rows, sizeof *d->row_token);
+    d->row_item = calloc(rows, sizeof *d->row_item);
+    d->row_at = calloc(rows, sizeof *d->row_at);
+    if ((n_in != c->n_embd && !d->narrow) || !d->last || !d->logits || !d->scores || !d->place ||
+        !d->row_token || !d->row_item || !d->row_at)
+        return err_nomem(err);
+    return 0;
+}
+
+static int decoder_load(net **ret, const model *m, team *t, const net_limits *limits, shoal_err *err)
+{
+    decoder *d = calloc(1, sizeof *d);
+    if (!d) return err_nomem(err);
+    d->c = model_get_config(m);
+    d->limits = *limits;
+    int rc = load_weights(d, m, team_isa(t), err);
+    if (rc == 0) rc = make_space(d, (size_t)team_size(t), err);
+    if (rc) {
+        decoder_free((net *)d);
+        return rc;
+    }
+    *ret = (net *)d;
+    return 0;
+}
+
+static void decoder_free(net *n)
+{
+    decoder *d = (decoder *)n;
+    if (!d) return;
+    for (size_t i = 0; d->layers && i < d->c->n_layer; i++) layer_done(&d->layers[i]);
+    embed_done(&d->embed);
+    rope_done(&d->rope);
+    rope_done(&d->local);
+    norm_done(&d->out_norm);
+    proj_done(&d->out_proj);
+    proj_done(&d->head);
+    space_done(&d->space);
+    void *all[] = {d->layers, d->bias,  d->narrow,    d->last,     d->logits,
+                   d->scores, d->place, d->row_token, d->row_item, d->row_at};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+    free(d);
+}
+
+static kv_shape decoder_kv(const model *m)
+{
+    const model_config *c = model_get_config(m);
+    kv_shape shape = {.n_head_kv = c->attn.n_head_kv, .head_dim = c->attn.head_dim, .type = DT_F32};
+    for (size_t i = 0; i < c->n_layer; i++) {
+        char name[64];
+        bool conv = config_layer(c, i) & LAYER_CONV;
+        shape.n_layer += slots_of(c, config_layer(c, i));
+        snprintf(name, sizeof name, "blk.%zu.%s.weight", i, conv ? "shortconv.in_proj" : "attn_k");
+        const tensor *t = model_tensor(m, name);
+        if (i == 0 && t && dtype_block(t->type) > 1) shape.type = DT_F16;
+    }
+    return shape;
+}
+
+/* ---- the step --------------------------------------------------------------------------------------- */
+
+static embed_token token_at(const void *arg, size_t t)
+{
+    const step *s = arg;
+    token_place at = s->attend.place[t];
+    const net_item *it = &s->attend.items[at.item];
+    return (embed_token){.id = it->ids[at.position - it->seq->n_tokens], .position = at.position};
+}
+
+static void attend_cached(pass *p, const layer *ly)
+{
+    blk_attend(&p->l, &ly->attend, p->causal, &p->qkv, &p->att);
+}
+
+/* Bias, factor and cap of one row of logits, by the member that hands it on. */
+static void finish_logits(const decoder *d, const vec_kernels *v, float *x)
+{
+    size_t n = d->c->n_vocab;
+    float scale = d->c->scale.logits, cap = d->c->scale.softcap;
+    if (d->bias) v->add(x, x, d->bias, n);
+    if (scale != 0 && scale != 1)
+        for (size_t i = 0; i < n; i++) x[i] *= scale;
+    if (cap > 0) cap_row(v, x, n, cap);
+}
+
+/* The wanted rows through the last norm. */
+static void pick_rows(pass *p, const step *s, rows *last)
+{
+    const decoder *d = s->d;
+    size_t r, end;
+    rows_use(&p->l, {&p->x, READ_ALL}, {last, WRITE_MINE});
+    rows_share(&p->l, last, &r, &end);
+    for (; r < end; r++) {
+        const float *x = rows_at(&p->x, d->row_token[r]);
+        if (d->out_norm.w)
+            norm_row(&d->out_norm, p->l.v, rows_at(last, r), x);
+        else
+            memcpy(rows_at(last, r), x, last->width * sizeof *x);
+    }
+}
+
+static void run_head(pass *p, const step *s)
+{
+    decoder *d = s->d;
+    if (s->n_rows == 0) return;
+    rows last = rows_of(d->last, s->n_rows, d->c->n_embd);
+    rows narrow = rows_of(d->narrow, s->n_rows, d->embed.n_in);
+    rows logits = rows_of(d->logits, s->n_rows, d->c->n_vocab);
+    bool narrows = d->out_proj.n_parts > 0;
+    pick_rows(p, s, &last);
+    if (narrows) blk_linear(&p->l, &d->out_proj, &last, &narrow, false);
+    blk_linear(&p->l, d->c->tied ? &d->embed.words : &d->head, narrows ? &narrow : &last, &logits, false);
+    rows_use(&p->l, {&logits, READ_ALL | WRITE_PARTS});
+    size_t r = (size_t)member_index(p->l.m), n_members = (size_t)member_count(p->l.m);
+    for (; r < s->n_rows; r += n_members) {
+        finish_logits(d, p->l.v, rows_at(&logits, r));
+        s->fn(s->user, p->l.m, d->row_item[r], d->row_at[r], rows_at(&logits, r));
+    }
+}
+
+static void run_step(void *arg, team_member *m)
+{
+    const step *s = arg;
+    decoder *d = s->d;
+    pass p = {.c = d->c, .attend = attend_cached, .causal = &s->attend};
+    pass_open(&p, &d->space, m, s->n_tokens);
+    rows narrow = rows_of(d->narrow, s->n_tokens, d->embed.n_in);
+    blk_embed(&p.l, &d->embed, token_at, s, &narrow, &p.x);
+    for (size_t i = 0; i < d->c->n_layer; i++) layer_run(&p, &d->layers[i]);
+    run_head(&p, s);
+}
+
+static void lay_out(step *s, size_t n_items)
+{
+    decoder *d = s->d;
+    s->attend.all_single = true;
+    for (size_t i = 0; i < n_items; i++) {
+        const net_item *it = &s->attend.items[i];
+        assert(s->n_tokens + it->n <= d->limits.max_tokens && s->n_rows + it->n_out <= d->limits.max_rows &&
+               it->n_out <= it->n);
+        assert(it->seq->n_tokens + it->n <= d->limits.n_ctx);
+        s->attend.all_single = s->attend.all_single && it->n == 1;
+        for (size_t k = 0; k < it->n; k++) {
+            size_t t = s->n_tokens++;
+            d->place[t] = (token_place){.item = (uint32_t)i, .position = (uint32_t)(it->seq->n_tokens + k)};
+            if (k + it->n_out < it->n) continue;
+            d->row_token[s->n_rows] = (uint32_t)t;
+            d->row_item[s->n_rows] = (uint32_t)i;
+            d->row_at[s->n_rows++] = (uint32_t)(k + it->n_out - it->n);
+        }
+    }
+}
+
+static void decoder_decode(net *n, team *t, const kv *cache, const net_item *items, size_t n_items,
+                           net_row_fn fn, void *user)
+{
+    decoder *d = (decoder *)n;
+    step s = {.d = d,
+              .attend = {.cache = cache,
+                         .items = items,
+                         .place = d->place,
+                         .scores = d->scores,
+                         .scores_width = d->scores_width},
+              .fn = fn,
+              .user = user};
+    lay_out(&s, n_items);
+    if (s.n_tokens > 0) team_run(t, run_step, &s);
+}
+
+const net_ops decoder_ops = {.name = "decoder",
+                             .roles = NET_DECODES,
+                             .load = decoder_load,
+                             .free = decoder_free,
+                             .kv = decoder_kv,
+                             .decode = decoder_decode};

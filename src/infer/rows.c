@@ -1,0 +1,78 @@
+/* rows.c: where a barrier stands; see rows.h. */
+#include "infer/rows.h"
+
+#include <assert.h>
+
+void rows_open(lane *l, team_member *m, acts *a)
+{
+    *l = (lane){.m = m, .v = member_vec(m), .acts = a, .barriers = 1};
+}
+
+/* Must a barrier pass first? Only what happened since the last one matters. */
+static bool clashes(const lane *l, rows_need u)
+{
+    bool written = u.r->written == l->barriers, torn = written && u.r->in_parts;
+    bool read = u.r->read == l->barriers, read_all = read && u.r->read_all;
+    return ((u.how & READ_MINE) && torn) || ((u.how & READ_ALL) && written) ||
+           ((u.how & WRITE_MINE) && (torn || read_all)) || ((u.how & WRITE_PARTS) && (written || read));
+}
+
+static void note(const lane *l, rows_need u)
+{
+    rows *r = u.r;
+    if (u.how & (READ_MINE | READ_ALL)) {
+        bool before = r->read == l->barriers && r->read_all;
+        r->read_all = before || (u.how & READ_ALL);
+        r->read = l->barriers;
+    }
+    if (u.how & (WRITE_MINE | WRITE_PARTS)) {
+        r->in_parts = u.how & WRITE_PARTS;
+        r->written = l->barriers;
+    }
+}
+
+void rows_needs(lane *l, const rows_need *uses, size_t n)
+{
+    bool wait = false;
+    for (size_t i = 0; i < n; i++) wait = wait || clashes(l, uses[i]);
+    if (wait) {
+        team_barrier(l->m);
+        l->barriers++;
+    }
+    for (size_t i = 0; i < n; i++) note(l, uses[i]);
+}
+
+void rows_load(lane *l, dtype t, rows *x)
+{
+    bool torn = x->written == l->barriers && x->in_parts;
+    if (torn || l->acts_read == l->barriers) {
+        team_barrier(l->m);
+        l->barriers++;
+    }
+    acts_load(l->m, l->acts, t, x->at, x->n, x->width, x->width);
+    l->barriers++; /* acts_load ends in one */
+    /* Float activations are x itself, which all members read from now on. */
+    if (dtype_block(t) == 1) note(l, (rows_need){x, READ_ALL});
+}
+
+/* Its WRITE_PARTS stands behind the load. */
+static void check_mul(const lane *l, const wmat *w, const rows *y, size_t first)
+{
+    assert(first + wmat_rows(w) <= y->width);
+    assert(y->written == l->barriers && y->in_parts);
+    (void)l, (void)w, (void)y, (void)first;
+}
+
+void rows_mul(lane *l, const wmat *w, rows *y, size_t first, bool add)
+{
+    check_mul(l, w, y, first);
+    acts_mul(l->m, l->acts, w, y->at + first, y->width, add);
+    l->acts_read = l->barriers;
+}
+
+void rows_mul_some(lane *l, const wmat *w, size_t row, size_t n, rows *y, size_t first)
+{
+    check_mul(l, w, y, first);
+    acts_mul_rows(l->m, l->acts, row, n, w, y->at + first, y->width);
+    l->acts_read = l->barriers;
+}
