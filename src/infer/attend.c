@@ -33,17 +33,12 @@ void attend_done(attend *a)
 
 /* ---- norms and rotation ------------------------------------------------------------------------------ */
 
-/* All members: the whole width of q and of k under one norm each (OLMo 2). */
-static void norm_widths(lane *l, const attend *a, rows *qkv)
+/* The whole width of q and of k under one norm each (OLMo 2). */
+static void norm_width(const attend *a, const vec_kernels *v, float *row)
 {
-    size_t t, end;
-    rows_use(l, {qkv, READ_MINE | WRITE_MINE});
-    rows_share(l, qkv, &t, &end);
-    for (; t < end; t++) {
-        float *q = rows_at(qkv, t), *k = q + a->n_head * a->head_dim;
-        norm_row(&a->q_norm, l->v, q, q);
-        norm_row(&a->k_norm, l->v, k, k);
-    }
+    float *k = row + a->n_head * a->head_dim;
+    norm_row(&a->q_norm, v, row, row);
+    norm_row(&a->k_norm, v, k, k);
 }
 
 /* Heads [first, first + n) of q or k, each on its own: with the weight they share or one each. */
@@ -75,6 +70,23 @@ static void prepare(const attend *a, const vec_kernels *v, float *q, float *k, s
     const float *cs = r->cos + pos * r->half, *sn = r->sin + pos * r->half;
     v->rope(q, group, hd, 2 * r->half, cs, sn, r->interleaved);
     v->rope(k, 1, hd, 2 * r->half, cs, sn, r->interleaved);
+}
+
+void attend_prepare(const attend *a, const vec_kernels *v, float *row, size_t pos)
+{
+    size_t hd = a->head_dim, group = a->n_head / a->n_head_kv;
+    float *k = row + a->n_head * hd;
+    if (a->qk == QK_NORM_WIDTH) norm_width(a, v, row);
+    for (size_t h = 0; h < a->n_head_kv; h++) prepare(a, v, row + h * group * hd, k + h * hd, h, pos);
+}
+
+/* All members: what needs a whole row stands in front of the split by heads. */
+static void norm_widths(lane *l, const attend *a, rows *qkv)
+{
+    size_t t, end;
+    rows_use(l, {qkv, READ_MINE | WRITE_MINE});
+    rows_share(l, qkv, &t, &end);
+    for (; t < end; t++) norm_width(a, l->v, rows_at(qkv, t));
 }
 
 /* ---- the cache ---------------------------------------------------------------------------------------- */

@@ -40,6 +40,9 @@ typedef struct attend_step {
 int attend_load(attend *a, const model *m, const char *prefix, unsigned flags, shoal_err *err);
 void attend_done(attend *a); /* a zeroed one is fine */
 
+/* Norms and rotation of one row [q heads, k heads, v heads] at position `pos`, in place; one thread. */
+void attend_prepare(const attend *a, const vec_kernels *v, float *row, size_t pos);
+
 /* qkv[n][q heads, k heads, v heads]: norms, rotation (in place), keys and values into the cache; then
  * att[n][n_head * head_dim]. */
 void blk_attend(lane *l, const attend *a, const attend_step *s, rows *qkv, rows *att);

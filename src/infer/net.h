@@ -42,9 +42,11 @@ typedef struct net_input {
     size_t n;                /* tokens, 1 .. n_ctx */
     const float *features;   /* [n_features][width] instead of ids */
     size_t n_features, width;
+    const uint32_t *at; /* fill-mask: the n_at tokens whose logits are wanted; NULL: all */
+    size_t n_at;
     /* Out: values[rows][cols], valid until the next step. What they are follows from the model's task:
      * classify, rerank, image, score: logits[1][n_labels]; tag: logits[n][n_labels]; embed: [1][n_embd];
-     * fill-mask: logits[n][n_vocab]; of a NET_CROSS net: the encoder's rows [positions][n_embd]. */
+     * fill-mask: logits[n_at or n][n_vocab]; of a NET_CROSS net: the encoder's rows [positions][n_embd]. */
     const float *values;
     size_t rows, cols;
 } net_input;

@@ -142,19 +142,6 @@ void proj_done(proj *p)
     *p = (proj){0};
 }
 
-void proj_mul(team_member *m, const proj *p, acts *a, const float *x, size_t n_tokens, float *y, size_t ldy,
-              bool accumulate)
-{
-    for (size_t i = 0; i < p->n_parts; i++) {
-        dtype t = wmat_type(p->part[i]);
-        if (i == 0 || t != wmat_type(p->part[i - 1])) {
-            if (i > 0) team_barrier(m); /* others may still read the activations of the part before */
-            acts_load(m, a, t, x, n_tokens, p->cols, p->cols);
-        }
-        acts_mul(m, a, p->part[i], y + p->first_row[i], ldy, accumulate);
-    }
-}
-
 int proj_load_vector(float **ret, const model *m, const char *name, size_t n, shoal_err *err)
 {
     const tensor *t = model_tensor(m, name);

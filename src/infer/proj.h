@@ -28,11 +28,6 @@ int proj_load_expert(proj *p, const model *m, const char *prefix, const char *co
                      size_t expert, size_t n_expert, isa set, shoal_err *err);
 void proj_done(proj *p); /* a zeroed one is fine */
 
-/* All members: y[n_tokens][rows] (row stride ldy) = x[n_tokens][cols] · wᵀ + bias, or +=. x must be
- * complete (a barrier before). No barrier at the end. */
-void proj_mul(team_member *m, const proj *p, acts *a, const float *x, size_t n_tokens, float *y, size_t ldy,
-              bool accumulate);
-
 /* A small vector of the model as floats (norm weights): malloc'd [n], SHOAL_EFORMAT when it is missing
  * or has another size. */
 int proj_load_vector(float **ret, const model *m, const char *name, size_t n, shoal_err *err);

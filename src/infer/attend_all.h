@@ -1,0 +1,34 @@
+/* attend_all.h: attention in both directions, inside each sequence of a ragged batch.
+ *
+ * Every token sees its whole sequence, or window / 2 tokens to each side. Keys of a layer are turned into
+ * tiles of sixteen, which one instruction scores; a token's scores are taken in order of position. */
+#ifndef INFER_ATTEND_ALL_H
+#define INFER_ATTEND_ALL_H
+
+#include "infer/attend.h"
+#include "infer/distance.h"
+
+#define TILE 16 /* keys scored at once */
+
+/* One step's sequences. */
+typedef struct ragged {
+    size_t n_tokens;
+    const uint32_t *item;               /* [n_tokens]: whose each token is */
+    const uint32_t *first, *first_tile; /* [items + 1]: rows and tiles of each */
+    float *keys;                        /* [tiles][n_head_kv][head_dim][TILE], of one layer */
+    float *scores;                      /* [members][scores_width] */
+    size_t scores_width;                /* the longest sequence and a tile */
+    const distance *distance;
+} ragged;
+
+/* What distances are compared with in one layer (distance.h), made of the relative embeddings. */
+typedef struct relative {
+    float
+        *by_query; /* [n_vectors][n_head_kv * head_dim]: queries are compared with it; NULL: no such thing */
+    float *by_key; /* [n_vectors][n_head * head_dim]: keys are */
+} relative;
+
+/* qkv[n][q, k, v]: norms and rotation in place; then att[n][n_head * head_dim]. */
+void blk_attend_all(lane *l, const attend *a, const ragged *g, const relative *r, rows *qkv, rows *att);
+
+#endif

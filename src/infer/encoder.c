@@ -1,0 +1,312 @@
+/* encoder.c: the configured encoder: embeddings, layers and a head over a ragged batch (Devlin et al. 2018,
+ * arXiv:1810.04805, and what others changed: config.h). */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "infer/attend_all.h"
+#include "infer/embed.h"
+#include "infer/head.h"
+#include "infer/layer.h"
+#include "infer/passes.h"
+
+typedef struct encoder {
+    const model_config *c;
+    net_limits limits;
+    embed embed;
+    layer *layers; /* [n_file] */
+    relative *relative;
+    size_t n_file; /* layers that the file has, each used n_layer / n_file times */
+    norm out_norm; /* w NULL: none */
+    rope_table rope, local;
+    distance distance;
+    head head;
+    space space;
+    float *narrow; /* [max_positions][n_embd_in], where embeddings are narrower */
+    float *keys, *scores;
+    size_t scores_width;
+    uint32_t *item, *first, *first_tile;
+} encoder;
+
+typedef struct step {
+    encoder *e;
+    net_input *items;
+    size_t n_items, n_rows;
+    ragged ragged;
+} step;
+
+static void encoder_free(net *n);
+
+/* ---- loading ------------------------------------------------------------------------------------------ */
+
+static const rope_table *rope_of(const encoder *e, unsigned flags)
+{
+    if (flags & LAYER_NO_ROPE) return NULL;
+    if ((flags & LAYER_LOCAL) && e->c->pos.local.dim > 0) return &e->local;
+    return e->c->pos.rope.dim > 0 ? &e->rope : NULL;
+}
+
+/* Layer i of the network is layer_of(e, i) of the file: ALBERT's groups, in turn. */
+static size_t layer_of(const encoder *e, size_t i)
+{
+    return i * e->n_file / e->c->n_layer;
+}
+
+static int load_layers(encoder *e, const model *m, isa set, shoal_err *err)
+{
+    const model_config *c = e->c;
+    e->layers = calloc(e->n_file, sizeof *e->layers);
+    e->relative = calloc(e->n_file, sizeof *e->relative);
+    if (!e->layers || !e->relative) return err_nomem(err);
+    for (size_t i = 0; i < e->n_file; i++) {
+        layer *ly = &e->layers[i];
+        unsigned flags = config_layer(c, i);
+        char prefix[32];
+        snprintf(prefix, sizeof prefix, "blk.%zu.", i);
+        int rc = layer_load(ly, m, prefix, flags, set, err);
+        if (rc) return rc;
+        ly->attend.rope = rope_of(e, flags);
+        /* Three products make a score there, so its variance is three times as large. */
+        if (c->pos.relative > 0 && c->attn.scale == 0)
+            ly->attend.scale = 1.0f / sqrtf(3 * (float)c->attn.head_dim);
+    }
+    return 0;
+}
+
+static int load_positions(encoder *e, const model *m, shoal_err *err)
+{
+    const model_config *c = e->c;
+    size_t n_ctx = e->limits.n_ctx;
+    int rc = 0;
+    if (c->pos.rope.dim > 0) rc = rope_init(&e->rope, &c->pos.rope, n_ctx, NULL, err);
+    if (rc == 0 && c->pos.local.dim > 0) rc = rope_init(&e->local, &c->pos.local, n_ctx, NULL, err);
+    if (rc == 0 && c->pos.buckets.n > 0)
+        rc = distance_load_bias(&e->distance, m, "blk.0.", c->attn.n_head, n_ctx, true, err);
+    if (rc == 0 && c->pos.relative > 0) rc = distance_load_index(&e->distance, &c->pos, n_ctx, err);
+    return rc;
+}
+
+static int load_weights(encoder *e, const model *m, isa set, shoal_err *err)
+{
+    const model_config *c = e->c;
+    int rc = embed_load(&e->embed, m, "", e->limits.n_ctx, set, err);
+    if (rc == 0) rc = load_positions(e, m, err);
+    if (rc == 0) rc = load_layers(e, m, set, err);
+    if (rc == 0 && c->norm.final)
+        rc = norm_load(&e->out_norm, m, "", "output_norm", c->n_embd, &c->norm, err);
+    return rc ? rc : head_load(&e->head, m, &e->embed, set, err);
+}
+
+static int make_space(encoder *e, size_t n_members, shoal_err *err)
+{
+    const model_config *c = e->c;
+    size_t n = e->limits.max_positions, inputs = e->limits.max_inputs, n_in = e->embed.n_in;
+    size_t cols = e->head.dense.rows > n_in ? e->head.dense.rows : n_in;
+    int rc = space_init(&e->space, c, n, inputs > e->distance.n_vectors ? inputs : e->distance.n_vectors,
+                        cols, err);
+    if (rc == 0) rc = head_make_space(&e->head, inputs, n, err);
+    if (rc) return rc;
+    e->scores_width = e->limits.n_ctx + 2 * TILE;
+    if (n_in != c->n_embd) e->narrow = mem_calloc64(n * n_in, sizeof(float));
+    e->scores = mem_calloc64(n_members * e->scores_width, sizeof(float));
+    e->keys = mem_calloc64((n / TILE + inputs) * TILE * c->attn.n_head_kv * c->attn.head_dim, sizeof(float));
+    e->item = calloc(n, sizeof *e->item);
+    e->first = calloc(inputs + 1, sizeof *e->first);
+    e->first_tile = calloc(inputs + 1, sizeof *e->first_tile);
+    if ((n_in != c->n_embd && !e->narrow) || !e->scores || !e->keys || !e->item || !e->first ||
+        !e->first_tile)
+        return err_nomem(err);
+    return 0;
+}
+
+/* ---- relative vectors (DeBERTa): each layer's keys and queries of the relative embeddings, made once
+ * ------- */
+
+typedef struct relative_job {
+    encoder *e;
+    float *x, *qkv; /* [n_vectors][n_embd], [n_vectors][q, k, v] */
+} relative_job;
+
+static void project_relative(void *arg, team_member *m)
+{
+    const relative_job *j = arg;
+    const attn_conf *c = &j->e->c->attn;
+    size_t n = j->e->distance.n_vectors, q = c->n_head * c->head_dim, kv = c->n_head_kv * c->head_dim, t, end;
+    lane l;
+    rows_open(&l, m, j->e->space.acts);
+    rows x = rows_of(j->x, n, j->e->c->n_embd), qkv = rows_of(j->qkv, n, q + 2 * kv);
+    for (size_t i = 0; i < j->e->n_file; i++) {
+        relative *r = &j->e->relative[i];
+        blk_linear(&l, &j->e->layers[i].in, &x, &qkv, false);
+        rows_use(&l, {&qkv, READ_MINE});
+        for (rows_share(&l, &qkv, &t, &end); t < end; t++) {
+            memcpy(r->by_key + t * q, rows_at(&qkv, t), q * sizeof(float));
+            memcpy(r->by_query + t * kv, rows_at(&qkv, t) + q, kv * sizeof(float));
+        }
+    }
+}
+
+static int load_relative_rows(relative_job *j, const model *m, const vec_kernels *v, shoal_err *err)
+{
+    encoder *e = j->e;
+    size_t n = e->distance.n_vectors, width = e->c->n_embd;
+    norm after = {0};
+    int rc = proj_load_table(&j->x, m, "rel_embd.weight", n, width, err);
+    if (rc == 0 && model_tensor(m, "rel_embd_norm.weight"))
+        rc = norm_load(&after, m, "", "rel_embd_norm", width, &e->c->norm, err);
+    for (size_t t = 0; rc == 0 && after.w && t < n; t++)
+        norm_row(&after, v, j->x + t * width, j->x + t * width);
+    norm_done(&after);
+    return rc;
+}
+
+static int make_relative(encoder *e, const model *m, team *t, shoal_err *err)
+{
+    const attn_conf *c = &e->c->attn;
+    size_t n = e->distance.n_vectors, q = c->n_head * c->head_dim, kv = c->n_head_kv * c->head_dim;
+    relative_job j = {.e = e};
+    int rc = load_relative_rows(&j, m, team_vec(t), err);
+    bool ok = (j.qkv = mem_calloc64(n * (q + 2 * kv), sizeof(float))) != NULL;
+    for (size_t i = 0; i < e->n_file; i++) {
+        e->relative[i].by_key = mem_calloc64(n * q, sizeof(float));
+        e->relative[i].by_query = mem_calloc64(n * kv, sizeof(float));
+        ok = ok && e->relative[i].by_key && e->relative[i].by_query;
+    }
+    if (rc == 0 && !ok) rc = err_nomem(err);
+    if (rc == 0) team_run(t, project_relative, &j);
+    free(j.x);
+    free(j.qkv);
+    return rc;
+}
+
+/* ---- load and free ----------------------------------------------------------------------------------------
+ */
+
+static int encoder_load(net **ret, const model *m, team *t, const net_limits *limits, shoal_err *err)
+{
+    encoder *e = calloc(1, sizeof *e);
+    if (!e) return err_nomem(err);
+    e->c = model_get_config(m);
+    e->limits = *limits;
+    e->n_file = e->c->n_layer_file ? e->c->n_layer_file : e->c->n_layer;
+    int rc = load_weights(e, m, team_isa(t), err);
+    if (rc == 0) rc = make_space(e, (size_t)team_size(t), err);
+    if (rc == 0 && e->c->pos.relative > 0) rc = make_relative(e, m, t, err);
+    if (rc) {
+        encoder_free((net *)e);
+        return rc;
+    }
+    *ret = (net *)e;
+    return 0;
+}
+
+static void encoder_free(net *n)
+{
+    encoder *e = (encoder *)n;
+    if (!e) return;
+    for (size_t i = 0; i < e->n_file; i++) {
+        if (e->layers) layer_done(&e->layers[i]);
+        if (e->relative) free(e->relative[i].by_key);
+        if (e->relative) free(e->relative[i].by_query);
+    }
+    embed_done(&e->embed);
+    norm_done(&e->out_norm);
+    rope_done(&e->rope);
+    rope_done(&e->local);
+    distance_done(&e->distance);
+    head_done(&e->head);
+    space_done(&e->space);
+    void *all[] = {e->layers, e->relative, e->narrow, e->keys, e->scores, e->item, e->first, e->first_tile};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+    free(e);
+}
+
+/* ---- the step ------------------------------------------------------------------------------------------ */
+
+static embed_token token_at(const void *arg, size_t t)
+{
+    const step *s = arg;
+    const net_input *it = &s->items[s->e->item[t]];
+    size_t at = t - s->e->first[s->e->item[t]];
+    return (embed_token){.id = it->ids[at], .position = at, .type = it->type_ids ? it->type_ids[at] : 0};
+}
+
+static void attend_both_ways(pass *p, const layer *ly)
+{
+    const step *s = p->step;
+    blk_attend_all(&p->l, &ly->attend, &s->ragged, &s->e->relative[ly - s->e->layers], &p->qkv, &p->att);
+}
+
+static void run_step(void *arg, team_member *m)
+{
+    const step *s = arg;
+    encoder *e = s->e;
+    pass p = {.c = e->c, .attend = attend_both_ways, .step = s};
+    pass_open(&p, &e->space, m, s->ragged.n_tokens);
+    rows narrow = rows_of(e->narrow, s->ragged.n_tokens, e->embed.n_in);
+    blk_embed(&p.l, &e->embed, token_at, s, &narrow, &p.x);
+    for (size_t i = 0; i < e->c->n_layer; i++) layer_run(&p, &e->layers[layer_of(e, i)]);
+    if (e->out_norm.w) blk_norm(&p.l, &e->out_norm, &p.x, &p.x);
+    blk_head(&p.l, &e->head, e->first, s->n_rows, &p.x);
+}
+
+static void lay_out(step *s)
+{
+    encoder *e = s->e;
+    uint32_t n = 0, n_tiles = 0;
+    for (size_t i = 0; i < s->n_items; i++) {
+        size_t len = s->items[i].n;
+        assert(len > 0 && len <= e->limits.n_ctx && n + len <= e->limits.max_positions);
+        e->first[i] = n;
+        e->first_tile[i] = n_tiles;
+        for (size_t t = 0; t < len; t++) e->item[n++] = (uint32_t)i;
+        n_tiles += (uint32_t)((len + TILE - 1) / TILE);
+    }
+    e->first[s->n_items] = n;
+    s->ragged.n_tokens = n;
+    s->n_rows = head_lay_out(&e->head, s->items, s->n_items, e->first);
+}
+
+static void encoder_encode(net *n, team *t, net_input *items, size_t n_items)
+{
+    encoder *e = (encoder *)n;
+    step s = {.e = e,
+              .items = items,
+              .n_items = n_items,
+              .ragged = {.item = e->item,
+                         .first = e->first,
+                         .first_tile = e->first_tile,
+                         .keys = e->keys,
+                         .scores = e->scores,
+                         .scores_width = e->scores_width,
+                         .distance = &e->distance}};
+    assert(n_items <= e->limits.max_inputs);
+    if (n_items == 0) return;
+    lay_out(&s);
+    team_run(t, run_step, &s);
+    head_point_out(&e->head, items, n_items);
+}
+
+/* A text is as long as its tokens. */
+static int encoder_positions(const model_config *c, const net_input *in, size_t *ret, shoal_err *err)
+{
+    if (in->features) return err_set(err, SHOAL_EINVALID, "this model reads text");
+    *ret = in->n;
+    return 0;
+}
+
+static size_t encoder_longest(const model_config *c, size_t n_ctx)
+{
+    return n_ctx;
+}
+
+const net_ops encoder_ops = {.name = "encoder",
+                             .roles = NET_ENCODES,
+                             .load = encoder_load,
+                             .free = encoder_free,
+                             .encode = encoder_encode,
+                             .positions = encoder_positions,
+                             .longest = encoder_longest};
