@@ -1,0 +1,396 @@
+/* Every family's small model (tests/data): the reference implementation's tensors, and the numerics contract:
+ * however a text is cut, whoever is beside it, on every instruction set and with any number of threads, the
+ * same bits as in one go. Here the network alone is run, without the engine. */
+#include "helper.h"
+
+#include "infer/net.h"
+
+/* The weights were rounded to bfloat16 before the reference ran in float32. */
+#define FAR 1e-5 /* of the reference row's norm */
+
+typedef struct family {
+    const char *name; /* tests/data/hf/NAME */
+    double far;       /* 0: FAR; a reason stands beside the row */
+} family;
+
+static const family decoders[] = {
+    {"llama-gqa", 0},
+    {"llama3-rope-scaled-tied", 0},
+};
+
+static const family encoders[] = {
+    {"bert-intent", 0},
+    {"bert-ner", 0},
+    {"cross-encoder-rerank", 0},
+    {"minilm-embed", 0},
+};
+
+/* ---- a network by itself ------------------------------------------------------------------------------ */
+
+typedef struct bench {
+    model *m;
+    const model_config *c;
+    const net_ops *ops;
+    team *t;
+    net *n;
+    kv *cache;
+} bench;
+
+#define MAX_TOKENS 256
+#define MAX_INPUTS 16
+
+static void bench_open(bench *b, const char *path, isa set, int n_threads)
+{
+    *b = (bench){0};
+    must(model_open(&b->m, path, &(model_options){.no_tokenizer = true}, &err));
+    b->c = model_get_config(b->m);
+    must(team_new(&b->t, n_threads, set, &err));
+    shoal_err why = {0};
+    b->ops = net_ops_for(b->c, &why);
+    if (!b->ops) fail_msg("%s", why.message);
+    const net_limits limits = {.n_ctx = b->c->n_ctx < MAX_TOKENS ? b->c->n_ctx : MAX_TOKENS,
+                               .max_tokens = MAX_TOKENS,
+                               .max_rows = MAX_TOKENS,
+                               .max_inputs = MAX_INPUTS,
+                               .max_positions = MAX_INPUTS * MAX_TOKENS};
+    must(b->ops->load(&b->n, b->m, b->t, &limits, &err));
+    if (!(b->ops->roles & NET_DECODES)) return;
+    kv_shape shape = b->ops->kv(b->m);
+    must(kv_new(&b->cache, &shape, 32 << 20, &err));
+}
+
+static void bench_close(bench *b)
+{
+    b->ops->free(b->n);
+    kv_free(b->cache);
+    team_free(b->t);
+    model_free(b->m);
+}
+
+typedef struct text {
+    const int32_t *ids;
+    size_t n;
+    float *logits; /* [n][n_vocab] */
+    kv_seq seq;
+} text;
+
+typedef struct sink {
+    text **of; /* by item */
+    size_t n_vocab;
+} sink;
+
+/* Every row of a step is wanted. */
+static void on_row(void *user, team_member *m, size_t item, size_t at, float *logits)
+{
+    (void)m;
+    const sink *s = user;
+    text *t = s->of[item];
+    memcpy(t->logits + (t->seq.n_tokens + at) * s->n_vocab, logits, s->n_vocab * sizeof *logits);
+}
+
+/* Run n texts together, `chunk` tokens of each a step (0: all). */
+static void run_texts(bench *b, text *ts, size_t n, size_t chunk)
+{
+    for (size_t i = 0; i < n; i++) assert_int_equal(kv_seq_init(&ts[i].seq, MAX_TOKENS, i + 1), 0);
+    for (;;) {
+        net_item items[MAX_INPUTS];
+        text *of[MAX_INPUTS];
+        size_t n_items = 0;
+        for (size_t i = 0; i < n; i++) {
+            size_t left = ts[i].n - ts[i].seq.n_tokens, take = chunk && chunk < left ? chunk : left;
+            if (take == 0) continue;
+            assert_int_equal(kv_reserve(b->cache, &ts[i].seq, take), 0);
+            of[n_items] = &ts[i];
+            items[n_items++] = (net_item){
+                .seq = &ts[i].seq, .ids = ts[i].ids + ts[i].seq.n_tokens, .n = take, .n_out = take};
+        }
+        if (n_items == 0) break;
+        b->ops->decode(b->n, b->t, b->cache, items, n_items, on_row, &(sink){of, b->c->n_vocab});
+        for (size_t i = 0; i < n_items; i++) kv_commit(b->cache, &of[i]->seq, of[i]->ids, items[i].n);
+    }
+    for (size_t i = 0; i < n; i++) kv_seq_done(b->cache, &ts[i].seq);
+}
+
+static float *space(const bench *b, size_t n)
+{
+    return calloc(n * b->c->n_vocab, sizeof(float));
+}
+
+/* ---- against the reference ---------------------------------------------------------------------------- */
+
+static double far_from(const float *a, const float *ref, size_t n)
+{
+    double off = 0, all = 0;
+    for (size_t i = 0; i < n; i++) {
+        off += ((double)a[i] - (double)ref[i]) * ((double)a[i] - (double)ref[i]);
+        all += (double)ref[i] * (double)ref[i];
+    }
+    return sqrt(off / (all > 0 ? all : 1));
+}
+
+static void check_rows(const family *f, const float *a, const float *ref, size_t rows, size_t cols,
+                       size_t first)
+{
+    double most = f->far > 0 ? f->far : FAR;
+    for (size_t i = 0; i < rows; i++) {
+        double d = far_from(a + i * cols, ref + i * cols, cols);
+        if (!(d <= most))
+            fail_msg("%s: row %zu is %.2g of its norm away from the reference", f->name, first + i, d);
+    }
+}
+
+static void check_prompt(const family *f, const fixture *x, bench *b, const json_t *prompt)
+{
+    size_t n, n_ref, n_greedy, n_vocab = b->c->n_vocab;
+    int32_t *ids = int_array(json_object_get(prompt, "ids"), &n);
+    int32_t *greedy = int_array(json_object_get(prompt, "greedy_ids"), &n_greedy);
+    float *ref = fixture_tensor(x, json_string_value(json_object_get(prompt, "logits")), &n_ref);
+    assert_int_equal(n_ref, n * n_vocab);
+    int32_t *all = malloc((n + n_greedy) * sizeof *all);
+    memcpy(all, ids, n * sizeof *all);
+    memcpy(all + n, greedy, n_greedy * sizeof *all);
+    text t = {.ids = all, .n = n + n_greedy, .logits = space(b, n + n_greedy)};
+    run_texts(b, &t, 1, 0);
+    check_rows(f, t.logits, ref, n, n_vocab, 0);
+    for (size_t i = 0; i < n_greedy; i++) {
+        size_t best = vec_kernels_for(ISA_SCALAR)->argmax(t.logits + (n + i - 1) * n_vocab, n_vocab);
+        if ((int32_t)best != greedy[i])
+            fail_msg("%s: greedy token %zu is %zu, not %d", f->name, i, best, greedy[i]);
+    }
+    free(t.logits);
+    free(all);
+    free(ref);
+    free(greedy);
+    free(ids);
+}
+
+static void check_long(const family *f, const fixture *x, bench *b)
+{
+    size_t n, n_ref, n_vocab = b->c->n_vocab;
+    json_t *l = json_object_get(x->expected, "long");
+    int32_t *ids = int_array(json_object_get(l, "ids"), &n);
+    float *ref = fixture_tensor(x, json_string_value(json_object_get(l, "logits_last4")), &n_ref);
+    size_t rows = n_ref / n_vocab;
+    text t = {.ids = ids, .n = n, .logits = space(b, n)};
+    run_texts(b, &t, 1, 0);
+    check_rows(f, t.logits + (n - rows) * n_vocab, ref, rows, n_vocab, n - rows);
+    free(t.logits);
+    free(ids);
+    free(ref);
+}
+
+static void decoder_gives_the_reference_logits(void **state)
+{
+    const family *f = *state;
+    char path[256];
+    fixture x;
+    bench b;
+    size_t i;
+    json_t *prompt;
+    snprintf(path, sizeof path, DATA "hf/%s", f->name);
+    fixture_open(&x, f->name);
+    bench_open(&b, path, ISA_SCALAR, 1);
+    json_array_foreach(json_object_get(x.expected, "prompts"), i, prompt) check_prompt(f, &x, &b, prompt);
+    check_long(f, &x, &b);
+    bench_close(&b);
+    fixture_close(&x);
+}
+
+/* ---- the same bits ------------------------------------------------------------------------------------ */
+
+static void same(const family *f, const char *what, const float *a, const float *b, size_t rows, size_t cols)
+{
+    for (size_t i = 0; i < rows * cols; i++) {
+        if (memcmp(&a[i], &b[i], sizeof *a) != 0)
+            fail_msg("%s, %s: value %zu of row %zu is %.9g instead of %.9g", f->name, what, i % cols,
+                     i / cols, (double)b[i], (double)a[i]);
+    }
+}
+
+#define N_TEXTS 3
+
+/* Three texts of different lengths; ref has the rows of each that a run alone and in one go gave. */
+static void check_cuts(const family *f, bench *b, const int32_t *ids, const size_t n[N_TEXTS],
+                       float *const ref[N_TEXTS], const char *what)
+{
+    static const size_t chunks[] = {0, 1, 5, 16, 23};
+    for (size_t k = 0; k < sizeof chunks / sizeof *chunks; k++) {
+        text ts[N_TEXTS];
+        char how[128];
+        snprintf(how, sizeof how, "%s, together, %zu tokens a step", what, chunks[k]);
+        for (size_t i = 0; i < N_TEXTS; i++)
+            ts[i] = (text){.ids = ids + i, .n = n[i], .logits = space(b, n[i])};
+        run_texts(b, ts, N_TEXTS, chunks[k]);
+        for (size_t i = 0; i < N_TEXTS; i++) same(f, how, ref[i], ts[i].logits, n[i], b->c->n_vocab);
+        for (size_t i = 0; i < N_TEXTS; i++) free(ts[i].logits);
+    }
+}
+
+static void decoder_gives_the_same_bits_however_it_runs(void **state)
+{
+    const family *f = *state;
+    static const size_t n[N_TEXTS] = {70, 1, 37};
+    char path[256], what[64];
+    int32_t ids[MAX_TOKENS];
+    float *ref[N_TEXTS];
+    bench b;
+    snprintf(path, sizeof path, DATA "hf/%s", f->name);
+    bench_open(&b, path, ISA_SCALAR, 1);
+    for (size_t i = 0; i < MAX_TOKENS; i++) ids[i] = (int32_t)(i * 7919 % b.c->n_vocab);
+    for (size_t i = 0; i < N_TEXTS; i++) {
+        text t = {.ids = ids + i, .n = n[i], .logits = ref[i] = space(&b, n[i])};
+        run_texts(&b, &t, 1, 0);
+    }
+    bench_close(&b);
+    for (int set = 0; set < ISA_COUNT; set++) {
+        if (!isa_usable((isa)set)) continue;
+        for (int threads = 1; threads <= 3; threads++) {
+            snprintf(what, sizeof what, "%s, %d threads", isa_name((isa)set), threads);
+            bench_open(&b, path, (isa)set, threads);
+            check_cuts(f, &b, ids, n, ref, what);
+            bench_close(&b);
+        }
+    }
+    for (size_t i = 0; i < N_TEXTS; i++) free(ref[i]);
+}
+
+/* ---- encoders ------------------------------------------------------------------------------------------ */
+
+static uint8_t *byte_array(const json_t *a)
+{
+    size_t n;
+    int32_t *v = int_array(a, &n);
+    uint8_t *out = malloc(n + 1);
+    for (size_t i = 0; i < n; i++) out[i] = (uint8_t)v[i];
+    free(v);
+    return out;
+}
+
+typedef struct inputs {
+    size_t n;
+    net_input in[MAX_INPUTS];
+    float *ref[MAX_INPUTS];
+    size_t n_ref[MAX_INPUTS];
+} inputs;
+
+/* Which of the reference's tensors an answer is: embeddings come pooled one way or the other. */
+static const char *answer_key(const model_config *c)
+{
+    return c->task != TASK_EMBED ? "out" : c->head.pool == POOL_CLS ? "cls" : "mean";
+}
+
+static void inputs_open(inputs *s, const fixture *x, const model_config *c)
+{
+    json_t *all = json_object_get(x->expected, "inputs");
+    s->n = json_array_size(all);
+    assert_true(s->n > 0 && s->n <= MAX_INPUTS);
+    for (size_t i = 0; i < s->n; i++) {
+        json_t *in = json_array_get(all, i), *types = json_object_get(in, "type_ids");
+        size_t n;
+        int32_t *ids = int_array(json_object_get(in, "ids"), &n);
+        s->in[i] = (net_input){.ids = ids, .n = n};
+        if (c->n_types > 0 && json_is_array(types)) s->in[i].type_ids = byte_array(types);
+        s->ref[i] = fixture_tensor(x, json_string_value(json_object_get(in, answer_key(c))), &s->n_ref[i]);
+    }
+}
+
+static void inputs_close(inputs *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        free((void *)s->in[i].ids);
+        free((void *)s->in[i].type_ids);
+        free(s->ref[i]);
+    }
+}
+
+static void normalize(float *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    for (size_t i = 0; i < n; i++) x[i] = (float)((double)x[i] / sqrt(sum));
+}
+
+static void encoder_gives_the_reference_values(void **state)
+{
+    const family *f = *state;
+    char path[256];
+    fixture x;
+    bench b;
+    inputs s = {0};
+    snprintf(path, sizeof path, DATA "hf/%s", f->name);
+    fixture_open(&x, f->name);
+    bench_open(&b, path, ISA_SCALAR, 1);
+    inputs_open(&s, &x, b.c);
+    b.ops->encode(b.n, b.t, s.in, s.n);
+    for (size_t i = 0; i < s.n; i++) {
+        assert_int_equal(s.in[i].rows * s.in[i].cols, s.n_ref[i]);
+        if (b.c->task == TASK_EMBED && b.c->head.normalize) normalize(s.ref[i], s.n_ref[i]);
+        check_rows(f, s.in[i].values, s.ref[i], s.in[i].rows, s.in[i].cols, 0);
+    }
+    inputs_close(&s);
+    bench_close(&b);
+    fixture_close(&x);
+}
+
+/* Whole batch on every machine against one by one on scalar. */
+static void encoder_gives_the_same_bits_however_it_runs(void **state)
+{
+    const family *f = *state;
+    char path[256], what[64];
+    fixture x;
+    bench b;
+    inputs s = {0};
+    float *ref[MAX_INPUTS];
+    snprintf(path, sizeof path, DATA "hf/%s", f->name);
+    fixture_open(&x, f->name);
+    bench_open(&b, path, ISA_SCALAR, 1);
+    inputs_open(&s, &x, b.c);
+    for (size_t i = 0; i < s.n; i++) {
+        b.ops->encode(b.n, b.t, &s.in[i], 1);
+        size_t bytes = s.in[i].rows * s.in[i].cols * sizeof(float);
+        ref[i] = memcpy(malloc(bytes), s.in[i].values, bytes);
+    }
+    bench_close(&b);
+    for (int set = 0; set < ISA_COUNT; set++) {
+        for (int threads = 1; threads <= 3 && isa_usable((isa)set); threads++) {
+            snprintf(what, sizeof what, "%s, %d threads", isa_name((isa)set), threads);
+            bench_open(&b, path, (isa)set, threads);
+            b.ops->encode(b.n, b.t, s.in, s.n);
+            for (size_t i = 0; i < s.n; i++)
+                same(f, what, ref[i], s.in[i].values, s.in[i].rows, s.in[i].cols);
+            bench_close(&b);
+        }
+    }
+    for (size_t i = 0; i < s.n; i++) free(ref[i]);
+    inputs_close(&s);
+    fixture_close(&x);
+}
+
+/* ---- every family is a case of its own ------------------------------------------------------------------
+ */
+
+#define N_OF(a) (sizeof(a) / sizeof *(a))
+static char names[2 * (N_OF(decoders) + N_OF(encoders))][80];
+static struct CMUnitTest tests[N_OF(names)];
+static size_t n_tests;
+
+static void add(const family *f, CMUnitTestFunction fn, const char *what)
+{
+    snprintf(names[n_tests], sizeof names[0], "%s_%s", f->name, what);
+    tests[n_tests] =
+        (struct CMUnitTest){.name = names[n_tests], .test_func = fn, .initial_state = (void *)(uintptr_t)f};
+    n_tests++;
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < N_OF(decoders); i++) {
+        add(&decoders[i], decoder_gives_the_reference_logits, "gives_the_reference_logits");
+        add(&decoders[i], decoder_gives_the_same_bits_however_it_runs, "gives_the_same_bits_however_it_runs");
+    }
+    for (size_t i = 0; i < N_OF(encoders); i++) {
+        add(&encoders[i], encoder_gives_the_reference_values, "gives_the_reference_values");
+        add(&encoders[i], encoder_gives_the_same_bits_however_it_runs, "gives_the_same_bits_however_it_runs");
+    }
+    return cmocka_run_group_tests_name("infer_families", tests, NULL, NULL);
+}
