@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-int attend_load(attend *a, const model *m, const char *prefix, unsigned flags, shoal_err *err)
+int attend_load(attend *a, const model *m, const model_config *c, const char *prefix, unsigned flags,
+                shoal_err *err)
 {
-    const model_config *c = model_get_config(m);
     const attn_conf *at = &c->attn;
     *a = (attend){.n_head = at->n_head,
                   .n_head_kv = at->n_head_kv,
@@ -156,6 +156,14 @@ static void mix_page(const attend *a, const attend_step *s, const vec_kernels *v
 
 /* ---- attention ---------------------------------------------------------------------------------------- */
 
+/* scores of positions [first, at] += what their distance to `at` says to this head */
+static void add_distance(const attend *a, const vec_kernels *v, size_t head, size_t at, size_t first,
+                         float *scores)
+{
+    const distance *d = a->distance;
+    v->add(scores, scores, d->bias + head * (2 * d->n_ctx - 1) + distance_at(d, at, first), at + 1 - first);
+}
+
 /* The query heads of one token that share a key head, over positions [first, n). The scores of the last
  * page's keys past the token and of the first page's before the window are made (whatever they hold) and not
  * looked at. scores: [group][scores_width], from the first page on */
@@ -177,6 +185,7 @@ static void attend_token(const attend *a, const attend_step *s, const vec_kernel
     }
     for (size_t g = 0; g < group; g++) {
         float *row = scores + g * s->scores_width + skip;
+        if (a->distance) add_distance(a, v, kvh * group + g, n - 1, first, row);
         if (a->softcap > 0) cap_row(v, row, n - first, a->softcap);
         v->softmax(row, n - first);
     }

@@ -7,16 +7,18 @@
 #define INFER_ATTEND_H
 
 #include "infer/block.h"
+#include "infer/distance.h"
 #include "infer/net.h"
 #include "infer/rope.h"
 
 /* How one layer attends. */
 typedef struct attend {
     size_t n_head, n_head_kv, head_dim;
-    size_t window;          /* 0: all */
-    size_t slot;            /* its layer in the cache */
-    float scale, softcap;   /* softcap 0: none */
-    const rope_table *rope; /* NULL: none */
+    size_t window;            /* 0: all */
+    size_t slot;              /* its layer in the cache */
+    float scale, softcap;     /* softcap 0: none */
+    const rope_table *rope;   /* NULL: none */
+    const distance *distance; /* NULL: none; a bias of each head */
     qk_norm qk;
     norm q_norm, k_norm;
 } attend;
@@ -35,9 +37,10 @@ typedef struct attend_step {
     size_t scores_width;      /* n_ctx in whole pages */
 } attend_step;
 
-/* Norms of q and k ("<prefix>attn_q_norm", "attn_k_norm") and the sizes, of a layer with these flags; slot
- * and rope are the caller's. */
-int attend_load(attend *a, const model *m, const char *prefix, unsigned flags, shoal_err *err);
+/* Norms of q and k ("<prefix>attn_q_norm", "attn_k_norm") and the sizes, of a layer with these flags; slot,
+ * rope and distance are the caller's. */
+int attend_load(attend *a, const model *m, const model_config *c, const char *prefix, unsigned flags,
+                shoal_err *err);
 void attend_done(attend *a); /* a zeroed one is fine */
 
 /* Norms and rotation of one row [q heads, k heads, v heads] at position `pos`, in place; one thread. */

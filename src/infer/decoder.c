@@ -12,6 +12,7 @@
 
 typedef struct decoder {
     const model_config *c;
+    const char *prefix; /* of its tensors' names */
     net_limits limits;
     embed embed;
     layer *layers;
@@ -26,13 +27,18 @@ typedef struct decoder {
     float *logits; /* [max_rows][n_vocab] */
     float *scores;
     size_t scores_width;
+    float *cross_scores, *cross_kv; /* with a source; [max_positions][2 kv] */
+    size_t cross_width;
+    distance distance;
     token_place *place;
+    uint32_t *item; /* [max_tokens] */
     uint32_t *row_token, *row_item, *row_at;
 } decoder;
 
 typedef struct step {
     decoder *d;
     attend_step attend;
+    cross_step cross;
     size_t n_tokens, n_rows;
     net_row_fn fn;
     void *user;
@@ -91,9 +97,11 @@ static int load_layers(decoder *d, const model *m, isa set, shoal_err *err)
         layer *ly = &d->layers[i];
         unsigned flags = config_layer(c, i);
         char prefix[32];
-        snprintf(prefix, sizeof prefix, "blk.%zu.", i);
-        int rc = layer_load(ly, m, prefix, flags, set, err);
+        snprintf(prefix, sizeof prefix, "%sblk.%zu.", d->prefix, i);
+        int rc = layer_load(ly, m, c, prefix, flags, set, err);
+        if (rc == 0 && c->source.n_layer > 0) rc = cross_load(&ly->cross, m, c, prefix, i, set, err);
         if (rc) return rc;
+        ly->attend.distance = d->distance.bias ? &d->distance : NULL;
         ly->attend.rope = rope_of(d, flags);
         ly->attend.slot = ly->conv.slot = slot;
         slot += slots_of(c, flags);
@@ -105,7 +113,8 @@ static int load_head(decoder *d, const model *m, isa set, shoal_err *err)
 {
     const model_config *c = d->c;
     size_t n_in = d->embed.n_in;
-    int rc = c->norm.final ? norm_load(&d->out_norm, m, "", "output_norm", c->n_embd, &c->norm, err) : 0;
+    int rc =
+        c->norm.final ? norm_load(&d->out_norm, m, d->prefix, "output_norm", c->n_embd, &c->norm, err) : 0;
     if (rc == 0 && n_in != c->n_embd)
         rc = proj_load(&d->out_proj, m, "", (const char *[]){"output_proj"}, 1, set, err);
     if (rc == 0 && d->out_proj.n_parts > 0 && (d->out_proj.cols != c->n_embd || d->out_proj.rows != n_in))
@@ -117,11 +126,20 @@ static int load_head(decoder *d, const model *m, isa set, shoal_err *err)
     return load_factors(&d->bias, m, "output.bias", c->n_vocab, err);
 }
 
+static int load_buckets(decoder *d, const model *m, shoal_err *err)
+{
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "%sblk.0.", d->prefix);
+    return distance_load_bias(&d->distance, m, &d->c->pos.buckets, prefix, d->c->attn.n_head, d->limits.n_ctx,
+                              false, err);
+}
+
 static int load_weights(decoder *d, const model *m, isa set, shoal_err *err)
 {
     const model_config *c = d->c;
     size_t n_ctx = d->limits.n_ctx;
-    int rc = embed_load(&d->embed, m, "", n_ctx, set, err);
+    int rc = embed_load(&d->embed, m, c, d->prefix, n_ctx, set, err);
+    if (rc == 0 && c->pos.buckets.n > 0) rc = load_buckets(d, m, err);
     if (rc == 0 && c->pos.rope.dim > 0) rc = load_rope(&d->rope, m, &c->pos.rope, n_ctx, err);
     if (rc == 0 && c->pos.local.dim > 0) rc = load_rope(&d->local, m, &c->pos.local, n_ctx, err);
     if (rc == 0) rc = load_layers(d, m, set, err);
@@ -132,29 +150,40 @@ static int make_space(decoder *d, size_t n_members, shoal_err *err)
 {
     const model_config *c = d->c;
     size_t n = d->limits.max_tokens, rows = d->limits.max_rows, n_in = d->embed.n_in;
-    size_t group = c->attn.n_head / c->attn.n_head_kv;
-    int rc = space_init(&d->space, c, n, rows, n_in, err);
+    size_t group = c->attn.n_head / c->attn.n_head_kv, kv = c->attn.n_head_kv * c->attn.head_dim;
+    size_t acts_rows =
+        c->source.n_layer > 0 && d->limits.max_positions > rows ? d->limits.max_positions : rows;
+    int rc = space_init(&d->space, c, n, acts_rows, n_in, err);
     if (rc) return rc;
     if (n_in != c->n_embd) d->narrow = mem_calloc64((n > rows ? n : rows) * n_in, sizeof(float));
     d->last = mem_calloc64(rows * c->n_embd, sizeof(float));
     d->logits = mem_calloc64(rows * c->n_vocab, sizeof(float));
     d->scores_width = (d->limits.n_ctx + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS * KV_PAGE_TOKENS;
     d->scores = mem_calloc64(n_members * group * d->scores_width, sizeof(float));
+    if (c->source.n_layer > 0) {
+        d->cross_width = (d->limits.max_positions + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS * KV_PAGE_TOKENS;
+        d->cross_scores = mem_calloc64(n_members * group * d->cross_width, sizeof(float));
+        d->cross_kv = mem_calloc64(d->limits.max_positions, 2 * kv * sizeof(float));
+        if (!d->cross_scores || !d->cross_kv) return err_nomem(err);
+    }
+    d->item = calloc(n, sizeof *d->item);
     d->place = calloc(n, sizeof *d->place);
     d->row_token = calloc(rows, sizeof *d->row_token);
     d->row_item = calloc(rows, sizeof *d->row_item);
     d->row_at = calloc(rows, sizeof *d->row_at);
-    if ((n_in != c->n_embd && !d->narrow) || !d->last || !d->logits || !d->scores || !d->place ||
+    if ((n_in != c->n_embd && !d->narrow) || !d->last || !d->logits || !d->scores || !d->place || !d->item ||
         !d->row_token || !d->row_item || !d->row_at)
         return err_nomem(err);
     return 0;
 }
 
-static int decoder_load(net **ret, const model *m, team *t, const net_limits *limits, shoal_err *err)
+int decoder_load_as(net **ret, const model *m, const model_config *c, const char *prefix, team *t,
+                    const net_limits *limits, shoal_err *err)
 {
     decoder *d = calloc(1, sizeof *d);
     if (!d) return err_nomem(err);
-    d->c = model_get_config(m);
+    d->c = c;
+    d->prefix = prefix;
     d->limits = *limits;
     int rc = load_weights(d, m, team_isa(t), err);
     if (rc == 0) rc = make_space(d, (size_t)team_size(t), err);
@@ -166,6 +195,11 @@ static int decoder_load(net **ret, const model *m, team *t, const net_limits *li
     return 0;
 }
 
+static int decoder_load(net **ret, const model *m, team *t, const net_limits *limits, shoal_err *err)
+{
+    return decoder_load_as(ret, m, model_get_config(m), "", t, limits, err);
+}
+
 static void decoder_free(net *n)
 {
     decoder *d = (decoder *)n;
@@ -174,29 +208,34 @@ static void decoder_free(net *n)
     embed_done(&d->embed);
     rope_done(&d->rope);
     rope_done(&d->local);
+    distance_done(&d->distance);
     norm_done(&d->out_norm);
     proj_done(&d->out_proj);
     proj_done(&d->head);
     space_done(&d->space);
-    void *all[] = {d->layers, d->bias,  d->narrow,    d->last,     d->logits,
-                   d->scores, d->place, d->row_token, d->row_item, d->row_at};
+    void *all[] = {d->layers, d->bias,         d->narrow,   d->last,      d->logits,   d->scores, d->place,
+                   d->item,   d->cross_scores, d->cross_kv, d->row_token, d->row_item, d->row_at};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(d);
 }
 
-static kv_shape decoder_kv(const model *m)
+kv_shape decoder_kv_as(const model *m, const model_config *c, const char *prefix)
 {
-    const model_config *c = model_get_config(m);
     kv_shape shape = {.n_head_kv = c->attn.n_head_kv, .head_dim = c->attn.head_dim, .type = DT_F32};
     for (size_t i = 0; i < c->n_layer; i++) {
         char name[64];
         bool conv = config_layer(c, i) & LAYER_CONV;
         shape.n_layer += slots_of(c, config_layer(c, i));
-        snprintf(name, sizeof name, "blk.%zu.%s.weight", i, conv ? "shortconv.in_proj" : "attn_k");
+        snprintf(name, sizeof name, "%sblk.%zu.%s.weight", prefix, i, conv ? "shortconv.in_proj" : "attn_k");
         const tensor *t = model_tensor(m, name);
         if (i == 0 && t && dtype_block(t->type) > 1) shape.type = DT_F16;
     }
     return shape;
+}
+
+static kv_shape decoder_kv(const model *m)
+{
+    return decoder_kv_as(m, model_get_config(m), "");
 }
 
 /* ---- the step --------------------------------------------------------------------------------------- */
@@ -264,7 +303,7 @@ static void run_step(void *arg, team_member *m)
 {
     const step *s = arg;
     decoder *d = s->d;
-    pass p = {.c = d->c, .attend = attend_cached, .causal = &s->attend};
+    pass p = {.c = d->c, .attend = attend_cached, .causal = &s->attend, .cross = &s->cross};
     pass_open(&p, &d->space, m, s->n_tokens);
     rows narrow = rows_of(d->narrow, s->n_tokens, d->embed.n_in);
     blk_embed(&p.l, &d->embed, token_at, s, &narrow, &p.x);
@@ -284,6 +323,7 @@ static void lay_out(step *s, size_t n_items)
         s->attend.all_single = s->attend.all_single && it->n == 1;
         for (size_t k = 0; k < it->n; k++) {
             size_t t = s->n_tokens++;
+            d->item[t] = (uint32_t)i;
             d->place[t] = (token_place){.item = (uint32_t)i, .position = (uint32_t)(it->seq->n_tokens + k)};
             if (k + it->n_out < it->n) continue;
             d->row_token[s->n_rows] = (uint32_t)t;
@@ -291,6 +331,39 @@ static void lay_out(step *s, size_t n_items)
             d->row_at[s->n_rows++] = (uint32_t)(k + it->n_out - it->n);
         }
     }
+}
+
+/* The rows that an encoder made of a source, for all layers at once. */
+typedef struct keep_job {
+    decoder *d;
+    const float *values;
+    size_t n;
+    float *kv;
+    void *out;
+} keep_job;
+
+static void keep_rows(void *arg, team_member *m)
+{
+    const keep_job *j = arg;
+    const model_config *c = j->d->c;
+    lane l;
+    rows_open(&l, m, j->d->space.acts);
+    rows x = rows_of((float *)j->values, j->n, c->n_embd);
+    rows kv = rows_of(j->kv, j->n, 2 * c->attn.n_head_kv * c->attn.head_dim);
+    for (size_t i = 0; i < c->n_layer; i++) blk_cross_keep(&l, &j->d->layers[i].cross, &x, &kv, j->out);
+}
+
+size_t decoder_cross_bytes(const net *n, size_t rows)
+{
+    const decoder *d = (const decoder *)n;
+    return d->c->n_layer * cross_layer_bytes(d->c, rows);
+}
+
+void decoder_cross(net *n, team *t, const float *values, size_t rows, void *out)
+{
+    decoder *d = (decoder *)n;
+    assert(rows <= d->limits.max_positions);
+    team_run(t, keep_rows, &(keep_job){.d = d, .values = values, .n = rows, .kv = d->cross_kv, .out = out});
 }
 
 static void decoder_decode(net *n, team *t, const kv *cache, const net_item *items, size_t n_items,
@@ -303,6 +376,11 @@ static void decoder_decode(net *n, team *t, const kv *cache, const net_item *ite
                          .place = d->place,
                          .scores = d->scores,
                          .scores_width = d->scores_width},
+              .cross = {.items = items,
+                        .item = d->item,
+                        .scores = d->cross_scores,
+                        .scores_width = d->cross_width,
+                        .c = d->c},
               .fn = fn,
               .user = user};
     lay_out(&s, n_items);

@@ -30,10 +30,9 @@ long distance_log_bucket(long by, long buckets, long max)
     return by < 0 ? -b : b;
 }
 
-int distance_load_bias(distance *d, const model *m, const char *prefix, size_t n_head, size_t n_ctx,
-                       bool both_ways, shoal_err *err)
+int distance_load_bias(distance *d, const model *m, const bucket_conf *c, const char *prefix, size_t n_head,
+                       size_t n_ctx, bool both_ways, shoal_err *err)
 {
-    const bucket_conf *c = &model_get_config(m)->pos.buckets;
     float *learned = NULL;
     char name[64];
     size_t n = 2 * n_ctx - 1, all;

@@ -24,8 +24,8 @@ static inline size_t distance_at(const distance *d, size_t i, size_t j)
 
 /* From "<prefix>attn_rel_b.weight" [buckets][n_head]. both_ways: half of the buckets are for keys behind the
  * query; else those all share one. */
-int distance_load_bias(distance *d, const model *m, const char *prefix, size_t n_head, size_t n_ctx,
-                       bool both_ways, shoal_err *err);
+int distance_load_bias(distance *d, const model *m, const bucket_conf *c, const char *prefix, size_t n_head,
+                       size_t n_ctx, bool both_ways, shoal_err *err);
 /* For a model with pos.relative: 2 * relative vectors. */
 int distance_load_index(distance *d, const pos_conf *c, size_t n_ctx, shoal_err *err);
 void distance_done(distance *d); /* a zeroed one is fine */

@@ -62,9 +62,9 @@ static int load_norm_and_widen(embed *e, const model *m, const char *prefix, isa
     return rc;
 }
 
-int embed_load(embed *e, const model *m, const char *prefix, size_t n_ctx, isa set, shoal_err *err)
+int embed_load(embed *e, const model *m, const model_config *c, const char *prefix, size_t n_ctx, isa set,
+               shoal_err *err)
 {
-    const model_config *c = model_get_config(m);
     *e = (embed){.c = c, .n_in = c->n_embd_in ? c->n_embd_in : c->n_embd, .n_positions = n_ctx};
     int rc = proj_load(&e->words, m, "", (const char *[]){"token_embd"}, 1, set, err);
     if (rc) return rc;

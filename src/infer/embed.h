@@ -27,7 +27,8 @@ typedef struct embed_token {
 typedef embed_token (*embed_token_fn)(const void *step, size_t t);
 
 /* prefix: "", "enc." or "dec."; token_embd itself has none. n_ctx positions are needed. */
-int embed_load(embed *e, const model *m, const char *prefix, size_t n_ctx, isa set, shoal_err *err);
+int embed_load(embed *e, const model *m, const model_config *c, const char *prefix, size_t n_ctx, isa set,
+               shoal_err *err);
 void embed_done(embed *e); /* a zeroed one is fine */
 
 /* x[n][n_embd] = the tokens that token(step, 0 ..) names. narrow[n][n_in] is only used when there is a

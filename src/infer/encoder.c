@@ -12,9 +12,13 @@
 #include "infer/head.h"
 #include "infer/layer.h"
 #include "infer/passes.h"
+#include "infer/stem.h"
 
 typedef struct encoder {
     const model_config *c;
+    const char *prefix; /* of its tensors' names */
+    bool bare;          /* a half of an encoder-decoder: its rows are the answer */
+    stem stem;          /* of speech; width 0: none */
     net_limits limits;
     embed embed;
     layer *layers; /* [n_file] */
@@ -65,8 +69,8 @@ static int load_layers(encoder *e, const model *m, isa set, shoal_err *err)
         layer *ly = &e->layers[i];
         unsigned flags = config_layer(c, i);
         char prefix[32];
-        snprintf(prefix, sizeof prefix, "blk.%zu.", i);
-        int rc = layer_load(ly, m, prefix, flags, set, err);
+        snprintf(prefix, sizeof prefix, "%sblk.%zu.", e->prefix, i);
+        int rc = layer_load(ly, m, c, prefix, flags, set, err);
         if (rc) return rc;
         ly->attend.rope = rope_of(e, flags);
         /* Three products make a score there, so its variance is three times as large. */
@@ -76,6 +80,14 @@ static int load_layers(encoder *e, const model *m, isa set, shoal_err *err)
     return 0;
 }
 
+static int load_buckets(encoder *e, const model *m, size_t n_ctx, shoal_err *err)
+{
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "%sblk.0.", e->prefix);
+    return distance_load_bias(&e->distance, m, &e->c->pos.buckets, prefix, e->c->attn.n_head, n_ctx, true,
+                              err);
+}
+
 static int load_positions(encoder *e, const model *m, shoal_err *err)
 {
     const model_config *c = e->c;
@@ -83,8 +95,7 @@ static int load_positions(encoder *e, const model *m, shoal_err *err)
     int rc = 0;
     if (c->pos.rope.dim > 0) rc = rope_init(&e->rope, &c->pos.rope, n_ctx, NULL, err);
     if (rc == 0 && c->pos.local.dim > 0) rc = rope_init(&e->local, &c->pos.local, n_ctx, NULL, err);
-    if (rc == 0 && c->pos.buckets.n > 0)
-        rc = distance_load_bias(&e->distance, m, "blk.0.", c->attn.n_head, n_ctx, true, err);
+    if (rc == 0 && c->pos.buckets.n > 0) rc = load_buckets(e, m, n_ctx, err);
     if (rc == 0 && c->pos.relative > 0) rc = distance_load_index(&e->distance, &c->pos, n_ctx, err);
     return rc;
 }
@@ -92,22 +103,28 @@ static int load_positions(encoder *e, const model *m, shoal_err *err)
 static int load_weights(encoder *e, const model *m, isa set, shoal_err *err)
 {
     const model_config *c = e->c;
-    int rc = embed_load(&e->embed, m, "", e->limits.n_ctx, set, err);
+    int rc = c->source.n_mel > 0 ? stem_load(&e->stem, m, c, e->prefix, e->limits.max_positions, set, err)
+                                 : embed_load(&e->embed, m, c, e->prefix, e->limits.n_ctx, set, err);
     if (rc == 0) rc = load_positions(e, m, err);
     if (rc == 0) rc = load_layers(e, m, set, err);
     if (rc == 0 && c->norm.final)
-        rc = norm_load(&e->out_norm, m, "", "output_norm", c->n_embd, &c->norm, err);
-    return rc ? rc : head_load(&e->head, m, &e->embed, set, err);
+        rc = norm_load(&e->out_norm, m, e->prefix, "output_norm", c->n_embd, &c->norm, err);
+    return rc || e->bare ? rc : head_load(&e->head, m, c, &e->embed, set, err);
 }
 
 static int make_space(encoder *e, size_t n_members, shoal_err *err)
 {
     const model_config *c = e->c;
-    size_t n = e->limits.max_positions, inputs = e->limits.max_inputs, n_in = e->embed.n_in;
+    size_t n = e->limits.max_positions, inputs = e->limits.max_inputs,
+           n_in = e->stem.width ? c->n_embd : e->embed.n_in;
     size_t cols = e->head.dense.rows > n_in ? e->head.dense.rows : n_in;
-    int rc = space_init(&e->space, c, n, inputs > e->distance.n_vectors ? inputs : e->distance.n_vectors,
-                        cols, err);
-    if (rc == 0) rc = head_make_space(&e->head, inputs, n, err);
+    size_t rows = inputs > e->distance.n_vectors ? inputs : e->distance.n_vectors;
+    if (e->stem.width) { /* two frames a place, three of them side by side */
+        rows = 2 * n;
+        cols = 3 * (c->n_embd > c->source.n_mel ? c->n_embd : c->source.n_mel);
+    }
+    int rc = space_init(&e->space, c, n, rows, cols, err);
+    if (rc == 0 && !e->bare) rc = head_make_space(&e->head, inputs, n, err);
     if (rc) return rc;
     e->scores_width = e->limits.n_ctx + 2 * TILE;
     if (n_in != c->n_embd) e->narrow = mem_calloc64(n * n_in, sizeof(float));
@@ -185,11 +202,14 @@ static int make_relative(encoder *e, const model *m, team *t, shoal_err *err)
 /* ---- load and free ----------------------------------------------------------------------------------------
  */
 
-static int encoder_load(net **ret, const model *m, team *t, const net_limits *limits, shoal_err *err)
+int encoder_load_as(net **ret, const model *m, const model_config *c, const char *prefix, team *t,
+                    const net_limits *limits, shoal_err *err)
 {
     encoder *e = calloc(1, sizeof *e);
     if (!e) return err_nomem(err);
-    e->c = model_get_config(m);
+    e->c = c;
+    e->prefix = prefix;
+    e->bare = c->source.n_layer > 0;
     e->limits = *limits;
     e->n_file = e->c->n_layer_file ? e->c->n_layer_file : e->c->n_layer;
     int rc = load_weights(e, m, team_isa(t), err);
@@ -203,6 +223,11 @@ static int encoder_load(net **ret, const model *m, team *t, const net_limits *li
     return 0;
 }
 
+static int encoder_load(net **ret, const model *m, team *t, const net_limits *limits, shoal_err *err)
+{
+    return encoder_load_as(ret, m, model_get_config(m), "", t, limits, err);
+}
+
 static void encoder_free(net *n)
 {
     encoder *e = (encoder *)n;
@@ -213,6 +238,7 @@ static void encoder_free(net *n)
         if (e->relative) free(e->relative[i].by_query);
     }
     embed_done(&e->embed);
+    stem_done(&e->stem);
     norm_done(&e->out_norm);
     rope_done(&e->rope);
     rope_done(&e->local);
@@ -247,10 +273,13 @@ static void run_step(void *arg, team_member *m)
     pass p = {.c = e->c, .attend = attend_both_ways, .step = s};
     pass_open(&p, &e->space, m, s->ragged.n_tokens);
     rows narrow = rows_of(e->narrow, s->ragged.n_tokens, e->embed.n_in);
-    blk_embed(&p.l, &e->embed, token_at, s, &narrow, &p.x);
+    if (e->stem.width)
+        blk_stem(&p.l, &e->stem, s->items, e->item, e->first, &p.x);
+    else
+        blk_embed(&p.l, &e->embed, token_at, s, &narrow, &p.x);
     for (size_t i = 0; i < e->c->n_layer; i++) layer_run(&p, &e->layers[layer_of(e, i)]);
     if (e->out_norm.w) blk_norm(&p.l, &e->out_norm, &p.x, &p.x);
-    blk_head(&p.l, &e->head, e->first, s->n_rows, &p.x);
+    if (!e->bare) blk_head(&p.l, &e->head, e->first, s->n_rows, &p.x);
 }
 
 static void lay_out(step *s)
@@ -258,7 +287,7 @@ static void lay_out(step *s)
     encoder *e = s->e;
     uint32_t n = 0, n_tiles = 0;
     for (size_t i = 0; i < s->n_items; i++) {
-        size_t len = s->items[i].n;
+        size_t len = e->stem.width ? stem_positions(s->items[i].n_features) : s->items[i].n;
         assert(len > 0 && len <= e->limits.n_ctx && n + len <= e->limits.max_positions);
         e->first[i] = n;
         e->first_tile[i] = n_tiles;
@@ -267,7 +296,16 @@ static void lay_out(step *s)
     }
     e->first[s->n_items] = n;
     s->ragged.n_tokens = n;
-    s->n_rows = head_lay_out(&e->head, s->items, s->n_items, e->first);
+    if (!e->bare) s->n_rows = head_lay_out(&e->head, s->items, s->n_items, e->first);
+}
+
+static void point_at_rows(const encoder *e, net_input *items, size_t n_items)
+{
+    for (size_t i = 0; i < n_items; i++) {
+        items[i].values = e->space.x + e->first[i] * e->c->n_embd;
+        items[i].rows = e->first[i + 1] - e->first[i];
+        items[i].cols = e->c->n_embd;
+    }
 }
 
 static void encoder_encode(net *n, team *t, net_input *items, size_t n_items)
@@ -287,7 +325,10 @@ static void encoder_encode(net *n, team *t, net_input *items, size_t n_items)
     if (n_items == 0) return;
     lay_out(&s);
     team_run(t, run_step, &s);
-    head_point_out(&e->head, items, n_items);
+    if (e->bare)
+        point_at_rows(e, items, n_items);
+    else
+        head_point_out(&e->head, items, n_items);
 }
 
 /* A text is as long as its tokens. */

@@ -36,9 +36,8 @@ static int check_shapes(const head *h, shoal_err *err)
     return 0;
 }
 
-int head_load(head *h, const model *m, const embed *e, isa set, shoal_err *err)
+int head_load(head *h, const model *m, const model_config *c, const embed *e, isa set, shoal_err *err)
 {
-    const model_config *c = model_get_config(m);
     bool words = c->task == TASK_FILL_MASK;
     const char *const dense[] = {words ? "mlm" : "cls"};
     *h = (head){.c = c, .n_out = c->n_embd};

@@ -26,7 +26,7 @@ typedef struct head {
     uint32_t *row;                   /* [max_rows]: which row of the step each is; fill-mask */
 } head;
 
-int head_load(head *h, const model *m, const embed *e, isa set, shoal_err *err);
+int head_load(head *h, const model *m, const model_config *c, const embed *e, isa set, shoal_err *err);
 /* Room for a step of so many inputs and tokens. */
 int head_make_space(head *h, size_t max_inputs, size_t max_tokens, shoal_err *err);
 void head_done(head *h); /* a zeroed one is fine */

@@ -9,9 +9,8 @@
 /* ---- loading ---------------------------------------------------------------------------------------- */
 
 /* The norms' tensors, by place (NAMES of config.h's norm_place). */
-static int load_norms(layer *ly, const model *m, const char *prefix, shoal_err *err)
+static int load_norms(layer *ly, const model *m, const model_config *c, const char *prefix, shoal_err *err)
 {
-    const model_config *c = model_get_config(m);
     norm_place at = c->norm.place;
     bool pre = at == PLACE_PRE || at == PLACE_SANDWICH, post = at == PLACE_SANDWICH || at == PLACE_OUTPUT;
     size_t n = c->n_embd;
@@ -28,7 +27,8 @@ static int load_norms(layer *ly, const model *m, const char *prefix, shoal_err *
                           err);
 }
 
-static int load_mixer(layer *ly, const model *m, const char *prefix, isa set, shoal_err *err)
+static int load_mixer(layer *ly, const model *m, const model_config *c, const char *prefix, isa set,
+                      shoal_err *err)
 {
     bool conv = ly->flags & LAYER_CONV;
     const char *const in[] = {"shortconv.in_proj"}, *const qkv[] = {"attn_q", "attn_k", "attn_v"};
@@ -37,24 +37,24 @@ static int load_mixer(layer *ly, const model *m, const char *prefix, isa set, sh
     if (rc == 0) rc = proj_load(&ly->out, m, prefix, out, 1, set, err);
     if (rc) return rc;
     return conv ? shortconv_load(&ly->conv, m, prefix, err)
-                : attend_load(&ly->attend, m, prefix, ly->flags, err);
+                : attend_load(&ly->attend, m, c, prefix, ly->flags, err);
 }
 
-static int load_ffn(layer *ly, const model *m, const char *prefix, isa set, shoal_err *err)
+static int load_ffn(layer *ly, const model *m, const ffn_conf *c, const char *prefix, isa set, shoal_err *err)
 {
-    const ffn_conf *c = &model_get_config(m)->ffn;
     if (c->n_expert > 0 && !(ly->flags & LAYER_DENSE)) return moe_load(&ly->moe, m, prefix, set, err);
     const char *const both[] = {"ffn_gate", "ffn_up"};
     int rc = proj_load(&ly->up, m, prefix, c->gated ? both : both + 1, c->gated ? 2 : 1, set, err);
     return rc ? rc : proj_load(&ly->down, m, prefix, (const char *[]){"ffn_down"}, 1, set, err);
 }
 
-int layer_load(layer *ly, const model *m, const char *prefix, unsigned flags, isa set, shoal_err *err)
+int layer_load(layer *ly, const model *m, const model_config *c, const char *prefix, unsigned flags, isa set,
+               shoal_err *err)
 {
     *ly = (layer){.flags = flags};
-    int rc = load_norms(ly, m, prefix, err);
-    if (rc == 0) rc = load_mixer(ly, m, prefix, set, err);
-    return rc ? rc : load_ffn(ly, m, prefix, set, err);
+    int rc = load_norms(ly, m, c, prefix, err);
+    if (rc == 0) rc = load_mixer(ly, m, c, prefix, set, err);
+    return rc ? rc : load_ffn(ly, m, &c->ffn, prefix, set, err);
 }
 
 void layer_done(layer *ly)
@@ -70,6 +70,7 @@ void layer_done(layer *ly)
     proj_done(&ly->up);
     proj_done(&ly->down);
     moe_done(&ly->moe);
+    cross_done(&ly->cross);
 }
 
 /* ---- work space --------------------------------------------------------------------------------------- */
@@ -107,6 +108,7 @@ int space_init(space *s, const model_config *c, size_t max_rows, size_t acts_row
     s->y = floats(n, width, &ok);
     s->qkv = floats(n, q + 2 * kv, &ok);
     s->att = floats(n, q, &ok);
+    if (c->source.n_layer > 0) s->cross_q = floats(n, q, &ok);
     s->ff = floats(n, ff * (c->ffn.gated ? 2 : 1), &ok);
     if (c->ffn.gated) s->act = floats(n, ff, &ok);
     if (c->branch == BRANCH_TWO_NORMS) s->h2 = floats(n, width, &ok);
@@ -123,7 +125,7 @@ int space_init(space *s, const model_config *c, size_t max_rows, size_t acts_row
 
 void space_done(space *s)
 {
-    void *all[] = {s->x, s->h, s->h2, s->y, s->qkv, s->att, s->conv_in, s->conv, s->ff, s->act};
+    void *all[] = {s->x, s->h, s->h2, s->y, s->qkv, s->cross_q, s->att, s->conv_in, s->conv, s->ff, s->act};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     moe_space_done(&s->moe);
     acts_free(s->acts);
@@ -143,6 +145,7 @@ void pass_open(pass *p, const space *s, team_member *m, size_t n)
     p->y = rows_of(s->y, n, width);
     p->qkv = rows_of(s->qkv, n, q + 2 * kv);
     p->att = rows_of(s->att, n, q);
+    p->cross_q = rows_of(s->cross_q, n, q);
     p->conv_in = rows_of(s->conv_in, n, 3 * width);
     p->conv = rows_of(s->conv, n, width);
     p->ff = rows_of(s->ff, n, ff * (c->ffn.gated ? 2 : 1));
@@ -203,6 +206,14 @@ static void mix(pass *p, const layer *ly, rows *in)
     join(p, &ly->out, &p->att, &ly->attn_post);
 }
 
+/* Attention to the source, between a decoder's own and its feed-forward network. */
+static void cross_over(pass *p, const cross *x)
+{
+    blk_linear(&p->l, &x->q, enter(p, &x->pre, &p->h), &p->cross_q, false);
+    blk_cross(&p->l, x, p->cross, &p->cross_q, &p->att);
+    join(p, &x->out, &p->att, &x->post);
+}
+
 static void feed(pass *p, const layer *ly, rows *in)
 {
     const ffn_conf *c = &p->c->ffn;
@@ -223,5 +234,6 @@ void layer_run(pass *p, const layer *ly)
     if (p->c->branch == BRANCH_ONE_NORM) second = in;
     if (p->c->branch == BRANCH_TWO_NORMS) second = enter(p, &ly->ffn_pre, &p->h2);
     mix(p, ly, in);
+    if (ly->cross.q.n_parts > 0) cross_over(p, &ly->cross);
     feed(p, ly, second ? second : enter(p, &ly->ffn_pre, &p->h));
 }

@@ -13,6 +13,7 @@
 
 #include "infer/attend.h"
 #include "infer/block.h"
+#include "infer/cross.h"
 #include "infer/moe.h"
 #include "infer/shortconv.h"
 
@@ -24,9 +25,11 @@ typedef struct layer {
     shortconv conv; /* LAYER_CONV */
     proj up, down;  /* dense; up may be gate and up */
     moe moe;        /* moe.c NULL when dense */
+    cross cross;    /* of a decoder that reads a source; the caller loads it */
 } layer;
 
-int layer_load(layer *ly, const model *m, const char *prefix, unsigned flags, isa set, shoal_err *err);
+int layer_load(layer *ly, const model *m, const model_config *c, const char *prefix, unsigned flags, isa set,
+               shoal_err *err);
 void layer_done(layer *ly); /* a zeroed one is fine */
 
 /* The work space of a step, for up to max_rows rows. */
@@ -35,6 +38,7 @@ typedef struct space {
     float *x, *h, *h2;     /* [max_rows][n_embd]: the residual stream, and normalised */
     float *y;              /* [max_rows][n_embd]: a branch's output, where it is not added at once */
     float *qkv, *att;      /* [max_rows][q + 2 kv], [q] */
+    float *cross_q;        /* [max_rows][q], with a source */
     float *conv_in, *conv; /* [max_rows][3 n_embd], [n_embd] */
     float *ff, *act;       /* [max_rows][2 or 1 n_ff], [n_ff] */
     moe_space moe;
@@ -52,8 +56,9 @@ typedef struct pass {
     const space *s;
     void (*attend)(struct pass *p, const layer *ly); /* p->att = attention over p->qkv */
     const attend_step *causal;                       /* decoders: blk_attend and convolutions read it */
+    const cross_step *cross;                         /* with a source */
     const void *step;                                /* the caller's */
-    rows x, h, h2, y, qkv, att, conv_in, conv, ff, act;
+    rows x, h, h2, y, qkv, att, cross_q, conv_in, conv, ff, act;
 } pass;
 
 void pass_open(pass *p, const space *s, team_member *m, size_t n_rows);
