@@ -142,9 +142,9 @@ head -c 200000 "$llama/model.safetensors" >"$work/folder/model.safetensors"
 expect 1 'model.safetensors: tensor .* past the file' run "$work/folder" -p a
 rm "$work/folder/model.safetensors"
 expect 1 'neither model.safetensors nor' run "$work/folder" -p a
-sed 's/"model_type": *"llama"/"model_type":"qwen2"/' "$llama/config.json" \
+sed 's/"model_type": *"llama"/"model_type":"mamba"/' "$llama/config.json" \
     >"$work/folder/config.json"
-expect 1 'architecture "qwen2" is not supported' run "$work/folder" -p a
+expect 1 'architecture "mamba" is not supported' run "$work/folder" -p a
 sed 's/"num_hidden_layers": *3/"num_hidden_layers": 1000000000/' "$llama/config.json" \
     >"$work/folder/config.json"
 expect 1 '"num_hidden_layers" is 1000000000' run "$work/folder" -p a
