@@ -3,9 +3,9 @@
  * Output k stands at input time k * from / to, exactly (whole-number arithmetic); n samples give
  * ceil(n * to / from), and what lies before the first and behind the last is silence. The filter is a sinc
  * under a Kaiser window, 64 zero crossings to each side at the lower rate: flat within 0.01 dB up to 0.9 of
- * the lower Nyquist frequency, below -96 dB from 1.0 of it on, so that nothing folds back audibly. There is
+ * the lower Nyquist frequency, below -92 dB from 1.0 of it on, so that nothing folds back audibly. There is
  * one row of weights for each phase of the ratio; where a ratio has too many phases (44099 to 16000),
- * neighbouring rows of a coarser table are blended, with errors below -96 dB.
+ * neighbouring rows of a coarser table are blended, with errors below -90 dB.
  *
  *     resampler *r;
  *     resampler_new(&r, 44100, 16000, &err);
