@@ -174,12 +174,25 @@ int audio_reader_push(audio_reader *r, const void *bytes, size_t n, shoal_err *e
     return settle(r, n > 0 ? push(r, bytes, n, &said) : 0, &said, err);
 }
 
+/* The first page of an Ogg stream has one packet, which names the codec: 27 bytes and one length before it.
+ */
+static bool is_vorbis(const buf *b)
+{
+    return b->len >= 35 && memcmp(b->data, "OggS", 4) == 0 && memcmp(b->data + 28, "\x01vorbis", 7) == 0;
+}
+
+static int decode_kept(audio_reader *r, shoal_err *err)
+{
+    if (strcmp(r->family, "MP3") == 0) return mp3_decode(&r->sink, r->kept.data, r->kept.len, err);
+    if (is_vorbis(&r->kept)) return vorbis_decode(&r->sink, r->kept.data, r->kept.len, err);
+    return sndfile_decode(&r->sink, r->family, r->kept.data, r->kept.len, err);
+}
+
 static int finish(audio_reader *r, shoal_err *err)
 {
     if (r->kind == KIND_UNKNOWN)
         return err_set(err, SHOAL_EFORMAT, "the sound file has only %zu bytes", r->kept.len);
-    int rc = r->kind == KIND_WAV ? wav_finish(&r->wav, &r->sink, err)
-                                 : sndfile_decode(&r->sink, r->family, r->kept.data, r->kept.len, err);
+    int rc = r->kind == KIND_WAV ? wav_finish(&r->wav, &r->sink, err) : decode_kept(r, err);
     buf_done(&r->kept);
     return rc != 0 ? rc : audio_sink_finish(&r->sink, err);
 }

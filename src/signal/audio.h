@@ -1,8 +1,8 @@
 /* audio.h: sound files as mono floats at the rate a model wants.
  *
  * WAV (PCM of 8 to 32 bits, float, A-law, mu-law) and raw 16-bit PCM are decoded as their bytes arrive. FLAC,
- * Ogg (Vorbis, Opus), MP3, AIFF and WAV in other codecs are kept until the end and decoded by libsndfile from
- * memory. All channels are averaged; 1.0 is full scale, and nothing is clipped.
+ * Ogg (Vorbis, Opus), MP3, AIFF and WAV in other codecs are kept until the end and decoded from memory (by
+ * libsndfile; Vorbis by libvorbisfile, MP3 by libmpg123). All channels are averaged; 1.0 is full scale, and nothing is clipped.
  *
  *     audio_reader *r;
  *     audio_reader_new(&r, NULL, &err);                  // 16 kHz comes out

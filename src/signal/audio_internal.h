@@ -77,9 +77,11 @@ void wav_init_raw(wav_parser *w, uint32_t channels); /* samples from the first b
 int wav_push(wav_parser *w, audio_sink *sink, const uint8_t *bytes, size_t n, shoal_err *err);
 int wav_finish(const wav_parser *w, audio_sink *sink, shoal_err *err);
 
-/* ---- whole files by libsndfile (audio_sndfile.c)
- * ------------------------------------------------------------- */
+/* ---- whole files by the codecs' libraries ---------------------------------------------------------------
+ */
 
 int sndfile_decode(audio_sink *sink, const char *format, const void *bytes, size_t n, shoal_err *err);
+int mp3_decode(audio_sink *sink, const void *bytes, size_t n, shoal_err *err);
+int vorbis_decode(audio_sink *sink, const void *bytes, size_t n, shoal_err *err);
 
 #endif

@@ -45,14 +45,10 @@ static sf_count_t no_write(const void *from, sf_count_t count, void *user)
     return 0;
 }
 
-/* "Ogg" and "WAV" are families: say which codec is inside. */
+/* "Ogg" is a family: say which codec is inside. */
 static const char *format_name(const char *family, int format)
 {
-    switch (format & SF_FORMAT_SUBMASK) {
-    case SF_FORMAT_VORBIS: return "Ogg Vorbis";
-    case SF_FORMAT_OPUS: return "Ogg Opus";
-    default: return family;
-    }
+    return (format & SF_FORMAT_SUBMASK) == SF_FORMAT_OPUS ? "Ogg Opus" : family;
 }
 
 static int read_all(SNDFILE *f, const SF_INFO *info, audio_sink *sink, shoal_err *err)

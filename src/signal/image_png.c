@@ -10,6 +10,7 @@
 
 #define TEXT_MAX   ((png_alloc_size_t)4 << 20) /* bytes of one chunk that is not pixels, unpacked */
 #define CHUNKS_MAX 256
+#define ALLOC_MAX  ((png_alloc_size_t)8 << 20) /* libpng believes a chunk's length before it has read it */
 
 typedef struct png_job {
     cur in;
@@ -38,9 +39,11 @@ static void on_read(png_structp png, png_bytep to, png_size_t n)
     memcpy(to, from, n);
 }
 
+/* Pixels are not allocated here; rows and zlib's window are far smaller than ALLOC_MAX. */
 static png_voidp on_alloc(png_structp png, png_alloc_size_t n)
 {
     png_job *job = png_get_mem_ptr(png);
+    if (n > ALLOC_MAX) return NULL;
     void *p = malloc(n);
     if (!p && job->rc == 0) job->rc = err_nomem(job->err);
     return p;
@@ -101,7 +104,7 @@ static int run(png_job *job, png_structp png, png_infop info)
     png_read_image(png, job->rows);
     png_read_end(png, info);
     look_for_exif(job, png, info);
-    return 0;
+    return job->rc; /* memory was short for a chunk that libpng could do without */
 }
 
 int image_png(image *ret, int *ret_orientation, const uint8_t *bytes, size_t n, size_t max_pixels,

@@ -178,6 +178,16 @@ static void too_large_an_image_is_refused_before_it_costs(void **state)
     free(rows);
 }
 
+/* libpng takes memory for an eXIf chunk as its length says, 2 GB here, before it reads it. */
+static void a_chunk_that_lies_about_its_length_costs_nothing(void **state)
+{
+    buf b = read_whole(DATA("exif-6.png"));
+    for (size_t i = 4; i + 4 < b.len; i++)
+        if (memcmp(b.data + i, "eXIf", 4) == 0) memcpy(b.data + i - 4, "\x7f\xff\xff\xff", 4);
+    check_refused(b.data, b.len, 0, SHOAL_EFORMAT, "PNG");
+    buf_done(&b);
+}
+
 static void sizes_out_of_range_are_refused(void **state)
 {
     image im = load_image("exif-1.jpg"), out = {0};
@@ -319,6 +329,7 @@ int main(void)
         cmocka_unit_test(what_is_no_image_is_refused_with_a_way_out),
         cmocka_unit_test(every_cut_file_is_refused),
         cmocka_unit_test(too_large_an_image_is_refused_before_it_costs),
+        cmocka_unit_test(a_chunk_that_lies_about_its_length_costs_nothing),
         cmocka_unit_test(sizes_out_of_range_are_refused),
         cmocka_unit_test(prepared_images_are_the_references),
         cmocka_unit_test(what_would_give_other_pixels_is_refused),
