@@ -230,10 +230,6 @@ int audio_decode(float **ret, size_t *ret_n, audio_info *ret_info, const void *b
     int rc = audio_reader_new(&r, options, err);
     if (rc == 0) rc = audio_reader_push(r, bytes, n, err);
     if (rc == 0) rc = audio_reader_finish(r, err);
-    if (rc == 0 && !r->sink.out) {
-        r->sink.out = calloc(1, sizeof *r->sink.out);
-        if (!r->sink.out) rc = err_nomem(err);
-    }
     if (rc == 0) {
         *ret = r->sink.out;
         *ret_n = r->sink.n;

@@ -2,7 +2,8 @@
  *
  * WAV (PCM of 8 to 32 bits, float, A-law, mu-law) and raw 16-bit PCM are decoded as their bytes arrive. FLAC,
  * Ogg (Vorbis, Opus), MP3, AIFF and WAV in other codecs are kept until the end and decoded from memory (by
- * libsndfile; Vorbis by libvorbisfile, MP3 by libmpg123). All channels are averaged; 1.0 is full scale, and nothing is clipped.
+ * libsndfile; Vorbis by libvorbisfile, MP3 by libmpg123). All channels are averaged; 1.0 is full scale, and
+ * nothing is clipped.
  *
  *     audio_reader *r;
  *     audio_reader_new(&r, NULL, &err);                  // 16 kHz comes out

@@ -22,7 +22,8 @@ typedef struct audio_sink {
 int audio_sink_open(audio_sink *s, const char *format, uint32_t rate, uint32_t channels, shoal_err *err);
 int audio_sink_frames(audio_sink *s, const float *x, size_t n_frames,
                       shoal_err *err); /* x[n_frames][channels] */
-int audio_sink_finish(audio_sink *s, shoal_err *err);
+int audio_sink_finish(audio_sink *s,
+                      shoal_err *err); /* `out` is there from then on, however little it holds */
 void audio_sink_done(audio_sink *s);
 
 /* ---- samples as files spell them, little-endian (audio_pcm.c)

@@ -48,7 +48,7 @@ static int reserve(audio_sink *s, size_t n, shoal_err *err)
         s->from = 0;
     }
     size_t need = s->n + n, cap = s->cap ? s->cap : 16384, bytes;
-    if (need <= s->cap) return 0;
+    if (s->out && need <= s->cap) return 0;
     while (cap < need) cap *= 2;
     if (size_mul(cap, sizeof *s->out, &bytes)) return err_nomem(err);
     float *out = realloc(s->out, bytes);

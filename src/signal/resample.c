@@ -27,14 +27,19 @@ struct resampler {
     uint64_t heard, given;
 };
 
-/* The modified Bessel function of order zero: sum of ((x / 2)^k / k!)². */
+/* The modified Bessel function of order zero, for |x| <= 11: sum of (x² / 4)^k / k!², whose last term is
+ * below 1e-18 of the sum. */
 static double bessel0(double x)
 {
-    double term = 1, sum = 1;
-    for (int k = 1; k < 64 && term > sum * 1e-18; k++) {
-        term *= x / (2 * k) * (x / (2 * k));
-        sum += term;
-    }
+#define PART(k) 1.0 / ((k) * (k))
+    static const double parts[] = {
+        PART(30), PART(29), PART(28), PART(27), PART(26), PART(25), PART(24), PART(23), PART(22), PART(21),
+        PART(20), PART(19), PART(18), PART(17), PART(16), PART(15), PART(14), PART(13), PART(12), PART(11),
+        PART(10), PART(9),  PART(8),  PART(7),  PART(6),  PART(5),  PART(4),  PART(3),  PART(2),  PART(1),
+    };
+#undef PART
+    double q = x * x / 4, sum = 1;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) sum = 1 + sum * (q * parts[i]);
     return sum;
 }
 
