@@ -7,6 +7,7 @@
 #include "signal/audio_internal.h"
 
 #define SNIFF_BYTES 12
+#define CODEC_ROOM  ((size_t)8 << 20)
 
 typedef enum reader_kind { KIND_UNKNOWN, KIND_WAV, KIND_WHOLE } reader_kind;
 
@@ -181,8 +182,17 @@ static bool is_vorbis(const buf *b)
     return b->len >= 35 && memcmp(b->data, "OggS", 4) == 0 && memcmp(b->data + 28, "\x01vorbis", 7) == 0;
 }
 
+/* libvorbis and libsndfile do not look whether they got memory: see beforehand that there is some. */
+static bool have_codec_room(void)
+{
+    void *volatile p = malloc(CODEC_ROOM); /* volatile: a compiler may drop malloc with its free */
+    free(p);
+    return p != NULL;
+}
+
 static int decode_kept(audio_reader *r, shoal_err *err)
 {
+    if (!have_codec_room()) return err_nomem(err);
     if (strcmp(r->family, "MP3") == 0) return mp3_decode(&r->sink, r->kept.data, r->kept.len, err);
     if (is_vorbis(&r->kept)) return vorbis_decode(&r->sink, r->kept.data, r->kept.len, err);
     return sndfile_decode(&r->sink, r->family, r->kept.data, r->kept.len, err);
