@@ -103,7 +103,7 @@ static void whisper_features_are_the_references(void **state)
 static void streamed_features_are_the_references(void **state)
 {
     for (int i = 0; i < 3; i++) {
-        char wav[16], features[16];
+        char wav[32], features[32];
         snprintf(wav, sizeof wav, "wav.%d", i);
         snprintf(features, sizeof features, "features.%d", i);
         size_t n, n_want;
