@@ -1,0 +1,145 @@
+/* image_jpeg.c: libjpeg-turbo over bytes in memory. It leaves by longjmp: everything that must survive lives
+ * in jpeg_job. */
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+#include <jerror.h>
+
+#include "signal/image_internal.h"
+
+#define SCANS_MAX  500 /* a progressive file may ask for any number of passes over all pixels */
+#define EXIF_START "Exif\0"
+
+typedef struct jpeg_job {
+    struct jpeg_decompress_struct d;
+    struct jpeg_error_mgr errors;
+    struct jpeg_progress_mgr progress;
+    jmp_buf leave;
+    image *out;
+    uint8_t *cmyk; /* one row of four inks */
+    size_t max_pixels;
+    int rc;
+    shoal_err *err;
+} jpeg_job;
+
+static jpeg_job *job_of(j_common_ptr d)
+{
+    return d->client_data;
+}
+
+static void on_error(j_common_ptr d)
+{
+    jpeg_job *job = job_of(d);
+    char message[JMSG_LENGTH_MAX];
+    (*d->err->format_message)(d, message);
+    if (d->err->msg_code == JERR_OUT_OF_MEMORY)
+        job->rc = err_nomem(job->err);
+    else
+        job->rc = err_set(job->err, SHOAL_EFORMAT, "the JPEG image is damaged: %s", message);
+    longjmp(job->leave, 1);
+}
+
+/* libjpeg paints what is missing grey and goes on; a model would be shown what nobody sent. Oddities around
+ * the pixels are let through. */
+static void on_message(j_common_ptr d, int level)
+{
+    int code = d->err->msg_code;
+    if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE ||
+                      code == JWRN_MUST_RESYNC || code == JWRN_ARITH_BAD_CODE))
+        on_error(d);
+}
+
+static void on_output(j_common_ptr d) {}
+
+static void on_progress(j_common_ptr d)
+{
+    jpeg_job *job = job_of(d);
+    if (job->d.input_scan_number <= SCANS_MAX) return;
+    job->rc = err_set(job->err, SHOAL_ELIMIT, "the JPEG image has more than %d scans", SCANS_MAX);
+    longjmp(job->leave, 1);
+}
+
+static int orientation_of(const struct jpeg_decompress_struct *d)
+{
+    size_t skip = sizeof EXIF_START;
+    for (jpeg_saved_marker_ptr m = d->marker_list; m; m = m->next)
+        if (m->marker == JPEG_APP0 + 1 && m->data_length > skip && memcmp(m->data, EXIF_START, skip) == 0)
+            return image_exif_orientation(m->data + skip, m->data_length - skip);
+    return 1;
+}
+
+/* (255 - ink)(255 - black) / 255, rounded; Adobe's files hold 255 - ink. */
+static void row_from_cmyk(uint8_t *rgb, const uint8_t *cmyk, size_t n, bool inverted)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < 3; c++) {
+            unsigned ink = cmyk[4 * i + c], black = cmyk[4 * i + 3];
+            if (inverted) {
+                ink = 255 - ink;
+                black = 255 - black;
+            }
+            unsigned paper = 255 - black, product = ink * paper + 128;
+            rgb[3 * i + c] = (uint8_t)(paper - ((product >> 8) + product) / 256);
+        }
+}
+
+static void read_rows(jpeg_job *job)
+{
+    image *out = job->out;
+    while (job->d.output_scanline < job->d.output_height) {
+        uint8_t *rgb = out->rgb + (size_t)job->d.output_scanline * out->width * 3;
+        JSAMPROW row = job->cmyk ? job->cmyk : rgb;
+        jpeg_read_scanlines(&job->d, &row, 1);
+        if (job->cmyk) row_from_cmyk(rgb, job->cmyk, out->width, job->d.saw_Adobe_marker);
+    }
+}
+
+static int run(jpeg_job *job, int *ret_orientation, const uint8_t *bytes, size_t n)
+{
+    struct jpeg_decompress_struct *d = &job->d;
+    if (setjmp(job->leave)) return job->rc;
+    jpeg_create_decompress(d);
+    d->client_data = job;
+    d->progress = &job->progress;
+    jpeg_mem_src(d, bytes, (unsigned long)n);
+    jpeg_save_markers(d, JPEG_APP0 + 1, 0xFFFF);
+    jpeg_read_header(d, TRUE);
+    job->rc = image_alloc(job->out, d->image_width, d->image_height, job->max_pixels, job->err);
+    if (job->rc != 0) return job->rc;
+    bool cmyk = d->jpeg_color_space == JCS_CMYK || d->jpeg_color_space == JCS_YCCK;
+    d->out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
+    if (cmyk) {
+        job->cmyk = malloc((size_t)d->image_width * 4);
+        if (!job->cmyk) return job->rc = err_nomem(job->err);
+    }
+    *ret_orientation = orientation_of(d);
+    jpeg_start_decompress(d);
+    read_rows(job);
+    jpeg_finish_decompress(d);
+    return 0;
+}
+
+int image_jpeg(image *ret, int *ret_orientation, const uint8_t *bytes, size_t n, size_t max_pixels,
+               shoal_err *err)
+{
+    jpeg_job *job = calloc(1, sizeof *job);
+    if (!job) return err_nomem(err);
+    job->d.err = jpeg_std_error(&job->errors);
+    job->d.client_data = job; /* kept by jpeg_create_decompress */
+    job->errors.error_exit = on_error;
+    job->errors.emit_message = on_message;
+    job->errors.output_message = on_output;
+    job->progress.progress_monitor = on_progress;
+    job->out = ret;
+    job->max_pixels = max_pixels;
+    job->err = err;
+    int rc = run(job, ret_orientation, bytes, n);
+    jpeg_destroy_decompress(&job->d);
+    free(job->cmyk);
+    free(job);
+    return rc;
+}

@@ -1,0 +1,123 @@
+/* image_png.c: libpng over bytes in memory. It leaves by longjmp: everything that must survive lives in
+ * png_job. */
+#include <png.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cur.h"
+#include "signal/image_internal.h"
+
+#define TEXT_MAX   ((png_alloc_size_t)4 << 20) /* bytes of one chunk that is not pixels, unpacked */
+#define CHUNKS_MAX 256
+#define ALLOC_MAX  ((png_alloc_size_t)8 << 20) /* libpng believes a chunk's length before it has read it */
+
+typedef struct png_job {
+    cur in;
+    image *out;
+    png_bytep *rows; /* [height] into out->rgb */
+    size_t max_pixels;
+    int orientation;
+    int rc; /* what went wrong, when it was not libpng that said so */
+    shoal_err *err;
+} png_job;
+
+static void on_error(png_structp png, png_const_charp message)
+{
+    png_job *job = png_get_error_ptr(png);
+    if (job->rc == 0) job->rc = err_set(job->err, SHOAL_EFORMAT, "the PNG image is damaged: %s", message);
+    png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp message) {}
+
+static void on_read(png_structp png, png_bytep to, png_size_t n)
+{
+    png_job *job = png_get_io_ptr(png);
+    const uint8_t *from = cur_take(&job->in, n);
+    if (!from) png_error(png, "it ends too early");
+    memcpy(to, from, n);
+}
+
+/* Pixels are not allocated here; rows and zlib's window are far smaller than ALLOC_MAX. */
+static png_voidp on_alloc(png_structp png, png_alloc_size_t n)
+{
+    png_job *job = png_get_mem_ptr(png);
+    if (n > ALLOC_MAX) return NULL;
+    void *p = malloc(n);
+    if (!p && job->rc == 0) job->rc = err_nomem(job->err);
+    return p;
+}
+
+static void on_free(png_structp png, png_voidp p)
+{
+    free(p);
+}
+
+/* Everything becomes 8-bit RGB: palettes looked up, grey tripled, 16 bits cut to the high 8, alpha dropped.
+ */
+static void ask_for_rgb(png_structp png, png_infop info)
+{
+    png_set_palette_to_rgb(png);
+    if (png_get_color_type(png, info) == PNG_COLOR_TYPE_GRAY && png_get_bit_depth(png, info) < 8)
+        png_set_expand_gray_1_2_4_to_8(png);
+    png_set_strip_16(png);
+    png_set_gray_to_rgb(png);
+    png_set_strip_alpha(png);
+    png_set_interlace_handling(png);
+    png_read_update_info(png, info);
+}
+
+static int make_room(png_job *job, png_structp png, png_infop info)
+{
+    uint32_t w = png_get_image_width(png, info), h = png_get_image_height(png, info);
+    int rc = image_alloc(job->out, w, h, job->max_pixels, job->err);
+    if (rc != 0) return rc;
+    job->rows = calloc(h, sizeof *job->rows);
+    if (!job->rows) return err_nomem(job->err);
+    for (uint32_t y = 0; y < h; y++) job->rows[y] = job->out->rgb + (size_t)y * w * 3;
+    return 0;
+}
+
+/* Metadata may stand behind the pixels too. */
+static void look_for_exif(png_job *job, png_structp png, png_infop info)
+{
+    png_uint_32 n = 0;
+    png_bytep exif = NULL;
+    if (png_get_eXIf_1(png, info, &n, &exif) && exif) job->orientation = image_exif_orientation(exif, n);
+}
+
+static int run(png_job *job, png_structp png, png_infop info)
+{
+    if (setjmp(png_jmpbuf(png)))
+        return job->rc ? job->rc : err_set(job->err, SHOAL_EFORMAT, "the PNG is damaged");
+    png_set_read_fn(png, job, on_read);
+    png_set_user_limits(png, IMAGE_SIDE_MAX, IMAGE_SIDE_MAX);
+    png_set_chunk_malloc_max(png, TEXT_MAX);
+    png_set_chunk_cache_max(png, CHUNKS_MAX);
+    png_read_info(png, info);
+    job->rc = make_room(job, png, info);
+    if (job->rc != 0) return job->rc;
+    ask_for_rgb(png, info);
+    if (png_get_rowbytes(png, info) != (size_t)job->out->width * 3)
+        png_error(png, "its pixels are of no known kind");
+    png_read_image(png, job->rows);
+    png_read_end(png, info);
+    look_for_exif(job, png, info);
+    return job->rc; /* memory was short for a chunk that libpng could do without */
+}
+
+int image_png(image *ret, int *ret_orientation, const uint8_t *bytes, size_t n, size_t max_pixels,
+              shoal_err *err)
+{
+    png_job job = {
+        .in = cur_over(bytes, n), .out = ret, .max_pixels = max_pixels, .orientation = 1, .err = err};
+    png_structp png =
+        png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning, &job, on_alloc, on_free);
+    png_infop info = png ? png_create_info_struct(png) : NULL;
+    int rc = info ? run(&job, png, info) : err_nomem(err);
+    png_destroy_read_struct(&png, &info, NULL);
+    free(job.rows);
+    *ret_orientation = job.orientation;
+    return rc;
+}
