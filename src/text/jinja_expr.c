@@ -213,20 +213,34 @@ static jnode *postfix(parser *p)
     return n;
 }
 
+/* One filter, its name in hand. */
+static jnode *filter(parser *p, jnode *of)
+{
+    if (p->tok != T_NAME) jp_fail(p, "a filter's name is expected here");
+    if (p->rc) return NULL;
+    jnode *n = jp_with(p, N_FILTER, p->text, of, NULL);
+    jp_next(p);
+    if (n && jp_accept(p, "(")) n->items = jp_arguments(p);
+    return n;
+}
+
+jnode *jp_filters(parser *p, jnode *of)
+{
+    jnode *n = filter(p, of);
+    while (n && jp_accept(p, "|")) n = filter(p, n);
+    return n;
+}
+
 /* Filters and tests bind tighter than any operator. */
 static jnode *filters(parser *p, jnode *n)
 {
     while (p->rc == 0 && n) {
-        if (jp_accept_name(p, "is")) {
+        if (jp_accept_name(p, "is"))
             n = test(p, n);
-            continue;
-        }
-        if (!jp_accept(p, "|")) break;
-        if (p->tok != T_NAME) jp_fail(p, "a filter's name is expected after \"|\"");
-        if (p->rc) return NULL;
-        n = jp_with(p, N_FILTER, p->text, n, NULL);
-        jp_next(p);
-        if (n && jp_accept(p, "(")) n->items = jp_arguments(p);
+        else if (jp_accept(p, "|"))
+            n = filter(p, n);
+        else
+            break;
     }
     return n;
 }

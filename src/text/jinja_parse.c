@@ -165,7 +165,7 @@ static jnode *for_statement(parser *p)
     if (!jp_accept_name(p, "in")) jp_fail(p, "\"in\" is expected in a for");
     n->a = jp_or_level(p);
     if (jp_accept_name(p, "if")) n->c = jp_expression(p);
-    jp_accept_name(p, "recursive");
+    if (jp_accept_name(p, "recursive")) n->name = "recursive";
     finish(p);
     n->items = block(p, ends);
     if (jp_accept_name(p, "else")) {
@@ -208,9 +208,37 @@ static jnode *set_statement(parser *p)
     return n;
 }
 
+/* "(a, b=1)" as names whose `a` is the default. */
+static jnode *parameters(parser *p)
+{
+    jnode *first = NULL, **tail = &first;
+    jp_expect(p, "(");
+    while (p->rc == 0 && p->tok == T_NAME) {
+        jnode *a = jp_with(p, N_NAME, p->text, NULL, NULL);
+        jp_next(p);
+        if (!a) return first;
+        if (jp_accept(p, "=")) a->a = jp_expression(p);
+        *tail = a;
+        tail = &a->next;
+        if (!jp_accept(p, ",")) break;
+    }
+    jp_expect(p, ")");
+    return first;
+}
+
+/* The rest of the opening tag, the body, and the end tag, whose name is `end`. */
+static jnode *whole_block(parser *p, const char *end)
+{
+    const char *const ends[] = {end, NULL};
+    finish(p);
+    jnode *b = block(p, ends);
+    if (p->rc == 0) jp_next(p);
+    finish(p);
+    return b;
+}
+
 static jnode *macro_statement(parser *p)
 {
-    static const char *const ends[] = {"endmacro", NULL};
     if (p->rc || p->tok != T_NAME) {
         jp_fail(p, "a macro needs a name");
         return NULL;
@@ -218,58 +246,136 @@ static jnode *macro_statement(parser *p)
     jnode *n = jp_with(p, N_MACRO, p->text, NULL, NULL);
     jp_next(p);
     if (!n) return NULL;
-    jp_expect(p, "(");
-    jnode **tail = &n->b;
-    while (p->rc == 0 && p->tok == T_NAME) {
+    n->b = parameters(p);
+    n->items = whole_block(p, "endmacro");
+    return n;
+}
+
+static jnode *call_statement(parser *p)
+{
+    jnode *n = jp_with(p, N_CALL_BLOCK, "call", NULL, NULL);
+    if (!n) return NULL;
+    if (jp_is_op(p, "(")) n->b = parameters(p);
+    n->a = jp_expression(p);
+    if (p->rc == 0 && (!n->a || n->a->kind != N_CALL)) jp_fail(p, "\"call\" needs the call of a macro");
+    n->items = whole_block(p, "endcall");
+    return n;
+}
+
+/* {% filter upper | trim %}: what the body prints, through the filters. */
+static jnode *filter_statement(parser *p)
+{
+    jnode *text = jp_node(p, N_CAPTURE),
+          *n = text ? jp_with(p, N_OUTPUT, "", jp_filters(p, text), NULL) : NULL;
+    if (n) text->items = whole_block(p, "endfilter");
+    return n;
+}
+
+static jnode *with_statement(parser *p)
+{
+    jnode *n = jp_node(p, N_WITH), **tail = n ? &n->b : NULL;
+    while (n && p->rc == 0 && p->tok == T_NAME) {
         jnode *a = jp_with(p, N_NAME, p->text, NULL, NULL);
         jp_next(p);
         if (!a) return n;
-        if (jp_accept(p, "=")) a->a = jp_expression(p);
+        jp_expect(p, "=");
+        a->a = jp_expression(p);
         *tail = a;
         tail = &a->next;
         if (!jp_accept(p, ",")) break;
     }
-    jp_expect(p, ")");
-    finish(p);
-    n->items = block(p, ends);
-    if (p->rc == 0) jp_next(p);
-    finish(p);
+    if (n) n->items = whole_block(p, "endwith");
     return n;
 }
 
 /* {% generation %} marks what the assistant wrote, for training: its body is printed as it is. */
 static jnode *generation_statement(parser *p)
 {
-    static const char *const ends[] = {"endgeneration", NULL};
-    finish(p);
-    jnode *n = block(p, ends);
-    if (p->rc == 0) jp_next(p);
+    return whole_block(p, "endgeneration");
+}
+
+static jnode *break_statement(parser *p)
+{
+    jnode *n = jp_node(p, N_BREAK);
     finish(p);
     return n;
 }
 
-static jnode *simple_statement(parser *p, jnode_kind kind)
+static jnode *continue_statement(parser *p)
 {
-    jnode *n = jp_node(p, kind);
+    jnode *n = jp_node(p, N_CONTINUE);
     finish(p);
     return n;
+}
+
+/* The place of "{% endraw %}" from p->at on, p->len when there is none; *ret_end is behind its name. */
+static size_t find_endraw(const parser *p, size_t *ret_end)
+{
+    for (size_t at = p->at; at + 2 < p->len; at++) {
+        if (p->s[at] != '{' || p->s[at + 1] != '%') continue;
+        size_t e = at + 2 + (p->s[at + 2] == '-' || p->s[at + 2] == '+');
+        while (e < p->len && isspace((unsigned char)p->s[e])) e++;
+        if (p->len - e < 6 || memcmp(p->s + e, "endraw", 6) != 0) continue;
+        *ret_end = e + 6;
+        return at;
+    }
+    return p->len;
+}
+
+/* {% raw %}: text that is no template. */
+static jnode *raw_statement(parser *p)
+{
+    finish(p);
+    size_t b = p->at, end = 0, e = p->rc ? p->len : find_endraw(p, &end);
+    if (e == p->len) {
+        jp_fail(p, "a raw block has no end");
+        return NULL;
+    }
+    jnode *n = jp_node(p, N_TEXT);
+    if (!n) return NULL;
+    for (size_t i = b; i < end; i++) p->line += p->s[i] == '\n';
+    if (p->s[e + 2] == '-')
+        while (e > b && isspace((unsigned char)p->s[e - 1])) e--;
+    n->value = (jvalue){.kind = V_STRING, .s = arena_strndup(p->mem, p->s + b, e - b), .n = e - b};
+    if (!n->value.s) p->rc = err_nomem(p->err);
+    p->at = end;
+    p->in_tag = true;
+    jp_next(p);
+    finish(p);
+    return n;
+}
+
+/* A template comes as one text: what would read others is refused by its name. */
+static void refuse(parser *p)
+{
+    static const char *const others[] = {"include", "import", "from", "extends", NULL};
+    static const char *const unknown[] = {"block", "autoescape", "do", "trans", "debug", NULL};
+    if (p->rc) return;
+    if (jp_is_end(p, others))
+        p->rc = err_set(p->err, SHOAL_EUNSUPPORTED,
+                        "%s: line %d: \"%.20s\" reads another template, and a chat template stands alone: "
+                        "put its text here",
+                        p->what, p->line, p->text);
+    else if (jp_is_end(p, unknown))
+        p->rc = err_set(p->err, SHOAL_EUNSUPPORTED, "%s: line %d: statement \"%.20s\" is not supported",
+                        p->what, p->line, p->text);
 }
 
 /* The statement whose first word is in hand; NULL with in_tag still set when it is an end tag. */
 static jnode *statement(parser *p)
 {
-    static const char *const unknown[] = {"include", "import", "from",       "extends", "block", "call",
-                                          "filter",  "with",   "autoescape", "raw",     "do",    NULL};
-    if (jp_accept_name(p, "if")) return if_statement(p);
-    if (jp_accept_name(p, "for")) return for_statement(p);
-    if (jp_accept_name(p, "set")) return set_statement(p);
-    if (jp_accept_name(p, "macro")) return macro_statement(p);
-    if (jp_accept_name(p, "generation")) return generation_statement(p);
-    if (jp_accept_name(p, "break")) return simple_statement(p, N_BREAK);
-    if (jp_accept_name(p, "continue")) return simple_statement(p, N_CONTINUE);
-    if (jp_is_end(p, unknown) && p->rc == 0)
-        p->rc = err_set(p->err, SHOAL_EUNSUPPORTED, "%s: line %d: statement \"%.20s\" is not supported",
-                        p->what, p->line, p->text);
+    static const struct {
+        const char *name;
+        jnode *(*read)(parser *p);
+    } statements[] = {
+        {"if", if_statement},       {"for", for_statement},           {"set", set_statement},
+        {"macro", macro_statement}, {"call", call_statement},         {"filter", filter_statement},
+        {"with", with_statement},   {"raw", raw_statement},           {"generation", generation_statement},
+        {"break", break_statement}, {"continue", continue_statement},
+    };
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+        if (jp_accept_name(p, statements[i].name)) return statements[i].read(p);
+    refuse(p);
     return NULL;
 }
 

@@ -42,7 +42,9 @@ void jp_expect(parser *p, const char *op);
 
 /* jinja_expr.c */
 jnode *jp_expression(parser *p);
-jnode *jp_or_level(parser *p);  /* an expression that no "if" follows */
+jnode *jp_or_level(parser *p); /* an expression that no "if" follows */
+/* A chain of filters, "upper | trim", whose first takes `of`. */
+jnode *jp_filters(parser *p, jnode *of);
 jnode *jp_arguments(parser *p); /* behind "(", through ")" */
 
 #endif
