@@ -263,7 +263,9 @@ static int encode_messages(worker *w, const Shoal__V1__GenerateRequest *r, encod
     if (rc == 0 && (!json_is_array(messages) || (tools && !json_is_array(tools))))
         rc = err_set(err, SHOAL_EINVALID, "%s must be a JSON array",
                      json_is_array(messages) ? "tools" : "messages");
-    if (rc == 0) rc = chat_prompt_encode(t, model_tokenizer(w->model), messages, tools, ret, err);
+    if (rc == 0)
+        rc = chat_prompt_encode(t, model_tokenizer(w->model),
+                                &(chat_input){.messages = messages, .tools = tools}, ret, NULL, err);
     json_decref(messages);
     json_decref(tools);
     if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID; /* here, broken JSON is the request's fault */
@@ -397,7 +399,7 @@ static gen_job *new_job(worker *w, grpc_call *c, const Shoal__V1__GenerateReques
     toolcall_sink sink = {
         .user = g, .text = tool_text, .begin = tool_begin, .arguments = tool_arguments, .end = tool_end};
     bool parse = r->parse_tool_calls || r->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
-    if (parse && !(g->tools = toolcall_new(&sink))) {
+    if (parse && !(g->tools = toolcall_new(&sink, toolcall_find("hermes"), NULL))) {
         gen_free(g);
         return NULL;
     }

@@ -24,7 +24,8 @@ static char *render(const char *source)
     json_t *m = NULL;
     assert_int_equal(json_parse(&m, MESSAGES, strlen(MESSAGES), "messages", &err), 0);
     int rc = chat_template_compile(&t, source, strlen(source), "t", &err);
-    if (rc == 0) rc = chat_template_render(t, m, NULL, true, "<s>", "</s>", &out, NULL, &err);
+    if (rc == 0)
+        rc = chat_template_render(t, &(chat_input){.messages = m}, true, "<s>", "</s>", &out, NULL, &err);
     if (rc) buf_printf(&out, "ERROR: %s", err.message);
     buf_putc(&out, '\0');
     chat_template_free(t);
