@@ -35,7 +35,11 @@ bool thinking_is_open(const thinking_form *f, const char *prompt, size_t n, cons
 
 int thinking_init(thinking *t, const thinking_form *form, bool open)
 {
-    *t = (thinking){.form = form, .at = !form ? THINK_DONE : open ? THINK_LEAD : THINK_BEFORE};
+    *t = (thinking){.form = form,
+                    .any = form && open,
+                    .at = !form  ? THINK_DONE
+                          : open ? THINK_LEAD
+                                 : THINK_BEFORE};
     return form ? buf_reserve(&t->held, ROOM) : 0;
 }
 
@@ -58,6 +62,7 @@ static size_t before(thinking *t, const char *s, size_t n, bool last)
     bool like = skip <= SPACES_MAX && (have == 0 || memcmp(s + skip, t->form->open, have) == 0);
     if (like && have == len) {
         t->at = THINK_LEAD;
+        t->any = true;
         return skip + len;
     }
     if (!like || last) t->at = THINK_DONE; /* the white space is the answer's */
@@ -120,21 +125,23 @@ static void split(thinking *t, bool last, thinking_parts *ret)
     t->n_used = at;
 }
 
-void thinking_push(thinking *t, const char *s, size_t n, thinking_parts *ret)
+static void take(thinking *t, const char *s, size_t n, bool last, thinking_parts *ret)
 {
-    *ret = (thinking_parts){.thought = "", .answer = s, .n_answer = n};
+    *ret = (thinking_parts){.thought = "", .answer = n ? s : "", .n_answer = n};
     if (t->at == THINK_DONE && t->held.len == t->n_used) return; /* nothing is held: as it is */
     ret->n_answer = 0;
     buf_consume(&t->held, t->n_used);
     t->n_used = 0;
     buf_append(&t->held, s, n);
-    if (!t->held.failed && t->held.len > 0) split(t, false, ret);
+    if (!t->held.failed && t->held.len > 0) split(t, last, ret);
 }
 
-void thinking_flush(thinking *t, thinking_parts *ret)
+void thinking_push(thinking *t, const char *s, size_t n, thinking_parts *ret)
 {
-    *ret = (thinking_parts){.thought = "", .answer = ""};
-    buf_consume(&t->held, t->n_used);
-    t->n_used = 0;
-    if (!t->held.failed && t->held.len > 0) split(t, true, ret);
+    take(t, s, n, false, ret);
+}
+
+void thinking_end(thinking *t, const char *s, size_t n, thinking_parts *ret)
+{
+    take(t, s, n, true, ret);
 }

@@ -7,7 +7,7 @@
  * held back.
  *
  *     thinking_init(&t, form, open);
- *     thinking_push(&t, piece, n, &parts) ...; thinking_flush(&t, &parts); thinking_done(&t); */
+ *     thinking_push(&t, piece, n, &parts) ...; thinking_end(&t, NULL, 0, &parts); thinking_done(&t); */
 #ifndef TEXT_THINKING_H
 #define TEXT_THINKING_H
 
@@ -31,6 +31,7 @@ typedef struct thinking {
     const thinking_form *form; /* NULL: everything is answer */
     enum { THINK_BEFORE, THINK_LEAD, THINK_IN, THINK_GAP, THINK_DONE } at;
     buf held;
+    bool any;      /* there is a thought, if only its marker */
     size_t n_used; /* leading bytes of `held` that the last call gave away */
 } thinking;
 
@@ -44,7 +45,7 @@ int thinking_init(thinking *t, const thinking_form *form, bool open);
 void thinking_done(thinking *t); /* accepts a zeroed one */
 /* What is certain after s[0..n). A lack of memory sticks in t->held.failed. */
 void thinking_push(thinking *t, const char *s, size_t n, thinking_parts *ret);
-/* The reply is over: what is still held back. */
-void thinking_flush(thinking *t, thinking_parts *ret);
+/* The same for the reply's last bytes (n may be 0): with all that is still held back. */
+void thinking_end(thinking *t, const char *s, size_t n, thinking_parts *ret);
 
 #endif

@@ -198,7 +198,7 @@ static void thinks(const char *form, bool open, const char *s, const char *thoug
             buf_append(&a, p.thought, p.n_thought);
             buf_append(&b, p.answer, p.n_answer);
         }
-        thinking_flush(&t, &p);
+        thinking_end(&t, NULL, 0, &p);
         buf_append(&a, p.thought, p.n_thought);
         buf_append(&b, p.answer, p.n_answer);
         buf_putc(&a, '\0');
