@@ -159,8 +159,8 @@ static bool holds(const char *s, size_t n, const char *what)
     return false;
 }
 
-/* The row of this form whose marker stands nearest before the name; of equal ones that whose close follows.
- * Without a marker it is the row that has none. */
+/* The row of this form whose marker stands nearest before the name, and whose close follows; the first of
+ * such. Without a marker it is the row that has none. */
 static const toolcall_syntax *nearest(toolcall_form form, const char *text, size_t n, size_t at)
 {
     const toolcall_syntax *best = NULL, *bare = NULL;
@@ -170,8 +170,7 @@ static const toolcall_syntax *nearest(toolcall_form form, const char *text, size
         if (s->form != form) continue;
         if (!*s->open) bare = s;
         size_t end = marker_before(text, at, s->open);
-        if (end == 0 || end < best_end) continue;
-        if (end == best_end && !holds(text + at, n - at, s->close)) continue;
+        if (end == 0 || end <= best_end) continue;
         if (*s->close && !holds(text + at, n - at, s->close)) continue;
         best = s;
         best_end = end;
