@@ -13,6 +13,7 @@ struct chat_template {
     jnode *root;
     bool reads_parts; /* the template itself looks at content that is a list */
     bool reads_tools, reads_clock;
+    bool reads_thinking; /* what others call reasoning_content, it calls message.thinking (LFM2.5, gpt-oss) */
     bool reads_xml_tools,
         reads_python_tools; /* SmolLM3 has two lists of tools, by how they are to be called */
     const toolcall_syntax *calls;
@@ -40,6 +41,7 @@ int chat_template_compile(chat_template **ret, const char *source, size_t len, c
     t->reads_parts = strstr(t->source, "'text'") || strstr(t->source, "\"text\"");
     t->reads_tools = strstr(t->source, "tools") != NULL;
     t->reads_clock = strstr(t->source, "strftime_now") != NULL;
+    t->reads_thinking = strstr(t->source, "message.thinking") || strstr(t->source, "['thinking']");
     t->reads_xml_tools = strstr(t->source, "xml_tools") != NULL;
     t->reads_python_tools = strstr(t->source, "python_tools") != NULL;
     t->thinking = thinking_find(t->source);
@@ -162,9 +164,21 @@ static void set_kwargs(jrun *r, const json_t *kwargs)
     }
 }
 
+static void name_thoughts(jrun *r, jvalue messages)
+{
+    jvalue from = jinja_str("reasoning_content", 17), to = jinja_str("thinking", 8);
+    for (size_t i = 0; r->rc == 0 && i < messages.list->n; i++) {
+        jvalue m = messages.list->at[i];
+        const jvalue *v = m.kind == V_DICT ? jinja_get(r, m.dict, from) : NULL;
+        if (v && !jinja_get(r, m.dict, to)) jinja_put(r, m.dict, to, *v);
+    }
+}
+
 static void set_globals(jrun *r, const chat_template *t, const chat_input *in, bool add_generation_prompt)
 {
-    set(r, "messages", messages_of(r, in->messages, !t->reads_parts));
+    jvalue messages = messages_of(r, in->messages, !t->reads_parts);
+    if (t->reads_thinking) name_thoughts(r, messages);
+    set(r, "messages", messages);
     set_tools(r, t, in);
     set(r, "documents", (jvalue){.kind = V_NONE});
     set(r, "add_generation_prompt", jinja_bool(add_generation_prompt));

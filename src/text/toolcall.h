@@ -77,7 +77,8 @@ int toolcall_count(const toolcall_parser *p);
 void toolcall_free(toolcall_parser *p);
 
 /* toolcall_args.c: the text between a call's brackets as a JSON object: `a=1, b="x"` of CALL_PYTHON or
- * `a:1,b:<escape>x<escape>` of CALL_BRACES. False when it is neither; out->failed when memory is short. */
+ * `a:1,b:<escape>x<escape>` of CALL_BRACES. False when it is neither, or would be no
+ * JSON object that every parser takes; out->failed when memory is short. */
 bool toolcall_arguments(buf *out, toolcall_form form, const char *s, size_t n);
 
 #endif

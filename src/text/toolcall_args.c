@@ -249,7 +249,15 @@ bool toolcall_arguments(buf *out, toolcall_form form, const char *s, size_t n)
 {
     reader r = {.s = s, .n = n, .form = form, .out = out};
     size_t from = out->len;
-    if (pairs(&r, form == CALL_PYTHON ? '=' : ':', '\0')) return true;
-    out->len = from;
-    return false;
+    bool ok = pairs(&r, form == CALL_PYTHON ? '=' : ':', '\0') && !out->failed;
+    /* Repeated keys, numbers beyond a double and U+0000 in a key are JSON that clients' parsers refuse. */
+    if (ok) {
+        json_t *v = NULL;
+        int rc = json_parse(&v, out->data + from, out->len - from, "arguments", NULL);
+        out->failed |= rc == SHOAL_ENOMEM;
+        ok = rc == 0;
+        json_decref(v);
+    }
+    if (!ok) out->len = from;
+    return ok;
 }

@@ -193,6 +193,25 @@ static void python_tools_change_the_syntax(void **state)
     json_decref(kwargs);
 }
 
+/* LFM2.5 and gpt-oss have another name for what OpenAI's clients send as reasoning_content. */
+static void thoughts_reach_templates_by_their_own_name(void **state)
+{
+    static const char SOURCE[] =
+        "{% for message in messages %}<think>{{ message.thinking }}</think>{{ message.content }}"
+        "{% endfor %}";
+    shoal_err err = {0};
+    chat_template *t = NULL;
+    buf out = {0};
+    json_t *c = json_pack("{s:[{s:s,s:s,s:s}]}", "messages", "role", "assistant", "content", "b",
+                          "reasoning_content", "a");
+    assert_int_equal(chat_template_compile(&t, SOURCE, sizeof SOURCE - 1, "t", &err), 0);
+    assert_int_equal(render(t, c, &out, &err), 0);
+    assert_string_equal(out.data, "<think>a</think>b");
+    buf_done(&out);
+    chat_template_free(t);
+    json_decref(c);
+}
+
 static void variables_cannot_hide_the_request(void **state)
 {
     json_t *family = json_pack("{s:s}", "template", "qwen3");
@@ -216,6 +235,7 @@ int main(void)
         cmocka_unit_test(syntax_and_thoughts_are_seen),
         cmocka_unit_test(calls_are_read_back),
         cmocka_unit_test(python_tools_change_the_syntax),
+        cmocka_unit_test(thoughts_reach_templates_by_their_own_name),
         cmocka_unit_test(variables_cannot_hide_the_request),
     };
     return cmocka_run_group_tests_name("families", tests, NULL, NULL);

@@ -135,6 +135,7 @@ static void pythonic_calls(void **state)
           "Done.", "0:f({\"a\": \"b\\\"c\", \"n\": null})1:get.x_1({\"z\": {\"k\": [1, -2.5]}})");
     gives("smollm3-python", "<code>\nf(a=1)\nget.x_1()\n</code>", "", "0:f({\"a\": 1})1:get.x_1({})");
     gives("smollm3-python", "<code>\nx = f(a=1)\n</code>", "<code>\nx = f(a=1)\n</code>", "");
+    gives("lfm2", "<|tool_call_start|>[f(a=1, a=2)]", "<|tool_call_start|>[f(a=1, a=2)]", "");
     gives("lfm2", "<|tool_call_start|>[f(1)]<|tool_call_end|>", "<|tool_call_start|>[f(1)]<|tool_call_end|>",
           "");
     gives("lfm2", "<|tool_call_start|>[f(a=g())]", "<|tool_call_start|>[f(a=g())]", "");
