@@ -113,9 +113,15 @@ static bool begins(const char *s, size_t n, const char *marker)
     return marker && *marker && n <= strlen(marker) && (n == 0 || !memcmp(s, marker, n));
 }
 
+/* The other marker counts where tools are offered: "```json" begins many texts. */
+static const char *also(const toolcall_parser *p)
+{
+    return p->any ? NULL : p->syntax->also;
+}
+
 static bool may_open(const toolcall_parser *p, const char *s, size_t n)
 {
-    return begins(s, n, p->syntax->open) || begins(s, n, p->syntax->also);
+    return begins(s, n, p->syntax->open) || begins(s, n, also(p));
 }
 
 static bool is_marker(const char *s, size_t n, const char *marker)
@@ -133,7 +139,7 @@ static void text_byte(toolcall_parser *p, char c)
     const char *s = p->held.data + p->spaces;
     size_t n = p->held.len - p->spaces;
     if (n == 0 || may_open(p, s, n)) {
-        if (!is_marker(s, n, p->syntax->open) && !is_marker(s, n, p->syntax->also)) return;
+        if (!is_marker(s, n, p->syntax->open) && !is_marker(s, n, also(p))) return;
         p->body = p->held.len;
         p->at = IN_HEAD;
         return;

@@ -67,7 +67,8 @@ typedef struct toolcall_sink {
     void (*end)(void *user, int index);
 } toolcall_sink;
 
-/* tools is OpenAI's array, read during the call only; NULL: any name will do, if a marker stands before it.
+/* tools is OpenAI's array, read during the call only; NULL: any name will do, if the syntax has a marker
+ * and it stands before it.
  * NULL when out of memory. */
 toolcall_parser *toolcall_new(const toolcall_sink *sink, const toolcall_syntax *syntax, const json_t *tools);
 bool toolcall_is_open(const toolcall_parser *p); /* within a call: its end is still to come */

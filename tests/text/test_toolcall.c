@@ -152,6 +152,8 @@ static void what_was_not_offered_is_text(void **state)
           "{\"name\": \"g\", \"arguments\": {}}]", "0:f({})");
     split_gives("hermes", NULL, "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>", 3, 9, "",
                 "0:g({})");
+    split_gives("gemma", NULL, "```json\n{\"name\":\"g\",\"arguments\":{}}\n```", 3, 9,
+                "```json\n{\"name\":\"g\",\"arguments\":{}}\n```", "");
     split_gives("llama-json", NULL, "{\"name\": \"g\", \"parameters\": {}}", 3, 9,
                 "{\"name\": \"g\", \"parameters\": {}}", "");
 }
