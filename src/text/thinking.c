@@ -92,8 +92,9 @@ static size_t within(thinking *t, const char *s, size_t n, bool last, thinking_p
 {
     size_t close = find_close(t, s, n), end = close;
     bool found = close < n;
-    if (found || last)
-        while (end > 0 && is_space(s[end - 1])) end--;
+    if (found ||
+        last) /* as much white space as is held back, so that the way the input is cut cannot matter */
+        for (size_t k = 0; k < SPACES_MAX && end > 0 && is_space(s[end - 1]); k++) end--;
     else
         end = certain(t, s, n);
     ret->thought = s;
