@@ -140,7 +140,7 @@ static int reply(conversation *c, shoal_err *err)
     static const toolcall_sink sink = {
         .text = show_text, .begin = show_call, .arguments = show_arguments, .end = show_call_end};
     shoal_generation g = {0};
-    c->calls = c->terminal ? toolcall_new(&sink) : NULL;
+    c->calls = c->terminal ? toolcall_new(&sink, toolcall_find("hermes"), NULL) : NULL;
     interrupted = 0;
     int rc = shoal_chat(c->m, c->messages, c->n, &c->go, c->json ? NULL : show, c, &g, err);
     bool stopped = rc == SHOAL_ECANCELLED && interrupted;

@@ -20,6 +20,7 @@ void answer_done(gen_answer *a)
     for (size_t k = 0; k < a->n && a->choices; k++) {
         gen_choice *c = &a->choices[k];
         buf_done(&c->text);
+        buf_done(&c->reasoning);
         for (size_t i = 0; i < c->n_calls; i++) {
             buf_done(&c->calls[i].name);
             buf_done(&c->calls[i].arguments);
@@ -44,6 +45,7 @@ void answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Del
     gen_choice *c = &a->choices[k];
     logprobs_add(c->logprobs, s->chat, d, c->text.len);
     if (d->text) buf_puts(&c->text, d->text);
+    if (d->reasoning) buf_puts(&c->reasoning, d->reasoning);
     for (size_t i = 0; i < d->n_tool_calls; i++) add_call(c, d->tool_calls[i]);
 }
 
@@ -53,6 +55,7 @@ void answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__D
     const char *finish = d->finish && *d->finish ? d->finish : "stop";
     snprintf(c->finish, sizeof c->finish, "%s", finish);
     a->n_generated += d->n_generated;
+    a->n_reasoning += d->n_reasoning;
     if (k % s->n != 0) return; /* a prompt is counted once for all its choices */
     a->n_prompt += d->n_prompt;
     a->n_cached += d->n_cached;
@@ -76,6 +79,7 @@ static void pack_choice(buf *out, const gen_choice *c)
 {
     buf_append(out, c->finish, sizeof c->finish);
     pack_buf(out, &c->text);
+    pack_buf(out, &c->reasoning);
     pack_u64(out, c->n_calls);
     for (size_t i = 0; i < c->n_calls; i++) {
         pack_buf(out, &c->calls[i].name);
@@ -90,6 +94,7 @@ void answer_pack(buf *out, const gen_answer *a)
     pack_u64(out, a->n_prompt);
     pack_u64(out, a->n_cached);
     pack_u64(out, a->n_generated);
+    pack_u64(out, a->n_reasoning);
     for (size_t k = 0; k < a->n; k++) pack_choice(out, &a->choices[k]);
 }
 
@@ -105,6 +110,7 @@ static void unpack_choice(cur *c, gen_choice *ch)
     const uint8_t *finish = cur_take(c, sizeof ch->finish);
     if (finish) memcpy(ch->finish, finish, sizeof ch->finish - 1);
     unpack_buf(c, &ch->text);
+    unpack_buf(c, &ch->reasoning);
     uint64_t n = cur_u64(c);
     if (n > ANSWER_CALLS_MAX) c->failed = true;
     for (ch->n_calls = 0; !c->failed && ch->n_calls < n;) {
@@ -125,6 +131,7 @@ int answer_unpack(gen_answer *ret, const void *data, size_t n)
     a.n_prompt = cur_u64(&c);
     a.n_cached = cur_u64(&c);
     a.n_generated = cur_u64(&c);
+    a.n_reasoning = cur_u64(&c);
     for (size_t k = 0; k < a.n; k++) unpack_choice(&c, &a.choices[k]);
     if (c.failed || cur_left(&c) != 0) {
         answer_done(&a);

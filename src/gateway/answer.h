@@ -20,7 +20,7 @@ typedef struct gen_call {
 } gen_call;
 
 typedef struct gen_choice {
-    buf text;
+    buf text, reasoning; /* reasoning: what the model thought before it answered */
     gen_call calls[ANSWER_CALLS_MAX];
     size_t n_calls;
     /* Comma separated JSON: chat has the entries of "content" in [0]; completions have tokens,
@@ -34,6 +34,7 @@ typedef struct gen_answer {
     gen_choice *choices;
     size_t n;
     uint64_t n_prompt, n_cached, n_generated;
+    uint64_t n_reasoning; /* of n_generated */
 } gen_answer;
 
 int answer_init(gen_answer *a, size_t n_choices); /* 0 or SHOAL_ENOMEM */

@@ -38,9 +38,13 @@ static void put_usage(buf *out, const gen_answer *a)
 {
     buf_printf(out,
                "\"usage\":{\"prompt_tokens\":%llu,\"completion_tokens\":%llu,\"total_tokens\":%llu,"
-               "\"prompt_tokens_details\":{\"cached_tokens\":%llu}}",
+               "\"prompt_tokens_details\":{\"cached_tokens\":%llu}",
                (unsigned long long)a->n_prompt, (unsigned long long)a->n_generated,
                (unsigned long long)(a->n_prompt + a->n_generated), (unsigned long long)a->n_cached);
+    if (a->n_reasoning > 0)
+        buf_printf(out, ",\"completion_tokens_details\":{\"reasoning_tokens\":%llu}",
+                   (unsigned long long)a->n_reasoning);
+    buf_putc(out, '}');
 }
 
 static void put_buf_string(buf *out, const buf *b)
@@ -86,6 +90,10 @@ static void put_choice(buf *out, const answer_form *f, const gen_choice *c, size
             buf_puts(out, "null");
         else
             put_buf_string(out, &c->text);
+        if (c->reasoning.len > 0 || c->reasoning.failed) {
+            buf_puts(out, ",\"reasoning_content\":");
+            put_buf_string(out, &c->reasoning);
+        }
         put_calls(out, f, c, k);
         buf_puts(out, ",\"refusal\":null}");
     }
@@ -166,6 +174,16 @@ static void put_text_chunk(buf *out, const answer_form *f, size_t k, const char 
     chunk_end(out, f, parts, NULL);
 }
 
+static void put_reasoning_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n)
+{
+    if (n == 0 || !f->chat) return;
+    chunk_begin(out, f, k);
+    buf_puts(out, "\"delta\":{\"reasoning_content\":");
+    json_put_string(out, text, n);
+    buf_putc(out, '}');
+    chunk_end(out, f, NULL, NULL);
+}
+
 /* name NULL: a further piece of the arguments. */
 static void put_call_chunk(buf *out, const answer_form *f, size_t k, size_t index, const char *name,
                            const char *arguments, size_t n)
@@ -190,6 +208,7 @@ void answer_put_delta(buf *out, const answer_form *f, gen_answer *a, const gen_s
 {
     const char *text = d->text ? d->text : "";
     answer_put_role(out, f, a, k);
+    if (d->reasoning) put_reasoning_chunk(out, f, k, d->reasoning, strlen(d->reasoning));
     if (*text || d->n_logprobs) {
         buf parts[ANSWER_LOGPROB_PARTS] = {{0}};
         if (d->n_logprobs) logprobs_add(parts, s->chat, d, a->choices[k].text.len - strlen(text));
@@ -226,7 +245,8 @@ void answer_put_replay(buf *out, const answer_form *f, gen_answer *a, size_t k)
 {
     const gen_choice *c = &a->choices[k];
     answer_put_role(out, f, a, k);
-    out->failed |= c->text.failed;
+    out->failed |= c->text.failed || c->reasoning.failed;
+    put_reasoning_chunk(out, f, k, c->reasoning.data, c->reasoning.len);
     if (c->text.len || c->logprobs[0].len || c->logprobs[0].failed)
         put_text_chunk(out, f, k, c->text.data ? c->text.data : "", c->text.len, c->logprobs);
     for (size_t i = 0; i < c->n_calls; i++) {

@@ -199,6 +199,7 @@ int openai_spec_parse_chat(gen_spec **ret, const char *body, size_t len, api_err
     s->parse_tool_calls = true;
     rc = openai_read_messages(s, e);
     if (rc == 0) rc = openai_read_tools(s, e);
+    if (rc == 0) rc = openai_read_template(s, e);
     if (rc == 0) rc = openai_read_format(s, e);
     if (rc == 0) rc = read_max_tokens(s, 0, e);
     if (rc == 0) rc = read_chat_logprobs(s, e);
@@ -379,6 +380,7 @@ void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *r
     sampling->seed += k;
     if (s->messages_json) r.messages_json = (char *)s->messages_json;
     if (s->tools_json) r.tools_json = (char *)s->tools_json;
+    if (s->template_kwargs_json) r.template_kwargs_json = (char *)s->template_kwargs_json;
     if (s->prompts) {
         const gen_prompt *p = &s->prompts[k / s->n];
         if (p->text) r.text = (char *)p->text;
@@ -409,6 +411,7 @@ static void key_prompts(cache_key *k, const gen_spec *s)
 {
     cache_key_str(k, "messages", s->messages_json); /* as the template sees them: in the client's order */
     cache_key_str(k, "tools", s->tools_json);
+    cache_key_str(k, "template_kwargs", s->template_kwargs_json);
     for (size_t i = 0; s->prompts && i < s->n_prompts; i++) {
         cache_key_str(k, "text", s->prompts[i].text);
         cache_key_bytes(k, "ids", s->prompts[i].ids, s->prompts[i].n_ids * sizeof(int32_t));

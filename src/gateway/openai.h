@@ -39,6 +39,7 @@ typedef struct gen_spec {
     const char *tool_name;                              /* with TOOL_NAMED */
     unsigned n_top;
     const char *messages_json, *tools_json; /* NULL when absent */
+    const char *template_kwargs_json;       /* variables for the template; NULL when absent */
     gen_prompt *prompts;
     size_t n_prompts;    /* 1 for chat */
     size_t n;            /* choices a prompt */

@@ -124,13 +124,14 @@ static int copy_message(json_t *to, const json_t *m, size_t i, api_error *e)
     }
     snprintf(param, sizeof param, "messages[%zu].content", i);
     json_t *content = NULL;
-    bool may_be_empty = strcmp(role, "assistant") == 0 && fields_get(m, "tool_calls");
+    bool may_be_empty =
+        strcmp(role, "assistant") == 0 && (fields_get(m, "tool_calls") || fields_get(m, "reasoning_content"));
     int rc = content_of(&content, m, may_be_empty, param, e);
     if (rc != 0) return rc;
     json_t *out = json_pack("{s:s, s:o}", "role", role, "content", content);
     if (json_array_append_new(to, out) != 0) return api_error_nomem(e);
-    static const char *const NAMES[] = {"name", "tool_call_id"};
-    for (size_t k = 0; k < 2; k++) {
+    static const char *const NAMES[] = {"name", "tool_call_id", "reasoning_content"};
+    for (size_t k = 0; k < sizeof NAMES / sizeof *NAMES; k++) {
         const json_t *v = fields_get(m, NAMES[k]);
         if (v && !json_is_string(v))
             return api_error_bad(e, param, "messages[%zu].%s: must be a string", i, NAMES[k]);
@@ -241,6 +242,58 @@ int openai_read_tools(gen_spec *s, api_error *e)
     if (!required) return read_named(s, tools, choice, e);
     if (!some) return api_error_bad(e, "tool_choice", "\"tool_choice\" needs \"tools\"");
     return offer(s, tools, TOOL_CHOICE(TOOL_REQUIRED), e);
+}
+
+/* ---- the template's variables -------------------------------------------------------------------- */
+
+#define KWARGS_MAX 64
+
+/* Names that a template knows for whether to think (Qwen3, SmolLM3; Granite, DeepSeek) and how much. What
+ * chat_template_kwargs says stays. */
+static int add_effort(json_t *kwargs, const char *effort, api_error *e)
+{
+    bool thinks = strcmp(effort, "none") != 0;
+    json_t *more = json_pack("{s:s, s:b, s:b}", "reasoning_effort", effort, "enable_thinking", thinks,
+                             "thinking", thinks);
+    int rc = more ? json_object_update_missing(kwargs, more) : -1;
+    json_decref(more);
+    return rc == 0 ? 0 : api_error_nomem(e);
+}
+
+static int check_kwargs(const json_t *kwargs, api_error *e)
+{
+    static const char PARAM[] = "chat_template_kwargs";
+    static const char *const TAKEN[] = {"messages", "tools", "add_generation_prompt", "bos_token",
+                                        "eos_token"};
+    if (!json_is_object(kwargs) || json_object_size(kwargs) > KWARGS_MAX)
+        return api_error_bad(e, PARAM, "\"%s\" must be an object of at most %d variables for the template",
+                             PARAM, KWARGS_MAX);
+    for (size_t i = 0; i < sizeof TAKEN / sizeof *TAKEN; i++)
+        if (json_object_get(kwargs, TAKEN[i]))
+            return api_error_bad(e, PARAM, "\"%s\" cannot hold \"%s\": the request and the model say that",
+                                 PARAM, TAKEN[i]);
+    return 0;
+}
+
+int openai_read_template(gen_spec *s, api_error *e)
+{
+    static const char *const EFFORTS[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
+    const json_t *given = fields_get(s->root, "chat_template_kwargs"),
+                 *v = fields_get(s->root, "reasoning_effort");
+    const char *effort = fields_text(v);
+    size_t i = 0;
+    while (effort && i < sizeof EFFORTS / sizeof *EFFORTS && strcmp(effort, EFFORTS[i]) != 0) i++;
+    if (v && (!effort || i == sizeof EFFORTS / sizeof *EFFORTS))
+        return api_error_bad(e, "reasoning_effort",
+                             "\"reasoning_effort\" must be none, minimal, low, medium, high or xhigh");
+    int rc = given ? check_kwargs(given, e) : 0;
+    if (rc != 0 || (!given && !effort)) return rc;
+    json_t *kwargs = given ? json_copy((json_t *)given) : json_object();
+    if (!kwargs) return api_error_nomem(e);
+    if (effort) rc = add_effort(kwargs, effort, e);
+    if (rc == 0 && !(s->template_kwargs_json = to_arena(s, kwargs))) rc = api_error_nomem(e);
+    json_decref(kwargs);
+    return rc;
 }
 
 /* ---- response format ----------------------------------------------------------------------------- */

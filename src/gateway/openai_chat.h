@@ -7,6 +7,7 @@
 /* Each reads its fields of s->root into s; 0 or the HTTP status in *e. */
 int openai_read_messages(gen_spec *s, api_error *e);
 int openai_read_tools(gen_spec *s, api_error *e);
+int openai_read_template(gen_spec *s, api_error *e); /* chat_template_kwargs, reasoning_effort */
 int openai_read_format(gen_spec *s, api_error *e);
 
 #endif

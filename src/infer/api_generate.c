@@ -184,7 +184,8 @@ static int do_chat(shoal_model *m, const shoal_message *messages, size_t n_messa
     if (!list) return err_set(err, SHOAL_EINVALID, "a message has no role, no content, or is not UTF-8");
     encoding enc = {0};
     rc = api_need_tokenizer(m, err);
-    if (rc == 0) rc = chat_prompt_encode(t, model_tokenizer(m->m), list, NULL, &enc, err);
+    if (rc == 0)
+        rc = chat_prompt_encode(t, model_tokenizer(m->m), &(chat_input){.messages = list}, &enc, NULL, err);
     if (rc == 0) rc = generate_ids(m, &enc, opts, fn, user, ret, err);
     encoding_done(&enc);
     json_decref(list);

@@ -78,7 +78,7 @@ typedef struct gen_request {
         *source;       /* what the model's encoder reads first; needed by encoder-decoders, else NULL */
     size_t max_tokens; /* 0, or more than there is room for: to the end of the context */
     sampling sampling;
-    const char *const *stop; /* strings that end the text (not part of it) */
+    const char *const *stop; /* strings that end the text (not part of it, nor of a thought) */
     size_t n_stop;
     bool ignore_eos;
     bool logprobs;            /* report the chosen token's log-probability (of the raw distribution) */
@@ -90,6 +90,11 @@ typedef struct gen_request {
                              comes whole. BEAM_MAX at most */
     float length_penalty; /* of beams: a reply's score is its log-probability / length^penalty */
     bool early_stopping;  /* of beams: as soon as n_beams replies have ended */
+    const thinking_form *thinking; /* a thought comes apart from the text (NULL: the model does not think) */
+    bool in_thought;               /* the prompt ends within one */
+    /* Control tokens whose text is shown although they are no text: markers of calls and thoughts. NULL or
+     * "" among them are skipped; the strings live on as long as the program. */
+    const char *shown[8];
     uint64_t first_position; /* sampling position of the first new token; replay passes what was done */
 } gen_request;
 
@@ -101,6 +106,7 @@ typedef struct token_logprob {
 typedef struct gen_timings {
     double queue_ms, prefill_ms, decode_ms; /* waiting, until the first token, after it */
     size_t n_prompt, n_cached, n_generated;
+    size_t n_thought; /* of n_generated, tokens of the thought and its markers */
     double mean_prob; /* mean probability (raw distribution) of the chosen tokens, end token included */
 } gen_timings;
 
@@ -114,10 +120,12 @@ typedef struct gen_event {
     int32_t id;
     const char *text;
     size_t text_len;
+    const char *thought; /* what it adds to the thought, which is no part of text */
+    size_t thought_len;
     float logprob;
     const token_logprob *top;
     size_t n_top;
-    /* EVENT_DONE; text/text_len carry what was still held back */
+    /* EVENT_DONE; text and thought carry what was still held back */
     int status; /* 0 or SHOAL_E... */
     const char *message;
     finish_reason finish;

@@ -35,17 +35,21 @@ struct grammar_vocab {
     trie_node *nodes;
     int32_t *tokens; /* ids sorted by their bytes */
     size_t n_tokens, max_depth;
-    struct { /* control tokens that a form may hold */
-        int32_t id;
-        uint8_t mark;
-    } markers[4];
-    size_t n_markers;
+    int32_t *specials; /* control tokens, some of which a form may hold */
+    size_t n_specials;
 };
+
+typedef struct marker {
+    int32_t id;
+    uint8_t mark;
+} marker;
 
 struct grammar {
     const grammar_vocab *v;
     nfa *a;
     int config;
+    marker markers[8]; /* control tokens of this form */
+    size_t n_markers;
     int *path; /* configurations along the walk, [max_depth + 1] */
     size_t n_masks;
     uint64_t purse; /* work that is left */
@@ -125,26 +129,13 @@ static int build_trie(grammar_vocab *v, const sort_item *items, size_t n, shoal_
     return 0;
 }
 
-static uint8_t mark_of(const char *s, size_t n)
-{
-    if (n == strlen(TOOL_OPEN) && memcmp(s, TOOL_OPEN, n) == 0) return MARK_OPEN;
-    return n == strlen(TOOL_CLOSE) && memcmp(s, TOOL_CLOSE, n) == 0 ? MARK_CLOSE : 0;
-}
-
-static void add_marker(grammar_vocab *v, int32_t id, const char *s, size_t n)
-{
-    uint8_t mark = mark_of(s, n);
-    if (!mark || v->n_markers == sizeof v->markers / sizeof *v->markers) return;
-    v->markers[v->n_markers].id = id;
-    v->markers[v->n_markers++].mark = mark;
-}
-
 int grammar_vocab_new(grammar_vocab **ret, const tokenizer *t, shoal_err *err)
 {
     grammar_vocab *v = calloc(1, sizeof *v);
     size_t n_vocab = tokenizer_vocab_size(t), n = 0;
     sort_item *items = calloc(n_vocab ? n_vocab : 1, sizeof *items);
-    int rc = v && items ? 0 : err_nomem(err);
+    if (v) v->specials = calloc(n_vocab ? n_vocab : 1, sizeof *v->specials);
+    int rc = v && v->specials && items ? 0 : err_nomem(err);
     if (rc != 0) goto out;
     v->t = t;
     v->n_vocab = n_vocab;
@@ -154,7 +145,7 @@ int grammar_vocab_new(grammar_vocab **ret, const tokenizer *t, shoal_err *err)
         const char *s = tokenizer_bytes(t, (int32_t)id, &len, &special);
         if (!s || len == 0 || len >= UINT16_MAX) continue;
         if (special)
-            add_marker(v, (int32_t)id, s, len);
+            v->specials[v->n_specials++] = (int32_t)id;
         else
             items[n++] = (sort_item){.s = (const uint8_t *)s, .n = len, .id = (int32_t)id};
     }
@@ -173,6 +164,7 @@ void grammar_vocab_free(grammar_vocab *v)
 {
     if (!v) return;
     free(v->nodes);
+    free(v->specials);
     free(v->tokens);
     free(v);
 }
@@ -191,7 +183,7 @@ static int compile_document(nfa *a, const char *schema, int *ret_start, shoal_er
     return 0;
 }
 
-static int compile(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *err)
+static int compile_reply(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *err)
 {
     switch (spec->kind) {
     case GRAMMAR_JSON_OBJECT: return compile_document(a, NULL, ret_start, err);
@@ -202,6 +194,29 @@ static int compile(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *
     case GRAMMAR_CHOICES: return choices_compile(a, spec, ret_start, err);
     }
     return err_set(err, SHOAL_EINVALID, "there is no form of reply %d", (int)spec->kind);
+}
+
+static int compile(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *err)
+{
+    int start = NFA_DEAD, rc = compile_reply(a, spec, &start, err);
+    if (rc == 0) *ret_start = thought_compile(a, spec, start);
+    return rc;
+}
+
+/* The model's control tokens that are markers of this form. */
+static void find_markers(grammar *g, const grammar_spec *spec)
+{
+    for (uint8_t mark = 1; mark < NFA_IDLE; mark = (uint8_t)(mark << 1)) {
+        const char *text = tools_marker(spec, mark);
+        for (size_t i = 0; text && *text && i < g->v->n_specials; i++) {
+            size_t len = 0;
+            bool special = false;
+            const char *s = tokenizer_bytes(g->v->t, g->v->specials[i], &len, &special);
+            if (len != strlen(text) || memcmp(s, text, len) != 0) continue;
+            if (g->n_markers == sizeof g->markers / sizeof *g->markers) return;
+            g->markers[g->n_markers++] = (marker){g->v->specials[i], mark};
+        }
+    }
 }
 
 /* Step with every byte; false when that is too much at once. *ret_n grows over the configurations seen. */
@@ -234,6 +249,7 @@ static int prepare(grammar *g, const grammar_spec *spec, shoal_err *err)
         return err_set(err, SHOAL_ELIMIT, "the form of the reply is too large: more than %d automaton states",
                        NFA_STATES_MAX);
     if (!nfa_seal(g->a)) return err_nomem(err);
+    find_markers(g, spec);
     nfa_allow(g->a, STEP_WORK);
     g->config = nfa_begin(g->a, start);
     if (g->config != NFA_DEAD && !look_ahead(g->a, g->config))
@@ -329,8 +345,8 @@ static const uint64_t *allowed_tokens(grammar *g)
     uint64_t *bits = calloc(g->v->n_vocab / 64 + 1, sizeof *bits);
     if (!bits) return NULL;
     walk_trie(g, bits);
-    for (size_t i = 0; i < g->v->n_markers; i++)
-        if (nfa_marks(g->a, g->config) & g->v->markers[i].mark) allow(bits, g->v->markers[i].id);
+    for (size_t i = 0; i < g->n_markers; i++)
+        if (nfa_marks(g->a, g->config) & g->markers[i].mark) allow(bits, g->markers[i].id);
     *nfa_slot(g->a, g->config) = bits; /* stepping may have moved the configurations */
     g->n_masks++;
     return bits;
@@ -415,13 +431,20 @@ bool grammar_mask(grammar *g, float *logits, size_t n_vocab, const int32_t *eos_
     return true;
 }
 
+static bool may_mark(const grammar *g, int32_t id)
+{
+    for (size_t i = 0; i < g->n_markers; i++)
+        if (g->markers[i].id == id && nfa_marks(g->a, g->config) & g->markers[i].mark) return true;
+    return false;
+}
+
 bool grammar_accept(grammar *g, int32_t id)
 {
     size_t len = 0;
     bool special = false;
     const char *s = tokenizer_bytes(g->v->t, id, &len, &special);
     if (!s || len == 0 || g->err.code) return false;
-    if (special && !(mark_of(s, len) & nfa_marks(g->a, g->config))) return false;
+    if (special && !may_mark(g, id)) return false;
     int config = walk(g, g->config, (const uint8_t *)s, len);
     if (config == NFA_DEAD) return false;
     g->config = config;

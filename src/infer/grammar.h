@@ -19,7 +19,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "text/thinking.h"
 #include "text/tokenizer.h"
+#include "text/toolcall.h"
 
 /* What is the same for all grammars of one model: its tokens' bytes as a prefix tree. */
 typedef struct grammar_vocab grammar_vocab;
@@ -34,10 +36,12 @@ typedef struct grammar_spec {
         GRAMMAR_CHOICES,     /* exactly one of the texts `choices` */
     } kind;
     const char *schema; /* JSON text; what of JSON Schema is enforced is listed in docs/http.md */
-    /* Calls in the model's own syntax, one after the other when `parallel`, a line end between them:
+    /* Calls in the model's own syntax (NULL: hermes), one after the other when `parallel`:
      *     <tool_call>\n{"name": "one of the offered", "arguments": {its "parameters"}}\n</tool_call>
      * The markers may be control tokens or plain text. tools_json is OpenAI's "tools" array; a function
-     * without "parameters" takes any object. */
+     * without "parameters" takes any object. In auto mode of a syntax without markers a reply that begins
+     * like a call in JSON is one; calls in Python are then not held to anything. */
+    const toolcall_syntax *syntax;
     const char *tools_json;
     enum {
         TOOLS_AUTO, /* text, which cannot hold the marker, then any number of calls (one, unless parallel) */
@@ -48,6 +52,10 @@ typedef struct grammar_spec {
     bool parallel;
     const char *const *choices; /* not empty, no empty text; one may begin another */
     size_t n_choices;
+    /* A thought may come first (NULL: none), or goes on where the prompt ends; the form is what follows it.
+     */
+    const thinking_form *thinking;
+    bool in_thought;
 } grammar_spec;
 
 typedef struct grammar grammar;

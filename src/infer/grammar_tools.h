@@ -4,17 +4,16 @@
 
 #include "base/err.h"
 #include "infer/grammar.h"
+#include "infer/grammar_args.h"
 #include "infer/grammar_nfa.h"
-
-#define TOOL_OPEN  "<tool_call>"
-#define TOOL_CLOSE "</tool_call>"
-
-/* nfa_marks: where these may be control tokens. */
-enum { MARK_OPEN = 1, MARK_CLOSE = 2 };
 
 /* Add the automaton of spec's tools, resp. choices; *ret_start is its first state. What may begin with a
  * control token is marked (nfa_mark). Errors as at grammar_new. */
 int tools_compile(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *err);
+/* A thought before the reply that begins at `start`: its first state, where either may begin. */
+int thought_compile(nfa *a, const grammar_spec *spec, int start);
+/* The text of the control token for one MARK_ bit; NULL: none here. */
+const char *tools_marker(const grammar_spec *spec, uint8_t mark);
 int choices_compile(nfa *a, const grammar_spec *spec, int *ret_start, shoal_err *err);
 
 #endif

@@ -43,6 +43,8 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
                        model_tokenizer_error(m));
     }
     int rc = sampler_init(&s->sampler, &r->sampling, r->n_top, s->config->n_vocab, r->ids, r->n_ids, err);
+    if (rc == 0) rc = thinking_init(&s->thinking, t ? r->thinking : NULL, r->in_thought);
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
     if (rc == 0) rc = stop_init(&s->stop, r->stop, r->n_stop, err);
     if (rc == 0 && r->form) rc = grammar_new(&s->grammar, vocab, r->form, err);
     if (rc) return rc;
@@ -79,6 +81,7 @@ int session_new(session **ret, const model *m, const gen_request *r, input *sour
     s->job.deadline_ns = r->deadline_ns;
     s->job.n_tokens = s->n_prompt = s->n_ids = r->n_ids;
     s->ignore_eos = r->ignore_eos;
+    memcpy(s->shown, r->shown, sizeof s->shown);
     s->first_position = r->first_position;
     rc = fill(s, m, r, n_ctx, vocab, err);
     if (rc) {
@@ -100,6 +103,7 @@ void session_free(session *s)
     free(s->cross);
     sampler_done(&s->sampler);
     stop_done(&s->stop);
+    thinking_done(&s->thinking);
     grammar_free(s->grammar);
     buf_done(&s->text);
     free(s);
@@ -130,18 +134,50 @@ static bool is_eos(const session *s, int32_t id)
     return false;
 }
 
-/* What the token adds to the text, past the stop strings; *ret_len 0 while it is held back. */
-static void token_text(session *s, int32_t id, const char **ret, size_t *ret_len)
+/* A control token that is a marker of calls or thoughts: its text, which detok_push leaves out. */
+static const char *marker_text(const session *s, int32_t id, size_t *ret_len)
 {
+    bool special = false;
+    const char *text = tokenizer_bytes(s->detok.t, id, ret_len, &special);
+    for (size_t i = 0; text && special && i < sizeof s->shown / sizeof *s->shown; i++) {
+        const char *shown = s->shown[i];
+        if (shown && *shown && strlen(shown) == *ret_len && memcmp(shown, text, *ret_len) == 0) return text;
+    }
+    return NULL;
+}
+
+static void detokenize(session *s, int32_t id)
+{
+    size_t len = 0;
+    const char *marker = marker_text(s, id, &len);
     buf_clear(&s->text);
-    if (s->detok.t) detok_push(&s->detok, id, &s->text);
-    if (stop_push(&s->stop, s->text.data, s->text.len, ret, ret_len)) s->finish = FINISH_STOP;
+    if (!marker) {
+        detok_push(&s->detok, id, &s->text);
+        return;
+    }
+    detok_end(&s->detok, &s->text);
+    buf_append(&s->text, marker, len);
+}
+
+/* What the token adds to the thought, and to the text past the stop strings; "" while it is held back. */
+static void token_text(session *s, int32_t id, gen_event *ev)
+{
+    thinking_parts p;
+    if (s->detok.t)
+        detokenize(s, id);
+    else
+        buf_clear(&s->text);
+    thinking_push(&s->thinking, s->text.data, s->text.len, &p);
+    s->n_thought += s->thinking.at != THINK_DONE;
+    ev->thought = p.thought;
+    ev->thought_len = p.n_thought;
+    if (stop_push(&s->stop, p.answer, p.n_answer, &ev->text, &ev->text_len)) s->finish = FINISH_STOP;
 }
 
 void session_take(session *s, uint64_t now_ns)
 {
     const sample *next = &s->next;
-    gen_event ev = {.kind = EVENT_TOKEN, .id = next->id, .text = "", .logprob = next->logprob};
+    gen_event ev = {.kind = EVENT_TOKEN, .id = next->id, .text = "", .thought = "", .logprob = next->logprob};
     assert(s->n_ids < s->max_ids);
     s->ids[s->n_ids++] = next->id;
     s->n_generated++;
@@ -151,7 +187,7 @@ void session_take(session *s, uint64_t now_ns)
     if (is_eos(s, next->id) && !s->ignore_eos) {
         s->finish = FINISH_STOP;
     } else {
-        token_text(s, next->id, &ev.text, &ev.text_len);
+        token_text(s, next->id, &ev);
         if (s->grammar) grammar_accept(s->grammar, next->id);
         if (s->grammar && grammar_ended(s->grammar)) s->finish = FINISH_STOP;
         if (s->finish == FINISH_NONE && s->n_ids == s->max_ids) s->finish = FINISH_LENGTH;
@@ -173,17 +209,15 @@ void session_take_all(session *s, const int32_t *ids, size_t n, float logprob, u
 /* What is still held back: an open character, and text that might have become a stop string. */
 static void last_text(session *s, gen_event *ev)
 {
-    const char *safe;
-    size_t n;
+    thinking_parts p;
     if (s->stop.matched || !s->detok.t) return;
     buf_clear(&s->text);
     detok_end(&s->detok, &s->text);
-    stop_push(&s->stop, s->text.data, s->text.len, &safe, &n);
-    if (s->stop.matched) {
-        ev->text = safe;
-        ev->text_len = n;
-        return;
-    }
+    thinking_end(&s->thinking, s->text.data, s->text.len, &p);
+    ev->thought = p.thought;
+    ev->thought_len = p.n_thought;
+    stop_push(&s->stop, p.answer, p.n_answer, &ev->text, &ev->text_len);
+    if (s->stop.matched) return;
     s->stop.n_safe = 0; /* nothing of it was shown */
     stop_flush(&s->stop, &ev->text, &ev->text_len);
 }
@@ -198,12 +232,13 @@ static gen_timings timings(const session *s, uint64_t now_ns)
                          .n_prompt = s->n_prompt,
                          .n_cached = s->n_cached,
                          .n_generated = s->n_generated,
+                         .n_thought = s->thinking.any ? s->n_thought : 0,
                          .mean_prob = s->n_generated ? s->prob_sum / (double)s->n_generated : 0};
 }
 
 void session_end(session *s, int status, const char *message, uint64_t now_ns)
 {
-    gen_event ev = {.kind = EVENT_DONE, .text = "", .status = status};
+    gen_event ev = {.kind = EVENT_DONE, .text = "", .thought = "", .status = status};
     ev.finish = status ? FINISH_ERROR : s->finish;
     ev.message = status == 0 ? "" : message ? message : shoal_err_text(status);
     if (!s->probe_out) last_text(s, &ev);

@@ -15,6 +15,7 @@
 #include "infer/queue.h"
 #include "infer/sampler.h"
 #include "infer/stop.h"
+#include "text/thinking.h"
 
 struct lanes;
 
@@ -29,6 +30,9 @@ typedef struct session {
     uint64_t first_position;
     sampler sampler;
     stop_matcher stop;
+    thinking thinking;
+    size_t n_thought;     /* tokens before the answer */
+    const char *shown[8]; /* as in gen_request */
     detok detok;
     buf text; /* the newest token's */
     grammar *grammar;

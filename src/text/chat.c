@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text/chat_impl.h"
 #include "text/jinja.h"
 
 struct chat_template {
@@ -12,6 +13,11 @@ struct chat_template {
     jnode *root;
     bool reads_parts; /* the template itself looks at content that is a list */
     bool reads_tools, reads_clock;
+    bool reads_thinking; /* what others call reasoning_content, it calls message.thinking (LFM2.5, gpt-oss) */
+    bool reads_xml_tools,
+        reads_python_tools; /* SmolLM3 has two lists of tools, by how they are to be called */
+    const toolcall_syntax *calls;
+    const thinking_form *thinking;
 };
 
 int chat_template_compile(chat_template **ret, const char *source, size_t len, const char *what,
@@ -35,6 +41,14 @@ int chat_template_compile(chat_template **ret, const char *source, size_t len, c
     t->reads_parts = strstr(t->source, "'text'") || strstr(t->source, "\"text\"");
     t->reads_tools = strstr(t->source, "tools") != NULL;
     t->reads_clock = strstr(t->source, "strftime_now") != NULL;
+    t->reads_thinking = strstr(t->source, "message.thinking") || strstr(t->source, "['thinking']");
+    t->reads_xml_tools = strstr(t->source, "xml_tools") != NULL;
+    t->reads_python_tools = strstr(t->source, "python_tools") != NULL;
+    t->thinking = thinking_find(t->source);
+    if (chat_calls_find(t, &t->calls) != 0) {
+        chat_template_free(t);
+        return err_nomem(err);
+    }
     *ret = t;
     return 0;
 }
@@ -54,6 +68,17 @@ const char *chat_template_source(const chat_template *t)
 bool chat_template_reads_tools(const chat_template *t)
 {
     return t->reads_tools;
+}
+
+const toolcall_syntax *chat_template_calls(const chat_template *t, const json_t *kwargs)
+{
+    bool python = t->reads_python_tools && json_is_array(json_object_get(kwargs, "python_tools"));
+    return python ? toolcall_find("smollm3-python") : t->calls;
+}
+
+const thinking_form *chat_template_thinking(const chat_template *t)
+{
+    return t->thinking;
 }
 
 bool chat_template_reads_clock(const chat_template *t)
@@ -115,19 +140,60 @@ static int give(const jtext *text, buf *out, buf *marks, shoal_err *err)
     return buf_append(out, text->bytes.data, n) ? err_nomem(err) : 0;
 }
 
-int chat_template_render(const chat_template *t, const json_t *messages, const json_t *tools,
-                         bool add_generation_prompt, const char *bos_token, const char *eos_token, buf *out,
-                         buf *marks, shoal_err *err)
+static void set_tools(jrun *r, const chat_template *t, const chat_input *in)
 {
-    if (!json_is_array(messages)) return err_set(err, SHOAL_EINVALID, "messages must be an array");
+    jvalue tools = in->tools ? jinja_from_json(r, in->tools) : (jvalue){.kind = V_NONE};
+    set(r, "tools", tools);
+    bool python = json_object_get(in->kwargs, "python_tools") != NULL;
+    if (in->tools && t->reads_xml_tools && !python) set(r, "xml_tools", tools);
+}
+
+static void set_kwargs(jrun *r, const json_t *kwargs)
+{
+    static const char *const taken[] = {"messages", "tools", "add_generation_prompt", "bos_token",
+                                        "eos_token"};
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)kwargs, key, v)
+    {
+        for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+            if (strcmp(key, taken[i]) == 0)
+                jinja_fail(r, SHOAL_EINVALID, "\"%s\" cannot be given as a template's keyword", key);
+        jvalue name = jinja_strdup(r, key, strlen(key));
+        if (r->rc == 0) jinja_put(r, &r->scope->vars, name, jinja_from_json(r, v));
+    }
+}
+
+static void name_thoughts(jrun *r, jvalue messages)
+{
+    jvalue from = jinja_str("reasoning_content", 17), to = jinja_str("thinking", 8);
+    for (size_t i = 0; r->rc == 0 && i < messages.list->n; i++) {
+        jvalue m = messages.list->at[i];
+        const jvalue *v = m.kind == V_DICT ? jinja_get(r, m.dict, from) : NULL;
+        if (v && !jinja_get(r, m.dict, to)) jinja_put(r, m.dict, to, *v);
+    }
+}
+
+static void set_globals(jrun *r, const chat_template *t, const chat_input *in, bool add_generation_prompt)
+{
+    jvalue messages = messages_of(r, in->messages, !t->reads_parts);
+    if (t->reads_thinking) name_thoughts(r, messages);
+    set(r, "messages", messages);
+    set_tools(r, t, in);
+    set(r, "documents", (jvalue){.kind = V_NONE});
+    set(r, "add_generation_prompt", jinja_bool(add_generation_prompt));
+    set_kwargs(r, in->kwargs);
+}
+
+int chat_template_render(const chat_template *t, const chat_input *in, bool add_generation_prompt,
+                         const char *bos_token, const char *eos_token, buf *out, buf *marks, shoal_err *err)
+{
+    if (!json_is_array(in->messages)) return err_set(err, SHOAL_EINVALID, "messages must be an array");
     jscope globals = {0};
     jtext text = {0};
     jrun r = {.mem = arena_new(65536), .out = &text, .scope = &globals, .err = err};
     if (!r.mem) return err_nomem(err);
-    set(&r, "messages", messages_of(&r, messages, !t->reads_parts));
-    set(&r, "tools", tools ? jinja_from_json(&r, tools) : (jvalue){.kind = V_NONE});
-    set(&r, "documents", (jvalue){.kind = V_NONE});
-    set(&r, "add_generation_prompt", jinja_bool(add_generation_prompt));
+    set_globals(&r, t, in, add_generation_prompt);
     set(&r, "bos_token", token(&r, bos_token));
     set(&r, "eos_token", token(&r, eos_token));
     int rc = r.rc ? r.rc : jinja_run(&r, t->root);

@@ -78,12 +78,14 @@ static void put_calls(buf *out, const json_t *m)
     }
 }
 
-static int append(json_t *to, const char *role, buf *text, shoal_err *err)
+/* thought (may be NULL): what the assistant thought, for templates that show it. */
+static int append(json_t *to, const char *role, buf *text, const json_t *thought, shoal_err *err)
 {
     json_t *m = text->failed ? NULL : json_object();
     bool ok = m && json_object_set_new(m, "role", json_string(role)) == 0 &&
               json_object_set_new(m, "content", json_stringn(text->data ? text->data : "", text->len)) == 0;
     buf_clear(text);
+    if (ok && thought) ok = json_object_set(m, "reasoning_content", (json_t *)(uintptr_t)thought) == 0;
     if (ok && json_array_append(to, m) != 0) ok = false;
     json_decref(m);
     return ok ? 0 : err_nomem(err);
@@ -98,7 +100,7 @@ static int flatten(json_t *to, const json_t *m, bool more_results, buf *text, sh
     if (result) buf_puts(text, "\n</tool_response>");
     if (result && more_results) return 0;
     put_calls(text, m);
-    return append(to, result ? "user" : role_of(m), text, err);
+    return append(to, result ? "user" : role_of(m), text, json_object_get(m, "reasoning_content"), err);
 }
 
 static void put_both(buf *text, const json_t *m, const json_t *tools, bool content_first)
@@ -124,7 +126,7 @@ static int rewrite(json_t **ret, const json_t *messages, const json_t *tools, co
     if (rc == 0 && !told && system &&
         (n == 0 || strcmp(role_of(json_array_get(messages, 0)), carrier) != 0)) {
         put_tools(&text, tools);
-        rc = append(out, "system", &text, err);
+        rc = append(out, "system", &text, NULL, err);
         told = true;
     }
     json_array_foreach(messages, i, m)
@@ -132,7 +134,7 @@ static int rewrite(json_t **ret, const json_t *messages, const json_t *tools, co
         bool here = rc == 0 && !told && strcmp(role_of(m), carrier) == 0;
         if (here) {
             put_both(&text, m, tools, system);
-            rc = append(out, carrier, &text, err);
+            rc = append(out, carrier, &text, NULL, err);
             told = true;
         } else if (rc == 0) {
             rc = flatten(out, m, i + 1 < n && is_result(json_array_get(messages, i + 1)), &text, err);
@@ -168,43 +170,45 @@ static const char *token_text(const tokenizer *t, int32_t id, char *out, size_t 
     return out;
 }
 
-static int render(const chat_template *c, const tokenizer *t, const json_t *messages, const json_t *tools,
-                  buf *text, buf *marks, shoal_err *err)
+static int render(const chat_template *c, const tokenizer *t, const chat_input *in, buf *text, buf *marks,
+                  shoal_err *err)
 {
     char bos[128], eos[128];
-    return chat_template_render(c, messages, tools, true, token_text(t, tokenizer_bos(t), bos, sizeof bos),
+    return chat_template_render(c, in, true, token_text(t, tokenizer_bos(t), bos, sizeof bos),
                                 token_text(t, tokenizer_eos(t), eos, sizeof eos), text, marks, err);
 }
 
-/* Some templates refuse a system message: then the user's first message bears the tools. */
-static int render_plain(const chat_template *c, const tokenizer *t, const json_t *messages,
-                        const json_t *tools, buf *text, buf *marks, shoal_err *err)
+static int render_rewritten(const chat_template *c, const tokenizer *t, const chat_input *in,
+                            const char *carrier, buf *text, buf *marks, shoal_err *err)
 {
     json_t *plain = NULL;
-    int rc = rewrite(&plain, messages, tools, "system", err);
-    if (rc == 0) rc = render(c, t, plain, NULL, text, marks, err);
-    json_decref(plain);
-    if (rc != SHOAL_EINVALID || json_array_size(tools) == 0) return rc;
-    plain = NULL;
-    rc = rewrite(&plain, messages, tools, "user", err);
-    if (rc == 0) rc = render(c, t, plain, NULL, text, marks, err);
+    int rc = rewrite(&plain, in->messages, in->tools, carrier, err);
+    if (rc == 0) rc = render(c, t, &(chat_input){.messages = plain, .kwargs = in->kwargs}, text, marks, err);
     json_decref(plain);
     return rc;
 }
 
-int chat_prompt_render(const chat_template *c, const tokenizer *t, const json_t *messages,
-                       const json_t *tools, buf *text, buf *marks, shoal_err *err)
+int chat_prompt_render(const chat_template *c, const tokenizer *t, const chat_input *in, buf *text,
+                       buf *marks, shoal_err *err)
 {
-    bool plain = !chat_template_reads_tools(c) && has_tool_talk(messages, tools);
-    if (!plain) return render(c, t, messages, tools, text, marks, err);
-    return render_plain(c, t, messages, tools, text, marks, err);
+    bool plain = !chat_template_reads_tools(c) && has_tool_talk(in->messages, in->tools);
+    if (!plain) return render(c, t, in, text, marks, err);
+    int rc = render_rewritten(c, t, in, "system", text, marks, err);
+    /* Some templates refuse a system message: then the user's first message bears the tools. */
+    if (rc == SHOAL_EINVALID && json_array_size(in->tools) > 0)
+        rc = render_rewritten(c, t, in, "user", text, marks, err);
+    return rc;
 }
 
-int chat_prompt_encode(const chat_template *c, const tokenizer *t, const json_t *messages,
-                       const json_t *tools, encoding *ret, shoal_err *err)
+int chat_prompt_encode(const chat_template *c, const tokenizer *t, const chat_input *in, encoding *ret,
+                       bool *ret_thinks, shoal_err *err)
 {
     buf text = {0}, marks = {0};
-    int rc = chat_prompt_render(c, t, messages, tools, &text, &marks, err);
+    const thinking_form *form = chat_template_thinking(c);
+    int rc = chat_prompt_render(c, t, in, &text, &marks, err);
+    if (rc == 0 && ret_thinks)
+        *ret_thinks =
+            form && text.len > 0 && thinking_is_open(form, text.data, text.len, (const uint8_t *)marks.data);
     if (rc == 0) rc = tokenizer_encode_prompt(t, text.data, text.len, (const uint8_t *)marks.data, ret, err);
     buf_done(&text);
     buf_done(&marks);

@@ -45,6 +45,7 @@ typedef enum {
     N_OR,
     N_NOT,
     N_COND,
+    N_CAPTURE, /* what its statements print */
     /* statements */
     N_TEXT,
     N_OUTPUT,
@@ -52,6 +53,8 @@ typedef enum {
     N_FOR,
     N_SET,
     N_MACRO,
+    N_CALL_BLOCK,
+    N_WITH,
     N_BREAK,
     N_CONTINUE,
     N_BLOCK,
@@ -67,6 +70,7 @@ typedef enum {
     V_LIST,
     V_DICT,
     V_NAMESPACE,
+    V_LOOP,
     V_MACRO,
     V_FUNCTION,
     V_METHOD
@@ -81,9 +85,9 @@ typedef struct jvalue {
     size_t n;
     const uint8_t *marks; /* V_STRING: [n], 1 where the request brought the byte; NULL: nowhere */
     struct jlist *list;
-    struct jdict *dict; /* V_DICT, V_NAMESPACE */
-    const struct jnode *macro;
-    const struct jvalue *self; /* V_METHOD */
+    struct jdict *dict;        /* V_DICT, V_NAMESPACE, V_LOOP */
+    const struct jnode *macro; /* V_MACRO; V_LOOP: its statement when it is recursive */
+    struct jscope *scope;      /* V_MACRO: what its body sees; NULL: the globals */
 } jvalue;
 
 typedef struct jlist {
@@ -145,7 +149,8 @@ typedef struct jargs {
 /* Run a template: output goes to r, the first error sticks and is returned. */
 int jinja_run(jrun *r, const jnode *root);
 jvalue jinja_eval(jrun *r, const jnode *n);
-jvalue jinja_call_macro(jrun *r, const jnode *macro, const jargs *args);
+jvalue jinja_call_macro(jrun *r, jvalue macro, const jargs *args);
+bool jinja_contains(jrun *r, jvalue all, jvalue x); /* x in all */
 
 /* jinja_value.c */
 jvalue jinja_fail(jrun *r, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -167,8 +172,13 @@ bool jinja_truth(jvalue v);
 bool jinja_equal(jrun *r, jvalue a, jvalue b);   /* charges for what lists and dicts hold */
 int jinja_order(jrun *r, jvalue a, jvalue b);    /* < 0, 0, > 0; fails the run for kinds without order */
 void jinja_print(jrun *r, jtext *out, jvalue v); /* str(v) */
-void jinja_print_json(jrun *r, jtext *out, jvalue v, int indent, int level); /* indent < 0: one line */
-jvalue jinja_text(jrun *r, jvalue v);                                        /* str(v) as a value */
+typedef struct jjson {
+    int indent;       /* < 0: one line */
+    jvalue item, key; /* separators; not strings: ", " (without the blank at line ends) and ": " */
+    bool ascii;
+} jjson;
+void jinja_print_json(jrun *r, jtext *out, jvalue v, const jjson *how, int level);
+jvalue jinja_text(jrun *r, jvalue v);  /* str(v) as a value */
 jvalue jinja_items(jrun *r, jvalue v); /* what iterating over v gives, as a list */
 const char *jinja_kind_name(jvalue v);
 
@@ -185,7 +195,16 @@ jvalue jinja_text_take(jrun *r, jtext *t);        /* as a string of the run; t i
 jvalue jinja_part(jvalue s, size_t at, size_t n); /* s[at..at+n), shared */
 jvalue jinja_foreign(jrun *r, jvalue s);          /* the same text, all of it the request's */
 
-/* jinja_lib.c: filters, tests, functions and methods by name */
+/* ---- what a template can call, by name: tables of several files ---- */
+
+typedef struct jfilter {
+    const char *name;
+    jvalue (*fn)(jrun *r, jvalue v, const jargs *a);
+} jfilter;
+extern const jfilter jinja_list_filters[]; /* jinja_list.c; the last has no name */
+
+jvalue jinja_arg(const jargs *a, size_t i);                         /* V_UNDEFINED when absent */
+jvalue jinja_arg_named(const jargs *a, const char *name, size_t i); /* by its keyword, else by its place */
 jvalue jinja_filter(jrun *r, const char *name, jvalue v, const jargs *args);
 bool jinja_test(jrun *r, const char *name, jvalue v, const jargs *args);
 jvalue jinja_function(jrun *r, int which, const jargs *args);
@@ -194,5 +213,11 @@ jvalue jinja_method(jrun *r, jvalue self, const char *name, const jargs *args);
 bool jinja_has_method(jvalue self, const char *name);
 jvalue jinja_attr(jrun *r, jvalue v, const char *name); /* v.name, V_UNDEFINED when it has none */
 jvalue jinja_item(jrun *r, jvalue v, jvalue key);       /* v[key] */
+jvalue jinja_path(jrun *r, jvalue v,
+                  jvalue path); /* v.a.0.b for "a.0.b", V_UNDEFINED when it leads nowhere */
+
+/* jinja_format.c */
+jvalue jinja_percent(jrun *r, jvalue format, const jvalue *at, size_t n); /* "%s: %d" % (a, b) */
+jvalue jinja_format(jrun *r, jvalue format, const jargs *args);           /* "{}: {0} {name}".format(...) */
 
 #endif

@@ -1,23 +1,10 @@
-/* jinja_lib.c: the filters and tests of templates, in two tables. */
+/* jinja_lib.c: the filters and tests of templates, in two tables; those of lists are jinja_list.c's. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
 #include "text/jinja.h"
-
-static jvalue arg(const jargs *a, size_t i)
-{
-    return i < a->n ? a->at[i] : (jvalue){.kind = V_UNDEFINED};
-}
-
-/* The argument by its keyword, else by its place. */
-static jvalue arg_named(const jargs *a, const char *name, size_t i)
-{
-    for (size_t k = 0; k < a->n; k++)
-        if (a->keyword[k] && !strcmp(a->keyword[k], name)) return a->at[k];
-    return i < a->n && !a->keyword[i] ? a->at[i] : (jvalue){.kind = V_UNDEFINED};
-}
 
 static jvalue as_method(jrun *r, jvalue v, const char *name, const jargs *a)
 {
@@ -69,25 +56,21 @@ static jvalue f_length(jrun *r, jvalue v, const jargs *a)
 
 static jvalue f_default(jrun *r, jvalue v, const jargs *a)
 {
-    bool falsy_too = jinja_truth(arg_named(a, "boolean", 1));
+    bool falsy_too = jinja_truth(jinja_arg_named(a, "boolean", 1));
     bool absent = v.kind == V_UNDEFINED || (falsy_too && !jinja_truth(v));
-    jvalue d = arg_named(a, "default_value", 0);
+    jvalue d = jinja_arg_named(a, "default_value", 0);
     return !absent ? v : d.kind == V_UNDEFINED ? jinja_str("", 0) : d;
-}
-
-static jvalue attribute_of(jrun *r, jvalue v, jvalue name)
-{
-    return jinja_item(r, v, name);
 }
 
 static jvalue f_join(jrun *r, jvalue v, const jargs *a)
 {
-    jvalue items = jinja_items(r, v), by = arg_named(a, "d", 0), attr = arg_named(a, "attribute", 1);
+    jvalue items = jinja_items(r, v), by = jinja_arg_named(a, "d", 0),
+           attr = jinja_arg_named(a, "attribute", 1);
     jtext out = {0};
     for (size_t i = 0; r->rc == 0 && i < items.list->n; i++) {
         if (i && by.kind != V_UNDEFINED) jinja_print(r, &out, by);
         jinja_print(r, &out,
-                    attr.kind == V_STRING ? attribute_of(r, items.list->at[i], attr) : items.list->at[i]);
+                    attr.kind == V_STRING ? jinja_path(r, items.list->at[i], attr) : items.list->at[i]);
         if (out.bytes.len > JINJA_MAX_OUTPUT) jinja_fail(r, SHOAL_ELIMIT, "a joined text is too long");
     }
     return jinja_text_take(r, &out);
@@ -133,14 +116,14 @@ static jvalue f_int(jrun *r, jvalue v, const jargs *a)
     double f = to_number(v, &ok);
     if (v.kind == V_INT) return v;
     if (ok && fabs(f) < 9e18) return jinja_int((int64_t)f);
-    return arg(a, 0).kind == V_UNDEFINED ? jinja_int(0) : arg(a, 0);
+    return jinja_arg(a, 0).kind == V_UNDEFINED ? jinja_int(0) : jinja_arg(a, 0);
 }
 
 static jvalue f_float(jrun *r, jvalue v, const jargs *a)
 {
     bool ok;
     double f = to_number(v, &ok);
-    return ok || arg(a, 0).kind == V_UNDEFINED ? jinja_float(f) : arg(a, 0);
+    return ok || jinja_arg(a, 0).kind == V_UNDEFINED ? jinja_float(f) : jinja_arg(a, 0);
 }
 
 static jvalue f_abs(jrun *r, jvalue v, const jargs *a)
@@ -154,7 +137,7 @@ static jvalue f_round(jrun *r, jvalue v, const jargs *a)
 {
     bool ok;
     double f = to_number(v, &ok);
-    jvalue digits = arg_named(a, "precision", 0), how = arg_named(a, "method", 1);
+    jvalue digits = jinja_arg_named(a, "precision", 0), how = jinja_arg_named(a, "method", 1);
     if (!ok) return jinja_fail(r, SHOAL_EINVALID, "round needs a number");
     double scale = pow(10, digits.kind == V_INT && digits.i > -300 && digits.i < 300 ? (double)digits.i : 0);
     double x = f * scale;
@@ -169,10 +152,17 @@ static jvalue f_round(jrun *r, jvalue v, const jargs *a)
 
 static jvalue f_tojson(jrun *r, jvalue v, const jargs *a)
 {
-    jvalue indent = arg_named(a, "indent", 0);
-    int n = indent.kind == V_INT && indent.i >= 0 && indent.i <= 16 ? (int)indent.i : -1;
+    jvalue indent = jinja_arg_named(a, "indent", 0), by = jinja_arg_named(a, "separators", 99);
+    jjson how = {.indent = indent.kind == V_INT && indent.i >= 0 && indent.i <= 16 ? (int)indent.i : -1,
+                 .ascii = jinja_truth(jinja_arg_named(a, "ensure_ascii", 99))};
+    if (jinja_truth(jinja_arg_named(a, "sort_keys", 99)))
+        return jinja_fail(r, SHOAL_EUNSUPPORTED, "tojson's sort_keys is not supported");
+    if (by.kind == V_LIST && by.list->n == 2) {
+        how.item = by.list->at[0];
+        how.key = by.list->at[1];
+    }
     jtext out = {0};
-    jinja_print_json(r, &out, v, n, 0);
+    jinja_print_json(r, &out, v, &how, 0);
     return jinja_text_take(r, &out);
 }
 
@@ -195,8 +185,9 @@ static jvalue f_escape(jrun *r, jvalue v, const jargs *a)
 
 static jvalue f_indent(jrun *r, jvalue v, const jargs *a)
 {
-    jvalue s = jinja_text(r, v), width = arg_named(a, "width", 0);
-    bool first = jinja_truth(arg_named(a, "first", 1)), blank = jinja_truth(arg_named(a, "blank", 2));
+    jvalue s = jinja_text(r, v), width = jinja_arg_named(a, "width", 0);
+    bool first = jinja_truth(jinja_arg_named(a, "first", 1)),
+         blank = jinja_truth(jinja_arg_named(a, "blank", 2));
     int n = width.kind == V_INT && width.i >= 0 && width.i <= 100 ? (int)width.i : 4;
     jtext out = {0};
     for (size_t i = 0; r->rc == 0 && i < s.n; i++) {
@@ -223,117 +214,67 @@ static jvalue f_reverse(jrun *r, jvalue v, const jargs *a)
     return f_join(r, out, &(jargs){.n = 0});
 }
 
-static jvalue f_unique(jrun *r, jvalue v, const jargs *a)
+static jvalue f_format(jrun *r, jvalue v, const jargs *a)
 {
-    jvalue items = jinja_items(r, v), seen = jinja_dict(r, V_DICT), out = jinja_list(r);
-    for (size_t i = 0; r->rc == 0 && i < items.list->n; i++) {
-        if ((r->steps += 1 + (unsigned)(seen.dict->n / 16)) > JINJA_MAX_STEPS)
-            return jinja_fail(r, SHOAL_ELIMIT, "the template runs for too long");
-        if (jinja_get(r, seen.dict, items.list->at[i])) continue;
-        jinja_put(r, seen.dict, items.list->at[i], jinja_bool(true));
-        jinja_push(r, out, items.list->at[i]);
-    }
-    return out;
+    return v.kind == V_STRING ? jinja_percent(r, v, a->at, a->n)
+                              : jinja_fail(r, SHOAL_EINVALID, "format needs a string");
 }
 
-/* Merge sort: stable, as Python's, and calm on any input. */
-static void sort(jrun *r, jvalue *at, jvalue *keys, jvalue *tmp, jvalue *tmp_keys, size_t n, bool down)
+static jvalue f_attr(jrun *r, jvalue v, const jargs *a)
 {
-    if (n < 2 || r->rc) return;
-    size_t half = n / 2, i = 0, j = half, k = 0;
-    sort(r, at, keys, tmp, tmp_keys, half, down);
-    sort(r, at + half, keys + half, tmp, tmp_keys, n - half, down);
-    while (k < n) {
-        bool right =
-            i == half ||
-            (j < n && (down ? jinja_order(r, keys[j], keys[i]) > 0 : jinja_order(r, keys[j], keys[i]) < 0));
-        tmp[k] = at[right ? j : i];
-        tmp_keys[k++] = keys[right ? j++ : i++];
-    }
-    memcpy(at, tmp, n * sizeof *at);
-    memcpy(keys, tmp_keys, n * sizeof *keys);
+    return jinja_item(r, v, jinja_arg(a, 0));
 }
 
-static jvalue f_sort(jrun *r, jvalue v, const jargs *a)
+static jvalue f_wordcount(jrun *r, jvalue v, const jargs *a)
 {
-    jvalue out = f_list(r, v, a), attr = arg_named(a, "attribute", 2);
-    size_t n = r->rc ? 0 : out.list->n;
-    jvalue *keys = jinja_alloc(r, (n + 1) * sizeof *keys), *tmp = jinja_alloc(r, (n + 1) * 2 * sizeof *tmp);
-    if (!keys || !tmp) return out;
-    bool exact = jinja_truth(arg_named(a, "case_sensitive", 1));
-    for (size_t i = 0; i < n && r->rc == 0; i++) {
-        keys[i] = attr.kind == V_STRING ? attribute_of(r, out.list->at[i], attr) : out.list->at[i];
-        if (keys[i].kind == V_STRING && !exact) keys[i] = jinja_method(r, keys[i], "lower", &(jargs){.n = 0});
-    }
-    sort(r, out.list->at, keys, tmp, tmp + n, n, jinja_truth(arg_named(a, "reverse", 0)));
-    return out;
+    jvalue words = as_method(r, v, "split", &(jargs){.n = 0});
+    return r->rc ? words : jinja_int((int64_t)words.list->n);
 }
 
-static jvalue f_map(jrun *r, jvalue v, const jargs *a)
+static jvalue f_center(jrun *r, jvalue v, const jargs *a)
 {
-    jvalue items = jinja_items(r, v), attr = arg_named(a, "attribute", 99), out = jinja_list(r);
-    jvalue def = arg_named(a, "default", 99), name = arg(a, 0);
-    jargs rest = {.n = a->n ? a->n - 1 : 0};
-    for (size_t i = 0; i < rest.n; i++) {
-        rest.at[i] = a->at[i + 1];
-        rest.keyword[i] = a->keyword[i + 1];
-    }
-    for (size_t i = 0; r->rc == 0 && i < items.list->n; i++) {
-        jvalue x = items.list->at[i];
-        if (attr.kind != V_UNDEFINED) {
-            x = attribute_of(r, x, attr);
-            if (x.kind == V_UNDEFINED) x = def;
-        } else if (name.kind == V_STRING) {
-            jvalue z = jinja_strdup(r, name.s, name.n);
-            if (r->rc == 0) x = jinja_filter(r, z.s, x, &rest);
-        } else {
-            return jinja_fail(r, SHOAL_EINVALID, "map needs a filter or attribute=");
-        }
-        jinja_push(r, out, x);
-    }
-    return out;
+    jargs width = {.n = 1, .at = {a->n ? a->at[0] : jinja_int(80)}};
+    return as_method(r, v, "center", &width);
 }
 
-/* select, reject, selectattr, rejectattr: the first argument names the attribute where there is one,
- * the next the test, the rest are the test's. */
-static jvalue choose(jrun *r, jvalue v, const jargs *a, bool attr, bool keep)
+/* Jinja's: a text may be `leeway` longer than asked before anything is cut. */
+static jvalue f_truncate(jrun *r, jvalue v, const jargs *a)
 {
-    jvalue items = jinja_items(r, v), out = jinja_list(r), name = arg(a, attr);
-    size_t skip = (size_t)attr + 1;
-    jargs rest = {.n = a->n > skip ? a->n - skip : 0};
-    for (size_t i = 0; i < rest.n; i++) rest.at[i] = a->at[i + skip];
-    jvalue test = name.kind == V_STRING ? jinja_strdup(r, name.s, name.n) : name;
-    for (size_t i = 0; r->rc == 0 && i < items.list->n; i++) {
-        jvalue x = items.list->at[i], of = attr ? attribute_of(r, x, arg(a, 0)) : x;
-        bool yes = test.kind == V_STRING ? jinja_test(r, test.s, of, &rest) : jinja_truth(of);
-        if (yes == keep) jinja_push(r, out, x);
+    jvalue s = jinja_text(r, v), length = jinja_arg_named(a, "length", 0), end = jinja_arg_named(a, "end", 2),
+           leeway = jinja_arg_named(a, "leeway", 3), chars = r->rc ? s : jinja_items(r, s);
+    if (r->rc) return s;
+    if (end.kind != V_STRING) end = jinja_str("...", 3);
+    size_t n = chars.list->n, most = length.kind == V_INT && length.i >= 0 ? (size_t)length.i : 255,
+           slack = leeway.kind == V_INT && leeway.i >= 0 ? (size_t)leeway.i : 5,
+           tail = utf8_count(end.s, end.n), bytes = 0;
+    if (n <= most || n - most <= slack) return s;
+    for (size_t i = 0; i + tail < most; i++) bytes += chars.list->at[i].n;
+    if (!jinja_truth(jinja_arg_named(a, "killwords", 1))) {
+        size_t word = bytes;
+        while (word > 0 && s.s[word - 1] != ' ') word--;
+        bytes = word > 0 ? word - 1 : bytes;
     }
-    return out;
+    jtext out = {0};
+    jinja_text_add(&out, jinja_part(s, 0, bytes));
+    jinja_text_add(&out, end);
+    return jinja_text_take(r, &out);
 }
 
-static jvalue f_select(jrun *r, jvalue v, const jargs *a)
+jvalue jinja_arg(const jargs *a, size_t i)
 {
-    return choose(r, v, a, false, true);
+    return i < a->n ? a->at[i] : (jvalue){.kind = V_UNDEFINED};
 }
-static jvalue f_reject(jrun *r, jvalue v, const jargs *a)
+
+jvalue jinja_arg_named(const jargs *a, const char *name, size_t i)
 {
-    return choose(r, v, a, false, false);
-}
-static jvalue f_selectattr(jrun *r, jvalue v, const jargs *a)
-{
-    return choose(r, v, a, true, true);
-}
-static jvalue f_rejectattr(jrun *r, jvalue v, const jargs *a)
-{
-    return choose(r, v, a, true, false);
+    for (size_t k = 0; k < a->n; k++)
+        if (a->keyword[k] && !strcmp(a->keyword[k], name)) return a->at[k];
+    return i < a->n && !a->keyword[i] ? a->at[i] : (jvalue){.kind = V_UNDEFINED};
 }
 
 jvalue jinja_filter(jrun *r, const char *name, jvalue v, const jargs *args)
 {
-    static const struct {
-        const char *name;
-        jvalue (*fn)(jrun *r, jvalue v, const jargs *a);
-    } filters[] = {
+    static const jfilter filters[] = {
         {"trim", f_trim},
         {"upper", f_upper},
         {"lower", f_lower},
@@ -358,20 +299,20 @@ jvalue jinja_filter(jrun *r, const char *name, jvalue v, const jargs *args)
         {"escape", f_escape},
         {"e", f_escape},
         {"indent", f_indent},
+        {"format", f_format},
+        {"attr", f_attr},
+        {"wordcount", f_wordcount},
+        {"center", f_center},
+        {"truncate", f_truncate},
         {"items", f_items},
         {"reverse", f_reverse},
-        {"unique", f_unique},
-        {"sort", f_sort},
-        {"map", f_map},
-        {"select", f_select},
-        {"reject", f_reject},
-        {"selectattr", f_selectattr},
-        {"rejectattr", f_rejectattr},
     };
     if (r->rc) return v;
     jinja_charge(r, v);
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         if (!strcmp(name, filters[i].name)) return r->rc ? v : filters[i].fn(r, v, args);
+    for (const jfilter *f = jinja_list_filters; f->name; f++)
+        if (!strcmp(name, f->name)) return r->rc ? v : f->fn(r, v, args);
     return jinja_fail(r, SHOAL_EUNSUPPORTED, "filter \"%.40s\" is not supported", name);
 }
 
@@ -387,19 +328,27 @@ static bool t_false(jrun *r, jvalue v, const jargs *a)
 }
 static bool t_equal(jrun *r, jvalue v, const jargs *a)
 {
-    return jinja_equal(r, v, arg(a, 0));
+    return jinja_equal(r, v, jinja_arg(a, 0));
 }
 static bool t_unequal(jrun *r, jvalue v, const jargs *a)
 {
-    return !jinja_equal(r, v, arg(a, 0));
+    return !jinja_equal(r, v, jinja_arg(a, 0));
 }
 static bool t_greater(jrun *r, jvalue v, const jargs *a)
 {
-    return jinja_order(r, v, arg(a, 0)) > 0;
+    return jinja_order(r, v, jinja_arg(a, 0)) > 0;
 }
 static bool t_less(jrun *r, jvalue v, const jargs *a)
 {
-    return jinja_order(r, v, arg(a, 0)) < 0;
+    return jinja_order(r, v, jinja_arg(a, 0)) < 0;
+}
+static bool t_not_less(jrun *r, jvalue v, const jargs *a)
+{
+    return jinja_order(r, v, jinja_arg(a, 0)) >= 0;
+}
+static bool t_not_greater(jrun *r, jvalue v, const jargs *a)
+{
+    return jinja_order(r, v, jinja_arg(a, 0)) <= 0;
 }
 static bool is_multiple(jrun *r, jvalue v, int64_t of, int64_t rest)
 {
@@ -419,15 +368,37 @@ static bool t_even(jrun *r, jvalue v, const jargs *a)
 }
 static bool t_divisible(jrun *r, jvalue v, const jargs *a)
 {
-    return is_multiple(r, v, arg(a, 0).kind == V_INT ? arg(a, 0).i : 0, 0);
+    return is_multiple(r, v, jinja_arg(a, 0).kind == V_INT ? jinja_arg(a, 0).i : 0, 0);
 }
 
 static bool t_in(jrun *r, jvalue v, const jargs *a)
 {
-    jvalue items = jinja_items(r, arg(a, 0));
-    for (size_t i = 0; r->rc == 0 && i < items.list->n; i++)
-        if (jinja_equal(r, items.list->at[i], v)) return true;
-    return false;
+    return jinja_contains(r, jinja_arg(a, 0), v);
+}
+
+/* Python's "is": texts and numbers by value, since nobody can tell theirs apart. */
+static bool t_same(jrun *r, jvalue v, const jargs *a)
+{
+    jvalue x = jinja_arg(a, 0);
+    if (v.kind != x.kind) return false;
+    if (v.kind == V_LIST) return v.list == x.list;
+    if (v.kind == V_DICT || v.kind == V_NAMESPACE) return v.dict == x.dict;
+    return jinja_equal(r, v, x);
+}
+
+static bool is_case(jrun *r, jvalue v, const char *method)
+{
+    jvalue s = jinja_text(r, v), same = jinja_method(r, s, method, &(jargs){.n = 0});
+    return r->rc == 0 && s.n > 0 && jinja_equal(r, s, same);
+}
+
+static bool t_lower(jrun *r, jvalue v, const jargs *a)
+{
+    return is_case(r, v, "lower");
+}
+static bool t_upper(jrun *r, jvalue v, const jargs *a)
+{
+    return is_case(r, v, "upper");
 }
 
 #define KIND(k)  (1u << (k))
@@ -466,6 +437,13 @@ static const struct {
     {"lt", 0, t_less},
     {"<", 0, t_less},
     {"in", 0, t_in},
+    {"sameas", 0, t_same},
+    {"lower", 0, t_lower},
+    {"upper", 0, t_upper},
+    {"ge", 0, t_not_less},
+    {">=", 0, t_not_less},
+    {"le", 0, t_not_greater},
+    {"<=", 0, t_not_greater},
     {"callable", KIND(V_MACRO) | KIND(V_FUNCTION) | KIND(V_METHOD), NULL},
 };
 

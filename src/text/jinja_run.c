@@ -10,6 +10,8 @@
 enum { MAX_RUN_DEPTH = 250 };
 
 static void run_body(jrun *r, const jnode *block);
+static jvalue capture(jrun *r, const jnode *body);
+static jvalue loop_again(jrun *r, jvalue loop, const jargs *args);
 
 static bool step(jrun *r, const jnode *n)
 {
@@ -138,10 +140,12 @@ static jvalue binary(jrun *r, const jnode *n)
     if (n->name[0] == '+' && a.kind == V_STRING && b.kind == V_STRING) return concat(r, a, b);
     if (n->name[0] == '+' && a.kind == V_LIST && b.kind == V_LIST) return join_lists(r, a, b);
     if (!strcmp(n->name, "*") && a.kind == V_STRING && b.kind == V_INT) return repeat(r, a, b.i);
+    if (n->name[0] == '%' && a.kind == V_STRING)
+        return jinja_percent(r, a, b.kind == V_LIST ? b.list->at : &b, b.kind == V_LIST ? b.list->n : 1);
     return arithmetic(r, n->name, a, b);
 }
 
-static bool contains(jrun *r, jvalue all, jvalue x)
+bool jinja_contains(jrun *r, jvalue all, jvalue x)
 {
     if (all.kind == V_DICT) return jinja_get(r, all.dict, x) != NULL;
     if (all.kind == V_STRING) {
@@ -167,7 +171,7 @@ static jvalue compare(jrun *r, const jnode *n)
     if (r->rc) return a;
     if (!strcmp(op, "==")) return jinja_bool(jinja_equal(r, a, b));
     if (!strcmp(op, "!=")) return jinja_bool(!jinja_equal(r, a, b));
-    if (!strcmp(op, "in")) return jinja_bool(contains(r, b, a));
+    if (!strcmp(op, "in")) return jinja_bool(jinja_contains(r, b, a));
     int c = jinja_order(r, a, b);
     bool or_equal = op[1] == '=';
     return jinja_bool(op[0] == '<' ? c < 0 || (or_equal && c == 0) : c > 0 || (or_equal && c == 0));
@@ -187,24 +191,32 @@ static bool eval_args(jrun *r, const jnode *items, jargs *args)
     return r->rc == 0;
 }
 
-static jvalue call(jrun *r, const jnode *n)
+static jvalue call_value(jrun *r, jvalue f, const jargs *args, const char *name)
+{
+    if (f.kind == V_MACRO) return jinja_call_macro(r, f, args);
+    if (f.kind == V_FUNCTION) return jinja_function(r, (int)f.i, args);
+    if (f.kind == V_LOOP) return loop_again(r, f, args);
+    return jinja_fail(r, SHOAL_EUNSUPPORTED, "\"%.40s\" is no function", name);
+}
+
+/* caller (may be NULL): the body of a call block, which the macro knows by that name. */
+static jvalue call(jrun *r, const jnode *n, const jvalue *caller)
 {
     jargs args;
-    if (n->a->kind == N_ATTR) {
-        jvalue self = jinja_eval(r, n->a->a);
-        if (!eval_args(r, n->items, &args)) return self;
-        if (jinja_has_method(self, n->a->name)) return jinja_method(r, self, n->a->name, &args);
-        jvalue f = jinja_attr(r, self, n->a->name);
-        if (f.kind == V_MACRO) return jinja_call_macro(r, f.macro, &args);
-        return jinja_fail(r, SHOAL_EUNSUPPORTED, "%s has no method \"%.40s\"", jinja_kind_name(self),
-                          n->a->name);
-    }
-    jvalue f = jinja_eval(r, n->a);
+    bool method = n->a->kind == N_ATTR;
+    jvalue f = jinja_eval(r, method ? n->a->a : n->a);
     if (!eval_args(r, n->items, &args)) return f;
-    if (f.kind == V_MACRO) return jinja_call_macro(r, f.macro, &args);
-    if (f.kind == V_FUNCTION) return jinja_function(r, (int)f.i, &args);
-    const char *name = n->a->kind == N_NAME ? n->a->name : "this";
-    return jinja_fail(r, SHOAL_EUNSUPPORTED, "\"%.40s\" is no function", name);
+    if (caller && args.n == sizeof args.at / sizeof *args.at)
+        return jinja_fail(r, SHOAL_ELIMIT, "more than 11 arguments with a call block");
+    if (caller) {
+        args.keyword[args.n] = "caller";
+        args.at[args.n++] = *caller;
+    }
+    if (!method) return call_value(r, f, &args, n->a->kind == N_NAME ? n->a->name : "this");
+    if (jinja_has_method(f, n->a->name)) return jinja_method(r, f, n->a->name, &args);
+    jvalue of = jinja_attr(r, f, n->a->name);
+    if (of.kind == V_MACRO) return jinja_call_macro(r, of, &args);
+    return jinja_fail(r, SHOAL_EUNSUPPORTED, "%s has no method \"%.40s\"", jinja_kind_name(f), n->a->name);
 }
 
 /* Python's slice rules: the bounds of a sequence of n for the given step. */
@@ -298,7 +310,7 @@ static jvalue eval(jrun *r, const jnode *n)
         return r->rc ? v : jinja_item(r, v, key);
     }
     case N_SLICE: return slice(r, n);
-    case N_CALL: return call(r, n);
+    case N_CALL: return call(r, n, NULL);
     case N_FILTER:
     case N_TEST: return filter_or_test(r, n);
     case N_UNARY: v = jinja_eval(r, n->a); return r->rc ? v : negate(r, v);
@@ -308,6 +320,7 @@ static jvalue eval(jrun *r, const jnode *n)
     case N_OR: v = jinja_eval(r, n->a); return jinja_truth(v) ? v : jinja_eval(r, n->b);
     case N_NOT: return jinja_bool(!jinja_truth(jinja_eval(r, n->a)));
     case N_COND: return conditional(r, n);
+    case N_CAPTURE: return capture(r, n->items);
     default: return jinja_fail(r, SHOAL_EINTERNAL, "a statement where an expression should be");
     }
 }
@@ -370,38 +383,63 @@ static jvalue capture(jrun *r, const jnode *body)
     return jinja_text_take(r, &text);
 }
 
-jvalue jinja_call_macro(jrun *r, const jnode *macro, const jargs *args)
+/* The argument for parameter p: by its place, else by its name. */
+static bool find_arg(const jargs *args, const jnode *p, size_t *at, jvalue *ret)
 {
-    jscope *caller = r->scope;
-    jvalue v = {.kind = V_UNDEFINED};
-    size_t at = 0;
+    if (*at < args->n && !args->keyword[*at]) {
+        *ret = args->at[(*at)++];
+        return true;
+    }
+    for (size_t i = 0; i < args->n; i++) {
+        if (!args->keyword[i] || strcmp(args->keyword[i], p->name)) continue;
+        *ret = args->at[i];
+        return true;
+    }
+    return false;
+}
+
+jvalue jinja_call_macro(jrun *r, jvalue f, const jargs *args)
+{
+    static const jnode caller_name = {.kind = N_NAME, .name = "caller"};
+    jscope *back = r->scope;
+    jvalue v = {.kind = V_UNDEFINED}, x;
+    size_t at = 0, none = SIZE_MAX;
     r->depth += 5;
-    while (r->scope->up) r->scope = r->scope->up; /* macros see the globals */
-    if (step(r, macro) && open_scope(r)) {
-        for (const jnode *p = macro->b; p && r->rc == 0; p = p->next) {
-            jvalue x = {.kind = V_UNDEFINED};
-            bool given = false;
-            if (at < args->n && !args->keyword[at]) {
-                x = args->at[at++];
-                given = true;
-            }
-            for (size_t i = 0; !given && i < args->n; i++) {
-                if (!args->keyword[i] || strcmp(args->keyword[i], p->name)) continue;
-                x = args->at[i];
-                given = true;
-            }
-            if (!given && p->a) x = jinja_eval(r, p->a);
+    if (f.scope) r->scope = f.scope;
+    while (!f.scope && r->scope->up) r->scope = r->scope->up; /* macros see the globals */
+    if (step(r, f.macro) && open_scope(r)) {
+        if (find_arg(args, &caller_name, &none, &x)) set_var(r, "caller", x);
+        for (const jnode *p = f.macro->b; p && r->rc == 0; p = p->next) {
+            x = (jvalue){.kind = V_UNDEFINED};
+            if (!find_arg(args, p, &at, &x) && p->a) x = jinja_eval(r, p->a);
             set_var(r, p->name, x);
         }
-        v = capture(r, macro->items);
+        v = capture(r, f.macro->items);
     }
-    r->scope = caller;
+    r->scope = back;
     r->depth -= 5;
     return v;
 }
 
+/* {% call(x) m(1) %}body{% endcall %}: m's "caller(x)" is the body, which sees what stands around it. */
+static void run_call(jrun *r, const jnode *n)
+{
+    jvalue caller = {.kind = V_MACRO, .macro = n, .scope = r->scope};
+    jvalue v = call(r, n->a, &caller);
+    if (r->rc == 0) write_out(r, v);
+}
+
+static void run_with(jrun *r, const jnode *n)
+{
+    jscope *outside = r->scope;
+    if (!open_scope(r)) return;
+    for (const jnode *t = n->b; t && r->rc == 0; t = t->next) set_var(r, t->name, jinja_eval(r, t->a));
+    run_body(r, n->items);
+    r->scope = outside;
+}
+
 /* Set what `loop` tells; one dict serves all rounds. */
-static void set_loop(jrun *r, jvalue loop, const jlist *items, size_t i)
+static void set_loop(jrun *r, jvalue loop, const jlist *items, size_t i, int64_t depth)
 {
     const struct {
         const char *name;
@@ -414,6 +452,8 @@ static void set_loop(jrun *r, jvalue loop, const jlist *items, size_t i)
         {"first", jinja_bool(i == 0)},
         {"last", jinja_bool(i + 1 == items->n)},
         {"length", jinja_int((int64_t)items->n)},
+        {"depth", jinja_int(depth)},
+        {"depth0", jinja_int(depth - 1)},
         {"previtem", i ? items->at[i - 1] : (jvalue){.kind = V_UNDEFINED}},
         {"nextitem", i + 1 < items->n ? items->at[i + 1] : (jvalue){.kind = V_UNDEFINED}},
     };
@@ -421,11 +461,10 @@ static void set_loop(jrun *r, jvalue loop, const jlist *items, size_t i)
         jinja_put(r, loop.dict, key_of(facts[k].name), facts[k].v);
 }
 
-/* What the loop goes over: the items that pass its condition. */
-static jvalue loop_items(jrun *r, const jnode *n)
+/* What the loop goes over: the items of `over` that pass its condition. */
+static jvalue loop_items(jrun *r, const jnode *n, jvalue over)
 {
-    jvalue all = jinja_items(r, jinja_eval(r, n->a));
-    jvalue out = jinja_list(r);
+    jvalue all = jinja_items(r, over), out = jinja_list(r);
     for (size_t i = 0; r->rc == 0 && i < all.list->n; i++) { /* a copy: the body may append to the list */
         bool keep = true;
         if (n->c) {
@@ -437,15 +476,17 @@ static jvalue loop_items(jrun *r, const jnode *n)
     return out;
 }
 
-static void run_for(jrun *r, const jnode *n)
+static void run_for(jrun *r, const jnode *n, jvalue over, int64_t depth)
 {
     jscope *outside = r->scope;
-    if (!open_scope(r)) return;
-    jvalue items = loop_items(r, n), loop = jinja_dict(r, V_DICT);
+    if (r->rc || !open_scope(r)) return;
+    jvalue items = loop_items(r, n, over), loop = jinja_dict(r, V_LOOP);
+    loop.macro = n;
+    loop.i = depth;
     size_t count = r->rc ? 0 : items.list->n;
     for (size_t i = 0; r->rc == 0 && i < count; i++) {
         r->scope->vars.n = 0; /* what one round sets, the next does not see */
-        set_loop(r, loop, items.list, i);
+        set_loop(r, loop, items.list, i, depth);
         set_var(r, "loop", loop);
         assign_all(r, n->b, items.list->at[i]);
         run_body(r, n->items);
@@ -455,6 +496,20 @@ static void run_for(jrun *r, const jnode *n)
     }
     r->scope = outside;
     if (r->rc == 0 && count == 0 && n->other) run_body(r, n->other);
+}
+
+/* loop(items) within {% for ... recursive %}: what the loop prints for them. */
+static jvalue loop_again(jrun *r, jvalue loop, const jargs *args)
+{
+    jtext text = {0}, *out = r->out;
+    if (!loop.macro->name)
+        return jinja_fail(r, SHOAL_EINVALID, "loop() is called in a loop that is not \"recursive\"");
+    r->depth += 5;
+    r->out = &text;
+    if (step(r, loop.macro)) run_for(r, loop.macro, jinja_arg(args, 0), loop.i + 1);
+    r->out = out;
+    r->depth -= 5;
+    return jinja_text_take(r, &text);
 }
 
 static void run_statement(jrun *r, const jnode *n)
@@ -472,13 +527,15 @@ static void run_statement(jrun *r, const jnode *n)
         else if (n->other)
             run_body(r, n->other);
         break;
-    case N_FOR: run_for(r, n); break;
+    case N_FOR: run_for(r, n, jinja_eval(r, n->a), 1); break;
     case N_SET: {
         jvalue v = n->a ? jinja_eval(r, n->a) : capture(r, n->items);
         if (r->rc == 0) assign_all(r, n->b, v);
         break;
     }
     case N_MACRO: set_var(r, n->name, (jvalue){.kind = V_MACRO, .macro = n}); break;
+    case N_CALL_BLOCK: run_call(r, n); break;
+    case N_WITH: run_with(r, n); break;
     case N_BREAK: r->flow = FLOW_BREAK; break;
     case N_CONTINUE: r->flow = FLOW_CONTINUE; break;
     default: run_body(r, n);

@@ -235,9 +235,9 @@ int jinja_order(jrun *r, jvalue a, jvalue b)
 
 const char *jinja_kind_name(jvalue v)
 {
-    static const char *const names[] = {"undefined",   "none",     "a boolean",  "an integer",
-                                        "a float",     "a string", "a list",     "a dict",
-                                        "a namespace", "a macro",  "a function", "a method"};
+    static const char *const names[] = {"undefined", "none",       "a boolean", "an integer",  "a float",
+                                        "a string",  "a list",     "a dict",    "a namespace", "a loop",
+                                        "a macro",   "a function", "a method"};
     return names[v.kind];
 }
 
@@ -326,14 +326,33 @@ void jinja_print(jrun *r, jtext *out, jvalue v)
     print(r, out, v, false, 0);
 }
 
-static void json_string_out(jtext *out, jvalue v)
+/* The character at v.s[i] as \uXXXX, two of them beyond 16 bits; returns its bytes, 0 when it is none. */
+static size_t ascii_out(jtext *out, jvalue v, size_t i)
+{
+    char as[16];
+    uint32_t cp;
+    size_t n = utf8_decode(v.s + i, v.n - i, &cp);
+    if (n < 2) return 0;
+    if (cp >= 0x10000)
+        snprintf(as, sizeof as, "\\u%04x\\u%04x", (unsigned)(0xd800 + ((cp - 0x10000) >> 10)),
+                 (unsigned)(0xdc00 + ((cp - 0x10000) & 0x3ff)));
+    else
+        snprintf(as, sizeof as, "\\u%04x", (unsigned)cp);
+    jinja_text_put_for(out, as, strlen(as), v, i);
+    return n;
+}
+
+static void json_string_out(jtext *out, jvalue v, bool ascii)
 {
     jinja_text_puts(out, "\"");
-    for (size_t i = 0; i < v.n; i++) {
+    for (size_t i = 0, n; i < v.n; i += n) {
         uint8_t c = (uint8_t)v.s[i];
         char as[8] = {(char)c};
         static const char plain[] = "\"\\\b\f\n\r\t", escaped[] = "\"\\bfnrt";
         const char *hit = c ? strchr(plain, c) : NULL;
+        n = ascii && c >= 128 ? ascii_out(out, v, i) : 0;
+        if (n) continue;
+        n = 1;
         if (hit)
             snprintf(as, sizeof as, "\\%c", escaped[hit - plain]);
         else if (c < 32)
@@ -350,27 +369,35 @@ static void line_break(jtext *out, int indent, int level)
     for (int i = 0; i < indent * level; i++) jinja_text_puts(out, " ");
 }
 
-static void print_json_items(jrun *r, jtext *out, jvalue v, int indent, int level)
+static void separator(jtext *out, jvalue by, const char *when_absent)
+{
+    if (by.kind == V_STRING)
+        jinja_text_add(out, by);
+    else
+        jinja_text_puts(out, when_absent);
+}
+
+static void print_json_items(jrun *r, jtext *out, jvalue v, const jjson *how, int level)
 {
     bool dict = v.kind != V_LIST;
     size_t n = dict ? v.dict->n : v.list->n;
     jinja_text_puts(out, dict ? "{" : "[");
     for (size_t i = 0; r->rc == 0 && i < n; i++) {
-        if (i) jinja_text_puts(out, indent < 0 ? ", " : ",");
-        line_break(out, indent, level + 1);
+        if (i) separator(out, how->item, how->indent < 0 ? ", " : ",");
+        line_break(out, how->indent, level + 1);
         if (dict) {
             jvalue key = jinja_text(r, v.dict->keys[i]);
-            json_string_out(out, key);
-            jinja_text_puts(out, ": ");
+            json_string_out(out, key, how->ascii);
+            separator(out, how->key, ": ");
         }
-        jinja_print_json(r, out, dict ? v.dict->values[i] : v.list->at[i], indent, level + 1);
+        jinja_print_json(r, out, dict ? v.dict->values[i] : v.list->at[i], how, level + 1);
     }
-    if (n) line_break(out, indent, level);
+    if (n) line_break(out, how->indent, level);
     jinja_text_puts(out, dict ? "}" : "]");
 }
 
-/* json.dumps(v, ensure_ascii=False, indent=indent), which is what transformers' tojson is. */
-void jinja_print_json(jrun *r, jtext *out, jvalue v, int indent, int level)
+/* json.dumps(v, ensure_ascii=False, ...), which is what transformers' tojson is. */
+void jinja_print_json(jrun *r, jtext *out, jvalue v, const jjson *how, int level)
 {
     if (level > 64 || out->bytes.len > (size_t)JINJA_MAX_OUTPUT * 2) {
         jinja_fail(r, SHOAL_ELIMIT, "a value is too long or too deep for tojson");
@@ -381,9 +408,9 @@ void jinja_print_json(jrun *r, jtext *out, jvalue v, int indent, int level)
     case V_BOOL: jinja_text_puts(out, v.b ? "true" : "false"); break;
     case V_INT: print_int(out, v.i); break;
     case V_FLOAT: print_float(out, v.f); break;
-    case V_STRING: json_string_out(out, v); break;
+    case V_STRING: json_string_out(out, v, how->ascii); break;
     case V_LIST:
-    case V_DICT: print_json_items(r, out, v, indent, level); break;
+    case V_DICT: print_json_items(r, out, v, how, level); break;
     default: jinja_fail(r, SHOAL_EINVALID, "%s has no JSON form", jinja_kind_name(v));
     }
 }

@@ -1,57 +1,105 @@
 /* toolcall.c: a streamed reply -> text and tool calls.
  *
- * States: TEXT until "<tool_call>", then HEAD until the object's "name" is known and its "arguments"
- * value begins, ARGS while that value streams, TAIL until "</tool_call>". Input is kept in one buffer
- * from the last place that is decided, and decisions look at bytes one by one, so that the way the
- * input is cut cannot matter. What HEAD cannot read comes out as text, marker and all. */
+ *     TEXT ──marker──► HEAD ──name known, arguments begin──► ARGS ──► REST ──► BETWEEN ──close──► TEXT
+ *                       └──► CALL (Python, braces: until the call is whole) ─────┘  └─ a call ─► HEAD
+ *
+ * Input is kept in one buffer from the last place that is decided, and decisions look at bytes one by one, so
+ * that the way the input is cut cannot matter. What HEAD or CALL cannot read comes out as text, marker and
+ * all. A syntax without a marker begins in HEAD and never comes back there from TEXT. */
+#include "text/toolcall.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "text/chat.h"
 
-#define OPEN  "<tool_call>"
-#define CLOSE "</tool_call>"
+enum { MAX_HEAD = 4096, MAX_NAME = 256, MAX_CALL = 64 << 10 };
 
-enum { MAX_HEAD = 4096 };
-
-typedef enum { IN_TEXT, IN_HEAD, IN_ARGS, IN_TAIL } where;
+typedef enum { IN_TEXT, IN_HEAD, IN_ARGS, IN_CALL, IN_REST, IN_BETWEEN } where;
 
 struct toolcall_parser {
     toolcall_sink sink;
+    const toolcall_syntax *syntax;
+    char **offered; /* names, n_offered of them; any name will do when `any` */
+    size_t n_offered;
+    bool any;
     where at;
-    buf held;    /* TEXT: white space and what may be a marker; HEAD: all since the marker; TAIL: a marker's
-                    start */
-    size_t lead; /* HEAD: white space before the marker, dropped if this is a call */
-    int count;   /* calls begun */
-    int depth;   /* of the arguments' brackets */
-    bool in_string, escaped; /* within the arguments */
+    buf held;      /* TEXT: white space and what may be a marker; HEAD, CALL: all since before the marker;
+                      BETWEEN: what may be the closing marker */
+    size_t spaces; /* TEXT: so much of `held` is white space */
+    size_t body;   /* HEAD, CALL: where the call itself begins, past the marker */
+    bool start;    /* HEAD: the reply's beginning, where a marker may yet come */
+    bool list;     /* within "[...]" around calls */
+    int count;     /* calls begun */
+    int depth;     /* of brackets: within the arguments, the call or the rest of its object */
+    char quote;    /* within a text of these: what ends it, else 0 */
+    bool escaped;
+    size_t name, name_end; /* CALL: of `held` */
 };
 
-toolcall_parser *toolcall_new(const toolcall_sink *sink)
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static bool copy_names(toolcall_parser *p, const json_t *tools)
+{
+    size_t i;
+    json_t *tool;
+    p->offered = calloc(json_array_size(tools) + 1, sizeof *p->offered);
+    if (!p->offered) return false;
+    json_array_foreach(tools, i, tool)
+    {
+        const char *name = json_string_value(json_object_get(json_object_get(tool, "function"), "name"));
+        if (!name) continue;
+        p->offered[p->n_offered] = strdup(name);
+        if (!p->offered[p->n_offered]) return false;
+        p->n_offered++;
+    }
+    return true;
+}
+
+toolcall_parser *toolcall_new(const toolcall_sink *sink, const toolcall_syntax *syntax, const json_t *tools)
 {
     toolcall_parser *p = calloc(1, sizeof *p);
-    if (p) p->sink = *sink;
+    if (!p) return NULL;
+    p->sink = *sink;
+    p->syntax = syntax;
+    p->any = !tools;
+    p->start = !*syntax->open && tools;
+    p->at = p->start ? IN_HEAD : IN_TEXT;
+    if (tools && !copy_names(p, tools)) {
+        toolcall_free(p);
+        return NULL;
+    }
     return p;
 }
 
 void toolcall_free(toolcall_parser *p)
 {
     if (!p) return;
+    for (size_t i = 0; i < p->n_offered; i++) free(p->offered[i]);
+    free(p->offered);
     buf_done(&p->held);
     free(p);
 }
 
 bool toolcall_is_open(const toolcall_parser *p)
 {
-    return p->at == IN_HEAD || p->at == IN_ARGS;
+    return (p->at == IN_HEAD && !p->start) || p->at == IN_ARGS || p->at == IN_CALL || p->at == IN_REST;
 }
 
 int toolcall_count(const toolcall_parser *p)
 {
     return p->count;
 }
+
+static bool is_offered(const toolcall_parser *p, const char *name, size_t n)
+{
+    for (size_t i = 0; i < p->n_offered; i++)
+        if (strlen(p->offered[i]) == n && memcmp(p->offered[i], name, n) == 0) return true;
+    return p->any && n > 0;
+}
+
+/* ---- text ---------------------------------------------------------------------------------------- */
 
 static void emit_text(toolcall_parser *p, size_t n)
 {
@@ -62,29 +110,64 @@ static void emit_text(toolcall_parser *p, size_t n)
 /* True when s[0..n) is the beginning of `marker`, or all of it. */
 static bool begins(const char *s, size_t n, const char *marker)
 {
-    return n == 0 || (n <= strlen(marker) && !memcmp(s, marker, n)); /* s may be NULL then */
+    return marker && *marker && n <= strlen(marker) && (n == 0 || !memcmp(s, marker, n));
+}
+
+/* The other marker counts where tools are offered: "```json" begins many texts. */
+static const char *also(const toolcall_parser *p)
+{
+    return p->any ? NULL : p->syntax->also;
+}
+
+static bool may_open(const toolcall_parser *p, const char *s, size_t n)
+{
+    return begins(s, n, p->syntax->open) || begins(s, n, also(p));
+}
+
+static bool is_marker(const char *s, size_t n, const char *marker)
+{
+    return marker && *marker && n == strlen(marker) && !memcmp(s, marker, n);
 }
 
 /* Held back is white space, then perhaps the start of a marker. */
 static void text_byte(toolcall_parser *p, char c)
 {
+    bool space = isspace((unsigned char)c);
+    if (p->held.len == p->spaces && space) p->spaces++;
     buf_putc(&p->held, c);
-    size_t spaces = 0, n = p->held.len;
-    while (spaces < n && isspace((unsigned char)p->held.data[spaces])) spaces++;
-    if (begins(p->held.data + spaces, n - spaces, OPEN)) {
-        if (n - spaces < strlen(OPEN)) return;
-        p->lead = spaces;
+    if (p->held.failed) return;
+    const char *s = p->held.data + p->spaces;
+    size_t n = p->held.len - p->spaces;
+    if (n == 0 || may_open(p, s, n)) {
+        if (!is_marker(s, n, p->syntax->open) && !is_marker(s, n, also(p))) return;
+        p->body = p->held.len;
         p->at = IN_HEAD;
         return;
     }
     /* No marker: all comes out but what may begin one now, with the white space before it. */
-    size_t keep = 0;
-    if (c == OPEN[0])
-        keep = 1;
-    else if (isspace((unsigned char)c))
-        keep = 1;
-    emit_text(p, n - keep);
+    size_t keep = n - 1;
+    while (keep > 0 && !may_open(p, s + n - keep, keep)) keep--;
+    if (space) keep = 1;
+    emit_text(p, p->held.len - keep);
+    p->spaces = space;
 }
+
+static void to_text(toolcall_parser *p)
+{
+    p->at = IN_TEXT;
+    p->spaces = 0;
+    p->body = 0;
+    p->list = p->start = false;
+}
+
+/* What is held turned out to be no call. */
+static void give_up(toolcall_parser *p)
+{
+    to_text(p);
+    if (!p->held.failed) emit_text(p, p->held.len);
+}
+
+/* ---- JSON heads ---------------------------------------------------------------------------------- */
 
 static size_t skip_space(const char *s, size_t n, size_t at)
 {
@@ -140,18 +223,15 @@ static bool is_key(const char *s, size_t b, size_t e, const char *key)
     return e - b == strlen(key) + 2 && !memcmp(s + b + 1, key, e - b - 2);
 }
 
-/* Read the object after the marker as far as it goes: 1 when name and the arguments' start are known,
- * 0 when more is needed, -1 when it is no call. */
+/* Read the object at s[at] == '{' as far as it goes: 1 when name and the arguments' start are known, 0 when
+ * more is needed, -1 when it is no call. */
 static int read_head(const char *s, size_t n, size_t at, head *h)
 {
-    at = skip_space(s, n, at);
-    if (at == n) return 0;
-    if (s[at++] != '{') return -1;
+    at++;
     for (;;) {
         at = skip_space(s, n, at);
         if (at == n) return 0;
-        if (s[at] == '}') return -1; /* an end without both */
-        if (s[at] != '"') return -1;
+        if (s[at] != '"') return -1; /* an end without both, among others */
         size_t key = at, key_end = string_end(s, n, at);
         if (!key_end) return 0;
         at = skip_space(s, n, key_end);
@@ -184,102 +264,313 @@ static int read_head(const char *s, size_t n, size_t at, head *h)
     }
 }
 
-static void end_call(toolcall_parser *p)
+/* ---- calls --------------------------------------------------------------------------------------- */
+
+static void begin(toolcall_parser *p, const char *name)
+{
+    if (p->sink.begin) p->sink.begin(p->sink.user, p->count, name);
+    p->count++;
+    p->start = false;
+}
+
+static void arguments(toolcall_parser *p, const char *s, size_t n)
+{
+    if (p->sink.arguments) p->sink.arguments(p->sink.user, p->count - 1, s, n);
+}
+
+static void end_call(toolcall_parser *p, where next)
 {
     if (p->sink.end) p->sink.end(p->sink.user, p->count - 1);
-    p->at = IN_TAIL;
+    p->at = next;
 }
 
-/* One byte of the arguments' object; returns true when it was the last. */
-static bool args_byte(toolcall_parser *p, char c)
+/* The name at held[from..to), plain; false when it is not offered or memory is short. */
+static bool begin_plain(toolcall_parser *p, size_t from, size_t to)
 {
-    if (p->in_string) {
-        if (p->escaped)
-            p->escaped = false;
-        else if (c == '\\')
-            p->escaped = true;
-        else if (c == '"')
-            p->in_string = false;
-        return false;
-    }
-    if (c == '"')
-        p->in_string = true;
-    else if (c == '{' || c == '[')
-        p->depth++;
-    else if (c == '}' || c == ']')
-        return --p->depth == 0;
-    return false;
-}
-
-static bool begin_call(toolcall_parser *p, const head *h)
-{
-    json_t *name = NULL;
-    const char *s = p->held.data;
-    int rc = json_parse(&name, s + h->name, h->name_end - h->name, "name", NULL);
-    p->held.failed |= rc == SHOAL_ENOMEM; /* no call can begin, and this is no text either */
-    if (rc || !json_is_string(name)) {
-        json_decref(name);
-        return false;
-    }
-    int index = p->count++;
-    if (p->sink.begin) p->sink.begin(p->sink.user, index, json_string_value(name));
-    json_decref(name);
-    p->depth = 0;
-    p->in_string = p->escaped = false;
+    char name[MAX_NAME + 1];
+    size_t n = to - from;
+    if (n > MAX_NAME || !is_offered(p, p->held.data + from, n)) return false;
+    memcpy(name, p->held.data + from, n);
+    name[n] = '\0';
+    begin(p, name);
     return true;
 }
 
-static void head_failed(toolcall_parser *p)
+static bool begin_json(toolcall_parser *p, const head *h)
 {
-    p->at = IN_TEXT;
-    if (!p->held.failed) emit_text(p, p->held.len);
+    json_t *name = NULL;
+    int rc = json_parse(&name, p->held.data + h->name, h->name_end - h->name, "name", NULL);
+    p->held.failed |= rc == SHOAL_ENOMEM; /* no call can begin, and this is no text either */
+    bool ok =
+        rc == 0 && json_is_string(name) && is_offered(p, json_string_value(name), json_string_length(name));
+    if (ok) begin(p, json_string_value(name));
+    json_decref(name);
+    return ok;
+}
+
+/* Arguments stream from `at` of what is held, where their first '{' is the last byte. */
+static void stream_from(toolcall_parser *p, size_t at)
+{
+    arguments(p, p->held.data + at, 1);
+    p->depth = 1;
+    p->quote = 0;
+    p->escaped = false;
+    p->at = IN_ARGS;
+}
+
+/* 1: the call has begun, 0: more is needed, -1: it is none. */
+static int json_head(toolcall_parser *p, size_t at)
+{
+    head h = {0};
+    int rc = p->held.len - at > MAX_HEAD ? -1 : read_head(p->held.data, p->held.len, at, &h);
+    if (rc <= 0) return rc;
+    if (!begin_json(p, &h)) return -1;
+    if (h.args_done) {
+        arguments(p, p->held.data + h.args, h.args_end - h.args);
+        p->depth = 1;
+        end_call(p, IN_REST);
+    } else {
+        stream_from(p, h.args);
+    }
+    return 1;
+}
+
+static size_t name_end(const char *s, size_t n, size_t at)
+{
+    while (at < n && (isalnum((unsigned char)s[at]) || strchr("_.-", s[at]))) at++;
+    return at;
+}
+
+/* f[ARGS]{..., perhaps with an id before it: f[CALL_ID]abc[ARGS]{... */
+static int args_head(toolcall_parser *p, size_t at)
+{
+    const char *s = p->held.data;
+    size_t n = p->held.len, end = name_end(s, n, at);
+    if (end - at > MAX_NAME || n - at > MAX_HEAD || (end == at && end < n)) return -1;
+    if (end == n || s[n - 1] != '{')
+        return end < n && s[end] != '[' && !isspace((unsigned char)s[end]) ? -1 : 0;
+    if (!begin_plain(p, at, end)) return -1;
+    stream_from(p, n - 1);
+    return 1;
+}
+
+/* f( or call:f{ : the call is read whole. */
+static int whole_head(toolcall_parser *p, size_t at)
+{
+    static const char CALL[] = "call:";
+    const char *s = p->held.data;
+    size_t n = p->held.len;
+    if (p->syntax->form == CALL_BRACES) {
+        size_t have = n - at < strlen(CALL) ? n - at : strlen(CALL);
+        if (memcmp(s + at, CALL, have) != 0) return -1;
+        if (n - at <= strlen(CALL)) return 0;
+        at += strlen(CALL);
+    }
+    size_t end = name_end(s, n, at);
+    if (end - at > MAX_NAME) return -1;
+    if (end == n) return 0;
+    bool opens = s[end] == (p->syntax->form == CALL_BRACES ? '{' : '(');
+    if (!opens || !is_offered(p, s + at, end - at)) return -1;
+    p->name = at;
+    p->name_end = end;
+    p->depth = 1;
+    p->quote = 0;
+    p->escaped = false;
+    p->at = IN_CALL;
+    return 1;
+}
+
+/* At the reply's beginning the marker may be there or not: *ret_at past it. False while that is open. */
+static bool past_marker(const toolcall_parser *p, size_t *ret_at)
+{
+    const char *s = p->held.data, *also = p->syntax->also;
+    size_t n = p->held.len, at = skip_space(s, n, p->body);
+    if (p->start && also && begins(s + at, n - at < strlen(also) ? n - at : strlen(also), also)) {
+        if (n - at < strlen(also)) return false;
+        at = skip_space(s, n, at + strlen(also));
+    }
+    *ret_at = at;
+    return at < n;
 }
 
 static void head_byte(toolcall_parser *p, char c)
 {
-    head h = {0};
+    size_t at, n;
     buf_putc(&p->held, c);
-    bool too_long = p->held.len > p->lead + MAX_HEAD;
-    int rc = too_long ? -1 : read_head(p->held.data, p->held.len, p->lead + strlen(OPEN), &h);
-    if (rc == 0) return;
-    if (rc < 0 || !begin_call(p, &h)) {
-        head_failed(p);
-        return;
+    if (p->held.failed) return;
+    n = p->held.len;
+    int rc = n - p->body > MAX_HEAD + MAX_NAME ? -1 : 0;
+    bool known = rc == 0 && past_marker(p, &at);
+    const char *s = p->held.data;
+    bool list = p->list;
+    if (known && !list && s[at] == '[') {
+        list = true;
+        at = skip_space(s, n, at + 1);
+        known = at < n;
     }
-    size_t n = h.args_done ? h.args_end - h.args : 1;
-    if (p->sink.arguments) p->sink.arguments(p->sink.user, p->count - 1, p->held.data + h.args, n);
-    buf_clear(&p->held);
-    p->depth = 1;
-    p->at = IN_ARGS;
-    if (h.args_done) end_call(p);
+    if (known && s[at] == '{')
+        rc = json_head(p, at);
+    else if (known && p->syntax->form == CALL_ARGS)
+        rc = args_head(p, at);
+    else if (known && p->syntax->form != CALL_JSON)
+        rc = whole_head(p, at);
+    else if (known)
+        rc = -1;
+    if (rc < 0) give_up(p);
+    if (rc <= 0) return;
+    p->list = list;
+    if (p->at != IN_CALL) buf_clear(&p->held);
 }
 
-/* Between the arguments and the end marker only the object's rest is expected; it is dropped. */
-static void tail_byte(toolcall_parser *p, char c)
+/* ---- within a call ------------------------------------------------------------------------------- */
+
+/* One byte of JSON within brackets; true when it closed the last. */
+static bool json_byte(toolcall_parser *p, char c)
+{
+    if (p->escaped)
+        p->escaped = false;
+    else if (p->quote && c == '\\')
+        p->escaped = true;
+    else if (c == '"')
+        p->quote = p->quote ? 0 : c;
+    else if (!p->quote && (c == '{' || c == '['))
+        p->depth++;
+    else if (!p->quote && (c == '}' || c == ']'))
+        return --p->depth == 0;
+    return false;
+}
+
+/* The same of a call in Python, whose texts have two kinds of quotes. */
+static bool python_byte(toolcall_parser *p, char c)
+{
+    if (p->escaped)
+        p->escaped = false;
+    else if (p->quote && c == '\\')
+        p->escaped = true;
+    else if (p->quote)
+        p->quote = c == p->quote ? 0 : p->quote;
+    else if (c == '"' || c == '\'')
+        p->quote = c;
+    else if (strchr("([{", c) && c)
+        p->depth++;
+    else if (strchr(")]}", c) && c)
+        return --p->depth == 0;
+    return false;
+}
+
+/* The same with texts between two markers; c is the last byte held. */
+static bool braces_byte(toolcall_parser *p, char c)
+{
+    size_t mark = strlen(p->syntax->middle);
+    bool marker = c == '>' && p->held.len - p->name_end > mark &&
+                  !memcmp(p->held.data + p->held.len - mark, p->syntax->middle, mark);
+    if (marker)
+        p->quote = p->quote ? 0 : c;
+    else if (!p->quote && (c == '{' || c == '['))
+        p->depth++;
+    else if (!p->quote && (c == '}' || c == ']'))
+        return --p->depth == 0;
+    return false;
+}
+
+static void call_byte(toolcall_parser *p, char c)
 {
     buf_putc(&p->held, c);
-    while (p->held.len && !begins(p->held.data, p->held.len, CLOSE)) buf_consume(&p->held, 1);
-    if (p->held.len < strlen(CLOSE)) return;
+    if (p->held.failed) return;
+    bool braces = p->syntax->form == CALL_BRACES, whole = braces ? braces_byte(p, c) : python_byte(p, c);
+    if (p->held.len - p->name > MAX_CALL) {
+        give_up(p);
+        return;
+    }
+    if (!whole) return;
+    buf json = {0};
+    size_t from = p->name_end + 1;
+    bool ok = toolcall_arguments(&json, p->syntax->form, p->held.data + from, p->held.len - 1 - from);
+    p->held.failed |= json.failed;
+    if (ok && !json.failed && begin_plain(p, p->name, p->name_end)) {
+        arguments(p, json.data, json.len);
+        end_call(p, IN_BETWEEN);
+        buf_clear(&p->held);
+    } else {
+        give_up(p);
+    }
+    buf_done(&json);
+}
+
+/* ---- behind a call ------------------------------------------------------------------------------- */
+
+/* The closing marker ends it all, whatever is still open. */
+static bool closes(toolcall_parser *p, char c)
+{
+    const char *close = p->syntax->close;
+    if (!*close) return false;
+    buf_putc(&p->held, c);
+    while (p->held.len && !begins(p->held.data, p->held.len, close)) buf_consume(&p->held, 1);
+    if (p->held.len < strlen(close)) return false;
     buf_clear(&p->held);
-    p->at = IN_TEXT;
+    to_text(p);
+    return true;
+}
+
+/* The rest of a call's object, behind its arguments: dropped. */
+static void rest_byte(toolcall_parser *p, char c)
+{
+    if (!p->quote && closes(p, c)) return;
+    if (!json_byte(p, c)) return;
+    buf_clear(&p->held);
+    p->at = IN_BETWEEN;
+}
+
+/* Commas and white space are dropped, then comes another call, the list's end, or the closing marker; a
+ * syntax without one ends where something else comes. */
+static void between_byte(toolcall_parser *p, char c)
+{
+    bool closed = *p->syntax->close != '\0', python = p->syntax->form == CALL_PYTHON;
+    bool first = p->held.len == 0;
+    if (first && (isspace((unsigned char)c) || c == ',' || c == ';')) return;
+    if (first && c == ']' && p->list) {
+        p->list = false;
+        return;
+    }
+    bool another = c == '{' || (python && (isalpha((unsigned char)c) || c == '_')) ||
+                   (p->syntax->form == CALL_BRACES && c == 'c');
+    bool may = closed || p->list || (c == '{' && p->syntax->form == CALL_JSON && !*p->syntax->open);
+    if (first && another && may) {
+        p->body = 0;
+        p->at = IN_HEAD;
+        head_byte(p, c);
+    } else if (closed) {
+        closes(p, c);
+    } else {
+        to_text(p);
+        text_byte(p, c);
+    }
+}
+
+/* ---- the stream ---------------------------------------------------------------------------------- */
+
+static size_t args_bytes(toolcall_parser *p, const char *s, size_t n)
+{
+    size_t i = 0;
+    bool last = false;
+    while (i < n && !last) last = json_byte(p, s[i++]);
+    arguments(p, s, i);
+    if (!last) return i;
+    p->depth = 1; /* of the object that the arguments are part of */
+    end_call(p, p->syntax->form == CALL_ARGS ? IN_BETWEEN : IN_REST);
+    return i;
 }
 
 int toolcall_push(toolcall_parser *p, const char *s, size_t n)
 {
-    for (size_t i = 0; i < n && !p->held.failed; i++) {
-        if (p->at == IN_TEXT) {
-            text_byte(p, s[i]);
-        } else if (p->at == IN_HEAD) {
-            head_byte(p, s[i]);
-        } else if (p->at == IN_TAIL) {
-            tail_byte(p, s[i]);
-        } else {
-            size_t b = i;
-            bool last = false;
-            while (i < n && !(last = args_byte(p, s[i]))) i++;
-            if (p->sink.arguments)
-                p->sink.arguments(p->sink.user, p->count - 1, s + b, (last ? i + 1 : n) - b);
-            if (last) end_call(p);
+    for (size_t i = 0; i < n && !p->held.failed;) {
+        switch (p->at) {
+        case IN_TEXT: text_byte(p, s[i++]); break;
+        case IN_HEAD: head_byte(p, s[i++]); break;
+        case IN_ARGS: i += args_bytes(p, s + i, n - i); break;
+        case IN_CALL: call_byte(p, s[i++]); break;
+        case IN_REST: rest_byte(p, s[i++]); break;
+        case IN_BETWEEN: between_byte(p, s[i++]); break;
         }
     }
     return p->held.failed ? SHOAL_ENOMEM : 0;
@@ -287,12 +578,12 @@ int toolcall_push(toolcall_parser *p, const char *s, size_t n)
 
 int toolcall_end(toolcall_parser *p)
 {
-    if (p->at == IN_TEXT || p->at == IN_HEAD)
+    if (p->at == IN_TEXT || p->at == IN_HEAD || p->at == IN_CALL)
         emit_text(p, p->held.len);
     else if (p->at == IN_ARGS)
-        end_call(p);
+        end_call(p, IN_TEXT);
     bool failed = p->held.failed;
     buf_clear(&p->held);
-    p->at = IN_TEXT;
+    to_text(p);
     return failed ? SHOAL_ENOMEM : 0;
 }

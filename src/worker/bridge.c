@@ -7,12 +7,12 @@
 
 #include "base/buf.h"
 
-/* One queued token: this header, n_top alternatives, text_len bytes, padding to 8. */
+/* One queued token: this header, n_top alternatives, text_len and thought_len bytes, padding to 8. */
 typedef struct record {
     bridge_job *job;
     int32_t id;
     float logprob;
-    uint32_t n_top, text_len;
+    uint32_t n_top, text_len, thought_len;
 } record;
 
 struct bridge {
@@ -77,16 +77,18 @@ static size_t record_bytes(size_t n_top, size_t text_len)
 /* Under the lock. A token that finds no memory spoils its job: the client gets an error, not a gap. */
 static void push_token(bridge *b, bridge_job *j, const gen_event *ev, int32_t id)
 {
-    size_t bytes = record_bytes(ev->n_top, ev->text_len);
+    size_t bytes = record_bytes(ev->n_top, ev->text_len + ev->thought_len);
     if (j->overflow || buf_reserve(&b->queue, bytes) != 0) {
         j->overflow = true;
         return;
     }
-    record r = {j, id, ev->logprob, (uint32_t)ev->n_top, (uint32_t)ev->text_len};
+    record r = {j, id, ev->logprob, (uint32_t)ev->n_top, (uint32_t)ev->text_len, (uint32_t)ev->thought_len};
     char *at = b->queue.data + b->queue.len;
     memcpy(at, &r, sizeof r);
     if (ev->n_top) memcpy(at + sizeof r, ev->top, ev->n_top * sizeof *ev->top);
-    if (ev->text_len) memcpy(at + sizeof r + ev->n_top * sizeof *ev->top, ev->text, ev->text_len);
+    at += sizeof r + ev->n_top * sizeof *ev->top;
+    if (ev->text_len) memcpy(at, ev->text, ev->text_len);
+    if (ev->thought_len) memcpy(at + ev->text_len, ev->thought, ev->thought_len);
     b->queue.len += bytes;
 }
 
@@ -108,8 +110,11 @@ void bridge_event(void *job, const gen_event *ev)
     if (ev->kind == EVENT_TOKEN) {
         push_token(b, j, ev, ev->id);
     } else {
-        gen_event tail = {.text = ev->text, .text_len = ev->text_len};
-        if (tail.text_len > 0) push_token(b, j, &tail, -1);
+        gen_event tail = {.text = ev->text,
+                          .text_len = ev->text_len,
+                          .thought = ev->thought,
+                          .thought_len = ev->thought_len};
+        if (tail.text_len + tail.thought_len > 0) push_token(b, j, &tail, -1);
         j->finish = ev->finish;
         j->timings = ev->timings;
         push_done(b, j, ev->status, ev->message);
@@ -152,7 +157,9 @@ static bridge_job *replay_tokens(const buf *q)
                         .n_top = r.n_top,
                         .top = (const token_logprob *)(const void *)rest,
                         .text = rest + r.n_top * sizeof(token_logprob),
-                        .text_len = r.text_len};
+                        .text_len = r.text_len,
+                        .thought_len = r.thought_len};
+        ev.thought = ev.text + ev.text_len;
         if (!r.job->touched) {
             r.job->touched = true;
             r.job->next_touched = NULL;
@@ -160,7 +167,7 @@ static bridge_job *replay_tokens(const buf *q)
             tail = &r.job->next_touched;
         }
         r.job->on_token(r.job, &ev);
-        at += record_bytes(r.n_top, r.text_len);
+        at += record_bytes(r.n_top, (size_t)r.text_len + r.thought_len);
     }
     return head;
 }

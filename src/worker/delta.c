@@ -13,7 +13,7 @@ typedef struct tool_piece {
 
 static buf *bufs(delta *d, int i)
 {
-    buf *const all[] = {&d->ids, &d->text, &d->logprobs, &d->tools, &d->strings, &d->pointers};
+    buf *const all[] = {&d->ids, &d->thought, &d->text, &d->logprobs, &d->tools, &d->strings, &d->pointers};
     return i < (int)(sizeof all / sizeof *all) ? all[i] : NULL;
 }
 
@@ -37,7 +37,7 @@ bool delta_failed(delta *d)
 
 bool delta_is_empty(const delta *d)
 {
-    return d->ids.len == 0 && d->text.len == 0 && d->tools.len == 0;
+    return d->ids.len == 0 && d->thought.len == 0 && d->text.len == 0 && d->tools.len == 0;
 }
 
 bool delta_has_tools(const delta *d)
@@ -50,17 +50,27 @@ void delta_add_id(delta *d, int32_t id)
     buf_append(&d->ids, &id, sizeof id);
 }
 
-void delta_add_text(delta *d, const char *s, size_t n)
+static void add_text(buf *to, const char *s, size_t n)
 {
     for (size_t i = 0; i < n;) {
         size_t run = strnlen(s + i, n - i);
-        buf_append(&d->text, s + i, run);
+        buf_append(to, s + i, run);
         i += run;
         if (i < n) { /* U+0000 is a character a model may write and C strings cannot hold */
-            buf_puts(&d->text, "\xEF\xBF\xBD");
+            buf_puts(to, "\xEF\xBF\xBD");
             i++;
         }
     }
+}
+
+void delta_add_text(delta *d, const char *s, size_t n)
+{
+    add_text(&d->text, s, n);
+}
+
+void delta_add_thought(delta *d, const char *s, size_t n)
+{
+    add_text(&d->thought, s, n);
 }
 
 static void add_logprob(delta *d, const tokenizer *t, int32_t id, float logprob, size_t n_top)
@@ -159,6 +169,7 @@ int delta_pack(delta *d, buf *out)
     if (rc == 0 && !delta_failed(d)) {
         m.n_ids = d->ids.len / sizeof(int32_t);
         m.ids = (void *)d->ids.data;
+        if (d->thought.len) m.reasoning = d->thought.data;
         if (d->text.len) m.text = d->text.data;
         if (n_lp) link_logprobs(d, &m, (void *)d->pointers.data);
         if (n_tools)

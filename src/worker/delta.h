@@ -11,6 +11,7 @@
 
 typedef struct delta {
     buf ids;      /* int32_t */
+    buf thought;  /* as text */
     buf text;     /* NUL bytes replaced: protobuf-c's strings end at them */
     buf logprobs; /* Shoal__V1__TokenLogprob: each chosen token followed by its n_top alternatives */
     buf tools;    /* struct tool_piece */
@@ -28,6 +29,7 @@ bool delta_has_tools(const delta *d);
 /* Strings are copied. */
 void delta_add_id(delta *d, int32_t id);
 void delta_add_text(delta *d, const char *s, size_t n);
+void delta_add_thought(delta *d, const char *s, size_t n);
 /* The chosen token and its alternatives; `t` may be NULL (texts stay empty). */
 void delta_add_logprob(delta *d, const tokenizer *t, const gen_event *ev);
 void delta_add_tool_begin(delta *d, int index, const char *name);

@@ -104,6 +104,13 @@ int form_init(form *ret, const model *m, const Shoal__V1__GenerateRequest *r, sh
     return 0;
 }
 
+void form_add_model(form *f, const toolcall_syntax *calls, const thinking_form *thinking, bool in_thought)
+{
+    f->own.syntax = calls;
+    f->own.thinking = thinking;
+    f->own.in_thought = in_thought;
+}
+
 /* ---- schemas that cannot be enforced -------------------------------------------------------------- */
 
 /* A message of the grammar's begins with where it is: "tools/3/function/parameters...". */

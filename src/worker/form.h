@@ -27,6 +27,9 @@ typedef struct form {
 int form_check(const Shoal__V1__GenerateRequest *r, shoal_err *err);
 /* *ret can be given to form_done whatever is returned; r and m must outlive it. */
 int form_init(form *ret, const model *m, const Shoal__V1__GenerateRequest *r, shoal_err *err);
+/* What of the form is the model's: how calls are written, and the thought (NULL: none) that may come first or
+ * that the prompt ends in. */
+void form_add_model(form *f, const toolcall_syntax *calls, const thinking_form *thinking, bool in_thought);
 /* The grammar refused the parameters of one tool with `why`: let that tool take any object, unless it is
  * "strict" or the refusal is about something else (false). At most once a tool. */
 bool form_relax(form *f, const shoal_err *why);

@@ -159,6 +159,7 @@ static void gen_token(bridge_job *j, const gen_event *ev)
     if (!g->call) return;
     if (ev->id >= 0) delta_add_id(&g->delta, ev->id);
     if (ev->id >= 0 && g->logprobs) delta_add_logprob(&g->delta, model_tokenizer(g->w->model), ev);
+    delta_add_thought(&g->delta, ev->thought, ev->thought_len);
     if (!g->tools)
         delta_add_text(&g->delta, ev->text, ev->text_len);
     else if (toolcall_push(g->tools, ev->text, ev->text_len))
@@ -195,6 +196,7 @@ static void send_done(gen_job *g)
     d.n_prompt = (uint32_t)t->n_prompt;
     d.n_cached = (uint32_t)t->n_cached;
     d.n_generated = (uint32_t)t->n_generated;
+    d.n_reasoning = (uint32_t)t->n_thought;
     d.queue_ms = t->queue_ms;
     d.prefill_ms = t->prefill_ms;
     d.decode_ms = t->decode_ms;
@@ -240,6 +242,10 @@ typedef struct prompt {
     encoding enc;
     int32_t *start; /* owned */
     bool has_source;
+    /* of the model's template, when that wrote it */
+    const toolcall_syntax *calls;  /* how the reply calls tools */
+    const thinking_form *thinking; /* NULL: it does not think */
+    bool in_thought;
 } prompt;
 
 static int no_template(const worker *w, shoal_err *err)
@@ -252,20 +258,31 @@ static int no_template(const worker *w, shoal_err *err)
     return err_set(err, SHOAL_EINVALID, "%s has no chat template; send text instead of messages", w->name);
 }
 
-static int encode_messages(worker *w, const Shoal__V1__GenerateRequest *r, encoding *ret, shoal_err *err)
+static int parse_json(json_t **ret, const char *text, const char *what, shoal_err *err)
+{
+    return *text ? json_parse(ret, text, strlen(text), what, err) : 0;
+}
+
+static int encode_messages(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
     const chat_template *t = model_chat_template(w->model);
     if (!t) return no_template(w, err);
-    json_t *messages = NULL, *tools = NULL;
-    int rc = json_parse(&messages, r->messages_json, strlen(r->messages_json), "messages", err);
-    if (rc == 0 && *r->tools_json)
-        rc = json_parse(&tools, r->tools_json, strlen(r->tools_json), "tools", err);
+    json_t *messages = NULL, *tools = NULL, *kwargs = NULL;
+    int rc = parse_json(&messages, r->messages_json, "messages", err);
+    if (rc == 0) rc = parse_json(&tools, r->tools_json, "tools", err);
+    if (rc == 0) rc = parse_json(&kwargs, r->template_kwargs_json, "template_kwargs", err);
     if (rc == 0 && (!json_is_array(messages) || (tools && !json_is_array(tools))))
         rc = err_set(err, SHOAL_EINVALID, "%s must be a JSON array",
                      json_is_array(messages) ? "tools" : "messages");
-    if (rc == 0) rc = chat_prompt_encode(t, model_tokenizer(w->model), messages, tools, ret, err);
+    if (rc == 0 && kwargs && !json_is_object(kwargs))
+        rc = err_set(err, SHOAL_EINVALID, "template_kwargs must be a JSON object");
+    chat_input in = {.messages = messages, .tools = tools, .kwargs = kwargs};
+    if (rc == 0) rc = chat_prompt_encode(t, model_tokenizer(w->model), &in, &ret->enc, &ret->in_thought, err);
+    if (rc == 0) ret->thinking = chat_template_thinking(t);
+    if (rc == 0) ret->calls = chat_template_calls(t, kwargs);
     json_decref(messages);
     json_decref(tools);
+    json_decref(kwargs);
     if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID; /* here, broken JSON is the request's fault */
     return rc;
 }
@@ -278,7 +295,7 @@ static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, promp
                        model_tokenizer_error(w->model));
     /* A template writes its own special tokens; plain text gets those that the tokeniser adds, and may
      * spell out others: whoever sends it writes the whole prompt. */
-    int rc = *r->messages_json ? encode_messages(w, r, &ret->enc, err)
+    int rc = *r->messages_json ? encode_messages(w, r, ret, err)
                                : tokenizer_encode(t, r->text, strlen(r->text), NULL, 0,
                                                   TOK_PARSE_SPECIAL | TOK_ADD_SPECIAL, 0, &ret->enc, err);
     ret->ids = ret->enc.ids;
@@ -314,6 +331,7 @@ static int make_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *r
     } else {
         rc = tokenize_prompt(w, r, ret, err);
     }
+    if (!ret->calls) ret->calls = toolcall_find("hermes");
     if (rc == 0 && ret->n >= engine_ctx(w->engine))
         rc = err_set(err, SHOAL_ELIMIT,
                      "the prompt has %zu tokens and the context of %s holds %zu, reply included", ret->n,
@@ -383,10 +401,26 @@ static int check_request(const Shoal__V1__GenerateRequest *r, shoal_err *err)
     return rc;
 }
 
-static gen_job *new_job(worker *w, grpc_call *c, const Shoal__V1__GenerateRequest *r)
+/* Splits the reply into text and calls, of the offered tools alone; without tools a model that was trained to
+ * call some may do so. */
+static int new_parser(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p, shoal_err *err)
+{
+    json_t *tools = NULL;
+    toolcall_sink sink = {
+        .user = g, .text = tool_text, .begin = tool_begin, .arguments = tool_arguments, .end = tool_end};
+    bool parse = r->parse_tool_calls || r->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
+    int rc = parse ? parse_json(&tools, r->tools_json, "tools", err) : 0;
+    if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID;
+    if (rc == 0 && parse && !(g->tools = toolcall_new(&sink, p->calls, tools))) rc = err_nomem(err);
+    json_decref(tools);
+    return rc;
+}
+
+static int new_job(gen_job **ret, worker *w, grpc_call *c, const Shoal__V1__GenerateRequest *r,
+                   const prompt *p, shoal_err *err)
 {
     gen_job *g = calloc(1, sizeof *g);
-    if (!g) return NULL;
+    if (!g) return err_nomem(err);
     g->job.b = w->bridge;
     g->job.on_token = gen_token;
     g->job.on_flush = gen_flush;
@@ -394,14 +428,12 @@ static gen_job *new_job(worker *w, grpc_call *c, const Shoal__V1__GenerateReques
     g->w = w;
     g->call = c;
     g->logprobs = r->logprobs;
-    toolcall_sink sink = {
-        .user = g, .text = tool_text, .begin = tool_begin, .arguments = tool_arguments, .end = tool_end};
-    bool parse = r->parse_tool_calls || r->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
-    if (parse && !(g->tools = toolcall_new(&sink))) {
+    int rc = new_parser(g, r, p, err);
+    if (rc == 0)
+        *ret = g;
+    else
         gen_free(g);
-        return NULL;
-    }
-    return g;
+    return rc;
 }
 
 /* Started, and the prompt's own text when the request wants it back. */
@@ -436,6 +468,24 @@ static uint64_t group_of(const call_trace *t)
     return t->request_id[0] ? h : 0;
 }
 
+/* Control tokens that mean calls or thoughts are to be seen; in a prompt of text nothing is looked for. */
+static void show_markers(gen_request *q, const Shoal__V1__GenerateRequest *r, const prompt *p)
+{
+    bool calls = *r->messages_json || r->parse_tool_calls ||
+                 r->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
+    size_t n = 0;
+    if (calls) {
+        q->shown[n++] = p->calls->open;
+        q->shown[n++] = p->calls->close;
+        q->shown[n++] = p->calls->also;
+        q->shown[n++] = p->calls->middle;
+    }
+    if (p->thinking) {
+        q->shown[n++] = p->thinking->open;
+        q->shown[n++] = p->thinking->close;
+    }
+}
+
 static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p, const sampling *s,
                   shoal_err *err)
 {
@@ -446,10 +496,13 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
         n_stop++;
     }
     /* A model that starts a call although it may not has said what it had to say. */
-    if (r->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE) stop[n_stop++] = "<tool_call>";
+    const char *marker = *p->calls->open ? p->calls->open : p->calls->also;
+    if (r->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE && marker)
+        stop[n_stop++] = marker;
     form form;
     int rc = form_init(&form, g->w->model, r, err);
     enc_request source = {.ids = p->enc.ids, .type_ids = p->enc.type_ids, .n_ids = p->enc.n};
+    form_add_model(&form, p->calls, p->thinking, p->in_thought);
     gen_request q = {.ids = p->ids,
                      .n_ids = p->n,
                      .source = p->has_source ? &source : NULL,
@@ -464,8 +517,11 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
                      .logprobs = r->logprobs,
                      .n_top = (int)r->n_top,
                      .form = form.spec,
+                     .thinking = p->thinking,
+                     .in_thought = p->in_thought,
                      .deadline_ns = grpc_call_deadline_ns(g->call),
                      .group = group_of(&g->trace)};
+    show_markers(&q, r, p);
     if (rc == 0) {
         do rc = engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
         while (rc == SHOAL_EUNSUPPORTED && form_relax(&form, err));
@@ -486,7 +542,7 @@ static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__
     if (rc == 0) rc = check_request(r, err);
     if (rc == 0) rc = convert_sampling(w, r->sampling, &s, &bias, err);
     if (rc == 0) rc = make_prompt(w, r, &p, err);
-    if (rc == 0 && !(g = new_job(w, c, r))) rc = err_nomem(err);
+    if (rc == 0) rc = new_job(&g, w, c, r, &p, err);
     if (rc == 0) {
         g->trace = *trace;
         rc = submit(g, r, &p, &s, err);

@@ -29,6 +29,9 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.n_threads = (uint32_t)w->n_threads;
     m.pid = (uint32_t)getpid();
     m.has_chat_template = model_chat_template(w->model) != NULL;
+    m.reasons = m.has_chat_template && chat_template_thinking(model_chat_template(w->model)) != NULL;
+    if (m.has_chat_template)
+        m.tool_syntax = (char *)chat_template_calls(model_chat_template(w->model), NULL)->name;
     m.template_reads_clock = m.has_chat_template && chat_template_reads_clock(model_chat_template(w->model));
     m.load_ms = w->load_ms;
     service_call_reply(w, c, &m.base);

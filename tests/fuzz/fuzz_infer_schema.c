@@ -65,8 +65,13 @@ static void reply(nfa *a, int start, const uint8_t *data, size_t n, bool walk, c
 
 static int compile(nfa *a, const char *text, uint8_t how, int *start, shoal_err *err)
 {
-    grammar_spec spec = {
-        .kind = GRAMMAR_TOOLS, .tools_json = text, .mode = how >> 1 & 1, .parallel = how & 4};
+    size_t n;
+    const toolcall_syntax *all = toolcall_syntaxes(&n);
+    grammar_spec spec = {.kind = GRAMMAR_TOOLS,
+                         .tools_json = text,
+                         .mode = how >> 1 & 1,
+                         .parallel = how & 4,
+                         .syntax = &all[(how >> 3) % n]};
     if (text && text[0] == '[') return tools_compile(a, &spec, start, err);
     return schema_compile(a, text, start, err);
 }

@@ -40,14 +40,14 @@ static void check(const tokenizer *t, const encoding *e, const buf *text, const 
     }
 }
 
-static void encode(const chat_template *c, const json_t *messages, const json_t *tools)
+static void encode(const chat_template *c, const chat_input *in)
 {
     const tokenizer *t = home();
     encoding e = {0};
     buf text = {0}, marks = {0};
     if (!t) return;
-    if (chat_prompt_encode(c, t, messages, tools, &e, NULL) == 0 &&
-        chat_prompt_render(c, t, messages, tools, &text, &marks, NULL) == 0 && !chat_template_reads_clock(c))
+    if (chat_prompt_encode(c, t, in, &e, NULL, NULL) == 0 &&
+        chat_prompt_render(c, t, in, &text, &marks, NULL) == 0 && !chat_template_reads_clock(c))
         check(t, &e, &text, &marks);
     encoding_done(&e);
     buf_done(&text);
@@ -63,7 +63,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = (size_t)(nul - data);
     if (json_parse(&v, (const char *)nul + 1, size - n - 1, "conversation", NULL)) return 0;
     if (chat_template_compile(&c, (const char *)data, n, "fuzz", NULL) == 0)
-        encode(c, json_object_get(v, "messages"), json_object_get(v, "tools"));
+        encode(c, &(chat_input){.messages = json_object_get(v, "messages"),
+                                .tools = json_object_get(v, "tools"),
+                                .kwargs = json_object_get(v, "kwargs")});
     chat_template_free(c);
     json_decref(v);
     return 0;

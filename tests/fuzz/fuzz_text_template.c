@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_t *messages =
         json_pack("[{ssss}{ssss}]", "role", "system", "content", "a b", "role", "user", "content", "c");
     json_t *tools = json_pack("[{sss{ss}}]", "type", "function", "function", "name", "f");
-    chat_template_render(t, messages, tools, true, "<s>", "</s>", &out, NULL, NULL);
+    chat_template_render(t, &(chat_input){.messages = messages, .tools = tools}, true, "<s>", "</s>", &out,
+                         NULL, NULL);
     json_decref(messages);
     json_decref(tools);
     buf_done(&out);

@@ -1,8 +1,11 @@
-/* A streamed reply gives the same text and calls however it is cut. The first byte is the piece size. */
+/* A streamed reply gives the same text and calls however it is cut, in every syntax, and arguments that came
+ * whole are JSON. The first byte is the piece size, the second says the syntax and whether tools are offered.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "memory.h"
 #include "text/chat.h"
 
@@ -51,12 +54,17 @@ static void on_end(void *user, int index)
     mark(s, 'e');
 }
 
-static script run(const char *s, size_t n, size_t piece)
+static script run(uint8_t how, const char *s, size_t n, size_t piece)
 {
     script out = {0};
     toolcall_sink sink = {
         .user = &out, .text = on_text, .begin = on_begin, .arguments = on_arguments, .end = on_end};
-    toolcall_parser *p = toolcall_new(&sink);
+    size_t n_syntaxes;
+    const toolcall_syntax *all = toolcall_syntaxes(&n_syntaxes);
+    json_t *tools =
+        json_pack("[{s:{s:s}},{s:{s:s}}]", "function", "name", "f", "function", "name", "get.x_1");
+    toolcall_parser *p = toolcall_new(&sink, &all[(how & 0x7f) % n_syntaxes], how & 0x80 ? NULL : tools);
+    json_decref(tools);
     out.cut = !holds(p);
     if (out.cut) return out;
     for (size_t at = 0; at < n && !out.cut; at += piece)
@@ -68,15 +76,31 @@ static script run(const char *s, size_t n, size_t piece)
     return out;
 }
 
+/* What is no JSON must say so. */
+static void translate(const char *s, size_t n)
+{
+    for (int form = CALL_PYTHON; form <= CALL_BRACES; form++) {
+        buf out = {0};
+        json_t *v = NULL;
+        if (toolcall_arguments(&out, (toolcall_form)form, s, n) && !out.failed && out.data &&
+            holds(json_parse(&v, out.data, out.len, "arguments", NULL) != SHOAL_ENOMEM) && !v)
+            abort();
+        json_decref(v);
+        buf_done(&out);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 2) return 0;
-    const char *text = (const char *)data + 1;
-    script whole = run(text, size - 1, size), pieces = run(text, size - 1, data[0] ? data[0] : 1);
+    if (size < 3) return 0;
+    const char *text = (const char *)data + 2;
+    size_t n = size - 2, piece = data[0] ? data[0] : 1;
+    script whole = run(data[1], text, n, size), pieces = run(data[1], text, n, piece);
     bool compare = !whole.cut && !pieces.cut;
     if (compare &&
         (whole.b.len != pieces.b.len || (whole.b.len && memcmp(whole.b.data, pieces.b.data, whole.b.len))))
         abort();
+    translate(text, n);
     buf_done(&whole.b);
     buf_done(&pieces.b);
     return 0;

@@ -125,6 +125,59 @@ static void answer_stream_is_role_deltas_finish_usage_done(void **state)
     close_all(&f);
 }
 
+static void add_thought(fixture *f, const char *thought, const char *text)
+{
+    Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
+    d.reasoning = (char *)thought;
+    if (text) d.text = (char *)text;
+    answer_add(&f->answer, f->spec, 0, &d);
+    if (f->spec->stream) answer_put_delta(&f->out, &f->form, &f->answer, f->spec, 0, &d);
+}
+
+static void answer_keeps_thoughts_apart(void **state)
+{
+    for (int stream = 0; stream < 2; stream++) {
+        fixture f;
+        open_chat(&f, stream ? "{" MSG ",\"stream\":true}" : "{" MSG "}");
+        add_thought(&f, "It is ", NULL);
+        add_thought(&f, "off.", "Yes.");
+        f.answer.n_reasoning = 2;
+        finish(&f, "stop");
+        if (!stream) answer_put(&f.out, &f.form, &f.answer);
+        if (stream) answer_put_end(&f.out, &f.form, &f.answer);
+        if (stream) {
+            assert_non_null(strstr(f.out.data, "\"delta\":{\"reasoning_content\":\"It is \"}"));
+            const char *off = strstr(f.out.data, "\"delta\":{\"reasoning_content\":\"off.\"}");
+            assert_non_null(off);
+            assert_non_null(strstr(off, "\"delta\":{\"content\":\"Yes.\"}"));
+        } else {
+            assert_non_null(strstr(f.out.data, "\"content\":\"Yes.\",\"reasoning_content\":\"It is off.\""));
+            assert_non_null(strstr(f.out.data, "\"completion_tokens_details\":{\"reasoning_tokens\":2}"));
+        }
+        close_all(&f);
+    }
+}
+
+/* Cut by max_tokens while it thinks: there is no answer, and the object says why. */
+static void answer_cut_within_a_thought_says_length(void **state)
+{
+    fixture f;
+    open_chat(&f, "{" MSG "}");
+    add_thought(&f, "Let me", NULL);
+    finish(&f, "length");
+    answer_put(&f.out, &f.form, &f.answer);
+    assert_non_null(strstr(f.out.data, "\"content\":\"\",\"reasoning_content\":\"Let me\""));
+    assert_non_null(strstr(f.out.data, "\"finish_reason\":\"length\""));
+    buf packed = {0};
+    gen_answer back;
+    answer_pack(&packed, &f.answer);
+    assert_int_equal(answer_unpack(&back, packed.data, packed.len), 0);
+    assert_int_equal(back.choices[0].reasoning.len, 6);
+    answer_done(&back);
+    buf_done(&packed);
+    close_all(&f);
+}
+
 static void answer_streams_tool_calls_with_id_once(void **state)
 {
     fixture f;
@@ -233,6 +286,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answer_whole_has_openais_fields),
         cmocka_unit_test(answer_stream_is_role_deltas_finish_usage_done),
+        cmocka_unit_test(answer_keeps_thoughts_apart),
+        cmocka_unit_test(answer_cut_within_a_thought_says_length),
         cmocka_unit_test(answer_streams_tool_calls_with_id_once),
         cmocka_unit_test(answer_never_emits_invalid_utf8),
         cmocka_unit_test(answer_logprobs_are_openais),

@@ -186,6 +186,47 @@ static void openai_response_format_becomes_a_constraint(void **state)
     openai_spec_free(s);
 }
 
+/* What is sent to the worker as variables for the template. */
+static void kwargs_are(const char *fields, const char *want)
+{
+    char body[512];
+    snprintf(body, sizeof body, "{" MSG "%s}", fields);
+    gen_spec *s = chat(body);
+    Shoal__V1__GenerateRequest r;
+    Shoal__V1__Sampling p;
+    openai_spec_fill(s, 0, &r, &p);
+    assert_string_equal(r.template_kwargs_json, want);
+    openai_spec_free(s);
+}
+
+static void openai_hands_variables_to_the_template(void **state)
+{
+    kwargs_are("", "");
+    kwargs_are(",\"chat_template_kwargs\":{\"enable_thinking\":false}", "{\"enable_thinking\":false}");
+    kwargs_are(",\"reasoning_effort\":\"low\"",
+               "{\"reasoning_effort\":\"low\",\"enable_thinking\":true,\"thinking\":true}");
+    kwargs_are(",\"reasoning_effort\":\"none\",\"chat_template_kwargs\":{\"thinking\":1}",
+               "{\"thinking\":1,\"reasoning_effort\":\"none\",\"enable_thinking\":false}");
+    gen_spec *s = chat("{\"model\":\"m\",\"messages\":[{\"role\":\"assistant\",\"content\":\"a\","
+                       "\"reasoning_content\":\"r\"}]}");
+    assert_string_equal(s->messages_json,
+                        "[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":\"r\"}]");
+    openai_spec_free(s);
+}
+
+static void variables_decide_the_answer(void **state)
+{
+    Shoal__V1__ModelInfo info = SHOAL__V1__MODEL_INFO__INIT;
+    sha256_digest a, b;
+    info.digest = "d";
+    gen_spec *on = chat("{" MSG ",\"seed\":1,\"chat_template_kwargs\":{\"enable_thinking\":true}}");
+    gen_spec *off = chat("{" MSG ",\"seed\":1,\"chat_template_kwargs\":{\"enable_thinking\":false}}");
+    assert_true(openai_spec_key(on, &info, &a) && openai_spec_key(off, &info, &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+    openai_spec_free(on);
+    openai_spec_free(off);
+}
+
 static void openai_names_the_field_it_refuses(void **state)
 {
     static const struct {
@@ -237,6 +278,10 @@ static void openai_names_the_field_it_refuses(void **state)
         {"{" MSG ",\"response_format\":{\"type\":\"xml\"}}", "response_format"},
         {"{" MSG ",\"response_format\":{\"type\":\"json_schema\"}}", "response_format"},
         {"{" MSG ",\"seed\":\"x\"}", "seed"},
+        {"{" MSG ",\"reasoning_effort\":\"huge\"}", "reasoning_effort"},
+        {"{" MSG ",\"reasoning_effort\":3}", "reasoning_effort"},
+        {"{" MSG ",\"chat_template_kwargs\":[]}", "chat_template_kwargs"},
+        {"{" MSG ",\"chat_template_kwargs\":{\"messages\":[]}}", "chat_template_kwargs"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         gen_spec *s = NULL;
@@ -378,6 +423,8 @@ int main(void)
         cmocka_unit_test(openai_takes_the_numbers_that_clients_send),
         cmocka_unit_test(openai_seed_minus_one_is_drawn),
         cmocka_unit_test(openai_response_format_becomes_a_constraint),
+        cmocka_unit_test(openai_hands_variables_to_the_template),
+        cmocka_unit_test(variables_decide_the_answer),
         cmocka_unit_test(openai_names_the_field_it_refuses),
         cmocka_unit_test(completions_take_text_ids_and_arrays),
         cmocka_unit_test(completions_refuse_bad_prompts),

@@ -27,7 +27,9 @@ static char *render(const char *source, const char *messages, const char *tools)
     assert_int_equal(json_parse(&m, messages, strlen(messages), "messages", &err), 0);
     if (tools) assert_int_equal(json_parse(&o, tools, strlen(tools), "tools", &err), 0);
     int rc = chat_template_compile(&t, source, strlen(source), "template", &err);
-    if (rc == 0) rc = chat_template_render(t, m, o, true, "<s>", "</s>", &out, NULL, &err);
+    if (rc == 0)
+        rc = chat_template_render(t, &(chat_input){.messages = m, .tools = o}, true, "<s>", "</s>", &out,
+                                  NULL, &err);
     if (rc) {
         assert_int_equal(out.len, 0);
         buf_printf(&out, "ERROR: %s", err.message);
@@ -236,8 +238,10 @@ static void bad_templates_are_refused_with_their_line(void **state)
 {
     expect("\n{{ 1 + }}", "[]", NULL, "ERROR: template: line 2: an expression is expected here");
     expect("{{ x | nosuch }}", "[]", NULL, "ERROR: template: line 1: filter \"nosuch\" is not supported");
-    expect("{% include 'x' %}", "[]", NULL,
-           "ERROR: template: line 1: statement \"include\" is not supported");
+    expect(
+        "{% include 'x' %}", "[]", NULL,
+        "ERROR: template: line 1: \"include\" reads another template, and a chat template stands alone: put "
+        "its text here");
     expect("{% if x %}", "[]", NULL, "ERROR: template: line 1: a block has no end");
     expect("{% for i in range(1000000) %}{% for j in range(1000000) %}{% endfor %}{% endfor %}", "[]", NULL,
            "ERROR: template: line 1: the template needs more than 67108864 bytes");
@@ -280,7 +284,7 @@ static void split_gives(const char *s, size_t a, size_t b, const char *text, con
     size_t n = strlen(s);
     toolcall_sink sink = {
         .user = &r, .text = on_text, .begin = on_begin, .arguments = on_args, .end = on_end};
-    toolcall_parser *p = toolcall_new(&sink);
+    toolcall_parser *p = toolcall_new(&sink, toolcall_find("hermes"), NULL);
     assert_int_equal(toolcall_push(p, s, a), 0);
     assert_int_equal(toolcall_push(p, s + a, b - a), 0);
     assert_int_equal(toolcall_push(p, s + b, n - b), 0);

@@ -68,7 +68,8 @@ static void encode(const char *source, const json_t *messages, const json_t *too
     tokenizer *t = home_tokenizer();
     chat_template *c = compile(source);
     shoal_err err;
-    if (chat_prompt_encode(c, t, messages, tools, ret, &err)) fail_msg("%s: %s", source, err.message);
+    if (chat_prompt_encode(c, t, &(chat_input){.messages = messages, .tools = tools}, ret, NULL, &err))
+        fail_msg("%s: %s", source, err.message);
     chat_template_free(c);
     tokenizer_free(t);
 }
@@ -179,8 +180,9 @@ static void marks_do_not_change_plain_prompts(void **state)
     encoding a = {0}, b = {0};
     buf text = {0};
     shoal_err err;
-    assert_int_equal(chat_prompt_encode(c, t, m, NULL, &a, &err), 0);
-    assert_int_equal(chat_template_render(c, m, NULL, true, NULL, NULL, &text, NULL, &err), 0);
+    assert_int_equal(chat_prompt_encode(c, t, &(chat_input){.messages = m}, &a, NULL, &err), 0);
+    assert_int_equal(
+        chat_template_render(c, &(chat_input){.messages = m}, true, NULL, NULL, &text, NULL, &err), 0);
     assert_int_equal(tokenizer_encode(t, text.data, text.len, NULL, 0, TOK_PARSE_SPECIAL, 0, &b, &err), 0);
     assert_int_equal(a.n, b.n);
     assert_memory_equal(a.ids, b.ids, a.n * sizeof *a.ids);
@@ -201,7 +203,8 @@ static char *rendered(const char *source, const char *messages, const char *tool
     json_t *m = parse(messages), *o = parse(tools);
     buf text = {0};
     shoal_err err;
-    if (chat_prompt_render(c, t, m, o, &text, NULL, &err)) fail_msg("%s", err.message);
+    if (chat_prompt_render(c, t, &(chat_input){.messages = m, .tools = o}, &text, NULL, &err))
+        fail_msg("%s", err.message);
     buf_putc(&text, '\0');
     json_decref(m);
     json_decref(o);

@@ -165,7 +165,8 @@ static void home_prompts_agree_with_the_reference(void **state)
                               "role", "user", "content", json_object_get(c, "user"));
         buf_clear(&prompt);
         buf_clear(&reply);
-        assert_int_equal(chat_template_render(chat, m, NULL, true, NULL, "<|im_end|>", &prompt, NULL, &err),
+        assert_int_equal(chat_template_render(chat, &(chat_input){.messages = m}, true, NULL, "<|im_end|>",
+                                              &prompt, NULL, &err),
                          0);
         assert_int_equal(tokenizer_encode(t, prompt.data, prompt.len, NULL, 0,
                                           TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, 0, &e, &err),

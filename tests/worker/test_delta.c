@@ -30,8 +30,10 @@ static void delta_carries_ids_text_and_logprobs(void **state)
                           &(gen_event){.id = i, .logprob = (float)-i, .top = top, .n_top = (size_t)i});
     }
     delta_add_text(&d, "a\0b", 3);
+    delta_add_thought(&d, "hm", 2);
     Shoal__V1__GenerateEvent *ev = round_trip(&d);
     assert_true(delta_is_empty(&d));
+    assert_string_equal(ev->delta->reasoning, "hm");
     assert_int_equal(ev->delta->n_ids, 3);
     assert_int_equal(ev->delta->ids[2], 2);
     assert_string_equal(ev->delta->text, "a\xEF\xBF\xBD"

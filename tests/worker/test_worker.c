@@ -92,7 +92,8 @@ typedef struct reply {
     buf calls; /* name(arguments), one after the other */
     size_t n_calls;
     char finish[16];
-    uint32_t n_prompt, n_generated;
+    buf thought;
+    uint32_t n_prompt, n_generated, n_reasoning;
     double mean_prob;
     bool ended;
     int status;
@@ -103,6 +104,7 @@ static void reply_done(reply *r)
 {
     buf_done(&r->first);
     buf_done(&r->text);
+    buf_done(&r->thought);
     buf_done(&r->calls);
 }
 
@@ -137,6 +139,8 @@ static void on_event(void *user, const uint8_t *msg, size_t n)
             const Shoal__V1__TokenLogprob *p = ev->delta->logprobs[i];
             r->n_bad_logprobs += p->logprob > 0 || p->n_top != 2 || p->top[0]->logprob < p->top[1]->logprob;
         }
+        if (*ev->delta->reasoning) assert_int_equal(r->text.len, 0); /* thoughts come first */
+        buf_puts(&r->thought, ev->delta->reasoning);
         buf_puts(&r->text, ev->delta->text);
         for (size_t i = 0; i < ev->delta->n_tool_calls; i++) {
             const Shoal__V1__ToolCallDelta *d = ev->delta->tool_calls[i];
@@ -148,6 +152,7 @@ static void on_event(void *user, const uint8_t *msg, size_t n)
     if (ev->done) {
         snprintf(r->finish, sizeof r->finish, "%s", ev->done->finish);
         r->n_generated = ev->done->n_generated;
+        r->n_reasoning = ev->done->n_reasoning;
         r->mean_prob = ev->done->mean_prob;
     }
     shoal__v1__generate_event__free_unpacked(ev, NULL);
@@ -850,6 +855,117 @@ static void a_broken_template_is_named_in_the_refusal(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
+/* A folder with llama-gqa's files and this template; its path is written to dir. */
+static void make_model(char *dir, const char *template)
+{
+    static const char *const files[] = {"config.json", "model.safetensors", "tokenizer.json"};
+    char from[512], to[96];
+    assert_non_null(mkdtemp(dir));
+    for (int i = 0; i < 3; i++) {
+        snprintf(from, sizeof from, DATA "llama-gqa/%s", files[i]);
+        snprintf(to, sizeof to, "%s/%s", dir, files[i]);
+        assert_int_equal(symlink(from, to), 0);
+    }
+    snprintf(to, sizeof to, "%s/chat_template.jinja", dir);
+    FILE *f = fopen(to, "w");
+    assert_non_null(f);
+    fputs(template, f);
+    fclose(f);
+}
+
+static void remove_model(const char *dir)
+{
+    static const char *const files[] = {"config.json", "model.safetensors", "tokenizer.json",
+                                        "chat_template.jinja"};
+    for (int i = 0; i < 4; i++) {
+        char path[96];
+        snprintf(path, sizeof path, "%s/%s", dir, files[i]);
+        unlink(path);
+    }
+    assert_int_equal(rmdir(dir), 0);
+}
+
+/* A model of random weights never ends its thought: all of the reply is thought, the stop text in it ends
+ * nothing, and the end says that it was cut. With thinking switched off the same model answers. */
+static void a_model_cut_while_it_thinks_says_so(void **state)
+{
+    char dir[] = "/tmp/shoal-think-XXXXXX";
+    make_model(dir,
+               "{{ messages[0].content }}{{ '<think>' if think | default(true) else '<think></think>' }}");
+    bench b;
+    bench_open(&b, dir, NULL);
+    Shoal__V1__GenerateRequest q = chat_request("[{\"role\":\"user\",\"content\":\"hi\"}]", NULL);
+    q.max_tokens = 12;
+    q.ignore_eos = true;
+    reply on, off, stopped;
+    chat(&b, &q, &on);
+    buf_putc(&on.thought, '\0');
+    assert_int_equal(on.text.len, 1);
+    assert_true(on.thought.len > 1);
+    assert_int_equal(on.n_reasoning, 12);
+    assert_string_equal(on.finish, "length");
+    q.template_kwargs_json = "{\"think\":false}";
+    chat(&b, &q, &off);
+    assert_int_equal(off.thought.len, 0);
+    assert_int_equal(off.n_reasoning, 0);
+    assert_true(off.text.len > 1);
+    char stop[2] = {on.thought.data[on.thought.len / 2], '\0'}, *stops[] = {stop};
+    if (stop[0] > ' ' && stop[0] < 127) {
+        q.template_kwargs_json = "";
+        q.stop = stops;
+        q.n_stop = 1;
+        chat(&b, &q, &stopped);
+        assert_int_equal(stopped.thought.len, on.thought.len - 1);
+        assert_string_equal(stopped.finish, "length");
+        reply_done(&stopped);
+    }
+    q.template_kwargs_json = "{\"messages\":[]}";
+    expect_refusal(&b, GENERATE, &q.base, GRPC_INVALID_ARGUMENT, "cannot be given");
+    q.template_kwargs_json = "[]";
+    expect_refusal(&b, GENERATE, &q.base, GRPC_INVALID_ARGUMENT, "template_kwargs");
+    reply_done(&on);
+    reply_done(&off);
+    bench_close(&b);
+    remove_model(dir);
+}
+
+/* The same model under templates of other families calls in their syntax when it must, and the client sees
+ * OpenAI's calls. */
+static void forced_calls_come_in_every_syntax(void **state)
+{
+    static const char *const templates[] = {
+        "{% if tools %}{% endif %}{% for m in messages %}{% for c in m.tool_calls or [] "
+        "%}<|tool_call_start|>[{{ "
+        "c.function.name }}()]<|tool_call_end|>{% endfor %}{% endfor %}x",
+        "{% if tools %}{% endif %}{% for m in messages %}{% for c in m.tool_calls or [] %}[TOOL_CALLS]{{ "
+        "c.function.name }}[ARGS]{}{% endfor %}{% endfor %}x",
+        "{% if tools %}{% endif %}{% for m in messages %}{% for c in m.tool_calls or [] %}{\"name\": \"{{ "
+        "c.function.name }}\", \"parameters\": {}}{% endfor %}{% endfor %}x",
+        "{% if tools %}{% endif %}{% for m in messages %}{% for c in m.tool_calls or [] "
+        "%}<start_function_call>call:"
+        "{{ c.function.name }}{}<end_function_call>{% endfor %}{% endfor %}x",
+    };
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
+        char dir[] = "/tmp/shoal-calls-XXXXXX";
+        make_model(dir, templates[i]);
+        bench b;
+        bench_open(&b, dir, NULL);
+        Shoal__V1__GenerateRequest q = chat_request("[{\"role\":\"user\",\"content\":\"hi\"}]", TWO_TOOLS);
+        q.constraint = CONSTRAINT(TOOLS);
+        q.tool_choice = TOOL_CHOICE(TOOL_NAMED);
+        q.tool_name = "nod";
+        reply r;
+        chat(&b, &q, &r);
+        assert_int_equal(r.n_calls, 1);
+        check_call(r.calls.data);
+        assert_int_equal(r.text.len, 1);
+        assert_string_equal(r.finish, "tool_calls");
+        reply_done(&r);
+        bench_close(&b);
+        remove_model(dir);
+    }
+}
+
 static void offered_tools_reach_the_prompt(void **state)
 {
     bench b;
@@ -888,6 +1004,8 @@ int main(void)
         cmocka_unit_test(none_means_no_call_and_no_markup),
         cmocka_unit_test(a_tool_with_an_odd_schema_stays_callable_unless_strict),
         cmocka_unit_test(a_home_model_answers_with_the_results),
+        cmocka_unit_test(a_model_cut_while_it_thinks_says_so),
+        cmocka_unit_test(forced_calls_come_in_every_syntax),
         cmocka_unit_test(offered_tools_reach_the_prompt),
         cmocka_unit_test(a_broken_template_is_named_in_the_refusal),
     };

@@ -1,0 +1,71 @@
+/* chat_calls.c: in which syntax a template's models call tools.
+ *
+ * Names of models lie, and templates are edited. So a conversation with a call is rendered, and the syntax is
+ * recognised in what came out (toolcall_recognise). Templates differ in what they take: some want arguments
+ * as text, some refuse what ends in a result. Where no call shows, a sign in the source decides; templates
+ * that do not read `tools` are told of Hermes' syntax by chat_prompt.c. */
+#include <string.h>
+
+#include "text/chat_impl.h"
+
+#define CALLED "shoal_probe"
+
+/* An id of nine letters and digits is what Mistral's templates want. */
+static json_t *probe(bool text_arguments, bool result)
+{
+    json_t *arguments =
+        text_arguments ? json_string("{\"key\": \"value\"}") : json_pack("{s:s}", "key", "value");
+    json_t *m = json_pack("[{s:s,s:s},{s:s,s:s,s:[{s:s,s:s,s:{s:s,s:o}}]}]", "role", "user", "content", "Go.",
+                          "role", "assistant", "content", "", "tool_calls", "id", "abcDEF123", "type",
+                          "function", "function", "name", CALLED, "arguments", arguments);
+    json_t *r = json_pack("{s:s,s:s,s:s,s:s}", "role", "tool", "content", "Done.", "tool_call_id",
+                          "abcDEF123", "name", CALLED);
+    if (m && r && result && json_array_append(m, r) != 0) {
+        json_decref(m);
+        m = NULL;
+    }
+    json_decref(r);
+    return m;
+}
+
+/* The offered tool has another name, so that its description is not taken for a call. */
+static json_t *offered(void)
+{
+    return json_pack("[{s:s,s:{s:s,s:s,s:{s:s,s:{s:{s:s,s:s}},s:[s]}}}]", "type", "function", "function",
+                     "name", "other_tool", "description", "Another.", "parameters", "type", "object",
+                     "properties", "key", "type", "string", "description", "A key.", "required", "key");
+}
+
+static int look(const chat_template *t, bool text_arguments, bool result, const toolcall_syntax **ret)
+{
+    shoal_err err;
+    buf out = {0};
+    chat_input in = {.messages = probe(text_arguments, result), .tools = offered()};
+    int rc = in.messages && in.tools ? 0 : SHOAL_ENOMEM;
+    if (rc == 0) rc = chat_template_render(t, &in, false, "", "", &out, NULL, &err);
+    if (rc == 0 && out.len > 0) *ret = toolcall_recognise(out.data, out.len, CALLED);
+    buf_done(&out);
+    json_decref((json_t *)in.messages);
+    json_decref((json_t *)in.tools);
+    return rc;
+}
+
+static const toolcall_syntax *by_sign(const char *source)
+{
+    size_t n;
+    const toolcall_syntax *all = toolcall_syntaxes(&n);
+    for (size_t i = 0; i < n; i++)
+        if (strstr(source, all[i].sign)) return &all[i];
+    return all;
+}
+
+int chat_calls_find(const chat_template *t, const toolcall_syntax **ret)
+{
+    const toolcall_syntax *found = NULL;
+    for (int i = 0; i < 4 && !found && chat_template_reads_tools(t); i++)
+        if (look(t, i & 1, !(i & 2), &found) == SHOAL_ENOMEM) return SHOAL_ENOMEM;
+    *ret = found                          ? found
+           : chat_template_reads_tools(t) ? by_sign(chat_template_source(t))
+                                          : toolcall_find("hermes");
+    return 0;
+}

@@ -1,0 +1,216 @@
+/* Forced calls in each family's syntax: what the grammar lets through is what the parser reads, and a thought
+ * may come before a form. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "infer/grammar_tools.h"
+
+static const char TOOLS[] =
+    "[{\"type\":\"function\",\"function\":{\"name\":\"set\",\"parameters\":{\"type\":\"object\","
+    "\"properties\":{"
+    "\"level\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9},\"room\":{\"type\":\"string\",\"enum\":["
+    "\"hall\","
+    "\"attic\"]},\"note\":{\"type\":\"string\"}},\"required\":[\"level\"],\"additionalProperties\":false}}},"
+    "{\"type\":\"function\",\"function\":{\"name\":\"any\"}}]";
+
+/* 1: a whole reply, 0: the beginning of one, -1: none, -2: does not compile. */
+static int verdict(const grammar_spec *spec, const char *text, shoal_err *err)
+{
+    nfa *a = nfa_new();
+    int start = NFA_DEAD, result = -2;
+    int rc = spec->kind == GRAMMAR_TOOLS ? tools_compile(a, spec, &start, err)
+                                         : choices_compile(a, spec, &start, err);
+    if (rc == 0) start = thought_compile(a, spec, start);
+    if (rc == 0 && nfa_seal(a)) {
+        int config = nfa_begin(a, start);
+        for (const char *p = text; *p && config != NFA_DEAD; p++) config = nfa_step(a, config, (uint8_t)*p);
+        result = config == NFA_DEAD ? -1 : nfa_accepts(a, config);
+    }
+    nfa_free(a);
+    return result;
+}
+
+typedef struct heard {
+    buf calls;
+    size_t n_text;
+} heard;
+
+static void on_text(void *user, const char *s, size_t n)
+{
+    ((heard *)user)->n_text += n;
+}
+static void on_begin(void *user, int i, const char *name)
+{
+    buf_printf(&((heard *)user)->calls, "%s", name);
+}
+static void on_args(void *user, int i, const char *s, size_t n)
+{
+    buf_append(&((heard *)user)->calls, s, n);
+}
+
+static void reads(const char *syntax, const char *text, const char *calls)
+{
+    heard h = {0};
+    json_t *tools = NULL;
+    toolcall_sink sink = {.user = &h, .text = on_text, .begin = on_begin, .arguments = on_args};
+    assert_int_equal(json_parse(&tools, TOOLS, strlen(TOOLS), "tools", NULL), 0);
+    toolcall_parser *p = toolcall_new(&sink, toolcall_find(syntax), tools);
+    assert_int_equal(toolcall_push(p, text, strlen(text)), 0);
+    assert_int_equal(toolcall_end(p), 0);
+    buf_putc(&h.calls, '\0');
+    if (h.n_text > 0 || strcmp(h.calls.data, calls) != 0)
+        fail_msg("%s: %s was read as %s", syntax, text, h.calls.data);
+    toolcall_free(p);
+    json_decref(tools);
+    buf_done(&h.calls);
+}
+
+static void forced_calls_are_in_the_models_syntax(void **state)
+{
+    static const struct {
+        const char *syntax, *text, *calls, *bad; /* bad: begins no reply */
+    } cases[] = {
+        {"hermes", "<tool_call>\n{\"name\": \"set\", \"arguments\": {\"level\":3}}\n</tool_call>",
+         "set{\"level\":3}", "<tool_call>\n{\"name\": \"set\", \"arguments\": {\"level\":30"},
+        {"llama-json", "{\"name\": \"set\", \"parameters\": {\"level\":3}}", "set{\"level\":3}",
+         "{\"name\": \"sit"},
+        {"mistral",
+         "[TOOL_CALLS][{\"name\": \"any\", \"arguments\": {}}, {\"name\": \"set\", \"arguments\": "
+         "{\"level\":1,\"room\":\"attic\"}}]",
+         "any{}set{\"level\":1,\"room\":\"attic\"}", "[TOOL_CALLS][]"},
+        {"mistral-args", "[TOOL_CALLS]set[ARGS]{\"level\":3}[TOOL_CALLS]any[ARGS]{}", "set{\"level\":3}any{}",
+         "[TOOL_CALLS]se["},
+        {"granite", "<|tool_call|>[{\"name\": \"set\", \"arguments\": {\"level\":3}}]", "set{\"level\":3}",
+         "<tool_call>"},
+        {"phi-4", "<|tool_call|>[{\"name\": \"any\", \"arguments\": {\"x\":[1]}}]<|/tool_call|>",
+         "any{\"x\":[1]}", "<|tool_call|>[{\"name\": \"any\", \"arguments\": {\"x\":[1]}}]<|tool"},
+        {"lfm2",
+         "<|tool_call_start|>[set(level=3, room=\"hall\"), any(k_1=[true, {\"a\": null}])]<|tool_call_end|>",
+         "set{\"level\": 3, \"room\": \"hall\"}any{\"k_1\": [true, {\"a\": null}]}",
+         "<|tool_call_start|>[set(room"},
+        {"llama-pythonic", "[set(level=3, note=\"a\\\"b\"), set(level=0)]",
+         "set{\"level\": 3, \"note\": \"a\\\"b\"}set{\"level\": 0}", "[set()"},
+        {"gemma", "```tool_code\nset(level=9)\nany()\n```", "set{\"level\": 9}any{}",
+         "```tool_code\nset(level=10"},
+        {"smollm3-python", "<code>\nset(level=2)\n</code>", "set{\"level\": 2}", "<code>\nprint("},
+        {"function-gemma",
+         "<start_function_call>call:set{level:3,room:<escape>hall<escape>,note:<escape>a\"}<escape>}"
+         "<end_function_call><start_function_call>call:any{x:[1,{y:<escape>z<escape>}]}<end_function_call>",
+         "set{\"level\": 3, \"room\": \"hall\", \"note\": \"a\\\"}\"}any{\"x\": [1, {\"y\": \"z\"}]}",
+         "<start_function_call>call:set{level:3,room:<escape>cellar"},
+    };
+    size_t n;
+    toolcall_syntaxes(&n);
+    assert_int_equal(n, sizeof cases / sizeof *cases); /* every row is here */
+    for (size_t i = 0; i < n; i++) {
+        shoal_err err = {0};
+        grammar_spec spec = {.kind = GRAMMAR_TOOLS,
+                             .tools_json = TOOLS,
+                             .mode = TOOLS_REQUIRED,
+                             .parallel = true,
+                             .syntax = toolcall_find(cases[i].syntax)};
+        int got = verdict(&spec, cases[i].text, &err);
+        if (got != 1) fail_msg("%s: %s: %d %s", cases[i].syntax, cases[i].text, got, err.message);
+        assert_int_equal(verdict(&spec, cases[i].bad, &err), -1);
+        assert_int_equal(verdict(&spec, "", &err), 0);
+        if (strcmp(cases[i].bad, "<tool_call>") != 0) assert_int_equal(verdict(&spec, "well", &err), -1);
+        reads(cases[i].syntax, cases[i].text, cases[i].calls);
+        spec.mode = TOOLS_AUTO;
+        assert_int_equal(verdict(&spec, cases[i].text, &err), 1);
+        assert_int_equal(verdict(&spec, "Well, no.", &err), 1);
+    }
+}
+
+static void what_begins_like_a_json_call_has_to_be_one(void **state)
+{
+    grammar_spec spec = {.kind = GRAMMAR_TOOLS, .tools_json = TOOLS, .syntax = toolcall_find("llama-json")};
+    shoal_err err;
+    assert_int_equal(verdict(&spec, "{\"name\": \"an", &err), 0);
+    assert_int_equal(verdict(&spec, "{\"name\": \"other", &err), -1);
+    assert_int_equal(verdict(&spec, "{\"rooms\": 3}", &err), 1);
+    assert_int_equal(verdict(&spec, "Use {\"name\": \"other\"}", &err), 1);
+}
+
+/* Conditions that a syntax cannot hold are refused by their place, so that the worker can relax the tool. */
+static void what_cannot_be_held_is_refused(void **state)
+{
+    static const struct {
+        const char *syntax, *parameters, *says;
+    } cases[] = {
+        {"function-gemma", "{\"properties\":{\"a\":{\"type\":\"string\",\"minLength\":3}}}",
+         "tools/0/function/parameters/properties/a"},
+        {"function-gemma", "{\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}}}",
+         "tools/0/function/parameters/properties/a"},
+        {"lfm2", "{\"anyOf\":[{\"required\":[\"a\"]}]}", "tools/0/function/parameters"},
+        {"lfm2", "{\"properties\":{\"a b\":{}}}", "tools/0/function/parameters/properties/a b"},
+        {"lfm2", "{\"properties\":{},\"required\":[\"a\"]}", "tools/0/function/parameters"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char tools[256];
+        snprintf(tools, sizeof tools, "[{\"function\":{\"name\":\"f\",\"parameters\":%s}}]",
+                 cases[i].parameters);
+        shoal_err err = {0};
+        grammar_spec spec = {.kind = GRAMMAR_TOOLS,
+                             .tools_json = tools,
+                             .mode = TOOLS_REQUIRED,
+                             .syntax = toolcall_find(cases[i].syntax)};
+        assert_int_equal(verdict(&spec, "", &err), -2);
+        assert_int_equal(err.code, SHOAL_EUNSUPPORTED);
+        if (!strstr(err.message, cases[i].says)) fail_msg("%s", err.message);
+    }
+    grammar_spec spec = {.kind = GRAMMAR_TOOLS,
+                         .tools_json = "[{\"function\":{\"name\":\"two words\"}}]",
+                         .syntax = toolcall_find("lfm2")};
+    shoal_err err;
+    assert_int_equal(verdict(&spec, "", &err), -2);
+    assert_non_null(strstr(err.message, "two words"));
+}
+
+static void references_reach_the_definitions(void **state)
+{
+    grammar_spec spec = {.kind = GRAMMAR_TOOLS,
+                         .tools_json =
+                             "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"a\":{"
+                             "\"$ref\":\"#/$defs/x\"}},\"$defs\":{\"x\":{\"enum\":[7]}}}}}]",
+                         .mode = TOOLS_REQUIRED,
+                         .syntax = toolcall_find("lfm2")};
+    shoal_err err;
+    assert_int_equal(verdict(&spec, "<|tool_call_start|>[f(a=7)]<|tool_call_end|>", &err), 1);
+    assert_int_equal(verdict(&spec, "<|tool_call_start|>[f()]<|tool_call_end|>", &err), 1);
+    assert_int_equal(verdict(&spec, "<|tool_call_start|>[f(a=8", &err), -1);
+}
+
+static void a_thought_may_come_before_a_form(void **state)
+{
+    const char *const texts[] = {"yes", "no"};
+    grammar_spec spec = {
+        .kind = GRAMMAR_CHOICES, .choices = texts, .n_choices = 2, .thinking = thinking_find("<think>")};
+    shoal_err err;
+    assert_int_equal(verdict(&spec, "yes", &err), 1);
+    assert_int_equal(verdict(&spec, "<think>\nyes? </thin </think>\n\nno", &err), 1);
+    assert_int_equal(verdict(&spec, "<think>maybe", &err), 0);
+    assert_int_equal(verdict(&spec, "<think>maybe</think>maybe", &err), -1);
+    assert_int_equal(verdict(&spec, "maybe", &err), -1);
+    spec.in_thought = true;
+    assert_int_equal(verdict(&spec, "maybe</</think>yes", &err), 1);
+    assert_int_equal(verdict(&spec, "yes", &err), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forced_calls_are_in_the_models_syntax),
+        cmocka_unit_test(what_begins_like_a_json_call_has_to_be_one),
+        cmocka_unit_test(what_cannot_be_held_is_refused),
+        cmocka_unit_test(references_reach_the_definitions),
+        cmocka_unit_test(a_thought_may_come_before_a_form),
+    };
+    return cmocka_run_group_tests_name("grammar_calls", tests, NULL, NULL);
+}
