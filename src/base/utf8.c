@@ -118,3 +118,35 @@ int base64_encode(buf *out, const void *data, size_t n)
     }
     return out->failed ? SHOAL_ENOMEM : 0;
 }
+
+static int digit64(char c)
+{
+    if (c >= 'A' && c <= 'Z') return c - 'A';
+    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+    if (c >= '0' && c <= '9') return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+int base64_decode(buf *out, const char *s, size_t n)
+{
+    size_t start = out->len, pad = n && s[n - 1] == '=' ? 1 + (n > 1 && s[n - 2] == '=') : 0;
+    if (n % 4) return SHOAL_EFORMAT;
+    if (buf_reserve(out, n / 4 * 3)) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < n; i += 4) {
+        uint32_t v = 0;
+        bool bad = false;
+        size_t left = i + 4 == n ? 4 - pad : 4;
+        for (size_t k = 0; k < left; k++) {
+            int d = digit64(s[i + k]);
+            bad |= d < 0;
+            v |= (uint32_t)(d & 63) << (18 - 6 * k);
+        }
+        if (bad || (left < 4 && (v & (left == 3 ? 0xFF : 0xFFFF)))) {
+            out->len = start;
+            return SHOAL_EFORMAT;
+        }
+        char bytes[3] = {(char)(v >> 16), (char)(v >> 8), (char)v};
+        buf_append(out, bytes, left - 1);
+    }
+    return 0;
+}

@@ -28,5 +28,7 @@ size_t utf8_incomplete_tail(const char *s, size_t n);
 bool hex_decode(const char *hex, size_t hex_len, uint8_t *out, size_t n);
 
 int base64_encode(buf *out, const void *data, size_t n); /* RFC 4648 section 4, padded */
+/* Append the bytes that the padded digits stand for: SHOAL_EFORMAT (and nothing) when they are none. */
+int base64_decode(buf *out, const char *s, size_t n);
 
 #endif
