@@ -10,43 +10,32 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "shoal.h"
+#include "text/tok_letter.h"
 
 enum { SHORT_WORD = 24, NONE = -1 };
 
-/* ---- GPT-2's byte alphabet ---- */
-
-static bool is_own_letter(uint32_t byte)
+/* The token of a character at its place in a word, -1 for none: inside a word the prefix goes before it, at
+ * the end the suffix behind. */
+static int32_t find_char(const segmenter *s, const char *c, size_t n, bool inner, bool last)
 {
-    return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF);
-}
-
-/* Bytes that do not print, in order, are the letters from U+0100 on: 0..32 are the first 33, then
- * 127..160 and 173. */
-static uint32_t byte_letter(uint8_t byte)
-{
-    if (is_own_letter(byte)) return byte;
-    if (byte <= 32) return 256u + byte;
-    return byte == 173 ? 256 + 67 : 256u + 33 + (byte - 127u);
-}
-
-int tok_letter_byte(uint32_t cp)
-{
-    if (cp < 256) return is_own_letter(cp) ? (int)cp : -1;
-    if (cp < 256 + 33) return (int)(cp - 256);
-    if (cp < 256 + 67) return (int)(cp - 256 - 33 + 127);
-    return cp == 256 + 67 ? 173 : -1;
+    char text[sizeof s->prefix + sizeof s->suffix + 4];
+    size_t len = inner ? s->prefix_len : 0;
+    memcpy(text, s->prefix, len);
+    memcpy(text + len, c, n);
+    len += n;
+    if (last) memcpy(text + len, s->suffix, s->suffix_len);
+    return tok_vocab_find(s->voc, text, len + (last ? s->suffix_len : 0));
 }
 
 void tok_seg_find_bytes(segmenter *s)
 {
-    for (int b = 0; b < 256; b++) {
+    for (unsigned b = 0; b < 256; b++) {
         char text[8];
-        size_t n = 0;
-        if (s->byte_level)
-            n = utf8_encode(byte_letter((uint8_t)b), text);
-        else if (s->byte_fallback)
-            n = (size_t)snprintf(text, sizeof text, "<0x%02X>", (unsigned)b);
-        if (n) s->byte_ids[b] = tok_vocab_find(s->voc, text, n);
+        size_t n = utf8_encode(tok_byte_letter((uint8_t)b), text);
+        for (unsigned place = 0; place < 4; place++)
+            s->letter_ids[place][b] = s->byte_level ? find_char(s, text, n, place & 1, place & 2) : -1;
+        n = (size_t)snprintf(text, sizeof text, "<0x%02X>", b);
+        s->byte_ids[b] = s->byte_fallback ? tok_vocab_find(s->voc, text, n) : -1;
     }
 }
 
@@ -149,13 +138,7 @@ static int add_char(const segmenter *s, const char *word, size_t begin, size_t e
 {
     const char *c = word + begin;
     size_t n = end - begin;
-    int32_t id;
-    if (last && s->suffix_len) {
-        uint64_t h = vocab_hash(vocab_hash(VOCAB_HASH_START, c, n), s->suffix, s->suffix_len);
-        id = tok_vocab_find_hashed(s->voc, h, c, n, s->suffix, s->suffix_len);
-    } else {
-        id = tok_vocab_find(s->voc, c, n);
-    }
+    int32_t id = find_char(s, c, n, begin > 0, last);
     if (id >= 0) return add_symbol(w, id, begin, end);
     if (!s->byte_fallback || !all_bytes_known(s, c, n)) return add_unknown(s, w, begin, end);
     int rc = 0;
@@ -171,8 +154,8 @@ static int make_symbols(const segmenter *s, const char *word, size_t len, seg_wo
     w->n_sym = 0;
     for (size_t at = 0, end; rc == 0 && at < len; at = end) {
         if (s->byte_level) {
-            int32_t id = s->byte_ids[(uint8_t)word[at]];
             end = at + 1;
+            int32_t id = s->letter_ids[(at > 0) | (end == len) << 1][(uint8_t)word[at]];
             rc = id >= 0 ? add_symbol(w, id, at, end) : add_unknown(s, w, at, end);
         } else {
             uint32_t cp;
@@ -285,7 +268,7 @@ static int32_t find_whole(const segmenter *s, const char *word, size_t len, seg_
     buf_clear(&w->tmp);
     for (size_t i = 0; i < len; i++) {
         char c[4];
-        buf_append(&w->tmp, c, utf8_encode(byte_letter((uint8_t)word[i]), c));
+        buf_append(&w->tmp, c, utf8_encode(tok_byte_letter((uint8_t)word[i]), c));
     }
     return w->tmp.failed ? -1 : tok_vocab_find(s->voc, w->tmp.data, w->tmp.len);
 }
@@ -312,6 +295,8 @@ int tok_seg_word(const segmenter *s, const char *word, size_t len, seg_work *w)
     switch (s->kind) {
     case SEG_WORDPIECE: return tok_seg_wordpiece(s, word, len, w);
     case SEG_UNIGRAM: return tok_seg_unigram(s, word, len, w);
+    case SEG_WORDLEVEL: return tok_seg_wordlevel(s, word, len, w);
+    case SEG_GREEDY: return tok_seg_greedy(s, word, len, w);
     default: return bpe(s, word, len, w);
     }
 }

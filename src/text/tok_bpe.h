@@ -1,4 +1,4 @@
-/* tok_bpe.h: the models that segment one word: BPE, WordPiece, Unigram.
+/* tok_bpe.h: the models that segment one word: BPE, WordPiece, Unigram, whole words, greedy.
  *
  * BPE starts from characters (or bytes) and joins, again and again, the neighbouring pair of the
  * best rank, the leftmost of equals. Short words scan for it; long ones keep a heap, so that a
@@ -6,6 +6,7 @@
 #ifndef TEXT_TOK_BPE_H
 #define TEXT_TOK_BPE_H
 
+#include "text/tok_trie.h"
 #include "text/tok_vocab.h"
 
 typedef struct bpe_merge {
@@ -13,7 +14,14 @@ typedef struct bpe_merge {
     uint32_t rank, id;
 } bpe_merge;
 
-typedef enum { SEG_BPE, SEG_SPM, SEG_WORDPIECE, SEG_UNIGRAM } seg_kind;
+typedef enum {
+    SEG_BPE,
+    SEG_SPM, /* BPE that joins what makes the piece of the best score */
+    SEG_WORDPIECE,
+    SEG_UNIGRAM,
+    SEG_WORDLEVEL, /* a word is a token or unknown */
+    SEG_GREEDY,    /* the longest token at each byte (RWKV) */
+} seg_kind;
 
 typedef struct segmenter {
     seg_kind kind;
@@ -21,13 +29,16 @@ typedef struct segmenter {
     int32_t unk; /* -1: none; characters without a token are left out */
     bool fuse_unk, byte_fallback, ignore_merges;
     bool byte_level;       /* the vocabulary spells bytes by the printable alphabet of GPT-2 */
-    int32_t byte_ids[256]; /* of single bytes: byte-level letters, or "<0x..>"; -1 for none */
-    bpe_merge *merges;     /* open addressing, [n_slots] */
+    int32_t byte_ids[256]; /* of single bytes, "<0x..>"; -1 for none */
+    /* Of the letters of bytes by their place in a word: bit 0 not its first, bit 1 its last. -1 for none. */
+    int32_t letter_ids[4][256];
+    bpe_merge *merges; /* open addressing, [n_slots] */
     size_t n_slots, n_merges;
     uint32_t *ranks; /* SEG_SPM: [voc->n], 0 is the best score */
-    float *scores;   /* SEG_UNIGRAM: [voc->n], and of an unknown character */
-    float unk_score;
-    char prefix[16], suffix[16]; /* WordPiece's "##"; BPE's end of word */
+    double *scores;  /* SEG_UNIGRAM: [voc->n], and of an unknown character */
+    double unk_score;
+    tok_trie trie;               /* SEG_UNIGRAM, SEG_GREEDY: the tokens that may be found in text */
+    char prefix[16], suffix[16]; /* of pieces inside a word ("##"); of BPE's at its end ("</w>") */
     size_t prefix_len, suffix_len;
     size_t max_chars; /* WordPiece: longer words are unknown */
 } segmenter;
@@ -68,15 +79,14 @@ void tok_seg_work_done(seg_work *w);
 int tok_seg_merges_init(segmenter *s, size_t n);
 void tok_seg_merges_add(segmenter *s, int32_t left, int32_t right, uint32_t rank, int32_t id);
 
-/* GPT-2's alphabet: the byte that a code point stands for, -1 when it is no letter of it. */
-int tok_letter_byte(uint32_t cp);
-
-/* Fill in byte_ids from the vocabulary, by byte_level and byte_fallback. */
+/* Fill in byte_ids and letter_ids from the vocabulary, by byte_level, byte_fallback, prefix and suffix. */
 void tok_seg_find_bytes(segmenter *s);
 
 /* wordpiece and unigram, for tok_seg_word */
 int tok_seg_add(seg_work *w, int32_t id, size_t begin, size_t end);
 int tok_seg_wordpiece(const segmenter *s, const char *word, size_t len, seg_work *w);
 int tok_seg_unigram(const segmenter *s, const char *word, size_t len, seg_work *w);
+int tok_seg_wordlevel(const segmenter *s, const char *word, size_t len, seg_work *w);
+int tok_seg_greedy(const segmenter *s, const char *word, size_t len, seg_work *w);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "text/tok_internal.h"
+#include "text/tok_letter.h"
 
 /* ---- what tokens stand for ---- */
 
@@ -48,62 +49,6 @@ static bool is_byte_token(const char *s, size_t n, char *ret)
     return true;
 }
 
-static void put_bytes(const decoder *d, buf *out, buf *tmp, const char *s, size_t n)
-{
-    char byte;
-    if (d->byte_level && unletter(out, s, n)) return;
-    if (d->byte_fallback && is_byte_token(s, n, &byte)) {
-        buf_putc(out, byte);
-        return;
-    }
-    if (d->kind == DEC_WORDPIECE && n >= d->prefix_len && d->prefix_len &&
-        !memcmp(s, d->prefix, d->prefix_len)) {
-        buf_append(out, s + d->prefix_len, n - d->prefix_len);
-        return;
-    }
-    if (d->kind == DEC_METASPACE) {
-        replaced(out, s, n, d->meta, d->meta_len, " ", 1);
-        return;
-    }
-    size_t start = out->len;
-    buf_append(out, s, n);
-    for (size_t i = 0; i < d->n_replace; i++) {
-        const dec_replace *r = &d->replace[i];
-        buf_clear(tmp);
-        buf_append(tmp, out->data + start, out->len - start);
-        out->len = start;
-        replaced(out, tmp->data, tmp->len, r->from, r->from_len, r->to, r->to_len);
-    }
-}
-
-int tok_build_bytes(tokenizer *t, shoal_err *err)
-{
-    buf tmp = {0};
-    t->bytes = calloc(t->voc.n + 1, sizeof *t->bytes);
-    if (!t->bytes || buf_reserve(&t->bytes_pool, 1)) return err_nomem(err);
-    for (size_t id = 0; id < t->voc.n; id++) {
-        size_t n, start = t->bytes_pool.len;
-        const char *s = tok_vocab_text(&t->voc, (int32_t)id, &n);
-        if (s) put_bytes(&t->dec, &t->bytes_pool, &tmp, s, n);
-        if (t->bytes_pool.len >= UINT32_MAX) t->bytes_pool.failed = true;
-        if (t->bytes_pool.failed) break;
-        t->bytes[id] = (vocab_piece){(uint32_t)start, (uint32_t)(t->bytes_pool.len - start)};
-    }
-    bool failed = t->bytes_pool.failed || tmp.failed;
-    buf_done(&tmp);
-    return failed ? err_nomem(err) : 0;
-}
-
-const char *tokenizer_bytes(const tokenizer *t, int32_t id, size_t *ret_len, bool *ret_special)
-{
-    if (id < 0 || (size_t)id >= t->voc.n || t->voc.pieces[id].off == UINT32_MAX) return NULL;
-    *ret_len = t->bytes[id].len;
-    *ret_special = t->special[id];
-    return t->bytes_pool.data + t->bytes[id].off;
-}
-
-/* ---- one token in its place ---- */
-
 /* Replace in out[from..], which only ever shrinks. */
 static void shrink(buf *out, size_t from, const char *what, const char *by)
 {
@@ -129,6 +74,132 @@ static void cleanup(buf *out, size_t from)
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) shrink(out, from, rules[i][0], rules[i][1]);
 }
 
+static void replace_matches(const dec_step *p, buf *out, const char *s, size_t n)
+{
+    tok_match m = {0};
+    size_t last = 0, b, e;
+    int rc;
+    while ((rc = tok_regex_find(p->re, &m, s, n, last, &b, &e, NULL)) > 0 && e > b) {
+        buf_append(out, s + last, b - last);
+        buf_append(out, p->to, p->to_len);
+        last = e;
+    }
+    if (rc == SHOAL_ENOMEM) out->failed = true;
+    buf_append(out, s + last, n - last);
+    tok_match_done(&m);
+}
+
+static void strip(const dec_step *p, buf *out, const char *s, size_t n)
+{
+    size_t k = p->from_len;
+    for (size_t i = 0; i < p->start && n >= k && !memcmp(s, p->from, k); i++) {
+        s += k;
+        n -= k;
+    }
+    for (size_t i = 0; i < p->stop && n >= k && !memcmp(s + n - k, p->from, k); i++) n -= k;
+    buf_append(out, s, n);
+}
+
+/* "\t", "\n", "\r", "\x" and two digits; any other escaped character is itself. */
+static void unescape(buf *out, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char c = s[i];
+        uint8_t byte;
+        if (c == '\\' && i + 1 < n) {
+            c = s[++i];
+            if (c == 'x' && i + 2 < n && hex_decode(s + i + 1, 2, &byte, 1)) {
+                c = (char)byte;
+                i += 2;
+            } else {
+                c = (char)(c == 't' ? '\t' : c == 'n' ? '\n' : c == 'r' ? '\r' : c);
+            }
+        }
+        buf_putc(out, c);
+    }
+}
+
+static void run_step(const dec_step *p, buf *out, const char *s, size_t n)
+{
+    char byte;
+    switch (p->kind) {
+    case DSTEP_REPLACE:
+        if (p->re)
+            replace_matches(p, out, s, n);
+        else
+            replaced(out, s, n, p->from, p->from_len, p->to, p->to_len);
+        return;
+    case DSTEP_STRIP: strip(p, out, s, n); return;
+    case DSTEP_UNESCAPE: unescape(out, s, n); return;
+    case DSTEP_BYTE_LEVEL:
+        if (!unletter(out, s, n)) buf_append(out, s, n);
+        return;
+    case DSTEP_BYTE_FALLBACK:
+        if (is_byte_token(s, n, &byte))
+            buf_putc(out, byte);
+        else
+            buf_append(out, s, n);
+        return;
+    }
+}
+
+/* What a token stands for, behind what `out` holds; tmp is scratch. */
+static void put_bytes(const decoder *d, buf *out, buf *tmp, const char *s, size_t n, bool first)
+{
+    size_t start = out->len;
+    buf_append(out, s, n);
+    for (size_t i = 0; i < d->n_steps; i++) {
+        buf_clear(tmp);
+        buf_append(tmp, out->data + start, out->len - start);
+        out->len = start;
+        run_step(&d->steps[i], out, tmp->data, tmp->len);
+    }
+    if (d->kind == DEC_JOIN || d->kind == DEC_BYTES || !d->mark_len) return;
+    buf_clear(tmp);
+    buf_append(tmp, out->data + start, out->len - start);
+    out->len = start;
+    bool drop = d->kind == DEC_CTC || (d->kind == DEC_METASPACE && first && d->meta_first);
+    bool goes_on = tmp->len >= d->mark_len && !memcmp(tmp->data, d->mark, d->mark_len);
+    if (d->kind == DEC_WORDPIECE)
+        buf_append(out, tmp->data + (goes_on ? d->mark_len : 0), tmp->len - (goes_on ? d->mark_len : 0));
+    else
+        replaced(out, tmp->data, tmp->len, d->mark, d->mark_len, " ", !drop);
+    if (d->kind != DEC_CTC || !d->cleanup) return;
+    cleanup(out, start);
+    buf_clear(tmp);
+    buf_append(tmp, out->data + start, out->len - start);
+    out->len = start;
+    replaced(out, tmp->data, tmp->len, d->delimiter, d->delimiter_len, " ", 1);
+}
+
+int tok_build_bytes(tokenizer *t, shoal_err *err)
+{
+    buf tmp = {0};
+    t->bytes = calloc(t->voc.n + 1, sizeof *t->bytes);
+    if (!t->bytes || buf_reserve(&t->bytes_pool, 1)) return err_nomem(err);
+    for (size_t id = 0; id < t->voc.n; id++) {
+        size_t n, start = t->bytes_pool.len;
+        const char *s = tok_vocab_text(&t->voc, (int32_t)id, &n);
+        if (s) put_bytes(&t->dec, &t->bytes_pool, &tmp, s, n, false);
+        if (t->bytes_pool.len >= UINT32_MAX) t->bytes_pool.failed = true;
+        if (t->bytes_pool.failed) break;
+        t->bytes[id] = (vocab_piece){(uint32_t)start, (uint32_t)(t->bytes_pool.len - start)};
+    }
+    bool failed = t->bytes_pool.failed || tmp.failed;
+    buf_done(&tmp);
+    return failed ? err_nomem(err) : 0;
+}
+
+const char *tokenizer_bytes(const tokenizer *t, int32_t id, size_t *ret_len, bool *ret_special)
+{
+    if (id < 0 || (size_t)id >= t->voc.n || t->voc.pieces[id].off == UINT32_MAX) return NULL;
+    *ret_len = t->bytes[id].len;
+    *ret_special = t->special[id];
+    return t->bytes_pool.data + t->bytes[id].off;
+}
+
+/* ---- one token in its place ---- */
+
 static void put_wordpiece(const tokenizer *t, int32_t id, bool first, buf *out)
 {
     size_t n_piece, n = t->bytes[id].len, from = out->len;
@@ -143,26 +214,52 @@ static void put_wordpiece(const tokenizer *t, int32_t id, bool first, buf *out)
     if (t->dec.cleanup) cleanup(out, from);
 }
 
-/* Append the token's bytes; returns false when the next token is still the first one. */
-static bool put_token(const tokenizer *t, int32_t id, bool first, buf *out)
+/* A token's end of a word is a space once another token follows. */
+static void put_bpe(detok *d, const char *s, size_t n, const char *piece, size_t n_piece, buf *out)
 {
-    const decoder *d = &t->dec;
+    const decoder *c = &d->t->dec;
+    if (d->space) buf_putc(out, ' ');
+    d->space = n && n_piece >= c->mark_len && !memcmp(piece + n_piece - c->mark_len, c->mark, c->mark_len);
+    buf_append(out, s, n - d->space);
+}
+
+static void put_first_meta(const tokenizer *t, const char *piece, size_t n, buf *out)
+{
+    buf tmp = {0};
+    put_bytes(&t->dec, out, &tmp, piece, n, true);
+    out->failed |= tmp.failed;
+    buf_done(&tmp);
+}
+
+/* Append the token's bytes. */
+static void put_token(detok *d, int32_t id, buf *out)
+{
+    const tokenizer *t = d->t;
+    const decoder *c = &t->dec;
     const char *s = t->bytes_pool.data + t->bytes[id].off;
-    size_t n = t->bytes[id].len;
-    if (d->kind == DEC_WORDPIECE) {
-        put_wordpiece(t, id, first, out);
-        return true;
+    size_t n = t->bytes[id].len, n_piece;
+    const char *piece = tok_vocab_text(&t->voc, id, &n_piece);
+    bool first = !d->started;
+    d->started = true;
+    switch (c->kind) {
+    case DEC_WORDPIECE: put_wordpiece(t, id, first, out); return;
+    case DEC_BPE: put_bpe(d, s, n, piece, n_piece, out); return;
+    case DEC_METASPACE:
+        if (!first || !c->meta_first) break;
+        put_first_meta(t, piece, n_piece, out);
+        return;
+    case DEC_CTC:
+        if (!first && id == d->last) return;
+        d->last = id;
+        break;
+    case DEC_JOIN:
+        if (!first) buf_putc(out, ' ');
+        break;
+    case DEC_BYTES:
+        for (; d->stripped < c->strip_first && n && s[0] == c->strip_char; d->stripped++, s++) n--;
+        if (n) d->stripped = (uint8_t)c->strip_first;
     }
-    if (d->kind == DEC_METASPACE && first && d->meta_first) {
-        size_t n_piece;
-        const char *piece = tok_vocab_text(&t->voc, id, &n_piece);
-        replaced(out, piece, n_piece, d->meta, d->meta_len, "", 0);
-        return true;
-    }
-    if (d->kind == DEC_JOIN && !first) buf_putc(out, ' ');
-    bool strip = first && d->strip_first && n && s[0] == d->strip_char;
-    buf_append(out, s + strip, n - strip);
-    return n > 0 || d->kind == DEC_JOIN;
+    buf_append(out, s, n);
 }
 
 /* ---- whole characters ---- */
@@ -242,7 +339,7 @@ int detok_push(detok *d, int32_t id, buf *out)
     if (t->special[id] && !d->with_special) return 0;
     size_t from = out->len;
     buf_append(out, d->pending, d->n_pending);
-    d->started |= put_token(t, id, !d->started, out);
+    put_token(d, id, out);
     if (out->failed) return SHOAL_ENOMEM;
     size_t keep = open_tail(out->data + from, out->len - from);
     if (repair(out, from, keep)) return SHOAL_ENOMEM;

@@ -72,28 +72,37 @@ static uint32_t code_point_of(job *j, size_t byte)
     return (uint32_t)j->at_cp;
 }
 
-/* The reference's trim_offsets: spaces at a token's ends do not belong to its span. */
-static text_range trim(const job *j, int32_t id, text_range r)
+/* The reference's trim_offsets: spaces at a token's ends do not belong to its span. An added token's are
+ * those of the text [b, e) that it took, any other's those that it stands for. */
+static text_range trim(const job *j, int32_t id, const tok_text *t, size_t b, size_t e, bool added,
+                       text_range r)
 {
-    size_t n, lead = 0, tail = 0;
+    size_t n = e - b, lead = 0, tail = 0;
     bool special;
-    const char *s = tokenizer_bytes(j->t, id, &n, &special);
-    while (s && lead < n && s[lead] == ' ') lead++;
-    while (s && tail < n && s[n - 1 - tail] == ' ') tail++;
+    const char *s = added ? t->s + b : tokenizer_bytes(j->t, id, &n, &special);
+    const tok_text text = {.s = s, .len = s ? n : 0};
+    for (size_t at = 0; at < text.len && tok_cp_is_space(tok_text_next(&text, &at)); lead = at)
+        if (!added && s[lead] != ' ') break;
+    while (tail < text.len && s[n - 1 - tail] == ' ') tail++;
     if (lead && j->t->trim_prefix && (j->e.n == j->first || r.begin == 0)) lead--;
     r.begin = r.begin + lead < r.end ? r.begin + (uint32_t)lead : r.end;
     if (tail && r.end >= tail) r.end = r.end - tail > r.begin ? r.end - (uint32_t)tail : r.begin;
     return r;
 }
 
-static int put_token(job *j, int32_t id, const tok_text *t, size_t b, size_t e)
+static int put_range(job *j, int32_t id, const tok_text *t, size_t b, size_t e, bool added)
 {
     text_range r = tok_text_origin(t, b, e);
-    if (j->t->trim_offsets) r = trim(j, id, r);
+    if (j->t->trim_offsets) r = trim(j, id, t, b, e, added, r);
     token_span s = {.begin = r.begin, .end = r.end};
     s.cp_begin = code_point_of(j, r.begin);
     s.cp_end = code_point_of(j, r.end);
     return push(j, id, s, false);
+}
+
+static int put_token(job *j, int32_t id, const tok_text *t, size_t b, size_t e)
+{
+    return put_range(j, id, t, b, e, false);
 }
 
 /* ---- words ---- */
@@ -247,7 +256,7 @@ static int split_added(job *j, const tok_text *t, const added_set *set, gap_fn *
         for (size_t next = e; a->rstrip && e < t->len && tok_cp_is_space(tok_text_next(t, &next)); e = next)
             continue;
         if (b > done) rc = gap(j, t, done, b);
-        if (rc == 0) rc = put_token(j, a->id, t, b, e);
+        if (rc == 0) rc = put_range(j, a->id, t, b, e, true);
         j->word++;
         done = from = e;
     }

@@ -151,7 +151,7 @@ static int load_gpt2(tokenizer *t, const tokenizer_gguf *m, const char *what, sh
     t->seg.byte_level = true;
     t->seg.ignore_merges = p->ignore_merges;
     t->dec.kind = DEC_BYTES;
-    t->dec.byte_level = true;
+    tok_add_dec(t, DSTEP_BYTE_LEVEL);
     int rc = load_merges(t, m, what, err);
     for (size_t i = 0; rc == 0 && i < 4 && p->regex[i]; i++) rc = add_regex(t, p->regex[i], what, err);
     bool add_bos = m->add_bos >= 0 ? m->add_bos == 1 : p->add_bos;
@@ -180,8 +180,8 @@ static int load_bert(tokenizer *t, const tokenizer_gguf *m, shoal_err *err)
     if (g->unk < 0) g->unk = tok_vocab_find(&t->voc, "[UNK]", 5);
     t->dec.kind = DEC_WORDPIECE;
     t->dec.cleanup = true;
-    t->dec.prefix = "##";
-    t->dec.prefix_len = 2;
+    t->dec.mark = "##";
+    t->dec.mark_len = 2;
     int rc = add_norm(t, NORM_BERT_CLEAN, err);
     if (rc == 0) rc = add_norm(t, NORM_BERT_CHINESE, err);
     if (rc == 0 && m->lowercase != 0) {
@@ -239,9 +239,10 @@ static int load_llama(tokenizer *t, const tokenizer_gguf *m, const char *what, s
     g->kind = SEG_SPM;
     g->byte_fallback = g->fuse_unk = true;
     g->unk = checked(m, m->unk);
-    t->dec = (decoder){
-        .kind = DEC_BYTES, .byte_fallback = true, .strip_first = true, .strip_char = ' ', .n_replace = 1};
-    t->dec.replace[0] = (dec_replace){.from = META, .to = " ", .from_len = 3, .to_len = 1};
+    t->dec = (decoder){.kind = DEC_BYTES, .strip_first = 1, .strip_char = ' '};
+    dec_step *meta = tok_add_dec(t, DSTEP_REPLACE);
+    *meta = (dec_step){.kind = DSTEP_REPLACE, .from = META, .to = " ", .from_len = 3, .to_len = 1};
+    tok_add_dec(t, DSTEP_BYTE_FALLBACK);
     int rc = rank_scores(t, m, err);
     if (rc == 0) rc = add_norm(t, NORM_PREPEND, err);
     if (rc == 0) rc = add_norm(t, NORM_REPLACE, err);

@@ -34,31 +34,45 @@ typedef struct tpl_item {
     uint8_t type;
 } tpl_item;
 
+/* What is done to each token by itself, in the order of the file. */
+typedef enum {
+    DSTEP_REPLACE,       /* `from`, or matches of `re`, by `to` */
+    DSTEP_STRIP,         /* up to `start` characters `from` at the beginning, `stop` at the end */
+    DSTEP_BYTE_FALLBACK, /* "<0x0A>" is that byte */
+    DSTEP_BYTE_LEVEL,    /* undo GPT-2's alphabet */
+    DSTEP_UNESCAPE,      /* RWKV's "\n" and "\x0a" */
+} dec_step_kind;
+
+typedef struct dec_step {
+    dec_step_kind kind;
+    tok_regex *re;
+    const char *from, *to;
+    size_t from_len, to_len, start, stop;
+} dec_step;
+
+/* What depends on a token's place. */
 typedef enum {
     DEC_JOIN,      /* no decoder: tokens with spaces between */
-    DEC_BYTES,     /* byte-level, and SentencePiece-like sequences */
+    DEC_BYTES,     /* one after the other */
     DEC_WORDPIECE, /* a space before what is no continuation */
     DEC_METASPACE, /* "▁" is a space, but not in the first token */
+    DEC_BPE,       /* a space for each end of a word but the last */
+    DEC_CTC,       /* equal neighbours are one; pads go */
 } dec_kind;
 
-typedef struct dec_replace {
-    const char *from, *to;
-    size_t from_len, to_len;
-} dec_replace;
-
+enum { DEC_MAX_STEPS = 8 };
 typedef struct decoder {
     dec_kind kind;
-    bool cleanup;       /* WordPiece: "do n't ." -> "don't." */
-    bool byte_level;    /* undo GPT-2's alphabet */
-    bool byte_fallback; /* "<0x0A>" is that byte */
-    bool strip_first;   /* one leading strip_char of the whole text goes */
+    bool cleanup; /* DEC_WORDPIECE, DEC_CTC: "do n't ." -> "don't." */
+    bool fused;   /* steps that follow are of the whole text */
+    dec_step steps[DEC_MAX_STEPS];
+    size_t n_steps;
+    size_t strip_first; /* so many strip_char at the start of the whole text go */
     char strip_char;
-    dec_replace replace[8];
-    size_t n_replace;
-    const char *prefix; /* "##" */
-    size_t prefix_len;
-    const char *meta; /* "▁" */
-    size_t meta_len;
+    const char *mark; /* DEC_WORDPIECE "##", DEC_METASPACE "▁", DEC_BPE "</w>", DEC_CTC "<pad>" */
+    size_t mark_len;
+    const char *delimiter; /* DEC_CTC "|" */
+    size_t delimiter_len;
     bool meta_first; /* the first token loses its meta characters */
 } decoder;
 
@@ -97,7 +111,7 @@ int tok_wrap_templates(tokenizer *t, int32_t head, int32_t tail, int32_t mid, ui
 /* tok_decode.c: fill in bytes[]. */
 int tok_build_bytes(tokenizer *t, shoal_err *err);
 
-/* tok_json_steps.c: the sections of tokenizer.json. A null section leaves *t as it is. */
+/* tok_json_steps.c, tok_json_decoder.c: the sections of tokenizer.json. A null section leaves *t as it is. */
 int tok_json_normalizer(tokenizer *t, const json_t *o, const char *what, shoal_err *err);
 int tok_json_pre(tokenizer *t, const json_t *o, const char *what, shoal_err *err);
 int tok_json_post(tokenizer *t, const json_t *o, const char *what, shoal_err *err);
@@ -106,5 +120,10 @@ int tok_json_decoder(tokenizer *t, const json_t *o, const char *what, shoal_err 
 /* Room for one more step; NULL when out of memory. */
 norm_step *tok_add_norm(tokenizer *t);
 pre_step *tok_add_pre(tokenizer *t);
+/* NULL when there are DEC_MAX_STEPS of them. */
+dec_step *tok_add_dec(tokenizer *t, dec_step_kind kind);
+
+/* The trie of seg: ids 0..n of the vocabulary, without those that left_out (may be NULL) marks. */
+int tok_build_trie(tokenizer *t, size_t n, const uint8_t *left_out, shoal_err *err);
 
 #endif

@@ -1,4 +1,5 @@
 /* tok_json.c: tokenizer.json -> tokenizer: the vocabulary, the merges and the added tokens. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,6 +97,9 @@ static int load_merge(loader *l, const json_t *m, size_t i)
     if (!merge_sides(m, &a, &n_a, &b, &n_b))
         return err_set(l->err, SHOAL_EFORMAT, "%s: model.merges[%zu]: not a pair of pieces", l->what, i);
     int32_t left = tok_vocab_find(g->voc, a, n_a), right = tok_vocab_find(g->voc, b, n_b);
+    size_t k = left >= 0 && right >= 0 && n_b >= g->prefix_len && n_a ? g->prefix_len : 0;
+    b += k; /* the right side is no longer inside a word */
+    n_b -= k;
     uint64_t h = vocab_hash(vocab_hash(VOCAB_HASH_START, a, n_a), b, n_b);
     int32_t both = left < 0 || right < 0 ? -1 : tok_vocab_find_hashed(g->voc, h, a, n_a, b, n_b);
     if (both < 0)
@@ -109,16 +113,14 @@ static int load_bpe(loader *l, const json_t *model)
 {
     segmenter *g = &l->t->seg;
     const json_t *merges = json_object_get(model, "merges"), *m;
-    size_t i, n;
-    char prefix[2];
+    size_t i;
     g->kind = SEG_BPE;
     g->fuse_unk = json_is_true(json_object_get(model, "fuse_unk"));
     g->byte_fallback = json_is_true(json_object_get(model, "byte_fallback"));
     g->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
     int rc = short_text(l, model, "end_of_word_suffix", g->suffix, sizeof g->suffix, &g->suffix_len);
-    if (rc == 0 && short_text(l, model, "continuing_subword_prefix", prefix, 1, &n))
-        rc = err_set(l->err, SHOAL_EUNSUPPORTED,
-                     "%s: model.continuing_subword_prefix is not supported for BPE", l->what);
+    if (rc == 0)
+        rc = short_text(l, model, "continuing_subword_prefix", g->prefix, sizeof g->prefix, &g->prefix_len);
     if (rc == 0) rc = find_unk(l, model);
     if (rc) return rc;
     if (!json_is_array(merges))
@@ -155,7 +157,7 @@ static int load_unigram(loader *l, const json_t *model)
     segmenter *g = &l->t->seg;
     const json_t *pieces = json_object_get(model, "vocab"), *v, *unk = json_object_get(model, "unk_id");
     size_t i, n = json_array_size(pieces);
-    float lowest = 0;
+    double lowest = INFINITY;
     if (n == 0 || n > TOK_MAX_TOKENS)
         return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab: an array of at most %d pieces is expected",
                        l->what, TOK_MAX_TOKENS);
@@ -171,13 +173,23 @@ static int load_unigram(loader *l, const json_t *model)
                            l->what, i);
         int rc = put(l, (int64_t)i, json_string_value(text), json_string_length(text), "model.vocab");
         if (rc) return rc;
-        g->scores[i] = (float)json_number_value(score);
+        g->scores[i] = json_number_value(score);
         if (g->scores[i] < lowest) lowest = g->scores[i];
     }
     g->unk_score = lowest - 10; /* kUnkPenalty of SentencePiece */
+    if (!isfinite(lowest))
+        return err_set(l->err, SHOAL_EFORMAT, "%s: model.vocab: a score is no number", l->what);
     if (json_is_integer(unk) && json_integer_value(unk) >= 0 && (size_t)json_integer_value(unk) < n)
         g->unk = (int32_t)json_integer_value(unk);
-    return 0;
+    return tok_build_trie(l->t, n, NULL, l->err);
+}
+
+/* Files before tokenizers 0.9 do not name the model; each has fields of its own. */
+static const char *implied_type(const json_t *model)
+{
+    if (json_object_get(model, "merges")) return "BPE";
+    if (json_is_array(json_object_get(model, "vocab"))) return "Unigram";
+    return json_object_get(model, "max_input_chars_per_word") ? "WordPiece" : "WordLevel";
 }
 
 static int load_model(loader *l, const json_t *root)
@@ -186,15 +198,17 @@ static int load_model(loader *l, const json_t *root)
     const char *type = json_string_value(json_object_get(model, "type"));
     if (!json_is_object(model))
         return err_set(l->err, SHOAL_EFORMAT, "%s: model: must be an object", l->what);
-    /* Files before tokenizers 0.9 do not name the model. */
-    if (!type) type = json_object_get(model, "merges") ? "BPE" : "WordPiece";
+    if (!type) type = implied_type(model);
     if (!strcmp(type, "Unigram")) return load_unigram(l, model);
-    bool bpe = !strcmp(type, "BPE");
-    if (!bpe && strcmp(type, "WordPiece"))
+    bool bpe = !strcmp(type, "BPE"), words = !strcmp(type, "WordLevel");
+    if (!bpe && !words && strcmp(type, "WordPiece"))
         return err_set(l->err, SHOAL_EUNSUPPORTED, "%s: model.type: \"%s\" is not supported", l->what, type);
     int rc = load_vocab(l, model);
     if (rc) return rc;
-    return bpe ? load_bpe(l, model) : load_wordpiece(l, model);
+    if (bpe) return load_bpe(l, model);
+    if (!words) return load_wordpiece(l, model);
+    l->t->seg.kind = SEG_WORDLEVEL;
+    return find_unk(l, model);
 }
 
 static int load_added(loader *l, const json_t *root)
@@ -247,26 +261,12 @@ static int load_config(loader *l, const char *json, size_t len)
     return 0;
 }
 
-/* Unigram scores by id; added tokens beyond the model's are never found in text. */
-static int spread_scores(loader *l, size_t n_model)
-{
-    segmenter *g = &l->t->seg;
-    if (g->kind != SEG_UNIGRAM || l->t->voc.n <= n_model) return 0;
-    float *p = realloc(g->scores, l->t->voc.n * sizeof *p);
-    if (!p) return err_nomem(l->err);
-    g->scores = p;
-    for (size_t i = n_model; i < l->t->voc.n; i++) p[i] = -1e30f;
-    return 0;
-}
-
 static int load(loader *l, const json_t *root)
 {
     tokenizer *t = l->t;
     if (!json_is_object(root)) return err_set(l->err, SHOAL_EFORMAT, "%s: must be an object", l->what);
     int rc = load_model(l, root);
-    size_t n_model = t->voc.n;
     if (rc == 0) rc = load_added(l, root);
-    if (rc == 0) rc = spread_scores(l, n_model);
     if (rc) return rc;
     static const struct {
         const char *key;

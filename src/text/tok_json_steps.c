@@ -1,67 +1,9 @@
-/* tok_json_steps.c: normalizer, pre_tokenizer, post_processor and decoder of a tokenizer.json. */
+/* tok_json_steps.c: normalizer, pre_tokenizer and post_processor of a tokenizer.json. */
 #include <string.h>
 
 #include "base/json.h"
 #include "base/utf8.h"
-#include "text/tok_internal.h"
-
-typedef int section_fn(tokenizer *t, const json_t *o, const char *what, shoal_err *err);
-
-/* A copy of an optional string field; `def` (may be NULL) when it is absent. */
-static int get_text(tokenizer *t, const json_t *o, const char *key, const char *def, const char **ret,
-                    size_t *ret_len, const char *what, shoal_err *err)
-{
-    const json_t *v = json_object_get(o, key);
-    if (v && !json_is_null(v) && !json_is_string(v))
-        return err_set(err, SHOAL_EFORMAT, "%s.%s: must be a string", what, key);
-    const char *s = json_is_string(v) ? json_string_value(v) : def;
-    *ret_len = json_is_string(v) ? json_string_length(v) : def ? strlen(def) : 0;
-    *ret = s ? arena_strndup(t->mem, s, *ret_len) : NULL;
-    return s && !*ret ? err_nomem(err) : 0;
-}
-
-static bool get_bool(const json_t *o, const char *key, bool def)
-{
-    const json_t *v = json_object_get(o, key);
-    return json_is_boolean(v) ? json_is_true(v) : def;
-}
-
-static int type_of(const json_t *o, const char *what, const char **ret, shoal_err *err)
-{
-    *ret = json_string_value(json_object_get(o, "type"));
-    return *ret ? 0 : err_set(err, SHOAL_EFORMAT, "%s: an object with a \"type\" is expected", what);
-}
-
-/* {"type": "Sequence", KEY: [...]}: each in turn. Depth is bounded by the JSON parser. */
-static int each(tokenizer *t, const json_t *o, const char *key, section_fn *fn, const char *what,
-                shoal_err *err)
-{
-    const json_t *list = json_object_get(o, key), *item;
-    size_t i;
-    char at[160];
-    if (!json_is_array(list)) return err_set(err, SHOAL_EFORMAT, "%s.%s: must be an array", what, key);
-    if (json_array_size(list) > 64) return err_set(err, SHOAL_ELIMIT, "%s.%s: more than 64 steps", what, key);
-    json_array_foreach(list, i, item)
-    {
-        snprintf(at, sizeof at, "%.100s.%s[%zu]", what, key, i);
-        int rc = fn(t, item, at, err);
-        if (rc) return rc;
-    }
-    return 0;
-}
-
-/* "pattern": {"String": s} or {"Regex": s}: sets one of *ret_re and *ret_text. */
-static int get_pattern(tokenizer *t, const json_t *o, tok_regex **ret_re, const char **ret_text,
-                       size_t *ret_len, const char *what, shoal_err *err)
-{
-    const json_t *p = json_object_get(o, "pattern"), *re = json_object_get(p, "Regex");
-    if (json_is_string(re))
-        return tok_regex_compile(ret_re, json_string_value(re), json_string_length(re), what, err);
-    if (!json_is_string(json_object_get(p, "String")))
-        return err_set(err, SHOAL_EFORMAT, "%s.pattern: {\"String\": ...} or {\"Regex\": ...} is expected",
-                       what);
-    return get_text(t, p, "String", NULL, ret_text, ret_len, what, err);
-}
+#include "text/tok_json.h"
 
 static norm_step *add_norm(tokenizer *t, norm_kind kind, shoal_err *err)
 {
@@ -84,11 +26,11 @@ static int add_form(tokenizer *t, bool compose, bool compat, shoal_err *err)
 
 static int bert_normalizer(tokenizer *t, const json_t *o, shoal_err *err)
 {
-    bool lower = get_bool(o, "lowercase", true);
-    if (get_bool(o, "clean_text", true) && !add_norm(t, NORM_BERT_CLEAN, err)) return SHOAL_ENOMEM;
-    if (get_bool(o, "handle_chinese_chars", true) && !add_norm(t, NORM_BERT_CHINESE, err))
+    bool lower = tok_json_bool(o, "lowercase", true);
+    if (tok_json_bool(o, "clean_text", true) && !add_norm(t, NORM_BERT_CLEAN, err)) return SHOAL_ENOMEM;
+    if (tok_json_bool(o, "handle_chinese_chars", true) && !add_norm(t, NORM_BERT_CHINESE, err))
         return SHOAL_ENOMEM;
-    if (get_bool(o, "strip_accents", lower)) {
+    if (tok_json_bool(o, "strip_accents", lower)) {
         if (add_form(t, false, false, err) || !add_norm(t, NORM_STRIP_ACCENTS, err)) return SHOAL_ENOMEM;
     }
     return !lower || add_norm(t, NORM_LOWERCASE, err) ? 0 : SHOAL_ENOMEM;
@@ -99,33 +41,63 @@ static int replace_or_prepend(tokenizer *t, const json_t *o, bool prepend, const
     norm_step *s = add_norm(t, prepend ? NORM_PREPEND : NORM_REPLACE, err);
     if (!s) return SHOAL_ENOMEM;
     int rc = 0;
-    if (!prepend) rc = get_pattern(t, o, &s->re, &s->pattern, &s->pattern_len, what, err);
+    if (!prepend) rc = tok_json_pattern(t, o, &s->re, &s->pattern, &s->pattern_len, what, err);
     return rc ? rc
-              : get_text(t, o, prepend ? "prepend" : "content", "", &s->content, &s->content_len, what, err);
+              : tok_json_text(t, o, prepend ? "prepend" : "content", "", &s->content, &s->content_len, what,
+                              err);
 }
+
+static int precompiled(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+{
+    const json_t *v = json_object_get(o, "precompiled_charsmap");
+    norm_step *s = add_norm(t, NORM_PRECOMPILED, err);
+    buf blob = {0};
+    if (!s) return SHOAL_ENOMEM;
+    if (!v || json_is_null(v)) return 0;
+    int rc =
+        json_is_string(v) ? base64_decode(&blob, json_string_value(v), json_string_length(v)) : SHOAL_EFORMAT;
+    if (rc == SHOAL_ENOMEM) rc = err_nomem(err);
+    if (rc == SHOAL_EFORMAT)
+        rc = err_set(err, rc, "%s.precompiled_charsmap: base64 digits are expected", what);
+    if (rc == 0) rc = charsmap_parse(&s->map, t->mem, blob.data, blob.len, what, err);
+    buf_done(&blob);
+    return rc;
+}
+
+static const struct {
+    const char *type;
+    norm_kind kind;
+} plain_norms[] = {
+    {"Lowercase", NORM_LOWERCASE},
+    {"StripAccents", NORM_STRIP_ACCENTS},
+    {"Nmt", NORM_NMT},
+    {"ByteLevel", NORM_BYTES},
+};
 
 int tok_json_normalizer(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
 {
     const char *type;
     if (!o || json_is_null(o)) return 0;
-    int rc = type_of(o, what, &type, err);
+    int rc = tok_json_type(o, what, &type, err);
     if (rc) return rc;
-    if (!strcmp(type, "Sequence")) return each(t, o, "normalizers", tok_json_normalizer, what, err);
+    if (!strcmp(type, "Sequence")) return tok_json_each(t, o, "normalizers", tok_json_normalizer, what, err);
     if (!strcmp(type, "BertNormalizer")) return bert_normalizer(t, o, err);
     if (!strcmp(type, "NFC")) return add_form(t, true, false, err);
     if (!strcmp(type, "NFD")) return add_form(t, false, false, err);
     if (!strcmp(type, "NFKC")) return add_form(t, true, true, err);
     if (!strcmp(type, "NFKD")) return add_form(t, false, true, err);
-    if (!strcmp(type, "Lowercase")) return add_norm(t, NORM_LOWERCASE, err) ? 0 : SHOAL_ENOMEM;
-    if (!strcmp(type, "StripAccents")) return add_norm(t, NORM_STRIP_ACCENTS, err) ? 0 : SHOAL_ENOMEM;
+    for (size_t i = 0; i < sizeof plain_norms / sizeof *plain_norms; i++)
+        if (!strcmp(type, plain_norms[i].type))
+            return add_norm(t, plain_norms[i].kind, err) ? 0 : SHOAL_ENOMEM;
+    if (!strcmp(type, "Precompiled")) return precompiled(t, o, what, err);
     if (!strcmp(type, "Prepend")) return replace_or_prepend(t, o, true, what, err);
     if (!strcmp(type, "Replace")) return replace_or_prepend(t, o, false, what, err);
     if (strcmp(type, "Strip"))
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: normalizer \"%s\" is not supported", what, type);
     norm_step *s = add_norm(t, NORM_STRIP, err);
     if (!s) return SHOAL_ENOMEM;
-    s->left = get_bool(o, "strip_left", true);
-    s->right = get_bool(o, "strip_right", true);
+    s->left = tok_json_bool(o, "strip_left", true);
+    s->right = tok_json_bool(o, "strip_right", true);
     return 0;
 }
 
@@ -167,8 +139,8 @@ static int add_class(tokenizer *t, bool (*is)(uint32_t), split_behavior b, shoal
 static int byte_level(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
 {
     t->seg.byte_level = true;
-    if (get_bool(o, "add_prefix_space", true) && !add_pre(t, PRE_PREFIX_SPACE, err)) return SHOAL_ENOMEM;
-    if (!get_bool(o, "use_regex", true)) return 0;
+    if (tok_json_bool(o, "add_prefix_space", true) && !add_pre(t, PRE_PREFIX_SPACE, err)) return SHOAL_ENOMEM;
+    if (!tok_json_bool(o, "use_regex", true)) return 0;
     pre_step *s = add_pre(t, PRE_REGEX, err);
     if (!s) return SHOAL_ENOMEM;
     return tok_regex_compile(&s->re, TOK_GPT2_REGEX, strlen(TOK_GPT2_REGEX), what, err);
@@ -178,9 +150,9 @@ static int split(tokenizer *t, const json_t *o, const char *what, shoal_err *err
 {
     pre_step *s = add_pre(t, PRE_LITERAL, err);
     if (!s) return SHOAL_ENOMEM;
-    s->invert = get_bool(o, "invert", false);
+    s->invert = tok_json_bool(o, "invert", false);
     int rc = get_behavior(o, &s->behavior, what, err);
-    if (rc == 0) rc = get_pattern(t, o, &s->re, &s->text, &s->text_len, what, err);
+    if (rc == 0) rc = tok_json_pattern(t, o, &s->re, &s->text, &s->text_len, what, err);
     if (s->re) s->kind = PRE_REGEX;
     return rc;
 }
@@ -195,6 +167,25 @@ static int whitespace(tokenizer *t, const char *what, shoal_err *err)
     return tok_regex_compile(&s->re, words, sizeof words - 1, what, err);
 }
 
+static int delimiter(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
+{
+    pre_step *s = add_pre(t, PRE_LITERAL, err);
+    if (!s) return SHOAL_ENOMEM;
+    s->behavior = SPLIT_REMOVED;
+    int rc = tok_json_text(t, o, "delimiter", NULL, &s->text, &s->text_len, what, err);
+    if (rc || s->text_len) return rc;
+    return err_set(err, SHOAL_EFORMAT, "%s.delimiter: one character is expected", what);
+}
+
+static int scripts(tokenizer *t, const char *what, shoal_err *err)
+{
+    pre_step *s = add_pre(t, PRE_REGEX, err);
+    if (!s) return SHOAL_ENOMEM;
+    s->behavior = SPLIT_REMOVED; /* of what is no script's: white space before the first character */
+    s->invert = true;
+    return tok_scripts_compile(&s->re, what, err);
+}
+
 static int punctuation(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
 {
     split_behavior b = SPLIT_ISOLATED;
@@ -202,30 +193,13 @@ static int punctuation(tokenizer *t, const json_t *o, const char *what, shoal_er
     return rc ? rc : add_class(t, tok_cp_is_bert_punct, b, err);
 }
 
-static int get_scheme(const json_t *o, prepend_scheme *ret, const char *what, shoal_err *err)
-{
-    const char *s = json_string_value(json_object_get(o, "prepend_scheme"));
-    *ret = get_bool(o, "add_prefix_space", true) ? PREPEND_ALWAYS : PREPEND_NEVER; /* files before 0.15 */
-    if (!s) return 0;
-    if (!strcmp(s, "always"))
-        *ret = PREPEND_ALWAYS;
-    else if (!strcmp(s, "first"))
-        *ret = PREPEND_FIRST;
-    else if (!strcmp(s, "never"))
-        *ret = PREPEND_NEVER;
-    else
-        return err_set(err, SHOAL_EFORMAT, "%s.prepend_scheme: \"%s\" is not always, first or never", what,
-                       s);
-    return 0;
-}
-
 static int metaspace(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
 {
     pre_step *s = add_pre(t, PRE_METASPACE, err);
     if (!s) return SHOAL_ENOMEM;
-    int rc = get_scheme(o, &s->prepend, what, err);
-    if (rc == 0) rc = get_text(t, o, "replacement", "\xE2\x96\x81", &s->text, &s->text_len, what, err);
-    if (rc || !get_bool(o, "split", true)) return rc;
+    int rc = tok_json_scheme(o, &s->prepend, what, err);
+    if (rc == 0) rc = tok_json_text(t, o, "replacement", "\xE2\x96\x81", &s->text, &s->text_len, what, err);
+    if (rc || !tok_json_bool(o, "split", true)) return rc;
     const char *text = s->text;
     size_t len = s->text_len;
     s = add_pre(t, PRE_LITERAL, err);
@@ -240,18 +214,21 @@ int tok_json_pre(tokenizer *t, const json_t *o, const char *what, shoal_err *err
 {
     const char *type;
     if (!o || json_is_null(o)) return 0;
-    int rc = type_of(o, what, &type, err);
+    int rc = tok_json_type(o, what, &type, err);
     if (rc) return rc;
-    if (!strcmp(type, "Sequence")) return each(t, o, "pretokenizers", tok_json_pre, what, err);
+    if (!strcmp(type, "Sequence")) return tok_json_each(t, o, "pretokenizers", tok_json_pre, what, err);
     if (!strcmp(type, "ByteLevel")) return byte_level(t, o, what, err);
     if (!strcmp(type, "Split")) return split(t, o, what, err);
     if (!strcmp(type, "Whitespace")) return whitespace(t, what, err);
     if (!strcmp(type, "WhitespaceSplit")) return add_class(t, tok_cp_is_space, SPLIT_REMOVED, err);
+    if (!strcmp(type, "CharDelimiterSplit")) return delimiter(t, o, what, err);
+    if (!strcmp(type, "UnicodeScripts")) return scripts(t, what, err);
     if (!strcmp(type, "Punctuation")) return punctuation(t, o, what, err);
     if (!strcmp(type, "Metaspace")) return metaspace(t, o, what, err);
     if (!strcmp(type, "Digits"))
         return add_class(t, tok_cp_is_numeric,
-                         get_bool(o, "individual_digits", false) ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS, err);
+                         tok_json_bool(o, "individual_digits", false) ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS,
+                         err);
     if (strcmp(type, "BertPreTokenizer"))
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: pre-tokenizer \"%s\" is not supported", what, type);
     rc = add_class(t, tok_cp_is_space, SPLIT_REMOVED, err);
@@ -329,8 +306,8 @@ static int classic(tokenizer *t, const json_t *o, bool roberta, const char *what
     int rc = pair_id(t, o, "cls", &cls, what, err);
     if (rc == 0) rc = pair_id(t, o, "sep", &sep, what, err);
     if (rc) return rc;
-    t->trim_offsets = roberta && get_bool(o, "trim_offsets", true);
-    t->trim_prefix = get_bool(o, "add_prefix_space", true);
+    t->trim_offsets = roberta && tok_json_bool(o, "trim_offsets", true);
+    t->trim_prefix = tok_json_bool(o, "add_prefix_space", true);
     return tok_wrap_templates(t, cls, sep, roberta ? sep : -1, roberta ? 0 : 1, err);
 }
 
@@ -338,83 +315,18 @@ int tok_json_post(tokenizer *t, const json_t *o, const char *what, shoal_err *er
 {
     const char *type;
     if (!o || json_is_null(o)) return 0;
-    int rc = type_of(o, what, &type, err);
+    int rc = tok_json_type(o, what, &type, err);
     if (rc) return rc;
-    if (!strcmp(type, "Sequence")) return each(t, o, "processors", tok_json_post, what, err);
+    if (!strcmp(type, "Sequence")) return tok_json_each(t, o, "processors", tok_json_post, what, err);
     if (!strcmp(type, "BertProcessing")) return classic(t, o, false, what, err);
     if (!strcmp(type, "RobertaProcessing")) return classic(t, o, true, what, err);
     if (!strcmp(type, "ByteLevel")) {
-        t->trim_offsets = get_bool(o, "trim_offsets", true);
-        t->trim_prefix = get_bool(o, "add_prefix_space", true);
+        t->trim_offsets = tok_json_bool(o, "trim_offsets", true);
+        t->trim_prefix = tok_json_bool(o, "add_prefix_space", true);
         return 0;
     }
     if (strcmp(type, "TemplateProcessing"))
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: post-processor \"%s\" is not supported", what, type);
     rc = template_of(t, o, "single", &t->single, &t->n_single, what, err);
     return rc ? rc : template_of(t, o, "pair", &t->pair, &t->n_pair, what, err);
-}
-
-/* ---- decoders ---- */
-
-static int dec_add_replace(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
-{
-    decoder *d = &t->dec;
-    if (d->n_replace == 8) return err_set(err, SHOAL_ELIMIT, "%s: more than 8 replacements", what);
-    dec_replace *r = &d->replace[d->n_replace];
-    tok_regex *re = NULL;
-    int rc = get_pattern(t, o, &re, &r->from, &r->from_len, what, err);
-    tok_regex_free(re);
-    if (rc == 0 && re)
-        rc = err_set(err, SHOAL_EUNSUPPORTED, "%s: a decoder's regular expression is not supported", what);
-    if (rc == 0) rc = get_text(t, o, "content", "", &r->to, &r->to_len, what, err);
-    if (rc == 0) d->n_replace++;
-    return rc;
-}
-
-static int dec_strip(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
-{
-    const char *c = json_string_value(json_object_get(o, "content"));
-    json_int_t start = json_integer_value(json_object_get(o, "start")),
-               stop = json_integer_value(json_object_get(o, "stop"));
-    if (!c || strlen(c) != 1 || start < 0 || start > 1 || stop != 0)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: only one leading character can be stripped", what);
-    t->dec.strip_first = start == 1;
-    t->dec.strip_char = c[0];
-    return 0;
-}
-
-static int dec_metaspace(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
-{
-    prepend_scheme scheme;
-    int rc = get_scheme(o, &scheme, what, err);
-    if (rc) return rc;
-    t->dec.kind = DEC_METASPACE;
-    t->dec.meta_first = scheme != PREPEND_NEVER;
-    return get_text(t, o, "replacement", "\xE2\x96\x81", &t->dec.meta, &t->dec.meta_len, what, err);
-}
-
-int tok_json_decoder(tokenizer *t, const json_t *o, const char *what, shoal_err *err)
-{
-    const char *type;
-    if (!o || json_is_null(o)) return 0;
-    int rc = type_of(o, what, &type, err);
-    if (rc) return rc;
-    decoder *d = &t->dec;
-    if (d->kind == DEC_JOIN) d->kind = DEC_BYTES;
-    if (!strcmp(type, "Sequence")) return each(t, o, "decoders", tok_json_decoder, what, err);
-    if (!strcmp(type, "Replace")) return dec_add_replace(t, o, what, err);
-    if (!strcmp(type, "Strip")) return dec_strip(t, o, what, err);
-    if (!strcmp(type, "Metaspace")) return dec_metaspace(t, o, what, err);
-    if (!strcmp(type, "Fuse")) return 0;
-    if (!strcmp(type, "ByteLevel"))
-        d->byte_level = true;
-    else if (!strcmp(type, "ByteFallback"))
-        d->byte_fallback = true;
-    else if (!strcmp(type, "WordPiece")) {
-        d->kind = DEC_WORDPIECE;
-        d->cleanup = get_bool(o, "cleanup", true);
-        return get_text(t, o, "prefix", "##", &d->prefix, &d->prefix_len, what, err);
-    } else
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: decoder \"%s\" is not supported", what, type);
-    return 0;
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "text/tok_letter.h"
+
 bool tok_cp_is_space(uint32_t cp)
 {
     if (cp < 0x80) return cp == ' ' || (cp >= 9 && cp <= 13);
@@ -109,6 +111,44 @@ static int lowercase(tok_text *t)
         /* The one character whose lower case is two (Unicode SpecialCasing, unconditional). */
         tok_text_put(&w, cp == 0x130 ? 'i' : (uint32_t)utf8proc_tolower((utf8proc_int32_t)cp), 0);
         if (cp == 0x130) tok_text_put(&w, 0x307, 1);
+    }
+    return tok_text_finish(&w, t);
+}
+
+static bool is_nmt_control(uint32_t cp)
+{
+    return (cp >= 1 && cp <= 8) || cp == 0x0B || (cp >= 0x0E && cp <= 0x1F) || cp == 0x7F || cp == 0x8F ||
+           cp == 0x9F;
+}
+
+static bool is_nmt_space(uint32_t cp)
+{
+    return cp == 9 || cp == 10 || cp == 12 || cp == 13 || cp == 0x1680 || (cp >= 0x200B && cp <= 0x200F) ||
+           cp == 0x2028 || cp == 0x2029 || cp == 0x2581 || cp == 0xFEFF || cp == 0xFFFD;
+}
+
+static int nmt(tok_text *t)
+{
+    text_writer w = tok_text_rewrite(t, 0);
+    while (w.at < t->len) {
+        size_t next = w.at;
+        uint32_t cp = tok_text_next(t, &next);
+        if (is_nmt_control(cp))
+            tok_text_skip(&w, next);
+        else
+            tok_text_put(&w, is_nmt_space(cp) ? ' ' : cp, 0);
+    }
+    return tok_text_finish(&w, t);
+}
+
+static int bytes(tok_text *t)
+{
+    if (t->len == 0) return 0;
+    text_writer w = tok_text_rewrite(t, 0);
+    for (size_t at = 0; at < t->len;) {
+        size_t b = at;
+        tok_text_next(t, &at);
+        for (size_t i = b; i < at; i++) tok_text_put(&w, tok_byte_letter((uint8_t)t->s[i]), i > b);
     }
     return tok_text_finish(&w, t);
 }
@@ -343,6 +383,10 @@ static int run_step(const norm_step *s, tok_text *t, tok_match *m, shoal_err *er
     case NORM_STRIP: rc = strip_ends(s, t); break;
     case NORM_PREPEND: rc = prepend(s, t); break;
     case NORM_REPLACE: return replace(s, t, m, err);
+    case NORM_NMT: rc = nmt(t); break;
+    case NORM_BYTES: rc = bytes(t); break;
+    case NORM_PRECOMPILED: rc = tok_norm_precompiled(s, t); break;
+    case NORM_SPM: rc = tok_norm_spm(s, t); break;
     }
     return rc ? err_nomem(err) : 0;
 }

@@ -3,6 +3,7 @@
 #define TEXT_TOK_NORM_H
 
 #include "base/err.h"
+#include "text/tok_charsmap.h"
 #include "text/tok_regex.h"
 #include "text/tok_text.h"
 
@@ -14,8 +15,19 @@ typedef enum {
     NORM_LOWERCASE,
     NORM_STRIP, /* white space at the ends, by `left` and `right` */
     NORM_PREPEND,
-    NORM_REPLACE, /* `re` when given, else `pattern`, by `content` */
+    NORM_REPLACE,     /* `re` when given, else `pattern`, by `content` */
+    NORM_NMT,         /* what SentencePiece's "nmt" takes for white space, and its controls */
+    NORM_BYTES,       /* every byte becomes its letter in GPT-2's alphabet */
+    NORM_PRECOMPILED, /* `map`, a grapheme or character at a time, as the Hugging Face library does it */
+    NORM_SPM,         /* `map`, longest key first, and white space by `spm`, as SentencePiece does it */
 } norm_kind;
+
+/* SentencePiece's NormalizerSpec; "▁" is written for ' ' and for the dummy. */
+typedef struct spm_spaces {
+    bool dummy;        /* one space before the text (after it by `suffix`) that has any */
+    bool suffix;       /* treat_whitespace_as_suffix */
+    bool remove_extra; /* spaces at the ends go, several become one */
+} spm_spaces;
 
 typedef struct norm_step {
     norm_kind kind;
@@ -23,10 +35,16 @@ typedef struct norm_step {
     tok_regex *re;
     const char *pattern, *content;
     size_t pattern_len, content_len;
+    charsmap map;
+    spm_spaces spm;
 } norm_step;
 
 /* Run all steps over *t in place. */
 int tok_norm_run(const norm_step *steps, size_t n, tok_text *t, tok_match *m, shoal_err *err);
+
+/* NORM_PRECOMPILED, NORM_SPM (tok_norm_map.c); 0 or SHOAL_ENOMEM. */
+int tok_norm_precompiled(const norm_step *s, tok_text *t);
+int tok_norm_spm(const norm_step *s, tok_text *t);
 
 /* Character classes the reference uses; shared with the pre-tokenisers. */
 bool tok_cp_is_space(uint32_t cp);      /* Unicode White_Space */

@@ -1,4 +1,5 @@
-/* tok_piece.c: WordPiece (longest match first) and Unigram (the likeliest path). */
+/* tok_piece.c: WordPiece (longest match first), whole words, greedy bytes, and Unigram (the likeliest path).
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,31 @@ int tok_seg_wordpiece(const segmenter *s, const char *word, size_t len, seg_work
     return 0;
 }
 
+int tok_seg_wordlevel(const segmenter *s, const char *word, size_t len, seg_work *w)
+{
+    int32_t id = tok_vocab_find(s->voc, word, len);
+    if (id < 0) return unknown_word(s, len, w);
+    return tok_seg_add(w, id, 0, len);
+}
+
+/* Bytes that begin no token are unknown, each by itself. */
+int tok_seg_greedy(const segmenter *s, const char *word, size_t len, seg_work *w)
+{
+    for (size_t begin = 0, end = 0; begin < len; begin = end) {
+        int32_t id = s->unk;
+        end = begin + 1;
+        size_t node = 0;
+        for (size_t at = begin; at < len && (node = tok_trie_step(&s->trie, node, (uint8_t)word[at]));) {
+            at++;
+            if (s->trie.id[node] < 0) continue;
+            id = s->trie.id[node];
+            end = at;
+        }
+        if (id >= 0 && tok_seg_add(w, id, begin, end)) return SHOAL_ENOMEM;
+    }
+    return 0;
+}
+
 /* ---- Unigram (Kudo 2018): Viterbi over the pieces that match ---- */
 
 static int lattice(seg_work *w, size_t len)
@@ -77,22 +103,20 @@ static void reach(seg_work *w, size_t from, size_t to, int32_t id, double score)
 
 static void reach_all(const segmenter *s, const char *word, size_t at, size_t len, seg_work *w)
 {
-    uint64_t h = VOCAB_HASH_START;
-    size_t first = char_len(word + at, len - at);
+    size_t first = at + char_len(word + at, len - at), node = 0;
     bool single = false;
-    for (size_t end = at; end < len && end - at < s->voc->max_len;) {
-        size_t n = char_len(word + end, len - end);
-        h = vocab_hash(h, word + end, n);
-        end += n;
-        int32_t id = tok_vocab_find_hashed(s->voc, h, NULL, 0, word + at, end - at);
-        if (id < 0 || id == s->unk) continue;
+    for (size_t end = at; end < len && (node = tok_trie_step(&s->trie, node, (uint8_t)word[end]));) {
+        end++;
+        int32_t id = s->trie.id[node];
+        if (id < 0) continue;
         reach(w, at, end, id, s->scores[id]);
-        single |= end - at == first;
+        single |= end == first;
     }
-    if (!single) reach(w, at, at + first, s->unk, s->unk_score);
+    if (!single) reach(w, at, first, s->unk, s->unk_score);
 }
 
-/* An unknown stretch: its bytes where the vocabulary has them all, else one unknown token. */
+/* An unknown stretch: its bytes where the vocabulary has them all, each standing for the whole stretch, else
+ * one unknown token. */
 static int put_unknown(const segmenter *s, const char *word, size_t begin, size_t end, seg_work *w)
 {
     bool bytes = s->byte_fallback;
@@ -100,7 +124,7 @@ static int put_unknown(const segmenter *s, const char *word, size_t begin, size_
     if (!bytes) return s->unk >= 0 ? tok_seg_add(w, s->unk, begin, end) : 0;
     int rc = 0;
     for (size_t i = begin; rc == 0 && i < end; i++)
-        rc = tok_seg_add(w, s->byte_ids[(uint8_t)word[i]], i, i + 1);
+        rc = tok_seg_add(w, s->byte_ids[(uint8_t)word[i]], begin, end);
     return rc;
 }
 

@@ -18,6 +18,9 @@ typedef struct tok_match {
 /* SHOAL_EUNSUPPORTED with pcre2's message when the pattern does not compile. */
 int tok_regex_compile(tok_regex **ret, const char *pattern, size_t len, const char *what, shoal_err *err);
 void tok_regex_free(tok_regex *re);
+/* One that finds the longest stretches of one script, from a character that has one; spaces belong to every
+ * script, Hiragana, Katakana and U+30FC to Han (SentencePiece's rule for what a piece may hold). */
+int tok_scripts_compile(tok_regex **ret, const char *what, shoal_err *err);
 
 /* The next match at or after byte `from`: 1 with its range, 0 when there is none, else a code
  * (SHOAL_ELIMIT when the pattern backtracks too much). */

@@ -84,6 +84,11 @@ void tok_text_put_str(text_writer *w, const char *s, size_t len, int first_chang
     }
 }
 
+void tok_text_put_for(text_writer *w, const char *s, size_t len, size_t b, size_t e)
+{
+    add(w, s, len, tok_text_origin(w->src, b, e));
+}
+
 void tok_text_copy(text_writer *w, size_t until)
 {
     reserve(w, until - w->at); /* without memory nothing is written, but callers wait for `at` to move */

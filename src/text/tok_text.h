@@ -43,7 +43,9 @@ typedef struct text_writer {
 text_writer tok_text_rewrite(const tok_text *src, size_t at);
 void tok_text_put(text_writer *w, uint32_t cp, int change);
 void tok_text_put_str(text_writer *w, const char *s, size_t len,
-                      int first_change);          /* the rest have change 1 */
+                      int first_change); /* the rest have change 1 */
+/* New characters that stand for the old bytes [b, e), b < e; `at` stays. */
+void tok_text_put_for(text_writer *w, const char *s, size_t len, size_t b, size_t e);
 void tok_text_copy(text_writer *w, size_t until); /* old bytes [at, until) as they are */
 void tok_text_skip(text_writer *w, size_t until);
 /* Replaces *t (which may be w's src) with what was written. SHOAL_ENOMEM leaves *t as it was. */

@@ -12,6 +12,9 @@
 #include "base/buf.h"
 
 enum { TOK_MAX_TOKENS = 2000000, TOK_MAX_ID = 4000000, TOK_MAX_PIECE = 65536 };
+/* Longer pieces of a Unigram vocabulary are not looked for, so that no file makes a text cost more per byte.
+ */
+enum { TOK_MAX_UNIGRAM = 512 };
 
 typedef struct vocab_piece {
     uint32_t off, len; /* off == UINT32_MAX: no such id */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "text/tok_internal.h"
 
 tokenizer *tok_new(void)
@@ -14,7 +15,6 @@ tokenizer *tok_new(void)
     t->mem = arena_new(0);
     t->bos = t->eos = t->seg.unk = -1;
     t->seg.voc = &t->voc;
-    for (int i = 0; i < 256; i++) t->seg.byte_ids[i] = -1;
     if (t->mem) return t;
     free(t);
     return NULL;
@@ -25,6 +25,7 @@ void tokenizer_free(tokenizer *t)
     if (!t) return;
     for (size_t i = 0; i < t->n_norm; i++) tok_regex_free(t->norm[i].re);
     for (size_t i = 0; i < t->n_pre; i++) tok_regex_free(t->pre[i].re);
+    for (size_t i = 0; i < t->dec.n_steps; i++) tok_regex_free(t->dec.steps[i].re);
     tok_vocab_done(&t->voc);
     buf_done(&t->bytes_pool);
     free(t->norm);
@@ -32,6 +33,7 @@ void tokenizer_free(tokenizer *t)
     free(t->seg.merges);
     free(t->seg.ranks);
     free(t->seg.scores);
+    tok_trie_done(&t->seg.trie);
     free(t->bytes);
     free(t->special);
     free(t->raw.sorted);
@@ -123,6 +125,24 @@ static int normalise_added(tokenizer *t, added_token *a, shoal_err *err)
     tok_text_done(&text);
     tok_match_done(&m);
     return rc;
+}
+
+int tok_build_trie(tokenizer *t, size_t n, const uint8_t *left_out, shoal_err *err)
+{
+    trie_key *keys = calloc(n + 1, sizeof *keys);
+    size_t n_keys = 0, len;
+    if (!keys) return err_nomem(err);
+    for (size_t id = 0; id < n && id < t->voc.n; id++) {
+        const char *s = tok_vocab_text(&t->voc, (int32_t)id, &len);
+        if (!s || !len || (left_out && left_out[id])) continue;
+        /* Unigram steps from character to character. */
+        if (t->seg.kind == SEG_UNIGRAM && (len > TOK_MAX_UNIGRAM || !utf8_valid(s, len, NULL))) continue;
+        keys[n_keys++] = (trie_key){s, (uint32_t)len, (int32_t)id};
+    }
+    int rc = tok_trie_build(&t->seg.trie, keys, n_keys);
+    free(keys);
+    if (rc == SHOAL_ELIMIT) return err_set(err, rc, "the vocabulary's texts are too long together");
+    return rc ? err_nomem(err) : 0;
 }
 
 int tok_seal(tokenizer *t, shoal_err *err)

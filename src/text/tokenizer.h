@@ -92,8 +92,9 @@ int tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t n, bool with
 typedef struct detok {
     const tokenizer *t;
     char pending[8]; /* at most 3 bytes of a character that is not complete */
-    uint8_t n_pending;
-    bool started, with_special;
+    uint8_t n_pending, stripped;
+    bool started, with_special, space;
+    int32_t last;
 } detok;
 void detok_init(detok *d, const tokenizer *t, bool with_special);
 int detok_push(detok *d, int32_t id, buf *out); /* appends 0 or more whole characters */
