@@ -14,6 +14,11 @@
 
 enum { SHORT_WORD = 24, NONE = -1 };
 
+int32_t tok_seg_own(const segmenter *s, int32_t id)
+{
+    return id >= 0 && s->foreign && s->foreign[id] ? -1 : id;
+}
+
 /* The token of a character at its place in a word, -1 for none: inside a word the prefix goes before it, at
  * the end the suffix behind. */
 static int32_t find_char(const segmenter *s, const char *c, size_t n, bool inner, bool last)
@@ -24,7 +29,7 @@ static int32_t find_char(const segmenter *s, const char *c, size_t n, bool inner
     memcpy(text + len, c, n);
     len += n;
     if (last) memcpy(text + len, s->suffix, s->suffix_len);
-    return tok_vocab_find(s->voc, text, len + (last ? s->suffix_len : 0));
+    return tok_seg_own(s, tok_vocab_find(s->voc, text, len + (last ? s->suffix_len : 0)));
 }
 
 void tok_seg_find_bytes(segmenter *s)
@@ -263,14 +268,14 @@ int tok_seg_add(seg_work *w, int32_t id, size_t begin, size_t end)
 /* The whole word as the vocabulary spells it, -1 when it is no token. */
 static int32_t find_whole(const segmenter *s, const char *word, size_t len, seg_work *w)
 {
-    if (!s->byte_level) return tok_vocab_find(s->voc, word, len);
+    if (!s->byte_level) return tok_seg_own(s, tok_vocab_find(s->voc, word, len));
     if (len > s->voc->max_len) return -1;
     buf_clear(&w->tmp);
     for (size_t i = 0; i < len; i++) {
         char c[4];
         buf_append(&w->tmp, c, utf8_encode(tok_byte_letter((uint8_t)word[i]), c));
     }
-    return w->tmp.failed ? -1 : tok_vocab_find(s->voc, w->tmp.data, w->tmp.len);
+    return w->tmp.failed ? -1 : tok_seg_own(s, tok_vocab_find(s->voc, w->tmp.data, w->tmp.len));
 }
 
 static int bpe(const segmenter *s, const char *word, size_t len, seg_work *w)

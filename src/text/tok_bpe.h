@@ -26,7 +26,8 @@ typedef enum {
 typedef struct segmenter {
     seg_kind kind;
     const vocab *voc;
-    int32_t unk; /* -1: none; characters without a token are left out */
+    uint8_t *foreign; /* [voc->n], or NULL: 1 for added tokens that the model has not; no word makes them */
+    int32_t unk;      /* -1: none; characters without a token are left out */
     bool fuse_unk, byte_fallback, ignore_merges;
     bool byte_level;       /* the vocabulary spells bytes by the printable alphabet of GPT-2 */
     int32_t byte_ids[256]; /* of single bytes, "<0x..>"; -1 for none */
@@ -82,7 +83,8 @@ void tok_seg_merges_add(segmenter *s, int32_t left, int32_t right, uint32_t rank
 /* Fill in byte_ids and letter_ids from the vocabulary, by byte_level, byte_fallback, prefix and suffix. */
 void tok_seg_find_bytes(segmenter *s);
 
-/* wordpiece and unigram, for tok_seg_word */
+/* For tok_seg_word: an id, or -1 when no word may make it; and the kinds of tok_piece.c. */
+int32_t tok_seg_own(const segmenter *s, int32_t id);
 int tok_seg_add(seg_work *w, int32_t id, size_t begin, size_t end);
 int tok_seg_wordpiece(const segmenter *s, const char *word, size_t len, seg_work *w);
 int tok_seg_unigram(const segmenter *s, const char *word, size_t len, seg_work *w);

@@ -72,6 +72,20 @@ static uint32_t code_point_of(job *j, size_t byte)
     return (uint32_t)j->at_cp;
 }
 
+static size_t next_char(const job *j, size_t at)
+{
+    do at++;
+    while (at < j->len && ((uint8_t)j->text[at] & 0xC0) == 0x80);
+    return at;
+}
+
+static size_t last_char(const job *j, size_t at)
+{
+    do at--;
+    while (at > 0 && ((uint8_t)j->text[at] & 0xC0) == 0x80);
+    return at;
+}
+
 /* The reference's trim_offsets: spaces at a token's ends do not belong to its span. An added token's are
  * those of the text [b, e) that it took, any other's those that it stands for. */
 static text_range trim(const job *j, int32_t id, const tok_text *t, size_t b, size_t e, bool added,
@@ -81,12 +95,12 @@ static text_range trim(const job *j, int32_t id, const tok_text *t, size_t b, si
     bool special;
     const char *s = added ? t->s + b : tokenizer_bytes(j->t, id, &n, &special);
     const tok_text text = {.s = s, .len = s ? n : 0};
-    for (size_t at = 0; at < text.len && tok_cp_is_space(tok_text_next(&text, &at)); lead = at)
-        if (!added && s[lead] != ' ') break;
+    for (size_t at = 0; at < text.len && tok_cp_is_space(tok_text_next(&text, &at)); lead++)
+        if (!added && s[at - 1] != ' ') break;
     while (tail < text.len && s[n - 1 - tail] == ' ') tail++;
     if (lead && j->t->trim_prefix && (j->e.n == j->first || r.begin == 0)) lead--;
-    r.begin = r.begin + lead < r.end ? r.begin + (uint32_t)lead : r.end;
-    if (tail && r.end >= tail) r.end = r.end - tail > r.begin ? r.end - (uint32_t)tail : r.begin;
+    for (; lead && r.begin < r.end; lead--) r.begin = (uint32_t)next_char(j, r.begin);
+    for (; tail && r.end > r.begin; tail--) r.end = (uint32_t)last_char(j, r.end);
     return r;
 }
 
@@ -244,7 +258,7 @@ static int split_added(job *j, const tok_text *t, const added_set *set, gap_fn *
     const added_token *a;
     int rc = 0;
     while (rc == 0 && (a = find_added(j, set, t, from, t->len, &at))) {
-        size_t b = at, e = from = at + a->len;
+        size_t b = at, e = from = at + a->len; /* the next may begin with what this one strips */
         if (a->single_word && (ends_word(t, 0, b) || starts_word(t, e, t->len))) continue;
         for (size_t k; a->lstrip && b > done; b = k) {
             k = b;
@@ -258,7 +272,7 @@ static int split_added(job *j, const tok_text *t, const added_set *set, gap_fn *
         if (b > done) rc = gap(j, t, done, b);
         if (rc == 0) rc = put_range(j, a->id, t, b, e, true);
         j->word++;
-        done = from = e;
+        done = e;
     }
     if (rc == 0 && done < t->len) rc = gap(j, t, done, t->len);
     return rc;

@@ -18,6 +18,7 @@ typedef struct added_token {
     size_t len;
     int32_t id;
     bool special, normalized, lstrip, rstrip, single_word;
+    bool foreign; /* the model's own vocabulary has it not */
 } added_token;
 
 /* Added tokens in byte order, so that the longest at a place is found by narrowing a range. */

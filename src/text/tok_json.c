@@ -211,6 +211,32 @@ static int load_model(loader *l, const json_t *root)
     return find_unk(l, model);
 }
 
+static int add_token(loader *l, const json_t *o, size_t i)
+{
+    const json_t *text = json_object_get(o, "content"), *id = json_object_get(o, "id");
+    tokenizer *t = l->t;
+    if (!json_is_string(text) || !json_is_integer(id))
+        return err_set(l->err, SHOAL_EFORMAT, "%s: added_tokens[%zu]: \"id\" and \"content\" are expected",
+                       l->what, i);
+    const char *s = json_string_value(text);
+    size_t len = json_string_length(text);
+    bool foreign = tok_vocab_find(&t->voc, s, len) < 0;
+    int rc = put(l, json_integer_value(id), s, len, "added_tokens");
+    if (rc) return rc;
+    t->added[t->n_added++] = (added_token){
+        .text = arena_strndup(t->mem, s, len),
+        .len = len,
+        .id = (int32_t)json_integer_value(id),
+        .foreign = foreign,
+        .special = json_is_true(json_object_get(o, "special")),
+        .normalized = json_is_true(json_object_get(o, "normalized")),
+        .lstrip = json_is_true(json_object_get(o, "lstrip")),
+        .rstrip = json_is_true(json_object_get(o, "rstrip")),
+        .single_word = json_is_true(json_object_get(o, "single_word")),
+    };
+    return t->added[t->n_added - 1].text ? 0 : err_nomem(l->err);
+}
+
 static int load_added(loader *l, const json_t *root)
 {
     const json_t *list = json_object_get(root, "added_tokens"), *o;
@@ -221,24 +247,12 @@ static int load_added(loader *l, const json_t *root)
     if (!t->added) return err_nomem(l->err);
     json_array_foreach(list, i, o)
     {
-        const json_t *text = json_object_get(o, "content"), *id = json_object_get(o, "id");
-        if (!json_is_string(text) || !json_is_integer(id))
-            return err_set(l->err, SHOAL_EFORMAT,
-                           "%s: added_tokens[%zu]: \"id\" and \"content\" are expected", l->what, i);
-        int rc =
-            put(l, json_integer_value(id), json_string_value(text), json_string_length(text), "added_tokens");
+        int rc = add_token(l, o, i);
         if (rc) return rc;
-        added_token *a = &t->added[t->n_added++];
-        a->len = json_string_length(text);
-        a->text = arena_strndup(t->mem, json_string_value(text), a->len);
-        if (!a->text) return err_nomem(l->err);
-        a->id = (int32_t)json_integer_value(id);
-        a->special = json_is_true(json_object_get(o, "special"));
-        a->normalized = json_is_true(json_object_get(o, "normalized"));
-        a->lstrip = json_is_true(json_object_get(o, "lstrip"));
-        a->rstrip = json_is_true(json_object_get(o, "rstrip"));
-        a->single_word = json_is_true(json_object_get(o, "single_word"));
     }
+    t->seg.foreign = calloc(t->voc.n + 1, 1);
+    if (!t->seg.foreign) return err_nomem(l->err);
+    for (i = 0; i < t->n_added; i++) t->seg.foreign[t->added[i].id] |= t->added[i].foreign;
     return 0;
 }
 

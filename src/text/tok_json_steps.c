@@ -69,7 +69,6 @@ static const struct {
     norm_kind kind;
 } plain_norms[] = {
     {"Lowercase", NORM_LOWERCASE},
-    {"StripAccents", NORM_STRIP_ACCENTS},
     {"Nmt", NORM_NMT},
     {"ByteLevel", NORM_BYTES},
 };
@@ -92,6 +91,11 @@ int tok_json_normalizer(tokenizer *t, const json_t *o, const char *what, shoal_e
     if (!strcmp(type, "Precompiled")) return precompiled(t, o, what, err);
     if (!strcmp(type, "Prepend")) return replace_or_prepend(t, o, true, what, err);
     if (!strcmp(type, "Replace")) return replace_or_prepend(t, o, false, what, err);
+    if (!strcmp(type, "StripAccents")) {
+        norm_step *marks = add_norm(t, NORM_STRIP_ACCENTS, err);
+        if (marks) marks->all_marks = true;
+        return marks ? 0 : SHOAL_ENOMEM;
+    }
     if (strcmp(type, "Strip"))
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: normalizer \"%s\" is not supported", what, type);
     norm_step *s = add_norm(t, NORM_STRIP, err);
@@ -159,7 +163,7 @@ static int split(tokenizer *t, const json_t *o, const char *what, shoal_err *err
 
 static int whitespace(tokenizer *t, const char *what, shoal_err *err)
 {
-    static const char words[] = "\\w+|[^\\w\\s]+";
+    static const char words[] = "[\\w\\x{200C}\\x{200D}]+|[^\\w\\s\\x{200C}\\x{200D}]+";
     pre_step *s = add_pre(t, PRE_REGEX, err);
     if (!s) return SHOAL_ENOMEM;
     s->behavior = SPLIT_REMOVED;

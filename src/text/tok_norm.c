@@ -88,13 +88,20 @@ static int chinese(tok_text *t)
     return tok_text_finish(&w, t);
 }
 
-static int strip_accents(tok_text *t)
+static bool is_mark(uint32_t cp)
+{
+    utf8proc_category_t c = category(cp);
+    return c >= UTF8PROC_CATEGORY_MN && c <= UTF8PROC_CATEGORY_ME;
+}
+
+/* Non-spacing marks go as BERT has it; all marks as the library's StripAccents. */
+static int strip_accents(const norm_step *s, tok_text *t)
 {
     text_writer w = tok_text_rewrite(t, 0);
     while (w.at < t->len) {
         size_t next = w.at;
         uint32_t cp = tok_text_next(t, &next);
-        if (cp >= 0x300 && category(cp) == UTF8PROC_CATEGORY_MN)
+        if (cp >= 0x300 && (category(cp) == UTF8PROC_CATEGORY_MN || (s->all_marks && is_mark(cp))))
             tok_text_skip(&w, next);
         else
             tok_text_put(&w, cp, 0);
@@ -378,7 +385,7 @@ static int run_step(const norm_step *s, tok_text *t, tok_match *m, shoal_err *er
     case NORM_BERT_CLEAN: rc = clean(t); break;
     case NORM_BERT_CHINESE: rc = chinese(t); break;
     case NORM_FORM: rc = form(s, t); break;
-    case NORM_STRIP_ACCENTS: rc = strip_accents(t); break;
+    case NORM_STRIP_ACCENTS: rc = strip_accents(s, t); break;
     case NORM_LOWERCASE: rc = lowercase(t); break;
     case NORM_STRIP: rc = strip_ends(s, t); break;
     case NORM_PREPEND: rc = prepend(s, t); break;

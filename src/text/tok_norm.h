@@ -11,7 +11,7 @@ typedef enum {
     NORM_BERT_CLEAN,    /* controls go, white space becomes ' ' */
     NORM_BERT_CHINESE,  /* spaces around ideographs */
     NORM_FORM,          /* NFC, NFD, NFKC, NFKD by `compose` and `compat` */
-    NORM_STRIP_ACCENTS, /* drop non-spacing marks */
+    NORM_STRIP_ACCENTS, /* drop non-spacing marks; with `all_marks`, all */
     NORM_LOWERCASE,
     NORM_STRIP, /* white space at the ends, by `left` and `right` */
     NORM_PREPEND,
@@ -31,7 +31,7 @@ typedef struct spm_spaces {
 
 typedef struct norm_step {
     norm_kind kind;
-    bool compose, compat, left, right;
+    bool compose, compat, left, right, all_marks;
     tok_regex *re;
     const char *pattern, *content;
     size_t pattern_len, content_len;

@@ -26,7 +26,8 @@ static int32_t longest(const segmenter *s, const char *word, size_t at, size_t l
         size_t n = char_len(word + end, len - end);
         h = vocab_hash(h, word + end, n);
         end += n;
-        int32_t id = tok_vocab_find_hashed(s->voc, h, prefix, prefix_len, word + at, end - at);
+        int32_t id =
+            tok_seg_own(s, tok_vocab_find_hashed(s->voc, h, prefix, prefix_len, word + at, end - at));
         if (id < 0) continue;
         best = id;
         *ret_end = end;
@@ -53,7 +54,7 @@ int tok_seg_wordpiece(const segmenter *s, const char *word, size_t len, seg_work
 
 int tok_seg_wordlevel(const segmenter *s, const char *word, size_t len, seg_work *w)
 {
-    int32_t id = tok_vocab_find(s->voc, word, len);
+    int32_t id = tok_seg_own(s, tok_vocab_find(s->voc, word, len));
     if (id < 0) return unknown_word(s, len, w);
     return tok_seg_add(w, id, 0, len);
 }

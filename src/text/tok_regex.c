@@ -13,23 +13,39 @@ struct tok_regex {
     pcre2_code *code;
 };
 
-int tok_regex_compile(tok_regex **ret, const char *pattern, size_t len, const char *what, shoal_err *err)
+static int compile(tok_regex *re, const buf *pattern, const char *what, shoal_err *err)
 {
     int code = 0;
     PCRE2_SIZE at = 0;
-    tok_regex *re = calloc(1, sizeof *re);
-    if (!re) return err_nomem(err);
-    re->code = pcre2_compile((PCRE2_SPTR)pattern, len, PCRE2_UTF | PCRE2_UCP, &code, &at, NULL);
+    re->code =
+        pcre2_compile((PCRE2_SPTR)pattern->data, pattern->len, PCRE2_UTF | PCRE2_UCP, &code, &at, NULL);
     if (!re->code) {
         PCRE2_UCHAR message[160] = "";
+        if (code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAP_FAILED) return err_nomem(err);
         pcre2_get_error_message(code, message, sizeof message);
-        free(re);
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: regular expression, at byte %zu: %s", what, (size_t)at,
-                       (const char *)message);
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: regular expression, at byte %zu of \"%.60s\": %s", what,
+                       (size_t)at, pattern->data, (const char *)message);
     }
     pcre2_jit_compile(re->code, PCRE2_JIT_COMPLETE); /* a machine that forbids it interprets */
-    *ret = re;
     return 0;
+}
+
+int tok_regex_compile(tok_regex **ret, const char *pattern, size_t len, const char *what, shoal_err *err)
+{
+    tok_regex *re = calloc(1, sizeof *re);
+    buf spelled = {0};
+    if (!re || buf_reserve(&spelled, 1)) {
+        free(re);
+        return err_nomem(err);
+    }
+    int rc = tok_onig_to_pcre(&spelled, pattern, len, what, err);
+    if (rc == 0) rc = compile(re, &spelled, what, err);
+    buf_done(&spelled);
+    if (rc == 0)
+        *ret = re;
+    else
+        free(re);
+    return rc;
 }
 
 void tok_regex_free(tok_regex *re)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 typedef struct tok_regex tok_regex;
@@ -15,12 +16,17 @@ typedef struct tok_match {
     void *data, *context; /* made at first use */
 } tok_match;
 
-/* SHOAL_EUNSUPPORTED with pcre2's message when the pattern does not compile. */
+/* The pattern is spelled as for Oniguruma, as tokenizer files spell theirs. SHOAL_EUNSUPPORTED with the
+ * reason when it does not compile. */
 int tok_regex_compile(tok_regex **ret, const char *pattern, size_t len, const char *what, shoal_err *err);
 void tok_regex_free(tok_regex *re);
 /* One that finds the longest stretches of one script, from a character that has one; spaces belong to every
  * script, Hiragana, Katakana and U+30FC to Han (SentencePiece's rule for what a piece may hold). */
 int tok_scripts_compile(tok_regex **ret, const char *what, shoal_err *err);
+bool tok_scripts_has(const char *name, size_t len); /* the name of a script (Unicode 9) */
+
+/* tok_onig.c: append PCRE2's spelling of an Oniguruma pattern. */
+int tok_onig_to_pcre(buf *out, const char *pattern, size_t len, const char *what, shoal_err *err);
 
 /* The next match at or after byte `from`: 1 with its range, 0 when there is none, else a code
  * (SHOAL_ELIMIT when the pattern backtracks too much). */

@@ -23,10 +23,22 @@ static const char names[] =
     "Tai_Tham Tai_Viet Takri Tamil Tangut Telugu Thaana Thai Tibetan Tifinagh Tirhuta Ugaritic Vai "
     "Warang_Citi Yi";
 
+bool tok_scripts_has(const char *name, size_t len)
+{
+    static const char of_han[] = "Han Hiragana Katakana";
+    if (len < 2) return false;
+    for (const char *list = names; list; list = list == names ? of_han : NULL)
+        for (const char *s = list, *end; *s; s = *end ? end + 1 : end) {
+            end = s + strcspn(s, " ");
+            if ((size_t)(end - s) == len && !memcmp(s, name, len)) return true;
+        }
+    return false;
+}
+
 /* A character of the class that is no space, then all of the class, of later scripts, and spaces. */
 static void put_script(buf *out, const char *class, int len, const char *any)
 {
-    buf_printf(out, "%s[%.*s](?:[%.*s]|%s)*+", out->len ? "|" : "", len, class, len, class, any);
+    buf_printf(out, "%s(?![ ])[%.*s](?:[%.*s]|%s)*+", out->len ? "|" : "", len, class, len, class, any);
 }
 
 int tok_scripts_compile(tok_regex **ret, const char *what, shoal_err *err)

@@ -33,6 +33,7 @@ void tokenizer_free(tokenizer *t)
     free(t->seg.merges);
     free(t->seg.ranks);
     free(t->seg.scores);
+    free(t->seg.foreign);
     tok_trie_done(&t->seg.trie);
     free(t->bytes);
     free(t->special);
