@@ -260,6 +260,7 @@ static int split_added(job *j, const tok_text *t, const added_set *set, gap_fn *
     while (rc == 0 && (a = find_added(j, set, t, from, t->len, &at))) {
         size_t b = at, e = from = at + a->len; /* the next may begin with what this one strips */
         if (a->single_word && (ends_word(t, 0, b) || starts_word(t, e, t->len))) continue;
+        if (a->lstrip && b < done) b = done;
         for (size_t k; a->lstrip && b > done; b = k) {
             k = b;
             do k--;

@@ -2,49 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/tok_internal.h"
+#include "text/tok_gguf.h"
+#include "text/tok_spm.h"
 
 #define META "\xE2\x96\x81"
 
 enum { TYPE_NORMAL = 1, TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER = 4, TYPE_BYTE = 6 };
-
-#define LLAMA3_REGEX                                                                                       \
-    "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|" \
-    " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define QWEN2_REGEX                                                                                   \
-    "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|" \
-    " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-
-/* tokenizer.ggml.pre: the regular expressions that split one after the other. */
-static const struct pre_name {
-    const char *name;
-    bool ignore_merges, add_bos;
-    const char *regex[4];
-} pre_names[] = {
-    {"default", false, false, {"[\\p{P}\\$\\+<=>\\^~\\|]+", TOK_GPT2_REGEX, "\\p{N}+", "[0-9][0-9][0-9]"}},
-    {"gpt-2", false, false, {TOK_GPT2_REGEX}},
-    {"gpt2", false, false, {TOK_GPT2_REGEX}},
-    {"phi-2", false, false, {TOK_GPT2_REGEX}},
-    {"mpt", false, false, {TOK_GPT2_REGEX}},
-    {"olmo", false, false, {TOK_GPT2_REGEX}},
-    {"jina-en", false, false, {TOK_GPT2_REGEX}},
-    {"roberta-bpe", false, true, {TOK_GPT2_REGEX}},
-    {"llama-bpe", true, true, {LLAMA3_REGEX}},
-    {"llama3", true, true, {LLAMA3_REGEX}},
-    {"llama-v3", true, true, {LLAMA3_REGEX}},
-    {"dbrx", false, false, {LLAMA3_REGEX}},
-    {"smaug-bpe", false, false, {LLAMA3_REGEX}},
-    {"qwen2", false, false, {QWEN2_REGEX}},
-    {"deepseek-r1-qwen", false, false, {QWEN2_REGEX}},
-    {"stablelm2", false, false, {QWEN2_REGEX}},
-    {"smollm", false, false, {"\\p{N}", TOK_GPT2_REGEX}},
-    {"starcoder", false, false, {"\\p{N}", TOK_GPT2_REGEX}},
-    {"refact", false, false, {"\\p{N}", TOK_GPT2_REGEX}},
-    {"command-r", false, false, {"\\p{N}", TOK_GPT2_REGEX}},
-    {"codeshell", false, false, {"\\p{N}", TOK_GPT2_REGEX}},
-    {"exaone", false, false, {"\\p{N}", TOK_GPT2_REGEX}},
-    {"falcon", false, false, {"[\\p{P}\\$\\+<=>\\^~\\|`]+", TOK_GPT2_REGEX, "[0-9][0-9][0-9]"}},
-};
 
 static int add_regex(tokenizer *t, const char *regex, const char *what, shoal_err *err)
 {
@@ -138,24 +101,42 @@ static int load_merges(tokenizer *t, const tokenizer_gguf *m, const char *what, 
     return 0;
 }
 
+/* Characters rather than letters of bytes: Gemma's way, merges all the same. */
+static int set_raw(tokenizer *t, shoal_err *err)
+{
+    norm_step *s = tok_add_norm(t);
+    if (!s) return err_nomem(err);
+    *s = (norm_step){
+        .kind = NORM_REPLACE, .pattern = " ", .pattern_len = 1, .content = META, .content_len = 3};
+    t->seg.byte_fallback = true;
+    dec_step *meta = tok_add_dec(t, DSTEP_REPLACE);
+    *meta = (dec_step){.kind = DSTEP_REPLACE, .from = META, .to = " ", .from_len = 3, .to_len = 1};
+    tok_add_dec(t, DSTEP_BYTE_FALLBACK);
+    return 0;
+}
+
 static int load_gpt2(tokenizer *t, const tokenizer_gguf *m, const char *what, shoal_err *err)
 {
-    const char *pre = m->pre && m->pre[0] ? m->pre : "default";
-    const struct pre_name *p = NULL;
-    for (size_t i = 0; i < sizeof pre_names / sizeof *pre_names && !p; i++)
-        if (!strcmp(pre, pre_names[i].name)) p = &pre_names[i];
+    const char *name = m->pre && m->pre[0] ? m->pre : "default";
+    const tok_pre_name *p = tok_gguf_pre(name);
     if (!p)
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: tokenizer.ggml.pre: \"%.60s\" is not supported", what,
-                       pre);
+                       name);
+    bool raw = p->flags & PRE_RAW;
     t->seg.kind = SEG_BPE;
-    t->seg.byte_level = true;
-    t->seg.ignore_merges = p->ignore_merges;
+    t->seg.byte_level = !raw;
+    t->seg.ignore_merges = p->flags & PRE_IGNORE_MERGES;
     t->dec.kind = DEC_BYTES;
-    tok_add_dec(t, DSTEP_BYTE_LEVEL);
-    int rc = load_merges(t, m, what, err);
-    for (size_t i = 0; rc == 0 && i < 4 && p->regex[i]; i++) rc = add_regex(t, p->regex[i], what, err);
-    bool add_bos = m->add_bos >= 0 ? m->add_bos == 1 : p->add_bos;
-    if (rc == 0) rc = tok_wrap_templates(t, add_bos ? t->bos : -1, m->add_eos == 1 ? t->eos : -1, -1, 1, err);
+    if (!raw) tok_add_dec(t, DSTEP_BYTE_LEVEL);
+    int rc = raw ? set_raw(t, err) : 0;
+    if (rc == 0) rc = load_merges(t, m, what, err);
+    for (size_t i = 0; rc == 0 && i < PRE_MAX_REGEX && p->regex[i]; i++)
+        rc = add_regex(t, p->regex[i], what, err);
+    bool add_bos = m->add_bos >= 0 ? m->add_bos == 1 : (p->flags & PRE_ADD_BOS) != 0;
+    bool pairs = p->flags & PRE_ROBERTA;
+    if (rc == 0)
+        rc = tok_wrap_templates(t, add_bos ? t->bos : -1, m->add_eos == 1 ? t->eos : -1, pairs ? t->eos : -1,
+                                !pairs, err);
     return rc;
 }
 
@@ -198,80 +179,77 @@ static int load_bert(tokenizer *t, const tokenizer_gguf *m, shoal_err *err)
               : tok_wrap_templates(t, m->add_bos == 0 ? -1 : cls, m->add_eos == 0 ? -1 : sep, -1, 1, err);
 }
 
-typedef struct scored {
-    float score;
-    uint32_t id;
-} scored;
-
-static int by_score(const void *a, const void *b)
-{
-    const scored *x = a, *y = b;
-    return x->score != y->score ? (x->score > y->score ? -1 : 1) : (x->id > y->id) - (x->id < y->id);
-}
-
-/* SentencePiece's BPE merges the pair whose piece scores best; equal scores share a rank. */
-static int rank_scores(tokenizer *t, const tokenizer_gguf *m, shoal_err *err)
-{
-    scored *all = calloc(m->n_tokens, sizeof *all);
-    t->seg.ranks = calloc(m->n_tokens, sizeof *t->seg.ranks);
-    if (!all || !t->seg.ranks) {
-        free(all);
-        return err_nomem(err);
-    }
-    for (size_t i = 0; i < m->n_tokens; i++)
-        all[i] = (scored){m->scores[i] == m->scores[i] ? m->scores[i] : 0, (uint32_t)i};
-    qsort(all, m->n_tokens, sizeof *all, by_score);
-    uint32_t rank = 0;
-    for (size_t i = 0; i < m->n_tokens; i++) {
-        if (i && all[i].score != all[i - 1].score) rank++;
-        bool merges = !m->token_types ||
-                      (m->token_types[all[i].id] != TYPE_CONTROL && m->token_types[all[i].id] != TYPE_BYTE);
-        t->seg.ranks[all[i].id] = merges ? rank : UINT32_MAX;
-    }
-    free(all);
-    return 0;
-}
-
-static int load_llama(tokenizer *t, const tokenizer_gguf *m, const char *what, shoal_err *err)
+/* "llama" joins by score, "t5" is Unigram; both keep SentencePiece's types and settings. */
+static int load_spm(tokenizer *t, const tokenizer_gguf *m, bool bpe, const char *what, shoal_err *err)
 {
     if (!m->scores) return err_set(err, SHOAL_EFORMAT, "%s: tokenizer.ggml.scores: missing", what);
-    segmenter *g = &t->seg;
-    g->kind = SEG_SPM;
-    g->byte_fallback = g->fuse_unk = true;
-    g->unk = checked(m, m->unk);
-    t->dec = (decoder){.kind = DEC_BYTES, .strip_first = 1, .strip_char = ' '};
-    dec_step *meta = tok_add_dec(t, DSTEP_REPLACE);
-    *meta = (dec_step){.kind = DSTEP_REPLACE, .from = META, .to = " ", .from_len = 3, .to_len = 1};
-    tok_add_dec(t, DSTEP_BYTE_FALLBACK);
-    int rc = rank_scores(t, m, err);
-    if (rc == 0) rc = add_norm(t, NORM_PREPEND, err);
-    if (rc == 0) rc = add_norm(t, NORM_REPLACE, err);
+    if (m->n_tokens > TOK_MAX_TOKENS) return err_set(err, SHOAL_ELIMIT, "%s: too many tokens", what);
+    spm_vocab v = {.pieces = calloc(m->n_tokens + 1, sizeof *v.pieces),
+                   .n = m->n_tokens,
+                   .bpe = bpe,
+                   .spaces = {.dummy = m->space_prefix ? m->space_prefix > 0 : bpe,
+                              .suffix = m->space_suffix,
+                              .remove_extra = m->remove_extra_spaces},
+                   .charsmap = m->charsmap,
+                   .charsmap_len = m->charsmap_len,
+                   .unk = checked(m, m->unk),
+                   .bos = checked(m, m->bos),
+                   .eos = checked(m, m->eos)};
+    if (!v.pieces) return err_nomem(err);
+    for (size_t i = 0; i < v.n; i++) {
+        int32_t type = m->token_types ? m->token_types[i] : is_added(m, i) ? TYPE_CONTROL : TYPE_NORMAL;
+        bool known = type >= SPM_NORMAL && type <= SPM_BYTE;
+        v.pieces[i] =
+            (spm_piece){m->tokens[i], m->token_lens[i], m->scores[i], known ? (spm_type)type : SPM_UNUSED};
+    }
+    int rc = tok_spm_build(t, &v, what, err);
+    free(v.pieces);
     if (rc) return rc;
-    t->norm[0].content = t->norm[1].content = META;
-    t->norm[0].content_len = t->norm[1].content_len = 3;
-    t->norm[1].pattern = " ";
-    t->norm[1].pattern_len = 1;
-    return tok_wrap_templates(t, m->add_bos != 0 ? t->bos : -1, m->add_eos == 1 ? t->eos : -1, -1, 1, err);
+    bool add_bos = m->add_bos >= 0 ? m->add_bos == 1 : bpe,
+         add_eos = m->add_eos >= 0 ? m->add_eos == 1 : !bpe;
+    bool pairs = !bpe && add_bos; /* XLM-R: <s> a </s></s> b </s> */
+    return tok_wrap_templates(t, add_bos ? t->bos : -1, add_eos ? t->eos : -1, pairs ? t->eos : -1, bpe, err);
+}
+
+/* Bytes, the longest token first; the file spells those that are no text as "\n", "\x0a". */
+static int load_rwkv(tokenizer *t, shoal_err *err)
+{
+    t->seg.kind = SEG_GREEDY;
+    t->seg.unk = -1;
+    t->dec.kind = DEC_BYTES;
+    tok_add_dec(t, DSTEP_UNESCAPE);
+    return tok_wrap_templates(t, -1, -1, -1, 1, err);
+}
+
+static int load(tokenizer *t, const tokenizer_gguf *m, const char *what, shoal_err *err)
+{
+    const char *model = m->model ? m->model : "";
+    bool llama = !strcmp(model, "llama");
+    if (llama || !strcmp(model, "t5")) return load_spm(t, m, llama, what, err);
+    bool bert = !strcmp(model, "bert");
+    if (!bert && strcmp(model, "gpt2") && strcmp(model, "gemma4") && strcmp(model, "rwkv"))
+        return err_set(
+            err, SHOAL_EUNSUPPORTED,
+            "%s: tokenizer.ggml.model: \"%.60s\" is not supported (llama, gpt2, bert, t5 and rwkv are)", what,
+            model);
+    int rc = load_pieces(t, m, bert, what, err);
+    t->bos = checked(m, m->bos);
+    t->eos = checked(m, m->eos);
+    if (rc) return rc;
+    if (bert) return load_bert(t, m, err);
+    return strcmp(model, "rwkv") ? load_gpt2(t, m, what, err) : load_rwkv(t, err);
 }
 
 int tokenizer_from_gguf(tokenizer **ret, const tokenizer_gguf *m, const char *what, shoal_err *err)
 {
-    const char *model = m->model ? m->model : "";
-    bool gpt2 = !strcmp(model, "gpt2"), bert = !strcmp(model, "bert"), llama = !strcmp(model, "llama");
-    if (!gpt2 && !bert && !llama)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: tokenizer.ggml.model: \"%.60s\" is not supported", what,
-                       model);
     tokenizer *t = tok_new();
     if (!t) return err_nomem(err);
-    int rc = load_pieces(t, m, bert, what, err);
-    t->bos = checked(m, m->bos);
-    t->eos = checked(m, m->eos);
-    if (rc == 0)
-        rc = gpt2 ? load_gpt2(t, m, what, err) : bert ? load_bert(t, m, err) : load_llama(t, m, what, err);
+    int rc = load(t, m, what, err);
     if (rc == 0) {
         tok_seg_find_bytes(&t->seg);
         rc = tok_seal(t, err);
     }
+    if (rc == 0 && t->seg.kind == SEG_GREEDY) rc = tok_build_trie(t, t->voc.n, NULL, err);
     if (rc) {
         tokenizer_free(t);
         return rc;

@@ -97,6 +97,10 @@ static int by_regex(const pre_step *p, const tok_text *t, word_span w, splitter 
             continue;
         }
         if (e >= len) break;
+        if (b > last) { /* between two characters: a border */
+            if (split_part(s, w.begin + last, w.begin + b, false) || split_flush(s)) return SHOAL_ENOMEM;
+            last = b;
+        }
         from = e;
         tok_text_next(&(tok_text){.s = text, .len = len}, &from);
     }

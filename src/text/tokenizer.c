@@ -134,7 +134,9 @@ int tok_build_trie(tokenizer *t, size_t n, const uint8_t *left_out, shoal_err *e
     size_t n_keys = 0, len;
     if (!keys) return err_nomem(err);
     for (size_t id = 0; id < n && id < t->voc.n; id++) {
-        const char *s = tok_vocab_text(&t->voc, (int32_t)id, &len);
+        bool greedy = t->seg.kind == SEG_GREEDY; /* looks for what tokens stand for, not how they are spelt */
+        const char *s = greedy ? tokenizer_bytes(t, (int32_t)id, &len, &(bool){false})
+                               : tok_vocab_text(&t->voc, (int32_t)id, &len);
         if (!s || !len || (left_out && left_out[id])) continue;
         /* Unigram steps from character to character. */
         if (t->seg.kind == SEG_UNIGRAM && (len > TOK_MAX_UNIGRAM || !utf8_valid(s, len, NULL))) continue;

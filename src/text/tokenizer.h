@@ -19,9 +19,11 @@ typedef struct tokenizer tokenizer;
 int tokenizer_from_json(tokenizer **ret, const char *json, size_t len, const char *config_json,
                         size_t config_len, const char *what, shoal_err *err);
 
-/* From GGUF metadata. Strings are borrowed during the call only. */
+/* From GGUF metadata. Strings are borrowed during the call only. SHOAL_EUNSUPPORTED names a model or a
+ * pre-tokenizer that is not known. */
 typedef struct tokenizer_gguf {
-    const char *model; /* tokenizer.ggml.model: "gpt2" (byte-level BPE), "bert" (WordPiece), "llama", ... */
+    const char *model; /* tokenizer.ggml.model: "gpt2" (byte-level BPE), "bert" (WordPiece), "llama" (joins by
+                        * score), "t5" (Unigram), "rwkv" (greedy) */
     const char *pre;   /* tokenizer.ggml.pre, may be NULL: which pre-tokeniser regex */
     size_t n_tokens;
     const char *const *tokens;
@@ -35,6 +37,12 @@ typedef struct tokenizer_gguf {
     int64_t bos, eos, unk, sep, pad, cls, mask; /* -1 when absent */
     int add_bos, add_eos;                       /* 0, 1, or -1 when absent */
     int lowercase;                              /* tokenizer.ggml.normalizer.lowercase; -1 when absent */
+    /* Of "llama" and "t5"; zero is absent. */
+    int space_prefix;         /* add_space_prefix: 1 true, -1 false */
+    bool space_suffix;        /* treat_whitespace_as_suffix */
+    bool remove_extra_spaces; /* remove_extra_whitespaces */
+    const void *charsmap;     /* precompiled_charsmap, an array of bytes */
+    size_t charsmap_len;
 } tokenizer_gguf;
 int tokenizer_from_gguf(tokenizer **ret, const tokenizer_gguf *meta, const char *what, shoal_err *err);
 void tokenizer_free(tokenizer *t);
