@@ -59,6 +59,25 @@ static int read_flag(const gguf *g, const char *key, int *ret, shoal_err *err)
     return rc;
 }
 
+/* How spaces are treated, and the map of characters, of SentencePiece's vocabularies. */
+static int read_spaces(const gguf *g, tokenizer_gguf *t, shoal_err *err)
+{
+    static const char map[] = "tokenizer.ggml.precompiled_charsmap";
+    const gguf_kv *kv = gguf_find(g, map);
+    int prefix = -1;
+    int rc = read_flag(g, "tokenizer.ggml.add_space_prefix", &prefix, err);
+    t->space_prefix = gguf_find(g, "tokenizer.ggml.add_space_prefix") ? prefix ? 1 : -1 : 0;
+    if (rc == 0)
+        rc = gguf_get_bool(g, "tokenizer.ggml.remove_extra_whitespaces", &t->remove_extra_spaces, err);
+    if (rc == 0) rc = gguf_get_bool(g, "tokenizer.ggml.treat_whitespace_as_suffix", &t->space_suffix, err);
+    if (rc || !kv) return rc;
+    if (kv->type != GGUF_ARRAY || (kv->elem != GGUF_U8 && kv->elem != GGUF_I8))
+        return err_set(err, SHOAL_EFORMAT, "%s: \"%s\" is no array of bytes", g->what, map);
+    t->charsmap = kv->data;
+    t->charsmap_len = kv->n;
+    return 0;
+}
+
 static int read_special(const gguf *g, tokenizer_gguf *t, shoal_err *err)
 {
     const struct {
@@ -105,6 +124,7 @@ static int load_tokenizer(model *m, gguf *g, shoal_err *err)
     tokenizer_gguf t = {0};
     int rc = read_tokens(g, &t, err);
     if (rc == 0) rc = read_special(g, &t, err);
+    if (rc == 0) rc = read_spaces(g, &t, err);
     if (rc != 0) return rc;
     if (!t.model || !t.tokens)
         return err_set(err, SHOAL_ENOTFOUND, "%s: the file holds no tokenizer", m->path);

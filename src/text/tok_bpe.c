@@ -91,7 +91,8 @@ static void rank_pair(const segmenter *s, const char *word, seg_work *w, int32_t
     const seg_symbol *b = &w->sym[a->next];
     if (s->kind == SEG_SPM) {
         size_t len = b->end - a->begin;
-        int32_t id = len <= s->voc->max_len ? tok_vocab_find(s->voc, word + a->begin, len) : -1;
+        int32_t id =
+            len <= s->voc->max_len ? tok_seg_own(s, tok_vocab_find(s->voc, word + a->begin, len)) : -1;
         if (id < 0) return;
         a->rank = s->ranks[id];
         a->joined = (uint32_t)id;

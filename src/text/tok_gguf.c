@@ -117,7 +117,8 @@ static int set_raw(tokenizer *t, shoal_err *err)
 
 static int load_gpt2(tokenizer *t, const tokenizer_gguf *m, const char *what, shoal_err *err)
 {
-    const char *name = m->pre && m->pre[0] ? m->pre : "default";
+    const char *none = strcmp(m->model, "gemma4") ? "default" : "gemma4";
+    const char *name = m->pre && m->pre[0] ? m->pre : none;
     const tok_pre_name *p = tok_gguf_pre(name);
     if (!p)
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: tokenizer.ggml.pre: \"%.60s\" is not supported", what,

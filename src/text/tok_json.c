@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "text/tok_internal.h"
+#include "text/tok_json.h"
 
 /* What a loader works on; `what` names the file in every error. */
 typedef struct loader {
@@ -211,10 +211,10 @@ static int load_model(loader *l, const json_t *root)
     return find_unk(l, model);
 }
 
-static int add_token(loader *l, const json_t *o, size_t i)
+int tok_json_add_token(tokenizer *t, const json_t *o, size_t i, const char *what, shoal_err *err)
 {
     const json_t *text = json_object_get(o, "content"), *id = json_object_get(o, "id");
-    tokenizer *t = l->t;
+    loader *l = &(loader){.t = t, .what = what, .err = err};
     if (!json_is_string(text) || !json_is_integer(id))
         return err_set(l->err, SHOAL_EFORMAT, "%s: added_tokens[%zu]: \"id\" and \"content\" are expected",
                        l->what, i);
@@ -247,7 +247,7 @@ static int load_added(loader *l, const json_t *root)
     if (!t->added) return err_nomem(l->err);
     json_array_foreach(list, i, o)
     {
-        int rc = add_token(l, o, i);
+        int rc = tok_json_add_token(t, o, i, l->what, l->err);
         if (rc) return rc;
     }
     t->seg.foreign = calloc(t->voc.n + 1, 1);
@@ -295,6 +295,11 @@ static int load(loader *l, const json_t *root)
     }
     tok_seg_find_bytes(&t->seg);
     return 0;
+}
+
+int tok_json_build(tokenizer *t, const json_t *root, const char *what, shoal_err *err)
+{
+    return load(&(loader){.t = t, .what = what, .err = err}, root);
 }
 
 int tokenizer_from_json(tokenizer **ret, const char *json, size_t len, const char *config_json,

@@ -7,6 +7,12 @@
 
 #include "text/tok_internal.h"
 
+/* tok_json.c: fill in *t, which is new, from a whole tokenizer.json; the caller seals it. */
+int tok_json_build(tokenizer *t, const json_t *root, const char *what, shoal_err *err);
+
+/* One of "added_tokens"; t->added has room for it. */
+int tok_json_add_token(tokenizer *t, const json_t *o, size_t i, const char *what, shoal_err *err);
+
 typedef int tok_section(tokenizer *t, const json_t *o, const char *what, shoal_err *err);
 
 /* A copy of an optional string field; `def` (may be NULL) when it is absent. */

@@ -172,6 +172,11 @@ const char *tokenizer_piece(const tokenizer *t, int32_t id, size_t *ret_len)
     return tok_vocab_text(&t->voc, id, ret_len);
 }
 
+int32_t tokenizer_find(const tokenizer *t, const char *piece, size_t len)
+{
+    return tok_vocab_find(&t->voc, piece, len);
+}
+
 int32_t tokenizer_bos(const tokenizer *t)
 {
     return t->bos;

@@ -45,6 +45,18 @@ typedef struct tokenizer_gguf {
     size_t charsmap_len;
 } tokenizer_gguf;
 int tokenizer_from_gguf(tokenizer **ret, const tokenizer_gguf *meta, const char *what, shoal_err *err);
+
+/* From a folder, by what it has: tokenizer.json (with tokenizer_config.json), SentencePiece's .model,
+ * Marian's source.spm and vocab.json, vocab.json with merges.txt, vocab.txt; special tokens and spaces as the
+ * class in tokenizer_config.json, or the model's type in config.json, has them. SHOAL_ENOTFOUND when none is
+ * there, SHOAL_EUNSUPPORTED when nothing says how the files are meant. */
+int tokenizer_from_folder(tokenizer **ret, const char *dir, shoal_err *err);
+
+/* From llama2.c's tokenizer.bin (karpathy/llama2.c, tokenizer.py): a longest length, then score, length and
+ * text of n_vocab pieces, of which 0 is unknown, 1 begins and 2 ends a text and 3.. are bytes. n_vocab is not
+ * in the file but in the checkpoint. */
+int tokenizer_from_llama2c(tokenizer **ret, const void *data, size_t len, size_t n_vocab, const char *what,
+                           shoal_err *err);
 void tokenizer_free(tokenizer *t);
 
 typedef struct token_span {
@@ -90,6 +102,8 @@ size_t tokenizer_vocab_size(const tokenizer *t); /* highest id + 1, added tokens
 const char *tokenizer_bytes(const tokenizer *t, int32_t id, size_t *ret_len, bool *ret_special);
 /* The token as its file spells it ("Ġhello", "##ing"); borrowed. NULL for ids out of range. */
 const char *tokenizer_piece(const tokenizer *t, int32_t id, size_t *ret_len);
+/* The id of the token that its file spells so ("<|transcribe|>", "</s>"), -1 for none. */
+int32_t tokenizer_find(const tokenizer *t, const char *piece, size_t len);
 int32_t tokenizer_bos(const tokenizer *t); /* -1 when it has none */
 int32_t tokenizer_eos(const tokenizer *t);
 
