@@ -1,7 +1,8 @@
-/* shoal tokenize MODEL TEXT: ids and offsets. */
+/* shoal tokenize MODEL TEXT: ids and offsets. A folder may hold a tokenizer alone. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "cli/cli_model.h"
 
@@ -30,6 +31,26 @@ static void put_plain(buf *out, const encoding *e, const tokenizer *t)
     }
 }
 
+/* What MODEL is read as: a folder needs no model for its tokenizer, so none is loaded. */
+typedef struct source {
+    cli_engine model;
+    tokenizer *own;
+    const tokenizer *t;
+} source;
+
+static int open_source(source *s, const char *arg, const cli_model_options *mo, shoal_err *err)
+{
+    if (file_is_dir(arg)) {
+        int rc = tokenizer_from_folder(&s->own, arg, err);
+        s->t = s->own;
+        return rc;
+    }
+    int rc = cli_engine_open(&s->model, arg, mo, false, err);
+    s->t = rc == 0 ? model_tokenizer(s->model.m) : NULL;
+    if (rc || s->t) return rc;
+    return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", arg, model_tokenizer_error(s->model.m));
+}
+
 static int run(int argc, char **argv)
 {
     cli_model_options mo = {0};
@@ -46,27 +67,26 @@ static int run(int argc, char **argv)
     int rc = cli_parse(&a, &cmd_tokenize, options, 2, 2, argc, argv);
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
-    cli_engine c = {0};
+    source src = {0};
     encoding e = {0};
     buf text = {0}, out = {0};
     rc = cli_text(&text, a.v[1], &err);
-    if (rc == 0) rc = cli_engine_open(&c, a.v[0], &mo, false, &err);
-    const tokenizer *t = rc == 0 ? model_tokenizer(c.m) : NULL;
-    if (rc == 0 && !t) rc = err_set(&err, SHOAL_EUNSUPPORTED, "%s: %s", a.v[0], model_tokenizer_error(c.m));
+    if (rc == 0) rc = open_source(&src, a.v[0], &mo, &err);
     unsigned flags = TOK_PARSE_SPECIAL | (no_special ? 0 : TOK_ADD_SPECIAL);
     if (rc == 0)
-        rc = tokenizer_encode(t, text.data, text.len, pair, pair ? strlen(pair) : 0, flags, 0, &e, &err);
+        rc = tokenizer_encode(src.t, text.data, text.len, pair, pair ? strlen(pair) : 0, flags, 0, &e, &err);
     if (rc != 0) {
         rc = cli_fail(&cmd_tokenize, &err);
     } else {
         if (json)
             put_json(&out, &e);
         else
-            put_plain(&out, &e, t);
+            put_plain(&out, &e, src.t);
         rc = cli_print(&out);
     }
     encoding_done(&e);
-    cli_engine_close(&c);
+    cli_engine_close(&src.model);
+    tokenizer_free(src.own);
     buf_done(&text);
     buf_done(&out);
     return rc;

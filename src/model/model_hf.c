@@ -98,15 +98,9 @@ static int load_weights(model *m, shoal_err *err)
 
 /* ---- tokenizer and template ------------------------------------------------------------------ */
 
-static int load_tokenizer(model *m, const buf *config, shoal_err *err)
+static int load_tokenizer(model *m, shoal_err *err)
 {
-    buf json = {0};
-    char *path = join(m, "tokenizer.json");
-    if (!path) return err_nomem(err);
-    int rc = file_read(&json, path, MODEL_JSON_MAX, err);
-    if (rc == 0) rc = tokenizer_from_json(&m->tok, json.data, json.len, config->data, config->len, path, err);
-    buf_done(&json);
-    return model_build_tokenizer(m, rc, err);
+    return model_build_tokenizer(m, tokenizer_from_folder(&m->tok, m->path, err), err);
 }
 
 /* The template in tokenizer_config.json: a string, or a list of named ones of which "default" counts. */
@@ -150,7 +144,7 @@ static int load_text_side(model *m, bool no_tokenizer, shoal_err *err)
     char *path = join(m, "tokenizer_config.json");
     int rc = path ? 0 : err_nomem(err);
     if (rc == 0 && file_exists(path)) rc = file_read(&config, path, MODEL_JSON_MAX, err);
-    if (rc == 0 && !no_tokenizer) rc = load_tokenizer(m, &config, err);
+    if (rc == 0 && !no_tokenizer) rc = load_tokenizer(m, err);
     if (rc == 0) rc = load_template(m, &config, path, err);
     buf_done(&config);
     return rc;

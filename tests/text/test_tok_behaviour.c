@@ -154,8 +154,9 @@ static void gguf_wordpiece_spells_continuations_bare(void **state)
     buf_done(&out);
     encoding_done(&e);
     tokenizer_free(t);
-    m.model = "rwkv";
+    m.model = "plamo2";
     assert_int_equal(tokenizer_from_gguf(&t, &m, "m.gguf", &err), SHOAL_EUNSUPPORTED);
+    assert_non_null(strstr(err.message, "\"plamo2\""));
     m.model = "gpt2";
     m.pre = "nobody";
     assert_int_equal(tokenizer_from_gguf(&t, &m, "m.gguf", &err), SHOAL_EUNSUPPORTED);
