@@ -229,7 +229,9 @@ static int bpe_root(const tok_folder *f, const bpe_class *c, json_t *vocab, json
                       merges, "unk_token", unk && json_object_get(vocab, unk) ? unk : NULL,
                       "end_of_word_suffix", strcmp(c->kind, "clip") ? "" : "</w>");
     if (!*root) return err_nomem(f->err);
-    const char *const roles[][2] = {{"unk_token", c->unk},
+    /* Of files that nothing is said about, where they have it. */
+    const char *end_of_text = *c->kind || !json_object_get(vocab, "<|endoftext|>") ? NULL : "<|endoftext|>";
+    const char *const roles[][2] = {{"unk_token", c->unk ? c->unk : end_of_text},
                                     {"bos_token", c->bos},
                                     {"eos_token", c->eos},
                                     {"pad_token", c->pad},
