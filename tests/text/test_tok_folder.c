@@ -35,6 +35,7 @@ static int remove_dir(void **state)
                                         "added_tokens.json",
                                         "tokenizer.model",
                                         "source.spm",
+                                        "tokenizer.json",
                                         "config.json"};
     char path[160];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -477,6 +478,50 @@ static void llama2cs_own_file_loads(void **state)
     buf_done(&out);
 }
 
+/* ---- real vocabularies, where the machine has them ---- */
+
+/* The ids of a text, and what they give back; for BERT the vector's has been tidied as a whole, which the
+ * tokenizer's own decoder does a token at a time. */
+static void check_real(const char *file, const char *name, const char *vectors, bool ends, bool decodes)
+{
+    char path[512];
+    snprintf(path, sizeof path, BORROWED "tokenizers-hf/%s", file);
+    if (!file_exists(path)) {
+        fprintf(stderr, "SKIP %s: the borrowed vocabulary is not here\n", file);
+        skip();
+    }
+    copy(path, name);
+    snprintf(path, sizeof path, BORROWED "tokenizers-hf/%s", vectors);
+    json_t *v = read_json(path);
+    const json_t *ids = json_object_get(v, "token_ids"), *id;
+    tokenizer *t = load();
+    buf out = {0};
+    int32_t *list = calloc(json_array_size(ids) + 1, sizeof *list);
+    size_t i;
+    assert_non_null(list);
+    json_array_foreach(ids, i, id) list[i] = (int32_t)json_integer_value(id);
+    json_t *want = json_deep_copy(ids);
+    if (ends && list[i - 1] != 1) json_array_append_new(want, json_integer(1)); /* T5's </s> */
+    check_ids(t, json_string_value(json_object_get(v, "text")), NULL, want);
+    assert_int_equal(tokenizer_decode(t, list, i, true, &out), 0);
+    if (decodes) assert_string_equal(out.data, json_string_value(json_object_get(v, "decoded_text")));
+    free(list);
+    buf_done(&out);
+    json_decref(want);
+    json_decref(v);
+    tokenizer_free(t);
+}
+
+static void berts_vocabulary_agrees_with_its_vector(void **state)
+{
+    check_real("bert-vocab.txt", "vocab.txt", "bert_uncased_encoded.json", false, false);
+}
+
+static void t5s_vocabulary_agrees_with_its_vector(void **state)
+{
+    check_real("t5-small.tokenizer.json", "tokenizer.json", "t5_base_encoded.json", true, true);
+}
+
 int main(void)
 {
 #define IN_FOLDER(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
@@ -495,6 +540,8 @@ int main(void)
         IN_FOLDER(a_model_cut_anywhere_is_refused_or_loads),
         cmocka_unit_test(llama2c_joins_by_score),
         cmocka_unit_test(llama2cs_own_file_loads),
+        IN_FOLDER(berts_vocabulary_agrees_with_its_vector),
+        IN_FOLDER(t5s_vocabulary_agrees_with_its_vector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
