@@ -1,7 +1,7 @@
 /* tok_internal.h: what a tokenizer is made of; for the tokenizer's own files.
  *
- * Loaders (tok_json.c, tok_gguf.c) fill one in, tok_seal completes it, and nothing writes to it after
- * that: this is what lets any thread use it without a lock. */
+ * Loaders (tok_json.c, tok_gguf.c, tok_folder*.c, tok_spm.c, tok_llama2c.c) fill one in, tok_seal completes
+ * it, and nothing writes to it after that: this is what lets any thread use it without a lock. */
 #ifndef TEXT_TOK_INTERNAL_H
 #define TEXT_TOK_INTERNAL_H
 

@@ -1,4 +1,4 @@
-/* tokenizer.c: making, sealing and freeing a tokenizer. tok_json.c and tok_gguf.c fill in what tok_new made;
+/* tokenizer.c: making, sealing and freeing a tokenizer. Loaders fill in what tok_new made;
  * after tok_seal it is immutable, and any thread may use it. */
 #include "text/tokenizer.h"
 

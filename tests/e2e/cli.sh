@@ -62,6 +62,12 @@ expect 0 '^\{"ids":\[59,529,186,362\],"offsets":\[\[0,1\],\[1,3\],\[3,4\],\[5,7\
     tokenize "$intent" --no-special "Turn on" --json
 expect 0 '"ids":\[2,368,294,339,354,34,3,354,339,40,59,288,182,285,279,' \
     tokenize "$intent" "what is it?" --pair "it is a test of the kitchen lights." --json
+# a folder of a tokenizer alone, and one of nothing
+mkdir "$work/words" "$work/nothing"
+printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' hello '##s' >"$work/words/vocab.txt"
+expect 0 '^\{"ids":\[2,5,6,1,3\],"offsets":\[\[0,0\],\[0,5\],\[5,6\],\[7,10\],\[0,0\]\]' \
+    tokenize "$work/words" "Hellos you" --json
+expect 1 'nothing: there is no tokenizer.json, nor vocab.txt' tokenize "$work/nothing" a
 expect 0 '^\{"labels":\[\{"label":"alarm_set","score":0\.28195[0-9]*\},.*\],"logits":\[' \
     classify "$intent" "Turn on the kitchen lights, please." --json
 expect 0 '^\{"labels":\[\{"label":"lights_on","score":' \
