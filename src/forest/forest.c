@@ -1,0 +1,205 @@
+/* forest.c: opening and scoring; see forest.h. */
+#include "forest/forest.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "forest/forest_build.h"
+#include "forest/gz.h"
+
+enum { FOREST_FILE_MAX = 512 << 20 };
+
+/* LightGBM's kZeroThreshold, a float constant: what is no farther from zero is zero. */
+static const double ZERO = (double)1e-35f;
+
+/* ---- opening ------------------------------------------------------------------------------------------- */
+
+/* A sentence for the files that people try first; NULL when the bytes tell nothing. */
+static const char *other_format(const char *text, size_t n)
+{
+    static const struct {
+        const char *start, *what;
+    } known[] = {
+        {"\x80", "a Python pickle: save the model itself, with booster.save_model(\"model.json\") or "
+                 "booster_.save_model(\"model.txt\")"},
+        {"{L", "an XGBoost UBJSON file: save it as \"model.json\""},
+        {"binf", "an XGBoost binary file of before 1.0: load it in XGBoost and save it as \"model.json\""},
+        {"[", "a dump for reading, not a model: use save_model(\"model.json\") instead of dump_model"},
+        {"booster[", "a dump for reading, not a model: use save_model(\"model.json\") instead of dump_model"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (n >= strlen(known[i].start) && memcmp(text, known[i].start, strlen(known[i].start)) == 0)
+            return known[i].what;
+    return NULL;
+}
+
+static int read_any(forest *f, char *text, size_t n, shoal_err *err)
+{
+    const char *other = other_format(text, n);
+    if (other) return err_set(err, SHOAL_EUNSUPPORTED, "this is %s", other);
+    if (n >= 5 && memcmp(text, "tree", 4) == 0 && (text[4] == '\n' || text[4] == '\r'))
+        return forest_read_lightgbm(f, text, n, err);
+    size_t at = 0;
+    while (at < n && strchr(" \t\r\n", text[at]) && text[at]) at++;
+    if (at < n && text[at] == '{') return forest_read_xgboost(f, text, n, err);
+    return err_set(err, SHOAL_EFORMAT,
+                   "neither a LightGBM text model (it begins with \"tree\") nor an XGBoost JSON model");
+}
+
+static void count_parts(forest *f)
+{
+    f->info.n_trees = f->trees.len / sizeof(forest_tree);
+    f->info.n_splits = f->nodes.len / sizeof(forest_node);
+    f->info.n_leaves = f->leaves.len / sizeof(double);
+    f->info.n_classes = f->link == LINK_SOFTMAX                             ? f->info.n_outputs
+                        : f->link == LINK_SIGMOID && f->info.n_outputs == 1 ? 2
+                        : f->link == LINK_SIGMOID                           ? f->info.n_outputs
+                                                                            : 0;
+}
+
+/* `text` has a NUL behind its n bytes. */
+static int parse_ended(forest **ret, char *text, size_t n, const char *what, shoal_err *err)
+{
+    forest *f = calloc(1, sizeof *f);
+    if (!f || !(f->mem = arena_new(0))) {
+        free(f);
+        return err_nomem(err);
+    }
+    f->slope = f->divisor = 1;
+    f->info.booster = f->info.objective = "";
+    int rc = read_any(f, text, n, err);
+    if (rc != 0) {
+        forest_free(f);
+        return err_prefix(err, rc, "%s", what);
+    }
+    count_parts(f);
+    *ret = f;
+    return 0;
+}
+
+int forest_parse(forest **ret, const char *text, size_t n, const char *what, shoal_err *err)
+{
+    buf copy = {0};
+    if (buf_append(&copy, text, n) != 0 || buf_putc(&copy, '\0') != 0) {
+        buf_done(&copy);
+        return err_nomem(err);
+    }
+    int rc = parse_ended(ret, copy.data, n, what, err);
+    buf_done(&copy);
+    return rc;
+}
+
+int forest_open(forest **ret, const char *path, shoal_err *err)
+{
+    buf text = {0};
+    int rc = gz_read(&text, path, FOREST_FILE_MAX, err);
+    if (rc == 0) rc = buf_putc(&text, '\0') != 0 ? err_nomem(err) : 0;
+    if (rc == 0) rc = parse_ended(ret, text.data, text.len - 1, path, err);
+    buf_done(&text);
+    return rc;
+}
+
+void forest_free(forest *f)
+{
+    if (!f) return;
+    buf_done(&f->nodes);
+    buf_done(&f->leaves);
+    buf_done(&f->bits);
+    buf_done(&f->trees);
+    arena_free(f->mem);
+    free(f);
+}
+
+const forest_info *forest_about(const forest *f)
+{
+    return &f->info;
+}
+
+/* ---- scoring ------------------------------------------------------------------------------------------- */
+
+/* Is the code x in the split's set? Codes are cut to whole numbers; LightGBM so takes -0.5 for 0. */
+static bool in_set(const forest_node *s, const uint32_t *bits, double x)
+{
+    bool below = s->flags & SPLIT_OTHERS_LEFT ? x < 0 : x <= -1;
+    if (below || !(x < 32.0 * s->set.n_words)) return false;
+    uint32_t code = x < 0 ? 0 : (uint32_t)x;
+    return bits[s->set.at + code / 32] >> (code % 32) & 1;
+}
+
+static bool goes_left(const forest_node *s, const uint32_t *bits, double x)
+{
+    if (isnan(x) || ((s->flags & SPLIT_ZERO_NAN) && x >= -ZERO && x <= ZERO))
+        return s->flags & SPLIT_NAN_LEFT;
+    if (s->flags & SPLIT_CATEGORIES) return in_set(s, bits, x) != ((s->flags & SPLIT_OTHERS_LEFT) != 0);
+    return x <= s->threshold;
+}
+
+/* The leaf that the row comes to. */
+static double walk(const forest *f, uint32_t at, const double *row)
+{
+    const forest_node *nodes = (const void *)f->nodes.data;
+    const uint32_t *bits = (const void *)f->bits.data;
+    while (!(at & FOREST_LEAF)) {
+        const forest_node *s = &nodes[at];
+        double x = row[s->feature];
+        if (f->single) x = (float)x;
+        at = s->child[!goes_left(s, bits, x)];
+    }
+    return ((const double *)(const void *)f->leaves.data)[at & ~FOREST_LEAF];
+}
+
+/* gblinear: float sums over the features that are there, in their order. */
+static void add_linear(const forest *f, const double *row, double *sum)
+{
+    size_t n = f->info.n_features, k = f->info.n_outputs;
+    for (size_t o = 0; o < k; o++) {
+        float s = f->linear[n * k + o] + (float)sum[o];
+        for (size_t i = 0; i < n; i++)
+            if (!isnan(row[i])) s += (float)row[i] * f->linear[i * k + o];
+        sum[o] = s;
+    }
+}
+
+/* A double holds the sum of two floats, or a float's product with another, so that rounding once to float is
+ * what float arithmetic gives (24 bits twice and 2 are fewer than 53). */
+static void add_trees(const forest *f, const double *row, double *sum)
+{
+    const forest_tree *trees = (const void *)f->trees.data;
+    for (size_t i = 0; i < f->info.n_trees; i++) {
+        double v = walk(f, trees[i].root, row), *to = &sum[trees[i].output];
+        if (f->single && trees[i].weight != 1) v = (float)(v * trees[i].weight);
+        *to = f->single ? (float)(*to + v) : *to + v;
+    }
+    if (f->divisor != 1)
+        for (size_t i = 0; i < f->info.n_outputs; i++) sum[i] /= f->divisor;
+}
+
+void forest_score(const forest *f, const double *rows, size_t n_rows, double *ret_raw, double *ret_score)
+{
+    size_t k = f->info.n_outputs;
+    if (!ret_raw && !ret_score) return;
+    for (size_t r = 0; r < n_rows; r++, rows += f->info.n_features) {
+        double *raw = ret_raw ? ret_raw + r * k : ret_score + r * k;
+        memcpy(raw, f->base, k * sizeof *raw);
+        if (f->linear)
+            add_linear(f, rows, raw);
+        else
+            add_trees(f, rows, raw);
+        if (!ret_score) continue;
+        double *score = ret_score + r * k;
+        forest_link_apply(f->link, f->slope, raw, k, score);
+        for (size_t i = 0; f->single && i < k; i++) score[i] = (float)score[i];
+    }
+}
+
+void forest_classes(const forest *f, const double *score, double *ret)
+{
+    size_t k = f->info.n_outputs;
+    if (k == 1 && f->info.n_classes == 2) {
+        ret[0] = 1 - score[0];
+        ret[1] = score[0];
+        return;
+    }
+    memcpy(ret, score, k * sizeof *ret);
+}
