@@ -182,4 +182,4 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_pull = {
-    "pull", "fetch a model: hf:ORG/NAME[:FILE], ollama:NAME, oci://..., https://...", "REF", run, false};
+    "pull", "fetch a model: hf:ORG/NAME[:FILE], ollama:NAME, oci://HOST/NAME or an https address", "REF", run, false};
