@@ -45,10 +45,18 @@ static char *default_folder(void)
     return manifest;
 }
 
-/* The token of a file, or of HF_TOKEN for hf: alone; *ret is NULL when there is none. */
+static bool is_hf(const char *ref)
+{
+    static const char *const starts[] = {"hf:", "https://huggingface.co/", "https://hf.co/"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (strncmp(ref, starts[i], strlen(starts[i])) == 0) return true;
+    return false;
+}
+
+/* The token of a file, or of HF_TOKEN for that hub alone; *ret is NULL when there is none. */
 static int read_token(const char *path, const char *ref, buf *text, const char **ret, shoal_err *err)
 {
-    const char *env = strncmp(ref, "hf:", 3) == 0 ? getenv("HF_TOKEN") : NULL;
+    const char *env = is_hf(ref) ? getenv("HF_TOKEN") : NULL;
     *ret = env && *env ? env : NULL;
     if (!path) return 0;
     int rc = file_read(text, path, TOKEN_MAX, err);
@@ -173,7 +181,7 @@ static int run(int argc, char **argv)
     o.stall_s = (int)stall;
     o.tries = (int)tries;
     if (quiet) o.to = NULL;
-    if (!o.endpoint && env && *env && strncmp(o.ref, "hf:", 3) == 0) o.endpoint = env;
+    if (!o.endpoint && env && *env && is_hf(o.ref)) o.endpoint = env;
     rc = folder ? read_token(token_file, o.ref, &token, &o.token, &err) : err_nomem(&err);
     rc = rc == 0 ? pull_and_print(&o, json) : cli_fail(&cmd_pull, &err);
     buf_done(&token);
@@ -182,4 +190,5 @@ static int run(int argc, char **argv)
 }
 
 const cli_command cmd_pull = {
-    "pull", "fetch a model: hf:ORG/NAME[:FILE], ollama:NAME, oci://HOST/NAME or an https address", "REF", run, false};
+    "pull", "fetch a model: hf:ORG/NAME[:FILE], ollama:NAME, oci://HOST/NAME or an https address", "REF", run,
+    false};

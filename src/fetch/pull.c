@@ -431,5 +431,6 @@ int pull_run(const pull_options *o, pull_done *ret, char **ret_choices, shoal_er
         *ret = done;
     else
         arena_free(r.mem);
+    if (rc != 0 && err) pull_tame(err->message);
     return rc;
 }

@@ -138,8 +138,8 @@ static int open_part(fetching *x, shoal_err *err)
     if (!x->part || !x->state) return err_nomem(err);
     x->fd = open(x->part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (x->fd < 0 || fstat(x->fd, &st) != 0)
-        return err_set(err, errno == EACCES ? SHOAL_EAUTH : SHOAL_EIO, "%s: cannot write: %s", x->part,
-                       strerror(errno));
+        return err_set(err, errno == EACCES ? SHOAL_EAUTH : SHOAL_EIO,
+                       "%s: cannot write: %s; --to DIR names another place", x->part, strerror(errno));
     if (!S_ISREG(st.st_mode)) return err_set(err, SHOAL_EINVALID, "%s is no regular file", x->part);
     if (flock(x->fd, LOCK_EX | LOCK_NB) != 0)
         return err_set(err, SHOAL_EFULL, "%s is being fetched by another shoal; wait for it", x->t->name);

@@ -110,14 +110,24 @@ void pull_meter_end(pull_meter *m, const char *how)
     m->name = NULL;
 }
 
+void pull_tame(char *text)
+{
+    for (unsigned char *p = (unsigned char *)text; *p; p++) {
+        bool c1 = p[0] == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0;
+        if (*p < 0x20 || *p == 0x7F) *p = '?';
+        if (c1) p[0] = p[1] = '?';
+    }
+}
+
 void pull_meter_say(pull_meter *m, const char *fmt, ...)
 {
+    char line[1024];
     va_list ap;
     if (!m->to) return;
-    if (m->live) fputs("\r\033[K", m->to);
     va_start(ap, fmt);
-    vfprintf(m->to, fmt, ap);
+    vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    fputc('\n', m->to);
+    pull_tame(line);
+    fprintf(m->to, "%s%s\n", m->live ? "\r\033[K" : "", line);
     fflush(m->to);
 }

@@ -52,10 +52,9 @@ static void count_parts(forest *f)
     f->info.n_trees = f->trees.len / sizeof(forest_tree);
     f->info.n_splits = f->nodes.len / sizeof(forest_node);
     f->info.n_leaves = f->leaves.len / sizeof(double);
-    f->info.n_classes = f->link == LINK_SOFTMAX                             ? f->info.n_outputs
-                        : f->link == LINK_SIGMOID && f->info.n_outputs == 1 ? 2
-                        : f->link == LINK_SIGMOID                           ? f->info.n_outputs
-                                                                            : 0;
+    bool classes = f->link == LINK_SOFTMAX || (f->link == LINK_SIGMOID && !f->number);
+    bool two = f->link == LINK_SIGMOID && f->info.n_outputs == 1;
+    f->info.n_classes = !classes ? 0 : two ? 2 : f->info.n_outputs;
 }
 
 /* `text` has a NUL behind its n bytes. */

@@ -46,7 +46,9 @@ struct forest {
     forest_link link;
     double slope;
     double divisor; /* of the sums: the number of iterations where the file says average_output */
-    bool single;    /* values, sums and scores are floats (XGBoost) */
+    bool number; /* a sigmoid's result is a number between 0 and 1, not a class (reg:logistic, cross_entropy)
+                  */
+    bool single; /* values, sums and scores are floats (XGBoost) */
 };
 
 typedef struct forest_draft {

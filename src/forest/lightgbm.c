@@ -206,6 +206,7 @@ static int read_objective(reader *r)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strcmp(name, known[i].name) != 0) continue;
         f->link = known[i].link;
+        f->number = strcmp(name, "cross_entropy") == 0 || strcmp(name, "xentropy") == 0;
         if (strncmp(name, "regression", 10) == 0 && strstr(words, " sqrt")) f->link = LINK_SQUARE;
         return 0;
     }

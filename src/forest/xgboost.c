@@ -180,6 +180,7 @@ static int read_learner(forest *f, const json_t *learner, shoal_err *err)
     if (f->info.n_features == 0) return err_set(err, SHOAL_EFORMAT, "\"num_feature\" is missing or 0");
     f->single = true;
     f->link = o->link;
+    f->number = strcmp(name, "reg:logistic") == 0;
     f->info.format = "xgboost";
     f->info.objective = o->name;
     f->info.n_outputs = classes > targets ? classes : targets > 1 ? targets : 1;

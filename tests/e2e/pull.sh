@@ -156,6 +156,8 @@ pull 0 Open.gguf "$oci/models/index"
 pull 0 'try: shoal classify .*/folder' "$oci/models/folder"
 whole folder/model.safetensors
 pull 1 'wants to be called "../evil.gguf"' "$oci/models/evil"
+pull 1 'wants to be called "[?]]0;evil' "$oci/models/escape"
+LC_ALL=C grep -q "$(printf '\033')" "$err" && fail "a server's words reach the terminal as they are"
 pull 1 'is an archive' "$oci/models/tar"
 pull 1 'holds no model file' "$oci/models/image"
 pull 1 'manifest is not sha256:0000' "$oci/models/lie@sha256:$(printf %064d 0)"

@@ -149,6 +149,7 @@ manifests.set('models/index:latest', Buffer.from(JSON.stringify({ schemaVersion:
 manifests.set(`models/index:${open}`, manifests.get(`models/open:${open}`));
 manifest('models/folder', 'latest', [layer(config, 'application/json', 'config.json'), layer(bytes(5000, 22), 'application/octet-stream', 'model.safetensors')]);
 manifest('models/evil', 'latest', [layer(gguf(40, 23), 'application/octet-stream', '../evil.gguf')]);
+manifest('models/escape', 'latest', [layer(gguf(40, 23), 'application/octet-stream', '\u001b]0;evil\u0007\u009b.gguf')]);
 manifest('models/tar', 'latest', [layer(gguf(40, 23), 'application/vnd.oci.image.layer.v1.tar+gzip', 'dir')]);
 manifest('models/image', 'latest', [layer(gguf(40, 23), 'application/vnd.oci.image.layer.v1.tar+gzip')]);
 manifests.set(`models/lie:sha256:${'0'.repeat(64)}`, manifests.get('models/open:v1'));
