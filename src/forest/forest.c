@@ -8,7 +8,7 @@
 #include "forest/forest_build.h"
 #include "forest/gz.h"
 
-enum { FOREST_FILE_MAX = 512 << 20 };
+enum { FOREST_FILE_MAX = 512 << 20, WALKS = 8 };
 
 /* LightGBM's kZeroThreshold, a float constant: what is no farther from zero is zero. */
 static const double ZERO = (double)1e-35f;
@@ -135,7 +135,7 @@ static bool goes_left(const forest_node *s, const uint32_t *bits, double x)
 }
 
 /* The leaf that the row comes to. */
-static double walk(const forest *f, uint32_t at, const double *row)
+static uint32_t walk(const forest *f, uint32_t at, const double *row)
 {
     const forest_node *nodes = (const void *)f->nodes.data;
     const uint32_t *bits = (const void *)f->bits.data;
@@ -145,7 +145,27 @@ static double walk(const forest *f, uint32_t at, const double *row)
         if (f->single) x = (float)x;
         at = s->child[!goes_left(s, bits, x)];
     }
-    return ((const double *)(const void *)f->leaves.data)[at & ~FOREST_LEAF];
+    return at;
+}
+
+/* WALKS trees at once, where no split has categories or takes zero for missing: each step waits for memory
+ * and the comparison before it, and the trees do not wait for each other. No step branches on the row's
+ * values. */
+static inline void walk_many(const forest_node *nodes, uint32_t at[WALKS], const double *row, bool single)
+{
+    for (bool going = true; going;) {
+        going = false;
+        for (size_t i = 0; i < WALKS; i++) {
+            bool leaf = at[i] & FOREST_LEAF;
+            const forest_node *s = &nodes[leaf ? 0 : at[i]];
+            double x = row[s->feature];
+            if (single) x = (float)x;
+            bool left = (x <= s->threshold) | ((x != x) & (s->flags & SPLIT_NAN_LEFT));
+            uint32_t next = s->child[!left];
+            at[i] = leaf ? at[i] : next;
+            going |= !leaf;
+        }
+    }
 }
 
 /* gblinear: float sums over the features that are there, in their order. */
@@ -160,15 +180,35 @@ static void add_linear(const forest *f, const double *row, double *sum)
     }
 }
 
+/* The leaves of n <= WALKS trees that begin at t. */
+static void find_leaves(const forest *f, const forest_tree *t, size_t n, const double *row,
+                        uint32_t at[WALKS])
+{
+    const forest_node *nodes = (const void *)f->nodes.data;
+    for (size_t i = 0; i < n; i++) at[i] = t[i].root;
+    if (n < WALKS || f->odd_splits || !f->info.n_splits)
+        for (size_t i = 0; i < n; i++) at[i] = walk(f, at[i], row);
+    else if (f->single)
+        walk_many(nodes, at, row, true);
+    else
+        walk_many(nodes, at, row, false);
+}
+
 /* A double holds the sum of two floats, or a float's product with another, so that rounding once to float is
  * what float arithmetic gives (24 bits twice and 2 are fewer than 53). */
 static void add_trees(const forest *f, const double *row, double *sum)
 {
     const forest_tree *trees = (const void *)f->trees.data;
-    for (size_t i = 0; i < f->info.n_trees; i++) {
-        double v = walk(f, trees[i].root, row), *to = &sum[trees[i].output];
-        if (f->single && trees[i].weight != 1) v = (float)(v * trees[i].weight);
-        *to = f->single ? (float)(*to + v) : *to + v;
+    const double *leaves = (const void *)f->leaves.data;
+    for (size_t i = 0; i < f->info.n_trees; i += WALKS) {
+        uint32_t at[WALKS];
+        size_t n = f->info.n_trees - i < WALKS ? f->info.n_trees - i : WALKS;
+        find_leaves(f, trees + i, n, row, at);
+        for (size_t k = 0; k < n; k++) {
+            double v = leaves[at[k] & ~FOREST_LEAF], *to = &sum[trees[i + k].output];
+            if (f->single && trees[i + k].weight != 1) v = (float)(v * trees[i + k].weight);
+            *to = f->single ? (float)(*to + v) : *to + v;
+        }
     }
     if (f->divisor != 1)
         for (size_t i = 0; i < f->info.n_outputs; i++) sum[i] /= f->divisor;

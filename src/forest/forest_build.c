@@ -49,6 +49,7 @@ static int emit(forest *f, const forest_draft *d, size_t i, uint32_t *ret, shoal
     size_t at = d->leaf ? count(&f->leaves, sizeof(double)) : count(&f->nodes, sizeof(forest_node));
     if (at >= FOREST_LEAF) return err_set(err, SHOAL_ELIMIT, "more than %u nodes", FOREST_LEAF);
     if (d->leaf && !isfinite(d->value)) return err_set(err, SHOAL_EFORMAT, "leaf %zu has no finite value", i);
+    if (!d->leaf && (d->split.flags & (SPLIT_CATEGORIES | SPLIT_ZERO_NAN))) f->odd_splits = true;
     int rc = d->leaf ? 0 : check_split(f, &d->split, i, err);
     if (rc != 0) return rc;
     *ret = (uint32_t)at | (d->leaf ? FOREST_LEAF : 0);
