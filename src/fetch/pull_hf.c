@@ -90,8 +90,9 @@ static size_t shard_stem(const char *path)
 /* Are both parts of one numbered set, or the same file? */
 static bool same_set(const char *a, const char *b)
 {
-    size_t n = shard_stem(a);
+    if (strlen(a) != strlen(b)) return false;
     if (strcmp(a, b) == 0) return true;
+    size_t n = shard_stem(a);
     return n && n == shard_stem(b) && strncmp(a, b, n) == 0 && strcmp(strrchr(a, '.'), strrchr(b, '.')) == 0;
 }
 
