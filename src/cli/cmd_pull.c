@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -93,10 +94,13 @@ static void put_text(buf *out, const pull_done *d)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < d->n; i++) sum += d->files[i].bytes;
-    const char *command = file_is_dir(d->model) && !d->named ? command_for(d->model) : "run";
-    buf_printf(out, "%zu file%s, %llu bytes, checked: %s\n", d->n, d->n == 1 ? "" : "s",
+    buf_printf(out, "%zu file%s, %llu bytes, checked: %s", d->n, d->n == 1 ? "" : "s",
                (unsigned long long)sum, d->n == 1 ? d->files[0].path : d->model);
-    buf_printf(out, "try: shoal %s %s \"Hello\"", command, d->model);
+    bool folder = !d->named && file_is_dir(d->model);
+    size_t n = strlen(d->model);
+    bool gguf = d->named || (n > 5 && strcasecmp(d->model + n - 5, ".gguf") == 0);
+    if (folder || gguf)
+        buf_printf(out, "\ntry: shoal %s %s \"Hello\"", folder ? command_for(d->model) : "run", d->model);
 }
 
 static void put_json(buf *out, const pull_done *d)
