@@ -178,6 +178,10 @@ static int run(int argc, char **argv)
     buf token = {0};
     int rc = cli_parse(&a, &cmd_pull, options, 1, 1, argc, argv);
     if (rc != CLI_GO) return rc;
+    if (to && !*to) {
+        err_set(&err, SHOAL_EINVALID, "--to wants a folder");
+        return cli_fail(&cmd_pull, &err);
+    }
     char *folder = to ? strdup(to) : default_folder();
     const char *env = getenv("HF_ENDPOINT");
     o.ref = a.v[0];

@@ -73,10 +73,24 @@ static void softmax(const double *raw, size_t n, double *score)
     for (size_t i = 0; i < n; i++) score[i] /= sum;
 }
 
+static void ascending(const double *raw, size_t n, double *score)
+{
+    for (size_t i = 0; i < n; i++) {
+        double x = raw[i];
+        size_t at = i;
+        for (; at > 0 && score[at - 1] > x; at--) score[at] = score[at - 1];
+        score[at] = x;
+    }
+}
+
 void forest_link_apply(forest_link link, double slope, const double *raw, size_t n, double *score)
 {
     if (link == LINK_SOFTMAX) {
         softmax(raw, n, score);
+        return;
+    }
+    if (link == LINK_SORT) {
+        ascending(raw, n, score);
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -88,6 +102,7 @@ void forest_link_apply(forest_link link, double slope, const double *raw, size_t
         case LINK_LOG1P_EXP: score[i] = log1p_exp(x); break;
         case LINK_STEP: score[i] = x > 0; break;
         case LINK_NONE:
+        case LINK_SORT:
         case LINK_SOFTMAX: score[i] = x; break;
         }
     }

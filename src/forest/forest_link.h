@@ -12,6 +12,7 @@ typedef enum forest_link {
     LINK_EXP,       /* exp(x) */
     LINK_SQUARE,    /* sign(x) x^2: LightGBM's regression with "sqrt" */
     LINK_LOG1P_EXP, /* log(1 + exp(x)): cross_entropy_lambda */
+    LINK_SORT,      /* all outputs in ascending order: quantiles that may not cross, from XGBoost 3.4 on */
     LINK_STEP       /* 1 when x > 0: binary:hinge */
 } forest_link;
 

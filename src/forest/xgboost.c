@@ -114,7 +114,11 @@ static bool real(const json_t *a, size_t i, float *ret)
 /* In floats, as XGBoost does it. */
 static double base_margin(base_kind kind, float base)
 {
-    float odds = 1 / base - 1;
+    float kept = base < 1e-6f       ? 1e-6f
+                 : base > 1 - 1e-6f ? 1 - 1e-6f
+                                    : base; /* as from 3.3 on: 0 and 1 are possible */
+    float odds = 1 / kept - 1;
+    if (kind == BASE_LOGIT && !(base >= 0 && base <= 1)) return NAN;
     if (kind == BASE_LOGIT) return (float)-forest_log(odds);
     if (kind == BASE_LOG) return (float)forest_log(base);
     return base;
@@ -161,7 +165,15 @@ static int read_names(forest *f, const json_t *learner, shoal_err *err)
     return names ? 0 : err_nomem(err);
 }
 
-static int read_learner(forest *f, const json_t *learner, shoal_err *err)
+/* Is the file of version major.minor or a later one? */
+static bool is_since(const json_t *version, int64_t major, int64_t minor)
+{
+    int64_t a = json_integer_value(json_array_get(version, 0)),
+            b = json_integer_value(json_array_get(version, 1));
+    return a > major || (a == major && b >= minor);
+}
+
+static int read_learner(forest *f, const json_t *learner, const json_t *version, shoal_err *err)
 {
     const json_t *p = object_at(learner, "learner_model_param");
     const char *name = json_string_value(json_object_get(object_at(learner, "objective"), "name"));
@@ -184,6 +196,8 @@ static int read_learner(forest *f, const json_t *learner, shoal_err *err)
     f->info.format = "xgboost";
     f->info.objective = o->name;
     f->info.n_outputs = classes > targets ? classes : targets > 1 ? targets : 1;
+    if (strcmp(name, "reg:quantileerror") == 0 && f->info.n_outputs > 1 && is_since(version, 3, 4))
+        f->link = LINK_SORT;
     rc = read_names(f, learner, err);
     if (rc == 0) rc = forest_set_base(f, 0, err);
     return rc != 0 ? rc : read_base(f, base, o->base, err);
@@ -288,7 +302,7 @@ static int read_tree(forest *f, const json_t *t, size_t output, double weight, s
     return rc;
 }
 
-/* `weights`: of dart, one a tree; else NULL. */
+/* `weights`: of dart, one a tree (those behind its end weigh 1); else NULL. */
 static int read_trees(forest *f, const json_t *model, const json_t *weights, shoal_err *err)
 {
     const json_t *trees = json_object_get(model, "trees");
@@ -296,13 +310,13 @@ static int read_trees(forest *f, const json_t *model, const json_t *weights, sho
     const json_t *outputs = list(model, "tree_info", n, err);
     if (!json_is_array(trees) || !outputs)
         return err_set(err, SHOAL_EFORMAT, "\"trees\" and \"tree_info\" do not fit");
-    if (weights && json_array_size(weights) != n)
-        return err_set(err, SHOAL_EFORMAT, "\"weight_drop\" has not %zu numbers", n);
+    if (weights && (!json_is_array(weights) || json_array_size(weights) > n))
+        return err_set(err, SHOAL_EFORMAT, "\"weight_drop\" is no list of at most %zu numbers", n);
     for (size_t i = 0; i < n; i++) {
         int64_t output;
         float weight = 1;
         if (!whole(outputs, i, 0, (int64_t)f->info.n_outputs - 1, &output) ||
-            (weights && !real(weights, i, &weight)))
+            (i < json_array_size(weights) && !real(weights, i, &weight)))
             return err_set(err, SHOAL_EFORMAT,
                            "tree %zu has a number out of range in tree_info or weight_drop", i);
         int rc = read_tree(f, json_array_get(trees, i), (size_t)output, weight, err);
@@ -330,7 +344,10 @@ static int read_booster(forest *f, const json_t *b, shoal_err *err)
     if (!name) return err_set(err, SHOAL_EFORMAT, "\"gradient_booster\" has no name");
     f->info.booster = arena_strdup(f->mem, name);
     if (!f->info.booster) return err_nomem(err);
-    if (strcmp(name, "gbtree") == 0) return read_trees(f, object_at(b, "model"), NULL, err);
+    if (strcmp(name, "gbtree") == 0) {
+        const json_t *model = object_at(b, "model"); /* from 3.4 on dart's weights are in here */
+        return read_trees(f, model, json_object_get(model, "weight_drop"), err);
+    }
     if (strcmp(name, "gblinear") == 0) return read_linear(f, object_at(b, "model"), err);
     if (strcmp(name, "dart") == 0) {
         const json_t *weights = json_object_get(b, "weight_drop");
@@ -374,7 +391,7 @@ int forest_read_xgboost(forest *f, char *text, size_t n, shoal_err *err)
     if (!learner)
         rc = err_set(err, SHOAL_EFORMAT, "no \"learner\" in it: is it an XGBoost model?");
     else
-        rc = read_learner(f, learner, err);
+        rc = read_learner(f, learner, json_object_get(root, "version"), err);
     if (rc == 0) rc = read_booster(f, object_at(learner, "gradient_booster"), err);
     json_decref(root);
     return rc;

@@ -185,6 +185,7 @@ pull 0 plain.gguf "$hub/files/plain.gguf" --quiet
 
 # ---- nowhere to put it
 touch "$work/plain"
+pull 2 'wants a folder' --to '' hf:org/one
 "$SHOAL_BIN" pull --to "$work/plain" --endpoint "$hub" hf:org/one >"$out" 2>"$err" && fail "a file as folder is taken"
 "$SHOAL_BIN" pull --to "$models" --endpoint http://127.0.0.1:1 --tries 2 hf:org/none >"$out" 2>"$err" && fail "no hub, and yet"
 grep -q '127.0.0.1: ' "$err" || fail "no reason: $(cat "$err")"

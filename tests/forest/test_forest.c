@@ -189,6 +189,29 @@ static void xgboost_compares_floats_and_reads_old_and_new_bases(void **state)
     assert_true(raw[0] == 1 && raw[1] == 0 && raw[2] == 3);
     score_text(XGB("[7E0]", "3", "multi:softprob", STUMP("1", "2"), "1"), 5, raw);
     assert_true(raw[0] == 7 && raw[1] == 9 && raw[2] == 7);
+    score_text(XGB("1", "0", "binary:logistic", STUMP("1", "2"), "0"), 5, raw);
+    near(raw[0], 2 + log(1e6), 1e-2, "a sure start"); /* 1 - 1e-6 is not exact in floats */
+}
+
+/* Since 3.4 dart's weights lie in the model of gbtree, and quantiles are sorted. */
+static void xgboost_forms_since_3_4_are_read(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"version\":[3,4,0],\"learner\":{\"learner_model_param\":{\"base_score\":\"[0E0,0E0]\",\"num_"
+        "class\":\"0\","
+        "\"num_feature\":\"1\",\"num_target\":\"2\"},\"objective\":{\"name\":\"reg:quantileerror\"},"
+        "\"gradient_booster\":"
+        "{\"name\":\"gbtree\",\"model\":{\"trees\":[" STUMP("1", "2") "," STUMP("3", "4") "," STUMP(
+            "-1", "-2") "],"
+                        "\"tree_info\":[0,0,1],\"weight_drop\":[0.5,0.25]}}}}";
+    char old[sizeof text];
+    double raw[2];
+    assert_true(score_text(text, 5, raw) == -2); /* the lesser first */
+    assert_true(raw[0] == 2 * 0.5 + 4 * 0.25 && raw[1] == -2);
+    memcpy(old, text, sizeof text);
+    old[strlen("{\"version\":[3,")] = '3';
+    assert_true(score_text(old, 5, raw) == 2);
 }
 
 /* ---- LightGBM ------------------------------------------------------------------------------------------ */
@@ -314,7 +337,8 @@ static void broken_xgboost_files_are_refused(void **state)
     refused("{L", SHOAL_EUNSUPPORTED, "UBJSON");
     refused("[{\"nodeid\":0}]", SHOAL_EUNSUPPORTED, "dump");
     refused(XGB("x", "0", "reg:squarederror", STUMP("1", "2"), "0"), SHOAL_EFORMAT, "base_score");
-    refused(XGB("1", "0", "binary:logistic", STUMP("1", "2"), "0"), SHOAL_EFORMAT, "base_score");
+    refused(XGB("1.5", "0", "binary:logistic", STUMP("1", "2"), "0"), SHOAL_EFORMAT, "base_score");
+    refused(XGB("0", "0", "count:poisson", STUMP("1", "2"), "0"), SHOAL_EFORMAT, "base_score");
     refused(XGB("[1,2]", "3", "multi:softprob", STUMP("1", "2"), "0"), SHOAL_EFORMAT, "not 1 or 3");
     refused(XGB("0", "0", "reg:magic", STUMP("1", "2"), "0"), SHOAL_EUNSUPPORTED, "reg:magic");
     refused(XGB("0", "0", "reg:squarederror", STUMP("1", "2"), "1"), SHOAL_EFORMAT, "tree_info");
@@ -357,6 +381,7 @@ int main(void)
         cmocka_unit_test(rows_in_a_batch_score_as_alone),
         cmocka_unit_test(xgboost_models_score_as_xgboost_bit_for_bit),
         cmocka_unit_test(xgboost_compares_floats_and_reads_old_and_new_bases),
+        cmocka_unit_test(xgboost_forms_since_3_4_are_read),
         cmocka_unit_test(lightgbm_missing_values_go_where_the_split_says),
         cmocka_unit_test(lightgbm_categories_go_left_when_named),
         cmocka_unit_test(lightgbm_objectives_make_scores),
