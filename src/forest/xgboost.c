@@ -17,6 +17,8 @@
 #include "base/number.h"
 #include "forest/forest_build.h"
 
+enum { JSON_MAX = 256 << 20 };
+
 /* ---- objectives ---------------------------------------------------------------------------------------- */
 
 typedef enum { BASE_PLAIN, BASE_LOGIT, BASE_LOG } base_kind;
@@ -384,6 +386,9 @@ static void hide_non_numbers(char *text, size_t n)
 int forest_read_xgboost(forest *f, char *text, size_t n, shoal_err *err)
 {
     json_t *root = NULL;
+    if (n > JSON_MAX) /* parsed, a number takes twenty times its text */
+        return err_set(err, SHOAL_ELIMIT,
+                       "an XGBoost model of more than %d MB; train fewer or shallower trees", JSON_MAX >> 20);
     hide_non_numbers(text, n);
     int rc = json_parse(&root, text, n, "XGBoost model", err);
     if (rc != 0) return rc;

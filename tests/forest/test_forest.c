@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "forest/forest.h"
 #include "forest/forest_link.h"
+#include "forest/gz.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/"
 
@@ -48,7 +49,8 @@ static void near(double got, double want, double tolerance, const char *what)
 
 /* ---- sensor-trees -------------------------------------------------------------------------------------- */
 
-static void check_sensor_trees(const char *file, double tolerance)
+/* `tolerance` is relative to the value itself, `least` to 1 (floats: small sums of large leaves). */
+static void check_sensor_trees(const char *file, double tolerance, double least)
 {
     forest *f = open_or_fail(file);
     json_t *root = json_file(DATA "sensors/trees/expected.json");
@@ -58,16 +60,17 @@ static void check_sensor_trees(const char *file, double tolerance)
     assert_int_equal(forest_about(f)->n_leaves, 5400);
     assert_int_equal(forest_about(f)->n_classes, 3);
     assert_string_equal(forest_about(f)->features[19], "pressure_kurtosis");
-    for (size_t i = 0; i < 50; i++) {
+    for (size_t i = 0; i < 150; i++) {
         double x[20], raw[3], score[3];
-        const json_t *row = json_array_get(rows, i);
+        const json_t *row = json_array_get(rows, i / 3);
+        double want = json_number_value(json_array_get(json_object_get(row, "raw"), i % 3));
+        double prob = json_number_value(json_array_get(json_object_get(row, "prob"), i % 3));
         read_row(json_object_get(row, "x"), x);
         forest_score(f, x, 1, raw, score);
-        for (size_t k = 0; k < 3; k++) {
-            near(raw[k], json_number_value(json_array_get(json_object_get(row, "raw"), k)), tolerance, "raw");
-            near(score[k], json_number_value(json_array_get(json_object_get(row, "prob"), k)), tolerance,
-                 "prob");
-        }
+        if (!(fabs(raw[i % 3] - want) <= tolerance * fabs(want) + least) ||
+            !(fabs(score[i % 3] - prob) <= tolerance * prob + least))
+            fail_msg("row %zu: %.17g is not %.17g, or %.17g not %.17g", i / 3, raw[i % 3], want, score[i % 3],
+                     prob);
     }
     json_decref(root);
     forest_free(f);
@@ -76,13 +79,50 @@ static void check_sensor_trees(const char *file, double tolerance)
 static void lightgbm_scores_as_the_reference(void **state)
 {
     (void)state;
-    check_sensor_trees(DATA "sensors/trees/model.txt.gz", 1e-12);
+    check_sensor_trees(DATA "sensors/trees/model.txt.gz", 1e-12, 0);
 }
 
 static void xgboost_scores_as_the_reference(void **state)
 {
     (void)state;
-    check_sensor_trees(DATA "sensors/trees/model.xgb.json.gz", 4e-6);
+    check_sensor_trees(DATA "sensors/trees/model.xgb.json.gz", 1e-6, 4e-6);
+}
+
+/* One byte wrong in `n` places: an error, or a model that scores. */
+static void corrupt(const char *path, size_t n)
+{
+    buf text = {0};
+    shoal_err err;
+    double row[32] = {0}, score[8];
+    unsigned seed = 7;
+    if (gz_read(&text, path, 8 << 20, &err) != 0) fail_msg("%s", err.message);
+    for (size_t i = 0; i < n; i++) {
+        forest *f = NULL;
+        seed = seed * 1103515245 + 12345;
+        char *at = &text.data[(seed >> 3) % text.len], was = *at;
+        *at = (char)(seed >> 16);
+        int rc = forest_parse(&f, text.data, text.len, "corrupt", &err);
+        if (rc != 0 && !err.message[0]) fail_msg("%s: no sentence", path);
+        if (rc == 0 && forest_about(f)->n_features <= 32 && forest_about(f)->n_outputs <= 8)
+            forest_score(f, row, 1, NULL, score);
+        forest_free(f);
+        *at = was;
+    }
+    buf_done(&text);
+}
+
+static void corrupt_files_are_refused_or_score(void **state)
+{
+    (void)state;
+    static const char *const small[] = {"onehot", "categories", "dart", "linear-multi", "softmax", "forest"};
+    char path[512];
+    corrupt(DATA "sensors/trees/model.txt.gz", 40);
+    corrupt(DATA "sensors/trees/model.xgb.json.gz", 10);
+    corrupt(SHOAL_SOURCE_DIR "/tests/fuzz/seeds/fuzz_forest_model/categories.txt", 2000);
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+        snprintf(path, sizeof path, DATA "forest/%s.json", small[i]);
+        corrupt(path, 200);
+    }
 }
 
 static void rows_in_a_batch_score_as_alone(void **state)
@@ -387,6 +427,7 @@ int main(void)
         cmocka_unit_test(lightgbm_objectives_make_scores),
         cmocka_unit_test(broken_lightgbm_files_are_refused),
         cmocka_unit_test(broken_xgboost_files_are_refused),
+        cmocka_unit_test(corrupt_files_are_refused_or_score),
         cmocka_unit_test(exp_and_log_are_within_two_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
