@@ -253,7 +253,6 @@ static void set_options(exchange *x, const char *url, const struct curl_slist *h
     curl_easy_setopt(h, CURLOPT_USERAGENT, "shoal/" SHOAL_VERSION);
     curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(h, CURLOPT_BUFFERSIZE, 262144L);
     curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
     curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);

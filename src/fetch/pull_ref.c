@@ -17,11 +17,15 @@ static bool ends_with(const char *s, const char *end)
     return n >= k && strcasecmp(s + n - k, end) == 0;
 }
 
+/* Control characters are also those of two bytes, 0xC2 0x80 to 0x9F. */
 static bool part_ok(const char *s, size_t n)
 {
     if (n == 0 || s[0] == '.') return false;
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)s[i] < 0x20 || s[i] == 0x7F || s[i] == '\\') return false;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+        bool c1 = i > 0 && (unsigned char)s[i - 1] == 0xC2 && c < 0xA0;
+        if (c < 0x20 || c == 0x7F || c == '\\' || c1) return false;
+    }
     return true;
 }
 

@@ -110,6 +110,12 @@ pull 0 Slow-Q8_0 hf:org/slow
 grep -q 'bytes=20000-' "$work/hub/log" || fail "not resumed: $(cat "$work/hub/log")"
 whole Slow-Q8_0.gguf
 
+# A silent server is given up.
+rm "$work/hub/hurry" "$models/Slow-Q8_0.gguf"
+pull 1 'no answer in time' hf:org/slow --stall 1 --tries 1
+[ "$(stat -c %s "$models/Slow-Q8_0.gguf.part")" -eq 20000 ] || fail "the part of a silent server is not kept"
+: >"$work/hub/hurry"
+
 # A part of other bytes is found out by the digest, and fetched anew.
 rm -f "$models"/Slow-Q8_0.gguf*
 head -c 300000 /dev/zero | tr '\0' G >"$models/Slow-Q8_0.gguf.part"
@@ -182,6 +188,19 @@ printf '{"url":"%s","etag":"\\"old\\"","sha256":""}' "$hub/files/plain.gguf" >"$
 pull 0 plain.gguf "$hub/files/plain.gguf" --quiet
 [ "$(head -c 4 "$models/plain.gguf")" = GGUF ] || fail "a part of an older file was continued"
 [ ! -s "$err" ] || fail "--quiet prints: $(cat "$err")"
+
+# With the same strong etag a part is continued, with a weak one never.
+curl -s -D "$work/head" -o "$work/body" "$hub/files/plain.gguf"
+etag=$(sed -n 's/^etag: "\(.*\)".*/\1/p' "$work/head")
+for name in plain weak; do
+    rm -f "$models/$name.gguf"
+    head -c 1000 "$work/body" >"$models/$name.gguf.part"
+    printf '{"url":"%s","etag":"%s","sha256":""}' "$hub/files/$name.gguf" \
+        "$([ $name = weak ] || echo "\\\"$etag\\\"")" >"$models/$name.gguf.part.json"
+    pull 0 "$name.gguf" "$hub/files/$name.gguf"
+    cmp "$work/body" "$models/$name.gguf" || fail "$name.gguf is another file"
+    [ "$(requests 'bytes=1000-')" -eq "$([ $name = plain ] && echo 1 || echo 0)" ] || fail "$name: $(cat "$work/hub/log")"
+done
 
 # ---- nowhere to put it
 touch "$work/plain"
