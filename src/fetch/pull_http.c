@@ -280,7 +280,9 @@ static int curl_failed(exchange *x, const char *url, CURLcode code)
                  code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
     const char *what = code == CURLE_PARTIAL_FILE || code == CURLE_GOT_NOTHING ? "the connection was cut off"
                        : code == CURLE_OPERATION_TIMEDOUT                      ? "no answer in time"
-                                                                               : curl_easy_strerror(code);
+                       : code == CURLE_PEER_FAILED_VERIFICATION
+                           ? "its certificate is wrong, or signed by nobody known here"
+                           : curl_easy_strerror(code);
     int rc =
         err_set(x->err, never ? SHOAL_EPROTOCOL : SHOAL_EUNAVAILABLE, "%.200s: %s", host ? host : url, what);
     curl_free(host);
