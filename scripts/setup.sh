@@ -8,6 +8,7 @@ build_packages=(
     libuv1-dev libnghttp2-dev libssl-dev libjansson-dev libyaml-dev
     libprotobuf-c-dev protobuf-c-compiler libpcre2-dev libutf8proc-dev libedit-dev
     libsndfile1-dev libvorbis-dev libmpg123-dev libpng-dev libjpeg-dev
+    zlib1g-dev libcurl4-openssl-dev
 )
 test_packages=(libcmocka-dev curl)
 
@@ -18,7 +19,7 @@ if ! command -v dpkg-query >/dev/null; then
     for tool in cmake ninja pkg-config cc protoc-c; do
         command -v "$tool" >/dev/null || missing_tool=1
     done
-    if [ -n "${missing_tool:-}" ] || ! pkg-config --exists libuv libnghttp2 libssl jansson yaml-0.1 libprotobuf-c libpcre2-8 libedit sndfile vorbisfile libmpg123 libpng libjpeg; then
+    if [ -n "${missing_tool:-}" ] || ! pkg-config --exists libuv libnghttp2 libssl jansson yaml-0.1 libprotobuf-c libpcre2-8 libedit sndfile vorbisfile libmpg123 libpng libjpeg zlib libcurl; then
         echo "setup: this is not Debian or Ubuntu; install these (names as in Debian 12), then run again:" >&2
         printf '  %s\n' "${packages[@]}" >&2
         exit 1

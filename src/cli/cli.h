@@ -42,6 +42,7 @@
     X(quantize)         \
     X(edit)             \
     X(models)           \
+    X(pull)             \
     X(bench)            \
     X(eval)             \
     X(version)          \

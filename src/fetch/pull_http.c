@@ -1,0 +1,377 @@
+/* pull_http.c: see pull_http.h. Redirects are followed here, not by libcurl, so that each address is checked.
+ */
+#include "fetch/pull_http.h"
+
+#include <ctype.h>
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+enum { REDIRECTS_MAX = 10, DROPPED_MAX = 1 << 20, CONNECT_S = 20, STALL_S = 30, TRIES = 6 };
+
+struct pull_client {
+    CURL *curl;
+    int stall_s, tries;
+    const volatile sig_atomic_t *stop;
+};
+
+/* One response on its way. */
+typedef struct exchange {
+    pull_client *c;
+    const pull_request *r;
+    pull_reply *reply;
+    bool begun;
+    size_t dropped;
+    int rc; /* of a callback */
+    shoal_err *err;
+} exchange;
+
+int pull_client_new(pull_client **ret, const pull_client_options *o, shoal_err *err)
+{
+    pull_client *c = calloc(1, sizeof *c);
+    if (c) c->curl = curl_easy_init();
+    if (!c || !c->curl) {
+        free(c);
+        return err_nomem(err);
+    }
+    c->stall_s = o->stall_s > 0 ? o->stall_s : STALL_S;
+    c->tries = o->tries > 0 ? o->tries : TRIES;
+    c->stop = o->stop;
+    *ret = c;
+    return 0;
+}
+
+void pull_client_free(pull_client *c)
+{
+    if (!c) return;
+    curl_easy_cleanup(c->curl);
+    free(c);
+}
+
+bool pull_client_stopped(const pull_client *c)
+{
+    return c->stop && *c->stop;
+}
+
+int pull_client_tries(const pull_client *c)
+{
+    return c->tries;
+}
+
+void pull_client_sleep(const pull_client *c, int ms)
+{
+    for (; ms > 0 && !pull_client_stopped(c); ms -= 50) {
+        struct timespec t = {.tv_nsec = 50 * 1000000L};
+        nanosleep(&t, NULL);
+    }
+}
+
+/* ---- addresses ----------------------------------------------------------------------------------------- */
+
+bool pull_host_is_loopback(const char *host)
+{
+    size_t n = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+    if (n == 5 && strncmp(host, "[::1]", 5) == 0) return true;
+    if (n == 9 && strncasecmp(host, "localhost", 9) == 0) return true;
+    if (strncmp(host, "127.", 4) != 0) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!isdigit((unsigned char)host[i]) && host[i] != '.') return false; /* not "127.evil.example" */
+    return true;
+}
+
+/* Part of a URL, to be curl_free'd; NULL when it has none or is none. */
+static char *url_part(const char *url, CURLUPart part)
+{
+    char *s = NULL;
+    CURLU *u = curl_url();
+    if (u && curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK)
+        curl_url_get(u, part, &s, part == CURLUPART_PORT ? CURLU_DEFAULT_PORT : 0);
+    curl_url_cleanup(u);
+    return s;
+}
+
+int pull_url_check(const char *url, shoal_err *err)
+{
+    char *scheme = url_part(url, CURLUPART_SCHEME), *host = url_part(url, CURLUPART_HOST);
+    char *user = url_part(url, CURLUPART_USER);
+    int rc = 0;
+    if (!scheme || !host)
+        rc = err_set(err, SHOAL_EPROTOCOL, "\"%.200s\" is no address", url);
+    else if (user)
+        rc = err_set(err, SHOAL_EAUTH, "an address with a user name in it is not taken; use --token-file");
+    else if (strcmp(scheme, "http") == 0 && !pull_host_is_loopback(host))
+        rc = err_set(err, SHOAL_EAUTH,
+                     "http://%.200s is not encrypted; only https is taken from other machines", host);
+    else if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
+        rc = err_set(err, SHOAL_EAUTH, "\"%.200s\" is neither https nor http", url);
+    curl_free(scheme);
+    curl_free(host);
+    curl_free(user);
+    return rc;
+}
+
+bool pull_url_same_origin(const char *a, const char *b)
+{
+    static const CURLUPart parts[] = {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT};
+    bool same = true;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        char *x = url_part(a, parts[i]), *y = url_part(b, parts[i]);
+        same &= x && y && strcasecmp(x, y) == 0;
+        curl_free(x);
+        curl_free(y);
+    }
+    return same;
+}
+
+void pull_url_put(buf *to, const char *s, bool slashes)
+{
+    for (; *s; s++) {
+        bool as_is = isalnum((unsigned char)*s) || strchr("-._~", *s) || (slashes && *s == '/');
+        if (as_is)
+            buf_putc(to, *s);
+        else
+            buf_printf(to, "%%%02X", (unsigned char)*s);
+    }
+}
+
+/* ---- headers ------------------------------------------------------------------------------------------- */
+
+static void copy_text(char *to, size_t size, const char *s, size_t n)
+{
+    if (n >= size) n = 0; /* too long to be of use; half of it would be wrong */
+    memcpy(to, s, n);
+    to[n] = '\0';
+}
+
+static void take_header(pull_reply *r, const char *name, size_t name_len, const char *v, size_t n)
+{
+    const struct {
+        const char *name;
+        char *to;
+        size_t size;
+    } texts[] = {
+        {"etag", r->etag, sizeof r->etag},
+        {"www-authenticate", r->authenticate, sizeof r->authenticate},
+        {"link", r->link, sizeof r->link},
+        {"location", r->location, sizeof r->location},
+        {"content-type", r->type, sizeof r->type},
+    };
+    char number[64];
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strlen(texts[i].name) == name_len && strncasecmp(name, texts[i].name, name_len) == 0)
+            copy_text(texts[i].to, texts[i].size, v, n);
+    copy_text(number, sizeof number, v, n);
+    if (name_len == 14 && strncasecmp(name, "content-length", 14) == 0) {
+        char *end;
+        r->length = strtoull(number, &end, 10);
+        r->has_length = end != number && *number != '-';
+    } else if (name_len == 13 && strncasecmp(name, "content-range", 13) == 0) {
+        unsigned long long from;
+        r->has_range = sscanf(number, "bytes %llu-", &from) == 1;
+        r->range_from = r->has_range ? from : 0;
+    } else if (name_len == 11 && strncasecmp(name, "retry-after", 11) == 0) {
+        r->retry_after_s = atoi(number);
+    }
+}
+
+/* libcurl gives one line a call; a status line begins a response anew (after 100 Continue). */
+static size_t on_header(char *line, size_t size, size_t n, void *user)
+{
+    exchange *x = user;
+    size_t len = size * n;
+    const char *colon = memchr(line, ':', len);
+    if (len > 5 && memcmp(line, "HTTP/", 5) == 0) *x->reply = (pull_reply){0};
+    if (!colon) return len;
+    const char *v = colon + 1, *end = line + len;
+    while (v < end && (*v == ' ' || *v == '\t')) v++;
+    while (end > v && isspace((unsigned char)end[-1])) end--;
+    take_header(x->reply, line, (size_t)(colon - line), v, (size_t)(end - v));
+    return len;
+}
+
+/* ---- bodies -------------------------------------------------------------------------------------------- */
+
+static int begin(exchange *x)
+{
+    long status = 0;
+    curl_easy_getinfo(x->c->curl, CURLINFO_RESPONSE_CODE, &status);
+    x->reply->status = (int)status;
+    x->begun = true;
+    bool good = status >= 200 && status < 300;
+    return good && x->r->begin ? x->r->begin(x->r->user, x->reply, x->err) : 0;
+}
+
+static size_t on_data(char *data, size_t size, size_t n, void *user)
+{
+    exchange *x = user;
+    size_t len = size * n;
+    if (!x->begun) x->rc = begin(x);
+    if (x->rc != 0) return 0;
+    if (x->reply->status < 200 || x->reply->status >= 300) {
+        x->dropped += len;
+        return x->dropped > DROPPED_MAX ? 0 : len;
+    }
+    if (x->r->data) x->rc = x->r->data(x->r->user, data, len, x->err);
+    return x->rc == 0 ? len : 0;
+}
+
+static int on_progress(void *user, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    (void)a, (void)b, (void)c, (void)d;
+    return pull_client_stopped(((exchange *)user)->c);
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------ */
+
+static bool add_header(struct curl_slist **list, const char *name, const char *value)
+{
+    buf line = {0};
+    buf_printf(&line, "%s: %s", name, value);
+    struct curl_slist *more = line.failed ? NULL : curl_slist_append(*list, line.data);
+    buf_done(&line);
+    if (more) *list = more;
+    return more != NULL;
+}
+
+static bool set_headers(const pull_request *r, bool authorized, struct curl_slist **list)
+{
+    bool ok = add_header(list, "Accept", r->accept ? r->accept : "*/*");
+    if (ok && authorized && r->authorization) ok = add_header(list, "Authorization", r->authorization);
+    if (ok && r->from && r->if_range) ok = add_header(list, "If-Range", r->if_range);
+    return ok;
+}
+
+static void set_options(exchange *x, const char *url, const struct curl_slist *headers, char range[32])
+{
+    CURL *h = x->c->curl;
+    curl_easy_reset(h);
+    curl_easy_setopt(h, CURLOPT_URL, url);
+    curl_easy_setopt(h, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(h, CURLOPT_USERAGENT, "shoal/" SHOAL_VERSION);
+    curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(h, CURLOPT_BUFFERSIZE, 262144L);
+    curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
+    curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, (long)x->c->stall_s);
+    curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(h, CURLOPT_HEADERDATA, x);
+    curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_data);
+    curl_easy_setopt(h, CURLOPT_WRITEDATA, x);
+    curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(h, CURLOPT_XFERINFODATA, x);
+    curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
+    if (x->r->from) {
+        snprintf(range, 32, "%llu-", (unsigned long long)x->r->from);
+        curl_easy_setopt(h, CURLOPT_RANGE, range);
+    }
+}
+
+static int curl_failed(exchange *x, const char *url, CURLcode code)
+{
+    if (x->rc != 0) return x->rc;
+    if (pull_client_stopped(x->c)) return err_set(x->err, SHOAL_ECANCELLED, "stopped");
+    if (code == CURLE_OUT_OF_MEMORY) return err_nomem(x->err);
+    char *host = url_part(url, CURLUPART_HOST);
+    bool never = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
+                 code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
+    const char *what = code == CURLE_PARTIAL_FILE || code == CURLE_GOT_NOTHING ? "the connection was cut off"
+                       : code == CURLE_OPERATION_TIMEDOUT                      ? "no answer in time"
+                       : code == CURLE_PEER_FAILED_VERIFICATION
+                           ? "its certificate is wrong, or signed by nobody known here"
+                           : curl_easy_strerror(code);
+    int rc =
+        err_set(x->err, never ? SHOAL_EPROTOCOL : SHOAL_EUNAVAILABLE, "%.200s: %s", host ? host : url, what);
+    curl_free(host);
+    return rc;
+}
+
+/* One exchange, without redirects. */
+static int get_once(pull_client *c, const pull_request *r, const char *url, bool authorized, pull_reply *ret,
+                    shoal_err *err)
+{
+    exchange x = {.c = c, .r = r, .reply = ret, .err = err};
+    struct curl_slist *headers = NULL;
+    char range[32];
+    *ret = (pull_reply){0};
+    if (!set_headers(r, authorized, &headers)) {
+        curl_slist_free_all(headers);
+        return err_nomem(err);
+    }
+    set_options(&x, url, headers, range);
+    CURLcode code = curl_easy_perform(c->curl);
+    int rc = 0;
+    bool dropped = code == CURLE_WRITE_ERROR && x.rc == 0 && x.dropped > DROPPED_MAX;
+    if (code != CURLE_OK && !dropped)
+        rc = curl_failed(&x, url, code);
+    else if (!x.begun)
+        rc = begin(&x);
+    curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
+    curl_slist_free_all(headers);
+    return rc;
+}
+
+/* Where a redirect points, seen from `url`; to be curl_free'd. */
+static char *resolve(const char *url, const char *location)
+{
+    char *next = NULL;
+    CURLU *u = curl_url();
+    if (u && *location && curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl_url_set(u, CURLUPART_URL, location, 0) == CURLUE_OK)
+        curl_url_get(u, CURLUPART_URL, &next, 0);
+    curl_url_cleanup(u);
+    return next;
+}
+
+static bool is_redirect(int status)
+{
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+int pull_http_get(pull_client *c, const pull_request *r, pull_reply *ret, shoal_err *err)
+{
+    char *url = NULL; /* of a redirect, curl's */
+    const char *now = r->url;
+    int rc = pull_url_check(now, err);
+    for (int hop = 0; rc == 0; hop++) {
+        rc = get_once(c, r, now, pull_url_same_origin(now, r->url), ret, err);
+        if (rc != 0 || !is_redirect(ret->status)) break;
+        char *next = resolve(now, ret->location);
+        if (hop == REDIRECTS_MAX || !next)
+            rc = err_set(err, SHOAL_EPROTOCOL, "%.200s: %s", r->url,
+                         next ? "too many redirects" : "a redirect to nowhere");
+        else
+            rc = pull_url_check(next, err);
+        if (rc != 0) {
+            curl_free(next);
+            break;
+        }
+        curl_free(url);
+        now = url = next;
+    }
+    curl_free(url);
+    return rc;
+}
+
+bool pull_challenge_word(const char *authenticate, const char *word, buf *to)
+{
+    const char *at = authenticate;
+    size_t n = strlen(word);
+    if (strncasecmp(at, "Bearer ", 7) != 0) return false;
+    for (at += 7; *at;) {
+        while (*at == ' ' || *at == ',') at++;
+        size_t key = strcspn(at, "=, ");
+        const char *v = at + key;
+        if (*v != '=') return false;
+        bool ours = key == n && strncasecmp(at, word, n) == 0, quoted = *++v == '"';
+        v += quoted;
+        size_t len = strcspn(v, quoted ? "\"" : ", ");
+        if (quoted && v[len] != '"') return false;
+        if (ours) return buf_append(to, v, len) == 0 && len > 0;
+        at = v + len + quoted;
+    }
+    return false;
+}

@@ -1,0 +1,184 @@
+/* pull_shelf.c: see pull_shelf.h. */
+#define _GNU_SOURCE
+#include "fetch/pull_shelf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+
+enum { SHELF_MAX = 4 << 20, SAME_NAMES_MAX = 100 };
+
+typedef struct shelf {
+    char *path;
+    buf text;
+    json_t *root; /* of text */
+    const json_t *models;
+} shelf;
+
+static void shelf_done(shelf *s)
+{
+    json_decref(s->root);
+    buf_done(&s->text);
+    free(s->path);
+}
+
+static int parse(shelf *s, shoal_err *err)
+{
+    json_decref(s->root);
+    s->root = NULL;
+    int rc = json_parse(&s->root, s->text.data, s->text.len, s->path, err);
+    if (rc != 0) return rc;
+    s->models = json_object_get(s->root, "models");
+    return json_is_array(s->models) ? 0 : err_set(err, SHOAL_EFORMAT, "%s: \"models\" is no list", s->path);
+}
+
+static int open_shelf(shelf *s, const char *folder, shoal_err *err)
+{
+    if (asprintf(&s->path, "%s/models.json", folder) < 0) {
+        s->path = NULL;
+        return err_nomem(err);
+    }
+    int rc = file_read(&s->text, s->path, SHELF_MAX, err);
+    if (rc == SHOAL_ENOTFOUND)
+        rc = buf_puts(&s->text, "{\n \"models\": [\n ]\n}\n") != 0 ? err_nomem(err) : 0;
+    return rc != 0 ? rc : parse(s, err);
+}
+
+/* The entry whose `key` is `value`. */
+static const json_t *find(const shelf *s, const char *key, const char *value)
+{
+    for (size_t i = 0; i < json_array_size(s->models); i++) {
+        const json_t *o = json_array_get(s->models, i);
+        const char *v = json_string_value(json_object_get(o, key));
+        if (v && strcmp(v, value) == 0) return o;
+    }
+    return NULL;
+}
+
+static int free_name(const shelf *s, const char *name, char **ret, shoal_err *err)
+{
+    for (int i = 1; i < SAME_NAMES_MAX; i++) {
+        int n = i == 1 ? asprintf(ret, "%s", name) : asprintf(ret, "%s-%d", name, i);
+        if (n < 0) return err_nomem(err);
+        if (!find(s, "name", *ret)) return 0;
+        free(*ret);
+        *ret = NULL;
+    }
+    return err_set(err, SHOAL_ELIMIT, "%s: too many models are called \"%s\"", s->path, name);
+}
+
+/* Put `more` into the text in place of n bytes at `at`. */
+static int put_in(shelf *s, size_t at, size_t n, const buf *more, shoal_err *err)
+{
+    buf out = {0};
+    buf_append(&out, s->text.data, at);
+    buf_join(&out, more);
+    buf_append(&out, s->text.data + at + n, s->text.len - at - n);
+    if (out.failed) {
+        buf_done(&out);
+        return err_nomem(err);
+    }
+    buf_done(&s->text);
+    s->text = out;
+    return parse(s, err);
+}
+
+static void put_field(buf *to, const char *key, const char *value)
+{
+    buf_printf(to, "   \"%s\": ", key);
+    json_put_string(to, value, strlen(value));
+    buf_puts(to, ",\n");
+}
+
+/* Behind the last entry: the list's end is the last ']' of a file with nothing behind its list; where that is
+ * not so, the count afterwards shows it. */
+static int add_entry(shelf *s, const shelf_entry *e, const char *name, shoal_err *err)
+{
+    size_t n = json_array_size(s->models), at = s->text.len;
+    buf entry = {0};
+    while (at > 0 && s->text.data[at - 1] != ']') at--;
+    if (at == 0) return err_set(err, SHOAL_EFORMAT, "%s: its list has no end", s->path);
+    size_t end = at - 1, from = end;
+    while (from > 0 && strchr(" \t\r\n", s->text.data[from - 1])) from--;
+    buf_puts(&entry, n ? ",\n  {\n" : "\n  {\n");
+    put_field(&entry, "name", name);
+    put_field(&entry, "file", e->file);
+    put_field(&entry, "sha256", e->sha256);
+    put_field(&entry, "source", e->source);
+    buf_printf(&entry, "   \"bytes\": %llu\n  }\n ", (unsigned long long)e->bytes);
+    int rc = put_in(s, from, end - from, &entry, err);
+    buf_done(&entry);
+    if (rc == SHOAL_ENOMEM) return rc;
+    const json_t *o = rc == 0 ? find(s, "name", name) : NULL;
+    if (!o || json_array_size(s->models) != n + 1)
+        return err_set(err, SHOAL_EFORMAT, "%s: cannot add an entry to it (is there more behind its list?)",
+                       s->path);
+    return 0;
+}
+
+/* Another content under the same file's name: its digest is in the text once. */
+static int update_entry(shelf *s, const json_t *o, const shelf_entry *e, shoal_err *err)
+{
+    const char *old = json_string_value(json_object_get(o, "sha256"));
+    if (old && strcmp(old, e->sha256) == 0) return 0;
+    const char *at = old && *old ? strstr(s->text.data, old) : NULL;
+    if (!at || strstr(at + 1, old))
+        return err_set(err, SHOAL_EFORMAT, "%s: the digest of \"%s\" must be changed by hand", s->path,
+                       e->file);
+    buf digest = {0};
+    buf_puts(&digest, e->sha256);
+    int rc = put_in(s, (size_t)(at - s->text.data), strlen(old), &digest, err);
+    buf_done(&digest);
+    return rc;
+}
+
+static int write_shelf(const shelf *s, shoal_err *err)
+{
+    file_writer *w = NULL;
+    int rc = file_writer_open(&w, s->path, err);
+    if (rc == 0) rc = file_writer_write(w, s->text.data, s->text.len, err);
+    if (rc == 0) rc = file_writer_commit(w, err);
+    file_writer_close(w);
+    return rc;
+}
+
+static int put_locked(const char *folder, const shelf_entry *e, char **ret_name, shoal_err *err)
+{
+    shelf s = {0};
+    char *name = NULL;
+    int rc = open_shelf(&s, folder, err);
+    const json_t *same = rc == 0 ? find(&s, "file", e->file) : NULL;
+    if (same) {
+        const char *old = json_string_value(json_object_get(same, "name"));
+        name = strdup(old ? old : e->name);
+        rc = name ? update_entry(&s, same, e, err) : err_nomem(err);
+    } else if (rc == 0) {
+        rc = free_name(&s, e->name, &name, err);
+        if (rc == 0) rc = add_entry(&s, e, name, err);
+    }
+    if (rc == 0) rc = write_shelf(&s, err);
+    if (rc == 0)
+        *ret_name = name;
+    else
+        free(name);
+    shelf_done(&s);
+    return rc;
+}
+
+int shelf_put(const char *folder, const shelf_entry *e, char **ret_name, shoal_err *err)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return err_set(err, SHOAL_EIO, "%s: %s", folder, strerror(errno));
+    int rc = flock(fd, LOCK_EX) == 0
+                 ? put_locked(folder, e, ret_name, err)
+                 : err_set(err, SHOAL_EIO, "%s: cannot lock it: %s", folder, strerror(errno));
+    close(fd);
+    return rc;
+}

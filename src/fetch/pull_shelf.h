@@ -1,0 +1,24 @@
+/* pull_shelf.h: a models.json to which a pulled file is added, so that it has a name.
+ *
+ * The text of the others stays as it is: the new entry is put in behind the last, and the whole is parsed
+ * again and written beside and renamed, under a lock of the folder. */
+#ifndef FETCH_PULL_SHELF_H
+#define FETCH_PULL_SHELF_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct shelf_entry {
+    const char *name, *file; /* file: a plain name in the folder */
+    const char *sha256;
+    const char *source; /* "hf:ORG/NAME:FILE" */
+    uint64_t bytes;
+} shelf_entry;
+
+/* Add e to FOLDER/models.json, which is made when there is none. When an entry has this file already, its
+ * digest and size are brought up to date. *ret_name (malloc'd) is the name that the file has now: that of e,
+ * or with "-2", "-3" behind it when another file has that one. */
+int shelf_put(const char *folder, const shelf_entry *e, char **ret_name, shoal_err *err);
+
+#endif

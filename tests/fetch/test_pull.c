@@ -1,0 +1,321 @@
+/* References, names from servers, challenges, and what is chosen from a hub's lists: no network. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "fetch/pull_http.h"
+#include "fetch/pull_plan.h"
+#include "fetch/pull_shelf.h"
+#include "fetch/pull_text.h"
+
+static arena *mem;
+
+static int begin(void **state)
+{
+    (void)state;
+    mem = arena_new(0);
+    return mem ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    arena_free(mem);
+    return 0;
+}
+
+/* ---- references ---------------------------------------------------------------------------------------- */
+
+static const char *or_dash(const char *s)
+{
+    return s ? s : "-";
+}
+
+/* "kind host repo name tag digest file url", or the sentence that refuses it. */
+static void reads(const char *text, const char *want)
+{
+    pull_ref r;
+    shoal_err err = {0};
+    char got[1024];
+    int rc = pull_ref_parse(&r, mem, text, &err);
+    if (rc == 0)
+        snprintf(got, sizeof got, "%d %s %s %s %s %s %s %s", r.kind, or_dash(r.host), or_dash(r.repo),
+                 or_dash(r.name), or_dash(r.tag), or_dash(r.digest), or_dash(r.file), or_dash(r.url));
+    if (rc == 0 ? strcmp(got, want) != 0 : rc != SHOAL_EINVALID || !strstr(err.message, want))
+        fail_msg("%s: %d \"%s\", not \"%s\"", text, rc, rc ? err.message : got, want);
+}
+
+static void references_are_read(void **state)
+{
+    (void)state;
+    reads("hf:Qwen/Qwen3-0.6B-GGUF:Q8_0", "0 - Qwen/Qwen3-0.6B-GGUF Qwen3-0.6B-GGUF main - Q8_0 -");
+    reads("hf:gpt2", "0 - gpt2 gpt2 main - - -");
+    reads("hf:a/b@refs/pr/1:x/y.gguf", "0 - a/b b refs/pr/1 - x/y.gguf -");
+    reads("https://huggingface.co/a/b", "0 - a/b b main - - -");
+    reads("https://huggingface.co/a/b/", "0 - a/b b main - - -");
+    reads("https://huggingface.co/a/b/tree/v1", "0 - a/b b v1 - - -");
+    reads("https://hf.co/a/b/blob/main/x.gguf?download=true", "0 - a/b b main - x.gguf -");
+    reads("ollama:qwen3", "1 - library/qwen3 qwen3 latest - - -");
+    reads("ollama:me/m:1b", "1 - me/m m 1b - - -");
+    reads("ollama:localhost:5000/me/m", "1 localhost:5000 me/m m latest - - -");
+    reads("oci://ghcr.io/a/b/c:v1.2", "2 ghcr.io a/b/c c v1.2 - - -");
+    reads("oci://[::1]:5000/a", "2 [::1]:5000 a a latest - - -");
+    reads("oci://h/a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+          "2 h a a latest sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef - -");
+    reads("https://example.com/x/My%20Model.gguf?a=1#b",
+          "3 - - My Model.gguf - - - https://example.com/x/My%20Model.gguf?a=1#b");
+}
+
+static void references_that_are_none_say_what_to_type(void **state)
+{
+    (void)state;
+    reads("qwen3", "try: hf:ORG/NAME");
+    reads("", "try: hf:ORG/NAME");
+    reads("hf:", "names no repository");
+    reads("hf:a/b/c", "names no repository");
+    reads("hf:a/../c", "names no repository");
+    reads("hf:a//c", "names no repository");
+    reads("hf:a/b@", "is no revision");
+    reads("hf:a/b:", "can be no file");
+    reads("hf:a/b:../x", "can be no file");
+    reads("hf:-a/b", "names no repository");
+    reads("ollama:a b", "names no repository");
+    reads("oci://host", "try: oci://HOST");
+    reads("oci://user@host/x", "names no registry");
+    reads("oci://h/a@sha256:12", "is no digest");
+    reads("https://example.com/", "does not end in a file");
+    reads("https://example.com/a%2Fb", "does not end in a file");
+    reads("https://example.com/%00", "does not end in a file");
+}
+
+static void names_from_servers_stay_inside(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"a",       "model.gguf",    "1_Pooling/config.json",
+                                       "a/b/c/d", "\xC3\xA4.gguf", "a b"};
+    static const char *const bad[] = {"",       "/a",          "a/",          "a//b",       ".",
+                                      "..",     "../a",        "a/../b",      "a/.b",       "a\\b",
+                                      "a\nb",   "a\x7F",       "a\xC2\x9B",   "a/b/c/d/e",  "\xFF",
+                                      "x.part", "x.PART.json", "models.json", "Models.JSON"};
+    char longest[260];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (!pull_path_ok(good[i])) fail_msg("\"%s\" is refused", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (pull_path_ok(bad[i])) fail_msg("\"%s\" is taken", bad[i]);
+    memset(longest, 'a', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    assert_false(pull_path_ok(longest));
+    assert_true(pull_has_word("Qwen3-0.6B-Q4_K_M.gguf", "q4_k_m") && pull_has_word("x.Q8_0.gguf", "Q8_0"));
+    assert_false(pull_has_word("Qwen3-Q4_K_M.gguf", "q4_k") || pull_has_word("xQ8_0.gguf", "Q8_0") ||
+                 pull_has_word("a", ""));
+}
+
+/* ---- addresses ----------------------------------------------------------------------------------------- */
+
+static void addresses_are_https_or_this_machine(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"https://a/b", "http://localhost:1/", "http://127.0.0.1/x",
+                                       "http://[::1]:80/"};
+    static const char *const bad[] = {
+        "http://a/b",          "http://127.evil.example/", "http://localhost.evil.example/",
+        "ftp://127.0.0.1/x",   "file:///etc/passwd",       "https://u:p@a/b",
+        "http://127.0.0.1@a/", "http://[::1].a/",          "nonsense"};
+    shoal_err err;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (pull_url_check(good[i], &err) != 0) fail_msg("%s: %s", good[i], err.message);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (pull_url_check(bad[i], &err) == 0) fail_msg("%s is taken", bad[i]);
+    assert_true(pull_url_same_origin("https://a/x", "https://A:443/y"));
+    assert_false(pull_url_same_origin("https://a/x", "https://a:444/x") ||
+                 pull_url_same_origin("https://a/", "http://a/") ||
+                 pull_url_same_origin("https://a/", "https://a.b/"));
+}
+
+static void word_of(const char *challenge, const char *word, const char *want)
+{
+    buf got = {0};
+    bool ok = pull_challenge_word(challenge, word, &got);
+    if (ok != (want != NULL) || (ok && strcmp(got.data, want) != 0))
+        fail_msg("%s: %s", challenge, ok ? got.data : "none");
+    buf_done(&got);
+}
+
+static void challenges_are_read(void **state)
+{
+    (void)state;
+    static const char usual[] =
+        "Bearer realm=\"https://a/t?x=1\",service=\"r, s\" , scope=repository:a/b:pull";
+    word_of(usual, "realm", "https://a/t?x=1");
+    word_of(usual, "service", "r, s");
+    word_of(usual, "SCOPE", "repository:a/b:pull");
+    word_of(usual, "error", NULL);
+    word_of("Basic realm=\"a\"", "realm", NULL);
+    word_of("Bearer realm=\"a", "realm", NULL);
+    word_of("Bearer realm", "realm", NULL);
+    word_of("Bearer ", "realm", NULL);
+    word_of("", "realm", NULL);
+}
+
+static void waits_grow_and_end(void **state)
+{
+    (void)state;
+    assert_int_equal(pull_wait_ms(0, 0), 500);
+    assert_int_equal(pull_wait_ms(3, 0), 4000);
+    assert_int_equal(pull_wait_ms(99, 0), 16000);
+    assert_int_equal(pull_wait_ms(0, 7), 7000);
+    assert_int_equal(pull_wait_ms(0, 86400), 60000);
+    assert_true(pull_status_may_pass(429) && pull_status_may_pass(503) && !pull_status_may_pass(404));
+}
+
+/* ---- choosing ------------------------------------------------------------------------------------------ */
+
+/* What is chosen from files ("a b c", ten bytes each), as "folder: a b", or the sentence that refuses. */
+static void chooses(const char *files, const char *ref_text, const char *want)
+{
+    pull_ref ref;
+    pull_plan p = {0};
+    pull_list l = {.mem = mem};
+    shoal_err err = {0};
+    buf list = {0}, got = {0};
+    json_t *page = NULL;
+    char *copy = strdup(files);
+    buf_putc(&list, '[');
+    for (char *f = strtok(copy, " "); f; f = strtok(NULL, " "))
+        buf_printf(&list, "%s{\"type\":\"file\",\"size\":10,\"path\":\"%s\"}", list.len > 1 ? "," : "", f);
+    buf_putc(&list, ']');
+    assert_int_equal(json_parse(&page, list.data, list.len, "page", &err), 0);
+    assert_int_equal(pull_list_add_hf(&l, page, &err), 0);
+    assert_int_equal(pull_ref_parse(&ref, mem, ref_text, &err), 0);
+    int rc = pull_plan_hf(&p, mem, &l, &ref, &err);
+    buf_printf(&got, "%s:", rc == 0 ? or_dash(p.folder) : err.message);
+    for (size_t i = 0; rc == 0 && i < p.n; i++) buf_printf(&got, " %s", p.items[i].path);
+    if (!strstr(got.data, want)) fail_msg("%s of %s: \"%s\", not \"%s\"", ref_text, files, got.data, want);
+    json_decref(page);
+    buf_done(&list);
+    buf_done(&got);
+    free(copy);
+}
+
+static void files_of_a_model_are_chosen(void **state)
+{
+    (void)state;
+    chooses("config.json model.safetensors model.fp16.safetensors tf_model.h5 vocab.txt", "hf:o/n",
+            "n: config.json model.safetensors vocab.txt");
+    chooses(
+        "model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json "
+        "model-00001-of-00003.safetensors",
+        "hf:o/n",
+        "n: model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json");
+    chooses("adapter_config.json adapter_model.safetensors", "hf:o/n",
+            "n: adapter_config.json adapter_model.safetensors");
+    chooses("odd.safetensors config.json", "hf:o/n", "n: odd.safetensors config.json");
+    chooses("odd.safetensors even.safetensors", "hf:o/n", "2 safetensors of unusual names");
+    chooses("x-Q8_0.gguf imatrix.gguf mmproj-x.gguf", "hf:o/n", "-: x-Q8_0.gguf");
+    chooses("model.safetensors x-Q8_0.gguf", "hf:o/n", "n: model.safetensors");
+    chooses("model.safetensors x-Q8_0.gguf", "hf:o/n:q8_0", "-: x-Q8_0.gguf");
+    chooses("d/x-Q4_0-00001-of-00002.gguf d/x-Q4_0-00002-of-00002.gguf x-Q8_0.gguf", "hf:o/n:Q4_0",
+            "n: d/x-Q4_0-00001-of-00002.gguf d/x-Q4_0-00002-of-00002.gguf");
+    chooses("a-Q8_0.gguf b-Q8_0.gguf", "hf:o/n:Q8_0", "has 2 GGUF models");
+    chooses("sub/x.gguf", "hf:o/n:sub/x.gguf", "-: x.gguf");
+    chooses("sub/models.json", "hf:o/n:sub/models.json", "is no name for a file here");
+    chooses("model.bin", "hf:o/n", "PyTorch files alone");
+    chooses("", "hf:o/n", "neither safetensors nor GGUF");
+}
+
+static void manifests_are_read(void **state)
+{
+    (void)state;
+#define D "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+    static const struct {
+        const char *json, *want;
+    } cases[] = {
+        {"{\"layers\":[{\"mediaType\":\"application/vnd.ollama.image.model\",\"digest\":\"" D
+         "\",\"size\":5}]}",
+         "n-t.gguf"},
+        {"{\"layers\":[{\"mediaType\":\"a\",\"digest\":\"" D
+         "\",\"size\":5,\"annotations\":{\"org.opencontainers.image."
+         "title\":\"x.bin\"}}]}",
+         "x.bin"},
+        {"{\"manifests\":[{\"digest\":\"" D "\"}]}", D},
+        {"{\"manifests\":[{\"digest\":\"md5:1\"}]}", "lists no manifest"},
+        {"{\"layers\":[{\"mediaType\":\"gguf\",\"digest\":\"sha512:00\",\"size\":5}]}", "no sha256 digest"},
+        {"{\"layers\":[{\"mediaType\":\"gguf\",\"digest\":\"" D "\"}]}", "no size"},
+        {"{\"layers\":[{\"mediaType\":\"gguf\",\"digest\":\"" D "\",\"size\":-1}]}", "\"size\" is -1"},
+        {"{\"layers\":[{\"mediaType\":\"gguf\",\"digest\":\"" D
+         "\",\"size\":1},{\"mediaType\":\"gguf\",\"digest\":\"" D "\",\"size\":1}]}",
+         "two layers want"},
+        {"[]", "no list of layers"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pull_ref ref = {.kind = PULL_OCI, .repo = "o/n", .name = "n", .tag = "t"};
+        pull_plan p = {0};
+        json_t *v = NULL;
+        shoal_err err = {0};
+        const char *index = NULL;
+        assert_int_equal(json_parse(&v, cases[i].json, strlen(cases[i].json), "m", &err), 0);
+        int rc = pull_plan_oci(&p, mem, v, &ref, &index, &err);
+        const char *got = rc != 0 ? err.message : index ? index : p.items[0].path;
+        if (!strstr(got, cases[i].want)) fail_msg("%s: \"%s\"", cases[i].json, got);
+        json_decref(v);
+    }
+}
+
+/* ---- models.json --------------------------------------------------------------------------------------- */
+
+static void put_entry(const char *folder, const char *name, const char *file, const char *sha256,
+                      const char *want)
+{
+    shelf_entry e = {.name = name, .file = file, .sha256 = sha256, .source = "hf:a/b", .bytes = 7};
+    char *got = NULL;
+    shoal_err err = {0};
+    if (shelf_put(folder, &e, &got, &err) != 0) fail_msg("%s", err.message);
+    assert_string_equal(got, want);
+    free(got);
+}
+
+static void a_shelf_keeps_what_it_has(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/shoal_shelf_XXXXXX", path[64];
+    buf text = {0};
+    shoal_err err;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/models.json", folder);
+    put_entry(folder, "a", "a.gguf", "11", "a");
+    put_entry(folder, "a", "b.gguf", "22", "a-2");
+    put_entry(folder, "z\"", "a.gguf", "33", "a");
+    assert_int_equal(file_read(&text, path, 4096, &err), 0);
+    assert_string_equal(
+        text.data,
+        "{\n \"models\": [\n  {\n   \"name\": \"a\",\n   \"file\": \"a.gguf\",\n   \"sha256\": \"33\",\n"
+        "   \"source\": \"hf:a/b\",\n   \"bytes\": 7\n  },\n  {\n   \"name\": \"a-2\",\n   \"file\": "
+        "\"b.gguf\",\n   \"sha256\": \"22\",\n   \"source\": \"hf:a/b\",\n   \"bytes\": 7\n  }\n ]\n}\n");
+    buf_done(&text);
+    unlink(path);
+    rmdir(folder);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
+    const struct CMUnitTest tests[] = {
+        CASE(references_are_read),
+        CASE(references_that_are_none_say_what_to_type),
+        CASE(names_from_servers_stay_inside),
+        CASE(addresses_are_https_or_this_machine),
+        CASE(challenges_are_read),
+        CASE(waits_grow_and_end),
+        CASE(files_of_a_model_are_chosen),
+        CASE(manifests_are_read),
+        CASE(a_shelf_keeps_what_it_has),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
