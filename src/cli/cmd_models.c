@@ -1,4 +1,5 @@
-/* shoal models: what the manifest offers, and whether the files are the pinned ones. */
+/* shoal models: what the manifest offers, and whether the files are the pinned ones. shoal models inspect
+ * MODEL: what a file or folder is. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "cli/cli_model.h"
+#include "cli/inspect.h"
 
 static const char *or_empty(const char *s)
 {
@@ -73,18 +75,45 @@ static void put_rows(buf *out, const manifest_entry *e, const char *state, size_
     if (!isnan(e->quality)) buf_printf(out, "\n    %s %.3f", or_empty(e->quality_name), e->quality);
 }
 
+static int inspect(const char *name, const char *manifest, bool quick, bool json)
+{
+    shoal_err err = {0};
+    char *path = NULL, *sha256 = NULL;
+    model *m = NULL;
+    inspect_report r;
+    buf out = {0};
+    int rc = manifest_resolve(name, manifest, &path, &sha256, &err);
+    if (rc == 0) rc = model_open(&m, path, NULL, &err);
+    if (rc == 0) rc = inspect_model(&r, m, !quick, &err);
+    if (rc == 0) (json ? inspect_put_json : inspect_put)(&out, &r, m, path);
+    rc = rc ? cli_fail(&cmd_models, &err) : cli_print(&out);
+    buf_done(&out);
+    model_free(m);
+    free(path);
+    free(sha256);
+    return rc == CLI_OK && *r.unsupported ? CLI_FAILED : rc;
+}
+
 static int run(int argc, char **argv)
 {
     const char *path = NULL;
-    bool json = false;
+    bool json = false, quick = false;
     const cli_option options[] = {
         CLI_STRING(0, "manifest", "FILE", "models.json to read [models/models.json]", &path),
+        CLI_FLAG('q', "quick", "inspect: do not measure how fast it would be", &quick),
         CLI_JSON(&json),
         CLI_END,
     };
     cli_args a;
-    int rc = cli_parse(&a, &cmd_models, options, 0, 0, argc, argv);
+    int rc = cli_parse(&a, &cmd_models, options, 0, 2, argc, argv);
     if (rc != CLI_GO) return rc;
+    if (a.n == 2 && strcmp(a.v[0], "inspect") == 0) return inspect(a.v[1], path, quick, json);
+    if (a.n > 0) {
+        shoal_err usage = {0};
+        err_set(&usage, SHOAL_EINVALID, "it is \"shoal models\" or \"shoal models inspect MODEL\"");
+        cli_fail(&cmd_models, &usage);
+        return CLI_USAGE;
+    }
     shoal_err err = {0};
     manifest *m = NULL;
     char *found = NULL;
@@ -125,5 +154,5 @@ static int run(int argc, char **argv)
     return rc == CLI_OK && !all_ok ? CLI_FAILED : rc;
 }
 
-const cli_command cmd_models = {"models", "list the manifest's models and check their digests", "", run,
-                                false};
+const cli_command cmd_models = {"models", "list models and check their digests, or inspect one",
+                                "[inspect MODEL]", run, false};
