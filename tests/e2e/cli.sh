@@ -96,6 +96,11 @@ input=$work/text expect 0 '"label":"alarm_set","score":0\.28195' classify "$inte
 expect 0 '"name":"home-intent".*"use":"telling which of 65 kinds.*"state":"ok"' models --json
 expect 0 'for: device commands and sensor alerts' models
 awk 'length($0) > 80 { bad = 1 } END { exit bad }' "$out" || fail "models is wider than 80 columns"
+expect 0 'architecture  llama, for "generate"' models inspect "$llama" --quick
+expect 0 '^verdict       it runs here' models inspect "$llama"
+expect 0 '"architecture":"llama".*"kv_token_bytes":[1-9].*"unsupported":null\}$' models inspect "$llama" --quick --json
+expect 2 'shoal models inspect MODEL' models examine "$llama"
+expect 1 'no file or folder "no-such-model"' models inspect no-such-model
 expect 0 'layer_output_norm.bias' quantize "$intent" "$work/wide.gguf"
 awk 'length($0) > 80 && !/wide.gguf/ { bad = 1 } END { exit bad }' "$out" || fail "quantize's table is wider than 80 columns"
 
