@@ -60,6 +60,11 @@ typedef struct wfmt {
     const int8_t *values; /* [16], or NULL; values[code] + zero fits an unsigned byte */
 } wfmt;
 
+/* The steps of IQ4_NL and IQ4_XS, and twice those of the E2M1 numbers in MXFP4 (OCP MX specification 1.0). */
+static const int8_t values_nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                     1,    13,   25,  38,  53,  69,  89,  113};
+static const int8_t values_e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
 #define WFMT_FLOAT(n, number, file, size)                                                                   \
     {                                                                                                       \
         .name = n, .gguf = number, .file_type = file, .block = 1, .bytes = size, .bits = size * 8, .run = 1 \
@@ -75,6 +80,33 @@ static const wfmt wfmt_table[DT_COUNT] = {
     [DT_Q4_0] = {"Q4_0", 2, 2, 32, 18, 4, 8, 32, SCALES_F16, .low = {2, 4, 32}},
     /* f16 d, f16 m, nibbles */
     [DT_Q4_1] = {"Q4_1", 3, 3, 32, 20, 4, 0, 32, SCALES_F16_MIN, .m_at = 2, .low = {4, 4, 32}},
+    /* f16 d, 32 fifth bits in order, nibbles */
+    [DT_Q5_0] = {"Q5_0", 6, 8, 32, 22, 5, 16, 32, SCALES_F16, .low = {6, 4, 32}, .high = {2, 1, 8}},
+    /* f16 d, f16 m, 32 fifth bits in order, nibbles */
+    [DT_Q5_1] = {"Q5_1", 7, 9, 32, 24, 5, 0, 32, SCALES_F16_MIN, .m_at = 2, .low = {8, 4, 32},
+                 .high = {4, 1, 8}},
+    /* 16 bytes of scales and minima, 64 of codes, f16 d, f16 m */
+    [DT_Q2_K] = {"Q2_K", 10, 10, 256, 84, 2, 0, 16, SCALES_SUB_MIN4, SUB_4_4, .d_at = 80, .m_at = 82,
+                 .low = {16, 2, 128}},
+    /* 32 bytes of third bits, 64 of low bits, 12 of scales, f16 d */
+    [DT_Q3_K] = {"Q3_K", 11, 11, 256, 110, 3, 4, 16, SCALES_SUB, SUB_6, .d_at = 108, .sub_at = 96,
+                 .low = {32, 2, 128}, .high = {0, 1, 256}},
+    /* f16 d, f16 m, 12 bytes of scales and minima, 128 of nibbles */
+    [DT_Q4_K] = {"Q4_K", 12, 14, 256, 144, 4, 0, 32, SCALES_SUB_MIN, SUB_6_6, .m_at = 2, .sub_at = 4,
+                 .low = {16, 4, 64}},
+    /* f16 d, f16 m, 12 bytes of scales and minima, 32 of fifth bits, 128 of nibbles */
+    [DT_Q5_K] = {"Q5_K", 13, 16, 256, 176, 5, 0, 32, SCALES_SUB_MIN, SUB_6_6, .m_at = 2, .sub_at = 4,
+                 .low = {48, 4, 64}, .high = {16, 1, 256}},
+    /* 128 bytes of nibbles, 64 of the fifth and sixth bits, int8 scales[16], f16 d */
+    [DT_Q6_K] = {"Q6_K", 14, 18, 256, 210, 6, 32, 16, SCALES_SUB, SUB_INT8, .d_at = 208, .sub_at = 192,
+                 .low = {0, 4, 128}, .high = {128, 2, 128}},
+    /* f16 d, nibbles */
+    [DT_IQ4_NL] = {"IQ4_NL", 20, 25, 32, 18, 4, 128, 32, SCALES_F16, .low = {2, 4, 32}, .values = values_nl},
+    /* f16 d, 6 bytes of scales, 128 of nibbles */
+    [DT_IQ4_XS] = {"IQ4_XS", 23, 30, 256, 136, 4, 128, 32, SCALES_SUB, SUB_6_XS, .sub_at = 2,
+                   .low = {8, 4, 32}, .values = values_nl},
+    /* one exponent, nibbles */
+    [DT_MXFP4] = {"MXFP4", 39, 38, 32, 17, 4, 16, 32, SCALES_E8, .low = {1, 4, 32}, .values = values_e2m1},
 };
 
 /* Whether the scales come with a minimum for each run. */
