@@ -1,4 +1,4 @@
-/* formats.h: one row per element type, from which everything else follows (inside compute/ only).
+/* formats.h: one row per element type, from which everything else follows (for compute/ and the quantiser).
  *
  * A block type stores unsigned codes of 2 to 8 bits and scales. A weight is
  *

@@ -276,7 +276,7 @@ static int convert(plan *p, const job *j, size_t n)
     if (!all_finite(p->values, n))
         return err_set(p->err, SHOAL_EFORMAT, "%s: tensor %s holds a value that is not a finite number",
                        p->m->path, j->name);
-    quantize_row(j->type, p->values, p->bytes, n);
+    quantize_row(j->type, p->values, NULL, p->bytes, n);
     dtype_to_f32(j->type, p->bytes, p->back, n);
     if (!all_finite(p->back, n))
         return err_set(p->err, SHOAL_EUNSUPPORTED, "%s: tensor %s holds a value too large for %s", p->m->path,

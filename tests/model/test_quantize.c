@@ -335,13 +335,39 @@ static void searched_scales_beat_the_plain_ones(void **state)
     uint8_t plain[2048], searched[2048];
     uint32_t seed = 7;
     for (size_t i = 0; i < 2048; i++) x[i] = 0.05f * noise(&seed);
-    const dtype types[] = {DT_Q4_0, DT_Q4_1};
-    for (size_t k = 0; k < 2; k++) {
-        dtype_from_f32(types[k], x, plain, 2048);
-        quantize_row(types[k], x, searched, 2048);
-        double a = squared_error(types[k], x, plain, 2048), b = squared_error(types[k], x, searched, 2048);
-        print_message("%s: plain %.6g searched %.6g\n", dtype_name(types[k]), a, b);
+    for (int t = DT_Q4_0; t < DT_COUNT; t++) {
+        dtype_from_f32((dtype)t, x, plain, 2048);
+        quantize_row((dtype)t, x, NULL, searched, 2048);
+        double a = squared_error((dtype)t, x, plain, 2048), b = squared_error((dtype)t, x, searched, 2048);
+        print_message("%s: plain %.6g searched %.6g (%.2f)\n", dtype_name((dtype)t), a, b, b / a);
         assert_true(b < 0.95 * a);
+    }
+}
+
+/* Where a column counts a thousand times more, its weights come closer. */
+static void important_columns_are_kept_better(void **state)
+{
+    (void)state;
+    float x[2048], importance[2048];
+    uint8_t even[2048], weighed[2048];
+    uint32_t seed = 9;
+    for (size_t i = 0; i < 2048; i++) {
+        x[i] = 0.05f * noise(&seed);
+        importance[i] = i % 8 == 0 ? 1000 : 1;
+    }
+    for (int t = DT_Q4_0; t < DT_COUNT; t++) {
+        float a[2048], b[2048];
+        double ea = 0, eb = 0;
+        quantize_row((dtype)t, x, NULL, even, 2048);
+        quantize_row((dtype)t, x, importance, weighed, 2048);
+        dtype_to_f32((dtype)t, even, a, 2048);
+        dtype_to_f32((dtype)t, weighed, b, 2048);
+        for (size_t i = 0; i < 2048; i += 8) {
+            ea += (double)((a[i] - x[i]) * (a[i] - x[i]));
+            eb += (double)((b[i] - x[i]) * (b[i] - x[i]));
+        }
+        print_message("%s: %.3g, weighed %.3g\n", dtype_name((dtype)t), ea, eb);
+        assert_true(eb < 0.9 * ea);
     }
 }
 
@@ -349,15 +375,16 @@ static void blocks_of_equal_values_survive(void **state)
 {
     (void)state;
     static const float levels[] = {0, 1, -1, 1e-8f, -3e4f};
-    const dtype types[] = {DT_Q4_0, DT_Q4_1, DT_Q8_0};
-    for (size_t k = 0; k < 3; k++)
+    for (int t = DT_Q8_0; t < DT_COUNT; t++)
         for (size_t l = 0; l < 5; l++) {
-            float x[32], back[32];
-            uint8_t packed[34];
-            for (int i = 0; i < 32; i++) x[i] = levels[l];
-            quantize_row(types[k], x, packed, 32);
-            dtype_to_f32(types[k], packed, back, 32);
-            for (int i = 0; i < 32; i++) assert_true(fabsf(back[i] - x[i]) <= fabsf(x[i]) * 0.01f + 1e-7f);
+            float x[256], back[256], slack = t == DT_MXFP4 ? 0.13f : 0.02f;
+            uint8_t packed[512];
+            for (int i = 0; i < 256; i++) x[i] = levels[l];
+            quantize_row((dtype)t, x, NULL, packed, 256);
+            dtype_to_f32((dtype)t, packed, back, 256);
+            for (int i = 0; i < 256; i++)
+                if (!(fabsf(back[i] - x[i]) <= fabsf(x[i]) * slack + 1e-7f))
+                    fail_msg("%s: %g became %g", dtype_name((dtype)t), (double)x[i], (double)back[i]);
         }
 }
 
@@ -378,6 +405,7 @@ int main(void)
         T(quantize_replaces_nothing_but_files),
         T(quantize_names_a_folder_it_cannot_write),
         cmocka_unit_test(searched_scales_beat_the_plain_ones),
+        cmocka_unit_test(important_columns_are_kept_better),
         cmocka_unit_test(blocks_of_equal_values_survive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
