@@ -86,15 +86,30 @@ static int print_json(const quantize_report *r, const char *path)
     return rc;
 }
 
+static int unknown_type(const char *type)
+{
+    shoal_err err = {0};
+    buf names = {0};
+    for (int t = 0; t < DT_COUNT; t++)
+        for (const char *p = dtype_name((dtype)t); p && *p; p++) {
+            if (p == dtype_name((dtype)t) && t > 0) buf_puts(&names, ", ");
+            buf_printf(&names, "%c", *p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
+        }
+    err_set(&err, SHOAL_EINVALID, "--type \"%s\" is not one of q4_k_m, q5_k_m, %s", type,
+            names.data ? names.data : "q8_0");
+    buf_done(&names);
+    return cli_fail(&cmd_quantize, &err);
+}
+
 static int run(int argc, char **argv)
 {
     const char *type = "q8_0", *name = NULL, *version = NULL;
     cli_list overrides = {0};
     bool json = false;
     const cli_option options[] = {
-        CLI_STRING('t', "type", "TYPE", "type of matrices: q8_0, q4_0, q4_1, f16, bf16, f32 [q8_0]", &type),
-        CLI_LIST(0, "override", "CLASS=TYPE",
-                 "another type for tensors whose name begins so (token_embd=q8_0)", &overrides),
+        CLI_STRING('t', "type", "TYPE", "type of matrices: q8_0, q4_k_m, q6_k, f16, ... [q8_0]", &type),
+        CLI_LIST(0, "override", "NAME=TYPE",
+                 "another type for some tensors (token_embd=q8_0, 'blk.*.ffn_down=q6_k')", &overrides),
         CLI_STRING(0, "name", "NAME", "general.name to write", &name),
         CLI_STRING(0, "model-version", "V", "general.version to write", &version),
         CLI_JSON(&json),
@@ -111,10 +126,7 @@ static int run(int argc, char **argv)
                           .version = version,
                           .progress = on_progress,
                           .user = &p};
-    if (!dtype_parse(type, &o.type)) {
-        err_set(&err, SHOAL_EINVALID, "--type \"%s\" is not one of q8_0, q4_0, q4_1, f16, bf16, f32", type);
-        return cli_fail(&cmd_quantize, &err);
-    }
+    if (!quantize_parse_type(type, &o)) return unknown_type(type);
     quantize_report r = {0};
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);

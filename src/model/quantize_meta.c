@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "model/conf.h"
 #include "model/model_priv.h"
+#include "model/quantize_types.h"
 
 /* A folder's file; absent leaves *out empty. */
 static int read_file(const model *m, const char *file, buf *out, shoal_err *err)
@@ -73,7 +74,7 @@ int quantize_put_metadata(gguf_out *o, const model *m, const quantize_options *o
             if (!is_ours(m->file->kv[i].key)) gguf_out_copy(o, &m->file->kv[i]);
     gguf_out_str(o, "general.name", opts->name ? opts->name : m->name);
     if (*version) gguf_out_str(o, "general.version", version);
-    gguf_out_u32(o, "general.file_type", dtype_file_type(opts->type));
+    gguf_out_u32(o, "general.file_type", quantize_types_file_type(opts));
     gguf_out_u32(o, "general.quantization_version", 2);
     return rc;
 }
