@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/sha256.h"
+#include "cli/cli_importance.h"
 #include "cli/cli_model.h"
 #include "model/model.h"
 
@@ -101,15 +102,32 @@ static int unknown_type(const char *type)
     return cli_fail(&cmd_quantize, &err);
 }
 
+static int quantize(const char *in, const char *out, const char *text, quantize_options *o,
+                    quantize_report *ret, shoal_err *err)
+{
+    importance *imp = NULL;
+    size_t n_tokens = 0;
+    int rc = text ? cli_importance(&imp, in, text, &n_tokens, err) : 0;
+    if (rc == 0 && text)
+        fprintf(stderr, "quantize: importance of %zu matrices from %zu tokens\n", importance_count(imp),
+                n_tokens);
+    o->importance = imp;
+    if (rc == 0) rc = quantize_model(in, out, o, ret, err);
+    importance_free(imp);
+    return rc;
+}
+
 static int run(int argc, char **argv)
 {
-    const char *type = "q8_0", *name = NULL, *version = NULL;
+    const char *type = "q8_0", *name = NULL, *version = NULL, *text = NULL;
     cli_list overrides = {0};
     bool json = false;
     const cli_option options[] = {
         CLI_STRING('t', "type", "TYPE", "type of matrices: q8_0, q4_k_m, q6_k, f16, ... [q8_0]", &type),
         CLI_LIST(0, "override", "NAME=TYPE",
                  "another type for some tensors (token_embd=q8_0, 'blk.*.ffn_down=q6_k')", &overrides),
+        CLI_STRING(0, "importance", "FILE", "a text like what the model will read: spare what it needs most",
+                   &text),
         CLI_STRING(0, "name", "NAME", "general.name to write", &name),
         CLI_STRING(0, "model-version", "V", "general.version to write", &version),
         CLI_JSON(&json),
@@ -130,7 +148,7 @@ static int run(int argc, char **argv)
     quantize_report r = {0};
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
-    if (quantize_model(a.v[0], a.v[1], &o, &r, &err) != 0) return cli_fail(&cmd_quantize, &err);
+    if (quantize(a.v[0], a.v[1], text, &o, &r, &err) != 0) return cli_fail(&cmd_quantize, &err);
     if (json) return print_json(&r, a.v[1]);
     print_plain(&r, a.v[1]);
     return CLI_OK;

@@ -127,6 +127,19 @@ static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, s
     }
 }
 
+/* Add up what each column meets in rows [row, row + n); a member always has the same columns. */
+static void watch(const team_member *m, const acts *a, size_t row, size_t n, const wmat *w)
+{
+    size_t begin, end;
+    member_share(m, a->cols, ACTS_BLOCK, &begin, &end);
+    for (size_t t = row; t < row + n; t++)
+        for (size_t c = begin; c < end; c++) {
+            size_t at = t * a->cols + c;
+            float v = a->quantised ? (float)a->q[at] * a->scale[at / ACTS_BLOCK] : a->x[t * a->ldx + c];
+            w->squares[c] += (double)v * (double)v;
+        }
+}
+
 /* Rows [row, row + n) of what was loaded. */
 static void mul_rows(team_member *m, const acts *a, size_t row, size_t n, const wmat *w, float *y, size_t ldy,
                      bool accumulate)
@@ -140,6 +153,7 @@ static void mul_rows(team_member *m, const acts *a, size_t row, size_t n, const 
         member_share(m, n, k->many.tokens, &t, &t_end);
     else
         member_share(m, w->n_panels, n == 1 ? 1 : k->many.panels, &p, &p_end);
+    if (w->squares) watch(m, a, row, n, w);
     if (k->enter) k->enter();
     mul_part(a, w, k, p, p_end, row + t, row + t_end, y, ldy, accumulate);
     if (k->leave) k->leave();

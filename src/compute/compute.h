@@ -138,6 +138,11 @@ size_t wmat_bytes(const wmat *w);
 /* out[cols] = row `row` as floats: an embedding look-up from a packed matrix. Any thread. */
 void wmat_row(const wmat *w, size_t row, float *out);
 
+/* From now on every product adds the squares of what column c is multiplied with to squares[c]: which
+ * columns matter, for a quantiser. squares[cols] is the caller's and must live as long as w does. Not while
+ * a team runs. */
+void wmat_watch(wmat *w, double *squares);
+
 /* Activations as the weights want them: made once, used by several matrices (q, k, v). */
 typedef struct acts acts;
 /* Room for max_tokens × max_cols. */

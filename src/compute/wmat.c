@@ -95,3 +95,8 @@ void wmat_row(const wmat *w, size_t row, float *out)
     panel_get_row(w->type, w->w + p * w->panel_bytes, (const uint8_t *)scales, w->cols, row % PANEL_ROWS,
                   out);
 }
+
+void wmat_watch(wmat *w, double *squares)
+{
+    w->squares = squares;
+}

@@ -13,6 +13,7 @@ struct wmat {
     uint8_t *w;          /* [n_panels][panel_bytes], 64-byte aligned; rows past the end are zero */
     uint16_t *scales;    /* [n_panels][panel_scales] */
     float *bias;         /* [rows], NULL when there is none */
+    double *squares;     /* [cols], the watcher's, or NULL */
 };
 
 #endif

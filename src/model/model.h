@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "compute/compute.h"
 #include "model/config.h"
+#include "model/importance.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
 
@@ -63,6 +64,10 @@ int model_digest(model *m, sha256_digest *ret, shoal_err *err);
 /* Unmap the weights; tensors' data become NULL, everything else stays. */
 void model_drop_weights(model *m);
 
+/* Engines made of `m` from now on let their matrices be watched (importance.h); NULL ends it. */
+void model_measure(model *m, importance *imp);
+importance *model_measured(const model *m); /* NULL: nobody watches */
+
 /* ---- quantise ---------------------------------------------------------------------------------- */
 
 typedef struct quantize_class { /* one class of tensors: "token_embd", "attn_q", "ffn_down", ... */
@@ -82,14 +87,15 @@ typedef struct quantize_report {
 } quantize_report;
 
 typedef struct quantize_options {
-    dtype type; /* for matrices; vectors stay F32 */
+    dtype type;  /* for matrices; vectors stay F32 */
     bool medium; /* the field's _M mixture of the type: output, some values and ffn_down in Q6_K */
     /* "class=type" such as "token_embd=q8_0": the longest that a tensor's class begins with wins; or
      * "pattern=type" with '*' on whole names, "blk.*.ffn_down=q6_k": the last that matches wins over all.
      * One that fits nothing is an error. */
     const char *const *overrides;
     size_t n_overrides;
-    const char *name, *version; /* general.name, general.version; NULL keeps the source's */
+    const importance *importance; /* how much columns matter; NULL: all alike */
+    const char *name, *version;          /* general.name, general.version; NULL keeps the source's */
     /* Not 0: stop here, with SHOAL_ECANCELLED and nothing written. */
     int (*progress)(void *user, size_t done, size_t total, const char *tensor);
     void *user;

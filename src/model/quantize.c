@@ -38,6 +38,7 @@ typedef struct plan {
     job *jobs;
     size_t n_jobs;
     float *values, *back; /* a chunk as read, and as written */
+    float *weights;       /* a row's importance by column */
     uint8_t *bytes;       /* a chunk as written */
     shoal_err *err;
 } plan;
@@ -141,7 +142,8 @@ static int make_plan(plan *p)
     p->values = malloc(room * sizeof *p->values);
     p->back = malloc(room * sizeof *p->back);
     p->bytes = malloc(room * sizeof(float));
-    return p->values && p->back && p->bytes ? 0 : err_nomem(p->err);
+    p->weights = malloc(widest * sizeof *p->weights + 1);
+    return p->values && p->back && p->bytes && p->weights ? 0 : err_nomem(p->err);
 }
 
 /* ---- the work -------------------------------------------------------------------------------- */
@@ -211,13 +213,23 @@ static bool all_finite(const float *v, size_t n)
     return true;
 }
 
+/* bytes = the chunk's n values in the job's type, each column by its importance where that is known. */
+static void pack_rows(plan *p, const job *j, size_t n)
+{
+    size_t cols = j->dims[0], bytes = cols / dtype_block(j->type) * dtype_block_bytes(j->type);
+    bool known = p->opts->importance && j->n_parts && j->n_dims > 1 &&
+                 importance_get(p->opts->importance, j->parts[0]->name, cols, p->weights);
+    for (size_t i = 0; i < n / cols; i++)
+        quantize_row(j->type, p->values + i * cols, known ? p->weights : NULL, p->bytes + i * bytes, cols);
+}
+
 /* Pack the chunk of n values and read it back. */
 static int convert(plan *p, const job *j, size_t n)
 {
     if (!all_finite(p->values, n))
         return err_set(p->err, SHOAL_EFORMAT, "%s: tensor %s holds a value that is not a finite number",
                        p->m->path, j->name);
-    quantize_row(j->type, p->values, NULL, p->bytes, n);
+    pack_rows(p, j, n);
     dtype_to_f32(j->type, p->bytes, p->back, n);
     if (!all_finite(p->back, n))
         return err_set(p->err, SHOAL_EUNSUPPORTED, "%s: tensor %s holds a value too large for %s", p->m->path,
@@ -302,6 +314,7 @@ int quantize_model(const char *in, const char *out, const quantize_options *opts
     free(p.values);
     free(p.back);
     free(p.bytes);
+    free(p.weights);
     arena_free(p.mem);
     model_free(m);
     return rc;

@@ -33,8 +33,7 @@ typedef struct sums {
 static void run_init(run *r, const wfmt *f, const float *x, const float *importance, float square)
 {
     *r = (run){.f = f, .x = x, .n = f->run};
-    for (size_t i = 0; i < r->n; i++)
-        r->w[i] = sqrtf(square + x[i] * x[i]) * (importance ? importance[i] : 1);
+    for (size_t i = 0; i < r->n; i++) r->w[i] = importance ? importance[i] : sqrtf(square + x[i] * x[i]);
     for (size_t i = 0; f->values && i < 15; i++) r->middle[i] = 0.5f * (f->values[i] + f->values[i + 1]);
 }
 

@@ -4,9 +4,10 @@
  * the obvious one, refits the scale (and minimum) to the rounded values by weighted least squares and keeps
  * the best. A super-block then shares them out: the integers of the runs and the block's own numbers are
  * refitted in turns. model_test_quantize prints what that gains on bell-shaped weights: 14 % of the squared
- * error of Q4_0, 19 % of Q4_1. Errors count more for large weights, w = sqrt(mean(x²) + x²), since those
- * carry the row's output, and in proportion to a column's importance: the mean square of what it is
- * multiplied with. */
+ * error of Q4_0, 19 % of Q4_1. Where it is known how much a column matters (importance.h) a
+ * squared error counts by that, which is then what it adds to the output's; else errors count more for large
+ * weights, w = sqrt(mean(x²) + x²), since those carry the row's output. On home-chat-m and a text of its
+ * kind, not the one that was learned from, importance cut the divergence of Q4_K from float by 18 %. */
 #ifndef MODEL_QUANTIZE_BLOCK_H
 #define MODEL_QUANTIZE_BLOCK_H
 

@@ -264,6 +264,38 @@ static void rows_read_back_as_they_were(void **state)
     }
 }
 
+/* Sums of squares by column, however many members and whatever the type. */
+static void watched_matrices_add_up_their_columns(void **state)
+{
+    static const dtype types[] = {DT_F32, DT_Q8_0};
+    for (size_t k = 0; k < 2; k++) {
+        float *x = draw_floats(41, 5 * 70, 1.0f);
+        void *w = draw_weights(types[k], 30, 64, 42);
+        for (int n = 1; n <= 3; n++) {
+            team *team = new_team(n, ISA_SCALAR);
+            double squares[64] = {0};
+            product p = {.t = types[k], .cols = 64, .n_tokens = 5, .ldx = 70, .ldy = 30, .x = x};
+            assert_int_equal(wmat_new(&p.packed, types[k], 30, 64, w, NULL, ISA_SCALAR, NULL), 0);
+            assert_int_equal(acts_new(&p.a, 5, 64, NULL), 0);
+            p.y = calloc(5 * 30, sizeof *p.y);
+            wmat_watch(p.packed, squares);
+            team_run(team, multiply, &p);
+            team_run(team, multiply, &p);
+            for (size_t c = 0; c < 64; c++) {
+                double want = 0;
+                for (size_t t = 0; t < 5; t++) want += 2 * (double)x[t * 70 + c] * (double)x[t * 70 + c];
+                assert_true(fabs(squares[c] - want) <= (k ? 0.02 : 1e-6) * (want + 1));
+            }
+            free(p.y);
+            acts_free(p.a);
+            wmat_free(p.packed);
+            team_free(team);
+        }
+        free(x);
+        free(w);
+    }
+}
+
 static void impossible_matrices_are_refused(void **state)
 {
     wmat *m = NULL;
@@ -288,6 +320,7 @@ int main(void)
         cmocka_unit_test(random_bytes_are_weights_too),
         cmocka_unit_test(products_are_close_to_the_real_ones),
         cmocka_unit_test(rows_read_back_as_they_were),
+        cmocka_unit_test(watched_matrices_add_up_their_columns),
         cmocka_unit_test(impossible_matrices_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,6 +119,14 @@ cmp -s "$work/again.gguf" "$work/q8_0.gguf" || fail "q8_0 from GGUF and from the
 grep -q $'[\r\033]' "$err" && fail "progress in a pipe moves the cursor"
 grep -q 'of 30 tensors' "$err" || fail "no progress in a pipe"
 expect 2 "q5_k_m, f32" quantize "$llama" "$work/x.gguf" --type q5_km
+expect 2 'fits no matrix' quantize "$llama" "$work/x.gguf" --override 'blk.*.fnn_down=q8_0'
+printf 'Turn on the kitchen lights.\nIs the door locked?\n' >"$work/learn"
+"$SHOAL_BIN" quantize "$llama" "$work/learned.gguf" --type q4_0 --importance "$work/learn" >/dev/null 2>"$err"
+grep -q 'importance of [0-9]* matrices from [1-9][0-9]* tokens' "$err" || fail "importance: $(cat "$err")"
+cmp -s "$work/learned.gguf" "$work/q4_0.gguf" && fail "importance changed nothing"
+"$SHOAL_BIN" quantize "$intent" "$work/learned.gguf" --type q4_0 --importance "$work/learn" >/dev/null 2>"$err" ||
+    fail "importance of an encoder: $(cat "$err")"
+expect 2 'is empty: nothing to learn' quantize "$llama" "$work/x.gguf" --importance /dev/null
 mkfifo "$work/pipe"
 expect 2 'no regular file' quantize "$llama" "$work/pipe"
 [ -p "$work/pipe" ] || fail "quantize replaced a pipe"
