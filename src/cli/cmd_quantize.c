@@ -43,18 +43,18 @@ static double relative(const quantize_class *c)
     return c->rms_value > 0 ? c->rms_error / c->rms_value : 0;
 }
 
-/* A table of 77 columns. */
+/* A table of 79 columns. */
 static void print_plain(const quantize_report *r, const char *out)
 {
     char hex[65];
     sha256_hex(&r->digest, hex);
-    printf("%-22s %-9s %3s %10s %10s %8s %9s\n", "CLASS", "TYPE", "N", "BYTES IN", "BYTES OUT", "RMS ERR",
+    printf("%-22s %-11s %3s %10s %10s %8s %9s\n", "CLASS", "TYPE", "N", "BYTES IN", "BYTES OUT", "RMS ERR",
            "MAX ERR");
     for (size_t i = 0; i < r->n_classes; i++) {
         const quantize_class *c = &r->classes[i];
         char types[32];
         snprintf(types, sizeof types, "%s>%s", dtype_name(c->from), dtype_name(c->to));
-        printf("%-22s %-9s %3zu %10llu %10llu %7.4f%% %9.3g\n", c->name, types, c->n_tensors,
+        printf("%-22s %-11s %3zu %10llu %10llu %7.4f%% %9.3g\n", c->name, types, c->n_tensors,
                (unsigned long long)c->bytes_in, (unsigned long long)c->bytes_out, 100 * relative(c),
                c->max_error);
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "model/arch.h"
 #include "model/gguf_writer.h"
 #include "model/model_priv.h"
@@ -39,6 +40,7 @@ typedef struct plan {
     size_t n_jobs;
     float *values, *back; /* a chunk as read, and as written */
     float *weights;       /* a row's importance by column */
+    team *team;           /* packs rows side by side */
     uint8_t *bytes;       /* a chunk as written */
     shoal_err *err;
 } plan;
@@ -143,7 +145,9 @@ static int make_plan(plan *p)
     p->back = malloc(room * sizeof *p->back);
     p->bytes = malloc(room * sizeof(float));
     p->weights = malloc(widest * sizeof *p->weights + 1);
-    return p->values && p->back && p->bytes && p->weights ? 0 : err_nomem(p->err);
+    if (!p->values || !p->back || !p->bytes || !p->weights) return err_nomem(p->err);
+    int n_threads = sys_core_count();
+    return team_new(&p->team, n_threads < 64 ? n_threads : 64, ISA_SCALAR, p->err);
 }
 
 /* ---- the work -------------------------------------------------------------------------------- */
@@ -213,14 +217,25 @@ static bool all_finite(const float *v, size_t n)
     return true;
 }
 
-/* bytes = the chunk's n values in the job's type, each column by its importance where that is known. */
-static void pack_rows(plan *p, const job *j, size_t n)
+/* A chunk of whole rows for the team to pack and to read back. */
+typedef struct chunk {
+    const plan *p;
+    const job *j;
+    const float *weights; /* importance by column, NULL: all alike */
+    size_t n_rows;
+} chunk;
+
+static void pack_rows(void *arg, team_member *m)
 {
-    size_t cols = j->dims[0], bytes = cols / dtype_block(j->type) * dtype_block_bytes(j->type);
-    bool known = p->opts->importance && j->n_parts && j->n_dims > 1 &&
-                 importance_get(p->opts->importance, j->parts[0]->name, cols, p->weights);
-    for (size_t i = 0; i < n / cols; i++)
-        quantize_row(j->type, p->values + i * cols, known ? p->weights : NULL, p->bytes + i * bytes, cols);
+    const chunk *c = arg;
+    const plan *p = c->p;
+    dtype t = c->j->type;
+    size_t cols = c->j->dims[0], bytes = cols / dtype_block(t) * dtype_block_bytes(t), i, end;
+    member_share(m, c->n_rows, 1, &i, &end);
+    for (; i < end; i++) {
+        quantize_row(t, p->values + i * cols, c->weights, p->bytes + i * bytes, cols);
+        dtype_to_f32(t, p->bytes + i * bytes, p->back + i * cols, cols);
+    }
 }
 
 /* Pack the chunk of n values and read it back. */
@@ -229,8 +244,10 @@ static int convert(plan *p, const job *j, size_t n)
     if (!all_finite(p->values, n))
         return err_set(p->err, SHOAL_EFORMAT, "%s: tensor %s holds a value that is not a finite number",
                        p->m->path, j->name);
-    pack_rows(p, j, n);
-    dtype_to_f32(j->type, p->bytes, p->back, n);
+    bool known = p->opts->importance && j->n_parts && j->n_dims > 1 &&
+                 importance_get(p->opts->importance, j->parts[0]->name, j->dims[0], p->weights);
+    chunk c = {.p = p, .j = j, .weights = known ? p->weights : NULL, .n_rows = n / j->dims[0]};
+    team_run(p->team, pack_rows, &c);
     if (!all_finite(p->back, n))
         return err_set(p->err, SHOAL_EUNSUPPORTED, "%s: tensor %s holds a value too large for %s", p->m->path,
                        j->name, dtype_name(j->type));
@@ -315,6 +332,7 @@ int quantize_model(const char *in, const char *out, const quantize_options *opts
     free(p.back);
     free(p.bytes);
     free(p.weights);
+    team_free(p.team);
     arena_free(p.mem);
     model_free(m);
     return rc;
