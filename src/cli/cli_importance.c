@@ -99,8 +99,8 @@ static int read_text(reading *r, const char *file)
         return err_set(r->err, SHOAL_EUNSUPPORTED, "%s: %s", model_name(r->m), model_tokenizer_error(r->m));
     if (c->task == TASK_SEQ2SEQ || c->task >= TASK_TRANSCRIBE)
         return err_set(r->err, SHOAL_EUNSUPPORTED,
-                       "importance from a text is for models that read a text, %s is for %s",
-                       model_name(r->m), task_name(c->task));
+                       "what matters to a model for %s cannot be learned from a text; leave --importance out",
+                       task_name(c->task));
     int rc = file_read(&text, file, TEXT_MAX_BYTES, r->err);
     if (rc == 0 && buf_reserve(&text, 0) != 0) rc = err_nomem(r->err); /* an empty file, too, is a string */
     if (rc == 0 && memchr(text.data, '\0', text.len))
