@@ -20,7 +20,7 @@ int bench_kernels(const bench_options *o, shoal_err *err)
     if (o->json)
         printf("{\"kernels\":[");
     else
-        printf("%-11s %-5s %7s  %12s %14s\n", "KERNELS", "TYPE", "THREADS", "DECODE GB/S", "PREFILL GMAC/S");
+        printf("%-11s %-7s %7s  %12s %14s\n", "KERNELS", "TYPE", "THREADS", "DECODE GB/S", "PREFILL GMAC/S");
     const char *comma = "";
     for (int i = ISA_AVX2; i < ISA_COUNT; i++) {
         if (!isa_usable((isa)i)) continue;
@@ -34,7 +34,7 @@ int bench_kernels(const bench_options *o, shoal_err *err)
                            "\"prefill_gmac_per_s\":%.2f}",
                            comma, isa_name((isa)i), dtype_name((dtype)t), threads, d.gb_per_s, p.gmac_per_s);
                 else
-                    printf("%-11s %-5s %7d  %12.1f %14.1f\n", isa_name((isa)i), dtype_name((dtype)t), threads,
+                    printf("%-11s %-7s %7d  %12.1f %14.1f\n", isa_name((isa)i), dtype_name((dtype)t), threads,
                            d.gb_per_s, p.gmac_per_s);
                 comma = ",";
                 fflush(stdout);

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/sha256.h"
+#include "cli/cli_importance.h"
 #include "cli/cli_model.h"
 #include "model/model.h"
 
@@ -42,18 +43,18 @@ static double relative(const quantize_class *c)
     return c->rms_value > 0 ? c->rms_error / c->rms_value : 0;
 }
 
-/* A table of 77 columns. */
+/* A table of 79 columns. */
 static void print_plain(const quantize_report *r, const char *out)
 {
     char hex[65];
     sha256_hex(&r->digest, hex);
-    printf("%-22s %-9s %3s %10s %10s %8s %9s\n", "CLASS", "TYPE", "N", "BYTES IN", "BYTES OUT", "RMS ERR",
+    printf("%-22s %-11s %3s %10s %10s %8s %9s\n", "CLASS", "TYPE", "N", "BYTES IN", "BYTES OUT", "RMS ERR",
            "MAX ERR");
     for (size_t i = 0; i < r->n_classes; i++) {
         const quantize_class *c = &r->classes[i];
         char types[32];
         snprintf(types, sizeof types, "%s>%s", dtype_name(c->from), dtype_name(c->to));
-        printf("%-22s %-9s %3zu %10llu %10llu %7.4f%% %9.3g\n", c->name, types, c->n_tensors,
+        printf("%-22s %-11s %3zu %10llu %10llu %7.4f%% %9.3g\n", c->name, types, c->n_tensors,
                (unsigned long long)c->bytes_in, (unsigned long long)c->bytes_out, 100 * relative(c),
                c->max_error);
     }
@@ -86,15 +87,47 @@ static int print_json(const quantize_report *r, const char *path)
     return rc;
 }
 
+static int unknown_type(const char *type)
+{
+    shoal_err err = {0};
+    buf names = {0};
+    for (int t = 0; t < DT_COUNT; t++)
+        for (const char *p = dtype_name((dtype)t); p && *p; p++) {
+            if (p == dtype_name((dtype)t) && t > 0) buf_puts(&names, ", ");
+            buf_printf(&names, "%c", *p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
+        }
+    err_set(&err, SHOAL_EINVALID, "--type \"%s\" is not one of q4_k_m, q5_k_m, %s", type,
+            names.data ? names.data : "q8_0");
+    buf_done(&names);
+    return cli_fail(&cmd_quantize, &err);
+}
+
+static int quantize(const char *in, const char *out, const char *text, quantize_options *o,
+                    quantize_report *ret, shoal_err *err)
+{
+    importance *imp = NULL;
+    size_t n_tokens = 0;
+    int rc = text ? cli_importance(&imp, in, text, &n_tokens, err) : 0;
+    if (rc == 0 && text)
+        fprintf(stderr, "quantize: importance of %zu matrices from %zu tokens\n", importance_count(imp),
+                n_tokens);
+    o->importance = imp;
+    if (rc == 0) rc = quantize_model(in, out, o, ret, err);
+    importance_free(imp);
+    return rc;
+}
+
 static int run(int argc, char **argv)
 {
-    const char *type = "q8_0", *name = NULL, *version = NULL;
+    const char *type = "q8_0", *name = NULL, *version = NULL, *text = NULL;
     cli_list overrides = {0};
     bool json = false;
     const cli_option options[] = {
-        CLI_STRING('t', "type", "TYPE", "type of matrices: q8_0, q4_0, q4_1, f16, bf16, f32 [q8_0]", &type),
-        CLI_LIST(0, "override", "CLASS=TYPE",
-                 "another type for tensors whose name begins so (token_embd=q8_0)", &overrides),
+        CLI_STRING('t', "type", "TYPE", "type of matrices: q8_0, q4_k_m, q6_k, f16, ... [q8_0]", &type),
+        CLI_LIST(0, "override", "NAME=TYPE",
+                 "another type for some tensors (token_embd=q8_0, 'blk.*.ffn_down=q6_k')", &overrides),
+        CLI_STRING(0, "importance", "FILE", "a text like what the model will read: spare what it needs most",
+                   &text),
         CLI_STRING(0, "name", "NAME", "general.name to write", &name),
         CLI_STRING(0, "model-version", "V", "general.version to write", &version),
         CLI_JSON(&json),
@@ -111,14 +144,11 @@ static int run(int argc, char **argv)
                           .version = version,
                           .progress = on_progress,
                           .user = &p};
-    if (!dtype_parse(type, &o.type)) {
-        err_set(&err, SHOAL_EINVALID, "--type \"%s\" is not one of q8_0, q4_0, q4_1, f16, bf16, f32", type);
-        return cli_fail(&cmd_quantize, &err);
-    }
+    if (!quantize_parse_type(type, &o)) return unknown_type(type);
     quantize_report r = {0};
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
-    if (quantize_model(a.v[0], a.v[1], &o, &r, &err) != 0) return cli_fail(&cmd_quantize, &err);
+    if (quantize(a.v[0], a.v[1], text, &o, &r, &err) != 0) return cli_fail(&cmd_quantize, &err);
     if (json) return print_json(&r, a.v[1]);
     print_plain(&r, a.v[1]);
     return CLI_OK;

@@ -1,4 +1,5 @@
 /* acts.c: activations, quantised once, and their product with a packed matrix. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,23 +12,24 @@ struct acts {
     bool quantised;
     size_t n_tokens, cols, ldx;
     const float *x; /* float form: the caller's */
-    int8_t *q;      /* quantised form: [n_tokens][cols], and a scale and a sum for each block of 32 */
+    int8_t *q;      /* quantised form: [n_tokens][cols], and a scale and sums for each block */
     float *scale;
-    int32_t *sum;
+    int32_t *sum, *sum16; /* of a block, and of its halves */
 };
 
 int acts_new(acts **ret, size_t max_tokens, size_t max_cols, shoal_err *err)
 {
     size_t n_blocks;
-    if (size_mul(max_cols / 32 + 1, max_tokens, &n_blocks)) return err_nomem(err);
+    if (size_mul(max_cols / ACTS_BLOCK + 1, max_tokens, &n_blocks)) return err_nomem(err);
     acts *a = calloc(1, sizeof *a);
     if (!a) return err_nomem(err);
     a->max_tokens = max_tokens;
     a->max_cols = max_cols;
-    a->q = mem_calloc64(n_blocks, 32);
+    a->q = mem_calloc64(n_blocks, ACTS_BLOCK);
     a->scale = mem_calloc64(n_blocks, sizeof *a->scale);
     a->sum = mem_calloc64(n_blocks, sizeof *a->sum);
-    if (!a->q || !a->scale || !a->sum) {
+    a->sum16 = mem_calloc64(n_blocks, 2 * sizeof *a->sum16);
+    if (!a->q || !a->scale || !a->sum || !a->sum16) {
         acts_free(a);
         return err_nomem(err);
     }
@@ -41,23 +43,25 @@ void acts_free(acts *a)
     free(a->q);
     free(a->scale);
     free(a->sum);
+    free(a->sum16);
     free(a);
 }
 
 static void quantise_share(team_member *m, acts *a, const float *x, size_t n_tokens, size_t cols, size_t ldx)
 {
     const kernels *k = kernels_for(member_isa(m));
-    size_t n_blocks = cols / 32, t, end;
+    size_t n_blocks = cols / ACTS_BLOCK, t, end;
     member_share(m, n_tokens, 1, &t, &end);
     for (; t < end; t++) {
         size_t at = t * n_blocks;
-        k->quantise(x + t * ldx, n_blocks, a->q + at * 32, a->scale + at, a->sum + at);
+        k->quantise(x + t * ldx, n_blocks, a->q + at * ACTS_BLOCK, a->scale + at, a->sum + at,
+                    a->sum16 + 2 * at);
     }
 }
 
 void acts_load(team_member *m, acts *a, dtype t, const float *x, size_t n_tokens, size_t cols, size_t ldx)
 {
-    bool quantised = dtype_block(t) != 1;
+    bool quantised = !dtype_is_float(t);
     if (member_index(m) == 0) {
         a->quantised = quantised;
         a->n_tokens = n_tokens;
@@ -94,30 +98,46 @@ static size_t min_size(size_t a, size_t b)
 static void mul_part(const acts *a, const wmat *w, const kernels *k, size_t p, size_t p_end, size_t t_begin,
                      size_t t_end, float *y, size_t ldy, bool accumulate)
 {
-    _Alignas(64) float out[MUL_TOKENS * MUL_PANELS * PANEL_ROWS];
-    size_t n_blocks = a->cols / 32, wide = t_end - t_begin == 1 ? MUL_PANELS : 2;
+    _Alignas(64) float out[TILE_PANEL_TOKENS * PANEL_ROWS];
+    size_t n_blocks = a->cols / ACTS_BLOCK;
+    const tile *tile = t_end - t_begin == 1 ? &k->one : &k->many;
+    assert(tile->panels * tile->tokens <= TILE_PANEL_TOKENS);
     mul_job j = {.panel_bytes = w->panel_bytes,
                  .panel_scales = w->panel_scales,
                  .cols = a->cols,
                  .n_blocks = n_blocks,
                  .ldx = a->ldx};
     for (; p < p_end; p += j.n_panels) {
-        j.n_panels = min_size(wide, p_end - p);
+        j.n_panels = min_size(tile->panels, p_end - p);
         j.w = w->w + p * w->panel_bytes;
         j.scales = w->scales ? w->scales + p * w->panel_scales : NULL;
         bool direct = !accumulate && !w->bias && (p + j.n_panels) * PANEL_ROWS <= w->rows;
         for (size_t t = t_begin; t < t_end; t += j.n_tokens) {
-            j.n_tokens = min_size(MUL_TOKENS, t_end - t);
+            j.n_tokens = min_size(tile->tokens, t_end - t);
             j.x = a->x + t * a->ldx;
             j.q = a->q + t * a->cols;
             j.scale = a->scale + t * n_blocks;
             j.sum = a->sum + t * n_blocks;
+            j.sum16 = a->sum16 + t * n_blocks * 2;
             j.out = direct ? y + t * ldy + p * PANEL_ROWS : out;
             j.ldo = direct ? ldy : j.n_panels * PANEL_ROWS;
             k->mul[w->type](&j);
             if (!direct) finish(&k->vec, &j, w, p * PANEL_ROWS, y + t * ldy, ldy, accumulate);
         }
     }
+}
+
+/* Add up what each column meets in rows [row, row + n); a member always has the same columns. */
+static void watch(const team_member *m, const acts *a, size_t row, size_t n, const wmat *w)
+{
+    size_t begin, end;
+    member_share(m, a->cols, ACTS_BLOCK, &begin, &end);
+    for (size_t t = row; t < row + n; t++)
+        for (size_t c = begin; c < end; c++) {
+            size_t at = t * a->cols + c;
+            float v = a->quantised ? (float)a->q[at] * a->scale[at / ACTS_BLOCK] : a->x[t * a->ldx + c];
+            w->squares[c] += (double)v * (double)v;
+        }
 }
 
 /* Rows [row, row + n) of what was loaded. */
@@ -127,12 +147,16 @@ static void mul_rows(team_member *m, const acts *a, size_t row, size_t n, const 
     const kernels *k = kernels_for(member_isa(m));
     size_t members = (size_t)member_count(m), p = 0, p_end = w->n_panels, t = 0, t_end = n;
     /* Few panels that do not divide evenly (a small model on many cores): share out the tokens. */
-    bool by_tokens = w->n_panels < 8 * members && w->n_panels % (2 * members) != 0 && t_end >= 8 * members;
+    bool by_tokens = w->n_panels < 8 * members && w->n_panels % (k->many.panels * members) != 0 &&
+                     t_end >= 2 * k->many.tokens * members;
     if (by_tokens)
-        member_share(m, n, MUL_TOKENS, &t, &t_end);
+        member_share(m, n, k->many.tokens, &t, &t_end);
     else
-        member_share(m, w->n_panels, n == 1 ? 1 : 2, &p, &p_end);
+        member_share(m, w->n_panels, n == 1 ? 1 : k->many.panels, &p, &p_end);
+    if (w->squares) watch(m, a, row, n, w);
+    if (k->enter) k->enter();
     mul_part(a, w, k, p, p_end, row + t, row + t_end, y, ldy, accumulate);
+    if (k->leave) k->leave();
 }
 
 void acts_mul(team_member *m, const acts *a, const wmat *w, float *y, size_t ldy, bool accumulate)

@@ -2,16 +2,20 @@
  *
  * The numerics contract. The scalar kernels are the specification; every instruction set gives the
  * same bits, for any number of threads and any batch:
- *   - a weight matrix w[rows][cols] is walked one block of columns after the other, in order, per
- *     row: acc = fma(float(integer dot of the block), w_scale * x_scale, acc); F32, F16 and BF16
- *     weights fuse one column after the other. Lanes run over rows, so width does not matter.
+ *   - a weight matrix w[rows][cols] is walked column after column, per row. F32, F16 and BF16 weights
+ *     fuse one after the other: acc = fma(w, x, acc). In block types a run of 32 columns (16 in Q2_K,
+ *     Q3_K and Q6_K) shares a scale, and Q4_1, Q5_1, Q2_K, Q4_K and Q5_K also a minimum:
+ *         acc = fma(float(dot), scale * x_scale, acc)            dot: int32, of the run's values and q
+ *         acc = fma(minimum, x_scale * float(sum of q), acc)     at once after it
+ *     scale is the block's F16 number, 2^e (MXFP4), or F16 * float(the run's integer) (super-blocks of
+ *     256), minimum F16 or -(F16 * float(integer)). Lanes run over rows, so width does not matter.
  *   - reductions inside a row (norms, softmax sums, an encoder's attention dots) use sixteen virtual
  *     lanes, lane i taking elements i, i+16, i+32, ..., and then one fixed tree: l[i] += l[i+8], +4,
  *     +2, +1. A decoder's attention scores sixteen keys at a time, lanes over keys, in four chains
  *     (attn_scores).
  *   - exp, erf, tanh, rsqrt, sin and cos are polynomials of our own with explicit fma.
- * Activations are quantised per token in blocks of 32 to int8 (Q8) in front of quantised weights and
- * stay float in front of float weights.
+ * Activations are quantised per token in blocks of 32 to int8 (Q8) in front of block types and stay float
+ * in front of float types. No type becomes a larger one in memory: integers are unpacked in registers.
  *
  * Everything here runs inside a team: team_run starts one function on all members, members meet at
  * team_barrier. Functions that take a `team_member *` are called by all members together with the
@@ -27,17 +31,32 @@
 
 /* ---- element types ------------------------------------------------------------------------- */
 
-/* X(enum, name, GGUF type number, elements a block, bytes a block) */
-#define DTYPE_TABLE(X)            \
-    X(DT_F32, "F32", 0, 1, 4)     \
-    X(DT_F16, "F16", 1, 1, 2)     \
-    X(DT_BF16, "BF16", 30, 1, 2)  \
-    X(DT_Q8_0, "Q8_0", 8, 32, 34) \
-    X(DT_Q4_0, "Q4_0", 2, 32, 18) \
-    X(DT_Q4_1, "Q4_1", 3, 32, 20)
+/* X(name, kernel): a float a weight, and blocks of integers with scales. formats.h has a row for each,
+ * with its numbers and its layout; adding a type is a line here and a row there. */
+#define DTYPE_FLOATS(X) \
+    X(F32, f32)         \
+    X(F16, f16)         \
+    X(BF16, bf16)
+#define DTYPE_BLOCKS(X) \
+    X(Q8_0, q8_0)       \
+    X(Q4_0, q4_0)       \
+    X(Q4_1, q4_1)       \
+    X(Q5_0, q5_0)       \
+    X(Q5_1, q5_1)       \
+    X(Q2_K, q2_k)       \
+    X(Q3_K, q3_k)       \
+    X(Q4_K, q4_k)       \
+    X(Q5_K, q5_k)       \
+    X(Q6_K, q6_k)       \
+    X(IQ4_NL, iq4_nl)   \
+    X(IQ4_XS, iq4_xs)   \
+    X(MXFP4, mxfp4)
+#define DTYPE_TABLE(X) \
+    DTYPE_FLOATS(X)    \
+    DTYPE_BLOCKS(X)
 
 typedef enum dtype {
-#define DTYPE_ENUM(e, name, gguf, block, bytes) e,
+#define DTYPE_ENUM(name, kernel) DT_##name,
     DTYPE_TABLE(DTYPE_ENUM)
 #undef DTYPE_ENUM
         DT_COUNT
@@ -48,10 +67,14 @@ size_t dtype_block(dtype t);                         /* elements in a block */
 size_t dtype_block_bytes(dtype t);                   /* bytes that a block takes */
 int dtype_from_gguf(uint32_t gguf_type, dtype *ret); /* SHOAL_EUNSUPPORTED when not in the table */
 uint32_t dtype_to_gguf(dtype t);                     /* its number in GGUF files */
+uint32_t dtype_file_type(dtype t);                   /* general.file_type of a file of this type */
+bool dtype_is_float(dtype t);                        /* its activations stay floats */
 bool dtype_parse(const char *name, dtype *ret);      /* case-insensitive: "q8_0" */
 
-/* dst[n] = src as floats, and back; n is a multiple of the block. Rounding is to nearest even;
- * Q8_0, Q4_0, Q4_1 follow the GGUF reference (Q8_0: d = absmax/127, q = round(x/d)). */
+/* dst[n] = src as floats, and back; n is a multiple of the block. Rounding is to nearest even. A weight
+ * of a block is scale * value, or scale * value + minimum, each operation rounded (formats.h). Back:
+ * Q8_0, Q4_0, Q4_1 follow the GGUF reference (Q8_0: d = absmax/127, q = round(x/d)), the others take the
+ * scales that the same idea gives; quantize_block.h searches for better ones. */
 void dtype_to_f32(dtype t, const void *src, float *dst, size_t n);
 void dtype_from_f32(dtype t, const float *src, void *dst, size_t n);
 float f16_to_f32(uint16_t h);
@@ -114,6 +137,11 @@ dtype wmat_type(const wmat *w);
 size_t wmat_bytes(const wmat *w);
 /* out[cols] = row `row` as floats: an embedding look-up from a packed matrix. Any thread. */
 void wmat_row(const wmat *w, size_t row, float *out);
+
+/* From now on every product adds the squares of what column c is multiplied with to squares[c]: which
+ * columns matter, for a quantiser. squares[cols] is the caller's and must live as long as w does. Not while
+ * a team runs. */
+void wmat_watch(wmat *w, double *squares);
 
 /* Activations as the weights want them: made once, used by several matrices (q, k, v). */
 typedef struct acts acts;

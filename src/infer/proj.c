@@ -48,7 +48,7 @@ static int join_biases(float **ret, const piece *ps, size_t n, size_t rows, shoa
 }
 
 /* One packed matrix of the rows of n pieces, which have one type. */
-static int pack(proj *p, const piece *ps, size_t n, isa set, shoal_err *err)
+static int pack(proj *p, const model *m, const piece *ps, size_t n, isa set, shoal_err *err)
 {
     size_t rows = 0, bytes = 0;
     for (size_t i = 0; i < n; i++) {
@@ -71,13 +71,15 @@ static int pack(proj *p, const piece *ps, size_t n, isa set, shoal_err *err)
         p->first_row[p->n_parts++] = p->rows;
         p->rows += rows;
     }
+    for (size_t i = 0; rc == 0 && model_measured(m) && i < n; i++)
+        rc = importance_watch(model_measured(m), ps[i].weight->name, p->part[p->n_parts - 1], err);
     free(joined);
     free(bias);
     return rc;
 }
 
 /* As one matrix where all types agree, else as one each. */
-static int pack_all(proj *p, const piece *ps, size_t n, isa set, shoal_err *err)
+static int pack_all(proj *p, const model *m, const piece *ps, size_t n, isa set, shoal_err *err)
 {
     *p = (proj){.cols = ps[0].weight->dims[0]};
     bool same = true;
@@ -91,9 +93,9 @@ static int pack_all(proj *p, const piece *ps, size_t n, isa set, shoal_err *err)
     }
     int rc = 0;
     if (same) {
-        rc = pack(p, ps, n, set, err);
+        rc = pack(p, m, ps, n, set, err);
     } else {
-        for (size_t i = 0; rc == 0 && i < n; i++) rc = pack(p, &ps[i], 1, set, err);
+        for (size_t i = 0; rc == 0 && i < n; i++) rc = pack(p, m, &ps[i], 1, set, err);
     }
     if (rc) proj_done(p);
     return rc;
@@ -113,7 +115,7 @@ int proj_load(proj *p, const model *m, const char *prefix, const char *const *st
                         .rows = tensor_rows(t),
                         .bytes = t->bytes};
     }
-    return pack_all(p, ps, n_stems, set, err);
+    return pack_all(p, m, ps, n_stems, set, err);
 }
 
 int proj_load_expert(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems,
@@ -133,7 +135,7 @@ int proj_load_expert(proj *p, const model *m, const char *prefix, const char *co
                         .rows = t->dims[1],
                         .bytes = bytes};
     }
-    return pack_all(p, ps, n_stems, set, err);
+    return pack_all(p, m, ps, n_stems, set, err);
 }
 
 void proj_done(proj *p)

@@ -12,12 +12,12 @@ enum { KEY_MAX = 65535, TENSOR_NAME_MAX = 255, ARRAY_DEPTH_MAX = 4, ALIGNMENT_DE
 
 /* Names of the tensor types other tools write, so that an error can say which one it met. */
 static const char *const foreign_type[] = {
-    [0] = "F32",     [1] = "F16",    [2] = "Q4_0",     [3] = "Q4_1",    [6] = "Q5_0",     [7] = "Q5_1",
-    [8] = "Q8_0",    [9] = "Q8_1",   [10] = "Q2_K",    [11] = "Q3_K",   [12] = "Q4_K",    [13] = "Q5_K",
-    [14] = "Q6_K",   [15] = "Q8_K",  [16] = "IQ2_XXS", [17] = "IQ2_XS", [18] = "IQ3_XXS", [19] = "IQ1_S",
-    [20] = "IQ4_NL", [21] = "IQ3_S", [22] = "IQ2_S",   [23] = "IQ4_XS", [24] = "I8",      [25] = "I16",
-    [26] = "I32",    [27] = "I64",   [28] = "F64",     [29] = "IQ1_M",  [30] = "BF16",    [34] = "TQ1_0",
-    [35] = "TQ2_0",  [39] = "MXFP4",
+    [0] = "F32",    [1] = "F16",    [2] = "Q4_0",     [3] = "Q4_1",    [6] = "Q5_0",     [7] = "Q5_1",
+    [8] = "Q8_0",   [9] = "Q8_1",   [10] = "Q2_K",    [11] = "Q3_K",   [12] = "Q4_K",    [13] = "Q5_K",
+    [14] = "Q6_K",  [15] = "Q8_K",  [16] = "IQ2_XXS", [17] = "IQ2_XS", [18] = "IQ3_XXS", [19] = "IQ1_S",
+    [21] = "IQ3_S", [22] = "IQ2_S", [23] = "IQ4_XS",  [24] = "I8",     [25] = "I16",     [26] = "I32",
+    [27] = "I64",   [28] = "F64",   [29] = "IQ1_M",   [30] = "BF16",   [34] = "TQ1_0",   [35] = "TQ2_0",
+    [39] = "MXFP4",
 };
 
 static size_t type_bytes(uint32_t type)
@@ -161,9 +161,12 @@ static int tensor_bytes(const gguf *g, tensor *t, uint32_t type, shoal_err *err)
 {
     if (dtype_from_gguf(type, &t->type) != 0) {
         const char *name = type < sizeof foreign_type / sizeof *foreign_type ? foreign_type[type] : NULL;
-        return err_set(err, SHOAL_EUNSUPPORTED,
-                       "%s: tensor %s has type %s (number %u), which is not supported yet", g->what, t->name,
-                       name ? name : "unknown", type);
+        return err_set(
+            err, SHOAL_EUNSUPPORTED,
+            "%s: tensor %s has type %s (number %u), which Shoal does not run; take the model's Q4_K_M "
+            "or Q8_0 file, or make one of the original: shoal quantize FOLDER OUT.gguf --type "
+            "q4_k_m",
+            g->what, t->name, name ? name : "unknown", type);
     }
     size_t n = 1;
     for (size_t i = 0; i < t->n_dims; i++) {

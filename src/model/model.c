@@ -218,6 +218,15 @@ int model_open(model **ret, const char *path, const model_options *opts, shoal_e
     return 0;
 }
 
+void model_measure(model *m, importance *imp)
+{
+    m->importance = imp;
+}
+importance *model_measured(const model *m)
+{
+    return m->importance;
+}
+
 void model_drop_weights(model *m)
 {
     gguf_free(m->file);

@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "compute/compute.h"
 #include "model/config.h"
+#include "model/importance.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
 
@@ -63,6 +64,10 @@ int model_digest(model *m, sha256_digest *ret, shoal_err *err);
 /* Unmap the weights; tensors' data become NULL, everything else stays. */
 void model_drop_weights(model *m);
 
+/* Engines made of `m` from now on let their matrices be watched (importance.h); NULL ends it. */
+void model_measure(model *m, importance *imp);
+importance *model_measured(const model *m); /* NULL: nobody watches */
+
 /* ---- quantise ---------------------------------------------------------------------------------- */
 
 typedef struct quantize_class { /* one class of tensors: "token_embd", "attn_q", "ffn_down", ... */
@@ -82,22 +87,30 @@ typedef struct quantize_report {
 } quantize_report;
 
 typedef struct quantize_options {
-    dtype type; /* for matrices; vectors stay F32 */
-    /* Overrides, "class=type" pairs such as "token_embd=q8_0"; the longest matching prefix wins. */
+    dtype type;  /* for matrices; vectors stay F32 */
+    bool medium; /* the field's _M mixture of the type: output, some values and ffn_down in Q6_K */
+    /* "class=type" such as "token_embd=q8_0": the longest that a tensor's class begins with wins; or
+     * "pattern=type" with '*' on whole names, "blk.*.ffn_down=q6_k": the last that matches wins over all.
+     * One that fits nothing is an error. */
     const char *const *overrides;
     size_t n_overrides;
-    const char *name, *version; /* general.name, general.version; NULL keeps the source's */
+    const importance *importance; /* how much columns matter; NULL: all alike */
+    const char *name, *version;          /* general.name, general.version; NULL keeps the source's */
     /* Not 0: stop here, with SHOAL_ECANCELLED and nothing written. */
     int (*progress)(void *user, size_t done, size_t total, const char *tensor);
     void *user;
 } quantize_options;
 
 /* Read `in` (folder or GGUF), write GGUF v3 to `out` (through a temporary: a full disk leaves the old
- * file). A matrix whose cols are no multiple of 32 becomes F16, and so do position and token type
+ * file). Where cols are no multiple of the type's block the field's next type of 32 is taken (Q4_K: Q5_0,
+ * Q5_K: Q5_1, Q6_K: Q8_0, the others IQ4_NL), and F16 at last. F16 become also position and token type
  * embeddings and a classifier's output, which are small and add their error to every token; an
  * override reaches them too. The error figures compare what was written with what was read. */
 int quantize_model(const char *in, const char *out, const quantize_options *opts, quantize_report *ret,
                    shoal_err *err);
+
+/* Sets type and medium by a name of any case: a type's, "q4_k_m" or "q5_k_m". */
+bool quantize_parse_type(const char *name, quantize_options *opts);
 
 /* ---- edit -------------------------------------------------------------------------------------- */
 

@@ -25,6 +25,7 @@ struct model {
     const char *tok_error, *chat_error;
     const char *notice;
     bool quotes_results;
+    importance *importance; /* the caller's */
     bool has_digest;
     sha256_digest digest;
 };

@@ -1,22 +1,19 @@
 /* quantize.c: read a model, write it as GGUF in other types. */
-#include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "model/arch.h"
 #include "model/gguf_writer.h"
 #include "model/model_priv.h"
 #include "model/quantize_block.h"
 #include "model/quantize_meta.h"
+#include "model/quantize_types.h"
 
 /* About this many values are converted at a time. */
 enum { CHUNK_VALUES = 1 << 18 };
-
-typedef struct override {
-    char prefix[48];
-    dtype type;
-} override;
 
 enum { PARTS_MAX = 4 };
 
@@ -38,89 +35,34 @@ typedef struct plan {
     const quantize_options *opts;
     quantize_report *report;
     arena *mem;
-    override *overrides;
+    quantize_types types;
     job *jobs;
     size_t n_jobs;
     float *values, *back; /* a chunk as read, and as written */
+    float *weights;       /* a row's importance by column */
+    team *team;           /* packs rows side by side */
     uint8_t *bytes;       /* a chunk as written */
     shoal_err *err;
 } plan;
 
 /* ---- the plan ------------------------------------------------------------------------------------------ */
 
-static int parse_override(const char *text, override *ret, shoal_err *err)
+/* A report has room for so many classes; the rest shares the last row. */
+static void find_class(plan *p, job *j, dtype from)
 {
-    const char *eq = strchr(text, '=');
-    size_t n = eq ? (size_t)(eq - text) : 0;
-    if (n == 0 || n >= sizeof ret->prefix || !dtype_parse(eq + 1, &ret->type))
-        return err_set(err, SHOAL_EINVALID, "\"%.80s\": an override is CLASS=TYPE, such as token_embd=q8_0",
-                       text);
-    memcpy(ret->prefix, text, n);
-    ret->prefix[n] = '\0';
-    return 0;
-}
-
-static int parse_overrides(plan *p)
-{
-    p->overrides = arena_alloc(p->mem, p->opts->n_overrides * sizeof *p->overrides + 1);
-    if (!p->overrides) return err_nomem(p->err);
-    for (size_t i = 0; i < p->opts->n_overrides; i++) {
-        int rc = parse_override(p->opts->overrides[i], &p->overrides[i], p->err);
-        if (rc != 0) return rc;
-    }
-    return 0;
-}
-
-/* "blk.3.attn_q.weight" -> "attn_q", "dec.blk.3.attn_q.weight" -> "dec.attn_q". Biases and norms are classes
- * of their own: "attn_q.bias". */
-static void class_of(const char *name, char out[48])
-{
-    const char *layer = strstr(name, "blk.");
-    int before = layer ? (int)(layer - name) : 0;
-    if (layer) {
-        layer += 4;
-        while (isdigit((unsigned char)*layer)) layer++;
-        if (*layer == '.') layer++;
-    }
-    snprintf(out, 48, "%.*s%s", before, name, layer ? layer : name);
-    size_t n = strlen(out);
-    if (n > 7 && strcmp(out + n - 7, ".weight") == 0) out[n - 7] = '\0';
-}
-
-/* What a matrix becomes. */
-static dtype choose_type(const plan *p, const tensor_rule *rule, const char *class, size_t cols)
-{
-    dtype type = p->opts->type;
-    if ((rule->flags & RULE_SMALL) && type != DT_F32) type = DT_F16;
-    if (rule->flags & RULE_FLOAT) type = DT_F32;
-    size_t longest = 0;
-    for (size_t i = 0; i < p->opts->n_overrides; i++) {
-        size_t n = strlen(p->overrides[i].prefix);
-        if (n < longest || strncmp(class, p->overrides[i].prefix, n) != 0) continue;
-        longest = n;
-        type = p->overrides[i].type;
-    }
-    return cols % dtype_block(type) == 0 ? type : DT_F16;
-}
-
-static int find_class(plan *p, job *j, dtype from)
-{
-    char name[48];
-    class_of(j->name, name);
+    static const char rest[] = "(others)";
     quantize_report *r = p->report;
+    size_t most = sizeof r->classes / sizeof *r->classes;
+    char name[48];
+    quantize_types_class(j->name, name);
     for (size_t i = 0; i < r->n_classes; i++) {
         quantize_class *c = &r->classes[i];
-        if (strcmp(c->name, name) != 0 || c->to != j->type) continue;
         j->class = c;
-        return 0;
+        if (strcmp(c->name, rest) == 0 || (strcmp(c->name, name) == 0 && c->to == j->type)) return;
     }
-    if (r->n_classes == sizeof r->classes / sizeof *r->classes)
-        return err_set(p->err, SHOAL_ELIMIT, "%s: more than %zu classes of tensors", p->m->path,
-                       r->n_classes);
     j->class = &r->classes[r->n_classes++];
     *j->class = (quantize_class){.from = from, .to = j->type};
-    memcpy(j->class->name, name, sizeof name);
-    return 0;
+    snprintf(j->class->name, sizeof j->class->name, "%s", r->n_classes == most ? rest : name);
 }
 
 /* The rows of every tensor that GGUF keeps in one with this first one; 1 alone. */
@@ -151,7 +93,7 @@ static int add_job(plan *p, const tensor *t)
 {
     const model *m = p->m;
     rule_hit h;
-    char name[128], class[48];
+    char name[128];
     if (!arch_find(m->config.arch, t->name, &h)) return 0; /* every tensor was adopted by a rule */
     job *j = &p->jobs[p->n_jobs];
     *j = (job){.parts = {t}, .n_parts = 1, .n_dims = t->n_dims};
@@ -159,13 +101,13 @@ static int add_job(plan *p, const tensor *t)
     int rc = h.rule->flags & RULE_FUSED ? gather_parts(p, &h, j) : 0;
     if (rc != 0 || j->parts[0] != t) return rc;
     rule_name(&h, NAME_GGUF, name);
-    class_of(name, class);
     if (!(j->name = arena_strdup(p->mem, name))) return err_nomem(p->err);
-    j->type = t->n_dims == 1 ? DT_F32 : choose_type(p, h.rule, class, t->dims[0]);
+    j->type = t->n_dims == 1 ? DT_F32 : quantize_types_choose(&p->types, h.rule, name, t->dims[0]);
     if (m->is_folder && m->config.arch->pairs && (h.rule->flags & (RULE_ROPE_Q | RULE_ROPE_K)))
         j->permute_head_dim = m->config.attn.head_dim;
     p->n_jobs++;
-    return find_class(p, j, t->type);
+    find_class(p, j, t->type);
+    return 0;
 }
 
 /* Llama 3's frequency scaling is a tensor in GGUF and a formula in folders. */
@@ -180,13 +122,14 @@ static int add_rope_freqs(plan *p)
     job *j = &p->jobs[p->n_jobs++];
     *j = (job){
         .name = "rope_freqs.weight", .computed = values, .n_dims = 1, .dims = {n, 1, 1, 1}, .type = DT_F32};
-    return find_class(p, j, DT_F32);
+    find_class(p, j, DT_F32);
+    return 0;
 }
 
 static int make_plan(plan *p)
 {
     size_t widest = 0;
-    int rc = parse_overrides(p);
+    int rc = quantize_types_init(&p->types, p->opts, p->m, p->mem, p->err);
     p->jobs = arena_alloc(p->mem, (p->m->n_tensors + 1) * sizeof *p->jobs);
     if (rc == 0 && !p->jobs) rc = err_nomem(p->err);
     if (rc == 0) rc = add_rope_freqs(p);
@@ -194,13 +137,17 @@ static int make_plan(plan *p)
         rc = add_job(p, &p->m->tensors[i]);
         if (p->m->tensors[i].dims[0] > widest) widest = p->m->tensors[i].dims[0];
     }
+    if (rc == 0) rc = quantize_types_finish(&p->types, p->err);
     if (rc != 0) return rc;
     /* One row always fits; the sides were checked against the configuration. */
     size_t room = widest > CHUNK_VALUES ? widest : CHUNK_VALUES;
     p->values = malloc(room * sizeof *p->values);
     p->back = malloc(room * sizeof *p->back);
     p->bytes = malloc(room * sizeof(float));
-    return p->values && p->back && p->bytes ? 0 : err_nomem(p->err);
+    p->weights = malloc(widest * sizeof *p->weights + 1);
+    if (!p->values || !p->back || !p->bytes || !p->weights) return err_nomem(p->err);
+    int n_threads = sys_core_count();
+    return team_new(&p->team, n_threads < 64 ? n_threads : 64, ISA_SCALAR, p->err);
 }
 
 /* ---- the work -------------------------------------------------------------------------------- */
@@ -270,14 +217,37 @@ static bool all_finite(const float *v, size_t n)
     return true;
 }
 
+/* A chunk of whole rows for the team to pack and to read back. */
+typedef struct chunk {
+    const plan *p;
+    const job *j;
+    const float *weights; /* importance by column, NULL: all alike */
+    size_t n_rows;
+} chunk;
+
+static void pack_rows(void *arg, team_member *m)
+{
+    const chunk *c = arg;
+    const plan *p = c->p;
+    dtype t = c->j->type;
+    size_t cols = c->j->dims[0], bytes = cols / dtype_block(t) * dtype_block_bytes(t), i, end;
+    member_share(m, c->n_rows, 1, &i, &end);
+    for (; i < end; i++) {
+        quantize_row(t, p->values + i * cols, c->weights, p->bytes + i * bytes, cols);
+        dtype_to_f32(t, p->bytes + i * bytes, p->back + i * cols, cols);
+    }
+}
+
 /* Pack the chunk of n values and read it back. */
 static int convert(plan *p, const job *j, size_t n)
 {
     if (!all_finite(p->values, n))
         return err_set(p->err, SHOAL_EFORMAT, "%s: tensor %s holds a value that is not a finite number",
                        p->m->path, j->name);
-    quantize_row(j->type, p->values, p->bytes, n);
-    dtype_to_f32(j->type, p->bytes, p->back, n);
+    bool known = p->opts->importance && j->n_parts && j->n_dims > 1 &&
+                 importance_get(p->opts->importance, j->parts[0]->name, j->dims[0], p->weights);
+    chunk c = {.p = p, .j = j, .weights = known ? p->weights : NULL, .n_rows = n / j->dims[0]};
+    team_run(p->team, pack_rows, &c);
     if (!all_finite(p->back, n))
         return err_set(p->err, SHOAL_EUNSUPPORTED, "%s: tensor %s holds a value too large for %s", p->m->path,
                        j->name, dtype_name(j->type));
@@ -361,6 +331,8 @@ int quantize_model(const char *in, const char *out, const quantize_options *opts
     free(p.values);
     free(p.back);
     free(p.bytes);
+    free(p.weights);
+    team_free(p.team);
     arena_free(p.mem);
     model_free(m);
     return rc;

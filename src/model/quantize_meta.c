@@ -9,21 +9,7 @@
 #include "base/json.h"
 #include "model/conf.h"
 #include "model/model_priv.h"
-
-/* general.file_type of a file whose matrices are mostly of one type (numbers: the GGUF specification). */
-static uint32_t file_type(dtype t)
-{
-    switch (t) {
-    case DT_F32: return 0;
-    case DT_F16: return 1;
-    case DT_Q4_0: return 2;
-    case DT_Q4_1: return 3;
-    case DT_Q8_0: return 7;
-    case DT_BF16: return 32;
-    case DT_COUNT: break;
-    }
-    return 0;
-}
+#include "model/quantize_types.h"
 
 /* A folder's file; absent leaves *out empty. */
 static int read_file(const model *m, const char *file, buf *out, shoal_err *err)
@@ -88,7 +74,7 @@ int quantize_put_metadata(gguf_out *o, const model *m, const quantize_options *o
             if (!is_ours(m->file->kv[i].key)) gguf_out_copy(o, &m->file->kv[i]);
     gguf_out_str(o, "general.name", opts->name ? opts->name : m->name);
     if (*version) gguf_out_str(o, "general.version", version);
-    gguf_out_u32(o, "general.file_type", file_type(opts->type));
+    gguf_out_u32(o, "general.file_type", quantize_types_file_type(opts));
     gguf_out_u32(o, "general.quantization_version", 2);
     return rc;
 }

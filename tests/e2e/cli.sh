@@ -105,7 +105,7 @@ expect 0 'layer_output_norm.bias' quantize "$intent" "$work/wide.gguf"
 awk 'length($0) > 80 && !/wide.gguf/ { bad = 1 } END { exit bad }' "$out" || fail "quantize's table is wider than 80 columns"
 
 # ---- quantise: both sources, each type; the logits stay near; q8_0 of a quantised copy is the same file
-for type in f32 f16 bf16 q8_0 q4_0 q4_1; do
+for type in f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q4_k_m q6_k iq4_nl; do
     expect 0 "^\{\"file\":\"$work/$type.gguf\",\"sha256\":\"[0-9a-f]{64}\"" \
         quantize "$llama" "$work/$type.gguf" --type $type --json
     expect 0 '"ids":\[[0-9]+\]' run "$work/$type.gguf" -p "Turn on the kitchen lights, please." -n 1 --json
@@ -123,7 +123,15 @@ cmp -s "$work/again.gguf" "$work/q8_0.gguf" || fail "q8_0 from GGUF and from the
 "$SHOAL_BIN" quantize "$llama" "$work/again.gguf" >/dev/null 2>"$err"
 grep -q $'[\r\033]' "$err" && fail "progress in a pipe moves the cursor"
 grep -q 'of 30 tensors' "$err" || fail "no progress in a pipe"
-expect 2 'q5_k' quantize "$llama" "$work/x.gguf" --type q5_k
+expect 2 "q5_k_m, f32" quantize "$llama" "$work/x.gguf" --type q5_km
+expect 2 'fits no matrix' quantize "$llama" "$work/x.gguf" --override 'blk.*.fnn_down=q8_0'
+printf 'Turn on the kitchen lights.\nIs the door locked?\n' >"$work/learn"
+"$SHOAL_BIN" quantize "$llama" "$work/learned.gguf" --type q4_0 --importance "$work/learn" >/dev/null 2>"$err"
+grep -q 'importance of [0-9]* matrices from [1-9][0-9]* tokens' "$err" || fail "importance: $(cat "$err")"
+cmp -s "$work/learned.gguf" "$work/q4_0.gguf" && fail "importance changed nothing"
+"$SHOAL_BIN" quantize "$intent" "$work/learned.gguf" --type q4_0 --importance "$work/learn" >/dev/null 2>"$err" ||
+    fail "importance of an encoder: $(cat "$err")"
+expect 2 'is empty: nothing to learn' quantize "$llama" "$work/x.gguf" --importance /dev/null
 mkfifo "$work/pipe"
 expect 2 'no regular file' quantize "$llama" "$work/pipe"
 [ -p "$work/pipe" ] || fail "quantize replaced a pipe"

@@ -46,6 +46,8 @@ part_cli() {
     one "run home" -- "$shoal" run home-chat-s -p "turn on the light" -n 6 --temp 0
     one "bench model" -a -- "$shoal" bench $data/hf/llama-gqa -p 4 -n 4 -r 1
     one quantize -f q.gguf -- "$shoal" quantize $data/hf/llama-gqa {}/q.gguf --type q8_0
+    one "quantize learns" -f q.gguf -- "$shoal" quantize $data/hf/llama-gqa {}/q.gguf --type q4_k \
+        --override 'blk.*.attn_q=q6_k' --importance $data/home-eval/README.md
     one "quantize writes" -w -f q.gguf -- "$shoal" quantize $data/hf/llama-gqa {}/q.gguf --type q8_0
     one "classify writes" -w -- "$shoal" classify $data/hf/bert-intent "$text" --json
 }

@@ -46,7 +46,11 @@ static void instruction_sets_give_the_same_logits(void **state)
                                         Q4,
                                         DATA "quant/q-F16.gguf",
                                         DATA "quant/q-BF16.gguf",
-                                        DATA "quant/base-f32.gguf"};
+                                        DATA "quant/base-f32.gguf",
+                                        DATA "quant/q-Q4_K.gguf",
+                                        DATA "quant/q-Q6_K.gguf",
+                                        DATA "quant/q-IQ4_XS.gguf",
+                                        DATA "quant/q-MXFP4_MOE.gguf"};
     for (size_t p = 0; p < sizeof paths / sizeof *paths; p++) {
         size_t n;
         setenv("SHOAL_ISA", "scalar", 1);

@@ -219,7 +219,8 @@ static void gguf_refuses_wrong_tensors(void **state)
     second_tensor(8, 0, 0, 128, SHOAL_EFORMAT, "empty side");
     second_tensor(UINT64_MAX / 2, 3, 0, 128, SHOAL_EFORMAT, "larger than memory");
     second_tensor(UINT64_MAX / 2, 1, 0, 128, SHOAL_EFORMAT, "larger than memory");
-    second_tensor(8, 4, 12, 128, SHOAL_EUNSUPPORTED, "tensor second has type Q4_K (number 12)");
+    second_tensor(8, 4, 16, 128, SHOAL_EUNSUPPORTED,
+                  "tensor second has type IQ2_XXS (number 16), which Shoal");
     second_tensor(8, 4, 4000, 128, SHOAL_EUNSUPPORTED, "type unknown (number 4000)");
     second_tensor(48, 1, 8, 128, SHOAL_EFORMAT, "no multiple of Q8_0's blocks of 32");
     second_tensor(8, 4, 0, 128, 0, NULL);

@@ -193,6 +193,130 @@ static void quantize_honours_the_longest_override(void **state)
     model_free(m);
 }
 
+static void quantize_takes_patterns_of_whole_names(void **state)
+{
+    (void)state;
+    const char *const overrides[] = {"blk.*.ffn_*=q5_0", "ffn_down=q8_0", "*.1.*_down.weight=q4_1"};
+    quantize_options opts = {.type = DT_Q4_0, .overrides = overrides, .n_overrides = 3};
+    quantise(DATA "hf/llama-gqa", &opts);
+    model *m = open_out();
+    assert_int_equal(model_tensor(m, "blk.0.ffn_up.weight")->type, DT_Q5_0);
+    assert_int_equal(model_tensor(m, "blk.0.ffn_down.weight")->type, DT_Q5_0); /* a pattern is stronger */
+    assert_int_equal(model_tensor(m, "blk.1.ffn_down.weight")->type, DT_Q4_1); /* the last one */
+    assert_int_equal(model_tensor(m, "blk.1.attn_q.weight")->type, DT_Q4_0);
+    model_free(m);
+}
+
+static void quantize_names_an_override_that_fits_nothing(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"fnn_down=q8_0", "blk.*.ffn_dow=q8_0", "*.norm=q8_0"};
+    for (size_t i = 0; i < 3; i++) {
+        quantize_options opts = {.type = DT_Q8_0, .overrides = &wrong[i], .n_overrides = 1};
+        quantize_report r;
+        shoal_err err = {0};
+        assert_int_equal(quantize_model(DATA "hf/llama-gqa", out, &opts, &r, &err), SHOAL_EINVALID);
+        assert_non_null(strstr(err.message, wrong[i]));
+    }
+}
+
+static uint32_t file_type_of(const char *path)
+{
+    file_map f;
+    gguf *g = NULL;
+    uint32_t type = 0;
+    assert_int_equal(file_map_open(&f, path, NULL), 0);
+    assert_int_equal(gguf_parse(&g, f.data, f.len, path, NULL), 0);
+    const gguf_kv *kv = gguf_find(g, "general.file_type");
+    assert_non_null(kv);
+    memcpy(&type, kv->data, sizeof type);
+    gguf_free(g);
+    file_map_close(&f);
+    return type;
+}
+
+static double tensor_error(const tensor *a, const tensor *exact)
+{
+    size_t n = a->dims[0] * a->dims[1];
+    float *x = malloc(n * sizeof *x), *y = malloc(n * sizeof *y);
+    double e = 0;
+    dtype_to_f32(a->type, a->data, x, n);
+    dtype_to_f32(exact->type, exact->data, y, n);
+    for (size_t i = 0; i < n; i++) e += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
+    free(x);
+    free(y);
+    return e;
+}
+
+/* Against what the field's own quantiser made of the same weights: the same tensors in the same types and
+ * sizes, and no more error. */
+static void quantize_is_no_worse_than_the_reference(void **state)
+{
+    (void)state;
+    model *exact = NULL;
+    const model_options bare = {.no_tokenizer = true};
+    assert_int_equal(model_open(&exact, DATA "quant/base-f32.gguf", &bare, NULL), 0);
+    for (int t = DT_Q4_0; t < DT_COUNT; t++) {
+        char path[512];
+        snprintf(path, sizeof path, DATA "quant/q-%s%s.gguf", dtype_name((dtype)t),
+                 t == DT_MXFP4 ? "_MOE" : "");
+        quantise(DATA "quant/base-f32.gguf", &(quantize_options){.type = (dtype)t});
+        model *ours = open_out(), *theirs = NULL;
+        double a = 0, b = 0;
+        assert_int_equal(model_open(&theirs, path, &bare, NULL), 0);
+        for (size_t k = 0; k < model_tensor_count(ours); k++) {
+            const tensor *x = model_tensor_at(ours, k), *y = model_tensor(theirs, x->name);
+            assert_int_equal(x->type, y->type);
+            assert_int_equal(x->bytes, y->bytes);
+            a += tensor_error(x, model_tensor(exact, x->name));
+            b += tensor_error(y, model_tensor(exact, x->name));
+        }
+        print_message("%s: error %.5g, the reference's %.5g (%.3f), file type %u, theirs %u\n",
+                      dtype_name((dtype)t), a, b, a / b, file_type_of(out), file_type_of(path));
+        assert_true(a <= 1.02 * b);
+        model_free(ours);
+        model_free(theirs);
+    }
+    model_free(exact);
+}
+
+static void quantize_mixes_types_as_the_field_does(void **state)
+{
+    (void)state;
+    quantize_options opts = {0};
+    assert_true(quantize_parse_type("Q4_K_M", &opts));
+    assert_true(opts.type == DT_Q4_K && opts.medium);
+    quantise(DATA "quant/base-f32.gguf", &opts);
+    assert_int_equal(file_type_of(out), 15);
+    model *m = open_out();
+    assert_int_equal(model_tensor(m, "output.weight")->type, DT_Q6_K);
+    assert_int_equal(model_tensor(m, "token_embd.weight")->type, DT_Q4_K);
+    assert_int_equal(model_tensor(m, "blk.0.attn_q.weight")->type, DT_Q4_K);
+    size_t last = model_get_config(m)->n_layer - 1;
+    char name[64];
+    snprintf(name, sizeof name, "blk.%zu.ffn_down.weight", last);
+    assert_int_equal(model_tensor(m, name)->type, DT_Q6_K);
+    model_free(m);
+    assert_true(quantize_parse_type("q8_0", &opts) && !opts.medium);
+    assert_false(quantize_parse_type("q4_k_l", &opts));
+}
+
+/* Rows that are no whole super-blocks take a type of blocks of 32, and F16 at last. */
+static void quantize_falls_back_for_odd_widths(void **state)
+{
+    (void)state;
+    static const dtype ask[] = {DT_Q4_K, DT_Q5_K, DT_Q6_K, DT_Q2_K},
+                       want[] = {DT_Q5_0, DT_Q5_1, DT_Q8_0, DT_IQ4_NL};
+    for (size_t i = 0; i < 4; i++) {
+        quantise(DATA "hf/llama-gqa", &(quantize_options){.type = ask[i]});
+        model *m = open_out();
+        const tensor *t = model_tensor(m, "blk.0.attn_q.weight");
+        assert_true(t->dims[0] % 256 != 0 && t->dims[0] % 32 == 0);
+        assert_int_equal(t->type, want[i]);
+        model_free(m);
+    }
+}
+
 static void quantize_refuses_wrong_overrides(void **state)
 {
     (void)state;
@@ -335,13 +459,39 @@ static void searched_scales_beat_the_plain_ones(void **state)
     uint8_t plain[2048], searched[2048];
     uint32_t seed = 7;
     for (size_t i = 0; i < 2048; i++) x[i] = 0.05f * noise(&seed);
-    const dtype types[] = {DT_Q4_0, DT_Q4_1};
-    for (size_t k = 0; k < 2; k++) {
-        dtype_from_f32(types[k], x, plain, 2048);
-        quantize_row(types[k], x, searched, 2048);
-        double a = squared_error(types[k], x, plain, 2048), b = squared_error(types[k], x, searched, 2048);
-        print_message("%s: plain %.6g searched %.6g\n", dtype_name(types[k]), a, b);
+    for (int t = DT_Q4_0; t < DT_COUNT; t++) {
+        dtype_from_f32((dtype)t, x, plain, 2048);
+        quantize_row((dtype)t, x, NULL, searched, 2048);
+        double a = squared_error((dtype)t, x, plain, 2048), b = squared_error((dtype)t, x, searched, 2048);
+        print_message("%s: plain %.6g searched %.6g (%.2f)\n", dtype_name((dtype)t), a, b, b / a);
         assert_true(b < 0.95 * a);
+    }
+}
+
+/* Where a column counts a thousand times more, its weights come closer. */
+static void important_columns_are_kept_better(void **state)
+{
+    (void)state;
+    float x[2048], importance[2048];
+    uint8_t even[2048], weighed[2048];
+    uint32_t seed = 9;
+    for (size_t i = 0; i < 2048; i++) {
+        x[i] = 0.05f * noise(&seed);
+        importance[i] = i % 8 == 0 ? 1000 : 1;
+    }
+    for (int t = DT_Q4_0; t < DT_COUNT; t++) {
+        float a[2048], b[2048];
+        double ea = 0, eb = 0;
+        quantize_row((dtype)t, x, NULL, even, 2048);
+        quantize_row((dtype)t, x, importance, weighed, 2048);
+        dtype_to_f32((dtype)t, even, a, 2048);
+        dtype_to_f32((dtype)t, weighed, b, 2048);
+        for (size_t i = 0; i < 2048; i += 8) {
+            ea += (double)((a[i] - x[i]) * (a[i] - x[i]));
+            eb += (double)((b[i] - x[i]) * (b[i] - x[i]));
+        }
+        print_message("%s: %.3g, weighed %.3g\n", dtype_name((dtype)t), ea, eb);
+        assert_true(eb < 0.9 * ea);
     }
 }
 
@@ -349,15 +499,16 @@ static void blocks_of_equal_values_survive(void **state)
 {
     (void)state;
     static const float levels[] = {0, 1, -1, 1e-8f, -3e4f};
-    const dtype types[] = {DT_Q4_0, DT_Q4_1, DT_Q8_0};
-    for (size_t k = 0; k < 3; k++)
+    for (int t = DT_Q8_0; t < DT_COUNT; t++)
         for (size_t l = 0; l < 5; l++) {
-            float x[32], back[32];
-            uint8_t packed[34];
-            for (int i = 0; i < 32; i++) x[i] = levels[l];
-            quantize_row(types[k], x, packed, 32);
-            dtype_to_f32(types[k], packed, back, 32);
-            for (int i = 0; i < 32; i++) assert_true(fabsf(back[i] - x[i]) <= fabsf(x[i]) * 0.01f + 1e-7f);
+            float x[256], back[256], slack = t == DT_MXFP4 ? 0.13f : 0.02f;
+            uint8_t packed[512];
+            for (int i = 0; i < 256; i++) x[i] = levels[l];
+            quantize_row((dtype)t, x, NULL, packed, 256);
+            dtype_to_f32((dtype)t, packed, back, 256);
+            for (int i = 0; i < 256; i++)
+                if (!(fabsf(back[i] - x[i]) <= fabsf(x[i]) * slack + 1e-7f))
+                    fail_msg("%s: %g became %g", dtype_name((dtype)t), (double)x[i], (double)back[i]);
         }
 }
 
@@ -371,6 +522,11 @@ int main(void)
         T(quantize_matches_the_reference_converter),
         T(quantize_copies_a_gguf),
         T(quantize_honours_the_longest_override),
+        T(quantize_takes_patterns_of_whole_names),
+        T(quantize_names_an_override_that_fits_nothing),
+        T(quantize_is_no_worse_than_the_reference),
+        T(quantize_mixes_types_as_the_field_does),
+        T(quantize_falls_back_for_odd_widths),
         T(quantize_refuses_wrong_overrides),
         T(quantize_writes_the_fields_tokenizer_keys),
         T(quantize_leaves_the_old_file_when_the_disk_is_full),
@@ -378,6 +534,7 @@ int main(void)
         T(quantize_replaces_nothing_but_files),
         T(quantize_names_a_folder_it_cannot_write),
         cmocka_unit_test(searched_scales_beat_the_plain_ones),
+        cmocka_unit_test(important_columns_are_kept_better),
         cmocka_unit_test(blocks_of_equal_values_survive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

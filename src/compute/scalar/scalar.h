@@ -4,8 +4,11 @@
 
 #include "compute/kernels.h"
 
-mul_fn mul_f32_scalar, mul_f16_scalar, mul_bf16_scalar, mul_q8_0_scalar, mul_q4_0_scalar, mul_q4_1_scalar;
-void quantise_scalar(const float *x, size_t n_blocks, int8_t *q, float *scale, int32_t *sum);
+#define MUL_SCALAR(name, kernel) mul_fn mul_##kernel##_scalar;
+DTYPE_TABLE(MUL_SCALAR)
+#undef MUL_SCALAR
+
+void quantise_scalar(const float *x, size_t n_blocks, int8_t *q, float *scale, int32_t *sum, int32_t *sum16);
 
 float dot_scalar(const float *a, const float *b, size_t n);
 void axpy_scalar(float *y, float a, const float *x, size_t n);

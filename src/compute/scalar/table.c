@@ -2,12 +2,11 @@
 #include "compute/scalar/scalar.h"
 
 const kernels kernels_scalar = {
-    .mul = {[DT_F32] = mul_f32_scalar,
-            [DT_F16] = mul_f16_scalar,
-            [DT_BF16] = mul_bf16_scalar,
-            [DT_Q8_0] = mul_q8_0_scalar,
-            [DT_Q4_0] = mul_q4_0_scalar,
-            [DT_Q4_1] = mul_q4_1_scalar},
+#define ROW(name, kernel) [DT_##name] = mul_##kernel##_scalar,
+    .one = {4, 1},
+    .many = {2, 4},
+    .mul = {DTYPE_TABLE(ROW)},
+#undef ROW
     .quantise = quantise_scalar,
     .vec = {.dot = dot_scalar,
             .axpy = axpy_scalar,

@@ -4,6 +4,7 @@
 #ifdef KERNELS_X86
 #include <string.h>
 
+#include "compute/panel.h"
 #include "compute/x86/tile.h"
 #include "compute/x86/v_avx512.h"
 #include "compute/x86/vec_body.h"
@@ -63,7 +64,12 @@ FLOAT_BODY(f32)
 FLOAT_BODY(f16)
 FLOAT_BODY(bf16)
 
-/* ---- quantised weights: vpdpbusd takes the stored (biased, unsigned) weights, four columns at once ---- */
+#define FLOAT_TILES(name, kernel) TILES(kernel)
+DTYPE_FLOATS(FLOAT_TILES)
+
+/* ---- block types: vpdpbusd takes codes (unsigned, too large by `zero`), four columns at once ---- */
+
+/* Everything below is inlined with a constant row of formats.h, so that its questions cost nothing. */
 
 /* Four activations of one token in every lane. */
 INLINE __m512i four(const int8_t *q)
@@ -73,139 +79,190 @@ INLINE __m512i four(const int8_t *q)
     return _mm512_set1_epi32(v);
 }
 
-INLINE __m512 load_scales(const uint16_t *s)
+INLINE __m512i line(const uint8_t *step, size_t i)
+{
+    return _mm512_load_si512(step + i * 64);
+}
+
+/* v's bytes moved so that bit `from` comes to bit `to`; what crosses a byte is for the caller to mask. */
+INLINE __m512i move_bits(__m512i v, const size_t from, const size_t to)
+{
+    return from > to   ? _mm512_srli_epi16(v, (unsigned)(from - to))
+           : from < to ? _mm512_slli_epi16(v, (unsigned)(to - from))
+                       : v;
+}
+
+/* low | (high & mask) */
+INLINE __m512i join(__m512i low, __m512i high, char mask)
+{
+    return _mm512_ternarylogic_epi64(low, high, _mm512_set1_epi8(mask), 0xF8);
+}
+
+/* Group k of 32 columns: sixteen rows, four codes each. */
+INLINE __m512i group(const wfmt *f, const uint8_t *step, const size_t k)
+{
+    if (f->bits == 8) return line(step, k);
+    __m512i low = f->bits < 4
+                      ? _mm512_and_si512(move_bits(line(step, k / 4), k % 4 * 2, 0), _mm512_set1_epi8(3))
+                      : _mm512_and_si512(move_bits(line(step, k / 2), k % 2 * 4, 0), _mm512_set1_epi8(15));
+    if (f->bits == 5) return join(low, move_bits(line(step, 4), k, 4), 0x10);
+    if (f->bits == 6) return join(low, move_bits(line(step, 4 + k / 4), k % 4 * 2, 4), 0x30);
+    if (f->bits == 3) return join(low, move_bits(line(step, 2), k, 2), 4);
+    if (!f->values) return low;
+    __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)f->values));
+    return _mm512_shuffle_epi8(_mm512_add_epi8(table, _mm512_set1_epi8((char)f->zero)), low);
+}
+
+INLINE __m512 halves(const uint8_t *s)
 {
     return _mm512_cvtph_ps(_mm256_load_si256((const void *)s));
 }
 
-/* Start the block's integer sums with the correction for the weights' bias, -(sum << shift). The
- * shift is done in the vector: a broadcast from memory is free, one from an integer register is not. */
-INLINE void start_dots(const mul_job *j, __m512i *dot, size_t b, unsigned shift, const size_t P,
-                       const size_t T)
+INLINE __m512 bytes_to_ps(__m128i v, const bool is_signed)
 {
+    return _mm512_cvtepi32_ps(is_signed ? _mm512_cvtepi8_epi32(v) : _mm512_cvtepu8_epi32(v));
+}
+
+/* 2^(e - 128); numbers below 2^-126 have no exponent of their own */
+INLINE __m512 powers(const uint8_t *s)
+{
+    __m512i e = _mm512_cvtepu8_epi32(_mm_load_si128((const void *)s));
+    __m512i normal = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
+    __m512i small = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
+    return _mm512_castsi512_ps(
+        _mm512_mask_mov_epi32(normal, _mm512_cmplt_epi32_mask(e, _mm512_set1_epi32(2)), small));
+}
+
+/* What a block's runs share: d, and -m (m itself where it is the minimum). */
+INLINE __m512 block_d(const wfmt *f, const uint8_t *s)
+{
+    return f->scales == SCALES_E8 ? powers(s) : halves(s);
+}
+
+INLINE __m512 block_m(const wfmt *f, const uint8_t *s)
+{
+    __m512 m = halves(s + 32);
+    return f->scales == SCALES_F16_MIN ? m : _mm512_xor_ps(m, _mm512_set1_ps(-0.0f));
+}
+
+/* The scales and minima of run i of the block whose scales are at s. */
+INLINE __m512 run_scale(const wfmt *f, const uint8_t *s, size_t i, __m512 d)
+{
+    if (f->sub == SUB_NONE) return d;
+    __m128i v = _mm_load_si128((const void *)(s + (f->scales == SCALES_SUB ? 32 : 64) + i * PANEL_ROWS));
+    if (f->scales == SCALES_SUB_MIN4) v = _mm_and_si128(v, _mm_set1_epi8(15));
+    return _mm512_mul_ps(d, bytes_to_ps(v, f->scales == SCALES_SUB));
+}
+
+INLINE __m512 run_min(const wfmt *f, const uint8_t *s, size_t i, __m512 m)
+{
+    if (f->sub == SUB_NONE) return m;
+    size_t n = f->scales == SCALES_SUB_MIN ? (size_t)f->block / f->run : 0;
+    __m128i v = _mm_load_si128((const void *)(s + 64 + (n + i) * PANEL_ROWS));
+    if (n == 0) v = _mm_and_si128(_mm_srli_epi16(v, 4), _mm_set1_epi8(15));
+    return _mm512_mul_ps(m, bytes_to_ps(v, false));
+}
+
+/* The sum of token t's activations over run `half` of block b, in every lane. */
+INLINE __m512i run_sum(const mul_job *j, const wfmt *f, size_t t, size_t b, const size_t half)
+{
+    size_t at = t * j->n_blocks + b;
+    return _mm512_set1_epi32(f->run == ACTS_BLOCK ? j->sum[at] : j->sum16[2 * at + half]);
+}
+
+/* dot[t * P + p] of run `half` of block b; w: panel 0's codes of the block. The sums start with the
+ * correction for codes that are too large, -(sum * zero). The shift is done in the vector: a broadcast
+ * from memory is free, one from an integer register is not. */
+INLINE void run_dots(const mul_job *j, const wfmt *f, __m512i *dot, const uint8_t *w, size_t b,
+                     const size_t half, const size_t P, const size_t T)
+{
+    const size_t n_groups = f->run / 4;
     UNROLL
     for (size_t t = 0; t < T; t++) {
-        __m512i sum = _mm512_set1_epi32(j->sum[t * j->n_blocks + b]);
-        __m512i start = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(sum, shift));
+        __m512i start = _mm512_setzero_si512();
+        if (f->zero)
+            start = _mm512_sub_epi32(
+                start, _mm512_slli_epi32(run_sum(j, f, t, b, half), (unsigned)__builtin_ctz(f->zero)));
         UNROLL
         for (size_t p = 0; p < P; p++) dot[t * P + p] = start;
     }
+    UNROLL
+    for (size_t k = 0; k < n_groups; k++) {
+        UNROLL
+        for (size_t p = 0; p < P; p++) {
+            __m512i codes = group(f, w + p * j->panel_bytes, half * n_groups + k);
+            const int8_t *q = j->q + b * ACTS_BLOCK + (half * n_groups + k) * 4;
+            UNROLL
+            for (size_t t = 0; t < T; t++)
+                dot[t * P + p] = _mm512_dpbusd_epi32(dot[t * P + p], codes, four(q + t * j->cols));
+        }
+    }
 }
 
-INLINE void add_group(const mul_job *j, __m512i *dot, __m512i w, size_t p, size_t col, const size_t P,
+/* acc = fma(dot, scale * x_scale, acc), then acc = fma(minimum, x_scale * float(sum), acc) */
+INLINE void end_run(const mul_job *j, const wfmt *f, __m512 *acc, const __m512i *dot, size_t b,
+                    const size_t half, size_t p, __m512 scale, __m512 minimum, const size_t P, const size_t T)
+{
+    UNROLL
+    for (size_t t = 0; t < T; t++) {
+        __m512 x = _mm512_set1_ps(j->scale[t * j->n_blocks + b]);
+        __m512 *a = &acc[t * P + p];
+        *a = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[t * P + p]), _mm512_mul_ps(scale, x), *a);
+        if (!wfmt_has_min(f)) continue;
+        __m512 sum = _mm512_cvtepi32_ps(run_sum(j, f, t, b, half));
+        *a = _mm512_fmadd_ps(minimum, _mm512_mul_ps(x, sum), *a);
+    }
+}
+
+/* One block of `f`: for super-blocks eight steps of 32 columns, else one. */
+INLINE void add_block(const mul_job *j, const wfmt *f, __m512 *acc, size_t block, const size_t P,
                       const size_t T)
 {
-    UNROLL
-    for (size_t t = 0; t < T; t++)
-        dot[t * P + p] = _mm512_dpbusd_epi32(dot[t * P + p], w, four(j->q + t * j->cols + col));
-}
-
-/* acc = fma(dot, w_scale * x_scale, acc) */
-INLINE void end_dots(const mul_job *j, __m512 *acc, const __m512i *dot, size_t b, size_t p, __m512 ws,
-                     const size_t P, const size_t T)
-{
-    UNROLL
-    for (size_t t = 0; t < T; t++) {
-        __m512 s = _mm512_mul_ps(ws, _mm512_set1_ps(j->scale[t * j->n_blocks + b]));
-        acc[t * P + p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[t * P + p]), s, acc[t * P + p]);
-    }
-}
-
-INLINE void body_q8_0(const mul_job *j, const size_t P, const size_t T)
-{
-    __m512 acc[TILE_MAX];
+    const size_t n_steps = f->block / ACTS_BLOCK, n_runs = ACTS_BLOCK / f->run;
+    const uint8_t *s = (const uint8_t *)j->scales + block * panel_scale_bytes(f);
     __m512i dot[TILE_MAX];
+    __m512 d[TILE_MAX], m[TILE_MAX];
     UNROLL
-    for (size_t i = 0; i < P * T; i++) acc[i] = _mm512_setzero_ps();
-    for (size_t b = 0; b < j->n_blocks; b++) {
-        start_dots(j, dot, b, 7, P, T);
+    for (size_t p = 0; p < P; p++) {
+        d[p] = block_d(f, s + p * j->panel_scales * 2);
+        m[p] = wfmt_has_min(f) ? block_m(f, s + p * j->panel_scales * 2) : _mm512_setzero_ps();
+    }
+    for (size_t i = 0; i < n_steps; i++) {
+        size_t b = block * n_steps + i;
         UNROLL
-        for (size_t g = 0; g < 8; g++) {
+        for (size_t half = 0; half < n_runs; half++) {
+            run_dots(j, f, dot, j->w + b * panel_step_bytes(f), b, half, P, T);
             UNROLL
             for (size_t p = 0; p < P; p++) {
-                __m512i w = _mm512_load_si512(j->w + p * j->panel_bytes + b * 512 + g * 64);
-                add_group(j, dot, w, p, b * 32 + g * 4, P, T);
+                const uint8_t *subs = s + p * j->panel_scales * 2;
+                __m512 scale = run_scale(f, subs, i * n_runs + half, d[p]);
+                __m512 minimum = wfmt_has_min(f) ? run_min(f, subs, i * n_runs + half, m[p]) : m[p];
+                end_run(j, f, acc, dot, b, half, p, scale, minimum, P, T);
             }
         }
-        UNROLL
-        for (size_t p = 0; p < P; p++)
-            end_dots(j, acc, dot, b, p, load_scales(j->scales + p * j->panel_scales + b * PANEL_ROWS), P, T);
-    }
-    store_tile(j, acc, P, T);
-}
-
-/* The integer part of a nibble block: one load gives columns 8g..8g+3 and 8g+4..8g+7. */
-INLINE void dots_q4(const mul_job *j, __m512i *dot, size_t b, const size_t P, const size_t T)
-{
-    __m512i low = _mm512_set1_epi8(15);
-    UNROLL
-    for (size_t g = 0; g < 4; g++) {
-        UNROLL
-        for (size_t p = 0; p < P; p++) {
-            __m512i w = _mm512_load_si512(j->w + p * j->panel_bytes + b * 256 + g * 64);
-            add_group(j, dot, _mm512_and_si512(w, low), p, b * 32 + g * 8, P, T);
-            add_group(j, dot, _mm512_and_si512(_mm512_srli_epi16(w, 4), low), p, b * 32 + g * 8 + 4, P, T);
-        }
     }
 }
 
-INLINE void body_q4_0(const mul_job *j, const size_t P, const size_t T)
+INLINE void body_blocks(const mul_job *j, const wfmt *f, const size_t P, const size_t T)
 {
     __m512 acc[TILE_MAX];
-    __m512i dot[TILE_MAX];
     UNROLL
     for (size_t i = 0; i < P * T; i++) acc[i] = _mm512_setzero_ps();
-    for (size_t b = 0; b < j->n_blocks; b++) {
-        start_dots(j, dot, b, 3, P, T);
-        dots_q4(j, dot, b, P, T);
-        UNROLL
-        for (size_t p = 0; p < P; p++)
-            end_dots(j, acc, dot, b, p, load_scales(j->scales + p * j->panel_scales + b * PANEL_ROWS), P, T);
-    }
+    for (size_t i = 0, n = j->cols / f->block; i < n; i++) add_block(j, f, acc, i, P, T);
     store_tile(j, acc, P, T);
 }
 
-/* After the product: acc = fma(minimum, x_scale * float(sum), acc) */
-INLINE void add_minima(const mul_job *j, __m512 *acc, size_t b, size_t p, __m512 m, const size_t P,
-                       const size_t T)
-{
-    UNROLL
-    for (size_t t = 0; t < T; t++) {
-        float total = j->scale[t * j->n_blocks + b] * (float)j->sum[t * j->n_blocks + b];
-        acc[t * P + p] = _mm512_fmadd_ps(m, _mm512_set1_ps(total), acc[t * P + p]);
-    }
-}
-
-INLINE void body_q4_1(const mul_job *j, const size_t P, const size_t T)
-{
-    __m512 acc[TILE_MAX];
-    __m512i dot[TILE_MAX];
-    UNROLL
-    for (size_t i = 0; i < P * T; i++) acc[i] = _mm512_setzero_ps();
-    for (size_t b = 0; b < j->n_blocks; b++) {
-        UNROLL
-        for (size_t i = 0; i < P * T; i++) dot[i] = _mm512_setzero_si512();
-        dots_q4(j, dot, b, P, T);
-        UNROLL
-        for (size_t p = 0; p < P; p++) {
-            const uint16_t *s = j->scales + p * j->panel_scales + b * 2 * PANEL_ROWS;
-            end_dots(j, acc, dot, b, p, load_scales(s), P, T);
-            add_minima(j, acc, b, p, load_scales(s + PANEL_ROWS), P, T);
-        }
-    }
-    store_tile(j, acc, P, T);
-}
-
-TILES(f32)
-TILES(f16)
-TILES(bf16)
-TILES(q8_0)
-TILES(q4_0)
-TILES(q4_1)
+#define BLOCK_TILES(name, kernel)                                               \
+    INLINE void body_##kernel(const mul_job *j, const size_t P, const size_t T) \
+    {                                                                           \
+        body_blocks(j, &wfmt_table[DT_##name], P, T);                           \
+    }                                                                           \
+    TILES(kernel)
+DTYPE_BLOCKS(BLOCK_TILES)
 
 /* ---- activations ---- */
 
-TARGET static void quantise_block(const float *x, int8_t *q, float *scale, int32_t *sum)
+TARGET static void quantise_block(const float *x, int8_t *q, float *scale, int32_t *sum, int32_t *sum16)
 {
     __m512 a = _mm512_loadu_ps(x), b = _mm512_loadu_ps(x + 16);
     __m512i bits = _mm512_set1_epi32(0x7FFFFFFF);
@@ -216,8 +273,8 @@ TARGET static void quantise_block(const float *x, int8_t *q, float *scale, int32
     memcpy(&max, &max_bits, sizeof max);
     if (max_bits >= 0x7F800000u || max < ACTS_TINY) {
         *scale = max_bits >= 0x7F800000u ? (float)NAN : 0.0f;
-        *sum = 0;
-        memset(q, 0, 32);
+        *sum = sum16[0] = sum16[1] = 0;
+        memset(q, 0, ACTS_BLOCK);
         return;
     }
     *scale = max / 127.0f;
@@ -227,14 +284,18 @@ TARGET static void quantise_block(const float *x, int8_t *q, float *scale, int32
             k = _mm512_cvtps_epi32(_mm512_mul_ps(b, inverse));
     i = _mm512_max_epi32(lowest, _mm512_min_epi32(limit, i));
     k = _mm512_max_epi32(lowest, _mm512_min_epi32(limit, k));
-    *sum = _mm512_reduce_add_epi32(_mm512_add_epi32(i, k));
+    sum16[0] = _mm512_reduce_add_epi32(i);
+    sum16[1] = _mm512_reduce_add_epi32(k);
+    *sum = sum16[0] + sum16[1];
     _mm_storeu_si128((__m128i *)(void *)q, _mm512_cvtepi32_epi8(i));
     _mm_storeu_si128((__m128i *)(void *)(q + 16), _mm512_cvtepi32_epi8(k));
 }
 
-TARGET static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, float *scale, int32_t *sum)
+TARGET static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, float *scale, int32_t *sum,
+                                int32_t *sum16)
 {
-    for (size_t b = 0; b < n_blocks; b++) quantise_block(x + b * 32, q + b * 32, scale + b, sum + b);
+    for (size_t b = 0; b < n_blocks; b++)
+        quantise_block(x + b * ACTS_BLOCK, q + b * ACTS_BLOCK, scale + b, sum + b, sum16 + 2 * b);
 }
 
 /* 255 * 127 * 4 in every lane, from values the compiler cannot know. */
@@ -248,12 +309,11 @@ TARGET bool probe_avx512vnni(void)
 }
 
 const kernels kernels_avx512vnni = {
-    .mul = {[DT_F32] = FN(mul_f32),
-            [DT_F16] = FN(mul_f16),
-            [DT_BF16] = FN(mul_bf16),
-            [DT_Q8_0] = FN(mul_q8_0),
-            [DT_Q4_0] = FN(mul_q4_0),
-            [DT_Q4_1] = FN(mul_q4_1)},
+#define ROW(name, kernel) [DT_##name] = FN(mul_##kernel),
+    .one = {TILE_ONE_PANELS, 1},
+    .many = {TILE_MANY_PANELS, TILE_MANY_TOKENS},
+    .mul = {DTYPE_TABLE(ROW)},
+#undef ROW
     .quantise = FN(quantise),
     .vec = VEC_KERNELS,
 };

@@ -3,6 +3,10 @@
  * A kernel body is an always_inline function of (job, P, T) with P panels and T tokens constant, so
  * that its accumulators are registers; here each pair becomes a function mul_TYPE_ROWSxTOKENS_ISA,
  * and mul_TYPE_ISA picks one. Names count rows: two panels times four tokens is 32x4. */
+#define TILE_ONE_PANELS  4
+#define TILE_MANY_PANELS 2
+#define TILE_MANY_TOKENS 4
+
 #define TILE(type, rows, tokens, panels)                                    \
     TARGET static void FN(mul_##type##_##rows##x##tokens)(const mul_job *j) \
     {                                                                       \
@@ -16,26 +20,26 @@
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 
-#define TILES(type)                                                                            \
-    TILE(type, 16, 1, 1)                                                                       \
-    TILE(type, 32, 1, 2)                                                                       \
-    TILE(type, 48, 1, 3)                                                                       \
-    TILE(type, 64, 1, 4)                                                                       \
-    TILE(type, 16, 2, 1)                                                                       \
-    TILE(type, 16, 3, 1)                                                                       \
-    TILE(type, 16, 4, 1)                                                                       \
-    TILE(type, 32, 2, 2)                                                                       \
-    TILE(type, 32, 3, 2)                                                                       \
-    TILE(type, 32, 4, 2)                                                                       \
-    static void FN(mul_##type)(const mul_job *j)                                               \
-    {                                                                                          \
-        static mul_fn *const one[MUL_PANELS] = {FN(mul_##type##_16x1), FN(mul_##type##_32x1),  \
-                                                FN(mul_##type##_48x1), FN(mul_##type##_64x1)}; \
-        static mul_fn *const some[2][MUL_TOKENS - 1] = {                                       \
-            {FN(mul_##type##_16x2), FN(mul_##type##_16x3), FN(mul_##type##_16x4)},             \
-            {FN(mul_##type##_32x2), FN(mul_##type##_32x3), FN(mul_##type##_32x4)}};            \
-        if (j->n_tokens == 1)                                                                  \
-            one[j->n_panels - 1](j);                                                           \
-        else                                                                                   \
-            some[j->n_panels - 1][j->n_tokens - 2](j);                                         \
+#define TILES(type)                                                                                 \
+    TILE(type, 16, 1, 1)                                                                            \
+    TILE(type, 32, 1, 2)                                                                            \
+    TILE(type, 48, 1, 3)                                                                            \
+    TILE(type, 64, 1, 4)                                                                            \
+    TILE(type, 16, 2, 1)                                                                            \
+    TILE(type, 16, 3, 1)                                                                            \
+    TILE(type, 16, 4, 1)                                                                            \
+    TILE(type, 32, 2, 2)                                                                            \
+    TILE(type, 32, 3, 2)                                                                            \
+    TILE(type, 32, 4, 2)                                                                            \
+    static void FN(mul_##type)(const mul_job *j)                                                    \
+    {                                                                                               \
+        static mul_fn *const one[TILE_ONE_PANELS] = {FN(mul_##type##_16x1), FN(mul_##type##_32x1),  \
+                                                     FN(mul_##type##_48x1), FN(mul_##type##_64x1)}; \
+        static mul_fn *const some[TILE_MANY_PANELS][TILE_MANY_TOKENS - 1] = {                       \
+            {FN(mul_##type##_16x2), FN(mul_##type##_16x3), FN(mul_##type##_16x4)},                  \
+            {FN(mul_##type##_32x2), FN(mul_##type##_32x3), FN(mul_##type##_32x4)}};                 \
+        if (j->n_tokens == 1)                                                                       \
+            one[j->n_panels - 1](j);                                                                \
+        else                                                                                        \
+            some[j->n_panels - 1][j->n_tokens - 2](j);                                              \
     }

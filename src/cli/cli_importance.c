@@ -1,0 +1,138 @@
+/* cli_importance.c: a text through a model, for its matrices to be watched. */
+#include "cli/cli_importance.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "infer/engine.h"
+#include "model/model.h"
+
+enum { WINDOW_TOKENS = 512, TEXT_MAX_BYTES = 64 << 20 };
+
+typedef struct reading {
+    model *m;
+    engine *e;
+    float *row; /* logits, or what one window leaves */
+    size_t n_tokens;
+    shoal_err *err;
+} reading;
+
+/* ---- decoders: all tokens in windows ------------------------------------------------------------------- */
+
+static int read_windows(reading *r, const char *text, size_t len)
+{
+    encoding e = {0};
+    size_t most = engine_ctx(r->e) < WINDOW_TOKENS ? engine_ctx(r->e) : WINDOW_TOKENS;
+    int rc = tokenizer_encode(model_tokenizer(r->m), text, len, NULL, 0, TOK_ADD_SPECIAL, 0, &e, r->err);
+    for (size_t at = 0; rc == 0 && at < e.n; at += most) {
+        size_t n = e.n - at < most ? e.n - at : most;
+        rc = engine_logits(r->e, NULL, e.ids + at, n, 1, r->row, r->err);
+        r->n_tokens += n;
+    }
+    encoding_done(&e);
+    return rc;
+}
+
+/* ---- encoders: a line at a time ------------------------------------------------------------------------ */
+
+typedef struct gate {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool done;
+    int status;
+} gate;
+
+static void on_encoded(void *user, const enc_result *result)
+{
+    gate *g = user;
+    pthread_mutex_lock(&g->lock);
+    g->done = true;
+    g->status = result->status;
+    pthread_cond_signal(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static int encode_line(reading *r, const char *line, size_t len)
+{
+    encoding e = {0};
+    gate g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    uint64_t id;
+    int rc = tokenizer_encode(model_tokenizer(r->m), line, len, NULL, 0, TOK_ADD_SPECIAL, 0, &e, r->err);
+    if (rc == 0) {
+        encoding_truncate(model_tokenizer(r->m), &e, engine_ctx(r->e));
+        r->n_tokens += e.n;
+        enc_request request = {.ids = e.ids, .type_ids = e.type_ids, .n_ids = e.n};
+        rc = engine_encode(r->e, &request, on_encoded, &g, &id, r->err);
+    }
+    if (rc == 0) {
+        pthread_mutex_lock(&g.lock);
+        while (!g.done) pthread_cond_wait(&g.changed, &g.lock);
+        pthread_mutex_unlock(&g.lock);
+        if (g.status != 0) rc = err_set(r->err, g.status, "the model could not read a line of the text");
+    }
+    encoding_done(&e);
+    return rc;
+}
+
+static int read_lines(reading *r, const char *text)
+{
+    int rc = 0;
+    while (rc == 0 && *text) {
+        size_t n = strcspn(text, "\r\n");
+        if (n > 0) rc = encode_line(r, text, n);
+        text += n;
+        text += strspn(text, "\r\n");
+    }
+    return rc;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------- */
+
+static int read_text(reading *r, const char *file)
+{
+    buf text = {0};
+    const model_config *c = model_get_config(r->m);
+    if (!model_tokenizer(r->m))
+        return err_set(r->err, SHOAL_EUNSUPPORTED, "%s: %s", model_name(r->m), model_tokenizer_error(r->m));
+    if (c->task == TASK_SEQ2SEQ || c->task >= TASK_TRANSCRIBE)
+        return err_set(r->err, SHOAL_EUNSUPPORTED,
+                       "what matters to a model for %s cannot be learned from a text; leave --importance out",
+                       task_name(c->task));
+    int rc = file_read(&text, file, TEXT_MAX_BYTES, r->err);
+    if (rc == 0 && buf_reserve(&text, 0) != 0) rc = err_nomem(r->err); /* an empty file, too, is a string */
+    if (rc == 0 && memchr(text.data, '\0', text.len))
+        rc = err_set(r->err, SHOAL_EINVALID, "%s holds a NUL byte: it is not text", file);
+    if (rc == 0 && strspn(text.data, " \t\r\n") == text.len)
+        rc = err_set(r->err, SHOAL_EINVALID, "%s is empty: nothing to learn importance from", file);
+    if (rc == 0 && !(r->row = malloc(c->n_vocab * sizeof *r->row))) rc = err_nomem(r->err);
+    if (rc == 0)
+        rc = c->task == TASK_GENERATE ? read_windows(r, text.data, text.len) : read_lines(r, text.data);
+    free(r->row);
+    buf_done(&text);
+    return rc;
+}
+
+int cli_importance(importance **ret, const char *path, const char *text, size_t *ret_tokens, shoal_err *err)
+{
+    importance *imp = NULL;
+    reading r = {.err = err};
+    int rc = importance_new(&imp, err);
+    if (rc == 0) rc = model_open(&r.m, path, NULL, err);
+    if (rc == 0) {
+        model_measure(r.m, imp);
+        rc = engine_new(&r.e, r.m, &(engine_options){0}, err);
+    }
+    if (rc == 0) rc = read_text(&r, text);
+    engine_free(r.e);
+    model_free(r.m);
+    if (rc == 0) {
+        *ret = imp;
+        *ret_tokens = r.n_tokens;
+    } else {
+        importance_free(imp);
+    }
+    return rc;
+}

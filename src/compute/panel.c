@@ -1,0 +1,104 @@
+/* panel.c: rows into panels and back; panel.h has the layout. */
+#include "compute/panel.h"
+
+#define GROUP 4 /* columns */
+
+static void or_word(uint8_t *step, size_t line, size_t row, uint32_t v)
+{
+    v |= panel_word(step, line, row);
+    memcpy(step + line * 64 + row * 4, &v, sizeof v);
+}
+
+/* The opposite of panel_group. */
+static void put_group(unsigned bits, uint8_t *step, size_t row, size_t k, uint32_t codes)
+{
+    if (bits == 8)
+        or_word(step, k, row, codes);
+    else if (bits < 4)
+        or_word(step, k / 4, row, (codes & 0x03030303u) << k % 4 * 2);
+    else
+        or_word(step, k / 2, row, (codes & 0x0F0F0F0Fu) << k % 2 * 4);
+    if (bits == 5) or_word(step, 4, row, (codes >> 4 & 0x01010101u) << k);
+    if (bits == 6) or_word(step, 4 + k / 4, row, (codes >> 4 & 0x03030303u) << k % 4 * 2);
+    if (bits == 3) or_word(step, 2, row, (codes >> 2 & 0x01010101u) << k);
+}
+
+static void put_scales(const wfmt *f, const wblock *b, size_t row, uint8_t *scales)
+{
+    size_t n = (size_t)f->block / f->run;
+    if (f->scales == SCALES_E8) {
+        scales[row] = (uint8_t)b->d;
+        return;
+    }
+    memcpy(scales + row * 2, &b->d, 2);
+    if (wfmt_has_min(f)) memcpy(scales + 32 + row * 2, &b->m, 2);
+    if (f->sub == SUB_NONE) return;
+    uint8_t *subs = scales + (wfmt_has_min(f) ? 64 : 32) + row;
+    for (size_t i = 0; i < n; i++, subs += PANEL_ROWS) {
+        *subs = f->scales == SCALES_SUB_MIN4 ? (uint8_t)(b->scale[i] | b->min[i] << 4) : b->scale[i];
+        if (f->scales == SCALES_SUB_MIN) subs[n * PANEL_ROWS] = b->min[i];
+    }
+}
+
+static void get_scales(const wfmt *f, const uint8_t *scales, size_t row, wblock *b)
+{
+    size_t n = (size_t)f->block / f->run;
+    if (f->scales == SCALES_E8) {
+        b->d = scales[row];
+        return;
+    }
+    memcpy(&b->d, scales + row * 2, 2);
+    if (wfmt_has_min(f)) memcpy(&b->m, scales + 32 + row * 2, 2);
+    if (f->sub == SUB_NONE) return;
+    const uint8_t *subs = scales + (wfmt_has_min(f) ? 64 : 32) + row;
+    for (size_t i = 0; i < n; i++, subs += PANEL_ROWS) {
+        bool both = f->scales == SCALES_SUB_MIN4;
+        b->scale[i] = both ? *subs & 15 : *subs;
+        if (wfmt_has_min(f)) b->min[i] = both ? *subs >> 4 : subs[n * PANEL_ROWS];
+    }
+}
+
+static void put_float_row(size_t bytes, const uint8_t *src, size_t cols, size_t row, uint8_t *panel)
+{
+    for (size_t c = 0; c < cols; c++) memcpy(panel + (c * PANEL_ROWS + row) * bytes, src + c * bytes, bytes);
+}
+
+void panel_put_row(dtype t, const uint8_t *src, size_t cols, size_t row, uint8_t *codes, uint8_t *scales)
+{
+    const wfmt *f = &wfmt_table[t];
+    if (f->scales == SCALES_NONE) {
+        put_float_row(f->bytes, src, cols, row, codes);
+        return;
+    }
+    wblock b;
+    for (size_t c = 0; c < cols; c += f->block, src += f->bytes, scales += panel_scale_bytes(f)) {
+        formats_get(t, src, &b);
+        put_scales(f, &b, row, scales);
+        for (size_t k = 0; k < (size_t)f->block / GROUP; k++) {
+            uint32_t word;
+            memcpy(&word, b.code + k * GROUP, sizeof word);
+            put_group(f->bits, codes + k / 8 * panel_step_bytes(f), row, k % 8, word);
+        }
+        codes += f->block / ACTS_BLOCK * panel_step_bytes(f);
+    }
+}
+
+void panel_get_row(dtype t, const uint8_t *codes, const uint8_t *scales, size_t cols, size_t row, float *out)
+{
+    const wfmt *f = &wfmt_table[t];
+    if (f->scales == SCALES_NONE) {
+        for (size_t c = 0; c < cols; c++)
+            dtype_to_f32(t, codes + (c * PANEL_ROWS + row) * f->bytes, out + c, 1);
+        return;
+    }
+    wblock b = {0};
+    for (size_t c = 0; c < cols; c += f->block, scales += panel_scale_bytes(f)) {
+        get_scales(f, scales, row, &b);
+        for (size_t k = 0; k < (size_t)f->block / GROUP; k++) {
+            uint32_t word = panel_group(f->bits, codes + k / 8 * panel_step_bytes(f), row, k % 8);
+            memcpy(b.code + k * GROUP, &word, sizeof word);
+        }
+        codes += f->block / ACTS_BLOCK * panel_step_bytes(f);
+        formats_weights(t, &b, out + c);
+    }
+}
