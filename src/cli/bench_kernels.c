@@ -22,7 +22,7 @@ int bench_kernels(const bench_options *o, shoal_err *err)
     else
         printf("%-11s %-7s %7s  %12s %14s\n", "KERNELS", "TYPE", "THREADS", "DECODE GB/S", "PREFILL GMAC/S");
     const char *comma = "";
-    for (int i = ISA_AVX2; i < ISA_COUNT; i++) {
+    for (int i = ISA_SCALAR + 1; i < ISA_COUNT; i++) {
         if (!isa_usable((isa)i)) continue;
         for (int t = 0; t < DT_COUNT; t++) {
             for (int threads = 1; threads <= most; threads *= 2) {

@@ -96,8 +96,10 @@ typedef enum isa {
 } isa;
 
 const char *isa_name(isa i);
-/* Listed by CPUID, enabled by the kernel (XGETBV), and a probe of its instructions ran in a child
- * process without trapping. The result is cached. */
+/* Whether this build has its kernels: scalar, and those of the processor it was compiled for. */
+bool isa_built(isa i);
+/* Built, listed by the processor (CPUID; on AArch64 the kernel's HWCAP words), enabled by the kernel
+ * (XGETBV), and a probe of its instructions ran in a child process without trapping. Cached. */
 bool isa_usable(isa i);
 /* The best usable one, or what SHOAL_ISA names; SHOAL_EINVALID for an unknown name and
  * SHOAL_EUNSUPPORTED for one this machine cannot run (the sentence says why). */

@@ -1,5 +1,6 @@
 /* isa.c: which instruction sets this machine really runs.
  *
+ * One row an instruction set (`sets`), from which choosing, proving and the kernels' tables follow.
  * A hypervisor may list an instruction set that traps when used, so listing is not enough: the
  * probe runs the instructions in a forked child, where a SIGILL kills only the child. */
 #define _GNU_SOURCE
@@ -7,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,22 +17,19 @@
 
 #include "compute/kernels.h"
 
-#ifdef KERNELS_X86
+#if defined(KERNELS_X86)
 #include <cpuid.h>
 #endif
 
-static const char *const names[ISA_COUNT] = {
-#define ISA_NAME(e, name) [e] = name,
-    ISA_TABLE(ISA_NAME)
-#undef ISA_NAME
+/* ---- what the processor lists ---- */
+
+enum {
+    CPU_AVX2 = 1,   /* with FMA and F16C */
+    CPU_AVX512 = 2, /* F, DQ, BW and VL */
+    CPU_AVX512VNNI = 4,
 };
 
-const char *isa_name(isa i)
-{
-    return names[i];
-}
-
-#ifdef KERNELS_X86
+#if defined(KERNELS_X86)
 static uint64_t read_xcr0(void)
 {
     uint32_t lo, hi;
@@ -38,36 +37,67 @@ static uint64_t read_xcr0(void)
     return (uint64_t)hi << 32 | lo;
 }
 
-/* Intel SDM vol. 2 (CPUID) and vol. 1 ch. 13 (XCR0: 2 SSE, 4 AVX, 0xE0 the three AVX-512 states). */
-static bool listed(isa i)
+static bool has_all(uint64_t have, uint64_t need)
 {
-    unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d)) return false;
-    unsigned need1 = bit_FMA | bit_OSXSAVE | bit_AVX | bit_F16C;
-    if ((c & need1) != need1) return false;
-    uint64_t states = i == ISA_AVX512VNNI ? 0xE6 : 0x06;
-    if ((read_xcr0() & states) != states) return false;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
-    if (!(b & bit_AVX2)) return false;
-    if (i == ISA_AVX2) return true;
-    unsigned need7 = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL;
-    return (b & need7) == need7 && (c & bit_AVX512VNNI);
+    return (have & need) == need;
 }
 
-static bool probe(isa i)
+/* Intel SDM vol. 2 (CPUID) and vol. 1 ch. 13 (XCR0: 2 SSE, 4 AVX, 0xE0 the three AVX-512 states). */
+static unsigned cpu_facts(void)
 {
-    return i == ISA_AVX2 ? probe_avx2() : probe_avx512vnni();
+    unsigned a, b, c, d, facts = 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
+    if (!has_all(c, bit_FMA | bit_OSXSAVE | bit_AVX | bit_F16C)) return 0;
+    uint64_t states = read_xcr0();
+    if (!has_all(states, 0x06) || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    if (b & bit_AVX2) facts |= CPU_AVX2;
+    if (!has_all(states, 0xE6)) return facts;
+    if (has_all(b, bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL)) facts |= CPU_AVX512;
+    if (c & bit_AVX512VNNI) facts |= CPU_AVX512VNNI;
+    return facts;
 }
 #else
-static bool listed(isa i)
+static unsigned cpu_facts(void)
 {
-    return false;
-}
-static bool probe(isa i)
-{
-    return false;
+    return 0;
 }
 #endif
+
+/* ---- the instruction sets ---- */
+
+static const char *const names[ISA_COUNT] = {
+#define ISA_NAME(e, name) [e] = name,
+    ISA_TABLE(ISA_NAME)
+#undef ISA_NAME
+};
+
+/* The rows of this build; another architecture's stay empty. */
+static const struct {
+    const kernels *kernels;
+    unsigned needs;      /* CPU_* bits that must all be listed */
+    bool (*probe)(void); /* runs the instructions and checks their results; NULL: nothing to prove */
+} sets[ISA_COUNT] = {
+    [ISA_SCALAR] = {&kernels_scalar, 0, NULL},
+#if defined(KERNELS_X86)
+    [ISA_AVX2] = {&kernels_avx2, CPU_AVX2, probe_avx2},
+    [ISA_AVX512VNNI] = {&kernels_avx512vnni, CPU_AVX2 | CPU_AVX512 | CPU_AVX512VNNI, probe_avx512vnni},
+#endif
+};
+
+const char *isa_name(isa i)
+{
+    return names[i];
+}
+
+bool isa_built(isa i)
+{
+    return sets[i].kernels != NULL;
+}
+
+static bool listed(isa i)
+{
+    return isa_built(i) && (cpu_facts() & sets[i].needs) == sets[i].needs;
+}
 
 /* In the child: only async-signal-safe calls, and no core file for a trap that we expect. */
 static _Noreturn void probe_child(isa i, int fd)
@@ -76,7 +106,7 @@ static _Noreturn void probe_child(isa i, int fd)
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
     for (size_t k = 0; k < sizeof traps / sizeof *traps; k++) signal(traps[k], SIG_DFL);
-    if (probe(i) && write(fd, "y", 1) == 1) _exit(0);
+    if (sets[i].probe() && write(fd, "y", 1) == 1) _exit(0);
     _exit(1);
 }
 
@@ -106,7 +136,7 @@ bool isa_usable(isa i)
 {
     /* 0 unknown, 1 no, 2 yes: a fact of the machine, so caching it is not state of the library. */
     static _Atomic int cache[ISA_COUNT];
-    if (i == ISA_SCALAR) return true;
+    if (!sets[i].probe) return isa_built(i);
     int known = atomic_load(&cache[i]);
     if (known == 0) {
         known = listed(i) && proved(i) ? 2 : 1;
@@ -115,18 +145,29 @@ bool isa_usable(isa i)
     return known == 2;
 }
 
+/* "scalar, avx2": what this build knows */
+static void list_built(char *out, size_t size)
+{
+    size_t n = 0;
+    for (int i = 0; i < ISA_COUNT && n < size; i++)
+        if (isa_built((isa)i)) n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "", names[i]);
+}
+
 static int forced(const char *name, isa *ret, shoal_err *err)
 {
-    for (int i = 0; i < ISA_COUNT; i++) {
-        if (strcmp(names[i], name) != 0) continue;
-        if (!isa_usable((isa)i))
-            return err_set(err, SHOAL_EUNSUPPORTED, "SHOAL_ISA=%s: this machine %s", name,
-                           listed((isa)i) ? "lists these instructions but traps on them"
-                                          : "does not have it");
-        *ret = (isa)i;
-        return 0;
-    }
-    return err_set(err, SHOAL_EINVALID, "SHOAL_ISA=%s is not one of scalar, avx2, avx512vnni", name);
+    char built[128];
+    list_built(built, sizeof built);
+    int i = 0;
+    while (i < ISA_COUNT && strcmp(names[i], name) != 0) i++;
+    if (i == ISA_COUNT) return err_set(err, SHOAL_EINVALID, "SHOAL_ISA=%s is not one of %s", name, built);
+    if (!isa_built((isa)i))
+        return err_set(err, SHOAL_EUNSUPPORTED,
+                       "SHOAL_ISA=%s is of another kind of processor; this build has %s", name, built);
+    if (!isa_usable((isa)i))
+        return err_set(err, SHOAL_EUNSUPPORTED, "SHOAL_ISA=%s: this machine %s", name,
+                       listed((isa)i) ? "lists these instructions but traps on them" : "does not have it");
+    *ret = (isa)i;
+    return 0;
 }
 
 int isa_choose(isa *ret, shoal_err *err)
@@ -141,11 +182,7 @@ int isa_choose(isa *ret, shoal_err *err)
 
 const kernels *kernels_for(isa i)
 {
-#ifdef KERNELS_X86
-    if (i == ISA_AVX512VNNI) return &kernels_avx512vnni;
-    if (i == ISA_AVX2) return &kernels_avx2;
-#endif
-    return &kernels_scalar;
+    return isa_built(i) ? sets[i].kernels : &kernels_scalar;
 }
 
 const vec_kernels *vec_kernels_for(isa i)

@@ -46,10 +46,13 @@ static inline team *new_team(int n, isa i)
     return t;
 }
 
-/* Every instruction set but scalar that this machine runs, or a note that it was skipped. */
+/* Every instruction set but scalar that this machine runs, or a note that it was skipped; those of another
+ * kind of processor are not of this build and go without a word. */
 #define EACH_WIDE_ISA(i)                                                \
     for (isa i = ISA_SCALAR + 1; i < ISA_COUNT; i++)                    \
-        if (!isa_usable(i))                                             \
+        if (!isa_built(i))                                              \
+            continue;                                                   \
+        else if (!isa_usable(i))                                        \
             fprintf(stderr, "SKIP %s: not usable here\n", isa_name(i)); \
         else
 

@@ -28,7 +28,7 @@ static void table_for_tuning(void **state)
         double run, barrier;
         measure_team(&run, &barrier, n, NULL);
         printf("threads=%d run %.0f ns barrier %.0f ns\n", n, run, barrier);
-        for (isa i = ISA_AVX2; i < ISA_COUNT; i++) {
+        for (isa i = ISA_SCALAR + 1; i < ISA_COUNT; i++) {
             for (int t = 0; t < DT_COUNT && isa_usable(i); t++) {
                 measure_result one, many;
                 measure_spec s = {.isa = i, .type = (dtype)t, .n_threads = n, .rows = 512, .cols = 1024};

@@ -121,6 +121,8 @@ static void the_environment_forces_an_instruction_set(void **state)
     setenv("SHOAL_ISA", "sse9", 1);
     assert_int_equal(isa_choose(&set, &err), SHOAL_EINVALID);
     assert_non_null(strstr(err.message, "sse9"));
+    for (isa i = 0; i < ISA_COUNT; i++)
+        if (isa_built(i)) assert_non_null(strstr(err.message, isa_name(i)));
     for (isa i = 0; i < ISA_COUNT; i++) {
         setenv("SHOAL_ISA", isa_name(i), 1);
         assert_int_equal(isa_choose(&set, &err), isa_usable(i) ? 0 : SHOAL_EUNSUPPORTED);

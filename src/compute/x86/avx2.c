@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "compute/panel.h"
-#include "compute/x86/tile.h"
+#include "compute/tile.h"
 #include "compute/x86/v_avx2.h"
-#include "compute/x86/vec_body.h"
+#include "compute/vec_body.h"
 
 /* Eight rows are a half panel: h is 0 or 1. Tiles run H half panels times T tokens with
  * acc[t * H + h]; with several tokens the sixteen registers hold no more than one half panel (integer

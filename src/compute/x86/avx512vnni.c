@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "compute/panel.h"
-#include "compute/x86/tile.h"
+#include "compute/tile.h"
 #include "compute/x86/v_avx512.h"
-#include "compute/x86/vec_body.h"
+#include "compute/vec_body.h"
 
 #define TILE_MAX 8 /* panels times tokens: eight accumulators hide the latency of fma and vpdpbusd */
 

@@ -1,4 +1,4 @@
-/* tile.h: choose the tile a job wants (for x86/ only).
+/* tile.h: choose the tile a job wants (for the instruction sets of x86/ and arm/).
  *
  * A kernel body is an always_inline function of (job, P, T) with P panels and T tokens constant, so
  * that its accumulators are registers; here each pair becomes a function mul_TYPE_ROWSxTOKENS_ISA,
