@@ -83,10 +83,13 @@ uint16_t f32_to_f16(float f);
 /* ---- instruction sets ---------------------------------------------------------------------- */
 
 /* X(enum, name); later ones are preferred when usable */
-#define ISA_TABLE(X)        \
-    X(ISA_SCALAR, "scalar") \
-    X(ISA_AVX2, "avx2")     \
-    X(ISA_AVX512VNNI, "avx512vnni")
+#define ISA_TABLE(X)                \
+    X(ISA_SCALAR, "scalar")         \
+    X(ISA_AVX2, "avx2")             \
+    X(ISA_AVX512VNNI, "avx512vnni") \
+    X(ISA_NEON, "neon")             \
+    X(ISA_NEONDOT, "neondot")       \
+    X(ISA_NEONI8MM, "neoni8mm")
 
 typedef enum isa {
 #define ISA_ENUM(e, name) e,

@@ -19,6 +19,8 @@
 
 #if defined(KERNELS_X86)
 #include <cpuid.h>
+#elif defined(KERNELS_ARM)
+#include <sys/auxv.h>
 #endif
 
 /* ---- what the processor lists ---- */
@@ -27,6 +29,9 @@ enum {
     CPU_AVX2 = 1,   /* with FMA and F16C */
     CPU_AVX512 = 2, /* F, DQ, BW and VL */
     CPU_AVX512VNNI = 4,
+    CPU_NEON = 8,
+    CPU_DOTPROD = 16,
+    CPU_I8MM = 32,
 };
 
 #if defined(KERNELS_X86)
@@ -56,6 +61,18 @@ static unsigned cpu_facts(void)
     if (c & bit_AVX512VNNI) facts |= CPU_AVX512VNNI;
     return facts;
 }
+#elif defined(KERNELS_ARM)
+/* Linux, Documentation/arch/arm64/elf_hwcaps.rst: bits of AT_HWCAP and AT_HWCAP2. */
+#define HAS_ASIMD   (1ul << 1)
+#define HAS_ASIMDDP (1ul << 20)
+#define HAS2_I8MM   (1ul << 13)
+
+static unsigned cpu_facts(void)
+{
+    unsigned long one = getauxval(AT_HWCAP), two = getauxval(AT_HWCAP2);
+    return (one & HAS_ASIMD ? CPU_NEON : 0u) | (one & HAS_ASIMDDP ? CPU_DOTPROD : 0u) |
+           (two & HAS2_I8MM ? CPU_I8MM : 0u);
+}
 #else
 static unsigned cpu_facts(void)
 {
@@ -81,6 +98,10 @@ static const struct {
 #if defined(KERNELS_X86)
     [ISA_AVX2] = {&kernels_avx2, CPU_AVX2, probe_avx2},
     [ISA_AVX512VNNI] = {&kernels_avx512vnni, CPU_AVX2 | CPU_AVX512 | CPU_AVX512VNNI, probe_avx512vnni},
+#elif defined(KERNELS_ARM)
+    [ISA_NEON] = {&kernels_neon, CPU_NEON, probe_neon},
+    [ISA_NEONDOT] = {&kernels_neondot, CPU_NEON | CPU_DOTPROD, probe_neondot},
+    [ISA_NEONI8MM] = {&kernels_neoni8mm, CPU_NEON | CPU_DOTPROD | CPU_I8MM, probe_neoni8mm},
 #endif
 };
 

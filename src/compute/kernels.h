@@ -65,6 +65,14 @@ extern const kernels kernels_avx512vnni;
 /* Run the instructions that matter and check their results; may trap where the set is not there. */
 bool probe_avx2(void);
 bool probe_avx512vnni(void);
+#elif defined(__aarch64__)
+#define KERNELS_ARM 1
+extern const kernels kernels_neon;
+extern const kernels kernels_neondot;
+extern const kernels kernels_neoni8mm;
+bool probe_neon(void);
+bool probe_neondot(void);
+bool probe_neoni8mm(void);
 #endif
 
 #endif

@@ -17,7 +17,7 @@
 #if defined(__clang__)
 #define UNROLL
 #else
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL _Pragma("GCC unroll 16")
 #endif
 
 #define TILES(type)                                                                                 \

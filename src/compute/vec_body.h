@@ -1,8 +1,8 @@
 /* vec_body.h: the vector kernels on sixteen lanes, included once by each instruction set that has them.
  *
  * The includer defines TARGET (the function attribute), FN(name) (name with the instruction set
- * behind it), the type vf of sixteen floats and the v_* operations on it (x86/v_avx2.h, x86/v_avx512.h).
- * Operation by operation these are the loops of scalar/vec.c and the polynomials of math.c.
+ * behind it), the type vf of sixteen floats and the v_* operations on it (x86/v_avx2.h, x86/v_avx512.h,
+ * arm/v_neon.h). Operation by operation these are the loops of scalar/vec.c and the polynomials of math.c.
  * Tails are loaded with zeros behind them and stored in part. */
 
 #define LANES 16
