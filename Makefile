@@ -5,6 +5,7 @@
 #   make demo     five requests, answered      make tsan    the tests under ThreadSanitizer
 #   make bench    measure, write into bench/   make fuzz    fuzz every parser (SECONDS_EACH=60)
 #   make fail     let every allocation and write fail once (short form in make check)
+#   make neon     the AArch64 kernels under qemu (in make check too)
 #   make install  to PREFIX (/usr/local)       make clean, make help
 
 PORT ?= 8080
@@ -12,7 +13,7 @@ PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup run demo check asan tsan fuzz fail bench install clean help
+.PHONY: all setup run demo check asan tsan fuzz fail neon bench install clean help
 
 all: setup
 	@scripts/configure.sh release
@@ -29,6 +30,7 @@ demo: all
 
 check:
 	@scripts/setup.sh --test
+	@scripts/setup.sh --cross || echo "check: goes on without the tools for AArch64"
 	@tests/run.sh release
 
 asan:
@@ -46,6 +48,9 @@ fuzz:
 fail: all
 	@cmake --build build -j $(JOBS)
 	@tests/fail/sweeps.sh whole
+
+neon: all
+	@scripts/neon.sh
 
 bench: all
 	@scripts/bench.sh

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Install what Shoal needs to build, run and test: with apt on Debian and Ubuntu (as root or through
 # sudo); elsewhere, name it. Says nothing when nothing is missing.
+#
+#   scripts/setup.sh            to build and run      scripts/setup.sh --test    and to test
+#   scripts/setup.sh --cross    to build for AArch64 and run that here (scripts/neon.sh)
 set -euo pipefail
 
 build_packages=(
@@ -12,13 +15,18 @@ build_packages=(
 )
 test_packages=(libcmocka-dev curl)
 
+cross_packages=(gcc-aarch64-linux-gnu qemu-user)
+[ "${1:-} $(uname -m)" != "--cross aarch64" ] || exit 0 # nothing to cross
+
 packages=("${build_packages[@]}")
 [ "${1:-}" = "--test" ] && packages+=("${test_packages[@]}")
+[ "${1:-}" = "--cross" ] && packages+=("${cross_packages[@]}")
 
 if ! command -v dpkg-query >/dev/null; then
     for tool in cmake ninja pkg-config cc protoc-c; do
         command -v "$tool" >/dev/null || missing_tool=1
     done
+    [ "${1:-}" != "--cross" ] || command -v aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null || missing_tool=1
     if [ -n "${missing_tool:-}" ] || ! pkg-config --exists libuv libnghttp2 libssl jansson yaml-0.1 libprotobuf-c libpcre2-8 libedit sndfile vorbisfile libmpg123 libpng libjpeg zlib libcurl; then
         echo "setup: this is not Debian or Ubuntu; install these (names as in Debian 12), then run again:" >&2
         printf '  %s\n' "${packages[@]}" >&2
@@ -40,6 +48,7 @@ if [ "$(id -u)" -ne 0 ]; then
         exit 1
     fi
     as_root=(sudo)
+    [ "${1:-}" != "--cross" ] || [ -t 1 ] || as_root+=(-n) # inside a test nobody would see it ask
 fi
 echo "setup: installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# The AArch64 kernels on another kind of machine: build for it (preset aarch64) and run compute's tests under
+# qemu's processors, each with fewer or more instructions than the next; then compare what whole models say
+# there with what they say here, byte by byte.
+#
+#   scripts/neon.sh
+#
+# The libraries' arm64 packages are unpacked into build/aarch64/sysroot, with lists and a cache of their own:
+# nothing of the system's package database changes. Exit 77: it cannot run here; the last line says why.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+dir=build/aarch64
+root=$dir/sysroot
+unset SHOAL_ISA
+jobs=${JOBS:-$(nproc)}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+skip() { echo "$*"; exit 77; }
+fail() { [ ! -s "$work/log" ] || tail -40 "$work/log"; echo "FAILED: $*"; exit 1; }
+
+# A processor, and the best kernels that it must choose. All run the tests of the kernels, the last one the others.
+processors=("cortex-a53 neon" "neoverse-n1 neondot" "max neoni8mm")
+kernel_tests=(compute_test_mul compute_test_vec compute_test_team)
+# Not compute_test_arbiter: qemu-user has no robust mutexes, which the arbiter's repair stands on.
+other_tests=(compute_test_dtype compute_test_measure base_test_base infer_test_attention)
+libraries=(libssl-dev libjansson-dev libyaml-dev libuv1-dev libnghttp2-dev libprotobuf-c-dev libpcre2-dev
+    libutf8proc-dev libedit-dev libcmocka-dev)
+
+# ---- what it takes -----------------------------------------------------------------------------------------
+
+[ "$(uname -m)" != aarch64 ] || skip "this machine is AArch64: its own tests run these kernels"
+if ! command -v aarch64-linux-gnu-gcc >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
+    scripts/setup.sh --cross || skip "no aarch64-linux-gnu-gcc and qemu-aarch64 (apt-get install gcc-aarch64-linux-gnu qemu-user)"
+fi
+
+# apt as if this were a bare arm64 machine whose files are all under $1.
+foreign_apt() {
+    local at=$1
+    shift
+    apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Install-Recommends=false \
+        -o Dir::State="$at" -o Dir::State::status="$at/status" -o Dir::Cache="$at/cache" \
+        -o Debug::NoLocking=true -o APT::Update::Error-Mode=any -o APT::Sandbox::User= "$@"
+}
+fill_sysroot() {
+    local apt=$work/apt new=$root.new link
+    command -v apt-get >/dev/null || skip "no apt-get to fetch the arm64 libraries with"
+    echo "fetching the arm64 packages of ${libraries[*]} into $root"
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+    : >"$apt/status"
+    { foreign_apt "$apt" update && foreign_apt "$apt" install -y --download-only "${libraries[@]}"; } \
+        >"$work/apt.log" 2>&1 || skip "the arm64 libraries cannot be had: $(grep '^E:' "$work/apt.log" | head -1)"
+    rm -rf "$new"
+    mkdir -p "$new"
+    for package in "$apt"/cache/archives/*.deb; do dpkg -x "$package" "$new"; done
+    # Links from the root on would lead out of the folder.
+    (cd "$new" && find . -type l -lname '/*' -printf '%p %l\n' | while read -r link to; do ln -sfnr ".$to" "$link"; done)
+    echo "${libraries[*]}" >"$new/packages"
+    rm -rf "$root"
+    mv "$new" "$root"
+}
+[ "$(cat "$root/packages" 2>/dev/null)" = "${libraries[*]}" ] || fill_sysroot
+
+# ---- build -------------------------------------------------------------------------------------------------
+
+native=${SHOAL_BIN:-}
+if [ -z "$native" ]; then
+    native=build/shoal
+    { scripts/configure.sh release && cmake --build build -j "$jobs" --target shoal; } >"$work/log" 2>&1 ||
+        fail "shoal does not build"
+fi
+targets=(shoal "${kernel_tests[@]}" "${other_tests[@]}")
+{ scripts/configure.sh aarch64 && cmake --build "$dir" -j "$jobs" --target "${targets[@]}"; } >"$work/log" 2>&1 ||
+    fail "the aarch64 tree does not build"
+grep -hE 'warning:' "$work/log" | sort -u | head -20 || true
+: >"$work/log"
+
+# ---- run ---------------------------------------------------------------------------------------------------
+
+on() { # PROCESSOR COMMAND...
+    local cpu=$1
+    shift
+    qemu-aarch64 -cpu "$cpu" -L "$root" "$@"
+}
+models=(tests/data/quant/*.gguf tests/data/gguf/llama-*.gguf)
+ids=1,7,42,3,99,5,64,11,2,30,8,77
+cases=0
+run_test() { # PROCESSOR TEST
+    on "$1" "$dir/tests/$2" >"$work/log" 2>&1 || fail "$2 (rerun: qemu-aarch64 -cpu $1 -L $root $dir/tests/$2)"
+    ok=$(grep -c '^\[       OK \]' "$work/log") || fail "$2 ran nothing on $1"
+    cases=$((cases + ok))
+}
+for row in "${processors[@]}"; do
+    read -r cpu best <<<"$row"
+    said=$(on "$cpu" "$dir/shoal" version | sed -n 's/^kernels: //p')
+    [ "${said%% *}" = "$best" ] || fail "$cpu chose the kernels $said, not $best"
+    for t in "${kernel_tests[@]}"; do run_test "$cpu" "$t"; done
+    echo "ok   $cpu: $said"
+done
+for t in "${other_tests[@]}"; do run_test "$cpu" "$t"; done
+
+same() { # NAME ARGS...: the same bytes here and there, on every processor
+    local name=$1
+    shift
+    "$native" "$@" >"$work/here" 2>"$work/log" || fail "$name here"
+    for row in "${processors[@]}"; do
+        read -r cpu best <<<"$row"
+        on "$cpu" "$dir/shoal" "$@" >"$work/there" 2>"$work/log" || fail "$name with $best"
+        cmp "$work/here" "$work/there" >"$work/log" 2>&1 || fail "$name: $best differs from this machine's kernels"
+        cases=$((cases + 1))
+    done
+    echo "same $name"
+}
+for m in "${models[@]}"; do same "$m" logits --json -t 2 --ids $ids "$m"; done
+text="turn the lamp in the kitchen on, please"
+same "what home-intent classifies" classify --json -t 2 models/home-intent.gguf "$text"
+same "what home-chat-s draws" run -t 2 --temp 0.8 --seed 3 -n 24 models/home-chat-s.gguf "$text"
+same "what home-embed embeds" embed --json -t 2 models/home-embed.gguf "$text"
+echo "$cases cases on ${#processors[@]} processors; compute_test_arbiter is left out (qemu-user has no robust mutexes)"
