@@ -86,6 +86,7 @@ uint16_t f32_to_f16(float f);
 #define ISA_TABLE(X)                \
     X(ISA_SCALAR, "scalar")         \
     X(ISA_AVX2, "avx2")             \
+    X(ISA_AVX2VNNI, "avx2vnni")     \
     X(ISA_AVX512VNNI, "avx512vnni") \
     X(ISA_NEON, "neon")             \
     X(ISA_NEONDOT, "neondot")       \

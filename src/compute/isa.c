@@ -26,12 +26,13 @@
 /* ---- what the processor lists ---- */
 
 enum {
-    CPU_AVX2 = 1,   /* with FMA and F16C */
-    CPU_AVX512 = 2, /* F, DQ, BW and VL */
-    CPU_AVX512VNNI = 4,
-    CPU_NEON = 8,
-    CPU_DOTPROD = 16,
-    CPU_I8MM = 32,
+    CPU_AVX2 = 1, /* with FMA and F16C */
+    CPU_AVXVNNI = 2,
+    CPU_AVX512 = 4, /* F, DQ, BW and VL */
+    CPU_AVX512VNNI = 8,
+    CPU_NEON = 16,
+    CPU_DOTPROD = 32,
+    CPU_I8MM = 64,
 };
 
 #if defined(KERNELS_X86)
@@ -56,9 +57,11 @@ static unsigned cpu_facts(void)
     uint64_t states = read_xcr0();
     if (!has_all(states, 0x06) || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
     if (b & bit_AVX2) facts |= CPU_AVX2;
-    if (!has_all(states, 0xE6)) return facts;
-    if (has_all(b, bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL)) facts |= CPU_AVX512;
-    if (c & bit_AVX512VNNI) facts |= CPU_AVX512VNNI;
+    if (has_all(states, 0xE6)) {
+        if (has_all(b, bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL)) facts |= CPU_AVX512;
+        if (c & bit_AVX512VNNI) facts |= CPU_AVX512VNNI;
+    }
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVXVNNI)) facts |= CPU_AVXVNNI;
     return facts;
 }
 #elif defined(KERNELS_ARM)
@@ -97,6 +100,7 @@ static const struct {
     [ISA_SCALAR] = {&kernels_scalar, 0, NULL},
 #if defined(KERNELS_X86)
     [ISA_AVX2] = {&kernels_avx2, CPU_AVX2, probe_avx2},
+    [ISA_AVX2VNNI] = {&kernels_avx2vnni, CPU_AVX2 | CPU_AVXVNNI, probe_avx2vnni},
     [ISA_AVX512VNNI] = {&kernels_avx512vnni, CPU_AVX2 | CPU_AVX512 | CPU_AVX512VNNI, probe_avx512vnni},
 #elif defined(KERNELS_ARM)
     [ISA_NEON] = {&kernels_neon, CPU_NEON, probe_neon},

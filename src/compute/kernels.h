@@ -61,9 +61,11 @@ extern const kernels kernels_scalar;
 #if defined(__x86_64__)
 #define KERNELS_X86 1
 extern const kernels kernels_avx2;
+extern const kernels kernels_avx2vnni;
 extern const kernels kernels_avx512vnni;
 /* Run the instructions that matter and check their results; may trap where the set is not there. */
 bool probe_avx2(void);
+bool probe_avx2vnni(void);
 bool probe_avx512vnni(void);
 #elif defined(__aarch64__)
 #define KERNELS_ARM 1

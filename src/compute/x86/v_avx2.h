@@ -1,4 +1,5 @@
-/* v_avx2.h: sixteen floats in two registers (for x86/ only; vec_body.h says what is needed). */
+/* v_avx2.h: sixteen floats in two registers (for x86/ only; vec_body.h says what is needed). The
+ * includer defines TARGET and FN. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -6,9 +7,7 @@
 #include "compute/kernels.h"
 #include "compute/poly.h"
 
-#define TARGET   __attribute__((target("avx2,fma,f16c")))
-#define INLINE   TARGET __attribute__((always_inline, unused)) static inline
-#define FN(name) name##_avx2
+#define INLINE TARGET __attribute__((always_inline, unused)) static inline
 
 #define MANY_REGISTERS 0 /* 8 of sixteen floats */
 

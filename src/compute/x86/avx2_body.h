@@ -1,0 +1,394 @@
+/* avx2_body.h: the products and the quantiser of 256 bits, included once by each instruction set of that
+ * width. A panel's sixteen rows are two registers.
+ *
+ * The includer defines TARGET, FN(name) and HAS_DPBUSD. With it, dpbusd(sum, codes, x) adds the four products
+ * of unsigned codes and signed activations in each lane. Without it there is only vpmaddubsw, which saturates
+ * at 16 bits, so no sum of products may pass 32767. Codes of up to six bits stay unsigned, and as many groups
+ * are added in 16 bits as their largest code c allows, 2 * c * 127 each: all eight of nibbles, four of Q5
+ * (31496), two of Q6_K (32004). Q8_0 and IQ4 take the absolute value of w as unsigned and give its sign to x:
+ * 2 * 128 * 127 = 32512, one group at a time. That is exact for w = -128 too, whose absolute value 0x80 is
+ * 128 as an unsigned byte. */
+#include <string.h>
+
+#include "compute/panel.h"
+#include "compute/tile.h"
+#include "compute/x86/v_avx2.h"
+#include "compute/vec_body.h"
+
+/* Eight rows are a half panel: h is 0 or 1. Tiles run H half panels times T tokens with
+ * acc[t * H + h]; with several tokens the sixteen registers hold no more than one half panel (integer
+ * types) or one panel (float types), and the other halves follow one after the other. */
+#define TILE_MAX  8
+#define HALF_ROWS 8
+
+INLINE void store_tile(const mul_job *j, const __m256 *acc, size_t first, const size_t H, const size_t T)
+{
+    UNROLL
+    for (size_t t = 0; t < T; t++) {
+        UNROLL
+        for (size_t h = 0; h < H; h++)
+            _mm256_storeu_ps(j->out + t * j->ldo + (first + h) * HALF_ROWS, acc[t * H + h]);
+    }
+}
+
+/* ---- float weights ---- */
+
+INLINE __m128i load_half(const uint8_t *w, size_t i)
+{
+    return _mm_load_si128((const void *)(w + i * 16));
+}
+INLINE __m256 load_f32(const uint8_t *w, size_t i)
+{
+    return _mm256_load_ps((const void *)(w + i * 32));
+}
+INLINE __m256 load_f16(const uint8_t *w, size_t i)
+{
+    return _mm256_cvtph_ps(load_half(w, i));
+}
+
+INLINE __m256 load_bf16(const uint8_t *w, size_t i)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load_half(w, i)), 16));
+}
+
+/* `first` is the first half panel; each register of weights serves T tokens. */
+#define FLOAT_BODY(type)                                                                      \
+    INLINE void halves_##type(const mul_job *j, size_t first, const size_t H, const size_t T) \
+    {                                                                                         \
+        __m256 acc[TILE_MAX];                                                                 \
+        UNROLL for (size_t i = 0; i < H * T; i++) acc[i] = _mm256_setzero_ps();               \
+        for (size_t c = 0; c < j->cols; c++) {                                                \
+            UNROLL for (size_t h = 0; h < H; h++)                                             \
+            {                                                                                 \
+                const uint8_t *panel = j->w + (first + h) / 2 * j->panel_bytes;               \
+                __m256 w = load_##type(panel, c * 2 + (first + h) % 2);                       \
+                UNROLL for (size_t t = 0; t < T; t++)                                         \
+                {                                                                             \
+                    __m256 x = _mm256_set1_ps(j->x[t * j->ldx + c]);                          \
+                    acc[t * H + h] = _mm256_fmadd_ps(w, x, acc[t * H + h]);                   \
+                }                                                                             \
+            }                                                                                 \
+        }                                                                                     \
+        store_tile(j, acc, first, H, T);                                                      \
+    }                                                                                         \
+    INLINE void body_##type(const mul_job *j, const size_t P, const size_t T)                 \
+    {                                                                                         \
+        if (T == 1)                                                                           \
+            halves_##type(j, 0, 2 * P, 1);                                                    \
+        else                                                                                  \
+            for (size_t p = 0; p < P; p++) halves_##type(j, 2 * p, 2, T);                     \
+    }
+
+FLOAT_BODY(f32)
+FLOAT_BODY(f16)
+FLOAT_BODY(bf16)
+
+#define FLOAT_TILES(name, kernel) TILES(kernel)
+DTYPE_FLOATS(FLOAT_TILES)
+
+/* ---- block types ---- */
+
+/* Everything below is inlined with a constant row of formats.h, so that its questions cost nothing. */
+
+/* Four activations of one token in every lane. */
+INLINE __m256i four(const int8_t *q)
+{
+    int32_t v;
+    memcpy(&v, q, sizeof v);
+    return _mm256_set1_epi32(v);
+}
+
+/* step points at the half panel: the first or second half of each line */
+INLINE __m256i line(const uint8_t *step, size_t i)
+{
+    return _mm256_load_si256((const void *)(step + i * 64));
+}
+
+/* v's bytes moved so that bit `from` comes to bit `to`, and masked */
+INLINE __m256i move_bits(__m256i v, const size_t from, const size_t to, char mask)
+{
+    v = from > to   ? _mm256_srli_epi16(v, (int)(from - to))
+        : from < to ? _mm256_slli_epi16(v, (int)(to - from))
+                    : v;
+    return _mm256_and_si256(v, _mm256_set1_epi8(mask));
+}
+
+/* Whether the values are taken with their sign (see above), not as codes. */
+INLINE bool is_signed(const wfmt *f)
+{
+    return !HAS_DPBUSD && f->zero == 128;
+}
+
+/* Group k of 32 columns: eight rows, four codes each, or values where is_signed. */
+INLINE __m256i group(const wfmt *f, const uint8_t *step, const size_t k)
+{
+    if (f->bits == 8)
+        return is_signed(f) ? _mm256_xor_si256(line(step, k), _mm256_set1_epi8(-128)) : line(step, k);
+    __m256i low = f->bits < 4 ? move_bits(line(step, k / 4), k % 4 * 2, 0, 3)
+                              : move_bits(line(step, k / 2), k % 2 * 4, 0, 15);
+    if (f->bits == 5) return _mm256_or_si256(low, move_bits(line(step, 4), k, 4, 0x10));
+    if (f->bits == 6) return _mm256_or_si256(low, move_bits(line(step, 4 + k / 4), k % 4 * 2, 4, 0x30));
+    if (f->bits == 3) return _mm256_or_si256(low, move_bits(line(step, 2), k, 2, 4));
+    if (!f->values) return low;
+    __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)f->values));
+    if (!is_signed(f)) table = _mm256_add_epi8(table, _mm256_set1_epi8((char)f->zero));
+    return _mm256_shuffle_epi8(table, low);
+}
+
+/* h: which half of the sixteen */
+INLINE __m256 halves(const uint8_t *s, size_t h)
+{
+    return _mm256_cvtph_ps(_mm_load_si128((const void *)(s + h * 16)));
+}
+
+INLINE __m128i eight(const uint8_t *s, size_t h)
+{
+    return _mm_loadl_epi64((const void *)(s + h * HALF_ROWS));
+}
+
+INLINE __m256 bytes_to_ps(__m128i v, const bool with_sign)
+{
+    return _mm256_cvtepi32_ps(with_sign ? _mm256_cvtepi8_epi32(v) : _mm256_cvtepu8_epi32(v));
+}
+
+/* 2^(e - 128); numbers below 2^-126 have no exponent of their own */
+INLINE __m256 powers(const uint8_t *s, size_t h)
+{
+    __m256i e = _mm256_cvtepu8_epi32(eight(s, h));
+    __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+    __m256i small = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+    return _mm256_castsi256_ps(
+        _mm256_blendv_epi8(normal, small, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e)));
+}
+
+/* What a block's runs share: d, and -m (m itself where it is the minimum). */
+INLINE __m256 block_d(const wfmt *f, const uint8_t *s, size_t h)
+{
+    return f->scales == SCALES_E8 ? powers(s, h) : halves(s, h);
+}
+
+INLINE __m256 block_m(const wfmt *f, const uint8_t *s, size_t h)
+{
+    __m256 m = halves(s + 32, h);
+    return f->scales == SCALES_F16_MIN ? m : _mm256_xor_ps(m, _mm256_set1_ps(-0.0f));
+}
+
+/* The scales and minima of run i of the block whose scales are at s. */
+INLINE __m256 run_scale(const wfmt *f, const uint8_t *s, size_t i, size_t h, __m256 d)
+{
+    if (f->sub == SUB_NONE) return d;
+    __m128i v = eight(s + (f->scales == SCALES_SUB ? 32 : 64) + i * PANEL_ROWS, h);
+    if (f->scales == SCALES_SUB_MIN4) v = _mm_and_si128(v, _mm_set1_epi8(15));
+    return _mm256_mul_ps(d, bytes_to_ps(v, f->scales == SCALES_SUB));
+}
+
+INLINE __m256 run_min(const wfmt *f, const uint8_t *s, size_t i, size_t h, __m256 m)
+{
+    if (f->sub == SUB_NONE) return m;
+    size_t n = f->scales == SCALES_SUB_MIN ? (size_t)f->block / f->run : 0;
+    __m128i v = eight(s + 64 + (n + i) * PANEL_ROWS, h);
+    if (n == 0) v = _mm_and_si128(_mm_srli_epi16(v, 4), _mm_set1_epi8(15));
+    return _mm256_mul_ps(m, bytes_to_ps(v, false));
+}
+
+INLINE int32_t run_sum(const mul_job *j, const wfmt *f, size_t t, size_t b, const size_t half)
+{
+    size_t at = t * j->n_blocks + b;
+    return f->run == ACTS_BLOCK ? j->sum[at] : j->sum16[2 * at + half];
+}
+
+#if HAS_DPBUSD
+/* dot[t] += groups [first, first + n) of one half panel */
+INLINE void add_groups(const mul_job *j, const wfmt *f, __m256i *dot, const uint8_t *w, size_t b,
+                       size_t first, const size_t n, const size_t T)
+{
+    UNROLL
+    for (size_t k = first; k < first + n; k++) {
+        __m256i codes = group(f, w, k);
+        const int8_t *q = j->q + b * ACTS_BLOCK + k * 4;
+        UNROLL
+        for (size_t t = 0; t < T; t++) dot[t] = dpbusd(dot[t], codes, four(q + t * j->cols));
+    }
+}
+#else
+INLINE __m256i pairs_to_dots(__m256i pairs)
+{
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+
+/* Sixteen bits' worth of groups of one half panel: pairs of products, not yet summed to dots. */
+INLINE __m256i products(const wfmt *f, __m256i w, __m256i x)
+{
+    return is_signed(f) ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w))
+                        : _mm256_maddubs_epi16(w, x);
+}
+
+INLINE void add_groups(const mul_job *j, const wfmt *f, __m256i *dot, const uint8_t *w, size_t b,
+                       size_t first, const size_t n, const size_t T)
+{
+    /* groups that fit into 16 bits, by the largest code: a table's is at most 28 */
+    const size_t at_once = is_signed(f) ? 1 : f->bits == 6 ? 2 : f->bits == 5 || f->values ? 4 : n;
+    UNROLL
+    for (size_t k = first; k < first + n; k += at_once) {
+        __m256i pairs[TILE_MAX];
+        UNROLL
+        for (size_t i = 0; i < at_once; i++) {
+            __m256i codes = group(f, w, k + i);
+            const int8_t *q = j->q + b * ACTS_BLOCK + (k + i) * 4;
+            UNROLL
+            for (size_t t = 0; t < T; t++) {
+                __m256i p = products(f, codes, four(q + t * j->cols));
+                pairs[t] = i == 0 ? p : _mm256_add_epi16(pairs[t], p);
+            }
+        }
+        UNROLL
+        for (size_t t = 0; t < T; t++) dot[t] = _mm256_add_epi32(dot[t], pairs_to_dots(pairs[t]));
+    }
+}
+#endif
+
+/* dot[t] of one half panel's run `half` of block b; w: its codes of the block. The sums start with the
+ * correction for codes that are too large, -(sum * zero). */
+INLINE void run_dots(const mul_job *j, const wfmt *f, __m256i *dot, const uint8_t *w, size_t b,
+                     const size_t half, const size_t T)
+{
+    const size_t n_groups = f->run / 4;
+    UNROLL
+    for (size_t t = 0; t < T; t++)
+        dot[t] = is_signed(f) || !f->zero ? _mm256_setzero_si256()
+                                          : _mm256_set1_epi32(-(int)f->zero * run_sum(j, f, t, b, half));
+    add_groups(j, f, dot, w, b, half * n_groups, n_groups, T);
+}
+
+/* acc = fma(dot, scale * x_scale, acc), then acc = fma(minimum, x_scale * float(sum), acc) */
+INLINE void end_run(const mul_job *j, const wfmt *f, __m256 *acc, const __m256i *dot, size_t b,
+                    const size_t half, __m256 scale, __m256 minimum, const size_t H, const size_t T)
+{
+    UNROLL
+    for (size_t t = 0; t < T; t++) {
+        float x = j->scale[t * j->n_blocks + b];
+        __m256 *a = &acc[t * H];
+        *a = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[t]), _mm256_mul_ps(scale, _mm256_set1_ps(x)), *a);
+        if (wfmt_has_min(f))
+            *a = _mm256_fmadd_ps(minimum, _mm256_set1_ps(x * (float)run_sum(j, f, t, b, half)), *a);
+    }
+}
+
+/* One block of `f` for half panel `first` + h: for super-blocks eight steps of 32 columns, else one.
+ * acc[t * H] is token t's. */
+INLINE void add_block(const mul_job *j, const wfmt *f, __m256 *acc, size_t block, size_t half_panel,
+                      const size_t H, const size_t T)
+{
+    const size_t n_steps = f->block / ACTS_BLOCK, n_runs = ACTS_BLOCK / f->run;
+    size_t p = half_panel / 2, h = half_panel % 2;
+    const uint8_t *s = (const uint8_t *)(j->scales + p * j->panel_scales) + block * panel_scale_bytes(f);
+    __m256 d = block_d(f, s, h), m = wfmt_has_min(f) ? block_m(f, s, h) : _mm256_setzero_ps();
+    __m256i dot[TILE_MAX];
+    for (size_t i = 0; i < n_steps; i++) {
+        size_t b = block * n_steps + i;
+        const uint8_t *w = j->w + p * j->panel_bytes + b * panel_step_bytes(f) + h * 32;
+        UNROLL
+        for (size_t half = 0; half < n_runs; half++) {
+            size_t run = i * n_runs + half;
+            run_dots(j, f, dot, w, b, half, T);
+            __m256 minimum = wfmt_has_min(f) ? run_min(f, s, run, h, m) : m;
+            end_run(j, f, acc, dot, b, half, run_scale(f, s, run, h, d), minimum, H, T);
+        }
+    }
+}
+
+INLINE void halves_blocks(const mul_job *j, const wfmt *f, size_t first, const size_t H, const size_t T)
+{
+    __m256 acc[TILE_MAX];
+    UNROLL
+    for (size_t i = 0; i < H * T; i++) acc[i] = _mm256_setzero_ps();
+    for (size_t i = 0, n = j->cols / f->block; i < n; i++) {
+        UNROLL
+        for (size_t h = 0; h < H; h++) add_block(j, f, acc + h, i, first + h, H, T);
+    }
+    store_tile(j, acc, first, H, T);
+}
+
+INLINE void body_blocks(const mul_job *j, const wfmt *f, const size_t P, const size_t T)
+{
+    if (T == 1)
+        for (size_t p = 0; p < P; p++) halves_blocks(j, f, 2 * p, 2, 1);
+    else
+        for (size_t h = 0; h < 2 * P; h++) halves_blocks(j, f, h, 1, T);
+}
+
+#define BLOCK_TILES(name, kernel)                                               \
+    INLINE void body_##kernel(const mul_job *j, const size_t P, const size_t T) \
+    {                                                                           \
+        body_blocks(j, &wfmt_table[DT_##name], P, T);                           \
+    }                                                                           \
+    TILES(kernel)
+DTYPE_BLOCKS(BLOCK_TILES)
+
+/* ---- activations ---- */
+
+INLINE uint32_t max_of(__m256i v)
+{
+    __m128i m = _mm_max_epu32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0x4E));
+    m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0xB1));
+    return (uint32_t)_mm_cvtsi128_si32(m);
+}
+
+INLINE int32_t sum_of(__m256i v)
+{
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4E));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xB1));
+    return _mm_cvtsi128_si32(s);
+}
+
+INLINE __m256i to_int(const float *x, __m256 inverse)
+{
+    __m256i i = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), inverse));
+    return _mm256_max_epi32(_mm256_set1_epi32(-127), _mm256_min_epi32(_mm256_set1_epi32(127), i));
+}
+
+INLINE __m256i magnitude(const float *x)
+{
+    return _mm256_and_si256(_mm256_castps_si256(_mm256_loadu_ps(x)), _mm256_set1_epi32(0x7FFFFFFF));
+}
+
+TARGET static void quantise_block(const float *x, int8_t *q, float *scale, int32_t *sum, int32_t *sum16)
+{
+    uint32_t max_bits = max_of(_mm256_max_epu32(_mm256_max_epu32(magnitude(x), magnitude(x + 8)),
+                                                _mm256_max_epu32(magnitude(x + 16), magnitude(x + 24))));
+    float max;
+    memcpy(&max, &max_bits, sizeof max);
+    if (max_bits >= 0x7F800000u || max < ACTS_TINY) {
+        *scale = max_bits >= 0x7F800000u ? (float)NAN : 0.0f;
+        *sum = sum16[0] = sum16[1] = 0;
+        memset(q, 0, ACTS_BLOCK);
+        return;
+    }
+    *scale = max / 127.0f;
+    __m256 inverse = _mm256_set1_ps(127.0f / max);
+    __m256i a = to_int(x, inverse), b = to_int(x + 8, inverse), c = to_int(x + 16, inverse),
+            d = to_int(x + 24, inverse);
+    sum16[0] = sum_of(_mm256_add_epi32(a, b));
+    sum16[1] = sum_of(_mm256_add_epi32(c, d));
+    *sum = sum16[0] + sum16[1];
+    /* packs work within 128-bit lanes; the permutation puts the groups of four back in order */
+    __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+    bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    _mm256_storeu_si256((__m256i *)(void *)q, bytes);
+}
+
+TARGET static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, float *scale, int32_t *sum,
+                                int32_t *sum16)
+{
+    for (size_t b = 0; b < n_blocks; b++)
+        quantise_block(x + b * ACTS_BLOCK, q + b * ACTS_BLOCK, scale + b, sum + b, sum16 + 2 * b);
+}
+
+#define AVX2_ROW(name, kernel) [DT_##name] = FN(mul_##kernel),
+#define AVX2_KERNELS                                                                  \
+    {                                                                                 \
+        .one = {TILE_ONE_PANELS, 1}, .many = {TILE_MANY_PANELS, TILE_MANY_TOKENS},    \
+        .mul = {DTYPE_TABLE(AVX2_ROW)}, .quantise = FN(quantise), .vec = VEC_KERNELS, \
+    }
