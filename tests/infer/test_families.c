@@ -15,14 +15,32 @@ typedef struct family {
 
 static const family decoders[] = {
     {"llama-gqa", 0},
+    {"llama-bf16", 0},
     {"llama3-rope-scaled-tied", 0},
+    {"mistral-sliding", 0},
+    {"qwen2-bias", 0},
+    {"qwen3-qknorm", 0},
+    {"qwen3-moe", 0},
+    {"phi-1.5", 0},
+    {"phi3", 0},
+    {"gpt2", 0},
+    {"gpt-neo-local", 0},
+    {"gpt-neox-pythia", 0},
+    {"opt", 0},
+    {"gemma2-softcap", 0},
+    {"gemma3", 0},
+    {"granite", 0},
+    {"olmo2", 0},
+    {"smollm3-nope", 0},
+    {"stablelm", 0},
+    {"lfm2-conv", 0},
 };
 
 static const family encoders[] = {
-    {"bert-intent", 0},
-    {"bert-ner", 0},
-    {"cross-encoder-rerank", 0},
-    {"minilm-embed", 0},
+    {"bert-intent", 0},       {"bert-ner", 0},       {"cross-encoder-rerank", 0}, {"minilm-embed", 0},
+    {"distilbert-intent", 0}, {"distilbert-ner", 0}, {"roberta-intent", 0},       {"xlmr-ner", 0},
+    {"electra-intent", 0},    {"albert-intent", 0},  {"mpnet-embed", 0},          {"modernbert-embed", 0},
+    {"deberta-v3-nli", 0},
 };
 
 /* ---- a network by itself ------------------------------------------------------------------------------ */
