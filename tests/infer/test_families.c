@@ -6,41 +6,44 @@
 #include "infer/net.h"
 
 /* The weights were rounded to bfloat16 before the reference ran in float32. */
-#define FAR 1e-5 /* of the reference row's norm */
+#define FAR 3e-6 /* of the reference row's norm; the most is 1.7e-6, of lfm2-conv */
 
 typedef struct family {
     const char *name; /* tests/data/hf/NAME */
-    double far;       /* 0: FAR; a reason stands beside the row */
+    bool gguf;        /* and tests/data/gguf/NAME.gguf says the same */
 } family;
 
+/* Two GGUF files lack what their folders say: mistral-sliding its window, distilbert-intent its head's
+ * activation. */
 static const family decoders[] = {
-    {"llama-gqa", 0},
-    {"llama-bf16", 0},
-    {"llama3-rope-scaled-tied", 0},
-    {"mistral-sliding", 0},
-    {"qwen2-bias", 0},
-    {"qwen3-qknorm", 0},
-    {"qwen3-moe", 0},
-    {"phi-1.5", 0},
-    {"phi3", 0},
-    {"gpt2", 0},
-    {"gpt-neo-local", 0},
-    {"gpt-neox-pythia", 0},
-    {"opt", 0},
-    {"gemma2-softcap", 0},
-    {"gemma3", 0},
-    {"granite", 0},
-    {"olmo2", 0},
-    {"smollm3-nope", 0},
-    {"stablelm", 0},
-    {"lfm2-conv", 0},
+    {"llama-gqa", true},
+    {"llama-bf16", true},
+    {"llama3-rope-scaled-tied", true},
+    {"mistral-sliding", false},
+    {"qwen2-bias", true},
+    {"qwen3-qknorm", true},
+    {"qwen3-moe", true},
+    {"phi-1.5", true},
+    {"phi3", false},
+    {"gpt2", false},
+    {"gpt-neo-local", false},
+    {"gpt-neox-pythia", false},
+    {"opt", false},
+    {"gemma2-softcap", false},
+    {"gemma3", true},
+    {"granite", true},
+    {"olmo2", true},
+    {"smollm3-nope", true},
+    {"stablelm", true},
+    {"lfm2-conv", true},
 };
 
 static const family encoders[] = {
-    {"bert-intent", 0},       {"bert-ner", 0},       {"cross-encoder-rerank", 0}, {"minilm-embed", 0},
-    {"distilbert-intent", 0}, {"distilbert-ner", 0}, {"roberta-intent", 0},       {"xlmr-ner", 0},
-    {"electra-intent", 0},    {"albert-intent", 0},  {"mpnet-embed", 0},          {"modernbert-embed", 0},
-    {"deberta-v3-nli", 0},
+    {"bert-intent", true},     {"bert-ner", false},          {"cross-encoder-rerank", true},
+    {"minilm-embed", true},    {"distilbert-intent", false}, {"distilbert-ner", false},
+    {"roberta-intent", true},  {"xlmr-ner", false},          {"electra-intent", false},
+    {"albert-intent", false},  {"mpnet-embed", false},       {"modernbert-embed", true},
+    {"deberta-v3-nli", false},
 };
 
 /* ---- a network by itself ------------------------------------------------------------------------------ */
@@ -83,6 +86,11 @@ static void bench_close(bench *b)
     kv_free(b->cache);
     team_free(b->t);
     model_free(b->m);
+}
+
+static void path_of(const family *f, bool gguf, char out[256])
+{
+    snprintf(out, 256, gguf ? DATA "gguf/%s.gguf" : DATA "hf/%s", f->name);
 }
 
 typedef struct text {
@@ -149,10 +157,9 @@ static double far_from(const float *a, const float *ref, size_t n)
 static void check_rows(const family *f, const float *a, const float *ref, size_t rows, size_t cols,
                        size_t first)
 {
-    double most = f->far > 0 ? f->far : FAR;
     for (size_t i = 0; i < rows; i++) {
         double d = far_from(a + i * cols, ref + i * cols, cols);
-        if (!(d <= most))
+        if (!(d <= FAR))
             fail_msg("%s: row %zu is %.2g of its norm away from the reference", f->name, first + i, d);
     }
 }
@@ -205,12 +212,14 @@ static void decoder_gives_the_reference_logits(void **state)
     bench b;
     size_t i;
     json_t *prompt;
-    snprintf(path, sizeof path, DATA "hf/%s", f->name);
     fixture_open(&x, f->name);
-    bench_open(&b, path, ISA_SCALAR, 1);
-    json_array_foreach(json_object_get(x.expected, "prompts"), i, prompt) check_prompt(f, &x, &b, prompt);
-    check_long(f, &x, &b);
-    bench_close(&b);
+    for (int gguf = 0; gguf <= f->gguf; gguf++) {
+        path_of(f, gguf, path);
+        bench_open(&b, path, ISA_SCALAR, 1);
+        json_array_foreach(json_object_get(x.expected, "prompts"), i, prompt) check_prompt(f, &x, &b, prompt);
+        check_long(f, &x, &b);
+        bench_close(&b);
+    }
     fixture_close(&x);
 }
 
@@ -252,7 +261,7 @@ static void decoder_gives_the_same_bits_however_it_runs(void **state)
     int32_t ids[MAX_TOKENS];
     float *ref[N_TEXTS];
     bench b;
-    snprintf(path, sizeof path, DATA "hf/%s", f->name);
+    path_of(f, false, path);
     bench_open(&b, path, ISA_SCALAR, 1);
     for (size_t i = 0; i < MAX_TOKENS; i++) ids[i] = (int32_t)(i * 7919 % b.c->n_vocab);
     for (size_t i = 0; i < N_TEXTS; i++) {
@@ -335,18 +344,20 @@ static void encoder_gives_the_reference_values(void **state)
     fixture x;
     bench b;
     inputs s = {0};
-    snprintf(path, sizeof path, DATA "hf/%s", f->name);
     fixture_open(&x, f->name);
-    bench_open(&b, path, ISA_SCALAR, 1);
-    inputs_open(&s, &x, b.c);
-    b.ops->encode(b.n, b.t, s.in, s.n);
-    for (size_t i = 0; i < s.n; i++) {
-        assert_int_equal(s.in[i].rows * s.in[i].cols, s.n_ref[i]);
-        if (b.c->task == TASK_EMBED && b.c->head.normalize) normalize(s.ref[i], s.n_ref[i]);
-        check_rows(f, s.in[i].values, s.ref[i], s.in[i].rows, s.in[i].cols, 0);
+    for (int gguf = 0; gguf <= f->gguf; gguf++) {
+        path_of(f, gguf, path);
+        bench_open(&b, path, ISA_SCALAR, 1);
+        inputs_open(&s, &x, b.c);
+        b.ops->encode(b.n, b.t, s.in, s.n);
+        for (size_t i = 0; i < s.n; i++) {
+            assert_int_equal(s.in[i].rows * s.in[i].cols, s.n_ref[i]);
+            if (b.c->task == TASK_EMBED && b.c->head.normalize) normalize(s.ref[i], s.n_ref[i]);
+            check_rows(f, s.in[i].values, s.ref[i], s.in[i].rows, s.in[i].cols, 0);
+        }
+        inputs_close(&s);
+        bench_close(&b);
     }
-    inputs_close(&s);
-    bench_close(&b);
     fixture_close(&x);
 }
 
@@ -359,7 +370,7 @@ static void encoder_gives_the_same_bits_however_it_runs(void **state)
     bench b;
     inputs s = {0};
     float *ref[MAX_INPUTS];
-    snprintf(path, sizeof path, DATA "hf/%s", f->name);
+    path_of(f, false, path);
     fixture_open(&x, f->name);
     bench_open(&b, path, ISA_SCALAR, 1);
     inputs_open(&s, &x, b.c);
