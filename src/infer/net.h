@@ -44,6 +44,9 @@ typedef struct net_input {
     size_t n_features, width;
     const uint32_t *at; /* fill-mask: the n_at tokens whose logits are wanted; NULL: all */
     size_t n_at;
+    float *
+        state; /* recurrent: [net_state_floats] that the step goes on from and leaves; NULL: zeros, dropped */
+    bool every; /* recurrent: logits of every row, not only of the last */
     /* Out: values[rows][cols], valid until the next step. What they are follows from the model's task:
      * classify, rerank, image, score: logits[1][n_labels]; tag: logits[n][n_labels]; embed: [1][n_embd];
      * fill-mask: logits[n_at or n][n_vocab]; of a NET_CROSS net: the encoder's rows [positions][n_embd]. */
@@ -90,6 +93,9 @@ typedef struct net_ops {
     size_t (*cross_bytes)(const net *n, size_t rows);
     void (*cross)(net *n, team *t, const float *values, size_t rows, void *out);
 } net_ops;
+
+/* What a recurrent network carries from piece to piece of a series, in floats; 0 for others. */
+size_t net_state_floats(const model_config *c);
 
 /* NULL when no network here computes it; err says what is missing. */
 const net_ops *net_ops_for(const model_config *c, shoal_err *err);

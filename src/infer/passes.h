@@ -4,7 +4,7 @@
 
 #include "infer/net.h"
 
-extern const net_ops decoder_ops, encoder_ops, encdec_ops;
+extern const net_ops decoder_ops, encoder_ops, encdec_ops, recurrent_ops;
 
 /* The two passes as halves of an encoder-decoder: with a configuration of their own, which lives as long as
  * they do, and a prefix of their tensors' names ("enc.", "dec."). They are run and freed by the ops above. */
