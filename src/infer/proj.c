@@ -131,7 +131,7 @@ int proj_load_flat(proj *p, const model *m, const char *prefix, const char *stem
                  .cols = 1,
                  .bytes = t->bytes};
     for (size_t i = 0; i + 1 < t->n_dims; i++) one.cols *= t->dims[i];
-    return pack_all(p, &one, 1, set, err);
+    return pack_all(p, m, &one, 1, set, err);
 }
 
 int proj_load_expert(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems,
