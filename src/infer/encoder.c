@@ -12,6 +12,7 @@
 #include "infer/head.h"
 #include "infer/layer.h"
 #include "infer/passes.h"
+#include "infer/patches.h"
 #include "infer/stem.h"
 
 typedef struct encoder {
@@ -19,6 +20,7 @@ typedef struct encoder {
     const char *prefix; /* of its tensors' names */
     bool bare;          /* a half of an encoder-decoder: its rows are the answer */
     stem stem;          /* of speech; width 0: none */
+    patches patches;    /* of pictures; n_rows 0: none */
     net_limits limits;
     embed embed;
     layer *layers; /* [n_file] */
@@ -100,11 +102,20 @@ static int load_positions(encoder *e, const model *m, shoal_err *err)
     return rc;
 }
 
+/* What makes rows of an input: frames, a picture or tokens. */
+static int load_entrance(encoder *e, const model *m, isa set, shoal_err *err)
+{
+    const model_config *c = e->c;
+    size_t n = e->limits.max_positions;
+    if (c->source.n_mel > 0) return stem_load(&e->stem, m, c, e->prefix, n, set, err);
+    if (c->image.size > 0) return patches_load(&e->patches, m, c, n, set, err);
+    return embed_load(&e->embed, m, c, e->prefix, e->limits.n_ctx, set, err);
+}
+
 static int load_weights(encoder *e, const model *m, isa set, shoal_err *err)
 {
     const model_config *c = e->c;
-    int rc = c->source.n_mel > 0 ? stem_load(&e->stem, m, c, e->prefix, e->limits.max_positions, set, err)
-                                 : embed_load(&e->embed, m, c, e->prefix, e->limits.n_ctx, set, err);
+    int rc = load_entrance(e, m, set, err);
     if (rc == 0) rc = load_positions(e, m, err);
     if (rc == 0) rc = load_layers(e, m, set, err);
     if (rc == 0 && c->norm.final)
@@ -116,13 +127,14 @@ static int make_space(encoder *e, size_t n_members, shoal_err *err)
 {
     const model_config *c = e->c;
     size_t n = e->limits.max_positions, inputs = e->limits.max_inputs,
-           n_in = e->stem.width ? c->n_embd : e->embed.n_in;
+           n_in = e->embed.n_in ? e->embed.n_in : c->n_embd;
     size_t cols = e->head.dense.rows > n_in ? e->head.dense.rows : n_in;
     size_t rows = inputs > e->distance.n_vectors ? inputs : e->distance.n_vectors;
     if (e->stem.width) { /* two frames a place, three of them side by side */
         rows = 2 * n;
         cols = 3 * (c->n_embd > c->source.n_mel ? c->n_embd : c->source.n_mel);
     }
+    if (e->patches.n_in > cols) cols = e->patches.n_in;
     int rc = space_init(&e->space, c, n, rows, cols, err);
     if (rc == 0 && !e->bare) rc = head_make_space(&e->head, inputs, n, err);
     if (rc) return rc;
@@ -211,6 +223,7 @@ int encoder_load_as(net **ret, const model *m, const model_config *c, const char
     e->prefix = prefix;
     e->bare = c->source.n_layer > 0;
     e->limits = *limits;
+    if (c->image.size > 0) e->limits.n_ctx = patches_count(&c->image);
     e->n_file = e->c->n_layer_file ? e->c->n_layer_file : e->c->n_layer;
     int rc = load_weights(e, m, team_isa(t), err);
     if (rc == 0) rc = make_space(e, (size_t)team_size(t), err);
@@ -239,6 +252,7 @@ static void encoder_free(net *n)
     }
     embed_done(&e->embed);
     stem_done(&e->stem);
+    patches_done(&e->patches);
     norm_done(&e->out_norm);
     rope_done(&e->rope);
     rope_done(&e->local);
@@ -275,6 +289,8 @@ static void run_step(void *arg, team_member *m)
     rows narrow = rows_of(e->narrow, s->ragged.n_tokens, e->embed.n_in);
     if (e->stem.width)
         blk_stem(&p.l, &e->stem, s->items, e->item, e->first, &p.x);
+    else if (e->patches.n_rows)
+        blk_patches(&p.l, &e->patches, s->items, e->item, e->first, &p.x);
     else
         blk_embed(&p.l, &e->embed, token_at, s, &narrow, &p.x);
     for (size_t i = 0; i < e->c->n_layer; i++) layer_run(&p, &e->layers[layer_of(e, i)]);
@@ -282,12 +298,18 @@ static void run_step(void *arg, team_member *m)
     if (!e->bare) blk_head(&p.l, &e->head, e->first, s->n_rows, &p.x);
 }
 
+static size_t rows_of_input(const encoder *e, const net_input *in)
+{
+    if (e->stem.width) return stem_positions(in->n_features);
+    return e->patches.n_rows ? e->patches.n_rows : in->n;
+}
+
 static void lay_out(step *s)
 {
     encoder *e = s->e;
     uint32_t n = 0, n_tiles = 0;
     for (size_t i = 0; i < s->n_items; i++) {
-        size_t len = e->stem.width ? stem_positions(s->items[i].n_features) : s->items[i].n;
+        size_t len = rows_of_input(e, &s->items[i]);
         assert(len > 0 && len <= e->limits.n_ctx && n + len <= e->limits.max_positions);
         e->first[i] = n;
         e->first_tile[i] = n_tiles;
@@ -331,9 +353,10 @@ static void encoder_encode(net *n, team *t, net_input *items, size_t n_items)
         head_point_out(&e->head, items, n_items);
 }
 
-/* A text is as long as its tokens. */
+/* A text is as long as its tokens, a picture always as long. */
 static int encoder_positions(const model_config *c, const net_input *in, size_t *ret, shoal_err *err)
 {
+    if (c->image.size > 0) return patches_rows(c, in, ret, err);
     if (in->features) return err_set(err, SHOAL_EINVALID, "this model reads text");
     *ret = in->n;
     return 0;
@@ -341,7 +364,7 @@ static int encoder_positions(const model_config *c, const net_input *in, size_t 
 
 static size_t encoder_longest(const model_config *c, size_t n_ctx)
 {
-    return n_ctx;
+    return c->image.size > 0 ? patches_count(&c->image) : n_ctx;
 }
 
 const net_ops encoder_ops = {.name = "encoder",

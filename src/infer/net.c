@@ -9,7 +9,8 @@ const net_ops *net_ops_for(const model_config *c, shoal_err *err)
     case TASK_TAG:
     case TASK_EMBED:
     case TASK_RERANK:
-    case TASK_FILL_MASK: return &encoder_ops;
+    case TASK_FILL_MASK:
+    case TASK_IMAGE: return &encoder_ops;
     case TASK_SEQ2SEQ:
     case TASK_TRANSCRIBE: return &encdec_ops;
     case TASK_SCORE:

@@ -25,7 +25,7 @@ static size_t tensor_rows(const tensor *t)
 typedef struct piece {
     const tensor *weight, *bias; /* bias: NULL when there is none */
     const void *data;
-    size_t rows, bytes;
+    size_t rows, cols, bytes;
 } piece;
 
 /* The pieces' biases one after the other, zeros where one has none; NULL when none has. */
@@ -81,12 +81,12 @@ static int pack(proj *p, const model *m, const piece *ps, size_t n, isa set, sho
 /* As one matrix where all types agree, else as one each. */
 static int pack_all(proj *p, const model *m, const piece *ps, size_t n, isa set, shoal_err *err)
 {
-    *p = (proj){.cols = ps[0].weight->dims[0]};
+    *p = (proj){.cols = ps[0].cols};
     bool same = true;
     for (size_t i = 0; i < n; i++) {
         const tensor *t = ps[i].weight;
-        if (t->dims[0] != p->cols) {
-            return err_set(err, SHOAL_EFORMAT, "%s has %zu columns, its neighbours %zu", t->name, t->dims[0],
+        if (ps[i].cols != p->cols) {
+            return err_set(err, SHOAL_EFORMAT, "%s has %zu columns, its neighbours %zu", t->name, ps[i].cols,
                            p->cols);
         }
         same = same && t->type == ps[0].weight->type;
@@ -113,9 +113,25 @@ int proj_load(proj *p, const model *m, const char *prefix, const char *const *st
                         .bias = find(m, prefix, stems[i], "bias"),
                         .data = t->data,
                         .rows = tensor_rows(t),
+                        .cols = t->dims[0],
                         .bytes = t->bytes};
     }
     return pack_all(p, m, ps, n_stems, set, err);
+}
+
+int proj_load_flat(proj *p, const model *m, const char *prefix, const char *stem, isa set, shoal_err *err)
+{
+    const tensor *t = find(m, prefix, stem, "weight");
+    *p = (proj){0};
+    if (!t || t->n_dims < 2) return err_set(err, SHOAL_EFORMAT, "%s%s.weight is missing", prefix, stem);
+    piece one = {.weight = t,
+                 .bias = find(m, prefix, stem, "bias"),
+                 .data = t->data,
+                 .rows = t->dims[t->n_dims - 1],
+                 .cols = 1,
+                 .bytes = t->bytes};
+    for (size_t i = 0; i + 1 < t->n_dims; i++) one.cols *= t->dims[i];
+    return pack_all(p, m, &one, 1, set, err);
 }
 
 int proj_load_expert(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems,
@@ -133,6 +149,7 @@ int proj_load_expert(proj *p, const model *m, const char *prefix, const char *co
         ps[i] = (piece){.weight = t,
                         .data = (const uint8_t *)t->data + expert * bytes,
                         .rows = t->dims[1],
+                        .cols = t->dims[0],
                         .bytes = bytes};
     }
     return pack_all(p, m, ps, n_stems, set, err);

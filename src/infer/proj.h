@@ -23,6 +23,10 @@ typedef struct proj {
 int proj_load(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems, isa set,
               shoal_err *err);
 
+/* One tensor of any number of dimensions as a matrix: its slowest dimension is the rows, all others are the
+ * columns. */
+int proj_load_flat(proj *p, const model *m, const char *prefix, const char *stem, isa set, shoal_err *err);
+
 /* The same of number `expert` of n_expert in tensors [n_expert][rows][cols]; experts have no biases. */
 int proj_load_expert(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems,
                      size_t expert, size_t n_expert, isa set, shoal_err *err);

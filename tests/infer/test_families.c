@@ -46,6 +46,19 @@ static const family encoders[] = {
     {"deberta-v3-nli", false},
 };
 
+/* Series and pictures: tensors in expected.safetensors. */
+typedef struct numbers {
+    family f;
+    const char *in, *out; /* [items][rows][width], [items][labels] */
+    bool every;           /* one item, [rows][width], [rows][labels] */
+} numbers;
+
+static const numbers arrays[] = {
+    {{"lstm-anomaly", false}, "x", "logits", false},
+    {{"home-wake", false}, "features", "logits", true},
+    {{"vit-tiny", false}, "px", "logits", false},
+};
+
 /* ---- a network by itself ------------------------------------------------------------------------------ */
 
 typedef struct bench {
@@ -395,17 +408,134 @@ static void encoder_gives_the_same_bits_however_it_runs(void **state)
     fixture_close(&x);
 }
 
+/* ---- series and pictures ---------------------------------------------------------------------------------
+ */
+
+typedef struct array {
+    float *x, *ref;
+    size_t n_items, rows, width, labels, n_ref;
+    net_input in[MAX_INPUTS];
+} array;
+
+static void array_open(array *a, const numbers *n, const model_config *c)
+{
+    fixture x;
+    size_t n_x;
+    fixture_open(&x, n->f.name);
+    *a = (array){.labels = c->head.n_labels, .width = c->image.size ? c->image.size : c->series.n_input};
+    a->x = fixture_tensor(&x, n->in, &n_x);
+    a->ref = fixture_tensor(&x, n->out, &a->n_ref);
+    a->n_items = n->every ? 1 : a->n_ref / a->labels;
+    a->rows = n_x / a->n_items / a->width;
+    assert_true(a->n_items > 0 && a->n_items <= MAX_INPUTS);
+    for (size_t i = 0; i < a->n_items; i++)
+        a->in[i] = (net_input){.features = a->x + i * a->rows * a->width,
+                               .n_features = a->rows,
+                               .width = a->width,
+                               .every = n->every};
+    fixture_close(&x);
+}
+
+static void array_close(array *a)
+{
+    free(a->x);
+    free(a->ref);
+}
+
+static void array_gives_the_reference_values(void **state)
+{
+    const numbers *n = *state;
+    char path[256];
+    bench b;
+    array a;
+    path_of(&n->f, false, path);
+    bench_open(&b, path, ISA_SCALAR, 1);
+    array_open(&a, n, b.c);
+    for (size_t i = 0; i < a.n_items; i++) {
+        size_t rows;
+        must(b.ops->positions(b.c, &a.in[i], &rows, &err));
+        assert_true(rows <= b.ops->longest(b.c, b.c->n_ctx));
+    }
+    b.ops->encode(b.n, b.t, a.in, a.n_items);
+    for (size_t i = 0; i < a.n_items; i++)
+        check_rows(&n->f, a.in[i].values, a.ref + i * a.labels, a.in[i].rows, a.in[i].cols, i);
+    array_close(&a);
+    bench_close(&b);
+}
+
+/* All at once on every machine against one by one on scalar. */
+static void array_gives_the_same_bits_however_it_runs(void **state)
+{
+    const numbers *n = *state;
+    char path[256], what[64];
+    bench b;
+    array a;
+    path_of(&n->f, false, path);
+    bench_open(&b, path, ISA_SCALAR, 1);
+    array_open(&a, n, b.c);
+    for (size_t i = 0; i < a.n_items; i++) {
+        b.ops->encode(b.n, b.t, &a.in[i], 1);
+        memcpy(a.ref + i * a.labels, a.in[i].values, a.in[i].rows * a.labels * sizeof(float));
+    }
+    bench_close(&b);
+    for (int set = 0; set < ISA_COUNT; set++) {
+        for (int threads = 1; threads <= 3 && isa_usable((isa)set); threads++) {
+            snprintf(what, sizeof what, "%s, %d threads", isa_name((isa)set), threads);
+            bench_open(&b, path, (isa)set, threads);
+            b.ops->encode(b.n, b.t, a.in, a.n_items);
+            for (size_t i = 0; i < a.n_items; i++)
+                same(&n->f, what, a.ref + i * a.labels, a.in[i].values, a.in[i].rows, a.labels);
+            bench_close(&b);
+        }
+    }
+    array_close(&a);
+}
+
+/* A series in pieces whose state is carried along. */
+static void series_goes_on_where_it_stopped(void **state)
+{
+    const numbers *n = *state;
+    static const size_t pieces[] = {1, 7, 32};
+    char path[256];
+    bench b;
+    array a;
+    path_of(&n->f, false, path);
+    bench_open(&b, path, ISA_SCALAR, 2);
+    array_open(&a, n, b.c);
+    net_input whole = a.in[0];
+    whole.every = true;
+    b.ops->encode(b.n, b.t, &whole, 1);
+    float *ref =
+        memcpy(malloc(a.rows * a.labels * sizeof *ref), whole.values, a.rows * a.labels * sizeof *ref);
+    for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
+        float *carried = calloc(net_state_floats(b.c), sizeof *carried);
+        for (size_t at = 0; at < a.rows; at += pieces[p]) {
+            net_input part = whole;
+            part.features = a.x + at * a.width;
+            part.n_features = a.rows - at < pieces[p] ? a.rows - at : pieces[p];
+            part.state = carried;
+            b.ops->encode(b.n, b.t, &part, 1);
+            same(&n->f, "in pieces", ref + at * a.labels, part.values, part.rows, a.labels);
+        }
+        free(carried);
+    }
+    free(ref);
+    array_close(&a);
+    bench_close(&b);
+}
+
 /* ---- every family is a case of its own ------------------------------------------------------------------
  */
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
-static char names[2 * (N_OF(decoders) + N_OF(encoders))][80];
+static char names[2 * (N_OF(decoders) + N_OF(encoders)) + 3 * N_OF(arrays)][80];
 static struct CMUnitTest tests[N_OF(names)];
 static size_t n_tests;
 
-static void add(const family *f, CMUnitTestFunction fn, const char *what)
+static void add(const void *f, CMUnitTestFunction fn, const char *what)
 {
-    snprintf(names[n_tests], sizeof names[0], "%s_%s", f->name, what);
+    const char *name = *(const char *const *)f; /* a family's first field */
+    snprintf(names[n_tests], sizeof names[0], "%s_%s", name, what);
     tests[n_tests] =
         (struct CMUnitTest){.name = names[n_tests], .test_func = fn, .initial_state = (void *)(uintptr_t)f};
     n_tests++;
@@ -421,5 +551,11 @@ int main(void)
         add(&encoders[i], encoder_gives_the_reference_values, "gives_the_reference_values");
         add(&encoders[i], encoder_gives_the_same_bits_however_it_runs, "gives_the_same_bits_however_it_runs");
     }
-    return cmocka_run_group_tests_name("infer_families", tests, NULL, NULL);
+    for (size_t i = 0; i < N_OF(arrays); i++) {
+        add(&arrays[i], array_gives_the_reference_values, "gives_the_reference_values");
+        add(&arrays[i], array_gives_the_same_bits_however_it_runs, "gives_the_same_bits_however_it_runs");
+        if (strcmp(arrays[i].in, "px") != 0)
+            add(&arrays[i], series_goes_on_where_it_stopped, "goes_on_where_it_stopped");
+    }
+    return _cmocka_run_group_tests("infer_families", tests, n_tests, NULL, NULL);
 }
