@@ -51,6 +51,7 @@ void rows_load(lane *l, dtype t, rows *x)
     }
     acts_load(l->m, l->acts, t, x->at, x->n, x->width, x->width);
     l->barriers++; /* acts_load ends in one */
+    l->acts_cols = x->width;
     /* Float activations are x itself, which all members read from now on. */
     if (dtype_block(t) == 1) note(l, (rows_need){x, READ_ALL});
 }
@@ -58,7 +59,7 @@ void rows_load(lane *l, dtype t, rows *x)
 /* Its WRITE_PARTS stands behind the load. */
 static void check_mul(const lane *l, const wmat *w, const rows *y, size_t first)
 {
-    assert(first + wmat_rows(w) <= y->width);
+    assert(first + wmat_rows(w) <= y->width && wmat_cols(w) == l->acts_cols);
     assert(y->written == l->barriers && y->in_parts);
     (void)l, (void)w, (void)y, (void)first;
 }

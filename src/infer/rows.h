@@ -35,6 +35,7 @@ typedef struct lane {
     acts *acts;        /* what rows_load loads */
     unsigned barriers; /* passed in this step, from 1 */
     unsigned acts_read;
+    size_t acts_cols; /* of what is loaded */
 } lane;
 
 enum { READ_MINE = 1, READ_ALL = 2, WRITE_MINE = 4, WRITE_PARTS = 8 };
