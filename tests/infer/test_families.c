@@ -3,6 +3,8 @@
  * same bits as in one go. Here the network alone is run, without the engine. */
 #include "helper.h"
 
+#include <unistd.h>
+
 #include "infer/net.h"
 
 /* The weights were rounded to bfloat16 before the reference ran in float32. */
@@ -266,15 +268,14 @@ static void check_cuts(const family *f, bench *b, const int32_t *ids, const size
     }
 }
 
-static void decoder_gives_the_same_bits_however_it_runs(void **state)
+/* Of the model at `path`: each text alone, in one go, on scalar, against every other way. */
+static void check_ways(const family *f, const char *path)
 {
-    const family *f = *state;
     static const size_t n[N_TEXTS] = {70, 1, 37};
-    char path[256], what[64];
+    char what[64];
     int32_t ids[MAX_TOKENS];
     float *ref[N_TEXTS];
     bench b;
-    path_of(f, false, path);
     bench_open(&b, path, ISA_SCALAR, 1);
     for (size_t i = 0; i < MAX_TOKENS; i++) ids[i] = (int32_t)(i * 7919 % b.c->n_vocab);
     for (size_t i = 0; i < N_TEXTS; i++) {
@@ -283,8 +284,7 @@ static void decoder_gives_the_same_bits_however_it_runs(void **state)
     }
     bench_close(&b);
     for (int set = 0; set < ISA_COUNT; set++) {
-        if (!isa_usable((isa)set)) continue;
-        for (int threads = 1; threads <= 3; threads++) {
+        for (int threads = 1; threads <= 3 && isa_usable((isa)set); threads++) {
             snprintf(what, sizeof what, "%s, %d threads", isa_name((isa)set), threads);
             bench_open(&b, path, (isa)set, threads);
             check_cuts(f, &b, ids, n, ref, what);
@@ -292,6 +292,28 @@ static void decoder_gives_the_same_bits_however_it_runs(void **state)
         }
     }
     for (size_t i = 0; i < N_TEXTS; i++) free(ref[i]);
+}
+
+static void decoder_gives_the_same_bits_however_it_runs(void **state)
+{
+    char path[256];
+    path_of(*state, false, path);
+    check_ways(*state, path);
+}
+
+/* Integer products and a cache of halves. */
+static void quantised_decoder_gives_the_same_bits_however_it_runs(void **state)
+{
+    char in[256], out[] = "/tmp/shoal-family-XXXXXX";
+    int fd = mkstemp(out);
+    assert_true(fd >= 0);
+    close(fd);
+    path_of(*state, false, in);
+    quantize_report *report = calloc(1, sizeof *report);
+    must(quantize_model(in, out, &(quantize_options){.type = DT_Q8_0}, report, &err));
+    free(report);
+    check_ways(*state, out);
+    remove(out);
 }
 
 /* ---- encoders ------------------------------------------------------------------------------------------ */
@@ -528,7 +550,7 @@ static void series_goes_on_where_it_stopped(void **state)
  */
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
-static char names[2 * (N_OF(decoders) + N_OF(encoders)) + 3 * N_OF(arrays)][80];
+static char names[3 * N_OF(decoders) + 2 * N_OF(encoders) + 3 * N_OF(arrays)][80];
 static struct CMUnitTest tests[N_OF(names)];
 static size_t n_tests;
 
@@ -546,6 +568,8 @@ int main(void)
     for (size_t i = 0; i < N_OF(decoders); i++) {
         add(&decoders[i], decoder_gives_the_reference_logits, "gives_the_reference_logits");
         add(&decoders[i], decoder_gives_the_same_bits_however_it_runs, "gives_the_same_bits_however_it_runs");
+        add(&decoders[i], quantised_decoder_gives_the_same_bits_however_it_runs,
+            "quantised_gives_the_same_bits_however_it_runs");
     }
     for (size_t i = 0; i < N_OF(encoders); i++) {
         add(&encoders[i], encoder_gives_the_reference_values, "gives_the_reference_values");
