@@ -42,6 +42,11 @@ part_cli() {
     one tag -- "$shoal" tag $data/hf/bert-ner "$text" --json
     one embed -- "$shoal" embed $data/gguf/minilm-embed.gguf "$text" --json
     one logits -- "$shoal" logits $data/hf/llama-gqa --ids 1,592 --json
+    one "logits convolutions" -- "$shoal" logits $data/hf/lfm2-conv --ids 1,2 --json
+    one "logits experts" -- "$shoal" logits $data/hf/qwen3-moe --ids 1,2 --json
+    one "logits positions" -- "$shoal" logits $data/hf/gpt2 --ids 1,2 --json
+    one "classify relative" -- "$shoal" classify $data/hf/deberta-v3-nli "$text" --json
+    one "embed windows" -- "$shoal" embed $data/hf/modernbert-embed "$text" --json
     one run -- "$shoal" run $data/hf/llama-gqa -p "$text" -n 6 --temp 0
     one "run home" -- "$shoal" run home-chat-s -p "turn on the light" -n 6 --temp 0
     one "bench model" -a -- "$shoal" bench $data/hf/llama-gqa -p 4 -n 4 -r 1
