@@ -16,10 +16,9 @@ static void distance_buckets_are_exact_then_logarithmic(void **state)
     const struct {
         long by;
         size_t both, back;
-    } cases[] = {{0, 0, 0},      {-1, 1, 1},     {1, 17, 0},     {-7, 7, 7},    {-8, 8, 8},
-                 {-11, 8, 11},   {-12, 9, 12},   {-15, 9, 15},   {-16, 10, 16}, {16, 26, 0},
-                 {-32, 12, 21},  {-64, 14, 26},  {-127, 15, 31}, {-128, 15, 31}, {-5000, 15, 31},
-                 {5000, 31, 0}};
+    } cases[] = {{0, 0, 0},      {-1, 1, 1},     {1, 17, 0},      {-7, 7, 7},   {-8, 8, 8},    {-11, 8, 11},
+                 {-12, 9, 12},   {-15, 9, 15},   {-16, 10, 16},   {16, 26, 0},  {-32, 12, 21}, {-64, 14, 26},
+                 {-127, 15, 31}, {-128, 15, 31}, {-5000, 15, 31}, {5000, 31, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(distance_bucket(&c, cases[i].by, true), cases[i].both);
         assert_int_equal(distance_bucket(&c, cases[i].by, false), cases[i].back);

@@ -19,7 +19,8 @@ static double plain(size_t i)
 }
 
 /* by(i, n): the frequency of pair i in a text of n tokens; magnitude: of cos and sin. */
-static void check(const rope_conf *r, const float *factors, double (*by)(size_t i, size_t n), double magnitude)
+static void check(const rope_conf *r, const float *factors, double (*by)(size_t i, size_t n),
+                  double magnitude)
 {
     rope_table t;
     shoal_err err = {0};
@@ -132,7 +133,7 @@ static void rope_yarn_ramps_from_kept_to_divided(void **state)
 }
 
 static const float short_by[DIM / 2] = {1, 1, 1.1f, 1.2f, 1.3f, 1.5f, 2, 2},
-                   long_by[DIM / 2] = {1, 2, 3, 4, 5, 6, 7, 8};
+                                  long_by[DIM / 2] = {1, 2, 3, 4, 5, 6, 7, 8};
 
 static double by_long(size_t i, size_t n)
 {
