@@ -83,11 +83,6 @@ int conf_task_read(conf *s, model_config *c)
                      arch_name(s->def));
 }
 
-bool config_can(const model_config *c, model_task t)
-{
-    return c->task == t || (t == TASK_RERANK && c->task == TASK_CLASSIFY && c->head.n_labels == 1);
-}
-
 static bool has_labels(model_task t)
 {
     return t == TASK_CLASSIFY || t == TASK_TAG || t == TASK_IMAGE || t == TASK_SCORE;

@@ -182,6 +182,7 @@ int model_load_gguf(model *m, const model_options *opts, shoal_err *err)
 {
     int rc = model_build_maps(m, 1, err);
     if (rc == 0) rc = model_build_map_file(m, m->path, err);
+    if (rc == 0 && model_is_llama2c(m->maps[0].data, m->maps[0].len)) return model_load_llama2c(m, opts, err);
     if (rc == 0) rc = gguf_parse(&m->file, m->maps[0].data, m->maps[0].len, m->path, err);
     if (rc == 0) rc = read_config(m, m->file, err);
     if (rc == 0) rc = read_names(m, m->file, err);

@@ -64,15 +64,33 @@ static int load_shards(model *m, const char *const *files, size_t n, st_list *li
     return rc;
 }
 
+static const char CONVERT[] =
+    "%s: its weights are in %s, a pickle, which may run programs and is not read; convert them: cd %s && "
+    "python3 -c "
+    "'import glob, torch; from safetensors.torch import save_file; d = {}; [d.update(torch.load(f, \"cpu\", "
+    "weights_only=True)) for f in glob.glob(\"pytorch_model*.bin\")]; save_file({k: v.clone().contiguous() "
+    "for k, v "
+    "in d.items()}, \"model.safetensors\")'";
+
+static int no_weights(const model *m, shoal_err *err)
+{
+    static const char *const pickles[] = {"pytorch_model.bin", "pytorch_model.bin.index.json"};
+    for (size_t i = 0; i < sizeof pickles / sizeof *pickles; i++) {
+        char *path = join(m, pickles[i]);
+        if (!path) return err_nomem(err);
+        if (file_exists(path)) return err_set(err, SHOAL_EUNSUPPORTED, CONVERT, m->path, pickles[i], m->path);
+    }
+    return err_set(err, SHOAL_ENOTFOUND, "%s: has neither model.safetensors nor model.safetensors.index.json",
+                   m->path);
+}
+
 static int find_shards(model *m, const char ***ret_files, size_t *ret_n, shoal_err *err)
 {
     static const char *const single[] = {"model.safetensors"};
     char *index = join(m, "model.safetensors.index.json"), *path = join(m, single[0]);
     if (!index || !path) return err_nomem(err);
     if (!file_exists(index)) {
-        if (!file_exists(path))
-            return err_set(err, SHOAL_ENOTFOUND,
-                           "%s: has neither model.safetensors nor model.safetensors.index.json", m->path);
+        if (!file_exists(path)) return no_weights(m, err);
         *ret_files = (const char **)single;
         *ret_n = 1;
         return 0;

@@ -67,7 +67,7 @@ int quantize_put_metadata(gguf_out *o, const model *m, const quantize_options *o
 {
     const char *version = opts->version ? opts->version : m->version;
     int rc = 0;
-    if (m->is_folder)
+    if (!m->file)
         rc = put_folder(o, m, err);
     else
         for (size_t i = 0; i < m->file->n_kv; i++)
