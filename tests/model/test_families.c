@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "model/arch.h"
 #include "model/model.h"
@@ -65,6 +66,101 @@ static void every_gguf_opens(void **state)
     n_bad = 0;
     assert_true(each(DATA "gguf/", must_open) >= 20);
     assert_int_equal(n_bad, 0);
+}
+
+/* ---- the right configuration
+ * --------------------------------------------------------------------------------- */
+
+/* One rotary embedding, "16@10000" or "" for none. */
+static void put_rope(buf *b, const char *name, const rope_conf *r)
+{
+    static const char *const kinds[] = {"", " linear", " dynamic", " llama3", " yarn", " long"};
+    if (r->dim > 0)
+        buf_printf(b, " %s %zu@%g%s%s", name, r->dim, r->theta, r->interleaved ? " pairs" : "",
+                   kinds[r->scaling]);
+}
+
+static void put_shape(buf *b, const model_config *c)
+{
+    static const char *const places[] = {"pre", "post", "sandwich", "output"};
+    static const char *const qk[] = {"", " qk-head", " qk-width", " qk-each"};
+    static const char *const branches[] = {"", " one-norm", " two-norms"};
+    buf_printf(b, " %s/%s%s%s %g", c->norm.kind == NORM_RMS ? "rms" : "ln", places[c->norm.place],
+               c->norm.embedding ? "+e" : "", c->norm.final ? "+f" : "", (double)c->norm.eps);
+    buf_printf(b, " heads %zu/%zux%zu%s%s %s%s %zu", c->attn.n_head, c->attn.n_head_kv, c->attn.head_dim,
+               qk[c->attn.qk_norm], branches[c->branch], activation_name(c->ffn.act),
+               c->ffn.gated ? " gated" : "", c->ffn.n_ff);
+    if (c->attn.scale > 0) buf_printf(b, " scale %g", (double)c->attn.scale);
+    if (c->attn.softcap > 0) buf_printf(b, " cap %g", (double)c->attn.softcap);
+    if (c->attn.window) buf_printf(b, " window %zu", c->attn.window);
+    if (c->ffn.n_expert)
+        buf_printf(b, " experts %zu/%zux%zu%s", c->ffn.n_used, c->ffn.n_expert, c->ffn.n_ff_expert,
+                   c->ffn.sum_to_one ? " sum" : "");
+}
+
+static void put_rest(buf *b, const model_config *c)
+{
+    put_rope(b, "rope", &c->pos.rope);
+    put_rope(b, "local", &c->pos.local);
+    if (c->pos.learned) buf_puts(b, " learned");
+    if (c->pos.sinusoidal) buf_puts(b, " sines");
+    if (c->pos.buckets.n) buf_printf(b, " buckets %zu<%zu", c->pos.buckets.n, c->pos.buckets.max_distance);
+    if (c->pos.relative) buf_printf(b, " relative %zu<%zu", c->pos.relative, c->pos.relative_max);
+    for (size_t i = 0; c->layers && i < c->n_layer; i++)
+        buf_printf(b, "%s%u", i ? "," : " layers ", c->layers[i]);
+    if (c->scale.embd > 0) buf_printf(b, " embd*%g", (double)c->scale.embd);
+    if (c->scale.residual > 0) buf_printf(b, " res*%g", (double)c->scale.residual);
+    if (c->scale.logits > 0) buf_printf(b, " logits*%g", (double)c->scale.logits);
+    if (c->scale.softcap > 0) buf_printf(b, " logits<%g", (double)c->scale.softcap);
+    if (c->n_types) buf_printf(b, " types %zu", c->n_types);
+    if (c->n_embd_in) buf_printf(b, " in %zu", c->n_embd_in);
+    if (c->n_conv) buf_printf(b, " taps %zu", c->n_conv);
+    if (c->source.n_layer)
+        buf_printf(b, " source %zux%zu heads %zu ff %zu mel %zu start %d", c->source.n_layer, c->source.n_ctx,
+                   c->source.n_head, c->source.n_ff, c->source.n_mel, c->start_id);
+    if (c->head.dense)
+        buf_printf(b, " dense %s%s", activation_name(c->head.act), c->head.norm ? " norm" : "");
+    if (c->tied) buf_puts(b, " tied");
+}
+
+static void describe(buf *b, const model_config *c)
+{
+    buf_printf(b, "%s %s %zux%zu ctx %zu", arch_name(c->arch), task_name(c->task), c->n_layer, c->n_embd,
+               c->n_ctx);
+    if (c->series.n_hidden)
+        buf_printf(b, " %s %zu>%zu", c->series.cell == CELL_LSTM ? "lstm" : "gru", c->series.n_input,
+                   c->series.n_hidden);
+    else
+        put_shape(b, c);
+    put_rest(b, c);
+    if (c->head.n_labels) buf_printf(b, " labels %zu", c->head.n_labels);
+}
+
+/* One line a folder, checked against its config.json. */
+static const struct {
+    const char *name, *is;
+} facts[] = {
+#include "family_facts.h"
+};
+
+static void every_folder_means_what_it_says(void **state)
+{
+    (void)state;
+    size_t bad = 0;
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        char path[512];
+        buf b = {0};
+        snprintf(path, sizeof path, DATA "hf/%s", facts[i].name);
+        model *m = open_or_fail(path);
+        assert_non_null(m);
+        describe(&b, model_get_config(m));
+        bool same = strcmp(b.data, facts[i].is) == 0;
+        if (!same) print_error("%s is\n    %s\nand not\n    %s\n", facts[i].name, b.data, facts[i].is);
+        bad += !same;
+        buf_done(&b);
+        model_free(m);
+    }
+    assert_int_equal(bad, 0);
 }
 
 /* ---- there and back
@@ -316,6 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_folder_opens),
         cmocka_unit_test(every_gguf_opens),
+        cmocka_unit_test(every_folder_means_what_it_says),
         cmocka_unit_test(every_gguf_agrees_with_its_folder),
         cmocka_unit_test(every_folder_survives_being_written),
     };

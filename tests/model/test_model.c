@@ -233,6 +233,9 @@ static void config_names_what_is_wrong(void **state)
     copy_from("llama-gqa", "model.safetensors", "model.safetensors");
     config_refused("model_type", "\"llama9\"", SHOAL_EUNSUPPORTED,
                    "\"llama9\" is not supported; the closest that is: \"llama\"");
+    config_refused("model_type", "\"llama9\"", SHOAL_EUNSUPPORTED, "a place for every tensor here");
+    config_refused("model_type", "\"gpt3\"", SHOAL_EUNSUPPORTED,
+                   "\"gpt2\", which has no place for 29 of the 30 tensors here, such as ");
     config_refused("model_type", NULL, SHOAL_EINVALID, "\"model_type\" is missing");
     config_refused("architectures", "[\"LlamaForQuestionAnswering\"]", SHOAL_EUNSUPPORTED,
                    "LlamaForQuestionAnswering");
