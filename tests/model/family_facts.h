@@ -1,6 +1,12 @@
-/* family_facts.h: what each fixture in tests/data/hf is, for test_families.c: name, description. */
-{"albert-intent", "albert classify 3x64 ctx 128 ln/post+e 1e-12 heads 4/4x16 gelu_pytorch_tanh 128 learned "
-                  "types 2 in 32 dense tanh tied labels 5"},
+/* family_facts.h: what each fixture in tests/data/hf is, in the words of test_families.c's describe. */
+#ifndef TEST_FAMILY_FACTS_H
+#define TEST_FAMILY_FACTS_H
+
+static const struct {
+    const char *name, *is;
+} facts[] = {
+    {"albert-intent", "albert classify 3x64 ctx 128 ln/post+e 1e-12 heads 4/4x16 gelu_pytorch_tanh 128 "
+                      "learned types 2 in 32 dense tanh tied labels 5"},
     {"bart", "bart seq2seq 2x64 ctx 128 ln/post+e 1e-05 heads 4/4x16 gelu 128 learned source 2x128 heads 4 "
              "ff 128 mel 0 start 2 tied"},
     {"bert-intent", "bert classify 3x64 ctx 128 ln/post+e 1e-12 heads 4/4x16 gelu 128 learned types 2 dense "
@@ -67,3 +73,6 @@
     {"whisper", "whisper transcribe 2x64 ctx 64 ln/pre+f 1e-05 heads 4/4x16 gelu 128 learned source 2x1500 "
                 "heads 4 ff 128 mel 80 start 0 tied"},
     {"xlmr-ner", "bert tag 3x64 ctx 128 ln/post+e 1e-12 heads 4/4x16 gelu 128 learned types 1 tied labels 7"},
+};
+
+#endif

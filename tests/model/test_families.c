@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "family_facts.h"
 #include "model/arch.h"
 #include "model/model.h"
 
@@ -135,13 +136,6 @@ static void describe(buf *b, const model_config *c)
     put_rest(b, c);
     if (c->head.n_labels) buf_printf(b, " labels %zu", c->head.n_labels);
 }
-
-/* One line a folder, checked against its config.json. */
-static const struct {
-    const char *name, *is;
-} facts[] = {
-#include "family_facts.h"
-};
 
 static void every_folder_means_what_it_says(void **state)
 {
