@@ -203,7 +203,7 @@ static void variants_that_are_not_computed_are_refused(void **state)
             "\"relative_key\"");
     refuses("{\"model_type\":\"bert\"," SIZES ",\"is_decoder\":true}", "\"is_decoder\" set");
     refuses("{\"model_type\":\"roberta\"," SIZES ",\"pad_token_id\":1024,\"max_position_embeddings\":100}",
-            "");
+            "leave none");
     refuses("{\"model_type\":\"vit\",\"hidden_size\":8,\"num_hidden_layers\":1,\"num_attention_heads\":2,"
             "\"intermediate_size\":4,\"image_size\":32,\"patch_size\":5}",
             "cannot be cut into patches of 5");
