@@ -88,7 +88,8 @@ typedef struct bucket_conf {
 typedef struct pos_conf {
     bool learned;    /* position_embd rows are added to the tokens */
     bool sinusoidal; /* the fixed table of Vaswani et al. 2017, sines then cosines, instead */
-    size_t offset;   /* rows in front of position 0: 2 for OPT and BART, pad + 1 for RoBERTa */
+    size_t offset;   /* rows of a folder's file in front of position 0 (2 for OPT and BART, pad + 1 for
+                        RoBERTa); model_open leaves them out and has 0 here */
     rope_conf rope;
     rope_conf local; /* of LAYER_LOCAL layers where they have another (dim > 0): Gemma 3, ModernBERT */
     bucket_conf buckets;

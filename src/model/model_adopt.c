@@ -144,6 +144,9 @@ static int take_rows(adopter *a, const rule_hit *h, tensor *t, size_t cols, size
     size_t head_dim = a->m->config.attn.head_dim;
     uint8_t *copy;
     if (own == all) return 0;
+    if (cols % dtype_block(t->type) != 0)
+        return err_set(a->err, SHOAL_EUNSUPPORTED, "%s: a fused vector of type %s is not supported",
+                       a->m->path, dtype_name(t->type));
     t->bytes = own * n;
     if (!turns) {
         t->data = (const uint8_t *)t->data + before * n;
