@@ -9,6 +9,7 @@
 
 #include "base/cur.h"
 #include "model/arch/registry.h"
+#include "model/model_build.h"
 #include "model/model_priv.h"
 
 enum { HEADER_BYTES = 28 };
@@ -103,6 +104,22 @@ static int add_part(model *m, const part *p, const float **at, shoal_err *err)
     return 0;
 }
 
+/* The checkpoint holds none: tok512.bin beside it, after the size of its vocabulary, or tokenizer.bin. */
+static int load_tokenizer(model *m, shoal_err *err)
+{
+    const char *slash = strrchr(m->path, '/');
+    int n = slash ? (int)(slash - m->path + 1) : 0;
+    char *own = arena_printf(m->mem, "%.*stok%zu.bin", n, m->path, m->config.n_vocab);
+    char *path = arena_printf(m->mem, "%.*stokenizer.bin", n, m->path);
+    buf text = {0};
+    if (!own || !path) return err_nomem(err);
+    if (file_exists(own)) path = own;
+    int rc = file_read(&text, path, MODEL_JSON_MAX, err);
+    if (rc == 0) rc = tokenizer_from_llama2c(&m->tok, text.data, text.len, m->config.n_vocab, path, err);
+    buf_done(&text);
+    return model_build_tokenizer(m, rc, err);
+}
+
 int model_load_llama2c(model *m, const model_options *opts, shoal_err *err)
 {
     part parts[N_PARTS];
@@ -114,6 +131,5 @@ int model_load_llama2c(model *m, const model_options *opts, shoal_err *err)
     if (!m->tensors) return err_nomem(err);
     int rc = 0;
     for (int i = 0; rc == 0 && i < N_PARTS; i++) rc = add_part(m, &parts[i], &at, err);
-    m->tok_error = "a llama2.c checkpoint holds no tokenizer";
-    return rc;
+    return rc == 0 && !opts->no_tokenizer ? load_tokenizer(m, err) : rc;
 }
