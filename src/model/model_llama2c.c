@@ -116,6 +116,7 @@ static int load_tokenizer(model *m, shoal_err *err)
     if (file_exists(own)) path = own;
     int rc = file_read(&text, path, MODEL_JSON_MAX, err);
     if (rc == 0) rc = tokenizer_from_llama2c(&m->tok, text.data, text.len, m->config.n_vocab, path, err);
+    if (rc == 0) m->tok_path = path;
     buf_done(&text);
     return model_build_tokenizer(m, rc, err);
 }

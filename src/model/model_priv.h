@@ -23,6 +23,7 @@ struct model {
     tokenizer *tok;
     chat_template *chat;
     const char *tok_error, *chat_error;
+    const char *tok_path; /* of a llama2.c checkpoint's tokenizer; NULL: none */
     const char *notice;
     bool quotes_results;
     importance *importance; /* the caller's */

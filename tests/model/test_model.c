@@ -663,6 +663,24 @@ static void model_reads_the_stories(void **state)
     assert_int_equal(model_get_config(m)->n_vocab, 512);
     assert_int_equal(model_get_config(m)->attn.n_head_kv, 4);
     assert_int_equal(model_tensor_count(m), 2 + 9 * 5);
+    encoding a = {0}, b = {0};
+    quantize_report report;
+    static const char TEXT[] = "Once upon a time, Lily saw 3 caf\xC3\xA9s.";
+    assert_int_equal(
+        tokenizer_encode(model_tokenizer(m), TEXT, sizeof TEXT - 1, NULL, 0, TOK_ADD_SPECIAL, 1000, &a, NULL),
+        0);
+    model_free(m);
+    assert_int_equal(
+        quantize_model(PATH, in_folder("m.gguf"), &(quantize_options){.type = DT_Q8_0}, &report, NULL), 0);
+    m = open_or_fail(in_folder("m.gguf"), NULL);
+    if (!model_tokenizer(m)) fail_msg("%s", model_tokenizer_error(m));
+    assert_int_equal(
+        tokenizer_encode(model_tokenizer(m), TEXT, sizeof TEXT - 1, NULL, 0, TOK_ADD_SPECIAL, 1000, &b, NULL),
+        0);
+    assert_int_equal(a.n, b.n);
+    assert_memory_equal(a.ids, b.ids, a.n * sizeof *a.ids);
+    encoding_done(&a);
+    encoding_done(&b);
     model_free(m);
 }
 
