@@ -25,6 +25,7 @@ static const struct {
     {"KeywordSpotter", TASK_SCORE},
     {"ForTokenClassification", TASK_TAG},
     {"ForMaskedLM", TASK_FILL_MASK},
+    {"ElectraForPreTraining", TASK_EMBED}, /* a discriminator: its head only trains */
     {"ForPreTraining", TASK_FILL_MASK},
     {"ForPreTraining", TASK_EMBED},
     {"ForConditionalGeneration", TASK_SEQ2SEQ},
@@ -56,12 +57,19 @@ static bool task_of_class(const arch_def *a, const char *class, model_task *ret)
     return false;
 }
 
+/* "BartModel": without an embedder's task it names the whole network, which is all that its own task needs.
+ */
+static bool is_bare(const arch_def *a, const char *class)
+{
+    return !can(a, TASK_EMBED) && ends_with(class, "Model") && !ends_with(class, "EncoderModel");
+}
+
 static int read_class(conf *s, model_config *c)
 {
     const char *class =
         json_string_value(json_array_get(json_object_get(s->files->config, "architectures"), 0));
     bool pools = can(s->def, TASK_EMBED) && (s->files->pooling || s->files->st_pooling);
-    bool known = class && task_of_class(s->def, class, &c->task);
+    bool known = class && (task_of_class(s->def, class, &c->task) || is_bare(s->def, class));
     /* sentence-transformers folders may keep the name of the head the encoder was trained with. */
     if (pools && (!known || c->task == TASK_FILL_MASK)) c->task = TASK_EMBED;
     if (!class || known || pools) return 0;
@@ -81,11 +89,6 @@ int conf_task_read(conf *s, model_config *c)
     if (task_parse(task, &c->task) && can(s->def, c->task)) return 0;
     return conf_fail(s, SHOAL_EUNSUPPORTED, "the task \"%.40s\" is not supported for %s", task,
                      arch_name(s->def));
-}
-
-bool config_can(const model_config *c, model_task t)
-{
-    return c->task == t || (t == TASK_RERANK && c->task == TASK_CLASSIFY && c->head.n_labels == 1);
 }
 
 static bool has_labels(model_task t)

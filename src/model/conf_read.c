@@ -92,6 +92,14 @@ static int read_all(conf *s, model_config *c)
     return rc;
 }
 
+/* A list of layers that are all alike is none. */
+static void forget_plain_layers(model_config *c)
+{
+    for (size_t i = 0; c->layers && i < c->n_layer; i++)
+        if (c->layers[i] != 0) return;
+    c->layers = NULL;
+}
+
 int conf_read(conf *s, model_config *ret)
 {
     model_config c = s->def->base;
@@ -99,6 +107,7 @@ int conf_read(conf *s, model_config *ret)
     int rc = read_all(s, &c);
     if (rc != 0) return s->g ? rc : err_prefix(s->err, rc, "%s", s->what);
     rc = arch_check_config(&c, s->what, s->err);
+    if (rc == 0) forget_plain_layers(&c);
     if (rc == 0) *ret = c;
     return rc;
 }

@@ -88,7 +88,8 @@ typedef struct bucket_conf {
 typedef struct pos_conf {
     bool learned;    /* position_embd rows are added to the tokens */
     bool sinusoidal; /* the fixed table of Vaswani et al. 2017, sines then cosines, instead */
-    size_t offset;   /* rows in front of position 0: 2 for OPT and BART, pad + 1 for RoBERTa */
+    size_t offset;   /* rows of a folder's file in front of position 0 (2 for OPT and BART, pad + 1 for
+                        RoBERTa); model_open leaves them out and has 0 here */
     rope_conf rope;
     rope_conf local; /* of LAYER_LOCAL layers where they have another (dim > 0): Gemma 3, ModernBERT */
     bucket_conf buckets;
@@ -177,7 +178,8 @@ typedef struct series_conf {
 
 typedef struct model_config {
     const arch_def *arch;
-    model_task task;
+    model_task
+        task; /* a classifier of one label (a cross-encoder) says CLASSIFY and can rerank, by its logit */
     size_t n_vocab, n_ctx, n_embd, n_layer;
     size_t
         n_embd_in; /* width of the embeddings where another matrix widens them: ELECTRA, ALBERT; 0: n_embd */
@@ -205,10 +207,6 @@ typedef struct model_config {
     size_t n_eos;
     int32_t start_id; /* what an encoder-decoder's reply begins with */
 } model_config;
-
-/* True for the task that the file names, and for what the same head does besides: a classifier of one label
- * (a cross-encoder) says "classify" and can rerank, by the value of its one logit. */
-bool config_can(const model_config *c, model_task t);
 
 static inline unsigned config_layer(const model_config *c, size_t layer)
 {

@@ -3,13 +3,7 @@
 
 #include "base/json.h"
 #include "model/conf.h"
-
-static int unknown_type(const char *type, const char *what, shoal_err *err)
-{
-    return err_set(err, SHOAL_EUNSUPPORTED,
-                   "%s: the architecture \"%.40s\" is not supported; the closest that is: \"%s\"", what, type,
-                   arch_closest(type, false));
-}
+#include "model/model_unknown.h"
 
 int hf_config_read(model_config *ret, const hf_files *files, arena *mem, const char *what, shoal_err *err)
 {
@@ -20,7 +14,7 @@ int hf_config_read(model_config *ret, const hf_files *files, arena *mem, const c
     if (!type) return err_set(err, SHOAL_EINVALID, "%s: \"model_type\" is missing", what);
     conf s = {
         .def = arch_by_hf(type), .files = files, .json = files->config, .mem = mem, .what = what, .err = err};
-    if (!s.def) return unknown_type(type, what, err);
+    if (!s.def) return model_unknown(what, type, NAME_HF, NULL, 0, err);
     const json_t *text = json_object_get(files->config, "text_config");
     if (s.def->text_config && json_is_object(text)) s.json = text;
     return conf_read(&s, ret);

@@ -4,13 +4,15 @@
 #include <string.h>
 
 #include "model/model_priv.h"
+#include "model/widen.h"
 
 typedef struct adopter {
     model *m;
     name_kind kind;
     size_t cap;
-    uint16_t *n_parts;       /* beside m->tensors: parts that a stack has already */
-    const void *turned_from; /* the last that was transposed, and what it became */
+    uint16_t *n_parts;                  /* beside m->tensors: parts that a stack has already */
+    const void *widened_from, *widened; /* the last that was widened, and what it became */
+    const void *turned_from;            /* the last that was transposed, and what it became */
     void *turned;
     bool *alias; /* beside m->tensors: came by another name */
     shoal_err *err;
@@ -91,6 +93,28 @@ static int weights_alloc(adopter *a, size_t n, void **ret)
     return *ret ? 0 : err_nomem(a->err);
 }
 
+/* Types that are stored and not computed with; the last one is kept for the other rows of a fused tensor. */
+static int widen(adopter *a, const st_tensor *f, tensor *t)
+{
+    size_t bytes, n;
+    if (!widen_type(f->dtype_name, &t->type, &bytes))
+        return err_set(a->err, SHOAL_EUNSUPPORTED,
+                       "%s: tensor %s has dtype %s; weights may be F32, F16, BF16, F64, F8_E4M3 or F8_E5M2",
+                       a->m->path, f->t.name, f->dtype_name);
+    n = f->t.bytes / bytes;
+    t->bytes = n * dtype_block_bytes(t->type);
+    if (a->widened_from != f->t.data) {
+        void *copy;
+        int rc = weights_alloc(a, t->bytes, &copy);
+        if (rc != 0) return rc;
+        widen_values(f->dtype_name, f->t.data, copy, n);
+        a->widened_from = f->t.data;
+        a->widened = copy;
+    }
+    t->data = a->widened;
+    return 0;
+}
+
 /* The format packs tensors without padding, so one of odd size may leave the next unaligned. */
 static int align(adopter *a, tensor *t)
 {
@@ -120,6 +144,9 @@ static int take_rows(adopter *a, const rule_hit *h, tensor *t, size_t cols, size
     size_t head_dim = a->m->config.attn.head_dim;
     uint8_t *copy;
     if (own == all) return 0;
+    if (cols % dtype_block(t->type) != 0)
+        return err_set(a->err, SHOAL_EUNSUPPORTED, "%s: a fused vector of type %s is not supported",
+                       a->m->path, dtype_name(t->type));
     t->bytes = own * n;
     if (!turns) {
         t->data = (const uint8_t *)t->data + before * n;
@@ -235,11 +262,9 @@ static int adopt_hit(adopter *a, const rule_hit *h, const st_tensor *f)
     rule_name(h, NAME_MEMORY, name);
     size_t n_dims = rule_shape(c, h, need);
     if (stacked) need[--n_dims] = 1; /* one of them */
-    if (t.type == DT_COUNT)
-        return err_set(a->err, SHOAL_EUNSUPPORTED,
-                       "%s: tensor %s has dtype %s; weights may be F32, F16 or BF16", a->m->path, f->t.name,
-                       f->dtype_name);
-    if (folder && (h->rule->flags & RULE_TRANSPOSED) && !h->bias && t.n_dims == 2) rc = transpose(a, &t);
+    if (t.type == DT_COUNT) rc = widen(a, f, &t);
+    bool turned = folder && (h->rule->flags & RULE_TRANSPOSED) && !h->bias && t.n_dims == 2;
+    if (rc == 0 && turned) rc = transpose(a, &t);
     if (rc != 0) return rc;
     size_t at_row = n_dims > 1 ? n_dims - 1 : 0;
     place_rows(a, h, need[at_row], &before, &all);

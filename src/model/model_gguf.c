@@ -7,10 +7,28 @@
 #include "model/model_adopt.h"
 #include "model/model_build.h"
 #include "model/model_priv.h"
+#include "model/model_unknown.h"
 
 enum { TOKENS_MAX = 4 << 20 };
 
 /* ---- configuration --------------------------------------------------------------------------- */
+
+/* The caller's to free; NULL when out of memory. */
+static st_tensor *list_tensors(const gguf *g)
+{
+    st_tensor *list = calloc(g->n_tensors + 1, sizeof *list);
+    for (size_t i = 0; list && i < g->n_tensors; i++)
+        list[i] = (st_tensor){.t = g->tensors[i], .dtype_name = dtype_name(g->tensors[i].type)};
+    return list;
+}
+
+static int refuse(const model *m, const char *arch, const gguf *g, shoal_err *err)
+{
+    st_tensor *list = list_tensors(g);
+    int rc = list ? model_unknown(m->path, arch, NAME_GGUF, list, g->n_tensors, err) : err_nomem(err);
+    free(list);
+    return rc;
+}
 
 static int read_config(model *m, gguf *g, shoal_err *err)
 {
@@ -20,10 +38,7 @@ static int read_config(model *m, gguf *g, shoal_err *err)
         rc = err_set(err, SHOAL_EFORMAT, "%s: \"general.architecture\" is missing", m->path);
     if (rc != 0) return rc;
     conf s = {.def = arch_by_gguf(name), .g = g, .mem = m->mem, .what = m->path, .err = err};
-    if (!s.def)
-        return err_set(err, SHOAL_EUNSUPPORTED,
-                       "%s: the architecture \"%.40s\" is not supported; the closest that is: \"%s\"",
-                       m->path, name, arch_closest(name, true));
+    if (!s.def) return refuse(m, name, g, err);
     return conf_read(&s, &m->config);
 }
 
@@ -148,11 +163,8 @@ static int load_text_side(model *m, gguf *g, bool no_tokenizer, shoal_err *err)
 
 static int adopt_tensors(model *m, const gguf *g, shoal_err *err)
 {
-    st_tensor *list = calloc(g->n_tensors + 1, sizeof *list);
-    if (!list) return err_nomem(err);
-    for (size_t i = 0; i < g->n_tensors; i++)
-        list[i] = (st_tensor){.t = g->tensors[i], .dtype_name = dtype_name(g->tensors[i].type)};
-    int rc = model_adopt(m, NAME_GGUF, list, g->n_tensors, err);
+    st_tensor *list = list_tensors(g);
+    int rc = list ? model_adopt(m, NAME_GGUF, list, g->n_tensors, err) : err_nomem(err);
     free(list);
     return rc;
 }
@@ -182,6 +194,7 @@ int model_load_gguf(model *m, const model_options *opts, shoal_err *err)
 {
     int rc = model_build_maps(m, 1, err);
     if (rc == 0) rc = model_build_map_file(m, m->path, err);
+    if (rc == 0 && model_is_llama2c(m->maps[0].data, m->maps[0].len)) return model_load_llama2c(m, opts, err);
     if (rc == 0) rc = gguf_parse(&m->file, m->maps[0].data, m->maps[0].len, m->path, err);
     if (rc == 0) rc = read_config(m, m->file, err);
     if (rc == 0) rc = read_names(m, m->file, err);

@@ -8,6 +8,7 @@
 #include "model/model_adopt.h"
 #include "model/model_build.h"
 #include "model/model_priv.h"
+#include "model/model_unknown.h"
 #include "model/safetensors.h"
 
 enum { CONFIG_MAX = 16 << 20, INDEX_MAX = 64 << 20 };
@@ -25,7 +26,8 @@ static int read_optional(const model *m, const char *file, json_t **ret, shoal_e
     return file_exists(path) ? json_parse_file(ret, path, CONFIG_MAX, err) : 0;
 }
 
-static int read_configs(model *m, shoal_err *err)
+/* *ret_unknown: the family when nobody has described it. */
+static int read_configs(model *m, const char **ret_unknown, shoal_err *err)
 {
     json_t *config = NULL, *generation = NULL, *pool = NULL, *st_pooling = NULL, *st_modules = NULL;
     char *path = join(m, "config.json");
@@ -41,6 +43,8 @@ static int read_configs(model *m, shoal_err *err)
                           .st_pooling = st_pooling,
                           .st_modules = st_modules};
         rc = hf_config_read(&m->config, &files, m->mem, path, err);
+        const char *type = json_string_value(json_object_get(config, "model_type"));
+        if (rc == SHOAL_EUNSUPPORTED && type && !arch_by_hf(type)) *ret_unknown = arena_strdup(m->mem, type);
     }
     json_decref(config);
     json_decref(generation);
@@ -64,15 +68,33 @@ static int load_shards(model *m, const char *const *files, size_t n, st_list *li
     return rc;
 }
 
+static const char CONVERT[] =
+    "%s: its weights are in %s, a pickle, which may run programs and is not read; convert them: cd %s && "
+    "python3 -c "
+    "'import glob, torch; from safetensors.torch import save_file; d = {}; [d.update(torch.load(f, \"cpu\", "
+    "weights_only=True)) for f in glob.glob(\"pytorch_model*.bin\")]; save_file({k: v.clone().contiguous() "
+    "for k, v "
+    "in d.items()}, \"model.safetensors\")'";
+
+static int no_weights(const model *m, shoal_err *err)
+{
+    static const char *const pickles[] = {"pytorch_model.bin", "pytorch_model.bin.index.json"};
+    for (size_t i = 0; i < sizeof pickles / sizeof *pickles; i++) {
+        char *path = join(m, pickles[i]);
+        if (!path) return err_nomem(err);
+        if (file_exists(path)) return err_set(err, SHOAL_EUNSUPPORTED, CONVERT, m->path, pickles[i], m->path);
+    }
+    return err_set(err, SHOAL_ENOTFOUND, "%s: has neither model.safetensors nor model.safetensors.index.json",
+                   m->path);
+}
+
 static int find_shards(model *m, const char ***ret_files, size_t *ret_n, shoal_err *err)
 {
     static const char *const single[] = {"model.safetensors"};
     char *index = join(m, "model.safetensors.index.json"), *path = join(m, single[0]);
     if (!index || !path) return err_nomem(err);
     if (!file_exists(index)) {
-        if (!file_exists(path))
-            return err_set(err, SHOAL_ENOTFOUND,
-                           "%s: has neither model.safetensors nor model.safetensors.index.json", m->path);
+        if (!file_exists(path)) return no_weights(m, err);
         *ret_files = (const char **)single;
         *ret_n = 1;
         return 0;
@@ -82,6 +104,20 @@ static int find_shards(model *m, const char ***ret_files, size_t *ret_n, shoal_e
     if (rc == 0) rc = safetensors_index_parse(ret_files, ret_n, m->mem, text.data, text.len, index, err);
     buf_done(&text);
     return rc;
+}
+
+/* Say which tensors are strange, where they can be had; else what err says already stands. */
+static int refuse(model *m, const char *type, shoal_err *err)
+{
+    const char **files;
+    size_t n;
+    st_list list = {0};
+    shoal_err unused;
+    int rc = find_shards(m, &files, &n, &unused);
+    if (rc == 0) rc = load_shards(m, files, n, &list, &unused);
+    if (rc == 0) model_unknown(m->path, type, NAME_HF, list.items, list.n, err);
+    safetensors_list_done(&list);
+    return rc == SHOAL_ENOMEM ? err_nomem(err) : SHOAL_EUNSUPPORTED;
 }
 
 static int load_weights(model *m, shoal_err *err)
@@ -152,7 +188,9 @@ static int load_text_side(model *m, bool no_tokenizer, shoal_err *err)
 
 int model_load_hf(model *m, const model_options *opts, shoal_err *err)
 {
-    int rc = read_configs(m, err);
+    const char *unknown = NULL;
+    int rc = read_configs(m, &unknown, err);
+    if (unknown) return refuse(m, unknown, err);
     if (rc == 0) rc = load_weights(m, err);
     if (rc == 0) rc = load_text_side(m, opts->no_tokenizer, err);
     return rc;

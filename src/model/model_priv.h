@@ -23,6 +23,7 @@ struct model {
     tokenizer *tok;
     chat_template *chat;
     const char *tok_error, *chat_error;
+    const char *tok_path; /* of a llama2.c checkpoint's tokenizer; NULL: none */
     const char *notice;
     bool quotes_results;
     importance *importance; /* the caller's */
@@ -32,8 +33,11 @@ struct model {
 
 enum { MODEL_JSON_MAX = 64 << 20 }; /* bytes of tokenizer.json and its like */
 
-/* The two loaders fill config, tensors, maps, name, tokenizer and chat template. */
+/* The loaders fill config, tensors, maps, name, tokenizer and chat template. */
 int model_load_gguf(model *m, const model_options *opts, shoal_err *err);
 int model_load_hf(model *m, const model_options *opts, shoal_err *err);
+/* Whether a file is a llama2.c checkpoint, and the model of one that is mapped. */
+bool model_is_llama2c(const void *data, size_t len);
+int model_load_llama2c(model *m, const model_options *opts, shoal_err *err);
 
 #endif

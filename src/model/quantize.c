@@ -110,19 +110,29 @@ static int add_job(plan *p, const tensor *t)
     return 0;
 }
 
-/* Llama 3's frequency scaling is a tensor in GGUF and a formula in folders. */
+static void add_computed(plan *p, const char *name, const float *values, size_t n)
+{
+    if (model_tensor(p->m, name)) return;
+    job *j = &p->jobs[p->n_jobs++];
+    *j = (job){.name = name, .computed = values, .n_dims = 1, .dims = {n, 1, 1, 1}, .type = DT_F32};
+    find_class(p, j, DT_F32);
+}
+
+/* What is a formula or a list in folders is a tensor of divisors in GGUF: Llama 3's and LongRoPE's
+ * frequencies. */
 static int add_rope_freqs(plan *p)
 {
-    const model_config *c = &p->m->config;
-    size_t n = c->pos.rope.dim / 2;
-    if (c->pos.rope.scaling != ROPE_LLAMA3 || model_tensor(p->m, "rope_freqs.weight")) return 0;
+    const rope_conf *r = &p->m->config.pos.rope;
+    size_t n = r->dim / 2;
+    if (r->scaling == ROPE_LONG) {
+        add_computed(p, "rope_factors_long.weight", r->long_by, n);
+        add_computed(p, "rope_factors_short.weight", r->short_by, n);
+    }
+    if (r->scaling != ROPE_LLAMA3) return 0;
     float *values = arena_alloc(p->mem, n * sizeof *values);
     if (!values) return err_nomem(p->err);
-    arch_rope_factors(c, values, n);
-    job *j = &p->jobs[p->n_jobs++];
-    *j = (job){
-        .name = "rope_freqs.weight", .computed = values, .n_dims = 1, .dims = {n, 1, 1, 1}, .type = DT_F32};
-    find_class(p, j, DT_F32);
+    arch_rope_factors(&p->m->config, values, n);
+    add_computed(p, "rope_freqs.weight", values, n);
     return 0;
 }
 
@@ -130,7 +140,7 @@ static int make_plan(plan *p)
 {
     size_t widest = 0;
     int rc = quantize_types_init(&p->types, p->opts, p->m, p->mem, p->err);
-    p->jobs = arena_alloc(p->mem, (p->m->n_tensors + 1) * sizeof *p->jobs);
+    p->jobs = arena_alloc(p->mem, (p->m->n_tensors + 2) * sizeof *p->jobs);
     if (rc == 0 && !p->jobs) rc = err_nomem(p->err);
     if (rc == 0) rc = add_rope_freqs(p);
     for (size_t i = 0; rc == 0 && i < p->m->n_tensors; i++) {

@@ -45,7 +45,9 @@ static int put_folder(gguf_out *o, const model *m, shoal_err *err)
     gguf_out_str(o, "general.type", "model");
     gguf_out_str(o, "shoal.task", task_name(m->config.task));
     conf_write(o, &m->config);
-    int rc = put_folder_tokenizer(o, m, err);
+    int rc = m->tok_path    ? quantize_put_llama2c(o, m->tok_path, m->config.n_vocab, err)
+             : m->is_folder ? put_folder_tokenizer(o, m, err)
+                            : 0;
     if (m->chat) {
         const char *source = chat_template_source(m->chat);
         gguf_out_str(o, "tokenizer.chat_template", source);
@@ -67,7 +69,7 @@ int quantize_put_metadata(gguf_out *o, const model *m, const quantize_options *o
 {
     const char *version = opts->version ? opts->version : m->version;
     int rc = 0;
-    if (m->is_folder)
+    if (!m->file)
         rc = put_folder(o, m, err);
     else
         for (size_t i = 0; i < m->file->n_kv; i++)

@@ -16,4 +16,7 @@ int quantize_put_metadata(gguf_out *o, const model *m, const quantize_options *o
 int quantize_put_tokenizer(gguf_out *o, const char *json, size_t len, const json_t *config,
                            const model_config *c, const char *what, shoal_err *err);
 
+/* The same of llama2.c's tokenizer.bin, which tokenizer_from_llama2c took. */
+int quantize_put_llama2c(gguf_out *o, const char *path, size_t n_vocab, shoal_err *err);
+
 #endif

@@ -17,6 +17,7 @@
 #include "model/gguf_writer.h"
 #include "model/hf_config.h"
 #include "model/model.h"
+#include "model/widen.h"
 
 #define DATA SHOAL_SOURCE_DIR "/tests/data/"
 
@@ -59,6 +60,7 @@ static int drop_folder(void **state)
                                         "model.safetensors",
                                         "model.safetensors.index.json",
                                         "a.st",
+                                        "pytorch_model.bin",
                                         "b.st",
                                         "generation_config.json",
                                         "pooling.json",
@@ -231,6 +233,9 @@ static void config_names_what_is_wrong(void **state)
     copy_from("llama-gqa", "model.safetensors", "model.safetensors");
     config_refused("model_type", "\"llama9\"", SHOAL_EUNSUPPORTED,
                    "\"llama9\" is not supported; the closest that is: \"llama\"");
+    config_refused("model_type", "\"llama9\"", SHOAL_EUNSUPPORTED, "a place for every tensor here");
+    config_refused("model_type", "\"gpt3\"", SHOAL_EUNSUPPORTED,
+                   "\"gpt2\", which has no place for 29 of the 30 tensors here, such as ");
     config_refused("model_type", NULL, SHOAL_EINVALID, "\"model_type\" is missing");
     config_refused("architectures", "[\"LlamaForQuestionAnswering\"]", SHOAL_EUNSUPPORTED,
                    "LlamaForQuestionAnswering");
@@ -298,6 +303,9 @@ static void model_names_missing_files(void **state)
     refused(folder, &bare, SHOAL_ENOTFOUND, "config.json");
     put_config(NULL, NULL);
     refused(folder, &bare, SHOAL_ENOTFOUND, "neither model.safetensors nor");
+    put("pytorch_model.bin", "PK", 2);
+    refused(folder, &bare, SHOAL_EUNSUPPORTED, "weights are in pytorch_model.bin");
+    refused(folder, &bare, SHOAL_EUNSUPPORTED, "\"model.safetensors\")'"); /* the command is whole */
 }
 
 /* Header of llama-gqa with one tensor's dtype spelled otherwise. */
@@ -312,7 +320,33 @@ static void model_refuses_weights_it_cannot_compute_with(void **state)
     memcpy(at, "\"dtype\": \"I16\"", 14);
     put("model.safetensors", b.data, b.len);
     buf_done(&b);
-    refused(folder, &bare, SHOAL_EUNSUPPORTED, "has dtype I16; weights may be F32, F16 or BF16");
+    refused(folder, &bare, SHOAL_EUNSUPPORTED, "has dtype I16; weights may be F32, F16, BF16,");
+}
+
+/* One tensor of llama-gqa in another type: its values are those of the same bits read one by one. */
+static void model_widens_what_nothing_computes_with(void **state)
+{
+    (void)state;
+    static const uint8_t BYTES[] = {0x00, 0x01, 0x07, 0x08, 0x38, 0x3c, 0x7e, 0xb8};
+    static const float E4M3[] = {0, 0x1p-9f, 0x7p-9f, 0x1p-6f, 1, 1.5f, 448, -1},
+                       E5M2[] = {0, 0x1p-16f, 0x7p-16f, 0x1p-13f, 0.5f, 1, 0, -0.5f};
+    const double DOUBLES[] = {1.0 / 3, -2.5};
+    uint16_t half[8];
+    float out[8];
+    size_t bytes;
+    dtype to;
+    assert_true(widen_type("F8_E4M3", &to, &bytes) && to == DT_F16 && bytes == 1);
+    widen_values("F8_E4M3", BYTES, half, 8);
+    dtype_to_f32(DT_F16, half, out, 8);
+    assert_memory_equal(out, E4M3, sizeof out);
+    assert_true(widen_type("F8_E5M2", &to, &bytes) && to == DT_F16 && bytes == 1);
+    widen_values("F8_E5M2", BYTES, half, 8);
+    dtype_to_f32(DT_F16, half, out, 8);
+    for (int i = 0; i < 8; i++) assert_true(i == 6 ? out[i] != out[i] : out[i] == E5M2[i]);
+    assert_true(widen_type("F64", &to, &bytes) && to == DT_F32 && bytes == 8);
+    widen_values("F64", DOUBLES, out, 2);
+    assert_true(out[0] == (float)(1.0 / 3) && out[1] == -2.5f);
+    assert_false(widen_type("I32", &to, &bytes));
 }
 
 /* ---- configurations alone ------------------------------------------------------------------------------ */
@@ -586,6 +620,70 @@ static void model_opens_every_supported_quantisation(void **state)
     json_decref(expected);
 }
 
+/* A checkpoint of llama2.c, made of quant's own weights: 1 layer, width 4, 2 heads of 2, 3 tokens, 5
+ * positions. */
+static void model_reads_llama2c(void **state)
+{
+    (void)state;
+    enum { VALUES = 3 * 4 + 4 + 4 * 16 + 4 + 3 * 24 + 4 + 2 * 5 };
+    int32_t head[7] = {4, 6, 1, 2, 2, 3, 5};
+    float values[VALUES + 3 * 4];
+    for (int i = 0; i < VALUES + 12; i++) values[i] = (float)i;
+    buf b = {0};
+    buf_append(&b, head, sizeof head);
+    buf_append(&b, values, VALUES * sizeof *values);
+    put("m.gguf", b.data, b.len);
+    model *m = open_or_fail(in_folder("m.gguf"), &bare);
+    assert_true(model_get_config(m)->tied && model_get_config(m)->pos.rope.interleaved);
+    assert_true(((const float *)model_tensor(m, "blk.0.attn_q.weight")->data)[0] == 16);
+    assert_true(((const float *)model_tensor(m, "output_norm.weight")->data)[0] == 3 * 4 + 4 + 64 + 4 + 72);
+    model_free(m);
+    m = open_or_fail(in_folder("m.gguf"), NULL);
+    assert_non_null(strstr(model_tokenizer_error(m), "tokenizer.bin"));
+    model_free(m);
+    head[5] = -3; /* the classifier is apart */
+    memcpy(b.data, head, sizeof head);
+    put("m.gguf", b.data, b.len);
+    refused(in_folder("m.gguf"), &bare, SHOAL_EFORMAT, "m.gguf");
+    buf_append(&b, values + VALUES, 12 * sizeof *values);
+    put("m.gguf", b.data, b.len);
+    m = open_or_fail(in_folder("m.gguf"), &bare);
+    assert_true(((const float *)model_tensor(m, "output.weight")->data)[0] == VALUES);
+    model_free(m);
+    buf_done(&b);
+}
+
+static void model_reads_the_stories(void **state)
+{
+    (void)state;
+    static const char PATH[] = SHOAL_SOURCE_DIR "/../shared/borrowed/stories260K/stories260K.bin";
+    if (access(PATH, R_OK) != 0) skip();
+    model *m = open_or_fail(PATH, NULL);
+    if (!model_tokenizer(m)) fail_msg("%s", model_tokenizer_error(m));
+    assert_int_equal(model_get_config(m)->n_vocab, 512);
+    assert_int_equal(model_get_config(m)->attn.n_head_kv, 4);
+    assert_int_equal(model_tensor_count(m), 2 + 9 * 5);
+    encoding a = {0}, b = {0};
+    quantize_report report;
+    static const char TEXT[] = "Once upon a time, Lily saw 3 caf\xC3\xA9s.";
+    assert_int_equal(
+        tokenizer_encode(model_tokenizer(m), TEXT, sizeof TEXT - 1, NULL, 0, TOK_ADD_SPECIAL, 1000, &a, NULL),
+        0);
+    model_free(m);
+    assert_int_equal(
+        quantize_model(PATH, in_folder("m.gguf"), &(quantize_options){.type = DT_Q8_0}, &report, NULL), 0);
+    m = open_or_fail(in_folder("m.gguf"), NULL);
+    if (!model_tokenizer(m)) fail_msg("%s", model_tokenizer_error(m));
+    assert_int_equal(
+        tokenizer_encode(model_tokenizer(m), TEXT, sizeof TEXT - 1, NULL, 0, TOK_ADD_SPECIAL, 1000, &b, NULL),
+        0);
+    assert_int_equal(a.n, b.n);
+    assert_memory_equal(a.ids, b.ids, a.n * sizeof *a.ids);
+    encoding_done(&a);
+    encoding_done(&b);
+    model_free(m);
+}
+
 static void model_names_an_unknown_architecture(void **state)
 {
     (void)state;
@@ -673,6 +771,7 @@ int main(void)
         T(model_reads_shards_and_names_a_missing_one),
         T(model_names_missing_files),
         T(model_refuses_weights_it_cannot_compute_with),
+        T(model_widens_what_nothing_computes_with),
         T(config_reads_pooling_and_labels),
         T(model_opens_gguf_files),
         T(a_classifier_without_its_pooler_is_refused),
@@ -681,6 +780,8 @@ int main(void)
         T(a_sliding_window_makes_layers_local),
         T(a_mistral_file_without_its_window_is_noticed),
         T(model_opens_every_supported_quantisation),
+        T(model_reads_llama2c),
+        T(model_reads_the_stories),
         T(model_names_an_unknown_architecture),
         T(model_refuses_another_digest),
         T(model_cut_anywhere_is_refused),

@@ -108,7 +108,7 @@ static int finish(conf *s, model_config *c)
 
 const arch_def arch_t5 = {
     .name = "t5",
-    .hf_types = NAMES("t5"),
+    .hf_types = NAMES("t5", "mt5"),
     .task = TASK_SEQ2SEQ,
     .tasks = CAN(TASK_SEQ2SEQ),
     .base = {.n_ctx = 512,
@@ -119,6 +119,7 @@ const arch_def arch_t5 = {
              .tied = true},
     .conf = {rows},
     .tensors = {rules},
-    .ignored = NAMES("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"),
+    .ignored = NAMES("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",
+                     "dec.blk.#.cross_attn_rel_b.weight"),
     .finish = finish,
 };
