@@ -86,8 +86,11 @@ static size_t plain_search(rig *r, const int32_t *prompt, size_t n_prompt, const
             int32_t ids[256];
             memcpy(ids, prompt, n_prompt * sizeof *ids);
             memcpy(ids + n_prompt, h[i].ids, h[i].n * sizeof *ids);
-            gen_request one = {
-                .ids = ids, .n_ids = n_prompt + h[i].n, .max_tokens = 1, .n_top = (int)(2 * o.n)};
+            gen_request one = {.ids = ids,
+                               .n_ids = n_prompt + h[i].n,
+                               .source = q->source,
+                               .max_tokens = 1,
+                               .n_top = (int)(2 * o.n)};
             reply *a = generate(r->e, &one);
             h[i].n_top = a->n_top;
             memcpy(h[i].top, a->top, a->n_top * sizeof *a->top);
@@ -161,6 +164,45 @@ static void searches_equal_plain_ones(void **state)
     }
 }
 
+/* The same of encoder-decoders, whose lanes share what was made of the source. */
+static void searches_with_a_source_equal_plain_ones(void **state)
+{
+    static const char *const names[] = {"t5-small-relu", "bart", "marian-translate"};
+    for (size_t f = 0; f < sizeof names / sizeof *names; f++) {
+        char path[256];
+        rig plain, busy;
+        snprintf(path, sizeof path, DATA "hf/%s", names[f]);
+        rig_open(&plain, path, (engine_options){.n_threads = 1});
+        rig_open(&busy, path, (engine_options){.max_batch = 9, .kv_bytes = 400 << 10});
+        const model_config *c = model_get_config(plain.m);
+        int32_t ids[2][30], want[2][64];
+        enc_request source[2];
+        gen_request q[2];
+        reply *got[2];
+        size_t n[2];
+        for (size_t i = 0; i < 2; i++) {
+            for (size_t k = 0; k < 30; k++) ids[i][k] = (int32_t)(rng_mix(100 * i + k) % c->n_vocab);
+            source[i] = (enc_request){.ids = ids[i], .n_ids = 12 + 18 * i};
+            q[i] = (gen_request){.ids = &c->start_id,
+                                 .n_ids = 1,
+                                 .source = &source[i],
+                                 .max_tokens = 20,
+                                 .n_beams = 4 - i,
+                                 .length_penalty = 1};
+            n[i] = plain_search(&plain, q[i].ids, 1, &q[i], want[i]);
+            got[i] = reply_new();
+            must(reply_start(got[i], busy.e, &q[i], &err));
+        }
+        for (size_t i = 0; i < 2; i++) {
+            reply_wait(got[i]);
+            assert_reply(got[i], want[i], n[i]);
+            reply_free(got[i]);
+        }
+        rig_close(&busy);
+        rig_close(&plain);
+    }
+}
+
 static void what_does_not_go_with_beams_is_refused(void **state)
 {
     rig r;
@@ -203,6 +245,7 @@ int main(void)
         cmocka_unit_test(equal_sums_go_to_the_earlier_lane),
         cmocka_unit_test(options_out_of_range_are_refused),
         cmocka_unit_test(searches_equal_plain_ones),
+        cmocka_unit_test(searches_with_a_source_equal_plain_ones),
         cmocka_unit_test(what_does_not_go_with_beams_is_refused),
         cmocka_unit_test(a_cancelled_search_leaves_no_pages),
     };
