@@ -90,13 +90,19 @@ typedef struct shoal_model_info {
     char digest[65];  /* SHA-256 of the file, hex */
     size_t n_ctx, n_vocab, n_embd, n_labels;
     const char *const *labels; /* n_labels names */
-    const char *notice;        /* where its answers are not the original's, a sentence; NULL: nowhere known */
+    const char
+        *tool_syntax;   /* how its replies write calls of tools ("hermes", ...), or NULL: no chat template */
+    const char *notice; /* where its answers are not the original's, a sentence; NULL: nowhere known */
 } shoal_model_info;
 
 /* Strings live as long as the model. */
 int shoal_model_describe(shoal_model *m, shoal_model_info *ret, shoal_err *err);
 
 /* ---- generate -------------------------------------------------------------------------------- */
+
+/* Each piece of text as it comes, whole characters, on the calling thread; not 0: stop here (the call
+ * then returns SHOAL_ECANCELLED with what there is in *ret). */
+typedef int (*shoal_text_fn)(void *user, const char *text, size_t n_bytes);
 
 /* Zero means the default in brackets; what is out of range is SHOAL_EINVALID. */
 typedef struct shoal_generate_options {
@@ -111,24 +117,23 @@ typedef struct shoal_generate_options {
     int json_object;         /* the reply is one JSON object */
     const char *json_schema; /* the reply is JSON that satisfies this schema (text) */
     /* beam search: greedy, without stop strings or JSON; the reply comes as one piece */
-    size_t n_beams;       /* to 10 [1: none] */
-    float length_penalty; /* a reply's score is its log-probability / length^penalty */
-    int early_stopping;   /* end as soon as n_beams replies have ended */
+    size_t n_beams;        /* to 10 [1: none] */
+    float length_penalty;  /* a reply's score is its log-probability / length^penalty */
+    int early_stopping;    /* end as soon as n_beams replies have ended */
+    shoal_text_fn thought; /* shoal_chat: what a thinking model thinks, as it comes [gathered alone] */
 } shoal_generate_options;
 
 typedef struct shoal_generation {
     char *text; /* n_bytes of UTF-8 and a NUL */
     size_t n_bytes;
+    char *thought; /* shoal_chat: what the model thought before it answered, as text is; "" for most */
+    size_t n_thought_bytes;
     int32_t *ids;
     size_t n_ids, n_prompt;
     int stopped;      /* 1: by end token or stop string; 0: by max_tokens or the context */
     double mean_prob; /* mean probability of the chosen tokens: how sure the model was */
     double prefill_ms, decode_ms;
 } shoal_generation;
-
-/* Each piece of text as it comes, whole characters, on the calling thread; not 0: stop here (the call
- * then returns SHOAL_ECANCELLED with what there is in *ret). */
-typedef int (*shoal_text_fn)(void *user, const char *text, size_t n_bytes);
 
 /* Continue a raw prompt, in which control tokens may be spelt out ("<|im_end|>"); with an encoder-decoder
  * (task "seq2seq") the prompt is the source that it turns into another text. opts, fn and ret may be

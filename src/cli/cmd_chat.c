@@ -26,6 +26,7 @@ typedef struct conversation {
     shoal_message messages[MESSAGES_MAX]; /* contents are malloc'd, roles are constants */
     size_t n;
     bool terminal, json;
+    const char *calls_form; /* how the model writes calls */
     toolcall_parser *calls; /* splits the reply that is being shown */
     bool unheard;           /* an answer could not be written, which has been said */
 } conversation;
@@ -93,6 +94,18 @@ static void show_text(void *user, const char *s, size_t n)
     }
 }
 
+/* A thought is shown fainter than what is meant. */
+static int show_thought(void *user, const char *text, size_t n)
+{
+    const conversation *c = user;
+    if (interrupted) return 1;
+    if (!c->terminal) return 0;
+    fputs("\x1b[2m", stdout);
+    show_text(NULL, text, n);
+    fputs("\x1b[0m", stdout);
+    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
+}
+
 static void show_call(void *user, int index, const char *name)
 {
     (void)user, (void)index;
@@ -115,6 +128,10 @@ static int print_json(const shoal_generation *g)
     buf out = {0};
     buf_puts(&out, "{\"role\":\"assistant\",\"content\":");
     json_put_string(&out, g->text, g->n_bytes);
+    if (g->n_thought_bytes) {
+        buf_puts(&out, ",\"reasoning_content\":");
+        json_put_string(&out, g->thought, g->n_thought_bytes);
+    }
     buf_printf(&out, ",\"tokens\":%zu,\"mean_prob\":%.6g,\"ms\":%.3f}", g->n_ids, g->mean_prob,
                g->prefill_ms + g->decode_ms);
     int rc = cli_print(&out);
@@ -140,7 +157,8 @@ static int reply(conversation *c, shoal_err *err)
     static const toolcall_sink sink = {
         .text = show_text, .begin = show_call, .arguments = show_arguments, .end = show_call_end};
     shoal_generation g = {0};
-    c->calls = c->terminal ? toolcall_new(&sink, toolcall_find("hermes"), NULL) : NULL;
+    c->calls = c->terminal ? toolcall_new(&sink, toolcall_find(c->calls_form), NULL) : NULL;
+    c->go.thought = show_thought;
     interrupted = 0;
     int rc = shoal_chat(c->m, c->messages, c->n, &c->go, c->json ? NULL : show, c, &g, err);
     bool stopped = rc == SHOAL_ECANCELLED && interrupted;
@@ -258,6 +276,7 @@ static int chat(conversation *c, const char *arg, chat_options *o, shoal_err *er
     if (rc == 0) rc = open_history(&e, c, o, err);
     if (rc == 0) rc = cli_model_open(&c->m, arg, &o->model, err);
     if (rc == 0) rc = check_task(c->m, arg, &info, err);
+    if (rc == 0) c->calls_form = info.tool_syntax ? info.tool_syntax : "hermes";
     if (rc == 0 && o->system) rc = add(c, "system", o->system, err);
     if (rc == 0 && !o->system && !o->no_home) {
         rc = cli_home_open(&c->home, o->config, info.name, err);

@@ -88,6 +88,8 @@ int shoal_model_describe(shoal_model *m, shoal_model_info *ret, shoal_err *err)
         .n_embd = c->n_embd,
         .n_labels = c->head.n_labels,
         .labels = c->head.labels,
+        .tool_syntax =
+            model_chat_template(m->m) ? chat_template_calls(model_chat_template(m->m), NULL)->name : NULL,
         .notice = model_notice(m->m),
     };
     sha256_hex(&d, ret->digest);
@@ -132,6 +134,7 @@ void api_waiter_done(api_waiter *w)
     pthread_mutex_destroy(&w->lock);
     pthread_cond_destroy(&w->changed);
     buf_done(&w->text);
+    buf_done(&w->thought);
     free(w->ids);
     free(w->values);
 }

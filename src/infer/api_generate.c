@@ -23,6 +23,7 @@ static void on_generated(void *user, const gen_event *ev)
 {
     api_waiter *w = user;
     pthread_mutex_lock(&w->lock);
+    if (ev->thought_len && buf_append(&w->thought, ev->thought, ev->thought_len) != 0) w->nomem = true;
     if (ev->text_len && buf_append(&w->text, ev->text, ev->text_len) != 0) w->nomem = true;
     if (ev->kind == EVENT_TOKEN) {
         waiter_add_id(w, ev->id);
@@ -35,10 +36,15 @@ static void on_generated(void *user, const gen_event *ev)
     pthread_mutex_unlock(&w->lock);
 }
 
-static void take_generation(api_waiter *w, buf *text, size_t n_prompt, shoal_generation *ret)
+typedef struct generated {
+    buf text, thought;
+} generated;
+
+static void take_generation(api_waiter *w, generated *all, size_t n_prompt, shoal_generation *ret)
 {
     *ret = (shoal_generation){
-        .n_bytes = text->len,
+        .n_bytes = all->text.len,
+        .n_thought_bytes = all->thought.len,
         .ids = w->ids,
         .n_ids = w->n_ids,
         .n_prompt = n_prompt,
@@ -47,43 +53,77 @@ static void take_generation(api_waiter *w, buf *text, size_t n_prompt, shoal_gen
         .prefill_ms = w->timings.prefill_ms,
         .decode_ms = w->timings.decode_ms,
     };
-    ret->text = buf_take(text);
+    ret->text = buf_take(&all->text);
+    ret->thought = buf_take(&all->thought);
     w->ids = NULL;
 }
 
-/* Hand text to fn as it comes, until the engine is done; the whole of it gathers in `all`. */
-static void follow(shoal_model *m, api_waiter *w, uint64_t id, shoal_text_fn fn, void *user, buf *all)
+/* Who hears what, and all that was heard. */
+typedef struct follower {
+    shoal_text_fn text, thought;
+    void *user;
+    generated all;
+    bool stopped; /* the caller wants no more */
+} follower;
+
+/* Take what has gathered since; under the lock. */
+static void take_pieces(api_waiter *w, generated *ret)
 {
-    bool stopped = false;
-    buf piece = {0};
+    generated swap = *ret;
+    *ret = (generated){w->text, w->thought};
+    w->text = swap.text;
+    w->thought = swap.thought;
+    buf_clear(&w->text);
+    buf_clear(&w->thought);
+}
+
+static void hand_on(follower *f, buf *all, const buf *piece, shoal_text_fn fn)
+{
+    if (piece->len == 0 || f->stopped) return;
+    buf_append(all, piece->data, piece->len);
+    f->stopped = fn && fn(f->user, piece->data, piece->len) != 0;
+}
+
+/* Hand on what comes, until the engine is done. */
+static void follow(shoal_model *m, api_waiter *w, uint64_t id, follower *f)
+{
+    generated piece = {{0}, {0}};
     pthread_mutex_lock(&w->lock);
     for (;;) {
-        while (!w->done && w->text.len == 0) pthread_cond_wait(&w->changed, &w->lock);
-        buf swap = piece;
-        piece = w->text;
-        w->text = swap;
-        buf_clear(&w->text);
-        bool done = w->done;
+        while (!w->done && w->text.len + w->thought.len == 0) pthread_cond_wait(&w->changed, &w->lock);
+        take_pieces(w, &piece);
+        bool done = w->done, was = f->stopped;
         pthread_mutex_unlock(&w->lock);
-        if (piece.len && !stopped) {
-            buf_append(all, piece.data, piece.len);
-            if (fn && fn(user, piece.data, piece.len) != 0) {
-                stopped = true;
-                engine_cancel(m->e, id);
-            }
-        }
-        buf_clear(&piece);
+        hand_on(f, &f->all.thought, &piece.thought, f->thought);
+        hand_on(f, &f->all.text, &piece.text, f->text);
+        if (f->stopped && !was) engine_cancel(m->e, id);
         pthread_mutex_lock(&w->lock);
-        if (done && w->text.len == 0) break;
+        if (done && w->text.len + w->thought.len == 0) break;
     }
-    if (stopped && w->status == 0) api_waiter_finish(w, SHOAL_ECANCELLED, "stopped by the caller");
+    if (f->stopped && w->status == 0) api_waiter_finish(w, SHOAL_ECANCELLED, "stopped by the caller");
     pthread_mutex_unlock(&w->lock);
-    buf_done(&piece);
+    buf_done(&piece.text);
+    buf_done(&piece.thought);
+}
+
+/* What a chat adds to a request: how its model writes calls and thoughts. */
+static void add_forms(gen_request *r, const chat_template *t, bool in_thought)
+{
+    const toolcall_syntax *calls = chat_template_calls(t, NULL);
+    const char *const markers[] = {calls->open, calls->close, calls->also, calls->middle};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof markers / sizeof *markers; i++) r->shown[n++] = markers[i];
+    r->thinking = chat_template_thinking(t);
+    r->in_thought = in_thought;
+    if (!r->thinking) return;
+    r->shown[n++] = r->thinking->open;
+    r->shown[n++] = r->thinking->close;
 }
 
 /* prompt is the source when the model reads one; the reply then begins with the model's own token. */
-static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_generate_options *o,
-                        shoal_text_fn fn, void *user, shoal_generation *ret, shoal_err *err)
+static int generate_ids(shoal_model *m, const encoding *prompt, const chat_template *t, bool in_thought,
+                        const shoal_generate_options *o, shoal_text_fn fn, void *user, shoal_generation *ret,
+                        shoal_err *err)
 {
     static const shoal_generate_options defaults;
     if (!o) o = &defaults;
@@ -112,19 +152,21 @@ static int generate_ids(shoal_model *m, const encoding *prompt, const shoal_gene
     };
     api_waiter w;
     api_waiter_init(&w);
+    follower f = {.text = fn, .thought = o->thought, .user = user};
     uint64_t id = 0;
-    buf all = {0};
+    if (t) add_forms(&r, t, in_thought);
     int rc = engine_generate(m->e, &r, on_generated, &w, &id, err);
     if (rc == 0) {
-        follow(m, &w, id, fn, user, &all);
+        follow(m, &w, id, &f);
         rc = w.status;
-        if (rc == 0 && (w.nomem || all.failed))
+        if (rc == 0 && (w.nomem || f.all.text.failed || f.all.thought.failed))
             rc = err_nomem(err);
         else if (rc != 0)
             err_set(err, rc, "%s", w.message);
-        if (ret && (rc == 0 || rc == SHOAL_ECANCELLED)) take_generation(&w, &all, prompt->n, ret);
+        if (ret && (rc == 0 || rc == SHOAL_ECANCELLED)) take_generation(&w, &f.all, prompt->n, ret);
     }
-    buf_done(&all);
+    buf_done(&f.all.text);
+    buf_done(&f.all.thought);
     api_waiter_done(&w);
     return rc;
 }
@@ -136,7 +178,7 @@ static int do_generate(shoal_model *m, const char *prompt, const shoal_generate_
     int rc = api_need_task(m, reads ? TASK_SEQ2SEQ : TASK_GENERATE, err);
     encoding enc = {0};
     if (rc == 0) rc = api_encode_text(m, prompt, NULL, TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, &enc, err);
-    if (rc == 0) rc = generate_ids(m, &enc, opts, fn, user, ret, err);
+    if (rc == 0) rc = generate_ids(m, &enc, NULL, false, opts, fn, user, ret, err);
     encoding_done(&enc);
     return rc;
 }
@@ -182,11 +224,13 @@ static int do_chat(shoal_model *m, const shoal_message *messages, size_t n_messa
     if (!t) return no_template(m, err);
     json_t *list = messages_json(messages, n_messages);
     if (!list) return err_set(err, SHOAL_EINVALID, "a message has no role, no content, or is not UTF-8");
+    bool in_thought = false;
     encoding enc = {0};
     rc = api_need_tokenizer(m, err);
     if (rc == 0)
-        rc = chat_prompt_encode(t, model_tokenizer(m->m), &(chat_input){.messages = list}, &enc, NULL, err);
-    if (rc == 0) rc = generate_ids(m, &enc, opts, fn, user, ret, err);
+        rc = chat_prompt_encode(t, model_tokenizer(m->m), &(chat_input){.messages = list}, &enc, &in_thought,
+                                err);
+    if (rc == 0) rc = generate_ids(m, &enc, t, in_thought, opts, fn, user, ret, err);
     encoding_done(&enc);
     json_decref(list);
     return rc;
@@ -203,6 +247,7 @@ int shoal_chat(shoal_model *m, const shoal_message *messages, size_t n_messages,
 void shoal_generation_done(shoal_generation *g)
 {
     free(g->text);
+    free(g->thought);
     free(g->ids);
     *g = (shoal_generation){0};
 }

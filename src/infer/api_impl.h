@@ -33,7 +33,8 @@ int api_encode_text(const shoal_model *m, const char *text, const char *pair, un
 typedef struct api_waiter {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    buf text; /* generate: text that the caller has not taken yet */
+    buf text;    /* generate: text that the caller has not taken yet */
+    buf thought; /* the same of what the model thinks */
     int32_t *ids;
     size_t n_ids, cap_ids;
     float *values; /* encode: a copy of the result */

@@ -49,6 +49,10 @@ has "$body" '"finish_reason":"tool_calls"'
 body=$(ask ',"chat_template_kwargs":{"messages":[]}')
 has "$body" '"param":"chat_template_kwargs"'
 
+# without a server: the thought comes apart in shoal chat, too
+said=$("$SHOAL_BIN" chat "$work/thinker" --json --no-home --no-history -n 8 --temp 0 <<<hi) || fail "chat"
+has "$said" '"content":"","reasoning_content":"'
+
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server ends with $stopped"
 echo "thoughts come apart, and calls come in the model's own syntax"
