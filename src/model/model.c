@@ -283,6 +283,16 @@ const char *model_chat_template_error(const model *m)
     return m->chat_error;
 }
 
+const char *model_generation_json(const model *m)
+{
+    return m->generation_json;
+}
+
+const char *model_preprocessor_json(const model *m)
+{
+    return m->preprocessor_json;
+}
+
 const char *model_notice(const model *m)
 {
     return m->notice;
