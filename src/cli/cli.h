@@ -38,6 +38,7 @@
     X(tag)              \
     X(embed)            \
     X(transcribe)       \
+    X(vad)              \
     X(tokenize)         \
     X(logits)           \
     X(quantize)         \

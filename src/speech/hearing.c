@@ -17,6 +17,8 @@ enum { TICK_HOPS = 2, SUPPRESS_MAX = 4096 };
 static int id_of(const hearing *h, const char *spelling, int32_t *ret, shoal_err *err)
 {
     encoding e = {0};
+    *ret = -1;
+    if (!h->model) return 0;
     int rc = tokenizer_encode(model_tokenizer(h->model), spelling, strlen(spelling), NULL, 0,
                               TOK_PARSE_SPECIAL, 0, &e, err);
     if (rc == 0) *ret = e.n == 1 && (size_t)e.ids[0] < h->n_vocab ? e.ids[0] : -1;
@@ -146,21 +148,19 @@ const hearing_language *hearing_language_of(const hearing *h, int32_t id)
 
 /* ---- features ------------------------------------------------------------------------------------ */
 
-static int read_features(hearing *h, const json_t *config, shoal_err *err)
+static int read_features(hearing *h, const json_t *config, size_t n_mels, size_t n_frames, shoal_err *err)
 {
-    const model_config *c = model_get_config(h->model);
     size_t chunk = 0;
     mel *probe = NULL;
-    h->mel = (mel_options){.n_mels = (uint32_t)c->source.n_mel};
+    h->mel = (mel_options){.n_mels = (uint32_t)n_mels};
     int rc = config ? mel_read_config(&h->mel, &chunk, config, err) : 0;
-    if (rc == 0 && h->mel.n_mels != c->source.n_mel)
-        rc = err_set(err, SHOAL_EINVALID, "features of %u bands for a model of %zu", h->mel.n_mels,
-                     c->source.n_mel);
+    if (rc == 0 && h->mel.n_mels != n_mels)
+        rc = err_set(err, SHOAL_EINVALID, "features of %u bands for a model of %zu", h->mel.n_mels, n_mels);
     if (rc == 0) rc = mel_new(&probe, &h->mel, err);
     if (rc != 0) return rc;
     h->mel = *mel_settings(probe);
     mel_free(probe);
-    h->n_frames = 2 * c->source.n_ctx;
+    h->n_frames = n_frames;
     h->tick = (size_t)h->mel.hop * TICK_HOPS;
     if (size_mul(h->n_frames, h->mel.hop, &h->n_window) || (chunk && chunk != h->n_window))
         return err_set(err, SHOAL_EINVALID, "a window of %zu samples for a model of %zu frames", chunk,
@@ -170,19 +170,34 @@ static int read_features(hearing *h, const json_t *config, shoal_err *err)
 
 static int parse(json_t **ret, const char *text, const char *what, shoal_err *err)
 {
-    return text ? json_parse(ret, text, strlen(text), what, err) : 0;
+    int rc = text ? json_parse(ret, text, strlen(text), what, err) : 0;
+    if (rc == 0 && *ret && !json_is_object(*ret))
+        rc = err_set(err, SHOAL_EFORMAT, "%s: not a JSON object", what);
+    return rc;
 }
 
-static int read_all(hearing *h, const json_t *generation, const json_t *features, shoal_err *err)
+static int read_all(hearing *h, const json_t *generation, shoal_err *err)
 {
-    int rc = read_features(h, features, err);
     h->multilingual = true;
-    if (rc == 0) rc = json_get_bool(generation, "is_multilingual", &h->multilingual, err);
+    int rc = json_get_bool(generation, "is_multilingual", &h->multilingual, err);
     if (rc == 0) rc = read_tokens(h, generation, err);
     if (rc == 0) rc = read_languages(h, generation, err);
     if (rc == 0) rc = read_list(h, generation, "suppress_tokens", &h->never, &h->n_never, err);
     if (rc == 0)
         rc = read_list(h, generation, "begin_suppress_tokens", &h->never_first, &h->n_never_first, err);
+    return rc;
+}
+
+int hearing_read(hearing *h, const char *generation_json, const char *preprocessor_json, size_t n_mels,
+                 size_t n_frames, shoal_err *err)
+{
+    json_t *generation = NULL, *features = NULL;
+    int rc = parse(&generation, generation_json, "generation_config.json", err);
+    if (rc == 0) rc = parse(&features, preprocessor_json, "preprocessor_config.json", err);
+    if (rc == 0) rc = read_features(h, features, n_mels, n_frames, err);
+    if (rc == 0) rc = read_all(h, generation, err);
+    json_decref(generation);
+    json_decref(features);
     return rc;
 }
 
@@ -195,12 +210,8 @@ int hearing_init(hearing *ret, const model *m, shoal_err *err)
     if (!model_tokenizer(m))
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", model_name(m), model_tokenizer_error(m));
     ret->eot = c->eos_ids[0];
-    json_t *generation = NULL, *features = NULL;
-    int rc = parse(&generation, model_generation_json(m), "generation_config.json", err);
-    if (rc == 0) rc = parse(&features, model_preprocessor_json(m), "preprocessor_config.json", err);
-    if (rc == 0) rc = read_all(ret, generation, features, err);
-    json_decref(generation);
-    json_decref(features);
+    int rc = hearing_read(ret, model_generation_json(m), model_preprocessor_json(m), c->source.n_mel,
+                          2 * c->source.n_ctx, err);
     return rc ? err_prefix(err, rc, "%s", model_name(m)) : 0;
 }
 

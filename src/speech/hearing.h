@@ -47,6 +47,10 @@ typedef struct hearing {
 /* SHOAL_EUNSUPPORTED for a model that hears otherwise, or that has no tokenizer; SHOAL_EINVALID for a broken
  * configuration. The model is borrowed. hearing_done may be given *ret whatever is returned. */
 int hearing_init(hearing *ret, const model *m, shoal_err *err);
+/* Its part that reads the two texts (each may be NULL) for a model of n_mels bands and n_frames frames; h has
+ * its sizes and ids already, and without a model no token is looked up by its spelling. */
+int hearing_read(hearing *h, const char *generation_json, const char *preprocessor_json, size_t n_mels,
+                 size_t n_frames, shoal_err *err);
 void hearing_done(hearing *h);
 
 /* By code or by English name, in any case; NULL: the model does not know it. */
