@@ -575,6 +575,8 @@ UNARY(classify, Shoal__V1__ClassifyRequest, Shoal__V1__ClassifyReply, shoal__v1_
       "Classify")
 UNARY(tag, Shoal__V1__TagRequest, Shoal__V1__TagReply, shoal__v1__tag_reply__descriptor, "Tag")
 UNARY(embed, Shoal__V1__EmbedRequest, Shoal__V1__EmbedReply, shoal__v1__embed_reply__descriptor, "Embed")
+UNARY(detect, Shoal__V1__DetectSpeechRequest, Shoal__V1__DetectSpeechReply,
+      shoal__v1__detect_speech_reply__descriptor, "DetectSpeech")
 UNARY(describe, Shoal__V1__DescribeRequest, Shoal__V1__ModelInfo, shoal__v1__model_info__descriptor,
       "Describe")
 
@@ -598,6 +600,14 @@ backend_call *backend_embed(backend *b, const char *model, const Shoal__V1__Embe
                             const backend_context *ctx, embed_done done, void *user)
 {
     backend_call *c = start_embed(b, model, req, ctx, done, user);
+    if (c) try_start(c);
+    return c;
+}
+
+backend_call *backend_detect(backend *b, const char *model, const Shoal__V1__DetectSpeechRequest *req,
+                             const backend_context *ctx, detect_done done, void *user)
+{
+    backend_call *c = start_detect(b, model, req, ctx, done, user);
     if (c) try_start(c);
     return c;
 }

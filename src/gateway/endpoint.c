@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gateway/detect.h"
 #include "gateway/encode.h"
 #include "gateway/generate.h"
 #include "gateway/process.h"
@@ -20,6 +21,7 @@ const endpoint ENDPOINTS[] = {
     {"POST", "/v1/tag", encode_tag, true, true, "tag", false},
     {"POST", "/v1/audio/transcriptions", transcribe_handle, true, true, "transcriptions", true},
     {"POST", "/v1/audio/translations", transcribe_translate, true, true, "translations", true},
+    {"POST", "/v1/vad", detect_handle, true, true, "vad", true},
     {"POST", "/v1/process", process_handle, true, true, "process", false},
     {"GET", "/v1/models", status_models, true, false, "models", false},
     {"GET", "/v1/models/", status_model, true, false, "model", false},

@@ -34,7 +34,7 @@ typedef struct model_options {
     bool no_tokenizer;         /* do not load it, only the chat template (fuzzing, inspection) */
 } model_options;
 
-/* `path` is a .gguf file or a folder with config.json. Options may be NULL. Every tensor the
+/* `path` is a .gguf file, a folder with config.json, or Silero's voice detector as .safetensors. Options may be NULL. Every tensor the
  * architecture needs is present and has the right shape when this returns 0.
  * A tokenizer of a kind that is not supported yet does not fail the load: model_tokenizer gives NULL
  * and model_tokenizer_error says why. */

@@ -26,6 +26,7 @@ static const grpc_method methods[] = {
     {"/shoal.v1.Worker/Tag", service_tag},
     {"/shoal.v1.Worker/Embed", service_embed},
     {"/shoal.v1.Worker/Transcribe", service_transcribe},
+    {"/shoal.v1.Worker/DetectSpeech", service_detect},
     {"/shoal.v1.Worker/Tokenize", service_tokenize},
     {"/shoal.v1.Worker/GetStats", service_stats},
     {"/grpc.health.v1.Health/Check", service_health_check},
@@ -38,6 +39,7 @@ static void worker_free(worker *w)
 {
     service_generate_close(w);
     service_transcribe_close(w);
+    voice_free(w->voice);
     arbiter_close(w->arbiter);
     model_free(w->model);
     buf_done(&w->scratch);
@@ -127,7 +129,8 @@ static int start_engine(worker *w, const worker_options *o, shoal_err *err)
     if (rc == 0) rc = bridge_new(&w->bridge, w->loop, err);
     if (rc == 0) rc = service_generate_open(w, err);
     if (rc == 0) rc = service_transcribe_open(w, err);
-    if (rc == 0) rc = engine_new(&w->engine, w->model, &eo, err);
+    if (rc == 0) rc = service_detect_open(w, o->path, err);
+    if (rc == 0 && !w->voice) rc = engine_new(&w->engine, w->model, &eo, err);
     return rc;
 }
 
@@ -154,7 +157,7 @@ static void log_start(const worker *w)
     LOG(LOG_INFO, "worker", "ready", LOG_S("model", w->name),
         LOG_S("task", task_name(model_get_config(w->model)->task)), LOG_S("digest", w->digest),
         LOG_S("version", w->version), LOG_S("quantisation", w->quantisation), LOG_S("isa", isa_name(chosen)),
-        LOG_I("threads", w->n_threads), LOG_I("context", engine_ctx(w->engine)), LOG_I("pid", getpid()),
+        LOG_I("threads", w->n_threads), LOG_I("context", w->engine ? engine_ctx(w->engine) : 0), LOG_I("pid", getpid()),
         LOG_F("load_ms", w->load_ms));
 }
 

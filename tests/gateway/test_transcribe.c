@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "gateway/browser.h"
+#include "gateway/detect_parse.h"
 #include "gateway/endpoint.h"
 #include "gateway/multipart.h"
 #include "gateway/transcribe_parse.h"
@@ -191,6 +192,42 @@ static void wrong_fields_are_named(void **state)
     assert_string_equal(e.param, "file");
 }
 
+static int detect(detect_spec *s, const char *fields, api_error *e)
+{
+    char body[4096];
+    size_t n = sizeof FILE_PART - 1;
+    memcpy(body, FILE_PART, n);
+    n += (size_t)snprintf(body + n, sizeof body - n, "%s--B--", fields);
+    int rc = detect_spec_parse(s, FORM, body, n, e);
+    if (rc == 0) s->request.audio.data = (uint8_t *)"RI\0\r\nFF"; /* outlives body */
+    return rc;
+}
+
+static void a_sound_is_asked_for_speech(void **state)
+{
+    static const char *const wrong[] = {"threshold", "min_speech_ms", "pad_ms", "probabilities"};
+    detect_spec s, t;
+    api_error e = {0};
+    sha256_digest a, b;
+    assert_int_equal(detect(&s, FIELD("threshold") "0.7\r\n" FIELD("model") "v\r\n", &e), 0);
+    assert_true(s.request.threshold == 0.7 && s.request.audio.len == 7 && !s.request.probabilities);
+    assert_string_equal(s.model, "v");
+    assert_int_equal(detect(&t, FIELD("probabilities") "true\r\n", &e), 0);
+    assert_true(t.request.probabilities && !t.model[0]);
+    assert_true(detect_spec_key(&s, "d", &a) && detect_spec_key(&t, "d", &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+    assert_int_equal(detect_spec_parse(&s, "audio/wav", "RIFF", 4, &e), 0);
+    assert_int_equal(s.request.audio.len, 4);
+    assert_int_equal(detect_spec_parse(&s, "audio/wav", "", 0, &e), 400);
+    assert_int_equal(detect_spec_parse(&s, NULL, "RIFF", 4, &e), 415);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char field[256];
+        snprintf(field, sizeof field, FIELD("%s") "-1\r\n", wrong[i]);
+        assert_int_equal(detect(&s, field, &e), 400);
+        assert_string_equal(e.param, wrong[i]);
+    }
+}
+
 /* A page of another site cannot send a form; programs can, and pages of this server. */
 static void forms_come_from_programs_and_own_pages(void **state)
 {
@@ -217,7 +254,8 @@ static void only_sound_may_be_long(void **state)
     assert_true(endpoint_find("POST", "/v1/audio/translations", &allow)->takes_sound);
     size_t n = 0;
     for (size_t i = 0; i < N_ENDPOINTS; i++) n += ENDPOINTS[i].takes_sound;
-    assert_int_equal(n, 2);
+    assert_true(endpoint_find("POST", "/v1/vad", &allow)->takes_sound);
+    assert_int_equal(n, 3);
 }
 
 int main(void)
