@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gateway/detect_parse.h"
 #include "gateway/multipart.h"
 #include "gateway/transcribe_parse.h"
 #include "memory.h"
@@ -53,6 +54,18 @@ static void check_spec(const char *type, const char *body, size_t n)
     transcribe_spec_done(&s);
 }
 
+static void check_detect(const char *type, const char *body, size_t n)
+{
+    detect_spec s;
+    api_error e = {0};
+    int rc = detect_spec_parse(&s, type, body, n, &e);
+    if (rc != 0) {
+        if (rc != e.status || rc < 400 || !e.message[0]) abort();
+        return;
+    }
+    if ((const char *)s.request.audio.data < body || s.request.audio.len > n) abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const uint8_t *line = memchr(data, '\n', size);
@@ -67,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(body, line + 1, n);
     check_parts(type, body, n);
     check_spec(type, body, n);
+    check_detect(type, body, n);
     free(body);
     return 0;
 }

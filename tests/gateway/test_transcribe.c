@@ -261,9 +261,13 @@ static void only_sound_may_be_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_form_has_its_parts),   cmocka_unit_test(malformed_forms_are_refused),
-        cmocka_unit_test(a_cut_form_is_refused),  cmocka_unit_test(fields_are_read),
-        cmocka_unit_test(wrong_fields_are_named), cmocka_unit_test(forms_come_from_programs_and_own_pages),
+        cmocka_unit_test(a_form_has_its_parts),
+        cmocka_unit_test(malformed_forms_are_refused),
+        cmocka_unit_test(a_cut_form_is_refused),
+        cmocka_unit_test(fields_are_read),
+        cmocka_unit_test(wrong_fields_are_named),
+        cmocka_unit_test(a_sound_is_asked_for_speech),
+        cmocka_unit_test(forms_come_from_programs_and_own_pages),
         cmocka_unit_test(only_sound_may_be_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
