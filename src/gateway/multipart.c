@@ -157,7 +157,7 @@ static int read_disposition(multipart_part *p, cursor c, api_error *e)
             if (named || q.cut || strlen(q.value) >= sizeof p->name || !*q.value)
                 return malformed(e, "a part's name is given twice, empty or too long");
             named = true;
-            snprintf(p->name, sizeof p->name, "%s", q.value);
+            memcpy(p->name, q.value, strlen(q.value) + 1);
         } else if (is_named(&q, "filename")) {
             p->has_filename = true;
             snprintf(p->filename, sizeof p->filename, "%.*s", (int)sizeof p->filename - 1, q.value);
