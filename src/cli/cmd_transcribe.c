@@ -121,7 +121,7 @@ static int run(int argc, char **argv)
 {
     cli_model_options mo = {0};
     const char *format = NULL, *language = NULL, *prompt = NULL;
-    bool translate = false, times = false;
+    bool translate = false, times = false, json = false;
     const cli_option options[] = {
         CLI_STRING('f', "format", "F", "text, json, srt, vtt or verbose_json [text, as it is heard]",
                    &format),
@@ -130,12 +130,14 @@ static int run(int argc, char **argv)
         CLI_FLAG(0, "timestamps", "begin and end of each line, in seconds", &times),
         CLI_STRING('p', "prompt", "TEXT", "words and spellings that the sound may hold", &prompt),
         CLI_MODEL_OPTIONS(&mo),
+        CLI_FLAG(0, "json", "the same as --format verbose_json", &json),
         CLI_END,
     };
     cli_args a;
     int rc = cli_parse(&a, &cmd_transcribe, options, 2, 2, argc, argv);
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
+    if (json && !format) format = captions_name(CAPTIONS_VERBOSE_JSON);
     transcript_out o = {.live = !format, .times = times, .progress = isatty(STDERR_FILENO)};
     cli_engine ce = {0};
     rc = 0;
