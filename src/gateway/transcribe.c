@@ -54,28 +54,25 @@ static void flush(transcribe_job *j)
     buf_clear(&j->out);
 }
 
+/* Ends the request with a body that is not the job's, and frees the job. Of a stream that has begun the
+ * client has it all already. */
 static void answer_bytes(transcribe_job *j, const buf *body)
 {
     gateway_request *rq = j->shared.rq;
     captions_format format = j->spec.format;
-    bool stream = j->spec.stream, streaming = rq->streaming;
+    bool stream = j->spec.stream;
     cache_ticket *t = shared_detach(&j->shared);
-    buf keep = {0};
-    buf_append(&keep, body->data ? body->data : "", body->len);
     job_free(j);
-    if (keep.failed) {
-        api_error e;
-        api_error_nomem(&e);
-        request_error(rq, &e);
-    } else if (!stream) {
-        request_text(rq, 200, captions_type(format), &keep);
+    if (!stream) {
+        request_text(rq, 200, captions_type(format), body);
     } else {
-        if (!streaming) request_stream_begin(rq);
-        if (!streaming) request_stream_write(rq, &keep);
+        if (!rq->streaming) {
+            request_stream_begin(rq);
+            request_stream_write(rq, body);
+        }
         request_stream_end(rq);
     }
-    shared_publish(t, &keep);
-    buf_done(&keep);
+    shared_publish(t, body);
 }
 
 static void answer_cached(void *job, const cache_value *v)
@@ -116,7 +113,7 @@ static void answer_stream(transcribe_job *j)
         n--;
     }
     put_event(&j->out, "transcript.text.done", "text", text, n);
-    if (j->out.failed || j->sent.failed) {
+    if (j->out.failed || j->texts.failed) {
         shared_fail_nomem(&j->shared);
         return;
     }
