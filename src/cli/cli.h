@@ -37,6 +37,8 @@
     X(seq2seq)          \
     X(tag)              \
     X(embed)            \
+    X(transcribe)       \
+    X(vad)              \
     X(tokenize)         \
     X(logits)           \
     X(quantize)         \

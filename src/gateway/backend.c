@@ -53,6 +53,7 @@ struct backend_call {
     ProtobufCMessage *reply;
     reply_fn deliver;
     backend_generate_events events;
+    backend_transcribe_events heard;
     void (*done)(void); /* the caller's, cast back by deliver */
     void *user;
 };
@@ -404,6 +405,18 @@ static void leave_without_memory(backend_call *c)
     finish(c, SHOAL_ENOMEM, "out of memory");
 }
 
+static void on_heard(backend_call *c, const uint8_t *msg, size_t n)
+{
+    Shoal__V1__TranscribeEvent *ev = shoal__v1__transcribe_event__unpack(NULL, n, msg);
+    if (!ev) {
+        leave_without_memory(c);
+        return;
+    }
+    if (c->n_unanswered > 0) input_done(c, clock_ns());
+    c->heard.event(c->heard.user, ev); /* may cancel: c is not touched again */
+    shoal__v1__transcribe_event__free_unpacked(ev, NULL);
+}
+
 static void on_event(backend_call *c, const uint8_t *msg, size_t n)
 {
     scratch *s = &c->b->scratch;
@@ -425,6 +438,8 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
     c->got_message = true;
     if (c->events.event)
         on_event(c, msg, n);
+    else if (c->heard.event)
+        on_heard(c, msg, n);
     else if (c->reply_type && !c->reply &&
              !(c->reply = protobuf_c_message_unpack(c->reply_type, NULL, n, msg)))
         leave_without_memory(c);
@@ -476,7 +491,7 @@ static void on_end(void *user, grpc_status status, const char *message)
     finish(c, rc, text);
 }
 
-/* ---- the five calls ------------------------------------------------------------------------------ */
+/* ---- the calls ----------------------------------------------------------------------------------- */
 
 static backend_call *call_new(backend *b, const char *model, const char *path, const ProtobufCMessage *req,
                               const backend_context *ctx, reply_fn deliver)
@@ -523,6 +538,21 @@ backend_call *backend_generate(backend *b, const char *model, const Shoal__V1__G
     return c;
 }
 
+static void deliver_transcribe(backend_call *c, const backend_result *r)
+{
+    c->heard.end(c->heard.user, r);
+}
+
+backend_call *backend_transcribe(backend *b, const char *model, const Shoal__V1__TranscribeRequest *req,
+                                 const backend_context *ctx, const backend_transcribe_events *ev)
+{
+    backend_call *c = call_new(b, model, "/shoal.v1.Worker/Transcribe", &req->base, ctx, deliver_transcribe);
+    if (!c) return NULL;
+    c->heard = *ev;
+    try_start(c);
+    return c;
+}
+
 #define UNARY(name, Request, Reply, descriptor, method)                                                    \
     typedef void (*name##_done)(void *user, const backend_result *r, const Reply *reply);                  \
     static void deliver_##name(backend_call *c, const backend_result *r)                                   \
@@ -545,6 +575,8 @@ UNARY(classify, Shoal__V1__ClassifyRequest, Shoal__V1__ClassifyReply, shoal__v1_
       "Classify")
 UNARY(tag, Shoal__V1__TagRequest, Shoal__V1__TagReply, shoal__v1__tag_reply__descriptor, "Tag")
 UNARY(embed, Shoal__V1__EmbedRequest, Shoal__V1__EmbedReply, shoal__v1__embed_reply__descriptor, "Embed")
+UNARY(detect, Shoal__V1__DetectSpeechRequest, Shoal__V1__DetectSpeechReply,
+      shoal__v1__detect_speech_reply__descriptor, "DetectSpeech")
 UNARY(describe, Shoal__V1__DescribeRequest, Shoal__V1__ModelInfo, shoal__v1__model_info__descriptor,
       "Describe")
 
@@ -568,6 +600,14 @@ backend_call *backend_embed(backend *b, const char *model, const Shoal__V1__Embe
                             const backend_context *ctx, embed_done done, void *user)
 {
     backend_call *c = start_embed(b, model, req, ctx, done, user);
+    if (c) try_start(c);
+    return c;
+}
+
+backend_call *backend_detect(backend *b, const char *model, const Shoal__V1__DetectSpeechRequest *req,
+                             const backend_context *ctx, detect_done done, void *user)
+{
+    backend_call *c = start_detect(b, model, req, ctx, done, user);
     if (c) try_start(c);
     return c;
 }

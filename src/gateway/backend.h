@@ -49,6 +49,14 @@ const replica *backend_find(backend *b, const char *model, bool *ret_known);
 backend_call *backend_generate(backend *b, const char *model, const Shoal__V1__GenerateRequest *req,
                                const backend_context *ctx, const backend_generate_events *ev);
 
+typedef struct backend_transcribe_events {
+    void *user;
+    void (*event)(void *user, const Shoal__V1__TranscribeEvent *ev);
+    void (*end)(void *user, const backend_result *r);
+} backend_transcribe_events;
+backend_call *backend_transcribe(backend *b, const char *model, const Shoal__V1__TranscribeRequest *req,
+                                 const backend_context *ctx, const backend_transcribe_events *ev);
+
 /* Unary calls; reply is NULL unless r->status is 0, and dies after the callback. */
 backend_call *backend_classify(
     backend *b, const char *model, const Shoal__V1__ClassifyRequest *req, const backend_context *ctx,
@@ -61,6 +69,9 @@ backend_call *
 backend_embed(backend *b, const char *model, const Shoal__V1__EmbedRequest *req, const backend_context *ctx,
               void (*done)(void *user, const backend_result *r, const Shoal__V1__EmbedReply *reply),
               void *user);
+backend_call *backend_detect(
+    backend *b, const char *model, const Shoal__V1__DetectSpeechRequest *req, const backend_context *ctx,
+    void (*done)(void *user, const backend_result *r, const Shoal__V1__DetectSpeechReply *reply), void *user);
 backend_call *backend_describe(backend *b, const char *model, const backend_context *ctx,
                                void (*done)(void *user, const backend_result *r,
                                             const Shoal__V1__ModelInfo *reply),

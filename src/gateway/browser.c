@@ -79,6 +79,10 @@ static bool is_json(const char *type)
 /* Forms send three types; of these curl -d says the first, so that it is taken where no browser shows. */
 static bool may_be_a_form(const browser_facts *f)
 {
+    /* Files come in forms; a browser says where such a form is from. */
+    if (f->takes_forms &&
+        (type_is(f->content_type, "multipart/form-data") || type_is(f->content_type, "audio/")))
+        return !f->origin && f->fetch_site && strcmp(f->fetch_site, "same-origin") != 0;
     if (strcmp(f->method, "POST") != 0 || is_json(f->content_type)) return false;
     return f->origin || f->fetch_site || type_is(f->content_type, "text/plain") ||
            type_is(f->content_type, "multipart/");

@@ -20,6 +20,7 @@
 /* Of a request; NULL where it has none. */
 typedef struct browser_facts {
     const char *method, *host, *origin, *fetch_site, *content_type;
+    bool takes_forms; /* the endpoint takes files, as multipart/form-data */
 } browser_facts;
 
 /* 0, or the status and the error: 421, 403, 415. */

@@ -40,6 +40,7 @@ typedef struct gateway_config {
     const char **allow_origins; /* sites whose pages may use it: "https://app.example" */
     size_t n_allow_origins;
     http_limits limits;
+    size_t max_audio_bytes;             /* of a request that brings sound; it replaces limits.max_body_bytes */
     size_t max_requests;                /* in flight over all endpoints; over it 429 */
     uint64_t cache_bytes, cache_ttl_ms; /* 0 bytes: no cache */
     uint64_t default_deadline_ms;       /* 0: none */

@@ -69,6 +69,8 @@ RECORD(tls, gateway_config, tls_rows);
 /* Absent limits stay zero: the server has their defaults. */
 static const config_field limit_rows[] = {
     UINT("max_body_bytes", gateway_config, limits.max_body_bytes, KIB, 1024 * MIB, "longest request body"),
+    UINT("max_audio_mb", gateway_config, max_audio_bytes, 1, 128, "longest request that brings sound",
+         .unit = MIB, .otherwise = 32),
     UINT("max_header_bytes", gateway_config, limits.max_header_bytes, KIB, MIB, "longest header block"),
     UINT("max_headers", gateway_config, limits.max_headers, 8, 1000, "header fields of a request"),
     UINT("max_connections", gateway_config, limits.max_connections, 1, 100000, "connections at once"),

@@ -3,26 +3,31 @@
 
 #include <string.h>
 
+#include "gateway/detect.h"
 #include "gateway/encode.h"
 #include "gateway/generate.h"
 #include "gateway/process.h"
 #include "gateway/status.h"
+#include "gateway/transcribe.h"
 
 const endpoint ENDPOINTS[] = {
-    {"POST", "/v1/chat/completions", generate_chat, true, true, "chat_completions"},
-    {"POST", "/v1/completions", generate_completions, true, true, "completions"},
-    {"POST", "/v1/translate", generate_translate, true, true, "translate"},
-    {"POST", "/v1/summarize", generate_summarize, true, true, "summarize"},
-    {"POST", "/v1/embeddings", encode_embeddings, true, true, "embeddings"},
-    {"POST", "/v1/classify", encode_classify, true, true, "classify"},
-    {"POST", "/v1/rerank", encode_rerank, true, true, "rerank"},
-    {"POST", "/v1/tag", encode_tag, true, true, "tag"},
-    {"POST", "/v1/process", process_handle, true, true, "process"},
-    {"GET", "/v1/models", status_models, true, false, "models"},
-    {"GET", "/v1/models/", status_model, true, false, "model"},
-    {"GET", "/healthz", status_health, false, false, "healthz"},
-    {"GET", "/readyz", status_ready, false, false, "readyz"},
-    {"GET", "/metrics", status_metrics, true, false, "metrics"},
+    {"POST", "/v1/chat/completions", generate_chat, true, true, "chat_completions", false},
+    {"POST", "/v1/completions", generate_completions, true, true, "completions", false},
+    {"POST", "/v1/translate", generate_translate, true, true, "translate", false},
+    {"POST", "/v1/summarize", generate_summarize, true, true, "summarize", false},
+    {"POST", "/v1/embeddings", encode_embeddings, true, true, "embeddings", false},
+    {"POST", "/v1/classify", encode_classify, true, true, "classify", false},
+    {"POST", "/v1/rerank", encode_rerank, true, true, "rerank", false},
+    {"POST", "/v1/tag", encode_tag, true, true, "tag", false},
+    {"POST", "/v1/audio/transcriptions", transcribe_handle, true, true, "transcriptions", true},
+    {"POST", "/v1/audio/translations", transcribe_translate, true, true, "translations", true},
+    {"POST", "/v1/vad", detect_handle, true, true, "vad", true},
+    {"POST", "/v1/process", process_handle, true, true, "process", false},
+    {"GET", "/v1/models", status_models, true, false, "models", false},
+    {"GET", "/v1/models/", status_model, true, false, "model", false},
+    {"GET", "/healthz", status_health, false, false, "healthz", false},
+    {"GET", "/readyz", status_ready, false, false, "readyz", false},
+    {"GET", "/metrics", status_metrics, true, false, "metrics", false},
 };
 const size_t N_ENDPOINTS = sizeof ENDPOINTS / sizeof *ENDPOINTS;
 

@@ -13,6 +13,7 @@ typedef struct endpoint {
     bool needs_key;   /* when the configuration lists API keys */
     bool admitted;    /* counts against max_requests, and is refused while draining */
     const char *name; /* label in metrics and logs */
+    bool takes_sound; /* as multipart/form-data; its body may be longer than others */
 } endpoint;
 
 extern const endpoint ENDPOINTS[];

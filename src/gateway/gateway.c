@@ -62,7 +62,8 @@ static int check_browser(const gateway_request *rq, api_error *e)
                        .host = http_header_get(rq->http, "host"),
                        .origin = http_header_get(rq->http, "origin"),
                        .fetch_site = http_header_get(rq->http, "sec-fetch-site"),
-                       .content_type = http_header_get(rq->http, "content-type")};
+                       .content_type = http_header_get(rq->http, "content-type"),
+                       .takes_forms = rq->endpoint && rq->endpoint->takes_sound};
     return browser_check(rq->config, &f, e);
 }
 
@@ -172,6 +173,16 @@ static void error_body(void *user, int status, const char *message, buf *out, co
     *ret_content_type = "application/json";
 }
 
+/* Sound may be long, from those whom the gateway would let in. */
+static size_t body_limit(void *user, const http_request *http)
+{
+    gateway *g = user;
+    const char *allow;
+    const endpoint *at = endpoint_find(http_method(http), http_path(http), &allow);
+    if (!at || !at->takes_sound || !auth_allows(&g->auth, http_header_get(http, "authorization"))) return 0;
+    return g->config->max_audio_bytes;
+}
+
 /* ---- life ---------------------------------------------------------------------------------------- */
 
 static int listen_as_configured(gateway *g, shoal_err *err)
@@ -191,7 +202,11 @@ static int listen_as_configured(gateway *g, shoal_err *err)
 static int gateway_setup(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
-    http_handler h = {.user = g, .on_request = on_request, .on_gone = on_gone, .error_body = error_body};
+    http_handler h = {.user = g,
+                      .on_request = on_request,
+                      .on_gone = on_gone,
+                      .error_body = error_body,
+                      .body_limit = body_limit};
     g->metrics = metrics_new();
     if (!g->metrics) return err_nomem(err);
     int rc = auth_init(&g->auth, (const char *const *)c->api_keys, c->n_api_keys, err);

@@ -159,6 +159,7 @@ static void on_row(void *user, team_member *m, size_t item, size_t at, float *lo
         memcpy(s->probe_out + (first + at) * n_vocab, logits, n_vocab * sizeof *logits);
         return;
     }
+    if (s->rule.mask) s->rule.mask(s->rule.user, s->ids + s->n_prompt, s->n_generated, logits, n_vocab);
     sampler_choose(&s->sampler, member_vec(m), &e->spaces[member_index(m)], logits,
                    s->first_position + s->n_generated, s->grammar, e->c->eos_ids, e->c->n_eos, &s->next);
 }

@@ -71,6 +71,16 @@ typedef struct sampling {
     size_t n_bias;
 } sampling;
 
+/* What may come next, where it follows from what came before: Whisper's timestamps, words that are not to be
+ * said. mask writes GEN_NEVER to the logits of tokens that may not follow the reply ids[0..n), and may read
+ * the others; log-probabilities are of what is left. It is called for one token at a time, on any of the
+ * engine's threads, must be a function of its arguments, and lives until EVENT_DONE. */
+#define GEN_NEVER (-1e30f)
+typedef struct gen_rule {
+    void (*mask)(void *user, const int32_t *ids, size_t n, float *logits, size_t n_vocab);
+    void *user;
+} gen_rule;
+
 typedef struct gen_request {
     const int32_t *ids; /* copied at submit */
     size_t n_ids;
@@ -84,6 +94,7 @@ typedef struct gen_request {
     bool logprobs;            /* report the chosen token's log-probability (of the raw distribution) */
     int n_top;                /* and this many alternatives (0..20) */
     const grammar_spec *form; /* what the reply must be; NULL: any text */
+    gen_rule rule;            /* mask NULL: none */
     uint64_t deadline_ns;     /* clock_ns time; 0: none. Missed: EVENT_DONE with SHOAL_EDEADLINE */
     uint64_t group;           /* requests with the same number share the places of one; 0: it is alone */
     size_t n_beams;       /* over 1: beam search, greedy and without sampling, stop strings or form; the reply

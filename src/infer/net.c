@@ -13,8 +13,7 @@ const net_ops *net_ops_for(const model_config *c, shoal_err *err)
     case TASK_IMAGE: return &encoder_ops;
     case TASK_SEQ2SEQ:
     case TASK_TRANSCRIBE: return &encdec_ops;
-    case TASK_SCORE:
-    case TASK_VAD: return &recurrent_ops;
+    case TASK_SCORE: return &recurrent_ops;
     default: break;
     }
     err_set(err, SHOAL_EUNSUPPORTED, "no network here computes the task \"%s\"", task_name(c->task));

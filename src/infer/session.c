@@ -51,7 +51,7 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
     size_t room = n_ctx - r->n_ids;
     s->max_ids = r->n_ids + (r->max_tokens && r->max_tokens < room ? r->max_tokens : room);
     s->ids = calloc(s->max_ids, sizeof *s->ids);
-    if (r->n_beams > 1 && (r->n_stop || r->form || r->logprobs || r->n_top || !is_greedy(&r->sampling)))
+    if (r->n_beams > 1 && (r->n_stop || r->form || r->rule.mask || r->logprobs || r->n_top || !is_greedy(&r->sampling)))
         return err_set(
             err, SHOAL_EINVALID,
             "beam search takes the likeliest reply: no temperature, penalties, bias, stop strings, "
@@ -83,6 +83,7 @@ int session_new(session **ret, const model *m, const gen_request *r, input *sour
     s->ignore_eos = r->ignore_eos;
     memcpy(s->shown, r->shown, sizeof s->shown);
     s->first_position = r->first_position;
+    s->rule = r->rule;
     rc = fill(s, m, r, n_ctx, vocab, err);
     if (rc) {
         session_free(s);

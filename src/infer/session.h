@@ -36,6 +36,7 @@ typedef struct session {
     detok detok;
     buf text; /* the newest token's */
     grammar *grammar;
+    gen_rule rule;
     kv_seq kv;
     struct lanes *lanes; /* of a beam search: they compute, this one waits for them */
     input *source;       /* of an encoder-decoder */

@@ -194,7 +194,10 @@ static int load(model *m, const model_options *opts, shoal_err *err)
     int rc = 0;
     /* A pinned file is compared before anything in it is believed. */
     if (opts->expect_sha256 && !m->is_folder) rc = check_digest(m, opts->expect_sha256, err);
-    if (rc == 0) rc = m->is_folder ? model_load_hf(m, opts, err) : model_load_gguf(m, opts, err);
+    if (rc == 0)
+        rc = m->is_folder             ? model_load_hf(m, opts, err)
+             : model_is_bare(m->path) ? model_load_voice(m, err)
+                                      : model_load_gguf(m, opts, err);
     if (rc == 0 && opts->expect_sha256 && m->is_folder) rc = check_digest(m, opts->expect_sha256, err);
     if (rc == 0) rc = check_tensors(m, err);
     if (rc == 0) rc = check_vocabulary(m, err);
@@ -281,6 +284,16 @@ const chat_template *model_chat_template(const model *m)
 const char *model_chat_template_error(const model *m)
 {
     return m->chat_error;
+}
+
+const char *model_generation_json(const model *m)
+{
+    return m->generation_json;
+}
+
+const char *model_preprocessor_json(const model *m)
+{
+    return m->preprocessor_json;
 }
 
 const char *model_notice(const model *m)

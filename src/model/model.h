@@ -34,7 +34,7 @@ typedef struct model_options {
     bool no_tokenizer;         /* do not load it, only the chat template (fuzzing, inspection) */
 } model_options;
 
-/* `path` is a .gguf file or a folder with config.json. Options may be NULL. Every tensor the
+/* `path` is a .gguf file, a folder with config.json, or Silero's voice detector as .safetensors. Options may be NULL. Every tensor the
  * architecture needs is present and has the right shape when this returns 0.
  * A tokenizer of a kind that is not supported yet does not fail the load: model_tokenizer gives NULL
  * and model_tokenizer_error says why. */
@@ -51,6 +51,10 @@ const tokenizer *model_tokenizer(const model *m); /* NULL: see model_tokenizer_e
 const char *model_tokenizer_error(const model *m);
 const chat_template *model_chat_template(const model *m); /* NULL: none, or see the next */
 const char *model_chat_template_error(const model *m);    /* why a template it has cannot be used, or NULL */
+/* Of what hears: the texts of generation_config.json and preprocessor_config.json (in GGUF the strings
+ * "shoal.generation_config" and "shoal.preprocessor_config"), checked to be JSON objects; NULL: it has none. */
+const char *model_generation_json(const model *m);
+const char *model_preprocessor_json(const model *m);
 /* What its user should know: a sentence about where its answers are not the original's. NULL: nothing. */
 const char *model_notice(const model *m);
 /* It cannot answer from a tool's result (shoal.tool_results = "quote" in its file): the result is the reply.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "model/model_priv.h"
 
 int model_build_maps(model *m, size_t n, shoal_err *err)
@@ -37,6 +38,20 @@ int model_build_template(model *m, const char *source, size_t len, const char *w
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
     m->chat_error = arena_strdup(m->mem, why.message);
     return m->chat_error ? 0 : err_nomem(err);
+}
+
+int model_build_speech(model *m, const char **ret, const char *text, size_t len, const char *what,
+                       shoal_err *err)
+{
+    json_t *j = NULL;
+    if (len > MODEL_SPEECH_JSON_MAX)
+        return err_set(err, SHOAL_ELIMIT, "%s: %zu bytes of configuration, over %d", what, len,
+                       MODEL_SPEECH_JSON_MAX);
+    int rc = json_parse(&j, text, len, what, err);
+    if (rc == 0 && !json_is_object(j)) rc = err_set(err, SHOAL_EFORMAT, "%s: not a JSON object", what);
+    json_decref(j);
+    if (rc == 0 && !(*ret = arena_strndup(m->mem, text, len))) rc = err_nomem(err);
+    return rc;
 }
 
 static const char WINDOW_UNKNOWN[] = "by its name or its sizes this is Mistral 7B v0.1, whose sliding "

@@ -16,6 +16,10 @@ int model_build_tokenizer(model *m, int rc, shoal_err *err);
 /* Compile a template; one that cannot be compiled is remembered, not fatal. */
 int model_build_template(model *m, const char *source, size_t len, const char *what, shoal_err *err);
 
+/* Keep one of the two texts of a model that hears; SHOAL_EFORMAT when it is no JSON object. */
+int model_build_speech(model *m, const char **ret, const char *text, size_t len, const char *what,
+                       shoal_err *err);
+
 /* The file should tell of a sliding window and does not: write the notice. */
 int model_build_no_window(model *m, shoal_err *err);
 /* Mistral 7B v0.1 by one of its names or by its sizes. */

@@ -186,6 +186,24 @@ static int load_text_side(model *m, bool no_tokenizer, shoal_err *err)
     return rc;
 }
 
+static int load_speech_text(model *m, const char *file, const char **ret, shoal_err *err)
+{
+    buf text = {0};
+    char *path = join(m, file);
+    if (!path) return err_nomem(err);
+    if (!file_exists(path)) return 0;
+    int rc = file_read(&text, path, MODEL_SPEECH_JSON_MAX, err);
+    if (rc == 0) rc = model_build_speech(m, ret, text.data ? text.data : "", text.len, path, err);
+    buf_done(&text);
+    return rc;
+}
+
+static int load_speech_side(model *m, shoal_err *err)
+{
+    int rc = load_speech_text(m, "generation_config.json", &m->generation_json, err);
+    return rc ? rc : load_speech_text(m, "preprocessor_config.json", &m->preprocessor_json, err);
+}
+
 int model_load_hf(model *m, const model_options *opts, shoal_err *err)
 {
     const char *unknown = NULL;
@@ -193,5 +211,6 @@ int model_load_hf(model *m, const model_options *opts, shoal_err *err)
     if (unknown) return refuse(m, unknown, err);
     if (rc == 0) rc = load_weights(m, err);
     if (rc == 0) rc = load_text_side(m, opts->no_tokenizer, err);
+    if (rc == 0 && m->config.task == TASK_TRANSCRIBE) rc = load_speech_side(m, err);
     return rc;
 }

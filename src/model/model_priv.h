@@ -25,17 +25,22 @@ struct model {
     const char *tok_error, *chat_error;
     const char *tok_path; /* of a llama2.c checkpoint's tokenizer; NULL: none */
     const char *notice;
+    const char *generation_json, *preprocessor_json; /* of what hears; NULL: none */
     bool quotes_results;
     importance *importance; /* the caller's */
     bool has_digest;
     sha256_digest digest;
 };
 
+enum { MODEL_SPEECH_JSON_MAX = 1 << 20 }; /* bytes of each of its two texts */
 enum { MODEL_JSON_MAX = 64 << 20 }; /* bytes of tokenizer.json and its like */
 
 /* The loaders fill config, tensors, maps, name, tokenizer and chat template. */
 int model_load_gguf(model *m, const model_options *opts, shoal_err *err);
 int model_load_hf(model *m, const model_options *opts, shoal_err *err);
+/* A file of weights alone, by its name, and the one kind of them that is known. */
+bool model_is_bare(const char *path);
+int model_load_voice(model *m, shoal_err *err);
 /* Whether a file is a llama2.c checkpoint, and the model of one that is mapped. */
 bool model_is_llama2c(const void *data, size_t len);
 int model_load_llama2c(model *m, const model_options *opts, shoal_err *err);

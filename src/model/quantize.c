@@ -330,7 +330,12 @@ int quantize_model(const char *in, const char *out, const quantize_options *opts
 {
     model *m = NULL;
     int rc = model_open(&m, in, NULL, err);
-    if (rc != 0) return rc;
+    if (rc == 0 && model_get_config(m)->task == TASK_VAD)
+        rc = err_set(err, SHOAL_EUNSUPPORTED, "%s: a voice detector is small: serve the file as it is", in);
+    if (rc != 0) {
+        model_free(m);
+        return rc;
+    }
     quantize_report report = {0};
     plan p = {.m = m, .opts = opts, .report = &report, .err = err, .mem = arena_new(0)};
     rc = p.mem ? run_plan(&p, out) : err_nomem(err);

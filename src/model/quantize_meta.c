@@ -52,6 +52,8 @@ static int put_folder(gguf_out *o, const model *m, shoal_err *err)
         const char *source = chat_template_source(m->chat);
         gguf_out_str(o, "tokenizer.chat_template", source);
     }
+    if (m->generation_json) gguf_out_str(o, "shoal.generation_config", m->generation_json);
+    if (m->preprocessor_json) gguf_out_str(o, "shoal.preprocessor_config", m->preprocessor_json);
     return rc;
 }
 

@@ -91,7 +91,7 @@ typedef struct grpc_client_events {
 
 /* No event comes from inside this call. deadline_ns 0: none, else the call ends with DEADLINE_EXCEEDED
  * then and grpc-timeout is sent. NULL when the channel is not connected, or takes no more calls because the
- * server drains, or the message is over 16 MiB (no event follows). The message is copied. */
+ * server drains, or the message is over 160 MiB (no event follows). The message is copied. */
 grpc_client_call *grpc_call_start(grpc_channel *ch, const char *path, const void *msg, size_t n,
                                   const http_header *metadata, size_t n_metadata, uint64_t deadline_ns,
                                   const grpc_client_events *ev);

@@ -14,7 +14,8 @@
 #include "wire/transport.h"
 
 enum {
-    MAX_MESSAGE_BYTES = 16 << 20,
+    MAX_MESSAGE_BYTES = 16 << 20,  /* of a reply */
+    MAX_REQUEST_BYTES = 160 << 20, /* a sound file */
     STREAM_WINDOW_BYTES = 64 << 10, /* what a server may send ahead of a reader that rests */
     WINDOW_BYTES = 4 << 20,
     SEND_AHEAD_BYTES = 256 << 10,
@@ -556,7 +557,7 @@ grpc_client_call *grpc_call_start(grpc_channel *ch, const char *path, const void
                                   const grpc_client_events *ev)
 {
     channel_link *l = ch->link;
-    if (!ch->connected || transport_is_closing(l->io) || n > MAX_MESSAGE_BYTES ||
+    if (!ch->connected || transport_is_closing(l->io) || n > MAX_REQUEST_BYTES ||
         !nghttp2_session_check_request_allowed(l->h2))
         return NULL;
     grpc_client_call *c = calloc(1, sizeof *c);

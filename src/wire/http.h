@@ -51,6 +51,8 @@ typedef struct http_handler {
     void (*on_gone)(void *user, http_request *r);
     /* The body of an error that the server itself answers (400, 408, 413, 431, 503 ...). NULL: plain text. */
     void (*error_body)(void *user, int status, const char *message, buf *out, const char **ret_content_type);
+    /* How long this request's body may be, when its head has come; 0: max_body_bytes. May be NULL. */
+    size_t (*body_limit)(void *user, const http_request *r);
 } http_handler;
 
 typedef struct http_tls {

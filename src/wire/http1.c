@@ -169,8 +169,7 @@ static int check_framing(http_conn *c, const http_request *r, const char **why)
     if (n_length > 1 || (n_length && !http1_parse_length(length, &c->body_left))) return 400;
     *why = "the only transfer coding understood is chunked, once, in HTTP/1.1";
     if (n_coding > 1 || (n_coding && (r->version == 10 || strcasecmp(coding, "chunked") != 0))) return 400;
-    *why = "the request body is too large";
-    return c->body_left > c->server->limits.max_body_bytes ? 413 : 0;
+    return 0;
 }
 
 /* http://host/path: the host must be the Host header's, or two parties could disagree on it. */
@@ -249,6 +248,9 @@ static int understand_head(http_conn *c, http_request *r, const char *data, size
     if ((status = add_fields(r, data + used, n - used, why)) || (status = check_host(r, why)) ||
         (status = check_framing(c, r, why)) || (status = set_target(r, line.target, line.n_target, why)))
         return status;
+    http_request_limit_body(r);
+    *why = "the request body is too large";
+    if (c->body_left > r->max_body) return 413;
     c->keep_alive = is_kept_alive(r);
     return check_expect(c, r, why);
 }
@@ -320,7 +322,7 @@ static bool read_body(http_conn *c)
     int status = 0;
     bool done;
     if (c->chunked) {
-        status = http1_chunks_feed(&c->chunks, data, n, l->max_body_bytes, l->max_header_bytes, &r->body,
+        status = http1_chunks_feed(&c->chunks, data, n, r->max_body, l->max_header_bytes, &r->body,
                                    &used, &why);
         done = c->chunks.state == CHUNK_DONE;
     } else {

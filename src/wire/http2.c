@@ -145,12 +145,13 @@ static void head_complete(http_conn *c, http_request *r, bool is_end)
 {
     const char *length = http_header_get(r, "content-length"), *expect = http_header_get(r, "expect");
     uint64_t n;
+    if (!r->reject) http_request_limit_body(r);
     if (r->reject == 431) count_abuse(c, &c->n_oversize, MAX_OVERSIZE);
     if (r->reject) {
         refuse(r, r->reject, r->reject_why);
     } else if (!*r->path) {
         refuse(r, 501, "CONNECT is not served here");
-    } else if (length && http1_parse_length(length, &n) && n > c->server->limits.max_body_bytes) {
+    } else if (length && http1_parse_length(length, &n) && n > r->max_body) {
         refuse(r, 413, "the request body is too large");
     } else if (is_end) {
         request_complete(r);
@@ -167,9 +168,11 @@ static int on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id, const u
     const http_limits *l = &c->server->limits;
     http_request *r = stream_request(h2, id);
     if (!r || r->begun || r->complete) return 0;
-    if (n > l->max_body_bytes - r->body.len) {
+    size_t per_conn = BODIES_PER_CONN * l->max_body_bytes;
+    if (per_conn < r->max_body) per_conn = r->max_body;
+    if (n > r->max_body - r->body.len) {
         refuse(r, 413, "the request body is too large");
-    } else if (c->body_bytes + n > BODIES_PER_CONN * l->max_body_bytes) {
+    } else if (c->body_bytes + n > per_conn) {
         reset_stream(c, id, NGHTTP2_REFUSED_STREAM);
     } else if (buf_append(&r->body, data, n) != 0) {
         refuse(r, 500, "out of memory");

@@ -119,6 +119,7 @@ struct http_request {
     size_t n_headers, cap_headers, header_bytes;
     size_t list_bytes; /* HTTP/2: of header list and trailers, as sent */
     buf body;
+    size_t max_body;
     int version;
     int32_t stream_id; /* HTTP/2 */
     uint64_t received_ns, begun_ms;
@@ -166,6 +167,8 @@ http_request *http_request_new(http_conn *c); /* NULL when out of memory */
 int http_request_add_header(http_request *r, const char *name, size_t n_name, const char *value,
                             size_t n_value);
 int http_request_set_target(http_request *r, const char *target, size_t n);
+/* Its head is whole: find out how long its body may be. */
+void http_request_limit_body(http_request *r);
 void request_complete(http_request *r); /* its last byte has come */
 void http_request_dispatch(http_request *r);
 void http_request_free(http_request *r);

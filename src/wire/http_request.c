@@ -82,6 +82,13 @@ int http_request_set_target(http_request *r, const char *target, size_t n)
     return 500;
 }
 
+void http_request_limit_body(http_request *r)
+{
+    const http_server *s = r->conn->server;
+    size_t own = s->handler.body_limit ? s->handler.body_limit(s->handler.user, r) : 0;
+    r->max_body = own ? own : s->limits.max_body_bytes;
+}
+
 void request_complete(http_request *r)
 {
     r->complete = true;

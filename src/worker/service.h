@@ -10,6 +10,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "model/model.h"
+#include "speech/hearing.h"
+#include "speech/voice.h"
 #include "wire/grpc.h"
 #include "worker/bridge.h"
 #include "worker/worker.h"
@@ -34,6 +36,10 @@ struct worker {
     uv_timer_t *rest_timer;  /* looks after them; freed by its close */
     grpc_call *watchers[MAX_HEALTH_WATCHERS];
     size_t n_watchers;
+    hearing *hearing; /* of a model that hears; else NULL */
+    voice *voice;     /* of a voice detector, which has no engine; else NULL */
+    size_t n_hearing; /* transcriptions and detections that are not freed yet: they hold on to the model */
+    void (*heard_all)(worker *w); /* set at the end: runs when the last of them is freed */
     void (*closed)(void *user);
     void *closed_user;
 };
@@ -46,11 +52,17 @@ void service_generate(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_classify(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_tag(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_embed(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_transcribe(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_detect(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_health_check(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_health_watch(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 /* The timer of generations that rest. */
 int service_generate_open(worker *w, shoal_err *err);
 void service_generate_close(worker *w);
+/* What it learns from the model, and its end; a model that does not hear is no error. */
+int service_transcribe_open(worker *w, shoal_err *err);
+void service_transcribe_close(worker *w);
+int service_detect_open(worker *w, const char *path, shoal_err *err); /* of another model: nothing */
 /* Draining began: tell those who watch and end their calls. */
 void service_health_drain(worker *w);
 

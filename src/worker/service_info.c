@@ -20,7 +20,7 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.digest = w->digest;
     m.version = (char *)w->version;
     m.quantisation = (char *)w->quantisation;
-    m.n_ctx = (uint32_t)engine_ctx(w->engine);
+    if (w->engine) m.n_ctx = (uint32_t)engine_ctx(w->engine);
     m.n_vocab = (uint32_t)mc->n_vocab;
     m.n_embd = (uint32_t)mc->n_embd;
     m.labels = (char **)mc->head.labels;
@@ -40,8 +40,8 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 void service_stats(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     worker *w = user;
-    engine_stats s;
-    engine_get_stats(w->engine, &s);
+    engine_stats s = {.n_running = w->n_hearing}; /* a voice detector has no engine */
+    if (w->engine) engine_get_stats(w->engine, &s);
     Shoal__V1__Stats m = SHOAL__V1__STATS__INIT;
     m.n_running = (uint32_t)s.n_running;
     m.n_waiting = (uint32_t)s.n_waiting;

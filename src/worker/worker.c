@@ -25,6 +25,8 @@ static const grpc_method methods[] = {
     {"/shoal.v1.Worker/Classify", service_classify},
     {"/shoal.v1.Worker/Tag", service_tag},
     {"/shoal.v1.Worker/Embed", service_embed},
+    {"/shoal.v1.Worker/Transcribe", service_transcribe},
+    {"/shoal.v1.Worker/DetectSpeech", service_detect},
     {"/shoal.v1.Worker/Tokenize", service_tokenize},
     {"/shoal.v1.Worker/GetStats", service_stats},
     {"/grpc.health.v1.Health/Check", service_health_check},
@@ -36,6 +38,8 @@ static const grpc_method methods[] = {
 static void worker_free(worker *w)
 {
     service_generate_close(w);
+    service_transcribe_close(w);
+    voice_free(w->voice);
     arbiter_close(w->arbiter);
     model_free(w->model);
     buf_done(&w->scratch);
@@ -54,18 +58,26 @@ static void bridge_closed(void *user)
     if (closed) closed(closed_user);
 }
 
-/* No call is left: the engine's last events only free their jobs. */
+static void close_bridge(worker *w)
+{
+    if (w->bridge)
+        bridge_close(w->bridge, bridge_closed, w);
+    else
+        bridge_closed(w);
+}
+
+/* No call is left: the engine's last events only free their jobs. Features that are being made in another
+ * thread end first. */
 static void server_closed(void *user)
 {
     worker *w = user;
     engine_free(w->engine);
     w->engine = NULL;
-    if (!w->bridge) {
-        bridge_closed(w);
-        return;
-    }
-    bridge_deliver(w->bridge);
-    bridge_close(w->bridge, bridge_closed, w);
+    if (w->bridge) bridge_deliver(w->bridge);
+    if (w->n_hearing > 0)
+        w->heard_all = close_bridge;
+    else
+        close_bridge(w);
 }
 
 void worker_close(worker *w, void (*closed)(void *user), void *user)
@@ -116,7 +128,9 @@ static int start_engine(worker *w, const worker_options *o, shoal_err *err)
     eo.arbiter = w->arbiter;
     if (rc == 0) rc = bridge_new(&w->bridge, w->loop, err);
     if (rc == 0) rc = service_generate_open(w, err);
-    if (rc == 0) rc = engine_new(&w->engine, w->model, &eo, err);
+    if (rc == 0) rc = service_transcribe_open(w, err);
+    if (rc == 0) rc = service_detect_open(w, o->path, err);
+    if (rc == 0 && !w->voice) rc = engine_new(&w->engine, w->model, &eo, err);
     return rc;
 }
 
@@ -128,7 +142,7 @@ static int listen_at(worker *w, const char *address, shoal_err *err)
         unlink(w->socket); /* what a killed predecessor left */
     }
     /* The only peers are gateways of this site: their limits on clients' bodies are the ones that count. */
-    static const http_limits limits = {.max_body_bytes = 32u << 20,
+    static const http_limits limits = {.max_body_bytes = 160u << 20, /* a sound file */
                                        .max_streams = 1024,
                                        .idle_timeout_ms = UINT32_MAX,
                                        .max_write_backlog = 64u << 20};
@@ -143,7 +157,7 @@ static void log_start(const worker *w)
     LOG(LOG_INFO, "worker", "ready", LOG_S("model", w->name),
         LOG_S("task", task_name(model_get_config(w->model)->task)), LOG_S("digest", w->digest),
         LOG_S("version", w->version), LOG_S("quantisation", w->quantisation), LOG_S("isa", isa_name(chosen)),
-        LOG_I("threads", w->n_threads), LOG_I("context", engine_ctx(w->engine)), LOG_I("pid", getpid()),
+        LOG_I("threads", w->n_threads), LOG_I("context", w->engine ? engine_ctx(w->engine) : 0), LOG_I("pid", getpid()),
         LOG_F("load_ms", w->load_ms));
 }
 

@@ -98,6 +98,9 @@ part_worker() {
     sweep_each 'worker chat-s' ' worker --name home-chat-s ' shoal.yaml 'chat stream tools schema completions'
     sweep_each 'worker intent' ' worker --name home-intent ' shoal.yaml classify
     sweep_each 'worker slots' ' worker --name home-slots ' shoal.yaml tag
+    printf 'manifest: %s\nmodels: [{name: home-ears}]\n' "$PWD/models/models.json" >"$work/ears.yaml"
+    sweep_each 'worker ears' ' worker --name home-ears ' "$work/ears.yaml" 'transcribe transcript'
+    sweep_each 'gateway ears' ' serve ' "$work/ears.yaml" 'transcribe transcript'
     sweep_each 'worker embed' ' worker --name home-embed ' shoal.yaml embeddings
 }
 part_onward() {

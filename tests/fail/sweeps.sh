@@ -46,6 +46,7 @@ part_cli() {
     one "logits experts" -- "$shoal" logits $data/hf/qwen3-moe --ids 1,2 --json
     one "logits positions" -- "$shoal" logits $data/hf/gpt2 --ids 1,2 --json
     one "classify relative" -- "$shoal" classify $data/hf/deberta-v3-nli "$text" --json
+    one transcribe -- "$shoal" transcribe models/home-ears.gguf $data/speech/wav/08-lights-on.wav --format verbose_json
     one "embed windows" -- "$shoal" embed $data/hf/modernbert-embed "$text" --json
     one run -- "$shoal" run $data/hf/llama-gqa -p "$text" -n 6 --temp 0
     one "run home" -- "$shoal" run home-chat-s -p "turn on the light" -n 6 --temp 0

@@ -1,0 +1,158 @@
+/* shoal transcribe MODEL FILE: what is said in a sound file, as it is heard. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli/cli_model.h"
+#include "signal/audio.h"
+#include "signal/captions.h"
+#include "speech/listen.h"
+
+#define FILE_MAX ((size_t)1 << 30)
+
+/* Segments as they come; their texts and ids lie one after the other. */
+typedef struct transcript_out {
+    captions_format format;
+    bool live; /* plain text goes out at once */
+    bool times;
+    bool progress; /* on the terminal */
+    buf segments, texts, ids;
+} transcript_out;
+
+static void show_progress(void *user, const transcription *t)
+{
+    const transcript_out *o = user;
+    int64_t done = transcription_done_ms(t), all = transcription_duration_ms(t);
+    if (o->progress && done < all)
+        fprintf(stderr, "\r%lld:%02lld of %lld:%02lld ", (long long)(done / 60000),
+                (long long)(done / 1000 % 60), (long long)(all / 60000), (long long)(all / 1000 % 60));
+}
+
+static void print_line(const transcript_out *o, const heard_segment *s)
+{
+    const char *text = s->text;
+    while (*text == ' ') text++;
+    if (o->progress) fputs("\r\033[K", stderr);
+    if (o->times) printf("[%8.2f %8.2f]  ", (double)s->start_ms / 1000, (double)s->end_ms / 1000);
+    for (; *text; text++) putchar((unsigned char)*text < 0x20 || *text == 0x7F ? ' ' : *text);
+    putchar('\n');
+    fflush(stdout);
+}
+
+static void on_segment(void *user, const heard_segment *s)
+{
+    transcript_out *o = user;
+    if (o->live) {
+        print_line(o, s);
+        return;
+    }
+    caption c = {.start_ms = s->start_ms,
+                 .end_ms = s->end_ms,
+                 .seek = s->window_ms / 10,
+                 .len = s->len,
+                 .n_ids = s->n_ids,
+                 .avg_logprob = s->avg_logprob,
+                 .no_speech_prob = s->no_speech_prob};
+    buf_append(&o->segments, &c, sizeof c);
+    buf_append(&o->texts, s->text, s->len);
+    buf_append(&o->ids, s->ids, s->n_ids * sizeof *s->ids);
+}
+
+static int print_captions(transcript_out *o, const transcription *t, bool translated, shoal_err *err)
+{
+    const hearing_language *l = transcription_language(t);
+    caption *c = (caption *)(void *)o->segments.data;
+    size_t n = o->segments.len / sizeof *c, at = 0, at_id = 0;
+    for (size_t i = 0; i < n; i++) {
+        c[i].text = o->texts.data + at;
+        c[i].ids = (const uint32_t *)(const void *)o->ids.data + at_id;
+        at += c[i].len;
+        at_id += c[i].n_ids;
+    }
+    transcript all = {.translated = translated,
+                      .language = l && *l->name ? l->name : NULL,
+                      .duration_ms = transcription_duration_ms(t),
+                      .segments = c,
+                      .n_segments = n};
+    buf out = {0};
+    int rc = o->segments.failed || o->texts.failed || o->ids.failed ? SHOAL_ENOMEM
+                                                                    : captions_write(&out, o->format, &all);
+    bool ends_line = out.len && out.data[out.len - 1] == '\n';
+    if (rc == 0) fwrite(out.data, 1, out.len, stdout);
+    if (rc == 0 && !ends_line) putchar('\n');
+    buf_done(&out);
+    return rc ? err_nomem(err) : 0;
+}
+
+static int read_sound(const char *path, uint32_t rate, float **ret, size_t *ret_n, shoal_err *err)
+{
+    buf file = {0};
+    audio_options o = {.rate = rate, .max_bytes = FILE_MAX, .max_seconds = 24 * 3600};
+    int rc = file_read(&file, strcmp(path, "-") == 0 ? "/dev/stdin" : path, FILE_MAX, err);
+    if (rc == 0) rc = audio_decode(ret, ret_n, NULL, file.data ? file.data : "", file.len, &o, err);
+    buf_done(&file);
+    return rc ? err_prefix(err, rc, "%s", path) : 0;
+}
+
+static int hear(const cli_engine *ce, const char *path, const transcription_options *to, transcript_out *o,
+                shoal_err *err)
+{
+    hearing h = {0};
+    transcription *t = NULL;
+    float *samples = NULL;
+    size_t n = 0;
+    int rc = hearing_init(&h, ce->m, err);
+    if (rc == 0) rc = read_sound(path, h.mel.rate, &samples, &n, err);
+    if (rc == 0) rc = transcription_new(&t, &h, samples, n, to, err);
+    if (rc == 0) rc = speech_listen(ce->e, t, on_segment, show_progress, o, err);
+    if (o->progress) fputs("\r\033[K", stderr);
+    if (rc == 0 && !o->live) rc = print_captions(o, t, to->translate, err);
+    transcription_free(t);
+    hearing_done(&h);
+    buf_done(&o->segments);
+    buf_done(&o->texts);
+    buf_done(&o->ids);
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    cli_model_options mo = {0};
+    const char *format = NULL, *language = NULL, *prompt = NULL;
+    bool translate = false, times = false, json = false;
+    const cli_option options[] = {
+        CLI_STRING('f', "format", "F", "text, json, srt, vtt or verbose_json [text, as it is heard]",
+                   &format),
+        CLI_STRING('l', "language", "L", "code or English name [the likeliest]", &language),
+        CLI_FLAG(0, "translate", "into English", &translate),
+        CLI_FLAG(0, "timestamps", "begin and end of each line, in seconds", &times),
+        CLI_STRING('p', "prompt", "TEXT", "words and spellings that the sound may hold", &prompt),
+        CLI_MODEL_OPTIONS(&mo),
+        CLI_FLAG(0, "json", "the same as --format verbose_json", &json),
+        CLI_END,
+    };
+    cli_args a;
+    int rc = cli_parse(&a, &cmd_transcribe, options, 2, 2, argc, argv);
+    if (rc != CLI_GO) return rc;
+    shoal_err err = {0};
+    if (json && !format) format = captions_name(CAPTIONS_VERBOSE_JSON);
+    transcript_out o = {.live = !format, .times = times, .progress = isatty(STDERR_FILENO)};
+    cli_engine ce = {0};
+    rc = 0;
+    if (format && !captions_parse(format, &o.format))
+        rc = err_set(&err, SHOAL_EINVALID, "--format wants text, json, srt, vtt or verbose_json, not \"%s\"",
+                     format);
+    if (rc == 0) rc = cli_engine_open(&ce, a.v[0], &mo, true, &err);
+    transcription_options to = {.language = language, .translate = translate, .prompt = prompt};
+    to.times = times || (format && o.format != CAPTIONS_JSON && o.format != CAPTIONS_TEXT);
+    if (rc == 0) to.n_ctx = engine_ctx(ce.e);
+    if (rc == 0) rc = hear(&ce, a.v[1], &to, &o, &err);
+    if (rc != 0) rc = cli_fail(&cmd_transcribe, &err);
+    cli_engine_close(&ce);
+    return rc;
+}
+
+const cli_command cmd_transcribe = {"transcribe", "write down what is said in a sound file", "MODEL FILE|-",
+                                    run, false};

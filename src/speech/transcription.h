@@ -1,0 +1,80 @@
+/* transcription.h: sound into text, window by window, by whoever runs the engine.
+ *
+ * A model hears some seconds at once. A transcription cuts the sound into such windows, says for each what
+ * the engine is to generate, and makes segments of what came. Where a model writes time tokens, the next
+ * window begins where its last whole segment ended; else windows are cut in the quietest place near their
+ * end.
+ *
+ *     transcription_new(&t, &hearing, samples, n, &options, &err);    // samples are t's now
+ *     while ((rc = transcription_next(t, &err)) > 0) {                // makes features: some milliseconds
+ *         gen_request r;
+ *         enc_request source;
+ *         transcription_request(t, &r, &source);
+ *         engine_generate(e, &r, ...);                                // EVENT_TOKEN: transcription_add
+ *         transcription_take(t, on_segment, user, &err);              // after EVENT_DONE
+ *     }
+ *
+ * Time tokens come in pairs and never go back, a text begins and ends with one, and some tokens are never
+ * said: that is a gen_rule of its own, a function of the reply alone. The language is the likeliest one
+ * behind
+ * <|startoftranscript|> unless it is given. One thread at a time; the rule may be asked from another one.
+ * Source: Radford et al. 2022; openai/whisper transcribe.py, decoding.py (without fallbacks to higher
+ * temperatures and without the text of earlier windows as a prompt). */
+#ifndef SPEECH_TRANSCRIPTION_H
+#define SPEECH_TRANSCRIPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "infer/engine.h"
+#include "speech/hearing.h"
+
+/* Zero means what stands in brackets. */
+typedef struct transcription_options {
+    const char *language; /* code or English name [find out] */
+    bool translate;       /* into English */
+    bool times;           /* segments by the model's time tokens, where it has them; long sound always */
+    const char *prompt;   /* words and spellings that the sound may hold [none] */
+    float temperature;    /* [0: greedy] */
+    uint64_t seed;
+    size_t n_ctx;         /* the engine's context [the model's] */
+    uint64_t deadline_ns; /* [none] */
+} transcription_options;
+
+/* Borrowed during the callback. */
+typedef struct heard_segment {
+    int64_t start_ms, end_ms, window_ms; /* window_ms: where its window began */
+    const char *text;                    /* NUL-terminated UTF-8, len bytes; Whisper's begin with a space */
+    size_t len;
+    const int32_t *ids; /* time tokens included */
+    size_t n_ids;
+    double avg_logprob; /* of its window's tokens, the end included */
+    double no_speech_prob;
+} heard_segment;
+
+typedef void (*heard_fn)(void *user, const heard_segment *s);
+
+typedef struct transcription transcription;
+
+/* samples (malloc'd, mono, at the model's rate) are taken, whatever comes of it; h is borrowed.
+ * SHOAL_EINVALID: a language or a task that the model does not know. */
+int transcription_new(transcription **ret, const hearing *h, float *samples, size_t n,
+                      const transcription_options *o, shoal_err *err);
+void transcription_free(transcription *t); /* NULL is fine; not while the engine has its request */
+
+/* 1: the next window is ready; 0: all has been heard; or an error. Costs a window's features. */
+int transcription_next(transcription *t, shoal_err *err);
+/* What the engine is to generate; both borrow from t. */
+void transcription_request(transcription *t, gen_request *ret, enc_request *ret_source);
+/* A token of the reply. */
+int transcription_add(transcription *t, int32_t id, float logprob); /* 0 or SHOAL_ENOMEM */
+/* The window's reply is whole: its segments, in order. fn may be NULL. */
+int transcription_take(transcription *t, heard_fn fn, void *user, shoal_err *err);
+
+/* Set once the first window was taken, if it was not given; NULL: not known (a model without languages). */
+const hearing_language *transcription_language(const transcription *t);
+int64_t transcription_duration_ms(const transcription *t);
+int64_t transcription_done_ms(const transcription *t); /* heard so far */
+
+#endif

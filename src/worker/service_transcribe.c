@@ -1,0 +1,286 @@
+/* service_transcribe.c: Transcribe: a sound file in, a stream of segments out.
+ *
+ * Life of a call: unpack → (thread pool) decode the file, features of the first window → (engine) its reply →
+ * segments and progress → (thread pool) features of the next window → ... → Done. The loop thread never
+ * computes. A job whose client left is freed when the thread or the engine that has it lets go of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/sampling.h"
+#include "shoal/v1/worker.pb-c.h"
+#include "signal/audio.h"
+#include "speech/transcription.h"
+#include "worker/service.h"
+
+enum { MAX_HEARING = 8, PROMPT_MAX = 8192 };
+
+typedef struct hear_job {
+    bridge_job job; /* first: the bridge gives it back */
+    worker *w;
+    grpc_call *call; /* NULL once answered or gone */
+    call_trace trace;
+    Shoal__V1__TranscribeRequest *request; /* NULL once the file is decoded */
+    transcription *t;
+    size_t n_ctx;
+    uint64_t deadline_ns;
+    uint64_t id; /* the engine's, while it has the job */
+    bool in_engine, nomem;
+    uv_work_t work;
+    int rc; /* of the work: 1 a window is ready, 0 all was heard, or an error */
+    shoal_err err;
+    size_t n_windows, n_generated;
+    double work_ms, queue_ms, encode_ms, decode_ms;
+} hear_job;
+
+int service_transcribe_open(worker *w, shoal_err *err)
+{
+    if (model_get_config(w->model)->task != TASK_TRANSCRIBE) return 0;
+    w->hearing = calloc(1, sizeof *w->hearing);
+    return w->hearing ? hearing_init(w->hearing, w->model, err) : err_nomem(err);
+}
+
+void service_transcribe_close(worker *w)
+{
+    if (w->hearing) hearing_done(w->hearing);
+    free(w->hearing);
+    w->hearing = NULL;
+}
+
+static void hear_free(hear_job *j)
+{
+    worker *w = j->w;
+    transcription_free(j->t);
+    shoal__v1__transcribe_request__free_unpacked(j->request, NULL);
+    free(j);
+    if (--w->n_hearing == 0 && w->heard_all) w->heard_all(w);
+}
+
+/* ---- the answer ---------------------------------------------------------------------------------- */
+
+static void fail(hear_job *j, const shoal_err *err)
+{
+    if (j->call) service_call_refuse(j->w, j->call, &j->trace, err);
+    j->call = NULL;
+}
+
+static void send_event(hear_job *j, const Shoal__V1__TranscribeEvent *ev)
+{
+    if (!j->call) return;
+    if (service_call_send(j->w, j->call, &ev->base) != 0) j->nomem = true;
+}
+
+static void send_segment(void *user, const heard_segment *s)
+{
+    Shoal__V1__TranscriptSegment m = SHOAL__V1__TRANSCRIPT_SEGMENT__INIT;
+    Shoal__V1__TranscribeEvent ev = SHOAL__V1__TRANSCRIBE_EVENT__INIT;
+    m.start_ms = (uint64_t)s->start_ms;
+    m.end_ms = (uint64_t)s->end_ms;
+    m.window_ms = (uint64_t)s->window_ms;
+    m.text = (char *)s->text;
+    m.ids = (int32_t *)s->ids;
+    m.n_ids = s->n_ids;
+    m.avg_logprob = s->avg_logprob;
+    m.no_speech_prob = s->no_speech_prob;
+    ev.segment = &m;
+    send_event(user, &ev);
+}
+
+static void send_progress(hear_job *j)
+{
+    Shoal__V1__TranscribeProgress m = SHOAL__V1__TRANSCRIBE_PROGRESS__INIT;
+    Shoal__V1__TranscribeEvent ev = SHOAL__V1__TRANSCRIBE_EVENT__INIT;
+    m.done_ms = (uint64_t)transcription_done_ms(j->t);
+    m.duration_ms = (uint64_t)transcription_duration_ms(j->t);
+    ev.progress = &m;
+    send_event(j, &ev);
+}
+
+static void send_done(hear_job *j)
+{
+    const hearing_language *l = transcription_language(j->t);
+    Shoal__V1__TranscribeDone m = SHOAL__V1__TRANSCRIBE_DONE__INIT;
+    Shoal__V1__TranscribeEvent ev = SHOAL__V1__TRANSCRIBE_EVENT__INIT;
+    if (l) m.language = (char *)l->code;
+    if (l) m.language_name = (char *)l->name;
+    m.duration_ms = (uint64_t)transcription_duration_ms(j->t);
+    m.n_windows = (uint32_t)j->n_windows;
+    m.n_generated = (uint32_t)j->n_generated;
+    m.queue_ms = j->queue_ms;
+    m.decode_audio_ms = j->work_ms;
+    m.encode_ms = j->encode_ms;
+    m.decode_ms = j->decode_ms;
+    ev.done = &m;
+    LOG(LOG_INFO, "worker", "call_done", LOG_S("request_id", j->trace.request_id),
+        LOG_S("method", "Transcribe"), LOG_S("model", j->w->name), LOG_S("version", j->w->version),
+        LOG_S("quantisation", j->w->quantisation), LOG_I("sound_ms", m.duration_ms),
+        LOG_I("windows", j->n_windows), LOG_I("tokens", j->n_generated), LOG_F("queue_ms", j->queue_ms),
+        LOG_F("audio_ms", j->work_ms), LOG_F("encode_ms", j->encode_ms), LOG_F("decode_ms", j->decode_ms),
+        LOG_F("ms", clock_ms_since(j->trace.start_ns)));
+    service_call_reply(j->w, j->call, &ev.base);
+    j->call = NULL;
+}
+
+/* ---- another thread's part ----------------------------------------------------------------------- */
+
+static int begin(hear_job *j)
+{
+    const Shoal__V1__TranscribeRequest *r = j->request;
+    const hearing *h = j->w->hearing;
+    float *samples = NULL;
+    size_t n = 0;
+    int rc = audio_decode(&samples, &n, NULL, r->audio.data, r->audio.len,
+                          &(audio_options){.rate = h->mel.rate, .max_bytes = r->audio.len}, &j->err);
+    if (rc != 0) return rc;
+    transcription_options o = {.language = r->language,
+                               .translate = r->translate,
+                               .times = r->times,
+                               .prompt = r->prompt,
+                               .temperature = r->temperature,
+                               .seed = r->seed,
+                               .n_ctx = j->n_ctx,
+                               .deadline_ns = j->deadline_ns};
+    return transcription_new(&j->t, h, samples, n, &o, &j->err);
+}
+
+static void do_work(uv_work_t *work)
+{
+    hear_job *j = work->data;
+    uint64_t start = clock_ns();
+    j->rc = j->t ? 0 : begin(j);
+    if (j->rc == 0) j->rc = transcription_next(j->t, &j->err);
+    j->work_ms += clock_ms_since(start);
+}
+
+static void work_done(uv_work_t *work, int status);
+
+/* The job is nobody's but the thread's until work_done. */
+static void start_work(hear_job *j)
+{
+    j->work.data = j;
+    uv_queue_work(j->w->loop, &j->work, do_work, work_done);
+}
+
+/* ---- the engine's part --------------------------------------------------------------------------- */
+
+static void on_token(bridge_job *b, const gen_event *ev)
+{
+    hear_job *j = (hear_job *)b;
+    if (ev->id >= 0 && transcription_add(j->t, ev->id, ev->logprob) != 0) j->nomem = true;
+}
+
+static void note_timings(hear_job *j)
+{
+    const gen_timings *t = &j->job.timings;
+    j->n_windows++;
+    j->n_generated += t->n_generated;
+    j->queue_ms += t->queue_ms;
+    j->encode_ms += t->prefill_ms;
+    j->decode_ms += t->decode_ms;
+}
+
+static void on_reply(bridge_job *b)
+{
+    hear_job *j = (hear_job *)b;
+    shoal_err err = {0};
+    int rc = b->status;
+    j->in_engine = false;
+    if (!j->call) {
+        hear_free(j);
+        return;
+    }
+    note_timings(j);
+    bool ours = rc == SHOAL_ECANCELLED; /* nobody but a closing engine cancels a live call */
+    if (rc != 0)
+        err_set(&err, ours ? SHOAL_EUNAVAILABLE : rc, "%s",
+                ours ? "the worker is shutting down" : b->message);
+    if (rc == 0) rc = transcription_take(j->t, send_segment, j, &err);
+    if (rc == 0) send_progress(j);
+    if (rc == 0 && j->nomem) rc = err_nomem(&err);
+    if (rc == 0) {
+        start_work(j);
+        return;
+    }
+    fail(j, &err);
+    hear_free(j);
+}
+
+static int submit(hear_job *j)
+{
+    gen_request r;
+    enc_request source;
+    transcription_request(j->t, &r, &source);
+    int rc = engine_generate(j->w->engine, &r, bridge_event, &j->job, &j->id, &j->err);
+    j->in_engine = rc == 0;
+    return rc;
+}
+
+static void work_done(uv_work_t *work, int status)
+{
+    hear_job *j = work->data;
+    int rc = j->rc;
+    shoal__v1__transcribe_request__free_unpacked(j->request, NULL);
+    j->request = NULL;
+    if (j->call && rc == 1) rc = submit(j);
+    if (j->in_engine) return;
+    if (j->call && rc == 0)
+        send_done(j);
+    else if (j->call)
+        fail(j, &j->err);
+    hear_free(j);
+}
+
+/* ---- the start ----------------------------------------------------------------------------------- */
+
+static void call_gone(void *user, grpc_call *c)
+{
+    hear_job *j = user;
+    j->call = NULL;
+    LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", j->trace.request_id),
+        LOG_S("method", "Transcribe"), LOG_S("model", j->w->name),
+        LOG_F("ms", clock_ms_since(j->trace.start_ns)));
+    if (j->in_engine) engine_cancel(j->w->engine, j->id);
+}
+
+static int check(const worker *w, const Shoal__V1__TranscribeRequest *r, shoal_err *err)
+{
+    int rc = service_check_utf8(r->language, "language", err);
+    if (rc == 0) rc = service_check_utf8(r->prompt, "prompt", err);
+    if (rc == 0) rc = sampling_check("temperature", (double)r->temperature, err);
+    if (rc == 0 && strlen(r->prompt) > PROMPT_MAX)
+        rc = err_set(err, SHOAL_EINVALID, "a prompt of %zu bytes: at most %d", strlen(r->prompt), PROMPT_MAX);
+    if (rc == 0 && r->audio.len == 0) rc = err_set(err, SHOAL_EINVALID, "audio is missing");
+    if (rc == 0 && w->n_hearing >= MAX_HEARING)
+        rc = err_set(err, SHOAL_EFULL, "%s hears %zu sounds already; try again in a second", w->name,
+                     w->n_hearing);
+    return rc;
+}
+
+void service_transcribe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+{
+    worker *w = user;
+    call_trace trace;
+    shoal_err err;
+    ProtobufCMessage *m = NULL;
+    hear_job *j = NULL;
+    service_call_begin(w, c, "Transcribe", &trace);
+    int rc = service_call_admit(w, TASK_TRANSCRIBE, &err);
+    if (rc == 0) rc = service_call_unpack(&shoal__v1__transcribe_request__descriptor, msg, n, &m, &err);
+    if (rc == 0) rc = check(w, (Shoal__V1__TranscribeRequest *)m, &err);
+    if (rc == 0 && !(j = calloc(1, sizeof *j))) rc = err_nomem(&err);
+    if (rc != 0) {
+        service_call_refuse(w, c, &trace, &err);
+        if (m) protobuf_c_message_free_unpacked(m, NULL);
+        return;
+    }
+    *j = (hear_job){.job = {.b = w->bridge, .on_token = on_token, .on_done = on_reply},
+                    .w = w,
+                    .call = c,
+                    .trace = trace,
+                    .n_ctx = engine_ctx(w->engine),
+                    .deadline_ns = grpc_call_deadline_ns(c),
+                    .request = (Shoal__V1__TranscribeRequest *)m};
+    w->n_hearing++;
+    grpc_call_on_cancel(c, call_gone, j);
+    start_work(j);
+}

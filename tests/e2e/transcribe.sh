@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Speech from file to text: the command, the endpoint in its forms and from its cache, and the openai client.
+source "$(dirname "$0")/lib.sh"
+wav=tests/data/speech/wav
+said=$(build/shoal transcribe home-ears $wav/08-lights-on.wav) || fail "shoal transcribe"
+[ "$said" = "lights on" ] || fail "heard: $said"
+build/shoal transcribe home-ears --format srt - <$wav/08-lights-on.wav | grep -q '^00:00:00,000 --> 00:00:01,' ||
+    fail "no SRT from standard input"
+build/shoal transcribe home-ears README.md >/dev/null 2>"$work/e" && fail "heard a text file"
+grep -q 'README.md: this is no sound file' "$work/e" || fail "$(cat "$work/e")"
+build/shoal transcribe home-ears -l klingon $wav/08-lights-on.wav >/dev/null 2>&1
+[ $? = 2 ] || fail "an unknown language is wrong usage"
+
+cat >"$work/c.yaml" <<EOF
+manifest: $PWD/models/models.json
+limits: {max_audio_mb: 1, max_body_bytes: 4096}
+models: [{name: home-ears}, {name: home-intent}]
+EOF
+start_shoal "$work/c.yaml"
+ask() { curl -s -m 30 -D "$work/h" "$url/v1/audio/transcriptions" "$@"; }
+for i in miss hit; do
+    [ "$(ask -F file=@$wav/08-lights-on.wav)" = '{"text":"lights on"}' ] || fail "the $i"
+    tr -d '\r' <"$work/h" | grep -qi "^x-shoal-cache: $i" || fail "no $i: $(cat "$work/h")"
+done
+[ "$(ask -F file=@$wav/08-lights-on.wav -F temperature=0.2 -F response_format=text | wc -l)" = 1 ] || fail "drawn"
+grep -qi '^x-shoal-cache' "$work/h" && fail "a draw was kept"
+ask -F file=@$wav/08-lights-on.wav -F model=home-intent | grep -q wrong_task || fail "another model"
+head -c 1100000 /dev/zero >"$work/big"
+ask -H Expect: -F file=@"$work/big" | grep -q request_too_large || fail "over 1 MB"
+curl -s -H Expect: "$url/v1/classify" -d "{\"input\":\"$(head -c 5000 /dev/zero | tr '\0' a)\"}" |
+    grep -q request_too_large || fail "sound's limit went to others"
+curl -s -F file=@$wav/08-lights-on.wav -H 'Origin: http://evil.example' "$url/v1/audio/transcriptions" |
+    grep -q origin_not_allowed || fail "a page of another site"
+if [ -d build/node/node_modules/openai ] && command -v node >/dev/null; then
+    cp tests/node/audio.mjs build/node/
+    SHOAL_URL=$url SHOAL_WAV=$PWD/$wav timeout 120 node build/node/audio.mjs || fail "the openai client"
+else
+    echo "without the openai client: node_clients.sh installs it"
+fi
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "the server exited with $stopped"

@@ -1,0 +1,386 @@
+/* Speech to text with the real model: features, encoder rows and replies as the reference has them, its
+ * transcripts, long sound, and what is refused. */
+#include "helper.h"
+
+#include <pthread.h>
+
+#include "compute/compute.h"
+#include "speech/rule.h"
+
+/* Of a reference row's norm. The reference computed its features in another order of sums. */
+#define FAR 1e-4
+
+/* ---- encoder rows -------------------------------------------------------------------------------- */
+
+typedef struct rows {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool done;
+    int status;
+    size_t n, cols;
+    float *values;
+} rows;
+
+static void on_rows(void *user, const enc_result *r)
+{
+    rows *v = user;
+    pthread_mutex_lock(&v->lock);
+    v->status = r->status;
+    v->n = r->rows;
+    v->cols = r->cols;
+    v->values = malloc((r->rows * r->cols + 1) * sizeof *v->values);
+    if (r->values) memcpy(v->values, r->values, r->rows * r->cols * sizeof *v->values);
+    v->done = true;
+    pthread_cond_signal(&v->wake);
+    pthread_mutex_unlock(&v->lock);
+}
+
+static void encode(ears *r, const enc_request *source, rows *v)
+{
+    *v = (rows){0};
+    pthread_mutex_init(&v->lock, NULL);
+    pthread_cond_init(&v->wake, NULL);
+    must(engine_encode(r->e, source, on_rows, v, NULL, &err));
+    pthread_mutex_lock(&v->lock);
+    while (!v->done) pthread_cond_wait(&v->wake, &v->lock);
+    pthread_mutex_unlock(&v->lock);
+    pthread_mutex_destroy(&v->lock);
+    pthread_cond_destroy(&v->wake);
+    assert_int_equal(v->status, 0);
+}
+
+static double far_from(const float *a, const float *ref, size_t n)
+{
+    double off = 0, all = 0;
+    for (size_t i = 0; i < n; i++) {
+        off += ((double)a[i] - (double)ref[i]) * ((double)a[i] - (double)ref[i]);
+        all += (double)ref[i] * (double)ref[i];
+    }
+    return sqrt(off / (all > 0 ? all : 1));
+}
+
+/* From samples to the encoder's rows. */
+static double farthest_row(ears *r, float *samples, size_t n, const float *ref, size_t n_ref)
+{
+    transcription *t;
+    gen_request q;
+    enc_request source;
+    rows v;
+    double far = 0;
+    must(transcription_new(&t, &r->h, samples, n, &(transcription_options){0}, &err));
+    shoal_err err = {0};
+    assert_int_equal(transcription_next(t, &err), 1);
+    transcription_request(t, &q, &source);
+    encode(r, &source, &v);
+    assert_true(v.n * v.cols >= n_ref);
+    for (size_t i = 0; i < n_ref / v.cols; i++) {
+        double d = far_from(v.values + i * v.cols, ref + i * v.cols, v.cols);
+        if (!(d <= far)) far = d;
+    }
+    free(v.values);
+    transcription_free(t);
+    return far;
+}
+
+static void sound_gives_the_reference_rows(void **state)
+{
+    fixture x;
+    ears r;
+    double worst = 0;
+    fixture_open(&x, "speech");
+    ears_open(&r, MODEL, (engine_options){0});
+    for (int i = 0; i < 6; i++) {
+        char wav[32], enc[32];
+        size_t n, n_ref;
+        snprintf(wav, sizeof wav, "wav.%d", i);
+        snprintf(enc, sizeof enc, "encoder.%d", i);
+        float *samples = fixture_sound(&x, wav, &n), *ref = fixture_bytes(&x, enc, &n_ref);
+        double d = farthest_row(&r, samples, n, ref, n_ref / sizeof *ref);
+        if (!(d <= worst)) worst = d;
+        free(ref);
+    }
+    print_message("encoder rows: at most %.2g of the norm away\n", worst);
+    assert_true(worst <= FAR);
+    ears_close(&r);
+    fixture_close(&x);
+}
+
+/* A model without any token of Whisper's but the end: the plainest of its kind. */
+static void a_bare_model_hears_too(void **state)
+{
+    fixture x;
+    ears r;
+    size_t n, n_ref;
+    fixture_open(&x, "hf/whisper");
+    ears_open(&r, DATA "hf/whisper", (engine_options){0});
+    assert_int_equal(r.h.n_languages, 0);
+    assert_int_equal(r.h.time_0, -1);
+    assert_int_equal(r.h.n_window, 480000);
+    float *samples = fixture_sound(&x, "wav_int16", &n);
+    float *ref = fixture_bytes(&x, "encoder_first64", &n_ref);
+    double d = farthest_row(&r, samples, n, ref, n_ref / sizeof *ref);
+    if (!(d <= FAR)) fail_msg("%.2g of the norm away", d);
+    free(ref);
+    ears_close(&r);
+    fixture_close(&x);
+}
+
+/* ---- replies ------------------------------------------------------------------------------------- */
+
+static void sound_gives_the_reference_ids(void **state)
+{
+    fixture x;
+    ears r;
+    size_t i;
+    json_t *c;
+    fixture_open(&x, "speech");
+    ears_open(&r, MODEL, (engine_options){0});
+    json_array_foreach(json_object_get(x.expected, "cases"), i, c)
+    {
+        char wav[32];
+        size_t n, k;
+        heard got;
+        json_t *ids = json_object_get(c, "greedy_ids"), *id;
+        snprintf(wav, sizeof wav, "wav.%zu", i);
+        float *samples = fixture_sound(&x, wav, &n);
+        must(hear(&r, samples, n, NULL, &got, &err));
+        assert_int_equal(got.n_segments, 1);
+        assert_string_equal(got.text.data, json_string_value(json_object_get(c, "text")));
+        assert_int_equal(got.ids.len / sizeof(int32_t) + 1, json_array_size(ids)); /* the end is no text */
+        json_array_foreach(ids, k, id) if (k + 1 < json_array_size(ids))
+            assert_int_equal(((int32_t *)(void *)got.ids.data)[k], json_integer_value(id));
+        assert_true(got.avg_logprob <= 0 && got.avg_logprob > -1);
+        assert_string_equal(got.language, "en");
+        heard_done(&got);
+    }
+    assert_int_equal(i, 6);
+    ears_close(&r);
+    fixture_close(&x);
+}
+
+static void files_give_their_transcripts(void **state)
+{
+    json_t *list = NULL, *c;
+    size_t i;
+    ears r;
+    must(json_parse_file(&list, DATA "speech/wav/transcripts.json", 1 << 20, &err));
+    ears_open(&r, MODEL, (engine_options){0});
+    json_array_foreach(list, i, c)
+    {
+        char path[512];
+        size_t n;
+        heard got;
+        snprintf(path, sizeof path, DATA "speech/%s", json_string_value(json_object_get(c, "file")));
+        float *samples = read_sound(path, &n);
+        must(hear(&r, samples, n, &(transcription_options){.language = "English"}, &got, &err));
+        assert_string_equal(got.text.data + 1, json_string_value(json_object_get(c, "heard")));
+        heard_done(&got);
+    }
+    assert_int_equal(i, 12);
+    json_decref(list);
+    ears_close(&r);
+}
+
+/* ---- long sound ---------------------------------------------------------------------------------- */
+
+static void add_file(buf *all, const char *name, size_t silence)
+{
+    char path[512];
+    size_t n;
+    float *quiet = calloc(silence + 1, sizeof *quiet);
+    snprintf(path, sizeof path, DATA "speech/wav/%s", name);
+    float *x = read_sound(path, &n);
+    buf_append(all, x, n * sizeof *x);
+    buf_append(all, quiet, silence * sizeof *quiet);
+    free(x);
+    free(quiet);
+}
+
+static void long_sound_is_cut_where_it_is_quiet(void **state)
+{
+    ears r;
+    heard got;
+    buf all = {0};
+    ears_open(&r, MODEL, (engine_options){0});
+    add_file(&all, "08-lights-on.wav", 96000);
+    add_file(&all, "02-is-pump-fifty-seven-running.wav", 200000);
+    add_file(&all, "01-can-you-pause-front-door-player.wav", 0);
+    size_t n = all.len / sizeof(float);
+    assert_true(n > 2 * r.h.n_window);
+    must(hear(&r, (float *)(void *)all.data, n, NULL, &got, &err));
+    assert_string_equal(got.text.data,
+                        " lights on is pump fifty seven running can you pause front door player");
+    assert_true(got.n_segments >= 2 && got.n_progress >= got.n_segments);
+    for (size_t i = 0; i < got.n_segments; i++) {
+        assert_true(got.start_ms[i] < got.end_ms[i]);
+        assert_true(i == 0 || got.start_ms[i] >= got.end_ms[i - 1]);
+        assert_true(got.end_ms[i] <= (int64_t)(n / 16));
+    }
+    heard_done(&got);
+    ears_close(&r);
+}
+
+static void silence_says_nothing(void **state)
+{
+    ears r;
+    heard got;
+    ears_open(&r, MODEL, (engine_options){0});
+    for (size_t n = 0; n <= 320000; n += 160000) {
+        must(hear(&r, calloc(n + 1, sizeof(float)), n, NULL, &got, &err));
+        assert_int_equal(got.n_segments, 0);
+        heard_done(&got);
+    }
+    must(hear(&r, calloc(2, sizeof(float)), 1, NULL, &got, &err));
+    assert_int_equal(got.n_segments, 0);
+    heard_done(&got);
+    ears_close(&r);
+}
+
+static void what_the_model_does_not_know_is_refused(void **state)
+{
+    ears r;
+    heard got;
+    shoal_err err = {0};
+    ears_open(&r, MODEL, (engine_options){0});
+    transcription_options o = {.language = "klingon"};
+    assert_int_equal(hear(&r, calloc(1, 4), 0, &o, &got, &err), SHOAL_EINVALID);
+    assert_non_null(strstr(err.message, "klingon"));
+    ears_close(&r);
+    ears_open(&r, DATA "hf/whisper", (engine_options){0});
+    o = (transcription_options){.translate = true};
+    assert_int_equal(hear(&r, calloc(1, 4), 0, &o, &got, &err), SHOAL_EINVALID);
+    o = (transcription_options){.prompt = "names"};
+    assert_int_equal(hear(&r, calloc(1, 4), 0, &o, &got, &err), SHOAL_EINVALID);
+    ears_close(&r);
+}
+
+static void other_models_do_not_hear(void **state)
+{
+    model *m;
+    hearing h;
+    must(model_open(&m, DATA "hf/bart", NULL, &err));
+    shoal_err err = {0};
+    assert_int_equal(hearing_init(&h, m, &err), SHOAL_EUNSUPPORTED);
+    hearing_done(&h);
+    model_free(m);
+}
+
+/* A prompt goes in front and does not come back as text. */
+static void a_prompt_is_not_repeated(void **state)
+{
+    ears r;
+    heard got;
+    size_t n;
+    ears_open(&r, MODEL, (engine_options){0});
+    float *x = read_sound(DATA "speech/wav/08-lights-on.wav", &n);
+    buf words = {0};
+    for (int i = 0; i < 200; i++) buf_puts(&words, "kitchen lamp ");
+    transcription_options o = {.prompt = words.data};
+    must(hear(&r, x, n, &o, &got, &err));
+    assert_null(got.text.data ? strstr(got.text.data, "startof") : NULL);
+    heard_done(&got);
+    buf_done(&words);
+    ears_close(&r);
+}
+
+/* ---- the rule ------------------------------------------------------------------------------------ */
+
+enum {
+    N_VOCAB = 40,
+    EOT = 10,
+    SOT = 11,
+    EN = 12,
+    DE = 13,
+    TRANSLATE = 14,
+    TRANSCRIBE = 15,
+    PREV = 16,
+    NO_SPEECH = 17,
+    NO_TIMES = 18,
+    TIME_0 = 19
+};
+
+static hearing_language both[] = {{EN, "en", "english"}, {DE, "de", "german"}};
+static int32_t never[] = {3}, never_first[] = {4};
+static const hearing made = {.n_vocab = N_VOCAB,
+                             .sot = SOT,
+                             .eot = EOT,
+                             .transcribe = TRANSCRIBE,
+                             .translate = TRANSLATE,
+                             .no_timestamps = NO_TIMES,
+                             .no_speech = NO_SPEECH,
+                             .previous = PREV,
+                             .time_0 = TIME_0,
+                             .max_first_time = 5,
+                             .languages = both,
+                             .n_languages = 2,
+                             .never = never,
+                             .n_never = 1,
+                             .never_first = never_first,
+                             .n_never_first = 1};
+
+static bool may(const speech_rule *r, const int32_t *ids, size_t n, int32_t id)
+{
+    speech_rule copy = *r;
+    float logits[N_VOCAB] = {0};
+    for (size_t i = 0; i <= EOT; i++) logits[i] = 9; /* text is likelier than all times together */
+    speech_rule_mask(&copy, ids, n, logits, N_VOCAB);
+    return logits[id] > GEN_NEVER;
+}
+
+static void a_reply_begins_with_its_language_and_task(void **state)
+{
+    speech_rule r;
+    float logits[N_VOCAB] = {0};
+    int32_t ids[4] = {DE, TRANSCRIBE, NO_TIMES};
+    speech_rule_init(&r, &made, NULL, false, false);
+    assert_int_equal(r.n_lead, 3);
+    logits[DE] = 2;
+    logits[1] = logits[NO_SPEECH] = 5;
+    speech_rule_mask(&r, ids, 0, logits, N_VOCAB);
+    for (int32_t i = 0; i < N_VOCAB; i++) assert_int_equal(logits[i] > GEN_NEVER, i == DE);
+    assert_true(r.no_speech > 0.4f && r.no_speech < 0.5f);
+    assert_true(may(&r, ids, 1, TRANSCRIBE) && !may(&r, ids, 1, TRANSLATE));
+    assert_true(may(&r, ids, 2, NO_TIMES) && !may(&r, ids, 2, 0));
+    assert_true(may(&r, ids, 3, 0) && may(&r, ids, 3, EOT) && !may(&r, ids, 3, TIME_0));
+    assert_true(!may(&r, ids, 3, 3) && !may(&r, ids, 3, 4) && !may(&r, ids, 3, DE));
+    ids[3] = 0;
+    assert_true(!may(&r, ids, 4, 3) && may(&r, ids, 4, 4));
+    speech_rule_init(&r, &made, &both[0], true, true);
+    assert_int_equal(r.n_lead, 2);
+    assert_true(may(&r, ids, 0, EN) && !may(&r, ids, 0, DE) && may(&r, ids, 1, TRANSLATE));
+}
+
+static void times_come_in_pairs_and_do_not_go_back(void **state)
+{
+    speech_rule r;
+    int32_t ids[8] = {EN, TRANSCRIBE, TIME_0 + 2, 0, TIME_0 + 6, TIME_0 + 6, 1};
+    speech_rule_init(&r, &made, NULL, false, true);
+    assert_true(may(&r, ids, 2, TIME_0 + 5) && !may(&r, ids, 2, TIME_0 + 6) && !may(&r, ids, 2, 0));
+    assert_true(may(&r, ids, 3, 0) && !may(&r, ids, 3, TIME_0 + 9)); /* text */
+    assert_true(may(&r, ids, 4, 0) && may(&r, ids, 4, TIME_0 + 3) && !may(&r, ids, 4, TIME_0 + 2));
+    assert_true(!may(&r, ids, 5, 0) && may(&r, ids, 5, EOT) && may(&r, ids, 5, TIME_0 + 6)); /* its pair */
+    assert_true(!may(&r, ids, 5, TIME_0 + 5));
+    assert_true(may(&r, ids, 6, 0) && !may(&r, ids, 6, TIME_0 + 7));
+    assert_true(!may(&r, ids, 7, TIME_0 + 6) && may(&r, ids, 7, TIME_0 + 7));
+    float logits[N_VOCAB] = {0}; /* all alike: some time is likelier than any one token */
+    speech_rule_mask(&r, ids, 7, logits, N_VOCAB);
+    assert_false(logits[0] > GEN_NEVER);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sound_gives_the_reference_rows),
+        cmocka_unit_test(a_bare_model_hears_too),
+        cmocka_unit_test(sound_gives_the_reference_ids),
+        cmocka_unit_test(files_give_their_transcripts),
+        cmocka_unit_test(long_sound_is_cut_where_it_is_quiet),
+        cmocka_unit_test(silence_says_nothing),
+        cmocka_unit_test(what_the_model_does_not_know_is_refused),
+        cmocka_unit_test(other_models_do_not_hear),
+        cmocka_unit_test(a_prompt_is_not_repeated),
+        cmocka_unit_test(a_reply_begins_with_its_language_and_task),
+        cmocka_unit_test(times_come_in_pairs_and_do_not_go_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

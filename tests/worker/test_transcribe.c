@@ -1,0 +1,264 @@
+/* Transcribe over a real socket: segments as they are heard, refusals, and clients that leave in every phase. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "shoal/v1/worker.pb-c.h"
+#include "wire/grpc.h"
+#include "worker/worker.h"
+
+#define DATA  SHOAL_SOURCE_DIR "/tests/data/"
+#define MODEL SHOAL_SOURCE_DIR "/models/home-ears.gguf"
+
+typedef struct bench {
+    uv_loop_t loop;
+    char dir[64], address[128];
+    worker *w;
+    grpc_channel *channel;
+    bool connected;
+} bench;
+
+static void on_connected(void *user)
+{
+    ((bench *)user)->connected = true;
+}
+
+static void on_disconnected(void *user, const char *why)
+{
+    ((bench *)user)->connected = false;
+}
+
+static void bench_open(bench *b, const char *model)
+{
+    *b = (bench){0};
+    log_setup(LOG_OFF, false);
+    strcpy(b->dir, "/tmp/shoal-test-XXXXXX");
+    assert_non_null(mkdtemp(b->dir));
+    snprintf(b->address, sizeof b->address, "unix:%s/w.sock", b->dir);
+    assert_int_equal(uv_loop_init(&b->loop), 0);
+    worker_options o = {.name = "ears",
+                        .path = model,
+                        .address = b->address,
+                        .arbiter_fd = -1,
+                        .arbiter_slot = -1,
+                        .engine = {.n_threads = 2}};
+    shoal_err err = {0};
+    if (worker_new(&b->w, &b->loop, &o, &err) != 0) fail_msg("worker_new: %s", err.message);
+    grpc_channel_events ev = {.user = b, .connected = on_connected, .disconnected = on_disconnected};
+    assert_int_equal(grpc_channel_new(&b->channel, &b->loop, b->address, &ev, &err), 0);
+    while (!b->connected) uv_run(&b->loop, UV_RUN_ONCE);
+}
+
+static void bench_close(bench *b)
+{
+    grpc_channel_close(b->channel);
+    worker_close(b->w, NULL, NULL);
+    uv_run(&b->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&b->loop), 0);
+    assert_int_equal(rmdir(b->dir), 0);
+}
+
+typedef struct reply {
+    buf text;
+    size_t n_segments, n_progress;
+    char language[32];
+    uint64_t last_ms, duration_ms;
+    uint32_t n_windows, n_generated;
+    bool ended;
+    int status;
+    char message[512];
+} reply;
+
+static void on_event(void *user, const uint8_t *msg, size_t n)
+{
+    reply *r = user;
+    Shoal__V1__TranscribeEvent *ev = shoal__v1__transcribe_event__unpack(NULL, n, msg);
+    assert_non_null(ev);
+    if (ev->segment) {
+        r->n_segments++;
+        assert_true(ev->segment->start_ms >= r->last_ms && ev->segment->end_ms > ev->segment->start_ms);
+        assert_true(ev->segment->n_ids > 0 && ev->segment->avg_logprob <= 0);
+        r->last_ms = ev->segment->end_ms;
+        buf_puts(&r->text, ev->segment->text);
+    }
+    if (ev->progress) {
+        r->n_progress++;
+        assert_true(ev->progress->done_ms <= ev->progress->duration_ms);
+    }
+    if (ev->done) {
+        snprintf(r->language, sizeof r->language, "%s=%s", ev->done->language, ev->done->language_name);
+        r->duration_ms = ev->done->duration_ms;
+        r->n_windows = ev->done->n_windows;
+        r->n_generated = ev->done->n_generated;
+    }
+    shoal__v1__transcribe_event__free_unpacked(ev, NULL);
+}
+
+static void on_end(void *user, grpc_status status, const char *message)
+{
+    reply *r = user;
+    assert_false(r->ended);
+    r->ended = true;
+    r->status = (int)status;
+    snprintf(r->message, sizeof r->message, "%s", message ? message : "");
+}
+
+static grpc_client_call *begin(bench *b, const Shoal__V1__TranscribeRequest *q, reply *r)
+{
+    size_t n = shoal__v1__transcribe_request__get_packed_size(q);
+    uint8_t *bytes = malloc(n + 1);
+    shoal__v1__transcribe_request__pack(q, bytes);
+    *r = (reply){0};
+    grpc_client_events ev = {.user = r, .message = on_event, .end = on_end};
+    grpc_client_call *c =
+        grpc_call_start(b->channel, "/shoal.v1.Worker/Transcribe", bytes, n, NULL, 0, 0, &ev);
+    free(bytes);
+    assert_non_null(c);
+    return c;
+}
+
+static void ask(bench *b, const Shoal__V1__TranscribeRequest *q, reply *r)
+{
+    begin(b, q, r);
+    while (!r->ended) uv_run(&b->loop, UV_RUN_ONCE);
+}
+
+static Shoal__V1__TranscribeRequest request(buf *file, const char *name)
+{
+    Shoal__V1__TranscribeRequest q = SHOAL__V1__TRANSCRIBE_REQUEST__INIT;
+    char path[512];
+    snprintf(path, sizeof path, DATA "speech/wav/%s", name);
+    assert_int_equal(file_read(file, path, 1 << 22, NULL), 0);
+    q.audio.data = (uint8_t *)file->data;
+    q.audio.len = file->len;
+    return q;
+}
+
+static void a_file_becomes_text(void **state)
+{
+    bench b;
+    reply r;
+    buf file = {0};
+    bench_open(&b, MODEL);
+    Shoal__V1__TranscribeRequest q = request(&file, "05-heat-the-house-to-sixty-one-degrees.wav");
+    for (int i = 0; i < 2; i++) { /* asked again: the same */
+        ask(&b, &q, &r);
+        assert_int_equal(r.status, GRPC_OK);
+        assert_string_equal(r.text.data, " heat the house to sixty one degrees");
+        assert_string_equal(r.language, "en=english");
+        assert_int_equal(r.n_windows, 1);
+        assert_int_equal(r.n_progress, 1);
+        assert_int_equal(r.n_generated, 3 + 8);
+        assert_in_range(r.duration_ms, 3000, 3500);
+        buf_done(&r.text);
+    }
+    buf_done(&file);
+    bench_close(&b);
+}
+
+static void expect(bench *b, const Shoal__V1__TranscribeRequest *q, int status, const char *part)
+{
+    reply r;
+    ask(b, q, &r);
+    if (r.status != status || !strstr(r.message, part))
+        fail_msg("got %s \"%s\", wanted %s with \"%s\"", grpc_status_name(r.status), r.message,
+                 grpc_status_name(status), part);
+    assert_int_equal(r.n_segments, 0);
+    buf_done(&r.text);
+}
+
+static void what_cannot_be_heard_is_refused(void **state)
+{
+    bench b;
+    buf file = {0};
+    bench_open(&b, MODEL);
+    Shoal__V1__TranscribeRequest q = SHOAL__V1__TRANSCRIBE_REQUEST__INIT;
+    expect(&b, &q, GRPC_INVALID_ARGUMENT, "audio is missing");
+    q.audio.data = (uint8_t *)"no sound at all, only these words of text";
+    q.audio.len = 41;
+    expect(&b, &q, GRPC_UNIMPLEMENTED, "");
+    q = request(&file, "08-lights-on.wav");
+    q.language = "klingon";
+    expect(&b, &q, GRPC_INVALID_ARGUMENT, "klingon");
+    q.language = "\xff";
+    expect(&b, &q, GRPC_INVALID_ARGUMENT, "language");
+    q.language = "";
+    q.temperature = -1;
+    expect(&b, &q, GRPC_INVALID_ARGUMENT, "temperature");
+    q.temperature = 0;
+    bench_close(&b);
+    bench_open(&b, DATA "hf/bart");
+    expect(&b, &q, GRPC_UNIMPLEMENTED, "transcribe");
+    bench_close(&b);
+    buf_done(&file);
+}
+
+static void more_than_a_few_at_once_are_refused(void **state)
+{
+    bench b;
+    buf file = {0};
+    reply r[12];
+    size_t n_full = 0, n_ok = 0;
+    bench_open(&b, MODEL);
+    Shoal__V1__TranscribeRequest q = request(&file, "08-lights-on.wav");
+    for (size_t i = 0; i < 12; i++) begin(&b, &q, &r[i]);
+    for (size_t i = 0; i < 12; i++) {
+        while (!r[i].ended) uv_run(&b.loop, UV_RUN_ONCE);
+        n_full += r[i].status == GRPC_RESOURCE_EXHAUSTED;
+        if (r[i].status == GRPC_OK) {
+            n_ok++;
+            assert_string_equal(r[i].text.data, " lights on");
+        }
+        buf_done(&r[i].text);
+    }
+    assert_int_equal(n_full + n_ok, 12);
+    assert_true(n_ok >= 8);
+    buf_done(&file);
+    bench_close(&b);
+}
+
+/* After so many turns of the loop the client cancels, or everything closes. */
+static void clients_and_workers_may_leave_at_any_time(void **state)
+{
+    buf file = {0};
+    Shoal__V1__TranscribeRequest q = request(&file, "05-heat-the-house-to-sixty-one-degrees.wav");
+    for (int turns = 0; turns < 12; turns++) {
+        bench b;
+        reply r, left;
+        bench_open(&b, MODEL);
+        grpc_client_call *c = begin(&b, &q, &left);
+        begin(&b, &q, &r);
+        for (int i = 0; i < turns && !left.ended; i++) uv_run(&b.loop, UV_RUN_ONCE);
+        if (!left.ended) grpc_client_cancel(c);
+        if (turns % 2) {
+            while (!r.ended) uv_run(&b.loop, UV_RUN_ONCE);
+            assert_int_equal(r.status, GRPC_OK);
+            assert_string_equal(r.text.data, " heat the house to sixty one degrees");
+        }
+        bench_close(&b);
+        buf_done(&r.text);
+        buf_done(&left.text);
+    }
+    buf_done(&file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_becomes_text),
+        cmocka_unit_test(what_cannot_be_heard_is_refused),
+        cmocka_unit_test(more_than_a_few_at_once_are_refused),
+        cmocka_unit_test(clients_and_workers_may_leave_at_any_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
