@@ -288,24 +288,3 @@ int csv_number(const csv *c, size_t column, double *ret, shoal_err *err)
     *ret = v;
     return 0;
 }
-
-/* ---- writing ------------------------------------------------------------------------------------------- */
-
-void csv_put_field(buf *out, const char *s, bool more)
-{
-    buf_puts(out, more ? ",\"" : "\"");
-    for (; *s; s++) {
-        if (*s == '"') buf_putc(out, '"');
-        buf_putc(out, *s);
-    }
-    buf_putc(out, '"');
-}
-
-void csv_put_number(buf *out, double v, bool more)
-{
-    if (more) buf_putc(out, ',');
-    if (v == v)
-        buf_printf(out, "%.17g", v);
-    else
-        buf_puts(out, "nan"); /* a line of nothing would be a blank one */
-}

@@ -16,7 +16,6 @@
 
 #include <stddef.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 
 enum { CSV_ROW_MAX = 1 << 20, CSV_FIELDS_MAX = 1 << 16 }; /* bytes, columns */
@@ -42,11 +41,5 @@ size_t csv_line(const csv *c); /* where the row begins, from 1 */
 /* The field as a finite number; NaN for an empty one, "nan", "na", "null" or "none" in any case. What is no
  * number is SHOAL_EFORMAT, with line and column. */
 int csv_number(const csv *c, size_t column, double *ret, shoal_err *err);
-
-/* ---- writing: what csv_next reads back. `more`: a comma first. */
-
-void csv_put_field(buf *out, const char *s, bool more); /* in quotes */
-/* As many digits as bring it back exactly. */
-void csv_put_number(buf *out, double v, bool more);
 
 #endif

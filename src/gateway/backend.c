@@ -545,6 +545,9 @@ UNARY(classify, Shoal__V1__ClassifyRequest, Shoal__V1__ClassifyReply, shoal__v1_
       "Classify")
 UNARY(tag, Shoal__V1__TagRequest, Shoal__V1__TagReply, shoal__v1__tag_reply__descriptor, "Tag")
 UNARY(embed, Shoal__V1__EmbedRequest, Shoal__V1__EmbedReply, shoal__v1__embed_reply__descriptor, "Embed")
+UNARY(score, Shoal__V1__ScoreRequest, Shoal__V1__ScoreReply, shoal__v1__score_reply__descriptor, "Score")
+UNARY(image, Shoal__V1__ImageRequest, Shoal__V1__ClassifyReply, shoal__v1__classify_reply__descriptor,
+      "ClassifyImage")
 UNARY(describe, Shoal__V1__DescribeRequest, Shoal__V1__ModelInfo, shoal__v1__model_info__descriptor,
       "Describe")
 
@@ -568,6 +571,22 @@ backend_call *backend_embed(backend *b, const char *model, const Shoal__V1__Embe
                             const backend_context *ctx, embed_done done, void *user)
 {
     backend_call *c = start_embed(b, model, req, ctx, done, user);
+    if (c) try_start(c);
+    return c;
+}
+
+backend_call *backend_score(backend *b, const char *model, const Shoal__V1__ScoreRequest *req,
+                            const backend_context *ctx, score_done done, void *user)
+{
+    backend_call *c = start_score(b, model, req, ctx, done, user);
+    if (c) try_start(c);
+    return c;
+}
+
+backend_call *backend_classify_image(backend *b, const char *model, const Shoal__V1__ImageRequest *req,
+                                     const backend_context *ctx, image_done done, void *user)
+{
+    backend_call *c = start_image(b, model, req, ctx, done, user);
     if (c) try_start(c);
     return c;
 }

@@ -17,6 +17,8 @@ const endpoint ENDPOINTS[] = {
     {"POST", "/v1/classify", encode_classify, true, true, "classify"},
     {"POST", "/v1/rerank", encode_rerank, true, true, "rerank"},
     {"POST", "/v1/tag", encode_tag, true, true, "tag"},
+    {"POST", "/v1/score", encode_score, true, true, "score"},
+    {"POST", "/v1/images/classify", encode_image, true, true, "classify_image"},
     {"POST", "/v1/process", process_handle, true, true, "process"},
     {"GET", "/v1/models", status_models, true, false, "models"},
     {"GET", "/v1/models/", status_model, true, false, "model"},

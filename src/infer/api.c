@@ -110,15 +110,14 @@ void shoal_model_close(shoal_model *m)
 static shoal_model_info describe_trees(const shoal_model *m)
 {
     const forest_info *info = forest_about(scorer_forest(m->in.trees));
-    const series_spec *spec = scorer_spec(m->in.trees);
     return (shoal_model_info){.name = m->name,
                               .architecture = info->format,
                               .quantisation = "",
                               .version = "",
                               .task = task_name(TASK_SCORE),
                               .isa = isa_name(m->kernels),
-                              .n_labels = spec->n_labels,
-                              .labels = spec->labels};
+                              .n_labels = m->in.n_labels,
+                              .labels = m->in.labels};
 }
 
 static shoal_model_info describe_network(const shoal_model *m)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/csv_write.h"
 #include "infer/api_impl.h"
 
 typedef struct sink {
@@ -16,18 +17,16 @@ static int give_row(const scorer_row *r, void *user, shoal_err *err)
 {
     const sink *s = user;
     const intake *in = &s->m->in;
-    size_t n = intake_n_labels(in);
-    size_t n_raw = in->trees ? forest_about(scorer_forest(in->trees))->n_outputs : n;
     shoal_score out = {.sensor = r->item.sensor,
                        .time = r->item.time,
                        .line = r->item.line,
                        .row = r->item.row,
-                       .label = r->classes ? intake_label(in, r->best) : NULL,
+                       .label = r->classes ? in->labels[r->best] : NULL,
                        .probability = r->classes ? r->classes[r->best] : NAN,
                        .scores = r->classes ? r->classes : r->score,
                        .raw = r->raw,
-                       .n_scores = r->classes ? n : n_raw,
-                       .n_raw = n_raw};
+                       .n_scores = r->classes ? in->n_labels : in->n_raw,
+                       .n_raw = in->n_raw};
     if (s->fn(s->user, &out) == 0) return 0;
     return err_set(err, SHOAL_ECANCELLED, "stopped at line %zu", r->item.line);
 }
@@ -59,14 +58,14 @@ int shoal_score_csv(shoal_model *m, const char *path, shoal_score_fn fn, void *u
 static int put_rows(buf *out, const char *const *columns, size_t n_columns, const double *rows, size_t n_rows,
                     shoal_err *err)
 {
-    for (size_t i = 0; i < n_columns; i++) csv_put_field(out, columns[i], i > 0);
+    for (size_t i = 0; i < n_columns; i++) csv_write_text(out, columns[i], i > 0);
     buf_putc(out, '\n');
     for (size_t r = 0; r < n_rows; r++) {
         for (size_t i = 0; i < n_columns; i++) {
             double v = rows[r * n_columns + i];
             if (isinf(v))
                 return err_set(err, SHOAL_EINVALID, "row %zu: \"%.80s\" is infinite", r, columns[i]);
-            csv_put_number(out, v, i > 0);
+            csv_write_number(out, v, i > 0);
         }
         buf_putc(out, '\n');
     }
@@ -90,30 +89,30 @@ int shoal_score_rows(shoal_model *m, const char *const *columns, size_t n_column
 
 /* ---- pictures ------------------------------------------------------------------------------------------ */
 
-static int take_seen(const shoal_model *m, intake_seen *seen, shoal_classification *ret, shoal_err *err)
+/* Exactly one of the two. */
+static int do_look(shoal_model *m, const void *bytes, size_t n, const float *pixels,
+                   shoal_classification *ret, shoal_err *err)
 {
-    int rc = api_sort_labels(m, seen->logits, 0, ret, err);
-    if (rc != 0) free(seen->logits);
+    int rc = api_need_task(m, TASK_IMAGE, err);
+    if (rc != 0) return rc;
+    float *logits = calloc(m->in.n_labels + 1, sizeof *logits);
+    if (!logits) return err_nomem(err);
+    rc = pixels ? intake_look_at(&m->in, pixels, 0, logits, err)
+                : intake_look(&m->in, bytes, n, 0, logits, err);
+    if (rc == 0) rc = api_sort_labels(m, logits, 0, ret, err);
+    if (rc != 0) free(logits);
     return rc;
 }
 
 int shoal_classify_image(shoal_model *m, const void *bytes, size_t n, shoal_classification *ret,
                          shoal_err *err)
 {
-    intake_seen seen;
     api_enter(m);
-    int rc = api_need_task(m, TASK_IMAGE, err);
-    if (rc == 0) rc = intake_look(&m->in, bytes, n, 0, &seen, err);
-    if (rc == 0) rc = take_seen(m, &seen, ret, err);
-    return api_leave(m, rc);
+    return api_leave(m, do_look(m, bytes, n, NULL, ret, err));
 }
 
 int shoal_classify_pixels(shoal_model *m, const float *pixels, shoal_classification *ret, shoal_err *err)
 {
-    intake_seen seen;
     api_enter(m);
-    int rc = api_need_task(m, TASK_IMAGE, err);
-    if (rc == 0) rc = intake_look_at(&m->in, pixels, 0, &seen, err);
-    if (rc == 0) rc = take_seen(m, &seen, ret, err);
-    return api_leave(m, rc);
+    return api_leave(m, do_look(m, NULL, 0, pixels, ret, err));
 }

@@ -40,8 +40,6 @@ static void arrived(void *user, const enc_result *r)
     else
         snprintf(s->message, sizeof s->message, "%s",
                  fits && r->message ? r->message : shoal_err_text(s->status));
-    s->queue_ms = r->queue_ms;
-    s->compute_ms = r->compute_ms;
     s->done = true;
     pthread_cond_signal(&f->changed);
     pthread_mutex_unlock(&f->lock);

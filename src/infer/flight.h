@@ -25,7 +25,6 @@ typedef struct flight_seat {
     float *values; /* [n_values] */
     buf tag;       /* the caller's note, emptied when the seat is taken anew */
     size_t at[2];  /* the same, as numbers */
-    double queue_ms, compute_ms;
     bool done;
     int status;
     char message[256];

@@ -16,7 +16,20 @@ enum { CONFIG_MAX = 1 << 20 };
 
 int intake_open_trees(intake *ret, const char *path, shoal_err *err)
 {
-    return scorer_open(&ret->trees, path, err);
+    intake in = {0};
+    int rc = scorer_open(&in.trees, path, err);
+    if (rc != 0) return rc;
+    const forest_info *info = forest_about(scorer_forest(in.trees));
+    in.n_labels = info->n_classes;
+    in.n_raw = info->n_outputs;
+    in.labels = calloc(in.n_labels + 1, sizeof *in.labels);
+    if (!in.labels) {
+        intake_done(&in);
+        return err_nomem(err);
+    }
+    for (size_t i = 0; i < in.n_labels; i++) in.labels[i] = scorer_label(in.trees, i);
+    *ret = in;
+    return 0;
 }
 
 /* How its windows are made, by config.json; not knowing is no failure yet. */
@@ -75,7 +88,11 @@ static int open_image(intake *in, const char *folder, shoal_err *err)
 
 int intake_open(intake *ret, const char *path, const model_config *config, engine *e, shoal_err *err)
 {
-    intake in = {.engine = e, .config = config};
+    size_t n = config->head.n_labels;
+    intake in = {.engine = e, .config = config, .n_labels = n, .n_raw = n};
+    in.labels = calloc(n + 1, sizeof *in.labels);
+    if (!in.labels) return err_nomem(err);
+    for (size_t i = 0; i < n; i++) in.labels[i] = config->head.labels[i];
     int rc = config->task == TASK_SCORE   ? open_series(&in, path, err)
              : config->task == TASK_IMAGE ? open_image(&in, path, err)
                                           : 0;
@@ -90,17 +107,8 @@ void intake_done(intake *in)
 {
     scorer_close(in->trees);
     series_spec_free(in->spec);
+    free(in->labels);
     *in = (intake){0};
-}
-
-size_t intake_n_labels(const intake *in)
-{
-    return in->trees ? forest_about(scorer_forest(in->trees))->n_classes : in->config->head.n_labels;
-}
-
-const char *intake_label(const intake *in, size_t i)
-{
-    return in->trees ? scorer_label(in->trees, i) : in->config->head.labels[i];
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
@@ -142,8 +150,6 @@ static int land(run *r, shoal_err *err)
     const char *sensor = s->tag.data;
     out.item =
         (feed_item){.sensor = sensor, .time = sensor + strlen(sensor) + 1, .line = s->at[0], .row = s->at[1]};
-    if (s->queue_ms > r->totals->queue_ms) r->totals->queue_ms = s->queue_ms;
-    r->totals->compute_ms += s->compute_ms;
     r->totals->n_items++;
     return r->row(&out, r->user, err);
 }
@@ -243,30 +249,24 @@ static int no_pictures(shoal_err *err)
     return err_set(err, SHOAL_EUNSUPPORTED, "the model does not look at pictures");
 }
 
-int intake_look_at(const intake *in, const float *pixels, uint64_t deadline_ns, intake_seen *ret,
+int intake_look_at(const intake *in, const float *pixels, uint64_t deadline_ns, float *ret_logits,
                    shoal_err *err)
 {
     if (in->trees || in->config->image.size == 0) return no_pictures(err);
-    size_t side = in->config->image.size, n = in->config->head.n_labels;
+    size_t side = in->config->image.size;
     enc_request q = {.features = pixels,
                      .n_features = in->config->image.channels * side,
                      .width = side,
                      .deadline_ns = deadline_ns};
     flight *f = calloc(1, sizeof *f);
     flight_seat *s = NULL;
-    float *logits = malloc((n ? n : 1) * sizeof *logits);
-    int rc = f && logits ? flight_open(f, in->engine, n, err) : err_nomem(err);
+    int rc = f ? flight_open(f, in->engine, in->n_labels, err) : err_nomem(err);
     if (rc == 0) {
         rc = flight_add(f, &q, NULL, err);
         if (rc == 0) rc = flight_wait(f, &s, err);
-        if (rc == 0) {
-            memcpy(logits, s->values, n * sizeof *logits);
-            *ret = (intake_seen){.logits = logits, .queue_ms = s->queue_ms, .compute_ms = s->compute_ms};
-            logits = NULL;
-        }
+        if (rc == 0) memcpy(ret_logits, s->values, in->n_labels * sizeof *ret_logits);
         flight_close(f);
     }
-    free(logits);
     free(f);
     return rc;
 }
@@ -293,7 +293,7 @@ static int make_pixels(const intake *in, const image *im, float **ret, shoal_err
     return rc;
 }
 
-int intake_look(const intake *in, const void *bytes, size_t n, uint64_t deadline_ns, intake_seen *ret,
+int intake_look(const intake *in, const void *bytes, size_t n, uint64_t deadline_ns, float *ret_logits,
                 shoal_err *err)
 {
     image im = {0};
@@ -302,7 +302,7 @@ int intake_look(const intake *in, const void *bytes, size_t n, uint64_t deadline
     int rc = image_decode(&im, bytes, n, &(image_limits){.max_pixels = INTAKE_PIXELS_MAX}, err);
     if (rc == 0) rc = make_pixels(in, &im, &px, err);
     image_done(&im);
-    if (rc == 0) rc = intake_look_at(in, px, deadline_ns, ret, err);
+    if (rc == 0) rc = intake_look_at(in, px, deadline_ns, ret_logits, err);
     free(px);
     return rc;
 }

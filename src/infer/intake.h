@@ -9,7 +9,7 @@
  *     intake_open(&in, path, model_get_config(m), engine, &err);
  *     csv_open(&c, "rows.csv", &err);
  *     intake_score(&in, c, 0, on_row, user, &totals, &err);
- *     intake_look(&in, bytes, n, 0, &seen, &err);
+ *     intake_look(&in, bytes, n, 0, logits, &err);
  *     intake_done(&in);
  *
  * An intake is read-only: any thread may use it, several at once. The calls block until the answer is there;
@@ -29,6 +29,9 @@ typedef struct intake {
     const model_config *config;
     series_spec *spec; /* of a recurrent network; NULL: `why` not */
     image_prep prep;   /* of a vision model */
+    const char *
+        *labels; /* [n_labels]: of classes, in the order of the scores; trees that give numbers have none */
+    size_t n_labels, n_raw; /* n_raw: scores before the link function */
     shoal_err why;
 } intake;
 
@@ -39,12 +42,8 @@ int intake_open_trees(intake *ret, const char *path, shoal_err *err);
 int intake_open(intake *ret, const char *path, const model_config *config, engine *e, shoal_err *err);
 void intake_done(intake *in); /* a zeroed one is fine */
 
-size_t intake_n_labels(const intake *in);
-const char *intake_label(const intake *in, size_t i);
-
 typedef struct intake_totals {
     size_t n_rows, n_items, n_sensors; /* rows read, items scored, sensors met (0 in a table) */
-    double queue_ms, compute_ms;       /* of networks: the longest wait, and the work of all */
 } intake_totals;
 
 /* Score every item of the CSV and hand it to `row` in the file's order, on the calling thread; a result that
@@ -54,16 +53,12 @@ typedef struct intake_totals {
 int intake_score(const intake *in, csv *c, uint64_t deadline_ns, scorer_row_fn row, void *user,
                  intake_totals *ret_totals, shoal_err *err);
 
-typedef struct intake_seen {
-    float *logits; /* [intake_n_labels], malloc'd: the caller's */
-    double queue_ms, compute_ms;
-} intake_seen;
-
-/* What a PNG or JPEG file shows. SHOAL_EFORMAT, SHOAL_ELIMIT and SHOAL_EUNSUPPORTED as image_decode says. */
-int intake_look(const intake *in, const void *bytes, size_t n, uint64_t deadline_ns, intake_seen *ret,
+/* What a PNG or JPEG file shows: ret_logits[n_labels]. SHOAL_EFORMAT, SHOAL_ELIMIT and SHOAL_EUNSUPPORTED as
+ * image_decode says. */
+int intake_look(const intake *in, const void *bytes, size_t n, uint64_t deadline_ns, float *ret_logits,
                 shoal_err *err);
 /* The same of pixels[3][size][size] that are ready for the network. */
-int intake_look_at(const intake *in, const float *pixels, uint64_t deadline_ns, intake_seen *ret,
+int intake_look_at(const intake *in, const float *pixels, uint64_t deadline_ns, float *ret_logits,
                    shoal_err *err);
 
 #endif
