@@ -55,6 +55,10 @@ static bool ended_well(encode_job *j, const backend_result *r, size_t n_results)
     }
     api_error e;
     api_error_from_backend(&e, &failed);
+    if (failed.status == SHOAL_ELIMIT && j->spec.bytes.len > 0) { /* no context is exceeded here */
+        e.status = 413;
+        e.code = "request_too_large";
+    }
     shared_fail(&j->shared, &e);
     return false;
 }

@@ -14,7 +14,7 @@ static int check_size(const encode_spec *s, const char *field, api_error *e)
     if (s->bytes.failed) return api_error_nomem(e);
     if (s->bytes.len == 0) return api_error_bad(e, field, "\"%s\" is empty", field);
     if (s->bytes.len <= ENCODE_BYTES_MAX) return 0;
-    return api_error_set(e, 413, "invalid_request_error", "too_large", field,
+    return api_error_set(e, 413, "invalid_request_error", "request_too_large", field,
                          "\"%s\" is longer than %zu bytes", field, ENCODE_BYTES_MAX);
 }
 

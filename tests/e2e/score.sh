@@ -72,6 +72,11 @@ cp "$out" "$work/cli.json"
 expect 1 'PNG and JPEG' classify "$vit" --image "$trees/config.json"
 expect 2 'either TEXT' classify "$vit"
 expect 2 'either TEXT' classify "$vit" a --image "$data/signal/baseline.jpg"
+lstm=$data/sensors/lstm
+expect 0 '33600 rows, 28 sensors, 3554 windows: 2428 normal, 538 drift, 588 fault' score "$lstm" "$demo"
+expect 0 '^\{"rows":33600,"scores":3554,"sensors":28,"labels":\{"normal":2428,"drift":538,"fault":588\}\}' \
+    score "$lstm" "$demo" --json --only fault
+grep -c '"label":"fault"' "$out" | grep -qx 588 || fail "--only fault with --json"
 "$SHOAL_BIN" score "$trees" "$demo" 2>"$err" | head -1 >"$out"
 [ ! -s "$err" ] || fail "a reader that leaves: $(cat "$err")"
 
@@ -83,6 +88,8 @@ models:
     path: $trees
   - name: eyes
     path: $vit
+  - name: lstm
+    path: $lstm
 END
 expect 0 'OK|ok|valid' serve -c "$work/shoal.yaml" --check
 start_shoal "$work/shoal.yaml"
@@ -101,7 +108,7 @@ near "$out" 1e-12
 node -e '
     const fs = require("fs"), [head, ...rows] = fs.readFileSync(process.argv[1], "utf8").trim().split("\n");
     const number = (r) => r.split(",").map(Number);
-    fs.writeFileSync(process.argv[2], JSON.stringify({columns: head.split(","), rows: rows.map(number)}));
+    fs.writeFileSync(process.argv[2], JSON.stringify({model: "trees", columns: head.split(","), rows: rows.map(number)}));
     fs.writeFileSync(process.argv[3], JSON.stringify({model: "trees", csv: fs.readFileSync(process.argv[1], "utf8")}));
 ' "$work/rows.csv" "$work/rows.json" "$work/csv.json"
 json='content-type: application/json'
@@ -114,10 +121,20 @@ grep -qi '^x-shoal-cache: hit' "$work/head" || fail "the same rows again are com
 gzip -dc "$demo" | awk -F, 'NR == 1 || $2 == "m003"' >"$work/one.csv"
 answer '"data":\[\{"index":0,"sensor":"m003","time":"[0-9]+","line":[0-9]+,"row":[0-9]+,"label":"' \
     "$url/v1/score?model=trees" -H 'content-type: text/csv' --data-binary "@$work/one.csv"
+"$SHOAL_BIN" score "$lstm" "$work/one.csv" --json --only drift | sed '/"rows"/d' >"$work/want.jsonl"
+ask "$url/v1/score?model=lstm" -H 'content-type: text/csv' --data-binary "@$work/one.csv" >"$out"
+node -e '
+    const fs = require("fs"), lines = fs.readFileSync(process.argv[2], "utf8").trim().split("\n");
+    const got = JSON.parse(fs.readFileSync(process.argv[1])).data.filter((r) => r.label === "drift");
+    const of = (r) => JSON.stringify([r.sensor, r.time, r.line, r.row, Object.values(r.scores), r.raw]);
+    if (got.length === 0 || got.length !== lines.length) throw new Error(`${got.length} rows`);
+    lines.forEach((l, i) => { if (of(JSON.parse(l)) !== of(got[i])) throw new Error(l); });
+' "$out" "$work/want.jsonl" 2>"$err" || fail "the LSTM's endpoint and command differ: $(grep Error: "$err")"
 answer '"usage":\{"rows":2,"sensors":1\}' "$url/v1/score" -H "$json" \
-    -d '{"columns":["sensor","vibration","temperature","current","pressure"],"rows":[["a",1,2,null,4],["a",1,2,3,4]]}'
+    -d '{"model":"trees","columns":["sensor","vibration","temperature","current","pressure"],"rows":[["a",1,2,null,4],["a",1,2,3,4]]}'
 answer 'line 3.*temperature' "$url/v1/score?model=trees" -H 'content-type: text/csv' --data-binary "@$work/bad.csv"
-answer '"type":"invalid_request_error"' "$url/v1/score" -H "$json" -d '{"csv":"a,b\n1,2\n"}'
+answer 'several models do this task' "$url/v1/score" -H "$json" -d '{"csv":"a"}'
+answer '"type":"invalid_request_error"' "$url/v1/score" -H "$json" -d '{"model":"trees","csv":"a,b\n1,2\n"}'
 answer 'rows\[0\]\[1\]' "$url/v1/score" -H "$json" -d '{"columns":["a","b"],"rows":[[1,true]]}'
 answer 'rows\[1\]' "$url/v1/score" -H "$json" -d '{"columns":["a","b"],"rows":[[1,2],[1]]}'
 answer 'either' "$url/v1/score" -H "$json" -d '{}'
