@@ -80,6 +80,11 @@ grep -c '"label":"fault"' "$out" | grep -qx 588 || fail "--only fault with --jso
 "$SHOAL_BIN" score "$trees" "$demo" 2>"$err" | head -1 >"$out"
 [ ! -s "$err" ] || fail "a reader that leaves: $(cat "$err")"
 
+expect 0 '^parameters +360 trees, ' models inspect "$trees"
+expect 0 '"architecture":"xgboost","task":"score".*"labels":\["normal","drift","fault"\]' \
+    models inspect "$trees/model.xgb.json.gz" --json
+expect 0 'for "classify-image"' models inspect "$vit" --quick
+
 # ---- the endpoints
 cat >"$work/shoal.yaml" <<END
 listen: 127.0.0.1:0
