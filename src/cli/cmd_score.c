@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cli/cli_model.h"
 
 enum { PROGRESS_EVERY = 4096 };
@@ -58,12 +59,21 @@ static void put_json(buf *out, const shoal_score *s)
     buf_puts(out, "}\n");
 }
 
-/* What a file says must not command a terminal. */
+/* What a file says must not command a terminal: control characters and broken ones become "?". */
 static void put_plain(buf *out, const char *s, int width)
 {
-    int n = 0;
-    for (; *s; s++, n++) buf_putc(out, (unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s);
-    for (; n < width; n++) buf_putc(out, ' ');
+    size_t left = strlen(s);
+    for (; left > 0; width--) {
+        uint32_t cp;
+        size_t n = utf8_decode(s, left, &cp);
+        if (n == 0 || cp < 0x20 || (cp >= 0x7f && cp < 0xa0))
+            buf_putc(out, '?');
+        else
+            buf_append(out, s, n);
+        s += n ? n : 1;
+        left -= n ? n : 1;
+    }
+    for (; width > 0; width--) buf_putc(out, ' ');
 }
 
 static void put_row(buf *out, const shoal_score *s)
@@ -109,29 +119,38 @@ static int on_score(void *user, const shoal_score *s)
     return fwrite(r->line.data, 1, r->line.len, stdout) != r->line.len;
 }
 
-static void print_summary(const report *r, const shoal_score_totals *t)
+static void put_summary_json(buf *out, const report *r, const shoal_score_totals *t)
 {
-    if (r->json) {
-        printf("{\"rows\":%zu,\"scores\":%zu,\"sensors\":%zu", t->n_rows, t->n_scores, t->n_sensors);
-        for (size_t i = 0; i < r->info.n_labels; i++) {
-            buf name = {0};
-            json_put_string(&name, r->info.labels[i], strlen(r->info.labels[i]));
-            printf("%s%s:%zu", i ? "," : ",\"labels\":{", name.data ? name.data : "\"\"", r->counts[i]);
-            buf_done(&name);
-        }
-        printf("%s}\n", r->info.n_labels ? "}" : "");
-        return;
+    buf_printf(out, "{\"rows\":%zu,\"scores\":%zu,\"sensors\":%zu", t->n_rows, t->n_scores, t->n_sensors);
+    for (size_t i = 0; i < r->info.n_labels; i++) {
+        buf_puts(out, i ? "," : ",\"labels\":{");
+        json_put_string(out, r->info.labels[i], strlen(r->info.labels[i]));
+        buf_printf(out, ":%zu", r->counts[i]);
     }
-    printf("%s%zu rows, ", r->n_printed ? "\n" : "", t->n_rows);
+    buf_puts(out, r->info.n_labels ? "}}\n" : "}\n");
+}
+
+static void put_summary(buf *out, const report *r, const shoal_score_totals *t)
+{
+    buf_printf(out, "%s%zu rows, ", r->n_printed ? "\n" : "", t->n_rows);
     if (t->n_sensors)
-        printf("%zu sensor%s, %zu windows", t->n_sensors, t->n_sensors == 1 ? "" : "s", t->n_scores);
+        buf_printf(out, "%zu sensor%s, %zu windows", t->n_sensors, t->n_sensors == 1 ? "" : "s", t->n_scores);
     else
-        printf("%zu scores", t->n_scores);
+        buf_printf(out, "%zu scores", t->n_scores);
     for (size_t i = 0; i < r->info.n_labels; i++)
-        printf("%s %zu %s", i ? "," : ":", r->counts[i], r->info.labels[i]);
-    putchar('\n');
+        buf_printf(out, "%s %zu %s", i ? "," : ":", r->counts[i], r->info.labels[i]);
+    buf_putc(out, '\n');
+}
+
+static int print_summary(report *r, const shoal_score_totals *t, shoal_err *err)
+{
+    buf_clear(&r->line);
+    (r->json ? put_summary_json : put_summary)(&r->line, r, t);
+    if (r->line.failed) return err_nomem(err);
+    fwrite(r->line.data, 1, r->line.len, stdout); /* cli_flush sees whether it went well */
     if (t->n_sensors && t->n_scores == 0)
         fprintf(stderr, "note: no sensor has sent enough rows for a first window yet\n");
+    return 0;
 }
 
 static const char *label_at(const void *list, size_t i)
@@ -157,7 +176,7 @@ static int score(shoal_model *m, const char *path, report *r, shoal_err *err)
     if (rc == 0 && !(r->counts = calloc(r->info.n_labels + 1, sizeof *r->counts))) rc = err_nomem(err);
     if (rc == 0) rc = shoal_score_csv(m, path, on_score, r, &t, err);
     if (r->progress && r->n >= PROGRESS_EVERY) fputs("\r\033[K", stderr);
-    if (rc == 0) print_summary(r, &t);
+    if (rc == 0) rc = print_summary(r, &t, err);
     if (rc == SHOAL_ECANCELLED && r->line.failed) rc = err_nomem(err);
     if (rc == SHOAL_ECANCELLED) rc = 0; /* nobody reads on, or the disk is full: cli_flush tells them apart */
     return rc;
