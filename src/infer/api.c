@@ -135,7 +135,7 @@ static shoal_model_info describe_network(const shoal_model *m)
         .n_embd = c->n_embd,
         .n_labels = c->head.n_labels,
         .labels = c->head.labels,
-        .notice = model_notice(m->m),
+        .notice = model_notice(m->m) ? model_notice(m->m) : m->in.notice,
     };
 }
 

@@ -81,7 +81,12 @@ static int open_image(intake *in, const char *folder, shoal_err *err)
     char *path = NULL;
     image_prep_default(&in->prep, (uint32_t)in->config->image.size);
     if (asprintf(&path, "%s/preprocessor_config.json", folder) < 0) return err_nomem(err);
-    int rc = file_is_dir(folder) && file_exists(path) ? read_steps(&in->prep, path, err) : 0;
+    bool told = file_is_dir(folder) && file_exists(path);
+    int rc = told ? read_steps(&in->prep, path, err) : 0;
+    if (!told)
+        in->notice =
+            "nothing says how its pictures are made ready (preprocessor_config.json): ViT's own steps "
+            "are taken, with mean and deviation 0.5";
     free(path);
     return rc == 0 ? check_steps(in, err) : rc;
 }

@@ -33,6 +33,7 @@ typedef struct intake {
         *labels; /* [n_labels]: of classes, in the order of the scores; trees that give numbers have none */
     size_t n_labels, n_raw; /* n_raw: scores before the link function */
     shoal_err why;
+    const char *notice; /* what its user should know, a sentence; NULL: nothing */
 } intake;
 
 int intake_open_trees(intake *ret, const char *path, shoal_err *err);

@@ -3,6 +3,7 @@
 #include "helper.h"
 
 #include <png.h>
+#include <unistd.h>
 
 #include "infer/intake.h"
 #include "shoal.h"
@@ -269,6 +270,9 @@ static void vit_agrees_with_its_expected_pixels(void **state)
     must(shoal_model_open(&m, DATA "hf/vit-tiny", NULL, &err));
     float *px = fixture_tensor(&f, "px", &n), *ref = fixture_tensor(&f, "logits", &n_ref);
     assert_true(n == 2 * 3 * 32 * 32 && n_ref == 2 * 4);
+    shoal_model_info info;
+    must(shoal_model_describe(m, &info, &err));
+    assert_non_null(strstr(info.notice, "preprocessor_config.json"));
     for (size_t i = 0; i < 2; i++) {
         shoal_classification c = {0};
         must(shoal_classify_pixels(m, px + i * 3072, &c, &err));
@@ -316,6 +320,62 @@ static void a_png_gives_what_its_pixels_give(void **state)
     assert_int_equal(shoal_score_csv(m, DEMO, compare_row, NULL, NULL, &why), SHOAL_EUNSUPPORTED);
     buf_done(&png);
     shoal_model_close(m);
+}
+
+/* Resized to 32 x 32 by the folder's word, with its own mean and deviation; steps that give the network
+ * another size are refused when the model is opened. */
+static void the_folder_s_steps_are_taken(void **state)
+{
+    (void)state;
+    static uint8_t grey[48 * 48 * 3];
+    static float px[3 * 32 * 32];
+    static const char *const STEPS[] = {
+        "{\"do_resize\":true,\"size\":{\"height\":32,\"width\":32},\"do_normalize\":true,"
+        "\"image_mean\":[0.25,0.5,0.75],\"image_std\":[0.5,0.25,0.125]}",
+        "{\"do_resize\":true,\"size\":{\"height\":64,\"width\":64}}"};
+    char dir[] = "/tmp/shoal-test-XXXXXX", path[128], target[512];
+    shoal_model *m = NULL;
+    shoal_model_info info;
+    shoal_classification a = {0}, b = {0};
+    shoal_err why = {0};
+    buf png = {0};
+    memset(grey, 51, sizeof grey); /* 0.2 */
+    for (size_t i = 0; i < 3072; i++)
+        px[i] = (float)((0.2 - (double)(i / 1024 + 1) * 0.25) / (0.5 / (double)(1 << i / 1024)));
+    write_png(&png, grey, 48);
+    assert_non_null(mkdtemp(dir));
+    for (int k = 0; k < 2; k++) {
+        snprintf(path, sizeof path, "%s/%s", dir, k ? "model.safetensors" : "config.json");
+        snprintf(target, sizeof target, DATA "hf/vit-tiny/%s", k ? "model.safetensors" : "config.json");
+        assert_int_equal(symlink(target, path), 0);
+    }
+    snprintf(path, sizeof path, "%s/preprocessor_config.json", dir);
+    for (int k = 0; k < 2; k++) {
+        FILE *f = fopen(path, "w");
+        fputs(STEPS[k], f);
+        fclose(f);
+        if (k == 1) {
+            assert_int_equal(shoal_model_open(&m, dir, NULL, &why), SHOAL_EUNSUPPORTED);
+            assert_non_null(strstr(why.message, "64 x 64"));
+            break;
+        }
+        must(shoal_model_open(&m, dir, NULL, &err));
+        must(shoal_model_describe(m, &info, &err));
+        assert_null(info.notice);
+        must(shoal_classify_image(m, png.data, png.len, &a, &err));
+        must(shoal_classify_pixels(m, px, &b, &err));
+        assert_true(worst(a.logits, b.logits, 4) <= 1e-5);
+        shoal_classification_done(&a);
+        shoal_classification_done(&b);
+        shoal_model_close(m);
+    }
+    unlink(path);
+    for (int k = 0; k < 2; k++) {
+        snprintf(path, sizeof path, "%s/%s", dir, k ? "model.safetensors" : "config.json");
+        unlink(path);
+    }
+    assert_int_equal(rmdir(dir), 0);
+    buf_done(&png);
 }
 
 /* ---- threads, and closing
@@ -387,6 +447,7 @@ int main(void)
         cmocka_unit_test(a_pinned_digest_is_held_against_trees),
         cmocka_unit_test(vit_agrees_with_its_expected_pixels),
         cmocka_unit_test(a_png_gives_what_its_pixels_give),
+        cmocka_unit_test(the_folder_s_steps_are_taken),
         cmocka_unit_test(runs_beside_each_other_do_not_disturb),
         cmocka_unit_test(models_without_a_word_on_windows_open_and_say_so),
     };
