@@ -298,15 +298,21 @@ static int make_pixels(const intake *in, const image *im, float **ret, shoal_err
     return rc;
 }
 
+int intake_pixels(const intake *in, const void *bytes, size_t n, float **ret, shoal_err *err)
+{
+    image im = {0};
+    if (in->trees || in->config->image.size == 0) return no_pictures(err);
+    int rc = image_decode(&im, bytes, n, &(image_limits){.max_pixels = INTAKE_PIXELS_MAX}, err);
+    if (rc == 0) rc = make_pixels(in, &im, ret, err);
+    image_done(&im);
+    return rc;
+}
+
 int intake_look(const intake *in, const void *bytes, size_t n, uint64_t deadline_ns, float *ret_logits,
                 shoal_err *err)
 {
-    image im = {0};
     float *px = NULL;
-    if (in->trees || in->config->image.size == 0) return no_pictures(err);
-    int rc = image_decode(&im, bytes, n, &(image_limits){.max_pixels = INTAKE_PIXELS_MAX}, err);
-    if (rc == 0) rc = make_pixels(in, &im, &px, err);
-    image_done(&im);
+    int rc = intake_pixels(in, bytes, n, &px, err);
     if (rc == 0) rc = intake_look_at(in, px, deadline_ns, ret_logits, err);
     free(px);
     return rc;

@@ -5,6 +5,7 @@
 #define WORKER_SERVICE_H
 
 #include <protobuf-c/protobuf-c.h>
+#include <pthread.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -36,6 +37,7 @@ struct worker {
     bool draining;
     size_t n_blocking; /* Score and ClassifyImage under way (service_score.c) */
     uint64_t n_scored, n_score_failures, n_score_cancels; /* of trees, which have no engine to count */
+    pthread_mutex_t decoding;                             /* held by the one that decodes a picture */
     bool closing;            /* the server is closed, and some are still under way */
     buf scratch;             /* packed messages; valid until the next use */
     struct gen_job *resting; /* generations whose reader does not keep up (service_generate.c) */

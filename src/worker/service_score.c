@@ -144,15 +144,27 @@ static int run_score(block_call *b, shoal_err *err)
 
 /* ---- ClassifyImage: likewise --------------------------------------------------------------------------- */
 
+/* One picture is decoded at a time: a large one takes some hundred megabytes. */
+static int make_pixels(worker *w, const ProtobufCBinaryData *image, float **ret, shoal_err *err)
+{
+    pthread_mutex_lock(&w->decoding);
+    int rc = intake_pixels(&w->intake, image->data, image->len, ret, err);
+    pthread_mutex_unlock(&w->decoding);
+    /* A broken picture is the request's, as is one of another kind. */
+    if (rc == SHOAL_EFORMAT || rc == SHOAL_EUNSUPPORTED) rc = err->code = SHOAL_EINVALID;
+    return rc;
+}
+
 static int run_image(block_call *b, shoal_err *err)
 {
     const intake *in = &b->w->intake;
     const ProtobufCBinaryData *image = &((Shoal__V1__ImageRequest *)b->request)->image;
     float *logits = arena_alloc(b->mem, (in->n_labels + 1) * sizeof *logits);
     if (!logits) return err_nomem(err);
-    int rc = intake_look(in, image->data, image->len, b->deadline_ns, logits, err);
-    /* A broken picture is the request's, as is one of another kind. */
-    if (rc == SHOAL_EFORMAT || rc == SHOAL_EUNSUPPORTED) rc = err->code = SHOAL_EINVALID;
+    float *px = NULL;
+    int rc = make_pixels(b->w, image, &px, err);
+    if (rc == 0) rc = intake_look_at(in, px, b->deadline_ns, logits, err);
+    free(px);
     if (rc != 0) return rc;
     Shoal__V1__ClassifyReply *m = service_classify_reply(b->w, b->mem, logits);
     if (!m) return err_nomem(err);

@@ -42,6 +42,7 @@ static void worker_free(worker *w)
     intake_done(&w->intake);
     model_free(w->model);
     buf_done(&w->scratch);
+    pthread_mutex_destroy(&w->decoding);
     if (w->socket) unlink(w->socket);
     free(w->socket);
     free(w->name);
@@ -194,6 +195,7 @@ int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err
     worker *w = calloc(1, sizeof *w);
     if (!w) return err_nomem(err);
     w->loop = loop;
+    pthread_mutex_init(&w->decoding, NULL);
     w->name = strdup(o->name);
     int rc = w->name ? load(w, o, err) : err_nomem(err);
     if (rc == 0) rc = start_model(w, o, err);
