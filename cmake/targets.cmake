@@ -22,10 +22,12 @@ endfunction()
 # libshoal: what include/shoal.h promises, nothing of the service. The layers' objects are linked into one,
 # in which every symbol but shoal_* is made local: a program that has its own json_parse links.
 set(library_objects)
-foreach(layer base compute text model infer)
+foreach(layer base compute text model forest infer)
     # Nothing in the library reads YAML, and its users need no libyaml.
     list(APPEND library_objects $<FILTER:$<TARGET_OBJECTS:shoal_${layer}>,EXCLUDE,/yaml\\.c\\.o$>)
 endforeach()
+# It looks at pictures, and does not listen.
+list(APPEND library_objects $<FILTER:$<TARGET_OBJECTS:shoal_signal>,INCLUDE,/image[a-z_]*\\.c\\.o$>)
 set(library_object ${PROJECT_BINARY_DIR}/libshoal.o)
 separate_arguments(library_flags UNIX_COMMAND "${CMAKE_C_FLAGS}") # which may name the machine: --target=
 if(CMAKE_C_COMPILER_TARGET)

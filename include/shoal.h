@@ -74,8 +74,9 @@ typedef struct shoal_options {
     const char *sha256; /* hex; a GGUF file with another digest is refused [not checked] */
 } shoal_options;
 
-/* Load a GGUF file or a Hugging Face folder and start its engine. *ret is the caller's, to be given to
- * shoal_model_close. opts may be NULL. */
+/* Load a GGUF file or a Hugging Face folder and start its engine; or gradient-boosted trees: LightGBM's text,
+ * XGBoost's JSON, either with gzip, or a folder whose config.json names one. *ret is the caller's, to be
+ * given to shoal_model_close. opts may be NULL. */
 int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *opts, shoal_err *err);
 
 /* Stops running calls (they return SHOAL_ECANCELLED, or SHOAL_EUNAVAILABLE when they had hardly begun),
@@ -199,6 +200,52 @@ typedef struct shoal_embedding {
 
 int shoal_embed(shoal_model *m, const char *text, shoal_embedding *ret, shoal_err *err);
 void shoal_embedding_done(shoal_embedding *e);
+
+/* ---- pictures ---------------------------------------------------------------------------------- */
+
+/* What a picture shows, best first: `bytes` are a PNG or JPEG file of at most 32 Mi pixels, which is resized
+ * and scaled as the model's preprocessor_config.json says. For models of the task "classify-image"; n_tokens
+ * is 0. SHOAL_EFORMAT for a damaged file, SHOAL_EUNSUPPORTED for another format, SHOAL_ELIMIT for one that is
+ * too large. Free *ret with shoal_classification_done. */
+int shoal_classify_image(shoal_model *m, const void *bytes, size_t n, shoal_classification *ret,
+                         shoal_err *err);
+/* The same of pixels[3][size][size] (red, green, blue; size is the model's) that are scaled already. */
+int shoal_classify_pixels(shoal_model *m, const float *pixels, shoal_classification *ret, shoal_err *err);
+
+/* ---- tables and series ------------------------------------------------------------------------- */
+
+/* One scored row of a table, or window of a sensor. Valid during the callback. */
+typedef struct shoal_score {
+    const char *sensor, *time; /* as the input has them, "" without such a column */
+    size_t line;               /* of the input, from 1: a header is line 1 */
+    size_t row;                /* of this sensor, or of the table, from 0: the window's last */
+    const char *label;         /* the likeliest; NULL when scores are numbers and not classes */
+    double probability;        /* the label's */
+    const double *scores;      /* [n_scores]: probabilities in the order of the model's labels; numbers */
+    const double *raw;         /* [n_raw]: before the model's link function: logits, log-odds */
+    size_t n_scores, n_raw;
+} shoal_score;
+
+/* Each row that is due, in order, on the calling thread; not 0: stop here (SHOAL_ECANCELLED). */
+typedef int (*shoal_score_fn)(void *user, const shoal_score *row);
+
+typedef struct shoal_score_totals {
+    size_t n_rows, n_scores, n_sensors; /* rows read, scores given, sensors met (0 in a table) */
+} shoal_score_totals;
+
+/* Score a CSV file (gzip is fine, "-" is standard input) of any length, row by row. With a column for each of
+ * the model's features each row is scored. With one for each channel the rows are a series in order of time:
+ * each sensor ("sensor", "sensor_id", "machine" or "id") is compared with its own running median, and windows
+ * are scored as they are due. An empty field is a missing value. For models of the task "score".
+ * SHOAL_EINVALID names a column that is missing, SHOAL_EFORMAT the line and column of what is no number. ret
+ * may be NULL. */
+int shoal_score_csv(shoal_model *m, const char *path, shoal_score_fn fn, void *user, shoal_score_totals *ret,
+                    shoal_err *err);
+
+/* The same of numbers in memory: rows[n_rows][n_columns] with the names of their columns; NAN where a value
+ * is missing. All of them are one sensor's. */
+int shoal_score_rows(shoal_model *m, const char *const *columns, size_t n_columns, const double *rows,
+                     size_t n_rows, shoal_score_fn fn, void *user, shoal_score_totals *ret, shoal_err *err);
 
 #ifdef __cplusplus
 }

@@ -39,6 +39,7 @@
     X(embed)            \
     X(transcribe)       \
     X(vad)              \
+    X(score)            \
     X(tokenize)         \
     X(logits)           \
     X(quantize)         \

@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "cli/cli_model.h"
 #include "cli/inspect.h"
+#include "cli/inspect_trees.h"
 
 static const char *or_empty(const char *s)
 {
@@ -75,23 +76,44 @@ static void put_rows(buf *out, const manifest_entry *e, const char *state, size_
     if (!isnan(e->quality)) buf_printf(out, "\n    %s %.3f", or_empty(e->quality_name), e->quality);
 }
 
+static int inspect_trees(buf *out, const char *path, bool json, shoal_err *err)
+{
+    scorer *s = NULL;
+    int rc = scorer_open(&s, path, err);
+    if (rc == 0) (json ? inspect_trees_put_json : inspect_trees_put)(out, s, path);
+    scorer_close(s);
+    return rc;
+}
+
+static int inspect_network(buf *out, const char *path, bool quick, bool json, bool *ret_runs, shoal_err *err)
+{
+    model *m = NULL;
+    inspect_report r;
+    int rc = model_open(&m, path, NULL, err);
+    if (rc == 0) rc = inspect_model(&r, m, !quick, err);
+    if (rc == 0) {
+        (json ? inspect_put_json : inspect_put)(out, &r, m, path);
+        *ret_runs = !*r.unsupported;
+    }
+    model_free(m);
+    return rc;
+}
+
 static int inspect(const char *name, const char *manifest, bool quick, bool json)
 {
     shoal_err err = {0};
     char *path = NULL, *sha256 = NULL;
-    model *m = NULL;
-    inspect_report r;
+    bool runs = true;
     buf out = {0};
     int rc = manifest_resolve(name, manifest, &path, &sha256, &err);
-    if (rc == 0) rc = model_open(&m, path, NULL, &err);
-    if (rc == 0) rc = inspect_model(&r, m, !quick, &err);
-    if (rc == 0) (json ? inspect_put_json : inspect_put)(&out, &r, m, path);
+    if (rc == 0)
+        rc = scorer_holds(path) ? inspect_trees(&out, path, json, &err)
+                                : inspect_network(&out, path, quick, json, &runs, &err);
     rc = rc ? cli_fail(&cmd_models, &err) : cli_print(&out);
     buf_done(&out);
-    model_free(m);
     free(path);
     free(sha256);
-    return rc == CLI_OK && *r.unsupported ? CLI_FAILED : rc;
+    return rc == CLI_OK && !runs ? CLI_FAILED : rc;
 }
 
 static int run(int argc, char **argv)

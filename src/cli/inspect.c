@@ -231,7 +231,7 @@ void inspect_put(buf *out, const inspect_report *r, const model *m, const char *
     put_types(out, r);
     put_shape(out, c);
     put_labels(out, c);
-    put_text_side(out, m);
+    if (c->series.n_input == 0 && c->image.size == 0) put_text_side(out, m);
     put_verdict(out, r, m);
 }
 

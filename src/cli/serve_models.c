@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "gateway/config_fit.h"
+#include "infer/intake.h"
 #include "model/model.h"
 
 enum { DESCRIBE_MAX_S = 30, DESCRIBED_MAX_BYTES = 64 << 20 };
@@ -97,12 +99,38 @@ void serve_models_free(worker_spec *specs, size_t n)
 
 /* ---- the reader: a process that opens each model and writes a line of JSON about it ---- */
 
-static json_t *labels_json(const model_config *mc)
+static json_t *labels_json(const char *const *labels, size_t n)
 {
     json_t *list = json_array();
-    for (size_t i = 0; list && i < mc->head.n_labels; i++)
-        json_array_append_new(list, json_string(mc->head.labels[i]));
+    for (size_t i = 0; list && i < n; i++) json_array_append_new(list, json_string(labels[i]));
     return list;
+}
+
+static json_t *describe_error(size_t i, const shoal_err *err)
+{
+    return json_pack("{s:I,s:s}", "model", (json_int_t)i, "error", err->message);
+}
+
+static json_t *describe_trees(const worker_spec *s, size_t i, bool digest)
+{
+    intake in = {0};
+    sha256_digest d;
+    shoal_err err;
+    char hex[65];
+    int rc = intake_open_trees(&in, s->path, &err);
+    if (rc == 0 && digest && s->sha256) {
+        rc = scorer_digest(in.trees, &d, &err);
+        if (rc == 0) sha256_hex(&d, hex);
+        if (rc == 0 && strcasecmp(hex, s->sha256) != 0)
+            rc = err_set(&err, SHOAL_EDIGEST, "%s: its SHA-256 is %s, but %.64s is pinned", s->path, hex,
+                         s->sha256);
+    }
+    json_t *j = rc != 0
+                    ? describe_error(i, &err)
+                    : json_pack("{s:I,s:s,s:o,s:b}", "model", (json_int_t)i, "task", task_name(TASK_SCORE),
+                                "labels", labels_json(in.labels, in.n_labels), "chat", 0);
+    intake_done(&in);
+    return j;
 }
 
 /* {"model": 2, "task": "classify", "labels": [...], "chat": false} or {"model": 2, "error": "..."} */
@@ -111,11 +139,12 @@ static json_t *describe(const worker_spec *s, size_t i, bool digest)
     model_options o = {.no_tokenizer = true, .expect_sha256 = digest ? s->sha256 : NULL};
     model *m = NULL;
     shoal_err err;
-    if (model_open(&m, s->path, &o, &err) != 0)
-        return json_pack("{s:I,s:s}", "model", (json_int_t)i, "error", err.message);
+    if (scorer_holds(s->path)) return describe_trees(s, i, digest);
+    if (model_open(&m, s->path, &o, &err) != 0) return describe_error(i, &err);
     const model_config *mc = model_get_config(m);
-    json_t *j = json_pack("{s:I,s:s,s:o,s:b}", "model", (json_int_t)i, "task", task_name(mc->task), "labels",
-                          labels_json(mc), "chat", model_chat_template(m) != NULL);
+    json_t *j =
+        json_pack("{s:I,s:s,s:o,s:b}", "model", (json_int_t)i, "task", task_name(mc->task), "labels",
+                  labels_json(mc->head.labels, mc->head.n_labels), "chat", model_chat_template(m) != NULL);
     model_free(m);
     return j;
 }

@@ -8,28 +8,20 @@
 
 #include "base/file.h"
 
-enum { CONFIG_MAX = 16 << 20 };
-
 struct scorer {
     forest *f;
     series_spec *spec;
-    char **numbers; /* [n_classes] labels of classes without a name */
+    char **numbers;      /* [n_classes] labels of classes without a name */
+    char *config, *path; /* files; config NULL when no folder was opened */
 };
 
-/* Read PATH/config.json; an absent one leaves *ret NULL. */
+/* Read FOLDER/config.json; an absent one leaves *ret NULL. */
 static int read_config(series_spec **ret, const char *folder, shoal_err *err)
 {
-    buf text = {0};
-    char *path = NULL;
-    if (asprintf(&path, "%s/config.json", folder) < 0) return err_nomem(err);
-    int rc = file_read(&text, path, CONFIG_MAX, err);
-    if (rc == SHOAL_ENOTFOUND)
-        rc = 0;
-    else if (rc == 0)
-        rc = series_spec_parse(ret, text.data ? text.data : "", text.len, path, err);
-    buf_done(&text);
-    free(path);
-    return rc;
+    shoal_err why = {0};
+    int rc = series_spec_read(ret, folder, &why);
+    if (rc == SHOAL_ENOTFOUND) return 0;
+    return rc == 0 ? 0 : err_set(err, rc, "%s", why.message);
 }
 
 static int open_folder(scorer *s, const char *folder, shoal_err *err)
@@ -40,19 +32,26 @@ static int open_folder(scorer *s, const char *folder, shoal_err *err)
         return err_set(err, SHOAL_ENOTFOUND,
                        "%s: no config.json that names a model in \"file\"; name the model file itself",
                        folder);
-    char *path = NULL;
-    if (asprintf(&path, "%s/%s.gz", folder, s->spec->file) < 0) return err_nomem(err);
-    if (!file_exists(path)) path[strlen(path) - 3] = '\0';
-    rc = forest_open(&s->f, path, err);
-    free(path);
-    return rc;
+    if (asprintf(&s->config, "%s/config.json", folder) < 0) s->config = NULL;
+    if (asprintf(&s->path, "%s/%s.gz", folder, s->spec->file) < 0) s->path = NULL;
+    if (!s->config || !s->path) return err_nomem(err);
+    if (!file_exists(s->path)) s->path[strlen(s->path) - 3] = '\0';
+    return forest_open(&s->f, s->path, err);
+}
+
+/* Is `name` the file that a config.json names, packed or not? */
+static bool is_named(const char *name, const char *file)
+{
+    size_t n = file ? strlen(file) : 0;
+    return n > 0 && strncmp(name, file, n) == 0 && (!name[n] || strcmp(name + n, ".gz") == 0);
 }
 
 /* The config.json beside a model file, when it is that file's. */
 static int open_file(scorer *s, const char *path, shoal_err *err)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    int rc = forest_open(&s->f, path, err);
+    s->path = strdup(path);
+    int rc = s->path ? forest_open(&s->f, path, err) : err_nomem(err);
     if (rc != 0) return rc;
     char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
     if (!folder) return err_nomem(err);
@@ -61,9 +60,7 @@ static int open_file(scorer *s, const char *path, shoal_err *err)
     rc = read_config(&spec, folder, &ignored); /* it may be another program's: then the model stands alone */
     free(folder);
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
-    bool ours =
-        rc == 0 && spec &&
-        ((spec->file && strcmp(spec->file, name) == 0) || (spec->also && strcmp(spec->also, name) == 0));
+    bool ours = rc == 0 && spec && (is_named(name, spec->file) || is_named(name, spec->also));
     if (ours)
         s->spec = spec;
     else if (rc == 0)
@@ -141,7 +138,53 @@ void scorer_close(scorer *s)
     free(s->numbers);
     forest_free(s->f);
     series_spec_free(s->spec);
+    free(s->config);
+    free(s->path);
     free(s);
+}
+
+/* LightGBM's text begins with "tree", XGBoost's JSON with a brace (its binary form too, which is then refused
+ * by name), and either may be packed. */
+static bool begins_like_trees(const char *path)
+{
+    file_map map = {0};
+    shoal_err ignored;
+    if (file_map_open(&map, path, &ignored) != 0) return false;
+    bool yes = map.len >= 4 && (map.data[0] == '{' || memcmp(map.data, "tree", 4) == 0 ||
+                                (map.data[0] == 0x1f && map.data[1] == 0x8b));
+    file_map_close(&map);
+    return yes;
+}
+
+bool scorer_holds(const char *path)
+{
+    series_spec *spec = NULL;
+    shoal_err ignored;
+    if (!file_is_dir(path)) return begins_like_trees(path);
+    bool yes = series_spec_read(&spec, path, &ignored) == 0 && spec->file;
+    series_spec_free(spec);
+    return yes;
+}
+
+static int add_file(sha256 *h, const char *path, shoal_err *err)
+{
+    file_map map = {0};
+    int rc = file_map_open(&map, path, err);
+    if (rc == 0) sha256_add(h, map.data, map.len);
+    file_map_close(&map);
+    return rc;
+}
+
+int scorer_digest(const scorer *s, sha256_digest *ret, shoal_err *err)
+{
+    sha256 *h = sha256_new();
+    sha256_digest d;
+    if (!h) return err_nomem(err);
+    int rc = s->config ? add_file(h, s->config, err) : 0;
+    if (rc == 0) rc = add_file(h, s->path, err);
+    sha256_end(h, &d);
+    if (rc == 0) *ret = d;
+    return rc;
 }
 
 const forest *scorer_forest(const scorer *s)
@@ -186,14 +229,20 @@ static int run_items(const scorer *s, feed *d, double *out, scorer_row_fn row, v
     return rc;
 }
 
-int scorer_run(const scorer *s, csv *c, scorer_row_fn row, void *user, shoal_err *err)
+int scorer_feed(const scorer *s, feed *d, scorer_row_fn row, void *user, shoal_err *err)
 {
     const forest_info *info = forest_about(s->f);
-    feed *d = NULL;
     double *out = calloc(2 * info->n_outputs + info->n_classes, sizeof *out);
-    int rc = out ? feed_open(&d, s->spec, c, err) : err_nomem(err);
-    if (rc == 0) rc = run_items(s, d, out, row, user, err);
-    feed_close(d);
+    int rc = out ? run_items(s, d, out, row, user, err) : err_nomem(err);
     free(out);
+    return rc;
+}
+
+int scorer_run(const scorer *s, csv *c, scorer_row_fn row, void *user, shoal_err *err)
+{
+    feed *d = NULL;
+    int rc = feed_open(&d, s->spec, c, err);
+    if (rc == 0) rc = scorer_feed(s, d, row, user, err);
+    feed_close(d);
     return rc;
 }

@@ -7,6 +7,7 @@
 #ifndef FOREST_SCORER_H
 #define FOREST_SCORER_H
 
+#include "base/sha256.h"
 #include "forest/feed.h"
 #include "forest/forest.h"
 
@@ -25,6 +26,12 @@ typedef struct scorer_row {
 int scorer_open(scorer **ret, const char *path, shoal_err *err);
 void scorer_close(scorer *s); /* NULL is fine */
 
+/* Is there a tree model at `path`, by a file's first bytes, or by a folder's config.json, which names one? It
+ * may be malformed; what cannot be read holds none. */
+bool scorer_holds(const char *path);
+
+/* SHA-256 of the model file as it lies there (packed or not), or of a folder's config.json and that. */
+int scorer_digest(const scorer *s, sha256_digest *ret, shoal_err *err);
 const forest *scorer_forest(const scorer *s);            /* borrowed */
 const series_spec *scorer_spec(const scorer *s);         /* borrowed */
 const char *scorer_label(const scorer *s, size_t class); /* "1" when the class has no name; never NULL */
@@ -33,5 +40,7 @@ const char *scorer_label(const scorer *s, size_t class); /* "1" when the class h
  * scorer is read-only: several runs may go on at once. */
 typedef int (*scorer_row_fn)(const scorer_row *row, void *user, shoal_err *err);
 int scorer_run(const scorer *s, csv *c, scorer_row_fn row, void *user, shoal_err *err);
+/* The same of a feed that was opened with the scorer's spec. */
+int scorer_feed(const scorer *s, feed *d, scorer_row_fn row, void *user, shoal_err *err);
 
 #endif

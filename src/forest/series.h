@@ -66,6 +66,8 @@ typedef struct series_spec {
  * not the one above is SHOAL_EUNSUPPORTED, by name. `what` names the text in errors. Free *ret with
  * series_spec_free. */
 int series_spec_parse(series_spec **ret, const char *json, size_t n, const char *what, shoal_err *err);
+/* The same from FOLDER/config.json; SHOAL_ENOTFOUND when there is none. */
+int series_spec_read(series_spec **ret, const char *folder, shoal_err *err);
 /* The same of a table model without config.json: its features' names, copied. */
 int series_spec_of_names(series_spec **ret, const char *const *names, size_t n, shoal_err *err);
 void series_spec_free(series_spec *spec); /* NULL is fine */

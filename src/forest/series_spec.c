@@ -1,11 +1,15 @@
 /* series_spec.c: config.json of models of windows and tables; see series.h. */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "forest/forest.h"
 #include "forest/series.h"
+
+enum { CONFIG_MAX = 16 << 20 };
 
 /* What series_spec_free needs to find. */
 typedef struct owner {
@@ -242,6 +246,18 @@ int series_spec_parse(series_spec **ret, const char *json, size_t n, const char 
     }
     *ret = spec;
     return 0;
+}
+
+int series_spec_read(series_spec **ret, const char *folder, shoal_err *err)
+{
+    buf text = {0};
+    char *path = NULL;
+    if (asprintf(&path, "%s/config.json", folder) < 0) return err_nomem(err);
+    int rc = file_read(&text, path, CONFIG_MAX, err);
+    if (rc == 0) rc = series_spec_parse(ret, text.data ? text.data : "", text.len, path, err);
+    buf_done(&text);
+    free(path);
+    return rc;
 }
 
 int series_spec_of_names(series_spec **ret, const char *const *names, size_t n, shoal_err *err)

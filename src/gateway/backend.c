@@ -577,6 +577,9 @@ UNARY(tag, Shoal__V1__TagRequest, Shoal__V1__TagReply, shoal__v1__tag_reply__des
 UNARY(embed, Shoal__V1__EmbedRequest, Shoal__V1__EmbedReply, shoal__v1__embed_reply__descriptor, "Embed")
 UNARY(detect, Shoal__V1__DetectSpeechRequest, Shoal__V1__DetectSpeechReply,
       shoal__v1__detect_speech_reply__descriptor, "DetectSpeech")
+UNARY(score, Shoal__V1__ScoreRequest, Shoal__V1__ScoreReply, shoal__v1__score_reply__descriptor, "Score")
+UNARY(image, Shoal__V1__ImageRequest, Shoal__V1__ClassifyReply, shoal__v1__classify_reply__descriptor,
+      "ClassifyImage")
 UNARY(describe, Shoal__V1__DescribeRequest, Shoal__V1__ModelInfo, shoal__v1__model_info__descriptor,
       "Describe")
 
@@ -608,6 +611,22 @@ backend_call *backend_detect(backend *b, const char *model, const Shoal__V1__Det
                              const backend_context *ctx, detect_done done, void *user)
 {
     backend_call *c = start_detect(b, model, req, ctx, done, user);
+    if (c) try_start(c);
+    return c;
+}
+
+backend_call *backend_score(backend *b, const char *model, const Shoal__V1__ScoreRequest *req,
+                            const backend_context *ctx, score_done done, void *user)
+{
+    backend_call *c = start_score(b, model, req, ctx, done, user);
+    if (c) try_start(c);
+    return c;
+}
+
+backend_call *backend_classify_image(backend *b, const char *model, const Shoal__V1__ImageRequest *req,
+                                     const backend_context *ctx, image_done done, void *user)
+{
+    backend_call *c = start_image(b, model, req, ctx, done, user);
     if (c) try_start(c);
     return c;
 }

@@ -72,6 +72,13 @@ backend_embed(backend *b, const char *model, const Shoal__V1__EmbedRequest *req,
 backend_call *backend_detect(
     backend *b, const char *model, const Shoal__V1__DetectSpeechRequest *req, const backend_context *ctx,
     void (*done)(void *user, const backend_result *r, const Shoal__V1__DetectSpeechReply *reply), void *user);
+backend_call *
+backend_score(backend *b, const char *model, const Shoal__V1__ScoreRequest *req, const backend_context *ctx,
+              void (*done)(void *user, const backend_result *r, const Shoal__V1__ScoreReply *reply),
+              void *user);
+backend_call *backend_classify_image(
+    backend *b, const char *model, const Shoal__V1__ImageRequest *req, const backend_context *ctx,
+    void (*done)(void *user, const backend_result *r, const Shoal__V1__ClassifyReply *reply), void *user);
 backend_call *backend_describe(backend *b, const char *model, const backend_context *ctx,
                                void (*done)(void *user, const backend_result *r,
                                             const Shoal__V1__ModelInfo *reply),

@@ -17,6 +17,8 @@ static const char *endpoint_of(const char *task)
         {"embed", "/v1/embeddings"},
         {"transcribe", "/v1/audio/transcriptions"},
         {"vad", "/v1/vad"},
+        {"score", "/v1/score"},
+        {"classify-image", "/v1/images/classify"},
         {"seq2seq", "/v1/completions, /v1/translate or /v1/summarize"},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)

@@ -1,11 +1,12 @@
-/* encode.c: embeddings, classify, rerank and tag; see encode.h. What comes before and after the one model
- * call (cache, waiting, the client that leaves) is shared.c's. Loop thread. */
+/* encode.c: what encoders, trees and recurrent networks answer in one piece; see encode.h. What comes before
+ * and after the one model call (cache, waiting, the client that leaves) is shared.c's. Loop thread. */
 #include "gateway/encode.h"
 
 #include <stdlib.h>
 
 #include "base/sha256.h"
 #include "gateway/choose.h"
+#include "gateway/encode_bytes.h"
 #include "gateway/encode_put.h"
 #include "gateway/shared.h"
 
@@ -50,10 +51,14 @@ static bool ended_well(encode_job *j, const backend_result *r, size_t n_results)
     if (r->status == 0 && n_results == j->spec.n_inputs) return true;
     if (r->status == 0) {
         failed.status = SHOAL_EPROTOCOL;
-        failed.message = "the worker answered another number of texts than it was asked";
+        failed.message = "the worker answered another number of things than it was asked";
     }
     api_error e;
     api_error_from_backend(&e, &failed);
+    if (failed.status == SHOAL_ELIMIT && j->spec.bytes.len > 0) { /* no context is exceeded here */
+        e.status = 413;
+        e.code = "request_too_large";
+    }
     shared_fail(&j->shared, &e);
     return false;
 }
@@ -114,6 +119,30 @@ static void on_tagged(void *user, const backend_result *r, const Shoal__V1__TagR
     buf_done(&body);
 }
 
+/* Rows are as many as are due, none among them. */
+static void on_scored(void *user, const backend_result *r, const Shoal__V1__ScoreReply *reply)
+{
+    encode_job *j = user;
+    if (!ended_well(j, r, reply ? 1 : 0)) return;
+    observe(j, r, reply->timing);
+    buf body = {0};
+    encode_put_scores(&body, &j->spec, reply);
+    job_answer(j, &body);
+    buf_done(&body);
+}
+
+static backend_call *start_bytes(encode_job *j, const backend_context *ctx)
+{
+    encode_spec *s = &j->spec;
+    ProtobufCBinaryData bytes = {.data = (uint8_t *)s->bytes.data, .len = s->bytes.len};
+    Shoal__V1__ScoreRequest score = SHOAL__V1__SCORE_REQUEST__INIT;
+    Shoal__V1__ImageRequest image = SHOAL__V1__IMAGE_REQUEST__INIT;
+    score.csv = image.image = bytes;
+    if (s->kind == ENCODE_SCORE)
+        return backend_score(j->shared.rq->backend, s->model, &score, ctx, on_scored, j);
+    return backend_classify_image(j->shared.rq->backend, s->model, &image, ctx, on_classified, j);
+}
+
 static void start_call(void *job)
 {
     encode_job *j = job;
@@ -130,6 +159,8 @@ static void start_call(void *job)
     case ENCODE_RERANK:
     case ENCODE_CLASSIFY: j->call = backend_classify(b, s->model, &classify, &ctx, on_classified, j); break;
     case ENCODE_TAG: j->call = backend_tag(b, s->model, &tag, &ctx, on_tagged, j); break;
+    case ENCODE_SCORE:
+    case ENCODE_IMAGE: j->call = start_bytes(j, &ctx); break;
     }
     if (!j->call) shared_fail_nomem(&j->shared);
 }
@@ -138,14 +169,21 @@ static void start_call(void *job)
 
 static const shared_ops OPS = {.compute = start_call, .answer = answer_cached, .free = job_free};
 
+static int parse(encode_spec *ret, encode_kind kind, const gateway_request *rq, api_error *e)
+{
+    size_t len;
+    const char *body = http_body(rq->http, &len);
+    if (encode_bytes_is_raw(kind, http_header_get(rq->http, "content-type")))
+        return encode_bytes_raw(ret, kind, http_query(rq->http), body, len, e);
+    return encode_spec_parse(ret, kind, body, len, e);
+}
+
 static void handle(gateway_request *rq, encode_kind kind, const char *task)
 {
     api_error e;
     encode_spec spec = {0};
     const Shoal__V1__ModelInfo *info = NULL;
-    size_t len;
-    const char *body = http_body(rq->http, &len);
-    int rc = encode_spec_parse(&spec, kind, body, len, &e);
+    int rc = parse(&spec, kind, rq, &e);
     if (rc == 0) rc = choose_model(rq, task, &spec.model, &info, &e);
     /* Known beforehand, so a wrong number costs no inference. */
     if (rc == 0 && spec.dimensions && info && (uint32_t)spec.dimensions != info->n_embd)
@@ -181,4 +219,14 @@ void encode_rerank(gateway_request *rq)
 void encode_tag(gateway_request *rq)
 {
     handle(rq, ENCODE_TAG, "tag");
+}
+
+void encode_score(gateway_request *rq)
+{
+    handle(rq, ENCODE_SCORE, "score");
+}
+
+void encode_image(gateway_request *rq)
+{
+    handle(rq, ENCODE_IMAGE, "classify-image");
 }

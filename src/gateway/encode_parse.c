@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/sha256.h"
+#include "gateway/encode_bytes.h"
 #include "gateway/fields.h"
 #include "router/cache_key.h"
 
@@ -14,6 +15,7 @@ void encode_spec_done(encode_spec *s)
     free(s->inputs);
     free(s->input_list);
     json_decref(s->root);
+    buf_done(&s->bytes);
     *s = (encode_spec){0};
 }
 
@@ -108,7 +110,8 @@ static int read_options(encode_spec *s, api_error *e)
 {
     const char *format = NULL;
     int rc = fields_str(s->root, "model", &s->model, e);
-    if (rc == 0 && s->kind == ENCODE_CLASSIFY) rc = fields_int(s->root, "top_k", 1, 100000, &s->top_k, e);
+    if (rc == 0 && (s->kind == ENCODE_CLASSIFY || s->kind == ENCODE_IMAGE))
+        rc = fields_int(s->root, "top_k", 1, 100000, &s->top_k, e);
     if (rc == 0 && s->kind == ENCODE_RERANK) {
         rc = fields_int(s->root, "top_n", 1, 100000, &s->top_k, e);
         if (rc == 0) rc = fields_bool(s->root, "return_documents", &s->documents, e);
@@ -122,12 +125,22 @@ static int read_options(encode_spec *s, api_error *e)
     return s->base64 ? 0 : api_error_bad(e, "encoding_format", "\"encoding_format\" must be float or base64");
 }
 
+static int read_asked(encode_spec *s, api_error *e)
+{
+    switch (s->kind) {
+    case ENCODE_RERANK: return read_documents(s, e);
+    case ENCODE_SCORE: s->n_inputs = 1; return encode_bytes_score(s, e);
+    case ENCODE_IMAGE: s->n_inputs = 1; return encode_bytes_image(s, e);
+    default: return read_inputs(s, e);
+    }
+}
+
 int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size_t len, api_error *e)
 {
     encode_spec s = {.kind = kind};
     int rc = fields_parse(&s.root, body, len, e);
     if (rc == 0) rc = read_options(&s, e);
-    if (rc == 0) rc = kind == ENCODE_RERANK ? read_documents(&s, e) : read_inputs(&s, e);
+    if (rc == 0) rc = read_asked(&s, e);
     if (rc == 0)
         *ret = s;
     else
@@ -137,11 +150,12 @@ int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size
 
 bool encode_spec_key(const encode_spec *s, const char *digest, sha256_digest *ret)
 {
-    static const char *const KINDS[] = {"embeddings", "classify", "tag", "rerank"};
+    static const char *const KINDS[] = {"embeddings", "classify", "tag", "rerank", "score", "image"};
     cache_key *k = cache_key_new(KINDS[s->kind]);
     cache_key_str(k, "model", s->model); /* the answer's body names it */
     cache_key_str(k, "digest", digest);
-    for (size_t i = 0; i < s->n_inputs; i++) {
+    cache_key_bytes(k, "bytes", s->bytes.data, s->bytes.len);
+    for (size_t i = 0; s->inputs && i < s->n_inputs; i++) {
         cache_key_str(k, "text", s->inputs[i].text);
         cache_key_str(k, "pair", s->inputs[i].has_pair ? s->inputs[i].pair : NULL);
     }

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/sha256.h"
 #include "gateway/api_error.h"
 #include "shoal/v1/worker.pb-c.h"
@@ -12,18 +13,26 @@
 #define ENCODE_INPUTS_MAX    256
 #define ENCODE_DOCUMENTS_MAX 1000 /* of one rerank request */
 
-typedef enum encode_kind { ENCODE_EMBED, ENCODE_CLASSIFY, ENCODE_TAG, ENCODE_RERANK } encode_kind;
+typedef enum encode_kind {
+    ENCODE_EMBED,
+    ENCODE_CLASSIFY,
+    ENCODE_TAG,
+    ENCODE_RERANK,
+    ENCODE_SCORE,
+    ENCODE_IMAGE
+} encode_kind;
 
 typedef struct encode_spec {
     encode_kind kind;
     json_t *root;                               /* owned; all strings belong to it */
     const char *model;                          /* NULL: the only one with the task */
     Shoal__V1__TextInput *inputs, **input_list; /* owned; the list as protobuf-c wants it */
-    size_t n_inputs;
-    bool base64;        /* embeddings as little-endian float32 in base64 */
-    int64_t dimensions; /* 0: not given */
-    int64_t top_k;      /* labels (rerank: documents) in the answer, 0: all */
-    bool documents;     /* rerank: the answer holds the documents, too */
+    size_t n_inputs;                            /* answers that the worker owes */
+    buf bytes;                                  /* owned; score: the CSV; image: the file */
+    bool base64;                                /* embeddings as little-endian float32 in base64 */
+    int64_t dimensions;                         /* 0: not given */
+    int64_t top_k;                              /* labels (rerank: documents) in the answer, 0: all */
+    bool documents;                             /* rerank: the answer holds the documents, too */
 } encode_spec;
 
 /* 0 and *ret (encode_spec_done), or an HTTP status with *e filled and *ret untouched. */

@@ -171,3 +171,67 @@ void encode_put_spans(buf *out, const encode_spec *s, const Shoal__V1__TagReply 
     }
     put_tail(out, s, *ret_tokens);
 }
+
+/* Seventeen digits bring every double back exactly. */
+static void put_double(buf *out, double v)
+{
+    if (isfinite(v))
+        buf_printf(out, "%.17g", v);
+    else
+        buf_puts(out, "null");
+}
+
+/* Probabilities by label; of a model that gives numbers, a list. */
+static void put_scores(buf *out, const Shoal__V1__ScoreReply *r, const Shoal__V1__ScoredRow *row)
+{
+    bool named = r->n_labels > 0 && r->n_labels == row->n_scores;
+    buf_puts(out, named ? "\"scores\":{" : "\"scores\":[");
+    for (size_t i = 0; i < row->n_scores; i++) {
+        if (i) buf_putc(out, ',');
+        if (named) {
+            put_string(out, r->labels[i]);
+            buf_putc(out, ':');
+        }
+        put_double(out, row->scores[i]);
+    }
+    buf_putc(out, named ? '}' : ']');
+}
+
+static void put_scored(buf *out, const Shoal__V1__ScoreReply *r, size_t i)
+{
+    const Shoal__V1__ScoredRow *row = r->rows[i];
+    put_index(out, i);
+    if (*row->sensor) {
+        buf_puts(out, "\"sensor\":");
+        put_string(out, row->sensor);
+        buf_putc(out, ',');
+    }
+    if (*row->time) {
+        buf_puts(out, "\"time\":");
+        put_string(out, row->time);
+        buf_putc(out, ',');
+    }
+    buf_printf(out, "\"line\":%u,\"row\":%u,", row->line, row->row);
+    if (*row->label) {
+        buf_puts(out, "\"label\":");
+        put_string(out, row->label);
+        buf_putc(out, ',');
+    }
+    put_scores(out, r, row);
+    buf_puts(out, ",\"raw\":[");
+    for (size_t k = 0; k < row->n_raw; k++) {
+        if (k) buf_putc(out, ',');
+        put_double(out, row->raw[k]);
+    }
+    buf_puts(out, "]}");
+}
+
+void encode_put_scores(buf *out, const encode_spec *s, const Shoal__V1__ScoreReply *r)
+{
+    buf_puts(out, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < r->n_rows; i++) put_scored(out, r, i);
+    buf_puts(out, "],\"model\":");
+    put_string(out, s->model);
+    buf_printf(out, ",\"usage\":{\"rows\":%llu,\"sensors\":%u}}", (unsigned long long)r->n_read,
+               r->n_sensors);
+}

@@ -1,5 +1,6 @@
 /* api.c: include/shoal.h on top of the engine: a model's life, and what the calls share. Calls block, results
  * are the caller's. */
+#define _GNU_SOURCE
 #include "infer/api_impl.h"
 
 #include <stdlib.h>
@@ -31,6 +32,46 @@ static void wait_for_calls(shoal_model *m)
     pthread_mutex_unlock(&m->lock);
 }
 
+static char *last_part(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    size_t begin = n;
+    while (begin > 0 && path[begin - 1] != '/') begin--;
+    return strndup(path + begin, n - begin);
+}
+
+/* What a caller's digest is compared with lies in the file's bytes alone, so only a folder's is left to do
+ * for networks. */
+static int check_pin(const shoal_model *m, const char *path, const char *sha256, shoal_err *err)
+{
+    if (!sha256 || strcasecmp(sha256, m->digest) == 0) return 0;
+    return err_set(err, SHOAL_EDIGEST, "%s: its SHA-256 is %s, but %.64s is pinned", path, m->digest, sha256);
+}
+
+static int open_trees(shoal_model *m, const char *path, const shoal_options *opts, shoal_err *err)
+{
+    sha256_digest d;
+    int rc = intake_open_trees(&m->in, path, err);
+    if (rc == 0) rc = scorer_digest(m->in.trees, &d, err);
+    if (rc != 0) return rc;
+    sha256_hex(&d, m->digest);
+    m->name = last_part(path);
+    return m->name ? check_pin(m, path, opts->sha256, err) : err_nomem(err);
+}
+
+static int open_network(shoal_model *m, const char *path, const shoal_options *opts, shoal_err *err)
+{
+    sha256_digest d;
+    engine_options eo = {.n_threads = opts->n_threads, .n_ctx = opts->n_ctx, .kv_bytes = opts->kv_bytes};
+    int rc = model_open(&m->m, path, &(model_options){.expect_sha256 = opts->sha256}, err);
+    if (rc == 0) rc = model_digest(m->m, &d, err); /* computed once, before other threads may ask */
+    if (rc != 0) return rc;
+    sha256_hex(&d, m->digest);
+    rc = engine_new(&m->e, m->m, &eo, err);
+    return rc == 0 ? intake_open(&m->in, path, model_get_config(m->m), m->e, err) : rc;
+}
+
 int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *opts, shoal_err *err)
 {
     static const shoal_options defaults;
@@ -40,16 +81,10 @@ int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *o
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->idle, NULL);
     int rc = isa_choose(&m->kernels, err);
-    if (rc == 0) rc = model_open(&m->m, path, &(model_options){.expect_sha256 = opts->sha256}, err);
+    if (rc == 0) rc = (scorer_holds(path) ? open_trees : open_network)(m, path, opts, err);
     if (rc == SHOAL_EINVALID) { /* a value in the file, while the caller's arguments are fine */
         rc = SHOAL_EFORMAT;
         if (err) err->code = rc;
-    }
-    sha256_digest d;
-    if (rc == 0) rc = model_digest(m->m, &d, err); /* computed once, before other threads may ask */
-    if (rc == 0) {
-        engine_options eo = {.n_threads = opts->n_threads, .n_ctx = opts->n_ctx, .kv_bytes = opts->kv_bytes};
-        rc = engine_new(&m->e, m->m, &eo, err);
     }
     if (rc == 0)
         *ret = m;
@@ -63,20 +98,32 @@ void shoal_model_close(shoal_model *m)
     if (!m) return;
     if (m->e) engine_stop(m->e);
     wait_for_calls(m);
+    intake_done(&m->in);
     engine_free(m->e);
     model_free(m->m);
+    free(m->name);
     pthread_mutex_destroy(&m->lock);
     pthread_cond_destroy(&m->idle);
     free(m);
 }
 
-int shoal_model_describe(shoal_model *m, shoal_model_info *ret, shoal_err *err)
+static shoal_model_info describe_trees(const shoal_model *m)
 {
-    sha256_digest d;
-    int rc = model_digest(m->m, &d, err);
-    if (rc != 0) return rc;
+    const forest_info *info = forest_about(scorer_forest(m->in.trees));
+    return (shoal_model_info){.name = m->name,
+                              .architecture = info->format,
+                              .quantisation = "",
+                              .version = "",
+                              .task = task_name(TASK_SCORE),
+                              .isa = isa_name(m->kernels),
+                              .n_labels = m->in.n_labels,
+                              .labels = m->in.labels};
+}
+
+static shoal_model_info describe_network(const shoal_model *m)
+{
     const model_config *c = model_get_config(m->m);
-    *ret = (shoal_model_info){
+    return (shoal_model_info){
         .name = model_name(m->m),
         .architecture = arch_name(c->arch),
         .quantisation = model_quantisation(m->m),
@@ -90,23 +137,39 @@ int shoal_model_describe(shoal_model *m, shoal_model_info *ret, shoal_err *err)
         .labels = c->head.labels,
         .tool_syntax =
             model_chat_template(m->m) ? chat_template_calls(model_chat_template(m->m), NULL)->name : NULL,
-        .notice = model_notice(m->m),
+        .notice = model_notice(m->m) ? model_notice(m->m) : m->in.notice,
     };
-    sha256_hex(&d, ret->digest);
+}
+
+int shoal_model_describe(shoal_model *m, shoal_model_info *ret, shoal_err *err)
+{
+    *ret = m->m ? describe_network(m) : describe_trees(m);
+    memcpy(ret->digest, m->digest, sizeof ret->digest);
     return 0;
+}
+
+const char *api_name(const shoal_model *m)
+{
+    return m->m ? model_name(m->m) : m->name;
+}
+
+model_task api_task(const shoal_model *m)
+{
+    return m->m ? model_get_config(m->m)->task : TASK_SCORE;
 }
 
 int api_need_task(const shoal_model *m, model_task task, shoal_err *err)
 {
-    model_task has = model_get_config(m->m)->task;
+    model_task has = api_task(m);
     if (has == task || (has == TASK_RERANK && task == TASK_CLASSIFY)) return 0;
-    return err_set(err, SHOAL_EUNSUPPORTED, "%s is a model for \"%s\", not for \"%s\"", model_name(m->m),
+    return err_set(err, SHOAL_EUNSUPPORTED, "%s is a model for \"%s\", not for \"%s\"", api_name(m),
                    task_name(has), task_name(task));
 }
 
 int api_need_tokenizer(const shoal_model *m, shoal_err *err)
 {
-    if (model_tokenizer(m->m)) return 0;
+    if (m->m && model_tokenizer(m->m)) return 0;
+    if (!m->m) return err_set(err, SHOAL_EUNSUPPORTED, "%s is made of trees and reads no text", m->name);
     return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", model_name(m->m), model_tokenizer_error(m->m));
 }
 

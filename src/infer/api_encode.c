@@ -57,6 +57,26 @@ static int compare_labels(const void *x, const void *y)
     return strcmp(a->name, b->name);
 }
 
+int api_sort_labels(const shoal_model *m, float *logits, size_t n_tokens, shoal_classification *ret,
+                    shoal_err *err)
+{
+    const model_config *c = model_get_config(m->m);
+    size_t n = c->head.n_labels;
+    shoal_label *labels = calloc(n ? n : 1, sizeof *labels);
+    float *scores = calloc(n ? n : 1, sizeof *scores);
+    if (!labels || !scores) {
+        free(labels);
+        free(scores);
+        return err_nomem(err);
+    }
+    engine_scores(m->e, logits, scores);
+    for (size_t i = 0; i < n; i++) labels[i] = (shoal_label){.name = c->head.labels[i], .score = scores[i]};
+    qsort(labels, n, sizeof *labels, compare_labels);
+    *ret = (shoal_classification){.labels = labels, .logits = logits, .n_labels = n, .n_tokens = n_tokens};
+    free(scores);
+    return 0;
+}
+
 static int do_classify(shoal_model *m, const char *text, const char *pair, shoal_classification *ret,
                        shoal_err *err)
 {
@@ -64,25 +84,8 @@ static int do_classify(shoal_model *m, const char *text, const char *pair, shoal
     api_waiter w;
     api_waiter_init(&w);
     int rc = encode_run(m, TASK_CLASSIFY, text, pair, &enc, &w, err);
-    if (rc == 0) {
-        const model_config *c = model_get_config(m->m);
-        size_t n = c->head.n_labels;
-        shoal_label *labels = calloc(n ? n : 1, sizeof *labels);
-        float *scores = calloc(n ? n : 1, sizeof *scores);
-        if (!labels || !scores) {
-            free(labels);
-            rc = err_nomem(err);
-        } else {
-            engine_scores(m->e, w.values, scores);
-            for (size_t i = 0; i < n; i++)
-                labels[i] = (shoal_label){.name = c->head.labels[i], .score = scores[i]};
-            qsort(labels, n, sizeof *labels, compare_labels);
-            *ret = (shoal_classification){
-                .labels = labels, .logits = w.values, .n_labels = n, .n_tokens = enc.n};
-            w.values = NULL;
-        }
-        free(scores);
-    }
+    if (rc == 0) rc = api_sort_labels(m, w.values, enc.n, ret, err);
+    if (rc == 0) w.values = NULL;
     encoding_done(&enc);
     api_waiter_done(&w);
     return rc;
@@ -144,10 +147,10 @@ static int rerank_some(shoal_model *m, const char *query, const char *const *doc
 static int do_rerank(shoal_model *m, const char *query, const char *const *documents, size_t n,
                      float *ret_scores, shoal_err *err)
 {
-    const model_config *c = model_get_config(m->m);
-    if (!(c->task == TASK_RERANK || c->task == TASK_CLASSIFY) || c->head.n_labels != 1)
+    model_task task = api_task(m);
+    if (!(task == TASK_RERANK || task == TASK_CLASSIFY) || model_get_config(m->m)->head.n_labels != 1)
         return err_set(err, SHOAL_EUNSUPPORTED, "%s is a model for \"%s\" and does not rank documents",
-                       model_name(m->m), task_name(c->task));
+                       api_name(m), task_name(task));
     for (size_t i = 0; i < n; i++)
         if (!documents[i]) return err_set(err, SHOAL_EINVALID, "document %zu is NULL", i);
     float *scores = calloc(n ? n : 1, sizeof *scores);

@@ -174,7 +174,7 @@ static int generate_ids(shoal_model *m, const encoding *prompt, const chat_templ
 static int do_generate(shoal_model *m, const char *prompt, const shoal_generate_options *opts,
                        shoal_text_fn fn, void *user, shoal_generation *ret, shoal_err *err)
 {
-    bool reads = model_get_config(m->m)->task == TASK_SEQ2SEQ;
+    bool reads = api_task(m) == TASK_SEQ2SEQ;
     int rc = api_need_task(m, reads ? TASK_SEQ2SEQ : TASK_GENERATE, err);
     encoding enc = {0};
     if (rc == 0) rc = api_encode_text(m, prompt, NULL, TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, &enc, err);

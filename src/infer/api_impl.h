@@ -7,11 +7,15 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "infer/engine.h"
+#include "infer/intake.h"
 #include "shoal.h"
 
 struct shoal_model {
-    model *m;
-    engine *e;
+    model *m;  /* NULL of trees, */
+    engine *e; /* and so is this */
+    intake in;
+    char *name; /* of trees: the file's or the folder's */
+    char digest[65];
     isa kernels;
     pthread_mutex_t lock; /* guards n_calls */
     pthread_cond_t idle;  /* n_calls is 0 */
@@ -22,11 +26,17 @@ struct shoal_model {
 void api_enter(shoal_model *m);
 int api_leave(shoal_model *m, int rc);
 
-/* SHOAL_EUNSUPPORTED unless the model has the task, resp. a tokenizer. */
+const char *api_name(const shoal_model *m);
+model_task api_task(const shoal_model *m);
+/* SHOAL_EUNSUPPORTED unless the model has the task, resp. a tokenizer; of trees likewise. */
 int api_need_task(const shoal_model *m, model_task task, shoal_err *err);
 int api_need_tokenizer(const shoal_model *m, shoal_err *err);
 /* pair may be NULL; flags: TOK_...; the caller ends *ret with encoding_done. */
 int api_encode_text(const shoal_model *m, const char *text, const char *pair, unsigned flags, encoding *ret,
+                    shoal_err *err);
+
+/* *ret takes the logits when this returns 0. */
+int api_sort_labels(const shoal_model *m, float *logits, size_t n_tokens, shoal_classification *ret,
                     shoal_err *err);
 
 /* The engine thread writes under `lock`, the caller waits on `changed`. */

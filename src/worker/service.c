@@ -22,7 +22,7 @@ void service_call_begin(worker *w, grpc_call *c, const char *method, call_trace 
 int service_call_admit(const worker *w, model_task task, shoal_err *err)
 {
     if (w->draining) return err_set(err, SHOAL_EUNAVAILABLE, "%s is shutting down", w->name);
-    model_task own = model_get_config(w->model)->task;
+    model_task own = w->task;
     if (own == task || (own == TASK_RERANK && task == TASK_CLASSIFY)) return 0;
     return err_set(err, SHOAL_EUNSUPPORTED, "%s is a model for the task %s, not %s", w->name, task_name(own),
                    task_name(task));

@@ -5,13 +5,17 @@
 #define WORKER_SERVICE_H
 
 #include <protobuf-c/protobuf-c.h>
+#include <pthread.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "infer/intake.h"
 #include "model/model.h"
 #include "speech/hearing.h"
 #include "speech/voice.h"
+#include "shoal/v1/worker.pb-c.h"
 #include "wire/grpc.h"
 #include "worker/bridge.h"
 #include "worker/worker.h"
@@ -21,8 +25,10 @@ enum { MAX_HEALTH_WATCHERS = 32 };
 struct worker {
     uv_loop_t *loop;
     char *name, *socket; /* socket: the path of a Unix address, removed at the end; else NULL */
-    model *model;
-    engine *engine;
+    model *model;        /* NULL of trees, */
+    engine *engine;      /* and so is this */
+    intake intake;
+    model_task task;
     arbiter *arbiter;
     bridge *bridge;
     grpc_server *server;
@@ -31,6 +37,10 @@ struct worker {
     int n_threads;
     double load_ms;
     bool draining;
+    size_t n_blocking; /* Score and ClassifyImage under way (service_score.c) */
+    uint64_t n_scored, n_score_failures, n_score_cancels; /* of trees, which have no engine to count */
+    pthread_mutex_t decoding;                             /* held by the one that decodes a picture */
+    bool closing;            /* the server is closed, and some are still under way */
     buf scratch;             /* packed messages; valid until the next use */
     struct gen_job *resting; /* generations whose reader does not keep up (service_generate.c) */
     uv_timer_t *rest_timer;  /* looks after them; freed by its close */
@@ -54,6 +64,8 @@ void service_tag(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_embed(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_transcribe(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_detect(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_score(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_classify_image(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_health_check(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_health_watch(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 /* The timer of generations that rest. */
@@ -63,6 +75,8 @@ void service_generate_close(worker *w);
 int service_transcribe_open(worker *w, shoal_err *err);
 void service_transcribe_close(worker *w);
 int service_detect_open(worker *w, const char *path, shoal_err *err); /* of another model: nothing */
+/* The last blocking call of a worker that is closing has ended (worker.c). */
+void service_score_ended(worker *w);
 /* Draining began: tell those who watch and end their calls. */
 void service_health_drain(worker *w);
 
@@ -87,6 +101,8 @@ int service_call_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *m
 int service_call_send(worker *w, grpc_call *c, const ProtobufCMessage *m);
 /* Send one reply and end with OK (or with RESOURCE_EXHAUSTED when memory is out). */
 void service_call_reply(worker *w, grpc_call *c, const ProtobufCMessage *m);
+/* The reply of one classification, in `a`; it borrows the logits. NULL: out of memory. */
+Shoal__V1__ClassifyReply *service_classify_reply(const worker *w, arena *a, float *logits);
 /* SHOAL_EINVALID naming `what` unless s is UTF-8. */
 int service_check_utf8(const char *s, const char *what, shoal_err *err);
 

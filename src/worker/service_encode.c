@@ -63,15 +63,15 @@ static int by_score(const void *a, const void *b)
     return (x->score < y->score) - (x->score > y->score);
 }
 
-static int classification(encode_call *e, encode_item *it, arena *a, Shoal__V1__Classification *m)
+static int classification(const worker *w, float *logits, arena *a, Shoal__V1__Classification *m)
 {
-    const model_config *mc = model_get_config(e->w->model);
+    const model_config *mc = model_get_config(w->model);
     *m = (Shoal__V1__Classification)SHOAL__V1__CLASSIFICATION__INIT;
     float *scores = arena_alloc(a, mc->head.n_labels * sizeof *scores);
     Shoal__V1__LabelScore *labels = arena_alloc(a, mc->head.n_labels * sizeof *labels);
     m->labels = arena_alloc(a, mc->head.n_labels * sizeof *m->labels);
     if (!scores || !labels || !m->labels) return SHOAL_ENOMEM;
-    engine_scores(e->w->engine, it->job.values, scores);
+    engine_scores(w->engine, logits, scores);
     for (size_t i = 0; i < mc->head.n_labels; i++) {
         labels[i] = (Shoal__V1__LabelScore)SHOAL__V1__LABEL_SCORE__INIT;
         labels[i].label = (char *)mc->head.labels[i];
@@ -80,10 +80,21 @@ static int classification(encode_call *e, encode_item *it, arena *a, Shoal__V1__
     qsort(labels, mc->head.n_labels, sizeof *labels, by_score);
     for (size_t i = 0; i < mc->head.n_labels; i++) m->labels[i] = &labels[i];
     m->n_labels = mc->head.n_labels;
-    m->logits = it->job.values;
-    m->n_logits = it->job.n_values;
-    m->n_tokens = (uint32_t)it->enc.n;
+    m->logits = logits;
+    m->n_logits = mc->head.n_labels;
     return 0;
+}
+
+Shoal__V1__ClassifyReply *service_classify_reply(const worker *w, arena *a, float *logits)
+{
+    Shoal__V1__ClassifyReply *m = arena_alloc(a, sizeof *m);
+    Shoal__V1__Classification *one = arena_alloc(a, sizeof *one), **list = arena_alloc(a, sizeof *list);
+    if (!m || !one || !list || classification(w, logits, a, one) != 0) return NULL;
+    *list = one;
+    *m = (Shoal__V1__ClassifyReply)SHOAL__V1__CLASSIFY_REPLY__INIT;
+    m->results = list;
+    m->n_results = 1;
+    return m;
 }
 
 static int tagging(encode_call *e, encode_item *it, const char *text, arena *a, Shoal__V1__Tagging *m)
@@ -120,7 +131,9 @@ static int reply_classify(encode_call *e, arena *a, Shoal__V1__Timing *timing)
     m.results = arena_alloc(a, e->n * sizeof *m.results);
     if (!results || !m.results) return SHOAL_ENOMEM;
     for (; m.n_results < e->n; m.n_results++) {
-        if (classification(e, &e->items[m.n_results], a, &results[m.n_results]) != 0) return SHOAL_ENOMEM;
+        const encode_item *it = &e->items[m.n_results];
+        if (classification(e->w, it->job.values, a, &results[m.n_results]) != 0) return SHOAL_ENOMEM;
+        results[m.n_results].n_tokens = (uint32_t)it->enc.n;
         m.results[m.n_results] = &results[m.n_results];
     }
     m.timing = timing;

@@ -537,7 +537,7 @@ static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__
     sampling s = {0};
     logit_bias *bias = NULL;
     gen_job *g = NULL;
-    model_task own = model_get_config(w->model)->task;
+    model_task own = w->task;
     int rc = service_call_admit(w, own == TASK_SEQ2SEQ ? own : TASK_GENERATE, err);
     if (rc == 0) rc = check_request(r, err);
     if (rc == 0) rc = convert_sampling(w, r->sampling, &s, &bias, err);

@@ -7,57 +7,79 @@
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/service.h"
 
+static void describe_network(const worker *w, Shoal__V1__ModelInfo *m)
+{
+    const model_config *mc = model_get_config(w->model);
+    const chat_template *t = model_chat_template(w->model);
+    m->architecture = (char *)arch_name(mc->arch);
+    if (w->engine) m->n_ctx = (uint32_t)engine_ctx(w->engine);
+    m->n_vocab = (uint32_t)mc->n_vocab;
+    m->n_embd = (uint32_t)mc->n_embd;
+    m->has_chat_template = t != NULL;
+    if (!t) return;
+    m->reasons = chat_template_thinking(t) != NULL;
+    m->tool_syntax = (char *)chat_template_calls(t, NULL)->name;
+    m->template_reads_clock = chat_template_reads_clock(t);
+}
+
 void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     worker *w = user;
-    const model_config *mc = model_get_config(w->model);
     isa chosen = ISA_SCALAR;
     isa_choose(&chosen, NULL);
     Shoal__V1__ModelInfo m = SHOAL__V1__MODEL_INFO__INIT;
     m.name = w->name;
-    m.task = (char *)task_name(mc->task);
-    m.architecture = (char *)arch_name(mc->arch);
+    m.task = (char *)task_name(w->task);
     m.digest = w->digest;
     m.version = (char *)w->version;
     m.quantisation = (char *)w->quantisation;
-    if (w->engine) m.n_ctx = (uint32_t)engine_ctx(w->engine);
-    m.n_vocab = (uint32_t)mc->n_vocab;
-    m.n_embd = (uint32_t)mc->n_embd;
-    m.labels = (char **)mc->head.labels;
-    m.n_labels = mc->head.n_labels;
+    m.labels = (char **)w->intake.labels;
+    m.n_labels = w->intake.n_labels;
     m.isa = (char *)isa_name(chosen);
     m.n_threads = (uint32_t)w->n_threads;
     m.pid = (uint32_t)getpid();
-    m.has_chat_template = model_chat_template(w->model) != NULL;
-    m.reasons = m.has_chat_template && chat_template_thinking(model_chat_template(w->model)) != NULL;
-    if (m.has_chat_template)
-        m.tool_syntax = (char *)chat_template_calls(model_chat_template(w->model), NULL)->name;
-    m.template_reads_clock = m.has_chat_template && chat_template_reads_clock(model_chat_template(w->model));
     m.load_ms = w->load_ms;
+    if (w->model)
+        describe_network(w, &m);
+    else
+        m.architecture = (char *)forest_about(scorer_forest(w->intake.trees))->format;
     service_call_reply(w, c, &m.base);
+}
+
+static void engine_figures(const worker *w, Shoal__V1__Stats *m)
+{
+    engine_stats s;
+    engine_get_stats(w->engine, &s);
+    m->n_running = (uint32_t)s.n_running;
+    m->n_waiting = (uint32_t)s.n_waiting;
+    m->kv_pages_used = s.kv_pages_used;
+    m->kv_pages_total = s.kv_pages_total;
+    m->n_requests = s.n_requests;
+    m->n_failed = s.n_failed;
+    m->n_cancelled = s.n_cancelled;
+    m->n_prompt_tokens = s.n_prompt_tokens;
+    m->n_generated_tokens = s.n_generated_tokens;
+    m->n_steps = s.n_steps;
+    m->prefill_tokens_per_s = s.prefill_tokens_per_s;
+    m->decode_tokens_per_s = s.decode_tokens_per_s;
+    m->step_ms = s.step_ms;
+    m->prefill_fixed_ms = s.prefill_cost.fixed_ms;
+    m->prefill_token_ms = s.prefill_cost.unit_ms;
 }
 
 void service_stats(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     worker *w = user;
-    engine_stats s = {.n_running = w->n_hearing}; /* a voice detector has no engine */
-    if (w->engine) engine_get_stats(w->engine, &s);
     Shoal__V1__Stats m = SHOAL__V1__STATS__INIT;
-    m.n_running = (uint32_t)s.n_running;
-    m.n_waiting = (uint32_t)s.n_waiting;
-    m.kv_pages_used = s.kv_pages_used;
-    m.kv_pages_total = s.kv_pages_total;
-    m.n_requests = s.n_requests;
-    m.n_failed = s.n_failed;
-    m.n_cancelled = s.n_cancelled;
-    m.n_prompt_tokens = s.n_prompt_tokens;
-    m.n_generated_tokens = s.n_generated_tokens;
-    m.n_steps = s.n_steps;
-    m.prefill_tokens_per_s = s.prefill_tokens_per_s;
-    m.decode_tokens_per_s = s.decode_tokens_per_s;
-    m.step_ms = s.step_ms;
-    m.prefill_fixed_ms = s.prefill_cost.fixed_ms;
-    m.prefill_token_ms = s.prefill_cost.unit_ms;
+    if (w->engine) {
+        engine_figures(w, &m);
+    } else {
+        m.n_running =
+            (uint32_t)(w->n_blocking + w->n_hearing); /* neither trees nor a voice detector have one */
+        m.n_requests = w->n_scored;
+        m.n_failed = w->n_score_failures;
+        m.n_cancelled = w->n_score_cancels;
+    }
     m.rss_bytes = sys_rss_bytes(0);
     service_call_reply(w, c, &m.base);
 }
@@ -66,6 +88,7 @@ static int tokenize(worker *w, const Shoal__V1__TokenizeRequest *r, encoding *re
 {
     const Shoal__V1__TextInput *in = r->input;
     if (!in) return err_set(err, SHOAL_EINVALID, "input is missing");
+    if (!w->model) return err_set(err, SHOAL_EUNSUPPORTED, "%s is made of trees and reads no text", w->name);
     const tokenizer *t = model_tokenizer(w->model);
     if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", w->name, model_tokenizer_error(w->model));
     unsigned flags = TOK_PARSE_SPECIAL | (r->no_special ? 0 : TOK_ADD_SPECIAL);

@@ -27,6 +27,8 @@ static const grpc_method methods[] = {
     {"/shoal.v1.Worker/Embed", service_embed},
     {"/shoal.v1.Worker/Transcribe", service_transcribe},
     {"/shoal.v1.Worker/DetectSpeech", service_detect},
+    {"/shoal.v1.Worker/Score", service_score},
+    {"/shoal.v1.Worker/ClassifyImage", service_classify_image},
     {"/shoal.v1.Worker/Tokenize", service_tokenize},
     {"/shoal.v1.Worker/GetStats", service_stats},
     {"/grpc.health.v1.Health/Check", service_health_check},
@@ -41,8 +43,10 @@ static void worker_free(worker *w)
     service_transcribe_close(w);
     voice_free(w->voice);
     arbiter_close(w->arbiter);
+    intake_done(&w->intake);
     model_free(w->model);
     buf_done(&w->scratch);
+    pthread_mutex_destroy(&w->decoding);
     if (w->socket) unlink(w->socket);
     free(w->socket);
     free(w->name);
@@ -66,11 +70,16 @@ static void close_bridge(worker *w)
         bridge_closed(w);
 }
 
-/* No call is left: the engine's last events only free their jobs. Features that are being made in another
- * thread end first. */
+/* No call is left: the engine's last events only free their jobs. Those that block on other threads find the
+ * engine stopped, and features that are being made there end first. */
 static void server_closed(void *user)
 {
     worker *w = user;
+    if (w->n_blocking > 0) {
+        if (w->engine) engine_stop(w->engine);
+        w->closing = true;
+        return;
+    }
     engine_free(w->engine);
     w->engine = NULL;
     if (w->bridge) bridge_deliver(w->bridge);
@@ -78,6 +87,11 @@ static void server_closed(void *user)
         w->heard_all = close_bridge;
     else
         close_bridge(w);
+}
+
+void service_score_ended(worker *w)
+{
+    server_closed(w);
 }
 
 void worker_close(worker *w, void (*closed)(void *user), void *user)
@@ -99,19 +113,35 @@ void worker_drain(worker *w, void (*done)(void *user), void *user)
     grpc_server_drain(w->server, done, user);
 }
 
-static int load(worker *w, const worker_options *o, shoal_err *err)
+static int load_trees(worker *w, const worker_options *o, sha256_digest *ret_digest, shoal_err *err)
+{
+    int rc = intake_open_trees(&w->intake, o->path, err);
+    w->task = TASK_SCORE;
+    w->version = w->quantisation = "";
+    return rc == 0 ? scorer_digest(w->intake.trees, ret_digest, err) : rc;
+}
+
+static int load_network(worker *w, const worker_options *o, sha256_digest *ret_digest, shoal_err *err)
 {
     model_options mo = {.expect_sha256 = o->sha256};
-    sha256_digest digest;
     int rc = model_open(&w->model, o->path, &mo, err);
-    if (rc == 0) rc = model_digest(w->model, &digest, err);
+    if (rc == 0) rc = model_digest(w->model, ret_digest, err);
     if (rc != 0) return rc;
-    sha256_hex(&digest, w->digest);
+    w->task = model_get_config(w->model)->task;
     w->version = model_version(w->model);
     w->quantisation = model_quantisation(w->model);
     if (model_notice(w->model))
         LOG(LOG_WARN, "worker", "model_notice", LOG_S("model", w->name),
             LOG_S("notice", model_notice(w->model)));
+    return 0;
+}
+
+static int load(worker *w, const worker_options *o, shoal_err *err)
+{
+    sha256_digest digest;
+    int rc = (scorer_holds(o->path) ? load_trees : load_network)(w, o, &digest, err);
+    if (rc != 0) return rc;
+    sha256_hex(&digest, w->digest);
     /* A folder is not one file that model_open could compare. */
     if (o->sha256 && strcasecmp(o->sha256, w->digest) != 0)
         return err_set(err, SHOAL_EDIGEST, "%s: its SHA-256 is %s, but %s is pinned", o->path, w->digest,
@@ -130,8 +160,20 @@ static int start_engine(worker *w, const worker_options *o, shoal_err *err)
     if (rc == 0) rc = service_generate_open(w, err);
     if (rc == 0) rc = service_transcribe_open(w, err);
     if (rc == 0) rc = service_detect_open(w, o->path, err);
-    if (rc == 0 && !w->voice) rc = engine_new(&w->engine, w->model, &eo, err);
+    if (rc || w->voice) return rc;
+    rc = engine_new(&w->engine, w->model, &eo, err);
+    if (rc == 0) rc = intake_open(&w->intake, o->path, model_get_config(w->model), w->engine, err);
+    if (rc == 0 && w->intake.notice)
+        LOG(LOG_WARN, "worker", "model_notice", LOG_S("model", w->name), LOG_S("notice", w->intake.notice));
     return rc;
+}
+
+/* Trees take turns on one core with nobody: a row is scored in microseconds. */
+static int start_model(worker *w, const worker_options *o, shoal_err *err)
+{
+    if (w->model) return start_engine(w, o, err);
+    w->n_threads = 1;
+    return 0;
 }
 
 static int listen_at(worker *w, const char *address, shoal_err *err)
@@ -154,10 +196,10 @@ static void log_start(const worker *w)
 {
     isa chosen = ISA_SCALAR;
     isa_choose(&chosen, NULL);
-    LOG(LOG_INFO, "worker", "ready", LOG_S("model", w->name),
-        LOG_S("task", task_name(model_get_config(w->model)->task)), LOG_S("digest", w->digest),
-        LOG_S("version", w->version), LOG_S("quantisation", w->quantisation), LOG_S("isa", isa_name(chosen)),
-        LOG_I("threads", w->n_threads), LOG_I("context", w->engine ? engine_ctx(w->engine) : 0), LOG_I("pid", getpid()),
+    LOG(LOG_INFO, "worker", "ready", LOG_S("model", w->name), LOG_S("task", task_name(w->task)),
+        LOG_S("digest", w->digest), LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
+        LOG_S("isa", isa_name(chosen)), LOG_I("threads", w->n_threads),
+        LOG_I("context", w->engine ? engine_ctx(w->engine) : 0), LOG_I("pid", getpid()),
         LOG_F("load_ms", w->load_ms));
 }
 
@@ -167,9 +209,10 @@ int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err
     worker *w = calloc(1, sizeof *w);
     if (!w) return err_nomem(err);
     w->loop = loop;
+    pthread_mutex_init(&w->decoding, NULL);
     w->name = strdup(o->name);
     int rc = w->name ? load(w, o, err) : err_nomem(err);
-    if (rc == 0) rc = start_engine(w, o, err);
+    if (rc == 0) rc = start_model(w, o, err);
     if (rc == 0) rc = listen_at(w, o->address, err);
     if (rc != 0) {
         worker_close(w, NULL, NULL);

@@ -48,6 +48,10 @@ part_cli() {
     one "classify relative" -- "$shoal" classify $data/hf/deberta-v3-nli "$text" --json
     one transcribe -- "$shoal" transcribe models/home-ears.gguf $data/speech/wav/08-lights-on.wav --format verbose_json
     one "embed windows" -- "$shoal" embed $data/hf/modernbert-embed "$text" --json
+    one "score trees" -- "$shoal" score $data/sensors/trees $data/sensors/short.csv --json
+    one "score lstm" -- "$shoal" score $data/sensors/lstm $data/sensors/short.csv
+    one "classify image" -- "$shoal" classify $data/hf/vit-tiny --image $data/signal/baseline.jpg --json
+    one "inspect trees" -- "$shoal" models inspect $data/sensors/trees
     one run -- "$shoal" run $data/hf/llama-gqa -p "$text" -n 6 --temp 0
     one "run home" -- "$shoal" run home-chat-s -p "turn on the light" -n 6 --temp 0
     one "bench model" -a -- "$shoal" bench $data/hf/llama-gqa -p 4 -n 4 -r 1

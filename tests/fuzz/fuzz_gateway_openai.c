@@ -1,9 +1,12 @@
-/* Bodies of the OpenAI endpoints: the first byte picks the endpoint. A refusal is a 4xx with a
+/* Bodies of the OpenAI endpoints and of those for encoders, tables and pictures: the first byte picks the
+ * endpoint. A refusal is a 4xx with a
  * sentence; what is taken becomes model calls that pack, and a cache key. */
+#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "gateway/encode_parse.h"
+#include "gateway/encode_bytes.h"
 #include "base/sha256.h"
 #include "gateway/openai.h"
 #include "memory.h"
@@ -68,6 +71,29 @@ static void encode(const char *body, size_t n, encode_kind kind)
     encode_spec_done(&s);
 }
 
+/* The query is the first line, the rest the body. */
+static void raw(const char *text, size_t n, encode_kind kind)
+{
+    const char *end = n ? memchr(text, '\n', n) : NULL;
+    size_t n_query = end ? (size_t)(end - text) : 0;
+    char *query = strndup(text, n_query);
+    encode_spec s = {0};
+    api_error e = {0};
+    if (!holds(query)) return;
+    const char *body = end ? end + 1 : text;
+    size_t len = (size_t)(text + n - body);
+    int rc = encode_bytes_raw(&s, kind, query, body, len, &e);
+    free(query);
+    if (rc) {
+        refused(&e, rc);
+        return;
+    }
+    if (s.n_inputs != 1 || s.bytes.len != len) abort();
+    sha256_digest key;
+    encode_spec_key(&s, "digest", &key);
+    encode_spec_done(&s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
@@ -77,6 +103,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 'l': encode(body, size - 1, ENCODE_CLASSIFY); break;
     case 't': encode(body, size - 1, ENCODE_TAG); break;
     case 'r': encode(body, size - 1, ENCODE_RERANK); break;
+    case 's': encode(body, size - 1, ENCODE_SCORE); break;
+    case 'i': encode(body, size - 1, ENCODE_IMAGE); break;
+    case 'S': raw(body, size - 1, ENCODE_SCORE); break;
+    case 'I': raw(body, size - 1, ENCODE_IMAGE); break;
     default: generate(body, size - 1, data[0] != 'p');
     }
     return 0;

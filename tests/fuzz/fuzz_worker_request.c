@@ -1,6 +1,6 @@
 /* Any bytes as the message of any call, to real workers with tiny models: every call ends once, in a
- * status or as what its method replies. The first byte chooses worker and method, and whether the client
- * leaves early. */
+ * status or as what its method replies. The first byte chooses worker and method, of the first or of the
+ * second kind, and whether the client leaves early. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +15,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char *const MODELS[] = {"llama-gqa", "bert-intent", "bert-ner", "minilm-embed"};
+static const char *const MODELS[] = {"hf/llama-gqa",  "hf/bert-intent", "hf/bert-ner", "hf/minilm-embed",
+                                     "sensors/trees", "sensors/lstm",   "hf/vit-tiny"};
 static const char *const METHODS[] = {"/shoal.v1.Worker/Generate", "/shoal.v1.Worker/Classify",
                                       "/shoal.v1.Worker/Tag",      "/shoal.v1.Worker/Embed",
                                       "/shoal.v1.Worker/Tokenize", "/shoal.v1.Worker/Describe",
                                       "/shoal.v1.Worker/GetStats", "/grpc.health.v1.Health/Check"};
-enum { N_MODELS = sizeof MODELS / sizeof *MODELS, LEAVE_EARLY = 0x80 };
+static const char *const METHODS_TOO[] = {"/shoal.v1.Worker/Score",    "/shoal.v1.Worker/ClassifyImage",
+                                          "/shoal.v1.Worker/Describe", "/shoal.v1.Worker/GetStats",
+                                          "/shoal.v1.Worker/Tokenize", "/shoal.v1.Worker/Generate",
+                                          "/shoal.v1.Worker/Classify", "/grpc.health.v1.Health/Check"};
+enum { N_MODELS = sizeof MODELS / sizeof *MODELS, N_TEXT = 4, SECOND_KIND = 0x40, LEAVE_EARLY = 0x80 };
 
 /* Opened by the first input and kept to the end: loading a model costs more than a thousand calls. */
 static struct {
@@ -45,7 +50,7 @@ static void on_disconnected(void *user, const char *why)
 static void open_worker(const char *dir, size_t i)
 {
     char path[512], address[256];
-    snprintf(path, sizeof path, SHOAL_SOURCE_DIR "/tests/data/hf/%s", MODELS[i]);
+    snprintf(path, sizeof path, SHOAL_SOURCE_DIR "/tests/data/%s", MODELS[i]);
     snprintf(address, sizeof address, "unix:%s/w", dir);
     worker_options o = {.name = MODELS[i],
                         .path = path,
@@ -116,11 +121,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1) return 0;
     if (!bench.opened) open_bench();
     if (bench.lost) return 0;
-    const char *method = METHODS[data[0] & 7];
-    reply r = {.stream = (data[0] & 7) == 0};
+    bool second = data[0] & SECOND_KIND;
+    const char *method = (second ? METHODS_TOO : METHODS)[data[0] & 7];
+    size_t which = data[0] >> 3 & 3;
+    if (second) which = N_TEXT + which % (N_MODELS - N_TEXT);
+    reply r = {.stream = strstr(method, "Generate") != NULL};
     grpc_client_events ev = {.user = &r, .message = on_message, .end = on_end};
-    grpc_client_call *c =
-        grpc_call_start(bench.channels[data[0] >> 3 & 3], method, data + 1, size - 1, NULL, 0, 0, &ev);
+    grpc_client_call *c = grpc_call_start(bench.channels[which], method, data + 1, size - 1, NULL, 0, 0, &ev);
     if (!holds(c)) return 0;
     for (int i = 0; i < 3 && !r.ended; i++) uv_run(&bench.loop, UV_RUN_NOWAIT);
     if (data[0] & LEAVE_EARLY && !r.ended) {

@@ -1,4 +1,4 @@
-/* Requests and answers of /v1/embeddings, /v1/classify and /v1/tag. */
+/* Requests and answers of /v1/embeddings, /v1/classify, /v1/tag, /v1/score and /v1/images/classify. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "gateway/encode_bytes.h"
 #include "gateway/encode_put.h"
 #include "base/sha256.h"
 
@@ -62,6 +63,27 @@ static void encode_names_the_field_it_refuses(void **state)
         {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[\"a\",\"\"]}", "documents"},
         {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[{\"body\":\"a\"}]}", "documents"},
         {ENCODE_RERANK, "{\"query\":\"q\",\"documents\":[\"a\"],\"top_n\":0}", "top_n"},
+        {ENCODE_SCORE, "{}", "csv"},
+        {ENCODE_SCORE, "{\"csv\":\"\"}", "csv"},
+        {ENCODE_SCORE, "{\"csv\":[1]}", "csv"},
+        {ENCODE_SCORE, "{\"csv\":\"a\\u0000\"}", "csv"},
+        {ENCODE_SCORE, "{\"csv\":\"a\",\"rows\":[[1]]}", "csv"},
+        {ENCODE_SCORE, "{\"rows\":[[1]]}", "columns"},
+        {ENCODE_SCORE, "{\"columns\":[],\"rows\":[[1]]}", "columns"},
+        {ENCODE_SCORE, "{\"columns\":[1],\"rows\":[[1]]}", "columns"},
+        {ENCODE_SCORE, "{\"columns\":[\"a\"],\"rows\":[]}", "rows"},
+        {ENCODE_SCORE, "{\"columns\":[\"a\"],\"rows\":[1]}", "rows"},
+        {ENCODE_SCORE, "{\"columns\":[\"a\"],\"rows\":[[1,2]]}", "rows"},
+        {ENCODE_SCORE, "{\"columns\":[\"a\"],\"rows\":[[{}]]}", "rows"},
+        {ENCODE_SCORE, "{\"columns\":[\"a\"],\"rows\":{\"a\":1}}", "rows"},
+        {ENCODE_IMAGE, "{}", "image"},
+        {ENCODE_IMAGE, "{\"image\":\"\"}", "image"},
+        {ENCODE_IMAGE, "{\"image\":\"!\"}", "image"},
+        {ENCODE_IMAGE, "{\"image\":\"data:image/png,abc\"}", "image"},
+        {ENCODE_IMAGE, "{\"image\":\"data:image/png;base64\"}", "image"},
+        {ENCODE_IMAGE, "{\"image\":\"data:image/png;base64,\"}", "image"},
+        {ENCODE_IMAGE, "{\"image\":\"https://example.com/a.png\"}", "image"},
+        {ENCODE_IMAGE, "{\"image\":\"AAAA\",\"top_k\":0}", "top_k"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         encode_spec s;
@@ -195,6 +217,125 @@ static void encode_key_differs_by_pair_and_format(void **state)
     assert_memory_not_equal(&a, &b, sizeof a);
 }
 
+static void holds_bytes(const encode_spec *s, const char *want)
+{
+    assert_int_equal(s->n_inputs, 1);
+    assert_int_equal(s->bytes.len, strlen(want));
+    assert_memory_equal(s->bytes.data, want, strlen(want));
+}
+
+static void encode_makes_a_csv_of_rows(void **state)
+{
+    encode_spec s = read_ok(ENCODE_SCORE, "{\"columns\":[\"sensor\",\"a, \\\"b\\\"\"],"
+                                          "\"rows\":[[\"x\\ny\",0.1],[null,-3],[\"\",1e300]]}");
+    holds_bytes(
+        &s,
+        "\"sensor\",\"a, \"\"b\"\"\"\n\"x\ny\",0.10000000000000001\nnan,-3\n\"\",1.0000000000000001e+300\n");
+    encode_spec_done(&s);
+    s = read_ok(ENCODE_SCORE, "{\"model\":\"m\",\"csv\":\"a;b\\n1;2\"}");
+    holds_bytes(&s, "a;b\n1;2");
+    assert_string_equal(s.model, "m");
+    encode_spec_done(&s);
+}
+
+static void encode_takes_pictures_in_base64(void **state)
+{
+    encode_spec s = read_ok(ENCODE_IMAGE, "{\"image\":\"iVBORw==\",\"top_k\":2}");
+    holds_bytes(&s, "\x89PNG");
+    assert_int_equal(s.top_k, 2);
+    encode_spec_done(&s);
+    s = read_ok(ENCODE_IMAGE, "{\"image\":\"DATA:image/png;charset=x;BASE64,iVBORw==\"}");
+    holds_bytes(&s, "\x89PNG");
+    encode_spec_done(&s);
+}
+
+static void encode_takes_bodies_as_they_are(void **state)
+{
+    encode_spec s = {0};
+    api_error e = {0};
+    assert_true(encode_bytes_is_raw(ENCODE_SCORE, "text/csv; charset=utf-8"));
+    assert_true(encode_bytes_is_raw(ENCODE_IMAGE, "Image/PNG"));
+    assert_false(encode_bytes_is_raw(ENCODE_IMAGE, "text/csv"));
+    assert_false(encode_bytes_is_raw(ENCODE_SCORE, "application/json"));
+    assert_false(encode_bytes_is_raw(ENCODE_EMBED, "text/csv"));
+    assert_false(encode_bytes_is_raw(ENCODE_SCORE, NULL));
+    assert_int_equal(
+        encode_bytes_raw(&s, ENCODE_IMAGE, "xmodel=no&model=my%20v%C3%AFt+1&top_k=3", "abc", 3, &e), 0);
+    assert_string_equal(s.model, "my v\xC3\xAFt 1");
+    assert_int_equal(s.top_k, 3);
+    holds_bytes(&s, "abc");
+    encode_spec_done(&s);
+    assert_int_equal(encode_bytes_raw(&s, ENCODE_SCORE, "", "a\n1", 3, &e), 0);
+    assert_null(s.model);
+    encode_spec_done(&s);
+    assert_int_equal(encode_bytes_raw(&s, ENCODE_SCORE, "model=%ff", "a", 1, &e), 400);
+    assert_int_equal(encode_bytes_raw(&s, ENCODE_SCORE, "model=a%0", "a", 1, &e), 0);
+    assert_string_equal(s.model, "a%0");
+    encode_spec_done(&s);
+    assert_int_equal(encode_bytes_raw(&s, ENCODE_IMAGE, "top_k=0", "a", 1, &e), 400);
+    assert_string_equal(e.param, "top_k");
+    assert_int_equal(encode_bytes_raw(&s, ENCODE_SCORE, "", "", 0, &e), 400);
+    char *large = calloc(1, ENCODE_BYTES_MAX + 1);
+    assert_int_equal(encode_bytes_raw(&s, ENCODE_SCORE, "", large, ENCODE_BYTES_MAX + 1, &e), 413);
+    free(large);
+}
+
+static void encode_keys_differ_by_bytes(void **state)
+{
+    sha256_digest a, b, c;
+    encode_spec s = read_ok(ENCODE_SCORE, "{\"model\":\"c\",\"csv\":\"x\"}");
+    assert_true(encode_spec_key(&s, "d", &a));
+    encode_spec_done(&s);
+    s = read_ok(ENCODE_SCORE, "{\"model\":\"c\",\"csv\":\"y\"}");
+    assert_true(encode_spec_key(&s, "d", &b));
+    encode_spec_done(&s);
+    s = read_ok(ENCODE_IMAGE, "{\"model\":\"c\",\"image\":\"eA==\"}");
+    assert_true(encode_spec_key(&s, "d", &c));
+    encode_spec_done(&s);
+    assert_memory_not_equal(&a, &b, sizeof a);
+    assert_memory_not_equal(&a, &c, sizeof a);
+}
+
+static void encode_writes_scores_by_label_or_in_order(void **state)
+{
+    char *labels[] = {"no", "yes"};
+    double scores[] = {0.25, 0.75}, raw[] = {-1.5};
+    Shoal__V1__ScoredRow row = SHOAL__V1__SCORED_ROW__INIT, *rows = &row;
+    Shoal__V1__ScoreReply r = SHOAL__V1__SCORE_REPLY__INIT;
+    encode_spec s = {.kind = ENCODE_SCORE, .model = "t"};
+    buf out = {0};
+    row.sensor = "m1";
+    row.time = "7";
+    row.line = 9;
+    row.row = 3;
+    row.label = "yes";
+    row.scores = scores;
+    row.n_scores = 2;
+    row.raw = raw;
+    row.n_raw = 1;
+    r.rows = &rows;
+    r.n_rows = 1;
+    r.labels = labels;
+    r.n_labels = 2;
+    r.n_read = 12;
+    r.n_sensors = 1;
+    encode_put_scores(&out, &s, &r);
+    assert_string_equal(
+        out.data,
+        "{\"object\":\"list\",\"data\":[{\"index\":0,\"sensor\":\"m1\",\"time\":\"7\",\"line\":9,\"row\":3,"
+        "\"label\":\"yes\",\"scores\":{\"no\":0.25,\"yes\":0.75},\"raw\":[-1.5]}],\"model\":\"t\","
+        "\"usage\":{\"rows\":12,\"sensors\":1}}");
+    buf_clear(&out);
+    row = (Shoal__V1__ScoredRow)SHOAL__V1__SCORED_ROW__INIT;
+    row.scores = row.raw = raw;
+    row.n_scores = row.n_raw = 1;
+    r.n_labels = 0;
+    encode_put_scores(&out, &s, &r);
+    assert_non_null(
+        strstr(out.data, "[{\"index\":0,\"line\":0,\"row\":0,\"scores\":[-1.5],\"raw\":[-1.5]}]"));
+    buf_done(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +346,11 @@ int main(void)
         cmocka_unit_test(encode_cuts_labels_to_top_k),
         cmocka_unit_test(encode_writes_spans_with_offsets),
         cmocka_unit_test(encode_key_differs_by_pair_and_format),
+        cmocka_unit_test(encode_makes_a_csv_of_rows),
+        cmocka_unit_test(encode_takes_pictures_in_base64),
+        cmocka_unit_test(encode_takes_bodies_as_they_are),
+        cmocka_unit_test(encode_keys_differ_by_bytes),
+        cmocka_unit_test(encode_writes_scores_by_label_or_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,85 @@
+/* flight.c: see flight.h. */
+#include "infer/flight.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int flight_open(flight *f, engine *e, size_t n_values, shoal_err *err)
+{
+    *f = (flight){.engine = e, .n_values = n_values};
+    f->values = calloc(FLIGHT_SEATS * (n_values ? n_values : 1), sizeof *f->values);
+    if (!f->values) return err_nomem(err);
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->changed, NULL);
+    for (size_t i = 0; i < FLIGHT_SEATS; i++)
+        f->seats[i] = (flight_seat){.owner = f, .values = f->values + i * n_values};
+    return 0;
+}
+
+bool flight_full(const flight *f)
+{
+    return f->n == FLIGHT_SEATS;
+}
+
+bool flight_empty(const flight *f)
+{
+    return f->n == 0;
+}
+
+/* The engine's thread. */
+static void arrived(void *user, const enc_result *r)
+{
+    flight_seat *s = user;
+    flight *f = s->owner;
+    pthread_mutex_lock(&f->lock);
+    bool fits = r->status != 0 || r->rows * r->cols == f->n_values;
+    s->status = fits ? r->status : SHOAL_EINTERNAL;
+    if (s->status == 0)
+        memcpy(s->values, r->values, f->n_values * sizeof *s->values);
+    else
+        snprintf(s->message, sizeof s->message, "%s",
+                 fits && r->message ? r->message : shoal_err_text(s->status));
+    s->done = true;
+    pthread_cond_signal(&f->changed);
+    pthread_mutex_unlock(&f->lock);
+}
+
+int flight_add(flight *f, const enc_request *r, flight_seat **ret, shoal_err *err)
+{
+    flight_seat *s = &f->seats[(f->first + f->n) % FLIGHT_SEATS];
+    buf_clear(&s->tag);
+    s->done = false;
+    int rc = engine_encode(f->engine, r, arrived, s, &s->id, err);
+    if (rc != 0) return rc;
+    f->n++;
+    if (ret) *ret = s;
+    return 0;
+}
+
+static void wait_for(flight *f, const flight_seat *s)
+{
+    pthread_mutex_lock(&f->lock);
+    while (!s->done) pthread_cond_wait(&f->changed, &f->lock);
+    pthread_mutex_unlock(&f->lock);
+}
+
+int flight_wait(flight *f, flight_seat **ret, shoal_err *err)
+{
+    flight_seat *s = &f->seats[f->first];
+    wait_for(f, s);
+    f->first = (f->first + 1) % FLIGHT_SEATS;
+    f->n--;
+    *ret = s;
+    return s->status == 0 ? 0 : err_set(err, s->status, "%s", s->message);
+}
+
+void flight_close(flight *f)
+{
+    for (size_t i = 0; i < f->n; i++) engine_cancel(f->engine, f->seats[(f->first + i) % FLIGHT_SEATS].id);
+    for (size_t i = 0; i < f->n; i++) wait_for(f, &f->seats[(f->first + i) % FLIGHT_SEATS]);
+    for (size_t i = 0; i < FLIGHT_SEATS; i++) buf_done(&f->seats[i].tag);
+    pthread_mutex_destroy(&f->lock);
+    pthread_cond_destroy(&f->changed);
+    free(f->values);
+}

@@ -1,0 +1,67 @@
+/* intake.h: what a model reads besides text, from foreign bytes to its answer: the rows of a CSV, a picture.
+ *
+ * Trees need no engine and answer at once. A recurrent network gets its windows through its engine, many at
+ * a time; a vision model its pixels. What stands in front of the network (which columns, which medians, which
+ * size and colours) is read from the model's folder when it is opened.
+ *
+ *     intake in = {0};
+ *     intake_open_trees(&in, path, &err);                       // where scorer_holds(path), or:
+ *     intake_open(&in, path, model_get_config(m), engine, &err);
+ *     csv_open(&c, "rows.csv", &err);
+ *     intake_score(&in, c, 0, on_row, user, &totals, &err);
+ *     intake_look(&in, bytes, n, 0, logits, &err);
+ *     intake_done(&in);
+ *
+ * An intake is read-only: any thread may use it, several at once. The calls block until the answer is there;
+ * the engine's thread must not make them. */
+#ifndef INFER_INTAKE_H
+#define INFER_INTAKE_H
+
+#include "forest/scorer.h"
+#include "infer/engine.h"
+#include "signal/image_prep.h"
+
+#define INTAKE_PIXELS_MAX ((size_t)32 << 20) /* of a picture as it comes */
+
+typedef struct intake {
+    scorer *trees; /* NULL: a network */
+    engine *engine;
+    const model_config *config;
+    series_spec *spec; /* of a recurrent network; NULL: `why` not */
+    image_prep prep;   /* of a vision model */
+    const char *
+        *labels; /* [n_labels]: of classes, in the order of the scores; trees that give numbers have none */
+    size_t n_labels, n_raw; /* n_raw: scores before the link function */
+    shoal_err why;
+    const char *notice; /* what its user should know, a sentence; NULL: nothing */
+} intake;
+
+int intake_open_trees(intake *ret, const char *path, shoal_err *err);
+/* Of a network; config and engine are borrowed. Models that read text alone get an empty one. A folder
+ * without a word on the windows of its series opens, and is SHOAL_EUNSUPPORTED when it is asked for scores. A
+ * vision model without preprocessor_config.json, or a GGUF file, gets ViT's own steps. */
+int intake_open(intake *ret, const char *path, const model_config *config, engine *e, shoal_err *err);
+void intake_done(intake *in); /* a zeroed one is fine */
+
+typedef struct intake_totals {
+    size_t n_rows, n_items, n_sensors; /* rows read, items scored, sensors met (0 in a table) */
+} intake_totals;
+
+/* Score every item of the CSV and hand it to `row` in the file's order, on the calling thread; a result that
+ * is not 0 ends the run and is returned. Of a network `raw` are its logits, `score` and `classes` the
+ * probabilities, and the item's z and features are NULL. deadline_ns 0: none. *ret_totals is filled on
+ * failure, too. SHOAL_EUNSUPPORTED when the model scores no rows. */
+int intake_score(const intake *in, csv *c, uint64_t deadline_ns, scorer_row_fn row, void *user,
+                 intake_totals *ret_totals, shoal_err *err);
+
+/* What a PNG or JPEG file shows: ret_logits[n_labels]. SHOAL_EFORMAT, SHOAL_ELIMIT and SHOAL_EUNSUPPORTED as
+ * image_decode says. */
+int intake_look(const intake *in, const void *bytes, size_t n, uint64_t deadline_ns, float *ret_logits,
+                shoal_err *err);
+/* In two steps, for those who bound what decoding needs (up to 12 bytes a pixel): the picture as
+ * (*ret)[3][size][size], malloc'd, and the answer. */
+int intake_pixels(const intake *in, const void *bytes, size_t n, float **ret, shoal_err *err);
+int intake_look_at(const intake *in, const float *pixels, uint64_t deadline_ns, float *ret_logits,
+                   shoal_err *err);
+
+#endif
