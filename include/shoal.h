@@ -147,7 +147,7 @@ int shoal_chat(shoal_model *m, const shoal_message *messages, size_t n_messages,
                shoal_err *err);
 void shoal_generation_done(shoal_generation *g);
 
-/* ---- classify, tag, embed: results are freed by their _done; a zeroed one may be given too ------ */
+/* ---- classify, tag, embed, fill: results are freed by their _done; a zeroed one may be given too - */
 
 typedef struct shoal_label {
     const char *name; /* the model's */
@@ -194,6 +194,23 @@ typedef struct shoal_embedding {
 
 int shoal_embed(shoal_model *m, const char *text, shoal_embedding *ret, shoal_err *err);
 void shoal_embedding_done(shoal_embedding *e);
+
+typedef struct shoal_guess {
+    char *token; /* the word by itself */
+    int32_t id;
+    float score;    /* its probability in this gap */
+    char *sequence; /* the text with it in this gap; other gaps stay */
+} shoal_guess;
+
+typedef struct shoal_filling {
+    shoal_guess *guesses; /* [n_gaps][n_top], gaps in the text's order, best first */
+    size_t n_gaps, n_top, n_tokens;
+} shoal_filling;
+
+/* What stands in the gaps of a text, for models of the task "fill-mask": a gap is written [MASK] or <mask>,
+ * whichever the model knows. top: words for each gap [5]. SHOAL_EINVALID: there is no gap. */
+int shoal_fill_mask(shoal_model *m, const char *text, size_t top, shoal_filling *ret, shoal_err *err);
+void shoal_filling_done(shoal_filling *f);
 
 #ifdef __cplusplus
 }

@@ -37,6 +37,7 @@
     X(seq2seq)          \
     X(tag)              \
     X(embed)            \
+    X(fill_mask)        \
     X(tokenize)         \
     X(logits)           \
     X(quantize)         \

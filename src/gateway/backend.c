@@ -476,7 +476,7 @@ static void on_end(void *user, grpc_status status, const char *message)
     finish(c, rc, text);
 }
 
-/* ---- the five calls ------------------------------------------------------------------------------ */
+/* ---- the calls ----------------------------------------------------------------------------------- */
 
 static backend_call *call_new(backend *b, const char *model, const char *path, const ProtobufCMessage *req,
                               const backend_context *ctx, reply_fn deliver)
@@ -545,6 +545,8 @@ UNARY(classify, Shoal__V1__ClassifyRequest, Shoal__V1__ClassifyReply, shoal__v1_
       "Classify")
 UNARY(tag, Shoal__V1__TagRequest, Shoal__V1__TagReply, shoal__v1__tag_reply__descriptor, "Tag")
 UNARY(embed, Shoal__V1__EmbedRequest, Shoal__V1__EmbedReply, shoal__v1__embed_reply__descriptor, "Embed")
+UNARY(fill_mask, Shoal__V1__FillMaskRequest, Shoal__V1__FillMaskReply, shoal__v1__fill_mask_reply__descriptor,
+      "FillMask")
 UNARY(describe, Shoal__V1__DescribeRequest, Shoal__V1__ModelInfo, shoal__v1__model_info__descriptor,
       "Describe")
 
@@ -568,6 +570,14 @@ backend_call *backend_embed(backend *b, const char *model, const Shoal__V1__Embe
                             const backend_context *ctx, embed_done done, void *user)
 {
     backend_call *c = start_embed(b, model, req, ctx, done, user);
+    if (c) try_start(c);
+    return c;
+}
+
+backend_call *backend_fill_mask(backend *b, const char *model, const Shoal__V1__FillMaskRequest *req,
+                                const backend_context *ctx, fill_mask_done done, void *user)
+{
+    backend_call *c = start_fill_mask(b, model, req, ctx, done, user);
     if (c) try_start(c);
     return c;
 }

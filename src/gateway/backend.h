@@ -61,6 +61,9 @@ backend_call *
 backend_embed(backend *b, const char *model, const Shoal__V1__EmbedRequest *req, const backend_context *ctx,
               void (*done)(void *user, const backend_result *r, const Shoal__V1__EmbedReply *reply),
               void *user);
+backend_call *backend_fill_mask(
+    backend *b, const char *model, const Shoal__V1__FillMaskRequest *req, const backend_context *ctx,
+    void (*done)(void *user, const backend_result *r, const Shoal__V1__FillMaskReply *reply), void *user);
 backend_call *backend_describe(backend *b, const char *model, const backend_context *ctx,
                                void (*done)(void *user, const backend_result *r,
                                             const Shoal__V1__ModelInfo *reply),

@@ -15,6 +15,7 @@ static const char *endpoint_of(const char *task)
         {"rerank", "/v1/rerank"},
         {"tag", "/v1/tag"},
         {"embed", "/v1/embeddings"},
+        {"fill-mask", "/v1/fill-mask"},
         {"seq2seq", "/v1/completions, /v1/translate or /v1/summarize"},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)

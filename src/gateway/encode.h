@@ -1,4 +1,5 @@
-/* encode.h: POST /v1/embeddings, /v1/classify, /v1/rerank and /v1/tag: one unary model call each. */
+/* encode.h: POST /v1/embeddings, /v1/classify, /v1/rerank, /v1/tag and /v1/fill-mask: one unary model
+ * call each. */
 #ifndef GATEWAY_ENCODE_H
 #define GATEWAY_ENCODE_H
 
@@ -9,5 +10,6 @@ void encode_embeddings(gateway_request *rq);
 void encode_classify(gateway_request *rq);
 void encode_rerank(gateway_request *rq);
 void encode_tag(gateway_request *rq);
+void encode_fill_mask(gateway_request *rq);
 
 #endif

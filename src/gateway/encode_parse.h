@@ -11,8 +11,15 @@
 
 #define ENCODE_INPUTS_MAX    256
 #define ENCODE_DOCUMENTS_MAX 1000 /* of one rerank request */
+#define ENCODE_GUESSES_MAX   100  /* words for one gap */
 
-typedef enum encode_kind { ENCODE_EMBED, ENCODE_CLASSIFY, ENCODE_TAG, ENCODE_RERANK } encode_kind;
+typedef enum encode_kind {
+    ENCODE_EMBED,
+    ENCODE_CLASSIFY,
+    ENCODE_TAG,
+    ENCODE_RERANK,
+    ENCODE_FILL
+} encode_kind;
 
 typedef struct encode_spec {
     encode_kind kind;
@@ -22,7 +29,7 @@ typedef struct encode_spec {
     size_t n_inputs;
     bool base64;        /* embeddings as little-endian float32 in base64 */
     int64_t dimensions; /* 0: not given */
-    int64_t top_k;      /* labels (rerank: documents) in the answer, 0: all */
+    int64_t top_k;      /* labels (rerank: documents) in the answer, 0: all; fill-mask: words, 0: five */
     bool documents;     /* rerank: the answer holds the documents, too */
 } encode_spec;
 

@@ -17,6 +17,7 @@ const endpoint ENDPOINTS[] = {
     {"POST", "/v1/classify", encode_classify, true, true, "classify"},
     {"POST", "/v1/rerank", encode_rerank, true, true, "rerank"},
     {"POST", "/v1/tag", encode_tag, true, true, "tag"},
+    {"POST", "/v1/fill-mask", encode_fill_mask, true, true, "fill_mask"},
     {"POST", "/v1/process", process_handle, true, true, "process"},
     {"GET", "/v1/models", status_models, true, false, "models"},
     {"GET", "/v1/models/", status_model, true, false, "model"},

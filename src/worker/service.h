@@ -46,6 +46,7 @@ void service_generate(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_classify(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_tag(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_embed(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_fill_mask(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_health_check(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_health_watch(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 /* The timer of generations that rest. */

@@ -25,6 +25,7 @@ static const grpc_method methods[] = {
     {"/shoal.v1.Worker/Classify", service_classify},
     {"/shoal.v1.Worker/Tag", service_tag},
     {"/shoal.v1.Worker/Embed", service_embed},
+    {"/shoal.v1.Worker/FillMask", service_fill_mask},
     {"/shoal.v1.Worker/Tokenize", service_tokenize},
     {"/shoal.v1.Worker/GetStats", service_stats},
     {"/grpc.health.v1.Health/Check", service_health_check},
