@@ -23,13 +23,14 @@ static const char *endpoint_of(const char *task)
     return "/v1/models";
 }
 
-/* A reranker is a classifier of one label, and may be asked as one. */
+/* A reranker is a classifier of one label, whatever its file calls it, and may be asked as one. */
 static bool does(const Shoal__V1__ModelInfo *info, const char *task)
 {
     if (strcmp(task, CHOOSE_COMPLETES) == 0)
         return strcmp(info->task, "generate") == 0 || strcmp(info->task, "seq2seq") == 0;
     return strcmp(info->task, task) == 0 ||
-           (strcmp(info->task, "rerank") == 0 && strcmp(task, "classify") == 0);
+           (strcmp(info->task, "rerank") == 0 && strcmp(task, "classify") == 0) ||
+           (strcmp(info->task, "classify") == 0 && strcmp(task, "rerank") == 0 && info->n_labels == 1);
 }
 
 /* The one model with this task. */

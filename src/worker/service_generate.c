@@ -321,6 +321,7 @@ static int make_source(worker *w, const Shoal__V1__GenerateRequest *r, prompt *r
 
 static int make_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
+    ret->calls = toolcall_find("hermes"); /* unless the model's template says otherwise */
     if (model_get_config(w->model)->task == TASK_SEQ2SEQ) return make_source(w, r, ret, err);
     if ((*r->messages_json != 0) + (*r->text != 0) + (r->n_ids != 0) != 1)
         return err_set(err, SHOAL_EINVALID, "give exactly one of messages_json, text and ids");
