@@ -22,11 +22,18 @@ static bool is_of_model(const config_stage *s, const char *model)
     return s->model && strcmp(s->model, model) == 0;
 }
 
+/* Cross-encoders are classifiers of one label, whatever their file calls them. */
+static bool does(const model_facts *f, const char *task)
+{
+    return strcmp(f->task, task) == 0 ||
+           (strcmp(task, "rerank") == 0 && strcmp(f->task, "classify") == 0 && f->n_labels == 1);
+}
+
 static int fit_stage(const fitting *f, unsigned i)
 {
     const config_stage *s = &f->pipeline->stages[i];
     const char *task = stage_kind_task(s->kind);
-    if (task && strcmp(task, f->facts->task) != 0)
+    if (task && !does(f->facts, task))
         return config_fail(
             f->config, f->err,
             "pipelines[%zu].stages[%u].model: '%s' is a model to %s, a %s stage needs one to %s",

@@ -27,6 +27,12 @@ grep -qE '"results":\[\{"index":[0-2],"label":"(lights and lamps|the weather out
 ask "$text" -D "$work/head" >"$work/again"
 grep -qi '^x-shoal-cache: hit' "$work/head" || fail "not cached: $(cat "$work/head")"
 
+# ---- the endpoints of the same models
+curl -s "$url/v1/translate" -d '{"model":"translator","input":"Licht an"}' | grep -q '"object":"translation"' ||
+    fail "translate: $(curl -s "$url/v1/translate" -d '{"model":"translator","input":"Licht an"}')"
+curl -s "$url/v1/rerank" -d '{"query":"lamps","documents":["a","b"]}' | grep -q '"relevance_score":' ||
+    fail "rerank: $(curl -s "$url/v1/rerank" -d '{"query":"lamps","documents":["a","b"]}')"
+
 # ---- a model of another task is refused with its line, before anything starts
 sed 's/kind: embed/kind: rerank/; s/candidates:/documents:/' examples/translate-classify.yaml |
     sed "s|\.\./tests|$PWD/tests|" >"$work/wrong.yaml"
