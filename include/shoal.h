@@ -153,7 +153,7 @@ int shoal_chat(shoal_model *m, const shoal_message *messages, size_t n_messages,
                shoal_err *err);
 void shoal_generation_done(shoal_generation *g);
 
-/* ---- classify, tag, embed: results are freed by their _done; a zeroed one may be given too ------ */
+/* ---- classify, tag, embed, fill: results are freed by their _done; a zeroed one may be given too - */
 
 typedef struct shoal_label {
     const char *name; /* the model's */
@@ -246,6 +246,22 @@ int shoal_score_csv(shoal_model *m, const char *path, shoal_score_fn fn, void *u
  * is missing. All of them are one sensor's. */
 int shoal_score_rows(shoal_model *m, const char *const *columns, size_t n_columns, const double *rows,
                      size_t n_rows, shoal_score_fn fn, void *user, shoal_score_totals *ret, shoal_err *err);
+typedef struct shoal_guess {
+    char *token; /* the word by itself */
+    int32_t id;
+    float score;    /* its probability in this gap */
+    char *sequence; /* the text with it in this gap; other gaps stay */
+} shoal_guess;
+
+typedef struct shoal_filling {
+    shoal_guess *guesses; /* [n_gaps][n_top], gaps in the text's order, best first */
+    size_t n_gaps, n_top, n_tokens;
+} shoal_filling;
+
+/* What stands in the gaps of a text, for models of the task "fill-mask": a gap is written [MASK] or <mask>,
+ * whichever the model knows. top: words for each gap [5]. SHOAL_EINVALID: there is no gap. */
+int shoal_fill_mask(shoal_model *m, const char *text, size_t top, shoal_filling *ret, shoal_err *err);
+void shoal_filling_done(shoal_filling *f);
 
 #ifdef __cplusplus
 }

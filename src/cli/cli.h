@@ -40,6 +40,7 @@
     X(transcribe)       \
     X(vad)              \
     X(score)            \
+    X(fill_mask)        \
     X(tokenize)         \
     X(logits)           \
     X(quantize)         \

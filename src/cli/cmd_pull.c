@@ -74,7 +74,7 @@ static int read_token(const char *path, const char *ref, buf *text, const char *
 static const char *command_for(const char *folder)
 {
     static const char *const kinds[][2] = {
-        {"ForCausalLM", "run"}, {"ForSequenceClassification", "classify"}, {"ForTokenClassification", "tag"}};
+        {"ForCausalLM", "run"}, {"ForSequenceClassification", "classify"}, {"ForTokenClassification", "tag"}, {"ForMaskedLM", "fill-mask"}};
     json_t *root = NULL;
     char *path = NULL;
     shoal_err err;

@@ -580,6 +580,8 @@ UNARY(detect, Shoal__V1__DetectSpeechRequest, Shoal__V1__DetectSpeechReply,
 UNARY(score, Shoal__V1__ScoreRequest, Shoal__V1__ScoreReply, shoal__v1__score_reply__descriptor, "Score")
 UNARY(image, Shoal__V1__ImageRequest, Shoal__V1__ClassifyReply, shoal__v1__classify_reply__descriptor,
       "ClassifyImage")
+UNARY(fill_mask, Shoal__V1__FillMaskRequest, Shoal__V1__FillMaskReply, shoal__v1__fill_mask_reply__descriptor,
+      "FillMask")
 UNARY(describe, Shoal__V1__DescribeRequest, Shoal__V1__ModelInfo, shoal__v1__model_info__descriptor,
       "Describe")
 
@@ -627,6 +629,14 @@ backend_call *backend_classify_image(backend *b, const char *model, const Shoal_
                                      const backend_context *ctx, image_done done, void *user)
 {
     backend_call *c = start_image(b, model, req, ctx, done, user);
+    if (c) try_start(c);
+    return c;
+}
+
+backend_call *backend_fill_mask(backend *b, const char *model, const Shoal__V1__FillMaskRequest *req,
+                                const backend_context *ctx, fill_mask_done done, void *user)
+{
+    backend_call *c = start_fill_mask(b, model, req, ctx, done, user);
     if (c) try_start(c);
     return c;
 }

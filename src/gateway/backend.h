@@ -79,6 +79,9 @@ backend_score(backend *b, const char *model, const Shoal__V1__ScoreRequest *req,
 backend_call *backend_classify_image(
     backend *b, const char *model, const Shoal__V1__ImageRequest *req, const backend_context *ctx,
     void (*done)(void *user, const backend_result *r, const Shoal__V1__ClassifyReply *reply), void *user);
+backend_call *backend_fill_mask(
+    backend *b, const char *model, const Shoal__V1__FillMaskRequest *req, const backend_context *ctx,
+    void (*done)(void *user, const backend_result *r, const Shoal__V1__FillMaskReply *reply), void *user);
 backend_call *backend_describe(backend *b, const char *model, const backend_context *ctx,
                                void (*done)(void *user, const backend_result *r,
                                             const Shoal__V1__ModelInfo *reply),

@@ -19,6 +19,7 @@ static const char *endpoint_of(const char *task)
         {"vad", "/v1/vad"},
         {"score", "/v1/score"},
         {"classify-image", "/v1/images/classify"},
+        {"fill-mask", "/v1/fill-mask"},
         {"seq2seq", "/v1/completions, /v1/translate or /v1/summarize"},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)

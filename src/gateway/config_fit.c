@@ -17,30 +17,23 @@ typedef struct fitting {
     shoal_err *err;
 } fitting;
 
-/* The task that a stage's model must have; NULL: any. */
-static const char *task_of(stage_kind k)
-{
-    switch (k) {
-    case STAGE_CLASSIFY: return "classify";
-    case STAGE_TAG: return "tag";
-    case STAGE_GENERATE: return "generate";
-    case STAGE_GROUND:
-    case STAGE_LINE:
-    case STAGE_CHECK: return NULL; /* no model */
-    }
-    return NULL;
-}
-
 static bool is_of_model(const config_stage *s, const char *model)
 {
     return s->model && strcmp(s->model, model) == 0;
 }
 
+/* Cross-encoders are classifiers of one label, whatever their file calls them. */
+static bool does(const model_facts *f, const char *task)
+{
+    return strcmp(f->task, task) == 0 ||
+           (strcmp(task, "rerank") == 0 && strcmp(f->task, "classify") == 0 && f->n_labels == 1);
+}
+
 static int fit_stage(const fitting *f, unsigned i)
 {
     const config_stage *s = &f->pipeline->stages[i];
-    const char *task = task_of(s->kind);
-    if (task && strcmp(task, f->facts->task) != 0)
+    const char *task = stage_kind_task(s->kind);
+    if (task && !does(f->facts, task))
         return config_fail(
             f->config, f->err,
             "pipelines[%zu].stages[%u].model: '%s' is a model to %s, a %s stage needs one to %s",
@@ -79,6 +72,7 @@ static int fit_conditions(const fitting *f, unsigned stage, const char *field, c
         if (!c[i].stage || !c[i].n_label) continue;
         int about = pipeline_stage_index(f->pipeline, c[i].stage, strlen(c[i].stage));
         if (about < 0 || !is_of_model(&f->pipeline->stages[about], f->model)) continue;
+        if (f->pipeline->stages[about].kind != STAGE_CLASSIFY) continue; /* else they are not the model's */
         for (unsigned k = 0; !rc && k < c[i].n_label; k++) {
             char where[96];
             snprintf(where, sizeof where, "pipelines[%zu].stages[%u].%s[%u].label[%u]", f->i_pipeline, stage,

@@ -9,7 +9,7 @@
 
 /* All borrowed. */
 typedef struct model_facts {
-    const char *task; /* "generate", "classify", "tag" or "embed" */
+    const char *task; /* "generate", "classify", "tag", "embed", ... */
     const char *const *labels;
     size_t n_labels;
     bool has_chat_template;

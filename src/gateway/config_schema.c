@@ -141,7 +141,7 @@ static const config_field condition_rows[] = {
 };
 RECORD(condition, stage_condition, condition_rows);
 
-#define KIND_NAME(e, n) n,
+#define KIND_NAME(e, name, task, gives, start) name,
 static const char *const stage_kinds[] = {STAGE_KIND_TABLE(KIND_NAME) NULL};
 #undef KIND_NAME
 
@@ -167,6 +167,12 @@ static const config_field stage_rows[] = {
           "further stages to wait for"),
     TEXT("system", config_stage, system, 1, TEXT_MAX_BYTES, "template of the system message"),
     TEXT("prompt", config_stage, prompt, 1, TEXT_MAX_BYTES, "template of the user message"),
+    TEXT("input", config_stage, input, 1, TEXT_MAX_BYTES, "template of the text that the model reads"),
+    TEXTS("candidates", config_stage, candidates, n_candidates, 1, PIPELINE_CANDIDATES_MAX, 1024,
+          "the texts of which the nearest is found"),
+    TEXTS("documents", config_stage, documents, n_documents, 1, PIPELINE_DOCUMENTS_MAX, 16384,
+          "the texts that are ordered by how well they answer"),
+    UINT("beams", config_stage, n_beams, 1, 10, "replies that are followed side by side"),
     UINT("max_tokens", config_stage, max_tokens, 0, 65536, "longest reply"),
     NUMBER("temperature", config_stage, temperature, 0, SAMPLING_TEMPERATURE_MAX, "0 is greedy"),
     NUMBER("top_p", config_stage, top_p, 0, SAMPLING_TOP_P_MAX, "nucleus sampling"),

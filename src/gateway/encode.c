@@ -131,6 +131,17 @@ static void on_scored(void *user, const backend_result *r, const Shoal__V1__Scor
     buf_done(&body);
 }
 
+static void on_filled(void *user, const backend_result *r, const Shoal__V1__FillMaskReply *reply)
+{
+    encode_job *j = user;
+    if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
+    observe(j, r, reply->timing);
+    buf body = {0};
+    encode_put_gaps(&body, &j->spec, reply, &j->shared.rq->n_prompt_tokens);
+    job_answer(j, &body);
+    buf_done(&body);
+}
+
 static backend_call *start_bytes(encode_job *j, const backend_context *ctx)
 {
     encode_spec *s = &j->spec;
@@ -152,8 +163,10 @@ static void start_call(void *job)
     Shoal__V1__EmbedRequest embed = SHOAL__V1__EMBED_REQUEST__INIT;
     Shoal__V1__ClassifyRequest classify = SHOAL__V1__CLASSIFY_REQUEST__INIT;
     Shoal__V1__TagRequest tag = SHOAL__V1__TAG_REQUEST__INIT;
-    embed.n_inputs = classify.n_inputs = tag.n_inputs = s->n_inputs;
-    embed.inputs = classify.inputs = tag.inputs = s->input_list;
+    Shoal__V1__FillMaskRequest fill = SHOAL__V1__FILL_MASK_REQUEST__INIT;
+    embed.n_inputs = classify.n_inputs = tag.n_inputs = fill.n_inputs = s->n_inputs;
+    embed.inputs = classify.inputs = tag.inputs = fill.inputs = s->input_list;
+    fill.top_k = (uint32_t)s->top_k;
     switch (s->kind) {
     case ENCODE_EMBED: j->call = backend_embed(b, s->model, &embed, &ctx, on_embedded, j); break;
     case ENCODE_RERANK:
@@ -161,6 +174,7 @@ static void start_call(void *job)
     case ENCODE_TAG: j->call = backend_tag(b, s->model, &tag, &ctx, on_tagged, j); break;
     case ENCODE_SCORE:
     case ENCODE_IMAGE: j->call = start_bytes(j, &ctx); break;
+    case ENCODE_FILL: j->call = backend_fill_mask(b, s->model, &fill, &ctx, on_filled, j); break;
     }
     if (!j->call) shared_fail_nomem(&j->shared);
 }
@@ -229,4 +243,9 @@ void encode_score(gateway_request *rq)
 void encode_image(gateway_request *rq)
 {
     handle(rq, ENCODE_IMAGE, "classify-image");
+}
+
+void encode_fill_mask(gateway_request *rq)
+{
+    handle(rq, ENCODE_FILL, "fill-mask");
 }

@@ -1,5 +1,5 @@
-/* encode.h: POST /v1/embeddings, /v1/classify, /v1/rerank, /v1/tag, /v1/score and /v1/images/classify: one
- * unary model call each. */
+/* encode.h: POST /v1/embeddings, /v1/classify, /v1/rerank, /v1/tag, /v1/fill-mask, /v1/score and
+ * /v1/images/classify: one unary model call each. */
 #ifndef GATEWAY_ENCODE_H
 #define GATEWAY_ENCODE_H
 
@@ -12,5 +12,6 @@ void encode_rerank(gateway_request *rq);
 void encode_tag(gateway_request *rq);
 void encode_score(gateway_request *rq);
 void encode_image(gateway_request *rq);
+void encode_fill_mask(gateway_request *rq);
 
 #endif

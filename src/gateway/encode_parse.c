@@ -112,6 +112,8 @@ static int read_options(encode_spec *s, api_error *e)
     int rc = fields_str(s->root, "model", &s->model, e);
     if (rc == 0 && (s->kind == ENCODE_CLASSIFY || s->kind == ENCODE_IMAGE))
         rc = fields_int(s->root, "top_k", 1, 100000, &s->top_k, e);
+    if (rc == 0 && s->kind == ENCODE_FILL)
+        rc = fields_int(s->root, "top_k", 1, ENCODE_GUESSES_MAX, &s->top_k, e);
     if (rc == 0 && s->kind == ENCODE_RERANK) {
         rc = fields_int(s->root, "top_n", 1, 100000, &s->top_k, e);
         if (rc == 0) rc = fields_bool(s->root, "return_documents", &s->documents, e);
@@ -150,7 +152,8 @@ int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size
 
 bool encode_spec_key(const encode_spec *s, const char *digest, sha256_digest *ret)
 {
-    static const char *const KINDS[] = {"embeddings", "classify", "tag", "rerank", "score", "image"};
+    static const char *const KINDS[] = {"embeddings", "classify", "tag",      "rerank",
+                                        "score",      "image",    "fill-mask"};
     cache_key *k = cache_key_new(KINDS[s->kind]);
     cache_key_str(k, "model", s->model); /* the answer's body names it */
     cache_key_str(k, "digest", digest);

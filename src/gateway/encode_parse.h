@@ -12,6 +12,7 @@
 
 #define ENCODE_INPUTS_MAX    256
 #define ENCODE_DOCUMENTS_MAX 1000 /* of one rerank request */
+#define ENCODE_GUESSES_MAX   100  /* words for one gap */
 
 typedef enum encode_kind {
     ENCODE_EMBED,
@@ -19,7 +20,8 @@ typedef enum encode_kind {
     ENCODE_TAG,
     ENCODE_RERANK,
     ENCODE_SCORE,
-    ENCODE_IMAGE
+    ENCODE_IMAGE,
+    ENCODE_FILL
 } encode_kind;
 
 typedef struct encode_spec {
@@ -31,8 +33,8 @@ typedef struct encode_spec {
     buf bytes;                                  /* owned; score: the CSV; image: the file */
     bool base64;                                /* embeddings as little-endian float32 in base64 */
     int64_t dimensions;                         /* 0: not given */
-    int64_t top_k;                              /* labels (rerank: documents) in the answer, 0: all */
-    bool documents;                             /* rerank: the answer holds the documents, too */
+    int64_t top_k;  /* labels (rerank: documents) in the answer, 0: all; fill-mask: words, 0: five */
+    bool documents; /* rerank: the answer holds the documents, too */
 } encode_spec;
 
 /* 0 and *ret (encode_spec_done), or an HTTP status with *e filled and *ret untouched. */

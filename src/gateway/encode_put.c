@@ -235,3 +235,36 @@ void encode_put_scores(buf *out, const encode_spec *s, const Shoal__V1__ScoreRep
     buf_printf(out, ",\"usage\":{\"rows\":%llu,\"sensors\":%u}}", (unsigned long long)r->n_read,
                r->n_sensors);
 }
+
+static void put_guess(buf *out, const Shoal__V1__Guess *g)
+{
+    buf_puts(out, "{\"token\":");
+    put_string(out, g->token);
+    buf_printf(out, ",\"id\":%d,\"score\":", g->id);
+    put_float(out, g->score);
+    buf_puts(out, ",\"sequence\":");
+    put_string(out, g->sequence);
+    buf_putc(out, '}');
+}
+
+void encode_put_gaps(buf *out, const encode_spec *s, const Shoal__V1__FillMaskReply *r, uint64_t *ret_tokens)
+{
+    *ret_tokens = 0;
+    buf_puts(out, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < r->n_results; i++) {
+        const Shoal__V1__Filling *f = r->results[i];
+        put_index(out, i);
+        buf_puts(out, "\"masks\":[");
+        for (size_t k = 0; k < f->n_gaps; k++) {
+            buf_puts(out, k ? ",[" : "[");
+            for (size_t g = 0; g < f->gaps[k]->n_guesses; g++) {
+                if (g) buf_putc(out, ',');
+                put_guess(out, f->gaps[k]->guesses[g]);
+            }
+            buf_putc(out, ']');
+        }
+        buf_puts(out, "]}");
+        *ret_tokens += f->n_tokens;
+    }
+    put_tail(out, s, *ret_tokens);
+}

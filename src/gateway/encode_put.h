@@ -16,5 +16,7 @@ void encode_put_ranking(buf *out, const encode_spec *s, const Shoal__V1__Classif
 void encode_put_spans(buf *out, const encode_spec *s, const Shoal__V1__TagReply *r, uint64_t *ret_tokens);
 /* Scored rows; "usage" has the rows that were read. */
 void encode_put_scores(buf *out, const encode_spec *s, const Shoal__V1__ScoreReply *r);
+/* Of each text the gaps, of each gap the words, best first. */
+void encode_put_gaps(buf *out, const encode_spec *s, const Shoal__V1__FillMaskReply *r, uint64_t *ret_tokens);
 
 #endif

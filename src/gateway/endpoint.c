@@ -22,6 +22,7 @@ const endpoint ENDPOINTS[] = {
     {"POST", "/v1/audio/transcriptions", transcribe_handle, true, true, "transcriptions", true},
     {"POST", "/v1/audio/translations", transcribe_translate, true, true, "translations", true},
     {"POST", "/v1/vad", detect_handle, true, true, "vad", true},
+    {"POST", "/v1/fill-mask", encode_fill_mask, true, true, "fill_mask", false},
     {"POST", "/v1/score", encode_score, true, true, "score", false},
     {"POST", "/v1/images/classify", encode_image, true, true, "classify_image", false},
     {"POST", "/v1/process", process_handle, true, true, "process", false},

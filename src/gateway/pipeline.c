@@ -8,15 +8,28 @@
 
 #include "gateway/pipeline_template.h"
 
-static const char *const kind_names[] = {
-#define KIND_NAME(e, n) [e] = n,
-    STAGE_KIND_TABLE(KIND_NAME)
-#undef KIND_NAME
+static const struct {
+    const char *name, *task;
+    unsigned gives;
+} kinds[] = {
+#define KIND_ROW(e, name, task, gives, start) [e] = {name, task, gives},
+    STAGE_KIND_TABLE(KIND_ROW)
+#undef KIND_ROW
 };
 
 const char *stage_kind_name(stage_kind k)
 {
-    return (size_t)k <= STAGE_CHECK ? kind_names[k] : "unknown";
+    return k < N_STAGE_KINDS ? kinds[k].name : "unknown";
+}
+
+const char *stage_kind_task(stage_kind k)
+{
+    return kinds[k].task;
+}
+
+unsigned stage_kind_gives(stage_kind k)
+{
+    return kinds[k].gives;
 }
 
 const config_pipeline *pipeline_find(const gateway_config *c, const char *name)
@@ -135,7 +148,7 @@ int pipeline_mentioned(const char *text, const config_device *devices, size_t n_
 
 /* ---- conditions ------------------------------------------------------------------------------- */
 
-static bool label_is(const char *label, const char *pattern)
+bool pipeline_label_is(const char *label, const char *pattern)
 {
     size_t n = strlen(pattern);
     if (n && pattern[n - 1] == '*') return strncmp(label, pattern, n - 1) == 0;
@@ -146,7 +159,7 @@ static bool label_holds(const stage_condition *c, const stage_fact *f)
 {
     if (!c->n_label) return true;
     for (unsigned i = 0; i < c->n_label; i++)
-        if (label_is(f->label, c->label[i])) return true;
+        if (pipeline_label_is(f->label, c->label[i])) return true;
     return false;
 }
 

@@ -1,11 +1,11 @@
 /* pipeline.h: a pipeline as data: stages, what each waits for, when each runs.
  *
- * A stage is one model call (classify, tag or generate) or a rule that holds models by what is known: ground
- * finds out what a request means for the devices (nlu/ground.h), line reads a line of a declared form
- * (nlu/line.h), check holds a model's reply against one of these. Conditions look at the input and at the
- * results of stages declared before, so the stages form a graph without cycles by construction. A
- * stage starts as soon as every stage it names (in conditions, templates or `after`) has settled;
- * stages that do not name each other run side by side. Everything here is pure: given the facts so
+ * A stage is one model call (classify, tag, generate, embed, rerank, seq2seq, fill-mask) or a rule that holds
+ * models by what is known: ground finds out what a request means for the devices (nlu/ground.h), line reads a
+ * line of a declared form (nlu/line.h), check holds a model's reply against one of these. Conditions look at
+ * the input and at the results of stages declared before, so the stages form a graph without cycles by
+ * construction. A stage starts as soon as every stage it names (in conditions, templates or `after`) has
+ * settled; stages that do not name each other run side by side. Everything here is pure: given the facts so
  * far it says wait, run or skip, and why. process.c makes the calls.
  *
  *     stages:
@@ -34,21 +34,41 @@
 #define PIPELINE_ALIASES_MAX     16
 #define PIPELINE_NEAR_DEVICES    12 /* in a prompt that names a ground stage */
 #define PIPELINE_INPUT_MAX_BYTES 16384
+#define PIPELINE_CANDIDATES_MAX  64
+#define PIPELINE_DOCUMENTS_MAX   256
 
-/* X(enum, name in YAML) */
-#define STAGE_KIND_TABLE(X)       \
-    X(STAGE_CLASSIFY, "classify") \
-    X(STAGE_TAG, "tag")           \
-    X(STAGE_GENERATE, "generate") \
-    X(STAGE_GROUND, "ground")     \
-    X(STAGE_LINE, "line")         \
-    X(STAGE_CHECK, "check")
+/* What a kind of stage gives to conditions, templates and the answer. */
+enum {
+    GIVES_LABEL = 1, /* label in conditions, {label.STAGE} */
+    GIVES_SCORE = 2, /* score_min, score_below */
+    GIVES_TEXT = 4,  /* {text.STAGE}; the answer's text when it is the last that has any */
+    GIVES_PROB = 8,  /* mean_prob_below: it writes token by token */
+    READS_TEXT = 16, /* one text, made from the template `input` */
+};
+
+/* The kinds. A new one is a row here and the function that starts it, in a file of its own
+ * (process_run.h). X(enum, name in YAML, task of its model or NULL for a rule, what it gives, its start) */
+#define STAGE_KIND_TABLE(X)                                                                             \
+    X(STAGE_CLASSIFY, "classify", "classify", GIVES_LABEL | GIVES_SCORE | READS_TEXT, process_classify) \
+    X(STAGE_TAG, "tag", "tag", READS_TEXT, process_tag)                                                 \
+    X(STAGE_GENERATE, "generate", "generate", GIVES_TEXT | GIVES_PROB, process_generate)                \
+    X(STAGE_EMBED, "embed", "embed", GIVES_LABEL | GIVES_SCORE | READS_TEXT, process_embed)             \
+    X(STAGE_RERANK, "rerank", "rerank", GIVES_LABEL | GIVES_SCORE | READS_TEXT, process_rerank)         \
+    X(STAGE_SEQ2SEQ, "seq2seq", "seq2seq", GIVES_TEXT | GIVES_PROB | READS_TEXT, process_seq2seq)       \
+    X(STAGE_FILL_MASK, "fill-mask", "fill-mask", GIVES_LABEL | GIVES_SCORE | GIVES_TEXT | READS_TEXT,   \
+      process_fill_mask)                                                                                \
+    X(STAGE_GROUND, "ground", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                             \
+    X(STAGE_LINE, "line", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                                 \
+    X(STAGE_CHECK, "check", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)
 typedef enum stage_kind {
-#define STAGE_KIND_ENUM(e, n) e,
+#define STAGE_KIND_ENUM(e, name, task, gives, start) e,
     STAGE_KIND_TABLE(STAGE_KIND_ENUM)
 #undef STAGE_KIND_ENUM
+        N_STAGE_KINDS
 } stage_kind;
 const char *stage_kind_name(stage_kind k);
+const char *stage_kind_task(stage_kind k); /* NULL: a rule */
+unsigned stage_kind_gives(stage_kind k);
 
 /* Every field that is given must hold. A field about a stage that did not run does not hold. */
 typedef struct stage_condition {
@@ -57,7 +77,7 @@ typedef struct stage_condition {
     unsigned n_label;
     double *score_min; /* ... and its score is at least this */
     double *score_below;
-    double *mean_prob_below; /* a generate stage's mean token probability is under this */
+    double *mean_prob_below; /* the mean probability of the tokens that it wrote is under this */
     const char *text_prefix; /* the input starts with this */
     bool mentions_device;    /* the input names a device of the list, in any letter case */
 } stage_condition;
@@ -74,9 +94,15 @@ typedef struct config_stage {
     unsigned n_after;
     const char *system;        /* generate: template of the system message; NULL: none */
     const char *prompt;        /* generate: template of the user message; NULL: "{input}" */
+    const char *input;         /* template of the text that READS_TEXT reads; NULL: "{input}" */
     unsigned max_tokens;       /* 0: 128 */
     double temperature, top_p; /* 0: greedy; 0: 1 */
     uint64_t seed;
+    unsigned n_beams;        /* seq2seq; 0: 1 */
+    const char **candidates; /* embed: the texts of which the nearest is its label */
+    unsigned n_candidates;
+    const char **documents; /* rerank: the texts that are ordered */
+    unsigned n_documents;
     unsigned timeout_ms;               /* 0: the request's deadline alone */
     bool optional;                     /* may fail: leaves a trace entry, and the pipeline goes on */
     const char *lexicon_path, *intent; /* ground; intent NULL: none */
@@ -112,10 +138,10 @@ typedef enum stage_state {
 /* What is known of a stage; text and label are "" until known. */
 typedef struct stage_fact {
     stage_state state;
-    const char *label; /* classify: the best label; ground, line, check: the verdict */
-    double score;      /* classify: its score */
-    const char *text;  /* generate, ground, line, check: the reply */
-    double mean_prob;  /* generate */
+    const char *label; /* the best label, candidate, document or word; of rules the verdict */
+    double score;      /* its score */
+    const char *text;  /* the reply, translation, filled text */
+    double mean_prob;  /* of the tokens of a reply */
 } stage_fact;
 
 /* What a run knows; facts[n_stages]. All borrowed. */

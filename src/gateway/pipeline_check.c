@@ -14,16 +14,24 @@ typedef struct site {
 } site;
 
 #define KINDS(k) (1u << (k))
-#define LABELLED (KINDS(STAGE_CLASSIFY) | KINDS(STAGE_GROUND) | KINDS(STAGE_LINE) | KINDS(STAGE_CHECK))
-#define SPEAKING (KINDS(STAGE_GENERATE) | KINDS(STAGE_GROUND) | KINDS(STAGE_LINE) | KINDS(STAGE_CHECK))
 #define ANY_KIND (~0u)
+
+/* Those that give this, or, of 0, those with a model. */
+static unsigned kinds_that_give(unsigned what)
+{
+    unsigned kinds = 0;
+    for (int k = 0; k < N_STAGE_KINDS; k++)
+        if (what ? stage_kind_gives((stage_kind)k) & what : stage_kind_task((stage_kind)k) != NULL)
+            kinds |= KINDS(k);
+    return kinds;
+}
 
 /* "classify, ground, line or check" */
 static void name_kinds(unsigned kinds, char *out, size_t cap)
 {
     size_t n = 0;
     unsigned left = kinds;
-    for (int k = 0; k <= STAGE_CHECK && n < cap; k++) {
+    for (int k = 0; k < N_STAGE_KINDS && n < cap; k++) {
         if (!(kinds & KINDS(k))) continue;
         left &= ~KINDS(k);
         n += (size_t)snprintf(out + n, cap - n, "%s%s",
@@ -34,6 +42,12 @@ static void name_kinds(unsigned kinds, char *out, size_t cap)
     }
 }
 
+/* The article of one kind, or of a list of them. */
+static const char *an(const char *kind)
+{
+    return strchr("aeiou", *kind) ? "an" : "a";
+}
+
 /* Stage `i` must have been declared before the one under check; then it is something to wait for. */
 static int refer(site *s, const char *field, const char *name, size_t n_name, unsigned kinds, shoal_err *err)
 {
@@ -42,10 +56,11 @@ static int refer(site *s, const char *field, const char *name, size_t n_name, un
         return err_set(err, SHOAL_EINVALID, "%s%s: '%.*s' is no stage declared before '%s'", s->path, field,
                        (int)(n_name < 64 ? n_name : 64), name, s->p->stages[s->stage].name);
     if (!(kinds & KINDS(s->p->stages[i].kind))) {
-        char wanted[96] = "";
+        char wanted[128] = "";
+        const char *kind = stage_kind_name(s->p->stages[i].kind);
         name_kinds(kinds, wanted, sizeof wanted);
-        return err_set(err, SHOAL_EINVALID, "%s%s: '%s' is a %s stage, a %s stage is needed here", s->path,
-                       field, s->p->stages[i].name, stage_kind_name(s->p->stages[i].kind), wanted);
+        return err_set(err, SHOAL_EINVALID, "%s%s: '%s' is %s %s stage, %s %s stage is needed here", s->path,
+                       field, s->p->stages[i].name, an(kind), kind, an(wanted), wanted);
     }
     s->p->stages[s->stage].needs |= 1u << i;
     return 0;
@@ -68,17 +83,27 @@ static const char *const *verdicts_of(stage_kind k, size_t *ret_n)
                               : NULL;
 }
 
+/* All labels that a stage can come to; NULL when only its model knows them. */
+static const char *const *labels_of(const config_stage *st, size_t *ret_n)
+{
+    if (st->kind == STAGE_EMBED) return *ret_n = st->n_candidates, st->candidates;
+    if (st->kind == STAGE_RERANK) return *ret_n = st->n_documents, st->documents;
+    return verdicts_of(st->kind, ret_n);
+}
+
 static int check_labels(const site *s, const stage_condition *c, shoal_err *err)
 {
     size_t n, k;
-    int about = pipeline_stage_index(s->p, c->stage, strlen(c->stage));
-    const char *const *names = verdicts_of(s->p->stages[about].kind, &n);
+    const config_stage *about = &s->p->stages[pipeline_stage_index(s->p, c->stage, strlen(c->stage))];
+    const char *const *names = labels_of(about, &n);
+    bool verdicts = !stage_kind_task(about->kind); /* written out: a prefix of one would be a slip */
     for (unsigned i = 0; names && i < c->n_label; i++) {
-        for (k = 0; k < n && strcmp(names[k], c->label[i]) != 0; k++)
-            ;
+        for (k = 0; k < n; k++)
+            if (verdicts ? strcmp(names[k], c->label[i]) == 0 : pipeline_label_is(names[k], c->label[i]))
+                break;
         if (k == n)
-            return err_set(err, SHOAL_EINVALID, "%s.label[%u]: a %s stage never comes to '%s'", s->path, i,
-                           stage_kind_name(s->p->stages[about].kind), c->label[i]);
+            return err_set(err, SHOAL_EINVALID, "%s.label[%u]: %s %s stage never comes to '%s'", s->path, i,
+                           an(stage_kind_name(about->kind)), stage_kind_name(about->kind), c->label[i]);
     }
     return 0;
 }
@@ -95,16 +120,17 @@ static int check_condition(site *s, const stage_condition *c, shoal_err *err)
                        "%s: 'stage: %s' needs label, score_min, score_below or mean_prob_below", s->path,
                        c->stage);
     if (about_label && c->mean_prob_below)
-        return err_set(
-            err, SHOAL_EINVALID,
-            "%s: label and score_* are not for generate stages, mean_prob_below is for those alone", s->path);
+        return err_set(err, SHOAL_EINVALID,
+                       "%s: label and score_* are not for generate stages, mean_prob_below is for those and "
+                       "seq2seq alone",
+                       s->path);
     if (!about_stage && !c->text_prefix && !c->mentions_device)
         return err_set(err, SHOAL_EINVALID, "%s: an empty condition", s->path);
     if (!c->stage) return 0;
-    unsigned kinds = c->mean_prob_below               ? KINDS(STAGE_GENERATE)
-                     : c->score_min || c->score_below ? KINDS(STAGE_CLASSIFY)
-                                                      : LABELLED;
-    int rc = refer(s, ".stage", c->stage, strlen(c->stage), kinds, err);
+    unsigned what = c->mean_prob_below               ? GIVES_PROB
+                    : c->score_min || c->score_below ? GIVES_SCORE
+                                                     : GIVES_LABEL;
+    int rc = refer(s, ".stage", c->stage, strlen(c->stage), kinds_that_give(what), err);
     return rc ? rc : check_labels(s, c, err);
 }
 
@@ -138,7 +164,8 @@ static int check_template(site *s, const char *field, const char *template, shoa
         if (f != FIELD_LABEL && f != FIELD_TEXT) continue;
         const char *name = memchr(piece.at, '.', piece.len);
         size_t n_name = piece.len - (size_t)(name + 1 - piece.at);
-        int rc = refer(s, field, name + 1, n_name, f == FIELD_LABEL ? LABELLED : SPEAKING, err);
+        unsigned kinds = kinds_that_give(f == FIELD_LABEL ? GIVES_LABEL : GIVES_TEXT);
+        int rc = refer(s, field, name + 1, n_name, kinds, err);
         if (rc) return rc;
     }
     return 0;
@@ -154,32 +181,37 @@ typedef struct kind_field {
 static int check_field(const site *s, const kind_field *f, shoal_err *err)
 {
     const config_stage *st = &s->p->stages[s->stage];
-    char kinds[96] = "";
+    char kinds[128] = "";
+    const char *kind = stage_kind_name(st->kind);
     name_kinds(f->may, kinds, sizeof kinds);
     if (f->given && !(f->may & KINDS(st->kind)))
-        return err_set(err, SHOAL_EINVALID, "%s%s: only a %s stage has it, '%s' is a %s stage", s->path,
-                       f->field, kinds, st->name, stage_kind_name(st->kind));
+        return err_set(err, SHOAL_EINVALID, "%s%s: only %s %s stage has it, '%s' is %s %s stage", s->path,
+                       f->field, an(kinds), kinds, st->name, an(kind), kind);
     if (!f->given && f->must & KINDS(st->kind))
-        return err_set(err, SHOAL_EINVALID, "%s%s: a %s stage needs it", s->path, f->field,
-                       stage_kind_name(st->kind));
+        return err_set(err, SHOAL_EINVALID, "%s%s: %s %s stage needs it", s->path, f->field, an(kind), kind);
     return 0;
 }
 
 static int check_kind_fields(const site *s, const config_stage *st, shoal_err *err)
 {
-    const unsigned model = KINDS(STAGE_CLASSIFY) | KINDS(STAGE_TAG) | KINDS(STAGE_GENERATE);
-    const unsigned writes = KINDS(STAGE_GENERATE), ground = KINDS(STAGE_GROUND), line = KINDS(STAGE_LINE),
-                   check = KINDS(STAGE_CHECK);
+    const unsigned model = kinds_that_give(0), reads = kinds_that_give(READS_TEXT),
+                   writes = kinds_that_give(GIVES_PROB), chats = KINDS(STAGE_GENERATE),
+                   ground = KINDS(STAGE_GROUND), line = KINDS(STAGE_LINE), check = KINDS(STAGE_CHECK),
+                   embed = KINDS(STAGE_EMBED), rerank = KINDS(STAGE_RERANK), beams = KINDS(STAGE_SEQ2SEQ);
     const kind_field rows[] = {
         {"model", st->model != NULL, model, model},
-        {"system", st->system != NULL, writes, 0},
-        {"prompt", st->prompt != NULL, writes, 0},
+        {"system", st->system != NULL, chats, 0},
+        {"prompt", st->prompt != NULL, chats, 0},
+        {"input", st->input != NULL, reads, 0},
+        {"candidates", st->n_candidates != 0, embed, embed},
+        {"documents", st->n_documents != 0, rerank, rerank},
+        {"beams", st->n_beams != 0, beams, 0},
         {"max_tokens", st->max_tokens != 0, writes, 0},
         {"temperature", st->temperature != 0, writes, 0},
         {"top_p", st->top_p != 0, writes, 0},
         {"seed", st->seed != 0, writes, 0},
-        {"choices", st->choices != NULL, writes, 0},
-        {"near", st->near_stage != NULL, writes, 0},
+        {"choices", st->choices != NULL, chats, 0},
+        {"near", st->near_stage != NULL, chats, 0},
         {"timeout_ms", st->timeout_ms != 0, model, 0},
         {"lexicon", st->lexicon_path != NULL, ground, ground},
         {"intent", st->intent != NULL, ground, 0},
@@ -189,6 +221,9 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
     };
     int rc = 0;
     for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++) rc = check_field(s, &rows[i], err);
+    if (!rc && st->n_beams > 1 && st->temperature > 0)
+        return err_set(err, SHOAL_EINVALID, "%sbeams: beam search is greedy, so there can be no temperature",
+                       s->path);
     return rc;
 }
 
@@ -237,6 +272,7 @@ static int check_stage(site *s, shoal_err *err)
     if (!rc) rc = check_stages_named(s, st, err);
     if (!rc) rc = check_template(s, "system", st->system, err);
     if (!rc) rc = check_template(s, "prompt", st->prompt, err);
+    if (!rc) rc = check_template(s, "input", st->input, err);
     return rc;
 }
 

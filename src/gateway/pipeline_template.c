@@ -95,6 +95,8 @@ static bool template_has(const char *template, const char *name)
 bool pipeline_uses(const config_pipeline *p, const char *name)
 {
     for (unsigned i = 0; i < p->n_stages; i++)
-        if (template_has(p->stages[i].system, name) || template_has(p->stages[i].prompt, name)) return true;
+        if (template_has(p->stages[i].system, name) || template_has(p->stages[i].prompt, name) ||
+            template_has(p->stages[i].input, name))
+            return true;
     return false;
 }

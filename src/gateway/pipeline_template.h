@@ -35,5 +35,7 @@ template_field template_field_of(const config_pipeline *p, const template_piece 
 
 /* -1: no such stage. */
 int pipeline_stage_index(const config_pipeline *p, const char *name, size_t n_name);
+/* A trailing '*' of a pattern stands for any end. */
+bool pipeline_label_is(const char *label, const char *pattern);
 
 #endif

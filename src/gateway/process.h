@@ -48,6 +48,8 @@ typedef struct process_calls {
     backend *b;
     __typeof__(&backend_classify) classify;
     __typeof__(&backend_tag) tag;
+    __typeof__(&backend_embed) embed;
+    __typeof__(&backend_fill_mask) fill_mask;
     __typeof__(&backend_generate) generate;
     __typeof__(&backend_cancel) cancel;
 } process_calls;

@@ -147,7 +147,13 @@ void process_handle(gateway_request *rq)
         request_error(rq, &e);
         return;
     }
-    j->calls = (process_calls){rq->backend, backend_classify, backend_tag, backend_generate, backend_cancel};
+    j->calls = (process_calls){.b = rq->backend,
+                               .classify = backend_classify,
+                               .tag = backend_tag,
+                               .embed = backend_embed,
+                               .fill_mask = backend_fill_mask,
+                               .generate = backend_generate,
+                               .cancel = backend_cancel};
     sha256_digest key;
     bool cacheable = make_key(&j->in, rq->backend, &key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);

@@ -16,6 +16,7 @@ typedef struct stage_run {
     backend_call *call; /* NULL: none in flight */
     buf why, label, text;
     json_t *slots;
+    json_t *results; /* for the trace: what was ordered, or guessed */
     json_t *trace;
     tool_call tools[TOOL_CALLS_MAX]; /* what a model called */
     size_t n_tools;
@@ -42,9 +43,44 @@ struct process_run {
     stage_run stages[];
 };
 
-/* Run a ground, line or check stage: its label and text in the run's facts, its calls in s. SHOAL_ENOMEM, or
- * 0. */
-int process_rule(stage_run *s);
+/* ---- kinds of stages ------------------------------------------------------------------------------- */
+
+/* How a stage of a kind starts, each in a file of its own: it makes its call (s->call), whose end comes to
+ * process_settle, or is done at once and leaves s->call NULL (rules). SHOAL_ENOMEM, or 0. */
+#define STAGE_START(e, name, task, gives, start) int start(stage_run *s, const backend_context *ctx);
+STAGE_KIND_TABLE(STAGE_START)
+#undef STAGE_START
+
+stage_fact *process_fact(stage_run *s);
+pipeline_facts process_facts(const process_run *r);
+/* What the model reads: the stage's `input` filled in. SHOAL_ENOMEM; *ret is the caller's in any case. */
+int process_read(const stage_run *s, buf *ret);
+
+/* The call of s has ended: note what came, and go on. The run may be dead afterwards. */
+void process_settle(stage_run *s, const backend_result *r);
+/* The call ended well, but what it brought is no answer. */
+void process_settle_broken(stage_run *s, const backend_result *r, const char *message);
+/* The start and the end of a generation, for stages that write (process_generate.c): text, tool calls,
+ * tokens. */
+backend_generate_events process_writing(stage_run *s);
+Shoal__V1__Sampling process_sampling(const config_stage *st);
+unsigned process_max_tokens(const config_stage *st);
+/* n texts have these scores (process_rank.c): the best becomes the label, all go to the trace, best first. */
+void process_rank(stage_run *s, const char *const *texts, const double *scores, size_t n);
+
+/* ---- JSON (process_answer.c): what cannot be made fails the run (lacks_memory) ---------------------- */
+
+void process_put(process_run *r, json_t *o, const char *key, json_t *v); /* v NULL: it could not be made */
+void process_add(process_run *r, json_t *array, json_t *v);
+json_t *process_rounded(double v); /* a score or a time to six decimals: more would be noise */
+/* A stage's entry in the trace: it did not run; it is a rule; its call ended so. */
+void process_trace_skipped(stage_run *s);
+void process_trace_rule(stage_run *s);
+void process_trace_call(stage_run *s, const backend_result *r);
+/* The response object, and the tokens that it counts. */
+json_t *process_answer(process_run *r, process_outcome *o);
+
+/* ---- rules (process_rule.c) ------------------------------------------------------------------------- */
 
 /* What a stage that is done says to the person, once all stages are; NULL: out of memory. */
 const char *process_text(const stage_run *s);

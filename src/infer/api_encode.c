@@ -38,6 +38,13 @@ static int encode_wait(api_waiter *w, shoal_err *err)
     return w->nomem ? err_nomem(err) : 0;
 }
 
+int api_encode_run(shoal_model *m, const enc_request *r, api_waiter *w, shoal_err *err)
+{
+    uint64_t id;
+    int rc = engine_encode(m->e, r, on_encoded, w, &id, err);
+    return rc != 0 ? rc : encode_wait(w, err);
+}
+
 /* Tokenise and run; on success the encoding and w->values are the caller's (encoding_done, waiter_done). */
 static int encode_run(shoal_model *m, model_task task, const char *text, const char *pair, encoding *enc,
                       api_waiter *w, shoal_err *err)
@@ -45,9 +52,8 @@ static int encode_run(shoal_model *m, model_task task, const char *text, const c
     int rc = api_need_task(m, task, err);
     if (rc == 0) rc = api_encode_text(m, text, pair, TOK_ADD_SPECIAL, enc, err);
     if (rc != 0) return rc;
-    uint64_t id;
-    rc = encode_start(m, enc, w, &id, err);
-    return rc != 0 ? rc : encode_wait(w, err);
+    enc_request r = {.ids = enc->ids, .type_ids = enc->type_ids, .n_ids = enc->n};
+    return api_encode_run(m, &r, w, err);
 }
 
 static int compare_labels(const void *x, const void *y)

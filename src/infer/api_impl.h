@@ -58,6 +58,8 @@ typedef struct api_waiter {
 
 void api_waiter_init(api_waiter *w);
 void api_waiter_done(api_waiter *w);
+/* Give the engine an input and wait: w->values[w->rows][w->cols] then. */
+int api_encode_run(shoal_model *m, const enc_request *r, api_waiter *w, shoal_err *err);
 /* Under its lock. */
 void api_waiter_finish(api_waiter *w, int status, const char *message);
 

@@ -358,6 +358,11 @@ void engine_scores(const engine *e, const float *logits, float *ret_scores)
     team_vec(e->team)->softmax(ret_scores, n);
 }
 
+void engine_word_scores(const engine *e, float *row)
+{
+    team_vec(e->team)->softmax(row, e->c->n_vocab);
+}
+
 /* ---- raw logits ----------------------------------------------------------------------------------- */
 
 typedef struct probe_wait {

@@ -55,6 +55,8 @@ typedef struct enc_request {
     size_t n_ids;
     const float *features; /* [n_features][width] instead of ids: log-mel frames, pixels, a series */
     size_t n_features, width;
+    const uint32_t *at; /* fill-mask: the n_at tokens whose words are asked for; NULL: all. Copied too */
+    size_t n_at;
     uint64_t deadline_ns;
 } enc_request;
 
@@ -187,5 +189,7 @@ void engine_get_stats(const engine *e, engine_stats *ret); /* any thread */
 
 /* softmax or sigmoid of class logits, as the model says: scores[n_labels]. */
 void engine_scores(const engine *e, const float *logits, float *ret_scores);
+/* fill-mask: the probabilities of all words from a row of logits, in place: row[n_vocab]. */
+void engine_word_scores(const engine *e, float *row);
 
 #endif

@@ -21,7 +21,11 @@ static int check_tokens(const model_config *c, const enc_request *r, size_t n_ct
             return err_set(err, SHOAL_EINVALID, "token %zu has type %d, the model has %zu", i, r->type_ids[i],
                            c->n_types);
     }
-    return 0;
+    for (size_t i = 0; i < r->n_at; i++)
+        if (r->at[i] >= r->n_ids)
+            return err_set(err, SHOAL_EINVALID, "token %u was asked for, the input has %zu", r->at[i],
+                           r->n_ids);
+    return r->at && r->n_at == 0 ? err_set(err, SHOAL_EINVALID, "no token was asked for") : 0;
 }
 
 /* Features may come from a file as they are. */
@@ -48,11 +52,13 @@ int input_digest(const input *in, uint64_t *ret)
     return 0;
 }
 
-/* The struct, then floats, ids and types, widest first. */
+/* The struct, then floats, ids, places and types, widest first. */
 static int copy(input **ret, const enc_request *r, size_t n_floats, shoal_err *err)
 {
-    size_t floats = n_floats * sizeof *r->features, ids = r->n_ids * sizeof *r->ids, bytes;
-    if (n_floats > SIZE_MAX / sizeof *r->features || size_add(floats, ids + r->n_ids + sizeof(input), &bytes))
+    size_t floats = n_floats * sizeof *r->features, ids = r->n_ids * sizeof *r->ids,
+           places = r->n_at * sizeof *r->at, bytes;
+    if (n_floats > SIZE_MAX / sizeof *r->features ||
+        size_add(floats, ids + places + r->n_ids + sizeof(input), &bytes))
         return err_nomem(err);
     input *in = calloc(1, bytes);
     if (!in) return err_nomem(err);
@@ -62,7 +68,9 @@ static int copy(input **ret, const enc_request *r, size_t n_floats, shoal_err *e
     in->in.width = r->width;
     if (n_floats) in->in.features = memcpy(at, r->features, floats);
     if (r->n_ids) in->in.ids = memcpy(at + floats, r->ids, ids);
-    if (r->n_ids && r->type_ids) in->in.type_ids = memcpy(at + floats + ids, r->type_ids, r->n_ids);
+    if (r->n_at) in->in.at = memcpy(at + floats + ids, r->at, places);
+    in->in.n_at = r->n_at;
+    if (r->n_ids && r->type_ids) in->in.type_ids = memcpy(at + floats + ids + places, r->type_ids, r->n_ids);
     in->bytes = bytes - sizeof *in;
     *ret = in;
     return 0;

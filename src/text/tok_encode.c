@@ -325,25 +325,39 @@ static int finish(job *j, int rc, encoding *ret)
     return 0;
 }
 
+/* The template's own tokens, and the texts where it has them. */
+static int put_template(job *j, const char *text, size_t len, const char *pair, size_t pair_len)
+{
+    const tokenizer *t = j->t;
+    const tpl_item *items = pair ? t->pair : t->single;
+    size_t n = pair ? t->n_pair : t->n_single;
+    int rc = check_text(text, len, "text", j->err);
+    if (rc == 0 && pair) rc = check_text(pair, pair_len, "second text", j->err);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (items[i].kind == TPL_A) {
+            rc = put_text(j, text ? text : "", len, items[i].type);
+        } else if (items[i].kind == TPL_B) {
+            rc = put_text(j, pair, pair_len, items[i].type);
+        } else if (j->flags & TOK_ADD_SPECIAL) {
+            j->type = items[i].type;
+            rc = push(j, items[i].id, (token_span){0}, true);
+        }
+    }
+    return rc;
+}
+
 int tokenizer_encode(const tokenizer *t, const char *text, size_t len, const char *pair, size_t pair_len,
                      unsigned flags, size_t max_tokens, encoding *ret, shoal_err *err)
 {
     job j = {.t = t, .flags = flags, .max_tokens = max_tokens, .err = err};
-    const tpl_item *items = pair ? t->pair : t->single;
-    size_t n = pair ? t->n_pair : t->n_single;
-    int rc = check_text(text, len, "text", err);
-    if (rc == 0 && pair) rc = check_text(pair, pair_len, "second text", err);
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        if (items[i].kind == TPL_A) {
-            rc = put_text(&j, text ? text : "", len, items[i].type);
-        } else if (items[i].kind == TPL_B) {
-            rc = put_text(&j, pair, pair_len, items[i].type);
-        } else if (flags & TOK_ADD_SPECIAL) {
-            j.type = items[i].type;
-            rc = push(&j, items[i].id, (token_span){0}, true);
-        }
-    }
-    return finish(&j, rc, ret);
+    return finish(&j, put_template(&j, text, len, pair, pair_len), ret);
+}
+
+int tokenizer_encode_marked(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,
+                            encoding *ret, shoal_err *err)
+{
+    job j = {.t = t, .flags = TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, .err = err, .marks = marks};
+    return finish(&j, put_template(&j, text, len, NULL, 0), ret);
 }
 
 int tokenizer_encode_prompt(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,

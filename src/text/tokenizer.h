@@ -91,6 +91,11 @@ int tokenizer_encode(const tokenizer *t, const char *text, size_t len, const cha
 int tokenizer_encode_prompt(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,
                             encoding *ret, shoal_err *err);
 
+/* One text with its template ([CLS] ... [SEP]), in which the control tokens that touch no byte with a mark are
+ * control tokens: a mask among words that somebody else wrote. marks[len]. */
+int tokenizer_encode_marked(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,
+                            encoding *ret, shoal_err *err);
+
 /* Shorten to max_tokens the way the template wants it (keep the closing special token); for pairs,
  * from the longer text. Returns true when something was cut. */
 bool encoding_truncate(const tokenizer *t, encoding *e, size_t max_tokens);

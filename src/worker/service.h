@@ -66,6 +66,7 @@ void service_transcribe(void *worker, grpc_call *c, const uint8_t *msg, size_t n
 void service_detect(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_score(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_classify_image(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_fill_mask(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_health_check(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_health_watch(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 /* The timer of generations that rest. */

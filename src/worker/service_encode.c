@@ -1,4 +1,4 @@
-/* service_encode.c: Classify, Tag and Embed.
+/* service_encode.c: Classify, Tag, Embed and FillMask.
  *
  * One request brings one or many texts. All are tokenised and checked first; then up to MAX_RUNNING
  * of them are in the engine's queue at a time (which runs what it finds there as one ragged batch),
@@ -11,8 +11,13 @@
 #include "infer/tagging.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/service.h"
+#include "worker/service_fill.h"
 
-enum { MAX_RUNNING = 32, MAX_INPUTS = 4096 };
+enum {
+    MAX_RUNNING = 32,
+    MAX_FILLING = 4, /* of fill-mask: each brings up to GAPS_MAX rows of the whole vocabulary */
+    MAX_INPUTS = 4096
+};
 
 typedef struct encode_call encode_call;
 
@@ -20,7 +25,8 @@ typedef struct encode_item {
     bridge_job job; /* first: the bridge gives it back */
     encode_call *owner;
     encoding enc;
-    uint64_t id; /* the engine's */
+    service_fill fill; /* fill-mask, instead of enc */
+    uint64_t id;       /* the engine's */
     bool running;
 } encode_item;
 
@@ -29,7 +35,7 @@ struct encode_call {
     grpc_call *call; /* NULL once answered or gone */
     call_trace trace;
     model_task task;
-    Shoal__V1__EmbedRequest *request; /* the three request types are alike: one list of inputs */
+    Shoal__V1__FillMaskRequest *request; /* the others begin alike: one list of inputs */
     encode_item *items;
     size_t n, n_started, n_running, n_done;
     uint64_t deadline_ns;
@@ -41,9 +47,10 @@ static void encode_free(encode_call *e)
 {
     for (size_t i = 0; i < e->n; i++) {
         encoding_done(&e->items[i].enc);
+        service_fill_done(&e->items[i].fill);
         free(e->items[i].job.values);
     }
-    shoal__v1__embed_request__free_unpacked(e->request, NULL);
+    shoal__v1__fill_mask_request__free_unpacked(e->request, NULL);
     free(e->items);
     free(e);
 }
@@ -171,15 +178,30 @@ static int reply_embed(encode_call *e, arena *a, Shoal__V1__Timing *timing)
     return service_call_send(e->w, e->call, &m.base);
 }
 
+static int reply_fill(encode_call *e, arena *a, Shoal__V1__Timing *timing)
+{
+    Shoal__V1__FillMaskReply m = SHOAL__V1__FILL_MASK_REPLY__INIT;
+    Shoal__V1__Filling *results = arena_alloc(a, e->n * sizeof *results);
+    m.results = arena_alloc(a, e->n * sizeof *m.results);
+    if (!results || !m.results) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < e->n; i++) {
+        if (service_fill_put(e->w, &e->items[i].fill, a, &results[i]) != 0) return SHOAL_ENOMEM;
+        m.results[m.n_results++] = &results[i];
+    }
+    m.timing = timing;
+    return service_call_send(e->w, e->call, &m.base);
+}
+
 static int send_results(encode_call *e)
 {
     arena *a = arena_new(16384);
     if (!a) return SHOAL_ENOMEM;
     Shoal__V1__Timing timing;
     fill_timing(e, &timing);
-    int rc = e->task == TASK_CLASSIFY ? reply_classify(e, a, &timing)
-             : e->task == TASK_TAG    ? reply_tag(e, a, &timing)
-                                      : reply_embed(e, a, &timing);
+    int rc = e->task == TASK_CLASSIFY    ? reply_classify(e, a, &timing)
+             : e->task == TASK_TAG       ? reply_tag(e, a, &timing)
+             : e->task == TASK_FILL_MASK ? reply_fill(e, a, &timing)
+                                         : reply_embed(e, a, &timing);
     arena_free(a);
     return rc;
 }
@@ -218,18 +240,39 @@ static void fail(encode_call *e, const shoal_err *err)
     cancel_running(e);
 }
 
+/* For the engine's answer. */
+static int make_room(encode_call *e, encode_item *it, shoal_err *err)
+{
+    const model_config *mc = model_get_config(e->w->model);
+    size_t cols = e->task == TASK_EMBED       ? mc->n_embd
+                  : e->task == TASK_FILL_MASK ? mc->n_vocab
+                                              : mc->head.n_labels,
+           rows = e->task == TASK_TAG         ? it->enc.n
+                  : e->task == TASK_FILL_MASK ? it->fill.gaps.n
+                                              : 1;
+    it->job.n_values = rows * cols;
+    it->job.values = calloc(it->job.n_values, sizeof *it->job.values);
+    return it->job.values ? 0 : err_nomem(err);
+}
+
 /* Put the next inputs into the engine's queue. A full queue is a refusal only when nothing of this
  * request is running: otherwise its own results make room. */
 static void submit_more(encode_call *e)
 {
-    while (e->call && e->n_started < e->n && e->n_running < MAX_RUNNING) {
+    size_t together = e->task == TASK_FILL_MASK ? MAX_FILLING : MAX_RUNNING;
+    while (e->call && e->n_started < e->n && e->n_running < together) {
         encode_item *it = &e->items[e->n_started];
-        enc_request r = {.ids = it->enc.ids,
-                         .type_ids = it->enc.type_ids,
-                         .n_ids = it->enc.n,
+        const gaps *g = e->task == TASK_FILL_MASK ? &it->fill.gaps : NULL;
+        const encoding *enc = g ? &g->enc : &it->enc;
+        enc_request r = {.ids = enc->ids,
+                         .type_ids = enc->type_ids,
+                         .n_ids = enc->n,
+                         .at = g ? g->at : NULL,
+                         .n_at = g ? g->n : 0,
                          .deadline_ns = e->deadline_ns};
         shoal_err err;
-        int rc = engine_encode(e->w->engine, &r, bridge_result, &it->job, &it->id, &err);
+        int rc = it->job.values ? 0 : make_room(e, it, &err);
+        if (rc == 0) rc = engine_encode(e->w->engine, &r, bridge_result, &it->job, &it->id, &err);
         if (rc == SHOAL_EFULL && e->n_running > 0) return;
         if (rc != 0) {
             fail(e, &err);
@@ -250,6 +293,12 @@ static void item_done(bridge_job *j)
     e->n_done++;
     if (j->queue_ms > e->queue_ms) e->queue_ms = j->queue_ms;
     e->compute_ms += j->compute_ms;
+    /* What is wanted of a row of the vocabulary is little; the rows make room for the next. */
+    if (e->task == TASK_FILL_MASK && j->status == 0) {
+        if (service_fill_take(e->w, &it->fill, j->values) != 0) j->status = SHOAL_ENOMEM;
+        free(j->values);
+        j->values = NULL;
+    }
     if (e->call && j->status != 0) {
         shoal_err err;
         bool ours = j->status == SHOAL_ECANCELLED; /* nobody but a closing engine cancels a live call */
@@ -273,32 +322,37 @@ static void call_gone(void *user, grpc_call *c)
 
 /* ---- the start --------------------------------------------------------------------------------- */
 
+static int tokenize(encode_call *e, encode_item *it, const Shoal__V1__TextInput *in, shoal_err *err)
+{
+    worker *w = e->w;
+    const tokenizer *t = model_tokenizer(w->model);
+    if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", w->name, model_tokenizer_error(w->model));
+    int rc = service_check_utf8(in->text, "text", err);
+    if (rc == 0) rc = service_check_utf8(in->pair, "pair", err);
+    if (rc == 0 && e->task == TASK_FILL_MASK)
+        return service_fill_prepare(&it->fill, w, in, e->request->top_k, err);
+    if (rc == 0)
+        rc = tokenizer_encode(t, in->text, strlen(in->text), in->has_pair ? in->pair : NULL, strlen(in->pair),
+                              TOK_ADD_SPECIAL, 0, &it->enc, err);
+    return rc;
+}
+
 static int prepare_item(encode_call *e, size_t i, const Shoal__V1__TextInput *in, shoal_err *err)
 {
     worker *w = e->w;
     encode_item *it = &e->items[i];
-    const model_config *mc = model_get_config(w->model);
-    const tokenizer *t = model_tokenizer(w->model);
-    if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", w->name, model_tokenizer_error(w->model));
     it->owner = e;
     it->job.b = w->bridge;
     it->job.on_done = item_done;
-    int rc = service_check_utf8(in->text, "text", err);
-    if (rc == 0) rc = service_check_utf8(in->pair, "pair", err);
-    if (rc == 0)
-        rc = tokenizer_encode(t, in->text, strlen(in->text), in->has_pair ? in->pair : NULL, strlen(in->pair),
-                              TOK_ADD_SPECIAL, 0, &it->enc, err);
-    if (rc == 0 && it->enc.n > engine_ctx(w->engine))
-        rc = err_set(err, SHOAL_ELIMIT, "%zu tokens are longer than the context of %s, %zu tokens", it->enc.n,
+    int rc = tokenize(e, it, in, err);
+    size_t n = e->task == TASK_FILL_MASK ? it->fill.gaps.enc.n : it->enc.n;
+    if (rc == 0 && n > engine_ctx(w->engine))
+        rc = err_set(err, SHOAL_ELIMIT, "%zu tokens are longer than the context of %s, %zu tokens", n,
                      w->name, engine_ctx(w->engine));
-    if (rc == 0 && it->enc.n == 0) rc = err_set(err, SHOAL_EINVALID, "the text is empty");
+    if (rc == 0 && n == 0) rc = err_set(err, SHOAL_EINVALID, "the text is empty");
     if (rc != 0) return e->n > 1 ? err_prefix(err, rc, "input %zu", i) : rc;
-    e->n_tokens += it->enc.n;
-    size_t cols = e->task == TASK_EMBED ? mc->n_embd : mc->head.n_labels,
-           rows = e->task == TASK_TAG ? it->enc.n : 1;
-    it->job.n_values = rows * cols;
-    it->job.values = calloc(it->job.n_values, sizeof *it->job.values);
-    return it->job.values ? 0 : err_nomem(err);
+    e->n_tokens += n;
+    return 0;
 }
 
 static int prepare(encode_call *e, const uint8_t *msg, size_t n, shoal_err *err)
@@ -306,9 +360,9 @@ static int prepare(encode_call *e, const uint8_t *msg, size_t n, shoal_err *err)
     int rc = service_call_admit(e->w, e->task, err);
     if (rc != 0) return rc;
     ProtobufCMessage *m;
-    rc = service_call_unpack(&shoal__v1__embed_request__descriptor, msg, n, &m, err);
+    rc = service_call_unpack(&shoal__v1__fill_mask_request__descriptor, msg, n, &m, err);
     if (rc != 0) return rc;
-    e->request = (Shoal__V1__EmbedRequest *)m;
+    e->request = (Shoal__V1__FillMaskRequest *)m;
     size_t n_inputs = e->request->n_inputs;
     if (n_inputs == 0 || n_inputs > MAX_INPUTS)
         return err_set(err, n_inputs ? SHOAL_ELIMIT : SHOAL_EINVALID, "%zu inputs: give from 1 to %d",
@@ -343,7 +397,7 @@ static void start(worker *w, grpc_call *c, model_task task, const char *method, 
     if (e->n_running == 0) encode_free(e);
 }
 
-/* ClassifyRequest and TagRequest have the same one field as EmbedRequest, so all are read as that. */
+/* The other requests have the first field of FillMaskRequest and no more, so all are read as that. */
 void service_classify(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     start(user, c, TASK_CLASSIFY, "Classify", msg, n);
@@ -357,4 +411,9 @@ void service_tag(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 void service_embed(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     start(user, c, TASK_EMBED, "Embed", msg, n);
+}
+
+void service_fill_mask(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+{
+    start(user, c, TASK_FILL_MASK, "FillMask", msg, n);
 }

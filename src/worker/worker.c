@@ -29,6 +29,7 @@ static const grpc_method methods[] = {
     {"/shoal.v1.Worker/DetectSpeech", service_detect},
     {"/shoal.v1.Worker/Score", service_score},
     {"/shoal.v1.Worker/ClassifyImage", service_classify_image},
+    {"/shoal.v1.Worker/FillMask", service_fill_mask},
     {"/shoal.v1.Worker/Tokenize", service_tokenize},
     {"/shoal.v1.Worker/GetStats", service_stats},
     {"/grpc.health.v1.Health/Check", service_health_check},

@@ -34,7 +34,7 @@ near() {
 }
 
 # ---- every command: help on stdout, --json known, wrong usage is 2
-commands=$("$SHOAL_BIN" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+commands=$("$SHOAL_BIN" --help | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p')
 for c in $commands; do
     expect 0 "^usage: shoal $c" "$c" --help
     grep -qE -e '--json' "$out" || fail "shoal $c --help does not name --json"
@@ -202,5 +202,35 @@ expect 0 'sha256 [0-9a-f]{64}' edit "$work/plain.gguf" "$work/edited.gguf" --set
 expect 2 'no text' edit "$work/plain.gguf" "$work/edited.gguf" --set llama.block_count=3
 expect 2 'not KEY=TEXT' edit "$work/plain.gguf" "$work/edited.gguf" --set general.name
 expect 2 'line 2' edit "$work/plain.gguf" "$work/edited.gguf" --chat-template "$work/broken/chat_template.jinja"
-expect 1 'no next-token logits' logits "$intent" --ids 1
+# ---- logits of every kind of network: labels, rows of an encoder, pictures, series, speech
+expect 2 'give --ids or --input' logits "$intent"
+expect 2 'decoder-ids are for encoder-decoders' logits "$intent" --ids 1 --decoder-ids 1
+"$SHOAL_BIN" classify "$intent" "Turn on the kitchen lights, please." --json | sed 's/.*"logits":/{"logits":[/; s/}$/]}/' >"$work/want"
+expect 0 '^\{"logits":\[\[' logits "$intent" --ids "$ids" --json
+cmp -s "$out" "$work/want" || fail "logits of a classifier are not those of classify: $(cat "$out" "$work/want")"
+expect 2 'wants --decoder-ids' logits "$data/hf/t5-small-relu" --ids 5,6,1
+expect 0 '^\{"encoder":\[\[.*\]\],"logits":\[\[[^]]*\],\[[^]]*\]\]\}$' \
+    logits "$data/hf/t5-small-relu" --ids 5,6,1 --decoder-ids 0,4 --json
+expect 0 'position 1: best id ' logits "$data/hf/t5-small-relu" --ids 5,6,1 --decoder-ids 0,4
+expect 0 'encoder row 2: ' logits "$data/hf/t5-small-relu" --ids 5,6,1 --encoder
+# reference NAME TENSOR: the tensor of a fixture's expected file, a number a line
+reference() {
+    node -e 'const fs = require("fs"), b = fs.readFileSync(process.argv[1]), n = Number(b.readBigUInt64LE(0));
+        const [from, to] = JSON.parse(b.subarray(8, 8 + n))[process.argv[2]].data_offsets;
+        for (let i = from; i < to; i += 4) console.log(b.readFloatLE(8 + n + i));' "$data/hf/$1/expected.safetensors" "$2"
+}
+agrees() {
+    paste -d' ' <(tr -s '][,:{}a-z"' '\n' <"$out" | grep .) <(reference "$1" "$2") |
+        awk '{ d = $1 - $2; if (d < 0) d = -d; if (NF != 2 || d > 1e-4) bad = 1 } END { exit bad || NR == 0 }' ||
+        fail "logits of $1 differ from the reference"
+}
+for model in vit-tiny lstm-anomaly; do
+    expect 0 '^\{"logits":\[\[.*\],\[.*\]\]\}$' logits "$data/hf/$model" \
+        --input "$data/hf/$model/expected.safetensors" --json
+    command -v node >/dev/null && agrees $model logits
+done
+expect 0 '^position 0: best id ' logits "$data/hf/whisper" --input "$data/hf/whisper/expected.safetensors" --decoder-ids 0,242
+expect 1 'none of the tensors px' logits "$data/hf/whisper" --input "$intent/model.safetensors" --decoder-ids 0
+expect 2 'reads tokens' logits "$llama" --input "$data/hf/vit-tiny/expected.safetensors"
+expect 1 'fill-mask' fill-mask "$intent" "a [MASK] day"
 echo "$n forms hold"

@@ -26,6 +26,7 @@ static void use(const config_pipeline *p)
         facts[i].label = "iot_hue_lighton";
         if (p->stages[i].system) pipeline_expand(p, p->stages[i].system, &f, &b);
         if (p->stages[i].prompt) pipeline_expand(p, p->stages[i].prompt, &f, &b);
+        if (p->stages[i].input) pipeline_expand(p, p->stages[i].input, &f, &b);
         buf_done(&b);
     }
     free(facts);

@@ -11,6 +11,11 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MODELS "models:\n  - {name: a, path: a.gguf}\n  - {name: g, path: g.gguf}\n"
+#define KINDS                                                                                     \
+    "      - {name: english, kind: seq2seq, model: g, input: '{context} {input}'}\n"              \
+    "      - {name: topic, kind: embed, model: a, input: '{text.english}', candidates: [x, y]}\n" \
+    "      - {name: page, kind: rerank, model: a, input: '{label.topic}', documents: [x, y]}\n"   \
+    "      - {name: mood, kind: fill-mask, model: a, input: '{Input} [MASK] {devices}'}\n"
 #define STAGES                                                                                            \
     "    stages:\n      - {name: intent, kind: classify, model: a, unless: [{text_prefix: 'sensor '}]}\n" \
     "      - {name: reply, kind: generate, model: g, system: 'S {devices}', prompt: '{input} {context}'}\n"
@@ -27,7 +32,8 @@ static gateway_config *configure(const char *yaml)
 static void use(const process_input *in)
 {
     if (!in->pipeline || !*in->text || !in->context || in->n_devices > PIPELINE_DEVICES_MAX) abort();
-    stage_fact facts[2] = {{.label = "", .text = ""}, {.label = "", .text = ""}};
+    stage_fact facts[6];
+    for (size_t i = 0; i < 6; i++) facts[i] = (stage_fact){.label = "", .text = ""};
     pipeline_facts f = {.input = in->text,
                         .devices = in->devices,
                         .n_devices = in->n_devices,
@@ -41,6 +47,8 @@ static void use(const process_input *in)
             pipeline_expand(in->pipeline, in->pipeline->stages[i].system, &f, &prompt);
         if (in->pipeline->stages[i].prompt)
             pipeline_expand(in->pipeline, in->pipeline->stages[i].prompt, &f, &prompt);
+        if (in->pipeline->stages[i].input)
+            pipeline_expand(in->pipeline, in->pipeline->stages[i].input, &f, &prompt);
         buf_done(&why);
         buf_done(&prompt);
     }
@@ -64,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static gateway_config *one, *two; /* parsed once; reachable to the end, so no leak */
     if (!one) one = configure(MODELS HOME);
-    if (!two) two = configure(MODELS HOME "  - name: other\n" STAGES);
+    if (!two) two = configure(MODELS HOME "  - name: other\n" STAGES KINDS);
     if (one) parse(one, (const char *)data, size);
     if (two) parse(two, (const char *)data, size);
     return 0;

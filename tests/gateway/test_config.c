@@ -95,7 +95,8 @@ static const bad_case bad_cases[] = {
      5},
     {PIPE "      - name: a\n        kind: classify\n", "stages[0].model: a classify stage needs it", 5},
     {PIPE "      - {name: a, kind: ground}\n", "stages[0].lexicon: a ground stage needs it", 5},
-    {PIPE "      - {name: a, kind: line, forms: f, model: m}\n", "only a classify, tag or generate stage", 5},
+    {PIPE "      - {name: a, kind: line, forms: f, model: m}\n",
+     "only a classify, tag, generate, embed, rerank, seq2seq or fill-mask stage", 5},
     {PIPE "      - {name: a, kind: line, forms: f}\n      - {name: b, kind: tag, model: m,\n         when: "
           "[{stage: a, label: [act]}]}\n",
      "a line stage never comes to 'act'", 7},
@@ -120,7 +121,21 @@ static const bad_case bad_cases[] = {
     {PIPE "      - {name: a, kind: tag, model: m, when: [{stage: a, label: [x]}]}\n", "declared before", 5},
     {PIPE "      - {name: a, kind: tag, model: m}\n      - {name: b, kind: tag, model: m,\n         when: "
           "[{stage: a, label: [x]}]}\n",
-     "a tag stage, a classify, ground, line or check stage is needed", 7},
+     "a tag stage, a classify, embed, rerank, fill-mask, ground, line or check stage is needed", 7},
+    {PIPE "      - {name: a, kind: embed, model: m}\n", "stages[0].candidates: an embed stage needs it", 5},
+    {PIPE "      - {name: a, kind: rerank, model: m, documents: []}\n", "documents", 5},
+    {PIPE "      - {name: a, kind: tag, model: m, documents: [x]}\n", "only a rerank stage has it", 5},
+    {PIPE "      - {name: a, kind: generate, model: m, input: x}\n", "input: only a classify, tag, embed", 5},
+    {PIPE "      - {name: a, kind: classify, model: m, input: '{text.b}'}\n", "declared before", 5},
+    {PIPE "      - {name: a, kind: seq2seq, model: m, beams: 11}\n", "beams", 5},
+    {PIPE "      - {name: a, kind: seq2seq, model: m, beams: 2, temperature: 1}\n", "beam search is greedy",
+     5},
+    {PIPE "      - {name: a, kind: embed, model: m, candidates: [red, blue]}\n"
+          "      - {name: b, kind: tag, model: m, when: [{stage: a, label: [green]}]}\n",
+     "an embed stage never comes to 'green'", 6},
+    {PIPE "      - {name: a, kind: embed, model: m, candidates: [red, blue]}\n"
+          "      - {name: b, kind: tag, model: m, input: '{text.a}'}\n",
+     "'a' is an embed stage, a generate, seq2seq, fill-mask", 6},
     {PIPE "      - {name: a, kind: classify, model: m}\n"
           "      - {name: b, kind: tag, model: m, unless: [{stage: a, score_min: 1.5}]}\n",
      "unless[0].score_min", 6},

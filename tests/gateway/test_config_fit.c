@@ -15,6 +15,7 @@
 
 static const char *const labels[] = {"iot_on", "iot_off", "weather_query"};
 static const model_facts classifier = {.task = "classify", .labels = labels, .n_labels = 3};
+static const model_facts judge = {.task = "classify", .labels = labels, .n_labels = 1};
 static const model_facts tagger = {.task = "tag"};
 static const model_facts embedder = {.task = "embed"};
 static const model_facts chatty = {.task = "generate", .has_chat_template = true};
@@ -33,6 +34,16 @@ static const fit_case cases[] = {
      "t.yaml:5: pipelines[0].stages[0].model: 'm' is a model to embed, a classify stage needs one to "
      "classify"},
     {PIPE INTENT, "m", &tagger, "t.yaml:5: pipelines[0].stages[0].model: 'm' is a model to tag"},
+    {PIPE "      - {name: k, kind: rerank, model: m, documents: [x]}\n", "m", &judge, NULL},
+    {PIPE "      - {name: k, kind: rerank, model: m, documents: [x]}\n", "m", &classifier,
+     "t.yaml:5: pipelines[0].stages[0].model: 'm' is a model to classify, a rerank stage needs one to "
+     "rerank"},
+    {PIPE "      - {name: k, kind: embed, model: m, candidates: [x]}\n"
+          "      - {name: t, kind: tag, model: g, when: [{stage: k, label: [x]}]}\n",
+     "m", &embedder, NULL},
+    {PIPE "      - {name: k, kind: seq2seq, model: m}\n", "m", &chatty,
+     "t.yaml:5: pipelines[0].stages[0].model: 'm' is a model to generate, a seq2seq stage needs one to "
+     "seq2seq"},
     {PIPE "      - {name: t, kind: tag, model: m}\n", "m", &tagger, NULL},
     {PIPE "      - {name: t, kind: tag, model: m}\n", "m", &classifier,
      "t.yaml:5: pipelines[0].stages[0].model: "},

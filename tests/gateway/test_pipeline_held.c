@@ -1,150 +1,21 @@
 /* The home pipeline of shoal.yaml with models that do what they like: what they may and may not bring about.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "fake_calls.h"
 
 #include "base/json.h"
-#include "gateway/process.h"
-
-/* ---- the models ---------------------------------------------------------------------------------- */
-
-enum { CALLS_MAX = 8, CHOICES_MAX = 32 };
-
-typedef struct noted {
-    const char *model;
-    char *messages; /* generate */
-    char *choices[CHOICES_MAX];
-    size_t n_choices;
-    void (*classified)(void *, const backend_result *, const Shoal__V1__ClassifyReply *);
-    void (*tagged)(void *, const backend_result *, const Shoal__V1__TagReply *);
-    backend_generate_events generate;
-    void *user;
-    bool open;
-} noted;
-
-struct backend {
-    noted calls[CALLS_MAX];
-    size_t n;
-};
-
-static noted *note(backend *b, const char *model)
-{
-    assert_true(b->n < CALLS_MAX);
-    noted *c = &b->calls[b->n++];
-    *c = (noted){.model = model, .open = true};
-    return c;
-}
-
-static backend_call *classify(backend *b, const char *model, const Shoal__V1__ClassifyRequest *req,
-                              const backend_context *ctx,
-                              void (*done)(void *, const backend_result *, const Shoal__V1__ClassifyReply *),
-                              void *user)
-{
-    noted *c = note(b, model);
-    c->classified = done;
-    c->user = user;
-    return (backend_call *)c;
-}
-
-static backend_call *tag(backend *b, const char *model, const Shoal__V1__TagRequest *req,
-                         const backend_context *ctx,
-                         void (*done)(void *, const backend_result *, const Shoal__V1__TagReply *),
-                         void *user)
-{
-    noted *c = note(b, model);
-    c->tagged = done;
-    c->user = user;
-    return (backend_call *)c;
-}
-
-static backend_call *generate(backend *b, const char *model, const Shoal__V1__GenerateRequest *req,
-                              const backend_context *ctx, const backend_generate_events *ev)
-{
-    noted *c = note(b, model);
-    c->messages = strdup(req->messages_json);
-    c->generate = *ev;
-    bool constrained = req->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;
-    assert_int_equal(constrained, req->n_choices > 0);
-    assert_true(req->n_choices <= CHOICES_MAX);
-    for (size_t i = 0; i < req->n_choices; i++) c->choices[c->n_choices++] = strdup(req->choices[i]);
-    return (backend_call *)c;
-}
-
-static void cancel(backend_call *call)
-{
-    ((noted *)call)->open = false;
-}
-
-static backend_result result(int status, const char *message)
-{
-    return (backend_result){.status = status,
-                            .message = message,
-                            .model = "m",
-                            .replica_id = "m/0",
-                            .version = "1",
-                            .quantisation = "q8_0",
-                            .digest = "d"};
-}
-
-static void answer_label(noted *c, const char *label)
-{
-    Shoal__V1__LabelScore l = SHOAL__V1__LABEL_SCORE__INIT, *labels[] = {&l};
-    Shoal__V1__Classification k = SHOAL__V1__CLASSIFICATION__INIT, *results[] = {&k};
-    Shoal__V1__ClassifyReply reply = SHOAL__V1__CLASSIFY_REPLY__INIT;
-    l.label = (char *)label;
-    k.labels = labels;
-    k.n_labels = 1;
-    reply.results = results;
-    reply.n_results = 1;
-    backend_result r = result(0, "");
-    c->open = false;
-    c->classified(c->user, &r, &reply);
-}
 
 static void answer_no_spans(noted *c)
 {
-    Shoal__V1__Tagging t = SHOAL__V1__TAGGING__INIT, *results[] = {&t};
-    Shoal__V1__TagReply reply = SHOAL__V1__TAG_REPLY__INIT;
-    reply.results = results;
-    reply.n_results = 1;
-    backend_result r = result(0, "");
-    c->open = false;
-    c->tagged(c->user, &r, &reply);
+    answer_spans(c, false);
 }
 
-static void say(noted *c, const char *text, const char *tool, const char *arguments, uint32_t index)
+/* The reply ends, or its worker dies. */
+static void end_with(noted *c, int status)
 {
-    Shoal__V1__ToolCallDelta t = SHOAL__V1__TOOL_CALL_DELTA__INIT, *tools[] = {&t};
-    Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
-    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
-    d.text = (char *)text;
-    if (tool) {
-        t.index = index;
-        t.name = (char *)tool;
-        t.arguments = (char *)arguments;
-        d.tool_calls = tools;
-        d.n_tool_calls = 1;
-    }
-    ev.delta = &d;
-    c->generate.event(c->generate.user, &ev);
-}
-
-static void end_reply(noted *c, int status)
-{
-    Shoal__V1__Done d = SHOAL__V1__DONE__INIT;
-    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
-    d.finish = "stop";
-    ev.done = &d;
-    if (!status) c->generate.event(c->generate.user, &ev);
-    backend_result r = result(status, status ? "the worker died" : "");
-    c->open = false;
-    c->generate.end(c->generate.user, &r);
+    if (status)
+        break_call(c);
+    else
+        end_reply(c, 0);
 }
 
 /* ---- a run --------------------------------------------------------------------------------------- */
@@ -179,7 +50,7 @@ static bench *start_body(const char *body)
     api_error e = {0};
     if (config_load(&t->config, SHOAL_SOURCE_DIR "/shoal.yaml", &err)) fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
-    t->calls = (process_calls){&t->b, classify, tag, generate, cancel};
+    t->calls = fake_calls(&t->b);
     backend_context ctx = {.request_id = "r1"};
     assert_int_equal(process_run_start(&t->run, &t->in, &t->calls, &ctx, on_done, t, NULL), 0);
     return t;
@@ -197,7 +68,7 @@ static bench *start_with(const char *input, const char *more, const char *label)
     buf_done(&b);
     json_decref(o);
     for (size_t i = 0; i < t->b.n && i < 2; i++) {
-        if (t->b.calls[i].classified) answer_label(&t->b.calls[i], label);
+        if (t->b.calls[i].classified) answer_label(&t->b.calls[i], label, 0);
         if (t->b.calls[i].tagged) answer_no_spans(&t->b.calls[i]);
     }
     return t;
@@ -210,10 +81,7 @@ static bench *start(const char *input)
 
 static void stop(bench *t)
 {
-    for (size_t i = 0; i < t->b.n; i++) {
-        free(t->b.calls[i].messages);
-        for (size_t k = 0; k < t->b.calls[i].n_choices; k++) free(t->b.calls[i].choices[k]);
-    }
+    fake_calls_done(&t->b);
     json_decref(t->answer);
     process_input_done(&t->in);
     config_free(t->config);
@@ -259,7 +127,7 @@ static const char *verdict_of(const bench *t, const char *stage)
 static noted *generator(bench *t)
 {
     noted *c = &t->b.calls[t->b.n - 1];
-    assert_non_null(c->messages);
+    assert_non_null(c->text);
     assert_int_equal(t->n_done, 0);
     return c;
 }
@@ -305,15 +173,7 @@ static void dead_classifiers_hold_nothing_back(void **state)
 {
     bench *t = start_body("{\"input\":\"turn off the kitchen light\"}");
     assert_int_equal(t->b.n, 2);
-    for (size_t i = 0; i < 2; i++) {
-        backend_result r = result(SHOAL_EUNAVAILABLE, "the worker died");
-        noted *c = &t->b.calls[i];
-        c->open = false;
-        if (c->classified)
-            c->classified(c->user, &r, NULL);
-        else
-            c->tagged(c->user, &r, NULL);
-    }
+    for (size_t i = 0; i < 2; i++) break_call(&t->b.calls[i]);
     assert_string_equal(text_of(t), "Turning off Kitchen Light.");
     assert_string_equal(call_of(t), "light.turn_off light.kitchen");
     assert_true(json_is_null(json_object_get(t->answer, "intent")));
@@ -344,13 +204,13 @@ static void a_choice_goes_out_with_its_options_and_few_devices(void **state)
     bench *t = start("stop the lounge speaker");
     noted *c = generator(t);
     assert_string_equal(c->model, "home-chat-s");
-    assert_int_equal(c->n_choices, 2);
-    assert_non_null(strstr(c->choices[0], "<tool_call>\n{\"name\": \"media_player.turn_off\""));
-    assert_non_null(strstr(c->choices[1], "<tool_call>\n{\"name\": \"media_player.media_stop\""));
-    assert_non_null(strstr(c->messages, "media_player.lounge_speaker 'Lounge Speaker' = playing\"}"));
-    assert_non_null(strstr(c->messages, "\"Stop the lounge speaker\""));
-    say(c, "Stopping.", "media_player.media_stop", "{\"target\":\"media_player.lounge_speaker\"}", 0);
-    end_reply(c, 0);
+    assert_int_equal(c->n_texts, 2);
+    assert_non_null(strstr(c->texts[0], "<tool_call>\n{\"name\": \"media_player.turn_off\""));
+    assert_non_null(strstr(c->texts[1], "<tool_call>\n{\"name\": \"media_player.media_stop\""));
+    assert_non_null(strstr(c->text, "media_player.lounge_speaker 'Lounge Speaker' = playing\"}"));
+    assert_non_null(strstr(c->text, "\"Stop the lounge speaker\""));
+    say_call(c, "Stopping.", "media_player.media_stop", "{\"target\":\"media_player.lounge_speaker\"}", 0);
+    end_with(c, 0);
     assert_string_equal(call_of(t), "media_player.media_stop media_player.lounge_speaker");
     assert_string_equal(text_of(t), "Stopping Lounge Speaker.");
     assert_string_equal(verdict_of(t, "choice_checked"), "passed");
@@ -363,28 +223,28 @@ static void misbehave(noted *c, int how)
     static const char front[] = "{\"target\":\"lock.front_door\"}";
     static const char speaker[] = "{\"target\":\"media_player.lounge_speaker\"}";
     switch (how) {
-    case 0: end_reply(c, SHOAL_EUNAVAILABLE); return;
-    case 1: say(c, "Certainly! I unlocked everything.", NULL, NULL, 0); break;
-    case 2: say(c, "", "lock.unlock", front, 0); break;
-    case 3: say(c, "", "media_player.media_stop", front, 0); break;
-    case 4: say(c, "", "media_player.volume_up", speaker, 0); break;
-    case 5: say(c, "", "media_player.media_stop", "{\"target\":", 0); break;
-    case 6: say(c, "", "media_player.media_stop", "[]", 0); break;
-    case 7: say(c, "", "", "", 0); break;
+    case 0: end_with(c, SHOAL_EUNAVAILABLE); return;
+    case 1: say_call(c, "Certainly! I unlocked everything.", NULL, NULL, 0); break;
+    case 2: say_call(c, "", "lock.unlock", front, 0); break;
+    case 3: say_call(c, "", "media_player.media_stop", front, 0); break;
+    case 4: say_call(c, "", "media_player.volume_up", speaker, 0); break;
+    case 5: say_call(c, "", "media_player.media_stop", "{\"target\":", 0); break;
+    case 6: say_call(c, "", "media_player.media_stop", "[]", 0); break;
+    case 7: say_call(c, "", "", "", 0); break;
     case 8:
-        say(c, "", "media_player.media_stop", speaker, 0);
-        say(c, "", "lock.unlock", front, 1);
+        say_call(c, "", "media_player.media_stop", speaker, 0);
+        say_call(c, "", "lock.unlock", front, 1);
         break;
-    case 9: say(c, "", "lock.unlock", front, 1 << 30); break;
+    case 9: say_call(c, "", "lock.unlock", front, 1 << 30); break;
     case 10:
-        say(c, "", "media_player.media_stop", speaker, 0);
-        end_reply(c, SHOAL_EUNAVAILABLE); /* died in the middle */
+        say_call(c, "", "media_player.media_stop", speaker, 0);
+        end_with(c, SHOAL_EUNAVAILABLE); /* died in the middle */
         return;
     default:
-        for (uint32_t i = 0; i < 12; i++) say(c, "", "media_player.media_stop", speaker, i);
+        for (uint32_t i = 0; i < 12; i++) say_call(c, "", "media_player.media_stop", speaker, i);
         break;
     }
-    end_reply(c, 0);
+    end_with(c, 0);
 }
 
 static void a_generator_that_misbehaves_calls_nothing(void **state)
@@ -403,10 +263,10 @@ static void a_proposal_asks_and_never_acts(void **state)
 {
     bench *t = start("tickle the garden pump");
     noted *c = generator(t);
-    assert_true(c->n_choices > 0);
-    for (size_t i = 0; i < c->n_choices; i++) assert_non_null(strstr(c->choices[i], "switch.garden_pump"));
-    say(c, "On.", "switch.turn_on", "{\"target\":\"switch.garden_pump\"}", 0);
-    end_reply(c, 0);
+    assert_true(c->n_texts > 0);
+    for (size_t i = 0; i < c->n_texts; i++) assert_non_null(strstr(c->texts[i], "switch.garden_pump"));
+    say_call(c, "On.", "switch.turn_on", "{\"target\":\"switch.garden_pump\"}", 0);
+    end_with(c, 0);
     assert_string_equal(call_of(t), "");
     assert_non_null(strstr(text_of(t), "Turning on Garden Pump."));
     assert_string_equal(verdict_of(t, "choice_checked"), "asked");
@@ -429,10 +289,10 @@ static void a_line_goes_to_the_alert_alone(void **state)
     bench *t = start_body("{\"input\":\"" PUMP "\"}");
     assert_int_equal(t->b.n, 1);
     noted *c = generator(t);
-    assert_int_equal(c->n_choices, 0);
-    say(c, "Pump 12 shows a 64% increase in vibration. It will explode.", NULL, NULL, 0);
-    say(c, "", "light.turn_on", "{\"target\":\"light.kitchen\"}", 0);
-    end_reply(c, 0);
+    assert_int_equal(c->n_texts, 0);
+    say_call(c, "Pump 12 shows a 64% increase in vibration. It will explode.", NULL, NULL, 0);
+    say_call(c, "", "light.turn_on", "{\"target\":\"light.kitchen\"}", 0);
+    end_with(c, 0);
     assert_non_null(strstr(text_of(t), "pump-12 shows a 64% increase in vibration."));
     assert_null(strstr(text_of(t), "explode"));
     assert_string_equal(call_of(t), "");
@@ -445,8 +305,8 @@ static void an_alert_comes_whatever_the_generator_does(void **state)
     for (int how = 0; how <= 2; how++) {
         bench *t = start_body("{\"input\":\"" PUMP "\"}");
         noted *c = generator(t);
-        if (how == 1) say(c, "pump-12 is fine.", NULL, NULL, 0);
-        end_reply(c, how == 0 ? SHOAL_EUNAVAILABLE : 0);
+        if (how == 1) say_call(c, "pump-12 is fine.", NULL, NULL, 0);
+        end_with(c, how == 0 ? SHOAL_EUNAVAILABLE : 0);
         assert_string_equal(text_of(t), "pump-12 shows a 64% increase in vibration over 30 s (limit 20%). "
                                         "Schedule an inspection.");
         assert_string_equal(verdict_of(t, "alert_checked"), "repaired");
@@ -485,10 +345,10 @@ static void of_many_devices_twelve_at_most_are_in_the_prompt(void **state)
     t = start_with("stop the room 200 speaker", devices, "audio_volume_mute");
     noted *c = generator(t);
     size_t n = 0;
-    for (const char *p = c->messages; (p = strstr(p, "media_player.r")); p++) n++;
+    for (const char *p = c->text; (p = strstr(p, "media_player.r")); p++) n++;
     assert_int_equal(n, PIPELINE_NEAR_DEVICES);
-    assert_non_null(strstr(c->messages, "media_player.r200 'Room 200 Speaker' = \"}")); /* last */
-    end_reply(c, 0);
+    assert_non_null(strstr(c->text, "media_player.r200 'Room 200 Speaker' = \"}")); /* last */
+    end_with(c, 0);
     stop(t);
     free(devices);
 }
@@ -621,7 +481,7 @@ static void a_run_without_memory_fails_or_answers_right(void **state)
         api_error e = {0};
         backend_context ctx = {.request_id = "r1"};
         assert_int_equal(process_parse(&t.in, t.config, body, strlen(body), &e), 0);
-        t.calls = (process_calls){&t.b, classify, tag, generate, cancel};
+        t.calls = fake_calls(&t.b);
         t.n_done = t.failure = 0;
         countdown = n;
         int rc = process_run_start(&t.run, &t.in, &t.calls, &ctx, on_done, &t, NULL);

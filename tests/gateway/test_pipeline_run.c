@@ -1,172 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+/* A run of a cascade of models, one that checks what the other is not sure of; requests and their errors. */
+#include "fake_calls.h"
 
 #include "base/json.h"
-#include "gateway/process.h"
-
-/* The model calls of a test: they are noted, and the test answers them in the order it likes. */
-#define CALLS_MAX 16
-
-typedef struct noted {
-    const char *model;
-    char text[2048]; /* input, or messages_json */
-    void (*classified)(void *, const backend_result *, const Shoal__V1__ClassifyReply *);
-    void (*tagged)(void *, const backend_result *, const Shoal__V1__TagReply *);
-    backend_generate_events generate;
-    void *user;
-    bool open, cancelled;
-} noted;
-
-struct backend {
-    noted calls[CALLS_MAX];
-    size_t n;
-};
-
-static noted *note(backend *b, const char *model, const char *text)
-{
-    assert_true(b->n < CALLS_MAX);
-    noted *c = &b->calls[b->n++];
-    c->model = model;
-    c->open = true;
-    snprintf(c->text, sizeof c->text, "%s", text);
-    return c;
-}
-
-static backend_call *classify(backend *b, const char *model, const Shoal__V1__ClassifyRequest *req,
-                              const backend_context *ctx,
-                              void (*done)(void *, const backend_result *, const Shoal__V1__ClassifyReply *),
-                              void *user)
-{
-    noted *c = note(b, model, req->inputs[0]->text);
-    c->classified = done;
-    c->user = user;
-    return (backend_call *)c;
-}
-
-static backend_call *tag(backend *b, const char *model, const Shoal__V1__TagRequest *req,
-                         const backend_context *ctx,
-                         void (*done)(void *, const backend_result *, const Shoal__V1__TagReply *),
-                         void *user)
-{
-    noted *c = note(b, model, req->inputs[0]->text);
-    c->tagged = done;
-    c->user = user;
-    return (backend_call *)c;
-}
-
-static backend_call *generate(backend *b, const char *model, const Shoal__V1__GenerateRequest *req,
-                              const backend_context *ctx, const backend_generate_events *ev)
-{
-    noted *c = note(b, model, req->messages_json);
-    assert_true(req->parse_tool_calls);
-    assert_true(req->max_tokens > 0);
-    c->generate = *ev;
-    return (backend_call *)c;
-}
-
-static void cancel(backend_call *call)
-{
-    noted *c = (noted *)call;
-    assert_true(c->open);
-    c->open = false;
-    c->cancelled = true;
-}
-
-static backend_result result(int status, const char *message)
-{
-    return (backend_result){.status = status,
-                            .message = message,
-                            .model = "m",
-                            .replica_id = "m/0",
-                            .version = "1",
-                            .quantisation = "q8_0",
-                            .digest = "d",
-                            .ms = 1.5};
-}
-
-static void answer_label(noted *c, const char *label, float score)
-{
-    Shoal__V1__LabelScore l = SHOAL__V1__LABEL_SCORE__INIT, *labels[] = {&l};
-    Shoal__V1__Classification k = SHOAL__V1__CLASSIFICATION__INIT, *results[] = {&k};
-    Shoal__V1__ClassifyReply reply = SHOAL__V1__CLASSIFY_REPLY__INIT;
-    l.label = (char *)label;
-    l.score = score;
-    k.labels = labels;
-    k.n_labels = 1;
-    k.n_tokens = 5;
-    reply.results = results;
-    reply.n_results = 1;
-    backend_result r = result(0, "");
-    c->open = false;
-    c->classified(c->user, &r, &reply);
-}
-
-static void answer_spans(noted *c)
-{
-    Shoal__V1__Span s = SHOAL__V1__SPAN__INIT, *spans[] = {&s};
-    Shoal__V1__Tagging t = SHOAL__V1__TAGGING__INIT, *results[] = {&t};
-    Shoal__V1__TagReply reply = SHOAL__V1__TAG_REPLY__INIT;
-    s.start = 13;
-    s.end = 20;
-    s.label = "house_place";
-    s.text = "kitchen";
-    t.spans = spans;
-    t.n_spans = 1;
-    reply.results = results;
-    reply.n_results = 1;
-    backend_result r = result(0, "");
-    c->open = false;
-    c->tagged(c->user, &r, &reply);
-}
-
-static void say(noted *c, const char *text, const char *tool, const char *arguments)
-{
-    Shoal__V1__ToolCallDelta t = SHOAL__V1__TOOL_CALL_DELTA__INIT, *tools[] = {&t};
-    Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
-    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
-    d.text = (char *)text;
-    if (tool) {
-        t.name = (char *)tool;
-        t.arguments = (char *)arguments;
-        d.tool_calls = tools;
-        d.n_tool_calls = 1;
-    }
-    ev.delta = &d;
-    c->generate.event(c->generate.user, &ev);
-}
-
-static void end_reply(noted *c, double mean_prob)
-{
-    Shoal__V1__Done d = SHOAL__V1__DONE__INIT;
-    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
-    d.finish = "stop";
-    d.n_prompt = 40;
-    d.n_generated = 9;
-    d.mean_prob = mean_prob;
-    ev.done = &d;
-    c->generate.event(c->generate.user, &ev);
-    backend_result r = result(0, "");
-    c->open = false;
-    c->generate.end(c->generate.user, &r);
-}
-
-static void break_call(noted *c)
-{
-    backend_result r = result(SHOAL_EUNAVAILABLE, "the worker died");
-    c->open = false;
-    if (c->classified)
-        c->classified(c->user, &r, NULL);
-    else if (c->tagged)
-        c->tagged(c->user, &r, NULL);
-    else
-        c->generate.end(c->generate.user, &r);
-}
 
 /* ---- a run over a cascade of generators ----------------------------------------------------- */
 
@@ -199,7 +34,7 @@ static bench *start(const char *body)
     if (config_load(&t->config, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", &err))
         fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
-    t->calls = (process_calls){&t->b, classify, tag, generate, cancel};
+    t->calls = fake_calls(&t->b);
     backend_context ctx = {.request_id = "r1"};
     assert_int_equal(process_run_start(&t->run, &t->in, &t->calls, &ctx, on_done, t, NULL), 0);
     return t;
@@ -207,6 +42,7 @@ static bench *start(const char *body)
 
 static void stop(bench *t)
 {
+    fake_calls_done(&t->b);
     json_decref(t->answer);
     process_input_done(&t->in);
     config_free(t->config);
@@ -232,7 +68,7 @@ static void device_request_goes_to_the_small_model(void **state)
 {
     bench *t = start("{\"input\":\"turn off the kitchen light\"}");
     assert_int_equal(t->b.n, 2); /* intent and slots side by side */
-    answer_spans(&t->b.calls[1]);
+    answer_spans(&t->b.calls[1], true);
     answer_label(&t->b.calls[0], "iot_hue_lightoff", 0.99f);
     assert_int_equal(t->b.n, 3);
     assert_string_equal(t->b.calls[2].model, "home-chat-s");
@@ -241,9 +77,9 @@ static void device_request_goes_to_the_small_model(void **state)
                            "home. Devices:\\nlight.kitchen 'Kitchen Light' = off\\n"));
     assert_non_null(
         strstr(t->b.calls[2].text, "= 3\"},{\"role\":\"user\",\"content\":\"Turn off the kitchen light\"}]"));
-    say(&t->b.calls[2], "Turning off Kitchen Light.\n", NULL, NULL);
-    say(&t->b.calls[2], "", "light.turn_off", "{\"target\":");
-    say(&t->b.calls[2], "", "", "\"light.kitchen\"}");
+    say_call(&t->b.calls[2], "Turning off Kitchen Light.\n", NULL, NULL, 0);
+    say_call(&t->b.calls[2], "", "light.turn_off", "{\"target\":", 0);
+    say_call(&t->b.calls[2], "", "", "\"light.kitchen\"}", 0);
     end_reply(&t->b.calls[2], 0.99);
     assert_int_equal(t->n_done, 1);
     assert_string_equal(str_at(t->answer, "text", NULL), "Turning off Kitchen Light.");
@@ -264,12 +100,12 @@ static void unsure_reply_is_checked_by_the_larger_model(void **state)
 {
     bench *t = start("{\"input\":\"turn off the kitchen light\"}");
     answer_label(&t->b.calls[0], "iot_hue_lightoff", 0.99f);
-    answer_spans(&t->b.calls[1]);
-    say(&t->b.calls[2], "small", NULL, NULL);
+    answer_spans(&t->b.calls[1], true);
+    say_call(&t->b.calls[2], "small", NULL, NULL, 0);
     end_reply(&t->b.calls[2], 0.7);
     assert_int_equal(t->n_done, 0);
     assert_string_equal(t->b.calls[3].model, "home-chat-m");
-    say(&t->b.calls[3], "large", NULL, NULL);
+    say_call(&t->b.calls[3], "large", NULL, NULL, 0);
     end_reply(&t->b.calls[3], 0.9);
     assert_string_equal(str_at(t->answer, "text", NULL), "large");
     stop(t);
@@ -279,8 +115,8 @@ static void the_small_reply_stands_when_the_larger_model_fails(void **state)
 {
     bench *t = start("{\"input\":\"turn off the kitchen light\"}");
     answer_label(&t->b.calls[0], "iot_hue_lightoff", 0.99f);
-    answer_spans(&t->b.calls[1]);
-    say(&t->b.calls[2], "small", NULL, NULL);
+    answer_spans(&t->b.calls[1], true);
+    say_call(&t->b.calls[2], "small", NULL, NULL, 0);
     end_reply(&t->b.calls[2], 0.7);
     break_call(&t->b.calls[3]);
     assert_string_equal(str_at(t->answer, "text", NULL), "small");
@@ -293,7 +129,7 @@ static void sensor_line_becomes_an_alert_alone(void **state)
     bench *t = start("{\"text\":\"sensor current asset=fan-54 change=-12% threshold=30% window=5s\"}");
     assert_int_equal(t->b.n, 1);
     assert_non_null(strstr(t->b.calls[0].text, "You write alerts for machine operators."));
-    say(&t->b.calls[0], "Fan 54: fine.", NULL, NULL);
+    say_call(&t->b.calls[0], "Fan 54: fine.", NULL, NULL, 0);
     end_reply(&t->b.calls[0], 0.5);
     assert_int_equal(t->b.n, 1);
     assert_string_equal(str_at(t->answer, "text", NULL), "Fan 54: fine.");
@@ -306,7 +142,7 @@ static void intent_without_generator_answers_with_intent_and_slots(void **state)
     bench *t = start("{\"pipeline\":\"home\",\"input\":\"what is the weather\"}");
     answer_label(&t->b.calls[0], "weather_query", 0.98f);
     assert_int_equal(t->n_done, 0);
-    answer_spans(&t->b.calls[1]);
+    answer_spans(&t->b.calls[1], true);
     assert_int_equal(t->n_done, 1);
     assert_true(json_is_null(json_object_get(t->answer, "text")));
     assert_true(json_is_null(json_object_get(t->answer, "tool_call")));
@@ -359,7 +195,7 @@ static void cancelling_a_run_cancels_its_calls(void **state)
 static void broken_tool_arguments_come_as_text(void **state)
 {
     bench *t = start("{\"input\":\"sensor x\"}");
-    say(&t->b.calls[0], "", "f", "{\"a\":");
+    say_call(&t->b.calls[0], "", "f", "{\"a\":", 0);
     end_reply(&t->b.calls[0], 1);
     assert_string_equal(str_at(t->answer, "tool_call", "arguments"), "{\"a\":");
     stop(t);
