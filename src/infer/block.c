@@ -50,6 +50,45 @@ void blk_norm(lane *l, const norm *n, rows *y, rows *x)
 
 /* ---- linear --------------------------------------------------------------------------------------- */
 
+static size_t stem_rows(const tensor *t)
+{
+    return t->n_dims > 1 ? t->dims[1] : 1;
+}
+
+/* y[rows] += scale * B (A x[cols]): dots of one fixed tree, then B's columns in their order. */
+static void adapt_row(const vec_kernels *v, const adapter_matrix *d, const float *x, float *y)
+{
+    for (size_t k = 0; k < d->rank; k++)
+        v->axpy(y, d->scale * v->dot(d->a + k * d->cols, x, d->cols), d->b + k * d->rows, d->rows);
+}
+
+static void adapt(lane *l, const proj *p, rows *x, rows *y)
+{
+    size_t t, end;
+    rows_use(l, {x, READ_MINE}, {y, READ_MINE | WRITE_MINE});
+    for (rows_share(l, y, &t, &end); t < end; t++) {
+        float *out = rows_at(y, t);
+        for (size_t i = 0; l->adapters[t] && i < p->n_stems; i++) {
+            const adapter_matrix *d = adapter_find(l->adapters[t], p->stem[i]);
+            if (d) adapt_row(l->v, d, rows_at(x, t), out);
+            out += stem_rows(p->stem[i]);
+        }
+    }
+}
+
+/* Does any row's adapter change a matrix of p? Otherwise there is nothing to wait for. */
+static bool is_adapted(const lane *l, const proj *p, size_t n)
+{
+    const adapter *last = NULL;
+    for (size_t t = 0; l->adapters && p->n_stems > 0 && t < n; t++) {
+        if (!l->adapters[t] || l->adapters[t] == last) continue;
+        last = l->adapters[t];
+        for (size_t i = 0; i < p->n_stems; i++)
+            if (adapter_find(last, p->stem[i])) return true;
+    }
+    return false;
+}
+
 void blk_linear(lane *l, const proj *p, rows *x, rows *y, bool add)
 {
     assert(x != y && p->cols == x->width && p->rows <= y->width && x->n == y->n);
@@ -61,6 +100,7 @@ void blk_linear(lane *l, const proj *p, rows *x, rows *y, bool add)
         }
         rows_mul(l, p->part[i], y, p->first_row[i], add);
     }
+    if (is_adapted(l, p, x->n)) adapt(l, p, x, y);
 }
 
 /* ---- activations and sums --------------------------------------------------------------------------- */

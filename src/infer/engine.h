@@ -42,6 +42,16 @@ void engine_stop(engine *e);
 void engine_free(engine *e); /* cancels everything (EVENT_DONE with SHOAL_ECANCELLED), joins the thread */
 size_t engine_ctx(const engine *e);
 
+/* ---- adapters (model/adapter.h) ---- */
+
+/* Requests may name it from now on; strength 1: as it was trained. Any thread, while the engine serves: what
+ * runs is not disturbed. SHOAL_EINVALID when the name is taken or is none; adapter_open's errors. */
+int engine_adapter_load(engine *e, const char *name, const char *path, float strength, shoal_err *err);
+/* No new request gets it; those that have it end with it. SHOAL_ENOTFOUND. */
+int engine_adapter_unload(engine *e, const char *name, shoal_err *err);
+/* The name of the i-th in order of names, into ret[64]; false behind the last. Any thread. */
+bool engine_adapter_name(engine *e, size_t i, char ret[64]);
+
 typedef struct logit_bias {
     int32_t id;
     float bias;
@@ -56,6 +66,7 @@ typedef struct enc_request {
     const float *features; /* [n_features][width] instead of ids: log-mel frames, pixels, a series */
     size_t n_features, width;
     uint64_t deadline_ns;
+    const char *adapter; /* its name; NULL: the model as it is. Unknown: SHOAL_ENOTFOUND */
 } enc_request;
 
 /* Zero means: greedy, no limits, no penalties. */
@@ -96,6 +107,7 @@ typedef struct gen_request {
      * "" among them are skipped; the strings live on as long as the program. */
     const char *shown[8];
     uint64_t first_position; /* sampling position of the first new token; replay passes what was done */
+    const char *adapter; /* of the reply and of reading the source (whose own is not looked at); as above */
 } gen_request;
 
 typedef struct token_logprob {
@@ -164,6 +176,9 @@ int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user,
  * source: as in gen_request. Blocks; models that decode only. */
 int engine_logits(engine *e, const enc_request *source, const int32_t *ids, size_t n_ids, size_t n_last,
                   float *out, shoal_err *err);
+/* The same with an adapter; NULL: without. */
+int engine_logits_adapted(engine *e, const char *adapter, const enc_request *source, const int32_t *ids,
+                          size_t n_ids, size_t n_last, float *out, shoal_err *err);
 
 typedef struct engine_stats {
     size_t n_running, n_waiting, kv_pages_used, kv_pages_total;

@@ -20,6 +20,7 @@
 #define INFER_ROWS_H
 
 #include "compute/compute.h"
+#include "model/adapter.h"
 
 typedef struct rows {
     float *at;       /* [n][width], shared */
@@ -36,6 +37,9 @@ typedef struct lane {
     unsigned barriers; /* passed in this step, from 1 */
     unsigned acts_read;
     size_t acts_cols; /* of what is loaded */
+    /* By row of what is multiplied: its adapter, or NULL; NULL when no row of the step has one. The same for
+     * all members. */
+    const adapter *const *adapters;
 } lane;
 
 enum { READ_MINE = 1, READ_ALL = 2, WRITE_MINE = 4, WRITE_PARTS = 8 };
