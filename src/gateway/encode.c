@@ -118,18 +118,20 @@ static void start_call(void *job)
 {
     encode_job *j = job;
     const encode_spec *s = &j->spec;
-    backend *b = j->shared.rq->backend;
+    gateway_request *rq = j->shared.rq;
+    backend *b = rq->backend;
     backend_context ctx = request_context(j->shared.rq, "endpoint");
     Shoal__V1__EmbedRequest embed = SHOAL__V1__EMBED_REQUEST__INIT;
     Shoal__V1__ClassifyRequest classify = SHOAL__V1__CLASSIFY_REQUEST__INIT;
     Shoal__V1__TagRequest tag = SHOAL__V1__TAG_REQUEST__INIT;
     embed.n_inputs = classify.n_inputs = tag.n_inputs = s->n_inputs;
     embed.inputs = classify.inputs = tag.inputs = s->input_list;
+    embed.adapter = classify.adapter = tag.adapter = rq->adapter;
     switch (s->kind) {
-    case ENCODE_EMBED: j->call = backend_embed(b, s->model, &embed, &ctx, on_embedded, j); break;
+    case ENCODE_EMBED: j->call = backend_embed(b, rq->model, &embed, &ctx, on_embedded, j); break;
     case ENCODE_RERANK:
-    case ENCODE_CLASSIFY: j->call = backend_classify(b, s->model, &classify, &ctx, on_classified, j); break;
-    case ENCODE_TAG: j->call = backend_tag(b, s->model, &tag, &ctx, on_tagged, j); break;
+    case ENCODE_CLASSIFY: j->call = backend_classify(b, rq->model, &classify, &ctx, on_classified, j); break;
+    case ENCODE_TAG: j->call = backend_tag(b, rq->model, &tag, &ctx, on_tagged, j); break;
     }
     if (!j->call) shared_fail_nomem(&j->shared);
 }
@@ -159,7 +161,7 @@ static void handle(gateway_request *rq, encode_kind kind, const char *task)
     }
     j->spec = spec;
     sha256_digest key;
-    bool cacheable = info && *info->digest && encode_spec_key(&spec, info->digest, &key);
+    bool cacheable = info && *info->digest && encode_spec_key(&spec, info->digest, rq->adapter_digest, &key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
 }
 

@@ -41,6 +41,26 @@ static void put_model(buf *out, const char *name, replica_state state, const Sho
     buf_putc(out, '}');
 }
 
+/* "MODEL:ADAPTER", each a name that requests may give. */
+static void put_adapters(buf *out, const char *model, replica_state state, const Shoal__V1__ModelInfo *info)
+{
+    for (size_t i = 0; info && i < info->n_adapters; i++) {
+        const char *name = info->adapters[i];
+        buf_puts(out, ",{\"id\":");
+        buf id = {0};
+        buf_printf(&id, "%s:%s", model, name);
+        json_put_string(out, id.data ? id.data : "", id.len);
+        out->failed |= id.failed;
+        buf_done(&id);
+        buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\"");
+        put_str(out, "state", replica_state_name(state));
+        put_str(out, "parent", model);
+        put_str(out, "task", info->task);
+        if (i < info->n_adapter_digests) put_str(out, "digest", info->adapter_digests[i]);
+        buf_putc(out, '}');
+    }
+}
+
 /* The replica to show for a model: the first, or a ready one. NULL when place i is not the model's first. */
 static const replica *shown_replica(registry *g, size_t i)
 {
@@ -66,6 +86,7 @@ void status_models(gateway_request *rq)
         if (!first) buf_putc(&out, ',');
         first = false;
         put_model(&out, r->model, r->state, r->info);
+        put_adapters(&out, r->model, r->state, r->info);
     }
     buf_puts(&out, "]}");
     request_json(rq, 200, &out);

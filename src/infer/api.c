@@ -48,7 +48,11 @@ int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *o
     sha256_digest d;
     if (rc == 0) rc = model_digest(m->m, &d, err); /* computed once, before other threads may ask */
     if (rc == 0) {
-        engine_options eo = {.n_threads = opts->n_threads, .n_ctx = opts->n_ctx, .kv_bytes = opts->kv_bytes};
+        engine_options eo = {.n_threads = opts->n_threads,
+                             .n_ctx = opts->n_ctx,
+                             .kv_bytes = opts->kv_bytes,
+                             .adapter = opts->adapter,
+                             .adapter_strength = opts->adapter_strength};
         rc = engine_new(&m->e, m->m, &eo, err);
     }
     if (rc == 0)
@@ -68,6 +72,18 @@ void shoal_model_close(shoal_model *m)
     pthread_mutex_destroy(&m->lock);
     pthread_cond_destroy(&m->idle);
     free(m);
+}
+
+int shoal_adapter_load(shoal_model *m, const char *name, const char *path, float strength, shoal_err *err)
+{
+    api_enter(m);
+    return api_leave(m, engine_adapter_load(m->e, name, path, strength, err));
+}
+
+int shoal_adapter_unload(shoal_model *m, const char *name, shoal_err *err)
+{
+    api_enter(m);
+    return api_leave(m, engine_adapter_unload(m->e, name, err));
 }
 
 int shoal_model_describe(shoal_model *m, shoal_model_info *ret, shoal_err *err)

@@ -108,6 +108,7 @@ static void destroy(engine *e)
     team_free(e->solo);
     grammar_vocab_free(e->vocab);
     adapters_done(&e->adapters);
+    adapter_unref(e->standard);
     pthread_mutex_destroy(&e->lock);
     pthread_cond_destroy(&e->wake);
     free(e);
@@ -123,6 +124,10 @@ static int start(engine *e, shoal_err *err)
     if (rc == 0 && (e->ops->roles & NET_DECODES)) rc = make_decoder(e, err);
     if (rc == 0 && (e->ops->roles & NET_ENCODES)) rc = make_encoder(e, err);
     if (rc == 0) rc = load_net(e, err);
+    if (rc == 0 && e->o.adapter)
+        rc = adapter_open(&e->standard, e->o.adapter, e->o.adapter_strength != 0 ? e->o.adapter_strength : 1,
+                          e->m, err);
+    e->o.adapter = NULL; /* the caller's */
     if (rc) return rc;
     model_drop_weights(e->m);
     if (pthread_create(&e->thread, NULL, thread_main, e) != 0) {
@@ -200,19 +205,21 @@ int engine_adapter_unload(engine *e, const char *name, shoal_err *err)
     return rc;
 }
 
-bool engine_adapter_name(engine *e, size_t i, char ret[64])
+bool engine_adapter_name(engine *e, size_t i, char ret_name[64], char ret_digest[65])
 {
     pthread_mutex_lock(&e->lock);
     bool there = i < e->adapters.n;
-    if (there) snprintf(ret, 64, "%s", e->adapters.at[i].name);
+    if (there) snprintf(ret_name, 64, "%s", e->adapters.at[i].name);
+    if (there && ret_digest) sha256_hex(adapter_digest(e->adapters.at[i].adapter), ret_digest);
     pthread_mutex_unlock(&e->lock);
     return there;
 }
 
-/* *ret is NULL without a name. */
+/* Without a name the standard one, NULL when there is none. */
 static int take_adapter(engine *e, const char *name, adapter **ret, shoal_err *err)
 {
-    *ret = NULL;
+    *ret = name ? NULL : e->standard;
+    if (*ret) adapter_ref(*ret);
     if (!name) return 0;
     pthread_mutex_lock(&e->lock);
     int rc = adapters_take(&e->adapters, name, model_name(e->m), ret, err);

@@ -25,13 +25,15 @@
 typedef struct engine engine;
 
 typedef struct engine_options {
-    int n_threads;        /* 0: sys_core_count() */
-    size_t max_batch;     /* sequences decoding together; 0: 32 */
-    size_t max_queue;     /* requests waiting; 0: 256. Over it: SHOAL_EFULL at submit */
-    size_t n_ctx;         /* 0: the model's */
-    size_t kv_bytes;      /* hard ceiling of the KV cache; 0: 64 MiB */
-    size_t prefill_chunk; /* tokens of prefill in one step while others decode; 0: 64 */
-    arbiter *arbiter;     /* NULL: the machine is ours */
+    int n_threads;          /* 0: sys_core_count() */
+    size_t max_batch;       /* sequences decoding together; 0: 32 */
+    size_t max_queue;       /* requests waiting; 0: 256. Over it: SHOAL_EFULL at submit */
+    size_t n_ctx;           /* 0: the model's */
+    size_t kv_bytes;        /* hard ceiling of the KV cache; 0: 64 MiB */
+    size_t prefill_chunk;   /* tokens of prefill in one step while others decode; 0: 64 */
+    arbiter *arbiter;       /* NULL: the machine is ours */
+    const char *adapter;    /* path of the one that requests without a name run with; NULL: none */
+    float adapter_strength; /* 0: 1 */
 } engine_options;
 
 /* Takes its weights from `m` (packed, then model_drop_weights); m must outlive the engine. */
@@ -49,8 +51,9 @@ size_t engine_ctx(const engine *e);
 int engine_adapter_load(engine *e, const char *name, const char *path, float strength, shoal_err *err);
 /* No new request gets it; those that have it end with it. SHOAL_ENOTFOUND. */
 int engine_adapter_unload(engine *e, const char *name, shoal_err *err);
-/* The name of the i-th in order of names, into ret[64]; false behind the last. Any thread. */
-bool engine_adapter_name(engine *e, size_t i, char ret[64]);
+/* The i-th in order of names: its name, and (NULL is fine) its digest in hex; false behind the last. Any
+ * thread. */
+bool engine_adapter_name(engine *e, size_t i, char ret_name[64], char ret_digest[65]);
 
 typedef struct logit_bias {
     int32_t id;

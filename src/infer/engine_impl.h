@@ -79,6 +79,7 @@ struct engine {
     uint64_t last_id, accepted_ns; /* accepted_ns: the last submit that was taken */
     grammar_vocab *vocab;          /* made for the first constrained request */
     adapters adapters;
+    adapter *standard; /* of requests that name none; NULL: the model as it is */
     engine_counters stats;
 };
 

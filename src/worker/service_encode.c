@@ -214,7 +214,8 @@ static void submit_more(encode_call *e)
         enc_request r = {.ids = it->enc.ids,
                          .type_ids = it->enc.type_ids,
                          .n_ids = it->enc.n,
-                         .deadline_ns = e->deadline_ns};
+                         .deadline_ns = e->deadline_ns,
+                         .adapter = *e->request->adapter ? e->request->adapter : NULL};
         shoal_err err;
         int rc = engine_encode(e->w->engine, &r, bridge_result, &it->job, &it->id, &err);
         if (rc == SHOAL_EFULL && e->n_running > 0) return;
@@ -330,7 +331,7 @@ static void start(worker *w, grpc_call *c, model_task task, const char *method, 
     if (e->n_running == 0) encode_free(e);
 }
 
-/* ClassifyRequest and TagRequest have the same one field as EmbedRequest, so all are read as that. */
+/* ClassifyRequest and TagRequest have the same fields as EmbedRequest, so all are read as that. */
 void service_classify(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     start(user, c, TASK_CLASSIFY, "Classify", msg, n);

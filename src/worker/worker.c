@@ -117,6 +117,8 @@ static int start_engine(worker *w, const worker_options *o, shoal_err *err)
     if (rc == 0) rc = bridge_new(&w->bridge, w->loop, err);
     if (rc == 0) rc = service_generate_open(w, err);
     if (rc == 0) rc = engine_new(&w->engine, w->model, &eo, err);
+    for (size_t i = 0; rc == 0 && i < o->n_adapters; i++)
+        rc = engine_adapter_load(w->engine, o->adapters[i].name, o->adapters[i].path, 1, err);
     return rc;
 }
 

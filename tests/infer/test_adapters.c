@@ -3,6 +3,7 @@
 #include "helper.h"
 
 #include "infer/net.h"
+#include "model/gguf_writer.h"
 #include "peft.h"
 
 #define FAR 1e-5 /* of the row's norm: merging rounds once more */
@@ -309,6 +310,87 @@ static void texts_have_the_same_bits_beside_any_adapter(void **state)
     for (size_t i = 0; i < N_ADAPTERS; i++) folder_remove(folders[i]);
 }
 
+/* ---- files of both kinds ------------------------------------------------------------------------------- */
+
+/* An adapter as its GGUF base has it in memory: rows of q and k stand in that file's order. */
+static void write_gguf(const adapter *a, const model *m, const char *path)
+{
+    gguf_out o = {0};
+    sha256_digest d;
+    uint64_t n;
+    char name[128];
+    gguf_out_str(&o, "general.architecture", "llama");
+    gguf_out_str(&o, "general.type", "adapter");
+    gguf_out_str(&o, "adapter.type", "lora");
+    gguf_out_f32(&o, "adapter.lora.alpha", 8);
+    for (int write = 0; write < 2; write++) {
+        if (write) must(gguf_out_open(&o, path, &err));
+        for (size_t i = 0; i < model_tensor_count(m); i++) {
+            const adapter_matrix *x = adapter_find(a, model_tensor_at(m, i));
+            if (!x) continue;
+            if (!write) {
+                snprintf(name, sizeof name, "%s.lora_a", x->base->name);
+                gguf_out_tensor(&o, name, DT_F32, 2, (const size_t[]){x->cols, x->rank});
+                snprintf(name, sizeof name, "%s.lora_b", x->base->name);
+                gguf_out_tensor(&o, name, DT_F32, 2, (const size_t[]){x->rank, x->rows});
+                continue;
+            }
+            must(gguf_out_data(&o, x->a, x->rank * x->cols * sizeof *x->a, &err));
+            for (size_t r = 0; r < x->rows; r++)
+                for (size_t k = 0; k < x->rank; k++)
+                    must(gguf_out_data(&o, &x->b[k * x->rows + r], sizeof *x->b, &err));
+        }
+    }
+    must(gguf_out_close(&o, &d, &n, &err));
+    gguf_out_done(&o);
+}
+
+static float *logits_with(const char *base, const char *path, size_t *ret_n)
+{
+    int32_t ids[40];
+    rig r;
+    rig_open(&r, base, (engine_options){.adapter = path});
+    size_t n_vocab = model_get_config(r.m)->n_vocab;
+    float *out = malloc(40 * n_vocab * sizeof *out);
+    for (size_t i = 0; i < 40; i++) ids[i] = (int32_t)(rng_mix(i) % n_vocab);
+    must(engine_logits(r.e, NULL, ids, 40, 40, out, &err));
+    rig_close(&r);
+    *ret_n = 40 * n_vocab;
+    return out;
+}
+
+/* q and k have their rows in another order in GGUF files of this family. */
+static void adapters_and_bases_of_either_kind_of_file_agree(void **state)
+{
+    static const char *const bases[] = {DATA "hf/llama-gqa", DATA "gguf/llama-gqa.gguf"};
+    static const char *const folders[] = {DATA "adapters/llama-one", DATA "adapters/llama-two"};
+    char folder[64], path[96];
+    size_t n;
+    folder_make(folder);
+    snprintf(path, sizeof path, "%s/a.gguf", folder);
+    for (size_t i = 0; i < 2; i++) {
+        model *m;
+        adapter *a;
+        must(model_open(&m, bases[1], NULL, &err));
+        must(adapter_open(&a, folders[i], 1, m, &err));
+        write_gguf(a, m, path);
+        adapter_unref(a);
+        model_free(m);
+        float *plain = logits_with(bases[0], NULL, &n), *want = logits_with(bases[0], folders[i], &n);
+        assert_true(far_from(plain, want, n) > 0.01);
+        for (size_t b = 0; b < 2; b++) {
+            float *peft = logits_with(bases[b], folders[i], &n), *gguf = logits_with(bases[b], path, &n);
+            assert_true(far_from(peft, want, n) < FAR);
+            same("a GGUF adapter", peft, gguf, n);
+            free(peft);
+            free(gguf);
+        }
+        free(plain);
+        free(want);
+    }
+    folder_remove(folder);
+}
+
 /* ---- in an engine -----------------------------------------------------------------------------------------
  */
 
@@ -435,10 +517,10 @@ static void an_adapter_comes_and_goes_while_the_engine_serves(void **state)
     assert_non_null(strstr(e.message, "none is loaded"));
     must(engine_adapter_load(r.e, "zwei", folder, 1, &err));
     must(engine_adapter_load(r.e, "one", folder, 1, &err));
-    assert_true(engine_adapter_name(r.e, 0, name));
+    assert_true(engine_adapter_name(r.e, 0, name, NULL));
     assert_string_equal(name, "one");
-    assert_true(engine_adapter_name(r.e, 1, name));
-    assert_false(engine_adapter_name(r.e, 2, name));
+    assert_true(engine_adapter_name(r.e, 1, name, NULL));
+    assert_false(engine_adapter_name(r.e, 2, name, NULL));
     assert_int_equal(engine_adapter_load(r.e, "one", folder, 1, &e), SHOAL_EINVALID);
     assert_int_equal(engine_adapter_load(r.e, "a:b", folder, 1, &e), SHOAL_EINVALID);
     assert_int_equal(engine_adapter_load(r.e, "three", "/nowhere", 1, &e), SHOAL_ENOTFOUND);
@@ -510,6 +592,7 @@ static void add_family(const family *f)
 int main(void)
 {
     const struct CMUnitTest engines[] = {
+        cmocka_unit_test(adapters_and_bases_of_either_kind_of_file_agree),
         cmocka_unit_test(requests_with_different_adapters_run_together),
         cmocka_unit_test(cached_prefixes_are_of_one_adapter),
         cmocka_unit_test(beams_search_with_an_adapter),
