@@ -57,6 +57,9 @@ classify() { curl -s "$url/v1/classify" -d "{\"model\":\"$1\",\"input\":\"hello 
 [ "$(classify intent)" != "$(classify intent:mine)" ] || fail "the classifier's adapter changes nothing"
 [ "$(classify intent)" = "$(classify intent)" ] || fail "classify"
 curl -s "$url/v1/models" | grep -q '"id":"llama:one"[^}]*"parent":"llama"' || fail "$(curl -s "$url/v1/models")"
+curl -s "$url/v1/models/llama:two" | grep -q '"id":"llama:two".*"parent":"llama"' || fail "$(curl -s "$url/v1/models/llama:two")"
+code=$(curl -s -o "$work/out" -w '%{http_code}' "$url/v1/models/llama:three")
+[ "$code" = 404 ] || fail "the description of an unknown adapter is a $code"
 code=$(curl -s -o "$work/out" -w '%{http_code}' "$url/v1/completions" -d '{"model":"llama:three","prompt":"a"}')
 [ "$code" = 404 ] || fail "an unknown adapter is a $code"
 grep -q "has no adapter 'three'; it has llama:one, llama:two" "$work/out" || fail "$(cat "$work/out")"
