@@ -155,10 +155,52 @@ static size_t rotary_row(const builder *x, const rule_hit *h, size_t row)
     return first + (i < half ? 2 * i : 2 * (i - half) + 1);
 }
 
+/* B's rows that belong to the hit, turned: b[rank][rows]. */
+static void turn_rows(const builder *x, const pair *p, const rule_hit *h, size_t rows, float *b)
+{
+    size_t before, all, head_dim = x->c->attn.head_dim;
+    bool turns = x->s->kind == NAME_HF && (h->rule->flags & RULE_PER_HEAD);
+    rule_place_rows(x->c, h, x->s->kind, rows, &before, &all);
+    for (size_t r = 0; r < rows; r++) {
+        size_t row = rotary_row(x, h, r);
+        row = turns ? rule_turn_row(row, before, all, rows, head_dim) : before + row;
+        for (size_t k = 0; k < p->rank; k++) b[k * rows + r] = p->b_values[row * p->rank + k];
+    }
+}
+
+static float scale_of(const adapter_source *s, size_t rank)
+{
+    double by = s->root_rank ? sqrt((double)rank) : (double)rank;
+    return (float)((s->alpha == 0 ? 1 : s->alpha / by) * (double)s->strength);
+}
+
+/* What is checked by now, into the arena. */
+static int put_matrix(const builder *x, const pair *p, const rule_hit *h, const tensor *base,
+                      const size_t dims[4])
+{
+    adapter *a = x->a;
+    size_t n;
+    adapter_matrix *m = arena_alloc(a->mem, sizeof *m);
+    float *b = size_mul(dims[1], p->rank * sizeof *b, &n) ? NULL : arena_alloc(a->mem, n + 1);
+    if (!m || !b) return err_nomem(x->err);
+    turn_rows(x, p, h, dims[1], b);
+    *m = (adapter_matrix){.base = base,
+                          .rank = p->rank,
+                          .rows = dims[1],
+                          .cols = dims[0],
+                          .scale = scale_of(x->s, p->rank),
+                          .a = p->a_values,
+                          .b = b};
+    a->of[base - model_tensor_at(a->base, 0)] = m;
+    a->n_matrices++;
+    a->bytes += n;
+    return 0;
+}
+
 static int add_matrix(const builder *x, pair *p, const rule_hit *h)
 {
     char name[128];
-    size_t need[4], before, all, n;
+    size_t need[4], before, all;
     const tensor *base;
     rule_name(h, NAME_MEMORY, name);
     int rc = check_target(x, h, name, &base);
@@ -167,29 +209,7 @@ static int add_matrix(const builder *x, pair *p, const rule_hit *h)
     rule_place_rows(x->c, h, x->s->kind, need[1], &before, &all);
     rc = check_shapes(x, p, name, need, all);
     if (rc == 0) rc = read_pair(x, p);
-    if (rc) return rc;
-    adapter_matrix *m = arena_alloc(x->a->mem, sizeof *m);
-    float *b = size_mul(need[1], p->rank * sizeof *b, &n) ? NULL : arena_alloc(x->a->mem, n + 1);
-    if (!m || !b) return err_nomem(x->err);
-    bool turns = x->s->kind == NAME_HF && (h->rule->flags & RULE_PER_HEAD);
-    for (size_t r = 0; r < need[1]; r++) {
-        size_t row = rotary_row(x, h, r);
-        row = turns ? rule_turn_row(row, before, all, need[1], x->c->attn.head_dim) : before + row;
-        for (size_t k = 0; k < p->rank; k++) b[k * need[1] + r] = p->b_values[row * p->rank + k];
-    }
-    double by =
-        x->s->alpha == 0 ? 1 : x->s->alpha / (x->s->root_rank ? sqrt((double)p->rank) : (double)p->rank);
-    *m = (adapter_matrix){.base = base,
-                          .rank = p->rank,
-                          .rows = need[1],
-                          .cols = need[0],
-                          .scale = (float)(by * (double)x->s->strength),
-                          .a = p->a_values,
-                          .b = b};
-    x->a->of[base - model_tensor_at(x->a->base, 0)] = m;
-    x->a->n_matrices++;
-    x->a->bytes += n;
-    return 0;
+    return rc ? rc : put_matrix(x, p, h, base, need);
 }
 
 /* All matrices in memory that the file's matrix holds rows of. */
