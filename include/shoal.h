@@ -72,6 +72,10 @@ typedef struct shoal_options {
     size_t n_ctx;       /* tokens of prompt and reply together [the model's] */
     size_t kv_bytes;    /* ceiling of the key/value cache, shared by all calls [64 MiB] */
     const char *sha256; /* hex; a GGUF file with another digest is refused [not checked] */
+    /* A LoRA adapter (a PEFT folder or a GGUF file) that every call runs with, unless it names another
+     * [none], and a factor on its effect [1]. */
+    const char *adapter;
+    float adapter_strength;
 } shoal_options;
 
 /* Load a GGUF file or a Hugging Face folder and start its engine; or gradient-boosted trees: LightGBM's text,
@@ -83,6 +87,13 @@ int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *o
  * waits for them to leave, joins the threads, frees everything. No call may begin while it runs, and it
  * may not be made from a callback. NULL is fine. */
 void shoal_model_close(shoal_model *m);
+
+/* A LoRA adapter of the model, beside its weights, which stay as they are: calls may name it from now on, and
+ * calls with different adapters run together. strength is a factor on its effect, 1: as it was trained. Any
+ * thread, at any time. SHOAL_EINVALID when the name is taken or is none (letters, digits and ._-). */
+int shoal_adapter_load(shoal_model *m, const char *name, const char *path, float strength, shoal_err *err);
+/* No new call gets it; those that run with it end with it. SHOAL_ENOTFOUND. */
+int shoal_adapter_unload(shoal_model *m, const char *name, shoal_err *err);
 
 typedef struct shoal_model_info {
     const char *name, *architecture, *quantisation, *version;
@@ -122,6 +133,7 @@ typedef struct shoal_generate_options {
     float length_penalty;  /* a reply's score is its log-probability / length^penalty */
     int early_stopping;    /* end as soon as n_beams replies have ended */
     shoal_text_fn thought; /* shoal_chat: what a thinking model thinks, as it comes [gathered alone] */
+    const char *adapter;   /* name of one that shoal_adapter_load gave [that of shoal_options, or none] */
 } shoal_generate_options;
 
 typedef struct shoal_generation {

@@ -8,19 +8,45 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
+
 #define STDIN_MAX (16u << 20)
+
+/* "PATH:0.5": what follows the last colon is a strength when it is a number. *ret_path is malloc'd, NULL
+ * without an adapter. */
+static int read_adapter(const cli_model_options *o, char **ret_path, float *ret_strength, shoal_err *err)
+{
+    double strength = 1;
+    *ret_path = NULL;
+    *ret_strength = 1;
+    if (!o->adapter) return 0;
+    const char *colon = strrchr(o->adapter, ':');
+    bool has = colon && colon > o->adapter && number_double(colon + 1, &strength);
+    if (has && strength == 0)
+        return err_set(err, SHOAL_EINVALID, "--adapter %s: with strength 0 it would do nothing", o->adapter);
+    *ret_path = strndup(o->adapter, has ? (size_t)(colon - o->adapter) : strlen(o->adapter));
+    *ret_strength = (float)(has ? strength : 1);
+    return *ret_path ? 0 : err_nomem(err);
+}
 
 int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *o, shoal_err *err)
 {
-    char *path = NULL, *sha256 = NULL;
-    int rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
+    char *path = NULL, *sha256 = NULL, *adapter = NULL;
+    float strength;
+    int rc = read_adapter(o, &adapter, &strength, err);
+    if (rc == 0) rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
     if (rc == 0) {
-        shoal_options so = {.n_threads = (int)o->threads, .n_ctx = (size_t)o->context, .sha256 = sha256};
+        shoal_options so = {.n_threads = (int)o->threads,
+                            .n_ctx = (size_t)o->context,
+                            .sha256 = sha256,
+                            .adapter = adapter,
+                            .adapter_strength = strength};
         rc = shoal_model_open(ret, path, &so, err);
     }
     shoal_model_info info;
     if (rc == 0 && shoal_model_describe(*ret, &info, NULL) == 0 && info.notice)
         fprintf(stderr, "note: %s: %s\n", info.name, info.notice);
+    free(adapter);
     free(path);
     free(sha256);
     return rc;
@@ -45,14 +71,16 @@ int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o
                     shoal_err *err)
 {
     cli_engine c = {0};
-    char *path = NULL, *sha256 = NULL;
-    int rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
+    char *path = NULL, *sha256 = NULL, *adapter = NULL;
+    engine_options eo = {.n_threads = (int)o->threads, .n_ctx = (size_t)o->context};
+    int rc = read_adapter(o, &adapter, &eo.adapter_strength, err);
+    eo.adapter = adapter;
+    if (rc == 0) rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
     if (rc == 0) rc = model_open(&c.m, path, &(model_options){.expect_sha256 = sha256}, err);
     /* What a file says wrongly is no wrong usage. */
     if (rc == SHOAL_EINVALID) rc = err->code = SHOAL_EFORMAT;
-    if (rc == 0 && with_engine)
-        rc = engine_new(&c.e, c.m,
-                        &(engine_options){.n_threads = (int)o->threads, .n_ctx = (size_t)o->context}, err);
+    if (rc == 0 && with_engine) rc = engine_new(&c.e, c.m, &eo, err);
+    free(adapter);
     free(path);
     free(sha256);
     if (rc == 0)

@@ -11,12 +11,14 @@
 typedef struct cli_model_options {
     const char *manifest; /* models.json to look names up in, NULL: the usual places */
     long long threads, context;
+    const char *adapter; /* "PATH" or "PATH:STRENGTH"; NULL: none */
 } cli_model_options;
 
-#define CLI_MODEL_OPTIONS(o)                                                              \
-    CLI_STRING(0, "manifest", "FILE", "models.json to look names up in", &(o)->manifest), \
-        CLI_INT('t', "threads", "N", 0, 64, "threads (0: all cores)", &(o)->threads),     \
-        CLI_INT('c', "context", "N", 0, 1 << 20, "context in tokens (0: the model's)", &(o)->context)
+#define CLI_MODEL_OPTIONS(o)                                                                           \
+    CLI_STRING(0, "manifest", "FILE", "models.json to look names up in", &(o)->manifest),              \
+        CLI_INT('t', "threads", "N", 0, 64, "threads (0: all cores)", &(o)->threads),                  \
+        CLI_INT('c', "context", "N", 0, 1 << 20, "context in tokens (0: the model's)", &(o)->context), \
+        CLI_STRING(0, "adapter", "PATH[:X]", "a LoRA adapter, X times as strong [1]", &(o)->adapter)
 
 /* MODEL is a folder, a GGUF file or a name from the manifest. The caller closes *ret. */
 int cli_model_open(shoal_model **ret, const char *arg, const cli_model_options *o, shoal_err *err);

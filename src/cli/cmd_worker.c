@@ -1,4 +1,5 @@
 /* cmd_worker.c: `shoal worker`, the process of one model replica; started by the agent. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -12,10 +13,25 @@ static int setup_log(const char *level, bool json)
     return l >= 0 ? 0 : SHOAL_EINVALID;
 }
 
+/* "NAME=PATH" each; names point into malloc'd copies, which live as long as the process. */
+static int read_adapters(const cli_list *l, worker_adapter out[WORKER_ADAPTERS_MAX], shoal_err *err)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const char *equals = strchr(l->v[i], '=');
+        if (!equals || !equals[1])
+            return err_set(err, SHOAL_EINVALID, "--adapter wants NAME=PATH, not \"%s\"", l->v[i]);
+        out[i] = (worker_adapter){.name = strndup(l->v[i], (size_t)(equals - l->v[i])), .path = equals + 1};
+        if (!out[i].name) return err_nomem(err);
+    }
+    return 0;
+}
+
 static int run(int argc, char **argv)
 {
     worker_options w = {0};
     bool json_log = false;
+    cli_list adapters = {0};
+    worker_adapter list[WORKER_ADAPTERS_MAX];
     const char *level = "info";
     long long threads = 0, kv = 0, batch = 0, queue = 0, context = 0, chunk = 0, fd = -1, slot = -1,
               parent = 0;
@@ -30,6 +46,7 @@ static int run(int argc, char **argv)
         CLI_INT(0, "max-queue", "N", 0, 1 << 20, "requests that may wait", &queue),
         CLI_INT(0, "context", "N", 0, 1 << 24, "context length (the model's)", &context),
         CLI_INT(0, "prefill-chunk", "N", 0, 1 << 16, "prefill tokens a step while others decode", &chunk),
+        CLI_LIST(0, "adapter", "NAME=PATH", "a LoRA adapter that requests may name", &adapters),
         CLI_INT(0, "arbiter-fd", "FD", -1, 1 << 20, "inherited descriptor of the core arbiter", &fd),
         CLI_INT(0, "arbiter-slot", "N", -1, 63, "this worker's place in it", &slot),
         CLI_INT(0, "parent", "PID", 0, 1LL << 31, "exit when this process is gone", &parent),
@@ -49,6 +66,9 @@ static int run(int argc, char **argv)
         err_set(&err, SHOAL_EINVALID, "\"%s\" is no log level", level);
         return cli_fail(&cmd_worker, &err);
     }
+    if (read_adapters(&adapters, list, &err) != 0) return cli_fail(&cmd_worker, &err);
+    w.adapters = list;
+    w.n_adapters = adapters.n;
     if (!w.name) w.name = w.path;
     w.engine = (engine_options){.n_threads = (int)threads,
                                 .max_batch = (size_t)batch,

@@ -13,6 +13,7 @@
 #include "gateway/config_fit.h"
 #include "infer/intake.h"
 #include "model/model.h"
+#include "model/adapter.h"
 
 enum { DESCRIBE_MAX_S = 30, DESCRIBED_MAX_BYTES = 64 << 20 };
 
@@ -54,6 +55,20 @@ static int open_manifest(const gateway_config *c, size_t i, manifest **ret, char
     return rc == SHOAL_ENOMEM ? err_nomem(err) : config_fail(c, err, "manifest: %s", why.message);
 }
 
+_Static_assert(CONFIG_ADAPTERS_MAX == WORKER_SPEC_ADAPTERS, "a worker gets all of its model's adapters");
+
+static int name_adapters(const config_model *m, worker_spec *ret)
+{
+    for (size_t i = 0; i < m->n_adapters; i++) {
+        buf text = {0};
+        buf_printf(&text, "%s=%s", m->adapters[i].name, m->adapters[i].path);
+        ret->adapters[i] = text.failed ? NULL : strdup(text.data);
+        buf_done(&text);
+        if (!ret->adapters[i]) return SHOAL_ENOMEM;
+    }
+    return 0;
+}
+
 static int find_model(const gateway_config *c, size_t i, manifest **m, char **manifest_path, worker_spec *ret,
                       shoal_err *err)
 {
@@ -67,6 +82,7 @@ static int find_model(const gateway_config *c, size_t i, manifest **m, char **ma
                          .n_ctx = cm->context,
                          .prefill_chunk = cm->prefill_chunk};
     if (cm->sha256 && !(ret->sha256 = strdup(cm->sha256))) return err_nomem(err);
+    if (name_adapters(cm, ret) != 0) return err_nomem(err);
     if (cm->path) return (ret->path = strdup(cm->path)) ? 0 : err_nomem(err);
     int rc = *m ? 0 : open_manifest(c, i, m, manifest_path, err);
     return rc ? rc : find_named(c, i, *m, *manifest_path, ret, err);
@@ -93,6 +109,7 @@ void serve_models_free(worker_spec *specs, size_t n)
     for (size_t i = 0; specs && i < n; i++) {
         free((void *)specs[i].path);
         free((void *)specs[i].sha256);
+        for (size_t k = 0; k < WORKER_SPEC_ADAPTERS; k++) free((void *)specs[i].adapters[k]);
     }
     free(specs);
 }
@@ -133,6 +150,18 @@ static json_t *describe_trees(const worker_spec *s, size_t i, bool digest)
     return j;
 }
 
+/* Each fits its model, or the first that does not says why. */
+static int try_adapters(const worker_spec *s, const model *m, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < WORKER_SPEC_ADAPTERS && s->adapters[i]; i++) {
+        adapter *a = NULL;
+        rc = adapter_open(&a, strchr(s->adapters[i], '=') + 1, 1, m, err);
+        adapter_unref(a);
+    }
+    return rc;
+}
+
 /* {"model": 2, "task": "classify", "labels": [...], "chat": false} or {"model": 2, "error": "..."} */
 static json_t *describe(const worker_spec *s, size_t i, bool digest)
 {
@@ -140,7 +169,10 @@ static json_t *describe(const worker_spec *s, size_t i, bool digest)
     model *m = NULL;
     shoal_err err;
     if (scorer_holds(s->path)) return describe_trees(s, i, digest);
-    if (model_open(&m, s->path, &o, &err) != 0) return describe_error(i, &err);
+    if (model_open(&m, s->path, &o, &err) != 0 || (digest && try_adapters(s, m, &err) != 0)) {
+        model_free(m);
+        return describe_error(i, &err);
+    }
     const model_config *mc = model_get_config(m);
     json_t *j =
         json_pack("{s:I,s:s,s:o,s:b}", "model", (json_int_t)i, "task", task_name(mc->task), "labels",

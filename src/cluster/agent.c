@@ -24,7 +24,7 @@ enum {
     HEALTHY_MS = 30000,      /* a worker that lived so long starts with a clean record */
     ARBITER_FD = 3,          /* its number in the worker */
     WATCH_MS = 100,
-    MAX_ARGS = 40,
+    MAX_ARGS = 40 + 2 * WORKER_SPEC_ADAPTERS,
 };
 
 typedef struct child child;
@@ -114,6 +114,7 @@ static void build_args(args *x, const child *c)
     put_size(x, "--max-queue", c->spec.max_queue);
     put_size(x, "--context", c->spec.n_ctx);
     put_size(x, "--prefill-chunk", c->spec.prefill_chunk);
+    for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) put_str(x, "--adapter", c->spec.adapters[i]);
     put_str(x, "--log-level", a->log_level);
     if (a->log_json) put(x, "--json-log");
     if (a->has_arbiter) {
@@ -308,6 +309,7 @@ static int add_child(agent *a, child *c, const worker_spec *spec, int replica_nu
     c->spec.model = copy(a, spec->model, &ok);
     c->spec.path = copy(a, spec->path, &ok);
     c->spec.sha256 = copy(a, spec->sha256, &ok);
+    for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) c->spec.adapters[i] = copy(a, spec->adapters[i], &ok);
     c->socket = socket_path(a, spec->model, slot);
     char *address = c->socket ? arena_printf(a->strings, "unix:%s", c->socket) : NULL;
     char *id = arena_printf(a->strings, "%s/%d", spec->model, replica_number);

@@ -20,6 +20,8 @@
 #define WORKER_EXIT_CONFIG 78
 #define WORKER_STOP_SIGNAL SIGUSR1 /* SIGTERM may come to the whole group, before its gateway has drained */
 
+#define WORKER_SPEC_ADAPTERS 16
+
 typedef struct worker_spec {
     const char *model;                                           /* the name clients use */
     const char *path;                                            /* file or folder */
@@ -27,6 +29,7 @@ typedef struct worker_spec {
     int n_replicas;                                              /* 0: 1 */
     int n_threads;                                               /* 0: all cores of the machine */
     size_t kv_bytes, max_batch, max_queue, n_ctx, prefill_chunk; /* 0: the engine's defaults */
+    const char *adapters[WORKER_SPEC_ADAPTERS];                  /* "NAME=PATH"; NULL behind the last */
 } worker_spec;
 
 /* How workers share the machine's cores; made by whoever may know compute/. */

@@ -2,6 +2,7 @@
  * refused before any work, with the endpoint that would take the model. */
 #include "gateway/choose.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Which endpoint serves a task, for a message that helps. */
@@ -58,20 +59,63 @@ static int choose_only(gateway_request *rq, const char *task, const char **ret_n
     return 0;
 }
 
+static int unknown_adapter(api_error *e, const gateway_request *rq, const char *model,
+                           const Shoal__V1__ModelInfo *info)
+{
+    buf list = {0};
+    for (size_t i = 0; i < info->n_adapters; i++)
+        buf_printf(&list, "%s%s:%s", i ? ", " : "; it has ", model, info->adapters[i]);
+    int rc = api_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
+                           "the model '%.64s' has no adapter '%.64s'%.300s", model, rq->adapter,
+                           info->n_adapters == 0 ? "; none is configured"
+                           : list.data           ? list.data
+                                                 : "");
+    buf_done(&list);
+    return rc;
+}
+
+/* Of "MODEL:ADAPTER" the model into `base`, and the adapter into rq; false when it cannot be one. Models'
+ * names have no colons. */
+static bool split_name(gateway_request *rq, const char *name, char base[96])
+{
+    const char *colon = strchr(name, ':');
+    size_t n = colon ? (size_t)(colon - name) : 0;
+    if (n == 0 || n >= 96 || !colon[1] || strlen(colon + 1) >= sizeof rq->adapter) return false;
+    memcpy(base, name, n);
+    base[n] = '\0';
+    strcpy(rq->adapter, colon + 1);
+    return true;
+}
+
+static int find_adapter(gateway_request *rq, const char *model, const Shoal__V1__ModelInfo *info,
+                        api_error *e)
+{
+    for (size_t i = 0; info && i < info->n_adapters; i++) {
+        if (strcmp(info->adapters[i], rq->adapter) != 0) continue;
+        if (i < info->n_adapter_digests)
+            snprintf(rq->adapter_digest, sizeof rq->adapter_digest, "%s", info->adapter_digests[i]);
+        return 0;
+    }
+    return info ? unknown_adapter(e, rq, model, info) : 0;
+}
+
 int choose_model(gateway_request *rq, const char *task, const char **ret_name,
                  const Shoal__V1__ModelInfo **ret_info, api_error *e)
 {
     bool known;
+    char base[96];
     int rc = *ret_name ? 0 : choose_only(rq, task, ret_name, e);
     if (rc != 0) return rc;
-    const replica *r = backend_find(rq->backend, *ret_name, &known);
+    const char *name = split_name(rq, *ret_name, base) ? base : *ret_name;
+    const replica *r = backend_find(rq->backend, name, &known);
     if (!known) return api_error_no_model(e, *ret_name);
     const Shoal__V1__ModelInfo *info = r ? r->info : NULL;
+    if (*rq->adapter && (rc = find_adapter(rq, name, info, e)) != 0) return rc;
     if (info && !does(info, task))
         return api_error_set(e, 400, "invalid_request_error", "wrong_task", "model",
-                             "the model %.64s does \"%.16s\", which is asked at %s", *ret_name, info->task,
+                             "the model %.64s does \"%.16s\", which is asked at %s", name, info->task,
                              endpoint_of(info->task));
-    request_note_model(rq, *ret_name, info ? info->version : "", info ? info->quantisation : "");
+    request_note_model(rq, name, info ? info->version : "", info ? info->quantisation : "");
     *ret_info = info;
     return 0;
 }

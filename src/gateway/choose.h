@@ -7,8 +7,9 @@
 /* A task for choose_model: whatever writes on from a text, from "generate" and from "seq2seq". */
 #define CHOOSE_COMPLETES "completion"
 
-/* Sets *ret_name (NULL on entry: take the only model with that task) and notes the model in rq. *ret_info
- * is NULL when no replica has come up yet; then the call itself waits for one. 0 or an HTTP status. */
+/* Sets *ret_name (NULL on entry: take the only model with that task) and notes the model in rq: a name may be
+ * "MODEL:ADAPTER", then rq->model is MODEL, and rq->adapter ADAPTER with its digest. *ret_info is NULL when
+ * no replica has come up yet; then the call itself waits for one. 0 or an HTTP status. */
 int choose_model(gateway_request *rq, const char *task, const char **ret_name,
                  const Shoal__V1__ModelInfo **ret_info, api_error *e);
 

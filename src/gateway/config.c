@@ -89,6 +89,13 @@ static int resolve(config_file *f, const char **path, const char *dir, shoal_err
     return *path ? 0 : err_nomem(err);
 }
 
+static int resolve_adapters(config_file *f, const config_model *m, const char *dir, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < m->n_adapters; i++) rc = resolve(f, &m->adapters[i].path, dir, err);
+    return rc;
+}
+
 static int resolve_paths(config_file *f, const char *config_path, shoal_err *err)
 {
     gateway_config *c = &f->pub;
@@ -99,6 +106,7 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
     if (!rc) rc = resolve(f, &c->tls_key, dir, err);
     if (!rc) rc = resolve(f, &c->manifest, dir, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve(f, &c->models[i].path, dir, err);
+    for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve_adapters(f, &c->models[i], dir, err);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) {
         const config_pipeline *p = &c->pipelines[i];
         for (unsigned k = 0; !rc && k < p->n_stages; k++)
@@ -125,6 +133,18 @@ static int check_readable(const config_file *f, const char *field, const char *p
     return config_fail(&f->pub, err, "%s: '%s' cannot be read: %s", field, path, strerror(errno));
 }
 
+static int check_adapters(const config_file *f, size_t i, shoal_err *err)
+{
+    const config_model *m = &f->pub.models[i];
+    char field[80];
+    int rc = 0;
+    for (size_t k = 0; !rc && k < m->n_adapters; k++) {
+        snprintf(field, sizeof field, "models[%zu].adapters[%zu].path", i, k);
+        rc = check_readable(f, field, m->adapters[k].path, err);
+    }
+    return rc;
+}
+
 /* Load what the server will load, so that a wrong file is found before anything starts. */
 static int check_tls(const config_file *f, shoal_err *err)
 {
@@ -148,6 +168,7 @@ static int check_files(const config_file *f, shoal_err *err)
         char field[48];
         snprintf(field, sizeof field, "models[%zu].path", i);
         rc = check_readable(f, field, c->models[i].path, err);
+        if (!rc) rc = check_adapters(f, i, err);
     }
     return rc ? rc : check_tls(f, err);
 }

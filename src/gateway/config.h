@@ -19,11 +19,19 @@
 #include "nlu/devices.h"
 #include "wire/http.h"
 
+typedef struct config_adapter {
+    const char *name, *path;
+} config_adapter;
+
+#define CONFIG_ADAPTERS_MAX 16
+
 typedef struct config_model {
     const char *name;
     const char *path;   /* NULL: look the name up in the manifest */
     const char *sha256; /* NULL: not pinned (or pinned by the manifest) */
     unsigned replicas, threads, context, max_batch, max_queue, prefill_chunk, kv_mb; /* 0: default */
+    config_adapter *adapters; /* requests ask for "MODEL:ADAPTER" */
+    size_t n_adapters;
 } config_model;
 
 typedef device config_device; /* "light.kitchen", "Kitchen Light", "off" or "" */

@@ -75,6 +75,23 @@ static bool is_name(const char *s)
     return true;
 }
 
+static int check_adapters(const config_model *m, const char *where, shoal_err *err)
+{
+    for (size_t i = 0; i < m->n_adapters; i++) {
+        const char *name = m->adapters[i].name;
+        if (!is_name(name))
+            return err_set(err, SHOAL_EINVALID,
+                           "%sadapters[%zu].name: '%s' may hold letters, digits, '-', '_' and '.' only",
+                           where, i, name);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(m->adapters[k].name, name) == 0)
+                return err_set(err, SHOAL_EINVALID,
+                               "%sadapters[%zu].name: '%s' is already the name of adapters[%zu]", where, i,
+                               name, k);
+    }
+    return 0;
+}
+
 static int check_model(const gateway_config *c, size_t i, shoal_err *err)
 {
     const config_model *m = &c->models[i];
@@ -91,7 +108,7 @@ static int check_model(const gateway_config *c, size_t i, shoal_err *err)
     if (m->sha256 && !hex_decode(m->sha256, strlen(m->sha256), digest, sizeof digest))
         return err_set(err, SHOAL_EINVALID, "%ssha256: must be the 64 hex digits of the file's SHA-256",
                        where);
-    return 0;
+    return check_adapters(m, where, err);
 }
 
 static bool has_model(const gateway_config *c, const char *name)

@@ -106,6 +106,13 @@ static const config_field log_rows[] = {
 };
 RECORD(log_section, gateway_config, log_rows);
 
+static const config_field adapter_rows[] = {
+    TEXT("name", config_adapter, name, 1, NAME_MAX_BYTES - 1, "what follows the model's name and a colon",
+         .required = true),
+    TEXT("path", config_adapter, path, 1, PATH_MAX_BYTES, "a PEFT folder or a GGUF file", .required = true),
+};
+RECORD(adapter, config_adapter, adapter_rows);
+
 static const config_field model_rows[] = {
     TEXT("name", config_model, name, 1, NAME_MAX_BYTES, "the name clients use", .required = true),
     TEXT("path", config_model, path, 1, PATH_MAX_BYTES, "a GGUF file or a Hugging Face folder"),
@@ -117,6 +124,8 @@ static const config_field model_rows[] = {
     UINT("max_queue", config_model, max_queue, 1, 100000, "waiting requests"),
     UINT("prefill_chunk", config_model, prefill_chunk, 8, 65536, "tokens of a prompt read in one step"),
     UINT("kv_mb", config_model, kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
+    LIST("adapters", config_model, adapters, n_adapters, adapter, 1, CONFIG_ADAPTERS_MAX,
+         "LoRA adapters that requests may ask for"),
 };
 RECORD(model, config_model, model_rows);
 

@@ -150,15 +150,16 @@ static backend_call *start_bytes(encode_job *j, const backend_context *ctx)
     Shoal__V1__ImageRequest image = SHOAL__V1__IMAGE_REQUEST__INIT;
     score.csv = image.image = bytes;
     if (s->kind == ENCODE_SCORE)
-        return backend_score(j->shared.rq->backend, s->model, &score, ctx, on_scored, j);
-    return backend_classify_image(j->shared.rq->backend, s->model, &image, ctx, on_classified, j);
+        return backend_score(j->shared.rq->backend, j->shared.rq->model, &score, ctx, on_scored, j);
+    return backend_classify_image(j->shared.rq->backend, j->shared.rq->model, &image, ctx, on_classified, j);
 }
 
 static void start_call(void *job)
 {
     encode_job *j = job;
     const encode_spec *s = &j->spec;
-    backend *b = j->shared.rq->backend;
+    gateway_request *rq = j->shared.rq;
+    backend *b = rq->backend;
     backend_context ctx = request_context(j->shared.rq, "endpoint");
     Shoal__V1__EmbedRequest embed = SHOAL__V1__EMBED_REQUEST__INIT;
     Shoal__V1__ClassifyRequest classify = SHOAL__V1__CLASSIFY_REQUEST__INIT;
@@ -167,14 +168,15 @@ static void start_call(void *job)
     embed.n_inputs = classify.n_inputs = tag.n_inputs = fill.n_inputs = s->n_inputs;
     embed.inputs = classify.inputs = tag.inputs = fill.inputs = s->input_list;
     fill.top_k = (uint32_t)s->top_k;
+    embed.adapter = classify.adapter = tag.adapter = fill.adapter = rq->adapter;
     switch (s->kind) {
-    case ENCODE_EMBED: j->call = backend_embed(b, s->model, &embed, &ctx, on_embedded, j); break;
+    case ENCODE_EMBED: j->call = backend_embed(b, rq->model, &embed, &ctx, on_embedded, j); break;
     case ENCODE_RERANK:
-    case ENCODE_CLASSIFY: j->call = backend_classify(b, s->model, &classify, &ctx, on_classified, j); break;
-    case ENCODE_TAG: j->call = backend_tag(b, s->model, &tag, &ctx, on_tagged, j); break;
+    case ENCODE_CLASSIFY: j->call = backend_classify(b, rq->model, &classify, &ctx, on_classified, j); break;
+    case ENCODE_TAG: j->call = backend_tag(b, rq->model, &tag, &ctx, on_tagged, j); break;
     case ENCODE_SCORE:
     case ENCODE_IMAGE: j->call = start_bytes(j, &ctx); break;
-    case ENCODE_FILL: j->call = backend_fill_mask(b, s->model, &fill, &ctx, on_filled, j); break;
+    case ENCODE_FILL: j->call = backend_fill_mask(b, rq->model, &fill, &ctx, on_filled, j); break;
     }
     if (!j->call) shared_fail_nomem(&j->shared);
 }
@@ -211,7 +213,7 @@ static void handle(gateway_request *rq, encode_kind kind, const char *task)
     }
     j->spec = spec;
     sha256_digest key;
-    bool cacheable = info && *info->digest && encode_spec_key(&spec, info->digest, &key);
+    bool cacheable = info && *info->digest && encode_spec_key(&spec, info->digest, rq->adapter_digest, &key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
 }
 

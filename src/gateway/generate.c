@@ -217,7 +217,8 @@ static void start_calls(void *job)
         backend_generate_events ev = {.user = br, .event = on_event, .end = on_end};
         *br = (gen_branch){.job = j, .k = k};
         openai_spec_fill(j->spec, k, &req, &sampling);
-        br->call = backend_generate(j->shared.rq->backend, j->spec->model, &req, &ctx, &ev);
+        req.adapter = j->shared.rq->adapter;
+        br->call = backend_generate(j->shared.rq->backend, j->shared.rq->model, &req, &ctx, &ev);
         if (!br->call) {
             shared_fail_nomem(&j->shared);
             return;
@@ -281,7 +282,7 @@ static void handle(gateway_request *rq, const char *task,
         return;
     }
     sha256_digest key;
-    bool cacheable = info && openai_spec_key(spec, info, &key);
+    bool cacheable = info && openai_spec_key(spec, info, rq->adapter_digest, &key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
 }
 

@@ -436,12 +436,14 @@ static void key_sampling(cache_key *k, const gen_spec *s)
     }
 }
 
-bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, sha256_digest *ret)
+bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, const char *adapter_digest,
+                     sha256_digest *ret)
 {
     if (!openai_spec_is_deterministic(s) || !*model->digest) return false;
     if (s->chat && model->template_reads_clock) return false;
     cache_key *k = cache_key_new(s->chat ? "chat.completions" : s->texts ? s->texts : "completions");
     cache_key_str(k, "digest", model->digest);
+    cache_key_str(k, "adapter", adapter_digest);
     key_prompts(k, s);
     key_sampling(k, s);
     cache_key_int(k, "n", (int64_t)s->n);

@@ -71,6 +71,7 @@ void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *r
                       Shoal__V1__Sampling *sampling);
 /* The cache key for the model that will answer; false: not to be cached. Equal messages make equal prompts
  * unless the model's template reads the clock: such answers are not kept. */
-bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, sha256_digest *ret);
+bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, const char *adapter_digest,
+                     sha256_digest *ret);
 
 #endif

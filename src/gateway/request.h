@@ -42,6 +42,7 @@ typedef struct gateway_request {
     uint64_t start_ns, deadline_ns; /* deadline 0: none */
     /* What the handler learns on the way, for headers, log line and metrics. */
     char model[96], version[48], quantisation[24];
+    char adapter[64], adapter_digest[65]; /* of the answer; "": none, resp. not known yet */
     uint64_t n_prompt_tokens, n_generated_tokens;
     const char *cache_state; /* "hit", "miss", "shared"; NULL: not cacheable */
     const char *error_code;  /* of a failure inside a stream that had begun */

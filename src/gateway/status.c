@@ -1,6 +1,7 @@
 /* status.c: the endpoints that say how things are: models, health, readiness, metrics. */
 #include "gateway/status.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,24 @@ static void put_model(buf *out, const char *name, replica_state state, const Sho
     buf_putc(out, '}');
 }
 
+/* The i-th adapter of a model as one of its own: "MODEL:ADAPTER" is a name that requests may give. */
+static void put_adapter(buf *out, const char *model, replica_state state, const Shoal__V1__ModelInfo *info,
+                        size_t i)
+{
+    buf id = {0};
+    buf_printf(&id, "%s:%s", model, info->adapters[i]);
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, id.data ? id.data : "", id.len);
+    out->failed |= id.failed;
+    buf_done(&id);
+    buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\"");
+    put_str(out, "state", replica_state_name(state));
+    put_str(out, "parent", model);
+    put_str(out, "task", info->task);
+    if (i < info->n_adapter_digests) put_str(out, "digest", info->adapter_digests[i]);
+    buf_putc(out, '}');
+}
+
 /* The replica to show for a model: the first, or a ready one. NULL when place i is not the model's first. */
 static const replica *shown_replica(registry *g, size_t i)
 {
@@ -66,6 +85,10 @@ void status_models(gateway_request *rq)
         if (!first) buf_putc(&out, ',');
         first = false;
         put_model(&out, r->model, r->state, r->info);
+        for (size_t k = 0; r->info && k < r->info->n_adapters; k++) {
+            buf_putc(&out, ',');
+            put_adapter(&out, r->model, r->state, r->info, k);
+        }
     }
     buf_puts(&out, "]}");
     request_json(rq, 200, &out);
@@ -86,6 +109,27 @@ static void describe_gone(void *work)
     free(j);
 }
 
+/* The model itself, or the adapter that the path names behind it. */
+static void answer_described(gateway_request *rq, const char *model, const Shoal__V1__ModelInfo *info)
+{
+    const char *name = http_path(rq->http) + strlen(rq->endpoint->path), *colon = strchr(name, ':');
+    size_t i = 0;
+    buf out = {0};
+    while (colon && i < info->n_adapters && strcmp(info->adapters[i], colon + 1) != 0) i++;
+    if (colon && i == info->n_adapters) {
+        api_error e;
+        api_error_no_model(&e, name);
+        request_error(rq, &e);
+        return;
+    }
+    if (colon)
+        put_adapter(&out, model, REPLICA_READY, info, i);
+    else
+        put_model(&out, model, REPLICA_READY, info);
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}
+
 static void on_described(void *user, const backend_result *r, const Shoal__V1__ModelInfo *info)
 {
     describe_job *j = user;
@@ -98,24 +142,23 @@ static void on_described(void *user, const backend_result *r, const Shoal__V1__M
         request_error(rq, &e);
         return;
     }
-    buf out = {0};
-    put_model(&out, r->model, REPLICA_READY, info);
-    request_json(rq, 200, &out);
-    buf_done(&out);
+    answer_described(rq, r->model, info);
 }
 
 void status_model(gateway_request *rq)
 {
-    const char *name = http_path(rq->http) + strlen(rq->endpoint->path);
+    const char *path = http_path(rq->http) + strlen(rq->endpoint->path);
+    char name[96];
     bool known;
     api_error e;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(path, ":"), path);
     backend_find(rq->backend, name, &known);
     describe_job *j = known ? calloc(1, sizeof *j) : NULL;
     if (!j) {
         if (known)
             api_error_nomem(&e);
         else
-            api_error_no_model(&e, name);
+            api_error_no_model(&e, path);
         request_error(rq, &e);
         return;
     }

@@ -63,7 +63,11 @@ static int open_trees(shoal_model *m, const char *path, const shoal_options *opt
 static int open_network(shoal_model *m, const char *path, const shoal_options *opts, shoal_err *err)
 {
     sha256_digest d;
-    engine_options eo = {.n_threads = opts->n_threads, .n_ctx = opts->n_ctx, .kv_bytes = opts->kv_bytes};
+    engine_options eo = {.n_threads = opts->n_threads,
+                         .n_ctx = opts->n_ctx,
+                         .kv_bytes = opts->kv_bytes,
+                         .adapter = opts->adapter,
+                         .adapter_strength = opts->adapter_strength};
     int rc = model_open(&m->m, path, &(model_options){.expect_sha256 = opts->sha256}, err);
     if (rc == 0) rc = model_digest(m->m, &d, err); /* computed once, before other threads may ask */
     if (rc != 0) return rc;
@@ -105,6 +109,28 @@ void shoal_model_close(shoal_model *m)
     pthread_mutex_destroy(&m->lock);
     pthread_cond_destroy(&m->idle);
     free(m);
+}
+
+/* Trees and whatever else has no engine have no matrices to adapt. */
+static int need_engine(const shoal_model *m, shoal_err *err)
+{
+    return m->e ? 0 : err_set(err, SHOAL_EUNSUPPORTED, "%s takes no adapter", m->name);
+}
+
+int shoal_adapter_load(shoal_model *m, const char *name, const char *path, float strength, shoal_err *err)
+{
+    int rc = need_engine(m, err);
+    if (rc) return rc;
+    api_enter(m);
+    return api_leave(m, engine_adapter_load(m->e, name, path, strength, err));
+}
+
+int shoal_adapter_unload(shoal_model *m, const char *name, shoal_err *err)
+{
+    int rc = need_engine(m, err);
+    if (rc) return rc;
+    api_enter(m);
+    return api_leave(m, engine_adapter_unload(m->e, name, err));
 }
 
 static shoal_model_info describe_trees(const shoal_model *m)

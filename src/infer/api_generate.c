@@ -149,6 +149,7 @@ static int generate_ids(shoal_model *m, const encoding *prompt, const chat_templ
         .stop = o->stop,
         .n_stop = o->n_stop,
         .form = o->json_schema || o->json_object ? &form : NULL,
+        .adapter = o->adapter,
     };
     api_waiter w;
     api_waiter_init(&w);

@@ -50,6 +50,88 @@ void blk_norm(lane *l, const norm *n, rows *y, rows *x)
 
 /* ---- linear --------------------------------------------------------------------------------------- */
 
+static size_t stem_rows(const tensor *t)
+{
+    return t->n_dims > 1 ? t->dims[1] : 1;
+}
+
+/* y[rows] += scale * B (A x[cols]): dots of one fixed tree, then B's columns in their order. */
+static void adapt_row(const vec_kernels *v, const adapter_matrix *d, const float *x, float *y)
+{
+    for (size_t k = 0; k < d->rank; k++)
+        v->axpy(y, d->scale * v->dot(d->a + k * d->cols, x, d->cols), d->b + k * d->rows, d->rows);
+}
+
+static void adapt(lane *l, const proj *p, rows *x, rows *y)
+{
+    size_t t, end;
+    rows_use(l, {x, READ_MINE}, {y, READ_MINE | WRITE_MINE});
+    for (rows_share(l, y, &t, &end); t < end; t++) {
+        float *out = rows_at(y, t);
+        for (size_t i = 0; l->adapters[t] && i < p->n_stems; i++) {
+            const adapter_matrix *d = adapter_find(l->adapters[t], p->stem[i]);
+            if (d) adapt_row(l->v, d, rows_at(x, t), out);
+            out += stem_rows(p->stem[i]);
+        }
+    }
+}
+
+static float *thin_at(const lane *l, size_t t, size_t stem)
+{
+    return l->thin + t * THIN_WIDTH + stem * ADAPTER_RANK_MAX;
+}
+
+/* All members: A x of every row into l->thin, one number after the other. */
+static void reduce_few(lane *l, const proj *p, rows *x)
+{
+    size_t n = 0, at = 0, begin, end;
+    for (size_t t = 0; t < x->n; t++)
+        for (size_t i = 0; l->adapters[t] && i < p->n_stems; i++) {
+            const adapter_matrix *d = adapter_find(l->adapters[t], p->stem[i]);
+            n += d ? d->rank : 0;
+        }
+    member_share(l->m, n, 1, &begin, &end);
+    for (size_t t = 0; t < x->n; t++)
+        for (size_t i = 0; l->adapters[t] && i < p->n_stems; i++) {
+            const adapter_matrix *d = adapter_find(l->adapters[t], p->stem[i]);
+            for (size_t k = 0; d && k < d->rank; k++, at++)
+                if (at >= begin && at < end)
+                    thin_at(l, t, i)[k] = d->scale * l->v->dot(d->a + k * d->cols, rows_at(x, t), d->cols);
+        }
+}
+
+/* The same bits for fewer rows than members: both products are split by what they make. */
+static void adapt_few(lane *l, const proj *p, rows *x, rows *y)
+{
+    rows thin = {.n = x->n}; /* what the last one read of it was done before x was loaded */
+    size_t begin, end;
+    rows_use(l, {x, READ_ALL}, {&thin, WRITE_PARTS});
+    reduce_few(l, p, x);
+    rows_use(l, {&thin, READ_ALL}, {y, READ_ALL | WRITE_PARTS});
+    for (size_t t = 0; t < y->n; t++) {
+        float *out = rows_at(y, t);
+        for (size_t i = 0; l->adapters[t] && i < p->n_stems; out += stem_rows(p->stem[i++])) {
+            const adapter_matrix *d = adapter_find(l->adapters[t], p->stem[i]);
+            if (d) member_share(l->m, d->rows, 16, &begin, &end);
+            for (size_t k = 0; d && begin < end && k < d->rank; k++)
+                l->v->axpy(out + begin, thin_at(l, t, i)[k], d->b + k * d->rows + begin, end - begin);
+        }
+    }
+}
+
+/* Does any row's adapter change a matrix of p? Otherwise there is nothing to wait for. */
+static bool is_adapted(const lane *l, const proj *p, size_t n)
+{
+    const adapter *last = NULL;
+    for (size_t t = 0; l->adapters && p->n_stems > 0 && t < n; t++) {
+        if (!l->adapters[t] || l->adapters[t] == last) continue;
+        last = l->adapters[t];
+        for (size_t i = 0; i < p->n_stems; i++)
+            if (adapter_find(last, p->stem[i])) return true;
+    }
+    return false;
+}
+
 void blk_linear(lane *l, const proj *p, rows *x, rows *y, bool add)
 {
     assert(x != y && p->cols == x->width && p->rows <= y->width && x->n == y->n);
@@ -61,6 +143,9 @@ void blk_linear(lane *l, const proj *p, rows *x, rows *y, bool add)
         }
         rows_mul(l, p->part[i], y, p->first_row[i], add);
     }
+    if (!is_adapted(l, p, x->n)) return;
+    bool few = l->thin && x->n < (size_t)member_count(l->m) && x->n <= THIN_ROWS;
+    (few ? adapt_few : adapt)(l, p, x, y);
 }
 
 /* ---- activations and sums --------------------------------------------------------------------------- */

@@ -30,7 +30,9 @@ void blk_norm(lane *l, const norm *n, rows *y, rows *x);
 
 /* ---- linear --------------------------------------------------------------------------------------- */
 
-/* y = x · wᵀ + bias, or y += that; y is not x. */
+/* y = x · wᵀ + bias, or y += that; y is not x. Rows that have an adapter (lane.adapters) which changes a
+ * matrix of p get scale * B (A x) on top, after the product is complete, so that a row's bits depend on
+ * itself and its adapter alone. */
 void blk_linear(lane *l, const proj *p, rows *x, rows *y, bool add);
 
 /* ---- activations and sums --------------------------------------------------------------------------- */

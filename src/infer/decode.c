@@ -247,7 +247,8 @@ static size_t reserve(engine *e)
                                          .n = n,
                                          .n_out = s->probe_out ? (e->entries[i].n_quiet ? 0 : n) : last,
                                          .cross = e->stepper_of[i]->cross,
-                                         .n_cross = e->stepper_of[i]->n_cross};
+                                         .n_cross = e->stepper_of[i]->n_cross,
+                                         .adapter = e->stepper_of[i]->adapter};
     }
     return n_items;
 }

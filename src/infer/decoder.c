@@ -33,6 +33,7 @@ typedef struct decoder {
     token_place *place;
     uint32_t *item; /* [max_tokens] */
     uint32_t *row_token, *row_item, *row_at;
+    const adapter **token_adapter, **row_adapter; /* [max_tokens or max_positions], [max_rows] */
 } decoder;
 
 typedef struct step {
@@ -40,6 +41,7 @@ typedef struct step {
     attend_step attend;
     cross_step cross;
     size_t n_tokens, n_rows;
+    bool adapted; /* an item has an adapter */
     net_row_fn fn;
     void *user;
 } step;
@@ -171,8 +173,10 @@ static int make_space(decoder *d, size_t n_members, shoal_err *err)
     d->row_token = calloc(rows, sizeof *d->row_token);
     d->row_item = calloc(rows, sizeof *d->row_item);
     d->row_at = calloc(rows, sizeof *d->row_at);
+    d->token_adapter = calloc(n > acts_rows ? n : acts_rows, sizeof *d->token_adapter);
+    d->row_adapter = calloc(rows, sizeof *d->row_adapter);
     if ((n_in != c->n_embd && !d->narrow) || !d->last || !d->logits || !d->scores || !d->place || !d->item ||
-        !d->row_token || !d->row_item || !d->row_at)
+        !d->row_token || !d->row_item || !d->row_at || !d->token_adapter || !d->row_adapter)
         return err_nomem(err);
     return 0;
 }
@@ -213,8 +217,9 @@ static void decoder_free(net *n)
     proj_done(&d->out_proj);
     proj_done(&d->head);
     space_done(&d->space);
-    void *all[] = {d->layers, d->bias,         d->narrow,   d->last,      d->logits,   d->scores, d->place,
-                   d->item,   d->cross_scores, d->cross_kv, d->row_token, d->row_item, d->row_at};
+    void *all[] = {d->layers,    d->bias,     d->narrow, d->last,          d->logits,
+                   d->scores,    d->place,    d->item,   d->cross_scores,  d->cross_kv,
+                   d->row_token, d->row_item, d->row_at, d->token_adapter, d->row_adapter};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(d);
 }
@@ -288,6 +293,7 @@ static void run_head(pass *p, const step *s)
     rows narrow = rows_of(d->narrow, s->n_rows, d->embed.n_in);
     rows logits = rows_of(d->logits, s->n_rows, d->c->n_vocab);
     bool narrows = d->out_proj.n_parts > 0;
+    if (s->adapted) p->l.adapters = d->row_adapter;
     pick_rows(p, s, &last);
     if (narrows) blk_linear(&p->l, &d->out_proj, &last, &narrow, false);
     blk_linear(&p->l, d->c->tied ? &d->embed.words : &d->head, narrows ? &narrow : &last, &logits, false);
@@ -305,6 +311,7 @@ static void run_step(void *arg, team_member *m)
     decoder *d = s->d;
     pass p = {.c = d->c, .attend = attend_cached, .causal = &s->attend, .cross = &s->cross};
     pass_open(&p, &d->space, m, s->n_tokens);
+    if (s->adapted) p.l.adapters = d->token_adapter;
     rows narrow = rows_of(d->narrow, s->n_tokens, d->embed.n_in);
     blk_embed(&p.l, &d->embed, token_at, s, &narrow, &p.x);
     for (size_t i = 0; i < d->c->n_layer; i++) layer_run(&p, &d->layers[i]);
@@ -321,13 +328,16 @@ static void lay_out(step *s, size_t n_items)
                it->n_out <= it->n);
         assert(it->seq->n_tokens + it->n <= d->limits.n_ctx);
         s->attend.all_single = s->attend.all_single && it->n == 1;
+        s->adapted = s->adapted || it->adapter;
         for (size_t k = 0; k < it->n; k++) {
             size_t t = s->n_tokens++;
             d->item[t] = (uint32_t)i;
+            d->token_adapter[t] = it->adapter;
             d->place[t] = (token_place){.item = (uint32_t)i, .position = (uint32_t)(it->seq->n_tokens + k)};
             if (k + it->n_out < it->n) continue;
             d->row_token[s->n_rows] = (uint32_t)t;
             d->row_item[s->n_rows] = (uint32_t)i;
+            d->row_adapter[s->n_rows] = it->adapter;
             d->row_at[s->n_rows++] = (uint32_t)(k + it->n_out - it->n);
         }
     }
@@ -340,6 +350,7 @@ typedef struct keep_job {
     size_t n;
     float *kv;
     void *out;
+    bool adapted;
 } keep_job;
 
 static void keep_rows(void *arg, team_member *m)
@@ -348,6 +359,7 @@ static void keep_rows(void *arg, team_member *m)
     const model_config *c = j->d->c;
     lane l;
     rows_open(&l, m, j->d->space.acts);
+    if (j->adapted) l.adapters = j->d->token_adapter;
     rows x = rows_of((float *)j->values, j->n, c->n_embd);
     rows kv = rows_of(j->kv, j->n, 2 * c->attn.n_head_kv * c->attn.head_dim);
     for (size_t i = 0; i < c->n_layer; i++) blk_cross_keep(&l, &j->d->layers[i].cross, &x, &kv, j->out);
@@ -359,11 +371,13 @@ size_t decoder_cross_bytes(const net *n, size_t rows)
     return d->c->n_layer * cross_layer_bytes(d->c, rows);
 }
 
-void decoder_cross(net *n, team *t, const float *values, size_t rows, void *out)
+void decoder_cross(net *n, team *t, const adapter *a, const float *values, size_t rows, void *out)
 {
     decoder *d = (decoder *)n;
+    keep_job j = {.d = d, .values = values, .n = rows, .kv = d->cross_kv, .out = out, .adapted = a != NULL};
     assert(rows <= d->limits.max_positions);
-    team_run(t, keep_rows, &(keep_job){.d = d, .values = values, .n = rows, .kv = d->cross_kv, .out = out});
+    for (size_t i = 0; a && i < rows; i++) d->token_adapter[i] = a;
+    team_run(t, keep_rows, &j);
 }
 
 static void decoder_decode(net *n, team *t, const kv *cache, const net_item *items, size_t n_items,

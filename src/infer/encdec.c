@@ -92,9 +92,9 @@ static size_t encdec_cross_bytes(const net *n, size_t rows)
     return decoder_cross_bytes(((const encdec *)n)->decoder, rows);
 }
 
-static void encdec_cross(net *n, team *t, const float *values, size_t rows, void *out)
+static void encdec_cross(net *n, team *t, const adapter *a, const float *values, size_t rows, void *out)
 {
-    decoder_cross(((encdec *)n)->decoder, t, values, rows, out);
+    decoder_cross(((encdec *)n)->decoder, t, a, values, rows, out);
 }
 
 const net_ops encdec_ops = {.name = "encoder-decoder",

@@ -17,6 +17,13 @@ void encode_fail(engine *e, enc_job *j, int status, const char *message)
         atomic_fetch_add(&e->stats.n_failed, 1);
     j->fn(j->user,
           &(enc_result){.status = status, .message = message, .queue_ms = clock_ms_since(j->job.submit_ns)});
+    encode_free(j);
+}
+
+void encode_free(enc_job *j)
+{
+    if (!j) return;
+    adapter_unref(j->adapter);
     free(j->in);
     free(j);
 }
@@ -102,7 +109,7 @@ static void make_cross(engine *e, session *s, const net_input *in, team *t)
     s->cross = mem_calloc64(e->ops->cross_bytes(e->net, in->rows), 1);
     if (!s->cross) return;
     s->n_cross = in->rows;
-    e->ops->cross(e->net, t, in->values, in->rows, s->cross);
+    e->ops->cross(e->net, t, s->adapter, in->values, in->rows, s->cross);
 }
 
 static void check_session(engine *e, session *s, bool finite)
@@ -121,8 +128,7 @@ static void give_job(engine *e, enc_job *j, const net_input *in, uint64_t start_
                                  .cols = in->cols,
                                  .queue_ms = (double)(start_ns - j->job.submit_ns) / 1e6,
                                  .compute_ms = (double)took_ns / 1e6});
-    free(j->in);
-    free(j);
+    encode_free(j);
 }
 
 static void hand_out(engine *e, size_t n, uint64_t start_ns, uint64_t took_ns)

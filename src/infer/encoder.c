@@ -35,12 +35,14 @@ typedef struct encoder {
     float *keys, *scores;
     size_t scores_width;
     uint32_t *item, *first, *first_tile;
+    const adapter **adapters, **row_adapters; /* [max_positions]: of the tokens, and of the head's rows */
 } encoder;
 
 typedef struct step {
     encoder *e;
     net_input *items;
     size_t n_items, n_rows;
+    bool adapted; /* an item has an adapter */
     ragged ragged;
 } step;
 
@@ -143,10 +145,12 @@ static int make_space(encoder *e, size_t n_members, shoal_err *err)
     e->scores = mem_calloc64(n_members * e->scores_width, sizeof(float));
     e->keys = mem_calloc64((n / TILE + inputs) * TILE * c->attn.n_head_kv * c->attn.head_dim, sizeof(float));
     e->item = calloc(n, sizeof *e->item);
+    e->adapters = calloc(n, sizeof *e->adapters);
+    e->row_adapters = calloc(n > inputs ? n : inputs, sizeof *e->row_adapters);
     e->first = calloc(inputs + 1, sizeof *e->first);
     e->first_tile = calloc(inputs + 1, sizeof *e->first_tile);
     if ((n_in != c->n_embd && !e->narrow) || !e->scores || !e->keys || !e->item || !e->first ||
-        !e->first_tile)
+        !e->first_tile || !e->adapters || !e->row_adapters)
         return err_nomem(err);
     return 0;
 }
@@ -259,7 +263,8 @@ static void encoder_free(net *n)
     distance_done(&e->distance);
     head_done(&e->head);
     space_done(&e->space);
-    void *all[] = {e->layers, e->relative, e->narrow, e->keys, e->scores, e->item, e->first, e->first_tile};
+    void *all[] = {e->layers, e->relative, e->narrow,     e->keys,     e->scores,
+                   e->item,   e->first,    e->first_tile, e->adapters, e->row_adapters};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(e);
 }
@@ -286,6 +291,7 @@ static void run_step(void *arg, team_member *m)
     encoder *e = s->e;
     pass p = {.c = e->c, .attend = attend_both_ways, .step = s};
     pass_open(&p, &e->space, m, s->ragged.n_tokens);
+    if (s->adapted) p.l.adapters = e->adapters;
     rows narrow = rows_of(e->narrow, s->ragged.n_tokens, e->embed.n_in);
     if (e->stem.width)
         blk_stem(&p.l, &e->stem, s->items, e->item, e->first, &p.x);
@@ -295,6 +301,7 @@ static void run_step(void *arg, team_member *m)
         blk_embed(&p.l, &e->embed, token_at, s, &narrow, &p.x);
     for (size_t i = 0; i < e->c->n_layer; i++) layer_run(&p, &e->layers[layer_of(e, i)]);
     if (e->out_norm.w) blk_norm(&p.l, &e->out_norm, &p.x, &p.x);
+    if (s->adapted) p.l.adapters = e->row_adapters;
     if (!e->bare) blk_head(&p.l, &e->head, e->first, s->n_rows, &p.x);
 }
 
@@ -313,12 +320,20 @@ static void lay_out(step *s)
         assert(len > 0 && len <= e->limits.n_ctx && n + len <= e->limits.max_positions);
         e->first[i] = n;
         e->first_tile[i] = n_tiles;
-        for (size_t t = 0; t < len; t++) e->item[n++] = (uint32_t)i;
+        s->adapted = s->adapted || s->items[i].adapter;
+        for (size_t t = 0; t < len; t++) {
+            e->adapters[n] = s->items[i].adapter;
+            e->item[n++] = (uint32_t)i;
+        }
         n_tiles += (uint32_t)((len + TILE - 1) / TILE);
     }
     e->first[s->n_items] = n;
     s->ragged.n_tokens = n;
-    if (!e->bare) s->n_rows = head_lay_out(&e->head, s->items, s->n_items, e->first);
+    if (e->bare) return;
+    s->n_rows = head_lay_out(&e->head, s->items, s->n_items, e->first);
+    for (size_t i = 0, row = 0; s->adapted && i < s->n_items; i++)
+        for (size_t k = head_rows(&e->head, &s->items[i]); k > 0; k--)
+            e->row_adapters[row++] = s->items[i].adapter;
 }
 
 static void point_at_rows(const encoder *e, net_input *items, size_t n_items)

@@ -2,6 +2,7 @@
 #include "infer/engine.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +107,8 @@ static void destroy(engine *e)
     team_free(e->team);
     team_free(e->solo);
     grammar_vocab_free(e->vocab);
+    adapters_done(&e->adapters);
+    adapter_unref(e->standard);
     pthread_mutex_destroy(&e->lock);
     pthread_cond_destroy(&e->wake);
     free(e);
@@ -121,6 +124,10 @@ static int start(engine *e, shoal_err *err)
     if (rc == 0 && (e->ops->roles & NET_DECODES)) rc = make_decoder(e, err);
     if (rc == 0 && (e->ops->roles & NET_ENCODES)) rc = make_encoder(e, err);
     if (rc == 0) rc = load_net(e, err);
+    if (rc == 0 && e->o.adapter)
+        rc = adapter_open(&e->standard, e->o.adapter, e->o.adapter_strength != 0 ? e->o.adapter_strength : 1,
+                          e->m, err);
+    e->o.adapter = NULL; /* the caller's */
     if (rc) return rc;
     model_drop_weights(e->m);
     if (pthread_create(&e->thread, NULL, thread_main, e) != 0) {
@@ -173,6 +180,51 @@ void engine_free(engine *e)
 size_t engine_ctx(const engine *e)
 {
     return e->n_ctx;
+}
+
+/* ---- adapters ------------------------------------------------------------------------------------ */
+
+int engine_adapter_load(engine *e, const char *name, const char *path, float strength, shoal_err *err)
+{
+    adapter *a;
+    int rc = adapters_check_name(name, err);
+    if (rc == 0) rc = adapter_open(&a, path, strength, e->m, err);
+    if (rc) return rc;
+    pthread_mutex_lock(&e->lock);
+    rc = adapters_add(&e->adapters, name, a, err);
+    pthread_mutex_unlock(&e->lock);
+    if (rc) adapter_unref(a);
+    return rc;
+}
+
+int engine_adapter_unload(engine *e, const char *name, shoal_err *err)
+{
+    pthread_mutex_lock(&e->lock);
+    int rc = adapters_remove(&e->adapters, name, model_name(e->m), err);
+    pthread_mutex_unlock(&e->lock);
+    return rc;
+}
+
+bool engine_adapter_name(engine *e, size_t i, char ret_name[64], char ret_digest[65])
+{
+    pthread_mutex_lock(&e->lock);
+    bool there = i < e->adapters.n;
+    if (there) snprintf(ret_name, 64, "%s", e->adapters.at[i].name);
+    if (there && ret_digest) sha256_hex(adapter_digest(e->adapters.at[i].adapter), ret_digest);
+    pthread_mutex_unlock(&e->lock);
+    return there;
+}
+
+/* Without a name the standard one, NULL when there is none. */
+static int take_adapter(engine *e, const char *name, adapter **ret, shoal_err *err)
+{
+    *ret = name ? NULL : e->standard;
+    if (*ret) adapter_ref(*ret);
+    if (!name) return 0;
+    pthread_mutex_lock(&e->lock);
+    int rc = adapters_take(&e->adapters, name, model_name(e->m), ret, err);
+    pthread_mutex_unlock(&e->lock);
+    return rc;
 }
 
 /* ---- submitting ---------------------------------------------------------------------------------- */
@@ -270,6 +322,7 @@ static int new_session(engine *e, session **ret, const gen_request *r, size_t n_
 {
     const grammar_vocab *vocab = NULL;
     input *source = NULL;
+    adapter *adapter = NULL;
     if (!(e->ops->roles & NET_DECODES))
         return err_set(err, SHOAL_EINVALID, "%s does not generate text", model_name(e->m));
     if ((r->source != NULL) != ((e->ops->roles & NET_CROSS) != 0))
@@ -279,7 +332,10 @@ static int new_session(engine *e, session **ret, const gen_request *r, size_t n_
     int rc = r->form ? need_vocab(e, &vocab, err) : 0;
     if (rc == 0 && r->n_beams > 1) rc = check_beams(e, r, err);
     if (rc == 0 && r->source) rc = input_new(&source, e->ops, e->c, r->source, source_ctx(e), err);
-    return rc ? rc : session_new(ret, e->m, r, source, n_ctx, vocab, err);
+    if (rc == 0) rc = take_adapter(e, r->adapter, &adapter, err);
+    if (rc == 0) return session_new(ret, e->m, r, source, adapter, n_ctx, vocab, err);
+    free(source);
+    return rc;
 }
 
 int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user, uint64_t *ret_id,
@@ -334,7 +390,9 @@ int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user,
         return err_set(err, SHOAL_EINVALID, "%s generates text and does not encode it", model_name(e->m));
     enc_job *j = calloc(1, sizeof *j);
     int rc = j ? input_new(&j->in, e->ops, e->c, r, source_ctx(e), err) : err_nomem(err);
+    if (rc == 0) rc = take_adapter(e, r->adapter, &j->adapter, err);
     if (rc == 0) {
+        j->in->in.adapter = j->adapter;
         j->job.kind = JOB_ENCODE;
         j->job.deadline_ns = r->deadline_ns;
         j->job.n_tokens = j->in->n_positions;
@@ -342,8 +400,7 @@ int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user,
         j->user = user;
         rc = submit(e, &j->job, ret_id, err);
     }
-    if (rc && j) free(j->in);
-    if (rc) free(j);
+    if (rc) encode_free(j);
     return rc;
 }
 
@@ -403,6 +460,12 @@ static int probe_run(engine *e, session *s, shoal_err *err)
 int engine_logits(engine *e, const enc_request *source, const int32_t *ids, size_t n_ids, size_t n_last,
                   float *out, shoal_err *err)
 {
+    return engine_logits_adapted(e, NULL, source, ids, n_ids, n_last, out, err);
+}
+
+int engine_logits_adapted(engine *e, const char *adapter, const enc_request *source, const int32_t *ids,
+                          size_t n_ids, size_t n_last, float *out, shoal_err *err)
+{
     if (!(e->ops->roles & NET_DECODES))
         return err_set(err, SHOAL_EINVALID, "%s has no next-token logits", model_name(e->m));
     if (n_last == 0 || n_last > n_ids) {
@@ -413,7 +476,7 @@ int engine_logits(engine *e, const enc_request *source, const int32_t *ids, size
     }
     session *s = NULL;
     /* A probe generates nothing, so it may fill the context: one more place than that is never used. */
-    gen_request r = {.ids = ids, .n_ids = n_ids, .source = source, .max_tokens = 1};
+    gen_request r = {.ids = ids, .n_ids = n_ids, .source = source, .max_tokens = 1, .adapter = adapter};
     int rc = new_session(e, &s, &r, e->n_ctx + 1, err);
     if (rc) return rc;
     s->probe_out = out;

@@ -25,13 +25,15 @@
 typedef struct engine engine;
 
 typedef struct engine_options {
-    int n_threads;        /* 0: sys_core_count() */
-    size_t max_batch;     /* sequences decoding together; 0: 32 */
-    size_t max_queue;     /* requests waiting; 0: 256. Over it: SHOAL_EFULL at submit */
-    size_t n_ctx;         /* 0: the model's */
-    size_t kv_bytes;      /* hard ceiling of the KV cache; 0: 64 MiB */
-    size_t prefill_chunk; /* tokens of prefill in one step while others decode; 0: 64 */
-    arbiter *arbiter;     /* NULL: the machine is ours */
+    int n_threads;          /* 0: sys_core_count() */
+    size_t max_batch;       /* sequences decoding together; 0: 32 */
+    size_t max_queue;       /* requests waiting; 0: 256. Over it: SHOAL_EFULL at submit */
+    size_t n_ctx;           /* 0: the model's */
+    size_t kv_bytes;        /* hard ceiling of the KV cache; 0: 64 MiB */
+    size_t prefill_chunk;   /* tokens of prefill in one step while others decode; 0: 64 */
+    arbiter *arbiter;       /* NULL: the machine is ours */
+    const char *adapter;    /* path of the one that requests without a name run with; NULL: none */
+    float adapter_strength; /* 0: 1 */
 } engine_options;
 
 /* Takes its weights from `m` (packed, then model_drop_weights); m must outlive the engine. */
@@ -41,6 +43,17 @@ int engine_new(engine **ret, model *m, const engine_options *opts, shoal_err *er
 void engine_stop(engine *e);
 void engine_free(engine *e); /* cancels everything (EVENT_DONE with SHOAL_ECANCELLED), joins the thread */
 size_t engine_ctx(const engine *e);
+
+/* ---- adapters (model/adapter.h) ---- */
+
+/* Requests may name it from now on; strength 1: as it was trained. Any thread, while the engine serves: what
+ * runs is not disturbed. SHOAL_EINVALID when the name is taken or is none; adapter_open's errors. */
+int engine_adapter_load(engine *e, const char *name, const char *path, float strength, shoal_err *err);
+/* No new request gets it; those that have it end with it. SHOAL_ENOTFOUND. */
+int engine_adapter_unload(engine *e, const char *name, shoal_err *err);
+/* The i-th in order of names: its name, and (NULL is fine) its digest in hex; false behind the last. Any
+ * thread. */
+bool engine_adapter_name(engine *e, size_t i, char ret_name[64], char ret_digest[65]);
 
 typedef struct logit_bias {
     int32_t id;
@@ -58,6 +71,7 @@ typedef struct enc_request {
     const uint32_t *at; /* fill-mask: the n_at tokens whose words are asked for; NULL: all. Copied too */
     size_t n_at;
     uint64_t deadline_ns;
+    const char *adapter; /* its name; NULL: the model as it is. Unknown: SHOAL_ENOTFOUND */
 } enc_request;
 
 /* Zero means: greedy, no limits, no penalties. */
@@ -109,6 +123,7 @@ typedef struct gen_request {
      * "" among them are skipped; the strings live on as long as the program. */
     const char *shown[8];
     uint64_t first_position; /* sampling position of the first new token; replay passes what was done */
+    const char *adapter; /* of the reply and of reading the source (whose own is not looked at); as above */
 } gen_request;
 
 typedef struct token_logprob {
@@ -177,6 +192,9 @@ int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user,
  * source: as in gen_request. Blocks; models that decode only. */
 int engine_logits(engine *e, const enc_request *source, const int32_t *ids, size_t n_ids, size_t n_last,
                   float *out, shoal_err *err);
+/* The same with an adapter; NULL: without. */
+int engine_logits_adapted(engine *e, const char *adapter, const enc_request *source, const int32_t *ids,
+                          size_t n_ids, size_t n_last, float *out, shoal_err *err);
 
 typedef struct engine_stats {
     size_t n_running, n_waiting, kv_pages_used, kv_pages_total;

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "infer/adapters.h"
 #include "infer/batch.h"
 #include "infer/engine.h"
 #include "infer/input.h"
@@ -32,6 +33,7 @@ typedef struct enc_job {
     enc_result_fn fn;
     void *user;
     input *in;
+    adapter *adapter; /* its reference; NULL: none */
 } enc_job;
 
 /* What an encode step works on: a job, or the source of a session that runs. */
@@ -70,12 +72,14 @@ struct engine {
     pthread_t thread;
     bool has_thread;
     pthread_mutex_t
-        lock; /* the queue, the running list, stopping and the grammar vocabulary; the only lock */
+        lock; /* the queue, the running list, stopping, the grammar vocabulary, adapters; the only lock */
     pthread_cond_t wake;
     job_queue queue;
     bool stopping;
     uint64_t last_id, accepted_ns; /* accepted_ns: the last submit that was taken */
     grammar_vocab *vocab;          /* made for the first constrained request */
+    adapters adapters;
+    adapter *standard; /* of requests that name none; NULL: the model as it is */
     engine_counters stats;
 };
 
@@ -91,6 +95,7 @@ void loop_take_out(engine *e, session *s, void (*back)(job_queue *, job *));
 /* encode.c. One ragged batch of what waits to be encoded, if anything does. */
 void encode_step(engine *e);
 void encode_fail(engine *e, enc_job *j, int status, const char *message);
+void encode_free(enc_job *j); /* NULL is fine */
 /* decode.c. Who rests leaves, who is next comes in; then one step of those who run. */
 void decode_admit(engine *e);
 void decode_release(engine *e, session *s); /* its pages and those of its lanes */

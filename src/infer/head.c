@@ -81,7 +81,7 @@ void head_done(head *h)
 
 /* ---- the step ----------------------------------------------------------------------------------------- */
 
-static size_t rows_wanted(const head *h, const net_input *it)
+size_t head_rows(const head *h, const net_input *it)
 {
     switch (h->c->task) {
     case TASK_TAG: return it->n;
@@ -94,7 +94,7 @@ size_t head_lay_out(head *h, const net_input *items, size_t n_items, const uint3
 {
     size_t n = 0;
     for (size_t i = 0; i < n_items; i++) {
-        size_t want = rows_wanted(h, &items[i]);
+        size_t want = head_rows(h, &items[i]);
         bool some = h->c->task == TASK_FILL_MASK && items[i].at;
         assert(n + want <= h->max_rows);
         for (size_t k = 0; k < want; k++) {
@@ -110,7 +110,7 @@ void head_point_out(const head *h, net_input *items, size_t n_items)
     const float *at = h->c->task == TASK_EMBED ? h->picked : h->values;
     for (size_t i = 0; i < n_items; i++) {
         items[i].values = at;
-        items[i].rows = rows_wanted(h, &items[i]);
+        items[i].rows = head_rows(h, &items[i]);
         items[i].cols = h->n_out;
         at += items[i].rows * items[i].cols;
     }

@@ -31,6 +31,8 @@ int head_load(head *h, const model *m, const model_config *c, const embed *e, is
 int head_make_space(head *h, size_t max_inputs, size_t max_tokens, shoal_err *err);
 void head_done(head *h); /* a zeroed one is fine */
 
+/* Rows of the answer to one input. */
+size_t head_rows(const head *h, const net_input *it);
 /* Before and after a step, by one thread: rows of the answer to each input, and where they lie.
  * first[n_inputs + 1]: each input's first row. */
 size_t head_lay_out(head *h, const net_input *items, size_t n_items, const uint32_t *first);

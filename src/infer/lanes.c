@@ -14,7 +14,7 @@ int lanes_new(lanes **ret, const model *m, const gen_request *r, const session *
     beam_options o = {.n = r->n_beams, .length_penalty = r->length_penalty, .early = r->early_stopping};
     int rc = beam_new(&l->search, &o, s->max_ids - s->n_prompt, err);
     for (; rc == 0 && l->n_max < r->n_beams; l->n_max += rc == 0) {
-        rc = session_new(&l->lane[l->n_max], m, &of_lane, NULL, n_ctx, NULL, err);
+        rc = session_new(&l->lane[l->n_max], m, &of_lane, NULL, NULL, n_ctx, NULL, err);
         if (rc == 0) kv_seq_salt(&l->lane[l->n_max]->kv, s->kv.salt);
     }
     if (rc == 0 && !(l->spare = calloc(l->n_max, s->max_ids * sizeof *l->spare))) rc = err_nomem(err);

@@ -104,6 +104,7 @@ int space_init(space *s, const model_config *c, size_t max_rows, size_t acts_row
     bool ok = true;
     *s = (space){0};
     s->x = floats(n, width, &ok);
+    s->thin = floats(THIN_ROWS, THIN_WIDTH, &ok);
     s->h = floats(n, width, &ok);
     s->y = floats(n, width, &ok);
     s->qkv = floats(n, q + 2 * kv, &ok);
@@ -125,7 +126,8 @@ int space_init(space *s, const model_config *c, size_t max_rows, size_t acts_row
 
 void space_done(space *s)
 {
-    void *all[] = {s->x, s->h, s->h2, s->y, s->qkv, s->cross_q, s->att, s->conv_in, s->conv, s->ff, s->act};
+    void *all[] = {s->x,   s->h,       s->h2,   s->y,  s->qkv, s->cross_q,
+                   s->att, s->conv_in, s->conv, s->ff, s->act, s->thin};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     moe_space_done(&s->moe);
     acts_free(s->acts);
@@ -138,6 +140,7 @@ void pass_open(pass *p, const space *s, team_member *m, size_t n)
     size_t width = c->n_embd, q = c->attn.n_head * c->attn.head_dim,
            kv = c->attn.n_head_kv * c->attn.head_dim, ff = c->ffn.n_ff;
     rows_open(&p->l, m, s->acts);
+    p->l.thin = s->thin;
     p->s = s;
     p->x = rows_of(s->x, n, width);
     p->h = rows_of(s->h, n, width);

@@ -41,6 +41,7 @@ typedef struct space {
     float *cross_q;        /* [max_rows][q], with a source */
     float *conv_in, *conv; /* [max_rows][3 n_embd], [n_embd] */
     float *ff, *act;       /* [max_rows][2 or 1 n_ff], [n_ff] */
+    float *thin;           /* rows.h: lane */
     moe_space moe;
 } space;
 

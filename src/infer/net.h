@@ -10,8 +10,8 @@
  *     ops->decode(n, team, cache, items, n_items, on_row, user);
  *     ops->free(n);
  *
- * An item's bits depend on its own tokens and source alone: how prefill was cut, who else is in the batch and
- * how many threads there are changes nothing. */
+ * An item's bits depend on its own tokens, source and adapter alone: how prefill was cut, who else is in the
+ * batch with which adapter and how many threads there are changes nothing. */
 #ifndef INFER_NET_H
 #define INFER_NET_H
 
@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "compute/compute.h"
 #include "infer/kv.h"
+#include "model/adapter.h"
 #include "model/model.h"
 
 typedef struct net net;
@@ -33,6 +34,7 @@ typedef struct net_item {
     size_t n_out;      /* logits of the last n_out of them are wanted */
     const void *cross; /* NET_CROSS: what ops->cross wrote for its source of n_cross positions */
     size_t n_cross;
+    const adapter *adapter; /* of its tokens; NULL: the model as it is */
 } net_item;
 
 /* One input of an encode step: tokens, or features of another kind (log-mel frames, pixels, a series). */
@@ -47,6 +49,7 @@ typedef struct net_input {
     float *
         state; /* recurrent: [net_state_floats] that the step goes on from and leaves; NULL: zeros, dropped */
     bool every; /* recurrent: logits of every row, not only of the last */
+    const adapter *adapter; /* NULL: the model as it is */
     /* Out: values[rows][cols], valid until the next step. What they are follows from the model's task:
      * classify, rerank, image, score: logits[1][n_labels]; tag: logits[n][n_labels]; embed: [1][n_embd];
      * fill-mask: logits[n_at or n][n_vocab]; of a NET_CROSS net: the encoder's rows [positions][n_embd]. */
@@ -91,7 +94,7 @@ typedef struct net_ops {
     /* What the decoder's layers want of `rows` encoder rows: bytes, and the making of it. values as encode
      * gave them. */
     size_t (*cross_bytes)(const net *n, size_t rows);
-    void (*cross)(net *n, team *t, const float *values, size_t rows, void *out);
+    void (*cross)(net *n, team *t, const adapter *a, const float *values, size_t rows, void *out);
 } net_ops;
 
 /* What a recurrent network carries from piece to piece of a series, in floats; 0 for others. */

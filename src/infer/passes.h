@@ -14,6 +14,6 @@ int decoder_load_as(net **ret, const model *m, const model_config *c, const char
                     const net_limits *limits, shoal_err *err);
 kv_shape decoder_kv_as(const model *m, const model_config *c, const char *prefix);
 size_t decoder_cross_bytes(const net *n, size_t rows); /* net.h: cross_bytes, cross */
-void decoder_cross(net *n, team *t, const float *values, size_t rows, void *out);
+void decoder_cross(net *n, team *t, const adapter *a, const float *values, size_t rows, void *out);
 
 #endif

@@ -104,7 +104,7 @@ static int pack_all(proj *p, const model *m, const piece *ps, size_t n, isa set,
 int proj_load(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems, isa set,
               shoal_err *err)
 {
-    piece ps[PROJ_PARTS_MAX];
+    piece ps[PROJ_PARTS_MAX] = {0};
     *p = (proj){0};
     for (size_t i = 0; i < n_stems; i++) {
         const tensor *t = find(m, prefix, stems[i], "weight");
@@ -116,7 +116,11 @@ int proj_load(proj *p, const model *m, const char *prefix, const char *const *st
                         .cols = t->dims[0],
                         .bytes = t->bytes};
     }
-    return pack_all(p, m, ps, n_stems, set, err);
+    int rc = pack_all(p, m, ps, n_stems, set, err);
+    if (rc) return rc;
+    p->n_stems = n_stems;
+    for (size_t i = 0; i < n_stems; i++) p->stem[i] = ps[i].weight;
+    return 0;
 }
 
 int proj_load_flat(proj *p, const model *m, const char *prefix, const char *stem, isa set, shoal_err *err)
@@ -137,7 +141,7 @@ int proj_load_flat(proj *p, const model *m, const char *prefix, const char *stem
 int proj_load_expert(proj *p, const model *m, const char *prefix, const char *const *stems, size_t n_stems,
                      size_t expert, size_t n_expert, isa set, shoal_err *err)
 {
-    piece ps[PROJ_PARTS_MAX];
+    piece ps[PROJ_PARTS_MAX] = {0};
     *p = (proj){0};
     for (size_t i = 0; i < n_stems; i++) {
         const tensor *t = find(m, prefix, stems[i], "weight");

@@ -17,6 +17,9 @@ typedef struct proj {
     size_t n_parts;
     wmat *part[PROJ_PARTS_MAX];
     size_t first_row[PROJ_PARTS_MAX];
+    /* The model's matrices that it is made of, in the order of its rows: what adapters change. */
+    size_t n_stems;
+    const tensor *stem[PROJ_PARTS_MAX]; /* the model's, without data: their names and sides */
 } proj;
 
 /* Load "<prefix><stem>.weight" for each stem, and "<prefix><stem>.bias" where the model has it. */

@@ -20,6 +20,7 @@
 #define INFER_ROWS_H
 
 #include "compute/compute.h"
+#include "model/adapter.h"
 
 typedef struct rows {
     float *at;       /* [n][width], shared */
@@ -29,6 +30,8 @@ typedef struct rows {
     bool in_parts, read_all;
 } rows;
 
+enum { THIN_ROWS = 4, THIN_WIDTH = 3 * ADAPTER_RANK_MAX };
+
 typedef struct lane {
     team_member *m;
     const vec_kernels *v;
@@ -36,6 +39,10 @@ typedef struct lane {
     unsigned barriers; /* passed in this step, from 1 */
     unsigned acts_read;
     size_t acts_cols; /* of what is loaded */
+    /* By row of what is multiplied: its adapter, or NULL; NULL when no row of the step has one. The same for
+     * all members. */
+    const adapter *const *adapters;
+    float *thin; /* of blk_linear: A x of a few rows, THIN_ROWS * THIN_WIDTH, shared; NULL: there is none */
 } lane;
 
 enum { READ_MINE = 1, READ_ALL = 2, WRITE_MINE = 4, WRITE_PARTS = 8 };

@@ -34,6 +34,17 @@ static bool is_greedy(const sampling *s)
            (s->repetition_penalty == 0 || s->repetition_penalty == 1);
 }
 
+/* What else than its tokens the keys and values of a sequence depend on. */
+static int salt_of(const session *s, uint64_t *ret)
+{
+    uint64_t source = 0, adapter = 0;
+    if (s->source && input_digest(s->source, &source)) return SHOAL_ENOMEM;
+    if (s->adapter) memcpy(&adapter, adapter_digest(s->adapter), sizeof adapter);
+    *ret = s->source && s->adapter ? rng_mix(source) ^ adapter : source ^ adapter;
+    if (*ret == 0 && (s->source || s->adapter)) *ret = 1;
+    return 0;
+}
+
 static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, const grammar_vocab *vocab,
                 shoal_err *err)
 {
@@ -57,7 +68,7 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
             "beam search takes the likeliest reply: no temperature, penalties, bias, stop strings, "
             "log-probabilities or form of reply go with it");
     uint64_t salt = 0;
-    if (s->source && input_digest(s->source, &salt)) return err_nomem(err);
+    if (salt_of(s, &salt)) return err_nomem(err);
     if (!s->ids || kv_seq_init(&s->kv, s->max_ids, salt) || buf_reserve(&s->text, TOKEN_TEXT_BYTES))
         return err_nomem(err);
     memcpy(s->ids, r->ids, r->n_ids * sizeof *s->ids);
@@ -65,17 +76,20 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
     return r->n_beams > 1 ? lanes_new(&s->lanes, m, r, s, n_ctx, err) : 0;
 }
 
-int session_new(session **ret, const model *m, const gen_request *r, input *source, size_t n_ctx,
-                const grammar_vocab *vocab, shoal_err *err)
+int session_new(session **ret, const model *m, const gen_request *r, input *source, adapter *adapter,
+                size_t n_ctx, const grammar_vocab *vocab, shoal_err *err)
 {
     const model_config *c = model_get_config(m);
     int rc = check_prompt(c, r, n_ctx, err);
     session *s = rc == 0 ? calloc(1, sizeof *s) : NULL;
     if (!s) {
         free(source);
+        adapter_unref(adapter);
         return rc ? rc : err_nomem(err);
     }
     s->source = source;
+    s->adapter = adapter;
+    if (source) source->in.adapter = adapter;
     s->job.kind = JOB_GENERATE;
     s->config = c;
     s->job.deadline_ns = r->deadline_ns;
@@ -101,6 +115,7 @@ void session_free(session *s)
     free(s->kv.pages);
     free(s->ids);
     free(s->source);
+    adapter_unref(s->adapter);
     free(s->cross);
     sampler_done(&s->sampler);
     stop_done(&s->stop);

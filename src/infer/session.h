@@ -39,6 +39,7 @@ typedef struct session {
     gen_rule rule;
     kv_seq kv;
     struct lanes *lanes; /* of a beam search: they compute, this one waits for them */
+    adapter *adapter;    /* its reference; NULL: none */
     input *source;       /* of an encoder-decoder */
     void *cross;         /* what the decoder reads of it, n_cross positions; NULL until it is encoded */
     size_t n_cross;
@@ -57,10 +58,10 @@ typedef struct session {
     finish_reason finish; /* FINISH_NONE while it runs */
 } session;
 
-/* r is checked and copied; source is taken, whatever comes of it (NULL: none). n_ctx bounds prompt plus
- * reply. vocab is for constrained requests. */
-int session_new(session **ret, const model *m, const gen_request *r, input *source, size_t n_ctx,
-                const grammar_vocab *vocab, shoal_err *err);
+/* r is checked and copied; source and adapter are taken, whatever comes of it (NULL: none). n_ctx bounds
+ * prompt plus reply. vocab is for constrained requests. */
+int session_new(session **ret, const model *m, const gen_request *r, input *source, adapter *adapter,
+                size_t n_ctx, const grammar_vocab *vocab, shoal_err *err);
 void session_free(session *s); /* its pages must be released before */
 
 /* The whole reply of a beam search: events for each token. */

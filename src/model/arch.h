@@ -225,6 +225,13 @@ size_t arch_side(const model_config *c, unsigned dim, size_t layer);
 size_t rule_shape(const model_config *c, const rule_hit *h, size_t dims[4]);
 /* How often a rule's '#' counts under this configuration; 1 where it has none. */
 size_t rule_layers(const model_config *c, const tensor_rule *r);
+/* Rows of the file's tensor that stand before this rule's `own`, and of all; rows are dims[1], or the
+ * elements of a vector. More than its own where rules share a tensor (RULE_FUSED), or rows are left out. */
+void rule_place_rows(const model_config *c, const rule_hit *h, name_kind kind, size_t own, size_t *ret_before,
+                     size_t *ret_all);
+/* Row r of the rule's rows is this row of a folder's tensor, where fused rows take turns head by head
+ * (RULE_PER_HEAD; parts of one width). */
+size_t rule_turn_row(size_t r, size_t before, size_t all, size_t own, size_t head_dim);
 /* True when a model of this configuration has the rule's tensor in this layer. */
 bool rule_wanted(const model_config *c, const tensor_rule *r, size_t layer);
 

@@ -179,6 +179,36 @@ size_t rule_layers(const model_config *c, const tensor_rule *r)
     return c->n_layer_file ? c->n_layer_file : c->n_layer;
 }
 
+void rule_place_rows(const model_config *c, const rule_hit *h, name_kind kind, size_t own, size_t *ret_before,
+                     size_t *ret_all)
+{
+    const char *source = rule_pattern(h->rule, kind);
+    *ret_before = 0;
+    *ret_all = own;
+    if ((h->rule->flags & RULE_OFFSET) && kind == NAME_HF) {
+        *ret_before = c->pos.offset;
+        *ret_all += c->pos.offset;
+    }
+    if (!(h->rule->flags & RULE_FUSED)) return;
+    const tensor_rule *r;
+    bool before = true;
+    *ret_all = 0;
+    for (size_t i = 0; (r = arch_rule(c->arch, i)); i++) {
+        const char *p = rule_pattern(r, kind);
+        if (!(r->flags & RULE_FUSED) || !p || strcmp(p, source) != 0) continue;
+        size_t rows = arch_side(c, r->dims[0], h->layer);
+        if (r == h->rule) before = false;
+        if (before) *ret_before += rows;
+        *ret_all += rows;
+    }
+}
+
+size_t rule_turn_row(size_t r, size_t before, size_t all, size_t own, size_t head_dim)
+{
+    size_t parts = all / own, part = before / own;
+    return r / head_dim * parts * head_dim + part * head_dim + r % head_dim;
+}
+
 /* ---- presence
  * ---------------------------------------------------------------------------------------------- */
 

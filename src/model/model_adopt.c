@@ -57,32 +57,6 @@ static bool same_shape(const size_t a[4], const size_t b[4])
     }
 }
 
-/* Rows of the file's tensor that stand before this rule's, and of all; rows are dims[1], or the elements of a
- * vector. */
-static void place_rows(const adopter *a, const rule_hit *h, size_t own, size_t *ret_before, size_t *ret_all)
-{
-    const model_config *c = &a->m->config;
-    const char *source = rule_pattern(h->rule, a->kind);
-    *ret_before = 0;
-    *ret_all = own;
-    if ((h->rule->flags & RULE_OFFSET) && a->kind == NAME_HF) {
-        *ret_before = c->pos.offset;
-        *ret_all += c->pos.offset;
-    }
-    if (!(h->rule->flags & RULE_FUSED)) return;
-    const tensor_rule *r;
-    bool before = true;
-    *ret_all = 0;
-    for (size_t i = 0; (r = arch_rule(c->arch, i)); i++) {
-        const char *p = rule_pattern(r, a->kind);
-        if (!(r->flags & RULE_FUSED) || !p || strcmp(p, source) != 0) continue;
-        size_t rows = arch_side(c, r->dims[0], h->layer);
-        if (r == h->rule) before = false;
-        if (before) *ret_before += rows;
-        *ret_all += rows;
-    }
-}
-
 /* ---- values
  * ------------------------------------------------------------------------------------------------ */
 
@@ -127,14 +101,6 @@ static int align(adopter *a, tensor *t)
     return 0;
 }
 
-/* Row r of the rule's rows is this row of the file's, when they take turns head by head (parts of one width).
- */
-static size_t turn_row(size_t r, size_t before, size_t all, size_t own, size_t head_dim)
-{
-    size_t parts = all / own, part = before / own;
-    return r / head_dim * parts * head_dim + part * head_dim + r % head_dim;
-}
-
 /* *t becomes rows [before, before + own) of its `all`; cols is 1 for vectors. */
 static int take_rows(adopter *a, const rule_hit *h, tensor *t, size_t cols, size_t before, size_t own,
                      size_t all)
@@ -154,7 +120,7 @@ static int take_rows(adopter *a, const rule_hit *h, tensor *t, size_t cols, size
     }
     int rc = weights_alloc(a, t->bytes, (void **)&copy);
     for (size_t r = 0; rc == 0 && r < own; r++)
-        memcpy(copy + r * n, (const uint8_t *)t->data + turn_row(r, before, all, own, head_dim) * n, n);
+        memcpy(copy + r * n, (const uint8_t *)t->data + rule_turn_row(r, before, all, own, head_dim) * n, n);
     if (rc == 0) t->data = copy;
     return rc;
 }
@@ -267,7 +233,7 @@ static int adopt_hit(adopter *a, const rule_hit *h, const st_tensor *f)
     if (rc == 0 && turned) rc = transpose(a, &t);
     if (rc != 0) return rc;
     size_t at_row = n_dims > 1 ? n_dims - 1 : 0;
-    place_rows(a, h, need[at_row], &before, &all);
+    rule_place_rows(c, h, a->kind, need[at_row], &before, &all);
     memcpy(whole, need, sizeof whole);
     whole[at_row] = all;
     if (!same_shape(t.dims, whole)) return wrong_shape(a, name, &t, whole, n_dims);

@@ -269,7 +269,8 @@ static void submit_more(encode_call *e)
                          .n_ids = enc->n,
                          .at = g ? g->at : NULL,
                          .n_at = g ? g->n : 0,
-                         .deadline_ns = e->deadline_ns};
+                         .deadline_ns = e->deadline_ns,
+                         .adapter = *e->request->adapter ? e->request->adapter : NULL};
         shoal_err err;
         int rc = it->job.values ? 0 : make_room(e, it, &err);
         if (rc == 0) rc = engine_encode(e->w->engine, &r, bridge_result, &it->job, &it->id, &err);
@@ -397,7 +398,7 @@ static void start(worker *w, grpc_call *c, model_task task, const char *method, 
     if (e->n_running == 0) encode_free(e);
 }
 
-/* The other requests have the first field of FillMaskRequest and no more, so all are read as that. */
+/* The other requests have the fields of FillMaskRequest but one, so all are read as that. */
 void service_classify(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     start(user, c, TASK_CLASSIFY, "Classify", msg, n);

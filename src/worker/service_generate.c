@@ -519,6 +519,7 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
                      .form = form.spec,
                      .thinking = p->thinking,
                      .in_thought = p->in_thought,
+                     .adapter = *r->adapter ? r->adapter : NULL,
                      .deadline_ns = grpc_call_deadline_ns(g->call),
                      .group = group_of(&g->trace)};
     show_markers(&q, r, p);

@@ -22,12 +22,32 @@ static void describe_network(const worker *w, Shoal__V1__ModelInfo *m)
     m->template_reads_clock = chat_template_reads_clock(t);
 }
 
+typedef struct adapter_list {
+    char name[WORKER_ADAPTERS_MAX][64], digest[WORKER_ADAPTERS_MAX][65];
+    char *names[WORKER_ADAPTERS_MAX], *digests[WORKER_ADAPTERS_MAX];
+} adapter_list;
+
+static size_t list_adapters(const worker *w, adapter_list *l)
+{
+    size_t n = 0;
+    if (!w->engine) return 0;
+    for (; n < WORKER_ADAPTERS_MAX && engine_adapter_name(w->engine, n, l->name[n], l->digest[n]); n++) {
+        l->names[n] = l->name[n];
+        l->digests[n] = l->digest[n];
+    }
+    return n;
+}
+
 void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     worker *w = user;
     isa chosen = ISA_SCALAR;
     isa_choose(&chosen, NULL);
     Shoal__V1__ModelInfo m = SHOAL__V1__MODEL_INFO__INIT;
+    adapter_list l;
+    m.adapters = l.names;
+    m.adapter_digests = l.digests;
+    m.n_adapters = m.n_adapter_digests = list_adapters(w, &l);
     m.name = w->name;
     m.task = (char *)task_name(w->task);
     m.digest = w->digest;

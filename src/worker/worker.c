@@ -166,6 +166,8 @@ static int start_engine(worker *w, const worker_options *o, shoal_err *err)
     if (rc == 0) rc = intake_open(&w->intake, o->path, model_get_config(w->model), w->engine, err);
     if (rc == 0 && w->intake.notice)
         LOG(LOG_WARN, "worker", "model_notice", LOG_S("model", w->name), LOG_S("notice", w->intake.notice));
+    for (size_t i = 0; rc == 0 && i < o->n_adapters; i++)
+        rc = engine_adapter_load(w->engine, o->adapters[i].name, o->adapters[i].path, 1, err);
     return rc;
 }
 

@@ -12,12 +12,20 @@
 #include "base/err.h"
 #include "infer/engine.h"
 
+#define WORKER_ADAPTERS_MAX 64
+
+typedef struct worker_adapter {
+    const char *name, *path;
+} worker_adapter;
+
 typedef struct worker_options {
     const char *name;    /* the model's name for clients and logs */
     const char *path;    /* model file or folder */
     const char *sha256;  /* NULL: not pinned */
     const char *address; /* "unix:/path" */
     engine_options engine;
+    const worker_adapter *adapters;
+    size_t n_adapters;
     int arbiter_fd, arbiter_slot; /* -1: none */
     int parent_pid;               /* exit when this process is gone; 0: never */
 } worker_options;

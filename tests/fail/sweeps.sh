@@ -55,6 +55,7 @@ part_cli() {
     one run -- "$shoal" run $data/hf/llama-gqa -p "$text" -n 6 --temp 0
     one "run home" -- "$shoal" run home-chat-s -p "turn on the light" -n 6 --temp 0
     one "bench model" -a -- "$shoal" bench $data/hf/llama-gqa -p 4 -n 4 -r 1
+    one "run adapter" -- "$shoal" run $data/hf/llama-gqa -p "$text" -n 4 --temp 0 --adapter $data/adapters/llama-one:0.5
     one quantize -f q.gguf -- "$shoal" quantize $data/hf/llama-gqa {}/q.gguf --type q8_0
     one "quantize learns" -f q.gguf -- "$shoal" quantize $data/hf/llama-gqa {}/q.gguf --type q4_k \
         --override 'blk.*.attn_q=q6_k' --importance $data/home-eval/README.md

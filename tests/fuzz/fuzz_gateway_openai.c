@@ -52,7 +52,7 @@ static void generate(const char *body, size_t n, bool chat)
     sha256_digest key;
     Shoal__V1__ModelInfo model = SHOAL__V1__MODEL_INFO__INIT;
     model.digest = "digest";
-    if (openai_spec_key(s, &model, &key) && !openai_spec_is_deterministic(s)) abort();
+    if (openai_spec_key(s, &model, "", &key) && !openai_spec_is_deterministic(s)) abort();
     openai_spec_free(s);
 }
 
@@ -67,7 +67,7 @@ static void encode(const char *body, size_t n, encode_kind kind)
     }
     if (s.n_inputs == 0 || s.n_inputs > ENCODE_INPUTS_MAX) abort();
     sha256_digest key;
-    encode_spec_key(&s, "digest", &key);
+    encode_spec_key(&s, "digest", "", &key);
     encode_spec_done(&s);
 }
 

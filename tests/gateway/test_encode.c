@@ -209,10 +209,10 @@ static void encode_key_differs_by_pair_and_format(void **state)
 {
     sha256_digest a, b;
     encode_spec s = read_ok(ENCODE_CLASSIFY, "{\"model\":\"c\",\"input\":\"x\"}");
-    assert_true(encode_spec_key(&s, "d", &a));
+    assert_true(encode_spec_key(&s, "d", "", &a));
     encode_spec_done(&s);
     s = read_ok(ENCODE_CLASSIFY, "{\"model\":\"c\",\"input\":\"x\",\"pair\":\"\"}");
-    assert_true(encode_spec_key(&s, "d", &b));
+    assert_true(encode_spec_key(&s, "d", "", &b));
     encode_spec_done(&s);
     assert_memory_not_equal(&a, &b, sizeof a);
 }

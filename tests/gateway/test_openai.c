@@ -221,7 +221,7 @@ static void variables_decide_the_answer(void **state)
     info.digest = "d";
     gen_spec *on = chat("{" MSG ",\"seed\":1,\"chat_template_kwargs\":{\"enable_thinking\":true}}");
     gen_spec *off = chat("{" MSG ",\"seed\":1,\"chat_template_kwargs\":{\"enable_thinking\":false}}");
-    assert_true(openai_spec_key(on, &info, &a) && openai_spec_key(off, &info, &b));
+    assert_true(openai_spec_key(on, &info, "", &a) && openai_spec_key(off, &info, "", &b));
     assert_memory_not_equal(&a, &b, sizeof a);
     openai_spec_free(on);
     openai_spec_free(off);
@@ -356,7 +356,7 @@ static bool key_of(const char *body, const char *digest, sha256_digest *ret)
     gen_spec *s = chat(body);
     Shoal__V1__ModelInfo model = SHOAL__V1__MODEL_INFO__INIT;
     model.digest = (char *)digest;
-    bool ok = openai_spec_key(s, &model, ret);
+    bool ok = openai_spec_key(s, &model, "", ret);
     openai_spec_free(s);
     return ok;
 }
@@ -390,10 +390,10 @@ static void openai_answers_of_a_template_that_reads_the_clock_are_not_kept(void 
     model.digest = "d";
     gen_spec *s = chat("{" MSG ",\"seed\":1}"),
              *raw = completion("{\"model\":\"m\",\"prompt\":\"a\",\"seed\":1}");
-    assert_true(openai_spec_key(s, &model, &d));
+    assert_true(openai_spec_key(s, &model, "", &d));
     model.template_reads_clock = true;
-    assert_false(openai_spec_key(s, &model, &d));
-    assert_true(openai_spec_key(raw, &model, &d)); /* no template is asked */
+    assert_false(openai_spec_key(s, &model, "", &d));
+    assert_true(openai_spec_key(raw, &model, "", &d)); /* no template is asked */
     openai_spec_free(s);
     openai_spec_free(raw);
 }

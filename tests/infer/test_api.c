@@ -558,9 +558,50 @@ static void closing_waits_for_the_calls_it_cancels(void **state)
     }
 }
 
+/* ---- adapters -------------------------------------------------------------------------------------------
+ */
+
+#define ADAPTERS SHOAL_SOURCE_DIR "/tests/data/adapters/"
+
+static char *say(shoal_model *m, const char *adapter)
+{
+    shoal_generation g = {0};
+    shoal_err err = {0};
+    shoal_generate_options o = {.max_tokens = 12, .adapter = adapter};
+    if (shoal_generate(m, "hello there", &o, NULL, NULL, &g, &err) != 0) fail_msg("%s", err.message);
+    char *text = strdup(g.text);
+    shoal_generation_done(&g);
+    return text;
+}
+
+static void adapters_are_named_by_calls_or_stand_for_all(void **state)
+{
+    shoal_model *m = open_model(DATA "llama-gqa");
+    shoal_model *fixed =
+        open_with(DATA "llama-gqa", &(shoal_options){.n_threads = 1, .adapter = ADAPTERS "llama-one"});
+    shoal_err err = {0};
+    shoal_generate_options o = {.max_tokens = 4, .adapter = "one"};
+    assert_int_equal(shoal_generate(m, "hello", &o, NULL, NULL, NULL, &err), SHOAL_ENOTFOUND);
+    assert_int_equal(shoal_adapter_load(m, "one", ADAPTERS "llama-one", 1, &err), 0);
+    assert_int_equal(shoal_adapter_load(m, "bert", ADAPTERS "bert-intent", 1, &err), SHOAL_EFORMAT);
+    char *plain = say(m, NULL), *one = say(m, "one"), *always = say(fixed, NULL);
+    assert_string_not_equal(plain, one);
+    assert_string_equal(one, always);
+    assert_int_equal(shoal_adapter_unload(m, "one", &err), 0);
+    assert_int_equal(shoal_adapter_unload(m, "one", &err), SHOAL_ENOTFOUND);
+    free(plain);
+    free(one);
+    free(always);
+    shoal_model_close(m);
+    shoal_model_close(fixed);
+    assert_int_equal(shoal_model_open(&m, DATA "llama-gqa", &(shoal_options){.adapter = "/nowhere"}, &err),
+                     SHOAL_ENOTFOUND);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(adapters_are_named_by_calls_or_stand_for_all),
         cmocka_unit_test(generation_is_the_same_in_a_crowd),
         cmocka_unit_test(classification_is_the_same_in_a_crowd),
         cmocka_unit_test(tagging_is_the_same_in_a_crowd),
