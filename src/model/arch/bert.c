@@ -16,7 +16,8 @@ const tensor_rule rules_bert_layer[] = {
 static const tensor_rule rules[] = {
     TENSOR("token_embd.weight", "embeddings.word_embeddings.weight", 0, DIM_VOCAB, DIM_EMBD),
     TENSOR("position_embd.weight", "embeddings.position_embeddings.weight", RULE_SMALL, DIM_CTX, DIM_EMBD),
-    TENSOR("token_types.weight", "embeddings.token_type_embeddings.weight", RULE_SMALL | WHEN_TYPES,
+    /* Other engines add its rows to floats and know no F16 here. */
+    TENSOR("token_types.weight", "embeddings.token_type_embeddings.weight", RULE_FLOAT | WHEN_TYPES,
            DIM_TYPES, DIM_EMBD),
     TENSOR("token_embd_norm.*", "embeddings.LayerNorm.*", RULE_BIAS, DIM_EMBD),
     /* The field's names: cls is BERT's pooler (dense, then tanh), cls.output the classifier. */

@@ -58,13 +58,18 @@ static const tensor_rule phi3_rules[] = {
     TENSOR("blk.#.ffn_down.weight", "layers.#.mlp.down_proj.weight", 0, DIM_EMBD, DIM_FF),
     {0}};
 
+/* Written also where there is none: other engines guess a window when the key is missing. */
+static const conf_row phi3_window[] = {
+    {"attention.sliding_window", "sliding_window", CONF_AT(attn.window), CONF_SIZE, 0, 0, 16 << 20},
+    CONF_END};
+
 const arch_def arch_phi3 = {
     .name = "phi3",
     .hf_types = NAMES("phi3"),
     .task = TASK_GENERATE,
     .tasks = CAN(TASK_GENERATE),
     .base = DECODER_BASE,
-    .conf = {conf_sizes, conf_rms, conf_rope, conf_activation_row, conf_window},
+    .conf = {conf_sizes, conf_rms, conf_rope, conf_activation_row, phi3_window},
     .tensors = {rules_embed, phi3_rules},
     .prefixes = NAMES("model."),
     .ignored = ignored_rotary,

@@ -6,7 +6,7 @@ static const tensor_rule rules[] = {
     TENSOR("token_embd.weight", "embeddings.word_embeddings.weight", 0, DIM_VOCAB, DIM_EMBD),
     TENSOR("position_embd.weight", "embeddings.position_embeddings.weight", RULE_SMALL | RULE_OFFSET, DIM_CTX,
            DIM_EMBD),
-    TENSOR("token_types.weight", "embeddings.token_type_embeddings.weight", RULE_SMALL | WHEN_TYPES,
+    TENSOR("token_types.weight", "embeddings.token_type_embeddings.weight", RULE_FLOAT | WHEN_TYPES,
            DIM_TYPES, DIM_EMBD),
     TENSOR("token_embd_norm.*", "embeddings.LayerNorm.*", RULE_BIAS, DIM_EMBD),
     TENSOR("cls.*", "classifier.dense.*", RULE_BIAS | WHEN_DENSE_HEAD, DIM_EMBD, DIM_EMBD),
