@@ -11,9 +11,8 @@ static const char *endpoint_of(const char *task)
     static const struct {
         const char *task, *path;
     } ROWS[] = {
-        {"generate", "/v1/chat/completions"},
+        {"generate", "/v1/chat/completions or /v1/completions"},
         {"classify", "/v1/classify"},
-        {"rerank", "/v1/rerank"},
         {"tag", "/v1/tag"},
         {"embed", "/v1/embeddings"},
         {"transcribe", "/v1/audio/transcriptions"},

@@ -307,7 +307,8 @@ static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, promp
 static int make_source(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
     if (*r->messages_json || !*r->text)
-        return err_set(err, SHOAL_EINVALID, "%s turns a text into another: send text, not messages", w->name);
+        return err_set(err, SHOAL_EINVALID,
+                       "%s turns a text into another: send text, not messages or token ids", w->name);
     int rc = tokenize_prompt(w, r, ret, err);
     if (rc != 0) return rc;
     ret->has_source = true;

@@ -284,13 +284,13 @@ static void encode_keys_differ_by_bytes(void **state)
 {
     sha256_digest a, b, c;
     encode_spec s = read_ok(ENCODE_SCORE, "{\"model\":\"c\",\"csv\":\"x\"}");
-    assert_true(encode_spec_key(&s, "d", &a));
+    assert_true(encode_spec_key(&s, "d", "", &a));
     encode_spec_done(&s);
     s = read_ok(ENCODE_SCORE, "{\"model\":\"c\",\"csv\":\"y\"}");
-    assert_true(encode_spec_key(&s, "d", &b));
+    assert_true(encode_spec_key(&s, "d", "", &b));
     encode_spec_done(&s);
     s = read_ok(ENCODE_IMAGE, "{\"model\":\"c\",\"image\":\"eA==\"}");
-    assert_true(encode_spec_key(&s, "d", &c));
+    assert_true(encode_spec_key(&s, "d", "", &c));
     encode_spec_done(&s);
     assert_memory_not_equal(&a, &b, sizeof a);
     assert_memory_not_equal(&a, &c, sizeof a);
