@@ -90,7 +90,7 @@ static void raw(const char *text, size_t n, encode_kind kind)
     }
     if (s.n_inputs != 1 || s.bytes.len != len) abort();
     sha256_digest key;
-    encode_spec_key(&s, "digest", &key);
+    encode_spec_key(&s, "digest", "", &key);
     encode_spec_done(&s);
 }
 
