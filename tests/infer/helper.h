@@ -1,4 +1,11 @@
-/* helper.h: fixtures and blocking calls for the tests of infer/. Include once a test file. */
+    isa best;
+    return isa_choose(&best, NULL) != 0 || i == best;
+#else
+    return true;isa best;
+return isa_choose(&best, NULL) != 0 || i == best;
+#else
+return true;
+#endif /* helper.h: fixtures and blocking calls for the tests of infer/. Include once a test file. */
 #ifndef TESTS_INFER_HELPER_H
 #define TESTS_INFER_HELPER_H
 
@@ -28,6 +35,19 @@
         shoal_err err = {0};                                                                    \
         if ((call) != 0) fail_msg("%s: %s (%s)", #call, err.message, shoal_err_name(err.code)); \
     } while (0)
+
+/* Is a whole model to be run on this instruction set? Under a sanitizer, which is slow and knows nothing of
+ * bits, only on the best one: compute's own tests run all of them there. */
+static inline bool isa_tested(isa i)
+{
+    if (!isa_built(i) || !isa_usable(i)) return false;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    isa best;
+    return isa_choose(&best, NULL) != 0 || i == best;
+#else
+    return true;
+#endif
+}
 
 /* ---- fixtures: expected.json beside expected.safetensors ---------------------------------------- */
 

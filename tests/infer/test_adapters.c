@@ -295,7 +295,7 @@ static void texts_have_the_same_bits_beside_any_adapter(void **state)
     }
     bench_close(&b);
     for (int set = 0; set < ISA_COUNT; set++) {
-        for (int threads = 1; threads <= 3 && isa_usable((isa)set); threads++) {
+        for (int threads = 1; threads <= 3 && isa_tested((isa)set); threads++) {
             bench_open(&b, path, (isa)set, threads);
             bench_adapt(&b, folders);
             static const size_t chunks[] = {0, 1, 5};

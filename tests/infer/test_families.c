@@ -284,7 +284,7 @@ static void check_ways(const family *f, const char *path)
     }
     bench_close(&b);
     for (int set = 0; set < ISA_COUNT; set++) {
-        for (int threads = 1; threads <= 3 && isa_usable((isa)set); threads++) {
+        for (int threads = 1; threads <= 3 && isa_tested((isa)set); threads++) {
             snprintf(what, sizeof what, "%s, %d threads", isa_name((isa)set), threads);
             bench_open(&b, path, (isa)set, threads);
             check_cuts(f, &b, ids, n, ref, what);
@@ -416,7 +416,7 @@ static void encoder_gives_the_same_bits_however_it_runs(void **state)
     }
     bench_close(&b);
     for (int set = 0; set < ISA_COUNT; set++) {
-        for (int threads = 1; threads <= 3 && isa_usable((isa)set); threads++) {
+        for (int threads = 1; threads <= 3 && isa_tested((isa)set); threads++) {
             snprintf(what, sizeof what, "%s, %d threads", isa_name((isa)set), threads);
             bench_open(&b, path, (isa)set, threads);
             b.ops->encode(b.n, b.t, s.in, s.n);
@@ -501,7 +501,7 @@ static void array_gives_the_same_bits_however_it_runs(void **state)
     }
     bench_close(&b);
     for (int set = 0; set < ISA_COUNT; set++) {
-        for (int threads = 1; threads <= 3 && isa_usable((isa)set); threads++) {
+        for (int threads = 1; threads <= 3 && isa_tested((isa)set); threads++) {
             snprintf(what, sizeof what, "%s, %d threads", isa_name((isa)set), threads);
             bench_open(&b, path, (isa)set, threads);
             b.ops->encode(b.n, b.t, a.in, a.n_items);
