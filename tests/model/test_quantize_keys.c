@@ -216,6 +216,40 @@ static void rows_without_a_token_get_one(void **state)
     close_written(&w);
 }
 
+static int put_with_charsmap(const char *base64)
+{
+    char json[512];
+    gguf_out o = {0};
+    model_config c = {.n_vocab = 2};
+    sha256_digest digest;
+    uint64_t bytes = 0;
+    shoal_err err = {0};
+    int n = snprintf(json, sizeof json,
+                     "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Precompiled\","
+                     "\"precompiled_charsmap\":\"%s\"}]},"
+                     "\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"u\",0],[\"a\",-1]]}}",
+                     base64);
+    int rc = quantize_put_tokenizer(&o, json, (size_t)n, NULL, &c, "json", &err);
+    if (rc == 0) rc = gguf_out_open(&o, out, &err);
+    if (rc == 0) rc = gguf_out_close(&o, &digest, &bytes, &err);
+    gguf_out_done(&o);
+    return rc;
+}
+
+static void a_map_of_characters_is_written_as_bytes(void **state)
+{
+    (void)state;
+    const void *map = NULL;
+    size_t n = 0;
+    assert_int_equal(put_with_charsmap("AQID"), 0);
+    written w = open_written();
+    assert_int_equal(gguf_get_array(w.g, "tokenizer.ggml.precompiled_charsmap", GGUF_U8, &n, &map, NULL), 0);
+    assert_int_equal(n, 3);
+    assert_memory_equal(map, "\1\2\3", 3);
+    close_written(&w);
+    assert_int_equal(put_with_charsmap("no base64!"), SHOAL_EFORMAT);
+}
+
 static const tensor *tensor_of(const gguf *g, const char *name)
 {
     for (size_t i = 0; i < g->n_tensors; i++)
@@ -250,9 +284,13 @@ static void a_missing_window_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(the_keys_alone_tokenize_alike), T(added_tokens_follow_the_post_processor),
-        T(unigram_has_scores_and_spaces), T(token_types_stay_floats),
-        T(a_missing_window_is_said),      T(rows_without_a_token_get_one),
+        T(the_keys_alone_tokenize_alike),
+        T(added_tokens_follow_the_post_processor),
+        T(unigram_has_scores_and_spaces),
+        T(token_types_stay_floats),
+        T(a_missing_window_is_said),
+        T(rows_without_a_token_get_one),
+        T(a_map_of_characters_is_written_as_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
