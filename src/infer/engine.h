@@ -105,7 +105,8 @@ typedef struct token_logprob {
 
 typedef struct gen_timings {
     double queue_ms, prefill_ms, decode_ms; /* waiting, until the first token, after it */
-    size_t n_prompt, n_cached, n_generated;
+    size_t n_prompt;                        /* tokens of the source where there is one */
+    size_t n_cached, n_generated;
     size_t n_thought; /* of n_generated, tokens of the thought and its markers */
     double mean_prob; /* mean probability (raw distribution) of the chosen tokens, end token included */
 } gen_timings;

@@ -229,7 +229,7 @@ static gen_timings timings(const session *s, uint64_t now_ns)
     return (gen_timings){.queue_ms = (double)(admitted - s->job.submit_ns) / 1e6,
                          .prefill_ms = (double)(first - admitted) / 1e6,
                          .decode_ms = (double)(now_ns - first) / 1e6,
-                         .n_prompt = s->n_prompt,
+                         .n_prompt = s->source && s->source->in.n ? s->source->in.n : s->n_prompt,
                          .n_cached = s->n_cached,
                          .n_generated = s->n_generated,
                          .n_thought = s->thinking.any ? s->n_thought : 0,

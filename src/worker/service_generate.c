@@ -307,7 +307,8 @@ static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, promp
 static int make_source(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
     if (*r->messages_json || !*r->text)
-        return err_set(err, SHOAL_EINVALID, "%s turns a text into another: send text, not messages", w->name);
+        return err_set(err, SHOAL_EINVALID,
+                       "%s turns a text into another: send text, not messages or token ids", w->name);
     int rc = tokenize_prompt(w, r, ret, err);
     if (rc != 0) return rc;
     ret->has_source = true;
@@ -321,6 +322,7 @@ static int make_source(worker *w, const Shoal__V1__GenerateRequest *r, prompt *r
 
 static int make_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
+    ret->calls = toolcall_find("hermes"); /* unless a template shows another way */
     if (model_get_config(w->model)->task == TASK_SEQ2SEQ) return make_source(w, r, ret, err);
     if ((*r->messages_json != 0) + (*r->text != 0) + (r->n_ids != 0) != 1)
         return err_set(err, SHOAL_EINVALID, "give exactly one of messages_json, text and ids");
@@ -331,7 +333,6 @@ static int make_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *r
     } else {
         rc = tokenize_prompt(w, r, ret, err);
     }
-    if (!ret->calls) ret->calls = toolcall_find("hermes");
     if (rc == 0 && ret->n >= engine_ctx(w->engine))
         rc = err_set(err, SHOAL_ELIMIT,
                      "the prompt has %zu tokens and the context of %s holds %zu, reply included", ret->n,

@@ -93,7 +93,7 @@ typedef struct reply {
     size_t n_calls;
     char finish[16];
     buf thought;
-    uint32_t n_prompt, n_generated, n_reasoning;
+    uint32_t n_prompt, n_read, n_generated, n_reasoning; /* n_read: n_prompt as the end has it */
     double mean_prob;
     bool ended;
     int status;
@@ -151,6 +151,7 @@ static void on_event(void *user, const uint8_t *msg, size_t n)
     }
     if (ev->done) {
         snprintf(r->finish, sizeof r->finish, "%s", ev->done->finish);
+        r->n_read = ev->done->n_prompt;
         r->n_generated = ev->done->n_generated;
         r->n_reasoning = ev->done->n_reasoning;
         r->mean_prob = ev->done->mean_prob;
@@ -297,6 +298,31 @@ static void worker_gives_logprobs_and_echoes_the_prompt(void **state)
     assert_memory_equal(r.text.data, q.text, strlen(q.text));
     reply_done(&r);
     bench_close(&b);
+}
+
+/* What was read is the source, not the token that the reply begins with. */
+static void worker_turns_texts_into_texts(void **state)
+{
+    static const char *const MODELS[] = {DATA "t5-small-relu", DATA "marian-translate", DATA "bart"};
+    for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++) {
+        bench b;
+        bench_open(&b, MODELS[i], NULL);
+        Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
+        q.text = "Turn on the kitchen lights, please.";
+        q.max_tokens = 5;
+        q.ignore_eos = true;
+        for (q.n_beams = 1; q.n_beams <= 3; q.n_beams += 2) {
+            reply r;
+            call(&b, "/shoal.v1.Worker/Generate", &q.base, &r);
+            assert_int_equal(r.status, GRPC_OK);
+            assert_string_equal(r.finish, "length");
+            assert_int_equal(r.n_generated, 5);
+            assert_true(r.n_prompt > 5);
+            assert_int_equal(r.n_read, r.n_prompt);
+            reply_done(&r);
+        }
+        bench_close(&b);
+    }
 }
 
 static void worker_runs_streams_together_with_equal_results(void **state)
@@ -988,6 +1014,7 @@ int main(void)
         cmocka_unit_test(worker_describes_itself),
         cmocka_unit_test(worker_streams_the_references_greedy_ids),
         cmocka_unit_test(worker_gives_logprobs_and_echoes_the_prompt),
+        cmocka_unit_test(worker_turns_texts_into_texts),
         cmocka_unit_test(worker_runs_streams_together_with_equal_results),
         cmocka_unit_test(worker_frees_the_place_of_a_client_that_leaves),
         cmocka_unit_test(worker_closes_under_running_calls),
