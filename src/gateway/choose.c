@@ -10,9 +10,8 @@ static const char *endpoint_of(const char *task)
     static const struct {
         const char *task, *path;
     } ROWS[] = {
-        {"generate", "/v1/chat/completions"},
+        {"generate", "/v1/chat/completions or /v1/completions"},
         {"classify", "/v1/classify"},
-        {"rerank", "/v1/rerank"},
         {"tag", "/v1/tag"},
         {"embed", "/v1/embeddings"},
         {"seq2seq", "/v1/completions, /v1/translate or /v1/summarize"},
@@ -22,13 +21,13 @@ static const char *endpoint_of(const char *task)
     return "/v1/models";
 }
 
-/* A reranker is a classifier of one label, and may be asked as one. */
+/* A reranker is a classifier of one label, and may be asked as either. */
 static bool does(const Shoal__V1__ModelInfo *info, const char *task)
 {
     if (strcmp(task, CHOOSE_COMPLETES) == 0)
         return strcmp(info->task, "generate") == 0 || strcmp(info->task, "seq2seq") == 0;
-    return strcmp(info->task, task) == 0 ||
-           (strcmp(info->task, "rerank") == 0 && strcmp(task, "classify") == 0);
+    if (strcmp(task, "rerank") == 0) return strcmp(info->task, "classify") == 0 && info->n_labels == 1;
+    return strcmp(info->task, task) == 0;
 }
 
 /* The one model with this task. */
