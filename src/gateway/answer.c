@@ -43,7 +43,8 @@ static void add_call(gen_choice *c, const Shoal__V1__ToolCallDelta *d)
 void answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Delta *d)
 {
     gen_choice *c = &a->choices[k];
-    logprobs_add(c->logprobs, s->chat, d, c->text.len);
+    if (c->logprobs[0].len == 0) c->offset = c->text.len;
+    c->offset = logprobs_add(c->logprobs, s->chat, d, c->offset);
     if (d->text) buf_puts(&c->text, d->text);
     if (d->reasoning) buf_puts(&c->reasoning, d->reasoning);
     for (size_t i = 0; i < d->n_tool_calls; i++) add_call(c, d->tool_calls[i]);

@@ -26,6 +26,7 @@ typedef struct gen_choice {
     /* Comma separated JSON: chat has the entries of "content" in [0]; completions have tokens,
      * token_logprobs, top_logprobs and text_offset. */
     buf logprobs[ANSWER_LOGPROB_PARTS];
+    size_t offset; /* where the next token begins: in bytes, the prompt that is given back before them all */
     char finish[16]; /* "" until done */
     bool role_sent;  /* the stream's first chunk of this choice is out */
 } gen_choice;

@@ -211,7 +211,7 @@ void answer_put_delta(buf *out, const answer_form *f, gen_answer *a, const gen_s
     if (d->reasoning) put_reasoning_chunk(out, f, k, d->reasoning, strlen(d->reasoning));
     if (*text || d->n_logprobs) {
         buf parts[ANSWER_LOGPROB_PARTS] = {{0}};
-        if (d->n_logprobs) logprobs_add(parts, s->chat, d, a->choices[k].text.len - strlen(text));
+        if (d->n_logprobs) logprobs_add(parts, s->chat, d, a->choices[k].offset - logprobs_bytes(d));
         put_text_chunk(out, f, k, text, strlen(text), parts);
         for (int i = 0; i < ANSWER_LOGPROB_PARTS; i++) buf_done(&parts[i]);
     }

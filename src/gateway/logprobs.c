@@ -79,16 +79,24 @@ static void add_completion(buf parts[ANSWER_LOGPROB_PARTS], const Shoal__V1__Tok
     buf_printf(&parts[3], "%zu", offset);
 }
 
-void logprobs_add(buf parts[ANSWER_LOGPROB_PARTS], bool chat, const Shoal__V1__Delta *d, size_t text_offset)
+size_t logprobs_bytes(const Shoal__V1__Delta *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->n_logprobs; i++) n += d->logprobs[i]->text.len;
+    return n;
+}
+
+size_t logprobs_add(buf parts[ANSWER_LOGPROB_PARTS], bool chat, const Shoal__V1__Delta *d, size_t offset)
 {
     for (size_t i = 0; i < d->n_logprobs; i++) {
         const Shoal__V1__TokenLogprob *t = d->logprobs[i];
         if (chat)
             add_chat(&parts[0], t);
         else
-            add_completion(parts, t, text_offset);
-        text_offset += t->text.len;
+            add_completion(parts, t, offset);
+        offset += t->text.len;
     }
+    return offset;
 }
 
 void logprobs_put(buf *out, bool chat, const buf parts[ANSWER_LOGPROB_PARTS])

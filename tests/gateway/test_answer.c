@@ -240,6 +240,52 @@ static void answer_logprobs_are_openais(void **state)
     close_all(&f);
 }
 
+static void add_token(fixture *f, const char *token, const char *text)
+{
+    Shoal__V1__TokenLogprob t = SHOAL__V1__TOKEN_LOGPROB__INIT, *tokens = &t;
+    t.text = (ProtobufCBinaryData){.len = strlen(token), .data = (uint8_t *)token};
+    Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
+    d.text = (char *)text;
+    d.logprobs = &tokens;
+    d.n_logprobs = 1;
+    answer_add(&f->answer, f->spec, 0, &d);
+    if (f->spec->stream) answer_put_delta(&f->out, &f->form, &f->answer, f->spec, 0, &d);
+}
+
+static void open_completion(fixture *f, const char *body)
+{
+    api_error e = {0};
+    *f = (fixture){0};
+    assert_int_equal(openai_spec_parse_completion(&f->spec, body, strlen(body), &e), 0);
+    assert_int_equal(answer_init(&f->answer, openai_spec_choices(f->spec)), 0);
+    answer_form_init(&f->form, f->spec, "0123456789abcdef");
+}
+
+/* The first byte of an e with an accent waits for its second; offsets do not. */
+static void offsets_do_not_depend_on_when_text_came(void **state)
+{
+    fixture f;
+    open_completion(&f, "{\"model\":\"m\",\"prompt\":\"hi\",\"logprobs\":0,\"echo\":true}");
+    add_text(&f, "hi");
+    add_token(&f, "a", "a");
+    add_token(&f, "\xC3", "");
+    add_token(&f, "\xA9", "\xC3\xA9");
+    add_token(&f, "b", "b");
+    finish(&f, "stop");
+    answer_put(&f.out, &f.form, &f.answer);
+    assert_non_null(strstr(f.out.data, "\"text_offset\":[2,3,4,5]"));
+    close_all(&f);
+    open_completion(&f, "{\"model\":\"m\",\"prompt\":\"hi\",\"logprobs\":0,\"stream\":true}");
+    add_token(&f, "\xC3", "");
+    add_token(&f, "\xA9", "\xC3\xA9");
+    add_token(&f, "b", "b");
+    const char *at = strstr(f.out.data, "\"text_offset\":[0]");
+    assert_non_null(at);
+    assert_non_null(at = strstr(at, "\"text_offset\":[1]"));
+    assert_non_null(strstr(at, "\"text_offset\":[2]"));
+    close_all(&f);
+}
+
 static void answer_packs_and_comes_back_the_same(void **state)
 {
     fixture f;
@@ -291,6 +337,7 @@ int main(void)
         cmocka_unit_test(answer_streams_tool_calls_with_id_once),
         cmocka_unit_test(answer_never_emits_invalid_utf8),
         cmocka_unit_test(answer_logprobs_are_openais),
+        cmocka_unit_test(offsets_do_not_depend_on_when_text_came),
         cmocka_unit_test(answer_packs_and_comes_back_the_same),
         cmocka_unit_test(answer_replay_streams_what_was_whole),
     };
