@@ -3,6 +3,13 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
+/* An encoder whose heads are others than the decoder's shares the width among them. */
+static bool source_divides(const model_config *c)
+{
+    size_t n = c->source.n_head;
+    return c->source.n_layer == 0 || n == c->attn.n_head || (n > 0 && c->n_embd % n == 0);
+}
+
 static int check_heads(const model_config *c, const char *what, shoal_err *err)
 {
     const attn_conf *a = &c->attn;
@@ -13,6 +20,10 @@ static int check_heads(const model_config *c, const char *what, shoal_err *err)
     if (a->n_head % a->n_head_kv != 0)
         return err_set(err, SHOAL_EINVALID, "%s: %zu query heads cannot share %zu key/value heads", what,
                        a->n_head, a->n_head_kv);
+    if (!source_divides(c))
+        return err_set(err, SHOAL_EINVALID,
+                       "%s: the encoder's width of %zu cannot be divided among %zu heads", what, c->n_embd,
+                       c->source.n_head);
     if (c->arch->rope && (rope->dim == 0 || rope->dim % 2 != 0 || rope->dim > a->head_dim))
         return err_set(err, SHOAL_EINVALID, "%s: %zu rotary dimensions in heads of %zu", what, rope->dim,
                        a->head_dim);

@@ -215,6 +215,11 @@ static void variants_that_are_not_computed_are_refused(void **state)
             "\"decoder_layers\":1,\"encoder_layers\":1,\"decoder_ffn_dim\":4,\"encoder_ffn_dim\":4,"
             "\"decoder_attention_heads\":2,\"encoder_attention_heads\":2,\"max_position_embeddings\":16}",
             "two vocabularies");
+    refuses(
+        "{\"model_type\":\"marian\",\"vocab_size\":9,\"d_model\":8,\"decoder_layers\":1,\"encoder_layers\":1,"
+        "\"decoder_ffn_dim\":4,\"encoder_ffn_dim\":4,\"decoder_attention_heads\":2,"
+        "\"encoder_attention_heads\":3,\"max_position_embeddings\":16}",
+        "the encoder's width of 8 cannot be divided among 3 heads");
 }
 
 static void heads_are_known_by_their_class(void **state)
