@@ -96,11 +96,17 @@ static bool any_layer(const model_config *c, unsigned flag)
     return false;
 }
 
+/* The width between a layer's two products; 0 where experts do all of it. */
+static size_t dense_width(const model_config *c)
+{
+    return c->ffn.n_expert > 0 && !any_layer(c, LAYER_DENSE) ? 0 : c->ffn.n_ff;
+}
+
 int space_init(space *s, const model_config *c, size_t max_rows, size_t acts_rows, size_t acts_cols,
                shoal_err *err)
 {
     size_t n = max_rows, width = c->n_embd, q = c->attn.n_head * c->attn.head_dim,
-           kv = c->attn.n_head_kv * c->attn.head_dim, ff = c->ffn.n_ff;
+           kv = c->attn.n_head_kv * c->attn.head_dim, ff = dense_width(c);
     bool ok = true;
     *s = (space){0};
     s->x = floats(n, width, &ok);
@@ -136,7 +142,7 @@ void pass_open(pass *p, const space *s, team_member *m, size_t n)
 {
     const model_config *c = p->c;
     size_t width = c->n_embd, q = c->attn.n_head * c->attn.head_dim,
-           kv = c->attn.n_head_kv * c->attn.head_dim, ff = c->ffn.n_ff;
+           kv = c->attn.n_head_kv * c->attn.head_dim, ff = dense_width(c);
     rows_open(&p->l, m, s->acts);
     p->s = s;
     p->x = rows_of(s->x, n, width);
