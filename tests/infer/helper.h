@@ -1,11 +1,4 @@
-    isa best;
-    return isa_choose(&best, NULL) != 0 || i == best;
-#else
-    return true;isa best;
-return isa_choose(&best, NULL) != 0 || i == best;
-#else
-return true;
-#endif /* helper.h: fixtures and blocking calls for the tests of infer/. Include once a test file. */
+/* helper.h: fixtures and blocking calls for the tests of infer/. Include once a test file. */
 #ifndef TESTS_INFER_HELPER_H
 #define TESTS_INFER_HELPER_H
 
