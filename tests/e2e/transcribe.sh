@@ -11,6 +11,15 @@ grep -q 'README.md: this is no sound file' "$work/e" || fail "$(cat "$work/e")"
 build/shoal transcribe home-ears -l klingon $wav/08-lights-on.wav >/dev/null 2>&1
 [ $? = 2 ] || fail "an unknown language is wrong usage"
 
+silero=../shared/borrowed/silero-vad
+if [ -f $silero/jfk.wav ]; then
+    [ "$(build/shoal vad -m $silero/silero_vad_16k.safetensors $silero/jfk.wav | head -1)" = "0.290 2.302" ] || fail "shoal vad"
+else
+    echo "without Silero's weights: shoal vad was not tried"
+fi
+build/shoal vad $wav/08-lights-on.wav >/dev/null 2>"$work/e"
+[ $? = 2 ] && grep -q -e --model "$work/e" || fail "shoal vad without a model"
+
 cat >"$work/c.yaml" <<EOF
 manifest: $PWD/models/models.json
 limits: {max_audio_mb: 1, max_body_bytes: 4096}

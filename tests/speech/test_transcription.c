@@ -220,6 +220,52 @@ static void long_sound_is_cut_where_it_is_quiet(void **state)
     ears_close(&r);
 }
 
+/* A window's reply as the engine would give it: what stands in front, then these, up to -1. */
+static void take_reply(transcription *t, const int32_t *ids, heard *got)
+{
+    shoal_err why = {0};
+    assert_int_equal(transcription_next(t, &why), 1);
+    assert_int_equal(transcription_add(t, 1529, -9) + transcription_add(t, 1531, -9), 0);
+    for (; *ids >= 0; ids++) assert_int_equal(transcription_add(t, *ids, -0.5f), 0);
+    must(transcription_take(t, on_segment, got, &err));
+}
+
+/* Whole segments go out; the next window begins behind the last of them. */
+static void times_cut_windows_into_segments(void **state)
+{
+    enum { T = 1536, N = 200000 };
+    static const int32_t open_end[] = {T, 430, 295, T + 50, T + 50, 430, T + 100, T + 100, 295, -1},
+                         single[] = {T, 430, T + 25, 1527, -1}, none[] = {430, 1527, -1};
+    static const int64_t begins[] = {0, 1000, 2000, 10000}, ends[] = {1000, 2000, 2500, 12500};
+    ears r;
+    heard got = {0};
+    transcription *t;
+    shoal_err err = {0};
+    float *x = malloc(N * sizeof *x);
+    for (size_t i = 0; i < N; i++) x[i] = (float)(i % 100) / 200;
+    ears_open(&r, MODEL, (engine_options){0});
+    hearing h = r.h;
+    h.time_0 = T; /* as if its vocabulary went on */
+    assert_int_equal(transcription_new(&t, &h, x, N, &(transcription_options){.times = true}, &err), 0);
+    take_reply(t, open_end, &got);
+    assert_int_equal(got.n_segments, 2);
+    assert_string_equal(got.text.data, " lights on lights");
+    assert_int_equal(transcription_done_ms(t), 2000);
+    take_reply(t, single, &got);
+    assert_int_equal(transcription_done_ms(t), 10000);
+    take_reply(t, none, &got);
+    assert_int_equal(transcription_next(t, &err), 0);
+    assert_int_equal(transcription_done_ms(t), transcription_duration_ms(t));
+    assert_int_equal(got.n_segments, 4);
+    for (size_t i = 0; i < 4; i++)
+        if (got.start_ms[i] != begins[i] || got.end_ms[i] != ends[i])
+            fail_msg("segment %zu: %lld to %lld", i, (long long)got.start_ms[i], (long long)got.end_ms[i]);
+    assert_true(got.avg_logprob == -0.5);
+    transcription_free(t);
+    heard_done(&got);
+    ears_close(&r);
+}
+
 static void silence_says_nothing(void **state)
 {
     ears r;
@@ -375,6 +421,7 @@ int main(void)
         cmocka_unit_test(sound_gives_the_reference_ids),
         cmocka_unit_test(files_give_their_transcripts),
         cmocka_unit_test(long_sound_is_cut_where_it_is_quiet),
+        cmocka_unit_test(times_cut_windows_into_segments),
         cmocka_unit_test(silence_says_nothing),
         cmocka_unit_test(what_the_model_does_not_know_is_refused),
         cmocka_unit_test(other_models_do_not_hear),
