@@ -78,7 +78,11 @@ want ctx 400 'tokens and the context of home-chat-s holds 2048'
 
 # A client that leaves frees the one place there is; one that only shuts its side gets its answer.
 for kind in '' ',"stream":true'; do
-    curl -s -m 0.05 -H 'Cache-Control: no-cache' -H "x-request-id: left${#kind}" "$url/v1/chat/completions" -d "${long%\}}$kind}" >/dev/null
+    for patience in 0.05 0.08 0.03 0.12 0.2; do # too little: it never came; too much: it was answered
+        curl -s -m $patience -H 'Cache-Control: no-cache' -H "x-request-id: left${#kind}" "$url/v1/chat/completions" -d "${long%\}}$kind}" >/dev/null
+        sleep 0.1
+        grep -q "event=call_cancelled request_id=left${#kind}" "$log" && break
+    done
     log_has "event=call_cancelled request_id=left${#kind}"
     short "after"
 done
