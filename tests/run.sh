@@ -4,8 +4,8 @@
 #   tests/run.sh release|asan|tsan|debug [FILTER]     FILTER: part of a test program's name
 #
 # C tests (cmocka), seeds of the fuzz targets, end-to-end scripts (tests/e2e/*.sh) and Node.js clients
-# (tests/node/*.test.mjs). `release` without a filter also runs the C tests and seeds under both sanitizers
-# unless SHOAL_CHECK_SANITIZERS=0; their trees are built beside the tests that use one core, and the
+# (tests/node/*.test.mjs). `release` without a filter also runs the C tests and seeds under AddressSanitizer, and the C
+# tests of layers that have threads under ThreadSanitizer, unless SHOAL_CHECK_SANITIZERS=0; their trees are built beside the tests that use one core, and the
 # end-to-end scripts come last, when nothing else runs. On a terminal one line shows where the run is;
 # elsewhere each program is a line when it ends. The last line is "N passed, N failed, N skipped".
 set -uo pipefail
@@ -41,8 +41,16 @@ c_tests() {
         echo "${layer%%/*}_$(basename "$source" .c)"
     done | sort
 }
+# Layers without threads have nothing for ThreadSanitizer to see; `tests/run.sh tsan` runs them all the same.
+beside_tsan() { [ "$1" = tsan ] && [ "$preset" != tsan ]; }
+threaded='^(compute|infer|speech|worker|wire|cluster|gateway|cli)_'
+
 list_programs() {
     for p in "${presets[@]}"; do
+        if beside_tsan "$p"; then
+            c_tests | grep -E "$threaded" | sed "s/^/$p c /"
+            continue
+        fi
         c_tests | sed "s/^/$p c /"
         ls tests/fuzz | sed -n "s/^\(fuzz_.*\)\.c$/$p seeds \1/p"
     done
@@ -54,7 +62,7 @@ count() { printf '%s\n' "${programs[@]}" | grep -c "^$1 "; }
 
 announce() {
     local again=
-    [ ${#presets[@]} -eq 1 ] || again="; the first two again in the trees ${presets[*]:1}"
+    [ ${#presets[@]} -eq 1 ] || again="; the first two again under asan, those with threads under tsan"
     echo "$preset: $total programs: $(count "$preset c") of C tests, $(count "$preset seeds") of fuzz seeds," \
         "$(count "$preset script") end-to-end scripts$again"
 }
@@ -113,7 +121,10 @@ show_build() {
 build() {
     local name=$1 out=$work/build-$1
     scripts/configure.sh "$name" >"$out" 2>&1 || return 1
-    cmake --build "$(dir_of "$name")" -j "$jobs" >>"$out" 2>&1
+    local targets=()
+    beside_tsan "$name" && mapfile -t targets < <(c_tests | grep -E "$threaded")
+    [ ${#targets[@]} -eq 0 ] || targets=(--target "${targets[@]}")
+    cmake --build "$(dir_of "$name")" -j "$jobs" "${targets[@]}" >>"$out" 2>&1
 }
 build_shown() {
     local name=$1 out=$work/build-$1
