@@ -123,7 +123,7 @@ build() {
     scripts/configure.sh "$name" >"$out" 2>&1 || return 1
     local targets=()
     beside_tsan "$name" && mapfile -t targets < <(c_tests | grep -E "$threaded")
-    [ ${#targets[@]} -eq 0 ] || targets=(--target "${targets[@]}")
+    [ ${#targets[@]} -eq 0 ] || targets=(--target shoal "${targets[@]}") # some tests start workers
     cmake --build "$(dir_of "$name")" -j "$jobs" "${targets[@]}" >>"$out" 2>&1
 }
 build_shown() {
