@@ -60,3 +60,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)")
     set_source_files_properties(src/compute/arm/neoni8mm.c PROPERTIES
         COMPILE_OPTIONS "-march=armv8.2-a+dotprod+i8mm;${arm_options}")
 endif()
+
+# The kernels inline into functions of thousands of loads and stores. Where AddressSanitizer looks at each of them in a
+# call instead of in place, gcc compiles a file of x86/ in a quarter of the time (10 s for 40 s).
+if(SHOAL_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    file(GLOB x86_sources CONFIGURE_DEPENDS src/compute/x86/*.c)
+    set_source_files_properties(${x86_sources} PROPERTIES
+        COMPILE_OPTIONS "--param=asan-instrumentation-with-call-threshold=0")
+endif()
