@@ -115,7 +115,7 @@ static void settle(regex *r, size_t first, bool negated)
 {
     size_t n = n_ranges(r) - first, kept = 0;
     if (r->rc) return;
-    range *all = (range *)(void *)r->ranges.data + first;
+    range *all = n > 0 ? (range *)(void *)r->ranges.data + first : NULL; /* a buffer that held nothing has none */
     if (n > 0) qsort(all, n, sizeof *all, compare_ranges);
     for (size_t i = 0; i < n; i++) {
         if (kept > 0 && all[i].lo <= all[kept - 1].hi + 1) {
