@@ -141,11 +141,12 @@ static void check_fit(server *s, const replica *r)
     begin_stop(s);
 }
 
-static void on_change(void *user, replica *r)
+static void on_change(void *user, const registry_event *e)
 {
     server *s = user;
     size_t ready, failed, n = registry_count(s->registry);
-    check_fit(s, r);
+    if (e->what != REGISTRY_CHANGE) return;
+    check_fit(s, e->replica);
     if (s->said_ready || s->stopping || !s->gateway) return;
     count_settled(s, &ready, &failed);
     if (ready + failed < n) return;
@@ -302,7 +303,8 @@ static int start(server *s, bool json_log, shoal_err *err)
 {
     int rc = registry_new(&s->registry, &s->loop, err);
     if (rc != 0) return rc;
-    registry_on_change(s->registry, on_change, s);
+    rc = registry_listen(s->registry, on_change, s, err);
+    if (rc != 0) return rc;
     rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, err);
     if (rc != 0) return advise(err, rc);
     return start_agent(s, json_log, err);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -41,7 +42,9 @@ struct child {
     worker_spec spec; /* strings in the agent's arena */
     int slot;
     char *socket;
-    replica *r;
+    const char *id, *address;
+    uint64_t generation; /* rises with every start */
+    process process;
     life *life; /* NULL: no process */
     uv_timer_t restart;
     uint64_t backoff_ms, started_ns;
@@ -51,6 +54,8 @@ struct child {
 struct agent {
     uv_loop_t *loop;
     registry *g;
+    source *source;
+    uint64_t epoch; /* where generations begin: later than those of an agent before this one */
     arena *strings;
     agent_arbiter arbiter;
     bool has_arbiter, stopping;
@@ -106,7 +111,7 @@ static void build_args(args *x, const child *c)
     put_str(x, "--name", c->spec.model);
     put_str(x, "--model", c->spec.path);
     put_str(x, "--sha256", c->spec.sha256);
-    put_str(x, "--address", c->r->address);
+    put_str(x, "--address", c->address);
     put_size(x, "--parent", (size_t)getpid());
     put_size(x, "--threads", c->spec.n_threads > 0 ? (size_t)c->spec.n_threads : 0);
     put_size(x, "--kv-bytes", c->spec.kv_bytes);
@@ -123,6 +128,20 @@ static void build_args(args *x, const child *c)
         x->failed |= !slot;
         put_str(x, "--arbiter-slot", slot);
     }
+}
+
+/* ---- what the cluster is told -------------------------------------------------------------------- */
+
+static int tell(child *c, replica_state state, const char *reason, shoal_err *err)
+{
+    member m = {.id = c->id,
+                .generation = c->generation,
+                .model = c->spec.model,
+                .address = c->address,
+                .state = state,
+                .reason = reason,
+                .process = c->process};
+    return source_put(c->a->source, &m, err);
 }
 
 /* ---- lives and deaths -------------------------------------------------------------------------- */
@@ -162,8 +181,8 @@ static void restart_later(child *c)
 {
     uint64_t wait = agent_restart_wait_ms(&c->backoff_ms, (clock_ns() - c->started_ns) / 1000000, c->served);
     uv_timer_start(&c->restart, restart_due, wait, 0);
-    LOG(LOG_INFO, "agent", "worker_restart", LOG_S("replica", c->r->id), LOG_I("in_ms", wait),
-        LOG_I("crashes", c->r->n_crashes));
+    LOG(LOG_INFO, "agent", "worker_restart", LOG_S("replica", c->id), LOG_I("in_ms", wait),
+        LOG_I("crashes", c->process.n_crashes));
 }
 
 static void describe_exit(const life *l, int64_t code, int sig, char *out, size_t cap)
@@ -188,22 +207,22 @@ static void exited(uv_process_t *p, int64_t code, int sig)
     close(l->says);
     uv_close((uv_handle_t *)p, life_closed);
     c->life = NULL;
-    c->r->pid = 0;
+    c->process.pid = 0;
     if (a->has_arbiter && a->arbiter.reap) a->arbiter.reap(a->arbiter.user, c->slot);
     unlink(c->socket);
     bool refused = sig == 0 && code == WORKER_EXIT_CONFIG;
     bool crashed = !a->stopping && !refused && (sig != 0 || code != 0);
-    if (crashed) c->r->n_crashes++;
-    LOG(crashed || refused ? LOG_ERROR : LOG_INFO, "agent", "worker_exited", LOG_S("replica", c->r->id),
+    if (crashed) c->process.n_crashes++;
+    LOG(crashed || refused ? LOG_ERROR : LOG_INFO, "agent", "worker_exited", LOG_S("replica", c->id),
         LOG_I("code", code), LOG_I("signal", sig), LOG_S("reason", a->stopping ? "stopped" : why));
     if (a->stopping) {
-        registry_set_state(a->g, c->r, REPLICA_DOWN, "stopped");
+        tell(c, REPLICA_DOWN, "stopped", NULL);
         check_all_gone(a);
         return;
     }
-    registry_set_state(a->g, c->r, refused ? REPLICA_FAILED : REPLICA_DOWN, why);
+    tell(c, refused ? REPLICA_FAILED : REPLICA_DOWN, why, NULL);
     if (refused) return;
-    c->r->n_restarts++;
+    c->process.n_restarts++;
     restart_later(c);
 }
 
@@ -252,7 +271,7 @@ static int launch(child *c, shoal_err *err)
     arena_free(x.a);
     if (rc != 0) return err_set(err, SHOAL_EIO, "cannot start %s: %s", c->a->program, uv_strerror(rc));
     c->life = l;
-    c->r->pid = uv_process_get_pid(&l->process);
+    c->process.pid = uv_process_get_pid(&l->process);
     return 0;
 }
 
@@ -261,14 +280,15 @@ static void start_child(child *c)
     shoal_err err;
     c->started_ns = clock_ns();
     c->served = false;
+    c->generation++;
     if (launch(c, &err) != 0) {
-        registry_set_state(c->a->g, c->r, REPLICA_DOWN, err.message);
+        tell(c, REPLICA_DOWN, err.message, NULL);
         restart_later(c);
         return;
     }
-    LOG(LOG_INFO, "agent", "worker_started", LOG_S("replica", c->r->id), LOG_I("pid", c->r->pid),
-        LOG_S("address", c->r->address), LOG_I("restarts", c->r->n_restarts));
-    registry_set_state(c->a->g, c->r, REPLICA_STARTING, NULL);
+    LOG(LOG_INFO, "agent", "worker_started", LOG_S("replica", c->id), LOG_I("pid", c->process.pid),
+        LOG_S("address", c->address), LOG_I("restarts", c->process.n_restarts));
+    tell(c, REPLICA_STARTING, NULL, NULL);
 }
 
 /* ---- the agent --------------------------------------------------------------------------------- */
@@ -311,12 +331,13 @@ static int add_child(agent *a, child *c, const worker_spec *spec, int replica_nu
     c->spec.sha256 = copy(a, spec->sha256, &ok);
     for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) c->spec.adapters[i] = copy(a, spec->adapters[i], &ok);
     c->socket = socket_path(a, spec->model, slot);
-    char *address = c->socket ? arena_printf(a->strings, "unix:%s", c->socket) : NULL;
-    char *id = arena_printf(a->strings, "%s/%d", spec->model, replica_number);
-    if (!ok || !address || !id) return err_nomem(err);
+    c->address = c->socket ? arena_printf(a->strings, "unix:%s", c->socket) : NULL;
+    c->id = arena_printf(a->strings, "%s/%d", spec->model, replica_number);
+    c->generation = a->epoch;
+    if (!ok || !c->address || !c->id) return err_nomem(err);
     if (strlen(c->socket) >= sizeof((struct sockaddr_un *)0)->sun_path)
         return err_set(err, SHOAL_ELIMIT, "%s: too long for the address of a socket", c->socket);
-    int rc = registry_add(a->g, spec->model, id, address, &c->r, err);
+    int rc = tell(c, REPLICA_STARTING, NULL, err);
     if (rc != 0) return rc;
     uv_timer_init(a->loop, &c->restart);
     c->restart.data = c;
@@ -366,18 +387,24 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
     return rundir_open(&a->dir, o->run_dir, err);
 }
 
-/* A wedged worker is ended the hard way: it would not listen to anything else. Its exit starts it again. */
-static void on_replica_change(void *user, replica *r)
+static child *child_of_id(agent *a, const char *id)
 {
-    agent *a = user;
-    for (size_t i = 0; i < a->n; i++) {
-        child *c = &a->children[i];
-        if (c->r == r && r->state == REPLICA_READY) c->served = true;
-        if (c->r != r || !c->life || !r->wedged) continue;
-        LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", r->id), LOG_I("pid", r->pid),
-            LOG_S("reason", r->reason));
-        uv_process_kill(&c->life->process, SIGKILL);
-    }
+    for (size_t i = 0; i < a->n; i++)
+        if (strcmp(a->children[i].id, id) == 0) return &a->children[i];
+    return NULL;
+}
+
+/* A wedged worker is ended the hard way: it would not listen to anything else. Its exit starts it again. */
+static void on_replica_change(void *user, const registry_event *e)
+{
+    const replica *r = e->replica;
+    child *c = e->what == REGISTRY_CHANGE ? child_of_id(user, r->id) : NULL;
+    if (!c) return;
+    if (r->state == REPLICA_READY) c->served = true;
+    if (!c->life || !r->wedged) return;
+    LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", c->id), LOG_I("pid", c->process.pid),
+        LOG_S("reason", r->reason));
+    uv_process_kill(&c->life->process, SIGKILL);
 }
 
 static child *child_of_slot(agent *a, int slot)
@@ -393,7 +420,7 @@ static void watch_arbiter(uv_timer_t *t)
     agent *a = t->data;
     child *c = child_of_slot(a, a->arbiter.stuck(a->arbiter.user));
     if (!c || !c->life) return;
-    LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", c->r->id), LOG_I("pid", c->r->pid),
+    LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", c->id), LOG_I("pid", c->process.pid),
         LOG_S("reason", "it does not leave the arbiter's lock"));
     uv_process_kill(&c->life->process, SIGKILL);
 }
@@ -405,22 +432,34 @@ static void init_timer(agent *a, uv_timer_t *t)
     a->n_open_timers++;
 }
 
+/* Generations must rise from one run of an agent to the next: the time of day does, in microseconds faster
+ * than any worker could be started. */
+static uint64_t epoch(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err)
 {
     agent *a = calloc(1, sizeof *a);
     if (!a) return err_nomem(err);
     a->loop = loop;
     a->g = g;
+    a->epoch = epoch();
     init_timer(a, &a->kill);
     init_timer(a, &a->watch);
     uv_unref((uv_handle_t *)&a->watch); /* looking keeps no process alive */
-    int rc = configure(a, opts, err);
+    int rc = source_open(&a->source, g, "agent", err);
+    if (rc == 0) rc = configure(a, opts, err);
     if (rc == 0) rc = add_children(a, opts, err);
+    if (rc == 0) rc = registry_listen(g, on_replica_change, a, err);
     if (rc != 0) {
         agent_free(a);
         return rc;
     }
-    registry_on_change(g, on_replica_change, a);
+    source_synced(a->source);
     if (a->has_arbiter && a->arbiter.stuck) uv_timer_start(&a->watch, watch_arbiter, WATCH_MS, WATCH_MS);
     for (size_t i = 0; i < a->n; i++) start_child(&a->children[i]);
     *ret = a;
@@ -432,7 +471,7 @@ static void kill_all(uv_timer_t *t)
     agent *a = t->data;
     for (size_t i = 0; i < a->n; i++) {
         if (!a->children[i].life) continue;
-        LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", a->children[i].r->id),
+        LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", a->children[i].id),
             LOG_S("reason", "grace is over"));
         uv_process_kill(&a->children[i].life->process, SIGKILL);
     }
@@ -454,7 +493,7 @@ void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *use
         uv_timer_stop(&c->restart);
         if (!c->life) continue;
         any = true;
-        registry_set_state(a->g, c->r, REPLICA_DRAINING, "stopping");
+        tell(c, REPLICA_DRAINING, "stopping", NULL);
         uv_process_kill(&c->life->process, WORKER_STOP_SIGNAL);
     }
     if (any)
@@ -484,6 +523,8 @@ static void restart_timer_closed(uv_handle_t *h)
 void agent_free(agent *a)
 {
     if (!a) return;
+    registry_unlisten(a->g, on_replica_change, a);
+    source_close(a->source);
     for (size_t i = 0; i < a->n; i++) {
         unlink(a->children[i].socket);
         uv_close((uv_handle_t *)&a->children[i].restart, restart_timer_closed);

@@ -15,7 +15,7 @@
 #include <uv.h>
 
 #include "base/err.h"
-#include "cluster/replica.h"
+#include "cluster/registry.h"
 
 #define WORKER_EXIT_CONFIG 78
 #define WORKER_STOP_SIGNAL SIGUSR1 /* SIGTERM may come to the whole group, before its gateway has drained */
@@ -57,12 +57,13 @@ uint64_t agent_restart_wait_ms(uint64_t *backoff_ms, uint64_t lived_ms, bool ser
 
 typedef struct agent agent;
 
-/* Registers every replica and starts their processes. Strings of opts are copied. */
+/* Puts every replica into the registry, as a source of its own, and starts their processes. Strings of opts
+ * are copied. */
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err);
 /* All workers stop (they finish what runs), SIGKILL after grace_ms; `done` when all are gone. */
 void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *user);
-/* After stop, before registry_free: removes the sockets and the directory it made; run the loop once
- * more afterwards. */
+/* After stop, before registry_free: drops its replicas, removes the sockets and the directory it made; run
+ * the loop once more afterwards. */
 void agent_free(agent *a);
 /* Where the sockets are; borrowed. */
 const char *agent_run_dir(const agent *a);

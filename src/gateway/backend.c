@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "router/router.h"
+#include "cluster/route.h"
 
 /* A worker that died is back within a second. Calls that come meanwhile wait for it for so long
  * rather than fail, so that a client that sends its request again is answered. */
@@ -38,17 +38,18 @@ struct backend_call {
     uint64_t hold_until_ns; /* 0: fail at once when no replica is ready */
     uint8_t *msg;           /* packed request, kept for another try */
     size_t n_msg;
-    unsigned n_tokens;     /* of input: bytes over four, close enough to compare calls */
-    unsigned n_unanswered; /* of them, as far as the replica has not begun to answer */
-    unsigned n_tokens_max; /* of a prompt: no token has less than a byte */
-    uint64_t tried;        /* bit i: registry place i failed this call */
-    bool waiting;          /* in no replica's hands: the timer looks after it */
+    unsigned n_tokens;                  /* of input: bytes over four, close enough to compare calls */
+    unsigned n_unanswered;              /* of them, as far as the replica has not begun to answer */
+    unsigned n_tokens_max;              /* of a prompt: no token has less than a byte */
+    uint64_t tried[ROUTER_EXCLUDE_MAX]; /* lives that failed this call */
+    size_t n_tried;
+    bool waiting; /* in no replica's hands: the timer looks after it */
     bool got_message;
     bool learns; /* its time tells how fast the replica is */
     int status;  /* set while waiting: fail with this */
     char message[512];
-    replica *r;
-    size_t place;
+    replica *r;    /* where it is, or was last; held */
+    uint64_t life; /* of r, when it was sent there */
     grpc_client_call *call;
     ProtobufCMessage *reply;
     reply_fn deliver;
@@ -65,8 +66,6 @@ struct backend {
     bool timer_on;
     size_t n_waiting;
     backend_call *calls;
-    router_replica *view; /* as many places as the registry has */
-    size_t n_view;
     scratch scratch;
 };
 
@@ -99,7 +98,6 @@ void backend_free(backend *b)
     if (!b) return;
     while (b->calls) backend_cancel(b->calls);
     uv_close((uv_handle_t *)b->timer, free_handle);
-    free(b->view);
     free(b);
 }
 
@@ -110,15 +108,11 @@ registry *backend_registry(backend *b)
 
 const replica *backend_find(backend *b, const char *model, bool *ret_known)
 {
-    bool known = false;
+    const replica_set *set = registry_find(b->g, model);
     const replica *found = NULL;
-    for (size_t i = 0; i < registry_count(b->g) && !found; i++) {
-        const replica *r = registry_at(b->g, i);
-        if (strcmp(r->model, model) != 0) continue;
-        known = true;
-        if (r->info) found = r;
-    }
-    if (ret_known) *ret_known = known;
+    for (size_t i = 0; set && i < set->n && !found; i++)
+        if (set->replicas[i]->info) found = set->replicas[i];
+    if (ret_known) *ret_known = set != NULL;
     return found;
 }
 
@@ -135,6 +129,7 @@ static void call_free(backend_call *c)
 {
     if (c->waiting) c->b->n_waiting--;
     unlink_call(c);
+    replica_unref(c->r);
     if (c->reply) protobuf_c_message_free_unpacked(c->reply, NULL);
     free(c->msg);
     free(c);
@@ -168,16 +163,15 @@ static void finish(backend_call *c, int status, const char *message)
 /* The replica has gone through the call's input. */
 static void input_done(backend_call *c, uint64_t now)
 {
-    c->r->n_tokens_in_flight -= c->n_unanswered;
+    load_moved(&c->r->load, c->n_unanswered, now);
     c->n_unanswered = 0;
-    c->r->moved_ns = now;
 }
 
 static void leave_replica(backend_call *c)
 {
     if (!c->call) return;
-    input_done(c, clock_ns());
-    c->r->n_in_flight--;
+    load_leave(&c->r->load, c->n_unanswered, clock_ns());
+    c->n_unanswered = 0;
     c->call = NULL;
 }
 
@@ -227,97 +221,41 @@ static void park(backend_call *c, int status, const char *fmt, ...)
     set_timer(c->b);
 }
 
-/* What a call costs on r: unary ones as this gateway saw it, generations as the worker's engine did. */
-static cost_line cost_on(const replica *r, bool generates)
-{
-    const Shoal__V1__Stats *s = r->stats;
-    if (!generates) return cost_line_of(&r->cost);
-    if (!s) return (cost_line){0};
-    double token_ms = s->decode_tokens_per_s > 0 ? 1e3 / s->decode_tokens_per_s : 0;
-    return (cost_line){.fixed_ms = s->prefill_fixed_ms + token_ms, .unit_ms = s->prefill_token_ms};
-}
-
-static router_replica look_at(const replica *r, uint64_t now)
-{
-    bool generates = r->info && strcmp(or_empty(r->info->task), "generate") == 0;
-    cost_line line = cost_on(r, generates);
-    return (router_replica){
-        .model = r->model,
-        .digest = r->info ? r->info->digest : NULL,
-        .ready =
-            r->state == REPLICA_READY && !r->silent && r->channel && grpc_channel_is_connected(r->channel),
-        .draining = r->state == REPLICA_DRAINING,
-        .n_in_flight = r->n_in_flight,
-        .n_tokens_in_flight = r->n_tokens_in_flight,
-        .n_parallel = generates ? 16 : 1,
-        .n_ctx = r->info ? r->info->n_ctx : 0,
-        .ms_per_call = line.fixed_ms,
-        .ms_per_token = line.unit_ms,
-        .worked_ms = r->n_in_flight && now > r->moved_ns ? (double)(now - r->moved_ns) / 1e6 : 0,
-        .sent_ns = r->sent_ns,
-    };
-}
-
-static bool snapshot(backend *b, uint64_t now, router_view *ret)
-{
-    size_t n = registry_count(b->g);
-    if (n > b->n_view) {
-        router_replica *v = realloc(b->view, n * sizeof *v);
-        if (!v) return false;
-        b->view = v;
-        b->n_view = n;
-    }
-    for (size_t i = 0; i < n; i++) b->view[i] = look_at(registry_at(b->g, i), now);
-    *ret = (router_view){.replicas = b->view, .n_replicas = n};
-    return true;
-}
-
 /* The one sentence of why a model that is down is down. */
 static void describe_down(backend *b, const char *model, char *out, size_t n)
 {
-    for (size_t i = 0; i < registry_count(b->g); i++) {
-        const replica *r = registry_at(b->g, i);
-        if (strcmp(r->model, model) != 0 || r->state != REPLICA_FAILED) continue;
+    const replica_set *set = registry_find(b->g, model);
+    for (size_t i = 0; set && i < set->n; i++) {
+        const replica *r = set->replicas[i];
+        if (r->state != REPLICA_FAILED) continue;
         snprintf(out, n, "the model %.64s is not served: %s", model, r->reason);
         return;
     }
     snprintf(out, n, "the worker serving %.64s is not running; send the request again", model);
 }
 
-static bool may_come_back(backend *b, const char *model)
-{
-    for (size_t i = 0; i < registry_count(b->g); i++) {
-        const replica *r = registry_at(b->g, i);
-        if (strcmp(r->model, model) == 0 && r->state != REPLICA_FAILED && r->state != REPLICA_DRAINING)
-            return true;
-    }
-    return false;
-}
-
 static void on_message(void *user, const uint8_t *msg, size_t n);
 static void on_end(void *user, grpc_status status, const char *message);
 
-static bool start_on(backend_call *c, size_t place)
+static bool start_on(backend_call *c, replica *r)
 {
-    replica *r = registry_at(c->b->g, place);
     http_header id = {"x-request-id", c->request_id};
     grpc_client_events ev = {.user = c, .message = on_message, .end = on_end};
-    c->r = r;
-    c->place = place;
+    replica_unref(c->r);
+    c->r = replica_ref(r);
+    c->life = r->life;
     c->sent_ns = clock_ns();
-    if (r->n_in_flight == 0) r->moved_ns = c->sent_ns;
     c->call = grpc_call_start(r->channel, c->path, c->msg, c->n_msg, &id, c->request_id[0] ? 1 : 0,
                               c->deadline_ns, &ev);
     if (!c->call) return false;
-    r->sent_ns = c->sent_ns;
-    r->n_in_flight++;
-    r->n_tokens_in_flight += c->n_unanswered = c->n_tokens;
+    c->n_unanswered = c->n_tokens;
+    load_begin(&r->load, c->n_tokens, c->sent_ns);
     return true;
 }
 
 static void hold_or_fail(backend_call *c, uint64_t now)
 {
-    bool hold = now < c->hold_until_ns && c->tried == 0 && may_come_back(c->b, c->model) &&
+    bool hold = now < c->hold_until_ns && c->n_tried == 0 && route_may_return(c->b->g, c->model, NULL, 0) &&
                 (c->waiting || c->b->n_waiting < HELD_MAX);
     if (hold) {
         park(c, 0, "%s", "");
@@ -336,24 +274,19 @@ static void try_start(backend_call *c)
         park(c, SHOAL_EDEADLINE, "the deadline passed before %s could start", c->model);
         return;
     }
-    router_view view;
-    if (!snapshot(c->b, now, &view)) {
-        park(c, SHOAL_ENOMEM, "out of memory");
-        return;
-    }
-    router_request q = {.model = c->model,
-                        .now_ns = now,
-                        .deadline_ns = c->deadline_ns,
+    router_request q = {.deadline_ns = c->deadline_ns,
                         .exclude = c->tried,
+                        .n_exclude = c->n_tried,
                         .n_tokens = c->n_tokens,
                         .n_tokens_max = c->n_tokens_max};
     router_decision d;
-    int rc = router_pick(&view, &q, &d);
+    replica *r;
+    int rc = route_pick(c->b->g, c->model, &q, &d, &r);
     if (rc == SHOAL_ENOTFOUND) {
         park(c, rc, "the model '%s' does not exist here", c->model);
     } else if (rc == SHOAL_EDEADLINE) {
         park(c, rc, "the deadline cannot be met: %s would take about %.0f ms", c->model, d.expected_ms);
-    } else if (rc != 0 || !start_on(c, (size_t)d.index)) {
+    } else if (rc != 0 || !start_on(c, r)) {
         hold_or_fail(c, now);
     } else if (c->waiting) {
         c->waiting = false;
@@ -449,25 +382,37 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
 static void learn_cost(backend_call *c, uint64_t moved_ns)
 {
     uint64_t from = moved_ns > c->sent_ns ? moved_ns : c->sent_ns;
-    cost_learn(&c->r->cost, c->n_tokens, clock_ms_since(from), clock_ns());
+    cost_learn(&c->r->load.cost, c->n_tokens, clock_ms_since(from), clock_ns());
+}
+
+static bool has_tried(const backend_call *c, const replica *r)
+{
+    for (size_t i = 0; i < c->n_tried; i++)
+        if (c->tried[i] == r->life) return true;
+    return false;
+}
+
+/* Not this life of it again. False when so many failed that there is no place for it: enough was tried. */
+static bool exclude(backend_call *c)
+{
+    if (c->n_tried == ROUTER_EXCLUDE_MAX) return false;
+    c->tried[c->n_tried++] = c->life;
+    return true;
 }
 
 static bool other_replica_may_do(const backend_call *c, int rc)
 {
     if (c->got_message || (rc != SHOAL_EUNAVAILABLE && rc != SHOAL_EFULL)) return false;
-    for (size_t i = 0; i < registry_count(c->b->g) && i < ROUTER_EXCLUDE_MAX; i++) {
-        const replica *r = registry_at(c->b->g, i);
-        if (r->state == REPLICA_READY && !r->silent && !(c->tried >> i & 1) &&
-            strcmp(r->model, c->model) == 0)
-            return true;
-    }
+    const replica_set *set = registry_find(c->b->g, c->model);
+    for (size_t i = 0; set && i < set->n_ready; i++)
+        if (!has_tried(c, set->replicas[i])) return true; /* within one more than were tried */
     return false;
 }
 
 static void on_end(void *user, grpc_status status, const char *message)
 {
     backend_call *c = user;
-    uint64_t moved_ns = c->r->moved_ns;
+    uint64_t moved_ns = c->r->load.moved_ns;
     leave_replica(c);
     int rc = status == GRPC_OK ? 0 : grpc_status_to_err((int)status);
     if (rc == 0 && c->reply_type && !c->reply) rc = SHOAL_EPROTOCOL;
@@ -478,8 +423,7 @@ static void on_end(void *user, grpc_status status, const char *message)
     }
     LOG(LOG_WARN, "gateway", "call_failed", LOG_S("model", c->model), LOG_S("replica", c->r->id),
         LOG_S("status", grpc_status_name((int)status)), LOG_S("request_id", c->request_id));
-    if (c->place < ROUTER_EXCLUDE_MAX) c->tried |= (uint64_t)1 << c->place;
-    if (c->place < ROUTER_EXCLUDE_MAX && other_replica_may_do(c, rc)) {
+    if (exclude(c) && other_replica_may_do(c, rc)) {
         try_start(c);
         return;
     }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "cluster/replica.h"
+#include "cluster/registry.h"
 
 typedef struct backend backend;
 typedef struct backend_call backend_call;

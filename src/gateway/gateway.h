@@ -5,7 +5,7 @@
 #include <uv.h>
 
 #include "base/err.h"
-#include "cluster/replica.h"
+#include "cluster/registry.h"
 #include "gateway/config.h"
 
 typedef struct gateway gateway;

@@ -126,9 +126,9 @@ void metrics_scrape(metrics *m, registry *g)
     for (size_t i = 0; i < registry_count(g); i++) {
         const replica *r = registry_at(g, i);
         metrics_set(m, METRIC_UP, r->state == REPLICA_READY, r->model, r->id, NULL);
-        metrics_set(m, METRIC_RESTARTS, r->n_restarts, r->model, r->id, NULL);
-        metrics_set(m, METRIC_CRASHES, r->n_crashes, r->model, r->id, NULL);
-        metrics_set(m, METRIC_CALLS, r->n_in_flight, r->model, r->id, NULL);
+        metrics_set(m, METRIC_RESTARTS, r->process.n_restarts, r->model, r->id, NULL);
+        metrics_set(m, METRIC_CRASHES, r->process.n_crashes, r->model, r->id, NULL);
+        metrics_set(m, METRIC_CALLS, r->load.n_in_flight, r->model, r->id, NULL);
         const Shoal__V1__Stats *s = r->stats;
         if (!s) continue;
         metrics_set(m, METRIC_RUNNING, s->n_running, r->model, r->id, NULL);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "cluster/replica.h"
+#include "cluster/registry.h"
 
 #define METRIC_LABELS_MAX 3
 

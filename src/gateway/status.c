@@ -60,17 +60,10 @@ static void put_adapter(buf *out, const char *model, replica_state state, const 
     buf_putc(out, '}');
 }
 
-/* The replica to show for a model: the first, or a ready one. NULL when place i is not the model's first. */
-static const replica *shown_replica(registry *g, size_t i)
+/* The replica to show for a model: a ready one, or any. NULL: it has none. */
+static const replica *shown_replica(const replica_set *set)
 {
-    const replica *best = registry_at(g, i);
-    for (size_t k = 0; k < registry_count(g); k++) {
-        const replica *r = registry_at(g, k);
-        if (strcmp(r->model, best->model) != 0) continue;
-        if (k < i) return NULL;
-        if (r->state == REPLICA_READY && best->state != REPLICA_READY) best = r;
-    }
-    return best;
+    return set->n > 0 ? set->replicas[0] : NULL; /* ready ones come first */
 }
 
 void status_models(gateway_request *rq)
@@ -79,8 +72,8 @@ void status_models(gateway_request *rq)
     buf out = {0};
     buf_puts(&out, "{\"object\":\"list\",\"data\":[");
     bool first = true;
-    for (size_t i = 0; i < registry_count(g); i++) {
-        const replica *r = shown_replica(g, i);
+    for (size_t i = 0; i < registry_count_models(g); i++) {
+        const replica *r = shown_replica(registry_model_at(g, i));
         if (!r) continue;
         if (!first) buf_putc(&out, ',');
         first = false;
@@ -188,7 +181,23 @@ static void put_replica(buf *out, const replica *r)
     put_str(out, "model", r->model);
     put_str(out, "state", replica_state_name(r->state));
     put_str(out, "reason", r->reason);
-    buf_printf(out, ",\"pid\":%d,\"restarts\":%u,\"crashes\":%u}", r->pid, r->n_restarts, r->n_crashes);
+    buf_printf(out, ",\"pid\":%d,\"restarts\":%u,\"crashes\":%u}", r->process.pid, r->process.n_restarts,
+               r->process.n_crashes);
+}
+
+/* Where members come from; one that hears nothing goes on with what it knows, and says why. */
+static void put_sources(buf *out, const registry *g)
+{
+    buf_puts(out, "],\"sources\":[");
+    for (size_t i = 0; i < registry_count_sources(g); i++) {
+        const source *s = registry_source_at(g, i);
+        buf_puts(out, i ? ",{\"name\":" : "{\"name\":");
+        json_put_string(out, source_name(s), strlen(source_name(s)));
+        buf_printf(out, ",\"synced\":%s", source_is_synced(s) ? "true" : "false");
+        put_str(out, "trouble", source_trouble(s));
+        buf_putc(out, '}');
+    }
+    buf_puts(out, "]}");
 }
 
 void status_ready(gateway_request *rq)
@@ -204,7 +213,7 @@ void status_ready(gateway_request *rq)
         if (i) buf_putc(&out, ',');
         put_replica(&out, registry_at(g, i));
     }
-    buf_puts(&out, "]}");
+    put_sources(&out, g);
     request_json(rq, ready ? 200 : 503, &out);
     buf_done(&out);
 }

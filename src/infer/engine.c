@@ -182,6 +182,11 @@ size_t engine_ctx(const engine *e)
     return e->n_ctx;
 }
 
+size_t engine_width(const engine *e)
+{
+    return e->ops->roles & NET_DECODES ? e->o.max_batch : 1;
+}
+
 /* ---- adapters ------------------------------------------------------------------------------------ */
 
 int engine_adapter_load(engine *e, const char *name, const char *path, float strength, shoal_err *err)

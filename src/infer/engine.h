@@ -43,6 +43,7 @@ int engine_new(engine **ret, model *m, const engine_options *opts, shoal_err *er
 void engine_stop(engine *e);
 void engine_free(engine *e); /* cancels everything (EVENT_DONE with SHOAL_ECANCELLED), joins the thread */
 size_t engine_ctx(const engine *e);
+size_t engine_width(const engine *e); /* generations that run together; 1 of a model that does not decode */
 
 /* ---- adapters (model/adapter.h) ---- */
 

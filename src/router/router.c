@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 
 static const char *const why_names[] = {
@@ -16,6 +17,11 @@ const char *router_why_name(router_why w)
     return (size_t)w < sizeof why_names / sizeof *why_names ? why_names[w] : "unknown";
 }
 
+void router_look_at_array(const void *set, size_t place, router_replica *ret)
+{
+    *ret = ((const router_replica *)set)[place];
+}
+
 double router_expected_ms(const router_replica *r, const router_request *req)
 {
     unsigned width = r->n_parallel ? r->n_parallel : 1;
@@ -24,68 +30,118 @@ double router_expected_ms(const router_replica *r, const router_request *req)
     return left + r->ms_per_call + r->ms_per_token * req->n_tokens;
 }
 
-static bool is_model(const router_replica *r, const router_request *req)
-{
-    return r->model && strcmp(r->model, req->model) == 0;
-}
-
 static bool is_usable(const router_replica *r, const router_request *req)
 {
-    if (!r->ready || r->draining) return false;
+    if (!r->ready) return false;
     return !req->digest || (r->digest && strcmp(r->digest, req->digest) == 0);
 }
 
-static bool is_excluded(const router_request *req, size_t i)
+static size_t n_excluded(const router_request *req)
 {
-    return i < ROUTER_EXCLUDE_MAX && (req->exclude >> i & 1);
+    return req->n_exclude < ROUTER_EXCLUDE_MAX ? req->n_exclude : ROUTER_EXCLUDE_MAX;
 }
 
-static int refuse(router_decision *d, router_why why, double ms, int code)
+static bool is_excluded(const router_request *req, const router_replica *r)
 {
-    *d = (router_decision){.index = -1, .why = why, .expected_ms = ms};
-    return code;
+    for (size_t i = 0; i < n_excluded(req); i++)
+        if (req->exclude[i] == r->life) return true;
+    return false;
 }
 
-/* Is the candidate better than the best so far? Without measurements times tie at zero, and the load
- * itself decides. */
-static bool is_better(const router_replica *r, double ms, const router_replica *best, double best_ms)
+/* The best of those looked at so far. */
+typedef struct hunt {
+    const router_view *view;
+    const router_request *req;
+    size_t n_looked, n_usable, n_candidates;
+    router_replica best;
+    size_t best_place;
+    double best_ms;
+} hunt;
+
+/* Without measurements times tie at zero, and the load itself decides. */
+static bool is_better(const hunt *h, const router_replica *r, double ms, size_t place)
 {
-    if (!best || ms < best_ms) return true;
-    return ms == best_ms && r->n_in_flight < best->n_in_flight;
+    if (h->n_candidates == 0 || ms != h->best_ms) return h->n_candidates == 0 || ms < h->best_ms;
+    if (r->n_in_flight != h->best.n_in_flight) return r->n_in_flight < h->best.n_in_flight;
+    return place < h->best_place;
 }
 
-static bool is_too_late(const router_replica *r, const router_request *req, double ms)
+static void look(hunt *h, size_t place)
 {
+    router_replica r;
+    h->view->look(h->view->set, place, &r);
+    h->n_looked++;
+    if (!is_usable(&r, h->req)) return;
+    h->n_usable++;
+    if (is_excluded(h->req, &r)) return;
+    double ms = router_expected_ms(&r, h->req);
+    if (is_better(h, &r, ms, place)) {
+        h->best = r;
+        h->best_ms = ms;
+        h->best_place = place;
+    }
+    h->n_candidates++;
+}
+
+static void look_at_all(hunt *h)
+{
+    for (size_t i = 0; i < h->view->n_ready; i++) look(h, i);
+}
+
+/* Look at n different places of many more (Floyd's way: Bentley, "Programming Pearls", 1987). */
+static void look_at_some(hunt *h, size_t n, uint64_t random)
+{
+    size_t places[ROUTER_EXACT];
+    for (size_t i = 0; i < n; i++) {
+        size_t top = h->view->n_ready - n + i, k = 0, place = rng_mix(random + i) % (top + 1);
+        while (k < i && places[k] != place) k++;
+        places[i] = k < i ? top : place;
+        look(h, places[i]);
+    }
+}
+
+static bool is_too_late(const hunt *h)
+{
+    const router_request *req = h->req;
+    const router_replica *r = &h->best;
     if (!req->deadline_ns) return false;
     if (req->now_ns >= req->deadline_ns) return true;
-    if (ms <= (double)(req->deadline_ns - req->now_ns) / 1e6) return false;
+    if (h->best_ms <= (double)(req->deadline_ns - req->now_ns) / 1e6) return false;
     bool probe_due = req->now_ns - r->sent_ns >= ROUTER_PROBE_MS * 1000000ull;
     bool may_not_fit = r->n_ctx && req->n_tokens_max > r->n_ctx; /* then the worker's own words are better */
     return r->n_in_flight > 0 && !probe_due && !may_not_fit;
 }
 
+static void look_around(hunt *h)
+{
+    if (h->view->n_ready <= ROUTER_EXACT) {
+        look_at_all(h);
+        return;
+    }
+    look_at_some(h, ROUTER_SAMPLE + n_excluded(h->req), h->req->random);
+    if (h->n_candidates > 0 && !is_too_late(h)) return;
+    look_at_some(h, ROUTER_EXACT, rng_mix(h->req->random)); /* before saying no, a wider look */
+    if (h->n_candidates == 0 && h->req->digest) look_at_all(h);
+}
+
+static int refuse(router_decision *d, const hunt *h, router_why why, int code)
+{
+    double ms = why == ROUTER_DEADLINE ? h->best_ms : 0;
+    *d = (router_decision){.index = -1, .why = why, .expected_ms = ms, .n_looked = h->n_looked};
+    return code;
+}
+
 int router_pick(const router_view *view, const router_request *req, router_decision *ret)
 {
-    size_t n_known = 0, n_usable = 0, n_candidates = 0, best_i = 0;
-    const router_replica *best = NULL;
-    double best_ms = 0;
-    for (size_t i = 0; i < view->n_replicas; i++) {
-        const router_replica *r = &view->replicas[i];
-        if (!is_model(r, req)) continue;
-        n_known++;
-        if (!is_usable(r, req)) continue;
-        n_usable++;
-        if (is_excluded(req, i)) continue;
-        n_candidates++;
-        double ms = router_expected_ms(r, req);
-        if (is_better(r, ms, best, best_ms)) best = r, best_ms = ms, best_i = i;
-    }
-    if (!n_known) return refuse(ret, ROUTER_UNKNOWN_MODEL, 0, SHOAL_ENOTFOUND);
-    if (!n_usable) return refuse(ret, ROUTER_NONE_READY, 0, SHOAL_EUNAVAILABLE);
-    if (!best) return refuse(ret, ROUTER_ALL_EXCLUDED, 0, SHOAL_EUNAVAILABLE);
-    if (is_too_late(best, req, best_ms)) return refuse(ret, ROUTER_DEADLINE, best_ms, SHOAL_EDEADLINE);
-    *ret = (router_decision){.index = (int)best_i,
-                             .why = n_candidates == 1 ? ROUTER_ONLY_ONE : ROUTER_LEAST_TIME,
-                             .expected_ms = best_ms};
+    hunt h = {.view = view, .req = req};
+    if (!view->known) return refuse(ret, &h, ROUTER_UNKNOWN_MODEL, SHOAL_ENOTFOUND);
+    look_around(&h);
+    if (!h.n_usable) return refuse(ret, &h, ROUTER_NONE_READY, SHOAL_EUNAVAILABLE);
+    if (!h.n_candidates) return refuse(ret, &h, ROUTER_ALL_EXCLUDED, SHOAL_EUNAVAILABLE);
+    if (is_too_late(&h)) return refuse(ret, &h, ROUTER_DEADLINE, SHOAL_EDEADLINE);
+    *ret = (router_decision){.index = (int)h.best_place,
+                             .why = h.n_candidates == 1 ? ROUTER_ONLY_ONE : ROUTER_LEAST_TIME,
+                             .expected_ms = h.best_ms,
+                             .n_looked = h.n_looked};
     return 0;
 }

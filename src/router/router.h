@@ -1,19 +1,27 @@
 /* router.h: which replica answers this request, as a pure function.
  *
- * The view is a snapshot of the replicas, made by whoever holds the registry; the request carries
- * its features and the time. No sockets, no clock, no memory: the same view and request give the
- * same decision, so a decision can be logged, replayed and tested.
+ * The view is a look at the replicas of the request's model, borrowed from whoever holds the registry; the
+ * request carries its features, the time, and a random number. No sockets, no clock, no memory: the same view
+ * and request give the same decision, so a decision can be logged, replayed and tested.
  *
- * The pick is the least expected completion time: what this gateway has there, plus what this request
- * costs there; equal times go to the less loaded, then to the lowest place in the view. A replica is never
- * picked when it is not ready or is in the exclude mask (it already failed this request).
+ * The pick is the least expected completion time: what this gateway has there, plus what this request costs
+ * there; equal times go to the less loaded, then to the lower place. A replica is never picked when it is not
+ * ready, or when the request excludes this life of it: it already failed there. A life is an id and a
+ * generation, so that a restarted worker may be tried again; a place says nothing about who stands there the
+ * next time.
+ *
+ * Up to ROUTER_EXACT ready replicas are all looked at. Of more, a few are drawn, and the best of them is
+ * nearly as good as the best of all, while gateways that know nothing of each other do not all run to the
+ * same one (Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", 2001). So the work of a
+ * decision has a bound, but where the request wants a file (digest) that none of those drawn has: then all
+ * are looked at.
  *
  * An estimate may be wrong, so it refuses a deadline only where waiting is certain: with calls in flight
  * there, and another one tried within the last ROUTER_PROBE_MS. Whoever is let through teaches the truth.
  *
- *     router_replica r[2] = {{.model = "m", .ready = true, .n_in_flight = 3}, {.model = "m", .ready = true}};
- *     router_view v = {.replicas = r, .n_replicas = 2};
- *     router_request q = {.model = "m"};
+ *     router_replica r[2] = {{.life = 1, .ready = true, .n_in_flight = 3}, {.life = 2, .ready = true}};
+ *     router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
+ *     router_request q = {.n_tokens = 12};
  *     router_decision d;
  *     router_pick(&v, &q, &d);        // d.index == 1, d.why == ROUTER_LEAST_TIME
  */
@@ -40,9 +48,9 @@ typedef enum router_why {
 const char *router_why_name(router_why w);
 
 typedef struct router_replica {
-    const char *model;  /* the name clients use */
+    uint64_t life;      /* of this id in this generation, and of no other; 0: not said */
     const char *digest; /* of the model file; NULL when not known yet */
-    bool ready, draining;
+    bool ready;
     unsigned n_in_flight;        /* calls the gateway has there */
     unsigned n_tokens_in_flight; /* of their input, as far as nothing has come back for it */
     unsigned n_parallel;         /* requests it works on at once at full speed; 0: 1 */
@@ -53,28 +61,39 @@ typedef struct router_replica {
     uint64_t sent_ns; /* when the gateway last started a call there; 0: never */
 } router_replica;
 
+/* The replicas of one model. */
 typedef struct router_view {
-    const router_replica *replicas;
-    size_t n_replicas;
+    bool known;     /* there is such a model, be it without a replica */
+    size_t n_ready; /* places to look at: replicas that, as far as is known, take calls */
+    const void *set;
+    void (*look)(const void *set, size_t place, router_replica *ret); /* pure: twice the same */
 } router_view;
+/* The look for a set that is an array of router_replica. */
+void router_look_at_array(const void *set, size_t place, router_replica *ret);
 
-#define ROUTER_EXCLUDE_MAX 64 /* places of the view that the mask can name */
-#define ROUTER_PROBE_MS    1000
+enum {
+    ROUTER_EXACT = 24,      /* so many ready replicas are all looked at */
+    ROUTER_SAMPLE = 4,      /* of more, so many, and one for each life excluded */
+    ROUTER_EXCLUDE_MAX = 8, /* lives that a request may name */
+    ROUTER_PROBE_MS = 1000,
+};
 
 typedef struct router_request {
-    const char *model;
     const char *digest; /* only replicas of this very file (a replay); NULL: any */
     uint64_t now_ns;
-    uint64_t deadline_ns;  /* 0: none */
-    unsigned n_tokens;     /* of input; an estimate */
-    unsigned n_tokens_max; /* what they cannot exceed, for one prompt; 0: no prompt with a context to fit */
-    uint64_t exclude;      /* bit i: not the replica at place i */
+    uint64_t deadline_ns;    /* 0: none */
+    unsigned n_tokens;       /* of input; an estimate */
+    unsigned n_tokens_max;   /* what they cannot exceed, for one prompt; 0: no prompt with a context to fit */
+    const uint64_t *exclude; /* lives: not these; those beyond ROUTER_EXCLUDE_MAX are not looked at */
+    size_t n_exclude;
+    uint64_t random; /* which replicas of many are looked at */
 } router_request;
 
 typedef struct router_decision {
     int index; /* place in the view, -1: refused */
     router_why why;
     double expected_ms; /* completion there; for ROUTER_DEADLINE the best there was */
+    size_t n_looked;    /* what the decision cost */
 } router_decision;
 
 /* Returns 0, or SHOAL_ENOTFOUND (unknown model), SHOAL_EUNAVAILABLE (none ready, all excluded),

@@ -15,6 +15,8 @@ static void describe_network(const worker *w, Shoal__V1__ModelInfo *m)
     if (w->engine) m->n_ctx = (uint32_t)engine_ctx(w->engine);
     m->n_vocab = (uint32_t)mc->n_vocab;
     m->n_embd = (uint32_t)mc->n_embd;
+    if (w->task == TASK_GENERATE || w->task == TASK_SEQ2SEQ)
+        m->n_parallel = (uint32_t)engine_width(w->engine);
     m->has_chat_template = t != NULL;
     if (!t) return;
     m->reasons = chat_template_thinking(t) != NULL;
@@ -59,6 +61,7 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.n_threads = (uint32_t)w->n_threads;
     m.pid = (uint32_t)getpid();
     m.load_ms = w->load_ms;
+    m.n_parallel = 1;
     if (w->model)
         describe_network(w, &m);
     else

@@ -19,7 +19,7 @@
 #include "base/file.h"
 #include "cluster/agent.h"
 #include "cluster/pulse.h"
-#include "cluster/replica.h"
+#include "cluster/registry.h"
 
 #define MODEL SHOAL_SOURCE_DIR "/tests/data/hf/bert-intent"
 
@@ -51,9 +51,9 @@ typedef struct bench {
 
 static void ticked(uv_timer_t *t) {}
 
-static void changed(void *user, replica *r)
+static void changed(void *user, const registry_event *e)
 {
-    ((bench *)user)->n_changes++;
+    ((bench *)user)->n_changes += e->what == REGISTRY_CHANGE;
 }
 
 static void bench_open(bench *b, const worker_spec *specs, size_t n)
@@ -65,7 +65,7 @@ static void bench_open(bench *b, const worker_spec *specs, size_t n)
     uv_timer_start(&b->tick, ticked, 5, 5);
     shoal_err err = {0};
     assert_int_equal(registry_new(&b->g, &b->loop, &err), 0);
-    registry_on_change(b->g, changed, b);
+    assert_int_equal(registry_listen(b->g, changed, b, &err), 0);
     agent_options o = {.program = program(), .workers = specs, .n_workers = n, .log_level = "off"};
     if (agent_new(&b->a, &b->loop, b->g, &o, &err) != 0) fail_msg("agent_new: %s", err.message);
     snprintf(b->run_dir, sizeof b->run_dir, "%s", agent_run_dir(b->a));
@@ -164,20 +164,20 @@ static void agent_brings_a_killed_worker_back_while_others_serve(void **state)
     wait_for(&b, second, REPLICA_READY);
     assert_true(registry_all_ready(b.g));
     assert_string_equal(first->info->name, "intent");
-    assert_int_equal(first->info->pid, first->pid);
+    assert_int_equal(first->info->pid, first->process.pid);
 
-    int old = first->pid;
+    int old = first->process.pid;
     kill(old, SIGKILL);
-    while (first->n_crashes == 0) uv_run(&b.loop, UV_RUN_ONCE);
+    while (first->process.n_crashes == 0) uv_run(&b.loop, UV_RUN_ONCE);
     answer a = classify(&b, second);
     assert_int_equal(a.status, GRPC_OK);
     assert_int_equal(a.n_results, 1);
     wait_for(&b, first, REPLICA_READY); /* not by its old state: the crash was counted after it */
-    assert_int_not_equal(first->pid, old);
-    assert_int_equal(first->info->pid, first->pid);
-    assert_int_equal(first->n_crashes, 1);
-    assert_int_equal(first->n_restarts, 1);
-    assert_int_equal(second->n_crashes, 0);
+    assert_int_not_equal(first->process.pid, old);
+    assert_int_equal(first->info->pid, first->process.pid);
+    assert_int_equal(first->process.n_crashes, 1);
+    assert_int_equal(first->process.n_restarts, 1);
+    assert_int_equal(second->process.n_crashes, 0);
     a = classify(&b, first);
     assert_int_equal(a.status, GRPC_OK);
     bench_close(&b);
@@ -190,7 +190,7 @@ static void agent_leaves_no_process_and_no_socket(void **state)
     worker_spec spec = {.model = "intent", .path = MODEL, .n_replicas = 2, .n_threads = 1};
     bench_open(&b, &spec, 1);
     wait_for(&b, registry_at(b.g, 0), REPLICA_READY); /* the other may still be starting */
-    int pids[2] = {registry_at(b.g, 0)->pid, registry_at(b.g, 1)->pid};
+    int pids[2] = {registry_at(b.g, 0)->process.pid, registry_at(b.g, 1)->process.pid};
     assert_true(file_exists(b.run_dir));
     bench_stop(&b);
     for (int i = 0; i < 2; i++) assert_false(process_exists(pids[i]));
@@ -216,7 +216,7 @@ static void agent_shows_why_a_worker_can_never_start(void **state)
     wait_for(&b, registry_at(b.g, 2), REPLICA_READY);
     assert_non_null(strstr(registry_at(b.g, 0)->reason, wrong));
     assert_non_null(strstr(registry_at(b.g, 1)->reason, "/nowhere/model.gguf"));
-    assert_int_equal(registry_at(b.g, 0)->n_restarts, 0);
+    assert_int_equal(registry_at(b.g, 0)->process.n_restarts, 0);
     assert_false(registry_all_ready(b.g));
     assert_true(b.n_changes >= 3);
     bench_close(&b);
@@ -237,7 +237,7 @@ static void agent_polls_stats_of_ready_replicas(void **state)
 
 static bool is_at(const replica *r, int old_pid)
 {
-    return r->state == REPLICA_READY && r->pid != old_pid && !r->silent;
+    return r->state == REPLICA_READY && r->process.pid != old_pid && !r->silent;
 }
 
 /* Alive, but it will never answer: first it gets no new calls, then it is replaced. */
@@ -249,7 +249,7 @@ static void agent_replaces_a_stopped_worker(void **state)
     bench_open(&b, &spec, 1);
     replica *r = registry_at(b.g, 0);
     wait_for(&b, r, REPLICA_READY);
-    int old = r->pid;
+    int old = r->process.pid;
     kill(old, SIGSTOP);
     while (!r->silent) uv_run(&b.loop, UV_RUN_ONCE);
     assert_int_equal(r->state, REPLICA_READY);
@@ -270,15 +270,15 @@ static void agent_leaves_a_slow_worker_alone(void **state)
     bench_open(&b, &spec, 1);
     replica *r = registry_at(b.g, 0);
     wait_for(&b, r, REPLICA_READY);
-    int old = r->pid;
+    int old = r->process.pid;
     for (int i = 0; i < 4; i++) {
         kill(old, SIGSTOP);
         while (!r->silent) uv_run(&b.loop, UV_RUN_ONCE);
         kill(old, SIGCONT);
         while (r->silent) uv_run(&b.loop, UV_RUN_ONCE);
     }
-    assert_int_equal(r->pid, old);
-    assert_int_equal(r->n_crashes, 0);
+    assert_int_equal(r->process.pid, old);
+    assert_int_equal(r->process.n_crashes, 0);
     assert_int_equal(classify(&b, r).status, GRPC_OK);
     bench_close(&b);
 }
@@ -292,14 +292,14 @@ static void agent_does_not_blame_a_worker_for_its_own_delay(void **state)
     bench_open(&b, &spec, 1);
     replica *r = registry_at(b.g, 0);
     wait_for(&b, r, REPLICA_READY);
-    int old = r->pid;
+    int old = r->process.pid;
     for (int i = 0; i < 6; i++) {
         for (int k = 0; k < 60; k++) uv_run(&b.loop, UV_RUN_ONCE); /* 5 ms each: a poll is on its way */
         usleep(700000);
         uv_run(&b.loop, UV_RUN_ONCE);
     }
-    assert_int_equal(r->pid, old);
-    assert_int_equal(r->n_crashes, 0);
+    assert_int_equal(r->process.pid, old);
+    assert_int_equal(r->process.n_crashes, 0);
     bench_close(&b);
 }
 

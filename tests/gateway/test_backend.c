@@ -40,7 +40,7 @@ static int call_without_memory(void)
     uv_loop_t loop;
     registry *g;
     backend *b;
-    replica *r;
+    source *src;
     shoal_err err;
     Shoal__V1__TextInput in = SHOAL__V1__TEXT_INPUT__INIT, *list[] = {&in};
     Shoal__V1__EmbedRequest req = SHOAL__V1__EMBED_REQUEST__INIT;
@@ -48,7 +48,8 @@ static int call_without_memory(void)
     req.n_inputs = 1;
     req.inputs = list;
     if (uv_loop_init(&loop) || registry_new(&g, &loop, &err) || backend_new(&b, &loop, g, &err) ||
-        registry_add(g, "m", "m/0", "unix:/nowhere", &r, &err))
+        source_open(&src, g, "test", &err) ||
+        source_put(src, &(member){.id = "m/0", .model = "m", .address = "unix:/nowhere"}, &err))
         return 2;
     use_up_memory();
     return backend_embed(b, "m", &req, NULL, never, NULL) ? 1 : 0;

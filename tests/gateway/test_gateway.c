@@ -23,10 +23,21 @@ typedef struct house {
     registry *g;
     gateway_config config;
     gateway *gw;
-    replica *failed, *starting;
+    source *members;
     char reply[65536];
     size_t n_reply;
 } house;
+
+static void put(house *h, const char *model, const char *id, replica_state state, const char *reason)
+{
+    member m = {.id = id,
+                .generation = 1,
+                .model = model,
+                .address = "unix:/nonexistent/w",
+                .state = state,
+                .reason = reason};
+    assert_int_equal(source_put(h->members, &m, NULL), 0);
+}
 
 static void open_house(house *h, const gateway_config *config)
 {
@@ -36,10 +47,10 @@ static void open_house(house *h, const gateway_config *config)
     h->config.listen = "127.0.0.1:0";
     assert_int_equal(uv_loop_init(&h->loop), 0);
     assert_int_equal(registry_new(&h->g, &h->loop, &err), 0);
-    assert_int_equal(registry_add(h->g, "broken", "broken/0", "unix:/nonexistent/b", &h->failed, &err), 0);
-    assert_int_equal(registry_add(h->g, "slow", "slow/0", "unix:/nonexistent/s", &h->starting, &err), 0);
-    registry_set_state(h->g, h->failed, REPLICA_FAILED,
-                       "broken.gguf: the digest differs from the pinned one");
+    assert_int_equal(source_open(&h->members, h->g, "test", &err), 0);
+    put(h, "broken", "broken/0", REPLICA_FAILED, "broken.gguf: the digest differs from the pinned one");
+    put(h, "slow", "slow/0", REPLICA_STARTING, NULL);
+    source_synced(h->members);
     if (gateway_new(&h->gw, &h->loop, h->g, &h->config, &err) != 0) fail_msg("%s", err.message);
 }
 
@@ -132,6 +143,18 @@ static void gateway_refuses_in_the_openai_form(void **state)
     close_house(&h);
 }
 
+static void gateway_says_which_source_hears_nothing(void **state)
+{
+    house h;
+    open_house(&h, &(gateway_config){0});
+    expect(&h, "GET /readyz HTTP/1.1", "", 503,
+           "\"sources\":[{\"name\":\"test\",\"synced\":true,\"trouble\":\"\"}]");
+    source_away(h.members, "the name server does not answer");
+    expect(&h, "GET /readyz HTTP/1.1", "", 503,
+           "\"synced\":true,\"trouble\":\"the name server does not answer\"");
+    close_house(&h);
+}
+
 static void gateway_says_why_a_model_is_not_served(void **state)
 {
     house h;
@@ -177,7 +200,7 @@ static void gateway_waits_a_little_for_a_worker_that_starts(void **state)
     int fd = send_request(&h, CHAT, BODY("slow"));
     for (int i = 0; i < 100; i++) turn(&h);
     assert_int_equal(h.gw->n_admitted, 1); /* held, not refused */
-    registry_set_state(h.g, h.starting, REPLICA_FAILED, "no such file");
+    put(&h, "slow", "slow/0", REPLICA_FAILED, "no such file");
     assert_int_equal(receive(&h, fd), 503);
     assert_non_null(strstr(h.reply, "no such file"));
     close_house(&h);
@@ -313,6 +336,7 @@ int main(void)
     log_setup(LOG_OFF, false);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gateway_refuses_in_the_openai_form),
+        cmocka_unit_test(gateway_says_which_source_hears_nothing),
         cmocka_unit_test(gateway_says_why_a_model_is_not_served),
         cmocka_unit_test(gateway_names_each_request),
         cmocka_unit_test(gateway_keeps_deadlines),

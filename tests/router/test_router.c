@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "base/err.h"
@@ -9,7 +10,7 @@
 
 #define MS 1000000ull
 
-/* One row: a view of up to four replicas, a request, and what must come out. */
+/* One row: a view of up to four replicas (whose life is not 0), a request, and what must come out. */
 typedef struct row {
     const char *name;
     router_replica r[4];
@@ -18,166 +19,126 @@ typedef struct row {
     router_why why;
 } row;
 
-#define READY(...)                                               \
-    {                                                            \
-        .model = "m", .digest = "d1", .ready = true, __VA_ARGS__ \
+#define READY(...)                                            \
+    {                                                         \
+        .life = 7, .digest = "d1", .ready = true, __VA_ARGS__ \
     }
 
 static const row rows[] = {
-    {"unknown model is refused by name",
-     {READY(.n_in_flight = 0)},
-     {.model = "other"},
-     SHOAL_ENOTFOUND,
-     -1,
-     ROUTER_UNKNOWN_MODEL},
-    {"no replica at all is an unknown model",
-     {{0}},
-     {.model = "m"},
-     SHOAL_ENOTFOUND,
-     -1,
-     ROUTER_UNKNOWN_MODEL},
-    {"starting replica is not used",
-     {{.model = "m"}},
-     {.model = "m"},
+    {"no replica is ready of a model that has none", {{0}}, {0}, SHOAL_EUNAVAILABLE, -1, ROUTER_NONE_READY},
+    {"one whose connection was lost is not used",
+     {{.life = 9}},
+     {0},
      SHOAL_EUNAVAILABLE,
      -1,
      ROUTER_NONE_READY},
-    {"draining replica is skipped",
-     {READY(.draining = true), READY(.n_in_flight = 9)},
-     {.model = "m"},
-     0,
-     1,
-     ROUTER_ONLY_ONE},
-    {"only draining replicas left",
-     {READY(.draining = true)},
-     {.model = "m"},
-     SHOAL_EUNAVAILABLE,
-     -1,
-     ROUTER_NONE_READY},
-    {"another model's replica is skipped",
-     {{.model = "x", .ready = true}, READY(.n_in_flight = 3)},
-     {.model = "m"},
-     0,
-     1,
-     ROUTER_ONLY_ONE},
+    {"nor while another lives", {{.life = 9}, READY(.n_in_flight = 9)}, {0}, 0, 1, ROUTER_ONLY_ONE},
     {"equal replicas: the lowest place",
      {READY(.ms_per_call = 2), READY(.ms_per_call = 2)},
-     {.model = "m"},
+     {0},
      0,
      0,
      ROUTER_LEAST_TIME},
     {"the shorter queue wins",
      {READY(.ms_per_call = 2, .n_in_flight = 2), READY(.ms_per_call = 2, .n_in_flight = 1)},
-     {.model = "m"},
+     {0},
      0,
      1,
      ROUTER_LEAST_TIME},
     {"a fast busy machine beats a slow idle one",
      {READY(.ms_per_call = 20), READY(.ms_per_call = 2, .n_in_flight = 3)},
-     {.model = "m"},
+     {0},
      0,
      1,
      ROUTER_LEAST_TIME},
     {"tokens in flight count too",
      {READY(.ms_per_call = 2, .ms_per_token = 1, .n_tokens_in_flight = 5), READY(.ms_per_call = 2)},
-     {.model = "m"},
+     {0},
      0,
      1,
      ROUTER_LEAST_TIME},
     {"unmeasured replicas go by load",
      {READY(.n_in_flight = 1), READY(.n_in_flight = 0)},
-     {.model = "m"},
+     {0},
      0,
      1,
      ROUTER_LEAST_TIME},
     {"batch width divides the wait",
      {READY(.ms_per_call = 100, .n_in_flight = 8, .n_parallel = 16),
       READY(.ms_per_call = 100, .n_in_flight = 2, .n_parallel = 1)},
-     {.model = "m", .n_tokens = 100},
+     {.n_tokens = 100},
      0,
      0,
      ROUTER_LEAST_TIME},
-    {"excluded replica is not tried again",
-     {READY(.ms_per_call = 1), READY(.ms_per_call = 9)},
-     {.model = "m", .exclude = 1},
-     0,
-     1,
-     ROUTER_ONLY_ONE},
-    {"all excluded",
-     {READY(.ms_per_call = 1), READY(.ms_per_call = 9)},
-     {.model = "m", .exclude = 3},
-     SHOAL_EUNAVAILABLE,
-     -1,
-     ROUTER_ALL_EXCLUDED},
     {"deadline that can be met",
      {READY(.ms_per_call = 5)},
-     {.model = "m", .now_ns = MS, .deadline_ns = 7 * MS},
+     {.now_ns = MS, .deadline_ns = 7 * MS},
      0,
      0,
      ROUTER_ONLY_ONE},
     {"deadline that cannot be met",
      {READY(.ms_per_call = 5, .n_in_flight = 1, .sent_ns = MS)},
-     {.model = "m", .now_ns = MS, .deadline_ns = 7 * MS},
+     {.now_ns = MS, .deadline_ns = 7 * MS},
      SHOAL_EDEADLINE,
      -1,
      ROUTER_DEADLINE},
     {"what was done of the work ahead is not waited for",
      {READY(.ms_per_call = 5, .n_in_flight = 1, .worked_ms = 4.5, .sent_ns = MS)},
-     {.model = "m", .now_ns = MS, .deadline_ns = 7 * MS},
+     {.now_ns = MS, .deadline_ns = 7 * MS},
      0,
      0,
      ROUTER_ONLY_ONE},
     {"an idle replica is tried, whatever the estimate says",
      {READY(.ms_per_call = 900, .ms_per_token = 9, .sent_ns = MS)},
-     {.model = "m", .n_tokens = 100, .now_ns = MS, .deadline_ns = 2 * MS},
+     {.n_tokens = 100, .now_ns = MS, .deadline_ns = 2 * MS},
      0,
      0,
      ROUTER_ONLY_ONE},
     {"a busy one is tried once a second",
      {READY(.ms_per_call = 900, .n_in_flight = 3, .sent_ns = MS)},
-     {.model = "m", .now_ns = MS + ROUTER_PROBE_MS * MS, .deadline_ns = 2 * MS + ROUTER_PROBE_MS * MS},
+     {.now_ns = MS + ROUTER_PROBE_MS * MS, .deadline_ns = 2 * MS + ROUTER_PROBE_MS * MS},
      0,
      0,
      ROUTER_ONLY_ONE},
     {"a short request is not refused for what a long one costs",
      {READY(.ms_per_call = 1, .ms_per_token = 1, .n_in_flight = 1, .n_tokens_in_flight = 2, .sent_ns = MS)},
-     {.model = "m", .n_tokens = 2, .now_ns = MS, .deadline_ns = 10 * MS},
+     {.n_tokens = 2, .now_ns = MS, .deadline_ns = 10 * MS},
      0,
      0,
      ROUTER_ONLY_ONE},
     {"a long one is",
      {READY(.ms_per_call = 1, .ms_per_token = 1, .n_in_flight = 1, .n_tokens_in_flight = 2, .sent_ns = MS)},
-     {.model = "m", .n_tokens = 2000, .now_ns = MS, .deadline_ns = 10 * MS},
+     {.n_tokens = 2000, .now_ns = MS, .deadline_ns = 10 * MS},
      SHOAL_EDEADLINE,
      -1,
      ROUTER_DEADLINE},
     {"a prompt that may be over the context is for the worker to refuse",
      {READY(.ms_per_token = 1, .n_in_flight = 1, .n_ctx = 512, .sent_ns = MS)},
-     {.model = "m", .n_tokens = 2000, .n_tokens_max = 8000, .now_ns = MS, .deadline_ns = 10 * MS},
+     {.n_tokens = 2000, .n_tokens_max = 8000, .now_ns = MS, .deadline_ns = 10 * MS},
      0,
      0,
      ROUTER_ONLY_ONE},
     {"deadline in the past",
      {READY(.n_in_flight = 0)},
-     {.model = "m", .now_ns = 9 * MS, .deadline_ns = 7 * MS},
+     {.now_ns = 9 * MS, .deadline_ns = 7 * MS},
      SHOAL_EDEADLINE,
      -1,
      ROUTER_DEADLINE},
     {"cold replica is tried under a deadline",
      {READY(.n_in_flight = 4)},
-     {.model = "m", .now_ns = MS, .deadline_ns = 2 * MS},
+     {.now_ns = MS, .deadline_ns = 2 * MS},
      0,
      0,
      ROUTER_ONLY_ONE},
     {"a replay needs the same file",
-     {READY(.n_in_flight = 0), {.model = "m", .digest = "d2", .ready = true}},
-     {.model = "m", .digest = "d2"},
+     {READY(.n_in_flight = 0), {.life = 8, .digest = "d2", .ready = true}},
+     {.digest = "d2"},
      0,
      1,
      ROUTER_ONLY_ONE},
     {"a replay does not go to an undescribed replica",
-     {{.model = "m", .ready = true}},
-     {.model = "m", .digest = "d2"},
+     {{.life = 8, .ready = true}},
+     {.digest = "d2"},
      SHOAL_EUNAVAILABLE,
      -1,
      ROUTER_NONE_READY},
@@ -188,8 +149,8 @@ static void router_picks_by_the_table(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const row *w = &rows[i];
         size_t n = 0;
-        while (n < 4 && w->r[n].model) n++;
-        router_view v = {.replicas = w->r, .n_replicas = n};
+        while (n < 4 && w->r[n].life) n++;
+        router_view v = {.known = true, .n_ready = n, .set = w->r, .look = router_look_at_array};
         router_decision d;
         int rc = router_pick(&v, &w->q, &d);
         if (rc != w->rc || d.index != w->index || d.why != w->why)
@@ -197,33 +158,148 @@ static void router_picks_by_the_table(void **state)
     }
 }
 
-static void router_gives_the_same_decision_twice(void **state)
+static void router_refuses_an_unknown_model(void **state)
 {
-    router_replica r[2] = {READY(.ms_per_call = 3), READY(.ms_per_call = 2, .n_in_flight = 1)};
-    router_view v = {r, 2};
-    router_request q = {.model = "m", .now_ns = 5, .deadline_ns = 100 * MS};
-    router_decision a, b;
-    assert_int_equal(router_pick(&v, &q, &a), router_pick(&v, &q, &b));
-    assert_memory_equal(&a, &b, sizeof a);
+    router_view v = {0};
+    router_decision d;
+    assert_int_equal(router_pick(&v, &(router_request){0}, &d), SHOAL_ENOTFOUND);
+    assert_int_equal(d.why, ROUTER_UNKNOWN_MODEL);
+    assert_int_equal(d.index, -1);
 }
 
-static void router_masks_only_the_places_it_can_name(void **state)
+static void router_excludes_lives_not_places(void **state)
 {
-    router_replica r[ROUTER_EXCLUDE_MAX + 1];
-    for (size_t i = 0; i <= ROUTER_EXCLUDE_MAX; i++) r[i] = (router_replica)READY(.ms_per_call = 1);
-    router_view v = {r, ROUTER_EXCLUDE_MAX + 1};
-    router_request q = {.model = "m", .exclude = UINT64_MAX};
+    router_replica r[2] = {READY(.ms_per_call = 1), READY(.ms_per_call = 9)};
+    r[1].life = 8;
+    router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
+    uint64_t failed[2] = {7, 8};
+    router_request q = {.exclude = failed, .n_exclude = 1};
     router_decision d;
     assert_int_equal(router_pick(&v, &q, &d), 0);
-    assert_int_equal(d.index, ROUTER_EXCLUDE_MAX);
+    assert_int_equal(d.index, 1);
+    assert_int_equal(d.why, ROUTER_ONLY_ONE);
+    router_replica swapped[2] = {r[1], r[0]};
+    v.set = swapped;
+    assert_int_equal(router_pick(&v, &q, &d), 0);
+    assert_int_equal(d.index, 0);
+    q.n_exclude = 2;
+    assert_int_equal(router_pick(&v, &q, &d), SHOAL_EUNAVAILABLE);
+    assert_int_equal(d.why, ROUTER_ALL_EXCLUDED);
+    swapped[1].life = 9; /* restarted */
+    assert_int_equal(router_pick(&v, &q, &d), 0);
+    assert_int_equal(d.index, 1);
+}
+
+/* ---- many replicas ------------------------------------------------------------------------------- */
+
+enum { MANY = 5000 };
+
+typedef struct crowd {
+    router_replica r[MANY];
+    router_view view;
+} crowd;
+
+static crowd *make_crowd(size_t n)
+{
+    crowd *c = calloc(1, sizeof *c);
+    for (size_t i = 0; i < n; i++) {
+        c->r[i] = (router_replica)READY(.ms_per_call = 1);
+        c->r[i].life = i + 1;
+    }
+    c->view = (router_view){.known = true, .n_ready = n, .set = c->r, .look = router_look_at_array};
+    return c;
+}
+
+static void router_gives_the_same_decision_twice(void **state)
+{
+    crowd *c = make_crowd(MANY);
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        router_request q = {.now_ns = 5, .deadline_ns = 100 * MS, .random = seed};
+        router_decision a, b;
+        assert_int_equal(router_pick(&c->view, &q, &a), router_pick(&c->view, &q, &b));
+        assert_memory_equal(&a, &b, sizeof a);
+    }
+    free(c);
+}
+
+static void router_finds_the_best_of_up_to_ROUTER_EXACT(void **state)
+{
+    crowd *c = make_crowd(ROUTER_EXACT);
+    for (int best = 0; best < ROUTER_EXACT; best++) {
+        c->r[best].ms_per_call = 0.5;
+        router_decision d;
+        assert_int_equal(router_pick(&c->view, &(router_request){.random = 9}, &d), 0);
+        assert_int_equal(d.index, best);
+        c->r[best].ms_per_call = 1;
+    }
+    free(c);
+}
+
+/* Whatever the number of replicas, whoever is excluded, and however late it is. */
+static void router_looks_at_no_more_than_a_few_of_many(void **state)
+{
+    crowd *c = make_crowd(MANY);
+    uint64_t gone[ROUTER_EXCLUDE_MAX];
+    size_t most = 0;
+    for (int i = 0; i < MANY; i++) c->r[i].n_in_flight = 1 + (unsigned)i % 7, c->r[i].sent_ns = MS;
+    for (uint64_t seed = 0; seed < 3000; seed++) {
+        size_t n = seed % (ROUTER_EXCLUDE_MAX + 1);
+        for (size_t k = 0; k < n; k++) gone[k] = (seed * 31 + k) % MANY + 1;
+        router_request q = {.random = seed, .exclude = gone, .n_exclude = n, .now_ns = 2 * MS};
+        if (seed % 3 == 0) q.deadline_ns = q.now_ns + 1; /* cannot be met */
+        router_decision d;
+        int rc = router_pick(&c->view, &q, &d);
+        assert_int_equal(rc, seed % 3 == 0 ? SHOAL_EDEADLINE : 0);
+        if (d.n_looked > most) most = d.n_looked;
+        for (size_t k = 0; rc == 0 && k < n; k++) assert_int_not_equal(c->r[d.index].life, gone[k]);
+    }
+    assert_true(most <= ROUTER_EXACT + ROUTER_SAMPLE + ROUTER_EXCLUDE_MAX);
+    free(c);
+}
+
+/* Calls that go one after the other to the best of a few leave no replica with much more than its share. */
+static void router_spreads_calls_over_many(void **state)
+{
+    enum { N = 500, CALLS = 20 * N };
+    crowd *c = make_crowd(N);
+    for (uint64_t i = 0; i < CALLS; i++) {
+        router_decision d;
+        assert_int_equal(router_pick(&c->view, &(router_request){.random = i * 2654435761u}, &d), 0);
+        c->r[d.index].n_in_flight++;
+    }
+    unsigned least = CALLS, most = 0;
+    for (int i = 0; i < N; i++) {
+        if (c->r[i].n_in_flight < least) least = c->r[i].n_in_flight;
+        if (c->r[i].n_in_flight > most) most = c->r[i].n_in_flight;
+    }
+    if (most > 23 || least < 15) fail_msg("between %u and %u calls, of 20", least, most);
+    free(c);
+}
+
+static void router_finds_the_one_of_many_with_the_file(void **state)
+{
+    crowd *c = make_crowd(MANY);
+    c->r[4321].digest = "d2";
+    router_decision d;
+    assert_int_equal(router_pick(&c->view, &(router_request){.digest = "d2", .random = 4}, &d), 0);
+    assert_int_equal(d.index, 4321);
+    c->r[4321].ready = false;
+    assert_int_equal(router_pick(&c->view, &(router_request){.digest = "d2"}, &d), SHOAL_EUNAVAILABLE);
+    assert_int_equal(d.why, ROUTER_NONE_READY);
+    free(c);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(router_picks_by_the_table),
+        cmocka_unit_test(router_refuses_an_unknown_model),
+        cmocka_unit_test(router_excludes_lives_not_places),
         cmocka_unit_test(router_gives_the_same_decision_twice),
-        cmocka_unit_test(router_masks_only_the_places_it_can_name),
+        cmocka_unit_test(router_finds_the_best_of_up_to_ROUTER_EXACT),
+        cmocka_unit_test(router_looks_at_no_more_than_a_few_of_many),
+        cmocka_unit_test(router_spreads_calls_over_many),
+        cmocka_unit_test(router_finds_the_one_of_many_with_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,344 @@
+/* contact.c: keeping in touch with one worker: connect, ask what it is, poll its load, notice its silence. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cluster/registry_impl.h"
+
+enum {
+    RETRY_MIN_MS = 5, /* a starting worker listens after tens of milliseconds: look often at first */
+    RETRY_MAX_MS = 25,
+    RETRY_AWAY_MS = 1000, /* where no process is known to be starting */
+    DESCRIBE_TIMEOUT_MS = 5000,
+    TICK_MS = 100,
+    POLL_MS =
+        200, /* or a millisecond for each replica there is: a gateway makes 1,000 polls a second at most */
+    /* A worker that is stopped or wedged is found within 0.9 s: a poll, no answer, and a look at its process.
+     */
+    MISSED_MS = 300,   /* no answer for so long: no new calls */
+    LOOK_MS = 200,     /* after as much again it is ended, unless it can be seen to do something */
+    SILENT_MS = 10000, /* it does something, but never answers: the loop thread is wedged */
+    STUCK_MS = 15000,  /* no step while requests run: the engine is */
+    AGAIN_MS = 5000,   /* given up, and no agent is there to start it again */
+};
+
+static void start_timer(contact *l, uint64_t ms)
+{
+    l->g->e.timer_start(l->timer, ms);
+}
+
+static double ms_since(const contact *l, uint64_t start_ns)
+{
+    return (double)(registry_now(l->g) - start_ns) / 1e6;
+}
+
+/* ---- states ------------------------------------------------------------------------------------ */
+
+static void set_state(contact *l, replica_state s, const char *reason)
+{
+    if (!reason) reason = "";
+    if (l->r.dropped || (l->r.state == s && strcmp(l->r.reason, reason) == 0)) return;
+    bool expected = l->r.state == REPLICA_DRAINING;
+    log_level level = s == REPLICA_FAILED ? LOG_ERROR : s == REPLICA_DOWN && !expected ? LOG_WARN : LOG_INFO;
+    l->r.state = s;
+    snprintf(l->r.reason, sizeof l->r.reason, "%s", reason);
+    LOG(level, "registry", "replica_state", LOG_S("replica", l->r.id), LOG_I("generation", l->r.generation),
+        LOG_S("state", replica_state_name(s)), LOG_S("reason", l->r.reason), LOG_I("pid", l->r.process.pid));
+    registry_sort(l);
+    registry_tell(l->g, &(registry_event){.what = REGISTRY_CHANGE, .replica = &l->r});
+}
+
+static void set_generation(contact *l, uint64_t generation)
+{
+    l->r.generation = generation;
+    l->r.life = ++l->g->n_lives;
+}
+
+static void set_silent(contact *l, bool silent)
+{
+    l->r.silent = silent;
+    registry_sort(l);
+}
+
+static void retry_later(contact *l)
+{
+    if (!l->wanted) return;
+    start_timer(l, l->retry_ms);
+    uint64_t most = l->r.process.pid && !l->r.node ? RETRY_MAX_MS : RETRY_AWAY_MS;
+    l->retry_ms += l->retry_ms / 2 + 1;
+    if (l->retry_ms > most) l->retry_ms = most;
+}
+
+/* ---- describe ---------------------------------------------------------------------------------- */
+
+static void described(void *user, const uint8_t *msg, size_t n)
+{
+    contact *l = user;
+    Shoal__V1__ModelInfo *info = shoal__v1__model_info__unpack(NULL, n, msg);
+    if (l->r.info) shoal__v1__model_info__free_unpacked(l->r.info, NULL);
+    l->r.info = info; /* NULL, for want of memory, is asked for again; the old one may not be true any more */
+}
+
+static void describe_ended(void *user, grpc_status status, const char *message)
+{
+    contact *l = user;
+    l->describing = NULL;
+    if (status == GRPC_OK && l->r.info && l->wanted) {
+        l->retry_ms = RETRY_MIN_MS;
+        if (l->r.state == REPLICA_DRAINING) return;
+        l->has_read = l->r.wedged = false;
+        start_timer(l, TICK_MS);
+        set_state(l, REPLICA_READY, NULL);
+        return;
+    }
+    LOG(LOG_DEBUG, "registry", "describe_failed", LOG_S("replica", l->r.id),
+        LOG_S("status", grpc_status_name(status)), LOG_S("message", message));
+    retry_later(l);
+}
+
+static void describe(contact *l)
+{
+    if (l->describing) return;
+    grpc_client_events ev = {.user = l, .message = described, .end = describe_ended};
+    uint64_t deadline = registry_now(l->g) + DESCRIBE_TIMEOUT_MS * 1000000ull;
+    l->describing = l->g->how.start(l->r.channel, "/shoal.v1.Worker/Describe", "", 0, NULL, 0, deadline, &ev);
+    if (!l->describing) retry_later(l);
+}
+
+/* ---- the connection ---------------------------------------------------------------------------- */
+
+static void connected(void *user)
+{
+    contact *l = user;
+    if (l->wanted) describe(l);
+}
+
+static void disconnected(void *user, const char *why)
+{
+    contact *l = user;
+    if (l->r.state == REPLICA_READY) {
+        l->retry_ms = RETRY_MIN_MS;
+        if (l->uncounted) set_generation(l, l->r.generation + 1);
+        set_state(l, REPLICA_DOWN, why);
+    }
+    retry_later(l);
+}
+
+static void open_channel(contact *l)
+{
+    grpc_channel_events ev = {.user = l, .connected = connected, .disconnected = disconnected};
+    shoal_err err;
+    int rc = l->g->how.open(l->g->how.user, &l->r.channel, l->r.address, &ev, &err);
+    if (rc == SHOAL_EINVALID) {
+        l->wanted = false;
+        set_state(l, REPLICA_FAILED, err.message);
+    } else if (rc != 0) {
+        retry_later(l);
+    }
+}
+
+static void retry_now(contact *l)
+{
+    if (!l->r.channel)
+        open_channel(l);
+    else if (l->g->how.is_connected(l->r.channel))
+        describe(l);
+    else if (l->g->how.connect(l->r.channel) != 0)
+        retry_later(l); /* no memory now, and no event will come */
+}
+
+/* ---- stats ------------------------------------------------------------------------------------- */
+
+/* A process that lives and does nothing is worse than a dead one: take it out, and have it ended. Where no
+ * agent says a process, nobody ends it, and it is asked again. */
+static void give_up(contact *l, const char *why)
+{
+    l->stuck_ns = 0;
+    l->r.wedged = true;
+    if (l->polling) l->g->how.cancel(l->polling);
+    l->polling = NULL;
+    if (l->r.process.pid == 0) start_timer(l, AGAIN_MS);
+    set_state(l, REPLICA_DOWN, why);
+}
+
+/* A worker with running requests takes a step every few milliseconds, however busy the machine is. */
+static bool is_stuck(contact *l, const Shoal__V1__Stats *now)
+{
+    const Shoal__V1__Stats *before = l->r.stats;
+    bool still = before && now->n_running > 0 && now->n_steps == before->n_steps;
+    if (!still)
+        l->stuck_ns = 0;
+    else if (l->stuck_ns == 0)
+        l->stuck_ns = registry_now(l->g);
+    return still && ms_since(l, l->stuck_ns) >= STUCK_MS;
+}
+
+static void polled(void *user, const uint8_t *msg, size_t n)
+{
+    contact *l = user;
+    Shoal__V1__Stats *s = shoal__v1__stats__unpack(NULL, n, msg);
+    if (!s) return;
+    bool stuck = is_stuck(l, s);
+    if (l->r.stats) shoal__v1__stats__free_unpacked(l->r.stats, NULL);
+    l->r.stats = s;
+    set_silent(l, false);
+    if (stuck) give_up(l, "the engine takes no steps");
+}
+
+static void poll_ended(void *user, grpc_status status, const char *message)
+{
+    contact *l = user;
+    l->polling = NULL;
+}
+
+static void poll(contact *l)
+{
+    grpc_client_events ev = {.user = l, .message = polled, .end = poll_ended};
+    l->polled_ns = registry_now(l->g);
+    l->polling = l->g->how.start(l->r.channel, "/shoal.v1.Worker/GetStats", "", 0, NULL, 0, 0, &ev);
+}
+
+/* Of a process on another machine nothing can be seen. */
+static bool take_pulse(contact *l)
+{
+    return !l->r.node && pulse_take(l->r.process.pid, &l->pulse);
+}
+
+/* No answer can be chance, or one long turn of its loop: it gets no new calls until it answers. */
+static void note_silence(contact *l)
+{
+    set_silent(l, true);
+    l->looked_ns = registry_now(l->g);
+    l->pulse = (pulse){0};
+    take_pulse(l);
+    LOG(LOG_INFO, "registry", "worker_silent", LOG_S("replica", l->r.id), LOG_I("pid", l->r.process.pid));
+}
+
+/* Still none. Of a worker on another machine only its silence is known. */
+static void look_at_silent(contact *l)
+{
+    pulse before = l->pulse;
+    l->looked_ns = registry_now(l->g);
+    if (take_pulse(l) && !pulse_is_alive(&before, &l->pulse))
+        give_up(l, "the worker does not answer, and does nothing");
+    else if (ms_since(l, l->polled_ns) >= SILENT_MS)
+        give_up(l, "the worker does not answer");
+}
+
+static void look(contact *l)
+{
+    if (!l->polling) {
+        set_silent(l, false);
+        double every_ms = l->g->n > POLL_MS ? (double)l->g->n : POLL_MS;
+        if (ms_since(l, l->polled_ns) >= every_ms) poll(l);
+    } else if (!l->r.silent) {
+        if (ms_since(l, l->polled_ns) >= MISSED_MS) note_silence(l);
+    } else if (ms_since(l, l->looked_ns) >= LOOK_MS) {
+        look_at_silent(l);
+    }
+}
+
+/* Looking takes two turns: what there is to be read is read in between. An answer that waits for us, because
+ * our own loop was late, is no silence of the worker. */
+static void due(void *arg)
+{
+    contact *l = arg;
+    if (l->r.state != REPLICA_READY) {
+        retry_now(l);
+    } else if (!l->has_read) {
+        l->has_read = true;
+        start_timer(l, 0);
+    } else {
+        l->has_read = false;
+        start_timer(l, TICK_MS);
+        look(l);
+    }
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+static bool copy_strings(contact *l, const member *m)
+{
+    size_t id = strlen(m->id) + 1, model = strlen(m->model) + 1, address = strlen(m->address) + 1;
+    l->strings = malloc(id + model + address);
+    if (!l->strings) return false;
+    l->r.id = memcpy(l->strings, m->id, id);
+    l->r.model = memcpy(l->strings + id, m->model, model);
+    l->r.address = memcpy(l->strings + id + model, m->address, address);
+    return true;
+}
+
+contact *contact_new(registry *g, const member *m)
+{
+    contact *l = calloc(1, sizeof *l);
+    if (!l) return NULL;
+    l->g = g;
+    l->n_refs = 1;
+    l->uncounted = m->generation == 0;
+    set_generation(l, m->generation ? m->generation : 1);
+    l->timer = g->e.timer_new(g->e.user, due, l);
+    if (l->timer && copy_strings(l, m)) return l;
+    contact_free(l);
+    return NULL;
+}
+
+void contact_free(contact *l)
+{
+    if (!l) return;
+    registry *g = l->g;
+    if (l->describing) g->how.cancel(l->describing);
+    if (l->polling) g->how.cancel(l->polling);
+    if (l->r.channel) g->how.close(l->r.channel);
+    if (l->r.info) shoal__v1__model_info__free_unpacked(l->r.info, NULL);
+    if (l->r.stats) shoal__v1__stats__free_unpacked(l->r.stats, NULL);
+    g->e.timer_free(l->timer);
+    free(l->strings);
+    free(l);
+}
+
+static bool is_there(replica_state s)
+{
+    return s == REPLICA_STARTING || s == REPLICA_READY || s == REPLICA_DRAINING;
+}
+
+/* A process is there that was not, or not so: look for it. */
+static void begin_life(contact *l, const member *m)
+{
+    l->r.wedged = false;
+    l->stuck_ns = 0;
+    set_silent(l, false);
+    set_state(l, m->state == REPLICA_DRAINING ? REPLICA_DRAINING : REPLICA_STARTING, m->reason);
+    if (m->state == REPLICA_DRAINING) return;
+    l->retry_ms = RETRY_MIN_MS;
+    retry_now(l);
+}
+
+void contact_hear(contact *l, const member *m)
+{
+    bool drains = m->state == REPLICA_DRAINING, was_there = l->wanted;
+    bool same_life = m->generation <= l->r.generation;
+    l->r.process = m->process;
+    if (!same_life) set_generation(l, m->generation);
+    l->wanted = is_there(m->state);
+    if (l->wanted) {
+        if (same_life && was_there && drains == (l->r.state == REPLICA_DRAINING)) return;
+        begin_life(l, m);
+        return;
+    }
+    l->g->e.timer_stop(l->timer);
+    l->r.wedged = false;
+    set_silent(l, false);
+    set_state(l, m->state, m->reason);
+}
+
+void contact_leave(contact *l)
+{
+    registry *g = l->g;
+    l->wanted = false;
+    l->r.dropped = true;
+    g->e.timer_stop(l->timer);
+    if (l->describing) g->how.cancel(l->describing);
+    if (l->polling) g->how.cancel(l->polling);
+    l->describing = l->polling = NULL;
+}

@@ -1,0 +1,41 @@
+/* node.h: what an agent says of its machine.
+ *
+ * A node is a machine with an agent on it. Its facts change slowly (memory, load, battery) or never (cores);
+ * they decide where models go (placement.h), and where it is decides who asks it first (site). Whether it
+ * answers is no fact of the node: each gateway sees that for itself, replica by replica.
+ *
+ * A node is a value: whoever keeps one keeps a copy. Zeroed fields are "not said". */
+#ifndef CLUSTER_NODE_H
+#define CLUSTER_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct node {
+    const char *name;    /* one in the cluster has it: that of its certificate */
+    const char *site;    /* where it stands; NULL: the site without a name */
+    const char *address; /* of its agent, "host:port"; NULL: none is needed */
+    const char *isa;     /* the instruction set its workers choose */
+    unsigned n_cores;
+    uint64_t memory_bytes, memory_free_bytes;
+    double bytes_per_s;      /* measured: reading memory with all cores */
+    double multiplies_per_s; /* measured: int8 multiply-adds with all cores */
+    double load_1m;          /* processes that want to run, a minute's mean */
+    double rtt_ms;           /* from here, or from whoever places models */
+    double celsius;          /* of its hottest core */
+    bool on_battery;
+    unsigned battery_percent;
+    bool draining; /* a person said so: nothing new goes there */
+    const char *const *labels;
+    size_t n_labels; /* "gpu=none", "kitchen" */
+} node;
+
+/* A copy in one piece of memory, for node_free. SHOAL_EINVALID: it has no name. */
+int node_copy(node **ret, const node *n, shoal_err *err);
+void node_free(node *n); /* accepts NULL */
+bool node_has_label(const node *n, const char *label);
+
+#endif

@@ -1,0 +1,28 @@
+/* reach.h: how workers are reached: gRPC over sockets in life, a story in a simulated cluster.
+ *
+ * The functions and their promises are those of wire/grpc.h. A simulated worker gives its own structures
+ * behind the two opaque pointers; nothing but these functions looks into them. */
+#ifndef CLUSTER_REACH_H
+#define CLUSTER_REACH_H
+
+#include <uv.h>
+
+#include "wire/grpc.h"
+
+typedef struct reach {
+    int (*open)(void *user, grpc_channel **ret, const char *address, const grpc_channel_events *ev,
+                shoal_err *err);
+    int (*connect)(grpc_channel *ch);
+    bool (*is_connected)(const grpc_channel *ch);
+    void (*close)(grpc_channel *ch);
+    grpc_client_call *(*start)(grpc_channel *ch, const char *path, const void *msg, size_t n,
+                               const http_header *metadata, size_t n_metadata, uint64_t deadline_ns,
+                               const grpc_client_events *ev);
+    void (*pause)(grpc_client_call *c, bool paused);
+    void (*cancel)(grpc_client_call *c);
+    void *user; /* for open */
+} reach;
+
+reach reach_grpc(uv_loop_t *loop);
+
+#endif

@@ -1,0 +1,329 @@
+/* registry.c: the indexes of replicas, and the telling of their changes. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/registry_impl.h"
+#include "wire/env_uv.h"
+
+static const char *const state_names[] = {
+#define REPLICA_STATE_NAME(e, n) n,
+    REPLICA_STATE_TABLE(REPLICA_STATE_NAME)
+#undef REPLICA_STATE_NAME
+};
+
+const char *replica_state_name(replica_state s)
+{
+    return state_names[s];
+}
+
+uint64_t registry_now(const registry *g)
+{
+    return g->e.now_ns(g->e.user);
+}
+
+const env *registry_env(const registry *g)
+{
+    return &g->e;
+}
+
+const reach *registry_reach(const registry *g)
+{
+    return &g->how;
+}
+
+/* ---- references ---------------------------------------------------------------------------------- */
+
+replica *replica_ref(replica *r)
+{
+    ((contact *)r)->n_refs++;
+    return r;
+}
+
+void replica_unref(replica *r)
+{
+    contact *l = (contact *)r;
+    if (!l) return;
+    assert(l->n_refs > 0);
+    if (--l->n_refs > 0) return;
+    registry *g = l->g;
+    l->next_dead = g->dead;
+    g->dead = l;
+    g->e.timer_start(g->bury, 0);
+}
+
+static void contact_done(contact *l)
+{
+    node_unref(l->node);
+    contact_free(l);
+}
+
+static void bury(void *arg)
+{
+    registry *g = arg;
+    while (g->dead) {
+        contact *l = g->dead;
+        g->dead = l->next_dead;
+        contact_done(l);
+    }
+}
+
+/* ---- the sets of models -------------------------------------------------------------------------- */
+
+/* The list, or a wider one with its content, that has room for an entry behind n; NULL: out of memory, and
+ * the list is as it was. */
+static void *with_room(void *list, size_t n, size_t *cap)
+{
+    if (n < *cap) return list;
+    size_t more = *cap ? 2 * *cap : 8;
+    void *p = realloc(list, more * sizeof(void *));
+    if (p) *cap = more;
+    return p;
+}
+
+static bool reserve_model(registry *g)
+{
+    model_set **p = with_room(g->models, g->n_models, &g->models_cap);
+    if (p) g->models = p;
+    return p != NULL;
+}
+
+static bool reserve_replica(registry *g, model_set *s)
+{
+    contact **all = with_room(g->contacts, g->n, &g->cap);
+    replica **p = with_room(s->replicas, s->view.n, &s->cap);
+    if (all) g->contacts = all;
+    if (p) s->view.replicas = s->replicas = p;
+    return all && p;
+}
+
+static model_set *obtain_set(registry *g, const char *model)
+{
+    model_set *s = strmap_get(&g->by_model, model);
+    if (s) return s;
+    s = calloc(1, sizeof *s);
+    if (!s) return NULL;
+    s->name = strdup(model);
+    if (!s->name || !reserve_model(g) || !strmap_put(&g->by_model, s->name, s)) {
+        free(s->name);
+        free(s);
+        return NULL;
+    }
+    s->view.model = s->name;
+    g->models[g->n_models++] = s;
+    return s;
+}
+
+static void set_free(model_set *s)
+{
+    free(s->replicas);
+    free(s->name);
+    free(s);
+}
+
+/* A model that is not declared goes with its last replica. */
+static void set_release(registry *g, model_set *s)
+{
+    size_t i = 0;
+    if (s->view.n > 0 || s->declared) return;
+    strmap_take(&g->by_model, s->name);
+    while (g->models[i] != s) i++;
+    memmove(&g->models[i], &g->models[i + 1], (--g->n_models - i) * sizeof *g->models);
+    set_free(s);
+}
+
+static void set_swap(model_set *s, size_t a, size_t b)
+{
+    replica *ra = s->replicas[a], *rb = s->replicas[b];
+    s->replicas[a] = rb;
+    s->replicas[b] = ra;
+    ((contact *)rb)->at = a;
+    ((contact *)ra)->at = b;
+}
+
+void registry_sort(contact *l)
+{
+    model_set *s = l->set;
+    if (!s) return;
+    bool takes = l->r.state == REPLICA_READY && !l->r.silent, is_first = l->at < s->view.n_ready;
+    if (takes == is_first) return;
+    if (takes)
+        set_swap(s, l->at, s->view.n_ready++);
+    else
+        set_swap(s, l->at, --s->view.n_ready);
+}
+
+static void set_remove(contact *l)
+{
+    model_set *s = l->set;
+    if (l->at < s->view.n_ready) set_swap(s, l->at, --s->view.n_ready);
+    set_swap(s, l->at, s->view.n - 1);
+    s->view.n--;
+    l->set = NULL;
+    set_release(l->g, s);
+}
+
+const replica_set *registry_find(const registry *g, const char *model)
+{
+    return strmap_get(&g->by_model, model);
+}
+
+int registry_declare(registry *g, const char *model, shoal_err *err)
+{
+    model_set *s = obtain_set(g, model);
+    if (!s) return err_nomem(err);
+    s->declared = true;
+    return 0;
+}
+
+size_t registry_count_models(const registry *g)
+{
+    return g->n_models;
+}
+
+const replica_set *registry_model_at(const registry *g, size_t i)
+{
+    return &g->models[i]->view;
+}
+
+/* ---- the list and the ids ------------------------------------------------------------------------ */
+
+int registry_insert(registry *g, contact *l, shoal_err *err)
+{
+    model_set *s = obtain_set(g, l->r.model);
+    if (!s || !reserve_replica(g, s) || !strmap_put(&g->by_id, l->r.id, l)) {
+        if (s) set_release(g, s);
+        return err_nomem(err);
+    }
+    g->contacts[g->n++] = l;
+    l->set = s;
+    l->at = s->view.n++;
+    s->replicas[l->at] = &l->r;
+    return 0;
+}
+
+void registry_remove(registry *g, contact *l)
+{
+    size_t i = 0;
+    while (g->contacts[i] != l) i++;
+    memmove(&g->contacts[i], &g->contacts[i + 1], (--g->n - i) * sizeof *g->contacts);
+    if (strmap_get(&g->by_id, l->r.id) == l) strmap_take(&g->by_id, l->r.id); /* its successor may be in */
+    set_remove(l);
+    contact_leave(l);
+    registry_tell(g, &(registry_event){.what = REGISTRY_DROP, .replica = &l->r});
+    replica_unref(&l->r);
+}
+
+replica *registry_get(const registry *g, const char *id)
+{
+    return strmap_get(&g->by_id, id); /* a contact begins with its replica */
+}
+
+const node *registry_node(const registry *g, const char *name)
+{
+    return strmap_get(&g->nodes, name);
+}
+
+size_t registry_count(const registry *g)
+{
+    return g->n;
+}
+
+replica *registry_at(const registry *g, size_t i)
+{
+    return &g->contacts[i]->r;
+}
+
+bool registry_all_ready(const registry *g)
+{
+    for (const source *s = g->sources; s; s = s->next)
+        if (!s->synced) return false;
+    for (size_t i = 0; i < g->n; i++)
+        if (g->contacts[i]->r.state != REPLICA_READY) return false;
+    return true;
+}
+
+/* ---- listeners ----------------------------------------------------------------------------------- */
+
+int registry_listen(registry *g, registry_event_fn fn, void *user, shoal_err *err)
+{
+    listener *l = malloc(sizeof *l), **at = &g->listeners;
+    if (!l) return err_nomem(err);
+    *l = (listener){.fn = fn, .user = user};
+    while (*at) at = &(*at)->next;
+    *at = l;
+    return 0;
+}
+
+static void sweep_listeners(registry *g)
+{
+    for (listener **at = &g->listeners; *at;) {
+        listener *l = *at;
+        if (l->fn) {
+            at = &l->next;
+            continue;
+        }
+        *at = l->next;
+        free(l);
+    }
+}
+
+void registry_unlisten(registry *g, registry_event_fn fn, void *user)
+{
+    for (listener *l = g->listeners; l; l = l->next)
+        if (l->fn == fn && l->user == user) l->fn = NULL;
+    if (g->n_telling == 0) sweep_listeners(g);
+}
+
+void registry_tell(registry *g, const registry_event *e)
+{
+    if (e->replica) replica_ref(e->replica); /* one of them may drop it */
+    g->n_telling++;
+    for (listener *l = g->listeners; l; l = l->next)
+        if (l->fn) l->fn(l->user, e);
+    if (--g->n_telling == 0) sweep_listeners(g);
+    replica_unref(e->replica);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+int registry_new_with(registry **ret, const env *e, const reach *how, shoal_err *err)
+{
+    registry *g = calloc(1, sizeof *g);
+    if (!g) return err_nomem(err);
+    g->e = *e;
+    g->how = *how;
+    g->bury = e->timer_new(e->user, bury, g);
+    if (!g->bury) {
+        free(g);
+        return err_nomem(err);
+    }
+    *ret = g;
+    return 0;
+}
+
+int registry_new(registry **ret, uv_loop_t *loop, shoal_err *err)
+{
+    env e = env_uv(loop);
+    reach how = reach_grpc(loop);
+    return registry_new_with(ret, &e, &how, err);
+}
+
+void registry_free(registry *g)
+{
+    if (!g) return;
+    bury(g);
+    for (size_t i = 0; i < g->n; i++) contact_done(g->contacts[i]);
+    for (size_t i = 0; i < g->n_models; i++) set_free(g->models[i]);
+    for (listener *l = g->listeners, *next; l; l = next) {
+        next = l->next;
+        free(l);
+    }
+    registry_free_sources(g);
+    strmap_done(&g->by_id);
+    strmap_done(&g->by_model);
+    g->e.timer_free(g->bury);
+    free(g->contacts);
+    free(g->models);
+    free(g);
+}

@@ -1,0 +1,73 @@
+/* registry.h: the table of replicas, by id and by model, and who is told of its changes.
+ *
+ * Sources put members in (source.h); the registry keeps in touch with each (connects, asks what it is, polls
+ * its load, notices silence), and gateways read. Nothing on the way of a call walks over all replicas: a
+ * model's name leads to its set, in which the replicas that take calls stand first.
+ *
+ *     const replica_set *s = registry_find(g, "home-intent");      // NULL: no such model
+ *     for (size_t i = 0; i < s->n_ready; i++) use(s->replicas[i]); // those that take calls now
+ *
+ * All time is that of an env, all contact that of a reach, so that a cluster can be simulated. Loop thread
+ * only. */
+#ifndef CLUSTER_REGISTRY_H
+#define CLUSTER_REGISTRY_H
+
+#include "base/env.h"
+#include "cluster/reach.h"
+#include "cluster/replica.h"
+#include "cluster/source.h"
+
+/* On a real loop. */
+int registry_new(registry **ret, uv_loop_t *loop, shoal_err *err);
+/* With any time and any workers; both structs are copied. */
+int registry_new_with(registry **ret, const env *e, const reach *how, shoal_err *err);
+/* Closes all channels and forgets all sources; no listener is told, no reference may be left. Run the loop
+ * once more afterwards. Accepts NULL. */
+void registry_free(registry *g);
+const env *registry_env(const registry *g);
+const reach *registry_reach(const registry *g);
+
+/* ---- looking ------------------------------------------------------------------------------------- */
+
+/* The replicas of one model. Borrowed: true until the next callback. */
+typedef struct replica_set {
+    const char *model;
+    replica *const *replicas; /* the first n_ready take calls: READY, and not silent */
+    size_t n, n_ready;
+} replica_set;
+
+const replica_set *registry_find(const registry *g, const char *model); /* NULL: nobody has heard of it */
+/* The model exists, though it may have no replica at times: registry_find knows it from now on. */
+int registry_declare(registry *g, const char *model, shoal_err *err);
+replica *registry_get(const registry *g, const char *id); /* NULL: not there, or dropped */
+const node *registry_node(const registry *g, const char *name);
+
+/* All of them, in the order in which they came; for people and metrics, not for calls. */
+size_t registry_count(const registry *g);
+replica *registry_at(const registry *g, size_t i);
+size_t registry_count_models(const registry *g);
+const replica_set *registry_model_at(const registry *g, size_t i);
+size_t registry_count_sources(const registry *g);
+const source *registry_source_at(const registry *g, size_t i);
+
+/* True when every source has synced and every replica is READY (the cluster's /readyz). */
+bool registry_all_ready(const registry *g);
+
+/* ---- listening ----------------------------------------------------------------------------------- */
+
+typedef enum { REGISTRY_ADD, REGISTRY_CHANGE, REGISTRY_DROP, REGISTRY_NODE } registry_what;
+
+typedef struct registry_event {
+    registry_what what;
+    replica *replica; /* after its change of state; for DROP: out of the index, alive during the call */
+    const node *node; /* of REGISTRY_NODE: the new facts; dropped: NULL, and the name in `name` */
+    const char *name;
+} registry_event;
+
+typedef void (*registry_event_fn)(void *user, const registry_event *e);
+
+/* In the order given, as many as there are. A listener may put, drop, listen and unlisten. */
+int registry_listen(registry *g, registry_event_fn fn, void *user, shoal_err *err);
+void registry_unlisten(registry *g, registry_event_fn fn, void *user); /* no event follows */
+
+#endif

@@ -1,0 +1,102 @@
+/* registry_impl.h: what registry.c, source.c and contact.c share, and nobody else sees. */
+#ifndef CLUSTER_REGISTRY_IMPL_H
+#define CLUSTER_REGISTRY_IMPL_H
+
+#include "base/strmap.h"
+#include "cluster/pulse.h"
+#include "cluster/registry.h"
+
+typedef struct contact contact;
+
+/* A node's facts change under the replicas that point to them; it goes with the last of these. */
+typedef struct node_entry {
+    node facts; /* first; its strings are the copy's */
+    node *copy;
+    char *name;
+    source *owner; /* NULL: dropped */
+    size_t n_refs;
+} node_entry;
+
+typedef struct model_set {
+    replica_set view; /* first */
+    char *name;
+    replica **replicas;
+    size_t cap;
+    bool declared; /* stays without replicas */
+} model_set;
+
+/* A replica and what keeps it in touch with its worker (contact.c). */
+struct contact {
+    replica r; /* first: pointers to it are handed out */
+    registry *g;
+    source *owner;
+    model_set *set; /* NULL: dropped */
+    size_t at;      /* in the set */
+    node_entry *node;
+    unsigned n_refs; /* the index's, and those of calls */
+    contact *next_dead;
+    char *strings;  /* id, model, address */
+    bool uncounted; /* its source knows no generations: each connection is a life */
+    bool wanted;    /* a process is there, or shall be looked for */
+    bool has_read;  /* the loop has read its sockets since the time to look came */
+    env_timer *timer;
+    uint64_t retry_ms;
+    grpc_client_call *describing, *polling;
+    uint64_t polled_ns, looked_ns; /* when the poll began; when its process was last looked at */
+    uint64_t stuck_ns;             /* since when it takes no steps; 0: it does */
+    pulse pulse;                   /* of its process, then */
+};
+
+struct source {
+    registry *g;
+    source *next;
+    const char *name;
+    bool synced;
+    char trouble[200];
+};
+
+typedef struct listener {
+    struct listener *next;
+    registry_event_fn fn; /* NULL: gone, freed when nobody is being told anything */
+    void *user;
+} listener;
+
+struct registry {
+    env e;
+    reach how;
+    contact **contacts; /* in the order in which they came */
+    size_t n, cap;
+    model_set **models;
+    size_t n_models, models_cap;
+    strmap by_id, by_model, nodes;
+    source *sources;
+    listener *listeners;
+    uint64_t n_lives;   /* numbers given */
+    unsigned n_telling; /* deep in callbacks */
+    contact *dead;      /* freed by the timer: nobody's callback is on the stack then */
+    env_timer *bury;
+};
+
+uint64_t registry_now(const registry *g);
+void registry_tell(registry *g, const registry_event *e);
+/* Put it where calls find it, or where they do not, after its state or silence has changed. */
+void registry_sort(contact *l);
+
+/* Into the indexes, and out of them with the index's reference. Insertion takes the reference, and tells
+ * nobody. */
+int registry_insert(registry *g, contact *l, shoal_err *err);
+void registry_remove(registry *g, contact *l);
+
+/* source.c */
+void node_unref(node_entry *n); /* accepts NULL */
+void registry_free_sources(registry *g);
+
+/* contact.c. A new one is in no index, and has one reference. */
+contact *contact_new(registry *g, const member *m);
+void contact_free(contact *l);
+/* What its source says now; from here on it is looked for, or left alone. */
+void contact_hear(contact *l, const member *m);
+/* No source knows it: no more polls, no more news of it. Calls that run there go on. */
+void contact_leave(contact *l);
+
+#endif

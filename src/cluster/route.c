@@ -1,0 +1,83 @@
+/* route.c: replicas as router_replica. */
+#include "cluster/route.h"
+
+#include <string.h>
+
+typedef struct looking {
+    const registry *g;
+    const replica_set *set;
+    uint64_t now_ns;
+} looking;
+
+/* What a call costs on r: unary ones as this gateway saw it, generations as the worker's engine did. */
+static cost_line cost_on(const replica *r, bool generates)
+{
+    const Shoal__V1__Stats *s = r->stats;
+    if (!generates) return cost_line_of(&r->load.cost);
+    if (!s) return (cost_line){0};
+    double token_ms = s->decode_tokens_per_s > 0 ? 1e3 / s->decode_tokens_per_s : 0;
+    return (cost_line){.fixed_ms = s->prefill_fixed_ms + token_ms, .unit_ms = s->prefill_token_ms};
+}
+
+static bool takes_calls(const registry *g, const replica *r)
+{
+    return r->state == REPLICA_READY && !r->silent && !r->dropped && r->channel &&
+           registry_reach(g)->is_connected(r->channel);
+}
+
+router_replica route_look(const registry *g, const replica *r, uint64_t now_ns)
+{
+    const Shoal__V1__ModelInfo *info = r->info;
+    cost_line line = cost_on(r, info && info->task && strcmp(info->task, "generate") == 0);
+    return (router_replica){
+        .life = r->life,
+        .digest = info ? info->digest : NULL,
+        .ready = takes_calls(g, r),
+        .n_in_flight = r->load.n_in_flight,
+        .n_tokens_in_flight = r->load.n_tokens_in_flight,
+        .n_parallel = info ? info->n_parallel : 0,
+        .n_ctx = info ? info->n_ctx : 0,
+        .ms_per_call = line.fixed_ms,
+        .ms_per_token = line.unit_ms,
+        .worked_ms = load_worked_ms(&r->load, now_ns),
+        .sent_ns = r->load.sent_ns,
+    };
+}
+
+static void look(const void *set, size_t place, router_replica *ret)
+{
+    const looking *l = set;
+    *ret = route_look(l->g, l->set->replicas[place], l->now_ns);
+}
+
+int route_pick(const registry *g, const char *model, router_request *req, router_decision *ret_decision,
+               replica **ret)
+{
+    const env *e = registry_env(g);
+    looking l = {.g = g, .set = registry_find(g, model), .now_ns = e->now_ns(e->user)};
+    router_view v = {.known = l.set, .n_ready = l.set ? l.set->n_ready : 0, .set = &l, .look = look};
+    req->now_ns = l.now_ns;
+    req->random = v.n_ready > ROUTER_EXACT ? e->random(e->user) : 0;
+    int rc = router_pick(&v, req, ret_decision);
+    *ret = rc == 0 ? l.set->replicas[ret_decision->index] : NULL;
+    return rc;
+}
+
+static bool is_one_of(uint64_t life, const uint64_t *lives, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (lives[i] == life) return true;
+    return false;
+}
+
+bool route_may_return(const registry *g, const char *model, const uint64_t *lives, size_t n_lives)
+{
+    const replica_set *set = registry_find(g, model);
+    if (set && set->n == 0) return true; /* declared */
+    for (size_t i = 0; set && i < set->n; i++) {
+        const replica *r = set->replicas[i];
+        if (r->state == REPLICA_FAILED || r->state == REPLICA_DRAINING) continue;
+        if (!takes_calls(g, r) || !is_one_of(r->life, lives, n_lives)) return true;
+    }
+    return false;
+}

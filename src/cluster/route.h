@@ -1,0 +1,27 @@
+/* route.h: the router's look at the registry: from a model's name to one replica that takes the call.
+ *
+ *     router_request q = {.deadline_ns = deadline, .n_tokens = n, .exclude = failed, .n_exclude = n_failed};
+ *     router_decision d;
+ *     replica *r;
+ *     int rc = route_pick(g, "home-intent", &q, &d, &r);      // router_pick's codes
+ *     if (rc == 0) replica_ref(r), load_begin(&r->load, n, now), ... registry_reach(g)->start(r->channel,
+ * ...)
+ *
+ * Nothing is copied but the few replicas that the router looks at (router.h says how few). Loop thread only.
+ */
+#ifndef CLUSTER_ROUTE_H
+#define CLUSTER_ROUTE_H
+
+#include "cluster/registry.h"
+#include "router/router.h"
+
+/* The request's time and random number are filled in here. *ret is borrowed, NULL on failure. */
+int route_pick(const registry *g, const char *model, router_request *req, router_decision *ret_decision,
+               replica **ret);
+/* One replica as the router sees it. */
+router_replica route_look(const registry *g, const replica *r, uint64_t now_ns);
+/* The model has a replica that is in none of these lives, or may have one again by itself: one that starts,
+ * was cut off, or is still to be placed. False: waiting for it is no use. */
+bool route_may_return(const registry *g, const char *model, const uint64_t *lives, size_t n_lives);
+
+#endif

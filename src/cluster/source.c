@@ -1,0 +1,231 @@
+/* source.c: what sources say, into the registry. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cluster/registry_impl.h"
+
+/* ---- sources ------------------------------------------------------------------------------------- */
+
+int source_open(source **ret, registry *g, const char *name, shoal_err *err)
+{
+    source *s = calloc(1, sizeof *s), **at = &g->sources;
+    if (!s) return err_nomem(err);
+    s->g = g;
+    s->name = name;
+    while (*at) at = &(*at)->next;
+    *at = s;
+    *ret = s;
+    return 0;
+}
+
+/* Any of its replicas; callbacks may have dropped the others. */
+static contact *any_of(const registry *g, const source *s)
+{
+    for (size_t i = g->n; i-- > 0;)
+        if (g->contacts[i]->owner == s) return g->contacts[i];
+    return NULL;
+}
+
+static node_entry *any_node_of(const registry *g, const source *s)
+{
+    size_t at = 0;
+    for (node_entry *n; (n = strmap_next(&g->nodes, &at));)
+        if (n->owner == s) return n;
+    return NULL;
+}
+
+void source_close(source *s)
+{
+    if (!s) return;
+    registry *g = s->g;
+    for (contact *l; (l = any_of(g, s));) registry_remove(g, l);
+    for (node_entry *n; (n = any_node_of(g, s));) source_drop_node(s, n->name);
+    source **at = &g->sources;
+    while (*at != s) at = &(*at)->next;
+    *at = s->next;
+    free(s);
+}
+
+void registry_free_sources(registry *g)
+{
+    size_t at = 0;
+    for (node_entry *n; (n = strmap_next(&g->nodes, &at));) node_unref(n);
+    strmap_done(&g->nodes);
+    for (source *s = g->sources, *next; s; s = next) {
+        next = s->next;
+        free(s);
+    }
+}
+
+void source_synced(source *s)
+{
+    if (!s->synced || *s->trouble) LOG(LOG_INFO, "source", "synced", LOG_S("source", s->name));
+    s->synced = true;
+    *s->trouble = '\0';
+}
+
+void source_away(source *s, const char *why)
+{
+    if (strcmp(s->trouble, why) == 0) return;
+    snprintf(s->trouble, sizeof s->trouble, "%s", why);
+    LOG(LOG_WARN, "source", "away", LOG_S("source", s->name), LOG_S("reason", why));
+}
+
+const char *source_name(const source *s)
+{
+    return s->name;
+}
+
+bool source_is_synced(const source *s)
+{
+    return s->synced;
+}
+
+const char *source_trouble(const source *s)
+{
+    return s->trouble;
+}
+
+size_t registry_count_sources(const registry *g)
+{
+    size_t n = 0;
+    for (const source *s = g->sources; s; s = s->next) n++;
+    return n;
+}
+
+const source *registry_source_at(const registry *g, size_t i)
+{
+    const source *s = g->sources;
+    while (i-- > 0) s = s->next;
+    return s;
+}
+
+/* ---- nodes --------------------------------------------------------------------------------------- */
+
+void node_unref(node_entry *n)
+{
+    if (!n || --n->n_refs > 0) return;
+    node_free(n->copy);
+    free(n->name);
+    free(n);
+}
+
+static node_entry *node_entry_new(registry *g, const char *name)
+{
+    node_entry *n = calloc(1, sizeof *n);
+    char *own = n ? strdup(name) : NULL;
+    if (!own || !strmap_put(&g->nodes, own, n)) {
+        free(own);
+        free(n);
+        return NULL;
+    }
+    n->name = own;
+    n->n_refs = 1;
+    return n;
+}
+
+int source_put_node(source *s, const node *n, shoal_err *err)
+{
+    registry *g = s->g;
+    node *copy;
+    int rc = node_copy(&copy, n, err);
+    if (rc != 0) return rc;
+    node_entry *e = strmap_get(&g->nodes, n->name);
+    if (!e) e = node_entry_new(g, n->name);
+    if (!e) {
+        node_free(copy);
+        return err_nomem(err);
+    }
+    node *old = e->copy;
+    e->copy = copy;
+    e->facts = *copy;
+    e->owner = s;
+    node_free(old);
+    registry_tell(g, &(registry_event){.what = REGISTRY_NODE, .node = &e->facts, .name = e->name});
+    return 0;
+}
+
+static contact *any_on(const registry *g, const node_entry *n)
+{
+    for (size_t i = g->n; i-- > 0;)
+        if (g->contacts[i]->node == n) return g->contacts[i];
+    return NULL;
+}
+
+void source_drop_node(source *s, const char *name)
+{
+    registry *g = s->g;
+    node_entry *n = strmap_get(&g->nodes, name);
+    if (!n || n->owner != s) return;
+    strmap_take(&g->nodes, n->name);
+    for (contact *l; (l = any_on(g, n));) registry_remove(g, l);
+    registry_tell(g, &(registry_event){.what = REGISTRY_NODE, .name = n->name});
+    node_unref(n);
+}
+
+/* ---- members ------------------------------------------------------------------------------------- */
+
+static void set_node(contact *l, const member *m)
+{
+    node_entry *n = m->node ? strmap_get(&l->g->nodes, m->node) : NULL;
+    if (n) n->n_refs++;
+    node_unref(l->node);
+    l->node = n;
+    l->r.node = n ? &n->facts : NULL;
+}
+
+/* One that comes back elsewhere is another replica; what this gateway learnt of it goes with it. */
+static int add(source *s, const member *m, contact *before, shoal_err *err)
+{
+    registry *g = s->g;
+    contact *l = contact_new(g, m);
+    if (!l) return err_nomem(err);
+    int rc = registry_insert(g, l, err);
+    if (rc != 0) {
+        contact_free(l);
+        return rc;
+    }
+    l->owner = s;
+    set_node(l, m);
+    replica_ref(&l->r); /* listeners may drop it */
+    if (before) {
+        l->r.load.cost = before->r.load.cost;
+        registry_remove(g, before);
+    }
+    if (!l->r.dropped) registry_tell(g, &(registry_event){.what = REGISTRY_ADD, .replica = &l->r});
+    if (!l->r.dropped) contact_hear(l, m);
+    replica_unref(&l->r);
+    return 0;
+}
+
+static int check(const member *m, shoal_err *err)
+{
+    if (m->id && *m->id && m->model && *m->model && m->address && *m->address) return 0;
+    return err_set(err, SHOAL_EINVALID, "a member needs an id, a model and an address");
+}
+
+int source_put(source *s, const member *m, shoal_err *err)
+{
+    int rc = check(m, err);
+    if (rc != 0) return rc;
+    contact *l = strmap_get(&s->g->by_id, m->id);
+    if (!l) return add(s, m, NULL, err);
+    bool newer = m->generation > l->r.generation, knows = m->generation != 0;
+    if (l->owner != s && !newer) return 0;
+    if (knows && m->generation < l->r.generation) return 0;
+    if (strcmp(m->address, l->r.address) != 0 || strcmp(m->model, l->r.model) != 0) return add(s, m, l, err);
+    l->owner = s;
+    l->uncounted = !knows;
+    set_node(l, m);
+    contact_hear(l, m);
+    return 0;
+}
+
+void source_drop(source *s, const char *id, uint64_t generation)
+{
+    contact *l = strmap_get(&s->g->by_id, id);
+    if (!l || l->owner != s || (!l->uncounted && generation < l->r.generation)) return;
+    registry_remove(s->g, l);
+}

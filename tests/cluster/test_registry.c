@@ -1,0 +1,424 @@
+/* The registry in simulated time: members come, go, come back, fall silent, and nobody walks over them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "cluster/registry.h"
+#include "sim_workers.h"
+
+typedef struct house {
+    sim_world world;
+    registry *g;
+    source *s;
+    int n_added, n_changed, n_dropped, n_nodes;
+} house;
+
+static void heard(void *user, const registry_event *e)
+{
+    house *h = user;
+    h->n_added += e->what == REGISTRY_ADD;
+    h->n_changed += e->what == REGISTRY_CHANGE;
+    h->n_dropped += e->what == REGISTRY_DROP;
+    h->n_nodes += e->what == REGISTRY_NODE;
+}
+
+static void house_open(house *h)
+{
+    *h = (house){0};
+    log_setup(LOG_OFF, false);
+    sim_world_open(&h->world, 1);
+    reach how = sim_reach(&h->world);
+    assert_int_equal(registry_new_with(&h->g, h->world.e, &how, NULL), 0);
+    assert_int_equal(registry_listen(h->g, heard, h, NULL), 0);
+    assert_int_equal(source_open(&h->s, h->g, "test", NULL), 0);
+}
+
+static void house_close(house *h)
+{
+    registry_free(h->g);
+    sim_world_close(&h->world);
+}
+
+static replica *put(house *h, const char *id, uint64_t generation, const char *address)
+{
+    sim_worker_at(&h->world, address);
+    member m = {.id = id, .generation = generation, .model = "m", .address = address};
+    assert_int_equal(source_put(h->s, &m, NULL), 0);
+    return registry_get(h->g, id);
+}
+
+static void run(house *h, uint64_t ms)
+{
+    env_sim_run(h->world.time, ms);
+}
+
+static void registry_finds_members_by_id_and_by_model(void **state)
+{
+    house h;
+    house_open(&h);
+    assert_null(registry_find(h.g, "m"));
+    replica *a = put(&h, "m/0", 1, "sim:a"), *b = put(&h, "m/1", 1, "sim:b");
+    const replica_set *set = registry_find(h.g, "m");
+    assert_int_equal(set->n, 2);
+    assert_int_equal(set->n_ready, 0);
+    assert_int_equal(registry_count(h.g), 2);
+    run(&h, 100);
+    assert_int_equal(a->state, REPLICA_READY);
+    assert_int_equal(b->info->n_parallel, 4);
+    assert_int_equal(set->n_ready, 2);
+    assert_int_equal(h.n_added, 2);
+    source_drop(h.s, "m/0", 1);
+    assert_null(registry_get(h.g, "m/0"));
+    assert_ptr_equal(registry_get(h.g, "m/1"), b);
+    assert_int_equal(set->n_ready, 1);
+    assert_ptr_equal(set->replicas[0], b);
+    assert_int_equal(h.n_dropped, 1);
+    source_drop(h.s, "m/1", 1);
+    assert_null(registry_find(h.g, "m"));
+    house_close(&h);
+}
+
+static void registry_keeps_a_declared_model_without_replicas(void **state)
+{
+    house h;
+    house_open(&h);
+    assert_int_equal(registry_declare(h.g, "m", NULL), 0);
+    assert_int_equal(registry_find(h.g, "m")->n, 0);
+    put(&h, "m/0", 1, "sim:a");
+    source_drop(h.s, "m/0", 1);
+    assert_int_equal(registry_find(h.g, "m")->n, 0);
+    assert_int_equal(registry_count_models(h.g), 1);
+    house_close(&h);
+}
+
+static void registry_lets_a_dropped_replica_live_until_its_last_call_left(void **state)
+{
+    house h;
+    house_open(&h);
+    replica *r = replica_ref(put(&h, "m/0", 3, "sim:a"));
+    run(&h, 100);
+    source_drop(h.s, "m/0", 3);
+    run(&h, 1000);
+    assert_true(r->dropped);
+    assert_string_equal(r->id, "m/0");
+    assert_true(registry_reach(h.g)->is_connected(r->channel));
+    sim_kill(&h.world, sim_worker_at(&h.world, "sim:a")); /* nobody is told of its end */
+    int n = h.n_changed;
+    run(&h, 1000);
+    assert_int_equal(h.n_changed, n);
+    replica_unref(r);
+    assert_int_equal(h.world.n_channels, 1);
+    run(&h, 1);
+    assert_int_equal(h.world.n_channels, 0);
+    house_close(&h);
+}
+
+static void registry_ignores_news_of_an_older_life(void **state)
+{
+    house h;
+    house_open(&h);
+    replica *r = put(&h, "m/0", 7, "sim:a");
+    run(&h, 100);
+    source_drop(h.s, "m/0", 6);
+    assert_ptr_equal(registry_get(h.g, "m/0"), r);
+    member old = {.id = "m/0", .generation = 6, .model = "m", .address = "sim:a", .state = REPLICA_FAILED};
+    source_put(h.s, &old, NULL);
+    assert_int_equal(r->state, REPLICA_READY);
+    assert_int_equal(r->generation, 7);
+    int n = h.n_changed;
+    put(&h, "m/0", 7, "sim:a"); /* the same again */
+    assert_int_equal(h.n_changed, n);
+    house_close(&h);
+}
+
+static void registry_makes_a_new_life_of_a_restarted_worker(void **state)
+{
+    house h;
+    house_open(&h);
+    replica *r = put(&h, "m/0", 1, "sim:a");
+    sim_worker *w = sim_worker_at(&h.world, "sim:a");
+    run(&h, 100);
+    uint64_t life = r->life;
+    sim_kill(&h.world, w);
+    assert_int_equal(r->state, REPLICA_DOWN);
+    assert_int_equal(registry_find(h.g, "m")->n_ready, 0);
+    run(&h, 500);
+    assert_int_equal(r->state, REPLICA_DOWN);
+    w->runs = true;
+    put(&h, "m/0", 2, "sim:a");
+    run(&h, 50);
+    assert_int_equal(r->state, REPLICA_READY);
+    assert_int_equal(r->generation, 2);
+    assert_true(r->life != life);
+    assert_ptr_equal(registry_get(h.g, "m/0"), r);
+    house_close(&h);
+}
+
+static void registry_counts_the_lives_that_its_source_does_not(void **state)
+{
+    house h;
+    house_open(&h);
+    replica *r = put(&h, "m/0", 0, "sim:a");
+    sim_worker *w = sim_worker_at(&h.world, "sim:a");
+    run(&h, 100);
+    uint64_t first = r->generation;
+    assert_int_equal(r->state, REPLICA_READY);
+    sim_kill(&h.world, w);
+    run(&h, 100);
+    w->runs = true;
+    run(&h, 1500); /* nobody says that it is back: it is looked for once a second */
+    assert_int_equal(r->state, REPLICA_READY);
+    assert_true(r->generation > first);
+    source_drop(h.s, "m/0", 0);
+    assert_null(registry_get(h.g, "m/0"));
+    house_close(&h);
+}
+
+static void registry_makes_another_replica_of_one_that_moved(void **state)
+{
+    house h;
+    house_open(&h);
+    replica *r = replica_ref(put(&h, "m/0", 1, "sim:a"));
+    run(&h, 100);
+    r->load.cost.n = 5;
+    replica *moved = put(&h, "m/0", 2, "sim:b");
+    assert_ptr_not_equal(moved, r);
+    assert_true(r->dropped);
+    assert_true(moved->load.cost.n == 5);
+    assert_int_equal(registry_find(h.g, "m")->n, 1);
+    run(&h, 100);
+    assert_int_equal(moved->state, REPLICA_READY);
+    replica_unref(r);
+    house_close(&h);
+}
+
+static void registry_sends_nothing_to_a_silent_worker(void **state)
+{
+    house h;
+    house_open(&h);
+    replica *r = put(&h, "m/0", 1, "sim:a");
+    sim_worker *w = sim_worker_at(&h.world, "sim:a");
+    const replica_set *set = registry_find(h.g, "m");
+    run(&h, 1000);
+    assert_true(w->n_polls >= 3);
+    sim_freeze(&h.world, w, true);
+    run(&h, 900);
+    assert_true(r->silent);
+    assert_int_equal(r->state, REPLICA_READY);
+    assert_int_equal(set->n_ready, 0);
+    sim_freeze(&h.world, w, false);
+    run(&h, 200);
+    assert_false(r->silent);
+    assert_int_equal(set->n_ready, 1);
+    sim_freeze(&h.world, w, true);
+    run(&h, 11000); /* it does something, as far as can be seen from here, but for too long */
+    assert_int_equal(r->state, REPLICA_DOWN);
+    assert_true(r->wedged);
+    sim_freeze(&h.world, w, false);
+    run(&h, 6000);
+    assert_int_equal(r->state, REPLICA_READY);
+    assert_false(r->wedged);
+    house_close(&h);
+}
+
+static void registry_gives_up_an_engine_that_takes_no_steps(void **state)
+{
+    house h;
+    house_open(&h);
+    replica *r = put(&h, "m/0", 1, "sim:a");
+    sim_worker *w = sim_worker_at(&h.world, "sim:a");
+    w->n_running = 1;
+    run(&h, 20000);
+    assert_int_equal(r->state, REPLICA_READY);
+    w->steps = false;
+    run(&h, 14000);
+    assert_int_equal(r->state, REPLICA_READY);
+    run(&h, 2000);
+    assert_int_equal(r->state, REPLICA_DOWN);
+    assert_string_equal(r->reason, "the engine takes no steps");
+    house_close(&h);
+}
+
+static void registry_follows_what_an_agent_says(void **state)
+{
+    house h;
+    house_open(&h);
+    sim_worker_at(&h.world, "sim:a");
+    member m = {.id = "m/0", .generation = 1, .model = "m", .address = "sim:a", .process = {.pid = 4}};
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    replica *r = registry_get(h.g, "m/0");
+    run(&h, 100);
+    assert_int_equal(r->process.pid, 4);
+    m.state = REPLICA_DRAINING;
+    source_put(h.s, &m, NULL);
+    assert_int_equal(r->state, REPLICA_DRAINING);
+    assert_int_equal(registry_find(h.g, "m")->n_ready, 0);
+    m.state = REPLICA_READY;
+    source_put(h.s, &m, NULL);
+    run(&h, 100);
+    assert_int_equal(r->state, REPLICA_READY);
+    m.state = REPLICA_FAILED;
+    m.reason = "wrong digest";
+    source_put(h.s, &m, NULL);
+    assert_int_equal(r->state, REPLICA_FAILED);
+    assert_string_equal(r->reason, "wrong digest");
+    m.id = "m/1";
+    m.state = REPLICA_STARTING;
+    m.address = "nowhere";
+    source_put(h.s, &m, NULL);
+    run(&h, 10);
+    assert_int_equal(registry_get(h.g, "m/1")->state, REPLICA_FAILED);
+    assert_int_equal(source_put(h.s, &(member){.id = "m/2", .model = "m"}, NULL), SHOAL_EINVALID);
+    house_close(&h);
+}
+
+static void registry_is_ready_when_all_sources_and_replicas_are(void **state)
+{
+    house h;
+    source *other;
+    house_open(&h);
+    put(&h, "m/0", 1, "sim:a");
+    run(&h, 100);
+    assert_false(registry_all_ready(h.g));
+    source_synced(h.s);
+    assert_true(registry_all_ready(h.g));
+    assert_int_equal(source_open(&other, h.g, "other", NULL), 0);
+    assert_false(registry_all_ready(h.g));
+    source_away(other, "connection refused");
+    assert_string_equal(source_trouble(other), "connection refused");
+    assert_string_equal(source_name(registry_source_at(h.g, 1)), "other");
+    source_synced(other);
+    assert_string_equal(source_trouble(other), "");
+    assert_true(registry_all_ready(h.g));
+    source_close(other);
+    house_close(&h);
+}
+
+static void registry_gives_an_id_to_the_source_of_its_newest_life(void **state)
+{
+    house h;
+    source *other;
+    house_open(&h);
+    assert_int_equal(source_open(&other, h.g, "other", NULL), 0);
+    replica *r = put(&h, "m/0", 5, "sim:a");
+    member m = {.id = "m/0", .generation = 5, .model = "m", .address = "sim:b"};
+    assert_int_equal(source_put(other, &m, NULL), 0);
+    assert_string_equal(r->address, "sim:a"); /* it says nothing new */
+    source_drop(other, "m/0", 5);
+    assert_ptr_equal(registry_get(h.g, "m/0"), r);
+    m.generation = 6;
+    m.address = "sim:a";
+    assert_int_equal(source_put(other, &m, NULL), 0);
+    source_drop(h.s, "m/0", 6);
+    assert_ptr_equal(registry_get(h.g, "m/0"), r);
+    source_close(other);
+    assert_null(registry_get(h.g, "m/0"));
+    house_close(&h);
+}
+
+static void registry_shows_the_newest_facts_of_a_node(void **state)
+{
+    house h;
+    house_open(&h);
+    const char *labels[] = {"kitchen", "quiet"};
+    node n = {.name = "pi", .site = "home", .n_cores = 4, .labels = labels, .n_labels = 2};
+    assert_int_equal(source_put_node(h.s, &n, NULL), 0);
+    sim_worker_at(&h.world, "sim:a");
+    member m = {.id = "pi/m/0", .generation = 1, .model = "m", .address = "sim:a", .node = "pi"};
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    replica *r = replica_ref(registry_get(h.g, "pi/m/0"));
+    assert_true(node_has_label(r->node, "quiet"));
+    n.n_labels = 1;
+    n.on_battery = true;
+    assert_int_equal(source_put_node(h.s, &n, NULL), 0);
+    assert_true(r->node->on_battery);
+    assert_false(node_has_label(r->node, "quiet"));
+    assert_ptr_equal(registry_node(h.g, "pi"), r->node);
+    assert_int_equal(source_put_node(h.s, &(node){0}, NULL), SHOAL_EINVALID);
+    source_drop_node(h.s, "pi");
+    assert_null(registry_node(h.g, "pi"));
+    assert_null(registry_get(h.g, "pi/m/0"));
+    assert_true(r->dropped);
+    assert_string_equal(r->node->name, "pi"); /* a call there may still name it */
+    assert_int_equal(h.n_nodes, 3);
+    replica_unref(r);
+    house_close(&h);
+}
+
+/* ---- listeners ----------------------------------------------------------------------------------- */
+
+enum { MANY_EARS = 100 };
+
+typedef struct ear {
+    house *h;
+    int n;
+    bool leaves, drops, puts;
+} ear;
+
+static void ear_hears(void *user, const registry_event *e)
+{
+    ear *x = user;
+    x->n++;
+    if (x->leaves) registry_unlisten(x->h->g, ear_hears, x);
+    if (x->drops && e->what == REGISTRY_CHANGE) source_drop(x->h->s, e->replica->id, e->replica->generation);
+    if (x->puts && e->what == REGISTRY_DROP) put(x->h, e->replica->id, e->replica->generation + 1, "sim:a");
+}
+
+static void registry_tells_all_listeners_however_many(void **state)
+{
+    house h;
+    ear ears[MANY_EARS] = {0};
+    house_open(&h);
+    for (int i = 0; i < MANY_EARS; i++) {
+        ears[i] = (ear){.h = &h, .leaves = i % 3 == 0};
+        assert_int_equal(registry_listen(h.g, ear_hears, &ears[i], NULL), 0);
+    }
+    put(&h, "m/0", 1, "sim:a"); /* ADD */
+    for (int i = 0; i < MANY_EARS; i++) assert_int_equal(ears[i].n, 1);
+    source_drop(h.s, "m/0", 1);
+    for (int i = 0; i < MANY_EARS; i++) assert_int_equal(ears[i].n, i % 3 ? 2 : 1);
+    house_close(&h);
+}
+
+static void registry_bears_listeners_that_drop_and_put(void **state)
+{
+    house h;
+    house_open(&h);
+    ear dropper = {.h = &h, .drops = true}, putter = {.h = &h, .puts = true}, last = {.h = &h};
+    assert_int_equal(registry_listen(h.g, ear_hears, &dropper, NULL), 0);
+    assert_int_equal(registry_listen(h.g, ear_hears, &putter, NULL), 0);
+    assert_int_equal(registry_listen(h.g, ear_hears, &last, NULL), 0);
+    put(&h, "m/0", 1, "sim:a");
+    run(&h, 1000);
+    assert_true(last.n > 10);
+    assert_non_null(registry_get(h.g, "m/0"));
+    assert_true(h.world.n_channels <= 3);
+    house_close(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(registry_finds_members_by_id_and_by_model),
+        cmocka_unit_test(registry_keeps_a_declared_model_without_replicas),
+        cmocka_unit_test(registry_lets_a_dropped_replica_live_until_its_last_call_left),
+        cmocka_unit_test(registry_ignores_news_of_an_older_life),
+        cmocka_unit_test(registry_makes_a_new_life_of_a_restarted_worker),
+        cmocka_unit_test(registry_counts_the_lives_that_its_source_does_not),
+        cmocka_unit_test(registry_makes_another_replica_of_one_that_moved),
+        cmocka_unit_test(registry_sends_nothing_to_a_silent_worker),
+        cmocka_unit_test(registry_gives_up_an_engine_that_takes_no_steps),
+        cmocka_unit_test(registry_follows_what_an_agent_says),
+        cmocka_unit_test(registry_is_ready_when_all_sources_and_replicas_are),
+        cmocka_unit_test(registry_gives_an_id_to_the_source_of_its_newest_life),
+        cmocka_unit_test(registry_shows_the_newest_facts_of_a_node),
+        cmocka_unit_test(registry_tells_all_listeners_however_many),
+        cmocka_unit_test(registry_bears_listeners_that_drop_and_put),
+    };
+    return cmocka_run_group_tests_name("registry", tests, NULL, NULL);
+}
