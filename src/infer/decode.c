@@ -7,6 +7,8 @@
 #include "infer/engine_impl.h"
 #include "infer/lanes.h"
 
+#define OTHER_REPLY "the search found another reply than the one that resume_ids began"
+
 #define SOON_NS   5000000u /* what a step without a deadline asks the arbiter for */
 #define ALONE_MIN 32
 #define ALONE_MAX 256
@@ -55,9 +57,10 @@ static bool take_in(engine *e, session *s)
     }
     if (s->admitted_ns == 0) {
         s->admitted_ns = clock_ns();
-        s->n_cached = had;
+        s->n_cached = had < s->n_prompt ? had : s->n_prompt;
         atomic_fetch_add(&e->stats.n_prompt_tokens, s->n_prompt);
-        step_average(&e->stats.fresh_share, (double)(s->n_prompt - had) / (double)s->n_prompt);
+        step_average(&e->stats.fresh_share, (double)(s->n_ids - had) / (double)s->n_ids);
+        session_tell_progress(s);
     }
     return true;
 }
@@ -78,7 +81,7 @@ static session *next_in_line(engine *e)
     size_t least = 0;
     note_places(e);
     for (job *j = e->queue.head; j && (!best || least > 0); j = j->next) {
-        if (j->kind != JOB_GENERATE || atomic_load(&j->paused)) continue;
+        if (j->kind != JOB_GENERATE || j->over || atomic_load(&j->paused)) continue;
         size_t has = batch_places_of(e->places, e->n_running, j->group);
         if (best && has >= least) continue;
         best = j;
@@ -160,8 +163,8 @@ static void on_row(void *user, team_member *m, size_t item, size_t at, float *lo
         return;
     }
     if (s->rule.mask) s->rule.mask(s->rule.user, s->ids + s->n_prompt, s->n_generated, logits, n_vocab);
-    sampler_choose(&s->sampler, member_vec(m), &e->spaces[member_index(m)], logits,
-                   s->first_position + s->n_generated, s->grammar, e->c->eos_ids, e->c->n_eos, &s->next);
+    sampler_choose(&s->sampler, member_vec(m), &e->spaces[member_index(m)], logits, s->n_generated,
+                   s->grammar, e->c->eos_ids, e->c->n_eos, &s->next);
 }
 
 static size_t prefill_alone(const engine *e)
@@ -304,6 +307,8 @@ static void hand_out_one(engine *e, session *s, uint64_t now_ns)
         atomic_fetch_add(&e->stats.n_generated_tokens, 1);
     } else if (s->probe_out && session_pending(s) == 0) {
         s->finish = FINISH_LENGTH;
+    } else {
+        session_tell_progress(s);
     }
     if (s->finish != FINISH_NONE) leave(e, s, 0, NULL);
 }
@@ -313,6 +318,7 @@ static void hand_out_search(engine *e, session *s, uint64_t now_ns)
 {
     size_t n;
     float logprob;
+    session_tell_progress(s);
     if (!lanes_ready(s->lanes)) return;
     for (size_t i = 0; i < s->lanes->n; i++) {
         if (isfinite(s->lanes->lane[i]->next.logprob)) continue;
@@ -323,8 +329,8 @@ static void hand_out_search(engine *e, session *s, uint64_t now_ns)
     atomic_fetch_add(&e->stats.n_generated_tokens, s->lanes->n);
     if (lanes_advance(s->lanes, e->kv)) return;
     const int32_t *ids = beam_best(s->lanes->search, &n, &logprob);
-    session_take_all(s, ids, n, logprob, now_ns);
-    leave(e, s, 0, NULL);
+    int rc = session_take_all(s, ids, n, logprob, now_ns);
+    leave(e, s, rc, rc == SHOAL_EINVALID ? OTHER_REPLY : NULL);
 }
 
 static void hand_out(engine *e, size_t n_items)

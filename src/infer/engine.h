@@ -123,8 +123,15 @@ typedef struct gen_request {
     /* Control tokens whose text is shown although they are no text: markers of calls and thoughts. NULL or
      * "" among them are skipped; the strings live on as long as the program. */
     const char *shown[8];
-    uint64_t first_position; /* sampling position of the first new token; replay passes what was done */
     const char *adapter; /* of the reply and of reading the source (whose own is not looked at); as above */
+    bool progress;       /* EVENT_PROGRESS is wanted */
+    /* The reply goes on that an engine of the same model began for the same request: its first tokens, and
+     * prob_sum as the last of them had it. What follows is what would have followed there, to the bit. A
+     * beam search is made again and has to find these tokens. SHOAL_EINVALID when the request cannot have
+     * had them; SHOAL_ELIMIT when there is less room for the reply than max_tokens: it might end earlier. */
+    const int32_t *resume_ids;
+    size_t n_resume;
+    double resume_prob_sum;
 } gen_request;
 
 typedef struct token_logprob {
@@ -143,7 +150,7 @@ typedef struct gen_timings {
 typedef enum { FINISH_NONE, FINISH_STOP, FINISH_LENGTH, FINISH_ERROR } finish_reason;
 
 typedef struct gen_event {
-    enum { EVENT_TOKEN, EVENT_DONE } kind;
+    enum { EVENT_TOKEN, EVENT_DONE, EVENT_RESUMED, EVENT_PROGRESS } kind;
     /* EVENT_TOKEN: one generated token, the end token included (without text). text may be empty
      * while a character or a possible stop string is held back; it then comes with a later token, or
      * with EVENT_DONE. */
@@ -155,6 +162,12 @@ typedef struct gen_event {
     float logprob;
     const token_logprob *top;
     size_t n_top;
+    double prob_sum; /* of the reply's tokens up to this one: their probabilities (raw distribution) */
+    /* EVENT_RESUMED: before the first token or EVENT_DONE of a reply that was resumed, the text and thought
+     * that its first tokens gave, without what of them is still held back */
+    /* EVENT_PROGRESS: it has got its place, or a step is over that gave no token. Of n_input tokens to read,
+     * those done; n_cached of the prompt were in the cache at first. A search reports every step */
+    size_t n_read, n_input, n_cached;
     /* EVENT_DONE; text and thought carry what was still held back */
     int status; /* 0 or SHOAL_E... */
     const char *message;

@@ -451,6 +451,19 @@ bool grammar_accept(grammar *g, int32_t id)
     return true;
 }
 
+/* Its work is less than that of the mask which its token was chosen by, so the purse is never emptier than
+ * where the reply began: what goes on there goes on here. */
+bool grammar_replay(grammar *g, int32_t id)
+{
+    g->purse += TOKEN_WORK;
+    uint64_t most = g->purse < STEP_WORK ? g->purse : STEP_WORK;
+    nfa_allow(g->a, most);
+    if (nfa_is_full(g->a)) g->config = nfa_forget(g->a, g->config);
+    bool fits = g->config != NFA_DEAD && grammar_accept(g, id);
+    g->purse -= most - nfa_left(g->a);
+    return nfa_stopped(g->a) ? refuse(g, nfa_stopped(g->a)) : fits;
+}
+
 bool grammar_complete(const grammar *g)
 {
     return nfa_accepts(g->a, g->config);

@@ -72,6 +72,9 @@ void grammar_free(grammar *g);
 bool grammar_mask(grammar *g, float *logits, size_t n_vocab, const int32_t *eos_ids, size_t n_eos);
 /* The reply grew by this token; false when the token was not allowed (nothing changed). */
 bool grammar_accept(grammar *g, int32_t id);
+/* The same for a token of a reply that began elsewhere, before which no mask was made here. Its work is
+ * bounded as a mask's is: false with grammar_error when it is too much. */
+bool grammar_replay(grammar *g, int32_t id);
 bool grammar_complete(const grammar *g);          /* the reply is whole: it may end here */
 bool grammar_ended(grammar *g);                   /* and nothing but a line end can follow */
 const shoal_err *grammar_error(const grammar *g); /* NULL while all is well */

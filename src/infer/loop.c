@@ -51,7 +51,10 @@ static void end_job(engine *e, job *j, int status, const char *message)
 static void end_early(engine *e, job *j)
 {
     bool cancelled = atomic_load(&j->cancelled);
-    end_job(e, j, cancelled ? SHOAL_ECANCELLED : SHOAL_EDEADLINE, cancelled ? CANCELLED : LATE);
+    if (j->over && !cancelled)
+        end_job(e, j, 0, NULL);
+    else
+        end_job(e, j, cancelled ? SHOAL_ECANCELLED : SHOAL_EDEADLINE, cancelled ? CANCELLED : LATE);
 }
 
 static void reap(engine *e)

@@ -56,7 +56,7 @@ void queue_take(job_queue *q, job *j)
 
 bool queue_is_dead(const job *j, uint64_t now_ns)
 {
-    return atomic_load(&j->cancelled) || (j->deadline_ns && j->deadline_ns <= now_ns);
+    return j->over || atomic_load(&j->cancelled) || (j->deadline_ns && j->deadline_ns <= now_ns);
 }
 
 job *queue_reap(job_queue *q, uint64_t now_ns)

@@ -20,6 +20,7 @@ typedef struct job {
     uint64_t submit_ns, deadline_ns; /* deadline 0: none */
     size_t n_tokens;                 /* of input */
     atomic_bool cancelled, paused;   /* set by any thread */
+    bool over;                       /* nothing is left to compute: it ends without a place */
 } job;
 
 typedef struct job_queue {
@@ -37,8 +38,8 @@ job *queue_pop(job_queue *q);
 job *queue_first(const job_queue *q, job_kind kind);
 /* Take out one that is in the queue. */
 void queue_take(job_queue *q, job *j);
-bool queue_is_dead(const job *j, uint64_t now_ns); /* cancelled or late */
-/* Take out what is cancelled or late; a list by `next`. */
+bool queue_is_dead(const job *j, uint64_t now_ns); /* cancelled, late or over */
+/* Take out what is dead; a list by `next`. */
 job *queue_reap(job_queue *q, uint64_t now_ns);
 
 #endif

@@ -62,7 +62,8 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
     size_t room = n_ctx - r->n_ids;
     s->max_ids = r->n_ids + (r->max_tokens && r->max_tokens < room ? r->max_tokens : room);
     s->ids = calloc(s->max_ids, sizeof *s->ids);
-    if (r->n_beams > 1 && (r->n_stop || r->form || r->rule.mask || r->logprobs || r->n_top || !is_greedy(&r->sampling)))
+    if (r->n_beams > 1 &&
+        (r->n_stop || r->form || r->rule.mask || r->logprobs || r->n_top || !is_greedy(&r->sampling)))
         return err_set(
             err, SHOAL_EINVALID,
             "beam search takes the likeliest reply: no temperature, penalties, bias, stop strings, "
@@ -75,6 +76,8 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
     if (t) detok_init(&s->detok, t, false);
     return r->n_beams > 1 ? lanes_new(&s->lanes, m, r, s, n_ctx, err) : 0;
 }
+
+static int resume(session *s, const gen_request *r, size_t n_ctx, shoal_err *err);
 
 int session_new(session **ret, const model *m, const gen_request *r, input *source, adapter *adapter,
                 size_t n_ctx, const grammar_vocab *vocab, shoal_err *err)
@@ -96,9 +99,10 @@ int session_new(session **ret, const model *m, const gen_request *r, input *sour
     s->job.n_tokens = s->n_prompt = s->n_ids = r->n_ids;
     s->ignore_eos = r->ignore_eos;
     memcpy(s->shown, r->shown, sizeof s->shown);
-    s->first_position = r->first_position;
+    s->progress = r->progress;
     s->rule = r->rule;
     rc = fill(s, m, r, n_ctx, vocab, err);
+    if (rc == 0 && r->n_resume > 0) rc = resume(s, r, n_ctx, err);
     if (rc) {
         session_free(s);
         return rc;
@@ -122,6 +126,9 @@ void session_free(session *s)
     thinking_done(&s->thinking);
     grammar_free(s->grammar);
     buf_done(&s->text);
+    buf_done(&s->resumed_text);
+    buf_done(&s->resumed_thought);
+    free(s->begun);
     free(s);
 }
 
@@ -190,37 +197,162 @@ static void token_text(session *s, int32_t id, gen_event *ev)
     if (stop_push(&s->stop, p.answer, p.n_answer, &ev->text, &ev->text_len)) s->finish = FINISH_STOP;
 }
 
+/* The reply grows by a token: what may follow it, what it shows, and whether it is the last. accept is
+ * grammar_accept or grammar_replay; false: the form does not allow the token. */
+static bool grow(session *s, int32_t id, bool (*accept)(grammar *, int32_t), gen_event *ev)
+{
+    bool may_end = !s->grammar || (is_eos(s, id) && grammar_complete(s->grammar));
+    assert(s->n_ids < s->max_ids);
+    s->ids[s->n_ids++] = id;
+    s->n_generated++;
+    sampler_accept(&s->sampler, id);
+    if (is_eos(s, id) && !s->ignore_eos) {
+        s->finish = FINISH_STOP;
+        return may_end;
+    }
+    token_text(s, id, ev);
+    bool fits = (s->grammar && accept(s->grammar, id)) || may_end;
+    if (s->grammar && grammar_ended(s->grammar)) s->finish = FINISH_STOP;
+    if (s->finish == FINISH_NONE && s->n_ids == s->max_ids) s->finish = FINISH_LENGTH;
+    return fits;
+}
+
+static void tell_resumed(session *s)
+{
+    if (!s->resumed) return;
+    s->resumed = false;
+    s->fn(s->user, &(gen_event){.kind = EVENT_RESUMED,
+                                .id = -1,
+                                .text = s->resumed_text.len ? s->resumed_text.data : "",
+                                .text_len = s->resumed_text.len,
+                                .thought = s->resumed_thought.len ? s->resumed_thought.data : "",
+                                .thought_len = s->resumed_thought.len});
+    buf_done(&s->resumed_text);
+    buf_done(&s->resumed_thought);
+}
+
 void session_take(session *s, uint64_t now_ns)
 {
     const sample *next = &s->next;
     gen_event ev = {.kind = EVENT_TOKEN, .id = next->id, .text = "", .thought = "", .logprob = next->logprob};
-    assert(s->n_ids < s->max_ids);
-    s->ids[s->n_ids++] = next->id;
-    s->n_generated++;
+    tell_resumed(s);
     s->prob_sum += (double)math_expf(next->logprob);
     if (s->first_token_ns == 0) s->first_token_ns = now_ns;
-    sampler_accept(&s->sampler, next->id);
-    if (is_eos(s, next->id) && !s->ignore_eos) {
-        s->finish = FINISH_STOP;
-    } else {
-        token_text(s, next->id, &ev);
-        if (s->grammar) grammar_accept(s->grammar, next->id);
-        if (s->grammar && grammar_ended(s->grammar)) s->finish = FINISH_STOP;
-        if (s->finish == FINISH_NONE && s->n_ids == s->max_ids) s->finish = FINISH_LENGTH;
-    }
+    grow(s, next->id, grammar_accept, &ev);
+    ev.prob_sum = s->prob_sum;
     ev.top = next->n_top ? next->top : NULL;
     ev.n_top = next->n_top;
     s->fn(s->user, &ev);
 }
 
-void session_take_all(session *s, const int32_t *ids, size_t n, float logprob, uint64_t now_ns)
+void session_tell_progress(const session *s)
 {
+    if (!s->progress) return;
+    size_t n_read = s->lanes ? s->lanes->lane[0]->kv.n_tokens : s->kv.n_tokens;
+    s->fn(s->user, &(gen_event){.kind = EVENT_PROGRESS,
+                                .id = -1,
+                                .text = "",
+                                .thought = "",
+                                .n_read = n_read < s->n_ids ? n_read : s->n_ids,
+                                .n_input = s->n_ids,
+                                .n_cached = s->n_cached});
+}
+
+/* ---- replies that began elsewhere ---------------------------------------------------------------- */
+
+/* A token of the reply so far: its text is kept for EVENT_RESUMED. False as of grow. */
+static bool grow_quietly(session *s, int32_t id)
+{
+    gen_event ev = {.text = "", .thought = ""};
+    bool fits = grow(s, id, grammar_replay, &ev);
+    buf_append(&s->resumed_text, ev.text, ev.text_len);
+    buf_append(&s->resumed_thought, ev.thought, ev.thought_len);
+    return fits;
+}
+
+static bool lacks_memory(const session *s)
+{
+    return s->resumed_text.failed || s->resumed_thought.failed || s->stop.held.failed ||
+           s->thinking.held.failed || s->text.failed;
+}
+
+static int check_resumed(const session *s, const gen_request *r, size_t n_ctx, shoal_err *err)
+{
+    size_t room = n_ctx - r->n_ids, most = s->max_ids - s->n_prompt;
+    if (r->max_tokens > room)
+        return err_set(
+            err, SHOAL_ELIMIT,
+            "the reply that was begun may have %zu tokens; the context of %zu tokens has room for %zu "
+            "after the prompt",
+            r->max_tokens, n_ctx, room);
+    if (r->n_resume > most)
+        return err_set(err, SHOAL_EINVALID,
+                       "%zu resume_ids, and a reply of this request has %zu tokens at most", r->n_resume,
+                       most);
+    if (!(r->resume_prob_sum >= 0 && r->resume_prob_sum <= (double)r->n_resume))
+        return err_set(err, SHOAL_EINVALID, "resume_prob_sum is %g for %zu tokens; it must be from 0 to %zu",
+                       r->resume_prob_sum, r->n_resume, r->n_resume);
+    for (size_t i = 0; i < r->n_resume; i++)
+        if (r->resume_ids[i] < 0 || (size_t)r->resume_ids[i] >= s->config->n_vocab)
+            return err_set(err, SHOAL_EINVALID, "token %zu of resume_ids is %d, the vocabulary has %zu", i,
+                           r->resume_ids[i], s->config->n_vocab);
+    return 0;
+}
+
+/* As if the tokens had been made here; only their keys and values are still to be computed. */
+static int replay(session *s, const gen_request *r, shoal_err *err)
+{
+    for (size_t i = 0; i < r->n_resume; i++) {
+        if (s->finish != FINISH_NONE)
+            return err_set(err, SHOAL_EINVALID, "token %zu of resume_ids comes after the end of the reply",
+                           i);
+        bool fits = grow_quietly(s, r->resume_ids[i]);
+        if (lacks_memory(s)) return err_nomem(err);
+        const shoal_err *wrong = s->grammar ? grammar_error(s->grammar) : NULL;
+        if (wrong) return err_set(err, wrong->code, "%s", wrong->message);
+        if (!fits)
+            return err_set(err, SHOAL_EINVALID,
+                           "token %zu of resume_ids (%d) is not one that the form of the reply allows there",
+                           i, r->resume_ids[i]);
+    }
+    s->prob_sum = r->resume_prob_sum;
+    s->job.n_tokens = s->n_ids;
+    s->job.over = s->finish != FINISH_NONE;
+    return 0;
+}
+
+static int resume(session *s, const gen_request *r, size_t n_ctx, shoal_err *err)
+{
+    int rc = check_resumed(s, r, n_ctx, err);
+    if (rc != 0) return rc;
+    s->resumed = true;
+    if (!s->lanes) return replay(s, r, err);
+    s->begun = malloc(r->n_resume * sizeof *s->begun);
+    if (!s->begun) return err_nomem(err);
+    memcpy(s->begun, r->resume_ids, r->n_resume * sizeof *s->begun);
+    s->n_begun = r->n_resume;
+    return 0;
+}
+
+int session_take_all(session *s, const int32_t *ids, size_t n, float logprob, uint64_t now_ns)
+{
+    bool other = s->n_begun > 0 && (n < s->n_begun || memcmp(ids, s->begun, s->n_begun * sizeof *ids) != 0);
+    if (other) return SHOAL_EINVALID;
     for (size_t i = 0; i < n && s->finish == FINISH_NONE; i++) {
         s->next = (sample){.id = ids[i], .logprob = logprob};
-        session_take(s, now_ns);
+        if (i < s->n_begun) {
+            s->prob_sum += (double)math_expf(logprob);
+            grow_quietly(s, ids[i]);
+        } else {
+            session_take(s, now_ns);
+        }
     }
+    if (lacks_memory(s)) return SHOAL_ENOMEM;
     if (s->finish == FINISH_NONE) s->finish = FINISH_LENGTH;
+    return 0;
 }
+
+/* ---- the end ------------------------------------------------------------------------------------- */
 
 /* What is still held back: an open character, and text that might have become a stop string. */
 static void last_text(session *s, gen_event *ev)
@@ -257,6 +389,7 @@ void session_end(session *s, int status, const char *message, uint64_t now_ns)
     gen_event ev = {.kind = EVENT_DONE, .text = "", .thought = "", .status = status};
     ev.finish = status ? FINISH_ERROR : s->finish;
     ev.message = status == 0 ? "" : message ? message : shoal_err_text(status);
+    if (status == 0) tell_resumed(s);
     if (!s->probe_out) last_text(s, &ev);
     ev.timings = timings(s, now_ns);
     s->fn(s->user, &ev);

@@ -26,8 +26,7 @@ typedef struct session {
     const model_config *config;
     int32_t *ids; /* [max_ids], prompt and reply */
     size_t n_prompt, n_ids, max_ids;
-    bool ignore_eos;
-    uint64_t first_position;
+    bool ignore_eos, progress;
     sampler sampler;
     stop_matcher stop;
     thinking thinking;
@@ -38,6 +37,12 @@ typedef struct session {
     grammar *grammar;
     gen_rule rule;
     kv_seq kv;
+    /* A reply that began elsewhere. Its tokens lie in ids, those of a search, which is made again, in begun
+     */
+    bool resumed; /* and EVENT_RESUMED, with these texts, is still to come */
+    buf resumed_text, resumed_thought;
+    int32_t *begun;
+    size_t n_begun;
     struct lanes *lanes; /* of a beam search: they compute, this one waits for them */
     adapter *adapter;    /* its reference; NULL: none */
     input *source;       /* of an encoder-decoder */
@@ -64,8 +69,8 @@ int session_new(session **ret, const model *m, const gen_request *r, input *sour
                 size_t n_ctx, const grammar_vocab *vocab, shoal_err *err);
 void session_free(session *s); /* its pages must be released before */
 
-/* The whole reply of a beam search: events for each token. */
-void session_take_all(session *s, const int32_t *ids, size_t n, float logprob, uint64_t now_ns);
+/* The whole reply of a beam search: events for each token. SHOAL_EINVALID: it was to begin otherwise. */
+int session_take_all(session *s, const int32_t *ids, size_t n, float logprob, uint64_t now_ns);
 /* Its source has to be encoded first. */
 bool session_waits(const session *s);
 /* Give up what was encoded; it is encoded again when it is needed. */
@@ -74,6 +79,8 @@ void session_drop_cross(session *s);
 size_t session_pending(const session *s);
 /* The sampled token s->next: an EVENT_TOKEN, and s->finish when it was the last. */
 void session_take(session *s, uint64_t now_ns);
+/* How far it is with its input, for those who asked. */
+void session_tell_progress(const session *s);
 /* The last event. status 0 needs s->finish. message NULL: the code's text. */
 void session_end(session *s, int status, const char *message, uint64_t now_ns);
 

@@ -7,12 +7,14 @@
 
 #include "base/buf.h"
 
-/* One queued token: this header, n_top alternatives, text_len and thought_len bytes, padding to 8. */
+/* One queued event: this header, n_top alternatives, text_len and thought_len bytes, padding to 8. */
 typedef struct record {
     bridge_job *job;
+    double prob_sum;
     int32_t id;
     float logprob;
-    uint32_t n_top, text_len, thought_len;
+    uint32_t kind, n_top, text_len, thought_len;
+    uint32_t n_read, n_input, n_cached;
 } record;
 
 struct bridge {
@@ -74,15 +76,25 @@ static size_t record_bytes(size_t n_top, size_t text_len)
     return (sizeof(record) + n_top * sizeof(token_logprob) + text_len + 7) & ~(size_t)7;
 }
 
-/* Under the lock. A token that finds no memory spoils its job: the client gets an error, not a gap. */
-static void push_token(bridge *b, bridge_job *j, const gen_event *ev, int32_t id)
+/* Under the lock. An event that finds no memory spoils its job: the client gets an error, not a gap. */
+static void push_event(bridge *b, bridge_job *j, const gen_event *ev)
 {
     size_t bytes = record_bytes(ev->n_top, ev->text_len + ev->thought_len);
     if (j->overflow || buf_reserve(&b->queue, bytes) != 0) {
         j->overflow = true;
         return;
     }
-    record r = {j, id, ev->logprob, (uint32_t)ev->n_top, (uint32_t)ev->text_len, (uint32_t)ev->thought_len};
+    record r = {.job = j,
+                .prob_sum = ev->prob_sum,
+                .id = ev->id,
+                .logprob = ev->logprob,
+                .kind = ev->kind,
+                .n_top = (uint32_t)ev->n_top,
+                .text_len = (uint32_t)ev->text_len,
+                .thought_len = (uint32_t)ev->thought_len,
+                .n_read = (uint32_t)ev->n_read,
+                .n_input = (uint32_t)ev->n_input,
+                .n_cached = (uint32_t)ev->n_cached};
     char *at = b->queue.data + b->queue.len;
     memcpy(at, &r, sizeof r);
     if (ev->n_top) memcpy(at + sizeof r, ev->top, ev->n_top * sizeof *ev->top);
@@ -107,14 +119,17 @@ void bridge_event(void *job, const gen_event *ev)
     bridge *b = j->b;
     uv_mutex_lock(&b->lock);
     bool wake = b->queue.len == 0 && !b->done_head;
-    if (ev->kind == EVENT_TOKEN) {
-        push_token(b, j, ev, ev->id);
+    if (ev->kind != EVENT_DONE) {
+        push_event(b, j, ev);
     } else {
-        gen_event tail = {.text = ev->text,
+        gen_event tail = {.kind = EVENT_TOKEN,
+                          .id = -1,
+                          .text = ev->text,
                           .text_len = ev->text_len,
                           .thought = ev->thought,
                           .thought_len = ev->thought_len};
-        if (tail.text_len + tail.thought_len > 0) push_token(b, j, &tail, -1);
+        /* What is held back is not yet text: where the reply was broken off it might have become none. */
+        if (ev->status == 0 && tail.text_len + tail.thought_len > 0) push_event(b, j, &tail);
         j->finish = ev->finish;
         j->timings = ev->timings;
         push_done(b, j, ev->status, ev->message);
@@ -151,9 +166,13 @@ static bridge_job *replay_tokens(const buf *q)
         record r;
         memcpy(&r, q->data + at, sizeof r);
         const char *rest = q->data + at + sizeof r;
-        gen_event ev = {.kind = EVENT_TOKEN,
+        gen_event ev = {.kind = r.kind,
                         .id = r.id,
                         .logprob = r.logprob,
+                        .prob_sum = r.prob_sum,
+                        .n_read = r.n_read,
+                        .n_input = r.n_input,
+                        .n_cached = r.n_cached,
                         .n_top = r.n_top,
                         .top = (const token_logprob *)(const void *)rest,
                         .text = rest + r.n_top * sizeof(token_logprob),

@@ -24,8 +24,10 @@ typedef struct bridge_job bridge_job;
  * exactly once for each job the engine accepted, and may free it. The callbacks run on the loop. */
 struct bridge_job {
     bridge *b;
-    void (*on_token)(bridge_job *j, const gen_event *ev); /* ev->id is -1 for text held back till the end */
-    void (*on_flush)(bridge_job *j);                      /* NULL: not wanted */
+    /* EVENT_TOKEN, whose id is -1 for text held back till the end of a reply that is whole; and those that
+     * the request asked for: EVENT_RESUMED, EVENT_PROGRESS (id -1, too) */
+    void (*on_token)(bridge_job *j, const gen_event *ev);
+    void (*on_flush)(bridge_job *j); /* NULL: not wanted */
     void (*on_done)(bridge_job *j);
 
     /* Valid in on_done. */

@@ -45,19 +45,42 @@ bool delta_has_tools(const delta *d)
     return d->tools.len > 0;
 }
 
-void delta_add_id(delta *d, int32_t id)
+void delta_skip(delta *d, uint64_t n_bytes)
 {
-    buf_append(&d->ids, &id, sizeof id);
+    d->n_skip = n_bytes;
+    d->cuts = n_bytes > 0;
 }
 
-static void add_text(buf *to, const char *s, size_t n)
+bool delta_skips(const delta *d)
+{
+    return d->n_skip > 0 || d->bad_cut;
+}
+
+void delta_add_id(delta *d, int32_t id, double prob_sum)
+{
+    buf_append(&d->ids, &id, sizeof id);
+    d->prob_sum = prob_sum;
+}
+
+/* What of s[0..n) is not to be skipped. */
+static void add_unskipped(delta *d, buf *to, const char *s, size_t n)
+{
+    size_t gone = d->n_skip < n ? (size_t)d->n_skip : n;
+    d->n_skip -= gone;
+    if (gone == n) return;
+    if (d->cuts && ((unsigned char)s[gone] & 0xC0) == 0x80) d->bad_cut = true;
+    d->cuts = false;
+    buf_append(to, s + gone, n - gone);
+}
+
+static void add_text(delta *d, buf *to, const char *s, size_t n)
 {
     for (size_t i = 0; i < n;) {
         size_t run = strnlen(s + i, n - i);
-        buf_append(to, s + i, run);
+        add_unskipped(d, to, s + i, run);
         i += run;
         if (i < n) { /* U+0000 is a character a model may write and C strings cannot hold */
-            buf_puts(to, "\xEF\xBF\xBD");
+            add_unskipped(d, to, "\xEF\xBF\xBD", 3);
             i++;
         }
     }
@@ -65,12 +88,12 @@ static void add_text(buf *to, const char *s, size_t n)
 
 void delta_add_text(delta *d, const char *s, size_t n)
 {
-    add_text(&d->text, s, n);
+    add_text(d, &d->text, s, n);
 }
 
 void delta_add_thought(delta *d, const char *s, size_t n)
 {
-    add_text(&d->thought, s, n);
+    add_text(d, &d->thought, s, n);
 }
 
 static void add_logprob(delta *d, const tokenizer *t, int32_t id, float logprob, size_t n_top)
@@ -92,19 +115,26 @@ void delta_add_logprob(delta *d, const tokenizer *t, const gen_event *ev)
     d->n_logprobs++;
 }
 
-static size_t put_string(delta *d, const char *s, size_t n)
+static size_t put_string(delta *d, const char *s)
 {
     size_t at = d->strings.len;
-    buf_append(&d->strings, s, n);
-    buf_append(&d->strings, "", 1);
+    buf_append(&d->strings, s, strlen(s) + 1);
     return at;
 }
 
+/* A name comes whole or not at all. */
 void delta_add_tool_begin(delta *d, int index, const char *name)
 {
+    size_t n = strlen(name);
     tool_piece p = {.index = index};
-    p.name = put_string(d, name, strlen(name));
-    p.arguments = put_string(d, "", 0);
+    if (d->n_skip >= n && d->n_skip > 0) {
+        d->n_skip -= n;
+        return;
+    }
+    d->bad_cut |= d->n_skip > 0;
+    d->cuts = false;
+    p.name = put_string(d, name);
+    p.arguments = put_string(d, "");
     buf_append(&d->tools, &p, sizeof p);
 }
 
@@ -115,12 +145,19 @@ void delta_add_tool_arguments(delta *d, int index, const char *s, size_t n)
     const tool_piece *last = n_tools ? (tool_piece *)(void *)d->tools.data + n_tools - 1 : NULL;
     if (last && last->index == index && d->strings.len > 0) {
         d->strings.len--;
-        put_string(d, s, n);
+        add_text(d, &d->strings, s, n);
+        buf_append(&d->strings, "", 1);
         return;
     }
     tool_piece p = {.index = index};
-    p.name = put_string(d, "", 0);
-    p.arguments = put_string(d, s, n);
+    p.name = put_string(d, "");
+    p.arguments = d->strings.len;
+    add_text(d, &d->strings, s, n);
+    if (d->strings.len == p.arguments) {
+        d->strings.len = p.name; /* all of it is skipped */
+        return;
+    }
+    buf_append(&d->strings, "", 1);
     buf_append(&d->tools, &p, sizeof p);
 }
 
@@ -169,6 +206,7 @@ int delta_pack(delta *d, buf *out)
     if (rc == 0 && !delta_failed(d)) {
         m.n_ids = d->ids.len / sizeof(int32_t);
         m.ids = (void *)d->ids.data;
+        if (m.n_ids) m.prob_sum = d->prob_sum;
         if (d->thought.len) m.reasoning = d->thought.data;
         if (d->text.len) m.text = d->text.data;
         if (n_lp) link_logprobs(d, &m, (void *)d->pointers.data);

@@ -18,6 +18,10 @@ typedef struct delta {
     buf strings;  /* NUL-terminated strings of the tool pieces */
     buf pointers; /* arrays of pointers that protobuf-c wants */
     size_t n_logprobs;
+    double prob_sum; /* as the last id has it */
+    uint64_t n_skip; /* bytes of texts, names and arguments that are still to be dropped */
+    bool cuts;       /* the next byte that is not dropped comes behind some that were, */
+    bool bad_cut;    /* and there no piece ended */
 } delta;
 
 /* A zeroed delta is an empty one. Additions that find no memory surface in delta_pack. */
@@ -26,8 +30,14 @@ bool delta_failed(delta *d); /* something found no memory: delta_pack will say s
 bool delta_is_empty(const delta *d);
 bool delta_has_tools(const delta *d);
 
+/* Who reads this has the first n_bytes of the texts, names and arguments that are to be added: they are left
+ * out. What is skipped but for the ends of pieces is seen by delta_skips. */
+void delta_skip(delta *d, uint64_t n_bytes);
+/* There is more to be skipped than has been added, or it ended within a character or name. */
+bool delta_skips(const delta *d);
+
 /* Strings are copied. */
-void delta_add_id(delta *d, int32_t id);
+void delta_add_id(delta *d, int32_t id, double prob_sum);
 void delta_add_text(delta *d, const char *s, size_t n);
 void delta_add_thought(delta *d, const char *s, size_t n);
 /* The chosen token and its alternatives; `t` may be NULL (texts stay empty). */

@@ -1,7 +1,9 @@
 /* service_generate.c: Generate: a prompt in, a stream of deltas out.
  *
  * Life of a call: unpack → prompt to token ids (messages through the chat template, text through the
- * tokeniser) → engine_generate → Started → Delta for what each wake of the bridge brings → Done. When
+ * tokeniser) → engine_generate → Started → Delta for what each wake of the bridge brings → Done. A reply that
+ * was begun elsewhere takes the same way: the engine tells its text so far, from which the parser of calls
+ * gets to where it was, and the delta drops what the client has. When
  * the client leaves, the engine is told and the job lives on until the engine lets go of it. When it only
  * does not read, the generation rests until it does. */
 #include <math.h>
@@ -15,6 +17,7 @@
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/delta.h"
 #include "worker/form.h"
+#include "worker/prompt.h"
 #include "worker/service.h"
 
 enum {
@@ -34,6 +37,9 @@ struct gen_job {
     call_trace trace;
     uint64_t id; /* the engine's */
     bool logprobs, called_tool;
+    size_t n_resumed; /* tokens that others have sent */
+    bool has_progress;
+    Shoal__V1__Progress progress;
     toolcall_parser *tools; /* NULL: text goes out as it is */
     delta delta;
     bool rests;
@@ -120,6 +126,17 @@ static void give_up(gen_job *g)
     grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
 }
 
+/* What the client says that it has is not how this reply begins. */
+static void refuse_begun(gen_job *g)
+{
+    shoal_err err;
+    grpc_call *c = g->call;
+    g->call = NULL;
+    engine_cancel(g->w->engine, g->id);
+    err_set(&err, SHOAL_EINVALID, "resume_bytes does not fit: no piece of the text of resume_ids ends there");
+    service_call_refuse(g->w, c, &g->trace, &err);
+}
+
 static void send_delta(gen_job *g)
 {
     if (!g->call || (delta_is_empty(&g->delta) && !delta_failed(&g->delta))) return;
@@ -153,11 +170,28 @@ static void tool_end(void *user, int index)
     ((gen_job *)user)->called_tool = true;
 }
 
+static void note_progress(gen_job *g, const gen_event *ev)
+{
+    g->has_progress = true;
+    g->progress = (Shoal__V1__Progress)SHOAL__V1__PROGRESS__INIT;
+    g->progress.n_read = (uint32_t)ev->n_read;
+    g->progress.n_input = (uint32_t)ev->n_input;
+    g->progress.n_cached = (uint32_t)ev->n_cached;
+}
+
 static void gen_token(bridge_job *j, const gen_event *ev)
 {
     gen_job *g = (gen_job *)j;
     if (!g->call) return;
-    if (ev->id >= 0) delta_add_id(&g->delta, ev->id);
+    if (ev->kind == EVENT_PROGRESS) {
+        note_progress(g, ev);
+        return;
+    }
+    if (ev->id >= 0 && delta_skips(&g->delta)) {
+        refuse_begun(g);
+        return;
+    }
+    if (ev->id >= 0) delta_add_id(&g->delta, ev->id, ev->prob_sum);
     if (ev->id >= 0 && g->logprobs) delta_add_logprob(&g->delta, model_tokenizer(g->w->model), ev);
     delta_add_thought(&g->delta, ev->thought, ev->thought_len);
     if (!g->tools)
@@ -166,8 +200,18 @@ static void gen_token(bridge_job *j, const gen_event *ev)
         g->delta.text.failed = true; /* ends the call, as text that found no memory does */
 }
 
+static void send_progress(gen_job *g)
+{
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
+    ev.progress = &g->progress;
+    if (!g->has_progress || !g->call) return;
+    g->has_progress = false;
+    if (service_call_send(g->w, g->call, &ev.base) != 0) give_up(g);
+}
+
 static void gen_flush(bridge_job *j)
 {
+    send_progress((gen_job *)j);
     send_delta((gen_job *)j);
     rest_if_unread((gen_job *)j);
 }
@@ -179,15 +223,19 @@ static void log_done(const gen_job *g, const char *finish)
         LOG_S("method", "Generate"), LOG_S("model", g->w->name), LOG_S("version", g->w->version),
         LOG_S("quantisation", g->w->quantisation), LOG_S("finish", finish),
         LOG_I("prompt_tokens", t->n_prompt), LOG_I("cached_tokens", t->n_cached),
-        LOG_I("tokens", t->n_generated), LOG_F("queue_ms", t->queue_ms), LOG_F("prefill_ms", t->prefill_ms),
-        LOG_F("decode_ms", t->decode_ms), LOG_F("ms", clock_ms_since(g->trace.start_ns)));
+        LOG_I("tokens", t->n_generated), LOG_I("resumed_tokens", g->n_resumed),
+        LOG_F("queue_ms", t->queue_ms), LOG_F("prefill_ms", t->prefill_ms), LOG_F("decode_ms", t->decode_ms),
+        LOG_F("ms", clock_ms_since(g->trace.start_ns)));
 }
 
 static void send_done(gen_job *g)
 {
     bool cut = g->tools && toolcall_is_open(g->tools);
     if (g->tools && toolcall_end(g->tools)) g->delta.text.failed = true;
-    send_delta(g);
+    if (delta_skips(&g->delta))
+        refuse_begun(g);
+    else
+        send_delta(g);
     if (!g->call) return;
     const gen_timings *t = &g->job.timings;
     Shoal__V1__Done d = SHOAL__V1__DONE__INIT;
@@ -230,114 +278,6 @@ static void call_gone(void *user, grpc_call *c)
         LOG_S("method", "Generate"), LOG_S("model", g->w->name),
         LOG_F("ms", clock_ms_since(g->trace.start_ns)));
     engine_cancel(g->w->engine, g->id);
-}
-
-/* ---- the prompt -------------------------------------------------------------------------------- */
-
-/* A prompt: the request's own ids, or `enc` from its text. An encoder-decoder reads `enc` as its source, and
- * its prompt is how its replies begin. */
-typedef struct prompt {
-    const int32_t *ids;
-    size_t n;
-    encoding enc;
-    int32_t *start; /* owned */
-    bool has_source;
-    /* of the model's template, when that wrote it */
-    const toolcall_syntax *calls;  /* how the reply calls tools */
-    const thinking_form *thinking; /* NULL: it does not think */
-    bool in_thought;
-} prompt;
-
-static int no_template(const worker *w, shoal_err *err)
-{
-    const char *why = model_chat_template_error(w->model);
-    if (why)
-        return err_set(err, SHOAL_EINVALID,
-                       "%s: its chat template cannot be used: %s; send text instead of messages", w->name,
-                       why);
-    return err_set(err, SHOAL_EINVALID, "%s has no chat template; send text instead of messages", w->name);
-}
-
-static int parse_json(json_t **ret, const char *text, const char *what, shoal_err *err)
-{
-    return *text ? json_parse(ret, text, strlen(text), what, err) : 0;
-}
-
-static int encode_messages(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
-{
-    const chat_template *t = model_chat_template(w->model);
-    if (!t) return no_template(w, err);
-    json_t *messages = NULL, *tools = NULL, *kwargs = NULL;
-    int rc = parse_json(&messages, r->messages_json, "messages", err);
-    if (rc == 0) rc = parse_json(&tools, r->tools_json, "tools", err);
-    if (rc == 0) rc = parse_json(&kwargs, r->template_kwargs_json, "template_kwargs", err);
-    if (rc == 0 && (!json_is_array(messages) || (tools && !json_is_array(tools))))
-        rc = err_set(err, SHOAL_EINVALID, "%s must be a JSON array",
-                     json_is_array(messages) ? "tools" : "messages");
-    if (rc == 0 && kwargs && !json_is_object(kwargs))
-        rc = err_set(err, SHOAL_EINVALID, "template_kwargs must be a JSON object");
-    chat_input in = {.messages = messages, .tools = tools, .kwargs = kwargs};
-    if (rc == 0) rc = chat_prompt_encode(t, model_tokenizer(w->model), &in, &ret->enc, &ret->in_thought, err);
-    if (rc == 0) ret->thinking = chat_template_thinking(t);
-    if (rc == 0) ret->calls = chat_template_calls(t, kwargs);
-    json_decref(messages);
-    json_decref(tools);
-    json_decref(kwargs);
-    if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID; /* here, broken JSON is the request's fault */
-    return rc;
-}
-
-static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
-{
-    const tokenizer *t = model_tokenizer(w->model);
-    if (!t)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s; send token ids", w->name,
-                       model_tokenizer_error(w->model));
-    /* A template writes its own special tokens; plain text gets those that the tokeniser adds, and may
-     * spell out others: whoever sends it writes the whole prompt. */
-    int rc = *r->messages_json ? encode_messages(w, r, ret, err)
-                               : tokenizer_encode(t, r->text, strlen(r->text), NULL, 0,
-                                                  TOK_PARSE_SPECIAL | TOK_ADD_SPECIAL, 0, &ret->enc, err);
-    ret->ids = ret->enc.ids;
-    ret->n = ret->enc.n;
-    return rc;
-}
-
-/* The source is the text; the reply begins with the model's own token, then with the request's ids. */
-static int make_source(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
-{
-    if (*r->messages_json || !*r->text)
-        return err_set(err, SHOAL_EINVALID,
-                       "%s turns a text into another: send text, not messages or token ids", w->name);
-    int rc = tokenize_prompt(w, r, ret, err);
-    if (rc != 0) return rc;
-    ret->has_source = true;
-    ret->n = r->n_ids + 1;
-    ret->ids = ret->start = calloc(ret->n, sizeof *ret->start);
-    if (!ret->start) return err_nomem(err);
-    ret->start[0] = model_get_config(w->model)->start_id;
-    if (r->n_ids) memcpy(ret->start + 1, r->ids, r->n_ids * sizeof *ret->start);
-    return 0;
-}
-
-static int make_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
-{
-    ret->calls = toolcall_find("hermes"); /* unless the template says otherwise */
-    if (model_get_config(w->model)->task == TASK_SEQ2SEQ) return make_source(w, r, ret, err);
-    if ((*r->messages_json != 0) + (*r->text != 0) + (r->n_ids != 0) != 1)
-        return err_set(err, SHOAL_EINVALID, "give exactly one of messages_json, text and ids");
-    int rc = 0;
-    if (r->n_ids) {
-        ret->ids = r->ids;
-        ret->n = r->n_ids;
-    } else {
-        rc = tokenize_prompt(w, r, ret, err);
-    }
-    if (rc == 0 && ret->n >= engine_ctx(w->engine))
-        rc = err_set(err, SHOAL_ELIMIT,
-                     "the prompt has %zu tokens and the context of %s holds %zu, reply included", ret->n,
-                     w->name, engine_ctx(w->engine));
-    return rc;
 }
 
 /* ---- the request ------------------------------------------------------------------------------- */
@@ -398,6 +338,8 @@ static int check_request(const Shoal__V1__GenerateRequest *r, shoal_err *err)
         rc = err_set(err, SHOAL_EINVALID, "%zu stop strings: at most %d", r->n_stop, MAX_STOPS);
     if (rc == 0 && r->n_top > MAX_TOP)
         rc = err_set(err, SHOAL_EINVALID, "%u alternatives a token: at most %d", r->n_top, MAX_TOP);
+    if (rc == 0 && (r->n_prompt_ids || r->in_thought) && !(*r->messages_json && r->n_prompt_ids))
+        rc = err_set(err, SHOAL_EINVALID, "prompt_ids, with or without in_thought, stand for messages_json");
     if (rc == 0) rc = form_check(r, err);
     return rc;
 }
@@ -410,7 +352,8 @@ static int new_parser(gen_job *g, const Shoal__V1__GenerateRequest *r, const pro
     toolcall_sink sink = {
         .user = g, .text = tool_text, .begin = tool_begin, .arguments = tool_arguments, .end = tool_end};
     bool parse = r->parse_tool_calls || r->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
-    int rc = parse ? parse_json(&tools, r->tools_json, "tools", err) : 0;
+    int rc = 0;
+    if (parse && *r->tools_json) rc = json_parse(&tools, r->tools_json, strlen(r->tools_json), "tools", err);
     if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID;
     if (rc == 0 && parse && !(g->tools = toolcall_new(&sink, p->calls, tools))) rc = err_nomem(err);
     json_decref(tools);
@@ -429,6 +372,8 @@ static int new_job(gen_job **ret, worker *w, grpc_call *c, const Shoal__V1__Gene
     g->w = w;
     g->call = c;
     g->logprobs = r->logprobs;
+    g->n_resumed = r->n_resume_ids;
+    delta_skip(&g->delta, r->resume_bytes);
     int rc = new_parser(g, r, p, err);
     if (rc == 0)
         *ret = g;
@@ -441,7 +386,13 @@ static int new_job(gen_job **ret, worker *w, grpc_call *c, const Shoal__V1__Gene
 static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p)
 {
     Shoal__V1__Started s = SHOAL__V1__STARTED__INIT;
+    size_t room = engine_ctx(g->w->engine) - p->n;
+    bool rendered = *r->messages_json && !r->n_prompt_ids;
     s.n_prompt = (uint32_t)(p->has_source ? p->enc.n : p->n);
+    s.max_tokens = r->max_tokens && r->max_tokens < room ? r->max_tokens : (uint32_t)room;
+    s.n_prompt_ids = rendered ? p->n : 0;
+    s.prompt_ids = (int32_t *)p->ids;
+    s.in_thought = rendered && p->in_thought;
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
     ev.started = &s;
     if (service_call_send(g->w, g->call, &ev.base) != 0) {
@@ -521,6 +472,10 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
                      .thinking = p->thinking,
                      .in_thought = p->in_thought,
                      .adapter = *r->adapter ? r->adapter : NULL,
+                     .progress = true,
+                     .resume_ids = r->resume_ids,
+                     .n_resume = r->n_resume_ids,
+                     .resume_prob_sum = r->resume_prob_sum,
                      .deadline_ns = grpc_call_deadline_ns(g->call),
                      .group = group_of(&g->trace)};
     show_markers(&q, r, p);
@@ -543,7 +498,7 @@ static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__
     int rc = service_call_admit(w, own == TASK_SEQ2SEQ ? own : TASK_GENERATE, err);
     if (rc == 0) rc = check_request(r, err);
     if (rc == 0) rc = convert_sampling(w, r->sampling, &s, &bias, err);
-    if (rc == 0) rc = make_prompt(w, r, &p, err);
+    if (rc == 0) rc = prompt_make(&p, w, r, err);
     if (rc == 0) rc = new_job(&g, w, c, r, &p, err);
     if (rc == 0) {
         g->trace = *trace;
@@ -555,8 +510,7 @@ static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__
         send_started(g, r, &p);
     }
     free(bias);
-    encoding_done(&p.enc);
-    free(p.start);
+    prompt_done(&p);
     return rc;
 }
 

@@ -30,6 +30,7 @@ typedef struct hear_job {
     int rc; /* of the work: 1 a window is ready, 0 all was heard, or an error */
     shoal_err err;
     size_t n_windows, n_generated;
+    size_t n_skip; /* segments that the client has */
     double work_ms, queue_ms, encode_ms, decode_ms;
 } hear_job;
 
@@ -72,8 +73,13 @@ static void send_event(hear_job *j, const Shoal__V1__TranscribeEvent *ev)
 
 static void send_segment(void *user, const heard_segment *s)
 {
+    hear_job *j = user;
     Shoal__V1__TranscriptSegment m = SHOAL__V1__TRANSCRIPT_SEGMENT__INIT;
     Shoal__V1__TranscribeEvent ev = SHOAL__V1__TRANSCRIBE_EVENT__INIT;
+    if (j->n_skip > 0) {
+        j->n_skip--;
+        return;
+    }
     m.start_ms = (uint64_t)s->start_ms;
     m.end_ms = (uint64_t)s->end_ms;
     m.window_ms = (uint64_t)s->window_ms;
@@ -83,7 +89,7 @@ static void send_segment(void *user, const heard_segment *s)
     m.avg_logprob = s->avg_logprob;
     m.no_speech_prob = s->no_speech_prob;
     ev.segment = &m;
-    send_event(user, &ev);
+    send_event(j, &ev);
 }
 
 static void send_progress(hear_job *j)
@@ -278,6 +284,7 @@ void service_transcribe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
                     .call = c,
                     .trace = trace,
                     .n_ctx = engine_ctx(w->engine),
+                    .n_skip = ((Shoal__V1__TranscribeRequest *)m)->skip_segments,
                     .deadline_ns = grpc_call_deadline_ns(c),
                     .request = (Shoal__V1__TranscribeRequest *)m};
     w->n_hearing++;

@@ -171,7 +171,7 @@ static inline void on_event(void *user, const gen_event *ev)
         r->logprobs[r->n] = ev->logprob;
         r->ids[r->n++] = ev->id;
         if (r->cancel_on && r->n == r->cancel_after) engine_cancel(r->cancel_on, r->id);
-    } else {
+    } else if (ev->kind == EVENT_DONE) {
         r->status = ev->status;
         snprintf(r->message, sizeof r->message, "%s", ev->message);
         r->finish = ev->finish;

@@ -141,28 +141,6 @@ static void seeds_repeat_and_differ(void **state)
     reply_free(c);
 }
 
-/* What another replica does when the first one dies: prompt and the tokens so far, position given. */
-static void a_replay_continues_with_the_same_tokens(void **state)
-{
-    int32_t ids[N_PROMPT + 10];
-    gen_request q = {.ids = prompt,
-                     .n_ids = N_PROMPT,
-                     .max_tokens = 30,
-                     .ignore_eos = true,
-                     .sampling = {.temperature = 1, .seed = 8}};
-    reply *whole = generate(the_rig.e, &q);
-    memcpy(ids, prompt, sizeof prompt);
-    memcpy(ids + N_PROMPT, whole->ids, 10 * sizeof *ids);
-    q.ids = ids;
-    q.n_ids = N_PROMPT + 10;
-    q.max_tokens = 20;
-    q.first_position = 10;
-    reply *rest = generate(the_rig.e, &q);
-    assert_memory_equal(whole->ids + 10, rest->ids, 20 * sizeof(int32_t));
-    reply_free(whole);
-    reply_free(rest);
-}
-
 static void alternatives_come_sorted_with_the_chosen_first_when_greedy(void **state)
 {
     reply *r = generate(the_rig.e, &(gen_request){.ids = prompt,
@@ -553,7 +531,6 @@ int main(void)
         cmocka_unit_test(the_text_is_the_tokens_decoded),
         cmocka_unit_test(a_stop_string_ends_the_text_before_it),
         cmocka_unit_test(seeds_repeat_and_differ),
-        cmocka_unit_test(a_replay_continues_with_the_same_tokens),
         cmocka_unit_test(alternatives_come_sorted_with_the_chosen_first_when_greedy),
         cmocka_unit_test(a_reply_longer_than_the_context_ends_with_it),
         cmocka_unit_test(bias_and_penalties_change_the_choice),

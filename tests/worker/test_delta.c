@@ -25,7 +25,7 @@ static void delta_carries_ids_text_and_logprobs(void **state)
     delta d = {0};
     for (int i = 0; i < 3; i++) {
         token_logprob top[2] = {{10 + i, -0.5f}, {20 + i, -1.5f}};
-        delta_add_id(&d, i);
+        delta_add_id(&d, i, 0.5 * i);
         delta_add_logprob(&d, NULL,
                           &(gen_event){.id = i, .logprob = (float)-i, .top = top, .n_top = (size_t)i});
     }
@@ -36,6 +36,7 @@ static void delta_carries_ids_text_and_logprobs(void **state)
     assert_string_equal(ev->delta->reasoning, "hm");
     assert_int_equal(ev->delta->n_ids, 3);
     assert_int_equal(ev->delta->ids[2], 2);
+    assert_true(ev->delta->prob_sum == 1.0);
     assert_string_equal(ev->delta->text, "a\xEF\xBF\xBD"
                                          "b");
     assert_int_equal(ev->delta->n_logprobs, 3);

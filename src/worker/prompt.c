@@ -1,0 +1,137 @@
+/* prompt.c: messages, text or ids -> the ids that a reply follows; see prompt.h. */
+#include "worker/prompt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static int parse_json(json_t **ret, const char *text, const char *what, shoal_err *err)
+{
+    return *text ? json_parse(ret, text, strlen(text), what, err) : 0;
+}
+
+static int no_template(const worker *w, shoal_err *err)
+{
+    const char *why = model_chat_template_error(w->model);
+    if (why)
+        return err_set(err, SHOAL_EINVALID,
+                       "%s: its chat template cannot be used: %s; send text instead of messages", w->name,
+                       why);
+    return err_set(err, SHOAL_EINVALID, "%s has no chat template; send text instead of messages", w->name);
+}
+
+/* What the template is known to do, whatever it makes of the messages. */
+static void use_template(const chat_template *t, const json_t *kwargs, prompt *ret)
+{
+    ret->thinking = chat_template_thinking(t);
+    ret->calls = chat_template_calls(t, kwargs);
+}
+
+static int parse_kwargs(json_t **ret, const Shoal__V1__GenerateRequest *r, shoal_err *err)
+{
+    int rc = parse_json(ret, r->template_kwargs_json, "template_kwargs", err);
+    if (rc == 0 && *ret && !json_is_object(*ret))
+        rc = err_set(err, SHOAL_EINVALID, "template_kwargs must be a JSON object");
+    return rc;
+}
+
+static int encode_messages(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
+{
+    const chat_template *t = model_chat_template(w->model);
+    if (!t) return no_template(w, err);
+    json_t *messages = NULL, *tools = NULL, *kwargs = NULL;
+    int rc = parse_json(&messages, r->messages_json, "messages", err);
+    if (rc == 0) rc = parse_json(&tools, r->tools_json, "tools", err);
+    if (rc == 0) rc = parse_kwargs(&kwargs, r, err);
+    if (rc == 0 && (!json_is_array(messages) || (tools && !json_is_array(tools))))
+        rc = err_set(err, SHOAL_EINVALID, "%s must be a JSON array",
+                     json_is_array(messages) ? "tools" : "messages");
+    chat_input in = {.messages = messages, .tools = tools, .kwargs = kwargs};
+    if (rc == 0) rc = chat_prompt_encode(t, model_tokenizer(w->model), &in, &ret->enc, &ret->in_thought, err);
+    if (rc == 0) use_template(t, kwargs, ret);
+    json_decref(messages);
+    json_decref(tools);
+    json_decref(kwargs);
+    if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID; /* here, broken JSON is the request's fault */
+    return rc;
+}
+
+static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
+{
+    const tokenizer *t = model_tokenizer(w->model);
+    if (!t)
+        return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s; send token ids", w->name,
+                       model_tokenizer_error(w->model));
+    /* A template writes its own special tokens; plain text gets those that the tokeniser adds, and may
+     * spell out others: whoever sends it writes the whole prompt. */
+    int rc = *r->messages_json ? encode_messages(w, r, ret, err)
+                               : tokenizer_encode(t, r->text, strlen(r->text), NULL, 0,
+                                                  TOK_PARSE_SPECIAL | TOK_ADD_SPECIAL, 0, &ret->enc, err);
+    ret->ids = ret->enc.ids;
+    ret->n = ret->enc.n;
+    return rc;
+}
+
+/* The prompt that a worker made of the messages when this reply began. */
+static int take_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
+{
+    const chat_template *t = model_chat_template(w->model);
+    json_t *kwargs = NULL;
+    if (!t) return no_template(w, err);
+    int rc = parse_kwargs(&kwargs, r, err);
+    if (rc == 0) use_template(t, kwargs, ret);
+    json_decref(kwargs);
+    if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID;
+    if (rc == 0 && r->in_thought && !ret->thinking)
+        rc = err_set(err, SHOAL_EINVALID, "in_thought: %s does not think", w->name);
+    ret->ids = r->prompt_ids;
+    ret->n = r->n_prompt_ids;
+    ret->in_thought = r->in_thought;
+    return rc;
+}
+
+/* The source is the text; the reply begins with the model's own token, then with the request's ids. */
+static int make_source(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
+{
+    if (*r->messages_json || !*r->text)
+        return err_set(err, SHOAL_EINVALID,
+                       "%s turns a text into another: send text, not messages or token ids", w->name);
+    int rc = tokenize_prompt(w, r, ret, err);
+    if (rc != 0) return rc;
+    ret->has_source = true;
+    ret->n = r->n_ids + 1;
+    ret->ids = ret->start = calloc(ret->n, sizeof *ret->start);
+    if (!ret->start) return err_nomem(err);
+    ret->start[0] = model_get_config(w->model)->start_id;
+    if (r->n_ids) memcpy(ret->start + 1, r->ids, r->n_ids * sizeof *ret->start);
+    return 0;
+}
+
+int prompt_make(prompt *ret, worker *w, const Shoal__V1__GenerateRequest *r, shoal_err *err)
+{
+    ret->calls = toolcall_find("hermes"); /* unless the template says otherwise */
+    if (model_get_config(w->model)->task == TASK_SEQ2SEQ) return make_source(w, r, ret, err);
+    if ((*r->messages_json != 0) + (*r->text != 0) + (r->n_ids != 0) != 1)
+        return err_set(err, SHOAL_EINVALID, "give exactly one of messages_json, text and ids");
+    int rc = 0;
+    if (r->n_ids) {
+        ret->ids = r->ids;
+        ret->n = r->n_ids;
+    } else if (r->n_prompt_ids) {
+        rc = take_prompt(w, r, ret, err);
+    } else {
+        rc = tokenize_prompt(w, r, ret, err);
+    }
+    if (rc == 0 && ret->n >= engine_ctx(w->engine))
+        rc = err_set(err, SHOAL_ELIMIT,
+                     "the prompt has %zu tokens and the context of %s holds %zu, reply included", ret->n,
+                     w->name, engine_ctx(w->engine));
+    return rc;
+}
+
+void prompt_done(prompt *p)
+{
+    encoding_done(&p->enc);
+    free(p->start);
+}
