@@ -295,12 +295,12 @@ static void characters_split_over_tokens_go_on(void **state)
     logit_bias bias[3];
     pair_open(&p, DATA "hf/llama-gqa");
     const tokenizer *t = model_tokenizer(p.first.m);
-    size_t found = 0, held = 0, broken = 0;
+    size_t found = 0, held = 0, broken = 0, whole = 0;
     for (int32_t id = 0; (size_t)id < tokenizer_vocab_size(t); id++) {
         size_t len = 0;
         const char *s = tokenizer_bytes(t, id, &len, &(bool){false});
         for (size_t k = 0; k < 3; k++)
-            if (s && len == 1 && *s == *bytes[k] && found < 3) bias[found++] = (logit_bias){id, 7};
+            if (s && len == 1 && *s == *bytes[k] && found < 3) bias[found++] = (logit_bias){id, 12};
     }
     assert_int_equal(found, 3);
     for (uint64_t seed = 0; seed < 4; seed++) {
@@ -309,11 +309,11 @@ static void characters_split_over_tokens_go_on(void **state)
         run *r = check_cuts(&p, &q);
         buf_putc(&r->text, '\0');
         for (size_t i = 1; i < r->n; i++) held += r->tokens[i].text == r->tokens[i - 1].text;
-        broken +=
-            strstr(r->text.data, "\xEF\xBF\xBD") != NULL && strstr(r->text.data, "\xE2\x82\xAC") != NULL;
+        broken += strstr(r->text.data, "\xEF\xBF\xBD") != NULL;
+        whole += strstr(r->text.data, "\xE2\x82\xAC") != NULL;
         run_free(r);
     }
-    assert_true(held > 20 && broken > 0);
+    assert_true(held > 10 && broken > 0 && whole > 0);
     pair_close(&p);
 }
 
@@ -427,7 +427,7 @@ static void forms_go_on(void **state)
         }
         pair_close(&p);
     }
-    assert_true(n_stopped > 6);
+    assert_true(n_stopped > 4);
 }
 
 /* The bundled model, whose replies end by themselves. */
