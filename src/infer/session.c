@@ -102,7 +102,7 @@ int session_new(session **ret, const model *m, const gen_request *r, input *sour
     s->progress = r->progress;
     s->rule = r->rule;
     rc = fill(s, m, r, n_ctx, vocab, err);
-    if (rc == 0 && r->n_resume > 0) rc = resume(s, r, n_ctx, err);
+    if (rc == 0) rc = resume(s, r, n_ctx, err);
     if (rc) {
         session_free(s);
         return rc;
@@ -323,6 +323,7 @@ static int replay(session *s, const gen_request *r, shoal_err *err)
 
 static int resume(session *s, const gen_request *r, size_t n_ctx, shoal_err *err)
 {
+    if (r->n_resume == 0 && r->resume_prob_sum == 0) return 0;
     int rc = check_resumed(s, r, n_ctx, err);
     if (rc != 0) return rc;
     s->resumed = true;

@@ -97,6 +97,42 @@ static void bridge_keeps_order_and_ends_each_job_once(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+static void count_events(bridge_job *j, const gen_event *ev)
+{
+    fake_job *f = (fake_job *)j;
+    if (ev->kind == EVENT_PROGRESS) assert_true(ev->n_read == 3 && ev->n_input == 9 && ev->n_cached == 2);
+    if (ev->kind == EVENT_RESUMED) assert_memory_equal(ev->text, "begun", ev->text_len);
+    f->n_tokens += ev->kind == EVENT_TOKEN;
+    f->n_flushes += ev->kind != EVENT_TOKEN;
+}
+
+/* What is held back may have been the beginning of a stop string: only a whole reply ends with it. */
+static void bridge_tells_no_tail_of_a_reply_that_broke_off(void **state)
+{
+    uv_loop_t loop;
+    bridge *b = NULL;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(bridge_new(&b, &loop, NULL), 0);
+    for (int ok = 0; ok < 2; ok++) {
+        fake_job f = {.job = {.b = b, .on_token = count_events, .on_done = on_done}};
+        gen_event progress = {.kind = EVENT_PROGRESS, .id = -1, .n_read = 3, .n_input = 9, .n_cached = 2};
+        bridge_event(&f.job, &progress);
+        bridge_event(&f.job, &(gen_event){.kind = EVENT_RESUMED, .id = -1, .text = "begun", .text_len = 5});
+        bridge_event(&f.job, &(gen_event){.kind = EVENT_DONE,
+                                          .text = "en",
+                                          .text_len = 2,
+                                          .status = ok ? 0 : SHOAL_ECANCELLED,
+                                          .message = ""});
+        bridge_deliver(b);
+        assert_int_equal(f.n_flushes, 2);
+        assert_int_equal(f.n_tokens, ok);
+        assert_int_equal(f.n_done, 1);
+    }
+    bridge_close(b, NULL, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 static void bridge_refuses_a_result_larger_than_its_room(void **state)
 {
     uv_loop_t loop;
@@ -123,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bridge_keeps_order_and_ends_each_job_once),
+        cmocka_unit_test(bridge_tells_no_tail_of_a_reply_that_broke_off),
         cmocka_unit_test(bridge_refuses_a_result_larger_than_its_room),
     };
     return cmocka_run_group_tests_name("bridge", tests, NULL, NULL);

@@ -2,6 +2,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -70,11 +72,77 @@ static void delta_joins_pieces_of_one_tool_call(void **state)
     delta_done(&d);
 }
 
+/* ---- what is skipped --------------------------------------------------------------------------- */
+
+/* All that a reply has to say, some of it in pieces within characters. */
+static void say(delta *d, bool cut_differently)
+{
+    static const char TEXT[] = "t\xC3\xA9\0xt";
+    delta_add_thought(d, "hm \xE2\x82\xAC", 6);
+    for (size_t i = 0; i < 6; i += cut_differently ? 6 : 1)
+        delta_add_text(d, TEXT + i, cut_differently ? 6 : 1);
+    delta_add_tool_begin(d, 0, "set_light");
+    delta_add_tool_arguments(d, 0, "{\"on\":", 6);
+    delta_add_tool_arguments(d, 0, "\"\0\"}", 4);
+    delta_add_tool_begin(d, 1, "nod");
+    delta_add_tool_arguments(d, 1, "{}", 2);
+}
+
+/* The strings of a message one after the other, as a gateway counts them. */
+static size_t join(const Shoal__V1__Delta *m, char *out)
+{
+    size_t n = (size_t)sprintf(out, "%s%s", m->reasoning, m->text);
+    for (size_t i = 0; i < m->n_tool_calls; i++)
+        n += (size_t)sprintf(out + n, "%s%s", m->tool_calls[i]->name, m->tool_calls[i]->arguments);
+    return n;
+}
+
+/* Within a character, or a name: no message ends there. */
+static bool no_boundary(const char *all, size_t at)
+{
+    static const char *const NAMES[] = {"set_light", "nod"};
+    for (size_t i = 0; i < 2; i++) {
+        size_t from = (size_t)(strstr(all, NAMES[i]) - all);
+        if (at > from && at < from + strlen(NAMES[i])) return true;
+    }
+    return ((unsigned char)all[at] & 0xC0) == 0x80;
+}
+
+static void delta_skips_what_the_client_has(void **state)
+{
+    char all[128], rest[128];
+    delta d = {0};
+    say(&d, false);
+    Shoal__V1__GenerateEvent *ev = round_trip(&d);
+    size_t n = join(ev->delta, all);
+    assert_string_equal(all, "hm \xE2\x82\xACt\xC3\xA9\xEF\xBF\xBDxtset_light{\"on\":\"\xEF\xBF\xBD\"}nod{}");
+    shoal__v1__generate_event__free_unpacked(ev, NULL);
+    for (size_t k = 1; k <= n + 1; k++) {
+        delta_skip(&d, k);
+        say(&d, true);
+        assert_int_equal(delta_skips(&d), k > n || (k < n && no_boundary(all, k)));
+        bool bad = delta_skips(&d);
+        if (!bad && k < n) {
+            ev = round_trip(&d);
+            assert_int_equal(join(ev->delta, rest), n - k);
+            assert_string_equal(rest, all + k);
+            for (size_t i = 0; i < ev->delta->n_tool_calls; i++) /* no empty pieces */
+                assert_true(*ev->delta->tool_calls[i]->name || *ev->delta->tool_calls[i]->arguments);
+            shoal__v1__generate_event__free_unpacked(ev, NULL);
+        } else if (k == n) {
+            assert_true(delta_is_empty(&d));
+        }
+        delta_done(&d);
+        d = (delta){0};
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(delta_carries_ids_text_and_logprobs),
         cmocka_unit_test(delta_joins_pieces_of_one_tool_call),
+        cmocka_unit_test(delta_skips_what_the_client_has),
     };
     return cmocka_run_group_tests_name("delta", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Transcribe over a real socket: segments as they are heard, refusals, and clients that leave in every phase. */
+/* Transcribe over a real socket: segments as they are heard, refusals, and clients that leave in every phase.
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -166,6 +167,29 @@ static void a_file_becomes_text(void **state)
     bench_close(&b);
 }
 
+/* Made again, without the segments that another worker sent. */
+static void a_transcription_goes_on_behind_the_segments_that_came(void **state)
+{
+    bench b;
+    reply whole, rest;
+    buf file = {0};
+    bench_open(&b, MODEL);
+    Shoal__V1__TranscribeRequest q = request(&file, "05-heat-the-house-to-sixty-one-degrees.wav");
+    ask(&b, &q, &whole);
+    assert_int_equal(whole.n_segments, 1);
+    for (q.skip_segments = 0; q.skip_segments <= 2; q.skip_segments++) {
+        ask(&b, &q, &rest);
+        assert_int_equal(rest.status, GRPC_OK);
+        assert_int_equal(rest.n_segments, q.skip_segments == 0);
+        assert_int_equal(rest.n_generated, whole.n_generated);
+        if (q.skip_segments == 0) assert_string_equal(rest.text.data, whole.text.data);
+        buf_done(&rest.text);
+    }
+    buf_done(&whole.text);
+    buf_done(&file);
+    bench_close(&b);
+}
+
 static void expect(bench *b, const Shoal__V1__TranscribeRequest *q, int status, const char *part)
 {
     reply r;
@@ -256,6 +280,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_becomes_text),
+        cmocka_unit_test(a_transcription_goes_on_behind_the_segments_that_came),
         cmocka_unit_test(what_cannot_be_heard_is_refused),
         cmocka_unit_test(more_than_a_few_at_once_are_refused),
         cmocka_unit_test(clients_and_workers_may_leave_at_any_time),

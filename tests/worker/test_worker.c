@@ -253,6 +253,7 @@ static void worker_describes_itself(void **state)
     assert_int_equal(m->n_vocab, 704);
     assert_int_equal(m->n_ctx, 256);
     assert_int_equal(m->n_threads, 2);
+    assert_int_equal(m->n_parallel, 32);
     assert_int_equal(m->pid, getpid());
     shoal__v1__model_info__free_unpacked(m, NULL);
     reply_done(&r);
