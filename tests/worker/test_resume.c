@@ -27,7 +27,7 @@
 
 static const char GENERATE[] = "/shoal.v1.Worker/Generate";
 
-/* ---- two workers of one model ---------------------------------------------------------------------- */
+/* ---- two workers of one model ------------------------------------------------------------------------- */
 
 typedef struct replica {
     char address[128];
@@ -91,7 +91,7 @@ static void bench_close(bench *b)
     assert_int_equal(rmdir(b->dir), 0);
 }
 
-/* ---- what a client has heard ------------------------------------------------------------------------- */
+/* ---- what a client has heard -------------------------------------------------------------------------- */
 
 enum { MAX_UNITS = 4096, MAX_IDS = 256, MAX_MESSAGES = 512 };
 
@@ -229,7 +229,7 @@ static void stream_free(stream *s)
     free(s);
 }
 
-/* ---- the rule ------------------------------------------------------------------------------------------ */
+/* ---- the rule ----------------------------------------------------------------------------------------- */
 
 /* The first request, to go on after what was kept. */
 static Shoal__V1__GenerateRequest to_resume(const Shoal__V1__GenerateRequest *q, const stream *s,
@@ -317,8 +317,7 @@ static void check_and_forget(bench *b, const Shoal__V1__GenerateRequest *q)
     stream_free(check_all(b, q));
 }
 
-/* ---- tests -----------------------------------------------------------------------------------------------
- */
+/* ---- tests ------------------------------------------------------------------------------------------ */
 
 static int32_t IDS[] = {1, 59, 65, 33, 41, 46, 47, 33, 52, 51, 47, 41};
 
@@ -431,8 +430,7 @@ static void forms_go_on(void **state)
     bench_close(&b);
 }
 
-/* ---- chats
- * --------------------------------------------------------------------------------------------------- */
+/* ---- chats -------------------------------------------------------------------------------------------- */
 
 static const char KITCHEN[] =
     "[{\"role\":\"system\",\"content\":\"You are Shoal, a helper that runs this home. Devices:\\n"
@@ -596,8 +594,7 @@ static void thoughts_and_their_prompts_go_on(void **state)
     remove_model(dir);
 }
 
-/* ---- what is refused
- * ------------------------------------------------------------------------------------------- */
+/* ---- what is refused ---------------------------------------------------------------------------------- */
 
 static void refused(bench *b, const Shoal__V1__GenerateRequest *q, int status, const char *part)
 {
@@ -634,10 +631,10 @@ static void what_no_stream_said_is_refused(void **state)
     r.resume_ids[1] = -5;
     refused(&b, &r, GRPC_INVALID_ARGUMENT, "-5");
     r.n_resume_ids = 0;
+    refused(&b, &r, GRPC_INVALID_ARGUMENT, "resume_prob_sum");
+    r.resume_prob_sum = 0;
     r.resume_bytes = 4; /* of nothing */
     refused(&b, &r, GRPC_INVALID_ARGUMENT, "resume_bytes");
-    r.resume_bytes = 0;
-    refused(&b, &r, GRPC_INVALID_ARGUMENT, "resume_prob_sum");
     r = q;
     r.in_thought = true;
     refused(&b, &r, GRPC_INVALID_ARGUMENT, "prompt_ids");
