@@ -40,10 +40,13 @@ struct worker {
     size_t n_blocking; /* Score and ClassifyImage under way (service_score.c) */
     uint64_t n_scored, n_score_failures, n_score_cancels; /* of trees, which have no engine to count */
     pthread_mutex_t decoding;                             /* held by the one that decodes a picture */
-    bool closing;            /* the server is closed, and some are still under way */
-    buf scratch;             /* packed messages; valid until the next use */
-    struct gen_job *resting; /* generations whose reader does not keep up (service_generate.c) */
-    uv_timer_t *rest_timer;  /* looks after them; freed by its close */
+    bool closing;                /* the server is closed, and some are still under way */
+    buf scratch;                 /* packed messages; valid until the next use */
+    struct gen_job *resting;     /* generations whose reader does not keep up (service_generate.c) */
+    uv_timer_t *rest_timer;      /* looks after them; freed by its close, as is the next */
+    struct gen_job *generations; /* all of them */
+    uv_timer_t *pulse_timer;     /* looks after these */
+    uint64_t n_steps_seen;       /* by its last look */
     grpc_call *watchers[MAX_HEALTH_WATCHERS];
     size_t n_watchers;
     hearing *hearing; /* of a model that hears; else NULL */

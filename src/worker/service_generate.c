@@ -27,6 +27,7 @@ enum {
     REST_BYTES = 32 << 10, /* unsent bytes at which a generation rests, and at which it goes on */
     GO_ON_BYTES = 8 << 10,
     REST_LOOK_MS = 5,
+    PULSE_MS = 50, /* no stream of a worker that works is silent for longer than two of these */
 };
 
 typedef struct gen_job gen_job;
@@ -44,6 +45,8 @@ struct gen_job {
     delta delta;
     bool rests;
     gen_job *next_resting;
+    bool told; /* something since the last look */
+    gen_job *next, *prev;
 };
 
 /* ---- readers that do not keep up ----------------------------------------------------------------- */
@@ -89,27 +92,55 @@ static void free_handle(uv_handle_t *h)
     free(h);
 }
 
+static int open_timer(uv_timer_t **ret, worker *w, shoal_err *err)
+{
+    *ret = malloc(sizeof **ret);
+    if (!*ret) return err_nomem(err);
+    uv_timer_init(w->loop, *ret);
+    (*ret)->data = w;
+    return 0;
+}
+
+static void close_timer(uv_timer_t **t)
+{
+    if (*t) uv_close((uv_handle_t *)*t, free_handle);
+    *t = NULL;
+}
+
 int service_generate_open(worker *w, shoal_err *err)
 {
-    w->rest_timer = malloc(sizeof *w->rest_timer);
-    if (!w->rest_timer) return err_nomem(err);
-    uv_timer_init(w->loop, w->rest_timer);
-    w->rest_timer->data = w;
-    return 0;
+    int rc = open_timer(&w->rest_timer, w, err);
+    return rc == 0 ? open_timer(&w->pulse_timer, w, err) : rc;
 }
 
 void service_generate_close(worker *w)
 {
-    if (w->rest_timer) uv_close((uv_handle_t *)w->rest_timer, free_handle);
-    w->rest_timer = NULL;
+    close_timer(&w->rest_timer);
+    close_timer(&w->pulse_timer);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
+
+static void list_job(gen_job *g)
+{
+    worker *w = g->w;
+    g->next = w->generations;
+    if (g->next) g->next->prev = g;
+    w->generations = g;
+}
+
+static void unlist_job(gen_job *g)
+{
+    if (g->next) g->next->prev = g->prev;
+    *(g->prev ? &g->prev->next : &g->w->generations) = g->next;
+    if (!g->w->generations && g->w->pulse_timer) uv_timer_stop(g->w->pulse_timer);
+}
 
 static void gen_free(gen_job *g)
 {
     if (!g) return;
     if (g->rests) forget_resting(g);
+    unlist_job(g);
     toolcall_free(g->tools);
     delta_done(&g->delta);
     free(g);
@@ -142,10 +173,38 @@ static void send_delta(gen_job *g)
     if (!g->call || (delta_is_empty(&g->delta) && !delta_failed(&g->delta))) return;
     buf *out = &g->w->scratch;
     buf_clear(out);
+    g->told = true;
     if (delta_pack(&g->delta, out) == 0)
         grpc_call_send(g->call, out->data, out->len);
     else
         give_up(g);
+}
+
+static void send_progress(gen_job *g)
+{
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
+    ev.progress = &g->progress;
+    if (!g->has_progress || !g->call) return;
+    g->has_progress = false;
+    g->told = true;
+    if (service_call_send(g->w, g->call, &ev.base) != 0) give_up(g);
+}
+
+/* Who waits for a place, or for others' steps, is told that the engine goes on, if it does. */
+static void pulse(uv_timer_t *t)
+{
+    worker *w = t->data;
+    engine_stats s;
+    engine_get_stats(w->engine, &s);
+    bool goes_on = s.n_steps != w->n_steps_seen;
+    w->n_steps_seen = s.n_steps;
+    for (gen_job *g = w->generations; g; g = g->next) {
+        if (goes_on && !g->told && !g->rests) {
+            g->has_progress = true;
+            send_progress(g);
+        }
+        g->told = false;
+    }
 }
 
 static void tool_text(void *user, const char *s, size_t n)
@@ -173,7 +232,6 @@ static void tool_end(void *user, int index)
 static void note_progress(gen_job *g, const gen_event *ev)
 {
     g->has_progress = true;
-    g->progress = (Shoal__V1__Progress)SHOAL__V1__PROGRESS__INIT;
     g->progress.n_read = (uint32_t)ev->n_read;
     g->progress.n_input = (uint32_t)ev->n_input;
     g->progress.n_cached = (uint32_t)ev->n_cached;
@@ -198,15 +256,6 @@ static void gen_token(bridge_job *j, const gen_event *ev)
         delta_add_text(&g->delta, ev->text, ev->text_len);
     else if (toolcall_push(g->tools, ev->text, ev->text_len))
         g->delta.text.failed = true; /* ends the call, as text that found no memory does */
-}
-
-static void send_progress(gen_job *g)
-{
-    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
-    ev.progress = &g->progress;
-    if (!g->has_progress || !g->call) return;
-    g->has_progress = false;
-    if (service_call_send(g->w, g->call, &ev.base) != 0) give_up(g);
 }
 
 static void gen_flush(bridge_job *j)
@@ -373,7 +422,10 @@ static int new_job(gen_job **ret, worker *w, grpc_call *c, const Shoal__V1__Gene
     g->call = c;
     g->logprobs = r->logprobs;
     g->n_resumed = r->n_resume_ids;
+    g->progress = (Shoal__V1__Progress)SHOAL__V1__PROGRESS__INIT;
+    g->progress.n_input = (uint32_t)(p->n + r->n_resume_ids);
     delta_skip(&g->delta, r->resume_bytes);
+    list_job(g);
     int rc = new_parser(g, r, p, err);
     if (rc == 0)
         *ret = g;
@@ -507,6 +559,8 @@ static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__
     }
     if (rc == 0) {
         grpc_call_on_cancel(c, call_gone, g);
+        if (!uv_is_active((uv_handle_t *)w->pulse_timer))
+            uv_timer_start(w->pulse_timer, pulse, PULSE_MS, PULSE_MS);
         send_started(g, r, &p);
     }
     free(bias);

@@ -86,6 +86,7 @@ static void bench_close(bench *b)
 typedef struct reply {
     buf first; /* the first message, packed */
     size_t n_messages, n_deltas;
+    size_t n_waits; /* signs of life before the first delta */
     int32_t ids[512];
     size_t n_ids, n_logprobs, n_bad_logprobs;
     buf text;
@@ -130,6 +131,7 @@ static void on_event(void *user, const uint8_t *msg, size_t n)
     assert_non_null(ev);
     if (r->n_messages++ == 0) assert_non_null(ev->started);
     if (ev->started) r->n_prompt = ev->started->n_prompt;
+    if (ev->progress && r->n_deltas == 0) r->n_waits++;
     if (ev->delta) {
         r->n_deltas++;
         for (size_t i = 0; i < ev->delta->n_ids && r->n_ids < 512; i++)
@@ -360,6 +362,35 @@ static Shoal__V1__Stats *stats_of(bench *b)
     assert_non_null(s);
     reply_done(&r);
     return s;
+}
+
+/* One place, and more calls than it has time for before a look at those that wait. */
+static void worker_tells_who_waits_that_it_works(void **state)
+{
+    enum { N = 40 };
+    bench b;
+    reference f;
+    reference_load(&f);
+    bench_open(&b, DATA "llama-gqa", &(engine_options){.n_threads = 1, .max_batch = 1});
+    Shoal__V1__GenerateRequest q = request_for(&f);
+    q.max_tokens = 0;
+    static reply r[N];
+    memset(r, 0, sizeof r);
+    for (int i = 0; i < N; i++) begin(&b, "/shoal.v1.Worker/Generate", &q.base, &r[i], 0);
+    for (int open = N; open > 0;) {
+        uv_run(&b.loop, UV_RUN_ONCE);
+        open = 0;
+        for (int i = 0; i < N; i++) open += !r[i].ended;
+    }
+    size_t most = 0;
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(r[i].status, GRPC_OK);
+        if (r[i].n_waits > most) most = r[i].n_waits;
+        reply_done(&r[i]);
+    }
+    assert_true(most >= 2); /* one is for the place */
+    bench_close(&b);
+    json_decref(f.doc);
 }
 
 static void worker_frees_the_place_of_a_client_that_leaves(void **state)
@@ -1017,6 +1048,7 @@ int main(void)
         cmocka_unit_test(worker_gives_logprobs_and_echoes_the_prompt),
         cmocka_unit_test(worker_turns_texts_into_texts),
         cmocka_unit_test(worker_runs_streams_together_with_equal_results),
+        cmocka_unit_test(worker_tells_who_waits_that_it_works),
         cmocka_unit_test(worker_frees_the_place_of_a_client_that_leaves),
         cmocka_unit_test(worker_closes_under_running_calls),
         cmocka_unit_test(worker_drains_running_calls_and_tells_watchers),
