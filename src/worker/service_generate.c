@@ -1,11 +1,10 @@
 /* service_generate.c: Generate: a prompt in, a stream of deltas out.
  *
- * Life of a call: unpack → prompt to token ids (messages through the chat template, text through the
- * tokeniser) → engine_generate → Started → Delta for what each wake of the bridge brings → Done. A reply that
- * was begun elsewhere takes the same way: the engine tells its text so far, from which the parser of calls
- * gets to where it was, and the delta drops what the client has. When
- * the client leaves, the engine is told and the job lives on until the engine lets go of it. When it only
- * does not read, the generation rests until it does. */
+ * Life of a call: unpack → prompt to token ids (prompt.h) → engine_generate → Started → Delta for what each
+ * wake of the bridge brings, Progress while there is nothing to bring → Done. A reply that another worker
+ * began goes the same way: the engine tells its text so far, with which the parser of calls gets to where it
+ * was, and the delta drops what the client has of it. When the client leaves, the engine is told and the job
+ * lives on until the engine lets go of it. When it only does not read, the generation rests until it does. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -274,8 +274,8 @@ static void same_done(const Shoal__V1__Done *a, const Shoal__V1__Done *b)
     assert_memory_equal(&a->mean_prob, &b->mean_prob, sizeof a->mean_prob);
 }
 
-/* Go on after `k`, and get the rest of `whole`. */
-static void check_cut(bench *b, const Shoal__V1__GenerateRequest *q, const stream *whole, const kept *k)
+/* Go on after `k`, and get the rest of `whole`: given back. */
+static stream *go_on(bench *b, const Shoal__V1__GenerateRequest *q, const stream *whole, const kept *k)
 {
     Shoal__V1__GenerateRequest again = to_resume(q, whole, k);
     stream *rest = ask(b, 1, &again);
@@ -293,6 +293,31 @@ static void check_cut(bench *b, const Shoal__V1__GenerateRequest *q, const strea
                             rest->n_logprobs * sizeof *rest->alternatives);
     }
     same_done(rest->done, whole->done);
+    return rest;
+}
+
+static void check_cut(bench *b, const Shoal__V1__GenerateRequest *q, const stream *whole, const kept *k)
+{
+    stream_free(go_on(b, q, whole, k));
+}
+
+/* What a gateway keeps of two parts of a stream. */
+static kept both(const kept *a, const kept *b)
+{
+    return (kept){.n_units = a->n_units + b->n_units,
+                  .n_ids = a->n_ids + b->n_ids,
+                  .n_bytes = a->n_bytes + b->n_bytes,
+                  .prob_sum = b->n_ids ? b->prob_sum : a->prob_sum};
+}
+
+/* Cut after `k`, and again after each message that followed. */
+static void check_two_cuts(bench *b, const Shoal__V1__GenerateRequest *q, const stream *whole, const kept *k)
+{
+    stream *rest = go_on(b, q, whole, k);
+    for (size_t i = 0; i < rest->n_messages; i++) {
+        kept twice = both(k, &rest->after[i]);
+        check_cut(b, q, whole, &twice);
+    }
     stream_free(rest);
 }
 
@@ -304,6 +329,7 @@ static stream *check_all(bench *b, const Shoal__V1__GenerateRequest *q)
     if (whole->status != GRPC_OK) fail_msg("%s", whole->message);
     assert_non_null(whole->done);
     for (size_t i = whole->n_messages; i-- > 0;) check_cut(b, q, whole, &whole->after[i]);
+    check_two_cuts(b, q, whole, &whole->after[whole->n_messages / 2]);
     kept late = whole->after[whole->n_messages - 1];
     while (late.n_units > 0) {
         late.n_bytes -= whole->units[--late.n_units].len;
