@@ -111,11 +111,46 @@ static int check_model(const gateway_config *c, size_t i, shoal_err *err)
     return check_adapters(m, where, err);
 }
 
-static bool has_model(const gateway_config *c, const char *name)
+static const config_model *find_model(const gateway_config *c, const char *name)
 {
     for (size_t i = 0; i < c->n_models; i++)
-        if (strcmp(c->models[i].name, name) == 0) return true;
+        if (strcmp(c->models[i].name, name) == 0) return &c->models[i];
+    return NULL;
+}
+
+static bool has_adapter(const config_model *m, const char *name)
+{
+    for (size_t i = 0; i < m->n_adapters; i++)
+        if (strcmp(m->adapters[i].name, name) == 0) return true;
     return false;
+}
+
+static int no_such_adapter(const config_model *m, const char *where, unsigned stage, const char *name,
+                           shoal_err *err)
+{
+    buf list = {0};
+    for (size_t i = 0; i < m->n_adapters; i++)
+        buf_printf(&list, "%s%s", i ? ", " : "; it has ", m->adapters[i].name);
+    int rc = list.failed
+                 ? err_nomem(err)
+                 : err_set(err, SHOAL_EINVALID, "%sstages[%u].adapter: the model '%s' has no adapter '%s'%s",
+                           where, stage, m->name, name,
+                           m->n_adapters ? list.data : "; list it under the model's 'adapters'");
+    buf_done(&list);
+    return rc;
+}
+
+/* The stage's model and adapter must be of this file. */
+static int check_stage_model(const gateway_config *c, const config_stage *s, const char *where,
+                             unsigned stage, shoal_err *err)
+{
+    if (!s->model) return 0;
+    const config_model *m = find_model(c, s->model);
+    if (!m)
+        return err_set(err, SHOAL_EINVALID, "%sstages[%u].model: '%s' is not among the models of this file%s",
+                       where, stage, s->model,
+                       strchr(s->model, ':') ? " (an adapter has a key of its own, 'adapter')" : "");
+    return s->adapter && !has_adapter(m, s->adapter) ? no_such_adapter(m, where, stage, s->adapter, err) : 0;
 }
 
 static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
@@ -131,13 +166,8 @@ static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
             return err_set(err, SHOAL_EINVALID, "%sname: '%s' is already the name of pipelines[%zu]", where,
                            p->name, k);
     int rc = pipeline_check(p, where, err);
-    if (rc) return rc;
-    for (unsigned s = 0; s < p->n_stages; s++)
-        if (p->stages[s].model && !has_model(c, p->stages[s].model))
-            return err_set(err, SHOAL_EINVALID,
-                           "%sstages[%u].model: '%s' is not among the models of this file", where, s,
-                           p->stages[s].model);
-    return 0;
+    for (unsigned s = 0; s < p->n_stages && !rc; s++) rc = check_stage_model(c, &p->stages[s], where, s, err);
+    return rc;
 }
 
 int config_check(gateway_config *c, shoal_err *err)

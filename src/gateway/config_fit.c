@@ -64,6 +64,12 @@ static int no_such_label(const fitting *f, const char *where, const char *label)
                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+/* Else they are the pipeline's own, or a language. A model of numbers has no labels. */
+static bool labels_are_the_models(const fitting *f, stage_kind k)
+{
+    return k == STAGE_CLASSIFY || k == STAGE_IMAGE || (k == STAGE_SCORE && f->facts->n_labels > 0);
+}
+
 static int fit_conditions(const fitting *f, unsigned stage, const char *field, const stage_condition *c,
                           unsigned n)
 {
@@ -72,13 +78,25 @@ static int fit_conditions(const fitting *f, unsigned stage, const char *field, c
         if (!c[i].stage || !c[i].n_label) continue;
         int about = pipeline_stage_index(f->pipeline, c[i].stage, strlen(c[i].stage));
         if (about < 0 || !is_of_model(&f->pipeline->stages[about], f->model)) continue;
-        if (f->pipeline->stages[about].kind != STAGE_CLASSIFY) continue; /* else they are not the model's */
+        if (!labels_are_the_models(f, f->pipeline->stages[about].kind)) continue;
         for (unsigned k = 0; !rc && k < c[i].n_label; k++) {
             char where[96];
             snprintf(where, sizeof where, "pipelines[%zu].stages[%u].%s[%u].label[%u]", f->i_pipeline, stage,
                      field, i, k);
             if (!label_exists(f->facts, c[i].label[k])) rc = no_such_label(f, where, c[i].label[k]);
         }
+    }
+    return rc;
+}
+
+static int fit_alert(const fitting *f, unsigned stage)
+{
+    const config_stage *s = &f->pipeline->stages[stage];
+    char where[96];
+    int rc = 0;
+    for (unsigned k = 0; !rc && k < s->n_alert && f->facts->n_labels; k++) {
+        snprintf(where, sizeof where, "pipelines[%zu].stages[%u].alert[%u]", f->i_pipeline, stage, k);
+        if (!label_exists(f->facts, s->alert[k])) rc = no_such_label(f, where, s->alert[k]);
     }
     return rc;
 }
@@ -90,6 +108,7 @@ static int fit_pipeline(const fitting *f)
     for (unsigned i = 0; !rc && i < p->n_stages; i++) {
         const config_stage *s = &p->stages[i];
         if (is_of_model(s, f->model)) rc = fit_stage(f, i);
+        if (!rc && is_of_model(s, f->model)) rc = fit_alert(f, i);
         if (!rc) rc = fit_conditions(f, i, "when", s->when, s->n_when);
         if (!rc) rc = fit_conditions(f, i, "unless", s->unless, s->n_unless);
     }

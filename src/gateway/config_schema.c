@@ -138,15 +138,24 @@ static const config_field device_rows[] = {
 };
 RECORD(home_device, config_device, device_rows);
 
+#define MEDIUM_NAME(e, name, noun, how) name,
+static const char *const media[] = {MEDIUM_TABLE(MEDIUM_NAME) NULL};
+#undef MEDIUM_NAME
+
 static const config_field condition_rows[] = {
     TEXT("stage", stage_condition, stage, 1, NAME_MAX_BYTES, "the earlier stage whose result is looked at"),
     TEXTS("label", stage_condition, label, n_label, 1, 1000, NAME_MAX_BYTES, "its label is one of these"),
     NUMBER("score_min", stage_condition, score_min, 0, 1, "its score is at least this", .pointer = true),
     NUMBER("score_below", stage_condition, score_below, 0, 1, "its score is under this", .pointer = true),
+    NUMBER("number_min", stage_condition, number_min, -1e15, 1e15, "its number is at least this",
+           .pointer = true),
+    NUMBER("number_below", stage_condition, number_below, -1e15, 1e15, "its number is under this",
+           .pointer = true),
     NUMBER("mean_prob_below", stage_condition, mean_prob_below, 0, 1,
            "its tokens' mean probability is under this", .pointer = true),
     TEXT("text_prefix", stage_condition, text_prefix, 1, 256, "the input starts with this"),
     BOOL("mentions_device", stage_condition, mentions_device, "the input names a device"),
+    TEXT("brings", stage_condition, brings, 1, 16, "the request brings this", .words = media),
 };
 RECORD(condition, stage_condition, condition_rows);
 
@@ -154,6 +163,7 @@ RECORD(condition, stage_condition, condition_rows);
 static const char *const stage_kinds[] = {STAGE_KIND_TABLE(KIND_NAME) NULL};
 #undef KIND_NAME
 
+static const char *const row_words[] = {"last", "highest", "lowest", NULL};
 static const config_field stage_rows[] = {
     TEXT("name", config_stage, name, 1, NAME_MAX_BYTES, "what traces and other stages call it",
          .required = true),
@@ -181,6 +191,16 @@ static const config_field stage_rows[] = {
           "the texts of which the nearest is found"),
     TEXTS("documents", config_stage, documents, n_documents, 1, PIPELINE_DOCUMENTS_MAX, 16384,
           "the texts that are ordered by how well they answer"),
+    TEXT("adapter", config_stage, adapter, 1, NAME_MAX_BYTES - 1, "a name of the model's 'adapters'"),
+    TEXT("language", config_stage, language, 1, 32, "what is spoken: code or English name"),
+    BOOL("translate", config_stage, translate, "what is heard is put into English"),
+    NUMBER("threshold", config_stage, threshold, 0, 1, "from which probability on a window is speech"),
+    UINT("min_speech_ms", config_stage, min_speech_ms, 0, DAY_MS, "shorter speech does not count"),
+    UINT("min_silence_ms", config_stage, min_silence_ms, 0, DAY_MS, "shorter pauses do not end speech"),
+    UINT("pad_ms", config_stage, pad_ms, 0, DAY_MS, "speech begins so much earlier, and ends later"),
+    TEXTS("alert", config_stage, alert, n_alert, 1, 64, NAME_MAX_BYTES,
+          "labels; the first that any row has is the stage's"),
+    TEXT("row", config_stage, row, 1, 16, "whose number is the score", .words = row_words),
     UINT("beams", config_stage, n_beams, 1, 10, "replies that are followed side by side"),
     UINT("max_tokens", config_stage, max_tokens, 0, 65536, "longest reply"),
     NUMBER("temperature", config_stage, temperature, 0, SAMPLING_TEMPERATURE_MAX, "0 is greedy"),

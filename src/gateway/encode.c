@@ -188,9 +188,10 @@ static const shared_ops OPS = {.compute = start_call, .answer = answer_cached, .
 static int parse(encode_spec *ret, encode_kind kind, const gateway_request *rq, api_error *e)
 {
     size_t len;
-    const char *body = http_body(rq->http, &len);
-    if (encode_bytes_is_raw(kind, http_header_get(rq->http, "content-type")))
+    const char *body = http_body(rq->http, &len), *type = http_header_get(rq->http, "content-type");
+    if (encode_bytes_is_raw(kind, type))
         return encode_bytes_raw(ret, kind, http_query(rq->http), body, len, e);
+    if (encode_bytes_is_form(kind, type)) return encode_bytes_form(ret, kind, type, body, len, e);
     return encode_spec_parse(ret, kind, body, len, e);
 }
 

@@ -8,6 +8,7 @@
 #include "base/csv_write.h"
 #include "base/utf8.h"
 #include "gateway/fields.h"
+#include "gateway/multipart.h"
 
 static int check_size(const encode_spec *s, const char *field, api_error *e)
 {
@@ -78,27 +79,10 @@ int encode_bytes_score(encode_spec *s, api_error *e)
 
 /* ---- pictures ------------------------------------------------------------------------------------------ */
 
-/* Base64, as it is or as a data URL. A URL elsewhere is not fetched: a server that fetches for strangers is a
- * door into its own network. */
 int encode_bytes_image(encode_spec *s, api_error *e)
 {
-    static const char BASE64[] = ";base64,";
-    const char *text = fields_text(fields_get(s->root, "image"));
-    if (!text || !*text)
-        return api_error_bad(e, "image",
-                             "\"image\" must be a PNG or JPEG file in base64, or a data: URL of one");
-    if (strncasecmp(text, "data:", 5) == 0) {
-        const char *comma = strchr(text, ',');
-        size_t head = comma ? (size_t)(comma - text) + 1 : 0, n = strlen(BASE64);
-        if (head < n || strncasecmp(text + head - n, BASE64, n) != 0)
-            return api_error_bad(e, "image", "\"image\": a data: URL must be in base64");
-        text += head;
-    } else if (strstr(text, "://")) {
-        return api_error_bad(e, "image", "\"image\": addresses are not fetched; send the file in base64");
-    }
-    int rc = base64_decode(&s->bytes, text, strlen(text));
-    if (rc == SHOAL_EFORMAT) return api_error_bad(e, "image", "\"image\" is no base64");
-    return rc == 0 ? check_size(s, "image", e) : api_error_nomem(e);
+    int rc = fields_file(s->root, "image", "PNG or JPEG file", &s->bytes, e);
+    return rc == 0 ? check_size(s, "image", e) : rc;
 }
 
 /* ---- bodies that are the thing itself --------------------------------------------------------------------
@@ -143,31 +127,86 @@ static int query_value(const char *query, const char *name, char **ret, api_erro
     return *ret ? 0 : api_error_nomem(e);
 }
 
-/* The strings of a spec belong to its JSON, so a query becomes some. */
-static int read_query(encode_spec *s, const char *query, api_error *e)
+/* The strings of a spec belong to its JSON, so what a query or a form says becomes some. NULL: not said. */
+static int read_said(encode_spec *s, const char *model, const char *top, api_error *e)
 {
-    char *model = NULL, *top = NULL;
     s->root = json_object();
-    int rc = s->root ? query_value(query, "model", &model, e) : api_error_nomem(e);
-    if (rc == 0) rc = query_value(query, "top_k", &top, e);
-    if (rc == 0 && model && json_object_set_new(s->root, "model", json_string(model)) != 0)
-        rc = api_error_nomem(e);
-    if (rc == 0 && top && json_object_set_new(s->root, "top_k", json_integer(atoll(top))) != 0)
-        rc = api_error_nomem(e);
-    free(model);
-    free(top);
-    return rc;
+    if (!s->root) return api_error_nomem(e);
+    if (model && json_object_set_new(s->root, "model", json_string(model)) != 0) return api_error_nomem(e);
+    if (top && json_object_set_new(s->root, "top_k", json_integer(atoll(top))) != 0)
+        return api_error_nomem(e);
+    int rc = fields_str(s->root, "model", &s->model, e);
+    return rc || s->kind != ENCODE_IMAGE ? rc : fields_int(s->root, "top_k", 1, 100000, &s->top_k, e);
+}
+
+static int take_bytes(encode_spec *s, const char *data, size_t n, api_error *e)
+{
+    buf_append(&s->bytes, data, n);
+    return check_size(s, s->kind == ENCODE_SCORE ? "csv" : "image", e);
 }
 
 int encode_bytes_raw(encode_spec *ret, encode_kind kind, const char *query, const char *body, size_t len,
                      api_error *e)
 {
     encode_spec s = {.kind = kind, .n_inputs = 1};
-    int rc = read_query(&s, query, e);
-    if (rc == 0) rc = fields_str(s.root, "model", &s.model, e);
-    if (rc == 0 && kind == ENCODE_IMAGE) rc = fields_int(s.root, "top_k", 1, 100000, &s.top_k, e);
-    if (rc == 0) buf_append(&s.bytes, body, len);
-    if (rc == 0) rc = check_size(&s, kind == ENCODE_SCORE ? "csv" : "image", e);
+    char *model = NULL, *top = NULL;
+    int rc = query_value(query, "model", &model, e);
+    if (rc == 0) rc = query_value(query, "top_k", &top, e);
+    if (rc == 0) rc = read_said(&s, model, top, e);
+    if (rc == 0) rc = take_bytes(&s, body, len, e);
+    free(model);
+    free(top);
+    if (rc == 0)
+        *ret = s;
+    else
+        encode_spec_done(&s);
+    return rc;
+}
+
+/* ---- forms --------------------------------------------------------------------------------------------- */
+
+/* A part's text into out; absent or empty: *ret is NULL. */
+static int part_text(const multipart *m, const char *name, char out[96], const char **ret, api_error *e)
+{
+    const multipart_part *p = multipart_find(m, name);
+    *ret = NULL;
+    if (!p || p->len == 0) return 0;
+    if (p->len >= 96 || memchr(p->data, '\0', p->len) || !utf8_valid(p->data, p->len, NULL))
+        return api_error_bad(e, name, "\"%s\" must be text of at most 95 bytes", name);
+    memcpy(out, p->data, p->len);
+    out[p->len] = '\0';
+    *ret = out;
+    return 0;
+}
+
+static int read_form(encode_spec *s, const multipart *m, api_error *e)
+{
+    const char *name = s->kind == ENCODE_SCORE ? "csv" : "image", *model = NULL, *top = NULL;
+    const multipart_part *file = multipart_find(m, "file");
+    char model_text[96], top_text[96];
+    if (!file) file = multipart_find(m, name);
+    if (!file)
+        return api_error_bad(e, "file", "\"file\" must be a %s",
+                             s->kind == ENCODE_SCORE ? "CSV file" : "PNG or JPEG file");
+    int rc = part_text(m, "model", model_text, &model, e);
+    if (rc == 0) rc = part_text(m, "top_k", top_text, &top, e);
+    if (rc == 0) rc = read_said(s, model, top, e);
+    return rc == 0 ? take_bytes(s, file->data, file->len, e) : rc;
+}
+
+bool encode_bytes_is_form(encode_kind kind, const char *content_type)
+{
+    return (kind == ENCODE_SCORE || kind == ENCODE_IMAGE) && multipart_is_form(content_type);
+}
+
+int encode_bytes_form(encode_spec *ret, encode_kind kind, const char *content_type, const char *body,
+                      size_t len, api_error *e)
+{
+    encode_spec s = {.kind = kind, .n_inputs = 1};
+    multipart *m = malloc(sizeof *m);
+    int rc = m ? multipart_parse(m, content_type, body, len, e) : api_error_nomem(e);
+    if (rc == 0) rc = read_form(&s, m, e);
+    free(m);
     if (rc == 0)
         *ret = s;
     else

@@ -1,5 +1,5 @@
 /* encode_bytes.h: what /v1/score and /v1/images/classify are asked about, as the bytes that a worker reads: a
- * CSV or a picture, from a JSON body or as the body itself. Pure. */
+ * CSV or a picture, from a JSON body, in a form, or as the body itself. Pure. */
 #ifndef GATEWAY_ENCODE_BYTES_H
 #define GATEWAY_ENCODE_BYTES_H
 
@@ -17,5 +17,10 @@ bool encode_bytes_is_raw(encode_kind kind, const char *content_type);
 /* Such a body; the query ("model=home&top_k=3", percent-encoded) says the rest. As encode_spec_parse. */
 int encode_bytes_raw(encode_spec *ret, encode_kind kind, const char *query, const char *body, size_t len,
                      api_error *e);
+
+/* Is it a form with that as a file? It has file (or csv, resp. image), and may have model and top_k. */
+bool encode_bytes_is_form(encode_kind kind, const char *content_type);
+int encode_bytes_form(encode_spec *ret, encode_kind kind, const char *content_type, const char *body,
+                      size_t len, api_error *e);
 
 #endif

@@ -7,13 +7,18 @@
 
 #include "gateway/request.h"
 
+enum {
+    ENDPOINT_FORMS = 1, /* files come as multipart/form-data, too */
+    ENDPOINT_SOUND = 2, /* its body may be longer than others (max_audio_mb) */
+};
+
 typedef struct endpoint {
     const char *method, *path; /* a path that ends in '/' matches one more segment, e.g. a model's name */
     void (*handle)(gateway_request *rq);
     bool needs_key;   /* when the configuration lists API keys */
     bool admitted;    /* counts against max_requests, and is refused while draining */
     const char *name; /* label in metrics and logs */
-    bool takes_sound; /* as multipart/form-data; its body may be longer than others */
+    unsigned takes;   /* ENDPOINT_... */
 } endpoint;
 
 extern const endpoint ENDPOINTS[];

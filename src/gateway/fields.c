@@ -2,8 +2,10 @@
 #include "gateway/fields.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 
 int fields_parse(json_t **ret, const char *body, size_t len, api_error *e)
 {
@@ -63,4 +65,25 @@ const char *fields_text(const json_t *v)
     if (!json_is_string(v)) return NULL;
     const char *s = json_string_value(v);
     return strlen(s) == json_string_length(v) ? s : NULL;
+}
+
+/* A URL elsewhere is not fetched: a server that fetches for strangers is a door into its own network. */
+int fields_file(const json_t *o, const char *key, const char *what, buf *ret, api_error *e)
+{
+    static const char BASE64[] = ";base64,";
+    const char *text = fields_text(fields_get(o, key));
+    if (!text || !*text)
+        return api_error_bad(e, key, "\"%s\" must be a %s in base64, or a data: URL of one", key, what);
+    if (strncasecmp(text, "data:", 5) == 0) {
+        const char *comma = strchr(text, ',');
+        size_t head = comma ? (size_t)(comma - text) + 1 : 0, n = strlen(BASE64);
+        if (head < n || strncasecmp(text + head - n, BASE64, n) != 0)
+            return api_error_bad(e, key, "\"%s\": a data: URL must be in base64", key);
+        text += head;
+    } else if (strstr(text, "://")) {
+        return api_error_bad(e, key, "\"%s\": addresses are not fetched; send the file in base64", key);
+    }
+    int rc = base64_decode(ret, text, strlen(text));
+    if (rc == SHOAL_EFORMAT) return api_error_bad(e, key, "\"%s\" is no base64", key);
+    return rc == 0 ? 0 : api_error_nomem(e);
 }

@@ -18,6 +18,9 @@ int fields_num(const json_t *o, const char *key, double min, double max, float *
 int fields_bool(const json_t *o, const char *key, bool *ret, api_error *e);
 /* NULL when absent or null. */
 const json_t *fields_get(const json_t *o, const char *key);
+/* Append the bytes of a file in base64, as it is or as a data: URL; `what` it is ("sound file") goes into the
+ * sentence. */
+int fields_file(const json_t *o, const char *key, const char *what, buf *ret, api_error *e);
 /* The text of a JSON string that has no NUL in it, else NULL. */
 const char *fields_text(const json_t *v);
 

@@ -11,6 +11,8 @@
 #include "gateway/browser.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/pipeline.h"
+#include "gateway/process.h"
 #include "gateway/watch.h"
 
 /* ---- admission ----------------------------------------------------------------------------------- */
@@ -63,7 +65,7 @@ static int check_browser(const gateway_request *rq, api_error *e)
                        .origin = http_header_get(rq->http, "origin"),
                        .fetch_site = http_header_get(rq->http, "sec-fetch-site"),
                        .content_type = http_header_get(rq->http, "content-type"),
-                       .takes_forms = rq->endpoint && rq->endpoint->takes_sound};
+                       .takes_forms = rq->endpoint && rq->endpoint->takes & ENDPOINT_FORMS};
     return browser_check(rq->config, &f, e);
 }
 
@@ -173,14 +175,28 @@ static void error_body(void *user, int status, const char *message, buf *out, co
     *ret_content_type = "application/json";
 }
 
-/* Sound may be long, from those whom the gateway would let in. */
+#define BODY_BYTES ((size_t)4 << 20) /* what wire/http.h takes when the configuration says nothing */
+
+static bool listens(const gateway_config *c)
+{
+    for (size_t i = 0; i < c->n_pipelines; i++)
+        if (pipeline_takes(&c->pipelines[i], MEDIUM_AUDIO)) return true;
+    return false;
+}
+
+/* Sound may be long, from those whom the gateway would let in. A pipeline is asked about sound if one
+ * listens, and about texts and tables all the same. */
 static size_t body_limit(void *user, const http_request *http)
 {
     gateway *g = user;
     const char *allow;
     const endpoint *at = endpoint_find(http_method(http), http_path(http), &allow);
-    if (!at || !at->takes_sound || !auth_allows(&g->auth, http_header_get(http, "authorization"))) return 0;
-    return g->config->max_audio_bytes;
+    const gateway_config *c = g->config;
+    if (!at || !(at->takes & ENDPOINT_SOUND)) return 0;
+    if (!auth_allows(&g->auth, http_header_get(http, "authorization"))) return 0;
+    bool texts = at->handle == process_handle;
+    size_t usual = c->limits.max_body_bytes ? c->limits.max_body_bytes : BODY_BYTES;
+    return texts && (!listens(c) || usual > c->max_audio_bytes) ? 0 : c->max_audio_bytes;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */

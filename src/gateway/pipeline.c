@@ -163,6 +163,12 @@ static bool label_holds(const stage_condition *c, const stage_fact *f)
     return false;
 }
 
+/* NULL: no bound. */
+static bool is_within(double v, const double *min, const double *below)
+{
+    return !(min && !(v >= *min)) && !(below && !(v < *below));
+}
+
 /* The part of a condition that looks at a stage's result; appends what it saw. */
 static bool stage_holds(const config_pipeline *p, const stage_condition *c, const pipeline_facts *facts,
                         buf *why)
@@ -178,10 +184,21 @@ static bool stage_holds(const config_pipeline *p, const stage_condition *c, cons
                    holds ? "unsure" : "sure", f->mean_prob, *c->mean_prob_below);
         return holds;
     }
-    buf_printf(why, "%s is %s", c->stage, f->label);
+    buf_printf(why, "%s is %s", c->stage, *f->label ? f->label : "a number");
     if (!label_holds(c, f)) return false;
     if (c->score_min || c->score_below) buf_printf(why, " (score %.3f)", f->score);
-    return !(c->score_min && f->score < *c->score_min) && !(c->score_below && f->score >= *c->score_below);
+    if (c->number_min || c->number_below) buf_printf(why, " (%.6g)", f->score);
+    return is_within(f->score, c->score_min, c->score_below) &&
+           is_within(f->score, c->number_min, c->number_below);
+}
+
+static bool brings_holds(const stage_condition *c, const pipeline_facts *facts, buf *why)
+{
+    bool holds = false;
+    for (int m = 0; m < N_MEDIA; m++)
+        if (strcmp(c->brings, medium_name((medium)m)) == 0) holds = facts->brings >> m & 1;
+    buf_printf(why, "the request brings %s%s", holds ? "" : "no ", c->brings);
+    return holds;
 }
 
 static bool prefix_holds(const stage_condition *c, const pipeline_facts *facts, buf *why)
@@ -207,15 +224,19 @@ static bool condition_holds(const config_pipeline *p, const stage_condition *c, 
                             buf *why)
 {
     size_t start = why->len;
-    for (int field = 0; field < 3; field++) {
-        bool given = field == 0 ? c->text_prefix != NULL : field == 1 ? c->stage != NULL : c->mentions_device;
+    for (int field = 0; field < 4; field++) {
+        bool given = field == 0   ? c->text_prefix != NULL
+                     : field == 1 ? c->stage != NULL
+                     : field == 2 ? c->mentions_device
+                                  : c->brings != NULL;
         if (!given) continue;
         size_t before = why->len;
         if (before > start) buf_puts(why, " and ");
         size_t at = why->len;
         bool holds = field == 0   ? prefix_holds(c, facts, why)
                      : field == 1 ? stage_holds(p, c, facts, why)
-                                  : mention_holds(facts, why);
+                     : field == 2 ? mention_holds(facts, why)
+                                  : brings_holds(c, facts, why);
         if (holds) continue;
         if (!why->failed) {
             memmove(why->data + start, why->data + at, why->len - at + 1);
@@ -253,11 +274,10 @@ static bool is_settled(const stage_fact *f)
     return f->state == STAGE_DONE || f->state == STAGE_SKIPPED || f->state == STAGE_FAILED;
 }
 
-stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_facts *facts, buf *why)
+/* What the conditions of a stage say, all of whose stages have settled. */
+static stage_verdict judge_conditions(const config_pipeline *p, const config_stage *s,
+                                      const pipeline_facts *facts, buf *why)
 {
-    const config_stage *s = &p->stages[i];
-    for (size_t k = 0; k < i; k++)
-        if (s->needs >> k & 1 && !is_settled(&facts->stages[k])) return STAGE_WAIT;
     buf unwanted = {0};
     bool barred = any_holds(p, s->unless, s->n_unless, facts, &unwanted);
     if (barred || unwanted.failed) buf_join(why, &unwanted);
@@ -268,4 +288,22 @@ stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_
         return STAGE_RUN;
     }
     return any_holds(p, s->when, s->n_when, facts, why) ? STAGE_RUN : STAGE_SKIP;
+}
+
+stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_facts *facts, buf *why)
+{
+    const config_stage *s = &p->stages[i];
+    for (size_t k = 0; k < i; k++)
+        if (s->needs >> k & 1 && !is_settled(&facts->stages[k])) return STAGE_WAIT;
+    pipeline_facts own = *facts;
+    own.input = pipeline_input(p, i, facts);
+    buf said = {0};
+    stage_verdict v = judge_conditions(p, s, &own, &said);
+    bool silent = v == STAGE_RUN && pipeline_is_silent(p, i, facts);
+    if (!silent || said.failed)
+        buf_join(why, &said);
+    else
+        buf_puts(why, "nothing was heard");
+    buf_done(&said);
+    return silent ? STAGE_SKIP : v;
 }

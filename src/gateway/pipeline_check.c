@@ -56,7 +56,7 @@ static int refer(site *s, const char *field, const char *name, size_t n_name, un
         return err_set(err, SHOAL_EINVALID, "%s%s: '%.*s' is no stage declared before '%s'", s->path, field,
                        (int)(n_name < 64 ? n_name : 64), name, s->p->stages[s->stage].name);
     if (!(kinds & KINDS(s->p->stages[i].kind))) {
-        char wanted[128] = "";
+        char wanted[160] = "";
         const char *kind = stage_kind_name(s->p->stages[i].kind);
         name_kinds(kinds, wanted, sizeof wanted);
         return err_set(err, SHOAL_EINVALID, "%s%s: '%s' is %s %s stage, %s %s stage is needed here", s->path,
@@ -66,7 +66,29 @@ static int refer(site *s, const char *field, const char *name, size_t n_name, un
     return 0;
 }
 
-/* The verdicts that a rule can come to; NULL for kinds whose labels are a model's. */
+/* The stage under check reads what stage `name` came to. */
+static int refer_text(site *s, const char *field, const char *name, size_t n_name, unsigned kinds,
+                      shoal_err *err)
+{
+    int rc = refer(s, field, name, n_name, kinds, err);
+    if (!rc) s->p->stages[s->stage].reads |= 1u << pipeline_stage_index(s->p, name, n_name);
+    return rc;
+}
+
+/* It looks at the input, which the transcribe stages before it may write. */
+static void await_input(site *s)
+{
+    for (unsigned i = 0; i < s->stage; i++)
+        if (s->p->stages[i].kind == STAGE_TRANSCRIBE) s->p->stages[s->stage].needs |= 1u << i;
+}
+
+static void read_input(site *s)
+{
+    await_input(s);
+    s->p->stages[s->stage].reads_input = true;
+}
+
+/* The verdicts that a rule, or a voice detector, can come to; NULL for kinds whose labels are a model's. */
 static const char *const *verdicts_of(stage_kind k, size_t *ret_n)
 {
 #define NAME_OF(e, n, about) n,
@@ -74,11 +96,16 @@ static const char *const *verdicts_of(stage_kind k, size_t *ret_n)
     static const char *const line_names[] = {LINE_VERDICTS(NAME_OF)};
     static const char *const check_names[] = {CHECK_VERDICTS(NAME_OF)};
 #undef NAME_OF
+#define NAME_OF(e, n) n,
+    static const char *const voice_names[] = {VOICE_LABELS(NAME_OF)};
+#undef NAME_OF
     *ret_n = k == STAGE_GROUND ? sizeof ground_names / sizeof *ground_names
              : k == STAGE_LINE ? sizeof line_names / sizeof *line_names
+             : k == STAGE_VAD  ? sizeof voice_names / sizeof *voice_names
                                : sizeof check_names / sizeof *check_names;
     return k == STAGE_GROUND  ? ground_names
            : k == STAGE_LINE  ? line_names
+           : k == STAGE_VAD   ? voice_names
            : k == STAGE_CHECK ? check_names
                               : NULL;
 }
@@ -96,7 +123,7 @@ static int check_labels(const site *s, const stage_condition *c, shoal_err *err)
     size_t n, k;
     const config_stage *about = &s->p->stages[pipeline_stage_index(s->p, c->stage, strlen(c->stage))];
     const char *const *names = labels_of(about, &n);
-    bool verdicts = !stage_kind_task(about->kind); /* written out: a prefix of one would be a slip */
+    bool verdicts = verdicts_of(about->kind, &k) != NULL; /* written out: a prefix of one would be a slip */
     for (unsigned i = 0; names && i < c->n_label; i++) {
         for (k = 0; k < n; k++)
             if (verdicts ? strcmp(names[k], c->label[i]) == 0 : pipeline_label_is(names[k], c->label[i]))
@@ -110,27 +137,31 @@ static int check_labels(const site *s, const stage_condition *c, shoal_err *err)
 
 static int check_condition(site *s, const stage_condition *c, shoal_err *err)
 {
-    bool about_label = c->n_label || c->score_min || c->score_below;
+    bool about_number = c->number_min || c->number_below;
+    bool about_label = c->n_label || c->score_min || c->score_below || about_number;
     bool about_stage = about_label || c->mean_prob_below;
     if (about_stage && !c->stage)
         return err_set(err, SHOAL_EINVALID, "%s: needs 'stage:', the stage whose result it looks at",
                        s->path);
     if (!about_stage && c->stage)
         return err_set(err, SHOAL_EINVALID,
-                       "%s: 'stage: %s' needs label, score_min, score_below or mean_prob_below", s->path,
-                       c->stage);
+                       "%s: 'stage: %s' needs label, score_min, score_below, number_min, number_below "
+                       "or mean_prob_below",
+                       s->path, c->stage);
     if (about_label && c->mean_prob_below)
         return err_set(err, SHOAL_EINVALID,
-                       "%s: label and score_* are not for generate stages, mean_prob_below is for those and "
-                       "seq2seq alone",
+                       "%s: label and score_* are not for generate stages, mean_prob_below is for those, "
+                       "seq2seq and transcribe; ask for a language and a probability in two conditions",
                        s->path);
-    if (!about_stage && !c->text_prefix && !c->mentions_device)
+    if (!about_stage && !c->text_prefix && !c->mentions_device && !c->brings)
         return err_set(err, SHOAL_EINVALID, "%s: an empty condition", s->path);
+    if (c->text_prefix || c->mentions_device) await_input(s);
     if (!c->stage) return 0;
     unsigned what = c->mean_prob_below               ? GIVES_PROB
                     : c->score_min || c->score_below ? GIVES_SCORE
                                                      : GIVES_LABEL;
-    int rc = refer(s, ".stage", c->stage, strlen(c->stage), kinds_that_give(what), err);
+    unsigned kinds = about_number ? KINDS(STAGE_SCORE) : kinds_that_give(what);
+    int rc = refer(s, ".stage", c->stage, strlen(c->stage), kinds, err);
     return rc ? rc : check_labels(s, c, err);
 }
 
@@ -161,11 +192,12 @@ static int check_template(site *s, const char *field, const char *template, shoa
                            "%s%s: '{%.*s}' is none of {input}, {Input}, {devices}, {context}, {label.STAGE}, "
                            "{text.STAGE} (write '{{' for a brace)",
                            s->path, field, n, piece.at);
+        if (f == FIELD_INPUT || f == FIELD_SENTENCE) read_input(s);
         if (f != FIELD_LABEL && f != FIELD_TEXT) continue;
         const char *name = memchr(piece.at, '.', piece.len);
         size_t n_name = piece.len - (size_t)(name + 1 - piece.at);
         unsigned kinds = kinds_that_give(f == FIELD_LABEL ? GIVES_LABEL : GIVES_TEXT);
-        int rc = refer(s, field, name + 1, n_name, kinds, err);
+        int rc = refer_text(s, field, name + 1, n_name, kinds, err);
         if (rc) return rc;
     }
     return 0;
@@ -181,7 +213,7 @@ typedef struct kind_field {
 static int check_field(const site *s, const kind_field *f, shoal_err *err)
 {
     const config_stage *st = &s->p->stages[s->stage];
-    char kinds[128] = "";
+    char kinds[160] = "";
     const char *kind = stage_kind_name(st->kind);
     name_kinds(f->may, kinds, sizeof kinds);
     if (f->given && !(f->may & KINDS(st->kind)))
@@ -195,16 +227,27 @@ static int check_field(const site *s, const kind_field *f, shoal_err *err)
 static int check_kind_fields(const site *s, const config_stage *st, shoal_err *err)
 {
     const unsigned model = kinds_that_give(0), reads = kinds_that_give(READS_TEXT),
-                   writes = kinds_that_give(GIVES_PROB), chats = KINDS(STAGE_GENERATE),
+                   chats = KINDS(STAGE_GENERATE), writes = chats | KINDS(STAGE_SEQ2SEQ),
+                   hears = KINDS(STAGE_TRANSCRIBE), voice = KINDS(STAGE_VAD), scores = KINDS(STAGE_SCORE),
+                   adapts = model & ~(hears | voice | scores | KINDS(STAGE_IMAGE)),
                    ground = KINDS(STAGE_GROUND), line = KINDS(STAGE_LINE), check = KINDS(STAGE_CHECK),
                    embed = KINDS(STAGE_EMBED), rerank = KINDS(STAGE_RERANK), beams = KINDS(STAGE_SEQ2SEQ);
     const kind_field rows[] = {
         {"model", st->model != NULL, model, model},
         {"system", st->system != NULL, chats, 0},
-        {"prompt", st->prompt != NULL, chats, 0},
+        {"prompt", st->prompt != NULL, chats | hears, 0},
         {"input", st->input != NULL, reads, 0},
         {"candidates", st->n_candidates != 0, embed, embed},
         {"documents", st->n_documents != 0, rerank, rerank},
+        {"adapter", st->adapter != NULL, adapts, 0},
+        {"language", st->language != NULL, hears, 0},
+        {"translate", st->translate, hears, 0},
+        {"threshold", st->threshold != 0, voice, 0},
+        {"min_speech_ms", st->min_speech_ms != 0, voice, 0},
+        {"min_silence_ms", st->min_silence_ms != 0, voice, 0},
+        {"pad_ms", st->pad_ms != 0, voice, 0},
+        {"alert", st->n_alert != 0, scores, 0},
+        {"row", st->row != NULL, scores, 0},
         {"beams", st->n_beams != 0, beams, 0},
         {"max_tokens", st->max_tokens != 0, writes, 0},
         {"temperature", st->temperature != 0, writes, 0},
@@ -227,9 +270,24 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
     return rc;
 }
 
+/* What the stage reads where no template says it. */
+static int check_read(site *s, const config_stage *st, shoal_err *err)
+{
+    bool chats = st->kind == STAGE_GENERATE && !st->prompt;
+    bool reads = stage_kind_gives(st->kind) & READS_TEXT && !st->input;
+    if (chats || reads || st->kind == STAGE_GROUND || st->kind == STAGE_LINE) read_input(s);
+    if (st->kind == STAGE_TRANSCRIBE && st->reads_input)
+        return err_set(
+            err, SHOAL_EINVALID,
+            "%sprompt: there is no {input} before somebody is heard: it is what a transcribe stage "
+            "writes",
+            s->path);
+    return 0;
+}
+
 static int refer_if(site *s, const char *field, const char *name, unsigned kinds, shoal_err *err)
 {
-    return name ? refer(s, field, name, strlen(name), kinds, err) : 0;
+    return name ? refer_text(s, field, name, strlen(name), kinds, err) : 0;
 }
 
 /* The stages that the fields of one kind name. */
@@ -238,6 +296,7 @@ static int check_stages_named(site *s, const config_stage *st, shoal_err *err)
     uint32_t needs = st->needs;
     int rc = refer_if(s, "intent", st->intent, KINDS(STAGE_CLASSIFY), err);
     s->p->stages[s->stage].needs = needs; /* its label is looked at in the end, nothing waits for it */
+    s->p->stages[s->stage].reads = 0;
     if (!rc) rc = refer_if(s, "choices", st->choices, KINDS(STAGE_GROUND), err);
     if (!rc) rc = refer_if(s, "near", st->near_stage, KINDS(STAGE_GROUND), err);
     if (!rc) rc = refer_if(s, "of", st->of, KINDS(STAGE_GENERATE), err);
@@ -262,7 +321,8 @@ static int check_name(const site *s, const char *name, shoal_err *err)
 static int check_stage(site *s, shoal_err *err)
 {
     config_stage *st = &s->p->stages[s->stage];
-    st->needs = 0;
+    st->needs = st->reads = 0;
+    st->reads_input = false;
     int rc = check_name(s, st->name, err);
     if (!rc) rc = check_kind_fields(s, st, err);
     if (!rc) rc = check_conditions(s, "when", st->when, st->n_when, err);
@@ -273,7 +333,7 @@ static int check_stage(site *s, shoal_err *err)
     if (!rc) rc = check_template(s, "system", st->system, err);
     if (!rc) rc = check_template(s, "prompt", st->prompt, err);
     if (!rc) rc = check_template(s, "input", st->input, err);
-    return rc;
+    return rc ? rc : check_read(s, st, err);
 }
 
 static int check_devices(const config_pipeline *p, const char *where, shoal_err *err)

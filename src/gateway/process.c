@@ -1,6 +1,7 @@
 /* process.c: a run of a pipeline: starts each stage when it may, and notes how it ended. */
 #include "gateway/process_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ static void stage_done(stage_run *s)
     }
     json_decref(s->slots);
     json_decref(s->results);
+    json_decref(s->details);
     json_decref(s->trace);
 }
 
@@ -47,27 +49,51 @@ stage_fact *process_fact(stage_run *s)
     return &s->run->facts[s - s->run->stages];
 }
 
-pipeline_facts process_facts(const process_run *r)
+/* The input is the request's own. */
+static pipeline_facts facts_of(const process_run *r)
 {
-    return (pipeline_facts){.input = r->in->text,
-                            .devices = r->in->devices,
-                            .n_devices = r->in->n_devices,
-                            .context = r->in->context,
-                            .stages = r->facts};
+    pipeline_facts f = {.input = r->in->text,
+                        .devices = r->in->devices,
+                        .n_devices = r->in->n_devices,
+                        .context = r->in->context,
+                        .stages = r->facts};
+    f.brings = *f.input ? 1u << MEDIUM_TEXT : 0;
+    for (int m = 0; m < N_MEDIA; m++)
+        if (r->in->files[m].data) f.brings |= 1u << m;
+    return f;
+}
+
+pipeline_facts process_facts(const stage_run *s)
+{
+    pipeline_facts f = facts_of(s->run);
+    f.input = pipeline_input(s->run->in->pipeline, (size_t)(s - s->run->stages), &f);
+    return f;
+}
+
+ProtobufCBinaryData process_file_of(const stage_run *s)
+{
+    const process_file *f = &s->run->in->files[stage_kind_medium(s->stage->kind)];
+    return (ProtobufCBinaryData){.data = (uint8_t *)f->data, .len = f->len};
+}
+
+char *process_adapter(const stage_run *s)
+{
+    return s->stage->adapter ? (char *)s->stage->adapter : "";
 }
 
 int process_read(const stage_run *s, buf *ret)
 {
-    pipeline_facts facts = process_facts(s->run);
+    pipeline_facts facts = process_facts(s);
     int rc =
         pipeline_expand(s->run->in->pipeline, s->stage->input ? s->stage->input : "{input}", &facts, ret);
     return rc || buf_reserve(ret, 0) ? SHOAL_ENOMEM : 0; /* an empty one is a text, too */
 }
 
-static backend_result out_of_memory(const config_stage *s)
+/* How a stage ended that made no call. */
+static backend_result ended_alone(const config_stage *s, int status, const char *message)
 {
-    return (backend_result){.status = SHOAL_ENOMEM,
-                            .message = "out of memory",
+    return (backend_result){.status = status,
+                            .message = message,
                             .model = s->model ? s->model : "",
                             .replica_id = "",
                             .version = "",
@@ -81,7 +107,7 @@ static void finish(process_run *r, const config_stage *failed, const backend_res
     cancel_calls(r);
     for (size_t i = 0; i < r->n_stages; i++) o.partial = o.partial || r->facts[i].state == STAGE_FAILED;
     if (!failed) o.answer = process_answer(r, &o);
-    backend_result none = out_of_memory(r->stages[0].stage);
+    backend_result none = ended_alone(r->stages[0].stage, SHOAL_ENOMEM, "out of memory");
     if (!failed && r->lacks_memory) {
         o.failed = r->stages[0].stage;
         o.failure = &none;
@@ -157,27 +183,51 @@ static int start_stage(stage_run *s)
     return 0;
 }
 
+/* The request does not bring what a stage reads that has to run now. False: the run is over. */
+static bool fail_without(stage_run *s, medium m)
+{
+    char message[160];
+    snprintf(message, sizeof message, "the request brings no %s for it: %s", medium_noun(m), medium_how(m));
+    backend_result r = ended_alone(s->stage, SHOAL_EINVALID, message);
+    process_fact(s)->state = STAGE_FAILED;
+    process_trace_call(s, &r);
+    if (!s->stage->optional) finish(s->run, s->stage, &r);
+    return s->stage->optional;
+}
+
+static bool fail_without_memory(stage_run *s)
+{
+    backend_result none = ended_alone(s->stage, SHOAL_ENOMEM, "out of memory");
+    finish(s->run, s->stage, &none);
+    return false;
+}
+
+/* Starts or skips a stage that waited, if it may. False: the run is over. */
+static bool try_stage(stage_run *s)
+{
+    process_run *r = s->run;
+    size_t i = (size_t)(s - r->stages);
+    pipeline_facts facts = facts_of(r);
+    stage_verdict v = pipeline_judge(r->in->pipeline, i, &facts, &s->why);
+    if (s->why.failed) return fail_without_memory(s);
+    if (v == STAGE_SKIP) {
+        r->facts[i].state = STAGE_SKIPPED;
+        process_trace_skipped(s);
+    }
+    if (v != STAGE_RUN) return true;
+    medium lacking = pipeline_lacks(r->in->pipeline, i, &facts);
+    if (lacking != N_MEDIA) return fail_without(s, lacking);
+    return start_stage(s) == 0 || fail_without_memory(s);
+}
+
 /* Starts or skips what may; one pass in declared order is enough, since stages name earlier ones only.
  * With nothing left in flight the run is over. */
 static void step(process_run *r)
 {
-    pipeline_facts facts = process_facts(r);
     bool waiting = false;
     for (size_t i = 0; i < r->n_stages; i++) {
-        stage_run *s = &r->stages[i];
-        stage_fact *f = &r->facts[i];
-        if (f->state == STAGE_PENDING) {
-            stage_verdict v = pipeline_judge(r->in->pipeline, i, &facts, &s->why);
-            if (v == STAGE_SKIP && !s->why.failed) {
-                f->state = STAGE_SKIPPED;
-                process_trace_skipped(s);
-            } else if (s->why.failed || (v == STAGE_RUN && start_stage(s))) {
-                backend_result none = out_of_memory(s->stage);
-                finish(r, s->stage, &none);
-                return;
-            }
-        }
-        waiting = waiting || f->state == STAGE_RUNNING || f->state == STAGE_PENDING;
+        if (r->facts[i].state == STAGE_PENDING && !try_stage(&r->stages[i])) return;
+        waiting = waiting || r->facts[i].state == STAGE_RUNNING || r->facts[i].state == STAGE_PENDING;
     }
     if (!waiting) finish(r, NULL, NULL);
 }

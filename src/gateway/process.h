@@ -5,6 +5,9 @@
  * so it is tested without sockets. process_handle (process_http.c) is the endpoint around it: the
  * request's JSON, the answer cache, errors.
  *
+ * Beside its text, or instead of it, a request brings what some stages read: sound, a picture, a table; in
+ * JSON (base64) or as a form with files.
+ *
  *     POST /v1/process {"pipeline":"home","input":"turn off the kitchen light"}
  *     {"id":"...","ms":21.4,"object":"shoal.process","pipeline":"home","text":"Turning off Kitchen Light.",
  *      "intent":{"label":"iot_hue_lightoff","score":0.99},"slots":[...],
@@ -27,18 +30,28 @@ void process_handle(struct gateway_request *rq);
 
 /* ---- what a request asked for (process_parse.c) ------------------------------------------------ */
 
+typedef struct process_file {
+    const uint8_t *data; /* NULL: none */
+    size_t len;
+} process_file;
+
 typedef struct process_input {
     const config_pipeline *pipeline;
-    char *text;
+    char *text;                  /* "": none; then a transcribe stage may write it */
+    process_file files[N_MEDIA]; /* by medium; in `decoded`, or in a form that the caller keeps */
+    buf decoded[N_MEDIA];
     config_device *devices; /* those of the request, else the pipeline's (borrowed) */
     size_t n_devices;
     char *context; /* free text, "" when none */
     arena *memory; /* what the request brought */
 } process_input;
 
-/* Read a request body. Returns 0 or the HTTP status in *ret_error; *ret is untouched then. */
+/* Read a request body, JSON or, as its Content-Type says (NULL: none), a form, to which *ret then points.
+ * Returns 0 or the HTTP status in *ret_error; *ret is untouched then. */
 int process_parse(process_input *ret, const gateway_config *config, const char *body, size_t len,
                   api_error *ret_error);
+int process_parse_form(process_input *ret, const gateway_config *config, const char *content_type,
+                       const char *body, size_t len, api_error *ret_error);
 void process_input_done(process_input *in); /* accepts a zeroed one */
 
 /* ---- the run (process.c) ------------------------------------------------------------------------ */
@@ -51,6 +64,10 @@ typedef struct process_calls {
     __typeof__(&backend_embed) embed;
     __typeof__(&backend_fill_mask) fill_mask;
     __typeof__(&backend_generate) generate;
+    __typeof__(&backend_transcribe) transcribe;
+    __typeof__(&backend_detect) detect;
+    __typeof__(&backend_classify_image) classify_image;
+    __typeof__(&backend_score) score;
     __typeof__(&backend_cancel) cancel;
 } process_calls;
 

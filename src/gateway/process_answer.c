@@ -22,7 +22,8 @@ void process_add(process_run *r, json_t *array, json_t *v)
 
 json_t *process_rounded(double v)
 {
-    return json_real(round(v * 1e6) / 1e6);
+    if (!isfinite(v)) return json_null();
+    return json_real(fabs(v) < 1e9 ? round(v * 1e6) / 1e6 : v);
 }
 
 static json_t *trace_new(const stage_run *s, bool ran)
@@ -31,6 +32,7 @@ static json_t *trace_new(const stage_run *s, bool ran)
     process_put(s->run, t, "stage", json_string(s->stage->name));
     process_put(s->run, t, "kind", json_string(stage_kind_name(s->stage->kind)));
     if (s->stage->model) process_put(s->run, t, "model", json_string(s->stage->model));
+    if (s->stage->adapter) process_put(s->run, t, "adapter", json_string(s->stage->adapter));
     process_put(s->run, t, "ran", json_boolean(ran));
     process_put(s->run, t, "why", json_string(text_of(&s->why)));
     return t;
@@ -52,8 +54,9 @@ static void trace_facts(stage_run *s, json_t *t)
     if (gives & GIVES_PROB) {
         process_put(s->run, t, "completion_tokens", json_integer(s->n_generated));
         process_put(s->run, t, "mean_prob", process_rounded(f->mean_prob));
-        process_put(s->run, t, "finish_reason", json_string(s->finish));
     }
+    if (*s->finish) process_put(s->run, t, "finish_reason", json_string(s->finish));
+    if (s->details && json_object_update(t, s->details) != 0) s->run->lacks_memory = true;
     if (s->results) process_put(s->run, t, "results", json_incref(s->results));
 }
 
@@ -102,8 +105,10 @@ static stage_run *speaker_of(process_run *r)
 {
     for (size_t i = r->n_stages; i-- > 0;) {
         stage_kind k = r->stages[i].stage->kind;
-        /* A ground or line stage may leave the word to others. */
-        bool may = stage_kind_gives(k) & GIVES_TEXT, silent = k == STAGE_GROUND || k == STAGE_LINE;
+        /* A ground or line stage may leave the word to others; nothing heard or no alert is nothing to say.
+         */
+        bool may = stage_kind_gives(k) & GIVES_TEXT;
+        bool silent = k == STAGE_GROUND || k == STAGE_LINE || k == STAGE_TRANSCRIBE || k == STAGE_SCORE;
         bool speaks = may && (!silent || *r->facts[i].text);
         if (speaks && r->facts[i].state == STAGE_DONE) return &r->stages[i];
     }
@@ -144,6 +149,17 @@ static json_t *intent_json(process_run *r, stage_run *s)
     return o;
 }
 
+/* What was heard, null when nothing was; absent where nobody listens. */
+static void put_heard(process_run *r, json_t *a)
+{
+    bool listens = false;
+    for (size_t i = 0; i < r->n_stages; i++) listens |= r->stages[i].stage->kind == STAGE_TRANSCRIBE;
+    if (!listens) return;
+    pipeline_facts facts = {.input = "", .stages = r->facts};
+    const char *heard = pipeline_input(r->in->pipeline, r->n_stages, &facts);
+    process_put(r, a, "heard", *heard ? json_string(heard) : json_null());
+}
+
 json_t *process_answer(process_run *r, process_outcome *o)
 {
     stage_run *intent = result_of(r, STAGE_CLASSIFY), *slots = result_of(r, STAGE_TAG);
@@ -152,6 +168,7 @@ json_t *process_answer(process_run *r, process_outcome *o)
     process_put(r, a, "object", json_string("shoal.process"));
     process_put(r, a, "pipeline", json_string(r->in->pipeline->name));
     process_put(r, a, "text", reply ? json_string(process_text(reply)) : json_null());
+    put_heard(r, a);
     process_put(r, a, "intent", intent_json(r, intent));
     process_put(r, a, "slots", slots ? json_incref(slots->slots) : json_array());
     process_put(r, a, "tool_call",

@@ -25,6 +25,7 @@ int process_classify(stage_run *s, const backend_context *ctx)
     Shoal__V1__TextInput input = SHOAL__V1__TEXT_INPUT__INIT, *inputs[] = {&input};
     Shoal__V1__ClassifyRequest req = SHOAL__V1__CLASSIFY_REQUEST__INIT;
     buf text = {0};
+    req.adapter = process_adapter(s);
     req.n_inputs = 1;
     req.inputs = inputs;
     if (process_read(s, &text) == 0) {

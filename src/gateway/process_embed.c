@@ -49,6 +49,7 @@ int process_embed(stage_run *s, const backend_context *ctx)
     Shoal__V1__TextInput all[PIPELINE_CANDIDATES_MAX + 1], *list[PIPELINE_CANDIDATES_MAX + 1];
     Shoal__V1__EmbedRequest req = SHOAL__V1__EMBED_REQUEST__INIT;
     buf text = {0};
+    req.adapter = process_adapter(s);
     req.inputs = list;
     req.n_inputs = s->stage->n_candidates + 1;
     int rc = process_read(s, &text);

@@ -21,7 +21,7 @@ static int gaps_before(const stage_run *s, size_t *ret)
     *ret = 0;
     const char *at = s->stage->input ? find_gap(s->stage->input, &n) : NULL;
     if (!at) return 0;
-    pipeline_facts facts = process_facts(s->run);
+    pipeline_facts facts = process_facts(s);
     char *part = arena_strndup(s->run->memory, s->stage->input, (size_t)(at - s->stage->input));
     buf text = {0};
     int rc = part ? pipeline_expand(s->run->in->pipeline, part, &facts, &text) : SHOAL_ENOMEM;
@@ -75,6 +75,7 @@ int process_fill_mask(stage_run *s, const backend_context *ctx)
     Shoal__V1__TextInput input = SHOAL__V1__TEXT_INPUT__INIT, *inputs[] = {&input};
     Shoal__V1__FillMaskRequest req = SHOAL__V1__FILL_MASK_REQUEST__INIT;
     buf text = {0};
+    req.adapter = process_adapter(s);
     req.n_inputs = 1;
     req.inputs = inputs;
     if (process_read(s, &text) == 0) {

@@ -65,7 +65,7 @@ unsigned process_max_tokens(const config_stage *st)
 static int put_message(const stage_run *s, const char *role, const char *template, buf *out)
 {
     process_run *r = s->run;
-    pipeline_facts facts = process_facts(r);
+    pipeline_facts facts = process_facts(s);
     config_device near[PIPELINE_NEAR_DEVICES];
     if (process_near(s, near, &facts.n_devices)) facts.devices = near;
     buf text = {0};
@@ -98,6 +98,7 @@ int process_generate(stage_run *s, const backend_context *ctx)
         req.messages_json = messages.data;
         req.max_tokens = process_max_tokens(st);
         req.sampling = &sampling;
+        req.adapter = process_adapter(s);
         req.parse_tool_calls = true;
         if (n_choices) req.constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;
         req.choices = choices;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "gateway/multipart.h"
 #include "gateway/process.h"
 #include "gateway/shared.h"
 #include "router/cache_key.h"
@@ -58,6 +59,15 @@ static void name_stage(api_error *e, const process_outcome *o)
         snprintf(e->message, sizeof e->message, "stage '%.64s': %.350s", o->failed->name, own);
 }
 
+/* A picture or a table exceeds no context. */
+static void say_too_large(api_error *e, const config_stage *failed)
+{
+    medium m = stage_kind_medium(failed->kind);
+    if (m != MEDIUM_IMAGE && m != MEDIUM_CSV) return;
+    e->status = 413;
+    e->code = "request_too_large";
+}
+
 static void on_run_done(void *user, const process_outcome *o)
 {
     process_job *j = user;
@@ -65,6 +75,7 @@ static void on_run_done(void *user, const process_outcome *o)
     j->run = NULL;
     if (o->failed) {
         api_error_from_backend(&e, o->failure);
+        if (o->failure->status == SHOAL_ELIMIT) say_too_large(&e, o->failed);
         name_stage(&e, o);
         request_note_result(j->shared.rq, o->failure);
         shared_fail(&j->shared, &e);
@@ -112,6 +123,20 @@ static void key_devices(cache_key *k, const process_input *in)
     }
 }
 
+/* The model's file and the adapter's; false when they are not known. */
+static bool key_model(cache_key *k, const config_stage *s, backend *b)
+{
+    const replica *r = backend_find(b, s->model, NULL);
+    if (!r || !r->info || r->info->template_reads_clock) return false; /* tomorrow's answer is another */
+    cache_key_str(k, "digest", r->info->digest);
+    for (size_t i = 0; s->adapter && i < r->info->n_adapters && i < r->info->n_adapter_digests; i++) {
+        if (strcmp(r->info->adapters[i], s->adapter) != 0) continue;
+        cache_key_str(k, "adapter", r->info->adapter_digests[i]);
+        return true;
+    }
+    return !s->adapter;
+}
+
 /* The pipeline's own settings are fixed while this process lives, so its name stands for them; what
  * may change under it are the models. False: not cacheable now. */
 static bool make_key(const process_input *in, backend *b, sha256_digest *ret)
@@ -121,13 +146,12 @@ static bool make_key(const process_input *in, backend *b, sha256_digest *ret)
     cache_key *k = cache_key_new("process");
     cache_key_str(k, "pipeline", p->name);
     bool known = true;
-    for (unsigned i = 0; i < p->n_stages && known; i++) {
-        if (!p->stages[i].model) continue;
-        const replica *r = backend_find(b, p->stages[i].model, NULL);
-        known = r && r->info && !r->info->template_reads_clock; /* then tomorrow's answer is another */
-        if (known) cache_key_str(k, "digest", r->info->digest);
-    }
+    for (unsigned i = 0; i < p->n_stages && known; i++)
+        if (p->stages[i].model) known = key_model(k, &p->stages[i], b);
     cache_key_str(k, "input", in->text);
+    for (int m = 0; m < N_MEDIA; m++)
+        if (in->files[m].data)
+            cache_key_bytes(k, medium_name((medium)m), in->files[m].data, in->files[m].len);
     cache_key_str(k, "context", in->context);
     key_devices(k, in);
     return cache_key_end(k, ret) && known;
@@ -135,13 +159,20 @@ static bool make_key(const process_input *in, backend *b, sha256_digest *ret)
 
 static const shared_ops OPS = {.compute = start_run, .answer = answer_cached, .free = job_free};
 
-void process_handle(gateway_request *rq)
+/* What a form brings stays in the request's body, which outlives the job. */
+static int parse(process_input *ret, const gateway_request *rq, api_error *e)
 {
     size_t len;
-    const char *body = http_body(rq->http, &len);
+    const char *body = http_body(rq->http, &len), *type = http_header_get(rq->http, "content-type");
+    return multipart_is_form(type) ? process_parse_form(ret, rq->config, type, body, len, e)
+                                   : process_parse(ret, rq->config, body, len, e);
+}
+
+void process_handle(gateway_request *rq)
+{
     api_error e;
     process_job *j = calloc(1, sizeof *j);
-    int rc = j ? process_parse(&j->in, rq->config, body, len, &e) : api_error_nomem(&e);
+    int rc = j ? parse(&j->in, rq, &e) : api_error_nomem(&e);
     if (rc) {
         free(j);
         request_error(rq, &e);
@@ -153,6 +184,10 @@ void process_handle(gateway_request *rq)
                                .embed = backend_embed,
                                .fill_mask = backend_fill_mask,
                                .generate = backend_generate,
+                               .transcribe = backend_transcribe,
+                               .detect = backend_detect,
+                               .classify_image = backend_classify_image,
+                               .score = backend_score,
                                .cancel = backend_cancel};
     sha256_digest key;
     bool cacheable = make_key(&j->in, rq->backend, &key);

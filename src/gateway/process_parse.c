@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "gateway/process.h"
+#include "gateway/process_media.h"
 
 static int pick_pipeline(const json_t *body, const gateway_config *config, const config_pipeline **ret,
                          api_error *e)
@@ -24,6 +24,7 @@ static int pick_pipeline(const json_t *body, const gateway_config *config, const
                          "this server has no pipeline configured");
 }
 
+/* *ret: "" when there is none; whether there must be one, process_check_media knows. */
 static int pick_text(const json_t *body, const char **ret, api_error *e)
 {
     shoal_err err;
@@ -32,7 +33,8 @@ static int pick_text(const json_t *body, const char **ret, api_error *e)
         return api_error_bad(e, "input", "%s", err.message);
     if (input && text) return api_error_bad(e, "input", "give 'input' or 'text', not both");
     if (!input) input = text;
-    if (!input || !*input) return api_error_bad(e, "input", "'input' is required and must not be empty");
+    if (input && !*input) return api_error_bad(e, "input", "'input' is required and must not be empty");
+    if (!input) input = "";
     size_t n = strlen(input);
     if (n > PIPELINE_INPUT_MAX_BYTES)
         return api_error_bad(e, "input", "'input' has %zu bytes, a pipeline takes at most %d", n,
@@ -207,8 +209,8 @@ static int read_context(const json_t *context, process_input *in, api_error *e)
  * then would act on another home. */
 static int check_fields(const json_t *body, api_error *e)
 {
-    static const char *const fields[] = {"pipeline", "input",  "text", "context",
-                                         "devices",  "stream", "user", "metadata"};
+    static const char *const fields[] = {"pipeline", "input",    "text",  "context", "devices", "stream",
+                                         "user",     "metadata", "audio", "image",   "csv"};
     const char *key;
     json_t *unused;
     json_object_foreach((json_t *)body, key, unused)
@@ -217,14 +219,17 @@ static int check_fields(const json_t *body, api_error *e)
         while (k < sizeof fields / sizeof *fields && strcmp(fields[k], key) != 0) k++;
         if (k == sizeof fields / sizeof *fields)
             return api_error_bad(
-                e, key, "'%.64s' is not known; 'pipeline', 'input', 'context' and 'devices' are", key);
+                e, key,
+                "'%.64s' is not known; 'pipeline', 'input', 'context', 'devices', 'audio', 'image' and "
+                "'csv' are",
+                key);
     }
     if (json_object_get(body, "devices") && json_object_get(body, "context"))
         return api_error_bad(e, "devices", "give 'devices' or 'context', not both");
     return 0;
 }
 
-static int read_body(const json_t *body, const gateway_config *config, process_input *in, api_error *e)
+int process_read_fields(const json_t *body, const gateway_config *config, process_input *in, api_error *e)
 {
     if (!json_is_object(body)) return api_error_bad(e, NULL, "the body must be a JSON object");
     if (json_is_true(json_object_get(body, "stream")))
@@ -242,7 +247,8 @@ static int read_body(const json_t *body, const gateway_config *config, process_i
     if (!in->text || !in->context) return api_error_nomem(e);
     status = read_context(json_object_get(body, "context"), in, e);
     const json_t *devices = json_object_get(body, "devices");
-    return status || !devices || json_is_null(devices) ? status : read_devices(devices, in, e);
+    if (!status && devices && !json_is_null(devices)) status = read_devices(devices, in, e);
+    return status ? status : process_read_media(body, in, e);
 }
 
 int process_parse(process_input *ret, const gateway_config *config, const char *body, size_t len,
@@ -254,7 +260,8 @@ int process_parse(process_input *ret, const gateway_config *config, const char *
     if (parsed == SHOAL_ENOMEM) return api_error_nomem(ret_error);
     if (parsed != 0) return api_error_bad(ret_error, NULL, "%s", err.message);
     process_input in = {.memory = arena_new(0)};
-    int status = in.memory ? read_body(json, config, &in, ret_error) : api_error_nomem(ret_error);
+    int status = in.memory ? process_read_fields(json, config, &in, ret_error) : api_error_nomem(ret_error);
+    if (!status) status = process_check_media(&in, ret_error);
     json_decref(json);
     if (status)
         process_input_done(&in);
@@ -266,5 +273,6 @@ int process_parse(process_input *ret, const gateway_config *config, const char *
 void process_input_done(process_input *in)
 {
     arena_free(in->memory);
+    for (int m = 0; m < N_MEDIA; m++) buf_done(&in->decoded[m]);
     *in = (process_input){0};
 }

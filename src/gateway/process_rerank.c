@@ -35,6 +35,7 @@ int process_rerank(stage_run *s, const backend_context *ctx)
     Shoal__V1__TextInput pairs[PIPELINE_DOCUMENTS_MAX], *list[PIPELINE_DOCUMENTS_MAX];
     Shoal__V1__ClassifyRequest req = SHOAL__V1__CLASSIFY_REQUEST__INIT;
     buf text = {0};
+    req.adapter = process_adapter(s);
     req.inputs = list;
     req.n_inputs = s->stage->n_documents;
     int rc = process_read(s, &text);

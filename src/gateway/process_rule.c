@@ -31,9 +31,9 @@ const char *process_text(const stage_run *s)
 static int run_ground(stage_run *s)
 {
     process_run *r = s->run;
+    pipeline_facts f = process_facts(s);
     grounding *g = arena_alloc(r->memory, sizeof *g);
-    if (!g || ground(g, s->stage->lex, r->in->devices, r->in->n_devices, r->in->text, r->memory, NULL))
-        return SHOAL_ENOMEM;
+    if (!g || ground(g, s->stage->lex, f.devices, f.n_devices, f.input, r->memory, NULL)) return SHOAL_ENOMEM;
     s->ground = g;
     if (g->verdict == GROUND_ACT) {
         s->calls = g->options[0].calls;
@@ -50,7 +50,7 @@ static int run_line(stage_run *s)
 {
     process_run *r = s->run;
     line_reading *l = arena_alloc(r->memory, sizeof *l);
-    if (!l || line_read(l, s->stage->lines, r->in->text, r->memory, NULL)) return SHOAL_ENOMEM;
+    if (!l || line_read(l, s->stage->lines, process_facts(s).input, r->memory, NULL)) return SHOAL_ENOMEM;
     s->line = l;
     fact_of(s)->label = line_verdict_name(l->verdict);
     fact_of(s)->text = l->text;

@@ -16,12 +16,14 @@ typedef struct stage_run {
     backend_call *call; /* NULL: none in flight */
     buf why, label, text;
     json_t *slots;
-    json_t *results; /* for the trace: what was ordered, or guessed */
+    json_t *results; /* for the trace: what was ordered, guessed, or found */
+    json_t *details; /* for the trace: an object whose members go into the stage's entry */
     json_t *trace;
     tool_call tools[TOOL_CALLS_MAX]; /* what a model called */
     size_t n_tools;
     uint32_t n_prompt, n_generated;
     char finish[16];
+    double sum_logprob, n_heard_tokens; /* transcribe */
     /* rules; all in the run's memory */
     const grounding *ground;
     const line_reading *line;
@@ -52,7 +54,12 @@ STAGE_KIND_TABLE(STAGE_START)
 #undef STAGE_START
 
 stage_fact *process_fact(stage_run *s);
-pipeline_facts process_facts(const process_run *r);
+/* What is known, with the input as this stage reads it. */
+pipeline_facts process_facts(const stage_run *s);
+/* What the request brings for this stage's kind; stages without it are not started. */
+ProtobufCBinaryData process_file_of(const stage_run *s);
+/* The adapter of the stage's model, "" without one: for requests, which take a char *. */
+char *process_adapter(const stage_run *s);
 /* What the model reads: the stage's `input` filled in. SHOAL_ENOMEM; *ret is the caller's in any case. */
 int process_read(const stage_run *s, buf *ret);
 
@@ -72,7 +79,7 @@ void process_rank(stage_run *s, const char *const *texts, const double *scores, 
 
 void process_put(process_run *r, json_t *o, const char *key, json_t *v); /* v NULL: it could not be made */
 void process_add(process_run *r, json_t *array, json_t *v);
-json_t *process_rounded(double v); /* a score or a time to six decimals: more would be noise */
+json_t *process_rounded(double v); /* a score or a time to six decimals: more would be noise; NaN: null */
 /* A stage's entry in the trace: it did not run; it is a rule; its call ended so. */
 void process_trace_skipped(stage_run *s);
 void process_trace_rule(stage_run *s);

@@ -13,6 +13,7 @@ int process_seq2seq(stage_run *s, const backend_context *ctx)
         req.text = text.data;
         req.max_tokens = process_max_tokens(st);
         req.sampling = &sampling;
+        req.adapter = process_adapter(s);
         req.n_beams = st->n_beams;
         req.length_penalty = 1;
         s->call = c->generate(c->b, st->model, &req, ctx, &ev);

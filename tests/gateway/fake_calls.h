@@ -32,7 +32,11 @@ typedef struct noted {
     void (*tagged)(void *, const backend_result *, const Shoal__V1__TagReply *);
     void (*embedded)(void *, const backend_result *, const Shoal__V1__EmbedReply *);
     void (*filled)(void *, const backend_result *, const Shoal__V1__FillMaskReply *);
+    void (*detected)(void *, const backend_result *, const Shoal__V1__DetectSpeechReply *);
+    void (*scored)(void *, const backend_result *, const Shoal__V1__ScoreReply *);
     backend_generate_events generate;
+    backend_transcribe_events transcribe;
+    char *adapter, *language, *prompt;
     unsigned n_beams;
     void *user;
     bool open, cancelled;
@@ -66,6 +70,7 @@ fake_classify(backend *b, const char *model, const Shoal__V1__ClassifyRequest *r
     for (size_t i = 0; i < req->n_inputs; i++)
         if (req->inputs[i]->has_pair) note_more(c, req->inputs[i]->pair);
     c->classified = done;
+    c->adapter = strdup(req->adapter);
     return (backend_call *)c;
 }
 
@@ -75,6 +80,7 @@ fake_tag(backend *b, const char *model, const Shoal__V1__TagRequest *req, const 
 {
     noted *c = note(b, model, req->inputs[0]->text, user);
     c->tagged = done;
+    c->adapter = strdup(req->adapter);
     return (backend_call *)c;
 }
 
@@ -85,6 +91,7 @@ fake_embed(backend *b, const char *model, const Shoal__V1__EmbedRequest *req, co
     noted *c = note(b, model, req->inputs[0]->text, user);
     for (size_t i = 1; i < req->n_inputs; i++) note_more(c, req->inputs[i]->text);
     c->embedded = done;
+    c->adapter = strdup(req->adapter);
     return (backend_call *)c;
 }
 
@@ -94,6 +101,7 @@ fake_fill(backend *b, const char *model, const Shoal__V1__FillMaskRequest *req, 
 {
     noted *c = note(b, model, req->inputs[0]->text, user);
     c->filled = done;
+    c->adapter = strdup(req->adapter);
     return (backend_call *)c;
 }
 
@@ -105,11 +113,58 @@ static inline backend_call *fake_generate(backend *b, const char *model,
     noted *c = note(b, model, chats ? req->messages_json : req->text, NULL);
     c->generate = *ev;
     c->n_beams = req->n_beams;
+    c->adapter = strdup(req->adapter);
     assert_int_equal(req->parse_tool_calls, chats);
     assert_true(req->max_tokens > 0);
     bool constrained = req->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;
     assert_int_equal(constrained, req->n_choices > 0);
     for (size_t i = 0; i < req->n_choices; i++) note_more(c, req->choices[i]);
+    return (backend_call *)c;
+}
+
+static inline noted *note_bytes(backend *b, const char *model, ProtobufCBinaryData bytes, void *user)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.*s", (int)(bytes.len < 60 ? bytes.len : 60), (const char *)bytes.data);
+    return note(b, model, text, user);
+}
+
+static inline backend_call *fake_transcribe(backend *b, const char *model,
+                                            const Shoal__V1__TranscribeRequest *req,
+                                            const backend_context *ctx, const backend_transcribe_events *ev)
+{
+    noted *c = note_bytes(b, model, req->audio, NULL);
+    c->transcribe = *ev;
+    c->language = strdup(req->language);
+    c->prompt = strdup(req->prompt);
+    return (backend_call *)c;
+}
+
+static inline backend_call *
+fake_detect(backend *b, const char *model, const Shoal__V1__DetectSpeechRequest *req,
+            const backend_context *ctx,
+            void (*done)(void *, const backend_result *, const Shoal__V1__DetectSpeechReply *), void *user)
+{
+    noted *c = note_bytes(b, model, req->audio, user);
+    c->detected = done;
+    return (backend_call *)c;
+}
+
+static inline backend_call *
+fake_image(backend *b, const char *model, const Shoal__V1__ImageRequest *req, const backend_context *ctx,
+           void (*done)(void *, const backend_result *, const Shoal__V1__ClassifyReply *), void *user)
+{
+    noted *c = note_bytes(b, model, req->image, user);
+    c->classified = done;
+    return (backend_call *)c;
+}
+
+static inline backend_call *
+fake_score(backend *b, const char *model, const Shoal__V1__ScoreRequest *req, const backend_context *ctx,
+           void (*done)(void *, const backend_result *, const Shoal__V1__ScoreReply *), void *user)
+{
+    noted *c = note_bytes(b, model, req->csv, user);
+    c->scored = done;
     return (backend_call *)c;
 }
 
@@ -129,6 +184,10 @@ static inline process_calls fake_calls(backend *b)
                            .embed = fake_embed,
                            .fill_mask = fake_fill,
                            .generate = fake_generate,
+                           .transcribe = fake_transcribe,
+                           .detect = fake_detect,
+                           .classify_image = fake_image,
+                           .score = fake_score,
                            .cancel = fake_cancel};
 }
 
@@ -136,6 +195,9 @@ static inline void fake_calls_done(backend *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         free(b->calls[i].text);
+        free(b->calls[i].adapter);
+        free(b->calls[i].language);
+        free(b->calls[i].prompt);
         for (size_t k = 0; k < b->calls[i].n_texts; k++) free(b->calls[i].texts[k]);
     }
 }
@@ -295,6 +357,12 @@ static inline void break_call(noted *c)
         c->embedded(c->user, &r, NULL);
     else if (c->filled)
         c->filled(c->user, &r, NULL);
+    else if (c->detected)
+        c->detected(c->user, &r, NULL);
+    else if (c->scored)
+        c->scored(c->user, &r, NULL);
+    else if (c->transcribe.end)
+        c->transcribe.end(c->transcribe.user, &r);
     else
         c->generate.end(c->generate.user, &r);
 }

@@ -96,7 +96,7 @@ static const bad_case bad_cases[] = {
     {PIPE "      - name: a\n        kind: classify\n", "stages[0].model: a classify stage needs it", 5},
     {PIPE "      - {name: a, kind: ground}\n", "stages[0].lexicon: a ground stage needs it", 5},
     {PIPE "      - {name: a, kind: line, forms: f, model: m}\n",
-     "only a classify, tag, generate, embed, rerank, seq2seq or fill-mask stage", 5},
+     "only a classify, tag, generate, embed, rerank, seq2seq, fill-mask, transcribe, vad, image or score stage", 5},
     {PIPE "      - {name: a, kind: line, forms: f}\n      - {name: b, kind: tag, model: m,\n         when: "
           "[{stage: a, label: [act]}]}\n",
      "a line stage never comes to 'act'", 7},
@@ -121,7 +121,7 @@ static const bad_case bad_cases[] = {
     {PIPE "      - {name: a, kind: tag, model: m, when: [{stage: a, label: [x]}]}\n", "declared before", 5},
     {PIPE "      - {name: a, kind: tag, model: m}\n      - {name: b, kind: tag, model: m,\n         when: "
           "[{stage: a, label: [x]}]}\n",
-     "a tag stage, a classify, embed, rerank, fill-mask, ground, line or check stage is needed", 7},
+     "a tag stage, a classify, embed, rerank, fill-mask, transcribe, vad, image, score, ground, line or check stage is needed", 7},
     {PIPE "      - {name: a, kind: embed, model: m}\n", "stages[0].candidates: an embed stage needs it", 5},
     {PIPE "      - {name: a, kind: rerank, model: m, documents: []}\n", "documents", 5},
     {PIPE "      - {name: a, kind: tag, model: m, documents: [x]}\n", "only a rerank stage has it", 5},

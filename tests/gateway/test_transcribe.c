@@ -250,12 +250,14 @@ static void forms_come_from_programs_and_own_pages(void **state)
 static void only_sound_may_be_long(void **state)
 {
     const char *allow;
-    assert_true(endpoint_find("POST", "/v1/audio/transcriptions", &allow)->takes_sound);
-    assert_true(endpoint_find("POST", "/v1/audio/translations", &allow)->takes_sound);
+    assert_true(endpoint_find("POST", "/v1/audio/transcriptions", &allow)->takes & ENDPOINT_SOUND);
+    assert_true(endpoint_find("POST", "/v1/audio/translations", &allow)->takes & ENDPOINT_SOUND);
     size_t n = 0;
-    for (size_t i = 0; i < N_ENDPOINTS; i++) n += ENDPOINTS[i].takes_sound;
-    assert_true(endpoint_find("POST", "/v1/vad", &allow)->takes_sound);
-    assert_int_equal(n, 3);
+    for (size_t i = 0; i < N_ENDPOINTS; i++) n += (ENDPOINTS[i].takes & ENDPOINT_SOUND) != 0;
+    assert_true(endpoint_find("POST", "/v1/vad", &allow)->takes & ENDPOINT_SOUND);
+    assert_true(endpoint_find("POST", "/v1/process", &allow)->takes & ENDPOINT_SOUND);
+    assert_int_equal(n, 4);
+    assert_true(endpoint_find("POST", "/v1/images/classify", &allow)->takes == ENDPOINT_FORMS);
 }
 
 int main(void)
