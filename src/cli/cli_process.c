@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "cli/cli_home.h"
 #include "gateway/config.h"
@@ -47,6 +48,45 @@ static const char *text_of(const json_t *o, const char *key)
     return s ? s : "";
 }
 
+typedef struct form {
+    buf body;
+    char boundary[40]; /* drawn, so that no file holds it */
+} form;
+
+static void put_part(form *f, const char *name, const char *filename, const char *data, size_t n)
+{
+    buf_printf(&f->body, "--%s\r\nContent-Disposition: form-data; name=\"%s\"", f->boundary, name);
+    if (filename) buf_printf(&f->body, "; filename=\"%s\"", filename);
+    buf_puts(&f->body, "\r\n\r\n");
+    buf_append(&f->body, data, n);
+    buf_puts(&f->body, "\r\n");
+}
+
+static void put_text_part(form *f, const char *name, const char *text)
+{
+    if (text) put_part(f, name, NULL, text, strlen(text));
+}
+
+static void put_file_part(form *f, const char *name, const buf *file)
+{
+    if (file) put_part(f, name, name, file->data ? file->data : "", file->len);
+}
+
+static void make_form(form *f, const cli_process_ask *ask)
+{
+    uint64_t drawn[2];
+    rng_bytes(drawn, sizeof drawn);
+    snprintf(f->boundary, sizeof f->boundary, "shoal%016llx%016llx", (unsigned long long)drawn[0],
+             (unsigned long long)drawn[1]);
+    put_text_part(f, "pipeline", ask->pipeline);
+    put_text_part(f, "input", ask->text);
+    put_text_part(f, "context", ask->devices);
+    put_file_part(f, "audio", ask->audio);
+    put_file_part(f, "image", ask->image);
+    put_file_part(f, "csv", ask->csv);
+    buf_printf(&f->body, "--%s--\r\n", f->boundary);
+}
+
 static int put_devices(buf *out, const char *devices, shoal_err *err)
 {
     const char *s = devices + strspn(devices, " \t\r\n");
@@ -62,7 +102,7 @@ static int put_devices(buf *out, const char *devices, shoal_err *err)
     return rc;
 }
 
-static int make_body(buf *out, const cli_process_ask *ask, shoal_err *err)
+static int make_json(buf *out, const cli_process_ask *ask, shoal_err *err)
 {
     int rc = 0;
     buf_puts(out, "{\"input\":");
@@ -74,6 +114,18 @@ static int make_body(buf *out, const cli_process_ask *ask, shoal_err *err)
     if (ask->devices) rc = put_devices(out, ask->devices, err);
     buf_putc(out, '}');
     return rc == 0 && out->failed ? err_nomem(err) : rc;
+}
+
+/* JSON, or with files a form, of which `type` gets the Content-Type. */
+static int make_body(buf *out, char type[96], const cli_process_ask *ask, shoal_err *err)
+{
+    form f = {0};
+    strcpy(type, "application/json");
+    if (!ask->audio && !ask->image && !ask->csv) return make_json(out, ask, err);
+    make_form(&f, ask);
+    snprintf(type, 96, "multipart/form-data; boundary=%s", f.boundary);
+    *out = f.body;
+    return out->failed ? err_nomem(err) : 0;
 }
 
 /* A header's value is one line of visible characters. */
@@ -98,21 +150,29 @@ static int nobody_there(shoal_err *err)
 static int refused(int status, const json_t *answer, shoal_err *err)
 {
     const char *why = text_of(json_object_get(answer, "error"), "message");
-    return err_set(err, status == 400 ? SHOAL_EINVALID : SHOAL_EUNAVAILABLE, "the server answers %d: %s%s",
-                   status, why, status == 401 ? "; give the key with --key or SHOAL_API_KEY" : "");
+    return err_set(
+        err, status == 400 ? SHOAL_EINVALID : SHOAL_EUNAVAILABLE, "the server answers %d: %s%s", status, why,
+        status == 401   ? "; give the key with --key or SHOAL_API_KEY"
+        : status == 413 ? "; limits.max_audio_mb and max_body_bytes of its configuration say how much"
+                        : "");
 }
 
 int cli_process_send(const http_where *where, const cli_process_ask *ask, buf *ret_json, shoal_err *err)
 {
     buf body = {0}, headers = {0}, answer = {0};
     json_t *parsed = NULL;
-    int status = 0, rc = make_body(&body, ask, err);
+    char type[96];
+    int status = 0, rc = make_body(&body, type, ask, err);
     if (rc == 0) rc = make_headers(&headers, ask->key, err);
     if (rc == 0)
-        rc = http_client_once(
-            where,
-            &(http_ask){.method = "POST", .path = "/v1/process", .body = body.data, .headers = headers.data},
-            &status, &answer, err);
+        rc = http_client_once(where,
+                              &(http_ask){.method = "POST",
+                                          .path = "/v1/process",
+                                          .body = body.data,
+                                          .n_body = body.len,
+                                          .type = type,
+                                          .headers = headers.data},
+                              &status, &answer, err);
     if (rc == SHOAL_EUNAVAILABLE) rc = nobody_there(err);
     if (rc == 0) rc = json_parse(&parsed, answer.data ? answer.data : "", answer.len, "the answer", err);
     if (rc == 0 && status != 200) rc = refused(status, parsed, err);
@@ -135,6 +195,17 @@ static void print_call(const json_t *call)
     buf_done(&args);
 }
 
+/* Each of its lines behind the margin. */
+static void print_text(const char *text)
+{
+    for (const char *s = text;; s++) {
+        size_t n = strcspn(s, "\n");
+        printf("  %.*s\n", (int)n, s);
+        s += n;
+        if (!*s) return;
+    }
+}
+
 /* Every call, in the order in which they are to be done. */
 static void print_calls(const json_t *a)
 {
@@ -148,10 +219,12 @@ static void print_trace(const json_t *trace)
 {
     for (size_t i = 0; i < json_array_size(trace); i++) {
         const json_t *t = json_array_get(trace, i);
+        const json_t *label = json_object_get(t, "label");
         if (!json_is_true(json_object_get(t, "ran"))) continue;
         if (json_object_get(t, "model"))
-            printf("  route   %-14s %-12s %7.2f ms  %s\n", text_of(t, "stage"), text_of(t, "model"),
-                   json_number_value(json_object_get(t, "ms")), text_of(t, "why"));
+            printf("  route   %-14s %-12s %7.2f ms  %s%s%s\n", text_of(t, "stage"), text_of(t, "model"),
+                   json_number_value(json_object_get(t, "ms")), text_of(t, "why"), label ? ": " : "",
+                   label ? text_of(t, "label") : "");
         else
             printf("  route   %-14s %-12s %10s  %s\n", text_of(t, "stage"), text_of(t, "verdict"), "rule",
                    text_of(t, "why"));
@@ -161,7 +234,9 @@ static void print_trace(const json_t *trace)
 void cli_process_print(const json_t *a)
 {
     const json_t *intent = json_object_get(a, "intent"), *slots = json_object_get(a, "slots");
-    if (json_is_string(json_object_get(a, "text"))) printf("  %s\n", text_of(a, "text"));
+    const json_t *heard = json_object_get(a, "heard");
+    if (json_is_string(heard)) printf("  heard   %s\n", json_string_value(heard));
+    if (json_is_string(json_object_get(a, "text"))) print_text(text_of(a, "text"));
     print_calls(a);
     if (json_is_object(intent))
         printf("  intent  %s (%.1f %%)\n", text_of(intent, "label"),

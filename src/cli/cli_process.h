@@ -11,7 +11,8 @@
 int cli_process_where(http_where *ret, const char *server, shoal_err *err);
 
 typedef struct cli_process_ask {
-    const char *text, *pipeline; /* pipeline NULL: the only one */
+    const char *text, *pipeline;    /* text NULL: none; pipeline NULL: the only one */
+    const buf *audio, *image, *csv; /* files that stages read; NULL: none */
     const char *devices; /* what --devices FILE holds: a JSON array or lines; NULL: the pipeline's own */
     const char *key;     /* of the API; NULL: none */
 } cli_process_ask;

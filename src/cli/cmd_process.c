@@ -1,25 +1,47 @@
-/* shoal process TEXT: what a running cluster makes of a request. */
+/* shoal process [TEXT]: what a running cluster makes of a request: a text, sound, a picture, a table. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/file.h"
 #include "cli/cli_model.h"
 #include "cli/cli_process.h"
 
-enum { DEVICES_MAX_BYTES = 1 << 20 };
+enum { DEVICES_MAX_BYTES = 1 << 20, FILE_MAX_BYTES = 128 << 20 };
 
-static int answer(const char *server, cli_process_ask *ask, const char *devices_file, const char *text,
-                  bool json, shoal_err *err)
+typedef struct given { /* paths of files; NULL: none */
+    const char *server, *text, *devices, *audio, *image, *csv;
+} given;
+
+/* A file that goes along; *ret stays NULL without a path. */
+static int take_file(const char *path, buf *to, const buf **ret, shoal_err *err)
 {
-    buf input = {0}, devices = {0}, reply = {0};
+    if (!path) return 0;
+    int rc = file_read(to, strcmp(path, "-") == 0 ? "/dev/stdin" : path, FILE_MAX_BYTES, err);
+    if (rc == 0 && to->len == 0) rc = err_set(err, SHOAL_EINVALID, "%s: the file is empty", path);
+    if (rc == 0) *ret = to;
+    return rc;
+}
+
+static int take_all(const given *g, cli_process_ask *ask, buf text[5], shoal_err *err)
+{
+    int rc = g->text ? cli_text(&text[0], g->text, err) : 0;
+    if (rc == 0 && g->devices) rc = file_read(&text[1], g->devices, DEVICES_MAX_BYTES, err);
+    ask->text = g->text ? text[0].data : NULL;
+    ask->devices = g->devices ? text[1].data : NULL;
+    if (rc == 0) rc = take_file(g->audio, &text[2], &ask->audio, err);
+    if (rc == 0) rc = take_file(g->image, &text[3], &ask->image, err);
+    return rc == 0 ? take_file(g->csv, &text[4], &ask->csv, err) : rc;
+}
+
+static int answer(const given *g, cli_process_ask *ask, bool json, shoal_err *err)
+{
+    buf read[5] = {{0}}, reply = {0};
     http_where where;
     json_t *parsed = NULL;
-    int rc = cli_process_where(&where, server, err);
-    if (rc == 0) rc = cli_text(&input, text, err);
-    if (rc == 0 && devices_file) rc = file_read(&devices, devices_file, DEVICES_MAX_BYTES, err);
-    ask->text = input.data;
-    ask->devices = devices_file ? devices.data : NULL;
+    int rc = cli_process_where(&where, g->server, err);
+    if (rc == 0) rc = take_all(g, ask, read, err);
     if (rc == 0) rc = cli_process_send(&where, ask, &reply, err);
     if (rc == 0) rc = json_parse(&parsed, reply.data, reply.len, "the answer", err);
     if (rc == 0 && json)
@@ -28,32 +50,39 @@ static int answer(const char *server, cli_process_ask *ask, const char *devices_
         cli_process_print(parsed);
     json_decref(parsed);
     buf_done(&reply);
-    buf_done(&devices);
-    buf_done(&input);
+    for (size_t i = 0; i < 5; i++) buf_done(&read[i]);
     return rc;
 }
 
 static int run(int argc, char **argv)
 {
-    const char *server = NULL, *devices = NULL;
+    given g = {0};
     bool json = false;
     cli_process_ask ask = {.key = getenv("SHOAL_API_KEY")};
     const cli_option options[] = {
         CLI_STRING('p', "pipeline", "NAME", "the pipeline to run (needed when there are several)",
                    &ask.pipeline),
-        CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &server),
-        CLI_STRING('d', "devices", "FILE", "the home's devices: JSON, or lines: id 'Name' = state", &devices),
+        CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &g.server),
+        CLI_STRING('d', "devices", "FILE", "the home's devices: JSON, or lines: id 'Name' = state",
+                   &g.devices),
+        CLI_STRING('a', "audio", "FILE", "sound that is listened to; - reads standard input", &g.audio),
+        CLI_STRING('i', "image", "FILE", "a picture, PNG or JPEG", &g.image),
+        CLI_STRING(0, "csv", "FILE", "a table or series, with a header", &g.csv),
         CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &ask.key),
         CLI_JSON(&json),
         CLI_END,
     };
     cli_args a;
-    int rc = cli_parse(&a, &cmd_process, options, 1, 1, argc, argv);
+    int rc = cli_parse(&a, &cmd_process, options, 0, 1, argc, argv);
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
-    rc = answer(server, &ask, devices, a.v[0], json, &err);
+    g.text = a.n ? a.v[0] : NULL;
+    if (!g.text && !g.audio && !g.image && !g.csv)
+        rc = err_set(&err, SHOAL_EINVALID, "give a TEXT, or --audio, --image or --csv with a FILE");
+    else
+        rc = answer(&g, &ask, json, &err);
     return rc == 0 ? CLI_OK : cli_fail(&cmd_process, &err);
 }
 
-const cli_command cmd_process = {"process", "send a request to a running cluster's pipeline", "TEXT", run,
+const cli_command cmd_process = {"process", "send a request to a running cluster's pipeline", "[TEXT]", run,
                                  false};

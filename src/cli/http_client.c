@@ -215,16 +215,17 @@ int http_client_exchange(http_client *c, const http_ask *r, shoal_err *err)
     buf_clear(&c->body);
     c->first_ns = 0;
     const char *method = r->method ? r->method : r->body ? "POST" : "GET";
-    size_t n = r->body ? strlen(r->body) : 0;
-    buf_printf(
-        &c->out,
-        "%s %s HTTP/1.1\r\nhost: %s\r\ncontent-type: application/json\r\n%scontent-length: %zu\r\n\r\n",
-        method, r->path, c->where.port ? c->where.host : "localhost", r->headers ? r->headers : "", n);
+    size_t n = !r->body ? 0 : r->n_body ? r->n_body : strlen(r->body);
+    buf_printf(&c->out, "%s %s HTTP/1.1\r\nhost: %s\r\ncontent-type: %s\r\n%scontent-length: %zu\r\n\r\n",
+               method, r->path, c->where.port ? c->where.host : "localhost",
+               r->type ? r->type : "application/json", r->headers ? r->headers : "", n);
     buf_append(&c->out, r->body ? r->body : "", n);
     if (c->out.failed) return err_nomem(err);
     bool close_after = false;
-    rc = send_all(c, err);
-    if (rc == 0) rc = read_answer(c, &close_after, err);
+    int sent = send_all(c, err);
+    shoal_err unheard; /* who hangs up in the middle of a long request may have said why */
+    rc = read_answer(c, &close_after, sent == 0 ? err : &unheard);
+    if (rc != 0 && sent != 0) rc = sent;
     if (rc != 0 || close_after) hang_up(c);
     return rc;
 }

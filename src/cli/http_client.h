@@ -28,7 +28,9 @@ int http_where_parse(http_where *ret, const char *url, shoal_err *err);
 typedef struct http_ask {
     const char *method; /* NULL: POST when there is a body, else GET */
     const char *path;
-    const char *body;    /* JSON; NULL: none */
+    const char *body;    /* JSON, or what `type` says; NULL: none */
+    size_t n_body;       /* its bytes; 0: up to its NUL */
+    const char *type;    /* its Content-Type; NULL: application/json */
     const char *headers; /* "x-a: b\r\n" or NULL */
 } http_ask;
 

@@ -184,7 +184,7 @@ static bool stage_holds(const config_pipeline *p, const stage_condition *c, cons
                    holds ? "unsure" : "sure", f->mean_prob, *c->mean_prob_below);
         return holds;
     }
-    buf_printf(why, "%s is %s", c->stage, *f->label ? f->label : "a number");
+    buf_printf(why, "%s is %s", c->stage, *f->label ? f->label : "without a label");
     if (!label_holds(c, f)) return false;
     if (c->score_min || c->score_below) buf_printf(why, " (score %.3f)", f->score);
     if (c->number_min || c->number_below) buf_printf(why, " (%.6g)", f->score);

@@ -88,7 +88,8 @@ int process_check_media(const process_input *in, api_error *e)
                              in->pipeline->name);
     medium m = pipeline_lacks_surely(in->pipeline, &facts, &stage);
     if (!facts.brings && (m == MEDIUM_TEXT || m == N_MEDIA))
-        return api_error_bad(e, "input", "'input' is required and must not be empty");
+        return api_error_bad(e, "input", "'input' is required and must not be empty%s",
+                             listens(in->pipeline) ? "; or give 'audio', which is listened to" : "");
     if (m == N_MEDIA) return 0;
     const config_stage *s = &in->pipeline->stages[stage];
     return api_error_bad(e, m == MEDIUM_TEXT ? "input" : medium_name(m),
