@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gateway/detect_parse.h"
+#include "gateway/encode_bytes.h"
 #include "gateway/multipart.h"
 #include "gateway/transcribe_parse.h"
 #include "memory.h"
@@ -66,6 +67,19 @@ static void check_detect(const char *type, const char *body, size_t n)
     if ((const char *)s.request.audio.data < body || s.request.audio.len > n) abort();
 }
 
+static void check_bytes(encode_kind kind, const char *type, const char *body, size_t n)
+{
+    encode_spec s = {0};
+    api_error e = {0};
+    int rc = encode_bytes_form(&s, kind, type, body, n, &e);
+    if (rc != 0) {
+        if (rc != e.status || rc < 400 || !e.message[0] || s.root) abort();
+        return;
+    }
+    if (s.bytes.len == 0 || s.bytes.len > n || s.n_inputs != 1) abort();
+    encode_spec_done(&s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const uint8_t *line = memchr(data, '\n', size);
@@ -81,6 +95,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_parts(type, body, n);
     check_spec(type, body, n);
     check_detect(type, body, n);
+    check_bytes(ENCODE_IMAGE, type, body, n);
+    check_bytes(ENCODE_SCORE, type, body, n);
     free(body);
     return 0;
 }
