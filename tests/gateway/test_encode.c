@@ -336,6 +336,39 @@ static void encode_writes_scores_by_label_or_in_order(void **state)
     buf_done(&out);
 }
 
+/* A form brings the same as the file itself. */
+static void encode_takes_files_of_forms(void **state)
+{
+    static const char TYPE[] = "multipart/form-data; boundary=B";
+#define PART(n, v) "--B\r\nContent-Disposition: form-data; name=\"" n "\"\r\n\r\n" v "\r\n"
+    static const struct {
+        encode_kind kind;
+        const char *body, *param;
+    } WRONG[] = {
+        {ENCODE_IMAGE, PART("model", "eyes") "--B--", "file"},
+        {ENCODE_IMAGE, PART("file", "") "--B--", "image"},
+        {ENCODE_IMAGE, PART("file", "x") PART("top_k", "0") "--B--", "top_k"},
+        {ENCODE_IMAGE, PART("file", "x") PART("model", "\xff") "--B--", "model"},
+        {ENCODE_SCORE, PART("image", "x") "--B--", "file"},
+    };
+    static const char body[] = PART("image", "a\0b") PART("model", "eyes") PART("top_k", "3") "--B--";
+    encode_spec s = {0};
+    api_error e = {0};
+    assert_true(encode_bytes_is_form(ENCODE_IMAGE, TYPE) && encode_bytes_is_form(ENCODE_SCORE, TYPE));
+    assert_false(encode_bytes_is_form(ENCODE_EMBED, TYPE) || encode_bytes_is_form(ENCODE_IMAGE, "image/png"));
+    assert_int_equal(encode_bytes_form(&s, ENCODE_IMAGE, TYPE, body, sizeof body - 1, &e), 0);
+    assert_int_equal(s.bytes.len, 3);
+    assert_memory_equal(s.bytes.data, "a\0b", 3);
+    assert_string_equal(s.model, "eyes");
+    assert_int_equal(s.top_k, 3);
+    encode_spec_done(&s);
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
+        const char *b = WRONG[i].body;
+        assert_int_equal(encode_bytes_form(&s, WRONG[i].kind, TYPE, b, strlen(b), &e), 400);
+        assert_string_equal(e.param, WRONG[i].param);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +382,7 @@ int main(void)
         cmocka_unit_test(encode_makes_a_csv_of_rows),
         cmocka_unit_test(encode_takes_pictures_in_base64),
         cmocka_unit_test(encode_takes_bodies_as_they_are),
+        cmocka_unit_test(encode_takes_files_of_forms),
         cmocka_unit_test(encode_keys_differ_by_bytes),
         cmocka_unit_test(encode_writes_scores_by_label_or_in_order),
     };
