@@ -17,6 +17,7 @@ static void note_done(stage_run *s, const Shoal__V1__TranscribeDone *d)
     s->n_generated = d->n_generated;
     buf_puts(&s->label, d->language);
     s->details = json_object();
+    if (!s->details) s->text.failed = true;
     if (*d->language) process_put(s->run, s->details, "language", json_string(d->language));
     process_put(s->run, s->details, "duration", process_rounded((double)d->duration_ms / 1000));
 }
@@ -60,7 +61,7 @@ static void on_end(void *user, const backend_result *r)
     stage_run *s = user;
     trim(&s->text);
     if (s->n_heard_tokens > 0) process_fact(s)->mean_prob = exp(s->sum_logprob / s->n_heard_tokens);
-    if (r->status == 0 && !s->details)
+    if (r->status == 0 && !s->details && !s->text.failed)
         process_settle_broken(s, r, "the worker ended without a result");
     else if (r->status == 0 && s->text.len > PIPELINE_INPUT_MAX_BYTES)
         settle_too_long(s, r);

@@ -3,6 +3,7 @@
 #include "fake_calls.h"
 
 #include "base/json.h"
+#include "base/json_memory.h"
 
 #define MODELS                                                                                             \
     "models: [{name: ears, path: e}, {name: voice, path: v}, {name: eyes, path: i}, {name: rows, path: "   \
@@ -35,6 +36,7 @@ typedef struct bench {
     process_run *run;
     int n_done;
     char failed[64], message[256];
+    int failure;
     json_t *answer;
 } bench;
 
@@ -42,8 +44,9 @@ static void on_done(void *user, const process_outcome *o)
 {
     bench *t = user;
     t->n_done++;
-    t->answer = json_incref(o->answer);
+    if (!o->failed) t->answer = json_incref(o->answer);
     if (!o->failed) return;
+    t->failure = o->failure->status;
     snprintf(t->failed, sizeof t->failed, "%s", o->failed->name);
     snprintf(t->message, sizeof t->message, "%s", o->failure->message);
 }
@@ -572,6 +575,124 @@ static void the_examples_are_configurations(void **state)
     }
 }
 
+/* ---- no memory
+ * --------------------------------------------------------------------------------------------- */
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* Allocation number `countdown` finds no memory; negative: all do. Sanitizers bring their own allocator. */
+static long countdown = -1;
+
+extern void *__libc_malloc(size_t n);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *p, size_t n);
+
+static bool refuses(void)
+{
+    return countdown >= 0 && countdown-- == 0;
+}
+
+void *malloc(size_t n)
+{
+    return refuses() ? NULL : __libc_malloc(n);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return refuses() ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t n)
+{
+    return refuses() ? NULL : __libc_realloc(p, n);
+}
+
+static void reply_to(noted *c)
+{
+    static const char *const labels[] = {"drift", "fault"};
+    static const double scores[] = {0.99, 0.5};
+    if (c->transcribe.end)
+        hear(c, " lights", " on");
+    else if (c->detected)
+        detect(c, 1);
+    else if (c->scored)
+        score_rows(c, labels, scores, 2);
+    else
+        answer_label(c, "cat", 0.75f);
+}
+
+/* True: some allocation was refused. */
+static bool answered_without(long n, const char *stages, const char *body, const char *want)
+{
+    bench *t = start(stages, body);
+    countdown = n;
+    reply_to(&t->b.calls[0]);
+    bool refused = countdown < 0;
+    countdown = -1;
+    assert_int_equal(t->n_done, 1);
+    assert_int_equal(t->failure, t->answer ? 0 : SHOAL_ENOMEM);
+    char *text = t->answer ? json_dumps(t->answer, JSON_COMPACT) : NULL;
+    if (text && !strstr(text, want)) fail_msg("allocation %ld: %s", n, text);
+    free(text);
+    stop(t);
+    return refused;
+}
+
+static void what_models_say_is_whole_or_fails(void **state)
+{
+    static const struct {
+        const char *stages, *body, *want;
+    } CASES[] = {
+        {WORDS, SOUND, "\"heard\":\"lights on\""},
+        {VOICE, SOUND, "\"results\":[{\"start\":0.5,\"end\":1.0}]"},
+        {PICTURE, "{\"image\":\"aaaa\"}", "\"results\":[{\"label\":\"cat\",\"score\":0.75}]"},
+        {TABLE, "{\"csv\":\"x\"}", "\"text\":\"m2 at noon: fault 0.500\""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        long n = 0;
+        while (answered_without(n, CASES[i].stages, CASES[i].body, CASES[i].want)) n++;
+        assert_true(n > 10);
+    }
+}
+
+static bool parsed_without(long n, const gateway_config *c, const char *type, const char *body)
+{
+    process_input in = {0};
+    api_error e = {0};
+    countdown = n;
+    int rc = type ? process_parse_form(&in, c, type, body, strlen(body), &e)
+                  : process_parse(&in, c, body, strlen(body), &e);
+    bool refused = countdown < 0;
+    countdown = -1;
+    if (rc && rc != 500) fail_msg("allocation %ld: %d %s", n, rc, e.message);
+    if (rc) assert_null(in.memory);
+    if (!rc) assert_memory_equal(in.files[MEDIUM_AUDIO].data, "RIFF", 4);
+    process_input_done(&in);
+    return refused;
+}
+
+static void requests_are_whole_or_fail(void **state)
+{
+    gateway_config *c = configure(WORDS);
+    long n = 0, m = 0;
+    while (parsed_without(n, c, NULL, SOUND)) n++;
+    while (parsed_without(m, c, TYPE, PART("file", "RIFF") PART("devices", "[]") END)) m++;
+    assert_true(n > 5 && m > 5);
+    config_free(c);
+}
+#else
+static void what_models_say_is_whole_or_fails(void **state)
+{
+    fprintf(stderr, "SKIP %s: a sanitizer brings its own allocator\n", __func__);
+    skip();
+}
+
+static void requests_are_whole_or_fail(void **state)
+{
+    fprintf(stderr, "SKIP %s: a sanitizer brings its own allocator\n", __func__);
+    skip();
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,6 +717,9 @@ int main(void)
         cmocka_unit_test(what_cannot_work_is_refused_at_the_start),
         cmocka_unit_test(dead_workers_fail_the_run),
         cmocka_unit_test(the_examples_are_configurations),
+        cmocka_unit_test(what_models_say_is_whole_or_fails),
+        cmocka_unit_test(requests_are_whole_or_fail),
     };
+    json_memory_guard(); /* as the program does */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
