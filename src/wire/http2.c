@@ -23,16 +23,7 @@ enum {
     OVERSIZE_IS_ANSWERED = 2 /* up to so many times the limit a list is read on, so that 431 can be said */
 };
 
-static void send_answer(http_request *r, int status, const http_header *headers, size_t n, bool has_body);
-
 /* ---- refusing -------------------------------------------------------------------------------- */
-
-/* A stream that cannot even be reset, for want of memory, would wait for ever: its connection goes. */
-static void reset_stream(http_conn *c, int32_t id, uint32_t why)
-{
-    if (nghttp2_is_fatal(nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, id, why)))
-        transport_close(c->io, "out of memory");
-}
 
 /* Answer a stream with an error of the server's own; the rest of its body is not wanted. */
 static void refuse(http_request *r, int status, const char *why)
@@ -50,7 +41,7 @@ static void refuse(http_request *r, int status, const char *why)
     http_conn_error_body(c->server, status, why, &r->out, &type);
     c->out_bytes += r->out.len;
     http_header h = {"content-type", type};
-    send_answer(r, status, &h, 1, r->out.len > 0 && !r->is_head);
+    http2_send_answer(r, status, &h, 1, r->out.len > 0 && !r->is_head);
 }
 
 /* Too much of a thing that costs the client nothing: GOAWAY(ENHANCE_YOUR_CALM). */
@@ -173,7 +164,7 @@ static int on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id, const u
     if (n > r->max_body - r->body.len) {
         refuse(r, 413, "the request body is too large");
     } else if (c->body_bytes + n > per_conn) {
-        reset_stream(c, id, NGHTTP2_REFUSED_STREAM);
+        http2_reset(c, id, NGHTTP2_REFUSED_STREAM);
     } else if (buf_append(&r->body, data, n) != 0) {
         refuse(r, 500, "out of memory");
     } else {
@@ -220,151 +211,14 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t error_code,
     return 0;
 }
 
-/* ---- answers go out -------------------------------------------------------------------------- */
-
-static ssize_t read_answer(nghttp2_session *h2, int32_t id, uint8_t *to, size_t max, uint32_t *flags,
-                           nghttp2_data_source *source, void *user)
-{
-    http_conn *c = user;
-    http_request *r = source->ptr;
-    size_t left = r->out.len - r->out_at, n = left < max ? left : max;
-    if (left == 0 && !r->ended) {
-        r->deferred = true;
-        return NGHTTP2_ERR_DEFERRED;
-    }
-    if (n) memcpy(to, r->out.data + r->out_at, n);
-    r->out_at += n;
-    c->out_bytes -= n;
-    c->taken += n;
-    r->taken += n;
-    if (r->out_at == r->out.len) {
-        buf_clear(&r->out);
-        r->out_at = 0;
-        if (r->ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
-        if (r->ended && r->trailers) {
-            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-            if (nghttp2_submit_trailer(h2, id, r->trailers, r->n_trailers) != 0)
-                return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets it: its end would never be said */
-        }
-    }
-    return (ssize_t)n;
-}
-
 /* An answer is out before all of the request was in: the rest is not wanted (RFC 9113 8.1). */
 static int on_frame_sent(nghttp2_session *h2, const nghttp2_frame *f, void *user)
 {
     bool is_end = f->hd.flags & NGHTTP2_FLAG_END_STREAM;
     if (is_end && (f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS) &&
         nghttp2_session_get_stream_remote_close(h2, f->hd.stream_id) == 0)
-        reset_stream(user, f->hd.stream_id, NGHTTP2_NO_ERROR);
+        http2_reset(user, f->hd.stream_id, NGHTTP2_NO_ERROR);
     return 0;
-}
-
-static nghttp2_nv nv_of(const char *name, const char *value)
-{
-    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE};
-}
-
-static char *lower_copy(arena *mem, const char *s)
-{
-    char *copy = arena_strdup(mem, s);
-    for (char *p = copy; p && *p; p++)
-        if (*p >= 'A' && *p <= 'Z') *p = (char)(*p + 32);
-    return copy;
-}
-
-/* How many were put; negative without memory for one. */
-static ssize_t put_headers(http_request *r, nghttp2_nv *nv, const http_header *headers, size_t n)
-{
-    ssize_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!http_header_is_sendable(&headers[i])) continue;
-        char *name = lower_copy(r->mem, headers[i].name);
-        if (!name) return NGHTTP2_ERR_NOMEM;
-        nv[at++] = nv_of(name, headers[i].value);
-    }
-    return at;
-}
-
-static void send_answer(http_request *r, int status, const http_header *headers, size_t n, bool has_body)
-{
-    http_conn *c = r->conn;
-    char code[16], length[24];
-    nghttp2_nv *nv = arena_alloc(r->mem, (n + 3) * sizeof *nv);
-    nghttp2_data_provider body = {.source = {.ptr = r}, .read_callback = read_answer};
-    ssize_t put = nv ? put_headers(r, nv + 1, headers, n) : NGHTTP2_ERR_NOMEM;
-    int rc = NGHTTP2_ERR_NOMEM;
-    if (put >= 0) {
-        size_t at = 1 + (size_t)put;
-        snprintf(code, sizeof code, "%03d", status);
-        nv[0] = nv_of(":status", code);
-        nv[at++] = nv_of("date", http_conn_date(c->server));
-        snprintf(length, sizeof length, "%zu", r->out.len);
-        if (r->ended && has_body) nv[at++] = nv_of("content-length", length);
-        rc = nghttp2_submit_response(c->h2, r->stream_id, nv, at, has_body ? &body : NULL);
-    }
-    if (rc != 0) reset_stream(c, r->stream_id, NGHTTP2_INTERNAL_ERROR);
-    conn_mark_dirty(c);
-}
-
-static bool put_out(http_request *r, const void *data, size_t len)
-{
-    if (buf_append(&r->out, data, len) != 0) {
-        reset_stream(r->conn, r->stream_id, NGHTTP2_INTERNAL_ERROR);
-        return false;
-    }
-    r->conn->out_bytes += len;
-    return true;
-}
-
-static bool is_bodiless(const http_request *r, int status)
-{
-    return r->is_head || status == 204 || status == 304;
-}
-
-static void http2_respond(http_request *r, int status, const http_header *headers, size_t n, const void *body,
-                          size_t len)
-{
-    bool has_body = len && !is_bodiless(r, status);
-    conn_mark_dirty(r->conn);
-    if (!has_body || put_out(r, body, len)) send_answer(r, status, headers, n, has_body);
-}
-
-static void http2_begin(http_request *r, int status, const http_header *headers, size_t n)
-{
-    send_answer(r, status, headers, n, !r->is_head);
-}
-
-static void resume(http_request *r)
-{
-    if (r->deferred && nghttp2_is_fatal(nghttp2_session_resume_data(r->conn->h2, r->stream_id)))
-        reset_stream(r->conn, r->stream_id, NGHTTP2_INTERNAL_ERROR);
-    r->deferred = false;
-    conn_mark_dirty(r->conn);
-}
-
-static void http2_write(http_request *r, const void *data, size_t len)
-{
-    if (!r->is_head && put_out(r, data, len)) resume(r);
-}
-
-static bool keep_trailers(http_request *r, const http_header *trailers, size_t n)
-{
-    nghttp2_nv *nv = arena_alloc(r->mem, n * sizeof *nv);
-    ssize_t put = nv ? put_headers(r, nv, trailers, n) : NGHTTP2_ERR_NOMEM;
-    for (ssize_t i = 0; i < put; i++) {
-        nv[i].value = (uint8_t *)arena_strndup(r->mem, (const char *)nv[i].value, nv[i].valuelen);
-        if (!nv[i].value) return false;
-    }
-    r->n_trailers = put > 0 ? (size_t)put : 0;
-    r->trailers = put > 0 ? nv : NULL;
-    return put >= 0;
-}
-
-static void http2_end(http_request *r, const http_header *trailers, size_t n)
-{
-    if (n && !keep_trailers(r, trailers, n)) reset_stream(r->conn, r->stream_id, NGHTTP2_INTERNAL_ERROR);
-    resume(r);
 }
 
 /* ---- the session ----------------------------------------------------------------------------- */

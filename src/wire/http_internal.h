@@ -4,7 +4,9 @@
  *     http_request.c  a request and the calls a handler makes on it
  *     http1.c         one connection speaking HTTP/1.1      (http1_parse.c: its strict grammar)
  *     http2.c         one connection speaking HTTP/2        (nghttp2 session)
- *     http_server.c   listeners, connections, limits and time
+ *     http2_answer.c  its answers
+ *     http_server.c   connections, limits and time
+ *     http_listen.c   listeners, and what they do when the table is full
  *
  * The way up is a connection's conn_ops: what its protocol does with bytes, time and answers.
  *
@@ -183,7 +185,22 @@ void http1_refuse(http_conn *c, int status, const char *why);
 /* http2.c */
 int http2_start(http_conn *c);
 
-/* http_server.c: connections around a transport without a listener, for fuzz targets and tests. */
+/* http2_answer.c: of conn_ops */
+void http2_respond(http_request *r, int status, const http_header *headers, size_t n, const void *body,
+                   size_t len);
+void http2_begin(http_request *r, int status, const http_header *headers, size_t n);
+void http2_write(http_request *r, const void *data, size_t len);
+void http2_end(http_request *r, const http_header *trailers, size_t n);
+/* The answer's head, and what r->out holds. */
+void http2_send_answer(http_request *r, int status, const http_header *headers, size_t n, bool has_body);
+void http2_reset(http_conn *c, int32_t id, uint32_t why);
+
+/* http_listen.c */
+void http_server_stop_listening(http_server *s);
+
+/* http_server.c */
+void http_server_gone(http_server *s); /* the last of it has gone, perhaps: then free it, and say so */
+/* Connections around a transport without a listener, for fuzz targets and tests. */
 http_conn *http_server_new_conn(http_server *s);
 void http_server_adopt(http_conn *c, transport *io);
 const transport_events *http_server_events(http_conn *c, transport_events *ret);

@@ -1,0 +1,263 @@
+/* http_listen.c: listeners, and who gives way when the table is full. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "wire/http_internal.h"
+
+enum { LISTEN_BACKLOG = 511, MAX_REFUSING = 64 };
+
+/* When the table is full, so long a new connection is left alone that has not asked for anything yet. */
+enum { NEWCOMER_MS = 1000 };
+
+typedef union any_stream {
+    uv_handle_t handle;
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+} any_stream;
+
+struct http_listener {
+    http_listener *next;
+    http_server *server;
+    any_stream u, away; /* away: takes connections that there is no memory for */
+    SSL_CTX *tls;
+    char *path; /* of a Unix socket, unlinked on close */
+    bool open, closed, turning_away, another_waits;
+};
+
+/* ---- a full table ------------------------------------------------------------------------------- */
+
+/* May it be closed in favour of a new one? Not with a request, a part of one, or an answer on its way. One
+ * that has never asked for anything may be just about to. */
+static bool may_give_way(const http_conn *c, uint64_t now)
+{
+    if (c->requests || c->begun_ms || c->parked || c->refusing || transport_is_closing(c->io) ||
+        conn_unsent(c))
+        return false;
+    return c->has_asked || now - c->idle_since_ms >= NEWCOMER_MS;
+}
+
+/* Rather one that never asked for anything, then the one that has been idle for longest. NULL: none. */
+static http_conn *least_wanted(const http_server *s, uint64_t now)
+{
+    http_conn *best = NULL;
+    for (http_conn *c = s->conns; c; c = c->next) {
+        if (!may_give_way(c, now)) continue;
+        if (best && best->has_asked != c->has_asked ? best->has_asked
+                                                    : !best || c->idle_since_ms < best->idle_since_ms)
+            best = c;
+    }
+    return best;
+}
+
+/* It does not count any more while it says goodbye. */
+static bool make_room(http_server *s)
+{
+    http_conn *c = least_wanted(s, uv_now(s->loop));
+    if (!c) return false;
+    c->refusing = true;
+    s->n_refusing++;
+    if (s->n_refusing > MAX_REFUSING)
+        transport_close(c->io, "idle, and others want its place");
+    else
+        c->ops->leave(c);
+    return true;
+}
+
+/* ---- listening ------------------------------------------------------------------------------- */
+
+static void free_listener(http_listener *l)
+{
+    http_server *s = l->server;
+    for (http_listener **p = &s->listeners; *p; p = &(*p)->next)
+        if (*p == l) {
+            *p = l->next;
+            break;
+        }
+    SSL_CTX_free(l->tls);
+    free(l->path);
+    free(l);
+    s->n_handles--;
+    http_server_gone(s);
+}
+
+static void turn_away(http_listener *l);
+
+static void turned_away(uv_handle_t *h)
+{
+    http_listener *l = h->data;
+    l->turning_away = false;
+    if (l->open && l->another_waits) turn_away(l);
+    if (!l->open && l->closed) free_listener(l);
+}
+
+/* There is no memory for the connection that waits. It must be taken all the same, or libuv never asks to
+ * take another; so a handle that was there before takes and closes it, one at a time. */
+static void turn_away(http_listener *l)
+{
+    l->another_waits = l->turning_away;
+    if (l->turning_away) return;
+    if (l->path)
+        uv_pipe_init(l->server->loop, &l->away.pipe, 0);
+    else
+        uv_tcp_init(l->server->loop, &l->away.tcp);
+    l->away.handle.data = l;
+    l->turning_away = true;
+    uv_accept(&l->u.stream, &l->away.stream);
+    uv_close(&l->away.handle, turned_away);
+}
+
+static void on_connection(uv_stream_t *stream, int status)
+{
+    http_listener *l = stream->data;
+    http_server *s = l->server;
+    if (status != 0) return;
+    http_conn *c = http_server_new_conn(s);
+    transport *io;
+    transport_events ev;
+    if (c) c->is_open = !l->tls;
+    int rc = c ? transport_accept(&io, stream, l->tls, &s->scratch, http_server_events(c, &ev), NULL)
+               : SHOAL_ENOMEM;
+    if (rc != 0) {
+        free(c);
+        turn_away(l);
+        return;
+    }
+    http_server_adopt(c, io);
+    size_t serving = s->n_conns - s->n_refusing;
+    if (serving <= s->limits.max_connections || make_room(s)) return;
+    c->refusing = true;
+    s->n_refusing++;
+    if (l->tls || s->n_refusing > MAX_REFUSING) {
+        transport_close(io, "too many connections");
+        return;
+    }
+    http1_start(c);
+    http1_refuse(c, 503, "too many connections");
+}
+
+static int bind_tcp(http_listener *l, const address *a, const char *text, shoal_err *err)
+{
+    char port[8];
+    uv_getaddrinfo_t req;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    snprintf(port, sizeof port, "%d", a->port);
+    int rc = uv_getaddrinfo(l->server->loop, &req, NULL, a->host[0] ? a->host : NULL, port, &hints);
+    if (rc == 0) {
+        rc = uv_tcp_bind(&l->u.tcp, req.addrinfo->ai_addr, 0);
+        uv_freeaddrinfo(req.addrinfo);
+    }
+    return rc == 0 ? 0 : err_set(err, SHOAL_EIO, "cannot listen on %s: %s", text, uv_strerror(rc));
+}
+
+/* A socket file that nobody listens on is left over from a crash and may go; anything else stays. */
+static int remove_stale(const char *path, shoal_err *err)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0) return 0;
+    if (!S_ISSOCK(st.st_mode))
+        return err_set(err, SHOAL_EINVALID, "unix:%s: exists and is not a socket", path);
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    snprintf(sa.sun_path, sizeof sa.sun_path, "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool alive = fd >= 0 && (connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0 || errno == EAGAIN);
+    if (fd >= 0) close(fd);
+    if (alive) return err_set(err, SHOAL_EIO, "unix:%s: another process listens on it", path);
+    if (unlink(path) != 0) return err_set(err, SHOAL_EIO, "unix:%s: %s", path, strerror(errno));
+    return 0;
+}
+
+static int bind_pipe(http_listener *l, const address *a, shoal_err *err)
+{
+    int rc = remove_stale(a->path, err);
+    if (rc != 0) return rc;
+    rc = uv_pipe_bind(&l->u.pipe, a->path);
+    if (rc != 0) return err_set(err, SHOAL_EIO, "cannot listen on unix:%s: %s", a->path, uv_strerror(rc));
+    l->path = strdup(a->path);
+    /* Between bind and listen nobody can connect, so the mode holds from the first connection on. */
+    if (!l->path) return err_nomem(err);
+    if (chmod(a->path, 0600) != 0) return err_set(err, SHOAL_EIO, "unix:%s: %s", a->path, strerror(errno));
+    return 0;
+}
+
+static void on_listener_closed(uv_handle_t *h)
+{
+    http_listener *l = h->data;
+    l->closed = true;
+    if (!l->turning_away) free_listener(l);
+}
+
+static void close_listener(http_listener *l)
+{
+    if (!l->open) return;
+    l->open = false;
+    if (l->path) unlink(l->path);
+    uv_close(&l->u.handle, on_listener_closed);
+}
+
+void http_server_stop_listening(http_server *s)
+{
+    for (http_listener *l = s->listeners; l; l = l->next) close_listener(l);
+}
+
+static int bound_port(const uv_tcp_t *tcp)
+{
+    struct sockaddr_storage sa;
+    int n = sizeof sa;
+    if (uv_tcp_getsockname(tcp, (struct sockaddr *)&sa, &n) != 0) return 0;
+    return ntohs(sa.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&sa)->sin6_port
+                                          : ((struct sockaddr_in *)&sa)->sin_port);
+}
+
+static http_listener *add_listener(http_server *s, bool is_unix)
+{
+    http_listener *l = calloc(1, sizeof *l);
+    if (!l) return NULL;
+    l->server = s;
+    if (is_unix)
+        uv_pipe_init(s->loop, &l->u.pipe, 0);
+    else
+        uv_tcp_init(s->loop, &l->u.tcp);
+    l->u.handle.data = l;
+    l->open = true;
+    l->next = s->listeners;
+    s->listeners = l;
+    s->n_handles++;
+    return l;
+}
+
+int http_server_listen(http_server *s, const char *address_text, const http_tls *tls, shoal_err *err)
+{
+    address a;
+    int rc = address_parse(&a, address_text, err);
+    if (rc != 0) return rc;
+    http_listener *l = add_listener(s, a.is_unix);
+    if (!l) return err_nomem(err);
+    if (tls) rc = tls_server_context(&l->tls, tls->cert_file, tls->key_file, err);
+    if (rc == 0) rc = a.is_unix ? bind_pipe(l, &a, err) : bind_tcp(l, &a, address_text, err);
+    if (rc == 0) {
+        int e = uv_listen(&l->u.stream, LISTEN_BACKLOG, on_connection);
+        if (e != 0) rc = err_set(err, SHOAL_EIO, "cannot listen on %s: %s", address_text, uv_strerror(e));
+    }
+    if (rc != 0)
+        close_listener(l);
+    else if (!a.is_unix)
+        s->port = bound_port(&l->u.tcp);
+    return rc;
+}
+
+int http_server_port(const http_server *s)
+{
+    return s->port;
+}
+
+size_t http_server_connections(const http_server *s)
+{
+    return s->n_conns;
+}
