@@ -1,8 +1,33 @@
-/* grpc.h: gRPC, unary request with one or many replies, server and client.
+/* grpc.h: gRPC, server and client: one request or a stream of them, one reply or a stream of them.
  *
  * gRPC is HTTP/2 POST + 5-byte frames (flag, big-endian length) + trailers (grpc-status); see
  * github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md. Messages are opaque bytes here (protobuf is packed by
- * the caller). Single-threaded: everything on the loop's thread. */
+ * the caller). Single-threaded: everything on the loop's thread.
+ *
+ * One request in one message, as most calls are (replies may be many):
+ *
+ *     static void on_add(void *user, grpc_call *c, const uint8_t *msg, size_t n) {    server
+ *         grpc_call_send(c, sum, n_sum);
+ *         grpc_call_end(c, GRPC_OK, NULL);
+ *     }
+ *     call = grpc_call_start(ch, "/t.T/Add", msg, n, NULL, 0, deadline_ns, &events);  client
+ *
+ * Streams in either direction or both: the server names its callbacks in a grpc_stream_method, the client
+ * opens the call and sends when it likes. Both sides send as long as little waits, and go on at `drained`:
+ *
+ *     static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n) {
+ *         grpc_call_send(c, msg, n);                                                  an echo that
+ *         if (grpc_call_unsent(c) > GRPC_CALM_BYTES) grpc_call_pause(c, true);        never hoards
+ *     }
+ *     static void on_drained(void *user, grpc_call *c) { grpc_call_pause(c, false); }
+ *
+ *     call = grpc_call_open(ch, "/t.T/Echo", NULL, &events);
+ *     while (more && grpc_client_unsent(call) < GRPC_CALM_BYTES) grpc_client_send(call, next, n);
+ *     ...
+ *     grpc_client_half_close(call);
+ *
+ * No event and no callback ever comes from inside a function of this header, but for the ends that
+ * grpc_channel_close announces. Any of them may be called from inside any callback. */
 #ifndef WIRE_GRPC_H
 #define WIRE_GRPC_H
 
@@ -29,6 +54,9 @@ typedef enum grpc_status {
 #undef GRPC_STATUS_ENUM
 } grpc_status;
 
+/* A good mark for "little waits": below it a sender keeps the network busy, above it it only fills memory. */
+enum { GRPC_CALM_BYTES = 64 << 10 };
+
 const char *grpc_status_name(int status);         /* "UNAVAILABLE" */
 grpc_status grpc_status_from_err(int shoal_code); /* SHOAL_EFULL -> RESOURCE_EXHAUSTED, ... */
 int grpc_status_to_err(int status);               /* and back */
@@ -43,22 +71,56 @@ typedef struct grpc_method {
     void (*on_call)(void *user, grpc_call *c, const uint8_t *msg, size_t n);
 } grpc_method;
 
+/* A method whose requests are a stream. All but begin and message may be NULL. After grpc_call_end or
+ * `cancelled` nothing more comes for that call. */
+typedef struct grpc_stream_method {
+    const char *path;
+    size_t max_message; /* bytes of one request; 0: the server's */
+    void (*begin)(void *user, grpc_call *c);
+    void (*message)(void *user, grpc_call *c, const uint8_t *msg, size_t n); /* borrowed */
+    void (*ended)(void *user, grpc_call *c);   /* the client sends no more; the call is still to be ended */
+    void (*drained)(void *user, grpc_call *c); /* all that was sent has left; it does not wait any more */
+    void (*cancelled)(void *user,
+                      grpc_call *c); /* as grpc_call_on_cancel has it, also when it broke the rules */
+} grpc_stream_method;
+
 /* methods must outlive the server. Unknown paths get UNIMPLEMENTED. Limits left at zero are those of a
- * few long-lived, trusted channels: messages and backlog of 16 MiB, 1024 streams, never idle for too long. */
+ * few long-lived, trusted channels: messages and backlog of 16 MiB, 1024 streams, never idle for too long.
+ * write_timeout_ms holds for them too: set it to UINT64_MAX where clients may rest for longer. */
 int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *methods, size_t n_methods,
                     void *user, const http_limits *limits, shoal_err *err);
+/* More methods, of streams, with a user of their own; before listening. They must outlive the server. */
+int grpc_server_add_streams(grpc_server *s, const grpc_stream_method *methods, size_t n_methods, void *user,
+                            shoal_err *err);
 int grpc_server_listen(grpc_server *s, const char *address, shoal_err *err); /* "unix:/path" or host:port */
+int grpc_server_port(const grpc_server *s);                                  /* bound by the last listen */
 void grpc_server_drain(grpc_server *s, void (*done)(void *user), void *user);
 void grpc_server_close(grpc_server *s, void (*closed)(void *user), void *user);
 
 /* Called when the client cancelled or left before grpc_call_end; the pointer dies after it. */
 void grpc_call_on_cancel(grpc_call *c, void (*fn)(void *user, grpc_call *c), void *user);
-uint64_t grpc_call_deadline_ns(const grpc_call *c);                         /* clock_ns time; 0: none */
+/* All that was sent has left; it does not wait any more. For calls of one request, too. */
+void grpc_call_on_drained(grpc_call *c, void (*fn)(void *user, grpc_call *c), void *user);
+void grpc_call_set_data(grpc_call *c, void *data);
+void *grpc_call_data(const grpc_call *c);
+/* clock_ns time; 0: none. The client ends the call then; the server need not, but may save itself work. */
+uint64_t grpc_call_deadline_ns(const grpc_call *c);
 const char *grpc_call_metadata(const grpc_call *c, const char *lower_name); /* NULL when absent */
-void grpc_call_send(grpc_call *c, const void *msg, size_t n);               /* copied */
+/* The answer's head with this metadata, before the first message; without it that message brings a bare one.
+ */
+void grpc_call_begin(grpc_call *c, const http_header *metadata, size_t n);
+/* Copied. A client that does not read is paused for by looking at grpc_call_unsent: at max_write_backlog
+ * its connection is closed. */
+void grpc_call_send(grpc_call *c, const void *msg, size_t n);
 size_t grpc_call_unsent(const grpc_call *c); /* bytes that flow control has not let through */
+/* While paused no message and no `ended` comes, and the client can send no more than a window ahead (256
+ * KiB). What came meanwhile follows from the loop. Only for streams. */
+void grpc_call_pause(grpc_call *c, bool paused);
 /* Ends the call; message may be NULL. c is dead afterwards. */
 void grpc_call_end(grpc_call *c, grpc_status status, const char *message);
+/* The same, with metadata in the trailers. */
+void grpc_call_end_with(grpc_call *c, grpc_status status, const char *message, const http_header *metadata,
+                        size_t n);
 
 /* ---- client ---------------------------------------------------------------------------------- */
 
@@ -84,19 +146,42 @@ void grpc_channel_close(grpc_channel *ch);
 
 typedef struct grpc_client_events {
     void *user;
-    void (*message)(void *user, const uint8_t *msg, size_t n); /* may be NULL */
+    void (*message)(void *user, const uint8_t *msg, size_t n); /* may be NULL, as may the next two */
+    /* A field of the answer's head or trailers that is not gRPC's own, as it comes; borrowed. */
+    void (*metadata)(void *user, const char *name, const char *value);
+    void (*drained)(void *user); /* all that was sent has left; it does not wait any more */
     /* Exactly once, last. The call is dead afterwards. */
     void (*end)(void *user, grpc_status status, const char *message);
 } grpc_client_events;
 
-/* No event comes from inside this call. deadline_ns 0: none, else the call ends with DEADLINE_EXCEEDED
- * then and grpc-timeout is sent. NULL when the channel is not connected, or takes no more calls because the
- * server drains, or the message is over 160 MiB (no event follows). The message is copied. */
+/* Zero means the default. */
+typedef struct grpc_call_options {
+    const http_header *metadata; /* one with a NULL value is left out */
+    size_t n_metadata;
+    uint64_t
+        deadline_ns; /* clock_ns time: then DEADLINE_EXCEEDED ends the call; grpc-timeout is sent. 0: none */
+    size_t max_message; /* bytes of one reply [16 MiB]; a longer one ends the call with RESOURCE_EXHAUSTED */
+    size_t max_unsent;  /* [4 MiB] see grpc_client_send */
+} grpc_call_options;
+
+/* One request, and that is all of them. NULL when the channel is not connected, or takes no more calls
+ * because the server drains, or the message is over 160 MiB (no event follows). The message is copied. */
 grpc_client_call *grpc_call_start(grpc_channel *ch, const char *path, const void *msg, size_t n,
                                   const http_header *metadata, size_t n_metadata, uint64_t deadline_ns,
                                   const grpc_client_events *ev);
-/* While paused no event comes but the end by deadline or loss, and the server may send no more than a window
- * ahead (64 KiB). What came meanwhile follows from the loop, later than the call that ends the pause. */
+/* A call whose requests follow one by one. NULL as above, or without memory; opt may be NULL. */
+grpc_client_call *grpc_call_open(grpc_channel *ch, const char *path, const grpc_call_options *opt,
+                                 const grpc_client_events *ev);
+/* Copied. SHOAL_EFULL: as much waits as may, this was not taken: send it again at `drained`. SHOAL_EINVALID:
+ * the call has ended, or was half-closed. SHOAL_ENOMEM, SHOAL_ELIMIT (over 160 MiB): not taken, the call goes
+ * on. The first message is always taken, however long; the others while no more than max_unsent waits. */
+int grpc_client_send(grpc_client_call *c, const void *msg, size_t n);
+size_t
+grpc_client_unsent(const grpc_client_call *c);    /* bytes that the server's windows have not let through */
+void grpc_client_half_close(grpc_client_call *c); /* no more requests; replies may still come */
+/* While paused no event comes but `metadata`, `drained` and the end by deadline or loss, and the server may
+ * send no more than a window ahead (64 KiB). What came meanwhile follows from the loop, later than the call
+ * that ends the pause. */
 void grpc_client_pause(grpc_client_call *c, bool paused);
 /* RST_STREAM(CANCEL); `end` is not called any more. */
 void grpc_client_cancel(grpc_client_call *c);

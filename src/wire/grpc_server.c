@@ -1,51 +1,48 @@
 /* grpc_server.c: calls as requests of the HTTP server.
  *
- * A request arrives whole, so a call begins with its one message in hand. Its answer is a streamed
- * response: HEADERS, one DATA frame a message, trailers with the status; without any message the status
- * goes into the only HEADERS frame ("Trailers-Only"). */
+ * A request of one message arrives whole, so that its call begins with the message in hand. That of a stream
+ * comes in pieces, from which grpc_stream.c cuts messages. The answer is a streamed response: HEADERS, one
+ * DATA frame a message, trailers with the status; without any message the status goes into the only HEADERS
+ * frame
+ * ("Trailers-Only"). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "wire/grpc.h"
-#include "wire/grpc_frame.h"
-#include "wire/http_internal.h"
+#include "wire/grpc_internal.h"
 
 enum { MAX_MESSAGE_BYTES = 16 << 20, MAX_STREAMS = 1024 };
 
-struct grpc_server {
-    http_server *http;
-    const grpc_method *methods;
-    size_t n_methods, max_message;
-    void *user;
-    void (*closed)(void *user);
-    void *closed_user;
-};
-
-struct grpc_call {
-    http_request *r;
-    uint64_t deadline_ns;
-    bool begun;
-    void (*on_cancel)(void *user, grpc_call *c);
-    void *cancel_user;
-};
-
 static const http_header content_type = {"content-type", "application/grpc"};
 
-static void end_request(http_request *r, bool begun, grpc_status status, const char *message)
+void grpc_end_request(http_request *r, bool begun, grpc_status status, const char *message,
+                      const http_header *metadata, size_t n_metadata)
 {
     char code[12];
     buf text = {0};
+    http_header plain[3], *h = n_metadata ? calloc(n_metadata + 3, sizeof *h) : plain;
+    if (!h) {
+        h = plain;
+        n_metadata = 0;
+    }
     snprintf(code, sizeof code, "%d", (int)status);
     if (message) grpc_message_encode(&text, message);
-    http_header h[3] = {content_type, {"grpc-status", code}, {"grpc-message", text.data}};
-    size_t n = text.len && !text.failed ? 3 : 2;
+    size_t n = 0;
+    h[n++] = content_type;
+    h[n++] = (http_header){"grpc-status", code};
+    if (text.len && !text.failed) h[n++] = (http_header){"grpc-message", text.data};
+    for (size_t i = 0; i < n_metadata; i++) h[n++] = metadata[i];
     if (begun)
         http_respond_end(r, h + 1, n - 1);
     else
         http_respond(r, 200, h, n, NULL, 0);
+    if (h != plain) free(h);
     buf_done(&text);
+}
+
+static void end_request(http_request *r, bool begun, grpc_status status, const char *message)
+{
+    grpc_end_request(r, begun, status, message, NULL, 0);
 }
 
 static const grpc_method *find_method(const grpc_server *s, const char *path)
@@ -68,6 +65,17 @@ static bool is_grpc(http_request *r)
         status = 415;
     if (status) http_respond(r, status, NULL, 0, "gRPC over HTTP/2 is spoken here\n", 32);
     return status == 0;
+}
+
+static const grpc_stream_method *find_stream(const grpc_server *s, const char *path, void **ret_user)
+{
+    for (const grpc_streams *t = s->streams; t; t = t->next)
+        for (size_t i = 0; i < t->n_methods; i++)
+            if (strcmp(t->methods[i].path, path) == 0) {
+                *ret_user = t->user;
+                return &t->methods[i];
+            }
+    return NULL;
 }
 
 /* The body is exactly one frame: its message, or a refusal. */
@@ -104,34 +112,50 @@ static bool take_deadline(http_request *r, uint64_t *ret)
     return true;
 }
 
+static grpc_call *new_call(grpc_server *s, http_request *r)
+{
+    uint64_t deadline;
+    if (!take_deadline(r, &deadline)) return NULL;
+    grpc_call *c = calloc(1, sizeof *c);
+    if (!c) {
+        end_request(r, false, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return NULL;
+    }
+    *c = (grpc_call){.r = r, .server = s, .deadline_ns = deadline};
+    http_set_data(r, c);
+    return c;
+}
+
 static void on_request(void *user, http_request *r)
 {
     grpc_server *s = user;
     const uint8_t *msg;
+    void *stream_user;
     size_t n;
-    uint64_t deadline;
     if (!is_grpc(r)) return;
     const grpc_method *m = find_method(s, http_path(r));
-    if (!m) {
+    const grpc_stream_method *stream = m ? NULL : find_stream(s, http_path(r), &stream_user);
+    if (!m && !stream) {
         end_request(r, false, GRPC_UNIMPLEMENTED, "no such method");
         return;
     }
-    if (!take_message(s, r, &msg, &n) || !take_deadline(r, &deadline)) return;
-    grpc_call *c = calloc(1, sizeof *c);
-    if (!c) {
-        end_request(r, false, GRPC_RESOURCE_EXHAUSTED, "out of memory");
-        return;
-    }
-    *c = (grpc_call){.r = r, .deadline_ns = deadline};
-    http_set_data(r, c);
-    m->on_call(s->user, c, msg, n);
+    if (m && !take_message(s, r, &msg, &n)) return;
+    grpc_call *c = new_call(s, r);
+    if (c && m) m->on_call(s->user, c, msg, n);
+    if (c && stream) grpc_stream_begin(c, stream, stream_user);
+}
+
+static http_intake intake(void *user, const http_request *r)
+{
+    void *stream_user;
+    bool is_stream = http_version(r) == 20 && find_stream(user, http_path(r), &stream_user);
+    return is_stream ? HTTP_OPEN : HTTP_WHOLE;
 }
 
 static void on_gone(void *user, http_request *r)
 {
     grpc_call *c = http_data(r);
-    if (c && c->on_cancel) c->on_cancel(c->cancel_user, c);
-    free(c);
+    if (c) grpc_call_lost(c);
 }
 
 /* A request that is too large or too slow for HTTP never becomes a call, but its sender reads grpc-status. */
@@ -159,7 +183,13 @@ int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *metho
     if (!l.max_write_backlog) l.max_write_backlog = MAX_MESSAGE_BYTES;
     if (!l.max_unsent) l.max_unsent = SIZE_MAX; /* the peer is ours, and each connection has its bound */
     if (!l.idle_timeout_ms) l.idle_timeout_ms = UINT64_MAX;
-    http_handler h = {.user = s, .on_request = on_request, .on_gone = on_gone};
+    http_handler h = {.user = s,
+                      .on_request = on_request,
+                      .on_gone = on_gone,
+                      .intake = intake,
+                      .on_body = grpc_stream_body,
+                      .on_body_end = grpc_stream_body_end,
+                      .on_drained = grpc_stream_drained};
     int rc = http_server_new(&s->http, loop, &h, &l, err);
     if (rc == 0) {
         s->http->refuse = refuse;
@@ -170,9 +200,24 @@ int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *metho
     return rc;
 }
 
+int grpc_server_add_streams(grpc_server *s, const grpc_stream_method *methods, size_t n_methods, void *user,
+                            shoal_err *err)
+{
+    grpc_streams *t = malloc(sizeof *t);
+    if (!t) return err_nomem(err);
+    *t = (grpc_streams){.next = s->streams, .methods = methods, .n_methods = n_methods, .user = user};
+    s->streams = t;
+    return 0;
+}
+
 int grpc_server_listen(grpc_server *s, const char *address, shoal_err *err)
 {
     return http_server_listen(s->http, address, NULL, err);
+}
+
+int grpc_server_port(const grpc_server *s)
+{
+    return http_server_port(s->http);
 }
 
 void grpc_server_drain(grpc_server *s, void (*done)(void *user), void *user)
@@ -185,6 +230,10 @@ static void on_http_closed(void *user)
     grpc_server *s = user;
     void (*closed)(void *) = s->closed;
     void *closed_user = s->closed_user;
+    for (grpc_streams *t; (t = s->streams);) {
+        s->streams = t->next;
+        free(t);
+    }
     free(s);
     if (closed) closed(closed_user);
 }
@@ -195,46 +244,4 @@ void grpc_server_close(grpc_server *s, void (*closed)(void *user), void *user)
     s->closed = closed;
     s->closed_user = user;
     http_server_close(s->http, on_http_closed, s);
-}
-
-/* ---- a call ---------------------------------------------------------------------------------- */
-
-void grpc_call_on_cancel(grpc_call *c, void (*fn)(void *user, grpc_call *c), void *user)
-{
-    c->on_cancel = fn;
-    c->cancel_user = user;
-}
-
-uint64_t grpc_call_deadline_ns(const grpc_call *c)
-{
-    return c->deadline_ns;
-}
-
-const char *grpc_call_metadata(const grpc_call *c, const char *lower_name)
-{
-    return http_header_get(c->r, lower_name);
-}
-
-void grpc_call_send(grpc_call *c, const void *msg, size_t n)
-{
-    uint8_t head[GRPC_FRAME_HEAD];
-    if (!c->begun) http_respond_begin(c->r, 200, &content_type, 1);
-    c->begun = true;
-    grpc_frame_head(head, n);
-    http_respond_write(c->r, head, sizeof head);
-    http_respond_write(c->r, msg, n);
-}
-
-size_t grpc_call_unsent(const grpc_call *c)
-{
-    return http_unsent(c->r);
-}
-
-void grpc_call_end(grpc_call *c, grpc_status status, const char *message)
-{
-    http_request *r = c->r;
-    bool begun = c->begun;
-    http_set_data(r, NULL);
-    free(c);
-    end_request(r, begun, status, message);
 }

@@ -1,12 +1,12 @@
 /* http.h: one HTTP server for HTTP/1.1 and HTTP/2, over TCP, TLS or a Unix socket.
  *
- * A handler sees whole requests (headers and body, both bounded) and answers at once or later, in one
- * piece or as a stream. Everything happens on the loop's thread. A request lives until its answer is
- * ended and flushed or the client is gone; in the latter case on_gone comes exactly once, unless the
- * handler had already made its final call, and the pointer dies after it. Handler callbacks come from
- * the loop, never from inside a call of this header. A client that leaves answers unread waits with its next
- * requests, and none gets more than a few of them to the handler before the others have their turn. SIGPIPE
- * is set to be ignored where it was the default.
+ * A handler sees whole requests (headers and body, both bounded), or a head and then its body in pieces where
+ * it asks for them (`intake`), and answers at once or later, in one piece or as a stream. Everything happens
+ * on the loop's thread. A request lives until its answer is ended and flushed or the client is gone; in the
+ * latter case on_gone comes exactly once, unless the handler had already made its final call, and the pointer
+ * dies after it. Handler callbacks come from the loop, never from inside a call of this header. A client that
+ * leaves answers unread waits with its next requests, and none gets more than a few of them to the handler
+ * before the others have their turn. SIGPIPE is set to be ignored where it was the default.
  *
  *     static void hello(void *user, http_request *r) {
  *         http_respond(r, 200, NULL, 0, "hello\n", 6);
@@ -44,6 +44,13 @@ typedef struct http_limits {
     size_t max_unsent; /* [64 MiB] memory of all together: the connection that holds most is closed */
 } http_limits;
 
+/* How a request's body comes to the handler. */
+typedef enum http_intake {
+    HTTP_WHOLE,  /* with on_request: http_body has all of it */
+    HTTP_PIECES, /* on_request at its head, then on_body as it comes; max_body_bytes and timeouts hold */
+    HTTP_OPEN    /* the same for a sender that may go on for ever and rest for hours: a gRPC stream */
+} http_intake;
+
 typedef struct http_handler {
     void *user;
     void (*on_request)(void *user, http_request *r);
@@ -53,6 +60,16 @@ typedef struct http_handler {
     void (*error_body)(void *user, int status, const char *message, buf *out, const char **ret_content_type);
     /* How long this request's body may be, when its head has come; 0: max_body_bytes. May be NULL. */
     size_t (*body_limit)(void *user, const http_request *r);
+    /* How its body is wanted, when its head has come. NULL: HTTP_WHOLE. */
+    http_intake (*intake)(void *user, const http_request *r);
+    /* A piece of the body, borrowed. After a pause it may be of no bytes: go on with what you kept. Not
+     * called after the final call. NULL as long as `intake` never asks for pieces, as is on_body_end. */
+    void (*on_body)(void *user, http_request *r, const uint8_t *bytes, size_t n);
+    /* Once, after the last piece. status 0: the body is whole. Else no more of it comes (413: too large; 408:
+     * too slow; 400: malformed or cut; 500: no memory), and the answer should say so. */
+    void (*on_body_end)(void *user, http_request *r, int status, const char *why);
+    /* All that was written to a streamed answer has left, as far as flow control goes. May be NULL. */
+    void (*on_drained)(void *user, http_request *r);
 } http_handler;
 
 typedef struct http_tls {
@@ -82,6 +99,9 @@ const char *http_header_get(const http_request *r, const char *lower_name); /* N
 const char *http_body(const http_request *r, size_t *ret_len);              /* NUL-terminated copy */
 int http_version(const http_request *r);                                    /* 11, 10 or 20 */
 uint64_t http_received_ns(const http_request *r); /* clock_ns when its last byte arrived */
+/* While paused no piece and no end of its body comes, and the client can send no more than a window ahead
+ * (HTTP/2: 256 KiB of the stream). What came meanwhile follows from the loop. */
+void http_pause(http_request *r, bool paused);
 void http_set_data(http_request *r, void *data);
 void *http_data(const http_request *r);
 

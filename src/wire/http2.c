@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
 #include "wire/http_internal.h"
 
 enum {
@@ -14,6 +15,7 @@ enum {
     CONN_WINDOW_BYTES = 1 << 20,
     SEND_AHEAD_BYTES = 256 << 10, /* frames are made only while so little waits in the transport */
     BODIES_PER_CONN = 4,          /* one connection holds at most so many largest bodies */
+    KEPT_BYTES = 8 << 20, /* of streams whose handlers rest; above it the connection's window stays shut */
     CALM_WINDOW_MS = 10000,
     MAX_RESETS = 200,   /* RST_STREAM within CALM_WINDOW_MS (CVE-2023-44487) */
     MAX_CONTROL = 4000, /* PING, SETTINGS, PRIORITY and empty DATA within it (CVE-2019-9512, -9515, -9518) */
@@ -31,7 +33,10 @@ static void refuse(http_request *r, int status, const char *why)
     const char *type = NULL;
     http_conn *c = r->conn;
     if (r->begun) return;
-    c->body_bytes -= r->body.len;
+    if (r->intake == HTTP_WHOLE)
+        c->body_bytes -= r->body.len;
+    else
+        c->kept -= r->body.len;
     buf_done(&r->body);
     if (c->server->refuse) {
         c->server->refuse(r, status, why);
@@ -131,6 +136,12 @@ static int on_header(nghttp2_session *h2, const nghttp2_frame *f, const uint8_t 
     return 0;
 }
 
+static void send_continue(http_conn *c, const http_request *r)
+{
+    nghttp2_nv nv = {(uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE};
+    nghttp2_submit_headers(c->h2, NGHTTP2_FLAG_NONE, r->stream_id, NULL, &nv, 1, NULL);
+}
+
 /* The head is whole: refuse it, let the body come, or pass it on. */
 static void head_complete(http_conn *c, http_request *r, bool is_end)
 {
@@ -144,21 +155,71 @@ static void head_complete(http_conn *c, http_request *r, bool is_end)
         refuse(r, 501, "CONNECT is not served here");
     } else if (length && http1_parse_length(length, &n) && n > r->max_body) {
         refuse(r, 413, "the request body is too large");
-    } else if (is_end) {
-        request_complete(r);
-    } else if (expect && strcasecmp(expect, "100-continue") == 0) {
-        nghttp2_nv nv = {(uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE};
-        nghttp2_submit_headers(c->h2, NGHTTP2_FLAG_NONE, r->stream_id, NULL, &nv, 1, NULL);
+    } else {
+        r->headed = r->intake != HTTP_WHOLE;
+        if (r->headed) r->received_ns = clock_ns();
+        if (is_end)
+            request_complete(r);
+        else if (expect && strcasecmp(expect, "100-continue") == 0)
+            send_continue(c, r);
     }
 }
 
-static int on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *data, size_t n,
-                         void *user)
+void http2_give_stream(http_conn *c, int32_t id, size_t n)
 {
-    http_conn *c = user;
+    if (nghttp2_is_fatal(nghttp2_session_consume_stream(c->h2, id, n)))
+        transport_close(c->io, "out of memory");
+}
+
+static void give_conn(http_conn *c, size_t n)
+{
+    if (nghttp2_is_fatal(nghttp2_session_consume_connection(c->h2, n)))
+        transport_close(c->io, "out of memory");
+}
+
+/* The connection's window follows, once little enough is kept. */
+static void give_owed(http_conn *c)
+{
+    if (!c->owed || c->kept > KEPT_BYTES) return;
+    give_conn(c, c->owed);
+    c->owed = 0;
+}
+
+/* For a handler that rests: it waits here, and in its sender from a window on. */
+static void keep_piece(http_conn *c, http_request *r, const uint8_t *data, size_t n)
+{
+    if (buf_append(&r->body, data, n) != 0) {
+        give_conn(c, n);
+        http_request_end_body(r, 500, "out of memory");
+        return;
+    }
+    c->kept += n;
+    c->owed += n;
+    give_owed(c);
+}
+
+static void take_piece(http_conn *c, http_request *r, const uint8_t *data, size_t n)
+{
+    const http_handler *h = &c->server->handler;
+    bool too_large = r->intake == HTTP_PIECES && n > r->max_body - r->n_received;
+    r->n_received += n;
+    r->begun_ms = uv_now(c->server->loop);
+    if (!too_large && !http_request_flows(r)) {
+        keep_piece(c, r, data, n);
+        return;
+    }
+    give_conn(c, n);
+    http2_give_stream(c, r->stream_id, n);
+    if (too_large)
+        http_request_end_body(r, 413, "the request body is too large");
+    else
+        h->on_body(h->user, r, data, n);
+}
+
+static void take_whole(http_conn *c, http_request *r, const uint8_t *data, size_t n)
+{
     const http_limits *l = &c->server->limits;
-    http_request *r = stream_request(h2, id);
-    if (!r || r->begun || r->complete) return 0;
+    int32_t id = r->stream_id;
     size_t per_conn = BODIES_PER_CONN * l->max_body_bytes;
     if (per_conn < r->max_body) per_conn = r->max_body;
     if (n > r->max_body - r->body.len) {
@@ -170,7 +231,29 @@ static int on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id, const u
     } else {
         c->body_bytes += n;
     }
+}
+
+static int on_data_chunk(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *data, size_t n,
+                         void *user)
+{
+    http_conn *c = user;
+    http_request *r = stream_request(h2, id);
+    if (r && r->intake != HTTP_WHOLE && !r->complete && !r->ended && !r->gone) {
+        take_piece(c, r, data, n);
+        return 0;
+    }
+    give_conn(c, n);
+    http2_give_stream(c, id, n);
+    if (r && r->intake == HTTP_WHOLE && !r->begun && !r->complete) take_whole(c, r, data, n);
     return 0;
+}
+
+static void all_in(http_request *r)
+{
+    if (r->intake != HTTP_WHOLE)
+        http_request_end_body(r, 0, NULL);
+    else if (!r->begun && !r->complete)
+        request_complete(r);
 }
 
 static int on_frame(nghttp2_session *h2, const nghttp2_frame *f, void *user)
@@ -194,9 +277,7 @@ static int on_frame(nghttp2_session *h2, const nghttp2_frame *f, void *user)
         break;
     default: break;
     }
-    if (r && is_end && !r->begun && !r->complete &&
-        (f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS))
-        request_complete(r);
+    if (r && is_end && (f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS)) all_in(r);
     return 0;
 }
 
@@ -223,38 +304,50 @@ static int on_frame_sent(nghttp2_session *h2, const nghttp2_frame *f, void *user
 
 /* ---- the session ----------------------------------------------------------------------------- */
 
-static void pump(http_conn *c)
+/* Frames for as long as little waits in the transport; false when there are none left. */
+static bool fill(http_conn *c)
 {
     const uint8_t *frames;
-    while (transport_backlog(c->io) < SEND_AHEAD_BYTES) {
+    while (!transport_is_closing(c->io) && transport_backlog(c->io) < SEND_AHEAD_BYTES) {
         ssize_t n = nghttp2_session_mem_send(c->h2, &frames);
-        if (n < 0) {
-            transport_close(c->io, "HTTP/2 failed while sending");
-            return;
-        }
-        if (n == 0) break;
+        if (n < 0) transport_close(c->io, "HTTP/2 failed while sending");
+        if (n <= 0) return false;
         transport_write(c->io, frames, (size_t)n);
+    }
+    return !transport_is_closing(c->io);
+}
+
+/* What the kernel takes at once makes room, and no `drained` follows it. */
+static void pump(http_conn *c)
+{
+    while (fill(c)) {
+        transport_flush(c->io);
+        if (transport_is_closing(c->io) || transport_backlog(c->io) >= SEND_AHEAD_BYTES) return;
     }
 }
 
-/* The oldest request that is whole and that the handler does not have yet. */
-static http_request *next_whole(const http_conn *c)
+/* The oldest request that has all it needs to be given to the handler, which does not have it yet. */
+static http_request *next_ready(const http_conn *c)
 {
     http_request *found = NULL;
     for (http_request *r = c->requests; r; r = r->next)
-        if (r->complete && !r->dispatched && !r->begun && !r->gone) found = r;
+        if ((r->complete || r->headed) && !r->dispatched && !r->begun && !r->gone) found = r;
     return found;
 }
 
-static void dispatch_whole(http_conn *c)
+static void dispatch_ready(http_conn *c)
 {
-    for (http_request *r; !transport_is_closing(c->io) && (r = next_whole(c)) && conn_may_go_on(c);)
+    for (http_request *r; !transport_is_closing(c->io) && (r = next_ready(c)) && conn_may_go_on(c);) {
         http_request_dispatch(r);
+        if (r->headed && (r->body.len || r->complete)) http_request_go_on(r);
+    }
 }
 
 static void http2_settle(http_conn *c)
 {
-    dispatch_whole(c);
+    dispatch_ready(c);
+    if (transport_is_closing(c->io)) return;
+    give_owed(c);
     if (transport_is_closing(c->io)) return;
     pump(c);
     if (transport_is_closing(c->io)) return;
@@ -271,7 +364,7 @@ static void http2_data(http_conn *c, const uint8_t *bytes, size_t n)
         transport_end(c->io);
         return;
     }
-    dispatch_whole(c);
+    dispatch_ready(c);
 }
 
 static void http2_leave(http_conn *c)
@@ -283,13 +376,21 @@ static void http2_leave(http_conn *c)
     conn_mark_dirty(c);
 }
 
+static void late(http_request *r)
+{
+    static const char why[] = "the request takes too long to arrive";
+    if (r->dispatched && r->intake != HTTP_WHOLE)
+        http_request_end_body(r, 408, why);
+    else if (!r->begun)
+        refuse(r, 408, why);
+}
+
 static void http2_tick(http_conn *c, uint64_t now_ms)
 {
     uint64_t limit = c->server->limits.request_timeout_ms, span = c->server->limits.write_timeout_ms;
     if (conn_is_idle(c, now_ms)) http2_leave(c);
     for (http_request *r = c->requests; r; r = r->next) {
-        if (!r->complete && !r->begun && now_ms - r->begun_ms > limit)
-            refuse(r, 408, "the request takes too long to arrive");
+        if (!r->complete && !r->paused && r->intake != HTTP_OPEN && now_ms - r->begun_ms > limit) late(r);
         /* One window stays shut while the connection's other streams flow: that stream alone is given up. */
         if (conn_pace_is_too_slow(&r->pace, r->out.len - r->out_at, r->taken, 1, now_ms, span)) {
             nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, r->stream_id, NGHTTP2_CANCEL);
@@ -342,6 +443,7 @@ int http2_start(http_conn *c)
     if (!cb || nghttp2_option_new(&opt) != 0) goto done;
     nghttp2_option_set_max_outbound_ack(opt, MAX_OUTBOUND_ACKS);
     nghttp2_option_set_no_closed_streams(opt, 1);
+    nghttp2_option_set_no_auto_window_update(opt, 1);
     if (nghttp2_session_server_new2(&c->h2, cb, c, opt) != 0) goto done;
     c->ops = &http2_ops;
     c->begun_ms = 0;

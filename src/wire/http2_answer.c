@@ -29,6 +29,7 @@ static ssize_t read_answer(nghttp2_session *h2, int32_t id, uint8_t *to, size_t 
     if (r->out_at == r->out.len) {
         buf_clear(&r->out);
         r->out_at = 0;
+        conn_note_drained(r);
         if (r->ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
         if (r->ended && r->trailers) {
             *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;

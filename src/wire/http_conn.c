@@ -75,6 +75,13 @@ void conn_note_unsent(http_conn *c)
     }
 }
 
+void conn_note_drained(http_request *r)
+{
+    if (!r->conn->server->handler.on_drained || !r->begun || r->ended) return;
+    r->drained = r->conn->has_due = true;
+    conn_mark_dirty(r->conn);
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 bool conn_pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint64_t least, uint64_t now_ms,

@@ -106,6 +106,9 @@ struct http_conn {
 
     nghttp2_session *h2;
     size_t body_bytes, out_bytes; /* held by this connection's requests, in and out */
+    size_t kept;                  /* of pieces whose handlers rest */
+    size_t owed;                  /* of the connection's window, not given back because too much is kept */
+    bool has_due;                 /* a request of it is due, or was */
     uint64_t taken;               /* response bytes that flow control has let through */
     uint64_t calm_since_ms;
     unsigned n_resets, n_control, n_oversize;
@@ -120,12 +123,20 @@ struct http_request {
     http_header *headers;
     size_t n_headers, cap_headers, header_bytes;
     size_t list_bytes; /* HTTP/2: of header list and trailers, as sent */
-    buf body;
+    buf body;          /* all of it so far; with another intake, the pieces that wait for the handler */
     size_t max_body;
+    http_intake intake;
+    bool paused, due; /* due: something waits to be delivered from the loop */
+    bool drained;     /* on_drained is due */
+    bool end_said;    /* on_body_end has been called */
+    int body_status;  /* for on_body_end */
+    const char *body_why;
+    uint64_t n_received; /* bytes of the body so far */
     int version;
     int32_t stream_id; /* HTTP/2 */
     uint64_t received_ns, begun_ms;
     void *data;
+    bool headed;       /* its head has come, and that is enough for the handler */
     bool dispatched;   /* the handler has it */
     bool complete;     /* its last byte has arrived: the handler may have it */
     bool begun, ended; /* the answer */
@@ -159,6 +170,7 @@ void conn_note_unsent(http_conn *c);
 /* Did the client take less than what waits for it, and less than `least` bytes, in all of the last span? */
 bool conn_pace_is_too_slow(http_pace *p, uint64_t waiting, uint64_t moved, uint64_t least, uint64_t now_ms,
                            uint64_t span_ms);
+void conn_note_drained(http_request *r);    /* what was written to its answer has all left */
 const char *http_conn_date(http_server *s); /* for the Date header */
 /* The body of an error the server answers itself. */
 void http_conn_error_body(http_server *s, int status, const char *why, buf *out, const char **ret_type);
@@ -169,9 +181,15 @@ http_request *http_request_new(http_conn *c); /* NULL when out of memory */
 int http_request_add_header(http_request *r, const char *name, size_t n_name, const char *value,
                             size_t n_value);
 int http_request_set_target(http_request *r, const char *target, size_t n);
-/* Its head is whole: find out how long its body may be. */
+/* Its head is whole: find out how long its body may be, and how it is wanted. */
 void http_request_limit_body(http_request *r);
 void request_complete(http_request *r); /* its last byte has come */
+/* Does the handler take its body now? If not, it is kept, and delivered from the loop. */
+bool http_request_flows(const http_request *r);
+void http_request_mark_due(http_request *r);
+void http_request_go_on(http_request *r); /* what is due; r may be gone afterwards */
+/* No more of its body comes, for this reason (0: it is whole). */
+void http_request_end_body(http_request *r, int status, const char *why);
 void http_request_dispatch(http_request *r);
 void http_request_free(http_request *r);
 const char *http_status_text(int status);
@@ -184,6 +202,7 @@ void http1_refuse(http_conn *c, int status, const char *why);
 
 /* http2.c */
 int http2_start(http_conn *c);
+void http2_give_stream(http_conn *c, int32_t id, size_t n); /* n bytes of its window are free again */
 
 /* http2_answer.c: of conn_ops */
 void http2_respond(http_request *r, int status, const http_header *headers, size_t n, const void *body,

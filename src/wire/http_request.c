@@ -33,7 +33,8 @@ void http_request_free(http_request *r)
     else
         c->requests = r->next;
     if (r->next) r->next->prev = r->prev;
-    c->body_bytes -= r->version == 20 ? r->body.len : 0;
+    if (r->version == 20 && r->intake == HTTP_WHOLE) c->body_bytes -= r->body.len;
+    if (r->version == 20 && r->intake != HTTP_WHOLE) c->kept -= r->body.len;
     c->out_bytes -= r->out.len - r->out_at;
     if (!c->requests) c->idle_since_ms = uv_now(c->server->loop);
     buf_done(&r->body);
@@ -87,6 +88,7 @@ void http_request_limit_body(http_request *r)
     const http_server *s = r->conn->server;
     size_t own = s->handler.body_limit ? s->handler.body_limit(s->handler.user, r) : 0;
     r->max_body = own ? own : s->limits.max_body_bytes;
+    r->intake = s->handler.intake ? s->handler.intake(s->handler.user, r) : HTTP_WHOLE;
 }
 
 void request_complete(http_request *r)
@@ -102,6 +104,72 @@ void http_request_dispatch(http_request *r)
     r->conn->has_asked = true;
     r->conn->n_turn++;
     h->on_request(h->user, r);
+}
+
+/* ---- a body in pieces ------------------------------------------------------------------------ */
+
+bool http_request_flows(const http_request *r)
+{
+    return r->dispatched && !r->paused && !r->due && !r->ended && !r->gone;
+}
+
+void http_request_mark_due(http_request *r)
+{
+    r->due = r->conn->has_due = true;
+    conn_mark_dirty(r->conn);
+}
+
+static void say_end(http_request *r)
+{
+    const http_handler *h = &r->conn->server->handler;
+    r->end_said = true;
+    h->on_body_end(h->user, r, r->body_status, r->body_why);
+}
+
+void http_request_end_body(http_request *r, int status, const char *why)
+{
+    if (r->complete) return;
+    request_complete(r);
+    r->body_status = status;
+    r->body_why = why;
+    if (http_request_flows(r))
+        say_end(r);
+    else
+        http_request_mark_due(r);
+}
+
+/* HTTP/2: what was kept goes out of the connection's account, then to the handler, then perhaps the end. */
+static void deliver_kept(http_request *r)
+{
+    const http_handler *h = &r->conn->server->handler;
+    buf kept = r->body;
+    r->body = (buf){0};
+    r->conn->kept -= kept.len;
+    http2_give_stream(r->conn, r->stream_id, kept.len);
+    h->on_body(h->user, r, (const uint8_t *)kept.data, kept.len);
+    buf_done(&kept);
+    if (r->complete && http_request_flows(r)) say_end(r);
+}
+
+void http_request_go_on(http_request *r)
+{
+    const http_handler *h = &r->conn->server->handler;
+    r->due = false;
+    if (!http_request_flows(r) || r->end_said) return;
+    if (r->version == 20)
+        deliver_kept(r);
+    else if (r->complete)
+        say_end(r);
+    else
+        h->on_body(h->user, r, NULL, 0);
+}
+
+void http_pause(http_request *r, bool paused)
+{
+    if (r->intake == HTTP_WHOLE || r->ended || r->paused == paused) return;
+    r->paused = paused;
+    r->begun_ms = uv_now(r->conn->server->loop); /* a rest does not count as slowness */
+    if (!paused) http_request_mark_due(r);
 }
 
 /* ---- what a handler asks --------------------------------------------------------------------- */

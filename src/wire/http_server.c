@@ -22,10 +22,29 @@ static void deliver_gone(http_conn *c, bool all)
     }
 }
 
+/* A handler may make its final call in each of these, and over HTTP/1.1 the request is gone then. */
+static void deliver_due(http_conn *c)
+{
+    const http_handler *h = &c->server->handler;
+    if (!c->has_due) return;
+    c->has_due = false;
+    for (http_request *r = c->requests, *next; r && !transport_is_closing(c->io); r = next) {
+        next = r->next;
+        bool drained = r->drained && !r->ended && !r->gone;
+        r->drained = false;
+        if (drained) h->on_drained(h->user, r);
+    }
+    for (http_request *r = c->requests, *next; r && !transport_is_closing(c->io); r = next) {
+        next = r->next;
+        if (r->due) http_request_go_on(r);
+    }
+}
+
 static void conn_settle(http_conn *c)
 {
     if (c->in_data) return; /* its data callback will */
     deliver_gone(c, transport_is_closing(c->io));
+    if (!transport_is_closing(c->io)) deliver_due(c);
     if (transport_is_closing(c->io)) return;
     transport_flush(c->io); /* what is sent at once makes room */
     c->parked = false;
@@ -201,6 +220,7 @@ static void on_drained(void *user)
 {
     http_conn *c = user;
     if (!c->requests) c->idle_since_ms = uv_now(c->server->loop);
+    if (c->requests && !c->h2) conn_note_drained(c->requests);
     conn_mark_dirty(c);
 }
 

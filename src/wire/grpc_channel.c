@@ -1,0 +1,265 @@
+/* grpc_channel.c: the client's connection, and what time does to its calls.
+ *
+ * A channel holds at most one link (transport + nghttp2 session). A lost link ends its calls with
+ * UNAVAILABLE and dies on the loop by itself, while the channel may already have the next one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "wire/grpc_internal.h"
+
+enum {
+    STREAM_WINDOW_BYTES = 64 << 10, /* what a server may send ahead of a reader that rests */
+    WINDOW_BYTES = 4 << 20,
+    SEND_AHEAD_BYTES = 256 << 10
+};
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static void on_deadline(uv_timer_t *timer);
+
+void grpc_link_arm_deadline(grpc_link *l)
+{
+    uint64_t first = UINT64_MAX, now = clock_ns();
+    for (grpc_client_call *c = l->calls; c; c = c->next)
+        if (c->deadline_ns && c->deadline_ns < first) first = c->deadline_ns;
+    if (first == UINT64_MAX) {
+        uv_timer_stop(&l->deadline);
+        return;
+    }
+    uv_update_time(l->loop);
+    uv_timer_start(&l->deadline, on_deadline, first > now ? (first - now) / 1000000 + 1 : 0, 0);
+}
+
+static grpc_client_call *first_expired(grpc_link *l, uint64_t now)
+{
+    for (grpc_client_call *c = l->calls; c; c = c->next)
+        if (c->deadline_ns && c->deadline_ns <= now) return c;
+    return NULL;
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+    grpc_link *l = timer->data;
+    uint64_t now = clock_ns();
+    grpc_client_call *c;
+    while ((c = first_expired(l, now)))
+        grpc_client_abort(c, NGHTTP2_CANCEL, GRPC_DEADLINE_EXCEEDED, "the deadline was missed");
+    if (l->ch) grpc_link_arm_deadline(l);
+}
+
+/* ---- the link -------------------------------------------------------------------------------- */
+
+static void link_lost(grpc_link *l, const char *why)
+{
+    grpc_channel *ch = l->ch;
+    bool closed = false;
+    l->ch = NULL;
+    if (!ch) return; /* closed on purpose: its calls have ended */
+    ch->link = NULL;
+    ch->connected = false;
+    ch->closed = &closed;
+    while (l->calls) grpc_client_end(l->calls, GRPC_UNAVAILABLE, why);
+    if (closed) return;
+    ch->closed = NULL;
+    if (ch->ev.disconnected) ch->ev.disconnected(ch->ev.user, why);
+}
+
+static void on_link_handle_closed(uv_handle_t *h)
+{
+    grpc_link *l = h->data;
+    if (--l->n_handles) return;
+    nghttp2_session_del(l->h2);
+    free(l);
+}
+
+static void on_closed(void *user, const char *why)
+{
+    grpc_link *l = user;
+    link_lost(l, why);
+    uv_close((uv_handle_t *)&l->settle, on_link_handle_closed);
+    uv_close((uv_handle_t *)&l->again, on_link_handle_closed);
+    uv_close((uv_handle_t *)&l->deadline, on_link_handle_closed);
+}
+
+/* Frames for as long as little waits in the transport; false when there are none left. */
+static bool fill(grpc_link *l)
+{
+    const uint8_t *frames;
+    while (!transport_is_closing(l->io) && transport_backlog(l->io) < SEND_AHEAD_BYTES) {
+        ssize_t n = nghttp2_session_mem_send(l->h2, &frames);
+        if (n < 0) transport_close(l->io, "HTTP/2 failed while sending");
+        if (n <= 0) return false;
+        transport_write(l->io, frames, (size_t)n);
+    }
+    return !transport_is_closing(l->io);
+}
+
+static void pump(grpc_link *l)
+{
+    bool more;
+    do {
+        more = fill(l);
+        if (transport_is_closing(l->io)) return;
+        transport_flush(l->io); /* what the kernel takes at once makes room, and no `drained` follows it */
+    } while (more && !transport_is_closing(l->io) && transport_backlog(l->io) < SEND_AHEAD_BYTES);
+    if (transport_is_closing(l->io)) return;
+    if (!nghttp2_session_want_read(l->h2) && !nghttp2_session_want_write(l->h2))
+        transport_close(l->io, "the server ended the connection");
+}
+
+static void on_again(uv_idle_t *i) {}
+
+static void on_settle(uv_prepare_t *p)
+{
+    grpc_link *l = p->data;
+    uv_prepare_stop(p);
+    uv_idle_stop(&l->again);
+    l->dirty = false;
+    if (!l->h2) return;
+    grpc_client_tell_drained(l);
+    grpc_reply_catch_up(l);
+    if (!transport_is_closing(l->io)) pump(l);
+    if (l->dirty) uv_idle_start(&l->again, on_again);
+}
+
+void grpc_link_mark_dirty(grpc_link *l)
+{
+    if (transport_is_closing(l->io)) return;
+    l->dirty = true;
+    uv_prepare_start(&l->settle, on_settle);
+}
+
+static void on_drained(void *user)
+{
+    grpc_link_mark_dirty(user);
+}
+
+static void on_data(void *user, const uint8_t *bytes, size_t n)
+{
+    grpc_link *l = user;
+    if (!l->h2) return;
+    ssize_t rc = nghttp2_session_mem_recv(l->h2, bytes, n);
+    if (rc < 0)
+        transport_close(l->io, "the server broke HTTP/2");
+    else
+        pump(l);
+}
+
+static void on_eof(void *user)
+{
+    grpc_link *l = user;
+    transport_close(l->io, "the server closed the connection");
+}
+
+/* ---- connecting ------------------------------------------------------------------------------ */
+
+static int start_session(grpc_link *l)
+{
+    nghttp2_session_callbacks *cb = NULL;
+    nghttp2_option *opt = NULL;
+    int rc = nghttp2_session_callbacks_new(&cb);
+    if (rc == 0) rc = nghttp2_option_new(&opt);
+    if (rc != 0) {
+        nghttp2_session_callbacks_del(cb);
+        return rc;
+    }
+    nghttp2_option_set_no_auto_window_update(opt, 1);
+    grpc_reply_callbacks(cb);
+    nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+                                         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
+                                         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, GRPC_MAX_HEADER_BYTES}};
+    rc = nghttp2_session_client_new2(&l->h2, cb, l, opt);
+    if (rc == 0) rc = nghttp2_submit_settings(l->h2, NGHTTP2_FLAG_NONE, settings, 3);
+    if (rc == 0) rc = nghttp2_session_set_local_window_size(l->h2, NGHTTP2_FLAG_NONE, 0, WINDOW_BYTES);
+    nghttp2_option_del(opt);
+    nghttp2_session_callbacks_del(cb);
+    return rc;
+}
+
+static void on_open(void *user, const char *alpn)
+{
+    grpc_link *l = user;
+    grpc_channel *ch = l->ch;
+    if (start_session(l) != 0) {
+        transport_close(l->io, "out of memory");
+        return;
+    }
+    pump(l);
+    if (!ch) return;
+    ch->connected = true;
+    if (ch->ev.connected) ch->ev.connected(ch->ev.user);
+}
+
+static grpc_link *link_new(grpc_channel *ch)
+{
+    grpc_link *l = calloc(1, sizeof *l);
+    if (!l) return NULL;
+    transport_events ev = {.user = l,
+                           .open = on_open,
+                           .data = on_data,
+                           .eof = on_eof,
+                           .drained = on_drained,
+                           .closed = on_closed};
+    l->ch = ch;
+    l->loop = ch->loop;
+    if (transport_connect(&l->io, ch->loop, &ch->to, &l->scratch, &ev, NULL) != 0) {
+        free(l);
+        return NULL;
+    }
+    uv_prepare_init(ch->loop, &l->settle);
+    uv_idle_init(ch->loop, &l->again);
+    uv_timer_init(ch->loop, &l->deadline);
+    l->settle.data = l->again.data = l->deadline.data = l;
+    l->n_handles = 3;
+    return l;
+}
+
+int grpc_channel_connect(grpc_channel *ch)
+{
+    if (!ch->link) ch->link = link_new(ch);
+    return ch->link ? 0 : SHOAL_ENOMEM;
+}
+
+int grpc_channel_new(grpc_channel **ret, uv_loop_t *loop, const char *address_text,
+                     const grpc_channel_events *ev, shoal_err *err)
+{
+    address to;
+    int rc = address_parse(&to, address_text, err);
+    if (rc != 0) return rc;
+    grpc_channel *ch = calloc(1, sizeof *ch);
+    if (!ch) return err_nomem(err);
+    transport_ignore_sigpipe();
+    ch->loop = loop;
+    ch->to = to;
+    if (ev) ch->ev = *ev;
+    ch->authority = strdup(to.is_unix ? "localhost" : address_text);
+    if (ch->authority) grpc_channel_connect(ch);
+    if (!ch->link) {
+        free(ch->authority);
+        free(ch);
+        return err_set(err, SHOAL_EUNAVAILABLE, "%s: cannot connect", address_text);
+    }
+    *ret = ch;
+    return 0;
+}
+
+bool grpc_channel_is_connected(const grpc_channel *ch)
+{
+    return ch->connected;
+}
+
+void grpc_channel_close(grpc_channel *ch)
+{
+    if (!ch) return;
+    grpc_link *l = ch->link;
+    if (l) {
+        l->ch = NULL;
+        while (l->calls) grpc_client_end(l->calls, GRPC_CANCELLED, "the channel was closed");
+        transport_close(l->io, "the channel was closed");
+    }
+    if (ch->closed) *ch->closed = true;
+    free(ch->authority);
+    free(ch);
+}

@@ -1,0 +1,192 @@
+/* grpc_stream.c: a call on the server, and messages cut from a body that comes in pieces.
+ *
+ * A callback may end its own call; `busy` keeps the memory until we are out of it. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "wire/grpc_internal.h"
+
+/* ---- any call -------------------------------------------------------------------------------- */
+
+static void call_free(grpc_call *c)
+{
+    grpc_reader_done(&c->in);
+    free(c);
+}
+
+void grpc_call_lost(grpc_call *c)
+{
+    assert(!c->busy); /* it comes from the loop, never from inside a callback */
+    if (c->on_cancel) c->on_cancel(c->cancel_user, c);
+    call_free(c);
+}
+
+void grpc_call_on_cancel(grpc_call *c, void (*fn)(void *user, grpc_call *c), void *user)
+{
+    c->on_cancel = fn;
+    c->cancel_user = user;
+}
+
+void grpc_call_on_drained(grpc_call *c, void (*fn)(void *user, grpc_call *c), void *user)
+{
+    c->on_drained = fn;
+    c->drained_user = user;
+}
+
+void grpc_call_set_data(grpc_call *c, void *data)
+{
+    c->data = data;
+}
+
+void *grpc_call_data(const grpc_call *c)
+{
+    return c->data;
+}
+
+uint64_t grpc_call_deadline_ns(const grpc_call *c)
+{
+    return c->deadline_ns;
+}
+
+const char *grpc_call_metadata(const grpc_call *c, const char *lower_name)
+{
+    return http_header_get(c->r, lower_name);
+}
+
+void grpc_call_begin(grpc_call *c, const http_header *metadata, size_t n)
+{
+    http_header bare = {"content-type", "application/grpc"};
+    if (c->begun) return;
+    http_header *h = n ? calloc(n + 1, sizeof *h) : &bare;
+    if (!h) {
+        h = &bare;
+        n = 0;
+    }
+    h[0] = bare;
+    for (size_t i = 0; i < n; i++) h[i + 1] = metadata[i];
+    http_respond_begin(c->r, 200, h, n + 1);
+    c->begun = true;
+    if (h != &bare) free(h);
+}
+
+void grpc_call_send(grpc_call *c, const void *msg, size_t n)
+{
+    uint8_t head[GRPC_FRAME_HEAD];
+    grpc_call_begin(c, NULL, 0);
+    grpc_frame_head(head, n);
+    http_respond_write(c->r, head, sizeof head);
+    http_respond_write(c->r, msg, n);
+}
+
+size_t grpc_call_unsent(const grpc_call *c)
+{
+    return http_unsent(c->r);
+}
+
+void grpc_call_end_with(grpc_call *c, grpc_status status, const char *message, const http_header *metadata,
+                        size_t n)
+{
+    http_request *r = c->r;
+    bool begun = c->begun;
+    http_set_data(r, NULL);
+    c->over = true;
+    if (!c->busy) call_free(c);
+    grpc_end_request(r, begun, status, message, metadata, n);
+}
+
+void grpc_call_end(grpc_call *c, grpc_status status, const char *message)
+{
+    grpc_call_end_with(c, status, message, NULL, 0);
+}
+
+/* ---- a stream of requests -------------------------------------------------------------------- */
+
+/* The client broke the rules, or memory is out: its handler hears of a cancel, the client of the reason. */
+static void fail(grpc_call *c, grpc_status status, const char *why)
+{
+    http_request *r = c->r;
+    bool begun = c->begun;
+    http_set_data(r, NULL);
+    grpc_call_lost(c);
+    grpc_end_request(r, begun, status, why, NULL, 0);
+}
+
+static void reader_failed(grpc_call *c, int rc)
+{
+    if (rc == SHOAL_ELIMIT)
+        fail(c, GRPC_RESOURCE_EXHAUSTED, "the message is too large");
+    else if (rc == SHOAL_EUNSUPPORTED)
+        fail(c, GRPC_UNIMPLEMENTED, "compressed messages are not understood");
+    else if (rc == SHOAL_ENOMEM)
+        fail(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+    else
+        fail(c, GRPC_INTERNAL, "the message frame is malformed");
+}
+
+/* Out of a callback: false when it has ended the call, which is gone then. */
+static bool leave(grpc_call *c)
+{
+    c->busy = false;
+    if (!c->over) return true;
+    call_free(c);
+    return false;
+}
+
+void grpc_stream_begin(grpc_call *c, const grpc_stream_method *m, void *user)
+{
+    c->stream = m;
+    c->stream_user = user;
+    grpc_call_on_cancel(c, m->cancelled, user);
+    grpc_call_on_drained(c, m->drained, user);
+    c->in.max_message = m->max_message ? m->max_message : c->server->max_message;
+    c->busy = true;
+    m->begin(user, c);
+    leave(c);
+}
+
+void grpc_stream_body(void *user, http_request *r, const uint8_t *bytes, size_t n)
+{
+    grpc_call *c = http_data(r);
+    const uint8_t *msg;
+    size_t n_msg;
+    if (!c) return;
+    int rc = n ? grpc_reader_feed(&c->in, bytes, n) : 0;
+    c->busy = true;
+    while (rc == 0 && !c->over && !c->paused && (rc = grpc_reader_next(&c->in, &msg, &n_msg)) == 1) {
+        c->stream->message(c->stream_user, c, msg, n_msg);
+        rc = 0;
+    }
+    if (leave(c) && rc < 0) reader_failed(c, rc);
+}
+
+void grpc_stream_body_end(void *user, http_request *r, int status, const char *why)
+{
+    grpc_call *c = http_data(r);
+    if (!c) return;
+    if (status != 0) {
+        fail(c, GRPC_RESOURCE_EXHAUSTED, why);
+        return;
+    }
+    if (!grpc_reader_is_empty(&c->in)) {
+        fail(c, GRPC_INTERNAL, "the last message is cut short");
+        return;
+    }
+    c->busy = true;
+    if (c->stream->ended) c->stream->ended(c->stream_user, c);
+    leave(c);
+}
+
+void grpc_stream_drained(void *user, http_request *r)
+{
+    grpc_call *c = http_data(r);
+    if (!c || !c->on_drained) return;
+    c->busy = true;
+    c->on_drained(c->drained_user, c);
+    leave(c);
+}
+
+void grpc_call_pause(grpc_call *c, bool paused)
+{
+    c->paused = paused;
+    http_pause(c->r, paused);
+}

@@ -1,0 +1,289 @@
+/* gRPC streams: requests and replies one by one, in either direction, and what holds them back. */
+#include "grpc_world.h"
+
+enum { WINDOW = 256 << 10 }; /* what a stream's sender may be ahead of a server that rests */
+
+static void messages_go_both_ways_while_the_call_is_open(void **state)
+{
+    world w;
+    outcome o = {0};
+    world_start(&w, NULL);
+    world_open(&w, &o, "/s.S/Echo", NULL);
+    RUN_UNTIL(&w, w.n_begun == 1); /* before any message */
+    assert_int_equal(grpc_client_send(o.call, "one", 3), 0);
+    RUN_UNTIL(&w, o.n_messages == 1);
+    assert_int_equal(grpc_client_send(o.call, "", 0), 0);
+    assert_int_equal(grpc_client_send(o.call, "three", 5), 0);
+    RUN_UNTIL(&w, o.n_messages == 3);
+    assert_int_equal(o.status, -1);
+    assert_int_equal(w.n_ended, 0);
+    grpc_client_half_close(o.call);
+    assert_int_equal(grpc_client_send(o.call, "late", 4), SHOAL_EINVALID);
+    RUN_UNTIL(&w, o.status >= 0);
+    assert_int_equal(o.status, GRPC_OK);
+    assert_string_equal(o.messages, "[one][][three]");
+    assert_int_equal(w.n_cancelled, 0);
+    world_stop(&w);
+}
+
+static void a_stream_of_requests_has_one_answer(void **state)
+{
+    world w;
+    outcome many = {.n_to_send = 3000, .n_each = 1000}, none = {0}, big = {0};
+    char *bytes = calloc(1, 1 << 20);
+    world_start(&w, NULL);
+    world_open(&w, &many, "/s.S/Sum", NULL);
+    world_open(&w, &none, "/s.S/Sum", NULL);
+    world_open(&w, &big, "/s.S/Sum", NULL);
+    outcome_feed(&many);
+    grpc_client_half_close(none.call);
+    for (int i = 0; i < 3; i++) assert_int_equal(grpc_client_send(big.call, bytes, 1 << 20), 0);
+    grpc_client_half_close(big.call);
+    RUN_UNTIL(&w, many.status >= 0 && none.status >= 0 && big.status >= 0);
+    assert_string_equal(many.messages, "[3000 messages, 3000000 bytes]");
+    assert_string_equal(none.messages, "[0 messages, 0 bytes]");
+    assert_string_equal(big.messages, "[3 messages, 3145728 bytes]");
+    assert_true(many.n_drained > 5);
+    free(bytes);
+    world_stop(&w);
+}
+
+/* Both ends hold back: neither ever has more than its mark and a message in memory. */
+static void an_echo_of_megabytes_needs_little_memory(void **state)
+{
+    world w;
+    outcome o = {.n_to_send = 2000, .n_each = 8000};
+    world_start(&w, NULL);
+    world_open(&w, &o, "/s.S/Echo", NULL);
+    outcome_feed(&o);
+    RUN_UNTIL(&w, o.status >= 0);
+    assert_int_equal(o.status, GRPC_OK);
+    assert_int_equal(o.n_messages, 2000);
+    assert_int_equal(o.n_bytes, 16000000);
+    assert_true(w.most_unsent <= GRPC_CALM_BYTES + 8005);
+    world_stop(&w);
+}
+
+static void a_handler_that_rests_holds_its_client_back(void **state)
+{
+    world w;
+    outcome o = {0}, other = {0};
+    char kilobyte[1024] = "k";
+    size_t n = 0;
+    int rc;
+    world_start(&w, NULL);
+    w.rests = true;
+    world_open(&w, &o, "/s.S/Rest", &(grpc_call_options){.max_unsent = 100000});
+    do {
+        while ((rc = grpc_client_send(o.call, kilobyte, sizeof kilobyte)) == 0) n++;
+        world_turns(&w, 20);
+    } while (grpc_client_unsent(o.call) < 90000);
+    assert_int_equal(rc, SHOAL_EFULL);
+    assert_true(n * 1029 <= WINDOW + 100000);
+    assert_int_equal(w.n_messages, 0);
+    world_unary_call(&w, &other, "x", 1); /* others go on */
+    RUN_UNTIL(&w, other.status >= 0);
+    assert_int_equal(other.status, GRPC_OK);
+    grpc_client_half_close(o.call);
+    world_wake(&w);
+    assert_int_equal(w.n_messages, 0); /* not from inside the call */
+    RUN_UNTIL(&w, o.status >= 0);
+    assert_int_equal(o.status, GRPC_OK);
+    assert_int_equal(w.n_messages, n);
+    world_stop(&w);
+}
+
+/* More than the server keeps for one connection: its window shuts, and opens again. */
+static void many_resting_handlers_shut_the_connection_and_lose_nothing(void **state)
+{
+    enum { N = 48 };
+    world w;
+    outcome *o = calloc(N, sizeof *o), other = {0};
+    world_start(&w, NULL);
+    w.rests = true;
+    for (int i = 0; i < N; i++) {
+        o[i] = (outcome){.n_to_send = 40, .n_each = 10000};
+        world_open(&w, &o[i], "/s.S/Rest", NULL);
+        outcome_feed(&o[i]);
+    }
+    RUN_UNTIL(&w, w.n_begun == N);
+    world_turns(&w, 2000);
+    size_t left = 0;
+    for (int i = 0; i < N; i++) left += o[i].n_sent * 10005 - grpc_client_unsent(o[i].call);
+    assert_true(left > 4 << 20);
+    assert_true(left <= (8 << 20) + (1 << 20) + WINDOW); /* kept, the connection's window, one stream's */
+    assert_int_equal(w.n_messages, 0);
+    world_wake(&w);
+    for (int i = 0; i < N; i++) {
+        RUN_UNTIL(&w, o[i].status >= 0);
+        assert_string_equal(o[i].messages, "[40 messages, 400000 bytes]");
+    }
+    world_unary_call(&w, &other, "x", 1);
+    RUN_UNTIL(&w, other.status >= 0);
+    free(o);
+    world_stop(&w);
+}
+
+static void a_client_that_rests_holds_its_server_back(void **state)
+{
+    world w;
+    outcome o = {0};
+    world_start(&w, NULL);
+    w.n_flood = 4000;
+    world_open(&w, &o, "/s.S/Flood", NULL);
+    grpc_client_pause(o.call, true);
+    RUN_UNTIL(&w, w.n_begun == 1);
+    world_turns(&w, 500);
+    assert_int_equal(o.n_messages, 0);
+    assert_true(w.n_flooded < 300); /* a window of 64 KiB, the mark of 64 KiB, and what is in the frames */
+    grpc_client_pause(o.call, false);
+    RUN_UNTIL(&w, o.status >= 0);
+    assert_int_equal(o.status, GRPC_OK);
+    assert_int_equal(o.n_messages, 4000);
+    world_stop(&w);
+}
+
+static void the_server_may_end_before_the_client_has(void **state)
+{
+    world w;
+    outcome refused = {.n_to_send = 100, .n_each = 10000}, first = {0}, paused = {0};
+    world_start(&w, NULL);
+    world_open(&w, &refused, "/s.S/Refuse", NULL);
+    world_open(&w, &first, "/s.S/First", NULL);
+    world_open(&w, &paused, "/s.S/First", NULL);
+    outcome_feed(&refused);
+    for (int i = 0; i < 3; i++) assert_int_equal(grpc_client_send(first.call, "abc", 3), 0);
+    grpc_client_send(paused.call, "p", 1);
+    grpc_client_pause(paused.call, true);
+    RUN_UNTIL(&w, refused.status >= 0 && first.status >= 0);
+    assert_int_equal(refused.status, GRPC_PERMISSION_DENIED);
+    assert_string_equal(refused.message, "not you");
+    assert_int_equal(first.status, GRPC_ABORTED);
+    assert_string_equal(first.messages, "[abc]");
+    world_turns(&w, 20);
+    assert_int_equal(paused.status, -1);
+    grpc_client_send(paused.call, "q", 1); /* into a stream that is over: as if it had been under way */
+    grpc_client_pause(paused.call, false);
+    RUN_UNTIL(&w, paused.status >= 0);
+    assert_string_equal(paused.messages, "[p]");
+    assert_int_equal(paused.status, GRPC_ABORTED);
+    assert_int_equal(w.n_cancelled, 0);
+    world_stop(&w);
+}
+
+static void a_call_may_be_cancelled_from_any_event(void **state)
+{
+    world w;
+    outcome o[4] = {{.act = CANCEL_ON_MESSAGE}, {.act = CANCEL_ON_METADATA}, {.act = CANCEL_ON_DRAINED}, {0}};
+    world_start(&w, NULL);
+    for (int i = 0; i < 4; i++) {
+        world_open(&w, &o[i], i == 1 ? "/s.S/Meta" : "/s.S/Echo", NULL);
+        grpc_client_send(o[i].call, "x", 1);
+    }
+    RUN_UNTIL(&w, o[0].status == 99 && o[1].status == 99 && o[2].status == 99 && o[3].n_messages);
+    grpc_client_cancel(o[3].call);
+    RUN_UNTIL(&w, w.n_cancelled == 3); /* Meta does not count them */
+    outcome last = {.act = CLOSE_ON_MESSAGE};
+    world_open(&w, &last, "/s.S/Echo", NULL);
+    grpc_client_send(last.call, "x", 1);
+    RUN_UNTIL(&w, last.status >= 0);
+    assert_int_equal(last.status, GRPC_CANCELLED);
+    RUN_UNTIL(&w, w.n_cancelled == 4);
+    world_stop(&w);
+}
+
+static void deadlines_and_lost_links_end_open_streams(void **state)
+{
+    world w;
+    outcome late = {0}, lost = {0};
+    world_start(&w, NULL);
+    world_open(&w, &late, "/s.S/Echo", &(grpc_call_options){.deadline_ns = clock_ns() + 20000000u});
+    world_open(&w, &lost, "/s.S/Echo", NULL);
+    RUN_UNTIL(&w, late.status >= 0 && w.n_cancelled == 1);
+    assert_int_equal(late.status, GRPC_DEADLINE_EXCEEDED);
+    assert_int_equal(lost.status, -1);
+    grpc_server_close(w.server, world_closed, &w);
+    w.server = NULL;
+    RUN_UNTIL(&w, lost.status >= 0 && w.n_cancelled == 2);
+    assert_int_equal(lost.status, GRPC_UNAVAILABLE);
+    world_stop(&w);
+}
+
+static void messages_have_their_limits_at_both_ends(void **state)
+{
+    world w;
+    outcome over = {0}, reply = {0};
+    char *bytes = calloc(1, (1 << 20) + 1);
+    world_start(&w, NULL);
+    world_open(&w, &over, "/s.S/Sum", NULL);
+    assert_int_equal(grpc_client_send(over.call, bytes, (1 << 20) + 1), 0);
+    RUN_UNTIL(&w, over.status >= 0);
+    assert_int_equal(over.status, GRPC_RESOURCE_EXHAUSTED);
+    assert_int_equal(w.n_cancelled, 1);
+    world_open(&w, &reply, "/s.S/Echo", &(grpc_call_options){.max_message = 10});
+    grpc_client_send(reply.call, "0123456789", 10);
+    RUN_UNTIL(&w, reply.n_messages == 1);
+    grpc_client_send(reply.call, "0123456789a", 11);
+    RUN_UNTIL(&w, reply.status >= 0);
+    assert_int_equal(reply.status, GRPC_RESOURCE_EXHAUSTED);
+    assert_int_equal(reply.n_messages, 1);
+    RUN_UNTIL(&w, w.n_cancelled == 2);
+    free(bytes);
+    world_stop(&w);
+}
+
+static void metadata_goes_both_ways(void **state)
+{
+    world w;
+    outcome o = {0};
+    http_header ask[] = {{"x-ask", "why"}, {"x-left-out", NULL}};
+    world_start(&w, NULL);
+    world_open(&w, &o, "/s.S/Meta", &(grpc_call_options){.metadata = ask, .n_metadata = 2});
+    RUN_UNTIL(&w, strstr(o.metadata, "x-head=why"));
+    assert_int_equal(o.status, -1);
+    grpc_client_half_close(o.call);
+    RUN_UNTIL(&w, o.status >= 0);
+    assert_non_null(strstr(o.metadata, "x-tail=t"));
+    assert_null(strstr(o.metadata, "grpc-status"));
+    assert_string_equal(o.message, "done");
+    world_stop(&w);
+}
+
+static void drain_waits_for_open_streams(void **state)
+{
+    world w;
+    outcome o = {0};
+    world_start(&w, NULL);
+    world_open(&w, &o, "/s.S/Echo", NULL);
+    grpc_client_send(o.call, "a", 1);
+    RUN_UNTIL(&w, o.n_messages == 1);
+    grpc_server_drain(w.server, world_closed, &w);
+    world_turns(&w, 20);
+    assert_false(w.closed);
+    assert_null(grpc_call_open(w.ch, "/s.S/Echo", NULL, &(grpc_client_events){0}));
+    grpc_client_send(o.call, "b", 1);
+    RUN_UNTIL(&w, o.n_messages == 2);
+    grpc_client_half_close(o.call);
+    RUN_UNTIL(&w, o.status >= 0 && w.closed);
+    assert_int_equal(o.status, GRPC_OK);
+    world_stop(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_go_both_ways_while_the_call_is_open),
+        cmocka_unit_test(a_stream_of_requests_has_one_answer),
+        cmocka_unit_test(an_echo_of_megabytes_needs_little_memory),
+        cmocka_unit_test(a_handler_that_rests_holds_its_client_back),
+        cmocka_unit_test(many_resting_handlers_shut_the_connection_and_lose_nothing),
+        cmocka_unit_test(a_client_that_rests_holds_its_server_back),
+        cmocka_unit_test(the_server_may_end_before_the_client_has),
+        cmocka_unit_test(a_call_may_be_cancelled_from_any_event),
+        cmocka_unit_test(deadlines_and_lost_links_end_open_streams),
+        cmocka_unit_test(messages_have_their_limits_at_both_ends),
+        cmocka_unit_test(metadata_goes_both_ways),
+        cmocka_unit_test(drain_waits_for_open_streams),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
