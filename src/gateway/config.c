@@ -151,9 +151,10 @@ static int check_tls(const config_file *f, shoal_err *err)
     const gateway_config *c = &f->pub;
     if (!c->tls_cert) return 0;
     shoal_err why;
-    SSL_CTX *ctx = NULL;
-    int rc = tls_server_context(&ctx, c->tls_cert, c->tls_key, &why);
-    SSL_CTX_free(ctx);
+    tls_context *ctx = NULL;
+    tls_options o = {.cert_file = c->tls_cert, .key_file = c->tls_key};
+    int rc = tls_context_new(&ctx, TLS_SERVER, &o, &why);
+    tls_context_unref(ctx);
     if (!rc) return 0;
     return rc == SHOAL_ENOMEM ? err_nomem(err) : config_fail(&f->pub, err, "tls: %s", why.message);
 }

@@ -93,7 +93,13 @@ int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *metho
 int grpc_server_add_streams(grpc_server *s, const grpc_stream_method *methods, size_t n_methods, void *user,
                             shoal_err *err);
 int grpc_server_listen(grpc_server *s, const char *address, shoal_err *err); /* "unix:/path" or host:port */
-int grpc_server_port(const grpc_server *s);                                  /* bound by the last listen */
+/* The same for machines that prove who they are; the context may be reloaded at any time. */
+int grpc_server_listen_tls(grpc_server *s, const char *address, tls_context *tls, shoal_err *err);
+/* Called for each connection that its handshake did not let in: from where, and why, in words for a log. */
+void grpc_server_on_refused(grpc_server *s, void (*fn)(void *user, const char *from, const char *why),
+                            void *user);
+void grpc_server_recheck(grpc_server *s);   /* close those whose peers are not admitted any more */
+int grpc_server_port(const grpc_server *s); /* bound by the last listen */
 void grpc_server_drain(grpc_server *s, void (*done)(void *user), void *user);
 void grpc_server_close(grpc_server *s, void (*closed)(void *user), void *user);
 
@@ -105,6 +111,8 @@ void grpc_call_set_data(grpc_call *c, void *data);
 void *grpc_call_data(const grpc_call *c);
 /* clock_ns time; 0: none. The client ends the call then; the server need not, but may save itself work. */
 uint64_t grpc_call_deadline_ns(const grpc_call *c);
+const tls_identity *grpc_call_peer(const grpc_call *c); /* who calls, proved by TLS; NULL: nobody can tell */
+const char *grpc_call_server_name(const grpc_call *c);  /* the SNI it connected with; NULL: none */
 const char *grpc_call_metadata(const grpc_call *c, const char *lower_name); /* NULL when absent */
 /* The answer's head with this metadata, before the first message; without it that message brings a bare one.
  */
@@ -134,13 +142,30 @@ typedef struct grpc_channel_events {
     void (*disconnected)(void *user, const char *why);
 } grpc_channel_events;
 
-/* Connects at once in the background; does not reconnect by itself: grpc_channel_connect again.
- * SHOAL_EINVALID: no such address can be; anything else may be tried again. */
+/* Zero means the default in brackets. Strings are copied; the context is referenced, and its present state
+ * used by each grpc_channel_connect. */
+typedef struct grpc_channel_options {
+    tls_context *tls;              /* [clear text] */
+    const char *server_name;       /* [the address's host] that the server's certificate must have */
+    const char *sni;               /* [server_name] what is asked for, in clear: a relay may go by it */
+    uint64_t connect_timeout_ms;   /* [10 000] for name, connection and handshake together */
+    uint64_t keepalive_ms;         /* [off] so long nothing has come: a PING */
+    uint64_t keepalive_timeout_ms; /* [10 000] and so long nothing more: the link is lost */
+} grpc_channel_options;
+
+/* Connects at once in the background; does not reconnect by itself: grpc_channel_connect again. Over TLS it
+ * is connected when the server has looked at our certificate, too. opt may be NULL. SHOAL_EINVALID: no such
+ * address or name can be; anything else may be tried again. */
+int grpc_channel_open(grpc_channel **ret, uv_loop_t *loop, const char *address,
+                      const grpc_channel_options *opt, const grpc_channel_events *ev, shoal_err *err);
+/* grpc_channel_open without options: in clear text, as between processes of one machine. */
 int grpc_channel_new(grpc_channel **ret, uv_loop_t *loop, const char *address, const grpc_channel_events *ev,
                      shoal_err *err);
 /* 0 when connected or connecting; SHOAL_ENOMEM: nothing was begun, and no event follows. */
 int grpc_channel_connect(grpc_channel *ch);
 bool grpc_channel_is_connected(const grpc_channel *ch);
+const tls_identity *
+grpc_channel_peer(const grpc_channel *ch); /* what the server has proved to be; NULL: nothing */
 /* Calls end with CANCELLED before it returns, no channel event follows; the memory goes on the loop. */
 void grpc_channel_close(grpc_channel *ch);
 

@@ -12,7 +12,13 @@
 enum {
     STREAM_WINDOW_BYTES = 64 << 10, /* what a server may send ahead of a reader that rests */
     WINDOW_BYTES = 4 << 20,
-    SEND_AHEAD_BYTES = 256 << 10
+    SEND_AHEAD_BYTES = 256 << 10,
+    CONNECT_TIMEOUT_MS = 10000,
+    KEEPALIVE_TIMEOUT_MS = 10000,
+    GRACE_MS = 20,
+    CALM_WINDOW_MS = 10000,
+    MAX_CONTROL = 4000, /* PING, SETTINGS, RST_STREAM and empty DATA of a server within it */
+    MAX_OUTBOUND_ACKS = 200
 };
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -81,6 +87,7 @@ static void on_closed(void *user, const char *why)
     uv_close((uv_handle_t *)&l->settle, on_link_handle_closed);
     uv_close((uv_handle_t *)&l->again, on_link_handle_closed);
     uv_close((uv_handle_t *)&l->deadline, on_link_handle_closed);
+    uv_close((uv_handle_t *)&l->pulse, on_link_handle_closed);
 }
 
 /* Frames for as long as little waits in the transport; false when there are none left. */
@@ -140,6 +147,8 @@ static void on_data(void *user, const uint8_t *bytes, size_t n)
 {
     grpc_link *l = user;
     if (!l->h2) return;
+    l->heard_ms = uv_now(l->loop);
+    l->pinged = l->overdue = false;
     ssize_t rc = nghttp2_session_mem_recv(l->h2, bytes, n);
     if (rc < 0)
         transport_close(l->io, "the server broke HTTP/2");
@@ -151,6 +160,48 @@ static void on_eof(void *user)
 {
     grpc_link *l = user;
     transport_close(l->io, "the server closed the connection");
+}
+
+/* ---- is anybody there? ----------------------------------------------------------------------- */
+
+static void on_late(uv_timer_t *timer)
+{
+    grpc_link *l = timer->data;
+    transport_close(l->io, "it does not answer: no connection in time");
+}
+
+/* Every keepalive_ms without a sound a PING goes out; when nothing comes for keepalive_timeout_ms after it,
+ * the link is lost. A process that was stopped itself finds the timer first and the answer, which has long
+ * come, right after it: so there is one more look. */
+static void on_pulse(uv_timer_t *timer)
+{
+    grpc_link *l = timer->data;
+    const grpc_channel *ch = l->ch;
+    uint64_t silent_ms = uv_now(l->loop) - l->heard_ms;
+    if (!ch || transport_is_closing(l->io)) return;
+    if (l->overdue) {
+        transport_close(l->io,
+                        "the server answers no ping: its machine, its process or the link stands still");
+    } else if (l->pinged) {
+        l->overdue = true;
+        uv_timer_start(timer, on_pulse, GRACE_MS, 0);
+    } else if (silent_ms < ch->keepalive_ms) {
+        uv_timer_start(timer, on_pulse, ch->keepalive_ms - silent_ms, 0);
+    } else {
+        l->pinged = true;
+        nghttp2_submit_ping(l->h2, NGHTTP2_FLAG_NONE, NULL);
+        grpc_link_mark_dirty(l);
+        uv_timer_start(timer, on_pulse, ch->keepalive_timeout_ms, 0);
+    }
+}
+
+static void start_pulse(grpc_link *l)
+{
+    l->heard_ms = uv_now(l->loop);
+    if (l->ch->keepalive_ms)
+        uv_timer_start(&l->pulse, on_pulse, l->ch->keepalive_ms, 0);
+    else
+        uv_timer_stop(&l->pulse);
 }
 
 /* ---- connecting ------------------------------------------------------------------------------ */
@@ -166,6 +217,7 @@ static int start_session(grpc_link *l)
         return rc;
     }
     nghttp2_option_set_no_auto_window_update(opt, 1);
+    nghttp2_option_set_max_outbound_ack(opt, MAX_OUTBOUND_ACKS);
     grpc_reply_callbacks(cb);
     nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
                                          {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
@@ -178,71 +230,152 @@ static int start_session(grpc_link *l)
     return rc;
 }
 
+static void accepted(grpc_link *l)
+{
+    grpc_channel *ch = l->ch;
+    l->accepted = true;
+    if (!ch) return;
+    ch->connected = true;
+    start_pulse(l);
+    if (ch->ev.connected) ch->ev.connected(ch->ev.user);
+}
+
+/* With TLS 1.3 our end of the handshake is done before the server has looked at our certificate; its SETTINGS
+ * say that it has. */
+void grpc_link_heard_frame(grpc_link *l, const nghttp2_frame *f)
+{
+    bool is_settings = f->hd.type == NGHTTP2_SETTINGS;
+    bool costs_nothing = is_settings || f->hd.type == NGHTTP2_PING || f->hd.type == NGHTTP2_RST_STREAM ||
+                         (f->hd.type == NGHTTP2_DATA && f->hd.length == 0);
+    if (is_settings && !l->accepted) accepted(l);
+    if (!costs_nothing) return;
+    if (uv_now(l->loop) - l->calm_since_ms > CALM_WINDOW_MS) {
+        l->calm_since_ms = uv_now(l->loop);
+        l->n_control = 0;
+    }
+    if (++l->n_control > MAX_CONTROL) transport_close(l->io, "the server floods us with empty frames");
+}
+
 static void on_open(void *user, const char *alpn)
 {
     grpc_link *l = user;
-    grpc_channel *ch = l->ch;
+    bool is_tls = l->ch && l->ch->tls;
+    if (is_tls && strcmp(alpn, "h2") != 0) {
+        transport_close(l->io, "the server does not speak HTTP/2");
+        return;
+    }
     if (start_session(l) != 0) {
         transport_close(l->io, "out of memory");
         return;
     }
     pump(l);
-    if (!ch) return;
-    ch->connected = true;
-    if (ch->ev.connected) ch->ev.connected(ch->ev.user);
+    if (!is_tls && !transport_is_closing(l->io)) accepted(l);
 }
 
-static grpc_link *link_new(grpc_channel *ch)
+static int connect_transport(grpc_link *l, const grpc_channel *ch, shoal_err *err)
 {
-    grpc_link *l = calloc(1, sizeof *l);
-    if (!l) return NULL;
     transport_events ev = {.user = l,
                            .open = on_open,
                            .data = on_data,
                            .eof = on_eof,
                            .drained = on_drained,
                            .closed = on_closed};
+    tls_target target = {.name = ch->name, .sni = ch->sni, .alpn = "h2"};
+    int rc = transport_connect(&l->io, ch->loop, &ch->to, ch->tls, &target, &l->scratch, &ev, err);
+    if (rc == 0 && ch->keepalive_ms)
+        transport_limit_silence(l->io, (unsigned)(ch->keepalive_ms + ch->keepalive_timeout_ms));
+    return rc;
+}
+
+static int link_new(grpc_channel *ch, shoal_err *err)
+{
+    grpc_link *l = calloc(1, sizeof *l);
+    if (!l) return err_nomem(err);
     l->ch = ch;
     l->loop = ch->loop;
-    if (transport_connect(&l->io, ch->loop, &ch->to, &l->scratch, &ev, NULL) != 0) {
+    int rc = connect_transport(l, ch, err);
+    if (rc != 0) {
         free(l);
-        return NULL;
+        return rc;
     }
     uv_prepare_init(ch->loop, &l->settle);
     uv_idle_init(ch->loop, &l->again);
     uv_timer_init(ch->loop, &l->deadline);
-    l->settle.data = l->again.data = l->deadline.data = l;
-    l->n_handles = 3;
-    return l;
+    uv_timer_init(ch->loop, &l->pulse);
+    l->settle.data = l->again.data = l->deadline.data = l->pulse.data = l;
+    l->n_handles = 4;
+    uv_timer_start(&l->pulse, on_late, ch->connect_timeout_ms, 0);
+    ch->link = l;
+    return 0;
 }
 
 int grpc_channel_connect(grpc_channel *ch)
 {
-    if (!ch->link) ch->link = link_new(ch);
-    return ch->link ? 0 : SHOAL_ENOMEM;
+    return ch->link || link_new(ch, NULL) == 0 ? 0 : SHOAL_ENOMEM;
+}
+
+static void channel_free(grpc_channel *ch)
+{
+    tls_context_unref(ch->tls);
+    free(ch->authority);
+    free(ch->name);
+    free(ch->sni);
+    free(ch);
+}
+
+static bool copy_names(grpc_channel *ch, const char *address_text, const grpc_channel_options *o)
+{
+    ch->authority = strdup(ch->to.is_unix ? "localhost" : address_text);
+    ch->name = strdup(o->server_name ? o->server_name : ch->to.is_unix ? "localhost" : ch->to.host);
+    ch->sni = o->sni ? strdup(o->sni) : NULL;
+    return ch->authority && ch->name && (ch->sni || !o->sni);
+}
+
+static grpc_channel *channel_new(uv_loop_t *loop, const address *to, const grpc_channel_options *o,
+                                 const grpc_channel_events *ev)
+{
+    grpc_channel *ch = calloc(1, sizeof *ch);
+    if (!ch) return NULL;
+    ch->loop = loop;
+    ch->to = *to;
+    if (ev) ch->ev = *ev;
+    ch->tls = o->tls ? tls_context_ref(o->tls) : NULL;
+    ch->connect_timeout_ms = o->connect_timeout_ms ? o->connect_timeout_ms : CONNECT_TIMEOUT_MS;
+    ch->keepalive_ms = o->keepalive_ms;
+    ch->keepalive_timeout_ms = o->keepalive_timeout_ms ? o->keepalive_timeout_ms : KEEPALIVE_TIMEOUT_MS;
+    return ch;
+}
+
+int grpc_channel_open(grpc_channel **ret, uv_loop_t *loop, const char *address_text,
+                      const grpc_channel_options *opt, const grpc_channel_events *ev, shoal_err *err)
+{
+    grpc_channel_options none = {0};
+    address to;
+    shoal_err why;
+    int rc = address_parse(&to, address_text, err);
+    if (rc != 0) return rc;
+    grpc_channel *ch = channel_new(loop, &to, opt ? opt : &none, ev);
+    if (!ch) return err_nomem(err);
+    transport_ignore_sigpipe();
+    rc = copy_names(ch, address_text, opt ? opt : &none) ? link_new(ch, &why) : err_nomem(&why);
+    if (rc != 0) {
+        channel_free(ch);
+        return err_set(err, rc == SHOAL_EINVALID ? rc : SHOAL_EUNAVAILABLE, "%s: cannot connect: %s",
+                       address_text, why.message);
+    }
+    *ret = ch;
+    return 0;
 }
 
 int grpc_channel_new(grpc_channel **ret, uv_loop_t *loop, const char *address_text,
                      const grpc_channel_events *ev, shoal_err *err)
 {
-    address to;
-    int rc = address_parse(&to, address_text, err);
-    if (rc != 0) return rc;
-    grpc_channel *ch = calloc(1, sizeof *ch);
-    if (!ch) return err_nomem(err);
-    transport_ignore_sigpipe();
-    ch->loop = loop;
-    ch->to = to;
-    if (ev) ch->ev = *ev;
-    ch->authority = strdup(to.is_unix ? "localhost" : address_text);
-    if (ch->authority) grpc_channel_connect(ch);
-    if (!ch->link) {
-        free(ch->authority);
-        free(ch);
-        return err_set(err, SHOAL_EUNAVAILABLE, "%s: cannot connect", address_text);
-    }
-    *ret = ch;
-    return 0;
+    return grpc_channel_open(ret, loop, address_text, NULL, ev, err);
+}
+
+const tls_identity *grpc_channel_peer(const grpc_channel *ch)
+{
+    return ch->link ? transport_peer(ch->link->io) : NULL;
 }
 
 bool grpc_channel_is_connected(const grpc_channel *ch)
@@ -260,6 +393,5 @@ void grpc_channel_close(grpc_channel *ch)
         transport_close(l->io, "the channel was closed");
     }
     if (ch->closed) *ch->closed = true;
-    free(ch->authority);
-    free(ch);
+    channel_free(ch);
 }

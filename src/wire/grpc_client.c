@@ -172,7 +172,7 @@ static int32_t submit(grpc_client_call *c, const char *path, const grpc_call_opt
     size_t n = 0;
     if (!nv) return -1;
     nv[n++] = nv_of(":method", "POST");
-    nv[n++] = nv_of(":scheme", "http");
+    nv[n++] = nv_of(":scheme", l->ch->tls ? "https" : "http");
     nv[n++] = nv_of(":path", path);
     nv[n++] = nv_of(":authority", l->ch->authority);
     nv[n++] = nv_of("te", "trailers");

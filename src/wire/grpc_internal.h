@@ -77,7 +77,13 @@ struct grpc_link {
     uv_prepare_t settle;
     uv_idle_t again; /* keeps the loop from sleeping while something is left to settle */
     uv_timer_t deadline;
+    uv_timer_t pulse; /* connecting: until it takes too long; then: see on_pulse */
     int n_handles;
+    bool accepted;     /* the server's first SETTINGS have come: it has let us in */
+    uint64_t heard_ms; /* when the last bytes came */
+    bool pinged, overdue;
+    uint64_t calm_since_ms; /* frames that cost the server nothing, since then */
+    unsigned n_control;
     bool dirty, has_drained; /* to be settled; a call of it is drained, or was */
     uv_loop_t *loop;
 };
@@ -85,7 +91,9 @@ struct grpc_link {
 struct grpc_channel {
     uv_loop_t *loop;
     address to;
-    char *authority;
+    char *authority, *name, *sni;
+    tls_context *tls;
+    uint64_t connect_timeout_ms, keepalive_ms, keepalive_timeout_ms;
     grpc_channel_events ev;
     grpc_link *link; /* connecting or connected */
     bool connected;
@@ -119,6 +127,7 @@ struct grpc_client_call {
 /* grpc_channel.c */
 void grpc_link_mark_dirty(grpc_link *l); /* settle before the loop sleeps: deliver, send */
 void grpc_link_arm_deadline(grpc_link *l);
+void grpc_link_heard_frame(grpc_link *l, const nghttp2_frame *f);
 
 /* grpc_client.c */
 void grpc_client_detach(

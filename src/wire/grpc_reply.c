@@ -147,6 +147,7 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t error_code,
  */
 static int on_frame(nghttp2_session *h2, const nghttp2_frame *f, void *user)
 {
+    grpc_link_heard_frame(user, f);
     bool is_end = (f->hd.type == NGHTTP2_HEADERS || f->hd.type == NGHTTP2_DATA) &&
                   (f->hd.flags & NGHTTP2_FLAG_END_STREAM);
     if (is_end && nghttp2_session_get_stream_local_close(h2, f->hd.stream_id) == 0) {

@@ -215,6 +215,22 @@ int grpc_server_listen(grpc_server *s, const char *address, shoal_err *err)
     return http_server_listen(s->http, address, NULL, err);
 }
 
+int grpc_server_listen_tls(grpc_server *s, const char *address, tls_context *tls, shoal_err *err)
+{
+    return http_server_listen(s->http, address, &(http_tls){.context = tls}, err);
+}
+
+void grpc_server_on_refused(grpc_server *s, void (*fn)(void *user, const char *from, const char *why),
+                            void *user)
+{
+    http_server_on_refused(s->http, fn, user);
+}
+
+void grpc_server_recheck(grpc_server *s)
+{
+    http_server_recheck(s->http);
+}
+
 int grpc_server_port(const grpc_server *s)
 {
     return http_server_port(s->http);

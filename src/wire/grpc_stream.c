@@ -48,6 +48,16 @@ uint64_t grpc_call_deadline_ns(const grpc_call *c)
     return c->deadline_ns;
 }
 
+const tls_identity *grpc_call_peer(const grpc_call *c)
+{
+    return http_peer(c->r);
+}
+
+const char *grpc_call_server_name(const grpc_call *c)
+{
+    return http_server_name(c->r);
+}
+
 const char *grpc_call_metadata(const grpc_call *c, const char *lower_name)
 {
     return http_header_get(c->r, lower_name);

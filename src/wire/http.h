@@ -22,6 +22,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "wire/tls.h"
 
 typedef struct http_server http_server;
 typedef struct http_request http_request;
@@ -32,15 +33,17 @@ typedef struct http_header {
 
 /* Zero means the default in brackets. */
 typedef struct http_limits {
-    size_t max_body_bytes;       /* [4 MiB] over it: 413 */
-    size_t max_header_bytes;     /* [16 KiB] over it: 431 */
-    size_t max_headers;          /* [100] */
-    size_t max_connections;      /* [1024] over it an idle one gives way, or 503 */
-    size_t max_streams;          /* [128] concurrent HTTP/2 streams a connection */
-    uint64_t request_timeout_ms; /* [10 000] first byte of a request to its last: 408 */
-    uint64_t idle_timeout_ms;    /* [60 000] kept-alive connection without a request */
-    uint64_t write_timeout_ms;   /* [15 000] to take what waits, or 1 KiB a second of it; else closed */
-    size_t max_write_backlog;    /* [1 MiB] unsent bytes of one connection: it is closed */
+    size_t max_body_bytes;         /* [4 MiB] over it: 413 */
+    size_t max_header_bytes;       /* [16 KiB] over it: 431 */
+    size_t max_headers;            /* [100] */
+    size_t max_connections;        /* [1024] over it an idle one gives way, or 503 */
+    size_t max_streams;            /* [128] concurrent HTTP/2 streams a connection */
+    uint64_t request_timeout_ms;   /* [10 000] first byte of a request to its last: 408 */
+    uint64_t idle_timeout_ms;      /* [60 000] kept-alive connection without a request */
+    uint64_t write_timeout_ms;     /* [15 000] to take what waits, or 1 KiB a second of it; else closed */
+    uint64_t keepalive_ms;         /* [off] HTTP/2: so long nothing has come: a PING */
+    uint64_t keepalive_timeout_ms; /* [10 000] and so long nothing more: the connection is lost */
+    size_t max_write_backlog;      /* [1 MiB] unsent bytes of one connection: it is closed */
     size_t max_unsent; /* [64 MiB] memory of all together: the connection that holds most is closed */
 } http_limits;
 
@@ -73,7 +76,8 @@ typedef struct http_handler {
 } http_handler;
 
 typedef struct http_tls {
-    const char *cert_file, *key_file; /* PEM chain and key */
+    const char *cert_file, *key_file; /* PEM chain and key, for anybody to speak to; or instead of them */
+    tls_context *context;             /* one that is shared, may be reloaded, or asks clients who they are */
 } http_tls;
 
 /* limits NULL, or 0 in one of them: the default in brackets. h is copied. Loop thread, as all below. */
@@ -90,6 +94,12 @@ void http_server_drain(http_server *s, void (*done)(void *user), void *user);
 /* Close everything now (on_gone for open requests); `closed` runs when the memory is gone. */
 void http_server_close(http_server *s, void (*closed)(void *user), void *user);
 size_t http_server_connections(const http_server *s);
+/* Called for each connection that its TLS handshake did not let in: from where, and why, in words for a log.
+ */
+void http_server_on_refused(http_server *s, void (*fn)(void *user, const char *from, const char *why),
+                            void *user);
+/* Close every connection whose peer is not admitted any more (tls_options.admit): after a revocation. */
+void http_server_recheck(http_server *s);
 
 /* ---- the request ----------------------------------------------------------------------------- */
 const char *http_method(const http_request *r);
@@ -97,8 +107,10 @@ const char *http_path(const http_request *r);  /* without the query, not decoded
 const char *http_query(const http_request *r); /* after '?', "" when none */
 const char *http_header_get(const http_request *r, const char *lower_name); /* NULL when absent */
 const char *http_body(const http_request *r, size_t *ret_len);              /* NUL-terminated copy */
-int http_version(const http_request *r);                                    /* 11, 10 or 20 */
-uint64_t http_received_ns(const http_request *r); /* clock_ns when its last byte arrived */
+const tls_identity *http_peer(const http_request *r); /* what the client has proved to be; NULL: nothing */
+const char *http_server_name(const http_request *r);  /* the name it asked for by SNI; NULL: none */
+int http_version(const http_request *r);              /* 11, 10 or 20 */
+uint64_t http_received_ns(const http_request *r);     /* clock_ns when its last byte arrived */
 /* While paused no piece and no end of its body comes, and the client can send no more than a window ahead
  * (HTTP/2: 256 KiB of the stream). What came meanwhile follows from the loop. */
 void http_pause(http_request *r, bool paused);

@@ -357,6 +357,9 @@ static void http2_settle(http_conn *c)
 
 static void http2_data(http_conn *c, const uint8_t *bytes, size_t n)
 {
+    c->heard_ms = uv_now(c->server->loop);
+    c->pinged_ms = 0;
+    c->overdue = false;
     ssize_t rc = nghttp2_session_mem_recv(c->h2, bytes, n);
     if (rc < 0) { /* out of memory, or a flood that nghttp2 counts itself: queued acks, CONTINUATION frames */
         nghttp2_session_terminate_session(c->h2, NGHTTP2_ENHANCE_YOUR_CALM);
@@ -385,9 +388,26 @@ static void late(http_request *r)
         refuse(r, 408, why);
 }
 
+/* As grpc_channel.c's on_pulse has it: a PING into the silence, and one more look when no answer is there. */
+static void keep_alive(http_conn *c, uint64_t now_ms)
+{
+    const http_limits *l = &c->server->limits;
+    if (!l->keepalive_ms) return;
+    if (c->overdue) {
+        transport_close(c->io, "the client answers no ping");
+    } else if (c->pinged_ms) {
+        c->overdue = now_ms - c->pinged_ms > l->keepalive_timeout_ms;
+    } else if (now_ms - c->heard_ms >= l->keepalive_ms) {
+        c->pinged_ms = now_ms;
+        nghttp2_submit_ping(c->h2, NGHTTP2_FLAG_NONE, NULL);
+        conn_mark_dirty(c);
+    }
+}
+
 static void http2_tick(http_conn *c, uint64_t now_ms)
 {
     uint64_t limit = c->server->limits.request_timeout_ms, span = c->server->limits.write_timeout_ms;
+    keep_alive(c, now_ms);
     if (conn_is_idle(c, now_ms)) http2_leave(c);
     for (http_request *r = c->requests; r; r = r->next) {
         if (!r->complete && !r->paused && r->intake != HTTP_OPEN && now_ms - r->begun_ms > limit) late(r);
@@ -447,6 +467,7 @@ int http2_start(http_conn *c)
     if (nghttp2_session_server_new2(&c->h2, cb, c, opt) != 0) goto done;
     c->ops = &http2_ops;
     c->begun_ms = 0;
+    c->heard_ms = uv_now(c->server->loop);
     nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)l->max_streams},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},

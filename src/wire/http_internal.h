@@ -48,6 +48,8 @@ struct http_server {
     size_t n_doomed; /* the same of connections that were closed for it and go at the end of this turn */
     /* Answers an HTTP/2 request that the server refuses in another protocol's words (gRPC); may be NULL. */
     void (*refuse)(http_request *r, int status, const char *why);
+    void (*refused)(void *user, const char *from, const char *why); /* http_server_on_refused */
+    void *refused_user;
     int port;
     bool draining, closing;
     void (*drained)(void *user);
@@ -83,6 +85,7 @@ struct http_conn {
     transport *io;
     http_conn *prev, *next, *next_dirty;
     const conn_ops *ops;
+    tls_context *tls; /* its listener's, or NULL; a reference of its own */
     bool is_dirty, refusing, eof, in_data;
     bool is_open;                       /* the TLS handshake is done, or there is none */
     bool has_asked;                     /* a request of it has reached the handler */
@@ -113,6 +116,9 @@ struct http_conn {
     uint64_t calm_since_ms;
     unsigned n_resets, n_control, n_oversize;
     bool goaway;
+    uint64_t heard_ms,
+        pinged_ms; /* when the last bytes came; when a PING left that nothing has followed, or 0 */
+    bool overdue;  /* it should have been answered: one more look */
 };
 
 struct http_request {

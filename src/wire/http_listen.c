@@ -26,7 +26,7 @@ struct http_listener {
     http_listener *next;
     http_server *server;
     any_stream u, away; /* away: takes connections that there is no memory for */
-    SSL_CTX *tls;
+    tls_context *tls;
     char *path; /* of a Unix socket, unlinked on close */
     bool open, closed, turning_away, another_waits;
 };
@@ -80,7 +80,7 @@ static void free_listener(http_listener *l)
             *p = l->next;
             break;
         }
-    SSL_CTX_free(l->tls);
+    tls_context_unref(l->tls);
     free(l->path);
     free(l);
     s->n_handles--;
@@ -122,14 +122,18 @@ static void on_connection(uv_stream_t *stream, int status)
     transport *io;
     transport_events ev;
     if (c) c->is_open = !l->tls;
+    if (c && l->tls) c->tls = tls_context_ref(l->tls);
     int rc = c ? transport_accept(&io, stream, l->tls, &s->scratch, http_server_events(c, &ev), NULL)
                : SHOAL_ENOMEM;
     if (rc != 0) {
+        if (c) tls_context_unref(c->tls);
         free(c);
         turn_away(l);
         return;
     }
     http_server_adopt(c, io);
+    if (s->limits.keepalive_ms)
+        transport_limit_silence(io, (unsigned)(s->limits.keepalive_ms + s->limits.keepalive_timeout_ms));
     size_t serving = s->n_conns - s->n_refusing;
     if (serving <= s->limits.max_connections || make_room(s)) return;
     c->refusing = true;
@@ -232,6 +236,14 @@ static http_listener *add_listener(http_server *s, bool is_unix)
     return l;
 }
 
+static int take_tls(http_listener *l, const http_tls *tls, shoal_err *err)
+{
+    tls_options o = {.cert_file = tls->cert_file, .key_file = tls->key_file};
+    if (!tls->context) return tls_context_new(&l->tls, TLS_SERVER, &o, err);
+    l->tls = tls_context_ref(tls->context);
+    return 0;
+}
+
 int http_server_listen(http_server *s, const char *address_text, const http_tls *tls, shoal_err *err)
 {
     address a;
@@ -239,7 +251,7 @@ int http_server_listen(http_server *s, const char *address_text, const http_tls 
     if (rc != 0) return rc;
     http_listener *l = add_listener(s, a.is_unix);
     if (!l) return err_nomem(err);
-    if (tls) rc = tls_server_context(&l->tls, tls->cert_file, tls->key_file, err);
+    if (tls) rc = take_tls(l, tls, err);
     if (rc == 0) rc = a.is_unix ? bind_pipe(l, &a, err) : bind_tcp(l, &a, address_text, err);
     if (rc == 0) {
         int e = uv_listen(&l->u.stream, LISTEN_BACKLOG, on_connection);

@@ -202,6 +202,16 @@ const char *http_body(const http_request *r, size_t *ret_len)
     return r->body.data ? r->body.data : "";
 }
 
+const tls_identity *http_peer(const http_request *r)
+{
+    return transport_peer(r->conn->io);
+}
+
+const char *http_server_name(const http_request *r)
+{
+    return transport_server_name(r->conn->io);
+}
+
 int http_version(const http_request *r)
 {
     return r->version;

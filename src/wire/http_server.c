@@ -100,6 +100,7 @@ static void on_closed(void *user, const char *why)
     http_conn *c = user;
     http_server *s = c->server;
     deliver_gone(c, true);
+    if (!c->is_open && !s->closing && s->refused) s->refused(s->refused_user, transport_from(c->io), why);
     if (c->ops->done) c->ops->done(c);
     if (c->is_dirty) forget_dirty(c);
     if (c->prev)
@@ -112,6 +113,7 @@ static void on_closed(void *user, const char *why)
     s->n_held -= c->held;
     s->n_doomed -= c->doomed;
     buf_done(&c->in);
+    tls_context_unref(c->tls);
     free(c);
     if (s->n_conns == 0 && !s->closing) uv_timer_stop(&s->tick);
     check_drained(s);
@@ -253,6 +255,8 @@ static uint64_t tick_ms(const http_limits *l)
     uint64_t least = l->request_timeout_ms;
     if (l->idle_timeout_ms < least) least = l->idle_timeout_ms;
     if (l->write_timeout_ms < least) least = l->write_timeout_ms;
+    if (l->keepalive_ms && l->keepalive_ms < least) least = l->keepalive_ms;
+    if (l->keepalive_ms && l->keepalive_timeout_ms < least) least = l->keepalive_timeout_ms;
     least /= 4;
     return least < TICK_MIN_MS ? TICK_MIN_MS : least > TICK_MAX_MS ? TICK_MAX_MS : least;
 }
@@ -272,7 +276,8 @@ void http_server_adopt(http_conn *c, transport *io)
 /* Behind a closed HTTP/2 window the socket looks idle, so what flow control lets through counts by itself. */
 static bool is_too_slow(http_conn *c, uint64_t now)
 {
-    uint64_t span = c->server->limits.write_timeout_ms, least = span * MIN_BYTES_PER_S / 1000;
+    uint64_t span = c->server->limits.write_timeout_ms;
+    uint64_t least = span > UINT64_MAX / MIN_BYTES_PER_S ? 1 : span * MIN_BYTES_PER_S / 1000;
     return conn_pace_is_too_slow(&c->socket_pace, transport_backlog(c->io), transport_sent(c->io), least, now,
                                  span) ||
            conn_pace_is_too_slow(&c->window_pace, c->out_bytes, c->taken, least, now, span);
@@ -307,6 +312,7 @@ static void fill_defaults(http_limits *l)
     if (!l->request_timeout_ms) l->request_timeout_ms = 10000;
     if (!l->idle_timeout_ms) l->idle_timeout_ms = 60000;
     if (!l->write_timeout_ms) l->write_timeout_ms = 15000;
+    if (!l->keepalive_timeout_ms) l->keepalive_timeout_ms = 10000;
     if (!l->max_write_backlog) l->max_write_backlog = 1u << 20;
     if (!l->max_unsent) l->max_unsent = 64u << 20;
 }
@@ -340,6 +346,22 @@ void http_server_drain(http_server *s, void (*done)(void *user), void *user)
     http_server_stop_listening(s);
     for (http_conn *c = s->conns; c; c = c->next) c->ops->leave(c);
     uv_prepare_start(&s->settle, on_settle); /* `done` never comes from inside this call */
+}
+
+void http_server_on_refused(http_server *s, void (*fn)(void *user, const char *from, const char *why),
+                            void *user)
+{
+    s->refused = fn;
+    s->refused_user = user;
+}
+
+void http_server_recheck(http_server *s)
+{
+    for (http_conn *c = s->conns; c; c = c->next) {
+        const tls_identity *peer = transport_peer(c->io);
+        if (peer && !tls_context_admits(c->tls, peer, NULL))
+            transport_close(c->io, "the peer may not come in any more");
+    }
 }
 
 static void on_server_handle_closed(uv_handle_t *h)

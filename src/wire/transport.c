@@ -1,11 +1,10 @@
-/* transport.c: one byte stream over libuv, with OpenSSL between two memory BIOs.
+/* transport.c: one byte stream over libuv, with a TLS link in between if asked.
  *
  * What is written waits in `out`; a flush offers it to the kernel at once, and hands what the kernel does not
  * take to libuv as `sending`. Only one such write is under way at a time. */
 #include "wire/transport.h"
 
 #include <netinet/tcp.h>
-#include <openssl/err.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,9 +31,8 @@ struct transport {
     transport_scratch *scratch;
     void (*sink)(void *user, const uint8_t *bytes, size_t n);
 
-    SSL *ssl; /* owns both BIOs */
-    BIO *net_in, *net_out;
-    bool tls_ready;
+    tls_link *tls;
+    char from[46]; /* an accepted peer's address */
 
     buf out;     /* queued, not yet given to the kernel */
     buf sending; /* what wreq points at while in_flight */
@@ -42,13 +40,16 @@ struct transport {
     uv_write_t wreq;
     uint64_t sent;
 
+    unsigned silence_ms; /* see transport_limit_silence; 0: the system's */
+
     uv_connect_t creq;
     uv_getaddrinfo_t dns;
     bool dns_pending;
 
     uv_shutdown_t sreq;
     bool reading, eof, ending, fin_sent, closing;
-    const char *why;
+    const char *why,
+        *end_why; /* of the close; and what to say at the end of an orderly one, if not just that */
 };
 
 void transport_ignore_sigpipe(void)
@@ -62,7 +63,7 @@ void transport_ignore_sigpipe(void)
 static void finish(transport *t)
 {
     t->ev.closed(t->ev.user, t->why);
-    SSL_free(t->ssl);
+    tls_link_free(t->tls);
     buf_done(&t->out);
     buf_done(&t->sending);
     free(t);
@@ -179,35 +180,13 @@ static void flush_out(transport *t)
     if (!t->closing && !t->in_flight) after_flush(t);
 }
 
-/* Move what OpenSSL wants to send into the queue. */
-static void pump_tls(transport *t)
-{
-    char chunk[TLS_READ_BYTES];
-    int n;
-    while ((n = BIO_read(t->net_out, chunk, sizeof chunk)) > 0) buf_append(&t->out, chunk, (size_t)n);
-}
-
 void transport_write(transport *t, const void *bytes, size_t n)
 {
     if (t->closing || t->ending || n == 0) return;
-    if (!t->ssl) {
+    if (!t->tls)
         buf_append(&t->out, bytes, n);
-        return;
-    }
-    size_t done = 0;
-    while (done < n) {
-        size_t took = 0;
-        ERR_clear_error();
-        /* The BIO is memory and grows, so a finished handshake never has to wait here; emptied after each
-         * record, it stays small. */
-        size_t piece = n - done < TLS_READ_BYTES ? n - done : TLS_READ_BYTES;
-        if (SSL_write_ex(t->ssl, (const char *)bytes + done, piece, &took) != 1) {
-            transport_close(t, "TLS failed while writing");
-            return;
-        }
-        done += took;
-        pump_tls(t);
-    }
+    else if (tls_link_write(t->tls, bytes, n, &t->out) != 0)
+        transport_close(t, "TLS failed while writing");
 }
 
 void transport_flush(transport *t)
@@ -226,6 +205,31 @@ size_t transport_held(const transport *t)
     return t->out.cap + t->sending.cap;
 }
 
+const tls_identity *transport_peer(const transport *t)
+{
+    return t->tls ? tls_link_peer(t->tls) : NULL;
+}
+
+const char *transport_server_name(const transport *t)
+{
+    return t->tls ? tls_link_sni(t->tls) : NULL;
+}
+
+const char *transport_from(const transport *t)
+{
+    return t->from;
+}
+
+void transport_limit_silence(transport *t, unsigned ms)
+{
+    t->silence_ms = ms;
+#ifdef TCP_USER_TIMEOUT
+    uv_os_fd_t fd;
+    if (ms && t->kind == KIND_TCP && !t->closing && uv_fileno(&t->u.handle, &fd) == 0)
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+#endif
+}
+
 void transport_trim(transport *t)
 {
     if (t->out.len == 0 && !t->out.failed && t->out.cap > KEEP_BYTES) buf_done(&t->out);
@@ -240,15 +244,20 @@ uint64_t transport_sent(const transport *t)
 
 /* ---- the orderly end ------------------------------------------------------------------------- */
 
+static void close_ended(transport *t)
+{
+    transport_close(t, t->end_why ? t->end_why : "ended");
+}
+
 static void on_linger(uv_timer_t *timer)
 {
-    transport_close(timer->data, "ended");
+    close_ended(timer->data);
 }
 
 static void on_fin(uv_shutdown_t *req, int status)
 {
     transport *t = req->data;
-    if (!t->closing && (status < 0 || t->eof)) transport_close(t, "ended");
+    if (!t->closing && (status < 0 || t->eof)) close_ended(t);
 }
 
 static void after_flush(transport *t)
@@ -256,21 +265,20 @@ static void after_flush(transport *t)
     if (!t->ending || t->fin_sent) return;
     t->fin_sent = true;
     if (t->kind == KIND_MEMORY) {
-        transport_close(t, "ended");
+        close_ended(t);
         return;
     }
     uv_timer_start(&t->linger, on_linger, LINGER_MS, 0);
     t->sreq.data = t;
-    if (uv_shutdown(&t->sreq, &t->u.stream, on_fin) != 0) transport_close(t, "ended");
+    if (uv_shutdown(&t->sreq, &t->u.stream, on_fin) != 0) close_ended(t);
 }
 
 void transport_end(transport *t)
 {
     if (t->closing || t->ending) return;
-    if (t->ssl && t->tls_ready) {
-        ERR_clear_error();
-        SSL_shutdown(t->ssl);
-        pump_tls(t);
+    if (t->tls) {
+        tls_link_goodbye(t->tls);
+        tls_link_take(t->tls, &t->out);
     }
     t->ending = true;
     transport_pause(t, false);
@@ -287,53 +295,45 @@ static void peer_ended(transport *t)
     if (!t->ending)
         t->ev.eof(t->ev.user);
     else if (t->fin_sent)
-        transport_close(t, "ended");
+        close_ended(t);
 }
 
-static void handshake(transport *t)
+/* A peer that is refused in the handshake may be sending already: closed at once, it would get a reset
+ * instead of the alert that tells it why. */
+static void tls_broke(transport *t)
 {
-    ERR_clear_error();
-    int rc = SSL_do_handshake(t->ssl);
-    pump_tls(t);
-    flush_out(t);
-    if (t->closing) return;
-    if (rc == 1) {
-        const unsigned char *alpn = NULL;
-        unsigned n = 0;
-        char name[32] = "";
-        SSL_get0_alpn_selected(t->ssl, &alpn, &n);
-        if (n > 0 && n < sizeof name) memcpy(name, alpn, n);
-        t->tls_ready = true;
-        t->ev.open(t->ev.user, name);
-    } else if (SSL_get_error(t->ssl, rc) != SSL_ERROR_WANT_READ) {
-        transport_close(t, "the TLS handshake failed");
-    }
+    t->end_why = tls_link_why(t->tls);
+    if (tls_link_is_open(t->tls))
+        close_ended(t);
+    else
+        transport_end(t);
 }
 
 static void feed_tls(transport *t, const uint8_t *bytes, size_t n)
 {
-    if (BIO_write(t->net_in, bytes, (int)n) != (int)n) {
+    uint8_t plain[TLS_READ_BYTES];
+    tls_step step = TLS_PLAIN;
+    if (tls_link_feed(t->tls, bytes, n) != 0) {
         transport_close(t, "out of memory");
         return;
     }
-    if (!t->tls_ready) handshake(t);
-    uint8_t plain[TLS_READ_BYTES];
-    while (t->tls_ready && !t->closing && !t->ending) {
+    while (!t->closing && !t->ending && (step == TLS_PLAIN || step == TLS_OPENED)) {
         size_t got = 0;
-        ERR_clear_error();
-        int rc = SSL_read_ex(t->ssl, plain, sizeof plain, &got);
-        if (rc == 1) {
-            t->ev.data(t->ev.user, plain, got);
+        step = tls_link_step(t->tls, plain, sizeof plain, &got);
+        if (step == TLS_PLAIN || step == TLS_WAITS) {
+            if (got) t->ev.data(t->ev.user, plain, got);
             continue;
         }
-        int e = SSL_get_error(t->ssl, rc);
-        if (e == SSL_ERROR_ZERO_RETURN) peer_ended(t);
-        if (e != SSL_ERROR_WANT_READ && e != SSL_ERROR_ZERO_RETURN)
-            transport_close(t, "the TLS stream is broken");
-        break;
+        tls_link_take(t->tls,
+                      &t->out); /* the last of a handshake, or the alert that says why there is none */
+        flush_out(t);
+        if (t->closing) return;
+        if (step == TLS_OPENED) t->ev.open(t->ev.user, tls_link_alpn(t->tls));
+        if (step == TLS_ENDED) peer_ended(t);
+        if (step == TLS_BROKEN) tls_broke(t);
     }
     if (t->closing) return;
-    pump_tls(t);
+    tls_link_take(t->tls, &t->out);
     flush_out(t);
 }
 
@@ -344,7 +344,7 @@ void transport_feed(transport *t, const uint8_t *bytes, size_t n)
         peer_ended(t);
     else if (t->ending)
         return; /* swallowed: see transport_end */
-    else if (t->ssl)
+    else if (t->tls)
         feed_tls(t, bytes, n);
     else
         t->ev.data(t->ev.user, bytes, n);
@@ -380,21 +380,6 @@ void transport_pause(transport *t, bool paused)
 
 /* ---- making one ------------------------------------------------------------------------------ */
 
-static int start_tls(transport *t, SSL_CTX *ctx)
-{
-    t->ssl = SSL_new(ctx);
-    t->net_in = BIO_new(BIO_s_mem());
-    t->net_out = BIO_new(BIO_s_mem());
-    if (!t->ssl || !t->net_in || !t->net_out) {
-        BIO_free(t->net_in);
-        BIO_free(t->net_out);
-        return SHOAL_ENOMEM;
-    }
-    SSL_set_bio(t->ssl, t->net_in, t->net_out);
-    SSL_set_accept_state(t->ssl);
-    return 0;
-}
-
 /* Linux takes up to 4 MB for a peer that reads nothing. What is beyond the network's own need waits here
  * instead, where its owner counts and bounds it. */
 static void limit_kernel(transport *t)
@@ -416,7 +401,15 @@ static void discard(transport *t)
     transport_close(t, "unused");
 }
 
-int transport_accept(transport **ret, uv_stream_t *listener, SSL_CTX *tls, transport_scratch *scratch,
+static void note_from(transport *t)
+{
+    struct sockaddr_storage sa;
+    int n = sizeof sa;
+    if (uv_tcp_getpeername(&t->u.tcp, (struct sockaddr *)&sa, &n) == 0)
+        uv_ip_name((struct sockaddr *)&sa, t->from, sizeof t->from);
+}
+
+int transport_accept(transport **ret, uv_stream_t *listener, tls_context *tls, transport_scratch *scratch,
                      const transport_events *ev, shoal_err *err)
 {
     transport_kind kind = uv_handle_get_type((uv_handle_t *)listener) == UV_TCP ? KIND_TCP : KIND_PIPE;
@@ -431,10 +424,11 @@ int transport_accept(transport **ret, uv_stream_t *listener, SSL_CTX *tls, trans
         uv_tcp_nodelay(&t->u.tcp, 1);
         limit_kernel(t);
     }
-    if (tls && start_tls(t, tls) != 0) {
+    if (tls && tls_link_new(&t->tls, tls, NULL, err) != 0) {
         discard(t);
         return err_nomem(err);
     }
+    if (tls && kind == KIND_TCP) note_from(t);
     t->reading = true;
     rc = uv_read_start(&t->u.stream, on_alloc, on_read);
     if (rc != 0) {
@@ -463,9 +457,17 @@ static void on_connected(uv_connect_t *req, int status)
         transport_close(t, "it cannot be reached");
         return;
     }
-    if (t->kind == KIND_TCP) uv_tcp_nodelay(&t->u.tcp, 1);
+    if (t->kind == KIND_TCP) {
+        uv_tcp_nodelay(&t->u.tcp, 1);
+        limit_kernel(t);
+        transport_limit_silence(t, t->silence_ms);
+    }
     transport_pause(t, false);
-    if (!t->closing) t->ev.open(t->ev.user, "");
+    if (t->closing) return;
+    if (t->tls)
+        feed_tls(t, NULL, 0); /* the client speaks first */
+    else
+        t->ev.open(t->ev.user, "");
 }
 
 static int connect_to(transport *t, const struct sockaddr *sa)
@@ -506,12 +508,18 @@ static int start_connect(transport *t, const address *to)
     return rc;
 }
 
-int transport_connect(transport **ret, uv_loop_t *loop, const address *to, transport_scratch *scratch,
-                      const transport_events *ev, shoal_err *err)
+int transport_connect(transport **ret, uv_loop_t *loop, const address *to, tls_context *tls,
+                      const tls_target *target, transport_scratch *scratch, const transport_events *ev,
+                      shoal_err *err)
 {
     transport *t = new_transport(loop, to->is_unix ? KIND_PIPE : KIND_TCP, scratch, ev);
     if (!t) return err_nomem(err);
-    int rc = start_connect(t, to);
+    int rc = tls ? tls_link_new(&t->tls, tls, target, err) : 0;
+    if (rc != 0) {
+        discard(t);
+        return rc;
+    }
+    rc = start_connect(t, to);
     if (rc != 0) {
         discard(t);
         return err_set(err, SHOAL_EUNAVAILABLE, "%s: %s", to->is_unix ? to->path : to->host, uv_strerror(rc));

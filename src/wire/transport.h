@@ -13,7 +13,6 @@
 #ifndef WIRE_TRANSPORT_H
 #define WIRE_TRANSPORT_H
 
-#include <openssl/ssl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +20,7 @@
 
 #include "base/err.h"
 #include "wire/address.h"
+#include "wire/tls_link.h"
 
 typedef struct transport transport;
 
@@ -32,9 +32,9 @@ typedef struct transport_events {
      * Not called for an accepted clear-text peer, which can be used at once. */
     void (*open)(void *user, const char *alpn);
     void (*data)(void *user, const uint8_t *bytes, size_t n);
-    void (*eof)(void *user);     /* the peer will send no more, but may still read */
-    void (*drained)(void *user); /* the queue is empty again after it was not; may be NULL */
-    void (*closed)(void *user, const char *why);
+    void (*eof)(void *user);                     /* the peer will send no more, but may still read */
+    void (*drained)(void *user);                 /* the queue is empty again after it was not; may be NULL */
+    void (*closed)(void *user, const char *why); /* why is gone with the transport */
 } transport_events;
 
 /* Memory in which every transport of one owner reads; it must outlive them (one thread, one read at a time).
@@ -44,11 +44,22 @@ typedef struct transport_scratch {
 } transport_scratch;
 
 /* Take the next connection of a listening uv_tcp_t or uv_pipe_t. tls may be NULL (clear text). */
-int transport_accept(transport **ret, uv_stream_t *listener, SSL_CTX *tls, transport_scratch *scratch,
+int transport_accept(transport **ret, uv_stream_t *listener, tls_context *tls, transport_scratch *scratch,
                      const transport_events *ev, shoal_err *err);
-/* Connect in the background: `open` or `closed` follows. Clear text only. */
-int transport_connect(transport **ret, uv_loop_t *loop, const address *to, transport_scratch *scratch,
-                      const transport_events *ev, shoal_err *err);
+/* Connect in the background: `open` or `closed` follows. tls NULL: clear text; else target says whom to
+ * reach, and only one who proves to be that gets further than the handshake. */
+int transport_connect(transport **ret, uv_loop_t *loop, const address *to, tls_context *tls,
+                      const tls_target *target, transport_scratch *scratch, const transport_events *ev,
+                      shoal_err *err);
+/* What the other end has proved to be; NULL in clear text, or when it showed no certificate. */
+const tls_identity *transport_peer(const transport *t);
+/* The name that an accepted client asked for (SNI); NULL: none. */
+const char *transport_server_name(const transport *t);
+/* Where an accepted TLS connection over TCP came from, "192.0.2.7"; else "". */
+const char *transport_from(const transport *t);
+/* TCP: what was sent must be acknowledged within this, or the connection is lost (TCP_USER_TIMEOUT, Linux).
+ */
+void transport_limit_silence(transport *t, unsigned ms);
 /* No socket: transport_feed gives it input (n == 0: end of input), `sink` sees its output. */
 int transport_new_memory(transport **ret, uv_loop_t *loop, const transport_events *ev,
                          void (*sink)(void *user, const uint8_t *bytes, size_t n), shoal_err *err);
@@ -72,9 +83,5 @@ bool transport_is_closed(const transport *t);        /* after close: nothing mor
 /* A peer that leaves must not kill the process: ignore SIGPIPE unless the program has a handler of its own.
  */
 void transport_ignore_sigpipe(void);
-
-/* Server context: PEM chain and key, TLS 1.2 or later with AEAD suites, ALPN h2 then http/1.1. Free with
- * SSL_CTX_free. */
-int tls_server_context(SSL_CTX **ret, const char *cert_file, const char *key_file, shoal_err *err);
 
 #endif

@@ -60,7 +60,7 @@ static void tls_close(SSL *ssl)
 static void answers_over_tls_and_says_goodbye(void **state)
 {
     fixture f = {0};
-    http_tls tls = {cert_file, key_file};
+    http_tls tls = {.cert_file = cert_file, .key_file = key_file};
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     fixture_start(&f, NULL, &tls);
     for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
@@ -84,7 +84,7 @@ static void answers_over_tls_and_says_goodbye(void **state)
 static void agrees_on_the_protocol_and_refuses_others(void **state)
 {
     fixture f = {0};
-    http_tls tls = {cert_file, key_file};
+    http_tls tls = {.cert_file = cert_file, .key_file = key_file};
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     fixture_start(&f, NULL, &tls);
     const unsigned char *agreed;
@@ -140,7 +140,7 @@ static void holds_to_what_was_agreed(void **state)
         {"", preface, "HTTP/1.1 505 "},
     };
     fixture f = {0};
-    http_tls tls = {cert_file, key_file};
+    http_tls tls = {.cert_file = cert_file, .key_file = key_file};
     fixture_start(&f, NULL, &tls);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *answer = tls_exchange(&f, cases[i].alpn, cases[i].bytes);
@@ -160,7 +160,7 @@ static void offers_aead_suites_alone(void **state)
     static const char *const suites[] = {"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305",
                                          "ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA384"};
     fixture f = {0};
-    http_tls tls = {cert_file, key_file};
+    http_tls tls = {.cert_file = cert_file, .key_file = key_file};
     fixture_start(&f, NULL, &tls);
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
         SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
@@ -177,7 +177,7 @@ static void offers_aead_suites_alone(void **state)
 static void a_silent_handshake_is_cut(void **state)
 {
     fixture f = {0};
-    http_tls tls = {cert_file, key_file};
+    http_tls tls = {.cert_file = cert_file, .key_file = key_file};
     http_limits l = {.request_timeout_ms = 50};
     fixture_start(&f, &l, &tls);
     int fd = fixture_connect(&f);
@@ -196,7 +196,8 @@ static void says_what_is_wrong_with_a_certificate(void **state)
     http_handler h = {0};
     uv_loop_init(&loop);
     assert_int_equal(http_server_new(&s, &loop, &h, NULL, &err), 0);
-    http_tls missing = {"/nonexistent.crt", key_file}, swapped = {cert_file, cert_file};
+    http_tls missing = {.cert_file = "/nonexistent.crt", .key_file = key_file},
+             swapped = {.cert_file = cert_file, .key_file = cert_file};
     assert_int_equal(http_server_listen(s, "127.0.0.1:0", &missing, &err), SHOAL_EINVALID);
     assert_non_null(strstr(err.message, "/nonexistent.crt"));
     assert_int_equal(http_server_listen(s, "127.0.0.1:0", &swapped, &err), SHOAL_EINVALID);
@@ -239,7 +240,7 @@ static void curl_gets_answers(void **state)
         {"-k --http2 -d abc", "/echo", "abc", true},
     };
     fixture clear = {0}, secret = {0};
-    http_tls tls = {cert_file, key_file};
+    http_tls tls = {.cert_file = cert_file, .key_file = key_file};
     fixture_start(&clear, NULL, NULL);
     fixture_start(&secret, NULL, &tls);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
