@@ -1,6 +1,7 @@
 /* decoder.c: the configured decoder: embeddings, layers and a head over a mixed batch (Touvron et al. 2023,
  * arXiv:2302.13971, and what others changed: config.h). */
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,12 +51,23 @@ static void decoder_free(net *n);
 
 /* ---- loading ---------------------------------------------------------------------------------------- */
 
-/* Divisors that the configuration does not carry but the file does. */
-static int load_factors(float **ret, const model *m, const char *name, size_t n, shoal_err *err)
+/* NULL when the file has no such vector. */
+static int load_optional(float **ret, const model *m, const char *name, size_t n, shoal_err *err)
 {
     const tensor *t = model_tensor(m, name);
     *ret = NULL;
     return t && t->data ? proj_load_vector(ret, m, name, n, err) : 0;
+}
+
+/* Divisors of frequencies that the configuration does not carry but the file does. */
+static int load_factors(float **ret, const model *m, const char *name, size_t n, shoal_err *err)
+{
+    int rc = load_optional(ret, m, name, n, err);
+    for (size_t i = 0; rc == 0 && *ret && i < n; i++)
+        if (!((*ret)[i] > 0 && (*ret)[i] < INFINITY))
+            rc = err_set(err, SHOAL_EFORMAT, "%s: value %zu is %g, which divides no frequency", name, i,
+                         (double)(*ret)[i]);
+    return rc;
 }
 
 static int load_rope(rope_table *t, const model *m, const rope_conf *conf, size_t n_ctx, shoal_err *err)
@@ -125,7 +137,7 @@ static int load_head(decoder *d, const model *m, isa set, shoal_err *err)
     if (rc == 0 && !c->tied && (d->head.rows != c->n_vocab || d->head.cols != n_in))
         rc = err_set(err, SHOAL_EFORMAT, "output.weight should be %zu rows of %zu", c->n_vocab, n_in);
     if (rc || !c->tied) return rc;
-    return load_factors(&d->bias, m, "output.bias", c->n_vocab, err);
+    return load_optional(&d->bias, m, "output.bias", c->n_vocab, err);
 }
 
 static int load_buckets(decoder *d, const model *m, shoal_err *err)

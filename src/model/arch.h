@@ -129,6 +129,7 @@ enum {
     CONF_ODD = 2,   /* written only where it differs from the family's base */
     CONF_SAME = 4,  /* says again what another row said; anything else is refused */
     CONF_QUIET = 8, /* read, and not written here */
+    CONF_TOLD = 16, /* a GGUF file must say it; folders may leave it to the family's base */
 };
 
 /* One value: read from either kind of file and written to GGUF. CONF_FALSE is no value: what other files

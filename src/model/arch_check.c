@@ -59,7 +59,7 @@ static int check_transformer(const model_config *c, const char *what, shoal_err 
         {"token type count", c->n_types, 0, 1024},
         {"head width", c->attn.head_dim, 0, 4096},
         {"expert count", c->ffn.n_expert, 0, 1024},
-        {"number of experts that answer", c->ffn.n_used, 0, c->ffn.n_expert},
+        {"number of experts that answer", c->ffn.n_used, c->ffn.n_expert ? 1 : 0, c->ffn.n_expert},
         {"expert width", c->ffn.n_ff_expert, c->ffn.n_expert ? 1 : 0, 1u << 20},
         {"window", c->attn.window, 0, 16u << 20},
         {"width of the embeddings", c->n_embd_in, 0, 65536},

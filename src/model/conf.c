@@ -78,8 +78,17 @@ const tensor *conf_tensor(const conf *s, const char *name)
     return NULL;
 }
 
-/* A list of one value for each layer: all that are not 0 must be equal. */
-static int get_even_list(conf *s, const char *key, int64_t max, int64_t *ret)
+/* As the file says; 0 when it does not. */
+static int64_t layers_told(conf *s)
+{
+    char key[96];
+    int64_t n = 0;
+    shoal_err unused;
+    return gguf_get_int(s->g, file_key(s, "block_count", key), 1, UINT32_MAX, &n, &unused) == 0 ? n : 0;
+}
+
+/* A list of one value for each layer: all that are not 0 must be equal, and 0 be allowed. */
+static int get_even_list(conf *s, const char *key, int64_t min, int64_t max, int64_t *ret)
 {
     const void *list;
     size_t n = 0;
@@ -87,10 +96,13 @@ static int get_even_list(conf *s, const char *key, int64_t max, int64_t *ret)
     if (kv->elem != GGUF_I32 && kv->elem != GGUF_U32)
         return conf_fail(s, SHOAL_EFORMAT, "\"%s\" must be numbers", key);
     int rc = gguf_get_array(s->g, key, kv->elem, &n, &list, s->err);
-    int64_t common = 0;
+    int64_t common = 0, n_layer = layers_told(s);
+    if (rc == 0 && (int64_t)n != n_layer)
+        return conf_fail(s, SHOAL_EFORMAT, "\"%s\" tells of %zu layers; the model has %lld", key, n,
+                         (long long)n_layer);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         int64_t v = kv->elem == GGUF_U32 ? (int64_t)((const uint32_t *)list)[i] : ((const int32_t *)list)[i];
-        if (v < 0 || v > max || (common && v && v != common))
+        if (v < min || v > max || (common && v && v != common))
             return conf_fail(s, SHOAL_EUNSUPPORTED, "\"%s\" differs from layer to layer (%lld and %lld)", key,
                              (long long)common, (long long)v);
         if (v) common = v;
@@ -107,7 +119,7 @@ int conf_int(conf *s, const char *key, const char *json, int64_t min, int64_t ma
     if (!key) return 0;
     file_key(s, key, buf);
     const gguf_kv *kv = gguf_find(s->g, buf);
-    if (kv && kv->type == GGUF_ARRAY) return get_even_list(s, buf, max, ret);
+    if (kv && kv->type == GGUF_ARRAY) return get_even_list(s, buf, min, max, ret);
     return gguf_get_int(s->g, buf, min, max, ret, s->err);
 }
 

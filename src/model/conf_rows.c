@@ -31,13 +31,13 @@ const conf_row conf_sizes[] = {
 
 const conf_row conf_rms[] = {
     HEADS_KV,
-    {"attention.layer_norm_rms_epsilon", EPS_JSON, CONF_AT(norm.eps), CONF_F32, 0, 0, 0.1},
+    {"attention.layer_norm_rms_epsilon", EPS_JSON, CONF_AT(norm.eps), CONF_F32, CONF_TOLD, 0, 0.1},
     HEAD_DIMS,
     CONF_END};
 
 const conf_row conf_layer[] = {
     HEADS_KV,
-    {"attention.layer_norm_epsilon", EPS_JSON, CONF_AT(norm.eps), CONF_F32, 0, 0, 0.1},
+    {"attention.layer_norm_epsilon", EPS_JSON, CONF_AT(norm.eps), CONF_F32, CONF_TOLD, 0, 0.1},
     HEAD_DIMS,
     CONF_END};
 
@@ -93,9 +93,15 @@ static int read_row(conf *s, const conf_row *row, void *at)
     return rc;
 }
 
+static bool is_missing(conf *s, const conf_row *row, const void *at)
+{
+    if (row->flags & CONF_TOLD) return s->g && !conf_has(s, row->gguf, NULL);
+    return (row->flags & CONF_NEEDED) && *(const size_t *)at == 0;
+}
+
 static int check_needed(conf *s, const conf_row *row, const void *at)
 {
-    if (!(row->flags & CONF_NEEDED) || *(const size_t *)at != 0) return 0;
+    if (!is_missing(s, row, at)) return 0;
     char key[96], word[64] = "";
     if (row->json) snprintf(word, sizeof word, "%.*s", (int)strcspn(row->json, " "), row->json);
     return conf_fail(s, s->g ? SHOAL_EFORMAT : SHOAL_EINVALID, "\"%s\" is missing",

@@ -236,7 +236,7 @@ static int adopt_hit(adopter *a, const rule_hit *h, const st_tensor *f)
     rule_place_rows(c, h, a->kind, need[at_row], &before, &all);
     memcpy(whole, need, sizeof whole);
     whole[at_row] = all;
-    if (!same_shape(t.dims, whole)) return wrong_shape(a, name, &t, whole, n_dims);
+    if (!same_shape(t.dims, whole)) return wrong_shape(a, f->t.name, &t, whole, n_dims);
     rc = take_rows(a, h, &t, n_dims > 1 ? need[0] : 1, before, need[at_row], all);
     memcpy(t.dims, need, sizeof need);
     t.n_dims = n_dims;
@@ -257,6 +257,17 @@ static int unknown_tensor(const adopter *a, const char *name, const char *plain)
         a->m->path, name, arch_name(arch));
 }
 
+/* A rule's tensor that this configuration has no use for is no harm (another head's), but for a router: with
+ * it the model would be another. */
+static int unwanted_tensor(const adopter *a, const tensor_rule *r, const char *name)
+{
+    const arch_def *arch = a->m->config.arch;
+    if (!(r->flags & WHEN_EXPERTS) || a->m->config.ffn.n_expert > 0) return 0;
+    return err_set(a->err, SHOAL_EFORMAT,
+                   "%s: tensor %s is of a mixture of experts, but \"%s.expert_count\" tells of none",
+                   a->m->path, name, arch_name(arch));
+}
+
 static int adopt_one(adopter *a, const st_tensor *f)
 {
     const model_config *c = &a->m->config;
@@ -272,8 +283,8 @@ static int adopt_one(adopter *a, const st_tensor *f)
     for (size_t i = 0; (r = arch_rule(c->arch, i)); i++) {
         if (!rule_match(r, a->kind, name, &h)) continue;
         known = true;
-        if (!rule_wanted(c, r, h.layer)) continue;
-        int rc = adopt_hit(a, &h, f);
+        bool wanted = rule_wanted(c, r, h.layer);
+        int rc = wanted ? adopt_hit(a, &h, f) : unwanted_tensor(a, r, f->t.name);
         if (rc != 0) return rc;
     }
     return known ? 0 : unknown_tensor(a, f->t.name, name);

@@ -1,4 +1,5 @@
 /* model_gguf.c: a GGUF file -> model. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,20 @@ static int read_config(model *m, gguf *g, shoal_err *err)
 
 /* ---- tokenizer ------------------------------------------------------------------------------- */
 
+/* Types are those of the specification: 0 undefined, 1 normal to 6 byte. */
+static int check_tokens(const tokenizer_gguf *t, const char *what, shoal_err *err)
+{
+    for (size_t i = 0; t->token_types && i < t->n_tokens; i++)
+        if (t->token_types[i] < 0 || t->token_types[i] > 6)
+            return err_set(err, SHOAL_EFORMAT, "%s: tokenizer.ggml.token_type[%zu] is %d; 0 to 6 are known",
+                           what, i, (int)t->token_types[i]);
+    for (size_t i = 0; t->scores && i < t->n_tokens; i++)
+        if (!(t->scores[i] > -INFINITY && t->scores[i] < INFINITY))
+            return err_set(err, SHOAL_EFORMAT, "%s: tokenizer.ggml.scores[%zu] is %g", what, i,
+                           (double)t->scores[i]);
+    return 0;
+}
+
 static int read_tokens(gguf *g, tokenizer_gguf *t, shoal_err *err)
 {
     size_t n_types = 0, n_scores = 0;
@@ -62,7 +77,7 @@ static int read_tokens(gguf *g, tokenizer_gguf *t, shoal_err *err)
                        t->n_tokens, n_types, n_scores);
     t->token_types = types;
     t->scores = scores;
-    return 0;
+    return check_tokens(t, g->what, err);
 }
 
 static int read_flag(const gguf *g, const char *key, int *ret, shoal_err *err)
@@ -93,6 +108,17 @@ static int read_spaces(const gguf *g, tokenizer_gguf *t, shoal_err *err)
     return 0;
 }
 
+/* -1, also as the largest u32, is none; so is padding past the end, which no text needs. */
+static int check_special(const gguf *g, const tokenizer_gguf *t, const char *key, int64_t *id, shoal_err *err)
+{
+    bool past = *id >= (int64_t)t->n_tokens;
+    if (past && *id != UINT32_MAX && id != &t->pad)
+        return err_set(err, SHOAL_EFORMAT, "%s: \"%s\" is %lld; the tokenizer has %zu tokens", g->what, key,
+                       (long long)*id, t->n_tokens);
+    if (past) *id = -1;
+    return 0;
+}
+
 static int read_special(const gguf *g, tokenizer_gguf *t, shoal_err *err)
 {
     const struct {
@@ -114,7 +140,7 @@ static int read_special(const gguf *g, tokenizer_gguf *t, shoal_err *err)
     for (size_t i = 0; rc == 0 && i < sizeof ids / sizeof *ids; i++) {
         if (ids[i].id != &t->sep) *ids[i].id = -1;
         rc = gguf_get_int(g, ids[i].key, -1, UINT32_MAX, ids[i].id, err);
-        if (rc == 0 && *ids[i].id >= (int64_t)t->n_tokens) *ids[i].id = -1;
+        if (rc == 0) rc = check_special(g, t, ids[i].key, ids[i].id, err);
     }
     if (rc == 0) rc = read_flag(g, "tokenizer.ggml.add_bos_token", &t->add_bos, err);
     if (rc == 0) rc = read_flag(g, "tokenizer.ggml.add_eos_token", &t->add_eos, err);
@@ -151,9 +177,12 @@ static int load_tokenizer(model *m, gguf *g, shoal_err *err)
 static int load_text_side(model *m, gguf *g, bool no_tokenizer, shoal_err *err)
 {
     int rc = no_tokenizer ? 0 : model_build_tokenizer(m, load_tokenizer(m, g, err), err);
-    const gguf_kv *kv = gguf_find(g, "tokenizer.chat_template");
+    static const char key[] = "tokenizer.chat_template";
+    const gguf_kv *kv = gguf_find(g, key);
     const char *results = "";
     size_t len;
+    if (rc == 0 && kv && kv->type != GGUF_STRING)
+        return err_set(err, SHOAL_EFORMAT, "%s: \"%s\" is no string", g->what, key);
     if (rc == 0) rc = gguf_get_str(g, "shoal.tool_results", &results, err);
     m->quotes_results = strcmp(results, "quote") == 0;
     const char *source = kv ? gguf_string(kv, &len) : NULL;

@@ -78,9 +78,20 @@ static int32_t checked(const tokenizer_gguf *m, int64_t id)
     return id >= 0 && (uint64_t)id < m->n_tokens ? (int32_t)id : -1;
 }
 
+/* Pieces of more than a byte are made by merging. */
+static bool needs_merges(const tokenizer_gguf *m)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_tokens; i++) n += !is_added(m, i);
+    return n > 256;
+}
+
 static int load_merges(tokenizer *t, const tokenizer_gguf *m, const char *what, shoal_err *err)
 {
     segmenter *g = &t->seg;
+    if (m->n_merges == 0 && needs_merges(m))
+        return err_set(err, SHOAL_EFORMAT, "%s: tokenizer.ggml.merges: missing, and %zu tokens need them",
+                       what, m->n_tokens);
     if (m->n_merges > TOK_MAX_TOKENS)
         return err_set(err, SHOAL_ELIMIT, "%s: tokenizer.ggml.merges: too many", what);
     if (tok_seg_merges_init(g, m->n_merges)) return err_nomem(err);

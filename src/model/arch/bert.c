@@ -51,7 +51,8 @@ const char *const ignored_encoder[] = {"embeddings.position_ids", "embeddings.to
 void encoder_head(conf *s, model_config *c, activation act)
 {
     const tensor *types = conf_tensor(s, "token_types.weight");
-    if (s->g) c->n_types = types ? types->dims[1] : 0;
+    bool told = s->g && c->n_types > 0 && conf_has(s, "tokenizer.ggml.token_type_count", NULL);
+    if (s->g && !(types && told)) c->n_types = types ? types->dims[1] : 0;
     if (c->task == TASK_CLASSIFY || c->task == TASK_FILL_MASK) c->head.dense = true;
     if (c->task == TASK_CLASSIFY) c->head.pool = POOL_CLS;
     if (!s->g) c->head.act = act;

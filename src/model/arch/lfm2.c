@@ -25,14 +25,15 @@ static const tensor_rule rules[] = {
     {0}};
 
 static const conf_row rows[] = {
-    {"attention.layer_norm_rms_epsilon", "norm_eps block_norm_eps", CONF_AT(norm.eps), CONF_F32, 0, 0, 0.1},
+    {"attention.layer_norm_rms_epsilon", "norm_eps block_norm_eps", CONF_AT(norm.eps), CONF_F32, CONF_TOLD, 0,
+     0.1},
     {"shortconv.l_cache", "conv_L_cache", CONF_AT(n_conv), CONF_SIZE, CONF_NEEDED, 1, 64},
     {NULL, "conv_bias", 0, CONF_FALSE, 0, 0, 0},
     CONF_END};
 
 /* Only here it is a list when written, and its zeros are the convolutions. */
 static const conf_row read_heads[] = {{"attention.head_count_kv", "num_key_value_heads",
-                                       CONF_AT(attn.n_head_kv), CONF_SIZE, CONF_QUIET, 1, 1024},
+                                       CONF_AT(attn.n_head_kv), CONF_SIZE, CONF_QUIET, 0, 1024},
                                       CONF_END};
 
 static int layers_of_heads(conf *s, model_config *c)
