@@ -10,11 +10,20 @@
 #include <strings.h>
 #include <time.h>
 
-enum { REDIRECTS_MAX = 10, DROPPED_MAX = 1 << 20, CONNECT_S = 20, STALL_S = 30, TRIES = 6 };
+enum {
+    REDIRECTS_MAX = 10,
+    DROPPED_MAX = 1 << 20,
+    CONNECT_S = 20,
+    STALL_S = 30,
+    TRIES = 6,
+    TRIES_UNHEARD = 2
+};
 
 struct pull_client {
     CURL *curl;
     int stall_s, tries;
+    bool heard;  /* somebody has answered this client */
+    bool nobody; /* the last try found no machine, or nobody who listens there */
     const volatile sig_atomic_t *stop;
 };
 
@@ -58,7 +67,8 @@ bool pull_client_stopped(const pull_client *c)
 
 int pull_client_tries(const pull_client *c)
 {
-    return c->tries;
+    bool unheard = c->nobody && !c->heard && c->tries > TRIES_UNHEARD;
+    return unheard ? TRIES_UNHEARD : c->tries;
 }
 
 void pull_client_sleep(const pull_client *c, int ms)
@@ -278,11 +288,14 @@ static int curl_failed(exchange *x, const char *url, CURLcode code)
     char *host = url_part(url, CURLUPART_HOST);
     bool never = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
                  code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
-    const char *what = code == CURLE_PARTIAL_FILE || code == CURLE_GOT_NOTHING ? "the connection was cut off"
-                       : code == CURLE_OPERATION_TIMEDOUT                      ? "no answer in time"
-                       : code == CURLE_PEER_FAILED_VERIFICATION
-                           ? "its certificate is wrong, or signed by nobody known here"
-                           : curl_easy_strerror(code);
+    const char *what =
+        code == CURLE_PARTIAL_FILE || code == CURLE_GOT_NOTHING ? "the connection was cut off"
+        : code == CURLE_OPERATION_TIMEDOUT                      ? "no answer in time"
+        : code == CURLE_COULDNT_CONNECT
+            ? "nobody answers there; is the address right, and the server running?"
+        : code == CURLE_COULDNT_RESOLVE_HOST     ? "no machine has this name, or there is no network"
+        : code == CURLE_PEER_FAILED_VERIFICATION ? "its certificate is wrong, or signed by nobody known here"
+                                                 : curl_easy_strerror(code);
     int rc =
         err_set(x->err, never ? SHOAL_EPROTOCOL : SHOAL_EUNAVAILABLE, "%.200s: %s", host ? host : url, what);
     curl_free(host);
@@ -304,6 +317,8 @@ static int get_once(pull_client *c, const pull_request *r, const char *url, bool
     set_options(&x, url, headers, range);
     CURLcode code = curl_easy_perform(c->curl);
     int rc = 0;
+    c->nobody = code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST;
+    c->heard |= ret->status != 0 || x.begun || code == CURLE_OK;
     bool dropped = code == CURLE_WRITE_ERROR && x.rc == 0 && x.dropped > DROPPED_MAX;
     if (code != CURLE_OK && !dropped)
         rc = curl_failed(&x, url, code);

@@ -25,6 +25,8 @@ typedef struct pull_client_options {
 int pull_client_new(pull_client **ret, const pull_client_options *o, shoal_err *err);
 void pull_client_free(pull_client *c); /* NULL is fine */
 bool pull_client_stopped(const pull_client *c);
+/* How often to try what another try may mend: as the options say, but twice only where the last try found
+ * nobody who listens and nobody has answered this client before. */
 int pull_client_tries(const pull_client *c);
 /* Wait so long, or until stopped. */
 void pull_client_sleep(const pull_client *c, int ms);

@@ -1,9 +1,13 @@
-/* References, names from servers, challenges, and what is chosen from a hub's lists: no network. */
+/* References, names from servers, challenges, and what is chosen from a hub's lists; who is asked
+ * again, on loopback. */
+#include <arpa/inet.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -175,6 +179,57 @@ static void waits_grow_and_end(void **state)
     assert_true(pull_status_may_pass(429) && pull_status_may_pass(503) && !pull_status_may_pass(404));
 }
 
+/* ---- who is asked again -------------------------------------------------------------------------------- */
+
+/* A socket that listens on a port of its own; url: http://127.0.0.1:PORT/. */
+static int listen_somewhere(char url[64])
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, 4) == 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+    snprintf(url, 64, "http://127.0.0.1:%d/", ntohs(a.sin_port));
+    return fd;
+}
+
+static void *answer_once(void *arg)
+{
+    static const char reply[] = "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
+    char request[4096];
+    int fd = accept(*(int *)arg, NULL, NULL);
+    if (fd >= 0 && read(fd, request, sizeof request) > 0 && write(fd, reply, sizeof reply - 1) < 0)
+        perror("write");
+    close(fd);
+    return NULL;
+}
+
+static void where_nobody_listens_there_are_few_tries(void **state)
+{
+    (void)state;
+    char url[64], closed[64];
+    pull_client *c;
+    pull_reply reply;
+    shoal_err err;
+    pthread_t server;
+    int fd = listen_somewhere(url);
+    close(listen_somewhere(closed));
+    assert_int_equal(pull_client_new(&c, &(pull_client_options){.tries = 6}, &err), 0);
+    assert_int_equal(pull_client_tries(c), 6);
+    assert_int_equal(pull_http_get(c, &(pull_request){.url = closed}, &reply, &err), SHOAL_EUNAVAILABLE);
+    assert_non_null(strstr(err.message, "nobody answers there"));
+    assert_int_equal(pull_client_tries(c), 2);
+    assert_int_equal(pthread_create(&server, NULL, answer_once, &fd), 0);
+    assert_int_equal(pull_http_get(c, &(pull_request){.url = url}, &reply, &err), 0);
+    assert_int_equal(reply.status, 204);
+    pthread_join(server, NULL);
+    close(fd);
+    assert_int_equal(pull_client_tries(c), 6); /* it was there: it may come back */
+    assert_int_equal(pull_http_get(c, &(pull_request){.url = url}, &reply, &err), SHOAL_EUNAVAILABLE);
+    assert_int_equal(pull_client_tries(c), 6);
+    pull_client_free(c);
+}
+
 /* ---- choosing ------------------------------------------------------------------------------------------ */
 
 /* What is chosen from files ("a b c", ten bytes each), as "folder: a b", or the sentence that refuses. */
@@ -313,6 +368,7 @@ int main(void)
         CASE(addresses_are_https_or_this_machine),
         CASE(challenges_are_read),
         CASE(waits_grow_and_end),
+        CASE(where_nobody_listens_there_are_few_tries),
         CASE(files_of_a_model_are_chosen),
         CASE(manifests_are_read),
         CASE(a_shelf_keeps_what_it_has),
