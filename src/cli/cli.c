@@ -187,6 +187,11 @@ int cli_flush(int rc)
     return CLI_FAILED;
 }
 
+int cli_opened(int rc, shoal_err *err)
+{
+    return rc == SHOAL_EINVALID ? err->code = SHOAL_EFORMAT : rc;
+}
+
 int cli_fail(const cli_command *cmd, const shoal_err *err)
 {
     fprintf(stderr, "shoal %s: %s\n", cmd->name, err->message);

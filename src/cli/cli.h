@@ -133,6 +133,10 @@ int cli_parse(cli_args *ret, const cli_command *cmd, const cli_option *options, 
  * SHOAL_EINVALID, else CLI_FAILED. */
 int cli_fail(const cli_command *cmd, const shoal_err *err);
 
+/* What a file says wrongly is no wrong usage: rc of opening one, SHOAL_EINVALID (here and in err) turned into
+ * SHOAL_EFORMAT. */
+int cli_opened(int rc, shoal_err *err);
+
 /* Send what stdout holds on its way. rc, or CLI_FAILED with the reason on stderr when that, or an earlier
  * write, failed; a reader that has left (shoal ... | head) asked for no more and gets no message. */
 int cli_flush(int rc);

@@ -1,4 +1,5 @@
 /* cli_importance.c: a text through a model, for its matrices to be watched. */
+#define _GNU_SOURCE /* memrchr */
 #include "cli/cli_importance.h"
 
 #include <pthread.h>
@@ -7,22 +8,34 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "cli/cli.h"
 #include "infer/engine.h"
 #include "model/model.h"
 
-enum { WINDOW_TOKENS = 512, TEXT_MAX_BYTES = 64 << 20 };
+enum { WINDOW_TOKENS = 512, PIECE_BYTES = 1 << 20, TEXT_MAX_BYTES = 64 << 20 };
 
 typedef struct reading {
     model *m;
     engine *e;
-    float *row; /* logits, or what one window leaves */
-    size_t n_tokens;
+    float *row;               /* logits, or what one window leaves */
+    size_t n_tokens, n_bytes; /* read so far; of the text */
+    cli_importance_progress *progress;
+    void *user;
     shoal_err *err;
 } reading;
 
+/* `done` bytes of the text have been read. */
+static int tell(const reading *r, size_t done)
+{
+    if (!r->progress || r->progress(r->user, done, r->n_bytes) == 0) return 0;
+    return err_set(r->err, SHOAL_ECANCELLED, "stopped at byte %zu of %zu of the text; nothing was written",
+                   done, r->n_bytes);
+}
+
 /* ---- decoders: all tokens in windows ------------------------------------------------------------------- */
 
-static int read_windows(reading *r, const char *text, size_t len)
+/* text[0..len) is at `before` of the whole. */
+static int read_windows(reading *r, const char *text, size_t len, size_t before)
 {
     encoding e = {0};
     size_t most = engine_ctx(r->e) < WINDOW_TOKENS ? engine_ctx(r->e) : WINDOW_TOKENS;
@@ -31,8 +44,30 @@ static int read_windows(reading *r, const char *text, size_t len)
         size_t n = e.n - at < most ? e.n - at : most;
         rc = engine_logits(r->e, NULL, e.ids + at, n, 1, r->row, r->err);
         r->n_tokens += n;
+        if (rc == 0) rc = tell(r, before + (size_t)((double)len * (double)(at + n) / (double)e.n));
     }
     encoding_done(&e);
+    return rc;
+}
+
+/* Bytes of a piece of text[0..len): to the end of its last line, or of a character, so that a long text is
+ * read while its end has no tokens yet. */
+static size_t piece_bytes(const char *text, size_t len)
+{
+    if (len <= PIECE_BYTES) return len;
+    const char *line = memrchr(text, '\n', PIECE_BYTES);
+    size_t n = line ? (size_t)(line - text) + 1 : PIECE_BYTES;
+    while (n > 1 && ((unsigned char)text[n] & 0xC0) == 0x80) n--;
+    return n;
+}
+
+static int read_pieces(reading *r, const char *text)
+{
+    int rc = 0;
+    for (size_t at = 0, n; rc == 0 && at < r->n_bytes; at += n) {
+        n = piece_bytes(text + at, r->n_bytes - at);
+        rc = read_windows(r, text + at, n, at);
+    }
     return rc;
 }
 
@@ -80,11 +115,12 @@ static int encode_line(reading *r, const char *line, size_t len)
 static int read_lines(reading *r, const char *text)
 {
     int rc = 0;
-    while (rc == 0 && *text) {
-        size_t n = strcspn(text, "\r\n");
-        if (n > 0) rc = encode_line(r, text, n);
-        text += n;
-        text += strspn(text, "\r\n");
+    for (size_t at = 0; rc == 0 && text[at];) {
+        size_t n = strcspn(text + at, "\r\n");
+        if (n > 0) rc = encode_line(r, text + at, n);
+        at += n;
+        at += strspn(text + at, "\r\n");
+        if (rc == 0) rc = tell(r, at);
     }
     return rc;
 }
@@ -108,19 +144,20 @@ static int read_text(reading *r, const char *file)
     if (rc == 0 && strspn(text.data, " \t\r\n") == text.len)
         rc = err_set(r->err, SHOAL_EINVALID, "%s is empty: nothing to learn importance from", file);
     if (rc == 0 && !(r->row = malloc(c->n_vocab * sizeof *r->row))) rc = err_nomem(r->err);
-    if (rc == 0)
-        rc = c->task == TASK_GENERATE ? read_windows(r, text.data, text.len) : read_lines(r, text.data);
+    r->n_bytes = text.len;
+    if (rc == 0) rc = c->task == TASK_GENERATE ? read_pieces(r, text.data) : read_lines(r, text.data);
     free(r->row);
     buf_done(&text);
     return rc;
 }
 
-int cli_importance(importance **ret, const char *path, const char *text, size_t *ret_tokens, shoal_err *err)
+int cli_importance(importance **ret, const char *path, const char *text, cli_importance_progress *progress,
+                   void *user, size_t *ret_tokens, shoal_err *err)
 {
     importance *imp = NULL;
-    reading r = {.err = err};
+    reading r = {.progress = progress, .user = user, .err = err};
     int rc = importance_new(&imp, err);
-    if (rc == 0) rc = model_open(&r.m, path, NULL, err);
+    if (rc == 0) rc = cli_opened(model_open(&r.m, path, NULL, err), err);
     if (rc == 0) {
         model_measure(r.m, imp);
         rc = engine_new(&r.e, r.m, &(engine_options){0}, err);

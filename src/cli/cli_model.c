@@ -76,9 +76,7 @@ int cli_engine_open(cli_engine *ret, const char *arg, const cli_model_options *o
     int rc = read_adapter(o, &adapter, &eo.adapter_strength, err);
     eo.adapter = adapter;
     if (rc == 0) rc = manifest_resolve(arg, o->manifest, &path, &sha256, err);
-    if (rc == 0) rc = model_open(&c.m, path, &(model_options){.expect_sha256 = sha256}, err);
-    /* What a file says wrongly is no wrong usage. */
-    if (rc == SHOAL_EINVALID) rc = err->code = SHOAL_EFORMAT;
+    if (rc == 0) rc = cli_opened(model_open(&c.m, path, &(model_options){.expect_sha256 = sha256}, err), err);
     if (rc == 0 && with_engine) rc = engine_new(&c.e, c.m, &eo, err);
     free(adapter);
     free(path);

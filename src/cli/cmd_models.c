@@ -79,7 +79,7 @@ static void put_rows(buf *out, const manifest_entry *e, const char *state, size_
 static int inspect_trees(buf *out, const char *path, bool json, shoal_err *err)
 {
     scorer *s = NULL;
-    int rc = scorer_open(&s, path, err);
+    int rc = cli_opened(scorer_open(&s, path, err), err);
     if (rc == 0) (json ? inspect_trees_put_json : inspect_trees_put)(out, s, path);
     scorer_close(s);
     return rc;
@@ -89,7 +89,7 @@ static int inspect_network(buf *out, const char *path, bool quick, bool json, bo
 {
     model *m = NULL;
     inspect_report r;
-    int rc = model_open(&m, path, NULL, err);
+    int rc = cli_opened(model_open(&m, path, NULL, err), err);
     if (rc == 0) rc = inspect_model(&r, m, !quick, err);
     if (rc == 0) {
         (json ? inspect_put_json : inspect_put)(out, &r, m, path);

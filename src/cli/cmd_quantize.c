@@ -11,8 +11,8 @@
 #include "model/model.h"
 
 typedef struct progress {
-    bool live; /* a terminal: one line that moves; else a plain line every tenth */
-    size_t tenth;
+    bool live;    /* a terminal: one line that moves; else a plain line every tenth */
+    size_t shown; /* thousandths on the line, or tenths said */
 } progress;
 
 /* Ctrl-C leaves through on_progress, so that the half-written temporary goes. */
@@ -24,18 +24,30 @@ static void on_signal(int number)
     interrupted = 1;
 }
 
+/* done of total `things`; note: what is being worked on. */
+static int show(progress *p, size_t done, size_t total, const char *things, const char *note)
+{
+    size_t parts = p->live ? 1000 : 10,
+           at = total ? (size_t)((double)parts * (double)done / (double)total) : parts;
+    bool ended = done == total;
+    if (at > p->shown && p->live && !ended)
+        fprintf(stderr, "\r\033[K%3zu %%  %zu/%zu %s  %.48s", at / 10, done, total, things, note);
+    else if (at > p->shown && !p->live)
+        fprintf(stderr, "quantize: %zu of %zu %s\n", done, total, things);
+    if (p->live && ended) fputs("\r\033[K", stderr);
+    if (at > p->shown) p->shown = at;
+    if (ended) p->shown = 0; /* what comes next begins anew */
+    return interrupted;
+}
+
 static int on_progress(void *user, size_t done, size_t total, const char *tensor)
 {
-    progress *p = user;
-    if (p->live) {
-        fprintf(stderr, "\r\033[K%3zu %%  %zu/%zu  %.48s", total ? 100 * done / total : 100, done, total,
-                tensor);
-        if (done == total) fputs("\r\033[K", stderr);
-    } else if (total && 10 * done / total > p->tenth) {
-        p->tenth = 10 * done / total;
-        fprintf(stderr, "quantize: %zu of %zu tensors\n", done, total);
-    }
-    return interrupted;
+    return show(user, done, total, "tensors", tensor);
+}
+
+static int on_read(void *user, size_t done, size_t total)
+{
+    return show(user, done, total, "bytes read", "");
 }
 
 static double relative(const quantize_class *c)
@@ -107,7 +119,7 @@ static int quantize(const char *in, const char *out, const char *text, quantize_
 {
     importance *imp = NULL;
     size_t n_tokens = 0;
-    int rc = text ? cli_importance(&imp, in, text, &n_tokens, err) : 0;
+    int rc = text ? cli_importance(&imp, in, text, on_read, o->user, &n_tokens, err) : 0;
     if (rc == 0 && text)
         fprintf(stderr, "quantize: importance of %zu matrices from %zu tokens\n", importance_count(imp),
                 n_tokens);

@@ -330,6 +330,7 @@ int quantize_model(const char *in, const char *out, const quantize_options *opts
 {
     model *m = NULL;
     int rc = model_open(&m, in, NULL, err);
+    if (rc == SHOAL_EINVALID) rc = err->code = SHOAL_EFORMAT; /* the file is wrong, not what was asked */
     if (rc == 0 && model_get_config(m)->task == TASK_VAD)
         rc = err_set(err, SHOAL_EUNSUPPORTED, "%s: a voice detector is small: serve the file as it is", in);
     if (rc != 0) {

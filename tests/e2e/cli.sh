@@ -101,6 +101,18 @@ expect 0 '^verdict       it runs here' models inspect "$llama"
 expect 0 '"architecture":"llama".*"kv_token_bytes":[1-9].*"unsupported":null\}$' models inspect "$llama" --quick --json
 expect 2 'shoal models inspect MODEL' models examine "$llama"
 expect 1 'no file or folder "no-such-model"' models inspect no-such-model
+# What a file says wrongly is 1, whoever reads it.
+mkdir "$work/torn" && cp "$data"/hf/llama-gqa/* "$work/torn/"
+sed -i 's/"num_attention_heads": *[0-9]*/"num_attention_heads": 3/' "$work/torn/config.json"
+torn='config.json: 3 query heads cannot share 2 key/value heads'
+expect 1 "$torn" models inspect "$work/torn"
+expect 1 "$torn" run "$work/torn" hello
+expect 1 "$torn" logits "$work/torn" --ids 1
+expect 1 "$torn" quantize "$work/torn" "$work/torn.gguf"
+expect 1 "$torn" bench "$work/torn"
+echo text >"$work/some.txt"
+expect 1 "$torn" quantize "$work/torn" "$work/torn.gguf" --importance "$work/some.txt"
+expect 2 'fits no matrix' quantize "$llama" "$work/torn.gguf" --override nothing=q8_0
 expect 0 'layer_output_norm.bias' quantize "$intent" "$work/wide.gguf"
 awk 'length($0) > 80 && !/wide.gguf/ { bad = 1 } END { exit bad }' "$out" || fail "quantize's table is wider than 80 columns"
 
@@ -128,6 +140,8 @@ expect 2 'fits no matrix' quantize "$llama" "$work/x.gguf" --override 'blk.*.fnn
 printf 'Turn on the kitchen lights.\nIs the door locked?\n' >"$work/learn"
 "$SHOAL_BIN" quantize "$llama" "$work/learned.gguf" --type q4_0 --importance "$work/learn" >/dev/null 2>"$err"
 grep -q 'importance of [0-9]* matrices from [1-9][0-9]* tokens' "$err" || fail "importance: $(cat "$err")"
+grep -Eq '^quantize: ([0-9]+) of \1 bytes read$' "$err" || fail "no progress: $(cat "$err")"
+grep -q "$(printf '\033')" "$err" && fail "a pipe gets a terminal's line"
 cmp -s "$work/learned.gguf" "$work/q4_0.gguf" && fail "importance changed nothing"
 "$SHOAL_BIN" quantize "$intent" "$work/learned.gguf" --type q4_0 --importance "$work/learn" >/dev/null 2>"$err" ||
     fail "importance of an encoder: $(cat "$err")"
