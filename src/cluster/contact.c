@@ -11,7 +11,6 @@ enum {
     RETRY_MAX_MS = 25,
     RETRY_AWAY_MS = 1000, /* where no process is known to be starting */
     DESCRIBE_TIMEOUT_MS = 5000,
-    TICK_MS = 100,
     POLL_MS =
         200, /* or a millisecond for each replica there is: a gateway makes 1,000 polls a second at most */
     /* A worker that is stopped or wedged is found within 0.9 s: a poll, no answer, and a look at its process.
@@ -88,7 +87,7 @@ static void describe_ended(void *user, grpc_status status, const char *message)
         l->retry_ms = RETRY_MIN_MS;
         if (l->r.state == REPLICA_DRAINING) return;
         l->has_read = l->r.wedged = false;
-        start_timer(l, TICK_MS);
+        start_timer(l, 0);
         set_state(l, REPLICA_READY, NULL);
         return;
     }
@@ -186,10 +185,18 @@ static void polled(void *user, const uint8_t *msg, size_t n)
     if (stuck) give_up(l, "the engine takes no steps");
 }
 
+/* Until the next poll, counted from the last. */
+static uint64_t poll_in_ms(const contact *l)
+{
+    double every = l->g->n > POLL_MS ? (double)l->g->n : POLL_MS, past = ms_since(l, l->polled_ns);
+    return past < every ? (uint64_t)(every - past) : 0;
+}
+
 static void poll_ended(void *user, grpc_status status, const char *message)
 {
     contact *l = user;
     l->polling = NULL;
+    if (l->r.state == REPLICA_READY) start_timer(l, poll_in_ms(l));
 }
 
 static void poll(contact *l)
@@ -226,17 +233,15 @@ static void look_at_silent(contact *l)
         give_up(l, "the worker does not answer");
 }
 
+/* It owes an answer. */
 static void look(contact *l)
 {
-    if (!l->polling) {
-        set_silent(l, false);
-        double every_ms = l->g->n > POLL_MS ? (double)l->g->n : POLL_MS;
-        if (ms_since(l, l->polled_ns) >= every_ms) poll(l);
-    } else if (!l->r.silent) {
-        if (ms_since(l, l->polled_ns) >= MISSED_MS) note_silence(l);
-    } else if (ms_since(l, l->looked_ns) >= LOOK_MS) {
+    double past = ms_since(l, l->polled_ns);
+    start_timer(l, l->r.silent || past >= MISSED_MS ? LOOK_MS : (uint64_t)(MISSED_MS - past) + 1);
+    if (l->r.silent)
         look_at_silent(l);
-    }
+    else if (past >= MISSED_MS)
+        note_silence(l);
 }
 
 /* Looking takes two turns: what there is to be read is read in between. An answer that waits for us, because
@@ -246,12 +251,15 @@ static void due(void *arg)
     contact *l = arg;
     if (l->r.state != REPLICA_READY) {
         retry_now(l);
+    } else if (!l->polling) {
+        set_silent(l, false);
+        poll(l);
+        start_timer(l, l->polling ? MISSED_MS : POLL_MS);
     } else if (!l->has_read) {
         l->has_read = true;
         start_timer(l, 0);
     } else {
         l->has_read = false;
-        start_timer(l, TICK_MS);
         look(l);
     }
 }

@@ -1,6 +1,7 @@
 /* router.c: the least expected time among those that may be asked. */
 #include "router/router.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -22,12 +23,19 @@ void router_look_at_array(const void *set, size_t place, router_replica *ret)
     *ret = ((const router_replica *)set)[place];
 }
 
+/* How much of what was learnt still counts. */
+static double trust(const router_replica *r, uint64_t now_ns)
+{
+    bool idles = r->n_in_flight == 0 && r->sent_ns && now_ns > r->sent_ns;
+    return idles ? exp2(-(double)(now_ns - r->sent_ns) / (1e9 * ROUTER_FADE_S)) : 1;
+}
+
 double router_expected_ms(const router_replica *r, const router_request *req)
 {
     unsigned width = r->n_parallel ? r->n_parallel : 1;
     double ahead = r->ms_per_call * r->n_in_flight / width + r->ms_per_token * r->n_tokens_in_flight;
     double left = ahead > r->worked_ms ? ahead - r->worked_ms : 0;
-    return left + r->ms_per_call + r->ms_per_token * req->n_tokens;
+    return left + trust(r, req->now_ns) * (r->ms_per_call + r->ms_per_token * req->n_tokens);
 }
 
 static bool is_usable(const router_replica *r, const router_request *req)
@@ -58,12 +66,11 @@ typedef struct hunt {
     double best_ms;
 } hunt;
 
-/* Without measurements times tie at zero, and the load itself decides. */
-static bool is_better(const hunt *h, const router_replica *r, double ms, size_t place)
+/* Without measurements times tie at zero, and the load itself decides; then who was looked at first. */
+static bool is_better(const hunt *h, const router_replica *r, double ms)
 {
-    if (h->n_candidates == 0 || ms != h->best_ms) return h->n_candidates == 0 || ms < h->best_ms;
-    if (r->n_in_flight != h->best.n_in_flight) return r->n_in_flight < h->best.n_in_flight;
-    return place < h->best_place;
+    if (h->n_candidates == 0 || ms < h->best_ms) return true;
+    return ms == h->best_ms && r->n_in_flight < h->best.n_in_flight;
 }
 
 static void look(hunt *h, size_t place)
@@ -75,7 +82,7 @@ static void look(hunt *h, size_t place)
     h->n_usable++;
     if (is_excluded(h->req, &r)) return;
     double ms = router_expected_ms(&r, h->req);
-    if (is_better(h, &r, ms, place)) {
+    if (is_better(h, &r, ms)) {
         h->best = r;
         h->best_ms = ms;
         h->best_place = place;
@@ -88,15 +95,16 @@ static void look_at_all(hunt *h)
     for (size_t i = 0; i < h->view->n_ready; i++) look(h, i);
 }
 
-/* Look at n different places of many more (Floyd's way: Bentley, "Programming Pearls", 1987). */
+/* Look at n different places of many more (Floyd's way: Bentley, "Programming Pearls", 1987). He does not
+ * begin with the last ones, so that the line is turned first: among idle ones the first wins. */
 static void look_at_some(hunt *h, size_t n, uint64_t random)
 {
-    size_t places[ROUTER_EXACT];
+    size_t places[ROUTER_EXACT], n_ready = h->view->n_ready, turn = rng_mix(~random) % n_ready;
     for (size_t i = 0; i < n; i++) {
-        size_t top = h->view->n_ready - n + i, k = 0, place = rng_mix(random + i) % (top + 1);
+        size_t top = n_ready - n + i, k = 0, place = rng_mix(random + i) % (top + 1);
         while (k < i && places[k] != place) k++;
         places[i] = k < i ? top : place;
-        look(h, places[i]);
+        look(h, (places[i] + turn) % n_ready);
     }
 }
 

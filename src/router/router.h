@@ -5,10 +5,10 @@
  * and request give the same decision, so a decision can be logged, replayed and tested.
  *
  * The pick is the least expected completion time: what this gateway has there, plus what this request costs
- * there; equal times go to the less loaded, then to the lower place. A replica is never picked when it is not
- * ready, or when the request excludes this life of it: it already failed there. A life is an id and a
- * generation, so that a restarted worker may be tried again; a place says nothing about who stands there the
- * next time.
+ * there; equal times go to the less loaded, then to the lower place (of many: to the first drawn). A replica
+ * is never picked when it is not ready, or when the request excludes this life of it: it already failed
+ * there. A life is an id in one generation, under a number of its own, so that a restarted worker may be
+ * tried again; a place says nothing about who stands there the next time.
  *
  * Up to ROUTER_EXACT ready replicas are all looked at. Of more, a few are drawn, and the best of them is
  * nearly as good as the best of all, while gateways that know nothing of each other do not all run to the
@@ -17,7 +17,8 @@
  * are looked at.
  *
  * An estimate may be wrong, so it refuses a deadline only where waiting is certain: with calls in flight
- * there, and another one tried within the last ROUTER_PROBE_MS. Whoever is let through teaches the truth.
+ * there, and another one tried within the last ROUTER_PROBE_MS. Whoever is let through teaches the truth. And
+ * what was learnt of a replica fades while it idles, so that one that was slow once is tried again one day.
  *
  *     router_replica r[2] = {{.life = 1, .ready = true, .n_in_flight = 3}, {.life = 2, .ready = true}};
  *     router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
@@ -76,6 +77,7 @@ enum {
     ROUTER_SAMPLE = 4,      /* of more, so many, and one for each life excluded */
     ROUTER_EXCLUDE_MAX = 8, /* lives that a request may name */
     ROUTER_PROBE_MS = 1000,
+    ROUTER_FADE_S = 20, /* what is known of one that has nothing to do counts half after so long */
 };
 
 typedef struct router_request {

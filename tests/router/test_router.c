@@ -167,6 +167,23 @@ static void router_refuses_an_unknown_model(void **state)
     assert_int_equal(d.index, -1);
 }
 
+/* Ten times as slow as the other, when it was last asked. */
+static void router_tries_one_that_was_slow_again_one_day(void **state)
+{
+    router_replica r[2] = {READY(.ms_per_call = 10, .sent_ns = MS), READY(.ms_per_call = 100, .sent_ns = MS)};
+    router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
+    router_request q = {0};
+    router_decision d = {0};
+    int seconds = 0;
+    for (; d.index == 0 && seconds < 1000; seconds++) {
+        q.now_ns = (uint64_t)seconds * 1000 * MS + MS;
+        assert_int_equal(router_pick(&v, &q, &d), 0);
+        r[0].sent_ns = q.now_ns;
+    }
+    assert_int_equal(d.index, 1);
+    assert_in_range(seconds, 3 * ROUTER_FADE_S, 4 * ROUTER_FADE_S);
+}
+
 static void router_excludes_lives_not_places(void **state)
 {
     router_replica r[2] = {READY(.ms_per_call = 1), READY(.ms_per_call = 9)};
@@ -295,6 +312,7 @@ int main(void)
         cmocka_unit_test(router_picks_by_the_table),
         cmocka_unit_test(router_refuses_an_unknown_model),
         cmocka_unit_test(router_excludes_lives_not_places),
+        cmocka_unit_test(router_tries_one_that_was_slow_again_one_day),
         cmocka_unit_test(router_gives_the_same_decision_twice),
         cmocka_unit_test(router_finds_the_best_of_up_to_ROUTER_EXACT),
         cmocka_unit_test(router_looks_at_no_more_than_a_few_of_many),
