@@ -189,7 +189,8 @@ static void send_progress(gen_job *g)
     if (service_call_send(g->w, g->call, &ev.base) != 0) give_up(g);
 }
 
-/* Who waits for a place, or for others' steps, is told that the engine goes on, if it does. */
+/* Who waits for a place, or for others' steps, is told that the engine goes on, if it does; not who has not
+ * read what came before. */
 static void pulse(uv_timer_t *t)
 {
     worker *w = t->data;
@@ -198,7 +199,7 @@ static void pulse(uv_timer_t *t)
     bool goes_on = s.n_steps != w->n_steps_seen;
     w->n_steps_seen = s.n_steps;
     for (gen_job *g = w->generations; g; g = g->next) {
-        if (goes_on && !g->told && !g->rests) {
+        if (goes_on && !g->told && g->call && grpc_call_unsent(g->call) == 0) {
             g->has_progress = true;
             send_progress(g);
         }
