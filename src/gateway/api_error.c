@@ -63,8 +63,11 @@ static const struct outcome {
     {SHOAL_ECANCELLED, 503, "service_unavailable", "cancelled", 1},
 };
 
-int api_error_from_backend(api_error *e, const backend_result *r)
+int api_error_from_call(api_error *e, const call_result *r)
 {
+    if (r->fault == CALL_FAULT_KILLS)
+        return api_error_set(e, 422, "invalid_request_error", "request_stops_workers", NULL, "%s",
+                             r->message);
     for (size_t i = 0; i < sizeof OUTCOMES / sizeof *OUTCOMES; i++) {
         const struct outcome *o = &OUTCOMES[i];
         if (o->code != r->status) continue;

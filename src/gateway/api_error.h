@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "gateway/backend.h"
+#include "calls/calls.h"
 
 typedef struct api_error {
     int status;              /* HTTP; 0: no error */
@@ -28,7 +28,7 @@ int api_error_nomem(api_error *e);
 /* 404 model_not_found. */
 int api_error_no_model(api_error *e, const char *model);
 /* What a failed model call means to the client. */
-int api_error_from_backend(api_error *e, const backend_result *r);
+int api_error_from_call(api_error *e, const call_result *r);
 /* Type and code for an error that the HTTP server itself answers. */
 int api_error_from_status(api_error *e, int status, const char *message);
 /* Append {"error":{...}}. */

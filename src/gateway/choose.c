@@ -41,7 +41,7 @@ static bool does(const Shoal__V1__ModelInfo *info, const char *task)
 /* The one model with this task. */
 static int choose_only(gateway_request *rq, const char *task, const char **ret_name, api_error *e)
 {
-    registry *g = backend_registry(rq->backend);
+    registry *g = rq->registry;
     const char *found = NULL;
     for (size_t i = 0; i < registry_count(g); i++) {
         const replica *r = registry_at(g, i);
@@ -106,9 +106,8 @@ int choose_model(gateway_request *rq, const char *task, const char **ret_name,
     int rc = *ret_name ? 0 : choose_only(rq, task, ret_name, e);
     if (rc != 0) return rc;
     const char *name = split_name(rq, *ret_name, base) ? base : *ret_name;
-    const replica *r = backend_find(rq->backend, name, &known);
+    const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, &known);
     if (!known) return api_error_no_model(e, *ret_name);
-    const Shoal__V1__ModelInfo *info = r ? r->info : NULL;
     if (*rq->adapter && (rc = find_adapter(rq, name, info, e)) != 0) return rc;
     if (info && !does(info, task))
         return api_error_set(e, 400, "invalid_request_error", "wrong_task", "model",

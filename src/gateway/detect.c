@@ -10,12 +10,12 @@ typedef struct detect_job { /* dies with the request */
     shared_job shared;      /* first: shared.h takes the job by it */
     detect_spec spec;
     const char *model;
-    backend_call *call;
+    model_call *call;
 } detect_job;
 
 static void job_free(void *job)
 {
-    backend_cancel(((detect_job *)job)->call);
+    calls_cancel(((detect_job *)job)->call);
     free(job);
 }
 
@@ -41,7 +41,7 @@ static void put_answer(buf *out, const Shoal__V1__DetectSpeechReply *r)
     buf_puts(out, r->n_probabilities ? "]}" : "}");
 }
 
-static void on_reply(void *user, const backend_result *r, const Shoal__V1__DetectSpeechReply *reply)
+static void on_reply(void *user, const call_result *r, const Shoal__V1__DetectSpeechReply *reply)
 {
     detect_job *j = user;
     gateway_request *rq = j->shared.rq;
@@ -49,7 +49,7 @@ static void on_reply(void *user, const backend_result *r, const Shoal__V1__Detec
     request_note_result(rq, r);
     if (r->status != 0) {
         api_error e;
-        api_error_from_backend(&e, r);
+        api_error_from_call(&e, r);
         shared_fail(&j->shared, &e);
         return;
     }
@@ -66,8 +66,8 @@ static void on_reply(void *user, const backend_result *r, const Shoal__V1__Detec
 static void start_call(void *job)
 {
     detect_job *j = job;
-    backend_context ctx = request_context(j->shared.rq, "endpoint");
-    j->call = backend_detect(j->shared.rq->backend, j->model, &j->spec.request, &ctx, on_reply, j);
+    call_context ctx = request_context(j->shared.rq, "endpoint");
+    j->call = calls_detect(j->shared.rq->calls, j->model, &j->spec.request, &ctx, on_reply, j);
     if (!j->call) shared_fail_nomem(&j->shared);
 }
 

@@ -13,13 +13,13 @@
 typedef struct encode_job { /* dies with the request */
     shared_job shared;      /* first: shared.h takes the job by it */
     encode_spec spec;
-    backend_call *call;
+    model_call *call;
 } encode_job;
 
 static void job_free(void *job)
 {
     encode_job *j = job;
-    backend_cancel(j->call);
+    calls_cancel(j->call);
     encode_spec_done(&j->spec);
     free(j);
 }
@@ -43,18 +43,18 @@ static void job_answer(encode_job *j, const buf *body)
 
 /* ---- the call ------------------------------------------------------------------------------------ */
 
-static bool ended_well(encode_job *j, const backend_result *r, size_t n_results)
+static bool ended_well(encode_job *j, const call_result *r, size_t n_results)
 {
     j->call = NULL;
     request_note_result(j->shared.rq, r);
-    backend_result failed = *r;
+    call_result failed = *r;
     if (r->status == 0 && n_results == j->spec.n_inputs) return true;
     if (r->status == 0) {
         failed.status = SHOAL_EPROTOCOL;
         failed.message = "the worker answered another number of things than it was asked";
     }
     api_error e;
-    api_error_from_backend(&e, &failed);
+    api_error_from_call(&e, &failed);
     if (failed.status == SHOAL_ELIMIT && j->spec.bytes.len > 0) { /* no context is exceeded here */
         e.status = 413;
         e.code = "request_too_large";
@@ -63,7 +63,7 @@ static bool ended_well(encode_job *j, const backend_result *r, size_t n_results)
     return false;
 }
 
-static void observe(encode_job *j, const backend_result *r, const Shoal__V1__Timing *t)
+static void observe(encode_job *j, const call_result *r, const Shoal__V1__Timing *t)
 {
     metrics *m = j->shared.rq->metrics;
     metrics_observe_s(m, METRIC_STAGE_S, r->ms / 1000, j->shared.rq->model, "total");
@@ -78,7 +78,7 @@ static int fail_dimensions(api_error *e, const gateway_request *rq, size_t n_emb
                          n_embd);
 }
 
-static void on_embedded(void *user, const backend_result *r, const Shoal__V1__EmbedReply *reply)
+static void on_embedded(void *user, const call_result *r, const Shoal__V1__EmbedReply *reply)
 {
     encode_job *j = user;
     if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
@@ -96,7 +96,7 @@ static void on_embedded(void *user, const backend_result *r, const Shoal__V1__Em
     buf_done(&body);
 }
 
-static void on_classified(void *user, const backend_result *r, const Shoal__V1__ClassifyReply *reply)
+static void on_classified(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
 {
     encode_job *j = user;
     if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
@@ -108,7 +108,7 @@ static void on_classified(void *user, const backend_result *r, const Shoal__V1__
     buf_done(&body);
 }
 
-static void on_tagged(void *user, const backend_result *r, const Shoal__V1__TagReply *reply)
+static void on_tagged(void *user, const call_result *r, const Shoal__V1__TagReply *reply)
 {
     encode_job *j = user;
     if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
@@ -120,7 +120,7 @@ static void on_tagged(void *user, const backend_result *r, const Shoal__V1__TagR
 }
 
 /* Rows are as many as are due, none among them. */
-static void on_scored(void *user, const backend_result *r, const Shoal__V1__ScoreReply *reply)
+static void on_scored(void *user, const call_result *r, const Shoal__V1__ScoreReply *reply)
 {
     encode_job *j = user;
     if (!ended_well(j, r, reply ? 1 : 0)) return;
@@ -131,7 +131,7 @@ static void on_scored(void *user, const backend_result *r, const Shoal__V1__Scor
     buf_done(&body);
 }
 
-static void on_filled(void *user, const backend_result *r, const Shoal__V1__FillMaskReply *reply)
+static void on_filled(void *user, const call_result *r, const Shoal__V1__FillMaskReply *reply)
 {
     encode_job *j = user;
     if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
@@ -142,7 +142,7 @@ static void on_filled(void *user, const backend_result *r, const Shoal__V1__Fill
     buf_done(&body);
 }
 
-static backend_call *start_bytes(encode_job *j, const backend_context *ctx)
+static model_call *start_bytes(encode_job *j, const call_context *ctx)
 {
     encode_spec *s = &j->spec;
     ProtobufCBinaryData bytes = {.data = (uint8_t *)s->bytes.data, .len = s->bytes.len};
@@ -150,8 +150,8 @@ static backend_call *start_bytes(encode_job *j, const backend_context *ctx)
     Shoal__V1__ImageRequest image = SHOAL__V1__IMAGE_REQUEST__INIT;
     score.csv = image.image = bytes;
     if (s->kind == ENCODE_SCORE)
-        return backend_score(j->shared.rq->backend, j->shared.rq->model, &score, ctx, on_scored, j);
-    return backend_classify_image(j->shared.rq->backend, j->shared.rq->model, &image, ctx, on_classified, j);
+        return calls_score(j->shared.rq->calls, j->shared.rq->model, &score, ctx, on_scored, j);
+    return calls_classify_image(j->shared.rq->calls, j->shared.rq->model, &image, ctx, on_classified, j);
 }
 
 static void start_call(void *job)
@@ -159,8 +159,8 @@ static void start_call(void *job)
     encode_job *j = job;
     const encode_spec *s = &j->spec;
     gateway_request *rq = j->shared.rq;
-    backend *b = rq->backend;
-    backend_context ctx = request_context(j->shared.rq, "endpoint");
+    calls *c = rq->calls;
+    call_context ctx = request_context(j->shared.rq, "endpoint");
     Shoal__V1__EmbedRequest embed = SHOAL__V1__EMBED_REQUEST__INIT;
     Shoal__V1__ClassifyRequest classify = SHOAL__V1__CLASSIFY_REQUEST__INIT;
     Shoal__V1__TagRequest tag = SHOAL__V1__TAG_REQUEST__INIT;
@@ -170,13 +170,13 @@ static void start_call(void *job)
     fill.top_k = (uint32_t)s->top_k;
     embed.adapter = classify.adapter = tag.adapter = fill.adapter = rq->adapter;
     switch (s->kind) {
-    case ENCODE_EMBED: j->call = backend_embed(b, rq->model, &embed, &ctx, on_embedded, j); break;
+    case ENCODE_EMBED: j->call = calls_embed(c, rq->model, &embed, &ctx, on_embedded, j); break;
     case ENCODE_RERANK:
-    case ENCODE_CLASSIFY: j->call = backend_classify(b, rq->model, &classify, &ctx, on_classified, j); break;
-    case ENCODE_TAG: j->call = backend_tag(b, rq->model, &tag, &ctx, on_tagged, j); break;
+    case ENCODE_CLASSIFY: j->call = calls_classify(c, rq->model, &classify, &ctx, on_classified, j); break;
+    case ENCODE_TAG: j->call = calls_tag(c, rq->model, &tag, &ctx, on_tagged, j); break;
     case ENCODE_SCORE:
     case ENCODE_IMAGE: j->call = start_bytes(j, &ctx); break;
-    case ENCODE_FILL: j->call = backend_fill_mask(b, rq->model, &fill, &ctx, on_filled, j); break;
+    case ENCODE_FILL: j->call = calls_fill_mask(c, rq->model, &fill, &ctx, on_filled, j); break;
     }
     if (!j->call) shared_fail_nomem(&j->shared);
 }

@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "calls/replica_calls.h"
+#include "calls/retry_calls.h"
 #include "gateway/browser.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
@@ -107,7 +109,8 @@ static gateway_request *request_new(gateway *g, http_request *http)
     gateway_request *rq = calloc(1, sizeof *rq);
     if (!rq) return NULL;
     *rq = (gateway_request){.gateway = g,
-                            .backend = g->backend,
+                            .calls = g->calls,
+                            .registry = g->registry,
                             .cache = g->cache,
                             .metrics = g->metrics,
                             .config = g->config,
@@ -215,6 +218,14 @@ static int listen_as_configured(gateway *g, shoal_err *err)
     return rc;
 }
 
+/* The decorators, from the bottom up. */
+static int open_calls(gateway *g, shoal_err *err)
+{
+    int rc = replica_calls_new(&g->calls, g->registry, err);
+    if (rc == 0) rc = retry_calls_new(&g->calls, registry_env(g->registry), g->calls, err);
+    return rc;
+}
+
 static int gateway_setup(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
@@ -228,7 +239,7 @@ static int gateway_setup(gateway *g, shoal_err *err)
     int rc = auth_init(&g->auth, (const char *const *)c->api_keys, c->n_api_keys, err);
     if (rc == 0) rc = cache_new(&g->cache, (size_t)c->cache_bytes, c->cache_ttl_ms * 1000000u, err);
     if (rc == 0) rc = watch_open(g, err);
-    if (rc == 0) rc = backend_new(&g->backend, g->loop, g->registry, err);
+    if (rc == 0) rc = open_calls(g, err);
     if (rc == 0) rc = http_server_new(&g->server, g->loop, &h, &c->limits, err);
     if (rc == 0) rc = listen_as_configured(g, err);
     return rc;
@@ -289,7 +300,7 @@ void gateway_free(gateway *g)
     }
     watch_close(g);
     http_server *server = g->server;
-    backend_free(g->backend);
+    calls_free(g->calls);
     cache_free(g->cache);
     metrics_free(g->metrics);
     buf_done(&g->metrics_text);

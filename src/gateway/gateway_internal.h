@@ -11,7 +11,7 @@ struct gateway {
     uv_loop_t *loop;
     registry *registry;
     const gateway_config *config;
-    backend *backend;
+    calls *calls;
     cache *cache;
     metrics *metrics;
     auth auth;

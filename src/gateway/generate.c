@@ -17,8 +17,8 @@ typedef struct gen_job gen_job;
 typedef struct gen_branch { /* one choice's call */
     gen_job *job;
     size_t k;
-    backend_call *call; /* NULL when it has ended */
-    bool done;          /* the worker said how it finished */
+    model_call *call; /* NULL when it has ended */
+    bool done;        /* the worker said how it finished */
 } gen_branch;
 
 struct gen_job {
@@ -36,7 +36,7 @@ struct gen_job {
 static void job_free(void *job)
 {
     gen_job *j = job;
-    for (size_t k = 0; k < j->n_branches; k++) backend_cancel(j->branches[k].call);
+    for (size_t k = 0; k < j->n_branches; k++) calls_cancel(j->branches[k].call);
     answer_done(&j->answer);
     openai_spec_free(j->spec);
     free(j->branches);
@@ -54,7 +54,7 @@ static void begin_stream(gen_job *j)
 static void pause_calls(gen_job *j, bool paused)
 {
     j->rests = paused;
-    for (size_t k = 0; k < j->n_branches; k++) backend_pause(j->branches[k].call, paused);
+    for (size_t k = 0; k < j->n_branches; k++) calls_pause(j->branches[k].call, paused);
 }
 
 static void go_on(void *job)
@@ -184,20 +184,20 @@ static void on_event(void *user, const Shoal__V1__GenerateEvent *ev)
     if (!lacks_memory(j) && j->out.len) flush(j);
 }
 
-static void on_end(void *user, const backend_result *r)
+static void on_end(void *user, const call_result *r)
 {
     gen_branch *br = user;
     gen_job *j = br->job;
     br->call = NULL;
     request_note_result(j->shared.rq, r);
     if (r->status != 0 || !br->done) {
-        backend_result failed = *r;
+        call_result failed = *r;
         api_error e;
         if (r->status == 0) {
             failed.status = SHOAL_EPROTOCOL;
             failed.message = "the worker ended without a result";
         }
-        api_error_from_backend(&e, &failed);
+        api_error_from_call(&e, &failed);
         shared_fail(&j->shared, &e);
         return;
     }
@@ -208,17 +208,17 @@ static void on_end(void *user, const backend_result *r)
 static void start_calls(void *job)
 {
     gen_job *j = job;
-    backend_context ctx = request_context(j->shared.rq, "endpoint");
+    call_context ctx = request_context(j->shared.rq, "endpoint");
     j->n_open = j->n_branches;
     for (size_t k = 0; k < j->n_branches; k++) {
         Shoal__V1__GenerateRequest req;
         Shoal__V1__Sampling sampling;
         gen_branch *br = &j->branches[k];
-        backend_generate_events ev = {.user = br, .event = on_event, .end = on_end};
+        calls_generate_events ev = {.user = br, .event = on_event, .end = on_end};
         *br = (gen_branch){.job = j, .k = k};
         openai_spec_fill(j->spec, k, &req, &sampling);
         req.adapter = j->shared.rq->adapter;
-        br->call = backend_generate(j->shared.rq->backend, j->shared.rq->model, &req, &ctx, &ev);
+        br->call = calls_generate(j->shared.rq->calls, j->shared.rq->model, &req, &ctx, &ev);
         if (!br->call) {
             shared_fail_nomem(&j->shared);
             return;

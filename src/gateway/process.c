@@ -39,7 +39,7 @@ static void cancel_calls(process_run *r)
 {
     for (size_t i = 0; i < r->n_stages; i++) {
         if (!r->stages[i].call) continue;
-        r->calls->cancel(r->stages[i].call);
+        calls_cancel(r->stages[i].call);
         r->stages[i].call = NULL;
     }
 }
@@ -90,24 +90,24 @@ int process_read(const stage_run *s, buf *ret)
 }
 
 /* How a stage ended that made no call. */
-static backend_result ended_alone(const config_stage *s, int status, const char *message)
+static call_result ended_alone(const config_stage *s, int status, const char *message)
 {
-    return (backend_result){.status = status,
-                            .message = message,
-                            .model = s->model ? s->model : "",
-                            .replica_id = "",
-                            .version = "",
-                            .quantisation = "",
-                            .digest = ""};
+    return (call_result){.status = status,
+                         .message = message,
+                         .model = s->model ? s->model : "",
+                         .replica_id = "",
+                         .version = "",
+                         .quantisation = "",
+                         .digest = ""};
 }
 
-static void finish(process_run *r, const config_stage *failed, const backend_result *failure)
+static void finish(process_run *r, const config_stage *failed, const call_result *failure)
 {
     process_outcome o = {.failed = failed, .failure = failure};
     cancel_calls(r);
     for (size_t i = 0; i < r->n_stages; i++) o.partial = o.partial || r->facts[i].state == STAGE_FAILED;
     if (!failed) o.answer = process_answer(r, &o);
-    backend_result none = ended_alone(r->stages[0].stage, SHOAL_ENOMEM, "out of memory");
+    call_result none = ended_alone(r->stages[0].stage, SHOAL_ENOMEM, "out of memory");
     if (!failed && r->lacks_memory) {
         o.failed = r->stages[0].stage;
         o.failure = &none;
@@ -128,11 +128,11 @@ static bool result_is_cut(const stage_run *s)
     return cut;
 }
 
-void process_settle(stage_run *s, const backend_result *r)
+void process_settle(stage_run *s, const call_result *r)
 {
     process_run *run = s->run;
     stage_fact *f = process_fact(s);
-    backend_result cut = *r;
+    call_result cut = *r;
     if (r->status == 0 && result_is_cut(s)) {
         cut.status = SHOAL_ENOMEM;
         cut.message = "out of memory";
@@ -152,15 +152,15 @@ void process_settle(stage_run *s, const backend_result *r)
         step(run);
 }
 
-void process_settle_broken(stage_run *s, const backend_result *r, const char *message)
+void process_settle_broken(stage_run *s, const call_result *r, const char *message)
 {
-    backend_result broken = *r;
+    call_result broken = *r;
     broken.status = SHOAL_EPROTOCOL;
     broken.message = message;
     process_settle(s, &broken);
 }
 
-static int (*const starts[])(stage_run *, const backend_context *) = {
+static int (*const starts[])(stage_run *, const call_context *) = {
 #define KIND_START(e, name, task, gives, start) [e] = start,
     STAGE_KIND_TABLE(KIND_START)
 #undef KIND_START
@@ -169,8 +169,7 @@ static int (*const starts[])(stage_run *, const backend_context *) = {
 static int start_stage(stage_run *s)
 {
     const process_run *r = s->run;
-    backend_context ctx = {
-        .request_id = r->request_id, .deadline_ns = r->deadline_ns, .why = text_of(&s->why)};
+    call_context ctx = {.request_id = r->request_id, .deadline_ns = r->deadline_ns, .why = text_of(&s->why)};
     if (s->stage->timeout_ms) {
         uint64_t own = clock_ns() + (uint64_t)s->stage->timeout_ms * 1000000u;
         if (!ctx.deadline_ns || own < ctx.deadline_ns) ctx.deadline_ns = own;
@@ -188,7 +187,7 @@ static bool fail_without(stage_run *s, medium m)
 {
     char message[160];
     snprintf(message, sizeof message, "the request brings no %s for it: %s", medium_noun(m), medium_how(m));
-    backend_result r = ended_alone(s->stage, SHOAL_EINVALID, message);
+    call_result r = ended_alone(s->stage, SHOAL_EINVALID, message);
     process_fact(s)->state = STAGE_FAILED;
     process_trace_call(s, &r);
     if (!s->stage->optional) finish(s->run, s->stage, &r);
@@ -197,7 +196,7 @@ static bool fail_without(stage_run *s, medium m)
 
 static bool fail_without_memory(stage_run *s)
 {
-    backend_result none = ended_alone(s->stage, SHOAL_ENOMEM, "out of memory");
+    call_result none = ended_alone(s->stage, SHOAL_ENOMEM, "out of memory");
     finish(s->run, s->stage, &none);
     return false;
 }
@@ -232,8 +231,8 @@ static void step(process_run *r)
     if (!waiting) finish(r, NULL, NULL);
 }
 
-int process_run_start(process_run **ret, const process_input *in, const process_calls *calls,
-                      const backend_context *ctx, process_done_fn done, void *user, shoal_err *err)
+int process_run_start(process_run **ret, const process_input *in, calls *c, const call_context *ctx,
+                      process_done_fn done, void *user, shoal_err *err)
 {
     size_t n = in->pipeline->n_stages;
     process_run *r = calloc(1, sizeof *r + n * sizeof *r->stages);
@@ -246,7 +245,7 @@ int process_run_start(process_run **ret, const process_input *in, const process_
         return err_nomem(err);
     }
     *r = (process_run){.in = in,
-                       .calls = calls,
+                       .calls = c,
                        .deadline_ns = ctx->deadline_ns,
                        .done = done,
                        .user = user,

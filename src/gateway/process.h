@@ -18,7 +18,7 @@
 
 #include <jansson.h>
 
-#include "gateway/backend.h"
+#include "calls/calls.h"
 #include "gateway/api_error.h"
 #include "gateway/pipeline.h"
 
@@ -56,27 +56,12 @@ void process_input_done(process_input *in); /* accepts a zeroed one */
 
 /* ---- the run (process.c) ------------------------------------------------------------------------ */
 
-/* The model calls, in the signatures of backend.h; a test gives its own. */
-typedef struct process_calls {
-    backend *b;
-    __typeof__(&backend_classify) classify;
-    __typeof__(&backend_tag) tag;
-    __typeof__(&backend_embed) embed;
-    __typeof__(&backend_fill_mask) fill_mask;
-    __typeof__(&backend_generate) generate;
-    __typeof__(&backend_transcribe) transcribe;
-    __typeof__(&backend_detect) detect;
-    __typeof__(&backend_classify_image) classify_image;
-    __typeof__(&backend_score) score;
-    __typeof__(&backend_cancel) cancel;
-} process_calls;
-
 /* How a run ended; borrowed until the callback returns. */
 typedef struct process_outcome {
-    const config_stage *failed;    /* the stage that failed the run, NULL on success */
-    const backend_result *failure; /* how its call ended */
-    json_t *answer;                /* on success: the response object without "id" and "ms" */
-    bool partial;                  /* an optional stage failed: an answer, but none to keep */
+    const config_stage *failed; /* the stage that failed the run, NULL on success */
+    const call_result *failure; /* how its call ended */
+    json_t *answer;             /* on success: the response object without "id" and "ms" */
+    bool partial;               /* an optional stage failed: an answer, but none to keep */
     uint64_t n_prompt_tokens, n_generated_tokens;
 } process_outcome;
 typedef void (*process_done_fn)(void *user, const process_outcome *o);
@@ -85,8 +70,8 @@ typedef struct process_run process_run;
 
 /* Input and calls must outlive the run. When no stage has to run, `done` comes inside this call; in any
  * case *ret is written before, and the run is dead after `done`. Fails only without memory. */
-int process_run_start(process_run **ret, const process_input *in, const process_calls *calls,
-                      const backend_context *ctx, process_done_fn done, void *user, shoal_err *err);
+int process_run_start(process_run **ret, const process_input *in, calls *c, const call_context *ctx,
+                      process_done_fn done, void *user, shoal_err *err);
 void process_run_cancel(process_run *r); /* no callback follows; accepts NULL */
 
 #endif

@@ -60,7 +60,7 @@ static void trace_facts(stage_run *s, json_t *t)
     if (s->results) process_put(s->run, t, "results", json_incref(s->results));
 }
 
-void process_trace_call(stage_run *s, const backend_result *r)
+void process_trace_call(stage_run *s, const call_result *r)
 {
     json_t *t = s->trace = trace_new(s, true);
     process_put(s->run, t, "ms", json_real(round(r->ms * 1e3) / 1e3));

@@ -1,7 +1,7 @@
 /* process_classify.c: classify stages: the label that fits a text best. */
 #include "gateway/process_run.h"
 
-static void on_classified(void *user, const backend_result *r, const Shoal__V1__ClassifyReply *reply)
+static void on_classified(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
 {
     stage_run *s = user;
     if (r->status) {
@@ -19,9 +19,8 @@ static void on_classified(void *user, const backend_result *r, const Shoal__V1__
     process_settle(s, r);
 }
 
-int process_classify(stage_run *s, const backend_context *ctx)
+int process_classify(stage_run *s, const call_context *ctx)
 {
-    const process_calls *c = s->run->calls;
     Shoal__V1__TextInput input = SHOAL__V1__TEXT_INPUT__INIT, *inputs[] = {&input};
     Shoal__V1__ClassifyRequest req = SHOAL__V1__CLASSIFY_REQUEST__INIT;
     buf text = {0};
@@ -30,7 +29,7 @@ int process_classify(stage_run *s, const backend_context *ctx)
     req.inputs = inputs;
     if (process_read(s, &text) == 0) {
         input.text = text.data;
-        s->call = c->classify(c->b, s->stage->model, &req, ctx, on_classified, s);
+        s->call = calls_classify(s->run->calls, s->stage->model, &req, ctx, on_classified, s);
     }
     buf_done(&text);
     return s->call ? 0 : SHOAL_ENOMEM;

@@ -24,7 +24,7 @@ static bool is_whole(const stage_run *s, const Shoal__V1__EmbedReply *reply)
     return true;
 }
 
-static void on_embedded(void *user, const backend_result *r, const Shoal__V1__EmbedReply *reply)
+static void on_embedded(void *user, const call_result *r, const Shoal__V1__EmbedReply *reply)
 {
     stage_run *s = user;
     double scores[PIPELINE_CANDIDATES_MAX];
@@ -43,9 +43,8 @@ static void on_embedded(void *user, const backend_result *r, const Shoal__V1__Em
     process_settle(s, r);
 }
 
-int process_embed(stage_run *s, const backend_context *ctx)
+int process_embed(stage_run *s, const call_context *ctx)
 {
-    const process_calls *c = s->run->calls;
     Shoal__V1__TextInput all[PIPELINE_CANDIDATES_MAX + 1], *list[PIPELINE_CANDIDATES_MAX + 1];
     Shoal__V1__EmbedRequest req = SHOAL__V1__EMBED_REQUEST__INIT;
     buf text = {0};
@@ -58,7 +57,7 @@ int process_embed(stage_run *s, const backend_context *ctx)
         all[i].text = i == 0 ? text.data : (char *)s->stage->candidates[i - 1];
         list[i] = &all[i];
     }
-    if (rc == 0) s->call = c->embed(c->b, s->stage->model, &req, ctx, on_embedded, s);
+    if (rc == 0) s->call = calls_embed(s->run->calls, s->stage->model, &req, ctx, on_embedded, s);
     buf_done(&text);
     return s->call ? 0 : SHOAL_ENOMEM;
 }

@@ -42,7 +42,7 @@ static void put_guesses(stage_run *s, const Shoal__V1__Gap *gap)
     }
 }
 
-static void on_filled(void *user, const backend_result *r, const Shoal__V1__FillMaskReply *reply)
+static void on_filled(void *user, const call_result *r, const Shoal__V1__FillMaskReply *reply)
 {
     stage_run *s = user;
     size_t which = 0;
@@ -69,9 +69,8 @@ static void on_filled(void *user, const backend_result *r, const Shoal__V1__Fill
     process_settle(s, r);
 }
 
-int process_fill_mask(stage_run *s, const backend_context *ctx)
+int process_fill_mask(stage_run *s, const call_context *ctx)
 {
-    const process_calls *c = s->run->calls;
     Shoal__V1__TextInput input = SHOAL__V1__TEXT_INPUT__INIT, *inputs[] = {&input};
     Shoal__V1__FillMaskRequest req = SHOAL__V1__FILL_MASK_REQUEST__INIT;
     buf text = {0};
@@ -80,7 +79,7 @@ int process_fill_mask(stage_run *s, const backend_context *ctx)
     req.inputs = inputs;
     if (process_read(s, &text) == 0) {
         input.text = text.data;
-        s->call = c->fill_mask(c->b, s->stage->model, &req, ctx, on_filled, s);
+        s->call = calls_fill_mask(s->run->calls, s->stage->model, &req, ctx, on_filled, s);
     }
     buf_done(&text);
     return s->call ? 0 : SHOAL_ENOMEM;

@@ -34,7 +34,7 @@ static void on_generated(void *user, const Shoal__V1__GenerateEvent *ev)
     strncpy(s->finish, ev->done->finish, sizeof s->finish - 1);
 }
 
-static void on_generate_end(void *user, const backend_result *r)
+static void on_generate_end(void *user, const call_result *r)
 {
     stage_run *s = user;
     while (s->text.len && isspace((unsigned char)s->text.data[s->text.len - 1]))
@@ -42,9 +42,9 @@ static void on_generate_end(void *user, const backend_result *r)
     process_settle(s, r);
 }
 
-backend_generate_events process_writing(stage_run *s)
+calls_generate_events process_writing(stage_run *s)
 {
-    return (backend_generate_events){.user = s, .event = on_generated, .end = on_generate_end};
+    return (calls_generate_events){.user = s, .event = on_generated, .end = on_generate_end};
 }
 
 Shoal__V1__Sampling process_sampling(const config_stage *st)
@@ -80,7 +80,7 @@ static int put_message(const stage_run *s, const char *role, const char *templat
     return rc;
 }
 
-int process_generate(stage_run *s, const backend_context *ctx)
+int process_generate(stage_run *s, const call_context *ctx)
 {
     const config_stage *st = s->stage;
     process_run *r = s->run;
@@ -103,8 +103,8 @@ int process_generate(stage_run *s, const backend_context *ctx)
         if (n_choices) req.constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;
         req.choices = choices;
         req.n_choices = n_choices;
-        backend_generate_events ev = process_writing(s);
-        s->call = r->calls->generate(r->calls->b, st->model, &req, ctx, &ev);
+        calls_generate_events ev = process_writing(s);
+        s->call = calls_generate(r->calls, st->model, &req, ctx, &ev);
     }
     buf_done(&messages);
     return s->call ? 0 : SHOAL_ENOMEM;

@@ -15,7 +15,6 @@
 typedef struct process_job { /* one POST /v1/process; dies with the request */
     shared_job shared;       /* first: shared.h takes the job by it */
     process_input in;
-    process_calls calls;
     process_run *run;
 } process_job;
 
@@ -74,7 +73,7 @@ static void on_run_done(void *user, const process_outcome *o)
     api_error e;
     j->run = NULL;
     if (o->failed) {
-        api_error_from_backend(&e, o->failure);
+        api_error_from_call(&e, o->failure);
         if (o->failure->status == SHOAL_ELIMIT) say_too_large(&e, o->failed);
         name_stage(&e, o);
         request_note_result(j->shared.rq, o->failure);
@@ -102,8 +101,8 @@ static void on_run_done(void *user, const process_outcome *o)
 static void start_run(void *job)
 {
     process_job *j = job;
-    backend_context ctx = request_context(j->shared.rq, "pipeline");
-    if (process_run_start(&j->run, &j->in, &j->calls, &ctx, on_run_done, j, NULL) == 0) return;
+    call_context ctx = request_context(j->shared.rq, "pipeline");
+    if (process_run_start(&j->run, &j->in, j->shared.rq->calls, &ctx, on_run_done, j, NULL) == 0) return;
     api_error e;
     api_error_nomem(&e);
     shared_fail(&j->shared, &e);
@@ -124,14 +123,14 @@ static void key_devices(cache_key *k, const process_input *in)
 }
 
 /* The model's file and the adapter's; false when they are not known. */
-static bool key_model(cache_key *k, const config_stage *s, backend *b)
+static bool key_model(cache_key *k, const config_stage *s, calls *c)
 {
-    const replica *r = backend_find(b, s->model, NULL);
-    if (!r || !r->info || r->info->template_reads_clock) return false; /* tomorrow's answer is another */
-    cache_key_str(k, "digest", r->info->digest);
-    for (size_t i = 0; s->adapter && i < r->info->n_adapters && i < r->info->n_adapter_digests; i++) {
-        if (strcmp(r->info->adapters[i], s->adapter) != 0) continue;
-        cache_key_str(k, "adapter", r->info->adapter_digests[i]);
+    const Shoal__V1__ModelInfo *info = calls_info(c, s->model, NULL);
+    if (!info || info->template_reads_clock) return false; /* tomorrow's answer is another */
+    cache_key_str(k, "digest", info->digest);
+    for (size_t i = 0; s->adapter && i < info->n_adapters && i < info->n_adapter_digests; i++) {
+        if (strcmp(info->adapters[i], s->adapter) != 0) continue;
+        cache_key_str(k, "adapter", info->adapter_digests[i]);
         return true;
     }
     return !s->adapter;
@@ -139,7 +138,7 @@ static bool key_model(cache_key *k, const config_stage *s, backend *b)
 
 /* The pipeline's own settings are fixed while this process lives, so its name stands for them; what
  * may change under it are the models. False: not cacheable now. */
-static bool make_key(const process_input *in, backend *b, sha256_digest *ret)
+static bool make_key(const process_input *in, calls *c, sha256_digest *ret)
 {
     const config_pipeline *p = in->pipeline;
     if (!pipeline_is_deterministic(p)) return false;
@@ -147,7 +146,7 @@ static bool make_key(const process_input *in, backend *b, sha256_digest *ret)
     cache_key_str(k, "pipeline", p->name);
     bool known = true;
     for (unsigned i = 0; i < p->n_stages && known; i++)
-        if (p->stages[i].model) known = key_model(k, &p->stages[i], b);
+        if (p->stages[i].model) known = key_model(k, &p->stages[i], c);
     cache_key_str(k, "input", in->text);
     for (int m = 0; m < N_MEDIA; m++)
         if (in->files[m].data)
@@ -178,18 +177,7 @@ void process_handle(gateway_request *rq)
         request_error(rq, &e);
         return;
     }
-    j->calls = (process_calls){.b = rq->backend,
-                               .classify = backend_classify,
-                               .tag = backend_tag,
-                               .embed = backend_embed,
-                               .fill_mask = backend_fill_mask,
-                               .generate = backend_generate,
-                               .transcribe = backend_transcribe,
-                               .detect = backend_detect,
-                               .classify_image = backend_classify_image,
-                               .score = backend_score,
-                               .cancel = backend_cancel};
     sha256_digest key;
-    bool cacheable = make_key(&j->in, rq->backend, &key);
+    bool cacheable = make_key(&j->in, rq->calls, &key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
 }

@@ -14,7 +14,7 @@ static void put_labels(stage_run *s, const Shoal__V1__Classification *c)
     }
 }
 
-static void on_seen(void *user, const backend_result *r, const Shoal__V1__ClassifyReply *reply)
+static void on_seen(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
 {
     stage_run *s = user;
     if (r->status) {
@@ -31,11 +31,10 @@ static void on_seen(void *user, const backend_result *r, const Shoal__V1__Classi
     process_settle(s, r);
 }
 
-int process_image(stage_run *s, const backend_context *ctx)
+int process_image(stage_run *s, const call_context *ctx)
 {
-    const process_calls *c = s->run->calls;
     Shoal__V1__ImageRequest req = SHOAL__V1__IMAGE_REQUEST__INIT;
     req.image = process_file_of(s);
-    s->call = c->classify_image(c->b, s->stage->model, &req, ctx, on_seen, s);
+    s->call = calls_classify_image(s->run->calls, s->stage->model, &req, ctx, on_seen, s);
     return s->call ? 0 : SHOAL_ENOMEM;
 }

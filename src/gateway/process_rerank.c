@@ -9,7 +9,7 @@ static bool is_whole(const stage_run *s, const Shoal__V1__ClassifyReply *reply)
     return true;
 }
 
-static void on_ranked(void *user, const backend_result *r, const Shoal__V1__ClassifyReply *reply)
+static void on_ranked(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
 {
     stage_run *s = user;
     double scores[PIPELINE_DOCUMENTS_MAX];
@@ -29,9 +29,8 @@ static void on_ranked(void *user, const backend_result *r, const Shoal__V1__Clas
     process_settle(s, r);
 }
 
-int process_rerank(stage_run *s, const backend_context *ctx)
+int process_rerank(stage_run *s, const call_context *ctx)
 {
-    const process_calls *c = s->run->calls;
     Shoal__V1__TextInput pairs[PIPELINE_DOCUMENTS_MAX], *list[PIPELINE_DOCUMENTS_MAX];
     Shoal__V1__ClassifyRequest req = SHOAL__V1__CLASSIFY_REQUEST__INIT;
     buf text = {0};
@@ -46,7 +45,7 @@ int process_rerank(stage_run *s, const backend_context *ctx)
         pairs[i].has_pair = 1;
         list[i] = &pairs[i];
     }
-    if (rc == 0) s->call = c->classify(c->b, s->stage->model, &req, ctx, on_ranked, s);
+    if (rc == 0) s->call = calls_classify(s->run->calls, s->stage->model, &req, ctx, on_ranked, s);
     buf_done(&text);
     return s->call ? 0 : SHOAL_ENOMEM;
 }

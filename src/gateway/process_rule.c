@@ -100,7 +100,7 @@ static int run_check(stage_run *s)
     return 0;
 }
 
-int process_rule(stage_run *s, const backend_context *ctx)
+int process_rule(stage_run *s, const call_context *ctx)
 {
     (void)ctx; /* no call is made */
     return s->stage->kind == STAGE_GROUND ? run_ground(s)

@@ -13,7 +13,7 @@ typedef struct tool_call {
 typedef struct stage_run {
     process_run *run;
     const config_stage *stage;
-    backend_call *call; /* NULL: none in flight */
+    model_call *call; /* NULL: none in flight */
     buf why, label, text;
     json_t *slots;
     json_t *results; /* for the trace: what was ordered, guessed, or found */
@@ -33,7 +33,7 @@ typedef struct stage_run {
 
 struct process_run {
     const process_input *in;
-    const process_calls *calls;
+    calls *calls;
     char request_id[129];
     uint64_t deadline_ns;
     process_done_fn done;
@@ -49,7 +49,7 @@ struct process_run {
 
 /* How a stage of a kind starts, each in a file of its own: it makes its call (s->call), whose end comes to
  * process_settle, or is done at once and leaves s->call NULL (rules). SHOAL_ENOMEM, or 0. */
-#define STAGE_START(e, name, task, gives, start) int start(stage_run *s, const backend_context *ctx);
+#define STAGE_START(e, name, task, gives, start) int start(stage_run *s, const call_context *ctx);
 STAGE_KIND_TABLE(STAGE_START)
 #undef STAGE_START
 
@@ -64,12 +64,12 @@ char *process_adapter(const stage_run *s);
 int process_read(const stage_run *s, buf *ret);
 
 /* The call of s has ended: note what came, and go on. The run may be dead afterwards. */
-void process_settle(stage_run *s, const backend_result *r);
+void process_settle(stage_run *s, const call_result *r);
 /* The call ended well, but what it brought is no answer. */
-void process_settle_broken(stage_run *s, const backend_result *r, const char *message);
+void process_settle_broken(stage_run *s, const call_result *r, const char *message);
 /* The start and the end of a generation, for stages that write (process_generate.c): text, tool calls,
  * tokens. */
-backend_generate_events process_writing(stage_run *s);
+calls_generate_events process_writing(stage_run *s);
 Shoal__V1__Sampling process_sampling(const config_stage *st);
 unsigned process_max_tokens(const config_stage *st);
 /* n texts have these scores (process_rank.c): the best becomes the label, all go to the trace, best first. */
@@ -83,7 +83,7 @@ json_t *process_rounded(double v); /* a score or a time to six decimals: more wo
 /* A stage's entry in the trace: it did not run; it is a rule; its call ended so. */
 void process_trace_skipped(stage_run *s);
 void process_trace_rule(stage_run *s);
-void process_trace_call(stage_run *s, const backend_result *r);
+void process_trace_call(stage_run *s, const call_result *r);
 /* The response object, and the tokens that it counts. */
 json_t *process_answer(process_run *r, process_outcome *o);
 

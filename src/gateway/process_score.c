@@ -96,7 +96,7 @@ static bool put_facts(stage_run *s, const Shoal__V1__ScoreReply *reply)
     return isfinite(best);
 }
 
-static void on_scored(void *user, const backend_result *r, const Shoal__V1__ScoreReply *reply)
+static void on_scored(void *user, const call_result *r, const Shoal__V1__ScoreReply *reply)
 {
     stage_run *s = user;
     if (r->status) {
@@ -104,7 +104,7 @@ static void on_scored(void *user, const backend_result *r, const Shoal__V1__Scor
         return;
     }
     if (!reply || reply->n_rows == 0) {
-        backend_result failed = *r;
+        call_result failed = *r;
         failed.status = reply ? SHOAL_EINVALID : SHOAL_EPROTOCOL;
         failed.message =
             reply ? "the table has too few rows for a score: a series needs a whole window of each "
@@ -123,11 +123,10 @@ static void on_scored(void *user, const backend_result *r, const Shoal__V1__Scor
         process_settle_broken(s, r, "the model's score is not a number");
 }
 
-int process_score(stage_run *s, const backend_context *ctx)
+int process_score(stage_run *s, const call_context *ctx)
 {
-    const process_calls *c = s->run->calls;
     Shoal__V1__ScoreRequest req = SHOAL__V1__SCORE_REQUEST__INIT;
     req.csv = process_file_of(s);
-    s->call = c->score(c->b, s->stage->model, &req, ctx, on_scored, s);
+    s->call = calls_score(s->run->calls, s->stage->model, &req, ctx, on_scored, s);
     return s->call ? 0 : SHOAL_ENOMEM;
 }

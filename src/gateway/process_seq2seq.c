@@ -1,13 +1,12 @@
 /* process_seq2seq.c: seq2seq stages: a text turned into another, such as a translation. */
 #include "gateway/process_run.h"
 
-int process_seq2seq(stage_run *s, const backend_context *ctx)
+int process_seq2seq(stage_run *s, const call_context *ctx)
 {
     const config_stage *st = s->stage;
-    const process_calls *c = s->run->calls;
     Shoal__V1__Sampling sampling = process_sampling(st);
     Shoal__V1__GenerateRequest req = SHOAL__V1__GENERATE_REQUEST__INIT;
-    backend_generate_events ev = process_writing(s);
+    calls_generate_events ev = process_writing(s);
     buf text = {0};
     if (process_read(s, &text) == 0) {
         req.text = text.data;
@@ -16,7 +15,7 @@ int process_seq2seq(stage_run *s, const backend_context *ctx)
         req.adapter = process_adapter(s);
         req.n_beams = st->n_beams;
         req.length_penalty = 1;
-        s->call = c->generate(c->b, st->model, &req, ctx, &ev);
+        s->call = calls_generate(s->run->calls, st->model, &req, ctx, &ev);
     }
     buf_done(&text);
     return s->call ? 0 : SHOAL_ENOMEM;

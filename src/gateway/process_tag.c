@@ -12,7 +12,7 @@ static json_t *span_json(process_run *r, const Shoal__V1__Span *sp)
     return o;
 }
 
-static void on_tagged(void *user, const backend_result *r, const Shoal__V1__TagReply *reply)
+static void on_tagged(void *user, const call_result *r, const Shoal__V1__TagReply *reply)
 {
     stage_run *s = user;
     if (r->status) {
@@ -30,9 +30,8 @@ static void on_tagged(void *user, const backend_result *r, const Shoal__V1__TagR
     process_settle(s, r);
 }
 
-int process_tag(stage_run *s, const backend_context *ctx)
+int process_tag(stage_run *s, const call_context *ctx)
 {
-    const process_calls *c = s->run->calls;
     Shoal__V1__TextInput input = SHOAL__V1__TEXT_INPUT__INIT, *inputs[] = {&input};
     Shoal__V1__TagRequest req = SHOAL__V1__TAG_REQUEST__INIT;
     buf text = {0};
@@ -41,7 +40,7 @@ int process_tag(stage_run *s, const backend_context *ctx)
     req.inputs = inputs;
     if (process_read(s, &text) == 0) {
         input.text = text.data;
-        s->call = c->tag(c->b, s->stage->model, &req, ctx, on_tagged, s);
+        s->call = calls_tag(s->run->calls, s->stage->model, &req, ctx, on_tagged, s);
     }
     buf_done(&text);
     return s->call ? 0 : SHOAL_ENOMEM;

@@ -44,9 +44,9 @@ static void trim(buf *b)
 }
 
 /* Later stages are made for what people type. */
-static void settle_too_long(stage_run *s, const backend_result *r)
+static void settle_too_long(stage_run *s, const call_result *r)
 {
-    backend_result failed = *r;
+    call_result failed = *r;
     char message[128];
     snprintf(message, sizeof message,
              "%zu bytes of text were heard, a pipeline takes at most %d: send less sound", s->text.len,
@@ -56,7 +56,7 @@ static void settle_too_long(stage_run *s, const backend_result *r)
     process_settle(s, &failed);
 }
 
-static void on_end(void *user, const backend_result *r)
+static void on_end(void *user, const call_result *r)
 {
     stage_run *s = user;
     trim(&s->text);
@@ -69,11 +69,10 @@ static void on_end(void *user, const backend_result *r)
         process_settle(s, r);
 }
 
-int process_transcribe(stage_run *s, const backend_context *ctx)
+int process_transcribe(stage_run *s, const call_context *ctx)
 {
-    const process_calls *c = s->run->calls;
     Shoal__V1__TranscribeRequest req = SHOAL__V1__TRANSCRIBE_REQUEST__INIT;
-    backend_transcribe_events ev = {.user = s, .event = on_event, .end = on_end};
+    calls_transcribe_events ev = {.user = s, .event = on_event, .end = on_end};
     pipeline_facts facts = process_facts(s);
     buf prompt = {0};
     const char *template = s->stage->prompt ? s->stage->prompt : "";
@@ -82,7 +81,7 @@ int process_transcribe(stage_run *s, const backend_context *ctx)
     req.translate = s->stage->translate;
     if (s->stage->language) req.language = (char *)s->stage->language;
     if (prompt.len) req.prompt = prompt.data;
-    if (rc == 0) s->call = c->transcribe(c->b, s->stage->model, &req, ctx, &ev);
+    if (rc == 0) s->call = calls_transcribe(s->run->calls, s->stage->model, &req, ctx, &ev);
     buf_done(&prompt);
     return s->call ? 0 : SHOAL_ENOMEM;
 }

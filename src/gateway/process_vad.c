@@ -29,7 +29,7 @@ static const char *voice_label(size_t n_segments)
     return names[n_segments ? VOICE_SPEECH : VOICE_SILENCE];
 }
 
-static void on_detected(void *user, const backend_result *r, const Shoal__V1__DetectSpeechReply *reply)
+static void on_detected(void *user, const call_result *r, const Shoal__V1__DetectSpeechReply *reply)
 {
     stage_run *s = user;
     if (r->status) {
@@ -45,15 +45,14 @@ static void on_detected(void *user, const backend_result *r, const Shoal__V1__De
     process_settle(s, r);
 }
 
-int process_vad(stage_run *s, const backend_context *ctx)
+int process_vad(stage_run *s, const call_context *ctx)
 {
-    const process_calls *c = s->run->calls;
     Shoal__V1__DetectSpeechRequest req = SHOAL__V1__DETECT_SPEECH_REQUEST__INIT;
     req.audio = process_file_of(s);
     req.threshold = s->stage->threshold;
     req.min_speech_ms = s->stage->min_speech_ms;
     req.min_silence_ms = s->stage->min_silence_ms;
     req.pad_ms = s->stage->pad_ms;
-    s->call = c->detect(c->b, s->stage->model, &req, ctx, on_detected, s);
+    s->call = calls_detect(s->run->calls, s->stage->model, &req, ctx, on_detected, s);
     return s->call ? 0 : SHOAL_ENOMEM;
 }

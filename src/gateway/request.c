@@ -25,9 +25,21 @@ typedef struct header_list {
     char retry_after[16];
 } header_list;
 
-backend_context request_context(const gateway_request *rq, const char *why)
+/* "00-TRACE-SPAN-FLAGS" (W3C Trace Context, section 3.2); one that is malformed is as none. */
+static const char *traceparent(const gateway_request *rq)
 {
-    return (backend_context){.request_id = rq->id, .deadline_ns = rq->deadline_ns, .why = why};
+    static const char SHAPE[] = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
+    const char *s = http_header_get(rq->http, "traceparent");
+    if (!s || strlen(s) != sizeof SHAPE - 1) return NULL;
+    for (size_t i = 0; s[i]; i++)
+        if (SHAPE[i] == '-' ? s[i] != '-' : !strchr("0123456789abcdef", s[i])) return NULL;
+    return s;
+}
+
+call_context request_context(const gateway_request *rq, const char *why)
+{
+    return (call_context){
+        .request_id = rq->id, .traceparent = traceparent(rq), .deadline_ns = rq->deadline_ns, .why = why};
 }
 
 void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work)
@@ -79,7 +91,7 @@ void request_note_model(gateway_request *rq, const char *model, const char *vers
     snprintf(rq->quantisation, sizeof rq->quantisation, "%s", quantisation ? quantisation : "");
 }
 
-void request_note_result(gateway_request *rq, const backend_result *r)
+void request_note_result(gateway_request *rq, const call_result *r)
 {
     request_note_model(rq, r->model, r->version, r->quantisation);
 }

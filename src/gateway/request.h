@@ -4,12 +4,12 @@
  * gateway_request. The handler answers exactly once: request_json, request_error, or
  * request_stream_begin + write* + end. That call counts and logs the request and frees the request.
  * If the client leaves first, on_gone(work) runs once instead and the request is dead afterwards:
- * cancel the backend calls there.
+ * cancel the model calls there.
  *
  *     static void handle(gateway_request *rq) {
  *         struct job *j = ...;
  *         request_watch(rq, on_gone, j);
- *         j->call = backend_classify(rq->backend, model, &req, &ctx, done, j);   // done: request_json
+ *         j->call = calls_classify(rq->calls, model, &req, &ctx, done, j);   // done: request_json
  *     }
  *
  * Loop thread only. */
@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "gateway/backend.h"
+#include "calls/calls.h"
 #include "gateway/config.h"
 #include "gateway/api_error.h"
 #include "gateway/metrics.h"
@@ -32,7 +32,8 @@ struct endpoint;
 
 typedef struct gateway_request {
     struct gateway *gateway;
-    backend *backend;
+    calls *calls;
+    registry *registry;
     struct cache *cache; /* gateway/cache.h */
     metrics *metrics;
     const gateway_config *config;
@@ -58,8 +59,8 @@ typedef struct gateway_request {
     struct gateway_request *next, *prev; /* the gateway's list */
 } gateway_request;
 
-/* For backend calls made on behalf of rq; strings are borrowed from rq. */
-backend_context request_context(const gateway_request *rq, const char *why);
+/* For model calls made on behalf of rq; strings are borrowed from rq. */
+call_context request_context(const gateway_request *rq, const char *why);
 void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work);
 /* fn(work) runs once when the request's deadline passes; NULL: not any more. For requests that wait for
  * something else than a model call, since calls keep the deadline themselves. */
@@ -69,7 +70,7 @@ bool request_wants_fresh(const gateway_request *rq);
 /* Remember which model answers (for headers, log, metrics). */
 void request_note_model(gateway_request *rq, const char *model, const char *version,
                         const char *quantisation);
-void request_note_result(gateway_request *rq, const backend_result *r);
+void request_note_result(gateway_request *rq, const call_result *r);
 
 /* The request asks for so many answers at once (n > 1): 0, or 429 when that is over max_requests. */
 int request_count_choices(gateway_request *rq, size_t n, api_error *e);

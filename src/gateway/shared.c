@@ -59,10 +59,10 @@ static void on_gone(void *work)
 /* A waiter that its deadline reached first: the computation goes on for the others. */
 static void on_deadline(void *work)
 {
-    backend_result late = {.status = SHOAL_EDEADLINE,
-                           .message = "the deadline passed while an identical request was computed"};
+    call_result late = {.status = SHOAL_EDEADLINE,
+                        .message = "the deadline passed while an identical request was computed"};
     api_error e;
-    api_error_from_backend(&e, &late);
+    api_error_from_call(&e, &late);
     shared_fail(work, &e);
 }
 

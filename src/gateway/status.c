@@ -68,7 +68,7 @@ static const replica *shown_replica(const replica_set *set)
 
 void status_models(gateway_request *rq)
 {
-    registry *g = backend_registry(rq->backend);
+    registry *g = rq->registry;
     buf out = {0};
     buf_puts(&out, "{\"object\":\"list\",\"data\":[");
     bool first = true;
@@ -92,13 +92,13 @@ void status_models(gateway_request *rq)
 
 typedef struct describe_job {
     gateway_request *rq;
-    backend_call *call;
+    model_call *call;
 } describe_job;
 
 static void describe_gone(void *work)
 {
     describe_job *j = work;
-    backend_cancel(j->call);
+    calls_cancel(j->call);
     free(j);
 }
 
@@ -123,7 +123,7 @@ static void answer_described(gateway_request *rq, const char *model, const Shoal
     buf_done(&out);
 }
 
-static void on_described(void *user, const backend_result *r, const Shoal__V1__ModelInfo *info)
+static void on_described(void *user, const call_result *r, const Shoal__V1__ModelInfo *info)
 {
     describe_job *j = user;
     gateway_request *rq = j->rq;
@@ -131,7 +131,7 @@ static void on_described(void *user, const backend_result *r, const Shoal__V1__M
     request_note_result(rq, r);
     if (r->status != 0) {
         api_error e;
-        api_error_from_backend(&e, r);
+        api_error_from_call(&e, r);
         request_error(rq, &e);
         return;
     }
@@ -145,7 +145,7 @@ void status_model(gateway_request *rq)
     bool known;
     api_error e;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(path, ":"), path);
-    backend_find(rq->backend, name, &known);
+    calls_info(rq->calls, name, &known);
     describe_job *j = known ? calloc(1, sizeof *j) : NULL;
     if (!j) {
         if (known)
@@ -155,10 +155,11 @@ void status_model(gateway_request *rq)
         request_error(rq, &e);
         return;
     }
-    backend_context ctx = request_context(rq, "endpoint");
+    call_context ctx = request_context(rq, "endpoint");
+    Shoal__V1__DescribeRequest req = SHOAL__V1__DESCRIBE_REQUEST__INIT;
     j->rq = rq;
     request_watch(rq, describe_gone, j);
-    j->call = backend_describe(rq->backend, name, &ctx, on_described, j);
+    j->call = calls_describe(rq->calls, name, &req, &ctx, on_described, j);
     if (j->call) return;
     free(j);
     request_watch(rq, NULL, NULL);
@@ -202,7 +203,7 @@ static void put_sources(buf *out, const registry *g)
 
 void status_ready(gateway_request *rq)
 {
-    registry *g = backend_registry(rq->backend);
+    registry *g = rq->registry;
     bool draining = rq->gateway->draining, ready = registry_all_ready(g) && !draining;
     buf out = {0};
     buf_printf(&out, "{\"status\":\"%s\",\"replicas\":[",

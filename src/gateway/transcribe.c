@@ -13,7 +13,7 @@
 typedef struct transcribe_job { /* dies with the request */
     shared_job shared;          /* first: shared.h takes the job by it */
     transcribe_spec spec;
-    backend_call *call;
+    model_call *call;
     buf segments; /* caption, each followed in `texts` and `ids` by what it points to */
     buf texts, ids;
     bool done;
@@ -26,7 +26,7 @@ typedef struct transcribe_job { /* dies with the request */
 static void job_free(void *job)
 {
     transcribe_job *j = job;
-    backend_cancel(j->call);
+    calls_cancel(j->call);
     transcribe_spec_done(&j->spec);
     buf_done(&j->segments);
     buf_done(&j->texts);
@@ -183,7 +183,7 @@ static void on_event(void *user, const Shoal__V1__TranscribeEvent *ev)
         flush(j);
 }
 
-static void on_end(void *user, const backend_result *r)
+static void on_end(void *user, const call_result *r)
 {
     transcribe_job *j = user;
     j->call = NULL;
@@ -193,13 +193,13 @@ static void on_end(void *user, const backend_result *r)
         answer(j);
         return;
     }
-    backend_result failed = *r;
+    call_result failed = *r;
     api_error e;
     if (r->status == 0) {
         failed.status = SHOAL_EPROTOCOL;
         failed.message = "the worker ended without a result";
     }
-    api_error_from_backend(&e, &failed);
+    api_error_from_call(&e, &failed);
     shared_fail(&j->shared, &e);
 }
 
@@ -207,9 +207,9 @@ static void start_call(void *job)
 {
     transcribe_job *j = job;
     gateway_request *rq = j->shared.rq;
-    backend_context ctx = request_context(rq, "endpoint");
-    backend_transcribe_events ev = {.user = j, .event = on_event, .end = on_end};
-    j->call = backend_transcribe(rq->backend, j->spec.model, &j->spec.request, &ctx, &ev);
+    call_context ctx = request_context(rq, "endpoint");
+    calls_transcribe_events ev = {.user = j, .event = on_event, .end = on_end};
+    j->call = calls_transcribe(rq->calls, j->spec.model, &j->spec.request, &ctx, &ev);
     if (!j->call) shared_fail_nomem(&j->shared);
 }
 

@@ -1,9 +1,9 @@
 /* fake_calls.h: model calls of a pipeline's run, answered by a test in the order it likes. Include once a
  * test file.
  *
- *     backend b = {0};
- *     process_calls calls = fake_calls(&b);
- *     ... a run starts: b.calls[0 .. b.n) are what it asked ...
+ *     fake_calls b;
+ *     process_run_start(&run, &input, fake_calls_init(&b), ...);
+ *     ... b.calls[0 .. b.n) are what the run asked ...
  *     answer_label(&b.calls[0], "lights_on", 0.9f);   ... the run goes on ...
  *     fake_calls_done(&b); */
 #ifndef TESTS_GATEWAY_FAKE_CALLS_H
@@ -24,36 +24,24 @@
 enum { CALLS_MAX = 16, TEXTS_MAX = 66 };
 
 typedef struct noted {
+    model_call base; /* first: it is the call */
+    call_order *order;
     const char *model;
+    call_task task;
     char *text;             /* the first input, or messages_json, or the source */
     char *texts[TEXTS_MAX]; /* choices of a generation; pairs or further inputs of an encoder */
     size_t n_texts;
-    void (*classified)(void *, const backend_result *, const Shoal__V1__ClassifyReply *);
-    void (*tagged)(void *, const backend_result *, const Shoal__V1__TagReply *);
-    void (*embedded)(void *, const backend_result *, const Shoal__V1__EmbedReply *);
-    void (*filled)(void *, const backend_result *, const Shoal__V1__FillMaskReply *);
-    void (*detected)(void *, const backend_result *, const Shoal__V1__DetectSpeechReply *);
-    void (*scored)(void *, const backend_result *, const Shoal__V1__ScoreReply *);
-    backend_generate_events generate;
-    backend_transcribe_events transcribe;
+    call_events ev;
     char *adapter, *language, *prompt;
     unsigned n_beams;
-    void *user;
     bool open, cancelled;
 } noted;
 
-struct backend {
+typedef struct fake_calls {
+    calls base; /* first: it is the seam */
     noted calls[CALLS_MAX];
     size_t n;
-};
-
-static inline noted *note(backend *b, const char *model, const char *text, void *user)
-{
-    assert_true(b->n < CALLS_MAX);
-    noted *c = &b->calls[b->n++];
-    *c = (noted){.model = model, .text = strdup(text), .user = user, .open = true};
-    return c;
-}
+} fake_calls;
 
 static inline void note_more(noted *c, const char *text)
 {
@@ -61,57 +49,33 @@ static inline void note_more(noted *c, const char *text)
     c->texts[c->n_texts++] = strdup(text);
 }
 
-static inline backend_call *
-fake_classify(backend *b, const char *model, const Shoal__V1__ClassifyRequest *req,
-              const backend_context *ctx,
-              void (*done)(void *, const backend_result *, const Shoal__V1__ClassifyReply *), void *user)
+static inline void note_inputs(noted *c, Shoal__V1__TextInput **inputs, size_t n)
 {
-    noted *c = note(b, model, req->inputs[0]->text, user);
-    for (size_t i = 0; i < req->n_inputs; i++)
-        if (req->inputs[i]->has_pair) note_more(c, req->inputs[i]->pair);
-    c->classified = done;
-    c->adapter = strdup(req->adapter);
-    return (backend_call *)c;
+    c->text = strdup(inputs[0]->text);
+    for (size_t i = 0; i < n; i++)
+        if (inputs[i]->has_pair) note_more(c, inputs[i]->pair);
+    for (size_t i = 1; i < n; i++)
+        if (!inputs[i]->has_pair) note_more(c, inputs[i]->text);
 }
 
-static inline backend_call *
-fake_tag(backend *b, const char *model, const Shoal__V1__TagRequest *req, const backend_context *ctx,
-         void (*done)(void *, const backend_result *, const Shoal__V1__TagReply *), void *user)
+static inline void note_bytes(noted *c, ProtobufCBinaryData bytes)
 {
-    noted *c = note(b, model, req->inputs[0]->text, user);
-    c->tagged = done;
-    c->adapter = strdup(req->adapter);
-    return (backend_call *)c;
+    char text[64];
+    snprintf(text, sizeof text, "%.*s", (int)(bytes.len < 60 ? bytes.len : 60), (const char *)bytes.data);
+    c->text = strdup(text);
 }
 
-static inline backend_call *
-fake_embed(backend *b, const char *model, const Shoal__V1__EmbedRequest *req, const backend_context *ctx,
-           void (*done)(void *, const backend_result *, const Shoal__V1__EmbedReply *), void *user)
+static inline void note_sound(noted *c, const Shoal__V1__TranscribeRequest *req)
 {
-    noted *c = note(b, model, req->inputs[0]->text, user);
-    for (size_t i = 1; i < req->n_inputs; i++) note_more(c, req->inputs[i]->text);
-    c->embedded = done;
-    c->adapter = strdup(req->adapter);
-    return (backend_call *)c;
+    note_bytes(c, req->audio);
+    c->language = strdup(req->language);
+    c->prompt = strdup(req->prompt);
 }
 
-static inline backend_call *
-fake_fill(backend *b, const char *model, const Shoal__V1__FillMaskRequest *req, const backend_context *ctx,
-          void (*done)(void *, const backend_result *, const Shoal__V1__FillMaskReply *), void *user)
-{
-    noted *c = note(b, model, req->inputs[0]->text, user);
-    c->filled = done;
-    c->adapter = strdup(req->adapter);
-    return (backend_call *)c;
-}
-
-static inline backend_call *fake_generate(backend *b, const char *model,
-                                          const Shoal__V1__GenerateRequest *req, const backend_context *ctx,
-                                          const backend_generate_events *ev)
+static inline void note_generate(noted *c, const Shoal__V1__GenerateRequest *req)
 {
     bool chats = *req->messages_json;
-    noted *c = note(b, model, chats ? req->messages_json : req->text, NULL);
-    c->generate = *ev;
+    c->text = strdup(chats ? req->messages_json : req->text);
     c->n_beams = req->n_beams;
     c->adapter = strdup(req->adapter);
     assert_int_equal(req->parse_tool_calls, chats);
@@ -119,56 +83,58 @@ static inline backend_call *fake_generate(backend *b, const char *model,
     bool constrained = req->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;
     assert_int_equal(constrained, req->n_choices > 0);
     for (size_t i = 0; i < req->n_choices; i++) note_more(c, req->choices[i]);
-    return (backend_call *)c;
 }
 
-static inline noted *note_bytes(backend *b, const char *model, ProtobufCBinaryData bytes, void *user)
+static inline void note_request(noted *c, const ProtobufCMessage *m)
 {
-    char text[64];
-    snprintf(text, sizeof text, "%.*s", (int)(bytes.len < 60 ? bytes.len : 60), (const char *)bytes.data);
-    return note(b, model, text, user);
+    const Shoal__V1__ClassifyRequest *classify = (const void *)m;
+    const Shoal__V1__TagRequest *tag = (const void *)m;
+    const Shoal__V1__EmbedRequest *embed = (const void *)m;
+    const Shoal__V1__FillMaskRequest *fill = (const void *)m;
+    switch (c->task) {
+    case CALL_CLASSIFY:
+        note_inputs(c, classify->inputs, classify->n_inputs);
+        c->adapter = strdup(classify->adapter);
+        break;
+    case CALL_TAG:
+        note_inputs(c, tag->inputs, tag->n_inputs);
+        c->adapter = strdup(tag->adapter);
+        break;
+    case CALL_EMBED:
+        note_inputs(c, embed->inputs, embed->n_inputs);
+        c->adapter = strdup(embed->adapter);
+        break;
+    case CALL_FILL_MASK:
+        note_inputs(c, fill->inputs, fill->n_inputs);
+        c->adapter = strdup(fill->adapter);
+        break;
+    case CALL_GENERATE: note_generate(c, (const void *)m); break;
+    case CALL_TRANSCRIBE: note_sound(c, (const void *)m); break;
+    case CALL_DETECT: note_bytes(c, ((const Shoal__V1__DetectSpeechRequest *)m)->audio); break;
+    case CALL_CLASSIFY_IMAGE: note_bytes(c, ((const Shoal__V1__ImageRequest *)m)->image); break;
+    case CALL_SCORE: note_bytes(c, ((const Shoal__V1__ScoreRequest *)m)->csv); break;
+    default: fail_msg("no stage makes a call of %s", CALL_TASKS[c->task].name);
+    }
 }
 
-static inline backend_call *fake_transcribe(backend *b, const char *model,
-                                            const Shoal__V1__TranscribeRequest *req,
-                                            const backend_context *ctx, const backend_transcribe_events *ev)
+static inline model_call *fake_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
-    noted *c = note_bytes(b, model, req->audio, NULL);
-    c->transcribe = *ev;
-    c->language = strdup(req->language);
-    c->prompt = strdup(req->prompt);
-    return (backend_call *)c;
+    fake_calls *b = (fake_calls *)base;
+    assert_true(b->n < CALLS_MAX);
+    noted *c = &b->calls[b->n++];
+    ProtobufCMessage *m = call_order_request(o);
+    *c = (noted){.base = {base->ops},
+                 .order = call_order_ref(o),
+                 .model = o->model,
+                 .task = o->task,
+                 .ev = *ev,
+                 .open = true};
+    note_request(c, m);
+    protobuf_c_message_free_unpacked(m, NULL);
+    return &c->base;
 }
 
-static inline backend_call *
-fake_detect(backend *b, const char *model, const Shoal__V1__DetectSpeechRequest *req,
-            const backend_context *ctx,
-            void (*done)(void *, const backend_result *, const Shoal__V1__DetectSpeechReply *), void *user)
-{
-    noted *c = note_bytes(b, model, req->audio, user);
-    c->detected = done;
-    return (backend_call *)c;
-}
-
-static inline backend_call *
-fake_image(backend *b, const char *model, const Shoal__V1__ImageRequest *req, const backend_context *ctx,
-           void (*done)(void *, const backend_result *, const Shoal__V1__ClassifyReply *), void *user)
-{
-    noted *c = note_bytes(b, model, req->image, user);
-    c->classified = done;
-    return (backend_call *)c;
-}
-
-static inline backend_call *
-fake_score(backend *b, const char *model, const Shoal__V1__ScoreRequest *req, const backend_context *ctx,
-           void (*done)(void *, const backend_result *, const Shoal__V1__ScoreReply *), void *user)
-{
-    noted *c = note_bytes(b, model, req->csv, user);
-    c->scored = done;
-    return (backend_call *)c;
-}
-
-static inline void fake_cancel(backend_call *call)
+static inline void fake_cancel(model_call *call)
 {
     noted *c = (noted *)call;
     assert_true(c->open);
@@ -176,24 +142,17 @@ static inline void fake_cancel(backend_call *call)
     c->cancelled = true;
 }
 
-static inline process_calls fake_calls(backend *b)
+static inline calls *fake_calls_init(fake_calls *b)
 {
-    return (process_calls){.b = b,
-                           .classify = fake_classify,
-                           .tag = fake_tag,
-                           .embed = fake_embed,
-                           .fill_mask = fake_fill,
-                           .generate = fake_generate,
-                           .transcribe = fake_transcribe,
-                           .detect = fake_detect,
-                           .classify_image = fake_image,
-                           .score = fake_score,
-                           .cancel = fake_cancel};
+    static const calls_ops OPS = {.start = fake_start, .cancel = fake_cancel};
+    *b = (fake_calls){.base = {&OPS}};
+    return &b->base;
 }
 
-static inline void fake_calls_done(backend *b)
+static inline void fake_calls_done(fake_calls *b)
 {
     for (size_t i = 0; i < b->n; i++) {
+        call_order_unref(b->calls[i].order);
         free(b->calls[i].text);
         free(b->calls[i].adapter);
         free(b->calls[i].language);
@@ -204,16 +163,24 @@ static inline void fake_calls_done(backend *b)
 
 /* ---- answers ----------------------------------------------------------------------------------------- */
 
-static inline backend_result fake_result(int status, const char *message)
+static inline call_result fake_result(int status, const char *message)
 {
-    return (backend_result){.status = status,
-                            .message = message,
-                            .model = "m",
-                            .replica_id = "m/0",
-                            .version = "1",
-                            .quantisation = "q8_0",
-                            .digest = "d",
-                            .ms = 1.5};
+    return (call_result){.status = status,
+                         .message = message,
+                         .model = "m",
+                         .replica_id = "m/0",
+                         .version = "1",
+                         .quantisation = "q8_0",
+                         .digest = "d",
+                         .ms = 1.5};
+}
+
+static inline void end_call(noted *c, int status, const char *message, const ProtobufCMessage *reply)
+{
+    call_result r = fake_result(status, message);
+    r.reply = reply;
+    c->open = false;
+    c->ev.end(&c->ev, &r);
 }
 
 /* Each input of the call gets one label with its score. */
@@ -235,9 +202,7 @@ static inline void answer_scores(noted *c, const char *label, const float *score
     }
     reply.results = results;
     reply.n_results = n;
-    backend_result r = fake_result(0, "");
-    c->open = false;
-    c->classified(c->user, &r, &reply);
+    end_call(c, 0, "", &reply.base);
 }
 
 static inline void answer_label(noted *c, const char *label, float score)
@@ -259,9 +224,7 @@ static inline void answer_spans(noted *c, bool any)
     t.n_spans = any;
     reply.results = results;
     reply.n_results = 1;
-    backend_result r = fake_result(0, "");
-    c->open = false;
-    c->tagged(c->user, &r, &reply);
+    end_call(c, 0, "", &reply.base);
 }
 
 /* n vectors of two numbers. */
@@ -278,9 +241,7 @@ static inline void answer_vectors(noted *c, float (*v)[2], size_t n)
     }
     reply.results = results;
     reply.n_results = n;
-    backend_result r = fake_result(0, "");
-    c->open = false;
-    c->embedded(c->user, &r, &reply);
+    end_call(c, 0, "", &reply.base);
 }
 
 /* One word for each gap. */
@@ -307,9 +268,7 @@ static inline void answer_words(noted *c, const char *const *words, size_t n)
     f.n_gaps = n;
     reply.results = results;
     reply.n_results = 1;
-    backend_result r = fake_result(0, "");
-    c->open = false;
-    c->filled(c->user, &r, &reply);
+    end_call(c, 0, "", &reply.base);
 }
 
 static inline void say_call(noted *c, const char *text, const char *tool, const char *arguments,
@@ -327,7 +286,7 @@ static inline void say_call(noted *c, const char *text, const char *tool, const 
         d.n_tool_calls = 1;
     }
     ev.delta = &d;
-    c->generate.event(c->generate.user, &ev);
+    c->ev.event(&c->ev, &ev.base);
 }
 
 static inline void end_reply(noted *c, double mean_prob)
@@ -339,32 +298,13 @@ static inline void end_reply(noted *c, double mean_prob)
     d.n_generated = 9;
     d.mean_prob = mean_prob;
     ev.done = &d;
-    c->generate.event(c->generate.user, &ev);
-    backend_result r = fake_result(0, "");
-    c->open = false;
-    c->generate.end(c->generate.user, &r);
+    c->ev.event(&c->ev, &ev.base);
+    end_call(c, 0, "", NULL);
 }
 
 static inline void break_call(noted *c)
 {
-    backend_result r = fake_result(SHOAL_EUNAVAILABLE, "the worker died");
-    c->open = false;
-    if (c->classified)
-        c->classified(c->user, &r, NULL);
-    else if (c->tagged)
-        c->tagged(c->user, &r, NULL);
-    else if (c->embedded)
-        c->embedded(c->user, &r, NULL);
-    else if (c->filled)
-        c->filled(c->user, &r, NULL);
-    else if (c->detected)
-        c->detected(c->user, &r, NULL);
-    else if (c->scored)
-        c->scored(c->user, &r, NULL);
-    else if (c->transcribe.end)
-        c->transcribe.end(c->transcribe.user, &r);
-    else
-        c->generate.end(c->generate.user, &r);
+    end_call(c, SHOAL_EUNAVAILABLE, "the worker died", NULL);
 }
 
 #endif

@@ -146,8 +146,8 @@ static void error_of_a_model_call_has_its_status(void **state)
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         api_error e;
-        backend_result r = {.status = CASES[i].code, .message = "why"};
-        assert_int_equal(api_error_from_backend(&e, &r), CASES[i].status);
+        call_result r = {.status = CASES[i].code, .message = "why"};
+        assert_int_equal(api_error_from_call(&e, &r), CASES[i].status);
         assert_int_equal(e.retry_after_s, CASES[i].retry);
         if (CASES[i].name) assert_string_equal(e.code, CASES[i].name);
     }

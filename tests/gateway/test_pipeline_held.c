@@ -21,8 +21,7 @@ static void end_with(noted *c, int status)
 /* ---- a run --------------------------------------------------------------------------------------- */
 
 typedef struct bench {
-    backend b;
-    process_calls calls;
+    fake_calls b;
     gateway_config *config;
     process_input in;
     process_run *run;
@@ -50,9 +49,8 @@ static bench *start_body(const char *body)
     api_error e = {0};
     if (config_load(&t->config, SHOAL_SOURCE_DIR "/shoal.yaml", &err)) fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
-    t->calls = fake_calls(&t->b);
-    backend_context ctx = {.request_id = "r1"};
-    assert_int_equal(process_run_start(&t->run, &t->in, &t->calls, &ctx, on_done, t, NULL), 0);
+    call_context ctx = {.request_id = "r1"};
+    assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL), 0);
     return t;
 }
 
@@ -68,8 +66,8 @@ static bench *start_with(const char *input, const char *more, const char *label)
     buf_done(&b);
     json_decref(o);
     for (size_t i = 0; i < t->b.n && i < 2; i++) {
-        if (t->b.calls[i].classified) answer_label(&t->b.calls[i], label, 0);
-        if (t->b.calls[i].tagged) answer_no_spans(&t->b.calls[i]);
+        if (t->b.calls[i].task == CALL_CLASSIFY) answer_label(&t->b.calls[i], label, 0);
+        if (t->b.calls[i].task == CALL_TAG) answer_no_spans(&t->b.calls[i]);
     }
     return t;
 }
@@ -479,12 +477,11 @@ static void a_run_without_memory_fails_or_answers_right(void **state)
     if (config_load(&t.config, SHOAL_SOURCE_DIR "/shoal.yaml", &err)) fail_msg("%s", err.message);
     for (; refused; n++) {
         api_error e = {0};
-        backend_context ctx = {.request_id = "r1"};
+        call_context ctx = {.request_id = "r1"};
         assert_int_equal(process_parse(&t.in, t.config, body, strlen(body), &e), 0);
-        t.calls = fake_calls(&t.b);
         t.n_done = t.failure = 0;
         countdown = n;
-        int rc = process_run_start(&t.run, &t.in, &t.calls, &ctx, on_done, &t, NULL);
+        int rc = process_run_start(&t.run, &t.in, fake_calls_init(&t.b), &ctx, on_done, &t, NULL);
         refused = countdown < 0;
         countdown = -1;
         assert_int_equal(t.n_done, rc ? 0 : 1);

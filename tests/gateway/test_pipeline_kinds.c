@@ -22,8 +22,7 @@
     "      - {name: late, kind: classify, model: i, input: '{label.mood} {text.mood}'}\n"
 
 typedef struct bench {
-    backend b;
-    process_calls calls;
+    fake_calls b;
     gateway_config *config;
     process_input in;
     process_run *run;
@@ -49,9 +48,8 @@ static bench *start(const char *stages, const char *body)
     snprintf(yaml, sizeof yaml, "%s%s", MODELS, stages);
     if (config_parse(&t->config, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
-    t->calls = fake_calls(&t->b);
-    backend_context ctx = {.request_id = "r1"};
-    assert_int_equal(process_run_start(&t->run, &t->in, &t->calls, &ctx, on_done, t, NULL), 0);
+    call_context ctx = {.request_id = "r1"};
+    assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL), 0);
     return t;
 }
 

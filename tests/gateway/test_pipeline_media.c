@@ -29,8 +29,7 @@
 #define SOUND "{\"audio\":\"UklGRg==\"}" /* RIFF */
 
 typedef struct bench {
-    backend b;
-    process_calls calls;
+    fake_calls b;
     gateway_config *config;
     process_input in;
     process_run *run;
@@ -67,9 +66,8 @@ static bench *start(const char *stages, const char *body)
     api_error e = {0};
     t->config = configure(stages);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
-    t->calls = fake_calls(&t->b);
-    backend_context ctx = {.request_id = "r1"};
-    assert_int_equal(process_run_start(&t->run, &t->in, &t->calls, &ctx, on_done, t, NULL), 0);
+    call_context ctx = {.request_id = "r1"};
+    assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL), 0);
     return t;
 }
 
@@ -126,17 +124,15 @@ static void hear(noted *c, const char *first, const char *second)
         g.n_ids = i ? 1 : 4;
         g.avg_logprob = i ? -2 : 0;
         ev.segment = &g;
-        c->transcribe.event(c->transcribe.user, &ev);
+        c->ev.event(&c->ev, &ev.base);
     }
     d.language = "en";
     d.duration_ms = 1250;
     d.n_generated = 5;
     ev.segment = NULL;
     ev.done = &d;
-    c->transcribe.event(c->transcribe.user, &ev);
-    backend_result r = fake_result(0, "");
-    c->open = false;
-    c->transcribe.end(c->transcribe.user, &r);
+    c->ev.event(&c->ev, &ev.base);
+    end_call(c, 0, "", NULL);
 }
 
 static void detect(noted *c, size_t n)
@@ -148,9 +144,7 @@ static void detect(noted *c, size_t n)
     reply.segments = list;
     reply.n_segments = n;
     reply.duration_ms = 2000;
-    backend_result r = fake_result(0, "");
-    c->open = false;
-    c->detected(c->user, &r, &reply);
+    end_call(c, 0, "", &reply.base);
 }
 
 enum { ROWS_MAX = 64 };
@@ -178,9 +172,7 @@ static void score_rows(noted *c, const char *const *labels, const double *scores
     reply.n_read = n;
     reply.labels = names;
     reply.n_labels = labels ? 3 : 0;
-    backend_result r = fake_result(0, "");
-    c->open = false;
-    c->scored(c->user, &r, &reply);
+    end_call(c, 0, "", &reply.base);
 }
 
 /* ---- sound
@@ -304,8 +296,7 @@ static void ears_that_fail_fail_the_request_or_leave_silence(void **state)
     assert_string_equal(str_at(trace_at(t, 1), "why"), "nothing was heard");
     stop(t);
     t = start(WORDS INTENT, SOUND); /* a stream that ends without its last event */
-    backend_result r = fake_result(0, "");
-    t->b.calls[0].transcribe.end(t->b.calls[0].transcribe.user, &r);
+    end_call(&t->b.calls[0], 0, "", NULL);
     assert_non_null(strstr(t->message, "without a result"));
     stop(t);
 }
@@ -610,11 +601,11 @@ static void reply_to(noted *c)
 {
     static const char *const labels[] = {"drift", "fault"};
     static const double scores[] = {0.99, 0.5};
-    if (c->transcribe.end)
+    if (c->task == CALL_TRANSCRIBE)
         hear(c, " lights", " on");
-    else if (c->detected)
+    else if (c->task == CALL_DETECT)
         detect(c, 1);
-    else if (c->scored)
+    else if (c->task == CALL_SCORE)
         score_rows(c, labels, scores, 2);
     else
         answer_label(c, "cat", 0.75f);

@@ -6,8 +6,7 @@
 /* ---- a run over a cascade of generators ----------------------------------------------------- */
 
 typedef struct bench {
-    backend b;
-    process_calls calls;
+    fake_calls b;
     gateway_config *config;
     process_input in;
     process_run *run;
@@ -34,9 +33,8 @@ static bench *start(const char *body)
     if (config_load(&t->config, SHOAL_SOURCE_DIR "/tests/data/pipelines/cascade.yaml", &err))
         fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
-    t->calls = fake_calls(&t->b);
-    backend_context ctx = {.request_id = "r1"};
-    assert_int_equal(process_run_start(&t->run, &t->in, &t->calls, &ctx, on_done, t, NULL), 0);
+    call_context ctx = {.request_id = "r1"};
+    assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL), 0);
     return t;
 }
 

@@ -1,4 +1,4 @@
-/* The backend alone: what it does when there is no memory for a call. */
+/* The bottom of the seam alone: what it does when there is no memory for a call, or nobody for it. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gateway/backend.h"
+#include "calls/replica_calls.h"
+#include "calls/retry_calls.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HAS_SANITIZER 1
@@ -21,7 +22,7 @@
 #endif
 #endif
 
-static void never(void *user, const backend_result *r, const Shoal__V1__EmbedReply *reply)
+static void never(void *user, const call_result *r, const Shoal__V1__EmbedReply *reply)
 {
     _exit(3);
 }
@@ -39,7 +40,7 @@ static int call_without_memory(void)
 {
     uv_loop_t loop;
     registry *g;
-    backend *b;
+    calls *c;
     source *src;
     shoal_err err;
     Shoal__V1__TextInput in = SHOAL__V1__TEXT_INPUT__INIT, *list[] = {&in};
@@ -47,12 +48,12 @@ static int call_without_memory(void)
     in.text = "a text";
     req.n_inputs = 1;
     req.inputs = list;
-    if (uv_loop_init(&loop) || registry_new(&g, &loop, &err) || backend_new(&b, &loop, g, &err) ||
-        source_open(&src, g, "test", &err) ||
+    if (uv_loop_init(&loop) || registry_new(&g, &loop, &err) || replica_calls_new(&c, g, &err) ||
+        retry_calls_new(&c, registry_env(g), c, &err) || source_open(&src, g, "test", &err) ||
         source_put(src, &(member){.id = "m/0", .model = "m", .address = "unix:/nowhere"}, &err))
         return 2;
     use_up_memory();
-    return backend_embed(b, "m", &req, NULL, never, NULL) ? 1 : 0;
+    return calls_embed(c, "m", &req, NULL, never, NULL) ? 1 : 0;
 }
 
 static void a_call_without_memory_is_refused(void **state)

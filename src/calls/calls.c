@@ -1,0 +1,230 @@
+/* calls.c: orders, and the typed wrappers that follow from the table of tasks; see calls.h. */
+#include "calls/calls.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SERVICE "/shoal.v1.Worker/"
+
+const call_task_info CALL_TASKS[CALL_N_TASKS] = {
+#define STREAM_INFO(e, name_, method, Request, request_, Reply, reply_, flags_) \
+    [e] = {.name = #name_,                                                      \
+           .path = SERVICE method,                                              \
+           .request = &shoal__v1__##request_##__descriptor,                     \
+           .reply = &shoal__v1__##reply_##__descriptor,                         \
+           .streams = true,                                                     \
+           .flags = flags_},
+    CALL_STREAM_TABLE(STREAM_INFO)
+#undef STREAM_INFO
+#define UNARY_INFO(e, name_, method, Request, request_, Reply, reply_, flags_) \
+    [e] = {.name = #name_,                                                     \
+           .path = SERVICE method,                                             \
+           .request = &shoal__v1__##request_##__descriptor,                    \
+           .reply = &shoal__v1__##reply_##__descriptor,                        \
+           .flags = flags_},
+        CALL_UNARY_TABLE(UNARY_INFO)
+#undef UNARY_INFO
+};
+
+const char *call_fault_name(call_fault f)
+{
+    static const char *const NAMES[] = {
+#define FAULT_NAME(e, n) [e] = n,
+        CALL_FAULT_TABLE(FAULT_NAME)
+#undef FAULT_NAME
+    };
+    return NAMES[f];
+}
+
+/* ---- orders -------------------------------------------------------------------------------------- */
+
+static size_t size_of(const char *s)
+{
+    return s ? strlen(s) + 1 : 1;
+}
+
+static const char *put(char **at, const char *s)
+{
+    char *to = *at;
+    size_t n = size_of(s);
+    if (s)
+        memcpy(to, s, n);
+    else
+        *to = '\0';
+    *at += n;
+    return to;
+}
+
+/* With room for a request of n_msg bytes, which *ret_msg points to. */
+static call_order *order_alloc(call_task task, const char *model, const call_context *ctx, size_t n_msg,
+                               uint8_t **ret_msg)
+{
+    size_t n_text = size_of(model) + size_of(ctx->request_id) + size_of(ctx->traceparent) + size_of(ctx->why);
+    call_order *o = malloc(sizeof *o + n_text + n_msg);
+    if (!o) return NULL;
+    char *at = (char *)(o + 1);
+    *o = (call_order){.refs = 1, .task = task, .deadline_ns = ctx->deadline_ns, .n_msg = n_msg};
+    o->model = put(&at, model);
+    o->request_id = put(&at, ctx->request_id);
+    o->traceparent = put(&at, ctx->traceparent);
+    o->why = put(&at, ctx->why);
+    o->msg = *ret_msg = (uint8_t *)at;
+    return o;
+}
+
+call_order *call_order_new(call_task task, const char *model, const ProtobufCMessage *request,
+                           const call_context *ctx)
+{
+    static const call_context NONE = {0};
+    uint8_t *msg;
+    assert(request->descriptor == CALL_TASKS[task].request);
+    size_t n = protobuf_c_message_get_packed_size(request);
+    call_order *o = order_alloc(task, model, ctx ? ctx : &NONE, n, &msg);
+    if (o) protobuf_c_message_pack(request, msg);
+    return o;
+}
+
+call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, uint64_t n_resumed)
+{
+    call_context ctx = {.request_id = o->request_id,
+                        .traceparent = o->traceparent,
+                        .deadline_ns = o->deadline_ns,
+                        .why = o->why};
+    uint8_t *msg;
+    assert(more->descriptor == CALL_TASKS[o->task].request);
+    size_t n = protobuf_c_message_get_packed_size(more);
+    call_order *both = order_alloc(o->task, o->model, &ctx, o->n_msg + n, &msg);
+    if (!both) return NULL;
+    memcpy(msg, o->msg, o->n_msg);
+    protobuf_c_message_pack(more, msg + o->n_msg);
+    both->resumes = true;
+    both->n_resumed = n_resumed;
+    return both;
+}
+
+call_order *call_order_ref(call_order *o)
+{
+    o->refs++;
+    return o;
+}
+
+void call_order_unref(call_order *o)
+{
+    if (o && --o->refs == 0) free(o);
+}
+
+ProtobufCMessage *call_order_request(const call_order *o)
+{
+    return protobuf_c_message_unpack(CALL_TASKS[o->task].request, NULL, o->n_msg, o->msg);
+}
+
+call_result call_result_of(const call_order *o, int status, const char *message)
+{
+    return (call_result){.status = status,
+                         .message = message,
+                         .model = o->model,
+                         .replica_id = "",
+                         .version = "",
+                         .quantisation = "",
+                         .digest = ""};
+}
+
+bool call_terms_avoids(const call_terms *t, uint64_t life)
+{
+    for (unsigned i = 0; i < t->n_avoid; i++)
+        if (t->avoid[i] == life) return true;
+    return false;
+}
+
+void call_terms_avoid(call_terms *t, uint64_t life)
+{
+    if (life == 0 || call_terms_avoids(t, life)) return;
+    if (t->n_avoid == CALL_AVOID_MAX) memmove(t->avoid, t->avoid + 1, --t->n_avoid * sizeof *t->avoid);
+    t->avoid[t->n_avoid++] = life;
+}
+
+/* ---- the seam ------------------------------------------------------------------------------------ */
+
+model_call *calls_start(calls *c, call_order *o, const call_terms *t, const call_events *ev)
+{
+    return c->ops->start(c, o, t, ev);
+}
+
+void calls_pause(model_call *call, bool paused)
+{
+    if (call) call->ops->pause(call, paused);
+}
+
+void calls_cancel(model_call *call)
+{
+    if (call) call->ops->cancel(call);
+}
+
+call_place calls_where(const model_call *call)
+{
+    return call ? call->ops->where(call) : (call_place){0};
+}
+
+void calls_look(calls *c, const call_order *o, const call_terms *t, call_outlook *ret)
+{
+    c->ops->look(c, o, t, ret);
+}
+
+const Shoal__V1__ModelInfo *calls_info(calls *c, const char *model, bool *ret_known)
+{
+    bool known;
+    return c->ops->info(c, model, ret_known ? ret_known : &known);
+}
+
+void calls_free(calls *c)
+{
+    if (c) c->ops->free(c);
+}
+
+/* ---- the typed wrappers -------------------------------------------------------------------------- */
+
+static model_call *start_new(calls *c, call_task task, const char *model, const ProtobufCMessage *request,
+                             const call_context *ctx, const call_events *ev)
+{
+    static const call_terms ANY = {0};
+    call_order *o = call_order_new(task, model, request, ctx);
+    model_call *call = o ? calls_start(c, o, &ANY, ev) : NULL;
+    call_order_unref(o);
+    return call;
+}
+
+#define STREAM_WRAPPER(e, name, method, Request, request, Reply, reply, flags)             \
+    static void event_##name(const call_events *ev, const ProtobufCMessage *m)             \
+    {                                                                                      \
+        ev->to.name.event(ev->user, (const Shoal__V1__##Reply *)m);                        \
+    }                                                                                      \
+    static void end_##name(const call_events *ev, const call_result *r)                    \
+    {                                                                                      \
+        ev->to.name.end(ev->user, r);                                                      \
+    }                                                                                      \
+    model_call *calls_##name(calls *c, const char *model, const Shoal__V1__##Request *req, \
+                             const call_context *ctx, const calls_##name##_events *given)  \
+    {                                                                                      \
+        call_events ev = {.user = given->user, .event = event_##name, .end = end_##name};  \
+        ev.to.name.event = given->event;                                                   \
+        ev.to.name.end = given->end;                                                       \
+        return start_new(c, e, model, &req->base, ctx, &ev);                               \
+    }
+CALL_STREAM_TABLE(STREAM_WRAPPER)
+#undef STREAM_WRAPPER
+
+#define UNARY_WRAPPER(e, name, method, Request, request, Reply, reply_, flags)                  \
+    static void end_##name(const call_events *ev, const call_result *r)                         \
+    {                                                                                           \
+        ev->to.name(ev->user, r, r->status == 0 ? (const Shoal__V1__##Reply *)r->reply : NULL); \
+    }                                                                                           \
+    model_call *calls_##name(calls *c, const char *model, const Shoal__V1__##Request *req,      \
+                             const call_context *ctx, calls_##name##_done done, void *user)     \
+    {                                                                                           \
+        call_events ev = {.user = user, .end = end_##name};                                     \
+        ev.to.name = done;                                                                      \
+        return start_new(c, e, model, &req->base, ctx, &ev);                                    \
+    }
+CALL_UNARY_TABLE(UNARY_WRAPPER)
+#undef UNARY_WRAPPER

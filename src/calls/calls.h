@@ -1,0 +1,243 @@
+/* calls.h: the one seam for calls of models.
+ *
+ * `calls` is anything that makes model calls: four functions over one kind of call. What comes of a call are
+ * events: pieces of a stream, and one end. Endpoints and pipelines know only this file; a test gives its own.
+ *
+ *     static void on_tagged(void *user, const call_result *r, const Shoal__V1__TagReply *reply) { ... }
+ *     model_call *call = calls_tag(c, "home-slots", &req, &(call_context){.request_id = id}, on_tagged, job);
+ *
+ * Decorators are calls over calls, so that each rule is a file that is read and tested alone:
+ *
+ *     hedge_calls      a second replica when the first is silent; whoever speaks first wins
+ *     failover_calls   goes on elsewhere when a worker dies under a call
+ *     retry_calls      elsewhere while a queue is full; a short wait while nobody is there
+ *     replica_calls    the bottom: picks a replica, makes one gRPC call, counts it
+ *
+ * A task is a row of CALL_TASK_TABLE, from which its typed wrapper, its path and its codec follow.
+ *
+ * No callback comes from inside the function that starts a call, and none after the end or a cancel; the call
+ * is dead then. A callback may cancel its own call or any other, and start new ones. One thread. */
+#ifndef CALLS_CALLS_H
+#define CALLS_CALLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "shoal/v1/worker.pb-c.h"
+
+/* What is true of a task. */
+enum {
+    CALL_WAITS = 1,  /* for a worker that is being restarted */
+    CALL_LEARNS = 2, /* its time tells how fast a replica is: one pass over the whole input */
+    CALL_PROMPT = 4, /* its input must fit the context */
+};
+
+/* X(enum, name, method, Request, request, Reply, reply, flags): a stream's Reply is its event. */
+#define CALL_STREAM_TABLE(X)                                                                                 \
+    X(CALL_GENERATE, generate, "Generate", GenerateRequest, generate_request, GenerateEvent, generate_event, \
+      CALL_WAITS | CALL_PROMPT)                                                                              \
+    X(CALL_TRANSCRIBE, transcribe, "Transcribe", TranscribeRequest, transcribe_request, TranscribeEvent,     \
+      transcribe_event, CALL_WAITS)
+#define CALL_UNARY_TABLE(X)                                                                                  \
+    X(CALL_CLASSIFY, classify, "Classify", ClassifyRequest, classify_request, ClassifyReply, classify_reply, \
+      CALL_WAITS | CALL_LEARNS)                                                                              \
+    X(CALL_TAG, tag, "Tag", TagRequest, tag_request, TagReply, tag_reply, CALL_WAITS | CALL_LEARNS)          \
+    X(CALL_EMBED, embed, "Embed", EmbedRequest, embed_request, EmbedReply, embed_reply,                      \
+      CALL_WAITS | CALL_LEARNS)                                                                              \
+    X(CALL_DETECT, detect, "DetectSpeech", DetectSpeechRequest, detect_speech_request, DetectSpeechReply,    \
+      detect_speech_reply, CALL_WAITS | CALL_LEARNS)                                                         \
+    X(CALL_SCORE, score, "Score", ScoreRequest, score_request, ScoreReply, score_reply,                      \
+      CALL_WAITS | CALL_LEARNS)                                                                              \
+    X(CALL_CLASSIFY_IMAGE, classify_image, "ClassifyImage", ImageRequest, image_request, ClassifyReply,      \
+      classify_reply, CALL_WAITS | CALL_LEARNS)                                                              \
+    X(CALL_FILL_MASK, fill_mask, "FillMask", FillMaskRequest, fill_mask_request, FillMaskReply,              \
+      fill_mask_reply, CALL_WAITS | CALL_LEARNS)                                                             \
+    X(CALL_DESCRIBE, describe, "Describe", DescribeRequest, describe_request, ModelInfo, model_info, 0)      \
+    X(CALL_TOKENIZE, tokenize, "Tokenize", TokenizeRequest, tokenize_request, TokenizeReply, tokenize_reply, \
+      CALL_WAITS)
+#define CALL_TASK_TABLE(X) CALL_STREAM_TABLE(X) CALL_UNARY_TABLE(X)
+
+typedef enum call_task {
+#define CALL_TASK_ENUM(e, name, method, Request, request, Reply, reply, flags) e,
+    CALL_TASK_TABLE(CALL_TASK_ENUM)
+#undef CALL_TASK_ENUM
+        CALL_N_TASKS
+} call_task;
+
+typedef struct call_task_info {
+    const char *name, *path; /* "/shoal.v1.Worker/Tag" */
+    const ProtobufCMessageDescriptor *request, *reply;
+    bool streams;
+    unsigned flags;
+} call_task_info;
+extern const call_task_info CALL_TASKS[CALL_N_TASKS];
+
+/* ---- how a call ends ----------------------------------------------------------------------------- */
+
+/* X(enum, name): whose fault a failure is, for those who may try again. */
+#define CALL_FAULT_TABLE(X)                                                                          \
+    X(CALL_FAULT_NONE, "none")       /* no failure, or one that another replica would repeat */      \
+    X(CALL_FAULT_ABSENT, "absent")   /* no replica could take it: nothing was sent */                \
+    X(CALL_FAULT_FULL, "full")       /* the replica's queue is full: nothing was done */             \
+    X(CALL_FAULT_LEAVES, "leaves")   /* the replica shuts down, and gave the call back */            \
+    X(CALL_FAULT_LOST, "lost")       /* the worker died, or the link to it, with the call in hand */ \
+    X(CALL_FAULT_NONSENSE, "broken") /* the replica answered what is no answer */                    \
+    X(CALL_FAULT_KILLS, "kills")     /* the request itself makes workers die: it is refused */
+typedef enum call_fault {
+#define CALL_FAULT_ENUM(e, n) e,
+    CALL_FAULT_TABLE(CALL_FAULT_ENUM)
+#undef CALL_FAULT_ENUM
+} call_fault;
+const char *call_fault_name(call_fault f);
+
+typedef struct call_result {
+    int status;                                                       /* 0 or SHOAL_E... */
+    const char *message;                                              /* one sentence, "" on success */
+    const char *model, *replica_id, *version, *quantisation, *digest; /* "" when it never reached one */
+    double ms; /* wall time of the call in the gateway, waiting included */
+    call_fault fault;
+    uint64_t life;                 /* the life of a replica that had it last, 0: none */
+    const ProtobufCMessage *reply; /* of a unary call that ended well; dies after the callback */
+} call_result;
+
+/* ---- what is asked ------------------------------------------------------------------------------- */
+
+typedef struct call_context { /* of the request this call belongs to; copied */
+    const char *request_id;
+    const char *traceparent; /* W3C Trace Context, handed on to the worker; NULL: none */
+    uint64_t deadline_ns;    /* 0: none */
+    const char *why;         /* for traces: "intent stage", "endpoint" */
+} call_context;
+
+/* One call as asked, shared by all who carry it out and never changed. */
+typedef struct call_order {
+    unsigned refs;
+    call_task task;
+    const char *model, *request_id, *traceparent, *why; /* "" for none */
+    uint64_t deadline_ns;
+    bool resumes;       /* it goes on with a stream that began elsewhere, */
+    uint64_t n_resumed; /* of which so many bytes of text, or segments of speech, have come */
+    size_t n_msg;
+    const uint8_t *msg; /* the request, packed */
+} call_order;
+
+/* Copies all it is given. NULL: out of memory. */
+call_order *call_order_new(call_task task, const char *model, const ProtobufCMessage *request,
+                           const call_context *ctx);
+/* The same call, its request followed by more fields: what is single replaces, what is repeated is added. */
+call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, uint64_t n_resumed);
+call_order *call_order_ref(call_order *o);
+void call_order_unref(call_order *o); /* accepts NULL */
+/* The request as it was given; free with protobuf_c_message_free_unpacked. NULL: out of memory. */
+ProtobufCMessage *call_order_request(const call_order *o);
+
+/* How a call ends that no replica had. */
+call_result call_result_of(const call_order *o, int status, const char *message);
+
+/* On what terms a call is made; zero: whoever is there. Copied. */
+enum { CALL_AVOID_MAX = 8, CALL_DIGEST_BYTES = 72 };
+typedef struct call_terms {
+    char digest[CALL_DIGEST_BYTES]; /* only replicas of this very file; "": any */
+    uint64_t avoid[CALL_AVOID_MAX]; /* lives of replicas that are not asked */
+    unsigned n_avoid;
+    uint64_t hold_until_ns; /* how long to wait for a replica; 0: as the task and the deadline say */
+} call_terms;
+void call_terms_avoid(call_terms *t, uint64_t life); /* 0 is nobody; over the maximum the oldest goes */
+bool call_terms_avoids(const call_terms *t, uint64_t life);
+
+/* What a call would meet now. */
+typedef struct call_outlook {
+    int status;         /* 0, SHOAL_ENOTFOUND, SHOAL_EUNAVAILABLE, SHOAL_EDEADLINE, SHOAL_ENOMEM */
+    bool may_return;    /* nobody is there, but somebody is starting or being restarted */
+    double expected_ms; /* until the first answer, with status 0; 0: not known */
+    double step_ms;     /* between two events of a stream there, as measured; 0: not known */
+    double load;        /* calls in flight there over what it does at once */
+} call_outlook;
+
+/* ---- the seam ------------------------------------------------------------------------------------ */
+
+typedef struct call_events call_events;
+struct call_events { /* copied; `to` is where the typed wrappers keep what they were given */
+    void *user;
+    void (*event)(const call_events *ev, const ProtobufCMessage *m); /* of a stream; m dies after it */
+    void (*end)(const call_events *ev, const call_result *r);
+    union {
+#define CALL_TO_STREAM(e, name, method, Request, request, Reply, reply, flags) \
+    struct {                                                                   \
+        void (*event)(void *user, const Shoal__V1__##Reply *ev);               \
+        void (*end)(void *user, const call_result *r);                         \
+    } name;
+        CALL_STREAM_TABLE(CALL_TO_STREAM)
+#undef CALL_TO_STREAM
+#define CALL_TO_UNARY(e, name, method, Request, request, Reply, reply, flags) \
+    void (*name)(void *user, const call_result *r, const Shoal__V1__##Reply *reply);
+        CALL_UNARY_TABLE(CALL_TO_UNARY)
+#undef CALL_TO_UNARY
+    } to;
+};
+
+typedef struct calls calls;
+typedef struct model_call model_call;
+
+typedef struct call_place { /* who has a call now; zero: nobody, it waits. Strings are borrowed for the moment
+                             */
+    uint64_t life;
+    const char *replica_id, *digest;
+} call_place;
+
+typedef struct calls_ops {
+    /* NULL: out of memory, and no callback follows. All other failures come through `end`, later. */
+    model_call *(*start)(calls *c, call_order *o, const call_terms *t, const call_events *ev);
+    void (*pause)(model_call *call, bool paused);
+    void (*cancel)(model_call *call);
+    call_place (*where)(const model_call *call);
+    void (*look)(calls *c, const call_order *o, const call_terms *t, call_outlook *ret);
+    const Shoal__V1__ModelInfo *(*info)(calls *c, const char *model, bool *ret_known);
+    void (*free)(calls *c); /* cancels what still runs, without callbacks; frees what it stands on */
+} calls_ops;
+
+/* Both are the first member of what implements them. */
+struct calls {
+    const calls_ops *ops;
+};
+struct model_call {
+    const calls_ops *ops;
+};
+
+model_call *calls_start(calls *c, call_order *o, const call_terms *t, const call_events *ev);
+/* While paused no event comes (but the end, when the deadline passes or the call fails), and the worker
+ * rests. Accepts NULL, as does cancel. */
+void calls_pause(model_call *call, bool paused);
+void calls_cancel(model_call *call);
+call_place calls_where(const model_call *call); /* accepts NULL */
+void calls_look(calls *c, const call_order *o, const call_terms *t, call_outlook *ret);
+/* What a replica of the model said of itself (labels, digest, context...), NULL when the name is unknown or
+ * none has come up yet; *ret_known tells the two apart (may be NULL). */
+const Shoal__V1__ModelInfo *calls_info(calls *c, const char *model, bool *ret_known);
+void calls_free(calls *c); /* accepts NULL */
+
+/* ---- one function for each task ------------------------------------------------------------------ */
+
+/* calls_generate and calls_transcribe: NULL when out of memory. */
+#define CALL_STREAM_DECLARE(e, name, method, Request, request, Reply, reply, flags)        \
+    typedef struct calls_##name##_events {                                                 \
+        void *user;                                                                        \
+        void (*event)(void *user, const Shoal__V1__##Reply *ev);                           \
+        void (*end)(void *user, const call_result *r);                                     \
+    } calls_##name##_events;                                                               \
+    model_call *calls_##name(calls *c, const char *model, const Shoal__V1__##Request *req, \
+                             const call_context *ctx, const calls_##name##_events *ev);
+CALL_STREAM_TABLE(CALL_STREAM_DECLARE)
+#undef CALL_STREAM_DECLARE
+
+/* calls_classify and the others: the reply is NULL unless r->status is 0, and dies after the callback. */
+#define CALL_UNARY_DECLARE(e, name, method, Request, request, Reply, reply, flags)                           \
+    typedef void (*calls_##name##_done)(void *user, const call_result *r, const Shoal__V1__##Reply *reply_); \
+    model_call *calls_##name(calls *c, const char *model, const Shoal__V1__##Request *req,                   \
+                             const call_context *ctx, calls_##name##_done done, void *user);
+CALL_UNARY_TABLE(CALL_UNARY_DECLARE)
+#undef CALL_UNARY_DECLARE
+
+#endif

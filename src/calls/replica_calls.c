@@ -1,0 +1,395 @@
+/* replica_calls.c: from a model's name to one call of one replica; see replica_calls.h. */
+#include "calls/replica_calls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "calls/queue.h"
+#include "cluster/route.h"
+
+/* Events of a stream are unpacked into this much memory, used again for each: no malloc per token. */
+#define SCRATCH_BYTES (32 * 1024)
+
+typedef struct scratch {
+    size_t used;
+    _Alignas(16) char mem[SCRATCH_BYTES];
+} scratch;
+
+typedef struct replica_calls {
+    calls base;
+    const env *env;
+    registry *g;
+    queue running, failing; /* every call is in one of them */
+    env_timer *timer;       /* runs while calls are failing */
+    scratch scratch;
+} replica_calls;
+
+typedef struct replica_call {
+    model_call base;
+    queue link;
+    replica_calls *b;
+    call_order *o;
+    call_events ev;
+    uint64_t start_ns, sent_ns;
+    unsigned n_tokens;     /* of input: bytes over four, close enough to compare calls */
+    unsigned n_unanswered; /* of them, as far as the replica has not begun to answer */
+    replica *r;            /* NULL: it reached none */
+    uint64_t life;
+    grpc_client_call *call;
+    ProtobufCMessage *reply;
+    int status; /* of one that is failing */
+    char message[512];
+} replica_call;
+
+/* ---- ending -------------------------------------------------------------------------------------- */
+
+static void call_free(replica_call *c)
+{
+    queue_take(&c->link);
+    if (c->reply) protobuf_c_message_free_unpacked(c->reply, NULL);
+    replica_unref(c->r);
+    call_order_unref(c->o);
+    free(c);
+}
+
+static double ms_since(const replica_calls *b, uint64_t ns)
+{
+    return (double)(b->env->now_ns(b->env->user) - ns) / 1e6;
+}
+
+static void finish(replica_call *c, int status, call_fault fault, const char *message)
+{
+    const Shoal__V1__ModelInfo *info = c->r ? c->r->info : NULL;
+    call_result r = call_result_of(c->o, status, message);
+    r.fault = fault;
+    r.ms = ms_since(c->b, c->start_ns);
+    r.life = c->life;
+    if (c->r) r.replica_id = c->r->id;
+    if (info) {
+        r.version = info->version;
+        r.quantisation = info->quantisation;
+        r.digest = info->digest;
+    }
+    if (status == 0) r.reply = c->reply;
+    c->ev.end(&c->ev, &r);
+    call_free(c);
+}
+
+/* The replica has gone through the call's input. */
+static void input_done(replica_call *c, uint64_t now)
+{
+    load_moved(&c->r->load, c->n_unanswered, now);
+    c->n_unanswered = 0;
+}
+
+static void leave_replica(replica_call *c)
+{
+    if (!c->call) return;
+    load_leave(&c->r->load, c->n_unanswered, c->b->env->now_ns(c->b->env->user));
+    c->n_unanswered = 0;
+    c->call = NULL;
+}
+
+static void cancel(model_call *call)
+{
+    replica_call *c = (replica_call *)call;
+    grpc_client_call *gc = c->call;
+    leave_replica(c);
+    registry_reach(c->b->g)->cancel(gc);
+    call_free(c);
+}
+
+static void pause(model_call *call, bool paused)
+{
+    replica_call *c = (replica_call *)call;
+    if (c->call) registry_reach(c->b->g)->pause(c->call, paused);
+}
+
+static call_place where(const model_call *call)
+{
+    const replica_call *c = (const replica_call *)call;
+    if (!c->call) return (call_place){0};
+    return (call_place){
+        .life = c->life, .replica_id = c->r->id, .digest = c->r->info ? c->r->info->digest : ""};
+}
+
+/* Never inside the function that started it. */
+static void fail_later(replica_call *c, int status, const char *message)
+{
+    replica_calls *b = c->b;
+    bool first = queue_first(&b->failing, replica_call, link) == NULL;
+    c->status = status;
+    snprintf(c->message, sizeof c->message, "%s", message);
+    queue_take(&c->link);
+    queue_put(&b->failing, &c->link);
+    if (first) b->env->timer_start(b->timer, 0);
+}
+
+static void end_failing(void *arg)
+{
+    replica_calls *b = arg;
+    queue now; /* those that fail now, not those that their callbacks start */
+    queue_init(&now);
+    for (replica_call *c; (c = queue_first(&b->failing, replica_call, link));) {
+        queue_take(&c->link);
+        queue_put(&now, &c->link);
+    }
+    for (replica_call *c; (c = queue_first(&now, replica_call, link));)
+        finish(c, c->status, c->status == SHOAL_EUNAVAILABLE ? CALL_FAULT_ABSENT : CALL_FAULT_NONE,
+               c->message);
+}
+
+/* ---- looking for a replica ----------------------------------------------------------------------- */
+
+/* 0 and a replica, or a code as router_pick has them. */
+static int pick(replica_calls *b, const call_order *o, const call_terms *t, router_decision *ret_decision,
+                replica **ret)
+{
+    *ret_decision = (router_decision){.index = -1};
+    if (o->deadline_ns && b->env->now_ns(b->env->user) >= o->deadline_ns) return SHOAL_EDEADLINE;
+    router_request q = {.digest = *t->digest ? t->digest : NULL,
+                        .deadline_ns = o->deadline_ns,
+                        .exclude = t->avoid,
+                        .n_exclude = t->n_avoid,
+                        .n_tokens = (unsigned)(o->n_msg / 4),
+                        .n_tokens_max = CALL_TASKS[o->task].flags & CALL_PROMPT ? (unsigned)o->n_msg : 0};
+    return route_pick(b->g, o->model, &q, ret_decision, ret);
+}
+
+/* The one sentence of why a model that is down is down. */
+static void describe_down(replica_calls *b, const char *model, char *out, size_t n)
+{
+    const replica_set *set = registry_find(b->g, model);
+    for (size_t i = 0; set && i < set->n; i++) {
+        const replica *r = set->replicas[i];
+        if (r->state != REPLICA_FAILED) continue;
+        snprintf(out, n, "the model %.64s is not served: %s", model, r->reason);
+        return;
+    }
+    snprintf(out, n, "the worker serving %.64s is not running; send the request again", model);
+}
+
+static void describe_refusal(replica_calls *b, const call_order *o, int rc, double expected_ms, char *out,
+                             size_t n)
+{
+    if (rc == SHOAL_ENOTFOUND)
+        snprintf(out, n, "the model '%s' does not exist here", o->model);
+    else if (rc == SHOAL_EDEADLINE && expected_ms > 0)
+        snprintf(out, n, "the deadline cannot be met: %s would take about %.0f ms", o->model, expected_ms);
+    else if (rc == SHOAL_EDEADLINE)
+        snprintf(out, n, "the deadline passed before %s could start", o->model);
+    else
+        describe_down(b, o->model, out, n);
+}
+
+static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+{
+    replica_calls *b = (replica_calls *)base;
+    router_decision d;
+    replica *r;
+    *ret = (call_outlook){.status = pick(b, o, t, &d, &r)};
+    if (ret->status == SHOAL_EUNAVAILABLE)
+        ret->may_return = route_may_return(b->g, o->model, t->avoid, t->n_avoid);
+    if (ret->status != 0) return;
+    unsigned width = r->info && r->info->n_parallel ? r->info->n_parallel : 1;
+    ret->expected_ms = d.expected_ms;
+    ret->step_ms = r->stats ? r->stats->step_ms : 0;
+    ret->load = (double)r->load.n_in_flight / width;
+}
+
+static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
+{
+    const replica_set *set = registry_find(((replica_calls *)base)->g, model);
+    *ret_known = set != NULL;
+    for (size_t i = 0; set && i < set->n; i++)
+        if (set->replicas[i]->info) return set->replicas[i]->info;
+    return NULL;
+}
+
+/* ---- replies ------------------------------------------------------------------------------------- */
+
+static void *scratch_alloc(void *data, size_t n)
+{
+    scratch *s = data;
+    size_t at = (s->used + 15) & ~(size_t)15;
+    if (n > sizeof s->mem || at > sizeof s->mem - n) return malloc(n);
+    s->used = at + n;
+    return s->mem + at;
+}
+
+static void scratch_free(void *data, void *p)
+{
+    scratch *s = data;
+    if ((char *)p < s->mem || (char *)p >= s->mem + sizeof s->mem) free(p);
+}
+
+/* Without this event the answer would lack a piece. */
+static void leave_without_memory(replica_call *c)
+{
+    grpc_client_call *gc = c->call;
+    leave_replica(c);
+    registry_reach(c->b->g)->cancel(gc);
+    finish(c, SHOAL_ENOMEM, CALL_FAULT_NONE, "out of memory");
+}
+
+/* Has the replica gone through the input when it says this? */
+static bool answers(call_task task, const ProtobufCMessage *m)
+{
+    return task != CALL_GENERATE || ((const Shoal__V1__GenerateEvent *)m)->delta;
+}
+
+static void on_event(replica_call *c, const uint8_t *msg, size_t n)
+{
+    scratch *s = &c->b->scratch;
+    ProtobufCAllocator a = {scratch_alloc, scratch_free, s};
+    s->used = 0;
+    ProtobufCMessage *m = protobuf_c_message_unpack(CALL_TASKS[c->o->task].reply, &a, n, msg);
+    if (!m) {
+        leave_without_memory(c);
+        return;
+    }
+    if (c->n_unanswered > 0 && answers(c->o->task, m)) input_done(c, c->b->env->now_ns(c->b->env->user));
+    c->ev.event(&c->ev, m); /* may cancel: c is not touched again */
+    protobuf_c_message_free_unpacked(m, &a);
+}
+
+static void on_message(void *user, const uint8_t *msg, size_t n)
+{
+    replica_call *c = user;
+    const call_task_info *task = &CALL_TASKS[c->o->task];
+    if (task->streams)
+        on_event(c, msg, n);
+    else if (!c->reply && !(c->reply = protobuf_c_message_unpack(task->reply, NULL, n, msg)))
+        leave_without_memory(c);
+}
+
+/* What the replica spent on this call: since it last gave something back, if the call was there by then. */
+static void learn_cost(replica_call *c, uint64_t moved_ns)
+{
+    uint64_t from = moved_ns > c->sent_ns ? moved_ns : c->sent_ns;
+    cost_learn(&c->r->load.cost, c->n_tokens, ms_since(c->b, from), c->b->env->now_ns(c->b->env->user));
+}
+
+/* A worker's own statuses are those of proto/worker.proto; the others come of the link. */
+static call_fault fault_of(const replica_call *c, grpc_status status)
+{
+    bool linked = c->r->channel && registry_reach(c->b->g)->is_connected(c->r->channel);
+    switch (status) {
+    case GRPC_OK: return c->reply || CALL_TASKS[c->o->task].streams ? CALL_FAULT_NONE : CALL_FAULT_NONSENSE;
+    case GRPC_RESOURCE_EXHAUSTED: return CALL_FAULT_FULL;
+    case GRPC_UNAVAILABLE:
+    case GRPC_ABORTED:
+    case GRPC_CANCELLED: return linked ? CALL_FAULT_LEAVES : CALL_FAULT_LOST;
+    case GRPC_UNKNOWN:
+    case GRPC_DATA_LOSS:
+    case GRPC_INTERNAL: return CALL_FAULT_NONSENSE;
+    default: return CALL_FAULT_NONE;
+    }
+}
+
+static void on_end(void *user, grpc_status status, const char *message)
+{
+    replica_call *c = user;
+    uint64_t moved_ns = c->r->load.moved_ns;
+    call_fault fault = fault_of(c, status);
+    leave_replica(c);
+    int rc = status == GRPC_OK ? 0 : grpc_status_to_err((int)status);
+    if (rc == 0 && fault == CALL_FAULT_NONSENSE) rc = SHOAL_EPROTOCOL;
+    if (rc == 0) {
+        if (CALL_TASKS[c->o->task].flags & CALL_LEARNS) learn_cost(c, moved_ns);
+        finish(c, 0, CALL_FAULT_NONE, "");
+        return;
+    }
+    LOG(LOG_WARN, "calls", "call_failed", LOG_S("model", c->o->model), LOG_S("replica", c->r->id),
+        LOG_S("status", grpc_status_name((int)status)), LOG_S("fault", call_fault_name(fault)),
+        LOG_S("request_id", c->o->request_id));
+    if (fault == CALL_FAULT_LOST || fault == CALL_FAULT_LEAVES) {
+        rc = SHOAL_EUNAVAILABLE;
+        snprintf(c->message, sizeof c->message, "the worker serving %s stopped; send the request again",
+                 c->o->model);
+    } else {
+        snprintf(c->message, sizeof c->message, "%s", message && *message ? message : shoal_err_text(rc));
+    }
+    finish(c, rc, fault, c->message);
+}
+
+/* ---- starting ------------------------------------------------------------------------------------ */
+
+static bool start_on(replica_call *c, replica *r)
+{
+    grpc_client_events ev = {.user = c, .message = on_message, .end = on_end};
+    http_header metadata[2];
+    size_t n = 0;
+    if (*c->o->request_id) metadata[n++] = (http_header){"x-request-id", c->o->request_id};
+    if (*c->o->traceparent) metadata[n++] = (http_header){"traceparent", c->o->traceparent};
+    c->sent_ns = c->b->env->now_ns(c->b->env->user);
+    c->call = registry_reach(c->b->g)->start(r->channel, CALL_TASKS[c->o->task].path, c->o->msg, c->o->n_msg,
+                                             metadata, n, c->o->deadline_ns, &ev);
+    if (!c->call) return false;
+    c->r = replica_ref(r);
+    c->life = r->life;
+    c->n_unanswered = c->n_tokens;
+    load_begin(&r->load, c->n_tokens, c->sent_ns);
+    return true;
+}
+
+static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+{
+    replica_calls *b = (replica_calls *)base;
+    replica_call *c = malloc(sizeof *c);
+    if (!c) return NULL;
+    *c = (replica_call){.base = {base->ops},
+                        .b = b,
+                        .o = call_order_ref(o),
+                        .ev = *ev,
+                        .start_ns = b->env->now_ns(b->env->user),
+                        .n_tokens = (unsigned)(o->n_msg / 4)};
+    queue_init(&c->link);
+    queue_put(&b->running, &c->link);
+    router_decision d;
+    replica *r;
+    char why[512];
+    int rc = pick(b, o, t, &d, &r);
+    if (rc == 0 && start_on(c, r)) return &c->base;
+    if (rc == 0) rc = SHOAL_EUNAVAILABLE;
+    describe_refusal(b, o, rc, d.expected_ms, why, sizeof why);
+    fail_later(c, rc, why);
+    return &c->base;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static void replica_calls_free(calls *base)
+{
+    replica_calls *b = (replica_calls *)base;
+    for (replica_call *c; (c = queue_first(&b->running, replica_call, link));) cancel(&c->base);
+    for (replica_call *c; (c = queue_first(&b->failing, replica_call, link));) call_free(c);
+    b->env->timer_free(b->timer);
+    free(b);
+}
+
+static const calls_ops OPS = {.start = start,
+                              .pause = pause,
+                              .cancel = cancel,
+                              .where = where,
+                              .look = look,
+                              .info = info,
+                              .free = replica_calls_free};
+
+int replica_calls_new(calls **ret, registry *g, shoal_err *err)
+{
+    replica_calls *b = calloc(1, sizeof *b);
+    if (!b) return err_nomem(err);
+    *b = (replica_calls){.base = {&OPS}, .env = registry_env(g), .g = g};
+    queue_init(&b->running);
+    queue_init(&b->failing);
+    b->timer = b->env->timer_new(b->env->user, end_failing, b);
+    if (!b->timer) {
+        free(b);
+        return err_nomem(err);
+    }
+    *ret = &b->base;
+    return 0;
+}

@@ -1,0 +1,21 @@
+/* retry_calls.h: another try, while nothing has come back.
+ *
+ * A call that its replica did not take (queue full, shutting down, nonsense) goes to another one, each asked
+ * once. A call for which nobody is there waits until somebody is: a worker that died is back within a second
+ * or so, and whoever asks meanwhile is answered rather than refused. It waits until its deadline, or for
+ * RETRY_HOLD_MS when it has none, and not at all when nobody will come (the model has failed, or is unknown)
+ * or when RETRY_HELD_MAX calls wait already; terms that name an end of the wait go before these rules. A call
+ * that was lost with its worker is failover's (failover_calls.h). */
+#ifndef CALLS_RETRY_CALLS_H
+#define CALLS_RETRY_CALLS_H
+
+#include "base/env.h"
+#include "calls/calls.h"
+
+#define RETRY_HOLD_MS  2000
+#define RETRY_HELD_MAX 512
+
+/* Takes inner, and frees it with itself; on failure inner is the caller's still. */
+int retry_calls_new(calls **ret, const env *env_, calls *inner, shoal_err *err);
+
+#endif
