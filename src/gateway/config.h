@@ -48,10 +48,11 @@ typedef struct gateway_config {
     const char **allow_origins; /* sites whose pages may use it: "https://app.example" */
     size_t n_allow_origins;
     http_limits limits;
-    size_t max_audio_bytes;             /* of a request that brings sound; it replaces limits.max_body_bytes */
-    size_t max_requests;                /* in flight over all endpoints; over it 429 */
+    size_t max_audio_bytes; /* of a request that brings sound; it replaces limits.max_body_bytes */
+    size_t max_requests;    /* in flight over all endpoints; over it 429 */
     uint64_t cache_bytes, cache_ttl_ms; /* 0 bytes: no cache */
     uint64_t default_deadline_ms;       /* 0: none */
+    uint64_t failover_wait_ms;          /* a call without a deadline waits so long for a restarted worker */
     uint64_t drain_ms;                  /* grace after SIGTERM */
     const char *log_level;
     bool log_json;

@@ -236,6 +236,8 @@ static const config_field file_rows[] = {
     SECTION("log", log_section, "one line an event"),
     UINT("deadline_ms", gateway_config, default_deadline_ms, 0, DAY_MS,
          "deadline of requests that bring none", .otherwise = 60000),
+    UINT("failover_wait_ms", gateway_config, failover_wait_ms, 1, DAY_MS,
+         "how long a request without a deadline waits for a worker that is restarted", .otherwise = 30000),
     UINT("drain_ms", gateway_config, drain_ms, 0, DAY_MS, "how long running answers may take after SIGTERM",
          .otherwise = 10000),
     TEXT("manifest", gateway_config, manifest, 1, PATH_MAX_BYTES, "the models.json to look names up in"),

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "calls/failover_calls.h"
 #include "calls/replica_calls.h"
 #include "calls/retry_calls.h"
 #include "gateway/browser.h"
@@ -218,11 +219,21 @@ static int listen_as_configured(gateway *g, shoal_err *err)
     return rc;
 }
 
+static void on_moved(void *user, const char *model, const char *cause, double gap_ms)
+{
+    gateway *g = user;
+    metrics_add(g->metrics, METRIC_MOVES, 1, cause, NULL, NULL);
+    metrics_observe_s(g->metrics, METRIC_MOVE_S, gap_ms / 1000, cause, NULL);
+}
+
 /* The decorators, from the bottom up. */
 static int open_calls(gateway *g, shoal_err *err)
 {
+    const env *e = registry_env(g->registry);
+    failover_options o = {.wait_ms = g->config->failover_wait_ms, .user = g, .moved = on_moved};
     int rc = replica_calls_new(&g->calls, g->registry, err);
-    if (rc == 0) rc = retry_calls_new(&g->calls, registry_env(g->registry), g->calls, err);
+    if (rc == 0) rc = retry_calls_new(&g->calls, e, g->calls, err);
+    if (rc == 0) rc = failover_calls_new(&g->calls, e, g->calls, &o, err);
     return rc;
 }
 

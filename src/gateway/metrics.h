@@ -28,6 +28,10 @@
       "From request received to answer done.")                                                              \
     X(METRIC_STAGE_S, "shoal_stage_seconds", HISTOGRAM, "model,stage",                                      \
       "Time of a model call by stage: queue, prefill, decode, first_token, total.")                         \
+    X(METRIC_MOVES, "shoal_moves_total", COUNTER, "cause",                                                  \
+      "Model calls that went on elsewhere: lost, leaves, broken, silent.")                                  \
+    X(METRIC_MOVE_S, "shoal_move_gap_seconds", HISTOGRAM, "cause",                                          \
+      "From a worker's end to the first word of the next one.")                                             \
     X(METRIC_UP, "shoal_worker_up", GAUGE, "model,replica", "1 when the replica is ready.")                 \
     X(METRIC_RESTARTS, "shoal_worker_restarts_total", COUNTER, "model,replica", "Starts after the first.")  \
     X(METRIC_CRASHES, "shoal_worker_crashes_total", COUNTER, "model,replica", "Deaths nobody asked for.")   \

@@ -1,0 +1,34 @@
+/* failover_calls.h: a call whose worker dies goes on elsewhere, and whoever asked sees nothing of it.
+ *
+ * Of a stream all that came is kept (resume.h), so that another worker of the same model file goes on with
+ * the next token: the same bytes, none twice, none missing. A unary call is sent again. When nobody is there
+ * it waits for a restarted worker, until its deadline, or for wait_ms when it has none.
+ *
+ * A request that kills workers must not kill them all. Deaths in a row are counted as long as the reply does
+ * not grow between them. After two such requests are tried one at a time, so that a further death has one
+ * suspect: whoever else was there is there for the first or second time. When chance alone is no explanation
+ * any more (blame.h; where workers live for long, after two such deaths) it is given up (CALL_FAULT_KILLS),
+ * and the same request is refused for FAILOVER_QUARANTINE_MS without being tried.
+ *
+ * Without memory for what must be kept the stream goes on, and cannot move. */
+#ifndef CALLS_FAILOVER_CALLS_H
+#define CALLS_FAILOVER_CALLS_H
+
+#include "base/env.h"
+#include "calls/calls.h"
+
+#define FAILOVER_WAIT_MS       30000
+#define FAILOVER_QUARANTINE_MS 600000
+
+typedef struct failover_options { /* zero: the defaults */
+    uint64_t wait_ms;             /* [FAILOVER_WAIT_MS] */
+    void *user;
+    /* A call goes on after it moved: cause as call_fault_name says, gap_ms without an event. May be NULL. */
+    void (*moved)(void *user, const char *model, const char *cause, double gap_ms);
+} failover_options;
+
+/* Takes inner, and frees it with itself; on failure inner is the caller's still. */
+int failover_calls_new(calls **ret, const env *env_, calls *inner, const failover_options *opts,
+                       shoal_err *err);
+
+#endif

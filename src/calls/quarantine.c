@@ -1,0 +1,40 @@
+/* quarantine.c: see quarantine.h. */
+#include "calls/quarantine.h"
+
+#include <string.h>
+
+static bool digest_of(const call_order *o, sha256_digest *ret)
+{
+    sha256 *s = sha256_new();
+    if (!s) return false;
+    sha256_add(s, CALL_TASKS[o->task].name, strlen(CALL_TASKS[o->task].name) + 1);
+    sha256_add(s, o->model, strlen(o->model) + 1);
+    sha256_add(s, o->msg, o->n_msg);
+    sha256_end(s, ret);
+    return true;
+}
+
+void quarantine_add(quarantine *q, const call_order *o, uint64_t until_ns)
+{
+    sha256_digest d;
+    size_t at = 0;
+    if (!digest_of(o, &d)) return;
+    quarantine_place *set = q->places[d.bytes[0] % QUARANTINE_SETS];
+    for (size_t i = 1; i < QUARANTINE_WAYS; i++)
+        if (set[i].until_ns < set[at].until_ns) at = i;
+    for (size_t i = 0; i < QUARANTINE_WAYS; i++)
+        if (memcmp(&set[i].digest, &d, sizeof d) == 0) at = i;
+    set[at].digest = d;
+    set[at].until_ns = until_ns;
+    if (until_ns > q->until_ns) q->until_ns = until_ns;
+}
+
+uint64_t quarantine_until(const quarantine *q, const call_order *o, uint64_t now_ns)
+{
+    sha256_digest d;
+    if (q->until_ns <= now_ns || !digest_of(o, &d)) return 0;
+    const quarantine_place *set = q->places[d.bytes[0] % QUARANTINE_SETS];
+    for (size_t i = 0; i < QUARANTINE_WAYS; i++)
+        if (set[i].until_ns > now_ns && memcmp(&set[i].digest, &d, sizeof d) == 0) return set[i].until_ns;
+    return 0;
+}

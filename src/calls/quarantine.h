@@ -1,0 +1,27 @@
+/* quarantine.h: requests that made workers die, by digest, each for a while.
+ *
+ * A bounded table: four places for each of 64 remainders of the digest; a full one forgets what would have
+ * been let go next. Empty, it costs nothing to ask. */
+#ifndef CALLS_QUARANTINE_H
+#define CALLS_QUARANTINE_H
+
+#include "base/sha256.h"
+#include "calls/calls.h"
+
+enum { QUARANTINE_SETS = 64, QUARANTINE_WAYS = 4 };
+
+typedef struct quarantine_place {
+    sha256_digest digest;
+    uint64_t until_ns; /* 0: free */
+} quarantine_place;
+
+typedef struct quarantine { /* zeroed: empty */
+    uint64_t until_ns;      /* the latest */
+    quarantine_place places[QUARANTINE_SETS][QUARANTINE_WAYS];
+} quarantine;
+
+void quarantine_add(quarantine *q, const call_order *o, uint64_t until_ns);
+/* Until when it is held, 0: it is not. Without memory for the digest nothing is held, and nothing added. */
+uint64_t quarantine_until(const quarantine *q, const call_order *o, uint64_t now_ns);
+
+#endif

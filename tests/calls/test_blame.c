@@ -1,0 +1,113 @@
+/* Who is to blame for the deaths of workers, from what is known of others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "calls/blame.h"
+#include "calls/quarantine.h"
+
+#define MS 1000000ull
+#define S  (1000 * MS)
+
+static void a_few_deaths_in_a_quiet_cluster_prove_it(void **state)
+{
+    blame b = {0};
+    blame_row row = {0};
+    uint64_t now = 1000 * S;
+    for (unsigned i = 1; i <= BLAME_MIN; i++, now += S) {
+        assert_false(blame_is_proven(&row));
+        assert_int_equal(blame_is_suspect(&row), i > BLAME_ALONE);
+        blame_note(&b, &row, i, now - 300 * MS, now);
+    }
+    assert_true(blame_is_proven(&row));
+}
+
+static void where_workers_die_anyway_they_do_not(void **state)
+{
+    blame b = {0};
+    uint64_t now = 1000 * S;
+    for (uint64_t life = 1; life <= 60; life++, now += S) { /* one a second, each with another request */
+        blame_row other = {0};
+        blame_note(&b, &other, life, now - 500 * MS, now);
+    }
+    blame_row row = {0};
+    for (unsigned i = 0; i < 8; i++, now += S) {
+        blame_note(&b, &row, 100 + i, now - 500 * MS, now);
+        assert_false(blame_is_proven(&row));
+    }
+}
+
+static void so_many_are_enough_anywhere(void **state)
+{
+    blame b = {0};
+    blame_row row = {0};
+    for (unsigned i = 0; i < BLAME_MAX; i++) {
+        assert_false(blame_is_proven(&row));
+        blame_note(&b, &row, i + 1, 0, 100000 * S + i * S);
+    }
+    assert_true(blame_is_proven(&row));
+}
+
+static void a_death_counts_once_however_many_were_there(void **state)
+{
+    blame b = {0};
+    blame_row mine = {0};
+    for (uint64_t life = 1; life <= BLAME_MIN; life++) {
+        blame_note(&b, &mine, life, life * S, life * S + 100 * MS);
+        for (int i = 0; i < 30; i++) {
+            blame_row other = {0};
+            blame_note(&b, &other, life, life * S, life * S + 100 * MS);
+        }
+    }
+    assert_int_equal(b.n_noted, BLAME_MIN);
+    assert_true(blame_is_proven(&mine));
+}
+
+static call_order *order(const char *text)
+{
+    Shoal__V1__TextInput in = SHOAL__V1__TEXT_INPUT__INIT, *list[] = {&in};
+    Shoal__V1__EmbedRequest req = SHOAL__V1__EMBED_REQUEST__INIT;
+    in.text = (char *)text;
+    req.inputs = list;
+    req.n_inputs = 1;
+    return call_order_new(CALL_EMBED, "m", &req.base, NULL);
+}
+
+static void the_quarantine_is_bounded_and_ends(void **state)
+{
+    static quarantine q;
+    char text[32];
+    size_t n_held = 0;
+    for (uint64_t i = 0; i < 2000; i++) {
+        snprintf(text, sizeof text, "text %d", (int)i);
+        call_order *o = order(text);
+        assert_int_equal(quarantine_until(&q, o, 1), 0);
+        quarantine_add(&q, o, 100 + i);
+        assert_int_equal(quarantine_until(&q, o, 1), 100 + i);
+        assert_int_equal(quarantine_until(&q, o, 100 + i), 0);
+        call_order_unref(o);
+    }
+    for (int i = 0; i < 2000; i++) {
+        snprintf(text, sizeof text, "text %d", i);
+        call_order *o = order(text);
+        n_held += quarantine_until(&q, o, 1) != 0;
+        call_order_unref(o);
+    }
+    assert_true(n_held > 200 && n_held <= QUARANTINE_SETS * QUARANTINE_WAYS); /* the latest of them */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_few_deaths_in_a_quiet_cluster_prove_it),
+        cmocka_unit_test(where_workers_die_anyway_they_do_not),
+        cmocka_unit_test(so_many_are_enough_anywhere),
+        cmocka_unit_test(a_death_counts_once_however_many_were_there),
+        cmocka_unit_test(the_quarantine_is_bounded_and_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,112 @@
+// failover.mjs URL MODEL SIGNAL SECONDS: streams of several kinds, again and again, while workers of MODEL get SIGNAL
+// at random moments. Each answer has to be the one that was given undisturbed. Prints what it saw, exits with 1 when
+// an answer was lost or differs. Without SIGNAL ("none") nothing is done to the workers.
+import process from 'node:process';
+
+const [url, model, signal, seconds] = process.argv.slice(2);
+const user = (content) => [{role: 'user', content}];
+const tool = (name, key) => ({
+    type: 'function',
+    function: {name, description: `call ${name}`, parameters: {type: 'object', properties: {[key]: {type: 'string', maxLength: 60}}, required: [key]}},
+});
+const schema = {
+    type: 'object',
+    properties: {room: {type: 'string', maxLength: 80}, devices: {type: 'array', minItems: 6, maxItems: 8, items: {type: 'string', minLength: 10, maxLength: 40}}},
+    required: ['room', 'devices'],
+    additionalProperties: false,
+};
+const cases = [
+    {temperature: 0, ignore_eos: true, max_tokens: 400, messages: user('tell me everything')},
+    {temperature: 1, seed: 7, ignore_eos: true, max_tokens: 400, presence_penalty: 1.2, frequency_penalty: 0.4, messages: user('and then?')},
+    {temperature: 0.8, seed: 9, n: 2, logprobs: true, top_logprobs: 2, ignore_eos: true, max_tokens: 250, messages: user('two stories')},
+    {temperature: 1, seed: 5, max_tokens: 400, tools: [tool('light_on', 'area'), tool('say', 'text')], tool_choice: 'required', messages: user('turn on the light')},
+    {temperature: 1, seed: 3, max_tokens: 400, response_format: {type: 'json_schema', json_schema: {name: 'home', schema}}, messages: user('describe the home')},
+    {temperature: 1, seed: 11, max_tokens: 400, ignore_eos: true, stop: ['zzzz', 'qqq'], messages: user('who is there')},
+];
+
+// What of the chunks does not hang on when they were sent: the text of each choice, its calls, its end, the usage.
+function collect(chunks) {
+    const choices = [];
+    let usage = null;
+    for (const chunk of chunks) {
+        if (chunk.usage) usage = {prompt: chunk.usage.prompt_tokens, completion: chunk.usage.completion_tokens};
+        for (const c of chunk.choices) {
+            const at = (choices[c.index] ??= {content: '', reasoning: '', calls: [], logprobs: [], roles: 0, finish: null});
+            at.content += c.delta.content ?? '';
+            at.reasoning += c.delta.reasoning_content ?? '';
+            at.roles += c.delta.role ? 1 : 0;
+            at.finish ??= c.finish_reason;
+            at.logprobs.push(...(c.logprobs?.content ?? []));
+            for (const t of c.delta.tool_calls ?? []) {
+                const call = (at.calls[t.index] ??= {name: '', arguments: ''});
+                call.name += t.function.name ?? '';
+                call.arguments += t.function.arguments ?? '';
+            }
+        }
+    }
+    return JSON.stringify({choices, usage});
+}
+
+async function ask(body) {
+    const r = await fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: {'content-type': 'application/json', 'cache-control': 'no-store'},
+        body: JSON.stringify({model, stream: true, stream_options: {include_usage: true}, ...body}),
+    });
+    const text = await r.text();
+    if (r.status !== 200) return `HTTP ${r.status}: ${text}`;
+    const data = text.split('\n').filter((l) => l.startsWith('data: ')).map((l) => l.slice(6));
+    if (data.pop() !== '[DONE]') return `cut: ${text.slice(-300)}`;
+    const chunks = data.map((d) => JSON.parse(d));
+    const error = chunks.find((c) => c.error);
+    return error ? `error: ${JSON.stringify(error)}` : collect(chunks);
+}
+
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+const metric = async (name) => {
+    const text = await (await fetch(`${url}/metrics`)).text();
+    return [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (.*)$`, 'gm'))].reduce((sum, m) => sum + Number(m[1]), 0);
+};
+
+let over = false, hits = 0;
+async function disturb() {
+    while (!over) {
+        await sleep(100 + Math.random() * 500);
+        const {replicas} = await (await fetch(`${url}/readyz`)).json();
+        const ready = replicas.filter((r) => r.model === model && r.state === 'ready');
+        if (over || ready.length === 0) continue;
+        try {
+            process.kill(ready[Math.floor(Math.random() * ready.length)].pid, signal);
+            hits++;
+        } catch {
+            // it had died already
+        }
+        if (signal === 'SIGSTOP') await sleep(1500);
+    }
+}
+
+const expected = [];
+for (const c of cases) expected.push(await ask(c));
+const wrong = expected.filter((e) => !e.startsWith('{'));
+if (wrong.length) {
+    console.log(`undisturbed: ${wrong[0]}`);
+    process.exit(1);
+}
+const disturbing = signal === 'none' ? null : disturb();
+const end = Date.now() + Number(seconds) * 1000;
+let n = 0, bad = 0;
+async function client(k) {
+    for (let i = k; Date.now() < end; i++) {
+        const got = await ask(cases[i % cases.length]);
+        n++;
+        if (got === expected[i % cases.length]) continue;
+        if (bad++ === 0) console.log(`case ${i % cases.length}:\n  got      ${got}\n  expected ${expected[i % cases.length]}`);
+    }
+}
+await Promise.all([0, 1, 2, 3].map(client));
+over = true;
+await disturbing;
+await sleep(1100); // /metrics is made once a second
+const moves = await metric('shoal_moves_total'), gap = await metric('shoal_move_gap_seconds_sum');
+console.log(`${n} answers, ${bad} lost or different, ${hits} workers hit, ${moves} moves, ${(gap / (moves || 1) * 1000).toFixed(0)} ms each`);
+process.exit(bad || (hits && !moves) ? 1 : 0);

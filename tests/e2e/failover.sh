@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Streams of every kind while their workers die or freeze at random moments: each answer is whole, and the one that
+# was given undisturbed. With a second replica, and with one that has to come back first.
+source "$(dirname "$0")/lib.sh"
+command -v node >/dev/null || skip "node is not installed"
+configure() { sed -E "s|^manifest: .*|manifest: $PWD/models/models.json|; s|^( +)- name: home-chat-s|&\n\1  replicas: $1|
+    s|lexicons/|$PWD/lexicons/|" shoal.yaml >"$work/$1.yaml"; }
+for replicas in 2 1; do
+    configure $replicas
+    for signal in SIGKILL SIGSTOP; do
+        start_shoal "$work/$replicas.yaml"
+        saw=$(node tests/e2e/failover.mjs "$url" home-chat-s $signal 6) || fail "$replicas replicas, $signal: $saw"
+        said="${said:-}$replicas replicas $signal: $saw; "
+        grep -q 'event=moved' "$log" || fail "no line in the log says that a call moved"
+        stop_shoal
+        [ "$stopped" -eq 0 ] || fail "exit status $stopped"
+    done
+done
+echo "$said"
