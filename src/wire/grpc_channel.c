@@ -113,7 +113,7 @@ static void pump(grpc_link *l)
     } while (more && !transport_is_closing(l->io) && transport_backlog(l->io) < SEND_AHEAD_BYTES);
     if (transport_is_closing(l->io)) return;
     if (!nghttp2_session_want_read(l->h2) && !nghttp2_session_want_write(l->h2))
-        transport_close(l->io, "the server ended the connection");
+        transport_close(l->io, "the server ended the connection, or broke the rules of HTTP/2");
 }
 
 static void on_again(uv_idle_t *i) {}

@@ -1,6 +1,9 @@
 /* gRPC streams: requests and replies one by one, in either direction, and what holds them back. */
 #include "grpc_world.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
 enum { WINDOW = 256 << 10 }; /* what a stream's sender may be ahead of a server that rests */
 
 static void messages_go_both_ways_while_the_call_is_open(void **state)
@@ -269,6 +272,132 @@ static void drain_waits_for_open_streams(void **state)
     world_stop(&w);
 }
 
+/* ---- is anybody there? ----------------------------------------------------------------------- */
+
+/* A peer whose end of a link has gone silent, as behind a cut cable: it accepts, reads, and says nothing. */
+typedef struct deaf {
+    int listener, fd, port;
+} deaf;
+
+static void deaf_start(deaf *d)
+{
+    struct sockaddr_in sa = {.sin_family = AF_INET};
+    socklen_t n = sizeof sa;
+    sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    d->listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(d->listener, (struct sockaddr *)&sa, sizeof sa), 0);
+    assert_int_equal(listen(d->listener, 1), 0);
+    getsockname(d->listener, (struct sockaddr *)&sa, &n);
+    d->port = ntohs(sa.sin_port);
+}
+
+static void a_client_notices_a_server_that_has_gone_silent(void **state)
+{
+    world w;
+    deaf d;
+    outcome o = {0};
+    shoal_err err = {0};
+    grpc_channel_options opt = {.keepalive_ms = 20, .keepalive_timeout_ms = 20};
+    grpc_channel_events ev = {.user = &w, .connected = world_connected, .disconnected = world_disconnected};
+    deaf_start(&d);
+    world_open_loop(&w);
+    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", d.port);
+    assert_int_equal(grpc_channel_open(&w.ch, &w.loop, w.address, &opt, &ev, &err), 0);
+    RUN_UNTIL(&w, w.n_connected);
+    world_open(&w, &o, "/s.S/Echo", NULL);
+    RUN_UNTIL(&w, w.n_disconnected);
+    assert_int_equal(o.status, GRPC_UNAVAILABLE);
+    assert_non_null(strstr(o.message, "answers no ping"));
+    close(d.listener);
+    world_stop(&w);
+}
+
+static void a_server_notices_a_client_that_has_gone_silent(void **state)
+{
+    static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+    world w;
+    http_limits l = {.keepalive_ms = 20, .keepalive_timeout_ms = 20};
+    struct sockaddr_in sa = {.sin_family = AF_INET};
+    char bytes[256];
+    world_start(&w, &l);
+    sa.sin_port = htons((uint16_t)grpc_server_port(w.server));
+    sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof sa), 0);
+    assert_int_equal(send(fd, hello, sizeof hello - 1, 0), sizeof hello - 1);
+    bool pinged = false;
+    for (ssize_t n = 1; n != 0; uv_run(&w.loop, UV_RUN_ONCE)) {
+        n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        for (ssize_t i = 0; i + 9 <= n; i++) pinged |= memcmp(bytes + i, "\0\0\10\6\0\0\0\0\0", 9) == 0;
+    }
+    assert_true(pinged);
+    close(fd);
+    world_stop(&w);
+}
+
+/* Quiet, but alive: pings are answered, and nobody is cut off. */
+static void a_quiet_link_stays(void **state)
+{
+    world w;
+    outcome o = {0};
+    shoal_err err = {0};
+    http_limits l = {.keepalive_ms = 5, .keepalive_timeout_ms = 5000};
+    grpc_channel_options opt = {.keepalive_ms = 5, .keepalive_timeout_ms = 5000};
+    grpc_channel_events ev = {.user = &w, .connected = world_connected, .disconnected = world_disconnected};
+    world_start(&w, &l);
+    grpc_channel_close(w.ch);
+    assert_int_equal(grpc_channel_open(&w.ch, &w.loop, w.address, &opt, &ev, &err), 0);
+    RUN_UNTIL(&w, w.n_connected == 2);
+    world_open(&w, &o, "/s.S/Echo", NULL);
+    for (uint64_t until = clock_ns() + 300000000u; clock_ns() < until;) uv_run(&w.loop, UV_RUN_ONCE);
+    grpc_client_send(o.call, "still", 5);
+    RUN_UNTIL(&w, o.n_messages == 1);
+    assert_int_equal(w.n_disconnected, 0);
+    grpc_client_cancel(o.call);
+    world_stop(&w);
+}
+
+/* ---- a server that breaks the rules ---------------------------------------------------------- */
+
+/* SETTINGS, then so many of these frames, then silence. */
+static void flooded_by(const char *frame, size_t n_frame, int n, const char *why)
+{
+    world w;
+    deaf d;
+    shoal_err err = {0};
+    buf bytes = {0};
+    grpc_channel_events ev = {.user = &w, .connected = world_connected, .disconnected = world_disconnected};
+    deaf_start(&d);
+    world_open_loop(&w);
+    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", d.port);
+    assert_int_equal(grpc_channel_new(&w.ch, &w.loop, w.address, &ev, &err), 0);
+    d.fd = accept(d.listener, NULL, NULL);
+    RUN_UNTIL(&w, w.n_connected);
+    buf_append(&bytes, "\0\0\0\4\0\0\0\0\0", 9);
+    for (int i = 0; i < n; i++) buf_append(&bytes, frame, n_frame);
+    for (size_t at = 0; at < bytes.len && !w.n_disconnected;) {
+        ssize_t sent = send(d.fd, bytes.data + at, bytes.len - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent > 0) at += (size_t)sent;
+        uv_run(&w.loop, UV_RUN_NOWAIT);
+    }
+    RUN_UNTIL(&w, w.n_disconnected);
+    if (!strstr(w.why, why)) fail_msg("\"%s\" instead of \"%s\"", w.why, why);
+    buf_done(&bytes);
+    close(d.fd);
+    close(d.listener);
+    world_stop(&w);
+}
+
+static void a_server_that_floods_is_left(void **state)
+{
+    flooded_by("\0\0\10\6\1\0\0\0\0abcdefgh", 17, 5000, "floods"); /* PING acknowledgements */
+    flooded_by("\0\0\10\6\0\0\0\0\0abcdefgh", 17, 500000, "");     /* PINGs, to be answered */
+    flooded_by("\0\0\0\4\0\0\0\0\0", 9, 500000, "");               /* SETTINGS, as well */
+    flooded_by("\0\0\5\0\0\0\0\0\1hello", 14, 1,
+               "broke the rules of HTTP/2"); /* DATA of a stream never begun */
+    flooded_by("\377\377\377\0\0\0\0\0\1", 9, 1, "broke the rules of HTTP/2"); /* a frame beyond every size */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +413,10 @@ int main(void)
         cmocka_unit_test(messages_have_their_limits_at_both_ends),
         cmocka_unit_test(metadata_goes_both_ways),
         cmocka_unit_test(drain_waits_for_open_streams),
+        cmocka_unit_test(a_client_notices_a_server_that_has_gone_silent),
+        cmocka_unit_test(a_server_notices_a_client_that_has_gone_silent),
+        cmocka_unit_test(a_quiet_link_stays),
+        cmocka_unit_test(a_server_that_floods_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
