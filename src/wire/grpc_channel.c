@@ -272,14 +272,19 @@ static void on_open(void *user, const char *alpn)
     if (!is_tls && !transport_is_closing(l->io)) accepted(l);
 }
 
+static transport_events events_of(grpc_link *l)
+{
+    return (transport_events){.user = l,
+                              .open = on_open,
+                              .data = on_data,
+                              .eof = on_eof,
+                              .drained = on_drained,
+                              .closed = on_closed};
+}
+
 static int connect_transport(grpc_link *l, const grpc_channel *ch, shoal_err *err)
 {
-    transport_events ev = {.user = l,
-                           .open = on_open,
-                           .data = on_data,
-                           .eof = on_eof,
-                           .drained = on_drained,
-                           .closed = on_closed};
+    transport_events ev = events_of(l);
     tls_target target = {.name = ch->name, .sni = ch->sni, .alpn = "h2"};
     int rc = transport_connect(&l->io, ch->loop, &ch->to, ch->tls, &target, &l->scratch, &ev, err);
     if (rc == 0 && ch->keepalive_ms)
@@ -287,17 +292,8 @@ static int connect_transport(grpc_link *l, const grpc_channel *ch, shoal_err *er
     return rc;
 }
 
-static int link_new(grpc_channel *ch, shoal_err *err)
+static void start_link(grpc_link *l, grpc_channel *ch)
 {
-    grpc_link *l = calloc(1, sizeof *l);
-    if (!l) return err_nomem(err);
-    l->ch = ch;
-    l->loop = ch->loop;
-    int rc = connect_transport(l, ch, err);
-    if (rc != 0) {
-        free(l);
-        return rc;
-    }
     uv_prepare_init(ch->loop, &l->settle);
     uv_idle_init(ch->loop, &l->again);
     uv_timer_init(ch->loop, &l->deadline);
@@ -306,7 +302,26 @@ static int link_new(grpc_channel *ch, shoal_err *err)
     l->n_handles = 4;
     uv_timer_start(&l->pulse, on_late, ch->connect_timeout_ms, 0);
     ch->link = l;
-    return 0;
+}
+
+static grpc_link *link_alloc(grpc_channel *ch)
+{
+    grpc_link *l = calloc(1, sizeof *l);
+    if (!l) return NULL;
+    l->ch = ch;
+    l->loop = ch->loop;
+    return l;
+}
+
+static int link_new(grpc_channel *ch, shoal_err *err)
+{
+    grpc_link *l = link_alloc(ch);
+    int rc = l ? connect_transport(l, ch, err) : err_nomem(err);
+    if (rc == 0)
+        start_link(l, ch);
+    else
+        free(l);
+    return rc;
 }
 
 int grpc_channel_connect(grpc_channel *ch)
@@ -364,6 +379,27 @@ int grpc_channel_open(grpc_channel **ret, uv_loop_t *loop, const char *address_t
                        address_text, why.message);
     }
     *ret = ch;
+    return 0;
+}
+
+int grpc_channel_new_memory(grpc_channel **ret, transport **ret_io, uv_loop_t *loop,
+                            const grpc_channel_events *ev,
+                            void (*sink)(void *user, const uint8_t *bytes, size_t n))
+{
+    grpc_channel_options none = {0};
+    address to = {.is_unix = true};
+    grpc_channel *ch = channel_new(loop, &to, &none, ev);
+    grpc_link *l = ch && copy_names(ch, "", &none) ? link_alloc(ch) : NULL;
+    transport_events io_events = events_of(l);
+    if (!l || transport_new_memory(&l->io, loop, &io_events, sink, NULL) != 0) {
+        free(l);
+        if (ch) channel_free(ch);
+        return SHOAL_ENOMEM;
+    }
+    start_link(l, ch);
+    *ret_io = l->io;
+    *ret = ch;
+    on_open(l, "");
     return 0;
 }
 

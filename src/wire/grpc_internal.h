@@ -125,6 +125,12 @@ struct grpc_client_call {
 };
 
 /* grpc_channel.c */
+/* A channel without a socket, for fuzz targets: *ret_io is fed with what the server says, and is gone with
+ * its link; sink (NULL: none) gets the link as its user. Connected at once, so that event comes from inside.
+ */
+int grpc_channel_new_memory(grpc_channel **ret, transport **ret_io, uv_loop_t *loop,
+                            const grpc_channel_events *ev,
+                            void (*sink)(void *user, const uint8_t *bytes, size_t n));
 void grpc_link_mark_dirty(grpc_link *l); /* settle before the loop sleeps: deliver, send */
 void grpc_link_arm_deadline(grpc_link *l);
 void grpc_link_heard_frame(grpc_link *l, const nghttp2_frame *f);
