@@ -11,7 +11,8 @@
  * Methods: Echo (each message back; rests while its answers wait), Sum (the number of messages and bytes at
  * the end), Rest (takes nothing until w.rests is cleared with world_wake, then as Sum), Flood (w.n_flood
  * messages of a kilobyte, as fast as they are taken), Refuse (ends at once), First (ends at the first
- * message), Meta. */
+ * message), Meta (metadata at both ends of its answer), Hold
+ * (never answers). */
 #ifndef TESTS_GRPC_WORLD_H
 #define TESTS_GRPC_WORLD_H
 
@@ -204,6 +205,7 @@ static const grpc_stream_method world_methods[] = {
      .cancelled = world_cancelled},
     {.path = "/s.S/Refuse", .begin = refuse_begin, .message = ignore_message},
     {.path = "/s.S/First", .begin = world_begin, .message = first_message, .cancelled = world_cancelled},
+    {.path = "/s.S/Hold", .begin = world_begin, .message = ignore_message},
     {.path = "/s.S/Meta", .begin = meta_begin, .message = ignore_message, .ended = meta_ended},
 };
 
