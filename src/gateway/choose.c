@@ -14,6 +14,7 @@ static const char *endpoint_of(const char *task)
         {"generate", "/v1/chat/completions or /v1/completions"},
         {"classify", "/v1/classify"},
         {"tag", "/v1/tag"},
+        {"rerank", "/v1/rerank"},
         {"embed", "/v1/embeddings"},
         {"transcribe", "/v1/audio/transcriptions"},
         {"vad", "/v1/vad"},

@@ -30,6 +30,8 @@ grep -qi '^x-shoal-cache: hit' "$work/head" || fail "not cached: $(cat "$work/he
 # ---- the endpoints of the same models
 curl -s "$url/v1/translate" -d '{"model":"translator","input":"Licht an"}' | grep -q '"object":"translation"' ||
     fail "translate: $(curl -s "$url/v1/translate" -d '{"model":"translator","input":"Licht an"}')"
+curl -s "$url/v1/translate" -d '{"input":"Licht an"}' | grep -q '"model":"translator"' ||
+    fail "the only translator was not found: $(curl -s "$url/v1/translate" -d '{"input":"Licht an"}')"
 curl -s "$url/v1/rerank" -d '{"query":"lamps","documents":["a","b"]}' | grep -q '"relevance_score":' ||
     fail "rerank: $(curl -s "$url/v1/rerank" -d '{"query":"lamps","documents":["a","b"]}')"
 
