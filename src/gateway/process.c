@@ -190,8 +190,9 @@ static bool fail_without(stage_run *s, medium m)
     call_result r = ended_alone(s->stage, SHOAL_EINVALID, message);
     process_fact(s)->state = STAGE_FAILED;
     process_trace_call(s, &r);
-    if (!s->stage->optional) finish(s->run, s->stage, &r);
-    return s->stage->optional;
+    if (s->stage->optional) return true;
+    finish(s->run, s->stage, &r);
+    return false;
 }
 
 static bool fail_without_memory(stage_run *s)
