@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -163,6 +164,12 @@ static int parse(process_input *ret, const gateway_request *rq, api_error *e)
 {
     size_t len;
     const char *body = http_body(rq->http, &len), *type = http_header_get(rq->http, "content-type");
+    if (type && (strncasecmp(type, "audio/", 6) == 0 || strncasecmp(type, "image/", 6) == 0 ||
+                 strncasecmp(type, "text/csv", 8) == 0))
+        return api_error_set(
+            e, 415, "invalid_request_error", "unsupported_media_type", NULL,
+            "the content type must be application/json, or multipart/form-data with the file "
+            "as a part");
     return multipart_is_form(type) ? process_parse_form(ret, rq->config, type, body, len, e)
                                    : process_parse(ret, rq->config, body, len, e);
 }

@@ -5,6 +5,8 @@
 
 #include "gateway/process_run.h"
 
+#define PROMPT_MAX_BYTES 8192 /* what a worker takes (worker/service_transcribe.c) */
+
 static void add_segment(stage_run *s, const Shoal__V1__TranscriptSegment *g)
 {
     buf_puts(&s->text, g->text);
@@ -69,6 +71,15 @@ static void on_end(void *user, const call_result *r)
         process_settle(s, r);
 }
 
+/* Hints of spelling: what a worker does not take is left out, at the end of a whole letter. */
+static void cut_hints(buf *b)
+{
+    if (b->len <= PROMPT_MAX_BYTES) return;
+    b->len = PROMPT_MAX_BYTES;
+    while (b->len && ((unsigned char)b->data[b->len] & 0xC0) == 0x80) b->len--;
+    b->data[b->len] = '\0';
+}
+
 int process_transcribe(stage_run *s, const call_context *ctx)
 {
     Shoal__V1__TranscribeRequest req = SHOAL__V1__TRANSCRIBE_REQUEST__INIT;
@@ -80,6 +91,7 @@ int process_transcribe(stage_run *s, const call_context *ctx)
     req.audio = process_file_of(s);
     req.translate = s->stage->translate;
     if (s->stage->language) req.language = (char *)s->stage->language;
+    cut_hints(&prompt);
     if (prompt.len) req.prompt = prompt.data;
     if (rc == 0) s->call = calls_transcribe(s->run->calls, s->stage->model, &req, ctx, &ev);
     buf_done(&prompt);

@@ -81,6 +81,8 @@ has '"text":null,"heard":null,"intent":null' "$answer"
 has '"stage":"request","kind":"ground","ran":false,"why":"nothing was heard"' "$answer"
 has "stage 'words' (model home-ears): this is no sound file" "$(curl -s "$url/v1/process" -F file=@README.md)"
 has "give 'input' or 'audio', not both" "$(process hello --audio "$wav")"
+has 'multipart/form-data with the file as a part' \
+    "$(curl -s "$url/v1/process" -H 'content-type: audio/wav' --data-binary @"$wav")"
 has "does nothing with 'image'" "$(process --image "$wav")"
 has 'give a TEXT, or --audio, --image or --csv' "$(process)"
 has 'the file is empty' "$(process --audio /dev/null)"

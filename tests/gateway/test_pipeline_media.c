@@ -198,6 +198,21 @@ static void what_is_heard_is_what_later_stages_read(void **state)
     stop(t);
 }
 
+static void long_hints_are_cut_at_a_whole_letter(void **state)
+{
+    char stages[256], body[40000], text[9003];
+    memset(text, 'a', 8191);
+    text[8191] = '\0';
+    strcat(text, "\xc3\xa4zz"); /* the cut falls into the ae */
+    snprintf(stages, sizeof stages,
+             "      - {name: w, kind: transcribe, model: ears, prompt: '{context}'}\n");
+    snprintf(body, sizeof body, "{\"audio\":\"UklGRg==\",\"context\":\"%s\"}", text);
+    bench *t = start(stages, body);
+    assert_int_equal(strlen(t->b.calls[0].prompt), 8191);
+    process_run_cancel(t->run);
+    stop(t);
+}
+
 static void rules_and_conditions_look_at_what_was_heard(void **state)
 {
     bench *t = start(WORDS "      - {name: a, kind: classify, model: c, when: [{mentions_device: true}]}\n"
@@ -688,6 +703,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_heard_is_what_later_stages_read),
+        cmocka_unit_test(long_hints_are_cut_at_a_whole_letter),
         cmocka_unit_test(rules_and_conditions_look_at_what_was_heard),
         cmocka_unit_test(silence_is_not_answered),
         cmocka_unit_test(nobody_listens_to_silence),
