@@ -1,4 +1,4 @@
-/* attend_all.c: bidirectional attention over a ragged batch; see attend_all.h. */
+/* attend_all.c: attention over a ragged batch; see attend_all.h. */
 #include "infer/attend_all.h"
 
 #include <assert.h>
@@ -32,6 +32,11 @@ static view view_of(const attend *a, const ragged *g, size_t t, size_t head)
     size_t reach = a->window / 2;
     view w = {.t = t, .head = head, .kvh = head / (a->n_head / a->n_head_kv), .at = at, .end = n};
     w.row = g->first[item];
+    if (g->causal) {
+        w.end = at + 1;
+        if (a->window > 0 && w.end > a->window) w.begin = w.end - a->window;
+        return w;
+    }
     if (a->window > 0 && at > reach) w.begin = at - reach;
     if (a->window > 0 && n - at > reach + 1) w.end = at + reach + 1;
     return w;

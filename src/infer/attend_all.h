@@ -1,6 +1,7 @@
-/* attend_all.h: attention in both directions, inside each sequence of a ragged batch.
+/* attend_all.h: attention inside each sequence of a ragged batch, all at once and without a cache.
  *
- * Every token sees its whole sequence, or window / 2 tokens to each side. Keys of a layer are turned into
+ * Every token sees its whole sequence, or window / 2 tokens to each side; causal ones see themselves and what
+ * stands before them, or the window's tokens of that (attend.h). Keys of a layer are turned into
  * tiles of sixteen, which one instruction scores; a token's scores are taken in order of position. */
 #ifndef INFER_ATTEND_ALL_H
 #define INFER_ATTEND_ALL_H
@@ -18,6 +19,7 @@ typedef struct ragged {
     float *keys;                        /* [tiles][n_head_kv][head_dim][TILE], of one layer */
     float *scores;                      /* [members][scores_width] */
     size_t scores_width;                /* the longest sequence and a tile */
+    bool causal;                        /* decoders that embed */
     const distance *distance;
 } ragged;
 

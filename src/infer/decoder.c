@@ -1,7 +1,6 @@
 /* decoder.c: the configured decoder: embeddings, layers and a head over a mixed batch (Touvron et al. 2023,
  * arXiv:2302.13971, and what others changed: config.h). */
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,33 +56,6 @@ static int load_optional(float **ret, const model *m, const char *name, size_t n
     const tensor *t = model_tensor(m, name);
     *ret = NULL;
     return t && t->data ? proj_load_vector(ret, m, name, n, err) : 0;
-}
-
-/* Divisors of frequencies that the configuration does not carry but the file does. */
-static int load_factors(float **ret, const model *m, const char *name, size_t n, shoal_err *err)
-{
-    int rc = load_optional(ret, m, name, n, err);
-    for (size_t i = 0; rc == 0 && *ret && i < n; i++)
-        if (!((*ret)[i] > 0 && (*ret)[i] < INFINITY))
-            rc = err_set(err, SHOAL_EFORMAT, "%s: value %zu is %g, which divides no frequency", name, i,
-                         (double)(*ret)[i]);
-    return rc;
-}
-
-static int load_rope(rope_table *t, const model *m, const rope_conf *conf, size_t n_ctx, shoal_err *err)
-{
-    rope_conf r = *conf;
-    float *factors = NULL, *short_by = NULL, *long_by = NULL;
-    int rc = load_factors(&factors, m, "rope_freqs.weight", r.dim / 2, err);
-    if (rc == 0 && !r.short_by) rc = load_factors(&short_by, m, "rope_factors_short.weight", r.dim / 2, err);
-    if (rc == 0 && !r.long_by) rc = load_factors(&long_by, m, "rope_factors_long.weight", r.dim / 2, err);
-    if (short_by) r.short_by = short_by;
-    if (long_by) r.long_by = long_by;
-    if (rc == 0) rc = rope_init(t, &r, n_ctx, factors, err);
-    free(factors);
-    free(short_by);
-    free(long_by);
-    return rc;
 }
 
 /* Layer i's rotation: its own where local layers have one, none where it is said. */
@@ -154,8 +126,8 @@ static int load_weights(decoder *d, const model *m, isa set, shoal_err *err)
     size_t n_ctx = d->limits.n_ctx;
     int rc = embed_load(&d->embed, m, c, d->prefix, n_ctx, set, err);
     if (rc == 0 && c->pos.buckets.n > 0) rc = load_buckets(d, m, err);
-    if (rc == 0 && c->pos.rope.dim > 0) rc = load_rope(&d->rope, m, &c->pos.rope, n_ctx, err);
-    if (rc == 0 && c->pos.local.dim > 0) rc = load_rope(&d->local, m, &c->pos.local, n_ctx, err);
+    if (rc == 0 && c->pos.rope.dim > 0) rc = rope_load(&d->rope, m, &c->pos.rope, n_ctx, err);
+    if (rc == 0 && c->pos.local.dim > 0) rc = rope_load(&d->local, m, &c->pos.local, n_ctx, err);
     if (rc == 0) rc = load_layers(d, m, set, err);
     return rc ? rc : load_head(d, m, set, err);
 }

@@ -97,8 +97,8 @@ static int load_positions(encoder *e, const model *m, shoal_err *err)
     const model_config *c = e->c;
     size_t n_ctx = e->limits.n_ctx;
     int rc = 0;
-    if (c->pos.rope.dim > 0) rc = rope_init(&e->rope, &c->pos.rope, n_ctx, NULL, err);
-    if (rc == 0 && c->pos.local.dim > 0) rc = rope_init(&e->local, &c->pos.local, n_ctx, NULL, err);
+    if (c->pos.rope.dim > 0) rc = rope_load(&e->rope, m, &c->pos.rope, n_ctx, err);
+    if (rc == 0 && c->pos.local.dim > 0) rc = rope_load(&e->local, m, &c->pos.local, n_ctx, err);
     if (rc == 0 && c->pos.buckets.n > 0) rc = load_buckets(e, m, n_ctx, err);
     if (rc == 0 && c->pos.relative > 0) rc = distance_load_index(&e->distance, &c->pos, n_ctx, err);
     return rc;
@@ -279,7 +279,7 @@ static embed_token token_at(const void *arg, size_t t)
     return (embed_token){.id = it->ids[at], .position = at, .type = it->type_ids ? it->type_ids[at] : 0};
 }
 
-static void attend_both_ways(pass *p, const layer *ly)
+static void attend_ragged(pass *p, const layer *ly)
 {
     const step *s = p->step;
     blk_attend_all(&p->l, &ly->attend, &s->ragged, &s->e->relative[ly - s->e->layers], &p->qkv, &p->att);
@@ -289,7 +289,7 @@ static void run_step(void *arg, team_member *m)
 {
     const step *s = arg;
     encoder *e = s->e;
-    pass p = {.c = e->c, .attend = attend_both_ways, .step = s};
+    pass p = {.c = e->c, .attend = attend_ragged, .step = s};
     pass_open(&p, &e->space, m, s->ragged.n_tokens);
     if (s->adapted) p.l.adapters = e->adapters;
     rows narrow = rows_of(e->narrow, s->ragged.n_tokens, e->embed.n_in);
@@ -357,6 +357,7 @@ static void encoder_encode(net *n, team *t, net_input *items, size_t n_items)
                          .keys = e->keys,
                          .scores = e->scores,
                          .scores_width = e->scores_width,
+                         .causal = e->c->attn.causal,
                          .distance = &e->distance}};
     assert(n_items <= e->limits.max_inputs);
     if (n_items == 0) return;

@@ -13,6 +13,7 @@
 
 #define PREFILL_ALONE_MAX 256
 #define ENC_BATCH_TOKENS  256
+#define EMBED_CTX         8192 /* of decoders that embed, unless asked for more: their rows are all in memory */
 #define ENC_BATCH_ITEMS   64
 #define PROBE_NS          1000000000u
 
@@ -29,6 +30,7 @@ static void fill_defaults(engine *e, const engine_options *o)
     if (e->o.prefill_chunk == 0) e->o.prefill_chunk = 64;
     if (e->o.prefill_chunk > PREFILL_ALONE_MAX) e->o.prefill_chunk = PREFILL_ALONE_MAX;
     e->n_ctx = e->o.n_ctx && e->o.n_ctx < e->c->n_ctx ? e->o.n_ctx : e->c->n_ctx;
+    if (!e->o.n_ctx && e->c->attn.causal && e->n_ctx > EMBED_CTX) e->n_ctx = EMBED_CTX;
 }
 
 static int make_decoder(engine *e, shoal_err *err)

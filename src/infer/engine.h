@@ -28,7 +28,7 @@ typedef struct engine_options {
     int n_threads;          /* 0: sys_core_count() */
     size_t max_batch;       /* sequences decoding together; 0: 32 */
     size_t max_queue;       /* requests waiting; 0: 256. Over it: SHOAL_EFULL at submit */
-    size_t n_ctx;           /* 0: the model's */
+    size_t n_ctx;           /* 0: the model's, of decoders that embed 8192 at most */
     size_t kv_bytes;        /* hard ceiling of the KV cache; 0: 64 MiB */
     size_t prefill_chunk;   /* tokens of prefill in one step while others decode; 0: 64 */
     arbiter *arbiter;       /* NULL: the machine is ours */

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "compute/compute.h"
+#include "infer/proj.h"
 
 #define TWO_PI 6.283185307179586476925286766559
 
@@ -110,4 +111,33 @@ void rope_done(rope_table *t)
     free(t->cos);
     free(t->sin);
     *t = (rope_table){0};
+}
+
+/* Divisors of frequencies that the configuration does not carry but the file does. */
+static int load_factors(float **ret, const model *m, const char *name, size_t n, shoal_err *err)
+{
+    const tensor *t = model_tensor(m, name);
+    *ret = NULL;
+    int rc = t && t->data ? proj_load_vector(ret, m, name, n, err) : 0;
+    for (size_t i = 0; rc == 0 && *ret && i < n; i++)
+        if (!((*ret)[i] > 0 && (*ret)[i] < INFINITY))
+            rc = err_set(err, SHOAL_EFORMAT, "%s: value %zu is %g, which divides no frequency", name, i,
+                         (double)(*ret)[i]);
+    return rc;
+}
+
+int rope_load(rope_table *t, const model *m, const rope_conf *conf, size_t n_ctx, shoal_err *err)
+{
+    rope_conf r = *conf;
+    float *factors = NULL, *short_by = NULL, *long_by = NULL;
+    int rc = load_factors(&factors, m, "rope_freqs.weight", r.dim / 2, err);
+    if (rc == 0 && !r.short_by) rc = load_factors(&short_by, m, "rope_factors_short.weight", r.dim / 2, err);
+    if (rc == 0 && !r.long_by) rc = load_factors(&long_by, m, "rope_factors_long.weight", r.dim / 2, err);
+    if (short_by) r.short_by = short_by;
+    if (long_by) r.long_by = long_by;
+    if (rc == 0) rc = rope_init(t, &r, n_ctx, factors, err);
+    free(factors);
+    free(short_by);
+    free(long_by);
+    return rc;
 }

@@ -34,6 +34,9 @@ typedef struct rope_table {
 
 /* factors: [dim / 2] or NULL. */
 int rope_init(rope_table *t, const rope_conf *r, size_t n_ctx, const float *factors, shoal_err *err);
+/* The same with the divisors that m's file has as tensors. SHOAL_EFORMAT for one that is no positive number.
+ */
+int rope_load(rope_table *t, const model *m, const rope_conf *conf, size_t n_ctx, shoal_err *err);
 void rope_done(rope_table *t); /* a zeroed one is fine */
 
 #endif

@@ -41,6 +41,12 @@ static bool can(const arch_def *a, model_task t)
     return (a->tasks & CAN(t)) != 0;
 }
 
+/* Encoders, and decoders where a file says how their rows are pooled. */
+static bool can_pool(const arch_def *a)
+{
+    return can(a, TASK_EMBED) || can(a, TASK_GENERATE);
+}
+
 static bool ends_with(const char *s, const char *ending)
 {
     size_t n = strlen(s), k = strlen(ending);
@@ -68,10 +74,10 @@ static int read_class(conf *s, model_config *c)
 {
     const char *class =
         json_string_value(json_array_get(json_object_get(s->files->config, "architectures"), 0));
-    bool pools = can(s->def, TASK_EMBED) && (s->files->pooling || s->files->st_pooling);
+    bool pools = can_pool(s->def) && (s->files->pooling || s->files->st_pooling);
     bool known = class && (task_of_class(s->def, class, &c->task) || is_bare(s->def, class));
-    /* sentence-transformers folders may keep the name of the head the encoder was trained with. */
-    if (pools && (!known || c->task == TASK_FILL_MASK)) c->task = TASK_EMBED;
+    /* sentence-transformers folders may keep the name of the head the network was trained with. */
+    if (pools && (!known || c->task == TASK_FILL_MASK || c->task == TASK_GENERATE)) c->task = TASK_EMBED;
     if (!class || known || pools) return 0;
     return conf_fail(s, SHOAL_EUNSUPPORTED, "the head \"%.60s\" is not supported for %s", class,
                      arch_name(s->def));
@@ -83,10 +89,14 @@ int conf_task_read(conf *s, model_config *c)
     c->task = s->def->task;
     if (!s->g) return read_class(s, c);
     if (can(s->def, TASK_CLASSIFY) && conf_tensor(s, "cls.output.weight")) c->task = TASK_CLASSIFY;
+    int64_t pooled = 0; /* 1 mean, 2 first token, 3 last */
     int rc = conf_str(s, "shoal.task", NULL, &task);
+    if (rc == 0 && can(s->def, TASK_GENERATE)) rc = conf_int(s, "pooling_type", NULL, 0, UINT32_MAX, &pooled);
+    if (rc == 0 && !task && pooled >= 1 && pooled <= 3) c->task = TASK_EMBED;
     if (rc != 0 || !task) return rc;
     if (strcmp(task, task_name(TASK_RERANK)) == 0) task = task_name(TASK_CLASSIFY); /* of one label */
-    if (task_parse(task, &c->task) && can(s->def, c->task)) return 0;
+    if (task_parse(task, &c->task) && (can(s->def, c->task) || (c->task == TASK_EMBED && can_pool(s->def))))
+        return 0;
     return conf_fail(s, SHOAL_EUNSUPPORTED, "the task \"%.40s\" is not supported for %s", task,
                      arch_name(s->def));
 }
@@ -219,9 +229,9 @@ static int read_st_pooling(conf *s, model_config *c)
     return rc == 0 && mode ? parse_pooling(s, c, mode) : rc;
 }
 
-static void read_st_modules(conf *s, model_config *c)
+static int read_st_modules(conf *s, model_config *c)
 {
-    if (!json_is_array(s->files->st_modules)) return;
+    if (!json_is_array(s->files->st_modules)) return 0;
     c->head.normalize = false;
     size_t i;
     json_t *module;
@@ -229,14 +239,21 @@ static void read_st_modules(conf *s, model_config *c)
     {
         const char *type = json_string_value(json_object_get(module, "type"));
         if (type && strstr(type, ".Normalize")) c->head.normalize = true;
+        if (type && !strstr(type, ".Normalize") && !strstr(type, ".Transformer") && !strstr(type, ".Pooling"))
+            return conf_fail(
+                s, SHOAL_EUNSUPPORTED,
+                "modules.json has a \"%.60s\" behind the network, which is not supported: without "
+                "it the vectors would be others",
+                type);
     }
+    return 0;
 }
 
 /* Mean and normalised unless the folder says otherwise. */
 static int read_json_pooling(conf *s, model_config *c)
 {
     int rc = read_st_pooling(s, c);
-    read_st_modules(s, c);
+    if (rc == 0) rc = read_st_modules(s, c);
     const json_t *p = s->files->pooling, *first = json_object_get(p, "0");
     if (rc != 0 || !json_is_object(p)) return rc;
     const char *mode = NULL;
@@ -261,19 +278,35 @@ static int read_gguf_pooling(conf *s, model_config *c)
                      (long long)type);
 }
 
+/* A decoder's tokens see what stands before them; some embedders were trained to see all. */
+static int read_causal(conf *s, model_config *c)
+{
+    bool causal = true, both = false;
+    int rc = conf_bool(s, "attention.causal", "is_causal", &causal);
+    if (rc == 0) rc = conf_bool(s, NULL, "use_bidirectional_attention", &both);
+    c->attn.causal = true;
+    if (rc == 0 && (!causal || both))
+        rc = conf_fail(s, SHOAL_EUNSUPPORTED,
+                       "a decoder that embeds with attention in both directions is not "
+                       "supported");
+    return rc;
+}
+
 int conf_head_read(conf *s, model_config *c)
 {
     if (has_labels(c->task)) return s->g ? read_gguf_labels(s, c) : read_json_labels(s, c);
     if (c->task != TASK_EMBED) return 0;
     c->head.pool = POOL_MEAN;
     c->head.normalize = true;
+    int rc = can(s->def, TASK_EMBED) ? 0 : read_causal(s, c);
+    if (rc != 0) return rc;
     return s->g ? read_gguf_pooling(s, c) : read_json_pooling(s, c);
 }
 
 void conf_head_write(gguf_out *o, const model_config *c)
 {
     char key[96];
-    bool encodes = can(c->arch, TASK_EMBED);
+    bool encodes = can(c->arch, TASK_EMBED) || c->task == TASK_EMBED;
     /* The field's pooling numbers; 4: the first token into a classifier. */
     static const uint32_t numbers[] = {[POOL_MEAN] = 1, [POOL_CLS] = 2, [POOL_LAST] = 3};
     uint32_t number = c->task == TASK_CLASSIFY ? 4 : c->task == TASK_EMBED ? numbers[c->head.pool] : 0;

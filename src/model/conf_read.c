@@ -68,6 +68,8 @@ static void settle_heads(model_config *c)
 
 static int read_tied(conf *s, model_config *c)
 {
+    bool decodes = s->def->tasks & CAN(TASK_GENERATE);
+    if (c->task == TASK_EMBED && decodes) c->tied = true; /* what follows the last norm is left out */
     if (!writes_text(c) && c->task != TASK_FILL_MASK) return 0;
     if (!s->g) return conf_bool(s, NULL, "tie_word_embeddings", &c->tied);
     c->tied = !conf_tensor(s, "output.weight");

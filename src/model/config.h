@@ -113,6 +113,7 @@ typedef struct attn_conf {
     size_t window; /* of LAYER_LOCAL layers: a token sees this many tokens, itself among them (decoders), or
                       window/2 to each side (encoders) */
     qk_norm qk_norm;
+    bool causal; /* an embedder whose tokens see what stands before them only: a decoder's layers */
 } attn_conf;
 
 /* ---- feed-forward ---------------------------------------------------------------------------------- */

@@ -13,6 +13,12 @@ typedef struct lie {
 } lie;
 
 static const lie lies[] = {
+    {"qwen3-qknorm", NULL, {{"qwen3.pooling_type", "u32 3"}}},
+    {"qwen3-qknorm", NULL, {{"qwen3.pooling_type", "u32 0"}}},
+    {"qwen3-qknorm",
+     "both directions",
+     {{"qwen3.pooling_type", "u32 1"}, {"qwen3.attention.causal", "bool 0"}}},
+    {"lfm2-conv", "short convolutions", {{"lfm2.pooling_type", "u32 1"}}},
     {"llama-gqa", NULL, {{"nothing", "u32 1"}}},
     {"llama-gqa", "3 query heads cannot share 2 key/value heads", {{"llama.attention.head_count", "u32 3"}}},
     {"llama-gqa",
