@@ -73,7 +73,7 @@ static int open_network(shoal_model *m, const char *path, const shoal_options *o
     if (rc != 0) return rc;
     sha256_hex(&d, m->digest);
     rc = engine_new(&m->e, m->m, &eo, err);
-    return rc == 0 ? intake_open(&m->in, path, model_get_config(m->m), m->e, err) : rc;
+    return rc == 0 ? intake_open(&m->in, path, m->m, m->e, err) : rc;
 }
 
 int shoal_model_open(shoal_model **ret, const char *path, const shoal_options *opts, shoal_err *err)

@@ -2,15 +2,11 @@
 #define _GNU_SOURCE
 #include "infer/intake.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "infer/flight.h"
-
-enum { CONFIG_MAX = 1 << 20 };
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
@@ -33,11 +29,12 @@ int intake_open_trees(intake *ret, const char *path, shoal_err *err)
 }
 
 /* How its windows are made, by config.json; not knowing is no failure yet. */
-static int open_series(intake *in, const char *path, shoal_err *err)
+static int open_series(intake *in, const model *m, const char *path, shoal_err *err)
 {
+    const char *text = model_series_json(m);
     const series_conf *want = &in->config->series;
     shoal_err why = {0};
-    int rc = file_is_dir(path) ? series_spec_read(&in->spec, path, &why) : SHOAL_EUNSUPPORTED;
+    int rc = text ? series_spec_parse(&in->spec, text, strlen(text), path, &why) : SHOAL_EUNSUPPORTED;
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
     if (rc == 0 && in->spec->n_channels == want->n_input) return 0;
     if (rc == 0 && in->spec->n_channels > 0)
@@ -45,22 +42,22 @@ static int open_series(intake *in, const char *path, shoal_err *err)
                        in->spec->n_channels, want->n_input);
     series_spec_free(in->spec);
     in->spec = NULL;
-    err_set(
-        &in->why, SHOAL_EUNSUPPORTED,
-        "nothing says how its windows are made: that takes a folder whose config.json has \"channels\" and "
-        "\"normalization\"%s%.300s",
-        *why.message ? "; " : "", why.message);
+    err_set(&in->why, SHOAL_EUNSUPPORTED,
+            "nothing says how its windows are made: that takes a config.json (or a GGUF file's "
+            "shoal.series_config) with \"channels\" and "
+            "\"normalization\"%s%.300s",
+            *why.message ? "; " : "", why.message);
     return 0;
 }
 
-static int read_steps(image_prep *ret, const char *path, shoal_err *err)
+static int read_steps(image_prep *ret, const char *text, const char *path, shoal_err *err)
 {
     json_t *root = NULL;
-    int rc = json_parse_file(&root, path, CONFIG_MAX, err);
+    int rc = json_parse(&root, text, strlen(text), path, err);
     if (rc != 0) return rc;
     rc = image_prep_read(ret, root, err);
     json_decref(root);
-    return rc == 0 ? 0 : err_prefix(err, rc, "%s", path);
+    return rc == 0 ? 0 : err_prefix(err, rc, "%s: preprocessor_config.json", path);
 }
 
 /* Whatever a picture's size, what comes out has to be what the network reads. */
@@ -76,30 +73,28 @@ static int check_steps(const intake *in, shoal_err *err)
     return rc;
 }
 
-static int open_image(intake *in, const char *folder, shoal_err *err)
+static int open_image(intake *in, const model *m, const char *path, shoal_err *err)
 {
-    char *path = NULL;
+    const char *text = model_preprocessor_json(m);
     image_prep_default(&in->prep, (uint32_t)in->config->image.size);
-    if (asprintf(&path, "%s/preprocessor_config.json", folder) < 0) return err_nomem(err);
-    bool told = file_is_dir(folder) && file_exists(path);
-    int rc = told ? read_steps(&in->prep, path, err) : 0;
-    if (!told)
+    int rc = text ? read_steps(&in->prep, text, path, err) : 0;
+    if (!text)
         in->notice =
             "nothing says how its pictures are made ready (preprocessor_config.json): ViT's own steps "
             "are taken, with mean and deviation 0.5";
-    free(path);
     return rc == 0 ? check_steps(in, err) : rc;
 }
 
-int intake_open(intake *ret, const char *path, const model_config *config, engine *e, shoal_err *err)
+int intake_open(intake *ret, const char *path, const model *m, engine *e, shoal_err *err)
 {
+    const model_config *config = model_get_config(m);
     size_t n = config->head.n_labels;
     intake in = {.engine = e, .config = config, .n_labels = n, .n_raw = n};
     in.labels = calloc(n + 1, sizeof *in.labels);
     if (!in.labels) return err_nomem(err);
     for (size_t i = 0; i < n; i++) in.labels[i] = config->head.labels[i];
-    int rc = config->task == TASK_SCORE   ? open_series(&in, path, err)
-             : config->task == TASK_IMAGE ? open_image(&in, path, err)
+    int rc = config->task == TASK_SCORE   ? open_series(&in, m, path, err)
+             : config->task == TASK_IMAGE ? open_image(&in, m, path, err)
                                           : 0;
     if (rc == 0)
         *ret = in;

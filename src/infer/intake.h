@@ -6,7 +6,7 @@
  *
  *     intake in = {0};
  *     intake_open_trees(&in, path, &err);                       // where scorer_holds(path), or:
- *     intake_open(&in, path, model_get_config(m), engine, &err);
+ *     intake_open(&in, path, m, engine, &err);
  *     csv_open(&c, "rows.csv", &err);
  *     intake_score(&in, c, 0, on_row, user, &totals, &err);
  *     intake_look(&in, bytes, n, 0, logits, &err);
@@ -37,10 +37,10 @@ typedef struct intake {
 } intake;
 
 int intake_open_trees(intake *ret, const char *path, shoal_err *err);
-/* Of a network; config and engine are borrowed. Models that read text alone get an empty one. A folder
- * without a word on the windows of its series opens, and is SHOAL_EUNSUPPORTED when it is asked for scores. A
- * vision model without preprocessor_config.json, or a GGUF file, gets ViT's own steps. */
-int intake_open(intake *ret, const char *path, const model_config *config, engine *e, shoal_err *err);
+/* Of a network, opened from `path`; model and engine are borrowed. Models that read text alone get an empty
+ * one. One without a word on the windows of its series opens, and is SHOAL_EUNSUPPORTED when it is asked for
+ * scores. A vision model without preprocessor_config.json gets ViT's own steps. */
+int intake_open(intake *ret, const char *path, const model *m, engine *e, shoal_err *err);
 void intake_done(intake *in); /* a zeroed one is fine */
 
 typedef struct intake_totals {

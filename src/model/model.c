@@ -291,6 +291,11 @@ const char *model_generation_json(const model *m)
     return m->generation_json;
 }
 
+const char *model_series_json(const model *m)
+{
+    return m->series_json;
+}
+
 const char *model_preprocessor_json(const model *m)
 {
     return m->preprocessor_json;

@@ -34,10 +34,10 @@ typedef struct model_options {
     bool no_tokenizer;         /* do not load it, only the chat template (fuzzing, inspection) */
 } model_options;
 
-/* `path` is a .gguf file, a folder with config.json, or Silero's voice detector as .safetensors. Options may be NULL. Every tensor the
- * architecture needs is present and has the right shape when this returns 0.
- * A tokenizer of a kind that is not supported yet does not fail the load: model_tokenizer gives NULL
- * and model_tokenizer_error says why. */
+/* `path` is a .gguf file, a folder with config.json, or Silero's voice detector as .safetensors. Options may
+ * be NULL. Every tensor the architecture needs is present and has the right shape when this returns 0. A
+ * tokenizer of a kind that is not supported yet does not fail the load: model_tokenizer gives NULL and
+ * model_tokenizer_error says why. */
 int model_open(model **ret, const char *path, const model_options *opts, shoal_err *err);
 void model_free(model *m);
 
@@ -51,10 +51,14 @@ const tokenizer *model_tokenizer(const model *m); /* NULL: see model_tokenizer_e
 const char *model_tokenizer_error(const model *m);
 const chat_template *model_chat_template(const model *m); /* NULL: none, or see the next */
 const char *model_chat_template_error(const model *m);    /* why a template it has cannot be used, or NULL */
-/* Of what hears: the texts of generation_config.json and preprocessor_config.json (in GGUF the strings
- * "shoal.generation_config" and "shoal.preprocessor_config"), checked to be JSON objects; NULL: it has none. */
+/* What stands in front of the network, as texts that were checked to be JSON objects; NULL: it has none. Of
+ * what hears generation_config.json and preprocessor_config.json (in GGUF the strings
+ * "shoal.generation_config" and "shoal.preprocessor_config"), of what sees the latter, of what scores series
+ * config.json
+ * ("shoal.series_config"). */
 const char *model_generation_json(const model *m);
 const char *model_preprocessor_json(const model *m);
+const char *model_series_json(const model *m);
 /* What its user should know: a sentence about where its answers are not the original's. NULL: nothing. */
 const char *model_notice(const model *m);
 /* It cannot answer from a tool's result (shoal.tool_results = "quote" in its file): the result is the reply.
@@ -99,7 +103,7 @@ typedef struct quantize_options {
     const char *const *overrides;
     size_t n_overrides;
     const importance *importance; /* how much columns matter; NULL: all alike */
-    const char *name, *version;          /* general.name, general.version; NULL keeps the source's */
+    const char *name, *version;   /* general.name, general.version; NULL keeps the source's */
     /* Not 0: stop here, with SHOAL_ECANCELLED and nothing written. */
     int (*progress)(void *user, size_t done, size_t total, const char *tensor);
     void *user;
@@ -109,7 +113,8 @@ typedef struct quantize_options {
  * file). Where cols are no multiple of the type's block the field's next type of 32 is taken (Q4_K: Q5_0,
  * Q5_K: Q5_1, Q6_K: Q8_0, the others IQ4_NL), and F16 at last. F16 become also position
  * embeddings and a classifier's output, which are small and add their error to every token; BERT's token
- * types stay F32, since other engines know no other. An override reaches them all. The error figures compare what was written with what was read. */
+ * types stay F32, since other engines know no other. An override reaches them all. The error figures compare
+ * what was written with what was read. */
 int quantize_model(const char *in, const char *out, const quantize_options *opts, quantize_report *ret,
                    shoal_err *err);
 

@@ -40,13 +40,13 @@ int model_build_template(model *m, const char *source, size_t len, const char *w
     return m->chat_error ? 0 : err_nomem(err);
 }
 
-int model_build_speech(model *m, const char **ret, const char *text, size_t len, const char *what,
+int model_build_input(model *m, const char **ret, const char *text, size_t len, const char *what,
                        shoal_err *err)
 {
     json_t *j = NULL;
-    if (len > MODEL_SPEECH_JSON_MAX)
+    if (len > MODEL_INPUT_JSON_MAX)
         return err_set(err, SHOAL_ELIMIT, "%s: %zu bytes of configuration, over %d", what, len,
-                       MODEL_SPEECH_JSON_MAX);
+                       MODEL_INPUT_JSON_MAX);
     int rc = json_parse(&j, text, len, what, err);
     if (rc == 0 && !json_is_object(j)) rc = err_set(err, SHOAL_EFORMAT, "%s: not a JSON object", what);
     json_decref(j);

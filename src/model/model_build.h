@@ -17,7 +17,7 @@ int model_build_tokenizer(model *m, int rc, shoal_err *err);
 int model_build_template(model *m, const char *source, size_t len, const char *what, shoal_err *err);
 
 /* Keep one of the two texts of a model that hears; SHOAL_EFORMAT when it is no JSON object. */
-int model_build_speech(model *m, const char **ret, const char *text, size_t len, const char *what,
+int model_build_input(model *m, const char **ret, const char *text, size_t len, const char *what,
                        shoal_err *err);
 
 /* The file should tell of a sliding window and does not: write the notice. */

@@ -190,18 +190,20 @@ static int load_text_side(model *m, gguf *g, bool no_tokenizer, shoal_err *err)
     return model_build_template(m, source, len, m->path, err);
 }
 
-static int load_speech_side(model *m, gguf *g, shoal_err *err)
+/* What stands in front of the network, for those that read no text. */
+static int load_input_side(model *m, gguf *g, shoal_err *err)
 {
     const struct {
         const char *key, **to;
     } texts[] = {{"shoal.generation_config", &m->generation_json},
-                 {"shoal.preprocessor_config", &m->preprocessor_json}};
+                 {"shoal.preprocessor_config", &m->preprocessor_json},
+                 {"shoal.series_config", &m->series_json}};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof texts / sizeof *texts; i++) {
         size_t len;
         const gguf_kv *kv = gguf_find(g, texts[i].key);
         const char *text = kv ? gguf_string(kv, &len) : NULL;
-        if (text) rc = model_build_speech(m, texts[i].to, text, len, m->path, err);
+        if (text) rc = model_build_input(m, texts[i].to, text, len, m->path, err);
     }
     return rc;
 }
@@ -246,6 +248,6 @@ int model_load_gguf(model *m, const model_options *opts, shoal_err *err)
     if (rc == 0) rc = read_window(m, m->file, err);
     if (rc == 0) rc = adopt_tensors(m, m->file, err);
     if (rc == 0) rc = load_text_side(m, m->file, opts->no_tokenizer, err);
-    if (rc == 0 && m->config.task == TASK_TRANSCRIBE) rc = load_speech_side(m, m->file, err);
+    if (rc == 0) rc = load_input_side(m, m->file, err);
     return rc;
 }

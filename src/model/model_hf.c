@@ -186,22 +186,28 @@ static int load_text_side(model *m, bool no_tokenizer, shoal_err *err)
     return rc;
 }
 
-static int load_speech_text(model *m, const char *file, const char **ret, shoal_err *err)
+static int load_input_text(model *m, const char *file, const char **ret, shoal_err *err)
 {
     buf text = {0};
     char *path = join(m, file);
     if (!path) return err_nomem(err);
     if (!file_exists(path)) return 0;
-    int rc = file_read(&text, path, MODEL_SPEECH_JSON_MAX, err);
-    if (rc == 0) rc = model_build_speech(m, ret, text.data ? text.data : "", text.len, path, err);
+    int rc = file_read(&text, path, MODEL_INPUT_JSON_MAX, err);
+    if (rc == 0) rc = model_build_input(m, ret, text.data ? text.data : "", text.len, path, err);
     buf_done(&text);
     return rc;
 }
 
-static int load_speech_side(model *m, shoal_err *err)
+/* What stands in front of the network, for those that read no text. */
+static int load_input_side(model *m, shoal_err *err)
 {
-    int rc = load_speech_text(m, "generation_config.json", &m->generation_json, err);
-    return rc ? rc : load_speech_text(m, "preprocessor_config.json", &m->preprocessor_json, err);
+    model_task task = m->config.task;
+    int rc = 0;
+    if (task == TASK_TRANSCRIBE) rc = load_input_text(m, "generation_config.json", &m->generation_json, err);
+    if (rc == 0 && (task == TASK_TRANSCRIBE || task == TASK_IMAGE))
+        rc = load_input_text(m, "preprocessor_config.json", &m->preprocessor_json, err);
+    if (rc == 0 && task == TASK_SCORE) rc = load_input_text(m, "config.json", &m->series_json, err);
+    return rc;
 }
 
 int model_load_hf(model *m, const model_options *opts, shoal_err *err)
@@ -211,6 +217,6 @@ int model_load_hf(model *m, const model_options *opts, shoal_err *err)
     if (unknown) return refuse(m, unknown, err);
     if (rc == 0) rc = load_weights(m, err);
     if (rc == 0) rc = load_text_side(m, opts->no_tokenizer, err);
-    if (rc == 0 && m->config.task == TASK_TRANSCRIBE) rc = load_speech_side(m, err);
+    if (rc == 0) rc = load_input_side(m, err);
     return rc;
 }

@@ -25,15 +25,16 @@ struct model {
     const char *tok_error, *chat_error;
     const char *tok_path; /* of a llama2.c checkpoint's tokenizer; NULL: none */
     const char *notice;
-    const char *generation_json, *preprocessor_json; /* of what hears; NULL: none */
+    const char *generation_json, *preprocessor_json; /* of what hears, or sees; NULL: none */
+    const char *series_json;                         /* config.json of what scores series; NULL: none */
     bool quotes_results;
     importance *importance; /* the caller's */
     bool has_digest;
     sha256_digest digest;
 };
 
-enum { MODEL_SPEECH_JSON_MAX = 1 << 20 }; /* bytes of each of its two texts */
-enum { MODEL_JSON_MAX = 64 << 20 }; /* bytes of tokenizer.json and its like */
+enum { MODEL_INPUT_JSON_MAX = 1 << 20 }; /* bytes of each of its two texts */
+enum { MODEL_JSON_MAX = 64 << 20 };       /* bytes of tokenizer.json and its like */
 
 /* The loaders fill config, tensors, maps, name, tokenizer and chat template. */
 int model_load_gguf(model *m, const model_options *opts, shoal_err *err);

@@ -54,6 +54,7 @@ static int put_folder(gguf_out *o, const model *m, shoal_err *err)
     }
     if (m->generation_json) gguf_out_str(o, "shoal.generation_config", m->generation_json);
     if (m->preprocessor_json) gguf_out_str(o, "shoal.preprocessor_config", m->preprocessor_json);
+    if (m->series_json) gguf_out_str(o, "shoal.series_config", m->series_json);
     return rc;
 }
 

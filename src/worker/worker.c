@@ -163,7 +163,7 @@ static int start_engine(worker *w, const worker_options *o, shoal_err *err)
     if (rc == 0) rc = service_detect_open(w, o->path, err);
     if (rc || w->voice) return rc;
     rc = engine_new(&w->engine, w->model, &eo, err);
-    if (rc == 0) rc = intake_open(&w->intake, o->path, model_get_config(w->model), w->engine, err);
+    if (rc == 0) rc = intake_open(&w->intake, o->path, w->model, w->engine, err);
     if (rc == 0 && w->intake.notice)
         LOG(LOG_WARN, "worker", "model_notice", LOG_S("model", w->name), LOG_S("notice", w->intake.notice));
     for (size_t i = 0; rc == 0 && i < o->n_adapters; i++)

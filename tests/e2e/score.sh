@@ -85,6 +85,25 @@ expect 0 '"architecture":"xgboost","task":"score".*"labels":\["normal","drift","
     models inspect "$trees/model.xgb.json.gz" --json
 expect 0 'for "classify-image"' models inspect "$vit" --quick
 
+# ---- a GGUF file brings along what stands in front of its network
+mkdir "$work/vit" && cp "$vit"/*.json "$vit/model.safetensors" "$work/vit/"
+echo '{"size":{"height":32,"width":32},"image_mean":[0.1,0.2,0.3],"image_std":[0.4,0.5,0.6],"resample":2}' \
+    >"$work/vit/preprocessor_config.json"
+for model in "$work/vit" "$lstm"; do
+    expect 0 ' bytes, ' quantize "$model" "$work/whole.gguf" --type f32
+    for m in "$model" "$work/whole.gguf"; do
+        if [ "$model" = "$lstm" ]; then
+            "$SHOAL_BIN" score "$m" "$demo" --json
+        else
+            "$SHOAL_BIN" classify "$m" --image "$data/signal/alpha.png" --json
+        fi >"$work/$([ "$m" = "$model" ] && echo folder || echo gguf).json" 2>"$err" || fail "$m: $(cat "$err")"
+    done
+    cmp "$work/folder.json" "$work/gguf.json" || fail "the GGUF file of $model answers otherwise"
+    [ -s "$err" ] && fail "a note for what is told: $(cat "$err")"
+done
+"$SHOAL_BIN" classify "$vit" --image "$data/signal/alpha.png" --json >"$out" 2>/dev/null
+"$SHOAL_BIN" classify "$work/vit" --image "$data/signal/alpha.png" --json | cmp -s - "$out" && fail "its steps change nothing"
+
 # ---- the endpoints
 cat >"$work/shoal.yaml" <<END
 listen: 127.0.0.1:0
