@@ -1,0 +1,512 @@
+/* placement.c: keep, promote, spread, fill: in passes until nothing changes. */
+#include "cluster/placement.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PASSES_MAX = 16, /* each brings replicas nearer to where they stay; see the property tests */
+    NOWHERE = -1,
+    SITE_WEIGHT = 1 << 16, /* one replica at the site weighs more than all on a node */
+};
+
+#define NAME(e, n) n,
+static const char *const why_texts[] = {PLACEMENT_WHY_TABLE(NAME)};
+static const char *const no_texts[] = {PLACEMENT_NO_TABLE(NAME)};
+#undef NAME
+
+const char *placement_why_text(placement_why w)
+{
+    return why_texts[w];
+}
+
+const char *placement_no_text(placement_no n)
+{
+    return no_texts[n];
+}
+
+/* ---- rules --------------------------------------------------------------------------------------- */
+
+uint64_t placement_budget_bytes(const node *n)
+{
+    return n->memory_bytes / 100 * PLACEMENT_MEMORY_PERCENT;
+}
+
+static bool is_named(const placement_model *m, const node *n)
+{
+    for (size_t i = 0; i < m->n_nodes; i++)
+        if (strcmp(m->nodes[i], n->name) == 0) return true;
+    return m->n_nodes == 0;
+}
+
+static bool has_labels(const placement_model *m, const node *n)
+{
+    for (size_t i = 0; i < m->n_labels; i++)
+        if (!node_has_label(n, m->labels[i])) return false;
+    return true;
+}
+
+placement_no placement_may(const placement_model *m, const node *n, uint64_t taken_bytes, bool stays)
+{
+    uint64_t budget = placement_budget_bytes(n);
+    if (!is_named(m, n)) return PLACEMENT_NOT_NAMED;
+    if (n->draining) return PLACEMENT_DRAINING;
+    if (!has_labels(m, n)) return PLACEMENT_NO_LABEL;
+    if (m->max_rtt_ms > 0 && n->rtt_ms > m->max_rtt_ms * (stays ? 1.5 : 1)) return PLACEMENT_TOO_FAR;
+    if (m->battery == PLACEMENT_BATTERY_NEVER && n->on_battery) return PLACEMENT_ON_BATTERY;
+    if (taken_bytes > budget || m->memory_bytes > budget - taken_bytes) return PLACEMENT_NO_MEMORY;
+    return PLACEMENT_YES;
+}
+
+/* ---- the table of a pass ------------------------------------------------------------------------- */
+
+typedef struct seat {
+    placement_seat s;
+    bool out; /* left */
+} seat;
+
+typedef struct desk {
+    const node *nodes;
+    size_t n_nodes;
+    const placement_model *models;
+    size_t n_models;
+    size_t *site;      /* [n_nodes]: the first node of the same site */
+    size_t *order;     /* [n_models]: the largest first */
+    uint64_t *taken;   /* [n_nodes] bytes */
+    double *work;      /* [n_nodes] bytes that serving reads */
+    unsigned *on_node; /* [n_nodes] of the model in hand, */
+    unsigned *on_site; /* and of it at the site */
+    seat *seats;
+    size_t n_seats, cap;
+    placement_leaver *leavers;
+    size_t n_leavers, leavers_cap;
+    bool failed, changed;
+} desk;
+
+/* What the node reads a second, in some unit that all nodes share; busy ones are slower. */
+static double speed_of(const node *n)
+{
+    double speed = n->bytes_per_s > 0 ? n->bytes_per_s : 4e9 * (n->n_cores ? n->n_cores : 1);
+    double busy = n->n_cores ? n->load_1m / n->n_cores : 0;
+    return speed * (busy < 0.5 ? 1 : busy < 2 ? 0.5 : 0.25);
+}
+
+static bool runs_low(const node *n)
+{
+    return n->on_battery && n->battery_percent < PLACEMENT_BATTERY_LOW;
+}
+
+static void count(desk *d, const seat *x, int by)
+{
+    const placement_model *m = &d->models[x->s.model];
+    uint64_t bytes = m->memory_bytes;
+    d->taken[x->s.node] += by > 0 ? bytes : -bytes;
+    if (!x->s.standby) d->work[x->s.node] += by * (double)bytes;
+}
+
+static void take_in_hand(desk *d, size_t model)
+{
+    memset(d->on_node, 0, d->n_nodes * sizeof *d->on_node);
+    memset(d->on_site, 0, d->n_nodes * sizeof *d->on_site);
+    for (size_t i = 0; i < d->n_seats; i++) {
+        const seat *x = &d->seats[i];
+        if (x->out || x->s.model != model) continue;
+        d->on_node[x->s.node]++;
+        d->on_site[d->site[x->s.node]]++;
+    }
+}
+
+static void sit(desk *d, size_t model, size_t at, bool standby, placement_why why)
+{
+    if (d->n_seats == d->cap) {
+        size_t cap = d->cap ? 2 * d->cap : 64;
+        seat *p = realloc(d->seats, cap * sizeof *p);
+        if (!p) {
+            d->failed = true;
+            return;
+        }
+        d->seats = p;
+        d->cap = cap;
+    }
+    seat *x = &d->seats[d->n_seats++];
+    *x = (seat){.s = {.model = model, .node = at, .standby = standby, .why = why}};
+    count(d, x, 1);
+    d->on_node[at]++;
+    d->on_site[d->site[at]]++;
+    d->changed |= why != PLACEMENT_STAYS;
+}
+
+static void note_leaver(desk *d, const char *model, const char *at, placement_why why)
+{
+    if (d->n_leavers == d->leavers_cap) {
+        size_t cap = d->leavers_cap ? 2 * d->leavers_cap : 16;
+        placement_leaver *p = realloc(d->leavers, cap * sizeof *p);
+        if (!p) {
+            d->failed = true;
+            return;
+        }
+        d->leavers = p;
+        d->leavers_cap = cap;
+    }
+    d->leavers[d->n_leavers++] = (placement_leaver){model, at, why};
+}
+
+/* A seat that began in this plan just vanishes. */
+static void leave(desk *d, seat *x, placement_why why)
+{
+    bool was_there = x->s.why == PLACEMENT_STAYS || x->s.why == PLACEMENT_PROMOTED;
+    x->out = true;
+    count(d, x, -1);
+    d->on_node[x->s.node]--;
+    d->on_site[d->site[x->s.node]]--;
+    d->changed = true;
+    if (was_there) note_leaver(d, d->models[x->s.model].name, d->nodes[x->s.node].name, why);
+}
+
+/* ---- choosing a node ----------------------------------------------------------------------------- */
+
+/* How near the model's other replicas are: less is better, and a smaller site count before a smaller node
+ * count. */
+static unsigned nearness(const desk *d, const placement_model *m, size_t at)
+{
+    if (m->spread == PLACEMENT_ANYHOW) return 0;
+    unsigned near = d->on_node[at];
+    return m->spread == PLACEMENT_BY_SITE ? d->on_site[d->site[at]] * SITE_WEIGHT + near : near;
+}
+
+typedef struct bid {
+    bool battery;
+    unsigned near;
+    double cost;
+    const char *name;
+} bid;
+
+static bid bid_of(const desk *d, const placement_model *m, size_t at)
+{
+    const node *n = &d->nodes[at];
+    return (bid){.battery = n->on_battery && m->battery == PLACEMENT_BATTERY_AVOID,
+                 .near = nearness(d, m, at),
+                 .cost = (d->work[at] + (double)m->memory_bytes) / speed_of(n),
+                 .name = n->name};
+}
+
+static bool is_better(const bid *a, const bid *b)
+{
+    if (a->battery != b->battery) return b->battery;
+    if (a->near != b->near) return a->near < b->near;
+    if (a->cost != b->cost) return a->cost < b->cost;
+    return strcmp(a->name, b->name) < 0;
+}
+
+static bool has_reason_to_move(const desk *d, const seat *x, size_t to);
+
+/* What the mover itself adds to the nearness of a place. */
+static unsigned own_part(const desk *d, const placement_model *m, const seat *mover, size_t at)
+{
+    if (!mover) return 0;
+    bool same_site = m->spread == PLACEMENT_BY_SITE && d->site[mover->s.node] == d->site[at];
+    return (mover->s.node == at) + (same_site ? SITE_WEIGHT : 0);
+}
+
+/* The best node for one more; with a mover, of those that are reason enough for it to go there. */
+static long choose(const desk *d, size_t model, const seat *mover, placement_why *ret_why)
+{
+    const placement_model *m = &d->models[model];
+    long best = NOWHERE;
+    bid best_bid = {0};
+    size_t n_may = 0;
+    bool nearer = false;
+    for (size_t i = 0; i < d->n_nodes; i++) {
+        if (placement_may(m, &d->nodes[i], d->taken[i], false) != PLACEMENT_YES) continue;
+        bid b = bid_of(d, m, i);
+        n_may++;
+        nearer |= b.near > own_part(d, m, mover, i);
+        if (mover && !has_reason_to_move(d, mover, i)) continue;
+        if (best != NOWHERE && !is_better(&b, &best_bid)) continue;
+        best = (long)i;
+        best_bid = b;
+    }
+    *ret_why = n_may == 1                     ? PLACEMENT_ONLY
+               : nearer && best_bid.near == 0 ? PLACEMENT_SPREADS
+                                              : PLACEMENT_FASTEST;
+    return best;
+}
+
+/* ---- the steps ----------------------------------------------------------------------------------- */
+
+static long find_node(const desk *d, const char *name)
+{
+    for (size_t i = 0; i < d->n_nodes; i++)
+        if (strcmp(d->nodes[i].name, name) == 0) return (long)i;
+    return NOWHERE;
+}
+
+static long find_model(const desk *d, const char *name)
+{
+    for (size_t i = 0; i < d->n_models; i++)
+        if (strcmp(d->models[i].name, name) == 0) return (long)i;
+    return NOWHERE;
+}
+
+/* What is there sits down first; what may not be there is shown the door. */
+static void seat_present(desk *d, const placement_now *x)
+{
+    long model = find_model(d, x->model), at = find_node(d, x->node);
+    if (at == NOWHERE)
+        note_leaver(d, x->model, x->node, PLACEMENT_GONE);
+    else if (model == NOWHERE)
+        note_leaver(d, x->model, x->node, PLACEMENT_UNWANTED);
+    else if (placement_may(&d->models[model], &d->nodes[at], d->taken[at], true) != PLACEMENT_YES)
+        note_leaver(d, x->model, x->node, PLACEMENT_FORBIDDEN);
+    else
+        sit(d, (size_t)model, (size_t)at, x->standby, PLACEMENT_STAYS);
+}
+
+/* Those that serve before those that wait, in case that it has become tight. */
+static void seat_all_present(desk *d, const placement_now *now, size_t n)
+{
+    for (int standby = 0; standby < 2; standby++)
+        for (size_t i = 0; i < n; i++)
+            if (now[i].standby == standby) seat_present(d, &now[i]);
+}
+
+static unsigned count_seats(const desk *d, size_t model, bool standby)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < d->n_seats; i++)
+        n += !d->seats[i].out && d->seats[i].s.model == model && d->seats[i].s.standby == standby;
+    return n;
+}
+
+/* The model's seat that is worst placed (or best); NULL when it has none of the kind. */
+static seat *pick_seat(desk *d, size_t model, bool standby, bool worst)
+{
+    const placement_model *m = &d->models[model];
+    seat *found = NULL;
+    bid found_bid = {0};
+    for (size_t i = 0; i < d->n_seats; i++) {
+        seat *x = &d->seats[i];
+        if (x->out || x->s.model != model || x->s.standby != standby) continue;
+        bid b = bid_of(d, m, x->s.node);
+        if (found && is_better(&b, &found_bid) == worst) continue;
+        found = x;
+        found_bid = b;
+    }
+    return found;
+}
+
+static void drop_unwanted(desk *d, size_t model)
+{
+    const placement_model *m = &d->models[model];
+    for (unsigned n = count_seats(d, model, true);
+         n > m->n_standby && count_seats(d, model, false) >= m->n_replicas; n--)
+        leave(d, pick_seat(d, model, true, true), PLACEMENT_UNWANTED);
+    for (unsigned n = count_seats(d, model, false); n > m->n_replicas; n--)
+        leave(d, pick_seat(d, model, false, true), PLACEMENT_UNWANTED);
+}
+
+/* Off a battery that runs low, and off a crowded place to one that is less so even with this one. */
+static bool has_reason_to_move(const desk *d, const seat *x, size_t to)
+{
+    const placement_model *m = &d->models[x->s.model];
+    const node *from = &d->nodes[x->s.node];
+    bool avoids = m->battery == PLACEMENT_BATTERY_AVOID, to_battery = d->nodes[to].on_battery;
+    if (avoids && runs_low(from)) return !to_battery;
+    if ((avoids && to_battery && !from->on_battery) || m->spread == PLACEMENT_ANYHOW) return false;
+    unsigned site_here = d->on_site[d->site[x->s.node]], site_there = d->on_site[d->site[to]];
+    bool same_site = d->site[x->s.node] == d->site[to];
+    if (m->spread == PLACEMENT_BY_SITE && !same_site) return site_here > site_there + 1;
+    return d->on_node[x->s.node] > d->on_node[to] + 1;
+}
+
+static void spread(desk *d, size_t model)
+{
+    for (size_t i = 0; i < d->n_seats && !d->failed; i++) {
+        const seat *x = &d->seats[i];
+        placement_why why;
+        if (x->out || x->s.model != model) continue;
+        long to = choose(d, model, x, &why);
+        if (to == NOWHERE) continue;
+        bool standby = x->s.standby, low = runs_low(&d->nodes[x->s.node]);
+        leave(d, &d->seats[i], low ? PLACEMENT_LOW : PLACEMENT_CROWDED);
+        sit(d, model, (size_t)to, standby, why);
+    }
+}
+
+static void promote(desk *d, size_t model)
+{
+    seat *x;
+    for (unsigned n = count_seats(d, model, false); n < d->models[model].n_replicas; n++) {
+        if (!(x = pick_seat(d, model, true, false))) return;
+        count(d, x, -1);
+        x->s.standby = false;
+        if (x->s.why == PLACEMENT_STAYS) x->s.why = PLACEMENT_PROMOTED;
+        count(d, x, 1);
+        d->changed = true;
+    }
+}
+
+static void fill(desk *d, size_t model, bool standby)
+{
+    const placement_model *m = &d->models[model];
+    unsigned wanted = standby ? m->n_standby : m->n_replicas;
+    for (unsigned n = count_seats(d, model, standby); n < wanted && !d->failed; n++) {
+        placement_why why;
+        long at = choose(d, model, NULL, &why);
+        if (at == NOWHERE) return;
+        sit(d, model, (size_t)at, standby, why);
+    }
+}
+
+static uint64_t standby_bytes(const desk *d, size_t at)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < d->n_seats; i++) {
+        const seat *x = &d->seats[i];
+        if (!x->out && x->s.standby && x->s.node == at) n += d->models[x->s.model].memory_bytes;
+    }
+    return n;
+}
+
+/* A model that nobody serves may have the memory of standbys. */
+static void evict_for(desk *d, size_t model)
+{
+    const placement_model *m = &d->models[model];
+    if (m->n_replicas == 0 || count_seats(d, model, false) > 0) return;
+    for (size_t at = 0; at < d->n_nodes; at++) {
+        uint64_t free_bytes = standby_bytes(d, at);
+        if (free_bytes == 0 ||
+            placement_may(m, &d->nodes[at], d->taken[at] - free_bytes, false) != PLACEMENT_YES)
+            continue;
+        for (size_t i = 0; i < d->n_seats; i++) {
+            seat *x = &d->seats[i];
+            if (x->out || !x->s.standby || x->s.node != at) continue;
+            leave(d, x, PLACEMENT_EVICTED);
+            if (placement_may(m, &d->nodes[at], d->taken[at], false) == PLACEMENT_YES) break;
+        }
+        take_in_hand(d, model);
+        sit(d, model, at, false, PLACEMENT_ONLY);
+        return;
+    }
+}
+
+static void run_pass(desk *d)
+{
+    d->changed = false;
+    for (size_t i = 0; i < d->n_models && !d->failed; i++) {
+        size_t model = d->order[i];
+        take_in_hand(d, model);
+        drop_unwanted(d, model);
+        promote(d, model);
+        fill(d, model, false);
+        evict_for(d, model);
+        take_in_hand(d, model);
+        spread(d, model);
+    }
+    for (size_t i = 0; i < d->n_models && !d->failed; i++) {
+        take_in_hand(d, d->order[i]);
+        fill(d, d->order[i], true);
+    }
+}
+
+/* ---- in and out ---------------------------------------------------------------------------------- */
+
+static bool goes_first(const placement_model *a, const placement_model *b)
+{
+    if (a->memory_bytes != b->memory_bytes) return a->memory_bytes > b->memory_bytes;
+    return strcmp(a->name, b->name) < 0;
+}
+
+static void order_models(desk *d)
+{
+    for (size_t i = 0; i < d->n_models; i++) {
+        size_t k = i;
+        for (; k > 0 && goes_first(&d->models[i], &d->models[d->order[k - 1]]); k--)
+            d->order[k] = d->order[k - 1];
+        d->order[k] = i;
+    }
+}
+
+static bool same_site(const node *a, const node *b)
+{
+    return strcmp(a->site ? a->site : "", b->site ? b->site : "") == 0;
+}
+
+static int desk_open(desk *d, shoal_err *err)
+{
+    size_t n = d->n_nodes + 1;
+    d->site = calloc(n, sizeof *d->site);
+    d->order = calloc(d->n_models + 1, sizeof *d->order);
+    d->taken = calloc(n, sizeof *d->taken);
+    d->work = calloc(n, sizeof *d->work);
+    d->on_node = calloc(n, sizeof *d->on_node);
+    d->on_site = calloc(n, sizeof *d->on_site);
+    if (!d->site || !d->order || !d->taken || !d->work || !d->on_node || !d->on_site) return err_nomem(err);
+    for (size_t i = 0; i < d->n_nodes; i++)
+        while (!same_site(&d->nodes[i], &d->nodes[d->site[i]])) d->site[i]++;
+    order_models(d);
+    return 0;
+}
+
+static void desk_close(desk *d)
+{
+    free(d->site);
+    free(d->order);
+    free(d->taken);
+    free(d->work);
+    free(d->on_node);
+    free(d->on_site);
+    free(d->seats);
+    free(d->leavers);
+}
+
+static void collect(desk *d, placement *p)
+{
+    for (size_t model = 0; model < d->n_models; model++) {
+        const placement_model *m = &d->models[model];
+        unsigned n[2] = {count_seats(d, model, false), count_seats(d, model, true)};
+        for (int standby = 0; standby < 2; standby++)
+            for (size_t i = 0; i < d->n_seats; i++) {
+                const seat *x = &d->seats[i];
+                if (!x->out && x->s.model == model && x->s.standby == standby) p->seats[p->n_seats++] = x->s;
+            }
+        if (n[0] < m->n_replicas || n[1] < m->n_standby)
+            p->gaps[p->n_gaps++] = (placement_gap){
+                .model = model, .n_replicas = m->n_replicas - n[0], .n_standby = m->n_standby - n[1]};
+    }
+    p->leavers = d->leavers;
+    p->n_leavers = d->n_leavers;
+    d->leavers = NULL;
+}
+
+int placement_plan(placement *ret, const node *nodes, size_t n_nodes, const placement_model *models,
+                   size_t n_models, const placement_now *now, size_t n_now, shoal_err *err)
+{
+    desk d = {.nodes = nodes, .n_nodes = n_nodes, .models = models, .n_models = n_models};
+    placement p = {0};
+    int rc = desk_open(&d, err);
+    if (rc == 0) {
+        seat_all_present(&d, now, n_now);
+        d.changed = true;
+        for (int i = 0; i < PASSES_MAX && d.changed && !d.failed; i++) run_pass(&d);
+        p.seats = calloc(d.n_seats + 1, sizeof *p.seats);
+        p.gaps = calloc(n_models + 1, sizeof *p.gaps);
+        if (d.failed || !p.seats || !p.gaps) rc = err_nomem(err);
+    }
+    if (rc == 0) {
+        collect(&d, &p);
+        *ret = p;
+    } else {
+        placement_done(&p);
+    }
+    desk_close(&d);
+    return rc;
+}
+
+void placement_done(placement *p)
+{
+    free(p->seats);
+    free(p->leavers);
+    free(p->gaps);
+    *p = (placement){0};
+}

@@ -1,0 +1,130 @@
+/* placement.h: which node runs which model, as a pure function of nodes, models and how things are.
+ *
+ * What is there stays where it may stay: nothing moves for balance, so that a node that comes back, or a
+ * cluster that is looked at twice, causes no reshuffle. A replica moves only from a node that is gone,
+ * drains, lacks what the model asks for or runs out of battery, and off a node (or site) that it shares while
+ * another one that fits has none. Missing replicas come first, the largest models before the small; a standby
+ * that is loaded elsewhere takes over at once; standbys are placed last, and give way where a model has no
+ * replica at all.
+ *
+ * A new replica goes where the least is to be read for each byte a second that the machine reads: to the node
+ * with the lowest (weights placed there + its own) / speed. Equal ones are taken in the order of their names.
+ *
+ *     placement p;
+ *     placement_plan(&p, nodes, n_nodes, models, n_models, now, n_now, &err);
+ *     for (size_t i = 0; i < p.n_seats; i++) print(models[p.seats[i].model].name,
+ * nodes[p.seats[i].node].name); placement_done(&p);
+ *
+ * No clock, no chance, no I/O: the same input gives the same plan, and the plan as input gives itself. */
+#ifndef CLUSTER_PLACEMENT_H
+#define CLUSTER_PLACEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "cluster/node.h"
+
+/* X(enum, name) */
+#define PLACEMENT_SPREAD_TABLE(X)                                                               \
+    X(PLACEMENT_BY_NODE, "node") /* no second one on a node while another that fits has none */ \
+    X(PLACEMENT_BY_SITE, "site") /* the same for sites, and then for nodes */                   \
+    X(PLACEMENT_ANYHOW, "none")
+#define PLACEMENT_BATTERY_TABLE(X)                                         \
+    X(PLACEMENT_BATTERY_AVOID, "avoid") /* only where nothing else fits */ \
+    X(PLACEMENT_BATTERY_ALLOW, "allow")                                    \
+    X(PLACEMENT_BATTERY_NEVER, "never")
+/* Why a replica is where it is, and (from GONE on) why it is not any more. */
+#define PLACEMENT_WHY_TABLE(X)                                                  \
+    X(PLACEMENT_STAYS, "it is there already")                                   \
+    X(PLACEMENT_PROMOTED, "it was loaded there as a standby")                   \
+    X(PLACEMENT_ONLY, "no other node may have it")                              \
+    X(PLACEMENT_FASTEST, "the most speed is left there")                        \
+    X(PLACEMENT_SPREADS, "no other replica of the model is as near")            \
+    X(PLACEMENT_GONE, "the node is gone")                                       \
+    X(PLACEMENT_UNWANTED, "fewer are wanted")                                   \
+    X(PLACEMENT_FORBIDDEN, "the node may not have it any more")                 \
+    X(PLACEMENT_LOW, "the node's battery runs low")                             \
+    X(PLACEMENT_CROWDED, "it shared a place with another replica of the model") \
+    X(PLACEMENT_EVICTED, "a model without any replica needs the memory")
+/* Why a node may not have a model. */
+#define PLACEMENT_NO_TABLE(X)                             \
+    X(PLACEMENT_YES, "it may")                            \
+    X(PLACEMENT_NOT_NAMED, "the model names other nodes") \
+    X(PLACEMENT_DRAINING, "the node drains")              \
+    X(PLACEMENT_NO_LABEL, "it lacks a label")             \
+    X(PLACEMENT_TOO_FAR, "it is too far away")            \
+    X(PLACEMENT_ON_BATTERY, "it runs on battery")         \
+    X(PLACEMENT_NO_MEMORY, "its memory is taken")
+#define PLACEMENT_ENUM(e, n) e,
+typedef enum placement_spread { PLACEMENT_SPREAD_TABLE(PLACEMENT_ENUM) } placement_spread;
+typedef enum placement_battery { PLACEMENT_BATTERY_TABLE(PLACEMENT_ENUM) } placement_battery;
+typedef enum placement_why { PLACEMENT_WHY_TABLE(PLACEMENT_ENUM) } placement_why;
+typedef enum placement_no { PLACEMENT_NO_TABLE(PLACEMENT_ENUM) } placement_no;
+#undef PLACEMENT_ENUM
+const char *placement_why_text(placement_why w);
+const char *placement_no_text(placement_no n);
+
+typedef struct placement_model {
+    const char *name;
+    unsigned n_replicas, n_standby; /* wanted; n_standby are loaded, and serve when one is missing */
+    uint64_t memory_bytes;          /* of one replica */
+    const char *const *labels;      /* the node has all of these */
+    size_t n_labels;
+    const char *const *nodes; /* and is one of these; none: any */
+    size_t n_nodes;
+    placement_spread spread;
+    placement_battery battery;
+    double max_rtt_ms; /* 0: any */
+} placement_model;
+
+/* A replica as it is now. */
+typedef struct placement_now {
+    const char *model, *node;
+    bool standby;
+} placement_now;
+
+typedef struct placement_seat {
+    size_t model, node; /* places in the lists */
+    bool standby;
+    placement_why why;
+} placement_seat;
+
+/* One that ends; by name, since its node or model may be in no list. */
+typedef struct placement_leaver {
+    const char *model, *node;
+    placement_why why;
+} placement_leaver;
+
+typedef struct placement_gap {
+    size_t model;
+    unsigned n_replicas, n_standby; /* wanted, and nowhere to go */
+} placement_gap;
+
+typedef struct placement {
+    placement_seat *seats; /* in the order of the models, replicas before standbys */
+    size_t n_seats;
+    placement_leaver *leavers; /* their names are those of the input */
+    size_t n_leavers;
+    placement_gap *gaps;
+    size_t n_gaps;
+} placement;
+
+enum {
+    PLACEMENT_BATTERY_LOW = 20,    /* percent; below it what may run elsewhere moves */
+    PLACEMENT_MEMORY_PERCENT = 90, /* of a node's memory that replicas may take */
+};
+
+/* SHOAL_ENOMEM is all that can fail; the lists are borrowed by the call, their names by the result. */
+int placement_plan(placement *ret, const node *nodes, size_t n_nodes, const placement_model *models,
+                   size_t n_models, const placement_now *now, size_t n_now, shoal_err *err);
+void placement_done(placement *p);
+
+/* May this node have one of these, beside taken_bytes of others? `stays`: it has it already, and small
+ * changes of the node do not matter. */
+placement_no placement_may(const placement_model *m, const node *n, uint64_t taken_bytes, bool stays);
+/* What replicas may take of the node's memory. */
+uint64_t placement_budget_bytes(const node *n);
+
+#endif
