@@ -1,0 +1,152 @@
+/* folder.c: atomic files and a lock in a folder. */
+#define _GNU_SOURCE
+#include "trust/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LOCK_TRIES = 500, LOCK_PAUSE_MS = 10 };
+
+static int fail(shoal_err *err, const folder *f, const char *name, int e)
+{
+    int code = e == ENOENT || e == ENOTDIR ? SHOAL_ENOTFOUND
+               : e == EACCES || e == EPERM ? SHOAL_EAUTH
+                                           : SHOAL_EIO;
+    return err_set(err, code, "%s%s%s: %s", f->path, name ? "/" : "", name ? name : "", strerror(e));
+}
+
+/* path and the folders above it, as far as they are missing. */
+static int make_all(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int rc = mkdir(path, 0700);
+        *slash = '/';
+        if (rc != 0 && errno != EEXIST) return -1;
+    }
+    return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : -1;
+}
+
+int folder_open(folder *ret, const char *path, bool make, shoal_err *err)
+{
+    folder f = {.fd = -1, .path = strdup(path)};
+    if (!f.path) return err_nomem(err);
+    int rc = make && make_all(f.path) != 0 ? fail(err, &f, NULL, errno) : 0;
+    if (rc == 0) f.fd = open(f.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (rc == 0 && f.fd < 0) rc = fail(err, &f, NULL, errno);
+    if (rc == 0)
+        *ret = f;
+    else
+        folder_close(&f);
+    return rc;
+}
+
+void folder_close(folder *f)
+{
+    if (f->fd >= 0) close(f->fd);
+    free(f->path);
+    *f = FOLDER_NONE;
+}
+
+/* ---- the lock ---------------------------------------------------------------------------------- */
+
+int folder_lock(const folder *f, int *ret_lock, shoal_err *err)
+{
+    int fd = openat(f->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) return fail(err, f, "lock", errno);
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
+        int e = errno;
+        if ((e == EWOULDBLOCK || e == EINTR) && i < LOCK_TRIES) {
+            nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_MS * 1000000L}, NULL);
+            continue;
+        }
+        close(fd);
+        if (e != EWOULDBLOCK) return fail(err, f, "lock", e);
+        return err_set(err, SHOAL_EFULL,
+                       "%s/lock: another process has held it for %d s; is one stopped there?", f->path,
+                       LOCK_TRIES * LOCK_PAUSE_MS / 1000);
+    }
+    *ret_lock = fd;
+    return 0;
+}
+
+void folder_unlock(int lock)
+{
+    close(lock);
+}
+
+/* ---- files ------------------------------------------------------------------------------------- */
+
+bool folder_has(const folder *f, const char *name)
+{
+    return faccessat(f->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int check_kind(const folder *f, const char *name, int fd, bool secret, shoal_err *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) return fail(err, f, name, errno);
+    if (!S_ISREG(st.st_mode)) return err_set(err, SHOAL_EINVALID, "%s/%s: not a regular file", f->path, name);
+    if (secret && (st.st_mode & 077) != 0)
+        return err_set(err, SHOAL_EAUTH,
+                       "%s/%s: others may read this secret; make it yours alone: chmod 600 %s/%s", f->path,
+                       name, f->path, name);
+    return 0;
+}
+
+int folder_read(const folder *f, const char *name, size_t max_bytes, bool secret, buf *out, shoal_err *err)
+{
+    int fd = openat(f->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return fail(err, f, name, errno);
+    int rc = check_kind(f, name, fd, secret, err);
+    size_t start = out->len;
+    while (rc == 0) {
+        char chunk[8192];
+        ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n == 0) break;
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            rc = fail(err, f, name, errno);
+        else if (out->len - start + (size_t)n > max_bytes)
+            rc = err_set(err, SHOAL_ELIMIT, "%s/%s: larger than %zu bytes", f->path, name, max_bytes);
+        else if (buf_append(out, chunk, (size_t)n) != 0)
+            rc = err_nomem(err);
+    }
+    close(fd);
+    return rc;
+}
+
+static int write_all(int fd, const char *data, size_t n)
+{
+    while (n > 0) {
+        ssize_t written = write(fd, data, n);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return -1;
+        data += written;
+        n -= (size_t)written;
+    }
+    return 0;
+}
+
+int folder_write(const folder *f, const char *name, mode_t mode, const void *data, size_t n, shoal_err *err)
+{
+    char fresh[80];
+    snprintf(fresh, sizeof fresh, "%s.new", name);
+    /* What a killed writer left behind may have any mode: it goes, so that a secret is never in such a file.
+     */
+    unlinkat(f->fd, fresh, 0);
+    int fd = openat(f->fd, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0) return fail(err, f, fresh, errno);
+    int rc = fchmod(fd, mode) == 0 && write_all(fd, data, n) == 0 && fsync(fd) == 0 ? 0 : -1, e = errno;
+    if (close(fd) != 0 && rc == 0) rc = -1, e = errno;
+    if (rc == 0 && (renameat(f->fd, fresh, f->fd, name) != 0 || fsync(f->fd) != 0)) rc = -1, e = errno;
+    if (rc == 0) return 0;
+    unlinkat(f->fd, fresh, 0);
+    return fail(err, f, name, e);
+}
