@@ -47,6 +47,8 @@
     X(edit)             \
     X(models)           \
     X(pull)             \
+    X(ca)               \
+    X(token)            \
     X(bench)            \
     X(eval)             \
     X(version)          \

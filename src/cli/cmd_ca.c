@@ -1,0 +1,131 @@
+/* shoal ca init | show | revoke NAME: the authority of a cluster, on the machine that keeps it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli_cluster.h"
+#include "cli/cli_model.h"
+#include "trust/state.h"
+
+static const cli_verb verbs[] = {{"init", 0, 0}, {"show", 0, 0}, {"revoke", 1, 1}};
+
+static int init(const char *path, const char *cluster, shoal_err *err)
+{
+    char pin[65];
+    ca *c = NULL;
+    int rc = ca_init(path, cluster, cli_now(), err);
+    if (rc == 0) rc = ca_open(&c, path, err);
+    if (rc != 0) return rc;
+    sha256_hex(ca_pin(c), pin);
+    printf("cluster %s: its CA is in %s\npin %s\nnext: shoal token create, on this machine\n", ca_cluster(c),
+           path, pin);
+    ca_close(c);
+    return 0;
+}
+
+/* ---- show -------------------------------------------------------------------------------------- */
+
+static const char *state_of(const ledger_cert *c, int64_t now)
+{
+    return c->revoked ? "revoked" : now > c->until ? "expired" : "valid";
+}
+
+static void put_json(buf *out, const ca *c, const ledger *l, int64_t until, int64_t now)
+{
+    char pin[65];
+    sha256_hex(ca_pin(c), pin);
+    buf_putc(out, '{');
+    cli_put_pair(out, "cluster", ca_cluster(c));
+    buf_putc(out, ',');
+    cli_put_pair(out, "pin", pin);
+    buf_printf(out, ",\"until\":%lld,\"crl_number\":%llu,\"certificates\":[", (long long)until,
+               (unsigned long long)l->crl_number);
+    for (size_t i = 0; i < l->n_certs; i++) {
+        const ledger_cert *x = &l->certs[i];
+        buf_puts(out, i ? ",{" : "{");
+        cli_put_pair(out, "name", x->name);
+        buf_putc(out, ',');
+        cli_put_pair(out, "role", role_name(x->role));
+        buf_putc(out, ',');
+        cli_put_pair(out, "state", state_of(x, now));
+        buf_putc(out, ',');
+        cli_put_pair(out, "serial", x->serial);
+        buf_printf(out, ",\"from\":%lld,\"until\":%lld,\"revoked\":%lld}", (long long)x->from,
+                   (long long)x->until, (long long)x->revoked);
+    }
+    buf_puts(out, "]}");
+}
+
+static void put_rows(buf *out, const ca *c, const ledger *l, int64_t until, int64_t now)
+{
+    char pin[65], date[CLI_DATE_SIZE];
+    sha256_hex(ca_pin(c), pin);
+    cli_date(date, until);
+    buf_printf(out, "cluster %s\npin     %s\nuntil   %s", ca_cluster(c), pin, date);
+    if (l->n_certs)
+        buf_printf(out, "\n\n%-24s %-8s %-8s %-20s  %s", "NAME", "ROLE", "STATE", "UNTIL", "SERIAL");
+    for (size_t i = 0; i < l->n_certs; i++) {
+        const ledger_cert *x = &l->certs[i];
+        cli_date(date, x->until);
+        buf_printf(out, "\n%-24s %-8s %-8s %-20s  %s", x->name, role_name(x->role), state_of(x, now), date,
+                   x->serial);
+    }
+}
+
+static int show(ca *c, bool json, shoal_err *err)
+{
+    ledger l;
+    buf out = {0};
+    int64_t from, until, now = cli_now();
+    int rc = cert_times(ca_cert(c), &from, &until, err);
+    if (rc == 0) rc = ca_ledger(c, &l, err);
+    if (rc != 0) return rc;
+    (json ? put_json : put_rows)(&out, c, &l, until, now);
+    rc = cli_print(&out) == CLI_OK ? 0 : err_nomem(err);
+    buf_done(&out);
+    ledger_done(&l);
+    return rc;
+}
+
+static int revoke(ca *c, const char *name, shoal_err *err)
+{
+    size_t n;
+    int rc = ca_revoke(c, name, cli_now(), &n, err);
+    if (rc == 0)
+        printf("%s is out: %zu certificate%s revoked; it needs a new token to join again\n", name, n,
+               n == 1 ? "" : "s");
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    const char *state = NULL, *cluster = "home";
+    bool json = false;
+    const cli_option options[] = {
+        CLI_STATE(&state),
+        CLI_STRING(0, "cluster", "NAME", "init: what the cluster is called [home]", &cluster),
+        CLI_JSON(&json),
+        CLI_END,
+    };
+    cli_args a;
+    shoal_err err = {0};
+    char *path = NULL;
+    ca *c = NULL;
+    int rc = cli_parse(&a, &cmd_ca, options, 1, -1, argc, argv);
+    if (rc != CLI_GO) return rc;
+    const cli_verb *verb = cli_verb_of(&cmd_ca, verbs, sizeof verbs / sizeof *verbs, &a);
+    if (!verb) return CLI_USAGE;
+    rc = state_path(&path, state, "ca", &err);
+    if (rc == 0 && verb == &verbs[0])
+        rc = init(path, cluster, &err);
+    else if (rc == 0)
+        rc = ca_open(&c, path, &err);
+    if (rc == 0 && verb == &verbs[1]) rc = show(c, json, &err);
+    if (rc == 0 && verb == &verbs[2]) rc = revoke(c, a.v[1], &err);
+    ca_close(c);
+    free(path);
+    return rc ? cli_fail(&cmd_ca, &err) : CLI_OK;
+}
+
+const cli_command cmd_ca = {"ca", "make a cluster's certificate authority, show it, revoke a member",
+                            "init|show|revoke NAME", run, false};
