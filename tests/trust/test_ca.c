@@ -1,7 +1,7 @@
 /* The authority: who gets a certificate, and who does not. */
 #include <openssl/x509v3.h>
 
-#include "trust/member.h"
+#include "trust/credential.h"
 #include "trust_fixture.h"
 
 /* Enrol with this token and request; the code, and the sentence in *err. */

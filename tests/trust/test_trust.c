@@ -1,5 +1,5 @@
 /* Verdicts on certificates: everything that is wrong with one has its name and its sentence. */
-#include "trust/member.h"
+#include "trust/credential.h"
 #include "trust_fixture.h"
 
 static const trust_want a_node = {.role = ROLE_NODE}, a_gateway = {.role = ROLE_GATEWAY},
@@ -208,34 +208,34 @@ static void a_member_keeps_its_place(void **state)
     char text[TOKEN_TEXT_SIZE], path[128];
     buf der = {0}, pem = {0}, ca_pem = {0}, crl = {0};
     folder f = FOLDER_NONE;
-    member m = {0}, back = {0};
+    credential m = {0}, back = {0};
     struct stat st;
     shoal_err err;
     snprintf(path, sizeof path, "%s/a/b/node", place);
     assert_int_equal(folder_open(&f, path, true, NULL), 0);
-    assert_int_equal(member_load(&m, &f, &err), SHOAL_ENOTFOUND);
+    assert_int_equal(credential_load(&m, &f, &err), SHOAL_ENOTFOUND);
     EVP_PKEY *key = new_request("pi", &der), *other = NULL;
     new_token(c, ROLE_NODE, text);
     assert_int_equal(ca_enrol(c, text, (uint8_t *)der.data, der.len, NOW, &pem, NULL, NULL), 0);
     assert_int_equal(ca_put_cert(c, &ca_pem, NULL), 0);
     assert_int_equal(key_new(&other, NULL), 0);
-    assert_int_equal(member_make(&m, other, pem.data, pem.len, ca_pem.data, ca_pem.len, NOW, &err),
+    assert_int_equal(credential_make(&m, other, pem.data, pem.len, ca_pem.data, ca_pem.len, NOW, &err),
                      SHOAL_EAUTH);
-    assert_int_equal(member_make(&m, key, pem.data, pem.len, ca_pem.data, ca_pem.len, NOW + 99 * DAY, &err),
+    assert_int_equal(credential_make(&m, key, pem.data, pem.len, ca_pem.data, ca_pem.len, NOW + 99 * DAY, &err),
                      SHOAL_EAUTH);
-    assert_int_equal(member_make(&m, key, pem.data, pem.len, ca_pem.data, ca_pem.len, NOW, &err), 0);
-    assert_int_equal(member_save(&m, &f, &err), 0);
+    assert_int_equal(credential_make(&m, key, pem.data, pem.len, ca_pem.data, ca_pem.len, NOW, &err), 0);
+    assert_int_equal(credential_save(&m, &f, &err), 0);
     assert_int_equal(ca_put_crl(c, NOW, &crl, NULL), 0);
-    assert_int_equal(member_revocations(&m, &f, crl.data, crl.len, &err), 0);
-    if (member_load(&back, &f, &err) != 0) fail_msg("%s", err.message);
+    assert_int_equal(credential_revocations(&m, &f, crl.data, crl.len, &err), 0);
+    if (credential_load(&back, &f, &err) != 0) fail_msg("%s", err.message);
     assert_string_equal(back.id.name, "pi");
     assert_int_equal(trust_crl_number(back.trust), trust_crl_number(m.trust));
-    assert_int_equal(member_renew_at(&back), NOW - CERT_SKEW_S + (30 * DAY + CERT_SKEW_S) / 3 * 2);
+    assert_int_equal(credential_renew_at(&back), NOW - CERT_SKEW_S + (30 * DAY + CERT_SKEW_S) / 3 * 2);
     snprintf(path, sizeof path, "%s/member.pem", f.path);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
-    member_done(&back);
-    member_done(&m);
+    credential_done(&back);
+    credential_done(&m);
     EVP_PKEY_free(key);
     EVP_PKEY_free(other);
     folder_close(&f);

@@ -1,5 +1,5 @@
-/* member.c: member.pem is key, certificate and CA, in this order, as PEM. */
-#include "trust/member.h"
+/* credential.c: member.pem is key, certificate and CA, in this order, as PEM. */
+#include "trust/credential.h"
 
 #include <openssl/err.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "trust/cert.h"
 #include "trust/key.h"
 
-static int fill(member *m, shoal_err *err)
+static int fill(credential *m, shoal_err *err)
 {
     if (X509_check_private_key(m->cert, m->key) != 1) {
         ERR_clear_error();
@@ -18,10 +18,10 @@ static int fill(member *m, shoal_err *err)
     return rc != 0 ? rc : cert_times(m->cert, &m->from, &m->until, err);
 }
 
-int member_make(member *ret, EVP_PKEY *key, const void *cert_pem, size_t n_cert, const void *ca_pem,
-                size_t n_ca, int64_t now, shoal_err *err)
+int credential_make(credential *ret, EVP_PKEY *key, const void *cert_pem, size_t n_cert, const void *ca_pem,
+                    size_t n_ca, int64_t now, shoal_err *err)
 {
-    member m = {.key = key};
+    credential m = {.key = key};
     const trust_want anybody = {.any_role = true};
     EVP_PKEY_up_ref(key);
     int rc = cert_from_pem(&m.cert, cert_pem, n_cert, "the new certificate", err);
@@ -31,13 +31,13 @@ int member_make(member *ret, EVP_PKEY *key, const void *cert_pem, size_t n_cert,
     if (rc == 0)
         *ret = m;
     else
-        member_done(&m);
+        credential_done(&m);
     return rc;
 }
 
 /* The certificates behind the key: PEM's reader skips what is of another kind, so the second is found from
  * the end of the first. */
-static int read_certs(member *m, const buf *pem, const char *what, shoal_err *err)
+static int read_certs(credential *m, const buf *pem, const char *what, shoal_err *err)
 {
     static const char end[] = "-----END CERTIFICATE-----";
     int rc = cert_from_pem(&m->cert, pem->data, pem->len, what, err);
@@ -47,7 +47,7 @@ static int read_certs(member *m, const buf *pem, const char *what, shoal_err *er
     return trust_open(&m->trust, second, pem->len - (size_t)(second - pem->data), what, err);
 }
 
-static int load_revocations(member *m, const folder *f, shoal_err *err)
+static int load_revocations(credential *m, const folder *f, shoal_err *err)
 {
     buf crl = {0};
     int rc = folder_read(f, "crl.pem", CERT_CRL_BYTES_MAX, false, &crl, err);
@@ -56,9 +56,9 @@ static int load_revocations(member *m, const folder *f, shoal_err *err)
     return rc;
 }
 
-int member_load(member *ret, const folder *f, shoal_err *err)
+int credential_load(credential *ret, const folder *f, shoal_err *err)
 {
-    member m = {0};
+    credential m = {0};
     buf pem = {0};
     char what[512];
     snprintf(what, sizeof what, "%s/member.pem", f->path);
@@ -73,11 +73,11 @@ int member_load(member *ret, const folder *f, shoal_err *err)
     if (rc == 0)
         *ret = m;
     else
-        member_done(&m);
+        credential_done(&m);
     return rc;
 }
 
-int member_save(const member *m, const folder *f, shoal_err *err)
+int credential_save(const credential *m, const folder *f, shoal_err *err)
 {
     buf pem = {0};
     int rc = key_put_pem(&pem, m->key, err);
@@ -88,7 +88,7 @@ int member_save(const member *m, const folder *f, shoal_err *err)
     return rc;
 }
 
-int member_revocations(member *m, const folder *f, const void *crl_pem, size_t n, shoal_err *err)
+int credential_revocations(credential *m, const folder *f, const void *crl_pem, size_t n, shoal_err *err)
 {
     uint64_t known = trust_crl_number(m->trust);
     int rc = trust_revocations(m->trust, crl_pem, n, err);
@@ -96,15 +96,15 @@ int member_revocations(member *m, const folder *f, const void *crl_pem, size_t n
     return folder_write(f, "crl.pem", 0644, crl_pem, n, err);
 }
 
-int64_t member_renew_at(const member *m)
+int64_t credential_renew_at(const credential *m)
 {
     return m->from + (m->until - m->from) / 3 * 2;
 }
 
-void member_done(member *m)
+void credential_done(credential *m)
 {
     EVP_PKEY_free(m->key);
     X509_free(m->cert);
     trust_close(m->trust);
-    *m = (member){0};
+    *m = (credential){0};
 }
