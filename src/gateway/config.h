@@ -40,8 +40,11 @@ typedef struct config_pipeline config_pipeline; /* gateway/pipeline.h */
 
 typedef struct gateway_config {
     const char *listen;
-    const char *tls_cert, *tls_key; /* NULL: clear text */
-    const char **api_keys;          /* "sha256:<hex>" of the keys; none: open */
+    const char *tls_cert, *tls_key;           /* NULL: clear text */
+    const char *cluster_listen;               /* for other machines, NULL: this one serves alone */
+    const char *cluster_name;                 /* NULL: from the host's name */
+    const char *cluster_site, *cluster_state; /* state NULL: the usual place (trust/state.h) */
+    const char **api_keys;                    /* "sha256:<hex>" of the keys; none: open */
     size_t n_api_keys;
     const char **allow_hosts; /* further names of this server, with or without port; see browser.h */
     size_t n_allow_hosts;

@@ -6,6 +6,8 @@
 
 #include "base/utf8.h"
 #include "gateway/config_schema.h"
+#include "trust/identity.h"
+#include "wire/address.h"
 #include "wire/http1_parse.h"
 
 static int check_listen(const char *listen, shoal_err *err)
@@ -21,6 +23,25 @@ static int check_listen(const char *listen, shoal_err *err)
     if (port >= 0 && port <= 65535 && end && !*end) return 0;
     return err_set(err, SHOAL_EINVALID,
                    "listen: '%s' is not HOST:PORT or unix:PATH (example: 127.0.0.1:8080)", listen);
+}
+
+/* A cluster's port is for other machines; names as trust/identity.h has them. */
+static int check_cluster(const gateway_config *c, shoal_err *err)
+{
+    shoal_err why;
+    address a;
+    const struct {
+        const char *key, *value, *what;
+    } names[] = {{"name", c->cluster_name, "gateway"}, {"site", c->cluster_site, "site"}};
+    if (!c->cluster_listen) return 0;
+    if (address_parse(&a, c->cluster_listen, &why) != 0 || a.is_unix)
+        return err_set(err, SHOAL_EINVALID, "cluster.listen: '%s' is not HOST:PORT (example: :7080)",
+                       c->cluster_listen);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].value && *names[i].value &&
+            identity_name_check(names[i].value, strlen(names[i].value), names[i].what, &why) != 0)
+            return err_set(err, SHOAL_EINVALID, "cluster.%s: %s", names[i].key, why.message);
+    return 0;
 }
 
 static int check_keys(const gateway_config *c, shoal_err *err)
@@ -173,6 +194,7 @@ static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
 int config_check(gateway_config *c, shoal_err *err)
 {
     int rc = check_listen(c->listen, err);
+    if (!rc) rc = check_cluster(c, err);
     if (!rc) rc = check_keys(c, err);
     if (!rc) rc = check_names(c, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = check_model(c, i, err);

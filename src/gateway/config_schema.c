@@ -98,6 +98,15 @@ static const config_field cache_rows[] = {
 };
 RECORD(cache, gateway_config, cache_rows);
 
+static const config_field cluster_rows[] = {
+    TEXT("listen", gateway_config, cluster_listen, 1, 256, "HOST:PORT where other machines join and attach",
+         .required = true),
+    TEXT("name", gateway_config, cluster_name, 1, 63, "this gateway's name in the cluster"),
+    TEXT("site", gateway_config, cluster_site, 1, 63, "where it stands", .otherwise_text = ""),
+    TEXT("state", gateway_config, cluster_state, 1, PATH_MAX_BYTES, "the state folder, with the CA or a certificate"),
+};
+RECORD(cluster_section, gateway_config, cluster_rows);
+
 static const char *const log_levels[] = {"debug", "info", "warn", "error", "off", NULL};
 static const config_field log_rows[] = {
     TEXT("level", gateway_config, log_level, 1, 16, "what is logged", .words = log_levels,
@@ -234,6 +243,7 @@ static const config_field file_rows[] = {
     SECTION("limits", limits, "what one client, or all of them, may take"),
     SECTION("cache", cache, "the response cache"),
     SECTION("log", log_section, "one line an event"),
+    SECTION("cluster", cluster_section, "the port for other machines of the cluster"),
     UINT("deadline_ms", gateway_config, default_deadline_ms, 0, DAY_MS,
          "deadline of requests that bring none", .otherwise = 60000),
     UINT("failover_wait_ms", gateway_config, failover_wait_ms, 1, DAY_MS,

@@ -70,6 +70,12 @@ static const bad_case bad_cases[] = {
     {MODELS "log:\n  level: loud\n", "log.level: 'loud' is none of debug, info, warn, error, off", 4},
     {MODELS "log:\n  json: maybe\n", "log.json", 4},
     {MODELS "tls: {cert: a.pem}\n", "key", 3},
+    {MODELS "cluster: {site: attic}\n", "cluster: 'listen' is required", 3},
+    {MODELS "cluster:\n  listen: unix:/run/x\n", "cluster.listen: 'unix:/run/x' is not HOST:PORT", 4},
+    {MODELS "cluster:\n  listen: :99999\n", "cluster.listen", 4},
+    {MODELS "cluster:\n  listen: :7080\n  name: My_Box\n", "cluster.name: \"My_Box\" cannot be the name", 5},
+    {MODELS "cluster:\n  listen: :7080\n  site: a b\n", "cluster.site: \"a b\" cannot be the name of a site",
+     5},
     {MODELS "api_keys:\n  - hunter2\n", "api_keys[0]", 4},
     {MODELS "api_keys: ['sha256:12']\n", "api_keys[0]", 3},
     {MODELS "api_keys:\n  - sha256:" KEY_LOW "\n  - sha256:" KEY_UP "\n",
@@ -203,6 +209,7 @@ static void what_is_left_out_has_its_default(void **state)
     assert_int_equal(c->drain_ms, 10000);
     assert_null(c->manifest);
     assert_null(c->tls_cert);
+    assert_null(c->cluster_listen);
     assert_int_equal(c->n_models, 1);
     assert_int_equal(c->n_pipelines, 0);
     config_free(c);
@@ -224,6 +231,7 @@ static void every_section_is_read(void **state)
         "listen: ':0'\ntls: {cert: c.pem, key: k.pem}\n"
         "api_keys: ['sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789ABCDEF']\n"
         "limits: {max_body_bytes: 2048, max_requests: 7, idle_timeout_ms: 500}\n"
+        "cluster: {listen: ':7080', name: boss, site: attic, state: /var/lib/x}\n"
         "log: {level: debug, json: true}\nmanifest: /m.json\n"
         "models: [{name: m, path: x.gguf, replicas: 2, kv_mb: 8}]\n";
     gateway_config *c = NULL;
@@ -235,6 +243,10 @@ static void every_section_is_read(void **state)
     assert_int_equal(c->limits.idle_timeout_ms, 500);
     assert_int_equal(c->max_requests, 7);
     assert_true(c->log_json);
+    assert_string_equal(c->cluster_listen, ":7080");
+    assert_string_equal(c->cluster_name, "boss");
+    assert_string_equal(c->cluster_site, "attic");
+    assert_string_equal(c->cluster_state, "/var/lib/x");
     assert_string_equal(c->manifest, "/m.json");
     assert_int_equal(c->models[0].replicas, 2);
     assert_int_equal(c->models[0].kv_mb, 8);
