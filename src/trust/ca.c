@@ -427,40 +427,40 @@ int ca_enrol(ca *c, const char *text, const uint8_t *der, size_t n, int64_t now,
 
 /* The ledger's word on a certificate that is asked to be renewed, whatever a list of revoked ones said
  * before. */
-static int check_renewal(const ledger *l, const X509 *peer, const identity *id, const request *r, int64_t now,
+static int check_renewal(const ledger *l, const char *serial, const request *r, int64_t now, identity *ret_id,
                          shoal_err *err)
 {
-    char serial[CERT_SERIAL_SIZE];
-    cert_serial(peer, serial);
     const ledger_cert *had = ledger_find_serial(l, serial);
     const ledger_cert *same_key = ledger_find_key(l, &r->key_digest);
-    if (strcmp(r->name, id->name) != 0)
-        return err_set(err, SHOAL_EAUTH, "%s may renew its own certificate, not one of %s", id->name,
-                       r->name);
     if (!had || !ledger_cert_lives(had, now))
         return err_set(err, SHOAL_EAUTH, "the certificate of %s is %s; it has to join again with a new token",
-                       id->name,
+                       r->name,
                        !had           ? "not in the CA's ledger"
                        : had->revoked ? "revoked"
                                       : "expired");
-    if (same_key && (strcmp(same_key->name, id->name) != 0 || same_key->role != id->role))
+    if (strcmp(r->name, had->name) != 0)
+        return err_set(err, SHOAL_EAUTH, "%s may renew its own certificate, not one of %s", had->name,
+                       r->name);
+    if (same_key && (strcmp(same_key->name, had->name) != 0 || same_key->role != had->role))
         return err_set(err, SHOAL_EAUTH, "the request's key is that of %s", same_key->name);
+    ret_id->role = had->role;
+    strcpy(ret_id->name, had->name);
     return 0;
 }
 
-int ca_renew(ca *c, const X509 *peer, const uint8_t *der, size_t n, int64_t now, buf *ret_pem, shoal_err *err)
+int ca_renew(ca *c, const char *serial, const uint8_t *der, size_t n, int64_t now, buf *ret_pem,
+             shoal_err *err)
 {
     request r;
-    identity id;
+    identity id = {0};
     change x;
     X509 *cert = NULL;
-    int rc = cert_identity(peer, &id, err);
+    int rc = request_read(&r, der, n, err);
     if (rc != 0) return rc;
-    rc = request_read(&r, der, n, err);
-    if (rc != 0) return rc;
+    strcpy(id.cluster, c->cluster);
     rc = change_begin(c, &x, err);
     if (rc == 0) {
-        rc = check_renewal(&x.l, peer, &id, &r, now, err);
+        rc = check_renewal(&x.l, serial, &r, now, &id, err);
         if (rc == 0) rc = sign(c, &x.l, &id, r.key, &r.key_digest, now, &cert, err);
         rc = change_end(c, &x, rc, now, err);
     }

@@ -4,8 +4,8 @@
  *     ca_open(&ca, "/var/lib/shoal/ca", err);
  *     ca_token(ca, &(ca_token_ask){.role = ROLE_NODE, .ttl_s = 3600}, now, text, err);
  *     ca_enrol(ca, text, der, n, now, &pem, err);                        on behalf of who brought it
- *     ca_renew(ca, peer, der, n, now, &pem, err);                        for who proved to be `peer`
- *     ca_revoke(ca, "kitchen-pi", now, &n, err);
+ *     ca_renew(ca, serial, der, n, now, &pem, err);                      for who proved to hold that
+ * certificate ca_revoke(ca, "kitchen-pi", now, &n, err);
  *
  * The folder holds ca.key (0600), ca.crt, ledger (ledger.h) and crl.pem. Every change reads the ledger,
  * changes and writes it under the folder's lock, so that commands and a gateway may work side by side, and a
@@ -60,8 +60,10 @@ int ca_token_revoke(ca *c, const char *id, int64_t now, shoal_err *err);
  * by success alone. */
 int ca_enrol(ca *c, const char *token, const uint8_t *request, size_t n, int64_t now, buf *ret_pem,
              identity *ret_id, shoal_err *err);
-/* `peer` has passed trust_check on its connection. The same name and role, or SHOAL_EAUTH. */
-int ca_renew(ca *c, const X509 *peer, const uint8_t *request, size_t n, int64_t now, buf *ret_pem,
+/* For the member whose certificate of that serial has passed trust_check, or TLS, on its connection: the same
+ * name and role again. SHOAL_EAUTH: it asks for another name, or its certificate is not one of the ledger's
+ * that live. */
+int ca_renew(ca *c, const char *serial, const uint8_t *request, size_t n, int64_t now, buf *ret_pem,
              shoal_err *err);
 /* For the gateway whose machine holds the CA: whoever may read ca.key needs no token. A certificate of that
  * name that a node holds is SHOAL_EAUTH. */

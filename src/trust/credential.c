@@ -79,12 +79,15 @@ int credential_load(credential *ret, const folder *f, shoal_err *err)
 
 int credential_save(const credential *m, const folder *f, shoal_err *err)
 {
-    buf pem = {0};
-    int rc = key_put_pem(&pem, m->key, err);
+    buf pem = {0}, ca = {0};
+    int rc = cert_put_pem(&ca, trust_ca(m->trust), err);
+    if (rc == 0) rc = folder_write(f, "ca.crt", 0644, ca.data, ca.len, err);
+    if (rc == 0) rc = key_put_pem(&pem, m->key, err);
     if (rc == 0) rc = cert_put_pem(&pem, m->cert, err);
-    if (rc == 0) rc = cert_put_pem(&pem, trust_ca(m->trust), err);
+    if (rc == 0 && buf_join(&pem, &ca) != 0) rc = err_nomem(err);
     if (rc == 0) rc = folder_write(f, "member.pem", 0600, pem.data, pem.len, err);
     buf_wipe(&pem);
+    buf_done(&ca);
     return rc;
 }
 

@@ -1,7 +1,8 @@
 /* credential.h: this machine's own place in a cluster: its key, its certificate, the CA that it believes.
  *
  * All three stand in one file, member.pem (0600), so that a renewed certificate and its new key take the
- * place of the old ones in one step; crl.pem beside it is the newest list of revoked certificates.
+ * place of the old ones in one step. Beside it are ca.crt, the CA alone, and crl.pem, the newest list of
+ * revoked certificates: what TLS reads.
  *
  *     folder_open(&f, "/var/lib/shoal", true, err);
  *     credential_load(&m, &f, err);                     SHOAL_ENOTFOUND: it has not joined

@@ -122,6 +122,18 @@ int trust_revocations(trust *t, const void *crl_pem, size_t n, shoal_err *err)
     return 0;
 }
 
+bool trust_serial_is_revoked(const trust *t, const char *serial)
+{
+    BIGNUM *n = NULL;
+    X509_REVOKED *entry;
+    ASN1_INTEGER *number = t->crl && BN_hex2bn(&n, serial) ? BN_to_ASN1_INTEGER(n, NULL) : NULL;
+    /* Without memory to look, nobody is believed. */
+    bool revoked = t->crl && (!number || X509_CRL_get0_by_serial(t->crl, &entry, number) != 0);
+    ASN1_INTEGER_free(number);
+    BN_free(n);
+    return revoked;
+}
+
 /* ---- the verdict ------------------------------------------------------------------------------- */
 
 /* Whose it says it is, for sentences: it may lie, so it is a name or nothing. */

@@ -54,6 +54,8 @@ void trust_close(trust *t); /* accepts NULL */
  * which stays. */
 int trust_revocations(trust *t, const void *crl_pem, size_t n, shoal_err *err);
 uint64_t trust_crl_number(const trust *t); /* 0: none is known */
+/* Is the certificate of that serial (hexadecimal) on the list? For connections that were let in before. */
+bool trust_serial_is_revoked(const trust *t, const char *serial);
 
 const X509 *trust_ca(const trust *t);
 const char *trust_cluster(const trust *t);

@@ -125,6 +125,12 @@ static void a_revoked_member_is_refused_and_others_are_not(void **state)
     assert_int_equal(trust_revocations(t, crl.data, crl.len, &err), 0);
     assert_true(trust_crl_number(t) > before);
     expect(t, bad, &a_node, NOW, TRUST_REVOKED, "the certificate of bad was revoked");
+    char serial[CERT_SERIAL_SIZE];
+    cert_serial(bad, serial);
+    assert_true(trust_serial_is_revoked(t, serial));
+    cert_serial(good, serial);
+    assert_false(trust_serial_is_revoked(t, serial));
+    assert_true(trust_serial_is_revoked(t, "no serial"));
     expect(t, good, &a_node, NOW, TRUST_OK, NULL);
     expect(t, bad, &a_node, NOW + 40 * DAY, TRUST_EXPIRED, NULL);
     /* Playing an old list back does not let it in again. */
@@ -221,8 +227,9 @@ static void a_member_keeps_its_place(void **state)
     assert_int_equal(key_new(&other, NULL), 0);
     assert_int_equal(credential_make(&m, other, pem.data, pem.len, ca_pem.data, ca_pem.len, NOW, &err),
                      SHOAL_EAUTH);
-    assert_int_equal(credential_make(&m, key, pem.data, pem.len, ca_pem.data, ca_pem.len, NOW + 99 * DAY, &err),
-                     SHOAL_EAUTH);
+    assert_int_equal(
+        credential_make(&m, key, pem.data, pem.len, ca_pem.data, ca_pem.len, NOW + 99 * DAY, &err),
+        SHOAL_EAUTH);
     assert_int_equal(credential_make(&m, key, pem.data, pem.len, ca_pem.data, ca_pem.len, NOW, &err), 0);
     assert_int_equal(credential_save(&m, &f, &err), 0);
     assert_int_equal(ca_put_crl(c, NOW, &crl, NULL), 0);
