@@ -136,7 +136,8 @@ static bool put_crl_number(X509_CRL *crl, uint64_t number)
 
 static bool put_crl_times(X509_CRL *crl, int64_t now)
 {
-    ASN1_TIME *from = ASN1_TIME_set(NULL, (time_t)now);
+    ASN1_TIME *from =
+        ASN1_TIME_set(NULL, (time_t)(now - CERT_SKEW_S)); /* a clock that is behind believes it, too */
     ASN1_TIME *next = ASN1_TIME_set(NULL, (time_t)(now + CERT_CRL_DAYS * CERT_DAY_S));
     bool ok = from && next && X509_CRL_set1_lastUpdate(crl, from) && X509_CRL_set1_nextUpdate(crl, next);
     ASN1_TIME_free(from);
