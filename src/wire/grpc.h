@@ -112,7 +112,8 @@ void *grpc_call_data(const grpc_call *c);
 /* clock_ns time; 0: none. The client ends the call then; the server need not, but may save itself work. */
 uint64_t grpc_call_deadline_ns(const grpc_call *c);
 const tls_identity *grpc_call_peer(const grpc_call *c); /* who calls, proved by TLS; NULL: nobody can tell */
-const char *grpc_call_server_name(const grpc_call *c);  /* the SNI it connected with; NULL: none */
+const char *grpc_call_from(const grpc_call *c);        /* where it came from over TLS, "192.0.2.7"; else "" */
+const char *grpc_call_server_name(const grpc_call *c); /* the SNI it connected with; NULL: none */
 const char *grpc_call_metadata(const grpc_call *c, const char *lower_name); /* NULL when absent */
 /* The answer's head with this metadata, before the first message; without it that message brings a bare one.
  */

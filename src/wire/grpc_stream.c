@@ -48,6 +48,11 @@ uint64_t grpc_call_deadline_ns(const grpc_call *c)
     return c->deadline_ns;
 }
 
+const char *grpc_call_from(const grpc_call *c)
+{
+    return http_from(c->r);
+}
+
 const tls_identity *grpc_call_peer(const grpc_call *c)
 {
     return http_peer(c->r);

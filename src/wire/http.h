@@ -108,9 +108,10 @@ const char *http_query(const http_request *r); /* after '?', "" when none */
 const char *http_header_get(const http_request *r, const char *lower_name); /* NULL when absent */
 const char *http_body(const http_request *r, size_t *ret_len);              /* NUL-terminated copy */
 const tls_identity *http_peer(const http_request *r); /* what the client has proved to be; NULL: nothing */
-const char *http_server_name(const http_request *r);  /* the name it asked for by SNI; NULL: none */
-int http_version(const http_request *r);              /* 11, 10 or 20 */
-uint64_t http_received_ns(const http_request *r);     /* clock_ns when its last byte arrived */
+const char *http_from(const http_request *r); /* where a TLS connection came from, "192.0.2.7"; else "" */
+const char *http_server_name(const http_request *r); /* the name it asked for by SNI; NULL: none */
+int http_version(const http_request *r);             /* 11, 10 or 20 */
+uint64_t http_received_ns(const http_request *r);    /* clock_ns when its last byte arrived */
 /* While paused no piece and no end of its body comes, and the client can send no more than a window ahead
  * (HTTP/2: 256 KiB of the stream). What came meanwhile follows from the loop. */
 void http_pause(http_request *r, bool paused);

@@ -207,6 +207,11 @@ const tls_identity *http_peer(const http_request *r)
     return transport_peer(r->conn->io);
 }
 
+const char *http_from(const http_request *r)
+{
+    return transport_from(r->conn->io);
+}
+
 const char *http_server_name(const http_request *r)
 {
     return transport_server_name(r->conn->io);

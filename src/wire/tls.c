@@ -51,7 +51,7 @@ static int load_own(SSL_CTX *ctx, const tls_options *o, shoal_err *err)
 static int load_trust(SSL_CTX *ctx, const tls_options *o, tls_side side, shoal_err *err)
 {
     if (!o->ca_file) {
-        if (side == TLS_CLIENT) SSL_CTX_set_default_verify_paths(ctx);
+        if (side == TLS_CLIENT && !o->ca_key_sha256) SSL_CTX_set_default_verify_paths(ctx);
         return 0;
     }
     if (SSL_CTX_load_verify_file(ctx, o->ca_file) != 1) return tls_error(err, "CA", o->ca_file);
@@ -84,7 +84,9 @@ static void set_rules(SSL_CTX *ctx, const tls_options *o, tls_side side)
     if (side == TLS_SERVER) SSL_CTX_set_alpn_select_cb(ctx, alpn_select, NULL);
     if (is_public) return;
     never_resume(ctx);
-    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, tls_link_verify);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | (o->guests ? 0 : SSL_VERIFY_FAIL_IF_NO_PEER_CERT),
+                       tls_link_verify);
+    if (o->ca_key_sha256) SSL_CTX_set_cert_verify_callback(ctx, tls_link_verify_pinned, NULL);
 }
 
 static int make(SSL_CTX **ret, const tls_options *o, tls_side side, shoal_err *err)
@@ -135,6 +137,9 @@ static int check_options(tls_side side, const tls_options *o, shoal_err *err)
         return err_set(err, SHOAL_EINVALID, "TLS needs a certificate and its key, in two files");
     if (!o->ca_file && (o->crl_file || (side == TLS_SERVER && o->admit)))
         return err_set(err, SHOAL_EINVALID, "a revocation list and rules of admission need a CA file");
+    if (o->any_name && (!o->admit || (!o->ca_file && !o->ca_key_sha256)))
+        return err_set(err, SHOAL_EINVALID,
+                       "a server of any name needs a CA of its own, and a rule of admission");
     return 0;
 }
 

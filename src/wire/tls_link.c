@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sha256.h"
+
 enum { RECORD_BYTES = 16384, SENTENCE_BYTES = 320 };
 
 struct tls_link {
@@ -61,6 +63,38 @@ int tls_link_verify(int ok, X509_STORE_CTX *store)
     return refuse(l, store, reason[0] ? reason : "it may not come in");
 }
 
+/* Is this the key that is pinned? */
+static bool has_key(const X509 *cert, const uint8_t sha256[32])
+{
+    sha256_digest d;
+    unsigned char *der = NULL;
+    int n = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(cert), &der);
+    if (n <= 0) return false;
+    sha256_of(der, (size_t)n, &d);
+    OPENSSL_free(der);
+    return memcmp(d.bytes, sha256, sizeof d.bytes) == 0;
+}
+
+/* The CA that is pinned, taken out of what the server sent, is all that is trusted for this handshake. */
+int tls_link_verify_pinned(X509_STORE_CTX *store, void *unused)
+{
+    tls_link *l = link_of(store);
+    STACK_OF(X509) *sent = X509_STORE_CTX_get0_untrusted(store), *trusted = sk_X509_new_null();
+    for (int i = 0; trusted && i < sk_X509_num(sent); i++)
+        if (has_key(sk_X509_value(sent, i), tls_context_options(l->context)->ca_key_sha256))
+            sk_X509_push(trusted, sk_X509_value(sent, i));
+    int ok = 0;
+    if (sk_X509_num(trusted) > 0) {
+        X509_STORE_CTX_set0_trusted_stack(store, trusted);
+        ok = X509_verify_cert(store) == 1;
+    } else {
+        snprintf(l->why, sizeof l->why, "it is not of the cluster that is meant: its CA has another key");
+        X509_STORE_CTX_set_error(store, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY);
+    }
+    sk_X509_free(trusted);
+    return ok;
+}
+
 /* ---- making one ------------------------------------------------------------------------------ */
 
 static bool is_address(const char *name)
@@ -78,8 +112,9 @@ static bool aim(tls_link *l, const tls_target *to)
     unsigned char wire[32];
     const char *sni = to->sni ? to->sni : by_address ? NULL : to->name;
     X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    if (by_address ? X509_VERIFY_PARAM_set1_ip_asc(param, to->name) != 1
-                   : X509_VERIFY_PARAM_set1_host(param, to->name, 0) != 1)
+    if (!tls_context_options(l->context)->any_name &&
+        (by_address ? X509_VERIFY_PARAM_set1_ip_asc(param, to->name) != 1
+                    : X509_VERIFY_PARAM_set1_host(param, to->name, 0) != 1))
         return false;
     if (sni && SSL_set_tlsext_host_name(l->ssl, sni) != 1) return false;
     if (n == 0 || n >= sizeof wire) return n == 0;

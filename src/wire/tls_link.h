@@ -45,6 +45,8 @@ SSL_CTX *tls_context_now(const tls_context *t);
 tls_side tls_context_side(const tls_context *t);
 const tls_options *tls_context_options(const tls_context *t);
 int tls_link_verify(int ok, X509_STORE_CTX *store); /* OpenSSL's verify callback of every context */
+/* The whole verification, where the CA is known by its key alone. */
+int tls_link_verify_pinned(X509_STORE_CTX *store, void *unused);
 
 /* tls_why.c: sentences. */
 void tls_identity_read(tls_identity *ret, X509 *cert);

@@ -260,6 +260,114 @@ static void a_rule_of_admission_is_asked_in_the_handshake_and_again(void **state
     secure_stop(&s);
 }
 
+/* ---- those who have not joined yet ---------------------------------------------------------- */
+
+/* A server that takes guests and sends its CA along, as one does at which machines join. */
+static tls_context *door(const pki_pair *own)
+{
+    static char chain[128];
+    char bytes[8192];
+    tls_context *t;
+    snprintf(chain, sizeof chain, "%s/chain.pem", p.dir);
+    copy_file(own->crt, chain);
+    FILE *from = fopen(p.ca, "r"), *to = fopen(chain, "a");
+    size_t n = fread(bytes, 1, sizeof bytes, from);
+    assert_int_equal(fwrite(bytes, 1, n, to), n);
+    fclose(from);
+    fclose(to);
+    tls_options o = {.cert_file = chain, .key_file = own->key, .ca_file = p.ca, .guests = true};
+    assert_int_equal(tls_context_new(&t, TLS_SERVER, &o, NULL), 0);
+    unlink(chain);
+    return t;
+}
+
+static bool is_open = true;
+
+static tls_context *newcomer(uint8_t pin[32])
+{
+    tls_context *t;
+    tls_options o = {.ca_key_sha256 = pin, .any_name = true, .admit = gateways_only, .user = &is_open};
+    assert_int_equal(tls_context_new(&t, TLS_CLIENT, &o, NULL), 0);
+    return t;
+}
+
+static void pin_of(EVP_PKEY *key, uint8_t pin[32])
+{
+    unsigned char *der = NULL;
+    int n = i2d_PUBKEY(key, &der);
+    assert_true(n > 0 && EVP_Digest(der, (size_t)n, pin, NULL, EVP_sha256(), NULL) == 1);
+    OPENSSL_free(der);
+}
+
+static void a_guest_knows_the_ca_by_its_key_alone(void **state)
+{
+    secure s;
+    outcome o = {0};
+    uint8_t pin[32];
+    pin_of(p.ca_key, pin);
+    secure_start(&s, door(&p.gateway), newcomer(pin));
+    secure_connect(&s);
+    if (!s.w.n_connected) fail_msg("%s", s.w.why);
+    world_open(&s.w, &o, "/s.S/Echo", NULL);
+    RUN_UNTIL(&s.w, s.w.n_begun == 1);
+    assert_null(grpc_call_peer(s.w.last)); /* nobody in particular */
+    assert_string_equal(grpc_call_from(s.w.last), "127.0.0.1");
+    assert_string_equal(grpc_channel_peer(s.w.ch)->common_name, "gate-1");
+    grpc_server_recheck(s.w.server); /* guests stay */
+    grpc_client_send(o.call, "x", 1);
+    RUN_UNTIL(&s.w, o.n_messages == 1);
+    grpc_client_cancel(o.call);
+    RUN_UNTIL(&s.w, s.w.n_cancelled == 1);
+    secure_stop(&s);
+}
+
+static void a_member_comes_in_by_the_same_door(void **state)
+{
+    secure s;
+    outcome o = {0};
+    secure_start(&s, door(&p.gateway), context(TLS_CLIENT, &p.node, p.ca, p.crl));
+    s.opt.server_name = "gate-1";
+    secure_connect(&s);
+    if (!s.w.n_connected) fail_msg("%s", s.w.why);
+    world_open(&s.w, &o, "/s.S/Echo", NULL);
+    RUN_UNTIL(&s.w, s.w.n_begun == 1);
+    assert_string_equal(grpc_call_peer(s.w.last)->common_name, "node-a");
+    grpc_client_cancel(o.call);
+    RUN_UNTIL(&s.w, s.w.n_cancelled == 1);
+    secure_stop(&s);
+    refuses(door(&p.node), context(TLS_CLIENT, &p.stranger, p.ca, NULL), "does not know the CA",
+            "another cluster");
+}
+
+static void a_pin_is_believed_to_the_last_bit(void **state)
+{
+    uint8_t pin[32];
+    pin_of(p.ca_key, pin);
+    for (int bit = 0; bit < 256; bit += 51) {
+        pin[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        refuses(door(&p.gateway), newcomer(pin), "its CA has another key", "");
+        pin[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    pin_of(p.other_key, pin);
+    refuses(door(&p.gateway), newcomer(pin), "its CA has another key", "");
+    /* A node of the cluster is no gateway, and gets no token either. */
+    pin_of(p.ca_key, pin);
+    refuses(door(&p.second), newcomer(pin), "it is no gateway", "");
+    refuses(door(&p.expired), newcomer(pin), "expired at", "");
+}
+
+static void options_that_would_trust_anybody_are_refused(void **state)
+{
+    tls_context *t;
+    shoal_err err;
+    const tls_options wrong[] = {
+        {.any_name = true}, {.any_name = true, .ca_file = p.ca}, {.any_name = true, .admit = gateways_only}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(tls_context_new(&t, TLS_CLIENT, &wrong[i], &err), SHOAL_EINVALID);
+        assert_non_null(strstr(err.message, "rule of admission"));
+    }
+}
+
 static void others_do_not_get_past_the_door(void **state)
 {
     secure s;
@@ -357,6 +465,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_ends_know_each_other),
+        cmocka_unit_test(a_guest_knows_the_ca_by_its_key_alone),
+        cmocka_unit_test(a_member_comes_in_by_the_same_door),
+        cmocka_unit_test(a_pin_is_believed_to_the_last_bit),
+        cmocka_unit_test(options_that_would_trust_anybody_are_refused),
         cmocka_unit_test(streams_work_over_tls_as_without),
         cmocka_unit_test(a_renewed_certificate_counts_for_new_connections),
         cmocka_unit_test(wrong_clients_stay_out_and_hear_why),
