@@ -1,0 +1,43 @@
+/* attach.h: this machine stays attached to a gateway, and says how it is.
+ *
+ *     attach_open(&a, loop, &(attach_options){.address = "10.0.0.1:7080", .dir = &dir, .facts = &facts},
+ * err); uv_run(loop, UV_RUN_DEFAULT); attach_close(a, closed, user);
+ *
+ * The machine has joined (join.h). A connection that is lost, silent for five seconds or refused is made
+ * again, after a pause that doubles from 0.25 s to 10 s and is partly drawn, so that a thousand machines do
+ * not come back in one instant. At two thirds of the certificate's life a new key gets a new certificate; the
+ * machine attaches with it and leaves the old connection then, so that it is never away. Loop thread; what it
+ * writes to the disk (at a renewal, a new list of revoked certificates) blocks for milliseconds. */
+#ifndef CLUSTER_ATTACH_H
+#define CLUSTER_ATTACH_H
+
+#include <stdint.h>
+#include <uv.h>
+
+#include "shoal/v1/cluster.pb-c.h"
+#include "trust/credential.h"
+
+typedef struct attach attach;
+
+typedef struct attach_options {
+    const char *address;
+    const folder *dir;                 /* must outlive it */
+    const Shoal__V1__NodeFacts *facts; /* copied */
+    /* What to say of replicas, each second: fill m->replicas, which must live until the next call. May be
+     * NULL. */
+    void (*report)(void *user, Shoal__V1__AgentMessage *m);
+    /* Welcomed resp. lost (with the reason). May be NULL. */
+    void (*attached)(void *user, const char *gateway);
+    void (*detached)(void *user, const char *why);
+    int64_t (*now)(void *user); /* seconds since 1970, for renewals; NULL: time(2) */
+    void *user;
+} attach_options;
+
+int attach_open(attach **ret, uv_loop_t *loop, const attach_options *o, shoal_err *err);
+/* `closed` comes from the loop, when the memory is gone. a may be NULL (closed is called at once). */
+void attach_close(attach *a, void (*closed)(void *user), void *user);
+
+/* The pause before attempt n (from 0), with a draw in [0, 1). Pure. */
+uint64_t attach_pause_ms(unsigned n, double draw);
+
+#endif

@@ -1,0 +1,46 @@
+/* gate.h: the port of a gateway at which machines join the cluster and attach.
+ *
+ * One gRPC server behind TLS 1.3, with the services of cluster.proto. Whoever has no certificate may say one
+ * thing: Enrol, with a token, and not often (trust/guard.h). Members renew their certificates and nodes
+ * attach; the gate keeps their roster. A revocation reaches attached machines within two seconds, by `shoal
+ * ca revoke` on this machine or by the list that comes from the gateway with the CA.
+ *
+ *     gate_open(&g, loop, &(gate_options){.listen = ":7080", .members = registry}, err);
+ *     roster_put_json(gate_roster(g), clock_ns(), &out);
+ *     gate_close(g, closed, user);
+ *
+ * What the CA does (a signature, two files synced) runs on the loop's thread pool, one after the other. Loop
+ * thread. */
+#ifndef CLUSTER_GATE_H
+#define CLUSTER_GATE_H
+
+#include <stdint.h>
+#include <uv.h>
+
+#include "cluster/registry.h"
+#include "cluster/roster.h"
+
+typedef struct gate gate;
+
+typedef struct gate_options {
+    const char *listen;  /* HOST:PORT */
+    const char *state;   /* the state folder; NULL: the usual one */
+    const char *name;    /* this gateway's; NULL: see standing.h */
+    registry *members;   /* told of nodes as they come, change and go; NULL: nobody is */
+    uint64_t silence_ms; /* who says nothing for so long is lost; 0: GATE_SILENCE_MS */
+} gate_options;
+
+enum {
+    GATE_REPORT_MS = 1000, /* so often machines report, and the gate looks around */
+    GATE_SILENCE_MS = 5000,
+};
+
+/* Errors as standing_open's, and SHOAL_EIO when it cannot listen there. */
+int gate_open(gate **ret, uv_loop_t *loop, const gate_options *o, shoal_err *err);
+int gate_port(const gate *g);
+const char *gate_name(const gate *g);
+const roster *gate_roster(const gate *g);
+/* Everybody is cut off; `closed` when the memory is gone. g may be NULL (closed is called at once). */
+void gate_close(gate *g, void (*closed)(void *user), void *user);
+
+#endif

@@ -1,0 +1,45 @@
+/* gate_impl.h: what the files of the gate share. */
+#ifndef CLUSTER_GATE_IMPL_H
+#define CLUSTER_GATE_IMPL_H
+
+#include "cluster/gate.h"
+#include "cluster/source.h"
+#include "cluster/standing.h"
+#include "trust/guard.h"
+#include "wire/grpc.h"
+
+typedef struct gate_job gate_job;
+
+struct gate {
+    uv_loop_t *loop;
+    standing standing;
+    tls_context *tls;
+    grpc_server *server;
+    roster *roster;
+    guard guard;
+    uv_timer_t tick;
+    gate_job *jobs, **last_job; /* the first one runs */
+    bool recheck;               /* at the next tick: who was told to leave is cut off */
+    bool closing, server_open, tick_open;
+    source *members; /* NULL: nobody listens */
+    uint64_t silence_ns;
+    void (*closed)(void *user);
+    void *closed_user;
+};
+
+/* gate_join.c: Enrol and Renew. */
+void gate_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n);
+void gate_on_renew(void *user, grpc_call *c, const uint8_t *msg, size_t n);
+void gate_jobs_forget(gate *g); /* their callers are gone: what runs ends by itself */
+
+/* gate_attach.c: Attach. */
+extern const grpc_stream_method gate_attach_method;
+void gate_attach_tick(gate *g, uint64_t now_ns, int64_t now);
+void gate_attach_forget(gate *g);       /* the calls are gone already */
+void gate_attach_tell_revoked(gate *g); /* send the list to all, and those on it away */
+
+/* gate.c: the memory goes when nothing of it is used any more. */
+void gate_release(gate *g);
+int64_t gate_now(void);
+
+#endif

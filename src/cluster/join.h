@@ -1,0 +1,31 @@
+/* join.h: this machine joins a cluster: a token becomes a certificate.
+ *
+ *     folder_open(&dir, "/var/lib/shoal", true, err);
+ *     rc = join_cluster(&(join_ask){.address = "10.0.0.1:7080", .token = text, .name = "kitchen-pi"}, &dir,
+ * err);
+ *
+ * The key is made here and stays here. Nothing is sent, least of all the token, before the server has shown a
+ * gateway's certificate of the CA that the token pins: there is no trust on first use. What comes of it is in
+ * the folder (credential.h, and the address in the file "gateway"), and only then is the call done. */
+#ifndef CLUSTER_JOIN_H
+#define CLUSTER_JOIN_H
+
+#include "shoal/v1/cluster.pb-c.h"
+#include "trust/credential.h"
+
+typedef struct join_ask {
+    const char *address; /* of the gateway, HOST:PORT */
+    const char *token;
+    const char *name;                  /* what this machine is to be called */
+    const Shoal__V1__NodeFacts *facts; /* may be NULL */
+} join_ask;
+
+enum { JOIN_TIMEOUT_MS = 15000, JOIN_ADDRESS_MAX = 300 };
+
+/* Blocks, on a loop of its own. SHOAL_EAUTH: refused, or it is not the cluster of the token;
+ * SHOAL_EUNAVAILABLE: nobody answers there. */
+int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err);
+/* The address that was joined at; the caller frees *ret. SHOAL_ENOTFOUND. */
+int join_address(const folder *dir, char **ret, shoal_err *err);
+
+#endif

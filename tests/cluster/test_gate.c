@@ -1,0 +1,402 @@
+/* Joining and staying attached, over TLS, and everybody who must stay out. */
+#include "gate_world.h"
+
+#include "wire/grpc.h"
+
+static const roster_entry *entry(const char *name)
+{
+    return roster_find(gate_roster(w.gate), name);
+}
+
+static void a_machine_joins_attaches_and_reports(void **state)
+{
+    machine_up m;
+    up_join(&m, "pi");
+    TURN_UNTIL(entry("pi") && entry("pi")->load && entry("pi")->rtt_ms > 0);
+    assert_string_equal(entry("pi")->facts->site, "house");
+    assert_int_equal(entry("pi")->facts->n_cores, 4);
+    assert_string_equal(entry("pi")->facts->labels[0], "attic");
+    up_stop(&m);
+    TURN_UNTIL(!entry("pi"));
+}
+
+static void a_token_is_good_once_over_the_wire_too(void **state)
+{
+    char text[TOKEN_TEXT_SIZE];
+    shoal_err err;
+    folder dir = FOLDER_NONE;
+    world_token(ROLE_NODE, text);
+    assert_int_equal(world_join("one", text, NULL, &err), 0);
+    assert_int_equal(world_join("two", text, &dir, &err), SHOAL_EAUTH);
+    assert_true(says(&err, "is used by one"));
+    assert_false(folder_has(&dir, "member.pem"));
+    folder_close(&dir);
+}
+
+/* A server that is not of the token's cluster is not told the token. */
+static void a_token_is_not_said_to_another_cluster(void **state)
+{
+    char text[TOKEN_TEXT_SIZE], path[128];
+    ca *other;
+    shoal_err err;
+    snprintf(path, sizeof path, "%s/other", place);
+    assert_int_equal(ca_init(path, "home", today(), NULL), 0);
+    assert_int_equal(ca_open(&other, path, NULL), 0);
+    assert_int_equal(ca_token(other, &(ca_token_ask){0}, today(), text, NULL), 0);
+    assert_true(world_join("pi", text, NULL, &err) != 0);
+    assert_true(says(&err, "its CA has another key"));
+    ca_close(other);
+}
+
+static void a_name_that_is_taken_is_refused(void **state)
+{
+    char text[TOKEN_TEXT_SIZE];
+    shoal_err err;
+    machine_up m;
+    up_join(&m, "pi");
+    world_token(ROLE_NODE, text);
+    assert_int_equal(world_join("thief", text, NULL, &err), 0);
+    world_token(ROLE_NODE, text);
+    assert_int_equal(world_join("thief", text, NULL, &err), SHOAL_EAUTH);
+    assert_true(says(&err, "is taken"));
+    assert_non_null(entry("pi"));
+    up_stop(&m);
+}
+
+static void a_gateways_certificate_attaches_nothing(void **state)
+{
+    machine_up m = {.dir = FOLDER_NONE};
+    char text[TOKEN_TEXT_SIZE];
+    shoal_err err;
+    attach *a;
+    world_token(ROLE_GATEWAY, text);
+    assert_int_equal(world_join("second", text, &m.dir, &err), 0);
+    Shoal__V1__NodeFacts f = SHOAL__V1__NODE_FACTS__INIT;
+    attach_options o = {.address = w.address, .dir = &m.dir, .facts = &f};
+    assert_int_equal(attach_open(&a, &w.loop, &o, &err), SHOAL_EAUTH);
+    assert_true(says(&err, "is a gateway's certificate"));
+    folder_close(&m.dir);
+}
+
+static void a_second_gateway_stands_on_its_certificate(void **state)
+{
+    char text[TOKEN_TEXT_SIZE], path[128];
+    shoal_err err;
+    gate *second = NULL;
+    bool closed = false;
+    world_token(ROLE_GATEWAY, text);
+    assert_int_equal(world_join("second", text, NULL, &err), 0);
+    snprintf(path, sizeof path, "%s/second", place);
+    if (gate_open(&second, &w.loop, &(gate_options){.listen = "127.0.0.1:0", .state = path}, &err) != 0)
+        fail_msg("%s", err.message);
+    assert_string_equal(gate_name(second), "second");
+    /* It cannot sign: it says who can. */
+    char first[sizeof w.address];
+    memcpy(first, w.address, sizeof first);
+    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", gate_port(second));
+    world_token(ROLE_NODE, text);
+    assert_int_equal(world_join("pi", text, NULL, &err), grpc_status_to_err(GRPC_FAILED_PRECONDITION));
+    assert_true(says(&err, "has no CA"));
+    /* A machine that joined at the first attaches at the second: its certificate is the cluster's. */
+    memcpy(w.address, first, sizeof first);
+    machine_up m;
+    up_join(&m, "pi");
+    attach_close(m.a, world_closed, &m.closed);
+    TURN_UNTIL(m.closed);
+    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", gate_port(second));
+    m.closed = false;
+    up_start(&m);
+    TURN_UNTIL(roster_find(gate_roster(second), "pi"));
+    up_stop(&m);
+    gate_close(second, world_closed, &closed);
+    TURN_UNTIL(closed);
+}
+
+static void a_nodes_certificate_opens_no_gate(void **state)
+{
+    char text[TOKEN_TEXT_SIZE], path[128];
+    shoal_err err;
+    gate *g;
+    world_token(ROLE_NODE, text);
+    assert_int_equal(world_join("pi", text, NULL, &err), 0);
+    snprintf(path, sizeof path, "%s/pi", place);
+    assert_int_equal(gate_open(&g, &w.loop, &(gate_options){.listen = "127.0.0.1:0", .state = path}, &err),
+                     SHOAL_EAUTH);
+    assert_true(says(&err, "is a node's certificate"));
+}
+
+/* ---- those who use gRPC by hand ------------------------------------------------------------------ */
+
+typedef struct hand { /* one channel, one call */
+    grpc_channel *ch;
+    tls_context *tls;
+    bool connected, lost, ended;
+    int status, n_messages;
+    char why[320];
+} hand;
+
+static void hand_connected(void *user)
+{
+    ((hand *)user)->connected = true;
+}
+
+static void hand_lost(void *user, const char *why)
+{
+    hand *h = user;
+    h->lost = true;
+    snprintf(h->why, sizeof h->why, "%s", why);
+}
+
+static void hand_message(void *user, const uint8_t *msg, size_t n)
+{
+    ((hand *)user)->n_messages++;
+}
+
+static void hand_end(void *user, grpc_status status, const char *message)
+{
+    hand *h = user;
+    h->ended = true;
+    h->status = (int)status;
+    snprintf(h->why, sizeof h->why, "%s", message ? message : "");
+}
+
+static bool anybody(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
+{
+    return true;
+}
+
+/* With the certificate in that folder, or as a guest. */
+static void hand_connect(hand *h, const char *member_name)
+{
+    char cert[256], root[256];
+    shoal_err err;
+    *h = (hand){0};
+    snprintf(root, sizeof root, "%s/ca.crt", w.state);
+    tls_options o = {.ca_file = root, .any_name = true, .admit = anybody};
+    snprintf(cert, sizeof cert, "%s/%s/member.pem", place, member_name ? member_name : "");
+    if (member_name) o.cert_file = o.key_file = cert;
+    if (tls_context_new(&h->tls, TLS_CLIENT, &o, &err) != 0) fail_msg("%s", err.message);
+    const grpc_channel_events ev = {.user = h, .connected = hand_connected, .disconnected = hand_lost};
+    const grpc_channel_options c = {.tls = h->tls};
+    if (grpc_channel_open(&h->ch, &w.loop, w.address, &c, &ev, &err) != 0) fail_msg("%s", err.message);
+    TURN_UNTIL(h->connected || h->lost);
+}
+
+static grpc_client_call *hand_call(hand *h, const char *path, const void *msg, size_t n)
+{
+    const grpc_client_events ev = {.user = h, .message = hand_message, .end = hand_end};
+    grpc_client_call *c = grpc_call_open(h->ch, path, NULL, &ev);
+    assert_non_null(c);
+    grpc_client_send(c, msg, n);
+    return c;
+}
+
+static void hand_close(hand *h)
+{
+    grpc_channel_close(h->ch);
+    tls_context_unref(h->tls);
+    uv_run(&w.loop, UV_RUN_NOWAIT);
+}
+
+static void a_guest_may_enrol_and_nothing_else(void **state)
+{
+    static const char *const paths[] = {"/shoal.v1.Cluster/Attach", "/shoal.v1.Join/Renew"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        hand h;
+        hand_connect(&h, NULL);
+        assert_true(h.connected);
+        grpc_client_half_close(hand_call(&h, paths[i], "", 0));
+        TURN_UNTIL(h.ended);
+        assert_int_equal(h.status, GRPC_UNAUTHENTICATED);
+        assert_int_equal(h.n_messages, 0);
+        hand_close(&h);
+    }
+}
+
+/* With a gateway's certificate nobody attaches as a node: a machine has one role. */
+static void a_member_of_another_role_attaches_nothing(void **state)
+{
+    char text[TOKEN_TEXT_SIZE];
+    hand h;
+    world_token(ROLE_GATEWAY, text);
+    assert_int_equal(world_join("second", text, NULL, NULL), 0);
+    hand_connect(&h, "second");
+    hand_call(&h, "/shoal.v1.Cluster/Attach", "", 0);
+    TURN_UNTIL(h.ended);
+    assert_int_equal(h.status, GRPC_PERMISSION_DENIED);
+    hand_close(&h);
+}
+
+static void nonsense_ends_the_one_who_says_it(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+    } rows[] = {{"", 0},                                   /* no hello */
+                {"\xff\xff\xff", 3},                       /* no message */
+                {"\x0a\x03\x12\x01\n", 5},                 /* a site with a line end */
+                {"\x12\x09\x11\0\0\0\0\0\0\xf0\xbf", 11}}; /* a load before hello */
+    char text[TOKEN_TEXT_SIZE];
+    machine_up good;
+    up_join(&good, "good");
+    world_token(ROLE_NODE, text);
+    assert_int_equal(world_join("bad", text, NULL, NULL), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hand h;
+        hand_connect(&h, "bad");
+        hand_call(&h, "/shoal.v1.Cluster/Attach", rows[i].bytes, rows[i].n);
+        TURN_UNTIL(h.ended);
+        assert_int_not_equal(h.status, GRPC_OK);
+        assert_null(entry("bad"));
+        hand_close(&h);
+    }
+    assert_non_null(entry("good"));
+    assert_int_equal(good.n_detached, 0);
+    up_stop(&good);
+}
+
+static void who_says_nothing_is_lost(void **state)
+{
+    char text[TOKEN_TEXT_SIZE];
+    hand h;
+    world_token(ROLE_NODE, text);
+    assert_int_equal(world_join("mute", text, NULL, NULL), 0);
+    hand_connect(&h, "mute");
+    hand_call(&h, "/shoal.v1.Cluster/Attach", "\x0a\0", 2);
+    TURN_UNTIL(entry("mute") && entry("mute")->facts);
+    TURN_UNTIL(h.ended);
+    assert_int_equal(h.status, GRPC_ABORTED);
+    assert_null(entry("mute"));
+    hand_close(&h);
+}
+
+static void guessing_tokens_is_slow(void **state)
+{
+    Shoal__V1__EnrolRequest m = SHOAL__V1__ENROL_REQUEST__INIT;
+    uint8_t packed[512];
+    char text[TOKEN_TEXT_SIZE];
+    bool refused = false;
+    hand h;
+    world_token(ROLE_NODE, text);
+    text[20] = text[20] == '0' ? '1' : '0';
+    m.token = text;
+    buf der = {0};
+    EVP_PKEY_free(new_request("guesser", &der));
+    m.request.data = (uint8_t *)der.data;
+    m.request.len = der.len;
+    size_t n = shoal__v1__enrol_request__pack(&m, packed);
+    hand_connect(&h, NULL);
+    for (int i = 0; i < 20 && !refused; i++) {
+        h.ended = false;
+        grpc_client_half_close(hand_call(&h, "/shoal.v1.Join/Enrol", packed, n));
+        TURN_UNTIL(h.ended);
+        assert_int_not_equal(h.status, GRPC_OK);
+        refused = h.status == GRPC_RESOURCE_EXHAUSTED;
+    }
+    assert_true(refused);
+    assert_non_null(strstr(h.why, "try again in"));
+    hand_close(&h);
+    buf_done(&der);
+}
+
+/* ---- time ---------------------------------------------------------------------------------------- */
+
+static void the_revoked_are_detached_and_refused_and_others_are_not(void **state)
+{
+    machine_up bad, good;
+    up_join(&bad, "bad");
+    up_join(&good, "good");
+    assert_int_equal(ca_revoke(w.ca, "bad", today(), NULL, NULL), 0);
+    TURN_UNTIL(bad.n_detached == 1);
+    assert_non_null(strstr(bad.why, "revoked"));
+    assert_null(entry("bad"));
+    TURN_UNTIL(bad.n_detached >= 3); /* it tries again, and again */
+    assert_non_null(strstr(bad.why, "revoked"));
+    assert_int_equal(bad.n_attached, 1);
+    assert_non_null(entry("good"));
+    assert_int_equal(good.n_detached, 0);
+    /* The list has reached the others, on disk as well. */
+    TURN_UNTIL(folder_has(&good.dir, "crl.pem"));
+    up_stop(&bad);
+    up_stop(&good);
+}
+
+static void serial_of(const folder *dir, char serial[CERT_SERIAL_SIZE])
+{
+    credential c = {0};
+    assert_int_equal(credential_load(&c, dir, NULL), 0);
+    cert_serial(c.cert, serial);
+    credential_done(&c);
+}
+
+static void a_certificate_is_renewed_without_being_away(void **state)
+{
+    machine_up m;
+    char before[CERT_SERIAL_SIZE], after[CERT_SERIAL_SIZE];
+    up_join(&m, "pi");
+    serial_of(&m.dir, before);
+    uint64_t since = entry("pi")->since_ns;
+    m.ahead_s = 21 * DAY;
+    TURN_UNTIL(m.n_attached == 2);
+    m.ahead_s = 0;
+    assert_int_equal(m.n_detached, 0);
+    assert_true(entry("pi") && entry("pi")->since_ns == since);
+    serial_of(&m.dir, after);
+    assert_string_not_equal(before, after);
+    /* The old key is worth nothing more to the machine; revoking the name means both. */
+    size_t n;
+    assert_int_equal(ca_revoke(w.ca, "pi", today(), &n, NULL), 0);
+    assert_int_equal(n, 2);
+    TURN_UNTIL(m.n_detached == 1);
+    up_stop(&m);
+}
+
+static void a_gateway_that_comes_back_finds_its_machines(void **state)
+{
+    machine_up m;
+    shoal_err err;
+    bool closed = false;
+    up_join(&m, "pi");
+    gate_close(w.gate, world_closed, &closed);
+    TURN_UNTIL(closed && m.n_detached >= 1);
+    gate_options o = {.listen = w.address, .state = w.state};
+    if (gate_open(&w.gate, &w.loop, &o, &err) != 0) fail_msg("%s", err.message);
+    assert_string_equal(gate_name(w.gate), "boss"); /* from its certificate */
+    TURN_UNTIL(m.n_attached == 2);
+    assert_non_null(entry("pi"));
+    up_stop(&m);
+}
+
+static void pauses_grow_and_differ(void **state)
+{
+    for (unsigned n = 0; n < 100; n++) {
+        assert_true(attach_pause_ms(n, 0) >= 125);
+        assert_true(attach_pause_ms(n, 0.999) <= 10000);
+        assert_true(attach_pause_ms(n, 0.9) > attach_pause_ms(n, 0.1));
+        assert_true(attach_pause_ms(n + 1, 0.5) >= attach_pause_ms(n, 0.5));
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_open, world_close)
+    const struct CMUnitTest tests[] = {
+        TEST(a_machine_joins_attaches_and_reports),
+        TEST(a_token_is_good_once_over_the_wire_too),
+        TEST(a_token_is_not_said_to_another_cluster),
+        TEST(a_name_that_is_taken_is_refused),
+        TEST(a_gateways_certificate_attaches_nothing),
+        TEST(a_second_gateway_stands_on_its_certificate),
+        TEST(a_nodes_certificate_opens_no_gate),
+        TEST(a_guest_may_enrol_and_nothing_else),
+        TEST(a_member_of_another_role_attaches_nothing),
+        TEST(nonsense_ends_the_one_who_says_it),
+        TEST(who_says_nothing_is_lost),
+        TEST(guessing_tokens_is_slow),
+        TEST(the_revoked_are_detached_and_refused_and_others_are_not),
+        TEST(a_certificate_is_renewed_without_being_away),
+        TEST(a_gateway_that_comes_back_finds_its_machines),
+        cmocka_unit_test(pauses_grow_and_differ),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
