@@ -318,7 +318,8 @@ static int repair(buf *out, size_t from, size_t keep)
         at += k ? k : broken_len(out->data + at, end - at);
     }
     size_t fixed = out->len - end - keep;
-    if (buf_append(out, out->data + end, keep)) return SHOAL_ENOMEM;
+    if (buf_reserve(out, keep)) return SHOAL_ENOMEM; /* before its own bytes are named: they may move */
+    buf_append(out, out->data + end, keep);
     memmove(out->data + from, out->data + end + keep, fixed + keep);
     out->len = from + fixed + keep;
     out->data[out->len] = '\0';
