@@ -5,6 +5,13 @@
 
 enum { MAX_TOKENS = 64 };
 
+/* Under ThreadSanitizer, which looks at threads and not at bytes, some of the cuts will do. */
+#ifdef __SANITIZE_THREAD__
+#define CUT_EVERY 9
+#else
+#define CUT_EVERY 1
+#endif
+
 /* ---- a run and all its events --------------------------------------------------------------------- */
 
 typedef struct token {
@@ -207,6 +214,7 @@ static run *check_cuts(pair *p, const gen_request *q)
     run *whole = run_whole(p->first.e, q);
     if (whole->status) fail_msg("%s: %s", p->path, whole->message);
     for (size_t cut = whole->n + 1; cut-- > 0;) {
+        if ((whole->n - cut) % CUT_EVERY != 0) continue;
         if (cut == whole->n / 2 || cut == 1 || cut == 0) {
             rig_close(&p->second);
             open_second(p);

@@ -27,6 +27,13 @@
 
 static const char GENERATE[] = "/shoal.v1.Worker/Generate";
 
+/* Under ThreadSanitizer, which looks at threads and not at bytes, some of the cuts will do. */
+#ifdef __SANITIZE_THREAD__
+#define CUT_EVERY 9
+#else
+#define CUT_EVERY 1
+#endif
+
 /* ---- two workers of one model ------------------------------------------------------------------------- */
 
 typedef struct replica {
@@ -314,7 +321,7 @@ static kept both(const kept *a, const kept *b)
 static void check_two_cuts(bench *b, const Shoal__V1__GenerateRequest *q, const stream *whole, const kept *k)
 {
     stream *rest = go_on(b, q, whole, k);
-    for (size_t i = 0; i < rest->n_messages; i++) {
+    for (size_t i = 0; i < rest->n_messages; i += CUT_EVERY) {
         kept twice = both(k, &rest->after[i]);
         check_cut(b, q, whole, &twice);
     }
@@ -328,12 +335,13 @@ static stream *check_all(bench *b, const Shoal__V1__GenerateRequest *q)
     stream *whole = ask(b, 0, q);
     if (whole->status != GRPC_OK) fail_msg("%s", whole->message);
     assert_non_null(whole->done);
-    for (size_t i = whole->n_messages; i-- > 0;) check_cut(b, q, whole, &whole->after[i]);
+    for (size_t i = whole->n_messages; i-- > 0;)
+        if (i % CUT_EVERY == 0) check_cut(b, q, whole, &whole->after[i]);
     check_two_cuts(b, q, whole, &whole->after[whole->n_messages / 2]);
     kept late = whole->after[whole->n_messages - 1];
     while (late.n_units > 0) {
         late.n_bytes -= whole->units[--late.n_units].len;
-        if (late.n_units % 5 == 0) check_cut(b, q, whole, &late);
+        if (late.n_units % (5 * CUT_EVERY) == 0) check_cut(b, q, whole, &late);
     }
     return whole;
 }
