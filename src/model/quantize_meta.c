@@ -24,15 +24,49 @@ static int read_file(const model *m, const char *file, buf *out, shoal_err *err)
     return rc;
 }
 
+static void put_id(gguf_out *o, const char *key, int64_t id)
+{
+    if (id >= 0) gguf_out_u32(o, key, (uint32_t)id);
+}
+
+/* A SentencePiece .model. */
+static int put_pieces(gguf_out *o, const model *m, shoal_err *err)
+{
+    tokenizer_gguf t;
+    arena *mem = arena_new(65536);
+    int rc = mem ? tokenizer_folder_gguf(&t, mem, m->config.n_vocab, m->path, err) : err_nomem(err);
+    if (rc == 0 && t.n_tokens > 0) {
+        gguf_out_str(o, "tokenizer.ggml.model", t.model);
+        gguf_out_str(o, "tokenizer.ggml.pre", "default");
+        gguf_out_strings(o, "tokenizer.ggml.tokens", t.tokens, t.token_lens, t.n_tokens);
+        gguf_out_array(o, "tokenizer.ggml.scores", GGUF_F32, t.scores, t.n_tokens);
+        gguf_out_array(o, "tokenizer.ggml.token_type", GGUF_I32, t.token_types, t.n_tokens);
+        put_id(o, "tokenizer.ggml.bos_token_id", t.bos);
+        put_id(o, "tokenizer.ggml.eos_token_id", t.eos);
+        put_id(o, "tokenizer.ggml.unknown_token_id", t.unk);
+        gguf_out_bool(o, "tokenizer.ggml.add_bos_token", t.add_bos);
+        gguf_out_bool(o, "tokenizer.ggml.add_eos_token", t.add_eos);
+        gguf_out_bool(o, "tokenizer.ggml.add_space_prefix", t.space_prefix > 0);
+        gguf_out_bool(o, "tokenizer.ggml.remove_extra_whitespaces", t.remove_extra_spaces);
+        gguf_out_bool(o, "tokenizer.ggml.treat_whitespace_as_suffix", t.space_suffix);
+        if (t.charsmap_len)
+            gguf_out_array(o, "tokenizer.ggml.precompiled_charsmap", GGUF_U8, t.charsmap, t.charsmap_len);
+    }
+    arena_free(mem);
+    return rc;
+}
+
 static int put_folder_tokenizer(gguf_out *o, const model *m, shoal_err *err)
 {
     buf json = {0}, config_text = {0};
     json_t *config = NULL;
-    int rc = read_file(m, "tokenizer.json", &json, err);
+    int rc = tokenizer_folder_json(&json, m->path, err);
     if (rc == 0) rc = read_file(m, "tokenizer_config.json", &config_text, err);
     if (rc == 0 && config_text.len) rc = json_parse(&config, config_text.data, config_text.len, m->path, err);
     if (rc == 0 && json.len)
         rc = quantize_put_tokenizer(o, json.data, json.len, config, &m->config, m->path, err);
+    else if (rc == 0)
+        rc = put_pieces(o, m, err);
     json_decref(config);
     buf_done(&config_text);
     buf_done(&json);

@@ -318,6 +318,41 @@ static int32_t role_id(const tok_folder *f, const tokenizer *t, const char *role
     return id >= 0 ? id : def;
 }
 
+int tokenizer_folder_json(buf *out, const char *dir, shoal_err *err)
+{
+    tok_folder f;
+    json_t *root = NULL;
+    int rc = tok_folder_open(&f, dir, err);
+    if (rc == 0 && tok_folder_has(&f, "tokenizer.json")) {
+        rc = tok_folder_read(&f, "tokenizer.json", out);
+    } else if (rc == 0 && !spm_file(&f) && !tok_folder_has(&f, "source.spm")) {
+        bool merges = tok_folder_has(&f, "vocab.json") && tok_folder_has(&f, "merges.txt");
+        bool known = merges || tok_folder_has(&f, "vocab.txt");
+        known = known && check_kind(&f) == 0; /* what nothing can read is not written either */
+        if (known) rc = (merges ? tok_folder_bpe : tok_folder_wordpiece)(&f, &root);
+        if (rc == 0 && known && json_put(out, root) != 0) rc = err_nomem(err);
+    }
+    json_decref(root);
+    tok_folder_close(&f);
+    return rc;
+}
+
+int tokenizer_folder_gguf(tokenizer_gguf *ret, arena *mem, size_t n_least, const char *dir, shoal_err *err)
+{
+    static const char *const plain[] = {"llama", "t5", "xlmr", ""};
+    tok_folder f;
+    bool known = false;
+    *ret = (tokenizer_gguf){0};
+    int rc = tok_folder_open(&f, dir, err);
+    for (size_t i = 0; rc == 0 && i < sizeof plain / sizeof *plain; i++)
+        known = known || strcmp(f.kind, plain[i]) == 0;
+    const char *spm = rc == 0 ? spm_file(&f) : NULL;
+    bool newer = rc == 0 && (tok_folder_has(&f, "tokenizer.json") || tok_folder_has(&f, "source.spm"));
+    if (known && spm && !newer && check_kind(&f) == 0) rc = tok_folder_spm_meta(&f, spm, n_least, mem, ret);
+    tok_folder_close(&f);
+    return rc;
+}
+
 int tokenizer_from_folder(tokenizer **ret, const char *dir, shoal_err *err)
 {
     tok_folder f;

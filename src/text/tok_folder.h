@@ -39,6 +39,10 @@ int tok_folder_wordpiece(const tok_folder *f, json_t **root);
 int tok_folder_bpe(const tok_folder *f, json_t **root);
 /* A .model file, or source.spm with vocab.json: *t is built but not sealed. */
 int tok_folder_spm(const tok_folder *f, const char *file, tokenizer *t);
+/* The same pieces in the words of GGUF, at least n_least; texts and arrays lie in mem. Not of ALBERT and
+ * DeBERTa, whose text is changed before SentencePiece sees it. */
+int tok_folder_spm_meta(const tok_folder *f, const char *file, size_t n_least, arena *mem,
+                        tokenizer_gguf *ret);
 int tok_folder_marian(const tok_folder *f, tokenizer *t);
 
 /* "added_tokens" of root: the tokens of the roles, then those of added_tokens.json and of

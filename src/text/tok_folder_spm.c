@@ -194,19 +194,129 @@ static void strip_mask(const tok_folder *f, tokenizer *t)
         if (!strcmp(t->added[i].text, mask)) t->added[i].lstrip = true;
 }
 
+/* The pieces in the class's order; they borrow from data. Norm steps of the class go to t. */
+static int read_model(const tok_folder *f, const char *file, buf *data, tokenizer *t, spm_vocab *v, ends *e)
+{
+    char *path = tok_folder_path(f, file);
+    int rc = path ? tok_folder_read(f, file, data) : err_nomem(f->err);
+    if (rc == 0) rc = tok_spm_parse(v, f->mem, data->data, data->len, SPARE, path, f->err);
+    return rc == 0 ? apply_kind(f, t, v, e) : rc;
+}
+
 int tok_folder_spm(const tok_folder *f, const char *file, tokenizer *t)
 {
     buf data = {0};
     spm_vocab v;
     ends e = {-1, -1, -1, 0};
-    char *path = tok_folder_path(f, file);
-    int rc = path ? tok_folder_read(f, file, &data) : err_nomem(f->err);
-    if (rc == 0) rc = tok_spm_parse(&v, f->mem, data.data, data.len, SPARE, path, f->err);
-    if (rc == 0) rc = apply_kind(f, t, &v, &e);
-    if (rc == 0) rc = tok_spm_build(t, &v, path, f->err);
+    int rc = read_model(f, file, &data, t, &v, &e);
+    if (rc == 0) rc = tok_spm_build(t, &v, f->dir, f->err);
     if (rc == 0) strip_mask(f, t);
     if (rc == 0) rc = add_listed(f, t);
     if (rc == 0) rc = tok_wrap_templates(t, e.head, e.tail, e.mid, e.type_b, f->err);
+    buf_done(&data);
+    return rc;
+}
+
+/* ---- in the words of GGUF ---- */
+
+typedef struct meta {
+    const tok_folder *f;
+    arena *mem;
+    tokenizer_gguf *to;
+    const char **tokens;
+    size_t *lens;
+    float *scores;
+    int32_t *types;
+} meta;
+
+static int meta_init(meta *w, size_t n)
+{
+    w->tokens = arena_alloc(w->mem, (n + 1) * sizeof *w->tokens);
+    w->lens = arena_alloc(w->mem, (n + 1) * sizeof *w->lens);
+    w->scores = arena_alloc(w->mem, (n + 1) * sizeof *w->scores);
+    w->types = arena_alloc(w->mem, (n + 1) * sizeof *w->types);
+    if (!w->tokens || !w->lens || !w->scores || !w->types) return err_nomem(w->f->err);
+    w->to->n_tokens = n;
+    w->to->tokens = w->tokens;
+    w->to->token_lens = w->lens;
+    w->to->scores = w->scores;
+    w->to->token_types = w->types;
+    return 0;
+}
+
+static int meta_put(meta *w, size_t id, const char *text, size_t len, float score, spm_type type)
+{
+    if (!(w->tokens[id] = arena_strndup(w->mem, text, len))) return err_nomem(w->f->err);
+    w->lens[id] = len;
+    w->scores[id] = score;
+    w->types[id] = (int32_t)type;
+    return 0;
+}
+
+/* The pieces, then what other files add, then names for ids that nothing has. */
+static int meta_pieces(meta *w, const spm_vocab *v, const json_t *added, size_t n)
+{
+    int rc = meta_init(w, n);
+    size_t i;
+    json_t *o;
+    for (size_t id = 0; rc == 0 && id < n; id++) {
+        char gap[32];
+        const spm_piece *p = id < v->n ? &v->pieces[id] : NULL;
+        snprintf(gap, sizeof gap, "[PAD%zu]", id);
+        rc = p ? meta_put(w, id, p->text, p->len, p->score, p->type)
+               : meta_put(w, id, gap, strlen(gap), -1e6f, SPM_UNUSED);
+    }
+    json_array_foreach(added, i, o)
+    {
+        size_t id = (size_t)json_integer_value(json_object_get(o, "id"));
+        const char *text = json_string_value(json_object_get(o, "content"));
+        spm_type type = json_is_true(json_object_get(o, "special")) ? SPM_CONTROL : SPM_USER;
+        bool unknown = id < v->n && v->pieces[id].type == SPM_UNKNOWN;
+        if (rc == 0) rc = meta_put(w, id, text, strlen(text), 0, unknown ? SPM_UNKNOWN : type);
+    }
+    return rc;
+}
+
+static int meta_settings(meta *w, const spm_vocab *v, const ends *e)
+{
+    tokenizer_gguf *to = w->to;
+    to->model = v->bpe ? "llama" : "t5";
+    to->bos = v->bos;
+    to->eos = v->eos;
+    to->unk = v->unk;
+    to->pad = to->cls = to->sep = to->mask = -1;
+    to->add_bos = e->head >= 0;
+    to->add_eos = e->tail >= 0;
+    to->space_prefix = v->spaces.dummy ? 1 : -1;
+    to->space_suffix = v->spaces.suffix;
+    to->remove_extra_spaces = v->spaces.remove_extra;
+    to->charsmap_len = v->charsmap_len;
+    if (v->charsmap) to->charsmap = arena_strndup(w->mem, v->charsmap, v->charsmap_len);
+    return v->charsmap && !to->charsmap ? err_nomem(w->f->err) : 0;
+}
+
+int tok_folder_spm_meta(const tok_folder *f, const char *file, size_t n_least, arena *mem,
+                        tokenizer_gguf *ret)
+{
+    buf data = {0};
+    spm_vocab v;
+    ends e = {-1, -1, -1, 0};
+    meta w = {.f = f, .mem = mem, .to = ret};
+    json_t *root = json_object(), *vocab = json_object(), *o;
+    size_t i, n = 0;
+    int rc = root && vocab ? read_model(f, file, &data, NULL, &v, &e) : err_nomem(f->err);
+    if (rc == 0) rc = tok_folder_add_tokens(f, root, vocab, NULL, 0);
+    if (rc == 0) n = v.n > n_least ? v.n : n_least;
+    const json_t *added = json_object_get(root, "added_tokens");
+    json_array_foreach(added, i, o)
+    {
+        size_t id = (size_t)json_integer_value(json_object_get(o, "id"));
+        if (id >= n) n = id + 1;
+    }
+    if (rc == 0) rc = meta_pieces(&w, &v, added, n);
+    if (rc == 0) rc = meta_settings(&w, &v, &e);
+    json_decref(root);
+    json_decref(vocab);
     buf_done(&data);
     return rc;
 }

@@ -52,6 +52,16 @@ int tokenizer_from_gguf(tokenizer **ret, const tokenizer_gguf *meta, const char 
  * there, SHOAL_EUNSUPPORTED when nothing says how the files are meant. */
 int tokenizer_from_folder(tokenizer **ret, const char *dir, shoal_err *err);
 
+/* Append what that reads as one tokenizer.json: the file itself, or what vocab.txt, or vocab.json with
+ * merges.txt, come to. Nothing is appended, with 0, where there is none of these. */
+int tokenizer_folder_json(buf *out, const char *dir, shoal_err *err);
+
+/* A folder's SentencePiece model in the words of GGUF, with at least n_least tokens; what it points to lies
+ * in mem. n_tokens is 0, with 0, where there is none, or one that those words cannot say (ALBERT's,
+ * DeBERTa's, Marian's).
+ */
+int tokenizer_folder_gguf(tokenizer_gguf *ret, arena *mem, size_t n_least, const char *dir, shoal_err *err);
+
 /* From llama2.c's tokenizer.bin (karpathy/llama2.c, tokenizer.py): a longest length, then score, length and
  * text of n_vocab pieces, of which 0 is unknown, 1 begins and 2 ends a text and 3.. are bytes. n_vocab is not
  * in the file but in the checkpoint. */
@@ -91,8 +101,8 @@ int tokenizer_encode(const tokenizer *t, const char *text, size_t len, const cha
 int tokenizer_encode_prompt(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,
                             encoding *ret, shoal_err *err);
 
-/* One text with its template ([CLS] ... [SEP]), in which the control tokens that touch no byte with a mark are
- * control tokens: a mask among words that somebody else wrote. marks[len]. */
+/* One text with its template ([CLS] ... [SEP]), in which the control tokens that touch no byte with a mark
+ * are control tokens: a mask among words that somebody else wrote. marks[len]. */
 int tokenizer_encode_marked(const tokenizer *t, const char *text, size_t len, const uint8_t *marks,
                             encoding *ret, shoal_err *err);
 

@@ -101,6 +101,24 @@ expect 0 '^verdict       it runs here' models inspect "$llama"
 expect 0 '"architecture":"llama".*"kv_token_bytes":[1-9].*"unsupported":null\}$' models inspect "$llama" --quick --json
 expect 2 'shoal models inspect MODEL' models examine "$llama"
 expect 1 'no file or folder "no-such-model"' models inspect no-such-model
+# A folder of older files takes its tokenizer along into GGUF.
+older() { # FIXTURE FILE FROM
+    rm -rf "$work/older" && mkdir "$work/older" && cp "$data/hf/$1"/*.safetensors "$data/hf/$1/config.json" "$work/older/"
+    cp "$3" "$work/older/$2"
+    [ "$2" != vocab.json ] || printf '#version: 0.2\na b\nab c\n' >"$work/older/merges.txt"
+    "$SHOAL_BIN" quantize "$work/older" "$work/older.gguf" >/dev/null 2>&1 || fail "quantize a folder with $2"
+    for text in 'Turn on the lights, 42!' ' abc  turned </s> cafÃ© [MASK]'; do
+        "$SHOAL_BIN" tokenize --json "$work/older" "$text" >"$work/folder.json" || fail "$2: no tokenizer in the folder"
+        "$SHOAL_BIN" tokenize --json "$work/older.gguf" "$text" | cmp - "$work/folder.json" || fail "$2 came out otherwise"
+    done
+    n=$((n + 1))
+}
+printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nturn\non\n##ed\nthe\n,\n' >"$work/words.txt"
+echo '{"a":0,"b":1,"c":2,"ab":3,"abc":4,"t":5,"u":6,"r":7,"n":8,"\u0120":9}' >"$work/pairs.json"
+older bert-intent vocab.txt "$work/words.txt"
+older gpt2 vocab.json "$work/pairs.json"
+older llama-gqa tokenizer.model "$data/tokenizers/spm/bpe.model"
+older t5-small-relu spiece.model "$data/tokenizers/spm/unigram.model"
 # What a file says wrongly is 1, whoever reads it.
 mkdir "$work/torn" && cp "$data"/hf/llama-gqa/* "$work/torn/"
 sed -i 's/"num_attention_heads": *[0-9]*/"num_attention_heads": 3/' "$work/torn/config.json"
