@@ -65,7 +65,7 @@ void service_generate(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_classify(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_tag(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_embed(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
-void service_transcribe(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+extern const grpc_stream_method service_transcribe; /* its request is a stream */
 void service_detect(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_score(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_classify_image(void *worker, grpc_call *c, const uint8_t *msg, size_t n);

@@ -1,8 +1,10 @@
-/* service_transcribe.c: Transcribe: a sound file in, a stream of segments out.
+/* service_transcribe.c: Transcribe: a sound file in, in one message or piece by piece, a stream of segments
+ * out.
  *
- * Life of a call: unpack → (thread pool) decode the file, features of the first window → (engine) its reply →
- * segments and progress → (thread pool) features of the next window → ... → Done. The loop thread never
- * computes. A job whose client left is freed when the thread or the engine that has it lets go of it. */
+ * Life of a call: collect the file, which is bounded → (thread pool) decode the file, features of the first
+ * window → (engine) its reply → segments and progress → (thread pool) features of the next window → ... →
+ * Done. The loop thread never computes. A job whose client left is freed when the thread or the engine that
+ * has it lets go of it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +15,17 @@
 #include "speech/transcription.h"
 #include "worker/service.h"
 
-enum { MAX_HEARING = 8, PROMPT_MAX = 8192 };
+enum { MAX_HEARING = 8, PROMPT_MAX = 8192, SOUND_MAX = 160 << 20 };
 
 typedef struct hear_job {
     bridge_job job; /* first: the bridge gives it back */
     worker *w;
     grpc_call *call; /* NULL once answered or gone */
     call_trace trace;
-    Shoal__V1__TranscribeRequest *request; /* NULL once the file is decoded */
+    Shoal__V1__TranscribeRequest
+        *request;    /* the first message, its audio taken out; NULL once that is decoded */
+    buf sound;       /* the file so far */
+    bool collecting; /* until the client has sent all of it */
     transcription *t;
     size_t n_ctx;
     uint64_t deadline_ns;
@@ -53,6 +58,7 @@ static void hear_free(hear_job *j)
     worker *w = j->w;
     transcription_free(j->t);
     shoal__v1__transcribe_request__free_unpacked(j->request, NULL);
+    buf_done(&j->sound);
     free(j);
     if (--w->n_hearing == 0 && w->heard_all) w->heard_all(w);
 }
@@ -135,8 +141,8 @@ static int begin(hear_job *j)
     const hearing *h = j->w->hearing;
     float *samples = NULL;
     size_t n = 0;
-    int rc = audio_decode(&samples, &n, NULL, r->audio.data, r->audio.len,
-                          &(audio_options){.rate = h->mel.rate, .max_bytes = r->audio.len}, &j->err);
+    int rc = audio_decode(&samples, &n, NULL, (const uint8_t *)j->sound.data, j->sound.len,
+                          &(audio_options){.rate = h->mel.rate, .max_bytes = j->sound.len}, &j->err);
     if (rc != 0) return rc;
     transcription_options o = {.language = r->language,
                                .translate = r->translate,
@@ -227,6 +233,7 @@ static void work_done(uv_work_t *work, int status)
     int rc = j->rc;
     shoal__v1__transcribe_request__free_unpacked(j->request, NULL);
     j->request = NULL;
+    buf_done(&j->sound);
     if (j->call && rc == 1) rc = submit(j);
     if (j->in_engine) return;
     if (j->call && rc == 0)
@@ -238,45 +245,40 @@ static void work_done(uv_work_t *work, int status)
 
 /* ---- the start ----------------------------------------------------------------------------------- */
 
-static void call_gone(void *user, grpc_call *c)
+static void call_gone(hear_job *j)
 {
-    hear_job *j = user;
     j->call = NULL;
     LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", j->trace.request_id),
         LOG_S("method", "Transcribe"), LOG_S("model", j->w->name),
         LOG_F("ms", clock_ms_since(j->trace.start_ns)));
     if (j->in_engine) engine_cancel(j->w->engine, j->id);
+    if (j->collecting) hear_free(j); /* nobody else has it yet */
 }
 
-static int check(const worker *w, const Shoal__V1__TranscribeRequest *r, shoal_err *err)
+static int check(const Shoal__V1__TranscribeRequest *r, shoal_err *err)
 {
     int rc = service_check_utf8(r->language, "language", err);
     if (rc == 0) rc = service_check_utf8(r->prompt, "prompt", err);
     if (rc == 0) rc = sampling_check("temperature", (double)r->temperature, err);
     if (rc == 0 && strlen(r->prompt) > PROMPT_MAX)
         rc = err_set(err, SHOAL_EINVALID, "a prompt of %zu bytes: at most %d", strlen(r->prompt), PROMPT_MAX);
-    if (rc == 0 && r->audio.len == 0) rc = err_set(err, SHOAL_EINVALID, "audio is missing");
-    if (rc == 0 && w->n_hearing >= MAX_HEARING)
-        rc = err_set(err, SHOAL_EFULL, "%s hears %zu sounds already; try again in a second", w->name,
-                     w->n_hearing);
     return rc;
 }
 
-void service_transcribe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+static void transcribe_begin(void *user, grpc_call *c)
 {
     worker *w = user;
     call_trace trace;
     shoal_err err;
-    ProtobufCMessage *m = NULL;
-    hear_job *j = NULL;
     service_call_begin(w, c, "Transcribe", &trace);
     int rc = service_call_admit(w, TASK_TRANSCRIBE, &err);
-    if (rc == 0) rc = service_call_unpack(&shoal__v1__transcribe_request__descriptor, msg, n, &m, &err);
-    if (rc == 0) rc = check(w, (Shoal__V1__TranscribeRequest *)m, &err);
-    if (rc == 0 && !(j = calloc(1, sizeof *j))) rc = err_nomem(&err);
-    if (rc != 0) {
+    if (rc == 0 && w->n_hearing >= MAX_HEARING)
+        rc = err_set(&err, SHOAL_EFULL, "%s hears %zu sounds already; try again in a second", w->name,
+                     w->n_hearing);
+    hear_job *j = rc == 0 ? calloc(1, sizeof *j) : NULL;
+    if (!j) {
+        if (rc == 0) err_nomem(&err);
         service_call_refuse(w, c, &trace, &err);
-        if (m) protobuf_c_message_free_unpacked(m, NULL);
         return;
     }
     *j = (hear_job){.job = {.b = w->bridge, .on_token = on_token, .on_done = on_reply},
@@ -284,10 +286,65 @@ void service_transcribe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
                     .call = c,
                     .trace = trace,
                     .n_ctx = engine_ctx(w->engine),
-                    .n_skip = ((Shoal__V1__TranscribeRequest *)m)->skip_segments,
                     .deadline_ns = grpc_call_deadline_ns(c),
-                    .request = (Shoal__V1__TranscribeRequest *)m};
+                    .collecting = true};
     w->n_hearing++;
-    grpc_call_on_cancel(c, call_gone, j);
+    grpc_call_set_data(c, j);
+}
+
+static void refuse(hear_job *j, const shoal_err *err)
+{
+    fail(j, err);
+    hear_free(j);
+}
+
+/* The first message says what is asked; its audio is taken over, that of the others is put behind it. */
+static int collect(hear_job *j, Shoal__V1__TranscribeRequest *r, shoal_err *err)
+{
+    if (j->request) {
+        if (r->audio.len > SOUND_MAX - j->sound.len)
+            return err_set(err, SHOAL_ELIMIT, "a sound file has at most %d MiB", SOUND_MAX >> 20);
+        return r->audio.len ? buf_append(&j->sound, r->audio.data, r->audio.len) : 0;
+    }
+    j->request = r;
+    j->n_skip = r->skip_segments;
+    j->sound = (buf){.data = (char *)r->audio.data, .len = r->audio.len, .cap = r->audio.len};
+    r->audio = (ProtobufCBinaryData){0};
+    return check(r, err);
+}
+
+static void transcribe_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+{
+    hear_job *j = grpc_call_data(c);
+    ProtobufCMessage *m = NULL;
+    shoal_err err;
+    int rc = service_call_unpack(&shoal__v1__transcribe_request__descriptor, msg, n, &m, &err);
+    if (rc == 0) rc = collect(j, (Shoal__V1__TranscribeRequest *)m, &err);
+    if (rc == SHOAL_ENOMEM) err_nomem(&err);
+    if (m && m != &j->request->base) protobuf_c_message_free_unpacked(m, NULL);
+    if (rc != 0) refuse(j, &err);
+}
+
+static void transcribe_ended(void *user, grpc_call *c)
+{
+    hear_job *j = grpc_call_data(c);
+    shoal_err err;
+    if (j->sound.len == 0) {
+        err_set(&err, SHOAL_EINVALID, "audio is missing");
+        refuse(j, &err);
+        return;
+    }
+    j->collecting = false;
     start_work(j);
 }
+
+static void transcribe_cancelled(void *user, grpc_call *c)
+{
+    call_gone(grpc_call_data(c));
+}
+
+const grpc_stream_method service_transcribe = {.path = "/shoal.v1.Worker/Transcribe",
+                                               .begin = transcribe_begin,
+                                               .message = transcribe_message,
+                                               .ended = transcribe_ended,
+                                               .cancelled = transcribe_cancelled};

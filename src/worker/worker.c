@@ -25,7 +25,6 @@ static const grpc_method methods[] = {
     {"/shoal.v1.Worker/Classify", service_classify},
     {"/shoal.v1.Worker/Tag", service_tag},
     {"/shoal.v1.Worker/Embed", service_embed},
-    {"/shoal.v1.Worker/Transcribe", service_transcribe},
     {"/shoal.v1.Worker/DetectSpeech", service_detect},
     {"/shoal.v1.Worker/Score", service_score},
     {"/shoal.v1.Worker/ClassifyImage", service_classify_image},
@@ -192,6 +191,7 @@ static int listen_at(worker *w, const char *address, shoal_err *err)
                                        .idle_timeout_ms = UINT32_MAX,
                                        .max_write_backlog = 64u << 20};
     int rc = grpc_server_new(&w->server, w->loop, methods, sizeof methods / sizeof *methods, w, &limits, err);
+    if (rc == 0) rc = grpc_server_add_streams(w->server, &service_transcribe, 1, w, err);
     return rc == 0 ? grpc_server_listen(w->server, address, err) : rc;
 }
 

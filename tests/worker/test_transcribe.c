@@ -167,6 +167,69 @@ static void a_file_becomes_text(void **state)
     bench_close(&b);
 }
 
+/* As a gateway sends what it receives: the file in pieces, while it still comes. */
+static void a_file_may_come_in_pieces(void **state)
+{
+    enum { PIECE = 5000 };
+    bench b;
+    reply r, left;
+    buf file = {0};
+    bench_open(&b, MODEL);
+    Shoal__V1__TranscribeRequest whole = request(&file, "05-heat-the-house-to-sixty-one-degrees.wav");
+    grpc_client_call *calls[2];
+    reply *replies[2] = {&r, &left};
+    for (int i = 0; i < 2; i++) {
+        grpc_client_events ev = {.user = replies[i], .message = on_event, .end = on_end};
+        *replies[i] = (reply){0};
+        calls[i] = grpc_call_open(b.channel, "/shoal.v1.Worker/Transcribe", NULL, &ev);
+    }
+    for (size_t at = 0; at < whole.audio.len; at += PIECE) {
+        Shoal__V1__TranscribeRequest q = SHOAL__V1__TRANSCRIBE_REQUEST__INIT;
+        uint8_t bytes[PIECE + 64];
+        if (at == 0) q.language = "en";
+        q.audio.data = whole.audio.data + at;
+        q.audio.len = whole.audio.len - at < PIECE ? whole.audio.len - at : PIECE;
+        size_t n = shoal__v1__transcribe_request__pack(&q, bytes);
+        assert_int_equal(grpc_client_send(calls[0], bytes, n), 0);
+        if (at < whole.audio.len / 2) assert_int_equal(grpc_client_send(calls[1], bytes, n), 0);
+        uv_run(&b.loop, UV_RUN_NOWAIT);
+    }
+    grpc_client_cancel(calls[1]); /* half of a file, and nobody waits for it */
+    grpc_client_half_close(calls[0]);
+    while (!r.ended) uv_run(&b.loop, UV_RUN_ONCE);
+    assert_int_equal(r.status, GRPC_OK);
+    assert_string_equal(r.text.data, " heat the house to sixty one degrees");
+    buf_done(&r.text);
+    buf_done(&file);
+    bench_close(&b);
+}
+
+static void pieces_are_refused_as_soon_as_they_are_wrong(void **state)
+{
+    bench b;
+    reply r = {0}, none = {0}, noise = {0};
+    grpc_client_events ev = {.user = &r, .message = on_event, .end = on_end}, ev_none = ev, ev_noise = ev;
+    Shoal__V1__TranscribeRequest q = SHOAL__V1__TRANSCRIBE_REQUEST__INIT;
+    uint8_t bytes[64];
+    ev_none.user = &none;
+    ev_noise.user = &noise;
+    bench_open(&b, MODEL);
+    q.temperature = -1;
+    grpc_client_call *c = grpc_call_open(b.channel, "/shoal.v1.Worker/Transcribe", NULL, &ev);
+    grpc_client_send(c, bytes,
+                     shoal__v1__transcribe_request__pack(&q, bytes)); /* and the audio would follow */
+    grpc_client_half_close(grpc_call_open(b.channel, "/shoal.v1.Worker/Transcribe", NULL, &ev_none));
+    c = grpc_call_open(b.channel, "/shoal.v1.Worker/Transcribe", NULL, &ev_noise);
+    grpc_client_send(c, "\xff\xff\xff", 3);
+    while (!r.ended || !none.ended || !noise.ended) uv_run(&b.loop, UV_RUN_ONCE);
+    assert_int_equal(r.status, GRPC_INVALID_ARGUMENT);
+    assert_non_null(strstr(r.message, "temperature"));
+    assert_int_equal(none.status, GRPC_INVALID_ARGUMENT);
+    assert_non_null(strstr(none.message, "audio is missing"));
+    assert_int_equal(noise.status, GRPC_INVALID_ARGUMENT);
+    bench_close(&b);
+}
+
 /* Made again, without the segments that another worker sent. */
 static void a_transcription_goes_on_behind_the_segments_that_came(void **state)
 {
@@ -281,6 +344,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_becomes_text),
         cmocka_unit_test(a_transcription_goes_on_behind_the_segments_that_came),
+        cmocka_unit_test(a_file_may_come_in_pieces),
+        cmocka_unit_test(pieces_are_refused_as_soon_as_they_are_wrong),
         cmocka_unit_test(what_cannot_be_heard_is_refused),
         cmocka_unit_test(more_than_a_few_at_once_are_refused),
         cmocka_unit_test(clients_and_workers_may_leave_at_any_time),
