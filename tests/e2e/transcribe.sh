@@ -42,6 +42,8 @@ curl -s -F file=@$wav/08-lights-on.wav -H 'Origin: http://evil.example' "$url/v1
     grep -q origin_not_allowed || fail "a page of another site"
 if [ -d build/node/node_modules/openai ] && command -v node >/dev/null; then
     cp tests/node/audio.mjs build/node/
+    SHOAL_SOCKETS=$(dirname "$(grep -o 'unix:[^ "]*' "$log" | head -1 | cut -c6-)")
+    export SHOAL_SOCKETS SHOAL_PROTO=$PWD/proto
     SHOAL_URL=$url SHOAL_WAV=$PWD/$wav timeout 120 node build/node/audio.mjs || fail "the openai client"
 else
     echo "without the openai client: node_clients.sh installs it"

@@ -1,7 +1,10 @@
 // The official openai client's audio calls, unmodified: SHOAL_URL serves home-ears, SHOAL_WAV is a folder.
+// And @grpc/grpc-js, which sends its worker (SHOAL_SOCKETS, SHOAL_PROTO) a file piece by piece.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import OpenAI from "openai";
+import grpc from "@grpc/grpc-js";
+import loader from "@grpc/proto-loader";
 
 const client = new OpenAI({ baseURL: `${process.env.SHOAL_URL}/v1`, apiKey: "none", maxRetries: 0 });
 const file = () => fs.createReadStream(`${process.env.SHOAL_WAV}/05-heat-the-house-to-sixty-one-degrees.wav`);
@@ -38,4 +41,21 @@ await assert.rejects(
   client.audio.transcriptions.create({ file: await OpenAI.toFile(Buffer.from("no sound"), "a.wav"), model: "home-ears" }),
   (e) => e.status === 400,
 );
+
+const proto = loader.loadSync("shoal/v1/worker.proto", { includeDirs: [process.env.SHOAL_PROTO], keepCase: true });
+const { Worker } = grpc.loadPackageDefinition(proto).shoal.v1;
+const socket = fs.readdirSync(process.env.SHOAL_SOCKETS).find((f) => f.startsWith("home-ears") && f.endsWith(".sock"));
+const ears = new Worker(`unix:${process.env.SHOAL_SOCKETS}/${socket}`, grpc.credentials.createInsecure());
+const call = ears.Transcribe();
+let heard = "", first = true;
+call.on("data", (ev) => (heard += ev.segment?.text ?? ""));
+for await (const audio of file()) {
+  for (let at = 0; at < audio.length; at += 3000)
+    call.write({ audio: audio.subarray(at, at + 3000), ...(first ? { language: "en" } : {}) });
+  first = false;
+}
+call.end();
+await new Promise((resolve, reject) => call.on("end", resolve).on("error", reject));
+assert.equal(heard.trim(), words);
+ears.close();
 console.log("audio: all as the client expects");
