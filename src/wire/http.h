@@ -106,7 +106,7 @@ const char *http_method(const http_request *r);
 const char *http_path(const http_request *r);  /* without the query, not decoded */
 const char *http_query(const http_request *r); /* after '?', "" when none */
 const char *http_header_get(const http_request *r, const char *lower_name); /* NULL when absent */
-const char *http_body(const http_request *r, size_t *ret_len);              /* NUL-terminated copy */
+const char *http_body(const http_request *r, size_t *ret_len); /* NUL-terminated copy; "" of one in pieces */
 const tls_identity *http_peer(const http_request *r); /* what the client has proved to be; NULL: nothing */
 const char *http_from(const http_request *r); /* where a TLS connection came from, "192.0.2.7"; else "" */
 const char *http_server_name(const http_request *r); /* the name it asked for by SNI; NULL: none */

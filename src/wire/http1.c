@@ -52,6 +52,7 @@ static void answer(http_request *r, int status, const http_header *headers, size
 {
     http_conn *c = r->conn;
     buf out = {0};
+    if (!r->complete) c->keep_alive = false; /* the rest of the body is not read */
     r->streaming = !whole && !r->is_head && !has_no_body(status);
     if (r->streaming && r->version == 10) c->keep_alive = false;
     put_head(&out, c, status, headers, n);
@@ -96,6 +97,7 @@ static void http1_end(http_request *r, const http_header *trailers, size_t n)
 {
     http_conn *c = r->conn;
     if (r->streaming && r->version == 11) transport_write(c->io, "0\r\n\r\n", 5);
+    if (!r->complete) c->keep_alive = false;
     http_request_free(r);
     c->h1 = c->keep_alive ? H1_HEAD : H1_CLOSED;
     conn_mark_dirty(c);
@@ -270,7 +272,10 @@ static void take_head(http_conn *c, size_t n)
     int status = understand_head(c, r, data, n, &why);
     c->chunks = (http1_chunks){0};
     c->h1 = H1_BODY;
-    if (status) http1_refuse(c, status, why);
+    if (status)
+        http1_refuse(c, status, why);
+    else if (r->intake != HTTP_WHOLE)
+        http_request_dispatch(r);
 }
 
 /* Check the lines that have come; true when the head was taken or refused, false when more is needed. */
@@ -313,17 +318,68 @@ static bool read_head(http_conn *c)
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
+/* No more of a body that comes in pieces. Unless it is whole nothing can be told apart behind it. */
+static void end_pieces(http_conn *c, http_request *r, int status, const char *why)
+{
+    if (status) c->keep_alive = false;
+    c->h1 = H1_BUSY;
+    c->begun_ms = 0;
+    http_request_end_body(r, status, why);
+}
+
+/* What has come of a chunked body, without its chunks' heads, into r->body; or a status to fail with. */
+static int take_chunks(http_conn *c, http_request *r, size_t *ret_used, const char **why)
+{
+    const char *data = c->in.data + c->in_at;
+    size_t n = c->in.len - c->in_at, left = r->max_body - (size_t)r->n_received;
+    int status = http1_chunks_feed(&c->chunks, data, n, left, c->server->limits.max_header_bytes, &r->body,
+                                   ret_used, why);
+    if (!r->body.failed) return status;
+    *why = "out of memory";
+    return 500;
+}
+
+/* Hand on what has come of a body that is wanted in pieces; the handler may make its final call, and the
+ * request is gone then. */
+static bool read_pieces(http_conn *c, http_request *r)
+{
+    const http_handler *h = &c->server->handler;
+    const char *data = c->in.data + c->in_at, *why = NULL;
+    size_t used = 0, n = c->in.len - c->in_at;
+    int status = 0;
+    if (!http_request_flows(r)) return false;
+    if (c->chunked) {
+        status = take_chunks(c, r, &used, &why);
+    } else {
+        used = c->body_left < n ? (size_t)c->body_left : n;
+        c->body_left -= used;
+    }
+    bool done = c->chunked ? c->chunks.state == CHUNK_DONE : c->body_left == 0;
+    buf piece = r->body;
+    r->body = (buf){0};
+    if (!c->chunked) piece = (buf){.data = (char *)data, .len = used};
+    c->in_at += used;
+    r->n_received += piece.len;
+    if (used) c->begun_ms = uv_now(c->server->loop);
+    if (piece.len && !status) h->on_body(h->user, r, (const uint8_t *)piece.data, piece.len);
+    if (c->chunked) buf_done(&piece);
+    if (c->h1 != H1_BODY || transport_is_closing(c->io)) return true; /* answered */
+    if (status || done) end_pieces(c, r, status, why);
+    return status || done;
+}
+
 static bool read_body(http_conn *c)
 {
     http_request *r = current(c);
+    if (r->intake != HTTP_WHOLE) return read_pieces(c, r);
     const http_limits *l = &c->server->limits;
     const char *data = c->in.data + c->in_at, *why = "the chunked body is malformed";
     size_t n = c->in.len - c->in_at, used = 0;
     int status = 0;
     bool done;
     if (c->chunked) {
-        status = http1_chunks_feed(&c->chunks, data, n, r->max_body, l->max_header_bytes, &r->body,
-                                   &used, &why);
+        status =
+            http1_chunks_feed(&c->chunks, data, n, r->max_body, l->max_header_bytes, &r->body, &used, &why);
         done = c->chunks.state == CHUNK_DONE;
     } else {
         used = c->body_left < n ? (size_t)c->body_left : n;
@@ -342,6 +398,12 @@ static bool read_body(http_conn *c)
     request_complete(r);
     http_request_dispatch(r);
     return true;
+}
+
+/* A handler that takes no more of a body for now. */
+static bool rests(const http_conn *c)
+{
+    return c->h1 == H1_BODY && current(c)->dispatched && !http_request_flows(current(c));
 }
 
 /* Work through c->in as far as it goes. Not re-entered: an answer given inside on_request only changes
@@ -366,13 +428,17 @@ static void run(http_conn *c)
     if (c->h1 == H1_CLOSED)
         transport_end(c->io);
     else
-        transport_pause(c->io, (c->h1 == H1_BUSY || c->parked) && c->in.len > READ_AHEAD_BYTES);
+        transport_pause(c->io, (c->h1 == H1_BUSY || c->parked || rests(c)) && c->in.len > READ_AHEAD_BYTES);
 }
 
 /* A client may send, shut its side, and read on: only what can still be answered is. */
 static void end_of_input(http_conn *c)
 {
-    if (!c->eof || transport_is_closing(c->io) || c->h1 == H1_BUSY || c->parked) return;
+    if (!c->eof || transport_is_closing(c->io) || c->h1 == H1_BUSY || c->parked || rests(c)) return;
+    if (c->h1 == H1_BODY && current(c)->dispatched) {
+        end_pieces(c, current(c), 400, "the request ended before it was complete");
+        return;
+    }
     if (c->h1 == H1_BODY || c->in.len) http1_refuse(c, 400, "the request ended before it was complete");
     transport_end(c->io);
 }
@@ -398,8 +464,12 @@ static void http1_leave(http_conn *c)
 
 static void http1_tick(http_conn *c, uint64_t now_ms)
 {
-    if (conn_is_late(c, now_ms))
-        http1_refuse(c, 408, "the request takes too long to arrive");
+    static const char late[] = "the request takes too long to arrive";
+    if (rests(c)) c->begun_ms = now_ms;
+    if (conn_is_late(c, now_ms) && c->h1 == H1_BODY && current(c)->dispatched)
+        end_pieces(c, current(c), 408, late);
+    else if (conn_is_late(c, now_ms))
+        http1_refuse(c, 408, late);
     else if (conn_is_idle(c, now_ms))
         transport_end(c->io);
 }

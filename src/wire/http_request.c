@@ -198,8 +198,9 @@ const char *http_header_get(const http_request *r, const char *lower_name)
 
 const char *http_body(const http_request *r, size_t *ret_len)
 {
-    if (ret_len) *ret_len = r->body.len;
-    return r->body.data ? r->body.data : "";
+    bool whole = r->intake == HTTP_WHOLE;
+    if (ret_len) *ret_len = whole ? r->body.len : 0;
+    return whole && r->body.data ? r->body.data : "";
 }
 
 const tls_identity *http_peer(const http_request *r)

@@ -36,7 +36,8 @@ typedef struct fixture {
     uv_async_t stop, drain;
     pthread_t thread;
     http_server *server;
-    const char *address; /* NULL: 127.0.0.1:0 */
+    const char *address;         /* NULL: 127.0.0.1:0 */
+    const http_handler *handler; /* NULL: the one above; its user becomes the fixture */
     int port;
     atomic_int n_requests, n_gone, n_drained, n_closed;
     atomic_size_t n_conns;
@@ -171,14 +172,18 @@ static inline void *fixture_thread(void *arg)
     return NULL;
 }
 
-/* f->address may be set before; everything else is filled in. */
+/* f->address and f->handler may be set before; everything else is filled in. */
 static inline void fixture_start(fixture *f, const http_limits *limits, const http_tls *tls)
 {
     const char *address = f->address;
+    const http_handler *own = f->handler;
     shoal_err err = {0};
     memset(f, 0, sizeof *f);
     f->address = address;
-    http_handler h = {.user = f, .on_request = fixture_request, .on_gone = fixture_gone};
+    f->handler = own;
+    http_handler h = {.on_request = fixture_request, .on_gone = fixture_gone};
+    if (own) h = *own;
+    h.user = f;
     assert_int_equal(uv_loop_init(&f->loop), 0);
     assert_int_equal(http_server_new(&f->server, &f->loop, &h, limits, &err), 0);
     if (http_server_listen(f->server, address ? address : "127.0.0.1:0", tls, &err) != 0)
