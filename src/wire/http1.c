@@ -324,7 +324,7 @@ static void end_pieces(http_conn *c, http_request *r, int status, const char *wh
     if (status) c->keep_alive = false;
     c->h1 = H1_BUSY;
     c->begun_ms = 0;
-    http_request_end_body(r, status, why);
+    http_request_end_body(r, status, status ? why : NULL);
 }
 
 /* What has come of a chunked body, without its chunks' heads, into r->body; or a status to fail with. */

@@ -14,12 +14,54 @@ typedef struct memory_server {
     http_server *server;
     transport *io;         /* NULL once closed */
     http_request *waiting; /* one request is answered late, or never */
+    http_request *resting; /* one whose body comes in pieces rests until the next one, or the end */
+    size_t n_pieces;       /* requests in pieces that are open */
     size_t n_open;
 } memory_server;
 
 static void require(int condition)
 {
     if (!condition) abort();
+}
+
+static http_intake memory_intake(void *user, const http_request *r)
+{
+    return strncmp(http_path(r), "/p", 2) == 0 ? HTTP_PIECES : HTTP_WHOLE;
+}
+
+static void memory_wake(memory_server *m)
+{
+    http_request *r = m->resting;
+    m->resting = NULL;
+    if (r) http_pause(r, false);
+}
+
+static void memory_pieces_over(memory_server *m, http_request *r)
+{
+    require(m->n_pieces > 0 && http_data(r) == m);
+    m->n_pieces--;
+    if (m->resting == r) m->resting = NULL;
+}
+
+static void memory_body(void *user, http_request *r, const uint8_t *bytes, size_t n)
+{
+    memory_server *m = user;
+    require(http_data(r) == m && n <= 4096 && m->resting != r);
+    memory_wake(m);
+    if (n && bytes[0] == 'r') {
+        http_pause(r, true);
+        m->resting = r;
+    } else if (n && bytes[0] == 'e') {
+        memory_pieces_over(m, r);
+        http_respond(r, 409, NULL, 0, bytes, n);
+    }
+}
+
+static void memory_body_end(void *user, http_request *r, int status, const char *why)
+{
+    require((status == 0) == (why == NULL));
+    memory_pieces_over(user, r);
+    http_respond(r, status ? status : 200, NULL, 0, "in pieces", 9);
 }
 
 static void memory_request(void *user, http_request *r)
@@ -29,6 +71,12 @@ static void memory_request(void *user, http_request *r)
     const char *body = http_body(r, &n);
     require(*http_method(r) && body[n] == '\0' && n <= 4096);
     require(http_version(r) == 20 || *http_path(r) == '/' || strcmp(http_path(r), "*") == 0);
+    if (memory_intake(m, r) == HTTP_PIECES) {
+        require(n == 0);
+        http_set_data(r, m);
+        m->n_pieces++;
+        return;
+    }
     if (strcmp(http_path(r), "/s") == 0 && !m->waiting) {
         m->waiting = r;
         m->n_open++;
@@ -47,6 +95,10 @@ static void memory_request(void *user, http_request *r)
 static void memory_gone(void *user, http_request *r)
 {
     memory_server *m = user;
+    if (http_data(r) == m) {
+        memory_pieces_over(m, r);
+        return;
+    }
     require(r == m->waiting && m->n_open == 1);
     m->waiting = NULL;
     m->n_open--;
@@ -57,7 +109,12 @@ static void memory_server_close(memory_server *m);
 /* False: there was no memory for a server and its connection. */
 static bool memory_server_open(memory_server *m)
 {
-    http_handler h = {.user = m, .on_request = memory_request, .on_gone = memory_gone};
+    http_handler h = {.user = m,
+                      .on_request = memory_request,
+                      .on_gone = memory_gone,
+                      .intake = memory_intake,
+                      .on_body = memory_body,
+                      .on_body_end = memory_body_end};
     http_limits l = {.max_body_bytes = 4096, .max_header_bytes = 2048, .max_headers = 20};
     transport_events ev;
     memset(m, 0, sizeof *m);
@@ -88,6 +145,8 @@ static void memory_server_feed(memory_server *m, const uint8_t *data, size_t n, 
 
 static void memory_server_close(memory_server *m)
 {
+    memory_wake(m);
+    uv_run(&m->loop, UV_RUN_NOWAIT);
     if (m->waiting) {
         http_request *r = m->waiting;
         m->waiting = NULL;
@@ -99,7 +158,7 @@ static void memory_server_close(memory_server *m)
     uv_run(&m->loop, UV_RUN_NOWAIT);
     http_server_close(m->server, NULL, NULL);
     uv_run(&m->loop, UV_RUN_DEFAULT);
-    require(uv_loop_close(&m->loop) == 0 && m->n_open == 0);
+    require(uv_loop_close(&m->loop) == 0 && m->n_open == 0 && m->n_pieces == 0);
 }
 
 #endif
