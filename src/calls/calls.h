@@ -151,6 +151,7 @@ bool call_terms_avoids(const call_terms *t, uint64_t life);
 typedef struct call_outlook {
     int status;         /* 0, SHOAL_ENOTFOUND, SHOAL_EUNAVAILABLE, SHOAL_EDEADLINE, SHOAL_ENOMEM */
     bool may_return;    /* nobody is there, but somebody is starting or being restarted */
+    size_t n_ready;     /* replicas of the model that take calls, whatever the terms */
     double expected_ms; /* until the first answer, with status 0; 0: not known */
     double step_ms;     /* between two events of a stream there, as measured; 0: not known */
     double load;        /* calls in flight there over what it does at once */

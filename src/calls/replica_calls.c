@@ -193,6 +193,7 @@ static void look(calls *base, const call_order *o, const call_terms *t, call_out
     if (ret->status == SHOAL_EUNAVAILABLE)
         ret->may_return = route_may_return(b->g, o->model, t->avoid, t->n_avoid);
     if (ret->status != 0) return;
+    ret->n_ready = registry_find(b->g, o->model)->n_ready;
     unsigned width = r->info && r->info->n_parallel ? r->info->n_parallel : 1;
     ret->expected_ms = d.expected_ms;
     ret->step_ms = r->stats ? r->stats->step_ms : 0;

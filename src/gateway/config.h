@@ -38,6 +38,8 @@ typedef device config_device; /* "light.kitchen", "Kitchen Light", "off" or "" *
 
 typedef struct config_pipeline config_pipeline; /* gateway/pipeline.h */
 
+typedef enum { CONFIG_HEDGE_AUTO, CONFIG_HEDGE_OFF } config_hedge;
+
 typedef struct gateway_config {
     const char *listen;
     const char *tls_cert, *tls_key;           /* NULL: clear text */
@@ -56,6 +58,7 @@ typedef struct gateway_config {
     uint64_t cache_bytes, cache_ttl_ms; /* 0 bytes: no cache */
     uint64_t default_deadline_ms;       /* 0: none */
     uint64_t failover_wait_ms;          /* a call without a deadline waits so long for a restarted worker */
+    config_hedge hedge;                 /* unary calls that take long are made a second time */
     uint64_t drain_ms;                  /* grace after SIGTERM */
     const char *log_level;
     bool log_json;

@@ -230,6 +230,8 @@ static const config_field pipeline_rows[] = {
 };
 RECORD(pipeline, config_pipeline, pipeline_rows);
 
+static const char *const hedge_words[] = {"auto", "off", NULL}; /* as config_hedge */
+
 static const config_field file_rows[] = {
     TEXT("listen", gateway_config, listen, 1, 256, "HOST:PORT or unix:/path",
          .otherwise_text = "127.0.0.1:8080"),
@@ -248,6 +250,7 @@ static const config_field file_rows[] = {
          "deadline of requests that bring none", .otherwise = 60000),
     UINT("failover_wait_ms", gateway_config, failover_wait_ms, 1, DAY_MS,
          "how long a request without a deadline waits for a worker that is restarted", .otherwise = 30000),
+    WORD("hedge", gateway_config, hedge, hedge_words, "whether short calls that take long are made twice"),
     UINT("drain_ms", gateway_config, drain_ms, 0, DAY_MS, "how long running answers may take after SIGTERM",
          .otherwise = 10000),
     TEXT("manifest", gateway_config, manifest, 1, PATH_MAX_BYTES, "the models.json to look names up in"),

@@ -9,8 +9,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "calls/failover_calls.h"
+#include "calls/hedge_calls.h"
 #include "calls/replica_calls.h"
 #include "calls/retry_calls.h"
+#include "calls/silence_calls.h"
 #include "gateway/browser.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
@@ -226,14 +228,25 @@ static void on_moved(void *user, const char *model, const char *cause, double ga
     metrics_observe_s(g->metrics, METRIC_MOVE_S, gap_ms / 1000, cause, NULL);
 }
 
+static void on_hedged(void *user, const char *model, const char *task, bool won)
+{
+    gateway *g = user;
+    metrics_add(g->metrics, METRIC_HEDGES, 1, task, won ? "won" : "lost", NULL);
+}
+
 /* The decorators, from the bottom up. */
 static int open_calls(gateway *g, shoal_err *err)
 {
     const env *e = registry_env(g->registry);
-    failover_options o = {.wait_ms = g->config->failover_wait_ms, .user = g, .moved = on_moved};
+    failover_options failover = {.wait_ms = g->config->failover_wait_ms, .user = g, .moved = on_moved};
+    hedge_options hedge = {.user = g, .hedged = on_hedged};
+    silence_options silence = {.user = g, .moved = on_moved};
     int rc = replica_calls_new(&g->calls, g->registry, err);
     if (rc == 0) rc = retry_calls_new(&g->calls, e, g->calls, err);
-    if (rc == 0) rc = failover_calls_new(&g->calls, e, g->calls, &o, err);
+    if (rc == 0) rc = failover_calls_new(&g->calls, e, g->calls, &failover, err);
+    if (rc == 0 && g->config->hedge == CONFIG_HEDGE_AUTO)
+        rc = hedge_calls_new(&g->calls, e, g->calls, &hedge, err);
+    if (rc == 0) rc = silence_calls_new(&g->calls, e, g->calls, &silence, err);
     return rc;
 }
 

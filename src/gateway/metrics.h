@@ -32,6 +32,8 @@
       "Model calls that went on elsewhere: lost, leaves, broken, silent.")                                  \
     X(METRIC_MOVE_S, "shoal_move_gap_seconds", HISTOGRAM, "cause",                                          \
       "From a worker's end to the first word of the next one.")                                             \
+    X(METRIC_HEDGES, "shoal_hedges_total", COUNTER, "task,result",                                          \
+      "Unary calls that were made twice: the second won or lost.")                                          \
     X(METRIC_UP, "shoal_worker_up", GAUGE, "model,replica", "1 when the replica is ready.")                 \
     X(METRIC_RESTARTS, "shoal_worker_restarts_total", COUNTER, "model,replica", "Starts after the first.")  \
     X(METRIC_CRASHES, "shoal_worker_crashes_total", COUNTER, "model,replica", "Deaths nobody asked for.")   \

@@ -1,0 +1,330 @@
+/* silence_calls.c: a second start for streams that are silent; see silence_calls.h. */
+#include "calls/silence_calls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "calls/queue.h"
+#include "calls/resume.h"
+
+#define N_PULSES   256 /* lives are numbers in a row: few share a place, and then evidence is lost, no more */
+#define GAP_WEIGHT 0.05 /* of the newest gap */
+#define BUDGET_MAX 10.0
+
+/* What a life of a replica has said lately, to anybody. */
+typedef struct pulse {
+    uint64_t life, spoke_ns;
+    double gap_ms;     /* mean of what came between two events of a stream */
+    unsigned n_beaten; /* second starts that won against it since it last spoke */
+} pulse;
+
+typedef struct silence_calls {
+    calls base;
+    const env *env;
+    calls *inner;
+    silence_options o;
+    queue running;
+    double budget; /* second starts that are allowed now */
+    pulse pulses[N_PULSES];
+} silence_calls;
+
+typedef struct silence_call silence_call;
+
+typedef struct branch { /* one of the two that may carry a stream */
+    silence_call *c;
+    model_call *inner;           /* NULL: none */
+    double expected_ms, step_ms; /* as it began */
+} branch;
+
+struct silence_call {
+    model_call base;
+    queue link;
+    silence_calls *b;
+    call_order *o;
+    call_terms terms;
+    call_events ev;
+    branch branches[2];
+    branch *main;
+    env_timer *timer;
+    bool paused, moved;
+    uint64_t start_ns, spoke_ns;
+    uint64_t rival_life; /* whom the second start is against */
+    resume log;
+};
+
+static uint64_t now_ns(const silence_calls *b)
+{
+    return b->env->now_ns(b->env->user);
+}
+
+static double ms_since(const silence_calls *b, uint64_t ns)
+{
+    return (double)(now_ns(b) - ns) / 1e6;
+}
+
+static branch *rival_of(silence_call *c)
+{
+    return &c->branches[c->main == &c->branches[0]];
+}
+
+/* ---- what is known of a life --------------------------------------------------------------------- */
+
+static pulse *pulse_of(silence_calls *b, uint64_t life)
+{
+    pulse *p = &b->pulses[life % N_PULSES];
+    if (p->life != life) *p = (pulse){.life = life};
+    return p;
+}
+
+static void note_pulse(silence_call *c)
+{
+    uint64_t life = calls_where(c->main->inner).life;
+    pulse *p = pulse_of(c->b, life);
+    double gap_ms = ms_since(c->b, c->spoke_ns);
+    if (life == 0) return;
+    if (c->log.begun) p->gap_ms += GAP_WEIGHT * (gap_ms - p->gap_ms);
+    p->spoke_ns = now_ns(c->b);
+    p->n_beaten = 0;
+}
+
+static double limit_ms(silence_call *c)
+{
+    double gap_ms = pulse_of(c->b, calls_where(c->main->inner).life)->gap_ms;
+    if (gap_ms < c->main->step_ms) gap_ms = c->main->step_ms;
+    if (!c->log.begun && gap_ms < c->main->expected_ms) gap_ms = c->main->expected_ms;
+    if (gap_ms <= 0) return SILENCE_UNKNOWN_MS;
+    return 4 * gap_ms > SILENCE_MIN_MS ? 4 * gap_ms : SILENCE_MIN_MS;
+}
+
+/* ---- life of a call ------------------------------------------------------------------------------ */
+
+static void cancel_branch(branch *br)
+{
+    calls_cancel(br->inner);
+    br->inner = NULL;
+}
+
+static void call_free(silence_call *c)
+{
+    queue_take(&c->link);
+    c->b->env->timer_free(c->timer);
+    resume_done(&c->log);
+    call_order_unref(c->o);
+    free(c);
+}
+
+static void cancel(model_call *call)
+{
+    silence_call *c = (silence_call *)call;
+    cancel_branch(&c->branches[0]);
+    cancel_branch(&c->branches[1]);
+    call_free(c);
+}
+
+static void pause(model_call *call, bool paused)
+{
+    silence_call *c = (silence_call *)call;
+    c->paused = paused;
+    c->spoke_ns = now_ns(c->b);
+    calls_pause(c->branches[0].inner, paused);
+    calls_pause(c->branches[1].inner, paused);
+}
+
+static call_place where(const model_call *call)
+{
+    return calls_where(((const silence_call *)call)->main->inner);
+}
+
+static void finish(silence_call *c, const call_result *ended)
+{
+    call_result r = *ended;
+    cancel_branch(rival_of(c));
+    r.ms = ms_since(c->b, c->start_ns);
+    c->ev.end(&c->ev, &r);
+    call_free(c);
+}
+
+/* ---- what comes back ----------------------------------------------------------------------------- */
+
+static void note_moved(silence_call *c)
+{
+    double gap_ms = ms_since(c->b, c->spoke_ns);
+    pulse_of(c->b, c->rival_life)->n_beaten++;
+    c->moved = true;
+    LOG(LOG_INFO, "calls", "moved", LOG_S("model", c->o->model), LOG_S("cause", "silent"),
+        LOG_S("to", calls_where(c->main->inner).replica_id), LOG_F("gap_ms", gap_ms),
+        LOG_I("tokens", c->log.n_ids), LOG_S("request_id", c->o->request_id));
+    if (c->b->o.moved) c->b->o.moved(c->b->o.user, c->o->model, "silent", gap_ms);
+}
+
+/* The second start's events count from its first token on: that it lives is no news. */
+static void on_event(const call_events *ev, const ProtobufCMessage *m)
+{
+    branch *br = ev->user;
+    silence_call *c = br->c;
+    resume_space space;
+    bool wins = br != c->main;
+    if (wins && !resume_grows(c->o, m)) return;
+    if (wins) {
+        cancel_branch(c->main);
+        c->main = br;
+        note_moved(c);
+    } else {
+        cancel_branch(rival_of(c));
+        note_pulse(c);
+    }
+    c->spoke_ns = now_ns(c->b);
+    if (c->moved && !resume_takes(&c->log, c->o, m)) return;
+    resume_note(&c->log, c->o, m);
+    if (c->moved) m = resume_mend(&c->log, c->o, m, &space);
+    c->ev.event(&c->ev, m); /* may cancel: c is not touched again */
+}
+
+/* A second start that fails is forgotten; where the first fails for want of a worker, the second is what is
+ * left. */
+static void on_end(const call_events *ev, const call_result *r)
+{
+    branch *br = ev->user;
+    silence_call *c = br->c;
+    br->inner = NULL;
+    if (br != c->main) return;
+    if (r->status != 0 && r->fault != CALL_FAULT_NONE && rival_of(c)->inner) {
+        c->main = rival_of(c);
+        c->moved = true;
+    } else {
+        finish(c, r);
+    }
+}
+
+/* ---- silence ------------------------------------------------------------------------------------- */
+
+static bool start_branch(silence_call *c, branch *br, call_order *o, const call_terms *t)
+{
+    call_events ev = {.user = br, .event = on_event, .end = on_end};
+    call_outlook out;
+    calls_look(c->b->inner, o, t, &out);
+    br->expected_ms = out.status == 0 ? out.expected_ms : 0;
+    br->step_ms = out.status == 0 ? out.step_ms : 0;
+    br->inner = calls_start(c->b->inner, o, t, &ev);
+    if (br->inner && c->paused) calls_pause(br->inner, true);
+    return br->inner != NULL;
+}
+
+static call_terms rival_terms(const silence_call *c, const call_place *at)
+{
+    call_terms t = c->terms;
+    if (c->log.begun && !*t.digest) snprintf(t.digest, sizeof t.digest, "%s", at->digest);
+    call_terms_avoid(&t, at->life);
+    t.hold_until_ns = 1; /* long ago: now, or not at all */
+    return t;
+}
+
+/* A worker that was beaten and has said nothing since is not slow. Others are asked for a second opinion only
+ * now and then, and where there is room for it. */
+static bool may_start(silence_call *c, uint64_t life, const call_outlook *out)
+{
+    silence_calls *b = c->b;
+    const pulse *p = pulse_of(b, life);
+    if (p->n_beaten > 0 && ms_since(b, p->spoke_ns) >= limit_ms(c)) return true;
+    if (b->budget < 1 || out->load >= 1) return false;
+    b->budget--;
+    return true;
+}
+
+static void start_rival(silence_call *c)
+{
+    call_place at = calls_where(c->main->inner);
+    if (at.life == 0 || c->log.broken) return; /* it waits for a worker, or could not go on elsewhere */
+    call_terms t = rival_terms(c, &at);
+    call_outlook out;
+    calls_look(c->b->inner, c->o, &t, &out);
+    if (out.status != 0 || !may_start(c, at.life, &out)) return;
+    LOG(LOG_INFO, "calls", "silent", LOG_S("model", c->o->model), LOG_S("replica", at.replica_id),
+        LOG_F("ms", ms_since(c->b, c->spoke_ns)), LOG_S("request_id", c->o->request_id));
+    call_order *o = resume_order(&c->log, c->o);
+    c->rival_life = at.life;
+    if (o) start_branch(c, rival_of(c), o, &t); /* without memory there is no second */
+    call_order_unref(o);
+}
+
+static void on_timer(void *arg)
+{
+    silence_call *c = arg;
+    double limit = limit_ms(c), silent = ms_since(c->b, c->spoke_ns);
+    bool due = silent >= limit && !c->paused;
+    if (due && !rival_of(c)->inner) start_rival(c);
+    double next = due || c->paused ? limit : limit - silent;
+    c->b->env->timer_start(c->timer, (uint64_t)next + 1);
+}
+
+/* ---- the seam ------------------------------------------------------------------------------------ */
+
+static silence_call *call_new(silence_calls *b, call_order *o, const call_terms *t, const call_events *ev)
+{
+    silence_call *c = malloc(sizeof *c);
+    if (!c) return NULL;
+    *c = (silence_call){.base = {b->base.ops}, .b = b, .terms = *t, .ev = *ev, .start_ns = now_ns(b)};
+    c->timer = b->env->timer_new(b->env->user, on_timer, c);
+    if (!c->timer) {
+        free(c);
+        return NULL;
+    }
+    c->o = call_order_ref(o);
+    c->spoke_ns = c->start_ns;
+    c->branches[0].c = c->branches[1].c = c;
+    c->main = &c->branches[0];
+    queue_init(&c->link);
+    queue_put(&b->running, &c->link);
+    return c;
+}
+
+static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+{
+    silence_calls *b = (silence_calls *)base;
+    silence_call *c = CALL_TASKS[o->task].streams ? call_new(b, o, t, ev) : NULL;
+    if (!c) return calls_start(b->inner, o, t, ev);
+    if (!start_branch(c, c->main, o, t)) {
+        call_free(c);
+        return NULL;
+    }
+    if (b->budget < BUDGET_MAX) b->budget += SILENCE_SHARE;
+    b->env->timer_start(c->timer, (uint64_t)limit_ms(c) + 1);
+    return &c->base;
+}
+
+static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+{
+    calls_look(((silence_calls *)base)->inner, o, t, ret);
+}
+
+static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
+{
+    return calls_info(((silence_calls *)base)->inner, model, ret_known);
+}
+
+static void silence_calls_free(calls *base)
+{
+    silence_calls *b = (silence_calls *)base;
+    for (silence_call *c; (c = queue_first(&b->running, silence_call, link));) cancel(&c->base);
+    calls_free(b->inner);
+    free(b);
+}
+
+static const calls_ops OPS = {.start = start,
+                              .pause = pause,
+                              .cancel = cancel,
+                              .where = where,
+                              .look = look,
+                              .info = info,
+                              .free = silence_calls_free};
+
+int silence_calls_new(calls **ret, const env *env_, calls *inner, const silence_options *opts, shoal_err *err)
+{
+    silence_calls *b = calloc(1, sizeof *b);
+    if (!b) return err_nomem(err);
+    *b = (silence_calls){.base = {&OPS}, .env = env_, .inner = inner, .o = *opts, .budget = 1};
+    queue_init(&b->running);
+    *ret = &b->base;
+    return 0;
+}
