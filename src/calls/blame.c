@@ -29,11 +29,13 @@ static bool is_of_row(const blame_row *row, uint64_t life)
 /* Deaths a nanosecond, without those of the row. */
 static double rate(const blame *b, const blame_row *row, uint64_t now_ns)
 {
-    uint64_t window_ns = BLAME_WINDOW_MS * NS_PER_MS;
+    uint64_t window_ns = BLAME_WINDOW_MS * NS_PER_MS, watched_ns = now_ns - b->begun_ns;
     size_t n = 0;
     for (size_t i = 0; i < n_kept(b); i++)
         n += now_ns - b->deaths[i].ns < window_ns && !is_of_row(row, b->deaths[i].life);
-    return (double)n / (double)window_ns + 1.0 / (double)(BLAME_PRIOR_MS * NS_PER_MS);
+    if (watched_ns > window_ns) watched_ns = window_ns;
+    if (watched_ns < NS_PER_MS) watched_ns = NS_PER_MS;
+    return (double)n / (double)watched_ns + 1.0 / (double)(BLAME_PRIOR_MS * NS_PER_MS);
 }
 
 void blame_note(blame *b, blame_row *row, uint64_t life, uint64_t since_ns, uint64_t now_ns)

@@ -22,16 +22,17 @@ enum {
     BLAME_WINDOW_MS = 60000, /* for so long */
     BLAME_PRIOR_MS = 600000, /* without any other evidence a worker dies so often */
     BLAME_ALONE = 2,         /* after so many deaths in a row a request is a suspect, which is tried alone */
-    BLAME_MIN = 4,           /* fewer prove nothing, */
+    BLAME_MIN = 5,           /* fewer prove nothing, */
     BLAME_MAX = 16,          /* and so many are enough whatever the chances */
 };
-#define BLAME_CHANCE 1e-6 /* less is no chance */
+#define BLAME_CHANCE 1e-9 /* less is no chance */
 
 typedef struct blame { /* zeroed: nobody has died */
     struct {
         uint64_t life, ns;
     } deaths[BLAME_DEATHS];
     size_t n_noted;
+    uint64_t begun_ns; /* deaths are noted since then */
 } blame;
 
 typedef struct blame_row { /* of one request; zeroed: none died */

@@ -390,6 +390,7 @@ int failover_calls_new(calls **ret, const env *env_, calls *inner, const failove
     failover_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
     *b = (failover_calls){.base = {&OPS}, .env = env_, .inner = inner, .o = *opts};
+    b->blame.begun_ns = now_ns(b);
     queue_init(&b->running);
     queue_init(&b->resting);
     queue_init(&b->suspects);

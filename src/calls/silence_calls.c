@@ -158,14 +158,15 @@ static void note_moved(silence_call *c)
     if (c->b->o.moved) c->b->o.moved(c->b->o.user, c->o->model, "silent", gap_ms);
 }
 
-/* The second start's events count from its first token on: that it lives is no news. */
+/* The second start's events count from its first new token on: what comes before the first has said as well,
+ * if it has said anything. */
 static void on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     branch *br = ev->user;
     silence_call *c = br->c;
     resume_space space;
     bool wins = br != c->main;
-    if (wins && !resume_grows(c->o, m)) return;
+    if (wins && c->log.begun && !resume_grows(c->o, m)) return;
     if (wins) {
         cancel_branch(c->main);
         c->main = br;
@@ -248,11 +249,29 @@ static void start_rival(silence_call *c)
     call_order_unref(o);
 }
 
+/* All has been said, and only the end is missing. */
+static void finish_whole(silence_call *c)
+{
+    call_place at = calls_where(c->main->inner);
+    call_result r = call_result_of(c->o, 0, "");
+    r.life = at.life;
+    r.ms = ms_since(c->b, c->start_ns);
+    if (at.life) r.replica_id = at.replica_id, r.digest = at.digest;
+    const Shoal__V1__ModelInfo *said = calls_info(c->b->inner, c->o->model, NULL);
+    if (said) r.version = said->version, r.quantisation = said->quantisation;
+    c->ev.end(&c->ev, &r);
+    cancel(&c->base);
+}
+
 static void on_timer(void *arg)
 {
     silence_call *c = arg;
     double limit = limit_ms(c), silent = ms_since(c->b, c->spoke_ns);
     bool due = silent >= limit && !c->paused;
+    if (due && c->log.done) {
+        finish_whole(c);
+        return;
+    }
     if (due && !rival_of(c)->inner) start_rival(c);
     double next = due || c->paused ? limit : limit - silent;
     c->b->env->timer_start(c->timer, (uint64_t)next + 1);

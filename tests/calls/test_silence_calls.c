@@ -102,6 +102,36 @@ static void whoever_speaks_first_wins(void **state)
     bench_close(&b);
 }
 
+static void where_the_first_said_nothing_the_second_begins(void **state)
+{
+    bench b;
+    heard h = {0};
+    bench_open(&b);
+    script_generate(b.c, &h, 0);
+    pass(&b, LIMIT_MS + 5);
+    say_started(b.s.calls[1]);
+    assert_true(b.s.calls[0]->cancelled);
+    say(b.s.calls[1], 10, "a");
+    assert_int_equal(h.n_started, 1);
+    assert_string_equal(h.text, "a");
+    bench_close(&b);
+}
+
+static void a_whole_answer_ends_without_its_end(void **state)
+{
+    bench b;
+    heard h = {0};
+    bench_open(&b);
+    scripted *c = begin(&b, &h);
+    say_done(c, 0);
+    pass(&b, LIMIT_MS + 5);
+    assert_int_equal(b.s.n, 1);
+    assert_true(c->cancelled);
+    assert_int_equal(h.n_ends, 1);
+    assert_int_equal(h.status, 0);
+    bench_close(&b);
+}
+
 static void steady_steps_are_no_silence(void **state)
 {
     bench b;
@@ -374,6 +404,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_silent_stream_goes_on_elsewhere),
         cmocka_unit_test(whoever_speaks_first_wins),
+        cmocka_unit_test(where_the_first_said_nothing_the_second_begins),
+        cmocka_unit_test(a_whole_answer_ends_without_its_end),
         cmocka_unit_test(steady_steps_are_no_silence),
         cmocka_unit_test(a_slow_worker_is_learnt),
         cmocka_unit_test(without_measurements_it_waits_longer),
