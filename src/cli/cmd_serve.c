@@ -37,6 +37,8 @@ typedef struct server {
     int arbiter_fd;
     registry *registry;
     agent *agent;
+    source *table;
+    dns *dns;
     gateway *gateway;
     bool banner, said_ready, stopping, drained;
     int exit_code, n_signals;
@@ -110,15 +112,20 @@ static void print_failures(server *s)
     }
 }
 
-/* The replicas that have something to say: ready or failed for good. */
-static void count_settled(server *s, size_t *ret_ready, size_t *ret_failed)
+/* The replicas that this program starts, and those that have something to say: ready or failed for good. */
+static size_t count_settled(server *s, size_t *ret_ready, size_t *ret_failed)
 {
+    size_t n = 0;
     *ret_ready = *ret_failed = 0;
     for (size_t i = 0; i < registry_count(s->registry); i++) {
-        replica_state state = registry_at(s->registry, i)->state;
+        const replica *r = registry_at(s->registry, i);
+        replica_state state = r->state;
+        if (strcmp(r->source, "agent") != 0) continue;
+        n++;
         *ret_ready += state == REPLICA_READY;
         *ret_failed += state == REPLICA_FAILED;
     }
+    return n;
 }
 
 static void begin_stop(server *s);
@@ -144,11 +151,11 @@ static void check_fit(server *s, const replica *r)
 static void on_change(void *user, const registry_event *e)
 {
     server *s = user;
-    size_t ready, failed, n = registry_count(s->registry);
+    size_t ready, failed, n;
     if (e->what != REGISTRY_CHANGE) return;
     check_fit(s, e->replica);
     if (s->said_ready || s->stopping || !s->gateway) return;
-    count_settled(s, &ready, &failed);
+    n = count_settled(s, &ready, &failed);
     if (ready + failed < n) return;
     s->said_ready = true;
     print_failures(s);
@@ -178,6 +185,8 @@ static void workers_gone(void *user)
 {
     server *s = user;
     agent_free(s->agent);
+    source_close(s->table);
+    dns_close(s->dns);
     registry_free(s->registry);
     s->agent = NULL;
     s->registry = NULL;
@@ -274,6 +283,15 @@ static int start_agent(server *s, bool json_log, shoal_err *err)
     return agent_new(&s->agent, &s->loop, s->registry, &o, err);
 }
 
+/* Workers that others start. */
+static int start_discovery(server *s, shoal_err *err)
+{
+    const gateway_config *c = s->config;
+    dns_options o = {.names = c->dns, .n_names = c->n_dns, .server = c->dns_server};
+    int rc = c->n_workers ? table_open(&s->table, s->registry, c->workers, c->n_workers, err) : 0;
+    return rc == 0 && c->n_dns ? dns_open(&s->dns, &s->loop, s->registry, &o, err) : rc;
+}
+
 static void watch_signals(server *s)
 {
     uv_signal_init(&s->loop, &s->term);
@@ -307,7 +325,8 @@ static int start(server *s, bool json_log, shoal_err *err)
     if (rc != 0) return rc;
     rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, err);
     if (rc != 0) return advise(err, rc);
-    return start_agent(s, json_log, err);
+    rc = start_agent(s, json_log, err);
+    return rc == 0 ? start_discovery(s, err) : rc;
 }
 
 static void server_done(server *s)

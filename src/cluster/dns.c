@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/strmap.h"
 #include "cluster/dns_answer.h"
+#include "cluster/registry.h"
 
 enum {
     CLASS_IN = 1,

@@ -15,9 +15,12 @@
 #ifndef CLUSTER_DNS_H
 #define CLUSTER_DNS_H
 
+#include <stddef.h>
 #include <uv.h>
 
-#include "cluster/registry.h"
+#include "base/err.h"
+
+typedef struct registry registry;
 
 typedef struct dns dns;
 

@@ -23,6 +23,7 @@ typedef struct reach {
     void *user; /* for open */
 } reach;
 
+/* In clear text, and therefore to this machine only: to another open says SHOAL_EINVALID. */
 reach reach_grpc(uv_loop_t *loop);
 
 #endif

@@ -52,6 +52,7 @@ typedef struct replica {
     uint64_t life;       /* stands for both: this registry's number for that life, never given twice */
     const char *model;   /* the name clients use */
     const char *address; /* "unix:/run/..." */
+    const char *source;  /* who says that it belongs: "agent", "dns", ... */
     const node *node;    /* NULL: this machine, or not said */
     process process;
     replica_state state;

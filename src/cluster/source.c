@@ -188,6 +188,7 @@ static int add(source *s, const member *m, contact *before, shoal_err *err)
         return rc;
     }
     l->owner = s;
+    l->r.source = s->name;
     set_node(l, m);
     replica_ref(&l->r); /* listeners may drop it */
     if (before) {
@@ -217,6 +218,7 @@ int source_put(source *s, const member *m, shoal_err *err)
     if (knows && m->generation < l->r.generation) return 0;
     if (strcmp(m->address, l->r.address) != 0 || strcmp(m->model, l->r.model) != 0) return add(s, m, l, err);
     l->owner = s;
+    l->r.source = s->name;
     l->uncounted = !knows;
     set_node(l, m);
     contact_hear(l, m);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "cluster/registry.h"
 
 static int put_row(source *s, registry *g, const table_row *row, shoal_err *err)
 {

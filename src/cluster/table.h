@@ -4,7 +4,12 @@
 #ifndef CLUSTER_TABLE_H
 #define CLUSTER_TABLE_H
 
-#include "cluster/registry.h"
+#include <stddef.h>
+
+#include "base/err.h"
+
+typedef struct registry registry;
+typedef struct source source;
 
 typedef struct table_row {
     const char *model, *address;

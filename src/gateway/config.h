@@ -16,6 +16,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "cluster/dns.h"
+#include "cluster/placement.h"
+#include "cluster/table.h"
 #include "nlu/devices.h"
 #include "wire/http.h"
 
@@ -25,11 +28,24 @@ typedef struct config_adapter {
 
 #define CONFIG_ADAPTERS_MAX 16
 
+/* Where a model's replicas may be (cluster/placement.h). */
+typedef struct config_place {
+    const char **labels; /* the node has all of them */
+    size_t n_labels;
+    const char **nodes; /* and is one of these; none: any */
+    size_t n_nodes;
+    placement_spread spread;
+    placement_battery on_battery;
+    unsigned max_rtt_ms; /* 0: any */
+} config_place;
+
 typedef struct config_model {
     const char *name;
     const char *path;   /* NULL: look the name up in the manifest */
     const char *sha256; /* NULL: not pinned (or pinned by the manifest) */
     unsigned replicas, threads, context, max_batch, max_queue, prefill_chunk, kv_mb; /* 0: default */
+    unsigned standby; /* replicas that are loaded, and serve when one is missing */
+    config_place place;
     config_adapter *adapters; /* requests ask for "MODEL:ADAPTER" */
     size_t n_adapters;
 } config_model;
@@ -62,7 +78,12 @@ typedef struct gateway_config {
     uint64_t drain_ms;                  /* grace after SIGTERM */
     const char *log_level;
     bool log_json;
-    const char *manifest; /* models.json; NULL: the usual places */
+    table_row *workers; /* that run by themselves */
+    size_t n_workers;
+    dns_name *dns; /* names whose SRV records are workers */
+    size_t n_dns;
+    const char *dns_server; /* NULL: the machine's */
+    const char *manifest;   /* models.json; NULL: the usual places */
     config_model *models;
     size_t n_models;
     config_pipeline *pipelines;

@@ -191,10 +191,40 @@ static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
     return rc;
 }
 
+static int check_discovered(const char *what, size_t i, const char *model, shoal_err *err)
+{
+    if (is_name(model)) return 0;
+    return err_set(err, SHOAL_EINVALID,
+                   "discovery.%s[%zu].model: '%s' may hold letters, digits, '-', '_' and '.' only", what, i,
+                   model);
+}
+
+static int check_discovery(const gateway_config *c, shoal_err *err)
+{
+    int rc = 0;
+    address a;
+    for (size_t i = 0; !rc && i < c->n_dns; i++) rc = check_discovered("dns", i, c->dns[i].model, err);
+    for (size_t i = 0; !rc && i < c->n_workers; i++) {
+        const table_row *w = &c->workers[i];
+        shoal_err why;
+        rc = check_discovered("workers", i, w->model, err);
+        if (!rc && address_parse(&a, w->address, &why) != 0)
+            rc = err_set(err, SHOAL_EINVALID, "discovery.workers[%zu].address: %s", i, why.message);
+        for (size_t k = 0; !rc && k < i; k++)
+            if (strcmp(w->model, c->workers[k].model) == 0 && strcmp(w->address, c->workers[k].address) == 0)
+                rc = err_set(err, SHOAL_EINVALID, "discovery.workers[%zu].address: is that of workers[%zu]",
+                             i, k);
+    }
+    if (!rc && c->dns_server && c->n_dns == 0)
+        rc = err_set(err, SHOAL_EINVALID, "discovery.dns_server: there are no names to ask it for, in 'dns'");
+    return rc;
+}
+
 int config_check(gateway_config *c, shoal_err *err)
 {
     int rc = check_listen(c->listen, err);
     if (!rc) rc = check_cluster(c, err);
+    if (!rc) rc = check_discovery(c, err);
     if (!rc) rc = check_keys(c, err);
     if (!rc) rc = check_names(c, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = check_model(c, i, err);

@@ -122,11 +122,29 @@ static const config_field adapter_rows[] = {
 };
 RECORD(adapter, config_adapter, adapter_rows);
 
+#define WORD_NAME(e, name) name,
+static const char *const spreads[] = {PLACEMENT_SPREAD_TABLE(WORD_NAME) NULL};
+static const char *const batteries[] = {PLACEMENT_BATTERY_TABLE(WORD_NAME) NULL};
+#undef WORD_NAME
+
+static const config_field place_rows[] = {
+    TEXTS("labels", config_model, place.labels, place.n_labels, 1, 16, NAME_MAX_BYTES,
+          "what nodes that run it have"),
+    TEXTS("nodes", config_model, place.nodes, place.n_nodes, 1, 1000, NAME_MAX_BYTES,
+          "nodes that may run it"),
+    WORD("spread", config_model, place.spread, spreads, "what its replicas do not share"),
+    WORD("on_battery", config_model, place.on_battery, batteries, "whether it runs on battery"),
+    UINT("max_rtt_ms", config_model, place.max_rtt_ms, 1, 10000, "how far away it may be"),
+};
+RECORD(place, config_model, place_rows);
+
 static const config_field model_rows[] = {
     TEXT("name", config_model, name, 1, NAME_MAX_BYTES, "the name clients use", .required = true),
     TEXT("path", config_model, path, 1, PATH_MAX_BYTES, "a GGUF file or a Hugging Face folder"),
     TEXT("sha256", config_model, sha256, 1, 256, "what the file must be"),
     UINT("replicas", config_model, replicas, 1, 64, "worker processes"),
+    UINT("standby", config_model, standby, 0, 64, "replicas that are loaded and wait"),
+    SECTION("place", place, "where it may run"),
     UINT("threads", config_model, threads, 1, 1024, "threads of a worker"),
     UINT("context", config_model, context, 16, 1u << 20, "longest prompt and reply, in tokens"),
     UINT("max_batch", config_model, max_batch, 1, 1024, "sequences that decode together"),
@@ -232,6 +250,25 @@ RECORD(pipeline, config_pipeline, pipeline_rows);
 
 static const char *const hedge_words[] = {"auto", "off", NULL}; /* as config_hedge */
 
+static const config_field worker_rows[] = {
+    TEXT("model", table_row, model, 1, NAME_MAX_BYTES, "what it serves", .required = true),
+    TEXT("address", table_row, address, 1, 256, "unix:/path or HOST:PORT", .required = true),
+};
+RECORD(worker, table_row, worker_rows);
+
+static const config_field dns_rows[] = {
+    TEXT("name", dns_name, name, 1, 253, "the name whose SRV records are workers", .required = true),
+    TEXT("model", dns_name, model, 1, NAME_MAX_BYTES, "what they serve", .required = true),
+};
+RECORD(dns_entry, dns_name, dns_rows);
+
+static const config_field discovery_rows[] = {
+    LIST("workers", gateway_config, workers, n_workers, worker, 1, 1000, "workers that run by themselves"),
+    LIST("dns", gateway_config, dns, n_dns, dns_entry, 1, 100, "workers that DNS knows"),
+    TEXT("dns_server", gateway_config, dns_server, 1, 256, "the name server, if it is not the machine's"),
+};
+RECORD(discovery, gateway_config, discovery_rows);
+
 static const config_field file_rows[] = {
     TEXT("listen", gateway_config, listen, 1, 256, "HOST:PORT or unix:/path",
          .otherwise_text = "127.0.0.1:8080"),
@@ -253,6 +290,7 @@ static const config_field file_rows[] = {
     WORD("hedge", gateway_config, hedge, hedge_words, "whether short calls that take long are made twice"),
     UINT("drain_ms", gateway_config, drain_ms, 0, DAY_MS, "how long running answers may take after SIGTERM",
          .otherwise = 10000),
+    SECTION("discovery", discovery, "workers beyond those that this program starts"),
     TEXT("manifest", gateway_config, manifest, 1, PATH_MAX_BYTES, "the models.json to look names up in"),
     LIST("models", gateway_config, models, n_models, model, 1, 64, "the models of this cluster",
          .required = true),

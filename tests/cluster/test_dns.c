@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "cluster/dns.h"
 #include "cluster/dns_answer.h"
+#include "cluster/registry.h"
 #include "cluster/table.h"
 
 enum { PATIENCE_MS = 60000 };
@@ -284,7 +285,10 @@ static void dns_members_follow_the_records(void **state)
     UNTIL(&b, has(&b, "new.test:7003/m"));
     assert_false(has(&b, "pi.test:7001/m"));
     assert_true(has(&b, "nas.test:7002/m"));
-    assert_string_equal(registry_get(b.g, "new.test:7003/m")->address, "new.test:7003");
+    const replica *r = registry_get(b.g, "new.test:7003/m");
+    assert_string_equal(r->address, "new.test:7003");
+    assert_int_equal(r->state, REPLICA_FAILED); /* it is not known to be here */
+    assert_non_null(strstr(r->reason, "clear text"));
     bench_close(&b);
 }
 

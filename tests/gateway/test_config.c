@@ -92,6 +92,18 @@ static const bad_case bad_cases[] = {
     {"models:\n  - name: a b\n", "models[0].name", 2},
     {"models:\n  - name: a\n    sha256: xyz\n", "models[0].sha256", 3},
     {"models:\n  - name: a\n    replicas: 1000\n", "models[0].replicas", 3},
+    {"models:\n  - name: a\n    place: {spread: nodes}\n", "models[0].place.spread: 'nodes' is none of", 3},
+    {"models:\n  - name: a\n    place:\n      on_battery: yes\n", "models[0].place.on_battery", 4},
+    {"models:\n  - name: a\n    place: {max_rtt_ms: 0}\n", "models[0].place.max_rtt_ms", 3},
+    {"models:\n  - name: a\n    standby: 65\n", "models[0].standby", 3},
+    {MODELS "discovery:\n  dns:\n    - {name: _a._tcp.test, model: a b}\n", "discovery.dns[0].model: 'a b'",
+     5},
+    {MODELS "discovery:\n  workers:\n    - {model: a, address: nowhere}\n", "discovery.workers[0].address",
+     5},
+    {MODELS
+     "discovery:\n  workers:\n    - {model: a, address: 'unix:/w'}\n    - {model: a, address: 'unix:/w'}\n",
+     "discovery.workers[1].address: is that of workers[0]", 6},
+    {MODELS "discovery:\n  dns_server: 127.0.0.1:53\n", "discovery.dns_server: there are no names", 4},
     {"models:\n  - name: a\n    path: [1]\n", "path", 3},
     {"models:\n  - path: x\n", "models[0]: 'name' is required: the name clients use", 2},
     {"models:\n  - home-intent\n", "models[0]: must be a map, not a text", 2},
@@ -102,7 +114,9 @@ static const bad_case bad_cases[] = {
     {PIPE "      - name: a\n        kind: classify\n", "stages[0].model: a classify stage needs it", 5},
     {PIPE "      - {name: a, kind: ground}\n", "stages[0].lexicon: a ground stage needs it", 5},
     {PIPE "      - {name: a, kind: line, forms: f, model: m}\n",
-     "only a classify, tag, generate, embed, rerank, seq2seq, fill-mask, transcribe, vad, image or score stage", 5},
+     "only a classify, tag, generate, embed, rerank, seq2seq, fill-mask, transcribe, vad, image or score "
+     "stage",
+     5},
     {PIPE "      - {name: a, kind: line, forms: f}\n      - {name: b, kind: tag, model: m,\n         when: "
           "[{stage: a, label: [act]}]}\n",
      "a line stage never comes to 'act'", 7},
@@ -127,7 +141,9 @@ static const bad_case bad_cases[] = {
     {PIPE "      - {name: a, kind: tag, model: m, when: [{stage: a, label: [x]}]}\n", "declared before", 5},
     {PIPE "      - {name: a, kind: tag, model: m}\n      - {name: b, kind: tag, model: m,\n         when: "
           "[{stage: a, label: [x]}]}\n",
-     "a tag stage, a classify, embed, rerank, fill-mask, transcribe, vad, image, score, ground, line or check stage is needed", 7},
+     "a tag stage, a classify, embed, rerank, fill-mask, transcribe, vad, image, score, ground, line or "
+     "check stage is needed",
+     7},
     {PIPE "      - {name: a, kind: embed, model: m}\n", "stages[0].candidates: an embed stage needs it", 5},
     {PIPE "      - {name: a, kind: rerank, model: m, documents: []}\n", "documents", 5},
     {PIPE "      - {name: a, kind: tag, model: m, documents: [x]}\n", "only a rerank stage has it", 5},
