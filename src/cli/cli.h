@@ -29,6 +29,7 @@
 /* X(name): in the order that help shows them */
 #define CLI_COMMANDS(X) \
     X(serve)            \
+    X(plan)             \
     X(process)          \
     X(run)              \
     X(chat)             \

@@ -36,6 +36,8 @@ typedef struct node {
 /* A copy in one piece of memory, for node_free. SHOAL_EINVALID: it has no name. */
 int node_copy(node **ret, const node *n, shoal_err *err);
 void node_free(node *n); /* accepts NULL */
+/* This machine: name, cores, memory, load and battery; free with node_free. */
+int node_here(node **ret, shoal_err *err);
 bool node_has_label(const node *n, const char *label);
 
 #endif

@@ -2,6 +2,7 @@
 #include "gateway/config_schema.h"
 
 #include "base/sampling.h"
+#include "gateway/config_nodes.h"
 
 #define KIB     1024ull
 #define MIB     (1024ull * KIB)
@@ -298,3 +299,36 @@ static const config_field file_rows[] = {
 };
 
 const config_record config_schema = {sizeof(gateway_config), file_rows, COUNT(file_rows)};
+
+/* ---- the file of `shoal plan --nodes` ---- */
+
+static const config_field node_rows[] = {
+    TEXT("name", node, name, 1, NAME_MAX_BYTES, "what the node is called", .required = true),
+    TEXT("site", node, site, 1, NAME_MAX_BYTES, "where it stands"),
+    TEXT("isa", node, isa, 1, NAME_MAX_BYTES, "its kernels"),
+    UINT("cores", node, n_cores, 1, 4096, "its cores", .otherwise = 1),
+    UINT("memory_mb", node, memory_bytes, 1, 1u << 26, "its memory", .unit = MIB, .required = true),
+    NUMBER("gb_per_s", node, bytes_per_s, 0, 100000, "measured: memory read by all cores"),
+    NUMBER("gmul_per_s", node, multiplies_per_s, 0, 1e7, "measured: int8 multiply-adds of all cores"),
+    NUMBER("load", node, load_1m, 0, 100000, "processes that want to run"),
+    NUMBER("rtt_ms", node, rtt_ms, 0, 100000, "how far away it is"),
+    BOOL("on_battery", node, on_battery, "whether it runs on battery"),
+    UINT("battery_percent", node, battery_percent, 0, 100, "what is left in it", .otherwise = 100),
+    BOOL("draining", node, draining, "nothing new goes there"),
+    TEXTS("labels", node, labels, n_labels, 0, 64, NAME_MAX_BYTES, "what models may ask for"),
+};
+RECORD(plan_node, node, node_rows);
+
+static const config_field now_rows[] = {
+    TEXT("model", placement_now, model, 1, NAME_MAX_BYTES, "what runs", .required = true),
+    TEXT("node", placement_now, node, 1, NAME_MAX_BYTES, "where it runs", .required = true),
+    BOOL("standby", placement_now, standby, "it is loaded, and waits"),
+};
+RECORD(plan_now, placement_now, now_rows);
+
+static const config_field nodes_rows[] = {
+    LIST("nodes", config_nodes, nodes, n_nodes, plan_node, 1, 10000, "the machines", .required = true),
+    LIST("now", config_nodes, now, n_now, plan_now, 0, 100000, "what runs on them"),
+};
+
+const config_record config_nodes_schema = {sizeof(config_nodes), nodes_rows, COUNT(nodes_rows)};

@@ -48,7 +48,8 @@ struct config_record {
     size_t n;
 };
 
-extern const config_record config_schema; /* the whole file; fills a gateway_config */
+extern const config_record config_schema;       /* the whole file; fills a gateway_config */
+extern const config_record config_nodes_schema; /* of config_nodes.h; fills a config_nodes */
 
 /* Fill the zeroed struct `into` from a document's root. Structs and lists are made in `mem`, texts stay the
  * document's. Errors are "file:line: path: ...", as of yaml_fail. */

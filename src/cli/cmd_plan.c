@@ -1,0 +1,256 @@
+/* shoal plan: where the models of a configuration would run, and why; nothing is started or stopped. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "cli/cli.h"
+#include "cli/serve_models.h"
+#include "gateway/config_nodes.h"
+
+enum { KV_DEFAULT_MB = 64 };
+
+/* All that the plan is made of. */
+typedef struct planning {
+    gateway_config *config;
+    worker_spec *specs;
+    config_nodes *file;
+    node *here;
+    const node *nodes;
+    size_t n_nodes;
+    placement_model *models;
+    placement p;
+} planning;
+
+/* ---- what a replica needs ------------------------------------------------------------------------ */
+
+static uint64_t bytes_of_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+/* A file's, or of a folder all its files: weights, and what little stands beside them. */
+static uint64_t bytes_of_model(const char *path)
+{
+    DIR *d = file_is_dir(path) ? opendir(path) : NULL;
+    if (!d) return bytes_of_file(path);
+    uint64_t n = 0;
+    for (struct dirent *e; (e = readdir(d));) {
+        buf at = {0};
+        buf_printf(&at, "%s/%s", path, e->d_name);
+        if (!at.failed) n += bytes_of_file(at.data);
+        buf_done(&at);
+    }
+    closedir(d);
+    return n;
+}
+
+static placement_model model_of(const config_model *m, const worker_spec *spec)
+{
+    uint64_t kv_bytes = (uint64_t)(m->kv_mb ? m->kv_mb : KV_DEFAULT_MB) << 20;
+    return (placement_model){.name = m->name,
+                             .n_replicas = m->replicas ? m->replicas : 1,
+                             .n_standby = m->standby,
+                             .memory_bytes = bytes_of_model(spec->path) + kv_bytes,
+                             .labels = m->place.labels,
+                             .n_labels = m->place.n_labels,
+                             .nodes = m->place.nodes,
+                             .n_nodes = m->place.n_nodes,
+                             .spread = m->place.spread,
+                             .battery = m->place.on_battery,
+                             .max_rtt_ms = m->place.max_rtt_ms};
+}
+
+static int find_nodes(planning *x, const char *nodes_path, shoal_err *err)
+{
+    int rc = nodes_path ? config_nodes_load(&x->file, nodes_path, err) : node_here(&x->here, err);
+    if (rc != 0) return rc;
+    x->nodes = nodes_path ? x->file->nodes : x->here;
+    x->n_nodes = nodes_path ? x->file->n_nodes : 1;
+    return 0;
+}
+
+/* A name that no node has is a mistake of writing more often than a node that will come. */
+static int check_nodes(const planning *x, shoal_err *err)
+{
+    const gateway_config *c = x->config;
+    for (size_t i = 0; i < c->n_models; i++)
+        for (size_t k = 0; k < c->models[i].place.n_nodes; k++) {
+            const char *name = c->models[i].place.nodes[k];
+            size_t n = 0;
+            while (n < x->n_nodes && strcmp(x->nodes[n].name, name) != 0) n++;
+            if (n == x->n_nodes)
+                return config_fail(c, err, "models[%zu].place.nodes[%zu]: there is no node '%s'", i, k, name);
+        }
+    return 0;
+}
+
+static int make_plan(planning *x, const char *path, const char *nodes_path, shoal_err *err)
+{
+    int rc = cli_opened(config_load(&x->config, path, err), err);
+    if (rc == 0) rc = serve_models_find(&x->specs, x->config, err);
+    if (rc == 0) rc = cli_opened(find_nodes(x, nodes_path, err), err);
+    if (rc == 0 && nodes_path) rc = check_nodes(x, err);
+    if (rc != 0) return rc;
+    size_t n = x->config->n_models;
+    x->models = calloc(n + 1, sizeof *x->models);
+    if (!x->models) return err_nomem(err);
+    for (size_t i = 0; i < n; i++) x->models[i] = model_of(&x->config->models[i], &x->specs[i]);
+    return placement_plan(&x->p, x->nodes, x->n_nodes, x->models, n, x->file ? x->file->now : NULL,
+                          x->file ? x->file->n_now : 0, err);
+}
+
+static void planning_done(planning *x)
+{
+    placement_done(&x->p);
+    free(x->models);
+    if (x->config) serve_models_free(x->specs, x->config->n_models);
+    config_nodes_free(x->file);
+    node_free(x->here);
+    config_free(x->config);
+}
+
+static uint64_t taken_bytes(const planning *x, size_t at)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < x->p.n_seats; i++)
+        if (x->p.seats[i].node == at) n += x->models[x->p.seats[i].model].memory_bytes;
+    return n;
+}
+
+static placement_no refusal(const planning *x, const placement_gap *g, size_t at)
+{
+    return placement_may(&x->models[g->model], &x->nodes[at], taken_bytes(x, at), false);
+}
+
+/* ---- for people ---------------------------------------------------------------------------------- */
+
+static void print_gap(const planning *x, const placement_gap *g)
+{
+    printf("  missing");
+    if (g->n_replicas) printf(" %u replica%s", g->n_replicas, g->n_replicas == 1 ? "" : "s");
+    if (g->n_standby) printf("%s %u standby", g->n_replicas ? " and" : "", g->n_standby);
+    printf("\n");
+    for (size_t at = 0; at < x->n_nodes; at++)
+        printf("    not on %-20s %s\n", x->nodes[at].name, placement_no_text(refusal(x, g, at)));
+}
+
+static void print_model(const planning *x, size_t model)
+{
+    const placement_model *m = &x->models[model];
+    printf("%s  (%.0f MiB each)\n", m->name, (double)m->memory_bytes / (1 << 20));
+    for (size_t i = 0; i < x->p.n_seats; i++) {
+        const placement_seat *s = &x->p.seats[i];
+        if (s->model != model) continue;
+        printf("  %-20s %-8s %s\n", x->nodes[s->node].name, s->standby ? "standby" : "replica",
+               placement_why_text(s->why));
+    }
+    for (size_t i = 0; i < x->p.n_gaps; i++)
+        if (x->p.gaps[i].model == model) print_gap(x, &x->p.gaps[i]);
+}
+
+static void print_text(const planning *x)
+{
+    for (size_t i = 0; i < x->config->n_models; i++) print_model(x, i);
+    for (size_t i = 0; i < x->p.n_leavers; i++)
+        printf("stop %s on %s: %s\n", x->p.leavers[i].model, x->p.leavers[i].node,
+               placement_why_text(x->p.leavers[i].why));
+    for (size_t at = 0; at < x->n_nodes; at++)
+        printf("node %-20s %.0f of %.0f MiB for models\n", x->nodes[at].name,
+               (double)taken_bytes(x, at) / (1 << 20),
+               (double)placement_budget_bytes(&x->nodes[at]) / (1 << 20));
+}
+
+/* ---- for programs -------------------------------------------------------------------------------- */
+
+static void put(buf *out, const char *before, const char *text)
+{
+    buf_puts(out, before);
+    json_put_string(out, text, strlen(text));
+}
+
+static void put_gap(buf *out, const planning *x, const placement_gap *g)
+{
+    put(out, "{\"model\":", x->models[g->model].name);
+    buf_printf(out, ",\"replicas\":%u,\"standby\":%u,\"refused\":[", g->n_replicas, g->n_standby);
+    for (size_t at = 0; at < x->n_nodes; at++) {
+        put(out, at ? ",{\"node\":" : "{\"node\":", x->nodes[at].name);
+        put(out, ",\"why\":", placement_no_text(refusal(x, g, at)));
+        buf_putc(out, '}');
+    }
+    buf_puts(out, "]}");
+}
+
+static void put_seats(buf *out, const planning *x)
+{
+    buf_puts(out, "{\"placements\":[");
+    for (size_t i = 0; i < x->p.n_seats; i++) {
+        const placement_seat *s = &x->p.seats[i];
+        put(out, i ? ",{\"model\":" : "{\"model\":", x->models[s->model].name);
+        put(out, ",\"node\":", x->nodes[s->node].name);
+        put(out, s->standby ? ",\"standby\":true,\"why\":" : ",\"standby\":false,\"why\":",
+            placement_why_text(s->why));
+        buf_putc(out, '}');
+    }
+}
+
+static int print_json(const planning *x)
+{
+    buf out = {0};
+    put_seats(&out, x);
+    buf_puts(&out, "],\"stopping\":[");
+    for (size_t i = 0; i < x->p.n_leavers; i++) {
+        put(&out, i ? ",{\"model\":" : "{\"model\":", x->p.leavers[i].model);
+        put(&out, ",\"node\":", x->p.leavers[i].node);
+        put(&out, ",\"why\":", placement_why_text(x->p.leavers[i].why));
+        buf_putc(&out, '}');
+    }
+    buf_puts(&out, "],\"missing\":[");
+    for (size_t i = 0; i < x->p.n_gaps; i++) {
+        if (i) buf_putc(&out, ',');
+        put_gap(&out, x, &x->p.gaps[i]);
+    }
+    buf_puts(&out, "],\"nodes\":[");
+    for (size_t at = 0; at < x->n_nodes; at++) {
+        put(&out, at ? ",{\"name\":" : "{\"name\":", x->nodes[at].name);
+        buf_printf(&out, ",\"budget_bytes\":%llu,\"taken_bytes\":%llu}",
+                   (unsigned long long)placement_budget_bytes(&x->nodes[at]),
+                   (unsigned long long)taken_bytes(x, at));
+    }
+    buf_puts(&out, "]}\n");
+    bool ok = !out.failed;
+    if (ok) fwrite(out.data, 1, out.len, stdout);
+    buf_done(&out);
+    return ok ? 0 : SHOAL_ENOMEM;
+}
+
+static int run(int argc, char **argv)
+{
+    bool json = false;
+    const char *nodes_path = NULL;
+    planning x = {0};
+    shoal_err err;
+    const cli_option options[] = {
+        CLI_STRING(0, "nodes", "FILE", "nodes and what runs on them now, YAML or JSON; without: this machine",
+                   &nodes_path),
+        CLI_JSON(&json),
+        CLI_END,
+    };
+    cli_args a;
+    int rc = cli_parse(&a, &cmd_plan, options, 1, 1, argc, argv);
+    if (rc != CLI_GO) return rc;
+    rc = make_plan(&x, a.v[0], nodes_path, &err);
+    if (rc == 0 && json && print_json(&x) != 0) rc = err_nomem(&err);
+    if (rc == 0 && !json) print_text(&x);
+    rc = rc != 0 ? cli_fail(&cmd_plan, &err) : x.p.n_gaps > 0 ? CLI_FAILED : CLI_OK;
+    planning_done(&x);
+    return cli_flush(rc);
+}
+
+const cli_command cmd_plan = {"plan", "show where the models of a configuration would run, and why",
+                              "SHOAL.YAML", run, false};

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Workers that somebody else starts: at an address, and through DNS. They serve, go, and come back.
+source "$(dirname "$0")/lib.sh"
+dnsmasq=$(PATH=$PATH:/usr/sbin:/sbin command -v dnsmasq) || skip "dnsmasq is not installed (scripts/setup.sh --test)"
+model=$PWD/tests/data/hf/bert-intent
+worker= name_server=
+stop_others() { [ -z "$worker" ] || kill -9 "$worker" 2>/dev/null; [ -z "$name_server" ] || kill "$name_server" 2>/dev/null; cleanup; }
+trap stop_others EXIT
+
+start_worker() {
+    "$SHOAL_BIN" worker --name apart --model "$model" --address "$1" --log-level off &
+    worker=$!
+}
+ask() { # never the same twice: answers are kept
+    curl -s --max-time 5 "$url/v1/classify" -H 'content-type: application/json' \
+        -d "{\"model\": \"$1\", \"input\": \"turn on light $(date +%s%N)\"}"
+}
+until_says() {
+    for _ in $(seq 400); do
+        reply=$(ask "$1")
+        case $reply in *"$2"*) return ;; esac
+        sleep 0.05
+    done
+    fail "$1 never said '$2': $reply; $(curl -s "$url/readyz")"
+}
+
+"$dnsmasq" --version >/dev/null || skip "dnsmasq does not run"
+ns_port=$((10000 + RANDOM % 10000)) tcp_port=$((20000 + RANDOM % 10000)) # below those that the kernel hands out
+"$dnsmasq" --keep-in-foreground --no-resolv --no-hosts --bind-interfaces --listen-address=127.0.0.1 --user= --group= \
+    --pid-file= --conf-file=/dev/null --port=$ns_port --local-ttl=1 \
+    --srv-host=_far._tcp.test,localhost,$tcp_port &
+name_server=$!
+cat >"$work/c.yaml" <<CONFIG
+manifest: $PWD/models/models.json
+models: [{name: home-intent}]
+discovery:
+  workers:
+    - {model: apart, address: "unix:$work/apart.sock"}
+  dns:
+    - {name: _far._tcp.test, model: far}
+  dns_server: 127.0.0.1:$ns_port
+CONFIG
+start_worker "unix:$work/apart.sock"
+start_shoal "$work/c.yaml"
+until_says apart '"label"'
+kill -9 "$worker"
+wait "$worker" 2>/dev/null
+rm -f "$work/apart.sock"
+ask apart | grep -q '"error"' || fail "a dead worker answered"
+start_worker "unix:$work/apart.sock"
+until_says apart '"label"'
+kill -9 "$worker"
+wait "$worker" 2>/dev/null
+
+ask far | grep -q 'worker_unavailable' || fail "a model of DNS without workers: $(ask far)"
+start_worker "127.0.0.1:$tcp_port"
+until_says far '"label"'
+curl -s "$url/readyz" | grep -qF '{"name":"dns","synced":true,"trouble":""}' || fail "$(curl -s "$url/readyz")"
+kill "$name_server"
+wait "$name_server" 2>/dev/null
+name_server=
+for _ in $(seq 200); do
+    curl -s "$url/readyz" | grep -q '"trouble":"_far' && break
+    sleep 0.05
+done
+curl -s "$url/readyz" | grep -q '"trouble":"_far._tcp.test: ' || fail "nobody said that DNS is away: $(curl -s "$url/readyz")"
+until_says far '"label"' # from the last view
+ask home-intent | grep -q '"label"' || fail "its own worker does not answer"
+stop_shoal
+[ "$stopped" = 0 ] || fail "exit $stopped"
+echo "workers from elsewhere serve, go and come back"

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# shoal plan: this machine, a cluster from a file, what has no place, and wrong files.
+source "$(dirname "$0")/lib.sh"
+n=0
+has() { grep -qF -- "$1" "$work/out" || fail "no '$1' in: $(cat "$work/out")"; n=$((n + 1)); }
+plan() {
+    local want=$1
+    shift
+    "$SHOAL_BIN" plan "$@" >"$work/out" 2>&1
+    local rc=$?
+    [ $rc -eq "$want" ] || fail "plan $*: exit $rc, wanted $want: $(cat "$work/out")"
+}
+
+plan 0 shoal.yaml
+has "$(hostname)"
+has "replica  no other node may have it"
+
+echo "manifest: $PWD/models/models.json
+models:
+  - {name: home-intent, replicas: 2, standby: 1}
+  - {name: home-chat-s, place: {labels: [big], on_battery: never}}" >"$work/c.yaml"
+cat >"$work/nodes.yaml" <<'NODES'
+nodes:
+  - {name: attic, site: home, cores: 4, memory_mb: 4096, gb_per_s: 10}
+  - {name: nas, site: home, cores: 8, memory_mb: 16384, gb_per_s: 30, labels: [big]}
+  - {name: laptop, cores: 8, memory_mb: 8192, gb_per_s: 40, labels: [big], on_battery: true, battery_percent: 80}
+now:
+  - {model: home-intent, node: attic}
+  - {model: gone, node: nas}
+NODES
+plan 0 "$work/c.yaml" --nodes "$work/nodes.yaml"
+has "attic                replica  it is there already"
+has "nas                  replica  no other replica of the model is as near"
+has "stop gone on nas: fewer are wanted"
+plan 0 "$work/c.yaml" --nodes "$work/nodes.yaml" --json
+has '{"model":"home-intent","node":"nas","standby":true,"why":"the most speed is left there"}'
+has '"stopping":[{"model":"gone","node":"nas","why":"fewer are wanted"}],"missing":[]'
+
+# The plan as input gives itself, from JSON too.
+python3 - "$work" <<'PY' 2>/dev/null || skip "python3 is not there"
+import json, sys
+w = sys.argv[1]
+p = json.load(open(w + "/out"))
+now = [{k: s[k] for k in ("model", "node", "standby")} for s in p["placements"]]
+text = open(w + "/nodes.yaml").read().split("now:")[0]
+open(w + "/again.yaml", "w").write(text + "now: " + json.dumps(now) + "\n")
+PY
+plan 0 "$work/c.yaml" --nodes "$work/again.yaml" --json
+grep -q '"stopping":\[\]' "$work/out" || fail "the plan does not settle: $(cat "$work/out")"
+[ "$(grep -o '"why":"it is there already"' "$work/out" | wc -l)" = 4 ] || fail "something moved: $(cat "$work/out")"
+
+sed -i 's/labels: \[big\]/labels: [small]/' "$work/nodes.yaml"
+plan 1 "$work/c.yaml" --nodes "$work/nodes.yaml"
+has "missing 1 replica"
+has "not on nas                  it lacks a label"
+plan 1 "$work/c.yaml" --nodes "$work/nodes.yaml" --json
+has '"missing":[{"model":"home-chat-s","replicas":1,"standby":0,"refused":[{"node":"attic","why":"it lacks a label"}'
+
+sed -i 's/name: nas/name: attic/' "$work/nodes.yaml"
+plan 1 "$work/c.yaml" --nodes "$work/nodes.yaml"
+has "nodes.yaml:3: nodes[1].name: 'attic' is already the name of nodes[0]"
+echo 'nodes: [{name: a, memory_mb: 12, core: 4}]' >"$work/nodes.yaml"
+plan 1 "$work/c.yaml" --nodes "$work/nodes.yaml"
+has "nodes.yaml:1: nodes[0]: there is no key 'core' here; did you mean 'cores'?"
+echo 'nodes: [{name: a, memory_mb: 1200}]' >"$work/nodes.yaml"
+sed -i 's/standby: 1/place: {nodes: [b]}/' "$work/c.yaml"
+plan 2 "$work/c.yaml" --nodes "$work/nodes.yaml"
+has "c.yaml:3: models[0].place.nodes[0]: there is no node 'b'"
+plan 1 "$work/c.yaml" --nodes "$work/absent.yaml"
+plan 2
+echo "$n plans as they should be"
