@@ -178,7 +178,7 @@ typedef struct world {
     node nodes[NODES];
     placement_model models[MODELS];
     size_t n_nodes, n_models;
-    char names[NODES + MODELS][12];
+    char names[NODES + MODELS][24];
 } world;
 
 static const char *const LABELS[] = {"fast", "quiet", "gpu"};
@@ -392,7 +392,7 @@ static void placement_plans_a_thousand_nodes(void **state)
     enum { N = 1000, M = 200 };
     static node n[N];
     static placement_model m[M];
-    static char names[N + M][12];
+    static char names[N + M][24];
     for (int i = 0; i < N; i++) {
         snprintf(names[i], sizeof names[i], "n%d", i);
         n[i] = (node){.name = names[i], .n_cores = 4, .memory_bytes = 8 * GB};
