@@ -50,6 +50,8 @@
     X(pull)             \
     X(ca)               \
     X(token)            \
+    X(agent)            \
+    X(nodes)            \
     X(bench)            \
     X(eval)             \
     X(version)          \

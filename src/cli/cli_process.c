@@ -157,28 +157,45 @@ static int refused(int status, const json_t *answer, shoal_err *err)
                         : "");
 }
 
-int cli_process_send(const http_where *where, const cli_process_ask *ask, buf *ret_json, shoal_err *err)
+/* One exchange; what came is JSON, and was not refused. */
+static int exchange(const http_where *where, const http_ask *ask, buf *ret_json, shoal_err *err)
 {
-    buf body = {0}, headers = {0}, answer = {0};
+    buf answer = {0};
     json_t *parsed = NULL;
-    char type[96];
-    int status = 0, rc = make_body(&body, type, ask, err);
-    if (rc == 0) rc = make_headers(&headers, ask->key, err);
-    if (rc == 0)
-        rc = http_client_once(where,
-                              &(http_ask){.method = "POST",
-                                          .path = "/v1/process",
-                                          .body = body.data,
-                                          .n_body = body.len,
-                                          .type = type,
-                                          .headers = headers.data},
-                              &status, &answer, err);
+    int status = 0, rc = http_client_once(where, ask, &status, &answer, err);
     if (rc == SHOAL_EUNAVAILABLE) rc = nobody_there(err);
     if (rc == 0) rc = json_parse(&parsed, answer.data ? answer.data : "", answer.len, "the answer", err);
     if (rc == 0 && status != 200) rc = refused(status, parsed, err);
     if (rc == 0 && buf_append(ret_json, answer.data, answer.len) != 0) rc = err_nomem(err);
     json_decref(parsed);
     buf_done(&answer);
+    return rc;
+}
+
+int cli_process_get(const http_where *where, const char *path, const char *key, buf *ret_json, shoal_err *err)
+{
+    buf headers = {0};
+    int rc = make_headers(&headers, key, err);
+    if (rc == 0) rc = exchange(where, &(http_ask){.path = path, .headers = headers.data}, ret_json, err);
+    buf_done(&headers);
+    return rc;
+}
+
+int cli_process_send(const http_where *where, const cli_process_ask *ask, buf *ret_json, shoal_err *err)
+{
+    buf body = {0}, headers = {0};
+    char type[96];
+    int rc = make_body(&body, type, ask, err);
+    if (rc == 0) rc = make_headers(&headers, ask->key, err);
+    if (rc == 0)
+        rc = exchange(where,
+                      &(http_ask){.method = "POST",
+                                  .path = "/v1/process",
+                                  .body = body.data,
+                                  .n_body = body.len,
+                                  .type = type,
+                                  .headers = headers.data},
+                      ret_json, err);
     buf_done(&headers);
     buf_done(&body);
     return rc;

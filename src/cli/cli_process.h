@@ -20,6 +20,10 @@ typedef struct cli_process_ask {
 /* The answer as it came, appended to ret_json; the errors say what to do when nobody listens. */
 int cli_process_send(const http_where *where, const cli_process_ask *ask, buf *ret_json, shoal_err *err);
 
+/* What GET of that path answers, appended; errors as above. key may be NULL. */
+int cli_process_get(const http_where *where, const char *path, const char *key, buf *ret_json,
+                    shoal_err *err);
+
 /* An answer on stdout: text, tool calls, intent, slots, and what ran for how long and why. */
 void cli_process_print(const json_t *answer);
 

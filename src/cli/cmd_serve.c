@@ -18,6 +18,7 @@
 #include "cli/cli_home.h"
 #include "cli/serve_models.h"
 #include "cluster/agent.h"
+#include "cluster/gate.h"
 #include "compute/compute.h"
 #include "gateway/config_fit.h"
 #include "gateway/gateway.h"
@@ -40,6 +41,7 @@ typedef struct server {
     source *table;
     dns *dns;
     gateway *gateway;
+    gate *gate; /* NULL: no other machine may come */
     bool banner, said_ready, stopping, drained;
     int exit_code, n_signals;
 } server;
@@ -201,7 +203,9 @@ static void stop_workers(server *s)
     s->drained = true;
     uv_close((uv_handle_t *)&s->drain, NULL);
     gateway_free(s->gateway);
+    gate_close(s->gate, NULL, NULL); /* it leaves the registry now, the loop later */
     s->gateway = NULL;
+    s->gate = NULL;
     if (s->agent)
         agent_stop(s->agent, WORKER_GRACE_MS, workers_gone, s);
     else
@@ -316,6 +320,20 @@ static int advise(shoal_err *err, int rc)
                    "%s; stop what listens there, or take another port with -p PORT (0: any free one)", cause);
 }
 
+/* The port for other machines. Without a CA or a certificate there is none, and that is said before workers
+ * start. */
+static int start_gate(server *s, shoal_err *err)
+{
+    const gateway_config *c = s->config;
+    const gate_options o = {.listen = c->cluster_listen,
+                            .state = c->cluster_state,
+                            .name = c->cluster_name,
+                            .members = s->registry};
+    int rc = gate_open(&s->gate, &s->loop, &o, err);
+    if (rc == 0) gateway_show_gate(s->gateway, s->gate);
+    return rc == 0 ? 0 : err_prefix(err, rc, "cluster");
+}
+
 /* Everything that can fail before the loop runs. What was started is stopped by begin_stop. */
 static int start(server *s, bool json_log, shoal_err *err)
 {
@@ -325,7 +343,8 @@ static int start(server *s, bool json_log, shoal_err *err)
     if (rc != 0) return rc;
     rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, err);
     if (rc != 0) return advise(err, rc);
-    rc = start_agent(s, json_log, err);
+    if (s->config->cluster_listen) rc = start_gate(s, err);
+    if (rc == 0) rc = start_agent(s, json_log, err);
     return rc == 0 ? start_discovery(s, err) : rc;
 }
 

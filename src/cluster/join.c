@@ -138,9 +138,12 @@ static int take(const joining *j, const join_ask *ask, const token *t, EVP_PKEY 
     return rc;
 }
 
-static int keep(credential *c, const join_ask *ask, const char *revoked, const folder *dir, shoal_err *err)
+/* The certificate comes last: with it the machine has joined. */
+static int keep(credential *c, const join_ask *ask, const token *t, const char *revoked, const folder *dir,
+                shoal_err *err)
 {
     int rc = folder_write(dir, "gateway", 0644, ask->address, strlen(ask->address), err);
+    if (rc == 0) rc = folder_write(dir, "token", 0644, t->id, strlen(t->id), err);
     if (rc == 0) rc = trust_revocations(c->trust, revoked, strlen(revoked), err);
     if (rc == 0) rc = folder_write(dir, "crl.pem", 0644, revoked, strlen(revoked), err);
     return rc != 0 ? rc : credential_save(c, dir, err);
@@ -157,7 +160,7 @@ int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err)
     if (rc == 0) rc = pack(&j, ask, key, err);
     if (rc == 0) rc = talk(&j, ask->address, &t, err);
     if (rc == 0) rc = take(&j, ask, &t, key, &c, err);
-    if (rc == 0) rc = keep(&c, ask, j.reply->revoked, dir, err);
+    if (rc == 0) rc = keep(&c, ask, &t, j.reply->revoked, dir, err);
     credential_done(&c);
     if (j.reply) shoal__v1__enrol_reply__free_unpacked(j.reply, NULL);
     if (j.message) OPENSSL_cleanse(j.message, j.n_message);
@@ -165,6 +168,18 @@ int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err)
     EVP_PKEY_free(key);
     token_forget(&t);
     return rc;
+}
+
+bool join_was_by(const folder *dir, const char *text)
+{
+    token t = {0};
+    buf kept = {0};
+    bool same = token_parse(&t, text, strlen(text), NULL) == 0 && folder_has(dir, "member.pem") &&
+                folder_read(dir, "token", TOKEN_ID_SIZE, false, &kept, NULL) == 0 &&
+                kept.len == strlen(t.id) && memcmp(kept.data, t.id, kept.len) == 0;
+    token_forget(&t);
+    buf_done(&kept);
+    return same;
 }
 
 int join_address(const folder *dir, char **ret, shoal_err *err)

@@ -6,9 +6,12 @@
  *
  * The key is made here and stays here. Nothing is sent, least of all the token, before the server has shown a
  * gateway's certificate of the CA that the token pins: there is no trust on first use. What comes of it is in
- * the folder (credential.h, and the address in the file "gateway"), and only then is the call done. */
+ * the folder (credential.h, the address in the file "gateway", the token's id in "token"), and only then is
+ * the call done. */
 #ifndef CLUSTER_JOIN_H
 #define CLUSTER_JOIN_H
+
+#include <stdbool.h>
 
 #include "shoal/v1/cluster.pb-c.h"
 #include "trust/credential.h"
@@ -25,6 +28,9 @@ enum { JOIN_TIMEOUT_MS = 15000, JOIN_ADDRESS_MAX = 300 };
 /* Blocks, on a loop of its own. SHOAL_EAUTH: refused, or it is not the cluster of the token;
  * SHOAL_EUNAVAILABLE: nobody answers there. */
 int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err);
+/* Is it by this very token that the machine has joined? A command line that is run again need not join again.
+ */
+bool join_was_by(const folder *dir, const char *token);
 /* The address that was joined at; the caller frees *ret. SHOAL_ENOTFOUND. */
 int join_address(const folder *dir, char **ret, shoal_err *err);
 

@@ -96,7 +96,7 @@ void roster_leave(roster *r, roster_entry *e)
 
 /* ---- the rules ----------------------------------------------------------------------------------- */
 
-static bool text_is_fine(const char *s)
+bool roster_text_ok(const char *s)
 {
     size_t n = strlen(s);
     for (size_t i = 0; i < n; i++)
@@ -114,8 +114,8 @@ static int check_facts(const Shoal__V1__NodeFacts *f, shoal_err *err)
     const char *const texts[] = {f->version, f->site, f->isa, f->address};
     bool ok = f->n_labels <= ROSTER_LABELS_MAX && f->n_cores <= 65536 && number_is_fine(f->bytes_per_s) &&
               number_is_fine(f->multiplies_per_s);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) ok = ok && text_is_fine(texts[i]);
-    for (size_t i = 0; ok && i < f->n_labels; i++) ok = *f->labels[i] && text_is_fine(f->labels[i]);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) ok = ok && roster_text_ok(texts[i]);
+    for (size_t i = 0; ok && i < f->n_labels; i++) ok = *f->labels[i] && roster_text_ok(f->labels[i]);
     ok = ok && (!*f->site || identity_name_ok(f->site, strlen(f->site)));
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "its facts make no sense");
 }
@@ -132,8 +132,8 @@ static int check_replicas(const Shoal__V1__Replicas *all, shoal_err *err)
     bool ok = all->n_replicas <= ROSTER_REPLICAS_MAX;
     for (size_t i = 0; ok && i < all->n_replicas; i++) {
         const Shoal__V1__ReplicaReport *r = all->replicas[i];
-        ok = *r->id && *r->model && text_is_fine(r->id) && text_is_fine(r->model) && text_is_fine(r->state) &&
-             text_is_fine(r->reason);
+        ok = *r->id && *r->model && roster_text_ok(r->id) && roster_text_ok(r->model) &&
+             roster_text_ok(r->state) && roster_text_ok(r->reason);
     }
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "its replicas make no sense");
 }

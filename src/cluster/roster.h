@@ -62,6 +62,9 @@ int roster_hear(roster *r, roster_entry *e, const uint8_t *bytes, size_t n, uint
 size_t roster_count(const roster *r);
 roster_entry *roster_at(const roster *r, size_t i); /* in the order of their coming */
 
+/* The rule for texts: one line of at most ROSTER_TEXT_MAX bytes of UTF-8. */
+bool roster_text_ok(const char *s);
+
 /* Append {"nodes":[...]}. */
 void roster_put_json(const roster *r, uint64_t now_ns, buf *out);
 

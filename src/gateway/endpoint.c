@@ -30,6 +30,7 @@ const endpoint ENDPOINTS[] = {
     {"POST", "/v1/process", process_handle, true, true, "process", ENDPOINT_FORMS | ENDPOINT_SOUND},
     {"GET", "/v1/models", status_models, true, false, "models", 0},
     {"GET", "/v1/models/", status_model, true, false, "model", 0},
+    {"GET", "/v1/nodes", status_nodes, true, false, "nodes", false},
     {"GET", "/healthz", status_health, false, false, "healthz", 0},
     {"GET", "/readyz", status_ready, false, false, "readyz", 0},
     {"GET", "/metrics", status_metrics, true, false, "metrics", 0},

@@ -288,6 +288,11 @@ int gateway_port(const gateway *g)
     return http_server_port(g->server);
 }
 
+void gateway_show_gate(gateway *g, const gate *at)
+{
+    g->gate = at;
+}
+
 void gateway_drain(gateway *g, void (*done)(void *user), void *user)
 {
     g->draining = true;

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "cluster/registry.h"
+#include "cluster/gate.h"
 #include "gateway/config.h"
 
 typedef struct gateway gateway;
@@ -13,6 +14,9 @@ typedef struct gateway gateway;
 /* Listens as `config` says; config and registry must outlive it. */
 int gateway_new(gateway **ret, uv_loop_t *loop, registry *g, const gateway_config *config, shoal_err *err);
 int gateway_port(const gateway *g);
+/* The port for other machines, for GET /v1/nodes; NULL: there is none. It must outlive g, or be taken back.
+ */
+void gateway_show_gate(gateway *g, const gate *at);
 /* No new work (503 with Retry-After), running answers finish; `done` when nothing is left. */
 void gateway_drain(gateway *g, void (*done)(void *user), void *user);
 /* The grace of a drain is over: what still runs is cancelled and answered with 503 (a stream ends with an

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
@@ -165,6 +166,23 @@ void status_model(gateway_request *rq)
     request_watch(rq, NULL, NULL);
     api_error_nomem(&e);
     request_error(rq, &e);
+}
+
+/* ---- machines ------------------------------------------------------------------------------------ */
+
+void status_nodes(gateway_request *rq)
+{
+    buf out = {0};
+    api_error e;
+    if (!rq->gateway->gate) {
+        api_error_set(&e, 404, "invalid_request_error", "no_cluster", NULL,
+                      "this gateway has no port for other machines; give it one with cluster: in shoal.yaml");
+        request_error(rq, &e);
+        return;
+    }
+    roster_put_json(gate_roster(rq->gateway->gate), clock_ns(), &out);
+    request_json(rq, 200, &out);
+    buf_done(&out);
 }
 
 /* ---- health -------------------------------------------------------------------------------------- */

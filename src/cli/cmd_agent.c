@@ -1,0 +1,231 @@
+/* shoal agent --join HOST:PORT --token T: this machine joins a cluster and stays attached to its gateway.
+ * Started again, with or without the token, it goes on with the certificate that it has. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "cli/cli_cluster.h"
+#include "cluster/attach.h"
+#include "cluster/join.h"
+#include "cluster/machine.h"
+#include "cluster/roster.h"
+#include "compute/measure.h"
+#include "trust/key.h"
+#include "trust/state.h"
+#include "wire/loop.h"
+
+enum { FDS = 256, MEASURE_ROWS = 4096, MEASURE_TOKENS = 32 };
+
+typedef struct asked {
+    const char *join, *token, *token_file, *name, *site, *state;
+    cli_list labels;
+    bool no_measure, json_log;
+} asked;
+
+typedef struct agent_run {
+    uv_loop_t loop;
+    uv_signal_t term, interrupt;
+    attach *attach;
+    char name[IDENTITY_NAME_SIZE];
+    bool said;
+} agent_run;
+
+/* ---- what this machine is ------------------------------------------------------------------------ */
+
+/* A fifth of a second: how fast weights are read that no cache holds, and how fast ones are used that one
+ * does. */
+static void measure(Shoal__V1__NodeFacts *f, isa chosen)
+{
+    measure_result r;
+    measure_spec reading = {.isa = chosen,
+                            .type = DT_Q8_0,
+                            .n_threads = (int)f->n_cores,
+                            .rows = MEASURE_ROWS,
+                            .cols = MEASURE_ROWS,
+                            .seconds = 0.1};
+    measure_spec using = {.isa = chosen,
+                          .type = DT_Q8_0,
+                          .n_threads = (int)f->n_cores,
+                          .n_tokens = MEASURE_TOKENS,
+                          .seconds = 0.1};
+    if (measure_mul(&r, &reading, NULL) == 0) f->bytes_per_s = r.gb_per_s * 1e9;
+    if (measure_mul(&r, &using, NULL) == 0) f->multiplies_per_s = r.gmac_per_s * 1e9;
+}
+
+static int gather(Shoal__V1__NodeFacts *f, asked *q, shoal_err *err)
+{
+    static char version[] = SHOAL_VERSION;
+    isa chosen = ISA_SCALAR;
+    machine m;
+    int rc = isa_choose(&chosen, err);
+    if (rc != 0) return rc;
+    machine_read(&m, "");
+    f->version = version;
+    f->site = (char *)(q->site ? q->site : "");
+    f->isa = (char *)isa_name(chosen);
+    f->n_cores = (uint32_t)sys_core_count();
+    f->memory_bytes = m.memory_bytes;
+    f->labels = (char **)q->labels.v;
+    f->n_labels = q->labels.n;
+    if (!q->no_measure) measure(f, chosen);
+    return 0;
+}
+
+static int check(const asked *q, shoal_err *err)
+{
+    if (q->token && q->token_file)
+        return err_set(err, SHOAL_EINVALID, "give the token with --token or in --token-file, not both");
+    if (q->join && !q->token && !q->token_file)
+        return err_set(err, SHOAL_EINVALID,
+                       "--join needs a token: on the gateway's machine run shoal token create");
+    if (!q->join && (q->token || q->token_file))
+        return err_set(err, SHOAL_EINVALID, "a token is for joining: say where with --join HOST:PORT");
+    if (q->labels.n > ROSTER_LABELS_MAX)
+        return err_set(err, SHOAL_EINVALID, "a machine has at most %d labels", ROSTER_LABELS_MAX);
+    for (size_t i = 0; i < q->labels.n; i++)
+        if (!roster_text_ok(q->labels.v[i]) || !*q->labels.v[i])
+            return err_set(err, SHOAL_EINVALID, "a label is a line of 1 to %d bytes", ROSTER_TEXT_MAX);
+    int rc = q->site ? identity_name_check(q->site, strlen(q->site), "site", err) : 0;
+    return rc == 0 && q->name ? identity_name_check(q->name, strlen(q->name), "node", err) : rc;
+}
+
+/* ---- joining ------------------------------------------------------------------------------------- */
+
+static int join_with(const asked *q, const char *token, const folder *dir, const Shoal__V1__NodeFacts *f,
+                     shoal_err *err)
+{
+    char host[256] = "", usual[IDENTITY_NAME_SIZE];
+    gethostname(host, sizeof host - 1);
+    identity_name_from_host(usual, host);
+    if (join_was_by(dir, token)) return 0;
+    return join_cluster(
+        &(join_ask){.address = q->join, .token = token, .name = q->name ? q->name : usual, .facts = f}, dir,
+        err);
+}
+
+static int join_if_asked(const asked *q, const folder *dir, const Shoal__V1__NodeFacts *f, shoal_err *err)
+{
+    buf text = {0};
+    if (!q->join) return 0;
+    int rc = q->token ? (buf_puts(&text, q->token) == 0 ? 0 : err_nomem(err)) : 0;
+    if (q->token_file)
+        rc = file_read(&text, strcmp(q->token_file, "-") == 0 ? "/dev/stdin" : q->token_file, 4096, err);
+    if (rc == 0) rc = join_with(q, text.data ? text.data : "", dir, f, err);
+    buf_wipe(&text);
+    return rc;
+}
+
+/* ---- running ------------------------------------------------------------------------------------- */
+
+static void on_attached(void *user, const char *gateway)
+{
+    agent_run *r = user;
+    if (r->said) return;
+    r->said = true;
+    printf("attached as %s to %s\n", r->name, gateway);
+    fflush(stdout);
+}
+
+static void on_signal(uv_signal_t *h, int number)
+{
+    agent_run *r = h->data;
+    if (!r->attach) return;
+    LOG(LOG_INFO, "agent", "stopping", LOG_I("signal", number));
+    attach_close(r->attach, NULL, NULL);
+    r->attach = NULL;
+    uv_close((uv_handle_t *)&r->term, NULL);
+    uv_close((uv_handle_t *)&r->interrupt, NULL);
+}
+
+static void watch_signals(agent_run *r)
+{
+    uv_signal_init(&r->loop, &r->term);
+    uv_signal_init(&r->loop, &r->interrupt);
+    r->term.data = r->interrupt.data = r;
+    uv_signal_start(&r->term, on_signal, SIGTERM);
+    uv_signal_start(&r->interrupt, on_signal, SIGINT);
+}
+
+static int stay(agent_run *r, const folder *dir, const char *address, const Shoal__V1__NodeFacts *f,
+                shoal_err *err)
+{
+    const attach_options o = {.address = address, .dir = dir, .facts = f, .attached = on_attached, .user = r};
+    int rc = loop_open(&r->loop, FDS, err);
+    if (rc != 0) return rc;
+    rc = attach_open(&r->attach, &r->loop, &o, err);
+    if (rc == 0) watch_signals(r);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&r->loop);
+    return rc;
+}
+
+/* A gateway has joined: what it is for, another command does. */
+static int say_gateway(const credential *c, const folder *dir)
+{
+    printf("joined %s as the gateway %s; start it with: shoal serve, and in shoal.yaml cluster: {listen: "
+           "\":7080\", "
+           "state: %s}\n",
+           c->id.cluster, c->id.name, dir->path);
+    return 0;
+}
+
+static int go_on(const folder *dir, const Shoal__V1__NodeFacts *f, shoal_err *err)
+{
+    agent_run r = {0};
+    credential c = {0};
+    char *address = NULL;
+    int rc = join_address(dir, &address, err);
+    if (rc == 0) rc = credential_load(&c, dir, err);
+    if (rc == 0) memcpy(r.name, c.id.name, sizeof r.name);
+    if (rc == 0) rc = c.id.role == ROLE_GATEWAY ? say_gateway(&c, dir) : stay(&r, dir, address, f, err);
+    credential_done(&c);
+    free(address);
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    asked q = {0};
+    const cli_option options[] = {
+        CLI_STRING(0, "join", "HOST:PORT", "the gateway's cluster port; only for the first start", &q.join),
+        CLI_STRING(0, "token", "TOKEN", "from shoal token create; other users of this machine see it",
+                   &q.token),
+        CLI_STRING(0, "token-file", "FILE", "the same in a file; - reads standard input", &q.token_file),
+        CLI_STRING(0, "name", "NAME", "what this machine is called [its host name]", &q.name),
+        CLI_STRING(0, "site", "SITE", "where it stands", &q.site),
+        CLI_LIST('L', "label", "TEXT", "what models may ask for, such as kitchen; may be repeated",
+                 &q.labels),
+        CLI_FLAG(0, "no-measure", "do not measure how fast it is (0.5 s)", &q.no_measure),
+        CLI_STATE(&q.state),
+        CLI_FLAG(0, "json-log", "log lines as JSON", &q.json_log),
+        CLI_END,
+    };
+    cli_args a;
+    shoal_err err = {0};
+    char *path = NULL;
+    folder dir = FOLDER_NONE;
+    Shoal__V1__NodeFacts f = SHOAL__V1__NODE_FACTS__INIT;
+    int rc = cli_parse(&a, &cmd_agent, options, 0, 0, argc, argv);
+    if (rc != CLI_GO) return rc;
+    log_setup(LOG_INFO, q.json_log);
+    rc = check(&q, &err);
+    if (rc == 0) rc = state_path(&path, q.state, NULL, &err);
+    if (rc == 0) rc = folder_open(&dir, path, q.join != NULL, &err);
+    if (rc == SHOAL_ENOTFOUND)
+        err_set(&err, rc, "%s: this machine has not joined a cluster: give --join HOST:PORT and a token",
+                path);
+    if (rc == 0) rc = gather(&f, &q, &err);
+    if (rc == 0) rc = join_if_asked(&q, &dir, &f, &err);
+    if (rc == 0) rc = go_on(&dir, &f, &err);
+    folder_close(&dir);
+    free(path);
+    return rc ? cli_fail(&cmd_agent, &err) : CLI_OK;
+}
+
+const cli_command cmd_agent = {"agent", "join a cluster with this machine and stay attached to its gateway",
+                               "", run, false};

@@ -1,0 +1,82 @@
+/* shoal nodes: the machines that are attached to a gateway. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli_cluster.h"
+#include "cli/cli_process.h"
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s && *s ? s : "-";
+}
+
+static double number_of(const json_t *o, const char *key)
+{
+    return json_number_value(json_object_get(o, key));
+}
+
+static void print_labels(const json_t *node)
+{
+    size_t i;
+    const json_t *label;
+    json_array_foreach(json_object_get(node, "labels"), i, label)
+        printf("%s%s", i ? "," : "", json_string_value(label));
+    putchar('\n');
+}
+
+static void print_row(const json_t *node)
+{
+    char battery[16] = "-";
+    if (number_of(node, "battery_percent") > 0)
+        snprintf(battery, sizeof battery, "%.0f%%%s", number_of(node, "battery_percent"),
+                 json_is_true(json_object_get(node, "on_battery")) ? " used" : "");
+    printf("%-16s %-8s %5.0f %-10s %6.1f %6.1f %6.2f %-9s %6.2f %7.1f  ", text_of(node, "name"),
+           text_of(node, "site"), number_of(node, "cores"), text_of(node, "isa"),
+           number_of(node, "memory_bytes") / (1 << 30), number_of(node, "memory_free_bytes") / (1 << 30),
+           number_of(node, "load"), battery, number_of(node, "rtt_ms"), number_of(node, "silent_s"));
+    print_labels(node);
+}
+
+static int print_nodes(const json_t *answer)
+{
+    size_t i;
+    const json_t *node, *nodes = json_object_get(answer, "nodes");
+    printf("%-16s %-8s %5s %-10s %6s %6s %6s %-9s %6s %7s  %s\n", "NAME", "SITE", "CORES", "ISA", "GiB",
+           "FREE", "LOAD", "BATTERY", "RTT ms", "HEARD s", "LABELS");
+    json_array_foreach(nodes, i, node) print_row(node);
+    return 0;
+}
+
+static int run(int argc, char **argv)
+{
+    const char *server = NULL, *key = getenv("SHOAL_API_KEY");
+    bool json = false;
+    const cli_option options[] = {
+        CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &server),
+        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &key),
+        CLI_JSON(&json),
+        CLI_END,
+    };
+    cli_args a;
+    shoal_err err = {0};
+    http_where where;
+    buf reply = {0};
+    json_t *parsed = NULL;
+    int rc = cli_parse(&a, &cmd_nodes, options, 0, 0, argc, argv);
+    if (rc != CLI_GO) return rc;
+    rc = cli_process_where(&where, server, &err);
+    if (rc == 0) rc = cli_process_get(&where, "/v1/nodes", key, &reply, &err);
+    if (rc == 0) rc = json_parse(&parsed, reply.data, reply.len, "the answer", &err);
+    if (rc == 0 && json)
+        printf("%s\n", reply.data);
+    else if (rc == 0)
+        print_nodes(parsed);
+    json_decref(parsed);
+    buf_done(&reply);
+    return rc ? cli_fail(&cmd_nodes, &err) : CLI_OK;
+}
+
+const cli_command cmd_nodes = {"nodes", "list the machines that are attached to a gateway", "", run, false};

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# A gateway and machines with state folders of their own: init, token, join, nodes, a gateway that is killed, revoke.
+source "$(dirname "$0")/lib.sh"
+agents=()
+end_agents() { for p in "${agents[@]}"; do kill -9 "$p" 2>/dev/null; wait "$p" 2>/dev/null; done; cleanup; }
+trap end_agents EXIT
+gw=$work/gw
+
+# until WHAT COMMAND...: wait until it succeeds.
+until_true() {
+    local what=$1
+    shift
+    for _ in $(seq 600); do
+        "$@" && return 0
+        sleep 0.05
+    done
+    fail "$what: never came to pass; nodes: $("$SHOAL_BIN" nodes --server "$url" 2>&1); $(tail -3 "$work"/*.agent 2>/dev/null)"
+}
+nodes() { "$SHOAL_BIN" nodes --server "$url" --json; }
+is_there() { nodes | grep -q "\"name\":\"$1\""; }
+is_gone() { ! is_there "$1"; }
+says() { grep -q -- "$1" "$2"; }
+
+# gateway [PORT]: serve with a cluster port; $door is its address.
+gateway() {
+    cat >"$work/c.yaml" <<YAML
+cluster: {listen: "127.0.0.1:${1:-0}", name: boss, state: $gw}
+manifest: $PWD/models/models.json
+models: [{name: home-intent}]
+YAML
+    start_shoal "$work/c.yaml"
+    door=127.0.0.1:$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
+}
+
+# agent NAME ARGS...: start it in the background with a state folder of its own; $agent is its pid.
+agent() {
+    local name=$1
+    shift
+    "$SHOAL_BIN" agent --state "$work/$name" --no-measure "$@" >"$work/$name.out" 2>"$work/$name.agent" &
+    agent=$!
+    agents+=("$agent")
+}
+
+# refused PATTERN ARGS...: an agent that ends with an error that says so.
+refused() {
+    local pattern=$1
+    shift
+    timeout 30 "$SHOAL_BIN" agent --no-measure "$@" >/dev/null 2>"$work/err" && fail "shoal agent $* was let in"
+    grep -qE -- "$pattern" "$work/err" || fail "shoal agent $* says: $(cat "$work/err")"
+}
+
+# ---- before there is a CA
+cat >"$work/c.yaml" <<YAML
+cluster: {listen: "127.0.0.1:0", state: $gw}
+manifest: $PWD/models/models.json
+models: [{name: home-intent}]
+YAML
+"$SHOAL_BIN" serve -c "$work/c.yaml" --port 0 >/dev/null 2>"$work/err" && fail "a gateway without a CA has started"
+grep -q 'make one with: shoal ca init' "$work/err" || fail "without a CA: $(cat "$work/err")"
+"$SHOAL_BIN" ca init --state "$gw" --cluster attic >/dev/null || fail "no CA"
+gateway
+"$SHOAL_BIN" nodes --server "$url" | grep -q '^NAME' || fail "shoal nodes shows no head"
+
+# ---- join, and be seen
+token=$("$SHOAL_BIN" token create --state "$gw")
+agent pi --join "$door" --token "$token" --name kitchen-pi --site house -L kitchen
+until_true "kitchen-pi attaches" is_there kitchen-pi
+until_true "it says so" says '^attached as kitchen-pi to boss$' "$work/pi.out"
+nodes | grep -q '"site":"house".*"cores":[1-9].*"labels":\["kitchen"\]' || fail "facts: $(nodes)"
+until_true "it reports" sh -c "'$SHOAL_BIN' nodes --server '$url' --json | grep -q '\"memory_free_bytes\":[1-9]'"
+"$SHOAL_BIN" nodes --server "$url" | grep -qE '^kitchen-pi +house +[1-9]' || fail "$("$SHOAL_BIN" nodes --server "$url")"
+[ "$(stat -c %a "$work/pi/member.pem")" = 600 ] || fail "others may read the key"
+if command -v openssl >/dev/null; then
+    openssl verify -CAfile "$gw/ca/ca.crt" "$work/pi/member.pem" >/dev/null 2>&1 || fail "openssl does not believe it"
+    openssl x509 -in "$work/pi/member.pem" -noout -ext subjectAltName | grep -q 'URI:shoal://attic/node/kitchen-pi' ||
+        fail "$(openssl x509 -in "$work/pi/member.pem" -noout -text)"
+fi
+
+# ---- who must stay out
+refused 'is used by kitchen-pi' --state "$work/thief" --join "$door" --token "$token" --name thief
+[ ! -e "$work/thief/member.pem" ] || fail "a refused machine has a certificate"
+fresh=$("$SHOAL_BIN" token create --state "$gw")
+refused 'is taken' --state "$work/thief" --join "$door" --token "$fresh" --name kitchen-pi
+"$SHOAL_BIN" ca init --state "$work/other" >/dev/null
+alien=$("$SHOAL_BIN" token create --state "$work/other")
+refused 'its CA has another key' --state "$work/thief" --join "$door" --token "$alien" --name thief
+refused 'this is no token' --state "$work/thief" --join "$door" --token abc --name thief
+refused 'has not joined a cluster: give --join' --state "$work/thief"
+refused 'needs a token' --state "$work/thief" --join "$door"
+refused 'cannot be the name of a node' --state "$work/thief" --join "$door" --token "$fresh" --name 'A B'
+grep -q "$token\|$fresh" "$log" && fail "a token is in the log"
+short=$("$SHOAL_BIN" token create --state "$gw" --ttl 1s)
+sleep 2.1
+refused 'is expired' --state "$work/thief" --join "$door" --token "$short" --name thief
+
+# ---- a machine started again, without its token and with it; one more by a token in a file
+kill "$agent"
+wait "$agent" || fail "the agent ends with $?"
+until_true "kitchen-pi is gone" is_gone kitchen-pi
+agent pi
+until_true "kitchen-pi is back" is_there kitchen-pi
+kill "$agent"
+wait "$agent"
+agent pi --join "$door" --token "$token" --name kitchen-pi
+until_true "kitchen-pi is back with its old token" is_there kitchen-pi
+printf '%s\n' "$fresh" >"$work/token"
+agent cellar --join "$door" --token-file "$work/token" --name cellar
+cellar=$agent
+until_true "cellar attaches" is_there cellar
+
+# ---- the gateway dies and comes back
+kill -9 "$server"
+wait "$server" 2>/dev/null
+port_was=${door##*:}
+cp "$log" "$work/first.log"
+gateway "$port_was"
+until_true "kitchen-pi finds the gateway again" is_there kitchen-pi
+until_true "cellar finds the gateway again" is_there cellar
+
+# ---- revoked
+"$SHOAL_BIN" ca revoke kitchen-pi --state "$gw" | grep -q 'kitchen-pi is out: 1 certificate' || fail "not revoked"
+until_true "kitchen-pi is detached" is_gone kitchen-pi
+until_true "it is told why" says 'revoked' "$work/pi.agent"
+until_true "it is refused at the door" says 'event=connection_refused.*revoked' "$log"
+is_there cellar || fail "cellar was disturbed"
+kill -0 "$cellar" || fail "cellar has ended"
+again=$("$SHOAL_BIN" token create --state "$gw")
+agent pi2 --join "$door" --token "$again" --name kitchen-pi
+until_true "the name is free for who has a new token" is_there kitchen-pi
+
+# ---- a gateway's role comes by a gateway's token
+boss=$("$SHOAL_BIN" token create --state "$gw" --role gateway)
+"$SHOAL_BIN" agent --state "$work/second" --no-measure --join "$door" --token "$boss" --name second >"$work/out" 2>&1 ||
+    fail "$(cat "$work/out")"
+grep -q 'joined attic as the gateway second' "$work/out" || fail "$(cat "$work/out")"
+"$SHOAL_BIN" ca show --state "$gw" | grep -qE '^second +gateway +valid' || fail "$("$SHOAL_BIN" ca show --state "$gw")"
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "exit status $stopped"
+echo "joined, came back, and was revoked; eight stayed out"
