@@ -22,6 +22,7 @@
 #include "compute/compute.h"
 #include "gateway/config_fit.h"
 #include "gateway/gateway.h"
+#include "wire/env_uv.h"
 #include "wire/loop.h"
 
 enum { OTHER_FDS = 512 }; /* beside clients: workers, listeners, files */
@@ -37,6 +38,7 @@ typedef struct server {
     arbiter *arbiter;
     int arbiter_fd;
     registry *registry;
+    reach_far far; /* to workers of other machines */
     agent *agent;
     source *table;
     dns *dns;
@@ -107,7 +109,7 @@ static void print_failures(server *s)
 {
     for (size_t i = 0; i < registry_count(s->registry); i++) {
         const replica *r = registry_at(s->registry, i);
-        if (r->state != REPLICA_FAILED) continue;
+        if (r->state != REPLICA_FAILED || r->node) continue;
         shoal_err err;
         config_fail(s->config, &err, "models[%zu]: %s cannot serve: %s", model_index(s, r), r->id, r->reason);
         fprintf(stderr, "shoal serve: %s\n", err.message);
@@ -145,7 +147,7 @@ static void check_fit(server *s, const replica *r)
     shoal_err err;
     if (config_fit(s->config, r->model, &f, &err) == 0) return;
     LOG(LOG_ERROR, "serve", "model_does_not_fit", LOG_S("replica", r->id), LOG_S("reason", err.message));
-    if (s->said_ready) return;
+    if (s->said_ready || r->node) return;
     s->exit_code = cli_fail(&cmd_serve, &err);
     begin_stop(s);
 }
@@ -328,6 +330,7 @@ static int start_gate(server *s, shoal_err *err)
     const gate_options o = {.listen = c->cluster_listen,
                             .state = c->cluster_state,
                             .name = c->cluster_name,
+                            .far = &s->far,
                             .members = s->registry};
     int rc = gate_open(&s->gate, &s->loop, &o, err);
     if (rc == 0) gateway_show_gate(s->gateway, s->gate);
@@ -337,7 +340,10 @@ static int start_gate(server *s, shoal_err *err)
 /* Everything that can fail before the loop runs. What was started is stopped by begin_stop. */
 static int start(server *s, bool json_log, shoal_err *err)
 {
-    int rc = registry_new(&s->registry, &s->loop, err);
+    s->far.loop = &s->loop;
+    env time = env_uv(&s->loop);
+    reach how = reach_relays(&s->far);
+    int rc = registry_new_with(&s->registry, &time, &how, err);
     if (rc != 0) return rc;
     rc = registry_listen(s->registry, on_change, s, err);
     if (rc != 0) return rc;

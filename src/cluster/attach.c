@@ -61,6 +61,11 @@ static int64_t wall(const attach *a)
     return a->o.now ? a->o.now(a->o.user) : (int64_t)time(NULL);
 }
 
+bool attach_knows_revoked(const attach *a, const char *serial)
+{
+    return trust_serial_is_revoked(a->own.trust, serial);
+}
+
 /* ---- links --------------------------------------------------------------------------------------- */
 
 static void link_close(attach_link *l)
@@ -151,6 +156,7 @@ static void on_list(attach *a, const char *pem)
         LOG(LOG_ERROR, "attach", "revocations_refused", LOG_S("reason", err.message));
     else if (trust_crl_number(a->own.trust) != before)
         LOG(LOG_INFO, "attach", "revocations", LOG_I("crl", trust_crl_number(a->own.trust)));
+    if (rc == 0 && a->o.changed) a->o.changed(a->o.user);
 }
 
 static void on_message(void *user, const uint8_t *msg, size_t n)
@@ -257,6 +263,7 @@ static void on_renewed(void *user, const uint8_t *msg, size_t n)
         return;
     }
     LOG(LOG_INFO, "attach", "renewed", LOG_S("name", a->own.id.name), LOG_I("until", a->own.until));
+    if (a->o.changed) a->o.changed(a->o.user);
     if (!a->next) link_open(a, &a->next);
 }
 

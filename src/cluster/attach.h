@@ -11,6 +11,7 @@
 #ifndef CLUSTER_ATTACH_H
 #define CLUSTER_ATTACH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 
@@ -29,6 +30,8 @@ typedef struct attach_options {
     /* Welcomed resp. lost (with the reason). May be NULL. */
     void (*attached)(void *user, const char *gateway);
     void (*detached)(void *user, const char *why);
+    /* member.pem or crl.pem are new: whoever else reads them reads them again. May be NULL. */
+    void (*changed)(void *user);
     int64_t (*now)(void *user); /* seconds since 1970, for renewals; NULL: time(2) */
     void *user;
 } attach_options;
@@ -36,6 +39,9 @@ typedef struct attach_options {
 int attach_open(attach **ret, uv_loop_t *loop, const attach_options *o, shoal_err *err);
 /* `closed` comes from the loop, when the memory is gone. a may be NULL (closed is called at once). */
 void attach_close(attach *a, void (*closed)(void *user), void *user);
+
+/* Is the certificate of that serial on the newest list that is known? */
+bool attach_knows_revoked(const attach *a, const char *serial);
 
 /* The pause before attempt n (from 0), with a draw in [0, 1). Pure. */
 uint64_t attach_pause_ms(unsigned n, double draw);

@@ -61,7 +61,7 @@ static void on_refused(void *user, const char *from, const char *why)
 static void read_files_again(gate *g, unsigned changed)
 {
     shoal_err err;
-    if (tls_context_reload(g->tls, &err) != 0) {
+    if (tls_context_reload(g->tls, &err) != 0 || tls_context_reload(g->as_client, &err) != 0) {
         LOG(LOG_ERROR, "gate", "certificates_unread", LOG_S("reason", err.message));
         return;
     }
@@ -105,7 +105,13 @@ static int open_server(gate *g, const gate_options *o, shoal_err *err)
                           .keepalive_ms = GATE_SILENCE_MS,
                           .keepalive_timeout_ms = GATE_SILENCE_MS,
                           .write_timeout_ms = UINT64_MAX};
+    tls_options client = tls;
+    client.guests = false;
+    client.admit = NULL; /* a relay proves the name of its node */
     int rc = tls_context_new(&g->tls, TLS_SERVER, &tls, err);
+    if (rc == 0) rc = tls_context_new(&g->as_client, TLS_CLIENT, &client, err);
+    if (rc == 0 && o->far) o->far->tls = g->as_client;
+    g->far = o->far;
     if (rc == 0)
         rc = grpc_server_new(&g->server, g->loop, methods, sizeof methods / sizeof *methods, g, &limits, err);
     if (rc != 0) return rc;
@@ -160,6 +166,7 @@ void gate_release(gate *g)
     gate_attach_forget(g);
     roster_free(g->roster);
     tls_context_unref(g->tls);
+    tls_context_unref(g->as_client);
     standing_close(&g->standing);
     free(g);
     if (closed) closed(user);
@@ -191,6 +198,7 @@ void gate_close(gate *g, void (*closed)(void *user), void *user)
     gate_jobs_forget(g);
     source_close(g->members); /* now: its registry may go before the connections have */
     g->members = NULL;
+    if (g->far) g->far->tls = NULL;
     if (g->tick_open) uv_close((uv_handle_t *)&g->tick, tick_closed);
     if (g->server_open)
         grpc_server_close(g->server, server_closed, g);

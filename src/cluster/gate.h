@@ -23,9 +23,12 @@
 typedef struct gate gate;
 
 typedef struct gate_options {
-    const char *listen;  /* HOST:PORT */
-    const char *state;   /* the state folder; NULL: the usual one */
-    const char *name;    /* this gateway's; NULL: see standing.h */
+    const char *listen; /* HOST:PORT */
+    const char *state;  /* the state folder; NULL: the usual one */
+    const char *name;   /* this gateway's; NULL: see standing.h */
+    /* How `members` reaches workers of other machines: gets the gateway's TLS; may be NULL. Must outlive the
+     * gate. */
+    reach_far *far;
     registry *members;   /* told of nodes as they come, change and go; NULL: nobody is */
     uint64_t silence_ms; /* who says nothing for so long is lost; 0: GATE_SILENCE_MS */
 } gate_options;

@@ -176,6 +176,10 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     }
     if (bits & ROSTER_HELLO) welcome(s);
     if (s->g->members && (bits & (ROSTER_HELLO | ROSTER_LOAD))) tell_members(s);
+    if (bits & ROSTER_REPLICAS) {
+        gate_replicas_drop(s->g, s->entry->name, s->entry->had, s->entry->replicas);
+        gate_replicas_tell(s->g, s->entry, grpc_call_from(c));
+    }
     if ((bits & ROSTER_PONG) && pong < now) s->entry->rtt_ms = (double)(now - pong) / 1e6;
 }
 

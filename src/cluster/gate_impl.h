@@ -13,7 +13,8 @@ typedef struct gate_job gate_job;
 struct gate {
     uv_loop_t *loop;
     standing standing;
-    tls_context *tls;
+    tls_context *tls, *as_client;
+    reach_far *far; /* NULL: workers of other machines are not reached */
     grpc_server *server;
     roster *roster;
     guard guard;
@@ -37,6 +38,11 @@ extern const grpc_stream_method gate_attach_method;
 void gate_attach_tick(gate *g, uint64_t now_ns, int64_t now);
 void gate_attach_forget(gate *g);       /* the calls are gone already */
 void gate_attach_tell_revoked(gate *g); /* send the list to all, and those on it away */
+
+/* gate_replicas.c: the machine's replicas as members, resp. those that it had and has no more. */
+void gate_replicas_tell(gate *g, const roster_entry *e, const char *from);
+void gate_replicas_drop(gate *g, const char *node, const Shoal__V1__Replicas *was,
+                        const Shoal__V1__Replicas *is);
 
 /* gate.c: the memory goes when nothing of it is used any more. */
 void gate_release(gate *g);

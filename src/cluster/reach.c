@@ -3,7 +3,10 @@
 
 #include <string.h>
 
+#include "trust/identity.h"
 #include "wire/address.h"
+
+#define RELAY "relay:"
 
 static bool is_here(const address *a)
 {
@@ -33,4 +36,51 @@ reach reach_grpc(uv_loop_t *loop)
                    .pause = grpc_client_pause,
                    .cancel = grpc_client_cancel,
                    .user = loop};
+}
+
+/* ---- through relays ------------------------------------------------------------------------------ */
+
+static bool copy_part(char *to, size_t size, const char *from, const char *end)
+{
+    size_t n = end ? (size_t)(end - from) : 0;
+    if (n == 0 || n >= size) return false;
+    memcpy(to, from, n);
+    to[n] = '\0';
+    return true;
+}
+
+bool reach_parse(const char *text, char ret_address[REACH_ADDRESS_SIZE], char ret_node[REACH_NODE_SIZE],
+                 const char **ret_worker)
+{
+    if (strncmp(text, RELAY, strlen(RELAY)) != 0) return false;
+    const char *address = text + strlen(RELAY), *node = strchr(address, '/');
+    const char *worker = node ? strchr(node + 1, '/') : NULL;
+    if (!worker || !copy_part(ret_address, REACH_ADDRESS_SIZE, address, node)) return false;
+    if (!copy_part(ret_node, REACH_NODE_SIZE, node + 1, worker)) return false;
+    size_t n = strlen(worker + 1);
+    if (n == 0 || n > REACH_WORKER_MAX || !identity_name_ok(ret_node, strlen(ret_node))) return false;
+    *ret_worker = worker + 1;
+    return true;
+}
+
+static int open_far(void *user, grpc_channel **ret, const char *where, const grpc_channel_events *ev,
+                    shoal_err *err)
+{
+    const reach_far *far = user;
+    char at[REACH_ADDRESS_SIZE], node[REACH_NODE_SIZE];
+    const char *worker;
+    if (strncmp(where, RELAY, strlen(RELAY)) != 0) return open_channel(far->loop, ret, where, ev, err);
+    if (!reach_parse(where, at, node, &worker))
+        return err_set(err, SHOAL_EINVALID, "\"%s\" is no address of a worker behind a relay", where);
+    if (!far->tls) return err_set(err, SHOAL_EUNAVAILABLE, "%s: this gateway has no certificate", where);
+    const grpc_channel_options o = {.tls = far->tls, .server_name = node, .sni = worker};
+    return grpc_channel_open(ret, far->loop, at, &o, ev, err);
+}
+
+reach reach_relays(reach_far *far)
+{
+    reach r = reach_grpc(far->loop);
+    r.open = open_far;
+    r.user = far;
+    return r;
 }

@@ -9,6 +9,8 @@
 
 #include "wire/grpc.h"
 
+enum { REACH_ADDRESS_SIZE = 300, REACH_NODE_SIZE = 64, REACH_WORKER_MAX = 255 };
+
 typedef struct reach {
     int (*open)(void *user, grpc_channel **ret, const char *address, const grpc_channel_events *ev,
                 shoal_err *err);
@@ -25,5 +27,16 @@ typedef struct reach {
 
 /* In clear text, and therefore to this machine only: to another open says SHOAL_EINVALID. */
 reach reach_grpc(uv_loop_t *loop);
+
+/* The same, and workers of other machines behind their relays (relay.h): "relay:HOST:PORT/NODE/WORKER", whose
+ * relay must prove to be NODE. */
+typedef struct reach_far {
+    uv_loop_t *loop;
+    tls_context *tls; /* a gateway's, as client; NULL: other machines cannot be reached yet. Borrowed */
+} reach_far;
+reach reach_relays(reach_far *far); /* far must outlive what uses it */
+/* The parts of such an address; false: it is none. worker points into text. */
+bool reach_parse(const char *text, char ret_address[REACH_ADDRESS_SIZE], char ret_node[REACH_NODE_SIZE],
+                 const char **ret_worker);
 
 #endif

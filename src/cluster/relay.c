@@ -207,6 +207,14 @@ static void on_sweep(uv_timer_t *t)
             cut(p, "it was not at a worker in time");
 }
 
+void relay_recheck(relay *r)
+{
+    for (pair *p = r->pairs; p; p = p->next) {
+        const tls_identity *who = p->outer.io ? transport_peer(p->outer.io) : NULL;
+        if (who && !tls_context_admits(r->o.tls, who, NULL)) cut(p, "the gateway may not come in any more");
+    }
+}
+
 /* ---- life ---------------------------------------------------------------------------------------- */
 
 static int bind_to(relay *r, const address *a, shoal_err *err)

@@ -36,6 +36,8 @@ typedef struct relay_options {
 
 int relay_open(relay **ret, uv_loop_t *loop, const relay_options *o, shoal_err *err);
 int relay_port(const relay *r);
+/* Cut those whose peers are not admitted any more. */
+void relay_recheck(relay *r);
 size_t relay_count(const relay *r); /* connections that are open, or on the way to it */
 /* Cuts what runs; `closed` (may be NULL) when the memory is gone. r may be NULL: closed is called at once. */
 void relay_close(relay *r, void (*closed)(void *user), void *user);

@@ -26,6 +26,7 @@ static void entry_free(roster_entry *e)
     if (e->facts) shoal__v1__node_facts__free_unpacked(e->facts, NULL);
     if (e->load) shoal__v1__node_load__free_unpacked(e->load, NULL);
     if (e->replicas) shoal__v1__replicas__free_unpacked(e->replicas, NULL);
+    if (e->had) shoal__v1__replicas__free_unpacked(e->had, NULL);
     free(e);
 }
 
@@ -162,7 +163,8 @@ static unsigned take(roster_entry *e, Shoal__V1__AgentMessage *m)
         bits |= ROSTER_LOAD;
     }
     if (m->replicas) {
-        if (e->replicas) shoal__v1__replicas__free_unpacked(e->replicas, NULL);
+        if (e->had) shoal__v1__replicas__free_unpacked(e->had, NULL);
+        e->had = e->replicas;
         e->replicas = m->replicas;
         bits |= ROSTER_REPLICAS;
     }

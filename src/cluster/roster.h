@@ -34,9 +34,9 @@ typedef struct roster roster;
 
 typedef struct roster_entry {
     char name[IDENTITY_NAME_SIZE];
-    Shoal__V1__NodeFacts *facts; /* NULL until hello */
-    Shoal__V1__NodeLoad *load;   /* NULL until the first report, as replicas */
-    Shoal__V1__Replicas *replicas;
+    Shoal__V1__NodeFacts *facts;         /* NULL until hello */
+    Shoal__V1__NodeLoad *load;           /* NULL until the first report, as replicas */
+    Shoal__V1__Replicas *replicas, *had; /* had: as of the report before, until the next message */
     uint64_t since_ns, heard_ns;
     double rtt_ms; /* 0: not measured yet */
     void *session; /* the caller's */

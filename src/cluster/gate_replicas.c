@@ -1,0 +1,70 @@
+/* gate_replicas.c: what attached machines say of their replicas, told to the registry.
+ *
+ * A machine has an address of its own (NodeFacts.address), or a port alone, and then the host that it came
+ * from. Its replicas are "NODE/ID" in the registry: ids are the machine's own, and two machines may have the
+ * same ones. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cluster/gate_impl.h"
+
+static replica_state state_of(const char *name)
+{
+    for (int s = REPLICA_STARTING; s <= REPLICA_FAILED; s++)
+        if (strcmp(replica_state_name((replica_state)s), name) == 0) return (replica_state)s;
+    return REPLICA_DOWN; /* of a later version */
+}
+
+/* "HOST:PORT" of the machine's relay; false: it has none. */
+static bool address_of(char *out, size_t n, const char *said, const char *from)
+{
+    if (!*said) return false;
+    bool v6 = strchr(from, ':') != NULL;
+    int len = *said != ':' ? snprintf(out, n, "%s", said)
+                           : snprintf(out, n, "%s%s%s%s", v6 ? "[" : "", from, v6 ? "]" : "", said);
+    return len > 0 && (size_t)len < n;
+}
+
+static void put_one(gate *g, const char *node, const char *at, const Shoal__V1__ReplicaReport *r)
+{
+    char id[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX + 2], address[REACH_ADDRESS_SIZE + sizeof id + 8];
+    shoal_err err;
+    snprintf(id, sizeof id, "%s/%s", node, r->id);
+    snprintf(address, sizeof address, "relay:%s/%s/%s", at, node, r->id);
+    const member m = {.id = id,
+                      .generation = r->generation,
+                      .model = r->model,
+                      .address = address,
+                      .node = node,
+                      .state = state_of(r->state),
+                      .reason = r->reason};
+    if (source_put(g->members, &m, &err) != 0)
+        LOG(LOG_ERROR, "gate", "replica_untold", LOG_S("replica", id), LOG_S("reason", err.message));
+}
+
+static bool has(const Shoal__V1__Replicas *all, const char *id)
+{
+    for (size_t i = 0; all && i < all->n_replicas; i++)
+        if (strcmp(all->replicas[i]->id, id) == 0) return true;
+    return false;
+}
+
+void gate_replicas_tell(gate *g, const roster_entry *e, const char *from)
+{
+    char at[REACH_ADDRESS_SIZE];
+    if (!g->members || !g->far || !e->replicas || !address_of(at, sizeof at, e->facts->address, from)) return;
+    for (size_t i = 0; i < e->replicas->n_replicas; i++) put_one(g, e->name, at, e->replicas->replicas[i]);
+}
+
+void gate_replicas_drop(gate *g, const char *node, const Shoal__V1__Replicas *was,
+                        const Shoal__V1__Replicas *is)
+{
+    char id[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX + 2];
+    for (size_t i = 0; g->members && was && i < was->n_replicas; i++) {
+        if (has(is, was->replicas[i]->id)) continue;
+        snprintf(id, sizeof id, "%s/%s", node, was->replicas[i]->id);
+        source_drop(g->members, id, was->replicas[i]->generation);
+    }
+}
