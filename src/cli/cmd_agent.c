@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "cli/agent_crew.h"
 #include "cli/cli_cluster.h"
 #include "cluster/attach.h"
 #include "cluster/join.h"
@@ -22,7 +23,7 @@
 enum { FDS = 256, MEASURE_ROWS = 4096, MEASURE_TOKENS = 32 };
 
 typedef struct asked {
-    const char *join, *token, *token_file, *name, *site, *state;
+    const char *join, *token, *token_file, *name, *site, *state, *config, *listen;
     cli_list labels;
     bool no_measure, json_log;
 } asked;
@@ -31,6 +32,8 @@ typedef struct agent_run {
     uv_loop_t loop;
     uv_signal_t term, interrupt;
     attach *attach;
+    crew *crew; /* NULL: no workers */
+    char address[300];
     char name[IDENTITY_NAME_SIZE];
     bool said;
 } agent_run;
@@ -136,8 +139,11 @@ static void on_signal(uv_signal_t *h, int number)
     agent_run *r = h->data;
     if (!r->attach) return;
     LOG(LOG_INFO, "agent", "stopping", LOG_I("signal", number));
+    if (r->crew)
+        crew_close(r->crew, NULL, NULL); /* gateways hear no more of its workers, and they finish what runs */
     attach_close(r->attach, NULL, NULL);
     r->attach = NULL;
+    r->crew = NULL;
     uv_close((uv_handle_t *)&r->term, NULL);
     uv_close((uv_handle_t *)&r->interrupt, NULL);
 }
@@ -151,14 +157,54 @@ static void watch_signals(agent_run *r)
     uv_signal_start(&r->interrupt, on_signal, SIGINT);
 }
 
-static int stay(agent_run *r, const folder *dir, const char *address, const Shoal__V1__NodeFacts *f,
+static void on_report(void *user, Shoal__V1__AgentMessage *m)
+{
+    agent_run *r = user;
+    if (r->crew) crew_report(r->crew, m);
+}
+
+static void on_new_files(void *user)
+{
+    agent_run *r = user;
+    if (r->crew) crew_reload(r->crew);
+}
+
+/* The port of a relay that listens anywhere is enough for the gateway, which sees where this machine comes
+ * from. */
+static int start_crew(agent_run *r, const asked *q, const folder *dir, Shoal__V1__NodeFacts *f,
+                      shoal_err *err)
+{
+    const crew_options o = {.config = q->config, .listen = q->listen, .dir = dir, .json_log = q->json_log};
+    int rc = q->config ? crew_open(&r->crew, &r->loop, &o, err) : 0;
+    if (rc != 0 || !r->crew) return rc;
+    const char *colon = strrchr(q->listen, ':');
+    bool anywhere =
+        colon == q->listen || strncmp(q->listen, "0.0.0.0:", 8) == 0 || strncmp(q->listen, "[::]:", 5) == 0;
+    snprintf(r->address, sizeof r->address, "%.*s:%d", anywhere ? 0 : (int)(colon - q->listen), q->listen,
+             crew_port(r->crew));
+    f->address = r->address;
+    return 0;
+}
+
+static int stay(agent_run *r, const asked *q, const folder *dir, const char *address, Shoal__V1__NodeFacts *f,
                 shoal_err *err)
 {
-    const attach_options o = {.address = address, .dir = dir, .facts = f, .attached = on_attached, .user = r};
+    attach_options o = {.address = address,
+                        .dir = dir,
+                        .facts = f,
+                        .report = on_report,
+                        .attached = on_attached,
+                        .changed = on_new_files,
+                        .user = r};
     int rc = loop_open(&r->loop, FDS, err);
     if (rc != 0) return rc;
-    rc = attach_open(&r->attach, &r->loop, &o, err);
-    if (rc == 0) watch_signals(r);
+    rc = start_crew(r, q, dir, f, err);
+    if (rc == 0) rc = attach_open(&r->attach, &r->loop, &o, err);
+    if (rc == 0 && r->crew) crew_follow(r->crew, r->attach);
+    if (rc == 0)
+        watch_signals(r);
+    else if (r->crew)
+        crew_close(r->crew, NULL, NULL);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     uv_loop_close(&r->loop);
     return rc;
@@ -174,7 +220,7 @@ static int say_gateway(const credential *c, const folder *dir)
     return 0;
 }
 
-static int go_on(const folder *dir, const Shoal__V1__NodeFacts *f, shoal_err *err)
+static int go_on(const asked *q, const folder *dir, Shoal__V1__NodeFacts *f, shoal_err *err)
 {
     agent_run r = {0};
     credential c = {0};
@@ -182,7 +228,7 @@ static int go_on(const folder *dir, const Shoal__V1__NodeFacts *f, shoal_err *er
     int rc = join_address(dir, &address, err);
     if (rc == 0) rc = credential_load(&c, dir, err);
     if (rc == 0) memcpy(r.name, c.id.name, sizeof r.name);
-    if (rc == 0) rc = c.id.role == ROLE_GATEWAY ? say_gateway(&c, dir) : stay(&r, dir, address, f, err);
+    if (rc == 0) rc = c.id.role == ROLE_GATEWAY ? say_gateway(&c, dir) : stay(&r, q, dir, address, f, err);
     credential_done(&c);
     free(address);
     return rc;
@@ -190,7 +236,7 @@ static int go_on(const folder *dir, const Shoal__V1__NodeFacts *f, shoal_err *er
 
 static int run(int argc, char **argv)
 {
-    asked q = {0};
+    asked q = {.listen = ":7081"};
     const cli_option options[] = {
         CLI_STRING(0, "join", "HOST:PORT", "the gateway's cluster port; only for the first start", &q.join),
         CLI_STRING(0, "token", "TOKEN", "from shoal token create; other users of this machine see it",
@@ -200,6 +246,8 @@ static int run(int argc, char **argv)
         CLI_STRING(0, "site", "SITE", "where it stands", &q.site),
         CLI_LIST('L', "label", "TEXT", "what models may ask for, such as kitchen; may be repeated",
                  &q.labels),
+        CLI_STRING('c', "config", "FILE", "a shoal.yaml whose models this machine serves [none]", &q.config),
+        CLI_STRING('l', "listen", "ADDR", "where gateways reach these models [:7081]", &q.listen),
         CLI_FLAG(0, "no-measure", "do not measure how fast it is (0.5 s)", &q.no_measure),
         CLI_STATE(&q.state),
         CLI_FLAG(0, "json-log", "log lines as JSON", &q.json_log),
@@ -221,7 +269,7 @@ static int run(int argc, char **argv)
                 path);
     if (rc == 0) rc = gather(&f, &q, &err);
     if (rc == 0) rc = join_if_asked(&q, &dir, &f, &err);
-    if (rc == 0) rc = go_on(&dir, &f, &err);
+    if (rc == 0) rc = go_on(&q, &dir, &f, &err);
     folder_close(&dir);
     free(path);
     return rc ? cli_fail(&cmd_agent, &err) : CLI_OK;

@@ -1,0 +1,38 @@
+/* agent_crew.h: the workers of a machine that is attached to a cluster, and the relay through which gateways
+ * reach them.
+ *
+ * The models are those of a configuration on this machine, as `shoal serve` would start them; what else it
+ * says (where to listen, pipelines) is the gateway's business and is not looked at.
+ *
+ *     crew_open(&c, loop, &(crew_options){.config = "shoal.yaml", .listen = ":7081", .dir = &dir}, err);
+ *     crew_report(c, &message);          each second
+ *     crew_close(c, done, user);         they finish what runs
+ *
+ * Loop thread. */
+#ifndef CLI_AGENT_CREW_H
+#define CLI_AGENT_CREW_H
+
+#include <uv.h>
+
+#include "cluster/attach.h"
+#include "shoal/v1/cluster.pb-c.h"
+
+typedef struct crew crew;
+
+typedef struct crew_options {
+    const char *config, *listen; /* shoal.yaml; where the relay listens, HOST:PORT */
+    const folder *dir;           /* with this machine's certificate; must outlive it */
+    bool json_log;
+} crew_options;
+
+int crew_open(crew **ret, uv_loop_t *loop, const crew_options *o, shoal_err *err);
+int crew_port(const crew *c); /* of the relay */
+/* Whose lists of revoked certificates are followed; NULL: none any more. Borrowed. */
+void crew_follow(crew *c, const attach *a);
+/* The certificate or the list on disk is new. */
+void crew_reload(crew *c);
+/* m->replicas is valid until the next call. */
+void crew_report(crew *c, Shoal__V1__AgentMessage *m);
+void crew_close(crew *c, void (*done)(void *user), void *user);
+
+#endif
