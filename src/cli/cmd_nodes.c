@@ -33,8 +33,8 @@ static void print_row(const json_t *node)
     if (number_of(node, "battery_percent") > 0)
         snprintf(battery, sizeof battery, "%.0f%%%s", number_of(node, "battery_percent"),
                  json_is_true(json_object_get(node, "on_battery")) ? " used" : "");
-    printf("%-16s %-8s %5.0f %-10s %6.1f %6.1f %6.2f %-9s %6.2f %7.1f  ", text_of(node, "name"),
-           text_of(node, "site"), number_of(node, "cores"), text_of(node, "isa"),
+    printf("%-16s %-8s %-8s %5.0f %-10s %6.1f %6.1f %6.2f %-9s %6.2f %7.1f  ", text_of(node, "name"),
+           text_of(node, "role"), text_of(node, "site"), number_of(node, "cores"), text_of(node, "isa"),
            number_of(node, "memory_bytes") / (1 << 30), number_of(node, "memory_free_bytes") / (1 << 30),
            number_of(node, "load"), battery, number_of(node, "rtt_ms"), number_of(node, "silent_s"));
     print_labels(node);
@@ -44,8 +44,8 @@ static int print_nodes(const json_t *answer)
 {
     size_t i;
     const json_t *node, *nodes = json_object_get(answer, "nodes");
-    printf("%-16s %-8s %5s %-10s %6s %6s %6s %-9s %6s %7s  %s\n", "NAME", "SITE", "CORES", "ISA", "GiB",
-           "FREE", "LOAD", "BATTERY", "RTT ms", "HEARD s", "LABELS");
+    printf("%-16s %-8s %-8s %5s %-10s %6s %6s %6s %-9s %6s %7s  %s\n", "NAME", "ROLE", "SITE", "CORES", "ISA",
+           "GiB", "FREE", "LOAD", "BATTERY", "RTT ms", "HEARD s", "LABELS");
     json_array_foreach(nodes, i, node) print_row(node);
     return 0;
 }

@@ -176,6 +176,9 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
     if (m->revoked && *m->revoked) on_list(l->a, m->revoked);
     if (m->welcome) on_welcome(l, m->welcome);
     shoal__v1__server_message__free_unpacked(m, NULL);
+    const tls_identity *gateway = grpc_channel_peer(l->channel);
+    if (gateway && trust_serial_is_revoked(l->a->own.trust, gateway->serial))
+        link_lost(l, "the gateway's certificate was revoked");
 }
 
 static void on_end(void *user, grpc_status status, const char *message)
@@ -384,9 +387,10 @@ static int set_up(attach *a, shoal_err *err)
     a->address = strdup(a->o.address);
     if (!a->address) return err_nomem(err);
     int rc = credential_load(&a->own, a->o.dir, err);
-    if (rc == 0 && a->own.id.role != ROLE_NODE)
-        rc = err_set(err, SHOAL_EAUTH, "%s/member.pem is a gateway's certificate: start it with shoal serve",
-                     a->o.dir->path);
+    if (rc == 0 && a->own.id.role != a->o.role)
+        rc = err_set(err, SHOAL_EAUTH, "%s/member.pem is a %s's certificate: start it with shoal %s",
+                     a->o.dir->path, role_name(a->own.id.role),
+                     a->own.id.role == ROLE_NODE ? "agent" : "serve");
     if (rc == 0) rc = pack_hello(a, err);
     if (rc == 0) rc = open_tls(a, err);
     if (rc == 0 && link_open(a, &a->now) != 0)

@@ -3,11 +3,12 @@
  *     attach_open(&a, loop, &(attach_options){.address = "10.0.0.1:7080", .dir = &dir, .facts = &facts},
  * err); uv_run(loop, UV_RUN_DEFAULT); attach_close(a, closed, user);
  *
- * The machine has joined (join.h). A connection that is lost, silent for five seconds or refused is made
- * again, after a pause that doubles from 0.25 s to 10 s and is partly drawn, so that a thousand machines do
- * not come back in one instant. At two thirds of the certificate's life a new key gets a new certificate; the
- * machine attaches with it and leaves the old connection then, so that it is never away. Loop thread; what it
- * writes to the disk (at a renewal, a new list of revoked certificates) blocks for milliseconds. */
+ * The machine has joined (join.h): a node, or a gateway that follows the one with the CA. A connection that
+ * is lost, silent for five seconds or refused is made again, after a pause that doubles from 0.25 s to 10 s
+ * and is partly drawn, so that a thousand machines do not come back in one instant. At two thirds of the
+ * certificate's life a new key gets a new certificate; the machine attaches with it and leaves the old
+ * connection then, so that it is never away. Loop thread; what it writes to the disk (at a renewal, a new
+ * list of revoked certificates) blocks for milliseconds. */
 #ifndef CLUSTER_ATTACH_H
 #define CLUSTER_ATTACH_H
 
@@ -22,6 +23,7 @@ typedef struct attach attach;
 
 typedef struct attach_options {
     const char *address;
+    role role;                         /* that its certificate must say */
     const folder *dir;                 /* must outlive it */
     const Shoal__V1__NodeFacts *facts; /* copied */
     /* What to say of replicas, each second: fill m->replicas, which must live until the next call. May be

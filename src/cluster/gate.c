@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cluster/gate_impl.h"
+#include "cluster/join.h"
 
 static const grpc_method methods[] = {
     {"/shoal.v1.Join/Enrol", gate_on_enrol},
@@ -88,6 +89,48 @@ static void on_tick(uv_timer_t *t)
     gate_attach_tick(g, clock_ns(), gate_now());
 }
 
+/* ---- without a CA -------------------------------------------------------------------------------- */
+
+static void on_followed(void *user)
+{
+    gate *g = user;
+    shoal_err err;
+    if (standing_reload(&g->standing, &err) != 0) {
+        LOG(LOG_ERROR, "gate", "state_unread", LOG_S("reason", err.message));
+        return;
+    }
+    read_files_again(g, STANDING_CRL);
+    gate_attach_tell_revoked(g);
+    g->recheck = true;
+}
+
+/* The gateway with the CA has the lists, and signs our next certificate. */
+static int follow(gate *g, shoal_err *err)
+{
+    Shoal__V1__NodeFacts f = SHOAL__V1__NODE_FACTS__INIT;
+    static char version[] = SHOAL_VERSION;
+    char *address = NULL;
+    int rc = join_address(&g->standing.dir, &address, err);
+    f.version = version;
+    const attach_options o = {.address = address,
+                              .role = ROLE_GATEWAY,
+                              .dir = &g->standing.dir,
+                              .facts = &f,
+                              .changed = on_followed,
+                              .user = g};
+    if (rc == 0) rc = attach_open(&g->follow, g->loop, &o, err);
+    g->follow_open = rc == 0;
+    free(address);
+    return rc;
+}
+
+static void follow_closed(void *user)
+{
+    gate *g = user;
+    g->follow_open = false;
+    gate_release(g);
+}
+
 /* ---- life ---------------------------------------------------------------------------------------- */
 
 static int open_server(gate *g, const gate_options *o, shoal_err *err)
@@ -130,6 +173,7 @@ static int open_gate(gate *g, const gate_options *o, shoal_err *err)
     if (rc == 0 && o->members) rc = source_open(&g->members, o->members, "agents", err);
     if (rc == 0 && g->members) source_synced(g->members); /* nobody is expected: machines come as they like */
     if (rc == 0) rc = open_server(g, o, err);
+    if (rc == 0 && !g->standing.ca) rc = follow(g, err);
     if (rc != 0) return rc;
     uv_timer_init(g->loop, &g->tick);
     g->tick_open = true;
@@ -160,7 +204,7 @@ int gate_open(gate **ret, uv_loop_t *loop, const gate_options *o, shoal_err *err
 
 void gate_release(gate *g)
 {
-    if (!g->closing || g->server_open || g->tick_open || g->jobs) return;
+    if (!g->closing || g->server_open || g->tick_open || g->follow_open || g->jobs) return;
     void (*closed)(void *) = g->closed;
     void *user = g->closed_user;
     gate_attach_forget(g);
@@ -199,6 +243,9 @@ void gate_close(gate *g, void (*closed)(void *user), void *user)
     source_close(g->members); /* now: its registry may go before the connections have */
     g->members = NULL;
     if (g->far) g->far->tls = NULL;
+    attach *following = g->follow;
+    g->follow = NULL;
+    if (following) attach_close(following, follow_closed, g);
     if (g->tick_open) uv_close((uv_handle_t *)&g->tick, tick_closed);
     if (g->server_open)
         grpc_server_close(g->server, server_closed, g);

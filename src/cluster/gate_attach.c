@@ -72,8 +72,8 @@ static void take_over(session *s)
 static const char *objection(const tls_identity *peer)
 {
     if (!peer) return "only members attach: join with a token first";
-    if (strcmp(peer->unit, role_name(ROLE_NODE)) != 0)
-        return "only nodes attach, and this is a gateway's certificate";
+    role r;
+    if (!role_parse(&r, peer->unit, strlen(peer->unit))) return "the certificate says no role";
     return identity_name_ok(peer->common_name, strlen(peer->common_name)) ? NULL
                                                                           : "the certificate names no member";
 }
@@ -100,6 +100,7 @@ static void on_begin(void *user, grpc_call *c)
     s->call = c;
     s->until = peer->not_after_s;
     memcpy(s->serial, peer->serial, sizeof s->serial);
+    role_parse(&s->entry->role, peer->unit, strlen(peer->unit));
     grpc_call_set_data(c, s);
     take_over(s);
 }
@@ -175,12 +176,13 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
         return;
     }
     if (bits & ROSTER_HELLO) welcome(s);
+    if ((bits & ROSTER_PONG) && pong < now) s->entry->rtt_ms = (double)(now - pong) / 1e6;
+    if (s->entry->role != ROLE_NODE) return;
     if (s->g->members && (bits & (ROSTER_HELLO | ROSTER_LOAD))) tell_members(s);
     if (bits & ROSTER_REPLICAS) {
         gate_replicas_drop(s->g, s->entry->name, s->entry->had, s->entry->replicas);
         gate_replicas_tell(s->g, s->entry, grpc_call_from(c));
     }
-    if ((bits & ROSTER_PONG) && pong < now) s->entry->rtt_ms = (double)(now - pong) / 1e6;
 }
 
 const grpc_stream_method gate_attach_method = {.path = "/shoal.v1.Cluster/Attach",

@@ -2,6 +2,7 @@
 #ifndef CLUSTER_GATE_IMPL_H
 #define CLUSTER_GATE_IMPL_H
 
+#include "cluster/attach.h"
 #include "cluster/gate.h"
 #include "cluster/source.h"
 #include "cluster/standing.h"
@@ -21,7 +22,8 @@ struct gate {
     uv_timer_t tick;
     gate_job *jobs, **last_job; /* the first one runs */
     bool recheck;               /* at the next tick: who was told to leave is cut off */
-    bool closing, server_open, tick_open;
+    bool closing, server_open, tick_open, follow_open;
+    attach *follow;  /* the gateway with the CA, where this one has none; NULL: it has */
     source *members; /* NULL: nobody listens */
     uint64_t silence_ns;
     void (*closed)(void *user);

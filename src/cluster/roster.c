@@ -252,6 +252,7 @@ void roster_put_json(const roster *r, uint64_t now_ns, buf *out)
         const roster_entry *e = r->entries[i];
         buf_puts(out, i ? ",{\"name\":" : "{\"name\":");
         json_put_string(out, e->name, strlen(e->name));
+        put_text(out, "role", role_name(e->role));
         buf_printf(out, ",\"attached_s\":%.3f,\"silent_s\":%.3f,\"rtt_ms\":%.3f",
                    seconds(now_ns, e->since_ns), seconds(now_ns, e->heard_ns), e->rtt_ms);
         if (e->facts) put_facts(out, e->facts);

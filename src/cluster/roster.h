@@ -34,6 +34,7 @@ typedef struct roster roster;
 
 typedef struct roster_entry {
     char name[IDENTITY_NAME_SIZE];
+    role role; /* a gateway attaches to the one with the CA, for lists and renewals, and serves nothing */
     Shoal__V1__NodeFacts *facts;         /* NULL until hello */
     Shoal__V1__NodeLoad *load;           /* NULL until the first report, as replicas */
     Shoal__V1__Replicas *replicas, *had; /* had: as of the report before, until the next message */

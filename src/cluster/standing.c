@@ -47,6 +47,9 @@ static bool is_good(const standing *s, const char *name, int64_t now)
 {
     if (!s->own.cert || now >= credential_renew_at(&s->own) || s->own.id.role != ROLE_GATEWAY) return false;
     if (strcmp(s->own.id.name, name) != 0) return false;
+    char serial[CERT_SERIAL_SIZE];
+    cert_serial(s->own.cert, serial);
+    if (trust_serial_is_revoked(s->own.trust, serial)) return false;
     /* Of a CA that was made anew an older certificate is worth nothing. */
     return !s->ca || X509_verify(s->own.cert, X509_get0_pubkey(ca_cert(s->ca))) == 1;
 }
@@ -172,6 +175,16 @@ int standing_tick(standing *s, int64_t now, unsigned *ret_changed, shoal_err *er
     if (rc == 0 && list_is_due(s, now)) rc = follow_list(s, now, &listed, err);
     if (listed) *ret_changed |= STANDING_CRL;
     return rc;
+}
+
+int standing_reload(standing *s, shoal_err *err)
+{
+    credential fresh = {0};
+    int rc = credential_load(&fresh, &s->dir, err);
+    if (rc != 0) return rc;
+    credential_done(&s->own);
+    s->own = fresh;
+    return 0;
 }
 
 void standing_close(standing *s)

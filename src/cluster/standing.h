@@ -34,6 +34,9 @@ int standing_open(standing *ret, const char *state, const char *name, int64_t no
 enum { STANDING_CERT = 1, STANDING_CRL = 2 };
 /* *ret_changed: which of the files are new, so that TLS has to read them again. */
 int standing_tick(standing *s, int64_t now, unsigned *ret_changed, shoal_err *err);
+/* member.pem or crl.pem were written by somebody else (attach.h): read them. On failure all stays as it was.
+ */
+int standing_reload(standing *s, shoal_err *err);
 void standing_close(standing *s); /* a zeroed one is fine */
 
 #endif

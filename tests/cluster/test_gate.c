@@ -213,18 +213,68 @@ static void a_guest_may_enrol_and_nothing_else(void **state)
     }
 }
 
-/* With a gateway's certificate nobody attaches as a node: a machine has one role. */
-static void a_member_of_another_role_attaches_nothing(void **state)
+static bool revoked_there(const char *state, const char *serial)
 {
-    char text[TOKEN_TEXT_SIZE];
-    hand h;
+    folder f = FOLDER_NONE;
+    credential c = {0};
+    bool yes = folder_open(&f, state, false, NULL) == 0 && credential_load(&c, &f, NULL) == 0 &&
+               trust_serial_is_revoked(c.trust, serial);
+    credential_done(&c);
+    folder_close(&f);
+    return yes;
+}
+
+static void serial_of(const folder *dir, char serial[CERT_SERIAL_SIZE]);
+
+/* A gateway without the CA follows the one with it: what is revoked there is refused here. */
+static void a_second_gateway_hears_of_revocations(void **state)
+{
+    char text[TOKEN_TEXT_SIZE], path[128], first[sizeof w.address], serial[CERT_SERIAL_SIZE];
+    shoal_err err;
+    gate *second;
+    bool closed = false;
+    machine_up m;
+    up_join(&m, "pi");
+    serial_of(&m.dir, serial);
+    attach_close(m.a, world_closed, &m.closed);
+    TURN_UNTIL(m.closed);
     world_token(ROLE_GATEWAY, text);
-    assert_int_equal(world_join("second", text, NULL, NULL), 0);
-    hand_connect(&h, "second");
-    hand_call(&h, "/shoal.v1.Cluster/Attach", "", 0);
-    TURN_UNTIL(h.ended);
-    assert_int_equal(h.status, GRPC_PERMISSION_DENIED);
-    hand_close(&h);
+    assert_int_equal(world_join("second", text, NULL, &err), 0);
+    snprintf(path, sizeof path, "%s/second", place);
+    assert_int_equal(
+        gate_open(&second, &w.loop, &(gate_options){.listen = "127.0.0.1:0", .state = path}, &err), 0);
+    TURN_UNTIL(entry("second") && entry("second")->facts);
+    assert_int_equal(entry("second")->role, ROLE_GATEWAY);
+    memcpy(first, w.address, sizeof first);
+    snprintf(w.address, sizeof w.address, "127.0.0.1:%d", gate_port(second));
+    m.closed = false;
+    m.n_attached = 0;
+    up_start(&m);
+    TURN_UNTIL(m.n_attached == 1);
+    assert_int_equal(ca_revoke(w.ca, "pi", today(), NULL, NULL), 0);
+    TURN_UNTIL(m.n_detached >= 2);
+    assert_non_null(strstr(m.why, "revoked"));
+    assert_null(roster_find(gate_roster(second), "pi"));
+    assert_true(revoked_there(path, serial));
+    up_stop(&m);
+    memcpy(w.address, first, sizeof first);
+    /* It is a member like others: put out, it is told so, and opens no gate again. */
+    assert_int_equal(ca_revoke(w.ca, "second", today(), NULL, NULL), 0);
+    TURN_UNTIL(!entry("second"));
+    gate_close(second, world_closed, &closed);
+    TURN_UNTIL(closed);
+}
+
+/* Whoever revokes the gateway on its own machine gets it a new certificate: it has the CA. */
+static void a_gateway_with_the_ca_outlives_its_certificate(void **state)
+{
+    machine_up m;
+    up_join(&m, "pi");
+    assert_int_equal(ca_revoke(w.ca, "boss", today(), NULL, NULL), 0);
+    TURN_UNTIL(m.n_detached >= 1);
+    TURN_UNTIL(m.n_attached >= 2);
+    assert_non_null(entry("pi"));
+    up_stop(&m);
 }
 
 static void nonsense_ends_the_one_who_says_it(void **state)
@@ -389,7 +439,8 @@ int main(void)
         TEST(a_second_gateway_stands_on_its_certificate),
         TEST(a_nodes_certificate_opens_no_gate),
         TEST(a_guest_may_enrol_and_nothing_else),
-        TEST(a_member_of_another_role_attaches_nothing),
+        TEST(a_second_gateway_hears_of_revocations),
+        TEST(a_gateway_with_the_ca_outlives_its_certificate),
         TEST(nonsense_ends_the_one_who_says_it),
         TEST(who_says_nothing_is_lost),
         TEST(guessing_tokens_is_slow),

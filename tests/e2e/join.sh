@@ -68,7 +68,7 @@ until_true "kitchen-pi attaches" is_there kitchen-pi
 until_true "it says so" says '^attached as kitchen-pi to boss$' "$work/pi.out"
 nodes | grep -q '"site":"house".*"cores":[1-9].*"labels":\["kitchen"\]' || fail "facts: $(nodes)"
 until_true "it reports" sh -c "'$SHOAL_BIN' nodes --server '$url' --json | grep -q '\"memory_free_bytes\":[1-9]'"
-"$SHOAL_BIN" nodes --server "$url" | grep -qE '^kitchen-pi +house +[1-9]' || fail "$("$SHOAL_BIN" nodes --server "$url")"
+"$SHOAL_BIN" nodes --server "$url" | grep -qE '^kitchen-pi +node +house +[1-9]' || fail "$("$SHOAL_BIN" nodes --server "$url")"
 [ "$(stat -c %a "$work/pi/member.pem")" = 600 ] || fail "others may read the key"
 if command -v openssl >/dev/null; then
     openssl verify -CAfile "$gw/ca/ca.crt" "$work/pi/member.pem" >/dev/null 2>&1 || fail "openssl does not believe it"
