@@ -9,7 +9,7 @@ for replicas in 2 1; do
     configure $replicas
     for signal in SIGKILL SIGSTOP; do
         start_shoal "$work/$replicas.yaml"
-        saw=$(node tests/e2e/failover.mjs "$url" home-chat-s $signal 6) || fail "$replicas replicas, $signal: $saw"
+        saw=$(node tests/node/failover.mjs "$url" home-chat-s $signal 6) || fail "$replicas replicas, $signal: $saw"
         said="${said:-}$replicas replicas $signal: $saw; "
         grep -q 'event=moved' "$log" || fail "no line in the log says that a call moved"
         stop_shoal

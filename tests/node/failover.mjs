@@ -68,15 +68,16 @@ const metric = async (name) => {
     return [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (.*)$`, 'gm'))].reduce((sum, m) => sum + Number(m[1]), 0);
 };
 
+// One at a random moment, and the next when all are back.
 let over = false, hits = 0;
 async function disturb() {
     while (!over) {
-        await sleep(100 + Math.random() * 500);
+        await sleep(50 + Math.random() * 700);
         const {replicas} = await (await fetch(`${url}/readyz`)).json();
-        const ready = replicas.filter((r) => r.model === model && r.state === 'ready');
-        if (over || ready.length === 0) continue;
+        const mine = replicas.filter((r) => r.model === model);
+        if (over || mine.some((r) => r.state !== 'ready')) continue;
         try {
-            process.kill(ready[Math.floor(Math.random() * ready.length)].pid, signal);
+            process.kill(mine[Math.floor(Math.random() * mine.length)].pid, signal);
             hits++;
         } catch {
             // it had died already
