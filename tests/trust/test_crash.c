@@ -118,6 +118,7 @@ static void a_killed_command_leaves_whole_state(void **state)
     for (int round = 0; round < 25; round++) {
         int from;
         pid_t pid = start(&from, round, 1000000);
+        n += take_deeds(from, deeds + n, 1); /* however slow the machine is: in the midst of its work */
         nanosleep(&(struct timespec){.tv_nsec = 2000000 + (long)(rng_mix((uint64_t)round) % 30000000)}, NULL);
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
@@ -125,7 +126,7 @@ static void a_killed_command_leaves_whole_state(void **state)
         close(from);
         check(deeds, n);
     }
-    assert_true(n > 0); /* they did something before they were killed */
+    assert_true(n >= 25);
 }
 
 static void commands_at_once_lose_nothing_of_each_other(void **state)
