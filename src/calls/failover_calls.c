@@ -227,7 +227,7 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
     c->ev.event(&c->ev, m); /* may cancel: c is not touched again */
 }
 
-typedef enum verdict { END, GO_ON, TRY_ALONE, REST, GIVE_UP } verdict;
+typedef enum verdict { END, GO_ON, TRY_ALONE, ASK_ALL, REST, GIVE_UP } verdict;
 
 static bool other_replica_is_there(const failover_call *c)
 {
@@ -246,6 +246,13 @@ static bool is_broken(const failover_call *c, const call_result *r)
            (r->status == SHOAL_EINVALID || r->status == SHOAL_ELIMIT || r->status == SHOAL_EUNSUPPORTED);
 }
 
+/* Nobody else is there: then also whoever lost it before, who lives still if only the link to him was cut. */
+static void ask_all(failover_call *c)
+{
+    c->terms.n_avoid = 0;
+    go_on(c);
+}
+
 static verdict judge_death(failover_call *c, const call_result *r)
 {
     blame_note(&c->b->blame, &c->row, r->life, c->try_ns, now_ns(c->b));
@@ -262,6 +269,7 @@ static verdict judge(failover_call *c, const call_result *r)
     }
     switch (r->fault) {
     case CALL_FAULT_FULL: return c->n_moves ? REST : END;
+    case CALL_FAULT_ABSENT: return c->n_moves && c->terms.n_avoid ? ASK_ALL : END;
     case CALL_FAULT_LEAVES: return GO_ON;
     case CALL_FAULT_LOST: return judge_death(c, r);
     default: return END;
@@ -319,6 +327,7 @@ static void on_end(const call_events *ev, const call_result *r)
     case END: finish(c, r); break;
     case GO_ON: go_on(c); break;
     case TRY_ALONE: try_as_suspect(c); break;
+    case ASK_ALL: ask_all(c); break;
     case REST: rest(c); break;
     case GIVE_UP: give_up(c); break;
     }

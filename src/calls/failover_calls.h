@@ -2,7 +2,8 @@
  *
  * Of a stream all that came is kept (resume.h), so that another worker of the same model file goes on with
  * the next token: the same bytes, none twice, none missing. A unary call is sent again. When nobody is there
- * it waits for a restarted worker, until its deadline, or for wait_ms when it has none.
+ * it waits for a restarted worker, until its deadline, or for wait_ms when it has none. Where only the link
+ * was cut, the worker that had it may have it again, if nobody else is there.
  *
  * A request that kills workers must not kill them all. Deaths in a row are counted as long as the reply does
  * not grow between them. After two such requests are tried one at a time, so that a further death has one

@@ -134,6 +134,29 @@ static void a_unary_call_is_sent_again(void **state)
     bench_close(&b);
 }
 
+static void where_only_the_link_was_cut_it_goes_back(void **state)
+{
+    bench b;
+    heard h = {0};
+    bench_open(&b);
+    begin_and_die(&b, &h);
+    assert_true(call_terms_avoids(&b.s.calls[1]->terms, 1));
+    script_lives(&b.s, (uint64_t[]){1, 0});
+    script_end(b.s.calls[1], CALL_FAULT_ABSENT); /* nobody else */
+    assert_int_equal(b.s.calls[2]->life, 1);
+    say(b.s.calls[2], 12, "c");
+    say_done(b.s.calls[2], 0);
+    script_end(b.s.calls[2], CALL_FAULT_NONE);
+    assert_string_equal(h.text, "abc");
+    assert_int_equal(h.status, 0);
+    begin_and_die(&b, &h);
+    script_end(script_last(&b.s), CALL_FAULT_ABSENT);
+    script_end(script_last(&b.s), CALL_FAULT_ABSENT); /* nobody at all */
+    assert_int_equal(h.n_ends, 2);
+    assert_int_equal(h.status, SHOAL_EUNAVAILABLE);
+    bench_close(&b);
+}
+
 static void an_error_of_the_request_is_its_answer(void **state)
 {
     bench b;
@@ -482,6 +505,7 @@ int main(void)
         cmocka_unit_test(a_stream_goes_on_where_it_was),
         cmocka_unit_test(it_moves_as_often_as_it_must),
         cmocka_unit_test(a_unary_call_is_sent_again),
+        cmocka_unit_test(where_only_the_link_was_cut_it_goes_back),
         cmocka_unit_test(an_error_of_the_request_is_its_answer),
         cmocka_unit_test(one_that_cannot_go_on_is_passed_by),
         cmocka_unit_test(nonsense_is_tried_elsewhere_and_not_for_ever),

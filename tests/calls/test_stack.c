@@ -73,7 +73,7 @@ typedef struct cluster cluster;
 
 typedef struct sim_replica {
     uint64_t life;
-    bool up, frozen;
+    bool up, frozen, cut;
     unsigned n_calls;
     env_timer *timer; /* its next change of state */
     cluster *k;
@@ -292,12 +292,19 @@ static call_place sim_where(const model_call *call)
     return (call_place){.life = c->life, .replica_id = "r", .digest = digest_of(c->k, c->r)};
 }
 
+static bool sim_may_return(const cluster *k, const call_terms *t)
+{
+    for (int i = 0; i < N_REPLICAS; i++)
+        if (!k->replicas[i].up || !call_terms_avoids(t, k->replicas[i].life)) return true;
+    return false;
+}
+
 static void sim_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
     cluster *k = (cluster *)base;
     const sim_replica *r = sim_pick(k, t);
     *ret = (call_outlook){.status = r ? 0 : SHOAL_EUNAVAILABLE,
-                          .may_return = true,
+                          .may_return = sim_may_return(k, t),
                           .n_ready = N_REPLICAS,
                           .expected_ms = PREFILL_MS,
                           .step_ms = STEP_MS};
@@ -317,13 +324,14 @@ static void sim_free(calls *base)
     for (int i = 0; i < N_REPLICAS; i++) k->env->timer_free(k->replicas[i].timer);
 }
 
-static void kill_replica(sim_replica *r)
+/* Its calls are lost; of a link that is cut, the life goes on behind it. */
+static void lose_replica(sim_replica *r, bool cut)
 {
     cluster *k = r->k;
     uint64_t life = r->life;
     r->up = r->frozen = false;
-    r->life = 0;
-    r->n_calls = 0;
+    r->cut = cut;
+    if (!cut) r->life = r->n_calls = 0;
     for (bool found = true; found;) { /* a call's end may start and end others */
         found = false;
         for (sim_call *c = k->calls; c && !found; c = c->next) {
@@ -340,14 +348,14 @@ static void change(void *arg)
     sim_replica *r = arg;
     cluster *k = r->k;
     if (r->up && (r->frozen || (!k->quiet && draw(k, 2)))) {
-        kill_replica(r); /* of the frozen ones the agent does it */
+        lose_replica(r, !r->frozen && draw(k, 3) == 0); /* the frozen ones are killed by the agent */
         k->env->timer_start(r->timer, RESTART_MS);
     } else if (r->up) {
         r->frozen = !k->quiet;
         k->env->timer_start(r->timer, 900);
     } else {
         r->up = true;
-        r->life = ++k->n_lives;
+        if (!r->cut) r->life = ++k->n_lives;
         k->env->timer_start(r->timer, 300 + draw(k, 3000));
     }
 }
