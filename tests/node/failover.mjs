@@ -110,4 +110,4 @@ await disturbing;
 await sleep(1100); // /metrics is made once a second
 const moves = await metric('shoal_moves_total'), gap = await metric('shoal_move_gap_seconds_sum');
 console.log(`${n} answers, ${bad} lost or different, ${hits} workers hit, ${moves} moves, ${(gap / (moves || 1) * 1000).toFixed(0)} ms each`);
-process.exit(bad || (hits && !moves) ? 1 : 0);
+process.exit(bad ? 1 : 0);
