@@ -54,6 +54,7 @@
     X(nodes)            \
     X(bench)            \
     X(eval)             \
+    X(lab)              \
     X(version)          \
     X(demo)             \
     X(worker)

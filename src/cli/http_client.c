@@ -56,13 +56,29 @@ static int dial_unix(http_client *c)
     return -1;
 }
 
+/* How long the next wait may be: connecting, sending or receiving. */
+static int set_patience(const http_client *c, int fd)
+{
+    struct timeval limit = {.tv_sec = TIMEOUT_S};
+    if (c->until_ns) {
+        uint64_t now = clock_ns(), left_us = c->until_ns > now ? (c->until_ns - now) / 1000 : 0;
+        if (left_us == 0) {
+            errno = EAGAIN;
+            return -1;
+        }
+        limit = (struct timeval){(time_t)(left_us / 1000000), (suseconds_t)(left_us % 1000000)};
+        if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) return -1;
+    }
+    return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
+
 /* The first address that answers: a name such as localhost has several. */
-static int dial_list(const struct addrinfo *list)
+static int dial_list(const http_client *c, const struct addrinfo *list)
 {
     for (const struct addrinfo *a = list; a; a = a->ai_next) {
         int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
         if (fd < 0) continue;
-        if (connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
+        if (set_patience(c, fd) == 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
             setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
             return fd;
         }
@@ -80,7 +96,7 @@ static int dial_tcp(http_client *c, shoal_err *err)
     snprintf(port, sizeof port, "%d", c->where.port);
     int rc = getaddrinfo(c->where.host, port, &hints, &list);
     if (rc != 0) return err_set(err, SHOAL_EINVALID, "%s: %s", c->where.host, gai_strerror(rc));
-    c->fd = dial_list(list);
+    c->fd = dial_list(c, list);
     if (c->fd < 0)
         rc = err_set(err, SHOAL_EUNAVAILABLE, "%s:%d: %s", c->where.host, c->where.port, strerror(errno));
     freeaddrinfo(list);
@@ -89,14 +105,13 @@ static int dial_tcp(http_client *c, shoal_err *err)
 
 static int dial(http_client *c, shoal_err *err)
 {
-    struct timeval limit = {.tv_sec = TIMEOUT_S};
     int rc = 0;
     if (c->where.port)
         rc = dial_tcp(c, err);
     else if ((c->fd = dial_unix(c)) < 0)
         rc = err_set(err, SHOAL_EUNAVAILABLE, "unix:%s: %s", c->where.host, strerror(errno));
     if (rc != 0) return rc;
-    setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    set_patience(c, c->fd);
     buf_clear(&c->in);
     return 0;
 }
@@ -135,8 +150,11 @@ static int send_all(http_client *c, shoal_err *err)
 static int receive_more(http_client *c, shoal_err *err)
 {
     if (buf_reserve(&c->in, 16384) != 0) return err_nomem(err);
-    ssize_t n = recv(c->fd, c->in.data + c->in.len, 16384, 0);
+    ssize_t n =
+        c->until_ns && set_patience(c, c->fd) != 0 ? -1 : recv(c->fd, c->in.data + c->in.len, 16384, 0);
     if (n == 0) return err_set(err, SHOAL_EIO, "the server closed the connection");
+    if (n < 0 && errno == EAGAIN && c->until_ns)
+        return err_set(err, SHOAL_EDEADLINE, "no whole answer in time");
     if (n < 0) return err_set(err, SHOAL_EIO, "receive: %s", strerror(errno));
     c->in.len += (size_t)n;
     c->in.data[c->in.len] = '\0';
@@ -168,6 +186,7 @@ static int take_body(http_client *c, size_t n, shoal_err *err)
     if (!c->first_ns && n) c->first_ns = clock_ns();
     if (buf_append(&c->body, c->in.data, n) != 0) return err_nomem(err);
     buf_consume(&c->in, n);
+    if (c->piece && n) c->piece(c->piece_user, n);
     return 0;
 }
 

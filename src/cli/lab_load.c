@@ -1,0 +1,440 @@
+/* lab_load.c: threads that ask, and what became of each request. */
+#define _GNU_SOURCE
+#include "cli/lab_load.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/sha256.h"
+#include "cli/http_client.h"
+#include "cli/load_client.h"
+#include "lab/judge.h"
+
+enum { REFERENCE_MAX_BYTES = 1 << 28, RETRY_PAUSE_MS = 20 };
+
+/* Every answer is computed, also when a request comes round again. */
+#define FRESH "cache-control: no-cache\r\n"
+
+typedef struct reference {
+    char *text; /* canonical; NULL: not yet known */
+    double whole_ms, first_ms;
+} reference;
+
+typedef struct client {
+    lab_load *load;
+    pthread_t thread;
+    uint32_t index, gateway;
+    lab_answer *answers;
+    size_t n, room;
+    float *pieces; /* of the attempt that runs */
+    size_t n_pieces, room_pieces;
+    uint64_t start_ns; /* of the request */
+    shoal_err err;     /* what kept this client from going on */
+} client;
+
+struct lab_load {
+    const lab_scenario *s;
+    const node *node;
+    http_where where[16];
+    reference *references; /* one a distinct request, by request, then variant */
+    size_t *first_of;      /* [n_requests]: where its variants begin */
+    size_t n_references, weights;
+    client *clients;
+    size_t n_running;
+    uint64_t start_ns;
+    atomic_bool stop;
+    atomic_size_t next, n_started, n_answered, n_lost, n_different, n_busy;
+};
+
+/* ---- one attempt ---- */
+
+static void on_piece(void *user, size_t n_bytes)
+{
+    client *me = user;
+    if (me->n_pieces == me->room_pieces) {
+        size_t room = me->room_pieces ? 2 * me->room_pieces : 256;
+        float *more = realloc(me->pieces, room * sizeof *more);
+        if (!more) return; /* a silence looks longer */
+        me->pieces = more;
+        me->room_pieces = room;
+    }
+    me->pieces[me->n_pieces++] = (float)clock_ms_since(me->start_ns);
+}
+
+/* Appends the canonical answer, or says in `why` what was wrong. */
+static bool attempt(client *me, const lab_request *q, const char *body, uint64_t until_ns, lab_answer *a,
+                    buf *canon)
+{
+    http_client c;
+    shoal_err err = {0};
+    http_client_init(&c, &me->load->where[me->gateway]);
+    c.until_ns = until_ns;
+    c.piece = on_piece;
+    c.piece_user = me;
+    me->n_pieces = 0;
+    a->attempts++;
+    a->gateway = me->gateway;
+    a->status = 0;
+    int rc = http_client_exchange(&c, &(http_ask){.path = q->path, .body = body, .headers = FRESH}, &err);
+    a->status = c.status;
+    bool ok = rc == 0 && c.status == 200;
+    if (rc != 0) snprintf(a->why, sizeof a->why, "%.110s", err.message);
+    const char *data = c.body.data ? c.body.data : "";
+    if (rc == 0) {
+        ok = judge_canon(canon, data, c.body.len, q->stream && ok, a->why, sizeof a->why) == 0 && ok;
+        if (c.status != 200) {
+            char was[sizeof a->why];
+            memcpy(was, a->why, sizeof was);
+            snprintf(a->why, sizeof a->why, "status %d: %.90s", c.status, was);
+        }
+    }
+    http_client_done(&c);
+    return ok;
+}
+
+/* Attempts until one succeeds, they are used up, or patience is. */
+static bool ask(client *me, const lab_request *q, const char *body, lab_answer *a, buf *canon)
+{
+    const lab_scenario *s = me->load->s;
+    uint64_t until = me->start_ns + s->patience_ms * 1000000ull;
+    for (;;) {
+        buf_clear(canon);
+        a->why[0] = '\0';
+        if (attempt(me, q, body, until, a, canon)) return true;
+        me->gateway = (me->gateway + 1) % (uint32_t)s->n_gateways;
+        if (a->attempts >= s->attempts || clock_ns() + RETRY_PAUSE_MS * 1000000ull >= until) return false;
+        usleep(RETRY_PAUSE_MS * 1000);
+    }
+}
+
+static const char *variant_text(void *user, const char *name, size_t n)
+{
+    return n == 1 && *name == 'n' ? user : NULL;
+}
+
+/* One request from its body to its canonical answer; times count from `origin_ns`. */
+static bool ask_whole(client *me, size_t request, uint32_t variant, uint64_t origin_ns, lab_answer *a,
+                      buf *canon)
+{
+    const lab_request *q = &me->load->s->requests[request];
+    char number[16];
+    buf body = {0};
+    snprintf(number, sizeof number, "%u", variant);
+    me->start_ns = clock_ns();
+    *a = (lab_answer){.request = request, .variant = variant, .client = me->index, .first_ms = -1};
+    a->start_ms = (double)(me->start_ns - origin_ns) / 1e6;
+    bool ok = scenario_expand(&body, q->body, variant_text, number) == 0 && ask(me, q, body.data, a, canon);
+    a->end_ms = a->start_ms + clock_ms_since(me->start_ns);
+    if (me->n_pieces) a->first_ms = a->start_ms + (double)me->pieces[0];
+    buf_done(&body);
+    return ok;
+}
+
+/* ---- the undisturbed run ---- */
+
+static size_t request_of(const lab_load *l, size_t place)
+{
+    size_t r = l->s->n_requests - 1;
+    while (l->first_of[r] > place) r--;
+    return r;
+}
+
+static void *calm_main(void *arg)
+{
+    client *me = arg;
+    lab_load *l = me->load;
+    buf canon = {0};
+    uint64_t origin = clock_ns();
+    int rc = node_enter(l->node, &me->err);
+    for (size_t i; rc == 0 && (i = atomic_fetch_add(&l->next, 1)) < l->n_references;) {
+        lab_answer a;
+        size_t q = request_of(l, i);
+        uint32_t variant = (uint32_t)(i - l->first_of[q]) + 1;
+        me->gateway = 0;
+        if (!ask_whole(me, q, variant, origin, &a, &canon)) {
+            rc = err_set(&me->err, SHOAL_EUNAVAILABLE, "undisturbed, %s %u was not answered by %s: %s",
+                         l->s->requests[q].name, variant, l->s->gateways[0], a.why);
+            break;
+        }
+        l->references[i] = (reference){.text = canon.data ? strdup(canon.data) : NULL,
+                                       .whole_ms = a.end_ms - a.start_ms,
+                                       .first_ms = a.first_ms - a.start_ms};
+        if (!l->references[i].text) rc = err_nomem(&me->err);
+    }
+    buf_done(&canon);
+    return NULL;
+}
+
+static int start_clients(lab_load *l, void *(*main)(void *), shoal_err *err)
+{
+    atomic_store(&l->next, 0);
+    for (l->n_running = 0; l->n_running < l->s->clients; l->n_running++) {
+        client *c = &l->clients[l->n_running];
+        c->load = l;
+        c->index = (uint32_t)l->n_running;
+        c->err = (shoal_err){0};
+        if (pthread_create(&c->thread, NULL, main, c) != 0)
+            return err_set(err, SHOAL_ENOMEM, "cannot start client %zu", l->n_running);
+    }
+    return 0;
+}
+
+static int join_clients(lab_load *l, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < l->n_running; i++) {
+        pthread_join(l->clients[i].thread, NULL);
+        if (rc == 0 && l->clients[i].err.code)
+            rc = err_set(err, l->clients[i].err.code, "%s", l->clients[i].err.message);
+    }
+    l->n_running = 0;
+    return rc;
+}
+
+int lab_load_calm(lab_load *l, shoal_err *err)
+{
+    int rc = start_clients(l, calm_main, err), joined = join_clients(l, rc == 0 ? err : NULL);
+    return rc == 0 ? joined : rc;
+}
+
+/* ---- references in a file ---- */
+
+void lab_load_write(const lab_load *l, FILE *out)
+{
+    for (size_t i = 0; i < l->n_references; i++) {
+        size_t q = request_of(l, i);
+        fprintf(out, "{\"request\":\"%s\",\"variant\":%zu,\"answer\":%s}\n", l->s->requests[q].name,
+                i - l->first_of[q] + 1, l->references[i].text ? l->references[i].text : "null");
+    }
+}
+
+static int read_reference(lab_load *l, const char *line, size_t n, const char *what, shoal_err *err)
+{
+    json_t *v = NULL;
+    const char *name = NULL;
+    int64_t variant = 0;
+    int rc = json_parse(&v, line, n, what, err);
+    if (rc == 0) rc = json_get_str(v, "request", &name, err);
+    if (rc == 0) rc = json_get_int(v, "variant", 1, 1000, &variant, err);
+    for (size_t i = 0; rc == 0 && name && i < l->s->n_requests; i++) {
+        if (strcmp(l->s->requests[i].name, name) != 0 || variant > l->s->requests[i].variants) continue;
+        reference *r = &l->references[l->first_of[i] + (size_t)variant - 1];
+        free(r->text);
+        r->text = json_dumps(json_object_get(v, "answer"), JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+        if (!r->text) rc = err_nomem(err);
+    }
+    json_decref(v);
+    return rc;
+}
+
+int lab_load_read(lab_load *l, const char *path, shoal_err *err)
+{
+    buf text = {0};
+    int rc = file_read(&text, path, REFERENCE_MAX_BYTES, err);
+    for (char *line = text.data, *end; rc == 0 && line && *line; line = end + (*end == '\n')) {
+        end = line + strcspn(line, "\n");
+        if (end > line) rc = read_reference(l, line, (size_t)(end - line), path, err);
+    }
+    for (size_t i = 0; rc == 0 && i < l->n_references; i++)
+        if (!l->references[i].text)
+            rc = err_set(err, SHOAL_ENOTFOUND, "%s: has no answer to %s %zu", path,
+                         l->s->requests[request_of(l, i)].name, i - l->first_of[request_of(l, i)] + 1);
+    buf_done(&text);
+    return rc;
+}
+
+/* ---- the disturbed run ---- */
+
+static size_t draw_request(const lab_load *l, size_t i)
+{
+    double at = rng_uniform(l->s->seed, 2 * i) * (double)l->weights;
+    size_t q = 0;
+    while (q + 1 < l->s->n_requests && at >= l->s->requests[q].weight) at -= l->s->requests[q++].weight;
+    return q;
+}
+
+static void judge(client *me, bool whole, const buf *canon, lab_answer *a)
+{
+    lab_load *l = me->load;
+    const char *want = l->references[l->first_of[a->request] + a->variant - 1].text;
+    if (!whole) {
+        a->fate = FATE_LOST;
+        atomic_fetch_add(&l->n_lost, 1);
+        return;
+    }
+    char hex[65];
+    sha256_digest digest;
+    sha256_of(canon->data, canon->len, &digest);
+    sha256_hex(&digest, hex);
+    memcpy(a->digest, hex, 16);
+    a->fate = strcmp(want, canon->data) == 0 ? FATE_SAME : FATE_DIFFERENT;
+    a->why[0] = '\0';
+    if (a->fate == FATE_DIFFERENT) judge_difference(want, canon->data, a->why, sizeof a->why);
+    if (a->fate == FATE_DIFFERENT) atomic_fetch_add(&l->n_different, 1);
+    atomic_fetch_add(&l->n_answered, 1);
+}
+
+static int keep(client *me, lab_answer *a)
+{
+    if (me->n == me->room) {
+        size_t room = me->room ? 2 * me->room : 256;
+        lab_answer *more = realloc(me->answers, room * sizeof *more);
+        if (!more) return err_nomem(&me->err);
+        me->answers = more;
+        me->room = room;
+    }
+    a->pieces_ms = malloc((me->n_pieces + 1) * sizeof *a->pieces_ms);
+    if (!a->pieces_ms) return err_nomem(&me->err);
+    if (me->n_pieces) memcpy(a->pieces_ms, me->pieces, me->n_pieces * sizeof *a->pieces_ms);
+    a->n_pieces = me->n_pieces;
+    me->answers[me->n++] = *a;
+    return 0;
+}
+
+static void *client_main(void *arg)
+{
+    client *me = arg;
+    lab_load *l = me->load;
+    buf canon = {0};
+    int rc = node_enter(l->node, &me->err);
+    me->gateway = me->index % (uint32_t)l->s->n_gateways;
+    atomic_fetch_add(&l->n_busy, 1);
+    while (rc == 0 && !atomic_load(&l->stop)) {
+        lab_answer a;
+        size_t i = atomic_fetch_add(&l->next, 1), q = draw_request(l, i);
+        uint32_t variant = (uint32_t)(rng_uniform(l->s->seed, 2 * i + 1) * l->s->requests[q].variants) + 1;
+        atomic_fetch_add(&l->n_started, 1);
+        bool whole = ask_whole(me, q, variant, l->start_ns, &a, &canon);
+        judge(me, whole, &canon, &a);
+        rc = keep(me, &a);
+        if (!whole && l->s->attempts == 1) usleep(RETRY_PAUSE_MS * 1000); /* a refusal is instant */
+        if (l->s->pause_ms) usleep(l->s->pause_ms * 1000);
+    }
+    atomic_fetch_sub(&l->n_busy, 1);
+    buf_done(&canon);
+    return NULL;
+}
+
+int lab_load_begin(lab_load *l, uint64_t start_ns, shoal_err *err)
+{
+    l->start_ns = start_ns;
+    return start_clients(l, client_main, err);
+}
+
+lab_load_counts lab_load_now(const lab_load *l)
+{
+    return (lab_load_counts){atomic_load(&l->n_started), atomic_load(&l->n_answered), atomic_load(&l->n_lost),
+                             atomic_load(&l->n_different)};
+}
+
+static int by_start(const void *x, const void *y)
+{
+    const lab_answer *a = x, *b = y;
+    return a->start_ms < b->start_ms ? -1 : a->start_ms > b->start_ms;
+}
+
+static int gather(lab_load *l, lab_record *ret, shoal_err *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->s->clients; i++) n += l->clients[i].n;
+    ret->answers = malloc((n + 1) * sizeof *ret->answers);
+    if (!ret->answers) return err_nomem(err);
+    for (size_t i = 0; i < l->s->clients; i++) {
+        client *c = &l->clients[i];
+        if (c->n) memcpy(ret->answers + ret->n_answers, c->answers, c->n * sizeof *c->answers);
+        ret->n_answers += c->n;
+        c->n = 0;
+    }
+    qsort(ret->answers, n, sizeof *ret->answers, by_start);
+    ret->n_distinct = l->n_references;
+    double *whole = calloc(2 * l->n_references + 1, sizeof *whole), *first = whole + l->n_references;
+    for (size_t i = 0; whole && i < l->n_references; i++) {
+        whole[i] = l->references[i].whole_ms;
+        first[i] = l->references[i].first_ms;
+    }
+    if (whole) {
+        ret->calm_p50_ms = load_quantile(whole, l->n_references, 0.50);
+        ret->calm_p99_ms = load_quantile(whole, l->n_references, 0.99);
+        ret->calm_first_p50_ms = load_quantile(first, l->n_references, 0.50);
+    }
+    free(whole);
+    return 0;
+}
+
+void lab_load_stop(lab_load *l)
+{
+    atomic_store(&l->stop, true);
+}
+
+bool lab_load_busy(const lab_load *l)
+{
+    return atomic_load(&l->n_busy) > 0;
+}
+
+int lab_load_end(lab_load *l, lab_record *ret, shoal_err *err)
+{
+    lab_load_stop(l);
+    int rc = join_clients(l, err);
+    return rc == 0 ? gather(l, ret, err) : rc;
+}
+
+/* ---- the whole ---- */
+
+int lab_load_new(lab_load **ret, const lab_scenario *s, const node *client_node, const char *const *urls,
+                 shoal_err *err)
+{
+    lab_load *l = calloc(1, sizeof *l);
+    if (!l) return err_nomem(err);
+    l->s = s;
+    l->node = client_node;
+    l->clients = calloc(s->clients, sizeof *l->clients);
+    l->first_of = calloc(s->n_requests + 1, sizeof *l->first_of);
+    for (size_t i = 0; i < s->n_requests; i++) {
+        if (l->first_of) l->first_of[i] = l->n_references;
+        l->n_references += s->requests[i].variants;
+        l->weights += s->requests[i].weight;
+    }
+    l->references = calloc(l->n_references + 1, sizeof *l->references);
+    int rc = l->clients && l->first_of && l->references ? 0 : err_nomem(err);
+    for (size_t i = 0; rc == 0 && i < s->n_gateways; i++) rc = http_where_parse(&l->where[i], urls[i], err);
+    if (rc == 0)
+        *ret = l;
+    else
+        lab_load_free(l);
+    return rc;
+}
+
+void lab_load_free(lab_load *l)
+{
+    if (!l) return;
+    for (size_t i = 0; l->clients && i < l->s->clients; i++) {
+        client *c = &l->clients[i];
+        for (size_t k = 0; k < c->n; k++) free(c->answers[k].pieces_ms);
+        free(c->answers);
+        free(c->pieces);
+    }
+    for (size_t i = 0; l->references && i < l->n_references; i++) free(l->references[i].text);
+    free(l->references);
+    free(l->first_of);
+    free(l->clients);
+    free(l);
+}
+
+bool lab_load_answers(const char *url, unsigned ms)
+{
+    http_where w;
+    http_client c;
+    const char *host = strstr(url, "://"), *path = host ? strchr(host + 3, '/') : NULL;
+    if (http_where_parse(&w, url, NULL) != 0) return false;
+    http_client_init(&c, &w);
+    c.until_ns = clock_ns() + ms * 1000000ull;
+    bool ok = http_client_exchange(&c, &(http_ask){.path = path ? path : "/"}, NULL) == 0 && c.status == 200;
+    http_client_done(&c);
+    return ok;
+}

@@ -1,0 +1,295 @@
+/* report.c: sums up a run of the lab and writes it down. */
+#define _GNU_SOURCE
+#include "lab/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+
+enum { SHOWN = 8 };
+
+/* ---- numbers ---- */
+
+typedef struct values {
+    double *v;
+    size_t n;
+} values;
+
+static void add(values *x, double v)
+{
+    if (v >= 0) x->v[x->n++] = v;
+}
+
+static int compare(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return a < b ? -1 : a > b;
+}
+
+/* -1 when there are none. */
+static double quantile(values *x, double q)
+{
+    if (x->n == 0) return -1;
+    qsort(x->v, x->n, sizeof *x->v, compare);
+    size_t rank = (size_t)(q * (double)x->n);
+    return x->v[rank < x->n ? rank : x->n - 1];
+}
+
+static double longest_silence(const lab_answer *a)
+{
+    double longest = -1, last = 0;
+    for (size_t i = 0; i < a->n_pieces; i++) {
+        if (a->pieces_ms[i] - last > longest) longest = a->pieces_ms[i] - last;
+        last = a->pieces_ms[i];
+    }
+    return longest;
+}
+
+static void sum_answers(lab_summary *s, const lab_record *r, double *mem)
+{
+    values whole = {mem, 0}, first = {mem + r->n_answers, 0}, silence = {mem + 2 * r->n_answers, 0};
+    for (size_t i = 0; i < r->n_answers; i++) {
+        const lab_answer *a = &r->answers[i];
+        s->n_lost += a->fate == FATE_LOST;
+        s->n_different += a->fate == FATE_DIFFERENT;
+        s->n_retried += a->attempts > 1;
+        if (a->fate == FATE_LOST) continue;
+        add(&whole, a->end_ms - a->start_ms);
+        if (!r->scenario->requests[a->request].stream) continue;
+        add(&first, a->first_ms - a->start_ms);
+        add(&silence, longest_silence(a));
+    }
+    s->n_requests = r->n_answers;
+    s->n_answered = s->n_requests - s->n_lost;
+    s->availability = s->n_requests ? (double)s->n_answered / (double)s->n_requests : 1;
+    s->p50_ms = quantile(&whole, 0.50);
+    s->p99_ms = quantile(&whole, 0.99);
+    s->max_ms = quantile(&whole, 1);
+    s->first_p50_ms = quantile(&first, 0.50);
+    s->first_p99_ms = quantile(&first, 0.99);
+    s->silence_p50_ms = quantile(&silence, 0.50);
+    s->silence_p99_ms = quantile(&silence, 0.99);
+    s->silence_max_ms = quantile(&silence, 1);
+}
+
+int report_sum(lab_summary *ret, const lab_record *r, shoal_err *err)
+{
+    double *mem = calloc(3 * r->n_answers + r->n_strikes + 1, sizeof *mem);
+    if (!mem) return err_nomem(err);
+    lab_summary s = {.n_strikes = r->n_strikes};
+    values gaps = {mem + 3 * r->n_answers, 0};
+    sum_answers(&s, r, mem);
+    for (size_t i = 0; i < r->n_strikes; i++) {
+        s.n_hit += r->strikes[i].hit;
+        add(&gaps, r->strikes[i].gap_ms);
+    }
+    s.gap_p50_ms = quantile(&gaps, 0.50);
+    s.gap_p99_ms = quantile(&gaps, 0.99);
+    s.gap_max_ms = quantile(&gaps, 1);
+    free(mem);
+    *ret = s;
+    return 0;
+}
+
+/* ---- lines ---- */
+
+static const char *number(double v, char out[32])
+{
+    snprintf(out, 32, v < 0 ? "null" : "%.3f", v);
+    return out;
+}
+
+void report_print_line(FILE *out, const lab_summary *s)
+{
+    char p50[32], p99[32];
+    fprintf(out,
+            "{\"requests\":%zu,\"answered\":%zu,\"lost\":%zu,\"different\":%zu,\"gap_p50_ms\":%s,"
+            "\"gap_p99_ms\":%s,\"availability\":%.6f}\n",
+            s->n_requests, s->n_answered, s->n_lost, s->n_different, number(s->gap_p50_ms, p50),
+            number(s->gap_p99_ms, p99), s->availability);
+}
+
+static const char *shown(double v, char out[32])
+{
+    snprintf(out, 32, v < 0 ? "-" : "%.1f ms", v);
+    return out;
+}
+
+static void print_row(FILE *out, const char *name, double p50, double p99, double max)
+{
+    char a[32], b[32], c[32];
+    fprintf(out, "  %-28s %12s %12s %12s\n", name, shown(p50, a), shown(p99, b), shown(max, c));
+}
+
+static void print_strikes(FILE *out, const lab_record *r)
+{
+    char gap[32];
+    for (size_t i = 0; i < r->n_strikes; i++) {
+        const lab_strike *k = &r->strikes[i];
+        fprintf(out, "  %8.2f s  %-44s ", k->at_ms / 1e3, k->what);
+        if (k->hit)
+            fprintf(out, "%3zu stream%s, longest gap %s\n", k->n_touched, k->n_touched == 1 ? " " : "s",
+                    shown(k->gap_ms, gap));
+        else
+            fprintf(out, "found nothing to strike\n");
+    }
+}
+
+static void print_bad(FILE *out, const lab_record *r, lab_fate fate)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_answers; i++) {
+        const lab_answer *a = &r->answers[i];
+        if (a->fate != fate || n++ >= SHOWN) continue;
+        fprintf(out, "  %8.2f s  %-10s %s %u: %s\n", a->start_ms / 1e3, lab_fate_words[fate],
+                r->scenario->requests[a->request].name, a->variant, a->why);
+    }
+    if (n > SHOWN) fprintf(out, "              and %zu more in requests.jsonl\n", n - SHOWN);
+}
+
+void report_print(FILE *out, const lab_record *r, const lab_summary *s)
+{
+    fprintf(out, "%s: %s\n", r->scenario->name, r->scenario->about);
+    fprintf(out,
+            "%zu requests in %.1f s from %u clients%s: %zu answered, %zu lost, %zu different; availability "
+            "%.4f %%\n",
+            s->n_requests, r->whole_ms / 1e3, r->scenario->clients, r->interrupted ? " (interrupted)" : "",
+            s->n_answered, s->n_lost, s->n_different, 100 * s->availability);
+    if (s->n_retried) fprintf(out, "%zu were tried more than once by the client\n", s->n_retried);
+    fprintf(out, "\n  %-28s %12s %12s %12s\n", "", "p50", "p99", "max");
+    print_row(out, "longest gap at a fault", s->gap_p50_ms, s->gap_p99_ms, s->gap_max_ms);
+    print_row(out, "longest gap in a stream", s->silence_p50_ms, s->silence_p99_ms, s->silence_max_ms);
+    print_row(out, "to a stream's first byte", s->first_p50_ms, s->first_p99_ms, -1);
+    print_row(out, "whole answer", s->p50_ms, s->p99_ms, s->max_ms);
+    print_row(out, "whole answer, undisturbed", r->calm_p50_ms, r->calm_p99_ms, -1);
+    fprintf(out, "\nlinks: our own switch in user space over TUN devices, seed %llu",
+            (unsigned long long)r->scenario->seed);
+    if (r->link_added_us >= 0) fprintf(out, ", which adds %.0f us one way", r->link_added_us);
+    fprintf(out, ": %llu packets passed, %llu lost, %llu cut off, %llu met a full queue\n",
+            (unsigned long long)r->links.n_passed, (unsigned long long)r->links.n_lost,
+            (unsigned long long)r->links.n_cut, (unsigned long long)r->links.n_full);
+    if (r->n_strikes) fprintf(out, "\nfaults\n");
+    print_strikes(out, r);
+    if (s->n_lost + s->n_different) fprintf(out, "\nrequests\n");
+    print_bad(out, r, FATE_LOST);
+    print_bad(out, r, FATE_DIFFERENT);
+}
+
+/* ---- files ---- */
+
+static void put_text(buf *b, const char *key, const char *text)
+{
+    buf_printf(b, ",\"%s\":", key);
+    json_put_string(b, text, strlen(text));
+}
+
+static void put_answer(buf *b, const lab_record *r, size_t i)
+{
+    const lab_answer *a = &r->answers[i];
+    const lab_request *q = &r->scenario->requests[a->request];
+    char first[32], gap[32];
+    buf_printf(b, "{\"i\":%zu", i);
+    put_text(b, "request", q->name);
+    buf_printf(b, ",\"variant\":%u,\"client\":%u", a->variant, a->client);
+    put_text(b, "gateway", r->scenario->gateways[a->gateway]);
+    buf_printf(b, ",\"attempts\":%u,\"status\":%d,\"fate\":\"%s\",\"start_ms\":%.3f,\"end_ms\":%.3f",
+               a->attempts, a->status, lab_fate_words[a->fate], a->start_ms, a->end_ms);
+    buf_printf(b, ",\"first_ms\":%s,\"pieces\":%zu,\"longest_gap_ms\":%s",
+               number(a->first_ms < 0 ? -1 : a->first_ms - a->start_ms, first), a->n_pieces,
+               number(q->stream ? longest_silence(a) : -1, gap));
+    put_text(b, "digest", a->digest);
+    put_text(b, "why", a->why);
+    buf_puts(b, "}\n");
+}
+
+static void put_strike(buf *b, const lab_record *r, size_t i)
+{
+    const lab_strike *k = &r->strikes[i];
+    char end[32], gap[32];
+    buf_printf(b, "{\"at_ms\":%.3f,\"end_ms\":%s,\"do\":\"%s\"", k->at_ms, number(k->end_ms, end),
+               lab_action_words[r->scenario->faults[k->fault].action]);
+    put_text(b, "what", k->what);
+    put_text(b, "node", k->node >= 0 ? r->scenario->nodes[k->node].name : "");
+    put_text(b, "model", k->model);
+    buf_printf(b, ",\"hit\":%s,\"streams\":%zu,\"gap_ms\":%s}\n", k->hit ? "true" : "false", k->n_touched,
+               number(k->gap_ms, gap));
+}
+
+static int save(const char *folder, const char *name, buf *b, shoal_err *err)
+{
+    char path[4300];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = b->failed ? NULL : fopen(path, "we");
+    bool ok = f && fwrite(b->data ? b->data : "", 1, b->len, f) == b->len;
+    int why = errno;
+    if (f && fclose(f) != 0) ok = false;
+    int rc = b->failed ? err_nomem(err) : ok ? 0 : err_set(err, SHOAL_EIO, "%s: %s", path, strerror(why));
+    buf_done(b);
+    return rc;
+}
+
+static int save_summary(const char *folder, const lab_record *r, const lab_summary *s, shoal_err *err)
+{
+    const struct {
+        const char *key;
+        double v;
+    } rows[] = {
+        {"gap_p50_ms", s->gap_p50_ms},
+        {"gap_p99_ms", s->gap_p99_ms},
+        {"gap_max_ms", s->gap_max_ms},
+        {"silence_p50_ms", s->silence_p50_ms},
+        {"silence_p99_ms", s->silence_p99_ms},
+        {"silence_max_ms", s->silence_max_ms},
+        {"first_p50_ms", s->first_p50_ms},
+        {"first_p99_ms", s->first_p99_ms},
+        {"p50_ms", s->p50_ms},
+        {"p99_ms", s->p99_ms},
+        {"max_ms", s->max_ms},
+        {"calm_p50_ms", r->calm_p50_ms},
+        {"calm_p99_ms", r->calm_p99_ms},
+        {"link_added_us", r->link_added_us},
+    };
+    buf b = {0};
+    char v[32];
+    buf_puts(&b, "{\"scenario\":");
+    json_put_string(&b, r->scenario->name, strlen(r->scenario->name));
+    buf_printf(&b, ",\"version\":\"" SHOAL_VERSION "\",\"seed\":%llu,\"seconds\":%.3f,\"clients\":%u",
+               (unsigned long long)r->scenario->seed, r->whole_ms / 1e3, r->scenario->clients);
+    buf_printf(&b, ",\"distinct\":%zu,\"requests\":%zu,\"answered\":%zu,\"lost\":%zu,\"different\":%zu",
+               r->n_distinct, s->n_requests, s->n_answered, s->n_lost, s->n_different);
+    buf_printf(&b, ",\"retried\":%zu,\"faults\":%zu,\"availability\":%.6f,\"interrupted\":%s", s->n_retried,
+               s->n_hit, s->availability, r->interrupted ? "true" : "false");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        buf_printf(&b, ",\"%s\":%s", rows[i].key, number(rows[i].v, v));
+    buf_puts(&b, "}\n");
+    return save(folder, "report.json", &b, err);
+}
+
+static int save_text(const char *folder, const lab_record *r, const lab_summary *s, shoal_err *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return err_nomem(err);
+    report_print(f, r, s);
+    buf b = {0};
+    if (fclose(f) != 0 || buf_append(&b, text, n) != 0) b.failed = true;
+    free(text);
+    return save(folder, "report.txt", &b, err);
+}
+
+int report_write(const char *folder, const lab_record *r, const lab_summary *s, shoal_err *err)
+{
+    buf answers = {0}, strikes = {0};
+    for (size_t i = 0; i < r->n_answers; i++) put_answer(&answers, r, i);
+    for (size_t i = 0; i < r->n_strikes; i++) put_strike(&strikes, r, i);
+    int rc = save(folder, "requests.jsonl", &answers, err);
+    int rc2 = save(folder, "faults.jsonl", &strikes, rc == 0 ? err : NULL);
+    if (rc == 0) rc = rc2;
+    if (rc == 0) rc = save_summary(folder, r, s, err);
+    if (rc == 0) rc = save_text(folder, r, s, err);
+    return rc;
+}

@@ -1,0 +1,29 @@
+/* strike.h: carries out the faults of a scenario, and undoes them when their time is over.
+ *
+ *     striker *x;
+ *     striker_new(&x, scenario, crew, nodes, relay, record, err);
+ *     striker_begin(x, &event, at_ms);     // an event of the timetable that begins
+ *     striker_end(x, &event, at_ms);       // and the one that ends it
+ *
+ * A fault that finds nothing to strike (its worker is still being started) is noted as such. Same thread as
+ * the crew. */
+#ifndef LAB_STRIKE_H
+#define LAB_STRIKE_H
+
+#include "lab/crew.h"
+#include "lab/record.h"
+#include "lab/timetable.h"
+
+typedef struct striker striker;
+
+/* Everything is borrowed. record->strikes[n_strikes] must have room for every strike of the timetable. Sets
+ * the links as the scenario says. */
+int striker_new(striker **ret, const lab_scenario *s, crew *c, const node *nodes, relay *links,
+                lab_record *record, shoal_err *err);
+void striker_free(striker *x); /* NULL is fine */
+
+/* What is said of it is in record->strikes[e->strike].what. */
+void striker_begin(striker *x, const lab_event *e, double at_ms);
+void striker_end(striker *x, const lab_event *e, double at_ms);
+
+#endif
