@@ -66,6 +66,7 @@ static int set_patience(const http_client *c, int fd)
             errno = EAGAIN;
             return -1;
         }
+        if (c->wait_ms && left_us > c->wait_ms * 1000ull) left_us = c->wait_ms * 1000ull;
         limit = (struct timeval){(time_t)(left_us / 1000000), (suseconds_t)(left_us % 1000000)};
         if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) return -1;
     }
@@ -97,8 +98,9 @@ static int dial_tcp(http_client *c, shoal_err *err)
     int rc = getaddrinfo(c->where.host, port, &hints, &list);
     if (rc != 0) return err_set(err, SHOAL_EINVALID, "%s: %s", c->where.host, gai_strerror(rc));
     c->fd = dial_list(c, list);
-    if (c->fd < 0)
-        rc = err_set(err, SHOAL_EUNAVAILABLE, "%s:%d: %s", c->where.host, c->where.port, strerror(errno));
+    if (c->fd < 0) /* a connection that was not made in time is still "in progress" */
+        rc = err_set(err, SHOAL_EUNAVAILABLE, "%s:%d: %s", c->where.host, c->where.port,
+                     strerror(errno == EINPROGRESS ? ETIMEDOUT : errno));
     freeaddrinfo(list);
     return rc;
 }

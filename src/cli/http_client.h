@@ -43,6 +43,7 @@ typedef struct http_client {
     uint64_t first_ns; /* clock_ns when it began to arrive; 0: it is empty */
     /* Whoever measures sets these after init: */
     uint64_t until_ns; /* clock_ns by which an answer must be whole [60 s between two pieces] */
+    uint32_t wait_ms;  /* with until_ns: the longest wait for a connection, or between two pieces [until_ns] */
     void (*piece)(void *user, size_t n_bytes); /* a piece of the body has come; NULL: nobody asks */
     void *piece_user;
 } http_client;
@@ -52,7 +53,7 @@ void http_client_init(http_client *c, const http_where *where);
 void http_client_done(http_client *c);
 
 /* Send a request and take the whole answer. Any status is success; SHOAL_EUNAVAILABLE: nobody listens there.
- * An answer may take 60 s between two pieces, or until until_ns: SHOAL_EDEADLINE. */
+ * An answer may take 60 s between two pieces; with until_ns (see there) less: SHOAL_EDEADLINE. */
 int http_client_exchange(http_client *c, const http_ask *r, shoal_err *err);
 
 /* One request on a connection of its own: appends the body to ret_body (NULL: dropped). */

@@ -75,6 +75,7 @@ static bool attempt(client *me, const lab_request *q, const char *body, uint64_t
     shoal_err err = {0};
     http_client_init(&c, &me->load->where[me->gateway]);
     c.until_ns = until_ns;
+    c.wait_ms = me->load->s->silence_ms;
     c.piece = on_piece;
     c.piece_user = me;
     me->n_pieces = 0;

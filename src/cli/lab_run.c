@@ -28,6 +28,7 @@ typedef struct lab {
     const lab_run_options *o;
     node nodes[LAB_NODES_MAX + 1]; /* the last is the client */
     size_t n_open;
+    int tuns[LAB_NODES_MAX + 1]; /* the relay borrows them */
     relay *links;
     crew *crew;
     striker *striker;
@@ -92,16 +93,15 @@ static void show(lab *l, uint64_t now)
 
 static int open_nodes(lab *l, const char *root, shoal_err *err)
 {
-    int fds[LAB_NODES_MAX + 1], rc = 0;
+    int rc = 0;
     for (size_t i = 0; rc == 0 && i <= l->s->n_nodes; i++) {
         bool client = i == l->s->n_nodes;
         rc = node_open(&l->nodes[i], root, client ? LAB_CLIENT : l->s->nodes[i].name, i,
                        client ? 1 : l->s->nodes[i].disk_mb, err);
         if (rc == 0) l->n_open++;
     }
-    static int kept[LAB_NODES_MAX + 1]; /* the relay borrows them */
-    for (size_t i = 0; i < l->n_open; i++) kept[i] = fds[i] = l->nodes[i].tun_fd;
-    if (rc == 0) rc = relay_start(&l->links, kept, l->n_open, l->s->seed, err);
+    for (size_t i = 0; i < l->n_open; i++) l->tuns[i] = l->nodes[i].tun_fd;
+    if (rc == 0) rc = relay_start(&l->links, l->tuns, l->n_open, l->s->seed, err);
     return rc == 0 ? node_enter(&l->nodes[l->s->n_nodes], err) : rc;
 }
 
@@ -185,8 +185,11 @@ static double echo_us(const char *ip)
         ask.checksum = checksum((const uint16_t *)&ask, sizeof ask / 2);
         uint64_t start = clock_ns();
         if (sendto(fd, &ask, sizeof ask, 0, (struct sockaddr *)&to, sizeof to) < 0) break;
-        ssize_t got = recv(fd, in, sizeof in, 0);
-        if (got >= 28 && in[20] == ICMP_ECHOREPLY) us[n++] = (double)(clock_ns() - start) / 2e3;
+        ssize_t got;
+        do /* what is not the reply to this one comes late, or was for somebody else */
+            got = recv(fd, in, sizeof in, 0);
+        while (got > 0 && (got < 28 || in[20] != ICMP_ECHOREPLY || in[26] != i >> 8 || in[27] != (i & 255)));
+        if (got > 0) us[n++] = (double)(clock_ns() - start) / 2e3;
     }
     close(fd);
     qsort(us, n, sizeof *us, compare);

@@ -104,7 +104,7 @@ typedef struct lab_scenario {
     /* the load */
     const char **gateways; /* URLs, expanded */
     size_t n_gateways;
-    uint32_t clients, attempts, patience_ms, pause_ms;
+    uint32_t clients, attempts, patience_ms, silence_ms, pause_ms; /* silence 0: patience */
     lab_request *requests;
     size_t n_requests;
     struct scenario_memory *memory;

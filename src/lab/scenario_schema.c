@@ -118,6 +118,8 @@ static const config_field load_rows[] = {
     UINT("attempts", lab_scenario, attempts, 1, 100, "how often one request is tried", .otherwise = 1),
     UINT("patience_ms", lab_scenario, patience_ms, 10, 600000, "how long a client waits for an answer",
          .otherwise = 10000),
+    UINT("silence_ms", lab_scenario, silence_ms, 10, 600000,
+         "an attempt of which nothing is heard for so long is given up"),
     UINT("pause_ms", lab_scenario, pause_ms, 1, 60000, "between an answer and the next request"),
     LIST("requests", lab_scenario, requests, request, 1, 32, "what is asked", .required = true),
 };
