@@ -58,13 +58,13 @@ static bool is_yaml(const char *name)
 static int load(lab_scenario **ret, const places *p, const char *given, shoal_err *err)
 {
     char path[4700];
-    if (strchr(given, '/') || is_yaml(given)) return scenario_load(ret, given, err);
+    if (strchr(given, '/') || is_yaml(given)) return cli_opened(scenario_load(ret, given, err), err);
     snprintf(path, sizeof path, "%s/%.256s.yaml", p->scenarios, given);
     if (!file_exists(path))
         return err_set(err, SHOAL_EINVALID,
                        "there is no scenario \"%.64s\" in %.300s; \"shoal lab list\" shows them", given,
                        p->scenarios);
-    return scenario_load(ret, path, err);
+    return cli_opened(scenario_load(ret, path, err), err);
 }
 
 /* ---- run ---- */

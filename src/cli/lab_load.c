@@ -16,7 +16,7 @@
 #include "cli/load_client.h"
 #include "lab/judge.h"
 
-enum { REFERENCE_MAX_BYTES = 1 << 28, RETRY_PAUSE_MS = 20 };
+enum { REFERENCE_MAX_BYTES = 1 << 28, RETRY_PAUSE_MS = 20, RETURN_MS = 2000 };
 
 /* Every answer is computed, also when a request comes round again. */
 #define FRESH "cache-control: no-cache\r\n"
@@ -35,6 +35,7 @@ typedef struct client {
     float *pieces; /* of the attempt that runs */
     size_t n_pieces, room_pieces;
     uint64_t start_ns; /* of the request */
+    uint64_t left_ns;  /* when it turned away from its own gateway, to which it returns after a while */
     shoal_err err;     /* what kept this client from going on */
 } client;
 
@@ -109,6 +110,7 @@ static bool ask(client *me, const lab_request *q, const char *body, lab_answer *
         a->why[0] = '\0';
         if (attempt(me, q, body, until, a, canon)) return true;
         me->gateway = (me->gateway + 1) % (uint32_t)s->n_gateways;
+        me->left_ns = clock_ns();
         if (a->attempts >= s->attempts || clock_ns() + RETRY_PAUSE_MS * 1000000ull >= until) return false;
         usleep(RETRY_PAUSE_MS * 1000);
     }
@@ -304,13 +306,14 @@ static void *client_main(void *arg)
     lab_load *l = me->load;
     buf canon = {0};
     int rc = node_enter(l->node, &me->err);
-    me->gateway = me->index % (uint32_t)l->s->n_gateways;
     atomic_fetch_add(&l->n_busy, 1);
     while (rc == 0 && !atomic_load(&l->stop)) {
         lab_answer a;
         size_t i = atomic_fetch_add(&l->next, 1), q = draw_request(l, i);
         uint32_t variant = (uint32_t)(rng_uniform(l->s->seed, 2 * i + 1) * l->s->requests[q].variants) + 1;
         atomic_fetch_add(&l->n_started, 1);
+        if (clock_ns() - me->left_ns > RETURN_MS * 1000000ull)
+            me->gateway = me->index % (uint32_t)l->s->n_gateways;
         bool whole = ask_whole(me, q, variant, l->start_ns, &a, &canon);
         judge(me, whole, &canon, &a);
         rc = keep(me, &a);
