@@ -86,21 +86,25 @@ setpriv --reuid=65534 "$SHOAL_BIN" lab run freeze --out "$out" >"$work/line" 2>"
 [ $? -eq 1 ] && grep -q 'needs root' "$work/said" || fail "without root: $(cat "$work/said")"
 
 # ---- Ctrl-C ends the load, writes the report and leaves nothing; kill -9 leaves an empty folder that clean removes
+# start_lab: a calm one of a minute in the background; sets $pid when its load has begun.
+start_lab() {
+    "$SHOAL_BIN" lab run "$work/calm.yaml" --seconds 60 --out "$out" >"$work/line" 2>"$work/said" &
+    pid=$!
+    for _ in $(seq 400); do grep -q 'run begins' "$work/said" && return; sleep 0.05; done
+    fail "the lab did not begin: $(cat "$work/said")"
+}
 left() { pgrep -f "shoal-lab-$1/" >/dev/null || [ -e "/tmp/shoal-lab-$1" ]; }
-"$SHOAL_BIN" lab run "$work/calm.yaml" --seconds 60 --out "$out" >"$work/line" 2>"$work/said" &
-pid=$!
-for _ in $(seq 400); do grep -q 'run begins' "$work/said" && break; sleep 0.05; done
+start_lab
 kill -INT $pid
 wait $pid
 [ $? -eq 130 ] && grep -q '(interrupted)' "$out/report.txt" || fail "Ctrl-C: $(tail -2 "$work/said")"
 left $pid && fail "after Ctrl-C: $(pgrep -fa "shoal-lab-$pid/") $(ls -d /tmp/shoal-lab-$pid)"
-"$SHOAL_BIN" lab run "$work/calm.yaml" --seconds 60 --out "$out" >"$work/line" 2>"$work/said" &
-pid=$!
-for _ in $(seq 400); do grep -q 'run begins' "$work/said" && break; sleep 0.05; done
+start_lab
 kill -9 $pid
 wait $pid 2>/dev/null
 for _ in $(seq 100); do pgrep -f "shoal-lab-$pid/" >/dev/null || break; sleep 0.05; done
 pgrep -f "shoal-lab-$pid/" >/dev/null && fail "a process outlived the lab: $(pgrep -fa "shoal-lab-$pid/")"
-"$SHOAL_BIN" lab clean | grep -q "removed /tmp/shoal-lab-$pid" || fail "clean did not find what a killed lab left"
+"$SHOAL_BIN" lab clean >"$work/line"
+grep -q "removed /tmp/shoal-lab-$pid" "$work/line" || fail "clean did not find what a killed lab left: $(cat "$work/line")"
 left $pid && fail "clean left something"
 echo "eight scenarios, losses and differences seen, nothing left behind"
