@@ -62,6 +62,8 @@ typedef struct answer_form {
 
 /* digest may be NULL. */
 void answer_form_init(answer_form *f, const gen_spec *s, const char *digest);
+/* What a model that was not up at the start turned out to be; before anything is put. */
+void answer_form_digest(answer_form *f, const char *digest);
 
 /* The whole object of a request without "stream". */
 void answer_put(buf *out, const answer_form *f, const gen_answer *a);

@@ -22,6 +22,11 @@ void answer_form_init(answer_form *f, const gen_spec *s, const char *digest)
                        .salt = r[0] ^ r[1]};
     snprintf(f->id, sizeof f->id, "%s-%016llx%08x", s->chat ? "chatcmpl" : "cmpl", (unsigned long long)r[0],
              (unsigned)r[1]);
+    answer_form_digest(f, digest);
+}
+
+void answer_form_digest(answer_form *f, const char *digest)
+{
     snprintf(f->fingerprint, sizeof f->fingerprint, "fp_%.12s", digest ? digest : "");
 }
 

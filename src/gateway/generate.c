@@ -28,9 +28,9 @@ struct gen_job {
     answer_form form;
     gen_branch *branches;
     size_t n_branches, n_open;
-    bool saw_token;
-    bool rests; /* the client does not keep up */
-    buf out;    /* events of one write; its memory is used again */
+    bool saw_token, named; /* named: the form has the model's digest */
+    bool rests;            /* the client does not keep up */
+    buf out;               /* events of one write; its memory is used again */
 };
 
 static void job_free(void *job)
@@ -174,10 +174,19 @@ static void on_done(gen_job *j, gen_branch *br, const Shoal__V1__Done *d)
     answer_put_finish(&j->out, &j->form, &j->answer, br->k);
 }
 
+/* A request that waited for its model's start was written down before the model had said what it is. */
+static void name_model(gen_job *j)
+{
+    const Shoal__V1__ModelInfo *info = calls_info(j->shared.rq->calls, j->shared.rq->model, NULL);
+    j->named = true;
+    if (info) answer_form_digest(&j->form, info->digest);
+}
+
 static void on_event(void *user, const Shoal__V1__GenerateEvent *ev)
 {
     gen_branch *br = user;
     gen_job *j = br->job;
+    if (!j->named) name_model(j);
     if (ev->started) on_started(j, br->k);
     if (ev->delta) on_delta(j, br->k, ev->delta);
     if (ev->done) on_done(j, br, ev->done);
