@@ -16,7 +16,7 @@
 #include "cli/load_client.h"
 #include "lab/judge.h"
 
-enum { REFERENCE_MAX_BYTES = 1 << 28, RETRY_PAUSE_MS = 20, RETURN_MS = 2000 };
+enum { REFERENCE_MAX_BYTES = 1 << 28, RETRY_PAUSE_MS = 20, RETRY_PAUSE_MAX_MS = 500, RETURN_MS = 2000 };
 
 /* Every answer is computed, also when a request comes round again. */
 #define FRESH "cache-control: no-cache\r\n"
@@ -105,14 +105,15 @@ static bool ask(client *me, const lab_request *q, const char *body, lab_answer *
 {
     const lab_scenario *s = me->load->s;
     uint64_t until = me->start_ns + s->patience_ms * 1000000ull;
-    for (;;) {
+    for (unsigned pause_ms = RETRY_PAUSE_MS;; pause_ms *= 2) {
+        if (pause_ms > RETRY_PAUSE_MAX_MS) pause_ms = RETRY_PAUSE_MAX_MS;
         buf_clear(canon);
         a->why[0] = '\0';
         if (attempt(me, q, body, until, a, canon)) return true;
         me->gateway = (me->gateway + 1) % (uint32_t)s->n_gateways;
         me->left_ns = clock_ns();
-        if (a->attempts >= s->attempts || clock_ns() + RETRY_PAUSE_MS * 1000000ull >= until) return false;
-        usleep(RETRY_PAUSE_MS * 1000);
+        if (a->attempts >= s->attempts || clock_ns() + pause_ms * 1000000ull >= until) return false;
+        usleep(pause_ms * 1000);
     }
 }
 
