@@ -11,7 +11,7 @@
 #include "base/buf.h"
 
 enum { WIDTH = 1280, LEFT = 132, RIGHT = 24, LANE = 20, BINS = (WIDTH - LEFT - RIGHT) / 2 };
-enum { RATE_HEIGHT = 44, SILENCE_HEIGHT = 72, SPACE = 14 };
+enum { TOP = 88, RATE_HEIGHT = 44, SILENCE_HEIGHT = 72, SPACE = 14 };
 
 #define INK    "#22313a"
 #define QUIET  "#71808a"
@@ -110,6 +110,7 @@ static void marks(drawing *d, double first_lane, double links_lane, double botto
         const lab_strike *s = &d->r->strikes[i];
         double x = x_of(d, s->at_ms),
                y = (s->node < 0 ? links_lane : first_lane + LANE * s->node) + LANE / 2.0;
+        if (s->hit && s->end_ms >= 0) box(d, x, y - 1.5, x_of(d, s->end_ms) - x, 3, STRIKE);
         if (s->hit)
             buf_printf(&d->b,
                        "<path d=\"M%.1f %.1fV%.1f\" stroke=\"" STRIKE
@@ -267,18 +268,21 @@ static void legend(drawing *d)
 
 static void heading(drawing *d, const lab_summary *s)
 {
-    char line[400], p50[32] = "none", p99[32] = "none";
-    if (s->gap_p50_ms >= 0) snprintf(p50, sizeof p50, "%.0f ms", s->gap_p50_ms);
-    if (s->gap_p99_ms >= 0) snprintf(p99, sizeof p99, "%.0f ms", s->gap_p99_ms);
+    char line[1200], gap[80] = "no answered stream felt a fault";
+    if (s->gap_p50_ms >= 0)
+        snprintf(gap, sizeof gap, "gap at a fault p50 %.0f ms, p99 %.0f ms", s->gap_p50_ms, s->gap_p99_ms);
     snprintf(line, sizeof line, "Fault lab: %s", d->r->scenario->name);
     buf_puts(&d->b, "<g font-weight=\"600\">");
     text(d, LEFT, 30, "start", INK, 18, line);
     buf_puts(&d->b, "</g>");
+    text(d, LEFT, 49, "start", QUIET, 12, d->r->scenario->about);
     snprintf(line, sizeof line,
-             "%zu requests: %zu answered, %zu lost, %zu different; availability %.3f %%; gap at a fault p50 "
-             "%s, p99 %s",
-             s->n_requests, s->n_answered, s->n_lost, s->n_different, 100 * s->availability, p50, p99);
-    text(d, LEFT, 50, "start", s->n_lost + s->n_different ? fate_colours[FATE_LOST] : fate_colours[FATE_SAME],
+             "%zu requests: %zu answered, %zu lost, %zu different; availability %.3f %%; %s", s->n_requests,
+             s->n_answered, s->n_lost, s->n_different, 100 * s->availability, gap);
+    text(d, LEFT, 69, "start",
+         fate_colours[s->n_lost        ? FATE_LOST
+                      : s->n_different ? FATE_DIFFERENT
+                                       : FATE_SAME],
          13, line);
 }
 
@@ -294,15 +298,15 @@ static void draw(drawing *d, const lab_summary *s)
     const lab_scenario *sc = d->r->scenario;
     bool links = on_links(d->r);
     double height_clients = sc->clients * (fmin(14, fmax(3, 320.0 / sc->clients)) + 2);
-    double bottom = 70 + LANE * (double)(sc->n_nodes + links) + SPACE + height_clients + SPACE + RATE_HEIGHT +
-                    SILENCE_HEIGHT + 2 * SPACE;
+    double bottom = TOP + LANE * (double)(sc->n_nodes + links) + SPACE + height_clients + SPACE +
+                    RATE_HEIGHT + SILENCE_HEIGHT + 2 * SPACE;
     buf_printf(
         &d->b,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" font-family=\"Helvetica, Arial, "
         "sans-serif\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
         WIDTH, bottom + 60);
     heading(d, s);
-    d->top = d->y = 70;
+    d->top = d->y = TOP;
     grid(d, bottom);
     for (size_t i = 0; i < sc->n_nodes; i++) node_lane(d, i);
     double links_lane = d->y;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW_MS = 10000 };
+enum { WINDOW_MS = 10000, AFTERMATH_MS = 500 };
 
 #define LAB_FATE_WORD(name, word, about) word,
 const char *const lab_fate_words[] = {LAB_FATES(LAB_FATE_WORD)};
@@ -78,11 +78,13 @@ static void find_gap(lab_record *r, size_t k)
     lab_strike *s = &r->strikes[k];
     double until = s->at_ms + WINDOW_MS;
     if (k + 1 < r->n_strikes && r->strikes[k + 1].at_ms < until) until = r->strikes[k + 1].at_ms;
+    double over = s->end_ms >= 0 ? s->end_ms : s->at_ms + AFTERMATH_MS;
+    if (over > until) over = until;
     s->gap_ms = -1;
     for (size_t i = 0; s->hit && i < r->n_answers; i++) {
         const lab_answer *a = &r->answers[i];
         const lab_request *q = &r->scenario->requests[a->request];
-        if (!q->stream || a->start_ms > s->at_ms || a->end_ms < s->at_ms) continue;
+        if (!q->stream || a->start_ms > over || a->end_ms < s->at_ms) continue;
         if (s->model[0] && !asks_model(q, s->model)) continue;
         s->n_touched++;
         double gap = a->fate == FATE_LOST ? -1 : longest_gap(a, s->at_ms, until);

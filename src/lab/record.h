@@ -85,10 +85,10 @@ void record_done(lab_record *r);
 void record_begin(lab_record *r, size_t node, lab_state s, double at_ms);
 void record_end(lab_record *r, size_t node, lab_state s, double at_ms);
 
-/* Fill in n_touched and gap_ms of every strike. A stream that was under way when it struck felt it if it
- * asked the struck worker's model, or if more than a worker was struck; of those that were answered, the
- * longest time between two pieces that ended after the strike and before the next strike (10 s at most)
- * counts. */
+/* Fill in n_touched and gap_ms of every strike. A stream that was under way when it struck, or began before
+ * it was over (within 0.5 s of a strike without an end), felt it if it asked the struck worker's model, or if
+ * more than a worker was struck. Of those that were answered, the longest time between two pieces that ended
+ * after the strike and began before the next one (and within 10 s) counts. */
 void record_find_gaps(lab_record *r);
 
 #endif

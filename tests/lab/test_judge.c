@@ -100,7 +100,7 @@ static void judge_knows_what_is_not_whole(void **state)
 
 static void report_counts_fates_and_finds_the_gap_at_each_fault(void **state)
 {
-    static float early[] = {10, 20, 30}, across[] = {10, 80, 90}, other[] = {5, 400, 410};
+    static float early[] = {10, 20, 30}, across[] = {10, 80, 90}, other[] = {5, 400, 410}, late[] = {60, 61};
     lab_request requests[] = {
         {.name = "s", .body = "{\"model\": \"m\", \"stream\": true}", .stream = true},
         {.name = "o", .body = "{\"model\":\"other\"}", .stream = true},
@@ -113,36 +113,39 @@ static void report_counts_fates_and_finds_the_gap_at_each_fault(void **state)
         {.request = 1, .start_ms = 40, .end_ms = 450, .first_ms = 45, .pieces_ms = other, .n_pieces = 3},
         {.request = 0, .start_ms = 45, .end_ms = 70, .first_ms = -1, .fate = FATE_LOST},
         {.request = 2, .start_ms = 50, .end_ms = 60, .first_ms = 60, .fate = FATE_DIFFERENT, .attempts = 2},
+        {.request = 1, .start_ms = 530, .end_ms = 591, .first_ms = 590, .pieces_ms = late, .n_pieces = 2},
+        {.request = 1, .start_ms = 560, .end_ms = 621, .first_ms = 620, .pieces_ms = late, .n_pieces = 2},
     };
     lab_strike strikes[] = {
-        {.at_ms = 60, .hit = true, .model = "m", .what = "kill worker m"},
-        {.at_ms = 500, .hit = true, .what = "reboot"},
-        {.at_ms = 600, .hit = false, .what = "kill worker: there is none"},
+        {.at_ms = 60, .end_ms = -1, .hit = true, .model = "m", .what = "kill worker m"},
+        {.at_ms = 500, .end_ms = 550, .hit = true, .what = "reboot"},
+        {.at_ms = 600, .end_ms = -1, .hit = false, .what = "kill worker: there is none"},
     };
-    lab_record r = {.scenario = &s, .answers = answers, .n_answers = 5, .strikes = strikes, .n_strikes = 3};
+    lab_record r = {.scenario = &s, .answers = answers, .n_answers = 7, .strikes = strikes, .n_strikes = 3};
     lab_summary sum;
     shoal_err err;
     record_find_gaps(&r);
     assert_int_equal(strikes[0].n_touched, 2); /* the lost one, too; the other model's feel nothing */
     assert_true(strikes[0].gap_ms == 70);      /* from 50 to 120 */
-    assert_int_equal(strikes[1].n_touched, 0);
-    assert_true(strikes[1].gap_ms < 0);
+    assert_int_equal(strikes[1].n_touched, 1); /* which began before it was over, and asks for whatever */
+    assert_true(strikes[1].gap_ms == 60);
+    assert_int_equal(strikes[2].n_touched, 0); /* nothing was struck */
     assert_int_equal(report_sum(&sum, &r, &err), 0);
-    assert_int_equal(sum.n_requests, 5);
-    assert_int_equal(sum.n_answered, 4);
+    assert_int_equal(sum.n_requests, 7);
+    assert_int_equal(sum.n_answered, 6);
     assert_int_equal(sum.n_lost, 1);
     assert_int_equal(sum.n_different, 1);
     assert_int_equal(sum.n_retried, 1);
     assert_int_equal(sum.n_hit, 2);
-    assert_true(sum.availability == 0.8 && sum.gap_p50_ms == 70 && sum.silence_max_ms == 395);
+    assert_true(sum.gap_max_ms == 70 && sum.gap_p50_ms == 70 && sum.silence_max_ms == 395);
     char *line = NULL;
     size_t n;
     FILE *f = open_memstream(&line, &n);
     report_print_line(f, &sum);
     fclose(f);
     assert_string_equal(line,
-                        "{\"requests\":5,\"answered\":4,\"lost\":1,\"different\":1,\"gap_p50_ms\":70.000,"
-                        "\"gap_p99_ms\":70.000,\"availability\":0.800000}\n");
+                        "{\"requests\":7,\"answered\":6,\"lost\":1,\"different\":1,\"gap_p50_ms\":70.000,"
+                        "\"gap_p99_ms\":70.000,\"availability\":0.857143}\n");
     free(line);
 }
 
