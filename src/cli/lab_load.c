@@ -41,7 +41,7 @@ typedef struct client {
 
 struct lab_load {
     const lab_scenario *s;
-    const node *node;
+    const host *node;
     http_where where[16];
     reference *references; /* one a distinct request, by request, then variant */
     size_t *first_of;      /* [n_requests]: where its variants begin */
@@ -155,7 +155,7 @@ static void *calm_main(void *arg)
     lab_load *l = me->load;
     buf canon = {0};
     uint64_t origin = clock_ns();
-    int rc = node_enter(l->node, &me->err);
+    int rc = host_enter(l->node, &me->err);
     for (size_t i; rc == 0 && (i = atomic_fetch_add(&l->next, 1)) < l->n_references;) {
         lab_answer a;
         size_t q = request_of(l, i);
@@ -306,7 +306,7 @@ static void *client_main(void *arg)
     client *me = arg;
     lab_load *l = me->load;
     buf canon = {0};
-    int rc = node_enter(l->node, &me->err);
+    int rc = host_enter(l->node, &me->err);
     atomic_fetch_add(&l->n_busy, 1);
     while (rc == 0 && !atomic_load(&l->stop)) {
         lab_answer a;
@@ -391,7 +391,7 @@ int lab_load_end(lab_load *l, lab_record *ret, shoal_err *err)
 
 /* ---- the whole ---- */
 
-int lab_load_new(lab_load **ret, const lab_scenario *s, const node *client_node, const char *const *urls,
+int lab_load_new(lab_load **ret, const lab_scenario *s, const host *client_node, const char *const *urls,
                  shoal_err *err)
 {
     lab_load *l = calloc(1, sizeof *l);

@@ -15,13 +15,13 @@
 
 #include <stdio.h>
 
-#include "lab/node.h"
+#include "lab/host.h"
 #include "lab/record.h"
 
 typedef struct lab_load lab_load;
 
 /* urls[n_gateways] with their fields filled in; borrowed, as the rest, for the load's life. */
-int lab_load_new(lab_load **ret, const lab_scenario *s, const node *client, const char *const *urls,
+int lab_load_new(lab_load **ret, const lab_scenario *s, const host *client, const char *const *urls,
                  shoal_err *err);
 void lab_load_free(lab_load *l); /* NULL is fine; after lab_load_end */
 

@@ -26,7 +26,7 @@ enum { BOOT_LIMIT_S = 60, TICK_US = 2000, PINGS = 200, ANSWER_MS = 100, SAY_EVER
 typedef struct lab {
     const lab_scenario *s;
     const lab_run_options *o;
-    node nodes[LAB_NODES_MAX + 1]; /* the last is the client */
+    host nodes[LAB_NODES_MAX + 1]; /* the last is the client */
     size_t n_open;
     int tuns[LAB_NODES_MAX + 1]; /* the relay borrows them */
     relay *links;
@@ -96,13 +96,13 @@ static int open_nodes(lab *l, const char *root, shoal_err *err)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i <= l->s->n_nodes; i++) {
         bool client = i == l->s->n_nodes;
-        rc = node_open(&l->nodes[i], root, client ? LAB_CLIENT : l->s->nodes[i].name, i,
+        rc = host_open(&l->nodes[i], root, client ? LAB_CLIENT : l->s->nodes[i].name, i,
                        client ? 1 : l->s->nodes[i].disk_mb, err);
         if (rc == 0) l->n_open++;
     }
     for (size_t i = 0; i < l->n_open; i++) l->tuns[i] = l->nodes[i].tun_fd;
     if (rc == 0) rc = relay_start(&l->links, l->tuns, l->n_open, l->s->seed, err);
-    return rc == 0 ? node_enter(&l->nodes[l->s->n_nodes], err) : rc;
+    return rc == 0 ? host_enter(&l->nodes[l->s->n_nodes], err) : rc;
 }
 
 static bool answers(void *user, const char *url)

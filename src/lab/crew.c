@@ -33,7 +33,7 @@ typedef struct post { /* one node */
 
 struct crew {
     const lab_scenario *s;
-    const node *nodes;
+    const host *nodes;
     crew_hooks hooks;
     post *posts;
 };
@@ -92,9 +92,11 @@ static char **make_env(const crew *c, size_t node, buf *mem)
     char **env = calloc(n + 8, sizeof *env);
     const char *folder = c->nodes[node].folder;
     if (!env) return NULL;
-    size_t at[6], k = 0;
-    const char *formats[] = {"XDG_RUNTIME_DIR=%s/run", "XDG_STATE_HOME=%s/state", "HOME=%s", "TMPDIR=%s/run"};
-    for (; k < 4; k++) {
+    static const char *const formats[] = {"XDG_RUNTIME_DIR=%s/run", "XDG_STATE_HOME=%s/state",
+                                          "SHOAL_STATE=%s/shoal", "HOME=%s", "TMPDIR=%s/run"};
+    enum { N_FORMATS = sizeof formats / sizeof *formats };
+    size_t at[N_FORMATS + 1], k = 0;
+    for (; k < N_FORMATS; k++) {
         at[k] = mem->len;
         buf_printf(mem, formats[k], folder);
         buf_putc(mem, '\0');
@@ -148,7 +150,7 @@ static pid_t spawn(crew *c, size_t node, const char *role, const char *line, boo
         pid = err_set(err, SHOAL_EINVALID, "node %s: %s: no command", c->nodes[node].name, role);
     } else {
         if (strcmp(argv[0], "shoal") == 0) argv[0] = (char *)c->hooks.program;
-        pid = node_spawn(&c->nodes[node], argv, env, out, log, err);
+        pid = host_spawn(&c->nodes[node], argv, env, out, log, err);
     }
     if (once && out >= 0) close(out);
     if (log >= 0) close(log);
@@ -193,7 +195,7 @@ static int write_files(crew *c, size_t node, shoal_err *err)
     return rc;
 }
 
-int crew_new(crew **ret, const lab_scenario *s, const node *nodes, const crew_hooks *hooks, shoal_err *err)
+int crew_new(crew **ret, const lab_scenario *s, const host *nodes, const crew_hooks *hooks, shoal_err *err)
 {
     crew *c = calloc(1, sizeof *c);
     if (!c) return err_nomem(err);
@@ -387,5 +389,5 @@ void crew_off(crew *c, size_t node)
 {
     c->posts[node].off = true;
     for (size_t k = 0; k < c->s->nodes[node].n_start; k++) c->posts[node].members[k].ready = false;
-    node_signal(&c->nodes[node], SIGKILL);
+    host_signal(&c->nodes[node], SIGKILL);
 }

@@ -12,7 +12,7 @@
 #ifndef LAB_CREW_H
 #define LAB_CREW_H
 
-#include "lab/node.h"
+#include "lab/host.h"
 #include "lab/scenario.h"
 
 typedef struct crew crew;
@@ -27,7 +27,7 @@ typedef struct crew_hooks { /* texts are borrowed for the crew's life */
 } crew_hooks;
 
 /* nodes[n_nodes] are borrowed. Writes the nodes' files. */
-int crew_new(crew **ret, const lab_scenario *s, const node *nodes, const crew_hooks *hooks, shoal_err *err);
+int crew_new(crew **ret, const lab_scenario *s, const host *nodes, const crew_hooks *hooks, shoal_err *err);
 void crew_free(crew *c); /* NULL is fine */
 
 void crew_boot(crew *c, size_t node);

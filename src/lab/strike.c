@@ -19,7 +19,7 @@ typedef struct victim {
 struct striker {
     const lab_scenario *s;
     crew *crew;
-    const node *nodes;
+    const host *nodes;
     relay *links;
     lab_record *record;
     victim *victims; /* [n_strikes] */
@@ -95,8 +95,8 @@ static bool worker_model(const char *line, char *ret, size_t cap)
 
 static size_t find_workers(const striker *x, const lab_fault *f, int node, victim *ret, size_t max)
 {
-    node_process *all = calloc(TARGETS_MAX, sizeof *all);
-    size_t found = 0, n = all ? node_processes(&x->nodes[node], all, TARGETS_MAX) : 0;
+    host_process *all = calloc(TARGETS_MAX, sizeof *all);
+    size_t found = 0, n = all ? host_processes(&x->nodes[node], all, TARGETS_MAX) : 0;
     for (size_t i = 0; i < n && found < max; i++) {
         victim v = {.node = node, .pid = all[i].pid};
         if (!worker_model(all[i].line, v.model, sizeof v.model)) continue;
@@ -164,7 +164,7 @@ static void signal_victim(striker *x, const victim *v, int signum)
     if (v->pid)
         kill(v->pid, signum);
     else
-        node_signal(&x->nodes[v->node], signum);
+        host_signal(&x->nodes[v->node], signum);
 }
 
 static void strike_processes(striker *x, const lab_fault *f, const victim *v, double at_ms)
@@ -197,7 +197,7 @@ static bool strike_victim(striker *x, const lab_event *e, lab_strike *s)
     snprintf(s->model, sizeof s->model, "%s", v.model);
     if (f->action == LAB_RUN) return crew_run(x->crew, (size_t)v.node, f->run, &err) == 0;
     if (f->action == LAB_FILL) {
-        node_fill(&x->nodes[v.node]);
+        host_fill(&x->nodes[v.node]);
         record_begin(x->record, (size_t)v.node, STATE_FULL, s->at_ms);
     } else {
         strike_processes(x, f, &v, s->at_ms);
@@ -231,7 +231,7 @@ static void undo(striker *x, const lab_event *e, double at_ms)
         signal_victim(x, v, SIGCONT);
         record_end(x->record, node, STATE_FROZEN, at_ms);
     } else if (f->action == LAB_FILL) {
-        node_unfill(&x->nodes[node]);
+        host_unfill(&x->nodes[node]);
         record_end(x->record, node, STATE_FULL, at_ms);
     } else if (f->action == LAB_REBOOT || strcmp(f->of, "node") == 0) {
         crew_boot(x->crew, node);
@@ -256,7 +256,7 @@ void striker_end(striker *x, const lab_event *e, double at_ms)
     }
 }
 
-int striker_new(striker **ret, const lab_scenario *s, crew *c, const node *nodes, relay *links,
+int striker_new(striker **ret, const lab_scenario *s, crew *c, const host *nodes, relay *links,
                 lab_record *record, shoal_err *err)
 {
     striker *x = calloc(1, sizeof *x);

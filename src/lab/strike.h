@@ -18,7 +18,7 @@ typedef struct striker striker;
 
 /* Everything is borrowed. record->strikes[n_strikes] must have room for every strike of the timetable. Sets
  * the links as the scenario says. */
-int striker_new(striker **ret, const lab_scenario *s, crew *c, const node *nodes, relay *links,
+int striker_new(striker **ret, const lab_scenario *s, crew *c, const host *nodes, relay *links,
                 lab_record *record, shoal_err *err);
 void striker_free(striker *x); /* NULL is fine */
 

@@ -36,6 +36,8 @@ lab 2 partition; struck 1; whole partition
 grep -qE ' [1-9][0-9]* cut off' "$out/report.txt" || fail "the cut let everything through: $(cat "$out/report.txt")"
 lab 2 lossy-wifi; struck 1; whole lossy-wifi
 grep -qE ' [1-9][0-9]* lost,.* cut off' "$out/report.txt" || fail "the lossy link lost nothing"
+lab 2.5 machines-join; struck 2; whole machines-join # tokens of one process in another's command line
+grep -h '^attached as' "$out"/logs/*.agent.log | sort | uniq -c | grep -q ' [2-9] attached as' || fail "no killed agent came back"
 
 # ---- what is lost is seen: the only gateway dies for good
 cat >"$work/gone.yaml" <<'YAML'
@@ -107,4 +109,4 @@ pgrep -f "shoal-lab-$pid/" >/dev/null && fail "a process outlived the lab: $(pgr
 "$SHOAL_BIN" lab clean >"$work/line"
 grep -q "removed /tmp/shoal-lab-$pid" "$work/line" || fail "clean did not find what a killed lab left: $(cat "$work/line")"
 left $pid && fail "clean left something"
-echo "eight scenarios, losses and differences seen, nothing left behind"
+echo "nine scenarios, losses and differences seen, nothing left behind"

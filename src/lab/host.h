@@ -1,53 +1,53 @@
-/* node.h: one machine of a lab: a network namespace with one interface, a folder on a small disk of its own,
+/* host.h: one machine of a lab: a network namespace with one interface, a folder on a small disk of its own,
  * and the processes that run in it.
  *
- *     node n;
- *     if (node_open(&n, "/tmp/shoal-lab-42", "gw", 0, 16, err)) return err->code;   // 10.77.0.1
- *     pid_t pid = node_spawn(&n, argv, env, log_fd, log_fd, err);
- *     node_signal(&n, SIGKILL);                                                    // a power cut
- *     node_close(&n);
+ *     host n;
+ *     if (host_open(&n, "/tmp/shoal-lab-42", "gw", 0, 16, err)) return err->code;   // 10.77.0.1
+ *     pid_t pid = host_spawn(&n, argv, env, log_fd, log_fd, err);
+ *     host_signal(&n, SIGKILL);                                                    // a power cut
+ *     host_close(&n);
  *
  * Nothing of it has a name in the kernel: namespace, interface and processes end with the lab, however that
  * ends. A process belongs to the node whose network namespace it is in, whoever started it. Linux, root. */
-#ifndef LAB_NODE_H
-#define LAB_NODE_H
+#ifndef LAB_HOST_H
+#define LAB_HOST_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 
-typedef struct node {
+typedef struct host {
     char name[64], ip[16], folder[256];
     int net_fd, tun_fd;
     uint64_t net_inode;
-} node;
+} host;
 
 /* index: its port of the relay, so its address. The folder is ROOT/NAME. The calling thread leaves its own
  * network namespace for a moment. */
-int node_open(node *ret, const char *root, const char *name, size_t index, unsigned disk_mb, shoal_err *err);
-void node_close(node *n); /* does not end its processes */
+int host_open(host *ret, const char *root, const char *name, size_t index, unsigned disk_mb, shoal_err *err);
+void host_close(host *n); /* does not end its processes */
 
 /* The calling thread goes into the node's network and stays there. */
-int node_enter(const node *n, shoal_err *err);
+int host_enter(const host *n, shoal_err *err);
 
 /* Start argv[0] with exactly env, in a session of its own, in the node's folder, with the node's name as its
  * host name. out_fd and err_fd stay the caller's. Negative: *err. */
-pid_t node_spawn(const node *n, char *const argv[], char *const env[], int out_fd, int err_fd,
+pid_t host_spawn(const host *n, char *const argv[], char *const env[], int out_fd, int err_fd,
                  shoal_err *err);
 
 /* The processes of the node, at most max, by the words of their command lines, so that draws repeat. */
-typedef struct node_process {
+typedef struct host_process {
     pid_t pid;
     char line[512]; /* its arguments with one blank between them */
-} node_process;
-size_t node_processes(const node *n, node_process *ret, size_t max);
+} host_process;
+size_t host_processes(const host *n, host_process *ret, size_t max);
 
 /* Every process of the node, until none is found that did not get it. */
-void node_signal(const node *n, int signum);
+void host_signal(const host *n, int signum);
 
 /* Take all that is left of its disk; give it back. */
-void node_fill(const node *n);
-void node_unfill(const node *n);
+void host_fill(const host *n);
+void host_unfill(const host *n);
 
 #endif

@@ -1,6 +1,6 @@
-/* node.c: namespaces, an interface, a small disk, and processes found by their namespace. */
+/* host.c: namespaces, an interface, a small disk, and processes found by their namespace. */
 #define _GNU_SOURCE
-#include "lab/node.h"
+#include "lab/host.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -47,7 +47,7 @@ static int set_address(int s, const char *name, unsigned long what, const char *
 }
 
 /* In the namespace that the thread is in. */
-static int set_up_links(node *n)
+static int set_up_links(host *n)
 {
     struct ifreq r = {.ifr_flags = IFF_TUN | IFF_NO_PI};
     snprintf(r.ifr_name, sizeof r.ifr_name, "lab0");
@@ -63,7 +63,7 @@ static int set_up_links(node *n)
     return rc;
 }
 
-static int open_network(node *n, shoal_err *err)
+static int open_network(host *n, shoal_err *err)
 {
     struct stat st;
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -86,7 +86,7 @@ static int open_network(node *n, shoal_err *err)
     return rc;
 }
 
-int node_enter(const node *n, shoal_err *err)
+int host_enter(const host *n, shoal_err *err)
 {
     if (setns(n->net_fd, CLONE_NEWNET) == 0) return 0;
     return err_set(err, SHOAL_EAUTH, "node %s: cannot go into its network: %s", n->name, strerror(errno));
@@ -94,7 +94,7 @@ int node_enter(const node *n, shoal_err *err)
 
 /* ---- disk ---------------------------------------------------------------------------------------------- */
 
-static int open_disk(node *n, unsigned disk_mb, shoal_err *err)
+static int open_disk(host *n, unsigned disk_mb, shoal_err *err)
 {
     char size[64], run[300];
     snprintf(size, sizeof size, "size=%um,mode=0700", disk_mb);
@@ -105,12 +105,12 @@ static int open_disk(node *n, unsigned disk_mb, shoal_err *err)
     return err_set(err, SHOAL_EIO, "node %s: no disk at %s: %s", n->name, n->folder, strerror(errno));
 }
 
-static void filler_path(const node *n, char *out, size_t cap)
+static void filler_path(const host *n, char *out, size_t cap)
 {
     snprintf(out, cap, "%s/.filler", n->folder);
 }
 
-void node_fill(const node *n)
+void host_fill(const host *n)
 {
     static const char zeros[65536];
     char path[300];
@@ -122,7 +122,7 @@ void node_fill(const node *n)
     close(fd);
 }
 
-void node_unfill(const node *n)
+void host_unfill(const host *n)
 {
     char path[300];
     filler_path(n, path, sizeof path);
@@ -131,9 +131,9 @@ void node_unfill(const node *n)
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
-int node_open(node *ret, const char *root, const char *name, size_t index, unsigned disk_mb, shoal_err *err)
+int host_open(host *ret, const char *root, const char *name, size_t index, unsigned disk_mb, shoal_err *err)
 {
-    node n = {.net_fd = -1, .tun_fd = -1};
+    host n = {.net_fd = -1, .tun_fd = -1};
     snprintf(n.name, sizeof n.name, "%s", name);
     snprintf(n.ip, sizeof n.ip, RELAY_NET "%zu", index + 1);
     snprintf(n.folder, sizeof n.folder, "%s/%s", root, name);
@@ -142,11 +142,11 @@ int node_open(node *ret, const char *root, const char *name, size_t index, unsig
     if (rc == 0)
         *ret = n;
     else
-        node_close(&n);
+        host_close(&n);
     return rc;
 }
 
-void node_close(node *n)
+void host_close(host *n)
 {
     if (n->tun_fd >= 0) close(n->tun_fd);
     if (n->net_fd >= 0) close(n->net_fd);
@@ -158,7 +158,7 @@ void node_close(node *n)
 /* ---- processes ----------------------------------------------------------------------------------------- */
 
 /* Between fork and exec: nothing but system calls. */
-static void become(const node *n, char *const argv[], char *const env[], int out_fd, int err_fd)
+static void become(const host *n, char *const argv[], char *const env[], int out_fd, int err_fd)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -175,7 +175,7 @@ static void become(const node *n, char *const argv[], char *const env[], int out
     _exit(127);
 }
 
-pid_t node_spawn(const node *n, char *const argv[], char *const env[], int out_fd, int err_fd, shoal_err *err)
+pid_t host_spawn(const host *n, char *const argv[], char *const env[], int out_fd, int err_fd, shoal_err *err)
 {
     pid_t pid = fork();
     if (pid == 0) become(n, argv, env, out_fd, err_fd);
@@ -200,12 +200,12 @@ static bool read_line(pid_t pid, char *out, size_t cap)
 
 static int by_line(const void *x, const void *y)
 {
-    const node_process *a = x, *b = y;
+    const host_process *a = x, *b = y;
     int d = strcmp(a->line, b->line);
     return d ? d : a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-size_t node_processes(const node *n, node_process *ret, size_t max)
+size_t host_processes(const host *n, host_process *ret, size_t max)
 {
     DIR *proc = opendir("/proc");
     size_t found = 0;
@@ -225,12 +225,12 @@ size_t node_processes(const node *n, node_process *ret, size_t max)
     return found;
 }
 
-void node_signal(const node *n, int signum)
+void host_signal(const host *n, int signum)
 {
-    node_process *all = calloc(PROCESSES_MAX, sizeof *all);
+    host_process *all = calloc(PROCESSES_MAX, sizeof *all);
     pid_t last = 0;
     for (int round = 0; all && round < 10; round++) {
-        size_t found = node_processes(n, all, PROCESSES_MAX);
+        size_t found = host_processes(n, all, PROCESSES_MAX);
         pid_t newest = 0;
         for (size_t i = 0; i < found; i++) {
             kill(all[i].pid, signum);
