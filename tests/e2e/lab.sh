@@ -90,6 +90,7 @@ setpriv --reuid=65534 "$SHOAL_BIN" lab run freeze --out "$out" >"$work/line" 2>"
 # ---- Ctrl-C ends the load, writes the report and leaves nothing; kill -9 leaves an empty folder that clean removes
 # start_lab: a calm one of a minute in the background; sets $pid when its load has begun.
 start_lab() {
+    : >"$work/said" # what the last one said is none of this one's
     "$SHOAL_BIN" lab run "$work/calm.yaml" --seconds 60 --out "$out" >"$work/line" 2>"$work/said" &
     pid=$!
     for _ in $(seq 400); do grep -q 'run begins' "$work/said" && return; sleep 0.05; done
