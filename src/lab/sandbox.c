@@ -109,7 +109,8 @@ int sandbox_run(int (*main)(void *user, const char *root), void *user, int *ret_
     int lock = -1, rc = sandbox_check(err);
     if (rc == 0) rc = open_root(root, &lock, err);
     if (rc != 0) return rc;
-    if (unshare(CLONE_NEWPID) != 0)
+    int home = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    if (home < 0 || unshare(CLONE_NEWPID) != 0)
         rc = err_set(err, SHOAL_EAUTH,
                      "no namespace of processes: %s; in a container the lab needs --cap-add SYS_ADMIN",
                      strerror(errno));
@@ -119,6 +120,10 @@ int sandbox_run(int (*main)(void *user, const char *root), void *user, int *ret_
         close(lock);
         _exit(run_inside(main, user, root));
     }
+    /* What the parent starts from now on is its own again: nothing can be born where process 1 is dead. */
+    if (home >= 0 && setns(home, CLONE_NEWPID) != 0)
+        fputs("shoal lab: no way back to the processes\n", stderr);
+    if (home >= 0) close(home);
     if (rc == 0 && pid < 0) rc = err_set(err, SHOAL_ENOMEM, "no process for the lab: %s", strerror(errno));
     if (rc == 0) {
         forward_to = pid;
