@@ -14,8 +14,9 @@ typedef struct decoder {
     const model_config *c;
     const char *prefix; /* of its tensors' names */
     net_limits limits;
+    size_t first, end; /* its layers; from layer 0 on it has the embeddings and the head, too */
     embed embed;
-    layer *layers;
+    layer *layers; /* [end - first] */
     rope_table rope, local;
     norm out_norm; /* w NULL: none */
     proj out_proj; /* narrows in front of the head; n_parts 0: none */
@@ -44,6 +45,8 @@ typedef struct step {
     bool adapted; /* an item has an adapter */
     net_row_fn fn;
     void *user;
+    const float *rows_in; /* walk, finish: where the stream stands already; NULL: tokens are embedded */
+    float *rows_out;      /* walk: where it is left; NULL: the head follows */
 } step;
 
 static void decoder_free(net *n);
@@ -66,6 +69,13 @@ static const rope_table *rope_of(const decoder *d, unsigned flags)
     return d->c->pos.rope.dim > 0 ? &d->rope : NULL;
 }
 
+/* The layers of a part; an end of 0 means all. */
+static void part_of(const model_config *c, net_layers part, size_t *first, size_t *end)
+{
+    *first = part.end ? part.first : 0;
+    *end = part.end ? part.end : c->n_layer;
+}
+
 /* Slots of the cache: one an attention layer, as many as a convolution needs. */
 static size_t slots_of(const model_config *c, unsigned flags)
 {
@@ -77,10 +87,10 @@ static int load_layers(decoder *d, const model *m, isa set, shoal_err *err)
 {
     const model_config *c = d->c;
     size_t slot = 0;
-    d->layers = calloc(c->n_layer, sizeof *d->layers);
+    d->layers = calloc(d->end - d->first, sizeof *d->layers);
     if (!d->layers) return err_nomem(err);
-    for (size_t i = 0; i < c->n_layer; i++) {
-        layer *ly = &d->layers[i];
+    for (size_t i = d->first; i < d->end; i++) {
+        layer *ly = &d->layers[i - d->first];
         unsigned flags = config_layer(c, i);
         char prefix[32];
         snprintf(prefix, sizeof prefix, "%sblk.%zu.", d->prefix, i);
@@ -124,12 +134,30 @@ static int load_weights(decoder *d, const model *m, isa set, shoal_err *err)
 {
     const model_config *c = d->c;
     size_t n_ctx = d->limits.n_ctx;
-    int rc = embed_load(&d->embed, m, c, d->prefix, n_ctx, set, err);
+    int rc = d->first == 0 ? embed_load(&d->embed, m, c, d->prefix, n_ctx, set, err) : 0;
     if (rc == 0 && c->pos.buckets.n > 0) rc = load_buckets(d, m, err);
     if (rc == 0 && c->pos.rope.dim > 0) rc = rope_load(&d->rope, m, &c->pos.rope, n_ctx, err);
     if (rc == 0 && c->pos.local.dim > 0) rc = rope_load(&d->local, m, &c->pos.local, n_ctx, err);
     if (rc == 0) rc = load_layers(d, m, set, err);
-    return rc ? rc : load_head(d, m, set, err);
+    return rc || d->first > 0 ? rc : load_head(d, m, set, err);
+}
+
+/* Between the last layer and the logits. */
+static int make_head_space(decoder *d, shoal_err *err)
+{
+    const model_config *c = d->c;
+    size_t n = d->limits.max_tokens, rows = d->limits.max_rows, n_in = d->embed.n_in;
+    if (n_in != c->n_embd) d->narrow = mem_calloc64((n > rows ? n : rows) * n_in, sizeof(float));
+    d->last = mem_calloc64(rows * c->n_embd, sizeof(float));
+    d->logits = mem_calloc64(rows * c->n_vocab, sizeof(float));
+    d->row_token = calloc(rows, sizeof *d->row_token);
+    d->row_item = calloc(rows, sizeof *d->row_item);
+    d->row_at = calloc(rows, sizeof *d->row_at);
+    d->row_adapter = calloc(rows, sizeof *d->row_adapter);
+    if ((n_in != c->n_embd && !d->narrow) || !d->last || !d->logits || !d->row_token || !d->row_item ||
+        !d->row_at || !d->row_adapter)
+        return err_nomem(err);
+    return 0;
 }
 
 static int make_space(decoder *d, size_t n_members, shoal_err *err)
@@ -141,9 +169,6 @@ static int make_space(decoder *d, size_t n_members, shoal_err *err)
         c->source.n_layer > 0 && d->limits.max_positions > rows ? d->limits.max_positions : rows;
     int rc = space_init(&d->space, c, n, acts_rows, n_in, err);
     if (rc) return rc;
-    if (n_in != c->n_embd) d->narrow = mem_calloc64((n > rows ? n : rows) * n_in, sizeof(float));
-    d->last = mem_calloc64(rows * c->n_embd, sizeof(float));
-    d->logits = mem_calloc64(rows * c->n_vocab, sizeof(float));
     d->scores_width = (d->limits.n_ctx + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS * KV_PAGE_TOKENS;
     d->scores = mem_calloc64(n_members * group * d->scores_width, sizeof(float));
     if (c->source.n_layer > 0) {
@@ -154,15 +179,9 @@ static int make_space(decoder *d, size_t n_members, shoal_err *err)
     }
     d->item = calloc(n, sizeof *d->item);
     d->place = calloc(n, sizeof *d->place);
-    d->row_token = calloc(rows, sizeof *d->row_token);
-    d->row_item = calloc(rows, sizeof *d->row_item);
-    d->row_at = calloc(rows, sizeof *d->row_at);
     d->token_adapter = calloc(n > acts_rows ? n : acts_rows, sizeof *d->token_adapter);
-    d->row_adapter = calloc(rows, sizeof *d->row_adapter);
-    if ((n_in != c->n_embd && !d->narrow) || !d->last || !d->logits || !d->scores || !d->place || !d->item ||
-        !d->row_token || !d->row_item || !d->row_at || !d->token_adapter || !d->row_adapter)
-        return err_nomem(err);
-    return 0;
+    if (!d->scores || !d->place || !d->item || !d->token_adapter) return err_nomem(err);
+    return d->first == 0 ? make_head_space(d, err) : 0;
 }
 
 int decoder_load_as(net **ret, const model *m, const model_config *c, const char *prefix, team *t,
@@ -173,6 +192,8 @@ int decoder_load_as(net **ret, const model *m, const model_config *c, const char
     d->c = c;
     d->prefix = prefix;
     d->limits = *limits;
+    part_of(c, limits->part, &d->first, &d->end);
+    assert(d->first < d->end && d->end <= c->n_layer);
     int rc = load_weights(d, m, team_isa(t), err);
     if (rc == 0) rc = make_space(d, (size_t)team_size(t), err);
     if (rc) {
@@ -192,7 +213,7 @@ static void decoder_free(net *n)
 {
     decoder *d = (decoder *)n;
     if (!d) return;
-    for (size_t i = 0; d->layers && i < d->c->n_layer; i++) layer_done(&d->layers[i]);
+    for (size_t i = 0; d->layers && i < d->end - d->first; i++) layer_done(&d->layers[i]);
     embed_done(&d->embed);
     rope_done(&d->rope);
     rope_done(&d->local);
@@ -208,13 +229,16 @@ static void decoder_free(net *n)
     free(d);
 }
 
-kv_shape decoder_kv_as(const model *m, const model_config *c, const char *prefix)
+/* The type is that of the whole model's cache, whatever the part. */
+static kv_shape kv_of(const model *m, const model_config *c, const char *prefix, net_layers part)
 {
+    size_t first, end;
+    part_of(c, part, &first, &end);
     kv_shape shape = {.n_head_kv = c->attn.n_head_kv, .head_dim = c->attn.head_dim, .type = DT_F32};
     for (size_t i = 0; i < c->n_layer; i++) {
         char name[64];
         bool conv = config_layer(c, i) & LAYER_CONV;
-        shape.n_layer += slots_of(c, config_layer(c, i));
+        if (i >= first && i < end) shape.n_layer += slots_of(c, config_layer(c, i));
         snprintf(name, sizeof name, "%sblk.%zu.%s.weight", prefix, i, conv ? "shortconv.in_proj" : "attn_k");
         const tensor *t = model_tensor(m, name);
         if (i == 0 && t && dtype_block(t->type) > 1) shape.type = DT_F16;
@@ -222,9 +246,19 @@ kv_shape decoder_kv_as(const model *m, const model_config *c, const char *prefix
     return shape;
 }
 
+kv_shape decoder_kv_as(const model *m, const model_config *c, const char *prefix)
+{
+    return kv_of(m, c, prefix, (net_layers){0});
+}
+
 static kv_shape decoder_kv(const model *m)
 {
     return decoder_kv_as(m, model_get_config(m), "");
+}
+
+static kv_shape decoder_kv_part(const model *m, net_layers part)
+{
+    return kv_of(m, model_get_config(m), "", part);
 }
 
 /* ---- the step --------------------------------------------------------------------------------------- */
@@ -289,6 +323,25 @@ static void run_head(pass *p, const step *s)
     }
 }
 
+/* The stream as another stage left it. */
+static void take_rows(pass *p, const step *s)
+{
+    size_t t, end;
+    rows_use(&p->l, {&p->x, WRITE_MINE});
+    rows_share(&p->l, &p->x, &t, &end);
+    if (t < end)
+        memcpy(rows_at(&p->x, t), s->rows_in + t * p->x.width, (end - t) * p->x.width * sizeof(float));
+}
+
+static void leave_rows(pass *p, const step *s)
+{
+    size_t t, end;
+    rows_use(&p->l, {&p->x, READ_MINE});
+    rows_share(&p->l, &p->x, &t, &end);
+    if (t < end)
+        memcpy(s->rows_out + t * p->x.width, rows_at(&p->x, t), (end - t) * p->x.width * sizeof(float));
+}
+
 static void run_step(void *arg, team_member *m)
 {
     const step *s = arg;
@@ -297,9 +350,34 @@ static void run_step(void *arg, team_member *m)
     pass_open(&p, &d->space, m, s->n_tokens);
     if (s->adapted) p.l.adapters = d->token_adapter;
     rows narrow = rows_of(d->narrow, s->n_tokens, d->embed.n_in);
-    blk_embed(&p.l, &d->embed, token_at, s, &narrow, &p.x);
-    for (size_t i = 0; i < d->c->n_layer; i++) layer_run(&p, &d->layers[i]);
+    if (s->rows_in)
+        take_rows(&p, s);
+    else
+        blk_embed(&p.l, &d->embed, token_at, s, &narrow, &p.x);
+    for (size_t i = 0; i < d->end - d->first; i++) layer_run(&p, &d->layers[i]);
+    if (s->rows_out)
+        leave_rows(&p, s);
+    else
+        run_head(&p, s);
+}
+
+/* The head over rows that came back: they are the wanted ones and nothing else. */
+static void run_finish(void *arg, team_member *m)
+{
+    const step *s = arg;
+    pass p = {.c = s->d->c};
+    pass_open(&p, &s->d->space, m, s->n_rows);
+    take_rows(&p, s);
     run_head(&p, s);
+}
+
+static void lay_out_row(step *s, size_t token, size_t item, size_t at)
+{
+    decoder *d = s->d;
+    d->row_token[s->n_rows] = (uint32_t)token;
+    d->row_item[s->n_rows] = (uint32_t)item;
+    d->row_adapter[s->n_rows] = s->attend.items[item].adapter;
+    d->row_at[s->n_rows++] = (uint32_t)at;
 }
 
 static void lay_out(step *s, size_t n_items)
@@ -308,8 +386,8 @@ static void lay_out(step *s, size_t n_items)
     s->attend.all_single = true;
     for (size_t i = 0; i < n_items; i++) {
         const net_item *it = &s->attend.items[i];
-        assert(s->n_tokens + it->n <= d->limits.max_tokens && s->n_rows + it->n_out <= d->limits.max_rows &&
-               it->n_out <= it->n);
+        assert(s->n_tokens + it->n <= d->limits.max_tokens && it->n_out <= it->n);
+        assert(s->rows_out || s->n_rows + it->n_out <= d->limits.max_rows);
         assert(it->seq->n_tokens + it->n <= d->limits.n_ctx);
         s->attend.all_single = s->attend.all_single && it->n == 1;
         s->adapted = s->adapted || it->adapter;
@@ -318,11 +396,7 @@ static void lay_out(step *s, size_t n_items)
             d->item[t] = (uint32_t)i;
             d->token_adapter[t] = it->adapter;
             d->place[t] = (token_place){.item = (uint32_t)i, .position = (uint32_t)(it->seq->n_tokens + k)};
-            if (k + it->n_out < it->n) continue;
-            d->row_token[s->n_rows] = (uint32_t)t;
-            d->row_item[s->n_rows] = (uint32_t)i;
-            d->row_adapter[s->n_rows] = it->adapter;
-            d->row_at[s->n_rows++] = (uint32_t)(k + it->n_out - it->n);
+            if (!s->rows_out && k + it->n_out >= it->n) lay_out_row(s, t, i, k + it->n_out - it->n);
         }
     }
 }
@@ -364,25 +438,55 @@ void decoder_cross(net *n, team *t, const adapter *a, const float *values, size_
     team_run(t, keep_rows, &j);
 }
 
+static step step_of(decoder *d, const kv *cache, const net_item *items)
+{
+    return (step){.d = d,
+                  .attend = {.cache = cache,
+                             .items = items,
+                             .place = d->place,
+                             .scores = d->scores,
+                             .scores_width = d->scores_width},
+                  .cross = {.items = items,
+                            .item = d->item,
+                            .scores = d->cross_scores,
+                            .scores_width = d->cross_width,
+                            .c = d->c}};
+}
+
 static void decoder_decode(net *n, team *t, const kv *cache, const net_item *items, size_t n_items,
                            net_row_fn fn, void *user)
 {
-    decoder *d = (decoder *)n;
-    step s = {.d = d,
-              .attend = {.cache = cache,
-                         .items = items,
-                         .place = d->place,
-                         .scores = d->scores,
-                         .scores_width = d->scores_width},
-              .cross = {.items = items,
-                        .item = d->item,
-                        .scores = d->cross_scores,
-                        .scores_width = d->cross_width,
-                        .c = d->c},
-              .fn = fn,
-              .user = user};
+    step s = step_of((decoder *)n, cache, items);
+    assert(s.d->first == 0 && s.d->end == s.d->c->n_layer);
+    s.fn = fn;
+    s.user = user;
     lay_out(&s, n_items);
     if (s.n_tokens > 0) team_run(t, run_step, &s);
+}
+
+static void decoder_walk(net *n, team *t, const kv *cache, const net_item *items, size_t n_items, float *rows)
+{
+    step s = step_of((decoder *)n, cache, items);
+    s.rows_in = s.d->first > 0 ? rows : NULL;
+    s.rows_out = rows;
+    lay_out(&s, n_items);
+    if (s.n_tokens > 0) team_run(t, run_step, &s);
+}
+
+static void decoder_finish(net *n, team *t, const net_item *items, size_t n_items, const float *rows,
+                           net_row_fn fn, void *user)
+{
+    step s = step_of((decoder *)n, NULL, items);
+    assert(s.d->first == 0);
+    s.rows_in = rows;
+    s.fn = fn;
+    s.user = user;
+    for (size_t i = 0; i < n_items; i++) {
+        assert(s.n_rows + items[i].n_out <= s.d->limits.max_rows);
+        s.adapted = s.adapted || items[i].adapter;
+        for (size_t at = 0; at < items[i].n_out; at++) lay_out_row(&s, s.n_rows, i, at);
+    }
+    if (s.n_rows > 0) team_run(t, run_finish, &s);
 }
 
 const net_ops decoder_ops = {.name = "decoder",
@@ -390,4 +494,7 @@ const net_ops decoder_ops = {.name = "decoder",
                              .load = decoder_load,
                              .free = decoder_free,
                              .kv = decoder_kv,
-                             .decode = decoder_decode};
+                             .decode = decoder_decode,
+                             .kv_part = decoder_kv_part,
+                             .walk = decoder_walk,
+                             .finish = decoder_finish};

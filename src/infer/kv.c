@@ -37,6 +37,14 @@ static int lay_out(kv *c, const kv_shape *s, shoal_err *err)
     return 0;
 }
 
+int kv_page_bytes(const kv_shape *shape, size_t *ret, shoal_err *err)
+{
+    kv plan;
+    int rc = lay_out(&plan, shape, err);
+    if (rc == 0) *ret = plan.page_bytes;
+    return rc;
+}
+
 static int map_memory(kv *c, shoal_err *err)
 {
     c->memory_bytes = (size_t)c->n_pages * c->page_bytes;
@@ -162,6 +170,13 @@ static void page_ref(kv *c, uint32_t page)
     if (c->pages[page].uid) lru_remove(c, page);
 }
 
+static void page_put_free(kv *c, uint32_t page)
+{
+    c->pages[page].lru_next = c->free_head;
+    c->free_head = page;
+    c->n_free++;
+}
+
 static void page_unref(kv *c, uint32_t page)
 {
     assert(c->pages[page].n_refs > 0);
@@ -171,9 +186,7 @@ static void page_unref(kv *c, uint32_t page)
         lru_append(c, page);
         return;
     }
-    c->pages[page].lru_next = c->free_head;
-    c->free_head = page;
-    c->n_free++;
+    page_put_free(c, page);
 }
 
 /* Touched pages first, so that resident memory grows only when it must; then fresh ones; only then is
@@ -290,6 +303,7 @@ int kv_fork(kv *c, kv_seq *to, const kv_seq *from)
         uint32_t page = to->pages[to->n_pages++] = page_take(c);
         memcpy(c->memory + page * c->page_bytes, c->memory + from->pages[from->n_registered] * c->page_bytes,
                c->page_bytes);
+        if (c->copied) c->copied(c->copied_user, from->pages[from->n_registered], page);
     }
     to->n_tokens = from->n_tokens;
     to->n_registered = from->n_registered;
@@ -303,4 +317,15 @@ void kv_release(kv *c, kv_seq *s)
     while (s->n_pages > 0) page_unref(c, s->pages[--s->n_pages]);
     s->n_tokens = s->n_registered = 0;
     s->chain = chain_start(s->salt);
+}
+
+void kv_forget(kv *c)
+{
+    assert(c->n_used == 0);
+    while (c->lru_head != NONE) {
+        uint32_t page = c->lru_head;
+        lru_remove(c, page);
+        forget(c, page);
+        page_put_free(c, page);
+    }
 }

@@ -44,6 +44,9 @@ typedef struct kv {
     uint32_t lru_head, lru_tail; /* registered, unreferenced; head goes first */
     uint32_t n_lru;
     uint64_t last_uid;
+    /* Somebody who mirrors the pages elsewhere: page `to` has become a copy of `from`. NULL: nobody. */
+    void (*copied)(void *user, uint32_t from, uint32_t to);
+    void *copied_user;
 } kv;
 
 /* One sequence's pages. Zero it, then kv_seq_init. */
@@ -56,6 +59,8 @@ typedef struct kv_seq {
     uint64_t chain;      /* uid of the last registered page, or the salt's name */
 } kv_seq;
 
+/* Bytes of a page; SHOAL_EINVALID for a shape that is absurd. */
+int kv_page_bytes(const kv_shape *shape, size_t *ret, shoal_err *err);
 /* As many pages as fit in max_bytes; SHOAL_ELIMIT when not even one does. */
 int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err);
 void kv_free(kv *c);
@@ -82,6 +87,8 @@ void kv_commit(kv *c, kv_seq *s, const int32_t *ids, size_t n_tokens);
 int kv_fork(kv *c, kv_seq *to, const kv_seq *from);
 /* Give all pages back; registered ones stay in the cache while there is room. */
 void kv_release(kv *c, kv_seq *s);
+/* No page that is registered is known any more. No sequence holds any. */
+void kv_forget(kv *c);
 
 /* Keys [head_dim][KV_PAGE_TOKENS] resp. values [KV_PAGE_TOKENS][head_dim] of one head of one layer in
  * page number `page` of the sequence. */

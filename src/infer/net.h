@@ -48,7 +48,7 @@ typedef struct net_input {
     size_t n_at;
     float *
         state; /* recurrent: [net_state_floats] that the step goes on from and leaves; NULL: zeros, dropped */
-    bool every; /* recurrent: logits of every row, not only of the last */
+    bool every;             /* recurrent: logits of every row, not only of the last */
     const adapter *adapter; /* NULL: the model as it is */
     /* Out: values[rows][cols], valid until the next step. What they are follows from the model's task:
      * classify, rerank, image, score: logits[1][n_labels]; tag: logits[n][n_labels]; embed: [1][n_embd];
@@ -57,9 +57,15 @@ typedef struct net_input {
     size_t rows, cols;
 } net_input;
 
+/* Layers [first, end) of a network that is cut into stages; end 0: all of them. */
+typedef struct net_layers {
+    size_t first, end;
+} net_layers;
+
 /* What a step is bounded by. */
 typedef struct net_limits {
-    size_t n_ctx;                /* positions of one sequence */
+    net_layers part; /* nothing else of the network is read or kept (NET_DECODES without NET_CROSS) */
+    size_t n_ctx;    /* positions of one sequence */
     size_t max_tokens, max_rows; /* decode: tokens and wanted rows of a step */
     size_t max_inputs;           /* encode: inputs of a step, */
     size_t max_positions;        /* and their tokens or frames together */
@@ -85,6 +91,17 @@ typedef struct net_ops {
     kv_shape (*kv)(const model *m);
     /* Within the limits given to load (asserted). The thread that owns t; fn is called before it returns. */
     void (*decode)(net *n, team *t, const kv *cache, const net_item *items, size_t n_items, net_row_fn fn,
+                   void *user);
+    /* A decoder in stages, each a net of its own with a cache of its own; NULL: it cannot be cut. Layer 0's
+     * has the embeddings and the head, too. kv_part: the cache of a part, of the same type for all parts.
+     * walk: rows[tokens][n_embd], the stream as the stage before left it, becomes what this one makes of it;
+     * the first embeds ids and only writes rows. Later stages look at no ids. finish, of the first, when the
+     * last stage's rows are back, the wanted ones alone, in order: rows[sum of n_out][n_embd]. It looks at
+     * n_out and adapter of the items, not at their sequences. walk, ..., finish make the bits of one decode.
+     */
+    kv_shape (*kv_part)(const model *m, net_layers part);
+    void (*walk)(net *n, team *t, const kv *cache, const net_item *items, size_t n_items, float *rows);
+    void (*finish)(net *n, team *t, const net_item *items, size_t n_items, const float *rows, net_row_fn fn,
                    void *user);
     void (*encode)(net *n, team *t, net_input *items, size_t n_items);
     /* Positions that the encoder makes of an input (SHOAL_ELIMIT, SHOAL_EINVALID: it cannot), and the most

@@ -1,0 +1,244 @@
+/* stage.c: the layers of a stage and the pages that its steps name; see stage.h. */
+#include "infer/stage.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "base/sys.h"
+
+#define STEP_TOKENS 256      /* beside the batch; engine.c's PREFILL_ALONE_MAX */
+#define SOON_NS     5000000u /* what a step asks the arbiter for */
+
+struct stage {
+    const model_config *c;
+    const net_ops *ops;
+    net *net;
+    team *team;
+    kv *kv;
+    arbiter *arbiter;
+    stage_facts facts;
+    net_item *items; /* [max_items], as is the next */
+    kv_seq *seqs;
+    uint32_t *writer; /* [n_pages]: which item of the step writes the page, counted from 1; 0: none */
+};
+
+int stage_check_part(const model_config *c, net_layers part, shoal_err *err)
+{
+    const net_ops *ops = net_ops_for(c, err);
+    if (!ops) return SHOAL_EUNSUPPORTED;
+    if (!ops->walk)
+        return err_set(err, SHOAL_EINVALID,
+                       "only networks that generate from their prompt alone can be cut "
+                       "into stages");
+    if (part.first >= part.end || part.end > c->n_layer)
+        return err_set(err, SHOAL_EINVALID,
+                       "layers %zu:%zu of a model with %zu: give FIRST:END, with END "
+                       "behind the last of them",
+                       part.first, part.end, c->n_layer);
+    return 0;
+}
+
+static int make_cache(stage *s, const model *m, const stage_options *o, shoal_err *err)
+{
+    kv_shape shape = s->ops->kv_part(m, o->part);
+    int rc = kv_new(&s->kv, &shape, o->kv_bytes ? o->kv_bytes : (size_t)64 << 20, err);
+    if (rc) return rc;
+    size_t max_batch = o->max_batch ? o->max_batch : 32, n_ctx = s->c->n_ctx;
+    if (o->n_ctx && o->n_ctx < n_ctx) n_ctx = o->n_ctx;
+    s->facts = (stage_facts){.first = o->part.first,
+                             .end = o->part.end,
+                             .n_layer = s->c->n_layer,
+                             .n_embd = s->c->n_embd,
+                             .n_ctx = n_ctx,
+                             .n_pages = s->kv->n_pages,
+                             .max_items = max_batch,
+                             .max_tokens = max_batch + STEP_TOKENS};
+    s->items = calloc(max_batch, sizeof *s->items);
+    s->seqs = calloc(max_batch, sizeof *s->seqs);
+    s->writer = calloc(s->kv->n_pages, sizeof *s->writer);
+    return s->items && s->seqs && s->writer ? 0 : err_nomem(err);
+}
+
+static int start(stage *s, const model *m, const stage_options *o, shoal_err *err)
+{
+    isa set;
+    int rc = stage_check_part(s->c, o->part, err);
+    if (rc) return rc;
+    if (o->part.first == 0)
+        return err_set(err, SHOAL_EINVALID,
+                       "layers from 0 on belong to the first stage, which needs the "
+                       "addresses of the others");
+    s->ops = net_ops_for(s->c, err);
+    s->arbiter = o->arbiter;
+    if ((rc = isa_choose(&set, err)) != 0) return rc;
+    rc = team_new(&s->team, o->n_threads > 0 ? o->n_threads : sys_core_count(), set, err);
+    if (rc == 0) rc = make_cache(s, m, o, err);
+    if (rc) return rc;
+    net_limits limits = {
+        .part = o->part, .n_ctx = s->facts.n_ctx, .max_tokens = s->facts.max_tokens, .max_rows = 1};
+    return s->ops->load(&s->net, m, s->team, &limits, err);
+}
+
+int stage_new(stage **ret, model *m, const stage_options *o, shoal_err *err)
+{
+    stage *s = calloc(1, sizeof *s);
+    if (!s) return err_nomem(err);
+    s->c = model_get_config(m);
+    int rc = start(s, m, o, err);
+    if (rc) {
+        stage_free(s);
+        return rc;
+    }
+    model_drop_weights(m);
+    *ret = s;
+    return 0;
+}
+
+void stage_free(stage *s)
+{
+    if (!s) return;
+    if (s->net) s->ops->free(s->net);
+    kv_free(s->kv);
+    team_free(s->team);
+    free(s->items);
+    free(s->seqs);
+    free(s->writer);
+    free(s);
+}
+
+void stage_get_facts(const stage *s, stage_facts *ret)
+{
+    *ret = s->facts;
+}
+
+void stage_reset(stage *s)
+{
+    madvise(s->kv->memory, s->kv->memory_bytes, MADV_DONTNEED); /* anonymous: zeros from now on */
+}
+
+/* ---- what a step may be --------------------------------------------------------------------------- */
+
+size_t stage_rows(const stage_step *step)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < step->n_items; i++) n += step->items[i].n;
+    return n;
+}
+
+size_t stage_wanted(const stage_step *step)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < step->n_items; i++) n += step->items[i].n_out;
+    return n;
+}
+
+static int check_item(const stage *s, const stage_item *it, size_t i, size_t n_left, shoal_err *err)
+{
+    const stage_facts *f = &s->facts;
+    if (it->n == 0 || it->n > n_left || it->n_out > it->n)
+        return err_set(err, SHOAL_EINVALID, "item %zu has %zu rows, %zu wanted, and %zu rows are left", i,
+                       it->n, it->n_out, n_left);
+    if (it->position > f->n_ctx || it->n > f->n_ctx - it->position)
+        return err_set(err, SHOAL_EINVALID, "item %zu computes positions %zu to %zu of a context of %zu", i,
+                       it->position, it->position + it->n, f->n_ctx);
+    if (it->n_pages != (it->position + it->n + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS)
+        return err_set(err, SHOAL_EINVALID, "item %zu brings %zu pages for %zu positions", i, it->n_pages,
+                       it->position + it->n);
+    for (size_t k = 0; k < it->n_pages; k++)
+        if (it->pages[k] >= f->n_pages)
+            return err_set(err, SHOAL_EINVALID, "item %zu names page %u; there are %zu", i, it->pages[k],
+                           f->n_pages);
+    return 0;
+}
+
+/* Pages of item i from `from` on: noted as its own; false when another has one. */
+static bool claim(stage *s, const stage_item *it, size_t i, size_t from)
+{
+    for (size_t k = from; k < it->n_pages; k++) {
+        uint32_t *w = &s->writer[it->pages[k]];
+        if (*w != 0) return false;
+        *w = (uint32_t)i + 1;
+    }
+    return true;
+}
+
+/* What one item writes no other reads or writes, nor itself as another position: items run side by side. */
+static bool apart(stage *s, const stage_step *step)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < step->n_items; i++)
+        ok = claim(s, &step->items[i], i, step->items[i].position / KV_PAGE_TOKENS);
+    for (size_t i = 0; ok && i < step->n_items; i++)
+        for (size_t k = 0; ok && k < step->items[i].position / KV_PAGE_TOKENS; k++)
+            ok = s->writer[step->items[i].pages[k]] == 0;
+    for (size_t i = 0; i < step->n_items; i++)
+        for (size_t k = 0; k < step->items[i].n_pages; k++) s->writer[step->items[i].pages[k]] = 0;
+    return ok;
+}
+
+static int check_step(stage *s, const stage_step *step, size_t n_rows, shoal_err *err)
+{
+    if (step->n_items > s->facts.max_items || n_rows > s->facts.max_tokens)
+        return err_set(err, SHOAL_EINVALID,
+                       "a step of %zu items and %zu rows is over the %zu items and %zu "
+                       "rows there is room for: give all stages the same --max-batch",
+                       step->n_items, n_rows, s->facts.max_items, s->facts.max_tokens);
+    size_t left = n_rows;
+    for (size_t i = 0; i < step->n_items; i++) {
+        int rc = check_item(s, &step->items[i], i, left, err);
+        if (rc) return rc;
+        left -= step->items[i].n;
+    }
+    if (left > 0) return err_set(err, SHOAL_EINVALID, "%zu rows belong to no item", left);
+    for (size_t i = 0; i < step->n_copies; i++)
+        if (step->copies[i].from >= s->facts.n_pages || step->copies[i].to >= s->facts.n_pages)
+            return err_set(err, SHOAL_EINVALID, "page %u is to be copied to %u; there are %zu",
+                           step->copies[i].from, step->copies[i].to, s->facts.n_pages);
+    if (!apart(s, step))
+        return err_set(err, SHOAL_EINVALID, "a page is written by one item and used by another");
+    return 0;
+}
+
+/* ---- the step ------------------------------------------------------------------------------------- */
+
+static void copy_pages(stage *s, const stage_step *step)
+{
+    for (size_t i = 0; i < step->n_copies; i++) {
+        stage_copy c = step->copies[i];
+        if (c.from != c.to)
+            memcpy(s->kv->memory + c.to * s->kv->page_bytes, s->kv->memory + c.from * s->kv->page_bytes,
+                   s->kv->page_bytes);
+    }
+}
+
+int stage_run(stage *s, const stage_step *step, float *rows, size_t n_rows, shoal_err *err)
+{
+    int rc = check_step(s, step, n_rows, err);
+    if (rc) return rc;
+    copy_pages(s, step);
+    for (size_t i = 0; i < step->n_items; i++) {
+        const stage_item *it = &step->items[i];
+        s->seqs[i] =
+            (kv_seq){.pages = (uint32_t *)it->pages, .n_pages = it->n_pages, .n_tokens = it->position};
+        s->items[i] = (net_item){.seq = &s->seqs[i], .n = it->n};
+    }
+    if (s->arbiter) arbiter_acquire(s->arbiter, clock_ns() + SOON_NS);
+    s->ops->walk(s->net, s->team, s->kv, s->items, step->n_items, rows);
+    if (s->arbiter) arbiter_release(s->arbiter);
+    return 0;
+}
+
+size_t stage_keep_wanted(const stage_step *step, float *rows, size_t n_embd)
+{
+    size_t at = 0, kept = 0;
+    for (size_t i = 0; i < step->n_items; i++) {
+        const stage_item *it = &step->items[i];
+        at += it->n;
+        memmove(rows + kept * n_embd, rows + (at - it->n_out) * n_embd, it->n_out * n_embd * sizeof *rows);
+        kept += it->n_out;
+    }
+    return kept;
+}
