@@ -14,6 +14,11 @@
 #define ALONE_MAX 256
 #define ALONE_S   0.012 /* a prefill chunk takes about this long, so that others get their turn */
 
+#define READY_MS   20 /* a look at who was cancelled, while a stage is away */
+#define LOSSES_MAX 5
+
+static const char LOST[] = "a stage of the model was lost each of the five times that this was computed";
+
 /* ---- admitting ------------------------------------------------------------------------------------ */
 
 void decode_release(engine *e, session *s)
@@ -69,8 +74,8 @@ static void note_places(engine *e)
 {
     for (size_t i = 0; i < e->n_running; i++) {
         const session *s = e->running[i];
-        e->places[i] =
-            (batch_place){.group = s->job.group, .n_stint = s->n_stint, .fixed = s->probe_out != NULL};
+        bool fixed = s->probe_out != NULL || s->aloft;
+        e->places[i] = (batch_place){.group = s->job.group, .n_stint = s->n_stint, .fixed = fixed};
     }
 }
 
@@ -96,6 +101,7 @@ static void leave_place(engine *e, session *s, void (*back)(job_queue *, job *))
 {
     decode_release(e, s);
     session_drop_cross(s);
+    s->launched = 0;
     loop_take_out(e, s, back);
 }
 
@@ -132,7 +138,8 @@ static bool admit_one(engine *e)
 static void rest_paused(engine *e)
 {
     for (size_t i = e->n_running; i-- > 0;)
-        if (atomic_load(&e->running[i]->job.paused)) leave_place(e, e->running[i], queue_push);
+        if (!e->running[i]->aloft && atomic_load(&e->running[i]->job.paused))
+            leave_place(e, e->running[i], queue_push);
 }
 
 void decode_admit(engine *e)
@@ -143,10 +150,12 @@ void decode_admit(engine *e)
     atomic_store_explicit(&e->stats.n_running, e->n_running, memory_order_relaxed);
 }
 
-/* The youngest makes room for the tokens of an older one. */
-static void preempt_youngest(engine *e)
+/* The youngest of those that are here makes room for the tokens of an older one. */
+static session *youngest(const engine *e)
 {
-    leave_place(e, e->running[e->n_running - 1], queue_push_front);
+    size_t i = e->n_running;
+    while (e->running[i - 1]->aloft) i--;
+    return e->running[i - 1];
 }
 
 /* ---- the step ------------------------------------------------------------------------------------- */
@@ -154,8 +163,9 @@ static void preempt_youngest(engine *e)
 /* Called by team members, on different rows at a time. */
 static void on_row(void *user, team_member *m, size_t item, size_t at, float *logits)
 {
-    engine *e = user;
-    session *s = e->item_session[item];
+    const engine_step *w = user;
+    engine *e = w->e;
+    session *s = w->item_session[item];
     size_t n_vocab = e->c->n_vocab;
     if (s->probe_out) {
         size_t first = s->kv.n_tokens - (s->n_prompt - s->n_probe);
@@ -175,29 +185,47 @@ static size_t prefill_alone(const engine *e)
     return n < ALONE_MIN ? ALONE_MIN : n > ALONE_MAX ? ALONE_MAX : n;
 }
 
-static void add_stepper(engine *e, session *s, session *of)
+static void add_stepper(engine_step *w, session *s, session *of)
 {
-    e->stepper_of[e->n_steppers] = of;
-    e->steppers[e->n_steppers++] = s;
+    w->stepper_of[w->n_steppers] = of;
+    w->steppers[w->n_steppers++] = s;
 }
 
-static void gather(engine *e)
+/* With stages, those that run are dealt out to as many steps as can be under way, so that none of the stages
+ * waits for another; who was in a step the longest ago goes first. */
+static void pick(engine *e)
 {
-    e->n_steppers = 0;
-    for (size_t i = 0; i < e->n_running; i++) {
-        session *s = e->running[i];
-        for (size_t k = 0; s->lanes && k < s->lanes->n; k++) add_stepper(e, s->lanes->lane[k], s);
-        if (!s->lanes) add_stepper(e, s, s);
+    size_t n = (e->n_running + e->depth - 1) / e->depth;
+    for (size_t i = 0; i < e->n_running; i++) e->running[i]->picked = e->depth == 1;
+    for (session *best = NULL; e->depth > 1 && n > 0; n--, best = NULL) {
+        for (size_t i = 0; i < e->n_running; i++) {
+            session *s = e->running[i];
+            if (!s->aloft && !s->picked && (!best || s->launched < best->launched)) best = s;
+        }
+        if (!best) return;
+        best->picked = true;
     }
 }
 
-static void plan(engine *e)
+static void gather(engine *e, engine_step *w)
 {
-    gather(e);
-    for (size_t i = 0; i < e->n_steppers; i++) {
-        const session *s = e->steppers[i];
+    w->n_steppers = 0;
+    pick(e);
+    for (size_t i = 0; i < e->n_running; i++) {
+        session *s = e->running[i];
+        if (!s->picked) continue;
+        for (size_t k = 0; s->lanes && k < s->lanes->n; k++) add_stepper(w, s->lanes->lane[k], s);
+        if (!s->lanes) add_stepper(w, s, s);
+    }
+}
+
+static void plan(engine *e, engine_step *w)
+{
+    gather(e, w);
+    for (size_t i = 0; i < w->n_steppers; i++) {
+        const session *s = w->steppers[i];
         size_t done = s->kv.n_tokens, quiet = s->probe_out ? s->n_prompt - s->n_probe : 0;
-        e->entries[i] = (batch_entry){.pending = session_waits(e->stepper_of[i]) ? 0 : session_pending(s),
+        w->entries[i] = (batch_entry){.pending = session_waits(w->stepper_of[i]) ? 0 : session_pending(s),
                                       .probe = s->probe_out != NULL,
                                       .n_quiet = quiet > done ? quiet - done : 0};
     }
@@ -206,16 +234,16 @@ static void plan(engine *e)
                            .shared = alone < e->o.prefill_chunk ? alone : e->o.prefill_chunk,
                            .probe_rows = PROBE_ROWS,
                            .turn = (size_t)atomic_load_explicit(&e->stats.n_steps, memory_order_relaxed)};
-    batch_plan(e->entries, e->n_steppers, &limits);
+    batch_plan(w->entries, w->n_steppers, &limits);
 }
 
 /* Pages for the tokens of stepper i; false when its own session had to leave for want of them. */
-static bool reserve_one(engine *e, size_t i)
+static bool reserve_one(engine *e, engine_step *w, size_t i)
 {
-    while (kv_reserve(e->kv, &e->steppers[i]->kv, e->entries[i].n)) {
-        bool itself = e->running[e->n_running - 1] == e->stepper_of[i];
-        preempt_youngest(e);
-        if (itself) return false;
+    while (kv_reserve(e->kv, &w->steppers[i]->kv, w->entries[i].n)) {
+        session *last = youngest(e);
+        leave_place(e, last, queue_push_front);
+        if (last == w->stepper_of[i]) return false;
     }
     return true;
 }
@@ -227,33 +255,39 @@ static bool runs(const engine *e, const session *s)
     return false;
 }
 
-/* Pages for what is planned, oldest first; whoever is youngest makes room. */
-static size_t reserve(engine *e)
+static void add_item(engine_step *w, size_t i)
 {
-    size_t n_items = 0, first = 0; /* the first item of its session */
-    for (size_t i = 0; i < e->n_steppers; i++) {
-        session *s = e->steppers[i];
-        size_t n = e->entries[i].n;
-        if (i == 0 || e->stepper_of[i] != e->stepper_of[i - 1]) first = n_items;
-        if (!runs(e, e->stepper_of[i])) break; /* nor do those behind it */
-        if (n == 0) continue;
-        if (!reserve_one(e, i)) {
-            n_items = first;
+    session *s = w->steppers[i], *of = w->stepper_of[i];
+    size_t n = w->entries[i].n;
+    bool last = n == session_pending(s);
+    s->n_planned = n;
+    s->has_next = last && !s->probe_out;
+    w->item_session[w->n_items] = s;
+    w->item_of[w->n_items] = of;
+    w->items[w->n_items++] = (net_item){.seq = &s->kv,
+                                        .ids = s->ids + s->kv.n_tokens,
+                                        .n = n,
+                                        .n_out = s->probe_out ? (w->entries[i].n_quiet ? 0 : n) : last,
+                                        .cross = of->cross,
+                                        .n_cross = of->n_cross,
+                                        .adapter = of->adapter};
+}
+
+/* Pages for what is planned, oldest first; whoever is youngest makes room. */
+static void reserve(engine *e, engine_step *w)
+{
+    size_t first = 0; /* the first item of its session */
+    w->n_items = 0;
+    for (size_t i = 0; i < w->n_steppers; i++) {
+        if (i == 0 || w->stepper_of[i] != w->stepper_of[i - 1]) first = w->n_items;
+        if (!runs(e, w->stepper_of[i])) break; /* nor do those behind it */
+        if (w->entries[i].n == 0) continue;
+        if (!reserve_one(e, w, i)) {
+            w->n_items = first;
             break;
         }
-        bool last = n == session_pending(s);
-        s->n_planned = n;
-        s->has_next = last && !s->probe_out;
-        e->item_session[n_items] = s;
-        e->items[n_items++] = (net_item){.seq = &s->kv,
-                                         .ids = s->ids + s->kv.n_tokens,
-                                         .n = n,
-                                         .n_out = s->probe_out ? (e->entries[i].n_quiet ? 0 : n) : last,
-                                         .cross = e->stepper_of[i]->cross,
-                                         .n_cross = e->stepper_of[i]->n_cross,
-                                         .adapter = e->stepper_of[i]->adapter};
+        add_item(w, i);
     }
-    return n_items;
 }
 
 static uint64_t earliest_deadline(const engine *e)
@@ -266,18 +300,24 @@ static uint64_t earliest_deadline(const engine *e)
     return at;
 }
 
-static void measure(engine *e, size_t n_items, double step_s)
+static void count(engine_step *w)
 {
-    size_t n_prefill = 0, n_decode = 0;
-    for (size_t i = 0; i < n_items; i++) {
-        if (e->items[i].n > 1)
-            n_prefill += e->items[i].n;
+    w->n_rows = w->n_prefill = w->n_decode = 0;
+    for (size_t i = 0; i < w->n_items; i++) {
+        w->n_rows += w->items[i].n_out;
+        if (w->items[i].n > 1)
+            w->n_prefill += w->items[i].n;
         else
-            n_decode++;
+            w->n_decode++;
     }
-    if (n_decode == 0) step_average(&e->stats.prefill_tokens_per_s, (double)n_prefill / step_s);
-    if (n_decode == 0) step_learn(e, n_prefill, step_s * 1e3);
-    if (n_prefill == 0) step_average(&e->stats.decode_tokens_per_s, (double)n_decode / step_s);
+}
+
+static void measure(engine *e, const engine_step *w, uint64_t took_ns)
+{
+    double step_s = (double)(took_ns ? took_ns : 1) / 1e9;
+    if (w->n_decode == 0) step_average(&e->stats.prefill_tokens_per_s, (double)w->n_prefill / step_s);
+    if (w->n_decode == 0) step_learn(e, w->n_prefill, step_s * 1e3);
+    if (w->n_prefill == 0) step_average(&e->stats.decode_tokens_per_s, (double)w->n_decode / step_s);
     step_average(&e->stats.step_ms, step_s * 1e3);
     atomic_fetch_add(&e->stats.n_steps, 1);
     atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
@@ -304,6 +344,7 @@ static void hand_out_one(engine *e, session *s, uint64_t now_ns)
     if (s->has_next) {
         session_take(s, now_ns);
         s->n_stint++;
+        s->n_losses = 0;
         atomic_fetch_add(&e->stats.n_generated_tokens, 1);
     } else if (s->probe_out && session_pending(s) == 0) {
         s->finish = FINISH_LENGTH;
@@ -326,6 +367,7 @@ static void hand_out_search(engine *e, session *s, uint64_t now_ns)
         return;
     }
     s->n_stint++;
+    s->n_losses = 0;
     atomic_fetch_add(&e->stats.n_generated_tokens, s->lanes->n);
     if (lanes_advance(s->lanes, e->kv)) return;
     const int32_t *ids = beam_best(s->lanes->search, &n, &logprob);
@@ -333,35 +375,154 @@ static void hand_out_search(engine *e, session *s, uint64_t now_ns)
     leave(e, s, rc, rc == SHOAL_EINVALID ? OTHER_REPLY : NULL);
 }
 
-static void hand_out(engine *e, size_t n_items)
+/* What the step gave those that wait for rows, or those that do not; they are done with it then. */
+static void hand_out(engine *e, engine_step *w, bool aloft)
 {
     uint64_t now = clock_ns();
-    for (size_t i = 0; i < n_items; i++)
-        kv_commit(e->kv, &e->item_session[i]->kv, e->item_session[i]->ids, e->item_session[i]->n_planned);
-    for (size_t i = 0; i < e->n_steppers; i++) {
-        session *s = e->steppers[i], *of = e->stepper_of[i];
-        bool last_of_it = i + 1 == e->n_steppers || e->stepper_of[i + 1] != of;
-        if (!runs(e, of)) continue;
-        if (s == of && e->entries[i].n > 0)
-            hand_out_one(e, s, now);
-        else if (s != of && last_of_it)
+    for (size_t i = 0; i < w->n_items; i++) {
+        session *s = w->item_session[i];
+        if (!s || w->item_of[i]->aloft != aloft) continue;
+        kv_commit(e->kv, &s->kv, s->ids, s->n_planned);
+        w->item_session[i] = NULL;
+    }
+    for (size_t i = 0; i < w->n_steppers; i++) {
+        session *s = w->steppers[i], *of = w->stepper_of[i];
+        if (!of || of->aloft != aloft) continue;
+        bool last_of_it = i + 1 == w->n_steppers || w->stepper_of[i + 1] != of;
+        w->stepper_of[i] = NULL;
+        if (!runs(e, of) || (s != of && !last_of_it)) continue;
+        of->aloft = false;
+        if (s != of)
             hand_out_search(e, of, now);
+        else if (w->entries[i].n > 0)
+            hand_out_one(e, s, now);
     }
 }
 
-void decode_step(engine *e)
+/* The whole network is here. */
+static void compute(engine *e, engine_step *w)
 {
-    plan(e);
-    size_t n_items = reserve(e), n_tokens = 0;
-    if (n_items == 0) return; /* all wait for their sources */
-    for (size_t i = 0; i < n_items; i++) n_tokens += e->items[i].n;
+    size_t n_tokens = w->n_prefill + w->n_decode;
     team *t = step_team(e, n_tokens);
     if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
     uint64_t start = clock_ns();
-    e->ops->decode(e->net, t, e->kv, e->items, n_items, on_row, e);
+    e->ops->decode(e->net, t, e->kv, w->items, w->n_items, on_row, w);
     uint64_t took = clock_ns() - start;
     if (e->o.arbiter) arbiter_release(e->o.arbiter);
     step_note_team(e, n_tokens, t, took);
-    measure(e, n_items, (double)(took ? took : 1) / 1e9);
-    hand_out(e, n_items);
+    measure(e, w, took);
+    hand_out(e, w, false);
+}
+
+/* ---- in stages ------------------------------------------------------------------------------------ */
+
+void decode_abandon(engine *e)
+{
+    for (size_t i = 0; i < e->n_running; i++) e->running[i]->aloft = false;
+    e->n_aloft = 0;
+}
+
+/* A stage is gone with all it kept: everybody is computed again, oldest first. One that was there every time
+ * is not tried for ever, as it may be what ends them. */
+static void lose(engine *e)
+{
+    decode_abandon(e);
+    while (e->n_running > 0) {
+        session *s = e->running[e->n_running - 1];
+        s->n_losses += s->launched > 0;
+        if (s->n_losses == LOSSES_MAX)
+            leave(e, s, SHOAL_EUNAVAILABLE, LOST);
+        else
+            leave_place(e, s, queue_push_front);
+    }
+    kv_forget(e->kv);
+    e->n_copies = 0;
+}
+
+bool decode_ready(engine *e)
+{
+    if (e->o.shards->ready(e->o.shards->user, READY_MS)) return true;
+    lose(e);
+    return false;
+}
+
+static int send_on(engine *e, const engine_step *w)
+{
+    size_t n_rows = 0;
+    for (size_t i = 0; i < w->n_items; i++) {
+        const net_item *it = &w->items[i];
+        e->sent_items[i] = (stage_item){.pages = it->seq->pages,
+                                        .n_pages = it->seq->n_pages,
+                                        .position = it->seq->n_tokens,
+                                        .n = it->n,
+                                        .n_out = it->n_out};
+        n_rows += it->n;
+    }
+    stage_step step = {
+        .copies = e->copies, .n_copies = e->n_copies, .items = e->sent_items, .n_items = w->n_items};
+    e->n_copies = 0;
+    return e->o.shards->send(e->o.shards->user, &step, e->hidden, n_rows);
+}
+
+/* The layers that are here; the rows go on. Who wants none of them goes on, too: the next chunk follows. */
+static void launch(engine *e, engine_step *w)
+{
+    size_t n_tokens = w->n_prefill + w->n_decode;
+    team *t = step_team(e, n_tokens);
+    if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
+    w->start_ns = clock_ns();
+    e->ops->walk(e->net, t, e->kv, w->items, w->n_items, e->hidden);
+    uint64_t took = clock_ns() - w->start_ns;
+    if (e->o.arbiter) arbiter_release(e->o.arbiter);
+    step_note_team(e, n_tokens, t, took);
+    e->n_launched++;
+    for (size_t i = 0; i < w->n_items; i++) {
+        w->item_of[i]->launched = e->n_launched;
+        if (w->items[i].n_out > 0) w->item_of[i]->aloft = true;
+    }
+    if (send_on(e, w)) {
+        lose(e);
+        return;
+    }
+    e->n_aloft++;
+    hand_out(e, w, false);
+}
+
+/* The oldest step is back. */
+static void land(engine *e)
+{
+    engine_step *w = &e->steps[e->first_aloft];
+    const shards *sh = e->o.shards;
+    if (sh->receive(sh->user, e->hidden, w->n_rows)) {
+        lose(e);
+        return;
+    }
+    team *t = step_team(e, w->n_rows ? w->n_rows : 1);
+    if (e->o.arbiter) arbiter_acquire(e->o.arbiter, step_deadline(earliest_deadline(e), SOON_NS));
+    e->ops->finish(e->net, t, w->items, w->n_items, e->hidden, on_row, w);
+    if (e->o.arbiter) arbiter_release(e->o.arbiter);
+    e->first_aloft = (e->first_aloft + 1) % e->depth;
+    e->n_aloft--;
+    measure(e, w, clock_ns() - w->start_ns);
+    hand_out(e, w, true);
+}
+
+/* The next step begins, unless as many as can be are under way or nobody is left to compute for it. */
+void decode_step(engine *e)
+{
+    if (e->n_aloft == e->depth) {
+        land(e);
+        return;
+    }
+    engine_step *w = &e->steps[(e->first_aloft + e->n_aloft) % e->depth];
+    plan(e, w);
+    reserve(e, w);
+    count(w);
+    if (w->n_items > 0 && e->o.shards)
+        launch(e, w);
+    else if (w->n_items > 0)
+        compute(e, w);
+    else if (e->n_aloft > 0)
+        land(e);
+    /* else all wait for their sources */
 }

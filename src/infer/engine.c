@@ -1,6 +1,7 @@
 /* engine.c: an engine's life, what it takes in, and what it says of itself. Its thread is loop.c. */
 #include "infer/engine.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,9 @@
 #define EMBED_CTX         8192 /* of decoders that embed, unless asked for more: their rows are all in memory */
 #define ENC_BATCH_ITEMS   64
 #define PROBE_NS          1000000000u
+
+static const char NO_ADAPTERS[] =
+    "a network in stages takes no adapters: its layers are in several processes";
 
 /* ---- making and freeing ------------------------------------------------------------------------------ */
 
@@ -33,25 +37,83 @@ static void fill_defaults(engine *e, const engine_options *o)
     if (!e->o.n_ctx && e->c->attn.causal && e->n_ctx > EMBED_CTX) e->n_ctx = EMBED_CTX;
 }
 
+static int make_step(engine_step *w, engine *e, shoal_err *err)
+{
+    size_t n = e->o.max_batch;
+    w->e = e;
+    w->items = calloc(n, sizeof *w->items);
+    w->item_session = calloc(n, sizeof *w->item_session);
+    w->item_of = calloc(n, sizeof *w->item_of);
+    w->steppers = calloc(n, sizeof *w->steppers);
+    w->stepper_of = calloc(n, sizeof *w->stepper_of);
+    w->entries = calloc(n, sizeof *w->entries);
+    return w->items && w->item_session && w->item_of && w->steppers && w->stepper_of && w->entries
+               ? 0
+               : err_nomem(err);
+}
+
+static int make_steps(engine *e, shoal_err *err)
+{
+    int rc = 0;
+    e->depth = e->o.shards ? e->o.shards->n_stages : 1;
+    e->steps = calloc(e->depth, sizeof *e->steps);
+    if (!e->steps) return err_nomem(err);
+    for (size_t i = 0; rc == 0 && i < e->depth; i++) rc = make_step(&e->steps[i], e, err);
+    return rc;
+}
+
+/* The bounds of the other stages are this one's, too. */
+static int meet_shards(engine *e, const kv_shape *shape, size_t *kv_bytes, shoal_err *err)
+{
+    const shards *sh = e->o.shards;
+    size_t page, bytes;
+    int rc = kv_page_bytes(shape, &page, err);
+    if (rc) return rc;
+    if (e->o.max_batch > sh->max_items || e->o.max_batch + PREFILL_ALONE_MAX > sh->max_tokens)
+        return err_set(err, SHOAL_EINVALID,
+                       "%zu sequences are to run together, but a stage has room for %zu: give all stages the "
+                       "same --max-batch",
+                       e->o.max_batch, sh->max_items);
+    if (e->n_ctx > sh->n_ctx) e->n_ctx = sh->n_ctx;
+    if (size_mul(page, sh->n_pages, &bytes) == 0 && bytes < *kv_bytes) *kv_bytes = bytes;
+    e->hidden = mem_calloc64((e->o.max_batch + PREFILL_ALONE_MAX) * e->c->n_embd, sizeof *e->hidden);
+    e->sent_items = calloc(e->o.max_batch, sizeof *e->sent_items);
+    e->copies = calloc(e->o.max_batch, sizeof *e->copies);
+    return e->hidden && e->sent_items && e->copies ? 0 : err_nomem(err);
+}
+
+/* A search forks each of its lanes once at most before it computes again, and then the copies are sent. */
+static void note_copy(void *user, uint32_t from, uint32_t to)
+{
+    engine *e = user;
+    assert(e->n_copies < e->o.max_batch);
+    e->copies[e->n_copies++] = (stage_copy){.from = from, .to = to};
+}
+
+static int make_cache(engine *e, shoal_err *err)
+{
+    size_t bytes = e->o.kv_bytes;
+    kv_shape shape = e->o.shards ? e->ops->kv_part(e->m, e->o.shards->part) : e->ops->kv(e->m);
+    int rc = e->o.shards ? meet_shards(e, &shape, &bytes, err) : 0;
+    if (rc == 0) rc = kv_new(&e->kv, &shape, bytes, err);
+    if (rc || !e->o.shards) return rc;
+    e->kv->copied = note_copy;
+    e->kv->copied_user = e;
+    return 0;
+}
+
 static int make_decoder(engine *e, shoal_err *err)
 {
-    kv_shape shape = e->ops->kv(e->m);
-    int rc = kv_new(&e->kv, &shape, e->o.kv_bytes, err);
+    int rc = make_cache(e, err);
+    if (rc == 0) rc = make_steps(e, err);
     if (rc) return rc;
     /* One sequence must fit in the cache when it is alone: then the oldest can always go on. */
     if (kv_capacity_tokens(e->kv) < e->n_ctx) e->n_ctx = kv_capacity_tokens(e->kv);
     size_t n = e->o.max_batch;
     e->running = calloc(n, sizeof *e->running);
-    e->items = calloc(n, sizeof *e->items);
-    e->item_session = calloc(n, sizeof *e->item_session);
-    e->steppers = calloc(n, sizeof *e->steppers);
-    e->stepper_of = calloc(n, sizeof *e->stepper_of);
-    e->entries = calloc(n, sizeof *e->entries);
     e->places = calloc(n, sizeof *e->places);
     e->spaces = calloc((size_t)e->o.n_threads, sizeof *e->spaces);
-    if (!e->running || !e->items || !e->item_session || !e->steppers || !e->stepper_of || !e->entries ||
-        !e->places || !e->spaces)
-        return err_nomem(err);
+    if (!e->running || !e->places || !e->spaces) return err_nomem(err);
     for (int i = 0; i < e->o.n_threads; i++) {
         if (sampler_space_init(&e->spaces[i], e->c->n_vocab)) return err_nomem(err);
     }
@@ -77,7 +139,8 @@ static int make_encoder(engine *e, shoal_err *err)
 
 static int load_net(engine *e, shoal_err *err)
 {
-    net_limits limits = {.n_ctx = e->n_ctx,
+    net_limits limits = {.part = e->o.shards ? e->o.shards->part : (net_layers){0},
+                         .n_ctx = e->n_ctx,
                          .max_tokens = e->o.max_batch + PREFILL_ALONE_MAX,
                          .max_rows = e->o.max_batch + PROBE_ROWS,
                          .max_inputs = e->enc_max,
@@ -91,18 +154,31 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
+static void free_steps(engine *e)
+{
+    for (size_t i = 0; e->steps && i < e->depth; i++) {
+        engine_step *w = &e->steps[i];
+        free(w->items);
+        free(w->item_session);
+        free(w->item_of);
+        free(w->steppers);
+        free(w->stepper_of);
+        free(w->entries);
+    }
+    free(e->steps);
+    free(e->hidden);
+    free(e->sent_items);
+    free(e->copies);
+}
+
 static void destroy(engine *e)
 {
+    free_steps(e);
     if (e->net) e->ops->free(e->net);
     kv_free(e->kv);
     for (int i = 0; e->spaces && i < e->o.n_threads; i++) sampler_space_done(&e->spaces[i]);
     free(e->spaces);
     free(e->running);
-    free(e->items);
-    free(e->item_session);
-    free(e->steppers);
-    free(e->stepper_of);
-    free(e->entries);
     free(e->places);
     free(e->enc_inputs);
     free(e->enc_batch);
@@ -116,11 +192,18 @@ static void destroy(engine *e)
     free(e);
 }
 
+static int check_shards(const engine *e, shoal_err *err)
+{
+    if (e->o.adapter) return err_set(err, SHOAL_EUNSUPPORTED, "%s", NO_ADAPTERS);
+    return stage_check_part(e->c, e->o.shards->part, err);
+}
+
 static int start(engine *e, shoal_err *err)
 {
     isa i;
     if (!(e->ops = net_ops_for(e->c, err))) return SHOAL_EUNSUPPORTED;
-    int rc = isa_choose(&i, err);
+    int rc = e->o.shards ? check_shards(e, err) : 0;
+    if (rc == 0) rc = isa_choose(&i, err);
     if (rc == 0) rc = team_new(&e->team, e->o.n_threads, i, err);
     if (rc == 0 && e->o.n_threads > 1) rc = team_new(&e->solo, 1, i, err);
     if (rc == 0 && (e->ops->roles & NET_DECODES)) rc = make_decoder(e, err);
@@ -194,6 +277,7 @@ size_t engine_width(const engine *e)
 int engine_adapter_load(engine *e, const char *name, const char *path, float strength, shoal_err *err)
 {
     adapter *a;
+    if (e->o.shards) return err_set(err, SHOAL_EUNSUPPORTED, "%s", NO_ADAPTERS);
     int rc = adapters_check_name(name, err);
     if (rc == 0) rc = adapter_open(&a, path, strength, e->m, err);
     if (rc) return rc;

@@ -25,12 +25,15 @@
 typedef struct engine engine;
 
 typedef struct engine_options {
-    int n_threads;          /* 0: sys_core_count() */
-    size_t max_batch;       /* sequences decoding together; 0: 32 */
-    size_t max_queue;       /* requests waiting; 0: 256. Over it: SHOAL_EFULL at submit */
-    size_t n_ctx;           /* 0: the model's, of decoders that embed 8192 at most */
-    size_t kv_bytes;        /* hard ceiling of the KV cache; 0: 64 MiB */
-    size_t prefill_chunk;   /* tokens of prefill in one step while others decode; 0: 64 */
+    int n_threads;        /* 0: sys_core_count() */
+    size_t max_batch;     /* sequences decoding together; 0: 32 */
+    size_t max_queue;     /* requests waiting; 0: 256. Over it: SHOAL_EFULL at submit */
+    size_t n_ctx;         /* 0: the model's, of decoders that embed 8192 at most */
+    size_t kv_bytes;      /* hard ceiling of the KV cache; 0: 64 MiB */
+    size_t prefill_chunk; /* tokens of prefill in one step while others decode; 0: 64 */
+    /* This is the first stage of a network whose other layers are elsewhere (infer/shards.h); it outlives the
+     * engine. No adapters. NULL: the whole network is here */
+    const struct shards *shards;
     arbiter *arbiter;       /* NULL: the machine is ours */
     const char *adapter;    /* path of the one that requests without a name run with; NULL: none */
     float adapter_strength; /* 0: 1 */

@@ -14,6 +14,7 @@
 #include "infer/pace.h"
 #include "infer/queue.h"
 #include "infer/session.h"
+#include "infer/shards.h"
 
 /* Weights may be any bits, but no answer is made of such numbers. */
 #define ENGINE_NOT_FINITE "the model computed a value that is not a finite number; its weights may be damaged"
@@ -42,6 +43,20 @@ typedef struct enc_entry {
     session *session;
 } enc_entry;
 
+/* Sequences that compute together. Under shards several such steps are under way at a time: `aloft`, while
+ * their rows are at the other stages. */
+typedef struct engine_step {
+    struct engine *e;
+    net_item *items; /* [max_batch], as are all */
+    session **item_session, **item_of;
+    session **steppers;   /* who computes: those that run, and the lanes of beam searches for these */
+    session **stepper_of; /* the running one that a stepper belongs to: itself or its search; NULL: over */
+    batch_entry *entries;
+    size_t n_steppers, n_items, n_rows; /* n_rows: wanted */
+    size_t n_prefill, n_decode;         /* tokens of input, and items of one token */
+    uint64_t start_ns;
+} engine_step;
+
 struct engine {
     model *m;
     const model_config *c;
@@ -57,13 +72,15 @@ struct engine {
     sampler_space *spaces; /* one a member */
     session **running;     /* [max_batch], oldest first; changed under `lock`, by the engine thread */
     size_t n_running;
-    net_item *items; /* [max_batch] */
-    session **item_session;
-    session **steppers;   /* who computes: those that run, and the lanes of beam searches for these */
-    session **stepper_of; /* the running one that a stepper belongs to: itself or its search */
-    size_t n_steppers;
-    batch_entry *entries; /* [max_batch], as are the next */
-    batch_place *places;
+    batch_place *places; /* [max_batch] */
+    engine_step *steps;  /* [depth]; those aloft are first_aloft ..., modulo depth */
+    size_t depth, first_aloft, n_aloft;
+    uint64_t n_launched;
+    /* Under shards (e->o.shards) */
+    float *hidden;          /* [max_tokens][n_embd] */
+    stage_item *sent_items; /* [max_batch], as is the next */
+    stage_copy *copies;     /* of pages, that the next step brings to the others */
+    size_t n_copies;
     /* NET_ENCODES */
     net_input *enc_inputs; /* [enc_max], as is the next */
     enc_entry *enc_batch;
@@ -96,6 +113,10 @@ void loop_take_out(engine *e, session *s, void (*back)(job_queue *, job *));
 void encode_step(engine *e);
 void encode_fail(engine *e, enc_job *j, int status, const char *message);
 void encode_free(enc_job *j); /* NULL is fine */
+/* decode.c. Under shards: all stages are there. False: some time has passed, and whoever ran waits to be
+ * computed again if a stage was lost. */
+bool decode_ready(engine *e);
+void decode_abandon(engine *e); /* what is aloft comes back to nobody */
 /* decode.c. Who rests leaves, who is next comes in; then one step of those who run. */
 void decode_admit(engine *e);
 void decode_release(engine *e, session *s); /* its pages and those of its lanes */

@@ -69,7 +69,7 @@ static void reap(engine *e)
     }
     for (size_t i = e->n_running; i-- > 0;) {
         session *s = e->running[i];
-        if (!queue_is_dead(&s->job, now)) continue;
+        if (s->aloft || !queue_is_dead(&s->job, now)) continue;
         loop_take_out(e, s, NULL);
         end_early(e, &s->job);
     }
@@ -111,6 +111,7 @@ static bool wait_for_work(engine *e)
 
 static void end_all(engine *e)
 {
+    decode_abandon(e);
     while (e->n_running > 0) {
         session *s = e->running[e->n_running - 1];
         loop_take_out(e, s, NULL);
@@ -129,6 +130,7 @@ void loop_run(engine *e)
 {
     while (wait_for_work(e)) {
         reap(e);
+        if (e->o.shards && !decode_ready(e)) continue;
         if (e->ops->roles & NET_DECODES) decode_admit(e);
         if (e->ops->roles & NET_ENCODES) encode_step(e);
         if (e->n_running > 0) decode_step(e);

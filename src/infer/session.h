@@ -52,6 +52,10 @@ typedef struct session {
     float *probe_out;
     size_t n_probe;
     /* the step that runs */
+    bool aloft;        /* it waits for rows that are at other stages: it keeps its place */
+    bool picked;       /* for the step that is planned */
+    uint64_t launched; /* the last step it was in; 0: none since it has its place */
+    unsigned n_losses; /* stages that were lost with it since its last token */
     size_t n_planned;
     bool has_next;
     sample next;

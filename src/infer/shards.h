@@ -1,0 +1,34 @@
+/* shards.h: the other stages of a network that is cut between layers, as its first stage's engine sees them.
+ *
+ * The engine computes the first layers of a step, sends the rows on and begins another step of other
+ * sequences meanwhile; steps come back in the order in which they were sent, having gone through all stages.
+ * Who carries them is behind this table: worker/shards.h over gRPC, a test within one process.
+ *
+ *     shards_send(sh, &step, rows, n_rows);      ... up to n_stages steps are under way ...
+ *     shards_receive(sh, rows, n_wanted);        the oldest: its wanted rows
+ *
+ * When a stage is lost, so is every step that is under way, and what the stages keep of all sequences: the
+ * engine then computes their tokens again from the start, to the same bits, and nobody notices but by the
+ * time it takes. Engine thread. */
+#ifndef INFER_SHARDS_H
+#define INFER_SHARDS_H
+
+#include "infer/stage.h"
+
+typedef struct shards {
+    size_t n_stages;                              /* with the first; 2 .. SHARDS_MAX */
+    net_layers part;                              /* of the first: from 0 on */
+    size_t n_ctx, n_pages, max_items, max_tokens; /* the least that one of the others has room for */
+    void *user;
+    /* All stages are there. False: wait_ms have passed or, once for every loss, one was lost; what was sent
+     * before is gone. */
+    bool (*ready)(void *user, unsigned wait_ms);
+    /* Copied. SHOAL_EUNAVAILABLE: a stage was lost; ready says when all are there again. */
+    int (*send)(void *user, const stage_step *step, const float *rows, size_t n_rows);
+    /* Wait for the oldest step that was sent: rows[n_wanted][n_embd]. SHOAL_EUNAVAILABLE as above. */
+    int (*receive)(void *user, float *rows, size_t n_wanted);
+} shards;
+
+enum { SHARDS_MAX = 64 };
+
+#endif
