@@ -1,4 +1,5 @@
 /* cmd_worker.c: `shoal worker`, the process of one model replica; started by the agent. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,11 +27,36 @@ static int read_adapters(const cli_list *l, worker_adapter out[WORKER_ADAPTERS_M
     return 0;
 }
 
+/* "FIRST:END" */
+static int read_layers(const char *s, net_layers *ret, shoal_err *err)
+{
+    int used = 0;
+    if (!s) return 0;
+    if (sscanf(s, "%zu:%zu%n", &ret->first, &ret->end, &used) == 2 && s[used] == 0 && s[0] != '-' &&
+        ret->first < ret->end)
+        return 0;
+    return err_set(err, SHOAL_EINVALID, "--layers wants FIRST:END, as in 0:12, not \"%s\"", s);
+}
+
+static int read_stages(worker_options *w, const char *layers, const cli_list *stages, const char *wire,
+                       shoal_err *err)
+{
+    int rc = read_layers(layers, &w->layers, err);
+    if (rc == 0 && stages->n > 0 && !layers)
+        rc = err_set(err, SHOAL_EINVALID, "--stage wants --layers 0:END, the layers that are here");
+    if (rc == 0 && !rows_wire_parse(wire, &w->wire))
+        rc = err_set(err, SHOAL_EINVALID, "--wire wants f32, f16 or int8, not \"%s\"", wire);
+    w->stages = stages->v;
+    w->n_stages = stages->n;
+    return rc;
+}
+
 static int run(int argc, char **argv)
 {
     worker_options w = {0};
     bool json_log = false;
-    cli_list adapters = {0};
+    cli_list adapters = {0}, stages = {0};
+    const char *layers = NULL, *wire = "f32";
     worker_adapter list[WORKER_ADAPTERS_MAX];
     const char *level = "info";
     long long threads = 0, kv = 0, batch = 0, queue = 0, context = 0, chunk = 0, fd = -1, slot = -1,
@@ -47,6 +73,9 @@ static int run(int argc, char **argv)
         CLI_INT(0, "context", "N", 0, 1 << 24, "context length (the model's)", &context),
         CLI_INT(0, "prefill-chunk", "N", 0, 1 << 16, "prefill tokens a step while others decode", &chunk),
         CLI_LIST(0, "adapter", "NAME=PATH", "a LoRA adapter that requests may name", &adapters),
+        CLI_STRING(0, "layers", "FIRST:END", "serve these layers alone (all)", &layers),
+        CLI_LIST(0, "stage", "ADDR", "where the next layers are: once a stage, in order", &stages),
+        CLI_STRING(0, "wire", "KIND", "rows between stages: f32 (exact), f16 or int8", &wire),
         CLI_INT(0, "arbiter-fd", "FD", -1, 1 << 20, "inherited descriptor of the core arbiter", &fd),
         CLI_INT(0, "arbiter-slot", "N", -1, 63, "this worker's place in it", &slot),
         CLI_INT(0, "parent", "PID", 0, 1LL << 31, "exit when this process is gone", &parent),
@@ -67,6 +96,7 @@ static int run(int argc, char **argv)
         return cli_fail(&cmd_worker, &err);
     }
     if (read_adapters(&adapters, list, &err) != 0) return cli_fail(&cmd_worker, &err);
+    if (read_stages(&w, layers, &stages, wire, &err) != 0) return cli_fail(&cmd_worker, &err);
     w.adapters = list;
     w.n_adapters = adapters.n;
     if (!w.name) w.name = w.path;

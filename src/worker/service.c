@@ -22,6 +22,8 @@ void service_call_begin(worker *w, grpc_call *c, const char *method, call_trace 
 int service_call_admit(const worker *w, model_task task, shoal_err *err)
 {
     if (w->draining) return err_set(err, SHOAL_EUNAVAILABLE, "%s is shutting down", w->name);
+    if (w->stage)
+        return err_set(err, SHOAL_EUNSUPPORTED, "this is one stage of %s: ask its first stage", w->name);
     model_task own = w->task;
     if (own == task || (own == TASK_RERANK && task == TASK_CLASSIFY)) return 0;
     return err_set(err, SHOAL_EUNSUPPORTED, "%s is a model for the task %s, not %s", w->name, task_name(own),

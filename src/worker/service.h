@@ -18,9 +18,12 @@
 #include "shoal/v1/worker.pb-c.h"
 #include "wire/grpc.h"
 #include "worker/bridge.h"
+#include "worker/stage_link.h"
 #include "worker/worker.h"
 
-enum { MAX_HEALTH_WATCHERS = 32 };
+enum { MAX_HEALTH_WATCHERS = 32, SERVICE_N_STAGE_METHODS = 1 };
+
+typedef struct stage_host stage_host; /* service_stage.c */
 
 struct worker {
     uv_loop_t *loop;
@@ -29,7 +32,10 @@ struct worker {
     engine *engine;      /* and so is this */
     intake intake;
     model_task task;
+    net_layers layers; /* end 0: all */
     arbiter *arbiter;
+    stage_host *stage; /* of a worker that has some layers only, and so no engine; else NULL */
+    stage_link *link;  /* to the other stages, when this is the first; else NULL */
     bridge *bridge;
     grpc_server *server;
     const char *version, *quantisation; /* the model's */
@@ -79,6 +85,19 @@ void service_generate_close(worker *w);
 int service_transcribe_open(worker *w, shoal_err *err);
 void service_transcribe_close(worker *w);
 int service_detect_open(worker *w, const char *path, shoal_err *err); /* of another model: nothing */
+/* Stage.Run (proto/shoal/v1/stage.proto) of workers that are stages, whose user is the worker. Open makes the
+ * stage of w->model; close joins its thread; drain ends the stream of the first stage. All but open do
+ * nothing without a stage. */
+extern const grpc_stream_method service_stage_methods[SERVICE_N_STAGE_METHODS];
+typedef struct stage_figures {
+    size_t first, end, n_pages;
+    uint64_t n_steps;
+    bool taken; /* a first stage uses it */
+} stage_figures;
+int service_stage_open(worker *w, const stage_options *o, shoal_err *err);
+void service_stage_figures(const worker *w, stage_figures *ret); /* w->stage is there */
+void service_stage_drain(worker *w);
+void service_stage_close(worker *w);
 /* The last blocking call of a worker that is closing has ended (worker.c). */
 void service_score_ended(worker *w);
 /* Draining began: tell those who watch and end their calls. */

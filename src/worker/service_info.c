@@ -15,7 +15,7 @@ static void describe_network(const worker *w, Shoal__V1__ModelInfo *m)
     if (w->engine) m->n_ctx = (uint32_t)engine_ctx(w->engine);
     m->n_vocab = (uint32_t)mc->n_vocab;
     m->n_embd = (uint32_t)mc->n_embd;
-    if (w->task == TASK_GENERATE || w->task == TASK_SEQ2SEQ)
+    if (w->engine && (w->task == TASK_GENERATE || w->task == TASK_SEQ2SEQ))
         m->n_parallel = (uint32_t)engine_width(w->engine);
     m->has_chat_template = t != NULL;
     if (!t) return;
@@ -96,6 +96,11 @@ void service_stats(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     Shoal__V1__Stats m = SHOAL__V1__STATS__INIT;
     if (w->engine) {
         engine_figures(w, &m);
+    } else if (w->stage) {
+        stage_figures f;
+        service_stage_figures(w, &f);
+        m.kv_pages_total = f.n_pages;
+        m.n_steps = f.n_steps;
     } else {
         m.n_running =
             (uint32_t)(w->n_blocking + w->n_hearing); /* neither trees nor a voice detector have one */

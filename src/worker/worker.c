@@ -82,6 +82,8 @@ static void server_closed(void *user)
     }
     engine_free(w->engine);
     w->engine = NULL;
+    stage_link_close(w->link);
+    service_stage_close(w);
     if (w->bridge) bridge_deliver(w->bridge);
     if (w->n_hearing > 0)
         w->heard_all = close_bridge;
@@ -110,6 +112,7 @@ void worker_drain(worker *w, void (*done)(void *user), void *user)
     LOG(LOG_INFO, "worker", "draining", LOG_S("model", w->name));
     w->draining = true;
     service_health_drain(w);
+    service_stage_drain(w);
     grpc_server_drain(w->server, done, user);
 }
 
@@ -149,6 +152,43 @@ static int load(worker *w, const worker_options *o, shoal_err *err)
     return 0;
 }
 
+static int start_stage(worker *w, const worker_options *o, shoal_err *err)
+{
+    stage_options so = {.part = o->layers,
+                        .n_threads = w->n_threads,
+                        .n_ctx = o->engine.n_ctx,
+                        .max_batch = o->engine.max_batch,
+                        .kv_bytes = o->engine.kv_bytes,
+                        .arbiter = w->arbiter};
+    if (o->n_stages > 0 || o->n_adapters > 0)
+        return err_set(err, SHOAL_EINVALID,
+                       "a stage of layers %zu:%zu has no stages and no adapters of its own", o->layers.first,
+                       o->layers.end);
+    return service_stage_open(w, &so, err);
+}
+
+static int link_stages(worker *w, const worker_options *o, shoal_err *err)
+{
+    const model_config *c = model_get_config(w->model);
+    int rc = stage_check_part(c, o->layers, err);
+    if (rc != 0) return rc;
+    if (o->n_stages == 0)
+        return o->layers.end == c->n_layer
+                   ? 0
+                   : err_set(err, SHOAL_EINVALID,
+                             "layers %zu:%zu of %zu need the addresses of the others (--stage)",
+                             o->layers.first, o->layers.end, c->n_layer);
+    stage_link_options lo = {.addresses = o->stages,
+                             .n = o->n_stages,
+                             .digest = w->digest,
+                             .name = w->name,
+                             .part = o->layers,
+                             .n_layer = c->n_layer,
+                             .n_embd = c->n_embd,
+                             .wire = o->wire};
+    return stage_link_open(&w->link, &lo, err);
+}
+
 static int start_engine(worker *w, const worker_options *o, shoal_err *err)
 {
     engine_options eo = o->engine;
@@ -161,6 +201,10 @@ static int start_engine(worker *w, const worker_options *o, shoal_err *err)
     if (rc == 0) rc = service_transcribe_open(w, err);
     if (rc == 0) rc = service_detect_open(w, o->path, err);
     if (rc || w->voice) return rc;
+    if (o->layers.first > 0) return start_stage(w, o, err);
+    if (o->layers.end > 0 || o->n_stages > 0) rc = link_stages(w, o, err);
+    if (rc != 0) return rc;
+    if (w->link) eo.shards = stage_link_shards(w->link);
     rc = engine_new(&w->engine, w->model, &eo, err);
     if (rc == 0) rc = intake_open(&w->intake, o->path, w->model, w->engine, err);
     if (rc == 0 && w->intake.notice)
@@ -192,6 +236,8 @@ static int listen_at(worker *w, const char *address, shoal_err *err)
                                        .max_write_backlog = 64u << 20};
     int rc = grpc_server_new(&w->server, w->loop, methods, sizeof methods / sizeof *methods, w, &limits, err);
     if (rc == 0) rc = grpc_server_add_streams(w->server, &service_transcribe, 1, w, err);
+    if (rc == 0)
+        rc = grpc_server_add_streams(w->server, service_stage_methods, SERVICE_N_STAGE_METHODS, w, err);
     return rc == 0 ? grpc_server_listen(w->server, address, err) : rc;
 }
 
@@ -202,8 +248,8 @@ static void log_start(const worker *w)
     LOG(LOG_INFO, "worker", "ready", LOG_S("model", w->name), LOG_S("task", task_name(w->task)),
         LOG_S("digest", w->digest), LOG_S("version", w->version), LOG_S("quantisation", w->quantisation),
         LOG_S("isa", isa_name(chosen)), LOG_I("threads", w->n_threads),
-        LOG_I("context", w->engine ? engine_ctx(w->engine) : 0), LOG_I("pid", getpid()),
-        LOG_F("load_ms", w->load_ms));
+        LOG_I("context", w->engine ? engine_ctx(w->engine) : 0), LOG_I("first_layer", w->layers.first),
+        LOG_I("end_layer", w->layers.end), LOG_I("pid", getpid()), LOG_F("load_ms", w->load_ms));
 }
 
 int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err *err)
@@ -214,6 +260,7 @@ int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err
     w->loop = loop;
     pthread_mutex_init(&w->decoding, NULL);
     w->name = strdup(o->name);
+    w->layers = o->layers;
     int rc = w->name ? load(w, o, err) : err_nomem(err);
     if (rc == 0) rc = start_model(w, o, err);
     if (rc == 0) rc = listen_at(w, o->address, err);

@@ -11,6 +11,8 @@
 
 #include "base/err.h"
 #include "infer/engine.h"
+#include "infer/net.h"
+#include "worker/stage_rows.h"
 
 #define WORKER_ADAPTERS_MAX 64
 
@@ -26,6 +28,13 @@ typedef struct worker_options {
     engine_options engine;
     const worker_adapter *adapters;
     size_t n_adapters;
+    /* A model cut between its layers. From layer 0 on, with the addresses of the other stages in order: the
+     * first stage, which serves the model. From another layer on: a stage, which serves Stage.Run alone. Of
+     * an end of 0: all layers, of the whole model. */
+    net_layers layers;
+    const char *const *stages;
+    size_t n_stages;
+    rows_wire wire;               /* how rows travel; of the first stage */
     int arbiter_fd, arbiter_slot; /* -1: none */
     int parent_pid;               /* exit when this process is gone; 0: never */
 } worker_options;
