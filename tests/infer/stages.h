@@ -15,6 +15,7 @@ typedef struct stages {
     float *back[SHARDS_MAX]; /* steps that are under way: their wanted rows */
     size_t n_back[SHARDS_MAX], first_back, under_way, most_under_way;
     unsigned n_sent, lose_every, n_lost; /* every so many steps a stage is lost; 0: never */
+    unsigned most_lost;                  /* but no more often; 0: for ever */
     bool lost;
     int64_t spoil; /* the step whose rows come back as no numbers; -1: none */
 } stages;
@@ -38,7 +39,8 @@ static inline int stages_send(void *user, const stage_step *step, const float *r
 {
     stages *x = user;
     x->n_sent++;
-    if (x->lose_every && x->n_sent % x->lose_every == 0) {
+    bool may = x->most_lost == 0 || x->n_lost < x->most_lost;
+    if (may && x->lose_every && x->n_sent % x->lose_every == 0) {
         x->lost = true;
         x->n_lost++;
         for (size_t i = 0; i < x->n; i++) stage_reset(x->s[i]);
