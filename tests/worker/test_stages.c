@@ -2,6 +2,9 @@
 #define _GNU_SOURCE
 #include "../infer/helper.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -206,6 +209,84 @@ static void streams_outlive_their_stages(void **state)
     rig_close(&r);
     stage_link_close(l);
     host_close(&a);
+    streams_free(whole);
+    streams_free(cut);
+}
+
+/* ---- kill -9 ----------------------------------------------------------------------------------------------
+ */
+
+/* A process that starts `shoal worker`'s own main as often as it dies, as an agent does; and says its pid. */
+static struct {
+    pid_t pid;
+    int pids; /* to be read: one pid for each start */
+    char address[128];
+} nurse;
+
+static void nurse_main(int to)
+{
+    worker_options o = {.name = "tiny",
+                        .path = MODEL,
+                        .address = nurse.address,
+                        .arbiter_fd = -1,
+                        .layers = {1, 3},
+                        .engine = {.n_threads = 1, .kv_bytes = 4 << 20},
+                        .parent_pid = getpid()};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) {
+        pid_t child = fork();
+        if (child == 0) _exit(worker_run(&o));
+        if (child < 0 || write(to, &child, sizeof child) != sizeof child) _exit(1);
+        waitpid(child, NULL, 0);
+    }
+}
+
+/* In a process without threads. */
+static int nurse_start(void)
+{
+    int fds[2];
+    if (pipe(fds) != 0) return -1;
+    snprintf(nurse.address, sizeof nurse.address, "unix:%s/nursed", dir);
+    nurse.pid = fork();
+    if (nurse.pid == 0) nurse_main(fds[1]);
+    close(fds[1]);
+    nurse.pids = fds[0];
+    return nurse.pid < 0 ? -1 : 0;
+}
+
+static int nurse_end(void)
+{
+    kill(nurse.pid, SIGKILL);
+    waitpid(nurse.pid, NULL, 0);
+    close(nurse.pids);
+    return unlink(nurse.address + 5);
+}
+
+/* kill -9 of a stage in the middle: the streams go on with the same tokens. */
+static void streams_outlive_kill_9(void **state)
+{
+    reply *whole[N_STREAM], *cut[N_STREAM];
+    stage_link *l;
+    stage_link_stats s;
+    rig r;
+    pid_t pid;
+    whole_streams(whole, 190);
+    const char *const addresses[] = {nurse.address};
+    stage_link_options o = link_to(addresses, 1, 1, ROWS_F32);
+    must(stage_link_open(&l, &o, &err));
+    rig_open(&r, MODEL, (engine_options){.shards = stage_link_shards(l)});
+    streams_start(r.e, cut, 190);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(read(nurse.pids, &pid, sizeof pid), sizeof pid);
+        wait_for_tokens(cut[0], tokens_of(cut[0]) + 8);
+        kill(pid, SIGKILL);
+    }
+    streams_wait(cut);
+    streams_same(whole, cut);
+    stage_link_get_stats(l, &s);
+    assert_in_range(s.n_losses, 1, 3);
+    rig_close(&r);
+    stage_link_close(l);
     streams_free(whole);
     streams_free(cut);
 }
@@ -616,7 +697,7 @@ static int setup(void **state)
     model *m;
     sha256_digest d;
     log_setup(LOG_OFF, false);
-    if (!mkdtemp(dir)) return -1;
+    if (!mkdtemp(dir) || nurse_start() != 0) return -1;
     must(model_open(&m, MODEL, &(model_options){.no_tokenizer = true}, &err));
     must(model_digest(m, &d, &err));
     sha256_hex(&d, digest);
@@ -626,7 +707,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    return rmdir(dir);
+    return nurse_end() || rmdir(dir);
 }
 
 int main(void)
@@ -634,6 +715,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_through_sockets_are_the_same),
         cmocka_unit_test(streams_outlive_their_stages),
+        cmocka_unit_test(streams_outlive_kill_9),
         cmocka_unit_test(coarser_rows_stay_near),
         cmocka_unit_test(rows_become_bytes_and_come_back),
         cmocka_unit_test(stages_that_do_not_fit_are_refused),
