@@ -183,7 +183,8 @@ static int render_rewritten(const chat_template *c, const tokenizer *t, const ch
 {
     json_t *plain = NULL;
     int rc = rewrite(&plain, in->messages, in->tools, carrier, err);
-    if (rc == 0) rc = render(c, t, &(chat_input){.messages = plain, .kwargs = in->kwargs}, text, marks, err);
+    chat_input out = {.messages = plain, .kwargs = in->kwargs, .clock = in->clock};
+    if (rc == 0) rc = render(c, t, &out, text, marks, err);
     json_decref(plain);
     return rc;
 }

@@ -134,6 +134,7 @@ typedef struct jrun {
     jscope *scope;
     unsigned steps;
     int depth, line;
+    int64_t clock; /* as chat_input's */
     enum { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE } flow;
     int rc; /* the first error sticks */
     shoal_err *err;

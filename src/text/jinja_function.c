@@ -56,13 +56,14 @@ static jvalue fn_strftime(jrun *r, const jargs *a)
 {
     char format[64], out[256];
     struct tm tm;
-    time_t now = time(NULL);
+    time_t now = r->clock ? (time_t)r->clock : time(NULL);
     jvalue f = jinja_arg(a, 0);
     if (f.kind != V_STRING || f.n >= sizeof format)
         return jinja_fail(r, SHOAL_EINVALID, "strftime_now needs a short format");
     memcpy(format, f.s, f.n);
     format[f.n] = '\0';
-    size_t n = localtime_r(&now, &tm) ? strftime(out, sizeof out, format, &tm) : 0;
+    bool known = (r->clock ? gmtime_r(&now, &tm) : localtime_r(&now, &tm)) != NULL;
+    size_t n = known ? strftime(out, sizeof out, format, &tm) : 0;
     jvalue s = jinja_strdup(r, out, n);
     return f.marks ? jinja_foreign(r, s) : s;
 }

@@ -47,7 +47,7 @@ static int encode_messages(worker *w, const Shoal__V1__GenerateRequest *r, promp
     if (rc == 0 && (!json_is_array(messages) || (tools && !json_is_array(tools))))
         rc = err_set(err, SHOAL_EINVALID, "%s must be a JSON array",
                      json_is_array(messages) ? "tools" : "messages");
-    chat_input in = {.messages = messages, .tools = tools, .kwargs = kwargs};
+    chat_input in = {.messages = messages, .tools = tools, .kwargs = kwargs, .clock = r->clock};
     if (rc == 0) rc = chat_prompt_encode(t, model_tokenizer(w->model), &in, &ret->enc, &ret->in_thought, err);
     if (rc == 0) use_template(t, kwargs, ret);
     json_decref(messages);

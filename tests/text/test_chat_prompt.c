@@ -293,6 +293,29 @@ static void a_template_that_reads_the_clock_says_so(void **state)
     chat_template_free(d);
 }
 
+/* What the asker's clock shows is what the template sees, wherever it is rendered, and whether the messages
+ * are rewritten for a template without tools or not. */
+static void a_template_is_told_the_time(void **state)
+{
+    static const char LATE[] = "{{ strftime_now('%d %b %Y %H:%M') }}|";
+    json_t *m = parse("[{\"role\":\"user\",\"content\":\"u\"}]");
+    json_t *tools = parse("[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]");
+    chat_template *c = compile(LATE);
+    tokenizer *t = home_tokenizer();
+    for (int with_tools = 0; with_tools < 2; with_tools++) {
+        chat_input in = {.messages = m, .tools = with_tools ? tools : NULL, .clock = 951827640};
+        buf text = {0}, marks = {0};
+        assert_int_equal(chat_prompt_render(c, t, &in, &text, &marks, NULL), 0);
+        assert_string_equal(text.data, "29 Feb 2000 12:34|");
+        buf_done(&text);
+        buf_done(&marks);
+    }
+    tokenizer_free(t);
+    chat_template_free(c);
+    json_decref(m);
+    json_decref(tools);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +328,7 @@ int main(void)
         cmocka_unit_test(calls_and_results_become_words_where_a_template_has_none),
         cmocka_unit_test(the_home_template_renders_tools_calls_and_results),
         cmocka_unit_test(a_template_that_reads_the_clock_says_so),
+        cmocka_unit_test(a_template_is_told_the_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
