@@ -45,6 +45,7 @@ void answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Del
     gen_choice *c = &a->choices[k];
     if (c->logprobs[0].len == 0) c->offset = c->text.len;
     c->offset = logprobs_add(c->logprobs, s->chat, d, c->offset);
+    c->n_logprobs += d->n_logprobs;
     if (d->text) buf_puts(&c->text, d->text);
     if (d->reasoning) buf_puts(&c->reasoning, d->reasoning);
     for (size_t i = 0; i < d->n_tool_calls; i++) add_call(c, d->tool_calls[i]);
@@ -86,6 +87,7 @@ static void pack_choice(buf *out, const gen_choice *c)
         pack_buf(out, &c->calls[i].name);
         pack_buf(out, &c->calls[i].arguments);
     }
+    pack_u64(out, c->n_logprobs);
     for (size_t i = 0; i < ANSWER_LOGPROB_PARTS; i++) pack_buf(out, &c->logprobs[i]);
 }
 
@@ -119,6 +121,7 @@ static void unpack_choice(cur *c, gen_choice *ch)
         unpack_buf(c, &call->name);
         unpack_buf(c, &call->arguments);
     }
+    ch->n_logprobs = cur_u64(c);
     for (size_t i = 0; i < ANSWER_LOGPROB_PARTS; i++) unpack_buf(c, &ch->logprobs[i]);
 }
 

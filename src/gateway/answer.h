@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "gateway/openai.h"
+#include "gateway/stream_id.h"
 
 #define ANSWER_CALLS_MAX     32
 #define ANSWER_LOGPROB_PARTS 4
@@ -26,6 +27,7 @@ typedef struct gen_choice {
     /* Comma separated JSON: chat has the entries of "content" in [0]; completions have tokens,
      * token_logprobs, top_logprobs and text_offset. */
     buf logprobs[ANSWER_LOGPROB_PARTS];
+    uint64_t n_logprobs; /* tokens in them */
     size_t offset; /* where the next token begins: in bytes, the prompt that is given back before them all */
     char finish[16]; /* "" until done */
     bool role_sent;  /* the stream's first chunk of this choice is out */
@@ -58,24 +60,37 @@ typedef struct answer_form {
     char id[48], fingerprint[20];
     int64_t created; /* seconds since 1970 */
     uint64_t salt;   /* of the tool calls' ids */
+    stream_id
+        *events; /* each event of a stream carries an id, made of this and kept by it; NULL: none does */
 } answer_form;
 
 /* digest may be NULL. */
 void answer_form_init(answer_form *f, const gen_spec *s, const char *digest);
 /* What a model that was not up at the start turned out to be; before anything is put. */
 void answer_form_digest(answer_form *f, const char *digest);
+/* Its ids follow from the nonce. */
+void answer_form_name(answer_form *f, const uint8_t nonce[STREAM_NONCE_BYTES], int64_t created);
 
 /* The whole object of a request without "stream". */
 void answer_put(buf *out, const answer_form *f, const gen_answer *a);
 
-/* Stream events ("data: ...\n\n"). The role comes with choice k's first chunk. */
+/* Stream events ("id: ...\ndata: ...\n\n"). The role comes with choice k's first chunk. */
 void answer_put_role(buf *out, const answer_form *f, gen_answer *a, size_t k);
 void answer_put_delta(buf *out, const answer_form *f, gen_answer *a, const gen_spec *s, size_t k,
                       const Shoal__V1__Delta *d);
-void answer_put_finish(buf *out, const answer_form *f, const gen_answer *a, size_t k);
+void answer_put_finish(buf *out, const answer_form *f, gen_answer *a, size_t k);
+#define ANSWER_DONE "data: [DONE]\n\n"
 /* The usage chunk if it was asked for, and [DONE]. */
 void answer_put_end(buf *out, const answer_form *f, const gen_answer *a);
 /* Everything that choice k holds, as chunks: for answers that were not streamed as they came. */
 void answer_put_replay(buf *out, const answer_form *f, gen_answer *a, size_t k);
+
+/* What choice k holds beyond what a client had when it left (answer_rest.c). */
+typedef enum answer_rest {
+    REST_BEHIND,   /* it does not hold as much yet: nothing was put */
+    REST_PUT,      /* the rest is put: what comes now is new */
+    REST_DIFFERENT /* it began otherwise than what the client had, which cannot be gone on with */
+} answer_rest;
+answer_rest answer_put_rest(buf *out, const answer_form *f, gen_answer *a, size_t k, const stream_mark *had);
 
 #endif

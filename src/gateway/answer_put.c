@@ -7,27 +7,33 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "gateway/answer.h"
+#include "gateway/answer_impl.h"
 #include "gateway/logprobs.h"
 
 void answer_form_init(answer_form *f, const gen_spec *s, const char *digest)
 {
-    uint64_t r[2];
-    rng_bytes(r, sizeof r);
-    *f = (answer_form){.chat = s->chat,
-                       .texts = s->texts,
-                       .include_usage = s->include_usage,
-                       .model = s->model,
-                       .created = (int64_t)time(NULL),
-                       .salt = r[0] ^ r[1]};
-    snprintf(f->id, sizeof f->id, "%s-%016llx%08x", s->chat ? "chatcmpl" : "cmpl", (unsigned long long)r[0],
-             (unsigned)r[1]);
+    uint8_t nonce[STREAM_NONCE_BYTES];
+    rng_bytes(nonce, sizeof nonce);
+    *f = (answer_form){
+        .chat = s->chat, .texts = s->texts, .include_usage = s->include_usage, .model = s->model};
+    answer_form_name(f, nonce, (int64_t)time(NULL));
     answer_form_digest(f, digest);
 }
 
 void answer_form_digest(answer_form *f, const char *digest)
 {
     snprintf(f->fingerprint, sizeof f->fingerprint, "fp_%.12s", digest ? digest : "");
+}
+
+void answer_form_name(answer_form *f, const uint8_t nonce[STREAM_NONCE_BYTES], int64_t created)
+{
+    uint64_t r;
+    memcpy(&r, nonce, sizeof r);
+    int n = snprintf(f->id, sizeof f->id, "%s-", f->chat ? "chatcmpl" : "cmpl");
+    for (int i = 0; i < STREAM_NONCE_BYTES; i++, n += 2)
+        snprintf(f->id + n, sizeof f->id - (size_t)n, "%02x", nonce[i]);
+    f->salt = rng_mix(r);
+    f->created = created;
 }
 
 /* {"id":...,"system_fingerprint":...,"choices":[ */
@@ -139,9 +145,25 @@ void answer_put(buf *out, const answer_form *f, const gen_answer *a)
 
 /* ---- streamed ------------------------------------------------------------------------------------ */
 
+/* The id says what has been sent once this event is. */
+static void event_begin(buf *out, const answer_form *f)
+{
+    if (f->events && !f->events->untold) {
+        buf_puts(out, "id: ");
+        stream_id_put(out, f->events);
+        buf_putc(out, '\n');
+    }
+    buf_puts(out, "data: ");
+}
+
+static void mark_text(const answer_form *f, size_t k, mark_part part, const char *s, size_t n)
+{
+    if (f->events) stream_mark_text(&f->events->marks[k], part, s, n);
+}
+
 static void chunk_begin(buf *out, const answer_form *f, size_t k)
 {
-    buf_puts(out, "data: ");
+    event_begin(out, f);
     put_head(out, f, f->chat ? "chat.completion.chunk" : "text_completion");
     buf_printf(out, "{\"index\":%zu,", k);
 }
@@ -164,14 +186,17 @@ void answer_put_role(buf *out, const answer_form *f, gen_answer *a, size_t k)
     if (a->choices[k].role_sent) return;
     a->choices[k].role_sent = true;
     if (!f->chat) return;
+    if (f->events) f->events->marks[k].begun = true;
     chunk_begin(out, f, k);
     buf_puts(out, "\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null}");
     chunk_end(out, f, NULL, NULL);
 }
 
-static void put_text_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n,
-                           const buf *parts)
+void answer_put_text_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n,
+                           const buf *parts, size_t n_logprobs)
 {
+    mark_text(f, k, MARK_TEXT, text, n);
+    if (f->events) f->events->marks[k].n_logprobs += (uint32_t)n_logprobs;
     chunk_begin(out, f, k);
     buf_puts(out, f->chat ? "\"delta\":{\"content\":" : "\"text\":");
     json_put_string(out, text, n);
@@ -179,9 +204,10 @@ static void put_text_chunk(buf *out, const answer_form *f, size_t k, const char 
     chunk_end(out, f, parts, NULL);
 }
 
-static void put_reasoning_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n)
+void answer_put_reasoning_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n)
 {
     if (n == 0 || !f->chat) return;
+    mark_text(f, k, MARK_REASONING, text, n);
     chunk_begin(out, f, k);
     buf_puts(out, "\"delta\":{\"reasoning_content\":");
     json_put_string(out, text, n);
@@ -189,10 +215,11 @@ static void put_reasoning_chunk(buf *out, const answer_form *f, size_t k, const 
     chunk_end(out, f, NULL, NULL);
 }
 
-/* name NULL: a further piece of the arguments. */
-static void put_call_chunk(buf *out, const answer_form *f, size_t k, size_t index, const char *name,
+void answer_put_call_chunk(buf *out, const answer_form *f, size_t k, size_t index, const char *name,
                            const char *arguments, size_t n)
 {
+    if (name) mark_text(f, k, MARK_CALLS, name, strlen(name));
+    mark_text(f, k, MARK_CALLS, arguments, n);
     chunk_begin(out, f, k);
     buf_printf(out, "\"delta\":{\"tool_calls\":[{\"index\":%zu,", index);
     if (name) {
@@ -213,22 +240,23 @@ void answer_put_delta(buf *out, const answer_form *f, gen_answer *a, const gen_s
 {
     const char *text = d->text ? d->text : "";
     answer_put_role(out, f, a, k);
-    if (d->reasoning) put_reasoning_chunk(out, f, k, d->reasoning, strlen(d->reasoning));
+    if (d->reasoning) answer_put_reasoning_chunk(out, f, k, d->reasoning, strlen(d->reasoning));
     if (*text || d->n_logprobs) {
         buf parts[ANSWER_LOGPROB_PARTS] = {{0}};
         if (d->n_logprobs) logprobs_add(parts, s->chat, d, a->choices[k].offset - logprobs_bytes(d));
-        put_text_chunk(out, f, k, text, strlen(text), parts);
+        answer_put_text_chunk(out, f, k, text, strlen(text), parts, d->n_logprobs);
         for (int i = 0; i < ANSWER_LOGPROB_PARTS; i++) buf_done(&parts[i]);
     }
     for (size_t i = 0; i < d->n_tool_calls; i++) {
         const Shoal__V1__ToolCallDelta *t = d->tool_calls[i];
         const char *args = t->arguments ? t->arguments : "";
-        put_call_chunk(out, f, k, t->index, t->name && *t->name ? t->name : NULL, args, strlen(args));
+        answer_put_call_chunk(out, f, k, t->index, t->name && *t->name ? t->name : NULL, args, strlen(args));
     }
 }
 
-void answer_put_finish(buf *out, const answer_form *f, const gen_answer *a, size_t k)
+void answer_put_finish(buf *out, const answer_form *f, gen_answer *a, size_t k)
 {
+    if (f->events) f->events->marks[k].finished = true;
     chunk_begin(out, f, k);
     buf_puts(out, f->chat ? "\"delta\":{}" : "\"text\":\"\"");
     chunk_end(out, f, NULL, a->choices[k].finish);
@@ -237,27 +265,12 @@ void answer_put_finish(buf *out, const answer_form *f, const gen_answer *a, size
 void answer_put_end(buf *out, const answer_form *f, const gen_answer *a)
 {
     if (f->include_usage) {
-        buf_puts(out, "data: ");
+        if (f->events) f->events->usage_sent = true;
+        event_begin(out, f);
         put_head(out, f, f->chat ? "chat.completion.chunk" : "text_completion");
         buf_puts(out, "],");
         put_usage(out, a);
         buf_puts(out, "}\n\n");
     }
-    buf_puts(out, "data: [DONE]\n\n");
-}
-
-void answer_put_replay(buf *out, const answer_form *f, gen_answer *a, size_t k)
-{
-    const gen_choice *c = &a->choices[k];
-    answer_put_role(out, f, a, k);
-    out->failed |= c->text.failed || c->reasoning.failed;
-    put_reasoning_chunk(out, f, k, c->reasoning.data, c->reasoning.len);
-    if (c->text.len || c->logprobs[0].len || c->logprobs[0].failed)
-        put_text_chunk(out, f, k, c->text.data ? c->text.data : "", c->text.len, c->logprobs);
-    for (size_t i = 0; i < c->n_calls; i++) {
-        const gen_call *t = &c->calls[i];
-        out->failed |= t->name.failed || t->arguments.failed;
-        put_call_chunk(out, f, k, i, t->name.data ? t->name.data : "",
-                       t->arguments.data ? t->arguments.data : "", t->arguments.len);
-    }
+    buf_puts(out, ANSWER_DONE);
 }

@@ -10,6 +10,7 @@
 #include "gateway/choose.h"
 #include "gateway/openai.h"
 #include "gateway/shared.h"
+#include "gateway/stream.h"
 
 /* One request being answered: as many model calls as it has choices. Dies with the request. */
 typedef struct gen_job gen_job;
@@ -18,6 +19,8 @@ typedef struct gen_branch { /* one choice's call */
     gen_job *job;
     size_t k;
     model_call *call; /* NULL when it has ended */
+    bool met;         /* we know whose answer it is */
+    bool behind;      /* of a resumed stream: the client has what has come so far */
     bool done;        /* the worker said how it finished */
 } gen_branch;
 
@@ -26,11 +29,13 @@ struct gen_job {
     gen_spec *spec;
     gen_answer answer;
     answer_form form;
+    stream stream;
+    call_terms terms;
     gen_branch *branches;
     size_t n_branches, n_open;
-    bool saw_token, named; /* named: the form has the model's digest */
-    bool rests;            /* the client does not keep up */
-    buf out;               /* events of one write; its memory is used again */
+    bool saw_token;
+    bool rests; /* the client does not keep up */
+    buf out;    /* events of one write; its memory is used again */
 };
 
 static void job_free(void *job)
@@ -119,6 +124,22 @@ static void job_complete(gen_job *j)
     buf_done(&packed);
 }
 
+static void fail_as_different(gen_job *j)
+{
+    api_error e;
+    stream_differs(&e);
+    shared_fail(&j->shared, &e);
+}
+
+/* A client that comes back may know how the choice ended. */
+static void put_finish(gen_job *j, size_t k)
+{
+    if (!j->stream.resumes || !j->stream.had[k].finished)
+        answer_put_finish(&j->out, &j->form, &j->answer, k);
+    else
+        j->stream.id.marks[k].finished = true;
+}
+
 static void answer_cached(void *job, const cache_value *v)
 {
     gen_job *j = job;
@@ -130,8 +151,11 @@ static void answer_cached(void *job, const cache_value *v)
         return;
     }
     for (size_t k = 0; j->spec->stream && k < j->answer.n; k++) {
-        answer_put_replay(&j->out, &j->form, &j->answer, k);
-        answer_put_finish(&j->out, &j->form, &j->answer, k);
+        if (!j->stream.resumes)
+            answer_put_replay(&j->out, &j->form, &j->answer, k);
+        else if (answer_put_rest(&j->out, &j->form, &j->answer, k, &j->stream.had[k]) != REST_PUT)
+            return fail_as_different(j);
+        put_finish(j, k);
     }
     job_answer(j);
 }
@@ -143,59 +167,88 @@ static void observe(gen_job *j, const char *stage, double ms)
     metrics_observe_s(j->shared.rq->metrics, METRIC_STAGE_S, ms / 1000, j->shared.rq->model, stage);
 }
 
-static void on_started(gen_job *j, size_t k)
+/* Whose answer this is; false: not the one that the client wants to go on with, and `j` is freed. */
+static bool meet(gen_job *j, gen_branch *br)
 {
-    if (!j->spec->stream) return;
-    begin_stream(j);
-    answer_put_role(&j->out, &j->form, &j->answer, k);
+    api_error e;
+    const char *digest = calls_where(br->call).digest;
+    if (br->met) return true;
+    br->met = true;
+    if (!j->shared.rq->streaming && digest) answer_form_digest(&j->form, digest);
+    if (stream_meet(&j->stream, j->shared.rq, digest, &e) == 0) return true;
+    shared_fail(&j->shared, &e);
+    return false;
 }
 
-static void on_delta(gen_job *j, size_t k, const Shoal__V1__Delta *d)
+/* False: the answer is not the one that the client has the beginning of, and `j` is freed. */
+static bool catch_up(gen_job *j, gen_branch *br)
+{
+    answer_rest rest = answer_put_rest(&j->out, &j->form, &j->answer, br->k, &j->stream.had[br->k]);
+    br->behind = rest != REST_PUT;
+    if (rest == REST_PUT || (rest == REST_BEHIND && !br->done)) return true;
+    fail_as_different(j);
+    return false;
+}
+
+static bool on_started(gen_job *j, gen_branch *br, const Shoal__V1__Started *s)
+{
+    api_error e;
+    if (!j->spec->stream) return true;
+    if (stream_started(&j->stream, br->k, s->max_tokens, &e) != 0) {
+        shared_fail(&j->shared, &e);
+        return false;
+    }
+    begin_stream(j);
+    if (br->behind) return catch_up(j, br);
+    answer_put_role(&j->out, &j->form, &j->answer, br->k);
+    return true;
+}
+
+static bool on_delta(gen_job *j, gen_branch *br, const Shoal__V1__Delta *d)
 {
     if (!j->saw_token) {
         j->saw_token = true;
         observe(j, "first_token", clock_ms_since(j->shared.rq->start_ns));
     }
-    answer_add(&j->answer, j->spec, k, d);
-    if (!j->spec->stream) return;
+    answer_add(&j->answer, j->spec, br->k, d);
+    if (!j->spec->stream) return true;
     begin_stream(j);
-    answer_put_delta(&j->out, &j->form, &j->answer, j->spec, k, d);
+    if (br->behind) return catch_up(j, br);
+    if (j->answer.choices[br->k].n_calls == ANSWER_CALLS_MAX)
+        j->stream.id.untold = true; /* more are not kept */
+    answer_put_delta(&j->out, &j->form, &j->answer, j->spec, br->k, d);
+    return true;
 }
 
-static void on_done(gen_job *j, gen_branch *br, const Shoal__V1__Done *d)
+static bool on_done(gen_job *j, gen_branch *br, const Shoal__V1__Done *d)
 {
     br->done = true;
     answer_close(&j->answer, j->spec, br->k, d);
     observe(j, "queue", d->queue_ms);
     observe(j, "prefill", d->prefill_ms);
     observe(j, "decode", d->decode_ms);
-    if (!j->spec->stream) return;
+    if (!j->spec->stream) return true;
     begin_stream(j);
-    answer_put_finish(&j->out, &j->form, &j->answer, br->k);
+    if (br->behind && !catch_up(j, br)) return false;
+    put_finish(j, br->k);
+    return true;
 }
 
-/* A request that waited for its model's start was written down before the model had said what it is. */
-static void name_model(gen_job *j)
+static void on_event(const call_events *events, const ProtobufCMessage *m)
 {
-    const Shoal__V1__ModelInfo *info = calls_info(j->shared.rq->calls, j->shared.rq->model, NULL);
-    j->named = true;
-    if (info) answer_form_digest(&j->form, info->digest);
-}
-
-static void on_event(void *user, const Shoal__V1__GenerateEvent *ev)
-{
-    gen_branch *br = user;
+    gen_branch *br = events->user;
     gen_job *j = br->job;
-    if (!j->named) name_model(j);
-    if (ev->started) on_started(j, br->k);
-    if (ev->delta) on_delta(j, br->k, ev->delta);
-    if (ev->done) on_done(j, br, ev->done);
+    const Shoal__V1__GenerateEvent *ev = (const Shoal__V1__GenerateEvent *)m;
+    if (!meet(j, br)) return;
+    if (ev->started && !on_started(j, br, ev->started)) return;
+    if (ev->delta && !on_delta(j, br, ev->delta)) return;
+    if (ev->done && !on_done(j, br, ev->done)) return;
     if (!lacks_memory(j) && j->out.len) flush(j);
 }
 
-static void on_end(void *user, const call_result *r)
+static void on_end(const call_events *events, const call_result *r)
 {
-    gen_branch *br = user;
+    gen_branch *br = events->user;
     gen_job *j = br->job;
     br->call = NULL;
     request_note_result(j->shared.rq, r);
@@ -214,20 +267,30 @@ static void on_end(void *user, const call_result *r)
     if (--j->n_open == 0) job_complete(j);
 }
 
+static model_call *start_call(gen_job *j, gen_branch *br)
+{
+    gateway_request *rq = j->shared.rq;
+    call_context ctx = request_context(rq, "endpoint");
+    call_events ev = {.user = br, .event = on_event, .end = on_end};
+    Shoal__V1__GenerateRequest req;
+    Shoal__V1__Sampling sampling;
+    openai_spec_fill(j->spec, br->k, &req, &sampling);
+    req.adapter = rq->adapter;
+    if (br->behind && j->stream.had[br->k].max_tokens) req.max_tokens = j->stream.had[br->k].max_tokens;
+    call_order *o = call_order_new(CALL_GENERATE, rq->model, &req.base, &ctx);
+    model_call *call = o ? calls_start(rq->calls, o, &j->terms, &ev) : NULL;
+    call_order_unref(o);
+    return call;
+}
+
 static void start_calls(void *job)
 {
     gen_job *j = job;
-    call_context ctx = request_context(j->shared.rq, "endpoint");
     j->n_open = j->n_branches;
     for (size_t k = 0; k < j->n_branches; k++) {
-        Shoal__V1__GenerateRequest req;
-        Shoal__V1__Sampling sampling;
         gen_branch *br = &j->branches[k];
-        calls_generate_events ev = {.user = br, .event = on_event, .end = on_end};
-        *br = (gen_branch){.job = j, .k = k};
-        openai_spec_fill(j->spec, k, &req, &sampling);
-        req.adapter = j->shared.rq->adapter;
-        br->call = calls_generate(j->shared.rq->calls, j->shared.rq->model, &req, &ctx, &ev);
+        *br = (gen_branch){.job = j, .k = k, .behind = j->stream.resumes};
+        br->call = start_call(j, br);
         if (!br->call) {
             shared_fail_nomem(&j->shared);
             return;
@@ -240,7 +303,7 @@ static void start_calls(void *job)
 static const shared_ops OPS = {.compute = start_calls, .answer = answer_cached, .free = job_free};
 
 /* Takes spec; NULL when out of memory (then spec is freed). */
-static gen_job *job_new(gen_spec *spec, const char *digest)
+static gen_job *job_new(gen_spec *spec, const char *digest, const stream *st)
 {
     gen_job *j = calloc(1, sizeof *j);
     if (!j) {
@@ -256,6 +319,8 @@ static gen_job *job_new(gen_spec *spec, const char *digest)
         return NULL;
     }
     answer_form_init(&j->form, spec, digest);
+    j->stream = *st;
+    stream_name(&j->stream, &j->form);
     return j;
 }
 
@@ -269,30 +334,57 @@ static int parse_summarize(gen_spec **ret, const char *body, size_t len, api_err
     return openai_spec_parse_texts(ret, "summary", body, len, e);
 }
 
+/* The client has it all, and did not hear the end. */
+static void answer_whole(gen_job *j)
+{
+    gateway_request *rq = j->shared.rq;
+    job_free(j);
+    request_stream_begin(rq);
+    request_stream_write(rq, &(buf){.data = (char *)ANSWER_DONE, .len = sizeof ANSWER_DONE - 1});
+    request_stream_end(rq);
+}
+
+static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInfo *info, const stream *st,
+                  const call_terms *terms)
+{
+    api_error e;
+    gen_job *j = job_new(spec, info ? info->digest : NULL, st);
+    if (!j) {
+        api_error_nomem(&e);
+        request_error(rq, &e);
+        return;
+    }
+    j->shared.rq = rq;
+    j->terms = *terms;
+    if (st->was_whole) {
+        answer_whole(j);
+        return;
+    }
+    sha256_digest key;
+    bool cacheable = info && openai_spec_key(spec, info, rq->adapter_digest, &key) &&
+                     (!st->resumes || stream_is_of(st, rq, info->digest));
+    if (cacheable) stream_meet(&j->stream, rq, info->digest, &e);
+    shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
+}
+
 static void handle(gateway_request *rq, const char *task,
                    int (*parse)(gen_spec **, const char *, size_t, api_error *))
 {
     api_error e;
     gen_spec *spec = NULL;
     const Shoal__V1__ModelInfo *info = NULL;
+    stream st;
+    call_terms terms;
     size_t len;
     const char *body = http_body(rq->http, &len);
     if (parse(&spec, body, len, &e) != 0 || request_count_choices(rq, openai_spec_choices(spec), &e) != 0 ||
-        choose_model(rq, task, &spec->model, &info, &e) != 0) {
+        choose_model(rq, task, &spec->model, &info, &e) != 0 || stream_open(&st, rq, spec, &e) != 0 ||
+        stream_terms(&st, rq, &terms, &e) != 0) {
         openai_spec_free(spec);
         request_error(rq, &e);
         return;
     }
-    const char *digest = info ? info->digest : NULL;
-    gen_job *j = job_new(spec, digest);
-    if (!j) {
-        api_error_nomem(&e);
-        request_error(rq, &e);
-        return;
-    }
-    sha256_digest key;
-    bool cacheable = info && openai_spec_key(spec, info, rq->adapter_digest, &key);
-    shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
+    begin(rq, spec, info, &st, &terms);
 }
 
 void generate_chat(gateway_request *rq)

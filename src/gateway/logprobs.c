@@ -99,6 +99,31 @@ size_t logprobs_add(buf parts[ANSWER_LOGPROB_PARTS], bool chat, const Shoal__V1_
     return offset;
 }
 
+/* Where in s the n-th of these values (from 0) begins: our own JSON, without white space. */
+static size_t value_at(const char *s, size_t len, size_t n)
+{
+    size_t i = 0, depth = 0;
+    bool quoted = false;
+    for (; n > 0 && i < len; i++) {
+        if (s[i] == '"') quoted = !quoted;
+        if (quoted && s[i] == '\\') i++;
+        if (quoted) continue;
+        if (s[i] == '{' || s[i] == '[') depth++;
+        if (s[i] == '}' || s[i] == ']') depth--;
+        if (s[i] == ',' && depth == 0) n--;
+    }
+    return n > 0 || i > len ? len : i;
+}
+
+void logprobs_after(buf ret[ANSWER_LOGPROB_PARTS], const buf all[ANSWER_LOGPROB_PARTS], size_t n)
+{
+    for (int i = 0; i < ANSWER_LOGPROB_PARTS; i++) {
+        size_t at = all[i].len ? value_at(all[i].data, all[i].len, n) : 0;
+        ret[i] = (buf){.data = all[i].data ? all[i].data + at : NULL, .len = all[i].len - at};
+        ret[i].failed = all[i].failed;
+    }
+}
+
 void logprobs_put(buf *out, bool chat, const buf parts[ANSWER_LOGPROB_PARTS])
 {
     static const char *const KEYS[] = {"tokens", "token_logprobs", "top_logprobs", "text_offset"};

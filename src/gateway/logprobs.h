@@ -13,6 +13,8 @@
 size_t logprobs_add(buf parts[ANSWER_LOGPROB_PARTS], bool chat, const Shoal__V1__Delta *d, size_t offset);
 /* Bytes of d's tokens. */
 size_t logprobs_bytes(const Shoal__V1__Delta *d);
+/* What is left of `all` behind the first n tokens; borrowed from it. */
+void logprobs_after(buf ret[ANSWER_LOGPROB_PARTS], const buf all[ANSWER_LOGPROB_PARTS], size_t n);
 /* The value of "logprobs": an object, or null when there are none. */
 void logprobs_put(buf *out, bool chat, const buf parts[ANSWER_LOGPROB_PARTS]);
 

@@ -43,7 +43,8 @@ static int spec_new(gen_spec **ret, bool needs_model, const char *body, size_t l
     s->constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE;
     int rc = fields_parse(&s->root, body, len, e);
     if (rc == 0) rc = fields_str(s->root, "model", &s->model, e);
-    if (rc == 0 && (s->model ? !*s->model : needs_model)) rc = api_error_bad(e, "model", "\"model\" must name a model");
+    if (rc == 0 && (s->model ? !*s->model : needs_model))
+        rc = api_error_bad(e, "model", "\"model\" must name a model");
     if (rc == 0)
         *ret = s;
     else
@@ -405,6 +406,7 @@ void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *r
     r.parallel_tool_calls = s->parallel_calls;
     if (s->tool_name) r.tool_name = (char *)s->tool_name;
     r.echo = s->echo;
+    r.clock = s->messages_json ? s->clock : 0;
     *ret = r;
 }
 
@@ -427,7 +429,7 @@ static void key_sampling(cache_key *k, const gen_spec *s)
     cache_key_int(k, "top_k", greedy ? 0 : p->top_k);
     cache_key_num(k, "top_p", greedy ? 0 : p->top_p);
     cache_key_num(k, "min_p", greedy ? 0 : p->min_p);
-    cache_key_int(k, "seed", greedy ? 0 : (int64_t)p->seed);
+    cache_key_int(k, "seed", greedy || !s->has_seed ? 0 : (int64_t)p->seed);
     cache_key_num(k, "repetition_penalty", p->repetition_penalty);
     cache_key_num(k, "presence_penalty", p->presence_penalty);
     cache_key_num(k, "frequency_penalty", p->frequency_penalty);
@@ -437,14 +439,8 @@ static void key_sampling(cache_key *k, const gen_spec *s)
     }
 }
 
-bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, const char *adapter_digest,
-                     sha256_digest *ret)
+static void key_rest(cache_key *k, const gen_spec *s)
 {
-    if (!openai_spec_is_deterministic(s) || !*model->digest) return false;
-    if (s->chat && model->template_reads_clock) return false;
-    cache_key *k = cache_key_new(s->chat ? "chat.completions" : s->texts ? s->texts : "completions");
-    cache_key_str(k, "digest", model->digest);
-    cache_key_str(k, "adapter", adapter_digest);
     key_prompts(k, s);
     key_sampling(k, s);
     cache_key_int(k, "n", (int64_t)s->n);
@@ -459,5 +455,31 @@ bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, const
     cache_key_int(k, "tool_choice", (int64_t)s->tool_choice);
     cache_key_str(k, "tool_name", s->tool_name);
     cache_key_int(k, "flags", s->parse_tool_calls | s->echo << 1 | s->parallel_calls << 2);
+}
+
+static const char *kind_of(const gen_spec *s)
+{
+    return s->chat ? "chat.completions" : s->texts ? s->texts : "completions";
+}
+
+bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, const char *adapter_digest,
+                     sha256_digest *ret)
+{
+    if (!openai_spec_is_deterministic(s) || !*model->digest) return false;
+    if (s->chat && model->template_reads_clock) return false;
+    cache_key *k = cache_key_new(kind_of(s));
+    cache_key_str(k, "digest", model->digest);
+    cache_key_str(k, "adapter", adapter_digest);
+    key_rest(k, s);
+    return cache_key_end(k, ret);
+}
+
+bool openai_spec_identity(const gen_spec *s, sha256_digest *ret)
+{
+    cache_key *k = cache_key_new(kind_of(s));
+    cache_key_str(k, "model", s->model);
+    cache_key_int(k, "include_usage", s->include_usage);
+    cache_key_int(k, "has_seed", s->has_seed);
+    key_rest(k, s);
     return cache_key_end(k, ret);
 }

@@ -53,6 +53,7 @@ typedef struct gen_spec {
     const char *texts; /* the answer is a list of texts, and this is what the object is called; else NULL */
     Shoal__V1__GenerateRequest__Constraint constraint;
     const char *schema;
+    int64_t clock; /* GenerateRequest.clock */
 } gen_spec;
 
 /* 0 and *ret, to be freed by openai_spec_free; or an HTTP status with *e filled. A seed is drawn when the
@@ -73,5 +74,8 @@ void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *r
  * unless the model's template reads the clock: such answers are not kept. */
 bool openai_spec_key(const gen_spec *s, const Shoal__V1__ModelInfo *model, const char *adapter_digest,
                      sha256_digest *ret);
+/* What was asked, with the name of the model: equal for requests whose streams are the same bytes, given the
+ * model's file, the seed where none was asked for, and the time. False: no memory. */
+bool openai_spec_identity(const gen_spec *s, sha256_digest *ret);
 
 #endif

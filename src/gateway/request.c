@@ -196,7 +196,7 @@ void request_preflight(gateway_request *rq)
     common_headers(&h, rq, NULL);
     header_add(&h, "access-control-allow-methods", rq->allow);
     header_add(&h, "access-control-allow-headers",
-               "authorization, content-type, cache-control, x-request-id, x-shoal-deadline-ms");
+               "authorization, content-type, cache-control, last-event-id, x-request-id, x-shoal-deadline-ms");
     header_add(&h, "access-control-max-age", "600");
     http_respond(let_go(rq), 204, h.items, h.n, NULL, 0);
     request_finish(rq, 204, NULL);
