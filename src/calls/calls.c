@@ -103,6 +103,18 @@ call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, u
     return both;
 }
 
+call_order *call_order_for(const call_order *o, const char *model)
+{
+    call_context ctx = {.request_id = o->request_id,
+                        .traceparent = o->traceparent,
+                        .deadline_ns = o->deadline_ns,
+                        .why = o->why};
+    uint8_t *msg;
+    call_order *other = order_alloc(o->task, model, &ctx, o->n_msg, &msg);
+    if (other) memcpy(msg, o->msg, o->n_msg);
+    return other;
+}
+
 call_order *call_order_ref(call_order *o)
 {
     o->refs++;

@@ -8,6 +8,7 @@
  *
  * Decorators are calls over calls, so that each rule is a file that is read and tested alone:
  *
+ *     fallback_calls   a smaller model answers when none of the wanted one's replicas lives, and says so
  *     hedge_calls      a second replica when the first is silent; whoever speaks first wins
  *     failover_calls   goes on elsewhere when a worker dies under a call
  *     retry_calls      elsewhere while a queue is full; a short wait while nobody is there
@@ -97,6 +98,7 @@ typedef struct call_result {
     const char *message;                                              /* one sentence, "" on success */
     const char *model, *replica_id, *version, *quantisation, *digest; /* "" when it never reached one */
     double ms; /* wall time of the call in the gateway, waiting included */
+    const char *wanted, *why; /* another model answered: whom was asked, and why not that one; else NULL */
     call_fault fault;
     uint64_t life;                 /* the life of a replica that had it last, 0: none */
     const ProtobufCMessage *reply; /* of a unary call that ended well; dies after the callback */
@@ -128,6 +130,8 @@ call_order *call_order_new(call_task task, const char *model, const ProtobufCMes
                            const call_context *ctx);
 /* The same call, its request followed by more fields: what is single replaces, what is repeated is added. */
 call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, uint64_t n_resumed);
+/* The same call of another model. NULL: out of memory. */
+call_order *call_order_for(const call_order *o, const char *model);
 call_order *call_order_ref(call_order *o);
 void call_order_unref(call_order *o); /* accepts NULL */
 /* The request as it was given; free with protobuf_c_message_free_unpacked. NULL: out of memory. */
@@ -143,6 +147,7 @@ typedef struct call_terms {
     uint64_t avoid[CALL_AVOID_MAX]; /* lives of replicas that are not asked */
     unsigned n_avoid;
     uint64_t hold_until_ns; /* how long to wait for a replica; 0: as the task and the deadline say */
+    uint64_t patience_ms;   /* the same, while nothing has come back: since it began, or was lost */
 } call_terms;
 void call_terms_avoid(call_terms *t, uint64_t life); /* 0 is nobody; over the maximum the oldest goes */
 bool call_terms_avoids(const call_terms *t, uint64_t life);
@@ -185,7 +190,8 @@ typedef struct model_call model_call;
 typedef struct call_place { /* who has a call now; zero: nobody, it waits. Strings are borrowed for the moment
                              */
     uint64_t life;
-    const char *replica_id, *digest;
+    const char *replica_id, *digest, *model;
+    const char *wanted, *why; /* as call_result's */
 } call_place;
 
 typedef struct calls_ops {

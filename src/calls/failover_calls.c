@@ -284,6 +284,7 @@ static void set_terms(failover_call *c, const call_result *r)
     call_terms_avoid(&c->terms, r->life);
     if (c->log.begun && !*c->terms.digest) snprintf(c->terms.digest, sizeof c->terms.digest, "%s", r->digest);
     c->terms.hold_until_ns = c->o->deadline_ns ? c->o->deadline_ns : now + wait_ms * 1000000u;
+    if (c->terms.patience_ms && !c->log.begun) c->terms.hold_until_ns = now + c->terms.patience_ms * 1000000u;
     c->cause = call_fault_name(r->fault == CALL_FAULT_NONE ? CALL_FAULT_NONSENSE : r->fault);
     if (!c->lost_ns) c->lost_ns = now;
     c->n_moves++;

@@ -111,8 +111,10 @@ static call_place where(const model_call *call)
 {
     const replica_call *c = (const replica_call *)call;
     if (!c->call) return (call_place){0};
-    return (call_place){
-        .life = c->life, .replica_id = c->r->id, .digest = c->r->info ? c->r->info->digest : ""};
+    return (call_place){.life = c->life,
+                        .replica_id = c->r->id,
+                        .digest = c->r->info ? c->r->info->digest : "",
+                        .model = c->o->model};
 }
 
 /* Never inside the function that started it. */

@@ -176,6 +176,7 @@ static void on_tick(void *arg)
 static uint64_t hold_until(const retry_calls *b, const call_order *o, const call_terms *t)
 {
     if (t->hold_until_ns || !(CALL_TASKS[o->task].flags & CALL_WAITS)) return t->hold_until_ns;
+    if (t->patience_ms) return now_ns(b) + t->patience_ms * 1000000u;
     return o->deadline_ns ? o->deadline_ns : now_ns(b) + RETRY_HOLD_MS * 1000000ull;
 }
 

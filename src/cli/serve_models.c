@@ -245,7 +245,8 @@ static int fit_one(const gateway_config *c, const char *name, const json_t *j, s
     return rc;
 }
 
-static int use_line(const gateway_config *c, const char *line, size_t len, bool all, bool *seen,
+/* What was said of each model is kept in seen. */
+static int use_line(const gateway_config *c, const char *line, size_t len, bool all, json_t **seen,
                     shoal_err *err)
 {
     json_t *j = NULL;
@@ -253,16 +254,28 @@ static int use_line(const gateway_config *c, const char *line, size_t len, bool 
     size_t i = (size_t)json_integer_value(json_object_get(j, "model"));
     const char *error = json_string_value(json_object_get(j, "error"));
     int rc = 0;
-    if (i < c->n_models) seen[i] = true;
     if (i < c->n_models && !error) rc = fit_one(c, c->models[i].name, j, err);
     if (i < c->n_models && error && all) rc = config_fail(c, err, "models[%zu]: %s", i, error);
-    json_decref(j);
+    if (i < c->n_models && !seen[i])
+        seen[i] = j;
+    else
+        json_decref(j);
+    return rc;
+}
+
+static int fit_fallbacks(const gateway_config *c, json_t *const *seen, shoal_err *err)
+{
+    const char **tasks = calloc(c->n_models, sizeof *tasks);
+    if (!tasks) return err_nomem(err);
+    for (size_t i = 0; i < c->n_models; i++) tasks[i] = json_string_value(json_object_get(seen[i], "task"));
+    int rc = config_fit_fallbacks(c, tasks, err);
+    free(tasks);
     return rc;
 }
 
 static int use_lines(const gateway_config *c, const buf *lines, bool all, shoal_err *err)
 {
-    bool *seen = calloc(c->n_models, sizeof *seen);
+    json_t **seen = calloc(c->n_models, sizeof *seen);
     if (!seen) return err_nomem(err);
     int rc = 0;
     for (size_t at = 0; !rc && at < lines->len;) {
@@ -273,6 +286,8 @@ static int use_lines(const gateway_config *c, const buf *lines, bool all, shoal_
     }
     for (size_t i = 0; !rc && all && i < c->n_models; i++)
         if (!seen[i]) rc = config_fail(c, err, "models[%zu]: the process that read its file died", i);
+    if (!rc) rc = fit_fallbacks(c, seen, err);
+    for (size_t i = 0; i < c->n_models; i++) json_decref(seen[i]);
     free(seen);
     return rc;
 }

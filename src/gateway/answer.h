@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "gateway/degraded.h"
 #include "gateway/openai.h"
 #include "gateway/stream_id.h"
 
@@ -58,10 +59,10 @@ typedef struct answer_form {
     const char *texts; /* as gen_spec's */
     const char *model;
     char id[48], fingerprint[20];
-    int64_t created; /* seconds since 1970 */
-    uint64_t salt;   /* of the tool calls' ids */
-    stream_id
-        *events; /* each event of a stream carries an id, made of this and kept by it; NULL: none does */
+    int64_t created;    /* seconds since 1970 */
+    uint64_t salt;      /* of the tool calls' ids */
+    degraded *degraded; /* said in a stream's first chunk and at each choice's end; NULL: no news */
+    stream_id *events;  /* what the ids of a stream's events say, kept by the writers; NULL: no ids */
 } answer_form;
 
 /* digest may be NULL. */

@@ -178,6 +178,11 @@ static void chunk_end(buf *out, const answer_form *f, const buf *parts, const ch
         buf_printf(out, ",\"finish_reason\":\"%s\"}]", finish);
     else
         buf_puts(out, ",\"finish_reason\":null}]");
+    if (f->degraded && *f->degraded->wanted && (finish || !f->degraded->told)) {
+        buf_putc(out, ',');
+        degraded_put(out, f->degraded);
+        f->degraded->told = true;
+    }
     buf_puts(out, f->include_usage ? ",\"usage\":null}\n\n" : "}\n\n");
 }
 

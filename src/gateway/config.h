@@ -46,6 +46,8 @@ typedef struct config_model {
     unsigned replicas, threads, context, max_batch, max_queue, prefill_chunk, kv_mb; /* 0: default */
     unsigned standby; /* replicas that are loaded, and serve when one is missing */
     config_place place;
+    const char **fallback; /* models that answer when no replica of this one lives, the best first */
+    size_t n_fallback;
     config_adapter *adapters; /* requests ask for "MODEL:ADAPTER" */
     size_t n_adapters;
 } config_model;

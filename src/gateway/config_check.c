@@ -139,6 +139,50 @@ static const config_model *find_model(const gateway_config *c, const char *name)
     return NULL;
 }
 
+/* Does the model with place `from` lead to the one with place `to`, from stand-in to stand-in? */
+static bool leads_to(const gateway_config *c, size_t from, size_t to, bool *seen)
+{
+    const config_model *m = &c->models[from];
+    if (from == to) return true;
+    if (seen[from]) return false;
+    seen[from] = true;
+    for (size_t i = 0; i < m->n_fallback; i++) {
+        const config_model *next = find_model(c, m->fallback[i]);
+        if (next && leads_to(c, (size_t)(next - c->models), to, seen)) return true;
+    }
+    return false;
+}
+
+static int check_stand_in(const gateway_config *c, size_t i, size_t k, bool *seen, shoal_err *err)
+{
+    const config_model *m = &c->models[i], *to = find_model(c, m->fallback[k]);
+    char where[80];
+    snprintf(where, sizeof where, "models[%zu].fallback[%zu]", i, k);
+    if (!to)
+        return err_set(err, SHOAL_EINVALID, "%s: '%s' is not among the models of this file", where,
+                       m->fallback[k]);
+    if (to == m) return err_set(err, SHOAL_EINVALID, "%s: '%s' cannot stand in for itself", where, m->name);
+    for (size_t n = 0; n < k; n++)
+        if (strcmp(m->fallback[n], m->fallback[k]) == 0)
+            return err_set(err, SHOAL_EINVALID, "%s: '%s' is already fallback[%zu]", where, to->name, n);
+    memset(seen, 0, c->n_models * sizeof *seen);
+    if (leads_to(c, (size_t)(to - c->models), i, seen))
+        return err_set(err, SHOAL_EINVALID,
+                       "%s: '%s' and '%s' stand in for each other; only the smaller can for the larger",
+                       where, m->name, to->name);
+    return 0;
+}
+
+static int check_fallbacks(const gateway_config *c, shoal_err *err)
+{
+    bool *seen = calloc(c->n_models + 1, sizeof *seen);
+    int rc = seen ? 0 : err_nomem(err);
+    for (size_t i = 0; !rc && i < c->n_models; i++)
+        for (size_t k = 0; !rc && k < c->models[i].n_fallback; k++) rc = check_stand_in(c, i, k, seen, err);
+    free(seen);
+    return rc;
+}
+
 static bool has_adapter(const config_model *m, const char *name)
 {
     for (size_t i = 0; i < m->n_adapters; i++)
@@ -228,6 +272,7 @@ int config_check(gateway_config *c, shoal_err *err)
     if (!rc) rc = check_keys(c, err);
     if (!rc) rc = check_names(c, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = check_model(c, i, err);
+    if (!rc) rc = check_fallbacks(c, err);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) rc = check_pipeline(c, i, err);
     return rc;
 }

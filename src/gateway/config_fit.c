@@ -125,10 +125,46 @@ int config_fit(const gateway_config *c, const char *model, const model_facts *fa
     return rc;
 }
 
+static int fit_stand_in(const gateway_config *c, size_t i, size_t k, const char *const *tasks, shoal_err *err)
+{
+    const config_model *m = &c->models[i];
+    size_t to = 0;
+    while (to < c->n_models && strcmp(c->models[to].name, m->fallback[k]) != 0) to++;
+    if (to == c->n_models || !tasks[i] || !tasks[to]) return 0;
+    if (strcmp(tasks[i], "embed") == 0)
+        return config_fail(
+            c, err,
+            "models[%zu].fallback[%zu]: '%s' is a model to embed: vectors of another model do not "
+            "compare with its own, so nothing can stand in for it",
+            i, k, m->name);
+    if (strcmp(tasks[i], tasks[to]) == 0) return 0;
+    return config_fail(c, err, "models[%zu].fallback[%zu]: '%s' is a model to %s, and '%s' is one to %s", i,
+                       k, m->fallback[k], tasks[to], m->name, tasks[i]);
+}
+
+int config_fit_fallbacks(const gateway_config *c, const char *const *tasks, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < c->n_models; i++)
+        for (size_t k = 0; !rc && k < c->models[i].n_fallback; k++) rc = fit_stand_in(c, i, k, tasks, err);
+    return rc;
+}
+
+static bool falls_back(const gateway_config *c, const char *model)
+{
+    for (size_t i = 0; i < c->n_models; i++) {
+        const config_model *m = &c->models[i];
+        if (m->n_fallback > 0 && strcmp(m->name, model) == 0) return true;
+        for (size_t k = 0; k < m->n_fallback; k++)
+            if (strcmp(m->fallback[k], model) == 0) return true;
+    }
+    return false;
+}
+
 bool config_uses_model(const gateway_config *c, const char *model)
 {
     for (size_t i = 0; i < c->n_pipelines; i++)
         for (unsigned k = 0; k < c->pipelines[i].n_stages; k++)
             if (is_of_model(&c->pipelines[i].stages[k], model)) return true;
-    return false;
+    return falls_back(c, model);
 }

@@ -19,7 +19,11 @@ typedef struct model_facts {
  * otherwise SHOAL_EINVALID with file, line and field. */
 int config_fit(const gateway_config *c, const char *model, const model_facts *facts, shoal_err *err);
 
-/* Does any pipeline name this model? */
+/* The same for stand-ins: tasks[i] is models[i]'s, NULL where it is not known. They must do what their model
+ * does, and vectors of different models do not compare. */
+int config_fit_fallbacks(const gateway_config *c, const char *const *tasks, shoal_err *err);
+
+/* Does any pipeline name this model, has it a fallback, or is it one? */
 bool config_uses_model(const gateway_config *c, const char *model);
 
 #endif

@@ -152,6 +152,8 @@ static const config_field model_rows[] = {
     UINT("max_queue", config_model, max_queue, 1, 100000, "waiting requests"),
     UINT("prefill_chunk", config_model, prefill_chunk, 8, 65536, "tokens of a prompt read in one step"),
     UINT("kv_mb", config_model, kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
+    TEXTS("fallback", config_model, fallback, n_fallback, 1, 8, NAME_MAX_BYTES,
+          "models that answer when none of its replicas lives"),
     LIST("adapters", config_model, adapters, n_adapters, adapter, 1, CONFIG_ADAPTERS_MAX,
          "LoRA adapters that requests may ask for"),
 };

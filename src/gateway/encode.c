@@ -96,10 +96,18 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
     buf_done(&body);
 }
 
+static void note_confidence(encode_job *j, const Shoal__V1__ClassifyReply *reply)
+{
+    for (size_t i = 0; i < reply->n_results; i++)
+        if (reply->results[i]->n_labels > 1)
+            degraded_trust(&j->shared.rq->degraded, (double)reply->results[i]->labels[0]->score);
+}
+
 static void on_classified(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
 {
     encode_job *j = user;
     if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
+    note_confidence(j, reply);
     observe(j, r, reply->timing);
     buf body = {0};
     (j->spec.kind == ENCODE_RERANK ? encode_put_ranking : encode_put_classes)(&body, &j->spec, reply,

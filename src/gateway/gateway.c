@@ -234,6 +234,27 @@ static void on_hedged(void *user, const char *model, const char *task, bool won)
     metrics_add(g->metrics, METRIC_HEDGES, 1, task, won ? "won" : "lost", NULL);
 }
 
+static void on_degraded(void *user, const char *wanted, const char *to)
+{
+    gateway *g = user;
+    metrics_add(g->metrics, METRIC_DEGRADED, 1, wanted, to, NULL);
+}
+
+static int open_fallbacks(gateway *g, const env *e, shoal_err *err)
+{
+    const gateway_config *c = g->config;
+    fallback_options o = {.user = g, .degraded = on_degraded};
+    g->fallbacks = calloc(c->n_models + 1, sizeof *g->fallbacks);
+    if (!g->fallbacks) return err_nomem(err);
+    for (size_t i = 0; i < c->n_models; i++) {
+        const config_model *m = &c->models[i];
+        if (m->n_fallback > 0)
+            g->fallbacks[o.n_rules++] = (fallback_rule){m->name, m->fallback, m->n_fallback};
+    }
+    o.rules = g->fallbacks;
+    return o.n_rules > 0 ? fallback_calls_new(&g->calls, e, g->calls, &o, err) : 0;
+}
+
 /* The decorators, from the bottom up. */
 static int open_calls(gateway *g, shoal_err *err)
 {
@@ -247,6 +268,7 @@ static int open_calls(gateway *g, shoal_err *err)
     if (rc == 0 && g->config->hedge == CONFIG_HEDGE_AUTO)
         rc = hedge_calls_new(&g->calls, e, g->calls, &hedge, err);
     if (rc == 0) rc = silence_calls_new(&g->calls, e, g->calls, &silence, err);
+    if (rc == 0) rc = open_fallbacks(g, e, err);
     return rc;
 }
 
@@ -330,6 +352,7 @@ void gateway_free(gateway *g)
     watch_close(g);
     http_server *server = g->server;
     calls_free(g->calls);
+    free(g->fallbacks);
     cache_free(g->cache);
     metrics_free(g->metrics);
     buf_done(&g->metrics_text);

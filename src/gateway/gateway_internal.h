@@ -2,6 +2,7 @@
 #ifndef GATEWAY_INTERNAL_H
 #define GATEWAY_INTERNAL_H
 
+#include "calls/fallback_calls.h"
 #include "gateway/auth.h"
 #include "gateway/cache.h"
 #include "gateway/gateway.h"
@@ -13,6 +14,7 @@ struct gateway {
     registry *registry;
     const gateway_config *config;
     calls *calls;
+    fallback_rule *fallbacks; /* one a model that has stand-ins; strings are the configuration's */
     cache *cache;
     metrics *metrics;
     auth auth;

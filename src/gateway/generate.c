@@ -171,9 +171,12 @@ static void observe(gen_job *j, const char *stage, double ms)
 static bool meet(gen_job *j, gen_branch *br)
 {
     api_error e;
-    const char *digest = calls_where(br->call).digest;
     if (br->met) return true;
+    call_place place = calls_where(br->call);
+    const char *digest = place.digest;
     br->met = true;
+    request_note_place(j->shared.rq, &place);
+    if (place.wanted) j->stream.id.untold = true; /* nobody goes on with a stand-in's answer */
     if (!j->shared.rq->streaming && digest) answer_form_digest(&j->form, digest);
     if (stream_meet(&j->stream, j->shared.rq, digest, &e) == 0) return true;
     shared_fail(&j->shared, &e);
@@ -224,6 +227,7 @@ static bool on_done(gen_job *j, gen_branch *br, const Shoal__V1__Done *d)
 {
     br->done = true;
     answer_close(&j->answer, j->spec, br->k, d);
+    degraded_trust(&j->shared.rq->degraded, d->mean_prob);
     observe(j, "queue", d->queue_ms);
     observe(j, "prefill", d->prefill_ms);
     observe(j, "decode", d->decode_ms);
@@ -355,6 +359,7 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
         return;
     }
     j->shared.rq = rq;
+    j->form.degraded = &rq->degraded;
     j->terms = *terms;
     if (st->was_whole) {
         answer_whole(j);

@@ -34,6 +34,8 @@
       "From a worker's end to the first word of the next one.")                                             \
     X(METRIC_HEDGES, "shoal_hedges_total", COUNTER, "task,result",                                          \
       "Unary calls that were made twice: the second won or lost.")                                          \
+    X(METRIC_DEGRADED, "shoal_degraded_total", COUNTER, "model,answered_by",                                \
+      "Calls made of a stand-in, because the model had no replica.")                                        \
     X(METRIC_RESUMED, "shoal_streams_resumed_total", COUNTER, "model",                                      \
       "Streams that a client came back to with Last-Event-ID.")                                             \
     X(METRIC_UP, "shoal_worker_up", GAUGE, "model,replica", "1 when the replica is ready.")                 \

@@ -104,6 +104,7 @@ static call_result ended_alone(const config_stage *s, int status, const char *me
 static void finish(process_run *r, const config_stage *failed, const call_result *failure)
 {
     process_outcome o = {.failed = failed, .failure = failure};
+    if (*r->degraded.wanted) o.degraded = &r->degraded;
     cancel_calls(r);
     for (size_t i = 0; i < r->n_stages; i++) o.partial = o.partial || r->facts[i].state == STAGE_FAILED;
     if (!failed) o.answer = process_answer(r, &o);
@@ -144,6 +145,8 @@ void process_settle(stage_run *s, const call_result *r)
         f->label = text_of(&s->label);
         f->text = text_of(&s->text);
     }
+    if (r->wanted && r->status == 0 && !*run->degraded.wanted)
+        degraded_set(&run->degraded, r->wanted, r->model, r->why);
     process_trace_call(s, r);
     /* Optional is what a model cannot do, not what this process lacks the memory for. */
     if (r->status && (!s->stage->optional || r->status == SHOAL_ENOMEM))

@@ -19,6 +19,7 @@
 #include <jansson.h>
 
 #include "calls/calls.h"
+#include "gateway/degraded.h"
 #include "gateway/api_error.h"
 #include "gateway/pipeline.h"
 
@@ -61,6 +62,7 @@ typedef struct process_outcome {
     const config_stage *failed; /* the stage that failed the run, NULL on success */
     const call_result *failure; /* how its call ended */
     json_t *answer;             /* on success: the response object without "id" and "ms" */
+    const degraded *degraded;   /* a stage was answered by another model than its own; NULL: none */
     bool partial;               /* an optional stage failed: an answer, but none to keep */
     uint64_t n_prompt_tokens, n_generated_tokens;
 } process_outcome;

@@ -67,6 +67,9 @@ void process_trace_call(stage_run *s, const call_result *r)
     process_put(s->run, t, "replica", json_string(r->replica_id));
     process_put(s->run, t, "version", json_string(r->version));
     process_put(s->run, t, "quantisation", json_string(r->quantisation));
+    if (r->wanted)
+        process_put(s->run, t, "degraded",
+                    json_pack("{s:s,s:s,s:s}", "wanted", r->wanted, "answered_by", r->model, "why", r->why));
     if (process_fact(s)->state == STAGE_FAILED) {
         process_put(s->run, t, "error", json_string(r->message));
         return;

@@ -89,6 +89,7 @@ static void on_run_done(void *user, const process_outcome *o)
         shared_fail(&j->shared, &e);
         return;
     }
+    if (o->degraded) j->shared.rq->degraded = *o->degraded;
     cache_ticket *t = shared_detach(&j->shared);
     j->shared.rq->n_prompt_tokens = o->n_prompt_tokens;
     j->shared.rq->n_generated_tokens = o->n_generated_tokens;

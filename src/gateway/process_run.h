@@ -41,6 +41,7 @@ struct process_run {
     arena *memory;
     stage_fact *facts; /* [n_stages] */
     size_t n_stages;
+    degraded degraded; /* the first stage that another model answered */
     bool lacks_memory; /* a part of the answer could not be made */
     stage_run stages[];
 };

@@ -12,7 +12,7 @@
 #include "gateway/gateway_internal.h"
 #include "gateway/watch.h"
 
-#define HEADERS_MAX       12
+#define HEADERS_MAX       13
 #define STREAM_FULL_BYTES ((size_t)128 << 10)
 
 /* Said when there is no memory to say what is the matter. */
@@ -94,6 +94,12 @@ void request_note_model(gateway_request *rq, const char *model, const char *vers
 void request_note_result(gateway_request *rq, const call_result *r)
 {
     request_note_model(rq, r->model, r->version, r->quantisation);
+    if (r->wanted && r->status == 0) degraded_set(&rq->degraded, r->wanted, r->model, r->why);
+}
+
+void request_note_place(gateway_request *rq, const call_place *p)
+{
+    if (p->wanted && p->model) degraded_set(&rq->degraded, p->wanted, p->model, p->why);
 }
 
 static void header_add(header_list *h, const char *name, const char *value)
@@ -107,10 +113,12 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     if (content_type) header_add(h, "content-type", content_type);
     header_add(h, "x-request-id", rq->id);
     if (rq->cache_state) header_add(h, "x-shoal-cache", rq->cache_state);
+    if (*rq->degraded.wanted) header_add(h, "x-shoal-degraded", rq->degraded.wanted);
     if (rq->config->n_allow_origins) header_add(h, "vary", "origin");
     if (!rq->allowed_origin) return;
     header_add(h, "access-control-allow-origin", rq->allowed_origin);
-    header_add(h, "access-control-expose-headers", "x-request-id, x-shoal-cache, retry-after");
+    header_add(h, "access-control-expose-headers",
+               "x-request-id, x-shoal-cache, x-shoal-degraded, retry-after");
 }
 
 static void count(const gateway_request *rq, int status, const char *error_code)
@@ -179,8 +187,26 @@ void request_text(gateway_request *rq, int status, const char *content_type, con
     request_finish(rq, status, NULL);
 }
 
+/* The same object with one member more. */
+static void answer_degraded(gateway_request *rq, int status, const buf *body)
+{
+    buf more = {0};
+    buf_append(&more, body->data, body->len - 1);
+    buf_putc(&more, ',');
+    degraded_put(&more, &rq->degraded);
+    buf_putc(&more, '}');
+    rq->degraded.told = true;
+    request_json(rq, status, &more);
+    buf_done(&more);
+}
+
 void request_json(gateway_request *rq, int status, const buf *body)
 {
+    bool is_object = !body->failed && body->len > 2 && body->data[body->len - 1] == '}';
+    if (*rq->degraded.wanted && !rq->degraded.told && is_object) {
+        answer_degraded(rq, status, body);
+        return;
+    }
     if (!body->failed) {
         request_text(rq, status, "application/json", body);
         return;
@@ -195,8 +221,9 @@ void request_preflight(gateway_request *rq)
     header_list h;
     common_headers(&h, rq, NULL);
     header_add(&h, "access-control-allow-methods", rq->allow);
-    header_add(&h, "access-control-allow-headers",
-               "authorization, content-type, cache-control, last-event-id, x-request-id, x-shoal-deadline-ms");
+    header_add(
+        &h, "access-control-allow-headers",
+        "authorization, content-type, cache-control, last-event-id, x-request-id, x-shoal-deadline-ms");
     header_add(&h, "access-control-max-age", "600");
     http_respond(let_go(rq), 204, h.items, h.n, NULL, 0);
     request_finish(rq, 204, NULL);

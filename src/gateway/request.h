@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "calls/calls.h"
 #include "gateway/config.h"
+#include "gateway/degraded.h"
 #include "gateway/api_error.h"
 #include "gateway/metrics.h"
 #include "wire/http.h"
@@ -45,6 +46,7 @@ typedef struct gateway_request {
     char model[96], version[48], quantisation[24];
     char adapter[64], adapter_digest[65]; /* of the answer; "": none, resp. not known yet */
     uint64_t n_prompt_tokens, n_generated_tokens;
+    degraded degraded;       /* the answer is another model's; such answers are not kept */
     const char *cache_state; /* "hit", "miss", "shared"; NULL: not cacheable */
     const char *error_code;  /* of a failure inside a stream that had begun */
     bool streaming;
@@ -70,6 +72,8 @@ bool request_wants_fresh(const gateway_request *rq);
 /* Remember which model answers (for headers, log, metrics). */
 void request_note_model(gateway_request *rq, const char *model, const char *version,
                         const char *quantisation);
+/* Who answers a stream that is about to begin. */
+void request_note_place(gateway_request *rq, const call_place *p);
 void request_note_result(gateway_request *rq, const call_result *r);
 
 /* The request asks for so many answers at once (n > 1): 0, or 429 when that is over max_requests. */

@@ -11,7 +11,9 @@ cache_ticket *shared_detach(shared_job *s)
 {
     cache_ticket *t = s->ticket;
     s->ticket = NULL;
-    return t;
+    if (!t || !*s->rq->degraded.wanted) return t;
+    cache_leave(t); /* another model's answer is nobody else's: the next one asks for itself */
+    return NULL;
 }
 
 void shared_publish(cache_ticket *t, const buf *packed)

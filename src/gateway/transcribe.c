@@ -175,6 +175,8 @@ static void note_done(transcribe_job *j, const Shoal__V1__TranscribeDone *d)
 static void on_event(void *user, const Shoal__V1__TranscribeEvent *ev)
 {
     transcribe_job *j = user;
+    call_place place = calls_where(j->call);
+    request_note_place(j->shared.rq, &place);
     if (ev->segment) add_segment(j, ev->segment);
     if (ev->done) note_done(j, ev->done);
     if (j->out.failed)
