@@ -57,7 +57,7 @@ typedef struct heard {
     uint32_t n_cached;
     int status;
     call_fault fault;
-    char message[512];
+    char message[512], model[32], wanted[32]; /* wanted: "" unless another model answered */
     double ms;
     model_call *call; /* to cancel from its own event, if cancels is set */
     bool cancels;
@@ -255,6 +255,8 @@ static inline void hear_end(heard *h, const call_result *r)
     h->fault = r->fault;
     h->ms = r->ms;
     snprintf(h->message, sizeof h->message, "%s", r->message);
+    snprintf(h->model, sizeof h->model, "%s", r->model);
+    snprintf(h->wanted, sizeof h->wanted, "%s", r->wanted ? r->wanted : "");
 }
 
 static inline void hear_reply(void *user, const call_result *r, const Shoal__V1__EmbedReply *reply)
