@@ -52,6 +52,7 @@
     X(token)            \
     X(agent)            \
     X(nodes)            \
+    X(top)              \
     X(bench)            \
     X(eval)             \
     X(lab)              \

@@ -6,6 +6,7 @@
 #include "gateway/detect.h"
 #include "gateway/encode.h"
 #include "gateway/generate.h"
+#include "gateway/overview.h"
 #include "gateway/process.h"
 #include "gateway/status.h"
 #include "gateway/transcribe.h"
@@ -31,6 +32,7 @@ const endpoint ENDPOINTS[] = {
     {"GET", "/v1/models", status_models, true, false, "models", 0},
     {"GET", "/v1/models/", status_model, true, false, "model", 0},
     {"GET", "/v1/nodes", status_nodes, true, false, "nodes", false},
+    {"GET", "/v1/status", overview_handle, true, false, "status", 0},
     {"GET", "/healthz", status_health, false, false, "healthz", 0},
     {"GET", "/readyz", status_ready, false, false, "readyz", 0},
     {"GET", "/metrics", status_metrics, true, false, "metrics", 0},

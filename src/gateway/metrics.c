@@ -121,6 +121,13 @@ double metrics_get(const metrics *m, metric_id id, const char *l0, const char *l
     return s ? s->value : 0;
 }
 
+double metrics_sum(const metrics *m, metric_id id)
+{
+    double sum = 0;
+    for (const series *s = m->first[id]; s; s = s->next) sum += s->value;
+    return sum;
+}
+
 void metrics_scrape(metrics *m, registry *g)
 {
     for (size_t i = 0; i < registry_count(g); i++) {

@@ -70,6 +70,8 @@ void metrics_set(metrics *m, metric_id id, double v, const char *l0, const char 
 void metrics_observe_s(metrics *m, metric_id id, double seconds, const char *l0, const char *l1);
 /* The value of a counter or gauge, 0 when that series does not exist. */
 double metrics_get(const metrics *m, metric_id id, const char *l0, const char *l1, const char *l2);
+/* Of all series of a counter. */
+double metrics_sum(const metrics *m, metric_id id);
 
 /* Take the workers' gauges from the registry. */
 void metrics_scrape(metrics *m, registry *g);

@@ -1,0 +1,229 @@
+/* top_view.c: see top_view.h. */
+#include "cli/top_view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+typedef struct view {
+    const json_t *now, *before;
+    double seconds;
+    buf *out;
+    size_t width, height, n_lines, n_hidden;
+} view;
+
+static const char *text(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+static double number(const json_t *o, const char *key)
+{
+    return json_number_value(json_object_get(o, key));
+}
+
+/* The same replica a look ago. Replicas come and go, but mostly they stand where they stood. */
+static const json_t *was(const view *v, const json_t *r, size_t i)
+{
+    const json_t *list = json_object_get(v->before, "replicas"), *o = json_array_get(list, i);
+    size_t k;
+    json_t *other;
+    if (strcmp(text(o, "id"), text(r, "id")) == 0) return o;
+    json_array_foreach((json_t *)(uintptr_t)list, k,
+                       other) if (strcmp(text(other, "id"), text(r, "id")) == 0) return other;
+    return NULL;
+}
+
+/* NAN: not known. A worker that began anew counts from zero. */
+static double rate(const view *v, const json_t *r, size_t i, const char *key)
+{
+    const json_t *old = was(v, r, i);
+    if (!old || !json_object_get(old, key) || !json_object_get(r, key) || v->seconds <= 0) return NAN;
+    double grew = number(r, key) - number(old, key);
+    return grew >= 0 ? grew / v->seconds : NAN;
+}
+
+/* ---- lines --------------------------------------------------------------------------------------- */
+
+/* Ends the line that begins at `from`: no control characters, cut to the width between characters. */
+static void end_line(view *v, size_t from)
+{
+    buf *b = v->out;
+    size_t columns = 0, at = from;
+    if (b->failed) return;
+    for (; at < b->len && columns < v->width; at++) {
+        uint8_t c = (uint8_t)b->data[at];
+        if (c < 0x20 || c == 0x7F) b->data[at] = '?';
+        if ((c & 0xC0) != 0x80) columns++;
+    }
+    while (at < b->len && ((uint8_t)b->data[at] & 0xC0) == 0x80) at++;
+    b->len = at;
+    while (b->len > from && b->data[b->len - 1] == ' ') b->len--;
+    buf_putc(b, '\n');
+    v->n_lines++;
+}
+
+static bool has_room(view *v)
+{
+    bool room = v->height == 0 || v->n_lines + 1 < v->height;
+    if (!room) v->n_hidden++;
+    return room;
+}
+
+static void put_rate(buf *out, double r)
+{
+    if (isnan(r))
+        buf_printf(out, " %8s", "-");
+    else
+        buf_printf(out, " %8.1f", r);
+}
+
+static void put_bytes(buf *out, double n)
+{
+    static const char UNITS[] = "KMGT";
+    int u = -1;
+    while (n >= 1000 && u < 3) {
+        n /= 1024;
+        u++;
+    }
+    if (u < 0)
+        buf_printf(out, " %7.0f", n);
+    else
+        buf_printf(out, " %6.*f%c", n < 10 ? 1 : 0, n, UNITS[u]);
+}
+
+static double total_rate(const view *v, const char *node)
+{
+    double sum = 0;
+    bool known = false;
+    size_t i;
+    json_t *r;
+    json_array_foreach(json_object_get(v->now, "replicas"), i, r)
+    {
+        double x = rate(v, r, i, "generated_tokens");
+        if (isnan(x) || (node && strcmp(text(r, "node"), node) != 0)) continue;
+        known = true;
+        sum += x;
+    }
+    return known ? sum : NAN;
+}
+
+static size_t count(const view *v, const char *node, const char *state)
+{
+    size_t i, n = 0;
+    json_t *r;
+    json_array_foreach(json_object_get(v->now, "replicas"), i, r) n +=
+        (!node || strcmp(text(r, "node"), node) == 0) && (!state || strcmp(text(r, "state"), state) == 0);
+    return n;
+}
+
+static void put_summary(view *v)
+{
+    size_t from = v->out->len, n_nodes = json_array_size(json_object_get(v->now, "nodes"));
+    buf_printf(v->out, "shoal %s  %s", text(v->now, "version"), text(v->now, "status"));
+    if (n_nodes) buf_printf(v->out, "  nodes %zu", n_nodes);
+    buf_printf(v->out, "  replicas %zu/%zu  requests %.0f  tokens/s", count(v, NULL, "ready"),
+               count(v, NULL, NULL), number(v->now, "requests_in_flight"));
+    put_rate(v->out, total_rate(v, NULL));
+    buf_printf(v->out, "  moves %.0f", number(v->now, "moves"));
+    double more = v->before ? number(v->now, "moves") - number(v->before, "moves") : 0;
+    if (more > 0) buf_printf(v->out, " (+%.0f)", more);
+    buf_printf(v->out, "  degraded %.0f  resumed %.0f", number(v->now, "degraded"),
+               number(v->now, "resumed"));
+    end_line(v, from);
+}
+
+static void put_node(view *v, const json_t *n)
+{
+    size_t from = v->out->len;
+    if (!has_room(v)) return;
+    buf_printf(v->out, "%-20s %-10s %5.0f %6.2f", text(n, "name"), text(n, "site"), number(n, "cores"),
+               number(n, "load"));
+    put_bytes(v->out, number(n, "memory_free_bytes"));
+    put_rate(v->out, total_rate(v, text(n, "name")));
+    buf_printf(v->out, " %4zu%s%s", count(v, text(n, "name"), NULL),
+               json_is_true(json_object_get(n, "on_battery")) ? "  battery" : "",
+               json_is_true(json_object_get(n, "draining")) ? "  draining" : "");
+    end_line(v, from);
+}
+
+static void put_nodes(view *v)
+{
+    const json_t *list = json_object_get(v->now, "nodes");
+    size_t from = v->out->len, i;
+    json_t *n;
+    if (json_array_size(list) == 0 || !has_room(v)) return;
+    buf_printf(v->out, "%-20s %-10s %5s %6s %7s %8s %4s", "NODE", "SITE", "CORES", "LOAD", "FREE", "TOK/S",
+               "REPL");
+    end_line(v, from);
+    json_array_foreach((json_t *)(uintptr_t)list, i, n) put_node(v, n);
+}
+
+static void put_replica(view *v, const json_t *r, size_t i)
+{
+    size_t from = v->out->len;
+    double pages = number(r, "kv_pages");
+    if (!has_room(v)) return;
+    buf_printf(v->out, "%-24s %-12s %-9s", text(r, "id"), *text(r, "node") ? text(r, "node") : "-",
+               text(r, "state"));
+    put_rate(v->out, rate(v, r, i, "generated_tokens"));
+    put_rate(v->out, rate(v, r, i, "prompt_tokens"));
+    buf_printf(v->out, " %4.0f %5.0f %5.0f", number(r, "running"), number(r, "waiting"), number(r, "calls"));
+    buf_printf(v->out, " %3.0f%%", pages > 0 ? 100 * number(r, "kv_pages_used") / pages : 0);
+    put_bytes(v->out, number(r, "resident_bytes"));
+    buf_printf(v->out, " %7.0f  %s", number(r, "crashes"), text(r, "reason"));
+    end_line(v, from);
+}
+
+static void put_replicas(view *v)
+{
+    size_t from = v->out->len, i;
+    json_t *r;
+    if (!has_room(v)) return;
+    buf_printf(v->out, "%-24s %-12s %-9s %8s %8s %4s %5s %5s %4s %7s %7s", "REPLICA", "NODE", "STATE",
+               "TOK/S", "READ/S", "RUN", "QUEUE", "CALLS", "KV", "MEM", "CRASHES");
+    end_line(v, from);
+    json_array_foreach(json_object_get(v->now, "replicas"), i, r) put_replica(v, r, i);
+}
+
+void top_view_put(buf *out, const json_t *now, const json_t *before, double seconds, size_t width,
+                  size_t height)
+{
+    view v = {.now = now,
+              .before = before,
+              .seconds = seconds,
+              .out = out,
+              .width = width ? width : SIZE_MAX,
+              .height = height};
+    put_summary(&v);
+    put_nodes(&v);
+    put_replicas(&v);
+    size_t from = out->len;
+    if (v.n_hidden == 0) return;
+    buf_printf(out, "... %zu more lines", v.n_hidden);
+    end_line(&v, from);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------- */
+
+static bool set_rate(json_t *o, const char *key, double r)
+{
+    return json_object_set_new(o, key, isnan(r) ? json_null() : json_real(round(r * 10) / 10)) == 0;
+}
+
+json_t *top_view_json(const json_t *now, const json_t *before, double seconds)
+{
+    view v = {.now = now, .before = before, .seconds = seconds};
+    json_t *all = json_deep_copy(now), *r;
+    size_t i;
+    bool whole = all && set_rate(all, "tokens_per_s", total_rate(&v, NULL));
+    json_array_foreach(json_object_get(all, "replicas"), i, r) whole =
+        whole && set_rate(r, "tokens_per_s", rate(&v, r, i, "generated_tokens")) &&
+        set_rate(r, "prompt_tokens_per_s", rate(&v, r, i, "prompt_tokens"));
+    if (whole) return all;
+    json_decref(all);
+    return NULL;
+}
