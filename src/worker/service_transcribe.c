@@ -298,19 +298,38 @@ static void refuse(hear_job *j, const shoal_err *err)
     hear_free(j);
 }
 
-/* The first message says what is asked; its audio is taken over, that of the others is put behind it. */
+static void swap(char **a, char **b)
+{
+    char *c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/* What a later message says replaces what an earlier one did; what it leaves out stays. */
+static void replace(Shoal__V1__TranscribeRequest *r, Shoal__V1__TranscribeRequest *later)
+{
+    if (*later->language) swap(&r->language, &later->language);
+    if (*later->prompt) swap(&r->prompt, &later->prompt);
+    if (later->temperature != 0) r->temperature = later->temperature;
+    if (later->seed) r->seed = later->seed;
+    r->translate |= later->translate;
+    r->times |= later->times;
+}
+
+/* The first message's audio is taken over, that of the others is put behind it. */
 static int collect(hear_job *j, Shoal__V1__TranscribeRequest *r, shoal_err *err)
 {
     if (j->request) {
         if (r->audio.len > SOUND_MAX - j->sound.len)
             return err_set(err, SHOAL_ELIMIT, "a sound file has at most %d MiB", SOUND_MAX >> 20);
+        replace(j->request, r);
         return r->audio.len ? buf_append(&j->sound, r->audio.data, r->audio.len) : 0;
     }
     j->request = r;
     j->n_skip = r->skip_segments;
     j->sound = (buf){.data = (char *)r->audio.data, .len = r->audio.len, .cap = r->audio.len};
     r->audio = (ProtobufCBinaryData){0};
-    return check(r, err);
+    return 0;
 }
 
 static void transcribe_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
@@ -319,6 +338,7 @@ static void transcribe_message(void *user, grpc_call *c, const uint8_t *msg, siz
     ProtobufCMessage *m = NULL;
     shoal_err err;
     int rc = service_call_unpack(&shoal__v1__transcribe_request__descriptor, msg, n, &m, &err);
+    if (rc == 0) rc = check((Shoal__V1__TranscribeRequest *)m, &err);
     if (rc == 0) rc = collect(j, (Shoal__V1__TranscribeRequest *)m, &err);
     if (rc == SHOAL_ENOMEM) err_nomem(&err);
     if (m && m != &j->request->base) protobuf_c_message_free_unpacked(m, NULL);
