@@ -65,6 +65,7 @@ static call_order *order_alloc(call_task task, const char *model, const call_con
     if (!o) return NULL;
     char *at = (char *)(o + 1);
     *o = (call_order){.refs = 1, .task = task, .deadline_ns = ctx->deadline_ns, .n_msg = n_msg};
+    if (ctx->feed) o->feed = call_feed_ref(ctx->feed);
     o->model = put(&at, model);
     o->request_id = put(&at, ctx->request_id);
     o->traceparent = put(&at, ctx->traceparent);
@@ -90,7 +91,8 @@ call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, u
     call_context ctx = {.request_id = o->request_id,
                         .traceparent = o->traceparent,
                         .deadline_ns = o->deadline_ns,
-                        .why = o->why};
+                        .why = o->why,
+                        .feed = o->feed};
     uint8_t *msg;
     assert(more->descriptor == CALL_TASKS[o->task].request);
     size_t n = protobuf_c_message_get_packed_size(more);
@@ -123,7 +125,9 @@ call_order *call_order_ref(call_order *o)
 
 void call_order_unref(call_order *o)
 {
-    if (o && --o->refs == 0) free(o);
+    if (!o || --o->refs > 0) return;
+    call_feed_unref(o->feed);
+    free(o);
 }
 
 ProtobufCMessage *call_order_request(const call_order *o)

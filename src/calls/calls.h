@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "calls/feed.h"
 #include "shoal/v1/worker.pb-c.h"
 
 /* What is true of a task. */
@@ -111,6 +112,7 @@ typedef struct call_context { /* of the request this call belongs to; copied */
     const char *traceparent; /* W3C Trace Context, handed on to the worker; NULL: none */
     uint64_t deadline_ns;    /* 0: none */
     const char *why;         /* for traces: "intent stage", "endpoint" */
+    call_feed *feed; /* messages that follow the request, where the task takes a stream of them; NULL: none */
 } call_context;
 
 /* One call as asked, shared by all who carry it out and never changed. */
@@ -122,7 +124,8 @@ typedef struct call_order {
     bool resumes;       /* it goes on with a stream that began elsewhere, */
     uint64_t n_resumed; /* of which so many bytes of text, or segments of speech, have come */
     size_t n_msg;
-    const uint8_t *msg; /* the request, packed */
+    const uint8_t *msg; /* the request, packed, */
+    call_feed *feed;    /* and what follows it; NULL: nothing */
 } call_order;
 
 /* Copies all it is given. NULL: out of memory. */

@@ -1,7 +1,8 @@
 /* quarantine.h: requests that made workers die, by digest, each for a while.
  *
  * A bounded table: four places for each of 64 remainders of the digest; a full one forgets what would have
- * been let go next. Empty, it costs nothing to ask. */
+ * been let go next. Empty, it costs nothing to ask. A request that still
+ * comes (feed.h) is not known: neither held nor added. */
 #ifndef CALLS_QUARANTINE_H
 #define CALLS_QUARANTINE_H
 

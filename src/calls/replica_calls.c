@@ -38,8 +38,11 @@ typedef struct replica_call {
     replica *r;            /* NULL: it reached none */
     uint64_t life;
     grpc_client_call *call;
+    feed_reader feed; /* what is still to be sent */
+    bool sent_all;
     ProtobufCMessage *reply;
     int status; /* of one that is failing */
+    call_fault fault;
     char message[512];
 } replica_call;
 
@@ -86,6 +89,7 @@ static void input_done(replica_call *c, uint64_t now)
 
 static void leave_replica(replica_call *c)
 {
+    feed_leave(&c->feed);
     if (!c->call) return;
     load_leave(&c->r->load, c->n_unanswered, c->b->env->now_ns(c->b->env->user));
     c->n_unanswered = 0;
@@ -118,11 +122,12 @@ static call_place where(const model_call *call)
 }
 
 /* Never inside the function that started it. */
-static void fail_later(replica_call *c, int status, const char *message)
+static void fail_later(replica_call *c, int status, call_fault fault, const char *message)
 {
     replica_calls *b = c->b;
     bool first = queue_first(&b->failing, replica_call, link) == NULL;
     c->status = status;
+    c->fault = fault;
     snprintf(c->message, sizeof c->message, "%s", message);
     queue_take(&c->link);
     queue_put(&b->failing, &c->link);
@@ -139,8 +144,7 @@ static void end_failing(void *arg)
         queue_put(&now, &c->link);
     }
     for (replica_call *c; (c = queue_first(&now, replica_call, link));)
-        finish(c, c->status, c->status == SHOAL_EUNAVAILABLE ? CALL_FAULT_ABSENT : CALL_FAULT_NONE,
-               c->message);
+        finish(c, c->status, c->fault, c->message);
 }
 
 /* ---- looking for a replica ----------------------------------------------------------------------- */
@@ -320,6 +324,43 @@ static void on_end(void *user, grpc_status status, const char *message)
 
 /* ---- starting ------------------------------------------------------------------------------------ */
 
+/* As much of what follows the request as keeps the link busy; the rest waits in the feed. */
+static void send_more(void *user)
+{
+    replica_call *c = user;
+    const reach *to = registry_reach(c->b->g);
+    const uint8_t *msg;
+    size_t n;
+    int rc = 0;
+    while (rc == 0 && to->unsent(c->call) < GRPC_CALM_BYTES && (msg = feed_peek(&c->feed, &n))) {
+        rc = to->send(c->call, msg, n);
+        if (rc == 0) feed_took(&c->feed);
+    }
+    if (rc == SHOAL_ENOMEM || rc == SHOAL_ELIMIT) {
+        grpc_client_call *gc = c->call;
+        leave_replica(c);
+        to->cancel(gc);
+        fail_later(c, rc, CALL_FAULT_NONE, shoal_err_text(rc));
+    } else if (!c->sent_all && feed_is_read(&c->feed)) {
+        c->sent_all = true;
+        to->half_close(c->call);
+    }
+}
+
+/* A call whose request is followed by others. */
+static bool open_feed(replica_call *c, replica *r, const grpc_call_options *opt)
+{
+    const reach *to = registry_reach(c->b->g);
+    grpc_client_events ev = {.user = c, .message = on_message, .drained = send_more, .end = on_end};
+    c->call = to->stream(r->channel, CALL_TASKS[c->o->task].path, opt, &ev);
+    if (!c->call) return false;
+    if (to->send(c->call, c->o->msg, c->o->n_msg) == 0 && feed_join(&c->feed, c->o->feed, send_more, c))
+        return true;
+    to->cancel(c->call);
+    c->call = NULL;
+    return false;
+}
+
 static bool start_on(replica_call *c, replica *r)
 {
     grpc_client_events ev = {.user = c, .message = on_message, .end = on_end};
@@ -328,13 +369,18 @@ static bool start_on(replica_call *c, replica *r)
     if (*c->o->request_id) metadata[n++] = (http_header){"x-request-id", c->o->request_id};
     if (*c->o->traceparent) metadata[n++] = (http_header){"traceparent", c->o->traceparent};
     c->sent_ns = c->b->env->now_ns(c->b->env->user);
-    c->call = registry_reach(c->b->g)->start(r->channel, CALL_TASKS[c->o->task].path, c->o->msg, c->o->n_msg,
-                                             metadata, n, c->o->deadline_ns, &ev);
+    grpc_call_options opt = {.metadata = metadata, .n_metadata = n, .deadline_ns = c->o->deadline_ns};
+    if (c->o->feed)
+        open_feed(c, r, &opt);
+    else
+        c->call = registry_reach(c->b->g)->start(r->channel, CALL_TASKS[c->o->task].path, c->o->msg,
+                                                 c->o->n_msg, metadata, n, c->o->deadline_ns, &ev);
     if (!c->call) return false;
     c->r = replica_ref(r);
     c->life = r->life;
     c->n_unanswered = c->n_tokens;
     load_begin(&r->load, c->n_tokens, c->sent_ns);
+    if (c->o->feed) send_more(c);
     return true;
 }
 
@@ -351,6 +397,12 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
                         .n_tokens = (unsigned)(o->n_msg / 4)};
     queue_init(&c->link);
     queue_put(&b->running, &c->link);
+    if (o->feed && !call_feed_is_kept(o->feed)) {
+        fail_later(c, SHOAL_EUNAVAILABLE, CALL_FAULT_NONE,
+                   "the worker stopped when more of the upload had come than is kept for another; send the "
+                   "request again");
+        return &c->base;
+    }
     router_decision d;
     replica *r;
     char why[512];
@@ -358,7 +410,7 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     if (rc == 0 && start_on(c, r)) return &c->base;
     if (rc == 0) rc = SHOAL_EUNAVAILABLE;
     describe_refusal(b, o, rc, d.expected_ms, why, sizeof why);
-    fail_later(c, rc, why);
+    fail_later(c, rc, rc == SHOAL_EUNAVAILABLE ? CALL_FAULT_ABSENT : CALL_FAULT_NONE, why);
     return &c->base;
 }
 

@@ -263,9 +263,17 @@ static void finish_whole(silence_call *c)
     cancel(&c->base);
 }
 
+/* The worker has not been asked all, or nobody else could be. */
+static bool nobody_is_silent(const silence_call *c)
+{
+    const call_feed *f = c->o->feed;
+    return f && !c->log.done && !(call_feed_is_ended(f) && call_feed_is_kept(f));
+}
+
 static void on_timer(void *arg)
 {
     silence_call *c = arg;
+    if (nobody_is_silent(c)) c->spoke_ns = now_ns(c->b);
     double limit = limit_ms(c), silent = ms_since(c->b, c->spoke_ns);
     bool due = silent >= limit && !c->paused;
     if (due && c->log.done) {

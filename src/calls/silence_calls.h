@@ -15,6 +15,9 @@
  * Only where a second start has won against a worker that has said nothing to anybody since, the others that
  * wait for it need no permission: then it is no slow one, and they would do nothing there.
  *
+ * While the request itself still comes (feed.h) nobody is silent, and where its beginning is not kept nobody
+ * could take over.
+ *
  * Unary calls pass by. Without memory for its bookkeeping a stream does, too. */
 #ifndef CALLS_SILENCE_CALLS_H
 #define CALLS_SILENCE_CALLS_H

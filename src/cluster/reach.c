@@ -33,6 +33,10 @@ reach reach_grpc(uv_loop_t *loop)
                    .is_connected = grpc_channel_is_connected,
                    .close = grpc_channel_close,
                    .start = grpc_call_start,
+                   .stream = grpc_call_open,
+                   .send = grpc_client_send,
+                   .unsent = grpc_client_unsent,
+                   .half_close = grpc_client_half_close,
                    .pause = grpc_client_pause,
                    .cancel = grpc_client_cancel,
                    .user = loop};

@@ -20,6 +20,11 @@ typedef struct reach {
     grpc_client_call *(*start)(grpc_channel *ch, const char *path, const void *msg, size_t n,
                                const http_header *metadata, size_t n_metadata, uint64_t deadline_ns,
                                const grpc_client_events *ev);
+    grpc_client_call *(*stream)(grpc_channel *ch, const char *path, const grpc_call_options *opt,
+                                const grpc_client_events *ev); /* grpc_call_open */
+    int (*send)(grpc_client_call *c, const void *msg, size_t n);
+    size_t (*unsent)(const grpc_client_call *c);
+    void (*half_close)(grpc_client_call *c);
     void (*pause)(grpc_client_call *c, bool paused);
     void (*cancel)(grpc_client_call *c);
     void *user; /* for open */
