@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "gateway/fields.h"
 #include "gateway/multipart.h"
+#include "gateway/query.h"
 
 static int check_size(const encode_spec *s, const char *field, api_error *e)
 {
@@ -93,38 +94,6 @@ bool encode_bytes_is_raw(encode_kind kind, const char *content_type)
     if (!content_type) return false;
     if (kind == ENCODE_SCORE) return strncasecmp(content_type, "text/csv", 8) == 0;
     return kind == ENCODE_IMAGE && strncasecmp(content_type, "image/", 6) == 0;
-}
-
-static int hex_of(char c)
-{
-    const char *at = c ? strchr("0123456789abcdef", c | 0x20) : NULL;
-    return at ? (int)(at - "0123456789abcdef") : -1;
-}
-
-/* One value of a query, decoded; *ret is NULL when there is none of that name. The caller frees it. */
-static int query_value(const char *query, const char *name, char **ret, api_error *e)
-{
-    size_t n = strlen(name);
-    const char *at = query;
-    while (at && !(strncmp(at, name, n) == 0 && at[n] == '=')) at = (at = strchr(at, '&')) ? at + 1 : NULL;
-    *ret = NULL;
-    if (!at) return 0;
-    at += n + 1;
-    buf out = {0};
-    for (const char *end = at + strcspn(at, "&"); at < end; at++) {
-        int high = *at == '%' ? hex_of(at[1]) : -1, low = high >= 0 ? hex_of(at[2]) : -1;
-        int c = low >= 0 ? high << 4 | low : *at == '+' ? ' ' : (uint8_t)*at;
-        if (low >= 0) at += 2;
-        buf_putc(&out, c ? (char)c : '?');
-    }
-    bool ok = !out.failed && buf_reserve(&out, 0) == 0;
-    if (ok && !utf8_valid(out.data ? out.data : "", out.len, NULL)) {
-        buf_done(&out);
-        return api_error_bad(e, name, "?%s= must be UTF-8", name);
-    }
-    *ret = ok ? buf_take(&out) : NULL;
-    buf_done(&out);
-    return *ret ? 0 : api_error_nomem(e);
 }
 
 /* The strings of a spec belong to its JSON, so what a query or a form says becomes some. NULL: not said. */

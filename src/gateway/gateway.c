@@ -169,6 +169,25 @@ static void on_gone(void *user, http_request *http)
     if (rq) abandon(rq);
 }
 
+static void on_body(void *user, http_request *http, const uint8_t *bytes, size_t n)
+{
+    gateway_request *rq = http_data(http);
+    if (n > 0) rq->on_body(rq->work, bytes, n);
+}
+
+static void on_body_end(void *user, http_request *http, int status, const char *why)
+{
+    gateway_request *rq = http_data(http);
+    rq->on_body_end(rq->work, status, why);
+}
+
+static http_intake intake(void *user, const http_request *http)
+{
+    const char *allow;
+    const endpoint *at = endpoint_find(http_method(http), http_path(http), &allow);
+    return at && at->takes & ENDPOINT_PIECES ? HTTP_PIECES : HTTP_WHOLE;
+}
+
 static void error_body(void *user, int status, const char *message, buf *out, const char **ret_content_type)
 {
     gateway *g = user;
@@ -279,7 +298,10 @@ static int gateway_setup(gateway *g, shoal_err *err)
                       .on_request = on_request,
                       .on_gone = on_gone,
                       .error_body = error_body,
-                      .body_limit = body_limit};
+                      .body_limit = body_limit,
+                      .intake = intake,
+                      .on_body = on_body,
+                      .on_body_end = on_body_end};
     g->metrics = metrics_new();
     if (!g->metrics) return err_nomem(err);
     int rc = auth_init(&g->auth, (const char *const *)c->api_keys, c->n_api_keys, err);

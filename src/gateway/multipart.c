@@ -1,5 +1,5 @@
-/* multipart.c: the parts of a form; see multipart.h. One pass over the body with a cursor that never goes
- * back. */
+/* multipart.c: the parts of a form; see multipart.h. One pass over each piece; between pieces only a part's
+ * headers, and how much of a boundary was seen, are kept. */
 #define _GNU_SOURCE
 #include "gateway/multipart.h"
 
@@ -31,11 +31,6 @@ static bool is_token_char(char c)
 static void skip_blanks(cursor *c)
 {
     while (c->at < c->end && is_blank(*c->at)) c->at++;
-}
-
-static bool starts_with(const cursor *c, const char *s, size_t n)
-{
-    return (size_t)(c->end - c->at) >= n && memcmp(c->at, s, n) == 0;
 }
 
 /* ---- parameters: ; name=token, ; name="quoted" -------------------------------------------------- */
@@ -195,16 +190,14 @@ static int read_header(multipart_part *p, cursor line, bool *has_disposition, ap
     return 0;
 }
 
-static int read_head(multipart_part *p, cursor *c, api_error *e)
+/* Lines of headers, the empty one at their end included. */
+static int read_head(multipart_part *p, cursor c, api_error *e)
 {
     bool has_disposition = false;
-    const char *begin = c->at;
     for (;;) {
-        const char *cr = memmem(c->at, (size_t)(c->end - c->at), "\r\n", 2);
-        if (!cr || cr - begin > MULTIPART_HEAD_MAX)
-            return malformed(e, "a part's headers have no end, or are too long");
-        cursor line = {c->at, cr};
-        c->at = cr + 2;
+        const char *cr = memmem(c.at, (size_t)(c.end - c.at), "\r\n", 2);
+        cursor line = {c.at, cr};
+        c.at = cr + 2;
         if (line.at == line.end) break;
         int rc = read_header(p, line, &has_disposition, e);
         if (rc != 0) return rc;
@@ -212,66 +205,175 @@ static int read_head(multipart_part *p, cursor *c, api_error *e)
     return has_disposition ? 0 : malformed(e, "a part has no Content-Disposition");
 }
 
-/* Behind a boundary: "--" is the end, CRLF (and blanks before it) another part. */
-static int read_boundary_end(cursor *c, bool *ret_last, api_error *e)
+/* ---- reading in pieces --------------------------------------------------------------------------- */
+
+enum {
+    AT_FRONT,  /* in front of the first boundary */
+    AT_LINE,   /* behind a boundary: two dashes, or the end of the line */
+    AT_DASH,   /* behind the first of the dashes */
+    AT_BLANKS, /* behind blanks that end the boundary's line */
+    AT_CR,
+    AT_HEAD, /* in a part's headers */
+    AT_DATA, /* in a part's data */
+    AT_END,  /* behind the last boundary, where nothing is read */
+};
+
+/* Behind a CRLF that may be the boundary's: that of a part's headers, or the body's beginning. */
+static void begin_data(multipart_reader *r, unsigned state)
 {
-    *ret_last = starts_with(c, "--", 2);
-    if (*ret_last) return 0;
-    skip_blanks(c);
-    if (!starts_with(c, "\r\n", 2)) return malformed(e, "a boundary does not end its line");
-    c->at += 2;
-    return 0;
+    r->state = state;
+    r->n_matched = r->n_implied = 2;
 }
 
-/* To behind the first boundary, which may begin the body without a CRLF in front. */
-static int find_first(cursor *c, const char *boundary, size_t n, api_error *e)
+int multipart_open(multipart_reader *ret, const char *content_type, const multipart_events *ev, api_error *e)
 {
-    if (starts_with(c, boundary + 2, n - 2)) {
-        c->at += n - 2;
+    if (!multipart_is_form(content_type))
+        return api_error_set(e, 415, "invalid_request_error", "unsupported_media_type", NULL,
+                             "the content type must be multipart/form-data");
+    ret->ev = *ev;
+    ret->n_parts = ret->n_head = ret->line_at = 0;
+    begin_data(ret, AT_FRONT);
+    return find_boundary(content_type, ret->boundary, &ret->n_boundary, e);
+}
+
+static int give(const multipart_reader *r, const char *bytes, size_t n, api_error *e)
+{
+    return r->state == AT_DATA && n > 0 ? r->ev.data(r->ev.user, bytes, n, e) : 0;
+}
+
+/* Goes on with a boundary that has begun in front of this piece. Where it turns out to be none, what looked
+ * like it is data. */
+static int go_on_matching(multipart_reader *r, cursor *c, api_error *e)
+{
+    size_t left = r->n_boundary - r->n_matched, n = (size_t)(c->end - c->at);
+    if (n > left) n = left;
+    size_t same = 0;
+    while (same < n && c->at[same] == r->boundary[r->n_matched + same]) same++;
+    if (same == n) {
+        c->at += n;
+        r->n_matched += n;
+        if (r->n_matched == r->n_boundary) r->state = AT_LINE;
         return 0;
     }
-    const char *at = memmem(c->at, (size_t)(c->end - c->at), boundary, n);
-    if (!at) return malformed(e, "its boundary does not occur in it");
-    c->at = at + n;
+    /* What lies in this piece is looked at again as any data: no boundary begins in it but at a CR, and
+     * behind its first byte a boundary has none. */
+    size_t n_before = r->n_matched, implied = r->n_implied;
+    r->n_matched = r->n_implied = 0;
+    return give(r, r->boundary + implied, n_before - implied, e);
+}
+
+/* Where a boundary may have begun that the piece cuts; end: nowhere. */
+static const char *find_cut(const multipart_reader *r, cursor c)
+{
+    size_t n = (size_t)(c.end - c.at), most = r->n_boundary - 1;
+    const char *tail = n > most ? c.end - most : c.at;
+    const char *cr = memrchr(tail, '\r', (size_t)(c.end - tail));
+    return cr && memcmp(cr, r->boundary, (size_t)(c.end - cr)) == 0 ? cr : c.end;
+}
+
+static int read_data(multipart_reader *r, cursor *c, api_error *e)
+{
+    if (r->n_matched > 0) return go_on_matching(r, c, e);
+    const char *from = c->at, *end = memmem(from, (size_t)(c->end - from), r->boundary, r->n_boundary);
+    const char *to = end ? end : find_cut(r, *c);
+    int rc = give(r, from, (size_t)(to - from), e);
+    r->n_matched = (size_t)(c->end - to);
+    r->n_implied = 0;
+    c->at = end ? end + r->n_boundary : c->end;
+    if (end) r->state = AT_LINE;
+    return rc;
+}
+
+static int read_line_end(multipart_reader *r, char ch, api_error *e)
+{
+    if (r->state == AT_LINE && ch == '-') {
+        r->state = AT_DASH;
+    } else if (r->state == AT_DASH && ch == '-') {
+        r->state = AT_END;
+    } else if ((r->state == AT_LINE || r->state == AT_BLANKS) && (is_blank(ch) || ch == '\r')) {
+        r->state = ch == '\r' ? AT_CR : AT_BLANKS;
+    } else if (r->state == AT_CR && ch == '\n') {
+        r->state = AT_HEAD;
+        r->n_head = r->line_at = 0;
+    } else {
+        return malformed(e, "a boundary does not end its line");
+    }
     return 0;
 }
 
-static int read_part(multipart *m, cursor *c, const char *boundary, size_t n, api_error *e)
+static int begin_part(multipart_reader *r, api_error *e)
 {
-    if (m->n == MULTIPART_PARTS_MAX)
+    multipart_part p = {0};
+    if (r->n_parts++ == MULTIPART_PARTS_MAX)
         return api_error_bad(e, NULL, "the form has more than %d parts", MULTIPART_PARTS_MAX);
-    multipart_part *p = &m->parts[m->n];
-    *p = (multipart_part){0};
-    int rc = read_head(p, c, e);
-    if (rc != 0) return rc;
-    /* An empty part: the boundary's CRLF is the one that ended the headers. */
-    const char *from = c->at - 2, *end = memmem(from, (size_t)(c->end - from), boundary, n);
-    if (!end) return malformed(e, "the last part has no end");
-    p->data = c->at;
-    p->len = end > c->at ? (size_t)(end - c->at) : 0;
-    c->at = end + n;
-    m->n++;
+    int rc = read_head(&p, (cursor){r->head, r->head + r->n_head}, e);
+    begin_data(r, AT_DATA);
+    return rc == 0 ? r->ev.part(r->ev.user, &p, e) : rc;
+}
+
+static int read_head_byte(multipart_reader *r, char ch, api_error *e)
+{
+    if (r->n_head == sizeof r->head) return malformed(e, "a part's headers are too long");
+    r->head[r->n_head++] = ch;
+    if (ch != '\n' || r->n_head < 2 || r->head[r->n_head - 2] != '\r') return 0;
+    bool empty = r->n_head - r->line_at == 2;
+    r->line_at = r->n_head;
+    return empty ? begin_part(r, e) : 0;
+}
+
+int multipart_push(multipart_reader *r, const char *bytes, size_t n, api_error *e)
+{
+    cursor c = {bytes, bytes + n};
+    int rc = 0;
+    while (rc == 0 && c.at < c.end && r->state != AT_END) {
+        switch (r->state) {
+        case AT_FRONT:
+        case AT_DATA: rc = read_data(r, &c, e); break;
+        case AT_HEAD: rc = read_head_byte(r, *c.at++, e); break;
+        default: rc = read_line_end(r, *c.at++, e);
+        }
+    }
+    return rc;
+}
+
+int multipart_close(const multipart_reader *r, api_error *e)
+{
+    switch (r->state) {
+    case AT_END: return 0;
+    case AT_FRONT: return malformed(e, "its boundary does not occur in it");
+    case AT_HEAD: return malformed(e, "a part's headers have no end");
+    case AT_DATA: return malformed(e, "the last part has no end");
+    default: return malformed(e, "a boundary does not end its line");
+    }
+}
+
+/* ---- the whole at once --------------------------------------------------------------------------- */
+
+static int add_part(void *user, const multipart_part *head, api_error *e)
+{
+    multipart *m = user;
+    m->parts[m->n] = *head;
+    m->parts[m->n++].data = "";
+    return 0;
+}
+
+/* Of one piece, all of a part's data comes at once. */
+static int set_data(void *user, const char *bytes, size_t n, api_error *e)
+{
+    multipart *m = user;
+    m->parts[m->n - 1].data = bytes;
+    m->parts[m->n - 1].len = n;
     return 0;
 }
 
 int multipart_parse(multipart *ret, const char *content_type, const char *body, size_t len, api_error *e)
 {
-    char boundary[4 + MULTIPART_BOUNDARY_MAX];
-    size_t n = 0;
-    bool last = false;
-    cursor c = {body, body + len};
+    multipart_reader r;
+    multipart_events ev = {.user = ret, .part = add_part, .data = set_data};
     ret->n = 0;
-    if (!multipart_is_form(content_type))
-        return api_error_set(e, 415, "invalid_request_error", "unsupported_media_type", NULL,
-                             "the content type must be multipart/form-data");
-    int rc = find_boundary(content_type, boundary, &n, e);
-    if (rc == 0) rc = find_first(&c, boundary, n, e);
-    if (rc == 0) rc = read_boundary_end(&c, &last, e);
-    while (rc == 0 && !last) {
-        rc = read_part(ret, &c, boundary, n, e);
-        if (rc == 0) rc = read_boundary_end(&c, &last, e);
-    }
-    return rc;
+    int rc = multipart_open(&r, content_type, &ev, e);
+    if (rc == 0) rc = multipart_push(&r, body, len, e);
+    return rc == 0 ? multipart_close(&r, e) : rc;
 }
 
 const multipart_part *multipart_find(const multipart *m, const char *name)

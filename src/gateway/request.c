@@ -48,6 +48,13 @@ void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work)
     rq->work = work;
 }
 
+void request_on_body(gateway_request *rq, void (*on_body)(void *work, const uint8_t *bytes, size_t n),
+                     void (*on_end)(void *work, int status, const char *why))
+{
+    rq->on_body = on_body;
+    rq->on_body_end = on_end;
+}
+
 void request_on_deadline(gateway_request *rq, void (*fn)(void *work))
 {
     if (!rq->deadline_ns) return;

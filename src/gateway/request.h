@@ -56,6 +56,8 @@ typedef struct gateway_request {
     void (*on_gone)(void *work);
     void (*on_deadline)(void *work);
     void (*on_room)(void *work);
+    void (*on_body)(void *work, const uint8_t *bytes, size_t n);
+    void (*on_body_end)(void *work, int status, const char *why);
     size_t room_bytes; /* on_room: no more than so many are unread */
     void *work;
     struct gateway_request *next, *prev; /* the gateway's list */
@@ -64,6 +66,10 @@ typedef struct gateway_request {
 /* For model calls made on behalf of rq; strings are borrowed from rq. */
 call_context request_context(const gateway_request *rq, const char *why);
 void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work);
+/* Of an endpoint that takes its body as it comes (ENDPOINT_PIECES): each piece, borrowed, then once the end.
+ * status and why: those of http_handler.on_body_end. After the answer none comes. */
+void request_on_body(gateway_request *rq, void (*on_body)(void *work, const uint8_t *bytes, size_t n),
+                     void (*on_end)(void *work, int status, const char *why));
 /* fn(work) runs once when the request's deadline passes; NULL: not any more. For requests that wait for
  * something else than a model call, since calls keep the deadline themselves. */
 void request_on_deadline(gateway_request *rq, void (*fn)(void *work));

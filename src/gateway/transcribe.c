@@ -1,5 +1,16 @@
 /* transcribe.c: speech to text; see transcribe.h. One model call gives segments; the answer is written when
- * the last is there, or event by event. What the cache keeps are the bytes of the answer. Loop thread. */
+ * the last is there, or event by event. What the cache keeps are the bytes of the answer. Loop thread.
+ *
+ * The file goes on to the worker as it comes, through a feed (calls/feed.h):
+ *
+ *     head → file begins: the fields so far are checked → START_BYTES of it: the call starts, if "model" came
+ *     before the file → ... → body ends: the cache is asked → compute: the feed ends, the worker begins
+ *
+ * A file shorter than START_BYTES (8 s of 16 kHz WAV, over a minute of Opus) is all here before a worker is
+ * bothered, so that a hit costs none; of a longer one a hit ends the call, whose worker has collected and not
+ * computed anything. While an identical request is computed the worker keeps what it has collected, since it
+ * may be our turn yet. Fields behind the file are sent behind it; with "model" behind it nothing can be sent
+ * before, and all is held, at most max_audio_mb. */
 #include "gateway/transcribe.h"
 
 #include <stdlib.h>
@@ -9,9 +20,20 @@
 #include "gateway/choose.h"
 #include "gateway/shared.h"
 #include "gateway/transcribe_parse.h"
+#include "gateway/upload.h"
 
 typedef struct transcribe_job { /* dies with the request */
     shared_job shared;          /* first: shared.h takes the job by it */
+    bool translate;
+    upload upload;
+    sha256 *hash; /* of the file; NULL when it is done */
+    sha256_digest digest;
+    buf piece; /* of the file, not put yet */
+    call_feed *feed;
+    bool chosen;    /* the model is known, */
+    bool computing; /* the whole file is here, and it is our turn */
+    bool uploaded;
+    size_t n_file, n_fields_sent;
     transcribe_spec spec;
     model_call *call;
     buf segments; /* caption, each followed in `texts` and `ids` by what it points to */
@@ -26,7 +48,12 @@ typedef struct transcribe_job { /* dies with the request */
 static void job_free(void *job)
 {
     transcribe_job *j = job;
+    sha256_digest none;
     calls_cancel(j->call);
+    call_feed_leave(j->feed);
+    if (j->hash) sha256_end(j->hash, &none);
+    upload_done(&j->upload);
+    buf_done(&j->piece);
     transcribe_spec_done(&j->spec);
     buf_done(&j->segments);
     buf_done(&j->texts);
@@ -189,6 +216,7 @@ static void on_end(void *user, const call_result *r)
 {
     transcribe_job *j = user;
     j->call = NULL;
+    if (j->uploaded && !j->computing) return; /* another computes it; if our turn comes, compute says more */
     request_note_result(j->shared.rq, r);
     if (r->status == 0 && j->done) {
         metrics_observe_s(j->shared.rq->metrics, METRIC_STAGE_S, r->ms / 1000, j->shared.rq->model, "total");
@@ -205,41 +233,184 @@ static void on_end(void *user, const call_result *r)
     shared_fail(&j->shared, &e);
 }
 
-static void start_call(void *job)
+/* ---- the upload ---------------------------------------------------------------------------------- */
+
+enum {
+    START_BYTES = 256 << 10,
+    PIECE_BYTES = 64 << 10, /* of the file in one message to the worker */
+};
+
+static int start_call(transcribe_job *j, api_error *e)
 {
-    transcribe_job *j = job;
     gateway_request *rq = j->shared.rq;
     call_context ctx = request_context(rq, "endpoint");
     calls_transcribe_events ev = {.user = j, .event = on_event, .end = on_end};
+    ctx.feed = j->feed;
     j->call = calls_transcribe(rq->calls, j->spec.model, &j->spec.request, &ctx, &ev);
-    if (!j->call) shared_fail_nomem(&j->shared);
+    j->n_fields_sent = j->upload.fields.n;
+    return j->call ? 0 : api_error_nomem(e);
+}
+
+static int put_piece(transcribe_job *j, api_error *e)
+{
+    Shoal__V1__TranscribeRequest m = SHOAL__V1__TRANSCRIBE_REQUEST__INIT;
+    if (j->piece.len == 0) return 0;
+    m.audio = (ProtobufCBinaryData){.data = (uint8_t *)j->piece.data, .len = j->piece.len};
+    int rc = call_feed_put(j->feed, &m.base);
+    buf_clear(&j->piece);
+    return rc == 0 ? 0 : api_error_nomem(e);
+}
+
+/* What the fields say that have come, and the model they name. */
+static int read_fields(transcribe_job *j, const Shoal__V1__ModelInfo **ret_info, api_error *e)
+{
+    transcribe_spec spec;
+    int rc = transcribe_spec_read(&spec, j->translate, upload_fields(&j->upload), e);
+    if (rc != 0) return rc;
+    transcribe_spec_done(&j->spec);
+    j->spec = spec;
+    return choose_model(j->shared.rq, "transcribe", &j->spec.model, ret_info, e);
+}
+
+/* Which model a form means that has not named one yet is seen at its end. */
+static int on_file(void *user, api_error *e)
+{
+    transcribe_job *j = user;
+    const Shoal__V1__ModelInfo *info;
+    if (j->upload.is_form && !multipart_find(&j->upload.fields, "model")) return 0;
+    j->chosen = true;
+    return read_fields(j, &info, e);
+}
+
+static int on_sound(void *user, const char *bytes, size_t n, api_error *e)
+{
+    transcribe_job *j = user;
+    int rc = 0;
+    sha256_add(j->hash, bytes, n);
+    j->n_file += n;
+    while (rc == 0 && n > 0) {
+        size_t room = PIECE_BYTES - j->piece.len, k = n < room ? n : room;
+        if (buf_append(&j->piece, bytes, k) != 0) return api_error_nomem(e);
+        bytes += k;
+        n -= k;
+        if (j->piece.len == PIECE_BYTES) rc = put_piece(j, e);
+    }
+    if (rc == 0 && !j->call && j->chosen && j->n_file >= START_BYTES) rc = start_call(j, e);
+    return rc;
+}
+
+static void on_room(void *job)
+{
+    transcribe_job *j = job;
+    http_pause(j->shared.rq->http, false);
+}
+
+static void on_body(void *job, const uint8_t *bytes, size_t n)
+{
+    transcribe_job *j = job;
+    api_error e;
+    if (upload_push(&j->upload, (const char *)bytes, n, &e) != 0)
+        shared_fail(&j->shared, &e);
+    else if (j->call && call_feed_is_full(j->feed))
+        http_pause(j->shared.rq->http, true);
+}
+
+/* The last of the file, and fields that came behind it. */
+static int put_last(transcribe_job *j, api_error *e)
+{
+    int rc = put_piece(j, e);
+    if (rc != 0 || !j->call || j->n_fields_sent == j->upload.fields.n) return rc;
+    return call_feed_put(j->feed, &j->spec.request.base) == 0 ? 0 : api_error_nomem(e);
+}
+
+static int end_upload(transcribe_job *j, const Shoal__V1__ModelInfo **ret_info, api_error *e)
+{
+    int rc = upload_close(&j->upload, e);
+    if (rc == 0 && j->n_file == 0)
+        rc = api_error_bad(e, "file",
+                           j->upload.has_file ? "\"file\" is empty" : "\"file\" must be a sound file");
+    if (rc == 0) rc = read_fields(j, ret_info, e);
+    if (rc == 0) rc = put_last(j, e);
+    return rc;
+}
+
+static void on_body_end(void *job, int status, const char *why)
+{
+    transcribe_job *j = job;
+    const Shoal__V1__ModelInfo *info = NULL;
+    sha256_digest key;
+    api_error e;
+    int rc = status ? api_error_from_status(&e, status, why) : end_upload(j, &info, &e);
+    if (rc != 0) {
+        shared_fail(&j->shared, &e);
+        return;
+    }
+    sha256_end(j->hash, &j->digest);
+    j->hash = NULL;
+    j->uploaded = true;
+    bool cacheable = info && *info->digest && transcribe_spec_key(&j->spec, info->digest, &j->digest, &key);
+    request_on_deadline(j->shared.rq, NULL);
+    shared_start(&j->shared, j->shared.ops, j->shared.rq, cacheable ? &key : NULL);
+}
+
+/* A call that failed while another computed the same is made again, if the file is still here. */
+static void compute(void *job)
+{
+    transcribe_job *j = job;
+    api_error e;
+    int rc = 0;
+    j->computing = true;
+    if (!j->call && !call_feed_is_kept(j->feed))
+        rc = api_error_set(&e, 503, "service_unavailable", "worker_unavailable", NULL,
+                           "the worker stopped when more of the upload had come than is kept for another; "
+                           "send the request again");
+    else if (!j->call)
+        rc = start_call(j, &e);
+    if (rc == 0)
+        call_feed_end(j->feed, &j->digest);
+    else
+        shared_fail(&j->shared, &e);
 }
 
 /* ---- the endpoints ------------------------------------------------------------------------------- */
 
-static const shared_ops OPS = {.compute = start_call, .answer = answer_cached, .free = job_free};
+static const shared_ops OPS = {.compute = compute, .answer = answer_cached, .free = job_free};
+
+static void on_deadline(void *job)
+{
+    transcribe_job *j = job;
+    call_result late = {.status = SHOAL_EDEADLINE, .message = "the deadline passed before the upload ended"};
+    api_error e;
+    api_error_from_call(&e, &late);
+    shared_fail(&j->shared, &e);
+}
 
 static void handle(gateway_request *rq, bool translate)
 {
     api_error e;
-    transcribe_spec spec = {0};
-    const Shoal__V1__ModelInfo *info = NULL;
-    size_t len;
-    const char *body = http_body(rq->http, &len);
-    int rc =
-        transcribe_spec_parse(&spec, translate, http_header_get(rq->http, "content-type"), body, len, &e);
-    if (rc == 0) rc = choose_model(rq, "transcribe", &spec.model, &info, &e);
-    transcribe_job *j = rc == 0 ? calloc(1, sizeof *j) : NULL;
+    upload_events ev = {.file = on_file, .data = on_sound};
+    transcribe_job *j = calloc(1, sizeof *j);
     if (!j) {
-        if (rc == 0) api_error_nomem(&e);
-        transcribe_spec_done(&spec);
+        api_error_nomem(&e);
         request_error(rq, &e);
         return;
     }
-    j->spec = spec;
-    sha256_digest key;
-    bool cacheable = info && *info->digest && transcribe_spec_key(&spec, info->digest, &key);
-    shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
+    j->shared = (shared_job){.ops = &OPS, .rq = rq};
+    j->translate = translate;
+    j->hash = sha256_new();
+    j->feed = call_feed_new(&(call_feed_options){.user = j, .room = on_room});
+    ev.user = j;
+    int rc = j->hash && j->feed ? 0 : api_error_nomem(&e);
+    if (rc == 0)
+        rc = upload_open(&j->upload, http_header_get(rq->http, "content-type"), http_query(rq->http),
+                         TRANSCRIBE_FIELDS, &ev, &e);
+    if (rc != 0) {
+        shared_fail(&j->shared, &e);
+        return;
+    }
+    request_watch(rq, job_free, j);
+    request_on_body(rq, on_body, on_body_end);
+    request_on_deadline(rq, on_deadline);
 }
 
 void transcribe_handle(gateway_request *rq)

@@ -1,4 +1,4 @@
-/* transcribe_parse.c: fields of a form that brings a sound file; see transcribe_parse.h. */
+/* transcribe_parse.c: fields that come with a sound file; see transcribe_parse.h. */
 #include "gateway/transcribe_parse.h"
 
 #include <stdlib.h>
@@ -9,10 +9,17 @@
 #include "base/number.h"
 #include "base/sampling.h"
 #include "base/utf8.h"
-#include "gateway/multipart.h"
 #include "router/cache_key.h"
 
-#define FIELD_MAX 8192
+const char *const TRANSCRIBE_FIELDS[] = {"model",
+                                         "language",
+                                         "prompt",
+                                         "temperature",
+                                         "response_format",
+                                         "stream",
+                                         "timestamp_granularities[]",
+                                         "timestamp_granularities",
+                                         NULL};
 
 void transcribe_spec_done(transcribe_spec *s)
 {
@@ -26,9 +33,9 @@ static int read_text(transcribe_spec *s, const multipart *m, const char *name, c
     const multipart_part *p = multipart_find(m, name);
     size_t bad;
     if (!p || p->len == 0) return 0;
-    if (p->len > FIELD_MAX || memchr(p->data, '\0', p->len) || !utf8_valid(p->data, p->len, &bad))
+    if (p->len > UPLOAD_FIELD_MAX || memchr(p->data, '\0', p->len) || !utf8_valid(p->data, p->len, &bad))
         return api_error_bad(e, name, "\"%s\" must be text of at most %d bytes without NUL characters", name,
-                             FIELD_MAX);
+                             UPLOAD_FIELD_MAX);
     *ret = arena_strndup(s->mem, p->data, p->len);
     return *ret ? 0 : api_error_nomem(e);
 }
@@ -88,21 +95,10 @@ static int check_granularities(const multipart *m, api_error *e)
     return 0;
 }
 
-static int read_file(transcribe_spec *s, const multipart *m, api_error *e)
-{
-    const multipart_part *p = multipart_find(m, "file");
-    if (!p || p->len == 0)
-        return api_error_bad(e, "file", p ? "\"file\" is empty" : "\"file\" must be a sound file");
-    s->request.audio.data = (uint8_t *)p->data;
-    s->request.audio.len = p->len;
-    return 0;
-}
-
 static int read_fields(transcribe_spec *s, const multipart *m, api_error *e)
 {
     const char *language = "", *prompt = "";
-    int rc = read_file(s, m, e);
-    if (rc == 0) rc = read_text(s, m, "model", &s->model, e);
+    int rc = read_text(s, m, "model", &s->model, e);
     if (rc == 0) rc = read_text(s, m, "language", &language, e);
     if (rc == 0) rc = read_text(s, m, "prompt", &prompt, e);
     if (rc == 0) rc = read_temperature(s, m, e);
@@ -113,16 +109,12 @@ static int read_fields(transcribe_spec *s, const multipart *m, api_error *e)
     return rc;
 }
 
-int transcribe_spec_parse(transcribe_spec *ret, bool translate, const char *content_type, const char *body,
-                          size_t len, api_error *e)
+int transcribe_spec_read(transcribe_spec *ret, bool translate, const multipart *fields, api_error *e)
 {
     transcribe_spec s = {.format = CAPTIONS_JSON, .mem = arena_new(0)};
-    multipart *m = s.mem ? malloc(sizeof *m) : NULL;
     s.request = (Shoal__V1__TranscribeRequest)SHOAL__V1__TRANSCRIBE_REQUEST__INIT;
     s.request.translate = translate;
-    int rc = m ? multipart_parse(m, content_type, body, len, e) : api_error_nomem(e);
-    if (rc == 0) rc = read_fields(&s, m, e);
-    free(m);
+    int rc = s.mem ? read_fields(&s, fields, e) : api_error_nomem(e);
     if (rc == 0)
         *ret = s;
     else
@@ -130,13 +122,14 @@ int transcribe_spec_parse(transcribe_spec *ret, bool translate, const char *cont
     return rc;
 }
 
-bool transcribe_spec_key(const transcribe_spec *s, const char *digest, sha256_digest *ret)
+bool transcribe_spec_key(const transcribe_spec *s, const char *digest, const sha256_digest *audio,
+                         sha256_digest *ret)
 {
     const Shoal__V1__TranscribeRequest *r = &s->request;
     if (r->temperature > 0) return false;
     cache_key *k = cache_key_new(r->translate ? "translations" : "transcriptions");
     cache_key_str(k, "digest", digest);
-    cache_key_bytes(k, "audio", r->audio.data, r->audio.len);
+    cache_key_bytes(k, "audio", audio->bytes, sizeof audio->bytes);
     cache_key_str(k, "language", r->language);
     cache_key_str(k, "prompt", r->prompt);
     cache_key_int(k, "format", s->format);

@@ -25,7 +25,8 @@ static int parse(multipart *m, const char *type, const char *body, size_t n, api
     char *exact = malloc(n ? n : 1); /* a byte read past the end is seen under the sanitizer */
     memcpy(exact, body, n);
     int rc = multipart_parse(m, type, exact, n, e);
-    for (size_t i = 0; rc == 0 && i < m->n; i++) m->parts[i].data = body + (m->parts[i].data - exact);
+    for (size_t i = 0; rc == 0 && i < m->n; i++)
+        if (m->parts[i].len) m->parts[i].data = body + (m->parts[i].data - exact);
     free(exact);
     return rc;
 }
@@ -118,23 +119,134 @@ static void a_cut_form_is_refused(void **state)
         if (parse(&m, FORM, body, n, &e) == 0) fail_msg("%zu of %zu bytes were taken", n, sizeof body - 1);
 }
 
+/* ---- in pieces ------------------------------------------------------------------------------------- */
+
+typedef struct heard {
+    upload u;
+    char file[256];
+    size_t n, n_begun, fields_at_file;
+} heard;
+
+static int heard_file(void *user, api_error *e)
+{
+    heard *h = user;
+    h->n_begun++;
+    h->fields_at_file = h->u.fields.n;
+    return 0;
+}
+
+static int heard_data(void *user, const char *bytes, size_t n, api_error *e)
+{
+    heard *h = user;
+    assert_true(n > 0 && h->n + n <= sizeof h->file);
+    memcpy(h->file + h->n, bytes, n);
+    h->n += n;
+    return 0;
+}
+
+static int hear(heard *h, const char *type, const char *query, const char *body, size_t n, size_t step,
+                api_error *e)
+{
+    upload_events ev = {.user = h, .file = heard_file, .data = heard_data};
+    *h = (heard){0};
+    int rc = upload_open(&h->u, type, query, TRANSCRIBE_FIELDS, &ev, e);
+    for (size_t at = 0; rc == 0 && at < n; at += step) {
+        size_t k = step < n - at ? step : n - at;
+        char *piece = malloc(k); /* exact, for AddressSanitizer */
+        memcpy(piece, body + at, k);
+        rc = upload_push(&h->u, piece, k, e);
+        free(piece);
+    }
+    return rc == 0 ? upload_close(&h->u, e) : rc;
+}
+
+static void a_form_in_pieces_is_the_form(void **state)
+{
+    static const char body[] = FIELD("model") "m\r\n" FIELD("other") " --B\r\n" FILE_PART FIELD(
+        "language") "en\r\n" FIELD("prompt") "\r\n" FIELD("file") "second\r\n--B--epilogue";
+    for (size_t step = 1; step < sizeof body; step++) {
+        heard h;
+        api_error e = {0};
+        if (hear(&h, FORM, "model=query", body, sizeof body - 1, step, &e) != 0)
+            fail_msg("in pieces of %zu: %s", step, e.message);
+        const multipart *m = upload_fields(&h.u);
+        assert_int_equal(m->n, 3);
+        assert_memory_equal(multipart_find(m, "model")->data, "m", 1);
+        assert_memory_equal(multipart_find(m, "language")->data, "en", 2);
+        assert_int_equal(multipart_find(m, "prompt")->len, 0);
+        assert_true(h.n == 7 && h.n_begun == 1 && h.fields_at_file == 1);
+        assert_memory_equal(h.file, "RI\0\r\nFF", 7);
+        upload_done(&h.u);
+    }
+}
+
+/* What looks like a boundary and is none comes through whole, wherever it is cut. */
+static void data_may_look_like_a_boundary(void **state)
+{
+    static const char data[] = "--\r\n--b\r\r\n--\r\n\r\n-\r";
+    char body[256];
+    int n = snprintf(body, sizeof body, "%s%s\r\n--B--", FIELD("file"), data);
+    for (size_t step = 1; step < (size_t)n; step++) {
+        heard h;
+        api_error e = {0};
+        assert_int_equal(hear(&h, FORM, "", body, (size_t)n, step, &e), 0);
+        assert_int_equal(h.n, sizeof data - 1);
+        assert_memory_equal(h.file, data, h.n);
+        upload_done(&h.u);
+    }
+}
+
+static void a_long_field_is_not_kept(void **state)
+{
+    buf body = {0};
+    heard h;
+    transcribe_spec s = {0};
+    api_error e = {0};
+    buf_puts(&body, FIELD("prompt"));
+    for (int i = 0; i < 100000; i++) buf_putc(&body, 'a');
+    buf_puts(&body, "\r\n" FIELD("other") "0123456789\r\n--B--");
+    assert_int_equal(hear(&h, FORM, "", body.data, body.len, 1000, &e), 0);
+    assert_int_equal(h.u.text.len, UPLOAD_FIELD_MAX + 1);
+    assert_int_equal(transcribe_spec_read(&s, false, upload_fields(&h.u), &e), 400);
+    assert_string_equal(e.param, "prompt");
+    upload_done(&h.u);
+    buf_done(&body);
+}
+
+static void a_raw_body_has_its_fields_in_the_query(void **state)
+{
+    heard h;
+    transcribe_spec s = {0};
+    api_error e = {0};
+    assert_int_equal(hear(&h, "audio/wav", "language=en&prompt=Ann+%26%20Bob&model=m", "RIFF", 4, 3, &e), 0);
+    assert_int_equal(transcribe_spec_read(&s, true, upload_fields(&h.u), &e), 0);
+    assert_string_equal(s.model, "m");
+    assert_string_equal(s.request.prompt, "Ann & Bob");
+    assert_true(s.request.translate && h.n == 4 && h.fields_at_file == 3);
+    transcribe_spec_done(&s);
+    upload_done(&h.u);
+    assert_int_equal(hear(&h, "audio/wav", "prompt=%ff", "", 0, 1, &e), 400);
+    assert_string_equal(e.param, "prompt");
+    upload_done(&h.u);
+    assert_int_equal(hear(&h, "text/plain", "", "", 0, 1, &e), 415);
+    assert_int_equal(hear(&h, NULL, "", "", 0, 1, &e), 415);
+}
+
 static int spec(transcribe_spec *s, const char *fields, api_error *e)
 {
     char body[4096];
-    size_t n = sizeof FILE_PART - 1;
-    memcpy(body, FILE_PART, n);
-    n += (size_t)snprintf(body + n, sizeof body - n, "%s--B--", fields);
+    multipart m;
+    size_t n = (size_t)snprintf(body, sizeof body, "%s--B--", fields);
     *s = (transcribe_spec){0};
-    int rc = transcribe_spec_parse(s, false, FORM, body, n, e);
-    if (rc == 0) s->request.audio.data = (uint8_t *)"RI\0\r\nFF"; /* outlives body */
-    return rc;
+    int rc = multipart_parse(&m, FORM, body, n, e);
+    return rc == 0 ? transcribe_spec_read(s, false, &m, e) : rc;
 }
 
 static void fields_are_read(void **state)
 {
     transcribe_spec s, t;
     api_error e = {0};
-    sha256_digest a, b;
+    sha256_digest a, b, audio = {{1}}, other = {{2}};
     if (spec(
             &s,
             FIELD("model") "m\r\n" FIELD("language") "en\r\n" FIELD("prompt") "Ann\r\n" FIELD(
@@ -152,14 +264,16 @@ static void fields_are_read(void **state)
     assert_string_equal(s.model, "m");
     assert_string_equal(s.request.language, "en");
     assert_string_equal(s.request.prompt, "Ann");
-    assert_true(s.format == CAPTIONS_SRT && s.request.times && !s.stream && s.request.audio.len == 7);
-    assert_true(transcribe_spec_key(&s, "d", &a));
+    assert_true(s.format == CAPTIONS_SRT && s.request.times && !s.stream);
+    assert_true(transcribe_spec_key(&s, "d", &audio, &a));
     assert_int_equal(spec(&t, FIELD("temperature") "0.5\r\n", &e), 0);
-    assert_false(transcribe_spec_key(&t, "d", &b)); /* drawn */
+    assert_false(transcribe_spec_key(&t, "d", &audio, &b)); /* drawn */
     transcribe_spec_done(&t);
     assert_int_equal(spec(&t, "", &e), 0);
     assert_true(!t.model && t.format == CAPTIONS_JSON && !t.request.times);
-    assert_true(transcribe_spec_key(&t, "d", &b));
+    assert_true(transcribe_spec_key(&t, "d", &audio, &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+    assert_true(transcribe_spec_key(&t, "d", &other, &a));
     assert_memory_not_equal(&a, &b, sizeof a);
     transcribe_spec_done(&t);
     transcribe_spec_done(&s);
@@ -185,11 +299,6 @@ static void wrong_fields_are_named(void **state)
         assert_int_equal(spec(&s, CASES[i].fields, &e), 400);
         assert_string_equal(e.param, CASES[i].param);
     }
-    transcribe_spec s = {0};
-    api_error e = {0};
-    static const char none[] = FIELD("model") "m\r\n--B--";
-    assert_int_equal(transcribe_spec_parse(&s, false, FORM, none, sizeof none - 1, &e), 400);
-    assert_string_equal(e.param, "file");
 }
 
 static int detect(detect_spec *s, const char *fields, api_error *e)
@@ -266,6 +375,10 @@ int main(void)
         cmocka_unit_test(a_form_has_its_parts),
         cmocka_unit_test(malformed_forms_are_refused),
         cmocka_unit_test(a_cut_form_is_refused),
+        cmocka_unit_test(a_form_in_pieces_is_the_form),
+        cmocka_unit_test(data_may_look_like_a_boundary),
+        cmocka_unit_test(a_long_field_is_not_kept),
+        cmocka_unit_test(a_raw_body_has_its_fields_in_the_query),
         cmocka_unit_test(fields_are_read),
         cmocka_unit_test(wrong_fields_are_named),
         cmocka_unit_test(a_sound_is_asked_for_speech),
