@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/cli_home.h"
+#include "cli/serve_etcd.h"
 #include "cli/serve_models.h"
 #include "cluster/agent.h"
 #include "cluster/gate.h"
@@ -42,6 +43,7 @@ typedef struct server {
     agent *agent;
     source *table;
     dns *dns;
+    etcd *etcd;
     gateway *gateway;
     gate *gate; /* NULL: no other machine may come */
     bool banner, said_ready, stopping, drained;
@@ -185,7 +187,7 @@ static void on_change(void *user, const registry_event *e)
 
 /* ---- stop -------------------------------------------------------------------------------------- */
 
-static void workers_gone(void *user)
+static void etcd_told(void *user)
 {
     server *s = user;
     agent_free(s->agent);
@@ -197,6 +199,13 @@ static void workers_gone(void *user)
     uv_close((uv_handle_t *)&s->term, NULL);
     uv_close((uv_handle_t *)&s->interrupt, NULL);
     uv_close((uv_handle_t *)&s->hangup, NULL);
+}
+
+static void workers_gone(void *user)
+{
+    server *s = user;
+    etcd_close(s->etcd, etcd_told, s);
+    s->etcd = NULL;
 }
 
 static void stop_workers(server *s)
@@ -242,6 +251,7 @@ static void gateway_drained(void *user)
 static void begin_stop(server *s)
 {
     s->stopping = true;
+    etcd_drain(s->etcd);
     if (s->gateway) {
         uv_timer_start(&s->drain, drain_over, s->config->drain_ms, 0);
         gateway_drain(s->gateway, gateway_drained, s);
@@ -295,7 +305,10 @@ static int start_discovery(server *s, shoal_err *err)
     const gateway_config *c = s->config;
     dns_options o = {.names = c->dns, .n_names = c->n_dns, .server = c->dns_server};
     int rc = c->n_workers ? table_open(&s->table, s->registry, c->workers, c->n_workers, err) : 0;
-    return rc == 0 && c->n_dns ? dns_open(&s->dns, &s->loop, s->registry, &o, err) : rc;
+    if (rc == 0 && c->n_dns) rc = dns_open(&s->dns, &s->loop, s->registry, &o, err);
+    if (rc != 0) return rc;
+    return serve_etcd_open(&s->etcd, &s->loop, s->registry, c, s->gate ? gate_name(s->gate) : NULL,
+                           gateway_port(s->gateway), err);
 }
 
 static void watch_signals(server *s)

@@ -133,11 +133,8 @@ static int open_parts(etcd *x, const etcd_options *o, const names *n, shoal_err 
 {
     const etcd_source_options source = {
         .prefix = n->prefix, .own = o->self->name, .instance = n->instance, .machine = n->machine};
-    const etcd_publisher_options publisher = {.prefix = n->prefix,
-                                              .instance = n->instance,
-                                              .machine = n->machine,
-                                              .source = o->source ? o->source : "agent",
-                                              .self = o->self};
+    const etcd_publisher_options publisher = {
+        .prefix = n->prefix, .instance = n->instance, .machine = n->machine, .self = o->self};
     const etcd_lease_events lease = {.user = x, .granted = granted, .confirmed = confirmed, .lost = lost};
     int rc = etcd_source_open(&x->source, x->client, x->g, &source, err);
     if (rc == 0)

@@ -7,10 +7,11 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
+#include "cluster/reach.h"
 #include "trust/identity.h"
 #include "wire/address.h"
 
-enum { TEXT_BYTES = 255, MODEL_BYTES = 64, LABELS_MAX = 32 };
+enum { TEXT_BYTES = 255, ADDRESS_BYTES = 639, MODEL_BYTES = 64, LABELS_MAX = 32 };
 
 /* ---- keys ---------------------------------------------------------------------------------------- */
 
@@ -86,8 +87,11 @@ static int read_state(const json_t *o, replica_state *ret, shoal_err *err)
 static int check_replica(const etcd_replica *r, shoal_err *err)
 {
     address a;
+    char relay[REACH_ADDRESS_SIZE], at[REACH_NODE_SIZE];
+    const char *worker;
     if (!*r->model) return err_set(err, SHOAL_EINVALID, "model is missing");
     if (!*r->address) return err_set(err, SHOAL_EINVALID, "address is missing");
+    if (reach_parse(r->address, relay, at, &worker)) return 0;
     int rc = address_parse(&a, r->address, err);
     if (rc == 0 && !a.is_unix && (!*a.host || a.port == 0))
         rc = err_set(err, SHOAL_EINVALID, "address is none to connect to");
@@ -103,7 +107,7 @@ int etcd_member_read_replica(etcd_replica *ret, json_t **ret_root, const uint8_t
     int rc = parse(&o, value, n, err);
     if (rc != 0) return rc;
     rc = get_text(o, "model", MODEL_BYTES, &r.model, err);
-    if (rc == 0) rc = get_text(o, "address", TEXT_BYTES, &r.address, err);
+    if (rc == 0) rc = get_text(o, "address", ADDRESS_BYTES, &r.address, err);
     if (rc == 0) rc = get_text(o, "machine", MODEL_BYTES, &r.machine, err);
     if (rc == 0) rc = get_text(o, "reason", TEXT_BYTES, &r.reason, err);
     if (rc == 0) rc = json_get_int(o, "generation", 0, INT64_MAX, &generation, err);

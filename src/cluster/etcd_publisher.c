@@ -22,7 +22,7 @@ struct etcd_publisher {
     etcd_lease *lease;
     registry *g;
     etcd_listener listener;
-    char *prefix, *instance, *machine, *source;
+    char *prefix, *instance, *machine;
     node *self;
     record *records; /* the node first */
     record *sending; /* what the call is about */
@@ -190,10 +190,11 @@ static void put_replica(etcd_publisher *p, const replica *r, bool there)
     free(key);
 }
 
-static bool is_ours(const etcd_publisher *p, const replica *r)
+/* Our agent's and those of the machines that are attached to us (gate.h); lists and names are everybody's
+ * own. */
+static bool is_ours(const replica *r)
 {
-    const source *s = registry_source_of(p->g, r);
-    return s && strcmp(source_name(s), p->source) == 0;
+    return !r->dropped && (strcmp(r->source, "agent") == 0 || strcmp(r->source, "agents") == 0);
 }
 
 /* A dropped one has no source any more; if it was not ours there is no such key. */
@@ -203,7 +204,7 @@ static void on_event(void *user, const registry_event *e)
     if (e->what == REGISTRY_NODE) return;
     if (e->what == REGISTRY_DROP)
         put_replica(p, e->replica, false);
-    else if (is_ours(p, e->replica))
+    else if (is_ours(e->replica))
         put_replica(p, e->replica, true);
 }
 
@@ -211,7 +212,7 @@ static void put_all(etcd_publisher *p)
 {
     for (size_t i = 0; i < registry_count(p->g); i++) {
         const replica *r = registry_at(p->g, i);
-        if (is_ours(p, r)) put_replica(p, r, true);
+        if (is_ours(r)) put_replica(p, r, true);
     }
 }
 
@@ -256,8 +257,7 @@ static int copy_options(etcd_publisher *p, const etcd_publisher_options *o, shoa
     p->prefix = strdup(o->prefix);
     p->instance = strdup(o->instance);
     p->machine = strdup(o->machine);
-    p->source = strdup(o->source);
-    if (!p->prefix || !p->instance || !p->machine || !p->source) return err_nomem(err);
+    if (!p->prefix || !p->instance || !p->machine) return err_nomem(err);
     return node_copy(&p->self, o->self, err);
 }
 
@@ -297,6 +297,5 @@ void etcd_publisher_close(etcd_publisher *p)
     free(p->prefix);
     free(p->instance);
     free(p->machine);
-    free(p->source);
     free(p);
 }

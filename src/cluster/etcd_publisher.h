@@ -1,8 +1,9 @@
 /* etcd_publisher.h: what this process serves, written into etcd under its lease.
  *
- * It listens to the registry and writes the replicas of one of its sources (the agent's), and this machine's
- * facts before them: PREFIX/nodes/NAME and PREFIX/replicas/NAME/ID (etcd_member.h). What changes is written
- * again, one key after the other; after a new lease, all of it. Loop thread.
+ * It listens to the registry and writes the replicas of our agent and of the machines that are attached to us
+ * (its sources "agent" and "agents"), and this machine's facts before them: PREFIX/nodes/NAME and
+ * PREFIX/replicas/NAME/ID (etcd_member.h). What changes is written again, one key after the other; after a
+ * new lease, all of it. Loop thread.
  *
  *     etcd_publisher_open(&p, client, lease, registry, &o, err);
  *     etcd_publisher_leave(p);     // before the lease is given back: readers need not wait for a return
@@ -20,7 +21,6 @@ typedef struct etcd_publisher_options {
     const char *prefix;   /* "/shoal/v1/home/" */
     const char *instance; /* of this process */
     const char *machine;  /* etcd_member_machine */
-    const char *source;   /* the name of the source whose replicas are written: "agent" */
     const node *self;     /* its name is NAME */
 } etcd_publisher_options;
 

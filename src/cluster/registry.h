@@ -41,7 +41,6 @@ const replica_set *registry_find(const registry *g, const char *model); /* NULL:
 int registry_declare(registry *g, const char *model, shoal_err *err);
 replica *registry_get(const registry *g, const char *id); /* NULL: not there, or dropped */
 const node *registry_node(const registry *g, const char *name);
-const source *registry_source_of(const registry *g, const replica *r); /* NULL: dropped */
 
 /* All of them, in the order in which they came; for people and metrics, not for calls. */
 size_t registry_count(const registry *g);

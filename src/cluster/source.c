@@ -102,11 +102,6 @@ const source *registry_source_at(const registry *g, size_t i)
     return s;
 }
 
-const source *registry_source_of(const registry *g, const replica *r)
-{
-    return r->dropped ? NULL : ((const contact *)r)->owner;
-}
-
 /* ---- nodes --------------------------------------------------------------------------------------- */
 
 void node_unref(node_entry *n)

@@ -96,6 +96,14 @@ static int resolve_adapters(config_file *f, const config_model *m, const char *d
     return rc;
 }
 
+static int resolve_etcd(config_file *f, config_etcd *e, const char *dir, shoal_err *err)
+{
+    const char **paths[] = {&e->ca, &e->cert, &e->key, &e->password_file};
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof paths / sizeof *paths; i++) rc = resolve(f, paths[i], dir, err);
+    return rc;
+}
+
 static int resolve_paths(config_file *f, const char *config_path, shoal_err *err)
 {
     gateway_config *c = &f->pub;
@@ -106,6 +114,7 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
     if (!rc) rc = resolve(f, &c->tls_key, dir, err);
     if (!rc) rc = resolve(f, &c->cluster_state, dir, err);
     if (!rc) rc = resolve(f, &c->manifest, dir, err);
+    if (!rc) rc = resolve_etcd(f, &c->etcd, dir, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve(f, &c->models[i].path, dir, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve_adapters(f, &c->models[i], dir, err);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) {
@@ -160,6 +169,24 @@ static int check_tls(const config_file *f, shoal_err *err)
     return rc == SHOAL_ENOMEM ? err_nomem(err) : config_fail(&f->pub, err, "tls: %s", why.message);
 }
 
+/* The same for what etcd is spoken to with. */
+static int check_etcd(const config_file *f, shoal_err *err)
+{
+    const config_etcd *e = &f->pub.etcd;
+    shoal_err why;
+    tls_context *ctx = NULL;
+    tls_options o = {.cert_file = e->cert, .key_file = e->key, .ca_file = e->ca};
+    int rc = check_readable(f, "discovery.etcd.ca", e->ca, err);
+    if (!rc) rc = check_readable(f, "discovery.etcd.cert", e->cert, err);
+    if (!rc) rc = check_readable(f, "discovery.etcd.key", e->key, err);
+    if (!rc) rc = check_readable(f, "discovery.etcd.password_file", e->password_file, err);
+    if (rc || (!e->ca && !e->cert)) return rc;
+    rc = tls_context_new(&ctx, TLS_CLIENT, &o, &why);
+    tls_context_unref(ctx);
+    if (!rc) return 0;
+    return rc == SHOAL_ENOMEM ? err_nomem(err) : config_fail(&f->pub, err, "discovery.etcd: %s", why.message);
+}
+
 static int check_files(const config_file *f, shoal_err *err)
 {
     const gateway_config *c = &f->pub;
@@ -172,6 +199,7 @@ static int check_files(const config_file *f, shoal_err *err)
         rc = check_readable(f, field, c->models[i].path, err);
         if (!rc) rc = check_adapters(f, i, err);
     }
+    if (!rc) rc = check_etcd(f, err);
     return rc ? rc : check_tls(f, err);
 }
 

@@ -56,6 +56,14 @@ typedef device config_device; /* "light.kitchen", "Kitchen Light", "off" or "" *
 
 typedef struct config_pipeline config_pipeline; /* gateway/pipeline.h */
 
+/* Membership through etcd (cluster/etcd.h); n_endpoints 0: without. */
+typedef struct config_etcd {
+    const char **endpoints;
+    size_t n_endpoints;
+    const char *prefix, *ca, *cert, *key, *user, *password_file;
+    unsigned lease_s;
+} config_etcd;
+
 typedef enum { CONFIG_HEDGE_AUTO, CONFIG_HEDGE_OFF } config_hedge;
 
 typedef struct gateway_config {
@@ -85,7 +93,8 @@ typedef struct gateway_config {
     dns_name *dns; /* names whose SRV records are workers */
     size_t n_dns;
     const char *dns_server; /* NULL: the machine's */
-    const char *manifest;   /* models.json; NULL: the usual places */
+    config_etcd etcd;
+    const char *manifest; /* models.json; NULL: the usual places */
     config_model *models;
     size_t n_models;
     config_pipeline *pipelines;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "cluster/etcd.h"
 #include "gateway/config_schema.h"
 #include "trust/identity.h"
 #include "wire/address.h"
@@ -243,9 +244,34 @@ static int check_discovered(const char *what, size_t i, const char *model, shoal
                    model);
 }
 
+/* Plain text on the way to etcd is for those who said so: with a certificate or a password it is a mistake. */
+static int check_etcd(const config_etcd *e, shoal_err *err)
+{
+    bool files = e->ca || e->cert || e->key;
+    for (size_t i = 0; i < e->n_endpoints; i++) {
+        const char *address;
+        int tls;
+        shoal_err why;
+        if (etcd_endpoint_parse(e->endpoints[i], &address, &tls, &why) != 0)
+            return err_set(err, SHOAL_EINVALID, "discovery.etcd.endpoints[%zu]: %s", i, why.message);
+        if (tls == 0 && files)
+            return err_set(err, SHOAL_EINVALID,
+                           "discovery.etcd.endpoints[%zu]: is http://, though certificates are given", i);
+    }
+    if (!e->cert != !e->key)
+        return err_set(err, SHOAL_EINVALID, "discovery.etcd.%s: needs '%s' as well", e->cert ? "cert" : "key",
+                       e->cert ? "key" : "cert");
+    if (!e->user != !e->password_file)
+        return err_set(err, SHOAL_EINVALID, "discovery.etcd.%s: needs '%s' as well",
+                       e->user ? "user" : "password_file", e->user ? "password_file" : "user");
+    if (e->n_endpoints && strspn(e->prefix, "/") == strlen(e->prefix))
+        return err_set(err, SHOAL_EINVALID, "discovery.etcd.prefix: must name more than '/'");
+    return 0;
+}
+
 static int check_discovery(const gateway_config *c, shoal_err *err)
 {
-    int rc = 0;
+    int rc = check_etcd(&c->etcd, err);
     address a;
     for (size_t i = 0; !rc && i < c->n_dns; i++) rc = check_discovered("dns", i, c->dns[i].model, err);
     for (size_t i = 0; !rc && i < c->n_workers; i++) {

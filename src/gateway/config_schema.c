@@ -2,6 +2,7 @@
 #include "gateway/config_schema.h"
 
 #include "base/sampling.h"
+#include "cluster/etcd.h"
 #include "gateway/config_nodes.h"
 
 #define KIB     1024ull
@@ -265,7 +266,23 @@ static const config_field dns_rows[] = {
 };
 RECORD(dns_entry, dns_name, dns_rows);
 
+static const config_field etcd_rows[] = {
+    TEXTS("endpoints", gateway_config, etcd.endpoints, etcd.n_endpoints, 1, 16, 256,
+          "HOST:PORT of each etcd server", .required = true),
+    TEXT("prefix", gateway_config, etcd.prefix, 1, ETCD_PREFIX_BYTES, "where this cluster's keys begin",
+         .otherwise_text = ETCD_PREFIX),
+    TEXT("ca", gateway_config, etcd.ca, 1, PATH_MAX_BYTES, "the PEM file of the CA of its servers"),
+    TEXT("cert", gateway_config, etcd.cert, 1, PATH_MAX_BYTES, "the PEM file with our certificate"),
+    TEXT("key", gateway_config, etcd.key, 1, PATH_MAX_BYTES, "the PEM file with its key"),
+    TEXT("user", gateway_config, etcd.user, 1, 128, "who we are to etcd"),
+    TEXT("password_file", gateway_config, etcd.password_file, 1, PATH_MAX_BYTES, "the file with its password"),
+    UINT("lease_s", gateway_config, etcd.lease_s, 3, 3600, "how long a silent gateway is kept",
+         .otherwise = ETCD_LEASE_S),
+};
+RECORD(etcd_section, gateway_config, etcd_rows);
+
 static const config_field discovery_rows[] = {
+    SECTION("etcd", etcd_section, "gateways that see each other through etcd"),
     LIST("workers", gateway_config, workers, n_workers, worker, 1, 1000, "workers that run by themselves"),
     LIST("dns", gateway_config, dns, n_dns, dns_entry, 1, 100, "workers that DNS knows"),
     TEXT("dns_server", gateway_config, dns_server, 1, 256, "the name server, if it is not the machine's"),

@@ -130,6 +130,10 @@ double metrics_sum(const metrics *m, metric_id id)
 
 void metrics_scrape(metrics *m, registry *g)
 {
+    for (size_t i = 0; i < registry_count_sources(g); i++) {
+        const source *s = registry_source_at(g, i);
+        metrics_set(m, METRIC_SOURCE, source_is_synced(s) && !*source_trouble(s), source_name(s), NULL, NULL);
+    }
     for (size_t i = 0; i < registry_count(g); i++) {
         const replica *r = registry_at(g, i);
         metrics_set(m, METRIC_UP, r->state == REPLICA_READY, r->model, r->id, NULL);

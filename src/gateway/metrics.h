@@ -38,6 +38,7 @@
       "Calls made of a stand-in, because the model had no replica.")                                        \
     X(METRIC_RESUMED, "shoal_streams_resumed_total", COUNTER, "model",                                      \
       "Streams that a client came back to with Last-Event-ID.")                                             \
+    X(METRIC_SOURCE, "shoal_source_up", GAUGE, "source", "1 when a source of members is heard.")             \
     X(METRIC_UP, "shoal_worker_up", GAUGE, "model,replica", "1 when the replica is ready.")                 \
     X(METRIC_RESTARTS, "shoal_worker_restarts_total", COUNTER, "model,replica", "Starts after the first.")  \
     X(METRIC_CRASHES, "shoal_worker_crashes_total", COUNTER, "model,replica", "Deaths nobody asked for.")   \

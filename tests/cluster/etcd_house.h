@@ -318,7 +318,7 @@ static void gate_publish(gate *x, const char *prefix)
 {
     const node self = {.name = x->name, .isa = "avx2", .n_cores = 4};
     const etcd_publisher_options o = {
-        .prefix = prefix, .instance = x->name, .machine = x->h->machine, .source = "agent", .self = &self};
+        .prefix = prefix, .instance = x->name, .machine = x->h->machine, .self = &self};
     OK(etcd_publisher_open(&x->publisher, x->c, x->lease, x->g, &o, &err));
 }
 
