@@ -180,21 +180,20 @@ int etcd_member_read_node(etcd_node *ret, json_t **ret_root, const uint8_t *valu
 
 /* ---- writing ------------------------------------------------------------------------------------- */
 
-/* The first is not preceded by a comma. */
+/* Behind another field. What is empty is left out. */
 static void put_text(buf *out, const char *key, const char *value)
 {
     if (!value || !*value) return;
-    buf_printf(out, "%s\"%s\":", out->data[out->len - 1] == '{' ? "" : ",", key);
+    buf_printf(out, ",\"%s\":", key);
     json_put_string(out, value, strlen(value));
 }
 
 void etcd_member_put_replica(buf *out, const etcd_replica *r)
 {
-    if (buf_putc(out, '{') != 0) return;
+    buf_printf(out, "{\"generation\":%llu", (unsigned long long)r->generation);
     put_text(out, "model", r->model);
     put_text(out, "address", r->address);
     put_text(out, "machine", r->machine);
-    buf_printf(out, ",\"generation\":%llu", (unsigned long long)r->generation);
     put_text(out, "state", replica_state_name(r->state));
     put_text(out, "reason", r->reason);
     buf_putc(out, '}');
@@ -202,13 +201,12 @@ void etcd_member_put_replica(buf *out, const etcd_replica *r)
 
 void etcd_member_put_node(buf *out, const node *n, const char *instance)
 {
-    if (buf_putc(out, '{') != 0) return;
+    buf_printf(out, "{\"cores\":%u,\"memory_bytes\":%llu,\"bytes_per_s\":%.6g,\"multiplies_per_s\":%.6g",
+               n->n_cores, (unsigned long long)n->memory_bytes, n->bytes_per_s, n->multiplies_per_s);
     put_text(out, "instance", instance);
     put_text(out, "site", n->site);
     put_text(out, "address", n->address);
     put_text(out, "isa", n->isa);
-    buf_printf(out, ",\"cores\":%u,\"memory_bytes\":%llu,\"bytes_per_s\":%.6g,\"multiplies_per_s\":%.6g",
-               n->n_cores, (unsigned long long)n->memory_bytes, n->bytes_per_s, n->multiplies_per_s);
     if (n->draining) buf_puts(out, ",\"draining\":true");
     buf_puts(out, ",\"labels\":[");
     for (size_t i = 0; i < n->n_labels; i++) {
