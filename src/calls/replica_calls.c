@@ -414,6 +414,34 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     return &c->base;
 }
 
+/* ---- replicas that drain ------------------------------------------------------------------------- */
+
+static replica_call *stream_on(replica_calls *b, const replica *r)
+{
+    for (queue *at = b->running.next; at != &b->running; at = at->next) {
+        replica_call *c = (replica_call *)((char *)at - offsetof(replica_call, link));
+        bool may_move = CALL_TASKS[c->o->task].streams && (!c->o->feed || call_feed_is_kept(c->o->feed));
+        if (c->r == r && c->call && may_move) return c;
+    }
+    return NULL;
+}
+
+/* A replica that drains finishes what it has begun, which may take long: where another one can go on, its
+ * streams do so at once. */
+static void on_replica(void *user, const registry_event *e)
+{
+    replica_calls *b = user;
+    if (e->what != REGISTRY_CHANGE || e->replica->state != REPLICA_DRAINING) return;
+    const replica_set *set = registry_find(b->g, e->replica->model);
+    if (!set || set->n_ready == 0) return;
+    for (replica_call *c; (c = stream_on(b, e->replica));) {
+        grpc_client_call *gc = c->call;
+        leave_replica(c);
+        registry_reach(b->g)->cancel(gc);
+        fail_later(c, SHOAL_EUNAVAILABLE, CALL_FAULT_LEAVES, "the worker drains");
+    }
+}
+
 /* ---- life ---------------------------------------------------------------------------------------- */
 
 static void replica_calls_free(calls *base)
@@ -421,6 +449,7 @@ static void replica_calls_free(calls *base)
     replica_calls *b = (replica_calls *)base;
     for (replica_call *c; (c = queue_first(&b->running, replica_call, link));) cancel(&c->base);
     for (replica_call *c; (c = queue_first(&b->failing, replica_call, link));) call_free(c);
+    registry_unlisten(b->g, on_replica, b);
     b->env->timer_free(b->timer);
     free(b);
 }
@@ -441,9 +470,11 @@ int replica_calls_new(calls **ret, registry *g, shoal_err *err)
     queue_init(&b->running);
     queue_init(&b->failing);
     b->timer = b->env->timer_new(b->env->user, end_failing, b);
-    if (!b->timer) {
+    int rc = b->timer ? registry_listen(g, on_replica, b, err) : err_nomem(err);
+    if (rc != 0) {
+        b->env->timer_free(b->timer);
         free(b);
-        return err_nomem(err);
+        return rc;
     }
     *ret = &b->base;
     return 0;

@@ -25,6 +25,7 @@ enum {
     HEALTHY_MS = 30000,      /* a worker that lived so long starts with a clean record */
     ARBITER_FD = 3,          /* its number in the worker */
     WATCH_MS = 100,
+    LEAVE_MS = 120000, /* for what runs on a worker that is not wanted any more */
     MAX_ARGS = 40 + 2 * WORKER_SPEC_ADAPTERS,
 };
 
@@ -39,8 +40,10 @@ typedef struct life {
 
 struct child {
     agent *a;
-    worker_spec spec; /* strings in the agent's arena */
+    arena *strings; /* those of spec, and the next three */
+    worker_spec spec;
     int slot;
+    bool leaving; /* it is not wanted any more, and goes when its process has */
     char *socket;
     const char *id, *address;
     uint64_t generation; /* rises with every start */
@@ -55,15 +58,16 @@ struct agent {
     uv_loop_t *loop;
     registry *g;
     source *source;
-    uint64_t epoch; /* where generations begin: later than those of an agent before this one */
-    arena *strings;
+    arena *strings, *wish; /* wish: of wanted */
+    const worker_spec *wanted;
+    size_t n_wanted;
     agent_arbiter arbiter;
     bool has_arbiter, stopping;
     rundir dir;
     char *program, *log_level;
     bool log_json;
-    child *children;
-    size_t n;
+    child **children;
+    size_t n, cap;
     uv_timer_t kill, watch;
     size_t n_open_timers; /* memory goes when the last one is closed */
     void (*done)(void *user);
@@ -147,6 +151,8 @@ static int tell(child *c, replica_state state, const char *reason, shoal_err *er
 /* ---- lives and deaths -------------------------------------------------------------------------- */
 
 static void start_child(child *c);
+static void child_gone(child *c);
+static void settle_quietly(agent *a);
 
 static void restart_due(uv_timer_t *t)
 {
@@ -162,7 +168,7 @@ static void check_all_gone(agent *a)
 {
     if (!a->stopping || !a->done) return;
     for (size_t i = 0; i < a->n; i++)
-        if (a->children[i].life) return;
+        if (a->children[i]->life) return;
     uv_timer_stop(&a->kill);
     void (*done)(void *) = a->done;
     a->done = NULL;
@@ -211,13 +217,18 @@ static void exited(uv_process_t *p, int64_t code, int sig)
     if (a->has_arbiter && a->arbiter.reap) a->arbiter.reap(a->arbiter.user, c->slot);
     unlink(c->socket);
     bool refused = sig == 0 && code == WORKER_EXIT_CONFIG;
-    bool crashed = !a->stopping && !refused && (sig != 0 || code != 0);
+    bool crashed = !a->stopping && !c->leaving && !refused && (sig != 0 || code != 0);
     if (crashed) c->process.n_crashes++;
     LOG(crashed || refused ? LOG_ERROR : LOG_INFO, "agent", "worker_exited", LOG_S("replica", c->id),
         LOG_I("code", code), LOG_I("signal", sig), LOG_S("reason", a->stopping ? "stopped" : why));
     if (a->stopping) {
         tell(c, REPLICA_DOWN, "stopped", NULL);
         check_all_gone(a);
+        return;
+    }
+    if (c->leaving) {
+        child_gone(c);
+        settle_quietly(a);
         return;
     }
     tell(c, refused ? REPLICA_FAILED : REPLICA_DOWN, why, NULL);
@@ -300,74 +311,231 @@ static char *own_path(arena *a)
     return n > 0 ? arena_strndup(a, path, (size_t)n) : NULL;
 }
 
-static char *copy(agent *a, const char *s, bool *ok)
+static char *copy(arena *to, const char *s, bool *ok)
 {
-    char *p = s ? arena_strdup(a->strings, s) : NULL;
+    char *p = s ? arena_strdup(to, s) : NULL;
     if (s && !p) *ok = false;
     return p;
 }
 
+static bool copy_spec(arena *to, worker_spec *ret, const worker_spec *spec)
+{
+    bool ok = true;
+    *ret = *spec;
+    ret->model = copy(to, spec->model, &ok);
+    ret->path = copy(to, spec->path, &ok);
+    ret->sha256 = copy(to, spec->sha256, &ok);
+    for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) ret->adapters[i] = copy(to, spec->adapters[i], &ok);
+    return ok;
+}
+
 /* The name is for people; the number makes it unique. Model names may hold any character and be any
  * length, a socket's address may not. */
-static char *socket_path(agent *a, const char *model, int slot)
+static char *socket_path(child *c, const char *model)
 {
     char name[33];
     size_t n = 0;
     for (; model[n] && n + 1 < sizeof name; n++)
         name[n] = isalnum((unsigned char)model[n]) || strchr("-_", model[n]) ? model[n] : '_';
     name[n] = '\0';
-    return arena_printf(a->strings, "%s/%s.%d.sock", a->dir.path, name, slot);
+    return arena_printf(c->strings, "%s/%s.%d.sock", c->a->dir.path, name, c->slot);
 }
 
-static int add_child(agent *a, child *c, const worker_spec *spec, int replica_number, int slot,
-                     shoal_err *err)
+/* Generations must rise from one run of an agent to the next, and from one worker of an id to the next: the
+ * time of day does, in microseconds faster than any worker could be started. */
+static uint64_t epoch(void)
 {
-    bool ok = true;
-    c->a = a;
-    c->slot = slot;
-    c->spec = *spec;
-    c->spec.model = copy(a, spec->model, &ok);
-    c->spec.path = copy(a, spec->path, &ok);
-    c->spec.sha256 = copy(a, spec->sha256, &ok);
-    for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) c->spec.adapters[i] = copy(a, spec->adapters[i], &ok);
-    c->socket = socket_path(a, spec->model, slot);
-    c->address = c->socket ? arena_printf(a->strings, "unix:%s", c->socket) : NULL;
-    c->id = arena_printf(a->strings, "%s/%d", spec->model, replica_number);
-    c->generation = a->epoch;
-    if (!ok || !c->address || !c->id) return err_nomem(err);
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
+static child *child_of_slot(agent *a, int slot)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (a->children[i]->slot == slot) return a->children[i];
+    return NULL;
+}
+
+static int free_slot(agent *a)
+{
+    int slot = a->arbiter.first_slot;
+    while (child_of_slot(a, slot)) slot++;
+    return slot;
+}
+
+static void child_free(child *c)
+{
+    arena_free(c->strings);
+    free(c);
+}
+
+static int describe_child(child *c, const worker_spec *spec, int replica_number, shoal_err *err)
+{
+    c->strings = arena_new(0);
+    if (!c->strings || !copy_spec(c->strings, &c->spec, spec)) return err_nomem(err);
+    c->socket = socket_path(c, spec->model);
+    c->address = c->socket ? arena_printf(c->strings, "unix:%s", c->socket) : NULL;
+    c->id = arena_printf(c->strings, "%s/%d", spec->model, replica_number);
+    c->generation = epoch();
+    if (!c->address || !c->id) return err_nomem(err);
     if (strlen(c->socket) >= sizeof((struct sockaddr_un *)0)->sun_path)
         return err_set(err, SHOAL_ELIMIT, "%s: too long for the address of a socket", c->socket);
-    int rc = tell(c, REPLICA_STARTING, NULL, err);
-    if (rc != 0) return rc;
-    uv_timer_init(a->loop, &c->restart);
-    c->restart.data = c;
-    a->n_open_timers++;
-    a->n++;
+    return tell(c, REPLICA_STARTING, NULL, err);
+}
+
+static int grow(agent *a, shoal_err *err)
+{
+    if (a->has_arbiter && a->n >= (size_t)a->arbiter.n_slots)
+        return err_set(err, SHOAL_ELIMIT, "there are more workers than the %d that can share one machine",
+                       a->arbiter.n_slots);
+    if (a->n < a->cap) return 0;
+    size_t cap = a->cap ? 2 * a->cap : 8;
+    child **more = realloc(a->children, cap * sizeof *more);
+    if (!more) return err_nomem(err);
+    a->children = more;
+    a->cap = cap;
     return 0;
 }
 
-static size_t count_replicas(const agent_options *o)
+static int add_child(agent *a, const worker_spec *spec, int replica_number, shoal_err *err)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < o->n_workers; i++)
-        n += o->workers[i].n_replicas > 0 ? (size_t)o->workers[i].n_replicas : 1;
-    return n;
+    int rc = grow(a, err);
+    if (rc != 0) return rc;
+    child *c = calloc(1, sizeof *c);
+    if (!c) return err_nomem(err);
+    c->a = a;
+    c->slot = free_slot(a);
+    rc = describe_child(c, spec, replica_number, err);
+    if (rc != 0) {
+        child_free(c);
+        return rc;
+    }
+    uv_timer_init(a->loop, &c->restart);
+    c->restart.data = c;
+    a->n_open_timers++;
+    a->children[a->n++] = c;
+    return 0;
 }
 
-static int add_children(agent *a, const agent_options *o, shoal_err *err)
+/* ---- who is wanted ------------------------------------------------------------------------------- */
+
+static int replicas_of(const worker_spec *s)
 {
-    size_t n = count_replicas(o);
-    if (a->has_arbiter && n > (size_t)a->arbiter.n_slots)
-        return err_set(err, SHOAL_ELIMIT, "%zu workers are more than the %d that can share one machine", n,
-                       a->arbiter.n_slots);
-    a->children = calloc(n ? n : 1, sizeof *a->children);
-    if (!a->children) return err_nomem(err);
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < o->n_workers; i++) {
-        int replicas = o->workers[i].n_replicas > 0 ? o->workers[i].n_replicas : 1;
-        for (int k = 0; rc == 0 && k < replicas; k++)
-            rc = add_child(a, &a->children[a->n], &o->workers[i], k, a->arbiter.first_slot + (int)a->n, err);
+    return s->n_replicas > 0 ? s->n_replicas : 1;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Would it be started with the same command line? */
+static bool same_spec(const worker_spec *a, const worker_spec *b)
+{
+    bool same = same_text(a->path, b->path) && same_text(a->sha256, b->sha256) &&
+                a->n_threads == b->n_threads && a->kv_bytes == b->kv_bytes && a->max_batch == b->max_batch &&
+                a->max_queue == b->max_queue && a->n_ctx == b->n_ctx && a->prefill_chunk == b->prefill_chunk;
+    for (size_t i = 0; same && i < WORKER_SPEC_ADAPTERS; i++)
+        same = same_text(a->adapters[i], b->adapters[i]);
+    return same;
+}
+
+static child *child_of_id(agent *a, const char *id)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (strcmp(a->children[i]->id, id) == 0) return a->children[i];
+    return NULL;
+}
+
+static bool is_wanted(const agent *a, const child *c)
+{
+    int number = atoi(strrchr(c->id, '/') + 1);
+    for (size_t i = 0; i < a->n_wanted; i++)
+        if (strcmp(a->wanted[i].model, c->spec.model) == 0)
+            return number < replicas_of(&a->wanted[i]) && same_spec(&a->wanted[i], &c->spec);
+    return false;
+}
+
+static void leave_over(uv_timer_t *t)
+{
+    child *c = t->data;
+    LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", c->id), LOG_S("reason", "grace is over"));
+    if (c->life) uv_process_kill(&c->life->process, SIGKILL);
+}
+
+/* It finishes what runs, and takes nothing new. */
+static void dismiss(child *c)
+{
+    LOG(LOG_INFO, "agent", "worker_dismissed", LOG_S("replica", c->id));
+    c->leaving = true;
+    uv_timer_stop(&c->restart);
+    if (!c->life) {
+        child_gone(c);
+        return;
     }
+    uv_timer_start(&c->restart, leave_over, LEAVE_MS, 0);
+    tell(c, REPLICA_DRAINING, "it is not wanted here any more", NULL);
+    uv_process_kill(&c->life->process, WORKER_STOP_SIGNAL);
+}
+
+static int add_missing(agent *a, const worker_spec *s, shoal_err *err)
+{
+    char id[512];
+    int rc = 0;
+    for (int k = 0; rc == 0 && k < replicas_of(s); k++) {
+        snprintf(id, sizeof id, "%s/%d", s->model, k);
+        if (!child_of_id(a, id)) /* one that leaves has the name until it is gone */
+            rc = add_child(a, s, k, err);
+    }
+    return rc;
+}
+
+static int settle(agent *a, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t i = a->n; i-- > 0;)
+        if (!a->children[i]->leaving && !is_wanted(a, a->children[i])) dismiss(a->children[i]);
+    for (size_t i = 0; rc == 0 && i < a->n_wanted; i++) rc = add_missing(a, &a->wanted[i], err);
+    return rc;
+}
+
+static void start_new(agent *a)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (a->children[i]->started_ns == 0) start_child(a->children[i]);
+}
+
+static void settle_quietly(agent *a)
+{
+    shoal_err err;
+    if (settle(a, &err) != 0) LOG(LOG_ERROR, "agent", "cannot_start", LOG_S("reason", err.message));
+    start_new(a);
+}
+
+static int keep_wish(agent *a, const worker_spec *workers, size_t n, shoal_err *err)
+{
+    arena *wish = arena_new(0);
+    worker_spec *wanted = wish ? arena_alloc(wish, (n ? n : 1) * sizeof *wanted) : NULL;
+    bool ok = wanted != NULL;
+    for (size_t i = 0; ok && i < n; i++) ok = copy_spec(wish, &wanted[i], &workers[i]);
+    if (!ok) {
+        arena_free(wish);
+        return err_nomem(err);
+    }
+    arena_free(a->wish);
+    a->wish = wish;
+    a->wanted = wanted;
+    a->n_wanted = n;
+    return 0;
+}
+
+int agent_set(agent *a, const worker_spec *workers, size_t n, shoal_err *err)
+{
+    int rc = keep_wish(a, workers, n, err);
+    if (rc != 0 || a->stopping) return rc;
+    rc = settle(a, err);
+    start_new(a);
     return rc;
 }
 
@@ -380,18 +548,11 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
         a->arbiter = *o->arbiter;
         a->has_arbiter = true;
     }
-    a->log_level = copy(a, o->log_level, &ok);
+    a->log_level = copy(a->strings, o->log_level, &ok);
     a->log_json = o->log_json;
-    a->program = o->program ? copy(a, o->program, &ok) : own_path(a->strings);
+    a->program = o->program ? copy(a->strings, o->program, &ok) : own_path(a->strings);
     if (!ok || !a->program) return err_nomem(err);
     return rundir_open(&a->dir, o->run_dir, err);
-}
-
-static child *child_of_id(agent *a, const char *id)
-{
-    for (size_t i = 0; i < a->n; i++)
-        if (strcmp(a->children[i].id, id) == 0) return &a->children[i];
-    return NULL;
 }
 
 /* A wedged worker is ended the hard way: it would not listen to anything else. Its exit starts it again. */
@@ -405,13 +566,6 @@ static void on_replica_change(void *user, const registry_event *e)
     LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", c->id), LOG_I("pid", c->process.pid),
         LOG_S("reason", r->reason));
     uv_process_kill(&c->life->process, SIGKILL);
-}
-
-static child *child_of_slot(agent *a, int slot)
-{
-    for (size_t i = 0; i < a->n; i++)
-        if (a->children[i].slot == slot) return &a->children[i];
-    return NULL;
 }
 
 /* A worker that is stopped, or worse, while it decides whose turn it is: the others need that decision. */
@@ -432,13 +586,13 @@ static void init_timer(agent *a, uv_timer_t *t)
     a->n_open_timers++;
 }
 
-/* Generations must rise from one run of an agent to the next: the time of day does, in microseconds faster
- * than any worker could be started. */
-static uint64_t epoch(void)
+static int check_count(const agent *a, const agent_options *o, shoal_err *err)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+    size_t n = 0;
+    for (size_t i = 0; i < o->n_workers; i++) n += (size_t)replicas_of(&o->workers[i]);
+    if (!a->has_arbiter || n <= (size_t)a->arbiter.n_slots) return 0;
+    return err_set(err, SHOAL_ELIMIT, "%zu workers are more than the %d that can share one machine", n,
+                   a->arbiter.n_slots);
 }
 
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err)
@@ -447,21 +601,22 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
     if (!a) return err_nomem(err);
     a->loop = loop;
     a->g = g;
-    a->epoch = epoch();
     init_timer(a, &a->kill);
     init_timer(a, &a->watch);
     uv_unref((uv_handle_t *)&a->watch); /* looking keeps no process alive */
     int rc = source_open(&a->source, g, "agent", err);
     if (rc == 0) rc = configure(a, opts, err);
-    if (rc == 0) rc = add_children(a, opts, err);
     if (rc == 0) rc = registry_listen(g, on_replica_change, a, err);
+    if (rc == 0) rc = check_count(a, opts, err);
+    if (rc == 0) rc = keep_wish(a, opts->workers, opts->n_workers, err);
+    if (rc == 0) rc = settle(a, err);
     if (rc != 0) {
         agent_free(a);
         return rc;
     }
     source_synced(a->source);
     if (a->has_arbiter && a->arbiter.stuck) uv_timer_start(&a->watch, watch_arbiter, WATCH_MS, WATCH_MS);
-    for (size_t i = 0; i < a->n; i++) start_child(&a->children[i]);
+    start_new(a);
     *ret = a;
     return 0;
 }
@@ -470,10 +625,10 @@ static void kill_all(uv_timer_t *t)
 {
     agent *a = t->data;
     for (size_t i = 0; i < a->n; i++) {
-        if (!a->children[i].life) continue;
-        LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", a->children[i].id),
-            LOG_S("reason", "grace is over"));
-        uv_process_kill(&a->children[i].life->process, SIGKILL);
+        child *c = a->children[i];
+        if (!c->life) continue;
+        LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", c->id), LOG_S("reason", "grace is over"));
+        uv_process_kill(&c->life->process, SIGKILL);
     }
 }
 
@@ -489,7 +644,7 @@ void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *use
     a->done_user = user;
     bool any = false;
     for (size_t i = 0; i < a->n; i++) {
-        child *c = &a->children[i];
+        child *c = a->children[i];
         uv_timer_stop(&c->restart);
         if (!c->life) continue;
         any = true;
@@ -506,6 +661,7 @@ static void release(agent *a)
 {
     if (--a->n_open_timers > 0) return;
     arena_free(a->strings);
+    arena_free(a->wish);
     free(a->children);
     free(a);
 }
@@ -517,7 +673,20 @@ static void agent_timer_closed(uv_handle_t *h)
 
 static void restart_timer_closed(uv_handle_t *h)
 {
-    release(((child *)h->data)->a);
+    child *c = h->data;
+    agent *a = c->a;
+    child_free(c);
+    release(a);
+}
+
+static void child_gone(child *c)
+{
+    agent *a = c->a;
+    size_t i = 0;
+    while (a->children[i] != c) i++;
+    memmove(&a->children[i], &a->children[i + 1], (--a->n - i) * sizeof *a->children);
+    source_drop(a->source, c->id, c->generation);
+    uv_close((uv_handle_t *)&c->restart, restart_timer_closed);
 }
 
 void agent_free(agent *a)
@@ -526,8 +695,8 @@ void agent_free(agent *a)
     registry_unlisten(a->g, on_replica_change, a);
     source_close(a->source);
     for (size_t i = 0; i < a->n; i++) {
-        unlink(a->children[i].socket);
-        uv_close((uv_handle_t *)&a->children[i].restart, restart_timer_closed);
+        unlink(a->children[i]->socket);
+        uv_close((uv_handle_t *)&a->children[i]->restart, restart_timer_closed);
     }
     rundir_close(&a->dir);
     uv_close((uv_handle_t *)&a->kill, agent_timer_closed);

@@ -60,6 +60,10 @@ typedef struct agent agent;
 /* Puts every replica into the registry, as a source of its own, and starts their processes. Strings of opts
  * are copied. */
 int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err);
+/* Other workers are wanted from now on. Whoever is wanted as before stays as it is; who is not finishes what
+ * runs and goes (after two minutes by SIGKILL); one whose options differ goes first and starts again then.
+ * Copied. SHOAL_ENOMEM: all is as before; SHOAL_ELIMIT: not all were started. */
+int agent_set(agent *a, const worker_spec *workers, size_t n, shoal_err *err);
 /* All workers stop (they finish what runs), SIGKILL after grace_ms; `done` when all are gone. */
 void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *user);
 /* After stop, before registry_free: drops its replicas, removes the sockets and the directory it made; run

@@ -222,6 +222,41 @@ static void agent_shows_why_a_worker_can_never_start(void **state)
     bench_close(&b);
 }
 
+/* Who is wanted as before stays, with its process; who is not goes; other options are another worker. */
+static void agent_changes_its_workers_as_it_is_told(void **state)
+{
+    if (missing_program()) skip();
+    bench b;
+    shoal_err err;
+    worker_spec specs[] = {{.model = "a", .path = MODEL, .n_threads = 1},
+                           {.model = "b", .path = MODEL, .n_replicas = 2, .n_threads = 1}};
+    bench_open(&b, specs, 1);
+    const replica *a = registry_get(b.g, "a/0");
+    wait_for(&b, a, REPLICA_READY);
+    int pid = a->process.pid;
+    assert_int_equal(agent_set(b.a, specs, 2, &err), 0);
+    assert_int_equal(registry_count(b.g), 3);
+    wait_for(&b, registry_get(b.g, "b/1"), REPLICA_READY);
+    int second = registry_get(b.g, "b/1")->process.pid;
+    specs[1].n_replicas = 1;
+    assert_int_equal(agent_set(b.a, specs, 2, &err), 0);
+    while (registry_get(b.g, "b/1")) uv_run(&b.loop, UV_RUN_ONCE);
+    assert_false(process_exists(second));
+    assert_int_equal(a->process.pid, pid);
+
+    uint64_t before = a->generation;
+    specs[0].max_batch = 2;
+    assert_int_equal(agent_set(b.a, specs, 2, &err), 0);
+    while (!registry_get(b.g, "a/0") || registry_get(b.g, "a/0")->generation == before)
+        uv_run(&b.loop, UV_RUN_ONCE);
+    wait_for(&b, registry_get(b.g, "a/0"), REPLICA_READY);
+    assert_int_not_equal(registry_get(b.g, "a/0")->process.pid, pid);
+    assert_true(registry_get(b.g, "a/0")->generation > before);
+    assert_int_equal(agent_set(b.a, NULL, 0, &err), 0);
+    while (registry_count(b.g) > 0) uv_run(&b.loop, UV_RUN_ONCE);
+    bench_close(&b);
+}
+
 static void agent_polls_stats_of_ready_replicas(void **state)
 {
     if (missing_program()) skip();
@@ -379,6 +414,7 @@ int main(void)
         cmocka_unit_test(agent_brings_a_killed_worker_back_while_others_serve),
         cmocka_unit_test(agent_leaves_no_process_and_no_socket),
         cmocka_unit_test(agent_shows_why_a_worker_can_never_start),
+        cmocka_unit_test(agent_changes_its_workers_as_it_is_told),
         cmocka_unit_test(agent_polls_stats_of_ready_replicas),
         cmocka_unit_test(agent_replaces_a_stopped_worker),
         cmocka_unit_test(agent_leaves_a_slow_worker_alone),
