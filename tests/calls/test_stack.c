@@ -18,6 +18,7 @@
 #include "calls/hedge_calls.h"
 #include "calls/retry_calls.h"
 #include "calls/silence_calls.h"
+#include "sim_reply.h"
 
 enum {
     N_REPLICAS = 3,
@@ -88,9 +89,9 @@ typedef struct sim_call {
     call_order *order;
     call_events ev;
     env_timer *timer;
-    bool paused, begun, done;
-    uint32_t seed, n, n_tokens; /* tokens said, those before a resumption included */
-    call_fault fault;           /* how it ends at its next step */
+    bool paused;
+    sim_reply reply;
+    call_fault fault; /* how it ends at its next step */
 } sim_call;
 
 struct cluster {
@@ -145,49 +146,6 @@ static void sim_end(sim_call *c, int status, call_fault fault)
     sim_free_call(c);
 }
 
-/* Token n of the reply of a request; every replica of the file says the same. */
-static int32_t token(uint32_t seed, uint32_t n)
-{
-    return (int32_t)((seed * 2654435761u + n * 40503u) % 26);
-}
-
-static void sim_say(sim_call *c)
-{
-    char text[2] = {(char)('a' + token(c->seed, c->n)), 0};
-    int32_t id = token(c->seed, c->n++);
-    Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
-    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
-    d.ids = &id;
-    d.n_ids = 1;
-    d.text = text;
-    d.prob_sum = c->n;
-    ev.delta = &d;
-    c->ev.event(&c->ev, &ev.base);
-}
-
-static void sim_say_started(sim_call *c)
-{
-    int32_t prompt = 5;
-    Shoal__V1__Started s = SHOAL__V1__STARTED__INIT;
-    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
-    s.max_tokens = 1000;
-    s.prompt_ids = &prompt;
-    s.n_prompt_ids = 1;
-    ev.started = &s;
-    c->begun = true;
-    c->ev.event(&c->ev, &ev.base);
-}
-
-static void sim_say_done(sim_call *c)
-{
-    Shoal__V1__Done d = SHOAL__V1__DONE__INIT;
-    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
-    d.n_generated = c->n;
-    c->done = true;
-    ev.done = &d;
-    c->ev.event(&c->ev, &ev.base);
-}
-
 static int status_of(call_fault f)
 {
     return f == CALL_FAULT_FULL       ? SHOAL_EFULL
@@ -205,17 +163,13 @@ static void sim_step(void *arg)
     }
     k->env->timer_start(c->timer, c->order->task == CALL_EMBED ? PREFILL_MS : STEP_MS);
     if (c->r->frozen || c->paused) return;
-    if (c->order->task == CALL_EMBED) {
+    sim_words words;
+    bool streams = c->order->task != CALL_EMBED;
+    const Shoal__V1__GenerateEvent *ev = streams ? sim_reply_next(&c->reply, &words) : NULL;
+    if (ev)
+        c->ev.event(&c->ev, &ev->base); /* may free c */
+    else
         sim_end(c, 0, CALL_FAULT_NONE);
-    } else if (!c->begun) {
-        sim_say_started(c); /* may free c, as all that follow: each step says one thing */
-    } else if (c->n < c->n_tokens) {
-        sim_say(c);
-    } else if (!c->done) {
-        sim_say_done(c);
-    } else {
-        sim_end(c, 0, CALL_FAULT_NONE);
-    }
 }
 
 static sim_replica *sim_pick(cluster *k, const call_terms *t)
@@ -230,18 +184,11 @@ static sim_replica *sim_pick(cluster *k, const call_terms *t)
     return best;
 }
 
-/* A request's text is "SEED N_TOKENS"; resume_ids must be how its reply begins. */
 static void sim_read(sim_call *c)
 {
     if (c->order->task == CALL_EMBED) return;
     Shoal__V1__GenerateRequest *req = (void *)call_order_request(c->order);
-    assert_int_equal(sscanf(req->text, "%u %u", &c->seed, &c->n_tokens), 2);
-    for (size_t i = 0; i < req->n_resume_ids; i++)
-        assert_int_equal(req->resume_ids[i], token(c->seed, (uint32_t)i));
-    c->n = (uint32_t)req->n_resume_ids;
-    assert_int_equal(req->resume_bytes, c->n);
-    assert_true(req->resume_prob_sum == c->n);
-    assert_true(req->n_prompt_ids <= 1);
+    sim_reply_read(&c->reply, req);
     protobuf_c_message_free_unpacked(&req->base, NULL);
 }
 
@@ -391,9 +338,9 @@ typedef struct client {
     calls *c;
     env_timer *timer;
     model_call *call;
-    uint32_t seed, n_tokens, n_said;
+    sim_heard heard;
     bool unary, leaves;
-    int n_started, n_done, n_ends, status;
+    int n_ends, status;
     char message[256];
 } client;
 
@@ -401,13 +348,8 @@ static void on_event(void *user, const Shoal__V1__GenerateEvent *ev)
 {
     client *me = user;
     assert_int_equal(me->n_ends, 0);
-    me->n_started += ev->started != NULL;
-    me->n_done += ev->done != NULL;
-    if (ev->done) assert_int_equal(ev->done->n_generated, me->n_tokens);
-    if (!ev->delta) return;
-    assert_int_equal(me->n_started, 1);
-    assert_int_equal(ev->delta->ids[0], token(me->seed, me->n_said++)); /* none twice, none missing */
-    if (!me->leaves || me->n_said < me->n_tokens / 2) return;
+    sim_heard_event(&me->heard, ev);
+    if (!ev->delta || !me->leaves || me->heard.n_said < me->heard.n_tokens / 2) return;
     calls_cancel(me->call);
     me->call = NULL;
 }
@@ -434,7 +376,7 @@ static void arrive(void *arg)
 {
     client *me = arg;
     char text[32];
-    snprintf(text, sizeof text, "%u %u", me->seed, me->n_tokens);
+    snprintf(text, sizeof text, "%u %u", me->heard.seed, me->heard.n_tokens);
     if (me->unary) {
         Shoal__V1__EmbedRequest req = SHOAL__V1__EMBED_REQUEST__INIT;
         req.adapter = text;
@@ -463,9 +405,7 @@ static void check(const client *me, uint64_t seed)
         fail_msg("%s ended %d times with %d: %s; rerun: CALLS_SEED=%d build/tests/calls_test_stack",
                  me->unary ? "a unary call" : "a stream", me->n_ends, me->status, me->message, (int)seed);
     if (me->unary) return;
-    assert_int_equal(me->n_said, me->n_tokens);
-    assert_int_equal(me->n_started, 1);
-    assert_int_equal(me->n_done, 1);
+    assert_true(sim_heard_all(&me->heard));
 }
 
 /* One of so many allocations fails; 0: none does. */
@@ -476,12 +416,12 @@ static void tell(uint64_t seed, unsigned one_of)
     client all[N];
     calls *c = cluster_open(&k, seed);
     for (int i = 0; i < N; i++) {
-        all[i] = (client){.k = &k,
-                          .c = c,
-                          .seed = (uint32_t)draw(&k, 1000),
-                          .n_tokens = 1 + (uint32_t)draw(&k, 300),
-                          .unary = i >= N_STREAMS,
-                          .leaves = draw(&k, 10) == 0};
+        all[i] =
+            (client){.k = &k,
+                     .c = c,
+                     .heard = {.seed = (uint32_t)draw(&k, 1000), .n_tokens = 1 + (uint32_t)draw(&k, 300)},
+                     .unary = i >= N_STREAMS,
+                     .leaves = draw(&k, 10) == 0};
         all[i].timer = k.env->timer_new(k.env->user, arrive, &all[i]);
         /* Unary calls come later: deaths in a row are blamed on whoever saw no others. */
         k.env->timer_start(all[i].timer, all[i].unary ? 5000 + draw(&k, 7000) : draw(&k, 12000));

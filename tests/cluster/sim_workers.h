@@ -1,5 +1,6 @@
 /* Workers of a simulated cluster, behind reach.h: each lives at an address, says who it is, answers polls
- * after a while, and can be killed, frozen or started again. Calls to "/work" end after the worker's ms. */
+ * after a while, and can be killed, frozen, cut off one way or both, or started again. Calls to "/work" end
+ * after the worker's ms; what other calls do is the business of the world's sim_service. */
 #ifndef TESTS_CLUSTER_SIM_WORKERS_H
 #define TESTS_CLUSTER_SIM_WORKERS_H
 
@@ -7,57 +8,79 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env_sim.h"
 #include "base/strmap.h"
 #include "cluster/reach.h"
-#include "base/env_sim.h"
 #include "shoal/v1/worker.pb-c.h"
 
-enum { SIM_HOP_MS = 1 }; /* there, and back again */
+enum {
+    SIM_HOP_MS = 1,        /* there, and back again */
+    SIM_CONNECT_MS = 1000, /* without an answer nobody is there */
+};
+
+typedef struct sim_call sim_call;
+typedef struct sim_channel sim_channel;
+typedef struct sim_world sim_world;
 
 typedef struct sim_worker {
     char address[40], digest[16];
     bool runs, frozen;
+    bool cut_in, cut_out; /* what is sent to it, or by it, waits until the link is mended */
     uint64_t call_ms;
     uint32_t n_running;
     uint64_t n_steps;
     bool steps; /* n_steps rises with each look at it */
     unsigned n_polls, n_calls;
+    sim_channel *channels; /* that are connected */
+    void *user;
 } sim_worker;
 
-typedef struct sim_world {
+/* Calls of other paths than those that every worker knows. */
+typedef struct sim_service {
+    void (*begin)(sim_call *c, const void *msg, size_t n); /* starts c->answer */
+    void (*step)(sim_call *c);                             /* it fired, and the worker could speak */
+    void (*forget)(sim_call *c);                           /* frees c->job */
+    void (*describe)(const sim_worker *x, Shoal__V1__ModelInfo *ret);
+    void (*measure)(const sim_worker *x, Shoal__V1__Stats *ret);
+} sim_service;
+
+struct sim_world {
     env_sim *time;
     const env *e;
     strmap workers;
-    struct sim_channel *channels;
     size_t n_channels, n_calls; /* open */
-} sim_world;
+    const sim_service *service; /* may be NULL */
+};
 
-typedef struct sim_call sim_call;
-
-typedef struct sim_channel {
-    struct sim_channel *next;
+struct sim_channel {
+    sim_channel *next, *prev; /* among those of the worker */
     sim_world *w;
     sim_worker *to;
     char address[40];
     grpc_channel_events ev;
-    bool connected;
+    bool connected, waits;
     env_timer *timer;
     sim_call *calls;
-} sim_channel;
+};
 
 struct sim_call {
-    sim_call *next;
+    sim_call *next, *prev;
     sim_channel *ch;
     grpc_client_events ev;
     const char *path;
     env_timer *answer, *deadline;
+    bool arrived, held, paused; /* held: it would speak, and cannot */
+    void *job;                  /* the service's */
 };
 
 static void sim_call_free(sim_call *c)
 {
-    sim_call **at = &c->ch->calls;
-    while (*at != c) at = &(*at)->next;
-    *at = c->next;
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        c->ch->calls = c->next;
+    if (c->next) c->next->prev = c->prev;
+    if (c->job) c->ch->w->service->forget(c);
     c->ch->w->n_calls--;
     c->ch->w->e->timer_free(c->answer);
     c->ch->w->e->timer_free(c->deadline);
@@ -78,6 +101,7 @@ static void sim_say_who(sim_call *c)
     m.task = "classify";
     m.digest = c->ch->to->digest;
     m.n_parallel = 4;
+    if (c->ch->w->service) c->ch->w->service->describe(c->ch->to, &m);
     c->ev.message(c->ev.user, bytes, shoal__v1__model_info__pack(&m, bytes));
 }
 
@@ -89,6 +113,7 @@ static void sim_say_how(sim_call *c)
     w->n_polls++;
     m.n_running = w->n_running;
     m.n_steps = w->n_steps += w->steps;
+    if (c->ch->w->service) c->ch->w->service->measure(w, &m);
     c->ev.message(c->ev.user, bytes, shoal__v1__stats__pack(&m, bytes));
 }
 
@@ -96,7 +121,12 @@ static void sim_answer(void *arg)
 {
     sim_call *c = arg;
     sim_channel *ch = c->ch;
-    if (ch->to->frozen) return; /* asked again when it thaws */
+    c->held = ch->to->frozen || ch->to->cut_out || !c->arrived;
+    if (c->held) return; /* asked again when it thaws */
+    if (c->job) {
+        ch->w->service->step(c);
+        return;
+    }
     size_t n = ch->w->n_calls;
     if (strcmp(c->path, "/shoal.v1.Worker/Describe") == 0) sim_say_who(c);
     if (strcmp(c->path, "/shoal.v1.Worker/GetStats") == 0) sim_say_how(c);
@@ -116,14 +146,18 @@ static grpc_client_call *sim_start(grpc_channel *gch, const char *path, const vo
     const env *e = ch->w->e;
     if (!ch->connected) return NULL;
     sim_call *c = calloc(1, sizeof *c);
-    *c = (sim_call){.next = ch->calls, .ch = ch, .ev = *ev, .path = path};
+    *c = (sim_call){.next = ch->calls, .ch = ch, .ev = *ev, .path = path, .arrived = !ch->to->cut_in};
+    if (ch->calls) ch->calls->prev = c;
     ch->calls = c;
     ch->w->n_calls++;
     c->answer = e->timer_new(e->user, sim_answer, c);
-    c->deadline = e->timer_new(e->user, sim_late, c);
-    bool work = strcmp(path, "/work") == 0;
-    ch->to->n_calls += work;
-    e->timer_start(c->answer, 2 * SIM_HOP_MS + (work ? ch->to->call_ms : 0));
+    c->deadline = deadline_ns ? e->timer_new(e->user, sim_late, c) : NULL;
+    bool work = strcmp(path, "/work") == 0, known = strstr(path, "/Describe") || strstr(path, "/GetStats");
+    ch->to->n_calls += !known;
+    if (known || work)
+        e->timer_start(c->answer, 2 * SIM_HOP_MS + (work ? ch->to->call_ms : 0));
+    else
+        ch->w->service->begin(c, msg, n);
     if (deadline_ns) e->timer_start(c->deadline, (deadline_ns - e->now_ns(e->user)) / 1000000);
     return (grpc_client_call *)c;
 }
@@ -137,11 +171,34 @@ static void sim_connected(void *arg)
 {
     sim_channel *ch = arg;
     ch->to = strmap_get(&ch->w->workers, ch->address);
-    ch->connected = ch->to && ch->to->runs;
-    if (ch->connected)
-        ch->ev.connected(ch->ev.user);
+    bool cut = ch->to && (ch->to->cut_in || ch->to->cut_out);
+    if (cut && !ch->waits) {
+        ch->waits = true;
+        ch->w->e->timer_start(ch->timer, SIM_CONNECT_MS);
+        return;
+    }
+    ch->waits = false;
+    if (cut || !ch->to || !ch->to->runs) {
+        ch->ev.disconnected(ch->ev.user, cut ? "timed out" : "connection refused");
+        return;
+    }
+    ch->connected = true;
+    ch->prev = NULL;
+    ch->next = ch->to->channels;
+    if (ch->next) ch->next->prev = ch;
+    ch->to->channels = ch;
+    ch->ev.connected(ch->ev.user);
+}
+
+static void sim_unlink(sim_channel *ch)
+{
+    if (!ch->connected) return;
+    ch->connected = false;
+    if (ch->prev)
+        ch->prev->next = ch->next;
     else
-        ch->ev.disconnected(ch->ev.user, "connection refused");
+        ch->to->channels = ch->next;
+    if (ch->next) ch->next->prev = ch->prev;
 }
 
 static int sim_connect(grpc_channel *gch)
@@ -157,9 +214,8 @@ static int sim_open(void *user, grpc_channel **ret, const char *address, const g
     sim_world *w = user;
     if (strncmp(address, "sim:", 4) != 0) return err_set(err, SHOAL_EINVALID, "no such address: %s", address);
     sim_channel *ch = calloc(1, sizeof *ch);
-    *ch = (sim_channel){.next = w->channels, .w = w, .ev = *ev};
+    *ch = (sim_channel){.w = w, .ev = *ev};
     snprintf(ch->address, sizeof ch->address, "%s", address);
-    w->channels = ch;
     w->n_channels++;
     ch->timer = w->e->timer_new(w->e->user, sim_connected, ch);
     *ret = (grpc_channel *)ch;
@@ -173,17 +229,18 @@ static bool sim_is_connected(const grpc_channel *ch)
 
 static void sim_close(grpc_channel *gch)
 {
-    sim_channel *ch = (sim_channel *)gch, **at = &ch->w->channels;
-    ch->connected = false;
+    sim_channel *ch = (sim_channel *)gch;
+    sim_unlink(ch);
     while (ch->calls) sim_call_end(ch->calls, GRPC_CANCELLED, "closed");
-    while (*at != ch) at = &(*at)->next;
-    *at = ch->next;
     ch->w->n_channels--;
     ch->w->e->timer_free(ch->timer);
     free(ch);
 }
 
-static void sim_pause(grpc_client_call *c, bool paused) {}
+static void sim_pause(grpc_client_call *c, bool paused)
+{
+    ((sim_call *)c)->paused = paused;
+}
 
 static reach sim_reach(sim_world *w)
 {
@@ -227,27 +284,41 @@ static sim_worker *sim_worker_at(sim_world *w, const char *address)
 }
 
 /* Each connection to it breaks, with the calls on it. */
-static void sim_kill(sim_world *w, sim_worker *x)
+static void sim_break(sim_worker *x)
+{
+    for (sim_channel *ch; (ch = x->channels);) {
+        sim_unlink(ch);
+        while (ch->calls) sim_call_end(ch->calls, GRPC_UNAVAILABLE, "connection lost");
+        ch->ev.disconnected(ch->ev.user, "connection lost");
+    }
+}
+
+static inline void sim_kill(sim_world *w, sim_worker *x)
 {
     x->runs = false;
-    for (bool again = true; again;) {
-        again = false;
-        for (sim_channel *ch = w->channels; ch && !again; ch = ch->next) {
-            if (!ch->connected || ch->to != x) continue;
-            again = true;
-            ch->connected = false;
-            while (ch->calls) sim_call_end(ch->calls, GRPC_UNAVAILABLE, "connection lost");
-            ch->ev.disconnected(ch->ev.user, "connection lost");
+    sim_break(x);
+}
+
+static void sim_go_on(sim_world *w, sim_worker *x)
+{
+    for (sim_channel *ch = x->channels; ch; ch = ch->next)
+        for (sim_call *c = ch->calls; c; c = c->next) {
+            c->arrived |= !x->cut_in;
+            if (c->held) w->e->timer_start(c->answer, SIM_HOP_MS);
         }
-    }
 }
 
 static inline void sim_freeze(sim_world *w, sim_worker *x, bool frozen)
 {
     x->frozen = frozen;
-    for (sim_channel *ch = w->channels; ch && !frozen; ch = ch->next)
-        for (sim_call *c = ch->calls; c; c = c->next)
-            if (ch->to == x) w->e->timer_start(c->answer, SIM_HOP_MS);
+    if (!frozen) sim_go_on(w, x);
+}
+
+static inline void sim_cut(sim_world *w, sim_worker *x, bool in, bool out)
+{
+    x->cut_in = in;
+    x->cut_out = out;
+    if (!in || !out) sim_go_on(w, x);
 }
 
 #endif
