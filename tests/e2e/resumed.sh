@@ -12,7 +12,7 @@ first=$url first_pid=$server
 trap 'kill -9 $first_pid 2>/dev/null; cleanup' EXIT
 start_shoal "$work/chat.yaml"
 second=$url
-saw=$(node tests/e2e/resumed.mjs "$first" "$second" home-chat-s) || fail "$saw"
+saw=$(node tests/node/resumed.mjs "$first" "$second" home-chat-s) || fail "$saw"
 
 ask() { curl -s -o "$work/answer" -w '%{http_code}' "$1/v1/chat/completions" -H 'content-type: application/json' ${3:+-H "last-event-id: $3"} \
     -d "{\"model\":\"home-chat-s\",\"stream\":true,\"max_tokens\":20,\"messages\":[{\"role\":\"user\",\"content\":\"$2\"}]}"; }
@@ -25,7 +25,7 @@ grep -q other_request "$work/answer" || fail "what is wrong was not said: $(cat 
 grep -q 'without Last-Event-ID' "$work/answer" || fail "what to do was not said: $(cat "$work/answer")"
 curl -s "$second/metrics" | grep -q '^shoal_streams_resumed_total{model="home-chat-s"} [1-9]' || fail "no metric of resumed streams"
 
-killed=$(node tests/e2e/resumed.mjs "$first" "$second" home-chat-s "$first_pid") || fail "$killed"
+killed=$(node tests/node/resumed.mjs "$first" "$second" home-chat-s "$first_pid") || fail "$killed"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "exit status $stopped"
 start_shoal "$work/replaced.yaml"
