@@ -48,5 +48,58 @@ if [ -d build/node/node_modules/openai ] && command -v node >/dev/null; then
 else
     echo "without the openai client: node_clients.sh installs it"
 fi
+
+# A sound file as the body; and files that are long enough to go on to the worker as they come.
+[ "$(ask --data-binary @$wav/08-lights-on.wav -H 'Content-Type: audio/wav')" = '{"text":"lights on"}' ] || fail "a raw body"
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
+
+big_wav() { # MEGABYTES FILE: zeros behind a header
+    { printf 'RIFF\xff\xff\xff\x7fWAVEfmt \x10\0\0\0\1\0\1\0\x80\x3e\0\0\0\x7d\0\0\2\0\x10\0data\xff\xff\xff\x7f'
+      head -c "$1"000000 /dev/zero; } >"$2"
+}
+memory() { grep "$1" "/proc/$server/status" | tr -dc 0-9; }
+worker() { grep -o 'state=ready.* pid=[0-9]*' "$log" | tail -1 | grep -o '[0-9]*$'; }
+cat >"$work/c.yaml" <<EOF
+manifest: $PWD/models/models.json
+limits: {max_audio_mb: 40}
+models: [{name: home-ears}]
+EOF
+start_shoal "$work/c.yaml"
+big_wav 1 "$work/1.wav"
+big_wav 30 "$work/30.wav"
+code=$(ask --http2-prior-knowledge -F model=home-ears -F file=@"$work/1.wav" -o "$work/a" -w '%{http_code}')
+[ "$code" = 200 ] || fail "HTTP/2: $code $(cat "$work/a")"
+ask --limit-rate 1M -F file=@"$work/1.wav" -F model=home-ears -F response_format=json | cmp -s - "$work/a" ||
+    fail "slowly, with the fields behind the file"
+tr -d '\r' <"$work/h" | grep -qi '^x-shoal-cache: hit' || fail "the same file in another way was heard again"
+head -c 60000000 /dev/zero | ask -T - -X POST -H 'Content-Type: audio/wav' | grep -q request_too_large || fail "over 40 MB"
+
+# Memory is bounded by what is kept for another worker, however much comes.
+before=$(memory VmRSS)
+uploads=()
+for i in 1 2 3 4 5 6 7 8; do
+    ask --limit-rate 20M -m 3 -H 'Cache-Control: no-cache' -F model=home-ears -F file=@"$work/30.wav" >/dev/null &
+    uploads+=($!)
+done
+wait "${uploads[@]}"
+grown=$(($(memory VmHWM) - before))
+echo "8 uploads of 30 MB: $grown KiB more"
+[ "$grown" -lt 100000 ] || fail "8 uploads took $grown KiB"
+stop_shoal
+
+# A worker dies in the middle: under 8 MiB another gets all from the beginning, over it the client is told.
+start_shoal "$work/c.yaml"
+die_after() { # SECONDS FILE RATE
+    ask -m 25 --limit-rate "$3" -H 'Cache-Control: no-cache' -F model=home-ears -F file=@"$2" >"$work/a" &
+    local client=$!
+    sleep "$1"
+    kill -9 "$(worker)"
+    wait $client
+}
+die_after 0.7 "$work/1.wav" 700k
+grep -q '"text"' "$work/a" || fail "a worker's death under 8 MiB: $(cat "$work/a")"
+die_after 2 "$work/30.wav" 8M
+grep -q 'send the request again' "$work/a" || fail "a worker's death over 8 MiB: $(cat "$work/a")"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
