@@ -159,6 +159,7 @@ void feed_leave(feed_reader *r)
     if (!f) return;
     queue_take(&r->link);
     *r = (feed_reader){0};
+    f->was_full = f->was_full || call_feed_is_full(f); /* what it had read is to be read again */
     call_feed_unref(f);
 }
 

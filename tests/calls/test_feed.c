@@ -89,6 +89,10 @@ static void the_source_rests_until_most_is_read(void **state)
     assert_int_equal(rooms, 1);
     feed_leave(&a); /* the next reader begins again: what was read is unread */
     assert_true(call_feed_is_full(f));
+    assert_true(feed_join(&a, f, count, &woken));
+    read_all(&a);
+    assert_int_equal(rooms, 2);
+    feed_leave(&a);
     call_feed_leave(f);
 }
 
