@@ -13,6 +13,8 @@ typedef Etcdserverpb__ResponseHeader header;
 typedef struct entry {
     etcd_key k; /* first; its name is behind this struct */
     unsigned listing;
+    bool known;         /* its revisions are those of this store */
+    struct entry *next; /* of those to drop */
 } entry;
 
 struct etcd_keys {
@@ -63,19 +65,26 @@ static void drop(etcd_keys *k, entry *e)
     free(e);
 }
 
-/* Any entry that the listing `but` did not name; 0 means any at all. */
-static entry *stale(const etcd_keys *k, unsigned but)
+/* Those that the last listing did not name, or all. The table must not change while it is walked over. */
+static void drop_stale(etcd_keys *k, bool all)
 {
+    entry *stale = NULL;
     size_t at = 0;
-    for (entry *e; (e = strmap_next(&k->by_name, &at));)
-        if (!but || e->listing != but) return e;
-    return NULL;
+    for (entry *e; (e = strmap_next(&k->by_name, &at));) {
+        if (!all && e->listing == k->listing) continue;
+        e->next = stale;
+        stale = e;
+    }
+    for (entry *e; (e = stale);) {
+        stale = e->next;
+        drop(k, e);
+    }
 }
 
 void etcd_keys_free(etcd_keys *k)
 {
     if (!k) return;
-    for (entry *e; (e = stale(k, 0));) drop(k, e);
+    drop_stale(k, true);
     strmap_done(&k->by_name);
     free(k->prefix);
     free(k);
@@ -127,7 +136,9 @@ static int put(etcd_keys *k, const Mvccpb__KeyValue *kv, shoal_err *err)
     if (!e) e = add(k, name);
     if (!e) return k->said_full ? 0 : err_nomem(err);
     e->listing = k->listing;
-    if (e->k.mod_revision == kv->mod_revision && e->k.create_revision == kv->create_revision) return 0;
+    bool same = e->k.mod_revision == kv->mod_revision && e->k.create_revision == kv->create_revision;
+    if (e->known && same) return 0;
+    e->known = true;
     e->k.mod_revision = kv->mod_revision;
     e->k.create_revision = kv->create_revision;
     k->ev.put(k->ev.user, &e->k, kv->value.data, kv->value.len);
@@ -175,7 +186,7 @@ static void begin_pages(etcd_keys *k, const header *h)
 {
     size_t at = 0;
     if (is_other_store(k, h))
-        for (entry *e; (e = strmap_next(&k->by_name, &at));) e->k.mod_revision = 0;
+        for (entry *e; (e = strmap_next(&k->by_name, &at));) e->known = false;
     k->listed_revision = h->revision;
     k->cluster = h->cluster_id;
 }
@@ -204,7 +215,7 @@ int etcd_keys_hear_page(etcd_keys *k, const uint8_t *bytes, size_t n, etcd_page 
 
 void etcd_keys_end_list(etcd_keys *k)
 {
-    for (entry *e; (e = stale(k, k->listing));) drop(k, e);
+    drop_stale(k, false);
     k->revision = k->listed_revision;
 }
 
