@@ -117,6 +117,8 @@ static int tokenize(worker *w, const Shoal__V1__TokenizeRequest *r, encoding *re
     const Shoal__V1__TextInput *in = r->input;
     if (!in) return err_set(err, SHOAL_EINVALID, "input is missing");
     if (!w->model) return err_set(err, SHOAL_EUNSUPPORTED, "%s is made of trees and reads no text", w->name);
+    if (w->stage)
+        return err_set(err, SHOAL_EUNSUPPORTED, "this is one stage of %s: ask its first stage", w->name);
     const tokenizer *t = model_tokenizer(w->model);
     if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", w->name, model_tokenizer_error(w->model));
     unsigned flags = TOK_PARSE_SPECIAL | (r->no_special ? 0 : TOK_ADD_SPECIAL);

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "shoal/v1/stage.pb-c.h"
+#include "shoal/v1/worker.pb-c.h"
 #include "wire/grpc.h"
 #include "worker/stage_link.h"
 #include "worker/worker.h"
@@ -25,6 +26,8 @@ static char dir[] = "/tmp/shoal-test-XXXXXX", digest[65];
 
 typedef struct host {
     net_layers part;
+    const char *const *stages; /* of the first */
+    size_t n_stages;
     char address[128];
     uv_thread_t thread;
     uv_async_t stop;
@@ -49,6 +52,8 @@ static void host_main(void *arg)
                         .address = h->address,
                         .arbiter_fd = -1,
                         .layers = h->part,
+                        .stages = h->stages,
+                        .n_stages = h->n_stages,
                         .engine = {.n_threads = 1, .kv_bytes = 4 << 20}};
     uv_loop_init(&loop);
     uv_async_init(&loop, &h->stop, host_stop);
@@ -570,6 +575,62 @@ static void a_second_first_stage_is_refused(void **state)
     host_close(&a);
 }
 
+/* ---- the whole of it --------------------------------------------------------------------------------------
+ */
+
+typedef struct words {
+    liar x;
+    size_t n;
+    int32_t ids[64];
+} words;
+
+static void words_reply(void *user, const uint8_t *msg, size_t n)
+{
+    words *w = user;
+    Shoal__V1__GenerateEvent *ev = shoal__v1__generate_event__unpack(NULL, n, msg);
+    for (size_t i = 0; ev->delta && i < ev->delta->n_ids; i++) w->ids[w->n++] = ev->delta->ids[i];
+    shoal__v1__generate_event__free_unpacked(ev, NULL);
+}
+
+/* Asked of a worker over gRPC. */
+static void words_of(words *w, const char *address)
+{
+    uint8_t bytes[512];
+    int32_t ids[] = {5, 6, 7, 8};
+    Shoal__V1__GenerateRequest r = SHOAL__V1__GENERATE_REQUEST__INIT;
+    r.ids = ids;
+    r.n_ids = 4;
+    r.max_tokens = 40;
+    r.ignore_eos = true;
+    liar_open(&w->x, address);
+    grpc_client_events ev = {.user = w, .message = words_reply, .end = liar_end};
+    size_t n = protobuf_c_message_pack(&r.base, bytes);
+    grpc_call_start(w->x.channel, "/shoal.v1.Worker/Generate", bytes, n, NULL, 0, 0, &ev);
+    while (!w->x.ended) uv_run(&w->x.loop, UV_RUN_ONCE);
+    if (w->x.status != GRPC_OK) fail_msg("%s", w->x.why);
+    liar_close(&w->x);
+}
+
+static void a_first_stage_serves_as_a_whole_worker_does(void **state)
+{
+    host a = {0}, first = {0}, whole = {0};
+    words w = {0}, v = {0};
+    host_open(&a, "a", (net_layers){2, 3});
+    const char *const addresses[] = {a.address};
+    first.stages = addresses;
+    first.n_stages = 1;
+    host_open(&first, "first", (net_layers){0, 2});
+    host_open(&whole, "whole", (net_layers){0, 0});
+    words_of(&w, whole.address);
+    words_of(&v, first.address);
+    assert_int_equal(w.n, 40);
+    assert_int_equal(v.n, 40);
+    assert_memory_equal(w.ids, v.ids, 40 * sizeof *w.ids);
+    host_close(&first);
+    host_close(&whole);
+    host_close(&a);
+}
+
 /* ---- a stage that lies ----------------------------------------------------------------------------------
  */
 
@@ -721,6 +782,7 @@ int main(void)
         cmocka_unit_test(stages_that_do_not_fit_are_refused),
         cmocka_unit_test(steps_that_lie_end_their_stream_and_nothing_else),
         cmocka_unit_test(a_second_first_stage_is_refused),
+        cmocka_unit_test(a_first_stage_serves_as_a_whole_worker_does),
         cmocka_unit_test(a_stage_that_lies_is_found_out),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
