@@ -17,7 +17,7 @@
 #include "wire/grpc.h"
 #include "wire/loop.h"
 
-enum { RETRY_MS = 100, WAIT_MS = 30000, MAX_FDS = 256 };
+enum { RETRY_MS = 100, WAIT_MS = 30000, SILENT_MS = 15000, MAX_FDS = 256 };
 
 /* A step on its way: `hop` says to which stage it was sent last. */
 typedef struct trip {
@@ -343,9 +343,22 @@ static void on_disconnected(void *user, const char *why)
     if (!h->call) lose(h, SHOAL_EUNAVAILABLE, why);
 }
 
+/* A stage that is stopped, stuck or behind a dead link says nothing and closes nothing. */
+static void look_for_silence(stage_link *l)
+{
+    uint64_t most_ns = (uint64_t)(l->o.silent_ms ? l->o.silent_ms : SILENT_MS) * 1000000, now = clock_ns();
+    pthread_mutex_lock(&l->lock);
+    const trip *t = l->n_trips > 0 ? trip_at(l, 0) : NULL;
+    bool silent = t && t->under_way && !t->back && now - t->sent_ns > most_ns;
+    size_t h = silent ? t->hop : 0;
+    pthread_mutex_unlock(&l->lock);
+    if (silent) lose(&l->hops[h], SHOAL_EUNAVAILABLE, "it does not answer");
+}
+
 static void look_again(uv_timer_t *t)
 {
     stage_link *l = t->data;
+    look_for_silence(l);
     for (size_t i = 0; i < l->n_hops; i++) {
         hop *h = &l->hops[i];
         if (h->call) continue;

@@ -27,7 +27,8 @@ typedef struct stage_link_options {
     net_layers part;           /* of the first stage: from 0 on */
     size_t n_layer, n_embd;
     rows_wire wire;
-    unsigned wait_ms; /* for all of them to be there; 0: 30 000 */
+    unsigned wait_ms;   /* for all of them to be there; 0: 30 000 */
+    unsigned silent_ms; /* a stage that computes a step for longer is taken for lost; 0: 15 000 */
 } stage_link_options;
 
 /* What it carried, since it was opened; any thread. */
