@@ -51,6 +51,7 @@
     X(ca)               \
     X(token)            \
     X(agent)            \
+    X(node)             \
     X(nodes)            \
     X(top)              \
     X(bench)            \

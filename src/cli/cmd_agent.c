@@ -25,6 +25,7 @@ enum { FDS = 256, MEASURE_ROWS = 4096, MEASURE_TOKENS = 32 };
 typedef struct asked {
     const char *join, *token, *token_file, *name, *site, *state, *config, *listen;
     cli_list labels;
+    long long models_gb, mb_per_s;
     bool no_measure, json_log;
 } asked;
 
@@ -163,6 +164,12 @@ static void on_report(void *user, Shoal__V1__AgentMessage *m)
     if (r->crew) crew_report(r->crew, m);
 }
 
+static void on_assigned(void *user, const Shoal__V1__Assignments *a)
+{
+    agent_run *r = user;
+    if (r->crew) crew_assign(r->crew, a);
+}
+
 static void on_new_files(void *user)
 {
     agent_run *r = user;
@@ -172,15 +179,26 @@ static void on_new_files(void *user)
 /* The port of a relay that listens anywhere is enough for the gateway, which sees where this machine comes
  * from. */
 static int start_crew(agent_run *r, const asked *q, const folder *dir, Shoal__V1__NodeFacts *f,
-                      shoal_err *err)
+                      const char *gateway, shoal_err *err)
 {
-    const crew_options o = {.config = q->config, .listen = q->listen, .dir = dir, .json_log = q->json_log};
-    int rc = q->config ? crew_open(&r->crew, &r->loop, &o, err) : 0;
-    if (rc != 0 || !r->crew) return rc;
-    const char *colon = strrchr(q->listen, ':');
+    crew_options o = {.config = q->config,
+                      .listen = q->listen ? q->listen : ":7081",
+                      .gateway = gateway,
+                      .models_bytes = (uint64_t)q->models_gb * 1000000000u,
+                      .bytes_per_s = (uint64_t)q->mb_per_s * 1000000u,
+                      .dir = dir,
+                      .json_log = q->json_log};
+    int rc = crew_open(&r->crew, &r->loop, &o, err);
+    if (rc == SHOAL_EIO && !q->listen) { /* somebody has the usual port: the gateway hears of another */
+        o.listen = ":0";
+        rc = crew_open(&r->crew, &r->loop, &o, err);
+    }
+    if (rc != 0) return rc;
+    const char *listen = o.listen;
+    const char *colon = strrchr(listen, ':');
     bool anywhere =
-        colon == q->listen || strncmp(q->listen, "0.0.0.0:", 8) == 0 || strncmp(q->listen, "[::]:", 5) == 0;
-    snprintf(r->address, sizeof r->address, "%.*s:%d", anywhere ? 0 : (int)(colon - q->listen), q->listen,
+        colon == listen || strncmp(listen, "0.0.0.0:", 8) == 0 || strncmp(listen, "[::]:", 5) == 0;
+    snprintf(r->address, sizeof r->address, "%.*s:%d", anywhere ? 0 : (int)(colon - listen), listen,
              crew_port(r->crew));
     f->address = r->address;
     return 0;
@@ -195,10 +213,11 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
                         .report = on_report,
                         .attached = on_attached,
                         .changed = on_new_files,
+                        .assigned = on_assigned,
                         .user = r};
     int rc = loop_open(&r->loop, FDS, err);
     if (rc != 0) return rc;
-    rc = start_crew(r, q, dir, f, err);
+    rc = start_crew(r, q, dir, f, address, err);
     if (rc == 0) rc = attach_open(&r->attach, &r->loop, &o, err);
     if (rc == 0 && r->crew) crew_follow(r->crew, r->attach);
     if (rc == 0)
@@ -236,7 +255,7 @@ static int go_on(const asked *q, const folder *dir, Shoal__V1__NodeFacts *f, sho
 
 static int run(int argc, char **argv)
 {
-    asked q = {.listen = ":7081"};
+    asked q = {.models_gb = 64};
     const cli_option options[] = {
         CLI_STRING(0, "join", "HOST:PORT", "the gateway's cluster port; only for the first start", &q.join),
         CLI_STRING(0, "token", "TOKEN", "from shoal token create; other users of this machine see it",
@@ -248,6 +267,10 @@ static int run(int argc, char **argv)
                  &q.labels),
         CLI_STRING('c', "config", "FILE", "a shoal.yaml whose models this machine serves [none]", &q.config),
         CLI_STRING('l', "listen", "ADDR", "where gateways reach these models [:7081]", &q.listen),
+        CLI_INT(0, "models-gb", "GB", 0, 100000,
+                "room for models that come from the gateway; 0: no bound [64]", &q.models_gb),
+        CLI_INT(0, "fetch-mb", "MB", 0, 100000, "a second, with which they come; 0: no bound [0]",
+                &q.mb_per_s),
         CLI_FLAG(0, "no-measure", "do not measure how fast it is (0.5 s)", &q.no_measure),
         CLI_STATE(&q.state),
         CLI_FLAG(0, "json-log", "log lines as JSON", &q.json_log),

@@ -34,7 +34,7 @@ static void print_row(const json_t *node)
         snprintf(battery, sizeof battery, "%.0f%%%s", number_of(node, "battery_percent"),
                  json_is_true(json_object_get(node, "on_battery")) ? " used" : "");
     printf("%-16s %-8s %-8s %5.0f %-10s %6.1f %6.1f %6.2f %-9s %6.2f %7.1f  ", text_of(node, "name"),
-           text_of(node, "role"), text_of(node, "site"), number_of(node, "cores"), text_of(node, "isa"),
+           json_is_true(json_object_get(node, "drains")) ? "drains" : text_of(node, "role"), text_of(node, "site"), number_of(node, "cores"), text_of(node, "isa"),
            number_of(node, "memory_bytes") / (1 << 30), number_of(node, "memory_free_bytes") / (1 << 30),
            number_of(node, "load"), battery, number_of(node, "rtt_ms"), number_of(node, "silent_s"));
     print_labels(node);

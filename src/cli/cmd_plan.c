@@ -1,18 +1,13 @@
 /* shoal plan: where the models of a configuration would run, and why; nothing is started or stopped. */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/json.h"
 #include "base/buf.h"
-#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/serve_models.h"
 #include "gateway/config_nodes.h"
-
-enum { KV_DEFAULT_MB = 64 };
 
 /* All that the plan is made of. */
 typedef struct planning {
@@ -25,46 +20,6 @@ typedef struct planning {
     placement_model *models;
     placement p;
 } planning;
-
-/* ---- what a replica needs ------------------------------------------------------------------------ */
-
-static uint64_t bytes_of_file(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-}
-
-/* A file's, or of a folder all its files: weights, and what little stands beside them. */
-static uint64_t bytes_of_model(const char *path)
-{
-    DIR *d = file_is_dir(path) ? opendir(path) : NULL;
-    if (!d) return bytes_of_file(path);
-    uint64_t n = 0;
-    for (struct dirent *e; (e = readdir(d));) {
-        buf at = {0};
-        buf_printf(&at, "%s/%s", path, e->d_name);
-        if (!at.failed) n += bytes_of_file(at.data);
-        buf_done(&at);
-    }
-    closedir(d);
-    return n;
-}
-
-static placement_model model_of(const config_model *m, const worker_spec *spec)
-{
-    uint64_t kv_bytes = (uint64_t)(m->kv_mb ? m->kv_mb : KV_DEFAULT_MB) << 20;
-    return (placement_model){.name = m->name,
-                             .n_replicas = m->replicas ? m->replicas : 1,
-                             .n_standby = m->standby,
-                             .memory_bytes = bytes_of_model(spec->path) + kv_bytes,
-                             .labels = m->place.labels,
-                             .n_labels = m->place.n_labels,
-                             .nodes = m->place.nodes,
-                             .n_nodes = m->place.n_nodes,
-                             .spread = m->place.spread,
-                             .battery = m->place.on_battery,
-                             .max_rtt_ms = m->place.max_rtt_ms};
-}
 
 static int find_nodes(planning *x, const char *nodes_path, shoal_err *err)
 {
@@ -100,7 +55,7 @@ static int make_plan(planning *x, const char *path, const char *nodes_path, shoa
     size_t n = x->config->n_models;
     x->models = calloc(n + 1, sizeof *x->models);
     if (!x->models) return err_nomem(err);
-    for (size_t i = 0; i < n; i++) x->models[i] = model_of(&x->config->models[i], &x->specs[i]);
+    for (size_t i = 0; i < n; i++) x->models[i] = serve_models_want(x->config, x->specs, i);
     return placement_plan(&x->p, x->nodes, x->n_nodes, x->models, n, x->file ? x->file->now : NULL,
                           x->file ? x->file->n_now : 0, err);
 }

@@ -36,6 +36,7 @@ typedef struct server {
     uint64_t start_ns;
     gateway_config *config;
     worker_spec *specs;
+    gate_model *placed; /* what the gate places; NULL: all is served here */
     arbiter *arbiter;
     int arbiter_fd;
     registry *registry;
@@ -154,12 +155,9 @@ static void check_fit(server *s, const replica *r)
     begin_stop(s);
 }
 
-static void on_change(void *user, const registry_event *e)
+static void say_when_ready(server *s)
 {
-    server *s = user;
     size_t ready, failed, n;
-    if (e->what != REGISTRY_CHANGE) return;
-    check_fit(s, e->replica);
     if (s->said_ready || s->stopping || !s->gateway) return;
     n = count_settled(s, &ready, &failed);
     if (ready + failed < n) return;
@@ -183,6 +181,14 @@ static void on_change(void *user, const registry_event *e)
         printf("ready %s replicas=%zu failed=%zu ms=%.0f\n", url, ready, failed, ms);
     }
     fflush(stdout);
+}
+
+static void on_change(void *user, const registry_event *e)
+{
+    server *s = user;
+    if (e->what != REGISTRY_CHANGE) return;
+    check_fit(s, e->replica);
+    say_when_ready(s);
 }
 
 /* ---- stop -------------------------------------------------------------------------------------- */
@@ -291,12 +297,39 @@ static int start_agent(server *s, bool json_log, shoal_err *err)
     if (rc != 0) return rc;
     agent_arbiter shared = {
         .fd = s->arbiter_fd, .n_slots = ARBITER_SLOTS, .reap = reap, .stuck = stuck, .user = s->arbiter};
+    bool places = s->gate && gate_has_ca(s->gate); /* then the gate says what this machine serves */
     agent_options o = {.workers = s->specs,
-                       .n_workers = c->n_models,
+                       .n_workers = places ? 0 : c->n_models,
                        .log_level = c->log_level,
                        .log_json = json_log,
                        .arbiter = &shared};
     return agent_new(&s->agent, &s->loop, s->registry, &o, err);
+}
+
+static void serve_here(void *user, const worker_spec *workers, size_t n)
+{
+    server *s = user;
+    shoal_err err;
+    if (s->agent && !s->stopping && agent_set(s->agent, workers, n, &err) != 0)
+        LOG(LOG_ERROR, "serve", "cannot_serve", LOG_S("reason", err.message));
+}
+
+/* On the machine with the CA the gate says who serves what. */
+static int start_placing(server *s, shoal_err *err)
+{
+    const gateway_config *c = s->config;
+    if (!s->gate || !gate_has_ca(s->gate)) return 0;
+    s->placed = calloc(c->n_models + 1, sizeof *s->placed);
+    if (!s->placed) return err_nomem(err);
+    for (size_t i = 0; i < c->n_models; i++) {
+        s->placed[i].want = serve_models_want(c, s->specs, i);
+        s->placed[i].spec = s->specs[i];
+    }
+    const gate_place_options o = {
+        .models = s->placed, .n_models = c->n_models, .site = c->cluster_site, .here = serve_here, .user = s};
+    int rc = gate_place(s->gate, &o, err);
+    if (rc == 0) say_when_ready(s); /* where nothing is served here, nothing else would */
+    return rc;
 }
 
 /* Workers that others start. */
@@ -364,12 +397,14 @@ static int start(server *s, bool json_log, shoal_err *err)
     if (rc != 0) return advise(err, rc);
     if (s->config->cluster_listen) rc = start_gate(s, err);
     if (rc == 0) rc = start_agent(s, json_log, err);
+    if (rc == 0) rc = start_placing(s, err);
     return rc == 0 ? start_discovery(s, err) : rc;
 }
 
 static void server_done(server *s)
 {
     if (s->config) serve_models_free(s->specs, s->config->n_models);
+    free(s->placed);
     arbiter_close(s->arbiter);
     if (s->arbiter_fd >= 0) close(s->arbiter_fd);
     config_free(s->config);

@@ -1,21 +1,24 @@
 /* serve_models.c: from the models of a configuration to files, and what the files say of themselves. */
 #include "cli/serve_models.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "gateway/config_fit.h"
 #include "infer/intake.h"
 #include "model/model.h"
 #include "model/adapter.h"
 
-enum { DESCRIBE_MAX_S = 30, DESCRIBED_MAX_BYTES = 64 << 20 };
+enum { KV_DEFAULT_MB = 64, DESCRIBE_MAX_S = 30, DESCRIBED_MAX_BYTES = 64 << 20 };
 
 /* ---- files ---- */
 
@@ -112,6 +115,47 @@ void serve_models_free(worker_spec *specs, size_t n)
         for (size_t k = 0; k < WORKER_SPEC_ADAPTERS; k++) free((void *)specs[i].adapters[k]);
     }
     free(specs);
+}
+
+/* ---- what a replica needs ------------------------------------------------------------------------ */
+
+static uint64_t bytes_of_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+/* A file's, or of a folder all its files: weights, and what little stands beside them. */
+static uint64_t bytes_of_model(const char *path)
+{
+    DIR *d = file_is_dir(path) ? opendir(path) : NULL;
+    if (!d) return bytes_of_file(path);
+    uint64_t n = 0;
+    for (struct dirent *e; (e = readdir(d));) {
+        buf at = {0};
+        buf_printf(&at, "%s/%s", path, e->d_name);
+        if (!at.failed) n += bytes_of_file(at.data);
+        buf_done(&at);
+    }
+    closedir(d);
+    return n;
+}
+
+placement_model serve_models_want(const gateway_config *c, const worker_spec *specs, size_t i)
+{
+    const config_model *m = &c->models[i];
+    uint64_t kv_bytes = (uint64_t)(m->kv_mb ? m->kv_mb : KV_DEFAULT_MB) << 20;
+    return (placement_model){.name = m->name,
+                             .n_replicas = m->replicas ? m->replicas : 1,
+                             .n_standby = m->standby,
+                             .memory_bytes = bytes_of_model(specs[i].path) + kv_bytes,
+                             .labels = m->place.labels,
+                             .n_labels = m->place.n_labels,
+                             .nodes = m->place.nodes,
+                             .n_nodes = m->place.n_nodes,
+                             .spread = m->place.spread,
+                             .battery = m->place.on_battery,
+                             .max_rtt_ms = m->place.max_rtt_ms};
 }
 
 /* ---- the reader: a process that opens each model and writes a line of JSON about it ---- */

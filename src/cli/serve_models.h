@@ -11,6 +11,9 @@
 int serve_models_find(worker_spec **ret, const gateway_config *c, shoal_err *err);
 void serve_models_free(worker_spec *specs, size_t n);
 
+/* What a replica of model i asks of a machine. Borrows from both. */
+placement_model serve_models_want(const gateway_config *c, const worker_spec *specs, size_t i);
+
 /* Read what the models of pipelines are and hold the pipelines against it (config_fit). The files are read in
  * a process of their own, because a broken one must not harm this one. Such a model is left to its worker to
  * refuse. Call it before there are threads. */

@@ -77,6 +77,7 @@ static void link_close(attach_link *l)
 }
 
 static void link_lost(attach_link *l, const char *why);
+static void report(attach *a);
 static int link_open(attach *a, attach_link **ret);
 
 static void retry(uv_timer_t *t)
@@ -144,6 +145,7 @@ static void on_welcome(attach_link *l, const Shoal__V1__Welcome *w)
     LOG(LOG_INFO, "attach", "attached", LOG_S("cluster", w->cluster), LOG_S("gateway", w->gateway),
         LOG_S("address", a->address), LOG_I("clock_ahead_s", w->now ? (int64_t)time(NULL) - w->now : 0));
     if (a->o.attached) a->o.attached(a->o.user, w->gateway);
+    if (a->now == l) report(a);
 }
 
 static void on_list(attach *a, const char *pem)
@@ -175,6 +177,7 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
     }
     if (m->revoked && *m->revoked) on_list(l->a, m->revoked);
     if (m->welcome) on_welcome(l, m->welcome);
+    if (m->assign && l->a->o.assigned) l->a->o.assigned(l->a->o.user, m->assign);
     shoal__v1__server_message__free_unpacked(m, NULL);
     const tls_identity *gateway = grpc_channel_peer(l->channel);
     if (gateway && trust_serial_is_revoked(l->a->own.trust, gateway->serial))
@@ -195,7 +198,7 @@ static void on_connected(void *user)
 {
     attach_link *l = user;
     const grpc_client_events ev = {.user = l, .message = on_message, .end = on_end};
-    const grpc_call_options o = {.max_message = CERT_CRL_BYTES_MAX + 4096};
+    const grpc_call_options o = {.max_message = CERT_CRL_BYTES_MAX + (1 << 20)};
     l->heard_ns = clock_ns();
     l->call = grpc_call_open(l->channel, "/shoal.v1.Cluster/Attach", &o, &ev);
     if (!l->call || grpc_client_send(l->call, l->a->hello, l->a->n_hello) != 0)
@@ -325,6 +328,16 @@ static void report(attach *a)
     m.load = &load;
     if (a->o.report) a->o.report(a->o.user, &m);
     if (grpc_client_unsent(a->now->call) < GRPC_CALM_BYTES) send_message(a->now, &m);
+}
+
+void attach_report(attach *a)
+{
+    if (a->now && a->now->call && a->now->welcomed) report(a);
+}
+
+tls_context *attach_tls(const attach *a)
+{
+    return a->tls;
 }
 
 static void on_tick(uv_timer_t *t)

@@ -18,6 +18,7 @@
 
 #include "shoal/v1/cluster.pb-c.h"
 #include "trust/credential.h"
+#include "wire/tls.h"
 
 typedef struct attach attach;
 
@@ -34,6 +35,8 @@ typedef struct attach_options {
     void (*detached)(void *user, const char *why);
     /* member.pem or crl.pem are new: whoever else reads them reads them again. May be NULL. */
     void (*changed)(void *user);
+    /* What this machine is to serve; borrowed. May be NULL. */
+    void (*assigned)(void *user, const Shoal__V1__Assignments *a);
     int64_t (*now)(void *user); /* seconds since 1970, for renewals; NULL: time(2) */
     void *user;
 } attach_options;
@@ -41,6 +44,11 @@ typedef struct attach_options {
 int attach_open(attach **ret, uv_loop_t *loop, const attach_options *o, shoal_err *err);
 /* `closed` comes from the loop, when the memory is gone. a may be NULL (closed is called at once). */
 void attach_close(attach *a, void (*closed)(void *user), void *user);
+
+/* Say how it is now, not only at the end of the second. */
+void attach_report(attach *a);
+/* The TLS with which it reaches gateways; for other channels to them. Borrowed. */
+tls_context *attach_tls(const attach *a);
 
 /* Is the certificate of that serial on the newest list that is known? */
 bool attach_knows_revoked(const attach *a, const char *serial);

@@ -14,6 +14,7 @@
 static const grpc_method methods[] = {
     {"/shoal.v1.Join/Enrol", gate_on_enrol},
     {"/shoal.v1.Join/Renew", gate_on_renew},
+    {"/shoal.v1.Models/Fetch", gate_on_fetch},
 };
 
 int64_t gate_now(void)
@@ -29,6 +30,11 @@ int gate_port(const gate *g)
 const char *gate_name(const gate *g)
 {
     return g->standing.own.id.name;
+}
+
+bool gate_has_ca(const gate *g)
+{
+    return g->standing.ca != NULL;
 }
 
 const roster *gate_roster(const gate *g)
@@ -87,6 +93,7 @@ static void on_tick(uv_timer_t *t)
         g->recheck = true; /* when they have heard why */
     }
     gate_attach_tick(g, clock_ns(), gate_now());
+    gate_place_tick(g, clock_ns());
 }
 
 /* ---- without a CA -------------------------------------------------------------------------------- */
@@ -167,6 +174,7 @@ static int open_server(gate *g, const gate_options *o, shoal_err *err)
 
 static int open_gate(gate *g, const gate_options *o, shoal_err *err)
 {
+    g->registry = o->members;
     g->silence_ns = (o->silence_ms ? o->silence_ms : GATE_SILENCE_MS) * UINT64_C(1000000);
     int rc = standing_open(&g->standing, o->state, o->name, gate_now(), err);
     if (rc == 0) rc = roster_new(&g->roster, err);
@@ -208,6 +216,7 @@ void gate_release(gate *g)
     void (*closed)(void *) = g->closed;
     void *user = g->closed_user;
     gate_attach_forget(g);
+    gate_place_free(g->placer);
     roster_free(g->roster);
     tls_context_unref(g->tls);
     tls_context_unref(g->as_client);
@@ -242,6 +251,7 @@ void gate_close(gate *g, void (*closed)(void *user), void *user)
     gate_jobs_forget(g);
     source_close(g->members); /* now: its registry may go before the connections have */
     g->members = NULL;
+    g->registry = NULL;
     if (g->far) g->far->tls = NULL;
     attach *following = g->follow;
     g->follow = NULL;

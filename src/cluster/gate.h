@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "cluster/agent.h"
+#include "cluster/placement.h"
 #include "cluster/registry.h"
 #include "cluster/roster.h"
 
@@ -43,6 +45,36 @@ int gate_open(gate **ret, uv_loop_t *loop, const gate_options *o, shoal_err *err
 int gate_port(const gate *g);
 const char *gate_name(const gate *g);
 const roster *gate_roster(const gate *g);
+/* ---- placement (gate_place.c) --------------------------------------------------------------------- */
+
+typedef struct gate_model {
+    placement_model want;
+    worker_spec spec; /* of one worker; path is the file on this machine */
+} gate_model;
+
+typedef struct gate_place_options {
+    const gate_model *models; /* with what they point to they must outlive the gate */
+    size_t n_models;
+    const char *site; /* of this machine; NULL: none */
+    /* What this machine itself is to serve from now on; the list is borrowed by the call. */
+    void (*here)(void *user, const worker_spec *workers, size_t n);
+    void *user;
+} gate_place_options;
+
+/* From now on this gateway says which machine serves what: it plans when something has changed, at most once
+ * a second, tells attached machines and, by `here` (for the first time inside this call), its own. Only the
+ * gateway with the CA does: SHOAL_EINVALID elsewhere. Models that are folders stay on this machine. */
+int gate_place(gate *g, const gate_place_options *o, shoal_err *err);
+bool gate_has_ca(const gate *g);
+
+/* A person's word about a machine. DRAIN: its streams go on elsewhere, and its replicas leave as soon as
+ * others have taken over; RESUME: it may have some again; REMOVE: its certificate is revoked, its replicas
+ * are placed elsewhere at once. SHOAL_ENOTFOUND, SHOAL_EINVALID (this gateway places nothing), SHOAL_EFULL:
+ * try again. */
+typedef enum gate_order { GATE_DRAIN, GATE_RESUME, GATE_REMOVE } gate_order;
+int gate_node_order(gate *g, const char *name, gate_order what, shoal_err *err);
+bool gate_node_drains(const gate *g, const char *name);
+
 /* Everybody is cut off; `closed` when the memory is gone. g may be NULL (closed is called at once). */
 void gate_close(gate *g, void (*closed)(void *user), void *user);
 

@@ -28,6 +28,7 @@ static void send_message(grpc_call *c, const Shoal__V1__ServerMessage *m)
 
 static void session_free(session *s)
 {
+    if (s->entry) gate_place_changed(s->g);
     if (s->entry && s->g->members) source_drop_node(s->g->members, s->entry->name);
     if (s->entry) roster_leave(s->g->roster, s->entry);
     free(s);
@@ -175,14 +176,35 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
         hang_up(s, grpc_status_from_err(rc), err.message);
         return;
     }
-    if (bits & ROSTER_HELLO) welcome(s);
+    if (bits & ROSTER_HELLO) {
+        welcome(s);
+        gate_place_greet(s->g, s->entry->name);
+    }
     if ((bits & ROSTER_PONG) && pong < now) s->entry->rtt_ms = (double)(now - pong) / 1e6;
     if (s->entry->role != ROLE_NODE) return;
     if (s->g->members && (bits & (ROSTER_HELLO | ROSTER_LOAD))) tell_members(s);
     if (bits & ROSTER_REPLICAS) {
         gate_replicas_drop(s->g, s->entry->name, s->entry->had, s->entry->replicas);
         gate_replicas_tell(s->g, s->entry, grpc_call_from(c));
+        if (!s->entry->had) gate_place_changed(s->g);
     }
+}
+
+void gate_attach_send(const roster_entry *e, const Shoal__V1__ServerMessage *m)
+{
+    session *s = e->session;
+    if (s) send_message(s->call, m);
+}
+
+void gate_attach_retell(const roster_entry *e)
+{
+    session *s = e->session;
+    if (s) gate_replicas_tell(s->g, e, grpc_call_from(s->call));
+}
+
+void gate_attach_expel(roster_entry *e, const char *why)
+{
+    if (e->session) hang_up(e->session, GRPC_UNAUTHENTICATED, why);
 }
 
 const grpc_stream_method gate_attach_method = {.path = "/shoal.v1.Cluster/Attach",

@@ -10,6 +10,7 @@
 #include "wire/grpc.h"
 
 typedef struct gate_job gate_job;
+typedef struct gate_placer gate_placer;
 
 struct gate {
     uv_loop_t *loop;
@@ -25,6 +26,8 @@ struct gate {
     bool closing, server_open, tick_open, follow_open;
     attach *follow;  /* the gateway with the CA, where this one has none; NULL: it has */
     source *members; /* NULL: nobody listens */
+    registry *registry;
+    gate_placer *placer; /* NULL: this gateway places nothing */
     uint64_t silence_ns;
     void (*closed)(void *user);
     void *closed_user;
@@ -40,6 +43,22 @@ extern const grpc_stream_method gate_attach_method;
 void gate_attach_tick(gate *g, uint64_t now_ns, int64_t now);
 void gate_attach_forget(gate *g);       /* the calls are gone already */
 void gate_attach_tell_revoked(gate *g); /* send the list to all, and those on it away */
+
+/* To the machine's session, which may be in trouble: then it is not sent. */
+void gate_attach_send(const roster_entry *e, const Shoal__V1__ServerMessage *m);
+void gate_attach_retell(const roster_entry *e); /* its replicas, to the registry */
+void gate_attach_expel(roster_entry *e, const char *why);
+
+/* gate_place.c */
+void gate_place_greet(gate *g, const char *node); /* it does not know what it is to serve */
+void gate_place_changed(gate *g);                 /* plan again soon */
+void gate_place_tick(gate *g, uint64_t now_ns);
+void gate_place_free(gate_placer *p); /* accepts NULL */
+/* The path of the file that has this digest, if it may be fetched. */
+const char *gate_place_file(const gate *g, const char *digest);
+
+/* gate_models.c: Fetch. */
+void gate_on_fetch(void *user, grpc_call *c, const uint8_t *msg, size_t n);
 
 /* gate_replicas.c: the machine's replicas as members, resp. those that it had and has no more. */
 void gate_replicas_tell(gate *g, const roster_entry *e, const char *from);

@@ -27,19 +27,34 @@ static bool address_of(char *out, size_t n, const char *said, const char *from)
     return len > 0 && (size_t)len < n;
 }
 
+/* A machine that drains gets no calls, and its streams move: as long as somebody else has the model. */
+static bool is_spared(const gate *g, const char *node_name, const char *model)
+{
+    const replica_set *set = gate_node_drains(g, node_name) ? registry_find(g->registry, model) : NULL;
+    for (size_t i = 0; set && i < set->n_ready; i++) {
+        const node *at = set->replicas[i]->node;
+        if (!at || strcmp(at->name, node_name) != 0) return true;
+    }
+    return false;
+}
+
 static void put_one(gate *g, const char *node, const char *at, const Shoal__V1__ReplicaReport *r)
 {
     char id[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX + 2], address[REACH_ADDRESS_SIZE + sizeof id + 8];
     shoal_err err;
     snprintf(id, sizeof id, "%s/%s", node, r->id);
     snprintf(address, sizeof address, "relay:%s/%s/%s", at, node, r->id);
-    const member m = {.id = id,
-                      .generation = r->generation,
-                      .model = r->model,
-                      .address = address,
-                      .node = node,
-                      .state = state_of(r->state),
-                      .reason = r->reason};
+    member m = {.id = id,
+                .generation = r->generation,
+                .model = r->model,
+                .address = address,
+                .node = node,
+                .state = state_of(r->state),
+                .reason = r->reason};
+    if (state_of(r->state) <= REPLICA_READY && is_spared(g, node, r->model)) {
+        m.state = REPLICA_DRAINING;
+        m.reason = "its machine drains";
+    }
     if (source_put(g->members, &m, &err) != 0)
         LOG(LOG_ERROR, "gate", "replica_untold", LOG_S("replica", id), LOG_S("reason", err.message));
 }
@@ -47,7 +62,7 @@ static void put_one(gate *g, const char *node, const char *at, const Shoal__V1__
 static bool has(const Shoal__V1__Replicas *all, const char *id)
 {
     for (size_t i = 0; all && i < all->n_replicas; i++)
-        if (strcmp(all->replicas[i]->id, id) == 0) return true;
+        if (strcmp(all->replicas[i]->id, id) == 0) return !all->replicas[i]->standby;
     return false;
 }
 
@@ -55,7 +70,8 @@ void gate_replicas_tell(gate *g, const roster_entry *e, const char *from)
 {
     char at[REACH_ADDRESS_SIZE];
     if (!g->members || !g->far || !e->replicas || !address_of(at, sizeof at, e->facts->address, from)) return;
-    for (size_t i = 0; i < e->replicas->n_replicas; i++) put_one(g, e->name, at, e->replicas->replicas[i]);
+    for (size_t i = 0; i < e->replicas->n_replicas; i++)
+        if (!e->replicas->replicas[i]->standby) put_one(g, e->name, at, e->replicas->replicas[i]);
 }
 
 void gate_replicas_drop(gate *g, const char *node, const Shoal__V1__Replicas *was,

@@ -255,6 +255,7 @@ void roster_put_json(const roster *r, uint64_t now_ns, buf *out)
         put_text(out, "role", role_name(e->role));
         buf_printf(out, ",\"attached_s\":%.3f,\"silent_s\":%.3f,\"rtt_ms\":%.3f",
                    seconds(now_ns, e->since_ns), seconds(now_ns, e->heard_ns), e->rtt_ms);
+        buf_printf(out, ",\"drains\":%s", e->drains ? "true" : "false");
         if (e->facts) put_facts(out, e->facts);
         if (e->load) put_load(out, e->load);
         if (e->replicas) put_replicas(out, e->replicas);

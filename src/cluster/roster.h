@@ -40,6 +40,7 @@ typedef struct roster_entry {
     Shoal__V1__Replicas *replicas, *had; /* had: as of the report before, until the next message */
     uint64_t since_ns, heard_ns;
     double rtt_ms; /* 0: not measured yet */
+    bool drains;   /* a person said so (gate.h) */
     void *session; /* the caller's */
 } roster_entry;
 

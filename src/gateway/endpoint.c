@@ -33,6 +33,7 @@ const endpoint ENDPOINTS[] = {
     {"GET", "/v1/models/", status_model, true, false, "model", 0},
     {"GET", "/v1/nodes", status_nodes, true, false, "nodes", false},
     {"GET", "/v1/status", overview_handle, true, false, "status", 0},
+    {"POST", "/v1/nodes/", status_node_order, true, false, "node_order", 0},
     {"GET", "/healthz", status_health, false, false, "healthz", 0},
     {"GET", "/readyz", status_ready, false, false, "readyz", 0},
     {"GET", "/metrics", status_metrics, true, false, "metrics", 0},

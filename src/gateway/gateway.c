@@ -332,7 +332,7 @@ int gateway_port(const gateway *g)
     return http_server_port(g->server);
 }
 
-void gateway_show_gate(gateway *g, const gate *at)
+void gateway_show_gate(gateway *g, gate *at)
 {
     g->gate = at;
 }

@@ -16,7 +16,7 @@ int gateway_new(gateway **ret, uv_loop_t *loop, registry *g, const gateway_confi
 int gateway_port(const gateway *g);
 /* The port for other machines, for GET /v1/nodes; NULL: there is none. It must outlive g, or be taken back.
  */
-void gateway_show_gate(gateway *g, const gate *at);
+void gateway_show_gate(gateway *g, gate *at);
 /* No new work (503 with Retry-After), running answers finish; `done` when nothing is left. */
 void gateway_drain(gateway *g, void (*done)(void *user), void *user);
 /* The grace of a drain is over: what still runs is cancelled and answered with 503 (a stream ends with an

@@ -10,7 +10,7 @@
 
 struct gateway {
     uv_loop_t *loop;
-    const gate *gate; /* NULL: this machine serves alone */
+    gate *gate; /* NULL: this machine serves alone */
     registry *registry;
     const gateway_config *config;
     calls *calls;

@@ -1,0 +1,54 @@
+/* shoal node drain|resume|remove NAME: a person's word about a machine of the cluster. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/cli_process.h"
+#include "trust/identity.h"
+
+static const struct {
+    const char *name, *said;
+} ORDERS[] = {
+    {"drain", "drains: its streams go on elsewhere, and its replicas leave when others have taken over"},
+    {"resume", "may serve again"},
+    {"remove", "is out: its certificate is revoked, and it needs a new token to join again"},
+};
+enum { N_ORDERS = sizeof ORDERS / sizeof *ORDERS };
+
+static int say(const char *server, const char *key, size_t order, const char *name, shoal_err *err)
+{
+    http_where where;
+    buf path = {0}, reply = {0};
+    int rc = identity_name_check(name, strlen(name), "node", err);
+    if (rc == 0) rc = cli_process_where(&where, server, err);
+    buf_printf(&path, "/v1/nodes/%s/%s", name, ORDERS[order].name);
+    if (rc == 0 && path.failed) rc = err_nomem(err);
+    if (rc == 0) rc = cli_process_post(&where, path.data, key, &reply, err);
+    if (rc == 0) printf("%s %s\n", name, ORDERS[order].said);
+    buf_done(&path);
+    buf_done(&reply);
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    const char *server = NULL, *key = getenv("SHOAL_API_KEY");
+    const cli_option options[] = {
+        CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &server),
+        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &key),
+        CLI_END,
+    };
+    cli_args a;
+    shoal_err err = {0};
+    size_t order = 0;
+    int rc = cli_parse(&a, &cmd_node, options, 2, 2, argc, argv);
+    if (rc != CLI_GO) return rc;
+    while (order < N_ORDERS && strcmp(a.v[0], ORDERS[order].name) != 0) order++;
+    rc = order < N_ORDERS ? say(server, key, order, a.v[1], &err)
+                          : err_set(&err, SHOAL_EINVALID, "'%s' is not drain, resume or remove", a.v[0]);
+    return rc ? cli_fail(&cmd_node, &err) : CLI_OK;
+}
+
+const cli_command cmd_node = {"node", "drain, resume or remove a machine of the cluster",
+                              "drain|resume|remove NAME", run, false};

@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# Two machines join without any model: the gateway places its model there, the file travels, they answer. One dies,
+# one drains, one comes back, while streams run: every stream has the bytes of an undisturbed one.
+source "$(dirname "$0")/lib.sh"
+declare -A agents=()
+asking=
+end_all() {
+    [ -n "$asking" ] && kill "$asking" 2>/dev/null
+    for pid in "${agents[@]}"; do kill -9 "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; done
+    cleanup
+}
+trap end_all EXIT
+gw=$work/gw
+
+until_true() {
+    local what=$1
+    shift
+    for _ in $(seq 600); do
+        "$@" && return 0
+        sleep 0.05
+    done
+    fail "$what: never came to pass: $(curl -s "$url/readyz"); $(tail -5 "$work"/*.log)"
+}
+stream() {
+    curl -s -m 60 "$url/v1/chat/completions" \
+        -d "{\"model\":\"chat\",\"stream\":true,\"max_tokens\":120,\"messages\":[{\"role\":\"user\",\"content\":\"$1\"}]}" |
+        sed 's/"id":"[^"]*"//; s/"created":[0-9]*//; s/"shoal":.*//'
+}
+# shellcheck disable=SC2329
+nodes() { "$SHOAL_BIN" nodes --server "$url" --json; }
+# shellcheck disable=SC2329
+ready() { curl -s "$url/readyz" | grep -q "\"id\":\"$1\",\"model\":\"chat\",\"state\":\"ready\""; }
+# shellcheck disable=SC2329
+absent() { ! curl -s "$url/readyz" | grep -q "\"id\":\"$1\""; }
+start_agent() {
+    "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 "${@:2}" >"$work/$1.out" 2>>"$work/$1.log" &
+    agents[$1]=$!
+}
+join() { start_agent "$1" --join "$door" --token "$("$SHOAL_BIN" token create --state "$gw")" --name "$1"; }
+prompts=("turn on the kitchen light" "is the front door locked?" "make it warmer in the bedroom" "good night")
+
+model=$PWD/models/home-chat-s.gguf
+printf 'models: [{name: chat, path: %s}]\n' "$model" >"$work/alone.yaml"
+start_shoal "$work/alone.yaml"
+for i in "${!prompts[@]}"; do stream "${prompts[$i]}" >"$work/want.$i"; done
+grep -q '"content"\|tool_calls' "$work/want.0" || fail "alone: $(cat "$work/want.0")"
+stop_shoal
+
+"$SHOAL_BIN" ca init --state "$gw" >/dev/null
+cat >"$work/c.yaml" <<YAML
+cluster: {listen: "127.0.0.1:0", name: boss, state: $gw}
+cache: {mb: 0}
+models: [{name: chat, path: $model, replicas: 2, place: {nodes: [pi, attic, spare]}}]
+YAML
+start_shoal "$work/c.yaml"
+door=127.0.0.1:$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
+
+# ---- they join, and serve what they did not have
+began=$(date +%s%N)
+join pi
+until_true "pi has the model" ready pi/chat/0
+first_ms=$((($(date +%s%N) - began) / 1000000))
+join attic
+until_true "attic has the model" ready attic/chat/0
+for node in pi attic; do
+    [ "$(sha256sum "$work/$node/models/"*.gguf | cut -d' ' -f1)" = "$(sha256sum "$model" | cut -d' ' -f1)" ] ||
+        fail "$node: $(ls -l "$work/$node/models")"
+done
+
+ask_on() {
+    local n=0
+    while [ ! -e "$work/enough" ]; do
+        for i in "${!prompts[@]}"; do
+            stream "${prompts[$i]}" >"$work/got"
+            n=$((n + 1))
+            cmp -s "$work/got" "$work/want.$i" || { cp "$work/got" "$work/bad"; echo "$i" >>"$work/bad"; }
+            echo $n >"$work/asked"
+        done
+    done
+}
+ask_on &
+asking=$!
+
+# ---- a machine is gone: its replica is placed elsewhere
+join spare
+until_true "spare is attached" sh -c "'$SHOAL_BIN' nodes --server '$url' --json | grep -q '\"name\":\"spare\"'"
+sleep 1
+absent spare/chat/0 || fail "a third replica: $(curl -s "$url/readyz")"
+workers=$(pgrep -P "${agents[attic]}")
+# shellcheck disable=SC2086
+kill -9 "${agents[attic]}" $workers
+wait "${agents[attic]}" 2>/dev/null
+until_true "spare takes over" ready spare/chat/0
+absent attic/chat/0 || fail "attic is gone: $(curl -s "$url/readyz")"
+
+# ---- back again: nothing moves
+start_agent attic
+until_true "attic is back" sh -c "'$SHOAL_BIN' nodes --server '$url' --json | grep -q '\"name\":\"attic\"'"
+sleep 1.5
+ready pi/chat/0 && ready spare/chat/0 || fail "it moved: $(curl -s "$url/readyz")"
+pid=$(pgrep -P "${agents[pi]}")
+
+# ---- a machine drains: attic has the file still
+"$SHOAL_BIN" node drain spare --server "$url" >/dev/null || fail "drain: $?"
+until_true "attic takes over" ready attic/chat/0
+until_true "spare is empty" absent spare/chat/0
+"$SHOAL_BIN" nodes --server "$url" --json | grep -q '"name":"spare"[^}]*"drains":true' || fail "nodes: $(nodes)"
+"$SHOAL_BIN" node resume spare --server "$url" >/dev/null || fail "resume"
+"$SHOAL_BIN" node drain nobody --server "$url" 2>"$work/err" && fail "nobody drains"
+grep -q "no machine is called 'nobody'" "$work/err" || fail "$(cat "$work/err")"
+[ "$(pgrep -P "${agents[pi]}")" = "$pid" ] || fail "pi's worker was started again"
+
+# ---- the gateway goes and comes: workers are left alone
+touch "$work/enough"
+wait "$asking"
+asking=
+[ ! -e "$work/bad" ] || fail "a stream differs: $(cat "$work/bad")"
+asked=$(cat "$work/asked")
+kill -9 "$server"
+wait "$server" 2>/dev/null
+[ "$(pgrep -P "${agents[pi]}")" = "$pid" ] || fail "pi stopped its worker"
+sed -i "s|listen: \"127.0.0.1:0\"|listen: \"$door\"|" "$work/c.yaml"
+start_shoal "$work/c.yaml"
+until_true "pi is back" ready pi/chat/0
+until_true "attic is back" ready attic/chat/0
+sleep 1.5
+[ "$(pgrep -P "${agents[pi]}")" = "$pid" ] || fail "pi's worker was started again"
+stream "${prompts[0]}" | cmp -s - "$work/want.0" || fail "after the gateway came back"
+
+# ---- out
+"$SHOAL_BIN" node remove pi --server "$url" >/dev/null || fail "remove"
+until_true "pi is out" absent pi/chat/0
+until_true "spare takes over from pi" ready spare/chat/0
+grep -q "was removed from the cluster" "$work/pi.log" || fail "pi was not told: $(tail -3 "$work/pi.log")"
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "exit status $stopped"
+echo "$asked streams, all the same, over a death and a drain; $first_ms ms from joining to a ready replica, its file and token included"
