@@ -16,7 +16,7 @@ static const struct {
 };
 enum { N_ORDERS = sizeof ORDERS / sizeof *ORDERS };
 
-static int say(const char *server, const char *key, size_t order, const char *name, shoal_err *err)
+static int say(const char *server, const char *key, size_t order, const char *name, bool json, shoal_err *err)
 {
     http_where where;
     buf path = {0}, reply = {0};
@@ -25,7 +25,8 @@ static int say(const char *server, const char *key, size_t order, const char *na
     buf_printf(&path, "/v1/nodes/%s/%s", name, ORDERS[order].name);
     if (rc == 0 && path.failed) rc = err_nomem(err);
     if (rc == 0) rc = cli_process_post(&where, path.data, key, &reply, err);
-    if (rc == 0) printf("%s %s\n", name, ORDERS[order].said);
+    if (rc == 0 && json) printf("%s\n", reply.data);
+    if (rc == 0 && !json) printf("%s %s\n", name, ORDERS[order].said);
     buf_done(&path);
     buf_done(&reply);
     return rc;
@@ -34,9 +35,11 @@ static int say(const char *server, const char *key, size_t order, const char *na
 static int run(int argc, char **argv)
 {
     const char *server = NULL, *key = getenv("SHOAL_API_KEY");
+    bool json = false;
     const cli_option options[] = {
         CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &server),
         CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &key),
+        CLI_JSON(&json),
         CLI_END,
     };
     cli_args a;
@@ -45,7 +48,7 @@ static int run(int argc, char **argv)
     int rc = cli_parse(&a, &cmd_node, options, 2, 2, argc, argv);
     if (rc != CLI_GO) return rc;
     while (order < N_ORDERS && strcmp(a.v[0], ORDERS[order].name) != 0) order++;
-    rc = order < N_ORDERS ? say(server, key, order, a.v[1], &err)
+    rc = order < N_ORDERS ? say(server, key, order, a.v[1], json, &err)
                           : err_set(&err, SHOAL_EINVALID, "'%s' is not drain, resume or remove", a.v[0]);
     return rc ? cli_fail(&cmd_node, &err) : CLI_OK;
 }
