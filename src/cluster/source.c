@@ -207,12 +207,20 @@ static int check(const member *m, shoal_err *err)
     return err_set(err, SHOAL_EINVALID, "a member needs an id, a model and an address");
 }
 
+/* Sources may know of one replica; a machine that is called as a model here takes none of its replicas. */
+static bool is_on(const contact *l, const char *node)
+{
+    return l->r.node ? node && strcmp(l->r.node->name, node) == 0 : !node;
+}
+
 int source_put(source *s, const member *m, shoal_err *err)
 {
     int rc = check(m, err);
     if (rc != 0) return rc;
     contact *l = strmap_get(&s->g->by_id, m->id);
     if (!l) return add(s, m, NULL, err);
+    if (l->owner != s && !is_on(l, m->node))
+        return err_set(err, SHOAL_EINVALID, "%s is another machine's", m->id);
     bool newer = m->generation > l->r.generation, knows = m->generation != 0;
     if (l->owner != s && !newer) return 0;
     if (knows && m->generation < l->r.generation) return 0;

@@ -321,6 +321,29 @@ static void registry_gives_an_id_to_the_source_of_its_newest_life(void **state)
     house_close(&h);
 }
 
+/* A machine that joined under the name of a model here, and says that its replica "0" is the newest. */
+static void registry_lets_no_machine_take_the_replicas_of_another(void **state)
+{
+    house h;
+    source *other;
+    shoal_err err;
+    house_open(&h);
+    assert_int_equal(source_open(&other, h.g, "agents", NULL), 0);
+    replica *r = put(&h, "m/0", 5, "sim:a");
+    node n = {.name = "m"};
+    assert_int_equal(source_put_node(other, &n, NULL), 0);
+    member m = {.id = "m/0", .generation = UINT64_MAX, .model = "m", .address = "sim:b", .node = "m"};
+    assert_int_equal(source_put(other, &m, &err), SHOAL_EINVALID);
+    assert_string_equal(err.message, "m/0 is another machine's");
+    source_drop(other, "m/0", UINT64_MAX);
+    source_drop_node(other, "m");
+    assert_ptr_equal(registry_get(h.g, "m/0"), r);
+    assert_string_equal(r->address, "sim:a");
+    source_close(other);
+    assert_ptr_equal(registry_get(h.g, "m/0"), r);
+    house_close(&h);
+}
+
 static void registry_shows_the_newest_facts_of_a_node(void **state)
 {
     house h;
@@ -416,6 +439,7 @@ int main(void)
         cmocka_unit_test(registry_follows_what_an_agent_says),
         cmocka_unit_test(registry_is_ready_when_all_sources_and_replicas_are),
         cmocka_unit_test(registry_gives_an_id_to_the_source_of_its_newest_life),
+        cmocka_unit_test(registry_lets_no_machine_take_the_replicas_of_another),
         cmocka_unit_test(registry_shows_the_newest_facts_of_a_node),
         cmocka_unit_test(registry_tells_all_listeners_however_many),
         cmocka_unit_test(registry_bears_listeners_that_drop_and_put),
