@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "wire/address.h"
 
 struct roster {
     roster_entry **entries;
@@ -110,6 +111,14 @@ static bool number_is_fine(double x)
     return isfinite(x) && x >= 0 && x < 1e18;
 }
 
+/* "", ":PORT" or "HOST:PORT": it becomes a part of the addresses of its workers, and names no other machine
+ * there, and no socket of this one. */
+static bool address_ok(const char *s)
+{
+    address a;
+    return !*s || (!strchr(s, '/') && address_parse(&a, s, NULL) == 0 && !a.is_unix);
+}
+
 static int check_facts(const Shoal__V1__NodeFacts *f, shoal_err *err)
 {
     const char *const texts[] = {f->version, f->site, f->isa, f->address};
@@ -117,7 +126,7 @@ static int check_facts(const Shoal__V1__NodeFacts *f, shoal_err *err)
               number_is_fine(f->multiplies_per_s);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) ok = ok && roster_text_ok(texts[i]);
     for (size_t i = 0; ok && i < f->n_labels; i++) ok = *f->labels[i] && roster_text_ok(f->labels[i]);
-    ok = ok && (!*f->site || identity_name_ok(f->site, strlen(f->site)));
+    ok = ok && (!*f->site || identity_name_ok(f->site, strlen(f->site))) && address_ok(f->address);
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "its facts make no sense");
 }
 

@@ -117,10 +117,13 @@ static void spoil(message *m, int how)
     case 10: m->load->celsius = NAN; break;
     case 11: m->load->battery_percent = 101; break;
     case 12: m->replicas->replicas = list, m->replicas->n_replicas = ROSTER_REPLICAS_MAX + 1; break;
+    case 15: m->hello->address = "10.0.0.9:7081/other/m/0"; break;
+    case 16: m->hello->address = "unix:/run/shoal/m.0.sock"; break;
+    case 17: m->hello->address = "10.0.0.9"; break;
     default: m->replicas->replicas = list, m->replicas->n_replicas = 1; break;
     }
 }
-enum { N_SPOILS = 15 };
+enum { N_SPOILS = 18 };
 
 static void what_makes_no_sense_changes_nothing(void **state)
 {
