@@ -12,6 +12,7 @@
 #include "cli/agent_crew.h"
 #include "cli/cli_cluster.h"
 #include "cluster/attach.h"
+#include "cluster/relay.h"
 #include "cluster/join.h"
 #include "cluster/machine.h"
 #include "cluster/roster.h"
@@ -215,7 +216,7 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
                         .changed = on_new_files,
                         .assigned = on_assigned,
                         .user = r};
-    int rc = loop_open(&r->loop, FDS, err);
+    int rc = loop_open(&r->loop, FDS + 2 * RELAY_CONNECTIONS_MAX, err);
     if (rc != 0) return rc;
     rc = start_crew(r, q, dir, f, address, err);
     if (rc == 0) rc = attach_open(&r->attach, &r->loop, &o, err);

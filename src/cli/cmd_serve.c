@@ -414,7 +414,8 @@ static int serve(server *s, bool json_log)
 {
     shoal_err err;
     size_t n = s->config->limits.max_connections;
-    if (loop_open(&s->loop, OTHER_FDS + (unsigned)(n && n < UINT16_MAX ? n : 1024), &err) != 0)
+    unsigned n_machines = s->config->cluster_listen ? GATE_CONNECTIONS_MAX : 0;
+    if (loop_open(&s->loop, OTHER_FDS + n_machines + (unsigned)(n && n < UINT16_MAX ? n : 1024), &err) != 0)
         return cli_fail(&cmd_serve, &err);
     watch_signals(s);
     bool failed = start(s, json_log, &err) != 0;

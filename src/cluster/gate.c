@@ -151,7 +151,8 @@ static int open_server(gate *g, const gate_options *o, shoal_err *err)
                        .admit = admit,
                        .user = g};
     http_limits limits = {.max_body_bytes = ROSTER_MESSAGE_MAX,
-                          .max_connections = ROSTER_NODES_MAX + 64,
+                          .max_connections = GATE_CONNECTIONS_MAX,
+                          .max_strangers = GATE_STRANGERS_MAX,
                           .keepalive_ms = GATE_SILENCE_MS,
                           .keepalive_timeout_ms = GATE_SILENCE_MS,
                           .write_timeout_ms = UINT64_MAX};

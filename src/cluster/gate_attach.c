@@ -11,7 +11,9 @@ typedef struct session {
     grpc_call *call;
     roster_entry *entry; /* NULL: another connection of the same machine has it */
     char serial[65];
-    int64_t until; /* of its certificate */
+    int64_t until;    /* of its certificate */
+    unsigned n_heard; /* messages since the last look around */
+    bool paused;      /* it has said enough until the next */
 } session;
 
 static void send_message(grpc_call *c, const Shoal__V1__ServerMessage *m)
@@ -164,6 +166,25 @@ static void welcome(session *s)
         LOG_I("cores", s->entry->facts->n_cores));
 }
 
+/* A machine says two things a second. One that talks without end would keep the gateway from its clients:
+ * what it has to say waits on its own side. */
+static void listen_less(session *s)
+{
+    if (++s->n_heard < GATE_MESSAGES || s->paused) return;
+    LOG(LOG_WARN, "gate", "node_talks_too_much", LOG_S("node", s->entry ? s->entry->name : ""));
+    s->paused = true;
+    grpc_call_pause(s->call, true);
+}
+
+/* May end the session, by what has waited. */
+static void listen_again(session *s)
+{
+    bool paused = s->paused;
+    s->n_heard = 0;
+    s->paused = false;
+    if (paused) grpc_call_pause(s->call, false);
+}
+
 static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     session *s = grpc_call_data(c);
@@ -171,6 +192,7 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     unsigned bits = 0;
     shoal_err err;
     if (!s) return;
+    listen_less(s);
     int rc = roster_hear(s->g->roster, s->entry, msg, n, now, &bits, &pong, &err);
     if (rc != 0) {
         hang_up(s, grpc_status_from_err(rc), err.message);
@@ -224,8 +246,10 @@ static void look_at(session *s, uint64_t now_ns, int64_t now)
         hang_up(s, GRPC_ABORTED, "nothing was heard of this machine for too long");
     else if (now > s->until)
         hang_up(s, GRPC_UNAUTHENTICATED, "the certificate of this connection has expired");
-    else if (grpc_call_unsent(s->call) < GRPC_CALM_BYTES)
-        send_message(s->call, &m);
+    else {
+        if (grpc_call_unsent(s->call) < GRPC_CALM_BYTES) send_message(s->call, &m);
+        listen_again(s);
+    }
 }
 
 void gate_attach_tick(gate *g, uint64_t now_ns, int64_t now)

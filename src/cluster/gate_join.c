@@ -196,6 +196,14 @@ static bool is_possible(gate *g, grpc_call *c)
     return false;
 }
 
+/* One renewal of a member at a time: one that asks without end does not take the places of others. */
+static bool waits_already(const gate *g, const char *serial)
+{
+    for (const gate_job *j = g->jobs; j; j = j->next)
+        if (j->renews && strcmp(j->serial, serial) == 0) return true;
+    return false;
+}
+
 static bool is_patient(gate *g, grpc_call *c)
 {
     char message[96];
@@ -251,6 +259,10 @@ void gate_on_renew(void *user, grpc_call *c, const uint8_t *msg, size_t n)
         return;
     }
     if (!is_possible(g, c)) return;
+    if (waits_already(g, peer->serial)) {
+        grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "this certificate is being renewed");
+        return;
+    }
     Shoal__V1__RenewRequest *m = shoal__v1__renew_request__unpack(NULL, n, msg);
     if (!m) {
         grpc_call_end(c, GRPC_INVALID_ARGUMENT, "the request cannot be read");

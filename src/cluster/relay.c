@@ -151,6 +151,18 @@ static void on_outer_open(void *user, const char *alpn)
     transport_close(p->outer.io, "no worker goes by that name");
 }
 
+/* ---- who may come ------------------------------------------------------------------------------ */
+
+/* Has its address more than its share of those that are on the way to show a certificate? */
+static bool is_one_too_many(const pair *newest)
+{
+    const char *from = transport_from(newest->outer.io);
+    size_t n = 0;
+    for (const pair *p = newest->r->pairs; p; p = p->next)
+        n += !p->outer.open && p->outer.io && strcmp(transport_from(p->outer.io), from) == 0;
+    return n > RELAY_STRANGERS_MAX;
+}
+
 /* ---- from the gateway ---------------------------------------------------------------------------- */
 
 static void turn_away(relay *r);
@@ -197,6 +209,7 @@ static void on_connection(uv_stream_t *listener, int status)
     if (r->pairs) r->pairs->prev = p;
     r->pairs = p;
     r->n_pairs++;
+    if (is_one_too_many(p)) cut(p, "too many connections of its address have shown no certificate");
 }
 
 static void on_sweep(uv_timer_t *t)

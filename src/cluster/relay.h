@@ -3,7 +3,8 @@
  * Workers have a Unix socket and no network. A gateway connects here with TLS 1.3, shows a gateway's
  * certificate and names the worker it wants by SNI; the relay connects to that worker's socket and passes
  * bytes both ways, without looking at them. Who reads slowly slows down the other end: RELAY_BACKLOG bytes
- * wait in each direction, no more.
+ * wait in each direction, no more. Those who do not get through the handshake hold no more than
+ * RELAY_STRANGERS_MAX places of each address.
  *
  *     relay_open(&r, loop, &(relay_options){.listen = ":7081", .tls = tls, .find = find, .user = me}, err);
  *     static const char *find(void *user, const char *worker) { ... return "unix:/run/.../m.0.sock"; }
@@ -23,6 +24,7 @@ typedef struct relay relay;
 enum {
     RELAY_BACKLOG = 256 << 10,
     RELAY_CONNECTIONS_MAX = 1024,
+    RELAY_STRANGERS_MAX = 64,   /* of one address, that have not shown a certificate yet */
     RELAY_HANDSHAKE_MS = 10000, /* to be through the handshake and at the worker */
 };
 

@@ -425,6 +425,15 @@ int ca_enrol(ca *c, const char *text, const uint8_t *der, size_t n, int64_t now,
     return rc;
 }
 
+/* A member that renews without end would fill the ledger, and nobody could join any more. */
+static size_t certs_since(const ledger *l, const char *name, int64_t then)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->n_certs; i++)
+        n += l->certs[i].from > then && strcmp(l->certs[i].name, name) == 0;
+    return n;
+}
+
 /* The ledger's word on a certificate that is asked to be renewed, whatever a list of revoked ones said
  * before. */
 static int check_renewal(const ledger *l, const char *serial, const request *r, int64_t now, identity *ret_id,
@@ -443,6 +452,9 @@ static int check_renewal(const ledger *l, const char *serial, const request *r, 
                        r->name);
     if (same_key && (strcmp(same_key->name, had->name) != 0 || same_key->role != had->role))
         return err_set(err, SHOAL_EAUTH, "the request's key is that of %s", same_key->name);
+    if (certs_since(l, had->name, now - CERT_DAY_S) >= CA_RENEWALS_A_DAY)
+        return err_set(err, SHOAL_ELIMIT, "%s has had %d certificates within a day; try again tomorrow",
+                       had->name, CA_RENEWALS_A_DAY);
     ret_id->role = had->role;
     strcpy(ret_id->name, had->name);
     return 0;

@@ -47,7 +47,11 @@ typedef struct ca_token_ask {
     const char *name; /* the only name it is good for; NULL: any that is free */
     bool replace;     /* good for a name that is taken: its certificates are revoked when the token is used */
 } ca_token_ask;
-enum { CA_TTL_S = 3600, CA_TTL_MAX_S = 30 * 86400 };
+enum {
+    CA_TTL_S = 3600,
+    CA_TTL_MAX_S = 30 * 86400,
+    CA_RENEWALS_A_DAY = 24, /* of one name; it needs one in twenty days */
+};
 
 /* ret_text is the only copy of the secret. SHOAL_EINVALID: replace without a name. */
 int ca_token(ca *c, const ca_token_ask *ask, int64_t now, char ret_text[TOKEN_TEXT_SIZE], shoal_err *err);
@@ -62,7 +66,7 @@ int ca_enrol(ca *c, const char *token, const uint8_t *request, size_t n, int64_t
              identity *ret_id, shoal_err *err);
 /* For the member whose certificate of that serial has passed trust_check, or TLS, on its connection: the same
  * name and role again. SHOAL_EAUTH: it asks for another name, or its certificate is not one of the ledger's
- * that live. */
+ * that live. SHOAL_ELIMIT: it has had CA_RENEWALS_A_DAY. */
 int ca_renew(ca *c, const char *serial, const uint8_t *request, size_t n, int64_t now, buf *ret_pem,
              shoal_err *err);
 /* For the gateway whose machine holds the CA: whoever may read ca.key needs no token. A certificate of that

@@ -33,11 +33,12 @@ typedef struct http_header {
 
 /* Zero means the default in brackets. */
 typedef struct http_limits {
-    size_t max_body_bytes;         /* [4 MiB] over it: 413 */
-    size_t max_header_bytes;       /* [16 KiB] over it: 431 */
-    size_t max_headers;            /* [100] */
-    size_t max_connections;        /* [1024] over it an idle one gives way, or 503 */
-    size_t max_streams;            /* [128] concurrent HTTP/2 streams a connection */
+    size_t max_body_bytes;   /* [4 MiB] over it: 413 */
+    size_t max_header_bytes; /* [16 KiB] over it: 431 */
+    size_t max_headers;      /* [100] */
+    size_t max_connections;  /* [1024] over it an idle one gives way, or 503 */
+    size_t max_streams;      /* [128] concurrent HTTP/2 streams a connection */
+    size_t max_strangers; /* [off] TLS over TCP: connections of one address that have shown no certificate */
     uint64_t request_timeout_ms;   /* [10 000] first byte of a request to its last: 408 */
     uint64_t idle_timeout_ms;      /* [60 000] kept-alive connection without a request */
     uint64_t write_timeout_ms;     /* [15 000] to take what waits, or 1 KiB a second of it; else closed */

@@ -70,6 +70,17 @@ static bool make_room(http_server *s)
     return true;
 }
 
+/* Has this connection's address more than its share of those that have not said who they are? */
+static bool is_one_too_many(const http_server *s, const http_conn *newest)
+{
+    const char *from = transport_from(newest->io);
+    size_t n = 0;
+    if (!s->limits.max_strangers || !*from) return false;
+    for (const http_conn *c = s->conns; c; c = c->next)
+        n += !c->refusing && !transport_peer(c->io) && strcmp(transport_from(c->io), from) == 0;
+    return n > s->limits.max_strangers;
+}
+
 /* ---- listening ------------------------------------------------------------------------------- */
 
 static void free_listener(http_listener *l)
@@ -134,6 +145,12 @@ static void on_connection(uv_stream_t *stream, int status)
     http_server_adopt(c, io);
     if (s->limits.keepalive_ms)
         transport_limit_silence(io, (unsigned)(s->limits.keepalive_ms + s->limits.keepalive_timeout_ms));
+    if (is_one_too_many(s, c)) {
+        c->refusing = true;
+        s->n_refusing++;
+        transport_close(io, "too many connections of its address have shown no certificate");
+        return;
+    }
     size_t serving = s->n_conns - s->n_refusing;
     if (serving <= s->limits.max_connections || make_room(s)) return;
     c->refusing = true;

@@ -38,13 +38,22 @@ static int reach(uv_loop_t *loop, int high)
     return rc;
 }
 
-int loop_open(uv_loop_t *loop, unsigned n_fds, shoal_err *err)
+/* As many as are asked for, where the machine lets us: a shell's usual 1,024 are soon held by strangers. */
+static unsigned may_open(unsigned n_fds)
 {
     struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur >= n_fds) return n_fds;
+    rlim_t before = most.rlim_cur;
+    most.rlim_cur = most.rlim_max < n_fds ? most.rlim_max : n_fds;
+    return (unsigned)(setrlimit(RLIMIT_NOFILE, &most) == 0 ? most.rlim_cur : before);
+}
+
+int loop_open(uv_loop_t *loop, unsigned n_fds, shoal_err *err)
+{
     uv_replace_allocator(malloc, realloc_or_leave, calloc, free);
     int rc = uv_loop_init(loop);
     if (rc == 0) {
-        if (getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < n_fds) n_fds = (unsigned)most.rlim_cur;
+        n_fds = may_open(n_fds);
         rc = reach(loop, n_fds > 1 ? (int)n_fds - 1 : 0);
         if (rc != 0) uv_loop_close(loop);
     }

@@ -9,7 +9,8 @@
 
 #include "base/err.h"
 
-/* For descriptors up to n_fds, or what the process may open (ulimit -n) where that is less. On failure
+/* For descriptors up to n_fds, or what the process may open (the hard limit of ulimit -n; the soft one is
+ * raised) where that is less. On failure
  * nothing is to be closed. Where libuv would abort, the process says "out of memory" and exits with 1. */
 int loop_open(uv_loop_t *loop, unsigned n_fds, shoal_err *err);
 

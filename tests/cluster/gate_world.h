@@ -4,8 +4,11 @@
 
 #include "../trust/trust_fixture.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <uv.h>
 
@@ -116,6 +119,31 @@ static inline int world_join(const char *name, const char *token, folder *ret_di
 static inline void world_token(role r, char text[TOKEN_TEXT_SIZE])
 {
     assert_int_equal(ca_token(w.ca, &(ca_token_ask){.role = r}, today(), text, NULL), 0);
+}
+
+/* ---- strangers ------------------------------------------------------------------------------------ */
+
+/* One that connects and does not get through the handshake; half: it sends the beginning of a hello. */
+static inline int stranger_connect(const char *at, bool half)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    to.sin_port = htons((uint16_t)atoi(strrchr(at, ':') + 1));
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    if (half) assert_int_equal(send(fd, "\x16\x03\x01\x02\x00\x01\x00", 7, MSG_NOSIGNAL), 7);
+    return fd;
+}
+
+/* How many of them the other end has closed. */
+static inline int strangers_cut(const int *fds, int n)
+{
+    int n_cut = 0;
+    char byte;
+    for (int i = 0; i < n; i++) {
+        ssize_t got = recv(fds[i], &byte, 1, MSG_DONTWAIT);
+        n_cut += got == 0 || (got < 0 && errno == ECONNRESET);
+    }
+    return n_cut;
 }
 
 /* ---- machines ------------------------------------------------------------------------------------ */

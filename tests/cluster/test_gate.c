@@ -305,6 +305,80 @@ static void nonsense_ends_the_one_who_says_it(void **state)
     up_stop(&good);
 }
 
+/* What it has to say waits on its own side; others are heard in the meantime. */
+static void who_talks_without_end_is_heard_slowly(void **state)
+{
+    enum { N = 1000, SIZE = 8192 };
+    static uint8_t padded[SIZE] = {0x12, 0x00, 0xFA, 0x07, 0xFA, 0x3F}; /* a load, and bytes of field 127 */
+    char text[TOKEN_TEXT_SIZE];
+    machine_up good;
+    hand h;
+    up_join(&good, "good");
+    world_token(ROLE_NODE, text);
+    assert_int_equal(world_join("chatty", text, NULL, NULL), 0);
+    hand_connect(&h, "chatty");
+    grpc_client_call *c = hand_call(&h, "/shoal.v1.Cluster/Attach", "\x0a\0", 2);
+    TURN_UNTIL(entry("chatty") && entry("chatty")->facts);
+    for (int i = 0; i < N; i++) grpc_client_send(c, padded, sizeof padded);
+    TURN_UNTIL(entry("chatty")->load);
+    uint64_t before = entry("good")->heard_ns;
+    TURN_UNTIL(entry("good")->heard_ns != before);
+    assert_true(grpc_client_unsent(c) > 0);
+    assert_false(h.ended);
+    assert_non_null(entry("chatty"));
+    assert_int_equal(good.n_detached, 0);
+    hand_close(&h);
+    TURN_UNTIL(!entry("chatty"));
+    up_stop(&good);
+}
+
+/* They hold a few places of one address; who is attached stays so. */
+static void half_open_connections_hold_few_places(void **state)
+{
+    enum { N = 200 };
+    static int fds[N];
+    machine_up m;
+    up_join(&m, "pi");
+    for (int i = 0; i < N; i++) {
+        fds[i] = stranger_connect(w.address, i % 2);
+        uv_run(&w.loop, UV_RUN_NOWAIT);
+    }
+    TURN_UNTIL(strangers_cut(fds, N) >= N - GATE_STRANGERS_MAX);
+    uint64_t before = entry("pi")->heard_ns;
+    TURN_UNTIL(entry("pi")->heard_ns != before);
+    assert_int_equal(m.n_detached, 0);
+    for (int i = 0; i < N; i++) close(fds[i]);
+    up_stop(&m);
+}
+
+/* A node that asks for certificates without end gets a few. */
+static void who_renews_without_end_is_refused(void **state)
+{
+    Shoal__V1__RenewRequest m = SHOAL__V1__RENEW_REQUEST__INIT;
+    uint8_t packed[512];
+    char text[TOKEN_TEXT_SIZE];
+    shoal_err err;
+    hand h;
+    int n_signed = 0;
+    buf der = {0};
+    world_token(ROLE_NODE, text);
+    assert_int_equal(world_join("greedy", text, NULL, &err), 0);
+    EVP_PKEY_free(new_request("greedy", &der));
+    m.request.data = (uint8_t *)der.data;
+    m.request.len = der.len;
+    size_t n = shoal__v1__renew_request__pack(&m, packed);
+    hand_connect(&h, "greedy");
+    for (h.status = GRPC_OK; h.status == GRPC_OK && n_signed < 1000; n_signed++) {
+        h.ended = false;
+        grpc_client_half_close(hand_call(&h, "/shoal.v1.Join/Renew", packed, n));
+        TURN_UNTIL(h.ended);
+    }
+    assert_int_equal(n_signed, CA_RENEWALS_A_DAY);
+    assert_non_null(strstr(h.why, "try again tomorrow"));
+    hand_close(&h);
+    buf_done(&der);
+}
+
 static void who_says_nothing_is_lost(void **state)
 {
     char text[TOKEN_TEXT_SIZE];
@@ -442,6 +516,9 @@ int main(void)
         TEST(a_second_gateway_hears_of_revocations),
         TEST(a_gateway_with_the_ca_outlives_its_certificate),
         TEST(nonsense_ends_the_one_who_says_it),
+        TEST(who_talks_without_end_is_heard_slowly),
+        TEST(half_open_connections_hold_few_places),
+        TEST(who_renews_without_end_is_refused),
         TEST(who_says_nothing_is_lost),
         TEST(guessing_tokens_is_slow),
         TEST(the_revoked_are_detached_and_refused_and_others_are_not),

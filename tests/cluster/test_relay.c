@@ -173,6 +173,62 @@ static void a_name_that_no_worker_has_leads_nowhere(void **state)
     assert_int_equal(s.status, GRPC_OK);
 }
 
+/* SNI says no path, and nothing that is too long for a name. */
+static void odd_names_lead_nowhere(void **state)
+{
+    static char longest[256];
+    memset(longest, 'w', sizeof longest - 1);
+    const char *const names[] = {"../w0",         "w0/",  "/w0",      "w0 ",  "W0",
+                                 "unix:/nowhere", "%s%n", "\xff\xfe", longest};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        connect_as("second", names[i]);
+        TURN_UNTIL(s.lost);
+        TURN_UNTIL(relay_count(s.relay) == 0);
+    }
+    connect_as("second", NULL); /* no SNI but the node's own name */
+    TURN_UNTIL(s.lost);
+    connect_as("second", "w0");
+    ask("/t.T/Echo");
+    TURN_UNTIL(s.n_ended == 1);
+    assert_int_equal(s.status, GRPC_OK);
+}
+
+/* They hold a few places of one address, and who comes through meanwhile is served. */
+static void half_open_connections_hold_few_places(void **state)
+{
+    enum { N = 200 };
+    static int fds[N];
+    connect_as("second", "w0");
+    for (int i = 0; i < N; i++) {
+        fds[i] = stranger_connect(s.address, i % 2);
+        uv_run(&w.loop, UV_RUN_NOWAIT);
+    }
+    TURN_UNTIL(strangers_cut(fds, N) >= N - RELAY_STRANGERS_MAX);
+    assert_true(relay_count(s.relay) <= RELAY_STRANGERS_MAX + 1);
+    ask("/t.T/Echo");
+    TURN_UNTIL(s.n_ended == 1);
+    assert_int_equal(s.status, GRPC_OK);
+    for (int i = 0; i < N; i++) close(fds[i]);
+    TURN_UNTIL(relay_count(s.relay) == 1);
+    connect_as("second", "w0"); /* and a newcomer too */
+    assert_true(s.connected);
+}
+
+/* A gateway that asks for thousands of streams at once gets as many as the worker gives it, one after the
+ * other. */
+static void thousands_of_streams_are_served_or_refused(void **state)
+{
+    enum { N = 3000 };
+    connect_as("second", "w0");
+    for (int i = 0; i < N; i++) ask("/t.T/Echo");
+    TURN_UNTIL(s.n_ended == N);
+    assert_int_equal(relay_count(s.relay), 1);
+    s.n_ended = 0;
+    ask("/t.T/Echo");
+    TURN_UNTIL(s.n_ended == 1);
+    assert_int_equal(s.status, GRPC_OK);
+}
+
 static void much_comes_whole_to_one_who_pauses(void **state)
 {
     connect_as("second", "w0");
@@ -208,7 +264,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_gateway_reaches_the_worker_it_names),   TEST(nobody_else_does),
         TEST(a_name_that_no_worker_has_leads_nowhere), TEST(much_comes_whole_to_one_who_pauses),
-        TEST(a_worker_that_dies_ends_its_calls),
+        TEST(a_worker_that_dies_ends_its_calls),       TEST(odd_names_lead_nowhere),
+        TEST(half_open_connections_hold_few_places),   TEST(thousands_of_streams_are_served_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -468,6 +468,23 @@ static void a_caught_request_renews_nothing(void **state)
     ca_close(c);
 }
 
+/* One member that renews without end does not fill the ledger, and others renew. */
+static void who_renews_without_end_has_to_wait(void **state)
+{
+    ca *c = new_ca();
+    X509 *node = join(c, "pi", ROLE_NODE, NOW), *other = join(c, "other", ROLE_NODE, NOW);
+    shoal_err err;
+    for (int i = 1; i < CA_RENEWALS_A_DAY; i++)
+        assert_int_equal(renew(c, node, "pi", NOW + i, NULL, &err), 0);
+    assert_int_equal(renew(c, node, "pi", NOW + 100, NULL, &err), SHOAL_ELIMIT);
+    assert_true(says(&err, "pi has had 24 certificates within a day"));
+    assert_int_equal(renew(c, other, "other", NOW + 100, NULL, &err), 0);
+    assert_int_equal(renew(c, node, "pi", NOW + DAY + 100, NULL, &err), 0);
+    X509_free(node);
+    X509_free(other);
+    ca_close(c);
+}
+
 static void revoking_says_whom_it_found(void **state)
 {
     ca *c = new_ca();
@@ -529,6 +546,7 @@ int main(void)
         TEST(a_member_renews_its_own_name_and_role_alone),
         TEST(who_is_revoked_expired_or_unknown_renews_nothing),
         TEST(a_caught_request_renews_nothing),
+        TEST(who_renews_without_end_has_to_wait),
         TEST(revoking_says_whom_it_found),
         TEST(the_machine_of_the_ca_is_no_node_and_gateway_in_one),
     };
