@@ -1,9 +1,11 @@
 /* contact.c: keeping in touch with one worker: connect, ask what it is, poll its load, notice its silence. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "cluster/registry_impl.h"
 
 enum {
@@ -20,6 +22,10 @@ enum {
     SILENT_MS = 10000, /* it does something, but never answers: the loop thread is wedged */
     STUCK_MS = 15000,  /* no step while requests run: the engine is */
     AGAIN_MS = 5000,   /* given up, and no agent is there to start it again */
+    /* What a worker may say of itself. */
+    TEXT_MAX = 4096,
+    DIGEST_MAX = 64,
+    WIDTH_MAX = 4096,
 };
 
 static void start_timer(contact *l, uint64_t ms)
@@ -71,10 +77,52 @@ static void retry_later(contact *l)
 
 /* ---- describe ---------------------------------------------------------------------------------- */
 
+/* A line of text that may stand in logs, headers and answers. */
+static bool is_line(const char *s, size_t most)
+{
+    size_t n = strlen(s);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] < ' ' || s[i] == 0x7F) return false;
+    return n <= most && utf8_valid(s, n, NULL);
+}
+
+/* A digest goes into answers as it is. */
+static bool is_digest(const char *s)
+{
+    size_t n = strlen(s);
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)s[i])) return false;
+    return n <= DIGEST_MAX;
+}
+
+static bool are_lines(char *const *texts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!is_line(texts[i], TEXT_MAX)) return false;
+    return true;
+}
+
+/* It may be said by a stranger's program on a member's machine, and the router believes its width. */
+static bool makes_sense(const Shoal__V1__ModelInfo *m)
+{
+    char *const texts[] = {m->name,         m->task, m->architecture, m->version,
+                           m->quantisation, m->isa,  m->tool_syntax};
+    bool ok = is_digest(m->digest) && m->n_parallel <= WIDTH_MAX &&
+              are_lines(texts, sizeof texts / sizeof *texts) && are_lines(m->labels, m->n_labels) &&
+              are_lines(m->adapters, m->n_adapters);
+    for (size_t i = 0; ok && i < m->n_adapter_digests; i++) ok = is_digest(m->adapter_digests[i]);
+    return ok;
+}
+
 static void described(void *user, const uint8_t *msg, size_t n)
 {
     contact *l = user;
     Shoal__V1__ModelInfo *info = shoal__v1__model_info__unpack(NULL, n, msg);
+    if (info && !makes_sense(info)) {
+        LOG(LOG_WARN, "registry", "describes_nonsense", LOG_S("replica", l->r.id));
+        shoal__v1__model_info__free_unpacked(info, NULL);
+        info = NULL;
+    }
     if (l->r.info) shoal__v1__model_info__free_unpacked(l->r.info, NULL);
     l->r.info = info; /* NULL, for want of memory, is asked for again; the old one may not be true any more */
 }

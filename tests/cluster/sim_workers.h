@@ -26,6 +26,8 @@ typedef struct sim_worker {
     char address[40], digest[16];
     bool runs, frozen;
     bool cut_in, cut_out; /* what is sent to it, or by it, waits until the link is mended */
+    const char *version; /* NULL: "" */
+    uint32_t n_parallel; /* 0: 4 */
     uint64_t call_ms;
     uint32_t n_running;
     uint64_t n_steps;
@@ -100,7 +102,8 @@ static void sim_say_who(sim_call *c)
     uint8_t bytes[128];
     m.task = "classify";
     m.digest = c->ch->to->digest;
-    m.n_parallel = 4;
+    m.n_parallel = c->ch->to->n_parallel ? c->ch->to->n_parallel : 4;
+    if (c->ch->to->version) m.version = (char *)c->ch->to->version;
     if (c->ch->w->service) c->ch->w->service->describe(c->ch->to, &m);
     c->ev.message(c->ev.user, bytes, shoal__v1__model_info__pack(&m, bytes));
 }

@@ -83,6 +83,33 @@ static void registry_finds_members_by_id_and_by_model(void **state)
     house_close(&h);
 }
 
+/* What would break out of an answer, a line of the log or the router's arithmetic: it is never ready. */
+static void registry_believes_no_nonsense_of_a_worker(void **state)
+{
+    house h;
+    house_open(&h);
+    for (int how = 0; how < 4; how++) {
+        char id[8], address[8];
+        snprintf(id, sizeof id, "m/%d", how);
+        snprintf(address, sizeof address, "sim:%d", how);
+        replica *r = put(&h, id, 1, address);
+        sim_worker *x = sim_worker_at(&h.world, address);
+        if (how == 0) strcpy(x->digest, "a\",\"x\":\"");
+        if (how == 1) x->version = "1\nlevel=error";
+        if (how == 2) x->version = "\xff";
+        if (how == 3) x->n_parallel = UINT32_MAX;
+        run(&h, 2000);
+        assert_int_not_equal(r->state, REPLICA_READY);
+        assert_null(r->info);
+        strcpy(x->digest, "d1");
+        x->version = NULL;
+        x->n_parallel = 0;
+        run(&h, 2000);
+        assert_int_equal(r->state, REPLICA_READY);
+    }
+    house_close(&h);
+}
+
 static void registry_keeps_a_declared_model_without_replicas(void **state)
 {
     house h;
@@ -439,6 +466,7 @@ int main(void)
         cmocka_unit_test(registry_follows_what_an_agent_says),
         cmocka_unit_test(registry_is_ready_when_all_sources_and_replicas_are),
         cmocka_unit_test(registry_gives_an_id_to_the_source_of_its_newest_life),
+        cmocka_unit_test(registry_believes_no_nonsense_of_a_worker),
         cmocka_unit_test(registry_lets_no_machine_take_the_replicas_of_another),
         cmocka_unit_test(registry_shows_the_newest_facts_of_a_node),
         cmocka_unit_test(registry_tells_all_listeners_however_many),
