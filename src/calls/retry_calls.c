@@ -27,7 +27,8 @@ typedef struct retry_call {
     call_events ev;
     model_call *inner; /* NULL while it is held */
     uint64_t start_ns, hold_until_ns;
-    bool held, paused, spoke;
+    bool held, paused, spoke, waited; /* waited: it was held before */
+    unsigned n_avoid;                 /* of the terms as they came */
     call_result failed; /* how the last try ended, if it is held; only status, fault and life hold */
     char message[512];
 } retry_call;
@@ -113,7 +114,16 @@ static void hold(retry_call *c, const call_result *r)
     c->failed = call_result_of(c->o, r->status, c->message);
     c->failed.fault = r->fault;
     c->failed.life = r->life;
+    c->waited = true;
     set_held(c, true);
+}
+
+/* All who waited for a replica come to it at once, and its queue may be too short for them. They wait on. */
+static bool waits_on(retry_call *c, const call_result *r)
+{
+    if (!c->waited || r->fault != CALL_FAULT_FULL) return false;
+    c->terms.n_avoid = c->n_avoid;
+    return may_hold(c);
 }
 
 static bool other_replica_is_there(retry_call *c)
@@ -135,7 +145,10 @@ static void on_end(const call_events *ev, const call_result *r)
     bool again = !taken && r->fault != CALL_FAULT_ABSENT;
     if (again) call_terms_avoid(&c->terms, r->life);
     if (!again || !other_replica_is_there(c)) {
-        finish(c, r);
+        if (again && waits_on(c, r))
+            hold(c, r);
+        else
+            finish(c, r);
     } else if (!try_start(c)) {
         call_result none = call_result_of(c->o, SHOAL_ENOMEM, "out of memory");
         finish(c, &none);
@@ -191,7 +204,8 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
                       .terms = *t,
                       .ev = *ev,
                       .start_ns = now_ns(b),
-                      .hold_until_ns = hold_until(b, o, t)};
+                      .hold_until_ns = hold_until(b, o, t),
+                      .n_avoid = t->n_avoid};
     queue_init(&c->link);
     queue_put(&b->running, &c->link);
     if (try_start(c)) return &c->base;

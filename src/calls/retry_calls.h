@@ -4,7 +4,8 @@
  * once. A call for which nobody is there waits until somebody is: a worker that died is back within a second
  * or so, and whoever asks meanwhile is answered rather than refused. It waits until its deadline, or for
  * RETRY_HOLD_MS when it has none, and not at all when nobody will come (the model has failed, or is unknown)
- * or when RETRY_HELD_MAX calls wait already; terms that name an end of the wait go before these rules. A call
+ * or when RETRY_HELD_MAX calls wait already; terms that name an end of the wait go before these rules. All who
+ * waited come to the returned worker at once; those for whom its queue is too short wait on as long. A call
  * that was lost with its worker is failover's (failover_calls.h). */
 #ifndef CALLS_RETRY_CALLS_H
 #define CALLS_RETRY_CALLS_H

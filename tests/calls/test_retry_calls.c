@@ -86,6 +86,29 @@ static void a_call_waits_for_a_restarted_worker(void **state)
     bench_close(&b);
 }
 
+/* All who waited come to the returned worker at once. */
+static void who_waited_waits_on_while_the_queue_is_full(void **state)
+{
+    bench b;
+    heard h = {0}, late = {0};
+    bench_open(&b);
+    script_lives(&b.s, (uint64_t[]){0});
+    script_embed(b.c, &h, 0);
+    script_end(b.s.calls[0], CALL_FAULT_ABSENT);
+    script_lives(&b.s, (uint64_t[]){3, 0});
+    env_sim_run(b.s.sim, 5);
+    script_end(b.s.calls[1], CALL_FAULT_FULL);
+    assert_int_equal(h.n_ends, 0);
+    env_sim_run(b.s.sim, 5);
+    assert_int_equal(b.s.calls[2]->life, 3); /* it is asked again, though it was full */
+    script_end(b.s.calls[2], CALL_FAULT_NONE);
+    assert_int_equal(h.status, 0);
+    script_embed(b.c, &late, 0); /* who did not wait is told that it is full */
+    script_end(b.s.calls[3], CALL_FAULT_FULL);
+    assert_int_equal(late.status, SHOAL_EFULL);
+    bench_close(&b);
+}
+
 static void without_a_deadline_it_waits_so_long(void **state)
 {
     bench b;
@@ -237,6 +260,7 @@ int main(void)
         cmocka_unit_test(what_a_replica_refuses_is_not_tried_again),
         cmocka_unit_test(a_stream_that_spoke_is_not_tried_again),
         cmocka_unit_test(a_call_waits_for_a_restarted_worker),
+        cmocka_unit_test(who_waited_waits_on_while_the_queue_is_full),
         cmocka_unit_test(without_a_deadline_it_waits_so_long),
         cmocka_unit_test(with_a_deadline_it_waits_until_then),
         cmocka_unit_test(nobody_waits_for_a_model_that_has_failed),
