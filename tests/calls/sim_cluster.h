@@ -591,6 +591,7 @@ static void sim_fault(sim_cluster *c)
     bool whole = sim_node_answers(n) && n->slow == 1 && !n->facts.draining;
     bool runs = s->state == SEAT_RUNS && !s->worker->frozen;
     uint64_t kind = sim_draw(c, 12), ms = 200 + sim_draw(c, 5000);
+    if (sim_draw(c, 10) == 0) ms += 10000; /* so long that it is given up */
     if (!whole || (kind < 5 && !runs)) return;
     c->n_faults++;
     switch (kind) {
@@ -640,6 +641,56 @@ static void sim_on_hedged(void *user, const char *model, const char *task, bool 
     ((sim_cluster *)user)->n_hedged++;
 }
 
+/* ---- what the router chose ------------------------------------------------------------------------ */
+
+/* Calls pass through: each that was given to a replica is looked at as it begins. */
+typedef struct watch {
+    calls base;
+    calls *inner;
+    sim_gateway *w;
+    const sim_cluster *c;
+} watch;
+
+static model_call *watch_start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+{
+    watch *x = (watch *)base;
+    model_call *call = calls_start(x->inner, o, t, ev);
+    call_place at = calls_where(call);
+    if (at.life == 0) return call;
+    const replica *r = registry_get(x->w->g, at.replica_id);
+    sim_check(x->c, r && !r->dropped && r->life == at.life, "a replica was picked that is gone");
+    sim_check(x->c, r->state == REPLICA_READY && !r->silent, "a replica was picked that takes no calls");
+    sim_check(x->c, strcmp(r->model, o->model) == 0, "another model's replica was picked");
+    sim_check(x->c, !call_terms_avoids(t, at.life), "a life was picked that the call avoids");
+    sim_check(x->c, !*t->digest || strcmp(t->digest, at.digest) == 0, "another file was picked");
+    return call;
+}
+
+static void watch_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+{
+    calls_look(((watch *)base)->inner, o, t, ret);
+}
+
+static const Shoal__V1__ModelInfo *watch_info(calls *base, const char *model, bool *ret_known)
+{
+    return calls_info(((watch *)base)->inner, model, ret_known);
+}
+
+static void watch_free(calls *base)
+{
+    calls_free(((watch *)base)->inner);
+    free(base);
+}
+
+static calls *watch_new(sim_gateway *w, const sim_cluster *c)
+{
+    static const calls_ops OPS = {
+        .start = watch_start, .look = watch_look, .info = watch_info, .free = watch_free};
+    watch *x = calloc(1, sizeof *x);
+    *x = (watch){.base = {&OPS}, .inner = w->calls, .w = w, .c = c};
+    return &x->base;
+}
+
 /* As the gateway stacks them. */
 static void sim_gateway_open(sim_gateway *w, sim_cluster *c)
 {
@@ -651,6 +702,7 @@ static void sim_gateway_open(sim_gateway *w, sim_cluster *c)
     assert_int_equal(registry_new_with(&w->g, e, &how, NULL), 0);
     assert_int_equal(source_open(&w->members, w->g, "sim", NULL), 0);
     assert_int_equal(replica_calls_new(&w->calls, w->g, NULL), 0);
+    w->calls = watch_new(w, c);
     assert_int_equal(retry_calls_new(&w->calls, e, w->calls, NULL), 0);
     assert_int_equal(failover_calls_new(&w->calls, e, w->calls, &failover, NULL), 0);
     assert_int_equal(hedge_calls_new(&w->calls, e, w->calls, &hedge, NULL), 0);

@@ -298,34 +298,42 @@ static share share_a_second(story *t, unsigned n_replicas)
     return r;
 }
 
-/* Half of the machines come back at once, alike and unknown: they are used from the first second on, and none
+/* Half of n machines come back at once, alike and unknown: they are used from the first second on, and none
  * gets much more of it than one gets of any other second. */
-static void nobody_is_run_over_after_a_recovery(void **state)
+static void recover(int n)
 {
-    enum { N = 200 };
-    story t = {.n_requests = 60000, .seconds = 20};
+    story t = {.n_requests = 300 * (size_t)n, .seconds = 20};
     double before = 0, after = 0;
     log_setup(LOG_OFF, false);
-    story_open(&t, 3, &(sim_size){.n_nodes = N, .n_models = 1, .n_gateways = 2, .replicas_max = N});
-    for (int i = 0; i < N; i++) t.c.nodes[i].speed = 1;
+    story_open(&t, 3, &(sim_size){.n_nodes = n, .n_models = 1, .n_gateways = 2, .replicas_max = n});
+    for (int i = 0; i < n; i++) t.c.nodes[i].speed = 1;
     env_sim_run(t.c.world.time, 3000);
-    for (int i = 0; i < 5; i++) before = fmax(before, share_a_second(&t, N).peak);
+    for (int i = 0; i < 5; i++) before = fmax(before, share_a_second(&t, (unsigned)n).peak);
     sim_storm(&t.c, 2000);
     env_sim_run(t.c.world.time, 4500); /* booted, loaded, and connected again */
     for (int i = 0; i < 5; i++) {
-        share s = share_a_second(&t, N);
+        share s = share_a_second(&t, (unsigned)n);
         after = fmax(after, s.peak);
-        sim_check(&t.c, s.n > 2500, "there was no traffic");
-        sim_check(&t.c, s.n_used > N * 95 / 100, "those who came back get no calls");
+        sim_check(&t.c, s.n > 12 * (unsigned)n, "there was no traffic");
+        sim_check(&t.c, n <= ROUTER_EXACT || s.n_used >= (unsigned)n * 9 / 10,
+                  "those who came back get no calls");
     }
     print_message(
         "the most that one of %d got of a second's calls, over the mean: %.1f before half of them went, "
         "%.1f after they were back\n",
-        N, before, after);
-    sim_check(&t.c, after < 2 * before, "somebody was run over");
+        n, before, after);
+    sim_check(&t.c, after < 1.5 * before && (n <= ROUTER_EXACT || after < 5), "somebody was run over");
     env_sim_run(t.c.world.time, 60000);
     check_whole(&t);
+    sim_check(&t.c, t.n_refused == 0, "a queue was full");
     story_close(&t);
+}
+
+/* A few are all looked at for each call, and the fastest of the idle ones gets the most; of many some are. */
+static void nobody_is_run_over_after_a_recovery(void **state)
+{
+    recover(20);
+    recover(200);
 }
 
 /* ---- how work and memory grow ---------------------------------------------------------------------- */
