@@ -25,7 +25,7 @@ struct model_store {
     char *folder, *address;
     tls_context *tls;
     model_file wanted[MODEL_STORE_FILES_MAX];
-    size_t n_wanted;
+    size_t n_wanted, next; /* next: where to look first, so that one that fails keeps no other waiting */
     uv_timer_t again, slice;
     uint64_t again_ms, in_slice;
     /* the fetch that runs */
@@ -323,11 +323,13 @@ static void go_on(model_store *s)
 {
     char path[MODEL_STORE_PATH];
     if (s->busy || s->closing || !s->address) return;
-    for (size_t i = 0; i < s->n_wanted; i++)
-        if (!model_store_find(s, &s->wanted[i], path)) {
-            begin(s, &s->wanted[i]);
-            return;
-        }
+    for (size_t k = 0; k < s->n_wanted; k++) {
+        size_t i = (s->next + k) % s->n_wanted;
+        if (model_store_find(s, &s->wanted[i], path)) continue;
+        s->next = i + 1;
+        begin(s, &s->wanted[i]);
+        return;
+    }
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
