@@ -238,8 +238,11 @@ bool registry_all_ready(const registry *g)
 {
     for (const source *s = g->sources; s; s = s->next)
         if (!s->synced) return false;
-    for (size_t i = 0; i < g->n; i++)
-        if (g->contacts[i]->r.state != REPLICA_READY) return false;
+    for (size_t i = 0; i < g->n; i++) {
+        const replica *r = &g->contacts[i]->r;
+        bool ours = strcmp(r->source, "agent") == 0;
+        if (r->state != REPLICA_READY && (ours || registry_find(g, r->model)->n_ready == 0)) return false;
+    }
     return true;
 }
 

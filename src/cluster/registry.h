@@ -50,7 +50,9 @@ const replica_set *registry_model_at(const registry *g, size_t i);
 size_t registry_count_sources(const registry *g);
 const source *registry_source_at(const registry *g, size_t i);
 
-/* True when every source has synced and every replica is READY (the cluster's /readyz). */
+/* True when every source has synced, every replica that this machine's agent starts is READY, and so is at least
+ * one of every other model (the cluster's /readyz): another machine's death leaves a gateway ready that has
+ * somebody else to ask. */
 bool registry_all_ready(const registry *g);
 
 /* ---- listening ----------------------------------------------------------------------------------- */

@@ -322,6 +322,15 @@ static void registry_is_ready_when_all_sources_and_replicas_are(void **state)
     source_synced(other);
     assert_string_equal(source_trouble(other), "");
     assert_true(registry_all_ready(h.g));
+    member m = {.id = "m/1", .generation = 1, .model = "m", .address = "sim:nobody", .state = REPLICA_DOWN};
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    run(&h, 100);
+    assert_int_not_equal(registry_get(h.g, "m/1")->state, REPLICA_READY);
+    assert_true(registry_all_ready(h.g)); /* somebody else serves m */
+    m.id = "n/0", m.model = "n";
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    run(&h, 100);
+    assert_false(registry_all_ready(h.g)); /* and nobody n */
     source_close(other);
     house_close(&h);
 }
