@@ -59,6 +59,16 @@ static void put_one(gate *g, const char *node, const char *at, const Shoal__V1__
         LOG(LOG_ERROR, "gate", "replica_untold", LOG_S("replica", id), LOG_S("reason", err.message));
 }
 
+/* Once a machine has served a model, calls of it wait for one that comes back, and are not told that there is
+ * no such model. Names without end are not remembered. */
+static void remember(gate *g, const Shoal__V1__ReplicaReport *r)
+{
+    shoal_err err;
+    if (state_of(r->state) != REPLICA_READY || registry_count_models(g->registry) >= GATE_MODELS_MAX) return;
+    if (registry_declare(g->registry, r->model, &err) != 0)
+        LOG(LOG_ERROR, "gate", "model_untold", LOG_S("model", r->model), LOG_S("reason", err.message));
+}
+
 static bool has(const Shoal__V1__Replicas *all, const char *id)
 {
     for (size_t i = 0; all && i < all->n_replicas; i++)
@@ -70,8 +80,11 @@ void gate_replicas_tell(gate *g, const roster_entry *e, const char *from)
 {
     char at[REACH_ADDRESS_SIZE];
     if (!g->members || !g->far || !e->replicas || !address_of(at, sizeof at, e->facts->address, from)) return;
-    for (size_t i = 0; i < e->replicas->n_replicas; i++)
-        if (!e->replicas->replicas[i]->standby) put_one(g, e->name, at, e->replicas->replicas[i]);
+    for (size_t i = 0; i < e->replicas->n_replicas; i++) {
+        const Shoal__V1__ReplicaReport *r = e->replicas->replicas[i];
+        if (!r->standby) put_one(g, e->name, at, r);
+        if (!r->standby) remember(g, r);
+    }
 }
 
 void gate_replicas_drop(gate *g, const char *node, const Shoal__V1__Replicas *was,

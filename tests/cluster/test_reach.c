@@ -56,7 +56,7 @@ static void report(void *user, Shoal__V1__AgentMessage *m)
         s->reports[i].id = ids[i];
         s->reports[i].model = models[i];
         s->reports[i].generation = 5;
-        s->reports[i].state = i == 2 ? "failed" : "starting";
+        s->reports[i].state = i == 2 ? "failed" : i == 1 ? "ready" : "starting";
         s->list[i] = &s->reports[i];
     }
     s->all.replicas = s->list;
@@ -105,6 +105,10 @@ static void replicas_come_change_and_go_with_their_machine(void **state)
     assert_non_null(registry_get(members, "pi/m/0"));
     up_stop(&one.up);
     TURN_UNTIL(!registry_get(members, "pi/m/0") && !registry_node(members, "pi"));
+    /* One that was served is waited for; one that never was is not known. */
+    assert_non_null(registry_find(members, "m"));
+    assert_int_equal(registry_find(members, "m")->n, 0);
+    assert_null(registry_find(members, "other"));
 
     gate_close(second, world_closed, &closed);
     registry_free(members); /* the gate has left it already */

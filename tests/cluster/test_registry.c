@@ -89,7 +89,7 @@ static void registry_believes_no_nonsense_of_a_worker(void **state)
     house h;
     house_open(&h);
     for (int how = 0; how < 4; how++) {
-        char id[8], address[8];
+        char id[16], address[16];
         snprintf(id, sizeof id, "m/%d", how);
         snprintf(address, sizeof address, "sim:%d", how);
         replica *r = put(&h, id, 1, address);
