@@ -44,6 +44,7 @@ enum {
 typedef struct sim_size {
     int n_nodes, n_models, n_gateways;
     int replicas_max; /* of the model that is asked most; 0: by the machines there are */
+    const char *form; /* the variable that runs one seed of this size; NULL: SHOAL_SIM_SEED */
 } sim_size;
 
 typedef struct sim_cluster sim_cluster;
@@ -119,8 +120,8 @@ static uint64_t sim_draw(sim_cluster *c, uint64_t below)
 static void sim_check(const sim_cluster *c, bool ok, const char *what)
 {
     if (!ok)
-        fail_msg("%s (rerun: SHOAL_SIM_SEED=%llu build/tests/calls_test_simulation)", what,
-                 (unsigned long long)c->seed);
+        fail_msg("%s (rerun: %s=%llu build/tests/calls_test_simulation)", what,
+                 c->size.form ? c->size.form : "SHOAL_SIM_SEED", (unsigned long long)c->seed);
 }
 
 /* ---- what lives ---------------------------------------------------------------------------------- */
