@@ -745,7 +745,7 @@ static void sim_model_open(sim_model *m, placement_model *want, sim_cluster *c, 
                      .fixed_ms = 2 + (double)sim_draw(c, 20),
                      .token_ms = 0.5 + (double)sim_draw(c, 20) / 4};
     snprintf(m->name, sizeof m->name, "m%d", i);
-    snprintf(m->digest, sizeof m->digest, "digest-%d", i);
+    snprintf(m->digest, sizeof m->digest, "d%d", i);
     *want = (placement_model){.name = m->name,
                               .n_replicas = n > 2 ? (unsigned)n : 2,
                               .memory_bytes = SIM_GB + sim_draw(c, 3) * SIM_GB / 4};
