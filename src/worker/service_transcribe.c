@@ -341,7 +341,7 @@ static void transcribe_message(void *user, grpc_call *c, const uint8_t *msg, siz
     if (rc == 0) rc = check((Shoal__V1__TranscribeRequest *)m, &err);
     if (rc == 0) rc = collect(j, (Shoal__V1__TranscribeRequest *)m, &err);
     if (rc == SHOAL_ENOMEM) err_nomem(&err);
-    if (m && m != &j->request->base) protobuf_c_message_free_unpacked(m, NULL);
+    if (m && m != (ProtobufCMessage *)j->request) protobuf_c_message_free_unpacked(m, NULL);
     if (rc != 0) refuse(j, &err);
 }
 
