@@ -43,7 +43,7 @@ c_tests() {
 }
 # Layers without threads have nothing for ThreadSanitizer to see; `tests/run.sh tsan` runs them all the same.
 beside_tsan() { [ "$1" = tsan ] && [ "$preset" != tsan ]; }
-threaded='^(compute|infer|speech|worker|wire|cluster|gateway|cli)_'
+threaded='^(compute|infer|speech|worker|wire|cluster|discovery|join|calls|process|gateway|cli)_'
 
 list_programs() {
     for p in "${presets[@]}"; do

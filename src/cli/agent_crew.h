@@ -16,7 +16,7 @@
 
 #include <uv.h>
 
-#include "cluster/attach.h"
+#include "join/attach.h"
 #include "shoal/v1/cluster.pb-c.h"
 
 typedef struct crew crew;

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "gateway/config.h"
-#include "gateway/pipeline.h"
+#include "config/config.h"
+#include "pipeline/pipeline.h"
 
 struct cli_home {
     char *path;

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/cli_home.h"
-#include "gateway/config.h"
+#include "config/config.h"
 
 /* ---- where --------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "cli/cli.h"
 #include "cli/serve_models.h"
-#include "gateway/config_nodes.h"
+#include "config/config_nodes.h"
 
 /* All that the plan is made of. */
 typedef struct planning {

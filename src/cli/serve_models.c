@@ -13,7 +13,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "gateway/config_fit.h"
+#include "config/config_fit.h"
 #include "infer/intake.h"
 #include "model/model.h"
 #include "model/adapter.h"

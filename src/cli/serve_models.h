@@ -3,8 +3,8 @@
 #ifndef CLI_SERVE_MODELS_H
 #define CLI_SERVE_MODELS_H
 
-#include "cluster/agent.h"
-#include "gateway/config.h"
+#include "join/agent.h"
+#include "config/config.h"
 
 /* One worker_spec a model, in the configuration's order. A model without a path is looked up in the manifest,
  * never in the working directory. Errors name file, line and field. Free with serve_models_free. */

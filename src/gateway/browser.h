@@ -14,8 +14,8 @@
 
 #include <stdbool.h>
 
-#include "gateway/config.h"
-#include "gateway/api_error.h"
+#include "config/config.h"
+#include "api/api_error.h"
 
 /* Of a request; NULL where it has none. */
 typedef struct browser_facts {

@@ -2,7 +2,7 @@
 #ifndef GATEWAY_DETECT_H
 #define GATEWAY_DETECT_H
 
-#include "gateway/detect_parse.h"
+#include "api/detect_parse.h"
 #include "gateway/request.h"
 
 /* Answers rq now or later; it is not to be touched afterwards. Loop thread. */

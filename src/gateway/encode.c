@@ -6,8 +6,8 @@
 
 #include "base/sha256.h"
 #include "gateway/choose.h"
-#include "gateway/encode_bytes.h"
-#include "gateway/encode_put.h"
+#include "api/encode_bytes.h"
+#include "api/encode_put.h"
 #include "gateway/shared.h"
 
 typedef struct encode_job { /* dies with the request */

@@ -7,7 +7,7 @@
 #include "gateway/encode.h"
 #include "gateway/generate.h"
 #include "gateway/overview.h"
-#include "gateway/process.h"
+#include "process/process.h"
 #include "gateway/status.h"
 #include "gateway/transcribe.h"
 

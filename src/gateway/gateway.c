@@ -16,8 +16,8 @@
 #include "gateway/browser.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
-#include "gateway/pipeline.h"
-#include "gateway/process.h"
+#include "pipeline/pipeline.h"
+#include "process/process.h"
 #include "gateway/watch.h"
 
 /* ---- admission ----------------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
 
 #include "base/err.h"
 #include "cluster/registry.h"
-#include "cluster/gate.h"
-#include "gateway/config.h"
+#include "join/gate.h"
+#include "config/config.h"
 
 typedef struct gateway gateway;
 

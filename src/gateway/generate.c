@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/sha256.h"
-#include "gateway/answer.h"
+#include "api/answer.h"
 #include "gateway/choose.h"
-#include "gateway/openai.h"
+#include "api/openai.h"
 #include "gateway/shared.h"
 #include "gateway/stream.h"
 

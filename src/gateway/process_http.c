@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/sha256.h"
-#include "gateway/multipart.h"
-#include "gateway/process.h"
+#include "api/multipart.h"
+#include "process/process.h"
 #include "gateway/shared.h"
 #include "router/cache_key.h"
 

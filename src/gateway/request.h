@@ -21,9 +21,9 @@
 
 #include "base/buf.h"
 #include "calls/calls.h"
-#include "gateway/config.h"
-#include "gateway/degraded.h"
-#include "gateway/api_error.h"
+#include "config/config.h"
+#include "api/degraded.h"
+#include "api/api_error.h"
 #include "gateway/metrics.h"
 #include "wire/http.h"
 

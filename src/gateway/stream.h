@@ -15,7 +15,7 @@
 #ifndef GATEWAY_STREAM_H
 #define GATEWAY_STREAM_H
 
-#include "gateway/answer.h"
+#include "api/answer.h"
 #include "gateway/request.h"
 
 typedef struct stream {

@@ -19,8 +19,8 @@
 #include "base/json.h"
 #include "gateway/choose.h"
 #include "gateway/shared.h"
-#include "gateway/transcribe_parse.h"
-#include "gateway/upload.h"
+#include "api/transcribe_parse.h"
+#include "api/upload.h"
 
 typedef struct transcribe_job { /* dies with the request */
     shared_job shared;          /* first: shared.h takes the job by it */

@@ -2,7 +2,7 @@
 #ifndef LAB_SCENARIO_SCHEMA_H
 #define LAB_SCENARIO_SCHEMA_H
 
-#include "gateway/config_schema.h"
+#include "config/config_schema.h"
 #include "lab/scenario.h"
 
 extern const config_record scenario_schema; /* the whole file; fills a lab_scenario */

@@ -10,7 +10,7 @@
 
 #include "gateway/auth.h"
 #include "base/sha256.h"
-#include "gateway/api_error.h"
+#include "api/api_error.h"
 #include "gateway/metrics.h"
 
 static void metrics_name_each_family_once(void **state)

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "gateway/answer.h"
-#include "gateway/fields.h"
+#include "api/answer.h"
+#include "api/fields.h"
 
 #define BODY                                                                                           \
     "{\"model\":\"m\",\"stream\":true,\"logprobs\":true,\"messages\":[{\"role\":\"user\",\"content\":" \

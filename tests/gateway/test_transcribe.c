@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "gateway/browser.h"
-#include "gateway/detect_parse.h"
+#include "api/detect_parse.h"
 #include "gateway/endpoint.h"
-#include "gateway/multipart.h"
-#include "gateway/transcribe_parse.h"
+#include "api/multipart.h"
+#include "api/transcribe_parse.h"
 
 #define FORM        "multipart/form-data; boundary=B"
 #define FIELD(name) "--B\r\nContent-Disposition: form-data; name=\"" name "\"\r\n\r\n"

@@ -1,0 +1,15 @@
+/* answer_impl.h: single chunks of a stream, for the files that write an answer; see answer.h. */
+#ifndef API_ANSWER_IMPL_H
+#define API_ANSWER_IMPL_H
+
+#include "api/answer.h"
+
+/* parts hold n_logprobs tokens; NULL: none. */
+void answer_put_text_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n,
+                           const buf *parts, size_t n_logprobs);
+void answer_put_reasoning_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n);
+/* name NULL: a further piece of the arguments. */
+void answer_put_call_chunk(buf *out, const answer_form *f, size_t k, size_t index, const char *name,
+                           const char *arguments, size_t n);
+
+#endif

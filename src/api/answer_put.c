@@ -1,0 +1,281 @@
+/* answer_put.c: a reply as OpenAI's object and as its stream of chunks (forms: the OpenAI API reference); see
+ * answer.h. Written straight into a buf. The id of a tool call follows from salt, choice and index: nothing
+ * is kept for it. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "api/answer_impl.h"
+#include "api/logprobs.h"
+
+void answer_form_init(answer_form *f, const gen_spec *s, const char *digest)
+{
+    uint8_t nonce[STREAM_NONCE_BYTES];
+    rng_bytes(nonce, sizeof nonce);
+    *f = (answer_form){
+        .chat = s->chat, .texts = s->texts, .include_usage = s->include_usage, .model = s->model};
+    answer_form_name(f, nonce, (int64_t)time(NULL));
+    answer_form_digest(f, digest);
+}
+
+void answer_form_digest(answer_form *f, const char *digest)
+{
+    snprintf(f->fingerprint, sizeof f->fingerprint, "fp_%.12s", digest ? digest : "");
+}
+
+void answer_form_name(answer_form *f, const uint8_t nonce[STREAM_NONCE_BYTES], int64_t created)
+{
+    uint64_t r;
+    memcpy(&r, nonce, sizeof r);
+    int n = snprintf(f->id, sizeof f->id, "%s-", f->chat ? "chatcmpl" : "cmpl");
+    for (int i = 0; i < STREAM_NONCE_BYTES; i++, n += 2)
+        snprintf(f->id + n, sizeof f->id - (size_t)n, "%02x", nonce[i]);
+    f->salt = rng_mix(r);
+    f->created = created;
+}
+
+/* {"id":...,"system_fingerprint":...,"choices":[ */
+static void put_head(buf *out, const answer_form *f, const char *object)
+{
+    buf_printf(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", f->id, object,
+               (long long)f->created);
+    json_put_string(out, f->model, strlen(f->model));
+    buf_printf(out, ",\"system_fingerprint\":\"%s\",\"choices\":[", f->fingerprint);
+}
+
+static void put_usage(buf *out, const gen_answer *a)
+{
+    buf_printf(out,
+               "\"usage\":{\"prompt_tokens\":%llu,\"completion_tokens\":%llu,\"total_tokens\":%llu,"
+               "\"prompt_tokens_details\":{\"cached_tokens\":%llu}",
+               (unsigned long long)a->n_prompt, (unsigned long long)a->n_generated,
+               (unsigned long long)(a->n_prompt + a->n_generated), (unsigned long long)a->n_cached);
+    if (a->n_reasoning > 0)
+        buf_printf(out, ",\"completion_tokens_details\":{\"reasoning_tokens\":%llu}",
+                   (unsigned long long)a->n_reasoning);
+    buf_putc(out, '}');
+}
+
+static void put_buf_string(buf *out, const buf *b)
+{
+    out->failed |= b->failed;
+    json_put_string(out, b->data ? b->data : "", b->len);
+}
+
+static void put_call_id(buf *out, const answer_form *f, size_t k, size_t index)
+{
+    uint64_t x = rng_mix(f->salt + (uint64_t)k * ANSWER_CALLS_MAX + index);
+    buf_printf(out, "\"id\":\"call_%016llx%08x\",\"type\":\"function\"", (unsigned long long)x,
+               (unsigned)rng_mix(x));
+}
+
+/* ---- whole --------------------------------------------------------------------------------------- */
+
+static void put_calls(buf *out, const answer_form *f, const gen_choice *c, size_t k)
+{
+    if (c->n_calls == 0) return;
+    buf_puts(out, ",\"tool_calls\":[");
+    for (size_t i = 0; i < c->n_calls; i++) {
+        buf_puts(out, i ? ",{" : "{");
+        put_call_id(out, f, k, i);
+        buf_puts(out, ",\"function\":{\"name\":");
+        put_buf_string(out, &c->calls[i].name);
+        buf_puts(out, ",\"arguments\":");
+        put_buf_string(out, &c->calls[i].arguments);
+        buf_puts(out, "}}");
+    }
+    buf_putc(out, ']');
+}
+
+static void put_choice(buf *out, const answer_form *f, const gen_choice *c, size_t k)
+{
+    buf_printf(out, "%s{\"index\":%zu,", k ? "," : "", k);
+    if (!f->chat) {
+        buf_puts(out, "\"text\":");
+        put_buf_string(out, &c->text);
+    } else {
+        buf_puts(out, "\"message\":{\"role\":\"assistant\",\"content\":");
+        if (c->text.len == 0 && c->n_calls > 0)
+            buf_puts(out, "null");
+        else
+            put_buf_string(out, &c->text);
+        if (c->reasoning.len > 0 || c->reasoning.failed) {
+            buf_puts(out, ",\"reasoning_content\":");
+            put_buf_string(out, &c->reasoning);
+        }
+        put_calls(out, f, c, k);
+        buf_puts(out, ",\"refusal\":null}");
+    }
+    buf_puts(out, ",\"logprobs\":");
+    logprobs_put(out, f->chat, c->logprobs);
+    buf_printf(out, ",\"finish_reason\":\"%s\"}", c->finish);
+}
+
+/* A list of texts, one for each that came in. */
+static void put_texts(buf *out, const answer_form *f, const gen_answer *a)
+{
+    buf_printf(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", f->id, f->texts,
+               (long long)f->created);
+    json_put_string(out, f->model, strlen(f->model));
+    buf_puts(out, ",\"data\":[");
+    for (size_t k = 0; k < a->n; k++) {
+        buf_printf(out, "%s{\"index\":%zu,\"text\":", k ? "," : "", k);
+        put_buf_string(out, &a->choices[k].text);
+        buf_printf(out, ",\"finish_reason\":\"%s\"}", a->choices[k].finish);
+    }
+    buf_puts(out, "],");
+    put_usage(out, a);
+    buf_putc(out, '}');
+}
+
+void answer_put(buf *out, const answer_form *f, const gen_answer *a)
+{
+    if (f->texts) {
+        put_texts(out, f, a);
+        return;
+    }
+    put_head(out, f, f->chat ? "chat.completion" : "text_completion");
+    for (size_t k = 0; k < a->n; k++) put_choice(out, f, &a->choices[k], k);
+    buf_puts(out, "],");
+    put_usage(out, a);
+    buf_putc(out, '}');
+}
+
+/* ---- streamed ------------------------------------------------------------------------------------ */
+
+/* The id says what has been sent once this event is. */
+static void event_begin(buf *out, const answer_form *f)
+{
+    if (f->events && !f->events->untold) {
+        buf_puts(out, "id: ");
+        stream_id_put(out, f->events);
+        buf_putc(out, '\n');
+    }
+    buf_puts(out, "data: ");
+}
+
+static void mark_text(const answer_form *f, size_t k, mark_part part, const char *s, size_t n)
+{
+    if (f->events) stream_mark_text(&f->events->marks[k], part, s, n);
+}
+
+static void chunk_begin(buf *out, const answer_form *f, size_t k)
+{
+    event_begin(out, f);
+    put_head(out, f, f->chat ? "chat.completion.chunk" : "text_completion");
+    buf_printf(out, "{\"index\":%zu,", k);
+}
+
+/* parts NULL: no log-probabilities. finish NULL: not yet. */
+static void chunk_end(buf *out, const answer_form *f, const buf *parts, const char *finish)
+{
+    static const buf NONE[ANSWER_LOGPROB_PARTS];
+    buf_puts(out, ",\"logprobs\":");
+    logprobs_put(out, f->chat, parts ? parts : NONE);
+    if (finish)
+        buf_printf(out, ",\"finish_reason\":\"%s\"}]", finish);
+    else
+        buf_puts(out, ",\"finish_reason\":null}]");
+    if (f->degraded && *f->degraded->wanted && (finish || !f->degraded->told)) {
+        buf_putc(out, ',');
+        degraded_put(out, f->degraded);
+        f->degraded->told = true;
+    }
+    buf_puts(out, f->include_usage ? ",\"usage\":null}\n\n" : "}\n\n");
+}
+
+void answer_put_role(buf *out, const answer_form *f, gen_answer *a, size_t k)
+{
+    if (a->choices[k].role_sent) return;
+    a->choices[k].role_sent = true;
+    if (!f->chat) return;
+    if (f->events) f->events->marks[k].begun = true;
+    chunk_begin(out, f, k);
+    buf_puts(out, "\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null}");
+    chunk_end(out, f, NULL, NULL);
+}
+
+void answer_put_text_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n,
+                           const buf *parts, size_t n_logprobs)
+{
+    mark_text(f, k, MARK_TEXT, text, n);
+    if (f->events) f->events->marks[k].n_logprobs += (uint32_t)n_logprobs;
+    chunk_begin(out, f, k);
+    buf_puts(out, f->chat ? "\"delta\":{\"content\":" : "\"text\":");
+    json_put_string(out, text, n);
+    if (f->chat) buf_putc(out, '}');
+    chunk_end(out, f, parts, NULL);
+}
+
+void answer_put_reasoning_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n)
+{
+    if (n == 0 || !f->chat) return;
+    mark_text(f, k, MARK_REASONING, text, n);
+    chunk_begin(out, f, k);
+    buf_puts(out, "\"delta\":{\"reasoning_content\":");
+    json_put_string(out, text, n);
+    buf_putc(out, '}');
+    chunk_end(out, f, NULL, NULL);
+}
+
+void answer_put_call_chunk(buf *out, const answer_form *f, size_t k, size_t index, const char *name,
+                           const char *arguments, size_t n)
+{
+    if (name) mark_text(f, k, MARK_CALLS, name, strlen(name));
+    mark_text(f, k, MARK_CALLS, arguments, n);
+    chunk_begin(out, f, k);
+    buf_printf(out, "\"delta\":{\"tool_calls\":[{\"index\":%zu,", index);
+    if (name) {
+        put_call_id(out, f, k, index);
+        buf_puts(out, ",\"function\":{\"name\":");
+        json_put_string(out, name, strlen(name));
+        buf_puts(out, ",\"arguments\":");
+    } else {
+        buf_puts(out, "\"function\":{\"arguments\":");
+    }
+    json_put_string(out, arguments, n);
+    buf_puts(out, "}}]}");
+    chunk_end(out, f, NULL, NULL);
+}
+
+void answer_put_delta(buf *out, const answer_form *f, gen_answer *a, const gen_spec *s, size_t k,
+                      const Shoal__V1__Delta *d)
+{
+    const char *text = d->text ? d->text : "";
+    answer_put_role(out, f, a, k);
+    if (d->reasoning) answer_put_reasoning_chunk(out, f, k, d->reasoning, strlen(d->reasoning));
+    if (*text || d->n_logprobs) {
+        buf parts[ANSWER_LOGPROB_PARTS] = {{0}};
+        if (d->n_logprobs) logprobs_add(parts, s->chat, d, a->choices[k].offset - logprobs_bytes(d));
+        answer_put_text_chunk(out, f, k, text, strlen(text), parts, d->n_logprobs);
+        for (int i = 0; i < ANSWER_LOGPROB_PARTS; i++) buf_done(&parts[i]);
+    }
+    for (size_t i = 0; i < d->n_tool_calls; i++) {
+        const Shoal__V1__ToolCallDelta *t = d->tool_calls[i];
+        const char *args = t->arguments ? t->arguments : "";
+        answer_put_call_chunk(out, f, k, t->index, t->name && *t->name ? t->name : NULL, args, strlen(args));
+    }
+}
+
+void answer_put_finish(buf *out, const answer_form *f, gen_answer *a, size_t k)
+{
+    if (f->events) f->events->marks[k].finished = true;
+    chunk_begin(out, f, k);
+    buf_puts(out, f->chat ? "\"delta\":{}" : "\"text\":\"\"");
+    chunk_end(out, f, NULL, a->choices[k].finish);
+}
+
+void answer_put_end(buf *out, const answer_form *f, const gen_answer *a)
+{
+    if (f->include_usage) {
+        if (f->events) f->events->usage_sent = true;
+        event_begin(out, f);
+        put_head(out, f, f->chat ? "chat.completion.chunk" : "text_completion");
+        buf_puts(out, "],");
+        put_usage(out, a);
+        buf_puts(out, "}\n\n");
+    }
+    buf_puts(out, ANSWER_DONE);
+}

@@ -1,0 +1,170 @@
+/* encode_parse.c: bodies of the encoder endpoints, checked field by field. Texts stay in the parsed JSON and
+ * are lent to protobuf-c from there. */
+#include "api/encode_parse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sha256.h"
+#include "api/encode_bytes.h"
+#include "api/fields.h"
+#include "router/cache_key.h"
+
+void encode_spec_done(encode_spec *s)
+{
+    free(s->inputs);
+    free(s->input_list);
+    json_decref(s->root);
+    buf_done(&s->bytes);
+    *s = (encode_spec){0};
+}
+
+static int bad_document(api_error *e, size_t i)
+{
+    return api_error_bad(e, "documents", "documents[%zu]: must be text without NUL characters, not empty", i);
+}
+
+/* The query goes with every document as a pair. */
+static int read_documents(encode_spec *s, api_error *e)
+{
+    const char *query = fields_text(fields_get(s->root, "query"));
+    const json_t *v = fields_get(s->root, "documents");
+    if (!query || !*query)
+        return api_error_bad(e, "query", "\"query\" must be text without NUL characters, not empty");
+    s->n_inputs = json_array_size(v);
+    if (s->n_inputs == 0 || s->n_inputs > ENCODE_DOCUMENTS_MAX)
+        return api_error_bad(e, "documents", "\"documents\" must be an array of 1 to %d texts",
+                             ENCODE_DOCUMENTS_MAX);
+    s->inputs = calloc(s->n_inputs, sizeof *s->inputs);
+    s->input_list = calloc(s->n_inputs, sizeof *s->input_list);
+    if (!s->inputs || !s->input_list) return api_error_nomem(e);
+    for (size_t i = 0; i < s->n_inputs; i++) {
+        const json_t *d = json_array_get(v, i);
+        const char *text = fields_text(json_is_object(d) ? fields_get(d, "text") : d);
+        if (!text || !*text) return bad_document(e, i);
+        s->inputs[i] = (Shoal__V1__TextInput)SHOAL__V1__TEXT_INPUT__INIT;
+        s->inputs[i].text = (char *)query;
+        s->inputs[i].pair = (char *)text;
+        s->inputs[i].has_pair = 1;
+        s->input_list[i] = &s->inputs[i];
+    }
+    return 0;
+}
+
+static int bad_input(api_error *e, size_t i)
+{
+    return api_error_bad(e, "input", "input[%zu]: must be text without NUL characters, not empty", i);
+}
+
+/* "text", or {"text": ..., "pair": ...} where the endpoint takes pairs. */
+static int read_one(encode_spec *s, const json_t *v, size_t i, api_error *e)
+{
+    Shoal__V1__TextInput *in = &s->inputs[i];
+    *in = (Shoal__V1__TextInput)SHOAL__V1__TEXT_INPUT__INIT;
+    s->input_list[i] = in;
+    const json_t *pair = json_is_object(v) && s->kind == ENCODE_CLASSIFY ? fields_get(v, "pair") : NULL;
+    const json_t *text = json_is_object(v) && s->kind == ENCODE_CLASSIFY ? fields_get(v, "text") : v;
+    if (json_is_integer(text) || json_is_array(text))
+        return api_error_bad(e, "input", "\"input\" must be text: token ids are not taken here");
+    in->text = (char *)fields_text(text);
+    if (!in->text || !*in->text) return bad_input(e, i);
+    if (!pair) return 0;
+    in->pair = (char *)fields_text(pair);
+    in->has_pair = 1;
+    return in->pair ? 0 : api_error_bad(e, "pair", "input[%zu].pair: must be text without NUL characters", i);
+}
+
+/* A top-level "pair" goes with every input that has none of its own. */
+static int read_pair(encode_spec *s, api_error *e)
+{
+    const char *pair = NULL;
+    int rc = s->kind == ENCODE_CLASSIFY ? fields_str(s->root, "pair", &pair, e) : 0;
+    for (size_t i = 0; rc == 0 && pair && i < s->n_inputs; i++) {
+        if (s->inputs[i].has_pair) continue;
+        s->inputs[i].pair = (char *)pair;
+        s->inputs[i].has_pair = 1;
+    }
+    return rc;
+}
+
+static int read_inputs(encode_spec *s, api_error *e)
+{
+    const json_t *v = fields_get(s->root, "input");
+    if (!v && s->kind != ENCODE_EMBED) v = fields_get(s->root, "text");
+    if (!v) return api_error_bad(e, "input", "\"input\" must be text or an array of texts");
+    bool many = json_is_array(v);
+    s->n_inputs = many ? json_array_size(v) : 1;
+    if (s->n_inputs == 0 || s->n_inputs > ENCODE_INPUTS_MAX)
+        return api_error_bad(e, "input", "\"input\" has %zu texts, must be 1 to %d", s->n_inputs,
+                             ENCODE_INPUTS_MAX);
+    s->inputs = calloc(s->n_inputs, sizeof *s->inputs);
+    s->input_list = calloc(s->n_inputs, sizeof *s->input_list);
+    if (!s->inputs || !s->input_list) return api_error_nomem(e);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < s->n_inputs; i++)
+        rc = read_one(s, many ? json_array_get(v, i) : v, i, e);
+    return rc == 0 ? read_pair(s, e) : rc;
+}
+
+static int read_options(encode_spec *s, api_error *e)
+{
+    const char *format = NULL;
+    int rc = fields_str(s->root, "model", &s->model, e);
+    if (rc == 0 && (s->kind == ENCODE_CLASSIFY || s->kind == ENCODE_IMAGE))
+        rc = fields_int(s->root, "top_k", 1, 100000, &s->top_k, e);
+    if (rc == 0 && s->kind == ENCODE_FILL)
+        rc = fields_int(s->root, "top_k", 1, ENCODE_GUESSES_MAX, &s->top_k, e);
+    if (rc == 0 && s->kind == ENCODE_RERANK) {
+        rc = fields_int(s->root, "top_n", 1, 100000, &s->top_k, e);
+        if (rc == 0) rc = fields_bool(s->root, "return_documents", &s->documents, e);
+    }
+    if (rc != 0 || s->kind != ENCODE_EMBED) return rc;
+    if (!s->model) return api_error_bad(e, "model", "\"model\" must name a model");
+    rc = fields_str(s->root, "encoding_format", &format, e);
+    if (rc == 0) rc = fields_int(s->root, "dimensions", 1, 1000000, &s->dimensions, e);
+    if (rc != 0 || !format || strcmp(format, "float") == 0) return rc;
+    s->base64 = strcmp(format, "base64") == 0;
+    return s->base64 ? 0 : api_error_bad(e, "encoding_format", "\"encoding_format\" must be float or base64");
+}
+
+static int read_asked(encode_spec *s, api_error *e)
+{
+    switch (s->kind) {
+    case ENCODE_RERANK: return read_documents(s, e);
+    case ENCODE_SCORE: s->n_inputs = 1; return encode_bytes_score(s, e);
+    case ENCODE_IMAGE: s->n_inputs = 1; return encode_bytes_image(s, e);
+    default: return read_inputs(s, e);
+    }
+}
+
+int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size_t len, api_error *e)
+{
+    encode_spec s = {.kind = kind};
+    int rc = fields_parse(&s.root, body, len, e);
+    if (rc == 0) rc = read_options(&s, e);
+    if (rc == 0) rc = read_asked(&s, e);
+    if (rc == 0)
+        *ret = s;
+    else
+        encode_spec_done(&s);
+    return rc;
+}
+
+bool encode_spec_key(const encode_spec *s, const char *digest, const char *adapter_digest, sha256_digest *ret)
+{
+    static const char *const KINDS[] = {"embeddings", "classify", "tag",      "rerank",
+                                        "score",      "image",    "fill-mask"};
+    cache_key *k = cache_key_new(KINDS[s->kind]);
+    cache_key_str(k, "model", s->model); /* the answer's body names it */
+    cache_key_str(k, "digest", digest);
+    cache_key_str(k, "adapter", adapter_digest);
+    cache_key_bytes(k, "bytes", s->bytes.data, s->bytes.len);
+    for (size_t i = 0; s->inputs && i < s->n_inputs; i++) {
+        cache_key_str(k, "text", s->inputs[i].text);
+        cache_key_str(k, "pair", s->inputs[i].has_pair ? s->inputs[i].pair : NULL);
+    }
+    cache_key_int(k, "base64", s->base64);
+    cache_key_int(k, "top_k", s->top_k);
+    cache_key_int(k, "documents", s->documents);
+    return cache_key_end(k, ret);
+}

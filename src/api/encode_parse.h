@@ -1,0 +1,47 @@
+/* encode_parse.h: requests of the encoder endpoints as checked structs. Pure. */
+#ifndef API_ENCODE_PARSE_H
+#define API_ENCODE_PARSE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/sha256.h"
+#include "api/api_error.h"
+#include "shoal/v1/worker.pb-c.h"
+
+#define ENCODE_INPUTS_MAX    256
+#define ENCODE_DOCUMENTS_MAX 1000 /* of one rerank request */
+#define ENCODE_GUESSES_MAX   100  /* words for one gap */
+
+typedef enum encode_kind {
+    ENCODE_EMBED,
+    ENCODE_CLASSIFY,
+    ENCODE_TAG,
+    ENCODE_RERANK,
+    ENCODE_SCORE,
+    ENCODE_IMAGE,
+    ENCODE_FILL
+} encode_kind;
+
+typedef struct encode_spec {
+    encode_kind kind;
+    json_t *root;                               /* owned; all strings belong to it */
+    const char *model;                          /* NULL: the only one with the task */
+    Shoal__V1__TextInput *inputs, **input_list; /* owned; the list as protobuf-c wants it */
+    size_t n_inputs;                            /* answers that the worker owes */
+    buf bytes;                                  /* owned; score: the CSV; image: the file */
+    bool base64;                                /* embeddings as little-endian float32 in base64 */
+    int64_t dimensions;                         /* 0: not given */
+    int64_t top_k;  /* labels (rerank: documents) in the answer, 0: all; fill-mask: words, 0: five */
+    bool documents; /* rerank: the answer holds the documents, too */
+} encode_spec;
+
+/* 0 and *ret (encode_spec_done), or an HTTP status with *e filled and *ret untouched. */
+int encode_spec_parse(encode_spec *ret, encode_kind kind, const char *body, size_t len, api_error *e);
+void encode_spec_done(encode_spec *s); /* accepts a zeroed one */
+/* The cache key for the model file of that digest; false when memory ran out: not to be cached. */
+bool encode_spec_key(const encode_spec *s, const char *digest, const char *adapter_digest,
+                     sha256_digest *ret);
+
+#endif

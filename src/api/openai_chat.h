@@ -1,0 +1,13 @@
+/* openai_chat.h: the parts of a chat request that only chat has: messages, tools, response format. */
+#ifndef API_OPENAI_CHAT_H
+#define API_OPENAI_CHAT_H
+
+#include "api/openai.h"
+
+/* Each reads its fields of s->root into s; 0 or the HTTP status in *e. */
+int openai_read_messages(gen_spec *s, api_error *e);
+int openai_read_tools(gen_spec *s, api_error *e);
+int openai_read_template(gen_spec *s, api_error *e); /* chat_template_kwargs, reasoning_effort */
+int openai_read_format(gen_spec *s, api_error *e);
+
+#endif

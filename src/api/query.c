@@ -1,0 +1,39 @@
+/* query.c: percent-encoding undone (RFC 3986, section 2.1; a plus is a space, as forms have it). */
+#include "api/query.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+
+static int hex_of(char c)
+{
+    const char *at = c ? strchr("0123456789abcdef", c | 0x20) : NULL;
+    return at ? (int)(at - "0123456789abcdef") : -1;
+}
+
+int query_value(const char *query, const char *name, char **ret, api_error *e)
+{
+    size_t n = strlen(name);
+    const char *at = query;
+    while (at && !(strncmp(at, name, n) == 0 && at[n] == '=')) at = (at = strchr(at, '&')) ? at + 1 : NULL;
+    *ret = NULL;
+    if (!at) return 0;
+    at += n + 1;
+    buf out = {0};
+    for (const char *end = at + strcspn(at, "&"); at < end; at++) {
+        int high = *at == '%' ? hex_of(at[1]) : -1, low = high >= 0 ? hex_of(at[2]) : -1;
+        int c = low >= 0 ? high << 4 | low : *at == '+' ? ' ' : (uint8_t)*at;
+        if (low >= 0) at += 2;
+        buf_putc(&out, c ? (char)c : '?');
+    }
+    bool ok = !out.failed && buf_reserve(&out, 0) == 0;
+    if (ok && !utf8_valid(out.data ? out.data : "", out.len, NULL)) {
+        buf_done(&out);
+        return api_error_bad(e, name, "?%s= must be UTF-8", name);
+    }
+    *ret = ok ? buf_take(&out) : NULL;
+    buf_done(&out);
+    return *ret ? 0 : api_error_nomem(e);
+}

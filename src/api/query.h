@@ -1,0 +1,11 @@
+/* query.h: values of a URL's query: "model=a&prompt=two+words". */
+#ifndef API_QUERY_H
+#define API_QUERY_H
+
+#include "api/api_error.h"
+
+/* The first value of that name, decoded and checked to be UTF-8, for the caller to free; *ret is NULL when
+ * there is none. 0, or an HTTP status with *e filled. A NUL becomes a question mark. */
+int query_value(const char *query, const char *name, char **ret, api_error *e);
+
+#endif

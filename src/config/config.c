@@ -1,0 +1,265 @@
+/* config.c: shoal.yaml from a file to a checked gateway_config. */
+#include "config/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "config/config_schema.h"
+#include "wire/transport.h"
+
+#define CONFIG_MAX_BYTES (1u << 20)
+
+/* Lives in `mem`, as all it points to but the texts, which are the document's. */
+typedef struct config_file {
+    gateway_config pub; /* first: the public functions find the file from it */
+    arena *mem;
+    yaml_doc *doc;
+} config_file;
+
+/* ---- where a field stands ---- */
+
+/* The next part of a path, "key" or "[i]", below `n`: its value, with the node that has the line in *ret_at.
+ * NULL when there is none. */
+static const yaml_node *step(const yaml_node *n, const char **path, const yaml_node **ret_at)
+{
+    const yaml_node *const none = NULL;
+    char *end = NULL;
+    if (**path == '[') {
+        size_t i = strtoul(*path + 1, &end, 10);
+        *path = *end == ']' ? end + 1 : end;
+        if (n->kind != YAML_LIST || i >= n->n) return none;
+        return *ret_at = n->items[i];
+    }
+    *path += **path == '.';
+    const char *key = *path;
+    size_t len = strcspn(key, ".[:");
+    *path += len;
+    for (size_t i = 0; n->kind == YAML_MAP && i < n->n; i++) {
+        if (n->keys[i]->len != len || memcmp(n->keys[i]->text, key, len) != 0) continue;
+        *ret_at = n->keys[i];
+        return n->items[i];
+    }
+    return none;
+}
+
+/* The node that a sentence is about, which begins with a field's path; the deepest part that exists. */
+static const yaml_node *find_place(const yaml_doc *doc, const char *sentence)
+{
+    const yaml_node *n = yaml_root(doc), *at = n;
+    while (n && *sentence && *sentence != ':' && *sentence != ' ') n = step(n, &sentence, &at);
+    return at;
+}
+
+static int locate(const config_file *f, int rc, shoal_err *err)
+{
+    if (!err || rc != SHOAL_EINVALID) return rc;
+    char sentence[sizeof err->message];
+    memcpy(sentence, err->message, sizeof sentence);
+    return yaml_fail(f->doc, find_place(f->doc, sentence), err, "%s", sentence);
+}
+
+int config_fail(const gateway_config *c, shoal_err *err, const char *fmt, ...)
+{
+    shoal_err own;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(own.message, sizeof own.message, fmt, ap);
+    va_end(ap);
+    int rc = locate((const config_file *)c, SHOAL_EINVALID, &own);
+    return err_set(err, rc, "%s", own.message);
+}
+
+const char *config_keep(gateway_config *c, const char *s)
+{
+    return arena_strdup(((config_file *)c)->mem, s);
+}
+
+/* ---- files that it names ---- */
+
+/* Relative paths start at the configuration's folder, so that a service finds its files from any
+ * working directory. */
+static int resolve(config_file *f, const char **path, const char *dir, shoal_err *err)
+{
+    if (!*path || **path == '/') return 0;
+    *path = arena_printf(f->mem, "%s/%s", dir, *path);
+    return *path ? 0 : err_nomem(err);
+}
+
+static int resolve_adapters(config_file *f, const config_model *m, const char *dir, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < m->n_adapters; i++) rc = resolve(f, &m->adapters[i].path, dir, err);
+    return rc;
+}
+
+static int resolve_etcd(config_file *f, config_etcd *e, const char *dir, shoal_err *err)
+{
+    const char **paths[] = {&e->ca, &e->cert, &e->key, &e->password_file};
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof paths / sizeof *paths; i++) rc = resolve(f, paths[i], dir, err);
+    return rc;
+}
+
+static int resolve_paths(config_file *f, const char *config_path, shoal_err *err)
+{
+    gateway_config *c = &f->pub;
+    const char *slash = strrchr(config_path, '/');
+    if (!slash) return 0;
+    const char *dir = arena_strndup(f->mem, config_path, (size_t)(slash - config_path));
+    int rc = dir ? resolve(f, &c->tls_cert, dir, err) : err_nomem(err);
+    if (!rc) rc = resolve(f, &c->tls_key, dir, err);
+    if (!rc) rc = resolve(f, &c->cluster_state, dir, err);
+    if (!rc) rc = resolve(f, &c->manifest, dir, err);
+    if (!rc) rc = resolve_etcd(f, &c->etcd, dir, err);
+    for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve(f, &c->models[i].path, dir, err);
+    for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve_adapters(f, &c->models[i], dir, err);
+    for (size_t i = 0; !rc && i < c->n_pipelines; i++) {
+        const config_pipeline *p = &c->pipelines[i];
+        for (unsigned k = 0; !rc && k < p->n_stages; k++)
+            rc = resolve(f, &p->stages[k].lexicon_path, dir, err);
+        for (unsigned k = 0; !rc && k < p->n_stages; k++) rc = resolve(f, &p->stages[k].forms_path, dir, err);
+    }
+    return rc;
+}
+
+static int open_pipelines(config_file *f, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < f->pub.n_pipelines; i++) {
+        char where[48];
+        snprintf(where, sizeof where, "pipelines[%zu].", i);
+        rc = locate(f, pipeline_open(&f->pub.pipelines[i], where, err), err);
+    }
+    return rc;
+}
+
+static int check_readable(const config_file *f, const char *field, const char *path, shoal_err *err)
+{
+    if (!path || access(path, R_OK) == 0) return 0;
+    return config_fail(&f->pub, err, "%s: '%s' cannot be read: %s", field, path, strerror(errno));
+}
+
+static int check_adapters(const config_file *f, size_t i, shoal_err *err)
+{
+    const config_model *m = &f->pub.models[i];
+    char field[80];
+    int rc = 0;
+    for (size_t k = 0; !rc && k < m->n_adapters; k++) {
+        snprintf(field, sizeof field, "models[%zu].adapters[%zu].path", i, k);
+        rc = check_readable(f, field, m->adapters[k].path, err);
+    }
+    return rc;
+}
+
+/* Load what the server will load, so that a wrong file is found before anything starts. */
+static int check_tls(const config_file *f, shoal_err *err)
+{
+    const gateway_config *c = &f->pub;
+    if (!c->tls_cert) return 0;
+    shoal_err why;
+    tls_context *ctx = NULL;
+    tls_options o = {.cert_file = c->tls_cert, .key_file = c->tls_key};
+    int rc = tls_context_new(&ctx, TLS_SERVER, &o, &why);
+    tls_context_unref(ctx);
+    if (!rc) return 0;
+    return rc == SHOAL_ENOMEM ? err_nomem(err) : config_fail(&f->pub, err, "tls: %s", why.message);
+}
+
+/* The same for what etcd is spoken to with. */
+static int check_etcd(const config_file *f, shoal_err *err)
+{
+    const config_etcd *e = &f->pub.etcd;
+    shoal_err why;
+    tls_context *ctx = NULL;
+    tls_options o = {.cert_file = e->cert, .key_file = e->key, .ca_file = e->ca};
+    int rc = check_readable(f, "discovery.etcd.ca", e->ca, err);
+    if (!rc) rc = check_readable(f, "discovery.etcd.cert", e->cert, err);
+    if (!rc) rc = check_readable(f, "discovery.etcd.key", e->key, err);
+    if (!rc) rc = check_readable(f, "discovery.etcd.password_file", e->password_file, err);
+    if (rc || (!e->ca && !e->cert)) return rc;
+    rc = tls_context_new(&ctx, TLS_CLIENT, &o, &why);
+    tls_context_unref(ctx);
+    if (!rc) return 0;
+    return rc == SHOAL_ENOMEM ? err_nomem(err) : config_fail(&f->pub, err, "discovery.etcd: %s", why.message);
+}
+
+static int check_files(const config_file *f, shoal_err *err)
+{
+    const gateway_config *c = &f->pub;
+    int rc = check_readable(f, "tls.cert", c->tls_cert, err);
+    if (!rc) rc = check_readable(f, "tls.key", c->tls_key, err);
+    if (!rc) rc = check_readable(f, "manifest", c->manifest, err);
+    for (size_t i = 0; !rc && i < c->n_models; i++) {
+        char field[48];
+        snprintf(field, sizeof field, "models[%zu].path", i);
+        rc = check_readable(f, field, c->models[i].path, err);
+        if (!rc) rc = check_adapters(f, i, err);
+    }
+    if (!rc) rc = check_etcd(f, err);
+    return rc ? rc : check_tls(f, err);
+}
+
+/* ---- parse ---- */
+
+static int read_checked(config_file *f, shoal_err *err)
+{
+    int rc = config_read(&config_schema, f->doc, f->mem, &f->pub, err);
+    return rc ? rc : locate(f, config_check(&f->pub, err), err);
+}
+
+int config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what, shoal_err *err)
+{
+    if (len > CONFIG_MAX_BYTES)
+        return err_set(err, SHOAL_ELIMIT, "%s: a configuration may hold %u bytes, this one has %zu", what,
+                       CONFIG_MAX_BYTES, len);
+    yaml_doc *doc = NULL;
+    int rc = yaml_parse(&doc, yaml, len, what, err);
+    if (rc && rc != SHOAL_ENOMEM && err)
+        err->code = SHOAL_EINVALID; /* whatever is wrong, a person wrote it */
+    if (rc) return rc == SHOAL_ENOMEM ? rc : SHOAL_EINVALID;
+    arena *mem = arena_new(0);
+    config_file *f = mem ? arena_alloc(mem, sizeof *f) : NULL;
+    if (!f) {
+        arena_free(mem);
+        yaml_doc_free(doc);
+        return err_nomem(err);
+    }
+    f->mem = mem;
+    f->doc = doc;
+    rc = read_checked(f, err);
+    if (rc)
+        config_free(&f->pub);
+    else
+        *ret = &f->pub;
+    return rc;
+}
+
+int config_load(gateway_config **ret, const char *path, shoal_err *err)
+{
+    buf text = {0};
+    gateway_config *c = NULL;
+    int rc = file_read(&text, path, CONFIG_MAX_BYTES, err);
+    if (!rc) rc = config_parse(&c, text.data ? text.data : "", text.len, path, err);
+    if (!rc) rc = resolve_paths((config_file *)c, path, err);
+    if (!rc) rc = check_files((config_file *)c, err);
+    if (!rc) rc = open_pipelines((config_file *)c, err);
+    if (rc)
+        config_free(c);
+    else
+        *ret = c;
+    buf_done(&text);
+    return rc;
+}
+
+void config_free(gateway_config *c)
+{
+    if (!c) return;
+    config_file *f = (config_file *)c;
+    for (size_t i = 0; i < c->n_pipelines; i++) pipeline_close(&c->pipelines[i]);
+    yaml_doc_free(f->doc);
+    arena_free(f->mem);
+}

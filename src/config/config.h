@@ -1,0 +1,115 @@
+/* config.h: shoal.yaml as a checked struct.
+ *
+ *     listen: 127.0.0.1:8080
+ *     models:
+ *       - name: home-intent          # a name of the manifest, or give path:
+ *     pipelines:
+ *       - name: home
+ *         ...                        # see docs/configuration.md
+ *
+ * Errors name file, line and field. What a config points to is the config's own and dies with it. */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "discovery/dns.h"
+#include "cluster/placement.h"
+#include "cluster/table.h"
+#include "nlu/devices.h"
+#include "pipeline/pipeline.h"
+#include "wire/http.h"
+
+typedef struct config_adapter {
+    const char *name, *path;
+} config_adapter;
+
+#define CONFIG_ADAPTERS_MAX 16
+
+/* Where a model's replicas may be (cluster/placement.h). */
+typedef struct config_place {
+    const char **labels; /* the node has all of them */
+    size_t n_labels;
+    const char **nodes; /* and is one of these; none: any */
+    size_t n_nodes;
+    placement_spread spread;
+    placement_battery on_battery;
+    unsigned max_rtt_ms; /* 0: any */
+} config_place;
+
+typedef struct config_model {
+    const char *name;
+    const char *path;   /* NULL: look the name up in the manifest */
+    const char *sha256; /* NULL: not pinned (or pinned by the manifest) */
+    unsigned replicas, threads, context, max_batch, max_queue, prefill_chunk, kv_mb; /* 0: default */
+    unsigned standby; /* replicas that are loaded, and serve when one is missing */
+    config_place place;
+    const char **fallback; /* models that answer when no replica of this one lives, the best first */
+    size_t n_fallback;
+    config_adapter *adapters; /* requests ask for "MODEL:ADAPTER" */
+    size_t n_adapters;
+} config_model;
+
+/* Membership through etcd (discovery/etcd.h); n_endpoints 0: without. */
+typedef struct config_etcd {
+    const char **endpoints;
+    size_t n_endpoints;
+    const char *prefix, *ca, *cert, *key, *user, *password_file;
+    unsigned lease_s;
+} config_etcd;
+
+typedef enum { CONFIG_HEDGE_AUTO, CONFIG_HEDGE_OFF } config_hedge;
+
+typedef struct gateway_config {
+    const char *listen;
+    const char *tls_cert, *tls_key;           /* NULL: clear text */
+    const char *cluster_listen;               /* for other machines, NULL: this one serves alone */
+    const char *cluster_name;                 /* NULL: from the host's name */
+    const char *cluster_site, *cluster_state; /* state NULL: the usual place (trust/state.h) */
+    const char **api_keys;                    /* "sha256:<hex>" of the keys; none: open */
+    size_t n_api_keys;
+    const char **allow_hosts; /* further names of this server, with or without port; see browser.h */
+    size_t n_allow_hosts;
+    const char **allow_origins; /* sites whose pages may use it: "https://app.example" */
+    size_t n_allow_origins;
+    http_limits limits;
+    size_t max_audio_bytes; /* of a request that brings sound; it replaces limits.max_body_bytes */
+    size_t max_requests;    /* in flight over all endpoints; over it 429 */
+    uint64_t cache_bytes, cache_ttl_ms; /* 0 bytes: no cache */
+    uint64_t default_deadline_ms;       /* 0: none */
+    uint64_t failover_wait_ms;          /* a call without a deadline waits so long for a restarted worker */
+    config_hedge hedge;                 /* unary calls that take long are made a second time */
+    uint64_t drain_ms;                  /* grace after SIGTERM */
+    const char *log_level;
+    bool log_json;
+    table_row *workers; /* that run by themselves */
+    size_t n_workers;
+    dns_name *dns; /* names whose SRV records are workers */
+    size_t n_dns;
+    const char *dns_server; /* NULL: the machine's */
+    config_etcd etcd;
+    const char *manifest; /* models.json; NULL: the usual places */
+    config_model *models;
+    size_t n_models;
+    config_pipeline *pipelines;
+    size_t n_pipelines;
+} gateway_config;
+
+/* Read, check, and open the lexicons and forms that it names. Relative paths in it count from its folder;
+ * errors begin with "path:line: " where a line is to blame. */
+int config_load(gateway_config **ret, const char *path, shoal_err *err);
+/* The same from text; `what` names it in errors. */
+int config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what, shoal_err *err);
+void config_free(gateway_config *c); /* NULL is fine */
+
+/* SHOAL_EINVALID about a field, for whoever finds out later that its value cannot be: the sentence begins
+ * with the field's path, "models[0].path: no such file", and gets "shoal.yaml:7: " before it. */
+int config_fail(const gateway_config *c, shoal_err *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A copy of s that lives as long as the config; NULL when out of memory. */
+const char *config_keep(gateway_config *c, const char *s);
+
+#endif

@@ -1,0 +1,305 @@
+/* config_check.c: what no single row of the schema can say of a configuration. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "discovery/etcd.h"
+#include "config/config_schema.h"
+#include "trust/identity.h"
+#include "wire/address.h"
+#include "wire/http1_parse.h"
+
+static int check_listen(const char *listen, shoal_err *err)
+{
+    if (strncmp(listen, "unix:", 5) == 0) {
+        if (listen[5] && strlen(listen + 5) < 100) return 0;
+        return err_set(err, SHOAL_EINVALID,
+                       "listen: a Unix socket needs a path of 1 to 99 bytes after 'unix:'");
+    }
+    const char *colon = strrchr(listen, ':');
+    char *end = NULL;
+    long port = colon && isdigit((unsigned char)colon[1]) ? strtol(colon + 1, &end, 10) : -1;
+    if (port >= 0 && port <= 65535 && end && !*end) return 0;
+    return err_set(err, SHOAL_EINVALID,
+                   "listen: '%s' is not HOST:PORT or unix:PATH (example: 127.0.0.1:8080)", listen);
+}
+
+/* A cluster's port is for other machines; names as trust/identity.h has them. */
+static int check_cluster(const gateway_config *c, shoal_err *err)
+{
+    shoal_err why;
+    address a;
+    const struct {
+        const char *key, *value, *what;
+    } names[] = {{"name", c->cluster_name, "gateway"}, {"site", c->cluster_site, "site"}};
+    if (!c->cluster_listen) return 0;
+    if (address_parse(&a, c->cluster_listen, &why) != 0 || a.is_unix)
+        return err_set(err, SHOAL_EINVALID, "cluster.listen: '%s' is not HOST:PORT (example: :7080)",
+                       c->cluster_listen);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].value && *names[i].value &&
+            identity_name_check(names[i].value, strlen(names[i].value), names[i].what, &why) != 0)
+            return err_set(err, SHOAL_EINVALID, "cluster.%s: %s", names[i].key, why.message);
+    return 0;
+}
+
+static int check_keys(const gateway_config *c, shoal_err *err)
+{
+    uint8_t digest[2][32];
+    for (size_t i = 0; i < c->n_api_keys; i++) {
+        const char *k = c->api_keys[i];
+        /* The wrong value may be the key itself, pasted in clear: it is not repeated in the message. */
+        if (strncmp(k, "sha256:", 7) != 0 || !hex_decode(k + 7, strlen(k + 7), digest[0], 32))
+            return err_set(err, SHOAL_EINVALID,
+                           "api_keys[%zu]: must be 'sha256:' and the 64 hex digits of the key's SHA-256, "
+                           "never the key itself",
+                           i);
+        for (size_t j = 0; j < i; j++) {
+            hex_decode(c->api_keys[j] + 7, 64, digest[1], 32);
+            if (memcmp(digest[0], digest[1], 32) == 0)
+                return err_set(err, SHOAL_EINVALID, "api_keys[%zu]: is the same key as api_keys[%zu]", i, j);
+        }
+    }
+    return 0;
+}
+
+/* As a browser writes an Origin: what is written otherwise would never match. */
+static bool is_origin(const char *s)
+{
+    size_t n = strncmp(s, "http://", 7) == 0 ? 7 : 8;
+    if (n == 8 && strncmp(s, "https://", 8) != 0) return false;
+    return s[n] && http1_is_host(s + n);
+}
+
+static int check_names(const gateway_config *c, shoal_err *err)
+{
+    for (size_t i = 0; i < c->n_allow_hosts; i++)
+        if (!http1_is_host(c->allow_hosts[i]))
+            return err_set(err, SHOAL_EINVALID, "allow_hosts[%zu]: '%s' is no host name (example: shoal.lan)",
+                           i, c->allow_hosts[i]);
+    for (size_t i = 0; i < c->n_allow_origins; i++)
+        if (!is_origin(c->allow_origins[i]))
+            return err_set(
+                err, SHOAL_EINVALID,
+                "allow_origins[%zu]: '%s' is no origin: http:// or https://, a host and maybe a port, "
+                "and nothing after it (example: https://app.example)",
+                i, c->allow_origins[i]);
+    return 0;
+}
+
+static bool is_name(const char *s)
+{
+    if (!*s || strlen(s) > 64) return false;
+    for (; *s; s++)
+        if (!isalnum((unsigned char)*s) && !strchr("-_.", *s)) return false;
+    return true;
+}
+
+static int check_adapters(const config_model *m, const char *where, shoal_err *err)
+{
+    for (size_t i = 0; i < m->n_adapters; i++) {
+        const char *name = m->adapters[i].name;
+        if (!is_name(name))
+            return err_set(err, SHOAL_EINVALID,
+                           "%sadapters[%zu].name: '%s' may hold letters, digits, '-', '_' and '.' only",
+                           where, i, name);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(m->adapters[k].name, name) == 0)
+                return err_set(err, SHOAL_EINVALID,
+                               "%sadapters[%zu].name: '%s' is already the name of adapters[%zu]", where, i,
+                               name, k);
+    }
+    return 0;
+}
+
+static int check_model(const gateway_config *c, size_t i, shoal_err *err)
+{
+    const config_model *m = &c->models[i];
+    char where[48];
+    snprintf(where, sizeof where, "models[%zu].", i);
+    if (!is_name(m->name))
+        return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-', '_' and '.' only",
+                       where, m->name);
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(c->models[k].name, m->name) == 0)
+            return err_set(err, SHOAL_EINVALID, "%sname: '%s' is already the name of models[%zu]", where,
+                           m->name, k);
+    uint8_t digest[32];
+    if (m->sha256 && !hex_decode(m->sha256, strlen(m->sha256), digest, sizeof digest))
+        return err_set(err, SHOAL_EINVALID, "%ssha256: must be the 64 hex digits of the file's SHA-256",
+                       where);
+    return check_adapters(m, where, err);
+}
+
+static const config_model *find_model(const gateway_config *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_models; i++)
+        if (strcmp(c->models[i].name, name) == 0) return &c->models[i];
+    return NULL;
+}
+
+/* Does the model with place `from` lead to the one with place `to`, from stand-in to stand-in? */
+static bool leads_to(const gateway_config *c, size_t from, size_t to, bool *seen)
+{
+    const config_model *m = &c->models[from];
+    if (from == to) return true;
+    if (seen[from]) return false;
+    seen[from] = true;
+    for (size_t i = 0; i < m->n_fallback; i++) {
+        const config_model *next = find_model(c, m->fallback[i]);
+        if (next && leads_to(c, (size_t)(next - c->models), to, seen)) return true;
+    }
+    return false;
+}
+
+static int check_stand_in(const gateway_config *c, size_t i, size_t k, bool *seen, shoal_err *err)
+{
+    const config_model *m = &c->models[i], *to = find_model(c, m->fallback[k]);
+    char where[80];
+    snprintf(where, sizeof where, "models[%zu].fallback[%zu]", i, k);
+    if (!to)
+        return err_set(err, SHOAL_EINVALID, "%s: '%s' is not among the models of this file", where,
+                       m->fallback[k]);
+    if (to == m) return err_set(err, SHOAL_EINVALID, "%s: '%s' cannot stand in for itself", where, m->name);
+    for (size_t n = 0; n < k; n++)
+        if (strcmp(m->fallback[n], m->fallback[k]) == 0)
+            return err_set(err, SHOAL_EINVALID, "%s: '%s' is already fallback[%zu]", where, to->name, n);
+    memset(seen, 0, c->n_models * sizeof *seen);
+    if (leads_to(c, (size_t)(to - c->models), i, seen))
+        return err_set(err, SHOAL_EINVALID,
+                       "%s: '%s' and '%s' stand in for each other; only the smaller can for the larger",
+                       where, m->name, to->name);
+    return 0;
+}
+
+static int check_fallbacks(const gateway_config *c, shoal_err *err)
+{
+    bool *seen = calloc(c->n_models + 1, sizeof *seen);
+    int rc = seen ? 0 : err_nomem(err);
+    for (size_t i = 0; !rc && i < c->n_models; i++)
+        for (size_t k = 0; !rc && k < c->models[i].n_fallback; k++) rc = check_stand_in(c, i, k, seen, err);
+    free(seen);
+    return rc;
+}
+
+static bool has_adapter(const config_model *m, const char *name)
+{
+    for (size_t i = 0; i < m->n_adapters; i++)
+        if (strcmp(m->adapters[i].name, name) == 0) return true;
+    return false;
+}
+
+static int no_such_adapter(const config_model *m, const char *where, unsigned stage, const char *name,
+                           shoal_err *err)
+{
+    buf list = {0};
+    for (size_t i = 0; i < m->n_adapters; i++)
+        buf_printf(&list, "%s%s", i ? ", " : "; it has ", m->adapters[i].name);
+    int rc = list.failed
+                 ? err_nomem(err)
+                 : err_set(err, SHOAL_EINVALID, "%sstages[%u].adapter: the model '%s' has no adapter '%s'%s",
+                           where, stage, m->name, name,
+                           m->n_adapters ? list.data : "; list it under the model's 'adapters'");
+    buf_done(&list);
+    return rc;
+}
+
+/* The stage's model and adapter must be of this file. */
+static int check_stage_model(const gateway_config *c, const config_stage *s, const char *where,
+                             unsigned stage, shoal_err *err)
+{
+    if (!s->model) return 0;
+    const config_model *m = find_model(c, s->model);
+    if (!m)
+        return err_set(err, SHOAL_EINVALID, "%sstages[%u].model: '%s' is not among the models of this file%s",
+                       where, stage, s->model,
+                       strchr(s->model, ':') ? " (an adapter has a key of its own, 'adapter')" : "");
+    return s->adapter && !has_adapter(m, s->adapter) ? no_such_adapter(m, where, stage, s->adapter, err) : 0;
+}
+
+static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
+{
+    config_pipeline *p = &c->pipelines[i];
+    char where[48];
+    snprintf(where, sizeof where, "pipelines[%zu].", i);
+    if (!is_name(p->name))
+        return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-', '_' and '.' only",
+                       where, p->name);
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(c->pipelines[k].name, p->name) == 0)
+            return err_set(err, SHOAL_EINVALID, "%sname: '%s' is already the name of pipelines[%zu]", where,
+                           p->name, k);
+    int rc = pipeline_check(p, where, err);
+    for (unsigned s = 0; s < p->n_stages && !rc; s++) rc = check_stage_model(c, &p->stages[s], where, s, err);
+    return rc;
+}
+
+static int check_discovered(const char *what, size_t i, const char *model, shoal_err *err)
+{
+    if (is_name(model)) return 0;
+    return err_set(err, SHOAL_EINVALID,
+                   "discovery.%s[%zu].model: '%s' may hold letters, digits, '-', '_' and '.' only", what, i,
+                   model);
+}
+
+/* Plain text on the way to etcd is for those who said so: with a certificate or a password it is a mistake.
+ */
+static int check_etcd(const config_etcd *e, shoal_err *err)
+{
+    bool files = e->ca || e->cert || e->key;
+    for (size_t i = 0; i < e->n_endpoints; i++) {
+        const char *address;
+        int tls;
+        shoal_err why;
+        if (etcd_endpoint_parse(e->endpoints[i], &address, &tls, &why) != 0)
+            return err_set(err, SHOAL_EINVALID, "discovery.etcd.endpoints[%zu]: %s", i, why.message);
+        if (tls == 0 && files)
+            return err_set(err, SHOAL_EINVALID,
+                           "discovery.etcd.endpoints[%zu]: is http://, though certificates are given", i);
+    }
+    if (!e->cert != !e->key)
+        return err_set(err, SHOAL_EINVALID, "discovery.etcd.%s: needs '%s' as well", e->cert ? "cert" : "key",
+                       e->cert ? "key" : "cert");
+    if (!e->user != !e->password_file)
+        return err_set(err, SHOAL_EINVALID, "discovery.etcd.%s: needs '%s' as well",
+                       e->user ? "user" : "password_file", e->user ? "password_file" : "user");
+    if (e->n_endpoints && strspn(e->prefix, "/") == strlen(e->prefix))
+        return err_set(err, SHOAL_EINVALID, "discovery.etcd.prefix: must name more than '/'");
+    return 0;
+}
+
+static int check_discovery(const gateway_config *c, shoal_err *err)
+{
+    int rc = check_etcd(&c->etcd, err);
+    address a;
+    for (size_t i = 0; !rc && i < c->n_dns; i++) rc = check_discovered("dns", i, c->dns[i].model, err);
+    for (size_t i = 0; !rc && i < c->n_workers; i++) {
+        const table_row *w = &c->workers[i];
+        shoal_err why;
+        rc = check_discovered("workers", i, w->model, err);
+        if (!rc && address_parse(&a, w->address, &why) != 0)
+            rc = err_set(err, SHOAL_EINVALID, "discovery.workers[%zu].address: %s", i, why.message);
+        for (size_t k = 0; !rc && k < i; k++)
+            if (strcmp(w->model, c->workers[k].model) == 0 && strcmp(w->address, c->workers[k].address) == 0)
+                rc = err_set(err, SHOAL_EINVALID, "discovery.workers[%zu].address: is that of workers[%zu]",
+                             i, k);
+    }
+    if (!rc && c->dns_server && c->n_dns == 0)
+        rc = err_set(err, SHOAL_EINVALID, "discovery.dns_server: there are no names to ask it for, in 'dns'");
+    return rc;
+}
+
+int config_check(gateway_config *c, shoal_err *err)
+{
+    int rc = check_listen(c->listen, err);
+    if (!rc) rc = check_cluster(c, err);
+    if (!rc) rc = check_discovery(c, err);
+    if (!rc) rc = check_keys(c, err);
+    if (!rc) rc = check_names(c, err);
+    for (size_t i = 0; !rc && i < c->n_models; i++) rc = check_model(c, i, err);
+    if (!rc) rc = check_fallbacks(c, err);
+    for (size_t i = 0; !rc && i < c->n_pipelines; i++) rc = check_pipeline(c, i, err);
+    return rc;
+}

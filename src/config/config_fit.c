@@ -1,0 +1,170 @@
+/* config_fit.c: stages against what their models are. */
+#include "config/config_fit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config_schema.h"
+#include "pipeline/pipeline_template.h"
+
+/* One pipeline and the model that its stages are held against. */
+typedef struct fitting {
+    const gateway_config *config;
+    const config_pipeline *pipeline;
+    size_t i_pipeline;
+    const char *model;
+    const model_facts *facts;
+    shoal_err *err;
+} fitting;
+
+static bool is_of_model(const config_stage *s, const char *model)
+{
+    return s->model && strcmp(s->model, model) == 0;
+}
+
+/* Cross-encoders are classifiers of one label, whatever their file calls them. */
+static bool does(const model_facts *f, const char *task)
+{
+    return strcmp(f->task, task) == 0 ||
+           (strcmp(task, "rerank") == 0 && strcmp(f->task, "classify") == 0 && f->n_labels == 1);
+}
+
+static int fit_stage(const fitting *f, unsigned i)
+{
+    const config_stage *s = &f->pipeline->stages[i];
+    const char *task = stage_kind_task(s->kind);
+    if (task && !does(f->facts, task))
+        return config_fail(
+            f->config, f->err,
+            "pipelines[%zu].stages[%u].model: '%s' is a model to %s, a %s stage needs one to %s",
+            f->i_pipeline, i, f->model, f->facts->task, stage_kind_name(s->kind), task);
+    if (s->kind == STAGE_GENERATE && !f->facts->has_chat_template)
+        return config_fail(f->config, f->err,
+                           "pipelines[%zu].stages[%u].model: '%s' has no chat template, so it cannot be "
+                           "given the messages of a generate stage",
+                           f->i_pipeline, i, f->model);
+    return 0;
+}
+
+/* A trailing '*' makes a prefix of a label, as in pipeline_judge. */
+static bool label_exists(const model_facts *f, const char *label)
+{
+    size_t n = strlen(label);
+    bool prefix = n && label[n - 1] == '*';
+    for (size_t i = 0; i < f->n_labels; i++)
+        if (prefix ? strncmp(f->labels[i], label, n - 1) == 0 : strcmp(f->labels[i], label) == 0) return true;
+    return false;
+}
+
+static int no_such_label(const fitting *f, const char *where, const char *label)
+{
+    const char *near = config_nearest(label, f->facts->labels, f->facts->n_labels);
+    return config_fail(f->config, f->err, "%s: no label of '%s' %s '%s'%s%s%s", where, f->model,
+                       label[strlen(label) - 1] == '*' ? "matches" : "is", label,
+                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+/* Else they are the pipeline's own, or a language. A model of numbers has no labels. */
+static bool labels_are_the_models(const fitting *f, stage_kind k)
+{
+    return k == STAGE_CLASSIFY || k == STAGE_IMAGE || (k == STAGE_SCORE && f->facts->n_labels > 0);
+}
+
+static int fit_conditions(const fitting *f, unsigned stage, const char *field, const stage_condition *c,
+                          unsigned n)
+{
+    int rc = 0;
+    for (unsigned i = 0; i < n && !rc; i++) {
+        if (!c[i].stage || !c[i].n_label) continue;
+        int about = pipeline_stage_index(f->pipeline, c[i].stage, strlen(c[i].stage));
+        if (about < 0 || !is_of_model(&f->pipeline->stages[about], f->model)) continue;
+        if (!labels_are_the_models(f, f->pipeline->stages[about].kind)) continue;
+        for (unsigned k = 0; !rc && k < c[i].n_label; k++) {
+            char where[96];
+            snprintf(where, sizeof where, "pipelines[%zu].stages[%u].%s[%u].label[%u]", f->i_pipeline, stage,
+                     field, i, k);
+            if (!label_exists(f->facts, c[i].label[k])) rc = no_such_label(f, where, c[i].label[k]);
+        }
+    }
+    return rc;
+}
+
+static int fit_alert(const fitting *f, unsigned stage)
+{
+    const config_stage *s = &f->pipeline->stages[stage];
+    char where[96];
+    int rc = 0;
+    for (unsigned k = 0; !rc && k < s->n_alert && f->facts->n_labels; k++) {
+        snprintf(where, sizeof where, "pipelines[%zu].stages[%u].alert[%u]", f->i_pipeline, stage, k);
+        if (!label_exists(f->facts, s->alert[k])) rc = no_such_label(f, where, s->alert[k]);
+    }
+    return rc;
+}
+
+static int fit_pipeline(const fitting *f)
+{
+    int rc = 0;
+    const config_pipeline *p = f->pipeline;
+    for (unsigned i = 0; !rc && i < p->n_stages; i++) {
+        const config_stage *s = &p->stages[i];
+        if (is_of_model(s, f->model)) rc = fit_stage(f, i);
+        if (!rc && is_of_model(s, f->model)) rc = fit_alert(f, i);
+        if (!rc) rc = fit_conditions(f, i, "when", s->when, s->n_when);
+        if (!rc) rc = fit_conditions(f, i, "unless", s->unless, s->n_unless);
+    }
+    return rc;
+}
+
+int config_fit(const gateway_config *c, const char *model, const model_facts *facts, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < c->n_pipelines; i++) {
+        fitting f = {c, &c->pipelines[i], i, model, facts, err};
+        rc = fit_pipeline(&f);
+    }
+    return rc;
+}
+
+static int fit_stand_in(const gateway_config *c, size_t i, size_t k, const char *const *tasks, shoal_err *err)
+{
+    const config_model *m = &c->models[i];
+    size_t to = 0;
+    while (to < c->n_models && strcmp(c->models[to].name, m->fallback[k]) != 0) to++;
+    if (to == c->n_models || !tasks[i] || !tasks[to]) return 0;
+    if (strcmp(tasks[i], "embed") == 0)
+        return config_fail(
+            c, err,
+            "models[%zu].fallback[%zu]: '%s' is a model to embed: vectors of another model do not "
+            "compare with its own, so nothing can stand in for it",
+            i, k, m->name);
+    if (strcmp(tasks[i], tasks[to]) == 0) return 0;
+    return config_fail(c, err, "models[%zu].fallback[%zu]: '%s' is a model to %s, and '%s' is one to %s", i,
+                       k, m->fallback[k], tasks[to], m->name, tasks[i]);
+}
+
+int config_fit_fallbacks(const gateway_config *c, const char *const *tasks, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < c->n_models; i++)
+        for (size_t k = 0; !rc && k < c->models[i].n_fallback; k++) rc = fit_stand_in(c, i, k, tasks, err);
+    return rc;
+}
+
+static bool falls_back(const gateway_config *c, const char *model)
+{
+    for (size_t i = 0; i < c->n_models; i++) {
+        const config_model *m = &c->models[i];
+        if (m->n_fallback > 0 && strcmp(m->name, model) == 0) return true;
+        for (size_t k = 0; k < m->n_fallback; k++)
+            if (strcmp(m->fallback[k], model) == 0) return true;
+    }
+    return false;
+}
+
+bool config_uses_model(const gateway_config *c, const char *model)
+{
+    for (size_t i = 0; i < c->n_pipelines; i++)
+        for (unsigned k = 0; k < c->pipelines[i].n_stages; k++)
+            if (is_of_model(&c->pipelines[i].stages[k], model)) return true;
+    return falls_back(c, model);
+}

@@ -1,0 +1,259 @@
+/* config_read.c: a YAML tree into structs, as the rows of a schema say. */
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config_schema.h"
+
+/* Where reading is: `path` is the field's, for sentences ("pipelines[0].stages[2].model"). */
+typedef struct reader {
+    const yaml_doc *doc;
+    arena *mem;
+    shoal_err *err;
+    size_t n_path;
+    char path[256];
+} reader;
+
+static void set_defaults(const config_record *rec, char *into);
+static int read_record(reader *r, const config_record *rec, const yaml_node *n, char *into);
+
+/* ---- sentences ---- */
+
+/* Lengthen the path by ".key" or "[i]"; returns its length before, to be given to leave. */
+static size_t enter(reader *r, const char *key, size_t i)
+{
+    size_t before = r->n_path, room = sizeof r->path - before;
+    int n = key ? snprintf(r->path + before, room, "%s%s", before ? "." : "", key)
+                : snprintf(r->path + before, room, "[%zu]", i);
+    r->n_path += (size_t)n < room ? (size_t)n : room - 1;
+    return before;
+}
+
+static void leave(reader *r, size_t before)
+{
+    r->n_path = before;
+    r->path[before] = 0;
+}
+
+static int wrong_kind(reader *r, const yaml_node *n, yaml_kind wanted)
+{
+    bool empty = n->kind == YAML_SCALAR && n->len == 0;
+    return yaml_fail(r->doc, n, r->err, "%s%smust be %s, not %s%s", r->path, *r->path ? ": " : "",
+                     yaml_kind_name(wanted), empty ? "an empty value" : yaml_kind_name(n->kind),
+                     empty ? " (leave the key out instead)" : "");
+}
+
+/* One edit is a letter added, lost or changed, or two neighbours that changed places. */
+static size_t edits(const char *a, const char *b, size_t n_a, size_t n_b)
+{
+    size_t row[3][65] = {{0}};
+    for (size_t k = 0; k <= n_b; k++) row[0][k] = k;
+    for (size_t i = 1; i <= n_a; i++) {
+        size_t *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
+        now[0] = i;
+        for (size_t k = 1; k <= n_b; k++) {
+            int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[k - 1]);
+            size_t least = last[k - 1] + (x != y);
+            if (last[k] + 1 < least) least = last[k] + 1;
+            if (now[k - 1] + 1 < least) least = now[k - 1] + 1;
+            bool turned = i > 1 && k > 1 && x == tolower((unsigned char)b[k - 2]) &&
+                          tolower((unsigned char)a[i - 2]) == y;
+            if (turned && before[k - 2] + 1 < least) least = before[k - 2] + 1;
+            now[k] = least;
+        }
+    }
+    return row[n_a % 3][n_b];
+}
+
+static size_t count_words(const char *const *words)
+{
+    size_t n = 0;
+    while (words[n]) n++;
+    return n;
+}
+
+const char *config_nearest(const char *given, const char *const *words, size_t n_words)
+{
+    const char *best = NULL;
+    size_t n = strlen(given), least = n < 4 ? 1 : 1 + n / 4;
+    for (size_t i = 0; n <= 64 && i < n_words; i++) {
+        size_t n_word = strlen(words[i]);
+        if (n_word > 64) continue;
+        size_t d = edits(given, words[i], n, n_word);
+        if (d > least || (best && d == least)) continue;
+        best = words[i];
+        least = d;
+    }
+    return best;
+}
+
+static int unknown_key(reader *r, const config_record *rec, const yaml_node *key)
+{
+    const char **words = arena_alloc(r->mem, rec->n * sizeof *words);
+    if (!words) return err_nomem(r->err);
+    for (size_t i = 0; i < rec->n; i++) words[i] = rec->fields[i].key;
+    buf b = {0};
+    const char *near = config_nearest(key->text, words, rec->n);
+    buf_printf(&b, near ? "; did you mean '%s'?" : "; the keys are %s", near ? near : words[0]);
+    for (size_t i = 1; !near && i < rec->n; i++) buf_printf(&b, ", %s", words[i]);
+    int rc = b.failed ? err_nomem(r->err)
+                      : yaml_fail(r->doc, key, r->err, "%s%sthere is no key '%s' here%s", r->path,
+                                  *r->path ? ": " : "", yaml_excerpt_of(key->text).text, b.data);
+    buf_done(&b);
+    return rc;
+}
+
+static int unknown_word(reader *r, const config_field *f, const yaml_node *n)
+{
+    buf b = {0};
+    for (size_t i = 0; f->words[i]; i++) buf_printf(&b, "%s%s", i ? ", " : "", f->words[i]);
+    const char *near = config_nearest(n->text, f->words, count_words(f->words));
+    if (near) buf_printf(&b, "; did you mean '%s'?", near);
+    int rc = b.failed ? err_nomem(r->err)
+                      : yaml_fail(r->doc, n, r->err, "%s: '%s' is none of %s", r->path,
+                                  yaml_excerpt_of(n->text).text, b.data);
+    buf_done(&b);
+    return rc;
+}
+
+/* ---- one value ---- */
+
+static void store_uint(char *at, size_t width, uint64_t v)
+{
+    uint32_t v32 = (uint32_t)v;
+    assert(width == 8 || (width == 4 && v32 == v));
+    memcpy(at, width == 8 ? (void *)&v : &v32, width);
+}
+
+/* 0 and the place in `words`, or the sentence. */
+static int find_word(reader *r, const config_field *f, const yaml_node *n, size_t *ret)
+{
+    if (n->kind != YAML_SCALAR) return wrong_kind(r, n, YAML_SCALAR);
+    for (size_t i = 0; f->words[i]; i++) {
+        if (strcmp(f->words[i], n->text) != 0) continue;
+        *ret = i;
+        return 0;
+    }
+    return unknown_word(r, f, n);
+}
+
+static int read_text(reader *r, const yaml_node *n, uint64_t min, uint64_t max, const char **ret)
+{
+    if (n->kind != YAML_SCALAR) return wrong_kind(r, n, YAML_SCALAR);
+    if (n->len < min) return yaml_fail(r->doc, n, r->err, "%s: must not be empty", r->path);
+    if (n->len > max)
+        return yaml_fail(r->doc, n, r->err, "%s: may have %llu bytes, this has %zu", r->path,
+                         (unsigned long long)max, n->len);
+    *ret = n->text;
+    return 0;
+}
+
+static int read_uint(reader *r, const config_field *f, const yaml_node *n, char *at)
+{
+    uint64_t v;
+    int rc = yaml_u64(r->doc, n, r->path, f->min, f->max, &v, r->err);
+    if (!rc) store_uint(at, f->width, v * (f->unit ? f->unit : 1));
+    return rc;
+}
+
+static int read_number(reader *r, const config_field *f, const yaml_node *n, char *at)
+{
+    double *to = (double *)at;
+    if (f->pointer) {
+        to = arena_alloc(r->mem, sizeof *to);
+        if (!to) return err_nomem(r->err);
+        *(double **)at = to;
+    }
+    return yaml_double(r->doc, n, r->path, f->low, f->high, to, r->err);
+}
+
+static int read_list(reader *r, const config_field *f, const yaml_node *n, char *into)
+{
+    if (n->kind != YAML_LIST) return wrong_kind(r, n, YAML_LIST);
+    if (n->n < f->min || n->n > f->max)
+        return yaml_fail(r->doc, n, r->err, "%s: must have %llu to %llu entries, this has %zu", r->path,
+                         (unsigned long long)f->min, (unsigned long long)f->max, n->n);
+    size_t bytes = f->of ? f->of->bytes : sizeof(const char *);
+    char *items = arena_alloc(r->mem, (n->n + 1) * bytes);
+    if (!items) return err_nomem(r->err);
+    memcpy(into + f->at, &items, sizeof items);
+    store_uint(into + f->at_n, f->width_n, n->n);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < n->n; i++) {
+        size_t before = enter(r, NULL, i);
+        if (f->of) set_defaults(f->of, items + i * bytes);
+        rc = f->of ? read_record(r, f->of, n->items[i], items + i * bytes)
+                   : read_text(r, n->items[i], 1, f->max_text, (const char **)(void *)items + i);
+        leave(r, before);
+    }
+    return rc;
+}
+
+static int read_field(reader *r, const config_field *f, const yaml_node *n, char *into)
+{
+    size_t word = 0;
+    int rc = f->words ? find_word(r, f, n, &word) : 0;
+    if (rc) return rc;
+    switch (f->kind) {
+    case CONFIG_TEXT: return read_text(r, n, f->min, f->max, (const char **)(into + f->at));
+    case CONFIG_WORD: store_uint(into + f->at, f->width, word); return 0;
+    case CONFIG_UINT: return read_uint(r, f, n, into + f->at);
+    case CONFIG_NUMBER: return read_number(r, f, n, into + f->at);
+    case CONFIG_BOOL: return yaml_bool(r->doc, n, r->path, (bool *)(into + f->at), r->err);
+    case CONFIG_SECTION: return read_record(r, f->of, n, into);
+    case CONFIG_LIST: return read_list(r, f, n, into);
+    }
+    return 0;
+}
+
+/* ---- one map ---- */
+
+static void set_defaults(const config_record *rec, char *into)
+{
+    for (const config_field *f = rec->fields; f < rec->fields + rec->n; f++) {
+        if (f->kind == CONFIG_SECTION) set_defaults(f->of, into);
+        if (f->kind == CONFIG_TEXT) *(const char **)(into + f->at) = f->otherwise_text;
+        if (f->kind == CONFIG_UINT)
+            store_uint(into + f->at, f->width, f->otherwise * (f->unit ? f->unit : 1));
+    }
+}
+
+static const config_field *find_field(const config_record *rec, const char *key)
+{
+    for (size_t i = 0; i < rec->n; i++)
+        if (strcmp(rec->fields[i].key, key) == 0) return &rec->fields[i];
+    return NULL;
+}
+
+static int check_required(reader *r, const config_record *rec, const yaml_node *n)
+{
+    for (const config_field *f = rec->fields; f < rec->fields + rec->n; f++)
+        if (f->required && !yaml_get(n, f->key))
+            return yaml_fail(r->doc, n, r->err, "%s%s'%s' is required: %s", r->path, *r->path ? ": " : "",
+                             f->key, f->about);
+    return 0;
+}
+
+static int read_record(reader *r, const config_record *rec, const yaml_node *n, char *into)
+{
+    if (n->kind != YAML_MAP) return wrong_kind(r, n, YAML_MAP);
+    for (size_t i = 0; i < n->n; i++) {
+        const config_field *f = find_field(rec, n->keys[i]->text);
+        if (!f) return unknown_key(r, rec, n->keys[i]);
+    }
+    int rc = check_required(r, rec, n);
+    for (size_t i = 0; !rc && i < n->n; i++) {
+        size_t before = enter(r, n->keys[i]->text, 0);
+        rc = read_field(r, find_field(rec, n->keys[i]->text), n->items[i], into);
+        leave(r, before);
+    }
+    return rc;
+}
+
+int config_read(const config_record *schema, const yaml_doc *doc, arena *mem, void *into, shoal_err *err)
+{
+    reader r = {.doc = doc, .mem = mem, .err = err};
+    set_defaults(schema, into);
+    return read_record(&r, schema, yaml_root(doc), into);
+}

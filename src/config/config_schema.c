@@ -1,0 +1,355 @@
+/* config_schema.c: every key of shoal.yaml, one row each. */
+#include "config/config_schema.h"
+
+#include "base/sampling.h"
+#include "discovery/etcd.h"
+#include "config/config_nodes.h"
+
+#define KIB     1024ull
+#define MIB     (1024ull * KIB)
+#define HOUR_MS 3600000ull
+#define DAY_MS  (24 * HOUR_MS)
+
+#define NAME_MAX_BYTES 64
+#define PATH_MAX_BYTES 4096
+#define TEXT_MAX_BYTES 65536
+
+#define WIDTH(type, member) sizeof(((type *)0)->member)
+#define COUNT(rows)         (sizeof(rows) / sizeof *(rows))
+
+/* After `about_` a row may add .required, .otherwise, .otherwise_text, .unit, .words or .pointer. */
+#define TEXT(key_, type, member, min_, max_, about_, ...)                                         \
+    {                                                                                             \
+        .key = key_, .kind = CONFIG_TEXT, .at = offsetof(type, member), .min = min_, .max = max_, \
+        .about = about_, __VA_ARGS__                                                              \
+    }
+#define WORD(key_, type, member, words_, about_, ...)                                                 \
+    {                                                                                                 \
+        .key = key_, .kind = CONFIG_WORD, .at = offsetof(type, member), .width = WIDTH(type, member), \
+        .words = words_, .about = about_, __VA_ARGS__                                                 \
+    }
+#define UINT(key_, type, member, min_, max_, about_, ...)                                             \
+    {                                                                                                 \
+        .key = key_, .kind = CONFIG_UINT, .at = offsetof(type, member), .width = WIDTH(type, member), \
+        .min = min_, .max = max_, .about = about_, __VA_ARGS__                                        \
+    }
+#define NUMBER(key_, type, member, low_, high_, about_, ...)                                          \
+    {                                                                                                 \
+        .key = key_, .kind = CONFIG_NUMBER, .at = offsetof(type, member), .low = low_, .high = high_, \
+        .about = about_, __VA_ARGS__                                                                  \
+    }
+#define BOOL(key_, type, member, about_, ...)                                                        \
+    {                                                                                                \
+        .key = key_, .kind = CONFIG_BOOL, .at = offsetof(type, member), .about = about_, __VA_ARGS__ \
+    }
+#define SECTION(key_, record_, about_)                                       \
+    {                                                                        \
+        .key = key_, .kind = CONFIG_SECTION, .of = &record_, .about = about_ \
+    }
+#define LIST(key_, type, member, count_, record_, min_, max_, about_, ...)                              \
+    {                                                                                                   \
+        .key = key_, .kind = CONFIG_LIST, .at = offsetof(type, member), .at_n = offsetof(type, count_), \
+        .width_n = WIDTH(type, count_), .of = &record_, .min = min_, .max = max_, .about = about_,      \
+        __VA_ARGS__                                                                                     \
+    }
+#define TEXTS(key_, type, member, count_, min_, max_, max_text_, about_, ...)                             \
+    {                                                                                                     \
+        .key = key_, .kind = CONFIG_LIST, .at = offsetof(type, member), .at_n = offsetof(type, count_),   \
+        .width_n = WIDTH(type, count_), .max_text = max_text_, .min = min_, .max = max_, .about = about_, \
+        __VA_ARGS__                                                                                       \
+    }
+#define RECORD(name_, type, rows) static const config_record name_ = {sizeof(type), rows, COUNT(rows)}
+
+static const config_field tls_rows[] = {
+    TEXT("cert", gateway_config, tls_cert, 1, PATH_MAX_BYTES, "the PEM file with the certificate chain",
+         .required = true),
+    TEXT("key", gateway_config, tls_key, 1, PATH_MAX_BYTES, "the PEM file with the private key",
+         .required = true),
+};
+RECORD(tls, gateway_config, tls_rows);
+
+/* Absent limits stay zero: the server has their defaults. */
+static const config_field limit_rows[] = {
+    UINT("max_body_bytes", gateway_config, limits.max_body_bytes, KIB, 1024 * MIB, "longest request body"),
+    UINT("max_audio_mb", gateway_config, max_audio_bytes, 1, 128, "longest request that brings sound",
+         .unit = MIB, .otherwise = 32),
+    UINT("max_header_bytes", gateway_config, limits.max_header_bytes, KIB, MIB, "longest header block"),
+    UINT("max_headers", gateway_config, limits.max_headers, 8, 1000, "header fields of a request"),
+    UINT("max_connections", gateway_config, limits.max_connections, 1, 100000, "connections at once"),
+    UINT("max_streams", gateway_config, limits.max_streams, 1, 10000, "HTTP/2 streams of a connection"),
+    UINT("max_write_backlog_bytes", gateway_config, limits.max_write_backlog, 16 * KIB, 1024 * MIB,
+         "unsent bytes of a connection"),
+    UINT("max_unsent_bytes", gateway_config, limits.max_unsent, 64 * KIB, 1024 * 1024 * MIB,
+         "memory of unsent bytes of all connections"),
+    UINT("max_requests", gateway_config, max_requests, 1, 100000, "requests being answered at once",
+         .otherwise = 256),
+    UINT("request_timeout_ms", gateway_config, limits.request_timeout_ms, 100, HOUR_MS,
+         "from a request's first byte to its last"),
+    UINT("idle_timeout_ms", gateway_config, limits.idle_timeout_ms, 100, DAY_MS,
+         "how long a connection may wait without a request"),
+    UINT("write_timeout_ms", gateway_config, limits.write_timeout_ms, 100, HOUR_MS,
+         "how long a client may take nothing"),
+};
+RECORD(limits, gateway_config, limit_rows);
+
+static const config_field cache_rows[] = {
+    UINT("mb", gateway_config, cache_bytes, 0, 64 * KIB, "size of the response cache", .unit = MIB,
+         .otherwise = 16),
+    UINT("ttl_s", gateway_config, cache_ttl_ms, 0, 30 * 24 * 3600, "how long an answer is good for",
+         .unit = 1000, .otherwise = 600),
+};
+RECORD(cache, gateway_config, cache_rows);
+
+static const config_field cluster_rows[] = {
+    TEXT("listen", gateway_config, cluster_listen, 1, 256, "HOST:PORT where other machines join and attach",
+         .required = true),
+    TEXT("name", gateway_config, cluster_name, 1, 63, "this gateway's name in the cluster"),
+    TEXT("site", gateway_config, cluster_site, 1, 63, "where it stands", .otherwise_text = ""),
+    TEXT("state", gateway_config, cluster_state, 1, PATH_MAX_BYTES,
+         "the state folder, with the CA or a certificate"),
+};
+RECORD(cluster_section, gateway_config, cluster_rows);
+
+static const char *const log_levels[] = {"debug", "info", "warn", "error", "off", NULL};
+static const config_field log_rows[] = {
+    TEXT("level", gateway_config, log_level, 1, 16, "what is logged", .words = log_levels,
+         .otherwise_text = "info"),
+    BOOL("json", gateway_config, log_json, "JSON lines"),
+};
+RECORD(log_section, gateway_config, log_rows);
+
+static const config_field adapter_rows[] = {
+    TEXT("name", config_adapter, name, 1, NAME_MAX_BYTES - 1, "what follows the model's name and a colon",
+         .required = true),
+    TEXT("path", config_adapter, path, 1, PATH_MAX_BYTES, "a PEFT folder or a GGUF file", .required = true),
+};
+RECORD(adapter, config_adapter, adapter_rows);
+
+#define WORD_NAME(e, name) name,
+static const char *const spreads[] = {PLACEMENT_SPREAD_TABLE(WORD_NAME) NULL};
+static const char *const batteries[] = {PLACEMENT_BATTERY_TABLE(WORD_NAME) NULL};
+#undef WORD_NAME
+
+static const config_field place_rows[] = {
+    TEXTS("labels", config_model, place.labels, place.n_labels, 1, 16, NAME_MAX_BYTES,
+          "what nodes that run it have"),
+    TEXTS("nodes", config_model, place.nodes, place.n_nodes, 1, 1000, NAME_MAX_BYTES,
+          "nodes that may run it"),
+    WORD("spread", config_model, place.spread, spreads, "what its replicas do not share"),
+    WORD("on_battery", config_model, place.on_battery, batteries, "whether it runs on battery"),
+    UINT("max_rtt_ms", config_model, place.max_rtt_ms, 1, 10000, "how far away it may be"),
+};
+RECORD(place, config_model, place_rows);
+
+static const config_field model_rows[] = {
+    TEXT("name", config_model, name, 1, NAME_MAX_BYTES, "the name clients use", .required = true),
+    TEXT("path", config_model, path, 1, PATH_MAX_BYTES, "a GGUF file or a Hugging Face folder"),
+    TEXT("sha256", config_model, sha256, 1, 256, "what the file must be"),
+    UINT("replicas", config_model, replicas, 1, 64, "worker processes"),
+    UINT("standby", config_model, standby, 0, 64, "replicas that are loaded and wait"),
+    SECTION("place", place, "where it may run"),
+    UINT("threads", config_model, threads, 1, 1024, "threads of a worker"),
+    UINT("context", config_model, context, 16, 1u << 20, "longest prompt and reply, in tokens"),
+    UINT("max_batch", config_model, max_batch, 1, 1024, "sequences that decode together"),
+    UINT("max_queue", config_model, max_queue, 1, 100000, "waiting requests"),
+    UINT("prefill_chunk", config_model, prefill_chunk, 8, 65536, "tokens of a prompt read in one step"),
+    UINT("kv_mb", config_model, kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
+    TEXTS("fallback", config_model, fallback, n_fallback, 1, 8, NAME_MAX_BYTES,
+          "models that answer when none of its replicas lives"),
+    LIST("adapters", config_model, adapters, n_adapters, adapter, 1, CONFIG_ADAPTERS_MAX,
+         "LoRA adapters that requests may ask for"),
+};
+RECORD(model, config_model, model_rows);
+
+static const config_field device_rows[] = {
+    TEXT("id", config_device, id, 1, 128, "the device's id, such as light.kitchen", .required = true),
+    TEXT("name", config_device, name, 1, 128, "what people call it, such as Kitchen Light", .required = true),
+    TEXT("state", config_device, state, 0, 128, "how it is", .otherwise_text = ""),
+    TEXT("area", config_device, area, 1, 128, "where it is"),
+    TEXTS("aliases", config_device, aliases, n_aliases, 1, PIPELINE_ALIASES_MAX, 128, "other names of it"),
+};
+RECORD(home_device, config_device, device_rows);
+
+#define MEDIUM_NAME(e, name, noun, how) name,
+static const char *const media[] = {MEDIUM_TABLE(MEDIUM_NAME) NULL};
+#undef MEDIUM_NAME
+
+static const config_field condition_rows[] = {
+    TEXT("stage", stage_condition, stage, 1, NAME_MAX_BYTES, "the earlier stage whose result is looked at"),
+    TEXTS("label", stage_condition, label, n_label, 1, 1000, NAME_MAX_BYTES, "its label is one of these"),
+    NUMBER("score_min", stage_condition, score_min, 0, 1, "its score is at least this", .pointer = true),
+    NUMBER("score_below", stage_condition, score_below, 0, 1, "its score is under this", .pointer = true),
+    NUMBER("number_min", stage_condition, number_min, -1e15, 1e15, "its number is at least this",
+           .pointer = true),
+    NUMBER("number_below", stage_condition, number_below, -1e15, 1e15, "its number is under this",
+           .pointer = true),
+    NUMBER("mean_prob_below", stage_condition, mean_prob_below, 0, 1,
+           "its tokens' mean probability is under this", .pointer = true),
+    TEXT("text_prefix", stage_condition, text_prefix, 1, 256, "the input starts with this"),
+    BOOL("mentions_device", stage_condition, mentions_device, "the input names a device"),
+    TEXT("brings", stage_condition, brings, 1, 16, "the request brings this", .words = media),
+};
+RECORD(condition, stage_condition, condition_rows);
+
+#define KIND_NAME(e, name, task, gives, start) name,
+static const char *const stage_kinds[] = {STAGE_KIND_TABLE(KIND_NAME) NULL};
+#undef KIND_NAME
+
+static const char *const row_words[] = {"last", "highest", "lowest", NULL};
+static const config_field stage_rows[] = {
+    TEXT("name", config_stage, name, 1, NAME_MAX_BYTES, "what traces and other stages call it",
+         .required = true),
+    WORD("kind", config_stage, kind, stage_kinds, "what the stage does", .required = true),
+    TEXT("model", config_stage, model, 1, NAME_MAX_BYTES, "a name of 'models'"),
+    TEXT("lexicon", config_stage, lexicon_path, 1, PATH_MAX_BYTES, "what words mean for devices"),
+    TEXT("forms", config_stage, forms_path, 1, PATH_MAX_BYTES, "the forms of lines"),
+    TEXT("intent", config_stage, intent, 1, NAME_MAX_BYTES,
+         "the classify stage whose label decides what is said when no device is meant"),
+    TEXT("choices", config_stage, choices, 1, NAME_MAX_BYTES,
+         "the ground stage whose options the reply is one of"),
+    TEXT("near", config_stage, near_stage, 1, NAME_MAX_BYTES,
+         "the ground stage whose devices go into the prompt"),
+    TEXT("of", config_stage, of, 1, NAME_MAX_BYTES, "the generate stage that is checked"),
+    TEXT("against", config_stage, against, 1, NAME_MAX_BYTES, "the ground or line stage it is held against"),
+    LIST("when", config_stage, when, n_when, condition, 1, 32, "the stage runs if any of these holds"),
+    LIST("unless", config_stage, unless, n_unless, condition, 1, 32,
+         "the stage is skipped if any of these holds"),
+    TEXTS("after", config_stage, after, n_after, 1, PIPELINE_STAGES_MAX, NAME_MAX_BYTES,
+          "further stages to wait for"),
+    TEXT("system", config_stage, system, 1, TEXT_MAX_BYTES, "template of the system message"),
+    TEXT("prompt", config_stage, prompt, 1, TEXT_MAX_BYTES, "template of the user message"),
+    TEXT("input", config_stage, input, 1, TEXT_MAX_BYTES, "template of the text that the model reads"),
+    TEXTS("candidates", config_stage, candidates, n_candidates, 1, PIPELINE_CANDIDATES_MAX, 1024,
+          "the texts of which the nearest is found"),
+    TEXTS("documents", config_stage, documents, n_documents, 1, PIPELINE_DOCUMENTS_MAX, 16384,
+          "the texts that are ordered by how well they answer"),
+    TEXT("adapter", config_stage, adapter, 1, NAME_MAX_BYTES - 1, "a name of the model's 'adapters'"),
+    TEXT("language", config_stage, language, 1, 32, "what is spoken: code or English name"),
+    BOOL("translate", config_stage, translate, "what is heard is put into English"),
+    NUMBER("threshold", config_stage, threshold, 0, 1, "from which probability on a window is speech"),
+    UINT("min_speech_ms", config_stage, min_speech_ms, 0, DAY_MS, "shorter speech does not count"),
+    UINT("min_silence_ms", config_stage, min_silence_ms, 0, DAY_MS, "shorter pauses do not end speech"),
+    UINT("pad_ms", config_stage, pad_ms, 0, DAY_MS, "speech begins so much earlier, and ends later"),
+    TEXTS("alert", config_stage, alert, n_alert, 1, 64, NAME_MAX_BYTES,
+          "labels; the first that any row has is the stage's"),
+    TEXT("row", config_stage, row, 1, 16, "whose number is the score", .words = row_words),
+    UINT("beams", config_stage, n_beams, 1, 10, "replies that are followed side by side"),
+    UINT("max_tokens", config_stage, max_tokens, 0, 65536, "longest reply"),
+    NUMBER("temperature", config_stage, temperature, 0, SAMPLING_TEMPERATURE_MAX, "0 is greedy"),
+    NUMBER("top_p", config_stage, top_p, 0, SAMPLING_TOP_P_MAX, "nucleus sampling"),
+    UINT("seed", config_stage, seed, 0, UINT64_MAX, "seed of the draws"),
+    UINT("timeout_ms", config_stage, timeout_ms, 0, DAY_MS, "deadline of this stage"),
+    BOOL("optional", config_stage, optional, "a failure does not fail the request"),
+};
+RECORD(stage, config_stage, stage_rows);
+
+static const config_field pipeline_rows[] = {
+    TEXT("name", config_pipeline, name, 1, NAME_MAX_BYTES, "what a request's 'pipeline' names",
+         .required = true),
+    LIST("devices", config_pipeline, devices, n_devices, home_device, 0, PIPELINE_DEVICES_MAX,
+         "the devices of requests that bring none"),
+    LIST("stages", config_pipeline, stages, n_stages, stage, 1, PIPELINE_STAGES_MAX, "its model calls",
+         .required = true),
+};
+RECORD(pipeline, config_pipeline, pipeline_rows);
+
+static const char *const hedge_words[] = {"auto", "off", NULL}; /* as config_hedge */
+
+static const config_field worker_rows[] = {
+    TEXT("model", table_row, model, 1, NAME_MAX_BYTES, "what it serves", .required = true),
+    TEXT("address", table_row, address, 1, 256, "unix:/path or HOST:PORT", .required = true),
+};
+RECORD(worker, table_row, worker_rows);
+
+static const config_field dns_rows[] = {
+    TEXT("name", dns_name, name, 1, 253, "the name whose SRV records are workers", .required = true),
+    TEXT("model", dns_name, model, 1, NAME_MAX_BYTES, "what they serve", .required = true),
+};
+RECORD(dns_entry, dns_name, dns_rows);
+
+static const config_field etcd_rows[] = {
+    TEXTS("endpoints", gateway_config, etcd.endpoints, etcd.n_endpoints, 1, 16, 256,
+          "HOST:PORT of each etcd server", .required = true),
+    TEXT("prefix", gateway_config, etcd.prefix, 1, ETCD_PREFIX_BYTES, "where this cluster's keys begin",
+         .otherwise_text = ETCD_PREFIX),
+    TEXT("ca", gateway_config, etcd.ca, 1, PATH_MAX_BYTES, "the PEM file of the CA of its servers"),
+    TEXT("cert", gateway_config, etcd.cert, 1, PATH_MAX_BYTES, "the PEM file with our certificate"),
+    TEXT("key", gateway_config, etcd.key, 1, PATH_MAX_BYTES, "the PEM file with its key"),
+    TEXT("user", gateway_config, etcd.user, 1, 128, "who we are to etcd"),
+    TEXT("password_file", gateway_config, etcd.password_file, 1, PATH_MAX_BYTES,
+         "the file with its password"),
+    UINT("lease_s", gateway_config, etcd.lease_s, 3, 3600, "how long a silent gateway is kept",
+         .otherwise = ETCD_LEASE_S),
+};
+RECORD(etcd_section, gateway_config, etcd_rows);
+
+static const config_field discovery_rows[] = {
+    SECTION("etcd", etcd_section, "gateways that see each other through etcd"),
+    LIST("workers", gateway_config, workers, n_workers, worker, 1, 1000, "workers that run by themselves"),
+    LIST("dns", gateway_config, dns, n_dns, dns_entry, 1, 100, "workers that DNS knows"),
+    TEXT("dns_server", gateway_config, dns_server, 1, 256, "the name server, if it is not the machine's"),
+};
+RECORD(discovery, gateway_config, discovery_rows);
+
+static const config_field file_rows[] = {
+    TEXT("listen", gateway_config, listen, 1, 256, "HOST:PORT or unix:/path",
+         .otherwise_text = "127.0.0.1:8080"),
+    SECTION("tls", tls, "certificate and key"),
+    TEXTS("api_keys", gateway_config, api_keys, n_api_keys, 1, 256, 256,
+          "digests of the keys that clients may use"),
+    TEXTS("allow_hosts", gateway_config, allow_hosts, n_allow_hosts, 1, 256, 256,
+          "further names of this server"),
+    TEXTS("allow_origins", gateway_config, allow_origins, n_allow_origins, 1, 256, 256,
+          "sites whose pages may use it"),
+    SECTION("limits", limits, "what one client, or all of them, may take"),
+    SECTION("cache", cache, "the response cache"),
+    SECTION("log", log_section, "one line an event"),
+    SECTION("cluster", cluster_section, "the port for other machines of the cluster"),
+    UINT("deadline_ms", gateway_config, default_deadline_ms, 0, DAY_MS,
+         "deadline of requests that bring none", .otherwise = 60000),
+    UINT("failover_wait_ms", gateway_config, failover_wait_ms, 1, DAY_MS,
+         "how long a request without a deadline waits for a worker that is restarted", .otherwise = 30000),
+    WORD("hedge", gateway_config, hedge, hedge_words, "whether short calls that take long are made twice"),
+    UINT("drain_ms", gateway_config, drain_ms, 0, DAY_MS, "how long running answers may take after SIGTERM",
+         .otherwise = 10000),
+    SECTION("discovery", discovery, "workers beyond those that this program starts"),
+    TEXT("manifest", gateway_config, manifest, 1, PATH_MAX_BYTES, "the models.json to look names up in"),
+    LIST("models", gateway_config, models, n_models, model, 1, 64, "the models of this cluster",
+         .required = true),
+    LIST("pipelines", gateway_config, pipelines, n_pipelines, pipeline, 1, 32, "what POST /v1/process runs"),
+};
+
+const config_record config_schema = {sizeof(gateway_config), file_rows, COUNT(file_rows)};
+
+/* ---- the file of `shoal plan --nodes` ---- */
+
+static const config_field node_rows[] = {
+    TEXT("name", node, name, 1, NAME_MAX_BYTES, "what the node is called", .required = true),
+    TEXT("site", node, site, 1, NAME_MAX_BYTES, "where it stands"),
+    TEXT("isa", node, isa, 1, NAME_MAX_BYTES, "its kernels"),
+    UINT("cores", node, n_cores, 1, 4096, "its cores", .otherwise = 1),
+    UINT("memory_mb", node, memory_bytes, 1, 1u << 26, "its memory", .unit = MIB, .required = true),
+    NUMBER("gb_per_s", node, bytes_per_s, 0, 100000, "measured: memory read by all cores"),
+    NUMBER("gmul_per_s", node, multiplies_per_s, 0, 1e7, "measured: int8 multiply-adds of all cores"),
+    NUMBER("load", node, load_1m, 0, 100000, "processes that want to run"),
+    NUMBER("rtt_ms", node, rtt_ms, 0, 100000, "how far away it is"),
+    BOOL("on_battery", node, on_battery, "whether it runs on battery"),
+    UINT("battery_percent", node, battery_percent, 0, 100, "what is left in it", .otherwise = 100),
+    BOOL("draining", node, draining, "nothing new goes there"),
+    TEXTS("labels", node, labels, n_labels, 0, 64, NAME_MAX_BYTES, "what models may ask for"),
+};
+RECORD(plan_node, node, node_rows);
+
+static const config_field now_rows[] = {
+    TEXT("model", placement_now, model, 1, NAME_MAX_BYTES, "what runs", .required = true),
+    TEXT("node", placement_now, node, 1, NAME_MAX_BYTES, "where it runs", .required = true),
+    BOOL("standby", placement_now, standby, "it is loaded, and waits"),
+};
+RECORD(plan_now, placement_now, now_rows);
+
+static const config_field nodes_rows[] = {
+    LIST("nodes", config_nodes, nodes, n_nodes, plan_node, 1, 10000, "the machines", .required = true),
+    LIST("now", config_nodes, now, n_now, plan_now, 0, 100000, "what runs on them"),
+};
+
+const config_record config_nodes_schema = {sizeof(config_nodes), nodes_rows, COUNT(nodes_rows)};

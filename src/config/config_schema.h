@@ -1,0 +1,65 @@
+/* config_schema.h: shoal.yaml as tables: which keys there are, what each may hold, and where it goes.
+ *
+ * A map of the file is a config_record, a key of it one row (config_field). Reading, defaults, ranges, error
+ * sentences and the check of docs/configuration.md all follow the rows, so a new key is a member of a struct,
+ * one row in config_schema.c and one row in the documentation. Inside config*.c and its tests. */
+#ifndef CONFIG_CONFIG_SCHEMA_H
+#define CONFIG_CONFIG_SCHEMA_H
+
+#include "base/buf.h"
+#include "base/yaml.h"
+#include "config/config.h"
+#include "pipeline/pipeline.h"
+
+typedef enum config_kind {
+    CONFIG_TEXT,    /* const char *: min to max bytes; with `words` one of them */
+    CONFIG_WORD,    /* an enum: the place in `words` */
+    CONFIG_UINT,    /* an unsigned integer of `width` bytes: min to max, times `unit` */
+    CONFIG_NUMBER,  /* double, or with `pointer` double * that is NULL when absent: low to high */
+    CONFIG_BOOL,    /* bool */
+    CONFIG_SECTION, /* a map whose keys lie flat in the struct around it */
+    CONFIG_LIST,    /* min to max of `item`s; the member points to them, the one at `at_n` counts them */
+} config_kind;
+
+typedef struct config_record config_record;
+
+typedef struct config_field {
+    const char *key;
+    const char *about; /* what it is for, in a few words: ends "'key' is required: ..." */
+    config_kind kind;
+    bool required;
+    size_t at; /* the member's offset in its struct */
+    size_t width;
+    uint64_t min, max;
+    uint64_t unit; /* 0: 1 */
+    double low, high;
+    bool pointer;
+    const char *const *words;   /* ends with NULL */
+    uint64_t otherwise;         /* UINT: the value when absent, before `unit` */
+    const char *otherwise_text; /* TEXT: the same; NULL: NULL */
+    size_t at_n, width_n;
+    const config_record *of; /* SECTION; LIST: of maps; NULL there: of texts of 1 to max_text bytes */
+    size_t max_text;
+} config_field;
+
+struct config_record {
+    size_t bytes; /* of the struct that one of them fills */
+    const config_field *fields;
+    size_t n;
+};
+
+extern const config_record config_schema;       /* the whole file; fills a gateway_config */
+extern const config_record config_nodes_schema; /* of config_nodes.h; fills a config_nodes */
+
+/* Fill the zeroed struct `into` from a document's root. Structs and lists are made in `mem`, texts stay the
+ * document's. Errors are "file:line: path: ...", as of yaml_fail. */
+int config_read(const config_record *schema, const yaml_doc *doc, arena *mem, void *into, shoal_err *err);
+
+/* The word that was probably meant: few letters away from `given`, in any case; NULL when none is near. */
+const char *config_nearest(const char *given, const char *const *words, size_t n_words);
+
+/* Names, references and formats that a row cannot say. The sentence starts with the field's path:
+ * "models[1].name: ...". */
+int config_check(gateway_config *c, shoal_err *err);
+
+#endif

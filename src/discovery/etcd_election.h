@@ -1,0 +1,44 @@
+/* etcd_election.h: one leader among those who ask to be it.
+ *
+ * As etcd's own libraries do it: who campaigns writes PREFIX/LEASE, under its lease, and the key that came
+ * into being first leads; when it goes, the next one does. Its create revision is the term: it rises with
+ * every leader, and may be shown to whoever must not obey an old one.
+ *
+ *     etcd_election_open(&e, client, lease, "/shoal/v1/home/leader/", "gate-1", &ev, err);
+ *     etcd_election_campaign(e);
+ *     ... before each act: if (!etcd_election_leads(e)) stop;
+ *     etcd_election_resign(e);
+ *
+ * Leading ends by our own clock before it can end by etcd's: when the lease has not been confirmed for nine
+ * tenths of its life we do not lead, whatever we last heard. Loop thread. */
+#ifndef DISCOVERY_ETCD_ELECTION_H
+#define DISCOVERY_ETCD_ELECTION_H
+
+#include "discovery/etcd_lease.h"
+
+typedef struct etcd_election etcd_election;
+
+/* Each may be NULL. */
+typedef struct etcd_election_events {
+    void *user;
+    void (*elected)(void *user, int64_t term);
+    void (*deposed)(void *user, const char *why);
+    void (*leader)(void *user, const char *name); /* another leads than before; NULL: nobody */
+} etcd_election_events;
+
+/* The client and the lease must outlive it. The name is ours, copied. */
+int etcd_election_open(etcd_election **ret, etcd_client *c, etcd_lease *lease, const char *prefix,
+                       const char *name, const etcd_election_events *ev, shoal_err *err);
+void etcd_election_close(etcd_election *e); /* tells nothing; accepts NULL */
+
+void etcd_election_campaign(etcd_election *e);
+void etcd_election_resign(etcd_election *e);              /* `deposed` comes before it returns */
+bool etcd_election_leads(etcd_election *e);               /* now, by the clock */
+const char *etcd_election_leader(const etcd_election *e); /* as last heard; NULL: nobody */
+
+/* What the lease says; whoever holds it passes it on. */
+void etcd_election_granted(etcd_election *e);
+void etcd_election_confirmed(etcd_election *e);
+void etcd_election_lost(etcd_election *e);
+
+#endif

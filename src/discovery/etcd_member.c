@@ -1,0 +1,234 @@
+/* etcd_member.c: values out, values in. */
+#include "discovery/etcd_member.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/sha256.h"
+#include "base/utf8.h"
+#include "cluster/reach.h"
+#include "trust/identity.h"
+#include "wire/address.h"
+
+enum { TEXT_BYTES = 255, ADDRESS_BYTES = 639, MODEL_BYTES = 64, LABELS_MAX = 32 };
+
+/* ---- keys ---------------------------------------------------------------------------------------- */
+
+static int refuse_key(const char *key, shoal_err *err)
+{
+    return err_set(err, SHOAL_EINVALID, "the key %.120s names no member", key);
+}
+
+static bool starts(const char *s, const char *with)
+{
+    return strncmp(s, with, strlen(with)) == 0;
+}
+
+int etcd_member_key(const char *key, etcd_kind *ret, char name[64], const char **ret_id, shoal_err *err)
+{
+    *ret = starts(key, ETCD_NODES) ? ETCD_NODE : starts(key, ETCD_REPLICAS) ? ETCD_REPLICA : ETCD_OTHER;
+    if (*ret == ETCD_OTHER) return 0;
+    const char *id = strchr(key, '/') + 1;
+    size_t n = strcspn(id, "/");
+    if (n == 0 || n > 63 || !identity_name_ok(id, n)) return refuse_key(key, err);
+    bool whole = *ret == ETCD_NODE ? id[n] == '\0' : id[n] == '/' && id[n + 1];
+    if (!whole || strlen(id) > TEXT_BYTES) return refuse_key(key, err);
+    memcpy(name, id, n);
+    name[n] = '\0';
+    *ret_id = id;
+    return 0;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------- */
+
+static bool text_is_fine(const char *s, size_t max)
+{
+    size_t n = strlen(s);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] < ' ' || s[i] == 0x7F) return false;
+    return n <= max && utf8_valid(s, n, NULL);
+}
+
+static int get_text(const json_t *o, const char *key, size_t max, const char **ret, shoal_err *err)
+{
+    int rc = json_get_str(o, key, ret, err);
+    if (rc == 0 && !text_is_fine(*ret, max))
+        rc = err_set(err, SHOAL_EINVALID, "%s is longer than %zu bytes, or no line of text", key, max);
+    return rc;
+}
+
+static int parse(json_t **ret, const uint8_t *value, size_t n, shoal_err *err)
+{
+    if (n > ETCD_VALUE_BYTES)
+        return err_set(err, SHOAL_EINVALID, "its value is longer than %d bytes", ETCD_VALUE_BYTES);
+    int rc = json_parse(ret, (const char *)value, n, "its value", err);
+    if (rc != 0) return rc;
+    if (json_is_object(*ret)) return 0;
+    json_decref(*ret);
+    return err_set(err, SHOAL_EINVALID, "its value is no JSON object");
+}
+
+static int read_state(const json_t *o, replica_state *ret, shoal_err *err)
+{
+    const char *said = replica_state_name(REPLICA_STARTING);
+    int rc = json_get_str(o, "state", &said, err);
+    if (rc != 0) return rc;
+#define KNOWN(e, name)             \
+    if (strcmp(said, name) == 0) { \
+        *ret = e;                  \
+        return 0;                  \
+    }
+    REPLICA_STATE_TABLE(KNOWN)
+#undef KNOWN
+    return err_set(err, SHOAL_EINVALID, "state is none that there is");
+}
+
+static int check_replica(const etcd_replica *r, shoal_err *err)
+{
+    address a;
+    char relay[REACH_ADDRESS_SIZE], at[REACH_NODE_SIZE];
+    const char *worker;
+    if (!*r->model) return err_set(err, SHOAL_EINVALID, "model is missing");
+    if (!*r->address) return err_set(err, SHOAL_EINVALID, "address is missing");
+    if (reach_parse(r->address, relay, at, &worker)) return 0;
+    int rc = address_parse(&a, r->address, err);
+    if (rc == 0 && !a.is_unix && (!*a.host || a.port == 0))
+        rc = err_set(err, SHOAL_EINVALID, "address is none to connect to");
+    return rc;
+}
+
+int etcd_member_read_replica(etcd_replica *ret, json_t **ret_root, const uint8_t *value, size_t n,
+                             shoal_err *err)
+{
+    etcd_replica r = {.model = "", .address = "", .machine = "", .reason = ""};
+    json_t *o;
+    int64_t generation = 0;
+    int rc = parse(&o, value, n, err);
+    if (rc != 0) return rc;
+    rc = get_text(o, "model", MODEL_BYTES, &r.model, err);
+    if (rc == 0) rc = get_text(o, "address", ADDRESS_BYTES, &r.address, err);
+    if (rc == 0) rc = get_text(o, "machine", MODEL_BYTES, &r.machine, err);
+    if (rc == 0) rc = get_text(o, "reason", TEXT_BYTES, &r.reason, err);
+    if (rc == 0) rc = json_get_int(o, "generation", 0, INT64_MAX, &generation, err);
+    if (rc == 0) rc = read_state(o, &r.state, err);
+    if (rc == 0) rc = check_replica(&r, err);
+    if (rc != 0) {
+        json_decref(o);
+        return rc;
+    }
+    r.generation = (uint64_t)generation;
+    *ret = r;
+    *ret_root = o;
+    return 0;
+}
+
+static int read_labels(etcd_node *r, const json_t *o, shoal_err *err)
+{
+    const json_t *all = json_object_get(o, "labels");
+    if (!all) return 0;
+    if (!json_is_array(all) || json_array_size(all) > LABELS_MAX)
+        return err_set(err, SHOAL_EINVALID, "labels is no list of at most %d", LABELS_MAX);
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const char *label = json_string_value(json_array_get(all, i));
+        if (!label || !*label || !text_is_fine(label, TEXT_BYTES))
+            return err_set(err, SHOAL_EINVALID, "a label is no line of text");
+        r->labels[i] = label;
+    }
+    r->facts.labels = r->labels;
+    r->facts.n_labels = json_array_size(all);
+    return 0;
+}
+
+static int read_facts(etcd_node *r, const json_t *o, shoal_err *err)
+{
+    node *f = &r->facts;
+    int64_t cores = 0, memory = 0;
+    f->isa = "";
+    int rc = get_text(o, "instance", MODEL_BYTES, &r->instance, err);
+    if (rc == 0) rc = get_text(o, "isa", MODEL_BYTES, &f->isa, err);
+    const char *site = "", *where = "";
+    if (rc == 0) rc = get_text(o, "site", 63, &site, err);
+    if (rc == 0 && *site) rc = identity_name_check(site, strlen(site), "site", err);
+    if (rc == 0) rc = get_text(o, "address", TEXT_BYTES, &where, err);
+    if (rc == 0) rc = json_get_int(o, "cores", 0, 65536, &cores, err);
+    if (rc == 0) rc = json_get_int(o, "memory_bytes", 0, INT64_C(1) << 53, &memory, err);
+    if (rc == 0) rc = json_get_num(o, "bytes_per_s", 0, 1e18, &f->bytes_per_s, err);
+    if (rc == 0) rc = json_get_num(o, "multiplies_per_s", 0, 1e18, &f->multiplies_per_s, err);
+    if (rc == 0) rc = json_get_bool(o, "draining", &f->draining, err);
+    if (rc == 0) rc = read_labels(r, o, err);
+    f->site = *site ? site : NULL;
+    f->address = *where ? where : NULL;
+    f->n_cores = (unsigned)cores;
+    f->memory_bytes = (uint64_t)memory;
+    return rc;
+}
+
+int etcd_member_read_node(etcd_node *ret, json_t **ret_root, const uint8_t *value, size_t n, shoal_err *err)
+{
+    json_t *o;
+    int rc = parse(&o, value, n, err);
+    if (rc != 0) return rc;
+    *ret = (etcd_node){.instance = ""};
+    rc = read_facts(ret, o, err);
+    if (rc != 0)
+        json_decref(o);
+    else
+        *ret_root = o;
+    return rc;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------- */
+
+/* Behind another field. What is empty is left out. */
+static void put_text(buf *out, const char *key, const char *value)
+{
+    if (!value || !*value) return;
+    buf_printf(out, ",\"%s\":", key);
+    json_put_string(out, value, strlen(value));
+}
+
+void etcd_member_put_replica(buf *out, const etcd_replica *r)
+{
+    buf_printf(out, "{\"generation\":%llu", (unsigned long long)r->generation);
+    put_text(out, "model", r->model);
+    put_text(out, "address", r->address);
+    put_text(out, "machine", r->machine);
+    put_text(out, "state", replica_state_name(r->state));
+    put_text(out, "reason", r->reason);
+    buf_putc(out, '}');
+}
+
+void etcd_member_put_node(buf *out, const node *n, const char *instance)
+{
+    buf_printf(out, "{\"cores\":%u,\"memory_bytes\":%llu,\"bytes_per_s\":%.6g,\"multiplies_per_s\":%.6g",
+               n->n_cores, (unsigned long long)n->memory_bytes, n->bytes_per_s, n->multiplies_per_s);
+    put_text(out, "instance", instance);
+    put_text(out, "site", n->site);
+    put_text(out, "address", n->address);
+    put_text(out, "isa", n->isa);
+    if (n->draining) buf_puts(out, ",\"draining\":true");
+    buf_puts(out, ",\"labels\":[");
+    for (size_t i = 0; i < n->n_labels; i++) {
+        if (i) buf_putc(out, ',');
+        json_put_string(out, n->labels[i], strlen(n->labels[i]));
+    }
+    buf_puts(out, "]}");
+}
+
+/* ---- this machine -------------------------------------------------------------------------------- */
+
+void etcd_member_machine(char ret[33])
+{
+    buf id = {0};
+    sha256_digest digest;
+    char hex[65];
+    ret[0] = '\0';
+    if (file_read(&id, "/proc/sys/kernel/random/boot_id", 64, NULL) == 0 && id.len) {
+        sha256_of(id.data, id.len, &digest);
+        sha256_hex(&digest, hex);
+        memcpy(ret, hex, 32);
+        ret[32] = '\0';
+    }
+    buf_done(&id);
+}

@@ -1,0 +1,704 @@
+/* agent.c: one child a replica: its command line, its lives and its deaths. */
+#define _GNU_SOURCE
+#include "join/agent.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "join/rundir.h"
+
+enum {
+    BACKOFF_MIN_MS = 50,
+    BACKOFF_MAX_MS = 5000,
+    BACKOFF_SERVED_MS = 500, /* it starts well, so whoever waits for it is served within a second */
+    HEALTHY_MS = 30000,      /* a worker that lived so long starts with a clean record */
+    ARBITER_FD = 3,          /* its number in the worker */
+    WATCH_MS = 100,
+    LEAVE_MS = 120000, /* for what runs on a worker that is not wanted any more */
+    MAX_ARGS = 40 + 2 * WORKER_SPEC_ADAPTERS,
+};
+
+typedef struct child child;
+
+/* One life of one worker; freed by the loop once its handle is closed. */
+typedef struct life {
+    uv_process_t process; /* first */
+    child *of;
+    int says; /* what the worker wrote to its standard output: why it cannot start */
+} life;
+
+struct child {
+    agent *a;
+    arena *strings; /* those of spec, and the next three */
+    worker_spec spec;
+    int slot;
+    bool leaving; /* it is not wanted any more, and goes when its process has */
+    char *socket;
+    const char *id, *address;
+    uint64_t generation; /* rises with every start */
+    process process;
+    life *life; /* NULL: no process */
+    uv_timer_t restart;
+    uint64_t backoff_ms, started_ns;
+    bool served; /* ready at some time since then */
+};
+
+struct agent {
+    uv_loop_t *loop;
+    registry *g;
+    source *source;
+    arena *strings, *wish; /* wish: of wanted */
+    const worker_spec *wanted;
+    size_t n_wanted;
+    agent_arbiter arbiter;
+    bool has_arbiter, stopping;
+    rundir dir;
+    char *program, *log_level;
+    bool log_json;
+    child **children;
+    size_t n, cap;
+    uv_timer_t kill, watch;
+    size_t n_open_timers; /* memory goes when the last one is closed */
+    void (*done)(void *user);
+    void *done_user;
+};
+
+const char *agent_run_dir(const agent *a)
+{
+    return a->dir.path;
+}
+
+/* ---- one worker's command line ----------------------------------------------------------------- */
+
+typedef struct args {
+    arena *a; /* dies after the spawn */
+    char *v[MAX_ARGS];
+    size_t n;
+    bool failed; /* an option is missing: what it limits would not be limited */
+} args;
+
+static void put(args *x, const char *s)
+{
+    if (x->n + 1 < MAX_ARGS) x->v[x->n++] = (char *)s;
+}
+
+static void put_str(args *x, const char *flag, const char *value)
+{
+    if (!value) return;
+    put(x, flag);
+    put(x, value);
+}
+
+static void put_size(args *x, const char *flag, size_t value)
+{
+    char *s = value ? arena_printf(x->a, "%zu", value) : NULL;
+    x->failed |= value && !s;
+    put_str(x, flag, s);
+}
+
+static void build_args(args *x, const child *c)
+{
+    const agent *a = c->a;
+    put(x, a->program);
+    put(x, "worker");
+    put_str(x, "--name", c->spec.model);
+    put_str(x, "--model", c->spec.path);
+    put_str(x, "--sha256", c->spec.sha256);
+    put_str(x, "--address", c->address);
+    put_size(x, "--parent", (size_t)getpid());
+    put_size(x, "--threads", c->spec.n_threads > 0 ? (size_t)c->spec.n_threads : 0);
+    put_size(x, "--kv-bytes", c->spec.kv_bytes);
+    put_size(x, "--max-batch", c->spec.max_batch);
+    put_size(x, "--max-queue", c->spec.max_queue);
+    put_size(x, "--context", c->spec.n_ctx);
+    put_size(x, "--prefill-chunk", c->spec.prefill_chunk);
+    for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) put_str(x, "--adapter", c->spec.adapters[i]);
+    put_str(x, "--log-level", a->log_level);
+    if (a->log_json) put(x, "--json-log");
+    if (a->has_arbiter) {
+        put_size(x, "--arbiter-fd", ARBITER_FD);
+        char *slot = arena_printf(x->a, "%d", c->slot);
+        x->failed |= !slot;
+        put_str(x, "--arbiter-slot", slot);
+    }
+}
+
+/* ---- what the cluster is told -------------------------------------------------------------------- */
+
+static int tell(child *c, replica_state state, const char *reason, shoal_err *err)
+{
+    member m = {.id = c->id,
+                .generation = c->generation,
+                .model = c->spec.model,
+                .address = c->address,
+                .state = state,
+                .reason = reason,
+                .process = c->process};
+    return source_put(c->a->source, &m, err);
+}
+
+/* ---- lives and deaths -------------------------------------------------------------------------- */
+
+static void start_child(child *c);
+static void child_gone(child *c);
+static void settle_quietly(agent *a);
+
+static void restart_due(uv_timer_t *t)
+{
+    start_child(t->data);
+}
+
+static void life_closed(uv_handle_t *h)
+{
+    free(h);
+}
+
+static void check_all_gone(agent *a)
+{
+    if (!a->stopping || !a->done) return;
+    for (size_t i = 0; i < a->n; i++)
+        if (a->children[i]->life) return;
+    uv_timer_stop(&a->kill);
+    void (*done)(void *) = a->done;
+    a->done = NULL;
+    done(a->done_user);
+}
+
+uint64_t agent_restart_wait_ms(uint64_t *backoff_ms, uint64_t lived_ms, bool served)
+{
+    uint64_t wait = lived_ms >= HEALTHY_MS ? 0 : *backoff_ms;
+    if (served && wait > BACKOFF_SERVED_MS) wait = BACKOFF_SERVED_MS;
+    *backoff_ms = wait == 0 ? BACKOFF_MIN_MS : wait < BACKOFF_MAX_MS / 2 ? 2 * wait : BACKOFF_MAX_MS;
+    return wait;
+}
+
+static void restart_later(child *c)
+{
+    uint64_t wait = agent_restart_wait_ms(&c->backoff_ms, (clock_ns() - c->started_ns) / 1000000, c->served);
+    uv_timer_start(&c->restart, restart_due, wait, 0);
+    LOG(LOG_INFO, "agent", "worker_restart", LOG_S("replica", c->id), LOG_I("in_ms", wait),
+        LOG_I("crashes", c->process.n_crashes));
+}
+
+static void describe_exit(const life *l, int64_t code, int sig, char *out, size_t cap)
+{
+    ssize_t n = read(l->says, out, cap - 1);
+    if (n > 0) {
+        out[n] = '\0';
+    } else if (sig) {
+        snprintf(out, cap, "killed by signal %d (%s)", sig, strsignal(sig));
+    } else {
+        snprintf(out, cap, "exited with code %d", (int)code);
+    }
+}
+
+static void exited(uv_process_t *p, int64_t code, int sig)
+{
+    life *l = (life *)p;
+    child *c = l->of;
+    agent *a = c->a;
+    char why[256];
+    describe_exit(l, code, sig, why, sizeof why);
+    close(l->says);
+    uv_close((uv_handle_t *)p, life_closed);
+    c->life = NULL;
+    c->process.pid = 0;
+    if (a->has_arbiter && a->arbiter.reap) a->arbiter.reap(a->arbiter.user, c->slot);
+    unlink(c->socket);
+    bool refused = sig == 0 && code == WORKER_EXIT_CONFIG;
+    bool crashed = !a->stopping && !c->leaving && !refused && (sig != 0 || code != 0);
+    if (crashed) c->process.n_crashes++;
+    LOG(crashed || refused ? LOG_ERROR : LOG_INFO, "agent", "worker_exited", LOG_S("replica", c->id),
+        LOG_I("code", code), LOG_I("signal", sig), LOG_S("reason", a->stopping ? "stopped" : why));
+    if (a->stopping) {
+        tell(c, REPLICA_DOWN, "stopped", NULL);
+        check_all_gone(a);
+        return;
+    }
+    if (c->leaving) {
+        child_gone(c);
+        settle_quietly(a);
+        return;
+    }
+    tell(c, refused ? REPLICA_FAILED : REPLICA_DOWN, why, NULL);
+    if (refused) return;
+    c->process.n_restarts++;
+    restart_later(c);
+}
+
+/* The worker's standard streams: nothing to read, `says` to write to, our stderr for its log. */
+static int spawn(child *c, life *l, int says, args *x)
+{
+    agent *a = c->a;
+    uv_stdio_container_t io[4] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = says},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        {.flags = UV_INHERIT_FD, .data.fd = a->arbiter.fd},
+    };
+    uv_process_options_t o = {.exit_cb = exited,
+                              .file = a->program,
+                              .args = x->v,
+                              .stdio_count = a->has_arbiter ? 4 : 3,
+                              .stdio = io};
+    return uv_spawn(a->loop, &l->process, &o);
+}
+
+static int launch(child *c, shoal_err *err)
+{
+    args x = {.a = arena_new(0)};
+    life *l = calloc(1, sizeof *l);
+    int ends[2] = {-1, -1};
+    if (!x.a || !l) {
+        free(l);
+        arena_free(x.a);
+        return err_nomem(err);
+    }
+    build_args(&x, c);
+    int rc = x.failed ? UV_ENOMEM : pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : -errno;
+    l->of = c;
+    l->says = ends[0];
+    if (rc == 0) {
+        rc = spawn(c, l, ends[1], &x);
+        close(ends[1]);
+        if (rc != 0) {
+            close(ends[0]);
+            uv_close((uv_handle_t *)&l->process, life_closed); /* uv_spawn initialised it */
+        }
+    } else {
+        free(l);
+    }
+    arena_free(x.a);
+    if (rc != 0) return err_set(err, SHOAL_EIO, "cannot start %s: %s", c->a->program, uv_strerror(rc));
+    c->life = l;
+    c->process.pid = uv_process_get_pid(&l->process);
+    return 0;
+}
+
+static void start_child(child *c)
+{
+    shoal_err err;
+    c->started_ns = clock_ns();
+    c->served = false;
+    c->generation++;
+    if (launch(c, &err) != 0) {
+        tell(c, REPLICA_DOWN, err.message, NULL);
+        restart_later(c);
+        return;
+    }
+    LOG(LOG_INFO, "agent", "worker_started", LOG_S("replica", c->id), LOG_I("pid", c->process.pid),
+        LOG_S("address", c->address), LOG_I("restarts", c->process.n_restarts));
+    tell(c, REPLICA_STARTING, NULL, NULL);
+}
+
+/* ---- the agent --------------------------------------------------------------------------------- */
+
+static char *own_path(arena *a)
+{
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    return n > 0 ? arena_strndup(a, path, (size_t)n) : NULL;
+}
+
+static char *copy(arena *to, const char *s, bool *ok)
+{
+    char *p = s ? arena_strdup(to, s) : NULL;
+    if (s && !p) *ok = false;
+    return p;
+}
+
+static bool copy_spec(arena *to, worker_spec *ret, const worker_spec *spec)
+{
+    bool ok = true;
+    *ret = *spec;
+    ret->model = copy(to, spec->model, &ok);
+    ret->path = copy(to, spec->path, &ok);
+    ret->sha256 = copy(to, spec->sha256, &ok);
+    for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) ret->adapters[i] = copy(to, spec->adapters[i], &ok);
+    return ok;
+}
+
+/* The name is for people; the number makes it unique. Model names may hold any character and be any
+ * length, a socket's address may not. */
+static char *socket_path(child *c, const char *model)
+{
+    char name[33];
+    size_t n = 0;
+    for (; model[n] && n + 1 < sizeof name; n++)
+        name[n] = isalnum((unsigned char)model[n]) || strchr("-_", model[n]) ? model[n] : '_';
+    name[n] = '\0';
+    return arena_printf(c->strings, "%s/%s.%d.sock", c->a->dir.path, name, c->slot);
+}
+
+/* Generations must rise from one run of an agent to the next, and from one worker of an id to the next: the
+ * time of day does, in microseconds faster than any worker could be started. */
+static uint64_t epoch(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
+static child *child_of_slot(agent *a, int slot)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (a->children[i]->slot == slot) return a->children[i];
+    return NULL;
+}
+
+static int free_slot(agent *a)
+{
+    int slot = a->arbiter.first_slot;
+    while (child_of_slot(a, slot)) slot++;
+    return slot;
+}
+
+static void child_free(child *c)
+{
+    arena_free(c->strings);
+    free(c);
+}
+
+static int describe_child(child *c, const worker_spec *spec, int replica_number, shoal_err *err)
+{
+    c->strings = arena_new(0);
+    if (!c->strings || !copy_spec(c->strings, &c->spec, spec)) return err_nomem(err);
+    c->socket = socket_path(c, spec->model);
+    c->address = c->socket ? arena_printf(c->strings, "unix:%s", c->socket) : NULL;
+    c->id = arena_printf(c->strings, "%s/%d", spec->model, replica_number);
+    c->generation = epoch();
+    if (!c->address || !c->id) return err_nomem(err);
+    if (strlen(c->socket) >= sizeof((struct sockaddr_un *)0)->sun_path)
+        return err_set(err, SHOAL_ELIMIT, "%s: too long for the address of a socket", c->socket);
+    return tell(c, REPLICA_STARTING, NULL, err);
+}
+
+static int grow(agent *a, shoal_err *err)
+{
+    if (a->has_arbiter && a->n >= (size_t)a->arbiter.n_slots)
+        return err_set(err, SHOAL_ELIMIT, "there are more workers than the %d that can share one machine",
+                       a->arbiter.n_slots);
+    if (a->n < a->cap) return 0;
+    size_t cap = a->cap ? 2 * a->cap : 8;
+    child **more = realloc(a->children, cap * sizeof *more);
+    if (!more) return err_nomem(err);
+    a->children = more;
+    a->cap = cap;
+    return 0;
+}
+
+static int add_child(agent *a, const worker_spec *spec, int replica_number, shoal_err *err)
+{
+    int rc = grow(a, err);
+    if (rc != 0) return rc;
+    child *c = calloc(1, sizeof *c);
+    if (!c) return err_nomem(err);
+    c->a = a;
+    c->slot = free_slot(a);
+    rc = describe_child(c, spec, replica_number, err);
+    if (rc != 0) {
+        child_free(c);
+        return rc;
+    }
+    uv_timer_init(a->loop, &c->restart);
+    c->restart.data = c;
+    a->n_open_timers++;
+    a->children[a->n++] = c;
+    return 0;
+}
+
+/* ---- who is wanted ------------------------------------------------------------------------------- */
+
+static int replicas_of(const worker_spec *s)
+{
+    return s->n_replicas > 0 ? s->n_replicas : 1;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Would it be started with the same command line? */
+static bool same_spec(const worker_spec *a, const worker_spec *b)
+{
+    bool same = same_text(a->path, b->path) && same_text(a->sha256, b->sha256) &&
+                a->n_threads == b->n_threads && a->kv_bytes == b->kv_bytes && a->max_batch == b->max_batch &&
+                a->max_queue == b->max_queue && a->n_ctx == b->n_ctx && a->prefill_chunk == b->prefill_chunk;
+    for (size_t i = 0; same && i < WORKER_SPEC_ADAPTERS; i++)
+        same = same_text(a->adapters[i], b->adapters[i]);
+    return same;
+}
+
+static child *child_of_id(agent *a, const char *id)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (strcmp(a->children[i]->id, id) == 0) return a->children[i];
+    return NULL;
+}
+
+static bool is_wanted(const agent *a, const child *c)
+{
+    int number = atoi(strrchr(c->id, '/') + 1);
+    for (size_t i = 0; i < a->n_wanted; i++)
+        if (strcmp(a->wanted[i].model, c->spec.model) == 0)
+            return number < replicas_of(&a->wanted[i]) && same_spec(&a->wanted[i], &c->spec);
+    return false;
+}
+
+static void leave_over(uv_timer_t *t)
+{
+    child *c = t->data;
+    LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", c->id), LOG_S("reason", "grace is over"));
+    if (c->life) uv_process_kill(&c->life->process, SIGKILL);
+}
+
+/* It finishes what runs, and takes nothing new. */
+static void dismiss(child *c)
+{
+    LOG(LOG_INFO, "agent", "worker_dismissed", LOG_S("replica", c->id));
+    c->leaving = true;
+    uv_timer_stop(&c->restart);
+    if (!c->life) {
+        child_gone(c);
+        return;
+    }
+    uv_timer_start(&c->restart, leave_over, LEAVE_MS, 0);
+    tell(c, REPLICA_DRAINING, "it is not wanted here any more", NULL);
+    uv_process_kill(&c->life->process, WORKER_STOP_SIGNAL);
+}
+
+static int add_missing(agent *a, const worker_spec *s, shoal_err *err)
+{
+    char id[512];
+    int rc = 0;
+    for (int k = 0; rc == 0 && k < replicas_of(s); k++) {
+        snprintf(id, sizeof id, "%s/%d", s->model, k);
+        if (!child_of_id(a, id)) /* one that leaves has the name until it is gone */
+            rc = add_child(a, s, k, err);
+    }
+    return rc;
+}
+
+static int settle(agent *a, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t i = a->n; i-- > 0;)
+        if (!a->children[i]->leaving && !is_wanted(a, a->children[i])) dismiss(a->children[i]);
+    for (size_t i = 0; rc == 0 && i < a->n_wanted; i++) rc = add_missing(a, &a->wanted[i], err);
+    return rc;
+}
+
+static void start_new(agent *a)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (a->children[i]->started_ns == 0) start_child(a->children[i]);
+}
+
+static void settle_quietly(agent *a)
+{
+    shoal_err err;
+    if (settle(a, &err) != 0) LOG(LOG_ERROR, "agent", "cannot_start", LOG_S("reason", err.message));
+    start_new(a);
+}
+
+static int keep_wish(agent *a, const worker_spec *workers, size_t n, shoal_err *err)
+{
+    arena *wish = arena_new(0);
+    worker_spec *wanted = wish ? arena_alloc(wish, (n ? n : 1) * sizeof *wanted) : NULL;
+    bool ok = wanted != NULL;
+    for (size_t i = 0; ok && i < n; i++) ok = copy_spec(wish, &wanted[i], &workers[i]);
+    if (!ok) {
+        arena_free(wish);
+        return err_nomem(err);
+    }
+    arena_free(a->wish);
+    a->wish = wish;
+    a->wanted = wanted;
+    a->n_wanted = n;
+    return 0;
+}
+
+int agent_set(agent *a, const worker_spec *workers, size_t n, shoal_err *err)
+{
+    int rc = keep_wish(a, workers, n, err);
+    if (rc != 0 || a->stopping) return rc;
+    rc = settle(a, err);
+    start_new(a);
+    return rc;
+}
+
+static int configure(agent *a, const agent_options *o, shoal_err *err)
+{
+    bool ok = true;
+    a->strings = arena_new(0);
+    if (!a->strings) return err_nomem(err);
+    if (o->arbiter && o->arbiter->fd >= 0) {
+        a->arbiter = *o->arbiter;
+        a->has_arbiter = true;
+    }
+    a->log_level = copy(a->strings, o->log_level, &ok);
+    a->log_json = o->log_json;
+    a->program = o->program ? copy(a->strings, o->program, &ok) : own_path(a->strings);
+    if (!ok || !a->program) return err_nomem(err);
+    return rundir_open(&a->dir, o->run_dir, err);
+}
+
+/* A wedged worker is ended the hard way: it would not listen to anything else. Its exit starts it again. */
+static void on_replica_change(void *user, const registry_event *e)
+{
+    const replica *r = e->replica;
+    child *c = e->what == REGISTRY_CHANGE ? child_of_id(user, r->id) : NULL;
+    if (!c) return;
+    if (r->state == REPLICA_READY) c->served = true;
+    if (!c->life || !r->wedged) return;
+    LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", c->id), LOG_I("pid", c->process.pid),
+        LOG_S("reason", r->reason));
+    uv_process_kill(&c->life->process, SIGKILL);
+}
+
+/* A worker that is stopped, or worse, while it decides whose turn it is: the others need that decision. */
+static void watch_arbiter(uv_timer_t *t)
+{
+    agent *a = t->data;
+    child *c = child_of_slot(a, a->arbiter.stuck(a->arbiter.user));
+    if (!c || !c->life) return;
+    LOG(LOG_ERROR, "agent", "worker_wedged", LOG_S("replica", c->id), LOG_I("pid", c->process.pid),
+        LOG_S("reason", "it does not leave the arbiter's lock"));
+    uv_process_kill(&c->life->process, SIGKILL);
+}
+
+static void init_timer(agent *a, uv_timer_t *t)
+{
+    uv_timer_init(a->loop, t);
+    t->data = a;
+    a->n_open_timers++;
+}
+
+static int check_count(const agent *a, const agent_options *o, shoal_err *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < o->n_workers; i++) n += (size_t)replicas_of(&o->workers[i]);
+    if (!a->has_arbiter || n <= (size_t)a->arbiter.n_slots) return 0;
+    return err_set(err, SHOAL_ELIMIT, "%zu workers are more than the %d that can share one machine", n,
+                   a->arbiter.n_slots);
+}
+
+int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err)
+{
+    agent *a = calloc(1, sizeof *a);
+    if (!a) return err_nomem(err);
+    a->loop = loop;
+    a->g = g;
+    init_timer(a, &a->kill);
+    init_timer(a, &a->watch);
+    uv_unref((uv_handle_t *)&a->watch); /* looking keeps no process alive */
+    int rc = source_open(&a->source, g, "agent", err);
+    if (rc == 0) rc = configure(a, opts, err);
+    if (rc == 0) rc = registry_listen(g, on_replica_change, a, err);
+    if (rc == 0) rc = check_count(a, opts, err);
+    if (rc == 0) rc = keep_wish(a, opts->workers, opts->n_workers, err);
+    if (rc == 0) rc = settle(a, err);
+    if (rc != 0) {
+        agent_free(a);
+        return rc;
+    }
+    source_synced(a->source);
+    if (a->has_arbiter && a->arbiter.stuck) uv_timer_start(&a->watch, watch_arbiter, WATCH_MS, WATCH_MS);
+    start_new(a);
+    *ret = a;
+    return 0;
+}
+
+static void kill_all(uv_timer_t *t)
+{
+    agent *a = t->data;
+    for (size_t i = 0; i < a->n; i++) {
+        child *c = a->children[i];
+        if (!c->life) continue;
+        LOG(LOG_WARN, "agent", "worker_killed", LOG_S("replica", c->id), LOG_S("reason", "grace is over"));
+        uv_process_kill(&c->life->process, SIGKILL);
+    }
+}
+
+static void all_gone_already(uv_timer_t *t)
+{
+    check_all_gone(t->data);
+}
+
+void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *user)
+{
+    a->stopping = true;
+    a->done = done;
+    a->done_user = user;
+    bool any = false;
+    for (size_t i = 0; i < a->n; i++) {
+        child *c = a->children[i];
+        uv_timer_stop(&c->restart);
+        if (!c->life) continue;
+        any = true;
+        tell(c, REPLICA_DRAINING, "stopping", NULL);
+        uv_process_kill(&c->life->process, WORKER_STOP_SIGNAL);
+    }
+    if (any)
+        uv_timer_start(&a->kill, kill_all, grace_ms, 0);
+    else
+        uv_timer_start(&a->kill, all_gone_already, 0, 0);
+}
+
+static void release(agent *a)
+{
+    if (--a->n_open_timers > 0) return;
+    arena_free(a->strings);
+    arena_free(a->wish);
+    free(a->children);
+    free(a);
+}
+
+static void agent_timer_closed(uv_handle_t *h)
+{
+    release(h->data);
+}
+
+static void restart_timer_closed(uv_handle_t *h)
+{
+    child *c = h->data;
+    agent *a = c->a;
+    child_free(c);
+    release(a);
+}
+
+static void child_gone(child *c)
+{
+    agent *a = c->a;
+    size_t i = 0;
+    while (a->children[i] != c) i++;
+    memmove(&a->children[i], &a->children[i + 1], (--a->n - i) * sizeof *a->children);
+    source_drop(a->source, c->id, c->generation);
+    uv_close((uv_handle_t *)&c->restart, restart_timer_closed);
+}
+
+void agent_free(agent *a)
+{
+    if (!a) return;
+    registry_unlisten(a->g, on_replica_change, a);
+    source_close(a->source);
+    for (size_t i = 0; i < a->n; i++) {
+        unlink(a->children[i]->socket);
+        uv_close((uv_handle_t *)&a->children[i]->restart, restart_timer_closed);
+    }
+    rundir_close(&a->dir);
+    uv_close((uv_handle_t *)&a->kill, agent_timer_closed);
+    uv_close((uv_handle_t *)&a->watch, agent_timer_closed);
+}

@@ -1,0 +1,75 @@
+/* agent.h: starts, watches and restarts the workers of one machine.
+ *
+ * Each worker is this same program run as `shoal worker`, with its socket, its arbiter slot and its
+ * share of threads and memory on the command line. A worker that dies is started again at once, then with a
+ * back-off (50 ms doubling to 5 s, but 0.5 s if it has served; forgotten after 30 s of life); one that says
+ * it can never start (exit code 78, EX_CONFIG: wrong digest, malformed model) is left down and shown as
+ * failed. */
+#ifndef JOIN_AGENT_H
+#define JOIN_AGENT_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "cluster/registry.h"
+
+#define WORKER_EXIT_CONFIG 78
+#define WORKER_STOP_SIGNAL SIGUSR1 /* SIGTERM may come to the whole group, before its gateway has drained */
+
+#define WORKER_SPEC_ADAPTERS 16
+
+typedef struct worker_spec {
+    const char *model;                                           /* the name clients use */
+    const char *path;                                            /* file or folder */
+    const char *sha256;                                          /* pinned digest, NULL for none */
+    int n_replicas;                                              /* 0: 1 */
+    int n_threads;                                               /* 0: all cores of the machine */
+    size_t kv_bytes, max_batch, max_queue, n_ctx, prefill_chunk; /* 0: the engine's defaults */
+    const char *adapters[WORKER_SPEC_ADAPTERS];                  /* "NAME=PATH"; NULL behind the last */
+} worker_spec;
+
+/* How workers share the machine's cores; made by whoever may know compute/. */
+typedef struct agent_arbiter {
+    int fd;                             /* inherited by every worker; -1: none */
+    int first_slot, n_slots;            /* the slots that workers may use */
+    void (*reap)(void *user, int slot); /* the process of that slot died */
+    int (*stuck)(void *user);           /* the slot whose process must be killed for the others, -1: none */
+    void *user;
+} agent_arbiter;
+
+typedef struct agent_options {
+    const char *program; /* path of the shoal executable; NULL: /proc/self/exe */
+    const char *run_dir; /* sockets; NULL: a fresh directory under $XDG_RUNTIME_DIR or /tmp */
+    const worker_spec *workers;
+    size_t n_workers;
+    const char *log_level;
+    bool log_json;
+    const agent_arbiter *arbiter; /* NULL: none. Copied; fd and user must outlive the agent */
+} agent_options;
+
+/* How long to wait with the next start of a worker that lived so long; served: it was ready in that life.
+ * *backoff_ms is the memory between its deaths, 0 at first. */
+uint64_t agent_restart_wait_ms(uint64_t *backoff_ms, uint64_t lived_ms, bool served);
+
+typedef struct agent agent;
+
+/* Puts every replica into the registry, as a source of its own, and starts their processes. Strings of opts
+ * are copied. */
+int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *opts, shoal_err *err);
+/* Other workers are wanted from now on. Whoever is wanted as before stays as it is; who is not finishes what
+ * runs and goes (after two minutes by SIGKILL); one whose options differ goes first and starts again then.
+ * Copied. SHOAL_ENOMEM: all is as before; SHOAL_ELIMIT: not all were started. */
+int agent_set(agent *a, const worker_spec *workers, size_t n, shoal_err *err);
+/* All workers stop (they finish what runs), SIGKILL after grace_ms; `done` when all are gone. */
+void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *user);
+/* After stop, before registry_free: drops its replicas, removes the sockets and the directory it made; run
+ * the loop once more afterwards. */
+void agent_free(agent *a);
+/* Where the sockets are; borrowed. */
+const char *agent_run_dir(const agent *a);
+
+#endif

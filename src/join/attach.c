@@ -1,0 +1,466 @@
+/* attach.c: one link to the gateway, or two while the second takes over from the first. */
+#include "join/attach.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cluster/machine.h"
+#include "trust/cert.h"
+#include "trust/key.h"
+#include "wire/grpc.h"
+
+enum {
+    PAUSE_MIN_MS = 250,
+    PAUSE_MAX_MS = 10000,
+    REPORT_MS = 1000,
+    SILENCE_MS = 5000,
+    RENEW_AGAIN_S = 60, /* after a renewal that failed */
+    RENEW_DEADLINE_MS = 15000,
+};
+
+typedef struct attach_link {
+    attach *a;
+    grpc_channel *channel;
+    grpc_client_call *call; /* NULL: not open */
+    bool welcomed, closing;
+    uint64_t heard_ns;
+} attach_link;
+
+struct attach {
+    uv_loop_t *loop;
+    attach_options o;
+    char *address;
+    uint8_t *hello; /* the packed message that begins a link */
+    size_t n_hello;
+    credential own;
+    tls_context *tls;
+    attach_link *now, *next; /* next: with a new certificate, until it is welcomed */
+    uv_timer_t tick, retry;
+    int n_open; /* timers */
+    unsigned n_failed;
+    grpc_client_call *renewal;
+    EVP_PKEY *renewal_key;
+    int64_t renew_after;
+    void (*closed)(void *user);
+    void *closed_user;
+};
+
+uint64_t attach_pause_ms(unsigned n, double draw)
+{
+    uint64_t base = n < 6 ? (uint64_t)PAUSE_MIN_MS << n : PAUSE_MAX_MS;
+    if (base > PAUSE_MAX_MS) base = PAUSE_MAX_MS;
+    return base / 2 + (uint64_t)((double)(base / 2) * draw);
+}
+
+static int64_t wall(const attach *a)
+{
+    return a->o.now ? a->o.now(a->o.user) : (int64_t)time(NULL);
+}
+
+bool attach_knows_revoked(const attach *a, const char *serial)
+{
+    return trust_serial_is_revoked(a->own.trust, serial);
+}
+
+/* ---- links --------------------------------------------------------------------------------------- */
+
+static void link_close(attach_link *l)
+{
+    if (!l) return;
+    l->closing = true;
+    grpc_channel_close(l->channel); /* its calls end before this returns */
+    free(l);
+}
+
+static void link_lost(attach_link *l, const char *why);
+static void report(attach *a);
+static int link_open(attach *a, attach_link **ret);
+
+static void retry(uv_timer_t *t)
+{
+    attach *a = t->data;
+    if (!a->now && link_open(a, &a->now) != 0) uv_timer_start(&a->retry, retry, PAUSE_MAX_MS, 0);
+}
+
+static void retry_later(attach *a)
+{
+    uint64_t draw;
+    rng_bytes(&draw, sizeof draw);
+    uv_timer_start(&a->retry, retry, attach_pause_ms(a->n_failed++, rng_uniform(draw, 0)), 0);
+}
+
+static void link_lost(attach_link *l, const char *why)
+{
+    attach *a = l->a;
+    if (l->closing) return;
+    char reason[256];
+    snprintf(reason, sizeof reason, "%s", why); /* it may go with the channel */
+    bool was_now = l == a->now;
+    if (was_now)
+        a->now = NULL;
+    else
+        a->next = NULL;
+    if (was_now) a->renewal = NULL; /* a call of this channel */
+    link_close(l);
+    LOG(LOG_WARN, "attach", was_now ? "detached" : "takeover_failed", LOG_S("gateway", a->address),
+        LOG_S("reason", reason));
+    if (!was_now) return;
+    if (a->o.detached) a->o.detached(a->o.user, reason);
+    if (a->next) {
+        a->now = a->next;
+        a->next = NULL;
+    } else {
+        retry_later(a);
+    }
+}
+
+/* ---- what the gateway says ----------------------------------------------------------------------- */
+
+static void send_message(attach_link *l, const Shoal__V1__AgentMessage *m)
+{
+    size_t n = shoal__v1__agent_message__get_packed_size(m);
+    uint8_t *bytes = malloc(n ? n : 1);
+    if (!bytes) return; /* the next one says as much */
+    shoal__v1__agent_message__pack(m, bytes);
+    grpc_client_send(l->call, bytes, n);
+    free(bytes);
+}
+
+static void on_welcome(attach_link *l, const Shoal__V1__Welcome *w)
+{
+    attach *a = l->a;
+    if (l->welcomed) return;
+    l->welcomed = true;
+    a->n_failed = 0;
+    if (l == a->next) {
+        link_close(a->now);
+        a->now = l;
+        a->next = NULL;
+        a->renewal = NULL;
+    }
+    LOG(LOG_INFO, "attach", "attached", LOG_S("cluster", w->cluster), LOG_S("gateway", w->gateway),
+        LOG_S("address", a->address), LOG_I("clock_ahead_s", w->now ? (int64_t)time(NULL) - w->now : 0));
+    if (a->o.attached) a->o.attached(a->o.user, w->gateway);
+    if (a->now == l) report(a);
+}
+
+static void on_list(attach *a, const char *pem)
+{
+    shoal_err err;
+    uint64_t before = trust_crl_number(a->own.trust);
+    int rc = credential_revocations(&a->own, a->o.dir, pem, strlen(pem), &err);
+    if (rc == 0) rc = tls_context_reload(a->tls, &err);
+    if (rc != 0)
+        LOG(LOG_ERROR, "attach", "revocations_refused", LOG_S("reason", err.message));
+    else if (trust_crl_number(a->own.trust) != before)
+        LOG(LOG_INFO, "attach", "revocations", LOG_I("crl", trust_crl_number(a->own.trust)));
+    if (rc == 0 && a->o.changed) a->o.changed(a->o.user);
+}
+
+static void on_message(void *user, const uint8_t *msg, size_t n)
+{
+    attach_link *l = user;
+    Shoal__V1__ServerMessage *m = shoal__v1__server_message__unpack(NULL, n, msg);
+    if (!m) {
+        link_lost(l, "the gateway's message cannot be read");
+        return;
+    }
+    l->heard_ns = clock_ns();
+    if (m->ping) {
+        Shoal__V1__AgentMessage back = SHOAL__V1__AGENT_MESSAGE__INIT;
+        back.pong = m->ping;
+        send_message(l, &back);
+    }
+    if (m->revoked && *m->revoked) on_list(l->a, m->revoked);
+    if (m->welcome) on_welcome(l, m->welcome);
+    if (m->assign && l->a->o.assigned) l->a->o.assigned(l->a->o.user, m->assign);
+    shoal__v1__server_message__free_unpacked(m, NULL);
+    const tls_identity *gateway = grpc_channel_peer(l->channel);
+    if (gateway && trust_serial_is_revoked(l->a->own.trust, gateway->serial))
+        link_lost(l, "the gateway's certificate was revoked");
+}
+
+static void on_end(void *user, grpc_status status, const char *message)
+{
+    attach_link *l = user;
+    if (l->closing) return;
+    l->call = NULL;
+    link_lost(l, message && *message ? message : grpc_status_name(status));
+}
+
+/* ---- connecting ---------------------------------------------------------------------------------- */
+
+static void on_connected(void *user)
+{
+    attach_link *l = user;
+    const grpc_client_events ev = {.user = l, .message = on_message, .end = on_end};
+    const grpc_call_options o = {.max_message = CERT_CRL_BYTES_MAX + (1 << 20)};
+    l->heard_ns = clock_ns();
+    l->call = grpc_call_open(l->channel, "/shoal.v1.Cluster/Attach", &o, &ev);
+    if (!l->call || grpc_client_send(l->call, l->a->hello, l->a->n_hello) != 0)
+        link_lost(l, "the gateway takes no call now");
+}
+
+static void on_disconnected(void *user, const char *why)
+{
+    link_lost(user, why);
+}
+
+static int link_open(attach *a, attach_link **ret)
+{
+    shoal_err err;
+    attach_link *l = calloc(1, sizeof *l);
+    const grpc_channel_events ev = {.user = l, .connected = on_connected, .disconnected = on_disconnected};
+    const grpc_channel_options o = {
+        .tls = a->tls, .keepalive_ms = SILENCE_MS, .keepalive_timeout_ms = SILENCE_MS};
+    if (!l) return SHOAL_ENOMEM;
+    l->a = a;
+    l->heard_ns = clock_ns();
+    int rc = grpc_channel_open(&l->channel, a->loop, a->address, &o, &ev, &err);
+    if (rc != 0) {
+        LOG(LOG_ERROR, "attach", "cannot_connect", LOG_S("reason", err.message));
+        free(l);
+        return rc;
+    }
+    *ret = l;
+    return 0;
+}
+
+/* ---- renewal ------------------------------------------------------------------------------------- */
+
+static int take_renewed(attach *a, const Shoal__V1__RenewReply *r, shoal_err *err)
+{
+    credential fresh = {0};
+    buf ca = {0}, crl = {0};
+    int rc = cert_put_pem(&ca, trust_ca(a->own.trust), err);
+    if (rc == 0)
+        rc = credential_make(&fresh, a->renewal_key, r->certificate, strlen(r->certificate), ca.data, ca.len,
+                             wall(a), err);
+    if (rc == 0 && (strcmp(fresh.id.name, a->own.id.name) != 0 || fresh.id.role != a->own.id.role))
+        rc = err_set(err, SHOAL_EAUTH, "the new certificate is another's");
+    if (rc == 0 && folder_read(a->o.dir, "crl.pem", CERT_CRL_BYTES_MAX, false, &crl, err) == 0)
+        rc = trust_revocations(fresh.trust, crl.data, crl.len, err);
+    if (rc == 0) rc = credential_save(&fresh, a->o.dir, err);
+    if (rc == 0) rc = tls_context_reload(a->tls, err);
+    buf_done(&ca);
+    buf_done(&crl);
+    if (rc != 0) {
+        credential_done(&fresh);
+        return rc;
+    }
+    credential_done(&a->own);
+    a->own = fresh;
+    return 0;
+}
+
+static void on_renewed(void *user, const uint8_t *msg, size_t n)
+{
+    attach *a = user;
+    shoal_err err;
+    Shoal__V1__RenewReply *r = shoal__v1__renew_reply__unpack(NULL, n, msg);
+    int rc = r ? take_renewed(a, r, &err) : err_set(&err, SHOAL_EPROTOCOL, "the answer cannot be read");
+    if (r) shoal__v1__renew_reply__free_unpacked(r, NULL);
+    if (rc != 0) {
+        LOG(LOG_ERROR, "attach", "renewal_failed", LOG_S("reason", err.message));
+        return;
+    }
+    LOG(LOG_INFO, "attach", "renewed", LOG_S("name", a->own.id.name), LOG_I("until", a->own.until));
+    if (a->o.changed) a->o.changed(a->o.user);
+    if (!a->next) link_open(a, &a->next);
+}
+
+static void on_renewal_end(void *user, grpc_status status, const char *message)
+{
+    attach *a = user;
+    a->renewal = NULL;
+    if (status != GRPC_OK && status != GRPC_CANCELLED)
+        LOG(LOG_ERROR, "attach", "renewal_failed", LOG_S("reason", message));
+}
+
+static int start_renewal(attach *a, shoal_err *err)
+{
+    Shoal__V1__RenewRequest m = SHOAL__V1__RENEW_REQUEST__INIT;
+    const grpc_client_events ev = {.user = a, .message = on_renewed, .end = on_renewal_end};
+    uint8_t packed[REQUEST_BYTES_MAX + 16];
+    buf der = {0};
+    EVP_PKEY_free(a->renewal_key);
+    a->renewal_key = NULL;
+    int rc = key_new(&a->renewal_key, err);
+    if (rc == 0) rc = key_request(a->renewal_key, a->own.id.name, &der, err);
+    if (rc == 0 && der.len <= REQUEST_BYTES_MAX) {
+        m.request.data = (uint8_t *)der.data;
+        m.request.len = der.len;
+        size_t n = shoal__v1__renew_request__pack(&m, packed);
+        uint64_t deadline = clock_ns() + RENEW_DEADLINE_MS * UINT64_C(1000000);
+        a->renewal =
+            grpc_call_start(a->now->channel, "/shoal.v1.Join/Renew", packed, n, NULL, 0, deadline, &ev);
+    }
+    buf_done(&der);
+    return rc;
+}
+
+static void renew_when_due(attach *a)
+{
+    shoal_err err;
+    int64_t now = wall(a);
+    if (a->renewal || a->next || now < credential_renew_at(&a->own) || now < a->renew_after) return;
+    a->renew_after = now + RENEW_AGAIN_S;
+    if (start_renewal(a, &err) != 0) LOG(LOG_ERROR, "attach", "renewal_failed", LOG_S("reason", err.message));
+}
+
+/* ---- once a second ------------------------------------------------------------------------------- */
+
+static void report(attach *a)
+{
+    Shoal__V1__AgentMessage m = SHOAL__V1__AGENT_MESSAGE__INIT;
+    Shoal__V1__NodeLoad load = SHOAL__V1__NODE_LOAD__INIT;
+    machine now;
+    machine_read(&now, "");
+    load.memory_free_bytes = now.memory_free_bytes;
+    load.load_1m = now.load_1m;
+    load.celsius = now.celsius;
+    load.on_battery = now.on_battery;
+    load.battery_percent = now.battery_percent;
+    m.load = &load;
+    if (a->o.report) a->o.report(a->o.user, &m);
+    if (grpc_client_unsent(a->now->call) < GRPC_CALM_BYTES) send_message(a->now, &m);
+}
+
+void attach_report(attach *a)
+{
+    if (a->now && a->now->call && a->now->welcomed) report(a);
+}
+
+tls_context *attach_tls(const attach *a)
+{
+    return a->tls;
+}
+
+static void on_tick(uv_timer_t *t)
+{
+    attach *a = t->data;
+    attach_link *l = a->now;
+    if (l && l->call && clock_ns() - l->heard_ns > SILENCE_MS * UINT64_C(1000000)) {
+        link_lost(l, "nothing was heard of the gateway for too long");
+        return;
+    }
+    if (!l || !l->welcomed) return;
+    report(a);
+    renew_when_due(a);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static bool admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
+{
+    const attach *a = user;
+    if (strcmp(who->unit, role_name(ROLE_GATEWAY)) != 0)
+        snprintf(why, TLS_WHY_BYTES, "it shows a node's certificate, and is no gateway");
+    else if (trust_serial_is_revoked(a->own.trust, who->serial))
+        snprintf(why, TLS_WHY_BYTES, "the gateway's certificate was revoked");
+    else
+        return true;
+    return false;
+}
+
+static int open_tls(attach *a, shoal_err *err)
+{
+    char cert[4096], ca[4096], crl[4096];
+    const char *path = a->o.dir->path;
+    snprintf(cert, sizeof cert, "%s/member.pem", path);
+    snprintf(ca, sizeof ca, "%s/ca.crt", path);
+    snprintf(crl, sizeof crl, "%s/crl.pem", path);
+    tls_options o = {.cert_file = cert,
+                     .key_file = cert,
+                     .ca_file = ca,
+                     .crl_file = crl,
+                     .any_name = true,
+                     .admit = admit,
+                     .user = a};
+    return tls_context_new(&a->tls, TLS_CLIENT, &o, err);
+}
+
+static int pack_hello(attach *a, shoal_err *err)
+{
+    Shoal__V1__AgentMessage m = SHOAL__V1__AGENT_MESSAGE__INIT;
+    m.hello = (Shoal__V1__NodeFacts *)a->o.facts;
+    a->n_hello = shoal__v1__agent_message__get_packed_size(&m);
+    a->hello = malloc(a->n_hello ? a->n_hello : 1);
+    if (!a->hello) return err_nomem(err);
+    shoal__v1__agent_message__pack(&m, a->hello);
+    return 0;
+}
+
+static int set_up(attach *a, shoal_err *err)
+{
+    a->address = strdup(a->o.address);
+    if (!a->address) return err_nomem(err);
+    int rc = credential_load(&a->own, a->o.dir, err);
+    if (rc == 0 && a->own.id.role != a->o.role)
+        rc = err_set(err, SHOAL_EAUTH, "%s/member.pem is a %s's certificate: start it with shoal %s",
+                     a->o.dir->path, role_name(a->own.id.role),
+                     a->own.id.role == ROLE_NODE ? "agent" : "serve");
+    if (rc == 0) rc = pack_hello(a, err);
+    if (rc == 0) rc = open_tls(a, err);
+    if (rc == 0 && link_open(a, &a->now) != 0)
+        rc = err_set(err, SHOAL_EINVALID, "%s: no gateway can be there", a->address);
+    return rc;
+}
+
+static void release(attach *a)
+{
+    void (*closed)(void *) = a->closed;
+    void *user = a->closed_user;
+    credential_done(&a->own);
+    EVP_PKEY_free(a->renewal_key);
+    tls_context_unref(a->tls);
+    free(a->address);
+    free(a->hello);
+    free(a);
+    if (closed) closed(user);
+}
+
+int attach_open(attach **ret, uv_loop_t *loop, const attach_options *o, shoal_err *err)
+{
+    attach *a = calloc(1, sizeof *a);
+    if (!a) return err_nomem(err);
+    a->loop = loop;
+    a->o = *o;
+    int rc = set_up(a, err);
+    if (rc != 0) {
+        release(a);
+        return rc;
+    }
+    uv_timer_init(loop, &a->tick);
+    uv_timer_init(loop, &a->retry);
+    a->tick.data = a->retry.data = a;
+    a->n_open = 2;
+    uv_timer_start(&a->tick, on_tick, REPORT_MS, REPORT_MS);
+    *ret = a;
+    return 0;
+}
+
+static void timer_closed(uv_handle_t *h)
+{
+    attach *a = h->data;
+    if (--a->n_open == 0) release(a);
+}
+
+void attach_close(attach *a, void (*closed)(void *user), void *user)
+{
+    if (!a) {
+        if (closed) closed(user);
+        return;
+    }
+    a->closed = closed;
+    a->closed_user = user;
+    link_close(a->next);
+    link_close(a->now);
+    a->now = a->next = NULL;
+    uv_close((uv_handle_t *)&a->tick, timer_closed);
+    uv_close((uv_handle_t *)&a->retry, timer_closed);
+}

@@ -1,0 +1,85 @@
+/* gate.h: the port of a gateway at which machines join the cluster and attach.
+ *
+ * One gRPC server behind TLS 1.3, with the services of cluster.proto. Whoever has no certificate may say one
+ * thing: Enrol, with a token, and not often (trust/guard.h). Members renew their certificates and nodes
+ * attach; the gate keeps their roster. A revocation reaches attached machines within two seconds, by `shoal
+ * ca revoke` on this machine or by the list that comes from the gateway with the CA.
+ *
+ *     gate_open(&g, loop, &(gate_options){.listen = ":7080", .members = registry}, err);
+ *     roster_put_json(gate_roster(g), clock_ns(), &out);
+ *     gate_close(g, closed, user);
+ *
+ * What the CA does (a signature, two files synced) runs on the loop's thread pool, one after the other. Loop
+ * thread. */
+#ifndef JOIN_GATE_H
+#define JOIN_GATE_H
+
+#include <stdint.h>
+#include <uv.h>
+
+#include "join/agent.h"
+#include "cluster/placement.h"
+#include "cluster/registry.h"
+#include "join/roster.h"
+
+typedef struct gate gate;
+
+typedef struct gate_options {
+    const char *listen; /* HOST:PORT */
+    const char *state;  /* the state folder; NULL: the usual one */
+    const char *name;   /* this gateway's; NULL: see standing.h */
+    /* How `members` reaches workers of other machines: gets the gateway's TLS; may be NULL. Must outlive the
+     * gate. */
+    reach_far *far;
+    registry *members;   /* told of nodes as they come, change and go; NULL: nobody is */
+    uint64_t silence_ms; /* who says nothing for so long is lost; 0: GATE_SILENCE_MS */
+} gate_options;
+
+enum {
+    GATE_REPORT_MS = 1000, /* so often machines report, and the gate looks around */
+    GATE_SILENCE_MS = 5000,
+    GATE_MODELS_MAX = 1024, /* served here or by machines, of which those of machines are remembered */
+    GATE_CONNECTIONS_MAX = ROSTER_NODES_MAX + 64,
+    GATE_STRANGERS_MAX = 64, /* connections of one address without a certificate, or on the way to show one */
+    GATE_MESSAGES = 64,      /* of one machine between two looks around: then it waits for the next */
+};
+
+/* Errors as standing_open's, and SHOAL_EIO when it cannot listen there. */
+int gate_open(gate **ret, uv_loop_t *loop, const gate_options *o, shoal_err *err);
+int gate_port(const gate *g);
+const char *gate_name(const gate *g);
+const roster *gate_roster(const gate *g);
+/* ---- placement (gate_place.c) --------------------------------------------------------------------- */
+
+typedef struct gate_model {
+    placement_model want;
+    worker_spec spec; /* of one worker; path is the file on this machine */
+} gate_model;
+
+typedef struct gate_place_options {
+    const gate_model *models; /* with what they point to they must outlive the gate */
+    size_t n_models;
+    const char *site; /* of this machine; NULL: none */
+    /* What this machine itself is to serve from now on; the list is borrowed by the call. */
+    void (*here)(void *user, const worker_spec *workers, size_t n);
+    void *user;
+} gate_place_options;
+
+/* From now on this gateway says which machine serves what: it plans when something has changed, at most once
+ * a second, tells attached machines and, by `here` (for the first time inside this call), its own. Only the
+ * gateway with the CA does: SHOAL_EINVALID elsewhere. Models that are folders stay on this machine. */
+int gate_place(gate *g, const gate_place_options *o, shoal_err *err);
+bool gate_has_ca(const gate *g);
+
+/* A person's word about a machine. DRAIN: its streams go on elsewhere, and its replicas leave as soon as
+ * others have taken over; RESUME: it may have some again; REMOVE: its certificate is revoked, its replicas
+ * are placed elsewhere at once. SHOAL_ENOTFOUND, SHOAL_EINVALID (this gateway places nothing), SHOAL_EFULL:
+ * try again. */
+typedef enum gate_order { GATE_DRAIN, GATE_RESUME, GATE_REMOVE } gate_order;
+int gate_node_order(gate *g, const char *name, gate_order what, shoal_err *err);
+bool gate_node_drains(const gate *g, const char *name);
+
+/* Everybody is cut off; `closed` when the memory is gone. g may be NULL (closed is called at once). */
+void gate_close(gate *g, void (*closed)(void *user), void *user);
+
+#endif

@@ -1,0 +1,274 @@
+/* gate_attach.c: sessions of attached machines: one a name, the newest. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "join/gate_impl.h"
+
+typedef struct session {
+    gate *g;
+    grpc_call *call;
+    roster_entry *entry; /* NULL: another connection of the same machine has it */
+    char serial[65];
+    int64_t until;    /* of its certificate */
+    unsigned n_heard; /* messages since the last look around */
+    bool paused;      /* it has said enough until the next */
+} session;
+
+static void send_message(grpc_call *c, const Shoal__V1__ServerMessage *m)
+{
+    size_t n = shoal__v1__server_message__get_packed_size(m);
+    uint8_t *bytes = malloc(n ? n : 1);
+    if (!bytes) return; /* it is said again, or missed: the silence ends the session */
+    shoal__v1__server_message__pack(m, bytes);
+    grpc_call_send(c, bytes, n);
+    free(bytes);
+}
+
+/* ---- ends ---------------------------------------------------------------------------------------- */
+
+static void session_free(session *s)
+{
+    if (s->entry) gate_place_changed(s->g);
+    if (s->entry && s->g->members) source_drop_node(s->g->members, s->entry->name);
+    if (s->entry) roster_leave(s->g->roster, s->entry);
+    free(s);
+}
+
+static void hang_up(session *s, grpc_status status, const char *why)
+{
+    LOG(LOG_WARN, "gate", "node_detached", LOG_S("node", s->entry ? s->entry->name : ""),
+        LOG_S("reason", why));
+    grpc_call_end(s->call, status, why);
+    session_free(s);
+}
+
+static void on_cancelled(void *user, grpc_call *c)
+{
+    session *s = grpc_call_data(c);
+    if (!s) return;
+    if (s->entry)
+        LOG(LOG_INFO, "gate", "node_detached", LOG_S("node", s->entry->name), LOG_S("reason", "it has left"));
+    session_free(s);
+}
+
+static void on_ended(void *user, grpc_call *c)
+{
+    session *s = grpc_call_data(c);
+    if (s) hang_up(s, GRPC_OK, "it said goodbye");
+}
+
+/* ---- beginning ----------------------------------------------------------------------------------- */
+
+/* The machine has come by a new connection: the old one ends, what is known of the machine stays. */
+static void take_over(session *s)
+{
+    session *old = s->entry->session;
+    s->entry->session = s;
+    if (!old) return;
+    old->entry = NULL;
+    grpc_call_end(old->call, GRPC_ABORTED, "this machine has attached by another connection");
+    session_free(old);
+}
+
+static const char *objection(const tls_identity *peer)
+{
+    if (!peer) return "only members attach: join with a token first";
+    role r;
+    if (!role_parse(&r, peer->unit, strlen(peer->unit))) return "the certificate says no role";
+    return identity_name_ok(peer->common_name, strlen(peer->common_name)) ? NULL
+                                                                          : "the certificate names no member";
+}
+
+static void on_begin(void *user, grpc_call *c)
+{
+    gate *g = user;
+    const tls_identity *peer = grpc_call_peer(c);
+    const char *why = objection(peer);
+    shoal_err err;
+    if (why) {
+        LOG(LOG_WARN, "gate", "attach_refused", LOG_S("from", grpc_call_from(c)), LOG_S("reason", why));
+        grpc_call_end(c, peer ? GRPC_PERMISSION_DENIED : GRPC_UNAUTHENTICATED, why);
+        return;
+    }
+    session *s = calloc(1, sizeof *s);
+    int rc = s ? roster_admit(g->roster, peer->common_name, clock_ns(), &s->entry, &err) : err_nomem(&err);
+    if (rc != 0) {
+        grpc_call_end(c, grpc_status_from_err(rc), err.message);
+        free(s);
+        return;
+    }
+    s->g = g;
+    s->call = c;
+    s->until = peer->not_after_s;
+    memcpy(s->serial, peer->serial, sizeof s->serial);
+    role_parse(&s->entry->role, peer->unit, strlen(peer->unit));
+    grpc_call_set_data(c, s);
+    take_over(s);
+}
+
+/* ---- the cluster is told ------------------------------------------------------------------------- */
+
+static void tell_members(const session *s)
+{
+    const roster_entry *e = s->entry;
+    const Shoal__V1__NodeFacts *f = e->facts;
+    shoal_err err;
+    node n = {.name = e->name,
+              .site = *f->site ? f->site : NULL,
+              .address = *f->address ? f->address : NULL,
+              .isa = f->isa,
+              .n_cores = f->n_cores,
+              .memory_bytes = f->memory_bytes,
+              .bytes_per_s = f->bytes_per_s,
+              .multiplies_per_s = f->multiplies_per_s,
+              .rtt_ms = e->rtt_ms,
+              .labels = (const char *const *)f->labels,
+              .n_labels = f->n_labels};
+    if (e->load) {
+        n.memory_free_bytes = e->load->memory_free_bytes;
+        n.load_1m = e->load->load_1m;
+        n.celsius = e->load->celsius;
+        n.on_battery = e->load->on_battery;
+        n.battery_percent = e->load->battery_percent;
+    }
+    if (source_put_node(s->g->members, &n, &err) != 0)
+        LOG(LOG_ERROR, "gate", "node_untold", LOG_S("node", e->name), LOG_S("reason", err.message));
+}
+
+/* ---- talking ------------------------------------------------------------------------------------- */
+
+static void send_list(session *s)
+{
+    Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
+    buf pem = {0};
+    if (folder_read(&s->g->standing.dir, "crl.pem", CERT_CRL_BYTES_MAX, false, &pem, NULL) == 0 && pem.data) {
+        m.revoked = pem.data;
+        send_message(s->call, &m);
+    }
+    buf_done(&pem);
+}
+
+static void welcome(session *s)
+{
+    Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
+    Shoal__V1__Welcome w = SHOAL__V1__WELCOME__INIT;
+    w.cluster = s->g->standing.own.id.cluster;
+    w.gateway = s->g->standing.own.id.name;
+    w.report_ms = GATE_REPORT_MS;
+    w.now = gate_now();
+    m.welcome = &w;
+    send_message(s->call, &m);
+    send_list(s);
+    LOG(LOG_INFO, "gate", "node_attached", LOG_S("node", s->entry->name),
+        LOG_S("from", grpc_call_from(s->call)), LOG_S("site", s->entry->facts->site),
+        LOG_I("cores", s->entry->facts->n_cores));
+}
+
+/* A machine says two things a second. One that talks without end would keep the gateway from its clients:
+ * what it has to say waits on its own side. */
+static void listen_less(session *s)
+{
+    if (++s->n_heard < GATE_MESSAGES || s->paused) return;
+    LOG(LOG_WARN, "gate", "node_talks_too_much", LOG_S("node", s->entry ? s->entry->name : ""));
+    s->paused = true;
+    grpc_call_pause(s->call, true);
+}
+
+/* May end the session, by what has waited. */
+static void listen_again(session *s)
+{
+    bool paused = s->paused;
+    s->n_heard = 0;
+    s->paused = false;
+    if (paused) grpc_call_pause(s->call, false);
+}
+
+static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
+{
+    session *s = grpc_call_data(c);
+    uint64_t now = clock_ns(), pong = 0;
+    unsigned bits = 0;
+    shoal_err err;
+    if (!s) return;
+    listen_less(s);
+    int rc = roster_hear(s->g->roster, s->entry, msg, n, now, &bits, &pong, &err);
+    if (rc != 0) {
+        hang_up(s, grpc_status_from_err(rc), err.message);
+        return;
+    }
+    if (bits & ROSTER_HELLO) {
+        welcome(s);
+        gate_place_greet(s->g, s->entry->name);
+    }
+    if ((bits & ROSTER_PONG) && pong < now) s->entry->rtt_ms = (double)(now - pong) / 1e6;
+    if (s->entry->role != ROLE_NODE) return;
+    if (s->g->members && (bits & (ROSTER_HELLO | ROSTER_LOAD))) tell_members(s);
+    if (bits & ROSTER_REPLICAS) {
+        gate_replicas_drop(s->g, s->entry->name, s->entry->had, s->entry->replicas);
+        gate_replicas_tell(s->g, s->entry, grpc_call_from(c));
+        if (!s->entry->had) gate_place_changed(s->g);
+    }
+}
+
+void gate_attach_send(const roster_entry *e, const Shoal__V1__ServerMessage *m)
+{
+    session *s = e->session;
+    if (s) send_message(s->call, m);
+}
+
+void gate_attach_retell(const roster_entry *e)
+{
+    session *s = e->session;
+    if (s) gate_replicas_tell(s->g, e, grpc_call_from(s->call));
+}
+
+void gate_attach_expel(roster_entry *e, const char *why)
+{
+    if (e->session) hang_up(e->session, GRPC_UNAUTHENTICATED, why);
+}
+
+const grpc_stream_method gate_attach_method = {.path = "/shoal.v1.Cluster/Attach",
+                                               .max_message = ROSTER_MESSAGE_MAX,
+                                               .begin = on_begin,
+                                               .message = on_message,
+                                               .ended = on_ended,
+                                               .cancelled = on_cancelled};
+
+/* ---- looking around ------------------------------------------------------------------------------ */
+
+static void look_at(session *s, uint64_t now_ns, int64_t now)
+{
+    Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
+    m.ping = now_ns;
+    if (now_ns - s->entry->heard_ns > s->g->silence_ns)
+        hang_up(s, GRPC_ABORTED, "nothing was heard of this machine for too long");
+    else if (now > s->until)
+        hang_up(s, GRPC_UNAUTHENTICATED, "the certificate of this connection has expired");
+    else {
+        if (grpc_call_unsent(s->call) < GRPC_CALM_BYTES) send_message(s->call, &m);
+        listen_again(s);
+    }
+}
+
+void gate_attach_tick(gate *g, uint64_t now_ns, int64_t now)
+{
+    for (size_t i = roster_count(g->roster); i-- > 0;) look_at(roster_at(g->roster, i)->session, now_ns, now);
+}
+
+void gate_attach_forget(gate *g)
+{
+    for (size_t i = 0; g->roster && i < roster_count(g->roster); i++) free(roster_at(g->roster, i)->session);
+}
+
+void gate_attach_tell_revoked(gate *g)
+{
+    for (size_t i = roster_count(g->roster); i-- > 0;) {
+        session *s = roster_at(g->roster, i)->session;
+        if (trust_serial_is_revoked(g->standing.own.trust, s->serial))
+            hang_up(s, GRPC_UNAUTHENTICATED, "the certificate of this machine was revoked");
+        else
+            send_list(s);
+    }
+}

@@ -1,0 +1,72 @@
+/* gate_impl.h: what the files of the gate share. */
+#ifndef JOIN_GATE_IMPL_H
+#define JOIN_GATE_IMPL_H
+
+#include "join/attach.h"
+#include "join/gate.h"
+#include "cluster/source.h"
+#include "join/standing.h"
+#include "trust/guard.h"
+#include "wire/grpc.h"
+
+typedef struct gate_job gate_job;
+typedef struct gate_placer gate_placer;
+
+struct gate {
+    uv_loop_t *loop;
+    standing standing;
+    tls_context *tls, *as_client;
+    reach_far *far; /* NULL: workers of other machines are not reached */
+    grpc_server *server;
+    roster *roster;
+    guard guard;
+    uv_timer_t tick;
+    gate_job *jobs, **last_job; /* the first one runs */
+    bool recheck;               /* at the next tick: who was told to leave is cut off */
+    bool closing, server_open, tick_open, follow_open;
+    attach *follow;  /* the gateway with the CA, where this one has none; NULL: it has */
+    source *members; /* NULL: nobody listens */
+    registry *registry;
+    gate_placer *placer; /* NULL: this gateway places nothing */
+    uint64_t silence_ns;
+    void (*closed)(void *user);
+    void *closed_user;
+};
+
+/* gate_join.c: Enrol and Renew. */
+void gate_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n);
+void gate_on_renew(void *user, grpc_call *c, const uint8_t *msg, size_t n);
+void gate_jobs_forget(gate *g); /* their callers are gone: what runs ends by itself */
+
+/* gate_attach.c: Attach. */
+extern const grpc_stream_method gate_attach_method;
+void gate_attach_tick(gate *g, uint64_t now_ns, int64_t now);
+void gate_attach_forget(gate *g);       /* the calls are gone already */
+void gate_attach_tell_revoked(gate *g); /* send the list to all, and those on it away */
+
+/* To the machine's session, which may be in trouble: then it is not sent. */
+void gate_attach_send(const roster_entry *e, const Shoal__V1__ServerMessage *m);
+void gate_attach_retell(const roster_entry *e); /* its replicas, to the registry */
+void gate_attach_expel(roster_entry *e, const char *why);
+
+/* gate_place.c */
+void gate_place_greet(gate *g, const char *node); /* it does not know what it is to serve */
+void gate_place_changed(gate *g);                 /* plan again soon */
+void gate_place_tick(gate *g, uint64_t now_ns);
+void gate_place_free(gate_placer *p); /* accepts NULL */
+/* The path of the file that has this digest, if it may be fetched. */
+const char *gate_place_file(const gate *g, const char *digest);
+
+/* gate_models.c: Fetch. */
+void gate_on_fetch(void *user, grpc_call *c, const uint8_t *msg, size_t n);
+
+/* gate_replicas.c: the machine's replicas as members, resp. those that it had and has no more. */
+void gate_replicas_tell(gate *g, const roster_entry *e, const char *from);
+void gate_replicas_drop(gate *g, const char *node, const Shoal__V1__Replicas *was,
+                        const Shoal__V1__Replicas *is);
+
+/* gate.c: the memory goes when nothing of it is used any more. */
+void gate_release(gate *g);
+int64_t gate_now(void);
+
+#endif

@@ -1,0 +1,606 @@
+/* gate_place.c: the plan, applied: who serves what, and how everybody hears of it.
+ *
+ * The seats of the last plan are what the next one begins with. A seat that ends for the sake of another is
+ * held until the model's other seats answer, so that moving costs no answer; where there is nowhere to go, it
+ * is held until there is. A machine that is gone counts as there for GRACE_MS. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/sha256.h"
+#include "join/gate_impl.h"
+
+enum { GRACE_MS = 3000, PLAN_MS = 1000, SEATS_MAX = 4096 };
+
+/* A machine that is attached, or was until lately. */
+typedef struct place_node {
+    char name[IDENTITY_NAME_SIZE];
+    node *facts;
+    bool here, attached, drains, removed;
+    uint64_t gone_ns;
+    uint8_t *sent; /* what it was told last; NULL: nothing */
+    size_t n_sent;
+} place_node;
+
+typedef struct place_seat {
+    size_t model;
+    char node[IDENTITY_NAME_SIZE];
+    bool standby;
+    bool held; /* not planned any more, but needed until others answer */
+} place_seat;
+
+typedef struct place_file { /* of a model */
+    gate_placer *of;        /* NULL: the gate has closed meanwhile */
+    uv_work_t work;
+    char digest[65]; /* "": not known, or it cannot travel */
+    char *path;
+    uint64_t bytes;
+    int rc;
+} place_file;
+
+struct gate_placer {
+    gate *g;
+    gate_place_options o;
+    place_file **files;
+    place_node *nodes;
+    size_t n_nodes, cap_nodes;
+    place_seat *seats;
+    size_t n_seats;
+    uv_timer_t soon;
+    bool changed;
+    uint64_t planned_ns;
+    size_t n_missing; /* as last said */
+};
+
+/* ---- files --------------------------------------------------------------------------------------- */
+
+static void hash(uv_work_t *w)
+{
+    place_file *f = w->data;
+    sha256_digest d;
+    shoal_err err;
+    f->rc = sha256_file(f->path, &d, &err);
+    if (f->rc == 0) sha256_hex(&d, f->digest);
+}
+
+static void file_free(place_file *f)
+{
+    free(f->path);
+    free(f);
+}
+
+static void hashed(uv_work_t *w, int status)
+{
+    place_file *f = w->data;
+    gate_placer *p = f->of;
+    if (!p) {
+        file_free(f);
+        return;
+    }
+    w->data = NULL;
+    if (status != 0 || f->rc != 0) {
+        f->digest[0] = '\0';
+        LOG(LOG_WARN, "placement", "file_unread", LOG_S("path", f->path));
+    }
+    gate_place_changed(p->g);
+}
+
+static int find_file(gate_placer *p, size_t model, shoal_err *err)
+{
+    const worker_spec *s = &p->o.models[model].spec;
+    place_file *f = calloc(1, sizeof *f);
+    p->files[model] = f;
+    if (!f || !(f->path = strdup(s->path))) return err_nomem(err);
+    f->of = p;
+    if (file_is_dir(s->path) || s->adapters[0]) {
+        LOG(LOG_INFO, "placement", "stays_here", LOG_S("model", s->model),
+            LOG_S("reason", s->adapters[0] ? "models with adapters do not travel" : "folders do not travel"));
+        return 0;
+    }
+    struct stat st;
+    if (stat(s->path, &st) == 0) f->bytes = (uint64_t)st.st_size;
+    if (s->sha256) {
+        snprintf(f->digest, sizeof f->digest, "%s", s->sha256);
+        return 0;
+    }
+    f->work.data = f;
+    return uv_queue_work(p->g->loop, &f->work, hash, hashed) == 0 ? 0 : err_nomem(err);
+}
+
+/* While it is read, its digest is another thread's. */
+static bool travels(const place_file *f)
+{
+    return !f->work.data && f->digest[0];
+}
+
+const char *gate_place_file(const gate *g, const char *digest)
+{
+    for (size_t i = 0; g->placer && i < g->placer->o.n_models; i++) {
+        const place_file *f = g->placer->files[i];
+        if (travels(f) && strcmp(f->digest, digest) == 0) return f->path;
+    }
+    return NULL;
+}
+
+/* ---- machines ------------------------------------------------------------------------------------ */
+
+static place_node *find_node(const gate_placer *p, const char *name)
+{
+    for (size_t i = 0; i < p->n_nodes; i++)
+        if (strcmp(p->nodes[i].name, name) == 0) return &p->nodes[i];
+    return NULL;
+}
+
+static place_node *add_node(gate_placer *p, const char *name)
+{
+    if (p->n_nodes == p->cap_nodes) {
+        size_t cap = p->cap_nodes ? 2 * p->cap_nodes : 8;
+        place_node *more = realloc(p->nodes, cap * sizeof *more);
+        if (!more) return NULL;
+        p->nodes = more;
+        p->cap_nodes = cap;
+    }
+    place_node *n = &p->nodes[p->n_nodes++];
+    *n = (place_node){0};
+    snprintf(n->name, sizeof n->name, "%s", name);
+    return n;
+}
+
+static void set_facts(place_node *n, const node *facts)
+{
+    node *copy, f = *facts;
+    f.name = n->name;
+    f.draining = n->drains;
+    if (node_copy(&copy, &f, NULL) != 0) return; /* what was known before does */
+    node_free(n->facts);
+    n->facts = copy;
+}
+
+static void look_here(gate_placer *p)
+{
+    place_node *n = find_node(p, gate_name(p->g));
+    node *now = NULL;
+    if (!n) n = add_node(p, gate_name(p->g));
+    if (!n || node_here(&now, NULL) != 0) return;
+    n->here = n->attached = true;
+    now->site = p->o.site;
+    set_facts(n, now);
+    node_free(now);
+}
+
+/* What it serves already, by the word of a gateway before this one, or of this one before it was gone. */
+static bool adopt(gate_placer *p, const roster_entry *e)
+{
+    for (size_t i = 0; i < e->replicas->n_replicas; i++) {
+        const Shoal__V1__ReplicaReport *r = e->replicas->replicas[i];
+        size_t m = 0;
+        while (m < p->o.n_models && strcmp(p->o.models[m].spec.model, r->model) != 0) m++;
+        if (!r->assigned || m == p->o.n_models || p->n_seats >= SEATS_MAX) continue;
+        place_seat *more = realloc(p->seats, (p->n_seats + 1) * sizeof *more);
+        if (!more) return false;
+        p->seats = more;
+        place_seat *s = &p->seats[p->n_seats++];
+        *s = (place_seat){.model = m, .standby = r->standby};
+        memcpy(s->node, e->name, sizeof s->node);
+    }
+    return true;
+}
+
+/* A machine counts when it has said how it is, and what it serves. */
+static bool counts(const roster_entry *e)
+{
+    return e->role == ROLE_NODE && e->facts && e->load && e->replicas && *e->facts->address;
+}
+
+static void look_at_attached(gate_placer *p, const roster_entry *e)
+{
+    const node *facts = p->g->registry ? registry_node(p->g->registry, e->name) : NULL;
+    place_node *n = find_node(p, e->name);
+    if (!facts || (n && (n->here || n->removed))) return;
+    if (!n) {
+        n = add_node(p, e->name);
+        if (!n || !adopt(p, e)) return;
+    }
+    n->attached = true;
+    n->gone_ns = 0;
+    set_facts(n, facts);
+}
+
+static void forget_node(gate_placer *p, place_node *n)
+{
+    node_free(n->facts);
+    free(n->sent);
+    *n = p->nodes[--p->n_nodes];
+}
+
+static void look_around(gate_placer *p, uint64_t now_ns)
+{
+    for (size_t i = 0; i < p->n_nodes; i++) p->nodes[i].attached = false;
+    look_here(p);
+    for (size_t i = 0; i < roster_count(p->g->roster); i++)
+        if (counts(roster_at(p->g->roster, i))) look_at_attached(p, roster_at(p->g->roster, i));
+    for (size_t i = p->n_nodes; i-- > 0;) {
+        place_node *n = &p->nodes[i];
+        if (n->attached) continue;
+        if (!n->gone_ns) n->gone_ns = now_ns;
+        bool over = now_ns - n->gone_ns >= GRACE_MS * UINT64_C(1000000);
+        if (over && n->facts) LOG(LOG_WARN, "placement", "node_gone", LOG_S("node", n->name));
+        if (over && !n->drains) { /* a person's word outlives the connection */
+            forget_node(p, n);
+        } else if (over) {
+            node_free(n->facts);
+            n->facts = NULL;
+        }
+    }
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------ */
+
+static bool node_answers(const gate_placer *p, const place_seat *s)
+{
+    const char *model = p->o.models[s->model].spec.model;
+    const replica_set *set = p->g->registry ? registry_find(p->g->registry, model) : NULL;
+    for (size_t i = 0; set && i < set->n_ready; i++) {
+        const node *at = set->replicas[i]->node;
+        if (strcmp(at ? at->name : gate_name(p->g), s->node) == 0) return true;
+    }
+    return false;
+}
+
+/* Do all of the model's planned seats answer, and is there one? */
+static bool is_replaced(const gate_placer *p, const place_seat *seats, size_t n, size_t model)
+{
+    size_t n_planned = 0;
+    for (size_t i = 0; i < n; i++) {
+        const place_seat *s = &seats[i];
+        if (s->model != model || s->standby || s->held) continue;
+        if (!node_answers(p, s)) return false;
+        n_planned++;
+    }
+    return n_planned > 0;
+}
+
+static size_t count_on(const place_seat *seats, size_t n, size_t model, const char *name)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) k += seats[i].model == model && strcmp(seats[i].node, name) == 0;
+    return k;
+}
+
+static bool may_be_held(const gate_placer *p, const place_seat *s, const placement *plan)
+{
+    const place_node *n = find_node(p, s->node);
+    if (!n || !n->attached || n->removed || s->standby) return false;
+    for (size_t i = 0; i < plan->n_leavers; i++) {
+        const placement_leaver *l = &plan->leavers[i];
+        bool is_it = strcmp(l->model, p->o.models[s->model].spec.model) == 0 && strcmp(l->node, s->node) == 0;
+        if (is_it && (l->why == PLACEMENT_UNWANTED || l->why == PLACEMENT_EVICTED)) return false;
+    }
+    return true;
+}
+
+/* The new seats, and those of the old ones that are held. */
+static bool take_seats(gate_placer *p, const placement *plan, const node *nodes)
+{
+    place_seat *seats = calloc(plan->n_seats + p->n_seats + 1, sizeof *seats);
+    size_t n = 0;
+    if (!seats) return false;
+    for (size_t i = 0; i < plan->n_seats; i++) {
+        seats[n] = (place_seat){.model = plan->seats[i].model, .standby = plan->seats[i].standby};
+        snprintf(seats[n++].node, IDENTITY_NAME_SIZE, "%s", nodes[plan->seats[i].node].name);
+    }
+    size_t n_planned = n;
+    for (size_t i = 0; i < p->n_seats; i++) {
+        place_seat s = p->seats[i];
+        size_t had = count_on(p->seats, i + 1, s.model, s.node);
+        if (had <= count_on(seats, n_planned, s.model, s.node)) continue; /* it is planned */
+        if (!may_be_held(p, &s, plan) || is_replaced(p, seats, n_planned, s.model)) continue;
+        s.held = true;
+        seats[n++] = s;
+    }
+    free(p->seats);
+    p->seats = seats;
+    p->n_seats = n;
+    return true;
+}
+
+static void say(const gate_placer *p, const placement *plan, const node *nodes)
+{
+    for (size_t i = 0; i < plan->n_seats; i++) {
+        const placement_seat *s = &plan->seats[i];
+        if (s->why != PLACEMENT_STAYS)
+            LOG(LOG_INFO, "placement", "placed", LOG_S("model", p->o.models[s->model].spec.model),
+                LOG_S("node", nodes[s->node].name), LOG_S("why", placement_why_text(s->why)));
+    }
+    for (size_t i = 0; i < plan->n_leavers; i++)
+        LOG(LOG_INFO, "placement", "leaves", LOG_S("model", plan->leavers[i].model),
+            LOG_S("node", plan->leavers[i].node), LOG_S("why", placement_why_text(plan->leavers[i].why)));
+    if (plan->n_gaps == p->n_missing) return;
+    for (size_t i = 0; i < plan->n_gaps; i++)
+        LOG(LOG_WARN, "placement", "missing", LOG_S("model", p->o.models[plan->gaps[i].model].spec.model),
+            LOG_I("replicas", plan->gaps[i].n_replicas), LOG_I("standby", plan->gaps[i].n_standby));
+}
+
+typedef struct desk { /* what placement_plan looks at */
+    node *nodes;
+    placement_model *models;
+    placement_now *now;
+    size_t n_nodes, n_now;
+    const char *here[1];
+} desk;
+
+static bool set_desk(desk *d, const gate_placer *p)
+{
+    d->nodes = calloc(p->n_nodes + 1, sizeof *d->nodes);
+    d->models = calloc(p->o.n_models + 1, sizeof *d->models);
+    d->now = calloc(p->n_seats + 1, sizeof *d->now);
+    d->here[0] = gate_name(p->g);
+    if (!d->nodes || !d->models || !d->now) return false;
+    for (size_t i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].facts && !p->nodes[i].removed) d->nodes[d->n_nodes++] = *p->nodes[i].facts;
+    for (size_t i = 0; i < p->o.n_models; i++) {
+        d->models[i] = p->o.models[i].want;
+        if (travels(p->files[i])) continue;
+        d->models[i].nodes = d->here;
+        d->models[i].n_nodes = 1;
+    }
+    for (size_t i = 0; i < p->n_seats; i++)
+        if (!p->seats[i].held)
+            d->now[d->n_now++] = (placement_now){.model = p->o.models[p->seats[i].model].spec.model,
+                                                 .node = p->seats[i].node,
+                                                 .standby = p->seats[i].standby};
+    return true;
+}
+
+static void tell_all(gate_placer *p);
+
+static void plan(gate_placer *p, uint64_t now_ns)
+{
+    desk d = {0};
+    placement plan = {0};
+    shoal_err err;
+    p->changed = false;
+    p->planned_ns = now_ns;
+    look_around(p, now_ns);
+    int rc = set_desk(&d, p)
+                 ? placement_plan(&plan, d.nodes, d.n_nodes, d.models, p->o.n_models, d.now, d.n_now, &err)
+                 : err_nomem(&err);
+    if (rc == 0) {
+        say(p, &plan, d.nodes);
+        p->n_missing = plan.n_gaps;
+        if (take_seats(p, &plan, d.nodes)) tell_all(p);
+    } else {
+        LOG(LOG_ERROR, "placement", "no_plan", LOG_S("reason", err.message));
+    }
+    placement_done(&plan);
+    free(d.nodes);
+    free(d.models);
+    free(d.now);
+}
+
+/* ---- telling ------------------------------------------------------------------------------------- */
+
+static void count_seats(const gate_placer *p, size_t model, const char *name, unsigned ret[2])
+{
+    ret[0] = ret[1] = 0;
+    for (size_t i = 0; i < p->n_seats; i++)
+        if (p->seats[i].model == model && strcmp(p->seats[i].node, name) == 0) ret[p->seats[i].standby]++;
+}
+
+static void tell_here(const gate_placer *p)
+{
+    worker_spec *list = calloc(p->o.n_models + 1, sizeof *list);
+    size_t n = 0;
+    if (!list) return; /* the next plan says it */
+    for (size_t i = 0; i < p->o.n_models; i++) {
+        unsigned k[2];
+        count_seats(p, i, gate_name(p->g), k);
+        if (k[0] + k[1] == 0) continue;
+        list[n] = p->o.models[i].spec;
+        list[n++].n_replicas = (int)(k[0] + k[1]);
+    }
+    p->o.here(p->o.user, list, n);
+    free(list);
+}
+
+static void fill(const gate_placer *p, size_t model, const unsigned k[2], Shoal__V1__Assignment *a,
+                 Shoal__V1__ModelFile *f)
+{
+    const worker_spec *s = &p->o.models[model].spec;
+    const char *slash = strrchr(s->path, '/');
+    shoal__v1__assignment__init(a);
+    shoal__v1__model_file__init(f);
+    f->name = (char *)(slash ? slash + 1 : s->path);
+    f->digest = p->files[model]->digest;
+    f->bytes = p->files[model]->bytes;
+    a->model = (char *)s->model;
+    a->file = f;
+    a->replicas = k[0];
+    a->standby = k[1];
+    a->threads = s->n_threads > 0 ? (uint32_t)s->n_threads : 0;
+    a->kv_bytes = s->kv_bytes;
+    a->max_batch = (uint32_t)s->max_batch;
+    a->max_queue = (uint32_t)s->max_queue;
+    a->context = (uint32_t)s->n_ctx;
+    a->prefill_chunk = (uint32_t)s->prefill_chunk;
+}
+
+/* Is it news? Then it is kept. */
+static bool is_news(place_node *n, const Shoal__V1__Assignments *all)
+{
+    size_t size = shoal__v1__assignments__get_packed_size(all);
+    uint8_t *bytes = malloc(size + 1);
+    if (!bytes) return false;
+    shoal__v1__assignments__pack(all, bytes);
+    bool same = n->sent && n->n_sent == size && memcmp(n->sent, bytes, size) == 0;
+    free(same ? bytes : n->sent);
+    if (same) return false;
+    n->sent = bytes;
+    n->n_sent = size;
+    return true;
+}
+
+static void tell_node(const gate_placer *p, place_node *n, const roster_entry *e)
+{
+    size_t most = p->o.n_models + 1;
+    Shoal__V1__Assignment *a = calloc(most, sizeof *a), **list = calloc(most, sizeof *list);
+    Shoal__V1__ModelFile *files = calloc(most, sizeof *files);
+    Shoal__V1__Assignments all = SHOAL__V1__ASSIGNMENTS__INIT;
+    Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
+    for (size_t i = 0; a && list && files && i < p->o.n_models; i++) {
+        unsigned k[2];
+        count_seats(p, i, n->name, k);
+        if (k[0] + k[1] == 0 || !travels(p->files[i])) continue;
+        list[all.n_models] = &a[all.n_models];
+        fill(p, i, k, &a[all.n_models], &files[all.n_models]);
+        all.n_models++;
+    }
+    all.models = list;
+    m.assign = &all;
+    if (a && list && files && is_news(n, &all)) gate_attach_send(e, &m);
+    free(a);
+    free(list);
+    free(files);
+}
+
+static void tell_all(gate_placer *p)
+{
+    for (size_t i = 0; i < p->n_nodes; i++) {
+        place_node *n = &p->nodes[i];
+        const roster_entry *e = n->here ? NULL : roster_find(p->g->roster, n->name);
+        if (e && n->attached) tell_node(p, n, e);
+    }
+    tell_here(p);
+}
+
+/* ---- when ---------------------------------------------------------------------------------------- */
+
+static void on_soon(uv_timer_t *t)
+{
+    gate_placer *p = t->data;
+    if (!p->g->closing) plan(p, clock_ns());
+}
+
+void gate_place_changed(gate *g)
+{
+    gate_placer *p = g->placer;
+    if (!p || p->changed || g->closing) return;
+    uint64_t past = (clock_ns() - p->planned_ns) / 1000000;
+    p->changed = true;
+    uv_timer_start(&p->soon, on_soon, past >= PLAN_MS ? 0 : PLAN_MS - past, 0);
+}
+
+void gate_place_greet(gate *g, const char *name)
+{
+    place_node *n = g->placer ? find_node(g->placer, name) : NULL;
+    if (!n) return;
+    free(n->sent);
+    n->sent = NULL;
+    roster_entry *e = roster_find(g->roster, name);
+    if (e) e->drains = n->drains;
+    n->removed = false; /* it has another certificate */
+}
+
+void gate_place_tick(gate *g, uint64_t now_ns)
+{
+    gate_placer *p = g->placer;
+    if (!p || now_ns - p->planned_ns < PLAN_MS * UINT64_C(1000000) / 2) return;
+    uv_timer_stop(&p->soon);
+    plan(p, now_ns);
+}
+
+/* ---- a person's word ----------------------------------------------------------------------------- */
+
+static int expel(gate *g, place_node *n, roster_entry *e, shoal_err *err)
+{
+    size_t n_revoked = 0;
+    if (g->jobs) return err_set(err, SHOAL_EFULL, "the CA is at work; try again in a second");
+    int rc = ca_revoke(g->standing.ca, n->name, gate_now(), &n_revoked, err);
+    if (rc != 0) return rc;
+    n->removed = true;
+    n->drains = false;
+    if (e) gate_attach_expel(e, "this machine was removed from the cluster");
+    return 0;
+}
+
+bool gate_node_drains(const gate *g, const char *name)
+{
+    const place_node *n = g->placer ? find_node(g->placer, name) : NULL;
+    return n && n->drains;
+}
+
+int gate_node_order(gate *g, const char *name, gate_order what, shoal_err *err)
+{
+    place_node *n = g->placer ? find_node(g->placer, name) : NULL;
+    if (!g->placer)
+        return err_set(err, SHOAL_EINVALID, "this gateway places no models: ask the one that has the CA");
+    if (!n) return err_set(err, SHOAL_ENOTFOUND, "no machine is called '%s' (see shoal nodes)", name);
+    if (n->here && what == GATE_REMOVE)
+        return err_set(err, SHOAL_EINVALID, "%s is this gateway itself", name);
+    roster_entry *e = roster_find(g->roster, name);
+    int rc = what == GATE_REMOVE ? expel(g, n, e, err) : 0;
+    if (rc != 0) return rc;
+    LOG(LOG_INFO, "placement", "told", LOG_S("node", name),
+        LOG_S("what", what == GATE_DRAIN    ? "drain"
+                      : what == GATE_RESUME ? "resume"
+                                            : "remove"));
+    if (what != GATE_REMOVE) n->drains = what == GATE_DRAIN;
+    if (what != GATE_REMOVE && e) {
+        e->drains = n->drains;
+        gate_attach_retell(e);
+    }
+    gate_place_changed(g);
+    return 0;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static void soon_closed(uv_handle_t *h)
+{
+    free(h->data);
+}
+
+/* The timer is closed by the loop, after all else is gone; files that are still read free themselves. */
+void gate_place_free(gate_placer *p)
+{
+    if (!p) return;
+    for (size_t i = 0; p->files && i < p->o.n_models; i++) {
+        if (p->files[i] && p->files[i]->work.data)
+            p->files[i]->of = NULL;
+        else if (p->files[i])
+            file_free(p->files[i]);
+    }
+    for (size_t i = 0; i < p->n_nodes; i++) {
+        node_free(p->nodes[i].facts);
+        free(p->nodes[i].sent);
+    }
+    free(p->files);
+    free(p->nodes);
+    free(p->seats);
+    uv_close((uv_handle_t *)&p->soon, soon_closed);
+}
+
+int gate_place(gate *g, const gate_place_options *o, shoal_err *err)
+{
+    if (!g->standing.ca)
+        return err_set(err, SHOAL_EINVALID, "only the gateway that has the CA places models");
+    gate_placer *p = calloc(1, sizeof *p);
+    if (!p) return err_nomem(err);
+    p->g = g;
+    p->o = *o;
+    g->placer = p;
+    uv_timer_init(g->loop, &p->soon);
+    p->soon.data = p;
+    uv_unref((uv_handle_t *)&p->soon);
+    p->files = calloc(o->n_models + 1, sizeof(place_file *));
+    int rc = p->files ? 0 : err_nomem(err);
+    for (size_t i = 0; rc == 0 && i < o->n_models; i++) rc = find_file(p, i, err);
+    for (size_t i = 0; rc == 0 && g->registry && i < o->n_models; i++)
+        rc = registry_declare(g->registry, o->models[i].spec.model, err);
+    if (rc == 0) plan(p, clock_ns());
+    return rc;
+}

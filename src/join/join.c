@@ -1,0 +1,197 @@
+/* join.c: one call on a channel that knows the CA's key and shows no certificate. */
+#include "join/join.h"
+
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <uv.h>
+
+#include "base/clock.h"
+#include "trust/key.h"
+#include "trust/token.h"
+#include "wire/grpc.h"
+
+typedef struct joining {
+    uv_loop_t loop;
+    grpc_channel *channel;
+    uint8_t *message; /* the packed EnrolRequest */
+    size_t n_message;
+    uint64_t deadline_ns;
+    Shoal__V1__EnrolReply *reply; /* NULL: none came */
+    int rc;
+    shoal_err *err;
+} joining;
+
+static void finish(joining *j)
+{
+    if (j->channel) grpc_channel_close(j->channel);
+    j->channel = NULL;
+}
+
+/* ---- the call ------------------------------------------------------------------------------------ */
+
+static void on_reply(void *user, const uint8_t *msg, size_t n)
+{
+    joining *j = user;
+    if (!j->reply) j->reply = shoal__v1__enrol_reply__unpack(NULL, n, msg);
+}
+
+static void on_end(void *user, grpc_status status, const char *message)
+{
+    joining *j = user;
+    if (!j->channel) return; /* we left */
+    if (status != GRPC_OK)
+        j->rc = err_set(j->err, status == GRPC_UNAUTHENTICATED ? SHOAL_EAUTH : grpc_status_to_err(status),
+                        "the gateway says: %s", *message ? message : grpc_status_name(status));
+    else
+        j->rc = j->reply ? 0 : err_set(j->err, SHOAL_EPROTOCOL, "the gateway's answer cannot be read");
+    finish(j);
+}
+
+static void on_connected(void *user)
+{
+    joining *j = user;
+    const grpc_client_events ev = {.user = j, .message = on_reply, .end = on_end};
+    if (grpc_call_start(j->channel, "/shoal.v1.Join/Enrol", j->message, j->n_message, NULL, 0, j->deadline_ns,
+                        &ev))
+        return;
+    j->rc = err_set(j->err, SHOAL_EUNAVAILABLE, "the gateway takes no call now");
+    finish(j);
+}
+
+static void on_disconnected(void *user, const char *why)
+{
+    joining *j = user;
+    if (!j->channel) return;
+    j->rc = err_set(j->err, SHOAL_EUNAVAILABLE, "%s", why);
+    finish(j);
+}
+
+/* ---- what is asked ------------------------------------------------------------------------------- */
+
+static int pack(joining *j, const join_ask *ask, EVP_PKEY *key, shoal_err *err)
+{
+    Shoal__V1__EnrolRequest m = SHOAL__V1__ENROL_REQUEST__INIT;
+    buf der = {0};
+    int rc = key_request(key, ask->name, &der, err);
+    m.token = (char *)ask->token;
+    m.request.data = (uint8_t *)der.data;
+    m.request.len = der.len;
+    m.facts = (Shoal__V1__NodeFacts *)ask->facts;
+    j->n_message = rc == 0 ? shoal__v1__enrol_request__get_packed_size(&m) : 0;
+    j->message = rc == 0 ? malloc(j->n_message) : NULL;
+    if (rc == 0 && !j->message) rc = err_nomem(err);
+    if (rc == 0) shoal__v1__enrol_request__pack(&m, j->message);
+    buf_done(&der);
+    return rc;
+}
+
+/* Of the members of the cluster a gateway alone may be given the token. */
+static bool admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
+{
+    if (strcmp(who->unit, role_name(ROLE_GATEWAY)) == 0) return true;
+    snprintf(why, TLS_WHY_BYTES, "it shows a node's certificate, and is no gateway");
+    return false;
+}
+
+static int talk(joining *j, const char *address, const token *t, shoal_err *err)
+{
+    tls_context *tls = NULL;
+    const tls_options o = {.ca_key_sha256 = t->pin.bytes, .any_name = true, .admit = admit};
+    const grpc_channel_events ev = {.user = j, .connected = on_connected, .disconnected = on_disconnected};
+    int rc = tls_context_new(&tls, TLS_CLIENT, &o, err);
+    if (rc != 0) return rc;
+    if (uv_loop_init(&j->loop) != 0) {
+        tls_context_unref(tls);
+        return err_nomem(err);
+    }
+    j->rc = SHOAL_EUNAVAILABLE;
+    j->deadline_ns = clock_ns() + JOIN_TIMEOUT_MS * UINT64_C(1000000);
+    rc = grpc_channel_open(&j->channel, &j->loop, address, &(grpc_channel_options){.tls = tls}, &ev, err);
+    uv_run(&j->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&j->loop);
+    tls_context_unref(tls);
+    return rc != 0 ? rc : j->rc;
+}
+
+/* ---- what comes of it ---------------------------------------------------------------------------- */
+
+/* The CA that the reply names is the one that the token pins, and the certificate is for the name that was
+ * asked. */
+static int take(const joining *j, const join_ask *ask, const token *t, EVP_PKEY *key, credential *ret,
+                shoal_err *err)
+{
+    const Shoal__V1__EnrolReply *r = j->reply;
+    sha256_digest d;
+    int rc = credential_make(ret, key, r->certificate, strlen(r->certificate), r->ca, strlen(r->ca),
+                             (int64_t)time(NULL), err);
+    if (rc != 0) return rc;
+    rc = key_digest(X509_get0_pubkey(trust_ca(ret->trust)), &d, err);
+    if (rc == 0 && memcmp(&d, &t->pin, sizeof d) != 0)
+        rc = err_set(err, SHOAL_EAUTH, "the gateway names another CA than the token does");
+    if (rc == 0 && strcmp(ret->id.name, ask->name) != 0)
+        rc = err_set(err, SHOAL_EAUTH, "the gateway gave a certificate for %s, not %s", ret->id.name,
+                     ask->name);
+    if (rc != 0) credential_done(ret);
+    return rc;
+}
+
+/* The certificate comes last: with it the machine has joined. */
+static int keep(credential *c, const join_ask *ask, const token *t, const char *revoked, const folder *dir,
+                shoal_err *err)
+{
+    int rc = folder_write(dir, "gateway", 0644, ask->address, strlen(ask->address), err);
+    if (rc == 0) rc = folder_write(dir, "token", 0644, t->id, strlen(t->id), err);
+    if (rc == 0) rc = trust_revocations(c->trust, revoked, strlen(revoked), err);
+    if (rc == 0) rc = folder_write(dir, "crl.pem", 0644, revoked, strlen(revoked), err);
+    return rc != 0 ? rc : credential_save(c, dir, err);
+}
+
+int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err)
+{
+    joining j = {.err = err};
+    token t = {0};
+    EVP_PKEY *key = NULL;
+    credential c = {0};
+    int rc = token_parse(&t, ask->token, strlen(ask->token), err);
+    if (rc == 0) rc = key_new(&key, err);
+    if (rc == 0) rc = pack(&j, ask, key, err);
+    if (rc == 0) rc = talk(&j, ask->address, &t, err);
+    if (rc == 0) rc = take(&j, ask, &t, key, &c, err);
+    if (rc == 0) rc = keep(&c, ask, &t, j.reply->revoked, dir, err);
+    credential_done(&c);
+    if (j.reply) shoal__v1__enrol_reply__free_unpacked(j.reply, NULL);
+    if (j.message) OPENSSL_cleanse(j.message, j.n_message);
+    free(j.message);
+    EVP_PKEY_free(key);
+    token_forget(&t);
+    return rc;
+}
+
+bool join_was_by(const folder *dir, const char *text)
+{
+    token t = {0};
+    buf kept = {0};
+    bool same = token_parse(&t, text, strlen(text), NULL) == 0 && folder_has(dir, "member.pem") &&
+                folder_read(dir, "token", TOKEN_ID_SIZE, false, &kept, NULL) == 0 &&
+                kept.len == strlen(t.id) && memcmp(kept.data, t.id, kept.len) == 0;
+    token_forget(&t);
+    buf_done(&kept);
+    return same;
+}
+
+int join_address(const folder *dir, char **ret, shoal_err *err)
+{
+    buf text = {0};
+    int rc = folder_read(dir, "gateway", JOIN_ADDRESS_MAX, false, &text, err);
+    if (rc == SHOAL_ENOTFOUND)
+        rc = err_set(err, rc, "%s: this machine has not joined a cluster: give --join HOST:PORT and a token",
+                     dir->path);
+    char *address = rc == 0 ? buf_take(&text) : NULL;
+    buf_done(&text);
+    if (rc == 0 && !address) return err_nomem(err);
+    *ret = address;
+    return rc;
+}

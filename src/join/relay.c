@@ -1,0 +1,300 @@
+/* relay.c: pairs of transports, the outer to a gateway, the inner to a worker. */
+#include "join/relay.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "wire/transport.h"
+
+enum { LISTEN_BACKLOG = 128, SWEEP_MS = 1000 };
+
+typedef struct pair pair;
+
+typedef struct end { /* one of the two */
+    pair *of;
+    transport *io; /* NULL: not there yet, or gone */
+    bool open;
+} end;
+
+struct pair {
+    relay *r;
+    pair *next, *prev;
+    end outer, inner;
+    uint64_t begun_ms;
+};
+
+struct relay {
+    uv_loop_t *loop;
+    relay_options o;
+    uv_tcp_t listener, away; /* away takes connections that there is no room for */
+    uv_timer_t sweep;
+    bool turning_away, another_waits, closing;
+    int n_handles;
+    int port;
+    pair *pairs;
+    size_t n_pairs;
+    transport_scratch scratch;
+    void (*closed)(void *user);
+    void *closed_user;
+};
+
+int relay_port(const relay *r)
+{
+    return r->port;
+}
+
+size_t relay_count(const relay *r)
+{
+    return r->n_pairs;
+}
+
+/* ---- ends ---------------------------------------------------------------------------------------- */
+
+static void release(relay *r)
+{
+    if (!r->closing || r->n_handles > 0 || r->n_pairs > 0) return;
+    void (*closed)(void *) = r->closed;
+    void *user = r->closed_user;
+    tls_context_unref(r->o.tls);
+    free(r);
+    if (closed) closed(user);
+}
+
+static void pair_free(pair *p)
+{
+    relay *r = p->r;
+    if (p->prev)
+        p->prev->next = p->next;
+    else
+        r->pairs = p->next;
+    if (p->next) p->next->prev = p->prev;
+    r->n_pairs--;
+    free(p);
+    release(r);
+}
+
+static void cut(pair *p, const char *why)
+{
+    if (p->outer.io) transport_close(p->outer.io, why);
+    if (p->inner.io) transport_close(p->inner.io, why);
+}
+
+static end *other(end *e)
+{
+    return e == &e->of->outer ? &e->of->inner : &e->of->outer;
+}
+
+static void on_closed(void *user, const char *why)
+{
+    end *e = user, *o = other(e);
+    if (e == &e->of->outer && !e->open)
+        LOG(LOG_WARN, "relay", "connection_refused", LOG_S("from", transport_from(e->io)),
+            LOG_S("reason", why));
+    e->io = NULL;
+    if (!o->io)
+        pair_free(e->of);
+    else
+        transport_end(o->io); /* what waits for it may still leave */
+}
+
+static void on_eof(void *user)
+{
+    end *e = user, *o = other(e);
+    if (o->io) transport_end(o->io);
+    transport_end(e->io);
+}
+
+/* ---- bytes --------------------------------------------------------------------------------------- */
+
+static void on_data(void *user, const uint8_t *bytes, size_t n)
+{
+    end *e = user, *o = other(e);
+    if (!o->io || transport_is_closing(o->io)) return;
+    transport_write(o->io, bytes, n);
+    transport_flush(o->io);
+    if (transport_backlog(o->io) > RELAY_BACKLOG) transport_pause(e->io, true);
+}
+
+static void on_drained(void *user)
+{
+    end *o = other(user);
+    if (o->io && o->open) transport_pause(o->io, false);
+}
+
+/* ---- to the worker ------------------------------------------------------------------------------- */
+
+static void on_inner_open(void *user, const char *alpn)
+{
+    end *e = user;
+    e->open = true;
+    if (e->of->outer.io) transport_pause(e->of->outer.io, false);
+}
+
+static void on_outer_open(void *user, const char *alpn)
+{
+    pair *p = ((end *)user)->of;
+    relay *r = p->r;
+    const char *name = transport_server_name(p->outer.io);
+    const char *text = name ? r->o.find(r->o.user, name) : NULL;
+    const transport_events ev = {&p->inner, on_inner_open, on_data, on_eof, on_drained, on_closed};
+    address a;
+    shoal_err err = {.message = "no worker goes by that name"};
+    p->outer.open = true;
+    transport_pause(p->outer.io, true); /* until the worker is there */
+    int rc = text ? address_parse(&a, text, &err) : SHOAL_ENOTFOUND;
+    if (rc == 0 && !a.is_unix) rc = err_set(&err, SHOAL_EINVALID, "its address is no Unix socket");
+    if (rc == 0) rc = transport_connect(&p->inner.io, r->loop, &a, NULL, NULL, &r->scratch, &ev, &err);
+    if (rc == 0) return;
+    LOG(LOG_WARN, "relay", "no_worker", LOG_S("worker", name ? name : ""), LOG_S("reason", err.message));
+    transport_close(p->outer.io, "no worker goes by that name");
+}
+
+/* ---- who may come ------------------------------------------------------------------------------ */
+
+/* Has its address more than its share of those that are on the way to show a certificate? */
+static bool is_one_too_many(const pair *newest)
+{
+    const char *from = transport_from(newest->outer.io);
+    size_t n = 0;
+    for (const pair *p = newest->r->pairs; p; p = p->next)
+        n += !p->outer.open && p->outer.io && strcmp(transport_from(p->outer.io), from) == 0;
+    return n > RELAY_STRANGERS_MAX;
+}
+
+/* ---- from the gateway ---------------------------------------------------------------------------- */
+
+static void turn_away(relay *r);
+
+static void turned_away(uv_handle_t *h)
+{
+    relay *r = h->data;
+    r->turning_away = false;
+    r->n_handles--;
+    if (r->another_waits && !r->closing) turn_away(r);
+    release(r);
+}
+
+/* It is taken all the same, or libuv never tells of another; one at a time, with a handle that needs no
+ * memory. */
+static void turn_away(relay *r)
+{
+    r->another_waits = r->turning_away;
+    if (r->turning_away) return;
+    uv_tcp_init(r->loop, &r->away);
+    r->away.data = r;
+    r->turning_away = true;
+    r->n_handles++;
+    uv_accept((uv_stream_t *)&r->listener, (uv_stream_t *)&r->away);
+    uv_close((uv_handle_t *)&r->away, turned_away);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    relay *r = listener->data;
+    if (status != 0 || r->closing) return;
+    pair *p = r->n_pairs < RELAY_CONNECTIONS_MAX ? calloc(1, sizeof *p) : NULL;
+    if (!p) {
+        turn_away(r);
+        return;
+    }
+    *p = (pair){.r = r, .next = r->pairs, .outer.of = p, .inner.of = p, .begun_ms = uv_now(r->loop)};
+    const transport_events ev = {&p->outer, on_outer_open, on_data, on_eof, on_drained, on_closed};
+    if (transport_accept(&p->outer.io, listener, r->o.tls, &r->scratch, &ev, NULL) != 0) {
+        free(p);
+        turn_away(r);
+        return;
+    }
+    if (r->pairs) r->pairs->prev = p;
+    r->pairs = p;
+    r->n_pairs++;
+    if (is_one_too_many(p)) cut(p, "too many connections of its address have shown no certificate");
+}
+
+static void on_sweep(uv_timer_t *t)
+{
+    relay *r = t->data;
+    for (pair *p = r->pairs; p; p = p->next)
+        if (!p->inner.open && uv_now(r->loop) - p->begun_ms > RELAY_HANDSHAKE_MS)
+            cut(p, "it was not at a worker in time");
+}
+
+void relay_recheck(relay *r)
+{
+    for (pair *p = r->pairs; p; p = p->next) {
+        const tls_identity *who = p->outer.io ? transport_peer(p->outer.io) : NULL;
+        if (who && !tls_context_admits(r->o.tls, who, NULL)) cut(p, "the gateway may not come in any more");
+    }
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static int bind_to(relay *r, const address *a, shoal_err *err)
+{
+    char port[8];
+    uv_getaddrinfo_t q;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct sockaddr_storage sa;
+    int n = sizeof sa;
+    snprintf(port, sizeof port, "%d", a->port);
+    int rc = uv_getaddrinfo(r->loop, &q, NULL, a->host[0] ? a->host : NULL, port, &hints);
+    if (rc == 0) {
+        rc = uv_tcp_bind(&r->listener, q.addrinfo->ai_addr, 0);
+        uv_freeaddrinfo(q.addrinfo);
+    }
+    if (rc == 0) rc = uv_listen((uv_stream_t *)&r->listener, LISTEN_BACKLOG, on_connection);
+    if (rc == 0) rc = uv_tcp_getsockname(&r->listener, (struct sockaddr *)&sa, &n);
+    if (rc != 0) return err_set(err, SHOAL_EIO, "cannot listen on %s: %s", r->o.listen, uv_strerror(rc));
+    r->port = ntohs(sa.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&sa)->sin6_port
+                                             : ((struct sockaddr_in *)&sa)->sin_port);
+    return 0;
+}
+
+int relay_open(relay **ret, uv_loop_t *loop, const relay_options *o, shoal_err *err)
+{
+    address a;
+    int rc = address_parse(&a, o->listen, err);
+    if (rc == 0 && a.is_unix)
+        rc = err_set(err, SHOAL_EINVALID, "%s: a relay listens on HOST:PORT", o->listen);
+    relay *r = rc == 0 ? calloc(1, sizeof *r) : NULL;
+    if (!r) return rc != 0 ? rc : err_nomem(err);
+    r->loop = loop;
+    r->o = *o;
+    tls_context_ref(o->tls);
+    uv_tcp_init(loop, &r->listener);
+    uv_timer_init(loop, &r->sweep);
+    r->listener.data = r->sweep.data = r;
+    r->n_handles = 2;
+    rc = bind_to(r, &a, err);
+    if (rc != 0) {
+        relay_close(r, NULL, NULL);
+        return rc;
+    }
+    r->o.listen = NULL; /* the caller's */
+    uv_timer_start(&r->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
+    uv_unref((uv_handle_t *)&r->sweep);
+    *ret = r;
+    return 0;
+}
+
+static void handle_closed(uv_handle_t *h)
+{
+    relay *r = h->data;
+    r->n_handles--;
+    release(r);
+}
+
+void relay_close(relay *r, void (*closed)(void *user), void *user)
+{
+    if (!r) {
+        if (closed) closed(user);
+        return;
+    }
+    r->closing = true;
+    r->closed = closed;
+    r->closed_user = user;
+    for (pair *p = r->pairs; p; p = p->next) cut(p, "the relay stops");
+    uv_close((uv_handle_t *)&r->listener, handle_closed);
+    uv_close((uv_handle_t *)&r->sweep, handle_closed);
+}

@@ -1,0 +1,257 @@
+/* pipeline.h: a pipeline as data: stages, what each waits for, when each runs.
+ *
+ * A stage is one model call (classify, tag, generate, embed, rerank, seq2seq, fill-mask; transcribe, vad,
+ * image and score of what a request brings beside its text) or a rule that holds models by what is known:
+ * ground finds out what a request means for the devices (nlu/ground.h), line reads a line of a declared form
+ * (nlu/line.h), check holds a model's reply against one of these. Conditions look at the input and at the
+ * results of stages declared before, so the stages form a graph without cycles by construction. A stage
+ * starts as soon as every stage it names (in conditions, templates or `after`) has settled; stages that do
+ * not name each other run side by side. Everything here is pure: given the facts so far it says wait, run or
+ * skip, and why. process.c makes the calls.
+ *
+ * What a transcribe stage hears is the input of all stages after it. Silence is no request: where nothing was
+ * heard, no stage runs that would read it, or what another would have made of it.
+ *
+ *     stages:
+ *       - {name: intent, kind: classify, model: home-intent}
+ *       - name: reply
+ *         kind: generate
+ *         model: home-chat-s
+ *         when: [{stage: intent, label: ["iot_*"]}, {mentions_device: true}]   # any of these
+ *         system: "Devices:\n{devices}"
+ */
+#ifndef PIPELINE_PIPELINE_H
+#define PIPELINE_PIPELINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "nlu/check.h"
+#include "nlu/line.h"
+
+#define PIPELINE_STAGES_MAX      32
+#define PIPELINE_DEVICES_MAX     DEVICES_MAX
+#define PIPELINE_ALIASES_MAX     16
+#define PIPELINE_NEAR_DEVICES    12 /* in a prompt that names a ground stage */
+#define PIPELINE_INPUT_MAX_BYTES 16384
+#define PIPELINE_CANDIDATES_MAX  64
+#define PIPELINE_DOCUMENTS_MAX   256
+
+/* What a kind of stage gives to conditions, templates and the answer. */
+enum {
+    GIVES_LABEL = 1,  /* label in conditions, {label.STAGE} */
+    GIVES_SCORE = 2,  /* score_min, score_below */
+    GIVES_TEXT = 4,   /* {text.STAGE}; the answer's text when it is the last that has any */
+    GIVES_PROB = 8,   /* mean_prob_below: it writes token by token */
+    READS_TEXT = 16,  /* one text, made from the template `input` */
+    READS_AUDIO = 32, /* what a request brings beside its text */
+    READS_IMAGE = 64,
+    READS_CSV = 128,
+};
+
+/* What a request may bring. X(enum, its name in conditions and requests, what people call it, how it is sent)
+ */
+#define MEDIUM_TABLE(X)                                                                                   \
+    X(MEDIUM_TEXT, "text", "text", "give \"input\"")                                                      \
+    X(MEDIUM_AUDIO, "audio", "sound file", "give the file as \"audio\" in base64, or in a form")          \
+    X(MEDIUM_IMAGE, "image", "picture", "give the PNG or JPEG file as \"image\" in base64, or in a form") \
+    X(MEDIUM_CSV, "csv", "table", "give it as \"csv\", a text with a header, or in a form")
+typedef enum medium {
+#define MEDIUM_ENUM(e, name, noun, how) e,
+    MEDIUM_TABLE(MEDIUM_ENUM)
+#undef MEDIUM_ENUM
+        N_MEDIA
+} medium;
+const char *medium_name(medium m); /* "audio" */
+const char *medium_noun(medium m); /* "sound" */
+const char *medium_how(medium m);
+
+/* The kinds. A new one is a row here and the function that starts it, in a file of its own
+ * (process_run.h). X(enum, name in YAML, task of its model or NULL for a rule, what it gives, its start) */
+#define STAGE_KIND_TABLE(X)                                                                              \
+    X(STAGE_CLASSIFY, "classify", "classify", GIVES_LABEL | GIVES_SCORE | READS_TEXT, process_classify)  \
+    X(STAGE_TAG, "tag", "tag", READS_TEXT, process_tag)                                                  \
+    X(STAGE_GENERATE, "generate", "generate", GIVES_TEXT | GIVES_PROB, process_generate)                 \
+    X(STAGE_EMBED, "embed", "embed", GIVES_LABEL | GIVES_SCORE | READS_TEXT, process_embed)              \
+    X(STAGE_RERANK, "rerank", "rerank", GIVES_LABEL | GIVES_SCORE | READS_TEXT, process_rerank)          \
+    X(STAGE_SEQ2SEQ, "seq2seq", "seq2seq", GIVES_TEXT | GIVES_PROB | READS_TEXT, process_seq2seq)        \
+    X(STAGE_FILL_MASK, "fill-mask", "fill-mask", GIVES_LABEL | GIVES_SCORE | GIVES_TEXT | READS_TEXT,    \
+      process_fill_mask)                                                                                 \
+    X(STAGE_TRANSCRIBE, "transcribe", "transcribe", GIVES_LABEL | GIVES_TEXT | GIVES_PROB | READS_AUDIO, \
+      process_transcribe)                                                                                \
+    X(STAGE_VAD, "vad", "vad", GIVES_LABEL | GIVES_SCORE | READS_AUDIO, process_vad)                     \
+    X(STAGE_IMAGE, "image", "classify-image", GIVES_LABEL | GIVES_SCORE | READS_IMAGE, process_image)    \
+    X(STAGE_SCORE, "score", "score", GIVES_LABEL | GIVES_SCORE | GIVES_TEXT | READS_CSV, process_score)  \
+    X(STAGE_GROUND, "ground", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                              \
+    X(STAGE_LINE, "line", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                                  \
+    X(STAGE_CHECK, "check", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)
+typedef enum stage_kind {
+#define STAGE_KIND_ENUM(e, name, task, gives, start) e,
+    STAGE_KIND_TABLE(STAGE_KIND_ENUM)
+#undef STAGE_KIND_ENUM
+        N_STAGE_KINDS
+} stage_kind;
+const char *stage_kind_name(stage_kind k);
+const char *stage_kind_task(stage_kind k); /* NULL: a rule */
+unsigned stage_kind_gives(stage_kind k);
+medium
+stage_kind_medium(stage_kind k); /* what it reads of a request beside templates; MEDIUM_TEXT: nothing */
+
+/* What a vad stage comes to. X(enum, label) */
+#define VOICE_LABELS(X)       \
+    X(VOICE_SPEECH, "speech") \
+    X(VOICE_SILENCE, "silence")
+enum {
+#define VOICE_ENUM(e, name) e,
+    VOICE_LABELS(VOICE_ENUM)
+#undef VOICE_ENUM
+};
+
+/* Every field that is given must hold. A field about a stage that did not run does not hold. */
+typedef struct stage_condition {
+    const char *stage;  /* whose result label, score_* and mean_prob_below look at */
+    const char **label; /* the label or verdict is one of these; a trailing '*' is a prefix */
+    unsigned n_label;
+    double *score_min; /* ... and its score is at least this */
+    double *score_below;
+    double *number_min; /* score stages: the same of a model that gives numbers */
+    double *number_below;
+    double *mean_prob_below; /* the mean probability of the tokens that it wrote is under this */
+    const char *text_prefix; /* the input starts with this */
+    const char *brings;      /* the request brings this: the name of a medium */
+    bool mentions_device;    /* the input names a device of the list, in any letter case */
+} stage_condition;
+
+typedef device config_device; /* "light.kitchen", "Kitchen Light", "off" or "" */
+
+typedef struct config_stage {
+    const char *name;
+    stage_kind kind;
+    const char *model;     /* NULL: a rule */
+    stage_condition *when; /* any of them; none: always */
+    unsigned n_when;
+    stage_condition *unless; /* none of them */
+    unsigned n_unless;
+    const char **after; /* further stages to wait for */
+    unsigned n_after;
+    const char *system;        /* generate: template of the system message; NULL: none */
+    const char *prompt;        /* generate: template of the user message; NULL: "{input}" */
+    const char *input;         /* template of the text that READS_TEXT reads; NULL: "{input}" */
+    unsigned max_tokens;       /* 0: 128 */
+    double temperature, top_p; /* 0: greedy; 0: 1 */
+    uint64_t seed;
+    unsigned n_beams;        /* seq2seq; 0: 1 */
+    const char **candidates; /* embed: the texts of which the nearest is its label */
+    unsigned n_candidates;
+    const char **documents; /* rerank: the texts that are ordered */
+    unsigned n_documents;
+    const char *adapter;  /* LoRA adapter of `model`; NULL: the model as it is */
+    const char *language; /* transcribe: code or English name; NULL: the likeliest */
+    bool translate;       /* transcribe: into English */
+    double threshold;     /* vad: from which probability a window is speech; this and the next 0: Silero's */
+    unsigned min_speech_ms, min_silence_ms, pad_ms;
+    const char **alert; /* score: labels; of those that any row has, the first is the stage's */
+    unsigned n_alert;
+    const char *row;                   /* score: whose number is the score: last (NULL), highest or lowest */
+    unsigned timeout_ms;               /* 0: the request's deadline alone */
+    bool optional;                     /* may fail: leaves a trace entry, and the pipeline goes on */
+    const char *lexicon_path, *intent; /* ground; intent NULL: none */
+    const char *forms_path;            /* line */
+    const char *of, *against;          /* check */
+    const char *choices, *near_stage;  /* generate, of a ground stage; NULL: none */
+    lexicon *lex;                      /* ground: what lexicon_path holds, once pipeline_open was called */
+    line_forms *lines;                 /* line: the same */
+    uint32_t needs;   /* bit i: waits for stage i; computed by pipeline_check, as are these: */
+    uint32_t reads;   /* bit i: it reads what stage i came to, so that it is silent with it */
+    bool reads_input; /* and it reads the input */
+} config_stage;
+
+typedef struct config_pipeline {
+    const char *name;
+    config_device *devices; /* the default list; a request's context replaces it */
+    unsigned n_devices;
+    config_stage *stages;
+    unsigned n_stages;
+} config_pipeline;
+
+/* X(enum, name) */
+#define STAGE_STATE_TABLE(X)    \
+    X(STAGE_PENDING, "pending") \
+    X(STAGE_RUNNING, "running") \
+    X(STAGE_DONE, "done")       \
+    X(STAGE_SKIPPED, "skipped") \
+    X(STAGE_FAILED, "failed")
+typedef enum stage_state {
+#define STAGE_STATE_ENUM(e, n) e,
+    STAGE_STATE_TABLE(STAGE_STATE_ENUM)
+#undef STAGE_STATE_ENUM
+} stage_state;
+
+/* What is known of a stage; text and label are "" until known. */
+typedef struct stage_fact {
+    stage_state state;
+    const char *label; /* the best label, candidate, document or word; of rules the verdict */
+    double score;      /* its score */
+    const char *text;  /* the reply, translation, filled text */
+    double mean_prob;  /* of the tokens of a reply */
+} stage_fact;
+
+/* What a run knows; facts[n_stages]. All borrowed. */
+typedef struct pipeline_facts {
+    const char *input; /* as the request has it, "" when it has none; see pipeline_input */
+    unsigned brings;   /* bit m: the request brings medium m */
+    const config_device *devices;
+    size_t n_devices;
+    const char *context; /* free text, "" when none */
+    const stage_fact *stages;
+} pipeline_facts;
+
+typedef enum stage_verdict { STAGE_WAIT, STAGE_RUN, STAGE_SKIP } stage_verdict;
+
+/* Check names, references, templates and bounds of one parsed pipeline and compute `needs`. Sentences
+ * start with `where` and the field ("pipelines[0]." "stages[2].when[0].stage: ..."). */
+int pipeline_check(config_pipeline *p, const char *where, shoal_err *err);
+/* Load the lexicons and forms that the stages name; pipeline_close lets go of them. Errors start with `where`
+ * as those of pipeline_check do. */
+int pipeline_open(config_pipeline *p, const char *where, shoal_err *err);
+void pipeline_close(config_pipeline *p);
+
+/* The input as stage i reads it: the request's text, or else what the last transcribe stage before it heard;
+ * "": nothing, so far. */
+const char *pipeline_input(const config_pipeline *p, size_t i, const pipeline_facts *facts);
+/* Would stage i answer silence: does it read what nobody said, or what would have been made of it? */
+bool pipeline_is_silent(const config_pipeline *p, size_t i, const pipeline_facts *facts);
+/* The medium that stage i cannot run without and that is not there; N_MEDIA: it has all. */
+medium pipeline_lacks(const config_pipeline *p, size_t i, const pipeline_facts *facts);
+/* The same before anything ran, of the first stage that is sure to run: *ret_stage. */
+medium pipeline_lacks_surely(const config_pipeline *p, const pipeline_facts *facts, size_t *ret_stage);
+/* Does any stage of the pipeline read this medium? */
+bool pipeline_takes(const config_pipeline *p, medium m);
+
+/* May stage i start now? For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. When
+ * why->failed, memory was short and the verdict counts for nothing. */
+stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_facts *facts, buf *why);
+/* *ret: the device of the list whose name the text contains as whole words, in any letter case (Latin, Greek
+ * and Cyrillic letters), the last of them perhaps inflected (s, es, ed, ing); the longest name wins. NULL:
+ * none. Fails only with SHOAL_ENOMEM. */
+int pipeline_mentioned(const char *text, const config_device *devices, size_t n_devices,
+                       const config_device **ret);
+/* facts->input is taken as it stands, so it is what the stage reads (pipeline_input). Fill in {input},
+ * {Input} (its first letter in upper case), {devices}, {context}, {label.STAGE}, {text.STAGE}; "{{" is "{".
+ * Devices are lines light.kitchen 'Kitchen Light' = off joined by newlines, the form the home models were
+ * trained on. */
+int pipeline_expand(const config_pipeline *p, const char *template, const pipeline_facts *facts, buf *out);
+/* May this text be a device's id, name or state: 1 to 128 bytes without control characters? A line break
+ * in one would let a request add lines to the prompt. */
+bool pipeline_device_text_ok(const char *s);
+/* Does any template of the pipeline use {name}? */
+bool pipeline_uses(const config_pipeline *p, const char *name);
+/* True when every stage that may run is greedy: the same input always gives the same answer. */
+/* By name; NULL name: the only one. NULL when there is none. */
+const config_pipeline *pipeline_find(const config_pipeline *all, size_t n, const char *name);
+bool pipeline_is_deterministic(const config_pipeline *p);
+
+#endif

@@ -1,0 +1,370 @@
+/* pipeline_check.c: a pipeline of shoal.yaml, checked once before anything runs. A stage may name only stages
+ * declared before it, so there can be no cycle; each that it has to wait for becomes a bit of its `needs`. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/pipeline_template.h"
+
+/* Where a check is: the pipeline, the stage under check, and the field's path for messages. */
+typedef struct site {
+    config_pipeline *p;
+    unsigned stage;
+    char path[96];
+} site;
+
+#define KINDS(k) (1u << (k))
+#define ANY_KIND (~0u)
+
+/* Those that give this, or, of 0, those with a model. */
+static unsigned kinds_that_give(unsigned what)
+{
+    unsigned kinds = 0;
+    for (int k = 0; k < N_STAGE_KINDS; k++)
+        if (what ? stage_kind_gives((stage_kind)k) & what : stage_kind_task((stage_kind)k) != NULL)
+            kinds |= KINDS(k);
+    return kinds;
+}
+
+/* "classify, ground, line or check" */
+static void name_kinds(unsigned kinds, char *out, size_t cap)
+{
+    size_t n = 0;
+    unsigned left = kinds;
+    for (int k = 0; k < N_STAGE_KINDS && n < cap; k++) {
+        if (!(kinds & KINDS(k))) continue;
+        left &= ~KINDS(k);
+        n += (size_t)snprintf(out + n, cap - n, "%s%s",
+                              n == 0 ? ""
+                              : left ? ", "
+                                     : " or ",
+                              stage_kind_name((stage_kind)k));
+    }
+}
+
+/* The article of one kind, or of a list of them. */
+static const char *an(const char *kind)
+{
+    return strchr("aeiou", *kind) ? "an" : "a";
+}
+
+/* Stage `i` must have been declared before the one under check; then it is something to wait for. */
+static int refer(site *s, const char *field, const char *name, size_t n_name, unsigned kinds, shoal_err *err)
+{
+    int i = pipeline_stage_index(s->p, name, n_name);
+    if (i < 0 || (unsigned)i >= s->stage)
+        return err_set(err, SHOAL_EINVALID, "%s%s: '%.*s' is no stage declared before '%s'", s->path, field,
+                       (int)(n_name < 64 ? n_name : 64), name, s->p->stages[s->stage].name);
+    if (!(kinds & KINDS(s->p->stages[i].kind))) {
+        char wanted[160] = "";
+        const char *kind = stage_kind_name(s->p->stages[i].kind);
+        name_kinds(kinds, wanted, sizeof wanted);
+        return err_set(err, SHOAL_EINVALID, "%s%s: '%s' is %s %s stage, %s %s stage is needed here", s->path,
+                       field, s->p->stages[i].name, an(kind), kind, an(wanted), wanted);
+    }
+    s->p->stages[s->stage].needs |= 1u << i;
+    return 0;
+}
+
+/* The stage under check reads what stage `name` came to. */
+static int refer_text(site *s, const char *field, const char *name, size_t n_name, unsigned kinds,
+                      shoal_err *err)
+{
+    int rc = refer(s, field, name, n_name, kinds, err);
+    if (!rc) s->p->stages[s->stage].reads |= 1u << pipeline_stage_index(s->p, name, n_name);
+    return rc;
+}
+
+/* It looks at the input, which the transcribe stages before it may write. */
+static void await_input(site *s)
+{
+    for (unsigned i = 0; i < s->stage; i++)
+        if (s->p->stages[i].kind == STAGE_TRANSCRIBE) s->p->stages[s->stage].needs |= 1u << i;
+}
+
+static void read_input(site *s)
+{
+    await_input(s);
+    s->p->stages[s->stage].reads_input = true;
+}
+
+/* The verdicts that a rule, or a voice detector, can come to; NULL for kinds whose labels are a model's. */
+static const char *const *verdicts_of(stage_kind k, size_t *ret_n)
+{
+#define NAME_OF(e, n, about) n,
+    static const char *const ground_names[] = {GROUND_VERDICTS(NAME_OF)};
+    static const char *const line_names[] = {LINE_VERDICTS(NAME_OF)};
+    static const char *const check_names[] = {CHECK_VERDICTS(NAME_OF)};
+#undef NAME_OF
+#define NAME_OF(e, n) n,
+    static const char *const voice_names[] = {VOICE_LABELS(NAME_OF)};
+#undef NAME_OF
+    *ret_n = k == STAGE_GROUND ? sizeof ground_names / sizeof *ground_names
+             : k == STAGE_LINE ? sizeof line_names / sizeof *line_names
+             : k == STAGE_VAD  ? sizeof voice_names / sizeof *voice_names
+                               : sizeof check_names / sizeof *check_names;
+    return k == STAGE_GROUND  ? ground_names
+           : k == STAGE_LINE  ? line_names
+           : k == STAGE_VAD   ? voice_names
+           : k == STAGE_CHECK ? check_names
+                              : NULL;
+}
+
+/* All labels that a stage can come to; NULL when only its model knows them. */
+static const char *const *labels_of(const config_stage *st, size_t *ret_n)
+{
+    if (st->kind == STAGE_EMBED) return *ret_n = st->n_candidates, st->candidates;
+    if (st->kind == STAGE_RERANK) return *ret_n = st->n_documents, st->documents;
+    return verdicts_of(st->kind, ret_n);
+}
+
+static int check_labels(const site *s, const stage_condition *c, shoal_err *err)
+{
+    size_t n, k;
+    const config_stage *about = &s->p->stages[pipeline_stage_index(s->p, c->stage, strlen(c->stage))];
+    const char *const *names = labels_of(about, &n);
+    bool verdicts = verdicts_of(about->kind, &k) != NULL; /* written out: a prefix of one would be a slip */
+    for (unsigned i = 0; names && i < c->n_label; i++) {
+        for (k = 0; k < n; k++)
+            if (verdicts ? strcmp(names[k], c->label[i]) == 0 : pipeline_label_is(names[k], c->label[i]))
+                break;
+        if (k == n)
+            return err_set(err, SHOAL_EINVALID, "%s.label[%u]: %s %s stage never comes to '%s'", s->path, i,
+                           an(stage_kind_name(about->kind)), stage_kind_name(about->kind), c->label[i]);
+    }
+    return 0;
+}
+
+static int check_condition(site *s, const stage_condition *c, shoal_err *err)
+{
+    bool about_number = c->number_min || c->number_below;
+    bool about_label = c->n_label || c->score_min || c->score_below || about_number;
+    bool about_stage = about_label || c->mean_prob_below;
+    if (about_stage && !c->stage)
+        return err_set(err, SHOAL_EINVALID, "%s: needs 'stage:', the stage whose result it looks at",
+                       s->path);
+    if (!about_stage && c->stage)
+        return err_set(err, SHOAL_EINVALID,
+                       "%s: 'stage: %s' needs label, score_min, score_below, number_min, number_below "
+                       "or mean_prob_below",
+                       s->path, c->stage);
+    if (about_label && c->mean_prob_below)
+        return err_set(err, SHOAL_EINVALID,
+                       "%s: label and score_* are not for generate stages, mean_prob_below is for those, "
+                       "seq2seq and transcribe; ask for a language and a probability in two conditions",
+                       s->path);
+    if (!about_stage && !c->text_prefix && !c->mentions_device && !c->brings)
+        return err_set(err, SHOAL_EINVALID, "%s: an empty condition", s->path);
+    if (c->text_prefix || c->mentions_device) await_input(s);
+    if (!c->stage) return 0;
+    unsigned what = c->mean_prob_below               ? GIVES_PROB
+                    : c->score_min || c->score_below ? GIVES_SCORE
+                                                     : GIVES_LABEL;
+    unsigned kinds = about_number ? KINDS(STAGE_SCORE) : kinds_that_give(what);
+    int rc = refer(s, ".stage", c->stage, strlen(c->stage), kinds, err);
+    return rc ? rc : check_labels(s, c, err);
+}
+
+static int check_conditions(site *s, const char *field, const stage_condition *c, unsigned n, shoal_err *err)
+{
+    size_t base = strlen(s->path);
+    int rc = 0;
+    for (unsigned i = 0; i < n && !rc; i++) {
+        snprintf(s->path + base, sizeof s->path - base, "%s[%u]", field, i);
+        rc = check_condition(s, &c[i], err);
+    }
+    s->path[base] = 0;
+    return rc;
+}
+
+static int check_template(site *s, const char *field, const char *template, shoal_err *err)
+{
+    template_piece piece;
+    while (template && template_next(&template, &piece)) {
+        if (!piece.is_field) continue;
+        int n = (int)(piece.len < 64 ? piece.len : 64), stage;
+        if (piece.at[piece.len] != '}')
+            return err_set(err, SHOAL_EINVALID, "%s%s: '{%.*s' has no '}' (write '{{' for a brace)", s->path,
+                           field, n, piece.at);
+        template_field f = template_field_of(s->p, &piece, &stage);
+        if (f == FIELD_UNKNOWN)
+            return err_set(err, SHOAL_EINVALID,
+                           "%s%s: '{%.*s}' is none of {input}, {Input}, {devices}, {context}, {label.STAGE}, "
+                           "{text.STAGE} (write '{{' for a brace)",
+                           s->path, field, n, piece.at);
+        if (f == FIELD_INPUT || f == FIELD_SENTENCE) read_input(s);
+        if (f != FIELD_LABEL && f != FIELD_TEXT) continue;
+        const char *name = memchr(piece.at, '.', piece.len);
+        size_t n_name = piece.len - (size_t)(name + 1 - piece.at);
+        unsigned kinds = kinds_that_give(f == FIELD_LABEL ? GIVES_LABEL : GIVES_TEXT);
+        int rc = refer_text(s, field, name + 1, n_name, kinds, err);
+        if (rc) return rc;
+    }
+    return 0;
+}
+
+/* Which kinds of stage have a field, and which need it. */
+typedef struct kind_field {
+    const char *field;
+    bool given;
+    unsigned may, must;
+} kind_field;
+
+static int check_field(const site *s, const kind_field *f, shoal_err *err)
+{
+    const config_stage *st = &s->p->stages[s->stage];
+    char kinds[160] = "";
+    const char *kind = stage_kind_name(st->kind);
+    name_kinds(f->may, kinds, sizeof kinds);
+    if (f->given && !(f->may & KINDS(st->kind)))
+        return err_set(err, SHOAL_EINVALID, "%s%s: only %s %s stage has it, '%s' is %s %s stage", s->path,
+                       f->field, an(kinds), kinds, st->name, an(kind), kind);
+    if (!f->given && f->must & KINDS(st->kind))
+        return err_set(err, SHOAL_EINVALID, "%s%s: %s %s stage needs it", s->path, f->field, an(kind), kind);
+    return 0;
+}
+
+static int check_kind_fields(const site *s, const config_stage *st, shoal_err *err)
+{
+    const unsigned model = kinds_that_give(0), reads = kinds_that_give(READS_TEXT),
+                   chats = KINDS(STAGE_GENERATE), writes = chats | KINDS(STAGE_SEQ2SEQ),
+                   hears = KINDS(STAGE_TRANSCRIBE), voice = KINDS(STAGE_VAD), scores = KINDS(STAGE_SCORE),
+                   adapts = model & ~(hears | voice | scores | KINDS(STAGE_IMAGE)),
+                   ground = KINDS(STAGE_GROUND), line = KINDS(STAGE_LINE), check = KINDS(STAGE_CHECK),
+                   embed = KINDS(STAGE_EMBED), rerank = KINDS(STAGE_RERANK), beams = KINDS(STAGE_SEQ2SEQ);
+    const kind_field rows[] = {
+        {"model", st->model != NULL, model, model},
+        {"system", st->system != NULL, chats, 0},
+        {"prompt", st->prompt != NULL, chats | hears, 0},
+        {"input", st->input != NULL, reads, 0},
+        {"candidates", st->n_candidates != 0, embed, embed},
+        {"documents", st->n_documents != 0, rerank, rerank},
+        {"adapter", st->adapter != NULL, adapts, 0},
+        {"language", st->language != NULL, hears, 0},
+        {"translate", st->translate, hears, 0},
+        {"threshold", st->threshold != 0, voice, 0},
+        {"min_speech_ms", st->min_speech_ms != 0, voice, 0},
+        {"min_silence_ms", st->min_silence_ms != 0, voice, 0},
+        {"pad_ms", st->pad_ms != 0, voice, 0},
+        {"alert", st->n_alert != 0, scores, 0},
+        {"row", st->row != NULL, scores, 0},
+        {"beams", st->n_beams != 0, beams, 0},
+        {"max_tokens", st->max_tokens != 0, writes, 0},
+        {"temperature", st->temperature != 0, writes, 0},
+        {"top_p", st->top_p != 0, writes, 0},
+        {"seed", st->seed != 0, writes, 0},
+        {"choices", st->choices != NULL, chats, 0},
+        {"near", st->near_stage != NULL, chats, 0},
+        {"timeout_ms", st->timeout_ms != 0, model, 0},
+        {"lexicon", st->lexicon_path != NULL, ground, ground},
+        {"intent", st->intent != NULL, ground, 0},
+        {"forms", st->forms_path != NULL, line, line},
+        {"of", st->of != NULL, check, check},
+        {"against", st->against != NULL, check, check},
+    };
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++) rc = check_field(s, &rows[i], err);
+    if (!rc && st->n_beams > 1 && st->temperature > 0)
+        return err_set(err, SHOAL_EINVALID, "%sbeams: beam search is greedy, so there can be no temperature",
+                       s->path);
+    return rc;
+}
+
+/* What the stage reads where no template says it. */
+static int check_read(site *s, const config_stage *st, shoal_err *err)
+{
+    bool chats = st->kind == STAGE_GENERATE && !st->prompt;
+    bool reads = stage_kind_gives(st->kind) & READS_TEXT && !st->input;
+    if (chats || reads || st->kind == STAGE_GROUND || st->kind == STAGE_LINE) read_input(s);
+    if (st->kind == STAGE_TRANSCRIBE && st->reads_input)
+        return err_set(
+            err, SHOAL_EINVALID,
+            "%sprompt: there is no {input} before somebody is heard: it is what a transcribe stage "
+            "writes",
+            s->path);
+    return 0;
+}
+
+static int refer_if(site *s, const char *field, const char *name, unsigned kinds, shoal_err *err)
+{
+    return name ? refer_text(s, field, name, strlen(name), kinds, err) : 0;
+}
+
+/* The stages that the fields of one kind name. */
+static int check_stages_named(site *s, const config_stage *st, shoal_err *err)
+{
+    uint32_t needs = st->needs;
+    int rc = refer_if(s, "intent", st->intent, KINDS(STAGE_CLASSIFY), err);
+    s->p->stages[s->stage].needs = needs; /* its label is looked at in the end, nothing waits for it */
+    s->p->stages[s->stage].reads = 0;
+    if (!rc) rc = refer_if(s, "choices", st->choices, KINDS(STAGE_GROUND), err);
+    if (!rc) rc = refer_if(s, "near", st->near_stage, KINDS(STAGE_GROUND), err);
+    if (!rc) rc = refer_if(s, "of", st->of, KINDS(STAGE_GENERATE), err);
+    if (!rc) rc = refer_if(s, "against", st->against, KINDS(STAGE_GROUND) | KINDS(STAGE_LINE), err);
+    return rc;
+}
+
+/* Stage names stand in templates, traces and metrics: letters, digits, '-' and '_'. */
+static int check_name(const site *s, const char *name, shoal_err *err)
+{
+    for (const char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '-' && *c != '_')
+            return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-' and '_' only",
+                           s->path, name);
+    int first = pipeline_stage_index(s->p, name, strlen(name));
+    if ((unsigned)first < s->stage)
+        return err_set(err, SHOAL_EINVALID, "%sname: '%s' is already the name of stages[%d]", s->path, name,
+                       first);
+    return 0;
+}
+
+static int check_stage(site *s, shoal_err *err)
+{
+    config_stage *st = &s->p->stages[s->stage];
+    st->needs = st->reads = 0;
+    st->reads_input = false;
+    int rc = check_name(s, st->name, err);
+    if (!rc) rc = check_kind_fields(s, st, err);
+    if (!rc) rc = check_conditions(s, "when", st->when, st->n_when, err);
+    if (!rc) rc = check_conditions(s, "unless", st->unless, st->n_unless, err);
+    for (unsigned i = 0; !rc && i < st->n_after; i++)
+        rc = refer(s, "after", st->after[i], strlen(st->after[i]), ANY_KIND, err);
+    if (!rc) rc = check_stages_named(s, st, err);
+    if (!rc) rc = check_template(s, "system", st->system, err);
+    if (!rc) rc = check_template(s, "prompt", st->prompt, err);
+    if (!rc) rc = check_template(s, "input", st->input, err);
+    return rc ? rc : check_read(s, st, err);
+}
+
+static int check_devices(const config_pipeline *p, const char *where, shoal_err *err)
+{
+    for (unsigned i = 0; i < p->n_devices; i++) {
+        const config_device *d = &p->devices[i];
+        const char *odd = !pipeline_device_text_ok(d->id)                   ? "id"
+                          : !pipeline_device_text_ok(d->name)               ? "name"
+                          : *d->state && !pipeline_device_text_ok(d->state) ? "state"
+                          : d->area && !pipeline_device_text_ok(d->area)    ? "area"
+                                                                            : NULL;
+        for (size_t k = 0; k < d->n_aliases && !odd; k++)
+            if (!pipeline_device_text_ok(d->aliases[k])) odd = "aliases";
+        if (odd)
+            return err_set(err, SHOAL_EINVALID,
+                           "%sdevices[%u].%s: must be one line without control characters", where, i, odd);
+        for (unsigned k = 0; k < i; k++)
+            if (strcmp(p->devices[k].id, d->id) == 0)
+                return err_set(err, SHOAL_EINVALID, "%sdevices[%u].id: '%s' is already the id of devices[%u]",
+                               where, i, d->id, k);
+    }
+    return 0;
+}
+
+int pipeline_check(config_pipeline *p, const char *where, shoal_err *err)
+{
+    int rc = check_devices(p, where, err);
+    for (unsigned i = 0; !rc && i < p->n_stages; i++) {
+        site s = {.p = p, .stage = i};
+        snprintf(s.path, sizeof s.path, "%sstages[%u].", where, i);
+        rc = check_stage(&s, err);
+    }
+    return rc;
+}

@@ -1,0 +1,275 @@
+/* process.c: a run of a pipeline: starts each stage when it may, and notes how it ended. */
+#include "process/process_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+static const char *text_of(const buf *b)
+{
+    return b->data && b->len ? b->data : "";
+}
+
+static void stage_done(stage_run *s)
+{
+    buf_done(&s->why);
+    buf_done(&s->label);
+    buf_done(&s->text);
+    for (size_t i = 0; i < s->n_tools; i++) {
+        buf_done(&s->tools[i].name);
+        buf_done(&s->tools[i].arguments);
+    }
+    json_decref(s->slots);
+    json_decref(s->results);
+    json_decref(s->details);
+    json_decref(s->trace);
+}
+
+static void run_free(process_run *r)
+{
+    for (size_t i = 0; i < r->n_stages; i++) stage_done(&r->stages[i]);
+    arena_free(r->memory);
+    free(r->facts);
+    free(r);
+}
+
+static void cancel_calls(process_run *r)
+{
+    for (size_t i = 0; i < r->n_stages; i++) {
+        if (!r->stages[i].call) continue;
+        calls_cancel(r->stages[i].call);
+        r->stages[i].call = NULL;
+    }
+}
+
+stage_fact *process_fact(stage_run *s)
+{
+    return &s->run->facts[s - s->run->stages];
+}
+
+/* The input is the request's own. */
+static pipeline_facts facts_of(const process_run *r)
+{
+    pipeline_facts f = {.input = r->in->text,
+                        .devices = r->in->devices,
+                        .n_devices = r->in->n_devices,
+                        .context = r->in->context,
+                        .stages = r->facts};
+    f.brings = *f.input ? 1u << MEDIUM_TEXT : 0;
+    for (int m = 0; m < N_MEDIA; m++)
+        if (r->in->files[m].data) f.brings |= 1u << m;
+    return f;
+}
+
+pipeline_facts process_facts(const stage_run *s)
+{
+    pipeline_facts f = facts_of(s->run);
+    f.input = pipeline_input(s->run->in->pipeline, (size_t)(s - s->run->stages), &f);
+    return f;
+}
+
+ProtobufCBinaryData process_file_of(const stage_run *s)
+{
+    const process_file *f = &s->run->in->files[stage_kind_medium(s->stage->kind)];
+    return (ProtobufCBinaryData){.data = (uint8_t *)f->data, .len = f->len};
+}
+
+char *process_adapter(const stage_run *s)
+{
+    return s->stage->adapter ? (char *)s->stage->adapter : "";
+}
+
+int process_read(const stage_run *s, buf *ret)
+{
+    pipeline_facts facts = process_facts(s);
+    int rc =
+        pipeline_expand(s->run->in->pipeline, s->stage->input ? s->stage->input : "{input}", &facts, ret);
+    return rc || buf_reserve(ret, 0) ? SHOAL_ENOMEM : 0; /* an empty one is a text, too */
+}
+
+/* How a stage ended that made no call. */
+static call_result ended_alone(const config_stage *s, int status, const char *message)
+{
+    return (call_result){.status = status,
+                         .message = message,
+                         .model = s->model ? s->model : "",
+                         .replica_id = "",
+                         .version = "",
+                         .quantisation = "",
+                         .digest = ""};
+}
+
+static void finish(process_run *r, const config_stage *failed, const call_result *failure)
+{
+    process_outcome o = {.failed = failed, .failure = failure};
+    if (*r->degraded.wanted) o.degraded = &r->degraded;
+    cancel_calls(r);
+    for (size_t i = 0; i < r->n_stages; i++) o.partial = o.partial || r->facts[i].state == STAGE_FAILED;
+    if (!failed) o.answer = process_answer(r, &o);
+    call_result none = ended_alone(r->stages[0].stage, SHOAL_ENOMEM, "out of memory");
+    if (!failed && r->lacks_memory) {
+        o.failed = r->stages[0].stage;
+        o.failure = &none;
+    }
+    r->done(r->user, &o);
+    json_decref(o.answer);
+    run_free(r);
+}
+
+/* ---- stages ---------------------------------------------------------------------------------- */
+
+static void step(process_run *r);
+
+static bool result_is_cut(const stage_run *s)
+{
+    bool cut = s->label.failed || s->text.failed;
+    for (size_t i = 0; i < s->n_tools; i++) cut |= s->tools[i].name.failed || s->tools[i].arguments.failed;
+    return cut;
+}
+
+void process_settle(stage_run *s, const call_result *r)
+{
+    process_run *run = s->run;
+    stage_fact *f = process_fact(s);
+    call_result cut = *r;
+    if (r->status == 0 && result_is_cut(s)) {
+        cut.status = SHOAL_ENOMEM;
+        cut.message = "out of memory";
+        r = &cut;
+    }
+    s->call = NULL;
+    f->state = r->status ? STAGE_FAILED : STAGE_DONE;
+    if (f->state == STAGE_DONE) {
+        f->label = text_of(&s->label);
+        f->text = text_of(&s->text);
+    }
+    if (r->wanted && r->status == 0 && !*run->degraded.wanted)
+        degraded_set(&run->degraded, r->wanted, r->model, r->why);
+    process_trace_call(s, r);
+    /* Optional is what a model cannot do, not what this process lacks the memory for. */
+    if (r->status && (!s->stage->optional || r->status == SHOAL_ENOMEM))
+        finish(run, s->stage, r);
+    else
+        step(run);
+}
+
+void process_settle_broken(stage_run *s, const call_result *r, const char *message)
+{
+    call_result broken = *r;
+    broken.status = SHOAL_EPROTOCOL;
+    broken.message = message;
+    process_settle(s, &broken);
+}
+
+static int (*const starts[])(stage_run *, const call_context *) = {
+#define KIND_START(e, name, task, gives, start) [e] = start,
+    STAGE_KIND_TABLE(KIND_START)
+#undef KIND_START
+};
+
+static int start_stage(stage_run *s)
+{
+    const process_run *r = s->run;
+    call_context ctx = {.request_id = r->request_id, .deadline_ns = r->deadline_ns, .why = text_of(&s->why)};
+    if (s->stage->timeout_ms) {
+        uint64_t own = clock_ns() + (uint64_t)s->stage->timeout_ms * 1000000u;
+        if (!ctx.deadline_ns || own < ctx.deadline_ns) ctx.deadline_ns = own;
+    }
+    process_fact(s)->state = STAGE_RUNNING;
+    int rc = starts[s->stage->kind](s, &ctx);
+    if (rc || s->call) return rc;
+    process_fact(s)->state = STAGE_DONE;
+    process_trace_rule(s);
+    return 0;
+}
+
+/* The request does not bring what a stage reads that has to run now. False: the run is over. */
+static bool fail_without(stage_run *s, medium m)
+{
+    char message[160];
+    snprintf(message, sizeof message, "the request brings no %s for it: %s", medium_noun(m), medium_how(m));
+    call_result r = ended_alone(s->stage, SHOAL_EINVALID, message);
+    process_fact(s)->state = STAGE_FAILED;
+    process_trace_call(s, &r);
+    if (s->stage->optional) return true;
+    finish(s->run, s->stage, &r);
+    return false;
+}
+
+static bool fail_without_memory(stage_run *s)
+{
+    call_result none = ended_alone(s->stage, SHOAL_ENOMEM, "out of memory");
+    finish(s->run, s->stage, &none);
+    return false;
+}
+
+/* Starts or skips a stage that waited, if it may. False: the run is over. */
+static bool try_stage(stage_run *s)
+{
+    process_run *r = s->run;
+    size_t i = (size_t)(s - r->stages);
+    pipeline_facts facts = facts_of(r);
+    stage_verdict v = pipeline_judge(r->in->pipeline, i, &facts, &s->why);
+    if (s->why.failed) return fail_without_memory(s);
+    if (v == STAGE_SKIP) {
+        r->facts[i].state = STAGE_SKIPPED;
+        process_trace_skipped(s);
+    }
+    if (v != STAGE_RUN) return true;
+    medium lacking = pipeline_lacks(r->in->pipeline, i, &facts);
+    if (lacking != N_MEDIA) return fail_without(s, lacking);
+    return start_stage(s) == 0 || fail_without_memory(s);
+}
+
+/* Starts or skips what may; one pass in declared order is enough, since stages name earlier ones only.
+ * With nothing left in flight the run is over. */
+static void step(process_run *r)
+{
+    bool waiting = false;
+    for (size_t i = 0; i < r->n_stages; i++) {
+        if (r->facts[i].state == STAGE_PENDING && !try_stage(&r->stages[i])) return;
+        waiting = waiting || r->facts[i].state == STAGE_RUNNING || r->facts[i].state == STAGE_PENDING;
+    }
+    if (!waiting) finish(r, NULL, NULL);
+}
+
+int process_run_start(process_run **ret, const process_input *in, calls *c, const call_context *ctx,
+                      process_done_fn done, void *user, shoal_err *err)
+{
+    size_t n = in->pipeline->n_stages;
+    process_run *r = calloc(1, sizeof *r + n * sizeof *r->stages);
+    stage_fact *facts = calloc(n, sizeof *facts);
+    arena *memory = arena_new(0);
+    if (!r || !facts || !memory) {
+        free(r);
+        free(facts);
+        arena_free(memory);
+        return err_nomem(err);
+    }
+    *r = (process_run){.in = in,
+                       .calls = c,
+                       .deadline_ns = ctx->deadline_ns,
+                       .done = done,
+                       .user = user,
+                       .facts = facts,
+                       .memory = memory,
+                       .n_stages = n};
+    strncpy(r->request_id, ctx->request_id ? ctx->request_id : "", sizeof r->request_id - 1);
+    for (size_t i = 0; i < n; i++) {
+        r->stages[i].run = r;
+        r->stages[i].stage = &in->pipeline->stages[i];
+        r->facts[i].label = r->facts[i].text = "";
+    }
+    *ret = r;
+    step(r);
+    return 0;
+}
+
+void process_run_cancel(process_run *r)
+{
+    if (!r) return;
+    cancel_calls(r);
+    run_free(r);
+}

@@ -1,0 +1,80 @@
+/* process.h: POST /v1/process: runs a pipeline for one request.
+ *
+ * A run (process.c) holds the facts so far, starts every stage that may start (pipeline_judge), and
+ * is done when none is left. It knows no HTTP: it takes an input and the model calls and gives JSON,
+ * so it is tested without sockets. process_handle (process_http.c) is the endpoint around it: the
+ * request's JSON, the answer cache, errors.
+ *
+ * Beside its text, or instead of it, a request brings what some stages read: sound, a picture, a table; in
+ * JSON (base64) or as a form with files.
+ *
+ *     POST /v1/process {"pipeline":"home","input":"turn off the kitchen light"}
+ *     {"id":"...","ms":21.4,"object":"shoal.process","pipeline":"home","text":"Turning off Kitchen Light.",
+ *      "intent":{"label":"iot_hue_lightoff","score":0.99},"slots":[...],
+ *      "tool_call":{"name":"light.turn_off","arguments":{"target":"light.kitchen"}},
+ *      "trace":[{"stage":"intent","ran":true,"why":"always","ms":1.9,...}, ...],"usage":{...}} */
+#ifndef PROCESS_PROCESS_H
+#define PROCESS_PROCESS_H
+
+#include <jansson.h>
+
+#include "calls/calls.h"
+#include "api/degraded.h"
+#include "api/api_error.h"
+#include "config/config.h"
+#include "pipeline/pipeline.h"
+
+struct gateway_request; /* gateway/request.h */
+
+/* The endpoint: takes the request over and answers it, at once or later; cancels its model calls when
+ * the client leaves. */
+void process_handle(struct gateway_request *rq);
+
+/* ---- what a request asked for (process_parse.c) ------------------------------------------------ */
+
+typedef struct process_file {
+    const uint8_t *data; /* NULL: none */
+    size_t len;
+} process_file;
+
+typedef struct process_input {
+    const config_pipeline *pipeline;
+    char *text;                  /* "": none; then a transcribe stage may write it */
+    process_file files[N_MEDIA]; /* by medium; in `decoded`, or in a form that the caller keeps */
+    buf decoded[N_MEDIA];
+    config_device *devices; /* those of the request, else the pipeline's (borrowed) */
+    size_t n_devices;
+    char *context; /* free text, "" when none */
+    arena *memory; /* what the request brought */
+} process_input;
+
+/* Read a request body, JSON or, as its Content-Type says (NULL: none), a form, to which *ret then points.
+ * Returns 0 or the HTTP status in *ret_error; *ret is untouched then. */
+int process_parse(process_input *ret, const gateway_config *config, const char *body, size_t len,
+                  api_error *ret_error);
+int process_parse_form(process_input *ret, const gateway_config *config, const char *content_type,
+                       const char *body, size_t len, api_error *ret_error);
+void process_input_done(process_input *in); /* accepts a zeroed one */
+
+/* ---- the run (process.c) ------------------------------------------------------------------------ */
+
+/* How a run ended; borrowed until the callback returns. */
+typedef struct process_outcome {
+    const config_stage *failed; /* the stage that failed the run, NULL on success */
+    const call_result *failure; /* how its call ended */
+    json_t *answer;             /* on success: the response object without "id" and "ms" */
+    const degraded *degraded;   /* a stage was answered by another model than its own; NULL: none */
+    bool partial;               /* an optional stage failed: an answer, but none to keep */
+    uint64_t n_prompt_tokens, n_generated_tokens;
+} process_outcome;
+typedef void (*process_done_fn)(void *user, const process_outcome *o);
+
+typedef struct process_run process_run;
+
+/* Input and calls must outlive the run. When no stage has to run, `done` comes inside this call; in any
+ * case *ret is written before, and the run is dead after `done`. Fails only without memory. */
+int process_run_start(process_run **ret, const process_input *in, calls *c, const call_context *ctx,
+                      process_done_fn done, void *user, shoal_err *err);
+void process_run_cancel(process_run *r); /* no callback follows; accepts NULL */
+
+#endif

@@ -1,0 +1,185 @@
+/* process_answer.c: what a run found, as JSON: the trace of each stage, and the answer. */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "process/process_run.h"
+
+static const char *text_of(const buf *b)
+{
+    return b->data && b->len ? b->data : "";
+}
+
+void process_put(process_run *r, json_t *o, const char *key, json_t *v)
+{
+    if (json_object_set_new(o, key, v) != 0) r->lacks_memory = true;
+}
+
+void process_add(process_run *r, json_t *array, json_t *v)
+{
+    if (json_array_append_new(array, v) != 0) r->lacks_memory = true;
+}
+
+json_t *process_rounded(double v)
+{
+    if (!isfinite(v)) return json_null();
+    return json_real(fabs(v) < 1e9 ? round(v * 1e6) / 1e6 : v);
+}
+
+static json_t *trace_new(const stage_run *s, bool ran)
+{
+    json_t *t = json_object();
+    process_put(s->run, t, "stage", json_string(s->stage->name));
+    process_put(s->run, t, "kind", json_string(stage_kind_name(s->stage->kind)));
+    if (s->stage->model) process_put(s->run, t, "model", json_string(s->stage->model));
+    if (s->stage->adapter) process_put(s->run, t, "adapter", json_string(s->stage->adapter));
+    process_put(s->run, t, "ran", json_boolean(ran));
+    process_put(s->run, t, "why", json_string(text_of(&s->why)));
+    return t;
+}
+
+void process_trace_skipped(stage_run *s)
+{
+    s->trace = trace_new(s, false);
+}
+
+static void trace_facts(stage_run *s, json_t *t)
+{
+    unsigned gives = stage_kind_gives(s->stage->kind);
+    const stage_fact *f = process_fact(s);
+    if (gives & GIVES_SCORE) {
+        process_put(s->run, t, "label", json_string(f->label));
+        process_put(s->run, t, "score", process_rounded(f->score));
+    }
+    if (gives & GIVES_PROB) {
+        process_put(s->run, t, "completion_tokens", json_integer(s->n_generated));
+        process_put(s->run, t, "mean_prob", process_rounded(f->mean_prob));
+    }
+    if (*s->finish) process_put(s->run, t, "finish_reason", json_string(s->finish));
+    if (s->details && json_object_update(t, s->details) != 0) s->run->lacks_memory = true;
+    if (s->results) process_put(s->run, t, "results", json_incref(s->results));
+}
+
+void process_trace_call(stage_run *s, const call_result *r)
+{
+    json_t *t = s->trace = trace_new(s, true);
+    process_put(s->run, t, "ms", json_real(round(r->ms * 1e3) / 1e3));
+    process_put(s->run, t, "replica", json_string(r->replica_id));
+    process_put(s->run, t, "version", json_string(r->version));
+    process_put(s->run, t, "quantisation", json_string(r->quantisation));
+    if (r->wanted)
+        process_put(s->run, t, "degraded",
+                    json_pack("{s:s,s:s,s:s}", "wanted", r->wanted, "answered_by", r->model, "why", r->why));
+    if (process_fact(s)->state == STAGE_FAILED) {
+        process_put(s->run, t, "error", json_string(r->message));
+        return;
+    }
+    if (s->n_prompt) process_put(s->run, t, "prompt_tokens", json_integer(s->n_prompt));
+    trace_facts(s, t);
+}
+
+void process_trace_rule(stage_run *s)
+{
+    s->trace = trace_new(s, true);
+    process_put(s->run, s->trace, "verdict", json_string(process_fact(s)->label));
+}
+
+static json_t *call_json(process_run *r, const char *name, const char *arguments)
+{
+    json_t *o = json_object(), *args = NULL;
+    int rc = json_parse(&args, arguments, strlen(arguments), "arguments", NULL);
+    if (rc == SHOAL_ENOMEM) r->lacks_memory = true;
+    if (rc != 0) args = json_string(arguments); /* not JSON: the caller sees what the model said */
+    process_put(r, o, "name", json_string(name));
+    process_put(r, o, "arguments", args);
+    return o;
+}
+
+/* The first stage of this kind that is done. */
+static stage_run *result_of(process_run *r, stage_kind kind)
+{
+    for (size_t i = 0; i < r->n_stages; i++)
+        if (r->stages[i].stage->kind == kind && r->facts[i].state == STAGE_DONE) return &r->stages[i];
+    return NULL;
+}
+
+/* Whose text and calls are the answer: the last stage that has something to say. */
+static stage_run *speaker_of(process_run *r)
+{
+    for (size_t i = r->n_stages; i-- > 0;) {
+        stage_kind k = r->stages[i].stage->kind;
+        /* A ground or line stage may leave the word to others; nothing heard or no alert is nothing to say.
+         */
+        bool may = stage_kind_gives(k) & GIVES_TEXT;
+        bool silent = k == STAGE_GROUND || k == STAGE_LINE || k == STAGE_TRANSCRIBE || k == STAGE_SCORE;
+        bool speaks = may && (!silent || *r->facts[i].text);
+        if (speaks && r->facts[i].state == STAGE_DONE) return &r->stages[i];
+    }
+    return NULL;
+}
+
+/* What a stage calls, as a JSON array; of a rule those calls alone that it stands for. */
+static json_t *calls_json(process_run *r, const stage_run *s)
+{
+    json_t *all = json_array();
+    if (!s) return all;
+    for (size_t i = 0; i < s->n_tools; i++)
+        process_add(r, all, call_json(r, text_of(&s->tools[i].name), text_of(&s->tools[i].arguments)));
+    for (size_t i = 0; i < s->n_calls; i++)
+        process_add(r, all, call_json(r, s->calls[i].name, s->calls[i].arguments));
+    return all;
+}
+
+static json_t *usage_json(process_run *r, process_outcome *o)
+{
+    for (size_t i = 0; i < r->n_stages; i++) {
+        o->n_prompt_tokens += r->stages[i].n_prompt;
+        o->n_generated_tokens += r->stages[i].n_generated;
+    }
+    json_t *u = json_object();
+    process_put(r, u, "prompt_tokens", json_integer((json_int_t)o->n_prompt_tokens));
+    process_put(r, u, "completion_tokens", json_integer((json_int_t)o->n_generated_tokens));
+    process_put(r, u, "total_tokens", json_integer((json_int_t)(o->n_prompt_tokens + o->n_generated_tokens)));
+    return u;
+}
+
+static json_t *intent_json(process_run *r, stage_run *s)
+{
+    if (!s) return json_null();
+    json_t *o = json_object();
+    process_put(r, o, "label", json_string(process_fact(s)->label));
+    process_put(r, o, "score", process_rounded(process_fact(s)->score));
+    return o;
+}
+
+/* What was heard, null when nothing was; absent where nobody listens. */
+static void put_heard(process_run *r, json_t *a)
+{
+    bool listens = false;
+    for (size_t i = 0; i < r->n_stages; i++) listens |= r->stages[i].stage->kind == STAGE_TRANSCRIBE;
+    if (!listens) return;
+    pipeline_facts facts = {.input = "", .stages = r->facts};
+    const char *heard = pipeline_input(r->in->pipeline, r->n_stages, &facts);
+    process_put(r, a, "heard", *heard ? json_string(heard) : json_null());
+}
+
+json_t *process_answer(process_run *r, process_outcome *o)
+{
+    stage_run *intent = result_of(r, STAGE_CLASSIFY), *slots = result_of(r, STAGE_TAG);
+    stage_run *reply = speaker_of(r);
+    json_t *a = json_object(), *trace = json_array(), *calls = calls_json(r, reply);
+    process_put(r, a, "object", json_string("shoal.process"));
+    process_put(r, a, "pipeline", json_string(r->in->pipeline->name));
+    process_put(r, a, "text", reply ? json_string(process_text(reply)) : json_null());
+    put_heard(r, a);
+    process_put(r, a, "intent", intent_json(r, intent));
+    process_put(r, a, "slots", slots ? json_incref(slots->slots) : json_array());
+    process_put(r, a, "tool_call",
+                json_array_size(calls) ? json_incref(json_array_get(calls, 0)) : json_null());
+    if (json_array_size(calls) > 1) process_put(r, a, "tool_calls", json_incref(calls));
+    json_decref(calls);
+    for (size_t i = 0; i < r->n_stages; i++) process_add(r, trace, json_incref(r->stages[i].trace));
+    process_put(r, a, "trace", trace);
+    process_put(r, a, "usage", usage_json(r, o));
+    return a;
+}

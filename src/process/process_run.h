@@ -1,0 +1,104 @@
+/* process_run.h: the state of a run, for the files that carry one out. Inside process*.c. */
+#ifndef PROCESS_PROCESS_RUN_H
+#define PROCESS_PROCESS_RUN_H
+
+#include "process/process.h"
+
+#define TOOL_CALLS_MAX 8
+
+typedef struct tool_call {
+    buf name, arguments;
+} tool_call;
+
+typedef struct stage_run {
+    process_run *run;
+    const config_stage *stage;
+    model_call *call; /* NULL: none in flight */
+    buf why, label, text;
+    json_t *slots;
+    json_t *results; /* for the trace: what was ordered, guessed, or found */
+    json_t *details; /* for the trace: an object whose members go into the stage's entry */
+    json_t *trace;
+    tool_call tools[TOOL_CALLS_MAX]; /* what a model called */
+    size_t n_tools;
+    uint32_t n_prompt, n_generated;
+    char finish[16];
+    double sum_logprob, n_heard_tokens; /* transcribe */
+    /* rules; all in the run's memory */
+    const grounding *ground;
+    const line_reading *line;
+    const ground_call *calls; /* what the rule stands for */
+    size_t n_calls;
+} stage_run;
+
+struct process_run {
+    const process_input *in;
+    calls *calls;
+    char request_id[129];
+    uint64_t deadline_ns;
+    process_done_fn done;
+    void *user;
+    arena *memory;
+    stage_fact *facts; /* [n_stages] */
+    size_t n_stages;
+    degraded degraded; /* the first stage that another model answered */
+    bool lacks_memory; /* a part of the answer could not be made */
+    stage_run stages[];
+};
+
+/* ---- kinds of stages ------------------------------------------------------------------------------- */
+
+/* How a stage of a kind starts, each in a file of its own: it makes its call (s->call), whose end comes to
+ * process_settle, or is done at once and leaves s->call NULL (rules). SHOAL_ENOMEM, or 0. */
+#define STAGE_START(e, name, task, gives, start) int start(stage_run *s, const call_context *ctx);
+STAGE_KIND_TABLE(STAGE_START)
+#undef STAGE_START
+
+stage_fact *process_fact(stage_run *s);
+/* What is known, with the input as this stage reads it. */
+pipeline_facts process_facts(const stage_run *s);
+/* What the request brings for this stage's kind; stages without it are not started. */
+ProtobufCBinaryData process_file_of(const stage_run *s);
+/* The adapter of the stage's model, "" without one: for requests, which take a char *. */
+char *process_adapter(const stage_run *s);
+/* What the model reads: the stage's `input` filled in. SHOAL_ENOMEM; *ret is the caller's in any case. */
+int process_read(const stage_run *s, buf *ret);
+
+/* The call of s has ended: note what came, and go on. The run may be dead afterwards. */
+void process_settle(stage_run *s, const call_result *r);
+/* The call ended well, but what it brought is no answer. */
+void process_settle_broken(stage_run *s, const call_result *r, const char *message);
+/* The start and the end of a generation, for stages that write (process_generate.c): text, tool calls,
+ * tokens. */
+calls_generate_events process_writing(stage_run *s);
+Shoal__V1__Sampling process_sampling(const config_stage *st);
+unsigned process_max_tokens(const config_stage *st);
+/* n texts have these scores (process_rank.c): the best becomes the label, all go to the trace, best first. */
+void process_rank(stage_run *s, const char *const *texts, const double *scores, size_t n);
+
+/* ---- JSON (process_answer.c): what cannot be made fails the run (lacks_memory) ---------------------- */
+
+void process_put(process_run *r, json_t *o, const char *key, json_t *v); /* v NULL: it could not be made */
+void process_add(process_run *r, json_t *array, json_t *v);
+json_t *process_rounded(double v); /* a score or a time to six decimals: more would be noise; NaN: null */
+/* A stage's entry in the trace: it did not run; it is a rule; its call ended so. */
+void process_trace_skipped(stage_run *s);
+void process_trace_rule(stage_run *s);
+void process_trace_call(stage_run *s, const call_result *r);
+/* The response object, and the tokens that it counts. */
+json_t *process_answer(process_run *r, process_outcome *o);
+
+/* ---- rules (process_rule.c) ------------------------------------------------------------------------- */
+
+/* What a stage that is done says to the person, once all stages are; NULL: out of memory. */
+const char *process_text(const stage_run *s);
+
+/* The devices for the prompt of a generate stage that names a ground stage: those that the request names,
+ * then others, PIPELINE_NEAR_DEVICES at most. False: the stage names none. */
+bool process_near(const stage_run *s, config_device ret[PIPELINE_NEAR_DEVICES], size_t *ret_n);
+
+/* The texts of which a generate stage's reply is one, each a reply with its calls; none without `choices`.
+ * Pointers into the run's memory. SHOAL_ENOMEM, or 0. */
+int process_choices(const stage_run *s, char ***ret, size_t *ret_n);
+
+#endif

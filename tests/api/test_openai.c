@@ -1,0 +1,437 @@
+/* OpenAI requests: what is read from a body, and what is refused with which field named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "api/openai.h"
+#include "base/sha256.h"
+
+#define TOOL_CHOICE(name) SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__##name
+#define MSG               "\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+#define TOOL              "{\"type\":\"function\",\"function\":{\"name\":\"t\",\"parameters\":{\"type\":\"object\"}}}"
+
+static gen_spec *chat(const char *body)
+{
+    gen_spec *s = NULL;
+    api_error e = {0};
+    int rc = openai_spec_parse_chat(&s, body, strlen(body), &e);
+    if (rc != 0) print_error("refused: %s\n  %s\n", body, e.message);
+    assert_int_equal(rc, 0);
+    return s;
+}
+
+static gen_spec *completion(const char *body)
+{
+    gen_spec *s = NULL;
+    api_error e = {0};
+    int rc = openai_spec_parse_completion(&s, body, strlen(body), &e);
+    if (rc != 0) print_error("refused: %s\n  %s\n", body, e.message);
+    assert_int_equal(rc, 0);
+    return s;
+}
+
+static void openai_defaults_are_openais(void **state)
+{
+    gen_spec *s = chat("{" MSG "}");
+    Shoal__V1__GenerateRequest r;
+    Shoal__V1__Sampling p;
+    openai_spec_fill(s, 0, &r, &p);
+    assert_string_equal(s->model, "m");
+    assert_string_equal(r.messages_json, "[{\"role\":\"user\",\"content\":\"hi\"}]");
+    assert_true(p.temperature == 1 && p.top_p == 1 && p.top_k == 0 && p.min_p == 0 &&
+                p.repetition_penalty == 1);
+    assert_int_equal(r.max_tokens, 0);
+    assert_true(r.parse_tool_calls && !r.logprobs && !r.echo);
+    assert_int_equal(r.constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__NONE);
+    assert_false(openai_spec_is_deterministic(s));
+    openai_spec_free(s);
+}
+
+static void openai_reads_every_sampling_field(void **state)
+{
+    gen_spec *s = chat(
+        "{" MSG ",\"temperature\":0.5,\"top_p\":0.9,\"top_k\":40,\"min_p\":0.05,\"seed\":7,"
+        "\"repetition_penalty\":1.1,\"presence_penalty\":-1,\"frequency_penalty\":2,"
+        "\"logit_bias\":{\"12\":-100,\"3\":1.5},\"stop\":[\"a\",\"b\"],\"n\":3,"
+        "\"max_completion_tokens\":9,\"logprobs\":true,\"top_logprobs\":4,\"user\":\"x\",\"unknown\":[]}");
+    Shoal__V1__GenerateRequest r;
+    Shoal__V1__Sampling p;
+    assert_int_equal(openai_spec_choices(s), 3);
+    openai_spec_fill(s, 2, &r, &p);
+    assert_int_equal(p.seed, 9); /* choice 2 of seed 7 */
+    assert_int_equal(p.n_bias, 2);
+    assert_true(p.top_k == 40 && p.presence_penalty == -1 && p.frequency_penalty == 2);
+    assert_int_equal(r.max_tokens, 9);
+    assert_int_equal(r.n_stop, 2);
+    assert_string_equal(r.stop[1], "b");
+    assert_int_equal(r.n_top, 4);
+    assert_true(openai_spec_is_deterministic(s));
+    openai_spec_free(s);
+}
+
+static void openai_joins_parts_and_keeps_tool_history(void **state)
+{
+    gen_spec *s =
+        chat("{\"model\":\"m\",\"messages\":["
+             "{\"role\":\"developer\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\","
+             "\"text\":\"b\"}]},"
+             "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\","
+             "\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"x\\\":1}\"}}]},"
+             "{\"role\":\"tool\",\"tool_call_id\":\"c1\",\"content\":\"ok\"}]}");
+    assert_string_equal(
+        s->messages_json,
+        "[{\"role\":\"system\",\"content\":\"ab\"},{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":"
+        "[{\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":{\"x\":1}}}]},"
+        "{\"role\":\"tool\",\"content\":\"ok\",\"tool_call_id\":\"c1\"}]");
+    openai_spec_free(s);
+}
+
+static void openai_tool_choice_none_hides_tools(void **state)
+{
+    gen_spec *s = chat("{" MSG ",\"tools\":[" TOOL "],\"tool_choice\":\"none\"}");
+    assert_null(s->tools_json);
+    assert_false(s->parse_tool_calls);
+    assert_int_equal(s->tool_choice, TOOL_CHOICE(TOOL_NONE));
+    openai_spec_free(s);
+    s = chat("{" MSG ",\"tools\":[" TOOL "],\"tool_choice\":\"auto\"}");
+    assert_non_null(s->tools_json);
+    assert_true(s->parse_tool_calls);
+    openai_spec_free(s);
+}
+
+static void openai_offered_tools_bind_the_reply(void **state)
+{
+    static const struct {
+        const char *choice;
+        Shoal__V1__GenerateRequest__ToolChoice want;
+        bool parallel;
+    } CASES[] = {
+        {"", TOOL_CHOICE(TOOL_AUTO), true},
+        {",\"tool_choice\":null", TOOL_CHOICE(TOOL_AUTO), true},
+        {",\"tool_choice\":\"auto\",\"parallel_tool_calls\":false", TOOL_CHOICE(TOOL_AUTO), false},
+        {",\"tool_choice\":\"required\"", TOOL_CHOICE(TOOL_REQUIRED), false},
+        {",\"tool_choice\":\"required\",\"parallel_tool_calls\":true", TOOL_CHOICE(TOOL_REQUIRED), true},
+        {",\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"t\"}}", TOOL_CHOICE(TOOL_NAMED),
+         false},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char body[512];
+        Shoal__V1__GenerateRequest r;
+        Shoal__V1__Sampling p;
+        snprintf(body, sizeof body, "{" MSG ",\"tools\":[" TOOL "]%s}", CASES[i].choice);
+        gen_spec *s = chat(body);
+        openai_spec_fill(s, 0, &r, &p);
+        assert_int_equal(r.constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS);
+        assert_int_equal(r.tool_choice, CASES[i].want);
+        assert_int_equal(r.parallel_tool_calls, CASES[i].parallel);
+        assert_non_null(strstr(r.tools_json, "\"t\""));
+        assert_string_equal(r.tool_name, CASES[i].want == TOOL_CHOICE(TOOL_NAMED) ? "t" : "");
+        openai_spec_free(s);
+    }
+}
+
+static void openai_takes_the_numbers_that_clients_send(void **state)
+{
+    static const struct {
+        const char *field;
+        uint32_t want;
+    } CASES[] = {
+        {"\"max_tokens\":0", 0},
+        {"\"max_tokens\":-1", 0},
+        {"\"max_tokens\":null", 0},
+        {"\"max_tokens\":4096", 4096},
+        {"\"max_tokens\":99999999999", 0},
+        {"\"max_tokens\":4,\"max_completion_tokens\":5", 5},
+        {"\"stream_options\":{\"include_usage\":true}", 0},
+        {"\"top_k\":-1", 0},
+        {"\"n\":32", 0},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char body[256];
+        snprintf(body, sizeof body, "{" MSG ",%s}", CASES[i].field);
+        gen_spec *s = chat(body);
+        if (s->max_tokens != CASES[i].want) fail_msg("%s gave %u", CASES[i].field, s->max_tokens);
+        openai_spec_free(s);
+    }
+}
+
+/* llama.cpp's clients send -1 for "any"; a fixed seed would be one answer for ever. */
+static void openai_seed_minus_one_is_drawn(void **state)
+{
+    static const char *const BODIES[] = {"{" MSG ",\"seed\":-1}", "{" MSG ",\"seed\":null}", "{" MSG "}"};
+    for (size_t i = 0; i < 3; i++) {
+        gen_spec *a = chat(BODIES[i]), *b = chat(BODIES[i]);
+        assert_false(openai_spec_is_deterministic(a));
+        assert_int_not_equal(a->sampling.seed, b->sampling.seed);
+        openai_spec_free(a);
+        openai_spec_free(b);
+    }
+}
+
+static void openai_response_format_becomes_a_constraint(void **state)
+{
+    gen_spec *s = chat("{" MSG ",\"response_format\":{\"type\":\"json_object\"}}");
+    assert_int_equal(s->constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT);
+    openai_spec_free(s);
+    s = chat("{" MSG
+             ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"strict\":true,"
+             "\"schema\":{\"type\":\"object\"}}}}");
+    assert_int_equal(s->constraint, SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA);
+    assert_string_equal(s->schema, "{\"type\":\"object\"}");
+    openai_spec_free(s);
+}
+
+/* What is sent to the worker as variables for the template. */
+static void kwargs_are(const char *fields, const char *want)
+{
+    char body[512];
+    snprintf(body, sizeof body, "{" MSG "%s}", fields);
+    gen_spec *s = chat(body);
+    Shoal__V1__GenerateRequest r;
+    Shoal__V1__Sampling p;
+    openai_spec_fill(s, 0, &r, &p);
+    assert_string_equal(r.template_kwargs_json, want);
+    openai_spec_free(s);
+}
+
+static void openai_hands_variables_to_the_template(void **state)
+{
+    kwargs_are("", "");
+    kwargs_are(",\"chat_template_kwargs\":{\"enable_thinking\":false}", "{\"enable_thinking\":false}");
+    kwargs_are(",\"reasoning_effort\":\"low\"",
+               "{\"reasoning_effort\":\"low\",\"enable_thinking\":true,\"thinking\":true}");
+    kwargs_are(",\"reasoning_effort\":\"none\",\"chat_template_kwargs\":{\"thinking\":1}",
+               "{\"thinking\":1,\"reasoning_effort\":\"none\",\"enable_thinking\":false}");
+    gen_spec *s = chat("{\"model\":\"m\",\"messages\":[{\"role\":\"assistant\",\"content\":\"a\","
+                       "\"reasoning_content\":\"r\"}]}");
+    assert_string_equal(s->messages_json,
+                        "[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":\"r\"}]");
+    openai_spec_free(s);
+}
+
+static void variables_decide_the_answer(void **state)
+{
+    Shoal__V1__ModelInfo info = SHOAL__V1__MODEL_INFO__INIT;
+    sha256_digest a, b;
+    info.digest = "d";
+    gen_spec *on = chat("{" MSG ",\"seed\":1,\"chat_template_kwargs\":{\"enable_thinking\":true}}");
+    gen_spec *off = chat("{" MSG ",\"seed\":1,\"chat_template_kwargs\":{\"enable_thinking\":false}}");
+    assert_true(openai_spec_key(on, &info, "", &a) && openai_spec_key(off, &info, "", &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+    openai_spec_free(on);
+    openai_spec_free(off);
+}
+
+static void openai_names_the_field_it_refuses(void **state)
+{
+    static const struct {
+        const char *body, *param;
+    } CASES[] = {
+        {"", ""},
+        {"[]", ""},
+        {"{", ""},
+        {"{\"model\":\"m\",\"model\":\"n\"}", ""},
+        {"{\"messages\":[]}", "model"},
+        {"{\"model\":3}", "model"},
+        {"{\"model\":\"m\"}", "messages"},
+        {"{\"model\":\"m\",\"messages\":[]}", "messages"},
+        {"{\"model\":\"m\",\"messages\":\"x\"}", "messages"},
+        {"{\"model\":\"m\",\"messages\":[1]}", "messages[0].role"},
+        {"{\"model\":\"m\",\"messages\":[{\"role\":\"king\",\"content\":\"\"}]}", "messages[0].role"},
+        {"{\"model\":\"m\",\"messages\":[{\"role\":\"user\"}]}", "messages[0].content"},
+        {"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":5}]}", "messages[0].content"},
+        {"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}",
+         "messages[0].content"},
+        {"{" MSG ",\"temperature\":3}", "temperature"},
+        {"{" MSG ",\"temperature\":\"hot\"}", "temperature"},
+        {"{" MSG ",\"top_p\":-1}", "top_p"},
+        {"{" MSG ",\"n\":0}", "n"},
+        {"{" MSG ",\"n\":33}", "n"},
+        {"{" MSG ",\"max_tokens\":-2}", "max_tokens"},
+        {"{" MSG ",\"repetition_penalty\":0.001}", "repetition_penalty"},
+        {"{" MSG ",\"top_k\":-2}", "top_k"},
+        {"{" MSG ",\"presence_penalty\":2.5}", "presence_penalty"},
+        {"{" MSG ",\"max_tokens\":1.5}", "max_tokens"},
+        {"{" MSG ",\"stop\":[\"\"]}", "stop"},
+        {"{" MSG ",\"stop\":7}", "stop"},
+        {"{" MSG ",\"stop\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\",\"a\",\"b\",\"c\",\"d\","
+         "\"e\",\"f\",\"g\",\"h\"]}",
+         "stop"},
+        {"{" MSG ",\"logit_bias\":{\"x\":1}}", "logit_bias"},
+        {"{" MSG ",\"logit_bias\":{\"1\":101}}", "logit_bias"},
+        {"{" MSG ",\"logit_bias\":[]}", "logit_bias"},
+        {"{" MSG ",\"top_logprobs\":2}", "top_logprobs"},
+        {"{" MSG ",\"stream_options\":7}", "stream_options"},
+        {"{" MSG ",\"stream\":1}", "stream"},
+        {"{" MSG ",\"tools\":{}}", "tools"},
+        {"{" MSG ",\"tools\":[{\"type\":\"web\"}]}", "tools"},
+        {"{" MSG ",\"tool_choice\":\"required\"}", "tool_choice"},
+        {"{" MSG ",\"tool_choice\":\"maybe\"}", "tool_choice"},
+        {"{" MSG ",\"tools\":[" TOOL
+         "],\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"u\"}}}",
+         "tool_choice"},
+        {"{" MSG ",\"response_format\":{\"type\":\"xml\"}}", "response_format"},
+        {"{" MSG ",\"response_format\":{\"type\":\"json_schema\"}}", "response_format"},
+        {"{" MSG ",\"seed\":\"x\"}", "seed"},
+        {"{" MSG ",\"reasoning_effort\":\"huge\"}", "reasoning_effort"},
+        {"{" MSG ",\"reasoning_effort\":3}", "reasoning_effort"},
+        {"{" MSG ",\"chat_template_kwargs\":[]}", "chat_template_kwargs"},
+        {"{" MSG ",\"chat_template_kwargs\":{\"messages\":[]}}", "chat_template_kwargs"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        gen_spec *s = NULL;
+        api_error e = {0};
+        int rc = openai_spec_parse_chat(&s, CASES[i].body, strlen(CASES[i].body), &e);
+        if (rc != 400 || strcmp(e.param, CASES[i].param) != 0)
+            print_error("case %zu: %s\n  status %d param '%s': %s\n", i, CASES[i].body, rc, e.param,
+                        e.message);
+        assert_int_equal(rc, 400);
+        assert_string_equal(e.param, CASES[i].param);
+        assert_string_equal(e.type, "invalid_request_error");
+    }
+}
+
+static void completions_take_text_ids_and_arrays(void **state)
+{
+    gen_spec *s = completion("{\"model\":\"m\",\"prompt\":\"abc\",\"echo\":true,\"logprobs\":2}");
+    assert_true(s->n_prompts == 1 && s->echo && s->logprobs && s->n_top == 2 && s->max_tokens == 16);
+    openai_spec_free(s);
+    s = completion("{\"model\":\"m\",\"prompt\":[\"a\",\"b\"],\"n\":2,\"max_tokens\":5}");
+    Shoal__V1__GenerateRequest r;
+    Shoal__V1__Sampling p;
+    assert_int_equal(openai_spec_choices(s), 4);
+    openai_spec_fill(s, 3, &r, &p);
+    assert_string_equal(r.text, "b");
+    openai_spec_free(s);
+    s = completion("{\"model\":\"m\",\"prompt\":[1,2,3]}");
+    assert_true(s->n_prompts == 1 && s->prompts[0].n_ids == 3 && s->prompts[0].ids[2] == 3);
+    openai_spec_free(s);
+    s = completion("{\"model\":\"m\",\"prompt\":[[1],[4,5]]}");
+    assert_true(s->n_prompts == 2 && s->prompts[1].n_ids == 2 && s->prompts[1].ids[0] == 4);
+    openai_spec_free(s);
+}
+
+static void completions_refuse_bad_prompts(void **state)
+{
+    static const char *const BAD[] = {
+        "{\"model\":\"m\"}",
+        "{\"model\":\"m\",\"prompt\":\"\"}",
+        "{\"model\":\"m\",\"prompt\":[]}",
+        "{\"model\":\"m\",\"prompt\":[[]]}",
+        "{\"model\":\"m\",\"prompt\":[-1]}",
+        "{\"model\":\"m\",\"prompt\":[1,\"a\"]}",
+        "{\"model\":\"m\",\"prompt\":[4294967296]}",
+        "{\"model\":\"m\",\"prompt\":\"a\\u0000b\"}",
+        "{\"model\":\"m\",\"prompt\":{}}",
+    };
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        gen_spec *s = NULL;
+        api_error e = {0};
+        assert_int_equal(openai_spec_parse_completion(&s, BAD[i], strlen(BAD[i]), &e), 400);
+        assert_string_equal(e.param, "prompt");
+    }
+}
+
+static void completions_refuse_what_they_would_ignore(void **state)
+{
+    static const char *const BAD[] = {"{\"model\":\"m\",\"prompt\":\"a\",\"best_of\":3}",
+                                      "{\"model\":\"m\",\"prompt\":\"a\",\"suffix\":\"b\"}"};
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        gen_spec *s = NULL;
+        api_error e = {0};
+        assert_int_equal(openai_spec_parse_completion(&s, BAD[i], strlen(BAD[i]), &e), 400);
+        assert_string_equal(e.param, i == 0 ? "best_of" : "suffix");
+    }
+    openai_spec_free(completion("{\"model\":\"m\",\"prompt\":\"a\",\"best_of\":1,\"suffix\":null}"));
+    openai_spec_free(completion("{\"model\":\"m\",\"prompt\":\"a\",\"n\":2,\"best_of\":2}"));
+}
+
+static bool key_of(const char *body, const char *digest, sha256_digest *ret)
+{
+    gen_spec *s = chat(body);
+    Shoal__V1__ModelInfo model = SHOAL__V1__MODEL_INFO__INIT;
+    model.digest = (char *)digest;
+    bool ok = openai_spec_key(s, &model, "", ret);
+    openai_spec_free(s);
+    return ok;
+}
+
+static void openai_key_names_what_decides_the_answer(void **state)
+{
+    sha256_digest a, b;
+    assert_true(key_of("{" MSG ",\"temperature\":0}", "d", &a));
+    assert_true(key_of("{\"temperature\":0,\"stream\":true,\"user\":\"u\"," MSG "}", "d", &b));
+    assert_memory_equal(&a, &b, sizeof a);
+    assert_true(key_of("{" MSG ",\"temperature\":0}", "e", &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+    assert_true(key_of("{" MSG ",\"temperature\":0,\"max_tokens\":4}", "d", &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+    assert_true(key_of("{" MSG ",\"seed\":1}", "d", &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+    assert_false(key_of("{" MSG "}", "d", &b));
+    /* a template prints a tool's keys in the client's order, and a grammar follows it */
+    assert_true(key_of("{" MSG ",\"seed\":1,\"tools\":[" TOOL "]}", "d", &a));
+    assert_true(key_of(
+        "{" MSG ",\"seed\":1,\"tools\":[{\"function\":{\"name\":\"t\"},\"type\":\"function\"}]}", "d", &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+    assert_true(key_of("{" MSG ",\"seed\":1,\"tools\":[" TOOL "],\"tool_choice\":\"required\"}", "d", &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+}
+
+static void openai_answers_of_a_template_that_reads_the_clock_are_not_kept(void **state)
+{
+    sha256_digest d;
+    Shoal__V1__ModelInfo model = SHOAL__V1__MODEL_INFO__INIT;
+    model.digest = "d";
+    gen_spec *s = chat("{" MSG ",\"seed\":1}"),
+             *raw = completion("{\"model\":\"m\",\"prompt\":\"a\",\"seed\":1}");
+    assert_true(openai_spec_key(s, &model, "", &d));
+    model.template_reads_clock = true;
+    assert_false(openai_spec_key(s, &model, "", &d));
+    assert_true(openai_spec_key(raw, &model, "", &d)); /* no template is asked */
+    openai_spec_free(s);
+    openai_spec_free(raw);
+}
+
+/* Messages come to the worker in our own order, so the client's does not matter. */
+static void openai_key_ignores_what_the_worker_never_sees(void **state)
+{
+    sha256_digest a, b;
+    assert_true(key_of("{\"model\":\"m\",\"seed\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}",
+                       "d", &a));
+    assert_true(key_of(
+        "{\"seed\":1,\"messages\":[ {\"content\" : \"hi\", \"role\":\"user\"} ],\"model\":\"m\"}", "d", &b));
+    assert_memory_equal(&a, &b, sizeof a);
+    assert_true(key_of("{\"model\":\"m\",\"seed\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hi \"}]}",
+                       "d", &b));
+    assert_memory_not_equal(&a, &b, sizeof a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(openai_defaults_are_openais),
+        cmocka_unit_test(openai_reads_every_sampling_field),
+        cmocka_unit_test(openai_joins_parts_and_keeps_tool_history),
+        cmocka_unit_test(openai_tool_choice_none_hides_tools),
+        cmocka_unit_test(openai_offered_tools_bind_the_reply),
+        cmocka_unit_test(openai_takes_the_numbers_that_clients_send),
+        cmocka_unit_test(openai_seed_minus_one_is_drawn),
+        cmocka_unit_test(openai_response_format_becomes_a_constraint),
+        cmocka_unit_test(openai_hands_variables_to_the_template),
+        cmocka_unit_test(variables_decide_the_answer),
+        cmocka_unit_test(openai_names_the_field_it_refuses),
+        cmocka_unit_test(completions_take_text_ids_and_arrays),
+        cmocka_unit_test(completions_refuse_bad_prompts),
+        cmocka_unit_test(completions_refuse_what_they_would_ignore),
+        cmocka_unit_test(openai_key_names_what_decides_the_answer),
+        cmocka_unit_test(openai_answers_of_a_template_that_reads_the_clock_are_not_kept),
+        cmocka_unit_test(openai_key_ignores_what_the_worker_never_sees),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

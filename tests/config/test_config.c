@@ -1,0 +1,441 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "config/config_schema.h"
+
+#define MODELS "models:\n  - name: m\n"
+/* Line 3 is the pipeline's name, line 5 its first stage. */
+#define PIPE "models: [{name: m}]\npipelines:\n  - name: p\n    stages:\n"
+
+#define KEY_LOW "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define KEY_UP  "0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef"
+
+typedef struct bad_case {
+    const char *yaml;
+    const char *says; /* must be in the sentence, which starts with "t.yaml:LINE" */
+    int line;         /* 0: not looked at */
+} bad_case;
+
+static const bad_case bad_cases[] = {
+    {"", "empty", 1},
+    {"listen: 127.0.0.1:1\n", "'models' is required", 1},
+    {"- models\n", "must be a map, not a list", 1},
+    {"nothing\n", "must be a map, not a text", 1},
+    {MODELS "---\n" MODELS, "a second document", 3},
+    {"models: []\n", "models", 1},
+    {MODELS "colour: red\n", "there is no key 'colour' here; the keys are listen, tls, api_keys", 3},
+    {MODELS "limits:\n  max_body_byte: 5\n",
+     "limits: there is no key 'max_body_byte' here; did you mean "
+     "'max_body_bytes'?",
+     4},
+    {MODELS "Listen: ':80'\n", "did you mean 'listen'?", 3},
+    {MODELS "limits:\n  max_body_bytes: 4096k\n",
+     "limits.max_body_bytes: must be a whole number from 1024 to "
+     "1073741824, in digits alone, not '4096k'",
+     4},
+    {MODELS "deadline_ms: 60s\n", "not '60s'", 3},
+    {MODELS "deadline_ms: 1e3\n", "not '1e3'", 3},
+    {MODELS "deadline_ms: 1.5\n", "not '1.5'", 3},
+    {MODELS "deadline_ms: 1_000\n", "not '1_000'", 3},
+    {MODELS "deadline_ms: 010\n", "not '010'", 3},
+    {MODELS "deadline_ms: 0x10\n", "not '0x10'", 3},
+    {MODELS "deadline_ms: 1 0\n", "not '1 0'", 3},
+    {MODELS "deadline_ms: -5\n",
+     "deadline_ms: must be a whole number from 0 to 86400000, in digits alone, not "
+     "'-5'",
+     3},
+    {MODELS "limits: {max_requests: 0}\n", "from 1 to 100000", 3},
+    {MODELS "limits:\n", "limits: must be a map, not an empty value (leave the key out instead)", 3},
+    {MODELS "cache: 16\n", "cache: must be a map, not a text", 3},
+    {MODELS "pipelines: {name: p}\n", "pipelines: must be a list, not a map", 3},
+    {MODELS "listen: [a]\n", "listen: must be a text, not a list", 3},
+    {MODELS "listen:\n", "listen: must not be empty", 3},
+    {MODELS "deadline_ms: soon\n", "soon", 3},
+    {MODELS "deadline_ms: -1\n", "deadline_ms", 3},
+    {MODELS "deadline_ms: 999999999999\n", "deadline_ms", 3},
+    {MODELS "deadline_ms: 99999999999999999999999\n", "deadline_ms", 3},
+    {MODELS "listen: nowhere\n", "HOST:PORT", 3},
+    {MODELS "listen: 127.0.0.1:65536\n", "listen", 3},
+    {MODELS "listen: 'unix:'\n", "listen", 3},
+    {MODELS "limits:\n  max_headers: 40\n  max_connections: 99999999\n", "limits.max_connections", 5},
+    {MODELS "cache: {mb: 99999999999999}\n", "cache.mb", 3},
+    {MODELS "log:\n  level: loud\n", "log.level: 'loud' is none of debug, info, warn, error, off", 4},
+    {MODELS "log:\n  json: maybe\n", "log.json", 4},
+    {MODELS "tls: {cert: a.pem}\n", "key", 3},
+    {MODELS "cluster: {site: attic}\n", "cluster: 'listen' is required", 3},
+    {MODELS "cluster:\n  listen: unix:/run/x\n", "cluster.listen: 'unix:/run/x' is not HOST:PORT", 4},
+    {MODELS "cluster:\n  listen: :99999\n", "cluster.listen", 4},
+    {MODELS "cluster:\n  listen: :7080\n  name: My_Box\n", "cluster.name: \"My_Box\" cannot be the name", 5},
+    {MODELS "cluster:\n  listen: :7080\n  site: a b\n", "cluster.site: \"a b\" cannot be the name of a site",
+     5},
+    {MODELS "api_keys:\n  - hunter2\n", "api_keys[0]", 4},
+    {MODELS "api_keys: ['sha256:12']\n", "api_keys[0]", 3},
+    {MODELS "api_keys:\n  - sha256:" KEY_LOW "\n  - sha256:" KEY_UP "\n",
+     "api_keys[1]: is the same key as api_keys[0]", 5},
+    {MODELS "allow_hosts: [shoal.lan, 'http://x']\n", "allow_hosts[1]: 'http://x' is no host name", 3},
+    {MODELS "allow_hosts: ['a b']\n", "allow_hosts[0]", 3},
+    {MODELS "allow_origins:\n  - https://a.example:8443\n  - https://b.example/\n",
+     "allow_origins[1]: 'https://b.example/' is no origin", 5},
+    {MODELS "allow_origins: ['*']\n", "allow_origins[0]", 3},
+    {MODELS "allow_origins: [app.example]\n", "allow_origins[0]", 3},
+    {MODELS "allow_origins: ['https://']\n", "allow_origins[0]", 3},
+    {MODELS "models:\n  - name: n\n", "models", 3},
+    {"models:\n  - name: a\n  - name: a\n", "models[1].name: 'a' is already", 3},
+    {"models:\n  - name: a b\n", "models[0].name", 2},
+    {"models:\n  - name: a\n    sha256: xyz\n", "models[0].sha256", 3},
+    {"models:\n  - name: a\n    replicas: 1000\n", "models[0].replicas", 3},
+    {"models:\n  - name: a\n    place: {spread: nodes}\n", "models[0].place.spread: 'nodes' is none of", 3},
+    {"models:\n  - name: a\n    place:\n      on_battery: yes\n", "models[0].place.on_battery", 4},
+    {"models:\n  - name: a\n    place: {max_rtt_ms: 0}\n", "models[0].place.max_rtt_ms", 3},
+    {"models:\n  - name: a\n    standby: 65\n", "models[0].standby", 3},
+    {MODELS "discovery:\n  dns:\n    - {name: _a._tcp.test, model: a b}\n", "discovery.dns[0].model: 'a b'",
+     5},
+    {MODELS "discovery:\n  workers:\n    - {model: a, address: nowhere}\n", "discovery.workers[0].address",
+     5},
+    {MODELS
+     "discovery:\n  workers:\n    - {model: a, address: 'unix:/w'}\n    - {model: a, address: 'unix:/w'}\n",
+     "discovery.workers[1].address: is that of workers[0]", 6},
+    {MODELS "discovery:\n  etcd: {prefix: /a}\n", "discovery.etcd: 'endpoints' is required", 4},
+    {MODELS "discovery:\n  etcd:\n    endpoints: [10.0.0.1]\n", "discovery.etcd.endpoints[0]: '10.0.0.1'", 5},
+    {MODELS "discovery:\n  etcd:\n    endpoints: ['http://e:2379']\n    ca: c.pem\n",
+     "discovery.etcd.endpoints[0]: is http://", 5},
+    {MODELS "discovery:\n  etcd:\n    endpoints: [e:2379]\n    key: k.pem\n",
+     "discovery.etcd.key: needs 'cert'", 6},
+    {MODELS "discovery:\n  etcd:\n    endpoints: [e:2379]\n    user: u\n",
+     "discovery.etcd.user: needs 'password_file'", 6},
+    {MODELS "discovery:\n  etcd:\n    endpoints: [e:2379]\n    prefix: //\n",
+     "discovery.etcd.prefix: must name more", 6},
+    {MODELS "discovery:\n  etcd:\n    endpoints: [e:2379]\n    lease_s: 1\n", "discovery.etcd.lease_s", 6},
+    {MODELS "discovery:\n  dns_server: 127.0.0.1:53\n", "discovery.dns_server: there are no names", 4},
+    {"models:\n  - name: a\n    path: [1]\n", "path", 3},
+    {"models:\n  - path: x\n", "models[0]: 'name' is required: the name clients use", 2},
+    {"models:\n  - home-intent\n", "models[0]: must be a map, not a text", 2},
+    {"models:\n  - name: &n a\n  - name: *n\n", "anchors", 2},
+    {"models: [{name: m}\nlisten: x\n", "not YAML", 2},
+    {PIPE "      - {name: a, kind: guess, model: m}\n", "stages[0].kind: 'guess' is none of classify, tag, ",
+     5},
+    {PIPE "      - name: a\n        kind: classify\n", "stages[0].model: a classify stage needs it", 5},
+    {PIPE "      - {name: a, kind: ground}\n", "stages[0].lexicon: a ground stage needs it", 5},
+    {PIPE "      - {name: a, kind: line, forms: f, model: m}\n",
+     "only a classify, tag, generate, embed, rerank, seq2seq, fill-mask, transcribe, vad, image or score "
+     "stage",
+     5},
+    {PIPE "      - {name: a, kind: line, forms: f}\n      - {name: b, kind: tag, model: m,\n         when: "
+          "[{stage: a, label: [act]}]}\n",
+     "a line stage never comes to 'act'", 7},
+    {PIPE "      - name: a\n        model: m\n        kind: clasify\n", "did you mean 'classify'?", 7},
+    {PIPE "      - {name: a, kind: tag, model: m, when: [{text_prefix: x, score: 1}]}\n",
+     "stages[0].when[0]: there is no key 'score' here", 5},
+    {PIPE "      - {name: a, kind: classify, model: m}\n"
+          "      - {name: b, kind: tag, model: m, when: [{stage: a, score_min: '0,9'}]}\n",
+     "stages[1].when[0].score_min: must be a number from 0 to 1, such as 0.5, not the quoted '0,9'", 6},
+    {PIPE "      - {name: a, kind: tag, model: m, when: {stage: a}}\n", "when: must be a list, not a map", 5},
+    {PIPE "      - {name: a, kind: classify}\n", "model", 5},
+    {PIPE "      - {name: a, kind: classify, model: x}\n", "pipelines[0].stages[0].model: 'x'", 5},
+    {PIPE "      - {name: a b, kind: classify, model: m}\n", "stages[0].name", 5},
+    {PIPE "      - {name: a, kind: classify, model: m}\n      - {name: a, kind: tag, model: m}\n",
+     "stages[1].name: 'a' is already", 6},
+    {PIPE "      - {name: a, kind: classify, model: m, system: hi}\n", "stages[0].system", 5},
+    {PIPE "      - {name: a, kind: generate, model: m, temperature: 3}\n", "temperature", 5},
+    {PIPE "      - {name: a, kind: generate, model: m, temperature: .nan}\n", "temperature", 5},
+    {PIPE "      - {name: a, kind: generate, model: m, max_tokens: 99999999}\n", "max_tokens", 5},
+    {PIPE "      - {name: a, kind: tag, model: m, when: [{}]}\n", "stages[0].when[0]", 5},
+    {PIPE "      - {name: a, kind: tag, model: m, when: [{label: [x]}]}\n", "needs 'stage:'", 5},
+    {PIPE "      - {name: a, kind: tag, model: m, when: [{stage: a, label: [x]}]}\n", "declared before", 5},
+    {PIPE "      - {name: a, kind: tag, model: m}\n      - {name: b, kind: tag, model: m,\n         when: "
+          "[{stage: a, label: [x]}]}\n",
+     "a tag stage, a classify, embed, rerank, fill-mask, transcribe, vad, image, score, ground, line or "
+     "check stage is needed",
+     7},
+    {PIPE "      - {name: a, kind: embed, model: m}\n", "stages[0].candidates: an embed stage needs it", 5},
+    {PIPE "      - {name: a, kind: rerank, model: m, documents: []}\n", "documents", 5},
+    {PIPE "      - {name: a, kind: tag, model: m, documents: [x]}\n", "only a rerank stage has it", 5},
+    {PIPE "      - {name: a, kind: generate, model: m, input: x}\n", "input: only a classify, tag, embed", 5},
+    {PIPE "      - {name: a, kind: classify, model: m, input: '{text.b}'}\n", "declared before", 5},
+    {PIPE "      - {name: a, kind: seq2seq, model: m, beams: 11}\n", "beams", 5},
+    {PIPE "      - {name: a, kind: seq2seq, model: m, beams: 2, temperature: 1}\n", "beam search is greedy",
+     5},
+    {PIPE "      - {name: a, kind: embed, model: m, candidates: [red, blue]}\n"
+          "      - {name: b, kind: tag, model: m, when: [{stage: a, label: [green]}]}\n",
+     "an embed stage never comes to 'green'", 6},
+    {PIPE "      - {name: a, kind: embed, model: m, candidates: [red, blue]}\n"
+          "      - {name: b, kind: tag, model: m, input: '{text.a}'}\n",
+     "'a' is an embed stage, a generate, seq2seq, fill-mask", 6},
+    {PIPE "      - {name: a, kind: classify, model: m}\n"
+          "      - {name: b, kind: tag, model: m, unless: [{stage: a, score_min: 1.5}]}\n",
+     "unless[0].score_min", 6},
+    {PIPE "      - {name: a, kind: generate, model: m, system: '{device}'}\n", "{devices}", 5},
+    {PIPE "      - {name: a, kind: generate, model: m, system: 'x {input'}\n", "no '}'", 5},
+    {PIPE "      - {name: a, kind: generate, model: m, prompt: '{text.a}'}\n", "declared before", 5},
+    {PIPE "      - {name: a, kind: generate, model: m, after: [z]}\n", "after", 5},
+    {"models: [{name: m}]\npipelines:\n  - name: p\n    devices:\n      - {id: a, name: b, state: c}\n"
+     "      - {id: a, name: b, state: c}\n    stages: [{name: s, kind: tag, model: m}]\n",
+     "devices[1].id", 6},
+    {"models: [{name: m}]\npipelines:\n  - name: p\n    devices:\n      - {id: a, name: \"b\\nc\", state: "
+     "c}\n"
+     "    stages: [{name: s, kind: tag, model: m}]\n",
+     "devices[0].name", 5},
+};
+
+static void bad_files_are_refused_with_line_and_field(void **state)
+{
+    int n_wrong = 0;
+    for (size_t i = 0; i < sizeof bad_cases / sizeof *bad_cases; i++) {
+        const bad_case *b = &bad_cases[i];
+        gateway_config *c = NULL;
+        shoal_err err = {0};
+        int rc = config_parse(&c, b->yaml, strlen(b->yaml), "t.yaml", &err);
+        char start[32];
+        snprintf(start, sizeof start, b->line ? "t.yaml:%d:" : "t.yaml", b->line);
+        if (rc == 0 || c || !strstr(err.message, b->says) || strncmp(err.message, start, strlen(start)) != 0)
+            n_wrong++, print_error("case %zu\n%s\nrc %d, wanted '%s' at line %d, got: %s\n", i, b->yaml, rc,
+                                   b->says, b->line, err.message);
+    }
+    assert_int_equal(n_wrong, 0);
+}
+
+static void a_pasted_key_is_not_repeated(void **state)
+{
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    const char *yaml = MODELS "api_keys: [sk-verysecret]\n";
+    assert_int_equal(config_parse(&c, yaml, strlen(yaml), "t.yaml", &err), SHOAL_EINVALID);
+    assert_null(strstr(err.message, "verysecret"));
+}
+
+static void huge_files_are_refused(void **state)
+{
+    size_t n = (1u << 20) + 1;
+    char *text = malloc(n);
+    memset(text, '#', n);
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    assert_int_equal(config_parse(&c, text, n, "t.yaml", &err), SHOAL_ELIMIT);
+    free(text);
+}
+
+static void what_is_left_out_has_its_default(void **state)
+{
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    if (config_parse(&c, MODELS, strlen(MODELS), "t.yaml", &err)) fail_msg("%s", err.message);
+    assert_string_equal(c->listen, "127.0.0.1:8080");
+    assert_string_equal(c->log_level, "info");
+    assert_int_equal(c->max_requests, 256);
+    assert_int_equal(c->cache_bytes, 16 << 20);
+    assert_int_equal(c->cache_ttl_ms, 600000);
+    assert_int_equal(c->default_deadline_ms, 60000);
+    assert_int_equal(c->drain_ms, 10000);
+    assert_null(c->manifest);
+    assert_null(c->tls_cert);
+    assert_null(c->cluster_listen);
+    assert_int_equal(c->n_models, 1);
+    assert_int_equal(c->n_pipelines, 0);
+    config_free(c);
+}
+
+static void zero_turns_cache_and_deadline_off(void **state)
+{
+    gateway_config *c = NULL;
+    const char *yaml = MODELS "cache: {mb: 0}\ndeadline_ms: 0\n";
+    assert_int_equal(config_parse(&c, yaml, strlen(yaml), "t.yaml", NULL), 0);
+    assert_int_equal(c->cache_bytes, 0);
+    assert_int_equal(c->default_deadline_ms, 0);
+    config_free(c);
+}
+
+static void every_section_is_read(void **state)
+{
+    const char *yaml =
+        "listen: ':0'\ntls: {cert: c.pem, key: k.pem}\n"
+        "api_keys: ['sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789ABCDEF']\n"
+        "limits: {max_body_bytes: 2048, max_requests: 7, idle_timeout_ms: 500}\n"
+        "cluster: {listen: ':7080', name: boss, site: attic, state: /var/lib/x}\n"
+        "log: {level: debug, json: true}\nmanifest: /m.json\n"
+        "models: [{name: m, path: x.gguf, replicas: 2, kv_mb: 8}]\n";
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    if (config_parse(&c, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
+    assert_string_equal(c->tls_key, "k.pem");
+    assert_int_equal(c->n_api_keys, 1);
+    assert_int_equal(c->limits.max_body_bytes, 2048);
+    assert_int_equal(c->limits.idle_timeout_ms, 500);
+    assert_int_equal(c->max_requests, 7);
+    assert_true(c->log_json);
+    assert_string_equal(c->cluster_listen, ":7080");
+    assert_string_equal(c->cluster_name, "boss");
+    assert_string_equal(c->cluster_site, "attic");
+    assert_string_equal(c->cluster_state, "/var/lib/x");
+    assert_string_equal(c->manifest, "/m.json");
+    assert_int_equal(c->models[0].replicas, 2);
+    assert_int_equal(c->models[0].kv_mb, 8);
+    config_free(c);
+}
+
+static void the_home_cluster_is_valid_and_its_paths_are_resolved(void **state)
+{
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    if (config_load(&c, SHOAL_SOURCE_DIR "/shoal.yaml", &err)) fail_msg("%s", err.message);
+    assert_int_equal(c->n_models, 5);
+    assert_string_equal(c->manifest, SHOAL_SOURCE_DIR "/models/models.json");
+    const config_pipeline *p = pipeline_find(c->pipelines, c->n_pipelines, "home");
+    assert_non_null(p);
+    assert_ptr_equal(p, pipeline_find(c->pipelines, c->n_pipelines, NULL));
+    assert_null(pipeline_find(c->pipelines, c->n_pipelines, "nowhere"));
+    assert_true(pipeline_is_deterministic(p));
+    config_free(c);
+}
+
+static void a_missing_file_is_named(void **state)
+{
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    assert_int_not_equal(config_load(&c, "/nonexistent/shoal.yaml", &err), 0);
+    assert_non_null(strstr(err.message, "/nonexistent/shoal.yaml"));
+}
+
+static void a_device_may_have_no_state(void **state)
+{
+    const char *yaml =
+        "models: [{name: m}]\npipelines:\n  - name: p\n    devices:\n"
+        "      - {id: a, name: A}\n      - {id: b, name: B, state: }\n      - {id: c, name: C, state: ''}\n"
+        "      - {id: d, name: D, state: off}\n"
+        "    stages: [{name: s, kind: tag, model: m}]\n";
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    if (config_parse(&c, yaml, strlen(yaml), "t.yaml", &err)) fail_msg("%s", err.message);
+    for (size_t i = 0; i < 3; i++) assert_string_equal(c->pipelines[0].devices[i].state, "");
+    assert_string_equal(c->pipelines[0].devices[3].state, "off");
+    config_free(c);
+}
+
+/* Load a file of this text from a folder of its own and expect this sentence. */
+static void expect_load_error(const char *yaml, const char *says)
+{
+    char dir[] = "/tmp/shoal-config-XXXXXX", path[64], want[256];
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/s.yaml", dir);
+    FILE *f = fopen(path, "w");
+    fputs(yaml, f);
+    fclose(f);
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    int rc = config_load(&c, path, &err);
+    snprintf(want, sizeof want, says, path, dir);
+    assert_int_equal(rc, SHOAL_EINVALID);
+    assert_string_equal(err.message, want);
+    unlink(path);
+    rmdir(dir);
+}
+
+static void missing_files_are_found_at_load_with_their_line(void **state)
+{
+    expect_load_error(MODELS "  - name: n\n    path: no.gguf\n",
+                      "%s:4: models[1].path: '%s/no.gguf' cannot be read: No such file or directory");
+    expect_load_error(MODELS "tls:\n  cert: /nonexistent/c.pem\n  key: k.pem\n",
+                      "%s:4: tls.cert: '/nonexistent/c.pem' cannot be read: No such file or directory");
+    expect_load_error(MODELS "manifest: m.json\n",
+                      "%s:3: manifest: '%s/m.json' cannot be read: No such file or directory");
+}
+
+static void later_failures_get_the_line_of_their_field(void **state)
+{
+    const char *yaml =
+        "models:\n  - {name: m}\npipelines:\n  - name: p\n    stages:\n"
+        "      - {name: a, kind: tag, model: m}\n      - name: b\n        kind: tag\n        model: m\n";
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    assert_int_equal(config_parse(&c, yaml, strlen(yaml), "t.yaml", NULL), 0);
+    config_fail(c, &err, "pipelines[0].stages[%d].model: is %s", 1, "wrong");
+    assert_string_equal(err.message, "t.yaml:9: pipelines[0].stages[1].model: is wrong");
+    config_fail(c, &err, "models[0].path: nothing there"); /* absent: the line of the deepest part */
+    assert_string_equal(err.message, "t.yaml:2: models[0].path: nothing there");
+    config_fail(c, &err, "models[7]: no such entry");
+    assert_string_equal(err.message, "t.yaml:1: models[7]: no such entry");
+    const char *kept = config_keep(c, "127.0.0.1:1");
+    assert_string_equal(kept, "127.0.0.1:1");
+    config_free(c);
+}
+
+static void the_nearest_word_is_the_one_meant(void **state)
+{
+    const char *const words[] = {"classify", "tag", "generate", "max_body_bytes"};
+    assert_string_equal(config_nearest("clasify", words, 4), "classify");
+    assert_string_equal(config_nearest("Generate", words, 4), "generate");
+    assert_string_equal(config_nearest("gat", words, 4) ? "near" : "none", "none");
+    assert_string_equal(config_nearest("tga", words, 4), "tag");
+    assert_string_equal(config_nearest("max_bdoy_byte", words, 4), "max_body_bytes");
+    assert_null(config_nearest("reply", words, 4));
+    assert_null(config_nearest("", words, 4));
+}
+
+/* A key's row in docs/configuration.md: "| `path.key` |" and then, for numbers, "MIN to MAX". */
+static void expect_row(const char *doc, const config_field *f, const char *path)
+{
+    char key[210], range[64] = "";
+    snprintf(key, sizeof key, "| `%s` |", path);
+    const char *row = strstr(doc, key);
+    if (!row) fail_msg("docs/configuration.md has no row %s", key);
+    if (f->kind == CONFIG_UINT)
+        snprintf(range, sizeof range, "| %llu to %llu |", (unsigned long long)f->min,
+                 (unsigned long long)f->max);
+    if (f->kind == CONFIG_NUMBER) snprintf(range, sizeof range, "| %g to %g |", f->low, f->high);
+    bool as_in_when = strstr(path, ".unless[]") != NULL;
+    if (strncmp(row + strlen(key) - 1, range, strlen(range)) != 0 && !as_in_when)
+        fail_msg("docs/configuration.md: %s should go on with %s", key, range);
+    for (size_t i = 0; f->words && f->words[i]; i++) {
+        const char *word = strstr(row, f->words[i]);
+        if (!word || word > strchr(row, '\n'))
+            fail_msg("docs/configuration.md: %s does not say %s", key, f->words[i]);
+    }
+}
+
+static void expect_documented(const char *doc, const config_record *rec, const char *path)
+{
+    for (const config_field *f = rec->fields; f < rec->fields + rec->n; f++) {
+        char at[200];
+        snprintf(at, sizeof at, "%s%s%s", path, *path ? "." : "", f->key);
+        expect_row(doc, f, at);
+        if (f->kind == CONFIG_LIST) strcat(at, "[]");
+        if (f->of) expect_documented(doc, f->of, at);
+    }
+}
+
+static void every_key_is_documented(void **state)
+{
+    buf doc = {0};
+    shoal_err err = {0};
+    if (file_read(&doc, SHOAL_SOURCE_DIR "/docs/configuration.md", 1 << 20, &err))
+        fail_msg("%s", err.message);
+    expect_documented(doc.data, &config_schema, "");
+    buf_done(&doc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_files_are_refused_with_line_and_field),
+        cmocka_unit_test(a_pasted_key_is_not_repeated),
+        cmocka_unit_test(huge_files_are_refused),
+        cmocka_unit_test(what_is_left_out_has_its_default),
+        cmocka_unit_test(zero_turns_cache_and_deadline_off),
+        cmocka_unit_test(every_section_is_read),
+        cmocka_unit_test(the_home_cluster_is_valid_and_its_paths_are_resolved),
+        cmocka_unit_test(a_missing_file_is_named),
+        cmocka_unit_test(a_device_may_have_no_state),
+        cmocka_unit_test(missing_files_are_found_at_load_with_their_line),
+        cmocka_unit_test(later_failures_get_the_line_of_their_field),
+        cmocka_unit_test(the_nearest_word_is_the_one_meant),
+        cmocka_unit_test(every_key_is_documented),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
