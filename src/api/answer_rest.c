@@ -102,7 +102,11 @@ answer_rest answer_put_rest(buf *out, const answer_form *f, gen_answer *a, size_
         return REST_BEHIND;
     if (had->finished && !*c->finish) return REST_BEHIND;
     if (had->finished && !is_all(c, had)) return REST_DIFFERENT;
-    if (!mark_had(&f->events->marks[k], c, had)) return REST_DIFFERENT;
+    stream_mark now;
+    stream_mark_init(&now);
+    if (!mark_had(&now, c, had)) return REST_DIFFERENT;
+    now.max_tokens = f->events->marks[k].max_tokens;
+    f->events->marks[k] = now;
     c->role_sent = had->begun;
     put_rest(out, f, a, k, had);
     return REST_PUT;

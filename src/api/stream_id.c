@@ -36,14 +36,18 @@ static uint32_t sum_of(const stream_mark *m)
     return h;
 }
 
+void stream_mark_init(stream_mark *m)
+{
+    *m = (stream_mark){0};
+    for (int i = 0; i < MARK_PARTS; i++) m->sums[i] = FNV_BASIS;
+    m->sum = sum_of(m);
+}
+
 void stream_id_init(stream_id *s, size_t n_choices)
 {
     assert(n_choices >= 1 && n_choices <= STREAM_CHOICES_MAX);
     *s = (stream_id){.n_choices = n_choices};
-    for (size_t k = 0; k < n_choices; k++) {
-        for (int i = 0; i < MARK_PARTS; i++) s->marks[k].sums[i] = FNV_BASIS;
-        s->marks[k].sum = sum_of(&s->marks[k]);
-    }
+    for (size_t k = 0; k < n_choices; k++) stream_mark_init(&s->marks[k]);
 }
 
 void stream_mark_text(stream_mark *m, mark_part part, const char *s, size_t n)

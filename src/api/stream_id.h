@@ -66,6 +66,8 @@ void stream_id_put(buf *out, const stream_id *s);
 /* 0, or SHOAL_EFORMAT with a sentence that says what to do; *ret is untouched then. */
 int stream_id_parse(stream_id *ret, const char *text, size_t n, shoal_err *err);
 
+/* Nothing is sent. */
+void stream_mark_init(stream_mark *m);
 /* These bytes of a part are sent. */
 void stream_mark_text(stream_mark *m, mark_part part, const char *s, size_t n);
 /* The same bytes have been sent: equal lengths, and equal sums. Either may have been parsed. */
