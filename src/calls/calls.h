@@ -14,6 +14,8 @@
  *     retry_calls      elsewhere while a queue is full; a short wait while nobody is there
  *     replica_calls    the bottom: picks a replica, makes one gRPC call, counts it
  *
+ * over.h is what they have in common.
+ *
  * A task is a row of CALL_TASK_TABLE, from which its typed wrapper, its path and its codec follow.
  *
  * No callback comes from inside the function that starts a call, and none after the end or a cancel; the call

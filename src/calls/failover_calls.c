@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "calls/blame.h"
 #include "calls/quarantine.h"
-#include "calls/queue.h"
+#include "calls/over.h"
 #include "calls/resume.h"
 
 #define REST_MS    20 /* between two tries where all queues are full */
@@ -15,13 +15,11 @@
 #define BROKEN_MAX 2  /* replicas that may answer nonsense to one call */
 
 typedef struct failover_calls {
-    calls base;
-    const env *env;
-    calls *inner;
+    over_calls base;
     failover_options o;
-    queue running, resting, suspects, refused; /* every call is in one of them */
-    struct failover_call *trial;               /* of the suspects the one that runs; it is in running */
-    env_timer *timer;                          /* for those that rest, and the next suspect */
+    queue resting, suspects, refused; /* every call is in one of them or in running */
+    struct failover_call *trial;      /* of the suspects the one that runs; it is in running */
+    env_timer *timer;                 /* for those that rest, and the next suspect */
     bool ticking;
     env_timer *refuse;
     blame blame;
@@ -29,44 +27,33 @@ typedef struct failover_calls {
 } failover_calls;
 
 typedef struct failover_call {
-    model_call base;
-    queue link;
+    over_call base; /* no inner while it is not running */
     failover_calls *b;
-    call_order *o;
-    call_terms terms;
-    call_events ev;
-    model_call *inner; /* NULL while it is not running */
-    bool paused;
-    uint64_t start_ns, try_ns, lost_ns; /* lost_ns 0: not moving */
+    uint64_t try_ns, lost_ns; /* lost_ns 0: not moving */
     const char *cause;
     unsigned n_moves, n_broken; /* the latter since the reply last grew */
     blame_row row;
     resume log;
 } failover_call;
 
-static uint64_t now_ns(const failover_calls *b)
-{
-    return b->env->now_ns(b->env->user);
-}
-
 static bool streams(const failover_call *c)
 {
-    return CALL_TASKS[c->o->task].streams;
+    return CALL_TASKS[c->base.o->task].streams;
 }
 
 /* ---- life of a call ------------------------------------------------------------------------------ */
 
 static void put(failover_call *c, queue *q)
 {
-    queue_take(&c->link);
-    queue_put(q, &c->link);
+    queue_take(&c->base.link);
+    queue_put(q, &c->base.link);
 }
 
 static void wake(failover_calls *b, uint64_t ms)
 {
     if (b->ticking && ms > 0) return;
     b->ticking = true;
-    b->env->timer_start(b->timer, ms);
+    b->base.env->timer_start(b->timer, ms);
 }
 
 /* The next suspect may run: from the loop, since what runs here may be in the middle of anything. */
@@ -74,48 +61,33 @@ static void end_trial(failover_call *c)
 {
     if (c->b->trial != c) return;
     c->b->trial = NULL;
-    if (queue_first(&c->b->suspects, failover_call, link)) wake(c->b, 0);
+    if (queue_first(&c->b->suspects, failover_call, base.link)) wake(c->b, 0);
 }
 
 static void call_free(failover_call *c)
 {
     end_trial(c);
-    queue_take(&c->link);
     resume_done(&c->log);
-    call_order_unref(c->o);
+    over_call_done(&c->base);
     free(c);
 }
 
 static void cancel(model_call *call)
 {
     failover_call *c = (failover_call *)call;
-    calls_cancel(c->inner);
+    calls_cancel(c->base.inner);
     call_free(c);
-}
-
-static void pause(model_call *call, bool paused)
-{
-    failover_call *c = (failover_call *)call;
-    c->paused = paused;
-    calls_pause(c->inner, paused);
-}
-
-static call_place where(const model_call *call)
-{
-    return calls_where(((const failover_call *)call)->inner);
 }
 
 static void finish(failover_call *c, const call_result *ended)
 {
-    call_result r = *ended;
-    r.ms = (double)(now_ns(c->b) - c->start_ns) / 1e6;
-    c->ev.end(&c->ev, &r);
+    over_call_end(&c->base, ended);
     call_free(c);
 }
 
 static void fail(failover_call *c, int status, call_fault fault, const char *message)
 {
-    call_result r = call_result_of(c->o, status, message);
+    call_result r = call_result_of(c->base.o, status, message);
     r.fault = fault;
     finish(c, &r);
 }
@@ -127,29 +99,28 @@ static void on_end(const call_events *ev, const call_result *r);
 
 static bool try_start(failover_call *c)
 {
-    call_events ev = {.user = c, .event = on_event, .end = on_end};
-    call_order *next = resume_order(&c->log, c->o);
-    c->try_ns = now_ns(c->b);
-    c->inner = next ? calls_start(c->b->inner, next, &c->terms, &ev) : NULL;
+    call_order *next = resume_order(&c->log, c->base.o);
+    c->try_ns = over_now_ns(&c->b->base);
+    bool started = over_call_start(&c->base, next, &c->base.terms, on_event, on_end);
     call_order_unref(next);
-    if (c->inner && c->paused) calls_pause(c->inner, true);
-    return c->inner != NULL;
+    return started;
 }
 
 static void go_on(failover_call *c)
 {
-    put(c, &c->b->running);
+    put(c, &c->b->base.running);
     if (!try_start(c)) fail(c, SHOAL_ENOMEM, CALL_FAULT_NONE, "out of memory");
 }
 
 /* The first word after a move. */
 static void note_moved(failover_call *c, const char *to)
 {
-    double gap_ms = (double)(now_ns(c->b) - c->lost_ns) / 1e6;
+    double gap_ms = over_ms_since(&c->b->base, c->lost_ns);
     c->lost_ns = 0;
-    LOG(LOG_INFO, "calls", "moved", LOG_S("model", c->o->model), LOG_S("cause", c->cause), LOG_S("to", to),
-        LOG_F("gap_ms", gap_ms), LOG_I("tokens", c->log.n_ids), LOG_S("request_id", c->o->request_id));
-    if (c->b->o.moved) c->b->o.moved(c->b->o.user, c->o->model, c->cause, gap_ms);
+    LOG(LOG_INFO, "calls", "moved", LOG_S("model", c->base.o->model), LOG_S("cause", c->cause),
+        LOG_S("to", to), LOG_F("gap_ms", gap_ms), LOG_I("tokens", c->log.n_ids),
+        LOG_S("request_id", c->base.o->request_id));
+    if (c->b->o.moved) c->b->o.moved(c->b->o.user, c->base.o->model, c->cause, gap_ms);
 }
 
 static void rest(failover_call *c)
@@ -167,7 +138,7 @@ static void try_alone(failover_call *c)
 /* One at a time, and who was tried just now behind those who were not. */
 static void try_as_suspect(failover_call *c)
 {
-    if (!c->b->trial && !queue_first(&c->b->suspects, failover_call, link)) {
+    if (!c->b->trial && !queue_first(&c->b->suspects, failover_call, base.link)) {
         try_alone(c);
         return;
     }
@@ -177,7 +148,7 @@ static void try_as_suspect(failover_call *c)
 
 static bool too_late(failover_call *c)
 {
-    if (!c->o->deadline_ns || now_ns(c->b) < c->o->deadline_ns) return false;
+    if (!c->base.o->deadline_ns || over_now_ns(&c->b->base) < c->base.o->deadline_ns) return false;
     fail(c, SHOAL_EDEADLINE, CALL_FAULT_NONE, "the deadline passed before another worker could go on");
     return true;
 }
@@ -186,7 +157,8 @@ static void look_after_suspects(failover_calls *b)
 {
     const failover_call *first = NULL; /* of those that go on waiting, in the same order */
     failover_call *c;
-    for (int n = RESTS_MAX; n > 0 && (c = queue_first(&b->suspects, failover_call, link)) != first; n--) {
+    for (int n = RESTS_MAX; n > 0 && (c = queue_first(&b->suspects, failover_call, base.link)) != first;
+         n--) {
         if (too_late(c)) continue;
         if (!b->trial) {
             try_alone(c);
@@ -202,10 +174,11 @@ static void on_tick(void *arg)
     failover_calls *b = arg;
     failover_call *c;
     b->ticking = false;
-    for (int n = RESTS_MAX; n > 0 && (c = queue_first(&b->resting, failover_call, link)); n--)
+    for (int n = RESTS_MAX; n > 0 && (c = queue_first(&b->resting, failover_call, base.link)); n--)
         if (!too_late(c)) go_on(c);
     look_after_suspects(b);
-    if (queue_first(&b->resting, failover_call, link) || queue_first(&b->suspects, failover_call, link))
+    if (queue_first(&b->resting, failover_call, base.link) ||
+        queue_first(&b->suspects, failover_call, base.link))
         wake(b, REST_MS);
 }
 
@@ -215,16 +188,16 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     failover_call *c = ev->user;
     resume_space space;
-    if (c->n_moves && !resume_takes(&c->log, c->o, m)) return;
-    if (resume_grows(c->o, m)) {
+    if (c->n_moves && !resume_takes(&c->log, c->base.o, m)) return;
+    if (resume_grows(c->base.o, m)) {
         c->n_broken = 0;
         c->row = (blame_row){0};
         end_trial(c);
-        if (c->lost_ns) note_moved(c, calls_where(c->inner).replica_id);
+        if (c->lost_ns) note_moved(c, calls_where(c->base.inner).replica_id);
     }
-    resume_note(&c->log, c->o, m);
-    if (c->n_moves) m = resume_mend(&c->log, c->o, m, &space);
-    c->ev.event(&c->ev, m); /* may cancel: c is not touched again */
+    resume_note(&c->log, c->base.o, m);
+    if (c->n_moves) m = resume_mend(&c->log, c->base.o, m, &space);
+    c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
 }
 
 typedef enum verdict { END, GO_ON, TRY_ALONE, ASK_ALL, REST, GIVE_UP } verdict;
@@ -232,7 +205,7 @@ typedef enum verdict { END, GO_ON, TRY_ALONE, ASK_ALL, REST, GIVE_UP } verdict;
 static bool other_replica_is_there(const failover_call *c)
 {
     call_outlook o;
-    calls_look(c->b->inner, c->o, &c->terms, &o);
+    calls_look(c->b->base.inner, c->base.o, &c->base.terms, &o);
     return o.status == 0;
 }
 
@@ -249,27 +222,27 @@ static bool is_broken(const failover_call *c, const call_result *r)
 /* Nobody else is there: then also whoever lost it before, who lives still if only the link to him was cut. */
 static void ask_all(failover_call *c)
 {
-    c->terms.n_avoid = 0;
+    c->base.terms.n_avoid = 0;
     go_on(c);
 }
 
 static verdict judge_death(failover_call *c, const call_result *r)
 {
-    blame_note(&c->b->blame, &c->row, r->life, c->try_ns, now_ns(c->b));
+    blame_note(&c->b->blame, &c->row, r->life, c->try_ns, over_now_ns(&c->b->base));
     if (blame_is_proven(&c->row)) return GIVE_UP;
     return blame_is_suspect(&c->row) ? TRY_ALONE : GO_ON;
 }
 
 static verdict judge(failover_call *c, const call_result *r)
 {
-    if (!(CALL_TASKS[c->o->task].flags & CALL_WAITS) || c->log.broken) return END;
+    if (!(CALL_TASKS[c->base.o->task].flags & CALL_WAITS) || c->log.broken) return END;
     if (is_broken(c, r)) {
-        call_terms_avoid(&c->terms, r->life);
+        call_terms_avoid(&c->base.terms, r->life);
         return ++c->n_broken <= BROKEN_MAX && other_replica_is_there(c) ? GO_ON : END;
     }
     switch (r->fault) {
     case CALL_FAULT_FULL: return c->n_moves ? REST : END;
-    case CALL_FAULT_ABSENT: return c->n_moves && c->terms.n_avoid ? ASK_ALL : END;
+    case CALL_FAULT_ABSENT: return c->n_moves && c->base.terms.n_avoid ? ASK_ALL : END;
     case CALL_FAULT_LEAVES: return GO_ON;
     case CALL_FAULT_LOST: return judge_death(c, r);
     default: return END;
@@ -280,11 +253,13 @@ static verdict judge(failover_call *c, const call_result *r)
 static void set_terms(failover_call *c, const call_result *r)
 {
     uint64_t wait_ms = c->b->o.wait_ms ? c->b->o.wait_ms : FAILOVER_WAIT_MS;
-    uint64_t now = now_ns(c->b);
-    call_terms_avoid(&c->terms, r->life);
-    if (c->log.begun && !*c->terms.digest) snprintf(c->terms.digest, sizeof c->terms.digest, "%s", r->digest);
-    c->terms.hold_until_ns = c->o->deadline_ns ? c->o->deadline_ns : now + wait_ms * 1000000u;
-    if (c->terms.patience_ms && !c->log.begun) c->terms.hold_until_ns = now + c->terms.patience_ms * 1000000u;
+    uint64_t now = over_now_ns(&c->b->base);
+    call_terms_avoid(&c->base.terms, r->life);
+    if (c->log.begun && !*c->base.terms.digest)
+        snprintf(c->base.terms.digest, sizeof c->base.terms.digest, "%s", r->digest);
+    c->base.terms.hold_until_ns = c->base.o->deadline_ns ? c->base.o->deadline_ns : now + wait_ms * 1000000u;
+    if (c->base.terms.patience_ms && !c->log.begun)
+        c->base.terms.hold_until_ns = now + c->base.terms.patience_ms * 1000000u;
     c->cause = call_fault_name(r->fault == CALL_FAULT_NONE ? CALL_FAULT_NONSENSE : r->fault);
     if (!c->lost_ns) c->lost_ns = now;
     c->n_moves++;
@@ -296,23 +271,24 @@ static void refuse(failover_call *c)
     snprintf(text, sizeof text,
              "this request is refused for a while: worker after worker of %.64s stopped as it worked on it; "
              "change it, and see the log for how they died",
-             c->o->model);
+             c->base.o->model);
     fail(c, SHOAL_EUNAVAILABLE, CALL_FAULT_KILLS, text);
 }
 
 static void give_up(failover_call *c)
 {
-    LOG(LOG_ERROR, "calls", "quarantined", LOG_S("model", c->o->model),
-        LOG_S("task", CALL_TASKS[c->o->task].name), LOG_I("deaths", c->row.n),
-        LOG_I("ms", FAILOVER_QUARANTINE_MS), LOG_S("request_id", c->o->request_id));
-    quarantine_add(&c->b->quarantine, c->o, now_ns(c->b) + FAILOVER_QUARANTINE_MS * 1000000ull);
+    LOG(LOG_ERROR, "calls", "quarantined", LOG_S("model", c->base.o->model),
+        LOG_S("task", CALL_TASKS[c->base.o->task].name), LOG_I("deaths", c->row.n),
+        LOG_I("ms", FAILOVER_QUARANTINE_MS), LOG_S("request_id", c->base.o->request_id));
+    quarantine_add(&c->b->quarantine, c->base.o,
+                   over_now_ns(&c->b->base) + FAILOVER_QUARANTINE_MS * 1000000ull);
     refuse(c);
 }
 
 static void on_end(const call_events *ev, const call_result *r)
 {
     failover_call *c = ev->user;
-    c->inner = NULL;
+    c->base.inner = NULL;
     call_result whole = *r;
     if (c->log.done && r->status != 0) { /* the answer is there; only its trailers are lost */
         whole.status = 0;
@@ -341,8 +317,8 @@ static void on_refused(void *arg)
     failover_calls *b = arg;
     queue now; /* those that are refused now, not those that their callbacks start */
     queue_init(&now);
-    for (failover_call *c; (c = queue_first(&b->refused, failover_call, link));) put(c, &now);
-    for (failover_call *c; (c = queue_first(&now, failover_call, link));) refuse(c);
+    for (failover_call *c; (c = queue_first(&b->refused, failover_call, base.link));) put(c, &now);
+    for (failover_call *c; (c = queue_first(&now, failover_call, base.link));) refuse(c);
 }
 
 static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
@@ -350,48 +326,35 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     failover_calls *b = (failover_calls *)base;
     failover_call *c = malloc(sizeof *c);
     if (!c) return NULL;
-    *c = (failover_call){
-        .base = {base->ops}, .b = b, .o = call_order_ref(o), .terms = *t, .ev = *ev, .start_ns = now_ns(b)};
-    queue_init(&c->link);
-    if (quarantine_until(&b->quarantine, o, c->start_ns)) {
+    *c = (failover_call){.b = b};
+    over_call_init(&c->base, base, o, t, ev);
+    if (quarantine_until(&b->quarantine, o, c->base.start_ns)) {
         put(c, &b->refused);
-        b->env->timer_start(b->refuse, 0);
-        return &c->base;
+        b->base.env->timer_start(b->refuse, 0);
+        return &c->base.base;
     }
-    put(c, &b->running);
-    if (try_start(c)) return &c->base;
+    if (try_start(c)) return &c->base.base;
     call_free(c);
     return NULL;
-}
-
-static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
-{
-    calls_look(((failover_calls *)base)->inner, o, t, ret);
-}
-
-static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
-{
-    return calls_info(((failover_calls *)base)->inner, model, ret_known);
 }
 
 static void failover_calls_free(calls *base)
 {
     failover_calls *b = (failover_calls *)base;
-    queue *all[] = {&b->running, &b->resting, &b->suspects, &b->refused};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        for (failover_call *c; (c = queue_first(all[i], failover_call, link));) cancel(&c->base);
-    b->env->timer_free(b->timer);
-    b->env->timer_free(b->refuse);
-    calls_free(b->inner);
+    queue *all[] = {&b->base.running, &b->resting, &b->suspects, &b->refused};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) over_cancel_all(all[i]);
+    b->base.env->timer_free(b->timer);
+    b->base.env->timer_free(b->refuse);
+    over_calls_done(&b->base);
     free(b);
 }
 
 static const calls_ops OPS = {.start = start,
-                              .pause = pause,
+                              .pause = over_pause,
                               .cancel = cancel,
-                              .where = where,
-                              .look = look,
-                              .info = info,
+                              .where = over_where,
+                              .look = over_look,
+                              .info = over_info,
                               .free = failover_calls_free};
 
 int failover_calls_new(calls **ret, const env *env_, calls *inner, const failover_options *opts,
@@ -399,9 +362,9 @@ int failover_calls_new(calls **ret, const env *env_, calls *inner, const failove
 {
     failover_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    *b = (failover_calls){.base = {&OPS}, .env = env_, .inner = inner, .o = *opts};
-    b->blame.begun_ns = now_ns(b);
-    queue_init(&b->running);
+    over_calls_init(&b->base, &OPS, env_, inner);
+    b->o = *opts;
+    b->blame.begun_ns = over_now_ns(&b->base);
     queue_init(&b->resting);
     queue_init(&b->suspects);
     queue_init(&b->refused);
@@ -413,6 +376,6 @@ int failover_calls_new(calls **ret, const env *env_, calls *inner, const failove
         free(b);
         return err_nomem(err);
     }
-    *ret = &b->base;
+    *ret = &b->base.base;
     return 0;
 }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "calls/queue.h"
+#include "calls/over.h"
 
 #define N_TAILS       256 /* models and tasks; two that share a place push each other out, no more */
 #define QUANTILE_STEP 0.05
@@ -19,11 +19,8 @@ typedef struct tail {
 } tail;
 
 typedef struct hedge_calls {
-    calls base;
-    const env *env;
-    calls *inner;
+    over_calls base;
     hedge_options o;
-    queue running;
     double budget; /* second calls that are allowed now */
     tail tails[N_TAILS];
 } hedge_calls;
@@ -36,28 +33,14 @@ typedef struct branch {
 } branch;
 
 struct hedge_call {
-    model_call base;
-    queue link;
+    over_call base; /* its inner calls are the branches' */
     hedge_calls *b;
-    call_order *o;
-    call_terms terms;
-    call_events ev;
     branch first, second;
     env_timer *timer;
-    bool hedged, paused;
-    uint64_t start_ns, key;
+    bool hedged;
+    uint64_t key;
     double expected_ms;
 };
-
-static uint64_t now_ns(const hedge_calls *b)
-{
-    return b->env->now_ns(b->env->user);
-}
-
-static double ms_since(const hedge_calls *b, uint64_t ns)
-{
-    return (double)(now_ns(b) - ns) / 1e6;
-}
 
 /* ---- the tail ------------------------------------------------------------------------------------ */
 
@@ -78,7 +61,7 @@ static tail *tail_of(hedge_calls *b, uint64_t key)
 static void learn(hedge_call *c)
 {
     tail *t = tail_of(c->b, c->key);
-    bool longer = ms_since(c->b, c->start_ns) > t->ratio * c->expected_ms;
+    bool longer = over_ms_since(&c->b->base, c->base.start_ns) > t->ratio * c->expected_ms;
     t->ratio *= longer ? 1 + QUANTILE_STEP * HEDGE_QUANTILE : 1 - QUANTILE_STEP * (1 - HEDGE_QUANTILE);
     if (t->n < HEDGE_SAMPLES_MIN) t->n++;
 }
@@ -99,9 +82,8 @@ static void cancel_branch(branch *br)
 
 static void call_free(hedge_call *c)
 {
-    queue_take(&c->link);
-    c->b->env->timer_free(c->timer);
-    call_order_unref(c->o);
+    c->b->base.env->timer_free(c->timer);
+    over_call_done(&c->base);
     free(c);
 }
 
@@ -116,7 +98,7 @@ static void cancel(model_call *call)
 static void pause(model_call *call, bool paused)
 {
     hedge_call *c = (hedge_call *)call;
-    c->paused = paused;
+    c->base.paused = paused;
     calls_pause(c->first.inner, paused);
     calls_pause(c->second.inner, paused);
 }
@@ -142,18 +124,17 @@ static void on_end(const call_events *ev, const call_result *ended)
     cancel_branch(other);
     if (ended->status == 0) learn(c);
     if (c->hedged && c->b->o.hedged)
-        c->b->o.hedged(c->b->o.user, c->o->model, CALL_TASKS[c->o->task].name, br == &c->second && !failed);
-    call_result r = *ended;
-    r.ms = ms_since(c->b, c->start_ns);
-    c->ev.end(&c->ev, &r);
+        c->b->o.hedged(c->b->o.user, c->base.o->model, CALL_TASKS[c->base.o->task].name,
+                       br == &c->second && !failed);
+    over_call_end(&c->base, ended);
     call_free(c);
 }
 
 static bool start_branch(branch *br, const call_terms *t)
 {
     call_events ev = {.user = br, .end = on_end};
-    br->inner = calls_start(br->c->b->inner, br->c->o, t, &ev);
-    if (br->inner && br->c->paused) calls_pause(br->inner, true);
+    br->inner = calls_start(br->c->b->base.inner, br->c->base.o, t, &ev);
+    if (br->inner && br->c->base.paused) calls_pause(br->inner, true);
     return br->inner != NULL;
 }
 
@@ -162,12 +143,12 @@ static void on_timer(void *arg)
     hedge_call *c = arg;
     hedge_calls *b = c->b;
     uint64_t life = calls_where(c->first.inner).life;
-    call_terms t = c->terms;
+    call_terms t = c->base.terms;
     call_outlook out;
     call_terms_avoid(&t, life);
     t.hold_until_ns = 1; /* long ago: now, or not at all */
-    if (life == 0 || b->budget < 1 || c->paused) return;
-    calls_look(b->inner, c->o, &t, &out);
+    if (life == 0 || b->budget < 1 || c->base.paused) return;
+    calls_look(b->base.inner, c->base.o, &t, &out);
     if (out.status != 0 || out.load >= BUSY) return;
     b->budget--;
     c->hedged = start_branch(&c->second, &t);
@@ -180,26 +161,18 @@ static hedge_call *call_new(hedge_calls *b, call_order *o, const call_terms *t, 
 {
     call_outlook out;
     if (!(CALL_TASKS[o->task].flags & CALL_LEARNS)) return NULL;
-    calls_look(b->inner, o, t, &out);
+    calls_look(b->base.inner, o, t, &out);
     if (out.status != 0 || out.n_ready < 2 || out.expected_ms <= 0) return NULL;
     hedge_call *c = malloc(sizeof *c);
     if (!c) return NULL;
-    *c = (hedge_call){.base = {b->base.ops},
-                      .b = b,
-                      .terms = *t,
-                      .ev = *ev,
-                      .start_ns = now_ns(b),
-                      .key = key_of(o),
-                      .expected_ms = out.expected_ms};
-    c->timer = b->env->timer_new(b->env->user, on_timer, c);
+    *c = (hedge_call){.b = b, .key = key_of(o), .expected_ms = out.expected_ms};
+    c->timer = b->base.env->timer_new(b->base.env->user, on_timer, c);
     if (!c->timer) {
         free(c);
         return NULL;
     }
-    c->o = call_order_ref(o);
+    over_call_init(&c->base, &b->base.base, o, t, ev);
     c->first.c = c->second.c = c;
-    queue_init(&c->link);
-    queue_put(&b->running, &c->link);
     return c;
 }
 
@@ -207,48 +180,37 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
 {
     hedge_calls *b = (hedge_calls *)base;
     hedge_call *c = call_new(b, o, t, ev);
-    if (!c) return calls_start(b->inner, o, t, ev);
+    if (!c) return calls_start(b->base.inner, o, t, ev);
     if (!start_branch(&c->first, t)) {
         call_free(c);
         return NULL;
     }
     if (b->budget < BUDGET_MAX) b->budget += HEDGE_SHARE;
-    if (tail_of(b, c->key)->n >= HEDGE_SAMPLES_MIN) b->env->timer_start(c->timer, delay_ms(c));
-    return &c->base;
-}
-
-static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
-{
-    calls_look(((hedge_calls *)base)->inner, o, t, ret);
-}
-
-static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
-{
-    return calls_info(((hedge_calls *)base)->inner, model, ret_known);
+    if (tail_of(b, c->key)->n >= HEDGE_SAMPLES_MIN) b->base.env->timer_start(c->timer, delay_ms(c));
+    return &c->base.base;
 }
 
 static void hedge_calls_free(calls *base)
 {
-    hedge_calls *b = (hedge_calls *)base;
-    for (hedge_call *c; (c = queue_first(&b->running, hedge_call, link));) cancel(&c->base);
-    calls_free(b->inner);
-    free(b);
+    over_calls_done((over_calls *)base);
+    free(base);
 }
 
 static const calls_ops OPS = {.start = start,
                               .pause = pause,
                               .cancel = cancel,
                               .where = where,
-                              .look = look,
-                              .info = info,
+                              .look = over_look,
+                              .info = over_info,
                               .free = hedge_calls_free};
 
 int hedge_calls_new(calls **ret, const env *env_, calls *inner, const hedge_options *opts, shoal_err *err)
 {
     hedge_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    *b = (hedge_calls){.base = {&OPS}, .env = env_, .inner = inner, .o = *opts, .budget = 1};
-    queue_init(&b->running);
-    *ret = &b->base;
+    over_calls_init(&b->base, &OPS, env_, inner);
+    b->o = *opts;
+    b->budget = 1;
+    *ret = &b->base.base;
     return 0;
 }

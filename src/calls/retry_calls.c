@@ -4,48 +4,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "calls/queue.h"
+#include "calls/over.h"
 
 #define LOOK_MS   5
 #define LOOKS_MAX 64 /* waiting calls that one turn looks at: those behind come next turn */
 
 typedef struct retry_calls {
-    calls base;
-    const env *env;
-    calls *inner;
-    queue running, held; /* every call is in one of them */
+    over_calls base;
+    queue held; /* every call is in it or in running */
     size_t n_held;
     env_timer *timer; /* runs while calls are held */
 } retry_calls;
 
 typedef struct retry_call {
-    model_call base;
-    queue link;
+    over_call base; /* no inner while it is held */
     retry_calls *b;
-    call_order *o;
-    call_terms terms;
-    call_events ev;
-    model_call *inner; /* NULL while it is held */
-    uint64_t start_ns, hold_until_ns;
-    bool held, paused, spoke, waited; /* waited: it was held before */
-    unsigned n_avoid;                 /* of the terms as they came */
-    call_result failed; /* how the last try ended, if it is held; only status, fault and life hold */
+    uint64_t hold_until_ns;
+    bool held, spoke, waited; /* waited: it was held before */
+    unsigned n_avoid;         /* of the terms as they came */
+    call_result failed;       /* how the last try ended, if it is held; only status, fault and life hold */
     char message[512];
 } retry_call;
-
-static uint64_t now_ns(const retry_calls *b)
-{
-    return b->env->now_ns(b->env->user);
-}
 
 /* ---- life of a call ------------------------------------------------------------------------------ */
 
 static void set_held(retry_call *c, bool held)
 {
     retry_calls *b = c->b;
-    queue_take(&c->link);
-    queue_put(held ? &b->held : &b->running, &c->link);
-    if (held && !c->held && b->n_held++ == 0) b->env->timer_start(b->timer, LOOK_MS);
+    queue_take(&c->base.link);
+    queue_put(held ? &b->held : &b->base.running, &c->base.link);
+    if (held && !c->held && b->n_held++ == 0) b->base.env->timer_start(b->timer, LOOK_MS);
     if (!held && c->held) b->n_held--;
     c->held = held;
 }
@@ -53,30 +41,20 @@ static void set_held(retry_call *c, bool held)
 static void call_free(retry_call *c)
 {
     set_held(c, false);
-    queue_take(&c->link);
-    call_order_unref(c->o);
+    over_call_done(&c->base);
     free(c);
 }
 
 static void cancel(model_call *call)
 {
     retry_call *c = (retry_call *)call;
-    calls_cancel(c->inner);
+    calls_cancel(c->base.inner);
     call_free(c);
-}
-
-static void pause(model_call *call, bool paused)
-{
-    retry_call *c = (retry_call *)call;
-    c->paused = paused;
-    calls_pause(c->inner, paused);
 }
 
 static void finish(retry_call *c, const call_result *ended)
 {
-    call_result r = *ended;
-    r.ms = (double)(now_ns(c->b) - c->start_ns) / 1e6;
-    c->ev.end(&c->ev, &r);
+    over_call_end(&c->base, ended);
     call_free(c);
 }
 
@@ -86,32 +64,29 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     retry_call *c = ev->user;
     c->spoke = true;
-    c->ev.event(&c->ev, m); /* may cancel: c is not touched again */
+    c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
 }
 
 static void on_end(const call_events *ev, const call_result *r);
 
 static bool try_start(retry_call *c)
 {
-    call_events ev = {.user = c, .event = on_event, .end = on_end};
-    c->inner = calls_start(c->b->inner, c->o, &c->terms, &ev);
-    if (c->inner && c->paused) calls_pause(c->inner, true);
-    return c->inner != NULL;
+    return over_call_start(&c->base, c->base.o, &c->base.terms, on_event, on_end);
 }
 
 static bool may_hold(const retry_call *c)
 {
     call_outlook o;
-    bool full = c->b->n_held >= RETRY_HELD_MAX && !c->terms.hold_until_ns;
-    if (full || now_ns(c->b) >= c->hold_until_ns) return false;
-    calls_look(c->b->inner, c->o, &c->terms, &o);
+    bool full = c->b->n_held >= RETRY_HELD_MAX && !c->base.terms.hold_until_ns;
+    if (full || over_now_ns(&c->b->base) >= c->hold_until_ns) return false;
+    calls_look(c->b->base.inner, c->base.o, &c->base.terms, &o);
     return o.status == 0 || (o.status == SHOAL_EUNAVAILABLE && o.may_return);
 }
 
 static void hold(retry_call *c, const call_result *r)
 {
     snprintf(c->message, sizeof c->message, "%s", r->message);
-    c->failed = call_result_of(c->o, r->status, c->message);
+    c->failed = call_result_of(c->base.o, r->status, c->message);
     c->failed.fault = r->fault;
     c->failed.life = r->life;
     c->waited = true;
@@ -122,14 +97,14 @@ static void hold(retry_call *c, const call_result *r)
 static bool waits_on(retry_call *c, const call_result *r)
 {
     if (!c->waited || r->fault != CALL_FAULT_FULL) return false;
-    c->terms.n_avoid = c->n_avoid;
+    c->base.terms.n_avoid = c->n_avoid;
     return may_hold(c);
 }
 
 static bool other_replica_is_there(retry_call *c)
 {
     call_outlook o;
-    calls_look(c->b->inner, c->o, &c->terms, &o);
+    calls_look(c->b->base.inner, c->base.o, &c->base.terms, &o);
     return o.status == 0;
 }
 
@@ -137,20 +112,20 @@ static void on_end(const call_events *ev, const call_result *r)
 {
     retry_call *c = ev->user;
     bool taken = c->spoke || r->fault == CALL_FAULT_NONE || r->fault == CALL_FAULT_LOST;
-    c->inner = NULL;
+    c->base.inner = NULL;
     if (!taken && r->fault == CALL_FAULT_ABSENT && may_hold(c)) {
         hold(c, r);
         return;
     }
     bool again = !taken && r->fault != CALL_FAULT_ABSENT;
-    if (again) call_terms_avoid(&c->terms, r->life);
+    if (again) call_terms_avoid(&c->base.terms, r->life);
     if (!again || !other_replica_is_there(c)) {
         if (again && waits_on(c, r))
             hold(c, r);
         else
             finish(c, r);
     } else if (!try_start(c)) {
-        call_result none = call_result_of(c->o, SHOAL_ENOMEM, "out of memory");
+        call_result none = call_result_of(c->base.o, SHOAL_ENOMEM, "out of memory");
         finish(c, &none);
     }
 }
@@ -161,9 +136,9 @@ static void on_end(const call_events *ev, const call_result *r)
 static void look_after(retry_call *c)
 {
     call_outlook o;
-    calls_look(c->b->inner, c->o, &c->terms, &o);
+    calls_look(c->b->base.inner, c->base.o, &c->base.terms, &o);
     bool waits = o.status == SHOAL_EUNAVAILABLE && o.may_return;
-    if (waits && now_ns(c->b) < c->hold_until_ns) {
+    if (waits && over_now_ns(&c->b->base) < c->hold_until_ns) {
         set_held(c, true);
         return;
     }
@@ -171,7 +146,7 @@ static void look_after(retry_call *c)
     if (waits) {
         finish(c, &c->failed);
     } else if (!try_start(c)) { /* when it cannot start, the end says why */
-        call_result none = call_result_of(c->o, SHOAL_ENOMEM, "out of memory");
+        call_result none = call_result_of(c->base.o, SHOAL_ENOMEM, "out of memory");
         finish(c, &none);
     }
 }
@@ -180,8 +155,8 @@ static void on_tick(void *arg)
 {
     retry_calls *b = arg;
     size_t n = b->n_held < LOOKS_MAX ? b->n_held : LOOKS_MAX;
-    for (retry_call *c; n > 0 && (c = queue_first(&b->held, retry_call, link)); n--) look_after(c);
-    if (b->n_held > 0) b->env->timer_start(b->timer, LOOK_MS);
+    for (retry_call *c; n > 0 && (c = queue_first(&b->held, retry_call, base.link)); n--) look_after(c);
+    if (b->n_held > 0) b->base.env->timer_start(b->timer, LOOK_MS);
 }
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
@@ -189,8 +164,8 @@ static void on_tick(void *arg)
 static uint64_t hold_until(const retry_calls *b, const call_order *o, const call_terms *t)
 {
     if (t->hold_until_ns || !(CALL_TASKS[o->task].flags & CALL_WAITS)) return t->hold_until_ns;
-    if (t->patience_ms) return now_ns(b) + t->patience_ms * 1000000u;
-    return o->deadline_ns ? o->deadline_ns : now_ns(b) + RETRY_HOLD_MS * 1000000ull;
+    if (t->patience_ms) return over_now_ns(&b->base) + t->patience_ms * 1000000u;
+    return o->deadline_ns ? o->deadline_ns : over_now_ns(&b->base) + RETRY_HOLD_MS * 1000000ull;
 }
 
 static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
@@ -198,66 +173,42 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     retry_calls *b = (retry_calls *)base;
     retry_call *c = malloc(sizeof *c);
     if (!c) return NULL;
-    *c = (retry_call){.base = {base->ops},
-                      .b = b,
-                      .o = call_order_ref(o),
-                      .terms = *t,
-                      .ev = *ev,
-                      .start_ns = now_ns(b),
-                      .hold_until_ns = hold_until(b, o, t),
-                      .n_avoid = t->n_avoid};
-    queue_init(&c->link);
-    queue_put(&b->running, &c->link);
-    if (try_start(c)) return &c->base;
+    *c = (retry_call){.b = b, .hold_until_ns = hold_until(b, o, t), .n_avoid = t->n_avoid};
+    over_call_init(&c->base, base, o, t, ev);
+    if (try_start(c)) return &c->base.base;
     call_free(c);
     return NULL;
-}
-
-static call_place where(const model_call *call)
-{
-    return calls_where(((const retry_call *)call)->inner);
-}
-
-static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
-{
-    calls_look(((retry_calls *)base)->inner, o, t, ret);
-}
-
-static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
-{
-    return calls_info(((retry_calls *)base)->inner, model, ret_known);
 }
 
 static void retry_calls_free(calls *base)
 {
     retry_calls *b = (retry_calls *)base;
-    for (retry_call *c; (c = queue_first(&b->running, retry_call, link));) cancel(&c->base);
-    for (retry_call *c; (c = queue_first(&b->held, retry_call, link));) cancel(&c->base);
-    b->env->timer_free(b->timer);
-    calls_free(b->inner);
+    over_cancel_all(&b->held);
+    over_cancel_all(&b->base.running);
+    b->base.env->timer_free(b->timer);
+    over_calls_done(&b->base);
     free(b);
 }
 
 static const calls_ops OPS = {.start = start,
-                              .pause = pause,
+                              .pause = over_pause,
                               .cancel = cancel,
-                              .where = where,
-                              .look = look,
-                              .info = info,
+                              .where = over_where,
+                              .look = over_look,
+                              .info = over_info,
                               .free = retry_calls_free};
 
 int retry_calls_new(calls **ret, const env *env_, calls *inner, shoal_err *err)
 {
     retry_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    *b = (retry_calls){.base = {&OPS}, .env = env_, .inner = inner};
-    queue_init(&b->running);
+    over_calls_init(&b->base, &OPS, env_, inner);
     queue_init(&b->held);
     b->timer = env_->timer_new(env_->user, on_tick, b);
     if (!b->timer) {
         free(b);
         return err_nomem(err);
     }
-    *ret = &b->base;
+    *ret = &b->base.base;
     return 0;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "calls/queue.h"
+#include "calls/over.h"
 #include "calls/resume.h"
 
 #define N_PULSES   256 /* lives are numbers in a row: few share a place, and then evidence is lost, no more */
@@ -20,11 +20,8 @@ typedef struct pulse {
 } pulse;
 
 typedef struct silence_calls {
-    calls base;
-    const env *env;
-    calls *inner;
+    over_calls base;
     silence_options o;
-    queue running;
     double budget; /* second starts that are allowed now */
     pulse pulses[N_PULSES];
 } silence_calls;
@@ -38,30 +35,16 @@ typedef struct branch { /* one of the two that may carry a stream */
 } branch;
 
 struct silence_call {
-    model_call base;
-    queue link;
+    over_call base; /* its inner calls are the branches' */
     silence_calls *b;
-    call_order *o;
-    call_terms terms;
-    call_events ev;
     branch branches[2];
     branch *main;
     env_timer *timer;
-    bool paused, moved;
-    uint64_t start_ns, spoke_ns;
+    bool moved;
+    uint64_t spoke_ns;
     uint64_t rival_life; /* whom the second start is against */
     resume log;
 };
-
-static uint64_t now_ns(const silence_calls *b)
-{
-    return b->env->now_ns(b->env->user);
-}
-
-static double ms_since(const silence_calls *b, uint64_t ns)
-{
-    return (double)(now_ns(b) - ns) / 1e6;
-}
 
 static branch *rival_of(silence_call *c)
 {
@@ -81,10 +64,10 @@ static void note_pulse(silence_call *c)
 {
     uint64_t life = calls_where(c->main->inner).life;
     pulse *p = pulse_of(c->b, life);
-    double gap_ms = ms_since(c->b, c->spoke_ns);
+    double gap_ms = over_ms_since(&c->b->base, c->spoke_ns);
     if (life == 0) return;
     if (c->log.begun) p->gap_ms += GAP_WEIGHT * (gap_ms - p->gap_ms);
-    p->spoke_ns = now_ns(c->b);
+    p->spoke_ns = over_now_ns(&c->b->base);
     p->n_beaten = 0;
 }
 
@@ -107,10 +90,9 @@ static void cancel_branch(branch *br)
 
 static void call_free(silence_call *c)
 {
-    queue_take(&c->link);
-    c->b->env->timer_free(c->timer);
+    c->b->base.env->timer_free(c->timer);
     resume_done(&c->log);
-    call_order_unref(c->o);
+    over_call_done(&c->base);
     free(c);
 }
 
@@ -125,8 +107,8 @@ static void cancel(model_call *call)
 static void pause(model_call *call, bool paused)
 {
     silence_call *c = (silence_call *)call;
-    c->paused = paused;
-    c->spoke_ns = now_ns(c->b);
+    c->base.paused = paused;
+    c->spoke_ns = over_now_ns(&c->b->base);
     calls_pause(c->branches[0].inner, paused);
     calls_pause(c->branches[1].inner, paused);
 }
@@ -138,10 +120,8 @@ static call_place where(const model_call *call)
 
 static void finish(silence_call *c, const call_result *ended)
 {
-    call_result r = *ended;
     cancel_branch(rival_of(c));
-    r.ms = ms_since(c->b, c->start_ns);
-    c->ev.end(&c->ev, &r);
+    over_call_end(&c->base, ended);
     call_free(c);
 }
 
@@ -149,13 +129,13 @@ static void finish(silence_call *c, const call_result *ended)
 
 static void note_moved(silence_call *c)
 {
-    double gap_ms = ms_since(c->b, c->spoke_ns);
+    double gap_ms = over_ms_since(&c->b->base, c->spoke_ns);
     pulse_of(c->b, c->rival_life)->n_beaten++;
     c->moved = true;
-    LOG(LOG_INFO, "calls", "moved", LOG_S("model", c->o->model), LOG_S("cause", "silent"),
+    LOG(LOG_INFO, "calls", "moved", LOG_S("model", c->base.o->model), LOG_S("cause", "silent"),
         LOG_S("to", calls_where(c->main->inner).replica_id), LOG_F("gap_ms", gap_ms),
-        LOG_I("tokens", c->log.n_ids), LOG_S("request_id", c->o->request_id));
-    if (c->b->o.moved) c->b->o.moved(c->b->o.user, c->o->model, "silent", gap_ms);
+        LOG_I("tokens", c->log.n_ids), LOG_S("request_id", c->base.o->request_id));
+    if (c->b->o.moved) c->b->o.moved(c->b->o.user, c->base.o->model, "silent", gap_ms);
 }
 
 /* The second start's events count from its first new token on: what comes before the first has said as well,
@@ -166,7 +146,7 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
     silence_call *c = br->c;
     resume_space space;
     bool wins = br != c->main;
-    if (wins && c->log.begun && !resume_grows(c->o, m)) return;
+    if (wins && c->log.begun && !resume_grows(c->base.o, m)) return;
     if (wins) {
         cancel_branch(c->main);
         c->main = br;
@@ -175,11 +155,11 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
         cancel_branch(rival_of(c));
         note_pulse(c);
     }
-    c->spoke_ns = now_ns(c->b);
-    if (c->moved && !resume_takes(&c->log, c->o, m)) return;
-    resume_note(&c->log, c->o, m);
-    if (c->moved) m = resume_mend(&c->log, c->o, m, &space);
-    c->ev.event(&c->ev, m); /* may cancel: c is not touched again */
+    c->spoke_ns = over_now_ns(&c->b->base);
+    if (c->moved && !resume_takes(&c->log, c->base.o, m)) return;
+    resume_note(&c->log, c->base.o, m);
+    if (c->moved) m = resume_mend(&c->log, c->base.o, m, &space);
+    c->base.ev.event(&c->base.ev, m); /* may cancel: c is not touched again */
 }
 
 /* A second start that fails is forgotten; where the first fails for want of a worker, the second is what is
@@ -204,17 +184,17 @@ static bool start_branch(silence_call *c, branch *br, call_order *o, const call_
 {
     call_events ev = {.user = br, .event = on_event, .end = on_end};
     call_outlook out;
-    calls_look(c->b->inner, o, t, &out);
+    calls_look(c->b->base.inner, o, t, &out);
     br->expected_ms = out.status == 0 ? out.expected_ms : 0;
     br->step_ms = out.status == 0 ? out.step_ms : 0;
-    br->inner = calls_start(c->b->inner, o, t, &ev);
-    if (br->inner && c->paused) calls_pause(br->inner, true);
+    br->inner = calls_start(c->b->base.inner, o, t, &ev);
+    if (br->inner && c->base.paused) calls_pause(br->inner, true);
     return br->inner != NULL;
 }
 
 static call_terms rival_terms(const silence_call *c, const call_place *at)
 {
-    call_terms t = c->terms;
+    call_terms t = c->base.terms;
     if (c->log.begun && !*t.digest) snprintf(t.digest, sizeof t.digest, "%s", at->digest);
     call_terms_avoid(&t, at->life);
     t.hold_until_ns = 1; /* long ago: now, or not at all */
@@ -227,7 +207,7 @@ static bool may_start(silence_call *c, uint64_t life, const call_outlook *out)
 {
     silence_calls *b = c->b;
     const pulse *p = pulse_of(b, life);
-    if (p->n_beaten > 0 && ms_since(b, p->spoke_ns) >= limit_ms(c)) return true;
+    if (p->n_beaten > 0 && over_ms_since(&b->base, p->spoke_ns) >= limit_ms(c)) return true;
     if (b->budget < 1 || out->load >= 1) return false;
     b->budget--;
     return true;
@@ -239,11 +219,11 @@ static void start_rival(silence_call *c)
     if (at.life == 0 || c->log.broken) return; /* it waits for a worker, or could not go on elsewhere */
     call_terms t = rival_terms(c, &at);
     call_outlook out;
-    calls_look(c->b->inner, c->o, &t, &out);
+    calls_look(c->b->base.inner, c->base.o, &t, &out);
     if (out.status != 0 || !may_start(c, at.life, &out)) return;
-    LOG(LOG_INFO, "calls", "silent", LOG_S("model", c->o->model), LOG_S("replica", at.replica_id),
-        LOG_F("ms", ms_since(c->b, c->spoke_ns)), LOG_S("request_id", c->o->request_id));
-    call_order *o = resume_order(&c->log, c->o);
+    LOG(LOG_INFO, "calls", "silent", LOG_S("model", c->base.o->model), LOG_S("replica", at.replica_id),
+        LOG_F("ms", over_ms_since(&c->b->base, c->spoke_ns)), LOG_S("request_id", c->base.o->request_id));
+    call_order *o = resume_order(&c->log, c->base.o);
     c->rival_life = at.life;
     if (o) start_branch(c, rival_of(c), o, &t); /* without memory there is no second */
     call_order_unref(o);
@@ -253,36 +233,35 @@ static void start_rival(silence_call *c)
 static void finish_whole(silence_call *c)
 {
     call_place at = calls_where(c->main->inner);
-    call_result r = call_result_of(c->o, 0, "");
+    call_result r = call_result_of(c->base.o, 0, "");
     r.life = at.life;
-    r.ms = ms_since(c->b, c->start_ns);
     if (at.life) r.replica_id = at.replica_id, r.digest = at.digest;
-    const Shoal__V1__ModelInfo *said = calls_info(c->b->inner, c->o->model, NULL);
+    const Shoal__V1__ModelInfo *said = calls_info(c->b->base.inner, c->base.o->model, NULL);
     if (said) r.version = said->version, r.quantisation = said->quantisation;
-    c->ev.end(&c->ev, &r);
-    cancel(&c->base);
+    over_call_end(&c->base, &r);
+    cancel(&c->base.base);
 }
 
 /* The worker has not been asked all, or nobody else could be. */
 static bool nobody_is_silent(const silence_call *c)
 {
-    const call_feed *f = c->o->feed;
+    const call_feed *f = c->base.o->feed;
     return f && !c->log.done && !(call_feed_is_ended(f) && call_feed_is_kept(f));
 }
 
 static void on_timer(void *arg)
 {
     silence_call *c = arg;
-    if (nobody_is_silent(c)) c->spoke_ns = now_ns(c->b);
-    double limit = limit_ms(c), silent = ms_since(c->b, c->spoke_ns);
-    bool due = silent >= limit && !c->paused;
+    if (nobody_is_silent(c)) c->spoke_ns = over_now_ns(&c->b->base);
+    double limit = limit_ms(c), silent = over_ms_since(&c->b->base, c->spoke_ns);
+    bool due = silent >= limit && !c->base.paused;
     if (due && c->log.done) {
         finish_whole(c);
         return;
     }
     if (due && !rival_of(c)->inner) start_rival(c);
-    double next = due || c->paused ? limit : limit - silent;
-    c->b->env->timer_start(c->timer, (uint64_t)next + 1);
+    double next = due || c->base.paused ? limit : limit - silent;
+    c->b->base.env->timer_start(c->timer, (uint64_t)next + 1);
 }
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
@@ -291,18 +270,16 @@ static silence_call *call_new(silence_calls *b, call_order *o, const call_terms 
 {
     silence_call *c = malloc(sizeof *c);
     if (!c) return NULL;
-    *c = (silence_call){.base = {b->base.ops}, .b = b, .terms = *t, .ev = *ev, .start_ns = now_ns(b)};
-    c->timer = b->env->timer_new(b->env->user, on_timer, c);
+    *c = (silence_call){.b = b};
+    c->timer = b->base.env->timer_new(b->base.env->user, on_timer, c);
     if (!c->timer) {
         free(c);
         return NULL;
     }
-    c->o = call_order_ref(o);
-    c->spoke_ns = c->start_ns;
+    over_call_init(&c->base, &b->base.base, o, t, ev);
+    c->spoke_ns = c->base.start_ns;
     c->branches[0].c = c->branches[1].c = c;
     c->main = &c->branches[0];
-    queue_init(&c->link);
-    queue_put(&b->running, &c->link);
     return c;
 }
 
@@ -310,48 +287,37 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
 {
     silence_calls *b = (silence_calls *)base;
     silence_call *c = CALL_TASKS[o->task].streams ? call_new(b, o, t, ev) : NULL;
-    if (!c) return calls_start(b->inner, o, t, ev);
+    if (!c) return calls_start(b->base.inner, o, t, ev);
     if (!start_branch(c, c->main, o, t)) {
         call_free(c);
         return NULL;
     }
     if (b->budget < BUDGET_MAX) b->budget += SILENCE_SHARE;
-    b->env->timer_start(c->timer, (uint64_t)limit_ms(c) + 1);
-    return &c->base;
-}
-
-static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
-{
-    calls_look(((silence_calls *)base)->inner, o, t, ret);
-}
-
-static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
-{
-    return calls_info(((silence_calls *)base)->inner, model, ret_known);
+    b->base.env->timer_start(c->timer, (uint64_t)limit_ms(c) + 1);
+    return &c->base.base;
 }
 
 static void silence_calls_free(calls *base)
 {
-    silence_calls *b = (silence_calls *)base;
-    for (silence_call *c; (c = queue_first(&b->running, silence_call, link));) cancel(&c->base);
-    calls_free(b->inner);
-    free(b);
+    over_calls_done((over_calls *)base);
+    free(base);
 }
 
 static const calls_ops OPS = {.start = start,
                               .pause = pause,
                               .cancel = cancel,
                               .where = where,
-                              .look = look,
-                              .info = info,
+                              .look = over_look,
+                              .info = over_info,
                               .free = silence_calls_free};
 
 int silence_calls_new(calls **ret, const env *env_, calls *inner, const silence_options *opts, shoal_err *err)
 {
     silence_calls *b = calloc(1, sizeof *b);
     if (!b) return err_nomem(err);
-    *b = (silence_calls){.base = {&OPS}, .env = env_, .inner = inner, .o = *opts, .budget = 1};
-    queue_init(&b->running);
-    *ret = &b->base;
+    over_calls_init(&b->base, &OPS, env_, inner);
+    b->o = *opts;
+    b->budget = 1;
+    *ret = &b->base.base;
     return 0;
 }
