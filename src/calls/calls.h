@@ -102,6 +102,7 @@ typedef struct call_result {
     const char *model, *replica_id, *version, *quantisation, *digest; /* "" when it never reached one */
     double ms; /* wall time of the call in the gateway, waiting included */
     const char *wanted, *why; /* another model answered: whom was asked, and why not that one; else NULL */
+    const char *trace; /* how several models came to this: "home-chat-s 0.62 < 0.80, home-chat-m"; else NULL */
     call_fault fault;
     uint64_t life;                 /* the life of a replica that had it last, 0: none */
     const ProtobufCMessage *reply; /* of a unary call that ended well; dies after the callback */
@@ -196,7 +197,7 @@ typedef struct call_place { /* who has a call now; zero: nobody, it waits. Strin
                              */
     uint64_t life;
     const char *replica_id, *digest, *model;
-    const char *wanted, *why; /* as call_result's */
+    const char *wanted, *why, *trace; /* as call_result's */
 } call_place;
 
 typedef struct calls_ops {
