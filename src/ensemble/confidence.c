@@ -66,7 +66,7 @@ void confidence_fit(confidence_map *ret, confidence_sample *samples, size_t n)
     block b[CONFIDENCE_POINTS_MAX + 1];
     size_t n_blocks = 0;
     *ret = (confidence_map){0};
-    qsort(samples, n, sizeof *samples, by_said);
+    if (n > 0) qsort(samples, n, sizeof *samples, by_said);
     for (size_t i = 0; i < n;) {
         block next = {0};
         double said = samples[i].said;
