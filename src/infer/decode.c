@@ -74,7 +74,7 @@ static void note_places(engine *e)
 {
     for (size_t i = 0; i < e->n_running; i++) {
         const session *s = e->running[i];
-        bool fixed = s->probe_out != NULL || s->aloft;
+        bool fixed = s->probe_out != NULL || s->aloft || session_awaits(s);
         e->places[i] = (batch_place){.group = s->job.group, .n_stint = s->n_stint, .fixed = fixed};
     }
 }
@@ -134,11 +134,17 @@ static bool admit_one(engine *e)
     return make_place(e, s);
 }
 
+/* It keeps its place whatever comes: its rows are elsewhere, or its ballot is. */
+static bool is_held(const session *s)
+{
+    return s->aloft || session_awaits(s);
+}
+
 /* Whose reader does not keep up leaves its place to others. */
 static void rest_paused(engine *e)
 {
     for (size_t i = e->n_running; i-- > 0;)
-        if (!e->running[i]->aloft && atomic_load(&e->running[i]->job.paused))
+        if (!is_held(e->running[i]) && atomic_load(&e->running[i]->job.paused))
             leave_place(e, e->running[i], queue_push);
 }
 
@@ -154,7 +160,7 @@ void decode_admit(engine *e)
 static session *youngest(const engine *e)
 {
     size_t i = e->n_running;
-    while (e->running[i - 1]->aloft) i--;
+    while (is_held(e->running[i - 1])) i--;
     return e->running[i - 1];
 }
 
@@ -173,8 +179,11 @@ static void on_row(void *user, team_member *m, size_t item, size_t at, float *lo
         return;
     }
     if (s->rule.mask) s->rule.mask(s->rule.user, s->ids + s->n_prompt, s->n_generated, logits, n_vocab);
-    sampler_choose(&s->sampler, member_vec(m), &e->spaces[member_index(m)], logits, s->n_generated,
-                   s->grammar, e->c->eos_ids, e->c->n_eos, &s->next);
+    if (s->ballot)
+        s->next.logprob = ballot_cast(s->ballot, member_vec(m), &e->spaces[member_index(m)], logits);
+    else
+        sampler_choose(&s->sampler, member_vec(m), &e->spaces[member_index(m)], logits, s->n_generated,
+                       s->grammar, e->c->eos_ids, e->c->n_eos, &s->next);
 }
 
 static size_t prefill_alone(const engine *e)
@@ -196,11 +205,12 @@ static void add_stepper(engine_step *w, session *s, session *of)
 static void pick(engine *e)
 {
     size_t n = (e->n_running + e->depth - 1) / e->depth;
-    for (size_t i = 0; i < e->n_running; i++) e->running[i]->picked = e->depth == 1;
+    for (size_t i = 0; i < e->n_running; i++)
+        e->running[i]->picked = e->depth == 1 && !session_awaits(e->running[i]);
     for (session *best = NULL; e->depth > 1 && n > 0; n--, best = NULL) {
         for (size_t i = 0; i < e->n_running; i++) {
             session *s = e->running[i];
-            if (!s->aloft && !s->picked && (!best || s->launched < best->launched)) best = s;
+            if (!is_held(s) && !s->picked && (!best || s->launched < best->launched)) best = s;
         }
         if (!best) return;
         best->picked = true;
@@ -329,24 +339,67 @@ static void leave(engine *e, session *s, int status, const char *message)
     loop_end(e, s, status, message);
 }
 
-/* What a session's own step gave. */
-static void hand_out_one(engine *e, session *s, uint64_t now_ns)
+/* The token that was chosen for s. */
+static void take_next(engine *e, session *s, uint64_t now_ns)
 {
     const shoal_err *wrong = s->grammar ? grammar_error(s->grammar) : NULL;
-    if (s->has_next && wrong) {
-        leave(e, s, wrong->code, wrong->message);
+    if (wrong || !isfinite(s->next.logprob)) {
+        leave(e, s, wrong ? wrong->code : SHOAL_EINTERNAL, wrong ? wrong->message : ENGINE_NOT_FINITE);
         return;
     }
-    if (s->has_next && !isfinite(s->next.logprob)) {
+    session_take(s, now_ns);
+    s->n_stint++;
+    s->n_losses = 0;
+    atomic_fetch_add(&e->stats.n_generated_tokens, 1);
+    if (s->finish != FINISH_NONE) leave(e, s, 0, NULL);
+}
+
+/* Others have their say before a token is chosen. */
+static void await_votes(engine *e, session *s)
+{
+    if (!isfinite(s->next.logprob)) {
         leave(e, s, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
         return;
     }
+    pthread_mutex_lock(&e->lock);
+    s->ballot->waits = true;
+    pthread_mutex_unlock(&e->lock);
+    session_tell_ballot(s);
+}
+
+static bool all_have_voted(engine *e, session *s)
+{
+    pthread_mutex_lock(&e->lock);
+    bool given = s->ballot && s->ballot->given;
+    if (given) s->ballot->waits = s->ballot->given = false;
+    pthread_mutex_unlock(&e->lock);
+    return given;
+}
+
+void decode_elect(engine *e)
+{
+    for (size_t i = e->n_running; i-- > 0;) {
+        session *s = e->running[i];
+        if (!all_have_voted(e, s)) continue;
+        ballot_logits(s->ballot);
+        sampler_choose(&s->sampler, team_vec(e->team), &e->spaces[0], s->ballot->values, s->n_generated,
+                       s->grammar, e->c->eos_ids, e->c->n_eos, &s->next);
+        take_next(e, s, clock_ns());
+    }
+}
+
+/* What a session's own step gave. */
+static void hand_out_one(engine *e, session *s, uint64_t now_ns)
+{
+    if (s->has_next && s->ballot) {
+        await_votes(e, s);
+        return;
+    }
     if (s->has_next) {
-        session_take(s, now_ns);
-        s->n_stint++;
-        s->n_losses = 0;
-        atomic_fetch_add(&e->stats.n_generated_tokens, 1);
-    } else if (s->probe_out && session_pending(s) == 0) {
+        take_next(e, s, now_ns);
+        return;
+    }
+    if (s->probe_out && session_pending(s) == 0) {
         s->finish = FINISH_LENGTH;
     } else {
         session_tell_progress(s);

@@ -463,6 +463,30 @@ void engine_pause(engine *e, uint64_t id, bool paused)
     pthread_mutex_unlock(&e->lock);
 }
 
+static session *find_awaiting(const engine *e, uint64_t id, size_t position)
+{
+    for (size_t i = 0; i < e->n_running; i++) {
+        session *s = e->running[i];
+        if (s->job.id == id) return session_awaits(s) && s->n_generated == position ? s : NULL;
+    }
+    return NULL;
+}
+
+int engine_ballot(engine *e, uint64_t id, size_t position, const float *mean, size_t n)
+{
+    pthread_mutex_lock(&e->lock);
+    session *s = find_awaiting(e, id, position);
+    int rc = s && !s->ballot->given ? 0 : SHOAL_ENOTFOUND;
+    if (rc == 0 && (n != s->ballot->n_vocab || !ballot_is_mean(s->ballot, mean))) rc = SHOAL_EINVALID;
+    if (rc == 0) {
+        memcpy(s->ballot->values, mean, n * sizeof *mean);
+        s->ballot->given = true;
+        pthread_cond_signal(&e->wake);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return rc;
+}
+
 void engine_cancel(engine *e, uint64_t id)
 {
     pthread_mutex_lock(&e->lock);

@@ -128,6 +128,10 @@ typedef struct gen_request {
     const char *shown[8];
     const char *adapter; /* of the reply and of reading the source (whose own is not looked at); as above */
     bool progress;       /* EVENT_PROGRESS is wanted */
+    /* Each token is chosen from a mean of several models' distributions (ballot.h): EVENT_BALLOT tells this
+     * one's, and the generation rests until engine_ballot brings the mean. geometric: of logarithms. No beams
+     */
+    bool votes, geometric;
     /* The reply goes on that an engine of the same model began for the same request: its first tokens, and
      * prob_sum as the last of them had it. What follows is what would have followed there, to the bit. A
      * beam search is made again and has to find these tokens. SHOAL_EINVALID when the request cannot have
@@ -153,7 +157,7 @@ typedef struct gen_timings {
 typedef enum { FINISH_NONE, FINISH_STOP, FINISH_LENGTH, FINISH_ERROR } finish_reason;
 
 typedef struct gen_event {
-    enum { EVENT_TOKEN, EVENT_DONE, EVENT_RESUMED, EVENT_PROGRESS } kind;
+    enum { EVENT_TOKEN, EVENT_DONE, EVENT_RESUMED, EVENT_PROGRESS, EVENT_BALLOT } kind;
     /* EVENT_TOKEN: one generated token, the end token included (without text). text may be empty
      * while a character or a possible stop string is held back; it then comes with a later token, or
      * with EVENT_DONE. */
@@ -171,6 +175,7 @@ typedef struct gen_event {
     /* EVENT_PROGRESS: it has got its place, or a step is over that gave no token. Of n_input tokens to read,
      * those done; n_cached of the prompt were in the cache at first. A search reports every step */
     size_t n_read, n_input, n_cached;
+    /* EVENT_BALLOT: text is float[n_vocab], the distribution of token n_read of the reply */
     /* EVENT_DONE; text and thought carry what was still held back */
     int status; /* 0 or SHOAL_E... */
     const char *message;
@@ -186,6 +191,10 @@ typedef void (*gen_event_fn)(void *user, const gen_event *ev);
  * is tried nevertheless, so that a wrong measure corrects itself). After a refusal no event follows. */
 int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user, uint64_t *ret_id,
                     shoal_err *err);
+/* The mean for the token at `position` of a reply that votes, [n_vocab], copied. SHOAL_ENOTFOUND: it does not
+ * wait for that one (any more); SHOAL_EINVALID: another size than the vocabulary's, or no distribution. Any
+ * thread. */
+int engine_ballot(engine *e, uint64_t id, size_t position, const float *mean, size_t n);
 /* The place is free within one step; EVENT_DONE (SHOAL_ECANCELLED) follows unless it is done already. */
 void engine_cancel(engine *e, uint64_t id);
 

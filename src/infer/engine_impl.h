@@ -119,6 +119,7 @@ bool decode_ready(engine *e);
 void decode_abandon(engine *e); /* what is aloft comes back to nobody */
 /* decode.c. Who rests leaves, who is next comes in; then one step of those who run. */
 void decode_admit(engine *e);
+void decode_elect(engine *e); /* those for whom all have voted get their token */
 void decode_release(engine *e, session *s); /* its pages and those of its lanes */
 void decode_step(engine *e);
 

@@ -75,10 +75,14 @@ static void reap(engine *e)
     }
 }
 
-/* Is there anything but generations that rest, and anything to clear away of these? Under the lock. */
+/* Is there anything but generations that rest or wait for others' votes, and anything to clear away of these?
+ * Under the lock. */
 static bool has_work(const engine *e, uint64_t now_ns)
 {
-    if (e->n_running > 0) return true;
+    for (size_t i = 0; i < e->n_running; i++)
+        if (!session_awaits(e->running[i]) || e->running[i]->ballot->given) return true;
+    for (size_t i = 0; i < e->n_running; i++)
+        if (queue_is_dead(&e->running[i]->job, now_ns)) return true;
     for (const job *j = e->queue.head; j; j = j->next)
         if (!atomic_load(&j->paused) || queue_is_dead(j, now_ns)) return true;
     return false;
@@ -88,7 +92,7 @@ static bool has_work(const engine *e, uint64_t now_ns)
 static void sleep_a_while(engine *e)
 {
     struct timespec until;
-    if (!e->queue.head) {
+    if (!e->queue.head && e->n_running == 0) {
         pthread_cond_wait(&e->wake, &e->lock);
         return;
     }
@@ -131,6 +135,7 @@ void loop_run(engine *e)
     while (wait_for_work(e)) {
         reap(e);
         if (e->o.shards && !decode_ready(e)) continue;
+        if (e->ops->roles & NET_DECODES) decode_elect(e);
         if (e->ops->roles & NET_DECODES) decode_admit(e);
         if (e->ops->roles & NET_ENCODES) encode_step(e);
         if (e->n_running > 0) decode_step(e);

@@ -259,6 +259,12 @@ static int32_t draw(const sampler *s, sampler_space *sp, const float *x, double 
     return cut ? draw_prefix(s, sp, x, total, u) : draw_all(sp, s->n_vocab, u * total);
 }
 
+double sampler_weigh(const vec_kernels *v, sampler_space *sp, const float *logits, size_t n, float *ret_max)
+{
+    *ret_max = logits[v->argmax(logits, n)];
+    return weigh(v, sp, logits, n, *ret_max, 1);
+}
+
 void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits,
                     uint64_t position, grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret)
 {

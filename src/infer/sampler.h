@@ -55,6 +55,8 @@ void sampler_done(sampler *s);
 int sampler_space_init(sampler_space *sp, size_t n_vocab); /* SHOAL_ENOMEM */
 void sampler_space_done(sampler_space *sp);
 
+/* The distribution that raw logits mean: sp->prob[i] = exp(logits[i] - *ret_max), whose sum comes back. */
+double sampler_weigh(const vec_kernels *v, sampler_space *sp, const float *logits, size_t n, float *ret_max);
 /* Choose from logits[n_vocab] (left as they are). g may be NULL; with it, ids that it forbids are
  * never chosen. Position is the number of the new token in its reply. */
 void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits,

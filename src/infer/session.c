@@ -74,6 +74,11 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
         return err_nomem(err);
     memcpy(s->ids, r->ids, r->n_ids * sizeof *s->ids);
     if (t) detok_init(&s->detok, t, false);
+    if (r->votes) {
+        if (r->n_beams > 1) return err_set(err, SHOAL_EINVALID, "beam search and voting do not go together");
+        s->ballot = ballot_new(r->geometric, s->config->n_vocab);
+        if (!s->ballot) return err_nomem(err);
+    }
     return r->n_beams > 1 ? lanes_new(&s->lanes, m, r, s, n_ctx, err) : 0;
 }
 
@@ -129,7 +134,13 @@ void session_free(session *s)
     buf_done(&s->resumed_text);
     buf_done(&s->resumed_thought);
     free(s->begun);
+    free(s->ballot);
     free(s);
+}
+
+bool session_awaits(const session *s)
+{
+    return s->ballot && s->ballot->waits;
 }
 
 bool session_waits(const session *s)
@@ -243,6 +254,16 @@ void session_take(session *s, uint64_t now_ns)
     ev.top = next->n_top ? next->top : NULL;
     ev.n_top = next->n_top;
     s->fn(s->user, &ev);
+}
+
+void session_tell_ballot(const session *s)
+{
+    s->fn(s->user, &(gen_event){.kind = EVENT_BALLOT,
+                                .id = -1,
+                                .text = (const char *)(const void *)s->ballot->values,
+                                .text_len = s->ballot->n_vocab * sizeof *s->ballot->values,
+                                .thought = "",
+                                .n_read = s->n_generated});
 }
 
 void session_tell_progress(const session *s)

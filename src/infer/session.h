@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "infer/ballot.h"
 #include "infer/engine.h"
 #include "infer/grammar.h"
 #include "infer/input.h"
@@ -45,6 +46,7 @@ typedef struct session {
     size_t n_begun;
     struct lanes *lanes; /* of a beam search: they compute, this one waits for them */
     adapter *adapter;    /* its reference; NULL: none */
+    ballot *ballot;      /* its tokens are chosen together with other models; NULL: alone */
     input *source;       /* of an encoder-decoder */
     void *cross;         /* what the decoder reads of it, n_cross positions; NULL until it is encoded */
     size_t n_cross;
@@ -83,6 +85,10 @@ void session_drop_cross(session *s);
 size_t session_pending(const session *s);
 /* The sampled token s->next: an EVENT_TOKEN, and s->finish when it was the last. */
 void session_take(session *s, uint64_t now_ns);
+/* Its ballot was cast: an EVENT_BALLOT. */
+void session_tell_ballot(const session *s);
+/* It can do nothing until others have cast theirs. */
+bool session_awaits(const session *s);
 /* How far it is with its input, for those who asked. */
 void session_tell_progress(const session *s);
 /* The last event. status 0 needs s->finish. message NULL: the code's text. */
