@@ -39,7 +39,7 @@ struct worker {
     bridge *bridge;
     grpc_server *server;
     const char *version, *quantisation; /* the model's */
-    char digest[65];
+    char digest[65], vocabulary[65];    /* the latter of the tokens alone; "" without */
     int n_threads;
     double load_ms;
     bool draining;
@@ -68,6 +68,7 @@ void service_describe(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_stats(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_tokenize(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_generate(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+extern const grpc_stream_method service_vote; /* its request is a stream, too */
 void service_classify(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_tag(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_embed(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
@@ -109,6 +110,13 @@ typedef struct call_trace {
     const char *method;
     uint64_t start_ns;
 } call_trace;
+
+/* What Vote has in common with Generate: a reply begun for a request that is unpacked already, its tokens
+ * chosen from ballots when it votes; the call's data is not touched. *ret lives until the call has ended. */
+int service_generate_start(worker *w, grpc_call *c, const call_trace *trace,
+                           const struct Shoal__V1__GenerateRequest *r, struct gen_job **ret, shoal_err *err);
+uint64_t service_generate_id(const struct gen_job *g); /* the engine's */
+void service_generate_gone(struct gen_job *g);         /* the client has left */
 
 /* Note where the call comes from and log its start at debug level. */
 void service_call_begin(worker *w, grpc_call *c, const char *method, call_trace *ret);

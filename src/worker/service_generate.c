@@ -36,7 +36,7 @@ struct gen_job {
     grpc_call *call; /* NULL once answered or gone */
     call_trace trace;
     uint64_t id; /* the engine's */
-    bool logprobs, called_tool;
+    bool logprobs, votes, called_tool;
     size_t n_resumed; /* tokens that others have sent */
     bool has_progress;
     Shoal__V1__Progress progress;
@@ -68,7 +68,7 @@ static void look_after_resting(uv_timer_t *t)
 static void rest_if_unread(gen_job *g)
 {
     worker *w = g->w;
-    if (g->rests || !g->call || grpc_call_unsent(g->call) <= REST_BYTES) return;
+    if (g->rests || g->votes || !g->call || grpc_call_unsent(g->call) <= REST_BYTES) return;
     g->rests = true;
     g->next_resting = w->resting;
     w->resting = g;
@@ -237,12 +237,28 @@ static void note_progress(gen_job *g, const gen_event *ev)
     g->progress.n_cached = (uint32_t)ev->n_cached;
 }
 
+/* Behind the token that the last one was about. */
+static void send_ballot(gen_job *g, const gen_event *of)
+{
+    Shoal__V1__Ballot b = SHOAL__V1__BALLOT__INIT;
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
+    send_delta(g);
+    b.position = (uint32_t)of->n_read;
+    b.values = (ProtobufCBinaryData){of->text_len, (uint8_t *)of->text};
+    ev.ballot = &b;
+    if (g->call && service_call_send(g->w, g->call, &ev.base) != 0) give_up(g);
+}
+
 static void gen_token(bridge_job *j, const gen_event *ev)
 {
     gen_job *g = (gen_job *)j;
     if (!g->call) return;
     if (ev->kind == EVENT_PROGRESS) {
         note_progress(g, ev);
+        return;
+    }
+    if (ev->kind == EVENT_BALLOT) {
+        send_ballot(g, ev);
         return;
     }
     if (ev->id >= 0 && delta_skips(&g->delta)) {
@@ -319,14 +335,23 @@ static void gen_done(bridge_job *j)
     gen_free(g);
 }
 
-static void call_gone(void *user, grpc_call *c)
+void service_generate_gone(gen_job *g)
 {
-    gen_job *g = user;
     g->call = NULL;
     LOG(LOG_INFO, "worker", "call_cancelled", LOG_S("request_id", g->trace.request_id),
         LOG_S("method", "Generate"), LOG_S("model", g->w->name),
         LOG_F("ms", clock_ms_since(g->trace.start_ns)));
     engine_cancel(g->w->engine, g->id);
+}
+
+static void call_gone(void *user, grpc_call *c)
+{
+    service_generate_gone(user);
+}
+
+uint64_t service_generate_id(const gen_job *g)
+{
+    return g->id;
 }
 
 /* ---- the request ------------------------------------------------------------------------------- */
@@ -421,6 +446,7 @@ static int new_job(gen_job **ret, worker *w, grpc_call *c, const Shoal__V1__Gene
     g->w = w;
     g->call = c;
     g->logprobs = r->logprobs;
+    g->votes = r->vote != NULL;
     g->n_resumed = r->n_resume_ids;
     g->progress = (Shoal__V1__Progress)SHOAL__V1__PROGRESS__INIT;
     g->progress.n_input = (uint32_t)(p->n + r->n_resume_ids);
@@ -525,6 +551,8 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
                      .in_thought = p->in_thought,
                      .adapter = *r->adapter ? r->adapter : NULL,
                      .progress = true,
+                     .votes = g->votes,
+                     .geometric = g->votes && r->vote->geometric,
                      .resume_ids = r->resume_ids,
                      .n_resume = r->n_resume_ids,
                      .resume_prob_sum = r->resume_prob_sum,
@@ -539,8 +567,8 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
     return rc;
 }
 
-static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__V1__GenerateRequest *r,
-                 shoal_err *err)
+int service_generate_start(worker *w, grpc_call *c, const call_trace *trace,
+                           const Shoal__V1__GenerateRequest *r, gen_job **ret, shoal_err *err)
 {
     prompt p = {0};
     sampling s = {0};
@@ -558,7 +586,7 @@ static int start(worker *w, grpc_call *c, const call_trace *trace, const Shoal__
         if (rc != 0) gen_free(g);
     }
     if (rc == 0) {
-        grpc_call_on_cancel(c, call_gone, g);
+        *ret = g;
         if (!uv_is_active((uv_handle_t *)w->pulse_timer))
             uv_timer_start(w->pulse_timer, pulse, PULSE_MS, PULSE_MS);
         send_started(g, r, &p);
@@ -575,8 +603,14 @@ void service_generate(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     service_call_begin(w, c, "Generate", &trace);
     ProtobufCMessage *m;
     shoal_err err;
+    gen_job *g;
     int rc = service_call_unpack(&shoal__v1__generate_request__descriptor, msg, n, &m, &err);
-    if (rc == 0) rc = start(w, c, &trace, (Shoal__V1__GenerateRequest *)m, &err);
-    if (rc != 0) service_call_refuse(w, c, &trace, &err);
+    if (rc == 0 && ((Shoal__V1__GenerateRequest *)m)->vote)
+        rc = err_set(&err, SHOAL_EINVALID, "a reply that is voted on is asked of Vote");
+    if (rc == 0) rc = service_generate_start(w, c, &trace, (Shoal__V1__GenerateRequest *)m, &g, &err);
+    if (rc == 0)
+        grpc_call_on_cancel(c, call_gone, g);
+    else
+        service_call_refuse(w, c, &trace, &err);
     protobuf_c_message_free_unpacked(m, NULL);
 }

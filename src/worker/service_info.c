@@ -15,6 +15,7 @@ static void describe_network(const worker *w, Shoal__V1__ModelInfo *m)
     if (w->engine) m->n_ctx = (uint32_t)engine_ctx(w->engine);
     m->n_vocab = (uint32_t)mc->n_vocab;
     m->n_embd = (uint32_t)mc->n_embd;
+    m->vocabulary = (char *)w->vocabulary;
     if (w->engine && (w->task == TASK_GENERATE || w->task == TASK_SEQ2SEQ))
         m->n_parallel = (uint32_t)engine_width(w->engine);
     m->has_chat_template = t != NULL;

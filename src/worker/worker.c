@@ -124,6 +124,25 @@ static int load_trees(worker *w, const worker_options *o, sha256_digest *ret_dig
     return rc == 0 ? scorer_digest(w->intake.trees, ret_digest, err) : rc;
 }
 
+/* Equal ones mean the same by every id. */
+static int digest_vocabulary(const tokenizer *t, char ret_hex[65], shoal_err *err)
+{
+    sha256 *h = sha256_new();
+    sha256_digest d;
+    if (!h) return err_nomem(err);
+    for (size_t i = 0, n = tokenizer_vocab_size(t); i < n; i++) {
+        size_t len = 0;
+        bool special = false;
+        const char *text = tokenizer_bytes(t, (int32_t)i, &len, &special);
+        uint64_t head = (uint64_t)len << 1 | special;
+        sha256_add(h, &head, sizeof head);
+        if (text) sha256_add(h, text, len);
+    }
+    sha256_end(h, &d);
+    sha256_hex(&d, ret_hex);
+    return 0;
+}
+
 static int load_network(worker *w, const worker_options *o, sha256_digest *ret_digest, shoal_err *err)
 {
     model_options mo = {.expect_sha256 = o->sha256, .no_tokenizer = o->layers.first > 0};
@@ -133,6 +152,8 @@ static int load_network(worker *w, const worker_options *o, sha256_digest *ret_d
     w->task = model_get_config(w->model)->task;
     w->version = model_version(w->model);
     w->quantisation = model_quantisation(w->model);
+    const tokenizer *t = model_tokenizer(w->model);
+    if (t && (rc = digest_vocabulary(t, w->vocabulary, err)) != 0) return rc;
     if (model_notice(w->model))
         LOG(LOG_WARN, "worker", "model_notice", LOG_S("model", w->name),
             LOG_S("notice", model_notice(w->model)));
@@ -236,6 +257,7 @@ static int listen_at(worker *w, const char *address, shoal_err *err)
                                        .max_write_backlog = 64u << 20};
     int rc = grpc_server_new(&w->server, w->loop, methods, sizeof methods / sizeof *methods, w, &limits, err);
     if (rc == 0) rc = grpc_server_add_streams(w->server, &service_transcribe, 1, w, err);
+    if (rc == 0) rc = grpc_server_add_streams(w->server, &service_vote, 1, w, err);
     if (rc == 0)
         rc = grpc_server_add_streams(w->server, service_stage_methods, SERVICE_N_STAGE_METHODS, w, err);
     return rc == 0 ? grpc_server_listen(w->server, address, err) : rc;
