@@ -117,6 +117,20 @@ call_order *call_order_for(const call_order *o, const char *model)
     return other;
 }
 
+call_order *call_order_as(const call_order *o, call_task task, call_feed *feed)
+{
+    call_context ctx = {.request_id = o->request_id,
+                        .traceparent = o->traceparent,
+                        .deadline_ns = o->deadline_ns,
+                        .why = o->why,
+                        .feed = feed};
+    uint8_t *msg;
+    assert(CALL_TASKS[task].request == CALL_TASKS[o->task].request);
+    call_order *other = order_alloc(task, o->model, &ctx, o->n_msg, &msg);
+    if (other) memcpy(msg, o->msg, o->n_msg);
+    return other;
+}
+
 call_order *call_order_ref(call_order *o)
 {
     o->refs++;

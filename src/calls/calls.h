@@ -42,6 +42,8 @@ enum {
 #define CALL_STREAM_TABLE(X)                                                                                 \
     X(CALL_GENERATE, generate, "Generate", GenerateRequest, generate_request, GenerateEvent, generate_event, \
       CALL_WAITS | CALL_PROMPT)                                                                              \
+    X(CALL_VOTE, vote, "Vote", GenerateRequest, generate_request, GenerateEvent, generate_event,             \
+      CALL_PROMPT)                                                                                           \
     X(CALL_TRANSCRIBE, transcribe, "Transcribe", TranscribeRequest, transcribe_request, TranscribeEvent,     \
       transcribe_event, CALL_WAITS)
 #define CALL_UNARY_TABLE(X)                                                                                  \
@@ -100,9 +102,10 @@ typedef struct call_result {
     int status;                                                       /* 0 or SHOAL_E... */
     const char *message;                                              /* one sentence, "" on success */
     const char *model, *replica_id, *version, *quantisation, *digest; /* "" when it never reached one */
-    double ms; /* wall time of the call in the gateway, waiting included */
+    double ms;                /* wall time of the call in the gateway, waiting included */
     const char *wanted, *why; /* another model answered: whom was asked, and why not that one; else NULL */
-    const char *trace; /* how several models came to this: "home-chat-s 0.62 < 0.80, home-chat-m"; else NULL */
+    const char
+        *trace; /* how several models came to this: "home-chat-s 0.62 < 0.80, home-chat-m"; else NULL */
     call_fault fault;
     uint64_t life;                 /* the life of a replica that had it last, 0: none */
     const ProtobufCMessage *reply; /* of a unary call that ended well; dies after the callback */
@@ -138,6 +141,9 @@ call_order *call_order_new(call_task task, const char *model, const ProtobufCMes
 call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, uint64_t n_resumed);
 /* The same call of another model. NULL: out of memory. */
 call_order *call_order_for(const call_order *o, const char *model);
+/* The same request as another task, of the same kind of request, with a feed behind it. NULL: out of memory.
+ */
+call_order *call_order_as(const call_order *o, call_task task, call_feed *feed);
 call_order *call_order_ref(call_order *o);
 void call_order_unref(call_order *o); /* accepts NULL */
 /* The request as it was given; free with protobuf_c_message_free_unpacked. NULL: out of memory. */

@@ -244,7 +244,8 @@ static void leave_without_memory(replica_call *c)
 /* Has the replica gone through the input when it says this? */
 static bool answers(call_task task, const ProtobufCMessage *m)
 {
-    return task != CALL_GENERATE || ((const Shoal__V1__GenerateEvent *)m)->delta;
+    const Shoal__V1__GenerateEvent *ev = (const Shoal__V1__GenerateEvent *)m;
+    return (task != CALL_GENERATE && task != CALL_VOTE) || ev->delta || ev->ballot;
 }
 
 static void on_event(replica_call *c, const uint8_t *msg, size_t n)

@@ -67,16 +67,22 @@ static void note_heard(resume *r, const heard_event *ev)
     if (ev->done) r->done = true;
 }
 
+/* Generations, voted on or not, are made of the same events. */
+static bool generates(const call_order *o)
+{
+    return o->task == CALL_GENERATE || o->task == CALL_VOTE;
+}
+
 void resume_note(resume *r, const call_order *o, const ProtobufCMessage *m)
 {
     r->begun = true;
-    if (o->task == CALL_GENERATE) note_generated(r, (const gen_event *)m);
+    if (generates(o)) note_generated(r, (const gen_event *)m);
     if (o->task == CALL_TRANSCRIBE) note_heard(r, (const heard_event *)m);
 }
 
 bool resume_takes(const resume *r, const call_order *o, const ProtobufCMessage *m)
 {
-    if (o->task == CALL_GENERATE) return !r->begun || !((const gen_event *)m)->started;
+    if (generates(o)) return !r->begun || !((const gen_event *)m)->started;
     const heard_event *ev = (const heard_event *)m;
     return !ev->progress || ev->progress->done_ms > r->done_ms || !r->begun;
 }
@@ -91,7 +97,7 @@ bool resume_grows(const call_order *o, const ProtobufCMessage *m)
 const ProtobufCMessage *resume_mend(const resume *r, const call_order *o, const ProtobufCMessage *m,
                                     resume_space *space)
 {
-    const gen_event *ev = o->task == CALL_GENERATE ? (const gen_event *)m : NULL;
+    const gen_event *ev = generates(o) ? (const gen_event *)m : NULL;
     if (!ev || !ev->done || !r->knows_cached) return m;
     space->event = *ev;
     space->done = *ev->done;
@@ -119,7 +125,7 @@ static call_order *order_generate(const resume *r, call_order *o)
 call_order *resume_order(const resume *r, call_order *o)
 {
     if (!r->begun) return call_order_ref(o);
-    if (o->task == CALL_GENERATE) return order_generate(r, o);
+    if (generates(o)) return order_generate(r, o);
     Shoal__V1__TranscribeRequest more = SHOAL__V1__TRANSCRIBE_REQUEST__INIT;
     more.skip_segments = (uint32_t)o->n_resumed + r->n_segments;
     return call_order_more(o, &more.base, more.skip_segments);

@@ -286,7 +286,8 @@ static silence_call *call_new(silence_calls *b, call_order *o, const call_terms 
 static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     silence_calls *b = (silence_calls *)base;
-    silence_call *c = CALL_TASKS[o->task].streams ? call_new(b, o, t, ev) : NULL;
+    bool watched = CALL_TASKS[o->task].streams && CALL_TASKS[o->task].flags & CALL_WAITS;
+    silence_call *c = watched ? call_new(b, o, t, ev) : NULL;
     if (!c) return calls_start(b->base.inner, o, t, ev);
     if (!start_branch(c, c->main, o, t)) {
         call_free(c);
