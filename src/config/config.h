@@ -19,6 +19,7 @@
 #include "discovery/dns.h"
 #include "cluster/placement.h"
 #include "cluster/table.h"
+#include "config/config_ensembles.h"
 #include "nlu/devices.h"
 #include "pipeline/pipeline.h"
 #include "wire/http.h"
@@ -94,6 +95,8 @@ typedef struct gateway_config {
     const char *manifest; /* models.json; NULL: the usual places */
     config_model *models;
     size_t n_models;
+    config_ensemble *ensembles;
+    size_t n_ensembles;
     config_pipeline *pipelines;
     size_t n_pipelines;
 } gateway_config;

@@ -210,7 +210,7 @@ static int no_such_adapter(const config_model *m, const char *where, unsigned st
 static int check_stage_model(const gateway_config *c, const config_stage *s, const char *where,
                              unsigned stage, shoal_err *err)
 {
-    if (!s->model) return 0;
+    if (!s->model || (config_ensemble_find(c, s->model) && !s->adapter)) return 0;
     const config_model *m = find_model(c, s->model);
     if (!m)
         return err_set(err, SHOAL_EINVALID, "%sstages[%u].model: '%s' is not among the models of this file%s",
@@ -300,6 +300,7 @@ int config_check(gateway_config *c, shoal_err *err)
     if (!rc) rc = check_names(c, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = check_model(c, i, err);
     if (!rc) rc = check_fallbacks(c, err);
+    if (!rc) rc = config_check_ensembles(c, err);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) rc = check_pipeline(c, i, err);
     return rc;
 }

@@ -253,6 +253,30 @@ static const config_field pipeline_rows[] = {
 };
 RECORD(pipeline, config_pipeline, pipeline_rows);
 
+static const char *const ensemble_words[] = {
+#define ENSEMBLE_WORD(e, name) name,
+    ENSEMBLE_KIND_TABLE(ENSEMBLE_WORD)
+#undef ENSEMBLE_WORD
+        NULL};
+static const char *const mean_words[] = {"arithmetic", "geometric", NULL}; /* as ensemble_mean */
+
+static const config_field member_rows[] = {
+    TEXT("model", config_member, model, 1, NAME_MAX_BYTES, "which of this file's models", .required = true),
+    NUMBER("min_confidence", config_member, min_confidence, 0, 1, "under it the next member is asked"),
+    TEXT("calibration", config_member, calibration, 1, PATH_MAX_BYTES, "the file that shoal calibrate wrote"),
+    NUMBER("weight", config_member, weight, 0, 1000, "what its vote counts"),
+};
+RECORD(ensemble_member, config_member, member_rows);
+
+static const config_field ensemble_rows[] = {
+    TEXT("name", config_ensemble, name, 1, NAME_MAX_BYTES, "what requests call it", .required = true),
+    WORD("kind", config_ensemble, kind, ensemble_words, "how its members work together", .required = true),
+    WORD("mean", config_ensemble, mean, mean_words, "of a vote: what is taken of its members' probabilities"),
+    LIST("members", config_ensemble, members, n_members, ensemble_member, 2, ENSEMBLE_MEMBERS_MAX,
+         "its models, in order", .required = true),
+};
+RECORD(ensemble, config_ensemble, ensemble_rows);
+
 static const char *const hedge_words[] = {"auto", "off", NULL}; /* as config_hedge */
 
 static const config_field worker_rows[] = {
@@ -316,6 +340,7 @@ static const config_field file_rows[] = {
     TEXT("manifest", gateway_config, manifest, 1, PATH_MAX_BYTES, "the models.json to look names up in"),
     LIST("models", gateway_config, models, n_models, model, 1, 64, "the models of this cluster",
          .required = true),
+    LIST("ensembles", gateway_config, ensembles, n_ensembles, ensemble, 1, 32, "models that answer together"),
     LIST("pipelines", gateway_config, pipelines, n_pipelines, pipeline, 1, 32, "what POST /v1/process runs"),
 };
 

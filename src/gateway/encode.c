@@ -222,7 +222,9 @@ static void handle(gateway_request *rq, encode_kind kind, const char *task)
     }
     j->spec = spec;
     sha256_digest key;
-    bool cacheable = info && *info->digest && encode_spec_key(&spec, info->digest, rq->adapter_digest, &key);
+    bool one = !config_ensemble_find(rq->config, spec.model); /* else more files than one decide */
+    bool cacheable =
+        one && info && *info->digest && encode_spec_key(&spec, info->digest, rq->adapter_digest, &key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
 }
 

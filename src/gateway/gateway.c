@@ -288,6 +288,8 @@ static int open_calls(gateway *g, shoal_err *err)
         rc = hedge_calls_new(&g->calls, e, g->calls, &hedge, err);
     if (rc == 0) rc = silence_calls_new(&g->calls, e, g->calls, &silence, err);
     if (rc == 0) rc = open_fallbacks(g, e, err);
+    if (rc == 0 && g->config->n_ensembles > 0)
+        rc = ensembles_open(&g->ensembles, &g->calls, g->config, e, g->metrics, err);
     return rc;
 }
 
@@ -374,6 +376,7 @@ void gateway_free(gateway *g)
     watch_close(g);
     http_server *server = g->server;
     calls_free(g->calls);
+    ensembles_free(g->ensembles);
     free(g->fallbacks);
     cache_free(g->cache);
     metrics_free(g->metrics);

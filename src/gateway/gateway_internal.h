@@ -5,6 +5,7 @@
 #include "calls/fallback_calls.h"
 #include "gateway/auth.h"
 #include "gateway/cache.h"
+#include "gateway/ensembles.h"
 #include "gateway/gateway.h"
 #include "gateway/request.h"
 
@@ -15,6 +16,7 @@ struct gateway {
     const gateway_config *config;
     calls *calls;
     fallback_rule *fallbacks; /* one a model that has stand-ins; strings are the configuration's */
+    ensembles *ensembles; /* NULL: none are configured */
     cache *cache;
     metrics *metrics;
     auth auth;

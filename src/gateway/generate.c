@@ -366,7 +366,8 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
         return;
     }
     sha256_digest key;
-    bool cacheable = info && openai_spec_key(spec, info, rq->adapter_digest, &key) &&
+    bool one = !config_ensemble_find(rq->config, spec->model); /* else more files than one decide */
+    bool cacheable = one && info && openai_spec_key(spec, info, rq->adapter_digest, &key) &&
                      (!st->resumes || stream_is_of(st, rq, info->digest));
     if (cacheable) stream_meet(&j->stream, rq, info->digest, &e);
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);

@@ -36,9 +36,15 @@
       "Unary calls that were made twice: the second won or lost.")                                          \
     X(METRIC_DEGRADED, "shoal_degraded_total", COUNTER, "model,answered_by",                                \
       "Calls made of a stand-in, because the model had no replica.")                                        \
+    X(METRIC_CASCADE, "shoal_cascade_total", COUNTER, "ensemble,model,judged",                              \
+      "Answers of a cascade's members: sure or unsure.")                                                    \
+    X(METRIC_CONFIDENCE, "shoal_cascade_confidence_sum", COUNTER, "ensemble,model",                         \
+      "Their confidences, summed up.")                                                                      \
+    X(METRIC_VOTE_LEFT, "shoal_vote_left_total", COUNTER, "ensemble,model",                                 \
+      "Members that left a vote before the reply was whole.")                                               \
     X(METRIC_RESUMED, "shoal_streams_resumed_total", COUNTER, "model",                                      \
       "Streams that a client came back to with Last-Event-ID.")                                             \
-    X(METRIC_SOURCE, "shoal_source_up", GAUGE, "source", "1 when a source of members is heard.")             \
+    X(METRIC_SOURCE, "shoal_source_up", GAUGE, "source", "1 when a source of members is heard.")            \
     X(METRIC_UP, "shoal_worker_up", GAUGE, "model,replica", "1 when the replica is ready.")                 \
     X(METRIC_RESTARTS, "shoal_worker_restarts_total", COUNTER, "model,replica", "Starts after the first.")  \
     X(METRIC_CRASHES, "shoal_worker_crashes_total", COUNTER, "model,replica", "Deaths nobody asked for.")   \

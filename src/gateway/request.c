@@ -12,7 +12,7 @@
 #include "gateway/gateway_internal.h"
 #include "gateway/watch.h"
 
-#define HEADERS_MAX       13
+#define HEADERS_MAX       14
 #define STREAM_FULL_BYTES ((size_t)128 << 10)
 
 /* Said when there is no memory to say what is the matter. */
@@ -102,11 +102,13 @@ void request_note_result(gateway_request *rq, const call_result *r)
 {
     request_note_model(rq, r->model, r->version, r->quantisation);
     if (r->wanted && r->status == 0) degraded_set(&rq->degraded, r->wanted, r->model, r->why);
+    if (r->trace) snprintf(rq->ensemble, sizeof rq->ensemble, "%s", r->trace);
 }
 
 void request_note_place(gateway_request *rq, const call_place *p)
 {
     if (p->wanted && p->model) degraded_set(&rq->degraded, p->wanted, p->model, p->why);
+    if (p->trace) snprintf(rq->ensemble, sizeof rq->ensemble, "%s", p->trace);
 }
 
 static void header_add(header_list *h, const char *name, const char *value)
@@ -121,11 +123,12 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     header_add(h, "x-request-id", rq->id);
     if (rq->cache_state) header_add(h, "x-shoal-cache", rq->cache_state);
     if (*rq->degraded.wanted) header_add(h, "x-shoal-degraded", rq->degraded.wanted);
+    if (*rq->ensemble) header_add(h, "x-shoal-ensemble", rq->ensemble);
     if (rq->config->n_allow_origins) header_add(h, "vary", "origin");
     if (!rq->allowed_origin) return;
     header_add(h, "access-control-allow-origin", rq->allowed_origin);
     header_add(h, "access-control-expose-headers",
-               "x-request-id, x-shoal-cache, x-shoal-degraded, retry-after");
+               "x-request-id, x-shoal-cache, x-shoal-degraded, x-shoal-ensemble, retry-after");
 }
 
 static void count(const gateway_request *rq, int status, const char *error_code)

@@ -67,6 +67,25 @@ static const replica *shown_replica(const replica_set *set)
     return set->n > 0 ? set->replicas[0] : NULL; /* ready ones come first */
 }
 
+static void put_ensemble(buf *out, const config_ensemble *e)
+{
+    static const char *const KINDS[] = {
+#define KIND_NAME(e, name) name,
+        ENSEMBLE_KIND_TABLE(KIND_NAME)
+#undef KIND_NAME
+    };
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, e->name, strlen(e->name));
+    buf_printf(out,
+               ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\",\"kind\":\"%s\",\"members\":[",
+               KINDS[e->kind]);
+    for (size_t i = 0; i < e->n_members; i++) {
+        if (i) buf_putc(out, ',');
+        json_put_string(out, e->members[i].model, strlen(e->members[i].model));
+    }
+    buf_puts(out, "]}");
+}
+
 void status_models(gateway_request *rq)
 {
     registry *g = rq->registry;
@@ -83,6 +102,11 @@ void status_models(gateway_request *rq)
             buf_putc(&out, ',');
             put_adapter(&out, r->model, r->state, r->info, k);
         }
+    }
+    for (size_t i = 0; i < rq->config->n_ensembles; i++) {
+        if (!first) buf_putc(&out, ',');
+        first = false;
+        put_ensemble(&out, &rq->config->ensembles[i]);
     }
     buf_puts(&out, "]}");
     request_json(rq, 200, &out);
