@@ -4,28 +4,46 @@
 #   tests/run.sh release|asan|tsan|debug [FILTER]     FILTER: part of a test program's name
 #
 # C tests (cmocka), seeds of the fuzz targets, end-to-end scripts (tests/e2e/*.sh) and Node.js clients
-# (tests/node/*.test.mjs). `release` without a filter also runs the C tests and seeds under AddressSanitizer, and the C
-# tests of layers that have threads under ThreadSanitizer, unless SHOAL_CHECK_SANITIZERS=0; their trees are built beside the tests that use one core, and the
-# end-to-end scripts come last, when nothing else runs. On a terminal one line shows where the run is;
-# elsewhere each program is a line when it ends. The last line is "N passed, N failed, N skipped".
+# (tests/node/*.test.mjs), as many at a time as there are cores (JOBS). A script that says "# alone: why" runs when
+# nothing else does. `release` without a filter also runs the C tests and seeds under AddressSanitizer, and the C tests
+# of layers that have threads under ThreadSanitizer, unless SHOAL_CHECK_SANITIZERS=0; their trees are built behind the
+# tests, with what these leave of the cores. On a terminal one line shows where the run is; elsewhere each program is a
+# line, in the order of the list. The last line is "N passed, N failed, N skipped"; SHOAL_CHECK_TIMES=1 says before it
+# where the time went.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
 filter=${2:-}
 jobs=${JOBS:-$(nproc)}
 work=$(mktemp -d)
-log=$work/log
 passed=0 failed=0 skipped=0 # cases
 n_run=0 n_bad=0             # programs
 failures=() skips=()
 builder= ticker=
+slots=() # the shells of the programs that run, by the program's number
 
 presets=("$preset")
 [ "$preset" = release ] && [ -z "$filter" ] && [ "${SHOAL_CHECK_SANITIZERS:-1}" = 1 ] && presets+=(asan tsan)
 
+# The processes given and all that came of them.
+family() {
+    local all
+    all=$(sed -n 's/^\([0-9]*\) (.*) . \([0-9]*\) .*/\2 \1/p' /proc/[0-9]*/stat 2>/dev/null)
+    awk -v roots="$*" '{ kids[$1] = kids[$1] " " $2 }
+        function tell(pid, n, own, i) { print pid; n = split(kids[pid], own); for (i = 1; i <= n; i++) tell(own[i]) }
+        END { n = split(roots, root); for (j = 1; j <= n; j++) tell(root[j]) }' <<<"$all"
+}
+# Each slot's group goes gently; what is left of a program, in groups and sessions of its own, goes surely.
 leave() {
+    local all
     [ -z "$ticker" ] || kill "$ticker" 2>/dev/null
     [ -z "$builder" ] || kill -- -"$builder" 2>/dev/null # it leads a group of its own
+    if [ ${#slots[@]} -gt 0 ]; then
+        mapfile -t all < <(family "${slots[@]}")
+        kill "${slots[@]}" 2>/dev/null
+        for _ in $(seq 50); do kill -0 "${all[@]}" 2>/dev/null || break; sleep 0.1; done
+        kill -9 "${all[@]}" 2>/dev/null
+    fi
     rm -rf "$work"
 }
 trap leave EXIT
@@ -45,6 +63,9 @@ c_tests() {
 beside_tsan() { [ "$1" = tsan ] && [ "$preset" != tsan ]; }
 threaded='^(compute|infer|speech|worker|wire|cluster|discovery|join|calls|process|gateway|cli)_'
 
+# End-to-end scripts that say "# alone: why" (-l), or those that do not (-L).
+scripts() { grep "$1" '^# alone: ' tests/e2e/*.sh | sed -n 's|.*/\(.*\)\.sh$|\1|p' | grep -vx lib; }
+
 list_programs() {
     for p in "${presets[@]}"; do
         if beside_tsan "$p"; then
@@ -54,7 +75,9 @@ list_programs() {
         c_tests | sed "s/^/$p c /"
         ls tests/fuzz | sed -n "s/^\(fuzz_.*\)\.c$/$p seeds \1/p"
     done
-    [ "$preset" != release ] || ls tests/e2e | grep -vx 'lib\.sh' | sed -n 's/\.sh$//; s/^/release script /p'
+    [ "$preset" = release ] || return 0
+    scripts -L | sed 's/^/release script /'
+    scripts -l | sed 's/^/release alone /'
 }
 mapfile -t programs < <(list_programs | awk -v f="$filter" 'f == "" || index($3, f)')
 total=${#programs[@]}
@@ -64,7 +87,7 @@ announce() {
     local again=
     [ ${#presets[@]} -eq 1 ] || again="; the first two again under asan, those with threads under tsan"
     echo "$preset: $total programs: $(count "$preset c") of C tests, $(count "$preset seeds") of fuzz seeds," \
-        "$(count "$preset script") end-to-end scripts$again"
+        "$(($(count "$preset script") + $(count "$preset alone"))) end-to-end scripts$again"
 }
 
 # ---- where the run is -------------------------------------------------------------------------------------
@@ -160,24 +183,22 @@ await_build() {
     [ -e "$work/built-$p" ]
 }
 
-# ---- running ----------------------------------------------------------------------------------------------
+# ---- telling ----------------------------------------------------------------------------------------------
 
 # Count the cases of one cmocka program by its own closing lines.
-run_c_test() {
-    local name=$1 bin=$2 rc
-    timeout "${TEST_TIMEOUT:-300}" "$bin" >"$log" 2>&1
-    rc=$?
+tell_c_test() {
+    local name=$1 log=$2 rc=$3 rerun=$4
     local ok bad sk
     ok=$(grep -c '^\[       OK \]' "$log")
     # cmocka names each failed case twice (when it fails, and in the summary).
     bad=$(grep '^\[  FAILED  \] [a-zA-Z]' "$log" | grep -v 'test(s)' | sort -u | wc -l)
     sk=$(grep '^\[  SKIPPED \] [a-zA-Z]' "$log" | grep -v 'test(s)' | sort -u | wc -l)
-    if [ $rc -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
+    if [ "$rc" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + sk))
     while IFS= read -r said; do skips+=("$said"); done < <(grep '^SKIP ' "$log" | sort -u)
     if [ "$bad" -ne 0 ]; then
         n_bad=$((n_bad + 1))
-        failures+=("$name (rerun: $bin)")
+        failures+=("$name (rerun: $rerun)")
         line "FAIL $name: $bad of $((ok + bad)) failed"
         grep -vE '^\[( RUN      |       OK |==========)' "$log" | tail -40 | sed 's/^/    /'
     else
@@ -186,39 +207,111 @@ run_c_test() {
 }
 
 # Anything else passes by its exit status: 0 passed, 77 skipped (its last line says why).
-run_script() {
-    local name=$1
-    shift
-    timeout "${TEST_TIMEOUT:-300}" "$@" >"$log" 2>&1
-    local rc=$?
-    if [ $rc -eq 0 ]; then
+tell_script() {
+    local name=$1 log=$2 rc=$3 rerun=$4
+    if [ "$rc" -eq 0 ]; then
         passed=$((passed + 1))
         plain "ok   $name: $(tail -1 "$log")"
-    elif [ $rc -eq 77 ]; then
+    elif [ "$rc" -eq 77 ]; then
         skipped=$((skipped + 1))
         skips+=("SKIP $name: $(tail -1 "$log")")
         plain "skip $name: $(tail -1 "$log")"
     else
         failed=$((failed + 1)) n_bad=$((n_bad + 1))
-        failures+=("$name (rerun: $*)")
+        failures+=("$name (rerun: $rerun)")
         line "FAIL $name (exit $rc)"
         tail -40 "$log" | sed 's/^/    /'
     fi
 }
 
-run_program() {
-    local p=$1 kind=$2 name=$3 dir shown
-    dir=$(dir_of "$p")
-    shown=$name
-    [ "$p" = "$preset" ] || shown="$p $name"
-    now "$(where)  $shown"
-    export SHOAL_BIN=$PWD/$dir/shoal
-    case $kind in
-    c) run_c_test "$shown" "$dir/tests/$name" ;;
-    seeds) run_script "$shown" "$dir/fuzz/$name" "tests/fuzz/seeds/$name" ;;
-    script) run_script "$shown" bash "tests/e2e/$name.sh" ;;
+# ---- running ----------------------------------------------------------------------------------------------
+
+command_of() {
+    local dir
+    dir=$(dir_of "$1")
+    case $2 in
+    c) echo "$dir/tests/$3" ;;
+    seeds) echo "$dir/fuzz/$3 tests/fuzz/seeds/$3" ;;
+    *) echo "bash tests/e2e/$3.sh" ;;
     esac
+}
+# Its name for people, with its preset where that is another than the run's.
+shown() {
+    local p kind name
+    read -r p kind name <<<"${programs[$1]}"
+    [ "$p" = "$preset" ] && echo "$name" || echo "$p $name"
+}
+
+# What runs in a slot, with $0 a file name to begin with: a program, then "NUMBER STATUS MS" into the pipe. At its time
+# limit the whole group gets SIGTERM, which this shell outlives to say so.
+one='trap "late=124" TERM
+    began=${EPOCHREALTIME/[.,]/}
+    "$@"
+    rc=$?
+    times >"$0.times"
+    echo "${0##*/} ${late:-$rc} $(((${EPOCHREALTIME/[.,]/} - began) / 1000))" >"${0%/*}/ended"'
+mkfifo "$work/ended"
+exec {ended}<>"$work/ended"
+
+# `timeout` leads the group. A program that is started behind without a group would ignore Ctrl-C for good, and some
+# try what it does to them.
+start() {
+    local i=$1 p kind name
+    read -r p kind name <<<"${programs[i]}"
+    set -m
+    (
+        exec {ended}>&-
+        SHOAL_BIN=$PWD/$(dir_of "$p")/shoal
+        export SHOAL_BIN
+        # shellcheck disable=SC2046 # a command's words
+        exec timeout "${TEST_TIMEOUT:-300}" bash -c "$one" "$work/$i" $(command_of "$p" "$kind" "$name")
+    ) </dev/null >"$work/$i.log" 2>&1 &
+    slots[i]=$!
+    set +m
+}
+
+# Wait until one ends, and tell of all whose turn it is: `told` is the first of the list not told of.
+rcs=() told=0
+reap() {
+    local i rc ms
+    now "$(where)  $(for i in "${!slots[@]}"; do shown "$i"; done | paste -sd '|' | sed 's/|/, /g')"
+    until read -r -t 10 i rc ms <&"$ended"; do
+        for i in "${!slots[@]}"; do # something killed all of it: nobody is left to say so
+            kill -0 "${slots[i]}" 2>/dev/null || echo "$i 137 0" >&"$ended"
+        done
+    done
+    [ -n "${slots[i]:-}" ] || return # it had said so after all
+    wait "${slots[i]}" 2>/dev/null
+    unset 'slots[i]'
+    rcs[i]=$rc
+    times_of "$i" "$ms" >>"$work/times" 2>/dev/null
     n_run=$((n_run + 1))
+    tell_of
+}
+tell_of() {
+    local p kind name how
+    while [ -n "${rcs[told]:-}" ]; do
+        read -r p kind name <<<"${programs[told]}"
+        [ "$kind" = c ] && how=tell_c_test || how=tell_script
+        [ "${rcs[told]}" = left ] ||
+            $how "$(shown "$told")" "$work/$told.log" "${rcs[told]}" "$(command_of "$p" "$kind" "$name")"
+        rm -f "$work/$told.log"
+        told=$((told + 1))
+    done
+}
+
+# "SECONDS CPU_SECONDS PRESET KIND NAME" of an ended program; the shell's `times` says the children's in its second line.
+times_of() {
+    awk -v wall="$2" -v program="${programs[$1]}" 'function s(t) { split(t, a, /[ms]/); return 60 * a[1] + a[2] }
+        NR == 2 { printf "%.1f %.1f %s\n", wall / 1000, s($1) + s($2), program }' "$work/$1.times"
+}
+tell_times() {
+    echo
+    echo "seconds, of CPU; the longest:"
+    sort -rn "$work/times" | head -25 | awk '{ printf "%7.1f %7.1f  %s %s\n", $1, $2, $3, $5 }'
+    echo "all of a kind:"
+    awk '{ k = $3 " " $4; n[k]++; w[k] += $1; c[k] += $2 }
+        END { for (k in n) printf "%7.1f %7.1f  %s (%d)\n", w[k], c[k], k, n[k] }' "$work/times" | sort -k3
 }
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:abort_on_error=0}
@@ -235,14 +328,20 @@ if [ ${#presets[@]} -gt 1 ]; then
     set +m
 fi
 broken=
-for program in "${programs[@]}"; do
-    read -r p kind name <<<"$program"
+for ((i = 0; i < total; i++)); do
+    read -r p kind name <<<"${programs[i]}"
     if [ "$p" != "$preset" ] && [ ! -e "$work/built-$p" ] && [[ $broken != *$p* ]] && ! await_build "$p"; then
         build_failed "$p"
         broken+=" $p"
     fi
-    [[ $broken == *$p* ]] || run_program "$p" "$kind" "$name"
+    [[ $broken != *$p* ]] || { rcs[i]=left && continue; }
+    most=$jobs
+    [ "$kind" != alone ] || most=1
+    while [ ${#slots[@]} -ge "$most" ]; do reap; done
+    start "$i"
 done
+while [ ${#slots[@]} -gt 0 ]; do reap; done
+tell_of
 now "$(where)"
 if $live; then
     kill "$ticker" 2>/dev/null
@@ -251,6 +350,7 @@ if $live; then
 fi
 
 [ ${#skips[@]} -gt 0 ] && { echo; printf '%s\n' "${skips[@]}" | sort -u; }
+[ "${SHOAL_CHECK_TIMES:-0}" = 0 ] || tell_times
 [ ${#failures[@]} -gt 0 ] && { echo; printf 'failed: %s\n' "${failures[@]}"; }
 echo "$n_run programs in $(clock)"
 if [ $skipped -gt 0 ]; then
