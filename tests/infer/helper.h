@@ -42,6 +42,22 @@ static inline bool isa_tested(isa i)
 #endif
 }
 
+/* And with a team of so many? One thread races with nobody, and where three do not, two do not. */
+static inline bool team_tested(isa i, int n_threads)
+{
+#ifdef __SANITIZE_THREAD__
+    if (n_threads < 3) return false;
+#endif
+    return isa_tested(i);
+}
+
+/* And with the k-th of some cuts? Each instruction set meets each team and each cut, and each team each cut;
+ * all of the threesomes would be three times as many. */
+static inline bool way_tested(isa i, int n_threads, size_t k)
+{
+    return team_tested(i, n_threads) && ((size_t)i + (size_t)n_threads + k) % 3 == 0;
+}
+
 /* ---- fixtures: expected.json beside expected.safetensors ---------------------------------------- */
 
 typedef struct fixture {

@@ -64,6 +64,7 @@ static double far_from(const float *a, const float *ref, size_t n)
 
 static void same(const char *what, const float *a, const float *b, size_t n)
 {
+    if (memcmp(a, b, n * sizeof *a) == 0) return;
     for (size_t i = 0; i < n; i++)
         if (memcmp(&a[i], &b[i], sizeof *a) != 0)
             fail_msg("%s: value %zu is %.9g instead of %.9g", what, i, (double)b[i], (double)a[i]);
@@ -295,11 +296,13 @@ static void texts_have_the_same_bits_beside_any_adapter(void **state)
     }
     bench_close(&b);
     for (int set = 0; set < ISA_COUNT; set++) {
-        for (int threads = 1; threads <= 3 && isa_tested((isa)set); threads++) {
+        for (int threads = 1; threads <= 3; threads++) {
+            if (!team_tested((isa)set, threads)) continue;
             bench_open(&b, path, (isa)set, threads);
             bench_adapt(&b, folders);
             static const size_t chunks[] = {0, 1, 5};
             for (size_t k = 0; k < N_OF(chunks); k++) {
+                if (!way_tested((isa)set, threads, k)) continue;
                 size_t chunk = chunks[k];
                 snprintf(what, sizeof what, "%s, %s, %d threads, %zu tokens a step", f->name,
                          isa_name((isa)set), threads, chunk);

@@ -242,6 +242,7 @@ static void decoder_gives_the_reference_logits(void **state)
 
 static void same(const family *f, const char *what, const float *a, const float *b, size_t rows, size_t cols)
 {
+    if (memcmp(a, b, rows * cols * sizeof *a) == 0) return;
     for (size_t i = 0; i < rows * cols; i++) {
         if (memcmp(&a[i], &b[i], sizeof *a) != 0)
             fail_msg("%s, %s: value %zu of row %zu is %.9g instead of %.9g", f->name, what, i % cols,
@@ -257,6 +258,7 @@ static void check_cuts(const family *f, bench *b, const int32_t *ids, const size
 {
     static const size_t chunks[] = {0, 1, 5, 16, 23};
     for (size_t k = 0; k < sizeof chunks / sizeof *chunks; k++) {
+        if (!way_tested(team_isa(b->t), team_size(b->t), k)) continue;
         text ts[N_TEXTS];
         char how[128];
         snprintf(how, sizeof how, "%s, together, %zu tokens a step", what, chunks[k]);
@@ -284,7 +286,8 @@ static void check_ways(const family *f, const char *path)
     }
     bench_close(&b);
     for (int set = 0; set < ISA_COUNT; set++) {
-        for (int threads = 1; threads <= 3 && isa_tested((isa)set); threads++) {
+        for (int threads = 1; threads <= 3; threads++) {
+            if (!team_tested((isa)set, threads)) continue;
             snprintf(what, sizeof what, "%s, %d threads", isa_name((isa)set), threads);
             bench_open(&b, path, (isa)set, threads);
             check_cuts(f, &b, ids, n, ref, what);
@@ -416,7 +419,8 @@ static void encoder_gives_the_same_bits_however_it_runs(void **state)
     }
     bench_close(&b);
     for (int set = 0; set < ISA_COUNT; set++) {
-        for (int threads = 1; threads <= 3 && isa_tested((isa)set); threads++) {
+        for (int threads = 1; threads <= 3; threads++) {
+            if (!team_tested((isa)set, threads)) continue;
             snprintf(what, sizeof what, "%s, %d threads", isa_name((isa)set), threads);
             bench_open(&b, path, (isa)set, threads);
             b.ops->encode(b.n, b.t, s.in, s.n);
@@ -501,7 +505,8 @@ static void array_gives_the_same_bits_however_it_runs(void **state)
     }
     bench_close(&b);
     for (int set = 0; set < ISA_COUNT; set++) {
-        for (int threads = 1; threads <= 3 && isa_tested((isa)set); threads++) {
+        for (int threads = 1; threads <= 3; threads++) {
+            if (!team_tested((isa)set, threads)) continue;
             snprintf(what, sizeof what, "%s, %d threads", isa_name((isa)set), threads);
             bench_open(&b, path, (isa)set, threads);
             b.ops->encode(b.n, b.t, a.in, a.n_items);
