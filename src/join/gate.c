@@ -58,8 +58,14 @@ static bool admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
     return false;
 }
 
+bool gate_may_log(gate *g, const char *from)
+{
+    return log_limit_take(&g->lines, from, clock_ns() / 1000000);
+}
+
 static void on_refused(void *user, const char *from, const char *why)
 {
+    if (!gate_may_log(user, from)) return;
     LOG(LOG_WARN, "gate", "connection_refused", LOG_S("from", from), LOG_S("reason", why));
 }
 
@@ -94,6 +100,7 @@ static void on_tick(uv_timer_t *t)
     }
     gate_attach_tick(g, clock_ns(), gate_now());
     gate_place_tick(g, clock_ns());
+    log_limit_tell(&g->lines, "gate", clock_ns() / 1000000);
 }
 
 /* ---- without a CA -------------------------------------------------------------------------------- */

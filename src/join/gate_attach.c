@@ -38,8 +38,9 @@ static void session_free(session *s)
 
 static void hang_up(session *s, grpc_status status, const char *why)
 {
-    LOG(LOG_WARN, "gate", "node_detached", LOG_S("node", s->entry ? s->entry->name : ""),
-        LOG_S("reason", why));
+    const char *name = s->entry ? s->entry->name : "";
+    if (gate_may_log(s->g, name))
+        LOG(LOG_WARN, "gate", "node_detached", LOG_S("node", name), LOG_S("reason", why));
     grpc_call_end(s->call, status, why);
     session_free(s);
 }
@@ -48,7 +49,7 @@ static void on_cancelled(void *user, grpc_call *c)
 {
     session *s = grpc_call_data(c);
     if (!s) return;
-    if (s->entry)
+    if (s->entry && gate_may_log(s->g, s->entry->name))
         LOG(LOG_INFO, "gate", "node_detached", LOG_S("node", s->entry->name), LOG_S("reason", "it has left"));
     session_free(s);
 }
@@ -88,7 +89,8 @@ static void on_begin(void *user, grpc_call *c)
     const char *why = objection(peer);
     shoal_err err;
     if (why) {
-        LOG(LOG_WARN, "gate", "attach_refused", LOG_S("from", grpc_call_from(c)), LOG_S("reason", why));
+        if (gate_may_log(g, grpc_call_from(c)))
+            LOG(LOG_WARN, "gate", "attach_refused", LOG_S("from", grpc_call_from(c)), LOG_S("reason", why));
         grpc_call_end(c, peer ? GRPC_PERMISSION_DENIED : GRPC_UNAUTHENTICATED, why);
         return;
     }
@@ -161,6 +163,7 @@ static void welcome(session *s)
     m.welcome = &w;
     send_message(s->call, &m);
     send_list(s);
+    if (!gate_may_log(s->g, s->entry->name)) return;
     LOG(LOG_INFO, "gate", "node_attached", LOG_S("node", s->entry->name),
         LOG_S("from", grpc_call_from(s->call)), LOG_S("site", s->entry->facts->site),
         LOG_I("cores", s->entry->facts->n_cores));
@@ -171,7 +174,8 @@ static void welcome(session *s)
 static void listen_less(session *s)
 {
     if (++s->n_heard < GATE_MESSAGES || s->paused) return;
-    LOG(LOG_WARN, "gate", "node_talks_too_much", LOG_S("node", s->entry ? s->entry->name : ""));
+    if (s->entry && gate_may_log(s->g, s->entry->name))
+        LOG(LOG_WARN, "gate", "node_talks_too_much", LOG_S("node", s->entry->name));
     s->paused = true;
     grpc_call_pause(s->call, true);
 }

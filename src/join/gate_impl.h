@@ -2,6 +2,7 @@
 #ifndef JOIN_GATE_IMPL_H
 #define JOIN_GATE_IMPL_H
 
+#include "base/log_limit.h"
 #include "join/attach.h"
 #include "join/gate.h"
 #include "cluster/source.h"
@@ -20,6 +21,7 @@ struct gate {
     grpc_server *server;
     roster *roster;
     guard guard;
+    log_limit lines; /* that others have caused */
     uv_timer_t tick;
     gate_job *jobs, **last_job; /* the first one runs */
     bool recheck;               /* at the next tick: who was told to leave is cut off */
@@ -68,5 +70,7 @@ void gate_replicas_drop(gate *g, const char *node, const Shoal__V1__Replicas *wa
 /* gate.c: the memory goes when nothing of it is used any more. */
 void gate_release(gate *g);
 int64_t gate_now(void);
+/* May a line that this address, or member, has caused be written? Else it is counted, and told later. */
+bool gate_may_log(gate *g, const char *from);
 
 #endif

@@ -93,6 +93,7 @@ static void answer_renewed(const gate_job *j)
 static void log_outcome(const gate_job *j)
 {
     const char *event = j->renews ? "renew" : "join";
+    if ((j->rc != 0 || j->renews) && !gate_may_log(j->g, j->from)) return;
     if (j->rc != 0)
         LOG(LOG_WARN, "gate", j->renews ? "renew_refused" : "join_refused", LOG_S("from", j->from),
             LOG_S("reason", j->err.message));

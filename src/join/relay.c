@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "wire/transport.h"
 
 enum { LISTEN_BACKLOG = 128, SWEEP_MS = 1000 };
@@ -36,6 +38,7 @@ struct relay {
     pair *pairs;
     size_t n_pairs;
     transport_scratch scratch;
+    log_limit lines; /* that strangers have caused */
     void (*closed)(void *user);
     void *closed_user;
 };
@@ -81,6 +84,11 @@ static void cut(pair *p, const char *why)
     if (p->inner.io) transport_close(p->inner.io, why);
 }
 
+static bool may_log(relay *r, const transport *io)
+{
+    return log_limit_take(&r->lines, transport_from(io), clock_ns() / 1000000);
+}
+
 static end *other(end *e)
 {
     return e == &e->of->outer ? &e->of->inner : &e->of->outer;
@@ -89,7 +97,7 @@ static end *other(end *e)
 static void on_closed(void *user, const char *why)
 {
     end *e = user, *o = other(e);
-    if (e == &e->of->outer && !e->open)
+    if (e == &e->of->outer && !e->open && may_log(e->of->r, e->io))
         LOG(LOG_WARN, "relay", "connection_refused", LOG_S("from", transport_from(e->io)),
             LOG_S("reason", why));
     e->io = NULL;
@@ -147,7 +155,8 @@ static void on_outer_open(void *user, const char *alpn)
     if (rc == 0 && !a.is_unix) rc = err_set(&err, SHOAL_EINVALID, "its address is no Unix socket");
     if (rc == 0) rc = transport_connect(&p->inner.io, r->loop, &a, NULL, NULL, &r->scratch, &ev, &err);
     if (rc == 0) return;
-    LOG(LOG_WARN, "relay", "no_worker", LOG_S("worker", name ? name : ""), LOG_S("reason", err.message));
+    if (may_log(r, p->outer.io))
+        LOG(LOG_WARN, "relay", "no_worker", LOG_S("worker", name ? name : ""), LOG_S("reason", err.message));
     transport_close(p->outer.io, "no worker goes by that name");
 }
 
@@ -218,6 +227,7 @@ static void on_sweep(uv_timer_t *t)
     for (pair *p = r->pairs; p; p = p->next)
         if (!p->inner.open && uv_now(r->loop) - p->begun_ms > RELAY_HANDSHAKE_MS)
             cut(p, "it was not at a worker in time");
+    log_limit_tell(&r->lines, "relay", clock_ns() / 1000000);
 }
 
 void relay_recheck(relay *r)

@@ -8,7 +8,12 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/log.h"
 #include "base/log_format.h"
+#include "base/log_limit.h"
 
 static const log_field call[] = {
     LOG_S("request_id", "e3ffbaac61c5f250"),
@@ -94,12 +99,66 @@ static void warnings_are_coloured_where_colours_show(void **state)
     buf_done(&b);
 }
 
+static size_t n_taken(log_limit *l, const char *from, size_t n, uint64_t now_ms)
+{
+    size_t taken = 0;
+    for (size_t i = 0; i < n; i++) taken += log_limit_take(l, from, now_ms);
+    return taken;
+}
+
+/* What log_limit_tell writes. */
+static char *told(log_limit *l, uint64_t now_ms)
+{
+    static char text[2048];
+    FILE *f = tmpfile();
+    int kept = dup(2);
+    assert_non_null(f);
+    dup2(fileno(f), 2);
+    log_setup(LOG_WARN, false);
+    log_limit_tell(l, "gate", now_ms);
+    dup2(kept, 2);
+    close(kept);
+    log_setup(LOG_OFF, false);
+    rewind(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    return text;
+}
+
+static void who_floods_the_log_is_counted_and_others_are_still_seen(void **state)
+{
+    static log_limit l;
+    assert_int_equal(n_taken(&l, "192.0.2.7", 1000, 5), LOG_LIMIT_LINES);
+    assert_int_equal(n_taken(&l, "192.0.2.70", 1, 5), 1);
+    assert_string_equal(told(&l, 4 + LOG_LIMIT_MS), "");
+    char *s = told(&l, 5 + LOG_LIMIT_MS);
+    assert_non_null(strstr(s, "component=gate event=lines_held from=192.0.2.7 more=995 in_s=10\n"));
+    assert_null(strstr(s, "192.0.2.70"));
+    assert_string_equal(told(&l, 6 + 2 * LOG_LIMIT_MS), "");
+    assert_int_equal(n_taken(&l, "192.0.2.7", 3, 6 + LOG_LIMIT_MS), 3);
+}
+
+static void many_who_flood_the_log_share_an_account(void **state)
+{
+    static log_limit l;
+    size_t n_written = 0;
+    for (int i = 0; i < 1000; i++) {
+        char from[16];
+        snprintf(from, sizeof from, "10.0.%d.%d", i / 250, i % 250);
+        n_written += n_taken(&l, from, 10, 1);
+    }
+    assert_int_equal(n_written, LOG_LIMIT_LINES * (LOG_LIMIT_SOURCES + 1));
+    assert_non_null(strstr(told(&l, 1 + LOG_LIMIT_MS), "from=several more=9835 "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pipes_get_everything_on_one_line),
         cmocka_unit_test(a_terminal_gets_rows_that_fit),
         cmocka_unit_test(warnings_are_coloured_where_colours_show),
+        cmocka_unit_test(who_floods_the_log_is_counted_and_others_are_still_seen),
+        cmocka_unit_test(many_who_flood_the_log_share_an_account),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

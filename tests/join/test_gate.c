@@ -1,6 +1,7 @@
 /* Joining and staying attached, over TLS, and everybody who must stay out. */
 #include "gate_world.h"
 
+#include "base/log_limit.h"
 #include "wire/grpc.h"
 
 static const roster_entry *entry(const char *name)
@@ -351,6 +352,31 @@ static void half_open_connections_hold_few_places(void **state)
     up_stop(&m);
 }
 
+/* Whoever can connect can be refused: of one address a few lines are written, the others counted. */
+static void refusals_do_not_flood_the_log(void **state)
+{
+    enum { N = 40 };
+    static char text[16384];
+    FILE *f = tmpfile();
+    int kept = dup(2), n_lines = 0;
+    dup2(fileno(f), 2);
+    log_setup(LOG_WARN, false);
+    for (int i = 0; i < N; i++) {
+        int fd = stranger_connect(w.address, false);
+        assert_int_equal(send(fd, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+        TURN_UNTIL(strangers_cut(&fd, 1) == 1);
+        close(fd);
+    }
+    dup2(kept, 2);
+    close(kept);
+    log_setup(LOG_OFF, false);
+    rewind(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    for (const char *at = text; (at = strstr(at, "event=connection_refused from=127.0.0.1")); at++) n_lines++;
+    assert_int_equal(n_lines, LOG_LIMIT_LINES);
+}
+
 /* A node that asks for certificates without end gets a few. */
 static void who_renews_without_end_is_refused(void **state)
 {
@@ -519,6 +545,7 @@ int main(void)
         TEST(who_talks_without_end_is_heard_slowly),
         TEST(half_open_connections_hold_few_places),
         TEST(who_renews_without_end_is_refused),
+        TEST(refusals_do_not_flood_the_log),
         TEST(who_says_nothing_is_lost),
         TEST(guessing_tokens_is_slow),
         TEST(the_revoked_are_detached_and_refused_and_others_are_not),
