@@ -1,4 +1,5 @@
 /* gate_attach.c: sessions of attached machines: one a name, the newest. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,21 @@ static const char *objection(const tls_identity *peer)
                                                                           : "the certificate names no member";
 }
 
+/* What it has already goes on. */
+static bool begins_too_often(gate *g, const char *name, grpc_call *c)
+{
+    char why[96];
+    uint64_t wait_ms = turnstile_pass(&g->turnstile, name, clock_ns() / 1000000);
+    if (wait_ms == 0) return false;
+    snprintf(why, sizeof why, "this machine attaches too often; try again in %llu s",
+             (unsigned long long)(wait_ms + 999) / 1000);
+    if (gate_may_log(g, name))
+        LOG(LOG_WARN, "gate", "attach_refused", LOG_S("from", grpc_call_from(c)), LOG_S("node", name),
+            LOG_S("reason", why));
+    grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, why);
+    return true;
+}
+
 static void on_begin(void *user, grpc_call *c)
 {
     gate *g = user;
@@ -94,6 +110,7 @@ static void on_begin(void *user, grpc_call *c)
         grpc_call_end(c, peer ? GRPC_PERMISSION_DENIED : GRPC_UNAUTHENTICATED, why);
         return;
     }
+    if (begins_too_often(g, peer->common_name, c)) return;
     session *s = calloc(1, sizeof *s);
     int rc = s ? roster_admit(g->roster, peer->common_name, clock_ns(), &s->entry, &err) : err_nomem(&err);
     if (rc != 0) {

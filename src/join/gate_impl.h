@@ -7,6 +7,7 @@
 #include "join/gate.h"
 #include "cluster/source.h"
 #include "join/standing.h"
+#include "join/turnstile.h"
 #include "trust/guard.h"
 #include "wire/grpc.h"
 
@@ -21,6 +22,7 @@ struct gate {
     grpc_server *server;
     roster *roster;
     guard guard;
+    turnstile turnstile;
     log_limit lines; /* that others have caused */
     uv_timer_t tick;
     gate_job *jobs, **last_job; /* the first one runs */

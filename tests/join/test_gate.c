@@ -2,6 +2,7 @@
 #include "gate_world.h"
 
 #include "base/log_limit.h"
+#include "join/turnstile.h"
 #include "wire/grpc.h"
 
 static const roster_entry *entry(const char *name)
@@ -333,6 +334,53 @@ static void who_talks_without_end_is_heard_slowly(void **state)
     up_stop(&good);
 }
 
+/* One that begins and leaves without end is sent away for a while; the others notice nothing of it. */
+static void who_attaches_without_end_is_refused(void **state)
+{
+    char text[TOKEN_TEXT_SIZE];
+    machine_up good;
+    hand h;
+    bool refused = false;
+    up_join(&good, "good");
+    world_token(ROLE_NODE, text);
+    assert_int_equal(world_join("restless", text, NULL, NULL), 0);
+    hand_connect(&h, "restless");
+    for (int i = 0; i < 4 * TURNSTILE_BURST && !refused; i++) {
+        h.ended = false;
+        grpc_client_call *c = hand_call(&h, "/shoal.v1.Cluster/Attach", "\x0a\0", 2);
+        TURN_UNTIL(h.ended || (entry("restless") && entry("restless")->facts));
+        refused = h.ended;
+        if (refused) break;
+        grpc_client_cancel(c);
+        TURN_UNTIL(!entry("restless"));
+    }
+    assert_true(refused);
+    assert_int_equal(h.status, GRPC_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(h.why, "attaches too often; try again in"));
+    assert_null(entry("restless"));
+    hand_close(&h);
+    uint64_t before = entry("good")->heard_ns;
+    TURN_UNTIL(entry("good")->heard_ns != before);
+    assert_int_equal(good.n_detached, 0);
+    up_stop(&good);
+}
+
+static void a_turnstile_gives_back_what_was_spent(void **state)
+{
+    static turnstile t;
+    char name[16];
+    for (int i = 0; i < TURNSTILE_BURST; i++) assert_int_equal(turnstile_pass(&t, "pi", 1000), 0);
+    assert_int_equal(turnstile_pass(&t, "pi", 1000), TURNSTILE_REFILL_MS);
+    assert_int_equal(turnstile_pass(&t, "pi", 1600), TURNSTILE_REFILL_MS - 600);
+    assert_int_equal(turnstile_pass(&t, "pj", 1600), 0);
+    assert_int_equal(turnstile_pass(&t, "pi", 1000 + TURNSTILE_REFILL_MS), 0);
+    assert_true(turnstile_pass(&t, "pi", 1000 + TURNSTILE_REFILL_MS) > 0);
+    for (int i = 0; i < 4096; i++) { /* a whole cluster that comes back */
+        snprintf(name, sizeof name, "n%d", i);
+        assert_int_equal(turnstile_pass(&t, name, 900000), 0);
+    }
+}
+
 /* They hold a few places of one address; who is attached stays so. */
 static void half_open_connections_hold_few_places(void **state)
 {
@@ -543,6 +591,7 @@ int main(void)
         TEST(a_gateway_with_the_ca_outlives_its_certificate),
         TEST(nonsense_ends_the_one_who_says_it),
         TEST(who_talks_without_end_is_heard_slowly),
+        TEST(who_attaches_without_end_is_refused),
         TEST(half_open_connections_hold_few_places),
         TEST(who_renews_without_end_is_refused),
         TEST(refusals_do_not_flood_the_log),
@@ -552,6 +601,7 @@ int main(void)
         TEST(a_certificate_is_renewed_without_being_away),
         TEST(a_gateway_that_comes_back_finds_its_machines),
         cmocka_unit_test(pauses_grow_and_differ),
+        cmocka_unit_test(a_turnstile_gives_back_what_was_spent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
