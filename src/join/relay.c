@@ -131,6 +131,21 @@ static void on_drained(void *user)
     if (o->io && o->open) transport_pause(o->io, false);
 }
 
+/* ---- a share ------------------------------------------------------------------------------------- */
+
+/* Has the gateway that has just shown its certificate as many connections as it may have already? */
+static bool has_its_share(const pair *newest)
+{
+    const relay *r = newest->r;
+    const tls_identity *who = transport_peer(newest->outer.io);
+    size_t n = 0;
+    for (const pair *p = r->pairs; p; p = p->next) {
+        const tls_identity *peer = p->outer.open && p->outer.io ? transport_peer(p->outer.io) : NULL;
+        n += peer && strcmp(peer->common_name, who->common_name) == 0;
+    }
+    return n >= (r->o.share_max ? r->o.share_max : RELAY_SHARE_MAX);
+}
+
 /* ---- to the worker ------------------------------------------------------------------------------- */
 
 static void on_inner_open(void *user, const char *alpn)
@@ -149,6 +164,10 @@ static void on_outer_open(void *user, const char *alpn)
     const transport_events ev = {&p->inner, on_inner_open, on_data, on_eof, on_drained, on_closed};
     address a;
     shoal_err err = {.message = "no worker goes by that name"};
+    if (has_its_share(p)) {
+        cut(p, "this gateway holds its share of the connections here already");
+        return;
+    }
     p->outer.open = true;
     transport_pause(p->outer.io, true); /* until the worker is there */
     int rc = text ? address_parse(&a, text, &err) : SHOAL_ENOTFOUND;

@@ -4,7 +4,8 @@
  * certificate and names the worker it wants by SNI; the relay connects to that worker's socket and passes
  * bytes both ways, without looking at them. Who reads slowly slows down the other end: RELAY_BACKLOG bytes
  * wait in each direction, no more. Those who do not get through the handshake hold no more than
- * RELAY_STRANGERS_MAX places of each address.
+ * RELAY_STRANGERS_MAX places of each address, and one certificate's name no more than a share of all, so that
+ * no gateway can keep the others out.
  *
  *     relay_open(&r, loop, &(relay_options){.listen = ":7081", .tls = tls, .find = find, .user = me}, err);
  *     static const char *find(void *user, const char *worker) { ... return "unix:/run/.../m.0.sock"; }
@@ -24,8 +25,9 @@ typedef struct relay relay;
 enum {
     RELAY_BACKLOG = 256 << 10,
     RELAY_CONNECTIONS_MAX = 1024,
-    RELAY_STRANGERS_MAX = 64,   /* of one address, that have not shown a certificate yet */
-    RELAY_HANDSHAKE_MS = 10000, /* to be through the handshake and at the worker */
+    RELAY_SHARE_MAX = RELAY_CONNECTIONS_MAX / 4, /* of one gateway */
+    RELAY_STRANGERS_MAX = 64,                    /* of one address, that have not shown a certificate yet */
+    RELAY_HANDSHAKE_MS = 10000,                  /* to be through the handshake and at the worker */
 };
 
 typedef struct relay_options {
@@ -34,6 +36,7 @@ typedef struct relay_options {
     /* The address of the worker that goes by this name ("unix:/path"), NULL: none does. Copied at once. */
     const char *(*find)(void *user, const char *worker);
     void *user;
+    size_t share_max; /* connections of one gateway; 0: RELAY_SHARE_MAX */
 } relay_options;
 
 int relay_open(relay **ret, uv_loop_t *loop, const relay_options *o, shoal_err *err);

@@ -214,6 +214,42 @@ static void half_open_connections_hold_few_places(void **state)
     assert_true(s.connected);
 }
 
+/* One that opens connections without end gets its share; another gateway still comes in. */
+static void a_gateway_that_takes_all_places_gets_its_share(void **state)
+{
+    enum { SHARE = 4, N = 12 };
+    grpc_channel *held[N];
+    char text[TOKEN_TEXT_SIZE];
+    bool closed = false;
+    int n_in = 0;
+    relay_close(s.relay, world_closed, &closed);
+    TURN_UNTIL(closed);
+    relay_options o = {.listen = "127.0.0.1:0", .tls = s.at_relay, .find = find, .share_max = SHARE};
+    assert_int_equal(relay_open(&s.relay, &w.loop, &o, NULL), 0);
+    snprintf(s.address, sizeof s.address, "127.0.0.1:%d", relay_port(s.relay));
+    for (int i = 0; i < N; i++) {
+        connect_as("second", "w0");
+        n_in += s.connected;
+        assert_int_equal(s.lost, i >= SHARE);
+        held[i] = s.ch;
+        s.ch = NULL;
+    }
+    assert_int_equal(n_in, SHARE);
+    TURN_UNTIL(relay_count(s.relay) == SHARE);
+    world_token(ROLE_GATEWAY, text);
+    assert_int_equal(world_join("third", text, NULL, NULL), 0);
+    connect_as("third", "w0");
+    ask("/t.T/Echo");
+    TURN_UNTIL(s.n_ended == 1);
+    assert_int_equal(s.status, GRPC_OK);
+    for (int i = 0; i < N; i++) grpc_channel_close(held[i]);
+    TURN_UNTIL(relay_count(s.relay) == 1);
+    connect_as("second", "w0"); /* and the first again, when it has let go */
+    ask("/t.T/Echo");
+    TURN_UNTIL(s.n_ended == 2);
+    assert_int_equal(s.status, GRPC_OK);
+}
+
 /* A gateway that asks for thousands of streams at once gets as many as the worker gives it, one after the
  * other. */
 static void thousands_of_streams_are_served_or_refused(void **state)
@@ -262,10 +298,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scene_open, scene_close)
     const struct CMUnitTest tests[] = {
-        TEST(a_gateway_reaches_the_worker_it_names),   TEST(nobody_else_does),
-        TEST(a_name_that_no_worker_has_leads_nowhere), TEST(much_comes_whole_to_one_who_pauses),
-        TEST(a_worker_that_dies_ends_its_calls),       TEST(odd_names_lead_nowhere),
-        TEST(half_open_connections_hold_few_places),   TEST(thousands_of_streams_are_served_or_refused),
+        TEST(a_gateway_reaches_the_worker_it_names),
+        TEST(nobody_else_does),
+        TEST(a_name_that_no_worker_has_leads_nowhere),
+        TEST(much_comes_whole_to_one_who_pauses),
+        TEST(a_worker_that_dies_ends_its_calls),
+        TEST(odd_names_lead_nowhere),
+        TEST(half_open_connections_hold_few_places),
+        TEST(thousands_of_streams_are_served_or_refused),
+        TEST(a_gateway_that_takes_all_places_gets_its_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
