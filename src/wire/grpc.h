@@ -103,13 +103,15 @@ int grpc_server_port(const grpc_server *s); /* bound by the last listen */
 void grpc_server_drain(grpc_server *s, void (*done)(void *user), void *user);
 void grpc_server_close(grpc_server *s, void (*closed)(void *user), void *user);
 
-/* Called when the client cancelled or left before grpc_call_end; the pointer dies after it. */
+/* Called when the client cancelled or left before grpc_call_end, or its deadline has passed; the pointer dies
+ * after it. */
 void grpc_call_on_cancel(grpc_call *c, void (*fn)(void *user, grpc_call *c), void *user);
 /* All that was sent has left; it does not wait any more. For calls of one request, too. */
 void grpc_call_on_drained(grpc_call *c, void (*fn)(void *user, grpc_call *c), void *user);
 void grpc_call_set_data(grpc_call *c, void *data);
 void *grpc_call_data(const grpc_call *c);
-/* clock_ns time; 0: none. The client ends the call then; the server need not, but may save itself work. */
+/* clock_ns time; 0: none. Then the call ends by itself, with DEADLINE_EXCEEDED: its handler hears of a
+ * cancel. */
 uint64_t grpc_call_deadline_ns(const grpc_call *c);
 const tls_identity *grpc_call_peer(const grpc_call *c); /* who calls, proved by TLS; NULL: nobody can tell */
 const char *grpc_call_from(const grpc_call *c);        /* where it came from over TLS, "192.0.2.7"; else "" */

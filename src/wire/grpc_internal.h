@@ -3,6 +3,7 @@
  *     grpc_frame.c    bytes of messages, timeouts, statuses
  *     grpc_server.c   the server: which method a request means
  *     grpc_stream.c   a call on it, and messages from a stream of requests
+ *     grpc_deadline.c when its calls end by themselves
  *     grpc_channel.c  the client's connection: link, time, keepalive
  *     grpc_client.c   a call on it: what it sends
  *     grpc_reply.c    and what comes back */
@@ -32,6 +33,8 @@ struct grpc_server {
     size_t n_methods, max_message;
     grpc_streams *streams;
     void *user;
+    uv_timer_t due; /* for the first of the calls that have a deadline, by which they are ordered */
+    grpc_call *first_due, *last_due;
     void (*closed)(void *user);
     void *closed_user;
 };
@@ -39,7 +42,8 @@ struct grpc_server {
 struct grpc_call {
     grpc_server *server;
     http_request *r;
-    uint64_t deadline_ns;
+    uint64_t deadline_ns; /* 0: none, and in no list */
+    grpc_call *due_prev, *due_next;
     bool begun;      /* its head is out */
     bool busy, over; /* inside one of its stream's callbacks; ended there */
     bool paused;
@@ -58,10 +62,17 @@ void grpc_end_request(http_request *r, bool begun, grpc_status status, const cha
 
 /* grpc_stream.c: handlers of the HTTP server; its user is the grpc_server */
 void grpc_call_lost(grpc_call *c); /* its handler is told; c is gone */
+/* The same, and its client hears why. From the loop, never from inside a callback. */
+void grpc_call_fail(grpc_call *c, grpc_status status, const char *why);
 void grpc_stream_begin(grpc_call *c, const grpc_stream_method *m, void *user);
 void grpc_stream_body(void *user, http_request *r, const uint8_t *bytes, size_t n);
 void grpc_stream_body_end(void *user, http_request *r, int status, const char *why);
 void grpc_stream_drained(void *user, http_request *r);
+
+/* grpc_deadline.c: calls without a deadline are left alone. */
+void grpc_deadline_open(grpc_server *s, uv_loop_t *loop);
+void grpc_deadline_add(grpc_call *c);
+void grpc_deadline_take(grpc_call *c);
 
 /* ---- client ---------------------------------------------------------------------------------- */
 

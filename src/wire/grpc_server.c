@@ -122,6 +122,7 @@ static grpc_call *new_call(grpc_server *s, http_request *r)
         return NULL;
     }
     *c = (grpc_call){.r = r, .server = s, .deadline_ns = deadline};
+    grpc_deadline_add(c);
     http_set_data(r, c);
     return c;
 }
@@ -193,6 +194,7 @@ int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *metho
     int rc = http_server_new(&s->http, loop, &h, &l, err);
     if (rc == 0) {
         s->http->refuse = refuse;
+        grpc_deadline_open(s, loop);
         *ret = s;
     } else {
         free(s);
@@ -241,9 +243,9 @@ void grpc_server_drain(grpc_server *s, void (*done)(void *user), void *user)
     http_server_drain(s->http, done, user);
 }
 
-static void on_http_closed(void *user)
+static void on_all_closed(uv_handle_t *due)
 {
-    grpc_server *s = user;
+    grpc_server *s = due->data;
     void (*closed)(void *) = s->closed;
     void *closed_user = s->closed_user;
     for (grpc_streams *t; (t = s->streams);) {
@@ -252,6 +254,12 @@ static void on_http_closed(void *user)
     }
     free(s);
     if (closed) closed(closed_user);
+}
+
+static void on_http_closed(void *user)
+{
+    grpc_server *s = user;
+    uv_close((uv_handle_t *)&s->due, on_all_closed);
 }
 
 void grpc_server_close(grpc_server *s, void (*closed)(void *user), void *user)

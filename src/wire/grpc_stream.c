@@ -10,6 +10,7 @@
 
 static void call_free(grpc_call *c)
 {
+    grpc_deadline_take(c);
     grpc_reader_done(&c->in);
     free(c);
 }
@@ -19,6 +20,15 @@ void grpc_call_lost(grpc_call *c)
     assert(!c->busy); /* it comes from the loop, never from inside a callback */
     if (c->on_cancel) c->on_cancel(c->cancel_user, c);
     call_free(c);
+}
+
+void grpc_call_fail(grpc_call *c, grpc_status status, const char *why)
+{
+    http_request *r = c->r;
+    bool begun = c->begun;
+    http_set_data(r, NULL);
+    grpc_call_lost(c);
+    grpc_end_request(r, begun, status, why, NULL, 0);
 }
 
 void grpc_call_on_cancel(grpc_call *c, void (*fn)(void *user, grpc_call *c), void *user)
@@ -116,26 +126,17 @@ void grpc_call_end(grpc_call *c, grpc_status status, const char *message)
 
 /* ---- a stream of requests -------------------------------------------------------------------- */
 
-/* The client broke the rules, or memory is out: its handler hears of a cancel, the client of the reason. */
-static void fail(grpc_call *c, grpc_status status, const char *why)
-{
-    http_request *r = c->r;
-    bool begun = c->begun;
-    http_set_data(r, NULL);
-    grpc_call_lost(c);
-    grpc_end_request(r, begun, status, why, NULL, 0);
-}
-
+/* The client broke the rules, or memory is out. */
 static void reader_failed(grpc_call *c, int rc)
 {
     if (rc == SHOAL_ELIMIT)
-        fail(c, GRPC_RESOURCE_EXHAUSTED, "the message is too large");
+        grpc_call_fail(c, GRPC_RESOURCE_EXHAUSTED, "the message is too large");
     else if (rc == SHOAL_EUNSUPPORTED)
-        fail(c, GRPC_UNIMPLEMENTED, "compressed messages are not understood");
+        grpc_call_fail(c, GRPC_UNIMPLEMENTED, "compressed messages are not understood");
     else if (rc == SHOAL_ENOMEM)
-        fail(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        grpc_call_fail(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
     else
-        fail(c, GRPC_INTERNAL, "the message frame is malformed");
+        grpc_call_fail(c, GRPC_INTERNAL, "the message frame is malformed");
 }
 
 /* Out of a callback: false when it has ended the call, which is gone then. */
@@ -179,11 +180,11 @@ void grpc_stream_body_end(void *user, http_request *r, int status, const char *w
     grpc_call *c = http_data(r);
     if (!c) return;
     if (status != 0) {
-        fail(c, GRPC_RESOURCE_EXHAUSTED, why);
+        grpc_call_fail(c, GRPC_RESOURCE_EXHAUSTED, why);
         return;
     }
     if (!grpc_reader_is_empty(&c->in)) {
-        fail(c, GRPC_INTERNAL, "the last message is cut short");
+        grpc_call_fail(c, GRPC_INTERNAL, "the last message is cut short");
         return;
     }
     c->busy = true;

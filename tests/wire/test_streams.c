@@ -398,6 +398,70 @@ static void a_server_that_floods_is_left(void **state)
     flooded_by("\377\377\377\0\0\0\0\0\1", 9, 1, "broke the rules of HTTP/2"); /* a frame beyond every size */
 }
 
+/* ---- deadlines -------------------------------------------------------------------------------- */
+
+/* With a timeout that only the server knows of: our own client would end the call itself. */
+static void open_with_timeout(world *w, outcome *o, const char *timeout)
+{
+    http_header h = {"grpc-timeout", timeout};
+    world_open(w, o, "/s.S/Sum", &(grpc_call_options){.metadata = &h, .n_metadata = 1});
+    grpc_client_send(o->call, "a", 1);
+}
+
+static void a_server_ends_calls_at_their_deadline(void **state)
+{
+    world w;
+    outcome patient = {0}, late = {0}, next = {0};
+    world_start(&w, NULL);
+    open_with_timeout(&w, &patient, "1H");
+    open_with_timeout(&w, &late, "40m");
+    RUN_UNTIL(&w, late.status >= 0);
+    assert_int_equal(late.status, GRPC_DEADLINE_EXCEEDED);
+    assert_string_equal(late.message, "the deadline was missed");
+    assert_int_equal(w.n_cancelled, 1); /* its handler has let go */
+    assert_int_equal(patient.status, -1);
+    open_with_timeout(&w, &next, "1H");
+    grpc_client_half_close(next.call);
+    grpc_client_half_close(patient.call);
+    RUN_UNTIL(&w, next.status >= 0 && patient.status >= 0);
+    assert_int_equal(patient.status, GRPC_OK);
+    assert_int_equal(next.status, GRPC_OK);
+    world_stop(&w);
+}
+
+/* In whatever order they came, and with clients that leave in between. */
+static void many_deadlines_each_end_their_own_call(void **state)
+{
+    enum { N = 60 };
+    static outcome all[N];
+    world w;
+    int n_late = 0, n_left = 0, n_well = 0;
+    memset(all, 0, sizeof all);
+    world_start(&w, NULL);
+    for (int i = 0; i < N; i++) {
+        char timeout[16];
+        snprintf(timeout, sizeof timeout, "%dm", 30 + (i * 37) % N);
+        open_with_timeout(&w, &all[i], i % 3 == 2 ? "2H" : timeout);
+    }
+    RUN_UNTIL(&w, w.n_begun == N);
+    for (int i = 2; i < N; i += 6) {
+        grpc_client_cancel(all[i].call);
+        all[i].status = 99;
+    }
+    for (int i = 5; i < N; i += 6) grpc_client_half_close(all[i].call);
+    for (int i = 0; i < N; i++) RUN_UNTIL(&w, all[i].status >= 0);
+    for (int i = 0; i < N; i++) {
+        n_late += all[i].status == GRPC_DEADLINE_EXCEEDED;
+        n_left += all[i].status == 99;
+        n_well += all[i].status == GRPC_OK;
+    }
+    assert_int_equal(n_late, N * 2 / 3);
+    assert_int_equal(n_left, N / 6);
+    assert_int_equal(n_well, N / 6);
+    RUN_UNTIL(&w, w.n_cancelled == n_late + n_left);
+    world_stop(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +481,8 @@ int main(void)
         cmocka_unit_test(a_server_notices_a_client_that_has_gone_silent),
         cmocka_unit_test(a_quiet_link_stays),
         cmocka_unit_test(a_server_that_floods_is_left),
+        cmocka_unit_test(a_server_ends_calls_at_their_deadline),
+        cmocka_unit_test(many_deadlines_each_end_their_own_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
