@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "calls/blame.h"
+#include "calls/feed.h"
 #include "calls/quarantine.h"
 #include "calls/over.h"
 #include "calls/resume.h"
@@ -34,6 +35,7 @@ typedef struct failover_call {
     unsigned n_moves, n_broken; /* the latter since the reply last grew */
     blame_row row;
     resume log;
+    feed_watch upload; /* whose end tells which request this is */
 } failover_call;
 
 static bool streams(const failover_call *c)
@@ -67,6 +69,7 @@ static void end_trial(failover_call *c)
 static void call_free(failover_call *c)
 {
     end_trial(c);
+    feed_unwatch(&c->upload);
     resume_done(&c->log);
     over_call_done(&c->base);
     free(c);
@@ -321,6 +324,30 @@ static void on_refused(void *arg)
     for (failover_call *c; (c = queue_first(&now, failover_call, base.link));) refuse(c);
 }
 
+static bool is_quarantined(const failover_call *c)
+{
+    return quarantine_until(&c->b->quarantine, c->base.o, over_now_ns(c->base.b)) != 0;
+}
+
+/* From the loop, as every end comes. */
+static void refuse_soon(failover_call *c)
+{
+    put(c, &c->b->refused);
+    c->b->base.env->timer_start(c->b->refuse, 0);
+}
+
+/* All of the upload is here, and no worker has the end of it, without which none begins. */
+static void on_uploaded(void *user)
+{
+    failover_call *c = user;
+    feed_unwatch(&c->upload);
+    if (!is_quarantined(c)) return;
+    calls_cancel(c->base.inner);
+    c->base.inner = NULL;
+    end_trial(c);
+    refuse_soon(c);
+}
+
 static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     failover_calls *b = (failover_calls *)base;
@@ -328,11 +355,11 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     if (!c) return NULL;
     *c = (failover_call){.b = b};
     over_call_init(&c->base, base, o, t, ev);
-    if (quarantine_until(&b->quarantine, o, c->base.start_ns)) {
-        put(c, &b->refused);
-        b->base.env->timer_start(b->refuse, 0);
+    if (is_quarantined(c)) {
+        refuse_soon(c);
         return &c->base.base;
     }
+    if (o->feed && !call_feed_is_ended(o->feed)) feed_watch_end(&c->upload, o->feed, on_uploaded, c);
     if (try_start(c)) return &c->base.base;
     call_free(c);
     return NULL;

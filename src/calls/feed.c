@@ -16,7 +16,7 @@ struct call_feed {
     call_feed_options o;
     feed_message *first, *last;
     uint64_t first_at, n_put; /* bytes put before the first that is kept, resp. in all */
-    queue readers;
+    queue readers, watches;
     bool ended, was_full;
     sha256_digest digest;
 };
@@ -29,6 +29,7 @@ call_feed *call_feed_new(const call_feed_options *o)
     f->o = *o;
     if (!f->o.keep_bytes) f->o.keep_bytes = FEED_KEEP_BYTES;
     queue_init(&f->readers);
+    queue_init(&f->watches);
     return f;
 }
 
@@ -117,6 +118,11 @@ void call_feed_end(call_feed *f, const sha256_digest *digest)
 {
     f->ended = true;
     f->digest = *digest;
+    for (queue *l = f->watches.next, *next; l != &f->watches; l = next) {
+        feed_watch *w = (feed_watch *)(void *)((char *)l - offsetof(feed_watch, link));
+        next = l->next;
+        w->ended(w->user);
+    }
     wake_all(f);
 }
 
@@ -186,4 +192,22 @@ void feed_took(feed_reader *r)
 bool feed_is_read(const feed_reader *r)
 {
     return r->feed && r->feed->ended && !r->next;
+}
+
+/* ---- watching for the end ------------------------------------------------------------------------ */
+
+void feed_watch_end(feed_watch *w, call_feed *f, void (*ended)(void *user), void *user)
+{
+    *w = (feed_watch){.feed = call_feed_ref(f), .ended = ended, .user = user};
+    queue_init(&w->link);
+    queue_put(&f->watches, &w->link);
+}
+
+void feed_unwatch(feed_watch *w)
+{
+    call_feed *f = w->feed;
+    if (!f) return;
+    queue_take(&w->link);
+    *w = (feed_watch){0};
+    call_feed_unref(f);
 }

@@ -15,7 +15,8 @@
  *                                                                 reader finds the beginning any more
  *
  * A feed has one writer and few readers. `room` comes from inside a reader's steps, on the loop; nothing
- * else is called back but readers, from put and end. One thread. */
+ * else is called back but readers, from put and end, and before them watches, from end: they know by the
+ * digest what the request is, when no worker has its end yet. One thread. */
 #ifndef CALLS_FEED_H
 #define CALLS_FEED_H
 
@@ -73,5 +74,18 @@ void feed_leave(feed_reader *r); /* accepts one that reads nothing */
 const uint8_t *feed_peek(const feed_reader *r, size_t *ret_n);
 void feed_took(feed_reader *r);
 bool feed_is_read(const feed_reader *r); /* to the end */
+
+/* ---- watching for the end ------------------------------------------------------------------------ */
+
+typedef struct feed_watch { /* zeroed: watches nothing */
+    queue link;
+    call_feed *feed;
+    void (*ended)(void *user); /* it may leave, and let readers leave, but free no feed */
+    void *user;
+} feed_watch;
+
+/* Not called for a feed that has ended already. */
+void feed_watch_end(feed_watch *w, call_feed *f, void (*ended)(void *user), void *user);
+void feed_unwatch(feed_watch *w); /* accepts one that watches nothing */
 
 #endif

@@ -444,6 +444,7 @@ static void an_old_worker_is_not_asked_to_go_on(void **state)
 
 typedef struct listener {
     int n_segments, n_progress, n_ends;
+    call_fault fault;
     uint64_t done_ms;
 } listener;
 
@@ -459,7 +460,9 @@ static void on_heard(void *user, const Shoal__V1__TranscribeEvent *ev)
 
 static void on_heard_end(void *user, const call_result *r)
 {
-    ((listener *)user)->n_ends++;
+    listener *l = user;
+    l->n_ends++;
+    l->fault = r->fault;
 }
 
 static void say_heard(scripted *c, bool segment, uint64_t done_ms)
@@ -499,6 +502,49 @@ static void a_transcription_goes_on_too(void **state)
     bench_close(&b);
 }
 
+static call_feed *hear_upload(bench *b, listener *l)
+{
+    Shoal__V1__TranscribeRequest req = SHOAL__V1__TRANSCRIBE_REQUEST__INIT;
+    calls_transcribe_events ev = {.user = l, .event = on_heard, .end = on_heard_end};
+    call_feed *f = call_feed_new(&(call_feed_options){0});
+    *l = (listener){0};
+    calls_transcribe(b->c, "m", &req, &(call_context){.feed = f}, &ev);
+    call_feed_put(f, &req.base);
+    return f;
+}
+
+/* An upload is known by its end only: then, and before a worker has the end, it is refused. */
+static void an_upload_that_kills_workers_is_refused_at_its_end(void **state)
+{
+    const sha256_digest deadly = {{1}}, harmless = {{2}};
+    bench b;
+    listener l;
+    bench_open(&b);
+    call_feed *f = hear_upload(&b, &l);
+    call_feed_end(f, &deadly);
+    for (int i = 0; i < BLAME_MIN; i++) {
+        script_lives(&b.s, (uint64_t[]){100 + b.s.n, 0});
+        script_end(script_last(&b.s), CALL_FAULT_LOST);
+    }
+    assert_int_equal(l.fault, CALL_FAULT_KILLS);
+    call_feed_leave(f);
+    f = hear_upload(&b, &l);
+    assert_int_equal(b.s.n, BLAME_MIN + 1);
+    call_feed_end(f, &deadly);
+    assert_int_equal(l.n_ends, 0); /* nothing comes from inside call_feed_end */
+    assert_true(script_last(&b.s)->cancelled);
+    env_sim_run(b.s.sim, 1);
+    assert_int_equal(l.n_ends, 1);
+    assert_int_equal(l.fault, CALL_FAULT_KILLS);
+    call_feed_leave(f);
+    f = hear_upload(&b, &l);
+    call_feed_end(f, &harmless);
+    env_sim_run(b.s.sim, 1);
+    assert_int_equal(l.n_ends, 0);
+    call_feed_leave(f);
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -522,6 +568,7 @@ int main(void)
         cmocka_unit_test(without_memory_a_move_ends_the_call),
         cmocka_unit_test(an_old_worker_is_not_asked_to_go_on),
         cmocka_unit_test(a_transcription_goes_on_too),
+        cmocka_unit_test(an_upload_that_kills_workers_is_refused_at_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

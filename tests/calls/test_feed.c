@@ -96,12 +96,40 @@ static void the_source_rests_until_most_is_read(void **state)
     call_feed_leave(f);
 }
 
+static void on_end_of_feed(void *user)
+{
+    feed_reader *r = user;
+    assert_non_null(call_feed_digest(r->feed));
+    feed_leave(r);
+}
+
+/* Who watches hears of the end before the readers do, and may let them leave. */
+static void the_end_is_told_to_watches_first(void **state)
+{
+    int woken = 0, others = 0;
+    feed_reader a = {0}, b = {0};
+    feed_watch watch = {0}, gone = {0};
+    call_feed *f = call_feed_new(&(call_feed_options){0});
+    assert_true(feed_join(&a, f, count, &woken) && feed_join(&b, f, count, &others));
+    feed_watch_end(&watch, f, on_end_of_feed, &a);
+    feed_watch_end(&gone, f, on_end_of_feed, &b);
+    feed_unwatch(&gone);
+    feed_unwatch(&gone);
+    call_feed_end(f, &(sha256_digest){{7}});
+    assert_int_equal(woken, 0);
+    assert_int_equal(others, 1);
+    feed_leave(&b);
+    call_feed_leave(f);
+    feed_unwatch(&watch); /* it held the feed */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_reader_has_all_from_the_beginning),
         cmocka_unit_test(beyond_what_is_kept_the_beginning_goes),
         cmocka_unit_test(the_source_rests_until_most_is_read),
+        cmocka_unit_test(the_end_is_told_to_watches_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
