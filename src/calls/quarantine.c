@@ -1,7 +1,34 @@
 /* quarantine.c: see quarantine.h. */
 #include "calls/quarantine.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* What differs between two sendings of one request: the time that its template is told, and a seed, which is
+ * drawn for whoever has not named one. */
+static void forget_draws(call_task task, ProtobufCMessage *m)
+{
+    if (task == CALL_TRANSCRIBE) ((Shoal__V1__TranscribeRequest *)(void *)m)->seed = 0;
+    if (task != CALL_GENERATE) return;
+    Shoal__V1__GenerateRequest *g = (void *)m;
+    g->clock = 0;
+    if (g->sampling) g->sampling->seed = 0;
+}
+
+static bool add_request(sha256 *s, const call_order *o)
+{
+    bool draws = o->task == CALL_GENERATE || o->task == CALL_TRANSCRIBE;
+    ProtobufCMessage *m = draws ? call_order_request(o) : NULL;
+    if (!draws) sha256_add(s, o->msg, o->n_msg);
+    if (!m) return !draws;
+    forget_draws(o->task, m);
+    size_t n = protobuf_c_message_get_packed_size(m);
+    uint8_t *bytes = malloc(n ? n : 1);
+    if (bytes) sha256_add(s, bytes, protobuf_c_message_pack(m, bytes));
+    free(bytes);
+    protobuf_c_message_free_unpacked(m, NULL);
+    return bytes != NULL;
+}
 
 static bool digest_of(const call_order *o, sha256_digest *ret)
 {
@@ -11,10 +38,10 @@ static bool digest_of(const call_order *o, sha256_digest *ret)
     if (!s) return false;
     sha256_add(s, CALL_TASKS[o->task].name, strlen(CALL_TASKS[o->task].name) + 1);
     sha256_add(s, o->model, strlen(o->model) + 1);
-    sha256_add(s, o->msg, o->n_msg);
+    bool whole = add_request(s, o);
     if (more) sha256_add(s, more, sizeof *more);
     sha256_end(s, ret);
-    return true;
+    return whole;
 }
 
 void quarantine_add(quarantine *q, const call_order *o, uint64_t until_ns)

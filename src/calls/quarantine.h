@@ -1,5 +1,8 @@
 /* quarantine.h: requests that made workers die, by digest, each for a while.
  *
+ * The digest leaves out what differs when the same request is sent again: the time of day that templates are
+ * told, and the seed, since most seeds are drawn.
+ *
  * A bounded table: four places for each of 64 remainders of the digest; a full one forgets what would have
  * been let go next. Empty, it costs nothing to ask. A request that still
  * comes (feed.h) is not known, neither held nor added: ask again at its end. */

@@ -100,6 +100,32 @@ static void the_quarantine_is_bounded_and_ends(void **state)
     assert_true(n_held > 200 && n_held <= QUARANTINE_SETS * QUARANTINE_WAYS); /* the latest of them */
 }
 
+static call_order *chat(const char *text, int64_t clock, uint64_t seed)
+{
+    Shoal__V1__Sampling s = SHOAL__V1__SAMPLING__INIT;
+    Shoal__V1__GenerateRequest req = SHOAL__V1__GENERATE_REQUEST__INIT;
+    s.temperature = 1;
+    s.seed = seed;
+    req.messages_json = (char *)text;
+    req.clock = clock;
+    req.sampling = &s;
+    return call_order_new(CALL_GENERATE, "m", &req.base, NULL);
+}
+
+/* A client that sends the same again does so later, and has another seed drawn. */
+static void the_same_request_is_known_at_another_time(void **state)
+{
+    static quarantine q;
+    call_order *first = chat("[1]", 1000, 7), *again = chat("[1]", 2000, 8), *other = chat("[2]", 1000, 7);
+    quarantine_add(&q, first, 100);
+    assert_int_equal(quarantine_until(&q, first, 1), 100);
+    assert_int_equal(quarantine_until(&q, again, 1), 100);
+    assert_int_equal(quarantine_until(&q, other, 1), 0);
+    call_order_unref(first);
+    call_order_unref(again);
+    call_order_unref(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +134,7 @@ int main(void)
         cmocka_unit_test(so_many_are_enough_anywhere),
         cmocka_unit_test(a_death_counts_once_however_many_were_there),
         cmocka_unit_test(the_quarantine_is_bounded_and_ends),
+        cmocka_unit_test(the_same_request_is_known_at_another_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
