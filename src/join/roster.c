@@ -111,6 +111,12 @@ static bool number_is_fine(double x)
     return isfinite(x) && x >= 0 && x < 1e18;
 }
 
+/* More is no machine's, and no integer of JSON readers. */
+static bool bytes_are_fine(uint64_t n)
+{
+    return n <= (uint64_t)1 << 53;
+}
+
 /* "", ":PORT" or "HOST:PORT": it becomes a part of the addresses of its workers, and names no other machine
  * there, and no socket of this one. */
 static bool address_ok(const char *s)
@@ -122,8 +128,8 @@ static bool address_ok(const char *s)
 static int check_facts(const Shoal__V1__NodeFacts *f, shoal_err *err)
 {
     const char *const texts[] = {f->version, f->site, f->isa, f->address};
-    bool ok = f->n_labels <= ROSTER_LABELS_MAX && f->n_cores <= 65536 && number_is_fine(f->bytes_per_s) &&
-              number_is_fine(f->multiplies_per_s);
+    bool ok = f->n_labels <= ROSTER_LABELS_MAX && f->n_cores <= 65536 && bytes_are_fine(f->memory_bytes) &&
+              number_is_fine(f->bytes_per_s) && number_is_fine(f->multiplies_per_s);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) ok = ok && roster_text_ok(texts[i]);
     for (size_t i = 0; ok && i < f->n_labels; i++) ok = *f->labels[i] && roster_text_ok(f->labels[i]);
     ok = ok && (!*f->site || identity_name_ok(f->site, strlen(f->site))) && address_ok(f->address);
@@ -132,8 +138,8 @@ static int check_facts(const Shoal__V1__NodeFacts *f, shoal_err *err)
 
 static int check_load(const Shoal__V1__NodeLoad *l, shoal_err *err)
 {
-    bool ok = number_is_fine(l->load_1m) && isfinite(l->celsius) && fabs(l->celsius) < 1000 &&
-              l->battery_percent <= 100;
+    bool ok = bytes_are_fine(l->memory_free_bytes) && number_is_fine(l->load_1m) && isfinite(l->celsius) &&
+              fabs(l->celsius) < 1000 && l->battery_percent <= 100;
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "its load makes no sense");
 }
 

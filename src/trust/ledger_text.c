@@ -90,9 +90,10 @@ static bool take_digits(char *ret, size_t size, const char *word)
     return true;
 }
 
+/* Written in one way only: "-0" is none. */
 static bool take_time(int64_t *ret, const char *word)
 {
-    return number_i64(word, ret) && *ret >= 0;
+    return *word != '-' && number_i64(word, ret);
 }
 
 static bool read_cert(ledger_cert *c, const line *l)

@@ -120,10 +120,12 @@ static void spoil(message *m, int how)
     case 15: m->hello->address = "10.0.0.9:7081/other/m/0"; break;
     case 16: m->hello->address = "unix:/run/shoal/m.0.sock"; break;
     case 17: m->hello->address = "10.0.0.9"; break;
+    case 18: m->hello->memory_bytes = UINT64_MAX; break;
+    case 19: m->load->memory_free_bytes = UINT64_MAX; break;
     default: m->replicas->replicas = list, m->replicas->n_replicas = 1; break;
     }
 }
-enum { N_SPOILS = 18 };
+enum { N_SPOILS = 20 };
 
 static void what_makes_no_sense_changes_nothing(void **state)
 {
