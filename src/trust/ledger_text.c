@@ -120,12 +120,12 @@ static bool read_head(ledger *l, const line *x)
            strcmp(x->words[2], "crl") == 0 && number_u64(x->words[3], &l->crl_number);
 }
 
-/* One record; *ret_fits is false when it is none. */
+/* One record; *ret_fits is false when it is none. Certificates come before tokens, as they are written. */
 static int read_record(ledger *l, const line *x, bool *ret_fits, shoal_err *err)
 {
     ledger_cert c = {0};
     ledger_token t = {0};
-    if ((*ret_fits = strcmp(x->words[0], "cert") == 0 && read_cert(&c, x)))
+    if ((*ret_fits = strcmp(x->words[0], "cert") == 0 && l->n_tokens == 0 && read_cert(&c, x)))
         return ledger_add_cert(l, &c, err);
     if ((*ret_fits = strcmp(x->words[0], "token") == 0 && read_token(&t, x)))
         return ledger_add_token(l, &t, err);
