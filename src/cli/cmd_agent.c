@@ -117,9 +117,11 @@ static int join_if_asked(const asked *q, const folder *dir, const Shoal__V1__Nod
 {
     buf text = {0};
     if (!q->join) return 0;
+    const char *file = q->token_file && strcmp(q->token_file, "-") == 0 ? "/dev/stdin" : q->token_file;
+    if (file && access(file, F_OK) != 0 && folder_has(dir, "member.pem"))
+        return 0; /* the token was used, and somebody has tidied up */
     int rc = q->token ? (buf_puts(&text, q->token) == 0 ? 0 : err_nomem(err)) : 0;
-    if (q->token_file)
-        rc = file_read(&text, strcmp(q->token_file, "-") == 0 ? "/dev/stdin" : q->token_file, 4096, err);
+    if (file) rc = file_read(&text, file, 4096, err);
     if (rc == 0) rc = join_with(q, text.data ? text.data : "", dir, f, err);
     buf_wipe(&text);
     return rc;

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# deploy/: each option that a manifest gives to shoal is one, each configuration in it passes `shoal serve --check`,
+# what it names it has, and systemd takes its units. Neither Kubernetes nor Nomad is asked: they are not here.
+source "$(dirname "$0")/lib.sh"
+python3 -c 'import yaml' 2>/dev/null || skip "python3-yaml is not installed"
+cat >"$work/look.py" <<'END'
+import glob, re, subprocess, sys, yaml
+
+shoal, work = sys.argv[1:]
+help_of = {}
+
+def known(command, option):
+    if command not in help_of:
+        r = subprocess.run([shoal, command, "--help"], capture_output=True, text=True)
+        assert r.returncode == 0, f"shoal {command} is no command"
+        help_of[command] = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", r.stdout))
+    return option in help_of[command]
+
+def look(where, line):
+    """A line of a shell, a unit or a joined list of arguments: what follows `shoal COMMAND` up to a pipe or its end."""
+    n = 0
+    for command, rest in re.findall(r"(?:^|[\s/])shoal\s+([a-z]+)\b([^;|&]*)", line):
+        n += 1
+        for option in re.findall(r"(?<![\w-])(--?[A-Za-z][\w-]*)", rest):
+            assert known(command, option), f"{where}: shoal {command} has no option {option}"
+    return n
+
+def check(where, n, text):
+    path = f"{work}/config.{n}.yaml"
+    text = text.replace("/usr/local/share/shoal/models/models.json", "models/models.json")
+    open(path, "w").write(text.replace("models/models.json", __import__("os").getcwd() + "/models/models.json"))
+    r = subprocess.run([shoal, "serve", "--check", "-c", path], capture_output=True, text=True)
+    assert r.returncode == 0, f"{where}: {r.stdout}{r.stderr}"
+
+n_commands = n_configs = 0
+
+# ---- Kubernetes
+docs = [(p, d) for p in sorted(glob.glob("deploy/kubernetes/*.yaml")) for d in yaml.safe_load_all(open(p))]
+has = {(d["kind"], d["metadata"]["name"]) for _, d in docs}
+pods = [(p, d, d["spec"]["template"]) for p, d in docs if d["kind"] in ("Deployment", "DaemonSet")]
+for where, d in docs:
+    assert d["apiVersion"] and d["kind"], where
+    if d["kind"] == "ConfigMap":
+        for text in d["data"].values():
+            check(where, n_configs, text)
+            n_configs += 1
+    if d["kind"] == "Service":
+        chosen = [t for _, _, t in pods if d["spec"]["selector"].items() <= t["metadata"]["labels"].items()]
+        ports = {p["name"] for t in chosen for c in t["spec"]["containers"] for p in c["ports"]}
+        for p in d["spec"]["ports"]:
+            assert p["targetPort"] in ports, f"{where}: Service {d['metadata']['name']} leads to no port {p['targetPort']}"
+for where, d, t in pods:
+    name, spec = d["metadata"]["name"], t["spec"]
+    assert d["spec"]["selector"]["matchLabels"].items() <= t["metadata"]["labels"].items(), f"{where}: {name} selects others"
+    volumes = {v["name"]: v for v in spec["volumes"]}
+    for v in volumes.values():
+        for kind, key in (("configMap", "name"), ("secret", "secretName"), ("persistentVolumeClaim", "claimName")):
+            real = {"configMap": "ConfigMap", "secret": "Secret", "persistentVolumeClaim": "PersistentVolumeClaim"}[kind]
+            assert kind not in v or (real, v[kind][key]) in has, f"{where}: {name} has no {real} {v[kind][key]}"
+    for c in spec.get("initContainers", []) + spec["containers"]:
+        for m in c["volumeMounts"]:
+            assert m["name"] in volumes, f"{where}: {name} mounts no volume {m['name']}"
+        for s in ("allowPrivilegeEscalation", "readOnlyRootFilesystem"):
+            assert s in c["securityContext"], f"{where}: {c['name']} says nothing about {s}"
+        words = c.get("command", []) + c.get("args", [])
+        script = " ".join(words).replace("\\\n", " ")
+        joined = " ".join(re.findall(r"set -- ([^\n]*)", script))
+        n_commands += look(where, re.sub(r"set -- [^\n]*", "", script).replace('"$@"', joined))
+    for c in spec["containers"]:
+        assert c["resources"]["limits"]["memory"] and c["resources"]["requests"]["cpu"], f"{where}: {name} has no limits"
+        assert "readinessProbe" in c, f"{where}: {name} is never looked at"
+        names = {p["name"] for p in c["ports"]}
+        for probe in [c[k] for k in c if k.endswith("Probe")]:
+            assert (probe.get("httpGet") or probe["tcpSocket"])["port"] in names, f"{where}: {name}: a probe of no port"
+            assert probe.get("httpGet", {}).get("path", "/healthz") in ("/healthz", "/readyz")
+
+# ---- Nomad: no reader of HCL is here, so its brackets are counted and its arguments taken
+for where in sorted(glob.glob("deploy/nomad/*.hcl")):
+    text = re.sub(r"(?m)^\s*#.*$", "", open(where).read())
+    for a, b in ("{}", "[]", "()"):
+        assert text.count(a) == text.count(b), f"{where}: {a} and {b} do not match"
+    for args in re.findall(r"\bargs\s*=\s*\[(.*?)\]", text, re.S):
+        n_commands += look(where, "shoal " + " ".join(re.findall(r'"([^"]*)"', args)))
+    for heredoc in re.findall(r"<<-YAML\n(.*?)\n\s*YAML", text, re.S):
+        check(where, n_configs, __import__("textwrap").dedent(heredoc))
+        n_configs += 1
+
+# ---- what stands in comments is typed, too
+for where in sorted(glob.glob("deploy/*/*")):
+    for line in open(where).read().replace("\\\n#", " ").split("\n"):
+        if line.startswith("#"):
+            n_commands += look(where, re.sub(r"-n shoal\b", "", re.sub(r"kubectl .* -- shoal", "shoal", line)))
+
+# ---- systemd
+for where in sorted(glob.glob("deploy/systemd/*.service")):
+    for line in open(where):
+        if line.startswith("ExecStart="):
+            n_commands += look(where, line.split("=", 1)[1])
+
+assert n_commands >= 8 and n_configs >= 2, f"only {n_commands} commands and {n_configs} configurations were found"
+print(f"{n_commands} command lines and {n_configs} configurations are right")
+END
+python3 "$work/look.py" "$SHOAL_BIN" "$work" 2>"$work/err" || fail "$(tail -1 "$work/err")"
+
+# A test that finds nothing would pass too: an option that is none must be found.
+mkdir -p "$work/bad/deploy" && cp -r deploy/* "$work/bad/deploy/" && cp -r models "$work/bad/models"
+sed -i 's/--models-gb 16/--models-bg 16/' "$work/bad/deploy/kubernetes/shoal.yaml"
+(cd "$work/bad" && python3 "$work/look.py" "$SHOAL_BIN" "$work") 2>&1 | grep -q 'shoal agent has no option --models-bg' ||
+    fail "a wrong option in a manifest is not found"
+
+command -v systemd-analyze >/dev/null || { echo "without systemd: its units were not verified"; exit 0; }
+for unit in deploy/systemd/*.service; do
+    sed "s|/usr/local/bin/shoal|$SHOAL_BIN|" "$unit" >"$work/$(basename "$unit")"
+    systemd-analyze verify --man=no "$work/$(basename "$unit")" >"$work/err" 2>&1 || fail "$unit: $(cat "$work/err")"
+    grep "$(basename "$unit")" "$work/err" && fail "$unit"
+done
+echo "systemd takes both units"
