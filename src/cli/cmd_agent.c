@@ -256,6 +256,19 @@ static int go_on(const asked *q, const folder *dir, Shoal__V1__NodeFacts *f, sho
     return rc;
 }
 
+static int open_state(const asked *q, const char *path, folder *ret, shoal_err *err)
+{
+    shoal_err why;
+    int rc = folder_open(ret, path, q->join != NULL, &why);
+    if (rc == SHOAL_ENOTFOUND && !q->join)
+        return err_set(err, rc,
+                       "%s: this machine has not joined a cluster: give --join HOST:PORT and a token", path);
+    if (rc == 0) return 0;
+    return err_set(err, rc,
+                   "%s: the state folder must be one that this user can write; say where with --state DIR",
+                   why.message);
+}
+
 static int run(int argc, char **argv)
 {
     asked q = {.models_gb = 64};
@@ -289,10 +302,7 @@ static int run(int argc, char **argv)
     log_setup(LOG_INFO, q.json_log);
     rc = check(&q, &err);
     if (rc == 0) rc = state_path(&path, q.state, NULL, &err);
-    if (rc == 0) rc = folder_open(&dir, path, q.join != NULL, &err);
-    if (rc == SHOAL_ENOTFOUND)
-        err_set(&err, rc, "%s: this machine has not joined a cluster: give --join HOST:PORT and a token",
-                path);
+    if (rc == 0) rc = open_state(&q, path, &dir, &err);
     if (rc == 0) rc = gather(&f, &q, &err);
     if (rc == 0) rc = join_if_asked(&q, &dir, &f, &err);
     if (rc == 0) rc = go_on(&q, &dir, &f, &err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/clock.h"
@@ -13,12 +14,15 @@
 #include "trust/token.h"
 #include "wire/grpc.h"
 
+enum { ROOM_BYTES = 64 << 10 }; /* for certificate, CA and list, and then some */
+
 typedef struct joining {
     uv_loop_t loop;
     grpc_channel *channel;
     uint8_t *message; /* the packed EnrolRequest */
     size_t n_message;
     uint64_t deadline_ns;
+    const char *address;
     Shoal__V1__EnrolReply *reply; /* NULL: none came */
     int rc;
     shoal_err *err;
@@ -61,11 +65,30 @@ static void on_connected(void *user)
     finish(j);
 }
 
+/* What a person can do about it, in words behind the reason. */
+static const char *advice(const char *why)
+{
+    static const struct {
+        const char *why, *advice;
+    } ROWS[] = {
+        {"cannot be resolved", ": is the host spelled right?"},
+        {"cannot be reached",
+         ": does shoal serve run there, with cluster: {listen: \":7080\"} in its shoal.yaml, "
+         "and is no firewall between?"},
+        {"does not speak TLS", ": machines join at the port that stands in the gateway's shoal.yaml under "
+                               "cluster.listen (7080 as a rule), not where clients ask"},
+        {"not valid before", "; look at the date on both machines"},
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        if (strstr(why, ROWS[i].why)) return ROWS[i].advice;
+    return "";
+}
+
 static void on_disconnected(void *user, const char *why)
 {
     joining *j = user;
     if (!j->channel) return;
-    j->rc = err_set(j->err, SHOAL_EUNAVAILABLE, "%s", why);
+    j->rc = err_set(j->err, SHOAL_EUNAVAILABLE, "%s: %s%s", j->address, why, advice(why));
     finish(j);
 }
 
@@ -149,13 +172,36 @@ static int keep(credential *c, const join_ask *ask, const token *t, const char *
     return rc != 0 ? rc : credential_save(c, dir, err);
 }
 
+/* A token that is used up by a machine that cannot keep its certificate is lost: look before. */
+static int look_at_folder(const folder *dir, shoal_err *err)
+{
+    static const char room[ROOM_BYTES];
+    shoal_err why;
+    int rc = folder_write(dir, "room", 0600, room, sizeof room, &why);
+    unlinkat(dir->fd, "room", 0);
+    if (rc == 0) return 0;
+    return err_set(
+        err, rc,
+        "%s: the state folder must be one that this user can write, with room in it; say where with "
+        "--state DIR. The token is still good",
+        why.message);
+}
+
+static int look_at_address(const char *address, shoal_err *err)
+{
+    if (!strstr(address, "://")) return 0;
+    return err_set(err, SHOAL_EINVALID, "%s: a cluster port is HOST:PORT, with nothing before it", address);
+}
+
 int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err)
 {
-    joining j = {.err = err};
+    joining j = {.err = err, .address = ask->address};
     token t = {0};
     EVP_PKEY *key = NULL;
     credential c = {0};
-    int rc = token_parse(&t, ask->token, strlen(ask->token), err);
+    int rc = look_at_address(ask->address, err);
+    if (rc == 0) rc = token_parse(&t, ask->token, strlen(ask->token), err);
+    if (rc == 0) rc = look_at_folder(dir, err);
     if (rc == 0) rc = key_new(&key, err);
     if (rc == 0) rc = pack(&j, ask, key, err);
     if (rc == 0) rc = talk(&j, ask->address, &t, err);

@@ -60,6 +60,11 @@ int token_parse(token *ret, const char *text, size_t n, shoal_err *err)
     if (ok) *ret = t;
     token_forget(&t);
     if (ok) return 0;
+    if (n == TOKEN_TEXT_SIZE - 1)
+        return err_set(
+            err, SHOAL_EINVALID,
+            "this is no token: it is as long as one, but not ID.SECRET.PIN in 0-9 and a-f; copy it "
+            "again from what \"shoal token create\" printed");
     return err_set(
         err, SHOAL_EINVALID,
         "this is no token: one is %d characters, ID.SECRET.PIN, as \"shoal token create\" prints it; "

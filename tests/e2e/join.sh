@@ -85,6 +85,20 @@ refused 'is taken' --state "$work/thief" --join "$door" --token "$fresh" --name 
 alien=$("$SHOAL_BIN" token create --state "$work/other")
 refused 'its CA has another key' --state "$work/thief" --join "$door" --token "$alien" --name thief
 refused 'this is no token' --state "$work/thief" --join "$door" --token abc --name thief
+refused 'this is no token: it is as long as one' --state "$work/thief" --join "$door" --token "${fresh//./x}" --name thief
+refused 'nowhere.invalid:7080: its name cannot be resolved: is the host spelled right' --state "$work/thief" --join nowhere.invalid:7080 --token "$fresh"
+refused '127.0.0.1:1: it cannot be reached: does shoal serve run there' --state "$work/thief" --join 127.0.0.1:1 --token "$fresh"
+refused 'does not speak TLS: machines join at the port .* cluster.listen' --state "$work/thief" --join "127.0.0.1:$port" --token "$fresh"
+refused 'is HOST:PORT, with nothing before it' --state "$work/thief" --join "http://$door" --token "$fresh"
+touch "$work/plain"
+refused 'plain/x: Not a directory: the state folder must be one that this user can write; say where with --state' \
+    --state "$work/plain/x" --join "$door" --token "$fresh"
+mkdir "$work/full"
+if mount -t tmpfs -o size=16k tmpfs "$work/full" 2>/dev/null; then
+    refused 'No space left on device: the state folder must be one .* with room in it.* The token is still good' \
+        --state "$work/full/s" --join "$door" --token "$fresh" --name thief
+    umount "$work/full"
+fi
 refused 'has not joined a cluster: give --join' --state "$work/thief"
 refused 'needs a token' --state "$work/thief" --join "$door"
 refused 'cannot be the name of a node' --state "$work/thief" --join "$door" --token "$fresh" --name 'A B'
@@ -136,4 +150,4 @@ grep -q 'joined attic as the gateway second' "$work/out" || fail "$(cat "$work/o
 "$SHOAL_BIN" ca show --state "$gw" | grep -qE '^second +gateway +valid' || fail "$("$SHOAL_BIN" ca show --state "$gw")"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "exit status $stopped"
-echo "joined, came back, and was revoked; eight stayed out"
+echo "joined, came back, and was revoked; fifteen tries stayed out"
