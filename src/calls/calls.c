@@ -2,6 +2,7 @@
 #include "calls/calls.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,17 +57,27 @@ static const char *put(char **at, const char *s)
     return to;
 }
 
-/* With room for a request of n_msg bytes, which *ret_msg points to. */
-static call_order *order_alloc(call_task task, const char *model, const call_context *ctx, size_t n_msg,
-                               uint8_t **ret_msg)
+/* The adapter that a request names, "" where it names none or can name none. */
+static const char *adapter_of(const ProtobufCMessage *request)
 {
-    size_t n_text = size_of(model) + size_of(ctx->request_id) + size_of(ctx->traceparent) + size_of(ctx->why);
+    const ProtobufCFieldDescriptor *f =
+        protobuf_c_message_descriptor_get_field_by_name(request->descriptor, "adapter");
+    return f ? *(const char *const *)(const void *)((const char *)request + f->offset) : "";
+}
+
+/* With room for a request of n_msg bytes, which *ret_msg points to. */
+static call_order *order_alloc(call_task task, const char *model, const char *adapter,
+                               const call_context *ctx, size_t n_msg, uint8_t **ret_msg)
+{
+    size_t n_text = size_of(model) + size_of(adapter) + size_of(ctx->request_id) + size_of(ctx->traceparent) +
+                    size_of(ctx->why);
     call_order *o = malloc(sizeof *o + n_text + n_msg);
     if (!o) return NULL;
     char *at = (char *)(o + 1);
     *o = (call_order){.refs = 1, .task = task, .deadline_ns = ctx->deadline_ns, .n_msg = n_msg};
     if (ctx->feed) o->feed = call_feed_ref(ctx->feed);
     o->model = put(&at, model);
+    o->adapter = put(&at, adapter);
     o->request_id = put(&at, ctx->request_id);
     o->traceparent = put(&at, ctx->traceparent);
     o->why = put(&at, ctx->why);
@@ -81,7 +92,7 @@ call_order *call_order_new(call_task task, const char *model, const ProtobufCMes
     uint8_t *msg;
     assert(request->descriptor == CALL_TASKS[task].request);
     size_t n = protobuf_c_message_get_packed_size(request);
-    call_order *o = order_alloc(task, model, ctx ? ctx : &NONE, n, &msg);
+    call_order *o = order_alloc(task, model, adapter_of(request), ctx ? ctx : &NONE, n, &msg);
     if (o) protobuf_c_message_pack(request, msg);
     return o;
 }
@@ -96,7 +107,7 @@ call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, u
     uint8_t *msg;
     assert(more->descriptor == CALL_TASKS[o->task].request);
     size_t n = protobuf_c_message_get_packed_size(more);
-    call_order *both = order_alloc(o->task, o->model, &ctx, o->n_msg + n, &msg);
+    call_order *both = order_alloc(o->task, o->model, o->adapter, &ctx, o->n_msg + n, &msg);
     if (!both) return NULL;
     memcpy(msg, o->msg, o->n_msg);
     protobuf_c_message_pack(more, msg + o->n_msg);
@@ -112,7 +123,7 @@ call_order *call_order_for(const call_order *o, const char *model)
                         .deadline_ns = o->deadline_ns,
                         .why = o->why};
     uint8_t *msg;
-    call_order *other = order_alloc(o->task, model, &ctx, o->n_msg, &msg);
+    call_order *other = order_alloc(o->task, model, o->adapter, &ctx, o->n_msg, &msg);
     if (other) memcpy(msg, o->msg, o->n_msg);
     return other;
 }
@@ -157,7 +168,15 @@ call_result call_result_of(const call_order *o, int status, const char *message)
                          .replica_id = "",
                          .version = "",
                          .quantisation = "",
-                         .digest = ""};
+                         .digest = "",
+                         .adapter_digest = ""};
+}
+
+void call_terms_pin(call_terms *t, const char *digest, const char *adapter_digest)
+{
+    if (!*t->digest && digest) snprintf(t->digest, sizeof t->digest, "%s", digest);
+    if (!*t->adapter_digest && adapter_digest)
+        snprintf(t->adapter_digest, sizeof t->adapter_digest, "%s", adapter_digest);
 }
 
 bool call_terms_avoids(const call_terms *t, uint64_t life)

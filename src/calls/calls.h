@@ -102,8 +102,9 @@ typedef struct call_result {
     int status;                                                       /* 0 or SHOAL_E... */
     const char *message;                                              /* one sentence, "" on success */
     const char *model, *replica_id, *version, *quantisation, *digest; /* "" when it never reached one */
-    double ms;                /* wall time of the call in the gateway, waiting included */
-    const char *wanted, *why; /* another model answered: whom was asked, and why not that one; else NULL */
+    const char *adapter_digest; /* of the adapter that the call names, as it is there; "": none */
+    double ms;                  /* wall time of the call in the gateway, waiting included */
+    const char *wanted, *why;   /* another model answered: whom was asked, and why not that one; else NULL */
     const char
         *trace; /* how several models came to this: "home-chat-s 0.62 < 0.80, home-chat-m"; else NULL */
     call_fault fault;
@@ -126,6 +127,7 @@ typedef struct call_order {
     unsigned refs;
     call_task task;
     const char *model, *request_id, *traceparent, *why; /* "" for none */
+    const char *adapter;                                /* that the request names; "": none */
     uint64_t deadline_ns;
     bool resumes;       /* it goes on with a stream that began elsewhere, */
     uint64_t n_resumed; /* of which so many bytes of text, or segments of speech, have come */
@@ -155,14 +157,17 @@ call_result call_result_of(const call_order *o, int status, const char *message)
 /* On what terms a call is made; zero: whoever is there. Copied. */
 enum { CALL_AVOID_MAX = 8, CALL_DIGEST_BYTES = 72 };
 typedef struct call_terms {
-    char digest[CALL_DIGEST_BYTES]; /* only replicas of this very file; "": any */
-    uint64_t avoid[CALL_AVOID_MAX]; /* lives of replicas that are not asked */
+    char digest[CALL_DIGEST_BYTES];         /* only replicas of this very file; "": any */
+    char adapter_digest[CALL_DIGEST_BYTES]; /* and only where the order's adapter is this one; "": any */
+    uint64_t avoid[CALL_AVOID_MAX];         /* lives of replicas that are not asked */
     unsigned n_avoid;
     uint64_t hold_until_ns; /* how long to wait for a replica; 0: as the task and the deadline say */
     uint64_t patience_ms;   /* the same, while nothing has come back: since it began, or was lost */
 } call_terms;
 void call_terms_avoid(call_terms *t, uint64_t life); /* 0 is nobody; over the maximum the oldest goes */
 bool call_terms_avoids(const call_terms *t, uint64_t life);
+/* From now on only the file and the adapter with which an answer has begun. Terms that name them stay. */
+void call_terms_pin(call_terms *t, const char *digest, const char *adapter_digest);
 
 /* What a call would meet now. */
 typedef struct call_outlook {
@@ -202,8 +207,8 @@ typedef struct model_call model_call;
 typedef struct call_place { /* who has a call now; zero: nobody, it waits. Strings are borrowed for the moment
                              */
     uint64_t life;
-    const char *replica_id, *digest, *model;
-    const char *wanted, *why, *trace; /* as call_result's */
+    const char *replica_id, *digest, *adapter_digest, *model; /* digests as call_result's */
+    const char *wanted, *why, *trace;                         /* as call_result's */
 } call_place;
 
 typedef struct calls_ops {

@@ -252,14 +252,13 @@ static verdict judge(failover_call *c, const call_result *r)
     }
 }
 
-/* The same file must go on with what was begun, on somebody who lives. */
+/* The same file and adapter must go on with what was begun, on somebody who lives. */
 static void set_terms(failover_call *c, const call_result *r)
 {
     uint64_t wait_ms = c->b->o.wait_ms ? c->b->o.wait_ms : FAILOVER_WAIT_MS;
     uint64_t now = over_now_ns(&c->b->base);
     call_terms_avoid(&c->base.terms, r->life);
-    if (c->log.begun && !*c->base.terms.digest)
-        snprintf(c->base.terms.digest, sizeof c->base.terms.digest, "%s", r->digest);
+    if (c->log.begun) call_terms_pin(&c->base.terms, r->digest, r->adapter_digest);
     c->base.terms.hold_until_ns = c->base.o->deadline_ns ? c->base.o->deadline_ns : now + wait_ms * 1000000u;
     if (c->base.terms.patience_ms && !c->log.begun)
         c->base.terms.hold_until_ns = now + c->base.terms.patience_ms * 1000000u;

@@ -118,23 +118,11 @@ static void on_end(const call_events *ev, const call_result *r)
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
-static bool names_adapter(const call_order *o)
-{
-    const ProtobufCFieldDescriptor *f =
-        protobuf_c_message_descriptor_get_field_by_name(CALL_TASKS[o->task].request, "adapter");
-    ProtobufCMessage *m = f ? call_order_request(o) : NULL;
-    if (!m) return false;
-    const char *adapter = *(char *const *)(const void *)((const char *)m + f->offset);
-    bool named = adapter && *adapter;
-    protobuf_c_message_free_unpacked(m, NULL);
-    return named;
-}
-
 static const fallback_rule *rule_of(const fallback_calls *b, const call_order *o, const call_terms *t)
 {
     if (*t->digest || !(CALL_TASKS[o->task].flags & CALL_WAITS)) return NULL;
     for (size_t i = 0; i < b->o.n_rules; i++)
-        if (strcmp(b->o.rules[i].model, o->model) == 0) return names_adapter(o) ? NULL : &b->o.rules[i];
+        if (strcmp(b->o.rules[i].model, o->model) == 0) return *o->adapter ? NULL : &b->o.rules[i];
     return NULL;
 }
 

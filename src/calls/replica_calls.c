@@ -74,6 +74,7 @@ static void finish(replica_call *c, int status, call_fault fault, const char *me
         r.version = info->version;
         r.quantisation = info->quantisation;
         r.digest = info->digest;
+        r.adapter_digest = route_adapter_digest(info, c->o->adapter);
     }
     if (status == 0) r.reply = c->reply;
     c->ev.end(&c->ev, &r);
@@ -118,6 +119,7 @@ static call_place where(const model_call *call)
     return (call_place){.life = c->life,
                         .replica_id = c->r->id,
                         .digest = c->r->info ? c->r->info->digest : "",
+                        .adapter_digest = route_adapter_digest(c->r->info, c->o->adapter),
                         .model = c->o->model};
 }
 
@@ -156,12 +158,13 @@ static int pick(replica_calls *b, const call_order *o, const call_terms *t, rout
     *ret_decision = (router_decision){.index = -1};
     if (o->deadline_ns && b->env->now_ns(b->env->user) >= o->deadline_ns) return SHOAL_EDEADLINE;
     router_request q = {.digest = *t->digest ? t->digest : NULL,
+                        .adapter_digest = *t->adapter_digest ? t->adapter_digest : NULL,
                         .deadline_ns = o->deadline_ns,
                         .exclude = t->avoid,
                         .n_exclude = t->n_avoid,
                         .n_tokens = (unsigned)(o->n_msg / 4),
                         .n_tokens_max = CALL_TASKS[o->task].flags & CALL_PROMPT ? (unsigned)o->n_msg : 0};
-    return route_pick(b->g, o->model, &q, ret_decision, ret);
+    return route_pick(b->g, o->model, o->adapter, &q, ret_decision, ret);
 }
 
 /* The one sentence of why a model that is down is down. */

@@ -6,6 +6,7 @@
 typedef struct looking {
     const registry *g;
     const replica_set *set;
+    const char *adapter;
     uint64_t now_ns;
 } looking;
 
@@ -44,17 +45,26 @@ router_replica route_look(const registry *g, const replica *r, uint64_t now_ns)
     };
 }
 
+const char *route_adapter_digest(const Shoal__V1__ModelInfo *info, const char *adapter)
+{
+    for (size_t i = 0; info && *adapter && i < info->n_adapters && i < info->n_adapter_digests; i++)
+        if (strcmp(info->adapters[i], adapter) == 0) return info->adapter_digests[i];
+    return "";
+}
+
 static void look(const void *set, size_t place, router_replica *ret)
 {
     const looking *l = set;
-    *ret = route_look(l->g, l->set->replicas[place], l->now_ns);
+    const replica *r = l->set->replicas[place];
+    *ret = route_look(l->g, r, l->now_ns);
+    ret->adapter_digest = route_adapter_digest(r->info, l->adapter);
 }
 
-int route_pick(const registry *g, const char *model, router_request *req, router_decision *ret_decision,
-               replica **ret)
+int route_pick(const registry *g, const char *model, const char *adapter, router_request *req,
+               router_decision *ret_decision, replica **ret)
 {
     const env *e = registry_env(g);
-    looking l = {.g = g, .set = registry_find(g, model), .now_ns = e->now_ns(e->user)};
+    looking l = {.g = g, .set = registry_find(g, model), .adapter = adapter, .now_ns = e->now_ns(e->user)};
     router_view v = {.known = l.set, .n_ready = l.set ? l.set->n_ready : 0, .set = &l, .look = look};
     req->now_ns = l.now_ns;
     req->random = v.n_ready > ROUTER_EXACT ? e->random(e->user) : 0;

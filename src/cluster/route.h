@@ -3,7 +3,7 @@
  *     router_request q = {.deadline_ns = deadline, .n_tokens = n, .exclude = failed, .n_exclude = n_failed};
  *     router_decision d;
  *     replica *r;
- *     int rc = route_pick(g, "home-intent", &q, &d, &r);      // router_pick's codes
+ *     int rc = route_pick(g, "home-intent", "", &q, &d, &r);      // router_pick's codes
  *     if (rc == 0) replica_ref(r), load_begin(&r->load, n, now), ... registry_reach(g)->start(r->channel,
  * ...)
  *
@@ -15,10 +15,13 @@
 #include "cluster/registry.h"
 #include "router/router.h"
 
-/* The request's time and random number are filled in here. *ret is borrowed, NULL on failure. */
-int route_pick(const registry *g, const char *model, router_request *req, router_decision *ret_decision,
-               replica **ret);
-/* One replica as the router sees it. */
+/* The request's time and random number are filled in here. adapter: whose digest the request may want, "":
+ * none. *ret is borrowed, NULL on failure. */
+int route_pick(const registry *g, const char *model, const char *adapter, router_request *req,
+               router_decision *ret_decision, replica **ret);
+/* The digest of a replica's adapter of this name; "": it has none, or has not been described (NULL). */
+const char *route_adapter_digest(const Shoal__V1__ModelInfo *info, const char *adapter);
+/* One replica as the router sees it, for requests without an adapter. */
 router_replica route_look(const registry *g, const replica *r, uint64_t now_ns);
 /* The model has a replica that is in none of these lives, or may have one again by itself: one that starts,
  * was cut off, or is still to be placed. False: waiting for it is no use. */

@@ -178,7 +178,7 @@ static bool meet(gen_job *j, gen_branch *br)
     request_note_place(j->shared.rq, &place);
     if (place.wanted) j->stream.id.untold = true; /* nobody goes on with a stand-in's answer */
     if (!j->shared.rq->streaming && digest) answer_form_digest(&j->form, digest);
-    if (stream_meet(&j->stream, j->shared.rq, digest, &e) == 0) return true;
+    if (stream_meet(&j->stream, j->shared.rq, digest, place.adapter_digest, &e) == 0) return true;
     shared_fail(&j->shared, &e);
     return false;
 }
@@ -368,8 +368,8 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
     sha256_digest key;
     bool one = !config_ensemble_find(rq->config, spec->model); /* else more files than one decide */
     bool cacheable = one && info && openai_spec_key(spec, info, rq->adapter_digest, &key) &&
-                     (!st->resumes || stream_is_of(st, rq, info->digest));
-    if (cacheable) stream_meet(&j->stream, rq, info->digest, &e);
+                     (!st->resumes || stream_is_of(st, info->digest, rq->adapter_digest));
+    if (cacheable) stream_meet(&j->stream, rq, info->digest, rq->adapter_digest, &e);
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
 }
 

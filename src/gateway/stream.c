@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cluster/route.h"
 
 #define ZONE_S 900
 
@@ -117,19 +118,20 @@ void stream_name(stream *s, answer_form *f)
 
 /* ---- who answers --------------------------------------------------------------------------------- */
 
-bool stream_is_of(const stream *s, const gateway_request *rq, const char *digest)
+bool stream_is_of(const stream *s, const char *digest, const char *adapter_digest)
 {
     uint8_t model[STREAM_MODEL_BYTES];
-    stream_id_model(model, digest, rq->adapter_digest);
+    stream_id_model(model, digest, adapter_digest);
     return memcmp(model, s->id.model, sizeof model) == 0;
 }
 
 static int replaced(const gateway_request *rq, api_error *e)
 {
-    return api_error_set(e, 409, "invalid_request_error", "model_replaced", "last-event-id",
-                         "the file of %.64s is another here than the one that began this answer: send the "
-                         "request without Last-Event-ID for a new one",
-                         rq->model);
+    return api_error_set(
+        e, 409, "invalid_request_error", "model_replaced", "last-event-id",
+        "the file or the adapter of %.64s is another here than the one that began this answer: send the "
+        "request without Last-Event-ID for a new one",
+        rq->model);
 }
 
 int stream_terms(const stream *s, gateway_request *rq, call_terms *ret, api_error *e)
@@ -141,23 +143,25 @@ int stream_terms(const stream *s, gateway_request *rq, call_terms *ret, api_erro
         const Shoal__V1__ModelInfo *info = set->replicas[i]->info;
         if (!info) continue;
         described = true;
-        if (!stream_is_of(s, rq, info->digest)) continue;
-        snprintf(ret->digest, sizeof ret->digest, "%s", info->digest);
+        const char *adapter = route_adapter_digest(info, rq->adapter);
+        if (!stream_is_of(s, info->digest, adapter)) continue;
+        call_terms_pin(ret, info->digest, adapter);
         return 0;
     }
     return described ? replaced(rq, e) : 0; /* nobody is up yet: stream_meet will see */
 }
 
-int stream_meet(stream *s, const gateway_request *rq, const char *digest, api_error *e)
+int stream_meet(stream *s, const gateway_request *rq, const char *digest, const char *adapter_digest,
+                api_error *e)
 {
     if (!s->named) return 0;
-    bool known = digest && *digest && (!*rq->adapter || *rq->adapter_digest);
+    bool known = digest && *digest && (!*rq->adapter || (adapter_digest && *adapter_digest));
     if (!s->met && known) {
-        stream_id_model(s->id.model, digest, rq->adapter_digest);
+        stream_id_model(s->id.model, digest, adapter_digest);
         s->met = true;
         return 0;
     }
-    if (known && stream_is_of(s, rq, digest)) return 0;
+    if (known && stream_is_of(s, digest, adapter_digest)) return 0;
     if (s->resumes) return replaced(rq, e);
     s->id.untold = true;
     return 0;

@@ -38,10 +38,15 @@ double router_expected_ms(const router_replica *r, const router_request *req)
     return left + trust(r, req->now_ns) * (r->ms_per_call + r->ms_per_token * req->n_tokens);
 }
 
+static bool is_the_one(const char *digest, const char *wanted)
+{
+    return !wanted || (digest && strcmp(digest, wanted) == 0);
+}
+
 static bool is_usable(const router_replica *r, const router_request *req)
 {
-    if (!r->ready) return false;
-    return !req->digest || (r->digest && strcmp(r->digest, req->digest) == 0);
+    return r->ready && is_the_one(r->digest, req->digest) &&
+           is_the_one(r->adapter_digest, req->adapter_digest);
 }
 
 static size_t n_excluded(const router_request *req)
@@ -129,7 +134,7 @@ static void look_around(hunt *h)
     look_at_some(h, ROUTER_SAMPLE + n_excluded(h->req), h->req->random);
     if (h->n_candidates > 0 && !is_too_late(h)) return;
     look_at_some(h, ROUTER_EXACT, rng_mix(h->req->random)); /* before saying no, a wider look */
-    if (h->n_candidates == 0 && h->req->digest) look_at_all(h);
+    if (h->n_candidates == 0 && (h->req->digest || h->req->adapter_digest)) look_at_all(h);
 }
 
 static int refuse(router_decision *d, const hunt *h, router_why why, int code)

@@ -13,8 +13,8 @@
  * Up to ROUTER_EXACT ready replicas are all looked at. Of more, a few are drawn, and the best of them is
  * nearly as good as the best of all, while gateways that know nothing of each other do not all run to the
  * same one (Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", 2001). So the work of a
- * decision has a bound, but where the request wants a file (digest) that none of those drawn has: then all
- * are looked at.
+ * decision has a bound, but where the request wants a file or an adapter (digests) that none of those drawn
+ * has: then all are looked at.
  *
  * An estimate may be wrong, so it refuses a deadline only where waiting is certain: with calls in flight
  * there, and another one tried within the last ROUTER_PROBE_MS. Whoever is let through teaches the truth. And
@@ -49,8 +49,9 @@ typedef enum router_why {
 const char *router_why_name(router_why w);
 
 typedef struct router_replica {
-    uint64_t life;      /* of this id in this generation, and of no other; 0: not said */
-    const char *digest; /* of the model file; NULL when not known yet */
+    uint64_t life;              /* of this id in this generation, and of no other; 0: not said */
+    const char *digest;         /* of the model file; NULL when not known yet */
+    const char *adapter_digest; /* of the adapter that the request names, as it is there; NULL: none */
     bool ready;
     unsigned n_in_flight;        /* calls the gateway has there */
     unsigned n_tokens_in_flight; /* of their input, as far as nothing has come back for it */
@@ -81,7 +82,8 @@ enum {
 };
 
 typedef struct router_request {
-    const char *digest; /* only replicas of this very file (a replay); NULL: any */
+    const char *digest;         /* only replicas of this very file (a replay); NULL: any */
+    const char *adapter_digest; /* and with this very adapter; NULL: any */
     uint64_t now_ns;
     uint64_t deadline_ns;    /* 0: none */
     unsigned n_tokens;       /* of input; an estimate */

@@ -61,6 +61,7 @@ typedef struct heard {
     double ms;
     model_call *call; /* to cancel from its own event, if cancels is set */
     bool cancels;
+    const char *adapter; /* that its generations name; NULL: none */
     void (*on_end)(void *), *arg;
 } heard;
 
@@ -115,7 +116,10 @@ static inline call_place script_where(const model_call *call)
 {
     const scripted *c = (const scripted *)call;
     assert_true(c->open);
-    return (call_place){.life = c->life, .replica_id = "m/0", .digest = "d1"};
+    return (call_place){.life = c->life,
+                        .replica_id = "m/0",
+                        .digest = "d1",
+                        .adapter_digest = *c->order->adapter ? "a1" : ""};
 }
 
 static inline void script_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
@@ -180,6 +184,7 @@ static inline void script_end_as(scripted *c, int status, call_fault fault)
     r.life = fault == CALL_FAULT_ABSENT ? 0 : c->life;
     r.replica_id = "m/0";
     r.digest = "d1";
+    r.adapter_digest = *c->order->adapter ? "a1" : "";
     if (status == 0 && !CALL_TASKS[c->order->task].streams) r.reply = &reply.base;
     script_close(c);
     c->ev.end(&c->ev, &r);
@@ -303,6 +308,7 @@ static inline model_call *script_generate(calls *c, heard *h, uint64_t deadline_
     call_context ctx = {.request_id = "r1", .deadline_ns = deadline_ns};
     calls_generate_events ev = {.user = h, .event = hear_event, .end = hear_stream_end};
     req.messages_json = "[]";
+    if (h->adapter) req.adapter = (char *)h->adapter;
     return h->call = calls_generate(c, "m", &req, &ctx, &ev);
 }
 

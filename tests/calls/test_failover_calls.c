@@ -89,6 +89,29 @@ static void a_stream_goes_on_where_it_was(void **state)
     bench_close(&b);
 }
 
+/* The same file with another adapter of that name would go on with other words. */
+static void a_stream_with_an_adapter_goes_on_with_that_very_one(void **state)
+{
+    bench b;
+    heard h = {.adapter = "polite"}, plain = {0};
+    bench_open(&b);
+    begin_and_die(&b, &h);
+    scripted *c = script_last(&b.s);
+    assert_string_equal(c->order->adapter, "polite");
+    assert_string_equal(c->terms.digest, "d1");
+    assert_string_equal(c->terms.adapter_digest, "a1");
+    say(c, 12, "c");
+    script_lives(&b.s, (uint64_t[]){3, 0});
+    script_end(c, CALL_FAULT_LOST); /* and again */
+    assert_string_equal(script_last(&b.s)->order->adapter, "polite");
+    assert_string_equal(script_last(&b.s)->terms.adapter_digest, "a1");
+    calls_cancel(h.call);
+    begin_and_die(&b, &plain);
+    assert_string_equal(script_last(&b.s)->terms.adapter_digest, "");
+    calls_cancel(plain.call);
+    bench_close(&b);
+}
+
 static void it_moves_as_often_as_it_must(void **state)
 {
     bench b;
@@ -549,6 +572,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_goes_on_where_it_was),
+        cmocka_unit_test(a_stream_with_an_adapter_goes_on_with_that_very_one),
         cmocka_unit_test(it_moves_as_often_as_it_must),
         cmocka_unit_test(a_unary_call_is_sent_again),
         cmocka_unit_test(where_only_the_link_was_cut_it_goes_back),

@@ -54,7 +54,7 @@ static scripted *begin(bench *b, heard *h)
 static void a_silent_stream_goes_on_elsewhere(void **state)
 {
     bench b;
-    heard h = {0};
+    heard h = {.adapter = "polite"};
     bench_open(&b);
     scripted *first = begin(&b, &h);
     pass(&b, LIMIT_MS - 5);
@@ -64,6 +64,7 @@ static void a_silent_stream_goes_on_elsewhere(void **state)
     scripted *second = b.s.calls[1];
     assert_int_equal(second->life, 2);
     assert_string_equal(second->terms.digest, "d1");
+    assert_string_equal(second->terms.adapter_digest, "a1");
     assert_true(second->terms.hold_until_ns < b.s.env->now_ns(b.s.env->user)); /* at once or not at all */
     Shoal__V1__GenerateRequest *req = (void *)call_order_request(second->order);
     assert_int_equal(req->n_resume_ids, 1);

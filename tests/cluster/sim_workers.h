@@ -25,9 +25,10 @@ typedef struct sim_world sim_world;
 typedef struct sim_worker {
     char address[40], digest[16];
     bool runs, frozen;
-    bool cut_in, cut_out; /* what is sent to it, or by it, waits until the link is mended */
-    const char *version; /* NULL: "" */
-    uint32_t n_parallel; /* 0: 4 */
+    bool cut_in, cut_out;       /* what is sent to it, or by it, waits until the link is mended */
+    const char *version;        /* NULL: "" */
+    const char *adapter_digest; /* of its adapter "polite"; NULL: it has none */
+    uint32_t n_parallel;        /* 0: 4 */
     uint64_t call_ms;
     uint32_t n_running;
     uint64_t n_steps;
@@ -100,7 +101,13 @@ static void sim_say_who(sim_call *c)
 {
     Shoal__V1__ModelInfo m = SHOAL__V1__MODEL_INFO__INIT;
     uint8_t bytes[128];
+    char *adapters[] = {"polite"}, *digests[] = {(char *)c->ch->to->adapter_digest};
     m.task = "classify";
+    if (digests[0]) {
+        m.adapters = adapters;
+        m.adapter_digests = digests;
+        m.n_adapters = m.n_adapter_digests = 1;
+    }
     m.digest = c->ch->to->digest;
     m.n_parallel = c->ch->to->n_parallel ? c->ch->to->n_parallel : 4;
     if (c->ch->to->version) m.version = (char *)c->ch->to->version;

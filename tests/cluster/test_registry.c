@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "cluster/registry.h"
+#include "cluster/route.h"
 #include "sim_workers.h"
 
 typedef struct house {
@@ -120,6 +121,29 @@ static void registry_keeps_a_declared_model_without_replicas(void **state)
     source_drop(h.s, "m/0", 1);
     assert_int_equal(registry_find(h.g, "m")->n, 0);
     assert_int_equal(registry_count_models(h.g), 1);
+    house_close(&h);
+}
+
+static void route_finds_the_adapter_that_a_request_wants(void **state)
+{
+    house h;
+    router_decision d;
+    replica *r;
+    house_open(&h);
+    sim_worker_at(&h.world, "sim:a");
+    sim_worker_at(&h.world, "sim:b")->adapter_digest = "a1";
+    sim_worker_at(&h.world, "sim:c")->adapter_digest = "a2";
+    put(&h, "m/0", 1, "sim:a");
+    put(&h, "m/1", 1, "sim:b");
+    put(&h, "m/2", 1, "sim:c");
+    run(&h, 100);
+    router_request q = {.adapter_digest = "a2"};
+    assert_int_equal(route_pick(h.g, "m", "polite", &q, &d, &r), 0);
+    assert_string_equal(r->id, "m/2");
+    assert_int_equal(route_pick(h.g, "m", "rude", &q, &d, &r), SHOAL_EUNAVAILABLE);
+    source_drop(h.s, "m/2", 1);
+    assert_int_equal(route_pick(h.g, "m", "polite", &q, &d, &r), SHOAL_EUNAVAILABLE);
+    assert_null(r);
     house_close(&h);
 }
 
@@ -465,6 +489,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(registry_finds_members_by_id_and_by_model),
         cmocka_unit_test(registry_keeps_a_declared_model_without_replicas),
+        cmocka_unit_test(route_finds_the_adapter_that_a_request_wants),
         cmocka_unit_test(registry_lets_a_dropped_replica_live_until_its_last_call_left),
         cmocka_unit_test(registry_ignores_news_of_an_older_life),
         cmocka_unit_test(registry_makes_a_new_life_of_a_restarted_worker),
