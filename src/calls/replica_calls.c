@@ -177,7 +177,10 @@ static void describe_down(replica_calls *b, const char *model, char *out, size_t
         snprintf(out, n, "the model %.64s is not served: %s", model, r->reason);
         return;
     }
-    snprintf(out, n, "the worker serving %.64s is not running; send the request again", model);
+    if (set && set->n == 0 && set->absent)
+        snprintf(out, n, "the model %.64s is not served now: %s", model, set->absent);
+    else
+        snprintf(out, n, "the worker serving %.64s is not running; send the request again", model);
 }
 
 static void describe_refusal(replica_calls *b, const call_order *o, int rc, double expected_ms, char *out,

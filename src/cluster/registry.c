@@ -1,5 +1,6 @@
 /* registry.c: the indexes of replicas, and the telling of their changes. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,7 +126,7 @@ static void set_free(model_set *s)
 static void set_release(registry *g, model_set *s)
 {
     size_t i = 0;
-    if (s->view.n > 0 || s->declared) return;
+    if (s->view.n > 0 || s->n_declared > 0) return;
     strmap_take(&g->by_model, s->name);
     while (g->models[i] != s) i++;
     memmove(&g->models[i], &g->models[i + 1], (--g->n_models - i) * sizeof *g->models);
@@ -172,8 +173,24 @@ int registry_declare(registry *g, const char *model, shoal_err *err)
 {
     model_set *s = obtain_set(g, model);
     if (!s) return err_nomem(err);
-    s->declared = true;
+    s->n_declared++;
     return 0;
+}
+
+void registry_undeclare(registry *g, const char *model)
+{
+    model_set *s = strmap_get(&g->by_model, model);
+    if (!s || s->n_declared == 0) return;
+    s->n_declared--;
+    set_release(g, s);
+}
+
+void registry_give_up(registry *g, const char *model, const char *why)
+{
+    model_set *s = strmap_get(&g->by_model, model);
+    if (!s || s->view.n > 0) return;
+    snprintf(s->absent, sizeof s->absent, "%s", why);
+    s->view.absent = s->absent;
 }
 
 size_t registry_count_models(const registry *g)
@@ -199,6 +216,7 @@ int registry_insert(registry *g, contact *l, shoal_err *err)
     l->set = s;
     l->at = s->view.n++;
     s->replicas[l->at] = &l->r;
+    s->view.absent = NULL;
     return 0;
 }
 

@@ -34,11 +34,17 @@ typedef struct replica_set {
     const char *model;
     replica *const *replicas; /* the first n_ready take calls: READY, and not silent */
     size_t n, n_ready;
+    const char *absent; /* why nobody is waited for while there is no replica; NULL: calls wait */
 } replica_set;
 
 const replica_set *registry_find(const registry *g, const char *model); /* NULL: nobody has heard of it */
-/* The model exists, though it may have no replica at times: registry_find knows it from now on. */
+/* The model exists, though it may have no replica at times: registry_find knows it from now on, until it was
+ * undeclared as often as it was declared. */
 int registry_declare(registry *g, const char *model, shoal_err *err);
+void registry_undeclare(registry *g, const char *model);
+/* While a declared model has no replica, calls wait for one. From now on they are told `why` instead, a part
+ * of a sentence that is copied, until its next replica comes. */
+void registry_give_up(registry *g, const char *model, const char *why);
 replica *registry_get(const registry *g, const char *id); /* NULL: not there, or dropped */
 const node *registry_node(const registry *g, const char *name);
 
@@ -50,9 +56,9 @@ const replica_set *registry_model_at(const registry *g, size_t i);
 size_t registry_count_sources(const registry *g);
 const source *registry_source_at(const registry *g, size_t i);
 
-/* True when every source has synced, every replica that this machine's agent starts is READY, and so is at least
- * one of every other model (the cluster's /readyz): another machine's death leaves a gateway ready that has
- * somebody else to ask. */
+/* True when every source has synced, every replica that this machine's agent starts is READY, and so is at
+ * least one of every other model (the cluster's /readyz): another machine's death leaves a gateway ready that
+ * has somebody else to ask. */
 bool registry_all_ready(const registry *g);
 
 /* ---- listening ----------------------------------------------------------------------------------- */

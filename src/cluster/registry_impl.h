@@ -22,7 +22,8 @@ typedef struct model_set {
     char *name;
     replica **replicas;
     size_t cap;
-    bool declared; /* stays without replicas */
+    unsigned n_declared; /* over 0: it stays without replicas */
+    char absent[200];
 } model_set;
 
 /* A replica and what keeps it in touch with its worker (contact.c). */

@@ -83,7 +83,7 @@ static bool is_one_of(uint64_t life, const uint64_t *lives, size_t n)
 bool route_may_return(const registry *g, const char *model, const uint64_t *lives, size_t n_lives)
 {
     const replica_set *set = registry_find(g, model);
-    if (set && set->n == 0) return true; /* declared */
+    if (set && set->n == 0) return !set->absent; /* declared */
     for (size_t i = 0; set && i < set->n; i++) {
         const replica *r = set->replicas[i];
         if (r->state == REPLICA_FAILED || r->state == REPLICA_DRAINING) continue;

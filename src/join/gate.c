@@ -99,6 +99,7 @@ static void on_tick(uv_timer_t *t)
         g->recheck = true; /* when they have heard why */
     }
     gate_attach_tick(g, clock_ns(), gate_now());
+    if (g->registry) recall_look(&g->recall, g->registry, clock_ns());
     gate_place_tick(g, clock_ns());
     log_limit_tell(&g->lines, "gate", clock_ns() / 1000000);
 }
@@ -226,6 +227,7 @@ void gate_release(gate *g)
     gate_attach_forget(g);
     gate_place_free(g->placer);
     roster_free(g->roster);
+    recall_done(&g->recall);
     tls_context_unref(g->tls);
     tls_context_unref(g->as_client);
     standing_close(&g->standing);

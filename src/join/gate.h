@@ -38,7 +38,6 @@ typedef struct gate_options {
 enum {
     GATE_REPORT_MS = 1000, /* so often machines report, and the gate looks around */
     GATE_SILENCE_MS = 5000,
-    GATE_MODELS_MAX = 1024, /* served here or by machines, of which those of machines are remembered */
     GATE_CONNECTIONS_MAX = ROSTER_NODES_MAX + 64,
     GATE_STRANGERS_MAX = 64, /* connections of one address without a certificate, or on the way to show one */
     GATE_MESSAGES = 64,      /* of one machine between two looks around: then it waits for the next */

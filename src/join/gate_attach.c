@@ -247,7 +247,9 @@ void gate_attach_retell(const roster_entry *e)
 
 void gate_attach_expel(roster_entry *e, const char *why)
 {
-    if (e->session) hang_up(e->session, GRPC_UNAUTHENTICATED, why);
+    session *s = e->session;
+    if (s) recall_lacks_others(&s->g->recall, e->name, NULL, NULL);
+    if (s) hang_up(s, GRPC_UNAUTHENTICATED, why);
 }
 
 const grpc_stream_method gate_attach_method = {.path = "/shoal.v1.Cluster/Attach",
@@ -288,7 +290,7 @@ void gate_attach_tell_revoked(gate *g)
     for (size_t i = roster_count(g->roster); i-- > 0;) {
         session *s = roster_at(g->roster, i)->session;
         if (trust_serial_is_revoked(g->standing.own.trust, s->serial))
-            hang_up(s, GRPC_UNAUTHENTICATED, "the certificate of this machine was revoked");
+            gate_attach_expel(s->entry, "the certificate of this machine was revoked");
         else
             send_list(s);
     }

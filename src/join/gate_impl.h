@@ -5,6 +5,7 @@
 #include "base/log_limit.h"
 #include "join/attach.h"
 #include "join/gate.h"
+#include "join/recall.h"
 #include "cluster/source.h"
 #include "join/standing.h"
 #include "join/turnstile.h"
@@ -31,6 +32,7 @@ struct gate {
     attach *follow;  /* the gateway with the CA, where this one has none; NULL: it has */
     source *members; /* NULL: nobody listens */
     registry *registry;
+    recall recall;
     gate_placer *placer; /* NULL: this gateway places nothing */
     uint64_t silence_ns;
     void (*closed)(void *user);
@@ -64,7 +66,8 @@ const char *gate_place_file(const gate *g, const char *digest);
 /* gate_models.c: Fetch. */
 void gate_on_fetch(void *user, grpc_call *c, const uint8_t *msg, size_t n);
 
-/* gate_replicas.c: the machine's replicas as members, resp. those that it had and has no more. */
+/* gate_replicas.c: the machine's replicas as members, resp. those that it had and has no more (was NULL: what
+ * it had before it attached). */
 void gate_replicas_tell(gate *g, const roster_entry *e, const char *from);
 void gate_replicas_drop(gate *g, const char *node, const Shoal__V1__Replicas *was,
                         const Shoal__V1__Replicas *is);

@@ -523,6 +523,7 @@ static int expel(gate *g, place_node *n, roster_entry *e, shoal_err *err)
     if (rc != 0) return rc;
     n->removed = true;
     n->drains = false;
+    recall_lacks_others(&g->recall, n->name, NULL, NULL); /* it may be away */
     if (e) gate_attach_expel(e, "this machine was removed from the cluster");
     return 0;
 }

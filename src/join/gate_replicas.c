@@ -60,12 +60,12 @@ static void put_one(gate *g, const char *node, const char *at, const Shoal__V1__
 }
 
 /* Once a machine has served a model, calls of it wait for one that comes back, and are not told that there is
- * no such model. Names without end are not remembered. */
-static void remember(gate *g, const Shoal__V1__ReplicaReport *r)
+ * no such model. */
+static void remember(gate *g, const char *node, const Shoal__V1__ReplicaReport *r)
 {
     shoal_err err;
-    if (state_of(r->state) != REPLICA_READY || registry_count_models(g->registry) >= GATE_MODELS_MAX) return;
-    if (registry_declare(g->registry, r->model, &err) != 0)
+    if (state_of(r->state) != REPLICA_READY) return;
+    if (recall_served(&g->recall, g->registry, r->model, node, &err) != 0)
         LOG(LOG_ERROR, "gate", "model_untold", LOG_S("model", r->model), LOG_S("reason", err.message));
 }
 
@@ -83,16 +83,26 @@ void gate_replicas_tell(gate *g, const roster_entry *e, const char *from)
     for (size_t i = 0; i < e->replicas->n_replicas; i++) {
         const Shoal__V1__ReplicaReport *r = e->replicas->replicas[i];
         if (!r->standby) put_one(g, e->name, at, r);
-        if (!r->standby) remember(g, r);
+        if (!r->standby) remember(g, e->name, r);
     }
+}
+
+static bool has_model(const void *all, const char *model)
+{
+    const Shoal__V1__Replicas *is = all;
+    for (size_t i = 0; i < is->n_replicas; i++)
+        if (strcmp(is->replicas[i]->model, model) == 0) return true;
+    return false;
 }
 
 void gate_replicas_drop(gate *g, const char *node, const Shoal__V1__Replicas *was,
                         const Shoal__V1__Replicas *is)
 {
     char id[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX + 2];
+    if (!was) recall_lacks_others(&g->recall, node, has_model, is);
     for (size_t i = 0; g->members && was && i < was->n_replicas; i++) {
         if (has(is, was->replicas[i]->id)) continue;
+        if (!has_model(is, was->replicas[i]->model)) recall_lacks(&g->recall, was->replicas[i]->model, node);
         snprintf(id, sizeof id, "%s/%s", node, was->replicas[i]->id);
         source_drop(g->members, id, was->replicas[i]->generation);
     }

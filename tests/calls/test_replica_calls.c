@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -69,9 +70,56 @@ static void a_call_without_memory_is_refused(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+typedef struct ending {
+    int status;
+    char message[256];
+} ending;
+
+static void on_end(void *user, const call_result *r, const Shoal__V1__EmbedReply *reply)
+{
+    ending *e = user;
+    e->status = r->status;
+    snprintf(e->message, sizeof e->message, "%s", r->message);
+}
+
+static ending ask(uv_loop_t *loop, calls *c)
+{
+    Shoal__V1__EmbedRequest req = SHOAL__V1__EMBED_REQUEST__INIT;
+    ending e = {.status = 1};
+    assert_non_null(calls_embed(c, "m", &req, &(call_context){.deadline_ns = UINT64_MAX}, on_end, &e));
+    while (e.status == 1) uv_run(loop, UV_RUN_ONCE);
+    return e;
+}
+
+/* Both with a deadline that never comes. */
+static void calls_of_a_model_that_is_given_up_are_told_so_and_of_none_that_there_is_none(void **state)
+{
+    uv_loop_t loop;
+    registry *g;
+    calls *c;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(registry_new(&g, &loop, NULL), 0);
+    assert_int_equal(replica_calls_new(&c, g, NULL), 0);
+    assert_int_equal(retry_calls_new(&c, registry_env(g), c, NULL), 0);
+    assert_int_equal(registry_declare(g, "m", NULL), 0);
+    registry_give_up(g, "m", "pi has left");
+    ending e = ask(&loop, c);
+    assert_int_equal(e.status, SHOAL_EUNAVAILABLE);
+    assert_string_equal(e.message, "the model m is not served now: pi has left");
+    registry_undeclare(g, "m");
+    e = ask(&loop, c);
+    assert_int_equal(e.status, SHOAL_ENOTFOUND);
+    assert_string_equal(e.message, "the model 'm' does not exist here");
+    calls_free(c);
+    registry_free(g);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_of_a_model_that_is_given_up_are_told_so_and_of_none_that_there_is_none),
         cmocka_unit_test(a_call_without_memory_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static void report(void *user, Shoal__V1__AgentMessage *m)
 
 static void replicas_come_change_and_go_with_their_machine(void **state)
 {
-    char path[128], text[TOKEN_TEXT_SIZE];
+    char path[128], pi[128], text[TOKEN_TEXT_SIZE];
     shoal_err err;
     bool closed = false;
     far.loop = &w.loop;
@@ -83,6 +83,7 @@ static void replicas_come_change_and_go_with_their_machine(void **state)
     one = (saying){.up.dir = FOLDER_NONE, .n = 2};
     world_token(ROLE_NODE, text);
     assert_int_equal(world_join("pi", text, &one.up.dir, &err), 0);
+    snprintf(pi, sizeof pi, "%s/pi", place);
     Shoal__V1__NodeFacts f = SHOAL__V1__NODE_FACTS__INIT;
     f.address = ":9"; /* the discard port: nobody is there */
     f.n_cores = 3;
@@ -109,6 +110,13 @@ static void replicas_come_change_and_go_with_their_machine(void **state)
     assert_non_null(registry_find(members, "m"));
     assert_int_equal(registry_find(members, "m")->n, 0);
     assert_null(registry_find(members, "other"));
+    /* It comes back and has it no more: then there is no such model. */
+    one.n = 0;
+    assert_int_equal(folder_open(&one.up.dir, pi, false, NULL), 0);
+    assert_int_equal(attach_open(&one.up.a, &w.loop, &a, &err), 0);
+    TURN_UNTIL(!registry_find(members, "m"));
+    one.up.closed = false;
+    up_stop(&one.up);
 
     gate_close(second, world_closed, &closed);
     registry_free(members); /* the gate has left it already */
