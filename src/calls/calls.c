@@ -137,7 +137,7 @@ call_order *call_order_as(const call_order *o, call_task task, call_feed *feed)
                         .feed = feed};
     uint8_t *msg;
     assert(CALL_TASKS[task].request == CALL_TASKS[o->task].request);
-    call_order *other = order_alloc(task, o->model, &ctx, o->n_msg, &msg);
+    call_order *other = order_alloc(task, o->model, o->adapter, &ctx, o->n_msg, &msg);
     if (other) memcpy(msg, o->msg, o->n_msg);
     return other;
 }

@@ -1,4 +1,5 @@
 /* agent_crew.c: a registry, an agent and a relay on the loop of `shoal agent`. */
+#define _GNU_SOURCE
 #include "cli/agent_crew.h"
 
 #include <stdio.h>
@@ -9,6 +10,8 @@
 #include "base/log.h"
 #include "cli/serve_models.h"
 #include "join/agent.h"
+#include "join/assignment.h"
+#include "join/model_send.h"
 #include "join/model_store.h"
 #include "cluster/registry.h"
 #include "join/relay.h"
@@ -20,11 +23,10 @@
 enum { ARBITER_SLOTS = 64, GRACE_MS = 5000, NEWS_MS = 20 };
 
 typedef struct crew_assigned { /* a model that the gateway assigned */
-    model_file file;
-    worker_spec spec; /* n_replicas with those that stand by; path NULL until the file is here */
-    char model[ROSTER_TEXT_MAX + 1];
-    char path[MODEL_STORE_PATH];
-    unsigned n_serving;
+    assignment a;
+    char path[MODEL_PATH_SIZE];           /* of the model; "": not all of it is here */
+    char *adapters[WORKER_SPEC_ADAPTERS]; /* "NAME=PATH" */
+    bool own_file;                        /* the path is of this machine's own models.json */
 } crew_assigned;
 
 struct crew {
@@ -35,14 +37,18 @@ struct crew {
     model_store *store;
     manifest *manifest; /* NULL: none on this machine */
     char *gateway;
-    char store_path[MODEL_STORE_PATH];
+    grpc_server *models; /* what others may fetch, on a socket behind the relay */
+    model_sends sends;
+    char models_address[160];
     uv_timer_t *news; /* a report that is due before its second */
     arbiter *arbiter;
     int arbiter_fd;
     registry *registry;
     agent *agent;
     relay *relay;
-    tls_context *tls;
+    tls_context *tls, *as_node; /* as_node: with which it fetches from other nodes */
+    Shoal__V1__Shelf shelf;
+    char **shelf_list;
     attach *attached;
     Shoal__V1__Replicas all;
     Shoal__V1__ReplicaReport *reports, **list;
@@ -58,21 +64,45 @@ int crew_port(const crew *c)
 
 /* ---- who may come in ----------------------------------------------------------------------------- */
 
-static bool admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
+static bool is_gateway(const tls_identity *who)
 {
-    const crew *c = user;
-    if (strcmp(who->unit, role_name(ROLE_GATEWAY)) != 0)
-        snprintf(why, TLS_WHY_BYTES, "only gateways call workers");
-    else if (c->attached && attach_knows_revoked(c->attached, who->serial))
-        snprintf(why, TLS_WHY_BYTES, "its certificate was revoked");
-    else
-        return true;
-    return false;
+    return strcmp(who->unit, role_name(ROLE_GATEWAY)) == 0;
 }
 
-static const char *find(void *user, const char *worker)
+static bool is_revoked(const crew *c, const tls_identity *who, char why[TLS_WHY_BYTES])
+{
+    bool revoked = c->attached && attach_knows_revoked(c->attached, who->serial);
+    if (revoked) snprintf(why, TLS_WHY_BYTES, "its certificate was revoked");
+    return revoked;
+}
+
+static bool admit(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
+{
+    bool is_member = is_gateway(who) || strcmp(who->unit, role_name(ROLE_NODE)) == 0;
+    if (!is_member) snprintf(why, TLS_WHY_BYTES, "its certificate says no role");
+    return is_member && !is_revoked(user, who, why);
+}
+
+/* Who is asked for models: another node, and nobody else. */
+static bool admit_node(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
+{
+    bool is_node = strcmp(who->unit, role_name(ROLE_NODE)) == 0;
+    if (!is_node) snprintf(why, TLS_WHY_BYTES, "it is no node");
+    return is_node && !is_revoked(user, who, why);
+}
+
+/* Nodes read models here, and nothing else. */
+static const char *find(void *user, const tls_identity *who, const char *worker, const char **ret_why)
 {
     const crew *c = user;
+    if (strcmp(worker, MODEL_STORE_NAME) == 0) {
+        LOG(LOG_INFO, "crew", "models_asked", LOG_S("by", who->common_name));
+        return c->models_address;
+    }
+    if (!is_gateway(who)) {
+        *ret_why = "only gateways call workers";
+        return NULL;
+    }
     const replica *r = c->registry ? registry_get(c->registry, worker) : NULL;
     return r ? r->address : NULL;
 }
@@ -81,14 +111,14 @@ void crew_follow(crew *c, attach *a)
 {
     shoal_err err;
     c->attached = a;
-    if (a && c->gateway && model_store_source(c->store, c->gateway, attach_tls(a), &err) != 0)
+    if (a && c->gateway && model_store_source(c->store, c->gateway, attach_tls(a), c->as_node, &err) != 0)
         LOG(LOG_ERROR, "crew", "no_source", LOG_S("reason", err.message));
 }
 
 void crew_reload(crew *c)
 {
     shoal_err err;
-    if (tls_context_reload(c->tls, &err) != 0)
+    if (tls_context_reload(c->tls, &err) != 0 || tls_context_reload(c->as_node, &err) != 0)
         LOG(LOG_ERROR, "crew", "certificates_unread", LOG_S("reason", err.message));
     relay_recheck(c->relay);
 }
@@ -107,12 +137,49 @@ static bool is_own(const crew *c, const char *model)
     return false;
 }
 
-static bool find_file(crew *c, crew_assigned *a)
+static bool find_model(crew *c, crew_assigned *a)
 {
-    const manifest_entry *e = c->manifest ? manifest_find(c->manifest, a->model) : NULL;
-    bool same = e && e->sha256 && strcmp(e->sha256, a->file.digest) == 0;
-    if (same && snprintf(a->path, sizeof a->path, "%s", e->file) < (int)sizeof a->path) return true;
-    return model_store_find(c->store, &a->file, a->path);
+    const manifest_entry *e = c->manifest ? manifest_find(c->manifest, a->a.model) : NULL;
+    bool same = e && e->sha256 && strcmp(e->sha256, a->a.parcel.digest) == 0 && a->a.parcel.n_files == 0;
+    a->own_file = same && snprintf(a->path, sizeof a->path, "%s", e->file) < (int)sizeof a->path;
+    return a->own_file || model_store_find(c->store, &a->a.parcel, a->path);
+}
+
+static bool find_adapter(crew *c, crew_assigned *a, size_t i)
+{
+    char path[MODEL_PATH_SIZE];
+    const assignment_adapter *x = &a->a.adapters[i];
+    if (!model_store_find(c->store, &x->parcel, path)) return false;
+    if (!a->adapters[i] && asprintf(&a->adapters[i], "%s=%s", x->name, path) < 0) a->adapters[i] = NULL;
+    return a->adapters[i] != NULL;
+}
+
+/* All that its workers read is here. */
+static bool find_files(crew *c, crew_assigned *a)
+{
+    bool here = find_model(c, a);
+    for (size_t i = 0; here && i < a->a.n_adapters; i++) here = find_adapter(c, a, i);
+    if (!here) *a->path = '\0';
+    return here;
+}
+
+static void free_assigned(crew_assigned *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        assignment_done(&list[i].a);
+        for (size_t k = 0; k < WORKER_SPEC_ADAPTERS; k++) free(list[i].adapters[k]);
+    }
+    free(list);
+}
+
+static worker_spec spec_of(const crew_assigned *a)
+{
+    worker_spec s = a->a.spec;
+    s.model = a->a.model;
+    s.path = a->path;
+    s.sha256 = a->a.parcel.n_files ? NULL : a->a.parcel.digest; /* of a folder each file was checked */
+    for (size_t i = 0; i < a->a.n_adapters; i++) s.adapters[i] = a->adapters[i];
+    return s;
 }
 
 /* Its own models, and those assigned ones whose files are here. */
@@ -127,70 +194,66 @@ static void set_workers(void *user)
         return;
     }
     if (n) memcpy(list, c->specs, n * sizeof *list);
-    for (size_t i = 0; i < c->n_assigned; i++) {
-        crew_assigned *a = &c->assigned[i];
-        if (!find_file(c, a)) continue;
-        a->spec.model = a->model;
-        a->spec.path = a->path;
-        a->spec.sha256 = a->file.digest;
-        list[n++] = a->spec;
-    }
+    for (size_t i = 0; i < c->n_assigned; i++)
+        if (find_files(c, &c->assigned[i])) list[n++] = spec_of(&c->assigned[i]);
     if (agent_set(c->agent, list, n, &err) != 0)
         LOG(LOG_ERROR, "crew", "cannot_serve", LOG_S("reason", err.message));
     free(list);
 }
 
-static bool take(crew *c, crew_assigned *to, const Shoal__V1__Assignment *a)
+static bool take(crew *c, crew_assigned *to, const Shoal__V1__Assignment *m)
 {
-    shoal_err err = {.message = "it makes no sense"};
-    unsigned n = a->replicas < ARBITER_SLOTS && a->standby < ARBITER_SLOTS ? a->replicas + a->standby : 0;
-    bool ok =
-        *a->model && roster_text_ok(a->model) && a->file && n > 0 && n <= ARBITER_SLOTS && a->threads <= 4096;
-    if (ok) ok = model_file_make(&to->file, a->file->name, a->file->digest, a->file->bytes, &err) == 0;
-    if (!ok || is_own(c, a->model)) {
-        LOG(LOG_WARN, "crew", "not_taken", LOG_S("model", ok ? a->model : ""),
-            LOG_S("reason", ok ? "this machine's configuration has it" : err.message));
-        return false;
+    shoal_err err;
+    int rc = assignment_take(&to->a, m, &err);
+    if (rc == 0 && is_own(c, to->a.model)) {
+        rc = err_set(&err, SHOAL_EINVALID, "%.64s: this machine's configuration has it", to->a.model);
+        assignment_done(&to->a);
     }
-    snprintf(to->model, sizeof to->model, "%s", a->model);
-    to->n_serving = a->replicas;
-    to->spec = (worker_spec){.n_replicas = (int)n,
-                             .n_threads = (int)a->threads,
-                             .kv_bytes = a->kv_bytes,
-                             .max_batch = a->max_batch,
-                             .max_queue = a->max_queue,
-                             .n_ctx = a->context,
-                             .prefill_chunk = a->prefill_chunk};
-    return true;
+    if (rc != 0) LOG(LOG_WARN, "crew", "not_taken", LOG_S("reason", err.message));
+    return rc == 0;
+}
+
+/* What its models are made of, but for files that this machine has by itself. */
+static void want(crew *c)
+{
+    size_t most = c->n_assigned * (1 + WORKER_SPEC_ADAPTERS) + 1, n = 0;
+    const parcel **list = calloc(most, sizeof(parcel *));
+    for (size_t i = 0; list && i < c->n_assigned; i++) {
+        crew_assigned *a = &c->assigned[i];
+        find_files(c, a);
+        if (!a->own_file) list[n++] = &a->a.parcel;
+        for (size_t k = 0; k < a->a.n_adapters; k++) list[n++] = &a->a.adapters[k].parcel;
+    }
+    if (list) model_store_want(c->store, list, n); /* else the next assignment says as much */
+    free(list);
 }
 
 void crew_assign(crew *c, const Shoal__V1__Assignments *all)
 {
+    size_t n = 0;
     crew_assigned *list = calloc(all->n_models + 1, sizeof *list);
-    model_file *files = calloc(all->n_models + 1, sizeof *files);
-    size_t n = 0, n_files = 0;
-    for (size_t i = 0; list && files && i < all->n_models; i++)
+    if (!list) return; /* the next one says as much */
+    for (size_t i = 0; i < all->n_models; i++)
         if (take(c, &list[n], all->models[i])) n++;
     LOG(LOG_INFO, "crew", "assigned", LOG_I("models", n));
-    if (list && files) {
-        free(c->assigned);
-        c->assigned = list;
-        c->n_assigned = n;
-        for (size_t i = 0; i < n; i++)
-            if (!find_file(c, &list[i]) || strncmp(list[i].path, c->store_path, strlen(c->store_path)) == 0)
-                files[n_files++] = list[i].file;
-        model_store_want(c->store, files, n_files);
-        set_workers(c);
-    } else {
-        free(list); /* the next one says as much */
-    }
-    free(files);
+    crew_assigned *was = c->assigned;
+    size_t n_was = c->n_assigned;
+    c->assigned = list;
+    c->n_assigned = n;
+    want(c);
+    set_workers(c);
+    free_assigned(was, n_was);
+}
+
+void crew_hear(crew *c, const Shoal__V1__Holders *m)
+{
+    model_store_hear(c->store, m);
 }
 
 static const crew_assigned *assigned_of(const crew *c, const char *model)
 {
     for (size_t i = 0; i < c->n_assigned; i++)
-        if (strcmp(c->assigned[i].model, model) == 0) return &c->assigned[i];
+        if (strcmp(c->assigned[i].a.model, model) == 0) return &c->assigned[i];
     return NULL;
 }
 
@@ -208,8 +271,25 @@ static bool make_room(crew *c, size_t n)
     return true;
 }
 
+/* What others may fetch: all that has come, and what this machine has by itself of what is assigned. */
+static void put_shelf(crew *c, Shoal__V1__AgentMessage *m)
+{
+    size_t n = model_store_count(c->store);
+    char **list = realloc(c->shelf_list, (n + c->n_assigned + 1) * sizeof(char *));
+    if (!list) return;
+    c->shelf_list = list;
+    shoal__v1__shelf__init(&c->shelf);
+    for (size_t i = 0; i < n; i++) list[i] = (char *)model_store_at(c->store, i)->digest;
+    for (size_t i = 0; i < c->n_assigned; i++)
+        if (c->assigned[i].own_file) list[n++] = c->assigned[i].a.parcel.digest;
+    c->shelf.digests = list;
+    c->shelf.n_digests = n < ROSTER_SHELF_MAX ? n : ROSTER_SHELF_MAX;
+    m->shelf = &c->shelf;
+}
+
 void crew_report(crew *c, Shoal__V1__AgentMessage *m)
 {
+    put_shelf(c, m);
     size_t n = registry_count(c->registry);
     if (!make_room(c, n)) return; /* the next second says it */
     shoal__v1__replicas__init(&c->all);
@@ -223,7 +303,7 @@ void crew_report(crew *c, Shoal__V1__AgentMessage *m)
         c->reports[i].reason = (char *)r->reason;
         const crew_assigned *a = assigned_of(c, r->model);
         c->reports[i].assigned = !is_own(c, r->model);
-        c->reports[i].standby = a && (unsigned)atoi(strrchr(r->id, '/') + 1) >= a->n_serving;
+        c->reports[i].standby = a && (unsigned)atoi(strrchr(r->id, '/') + 1) >= a->a.n_serving;
         c->list[i] = &c->reports[i];
     }
     c->all.replicas = c->list;
@@ -258,6 +338,42 @@ static void news_closed(uv_handle_t *h)
     free(h);
 }
 
+/* ---- what others fetch --------------------------------------------------------------------------- */
+
+static bool find_blob(const void *user, const char *digest, char ret_path[MODEL_SEND_PATH])
+{
+    const crew *c = user;
+    for (size_t i = 0; i < c->n_assigned; i++)
+        if (c->assigned[i].own_file && strcmp(c->assigned[i].a.parcel.digest, digest) == 0)
+            return snprintf(ret_path, MODEL_SEND_PATH, "%s", c->assigned[i].path) < MODEL_SEND_PATH;
+    return model_store_path(c->store, digest, ret_path);
+}
+
+/* Who asks, the relay has looked at and said to the log (find). */
+static void on_fetch(void *user, grpc_call *call, const uint8_t *msg, size_t n)
+{
+    crew *c = user;
+    model_send(&c->sends, call, msg, n, "a node", find_blob, c);
+}
+
+static const grpc_method MODELS[] = {{"/shoal.v1.Models/Fetch", on_fetch}};
+
+/* In the folder of the workers' sockets, which is this user's alone. */
+static int open_models(crew *c, uv_loop_t *loop, shoal_err *err)
+{
+    const http_limits limits = {.max_body_bytes = 4096,
+                                .max_connections = RELAY_NODES_MAX + 16,
+                                .idle_timeout_ms = 10000,
+                                .write_timeout_ms = 60000};
+    int n =
+        snprintf(c->models_address, sizeof c->models_address, "unix:%s/models.sock", agent_run_dir(c->agent));
+    if (n >= (int)sizeof c->models_address)
+        return err_set(err, SHOAL_ELIMIT, "%s: too long for the address of a socket",
+                       agent_run_dir(c->agent));
+    int rc = grpc_server_new(&c->models, loop, MODELS, 1, c, &limits, err);
+    return rc == 0 ? grpc_server_listen(c->models, c->models_address, err) : rc;
+}
+
 /* ---- life ---------------------------------------------------------------------------------------- */
 
 static void reap(void *user, int slot)
@@ -278,7 +394,9 @@ static int open_tls(crew *c, const folder *dir, shoal_err *err)
     snprintf(crl, sizeof crl, "%s/crl.pem", dir->path);
     tls_options o = {
         .cert_file = cert, .key_file = cert, .ca_file = ca, .crl_file = crl, .admit = admit, .user = c};
-    return tls_context_new(&c->tls, TLS_SERVER, &o, err);
+    int rc = tls_context_new(&c->tls, TLS_SERVER, &o, err);
+    o.admit = admit_node;
+    return rc == 0 ? tls_context_new(&c->as_node, TLS_CLIENT, &o, err) : rc;
 }
 
 static int start_workers(crew *c, uv_loop_t *loop, bool json_log, shoal_err *err)
@@ -297,9 +415,9 @@ static int start_workers(crew *c, uv_loop_t *loop, bool json_log, shoal_err *err
 
 static int open_store(crew *c, uv_loop_t *loop, const crew_options *o, shoal_err *err)
 {
-    char *path = NULL;
-    snprintf(c->store_path, sizeof c->store_path, "%s/models", o->dir->path);
-    const model_store_options s = {.folder = c->store_path,
+    char *path = NULL, at[MODEL_PATH_SIZE];
+    snprintf(at, sizeof at, "%s/models", o->dir->path);
+    const model_store_options s = {.folder = at,
                                    .max_bytes = o->models_bytes,
                                    .bytes_per_s = o->bytes_per_s,
                                    .changed = set_workers,
@@ -321,7 +439,8 @@ static int open_all(crew *c, uv_loop_t *loop, const crew_options *o, shoal_err *
     const relay_options r = {.listen = o->listen, .tls = c->tls, .find = find, .user = c};
     if (rc == 0) rc = relay_open(&c->relay, loop, &r, err);
     if (rc == 0) rc = open_news(c, loop, err);
-    return rc == 0 ? start_workers(c, loop, o->json_log, err) : rc;
+    if (rc == 0) rc = start_workers(c, loop, o->json_log, err);
+    return rc == 0 ? open_models(c, loop, err) : rc;
 }
 
 int crew_open(crew **ret, uv_loop_t *loop, const crew_options *o, shoal_err *err)
@@ -345,13 +464,15 @@ static void relay_gone(void *user)
     void (*done)(void *) = c->done;
     void *done_user = c->done_user;
     tls_context_unref(c->tls);
+    tls_context_unref(c->as_node);
     if (c->config) serve_models_free(c->specs, c->config->n_models);
     arbiter_close(c->arbiter);
     if (c->arbiter_fd >= 0) close(c->arbiter_fd);
     config_free(c->config);
     manifest_free(c->manifest);
     free(c->gateway);
-    free(c->assigned);
+    free_assigned(c->assigned, c->n_assigned);
+    free(c->shelf_list);
     free(c->reports);
     free(c->list);
     free(c);
@@ -364,7 +485,7 @@ static void store_gone(void *user)
     relay_close(c->relay, relay_gone, c);
 }
 
-static void workers_gone(void *user)
+static void models_gone(void *user)
 {
     crew *c = user;
     agent_free(c->agent);
@@ -375,6 +496,15 @@ static void workers_gone(void *user)
     registry_free(c->registry);
     c->registry = NULL;
     model_store_close(c->store, store_gone, c);
+}
+
+static void workers_gone(void *user)
+{
+    crew *c = user;
+    if (c->models)
+        grpc_server_close(c->models, models_gone, c);
+    else
+        models_gone(c);
 }
 
 void crew_close(crew *c, void (*done)(void *user), void *user)

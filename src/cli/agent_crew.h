@@ -35,6 +35,8 @@ int crew_port(const crew *c); /* of the relay */
 /* Whose lists of revoked certificates are followed; NULL: none any more. Borrowed. */
 void crew_follow(crew *c, attach *a);
 void crew_assign(crew *c, const Shoal__V1__Assignments *a);
+/* Which other machines have files that were assigned here. */
+void crew_hear(crew *c, const Shoal__V1__Holders *m);
 /* The certificate or the list on disk is new. */
 void crew_reload(crew *c);
 /* m->replicas is valid until the next call. */

@@ -173,6 +173,12 @@ static void on_assigned(void *user, const Shoal__V1__Assignments *a)
     if (r->crew) crew_assign(r->crew, a);
 }
 
+static void on_holders(void *user, const Shoal__V1__Holders *m)
+{
+    agent_run *r = user;
+    if (r->crew) crew_hear(r->crew, m);
+}
+
 static void on_new_files(void *user)
 {
     agent_run *r = user;
@@ -217,6 +223,7 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
                         .attached = on_attached,
                         .changed = on_new_files,
                         .assigned = on_assigned,
+                        .holders = on_holders,
                         .user = r};
     int rc = loop_open(&r->loop, FDS + 2 * RELAY_CONNECTIONS_MAX, err);
     if (rc != 0) return rc;

@@ -177,6 +177,7 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
     }
     if (m->revoked && *m->revoked) on_list(l->a, m->revoked);
     if (m->welcome) on_welcome(l, m->welcome);
+    if (m->holders && l->a->o.holders) l->a->o.holders(l->a->o.user, m->holders);
     if (m->assign && l->a->o.assigned) l->a->o.assigned(l->a->o.user, m->assign);
     shoal__v1__server_message__free_unpacked(m, NULL);
     const tls_identity *gateway = grpc_channel_peer(l->channel);

@@ -37,6 +37,8 @@ typedef struct attach_options {
     void (*changed)(void *user);
     /* What this machine is to serve; borrowed. May be NULL. */
     void (*assigned)(void *user, const Shoal__V1__Assignments *a);
+    /* Who has files that it was assigned; borrowed. May be NULL. */
+    void (*holders)(void *user, const Shoal__V1__Holders *m);
     int64_t (*now)(void *user); /* seconds since 1970, for renewals; NULL: time(2) */
     void *user;
 } attach_options;

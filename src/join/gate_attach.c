@@ -239,6 +239,12 @@ void gate_attach_send(const roster_entry *e, const Shoal__V1__ServerMessage *m)
     if (s) send_message(s->call, m);
 }
 
+const char *gate_attach_from(const roster_entry *e)
+{
+    session *s = e->session;
+    return s ? grpc_call_from(s->call) : "";
+}
+
 void gate_attach_retell(const roster_entry *e)
 {
     session *s = e->session;

@@ -5,6 +5,7 @@
 #include "base/log_limit.h"
 #include "join/attach.h"
 #include "join/gate.h"
+#include "join/gate_files.h"
 #include "join/recall.h"
 #include "cluster/source.h"
 #include "join/standing.h"
@@ -33,6 +34,7 @@ struct gate {
     source *members; /* NULL: nobody listens */
     registry *registry;
     recall recall;
+    model_sends sends;
     gate_placer *placer; /* NULL: this gateway places nothing */
     uint64_t silence_ns;
     void (*closed)(void *user);
@@ -54,6 +56,7 @@ void gate_attach_tell_revoked(gate *g); /* send the list to all, and those on it
 void gate_attach_send(const roster_entry *e, const Shoal__V1__ServerMessage *m);
 void gate_attach_retell(const roster_entry *e); /* its replicas, to the registry */
 void gate_attach_expel(roster_entry *e, const char *why);
+const char *gate_attach_from(const roster_entry *e); /* where it came from; "" when it has left */
 
 /* gate_place.c */
 void gate_place_greet(gate *g, const char *node); /* it does not know what it is to serve */
@@ -61,13 +64,15 @@ void gate_place_changed(gate *g);                 /* plan again soon */
 void gate_place_tick(gate *g, uint64_t now_ns);
 void gate_place_free(gate_placer *p); /* accepts NULL */
 /* The path of the file that has this digest, if it may be fetched. */
-const char *gate_place_file(const gate *g, const char *digest);
+bool gate_place_file(const gate *g, const char *digest, char ret_path[MODEL_SEND_PATH]);
 
 /* gate_models.c: Fetch. */
 void gate_on_fetch(void *user, grpc_call *c, const uint8_t *msg, size_t n);
 
 /* gate_replicas.c: the machine's replicas as members, resp. those that it had and has no more (was NULL: what
  * it had before it attached). */
+/* "HOST:PORT" of the machine's relay; false: it has none. */
+bool gate_replicas_address(const roster_entry *e, char *ret, size_t size);
 void gate_replicas_tell(gate *g, const roster_entry *e, const char *from);
 void gate_replicas_drop(gate *g, const char *node, const Shoal__V1__Replicas *was,
                         const Shoal__V1__Replicas *is);

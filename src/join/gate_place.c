@@ -6,15 +6,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
-#include "base/sha256.h"
+#include "join/gate_holders.h"
 #include "join/gate_impl.h"
+#include "join/gate_orders.h"
 
 enum { GRACE_MS = 3000, PLAN_MS = 1000, SEATS_MAX = 4096 };
+
+/* The bytes that a machine was told last; NULL: none. */
+typedef struct place_told {
+    uint8_t *bytes;
+    size_t n;
+} place_told;
 
 /* A machine that is attached, or was until lately. */
 typedef struct place_node {
@@ -22,8 +27,7 @@ typedef struct place_node {
     node *facts;
     bool here, attached, drains, removed;
     uint64_t gone_ns;
-    uint8_t *sent; /* what it was told last; NULL: nothing */
-    size_t n_sent;
+    place_told assigned, holders;
 } place_node;
 
 typedef struct place_seat {
@@ -33,19 +37,10 @@ typedef struct place_seat {
     bool held; /* not planned any more, but needed until others answer */
 } place_seat;
 
-typedef struct place_file { /* of a model */
-    gate_placer *of;        /* NULL: the gate has closed meanwhile */
-    uv_work_t work;
-    char digest[65]; /* "": not known, or it cannot travel */
-    char *path;
-    uint64_t bytes;
-    int rc;
-} place_file;
-
 struct gate_placer {
     gate *g;
     gate_place_options o;
-    place_file **files;
+    gate_files *files;
     place_node *nodes;
     size_t n_nodes, cap_nodes;
     place_seat *seats;
@@ -58,72 +53,20 @@ struct gate_placer {
 
 /* ---- files --------------------------------------------------------------------------------------- */
 
-static void hash(uv_work_t *w)
+static void files_changed(void *user)
 {
-    place_file *f = w->data;
-    sha256_digest d;
-    shoal_err err;
-    f->rc = sha256_file(f->path, &d, &err);
-    if (f->rc == 0) sha256_hex(&d, f->digest);
-}
-
-static void file_free(place_file *f)
-{
-    free(f->path);
-    free(f);
-}
-
-static void hashed(uv_work_t *w, int status)
-{
-    place_file *f = w->data;
-    gate_placer *p = f->of;
-    if (!p) {
-        file_free(f);
-        return;
-    }
-    w->data = NULL;
-    if (status != 0 || f->rc != 0) {
-        f->digest[0] = '\0';
-        LOG(LOG_WARN, "placement", "file_unread", LOG_S("path", f->path));
-    }
+    gate_placer *p = user;
     gate_place_changed(p->g);
 }
 
-static int find_file(gate_placer *p, size_t model, shoal_err *err)
+static bool travels(const gate_placer *p, size_t model)
 {
-    const worker_spec *s = &p->o.models[model].spec;
-    place_file *f = calloc(1, sizeof *f);
-    p->files[model] = f;
-    if (!f || !(f->path = strdup(s->path))) return err_nomem(err);
-    f->of = p;
-    if (file_is_dir(s->path) || s->adapters[0]) {
-        LOG(LOG_INFO, "placement", "stays_here", LOG_S("model", s->model),
-            LOG_S("reason", s->adapters[0] ? "models with adapters do not travel" : "folders do not travel"));
-        return 0;
-    }
-    struct stat st;
-    if (stat(s->path, &st) == 0) f->bytes = (uint64_t)st.st_size;
-    if (s->sha256) {
-        snprintf(f->digest, sizeof f->digest, "%s", s->sha256);
-        return 0;
-    }
-    f->work.data = f;
-    return uv_queue_work(p->g->loop, &f->work, hash, hashed) == 0 ? 0 : err_nomem(err);
+    return gate_files_of(p->files, model) != NULL;
 }
 
-/* While it is read, its digest is another thread's. */
-static bool travels(const place_file *f)
+bool gate_place_file(const gate *g, const char *digest, char ret_path[MODEL_SEND_PATH])
 {
-    return !f->work.data && f->digest[0];
-}
-
-const char *gate_place_file(const gate *g, const char *digest)
-{
-    for (size_t i = 0; g->placer && i < g->placer->o.n_models; i++) {
-        const place_file *f = g->placer->files[i];
-        if (travels(f) && strcmp(f->digest, digest) == 0) return f->path;
-    }
-    return NULL;
+    return g->placer && gate_files_find(g->placer->files, digest, ret_path);
 }
 
 /* ---- machines ------------------------------------------------------------------------------------ */
@@ -210,10 +153,17 @@ static void look_at_attached(gate_placer *p, const roster_entry *e)
     set_facts(n, facts);
 }
 
+static void forget_told(place_node *n)
+{
+    free(n->assigned.bytes);
+    free(n->holders.bytes);
+    n->assigned = n->holders = (place_told){0};
+}
+
 static void forget_node(gate_placer *p, place_node *n)
 {
     node_free(n->facts);
-    free(n->sent);
+    forget_told(n);
     *n = p->nodes[--p->n_nodes];
 }
 
@@ -344,7 +294,7 @@ static bool set_desk(desk *d, const gate_placer *p)
         if (p->nodes[i].facts && !p->nodes[i].removed) d->nodes[d->n_nodes++] = *p->nodes[i].facts;
     for (size_t i = 0; i < p->o.n_models; i++) {
         d->models[i] = p->o.models[i].want;
-        if (travels(p->files[i])) continue;
+        if (travels(p, i)) continue;
         d->models[i].nodes = d->here;
         d->models[i].n_nodes = 1;
     }
@@ -407,64 +357,64 @@ static void tell_here(const gate_placer *p)
     free(list);
 }
 
-static void fill(const gate_placer *p, size_t model, const unsigned k[2], Shoal__V1__Assignment *a,
-                 Shoal__V1__ModelFile *f)
-{
-    const worker_spec *s = &p->o.models[model].spec;
-    const char *slash = strrchr(s->path, '/');
-    shoal__v1__assignment__init(a);
-    shoal__v1__model_file__init(f);
-    f->name = (char *)(slash ? slash + 1 : s->path);
-    f->digest = p->files[model]->digest;
-    f->bytes = p->files[model]->bytes;
-    a->model = (char *)s->model;
-    a->file = f;
-    a->replicas = k[0];
-    a->standby = k[1];
-    a->threads = s->n_threads > 0 ? (uint32_t)s->n_threads : 0;
-    a->kv_bytes = s->kv_bytes;
-    a->max_batch = (uint32_t)s->max_batch;
-    a->max_queue = (uint32_t)s->max_queue;
-    a->context = (uint32_t)s->n_ctx;
-    a->prefill_chunk = (uint32_t)s->prefill_chunk;
-}
-
 /* Is it news? Then it is kept. */
-static bool is_news(place_node *n, const Shoal__V1__Assignments *all)
+static bool is_news(place_told *told, const ProtobufCMessage *m)
 {
-    size_t size = shoal__v1__assignments__get_packed_size(all);
+    size_t size = protobuf_c_message_get_packed_size(m);
     uint8_t *bytes = malloc(size + 1);
     if (!bytes) return false;
-    shoal__v1__assignments__pack(all, bytes);
-    bool same = n->sent && n->n_sent == size && memcmp(n->sent, bytes, size) == 0;
-    free(same ? bytes : n->sent);
+    protobuf_c_message_pack(m, bytes);
+    bool same = told->bytes && told->n == size && memcmp(told->bytes, bytes, size) == 0;
+    free(same ? bytes : told->bytes);
     if (same) return false;
-    n->sent = bytes;
-    n->n_sent = size;
+    *told = (place_told){bytes, size};
     return true;
+}
+
+/* Holders first, so that a machine that is assigned a file knows whom to ask. */
+static void tell_holders(const gate_placer *p, place_node *n, const roster_entry *e)
+{
+    holders_list l = {0};
+    Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
+    bool ok = true;
+    for (size_t i = 0; i < p->o.n_models; i++) {
+        const gate_freight *t = gate_files_of(p->files, i);
+        if (!t || count_on(p->seats, p->n_seats, i, n->name) == 0) continue;
+        for (size_t k = 0; ok && k < t->n_parts; k++) {
+            const parcel *x = &t->parts[k].parcel;
+            for (size_t f = 0; ok && f < x->n_files; f++)
+                ok = holders_add(&l, p->g->roster, e, x->files[f].digest, gate_replicas_address);
+            if (ok && x->n_files == 0)
+                ok = holders_add(&l, p->g->roster, e, x->digest, gate_replicas_address);
+        }
+    }
+    m.holders = ok ? holders_message(&l) : NULL;
+    if (m.holders && (n->holders.bytes || l.n > 0) && is_news(&n->holders, &m.holders->base))
+        gate_attach_send(e, &m);
+    holders_done(&l);
+}
+
+static void tell_assigned(const gate_placer *p, place_node *n, const roster_entry *e)
+{
+    Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
+    gate_orders all;
+    if (!gate_orders_open(&all, p->o.n_models)) return; /* the next plan says it */
+    bool ok = true;
+    for (size_t i = 0; ok && i < p->o.n_models; i++) {
+        unsigned k[2];
+        count_seats(p, i, n->name, k);
+        const gate_freight *t = gate_files_of(p->files, i);
+        if (k[0] + k[1] > 0 && t) ok = gate_orders_add(&all, &p->o.models[i].spec, t, k[0], k[1]);
+    }
+    m.assign = &all.message;
+    if (ok && is_news(&n->assigned, &all.message.base)) gate_attach_send(e, &m);
+    gate_orders_close(&all);
 }
 
 static void tell_node(const gate_placer *p, place_node *n, const roster_entry *e)
 {
-    size_t most = p->o.n_models + 1;
-    Shoal__V1__Assignment *a = calloc(most, sizeof *a), **list = calloc(most, sizeof *list);
-    Shoal__V1__ModelFile *files = calloc(most, sizeof *files);
-    Shoal__V1__Assignments all = SHOAL__V1__ASSIGNMENTS__INIT;
-    Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
-    for (size_t i = 0; a && list && files && i < p->o.n_models; i++) {
-        unsigned k[2];
-        count_seats(p, i, n->name, k);
-        if (k[0] + k[1] == 0 || !travels(p->files[i])) continue;
-        list[all.n_models] = &a[all.n_models];
-        fill(p, i, k, &a[all.n_models], &files[all.n_models]);
-        all.n_models++;
-    }
-    all.models = list;
-    m.assign = &all;
-    if (a && list && files && is_news(n, &all)) gate_attach_send(e, &m);
-    free(a);
-    free(list);
-    free(files);
+    tell_holders(p, n, e);
+    tell_assigned(p, n, e);
 }
 
 static void tell_all(gate_placer *p)
@@ -498,8 +448,7 @@ void gate_place_greet(gate *g, const char *name)
 {
     place_node *n = g->placer ? find_node(g->placer, name) : NULL;
     if (!n) return;
-    free(n->sent);
-    n->sent = NULL;
+    forget_told(n);
     roster_entry *e = roster_find(g->roster, name);
     if (e) e->drains = n->drains;
     n->removed = false; /* it has another certificate */
@@ -569,17 +518,11 @@ static void soon_closed(uv_handle_t *h)
 void gate_place_free(gate_placer *p)
 {
     if (!p) return;
-    for (size_t i = 0; p->files && i < p->o.n_models; i++) {
-        if (p->files[i] && p->files[i]->work.data)
-            p->files[i]->of = NULL;
-        else if (p->files[i])
-            file_free(p->files[i]);
-    }
     for (size_t i = 0; i < p->n_nodes; i++) {
         node_free(p->nodes[i].facts);
-        free(p->nodes[i].sent);
+        forget_told(&p->nodes[i]);
     }
-    free(p->files);
+    gate_files_close(p->files);
     free(p->nodes);
     free(p->seats);
     uv_close((uv_handle_t *)&p->soon, soon_closed);
@@ -597,9 +540,7 @@ int gate_place(gate *g, const gate_place_options *o, shoal_err *err)
     uv_timer_init(g->loop, &p->soon);
     p->soon.data = p;
     uv_unref((uv_handle_t *)&p->soon);
-    p->files = calloc(o->n_models + 1, sizeof(place_file *));
-    int rc = p->files ? 0 : err_nomem(err);
-    for (size_t i = 0; rc == 0 && i < o->n_models; i++) rc = find_file(p, i, err);
+    int rc = gate_files_open(&p->files, g->loop, o->models, o->n_models, files_changed, p, err);
     for (size_t i = 0; rc == 0 && g->registry && i < o->n_models; i++)
         rc = registry_declare(g->registry, o->models[i].spec.model, err);
     if (rc == 0) plan(p, clock_ns());

@@ -17,7 +17,6 @@ static replica_state state_of(const char *name)
     return REPLICA_DOWN; /* of a later version */
 }
 
-/* "HOST:PORT" of the machine's relay; false: it has none. */
 static bool address_of(char *out, size_t n, const char *said, const char *from)
 {
     if (!*said) return false;
@@ -74,6 +73,11 @@ static bool has(const Shoal__V1__Replicas *all, const char *id)
     for (size_t i = 0; all && i < all->n_replicas; i++)
         if (strcmp(all->replicas[i]->id, id) == 0) return !all->replicas[i]->standby;
     return false;
+}
+
+bool gate_replicas_address(const roster_entry *e, char *ret, size_t size)
+{
+    return e->facts && address_of(ret, size, e->facts->address, gate_attach_from(e));
 }
 
 void gate_replicas_tell(gate *g, const roster_entry *e, const char *from)

@@ -1,8 +1,6 @@
-/* model_store.c: a folder, one fetch at a time, and a digest before a name. */
+/* model_store.c: one fetch at a time, from whoever has it, and a digest before a name. */
 #include "join/model_store.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,113 +11,50 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "shoal/v1/cluster.pb-c.h"
-#include "trust/folder.h"
+#include "join/model_holders.h"
+#include "join/model_send.h"
 #include "wire/grpc.h"
 
-enum { AGAIN_MIN_MS = 500, AGAIN_MAX_MS = 30000, MESSAGE_MAX = 1 << 20, SLICE_MS = 100 };
+enum {
+    AGAIN_MIN_MS = 500,
+    AGAIN_MAX_MS = 30000,
+    SLICE_MS = 100,
+    STALL_MS = 10000,
+    STALL_BYTES = 64 << 10,
+    FAILED_MS = 60000, /* a machine that broke off is not asked for that file */
+    DOUBT_MS = 600000, /* one that had a part in a wrong file */
+    LIAR_MS = 3600000, /* one that alone sent another file than it said: for anything */
+    GIVERS_MAX = 8,
+};
 
 struct model_store {
     uv_loop_t *loop;
     model_store_options o;
-    char *folder, *address;
-    tls_context *tls;
-    model_file wanted[MODEL_STORE_FILES_MAX];
-    size_t n_wanted, next; /* next: where to look first, so that one that fails keeps no other waiting */
-    uv_timer_t again, slice;
+    model_shelf shelf;
+    model_holders holders;
+    char *gateway;
+    tls_context *tls, *node_tls;
+    size_t next; /* where to look first, so that one that fails keeps no other waiting */
+    uv_timer_t again, slice, stall;
     uint64_t again_ms, in_slice;
     /* the fetch that runs */
     bool busy, hashing, closing;
     model_file file;
+    model_holder from; /* node "": the gateway */
     grpc_channel *channel;
     grpc_client_call *call;
     int fd;
-    uint64_t at;
+    uint64_t at, stall_at;
+    /* who has sent the bytes that are there: "" is the gateway */
+    char part[65], givers[GIVERS_MAX][IDENTITY_NAME_SIZE];
+    size_t n_givers;
+    bool older; /* some were there before, or more than GIVERS_MAX had a part */
     uv_work_t work;
     char found[65];
     int n_open; /* timers */
     void (*closed)(void *user);
     void *closed_user;
 };
-
-/* ---- names --------------------------------------------------------------------------------------- */
-
-int model_file_make(model_file *ret, const char *name, const char *digest, uint64_t bytes, shoal_err *err)
-{
-    const char *dot = strrchr(name, '.');
-    *ret = (model_file){.bytes = bytes};
-    if (strlen(digest) != 64 || strspn(digest, "0123456789abcdef") != 64 || bytes > INT64_MAX)
-        return err_set(err, SHOAL_EINVALID, "\"%.80s\" is no SHA-256 of a model", digest);
-    memcpy(ret->digest, digest, 65);
-    size_t n = dot ? strlen(dot) : 0;
-    bool plain = n > 1 && n < sizeof ret->suffix;
-    for (size_t i = 1; plain && i < n; i++) plain = isalnum((unsigned char)dot[i]);
-    if (plain && strcmp(dot, ".part") != 0) memcpy(ret->suffix, dot, n + 1);
-    return 0;
-}
-
-static void path_of(const model_store *s, const model_file *f, bool part, char ret[MODEL_STORE_PATH])
-{
-    snprintf(ret, MODEL_STORE_PATH, "%s/%s%s", s->folder, f->digest, part ? ".part" : f->suffix);
-}
-
-bool model_store_find(const model_store *s, const model_file *f, char ret_path[MODEL_STORE_PATH])
-{
-    struct stat st;
-    path_of(s, f, false, ret_path);
-    return stat(ret_path, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == f->bytes;
-}
-
-static bool is_wanted(const model_store *s, const char *file_name)
-{
-    for (size_t i = 0; i < s->n_wanted; i++)
-        if (strncmp(s->wanted[i].digest, file_name, 64) == 0) return true;
-    return false;
-}
-
-/* ---- room ---------------------------------------------------------------------------------------- */
-
-typedef struct shelf { /* what one look at the folder finds */
-    uint64_t bytes;
-    char oldest[300]; /* of those that nobody wants; "": none */
-    struct timespec when;
-} shelf;
-
-static bool earlier(struct timespec a, struct timespec b)
-{
-    return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
-}
-
-static void look(const model_store *s, shelf *ret)
-{
-    DIR *d = opendir(s->folder);
-    *ret = (shelf){0};
-    for (struct dirent *e; d && (e = readdir(d));) {
-        struct stat st;
-        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) continue;
-        ret->bytes += (uint64_t)st.st_size;
-        if (is_wanted(s, e->d_name) || strlen(e->d_name) < 64) continue;
-        if (*ret->oldest && !earlier(st.st_mtim, ret->when)) continue;
-        snprintf(ret->oldest, sizeof ret->oldest, "%s", e->d_name);
-        ret->when = st.st_mtim;
-    }
-    if (d) closedir(d);
-}
-
-/* Unlinking a file that a worker still maps takes nothing from it. */
-static bool make_room(const model_store *s, uint64_t bytes)
-{
-    shelf found;
-    char path[MODEL_STORE_PATH];
-    for (;;) {
-        look(s, &found);
-        bool fits = s->o.max_bytes == 0 || (bytes <= s->o.max_bytes && found.bytes <= s->o.max_bytes - bytes);
-        if (fits || !*found.oldest) return fits;
-        snprintf(path, sizeof path, "%s/%s", s->folder, found.oldest);
-        LOG(LOG_INFO, "store", "evicted", LOG_S("file", found.oldest));
-        if (unlink(path) != 0) return false;
-    }
-}
 
 /* ---- a fetch ------------------------------------------------------------------------------------- */
 
@@ -130,35 +65,92 @@ static void on_again(uv_timer_t *t)
     go_on(t->data);
 }
 
+static const char *source_name(const model_store *s)
+{
+    return *s->from.node ? s->from.node : s->gateway;
+}
+
 static void fetch_over(model_store *s)
 {
     grpc_channel *ch = s->channel;
     s->channel = NULL;
     s->call = NULL;
     uv_timer_stop(&s->slice);
+    uv_timer_stop(&s->stall);
     if (s->fd >= 0) close(s->fd);
     s->fd = -1;
     s->busy = false;
     if (ch) grpc_channel_close(ch);
 }
 
+/* The next source is tried at once; behind the last, the gateway, all rest for a while. */
 static void fail(model_store *s, const char *why)
 {
     if (!s->busy) return;
+    bool was_node = *s->from.node;
     LOG(LOG_WARN, "store", "fetch_failed", LOG_S("digest", s->file.digest), LOG_I("at", s->at),
-        LOG_S("from", s->address), LOG_S("reason", why));
+        LOG_S("from", source_name(s)), LOG_S("reason", why));
     fetch_over(s);
+    if (was_node) {
+        model_holders_shun(&s->holders, s->from.node, s->file.digest, uv_now(s->loop) + FAILED_MS);
+        if (s->next > 0) s->next--; /* the same file */
+        uv_timer_start(&s->again, on_again, 0, 0);
+        return;
+    }
     s->again_ms = s->again_ms ? 2 * s->again_ms : AGAIN_MIN_MS;
     if (s->again_ms > AGAIN_MAX_MS) s->again_ms = AGAIN_MAX_MS;
     uv_timer_start(&s->again, on_again, s->again_ms, 0);
 }
 
+/* ---- who is to blame ----------------------------------------------------------------------------- */
+
+static void note_giver(model_store *s)
+{
+    for (size_t i = 0; i < s->n_givers; i++)
+        if (strcmp(s->givers[i], s->from.node) == 0) return;
+    if (s->n_givers < GIVERS_MAX)
+        memcpy(s->givers[s->n_givers++], s->from.node, IDENTITY_NAME_SIZE);
+    else
+        s->older = true;
+}
+
+static void note_liar(model_store *s, const char *node)
+{
+    LOG(LOG_ERROR, "store", "liar", LOG_S("node", node), LOG_S("digest", s->file.digest),
+        LOG_S("reason",
+              "it sent another file than the one that it said it has; it is not asked for an hour"));
+    model_holders_shun(&s->holders, node, NULL, uv_now(s->loop) + LIAR_MS);
+}
+
+/* Nobody knows which byte is wrong. */
+static void drop_part(model_store *s)
+{
+    char part[MODEL_PATH_SIZE];
+    model_shelf_path(&s->shelf, &s->file, true, part);
+    unlink(part);
+    *s->part = '\0';
+}
+
+static void blame(model_store *s)
+{
+    for (size_t i = 0; i < s->n_givers; i++) {
+        if (!*s->givers[i]) continue;
+        if (s->n_givers == 1 && !s->older)
+            note_liar(s, s->givers[i]);
+        else
+            model_holders_shun(&s->holders, s->givers[i], s->file.digest, uv_now(s->loop) + DOUBT_MS);
+    }
+    drop_part(s);
+}
+
+/* ---- the digest ---------------------------------------------------------------------------------- */
+
 static void hash(uv_work_t *w)
 {
     model_store *s = w->data;
-    char path[MODEL_STORE_PATH];
+    char path[MODEL_PATH_SIZE];
     sha256_digest d;
-    path_of(s, &s->file, true, path);
+    model_shelf_path(&s->shelf, &s->file, true, path);
     *s->found = '\0';
     if (sha256_file(path, &d, NULL) == 0) sha256_hex(&d, s->found);
 }
@@ -168,16 +160,16 @@ static void release(model_store *s);
 static void hashed(uv_work_t *w, int status)
 {
     model_store *s = w->data;
-    char part[MODEL_STORE_PATH], path[MODEL_STORE_PATH];
+    char part[MODEL_PATH_SIZE], path[MODEL_PATH_SIZE];
     s->hashing = false;
     if (s->closing) {
         release(s);
         return;
     }
-    path_of(s, &s->file, true, part);
-    path_of(s, &s->file, false, path);
+    model_shelf_path(&s->shelf, &s->file, true, part);
+    model_shelf_path(&s->shelf, &s->file, false, path);
     if (status != 0 || strcmp(s->found, s->file.digest) != 0) {
-        unlink(part); /* nobody knows which byte is wrong */
+        blame(s);
         fail(s, "what came is another file: its SHA-256 is not the one that was asked for");
         return;
     }
@@ -185,15 +177,18 @@ static void hashed(uv_work_t *w, int status)
         fail(s, strerror(errno));
         return;
     }
-    LOG(LOG_INFO, "store", "fetched", LOG_S("digest", s->file.digest), LOG_I("bytes", s->file.bytes));
+    LOG(LOG_INFO, "store", "fetched", LOG_S("digest", s->file.digest), LOG_I("bytes", s->file.bytes),
+        LOG_S("from", source_name(s)));
     s->again_ms = 0;
     fetch_over(s);
+    model_shelf_look(&s->shelf);
     s->o.changed(s->o.user);
     go_on(s);
 }
 
 static void check(model_store *s)
 {
+    uv_timer_stop(&s->stall);
     if (s->fd >= 0 && fsync(s->fd) != 0) {
         fail(s, strerror(errno));
         return;
@@ -220,6 +215,16 @@ static void keep_pace(model_store *s, size_t n)
     uv_timer_start(&s->slice, next_slice, s->in_slice * 1000 / s->o.bytes_per_s + 1, 0);
 }
 
+/* One that drips is no better than one that is gone, and holds up all that is behind it. */
+static void on_stall(uv_timer_t *t)
+{
+    model_store *s = t->data;
+    uint64_t came = s->at - s->stall_at;
+    s->stall_at = s->at;
+    if (came < STALL_BYTES && (s->o.bytes_per_s == 0 || s->o.bytes_per_s > STALL_BYTES))
+        fail(s, "it is too slow");
+}
+
 static bool write_all(int fd, const uint8_t *bytes, size_t n, uint64_t at)
 {
     while (n > 0) {
@@ -236,22 +241,22 @@ static bool write_all(int fd, const uint8_t *bytes, size_t n, uint64_t at)
 static void on_chunk(void *user, const uint8_t *msg, size_t n)
 {
     model_store *s = user;
-    Shoal__V1__FetchChunk *m = shoal__v1__fetch_chunk__unpack(NULL, n, msg);
-    const char *wrong = NULL;
-    if (!m)
-        wrong = "a piece cannot be read";
-    else if (m->data.len > s->file.bytes - s->at)
-        wrong = "more comes than the file is long";
-    else if (!write_all(s->fd, m->data.data, m->data.len, s->at))
-        wrong = strerror(errno);
-    else
-        s->at += m->data.len;
+    Shoal__V1__FetchChunk *m;
+    const char *wrong = model_piece_take(msg, n, s->file.bytes - s->at, &m);
     size_t len = m ? m->data.len : 0;
+    if (m && !write_all(s->fd, m->data.data, len, s->at)) wrong = strerror(errno);
     if (m) shoal__v1__fetch_chunk__free_unpacked(m, NULL);
-    if (wrong)
+    if (wrong == MODEL_PIECE_TOO_LONG) {
+        if (*s->from.node) note_liar(s, s->from.node);
+        drop_part(s);
+    }
+    if (wrong) {
         fail(s, wrong);
-    else
-        keep_pace(s, len);
+        return;
+    }
+    s->at += len;
+    if (len > 0) note_giver(s);
+    keep_pace(s, len);
 }
 
 static void on_end(void *user, grpc_status status, const char *message)
@@ -286,101 +291,176 @@ static void on_disconnected(void *user, const char *why)
     if (!s->hashing) fail(s, why);
 }
 
+/* ---- beginning ----------------------------------------------------------------------------------- */
+
 static int open_part(model_store *s)
 {
-    char path[MODEL_STORE_PATH];
-    path_of(s, &s->file, true, path);
+    char path[MODEL_PATH_SIZE];
+    model_shelf_path(&s->shelf, &s->file, true, path);
     s->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     struct stat st;
     if (s->fd < 0 || fstat(s->fd, &st) != 0) return -1;
     s->at = (uint64_t)st.st_size;
     if (s->at > s->file.bytes && ftruncate(s->fd, 0) == 0) s->at = 0;
+    if (strcmp(s->part, s->file.digest) != 0) {
+        memcpy(s->part, s->file.digest, sizeof s->part);
+        s->n_givers = 0;
+        s->older = s->at > 0;
+    }
     return s->at <= s->file.bytes ? 0 : -1;
+}
+
+static int connect_to_source(model_store *s, shoal_err *err)
+{
+    const grpc_channel_events ev = {.user = s, .connected = on_connected, .disconnected = on_disconnected};
+    grpc_channel_options o = {.tls = s->tls, .keepalive_ms = 5000, .keepalive_timeout_ms = 5000};
+    bool is_node = *s->from.node;
+    if (is_node) {
+        o.tls = s->node_tls;
+        o.server_name = s->from.node;
+        o.sni = MODEL_STORE_NAME;
+    }
+    uint64_t stall_ms = s->o.stall_ms ? s->o.stall_ms : STALL_MS;
+    s->stall_at = s->at;
+    uv_timer_start(&s->stall, on_stall, stall_ms, stall_ms);
+    LOG(LOG_INFO, "store", "fetching", LOG_S("digest", s->file.digest), LOG_I("bytes", s->file.bytes),
+        LOG_I("from_byte", s->at), LOG_S("from", source_name(s)));
+    return grpc_channel_open(&s->channel, s->loop, is_node ? s->from.address : s->gateway, &o, &ev, err);
+}
+
+static void choose_source(model_store *s)
+{
+    const model_holder *at =
+        s->node_tls ? model_holders_pick(&s->holders, s->file.digest, uv_now(s->loop)) : NULL;
+    s->from = at ? *at : (model_holder){0};
 }
 
 static void begin(model_store *s, const model_file *f)
 {
     shoal_err err;
-    const grpc_channel_events ev = {.user = s, .connected = on_connected, .disconnected = on_disconnected};
-    const grpc_channel_options o = {.tls = s->tls, .keepalive_ms = 5000, .keepalive_timeout_ms = 5000};
     s->busy = true;
     s->file = *f;
     s->at = s->in_slice = 0;
-    if (!make_room(s, f->bytes)) {
+    choose_source(s);
+    if (!model_shelf_make_room(&s->shelf, f)) {
+        s->from = (model_holder){0};
         fail(s, "there is no room for it: give the store more (--models-gb)");
     } else if (open_part(s) != 0) {
+        s->from = (model_holder){0};
         fail(s, strerror(errno));
     } else if (s->at == f->bytes) {
+        s->from = (model_holder){0}; /* nobody is asked */
         check(s);
-    } else {
-        LOG(LOG_INFO, "store", "fetching", LOG_S("digest", f->digest), LOG_I("bytes", f->bytes),
-            LOG_I("from", s->at));
-        if (grpc_channel_open(&s->channel, s->loop, s->address, &o, &ev, &err) != 0) fail(s, err.message);
+    } else if (connect_to_source(s, &err) != 0) {
+        fail(s, err.message);
     }
 }
 
 static void go_on(model_store *s)
 {
-    char path[MODEL_STORE_PATH];
-    if (s->busy || s->closing || !s->address) return;
-    for (size_t k = 0; k < s->n_wanted; k++) {
-        size_t i = (s->next + k) % s->n_wanted;
-        if (model_store_find(s, &s->wanted[i], path)) continue;
+    char path[MODEL_PATH_SIZE];
+    size_t n = s->shelf.n_wanted;
+    if (s->busy || s->closing || !s->gateway) return;
+    for (size_t k = 0; k < n; k++) {
+        size_t i = (s->next + k) % n;
+        if (model_shelf_has(&s->shelf, &s->shelf.wanted[i], path)) continue;
         s->next = i + 1;
-        begin(s, &s->wanted[i]);
+        begin(s, &s->shelf.wanted[i]);
         return;
     }
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- what others say ----------------------------------------------------------------------------- */
 
-void model_store_want(model_store *s, const model_file *files, size_t n)
+static void go_on_now(model_store *s)
 {
-    char path[MODEL_STORE_PATH];
-    s->n_wanted = n < MODEL_STORE_FILES_MAX ? n : MODEL_STORE_FILES_MAX;
-    if (s->n_wanted) memcpy(s->wanted, files, s->n_wanted * sizeof *files);
-    for (size_t i = 0; i < s->n_wanted; i++)
-        if (model_store_find(s, &files[i], path)) utimensat(AT_FDCWD, path, NULL, 0); /* used now */
-    if (s->busy && !s->hashing && !is_wanted(s, s->file.digest)) fetch_over(s);
-    s->again_ms = 0;
+    if (s->busy) return;
     uv_timer_stop(&s->again);
     go_on(s);
 }
 
-int model_store_source(model_store *s, const char *address, tls_context *tls, shoal_err *err)
+void model_store_want(model_store *s, const parcel *const *parcels, size_t n)
+{
+    shoal_err err;
+    if (model_shelf_want(&s->shelf, parcels, n, &err) != 0) return;
+    if (s->busy && !s->hashing && !model_shelf_wants(&s->shelf, s->file.digest)) fetch_over(s);
+    s->again_ms = 0;
+    go_on_now(s);
+}
+
+void model_store_hear(model_store *s, const Shoal__V1__Holders *m)
+{
+    shoal_err err;
+    if (model_holders_hear(&s->holders, m, &err) != 0) {
+        LOG(LOG_WARN, "store", "holders_refused", LOG_S("reason", err.message));
+        return;
+    }
+    go_on_now(s);
+}
+
+bool model_store_find(const model_store *s, const parcel *p, char ret_path[MODEL_PATH_SIZE])
+{
+    return model_shelf_find(&s->shelf, p, ret_path);
+}
+
+size_t model_store_count(const model_store *s)
+{
+    return s->shelf.n_held;
+}
+
+const model_file *model_store_at(const model_store *s, size_t i)
+{
+    return &s->shelf.held[i];
+}
+
+bool model_store_path(const model_store *s, const char *digest, char ret_path[MODEL_PATH_SIZE])
+{
+    for (size_t i = 0; i < s->shelf.n_held; i++)
+        if (strcmp(s->shelf.held[i].digest, digest) == 0)
+            return model_shelf_has(&s->shelf, &s->shelf.held[i], ret_path);
+    return false;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static void set_tls(tls_context **to, tls_context *tls)
+{
+    if (tls) tls_context_ref(tls);
+    tls_context_unref(*to);
+    *to = tls;
+}
+
+int model_store_source(model_store *s, const char *address, tls_context *tls, tls_context *nodes,
+                       shoal_err *err)
 {
     char *copy = strdup(address);
     if (!copy) return err_nomem(err);
-    free(s->address);
-    s->address = copy;
-    tls_context_ref(tls);
-    tls_context_unref(s->tls);
-    s->tls = tls;
+    free(s->gateway);
+    s->gateway = copy;
+    set_tls(&s->tls, tls);
+    set_tls(&s->node_tls, nodes);
     go_on(s);
     return 0;
 }
 
 int model_store_open(model_store **ret, uv_loop_t *loop, const model_store_options *o, shoal_err *err)
 {
-    folder f = FOLDER_NONE;
-    int rc = folder_open(&f, o->folder, true, err);
-    folder_close(&f);
-    if (rc != 0) return rc;
     model_store *s = calloc(1, sizeof *s);
-    char *path = strdup(o->folder);
-    if (!s || !path) {
+    if (!s) return err_nomem(err);
+    int rc = model_shelf_open(&s->shelf, o->folder, o->max_bytes, err);
+    if (rc != 0) {
         free(s);
-        free(path);
-        return err_nomem(err);
+        return rc;
     }
     s->loop = loop;
     s->o = *o;
-    s->folder = path;
     s->fd = -1;
-    uv_timer_init(loop, &s->again);
-    uv_timer_init(loop, &s->slice);
-    s->again.data = s->slice.data = s;
-    s->n_open = 2;
+    uv_timer_t *const timers[] = {&s->again, &s->slice, &s->stall};
+    for (size_t i = 0; i < 3; i++) {
+        uv_timer_init(loop, timers[i]);
+        timers[i]->data = s;
+    }
+    s->n_open = 3;
     *ret = s;
     return 0;
 }
@@ -391,8 +471,10 @@ static void release(model_store *s)
     void (*closed)(void *) = s->closed;
     void *user = s->closed_user;
     tls_context_unref(s->tls);
-    free(s->folder);
-    free(s->address);
+    tls_context_unref(s->node_tls);
+    model_shelf_close(&s->shelf);
+    model_holders_done(&s->holders);
+    free(s->gateway);
     free(s);
     if (closed) closed(user);
 }
@@ -416,4 +498,5 @@ void model_store_close(model_store *s, void (*closed)(void *user), void *user)
     fetch_over(s);
     uv_close((uv_handle_t *)&s->again, timer_closed);
     uv_close((uv_handle_t *)&s->slice, timer_closed);
+    uv_close((uv_handle_t *)&s->stall, timer_closed);
 }

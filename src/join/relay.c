@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/log_limit.h"
+#include "trust/identity.h"
 #include "wire/transport.h"
 
 enum { LISTEN_BACKLOG = 128, SWEEP_MS = 1000 };
@@ -155,12 +156,33 @@ static void on_inner_open(void *user, const char *alpn)
     if (e->of->outer.io) transport_pause(e->of->outer.io, false);
 }
 
+static bool is_crowded(const relay *r)
+{
+    size_t n = 0;
+    for (const pair *p = r->pairs; p; p = p->next) {
+        const tls_identity *who = p->outer.open && p->outer.io ? transport_peer(p->outer.io) : NULL;
+        n += who && strcmp(who->unit, role_name(ROLE_GATEWAY)) != 0;
+    }
+    return n > RELAY_NODES_MAX;
+}
+
+static const char *find(const pair *p, const char *name, const char **ret_why)
+{
+    const relay *r = p->r;
+    const tls_identity *who = transport_peer(p->outer.io);
+    bool is_gateway = who && strcmp(who->unit, role_name(ROLE_GATEWAY)) == 0;
+    *ret_why = NULL;
+    if (!who || !name) return NULL;
+    if (is_gateway || !is_crowded(r)) return r->o.find(r->o.user, who, name, ret_why);
+    *ret_why = "too many nodes are connected";
+    return NULL;
+}
+
 static void on_outer_open(void *user, const char *alpn)
 {
     pair *p = ((end *)user)->of;
     relay *r = p->r;
-    const char *name = transport_server_name(p->outer.io);
-    const char *text = name ? r->o.find(r->o.user, name) : NULL;
+    const char *name = transport_server_name(p->outer.io), *why;
     const transport_events ev = {&p->inner, on_inner_open, on_data, on_eof, on_drained, on_closed};
     address a;
     shoal_err err = {.message = "no worker goes by that name"};
@@ -170,6 +192,14 @@ static void on_outer_open(void *user, const char *alpn)
     }
     p->outer.open = true;
     transport_pause(p->outer.io, true); /* until the worker is there */
+    const char *text = find(p, name, &why);
+    if (why) {
+        LOG(LOG_WARN, "relay", "connection_refused", LOG_S("from", transport_from(p->outer.io)),
+            LOG_S("by", transport_peer(p->outer.io)->common_name), LOG_S("worker", name),
+            LOG_S("reason", why));
+        transport_close(p->outer.io, why);
+        return;
+    }
     int rc = text ? address_parse(&a, text, &err) : SHOAL_ENOTFOUND;
     if (rc == 0 && !a.is_unix) rc = err_set(&err, SHOAL_EINVALID, "its address is no Unix socket");
     if (rc == 0) rc = transport_connect(&p->inner.io, r->loop, &a, NULL, NULL, &r->scratch, &ev, &err);

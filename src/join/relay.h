@@ -8,9 +8,11 @@
  * no gateway can keep the others out.
  *
  *     relay_open(&r, loop, &(relay_options){.listen = ":7081", .tls = tls, .find = find, .user = me}, err);
- *     static const char *find(void *user, const char *worker) { ... return "unix:/run/.../m.0.sock"; }
+ *     static const char *find(void *user, const tls_identity *who, const char *worker, const char **ret_why)
+ *     { ... return "unix:/run/.../m.0.sock"; }
  *
- * Whom it lets in is the context's to say (tls_options.admit). Loop thread. */
+ * Whom it lets in is the context's to say (tls_options.admit), and what each of them may name is `find`'s.
+ * Those who show no gateway's certificate hold no more than RELAY_NODES_MAX places. Loop thread. */
 #ifndef JOIN_RELAY_H
 #define JOIN_RELAY_H
 
@@ -26,6 +28,7 @@ enum {
     RELAY_BACKLOG = 256 << 10,
     RELAY_CONNECTIONS_MAX = 1024,
     RELAY_SHARE_MAX = RELAY_CONNECTIONS_MAX / 4, /* of one gateway */
+    RELAY_NODES_MAX = 32,                        /* of those, with another certificate than a gateway's */
     RELAY_STRANGERS_MAX = 64,                    /* of one address, that have not shown a certificate yet */
     RELAY_HANDSHAKE_MS = 10000,                  /* to be through the handshake and at the worker */
 };
@@ -33,8 +36,9 @@ enum {
 typedef struct relay_options {
     const char *listen; /* HOST:PORT */
     tls_context *tls;   /* a server's; referenced */
-    /* The address of the worker that goes by this name ("unix:/path"), NULL: none does. Copied at once. */
-    const char *(*find)(void *user, const char *worker);
+    /* The address of the worker that goes by this name ("unix:/path"), NULL: none does, or not for this peer;
+     * then *ret_why may say why (a literal). Copied at once. */
+    const char *(*find)(void *user, const tls_identity *who, const char *worker, const char **ret_why);
     void *user;
     size_t share_max; /* connections of one gateway; 0: RELAY_SHARE_MAX */
 } relay_options;

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "join/parcel.h"
 #include "wire/address.h"
 
 struct roster {
@@ -28,6 +29,7 @@ static void entry_free(roster_entry *e)
     if (e->load) shoal__v1__node_load__free_unpacked(e->load, NULL);
     if (e->replicas) shoal__v1__replicas__free_unpacked(e->replicas, NULL);
     if (e->had) shoal__v1__replicas__free_unpacked(e->had, NULL);
+    if (e->shelf) shoal__v1__shelf__free_unpacked(e->shelf, NULL);
     free(e);
 }
 
@@ -154,12 +156,20 @@ static int check_replicas(const Shoal__V1__Replicas *all, shoal_err *err)
     return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "its replicas make no sense");
 }
 
+static int check_shelf(const Shoal__V1__Shelf *s, shoal_err *err)
+{
+    bool ok = s->n_digests <= ROSTER_SHELF_MAX;
+    for (size_t i = 0; ok && i < s->n_digests; i++) ok = parcel_digest_ok(s->digests[i]);
+    return ok ? 0 : err_set(err, SHOAL_EPROTOCOL, "the files that it has make no sense");
+}
+
 static int check(const roster_entry *e, const Shoal__V1__AgentMessage *m, shoal_err *err)
 {
     if (!m->hello && !e->facts) return err_set(err, SHOAL_EPROTOCOL, "it does not begin with hello");
     int rc = m->hello ? check_facts(m->hello, err) : 0;
     if (rc == 0 && m->load) rc = check_load(m->load, err);
     if (rc == 0 && m->replicas) rc = check_replicas(m->replicas, err);
+    if (rc == 0 && m->shelf) rc = check_shelf(m->shelf, err);
     return rc;
 }
 
@@ -183,6 +193,12 @@ static unsigned take(roster_entry *e, Shoal__V1__AgentMessage *m)
         e->replicas = m->replicas;
         bits |= ROSTER_REPLICAS;
     }
+    if (m->shelf) {
+        if (e->shelf) shoal__v1__shelf__free_unpacked(e->shelf, NULL);
+        e->shelf = m->shelf;
+        bits |= ROSTER_SHELF;
+    }
+    m->shelf = NULL;
     m->hello = NULL;
     m->load = NULL;
     m->replicas = NULL;
@@ -271,6 +287,7 @@ void roster_put_json(const roster *r, uint64_t now_ns, buf *out)
         buf_printf(out, ",\"attached_s\":%.3f,\"silent_s\":%.3f,\"rtt_ms\":%.3f",
                    seconds(now_ns, e->since_ns), seconds(now_ns, e->heard_ns), e->rtt_ms);
         buf_printf(out, ",\"drains\":%s", e->drains ? "true" : "false");
+        buf_printf(out, ",\"files\":%zu", e->shelf ? e->shelf->n_digests : 0);
         if (e->facts) put_facts(out, e->facts);
         if (e->load) put_load(out, e->load);
         if (e->replicas) put_replicas(out, e->replicas);

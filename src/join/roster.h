@@ -26,7 +26,8 @@ enum {
     ROSTER_NODES_MAX = 4096,
     ROSTER_LABELS_MAX = 32,
     ROSTER_REPLICAS_MAX = 1024,
-    ROSTER_TEXT_MAX = 255, /* bytes of any text */
+    ROSTER_SHELF_MAX = 2048, /* files that others may fetch of it */
+    ROSTER_TEXT_MAX = 255,   /* bytes of any text */
     ROSTER_MESSAGE_MAX = 1 << 20,
 };
 
@@ -38,6 +39,7 @@ typedef struct roster_entry {
     Shoal__V1__NodeFacts *facts;         /* NULL until hello */
     Shoal__V1__NodeLoad *load;           /* NULL until the first report, as replicas */
     Shoal__V1__Replicas *replicas, *had; /* had: as of the report before, until the next message */
+    Shoal__V1__Shelf *shelf;             /* NULL: it has said nothing of files */
     uint64_t since_ns, heard_ns;
     double rtt_ms; /* 0: not measured yet */
     bool drains;   /* a person said so (gate.h) */
@@ -45,7 +47,7 @@ typedef struct roster_entry {
 } roster_entry;
 
 /* Bits of what a message brought. */
-enum { ROSTER_HELLO = 1, ROSTER_LOAD = 2, ROSTER_REPLICAS = 4, ROSTER_PONG = 8 };
+enum { ROSTER_HELLO = 1, ROSTER_LOAD = 2, ROSTER_REPLICAS = 4, ROSTER_PONG = 8, ROSTER_SHELF = 16 };
 
 int roster_new(roster **ret, shoal_err *err);
 void roster_free(roster *r); /* accepts NULL */

@@ -11,7 +11,7 @@ typedef struct scene {
     grpc_channel *ch;
     char socket[160];
     char address[32];
-    bool connected, lost;
+    bool connected, lost, nodes_too;
     char why[320];
     size_t n_bytes;
     int n_ended, status;
@@ -37,15 +37,19 @@ static void on_flood(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 
 static const grpc_method methods[] = {{"/t.T/Echo", on_echo}, {"/t.T/Flood", on_flood}};
 
-static const char *find(void *user, const char *name)
+static const char *find(void *user, const tls_identity *who, const char *name, const char **ret_why)
 {
+    if (strcmp(who->unit, "gateway") != 0) {
+        *ret_why = strcmp(name, "models") == 0 ? NULL : "only gateways call workers";
+        return *ret_why ? NULL : s.socket;
+    }
     return strcmp(name, "w0") == 0 ? s.socket : strcmp(name, "gone") == 0 ? "unix:/nowhere/x.sock" : NULL;
 }
 
 static bool gateways(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
 {
     snprintf(why, TLS_WHY_BYTES, "it is no gateway");
-    return strcmp(who->unit, "gateway") == 0;
+    return s.nodes_too || strcmp(who->unit, "gateway") == 0;
 }
 
 static tls_context *context(tls_side side, const char *member_name)
@@ -157,6 +161,48 @@ static void nobody_else_does(void **state)
     connect_as("pi", "w0"); /* a node, and even this one */
     assert_false(s.connected);
     assert_true(s.lost);
+}
+
+static void echo_works(void)
+{
+    int n = s.n_ended;
+    ask("/t.T/Echo");
+    TURN_UNTIL(s.n_ended == n + 1);
+    assert_int_equal(s.status, GRPC_OK);
+}
+
+static void count_nothing(void *user) {}
+
+static void count_lost(void *user, const char *why)
+{
+    ++*(int *)user;
+}
+
+/* What nodes may name is `find`'s to say, and they take no gateway's place. */
+static void nodes_reach_what_is_theirs_and_crowd_nobody_out(void **state)
+{
+    enum { N = RELAY_NODES_MAX + 8 };
+    grpc_channel *many[N];
+    s.nodes_too = true;
+    connect_as("pi", "models");
+    assert_true(s.connected);
+    echo_works();
+    connect_as("pi", "w0");
+    TURN_UNTIL(s.lost);
+    connect_as("second", "models"); /* no such worker */
+    TURN_UNTIL(s.lost);
+    tls_context *node = context(TLS_CLIENT, "pi");
+    const grpc_channel_options o = {.tls = node, .server_name = "pi", .sni = "models"};
+    int n_lost = 0;
+    const grpc_channel_events ev = {.user = &n_lost, .connected = count_nothing, .disconnected = count_lost};
+    for (int i = 0; i < N; i++)
+        assert_int_equal(grpc_channel_open(&many[i], &w.loop, s.address, &o, &ev, NULL), 0);
+    TURN_UNTIL(n_lost >= N - RELAY_NODES_MAX);
+    connect_as("second", "w0");
+    assert_true(s.connected);
+    echo_works();
+    for (int i = 0; i < N; i++) grpc_channel_close(many[i]);
+    tls_context_unref(node);
 }
 
 static void a_name_that_no_worker_has_leads_nowhere(void **state)
@@ -298,6 +344,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scene_open, scene_close)
     const struct CMUnitTest tests[] = {
+        TEST(nodes_reach_what_is_theirs_and_crowd_nobody_out),
         TEST(a_gateway_reaches_the_worker_it_names),
         TEST(nobody_else_does),
         TEST(a_name_that_no_worker_has_leads_nowhere),

@@ -1,0 +1,78 @@
+/* assignment.c: see assignment.h. */
+#include "join/assignment.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool adapter_name_ok(const char *s)
+{
+    size_t n = strlen(s);
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)s[i]) && !strchr("-_.", s[i])) return false;
+    return n > 0 && n < ASSIGNMENT_ADAPTER_NAME;
+}
+
+static int take_adapters(assignment *a, const Shoal__V1__Assignment *m, shoal_err *err)
+{
+    if (m->n_adapters > WORKER_SPEC_ADAPTERS)
+        return err_set(err, SHOAL_EINVALID, "it has more than %d adapters", WORKER_SPEC_ADAPTERS);
+    if (m->n_adapters && !(a->adapters = calloc(m->n_adapters, sizeof *a->adapters))) return err_nomem(err);
+    for (size_t i = 0; i < m->n_adapters; i++) {
+        const Shoal__V1__AssignedAdapter *from = m->adapters[i];
+        assignment_adapter *to = &a->adapters[a->n_adapters++];
+        if (!from->file || !adapter_name_ok(from->name))
+            return err_set(err, SHOAL_EINVALID, "it has an adapter without a name or a file");
+        strcpy(to->name, from->name);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(a->adapters[k].name, to->name) == 0)
+                return err_set(err, SHOAL_EINVALID, "it has two adapters called %s", to->name);
+        int rc = parcel_take(&to->parcel, from->file, err);
+        if (rc != 0) return rc;
+    }
+    return 0;
+}
+
+static int check(const Shoal__V1__Assignment *m, shoal_err *err)
+{
+    if (!*m->model || !roster_text_ok(m->model)) return err_set(err, SHOAL_EINVALID, "it names no model");
+    if (!m->file) return err_set(err, SHOAL_EINVALID, "%s: it has no file", m->model);
+    bool ok = m->replicas <= ASSIGNMENT_REPLICAS_MAX && m->standby <= ASSIGNMENT_REPLICAS_MAX &&
+              m->replicas + m->standby > 0 && m->replicas + m->standby <= ASSIGNMENT_REPLICAS_MAX;
+    if (!ok) return err_set(err, SHOAL_EINVALID, "%s: no machine has so many replicas", m->model);
+    if (m->threads > ASSIGNMENT_THREADS_MAX)
+        return err_set(err, SHOAL_EINVALID, "%s: no machine has so many threads", m->model);
+    return 0;
+}
+
+int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *err)
+{
+    assignment a = {0};
+    int rc = check(m, err);
+    if (rc == 0) rc = parcel_take(&a.parcel, m->file, err);
+    if (rc == 0) rc = take_adapters(&a, m, err);
+    if (rc != 0) {
+        assignment_done(&a);
+        return rc;
+    }
+    snprintf(a.model, sizeof a.model, "%s", m->model);
+    a.n_serving = m->replicas;
+    a.spec = (worker_spec){.n_replicas = (int)(m->replicas + m->standby),
+                           .n_threads = (int)m->threads,
+                           .kv_bytes = m->kv_bytes,
+                           .max_batch = m->max_batch,
+                           .max_queue = m->max_queue,
+                           .n_ctx = m->context,
+                           .prefill_chunk = m->prefill_chunk};
+    *ret = a;
+    return 0;
+}
+
+void assignment_done(assignment *a)
+{
+    for (size_t i = 0; i < a->n_adapters; i++) parcel_done(&a->adapters[i].parcel);
+    free(a->adapters);
+    parcel_done(&a->parcel);
+    *a = (assignment){0};
+}

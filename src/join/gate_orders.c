@@ -1,0 +1,68 @@
+/* gate_orders.c: see gate_orders.h. */
+#include "join/gate_orders.h"
+
+bool gate_orders_open(gate_orders *o, size_t n_models)
+{
+    *o = (gate_orders){.memory = arena_new(0)};
+    shoal__v1__assignments__init(&o->message);
+    o->message.models =
+        o->memory ? arena_alloc(o->memory, (n_models + 1) * sizeof(Shoal__V1__Assignment *)) : NULL;
+    if (o->message.models) return true;
+    gate_orders_close(o);
+    return false;
+}
+
+static Shoal__V1__ModelFile *put_part(gate_orders *o, const gate_part *p)
+{
+    size_t n = p->parcel.n_files + 1;
+    Shoal__V1__ModelFile *m = arena_alloc(o->memory, sizeof *m);
+    Shoal__V1__FolderFile *files = arena_alloc(o->memory, n * sizeof *files);
+    Shoal__V1__FolderFile **list = arena_alloc(o->memory, n * sizeof(Shoal__V1__FolderFile *));
+    if (!m || !files || !list) return NULL;
+    parcel_put(&p->parcel, m, files, list);
+    return m;
+}
+
+static bool put_adapters(gate_orders *o, Shoal__V1__Assignment *a, const gate_freight *t)
+{
+    size_t n = t->n_parts - 1;
+    Shoal__V1__AssignedAdapter *x = arena_alloc(o->memory, (n + 1) * sizeof *x);
+    a->adapters = arena_alloc(o->memory, (n + 1) * sizeof(Shoal__V1__AssignedAdapter *));
+    if (!x || !a->adapters) return false;
+    for (size_t i = 0; i < n; i++) {
+        shoal__v1__assigned_adapter__init(&x[i]);
+        x[i].name = t->parts[i + 1].name;
+        x[i].file = put_part(o, &t->parts[i + 1]);
+        if (!x[i].file) return false;
+        a->adapters[i] = &x[i];
+    }
+    a->n_adapters = n;
+    return true;
+}
+
+bool gate_orders_add(gate_orders *o, const worker_spec *s, const gate_freight *t, unsigned n_replicas,
+                     unsigned n_standby)
+{
+    Shoal__V1__Assignment *a = arena_alloc(o->memory, sizeof *a);
+    if (!a) return false;
+    shoal__v1__assignment__init(a);
+    a->model = (char *)s->model;
+    a->file = put_part(o, &t->parts[0]);
+    a->replicas = n_replicas;
+    a->standby = n_standby;
+    a->threads = s->n_threads > 0 ? (uint32_t)s->n_threads : 0;
+    a->kv_bytes = s->kv_bytes;
+    a->max_batch = (uint32_t)s->max_batch;
+    a->max_queue = (uint32_t)s->max_queue;
+    a->context = (uint32_t)s->n_ctx;
+    a->prefill_chunk = (uint32_t)s->prefill_chunk;
+    if (!a->file || !put_adapters(o, a, t)) return false;
+    o->message.models[o->message.n_models++] = a;
+    return true;
+}
+
+void gate_orders_close(gate_orders *o)
+{
+    arena_free(o->memory);
+    *o = (gate_orders){0};
+}

@@ -1,0 +1,25 @@
+/* gate_orders.h: what one machine is to serve, as a message.
+ *
+ *     gate_orders o;
+ *     if (gate_orders_open(&o, n_models) && gate_orders_add(&o, spec, freight, 2, 1)) send(&o.message);
+ *     gate_orders_close(&o); */
+#ifndef JOIN_GATE_ORDERS_H
+#define JOIN_GATE_ORDERS_H
+
+#include "base/arena.h"
+#include "join/gate_files.h"
+#include "shoal/v1/cluster.pb-c.h"
+
+typedef struct gate_orders {
+    Shoal__V1__Assignments message;
+    arena *memory;
+} gate_orders;
+
+/* Room for so many models. False, as below: no memory; close it then too. */
+bool gate_orders_open(gate_orders *o, size_t n_models);
+/* Borrows spec's and the freight's strings. */
+bool gate_orders_add(gate_orders *o, const worker_spec *s, const gate_freight *t, unsigned n_replicas,
+                     unsigned n_standby);
+void gate_orders_close(gate_orders *o);
+
+#endif
