@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Two machines join without any model: the gateway places its model there, the file travels, they answer. One dies,
-# one drains, one comes back, while streams run: every stream has the bytes of an undisturbed one.
+# one drains, one comes back, while streams run: every stream has the bytes of an undisturbed one, and some of them have
+# moved. A third machine fetches the file from one that has it.
 source "$(dirname "$0")/lib.sh"
 declare -A agents=()
-asking=
+asking=()
 end_all() {
-    [ -n "$asking" ] && kill "$asking" 2>/dev/null
+    for pid in "${asking[@]}"; do kill "$pid" 2>/dev/null; done
     for pid in "${agents[@]}"; do kill -9 "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; done
     cleanup
 }
@@ -23,10 +24,19 @@ until_true() {
 }
 # What was said, without when, and how it ended.
 stream() {
-    curl -s -m 60 "$url/v1/chat/completions" -d "{\"model\":\"chat\",\"stream\":true,\"max_tokens\":400,\"temperature\":1,
-        \"seed\":7,\"ignore_eos\":true,\"messages\":[{\"role\":\"user\",\"content\":\"$1\"}]}" >"$work/raw"
-    sed -n 's/.*"content":"\(\([^"\\]\|\\.\)*\)".*/\1/p' "$work/raw" | tr -d '\n'
-    grep -o '"finish_reason":"[a-z_]*"\|\[DONE\]\|"error".*' "$work/raw"
+    local raw=$work/raw.$BASHPID
+    curl -s -m 60 "$url/v1/chat/completions" -d "{\"model\":\"chat\",\"stream\":true,\"max_tokens\":${2:-400},\"temperature\":1,
+        \"seed\":7,\"ignore_eos\":true,\"messages\":[{\"role\":\"user\",\"content\":\"$1\"}]}" >"$raw"
+    sed -n 's/.*"content":"\(\([^"\\]\|\\.\)*\)".*/\1/p' "$raw" | tr -d '\n'
+    grep -o '"finish_reason":"[a-z_]*"\|\[DONE\]\|"error".*' "$raw"
+}
+# How many streams have gone on elsewhere, in all or for a cause.
+moves() {
+    curl -s "$url/metrics" | sed -n "s/^shoal_moves_total{cause=\"${1:-[a-z]*}\"} //p" | awk '{n += $1} END {print n + 0}'
+}
+# shellcheck disable=SC2329
+has_calls() {
+    curl -s "$url/metrics" | grep "^shoal_worker_calls_in_flight{.*replica=\"$1\"" | grep -qv ' 0$'
 }
 # shellcheck disable=SC2329
 nodes() { "$SHOAL_BIN" nodes --server "$url" --json; }
@@ -45,6 +55,7 @@ model=$PWD/models/home-chat-s.gguf
 printf 'models: [{name: chat, path: %s}]\n' "$model" >"$work/alone.yaml"
 start_shoal "$work/alone.yaml"
 for i in "${!prompts[@]}"; do stream "${prompts[$i]}" >"$work/want.$i"; done
+stream "tell me about lights" 1500 >"$work/want.long"
 [ "$(wc -c <"$work/want.0")" -gt 400 ] || fail "alone: $(cat "$work/want.0")"
 stop_shoal
 
@@ -80,8 +91,19 @@ ask_on() {
         done
     done
 }
+# Long ones, so that each machine has one at most times.
+ask_long() {
+    while [ ! -e "$work/enough" ]; do
+        stream "tell me about lights" 1500 >"$work/got.$1"
+        cmp -s "$work/got.$1" "$work/want.long" || { cp "$work/got.$1" "$work/bad"; echo long >>"$work/bad"; }
+    done
+}
 ask_on &
-asking=$!
+asking=($!)
+for i in 1 2 3; do
+    ask_long $i &
+    asking+=($!)
+done
 
 # ---- a machine is gone: its replica is placed elsewhere
 join spare
@@ -89,10 +111,16 @@ until_true "spare is attached" sh -c "'$SHOAL_BIN' nodes --server '$url' --json 
 sleep 1
 absent spare/chat/0 || fail "a third replica: $(curl -s "$url/readyz")"
 workers=$(pgrep -P "${agents[attic]}")
+until_true "attic has a call" has_calls attic/chat/0
 # shellcheck disable=SC2086
 kill -9 "${agents[attic]}" $workers
 wait "${agents[attic]}" 2>/dev/null
 until_true "spare takes over" ready spare/chat/0
+grep -q 'component=store event=fetched.* from=pi' "$work/spare.log" || fail "not from pi: $(grep store "$work/spare.log")"
+grep -q 'component=models event=sending' "$work/pi.log" || fail "pi sent nothing: $(grep models "$work/pi.log")"
+# shellcheck disable=SC2329
+have_moved() { [ "$(moves "$1")" -gt "$2" ]; }
+until_true "attic's calls have moved" have_moved lost 0
 absent attic/chat/0 || fail "attic is gone: $(curl -s "$url/readyz")"
 
 # ---- back again: nothing moves
@@ -103,9 +131,13 @@ ready pi/chat/0 && ready spare/chat/0 || fail "it moved: $(curl -s "$url/readyz"
 pid=$(pgrep -P "${agents[pi]}")
 
 # ---- a machine drains: attic has the file still
+before=$(moves)
+until_true "spare has a call" has_calls spare/chat/0
 "$SHOAL_BIN" node drain spare --server "$url" >/dev/null || fail "drain: $?"
 until_true "attic takes over" ready attic/chat/0
 until_true "spare is empty" absent spare/chat/0
+until_true "spare's calls have moved" have_moved '[a-z]*' "$before"
+moved=$(moves)
 "$SHOAL_BIN" nodes --server "$url" --json | grep -q '"name":"spare"[^}]*"drains":true' || fail "nodes: $(nodes)"
 "$SHOAL_BIN" node resume spare --server "$url" >/dev/null || fail "resume"
 "$SHOAL_BIN" node drain nobody --server "$url" 2>"$work/err" && fail "nobody drains"
@@ -114,8 +146,8 @@ grep -q "no machine is called 'nobody'" "$work/err" || fail "$(cat "$work/err")"
 
 # ---- the gateway goes and comes: workers are left alone
 touch "$work/enough"
-wait "$asking"
-asking=
+wait "${asking[@]}"
+asking=()
 [ ! -e "$work/bad" ] || fail "a stream differs: $(cat "$work/bad")"
 asked=$(cat "$work/asked")
 kill -9 "$server"
@@ -136,4 +168,4 @@ until_true "spare takes over from pi" ready spare/chat/0
 grep -q "was removed from the cluster" "$work/pi.log" || fail "pi was not told: $(tail -3 "$work/pi.log")"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "exit status $stopped"
-echo "$asked streams, all the same, over a death and a drain; $first_ms ms from joining to a ready replica, its file and token included"
+echo "$asked short streams and more long ones, all the same, $moved moved over a death and a drain; $first_ms ms from joining to a ready replica, its file and token included"
