@@ -183,15 +183,18 @@ static void describe_down(replica_calls *b, const char *model, char *out, size_t
         snprintf(out, n, "the worker serving %.64s is not running; send the request again", model);
 }
 
-static void describe_refusal(replica_calls *b, const call_order *o, int rc, double expected_ms, char *out,
-                             size_t n)
+static void describe_refusal(replica_calls *b, const call_order *o, int rc, const router_decision *d,
+                             char *out, size_t n)
 {
     if (rc == SHOAL_ENOTFOUND)
         snprintf(out, n, "the model '%s' does not exist here", o->model);
-    else if (rc == SHOAL_EDEADLINE && expected_ms > 0)
-        snprintf(out, n, "the deadline cannot be met: %s would take about %.0f ms", o->model, expected_ms);
+    else if (rc == SHOAL_EDEADLINE && d->expected_ms > 0)
+        snprintf(out, n, "the deadline cannot be met: %s would take about %.0f ms", o->model, d->expected_ms);
     else if (rc == SHOAL_EDEADLINE)
         snprintf(out, n, "the deadline passed before %s could start", o->model);
+    else if (d->why == ROUTER_KEPT_HOME)
+        snprintf(out, n, "%.64s lives at other sites alone, and cluster.spill (%s) lets nothing go there",
+                 o->model, router_policy_name(registry_spill(b->g)->policy));
     else
         describe_down(b, o->model, out, n);
 }
@@ -414,9 +417,12 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     replica *r;
     char why[512];
     int rc = pick(b, o, t, &d, &r);
-    if (rc == 0 && start_on(c, r)) return &c->base;
+    if (rc == 0 && start_on(c, r)) {
+        r->load.n_spilled += d.why == ROUTER_SPILLED;
+        return &c->base;
+    }
     if (rc == 0) rc = SHOAL_EUNAVAILABLE;
-    describe_refusal(b, o, rc, d.expected_ms, why, sizeof why);
+    describe_refusal(b, o, rc, &d, why, sizeof why);
     fail_later(c, rc, rc == SHOAL_EUNAVAILABLE ? CALL_FAULT_ABSENT : CALL_FAULT_NONE, why);
     return &c->base;
 }

@@ -391,7 +391,8 @@ static int start(server *s, bool json_log, shoal_err *err)
     reach how = reach_relays(&s->far);
     int rc = registry_new_with(&s->registry, &time, &how, err);
     if (rc != 0) return rc;
-    rc = registry_listen(s->registry, on_change, s, err);
+    rc = registry_set_site(s->registry, s->config->cluster_site, &s->config->spill, err);
+    if (rc == 0) rc = registry_listen(s->registry, on_change, s, err);
     if (rc != 0) return rc;
     rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, err);
     if (rc != 0) return advise(err, rc);

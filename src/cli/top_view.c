@@ -124,6 +124,7 @@ static void put_summary(view *v)
 {
     size_t from = v->out->len, n_nodes = json_array_size(json_object_get(v->now, "nodes"));
     buf_printf(v->out, "shoal %s  %s", text(v->now, "version"), text(v->now, "status"));
+    if (*text(v->now, "site")) buf_printf(v->out, "  site %s", text(v->now, "site"));
     if (n_nodes) buf_printf(v->out, "  nodes %zu", n_nodes);
     buf_printf(v->out, "  replicas %zu/%zu  requests %.0f  tokens/s", count(v, NULL, "ready"),
                count(v, NULL, NULL), number(v->now, "requests_in_flight"));

@@ -221,6 +221,14 @@ static bool is_stuck(contact *l, const Shoal__V1__Stats *now)
     return still && ms_since(l, l->stuck_ns) >= STUCK_MS;
 }
 
+/* An answer can be late for many reasons and early for none: the shortest way counts, and a way that has
+ * become longer is believed bit by bit. */
+static void learn_rtt(contact *l)
+{
+    double ms = ms_since(l, l->polled_ns), known = l->r.rtt_ms;
+    l->r.rtt_ms = known == 0 || ms < known ? ms : known + (ms - known) / 16;
+}
+
 static void polled(void *user, const uint8_t *msg, size_t n)
 {
     contact *l = user;
@@ -229,6 +237,7 @@ static void polled(void *user, const uint8_t *msg, size_t n)
     bool stuck = is_stuck(l, s);
     if (l->r.stats) shoal__v1__stats__free_unpacked(l->r.stats, NULL);
     l->r.stats = s;
+    learn_rtt(l);
     set_silent(l, false);
     if (stuck) give_up(l, "the engine takes no steps");
 }

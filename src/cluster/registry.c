@@ -33,6 +33,35 @@ const reach *registry_reach(const registry *g)
     return &g->how;
 }
 
+/* ---- sites --------------------------------------------------------------------------------------- */
+
+int registry_set_site(registry *g, const char *site, const router_spill *spill, shoal_err *err)
+{
+    char *copy = site && *site ? strdup(site) : NULL;
+    if (site && *site && !copy) return err_nomem(err);
+    free(g->site);
+    g->site = copy;
+    g->spill = *spill;
+    for (size_t i = 0; i < g->n; i++) registry_sort(g->contacts[i]);
+    return 0;
+}
+
+const char *registry_site(const registry *g)
+{
+    return g->site;
+}
+
+const router_spill *registry_spill(const registry *g)
+{
+    return &g->spill;
+}
+
+bool registry_is_away(const registry *g, const replica *r)
+{
+    if (!g->site || !r->node) return false;
+    return !r->node->site || strcmp(r->node->site, g->site) != 0;
+}
+
 /* ---- references ---------------------------------------------------------------------------------- */
 
 replica *replica_ref(replica *r)
@@ -142,22 +171,57 @@ static void set_swap(model_set *s, size_t a, size_t b)
     ((contact *)ra)->at = b;
 }
 
-void registry_sort(contact *l)
+/* A set has three parts, in this order; one is moved over the boundary between two of them by changing places
+ * with its neighbour there. */
+typedef enum part { HERE, AWAY, REST } part;
+
+static part part_of(const contact *l)
+{
+    const replica_set *v = &l->set->view;
+    return l->at < v->n_ready - v->n_away ? HERE : l->at < v->n_ready ? AWAY : REST;
+}
+
+static void move_back(contact *l)
 {
     model_set *s = l->set;
-    if (!s) return;
-    bool takes = l->r.state == REPLICA_READY && !l->r.silent, is_first = l->at < s->view.n_ready;
-    if (takes == is_first) return;
-    if (takes)
-        set_swap(s, l->at, s->view.n_ready++);
-    else
+    if (part_of(l) == HERE) {
+        set_swap(s, l->at, s->view.n_ready - s->view.n_away - 1);
+        s->view.n_away++;
+    } else {
         set_swap(s, l->at, --s->view.n_ready);
+        s->view.n_away--;
+    }
+}
+
+static void move_forward(contact *l)
+{
+    model_set *s = l->set;
+    if (part_of(l) == REST) {
+        set_swap(s, l->at, s->view.n_ready++);
+        s->view.n_away++;
+    } else {
+        set_swap(s, l->at, s->view.n_ready - s->view.n_away);
+        s->view.n_away--;
+    }
+}
+
+static void move_to(contact *l, part to)
+{
+    while (part_of(l) < to) move_back(l);
+    while (part_of(l) > to) move_forward(l);
+}
+
+void registry_sort(contact *l)
+{
+    if (!l->set) return;
+    bool takes = l->r.state == REPLICA_READY && !l->r.silent;
+    move_to(l, !takes ? REST : registry_is_away(l->g, &l->r) ? AWAY : HERE);
 }
 
 static void set_remove(contact *l)
 {
     model_set *s = l->set;
-    if (l->at < s->view.n_ready) set_swap(s, l->at, --s->view.n_ready);
+    move_to(l, REST);
     set_swap(s, l->at, s->view.n - 1);
     s->view.n--;
     l->set = NULL;
@@ -346,5 +410,6 @@ void registry_free(registry *g)
     g->e.timer_free(g->bury);
     free(g->contacts);
     free(g->models);
+    free(g->site);
     free(g);
 }

@@ -4,6 +4,9 @@
  * its load, notices silence), and gateways read. Nothing on the way of a call walks over all replicas: a
  * model's name leads to its set, in which the replicas that take calls stand first.
  *
+ * Of those, the ones at this gateway's own site stand before the others, so that they are asked first
+ * (router.h).
+ *
  *     const replica_set *s = registry_find(g, "home-intent");      // NULL: no such model
  *     for (size_t i = 0; i < s->n_ready; i++) use(s->replicas[i]); // those that take calls now
  *
@@ -16,6 +19,7 @@
 #include "cluster/reach.h"
 #include "cluster/replica.h"
 #include "cluster/source.h"
+#include "router/router.h"
 
 /* On a real loop. */
 int registry_new(registry **ret, uv_loop_t *loop, shoal_err *err);
@@ -24,6 +28,13 @@ int registry_new_with(registry **ret, const env *e, const reach *how, shoal_err 
 /* Closes all channels and forgets all sources; no listener is told, no reference may be left. Run the loop
  * once more afterwards. Accepts NULL. */
 void registry_free(registry *g);
+/* Where this gateway stands, copied, and when it may ask other sites. Site NULL or "": sites play no part.
+ * Else what is on a node of another site, or of one without a site, is away; replicas of this machine, and
+ * those of no node, never are. SHOAL_ENOMEM: nothing has changed. */
+int registry_set_site(registry *g, const char *site, const router_spill *spill, shoal_err *err);
+const char *registry_site(const registry *g); /* NULL: none */
+const router_spill *registry_spill(const registry *g);
+bool registry_is_away(const registry *g, const replica *r);
 const env *registry_env(const registry *g);
 const reach *registry_reach(const registry *g);
 
@@ -35,6 +46,7 @@ typedef struct replica_set {
     replica *const *replicas; /* the first n_ready take calls: READY, and not silent */
     size_t n, n_ready;
     const char *absent; /* why nobody is waited for while there is no replica; NULL: calls wait */
+    size_t n_away; /* of the first n_ready the last so many are at other sites */
 } replica_set;
 
 const replica_set *registry_find(const registry *g, const char *model); /* NULL: nobody has heard of it */

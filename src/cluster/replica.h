@@ -63,6 +63,7 @@ typedef struct replica {
     grpc_channel *channel;
     Shoal__V1__ModelInfo *info; /* NULL until described once; kept over restarts */
     Shoal__V1__Stats *stats;    /* NULL until polled */
+    double rtt_ms;              /* there and back, as the polls of late measured it; 0: not yet */
     load load;                  /* kept by whoever starts calls */
 } replica;
 

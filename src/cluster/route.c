@@ -42,6 +42,7 @@ router_replica route_look(const registry *g, const replica *r, uint64_t now_ns)
         .ms_per_token = line.unit_ms,
         .worked_ms = load_worked_ms(&r->load, now_ns),
         .sent_ns = r->load.sent_ns,
+        .rtt_ms = r->rtt_ms,
     };
 }
 
@@ -65,7 +66,9 @@ int route_pick(const registry *g, const char *model, const char *adapter, router
 {
     const env *e = registry_env(g);
     looking l = {.g = g, .set = registry_find(g, model), .adapter = adapter, .now_ns = e->now_ns(e->user)};
-    router_view v = {.known = l.set, .n_ready = l.set ? l.set->n_ready : 0, .set = &l, .look = look};
+    router_view v = {.known = l.set, .spill = *registry_spill(g), .set = &l, .look = look};
+    if (l.set) v.n_ready = l.set->n_ready;
+    if (l.set) v.n_away = l.set->n_away;
     req->now_ns = l.now_ns;
     req->random = v.n_ready > ROUTER_EXACT ? e->random(e->user) : 0;
     int rc = router_pick(&v, req, ret_decision);

@@ -126,6 +126,18 @@ static node_entry *node_entry_new(registry *g, const char *name)
     return n;
 }
 
+/* What is on it may be at another site now. */
+static void sort_all_on(registry *g, const node_entry *n)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (g->contacts[i]->node == n) registry_sort(g->contacts[i]);
+}
+
+static bool same_site(const node *a, const node *b)
+{
+    return strcmp(a && a->site ? a->site : "", b && b->site ? b->site : "") == 0;
+}
+
 int source_put_node(source *s, const node *n, shoal_err *err)
 {
     registry *g = s->g;
@@ -139,9 +151,11 @@ int source_put_node(source *s, const node *n, shoal_err *err)
         return err_nomem(err);
     }
     node *old = e->copy;
+    bool moved = !same_site(old, copy);
     e->copy = copy;
     e->facts = *copy;
     e->owner = s;
+    if (moved) sort_all_on(g, e);
     node_free(old);
     registry_tell(g, &(registry_event){.what = REGISTRY_NODE, .node = &e->facts, .name = e->name});
     return 0;
@@ -174,6 +188,7 @@ static void set_node(contact *l, const member *m)
     node_unref(l->node);
     l->node = n;
     l->r.node = n ? &n->facts : NULL;
+    registry_sort(l);
 }
 
 /* One that comes back elsewhere is another replica; what this gateway learnt of it goes with it. */

@@ -22,6 +22,7 @@
 #include "config/config_ensembles.h"
 #include "nlu/devices.h"
 #include "pipeline/pipeline.h"
+#include "router/router.h"
 #include "wire/http.h"
 
 typedef struct config_adapter {
@@ -70,6 +71,7 @@ typedef struct gateway_config {
     const char *cluster_listen;               /* for other machines, NULL: this one serves alone */
     const char *cluster_name;                 /* NULL: from the host's name */
     const char *cluster_site, *cluster_state; /* state NULL: the usual place (trust/state.h) */
+    router_spill spill;                       /* when requests may leave the site */
     const char **api_keys;                    /* "sha256:<hex>" of the keys; none: open */
     size_t n_api_keys;
     const char **allow_hosts; /* further names of this server, with or without port; see browser.h */

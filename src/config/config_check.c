@@ -42,6 +42,10 @@ static int check_cluster(const gateway_config *c, shoal_err *err)
         if (names[i].value && *names[i].value &&
             identity_name_check(names[i].value, strlen(names[i].value), names[i].what, &why) != 0)
             return err_set(err, SHOAL_EINVALID, "cluster.%s: %s", names[i].key, why.message);
+    bool spills = c->spill.policy || c->spill.max_rtt_ms > 0 || c->spill.queue;
+    if (spills && !*c->cluster_site)
+        return err_set(err, SHOAL_EINVALID,
+                       "cluster.spill: says when requests leave the site, so 'site' must say where this is");
     return 0;
 }
 

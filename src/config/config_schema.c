@@ -100,6 +100,16 @@ static const config_field cache_rows[] = {
 };
 RECORD(cache, gateway_config, cache_rows);
 
+static const char *const spill_words[] = {"when_full", "when_gone", "never", NULL}; /* as router_policy */
+static const config_field spill_rows[] = {
+    WORD("policy", gateway_config, spill.policy, spill_words, "when machines of other sites may be asked"),
+    NUMBER("max_rtt_ms", gateway_config, spill.max_rtt_ms, 0, 60000,
+           "how far away they may be; 0: however far"),
+    UINT("queue", gateway_config, spill.queue, 0, 100000,
+         "how many calls may wait at each replica of this site before it counts as full"),
+};
+RECORD(spill_section, gateway_config, spill_rows);
+
 static const config_field cluster_rows[] = {
     TEXT("listen", gateway_config, cluster_listen, 1, 256, "HOST:PORT where other machines join and attach",
          .required = true),
@@ -107,6 +117,7 @@ static const config_field cluster_rows[] = {
     TEXT("site", gateway_config, cluster_site, 1, 63, "where it stands", .otherwise_text = ""),
     TEXT("state", gateway_config, cluster_state, 1, PATH_MAX_BYTES,
          "the state folder, with the CA or a certificate"),
+    SECTION("spill", spill_section, "when a request may leave the site"),
 };
 RECORD(cluster_section, gateway_config, cluster_rows);
 

@@ -128,6 +128,12 @@ double metrics_sum(const metrics *m, metric_id id)
     return sum;
 }
 
+/* Of this machine: where the gateway stands. */
+static const char *site_of(const registry *g, const replica *r)
+{
+    return r->node ? r->node->site : registry_site(g);
+}
+
 void metrics_scrape(metrics *m, registry *g)
 {
     for (size_t i = 0; i < registry_count_sources(g); i++) {
@@ -137,6 +143,9 @@ void metrics_scrape(metrics *m, registry *g)
     for (size_t i = 0; i < registry_count(g); i++) {
         const replica *r = registry_at(g, i);
         metrics_set(m, METRIC_UP, r->state == REPLICA_READY, r->model, r->id, NULL);
+        metrics_set(m, METRIC_RTT, r->rtt_ms / 1000, r->model, r->id, site_of(g, r));
+        if (r->load.n_spilled)
+            metrics_set(m, METRIC_SPILLS, (double)r->load.n_spilled, r->model, r->id, site_of(g, r));
         metrics_set(m, METRIC_RESTARTS, r->process.n_restarts, r->model, r->id, NULL);
         metrics_set(m, METRIC_CRASHES, r->process.n_crashes, r->model, r->id, NULL);
         metrics_set(m, METRIC_CALLS, r->load.n_in_flight, r->model, r->id, NULL);

@@ -46,6 +46,10 @@
       "Streams that a client came back to with Last-Event-ID.")                                             \
     X(METRIC_SOURCE, "shoal_source_up", GAUGE, "source", "1 when a source of members is heard.")            \
     X(METRIC_UP, "shoal_worker_up", GAUGE, "model,replica", "1 when the replica is ready.")                 \
+    X(METRIC_RTT, "shoal_worker_rtt_seconds", GAUGE, "model,replica,site",                                  \
+      "There and back, as the polls measured it; the site where it stands.")                                \
+    X(METRIC_SPILLS, "shoal_spills_total", COUNTER, "model,replica,site",                                   \
+      "Calls that left the gateway's site, and where they went.")                                           \
     X(METRIC_RESTARTS, "shoal_worker_restarts_total", COUNTER, "model,replica", "Starts after the first.")  \
     X(METRIC_CRASHES, "shoal_worker_crashes_total", COUNTER, "model,replica", "Deaths nobody asked for.")   \
     X(METRIC_CALLS, "shoal_worker_calls_in_flight", GAUGE, "model,replica", "Calls of this gateway.")       \

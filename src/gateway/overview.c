@@ -22,6 +22,7 @@ static void put_gateway(buf *out, const gateway *g, bool ready)
                            : "not_ready");
     buf_printf(out, ",\"requests_in_flight\":%zu,\"connections\":%zu,\"moves\":%.0f", g->n_admitted,
                http_server_connections(g->server), metrics_sum(m, METRIC_MOVES));
+    put_str(out, "site", registry_site(g->registry));
     buf_printf(out, ",\"degraded\":%.0f,\"resumed\":%.0f", metrics_sum(m, METRIC_DEGRADED),
                metrics_sum(m, METRIC_RESUMED));
 }
@@ -37,12 +38,13 @@ static void put_stats(buf *out, const Shoal__V1__Stats *s)
                (unsigned long long)s->rss_bytes);
 }
 
-static void put_replica(buf *out, const replica *r)
+static void put_replica(buf *out, const replica *r, const char *site)
 {
     buf_puts(out, "{\"id\":");
     json_put_string(out, r->id, strlen(r->id));
     put_str(out, "model", r->model);
     put_str(out, "node", r->node ? r->node->name : "");
+    put_str(out, "site", r->node ? r->node->site : site);
     put_str(out, "state", r->silent && r->state == REPLICA_READY ? "silent" : replica_state_name(r->state));
     put_str(out, "reason", r->reason);
     buf_printf(out, ",\"calls\":%u,\"restarts\":%u,\"crashes\":%u", r->load.n_in_flight,
@@ -88,7 +90,7 @@ void overview_handle(gateway_request *rq)
     buf_puts(&out, "],\"replicas\":[");
     for (size_t i = 0; i < registry_count(g); i++) {
         if (i) buf_putc(&out, ',');
-        put_replica(&out, registry_at(g, i));
+        put_replica(&out, registry_at(g, i), registry_site(g));
     }
     buf_puts(&out, "]}");
     request_json(rq, 200, &out);

@@ -18,6 +18,17 @@ const char *router_why_name(router_why w)
     return (size_t)w < sizeof why_names / sizeof *why_names ? why_names[w] : "unknown";
 }
 
+static const char *const policy_names[] = {
+#define POLICY_NAME(e, n) [e] = n,
+    ROUTER_POLICY_TABLE(POLICY_NAME)
+#undef POLICY_NAME
+};
+
+const char *router_policy_name(router_policy p)
+{
+    return policy_names[p];
+}
+
 void router_look_at_array(const void *set, size_t place, router_replica *ret)
 {
     *ret = ((const router_replica *)set)[place];
@@ -61,10 +72,13 @@ static bool is_excluded(const router_request *req, const router_replica *r)
     return false;
 }
 
-/* The best of those looked at so far. */
+/* The best of those looked at so far, among the n places behind `from`. */
 typedef struct hunt {
     const router_view *view;
     const router_request *req;
+    size_t from, n;
+    bool away;     /* these places are at other sites */
+    bool has_room; /* one of the candidates is not full */
     size_t n_looked, n_usable, n_candidates;
     router_replica best;
     size_t best_place;
@@ -78,38 +92,46 @@ static bool is_better(const hunt *h, const router_replica *r, double ms)
     return ms == h->best_ms && r->n_in_flight < h->best.n_in_flight;
 }
 
+static bool is_too_far(const hunt *h, const router_replica *r)
+{
+    double most = h->view->spill.max_rtt_ms;
+    return h->away && most > 0 && r->rtt_ms > most;
+}
+
 static void look(hunt *h, size_t place)
 {
     router_replica r;
     h->view->look(h->view->set, place, &r);
     h->n_looked++;
-    if (!is_usable(&r, h->req)) return;
+    if (!is_usable(&r, h->req) || is_too_far(h, &r)) return;
     h->n_usable++;
     if (is_excluded(h->req, &r)) return;
-    double ms = router_expected_ms(&r, h->req);
+    double ms = router_expected_ms(&r, h->req) + (h->away ? r.rtt_ms : 0);
     if (is_better(h, &r, ms)) {
         h->best = r;
         h->best_ms = ms;
         h->best_place = place;
     }
+    unsigned width = r.n_parallel ? r.n_parallel : 1;
+    if (r.n_in_flight < width || r.n_in_flight - width < h->view->spill.queue) h->has_room = true;
     h->n_candidates++;
 }
 
 static void look_at_all(hunt *h)
 {
-    for (size_t i = 0; i < h->view->n_ready; i++) look(h, i);
+    for (size_t i = 0; i < h->n; i++) look(h, h->from + i);
 }
 
-/* Look at n different places of many more (Floyd's way: Bentley, "Programming Pearls", 1987). He does not
+/* Look at k different places of many more (Floyd's way: Bentley, "Programming Pearls", 1987). He does not
  * begin with the last ones, so that the line is turned first: among idle ones the first wins. */
-static void look_at_some(hunt *h, size_t n, uint64_t random)
+static void look_at_some(hunt *h, size_t k, uint64_t random)
 {
-    size_t places[ROUTER_EXACT], n_ready = h->view->n_ready, turn = rng_mix(~random) % n_ready;
-    for (size_t i = 0; i < n; i++) {
-        size_t top = n_ready - n + i, k = 0, place = rng_mix(random + i) % (top + 1);
-        while (k < i && places[k] != place) k++;
-        places[i] = k < i ? top : place;
-        look(h, (places[i] + turn) % n_ready);
+    size_t places[ROUTER_EXACT], turn = rng_mix(~random) % h->n;
+    for (size_t i = 0; i < k; i++) {
+        size_t top = h->n - k + i, j = 0, place = rng_mix(random + i) % (top + 1);
+        while (j < i && places[j] != place) j++;
+        places[i] = j < i ? top : place;
+        look(h, h->from + (places[i] + turn) % h->n);
     }
 }
 
@@ -125,36 +147,80 @@ static bool is_too_late(const hunt *h)
     return r->n_in_flight > 0 && !probe_due && !may_not_fit;
 }
 
+/* Nothing speaks for looking further. */
+static bool is_content(const hunt *h)
+{
+    if (h->n_candidates == 0 || is_too_late(h)) return false;
+    return h->has_room || h->away || h->view->n_away == 0;
+}
+
 static void look_around(hunt *h)
 {
-    if (h->view->n_ready <= ROUTER_EXACT) {
+    if (h->n <= ROUTER_EXACT) {
         look_at_all(h);
         return;
     }
     look_at_some(h, ROUTER_SAMPLE + n_excluded(h->req), h->req->random);
-    if (h->n_candidates > 0 && !is_too_late(h)) return;
+    if (is_content(h)) return;
     look_at_some(h, ROUTER_EXACT, rng_mix(h->req->random)); /* before saying no, a wider look */
     if (h->n_candidates == 0 && (h->req->digest || h->req->adapter_digest)) look_at_all(h);
 }
 
-static int refuse(router_decision *d, const hunt *h, router_why why, int code)
+/* ---- sites --------------------------------------------------------------------------------------- */
+
+static bool may_spill(const hunt *home)
 {
-    double ms = why == ROUTER_DEADLINE ? h->best_ms : 0;
-    *d = (router_decision){.index = -1, .why = why, .expected_ms = ms, .n_looked = h->n_looked};
+    const router_view *v = home->view;
+    if (v->n_away == 0 || v->spill.policy == ROUTER_NEVER) return false;
+    if (home->n_candidates == 0) return true;
+    return v->spill.policy == ROUTER_WHEN_FULL && (!home->has_room || is_too_late(home));
+}
+
+static bool is_better_away(const hunt *home, const hunt *away)
+{
+    if (away->n_candidates == 0) return false;
+    if (home->n_candidates == 0) return true;
+    if (is_too_late(home)) return !is_too_late(away);
+    return is_better(home, &away->best, away->best_ms);
+}
+
+/* ---- the decision -------------------------------------------------------------------------------- */
+
+static int refuse(router_decision *d, const hunt *home, const hunt *away, router_why why, int code)
+{
+    double ms = 0;
+    if (why == ROUTER_DEADLINE) ms = home->n_candidates ? home->best_ms : away->best_ms;
+    *d = (router_decision){
+        .index = -1, .why = why, .expected_ms = ms, .n_looked = home->n_looked + away->n_looked};
     return code;
+}
+
+/* Nobody can take it: why? */
+static int refuse_none(router_decision *d, const hunt *home, const hunt *away)
+{
+    router_why why = home->n_usable + away->n_usable ? ROUTER_ALL_EXCLUDED
+                     : home->view->n_away            ? ROUTER_KEPT_HOME
+                                                     : ROUTER_NONE_READY;
+    return refuse(d, home, away, why, SHOAL_EUNAVAILABLE);
 }
 
 int router_pick(const router_view *view, const router_request *req, router_decision *ret)
 {
-    hunt h = {.view = view, .req = req};
-    if (!view->known) return refuse(ret, &h, ROUTER_UNKNOWN_MODEL, SHOAL_ENOTFOUND);
-    look_around(&h);
-    if (!h.n_usable) return refuse(ret, &h, ROUTER_NONE_READY, SHOAL_EUNAVAILABLE);
-    if (!h.n_candidates) return refuse(ret, &h, ROUTER_ALL_EXCLUDED, SHOAL_EUNAVAILABLE);
-    if (is_too_late(&h)) return refuse(ret, &h, ROUTER_DEADLINE, SHOAL_EDEADLINE);
-    *ret = (router_decision){.index = (int)h.best_place,
-                             .why = h.n_candidates == 1 ? ROUTER_ONLY_ONE : ROUTER_LEAST_TIME,
-                             .expected_ms = h.best_ms,
-                             .n_looked = h.n_looked};
+    size_t n_home = view->n_ready - view->n_away;
+    hunt home = {.view = view, .req = req, .n = n_home};
+    hunt away = {.view = view, .req = req, .n = view->n_away, .from = n_home, .away = true};
+    if (!view->known) return refuse(ret, &home, &away, ROUTER_UNKNOWN_MODEL, SHOAL_ENOTFOUND);
+    look_around(&home);
+    if (may_spill(&home)) look_around(&away);
+    bool spills = is_better_away(&home, &away);
+    const hunt *h = spills ? &away : &home;
+    if (!h->n_candidates) return refuse_none(ret, &home, &away);
+    if (is_too_late(h)) return refuse(ret, &home, &away, ROUTER_DEADLINE, SHOAL_EDEADLINE);
+    *ret = (router_decision){.index = (int)h->best_place,
+                             .why = spills                 ? ROUTER_SPILLED
+                                    : h->n_candidates == 1 ? ROUTER_ONLY_ONE
+                                                           : ROUTER_LEAST_TIME,
+                             .expected_ms = h->best_ms,
+                             .n_looked = home.n_looked + away.n_looked};
     return 0;
 }

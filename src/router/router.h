@@ -20,6 +20,11 @@
  * there, and another one tried within the last ROUTER_PROBE_MS. Whoever is let through teaches the truth. And
  * what was learnt of a replica fades while it idles, so that one that was slow once is tried again one day.
  *
+ * Replicas at other sites stand last in the view (n_away). Own ones come first; when a request may leave the
+ * site is the rule `spill`: never, when no replica here can take it, or also when all those here are full and
+ * one elsewhere is expected to be faster, its way there and back counted. Who is further away than max_rtt_ms
+ * is not asked at all. A gateway whose link to another site is cut goes on with its own.
+ *
  *     router_replica r[2] = {{.life = 1, .ready = true, .n_in_flight = 3}, {.life = 2, .ready = true}};
  *     router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
  *     router_request q = {.n_tokens = 12};
@@ -34,12 +39,14 @@
 #include <stdint.h>
 
 /* X(enum, name): why a replica was picked, then why none was. */
-#define ROUTER_WHY_TABLE(X)                                                                      \
-    X(ROUTER_ONLY_ONE, "only_replica")          /* one ready replica of the model was left */    \
-    X(ROUTER_LEAST_TIME, "least_expected_time") /* the fastest of several */                     \
-    X(ROUTER_UNKNOWN_MODEL, "unknown_model")    /* refusals from here on */                      \
-    X(ROUTER_NONE_READY, "none_ready")                                                           \
-    X(ROUTER_ALL_EXCLUDED, "all_excluded") /* every ready replica already failed this request */ \
+#define ROUTER_WHY_TABLE(X)                                                                          \
+    X(ROUTER_ONLY_ONE, "only_replica")          /* one ready replica of the model was left */        \
+    X(ROUTER_LEAST_TIME, "least_expected_time") /* the fastest of several */                         \
+    X(ROUTER_SPILLED, "other_site")             /* none here can take it, or it is faster there */   \
+    X(ROUTER_UNKNOWN_MODEL, "unknown_model")    /* refusals from here on */                          \
+    X(ROUTER_NONE_READY, "none_ready")                                                               \
+    X(ROUTER_ALL_EXCLUDED, "all_excluded")     /* every ready replica already failed this request */ \
+    X(ROUTER_KEPT_HOME, "only_at_other_sites") /* and the rule lets it go to none of those */        \
     X(ROUTER_DEADLINE, "deadline_cannot_be_met")
 typedef enum router_why {
 #define ROUTER_WHY_ENUM(e, n) e,
@@ -61,12 +68,33 @@ typedef struct router_replica {
     double ms_per_token;         /* learnt: and for each token of input; 0: not known */
     double worked_ms; /* since it last gave something back or was idle: done of what is in flight */
     uint64_t sent_ns; /* when the gateway last started a call there; 0: never */
+    double rtt_ms;    /* to there and back, as measured from here; 0: not known. Of other sites' ones */
 } router_replica;
+
+/* X(enum, name): when another site may be asked. */
+#define ROUTER_POLICY_TABLE(X)                                                                           \
+    X(ROUTER_WHEN_FULL, "when_full") /* all here work, and more than `queue` calls wait */               \
+    X(ROUTER_WHEN_GONE, "when_gone") /* none here is ready, or those that are have failed the request */ \
+    X(ROUTER_NEVER, "never")
+typedef enum router_policy {
+#define ROUTER_POLICY_ENUM(e, n) e,
+    ROUTER_POLICY_TABLE(ROUTER_POLICY_ENUM)
+#undef ROUTER_POLICY_ENUM
+} router_policy;
+const char *router_policy_name(router_policy p);
+
+typedef struct router_spill {
+    router_policy policy;
+    double max_rtt_ms; /* 0: however far */
+    unsigned queue;    /* so many calls may wait at each replica here, in line for its n_parallel */
+} router_spill;
 
 /* The replicas of one model. */
 typedef struct router_view {
     bool known;     /* there is such a model, be it without a replica */
     size_t n_ready; /* places to look at: replicas that, as far as is known, take calls */
+    size_t n_away;  /* of these, so many at the end are at other sites */
+    router_spill spill;
     const void *set;
     void (*look)(const void *set, size_t place, router_replica *ret); /* pure: twice the same */
 } router_view;
@@ -100,7 +128,7 @@ typedef struct router_decision {
     size_t n_looked;    /* what the decision cost */
 } router_decision;
 
-/* Returns 0, or SHOAL_ENOTFOUND (unknown model), SHOAL_EUNAVAILABLE (none ready, all excluded),
+/* Returns 0, or SHOAL_ENOTFOUND (unknown model), SHOAL_EUNAVAILABLE (none ready, all excluded, kept home),
  * SHOAL_EDEADLINE. *ret is always written. What is not measured yet costs nothing: a cold replica is
  * tried rather than refused. */
 int router_pick(const router_view *view, const router_request *req, router_decision *ret);

@@ -43,9 +43,12 @@ enum {
 
 typedef struct sim_size {
     int n_nodes, n_models, n_gateways;
+    bool sites; /* machines stand at SIM_SITES, each gateway at one of them, and models at all of them */
     int replicas_max; /* of the model that is asked most; 0: by the machines there are */
     const char *form; /* the variable that runs one seed of this size; NULL: SHOAL_SIM_SEED */
 } sim_size;
+
+static const char *const SIM_SITES[] = {"north", "south", "west"};
 
 typedef struct sim_cluster sim_cluster;
 
@@ -624,6 +627,16 @@ static void sim_fault(sim_cluster *c)
     }
 }
 
+/* The link between the first site and all others breaks. */
+static void sim_part(sim_cluster *c, uint64_t ms)
+{
+    for (sim_node *n = c->nodes; n < c->nodes + c->size.n_nodes; n++) {
+        if (strcmp(n->facts.site, SIM_SITES[0]) == 0) continue;
+        n->cut_in = n->cut_out = true;
+        node_suffer(n, ms);
+    }
+}
+
 /* Every second machine is gone at once, and all of them are back at once. */
 static void sim_storm(sim_cluster *c, uint64_t ms)
 {
@@ -701,6 +714,9 @@ static void sim_gateway_open(sim_gateway *w, sim_cluster *c)
     hedge_options hedge = {.user = c, .hedged = sim_on_hedged};
     silence_options silence = {.user = c, .moved = sim_on_moved};
     assert_int_equal(registry_new_with(&w->g, e, &how, NULL), 0);
+    if (c->size.sites)
+        assert_int_equal(registry_set_site(w->g, SIM_SITES[(w - c->gateways) % 3], &(router_spill){0}, NULL),
+                         0);
     assert_int_equal(source_open(&w->members, w->g, "sim", NULL), 0);
     assert_int_equal(replica_calls_new(&w->calls, w->g, NULL), 0);
     w->calls = watch_new(w, c);
@@ -715,11 +731,10 @@ static void sim_gateway_open(sim_gateway *w, sim_cluster *c)
 
 static void sim_node_open(sim_node *n, sim_cluster *c, int i)
 {
-    static const char *const SITES[] = {"north", "south", "west"};
     *n = (sim_node){.c = c, .up = true, .slow = 1, .speed = 0.5 + (double)sim_draw(c, 16) / 8};
     snprintf(n->name, sizeof n->name, "n%d", i);
     n->facts = (node){.name = n->name,
-                      .site = SITES[i % 3],
+                      .site = SIM_SITES[i % 3],
                       .n_cores = 4,
                       .memory_bytes = (4 + sim_draw(c, 12)) * SIM_GB,
                       .bytes_per_s = 2e10 * n->speed};
@@ -749,6 +764,8 @@ static void sim_model_open(sim_model *m, placement_model *want, sim_cluster *c, 
     *want = (placement_model){.name = m->name,
                               .n_replicas = n > 2 ? (unsigned)n : 2,
                               .memory_bytes = SIM_GB + sim_draw(c, 3) * SIM_GB / 4};
+    if (c->size.sites) want->spread = PLACEMENT_BY_SITE;
+    if (c->size.sites && want->n_replicas < 3) want->n_replicas = 3;
 }
 
 static void sim_cluster_open(sim_cluster *c, uint64_t seed, const sim_size *size)

@@ -224,7 +224,7 @@ static void no_answer_is_lost_while_a_replica_lives(void **state)
     log_setup(getenv("SHOAL_SIM_LOG") ? LOG_DEBUG : LOG_OFF, false);
     for (uint64_t seed = first; seed < first + (one ? 1 : n); seed++) {
         story t = {.n_requests = 400, .seconds = 10, .fault_every_ms = 150};
-        tell(&t, seed, &(sim_size){.n_nodes = 12, .n_models = 5, .n_gateways = 2});
+        tell(&t, seed, &(sim_size){.n_nodes = 12, .n_models = 5, .n_gateways = 2, .sites = seed % 2});
         n_requests += t.n_started;
         n_faults += t.c.n_faults;
         n_excused += t.n_excused;
@@ -240,6 +240,42 @@ static void no_answer_is_lost_while_a_replica_lives(void **state)
     assert_true(100 * n_refused < n_requests);
     assert_true(n_moved > n_requests / 100);
     assert_true(n_faults > 20 * n);
+}
+
+/* ---- sites ---------------------------------------------------------------------------------------- */
+
+static size_t count_spilled(const registry *g)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < registry_count(g); i++) n += registry_at(g, i)->load.n_spilled;
+    return n;
+}
+
+/* One gateway, and more calls than its site has machines for at times. Then it is cut off from all other
+ * sites: it loses nothing and asks nobody there, be they as many as they like; and they are asked again when
+ * they are back. */
+static void a_site_goes_on_alone(void **state)
+{
+    size_t n_before = 0, n_asked = 0;
+    log_setup(getenv("SHOAL_SIM_LOG") ? LOG_DEBUG : LOG_OFF, false);
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        story t = {.n_requests = 1200, .seconds = 12};
+        story_open(&t, seed, &(sim_size){.n_nodes = 9, .n_models = 3, .n_gateways = 1, .sites = true});
+        env_sim_run(t.c.world.time, 4000);
+        n_before += count_spilled(t.c.gateways[0].g);
+        n_asked += t.n_started;
+        sim_part(&t.c, 4000);
+        env_sim_run(t.c.world.time, 1000); /* by now it has seen that they are silent */
+        size_t n_cut = count_spilled(t.c.gateways[0].g);
+        env_sim_run(t.c.world.time, 2900);
+        sim_check(&t.c, count_spilled(t.c.gateways[0].g) == n_cut, "one that was cut off was asked");
+        env_sim_run(t.c.world.time, 64100);
+        sim_check(&t.c, t.n_excused == 0, "a site lost an answer for want of another");
+        check_whole(&t);
+        story_close(&t);
+    }
+    print_message("with all sites there %zu of %zu calls went to another\n", n_before, n_asked);
+    assert_true(n_before > 0 && n_before < n_asked / 4);
 }
 
 /* ---- the whole size ------------------------------------------------------------------------------- */
@@ -434,6 +470,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_answer_is_lost_while_a_replica_lives),
+        cmocka_unit_test(a_site_goes_on_alone),
         cmocka_unit_test(nobody_is_run_over_after_a_recovery),
         cmocka_unit_test(work_and_memory_do_not_grow_with_the_cluster),
         cmocka_unit_test(large_clusters_lose_nothing),

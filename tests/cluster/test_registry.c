@@ -433,6 +433,80 @@ static void registry_shows_the_newest_facts_of_a_node(void **state)
     house_close(&h);
 }
 
+/* ---- sites --------------------------------------------------------------------------------------- */
+
+static void put_at_site(house *h, const char *name, const char *site)
+{
+    char id[40], address[40];
+    node n = {.name = name, .site = site};
+    snprintf(id, sizeof id, "%s/m", name);
+    snprintf(address, sizeof address, "sim:%s", name);
+    sim_worker_at(&h->world, address);
+    assert_int_equal(source_put_node(h->s, &n, NULL), 0);
+    member m = {.id = id, .generation = 1, .model = "m", .address = address, .node = name};
+    assert_int_equal(source_put(h->s, &m, NULL), 0);
+}
+
+/* The order that registry.h promises: those here, those away, those that take no calls. */
+static void check_order(house *h, size_t n_here, size_t n_away)
+{
+    const replica_set *s = registry_find(h->g, "m");
+    if (s->n_away != n_away || s->n_ready != n_here + n_away)
+        fail_msg("%zu here and %zu away, not %zu and %zu", s->n_ready - s->n_away, s->n_away, n_here, n_away);
+    for (size_t i = 0; i < s->n; i++) {
+        const replica *r = s->replicas[i];
+        bool takes = r->state == REPLICA_READY && !r->silent;
+        assert_int_equal(takes, i < s->n_ready);
+        if (takes) assert_int_equal(registry_is_away(h->g, r), i >= n_here);
+    }
+}
+
+static void registry_puts_the_replicas_of_its_site_first(void **state)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    static const char *const sites[] = {"garden", "home", NULL, "home", "garden"};
+    house h;
+    house_open(&h);
+    for (int i = 0; i < 5; i++) put_at_site(&h, names[i], sites[i]);
+    put(&h, "m/0", 1, "sim:own"); /* of this machine */
+    sim_worker_at(&h.world, "sim:own");
+    run(&h, 3000);
+    check_order(&h, 6, 0); /* sites play no part */
+    router_spill rule = {0};
+    assert_int_equal(registry_set_site(h.g, "home", &rule, NULL), 0);
+    check_order(&h, 3, 3);
+    put_at_site(&h, "b", "garden"); /* a machine was carried over */
+    check_order(&h, 2, 4);
+    put_at_site(&h, "c", "home");
+    check_order(&h, 3, 3);
+    sim_freeze(&h.world, sim_worker_at(&h.world, "sim:d"), true); /* one here and one away fall silent */
+    sim_freeze(&h.world, sim_worker_at(&h.world, "sim:e"), true);
+    run(&h, 1000);
+    check_order(&h, 2, 2);
+    source_drop_node(h.s, "a");
+    check_order(&h, 2, 1);
+    sim_freeze(&h.world, sim_worker_at(&h.world, "sim:d"), false);
+    sim_freeze(&h.world, sim_worker_at(&h.world, "sim:e"), false);
+    run(&h, 1000);
+    check_order(&h, 3, 2);
+    assert_int_equal(registry_set_site(h.g, "garden", &rule, NULL), 0);
+    check_order(&h, 3, 2); /* m/0, b, e; away c, d */
+    assert_int_equal(registry_set_site(h.g, "", &rule, NULL), 0);
+    check_order(&h, 5, 0);
+    house_close(&h);
+}
+
+static void registry_measures_how_far_away_a_worker_is(void **state)
+{
+    house h;
+    house_open(&h);
+    put_at_site(&h, "a", "garden");
+    run(&h, 3000);
+    replica *r = registry_get(h.g, "a/m");
+    if (r->rtt_ms < SIM_HOP_MS || r->rtt_ms > 2 * SIM_HOP_MS) fail_msg("%g ms", r->rtt_ms);
+    house_close(&h);
+}
+
 /* ---- listeners ----------------------------------------------------------------------------------- */
 
 enum { MANY_EARS = 100 };
@@ -503,6 +577,8 @@ int main(void)
         cmocka_unit_test(registry_believes_no_nonsense_of_a_worker),
         cmocka_unit_test(registry_lets_no_machine_take_the_replicas_of_another),
         cmocka_unit_test(registry_shows_the_newest_facts_of_a_node),
+        cmocka_unit_test(registry_puts_the_replicas_of_its_site_first),
+        cmocka_unit_test(registry_measures_how_far_away_a_worker_is),
         cmocka_unit_test(registry_tells_all_listeners_however_many),
         cmocka_unit_test(registry_bears_listeners_that_drop_and_put),
     };

@@ -76,6 +76,8 @@ static const bad_case bad_cases[] = {
     {MODELS "cluster:\n  listen: :7080\n  name: My_Box\n", "cluster.name: \"My_Box\" cannot be the name", 5},
     {MODELS "cluster:\n  listen: :7080\n  site: a b\n", "cluster.site: \"a b\" cannot be the name of a site",
      5},
+    {MODELS "cluster:\n  listen: :7080\n  spill: {policy: never}\n", "cluster.spill: says when", 5},
+    {MODELS "cluster:\n  listen: :7080\n  site: a\n  spill: {policy: always}\n", "cluster.spill.policy", 6},
     {MODELS "api_keys:\n  - hunter2\n", "api_keys[0]", 4},
     {MODELS "api_keys: ['sha256:12']\n", "api_keys[0]", 3},
     {MODELS "api_keys:\n  - sha256:" KEY_LOW "\n  - sha256:" KEY_UP "\n",
@@ -258,7 +260,8 @@ static void every_section_is_read(void **state)
         "listen: ':0'\ntls: {cert: c.pem, key: k.pem}\n"
         "api_keys: ['sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789ABCDEF']\n"
         "limits: {max_body_bytes: 2048, max_requests: 7, idle_timeout_ms: 500}\n"
-        "cluster: {listen: ':7080', name: boss, site: attic, state: /var/lib/x}\n"
+        "cluster: {listen: ':7080', name: boss, site: attic, state: /var/lib/x, "
+        "spill: {policy: when_gone, max_rtt_ms: 12.5, queue: 3}}\n"
         "log: {level: debug, json: true}\nmanifest: /m.json\n"
         "models: [{name: m, path: x.gguf, replicas: 2, kv_mb: 8}]\n";
     gateway_config *c = NULL;
@@ -274,6 +277,9 @@ static void every_section_is_read(void **state)
     assert_string_equal(c->cluster_name, "boss");
     assert_string_equal(c->cluster_site, "attic");
     assert_string_equal(c->cluster_state, "/var/lib/x");
+    assert_int_equal(c->spill.policy, ROUTER_WHEN_GONE);
+    assert_true(c->spill.max_rtt_ms == 12.5);
+    assert_int_equal(c->spill.queue, 3);
     assert_string_equal(c->manifest, "/m.json");
     assert_int_equal(c->models[0].replicas, 2);
     assert_int_equal(c->models[0].kv_mb, 8);

@@ -318,6 +318,197 @@ static void router_finds_the_one_of_many_with_the_file(void **state)
     free(c);
 }
 
+/* ---- sites --------------------------------------------------------------------------------------- */
+
+/* Replicas of which the last n_away are at another site, a rule, and what must come out. */
+typedef struct site_row {
+    const char *name;
+    router_replica r[4];
+    size_t n_away;
+    router_spill spill;
+    router_request q;
+    int rc, index;
+    router_why why;
+} site_row;
+
+#define FULL(...) READY(.n_parallel = 4, .n_in_flight = 4, __VA_ARGS__)
+static const uint64_t seven[] = {7};
+
+static const site_row site_rows[] = {
+    {"own ones come first, be others faster and idle",
+     {READY(.ms_per_call = 50, .n_in_flight = 1, .n_parallel = 4), READY(.ms_per_call = 1)},
+     1,
+     {0},
+     {0},
+     0,
+     0,
+     ROUTER_ONLY_ONE},
+    {"whoever is full here gives to one who is faster there",
+     {FULL(.ms_per_call = 50), READY(.ms_per_call = 50, .rtt_ms = 20)},
+     1,
+     {0},
+     {0},
+     0,
+     1,
+     ROUTER_SPILLED},
+    {"but not when the way costs more than the wait",
+     {FULL(.ms_per_call = 50), READY(.ms_per_call = 50, .rtt_ms = 60)},
+     1,
+     {0},
+     {0},
+     0,
+     0,
+     ROUTER_ONLY_ONE},
+    {"a site with room keeps the request, though its fastest is full",
+     {FULL(.ms_per_call = 1), READY(.ms_per_call = 90, .n_parallel = 1), READY(.ms_per_call = 0.1)},
+     1,
+     {0},
+     {0},
+     0,
+     0,
+     ROUTER_LEAST_TIME},
+    {"some may wait here when the rule says so",
+     {FULL(.ms_per_call = 50), READY(.ms_per_call = 1)},
+     1,
+     {.queue = 1},
+     {0},
+     0,
+     0,
+     ROUTER_ONLY_ONE},
+    {"and no more than that",
+     {READY(.ms_per_call = 50, .n_parallel = 4, .n_in_flight = 5), READY(.ms_per_call = 1)},
+     1,
+     {.queue = 1},
+     {0},
+     0,
+     1,
+     ROUTER_SPILLED},
+    {"when_gone keeps what is full",
+     {FULL(.ms_per_call = 50), READY(.ms_per_call = 1)},
+     1,
+     {.policy = ROUTER_WHEN_GONE},
+     {0},
+     0,
+     0,
+     ROUTER_ONLY_ONE},
+    {"when_gone lets go when none here lives",
+     {{.life = 9}, READY(.ms_per_call = 1)},
+     1,
+     {.policy = ROUTER_WHEN_GONE},
+     {0},
+     0,
+     1,
+     ROUTER_SPILLED},
+    {"nor one here that has failed the request",
+     {READY(.ms_per_call = 1), {.life = 8, .ready = true}},
+     1,
+     {.policy = ROUTER_WHEN_GONE},
+     {.exclude = seven, .n_exclude = 1},
+     0,
+     1,
+     ROUTER_SPILLED},
+    {"never means never",
+     {{.life = 9}, READY(.ms_per_call = 1)},
+     1,
+     {.policy = ROUTER_NEVER},
+     {0},
+     SHOAL_EUNAVAILABLE,
+     -1,
+     ROUTER_KEPT_HOME},
+    {"who is too far is not asked",
+     {READY(.rtt_ms = 31), READY(.rtt_ms = 29)},
+     2,
+     {.max_rtt_ms = 30},
+     {0},
+     0,
+     1,
+     ROUTER_SPILLED},
+    {"not even when nobody else is left",
+     {READY(.rtt_ms = 31), {.life = 9}},
+     2,
+     {.max_rtt_ms = 30},
+     {0},
+     SHOAL_EUNAVAILABLE,
+     -1,
+     ROUTER_KEPT_HOME},
+    {"the bound is no matter of those here",
+     {READY(.rtt_ms = 31)},
+     0,
+     {.max_rtt_ms = 30},
+     {0},
+     0,
+     0,
+     ROUTER_ONLY_ONE},
+    {"one that makes the deadline there, where none here does",
+     {READY(.ms_per_call = 50, .n_in_flight = 1, .n_parallel = 4, .sent_ns = MS),
+      READY(.ms_per_call = 5, .rtt_ms = 2)},
+     1,
+     {0},
+     {.now_ns = MS, .deadline_ns = 11 * MS},
+     0,
+     1,
+     ROUTER_SPILLED},
+    {"a deadline that none makes is refused",
+     {READY(.ms_per_call = 50, .n_in_flight = 1, .sent_ns = MS),
+      READY(.ms_per_call = 50, .n_in_flight = 1, .sent_ns = MS)},
+     1,
+     {0},
+     {.now_ns = MS, .deadline_ns = 11 * MS},
+     SHOAL_EDEADLINE,
+     -1,
+     ROUTER_DEADLINE},
+    {"all have failed it, wherever they are",
+     {READY(.ms_per_call = 1), READY(.ms_per_call = 1)},
+     1,
+     {0},
+     {.exclude = seven, .n_exclude = 1},
+     SHOAL_EUNAVAILABLE,
+     -1,
+     ROUTER_ALL_EXCLUDED},
+};
+
+static void router_leaves_its_site_by_the_rule(void **state)
+{
+    for (size_t i = 0; i < sizeof site_rows / sizeof *site_rows; i++) {
+        const site_row *w = &site_rows[i];
+        size_t n = 0;
+        while (n < 4 && w->r[n].life) n++;
+        router_view v = {.known = true,
+                         .n_ready = n,
+                         .n_away = w->n_away,
+                         .spill = w->spill,
+                         .set = w->r,
+                         .look = router_look_at_array};
+        router_decision d;
+        int rc = router_pick(&v, &w->q, &d);
+        if (rc != w->rc || d.index != w->index || d.why != w->why)
+            fail_msg("%s: rc %d index %d why %s", w->name, rc, d.index, router_why_name(d.why));
+    }
+}
+
+/* Of many, whatever is drawn: home while it has room, away when it has none; and few are looked at. */
+static void router_keeps_to_its_site_among_many(void **state)
+{
+    enum { HOME = 60 };
+    crowd *c = make_crowd(MANY);
+    c->view.n_away = MANY - HOME;
+    for (uint64_t seed = 0; seed < 1000; seed++) {
+        router_decision d;
+        assert_int_equal(router_pick(&c->view, &(router_request){.random = seed}, &d), 0);
+        assert_true(d.index < HOME);
+        assert_true(d.n_looked <= ROUTER_SAMPLE);
+    }
+    for (int i = 0; i < HOME; i++) c->r[i].n_in_flight = 1;
+    for (uint64_t seed = 0; seed < 1000; seed++) {
+        router_decision d;
+        assert_int_equal(router_pick(&c->view, &(router_request){.random = seed}, &d), 0);
+        assert_true(d.index >= HOME);
+        assert_int_equal(d.why, ROUTER_SPILLED);
+        assert_true(d.n_looked <= ROUTER_EXACT + 2 * ROUTER_SAMPLE);
+    }
+    free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +521,8 @@ int main(void)
         cmocka_unit_test(router_looks_at_no_more_than_a_few_of_many),
         cmocka_unit_test(router_spreads_calls_over_many),
         cmocka_unit_test(router_finds_the_one_of_many_with_the_file),
+        cmocka_unit_test(router_leaves_its_site_by_the_rule),
+        cmocka_unit_test(router_keeps_to_its_site_among_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
