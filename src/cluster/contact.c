@@ -379,11 +379,22 @@ static void begin_life(contact *l, const member *m)
     retry_now(l);
 }
 
+/* One that stood by is asked from now on, or the other way round. */
+static void set_standby(contact *l, bool standby)
+{
+    if (l->r.standby == standby) return;
+    l->r.standby = standby;
+    registry_sort(l);
+    registry_tell(l->g, &(registry_event){.what = REGISTRY_CHANGE, .replica = &l->r});
+}
+
 void contact_hear(contact *l, const member *m)
 {
     bool drains = m->state == REPLICA_DRAINING, was_there = l->wanted;
     bool same_life = m->generation <= l->r.generation;
     l->r.process = m->process;
+    set_standby(l, m->standby);
+    if (l->r.dropped) return; /* whoever was told of it dropped it */
     if (!same_life) set_generation(l, m->generation);
     l->wanted = is_there(m->state);
     if (l->wanted) {

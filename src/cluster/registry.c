@@ -214,7 +214,7 @@ static void move_to(contact *l, part to)
 void registry_sort(contact *l)
 {
     if (!l->set) return;
-    bool takes = l->r.state == REPLICA_READY && !l->r.silent;
+    bool takes = l->r.state == REPLICA_READY && !l->r.silent && !l->r.standby;
     move_to(l, !takes ? REST : registry_is_away(l->g, &l->r) ? AWAY : HERE);
 }
 

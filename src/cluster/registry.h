@@ -43,7 +43,7 @@ const reach *registry_reach(const registry *g);
 /* The replicas of one model. Borrowed: true until the next callback. */
 typedef struct replica_set {
     const char *model;
-    replica *const *replicas; /* the first n_ready take calls: READY, and not silent */
+    replica *const *replicas; /* the first n_ready take calls: READY, not silent, and no standbys */
     size_t n, n_ready;
     const char *absent; /* why nobody is waited for while there is no replica; NULL: calls wait */
     size_t n_away; /* of the first n_ready the last so many are at other sites */

@@ -82,7 +82,7 @@ struct registry {
 
 uint64_t registry_now(const registry *g);
 void registry_tell(registry *g, const registry_event *e);
-/* Put it where calls find it, or where they do not, after its state, silence or site has changed. */
+/* Put it where calls find it, or where they do not, after its state, silence, site or part has changed. */
 void registry_sort(contact *l);
 
 /* Into the indexes, and out of them with the index's reference. Insertion takes the reference, and tells

@@ -22,7 +22,7 @@ static cost_line cost_on(const replica *r, bool generates)
 
 static bool takes_calls(const registry *g, const replica *r)
 {
-    return r->state == REPLICA_READY && !r->silent && !r->dropped && r->channel &&
+    return r->state == REPLICA_READY && !r->silent && !r->standby && !r->dropped && r->channel &&
            registry_reach(g)->is_connected(r->channel);
 }
 

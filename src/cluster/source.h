@@ -35,6 +35,7 @@ typedef struct member {
         state;          /* STARTING (which is 0) and READY: a process is there; it is ready once it says so */
     const char *reason; /* for people; may be NULL */
     process process;
+    bool standby; /* loaded and not asked, until its source says otherwise */
 } member;
 
 typedef struct source source;

@@ -111,6 +111,7 @@ int etcd_member_read_replica(etcd_replica *ret, json_t **ret_root, const uint8_t
     if (rc == 0) rc = get_text(o, "machine", MODEL_BYTES, &r.machine, err);
     if (rc == 0) rc = get_text(o, "reason", TEXT_BYTES, &r.reason, err);
     if (rc == 0) rc = json_get_int(o, "generation", 0, INT64_MAX, &generation, err);
+    if (rc == 0) rc = json_get_bool(o, "standby", &r.standby, err);
     if (rc == 0) rc = read_state(o, &r.state, err);
     if (rc == 0) rc = check_replica(&r, err);
     if (rc != 0) {
@@ -196,6 +197,7 @@ void etcd_member_put_replica(buf *out, const etcd_replica *r)
     put_text(out, "machine", r->machine);
     put_text(out, "state", replica_state_name(r->state));
     put_text(out, "reason", r->reason);
+    if (r->standby) buf_puts(out, ",\"standby\":true");
     buf_putc(out, '}');
 }
 

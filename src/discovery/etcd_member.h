@@ -36,6 +36,7 @@ typedef struct etcd_replica {
     const char *reason;
     uint64_t generation;
     replica_state state;
+    bool standby;
 } etcd_replica;
 
 typedef struct etcd_node {

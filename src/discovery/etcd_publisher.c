@@ -176,6 +176,7 @@ static char *value_of(const etcd_publisher *p, const replica *r)
                         .machine = strncmp(r->address, "unix:", 5) == 0 ? p->machine : "",
                         .reason = r->reason,
                         .generation = r->generation,
+                        .standby = r->standby,
                         .state = p->leaving ? REPLICA_DRAINING : r->state};
     etcd_member_put_replica(&value, &out);
     return buf_take(&value);

@@ -150,6 +150,7 @@ static void put_replica(etcd_source *s, const char *key, const char *name, const
                 .address = r.address,
                 .node = name,
                 .state = r.state,
+                .standby = r.standby,
                 .reason = *r.reason ? r.reason : NULL};
     if (!is_reachable(s, &r)) {
         source_drop(s->s, id, UINT64_MAX);

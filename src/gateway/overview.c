@@ -45,7 +45,11 @@ static void put_replica(buf *out, const replica *r, const char *site)
     put_str(out, "model", r->model);
     put_str(out, "node", r->node ? r->node->name : "");
     put_str(out, "site", r->node ? r->node->site : site);
-    put_str(out, "state", r->silent && r->state == REPLICA_READY ? "silent" : replica_state_name(r->state));
+    put_str(out, "state",
+            r->state != REPLICA_READY ? replica_state_name(r->state)
+            : r->silent               ? "silent"
+            : r->standby              ? "standby"
+                                      : replica_state_name(REPLICA_READY));
     put_str(out, "reason", r->reason);
     buf_printf(out, ",\"calls\":%u,\"restarts\":%u,\"crashes\":%u", r->load.n_in_flight,
                r->process.n_restarts, r->process.n_crashes);

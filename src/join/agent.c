@@ -43,6 +43,7 @@ struct child {
     arena *strings; /* those of spec, and the next three */
     worker_spec spec;
     int slot;
+    bool standby; /* it is loaded, and asked when the wish says so */
     bool leaving; /* it is not wanted any more, and goes when its process has */
     char *socket;
     const char *id, *address;
@@ -144,7 +145,8 @@ static int tell(child *c, replica_state state, const char *reason, shoal_err *er
                 .address = c->address,
                 .state = state,
                 .reason = reason,
-                .process = c->process};
+                .process = c->process,
+                .standby = c->standby};
     return source_put(c->a->source, &m, err);
 }
 
@@ -370,6 +372,16 @@ static void child_free(child *c)
     free(c);
 }
 
+static int replicas_of(const worker_spec *s)
+{
+    return s->n_replicas > 0 ? s->n_replicas : 1;
+}
+
+static bool stands_by(const worker_spec *s, int replica_number)
+{
+    return replica_number >= replicas_of(s) - s->n_standby;
+}
+
 static int describe_child(child *c, const worker_spec *spec, int replica_number, shoal_err *err)
 {
     c->strings = arena_new(0);
@@ -378,6 +390,7 @@ static int describe_child(child *c, const worker_spec *spec, int replica_number,
     c->address = c->socket ? arena_printf(c->strings, "unix:%s", c->socket) : NULL;
     c->id = arena_printf(c->strings, "%s/%d", spec->model, replica_number);
     c->generation = epoch();
+    c->standby = stands_by(spec, replica_number);
     if (!c->address || !c->id) return err_nomem(err);
     if (strlen(c->socket) >= sizeof((struct sockaddr_un *)0)->sun_path)
         return err_set(err, SHOAL_ELIMIT, "%s: too long for the address of a socket", c->socket);
@@ -420,17 +433,12 @@ static int add_child(agent *a, const worker_spec *spec, int replica_number, shoa
 
 /* ---- who is wanted ------------------------------------------------------------------------------- */
 
-static int replicas_of(const worker_spec *s)
-{
-    return s->n_replicas > 0 ? s->n_replicas : 1;
-}
-
 static bool same_text(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Would it be started with the same command line? */
+/* Would it be started with the same command line? Whether it is asked is no part of that. */
 static bool same_spec(const worker_spec *a, const worker_spec *b)
 {
     bool same = same_text(a->path, b->path) && same_text(a->sha256, b->sha256) &&
@@ -448,13 +456,32 @@ static child *child_of_id(agent *a, const char *id)
     return NULL;
 }
 
+static int number_of(const child *c)
+{
+    return atoi(strrchr(c->id, '/') + 1);
+}
+
+static const worker_spec *wish_for(const agent *a, const child *c)
+{
+    for (size_t i = 0; i < a->n_wanted; i++)
+        if (strcmp(a->wanted[i].model, c->spec.model) == 0) return &a->wanted[i];
+    return NULL;
+}
+
 static bool is_wanted(const agent *a, const child *c)
 {
-    int number = atoi(strrchr(c->id, '/') + 1);
-    for (size_t i = 0; i < a->n_wanted; i++)
-        if (strcmp(a->wanted[i].model, c->spec.model) == 0)
-            return number < replicas_of(&a->wanted[i]) && same_spec(&a->wanted[i], &c->spec);
-    return false;
+    const worker_spec *s = wish_for(a, c);
+    return s && number_of(c) < replicas_of(s) && same_spec(s, &c->spec);
+}
+
+/* A standby that serves from now on is there at once. */
+static void set_standby(child *c)
+{
+    bool standby = stands_by(wish_for(c->a, c), number_of(c));
+    if (c->standby == standby) return;
+    c->standby = standby;
+    LOG(LOG_INFO, "agent", standby ? "stands_by" : "serves", LOG_S("replica", c->id));
+    if (c->life) tell(c, REPLICA_STARTING, NULL, NULL); /* of a life that is known: no other news */
 }
 
 static void leave_over(uv_timer_t *t)
@@ -496,6 +523,8 @@ static int settle(agent *a, shoal_err *err)
     int rc = 0;
     for (size_t i = a->n; i-- > 0;)
         if (!a->children[i]->leaving && !is_wanted(a, a->children[i])) dismiss(a->children[i]);
+    for (size_t i = 0; i < a->n; i++)
+        if (!a->children[i]->leaving) set_standby(a->children[i]);
     for (size_t i = 0; rc == 0 && i < a->n_wanted; i++) rc = add_missing(a, &a->wanted[i], err);
     return rc;
 }

@@ -23,11 +23,12 @@
 #define WORKER_SPEC_ADAPTERS 16
 
 typedef struct worker_spec {
-    const char *model;                                           /* the name clients use */
-    const char *path;                                            /* file or folder */
-    const char *sha256;                                          /* pinned digest, NULL for none */
-    int n_replicas;                                              /* 0: 1 */
-    int n_threads;                                               /* 0: all cores of the machine */
+    const char *model;  /* the name clients use */
+    const char *path;   /* file or folder */
+    const char *sha256; /* pinned digest, NULL for none */
+    int n_replicas;     /* 0: 1 */
+    int n_standby;      /* of these, the last so many are not asked */
+    int n_threads;      /* 0: all cores of the machine */
     size_t kv_bytes, max_batch, max_queue, n_ctx, prefill_chunk; /* 0: the engine's defaults */
     const char *adapters[WORKER_SPEC_ADAPTERS];                  /* "NAME=PATH"; NULL behind the last */
 } worker_spec;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "join/drains.h"
 #include "join/gate_holders.h"
 #include "join/gate_impl.h"
 #include "join/gate_orders.h"
@@ -144,10 +145,8 @@ static void look_at_attached(gate_placer *p, const roster_entry *e)
     const node *facts = p->g->registry ? registry_node(p->g->registry, e->name) : NULL;
     place_node *n = find_node(p, e->name);
     if (!facts || (n && (n->here || n->removed))) return;
-    if (!n) {
-        n = add_node(p, e->name);
-        if (!n || !adopt(p, e)) return;
-    }
+    if (!n) n = add_node(p, e->name);
+    if (!n || (!n->facts && !adopt(p, e))) return; /* it was not there until now */
     n->attached = true;
     n->gone_ns = 0;
     set_facts(n, facts);
@@ -351,6 +350,7 @@ static void tell_here(const gate_placer *p)
         count_seats(p, i, gate_name(p->g), k);
         if (k[0] + k[1] == 0) continue;
         list[n] = p->o.models[i].spec;
+        list[n].n_standby = (int)k[1];
         list[n++].n_replicas = (int)(k[0] + k[1]);
     }
     p->o.here(p->o.user, list, n);
@@ -464,6 +464,38 @@ void gate_place_tick(gate *g, uint64_t now_ns)
 
 /* ---- a person's word ----------------------------------------------------------------------------- */
 
+/* The word is kept before it is obeyed. On failure all is as it was. */
+static int keep_drains(const gate_placer *p, shoal_err *err)
+{
+    const char **names = calloc(p->n_nodes + 1, sizeof *names);
+    size_t n = 0;
+    if (!names) return err_nomem(err);
+    for (size_t i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].drains) names[n++] = p->nodes[i].name;
+    int rc = drains_write(&p->g->standing.dir, names, n, err);
+    free(names);
+    return rc;
+}
+
+static int set_drains(const gate_placer *p, place_node *n, bool drains, shoal_err *err)
+{
+    bool before = n->drains;
+    n->drains = drains;
+    int rc = before == drains ? 0 : keep_drains(p, err);
+    if (rc != 0) n->drains = before;
+    return rc;
+}
+
+static int remember_drain(void *user, const char *name)
+{
+    gate_placer *p = user;
+    place_node *n = find_node(p, name);
+    if (!n) n = add_node(p, name);
+    if (!n) return SHOAL_ENOMEM;
+    n->drains = true;
+    return 0;
+}
+
 static int expel(gate *g, place_node *n, roster_entry *e, shoal_err *err)
 {
     size_t n_revoked = 0;
@@ -471,8 +503,9 @@ static int expel(gate *g, place_node *n, roster_entry *e, shoal_err *err)
     int rc = ca_revoke(g->standing.ca, n->name, gate_now(), &n_revoked, err);
     if (rc != 0) return rc;
     n->removed = true;
-    n->drains = false;
     recall_lacks_others(&g->recall, n->name, NULL, NULL); /* it may be away */
+    if (set_drains(g->placer, n, false, err) != 0) /* it is out all the same */
+        LOG(LOG_ERROR, "placement", "drains_unkept", LOG_S("reason", err->message));
     if (e) gate_attach_expel(e, "this machine was removed from the cluster");
     return 0;
 }
@@ -492,13 +525,12 @@ int gate_node_order(gate *g, const char *name, gate_order what, shoal_err *err)
     if (n->here && what == GATE_REMOVE)
         return err_set(err, SHOAL_EINVALID, "%s is this gateway itself", name);
     roster_entry *e = roster_find(g->roster, name);
-    int rc = what == GATE_REMOVE ? expel(g, n, e, err) : 0;
+    int rc = what == GATE_REMOVE ? expel(g, n, e, err) : set_drains(g->placer, n, what == GATE_DRAIN, err);
     if (rc != 0) return rc;
     LOG(LOG_INFO, "placement", "told", LOG_S("node", name),
         LOG_S("what", what == GATE_DRAIN    ? "drain"
                       : what == GATE_RESUME ? "resume"
                                             : "remove"));
-    if (what != GATE_REMOVE) n->drains = what == GATE_DRAIN;
     if (what != GATE_REMOVE && e) {
         e->drains = n->drains;
         gate_attach_retell(e);
@@ -543,6 +575,7 @@ int gate_place(gate *g, const gate_place_options *o, shoal_err *err)
     int rc = gate_files_open(&p->files, g->loop, o->models, o->n_models, files_changed, p, err);
     for (size_t i = 0; rc == 0 && g->registry && i < o->n_models; i++)
         rc = registry_declare(g->registry, o->models[i].spec.model, err);
+    if (rc == 0) rc = drains_read(&g->standing.dir, remember_drain, p, err);
     if (rc == 0) plan(p, clock_ns());
     return rc;
 }

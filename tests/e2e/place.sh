@@ -150,6 +150,7 @@ wait "${asking[@]}"
 asking=()
 [ ! -e "$work/bad" ] || fail "a stream differs: $(cat "$work/bad")"
 asked=$(cat "$work/asked")
+"$SHOAL_BIN" node drain spare --server "$url" >/dev/null || fail "drain: $?"
 kill -9 "$server"
 wait "$server" 2>/dev/null
 [ "$(pgrep -P "${agents[pi]}")" = "$pid" ] || fail "pi stopped its worker"
@@ -157,6 +158,10 @@ sed -i "s|listen: \"127.0.0.1:0\"|listen: \"$door\"|" "$work/c.yaml"
 start_shoal "$work/c.yaml"
 until_true "pi is back" ready pi/chat/0
 until_true "attic is back" ready attic/chat/0
+# shellcheck disable=SC2329
+drains() { nodes | grep -q '"name":"spare"[^}]*"drains":true'; }
+until_true "the new gateway knows that spare drains" drains
+"$SHOAL_BIN" node resume spare --server "$url" >/dev/null || fail "resume"
 sleep 1.5
 [ "$(pgrep -P "${agents[pi]}")" = "$pid" ] || fail "pi's worker was started again"
 stream "${prompts[0]}" | cmp -s - "$work/want.0" || fail "after the gateway came back"
@@ -166,6 +171,11 @@ stream "${prompts[0]}" | cmp -s - "$work/want.0" || fail "after the gateway came
 until_true "pi is out" absent pi/chat/0
 until_true "spare takes over from pi" ready spare/chat/0
 grep -q "was removed from the cluster" "$work/pi.log" || fail "pi was not told: $(tail -3 "$work/pi.log")"
+kill -9 "$server"
+wait "$server" 2>/dev/null
+start_shoal "$work/c.yaml"
+until_true "spare is back" ready spare/chat/0
+nodes | grep -q '"name":"pi"' && fail "pi is back, though it was removed: $(nodes)"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "exit status $stopped"
 echo "$asked short streams and more long ones, all the same, $moved moved over a death and a drain; $first_ms ms from joining to a ready replica, its file and token included"

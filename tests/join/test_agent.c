@@ -257,6 +257,40 @@ static void agent_changes_its_workers_as_it_is_told(void **state)
     bench_close(&b);
 }
 
+/* A standby is loaded, polled and ready, and in no place where calls look; it serves without starting again. */
+static void agent_keeps_standbys_ready_and_lets_them_serve(void **state)
+{
+    if (missing_program()) skip();
+    bench b;
+    shoal_err err;
+    worker_spec spec = {.model = "a", .path = MODEL, .n_replicas = 2, .n_standby = 1, .n_threads = 1};
+    bench_open(&b, &spec, 1);
+    const replica *serves = registry_get(b.g, "a/0"), *stands = registry_get(b.g, "a/1");
+    wait_for(&b, serves, REPLICA_READY);
+    wait_for(&b, stands, REPLICA_READY);
+    assert_true(stands->standby && !serves->standby);
+    assert_int_equal(registry_find(b.g, "a")->n_ready, 1);
+    assert_true(registry_all_ready(b.g));
+    int pid = stands->process.pid;
+    uint64_t generation = stands->generation;
+    spec.n_standby = 0;
+    assert_int_equal(agent_set(b.a, &spec, 1, &err), 0);
+    assert_int_equal(registry_find(b.g, "a")->n_ready, 2);
+    spec.n_standby = 2;
+    assert_int_equal(agent_set(b.a, &spec, 1, &err), 0);
+    assert_int_equal(registry_find(b.g, "a")->n_ready, 0);
+    spec.n_standby = 1;
+    assert_int_equal(agent_set(b.a, &spec, 1, &err), 0);
+    assert_int_equal(registry_find(b.g, "a")->n_ready, 1);
+    assert_int_equal(stands->process.pid, pid);
+    assert_true(stands->generation == generation);
+    kill(pid, SIGKILL); /* one that stands by comes back as one that stands by */
+    while (stands->generation == generation) uv_run(&b.loop, UV_RUN_ONCE);
+    wait_for(&b, stands, REPLICA_READY);
+    assert_int_equal(registry_find(b.g, "a")->n_ready, 1);
+    bench_close(&b);
+}
+
 static void agent_polls_stats_of_ready_replicas(void **state)
 {
     if (missing_program()) skip();
@@ -415,6 +449,7 @@ int main(void)
         cmocka_unit_test(agent_leaves_no_process_and_no_socket),
         cmocka_unit_test(agent_shows_why_a_worker_can_never_start),
         cmocka_unit_test(agent_changes_its_workers_as_it_is_told),
+        cmocka_unit_test(agent_keeps_standbys_ready_and_lets_them_serve),
         cmocka_unit_test(agent_polls_stats_of_ready_replicas),
         cmocka_unit_test(agent_replaces_a_stopped_worker),
         cmocka_unit_test(agent_leaves_a_slow_worker_alone),
