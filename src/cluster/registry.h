@@ -59,6 +59,9 @@ void registry_undeclare(registry *g, const char *model);
 void registry_give_up(registry *g, const char *model, const char *why);
 replica *registry_get(const registry *g, const char *id); /* NULL: not there, or dropped */
 const node *registry_node(const registry *g, const char *name);
+const char *registry_node_source(const registry *g, const char *name); /* who spoke of it last; NULL: nobody */
+/* All nodes, in no order: *at begins with 0; NULL at the end. */
+const node *registry_next_node(const registry *g, size_t *at);
 
 /* All of them, in the order in which they came; for people and metrics, not for calls. */
 size_t registry_count(const registry *g);

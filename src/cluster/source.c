@@ -161,6 +161,18 @@ int source_put_node(source *s, const node *n, shoal_err *err)
     return 0;
 }
 
+const char *registry_node_source(const registry *g, const char *name)
+{
+    const node_entry *e = strmap_get(&g->nodes, name);
+    return e && e->owner ? e->owner->name : NULL;
+}
+
+const node *registry_next_node(const registry *g, size_t *at)
+{
+    const node_entry *e = strmap_next(&g->nodes, at);
+    return e ? &e->facts : NULL;
+}
+
 static contact *any_on(const registry *g, const node_entry *n)
 {
     for (size_t i = g->n; i-- > 0;)

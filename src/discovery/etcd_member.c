@@ -27,12 +27,16 @@ static bool starts(const char *s, const char *with)
 
 int etcd_member_key(const char *key, etcd_kind *ret, char name[64], const char **ret_id, shoal_err *err)
 {
-    *ret = starts(key, ETCD_NODES) ? ETCD_NODE : starts(key, ETCD_REPLICAS) ? ETCD_REPLICA : ETCD_OTHER;
+    *ret = starts(key, ETCD_NODES)      ? ETCD_NODE
+           : starts(key, ETCD_MACHINES) ? ETCD_MACHINE
+           : starts(key, ETCD_REPLICAS) ? ETCD_REPLICA
+                                        : ETCD_OTHER;
     if (*ret == ETCD_OTHER) return 0;
     const char *id = strchr(key, '/') + 1;
     size_t n = strcspn(id, "/");
     if (n == 0 || n > 63 || !identity_name_ok(id, n)) return refuse_key(key, err);
     bool whole = *ret == ETCD_NODE ? id[n] == '\0' : id[n] == '/' && id[n + 1];
+    if (*ret == ETCD_MACHINE) whole = whole && identity_name_ok(id + n + 1, strlen(id + n + 1));
     if (!whole || strlen(id) > TEXT_BYTES) return refuse_key(key, err);
     memcpy(name, id, n);
     name[n] = '\0';
@@ -101,7 +105,7 @@ static int check_replica(const etcd_replica *r, shoal_err *err)
 int etcd_member_read_replica(etcd_replica *ret, json_t **ret_root, const uint8_t *value, size_t n,
                              shoal_err *err)
 {
-    etcd_replica r = {.model = "", .address = "", .machine = "", .reason = ""};
+    etcd_replica r = {.model = "", .address = "", .machine = "", .reason = "", .node = ""};
     json_t *o;
     int64_t generation = 0;
     int rc = parse(&o, value, n, err);
@@ -110,6 +114,8 @@ int etcd_member_read_replica(etcd_replica *ret, json_t **ret_root, const uint8_t
     if (rc == 0) rc = get_text(o, "address", ADDRESS_BYTES, &r.address, err);
     if (rc == 0) rc = get_text(o, "machine", MODEL_BYTES, &r.machine, err);
     if (rc == 0) rc = get_text(o, "reason", TEXT_BYTES, &r.reason, err);
+    if (rc == 0) rc = get_text(o, "node", MODEL_BYTES, &r.node, err);
+    if (rc == 0 && *r.node) rc = identity_name_check(r.node, strlen(r.node), "node", err);
     if (rc == 0) rc = json_get_int(o, "generation", 0, INT64_MAX, &generation, err);
     if (rc == 0) rc = json_get_bool(o, "standby", &r.standby, err);
     if (rc == 0) rc = read_state(o, &r.state, err);
@@ -144,7 +150,7 @@ static int read_labels(etcd_node *r, const json_t *o, shoal_err *err)
 static int read_facts(etcd_node *r, const json_t *o, shoal_err *err)
 {
     node *f = &r->facts;
-    int64_t cores = 0, memory = 0;
+    int64_t cores = 0, memory = 0, memory_free = 0, battery = 0;
     f->isa = "";
     int rc = get_text(o, "instance", MODEL_BYTES, &r->instance, err);
     if (rc == 0) rc = get_text(o, "isa", MODEL_BYTES, &f->isa, err);
@@ -156,12 +162,18 @@ static int read_facts(etcd_node *r, const json_t *o, shoal_err *err)
     if (rc == 0) rc = json_get_int(o, "memory_bytes", 0, INT64_C(1) << 53, &memory, err);
     if (rc == 0) rc = json_get_num(o, "bytes_per_s", 0, 1e18, &f->bytes_per_s, err);
     if (rc == 0) rc = json_get_num(o, "multiplies_per_s", 0, 1e18, &f->multiplies_per_s, err);
+    if (rc == 0) rc = json_get_int(o, "memory_free_bytes", 0, INT64_C(1) << 53, &memory_free, err);
+    if (rc == 0) rc = json_get_num(o, "load", 0, 1e6, &f->load_1m, err);
+    if (rc == 0) rc = json_get_bool(o, "on_battery", &f->on_battery, err);
+    if (rc == 0) rc = json_get_int(o, "battery_percent", 0, 100, &battery, err);
     if (rc == 0) rc = json_get_bool(o, "draining", &f->draining, err);
     if (rc == 0) rc = read_labels(r, o, err);
     f->site = *site ? site : NULL;
     f->address = *where ? where : NULL;
     f->n_cores = (unsigned)cores;
     f->memory_bytes = (uint64_t)memory;
+    f->memory_free_bytes = (uint64_t)memory_free;
+    f->battery_percent = (unsigned)battery;
     return rc;
 }
 
@@ -197,6 +209,7 @@ void etcd_member_put_replica(buf *out, const etcd_replica *r)
     put_text(out, "machine", r->machine);
     put_text(out, "state", replica_state_name(r->state));
     put_text(out, "reason", r->reason);
+    put_text(out, "node", r->node);
     if (r->standby) buf_puts(out, ",\"standby\":true");
     buf_putc(out, '}');
 }
@@ -209,6 +222,11 @@ void etcd_member_put_node(buf *out, const node *n, const char *instance)
     put_text(out, "site", n->site);
     put_text(out, "address", n->address);
     put_text(out, "isa", n->isa);
+    if (n->memory_free_bytes)
+        buf_printf(out, ",\"memory_free_bytes\":%llu", (unsigned long long)n->memory_free_bytes);
+    if (n->load_1m > 0) buf_printf(out, ",\"load\":%.6g", n->load_1m);
+    if (n->on_battery) buf_puts(out, ",\"on_battery\":true");
+    if (n->battery_percent) buf_printf(out, ",\"battery_percent\":%u", n->battery_percent);
     if (n->draining) buf_puts(out, ",\"draining\":true");
     buf_puts(out, ",\"labels\":[");
     for (size_t i = 0; i < n->n_labels; i++) {

@@ -1,8 +1,9 @@
 /* etcd_member.h: what is written into etcd of machines and replicas, as JSON, and read from there.
  *
  *     PREFIX/nodes/NAME          {"instance":"9f…","site":"attic","isa":"avx2","cores":4,"memory_bytes":…}
+ *     PREFIX/machines/NAME/NODE  the same, of a machine that is attached to the gateway NAME, and how it is
  *     PREFIX/replicas/NAME/ID    {"model":"m","address":"unix:/run/…","machine":"c5…","generation":17,
- *                                 "state":"ready"}
+ *                                 "state":"ready"}; and "node" where it is on such a machine
  *
  * The address may also be a relay's, "relay:HOST:PORT/NODE/WORKER" (reach.h), which any machine can reach.
  * NAME is that of the gateway or agent which wrote it, ID the replica's there ("home-intent/0"); together,
@@ -21,19 +22,22 @@
 enum { ETCD_VALUE_BYTES = 8192 }; /* of any value; a replica has some 300 */
 
 #define ETCD_NODES    "nodes/"
+#define ETCD_MACHINES "machines/"
 #define ETCD_REPLICAS "replicas/"
 #define ETCD_LEADER   "leader/"
 
-typedef enum etcd_kind { ETCD_OTHER, ETCD_NODE, ETCD_REPLICA } etcd_kind;
+typedef enum etcd_kind { ETCD_OTHER, ETCD_NODE, ETCD_MACHINE, ETCD_REPLICA } etcd_kind;
 
 /* What a key (behind the prefix) is about. The name goes to `name` (64 bytes); *ret_id points into the key
- * ("NAME/ID" of a replica). SHOAL_EINVALID: it begins as one of ours and is none. */
+ * ("NAME/ID" of a replica, "NAME/NODE" of a machine). SHOAL_EINVALID: it begins as one of ours and is none.
+ */
 int etcd_member_key(const char *key, etcd_kind *ret, char name[64], const char **ret_id, shoal_err *err);
 
 typedef struct etcd_replica {
     const char *model, *address;
     const char *machine; /* where a Unix socket's address means something; "" when not said */
     const char *reason;
+    const char *node; /* where it is; "": where who wrote it is */
     uint64_t generation;
     replica_state state;
     bool standby;

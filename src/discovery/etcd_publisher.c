@@ -175,6 +175,7 @@ static char *value_of(const etcd_publisher *p, const replica *r)
                         .address = r->address,
                         .machine = strncmp(r->address, "unix:", 5) == 0 ? p->machine : "",
                         .reason = r->reason,
+                        .node = r->node ? r->node->name : "",
                         .generation = r->generation,
                         .standby = r->standby,
                         .state = p->leaving ? REPLICA_DRAINING : r->state};
@@ -198,12 +199,49 @@ static bool is_ours(const replica *r)
     return !r->dropped && (strcmp(r->source, "agent") == 0 || strcmp(r->source, "agents") == 0);
 }
 
+/* ---- machines that are attached to us -------------------------------------------------------------- */
+
+/* Such numbers change with every second; what others decide by them does not. */
+static node coarse(const node *n)
+{
+    uint64_t step = n->memory_bytes / 16;
+    node c = *n;
+    if (step) c.memory_free_bytes -= c.memory_free_bytes % step;
+    c.load_1m = (double)(unsigned)(c.load_1m + 0.5);
+    c.battery_percent -= c.battery_percent % 10;
+    return c;
+}
+
+static void put_machine(etcd_publisher *p, const char *name, const node *facts)
+{
+    buf value = {0};
+    char *key = key_of(p, ETCD_MACHINES, name), *text = NULL;
+    if (facts) {
+        node c = coarse(facts);
+        etcd_member_put_node(&value, &c, p->instance);
+        text = buf_take(&value);
+    }
+    bool ok = key && (text || !facts) && want(p, key, text);
+    if (!ok && !key) free(text);
+    if (!ok) LOG(LOG_ERROR, "etcd", "not_published", LOG_S("node", name), LOG_S("reason", "out of memory"));
+    free(key);
+}
+
+static bool is_attached(const registry *g, const char *name)
+{
+    const char *source = registry_node_source(g, name);
+    return source && strcmp(source, "agents") == 0;
+}
+
+/* ---- changes --------------------------------------------------------------------------------------- */
+
 /* A dropped one has no source any more; if it was not ours there is no such key. */
 static void on_event(void *user, const registry_event *e)
 {
     etcd_publisher *p = user;
-    if (e->what == REGISTRY_NODE) return;
-    if (e->what == REGISTRY_DROP)
+    if (e->what == REGISTRY_NODE)
+        put_machine(p, e->name, is_attached(p->g, e->name) ? e->node : NULL);
+    else if (e->what == REGISTRY_DROP)
         put_replica(p, e->replica, false);
     else if (is_ours(e->replica))
         put_replica(p, e->replica, true);
@@ -211,6 +249,9 @@ static void on_event(void *user, const registry_event *e)
 
 static void put_all(etcd_publisher *p)
 {
+    size_t at = 0;
+    for (const node *n; (n = registry_next_node(p->g, &at));)
+        if (is_attached(p->g, n->name)) put_machine(p, n->name, n);
     for (size_t i = 0; i < registry_count(p->g); i++) {
         const replica *r = registry_at(p->g, i);
         if (is_ours(r)) put_replica(p, r, true);

@@ -58,7 +58,7 @@ static void linger(etcd_source *s, const char *key, etcd_kind kind, const char *
         return;
     }
     x->until_ns = s->e.now_ns(s->e.user) + s->linger_ns;
-    x->is_node = kind == ETCD_NODE;
+    x->is_node = kind != ETCD_REPLICA;
     memcpy(x->name, name, strlen(name) + 1);
     x->next = s->ghosts;
     s->ghosts = x;
@@ -129,6 +129,12 @@ static bool is_reachable(const etcd_source *s, const etcd_replica *r)
     return strncmp(r->address, "unix:", 5) != 0 || strcmp(r->machine, s->machine) == 0;
 }
 
+/* On the machine that it names, if that is known. */
+static const char *node_of(const etcd_source *s, const etcd_replica *r, const char *name)
+{
+    return *r->node && registry_node(s->g, r->node) ? r->node : name;
+}
+
 static void put_replica(etcd_source *s, const char *key, const char *name, const uint8_t *value, size_t n)
 {
     etcd_replica r;
@@ -148,7 +154,7 @@ static void put_replica(etcd_source *s, const char *key, const char *name, const
                 .generation = r.generation,
                 .model = r.model,
                 .address = r.address,
-                .node = name,
+                .node = node_of(s, &r, name),
                 .state = r.state,
                 .standby = r.standby,
                 .reason = *r.reason ? r.reason : NULL};
@@ -182,6 +188,33 @@ static void put_node(etcd_source *s, const char *key, const char *name, const ui
     json_decref(root);
 }
 
+/* What is attached here as well is known better than by another's word. */
+static bool is_known_here(const etcd_source *s, const char *name)
+{
+    const char *source = registry_node_source(s->g, name);
+    return source && strcmp(source, source_name(s->s)) != 0;
+}
+
+static const char *machine_of(const char *id)
+{
+    return strchr(id, '/') + 1;
+}
+
+static void put_machine(etcd_source *s, const char *key, const char *name, const uint8_t *value, size_t n)
+{
+    etcd_node x;
+    json_t *root;
+    shoal_err err = {0};
+    revive(s, key);
+    if (etcd_member_read_node(&x, &root, value, n, &err) != 0) {
+        refuse(key, &err);
+        return;
+    }
+    x.facts.name = name;
+    if (!is_known_here(s, name) && source_put_node(s->s, &x.facts, &err) != 0) refuse(key, &err);
+    json_decref(root);
+}
+
 static void on_put(void *user, etcd_key *k, const uint8_t *value, size_t n)
 {
     etcd_source *s = user;
@@ -193,6 +226,8 @@ static void on_put(void *user, etcd_key *k, const uint8_t *value, size_t n)
         refuse(k->name, &err);
     else if (kind == ETCD_NODE)
         put_node(s, k->name, name, value, n);
+    else if (kind == ETCD_MACHINE && !(s->own && strcmp(name, s->own) == 0))
+        put_machine(s, k->name, machine_of(id), value, n);
     else if (kind == ETCD_REPLICA && !(s->own && strcmp(name, s->own) == 0))
         put_replica(s, k->name, name, value, n);
 }
@@ -205,7 +240,8 @@ static void on_drop(void *user, etcd_key *k)
     const char *id;
     if (s->closing || etcd_member_key(k->name, &kind, name, &id, NULL) != 0) return;
     if (s->own && strcmp(name, s->own) == 0) return;
-    if (kind == ETCD_NODE && registry_node(s->g, name)) linger(s, k->name, kind, name);
+    const char *node = kind == ETCD_MACHINE ? machine_of(id) : name;
+    if (kind != ETCD_REPLICA && registry_node(s->g, node)) linger(s, k->name, kind, node);
     if (kind != ETCD_REPLICA) return;
     if (answers(registry_get(s->g, id)))
         linger(s, k->name, kind, name);

@@ -143,6 +143,7 @@ static void tell_members(const session *s)
               .bytes_per_s = f->bytes_per_s,
               .multiplies_per_s = f->multiplies_per_s,
               .rtt_ms = e->rtt_ms,
+              .draining = e->drains,
               .labels = (const char *const *)f->labels,
               .n_labels = f->n_labels};
     if (e->load) {

@@ -70,6 +70,58 @@ static void etcd_members_come_and_go(void **state)
     hall_close(&x);
 }
 
+/* A machine that is attached to a is one at its own site to b, too; what b knows better stays as b knows it. */
+static void etcd_tells_of_attached_machines(void **state)
+{
+    if (missing_etcd()) skip();
+    hall x;
+    gate a, b;
+    source *agents, *others;
+    const char *const labels[] = {"kitchen"};
+    node pi = {.name = "pi",
+               .site = "attic",
+               .isa = "neondot",
+               .n_cores = 2,
+               .memory_bytes = 16000,
+               .memory_free_bytes = 7900,
+               .load_1m = 1.2,
+               .labels = labels,
+               .n_labels = 1};
+    hall_open(&x);
+    hall_pair(&x, &a, &b, 10);
+    OK(source_open(&agents, a.g, "agents", &err));
+    OK(source_put_node(agents, &pi, &err));
+    const member m = {.id = "pi/m/0", .generation = 1, .model = "m", .address = x.h.address, .node = "pi"};
+    OK(source_put(agents, &m, &err));
+    UNTIL(&x.h, gate_sees(&b, "a/pi/m/0"));
+    const node *at = registry_get(b.g, "a/pi/m/0")->node;
+    assert_string_equal(at->name, "pi");
+    assert_string_equal(at->site, "attic");
+    assert_true(node_has_label(at, "kitchen"));
+    assert_int_equal(at->memory_free_bytes, 7000);
+    assert_string_equal(registry_get(b.g, "a/m/0")->node->name, "a");
+    pi.draining = true;
+    OK(source_put_node(agents, &pi, &err));
+    UNTIL(&x.h, registry_node(b.g, "pi")->draining);
+
+    OK(source_open(&others, b.g, "agents", &err)); /* it is attached to b now */
+    pi.site = "cellar";
+    OK(source_put_node(others, &pi, &err));
+    pi.site = "attic";
+    pi.n_cores = 3;
+    OK(source_put_node(agents, &pi, &err));
+    gate_put(&a, "m/1", 1);
+    UNTIL(&x.h, gate_sees(&b, "a/m/1"));
+    assert_string_equal(registry_node(b.g, "pi")->site, "cellar");
+    source_close(others);
+    source_drop_node(agents, "pi");
+    UNTIL(&x.h, !registry_get(b.g, "a/pi/m/0"));
+    source_close(agents);
+    gate_die(&b);
+    gate_die(&a);
+    hall_close(&x);
+}
+
 static void etcd_drops_what_a_killed_publisher_served(void **state)
 {
     if (missing_etcd()) skip();
@@ -521,6 +573,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(etcd_members_come_and_go),
+        cmocka_unit_test(etcd_tells_of_attached_machines),
         cmocka_unit_test(etcd_drops_what_a_killed_publisher_served),
         cmocka_unit_test(etcd_keeps_a_living_replica_for_a_while),
         cmocka_unit_test(etcd_frozen_keeps_the_view_and_says_so),

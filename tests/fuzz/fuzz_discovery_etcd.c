@@ -22,6 +22,7 @@ static void replica_goes_around(const etcd_replica *r)
     if (!holds(!out.failed)) goto done;
     if (!holds(etcd_member_read_replica(&again, &root, (uint8_t *)out.data, out.len, &err) == 0)) goto done;
     holds(again.generation == r->generation && again.state == r->state);
+    holds(again.standby == r->standby && strcmp(again.node, r->node) == 0);
     holds(strcmp(again.address, r->address) == 0 && strcmp(again.model, r->model) == 0);
 done:
     json_decref(root);
