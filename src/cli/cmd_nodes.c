@@ -27,26 +27,69 @@ static void print_labels(const json_t *node)
     putchar('\n');
 }
 
+/* Not known of a machine that is attached to another gateway. */
+static void print_measured(const json_t *node, const char *key, int width, int digits)
+{
+    if (json_object_get(node, key))
+        printf(" %*.*f", width, digits, number_of(node, key));
+    else
+        printf(" %*s", width, "-");
+}
+
 static void print_row(const json_t *node)
 {
     char battery[16] = "-";
     if (number_of(node, "battery_percent") > 0)
         snprintf(battery, sizeof battery, "%.0f%%%s", number_of(node, "battery_percent"),
                  json_is_true(json_object_get(node, "on_battery")) ? " used" : "");
-    printf("%-16s %-8s %-8s %5.0f %-10s %6.1f %6.1f %6.2f %-9s %6.2f %7.1f  ", text_of(node, "name"),
-           json_is_true(json_object_get(node, "drains")) ? "drains" : text_of(node, "role"), text_of(node, "site"), number_of(node, "cores"), text_of(node, "isa"),
+    printf("%-16s %-8s %-8s %5.0f %-10s %6.1f %6.1f %6.2f %-9s", text_of(node, "name"),
+           json_is_true(json_object_get(node, "drains")) ? "drains" : text_of(node, "role"),
+           text_of(node, "site"), number_of(node, "cores"), text_of(node, "isa"),
            number_of(node, "memory_bytes") / (1 << 30), number_of(node, "memory_free_bytes") / (1 << 30),
-           number_of(node, "load"), battery, number_of(node, "rtt_ms"), number_of(node, "silent_s"));
+           number_of(node, "load"), battery);
+    print_measured(node, "rtt_ms", 6, 2);
+    print_measured(node, "silent_s", 7, 1);
+    printf("  ");
     print_labels(node);
 }
 
-static int print_nodes(const json_t *answer)
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(text_of(*(const json_t *const *)a, "name"), text_of(*(const json_t *const *)b, "name"));
+}
+
+/* By name, so that all gateways of a cluster show the same. */
+static int print_rows(const json_t *nodes)
+{
+    size_t i, n = json_array_size(nodes);
+    const json_t **rows = calloc(n + 1, sizeof *rows);
+    if (!rows) return SHOAL_ENOMEM;
+    for (i = 0; i < n; i++) rows[i] = json_array_get(nodes, i);
+    qsort(rows, n, sizeof *rows, by_name);
+    for (i = 0; i < n; i++) print_row(rows[i]);
+    free(rows);
+    return 0;
+}
+
+/* A source that hears nothing: what is shown may be old. */
+static void print_troubles(const json_t *sources)
 {
     size_t i;
-    const json_t *node, *nodes = json_object_get(answer, "nodes");
+    const json_t *s;
+    json_array_foreach(sources, i, s)
+    {
+        if (json_string_length(json_object_get(s, "trouble")) > 0)
+            printf("%s is away, this is what was last heard of it: %s\n", text_of(s, "name"),
+                   text_of(s, "trouble"));
+    }
+}
+
+static int print_nodes(const json_t *answer, shoal_err *err)
+{
     printf("%-16s %-8s %-8s %5s %-10s %6s %6s %6s %-9s %6s %7s  %s\n", "NAME", "ROLE", "SITE", "CORES", "ISA",
            "GiB", "FREE", "LOAD", "BATTERY", "RTT ms", "HEARD s", "LABELS");
-    json_array_foreach(nodes, i, node) print_row(node);
+    if (print_rows(json_object_get(answer, "nodes")) != 0) return err_nomem(err);
+    print_troubles(json_object_get(answer, "sources"));
     return 0;
 }
 
@@ -73,7 +116,7 @@ static int run(int argc, char **argv)
     if (rc == 0 && json)
         printf("%s\n", reply.data);
     else if (rc == 0)
-        print_nodes(parsed);
+        rc = print_nodes(parsed, &err);
     json_decref(parsed);
     buf_done(&reply);
     return rc ? cli_fail(&cmd_nodes, &err) : CLI_OK;

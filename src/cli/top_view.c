@@ -134,6 +134,10 @@ static void put_summary(view *v)
     if (more > 0) buf_printf(v->out, " (+%.0f)", more);
     buf_printf(v->out, "  degraded %.0f  resumed %.0f", number(v->now, "degraded"),
                number(v->now, "resumed"));
+    size_t i;
+    json_t *s;
+    json_array_foreach(json_object_get(v->now, "away"), i, s)
+        buf_printf(v->out, "  %s is away", json_string_value(s) ? json_string_value(s) : "");
     end_line(v, from);
 }
 

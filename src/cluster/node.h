@@ -27,6 +27,7 @@ typedef struct node {
     double rtt_ms;           /* from here, or from whoever places models */
     double celsius;          /* of its hottest core */
     bool on_battery;
+    bool is_gateway; /* it answers clients */
     unsigned battery_percent;
     bool draining; /* a person said so: nothing new goes there */
     const char *const *labels;

@@ -178,6 +178,7 @@ static void put_node(etcd_source *s, const char *key, const char *name, const ui
         return;
     }
     x.facts.name = name;
+    x.facts.is_gateway = true;
     if (s->own && strcmp(name, s->own) == 0) {
         if (s->instance && strcmp(x.instance, s->instance) != 0)
             LOG(LOG_ERROR, "etcd", "name_taken", LOG_S("name", name),

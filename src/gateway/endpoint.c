@@ -6,6 +6,7 @@
 #include "gateway/detect.h"
 #include "gateway/encode.h"
 #include "gateway/generate.h"
+#include "gateway/machines.h"
 #include "gateway/overview.h"
 #include "process/process.h"
 #include "gateway/status.h"
@@ -31,9 +32,9 @@ const endpoint ENDPOINTS[] = {
     {"POST", "/v1/process", process_handle, true, true, "process", ENDPOINT_FORMS | ENDPOINT_SOUND},
     {"GET", "/v1/models", status_models, true, false, "models", 0},
     {"GET", "/v1/models/", status_model, true, false, "model", 0},
-    {"GET", "/v1/nodes", status_nodes, true, false, "nodes", false},
+    {"GET", "/v1/nodes", machines_list, true, false, "nodes", false},
     {"GET", "/v1/status", overview_handle, true, false, "status", 0},
-    {"POST", "/v1/nodes/", status_node_order, true, false, "node_order", 0},
+    {"POST", "/v1/nodes/", machines_order, true, false, "node_order", 0},
     {"GET", "/healthz", status_health, false, false, "healthz", 0},
     {"GET", "/readyz", status_ready, false, false, "readyz", 0},
     {"GET", "/metrics", status_metrics, true, false, "metrics", 0},

@@ -70,6 +70,21 @@ static void put_node(buf *out, const node *n)
                n->on_battery ? "true" : "false", n->draining ? "true" : "false");
 }
 
+/* Sources that hear nothing: what is shown of them is their last word. */
+static void put_away(buf *out, const registry *g)
+{
+    bool first = true;
+    buf_puts(out, ",\"away\":[");
+    for (size_t i = 0; i < registry_count_sources(g); i++) {
+        const char *name = source_name(registry_source_at(g, i));
+        if (!*source_trouble(registry_source_at(g, i))) continue;
+        if (!first) buf_putc(out, ',');
+        first = false;
+        json_put_string(out, name, strlen(name));
+    }
+    buf_putc(out, ']');
+}
+
 static bool is_new(const registry *g, const node *n, size_t before)
 {
     for (size_t i = 0; i < before; i++)
@@ -82,6 +97,7 @@ void overview_handle(gateway_request *rq)
     const registry *g = rq->registry;
     buf out = {0};
     put_gateway(&out, rq->gateway, registry_all_ready(g));
+    put_away(&out, g);
     buf_puts(&out, ",\"nodes\":[");
     bool first = true;
     for (size_t i = 0; i < registry_count(g); i++) {

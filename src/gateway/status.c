@@ -192,70 +192,6 @@ void status_model(gateway_request *rq)
     request_error(rq, &e);
 }
 
-/* ---- machines ------------------------------------------------------------------------------------ */
-
-void status_nodes(gateway_request *rq)
-{
-    buf out = {0};
-    api_error e;
-    if (!rq->gateway->gate) {
-        api_error_set(&e, 404, "invalid_request_error", "no_cluster", NULL,
-                      "this gateway has no port for other machines; give it one with cluster: in shoal.yaml");
-        request_error(rq, &e);
-        return;
-    }
-    roster_put_json(gate_roster(rq->gateway->gate), clock_ns(), &out);
-    request_json(rq, 200, &out);
-    buf_done(&out);
-}
-
-static const char *const ORDERS[] = {
-    [GATE_DRAIN] = "drain", [GATE_RESUME] = "resume", [GATE_REMOVE] = "remove"};
-
-/* "kitchen-pi/drain" */
-static bool parse_order(const char *path, char name[IDENTITY_NAME_SIZE], gate_order *ret)
-{
-    const char *slash = strchr(path, '/');
-    size_t n = slash ? (size_t)(slash - path) : 0;
-    if (n == 0 || n >= IDENTITY_NAME_SIZE) return false;
-    memcpy(name, path, n);
-    name[n] = '\0';
-    for (int k = GATE_DRAIN; k <= GATE_REMOVE; k++)
-        if (strcmp(slash + 1, ORDERS[k]) == 0) {
-            *ret = (gate_order)k;
-            return true;
-        }
-    return false;
-}
-
-void status_node_order(gateway_request *rq)
-{
-    const char *path = http_path(rq->http) + strlen(rq->endpoint->path);
-    char name[IDENTITY_NAME_SIZE];
-    gate_order what;
-    shoal_err err = {.message = "this gateway has no port for other machines"};
-    api_error e;
-    if (!parse_order(path, name, &what)) {
-        api_error_set(&e, 404, "invalid_request_error", "not_found", NULL,
-                      "POST /v1/nodes/NAME/drain, /resume or /remove");
-        request_error(rq, &e);
-        return;
-    }
-    int rc = rq->gateway->gate ? gate_node_order(rq->gateway->gate, name, what, &err) : SHOAL_EINVALID;
-    if (rc != 0) {
-        int status = rc == SHOAL_ENOTFOUND ? 404 : rc == SHOAL_EINVALID ? 400 : 503;
-        api_error_set(&e, status, "invalid_request_error", "node_order", NULL, "%s", err.message);
-        request_error(rq, &e);
-        return;
-    }
-    buf out = {0};
-    buf_puts(&out, "{\"node\":");
-    json_put_string(&out, name, strlen(name));
-    buf_printf(&out, ",\"order\":\"%s\"}", ORDERS[what]);
-    request_json(rq, 200, &out);
-    buf_done(&out);
-}
-
 /* ---- health -------------------------------------------------------------------------------------- */
 
 void status_health(gateway_request *rq)
@@ -275,10 +211,9 @@ static void put_replica(buf *out, const replica *r)
                r->process.n_crashes);
 }
 
-/* Where members come from; one that hears nothing goes on with what it knows, and says why. */
-static void put_sources(buf *out, const registry *g)
+void status_put_sources(buf *out, const registry *g)
 {
-    buf_puts(out, "],\"sources\":[");
+    buf_puts(out, "\"sources\":[");
     for (size_t i = 0; i < registry_count_sources(g); i++) {
         const source *s = registry_source_at(g, i);
         buf_puts(out, i ? ",{\"name\":" : "{\"name\":");
@@ -287,7 +222,7 @@ static void put_sources(buf *out, const registry *g)
         put_str(out, "trouble", source_trouble(s));
         buf_putc(out, '}');
     }
-    buf_puts(out, "]}");
+    buf_putc(out, ']');
 }
 
 void status_ready(gateway_request *rq)
@@ -303,7 +238,9 @@ void status_ready(gateway_request *rq)
         if (i) buf_putc(&out, ',');
         put_replica(&out, registry_at(g, i));
     }
-    put_sources(&out, g);
+    buf_puts(&out, "],");
+    status_put_sources(&out, g);
+    buf_putc(&out, '}');
     request_json(rq, ready ? 200 : 503, &out);
     buf_done(&out);
 }

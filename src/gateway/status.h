@@ -1,4 +1,4 @@
-/* status.h: what the cluster is and how it is: /v1/models, /v1/nodes, /healthz, /readyz, /metrics. */
+/* status.h: what the cluster is and how it is: /v1/models, /healthz, /readyz, /metrics. */
 #ifndef GATEWAY_STATUS_H
 #define GATEWAY_STATUS_H
 
@@ -9,10 +9,11 @@ void status_models(gateway_request *rq);
 /* One model, asked of its worker over gRPC now: an answer means that it is there and listening. It does
  * no inference, so its time is the gateway's own overhead. */
 void status_model(gateway_request *rq);
-void status_nodes(gateway_request *rq);
-void status_node_order(gateway_request *rq); /* POST /v1/nodes/NAME/drain, resume or remove */  /* machines that are attached; 404 without a port for them */
 void status_health(gateway_request *rq); /* 200 while the process answers */
 void status_ready(gateway_request *rq);  /* 200 when every replica is ready, else 503; lists them */
 void status_metrics(gateway_request *rq);
+/* Append "sources":[...]: where members come from; one that hears nothing goes on with what it knows, and
+ * says why. */
+void status_put_sources(buf *out, const registry *g);
 
 #endif

@@ -276,22 +276,27 @@ static double seconds(uint64_t now_ns, uint64_t then_ns)
     return now_ns > then_ns ? (double)(now_ns - then_ns) / 1e9 : 0;
 }
 
+void roster_put_entry(const roster_entry *e, uint64_t now_ns, buf *out)
+{
+    buf_puts(out, "{\"name\":");
+    json_put_string(out, e->name, strlen(e->name));
+    put_text(out, "role", role_name(e->role));
+    buf_printf(out, ",\"attached_s\":%.3f,\"silent_s\":%.3f,\"rtt_ms\":%.3f", seconds(now_ns, e->since_ns),
+               seconds(now_ns, e->heard_ns), e->rtt_ms);
+    buf_printf(out, ",\"drains\":%s", e->drains ? "true" : "false");
+    buf_printf(out, ",\"files\":%zu", e->shelf ? e->shelf->n_digests : 0);
+    if (e->facts) put_facts(out, e->facts);
+    if (e->load) put_load(out, e->load);
+    if (e->replicas) put_replicas(out, e->replicas);
+    buf_putc(out, '}');
+}
+
 void roster_put_json(const roster *r, uint64_t now_ns, buf *out)
 {
     buf_puts(out, "{\"nodes\":[");
     for (size_t i = 0; i < r->n; i++) {
-        const roster_entry *e = r->entries[i];
-        buf_puts(out, i ? ",{\"name\":" : "{\"name\":");
-        json_put_string(out, e->name, strlen(e->name));
-        put_text(out, "role", role_name(e->role));
-        buf_printf(out, ",\"attached_s\":%.3f,\"silent_s\":%.3f,\"rtt_ms\":%.3f",
-                   seconds(now_ns, e->since_ns), seconds(now_ns, e->heard_ns), e->rtt_ms);
-        buf_printf(out, ",\"drains\":%s", e->drains ? "true" : "false");
-        buf_printf(out, ",\"files\":%zu", e->shelf ? e->shelf->n_digests : 0);
-        if (e->facts) put_facts(out, e->facts);
-        if (e->load) put_load(out, e->load);
-        if (e->replicas) put_replicas(out, e->replicas);
-        buf_putc(out, '}');
+        if (i) buf_putc(out, ',');
+        roster_put_entry(r->entries[i], now_ns, out);
     }
     buf_puts(out, "]}");
 }

@@ -69,6 +69,8 @@ roster_entry *roster_at(const roster *r, size_t i); /* in the order of their com
 /* The rule for texts: one line of at most ROSTER_TEXT_MAX bytes of UTF-8. */
 bool roster_text_ok(const char *s);
 
+/* Append a machine as an object. */
+void roster_put_entry(const roster_entry *e, uint64_t now_ns, buf *out);
 /* Append {"nodes":[...]}. */
 void roster_put_json(const roster *r, uint64_t now_ns, buf *out);
 
