@@ -39,6 +39,16 @@ grep -qE ' [1-9][0-9]* lost,.* cut off' "$out/report.txt" || fail "the lossy lin
 lab 2.5 machines-join; struck 2; whole machines-join # tokens of one process in another's command line
 grep -h '^attached as' "$out"/logs/*.agent.log | sort | uniq -c | grep -q ' [2-9] attached as' || fail "no killed agent came back"
 
+n_scenarios=9
+if command -v etcd >/dev/null; then # both gateways say that what they go on with is their last view
+    lab 4.5 etcd-away; struck 2; whole etcd-away
+    for node in north south; do
+        grep -q 'component=source event=away source=etcd' "$out/logs/$node.serve.log" || fail "$node did not say that etcd is away"
+    done
+    lab 4 two-sites; struck 4; whole two-sites
+    n_scenarios=11
+fi
+
 # ---- what is lost is seen: the only gateway dies for good
 cat >"$work/gone.yaml" <<'YAML'
 name: gone
@@ -110,4 +120,4 @@ pgrep -f "shoal-lab-$pid/" >/dev/null && fail "a process outlived the lab: $(pgr
 "$SHOAL_BIN" lab clean >"$work/line"
 grep -q "removed /tmp/shoal-lab-$pid" "$work/line" || fail "clean did not find what a killed lab left: $(cat "$work/line")"
 left $pid && fail "clean left something"
-echo "nine scenarios, losses and differences seen, nothing left behind"
+echo "$n_scenarios scenarios, losses and differences seen, nothing left behind"
