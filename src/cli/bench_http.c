@@ -14,7 +14,10 @@ typedef struct scenario {
     int n_clients;
     size_t n_requests;
     void (*make)(void *user, size_t i, buf *scratch, http_ask *ret);
+    uint32_t back_ms; /* of streams: load_plan has it */
 } scenario;
+
+enum { BACK_MS = 10000 };
 
 static void make_describe(void *user, size_t i, buf *scratch, http_ask *ret)
 {
@@ -63,12 +66,12 @@ static void make_stream(void *user, size_t i, buf *scratch, http_ask *ret)
 }
 
 static const scenario scenarios[] = {
-    {"overhead", "HTTP in to worker call and back, no inference", 1, 4000, make_describe},
-    {"intent", "/v1/classify home-intent, one client", 1, 2000, make_intent},
-    {"home", "/v1/process pipeline home, one client", 1, 300, make_home},
-    {"cache_hit", "/v1/process answered by the cache", 1, 4000, make_cached},
-    {"stream_1", "chat-s streaming, 1 client", 1, 100, make_stream},
-    {"stream_16", "chat-s streaming, 16 clients", 16, 1000, make_stream},
+    {"overhead", "HTTP in to worker call and back, no inference", 1, 4000, make_describe, 0},
+    {"intent", "/v1/classify home-intent, one client", 1, 2000, make_intent, 0},
+    {"home", "/v1/process pipeline home, one client", 1, 300, make_home, 0},
+    {"cache_hit", "/v1/process answered by the cache", 1, 4000, make_cached, 0},
+    {"stream_1", "chat-s streaming, 1 client", 1, 100, make_stream, BACK_MS},
+    {"stream_16", "chat-s streaming, 16 clients", 16, 1000, make_stream, BACK_MS},
 };
 
 typedef struct meter {
@@ -121,12 +124,15 @@ int bench_http(const bench_options *o, shoal_err *err)
                           .n_clients = s->n_clients,
                           .n_requests = s->n_requests,
                           .make = s->make,
+                          .back_ms = s->back_ms,
                           .user = &p,
                           .progress = on_progress};
         load_result r;
         rc = load_run(&plan, &r, err);
         if (p.live) fputs("\r\033[K", stderr);
         if (rc == 0) print_row(s, &r, o->json, i == 0);
+        if (rc == 0 && r.n_resumed)
+            fprintf(stderr, "%s: streams broke and went on %zu times\n", s->name, r.n_resumed);
         if (rc == 0 && r.n_failed) fprintf(stderr, "%s: first failure: %s\n", s->name, r.first_failure);
         fflush(stdout);
     }

@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "cli/http_client.h"
 #include "cli/load_client.h"
+#include "cli/stream_client.h"
 #include "lab/judge.h"
 
 enum { REFERENCE_MAX_BYTES = 1 << 28, RETRY_PAUSE_MS = 20, RETRY_PAUSE_MAX_MS = 500, RETURN_MS = 2000 };
@@ -32,11 +33,12 @@ typedef struct client {
     uint32_t index, gateway;
     lab_answer *answers;
     size_t n, room;
-    float *pieces; /* of the attempt that runs */
+    float *pieces; /* of what is kept of the answer that runs */
     size_t n_pieces, room_pieces;
-    uint64_t start_ns; /* of the request */
-    uint64_t left_ns;  /* when it turned away from its own gateway, to which it returns after a while */
-    shoal_err err;     /* what kept this client from going on */
+    stream_client stream; /* what of it has come, if it streams */
+    uint64_t start_ns;    /* of the request */
+    uint64_t left_ns;     /* when it turned away from its own gateway, to which it returns after a while */
+    shoal_err err;        /* what kept this client from going on */
 } client;
 
 struct lab_load {
@@ -68,36 +70,57 @@ static void on_piece(void *user, size_t n_bytes)
     me->pieces[me->n_pieces++] = (float)clock_ms_since(me->start_ns);
 }
 
-/* Appends the canonical answer, or says in `why` what was wrong. */
-static bool attempt(client *me, const lab_request *q, const char *body, uint64_t until_ns, lab_answer *a,
-                    buf *canon)
+/* An attempt: it answers, it may be repeated, or nobody could answer better. */
+typedef enum outcome { ANSWERED, FAILED, HOPELESS } outcome;
+
+static outcome attempt_unary(http_client *c, const http_ask *r, lab_answer *a, buf *canon)
+{
+    shoal_err err = {0};
+    char why[sizeof a->why] = "";
+    int rc = http_client_exchange(c, r, &err);
+    a->status = c->status;
+    if (rc != 0) {
+        snprintf(a->why, sizeof a->why, "%.110s", err.message);
+        return FAILED;
+    }
+    rc = judge_canon(canon, c->body.data ? c->body.data : "", c->body.len, false, why, sizeof why);
+    if (c->status != 200) snprintf(a->why, sizeof a->why, "status %d: %.90s", c->status, why);
+    if (c->status == 200) memcpy(a->why, why, sizeof why);
+    return rc == 0 && c->status == 200 ? ANSWERED : FAILED;
+}
+
+/* What has come of a stream is kept, and the next attempt asks for the rest. */
+static outcome attempt_stream(client *me, http_client *c, const http_ask *r, lab_answer *a, buf *canon)
+{
+    stream_client *s = &me->stream;
+    if (!s->id[0]) me->n_pieces = 0;
+    stream_try t = stream_client_ask(s, c, r, a->why, sizeof a->why);
+    a->status = c->status;
+    a->resumed = s->n_resumed;
+    if (t != STREAM_WHOLE) return t == STREAM_REFUSED ? HOPELESS : FAILED;
+    a->why[0] = '\0';
+    return judge_canon(canon, s->events.data, s->events.len, true, a->why, sizeof a->why) == 0 ? ANSWERED
+                                                                                               : HOPELESS;
+}
+
+/* Appends the canonical answer, or says in a->why what was wrong. */
+static outcome attempt(client *me, const lab_request *q, const char *body, uint64_t until_ns, lab_answer *a,
+                       buf *canon)
 {
     http_client c;
-    shoal_err err = {0};
+    http_ask r = {.path = q->path, .body = body, .headers = FRESH};
     http_client_init(&c, &me->load->where[me->gateway]);
     c.until_ns = until_ns;
     c.wait_ms = me->load->s->silence_ms;
     c.piece = on_piece;
     c.piece_user = me;
-    me->n_pieces = 0;
+    if (!q->stream) me->n_pieces = 0;
     a->attempts++;
     a->gateway = me->gateway;
     a->status = 0;
-    int rc = http_client_exchange(&c, &(http_ask){.path = q->path, .body = body, .headers = FRESH}, &err);
-    a->status = c.status;
-    bool ok = rc == 0 && c.status == 200;
-    if (rc != 0) snprintf(a->why, sizeof a->why, "%.110s", err.message);
-    const char *data = c.body.data ? c.body.data : "";
-    if (rc == 0) {
-        ok = judge_canon(canon, data, c.body.len, q->stream && ok, a->why, sizeof a->why) == 0 && ok;
-        if (c.status != 200) {
-            char was[sizeof a->why];
-            memcpy(was, a->why, sizeof was);
-            snprintf(a->why, sizeof a->why, "status %d: %.90s", c.status, was);
-        }
-    }
+    outcome o = q->stream ? attempt_stream(me, &c, &r, a, canon) : attempt_unary(&c, &r, a, canon);
     http_client_done(&c);
-    return ok;
+    return o;
 }
 
 /* Attempts until one succeeds, they are used up, or patience is. */
@@ -109,7 +132,8 @@ static bool ask(client *me, const lab_request *q, const char *body, lab_answer *
         if (pause_ms > RETRY_PAUSE_MAX_MS) pause_ms = RETRY_PAUSE_MAX_MS;
         buf_clear(canon);
         a->why[0] = '\0';
-        if (attempt(me, q, body, until, a, canon)) return true;
+        outcome o = attempt(me, q, body, until, a, canon);
+        if (o != FAILED) return o == ANSWERED;
         me->gateway = (me->gateway + 1) % (uint32_t)s->n_gateways;
         me->left_ns = clock_ns();
         if (a->attempts >= s->attempts || clock_ns() + pause_ms * 1000000ull >= until) return false;
@@ -131,6 +155,8 @@ static bool ask_whole(client *me, size_t request, uint32_t variant, uint64_t ori
     buf body = {0};
     snprintf(number, sizeof number, "%u", variant);
     me->start_ns = clock_ns();
+    me->stream.id[0] = '\0';
+    me->stream.n_resumed = 0;
     *a = (lab_answer){.request = request, .variant = variant, .client = me->index, .first_ms = -1};
     a->start_ms = (double)(me->start_ns - origin_ns) / 1e6;
     bool ok = scenario_expand(&body, q->body, variant_text, number) == 0 && ask(me, q, body.data, a, canon);
@@ -423,6 +449,7 @@ void lab_load_free(lab_load *l)
         for (size_t k = 0; k < c->n; k++) free(c->answers[k].pieces_ms);
         free(c->answers);
         free(c->pieces);
+        stream_client_done(&c->stream);
     }
     for (size_t i = 0; l->references && i < l->n_references; i++) free(l->references[i].text);
     free(l->references);

@@ -7,15 +7,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/stream_client.h"
+
+enum { BACK_PAUSE_MS = 20 };
 
 typedef struct client {
     pthread_t thread;
     const load_plan *plan;
     atomic_size_t *next;
     double *whole_ms, *first_ms; /* [n_requests], -1 where it failed; shared, each index written once */
-    size_t n_tokens, n_failed;
+    stream_client stream;
+    size_t n_tokens, n_failed, n_resumed;
     char first_failure[200];
     int index;
 } client;
@@ -37,6 +42,40 @@ static void note_failure(client *me, const char *why)
     if (!me->first_failure[0]) snprintf(me->first_failure, sizeof me->first_failure, "%s", why);
 }
 
+/* A stream, asked for again until it is whole or nobody goes on with it. */
+static bool exchange_stream(client *me, http_client *c, const http_ask *r, char why[200])
+{
+    uint64_t until = clock_ns() + me->plan->back_ms * 1000000ull, first_ns = 0;
+    stream_try t;
+    me->stream.id[0] = '\0';
+    me->stream.n_resumed = 0;
+    while ((t = stream_client_ask(&me->stream, c, r, why, 200)) == STREAM_BROKEN && clock_ns() < until) {
+        if (!first_ns && me->stream.id[0]) first_ns = c->first_ns;
+        usleep(BACK_PAUSE_MS * 1000);
+    }
+    if (first_ns) c->first_ns = first_ns;
+    me->n_resumed += me->stream.n_resumed;
+    return t == STREAM_WHOLE;
+}
+
+static bool exchange(client *me, http_client *c, const http_ask *r, char why[200])
+{
+    shoal_err err = {0};
+    bool error_event = false;
+    if (me->plan->back_ms) {
+        bool whole = exchange_stream(me, c, r, why);
+        if (whole) me->n_tokens += count_tokens(&me->stream.events, &error_event);
+        return whole;
+    }
+    int rc = http_client_exchange(c, r, &err);
+    if (rc == 0) me->n_tokens += count_tokens(&c->body, &error_event);
+    snprintf(why, 200, "status %d: %.150s", c->status,
+             rc != 0        ? err.message
+             : c->body.data ? c->body.data
+                            : "");
+    return rc == 0 && c->status / 100 == 2 && !error_event;
+}
+
 static void *client_main(void *arg)
 {
     client *me = arg;
@@ -46,28 +85,19 @@ static void *client_main(void *arg)
     buf scratch = {0};
     for (size_t i; (i = atomic_fetch_add(me->next, 1)) < p->n_requests;) {
         http_ask r = {0};
-        shoal_err err = {0};
+        char why[200];
         buf_clear(&scratch);
         p->make(p->user, i, &scratch, &r);
         uint64_t start = clock_ns();
-        int rc = http_client_exchange(&c, &r, &err);
+        bool ok = exchange(me, &c, &r, why);
         double ms = clock_ms_since(start);
-        bool error_event = false;
-        if (rc == 0) me->n_tokens += count_tokens(&c.body, &error_event);
-        bool ok = rc == 0 && c.status / 100 == 2 && !error_event;
         me->whole_ms[i] = ok ? ms : -1;
         me->first_ms[i] = ok && c.first_ns ? (double)(c.first_ns - start) / 1e6 : -1;
-        if (!ok) {
-            char why[200];
-            snprintf(why, sizeof why, "status %d: %.150s", c.status,
-                     rc != 0       ? err.message
-                     : c.body.data ? c.body.data
-                                   : "");
-            note_failure(me, why);
-        }
+        if (!ok) note_failure(me, why);
         if (me->index == 0 && p->progress) p->progress(p->user, i + 1, p->n_requests);
     }
     buf_done(&scratch);
+    stream_client_done(&me->stream);
     http_client_done(&c);
     return NULL;
 }
@@ -110,6 +140,7 @@ int load_run(const load_plan *plan, load_result *ret, shoal_err *err)
         pthread_join(clients[i].thread, NULL);
         r.n_failed += clients[i].n_failed;
         r.n_tokens += clients[i].n_tokens;
+        r.n_resumed += clients[i].n_resumed;
         if (!r.first_failure[0]) memcpy(r.first_failure, clients[i].first_failure, sizeof r.first_failure);
     }
     if (rc == 0) {

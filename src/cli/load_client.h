@@ -1,7 +1,8 @@
 /* load_client.h: a closed-loop load for measuring a running Shoal.
  *
  * Each client is one thread with one kept-alive connection that sends its next request when the last
- * one is answered. Blocking sockets: the measuring side has nothing else to do. */
+ * one is answered. Streams may be gone on with where they broke off (stream_client.h). Blocking sockets: the
+ * measuring side has nothing else to do. */
 #ifndef CLI_LOAD_CLIENT_H
 #define CLI_LOAD_CLIENT_H
 
@@ -21,11 +22,14 @@ typedef struct load_plan {
      * made in `scratch`, which is the client's own and cleared before each call. */
     void (*make)(void *user, size_t i, buf *scratch, http_ask *ret);
     void *user;
+    uint32_t
+        back_ms; /* answers are streams, and a client comes back to one that broke for so long; 0: never */
     void (*progress)(void *user, size_t done, size_t total); /* NULL: none; called by client 0 */
 } load_plan;
 
 typedef struct load_result {
     size_t n_ok, n_failed;             /* failed: status other than 2xx, broken stream, or no answer */
+    size_t n_resumed;                  /* times that a client came back to a stream that had broken */
     size_t n_tokens;                   /* generated, as the answers' usage says */
     double seconds;                    /* first request sent to last answer */
     double p50_ms, p99_ms, max_ms;     /* of whole answers that are ok */

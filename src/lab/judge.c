@@ -107,6 +107,17 @@ static int not_whole(char *why, size_t cap, const char *sentence, const json_t *
     return SHOAL_EPROTOCOL;
 }
 
+/* Every event of an answer says the same of these; an answer that went on elsewhere does as well. */
+static bool is_of_another(const json_t *all, const json_t *event)
+{
+    static const char *const names[] = {"id", "created", "model"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *was = json_object_get(all, names[i]), *is = json_object_get(event, names[i]);
+        if (was && is && !json_equal(was, is)) return true;
+    }
+    return false;
+}
+
 /* One event's data. */
 static int take_event(json_t *all, const char *data, size_t n, char *why, size_t cap)
 {
@@ -117,6 +128,8 @@ static int take_event(json_t *all, const char *data, size_t n, char *why, size_t
     const json_t *error = json_object_get(event, "error");
     if (error)
         rc = not_whole(why, cap, "error event", error);
+    else if (is_of_another(all, event))
+        rc = not_whole(why, cap, "an event of another answer", NULL);
     else if (!json_is_object(event) || merge(all, event) != 0)
         rc = not_whole(why, cap, "an event that is no object", NULL);
     json_decref(event);

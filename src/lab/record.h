@@ -25,10 +25,11 @@ typedef struct lab_answer {
     size_t request; /* of the scenario, with its variant (from 1) */
     uint32_t variant;
     uint32_t client, gateway, attempts; /* gateway: the last that was asked */
-    int status;                         /* of the last attempt; 0: there was none */
+    uint32_t resumed; /* attempts that went on with a stream where an earlier one broke off */
+    int status;       /* of the last attempt; 0: there was none */
     lab_fate fate;
     double start_ms, end_ms, first_ms; /* first: the first byte of an answer's body; -1: none */
-    float *pieces_ms; /* [n_pieces] when each piece of the last attempt came, after start_ms */
+    float *pieces_ms;                  /* [n_pieces] when each piece of what was kept came, after start_ms */
     size_t n_pieces;
     char why[120];   /* of what is lost or different */
     char digest[17]; /* the beginning of its canonical bytes' SHA-256; "": none */

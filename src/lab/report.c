@@ -56,6 +56,7 @@ static void sum_answers(lab_summary *s, const lab_record *r, double *mem)
         s->n_lost += a->fate == FATE_LOST;
         s->n_different += a->fate == FATE_DIFFERENT;
         s->n_retried += a->attempts > 1;
+        s->n_resumed += a->resumed > 0;
         if (a->fate == FATE_LOST) continue;
         add(&whole, a->end_ms - a->start_ms);
         if (!r->scenario->requests[a->request].stream) continue;
@@ -158,7 +159,11 @@ void report_print(FILE *out, const lab_record *r, const lab_summary *s)
             "%.4f %%\n",
             s->n_requests, r->whole_ms / 1e3, r->scenario->clients, r->interrupted ? " (interrupted)" : "",
             s->n_answered, s->n_lost, s->n_different, 100 * s->availability);
-    if (s->n_retried) fprintf(out, "%zu were tried more than once by the client\n", s->n_retried);
+    if (s->n_retried)
+        fprintf(
+            out,
+            "%zu were tried more than once by the client; %zu streams of them went on where they broke off\n",
+            s->n_retried, s->n_resumed);
     fprintf(out, "\n  %-28s %12s %12s %12s\n", "", "p50", "p99", "max");
     print_row(out, "longest gap at a fault", s->gap_p50_ms, s->gap_p99_ms, s->gap_max_ms);
     print_row(out, "longest gap in a stream", s->silence_p50_ms, s->silence_p99_ms, s->silence_max_ms);
@@ -195,8 +200,9 @@ static void put_answer(buf *b, const lab_record *r, size_t i)
     put_text(b, "request", q->name);
     buf_printf(b, ",\"variant\":%u,\"client\":%u", a->variant, a->client);
     put_text(b, "gateway", r->scenario->gateways[a->gateway]);
-    buf_printf(b, ",\"attempts\":%u,\"status\":%d,\"fate\":\"%s\",\"start_ms\":%.3f,\"end_ms\":%.3f",
-               a->attempts, a->status, lab_fate_words[a->fate], a->start_ms, a->end_ms);
+    buf_printf(
+        b, ",\"attempts\":%u,\"resumed\":%u,\"status\":%d,\"fate\":\"%s\",\"start_ms\":%.3f,\"end_ms\":%.3f",
+        a->attempts, a->resumed, a->status, lab_fate_words[a->fate], a->start_ms, a->end_ms);
     buf_printf(b, ",\"first_ms\":%s,\"pieces\":%zu,\"longest_gap_ms\":%s",
                number(a->first_ms < 0 ? -1 : a->first_ms - a->start_ms, first), a->n_pieces,
                number(q->stream ? longest_silence(a) : -1, gap));
@@ -260,8 +266,8 @@ static int save_summary(const char *folder, const lab_record *r, const lab_summa
                (unsigned long long)r->scenario->seed, r->whole_ms / 1e3, r->scenario->clients);
     buf_printf(&b, ",\"distinct\":%zu,\"requests\":%zu,\"answered\":%zu,\"lost\":%zu,\"different\":%zu",
                r->n_distinct, s->n_requests, s->n_answered, s->n_lost, s->n_different);
-    buf_printf(&b, ",\"retried\":%zu,\"faults\":%zu,\"availability\":%.6f,\"interrupted\":%s", s->n_retried,
-               s->n_hit, s->availability, r->interrupted ? "true" : "false");
+    buf_printf(&b, ",\"retried\":%zu,\"resumed\":%zu,\"faults\":%zu,\"availability\":%.6f,\"interrupted\":%s",
+               s->n_retried, s->n_resumed, s->n_hit, s->availability, r->interrupted ? "true" : "false");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         buf_printf(&b, ",\"%s\":%s", rows[i].key, number(rows[i].v, v));
     buf_puts(&b, "}\n");

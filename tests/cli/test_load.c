@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/load_client.h"
+#include "cli/stream_client.h"
 
 /* One connection; after each request (its body has no blank line) the next answer; then it hangs up. */
 typedef struct server {
@@ -188,6 +189,118 @@ static void make(void *user, size_t i, buf *scratch, http_ask *ret)
     *ret = (http_ask){.method = "GET", .path = scratch->data, .headers = "x-a: b\r\n"};
 }
 
+/* ---- streams that break and go on ---------------------------------------------------------------- */
+
+#define SSE(length, events) "HTTP/1.1 200 OK\r\ncontent-length: " #length "\r\n\r\n" events
+
+static void make_stream(void *user, size_t i, buf *scratch, http_ask *ret)
+{
+    (void)user, (void)i, (void)scratch;
+    *ret = (http_ask){.path = "/s", .body = "{}", .headers = "x-a: b\r\n"};
+}
+
+static void a_stream_goes_on_behind_the_last_whole_event(void **state)
+{
+    (void)state;
+    /* "id: 2" has come, but not all of its event: it is asked for again. */
+    server s = {.answers = {"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+                            "11\r\nid: 1\ndata: one\n\n\r\nb\r\nid: 2\ndata:\r\n"}};
+    server more = {.answers = {SSE(31, "id: 2\ndata: two\n\ndata: [DONE]\n\n")}};
+    server_start(&s);
+    server_start(&more);
+    stream_client all = {0};
+    http_client c[2];
+    char why[200];
+    http_ask r = {.path = "/s", .body = "{}", .headers = "x-a: b\r\n"};
+    http_client_init(&c[0], &(http_where){"127.0.0.1", s.port});
+    http_client_init(&c[1], &(http_where){"127.0.0.1", more.port});
+    assert_int_equal(stream_client_ask(&all, &c[0], &r, why, sizeof why), STREAM_BROKEN);
+    assert_non_null(strstr(why, "closed the connection"));
+    assert_null(strstr(s.first_request, "last-event-id"));
+    assert_int_equal(stream_client_ask(&all, &c[1], &r, why, sizeof why), STREAM_WHOLE);
+    server_stop(&s);
+    server_stop(&more);
+    assert_string_equal(all.events.data, "id: 1\ndata: one\n\nid: 2\ndata: two\n\ndata: [DONE]\n\n");
+    assert_non_null(strstr(more.first_request, "x-a: b\r\nlast-event-id: 1\r\n"));
+    assert_int_equal(all.n_resumed, 1);
+    http_client_done(&c[0]);
+    http_client_done(&c[1]);
+    stream_client_done(&all);
+}
+
+static stream_try take(stream_client *s, int status, const char *body)
+{
+    char why[200];
+    return stream_client_take(s, status, body, strlen(body), why, sizeof why);
+}
+
+static void a_stream_that_says_no_ids_begins_anew(void **state)
+{
+    (void)state;
+    stream_client s = {0};
+    assert_int_equal(take(&s, 200, "id: 1\ndata: a\n\ndata: b\n\n"), STREAM_BROKEN);
+    assert_string_equal(s.id, ""); /* going on behind 1 would bring b twice */
+    assert_int_equal(take(&s, 200, "id: 1\ndata: a\n\n: still there\n\n"), STREAM_BROKEN);
+    assert_string_equal(s.id, "1");
+    char longer[STREAM_CLIENT_ID_MAX + 40] = "id: ";
+    memset(longer + 4, 'x', STREAM_CLIENT_ID_MAX + 1);
+    strcat(longer, "\ndata: c\n\n");
+    assert_int_equal(take(&s, 200, longer), STREAM_BROKEN);
+    assert_string_equal(s.id, "");
+    stream_client_done(&s);
+}
+
+static void a_stream_ends_where_nobody_goes_on(void **state)
+{
+    (void)state;
+    static const struct {
+        int status;
+        const char *body;
+        stream_try want;
+    } cases[] = {
+        {0, "", STREAM_BROKEN},
+        {503, "{\"error\":{\"code\":\"worker_unavailable\",\"message\":\"m\"}}", STREAM_BROKEN},
+        {409, "{\"error\":{\"code\":\"less_room\",\"message\":\"m\"}}", STREAM_BROKEN},
+        {409, "{\"error\":{\"code\":\"other_request\",\"message\":\"m\"}}", STREAM_REFUSED},
+        {409, "{\"error\":{\"code\":\"model_replaced\",\"message\":\"m\"}}", STREAM_REFUSED},
+        {400, "{\"error\":{\"code\":null,\"message\":\"m\"}}", STREAM_REFUSED},
+        {200, "data: {\"error\":{\"code\":\"stream_differs\",\"message\":\"m\"}}\n\n", STREAM_REFUSED},
+        {200, "data: {\"error\":{\"code\":\"draining\",\"message\":\"m\"}}\n\n", STREAM_BROKEN},
+        {200, "", STREAM_BROKEN},
+        {200, "data: [DONE]\n", STREAM_BROKEN},
+        {200, "data: [DONE]\n\n", STREAM_WHOLE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stream_client s = {.id = "1"};
+        if (take(&s, cases[i].status, cases[i].body) != cases[i].want) fail_msg("case %zu", i);
+        assert_null(s.events.len ? strstr(s.events.data, "error") : NULL);
+        assert_string_equal(s.id, "1");
+        stream_client_done(&s);
+    }
+}
+
+static void a_run_comes_back_to_streams_that_break(void **state)
+{
+    (void)state;
+    server s = {
+        .answers = {SSE(15, "id: 1\ndata: a\n\n"),
+                    SSE(80, "id: 2\ndata: {\"choices\":[],\"usage\":{\"completion_tokens\":2,\"x\":1}}"
+                            "\n\ndata: [DONE]\n\n")}};
+    server_start(&s);
+    load_result r;
+    shoal_err err = {0};
+    load_plan p = {.where = {"127.0.0.1", s.port},
+                   .n_clients = 1,
+                   .n_requests = 1,
+                   .make = make_stream,
+                   .back_ms = 5000};
+    assert_int_equal(load_run(&p, &r, &err), 0);
+    server_stop(&s);
+    assert_int_equal(r.n_ok, 1);
+    assert_int_equal(r.n_resumed, 1);
+    assert_int_equal(r.n_tokens, 2);
+}
+
 static void a_run_counts_what_fails(void **state)
 {
     (void)state;
@@ -219,6 +332,10 @@ int main(void)
         cmocka_unit_test(broken_answers_are_errors),
         cmocka_unit_test(nobody_there_is_an_error),
         cmocka_unit_test(a_connection_is_kept_and_opened_again_after_it_broke),
+        cmocka_unit_test(a_stream_goes_on_behind_the_last_whole_event),
+        cmocka_unit_test(a_stream_that_says_no_ids_begins_anew),
+        cmocka_unit_test(a_stream_ends_where_nobody_goes_on),
+        cmocka_unit_test(a_run_comes_back_to_streams_that_break),
         cmocka_unit_test(a_run_counts_what_fails),
     };
     return cmocka_run_group_tests_name("load client", tests, NULL, NULL);

@@ -13,7 +13,7 @@
 #define EVENT(json) "data: " json "\n\n"
 #define DONE        "data: [DONE]\n\n"
 #define TEXT(t) \
-    EVENT("{\"id\":\"a" t "\",\"created\":1,\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" t "\"}}]}")
+    EVENT("{\"id\":\"a\",\"created\":1,\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" t "\"}}]}")
 #define END EVENT("{\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}")
 
 static const char *canon(buf *b, const char *body, bool stream)
@@ -76,6 +76,7 @@ static void judge_knows_what_is_not_whole(void **state)
     } cases[] = {
         {"", true, "without [DONE]"},
         {TEXT("a") END, true, "without [DONE]"},
+        {TEXT("a") EVENT("{\"id\":\"b\",\"choices\":[]}") END DONE, true, "another answer"},
         {TEXT("a") DONE TEXT("b"), true, "behind [DONE]"},
         {TEXT("a") DONE DONE, true, "behind [DONE]"},
         {TEXT("a") EVENT("{\"error\":{\"message\":\"worker gone\"}}") DONE, true, "error event: worker gone"},
