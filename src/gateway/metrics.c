@@ -30,12 +30,13 @@ typedef struct series {
 } series;
 
 struct metrics {
-    series *first[METRIC_COUNT];
+    series *first[METRIC_COUNT], **end[METRIC_COUNT]; /* end: where the next one goes */
 };
 
 metrics *metrics_new(void)
 {
     metrics *m = calloc(1, sizeof *m);
+    for (int i = 0; m && i < METRIC_COUNT; i++) m->end[i] = &m->first[i];
     if (m) metrics_set(m, METRIC_BUILD, 1, SHOAL_VERSION, NULL, NULL);
     return m;
 }
@@ -46,15 +47,20 @@ static void series_free(series *s)
     free(s);
 }
 
+static void drop_series(metrics *m, metric_id id)
+{
+    for (series *s = m->first[id], *next; s; s = next) {
+        next = s->next;
+        series_free(s);
+    }
+    m->first[id] = NULL;
+    m->end[id] = &m->first[id];
+}
+
 void metrics_free(metrics *m)
 {
     if (!m) return;
-    for (int i = 0; i < METRIC_COUNT; i++) {
-        for (series *s = m->first[i], *next; s; s = next) {
-            next = s->next;
-            series_free(s);
-        }
-    }
+    for (int i = 0; i < METRIC_COUNT; i++) drop_series(m, (metric_id)i);
     free(m);
 }
 
@@ -72,13 +78,10 @@ static series *find(const metrics *m, metric_id id, const char *const labels[MET
     return NULL;
 }
 
-/* Series are few and hot ones go first: a linear look is a handful of strcmp. */
-static series *obtain(metrics *m, metric_id id, const char *l0, const char *l1, const char *l2)
+/* A series that is not there yet. NULL: out of memory. */
+static series *append(metrics *m, metric_id id, const char *const labels[METRIC_LABELS_MAX])
 {
-    const char *labels[METRIC_LABELS_MAX] = {l0, l1, l2};
-    series *s = find(m, id, labels);
-    if (s) return s;
-    s = calloc(1, sizeof *s);
+    series *s = calloc(1, sizeof *s);
     if (!s) return NULL;
     for (int i = 0; i < METRIC_LABELS_MAX; i++) {
         s->labels[i] = strdup(labels[i] ? labels[i] : "");
@@ -87,10 +90,17 @@ static series *obtain(metrics *m, metric_id id, const char *l0, const char *l1, 
             return NULL;
         }
     }
-    series **at = &m->first[id];
-    while (*at) at = &(*at)->next;
-    *at = s;
+    *m->end[id] = s;
+    m->end[id] = &s->next;
     return s;
+}
+
+/* Series are few and hot ones go first: a linear look is a handful of strcmp. */
+static series *obtain(metrics *m, metric_id id, const char *l0, const char *l1, const char *l2)
+{
+    const char *labels[METRIC_LABELS_MAX] = {l0, l1, l2};
+    series *s = find(m, id, labels);
+    return s ? s : append(m, id, labels);
 }
 
 void metrics_add(metrics *m, metric_id id, double v, const char *l0, const char *l1, const char *l2)
@@ -134,31 +144,38 @@ static const char *site_of(const registry *g, const replica *r)
     return r->node ? r->node->site : registry_site(g);
 }
 
+/* What the registry says now, of a source or of a replica. */
+static void say(metrics *m, metric_id id, double v, const char *l0, const char *l1, const char *l2)
+{
+    series *s = append(m, id, (const char *const[METRIC_LABELS_MAX]){l0, l1, l2});
+    if (s) s->value = v;
+}
+
 void metrics_scrape(metrics *m, registry *g)
 {
+    for (int i = METRIC_SOURCE; i < METRIC_COUNT; i++) drop_series(m, (metric_id)i);
     for (size_t i = 0; i < registry_count_sources(g); i++) {
         const source *s = registry_source_at(g, i);
-        metrics_set(m, METRIC_SOURCE, source_is_synced(s) && !*source_trouble(s), source_name(s), NULL, NULL);
+        say(m, METRIC_SOURCE, source_is_synced(s) && !*source_trouble(s), source_name(s), NULL, NULL);
     }
     for (size_t i = 0; i < registry_count(g); i++) {
         const replica *r = registry_at(g, i);
-        metrics_set(m, METRIC_UP, r->state == REPLICA_READY, r->model, r->id, NULL);
-        metrics_set(m, METRIC_RTT, r->rtt_ms / 1000, r->model, r->id, site_of(g, r));
-        if (r->load.n_spilled)
-            metrics_set(m, METRIC_SPILLS, (double)r->load.n_spilled, r->model, r->id, site_of(g, r));
-        metrics_set(m, METRIC_RESTARTS, r->process.n_restarts, r->model, r->id, NULL);
-        metrics_set(m, METRIC_CRASHES, r->process.n_crashes, r->model, r->id, NULL);
-        metrics_set(m, METRIC_CALLS, r->load.n_in_flight, r->model, r->id, NULL);
+        say(m, METRIC_UP, r->state == REPLICA_READY, r->model, r->id, NULL);
+        say(m, METRIC_RTT, r->rtt_ms / 1000, r->model, r->id, site_of(g, r));
+        if (r->load.n_spilled) say(m, METRIC_SPILLS, (double)r->load.n_spilled, r->model, r->id, site_of(g, r));
+        say(m, METRIC_RESTARTS, r->process.n_restarts, r->model, r->id, NULL);
+        say(m, METRIC_CRASHES, r->process.n_crashes, r->model, r->id, NULL);
+        say(m, METRIC_CALLS, r->load.n_in_flight, r->model, r->id, NULL);
         const Shoal__V1__Stats *s = r->stats;
         if (!s) continue;
-        metrics_set(m, METRIC_RUNNING, s->n_running, r->model, r->id, NULL);
-        metrics_set(m, METRIC_WAITING, s->n_waiting, r->model, r->id, NULL);
-        metrics_set(m, METRIC_KV_USED, (double)s->kv_pages_used, r->model, r->id, NULL);
-        metrics_set(m, METRIC_KV_TOTAL, (double)s->kv_pages_total, r->model, r->id, NULL);
-        metrics_set(m, METRIC_SPEED, s->prefill_tokens_per_s, r->model, r->id, "prefill");
-        metrics_set(m, METRIC_SPEED, s->decode_tokens_per_s, r->model, r->id, "decode");
-        metrics_set(m, METRIC_STEP_S, s->step_ms / 1000, r->model, r->id, NULL);
-        metrics_set(m, METRIC_RSS, (double)s->rss_bytes, r->model, r->id, NULL);
+        say(m, METRIC_RUNNING, s->n_running, r->model, r->id, NULL);
+        say(m, METRIC_WAITING, s->n_waiting, r->model, r->id, NULL);
+        say(m, METRIC_KV_USED, (double)s->kv_pages_used, r->model, r->id, NULL);
+        say(m, METRIC_KV_TOTAL, (double)s->kv_pages_total, r->model, r->id, NULL);
+        say(m, METRIC_SPEED, s->prefill_tokens_per_s, r->model, r->id, "prefill");
+        say(m, METRIC_SPEED, s->decode_tokens_per_s, r->model, r->id, "decode");
+        say(m, METRIC_STEP_S, s->step_ms / 1000, r->model, r->id, NULL);
+        say(m, METRIC_RSS, (double)s->rss_bytes, r->model, r->id, NULL);
     }
 }
 

@@ -2,7 +2,8 @@
  *
  * A family has up to three labels; a series is made when its label values are first seen. Label values
  * come from small sets (endpoints, configured models, status codes), never from clients' text, so the
- * number of series is bounded. Loop thread only. */
+ * number of series is bounded. Series of replicas and sources (from METRIC_SOURCE on) are made anew from the
+ * registry, so they go with what they tell of. Loop thread only. */
 #ifndef GATEWAY_METRICS_H
 #define GATEWAY_METRICS_H
 
@@ -13,7 +14,8 @@
 
 #define METRIC_LABELS_MAX 3
 
-/* X(enum, name, type, labels, help): labels are comma separated, at most METRIC_LABELS_MAX */
+/* X(enum, name, type, labels, help): labels are comma separated, at most METRIC_LABELS_MAX. Those that the
+ * registry knows stand at the end, from METRIC_SOURCE on. */
 #define METRIC_TABLE(X)                                                                                     \
     X(METRIC_BUILD, "shoal_build_info", GAUGE, "version", "Always 1; the version is a label.")              \
     X(METRIC_REQUESTS, "shoal_requests_total", COUNTER, "endpoint,model,code", "Answered HTTP requests.")   \
@@ -84,7 +86,8 @@ double metrics_get(const metrics *m, metric_id id, const char *l0, const char *l
 /* Of all series of a counter. */
 double metrics_sum(const metrics *m, metric_id id);
 
-/* Take the workers' gauges from the registry. */
+/* Take what the registry knows (METRIC_SOURCE and all behind it): replicas that are gone have no series left.
+ */
 void metrics_scrape(metrics *m, registry *g);
 void metrics_put(buf *out, const metrics *m);
 

@@ -11,6 +11,7 @@
 #include "gateway/auth.h"
 #include "base/sha256.h"
 #include "api/api_error.h"
+#include "../cluster/sim_workers.h"
 #include "gateway/metrics.h"
 
 static void metrics_name_each_family_once(void **state)
@@ -55,6 +56,62 @@ static void metrics_escape_label_values(void **state)
     assert_non_null(strstr(out.data, "shoal_client_gone_total{endpoint=\"a\\\"b\\\\c\\nd\"} 1\n"));
     buf_done(&out);
     metrics_free(m);
+}
+
+static size_t count(const char *text, const char *what)
+{
+    size_t n = 0;
+    for (; (text = strstr(text, what)); text += strlen(what)) n++;
+    return n;
+}
+
+/* Machines that come and go for ever leave nothing behind; what is left keeps its series. */
+static void metrics_of_a_replica_go_with_it(void **state)
+{
+    sim_world world;
+    registry *g;
+    source *s;
+    buf out = {0};
+    metrics *m = metrics_new();
+    sim_world_open(&world, 1);
+    reach how = sim_reach(&world);
+    assert_int_equal(registry_new_with(&g, world.e, &how, NULL), 0);
+    assert_int_equal(source_open(&s, g, "nodes", NULL), 0);
+    sim_worker_at(&world, "sim:a");
+    assert_int_equal(
+        source_put(s, &(member){.id = "m/0", .generation = 1, .model = "m", .address = "sim:a"}, NULL), 0);
+    metrics_add(m, METRIC_MOVES, 3, "lost", NULL, NULL);
+    for (int round = 0; round < 5; round++) {
+        char id[32];
+        snprintf(id, sizeof id, "node%d/m/0", round);
+        member x = {.id = id, .generation = 1, .model = "m", .address = "sim:a"};
+        assert_int_equal(source_put(s, &x, NULL), 0);
+        env_sim_run(world.time, 2000);
+        metrics_scrape(m, g);
+        buf_clear(&out);
+        metrics_put(&out, m);
+        assert_int_equal(count(out.data, "shoal_worker_up{"), 2);
+        assert_int_equal(count(out.data, id), count(out.data, "\"m/0\""));
+        assert_true(count(out.data, id) >= 12);
+        assert_true(metrics_get(m, METRIC_UP, "m", id, NULL) == 1);
+        source_drop(s, id, 1);
+    }
+    metrics_scrape(m, g);
+    buf_clear(&out);
+    metrics_put(&out, m);
+    assert_null(strstr(out.data, "replica=\"node"));
+    assert_non_null(strstr(out.data, "shoal_worker_up{model=\"m\",replica=\"m/0\"} 1\n"));
+    assert_non_null(strstr(out.data, "shoal_moves_total{cause=\"lost\"} 3\n"));
+    source_close(s);
+    metrics_scrape(m, g);
+    buf_clear(&out);
+    metrics_put(&out, m);
+    assert_null(strstr(out.data, "shoal_source_up{"));
+    assert_null(strstr(out.data, "{model=\"m\""));
+    buf_done(&out);
+    metrics_free(m);
+    registry_free(g);
+    sim_world_close(&world);
 }
 
 static void metrics_histogram_is_cumulative(void **state)
@@ -160,6 +217,7 @@ int main(void)
         cmocka_unit_test(metrics_count_by_labels),
         cmocka_unit_test(metrics_escape_label_values),
         cmocka_unit_test(metrics_histogram_is_cumulative),
+        cmocka_unit_test(metrics_of_a_replica_go_with_it),
         cmocka_unit_test(auth_refuses_malformed_digests),
         cmocka_unit_test(auth_allows_the_listed_keys_alone),
         cmocka_unit_test(auth_without_keys_is_open),
