@@ -58,6 +58,17 @@ static void mend(striker *x, size_t from, size_t to, const void *arg)
     relay_cut(x->links, from, to, false);
 }
 
+/* Cut or mend all links of one node. */
+static void reach_node(striker *x, size_t node,
+                       void (*fn)(striker *x, size_t from, size_t to, const void *arg))
+{
+    for (size_t other = 0; other <= x->s->n_nodes; other++) {
+        if (other == node) continue;
+        fn(x, node, other, NULL);
+        fn(x, other, node, NULL);
+    }
+}
+
 /* As the scenario's links say; the last that names a direction counts. */
 static void set_links(striker *x)
 {
@@ -176,6 +187,7 @@ static void strike_processes(striker *x, const lab_fault *f, const victim *v, do
         if (!worker) record_begin(x->record, node, STATE_FROZEN, at_ms);
         return;
     }
+    if (f->action == LAB_REBOOT) reach_node(x, node, cut);
     if (whole || f->action == LAB_REBOOT) {
         crew_off(x->crew, node);
         return;
@@ -234,6 +246,7 @@ static void undo(striker *x, const lab_event *e, double at_ms)
         host_unfill(&x->nodes[node]);
         record_end(x->record, node, STATE_FULL, at_ms);
     } else if (f->action == LAB_REBOOT || strcmp(f->of, "node") == 0) {
+        if (f->action == LAB_REBOOT) reach_node(x, node, mend);
         crew_boot(x->crew, node);
     } else if (!v->model[0]) {
         crew_release(x->crew, node, f->of, clock_ns());
