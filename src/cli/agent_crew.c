@@ -392,8 +392,13 @@ static int open_tls(crew *c, const folder *dir, shoal_err *err)
     snprintf(cert, sizeof cert, "%s/member.pem", dir->path);
     snprintf(ca, sizeof ca, "%s/ca.crt", dir->path);
     snprintf(crl, sizeof crl, "%s/crl.pem", dir->path);
-    tls_options o = {
-        .cert_file = cert, .key_file = cert, .ca_file = ca, .crl_file = crl, .admit = admit, .user = c};
+    tls_options o = {.cert_file = cert,
+                     .key_file = cert,
+                     .ca_file = ca,
+                     .crl_file = crl,
+                     .leaf_alone = true,
+                     .admit = admit,
+                     .user = c};
     int rc = tls_context_new(&c->tls, TLS_SERVER, &o, err);
     o.admit = admit_node;
     return rc == 0 ? tls_context_new(&c->as_node, TLS_CLIENT, &o, err) : rc;

@@ -14,16 +14,23 @@ static bool is_here(const address *a)
            strncmp(a->host, "127.", 4) == 0;
 }
 
-static int open_channel(void *user, grpc_channel **ret, const char *where, const grpc_channel_events *ev,
-                        shoal_err *err)
+static int open_here(uv_loop_t *loop, grpc_channel **ret, const char *where, transport_scratch *scratch,
+                     const grpc_channel_events *ev, shoal_err *err)
 {
+    const grpc_channel_options o = {.scratch = scratch};
     address a;
     int rc = address_parse(&a, where, err);
     if (rc != 0) return rc;
     if (!is_here(&a))
         return err_set(err, SHOAL_EINVALID,
                        "%.200s is on another machine, and nothing is sent there in clear text", where);
-    return grpc_channel_new(ret, user, where, ev, err);
+    return grpc_channel_open(ret, loop, where, &o, ev, err);
+}
+
+static int open_channel(void *user, grpc_channel **ret, const char *where, const grpc_channel_events *ev,
+                        shoal_err *err)
+{
+    return open_here(user, ret, where, NULL, ev, err);
 }
 
 reach reach_grpc(uv_loop_t *loop)
@@ -70,14 +77,16 @@ bool reach_parse(const char *text, char ret_address[REACH_ADDRESS_SIZE], char re
 static int open_far(void *user, grpc_channel **ret, const char *where, const grpc_channel_events *ev,
                     shoal_err *err)
 {
-    const reach_far *far = user;
+    reach_far *far = user;
     char at[REACH_ADDRESS_SIZE], node[REACH_NODE_SIZE];
     const char *worker;
-    if (strncmp(where, RELAY, strlen(RELAY)) != 0) return open_channel(far->loop, ret, where, ev, err);
+    if (strncmp(where, RELAY, strlen(RELAY)) != 0)
+        return open_here(far->loop, ret, where, &far->scratch, ev, err);
     if (!reach_parse(where, at, node, &worker))
         return err_set(err, SHOAL_EINVALID, "\"%s\" is no address of a worker behind a relay", where);
     if (!far->tls) return err_set(err, SHOAL_EUNAVAILABLE, "%s: this gateway has no certificate", where);
-    const grpc_channel_options o = {.tls = far->tls, .server_name = node, .sni = worker};
+    const grpc_channel_options o = {
+        .tls = far->tls, .server_name = node, .sni = worker, .scratch = &far->scratch};
     return grpc_channel_open(ret, far->loop, at, &o, ev, err);
 }
 

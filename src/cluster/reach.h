@@ -38,6 +38,7 @@ reach reach_grpc(uv_loop_t *loop);
 typedef struct reach_far {
     uv_loop_t *loop;
     tls_context *tls; /* a gateway's, as client; NULL: other machines cannot be reached yet. Borrowed */
+    transport_scratch scratch; /* in which all channels read, a hundred of them or one */
 } reach_far;
 reach reach_relays(reach_far *far); /* far must outlive what uses it */
 /* The parts of such an address; false: it is none. worker points into text. */

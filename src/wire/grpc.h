@@ -38,6 +38,7 @@
 
 #include "base/err.h"
 #include "wire/http.h"
+#include "wire/transport.h"
 
 /* X(enum, number) */
 /* clang-format off */
@@ -154,6 +155,8 @@ typedef struct grpc_channel_options {
     uint64_t connect_timeout_ms;   /* [10 000] for name, connection and handshake together */
     uint64_t keepalive_ms;         /* [off] so long nothing has come: a PING */
     uint64_t keepalive_timeout_ms; /* [10 000] and so long nothing more: the link is lost */
+    transport_scratch *scratch;    /* [one of its own, 64 KiB] to read in, shared by channels of one loop; it
+                                      must    outlive that loop's last run */
 } grpc_channel_options;
 
 /* Connects at once in the background; does not reconnect by itself: grpc_channel_connect again. Over TLS it

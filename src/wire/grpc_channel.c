@@ -77,6 +77,7 @@ static void on_link_handle_closed(uv_handle_t *h)
     grpc_link *l = h->data;
     if (--l->n_handles) return;
     nghttp2_session_del(l->h2);
+    free(l->own);
     free(l);
 }
 
@@ -286,7 +287,8 @@ static int connect_transport(grpc_link *l, const grpc_channel *ch, shoal_err *er
 {
     transport_events ev = events_of(l);
     tls_target target = {.name = ch->name, .sni = ch->sni, .alpn = "h2"};
-    int rc = transport_connect(&l->io, ch->loop, &ch->to, ch->tls, &target, &l->scratch, &ev, err);
+    transport_scratch *scratch = ch->scratch ? ch->scratch : l->own;
+    int rc = transport_connect(&l->io, ch->loop, &ch->to, ch->tls, &target, scratch, &ev, err);
     if (rc == 0 && ch->keepalive_ms)
         transport_limit_silence(l->io, (unsigned)(ch->keepalive_ms + ch->keepalive_timeout_ms));
     return rc;
@@ -316,11 +318,15 @@ static grpc_link *link_alloc(grpc_channel *ch)
 static int link_new(grpc_channel *ch, shoal_err *err)
 {
     grpc_link *l = link_alloc(ch);
-    int rc = l ? connect_transport(l, ch, err) : err_nomem(err);
-    if (rc == 0)
+    int rc = l ? 0 : err_nomem(err);
+    if (rc == 0 && !ch->scratch && !(l->own = malloc(sizeof *l->own))) rc = err_nomem(err);
+    if (rc == 0) rc = connect_transport(l, ch, err);
+    if (rc == 0) {
         start_link(l, ch);
-    else
+    } else if (l) {
+        free(l->own);
         free(l);
+    }
     return rc;
 }
 
@@ -355,6 +361,7 @@ static grpc_channel *channel_new(uv_loop_t *loop, const address *to, const grpc_
     ch->to = *to;
     if (ev) ch->ev = *ev;
     ch->tls = o->tls ? tls_context_ref(o->tls) : NULL;
+    ch->scratch = o->scratch;
     ch->connect_timeout_ms = o->connect_timeout_ms ? o->connect_timeout_ms : CONNECT_TIMEOUT_MS;
     ch->keepalive_ms = o->keepalive_ms;
     ch->keepalive_timeout_ms = o->keepalive_timeout_ms ? o->keepalive_timeout_ms : KEEPALIVE_TIMEOUT_MS;

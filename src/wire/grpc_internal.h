@@ -84,7 +84,7 @@ struct grpc_link {
     transport *io;
     nghttp2_session *h2; /* NULL until connected */
     grpc_client_call *calls;
-    transport_scratch scratch;
+    transport_scratch *own; /* NULL: it reads in one that it shares */
     uv_prepare_t settle;
     uv_idle_t again; /* keeps the loop from sleeping while something is left to settle */
     uv_timer_t deadline;
@@ -104,6 +104,7 @@ struct grpc_channel {
     address to;
     char *authority, *name, *sni;
     tls_context *tls;
+    transport_scratch *scratch; /* NULL: each link has its own */
     uint64_t connect_timeout_ms, keepalive_ms, keepalive_timeout_ms;
     grpc_channel_events ev;
     grpc_link *link; /* connecting or connected */

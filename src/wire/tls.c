@@ -40,7 +40,9 @@ static int tls_error(shoal_err *err, const char *what, const char *file)
 static int load_own(SSL_CTX *ctx, const tls_options *o, shoal_err *err)
 {
     if (!o->cert_file) return 0;
-    if (SSL_CTX_use_certificate_chain_file(ctx, o->cert_file) != 1)
+    if (o->leaf_alone) SSL_CTX_set_mode(ctx, SSL_MODE_NO_AUTO_CHAIN);
+    if ((o->leaf_alone ? SSL_CTX_use_certificate_file(ctx, o->cert_file, SSL_FILETYPE_PEM)
+                       : SSL_CTX_use_certificate_chain_file(ctx, o->cert_file)) != 1)
         return tls_error(err, "certificate", o->cert_file);
     if (SSL_CTX_use_PrivateKey_file(ctx, o->key_file, SSL_FILETYPE_PEM) != 1)
         return tls_error(err, "key", o->key_file);

@@ -44,8 +44,9 @@ typedef struct tls_options {
     /* A client that has no CA file yet: the CA is the one in the server's chain whose public key (DER,
      * SubjectPublicKeyInfo) has this SHA-256, 32 bytes; without such a one nothing is sent. Not copied. */
     const uint8_t *ca_key_sha256;
-    bool guests;   /* server with a CA: who shows no certificate comes in too, and has no tls_identity */
-    bool any_name; /* client: every member that `admit` lets in will do, whatever its name */
+    bool leaf_alone; /* peers have the CA's certificate: those behind the leaf are not sent, nor kept there */
+    bool guests;     /* server with a CA: who shows no certificate comes in too, and has no tls_identity */
+    bool any_name;   /* client: every member that `admit` lets in will do, whatever its name */
     /* Its chain, dates, revocation and name are right: may it in? If not, a reason into why ("it is no
      * gateway"). From inside the handshake: call nothing of the connection. NULL: whoever the CA has signed.
      */

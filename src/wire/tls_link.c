@@ -246,6 +246,15 @@ void tls_link_take(tls_link *l, buf *out)
     while ((n = BIO_read(l->out, chunk, sizeof chunk)) > 0) buf_append(out, chunk, (size_t)n);
 }
 
+/* A memory BIO keeps the room that it once had: an empty one gives way to a new one, if that can be had. */
+void tls_link_trim(tls_link *l)
+{
+    BIO *in = BIO_pending(l->in) ? NULL : BIO_new(BIO_s_mem());
+    BIO *out = BIO_pending(l->out) ? NULL : BIO_new(BIO_s_mem());
+    if (in) SSL_set0_rbio(l->ssl, l->in = in);
+    if (out) SSL_set0_wbio(l->ssl, l->out = out);
+}
+
 void tls_link_goodbye(tls_link *l)
 {
     if (!l->open || l->broken) return;

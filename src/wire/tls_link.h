@@ -33,6 +33,7 @@ tls_step tls_link_step(tls_link *l, uint8_t *plain, size_t cap, size_t *ret_n);
 int tls_link_write(tls_link *l, const void *bytes, size_t n, buf *out);
 void tls_link_take(tls_link *l, buf *out); /* what is to be sent */
 void tls_link_goodbye(tls_link *l);        /* close_notify, to be taken */
+void tls_link_trim(tls_link *l);           /* let go of the memory that the handshake needed */
 bool tls_link_is_open(const tls_link *l);
 const char *tls_link_alpn(const tls_link *l);         /* "" when none was agreed */
 const char *tls_link_why(const tls_link *l);          /* "" unless broken */

@@ -309,10 +309,18 @@ static void tls_broke(transport *t)
         transport_end(t);
 }
 
+/* A gateway has a connection to every replica: what each keeps, it keeps a thousand times. */
+static void end_handshake(transport *t)
+{
+    tls_link_trim(t->tls);
+    if (!t->closing && t->out.len == 0 && !t->out.failed) buf_done(&t->out);
+}
+
 static void feed_tls(transport *t, const uint8_t *bytes, size_t n)
 {
     uint8_t plain[TLS_READ_BYTES];
     tls_step step = TLS_PLAIN;
+    bool was_open = tls_link_is_open(t->tls);
     if (tls_link_feed(t->tls, bytes, n) != 0) {
         transport_close(t, "out of memory");
         return;
@@ -335,6 +343,7 @@ static void feed_tls(transport *t, const uint8_t *bytes, size_t n)
     if (t->closing) return;
     tls_link_take(t->tls, &t->out);
     flush_out(t);
+    if (!was_open && tls_link_is_open(t->tls)) end_handshake(t);
 }
 
 void transport_feed(transport *t, const uint8_t *bytes, size_t n)
