@@ -5,7 +5,7 @@
 #include "cli/cli_model.h"
 
 typedef struct bench_options {
-    const char *url;
+    const char *url, *only; /* only: names of scenarios over HTTP, with commas; NULL: all */
     long long n_prompt, n_generate, repeat;
     cli_model_options model;
     bool json;

@@ -73,6 +73,31 @@ static const scenario scenarios[] = {
     {"stream_1", "chat-s streaming, 1 client", 1, 100, make_stream, BACK_MS},
     {"stream_16", "chat-s streaming, 16 clients", 16, 1000, make_stream, BACK_MS},
 };
+enum { N_SCENARIOS = sizeof scenarios / sizeof *scenarios };
+
+static bool is_wanted(const char *only, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = only; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (strncmp(at, name, n) == 0 && (at[n] == ',' || !at[n])) return true;
+    return !only;
+}
+
+/* Each of the names must be one. */
+static int check_only(const char *only, shoal_err *err)
+{
+    for (const char *at = only; at && *at;) {
+        size_t n = strcspn(at, ","), i = 0;
+        while (i < N_SCENARIOS && (strlen(scenarios[i].name) != n || memcmp(at, scenarios[i].name, n) != 0))
+            i++;
+        if (i == N_SCENARIOS)
+            return err_set(err, SHOAL_EINVALID,
+                           "--only: there is no scenario \"%.*s\"; without --only all are run",
+                           (int)(n < 40 ? n : 40), at);
+        at += at[n] ? n + 1 : n;
+    }
+    return 0;
+}
 
 typedef struct meter {
     const char *name;
@@ -106,6 +131,7 @@ int bench_http(const bench_options *o, shoal_err *err)
 {
     http_where where;
     int rc = http_where_parse(&where, o->url, err);
+    if (rc == 0) rc = check_only(o->only, err);
     if (rc != 0) return rc;
     int status = 0;
     rc = http_client_once(&where, &(http_ask){.method = "GET", .path = "/readyz"}, &status, NULL, err);
@@ -117,8 +143,10 @@ int bench_http(const bench_options *o, shoal_err *err)
     else
         printf("%-10s %7s %7s %6s %9s %9s %9s %10s %10s\n", "SCENARIO", "CLIENTS", "OK", "FAILED", "P50 MS",
                "P99 MS", "MAX MS", "REQ/S", "TOKENS/S");
-    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios && rc == 0; i++) {
+    bool first = true;
+    for (size_t i = 0; i < N_SCENARIOS && rc == 0; i++) {
         const scenario *s = &scenarios[i];
+        if (!is_wanted(o->only, s->name)) continue;
         meter p = {s->name, isatty(STDERR_FILENO) != 0};
         load_plan plan = {.where = where,
                           .n_clients = s->n_clients,
@@ -130,7 +158,8 @@ int bench_http(const bench_options *o, shoal_err *err)
         load_result r;
         rc = load_run(&plan, &r, err);
         if (p.live) fputs("\r\033[K", stderr);
-        if (rc == 0) print_row(s, &r, o->json, i == 0);
+        if (rc == 0) print_row(s, &r, o->json, first);
+        first = false;
         if (rc == 0 && r.n_resumed)
             fprintf(stderr, "%s: streams broke and went on %zu times\n", s->name, r.n_resumed);
         if (rc == 0 && r.n_failed) fprintf(stderr, "%s: first failure: %s\n", s->name, r.first_failure);

@@ -6,6 +6,7 @@ static int run(int argc, char **argv)
     bench_options o = {.n_prompt = 128, .n_generate = 64, .repeat = 5};
     const cli_option options[] = {
         CLI_STRING('u', "url", "URL", "measure the Shoal that serves there (http://127.0.0.1:8080)", &o.url),
+        CLI_STRING(0, "only", "NAMES", "with --url: some of its scenarios: intent,stream_1", &o.only),
         CLI_INT('p', "prompt", "N", 1, 100000, "tokens of prompt [128]", &o.n_prompt),
         CLI_INT('n', "generate", "N", 1, 100000, "tokens to generate [64]", &o.n_generate),
         CLI_INT('r', "repeat", "N", 1, 1000, "runs; medians are shown [5]", &o.repeat),
