@@ -13,6 +13,12 @@ enum { SHOWN = 8 };
 
 /* ---- numbers ---- */
 
+typedef struct report_kind { /* gaps of all faults that do the same */
+    char name[64];
+    size_t n; /* that found something to strike */
+    double p50_ms, p99_ms, max_ms;
+} report_kind;
+
 typedef struct values {
     double *v;
     size_t n;
@@ -74,6 +80,39 @@ static void sum_answers(lab_summary *s, const lab_record *r, double *mem)
     s->silence_p50_ms = quantile(&silence, 0.50);
     s->silence_p99_ms = quantile(&silence, 0.99);
     s->silence_max_ms = quantile(&silence, 1);
+}
+
+/* "kill worker", "reboot": what faults are told apart by. */
+static void name_kind(const lab_fault *f, char out[64])
+{
+    snprintf(out, 64, "%s%s%.40s", lab_action_words[f->action], f->of ? " " : "", f->of ? f->of : "");
+}
+
+/* Of all faults of the same kind as the scenario's k-th: *ret. False when an earlier one is of that kind,
+ * nothing was struck, or memory is out. */
+static bool sum_kind(const lab_record *r, size_t k, report_kind *ret)
+{
+    const lab_fault *faults = r->scenario->faults;
+    char other[64];
+    values gaps = {calloc(r->n_strikes + 1, sizeof(double)), 0};
+    *ret = (report_kind){.n = 0};
+    name_kind(&faults[k], ret->name);
+    bool first = gaps.v != NULL;
+    for (size_t i = 0; first && i < k; i++) {
+        name_kind(&faults[i], other);
+        first = strcmp(other, ret->name) != 0;
+    }
+    for (size_t i = 0; first && i < r->n_strikes; i++) {
+        name_kind(&faults[r->strikes[i].fault], other);
+        if (!r->strikes[i].hit || strcmp(other, ret->name) != 0) continue;
+        ret->n++;
+        add(&gaps, r->strikes[i].gap_ms);
+    }
+    ret->p50_ms = quantile(&gaps, 0.50);
+    ret->p99_ms = quantile(&gaps, 0.99);
+    ret->max_ms = quantile(&gaps, 1);
+    free(gaps.v);
+    return ret->n > 0;
 }
 
 int report_sum(lab_summary *ret, const lab_record *r, shoal_err *err)
@@ -166,6 +205,13 @@ void report_print(FILE *out, const lab_record *r, const lab_summary *s)
             s->n_retried, s->n_resumed);
     fprintf(out, "\n  %-28s %12s %12s %12s\n", "", "p50", "p99", "max");
     print_row(out, "longest gap at a fault", s->gap_p50_ms, s->gap_p99_ms, s->gap_max_ms);
+    for (size_t k = 0; k < r->scenario->n_faults; k++) {
+        report_kind kind;
+        char name[100];
+        if (!sum_kind(r, k, &kind)) continue;
+        snprintf(name, sizeof name, "  %s (%zu)", kind.name, kind.n);
+        print_row(out, name, kind.p50_ms, kind.p99_ms, kind.max_ms);
+    }
     print_row(out, "longest gap in a stream", s->silence_p50_ms, s->silence_p99_ms, s->silence_max_ms);
     print_row(out, "to a stream's first byte", s->first_p50_ms, s->first_p99_ms, -1);
     print_row(out, "whole answer", s->p50_ms, s->p99_ms, s->max_ms);
@@ -237,6 +283,22 @@ static int save(const char *folder, const char *name, buf *b, shoal_err *err)
     return rc;
 }
 
+static void put_kinds(buf *b, const lab_record *r)
+{
+    const char *sep = "";
+    char p50[32], p99[32], max[32];
+    buf_puts(b, ",\"gaps\":[");
+    for (size_t k = 0; k < r->scenario->n_faults; k++) {
+        report_kind kind;
+        if (!sum_kind(r, k, &kind)) continue;
+        buf_printf(b, "%s{\"of\":\"%s\",\"faults\":%zu,\"p50_ms\":%s,\"p99_ms\":%s,\"max_ms\":%s}", sep,
+                   kind.name, kind.n, number(kind.p50_ms, p50), number(kind.p99_ms, p99),
+                   number(kind.max_ms, max));
+        sep = ",";
+    }
+    buf_putc(b, ']');
+}
+
 static int save_summary(const char *folder, const lab_record *r, const lab_summary *s, shoal_err *err)
 {
     const struct {
@@ -270,6 +332,7 @@ static int save_summary(const char *folder, const lab_record *r, const lab_summa
                s->n_retried, s->n_resumed, s->n_hit, s->availability, r->interrupted ? "true" : "false");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         buf_printf(&b, ",\"%s\":%s", rows[i].key, number(rows[i].v, v));
+    put_kinds(&b, r);
     buf_puts(&b, "}\n");
     return save(folder, "report.json", &b, err);
 }

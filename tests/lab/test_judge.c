@@ -107,7 +107,17 @@ static void report_counts_fates_and_finds_the_gap_at_each_fault(void **state)
         {.name = "o", .body = "{\"model\":\"other\"}", .stream = true},
         {.name = "u", .body = "{\"model\":\"m\"}"},
     };
-    lab_scenario s = {.name = "t", .about = "t", .requests = requests, .n_requests = 3, .clients = 1};
+    lab_fault faults[] = {{.action = LAB_KILL, .of = "worker"},
+                          {.action = LAB_REBOOT},
+                          {.action = LAB_KILL, .of = "worker"},
+                          {.action = LAB_FILL}};
+    lab_scenario s = {.name = "t",
+                      .about = "t",
+                      .requests = requests,
+                      .n_requests = 3,
+                      .clients = 1,
+                      .faults = faults,
+                      .n_faults = 4};
     lab_answer answers[] = {
         {.request = 0, .start_ms = 0, .end_ms = 30, .first_ms = 10, .pieces_ms = early, .n_pieces = 3},
         {.request = 0, .start_ms = 40, .end_ms = 130, .first_ms = 50, .pieces_ms = across, .n_pieces = 3},
@@ -119,8 +129,8 @@ static void report_counts_fates_and_finds_the_gap_at_each_fault(void **state)
     };
     lab_strike strikes[] = {
         {.at_ms = 60, .end_ms = -1, .hit = true, .model = "m", .what = "kill worker m"},
-        {.at_ms = 500, .end_ms = 550, .hit = true, .what = "reboot"},
-        {.at_ms = 600, .end_ms = -1, .hit = false, .what = "kill worker: there is none"},
+        {.fault = 1, .at_ms = 500, .end_ms = 550, .hit = true, .what = "reboot"},
+        {.fault = 2, .at_ms = 600, .end_ms = -1, .hit = false, .what = "kill worker: there is none"},
     };
     lab_record r = {.scenario = &s, .answers = answers, .n_answers = 7, .strikes = strikes, .n_strikes = 3};
     lab_summary sum;
@@ -147,6 +157,13 @@ static void report_counts_fates_and_finds_the_gap_at_each_fault(void **state)
     assert_string_equal(line,
                         "{\"requests\":7,\"answered\":6,\"lost\":1,\"different\":1,\"gap_p50_ms\":70.000,"
                         "\"gap_p99_ms\":70.000,\"availability\":0.857143}\n");
+    free(line);
+    f = open_memstream(&line, &n);
+    report_print(f, &r, &sum);
+    fclose(f);
+    assert_non_null(strstr(line, "  kill worker (1)                 70.0 ms      70.0 ms      70.0 ms\n"));
+    assert_non_null(strstr(line, "  reboot (1)                      60.0 ms"));
+    assert_null(strstr(line, "fill"));
     free(line);
 }
 
