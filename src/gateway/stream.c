@@ -23,6 +23,13 @@ int stream_differs(api_error *e)
                     "Last-Event-ID for a new one");
 }
 
+int stream_other(api_error *e)
+{
+    return conflict(e, "other_request",
+                    "Last-Event-ID belongs to another request: send the request of that stream as it was, or "
+                    "this one without Last-Event-ID");
+}
+
 /* ---- the start ----------------------------------------------------------------------------------- */
 
 /* The part of a zone that whole quarters of an hour can say, which are all there are today. */
@@ -46,10 +53,7 @@ static int check(const stream_id *given, const stream_id *ours, const gen_spec *
                 given->n_choices == ours->n_choices;
     for (size_t k = 0; same && spec->max_tokens && k < given->n_choices; k++)
         same = given->marks[k].max_tokens <= spec->max_tokens;
-    if (same) return 0;
-    return conflict(e, "other_request",
-                    "Last-Event-ID belongs to another request: send the request of that stream as it was, or "
-                    "this one without Last-Event-ID");
+    return same ? 0 : stream_other(e);
 }
 
 static int take_given(stream *s, const char *text, const gen_spec *spec, api_error *e)
@@ -125,7 +129,7 @@ bool stream_is_of(const stream *s, const char *digest, const char *adapter_diges
     return memcmp(model, s->id.model, sizeof model) == 0;
 }
 
-static int replaced(const gateway_request *rq, api_error *e)
+int stream_replaced(const gateway_request *rq, api_error *e)
 {
     return api_error_set(
         e, 409, "invalid_request_error", "model_replaced", "last-event-id",
@@ -148,7 +152,7 @@ int stream_terms(const stream *s, gateway_request *rq, call_terms *ret, api_erro
         call_terms_pin(ret, info->digest, adapter);
         return 0;
     }
-    return described ? replaced(rq, e) : 0; /* nobody is up yet: stream_meet will see */
+    return described ? stream_replaced(rq, e) : 0; /* nobody is up yet: stream_meet will see */
 }
 
 int stream_meet(stream *s, const gateway_request *rq, const char *digest, const char *adapter_digest,
@@ -162,7 +166,7 @@ int stream_meet(stream *s, const gateway_request *rq, const char *digest, const 
         return 0;
     }
     if (known && stream_is_of(s, digest, adapter_digest)) return 0;
-    if (s->resumes) return replaced(rq, e);
+    if (s->resumes) return stream_replaced(rq, e);
     s->id.untold = true;
     return 0;
 }

@@ -43,6 +43,10 @@ int stream_meet(stream *s, const gateway_request *rq, const char *digest, const 
 int stream_started(stream *s, size_t k, uint32_t max_tokens, api_error *e);
 /* Are this file and this adapter those that began? */
 bool stream_is_of(const stream *s, const char *digest, const char *adapter_digest);
-int stream_differs(api_error *e); /* 409: the answer came out otherwise than what the client has */
+/* 409: the answer came out otherwise than what the client has; the id is of another request; the model's file
+ * is another than the one that began. */
+int stream_differs(api_error *e);
+int stream_other(api_error *e);
+int stream_replaced(const gateway_request *rq, api_error *e);
 
 #endif

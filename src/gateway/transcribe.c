@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "gateway/choose.h"
 #include "gateway/shared.h"
+#include "gateway/transcript_stream.h"
 #include "api/transcribe_parse.h"
 #include "api/upload.h"
 
@@ -41,8 +42,9 @@ typedef struct transcribe_job { /* dies with the request */
     bool done;
     uint64_t duration_ms;
     char language[32];
-    buf out;  /* events of one write */
-    buf sent; /* of a stream: all of them, for the cache */
+    transcript_stream at; /* of a stream: how far it has come */
+    buf out;              /* events of one write */
+    buf sent;             /* of a stream: all of them, for the cache */
 } transcribe_job;
 
 static void job_free(void *job)
@@ -65,8 +67,10 @@ static void job_free(void *job)
 
 /* ---- the answer ---------------------------------------------------------------------------------- */
 
-static void put_event(buf *out, const char *type, const char *field, const char *text, size_t n)
+static void put_event(transcribe_job *j, const char *type, const char *field, const char *text, size_t n)
 {
+    buf *out = &j->out;
+    transcript_stream_put_id(out, &j->at);
     buf_printf(out, "data: {\"type\":\"%s\",\"%s\":", type, field);
     json_put_string(out, text, n);
     buf_puts(out, "}\n\n");
@@ -139,7 +143,12 @@ static void answer_stream(transcribe_job *j)
         text++;
         n--;
     }
-    put_event(&j->out, "transcript.text.done", "text", text, n);
+    api_error e;
+    if (transcript_stream_end(&j->at, &e) != 0) {
+        shared_fail(&j->shared, &e);
+        return;
+    }
+    put_event(j, "transcript.text.done", "text", text, n);
     if (j->out.failed || j->texts.failed) {
         shared_fail_nomem(&j->shared);
         return;
@@ -171,7 +180,8 @@ static void answer(transcribe_job *j)
 
 /* ---- the call ------------------------------------------------------------------------------------ */
 
-static void add_segment(transcribe_job *j, const Shoal__V1__TranscriptSegment *s)
+static int add_segment(transcribe_job *j, const Shoal__V1__TranscriptSegment *s, const char *digest,
+                       api_error *e)
 {
     caption c = {.start_ms = (int64_t)s->start_ms,
                  .end_ms = (int64_t)s->end_ms,
@@ -184,7 +194,11 @@ static void add_segment(transcribe_job *j, const Shoal__V1__TranscriptSegment *s
     buf_append(&j->segments, &c, sizeof c);
     buf_append(&j->texts, s->text, c.len);
     if (s->n_ids) buf_append(&j->ids, s->ids, s->n_ids * sizeof *s->ids);
-    if (j->spec.stream) put_event(&j->out, "transcript.text.delta", "delta", s->text, c.len);
+    if (!j->spec.stream) return 0;
+    bool is_new;
+    int rc = transcript_stream_text(&j->at, j->shared.rq, digest, s->text, c.len, &is_new, e);
+    if (rc == 0 && is_new) put_event(j, "transcript.text.delta", "delta", s->text, c.len);
+    return rc;
 }
 
 static void note_done(transcribe_job *j, const Shoal__V1__TranscribeDone *d)
@@ -203,10 +217,13 @@ static void on_event(void *user, const Shoal__V1__TranscribeEvent *ev)
 {
     transcribe_job *j = user;
     call_place place = calls_where(j->call);
+    api_error e;
     request_note_place(j->shared.rq, &place);
-    if (ev->segment) add_segment(j, ev->segment);
+    int rc = ev->segment ? add_segment(j, ev->segment, place.digest ? place.digest : "", &e) : 0;
     if (ev->done) note_done(j, ev->done);
-    if (j->out.failed)
+    if (rc != 0)
+        shared_fail(&j->shared, &e);
+    else if (j->out.failed)
         shared_fail_nomem(&j->shared);
     else if (j->out.len)
         flush(j);
@@ -349,8 +366,20 @@ static void on_body_end(void *job, int status, const char *why)
     j->hash = NULL;
     j->uploaded = true;
     bool cacheable = info && *info->digest && transcribe_spec_key(&j->spec, info->digest, &j->digest, &key);
+    if (j->spec.stream)
+        rc = transcript_stream_open(&j->at, j->shared.rq, info ? info->digest : "", cacheable ? &key : NULL,
+                                    &e);
+    if (rc != 0) {
+        shared_fail(&j->shared, &e);
+        return;
+    }
+    if (transcript_stream_is_whole(&j->at)) {
+        answer_bytes(j, &(buf){0});
+        return;
+    }
     request_on_deadline(j->shared.rq, NULL);
-    shared_start(&j->shared, j->shared.ops, j->shared.rq, cacheable ? &key : NULL);
+    /* What the cache has begins at the beginning: a stream that goes on is computed. */
+    shared_start(&j->shared, j->shared.ops, j->shared.rq, cacheable && !j->at.resumes ? &key : NULL);
 }
 
 /* A call that failed while another computed the same is made again, if the file is still here. */

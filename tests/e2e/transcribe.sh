@@ -103,3 +103,25 @@ die_after 2 "$work/30.wav" 8M
 grep -q 'send the request again' "$work/a" || fail "a worker's death over 8 MiB: $(cat "$work/a")"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
+
+# A stream's events have ids: behind each of them another gateway goes on with the same bytes.
+{ head -c 44 "$work/1.wav"; for f in "$wav"/*.wav; do tail -c +45 "$f"; done; head -c 200000 /dev/zero; } >"$work/long.wav"
+hear() { ask -N -F model=home-ears -F stream=true -F file=@"$work/long.wav" "$@"; }
+start_shoal "$work/c.yaml"
+hear >"$work/whole"
+stop_shoal
+mapfile -t ids < <(sed -n 's/^id: //p' "$work/whole")
+[ ${#ids[@]} -ge 3 ] && [ ${#ids[@]} -eq "$(grep -c ^data: "$work/whole")" ] || fail "events without ids: $(cat "$work/whole")"
+start_shoal "$work/c.yaml" # which has never heard of it
+for i in "${!ids[@]}"; do
+    { head -n $((3 * (i + 1))) "$work/whole"; hear -H "Last-Event-ID: ${ids[i]}"; } | cmp - "$work/whole" ||
+        fail "behind event $i: $(hear -H "Last-Event-ID: ${ids[i]}")"
+done
+hear | cmp - "$work/whole" || fail "asked from the beginning again"
+hear -F language=en -H "Last-Event-ID: ${ids[0]}" | grep -q other_request || fail "another request went on"
+hear -F temperature=0.5 -H "Last-Event-ID: ${ids[0]}" | grep -q 'cannot be gone on with' || fail "a draw went on"
+hear -F temperature=0.5 | grep -q '^id:' && fail "a draw has ids"
+hear -H "Last-Event-ID: x${ids[0]#?}" | grep -q 'no event id' || fail "a forged id was taken"
+curl -s "$url/metrics" | grep -q '^shoal_streams_resumed_total{model="home-ears"} [1-9]' || fail "no metric of resumed streams"
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "the server exited with $stopped"

@@ -10,6 +10,7 @@
 
 #include "api/answer.h"
 #include "api/fields.h"
+#include "gateway/transcript_stream.h"
 
 #define BODY                                                                                           \
     "{\"model\":\"m\",\"stream\":true,\"logprobs\":true,\"messages\":[{\"role\":\"user\",\"content\":" \
@@ -293,10 +294,55 @@ static void an_identity_is_of_all_that_decides_the_bytes(void **state)
     }
 }
 
+/* Segments of a transcription by the model file "d1", to a client that has the first n_had of them. */
+static transcript_stream heard_of(const char *const *had, size_t n_had)
+{
+    transcript_stream s = {.named = true, .resumes = n_had > 0};
+    stream_id_init(&s.id, 1);
+    stream_id_model(s.id.model, "d1", "");
+    stream_mark_init(&s.had);
+    for (size_t i = 0; i < n_had; i++) stream_mark_text(&s.had, MARK_TEXT, had[i], strlen(had[i]));
+    return s;
+}
+
+static void a_transcription_goes_on_behind_any_segment(void **state)
+{
+    static const char *const said[] = {"turn", "", " on the", " light"}, *const other[] = {"turn", "",
+                                                                                           " in the"};
+    static const char *const longer[] = {"turn", "", " on the", " light", " please"};
+    gateway_request rq = {.model = "m"};
+    api_error e;
+    bool is_new;
+    for (size_t n = 0; n <= 4; n++) {
+        transcript_stream s = heard_of(said, n);
+        for (size_t i = 0; i < 4; i++) {
+            assert_int_equal(transcript_stream_text(&s, &rq, "d1", said[i], strlen(said[i]), &is_new, &e), 0);
+            /* What is empty may come twice: it changes nothing. */
+            assert_true(is_new == (i >= n) || !*said[i]);
+        }
+        assert_int_equal(transcript_stream_end(&s, &e), 0);
+    }
+    transcript_stream s = heard_of(other, 3);
+    assert_int_equal(transcript_stream_text(&s, &rq, "d1", "turn", 4, &is_new, &e), 0);
+    assert_int_equal(transcript_stream_text(&s, &rq, "d1", " on the", 7, &is_new, &e), 409);
+    assert_string_equal(e.code, "stream_differs");
+    s = heard_of(longer, 5);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(transcript_stream_text(&s, &rq, "d1", said[i], strlen(said[i]), &is_new, &e), 0);
+    assert_int_equal(transcript_stream_end(&s, &e), 409); /* it has more than there is */
+    s = heard_of(said, 1);
+    assert_int_equal(transcript_stream_text(&s, &rq, "d2", "turn", 4, &is_new, &e), 409);
+    assert_string_equal(e.code, "model_replaced");
+    s = heard_of(said, 0); /* a stand-in, and nobody was promised anything */
+    assert_int_equal(transcript_stream_text(&s, &rq, "d2", "turn", 4, &is_new, &e), 0);
+    assert_true(is_new && !s.named);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_goes_on_behind_any_event),
+        cmocka_unit_test(a_transcription_goes_on_behind_any_segment),
         cmocka_unit_test(what_cannot_have_been_sent_is_seen),
         cmocka_unit_test(an_id_has_one_spelling),
         cmocka_unit_test(an_identity_is_of_all_that_decides_the_bytes),
