@@ -59,20 +59,32 @@ c_tests() {
         echo "${layer%%/*}_$(basename "$source" .c)"
     done | sort
 }
-# Layers without threads have nothing for ThreadSanitizer to see; `tests/run.sh tsan` runs them all the same.
-beside_tsan() { [ "$1" = tsan ] && [ "$preset" != tsan ]; }
-threaded='^(compute|infer|speech|worker|wire|cluster|discovery|join|calls|process|gateway|cli)_'
+# What a run of `release` leaves to `tests/run.sh asan` and `tests/run.sh tsan`, which run all. Two programs are long
+# and only compare figures, those of docs/families.md and of the home models; others take the same paths. Only where
+# there are threads has ThreadSanitizer something to see: not in layers, nor in programs of the others, that have one;
+# of speech it sees what worker_test_transcribe does, with more of them.
+beside() { [ "$1" != "$preset" ]; }
+figures='^infer_test_(home_agreement|table)$'
+threaded='^(compute|infer|worker|wire|join)_|^cli_test_load$|^lab_test_relay$'
+one_thread='^(compute_test_(dtype|vec)|infer_test_(attention|distance|grammar.*|kv|lies|rope|sampling|tagging)'
+one_thread+='|join_test_(roster|rundir)|wire_test_(env|grpc|interop|mtls|streams)|worker_test_delta)$'
+tests_of() {
+    if ! beside "$1"; then
+        c_tests
+    elif [ "$1" = tsan ]; then
+        c_tests | grep -E "$threaded" | grep -vE "$one_thread|$figures"
+    else
+        c_tests | grep -vE "$figures"
+    fi
+}
 
 # End-to-end scripts that say "# alone: why" (-l), or those that do not (-L).
 scripts() { grep "$1" '^# alone: ' tests/e2e/*.sh | sed -n 's|.*/\(.*\)\.sh$|\1|p' | grep -vx lib; }
 
 list_programs() {
     for p in "${presets[@]}"; do
-        if beside_tsan "$p"; then
-            c_tests | grep -E "$threaded" | sed "s/^/$p c /"
-            continue
-        fi
-        c_tests | sed "s/^/$p c /"
+        tests_of "$p" | sed "s/^/$p c /"
+        beside "$p" && [ "$p" = tsan ] && continue
         ls tests/fuzz | sed -n "s/^\(fuzz_.*\)\.c$/$p seeds \1/p"
     done
     [ "$preset" = release ] || return 0
@@ -145,7 +157,7 @@ build() {
     local name=$1 out=$work/build-$1
     scripts/configure.sh "$name" >"$out" 2>&1 || return 1
     local targets=()
-    beside_tsan "$name" && mapfile -t targets < <(c_tests | grep -E "$threaded")
+    beside "$name" && [ "$name" = tsan ] && mapfile -t targets < <(tests_of tsan)
     [ ${#targets[@]} -eq 0 ] || targets=(--target shoal "${targets[@]}") # some tests start workers
     cmake --build "$(dir_of "$name")" -j "$jobs" "${targets[@]}" >>"$out" 2>&1
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Deadlines after heavy work: what one batch taught does not refuse short requests, and no refusal is for ever.
+# alone: it compares how long batches take
 source "$(dirname "$0")/lib.sh"
 cat >"$work/c.yaml" <<EOF
 manifest: $PWD/models/models.json

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Speech from file to text: the command, the endpoint in its forms and from its cache, and the openai client.
+# alone: it measures memory, and uses the client that node_clients installs
 source "$(dirname "$0")/lib.sh"
 wav=tests/data/speech/wav
 said=$(build/shoal transcribe home-ears $wav/08-lights-on.wav) || fail "shoal transcribe"

@@ -5,9 +5,11 @@
 
 enum { MAX_TOKENS = 64 };
 
-/* Under ThreadSanitizer, which looks at threads and not at bytes, some of the cuts will do. */
+/* Under a sanitizer, which knows nothing of bits, some of the cuts will do. */
 #ifdef __SANITIZE_THREAD__
 #define CUT_EVERY 9
+#elif defined(__SANITIZE_ADDRESS__)
+#define CUT_EVERY 3
 #else
 #define CUT_EVERY 1
 #endif

@@ -62,6 +62,7 @@ static void instruction_sets_give_the_same_logits(void **state)
                         isa_name((isa)i));
                 continue;
             }
+            if (!isa_tested((isa)i)) continue;
             setenv("SHOAL_ISA", isa_name((isa)i), 1);
             float *out = logits_of(paths[p], (engine_options){0}, 40, &n);
             same(ref, out, n, isa_name((isa)i));

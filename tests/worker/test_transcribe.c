@@ -314,12 +314,19 @@ static void more_than_a_few_at_once_are_refused(void **state)
     bench_close(&b);
 }
 
+/* Under ThreadSanitizer four of the twelve, of both kinds: a client is heard to the end in two of them. */
+#ifdef __SANITIZE_THREAD__
+#define EVERY_TURN 3
+#else
+#define EVERY_TURN 1
+#endif
+
 /* After so many turns of the loop the client cancels, or everything closes. */
 static void clients_and_workers_may_leave_at_any_time(void **state)
 {
     buf file = {0};
     Shoal__V1__TranscribeRequest q = request(&file, "05-heat-the-house-to-sixty-one-degrees.wav");
-    for (int turns = 0; turns < 12; turns++) {
+    for (int turns = 0; turns < 12; turns += EVERY_TURN) {
         bench b;
         reply r, left;
         bench_open(&b, MODEL);
