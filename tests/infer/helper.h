@@ -51,8 +51,8 @@ static inline bool team_tested(isa i, int n_threads)
     return isa_tested(i);
 }
 
-/* And with the k-th of some cuts? Each instruction set meets each team and each cut, and each team each cut; all of
- * the threesomes would be three times as many. Threads meet in the same places whatever the cut. */
+/* And with the k-th of some cuts? Each instruction set meets each team and each cut, and each team each cut;
+ * all of the threesomes would be three times as many. Threads meet in the same places whatever the cut. */
 static inline bool way_tested(isa i, int n_threads, size_t k)
 {
 #ifdef __SANITIZE_THREAD__
