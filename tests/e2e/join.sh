@@ -119,8 +119,14 @@ agent pi --join "$door" --token "$token" --name kitchen-pi
 until_true "kitchen-pi is back with its old token" is_there kitchen-pi
 printf '%s\n' "$fresh" >"$work/token"
 agent cellar --join "$door" --token-file "$work/token" --name cellar
-cellar=$agent
 until_true "cellar attaches" is_there cellar
+kill "$agent"
+wait "$agent"
+until_true "cellar is gone" is_gone cellar
+rm "$work/token" # it was used: who has tidied up need not change the command line
+agent cellar --join "$door" --token-file "$work/token" --name cellar
+cellar=$agent
+until_true "cellar is back without the file of its token" is_there cellar
 
 # ---- the gateway dies and comes back
 kill -9 "$server"
