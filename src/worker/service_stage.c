@@ -151,10 +151,17 @@ static void submit(stage_host *h, stage_job *j)
 
 /* ---- the loop thread ---------------------------------------------------------------------------------- */
 
+/* What it has asked for and nobody waits for any more is not computed: the next one begins at once, and does
+ * not find the queue full of it. */
 static void forget_owner(stage_host *h)
 {
     h->call = NULL;
     h->open = false;
+    uv_mutex_lock(&h->lock);
+    job_list left = h->queue;
+    h->queue = (job_list){0};
+    uv_mutex_unlock(&h->lock);
+    for (stage_job *j; (j = pop(&left));) job_free(j);
 }
 
 static void refuse(stage_host *h, const shoal_err *err)
