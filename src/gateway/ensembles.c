@@ -5,6 +5,7 @@
 
 #include "ensemble/calibration.h"
 #include "ensemble/cascade_calls.h"
+#include "ensemble/poll_calls.h"
 #include "ensemble/vote_calls.h"
 
 /* What one ensemble's rule points to. */
@@ -94,6 +95,7 @@ int ensembles_open(ensembles **ret, calls **calls, const gateway_config *c, cons
         .rules = e->cascades, .n_rules = e->n_cascades, .user = e, .judged = on_judged};
     vote_options vote = {.rules = e->votes, .n_rules = e->n_votes, .user = e, .left = on_left};
     if (rc == 0 && e->n_votes > 0) rc = vote_calls_new(calls, env_, *calls, &vote, err);
+    if (rc == 0 && e->n_votes > 0) rc = poll_calls_new(calls, env_, *calls, &vote, err);
     if (rc == 0 && e->n_cascades > 0) rc = cascade_calls_new(calls, env_, *calls, &cascade, err);
     return rc;
 }
