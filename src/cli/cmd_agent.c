@@ -291,7 +291,7 @@ static int run(int argc, char **argv)
         CLI_STRING('c', "config", "FILE", "a shoal.yaml whose models this machine serves [none]", &q.config),
         CLI_STRING('l', "listen", "ADDR", "where gateways reach these models [:7081]", &q.listen),
         CLI_INT(0, "models-gb", "GB", 0, 100000,
-                "room for models that come from the gateway; 0: no bound [64]", &q.models_gb),
+                "room for models that come from others; 0: no bound [64]", &q.models_gb),
         CLI_INT(0, "fetch-mb", "MB", 0, 100000, "a second, with which they come; 0: no bound [0]",
                 &q.mb_per_s),
         CLI_FLAG(0, "no-measure", "do not measure how fast it is (0.5 s)", &q.no_measure),
