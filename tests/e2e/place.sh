@@ -100,7 +100,7 @@ ask_long() {
 }
 ask_on &
 asking=($!)
-for i in 1 2 3; do
+for i in 1 2 3 4 5 6; do
     ask_long $i &
     asking+=($!)
 done
