@@ -440,5 +440,6 @@ TARGET static void FN(to_f16)(uint16_t *y, const float *x, size_t n)
         .exp_scaled = FN(exp_scaled), .silu_mul = FN(silu_mul), .gelu_erf = FN(gelu_erf), \
         .gelu_tanh = FN(gelu_tanh), .relu = FN(relu), .tanh = FN(tanh), .rope = FN(rope), \
         .attn_scores = FN(attn_scores), .attn_mix = FN(attn_mix), .to_f16 = FN(to_f16),   \
-        .attn_scores_f16 = FN(attn_scores_f16), .attn_mix_f16 = FN(attn_mix_f16)          \
+        .attn_scores_f16 = FN(attn_scores_f16), .attn_mix_f16 = FN(attn_mix_f16),         \
+        .dots_i8 = FN(dots_i8)                                                            \
     }

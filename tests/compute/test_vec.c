@@ -347,6 +347,28 @@ static void rotation_keeps_lengths_and_the_rest_of_the_head(void **state)
     free(was);
 }
 
+/* Whole numbers, so equal means equal; the extremes are what the unsigned trick could overflow at. */
+static void dots_of_int8_rows_equal_scalar(void **state)
+{
+    enum { ROWS = 5 };
+    EACH_WIDE_ISA(set)
+    {
+        for (size_t d = 1; d < N_MAX; d += d < 70 ? 1 : 23) {
+            int8_t *q = malloc(d), *rows = malloc(ROWS * d);
+            int32_t got[ROWS], want[ROWS];
+            for (size_t i = 0; i < d; i++) q[i] = (int8_t)(d % 3 == 0 ? -127 : (int)(i * 37 % 255) - 127);
+            for (size_t i = 0; i < ROWS * d; i++)
+                rows[i] = (int8_t)(i < d ? 127 : i < 2 * d ? -127 : (int)(i * i * 11 % 255) - 127);
+            vec_kernels_for(ISA_SCALAR)->dots_i8(want, q, rows, ROWS, d);
+            vec_kernels_for(set)->dots_i8(got, q, rows, ROWS, d);
+            assert_memory_equal(got, want, sizeof want);
+            if (d % 3 == 0) assert_int_equal(want[0], -127 * 127 * (int)d);
+            free(q);
+            free(rows);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +383,7 @@ int main(void)
         cmocka_unit_test(softmax_sums_to_one),
         cmocka_unit_test(norms_normalise),
         cmocka_unit_test(rotation_keeps_lengths_and_the_rest_of_the_head),
+        cmocka_unit_test(dots_of_int8_rows_equal_scalar),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -379,6 +379,8 @@ static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, float *scal
         quantise_block(x + b * ACTS_BLOCK, q + b * ACTS_BLOCK, scale + b, sum + b, sum16 + 2 * b);
 }
 
+#include "compute/arm/dots.h"
+
 #define ARM_ROW(name, kernel) [DT_##name] = FN(mul_##kernel),
 #define ARM_KERNELS                                                                       \
     {                                                                                     \

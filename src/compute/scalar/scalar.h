@@ -34,5 +34,6 @@ void attn_scores_f16_scalar(float *s, size_t lds, const float *q, size_t ldq, si
 void attn_mix_f16_scalar(float *y, size_t ldy, const float *p, size_t ldp, size_t n_q, const uint16_t *v,
                          size_t ldv, size_t n, size_t d);
 void to_f16_scalar(uint16_t *y, const float *x, size_t n);
+void dots_i8_scalar(int32_t *y, const int8_t *q, const int8_t *rows, size_t n_rows, size_t d);
 
 #endif

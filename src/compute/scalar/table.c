@@ -15,6 +15,7 @@ const kernels kernels_scalar = {
             .attn_scores_f16 = attn_scores_f16_scalar,
             .attn_mix_f16 = attn_mix_f16_scalar,
             .to_f16 = to_f16_scalar,
+            .dots_i8 = dots_i8_scalar,
             .add = add_scalar,
             .rms_norm = rms_norm_scalar,
             .layer_norm = layer_norm_scalar,

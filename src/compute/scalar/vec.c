@@ -173,3 +173,11 @@ void to_f16_scalar(uint16_t *y, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) y[i] = f32_to_f16(x[i]);
 }
+
+void dots_i8_scalar(int32_t *y, const int8_t *q, const int8_t *rows, size_t n_rows, size_t d)
+{
+    for (size_t r = 0; r < n_rows; r++) {
+        y[r] = 0;
+        for (size_t i = 0; i < d; i++) y[r] += q[i] * rows[r * d + i];
+    }
+}

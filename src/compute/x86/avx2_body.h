@@ -386,6 +386,8 @@ TARGET static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, floa
         quantise_block(x + b * ACTS_BLOCK, q + b * ACTS_BLOCK, scale + b, sum + b, sum16 + 2 * b);
 }
 
+#include "compute/x86/dots_avx2.h"
+
 #define AVX2_ROW(name, kernel) [DT_##name] = FN(mul_##kernel),
 #define AVX2_KERNELS                                                                  \
     {                                                                                 \

@@ -298,6 +298,26 @@ TARGET static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, floa
         quantise_block(x + b * ACTS_BLOCK, q + b * ACTS_BLOCK, scale + b, sum + b, sum16 + 2 * b);
 }
 
+/* ---- dots of int8 rows: the query is the unsigned side, as in dots_avx2.h ---- */
+
+INLINE int32_t dot_i8_wide(const int8_t *q, const int8_t *row, size_t d)
+{
+    __m512i dot = _mm512_setzero_si512(), sum = _mm512_setzero_si512();
+    for (size_t i = 0; i < d; i += 64) {
+        __mmask64 part = d - i < 64 ? ((__mmask64)1 << (d - i)) - 1 : ~(__mmask64)0;
+        __m512i w = _mm512_maskz_loadu_epi8(part, row + i);
+        __m512i x = _mm512_xor_si512(_mm512_maskz_loadu_epi8(part, q + i), _mm512_set1_epi8(-128));
+        dot = _mm512_dpbusd_epi32(dot, x, w);
+        sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(1), w);
+    }
+    return _mm512_reduce_add_epi32(_mm512_sub_epi32(dot, _mm512_slli_epi32(sum, 7)));
+}
+
+TARGET static void FN(dots_i8)(int32_t *y, const int8_t *q, const int8_t *rows, size_t n_rows, size_t d)
+{
+    for (size_t r = 0; r < n_rows; r++) y[r] = dot_i8_wide(q, rows + r * d, d);
+}
+
 /* 255 * 127 * 4 in every lane, from values the compiler cannot know. */
 TARGET bool probe_avx512vnni(void)
 {
