@@ -1,0 +1,30 @@
+/* store_impl.h: what store*.c share: statements with an error in words. */
+#ifndef RETRIEVE_STORE_IMPL_H
+#define RETRIEVE_STORE_IMPL_H
+
+#include <sqlite3.h>
+
+#include "retrieve/store.h"
+
+struct store {
+    sqlite3 *db;
+    char *path;
+};
+
+/* What SQLite's code means for a person; returns a SHOAL_E... */
+int store_fail(store *s, int code, shoal_err *err);
+/* Statements without values, one after the other. */
+int store_run(store *s, const char *sql, shoal_err *err);
+/* A statement; *ret is NULL after a failure. sqlite3_finalize it. */
+int store_prepare(store *s, sqlite3_stmt **ret, shoal_err *err, const char *sql, ...)
+    __attribute__((format(printf, 4, 5)));
+/* 1: a row, 0: the end, or a negative code. */
+int store_step(store *s, sqlite3_stmt *st, shoal_err *err);
+/* Step to the end, and finalize st, whatever `rc` was before: with a failure nothing is stepped. */
+int store_finish(store *s, sqlite3_stmt *st, int rc, shoal_err *err);
+/* Parameters i, i+1 ... ; text is borrowed until finalize. A failure shows in the step. */
+void store_bind_text(sqlite3_stmt *st, int i, const char *text);
+/* The column as text in `mem`, "" for NULL; NULL: out of memory. */
+const char *store_text(sqlite3_stmt *st, int column, arena *mem);
+
+#endif

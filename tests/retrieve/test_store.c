@@ -1,0 +1,453 @@
+/* Collections in a file: what is put is found, what was acknowledged survives, and what is filtered is not
+ * shown. */
+#include "check.h"
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+
+#include "base/json.h"
+#include "retrieve/codes.h"
+#include "retrieve/search.h"
+
+enum { DIMS = 40 };
+
+typedef struct bench {
+    char folder[64], path[96];
+    store *s;
+    shelf *sh;
+    store_collection c;
+    arena *mem;
+} bench;
+
+static void open_bench(bench *b)
+{
+    shoal_err err = {0};
+    *b = (bench){.mem = arena_new(0)};
+    make_folder(b->folder);
+    snprintf(b->path, sizeof b->path, "%s/deep/er/collections.db", b->folder);
+    assert_ok(store_open(&b->s, b->path, &err));
+    assert_ok(shelf_new(&b->sh, (size_t)64 << 20, 2, &err));
+    b->c = (store_collection){
+        .name = "manuals", .title = "", .metadata = "{}", .model = "m", .piece_bytes = 200};
+    assert_ok(store_create(b->s, &b->c, &err));
+}
+
+static void close_bench(bench *b)
+{
+    shelf_free(b->sh);
+    store_close(b->s);
+    arena_free(b->mem);
+    remove_folder(b->folder);
+}
+
+/* A vector that points where `direction` says, the more the nearer they are. */
+static void vector_of(double direction, int8_t codes[DIMS], float *scale)
+{
+    float x[DIMS];
+    for (int i = 0; i < DIMS; i++) x[i] = (float)(1 / (1 + (direction - i) * (direction - i)));
+    assert_true(codes_of(x, DIMS, codes, scale));
+}
+
+/* Puts one document whose pieces point to direction, direction + 1, ... */
+static int put(store *s, const store_collection *c, const char *source, const char *metadata,
+               const char *text, double direction, bool *replaced, shoal_err *err)
+{
+    plain p = {0};
+    pieces ps = {0};
+    bool dummy;
+    assert_int_equal(plain_read(&p, PLAIN_TEXT, text, strlen(text), "t", err), 0);
+    assert_int_equal(pieces_cut(&ps, &p, 64, 16, err), 0);
+    float *scales = calloc(ps.n + 1, sizeof *scales);
+    int8_t *codes = calloc(ps.n + 1, DIMS);
+    for (size_t i = 0; i < ps.n; i++) vector_of(direction + (double)i, codes + i * DIMS, &scales[i]);
+    store_document d = {.source = source,
+                        .type = "text",
+                        .digest = "d",
+                        .metadata = metadata,
+                        .n_bytes = (int64_t)strlen(text)};
+    store_content what = {p.text.data, &ps, scales, codes, DIMS, "digest"};
+    int rc = store_begin(s, true, err);
+    if (rc == 0) rc = store_put(s, c, &d, &what, replaced ? replaced : &dummy, err);
+    if (rc == 0)
+        rc = store_commit(s, err);
+    else
+        store_rollback(s);
+    free(scales);
+    free(codes);
+    pieces_done(&ps);
+    plain_done(&p);
+    return rc;
+}
+
+static void search(bench *b, search_answer *a, const char *text, double direction, const char *filters,
+                   size_t k)
+{
+    shoal_err err = {0};
+    int8_t codes[DIMS];
+    filter f = {0};
+    json_t *o = NULL;
+    if (filters) assert_ok(json_parse(&o, filters, strlen(filters), "filter", &err));
+    assert_ok(filter_parse(&f, o, &err));
+    search_ask ask = {
+        .collection = "manuals", .text = text, .k = k, .filter = &f, .dims = DIMS, .model_digest = "digest"};
+    *a = (search_answer){0};
+    if (direction >= 0) {
+        vector_of(direction, codes, &ask.scale);
+        ask.codes = codes;
+    }
+    assert_ok(search_run(a, b->s, b->sh, &ask, &err));
+    filter_done(&f);
+    json_decref(o);
+}
+
+static void assert_first(bench *b, const char *text, double direction, const char *filters,
+                         const char *source)
+{
+    search_answer a;
+    search(b, &a, text, direction, filters, 3);
+    if (source) {
+        assert_true(a.n > 0);
+        assert_string_equal(a.v[0].piece.source, source);
+    } else {
+        assert_int_equal(a.n, 0);
+    }
+    search_done(&a);
+}
+
+static void documents_are_found_by_words_and_meaning(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    open_bench(&b);
+    assert_ok(put(b.s, &b.c, "a.txt", "{}", "Bleed the radiator in autumn.", 3, NULL, &err));
+    assert_ok(put(b.s, &b.c, "b.txt", "{}", "Oil the hinge of the garden gate.", 20, NULL, &err));
+    assert_first(&b, "radiator", -1, NULL, "a.txt");
+    assert_first(&b, "unknown words", 21, NULL, "b.txt");
+    assert_first(&b,
+                 "R\xC3\x84"
+                 "DIATOR radiator?",
+                 3, NULL, "a.txt");
+    search_answer a;
+    search(&b, &a, "the radiator", 3, NULL, 5);
+    assert_int_equal(a.n, 2);
+    assert_float_equal(a.v[0].found.score, 1, 1e-6);
+    assert_float_equal(a.v[0].found.cosine, 1, 0.01);
+    assert_string_equal(a.v[0].piece.text, "Bleed the radiator in autumn.");
+    assert_int_equal(a.v[0].piece.line, 1);
+    search_done(&a);
+    close_bench(&b);
+}
+
+static void a_changed_document_replaces_the_old(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    bool replaced;
+    open_bench(&b);
+    assert_ok(put(b.s, &b.c, "a.txt", "{}", "old words here", 3, &replaced, &err));
+    assert_false(replaced);
+    assert_first(&b, "old", 3, NULL, "a.txt");
+    assert_ok(put(b.s, &b.c, "a.txt", "{}", "entirely new", 9, &replaced, &err));
+    assert_true(replaced);
+    assert_first(&b, "old", -1, NULL, NULL);
+    assert_first(&b, "nothing", 9, NULL, "a.txt");
+    assert_ok(store_find(b.s, "manuals", b.mem, &b.c, &err));
+    assert_int_equal(b.c.n_documents, 1);
+    assert_int_equal(b.c.n_bytes, 12);
+    close_bench(&b);
+}
+
+static void what_is_deleted_is_not_found(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    store_document d;
+    open_bench(&b);
+    assert_ok(put(b.s, &b.c, "a.txt", "{}", "words", 3, NULL, &err));
+    assert_first(&b, "words", 3, NULL, "a.txt");
+    assert_ok(store_document_find(b.s, b.c.id, "a.txt", b.mem, &d, &err));
+    assert_ok(store_document_delete(b.s, &b.c, d.id, &err));
+    assert_first(&b, "words", 3, NULL, NULL);
+    assert_int_equal(store_document_delete(b.s, &b.c, d.id, &err), SHOAL_ENOTFOUND);
+    assert_ok(store_delete(b.s, "manuals", &err));
+    assert_int_equal(store_find(b.s, "manuals", b.mem, &b.c, &err), SHOAL_ENOTFOUND);
+    assert_int_equal(store_delete(b.s, "manuals", &err), SHOAL_ENOTFOUND);
+    close_bench(&b);
+}
+
+static void filters_hide_documents(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    open_bench(&b);
+    assert_ok(
+        put(b.s, &b.c, "a", "{\"room\":\"kitchen\",\"floor\":1,\"hot\":true}", "a lamp", 3, NULL, &err));
+    assert_ok(put(b.s, &b.c, "b", "{\"room\":\"bath\",\"floor\":2.5}", "a lamp", 3, NULL, &err));
+    assert_ok(put(b.s, &b.c, "c", "{}", "a lamp", 3, NULL, &err));
+    static const struct {
+        const char *filter, *found;
+    } CASES[] = {
+        {"{\"room\":\"bath\"}", "b"},
+        {"{\"room\":\"bath\",\"floor\":1}", ""},
+        {"{\"type\":\"eq\",\"key\":\"hot\",\"value\":true}", "a"},
+        {"{\"type\":\"ne\",\"key\":\"room\",\"value\":\"bath\"}", "ac"},
+        {"{\"type\":\"gte\",\"key\":\"floor\",\"value\":2}", "b"},
+        {"{\"type\":\"lt\",\"key\":\"floor\",\"value\":2}", "a"},
+        {"{\"type\":\"in\",\"key\":\"room\",\"value\":[\"bath\",\"hall\"]}", "b"},
+        {"{\"type\":\"nin\",\"key\":\"room\",\"value\":[\"bath\",\"hall\"]}", "ac"},
+        {"{\"type\":\"eq\",\"key\":\"source\",\"value\":\"c\"}", "c"},
+        {"{\"type\":\"or\",\"filters\":[{\"room\":\"bath\"},{\"type\":\"and\",\"filters\":[{\"floor\":1},{"
+         "\"hot\":true}]}]}",
+         "ab"},
+        {"{\"room') OR 1=1 --\":\"x\"}", ""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        for (int with_vectors = 0; with_vectors < 2; with_vectors++) {
+            search_answer a;
+            char got[4] = "";
+            search(&b, &a, "lamp", with_vectors ? 3 : -1, CASES[i].filter, 5);
+            for (size_t k = 0; k < a.n; k++) strcat(got, a.v[k].piece.source);
+            if (strcmp(got, CASES[i].found) != 0) fail_msg("%s found %s", CASES[i].filter, got);
+            search_done(&a);
+        }
+    }
+    close_bench(&b);
+}
+
+static void filters_that_are_none_are_refused(void **state)
+{
+    static const char *const CASES[] = {
+        "[]",
+        "{}",
+        "7",
+        "{\"a\":null}",
+        "{\"a\":{}}",
+        "{\"type\":\"like\",\"key\":\"a\",\"value\":1}",
+        "{\"type\":\"in\",\"key\":\"a\",\"value\":[]}",
+        "{\"type\":\"eq\",\"key\":\"a\"}",
+        "{\"type\":\"not\",\"filters\":[{\"a\":1}]}",
+        "{\"type\":\"or\",\"filters\":[]}",
+        "{\"a\\\"b\":1}",
+        "{\"\":1}",
+        "{\"type\":\"or\",\"filters\":[{\"type\":\"or\",\"filters\":[{\"type\":\"or\",\"filters\":[{\"type\":"
+        "\"or\",\"filters\":[{\"type\":\"or\","
+        "\"filters\":[{\"type\":\"or\",\"filters\":[{\"type\":\"or\",\"filters\":[{\"type\":\"or\","
+        "\"filters\":[{\"type\":\"or\",\"filters\":[{\"a\":1}"
+        "]}]}]}]}]}]}]}]}]}",
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        shoal_err err = {0};
+        filter f = {0};
+        json_t *o = json_loads(CASES[i], JSON_DECODE_ANY, NULL);
+        assert_non_null(o);
+        int rc = filter_parse(&f, o, &err);
+        if (rc != SHOAL_EINVALID && rc != SHOAL_ELIMIT) fail_msg("%s gave %d", CASES[i], rc);
+        assert_non_null(strstr(err.message, "filters"));
+        filter_done(&f);
+        json_decref(o);
+    }
+}
+
+/* Another process, or another connection, writes; whoever searches sees it. */
+static void images_keep_up_with_other_writers(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    store *other = NULL;
+    open_bench(&b);
+    assert_ok(store_open(&other, b.path, &err));
+    for (int i = 0; i < 30; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "d%d", i % 7);
+        assert_ok(put(other, &b.c, name, "{}", "text", i, NULL, &err));
+        assert_first(&b, "nothing", i, NULL, name);
+    }
+    assert_ok(store_delete(other, "manuals", &err));
+    store_collection again = {
+        .name = "manuals", .title = "", .metadata = "{}", .model = "m", .piece_bytes = 200};
+    assert_ok(store_create(other, &again, &err));
+    assert_first(&b, "text", 3, NULL, NULL);
+    store_close(other);
+    close_bench(&b);
+}
+
+static void vectors_of_another_model_are_refused(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    open_bench(&b);
+    assert_ok(put(b.s, &b.c, "a", "{}", "words", 3, NULL, &err));
+    int8_t codes[DIMS] = {1};
+    search_answer a = {0};
+    search_ask ask = {.collection = "manuals",
+                      .text = "x",
+                      .k = 3,
+                      .codes = codes,
+                      .dims = DIMS,
+                      .scale = 1,
+                      .model_digest = "another"};
+    assert_int_equal(search_run(&a, b.s, b.sh, &ask, &err), SHOAL_EDIGEST);
+    search_done(&a);
+    store_document d = {.source = "b", .type = "text", .digest = "d", .metadata = "{}"};
+    pieces ps = {.v = &(piece){.end = 1, .line = 1}, .n = 1};
+    float scale = 1;
+    bool replaced;
+    assert_ok(store_begin(b.s, true, &err));
+    store_content what = {"x", &ps, &scale, codes, DIMS, "another"};
+    assert_int_equal(store_put(b.s, &b.c, &d, &what, &replaced, &err), SHOAL_EDIGEST);
+    assert_non_null(strstr(err.message, "another file of m"));
+    store_rollback(b.s);
+    close_bench(&b);
+}
+
+static void images_give_way_and_say_when_there_is_no_room(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    int8_t codes[DIMS] = {1};
+    open_bench(&b);
+    assert_ok(put(b.s, &b.c, "a", "{}", "words", 3, NULL, &err));
+    assert_first(&b, "words", 3, NULL, "a");
+    size_t one = shelf_bytes(b.sh);
+    assert_true(one > 0);
+    store_collection second = {
+        .name = "second", .title = "", .metadata = "{}", .model = "m", .piece_bytes = 200};
+    assert_ok(store_create(b.s, &second, &err));
+    assert_ok(put(b.s, &second, "z", "{}", "words", 3, NULL, &err));
+    shelf_free(b.sh);
+    assert_ok(shelf_new(&b.sh, one + one / 2, 1, &err));
+    search_ask ask = {.collection = "second",
+                      .text = "x",
+                      .k = 3,
+                      .codes = codes,
+                      .dims = DIMS,
+                      .scale = 1,
+                      .model_digest = "digest"};
+    for (int i = 0; i < 3; i++) {
+        search_answer a = {0};
+        assert_first(&b, "words", 3, NULL, "a");
+        assert_ok(search_run(&a, b.s, b.sh, &ask, &err));
+        assert_int_equal(a.n, 1);
+        search_done(&a);
+        assert_int_equal(shelf_bytes(b.sh), one);
+    }
+    shelf_free(b.sh);
+    assert_ok(shelf_new(&b.sh, one / 2, 1, &err));
+    search_answer a = {0};
+    assert_int_equal(search_run(&a, b.s, b.sh, &ask, &err), SHOAL_ELIMIT);
+    assert_non_null(strstr(err.message, "memory_mb"));
+    search_done(&a);
+    close_bench(&b);
+}
+
+/* A child that writes and says so, and is killed somewhere: what it said is there, whole, and the words
+ * agree. */
+static void what_was_acknowledged_survives_a_kill(void **state)
+{
+    for (int round = 0; round < 8; round++) {
+        bench b;
+        shoal_err err = {0};
+        int ends[2], acknowledged = -1, said;
+        open_bench(&b);
+        store_close(b.s); /* no connection goes through a fork */
+        assert_int_equal(pipe(ends), 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+            store *s = NULL;
+            if (store_open(&s, b.path, &err) != 0) _exit(1);
+            for (int i = 0;; i++) {
+                char name[24], text[400] = "";
+                snprintf(name, sizeof name, "d%d", i);
+                for (int k = 0; k < 12; k++) strcat(text, "Some words of a document. ");
+                if (put(s, &b.c, name, "{}", text, i % 30, NULL, &err) != 0) _exit(2);
+                if (write(ends[1], &i, sizeof i) != sizeof i) _exit(3);
+            }
+        }
+        close(ends[1]);
+        for (int i = 0; i <= round * 3 + 1 && read(ends[0], &said, sizeof said) == sizeof said; i++)
+            acknowledged = said;
+        usleep((useconds_t)(round * 700));
+        kill(pid, SIGKILL);
+        while (read(ends[0], &said, sizeof said) == sizeof said) acknowledged = said;
+        close(ends[0]);
+        assert_int_equal(waitpid(pid, &said, 0), pid);
+        assert_true(WIFSIGNALED(said) && acknowledged >= round * 3 + 1);
+        assert_ok(store_open(&b.s, b.path, &err));
+        assert_ok(store_find(b.s, "manuals", b.mem, &b.c, &err));
+        assert_true(b.c.n_documents == acknowledged + 1 || b.c.n_documents == acknowledged + 2);
+        for (int i = 0; i <= acknowledged; i++) {
+            char name[24];
+            store_document d;
+            store_piece p;
+            snprintf(name, sizeof name, "d%d", i);
+            assert_ok(store_document_find(b.s, b.c.id, name, b.mem, &d, &err));
+            assert_true(d.n_pieces > 1);
+            for (uint32_t k = 0; k < d.n_pieces; k++)
+                assert_ok(store_piece_get(b.s, d.id, k, b.mem, &p, &err));
+        }
+        sqlite3 *db;
+        assert_int_equal(sqlite3_open(b.path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, "INSERT INTO words_1(words_1, rank) VALUES('integrity-check', 1)",
+                                      NULL, NULL, NULL),
+                         SQLITE_OK);
+        sqlite3_close(db);
+        search_answer a;
+        search(&b, &a, "words", 3, NULL, 50);
+        assert_true(a.n > 1);
+        search_done(&a);
+        close_bench(&b);
+    }
+}
+
+static int count_one(void *user, const store_collection *c)
+{
+    ++*(int *)user;
+    return 0;
+}
+
+static void names_and_files_that_are_none_are_refused(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    int n = 0;
+    open_bench(&b);
+    static const char *const BAD[] = {"", ".hidden", "a/b", "a b", "\xC3\xBC", "ok'--"};
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        store_collection c = {.title = "", .metadata = "{}", .model = ""};
+        strcpy(c.name, BAD[i]);
+        assert_int_equal(store_create(b.s, &c, &err), SHOAL_EINVALID);
+    }
+    store_collection twice = {.name = "manuals", .title = "", .metadata = "{}", .model = ""};
+    assert_int_equal(store_create(b.s, &twice, &err), SHOAL_EINVALID);
+    assert_non_null(strstr(err.message, "already"));
+    assert_ok(store_each(b.s, count_one, &n, &err));
+    assert_int_equal(n, 1);
+    char junk[128];
+    snprintf(junk, sizeof junk, "%s/junk.db", b.folder);
+    FILE *f = fopen(junk, "w");
+    for (int i = 0; i < 3000; i++) fputs("this is no database ", f);
+    fclose(f);
+    store *s = NULL;
+    assert_int_equal(store_open(&s, junk, &err), SHOAL_EFORMAT);
+    assert_non_null(strstr(err.message, "junk.db is damaged"));
+    assert_int_equal(store_open(&s, "/proc/no/such.db", &err) < 0, 1);
+    close_bench(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(documents_are_found_by_words_and_meaning),
+        cmocka_unit_test(a_changed_document_replaces_the_old),
+        cmocka_unit_test(what_is_deleted_is_not_found),
+        cmocka_unit_test(filters_hide_documents),
+        cmocka_unit_test(filters_that_are_none_are_refused),
+        cmocka_unit_test(images_keep_up_with_other_writers),
+        cmocka_unit_test(vectors_of_another_model_are_refused),
+        cmocka_unit_test(images_give_way_and_say_when_there_is_no_room),
+        cmocka_unit_test(what_was_acknowledged_survives_a_kill),
+        cmocka_unit_test(names_and_files_that_are_none_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
