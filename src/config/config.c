@@ -112,6 +112,7 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
     const char *dir = arena_strndup(f->mem, config_path, (size_t)(slash - config_path));
     int rc = dir ? resolve(f, &c->tls_cert, dir, err) : err_nomem(err);
     if (!rc) rc = resolve(f, &c->tls_key, dir, err);
+    if (!rc) rc = resolve(f, &c->retrieval_path, dir, err);
     if (!rc) rc = resolve(f, &c->cluster_state, dir, err);
     if (!rc) rc = resolve(f, &c->manifest, dir, err);
     if (!rc) rc = resolve_etcd(f, &c->etcd, dir, err);

@@ -94,6 +94,10 @@ typedef struct gateway_config {
     size_t n_dns;
     const char *dns_server; /* NULL: the machine's */
     config_etcd etcd;
+    const char *retrieval_path; /* the file of the collections; NULL: collections.db in the state folder */
+    uint64_t retrieval_bytes;   /* of vectors in memory */
+    uint64_t retrieval_document_bytes; /* of a request that brings documents */
+    unsigned retrieval_threads;        /* 0: two, or the machine's one */
     const char *manifest; /* models.json; NULL: the usual places */
     config_model *models;
     size_t n_models;

@@ -110,6 +110,16 @@ static const config_field spill_rows[] = {
 };
 RECORD(spill_section, gateway_config, spill_rows);
 
+static const config_field retrieval_rows[] = {
+    TEXT("path", gateway_config, retrieval_path, 1, PATH_MAX_BYTES, "the file that holds the collections"),
+    UINT("memory_mb", gateway_config, retrieval_bytes, 1, 1024 * KIB, "memory for vectors", .unit = MIB,
+         .otherwise = 1024),
+    UINT("threads", gateway_config, retrieval_threads, 1, 64, "threads of one search"),
+    UINT("max_document_mb", gateway_config, retrieval_document_bytes, 1, 1024,
+         "longest request that brings documents", .unit = MIB, .otherwise = 32),
+};
+RECORD(retrieval, gateway_config, retrieval_rows);
+
 static const config_field cluster_rows[] = {
     TEXT("listen", gateway_config, cluster_listen, 1, 256, "HOST:PORT where other machines join and attach",
          .required = true),
@@ -338,6 +348,7 @@ static const config_field file_rows[] = {
           "sites whose pages may use it"),
     SECTION("limits", limits, "what one client, or all of them, may take"),
     SECTION("cache", cache, "the response cache"),
+    SECTION("retrieval", retrieval, "collections of documents"),
     SECTION("log", log_section, "one line an event"),
     SECTION("cluster", cluster_section, "the port for other machines of the cluster"),
     UINT("deadline_ms", gateway_config, default_deadline_ms, 0, DAY_MS,

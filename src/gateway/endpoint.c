@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gateway/collections.h"
 #include "gateway/detect.h"
 #include "gateway/encode.h"
 #include "gateway/generate.h"
@@ -30,6 +31,16 @@ const endpoint ENDPOINTS[] = {
     {"POST", "/v1/score", encode_score, true, true, "score", ENDPOINT_FORMS},
     {"POST", "/v1/images/classify", encode_image, true, true, "classify_image", ENDPOINT_FORMS},
     {"POST", "/v1/process", process_handle, true, true, "process", ENDPOINT_FORMS | ENDPOINT_SOUND},
+    {"GET", "/v1/collections", collections_list, true, false, "collections", 0},
+    {"POST", "/v1/collections", collections_create, true, true, "collection_create", 0},
+    {"GET", "/v1/collections/*", collections_get, true, false, "collection", 0},
+    {"DELETE", "/v1/collections/*", collections_delete, true, true, "collection_delete", 0},
+    {"GET", "/v1/collections/*/documents", collections_documents, true, false, "documents", 0},
+    {"POST", "/v1/collections/*/documents", collections_add, true, true, "documents_add", ENDPOINT_DOCUMENTS},
+    {"DELETE", "/v1/collections/*/documents", collections_remove, true, true, "document_delete", 0},
+    {"GET", "/v1/collections/*/documents/*", collections_document, true, false, "document", 0},
+    {"DELETE", "/v1/collections/*/documents/*", collections_document_delete, true, true, "document_delete", 0},
+    {"POST", "/v1/collections/*/search", collections_search, true, true, "search", 0},
     {"GET", "/v1/models", status_models, true, false, "models", 0},
     {"GET", "/v1/models/", status_model, true, false, "model", 0},
     {"GET", "/v1/nodes", machines_list, true, false, "nodes", false},
@@ -41,23 +52,48 @@ const endpoint ENDPOINTS[] = {
 };
 const size_t N_ENDPOINTS = sizeof ENDPOINTS / sizeof *ENDPOINTS;
 
+/* '*' is one segment; '/' at the end is one more, or several. */
 static bool path_matches(const char *pattern, const char *path)
 {
-    size_t n = strlen(pattern);
-    if (pattern[n - 1] != '/') return strcmp(pattern, path) == 0;
-    return strncmp(pattern, path, n) == 0 && path[n] != '\0';
+    for (; *pattern; pattern++) {
+        if (*pattern == '*') {
+            size_t n = strcspn(path, "/");
+            if (n == 0) return false;
+            path += n;
+        } else if (*pattern != *path++) {
+            return false;
+        } else if (*pattern == '/' && !pattern[1]) {
+            return *path != '\0';
+        }
+    }
+    return *path == '\0';
+}
+
+/* What a path allows, by which of the methods it has; GET serves HEAD: the server drops the body. */
+enum { HAS_GET = 1, HAS_POST = 2, HAS_DELETE = 4 };
+static const char *const ALLOWED[] = {
+    NULL,     "GET, HEAD",         "POST",         "GET, HEAD, POST",
+    "DELETE", "GET, HEAD, DELETE", "POST, DELETE", "GET, HEAD, POST, DELETE"};
+
+static unsigned method_of(const char *method)
+{
+    if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0) return HAS_GET;
+    if (strcmp(method, "POST") == 0) return HAS_POST;
+    return strcmp(method, "DELETE") == 0 ? HAS_DELETE : 0;
 }
 
 const endpoint *endpoint_find(const char *method, const char *path, const char **ret_allow)
 {
-    *ret_allow = NULL;
+    unsigned has = 0, asked = method_of(method);
     for (size_t i = 0; i < N_ENDPOINTS; i++) {
         if (!path_matches(ENDPOINTS[i].path, path)) continue;
-        bool reads =
-            strcmp(ENDPOINTS[i].method, "GET") == 0; /* then HEAD is served: the server drops the body */
-        if (strcmp(ENDPOINTS[i].method, method) == 0 || (reads && strcmp(method, "HEAD") == 0))
+        unsigned here = method_of(ENDPOINTS[i].method);
+        if (here == asked) {
+            *ret_allow = NULL;
             return &ENDPOINTS[i];
-        *ret_allow = reads ? "GET, HEAD" : ENDPOINTS[i].method; /* every path has one method */
+        }
+        has |= here;
     }
+    *ret_allow = ALLOWED[has];
     return NULL;
 }

@@ -10,12 +10,14 @@
 enum {
     ENDPOINT_FORMS = 1, /* files come as multipart/form-data, too */
     ENDPOINT_SOUND = 2, /* its body may be longer than others (max_audio_mb) */
+    ENDPOINT_DOCUMENTS = 8, /* the same (retrieval.max_document_mb) */
     ENDPOINT_PIECES =
         4, /* is called at the request's head, and takes the body as it comes (request_on_body) */
 };
 
 typedef struct endpoint {
-    const char *method, *path; /* a path that ends in '/' matches one more segment, e.g. a model's name */
+    const char *method,
+        *path; /* '*' is any one segment; '/' at the end is one more, or several: a model's name */
     void (*handle)(gateway_request *rq);
     bool needs_key;   /* when the configuration lists API keys */
     bool admitted;    /* counts against max_requests, and is refused while draining */

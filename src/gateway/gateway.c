@@ -18,6 +18,7 @@
 #include "gateway/gateway_internal.h"
 #include "pipeline/pipeline.h"
 #include "process/process.h"
+#include "trust/state.h"
 #include "gateway/watch.h"
 
 /* ---- admission ----------------------------------------------------------------------------------- */
@@ -217,8 +218,9 @@ static size_t body_limit(void *user, const http_request *http)
     const char *allow;
     const endpoint *at = endpoint_find(http_method(http), http_path(http), &allow);
     const gateway_config *c = g->config;
-    if (!at || !(at->takes & ENDPOINT_SOUND)) return 0;
+    if (!at || !(at->takes & (ENDPOINT_SOUND | ENDPOINT_DOCUMENTS))) return 0;
     if (!auth_allows(&g->auth, http_header_get(http, "authorization"))) return 0;
+    if (at->takes & ENDPOINT_DOCUMENTS) return c->retrieval_document_bytes;
     bool texts = at->handle == process_handle;
     size_t usual = c->limits.max_body_bytes ? c->limits.max_body_bytes : BODY_BYTES;
     return texts && (!listens(c) || usual > c->max_audio_bytes) ? 0 : c->max_audio_bytes;
@@ -293,6 +295,23 @@ static int open_calls(gateway *g, shoal_err *err)
     return rc;
 }
 
+/* A machine without a home folder serves all the same; whoever asks for a collection hears why there is none. */
+static int open_desk(gateway *g, shoal_err *err)
+{
+    const gateway_config *c = g->config;
+    char *path = NULL;
+    shoal_err own = {0};
+    int rc = c->retrieval_path ? 0 : state_path(&path, c->cluster_state, "collections.db", &own);
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    if (rc == 0)
+        rc = desk_new(&g->desk, g->loop, path ? path : c->retrieval_path, (size_t)c->retrieval_bytes,
+                      (int)c->retrieval_threads, err);
+    else
+        rc = 0;
+    free(path);
+    return rc;
+}
+
 static int gateway_setup(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
@@ -310,6 +329,7 @@ static int gateway_setup(gateway *g, shoal_err *err)
     if (rc == 0) rc = cache_new(&g->cache, (size_t)c->cache_bytes, c->cache_ttl_ms * 1000000u, err);
     if (rc == 0) rc = watch_open(g, err);
     if (rc == 0) rc = open_calls(g, err);
+    if (rc == 0) rc = open_desk(g, err);
     if (rc == 0) rc = http_server_new(&g->server, g->loop, &h, &c->limits, err);
     if (rc == 0) rc = listen_as_configured(g, err);
     return rc;
@@ -375,6 +395,7 @@ void gateway_free(gateway *g)
     }
     watch_close(g);
     http_server *server = g->server;
+    desk_free(g->desk);
     calls_free(g->calls);
     ensembles_free(g->ensembles);
     free(g->fallbacks);

@@ -8,6 +8,7 @@
 #include "gateway/ensembles.h"
 #include "gateway/gateway.h"
 #include "gateway/request.h"
+#include "retrieve/desk.h"
 
 struct gateway {
     uv_loop_t *loop;
@@ -19,6 +20,7 @@ struct gateway {
     ensembles *ensembles; /* NULL: none are configured */
     cache *cache;
     metrics *metrics;
+    desk *desk; /* of the collections; NULL: no folder for them */
     auth auth;
     http_server *server;
     gateway_request *requests; /* being answered */

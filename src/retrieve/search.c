@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "retrieve/shelf.h"
+
 void search_done(search_answer *a)
 {
     free(a->v);

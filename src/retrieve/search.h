@@ -8,9 +8,11 @@
 #ifndef RETRIEVE_SEARCH_H
 #define RETRIEVE_SEARCH_H
 
-#include "retrieve/shelf.h"
+#include "retrieve/store.h"
 
 enum { SEARCH_K_MAX = 1000, SEARCH_POOL_MIN = 50 };
+
+typedef struct shelf shelf; /* shelf.h */
 
 typedef struct search_ask {
     const char *collection, *text;

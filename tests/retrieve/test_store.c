@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "retrieve/codes.h"
 #include "retrieve/search.h"
+#include "retrieve/shelf.h"
 
 enum { DIMS = 40 };
 
