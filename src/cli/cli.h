@@ -31,6 +31,7 @@
     X(serve)            \
     X(plan)             \
     X(process)          \
+    X(docs)             \
     X(run)              \
     X(chat)             \
     X(classify)         \

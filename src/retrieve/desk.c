@@ -32,7 +32,7 @@ struct desk {
     pthread_cond_t work;
     queue reads, writes, done;
     bool stop;
-    pthread_mutex_t shelf_lock; /* guards shelf, until it is there */
+    pthread_mutex_t shelf_lock; /* guards shelf, until it is there, and the opening of stores */
     shelf *shelf;
     hand hands[HANDS];
     size_t n_open; /* jobs whose done has not come; the loop's */
@@ -71,7 +71,10 @@ static int find_shelf(desk *d, shelf **ret, shoal_err *err)
 static int open_store(hand *h, shoal_err *err)
 {
     store *s = NULL;
-    int rc = h->store ? 0 : store_open(&s, h->d->path, err);
+    if (h->store) return 0;
+    pthread_mutex_lock(&h->d->shelf_lock);
+    int rc = store_open(&s, h->d->path, err);
+    pthread_mutex_unlock(&h->d->shelf_lock);
     if (!s) return rc;
     pthread_mutex_lock(&h->d->lock);
     h->store = s;

@@ -31,6 +31,9 @@ typedef enum ingest_status {
 } ingest_status;
 const char *ingest_status_word(ingest_status s);
 
+/* What tells whether a document has changed: of its type, metadata and bytes. SHOAL_ENOMEM. */
+int ingest_digest(plain_type type, const char *metadata, const char *text, size_t n, char ret_hex[65]);
+
 typedef struct ingest_outcome { /* of one document */
     const char *source;
     ingest_status status;

@@ -143,17 +143,22 @@ static int parse(ingest *in, shoal_err *err)
 /* ---- what is new, and its pieces ------------------------------------------------------------------------
  */
 
-static int make_digest(ingest_document *d, shoal_err *err)
+int ingest_digest(plain_type type, const char *metadata, const char *text, size_t n, char ret_hex[65])
 {
     sha256 *h = sha256_new();
     sha256_digest digest;
-    if (!h) return err_nomem(err);
-    sha256_add(h, plain_type_name(d->type), strlen(plain_type_name(d->type)) + 1);
-    sha256_add(h, d->metadata, strlen(d->metadata) + 1);
-    sha256_add(h, d->text, d->n_text);
+    if (!h) return SHOAL_ENOMEM;
+    sha256_add(h, plain_type_name(type), strlen(plain_type_name(type)) + 1);
+    sha256_add(h, metadata, strlen(metadata) + 1);
+    sha256_add(h, text, n);
     sha256_end(h, &digest);
-    sha256_hex(&digest, d->digest);
+    sha256_hex(&digest, ret_hex);
     return 0;
+}
+
+static int make_digest(ingest_document *d, shoal_err *err)
+{
+    return ingest_digest(d->type, d->metadata, d->text, d->n_text, d->digest) == 0 ? 0 : err_nomem(err);
 }
 
 static int cut(ingest_document *d, shoal_err *err)
@@ -171,7 +176,7 @@ static int read_text(ingest *in, ingest_document *d, shoal_err *err)
 {
     shoal_err own = {0};
     d->piece_bytes = in->c.piece_bytes;
-    int rc = plain_read(&d->plain, d->type, d->text, d->n_text, d->source, &own);
+    int rc = plain_read(&d->plain, d->type, d->text, d->n_text, "the document", &own);
     if (rc == 0) rc = cut(d, &own);
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
     if (rc != 0) ingest_fail_document(d, own.message);

@@ -123,14 +123,15 @@ static int make_folders(const char *path, shoal_err *err)
     return rc;
 }
 
-/* What people keep is theirs; the log beside it gets the same mode. */
+/* What people keep is theirs; the log beside it gets the same mode. A file that is there is not opened by us: to close
+ * it again would take away the locks that SQLite holds on it in this process. */
 static int make_file(const char *path, shoal_err *err)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0)
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno != EEXIST)
         return err_set(err, errno == EACCES || errno == EROFS ? SHOAL_EAUTH : SHOAL_EIO, "%s: %s", path,
                        strerror(errno));
-    close(fd);
+    if (fd >= 0) close(fd);
     return 0;
 }
 
@@ -193,6 +194,8 @@ int store_open(store **ret, const char *path, shoal_err *err)
 void store_close(store *s)
 {
     if (!s) return;
+    /* Who interrupted it meant its statements: a new one ends that, and closing can put the log into the file. */
+    if (s->db) sqlite3_exec(s->db, "SELECT 1", NULL, NULL, NULL);
     sqlite3_close(s->db);
     free(s->path);
     free(s);

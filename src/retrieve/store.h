@@ -15,7 +15,7 @@
  *     }
  *     store_close(s);
  *
- * A store is used by one thread at a time. Outside a transaction each call is one of its own. */
+ * A store is used by one thread at a time, and two are not opened at once in one process. Outside a transaction each call is one of its own. */
 #ifndef RETRIEVE_STORE_H
 #define RETRIEVE_STORE_H
 

@@ -1,0 +1,281 @@
+/* shoal docs: collections of documents: add files to them, list them, search in them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli_cluster.h"
+#include "cli/docs_add.h"
+#include "fetch/pull_meter.h"
+#include "retrieve/plain.h"
+#include "retrieve/store.h"
+
+typedef struct given {
+    const char *server, *key, *filters, *mode, *rerank;
+    docs_add_ask add;
+    cli_list meta;
+    long long k;
+} given;
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+static long long number_of(const json_t *o, const char *key)
+{
+    return (long long)json_integer_value(json_object_get(o, key));
+}
+
+/* Documents may hold what commands a terminal. */
+static void print_tame(const char *text, const char *margin)
+{
+    char *copy = strdup(text);
+    if (!copy) return;
+    for (char *line = copy, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next) *next++ = 0;
+        pull_tame(line);
+        printf("%s%s\n", margin, line);
+    }
+    free(copy);
+}
+
+/* ---- list ------------------------------------------------------------------------------------------------
+ */
+
+static void print_collections(const json_t *answer)
+{
+    size_t i;
+    const json_t *c;
+    printf("%-24s %10s %10s %12s  %s\n", "COLLECTION", "DOCUMENTS", "CHUNKS", "BYTES", "MODEL");
+    json_array_foreach(json_object_get(answer, "data"), i, c)
+        printf("%-24s %10lld %10lld %12lld  %s\n", text_of(c, "name"), number_of(c, "documents"),
+               number_of(c, "chunks"), number_of(c, "bytes"),
+               *text_of(c, "model") ? text_of(c, "model") : "words alone");
+}
+
+static int list_collections(docs_place *at, bool json, shoal_err *err)
+{
+    buf reply = {0};
+    json_t *o = NULL;
+    int rc = docs_place_call(at, "GET", "/v1/collections", NULL, 0, &reply, err);
+    if (rc == 0) rc = json_parse(&o, reply.data, reply.len, "the answer", err);
+    if (rc == 0 && json)
+        printf("%s\n", reply.data);
+    else if (rc == 0)
+        print_collections(o);
+    json_decref(o);
+    buf_done(&reply);
+    return rc;
+}
+
+/* One page of a collection's documents. */
+static int list_page(docs_place *at, const char *collection, long long *after, bool json, bool *first,
+                     shoal_err *err)
+{
+    char path[160];
+    buf reply = {0};
+    json_t *o = NULL;
+    size_t i;
+    const json_t *d;
+    snprintf(path, sizeof path, "/v1/collections/%.64s/documents?after=%lld", collection, *after);
+    int rc = docs_place_call(at, "GET", path, NULL, 0, &reply, err);
+    if (rc == 0) rc = json_parse(&o, reply.data, reply.len, "the answer", err);
+    if (rc == 0 && *first) printf(json ? "{\"data\":[" : "  CHUNKS        BYTES  TYPE      SOURCE\n");
+    json_array_foreach(json_object_get(o, "data"), i, d)
+    {
+        if (json) {
+            buf one = {0};
+            json_put(&one, d);
+            printf("%s%s", *first ? "" : ",", one.data ? one.data : "");
+            buf_done(&one);
+        } else {
+            printf("%8lld %12lld  %-9s ", number_of(d, "chunks"), number_of(d, "bytes"), text_of(d, "type"));
+            print_tame(text_of(d, "source"), "");
+        }
+        *first = false;
+    }
+    *first = false;
+    *after = json_is_true(json_object_get(o, "has_more")) ? number_of(o, "last_id") : 0;
+    json_decref(o);
+    buf_done(&reply);
+    return rc;
+}
+
+static int run_list(docs_place *at, const given *g, char **v, int n, shoal_err *err)
+{
+    long long after = 0;
+    bool first = true;
+    int rc;
+    if (n == 0) return list_collections(at, g->add.json, err);
+    do rc = list_page(at, v[0], &after, g->add.json, &first, err);
+    while (rc == 0 && after > 0);
+    if (rc == 0 && g->add.json) printf("]}\n");
+    return rc;
+}
+
+/* ---- remove ----------------------------------------------------------------------------------------------
+ */
+
+static void put_escaped(buf *out, const char *s)
+{
+    for (; *s; s++) buf_printf(out, "%%%02X", (unsigned char)*s);
+}
+
+/* COLLECTION alone goes with all that is in it; else the documents that are named. */
+static int run_remove(docs_place *at, const given *g, char **v, int n, shoal_err *err)
+{
+    int rc = 0;
+    for (int i = n > 1 ? 1 : 0; rc == 0 && i < n; i++) {
+        buf path = {0};
+        buf_printf(&path, "/v1/collections/%s%s", v[0], i ? "/documents?source=" : "");
+        if (i) put_escaped(&path, v[i]);
+        rc = path.failed ? err_nomem(err) : docs_place_call(at, "DELETE", path.data, NULL, 0, NULL, err);
+        if (rc != 0 && i) err_prefix(err, rc, "%s", v[i]);
+        buf_done(&path);
+    }
+    if (rc == 0 && g->add.json)
+        printf("{\"removed\":%d}\n", n > 1 ? n - 1 : 1);
+    else if (rc == 0)
+        printf("%s: removed%s\n", v[0], n > 1 ? " what was named" : " with all documents");
+    return rc;
+}
+
+/* ---- search ----------------------------------------------------------------------------------------------
+ */
+
+static int put_ask(buf *out, const given *g, const char *text, shoal_err *err)
+{
+    json_t *filters = NULL;
+    int rc = g->filters ? json_parse(&filters, g->filters, strlen(g->filters), "--filter", err) : 0;
+    buf_puts(out, "{\"query\":");
+    json_put_string(out, text, strlen(text));
+    buf_printf(out, ",\"limit\":%lld,\"mode\":", g->k);
+    json_put_string(out, g->mode, strlen(g->mode));
+    if (g->rerank) {
+        buf_puts(out, ",\"rerank\":");
+        json_put_string(out, g->rerank, strlen(g->rerank));
+    }
+    if (filters) {
+        buf_puts(out, ",\"filters\":");
+        json_put(out, filters);
+    }
+    buf_putc(out, '}');
+    json_decref(filters);
+    return rc == 0 && out->failed ? err_nomem(err) : rc;
+}
+
+static void print_results(const json_t *answer)
+{
+    size_t i;
+    const json_t *r, *list = json_object_get(answer, "results");
+    if (*text_of(answer, "degraded")) fprintf(stderr, "shoal docs: %s\n", text_of(answer, "degraded"));
+    if (json_array_size(list) == 0) printf("nothing was found\n");
+    json_array_foreach(list, i, r)
+    {
+        char head[400];
+        snprintf(head, sizeof head, "%zu. %s:%lld  %s%s(%.3f)", i + 1, text_of(r, "source"),
+                 number_of(r, "line"), text_of(r, "title"), *text_of(r, "title") ? "  " : "",
+                 json_number_value(json_object_get(r, "score")));
+        print_tame(head, "");
+        print_tame(text_of(r, "text"), "   ");
+    }
+}
+
+static int run_search(docs_place *at, const given *g, char **v, int n, shoal_err *err)
+{
+    buf body = {0}, reply = {0};
+    json_t *o = NULL;
+    char path[128];
+    snprintf(path, sizeof path, "/v1/collections/%.64s/search", v[0]);
+    int rc = put_ask(&body, g, v[1], err);
+    if (rc == 0) rc = docs_place_call(at, "POST", path, body.data, body.len, &reply, err);
+    if (rc == 0) rc = json_parse(&o, reply.data, reply.len, "the answer", err);
+    if (rc == 0 && g->add.json)
+        printf("%s\n", reply.data);
+    else if (rc == 0)
+        print_results(o);
+    json_decref(o);
+    buf_done(&reply);
+    buf_done(&body);
+    return rc;
+}
+
+/* ---- the command -----------------------------------------------------------------------------------------
+ */
+
+static const cli_verb VERBS[] = {
+    {"add", 2, 1 << 20}, {"list", 0, 1}, {"remove", 1, 1 << 20}, {"search", 2, 2}};
+
+static int check(const given *g, const cli_args *a, shoal_err *err)
+{
+    plain_type t;
+    if (a->n > 1 && !store_name_is_fine(a->v[1]))
+        return err_set(err, SHOAL_EINVALID,
+                       "'%.80s' is no collection: its name has 1 to %d letters, digits, '.', '_' or '-'",
+                       a->v[1], STORE_NAME_MAX);
+    if (g->add.type && !plain_type_parse(g->add.type, &t))
+        return err_set(err, SHOAL_EINVALID, "--type is text, markdown, html or csv, not '%.40s'",
+                       g->add.type);
+    return 0;
+}
+
+static int run_verb(given *g, const cli_verb *verb, const cli_args *a)
+{
+    shoal_err err = {0};
+    docs_place at;
+    int rc = check(g, a, &err);
+    if (rc == 0) rc = docs_place_open(&at, g->server, g->key, &err);
+    if (rc != 0) return cli_fail(&cmd_docs, &err);
+    char **v = a->v + 1;
+    int n = a->n - 1;
+    if (strcmp(verb->name, "add") == 0) {
+        g->add.collection = v[0];
+        g->add.meta = &g->meta;
+        rc = docs_add(&cmd_docs, &at, &g->add, v + 1, n - 1);
+        docs_place_close(&at);
+        return rc;
+    }
+    rc = strcmp(verb->name, "list") == 0     ? run_list(&at, g, v, n, &err)
+         : strcmp(verb->name, "remove") == 0 ? run_remove(&at, g, v, n, &err)
+                                             : run_search(&at, g, v, n, &err);
+    docs_place_close(&at);
+    return rc == 0 ? CLI_OK : cli_fail(&cmd_docs, &err);
+}
+
+static int run(int argc, char **argv)
+{
+    given g = {.key = getenv("SHOAL_API_KEY"), .mode = "hybrid", .k = 5};
+    const cli_option options[] = {
+        CLI_STRING('s', "server", "URL",
+                   "http://ADDRESS:PORT or unix:PATH [shoal.yaml's; else one of its own]", &g.server),
+        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &g.key),
+        CLI_INT('k', "limit", "N", 1, 1000, "search: results [5]", &g.k),
+        CLI_STRING(0, "filter", "JSON", "search: documents whose metadata are so: {\"room\":\"kitchen\"}",
+                   &g.filters),
+        CLI_STRING(0, "mode", "MODE", "search: hybrid, vector or text [hybrid]", &g.mode),
+        CLI_STRING(0, "rerank", "MODEL", "search: a cross-encoder that orders the best", &g.rerank),
+        CLI_STRING('m', "model", "MODEL",
+                   "add: the model that embeds a new collection, or none [the only one]", &g.add.model),
+        CLI_INT(0, "chunk", "BYTES", 64, 16384, "add: longest chunk of a new collection [as the model wants]",
+                &g.add.chunk_bytes),
+        CLI_STRING(0, "type", "TYPE", "add: text, markdown, html or csv [by each file's ending]",
+                   &g.add.type),
+        CLI_LIST(0, "meta", "KEY=VALUE", "add: metadata of all documents", &g.meta),
+        CLI_FLAG('q', "quiet", "add: do not say how far it is", &g.add.quiet),
+        CLI_JSON(&g.add.json),
+        CLI_END,
+    };
+    cli_args a;
+    int rc = cli_parse(&a, &cmd_docs, options, 1, -1, argc, argv);
+    if (rc != CLI_GO) return rc;
+    const cli_verb *verb = cli_verb_of(&cmd_docs, VERBS, sizeof VERBS / sizeof *VERBS, &a);
+    return verb ? cli_flush(run_verb(&g, verb, &a)) : CLI_USAGE;
+}
+
+const cli_command cmd_docs = {
+    "docs", "add documents to a collection, and search in it",
+    "add COLLECTION PATH... | list [COLLECTION] | remove COLLECTION [SOURCE...] | search COLLECTION TEXT",
+    run, false};
