@@ -350,7 +350,7 @@ static void rotation_keeps_lengths_and_the_rest_of_the_head(void **state)
 /* Whole numbers, so equal means equal; the extremes are what the unsigned trick could overflow at. */
 static void dots_of_int8_rows_equal_scalar(void **state)
 {
-    enum { ROWS = 5 };
+    enum { ROWS = 7 };
     EACH_WIDE_ISA(set)
     {
         for (size_t d = 1; d < N_MAX; d += d < 70 ? 1 : 23) {

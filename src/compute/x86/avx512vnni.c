@@ -298,24 +298,50 @@ TARGET static void FN(quantise)(const float *x, size_t n_blocks, int8_t *q, floa
         quantise_block(x + b * ACTS_BLOCK, q + b * ACTS_BLOCK, scale + b, sum + b, sum16 + 2 * b);
 }
 
-/* ---- dots of int8 rows: the query is the unsigned side, as in dots_avx2.h ---- */
+/* ---- dots of int8 rows: a row is the unsigned side, too large by 128: what that makes is 128 * sum(q) ---- */
 
-INLINE int32_t dot_i8_wide(const int8_t *q, const int8_t *row, size_t d)
+#define DOT_ROWS 4
+
+INLINE __m512i dot_i8_step(__m512i acc, __m512i x, __m512i w)
 {
-    __m512i dot = _mm512_setzero_si512(), sum = _mm512_setzero_si512();
-    for (size_t i = 0; i < d; i += 64) {
-        __mmask64 part = d - i < 64 ? ((__mmask64)1 << (d - i)) - 1 : ~(__mmask64)0;
-        __m512i w = _mm512_maskz_loadu_epi8(part, row + i);
-        __m512i x = _mm512_xor_si512(_mm512_maskz_loadu_epi8(part, q + i), _mm512_set1_epi8(-128));
-        dot = _mm512_dpbusd_epi32(dot, x, w);
-        sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(1), w);
+    return _mm512_dpbusd_epi32(acc, _mm512_xor_si512(w, _mm512_set1_epi8(-128)), x);
+}
+
+/* y[n] = dot of q and each of n rows, DOT_ROWS at most, and `extra` more */
+INLINE void dot_i8_rows(int32_t *y, const int8_t *q, const int8_t *rows, size_t d, const size_t n, int32_t extra)
+{
+    __m512i acc[DOT_ROWS];
+    __m256i half[DOT_ROWS];
+    size_t i = 0;
+    UNROLL
+    for (size_t r = 0; r < DOT_ROWS; r++) acc[r] = _mm512_setzero_si512();
+    for (; i + 64 <= d; i += 64) {
+        __m512i x = _mm512_loadu_si512(q + i);
+        UNROLL
+        for (size_t r = 0; r < n; r++) acc[r] = dot_i8_step(acc[r], x, _mm512_loadu_si512(rows + r * d + i));
     }
-    return _mm512_reduce_add_epi32(_mm512_sub_epi32(dot, _mm512_slli_epi32(sum, 7)));
+    if (i < d) {
+        __mmask64 part = ((__mmask64)1 << (d - i)) - 1;
+        __m512i x = _mm512_maskz_loadu_epi8(part, q + i);
+        UNROLL
+        for (size_t r = 0; r < n; r++)
+            acc[r] = dot_i8_step(acc[r], x, _mm512_maskz_loadu_epi8(part, rows + r * d + i));
+    }
+    UNROLL
+    for (size_t r = 0; r < DOT_ROWS; r++)
+        half[r] = _mm256_add_epi32(_mm512_castsi512_si256(acc[r]), _mm512_extracti64x4_epi64(acc[r], 1));
+    __m256i sums = _mm256_hadd_epi32(_mm256_hadd_epi32(half[0], half[1]), _mm256_hadd_epi32(half[2], half[3]));
+    __m128i all = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    _mm_mask_storeu_epi32(y, (__mmask8)((1u << n) - 1), _mm_add_epi32(all, _mm_set1_epi32(extra)));
 }
 
 TARGET static void FN(dots_i8)(int32_t *y, const int8_t *q, const int8_t *rows, size_t n_rows, size_t d)
 {
-    for (size_t r = 0; r < n_rows; r++) y[r] = dot_i8_wide(q, rows + r * d, d);
+    int32_t sum = 0;
+    size_t r = 0;
+    for (size_t i = 0; i < d; i++) sum += q[i];
+    for (; r + DOT_ROWS <= n_rows; r += DOT_ROWS) dot_i8_rows(y + r, q, rows + r * d, d, DOT_ROWS, -128 * sum);
+    for (; r < n_rows; r++) dot_i8_rows(y + r, q, rows + r * d, d, 1, -128 * sum);
 }
 
 /* 255 * 127 * 4 in every lane, from values the compiler cannot know. */
