@@ -17,6 +17,7 @@
 #include "retrieve/desk.h"
 
 enum { INGEST_DOCUMENTS_MAX = 1000 };
+#define INGEST_FILE "file-" /* in front of an uploaded file's number */
 
 /* X(enum, word) */
 #define INGEST_STATUS_TABLE(X)       \
@@ -37,7 +38,7 @@ int ingest_digest(plain_type type, const char *metadata, const char *text, size_
 typedef struct ingest_outcome { /* of one document */
     const char *source;
     ingest_status status;
-    int64_t id; /* 0: failed */
+    int64_t id, file; /* id 0: failed; file 0: it was not uploaded before */
     size_t n_pieces, n_bytes;
     const char *error; /* "" or one sentence */
 } ingest_outcome;

@@ -9,6 +9,7 @@
 typedef struct ingest_document {
     const char *source, *text; /* the request's */
     size_t n_text;
+    int64_t file; /* uploaded before, which has source and text; 0: none */
     plain_type type;
     char *metadata; /* owned, as are plain, cut, scales and codes */
     char digest[65];

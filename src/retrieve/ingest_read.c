@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "base/number.h"
 #include "base/sha256.h"
 #include "retrieve/ingest_impl.h"
 
@@ -88,21 +89,46 @@ static int read_type(ingest_document *d, const json_t *o, size_t i, shoal_err *e
     return 0;
 }
 
-static int read_document(ingest_document *d, const json_t *o, size_t i, shoal_err *err)
+/* "file_id": "file-12", which was uploaded before. */
+static int read_file(ingest *in, ingest_document *d, const json_t *o, store *s, size_t i, shoal_err *err)
+{
+    const char *id = json_string_value(json_object_get(o, "file_id"));
+    store_file f;
+    if (!id) return 0;
+    if (strncmp(id, INGEST_FILE, strlen(INGEST_FILE)) != 0 ||
+        !number_i64(id + strlen(INGEST_FILE), &d->file) || d->file <= 0)
+        return err_set(err, SHOAL_ENOTFOUND, "documents[%zu].file_id: there is no file '%.64s'", i, id);
+    int rc = store_file_get(s, d->file, in->mem, &f, &d->text, err);
+    if (rc != 0) return rc;
+    d->source = f.name;
+    d->n_text = (size_t)f.n_bytes;
+    return 0;
+}
+
+static int read_words(ingest *in, ingest_document *d, const json_t *o, store *s, size_t i, shoal_err *err)
 {
     static const char *const SOURCES[] = {"source", "filename", "name", NULL};
     static const char *const TEXTS[] = {"text", "content", NULL};
     size_t n_source = 0;
-    if (!json_is_object(o)) return err_set(err, SHOAL_EINVALID, "documents[%zu] must be an object", i);
-    int rc = text_of(o, SOURCES, &d->source, &n_source, i, err);
-    if (rc == 0) rc = text_of(o, TEXTS, &d->text, &d->n_text, i, err);
+    int rc = read_file(in, d, o, s, i, err);
+    if (rc == 0) rc = text_of(o, SOURCES, &d->source, &n_source, i, err);
+    if (rc == 0 && !d->file) rc = text_of(o, TEXTS, &d->text, &d->n_text, i, err);
     if (rc != 0) return rc;
-    if (!d->source || n_source == 0 || n_source > STORE_SOURCE_MAX || strlen(d->source) != n_source)
+    if (!d->source || !*d->source || strlen(d->source) > STORE_SOURCE_MAX ||
+        (n_source && strlen(d->source) != n_source))
         return err_set(err, SHOAL_EINVALID, "documents[%zu].source must name the document in 1 to %d bytes",
                        i, STORE_SOURCE_MAX);
-    if (!d->text)
-        return err_set(err, SHOAL_EINVALID, "documents[%zu].text is missing: what the document says", i);
-    d->outcome = (ingest_outcome){.source = d->source, .n_bytes = d->n_text, .error = ""};
+    return d->text
+               ? 0
+               : err_set(err, SHOAL_EINVALID, "documents[%zu].text is missing: what the document says", i);
+}
+
+static int read_document(ingest *in, ingest_document *d, const json_t *o, store *s, size_t i, shoal_err *err)
+{
+    if (!json_is_object(o)) return err_set(err, SHOAL_EINVALID, "documents[%zu] must be an object", i);
+    int rc = read_words(in, d, o, s, i, err);
+    if (rc != 0) return rc;
+    d->outcome = (ingest_outcome){.source = d->source, .n_bytes = d->n_text, .file = d->file, .error = ""};
     rc = read_type(d, o, i, err);
     return rc == 0 ? read_metadata(d, o, i, err) : rc;
 }
@@ -117,7 +143,7 @@ static int check_twice(const ingest *in, size_t i, shoal_err *err)
     return 0;
 }
 
-static int parse(ingest *in, shoal_err *err)
+static int parse(ingest *in, store *s, shoal_err *err)
 {
     int rc = json_parse(&in->root, in->body.data, in->body.len, "the body", err);
     if (rc != 0)
@@ -134,7 +160,7 @@ static int parse(ingest *in, shoal_err *err)
     if (!in->v) return err_nomem(err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         in->n++;
-        rc = read_document(&in->v[i], one ? in->root : json_array_get(list, i), i, err);
+        rc = read_document(in, &in->v[i], one ? in->root : json_array_get(list, i), s, i, err);
         if (rc == 0) rc = check_twice(in, i, err);
     }
     return rc;
@@ -191,7 +217,7 @@ static int look_up(ingest *in, ingest_document *d, store *s, shoal_err *err)
     if (rc == 0) {
         rc = store_document_find(s, in->c.id, d->source, mem, &there, err);
         d->outcome.status = INGEST_ADDED;
-        if (rc == 0 && strcmp(there.digest, d->digest) == 0) {
+        if (rc == 0 && strcmp(there.digest, d->digest) == 0 && there.file == d->file) {
             d->outcome.status = INGEST_UNCHANGED;
             d->outcome.id = there.id;
             d->outcome.n_pieces = (size_t)there.n_pieces;
@@ -206,7 +232,7 @@ static int look_up(ingest *in, ingest_document *d, store *s, shoal_err *err)
 int ingest_read(desk_job *j, const desk_tools *t, shoal_err *err)
 {
     ingest *in = (ingest *)j; /* its first member */
-    int rc = parse(in, err);
+    int rc = parse(in, t->store, err);
     if (rc == 0) rc = store_find(t->store, in->collection_name, in->mem, &in->c, err);
     for (size_t i = 0; rc == 0 && i < in->n; i++) {
         rc = look_up(in, &in->v[i], t->store, err);
@@ -243,7 +269,8 @@ static int write_document(ingest *in, ingest_document *d, store *s, shoal_err *e
                           .digest = d->digest,
                           .metadata = d->metadata,
                           .n_bytes = (int64_t)d->n_text,
-                          .created = time(NULL)};
+                          .created = time(NULL),
+                          .file = d->file};
     store_content what = {.text = d->plain.text.data ? d->plain.text.data : "",
                           .cut = &d->cut,
                           .scales = d->scales,

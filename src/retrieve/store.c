@@ -23,13 +23,16 @@ static const char SCHEMA[] =
     "CREATE TABLE documents(id INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, source TEXT "
     "NOT NULL,"
     " type TEXT NOT NULL, digest TEXT NOT NULL, metadata TEXT NOT NULL, n_bytes INTEGER NOT NULL,"
-    " n_pieces INTEGER NOT NULL, created INTEGER NOT NULL, UNIQUE(collection, source));"
+    " n_pieces INTEGER NOT NULL, created INTEGER NOT NULL, file INTEGER NOT NULL, UNIQUE(collection, "
+    "source));"
     "CREATE INDEX documents_of ON documents(collection, id);"
     "CREATE TABLE pieces(id INTEGER PRIMARY KEY, document INTEGER NOT NULL, ordinal INTEGER NOT NULL,"
     " start INTEGER NOT NULL, end INTEGER NOT NULL, line INTEGER NOT NULL, title TEXT NOT NULL, text TEXT "
     "NOT NULL,"
     " UNIQUE(document, ordinal));"
-    "CREATE TABLE vectors(document INTEGER PRIMARY KEY, n INTEGER NOT NULL, codes BLOB NOT NULL);";
+    "CREATE TABLE vectors(document INTEGER PRIMARY KEY, n INTEGER NOT NULL, codes BLOB NOT NULL);"
+    "CREATE TABLE files(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, purpose TEXT NOT NULL,"
+    " created INTEGER NOT NULL, content BLOB NOT NULL);";
 
 /* ---- errors and statements ------------------------------------------------------------------------------
  */
@@ -123,8 +126,8 @@ static int make_folders(const char *path, shoal_err *err)
     return rc;
 }
 
-/* What people keep is theirs; the log beside it gets the same mode. A file that is there is not opened by us: to close
- * it again would take away the locks that SQLite holds on it in this process. */
+/* What people keep is theirs; the log beside it gets the same mode. A file that is there is not opened by us:
+ * to close it again would take away the locks that SQLite holds on it in this process. */
 static int make_file(const char *path, shoal_err *err)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -194,7 +197,8 @@ int store_open(store **ret, const char *path, shoal_err *err)
 void store_close(store *s)
 {
     if (!s) return;
-    /* Who interrupted it meant its statements: a new one ends that, and closing can put the log into the file. */
+    /* Who interrupted it meant its statements: a new one ends that, and closing can put the log into the
+     * file. */
     if (s->db) sqlite3_exec(s->db, "SELECT 1", NULL, NULL, NULL);
     sqlite3_close(s->db);
     free(s->path);

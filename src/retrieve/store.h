@@ -15,7 +15,8 @@
  *     }
  *     store_close(s);
  *
- * A store is used by one thread at a time, and two are not opened at once in one process. Outside a transaction each call is one of its own. */
+ * A store is used by one thread at a time, and two are not opened at once in one process. Outside a
+ * transaction each call is one of its own. */
 #ifndef RETRIEVE_STORE_H
 #define RETRIEVE_STORE_H
 
@@ -82,6 +83,7 @@ typedef struct store_document {
     const char *digest;   /* SHA-256 of its bytes and metadata, hex */
     const char *metadata; /* a JSON object */
     int64_t n_bytes, n_pieces, created;
+    int64_t file; /* the uploaded file it is, 0: none */
 } store_document;
 
 typedef struct store_content { /* of a document that is put */
@@ -102,11 +104,31 @@ int store_document_find(store *s, int64_t collection, const char *source, arena 
                         shoal_err *err);
 int store_document_get(store *s, int64_t collection, int64_t id, arena *mem, store_document *ret,
                        shoal_err *err);
+int store_document_of_file(store *s, int64_t collection, int64_t file, arena *mem, store_document *ret,
+                           shoal_err *err);
 /* At most `most` with ids above `after`, in order; strings die with each call. */
 int store_documents(store *s, int64_t collection, int64_t after, size_t most,
                     int (*fn)(void *user, const store_document *d), void *user, shoal_err *err);
 /* SHOAL_ENOTFOUND. */
 int store_document_delete(store *s, const store_collection *c, int64_t id, shoal_err *err);
+
+/* ---- uploaded files (store_file.c) ----------------------------------------------------------------------
+ */
+
+typedef struct store_file {
+    int64_t id, n_bytes, created;
+    const char *name, *purpose;
+} store_file;
+
+/* f->id is set. */
+int store_file_put(store *s, store_file *f, const char *content, shoal_err *err);
+/* SHOAL_ENOTFOUND. ret_content NULL: not wanted; else it is in `mem`, too. */
+int store_file_get(store *s, int64_t id, arena *mem, store_file *ret, const char **ret_content,
+                   shoal_err *err);
+/* All of them, in order; strings die with each call. fn not 0: it ends with that. */
+int store_files(store *s, int (*fn)(void *user, const store_file *f), void *user, shoal_err *err);
+/* Documents that were made of it stay. SHOAL_ENOTFOUND. */
+int store_file_delete(store *s, int64_t id, shoal_err *err);
 
 /* ---- searching (store_search.c) -------------------------------------------------------------------------
  */
@@ -121,7 +143,7 @@ int store_filtered(store *s, const store_collection *c, const filter *f, int64_t
 
 typedef struct store_piece {
     const char *source, *metadata, *title, *text;
-    int64_t document, start, end, line;
+    int64_t document, start, end, line, file;
 } store_piece;
 /* SHOAL_ENOTFOUND: it is gone. Strings are in `mem`. */
 int store_piece_get(store *s, int64_t document, uint32_t ordinal, arena *mem, store_piece *ret,

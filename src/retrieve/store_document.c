@@ -12,8 +12,8 @@ static int insert_document(store *s, const store_collection *c, store_document *
     sqlite3_stmt *st;
     int rc = store_prepare(
         s, &st, err,
-        "INSERT INTO documents(collection, source, type, digest, metadata, n_bytes, n_pieces, created)"
-        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+        "INSERT INTO documents(collection, source, type, digest, metadata, n_bytes, n_pieces, created,"
+        " file) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
     if (rc == 0) {
         sqlite3_bind_int64(st, 1, c->id);
         store_bind_text(st, 2, d->source);
@@ -23,6 +23,7 @@ static int insert_document(store *s, const store_collection *c, store_document *
         sqlite3_bind_int64(st, 6, d->n_bytes);
         sqlite3_bind_int64(st, 7, (sqlite3_int64)what->cut->n);
         sqlite3_bind_int64(st, 8, d->created);
+        sqlite3_bind_int64(st, 9, d->file);
     }
     rc = store_finish(s, st, rc, err);
     d->id = sqlite3_last_insert_rowid(s->db);
@@ -164,7 +165,7 @@ int store_put(store *s, const store_collection *c, store_document *d, const stor
  */
 
 #define DOCUMENT_COLUMNS \
-    "SELECT id, source, type, digest, metadata, n_bytes, n_pieces, created FROM documents "
+    "SELECT id, source, type, digest, metadata, n_bytes, n_pieces, created, file FROM documents "
 
 static int read_document(sqlite3_stmt *st, arena *mem, store_document *ret, shoal_err *err)
 {
@@ -175,7 +176,8 @@ static int read_document(sqlite3_stmt *st, arena *mem, store_document *ret, shoa
                             .metadata = store_text(st, 4, mem),
                             .n_bytes = sqlite3_column_int64(st, 5),
                             .n_pieces = sqlite3_column_int64(st, 6),
-                            .created = sqlite3_column_int64(st, 7)};
+                            .created = sqlite3_column_int64(st, 7),
+                            .file = sqlite3_column_int64(st, 8)};
     return ret->source && ret->type && ret->digest && ret->metadata ? 0 : err_nomem(err);
 }
 
@@ -210,6 +212,17 @@ int store_document_get(store *s, int64_t collection, int64_t id, arena *mem, sto
     if (rc != 0) return rc;
     sqlite3_bind_int64(st, 1, collection);
     sqlite3_bind_int64(st, 2, id);
+    return one_document(s, st, mem, ret, err);
+}
+
+int store_document_of_file(store *s, int64_t collection, int64_t file, arena *mem, store_document *ret,
+                           shoal_err *err)
+{
+    sqlite3_stmt *st;
+    int rc = store_prepare(s, &st, err, DOCUMENT_COLUMNS "WHERE collection = ?1 AND file = ?2");
+    if (rc != 0) return rc;
+    sqlite3_bind_int64(st, 1, collection);
+    sqlite3_bind_int64(st, 2, file);
     return one_document(s, st, mem, ret, err);
 }
 

@@ -29,22 +29,39 @@ static const char *filter_sql(const filter *f)
 /* ---- words ----------------------------------------------------------------------------------------------
  */
 
-enum { COMMON_FROM_PIECES = 20000, COMMON_SHARE = 20 };
+enum { POSTINGS_MAX = 100000 };
 
-/* In a large collection a word that every twentieth piece has costs much and tells little. */
-static int mark_common(store *s, const store_collection *c, query *q, shoal_err *err)
+/* BM25 looks at every piece that has a word. In a large collection the rarest words are enough: as many as
+ * have this many pieces together, and the rarest in any case. */
+static void mark_common(query *q, const int64_t *n_pieces)
+{
+    int64_t sum = 0;
+    bool taken[QUERY_WORDS_MAX] = {false};
+    for (size_t i = 0; i < q->n; i++) {
+        size_t least = q->n;
+        for (size_t k = 0; k < q->n; k++)
+            if (!taken[k] && (least == q->n || n_pieces[k] < n_pieces[least])) least = k;
+        taken[least] = true;
+        sum += n_pieces[least];
+        q->common[least] = i > 0 && sum > POSTINGS_MAX;
+    }
+}
+
+static int find_common(store *s, const store_collection *c, query *q, shoal_err *err)
 {
     sqlite3_stmt *st;
-    if (c->n_pieces < COMMON_FROM_PIECES) return 0;
+    int64_t n_pieces[QUERY_WORDS_MAX] = {0};
+    if (c->n_pieces < POSTINGS_MAX / QUERY_WORDS_MAX) return 0;
     int rc = store_prepare(s, &st, err, "SELECT doc FROM vocabulary_%lld WHERE term = ?1", (long long)c->id);
     for (size_t i = 0; rc == 0 && i < q->n; i++) {
         store_bind_text(st, 1, q->words[i]);
         int row = store_step(s, st, err);
         if (row < 0) rc = row;
-        q->common[i] = row == 1 && sqlite3_column_int64(st, 0) > c->n_pieces / COMMON_SHARE;
+        if (row == 1) n_pieces[i] = sqlite3_column_int64(st, 0);
         sqlite3_reset(st);
     }
     sqlite3_finalize(st);
+    if (rc == 0) mark_common(q, n_pieces);
     return rc;
 }
 
@@ -95,7 +112,7 @@ int store_words(store *s, const store_collection *c, const char *text, const fil
     query *q = malloc(sizeof *q);
     if (!q) return err_nomem(err);
     query_parse(q, text, strlen(text));
-    int rc = mark_common(s, c, q, err);
+    int rc = find_common(s, c, q, err);
     if (rc == 0) query_put(&match, q);
     if (match.failed) rc = err_nomem(err);
     if (rc == 0 && match.len) rc = run_words(s, c, match.data, f, out, k, err);
@@ -140,10 +157,10 @@ int store_piece_get(store *s, int64_t document, uint32_t ordinal, arena *mem, st
                     shoal_err *err)
 {
     sqlite3_stmt *st;
-    int rc =
-        store_prepare(s, &st, err,
-                      "SELECT d.source, d.metadata, p.title, p.text, p.start, p.end, p.line FROM pieces p"
-                      " JOIN documents d ON d.id = p.document WHERE p.document = ?1 AND p.ordinal = ?2");
+    int rc = store_prepare(
+        s, &st, err,
+        "SELECT d.source, d.metadata, p.title, p.text, p.start, p.end, p.line, d.file FROM pieces p"
+        " JOIN documents d ON d.id = p.document WHERE p.document = ?1 AND p.ordinal = ?2");
     if (rc != 0) return rc;
     sqlite3_bind_int64(st, 1, document);
     sqlite3_bind_int64(st, 2, ordinal);
@@ -156,7 +173,8 @@ int store_piece_get(store *s, int64_t document, uint32_t ordinal, arena *mem, st
                              .document = document,
                              .start = sqlite3_column_int64(st, 4),
                              .end = sqlite3_column_int64(st, 5),
-                             .line = sqlite3_column_int64(st, 6)};
+                             .line = sqlite3_column_int64(st, 6),
+                             .file = sqlite3_column_int64(st, 7)};
         rc = ret->source && ret->metadata && ret->title && ret->text ? 0 : err_nomem(err);
     } else if (rc == 0) {
         rc = err_set(err, SHOAL_ENOTFOUND, "the piece is gone");

@@ -4,10 +4,12 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/buf.h"
 
-enum { SEGMENT_ROWS = 8192, RUN_ROWS = 256 };
+enum { SEGMENT_ROWS = 32768, RUN_ROWS = 256 };
+#define HUGE_PAGE ((size_t)2 << 20)
 
 typedef struct segment {
     int8_t *codes; /* [SEGMENT_ROWS][dims] */
@@ -60,14 +62,24 @@ static bool grow(void **at, size_t *cap, size_t need, size_t size)
     return true;
 }
 
+/* Codes in large pages where the system has them: of small ones a scan touches a new one every ten rows. What
+ * is not written takes no memory yet. */
+static int8_t *new_codes(size_t dims)
+{
+    size_t bytes;
+    if (size_mul(SEGMENT_ROWS, dims, &bytes) || size_add(bytes, HUGE_PAGE - 1, &bytes)) return NULL;
+    bytes = bytes / HUGE_PAGE * HUGE_PAGE;
+    int8_t *codes = aligned_alloc(HUGE_PAGE, bytes);
+    if (codes) madvise(codes, bytes, MADV_HUGEPAGE);
+    return codes;
+}
+
 static bool add_segment(vectors *v)
 {
     segment *s = malloc(sizeof *s);
-    size_t bytes;
-    int8_t *codes = size_mul(SEGMENT_ROWS, v->dims, &bytes) ? NULL : aligned_alloc(64, bytes);
-    if (!s || !codes) {
+    int8_t *codes = s ? new_codes(v->dims) : NULL;
+    if (!codes) {
         free(s);
-        free(codes);
         return false;
     }
     s->codes = codes;
@@ -121,7 +133,7 @@ bool vectors_drop(vectors *v, int64_t document)
 
 size_t vectors_bytes(const vectors *v)
 {
-    return v->n_segments * (SEGMENT_ROWS * v->dims + sizeof(segment)) + v->cap_documents * sizeof(resident);
+    return v->n_rows * (v->dims + sizeof(float)) + v->n_documents * sizeof(resident);
 }
 
 size_t vectors_rows(const vectors *v)

@@ -1,0 +1,96 @@
+/* store_file.c: files that were uploaded, and wait to become documents; see store.h. */
+#include "retrieve/store_impl.h"
+
+int store_file_put(store *s, store_file *f, const char *content, shoal_err *err)
+{
+    sqlite3_stmt *st;
+    int rc = store_prepare(s, &st, err,
+                           "INSERT INTO files(name, purpose, created, content) VALUES(?1, ?2, ?3, ?4)");
+    if (rc == 0) {
+        store_bind_text(st, 1, f->name);
+        store_bind_text(st, 2, f->purpose);
+        sqlite3_bind_int64(st, 3, f->created);
+        sqlite3_bind_blob64(st, 4, content, (sqlite3_uint64)f->n_bytes, SQLITE_STATIC);
+    }
+    rc = store_finish(s, st, rc, err);
+    f->id = sqlite3_last_insert_rowid(s->db);
+    return rc;
+}
+
+#define FILE_COLUMNS "SELECT id, name, purpose, created, length(content) FROM files "
+
+static int read_file(sqlite3_stmt *st, arena *mem, store_file *ret, shoal_err *err)
+{
+    *ret = (store_file){.id = sqlite3_column_int64(st, 0),
+                        .name = store_text(st, 1, mem),
+                        .purpose = store_text(st, 2, mem),
+                        .created = sqlite3_column_int64(st, 3),
+                        .n_bytes = sqlite3_column_int64(st, 4)};
+    return ret->name && ret->purpose ? 0 : err_nomem(err);
+}
+
+static int read_content(store *s, int64_t id, arena *mem, const char **ret, shoal_err *err)
+{
+    sqlite3_stmt *st;
+    int rc = store_prepare(s, &st, err, "SELECT content FROM files WHERE id = ?1");
+    if (rc != 0) return rc;
+    sqlite3_bind_int64(st, 1, id);
+    rc = store_step(s, st, err);
+    if (rc == 1) {
+        const char *content = sqlite3_column_blob(st, 0);
+        *ret = arena_strndup(mem, content ? content : "", (size_t)sqlite3_column_bytes(st, 0));
+        rc = *ret ? 0 : err_nomem(err);
+    }
+    sqlite3_finalize(st);
+    return rc;
+}
+
+static int no_such_file(shoal_err *err)
+{
+    return err_set(err, SHOAL_ENOTFOUND, "there is no such file");
+}
+
+int store_file_get(store *s, int64_t id, arena *mem, store_file *ret, const char **ret_content,
+                   shoal_err *err)
+{
+    sqlite3_stmt *st;
+    int rc = store_prepare(s, &st, err, FILE_COLUMNS "WHERE id = ?1");
+    if (rc != 0) return rc;
+    sqlite3_bind_int64(st, 1, id);
+    rc = store_step(s, st, err);
+    if (rc == 1)
+        rc = read_file(st, mem, ret, err);
+    else if (rc == 0)
+        rc = no_such_file(err);
+    sqlite3_finalize(st);
+    return rc == 0 && ret_content ? read_content(s, id, mem, ret_content, err) : rc;
+}
+
+int store_files(store *s, int (*fn)(void *user, const store_file *f), void *user, shoal_err *err)
+{
+    sqlite3_stmt *st;
+    int rc = store_prepare(s, &st, err, FILE_COLUMNS "ORDER BY id"), more = 0;
+    while (rc == 0 && (more = store_step(s, st, err)) == 1) {
+        store_file f;
+        arena *mem = arena_new(0);
+        rc = mem ? read_file(st, mem, &f, err) : err_nomem(err);
+        if (rc == 0) rc = fn(user, &f);
+        arena_free(mem);
+    }
+    sqlite3_finalize(st);
+    return rc == 0 && more < 0 ? more : rc;
+}
+
+int store_file_delete(store *s, int64_t id, shoal_err *err)
+{
+    sqlite3_stmt *st;
+    int rc = store_prepare(s, &st, err, "DELETE FROM files WHERE id = ?1 RETURNING id");
+    if (rc != 0) return rc;
+    sqlite3_bind_int64(st, 1, id);
+    rc = store_step(s, st, err);
+    if (rc == 1)
+        rc = store_finish(s, st, 0, err);
+    else
+        sqlite3_finalize(st), rc = rc == 0 ? no_such_file(err) : rc;
+    return rc;
+}
