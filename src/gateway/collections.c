@@ -36,6 +36,7 @@ void collections_error(api_error *e, int rc, const char *message, const call_res
 void collections_answer_free(desk_answer *a)
 {
     arena_free(a->mem);
+    buf_done(&a->in);
     buf_done(&a->body);
     free(a);
 }
@@ -115,9 +116,13 @@ static void done(desk_job *j)
         collections_refuse(a, &e);
     } else {
         buf body = a->body;
+        const char *type = a->type;
         a->body = (buf){0};
         collections_answer_free(a);
-        request_json(rq, 200, &body);
+        if (type)
+            request_text(rq, 200, type, &body);
+        else
+            request_json(rq, 200, &body);
         buf_done(&body);
     }
 }
@@ -237,8 +242,7 @@ int collections_choose(desk_answer *a, const char *model, int64_t piece_bytes, a
     return 0;
 }
 
-/* "metadata" as text in the answer's arena; {} without. */
-static int take_metadata(desk_answer *a, const json_t *o, api_error *e)
+int collections_take_metadata(desk_answer *a, const json_t *o, api_error *e)
 {
     const json_t *m = fields_get(o, "metadata");
     buf text = {0};
@@ -263,7 +267,7 @@ static int read_create(desk_answer *a, const json_t *o, api_error *e)
     if (rc == 0) rc = fields_str(o, "title", &title, e);
     if (rc == 0) rc = fields_str(o, "model", &model, e);
     if (rc == 0) rc = fields_int(o, "chunk_bytes", PIECE_BYTES_MIN * 2, PIECE_BYTES_MAX, &piece_bytes, e);
-    if (rc == 0) rc = take_metadata(a, o, e);
+    if (rc == 0) rc = collections_take_metadata(a, o, e);
     if (rc != 0) return rc;
     if (!name || !store_name_is_fine(name))
         return api_error_bad(e, "name",

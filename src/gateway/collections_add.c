@@ -10,14 +10,20 @@ enum { NAME_SEGMENT = 2 };
 typedef struct add_job {
     gateway_request *rq;
     ingest *in;
-    void (*put)(buf *out, const ingest_result *r);
+    char *collection;
+    void (*put)(buf *out, const ingest_result *r, const char *collection);
 } add_job;
+
+static void add_free(add_job *j)
+{
+    ingest_cancel(j->in);
+    free(j->collection);
+    free(j);
+}
 
 static void on_gone(void *work)
 {
-    add_job *j = work;
-    ingest_cancel(j->in);
-    free(j);
+    add_free(work);
 }
 
 /* Nothing came in, and there was something: the first reason is everybody's. */
@@ -45,12 +51,13 @@ static void on_done(void *user, const ingest_result *r)
     gateway_request *rq = j->rq;
     const char *why = NULL;
     buf body = {0};
+    j->in = NULL;
     if (r->status == 0 && !all_failed(r, &why)) {
-        j->put(&body, r);
-        free(j);
+        j->put(&body, r, j->collection);
+        add_free(j);
         request_json(rq, 200, &body);
     } else {
-        free(j);
+        add_free(j);
         refuse(rq, r, why);
     }
     buf_done(&body);
@@ -70,7 +77,7 @@ static void put_outcome(buf *out, const ingest_outcome *o)
     buf_putc(out, '}');
 }
 
-static void put_outcomes(buf *out, const ingest_result *r)
+static void put_outcomes(buf *out, const ingest_result *r, const char *collection)
 {
     size_t of[INGEST_FAILED + 1] = {0};
     buf_puts(out, "{\"object\":\"list\",\"data\":[");
@@ -85,42 +92,45 @@ static void put_outcomes(buf *out, const ingest_result *r)
     buf_putc(out, '}');
 }
 
-void collections_ingest(gateway_request *rq, const char *collection, const char *body, size_t n,
-                        void (*put)(buf *out, const ingest_result *r))
+static int start(add_job *j, api_error *e)
 {
-    api_error e;
-    add_job *j = calloc(1, sizeof *j);
+    gateway_request *rq = j->rq;
+    size_t n;
+    const char *body = http_body(rq->http, &n);
     call_context ctx = request_context(rq, "documents");
+    arena *mem = arena_new(0);
+    const char *name = mem ? collections_segment(rq, NAME_SEGMENT, mem) : NULL;
+    j->collection = name ? strdup(name) : NULL;
+    arena_free(mem);
     ingest_ask ask = {.desk = rq->gateway->desk,
                       .calls = rq->calls,
                       .ctx = &ctx,
-                      .collection = collection,
+                      .collection = j->collection,
                       .body = body,
                       .n_body = n,
                       .user = j,
                       .done = on_done};
-    if (j) *j = (add_job){.rq = rq, .put = put, .in = ingest_start(&ask)};
-    if (j && j->in) {
+    j->in = j->collection ? ingest_start(&ask) : NULL;
+    return j->in ? 0 : api_error_nomem(e);
+}
+
+void collections_ingest(gateway_request *rq,
+                        void (*put)(buf *out, const ingest_result *r, const char *collection))
+{
+    api_error e;
+    if (!collections_are_here(rq)) return;
+    add_job *j = calloc(1, sizeof *j);
+    if (j) *j = (add_job){.rq = rq, .put = put};
+    if (j && start(j, &e) == 0) {
         request_watch(rq, on_gone, j);
         return;
     }
-    free(j);
+    if (j) add_free(j);
     api_error_nomem(&e);
     request_error(rq, &e);
 }
 
 void collections_add(gateway_request *rq)
 {
-    api_error e;
-    size_t n;
-    const char *body = http_body(rq->http, &n);
-    arena *mem = arena_new(0);
-    const char *name = mem ? collections_segment(rq, NAME_SEGMENT, mem) : NULL;
-    if (name && collections_are_here(rq)) {
-        collections_ingest(rq, name, body, n, put_outcomes);
-    } else if (!name) {
-        api_error_nomem(&e);
-        request_error(rq, &e);
-    }
-    arena_free(mem);
+    collections_ingest(rq, put_outcomes);
 }

@@ -18,7 +18,9 @@ struct desk_answer {     /* dies with the request, or when its thread is done wi
     int64_t id, after, limit;
     store_collection c;                                             /* to make */
     int (*fn)(desk_answer *a, const desk_tools *t, shoal_err *err); /* in a thread: writes body */
-    buf body;
+    buf in;                                                         /* bytes that fn reads */
+    buf body;                                                       /* what it writes, */
+    const char *type;                                               /* of this type; NULL: JSON */
 };
 
 /* Is there a place for collections? False: rq is answered. */
@@ -41,6 +43,9 @@ int64_t collections_id(const char *text, const char *prefix);
 /* A model and a piece size for a collection that is to be made: a->c.model and piece_bytes. model NULL: the
  * only one that embeds; "none": no vectors. 0 or an HTTP status. */
 int collections_choose(desk_answer *a, const char *model, int64_t piece_bytes, api_error *e);
+
+/* "metadata" of a request's object into a->c; {} without. 0 or an HTTP status. */
+int collections_take_metadata(desk_answer *a, const json_t *o, api_error *e);
 
 /* ---- searches (collections_search.c) --------------------------------------------------------------------
  */
@@ -74,8 +79,8 @@ void collections_put_collection(buf *out, const store_collection *c);
 /* ---- documents (collections_add.c) ----------------------------------------------------------------------
  */
 
-/* Adds what body says to the collection; `answer` puts the result into out as JSON. */
-void collections_ingest(gateway_request *rq, const char *collection, const char *body, size_t n,
-                        void (*put)(buf *out, const ingest_result *r));
+/* Adds what the body says to the collection that the path names; `put` writes the answer. */
+void collections_ingest(gateway_request *rq,
+                        void (*put)(buf *out, const ingest_result *r, const char *collection));
 
 #endif

@@ -12,6 +12,7 @@
 #include "process/process.h"
 #include "gateway/status.h"
 #include "gateway/transcribe.h"
+#include "gateway/vector_stores.h"
 
 const endpoint ENDPOINTS[] = {
     {"POST", "/v1/chat/completions", generate_chat, true, true, "chat_completions", 0},
@@ -39,8 +40,25 @@ const endpoint ENDPOINTS[] = {
     {"POST", "/v1/collections/*/documents", collections_add, true, true, "documents_add", ENDPOINT_DOCUMENTS},
     {"DELETE", "/v1/collections/*/documents", collections_remove, true, true, "document_delete", 0},
     {"GET", "/v1/collections/*/documents/*", collections_document, true, false, "document", 0},
-    {"DELETE", "/v1/collections/*/documents/*", collections_document_delete, true, true, "document_delete", 0},
+    {"DELETE", "/v1/collections/*/documents/*", collections_document_delete, true, true, "document_delete",
+     0},
     {"POST", "/v1/collections/*/search", collections_search, true, true, "search", 0},
+    {"GET", "/v1/vector_stores", vector_stores_list, true, false, "vector_stores", 0},
+    {"POST", "/v1/vector_stores", vector_stores_create, true, true, "vector_store_create", 0},
+    {"GET", "/v1/vector_stores/*", vector_stores_get, true, false, "vector_store", 0},
+    {"DELETE", "/v1/vector_stores/*", vector_stores_delete, true, true, "vector_store_delete", 0},
+    {"GET", "/v1/vector_stores/*/files", vector_stores_files, true, false, "vector_store_files", 0},
+    {"POST", "/v1/vector_stores/*/files", vector_stores_add, true, true, "vector_store_add",
+     ENDPOINT_DOCUMENTS},
+    {"GET", "/v1/vector_stores/*/files/*", vector_stores_file, true, false, "vector_store_file", 0},
+    {"DELETE", "/v1/vector_stores/*/files/*", vector_stores_file_delete, true, true, "vector_store_remove",
+     0},
+    {"POST", "/v1/vector_stores/*/search", vector_stores_search, true, true, "vector_store_search", 0},
+    {"GET", "/v1/files", files_list, true, false, "files", 0},
+    {"POST", "/v1/files", files_upload, true, true, "file_upload", ENDPOINT_FORMS | ENDPOINT_DOCUMENTS},
+    {"GET", "/v1/files/*", files_get, true, false, "file", 0},
+    {"GET", "/v1/files/*/content", files_content, true, false, "file_content", 0},
+    {"DELETE", "/v1/files/*", files_delete, true, true, "file_delete", 0},
     {"GET", "/v1/models", status_models, true, false, "models", 0},
     {"GET", "/v1/models/", status_model, true, false, "model", 0},
     {"GET", "/v1/nodes", machines_list, true, false, "nodes", false},

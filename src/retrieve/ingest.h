@@ -40,7 +40,9 @@ typedef struct ingest_outcome { /* of one document */
     ingest_status status;
     int64_t id, file; /* id 0: failed; file 0: it was not uploaded before */
     size_t n_pieces, n_bytes;
-    const char *error; /* "" or one sentence */
+    int64_t created;
+    const char *metadata; /* JSON */
+    const char *error;    /* "" or one sentence */
 } ingest_outcome;
 
 typedef struct ingest_result {

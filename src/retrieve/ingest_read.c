@@ -130,7 +130,9 @@ static int read_document(ingest *in, ingest_document *d, const json_t *o, store 
     if (rc != 0) return rc;
     d->outcome = (ingest_outcome){.source = d->source, .n_bytes = d->n_text, .file = d->file, .error = ""};
     rc = read_type(d, o, i, err);
-    return rc == 0 ? read_metadata(d, o, i, err) : rc;
+    if (rc == 0) rc = read_metadata(d, o, i, err);
+    d->outcome.metadata = d->metadata;
+    return rc;
 }
 
 /* One source twice in a request would be put twice in no order that anybody named. */
@@ -220,6 +222,7 @@ static int look_up(ingest *in, ingest_document *d, store *s, shoal_err *err)
         if (rc == 0 && strcmp(there.digest, d->digest) == 0 && there.file == d->file) {
             d->outcome.status = INGEST_UNCHANGED;
             d->outcome.id = there.id;
+            d->outcome.created = there.created;
             d->outcome.n_pieces = (size_t)there.n_pieces;
         } else if (rc == SHOAL_ENOTFOUND) {
             rc = 0;
@@ -280,6 +283,7 @@ static int write_document(ingest *in, ingest_document *d, store *s, shoal_err *e
     bool replaced;
     int rc = store_put(s, &in->c, &row, &what, &replaced, err);
     d->outcome.id = row.id;
+    d->outcome.created = row.created;
     d->outcome.status = replaced ? INGEST_REPLACED : INGEST_ADDED;
     return rc;
 }

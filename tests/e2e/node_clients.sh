@@ -15,6 +15,7 @@ fi
 cp tests/node/*.mjs "$modules/"
 export SHOAL_WALKS=$work/walks.json
 build/tests/infer_test_grammar_walk >/dev/null 2>&1 || fail "infer_test_grammar_walk failed"
+export SHOAL_STATE=$work/state # for its vector stores
 start_shoal
 export SHOAL_URL=$url SHOAL_PROTO=$PWD/proto SHOAL_SOCKETS=$(dirname "$(grep -o 'unix:[^ "]*' "$log" | head -1 | cut -c6-)")
 (cd "$modules" && timeout 120 node --test --test-reporter=tap ./*.test.mjs) >"$work/node.log" 2>&1
