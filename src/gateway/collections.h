@@ -5,6 +5,7 @@
  *     GET, POST, DELETE  /v1/collections/NAME/documents      DELETE: ?source=
  *     GET, DELETE        /v1/collections/NAME/documents/ID
  *     POST               /v1/collections/NAME/search
+ *     POST               /v1/collections/NAME/answer         collections_answer.c
  *
  * What blocks runs on the gateway's desk (retrieve/desk.h); models are asked through the calls seam. */
 #ifndef GATEWAY_COLLECTIONS_H
@@ -23,5 +24,6 @@ void collections_remove(gateway_request *rq);
 void collections_document(gateway_request *rq);
 void collections_document_delete(gateway_request *rq);
 void collections_search(gateway_request *rq);
+void collections_answer(gateway_request *rq);
 
 #endif

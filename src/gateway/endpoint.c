@@ -43,6 +43,7 @@ const endpoint ENDPOINTS[] = {
     {"DELETE", "/v1/collections/*/documents/*", collections_document_delete, true, true, "document_delete",
      0},
     {"POST", "/v1/collections/*/search", collections_search, true, true, "search", 0},
+    {"POST", "/v1/collections/*/answer", collections_answer, true, true, "answer", 0},
     {"GET", "/v1/vector_stores", vector_stores_list, true, false, "vector_stores", 0},
     {"POST", "/v1/vector_stores", vector_stores_create, true, true, "vector_store_create", 0},
     {"GET", "/v1/vector_stores/*", vector_stores_get, true, false, "vector_store", 0},

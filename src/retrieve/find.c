@@ -111,8 +111,9 @@ static void on_ranked(void *user, const call_result *r, const Shoal__V1__Classif
 {
     find *f = user;
     f->call = NULL;
-    if (r->status == SHOAL_ENOTFOUND || r->status == SHOAL_EUNSUPPORTED || r->status == SHOAL_EINVALID) {
-        end(f, r->status, r->message, r); /* the request is wrong, not the day */
+    bool wrong = r->status == SHOAL_ENOTFOUND || r->status == SHOAL_EUNSUPPORTED || r->status == SHOAL_EINVALID;
+    if (wrong || r->status == SHOAL_ENOMEM) {
+        end(f, r->status, r->message, r);
         return;
     }
     if (r->status != 0 || reply->n_results != f->answer.n) {
@@ -197,7 +198,8 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
 {
     find *f = user;
     f->call = NULL;
-    if (r->status != 0 && (f->mode == FIND_MEANING || r->status == SHOAL_EDEADLINE)) {
+    bool ours = r->status == SHOAL_EDEADLINE || r->status == SHOAL_ENOMEM; /* fewer models would not help */
+    if (r->status != 0 && (f->mode == FIND_MEANING || ours)) {
         end(f, r->status, r->message, r);
         return;
     }

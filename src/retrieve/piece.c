@@ -54,9 +54,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Where the sentence that begins at `at` ends: behind its mark, or at a line's end that is followed by a
- * list. */
-static size_t sentence_end(const char *s, size_t at, size_t end)
+size_t piece_sentence_end(const char *s, size_t at, size_t end)
 {
     for (size_t i = at; i < end; i++) {
         bool mark = s[i] == '.' || s[i] == '!' || s[i] == '?' || s[i] == ';';
@@ -156,7 +154,7 @@ static int take_block(cutter *c, const plain_block *b)
             at++;
             continue;
         }
-        size_t end = short_end(s, at, sentence_end(s, at, b->end), c->most);
+        size_t end = short_end(s, at, piece_sentence_end(s, at, b->end), c->most);
         assert(end > at);
         rc = take_unit(c, (unit){at, end, c->p->as_it_was ? line_at(c, at) : b->line});
         at = end;

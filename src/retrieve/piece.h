@@ -32,4 +32,8 @@ typedef struct pieces {
 int pieces_cut(pieces *ret, const plain *p, size_t most, size_t overlap, shoal_err *err);
 void pieces_done(pieces *ps);
 
+/* Where the sentence that begins at s[at] ends: behind its mark, or at a line's end before a list; at most at
+ * `end`. */
+size_t piece_sentence_end(const char *s, size_t at, size_t end);
+
 #endif

@@ -65,6 +65,19 @@ docs remove home f/note.txt >/dev/null || fail "remove"
 docs remove home f/note.txt 2>/dev/null && fail "removed twice"
 want "$(field "$(docs search home "spare key" --mode text --json)" 'len(d["results"])')" 0 "removed"
 
+# ---- answers with citations: a sentence of a document, and where it stands
+answer=$(curl -s -m 20 "$url/v1/collections/home/answer" -d '{"question":"when are the radiators bled?"}')
+want "$(field "$answer" 'd["form"], len(d["citations"]), d["citations"][0]["text"] == d["answer"]')" "('quote', 1, True)" "$answer"
+span=$(field "$answer" '(d["citations"][0]["start"], d["citations"][0]["end"])')
+from=$(field "$answer" 'd["citations"][0]["source"]')
+case $from in *.md | *.txt)
+    want "$(python3 -c "print(open('$from', 'rb').read()[slice$span].decode())")" "$(field "$answer" 'd["answer"]')" "the citation's span" ;;
+esac
+free=$(curl -s -m 20 "$url/v1/collections/home/answer" -d '{"question":"turn on the light","form":"free"}')
+want "$(field "$free" 'd["answered"] == (len(d["citations"]) > 0) and (d["answered"] or d["answer"] == "The documents do not say.")')" True "$free"
+none=$(curl -s -m 20 "$url/v1/collections/home/answer" -d '{"question":"xyzzy","mode":"text"}')
+want "$(field "$none" 'd["answered"], d["citations"]')" "(False, [])" "$none"
+
 # ---- refusals: each names what is wrong
 says() { # STATUS WORDS CURL-ARGS
     local status=$1 words=$2 got

@@ -24,6 +24,10 @@ transcribe | transcript) form='X-Form: yes' # curl names the type of a form
     set -- "$@" -F file=@tests/data/speech/wav/08-lights-on.wav "$url/v1/audio/transcriptions"
     [ "$kind" = transcribe ] && set -- "$@" -F response_format=verbose_json || set -- "$@" -F stream=true ;;
 process) set -- "$@" "$url/v1/process" -d '{"input":"turn on the kitchen light"}' ;;
+documents) set -- "$@" "$url/v1/collections/home/documents" -d "{\"source\":\"a\",\"text\":\"# Lamp\\nIt is $(date +%s%N).\",\"type\":\"markdown\",\"metadata\":{\"k\":1}}" ;;
+search) set -- "$@" "$url/v1/collections/home/search" -d '{"query":"bleed the radiators","filters":{"k":1}}' ;;
+answer) set -- "$@" "$url/v1/collections/home/answer" -d '{"question":"when are radiators bled?","filters":{"k":1}}' ;;
+collections) set -- "$@" "$url/v1/collections" ;;
 models | metrics) set -- "$@" "$url/$([ "$kind" = models ] && echo v1/)$kind" ;;
 readyz) set -- "$@" "$url/readyz" ;;
 esac
@@ -46,4 +50,4 @@ if [ "$kind" = stream ]; then
     printf '%s\n' "$body" | grep -oE '"finish_reason":"[a-z]*"|"usage":\{[^}]*|DONE|"error":.*|^status .*' | sed 's/"cached_tokens.*//'
     exit 0
 fi
-printf '%s\n' "$body" | sed -E 's/"(id|request_id|replica)":"[^"]*"/"\1":""/g; s/"(created|ms|[a-z_]*_ms|cached_tokens)":[0-9.e+-]+/"\1":0/g; s/"cached":(true|false)/"cached":0/g'
+printf '%s\n' "$body" | sed -E 's/"(id|request_id|replica)":"[^"]*"/"\1":""/g; s/"(created|ms|[a-z_]*_ms|cached_tokens)":[0-9.e+-]+/"\1":0/g; s/"cached":(true|false)/"cached":0/g; s/"(id|document)":[0-9]+/"\1":0/g'

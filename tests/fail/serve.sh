@@ -2,14 +2,14 @@
 # Let allocations fail in a served cluster, in the gateway or in a worker, while it starts and while it answers:
 #
 #     tests/fail/serve.sh [MAX [OFFSET [PART ...]]]      MAX: places a kind of request (0: all); OFFSET: which
-#     parts: gateway http2 tls worker onward start
+#     parts: gateway http2 tls worker documents onward start
 #
 # The process must answer rightly or with an error, and the next request rightly; it must not crash, hang or
 # keep what it took for a request. Where it cannot start, it must end with a sentence.
 source "$(dirname "$0")/../e2e/lib.sh"
 max=${1:-0} offset=${2:-0}
 shift $(($# > 2 ? 2 : $#))
-parts=${*:-gateway http2 tls worker onward start}
+parts=${*:-gateway http2 tls worker documents onward start}
 fail_dir=$(dirname "$SHOAL_BIN")/fail
 control=$work/control
 faults=0
@@ -102,6 +102,18 @@ part_worker() {
     sweep_each 'worker ears' ' worker --name home-ears ' "$work/ears.yaml" 'transcribe transcript'
     sweep_each 'gateway ears' ' serve ' "$work/ears.yaml" 'transcribe transcript'
     sweep_each 'worker embed' ' worker --name home-embed ' shoal.yaml embeddings
+}
+part_documents() {
+    printf 'manifest: %s\nretrieval: {path: collections.db}\nmodels: [{name: home-embed}, {name: home-chat-s}]\n' \
+        "$PWD/models/models.json" >"$work/documents.yaml"
+    start_shoal "$work/documents.yaml"
+    for ask in ' {"name":"home"}' \
+        '/home/documents {"source":"b","text":"Bleed the radiators every autumn.","metadata":{"k":1}}' \
+        '/home/documents {"source":"a","text":"The lamp","metadata":{"k":1}}'; do
+        curl -s -o /dev/null "$url/v1/collections${ask%% *}" -d "${ask#* }"
+    done
+    stop_shoal
+    sweep_each 'gateway documents' ' serve ' "$work/documents.yaml" 'documents search answer collections'
 }
 part_onward() {
     sweep_each 'gateway onward' ' serve ' shoal.yaml 'chat stream process classify models' -o

@@ -71,7 +71,7 @@ part_fuzz() {
 }
 part_serve() {
     if [ "$how" = short ]; then
-        tests/fail/serve.sh 5 "$offset" gateway worker
+        tests/fail/serve.sh 5 "$offset" gateway worker documents
     else
         tests/fail/serve.sh
     fi

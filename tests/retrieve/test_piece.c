@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/utf8.h"
+#include "retrieve/cite.h"
 #include "retrieve/codes.h"
 #include "retrieve/fuse.h"
 #include "retrieve/piece.h"
@@ -180,6 +181,28 @@ static void codes_keep_the_angle(void **state)
     assert_false(codes_of(a, D, ca, &scale_a));
 }
 
+static void sentences_of_passages_are_quoted_once(void **state)
+{
+    const char *texts[] = {"Hold a cloth under it. Yes. The valve opens to the left",
+                           "Hold a cloth under it.\nThen close the valve!"};
+    cite_sentence v[8];
+    assert_int_equal(cite_sentences(texts, 2, v, 8), 3);
+    assert_int_equal(v[1].passage, 0);
+    assert_memory_equal(texts[0] + v[1].start, "The valve opens to the left", v[1].end - v[1].start);
+    assert_int_equal(v[2].passage, 1);
+    assert_memory_equal(texts[1] + v[2].start, "Then close the valve!", v[2].end - v[2].start);
+    assert_int_equal(cite_sentences(texts, 2, v, 1), 1);
+}
+
+static void a_sentence_stands_on_its_words(void **state)
+{
+    const char *text = "The pressure must stay between 1 and 2 bar.";
+    assert_float_equal(cite_support("Pressure stays at 2.", 20, text), 2 / 3.0, 1e-6);
+    assert_float_equal(cite_support("The pressure must stay", 22, text), 1, 0);
+    assert_float_equal(cite_support("It is so.", 9, text), 0, 0);
+    assert_float_equal(cite_support("Bananas everywhere", 18, text), 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +213,8 @@ int main(void)
         cmocka_unit_test(rankings_are_fused_by_place),
         cmocka_unit_test(a_query_is_words_and_nothing_else),
         cmocka_unit_test(codes_keep_the_angle),
+        cmocka_unit_test(sentences_of_passages_are_quoted_once),
+        cmocka_unit_test(a_sentence_stands_on_its_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
