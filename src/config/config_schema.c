@@ -244,6 +244,8 @@ static const config_field stage_rows[] = {
           "the texts of which the nearest is found"),
     TEXTS("documents", config_stage, documents, n_documents, 1, PIPELINE_DOCUMENTS_MAX, 16384,
           "the texts that are ordered by how well they answer"),
+    TEXT("collection", config_stage, collection, 1, 64, "the collection that is searched"),
+    UINT("limit", config_stage, limit, 1, 50, "passages that are taken"),
     TEXT("adapter", config_stage, adapter, 1, NAME_MAX_BYTES - 1, "a name of the model's 'adapters'"),
     TEXT("language", config_stage, language, 1, 32, "what is spoken: code or English name"),
     BOOL("translate", config_stage, translate, "what is heard is put into English"),

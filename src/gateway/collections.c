@@ -67,21 +67,10 @@ int64_t collections_id(const char *text, const char *prefix)
     return number_i64(text, &id) && id > 0 ? id : 0;
 }
 
-bool collections_are_here(gateway_request *rq)
-{
-    api_error e;
-    if (rq->gateway->desk) return true;
-    api_error_set(&e, 503, "service_unavailable", "no_state_folder", NULL,
-                  "there is no folder to keep documents in: set retrieval.path, or SHOAL_STATE");
-    request_error(rq, &e);
-    return false;
-}
-
 desk_answer *collections_answer_new(gateway_request *rq,
                                     int (*fn)(desk_answer *, const desk_tools *, shoal_err *))
 {
     api_error e;
-    if (!collections_are_here(rq)) return NULL;
     desk_answer *a = calloc(1, sizeof *a);
     if (a) *a = (desk_answer){.rq = rq, .fn = fn, .mem = arena_new(0), .limit = LIST_MAX};
     if (a && a->mem) a->name = collections_segment(rq, NAME_SEGMENT, a->mem);

@@ -23,8 +23,6 @@ struct desk_answer {     /* dies with the request, or when its thread is done wi
     const char *type;                                               /* of this type; NULL: JSON */
 };
 
-/* Is there a place for collections? False: rq is answered. */
-bool collections_are_here(gateway_request *rq);
 /* The i-th segment of the request's path, from 0 ("v1"), in `mem`. NULL: out of memory. */
 const char *collections_segment(const gateway_request *rq, size_t i, arena *mem);
 /* An answer that fn will write; its name is the path's third segment if there is one. NULL: rq is answered

@@ -92,7 +92,6 @@ void collections_start_search(gateway_request *rq, const search_keys *keys,
                               void (*answer)(search_job *, const find_result *))
 {
     api_error e;
-    if (!collections_are_here(rq)) return;
     arena *mem = arena_new(0);
     const char *name = mem ? collections_segment(rq, NAME_SEGMENT, mem) : NULL;
     search_job *j = name ? calloc(1, sizeof *j) : NULL;

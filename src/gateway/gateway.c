@@ -303,11 +303,8 @@ static int open_desk(gateway *g, shoal_err *err)
     shoal_err own = {0};
     int rc = c->retrieval_path ? 0 : state_path(&path, c->cluster_state, "collections.db", &own);
     if (rc == SHOAL_ENOMEM) return err_nomem(err);
-    if (rc == 0)
-        rc = desk_new(&g->desk, g->loop, path ? path : c->retrieval_path, (size_t)c->retrieval_bytes,
-                      (int)c->retrieval_threads, err);
-    else
-        rc = 0;
+    rc = desk_new(&g->desk, g->loop, path ? path : c->retrieval_path, (size_t)c->retrieval_bytes,
+                  (int)c->retrieval_threads, err);
     free(path);
     return rc;
 }

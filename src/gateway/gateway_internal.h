@@ -20,7 +20,7 @@ struct gateway {
     ensembles *ensembles; /* NULL: none are configured */
     cache *cache;
     metrics *metrics;
-    desk *desk; /* of the collections; NULL: no folder for them */
+    desk *desk; /* of the collections */
     auth auth;
     http_server *server;
     gateway_request *requests; /* being answered */

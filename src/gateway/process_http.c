@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "api/multipart.h"
+#include "gateway/gateway_internal.h"
 #include "process/process.h"
 #include "gateway/shared.h"
 #include "router/cache_key.h"
@@ -185,6 +186,7 @@ void process_handle(gateway_request *rq)
         request_error(rq, &e);
         return;
     }
+    j->in.desk = rq->gateway->desk;
     sha256_digest key;
     bool cacheable = make_key(&j->in, rq->calls, &key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);

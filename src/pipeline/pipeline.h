@@ -8,6 +8,7 @@
  * starts as soon as every stage it names (in conditions, templates or `after`) has settled; stages that do
  * not name each other run side by side. Everything here is pure: given the facts so far it says wait, run or
  * skip, and why. process.c makes the calls.
+ * A retrieve stage searches a collection of documents; which model embeds the text is the collection's business.
  *
  * What a transcribe stage hears is the input of all stages after it. Silence is no request: where nothing was
  * heard, no stage runs that would read it, or what another would have made of it.
@@ -85,6 +86,8 @@ const char *medium_how(medium m);
     X(STAGE_VAD, "vad", "vad", GIVES_LABEL | GIVES_SCORE | READS_AUDIO, process_vad)                     \
     X(STAGE_IMAGE, "image", "classify-image", GIVES_LABEL | GIVES_SCORE | READS_IMAGE, process_image)    \
     X(STAGE_SCORE, "score", "score", GIVES_LABEL | GIVES_SCORE | GIVES_TEXT | READS_CSV, process_score)  \
+    X(STAGE_RETRIEVE, "retrieve", NULL, GIVES_LABEL | GIVES_SCORE | GIVES_TEXT | READS_TEXT,             \
+      process_retrieve)                                                                                  \
     X(STAGE_GROUND, "ground", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                              \
     X(STAGE_LINE, "line", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                                  \
     X(STAGE_CHECK, "check", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)
@@ -99,6 +102,16 @@ const char *stage_kind_task(stage_kind k); /* NULL: a rule */
 unsigned stage_kind_gives(stage_kind k);
 medium
 stage_kind_medium(stage_kind k); /* what it reads of a request beside templates; MEDIUM_TEXT: nothing */
+
+/* What a retrieve stage comes to. X(enum, label) */
+#define FOUND_LABELS(X)    \
+    X(FOUND_SOME, "found") \
+    X(FOUND_NONE, "nothing")
+enum {
+#define FOUND_ENUM(e, name) e,
+    FOUND_LABELS(FOUND_ENUM)
+#undef FOUND_ENUM
+};
 
 /* What a vad stage comes to. X(enum, label) */
 #define VOICE_LABELS(X)       \
@@ -148,6 +161,8 @@ typedef struct config_stage {
     unsigned n_candidates;
     const char **documents; /* rerank: the texts that are ordered */
     unsigned n_documents;
+    const char *collection; /* retrieve: where it looks */
+    unsigned limit;       /* retrieve: passages; 0: 4 */
     const char *adapter;  /* LoRA adapter of `model`; NULL: the model as it is */
     const char *language; /* transcribe: code or English name; NULL: the likeliest */
     bool translate;       /* transcribe: into English */
@@ -249,9 +264,10 @@ int pipeline_expand(const config_pipeline *p, const char *template, const pipeli
 bool pipeline_device_text_ok(const char *s);
 /* Does any template of the pipeline use {name}? */
 bool pipeline_uses(const config_pipeline *p, const char *name);
-/* True when every stage that may run is greedy: the same input always gives the same answer. */
 /* By name; NULL name: the only one. NULL when there is none. */
 const config_pipeline *pipeline_find(const config_pipeline *all, size_t n, const char *name);
+/* True when every stage that may run is greedy and none looks into documents, which change: the same input
+ * always gives the same answer. */
 bool pipeline_is_deterministic(const config_pipeline *p);
 
 #endif

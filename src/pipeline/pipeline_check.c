@@ -98,16 +98,19 @@ static const char *const *verdicts_of(stage_kind k, size_t *ret_n)
 #undef NAME_OF
 #define NAME_OF(e, n) n,
     static const char *const voice_names[] = {VOICE_LABELS(NAME_OF)};
+    static const char *const found_names[] = {FOUND_LABELS(NAME_OF)};
 #undef NAME_OF
-    *ret_n = k == STAGE_GROUND ? sizeof ground_names / sizeof *ground_names
-             : k == STAGE_LINE ? sizeof line_names / sizeof *line_names
-             : k == STAGE_VAD  ? sizeof voice_names / sizeof *voice_names
-                               : sizeof check_names / sizeof *check_names;
-    return k == STAGE_GROUND  ? ground_names
-           : k == STAGE_LINE  ? line_names
-           : k == STAGE_VAD   ? voice_names
-           : k == STAGE_CHECK ? check_names
-                              : NULL;
+    *ret_n = k == STAGE_GROUND     ? sizeof ground_names / sizeof *ground_names
+             : k == STAGE_LINE     ? sizeof line_names / sizeof *line_names
+             : k == STAGE_VAD      ? sizeof voice_names / sizeof *voice_names
+             : k == STAGE_RETRIEVE ? sizeof found_names / sizeof *found_names
+                                   : sizeof check_names / sizeof *check_names;
+    return k == STAGE_GROUND     ? ground_names
+           : k == STAGE_LINE     ? line_names
+           : k == STAGE_VAD      ? voice_names
+           : k == STAGE_RETRIEVE ? found_names
+           : k == STAGE_CHECK    ? check_names
+                                 : NULL;
 }
 
 /* All labels that a stage can come to; NULL when only its model knows them. */
@@ -231,7 +234,8 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
                    hears = KINDS(STAGE_TRANSCRIBE), voice = KINDS(STAGE_VAD), scores = KINDS(STAGE_SCORE),
                    adapts = model & ~(hears | voice | scores | KINDS(STAGE_IMAGE)),
                    ground = KINDS(STAGE_GROUND), line = KINDS(STAGE_LINE), check = KINDS(STAGE_CHECK),
-                   embed = KINDS(STAGE_EMBED), rerank = KINDS(STAGE_RERANK), beams = KINDS(STAGE_SEQ2SEQ);
+                   embed = KINDS(STAGE_EMBED), rerank = KINDS(STAGE_RERANK), beams = KINDS(STAGE_SEQ2SEQ),
+                   retrieve = KINDS(STAGE_RETRIEVE);
     const kind_field rows[] = {
         {"model", st->model != NULL, model, model},
         {"system", st->system != NULL, chats, 0},
@@ -239,6 +243,8 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
         {"input", st->input != NULL, reads, 0},
         {"candidates", st->n_candidates != 0, embed, embed},
         {"documents", st->n_documents != 0, rerank, rerank},
+        {"collection", st->collection != NULL, retrieve, retrieve},
+        {"limit", st->limit != 0, retrieve, 0},
         {"adapter", st->adapter != NULL, adapts, 0},
         {"language", st->language != NULL, hears, 0},
         {"translate", st->translate, hears, 0},
@@ -255,7 +261,7 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
         {"seed", st->seed != 0, writes, 0},
         {"choices", st->choices != NULL, chats, 0},
         {"near", st->near_stage != NULL, chats, 0},
-        {"timeout_ms", st->timeout_ms != 0, model, 0},
+        {"timeout_ms", st->timeout_ms != 0, model | retrieve, 0},
         {"lexicon", st->lexicon_path != NULL, ground, ground},
         {"intent", st->intent != NULL, ground, 0},
         {"forms", st->forms_path != NULL, line, line},

@@ -38,9 +38,10 @@ static void run_free(process_run *r)
 static void cancel_calls(process_run *r)
 {
     for (size_t i = 0; i < r->n_stages; i++) {
-        if (!r->stages[i].call) continue;
         calls_cancel(r->stages[i].call);
+        find_cancel(r->stages[i].find);
         r->stages[i].call = NULL;
+        r->stages[i].find = NULL;
     }
 }
 
@@ -89,8 +90,7 @@ int process_read(const stage_run *s, buf *ret)
     return rc || buf_reserve(ret, 0) ? SHOAL_ENOMEM : 0; /* an empty one is a text, too */
 }
 
-/* How a stage ended that made no call. */
-static call_result ended_alone(const config_stage *s, int status, const char *message)
+call_result process_alone(const config_stage *s, int status, const char *message)
 {
     return (call_result){.status = status,
                          .message = message,
@@ -108,7 +108,7 @@ static void finish(process_run *r, const config_stage *failed, const call_result
     cancel_calls(r);
     for (size_t i = 0; i < r->n_stages; i++) o.partial = o.partial || r->facts[i].state == STAGE_FAILED;
     if (!failed) o.answer = process_answer(r, &o);
-    call_result none = ended_alone(r->stages[0].stage, SHOAL_ENOMEM, "out of memory");
+    call_result none = process_alone(r->stages[0].stage, SHOAL_ENOMEM, "out of memory");
     if (!failed && r->lacks_memory) {
         o.failed = r->stages[0].stage;
         o.failure = &none;
@@ -140,6 +140,7 @@ void process_settle(stage_run *s, const call_result *r)
         r = &cut;
     }
     s->call = NULL;
+    s->find = NULL;
     f->state = r->status ? STAGE_FAILED : STAGE_DONE;
     if (f->state == STAGE_DONE) {
         f->label = text_of(&s->label);
@@ -179,7 +180,7 @@ static int start_stage(stage_run *s)
     }
     process_fact(s)->state = STAGE_RUNNING;
     int rc = starts[s->stage->kind](s, &ctx);
-    if (rc || s->call) return rc;
+    if (rc || s->call || s->find) return rc;
     process_fact(s)->state = STAGE_DONE;
     process_trace_rule(s);
     return 0;
@@ -190,7 +191,7 @@ static bool fail_without(stage_run *s, medium m)
 {
     char message[160];
     snprintf(message, sizeof message, "the request brings no %s for it: %s", medium_noun(m), medium_how(m));
-    call_result r = ended_alone(s->stage, SHOAL_EINVALID, message);
+    call_result r = process_alone(s->stage, SHOAL_EINVALID, message);
     process_fact(s)->state = STAGE_FAILED;
     process_trace_call(s, &r);
     if (s->stage->optional) return true;
@@ -200,7 +201,7 @@ static bool fail_without(stage_run *s, medium m)
 
 static bool fail_without_memory(stage_run *s)
 {
-    call_result none = ended_alone(s->stage, SHOAL_ENOMEM, "out of memory");
+    call_result none = process_alone(s->stage, SHOAL_ENOMEM, "out of memory");
     finish(s->run, s->stage, &none);
     return false;
 }

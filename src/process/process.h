@@ -46,6 +46,7 @@ typedef struct process_input {
     size_t n_devices;
     char *context; /* free text, "" when none */
     arena *memory; /* what the request brought */
+    struct desk *desk; /* of the collections (retrieve/desk.h), for pipelines that look into them */
 } process_input;
 
 /* Read a request body, JSON or, as its Content-Type says (NULL: none), a form, to which *ret then points.

@@ -3,6 +3,7 @@
 #define PROCESS_PROCESS_RUN_H
 
 #include "process/process.h"
+#include "retrieve/find.h"
 
 #define TOOL_CALLS_MAX 8
 
@@ -14,6 +15,7 @@ typedef struct stage_run {
     process_run *run;
     const config_stage *stage;
     model_call *call; /* NULL: none in flight */
+    find *find;       /* retrieve: the same */
     buf why, label, text;
     json_t *slots;
     json_t *results; /* for the trace: what was ordered, guessed, or found */
@@ -66,6 +68,8 @@ int process_read(const stage_run *s, buf *ret);
 
 /* The call of s has ended: note what came, and go on. The run may be dead afterwards. */
 void process_settle(stage_run *s, const call_result *r);
+/* How a stage ended whose model was not asked, or is not known. */
+call_result process_alone(const config_stage *s, int status, const char *message);
 /* The call ended well, but what it brought is no answer. */
 void process_settle_broken(stage_run *s, const call_result *r, const char *message);
 /* The start and the end of a generation, for stages that write (process_generate.c): text, tool calls,

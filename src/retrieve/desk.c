@@ -72,6 +72,9 @@ static int open_store(hand *h, shoal_err *err)
 {
     store *s = NULL;
     if (h->store) return 0;
+    if (!h->d->path)
+        return err_set(err, SHOAL_EUNAVAILABLE,
+                       "there is no folder to keep documents in: set retrieval.path, or SHOAL_STATE");
     pthread_mutex_lock(&h->d->shelf_lock);
     int rc = store_open(&s, h->d->path, err);
     pthread_mutex_unlock(&h->d->shelf_lock);
@@ -181,8 +184,8 @@ int desk_new(desk **ret, uv_loop_t *loop, const char *path, size_t memory_bytes,
 {
     desk *d = calloc(1, sizeof *d);
     uv_async_t *ready = calloc(1, sizeof *ready);
-    char *copy = strdup(path);
-    if (!d || !ready || !copy || uv_async_init(loop, ready, on_ready) != 0) {
+    char *copy = path ? strdup(path) : NULL;
+    if (!d || !ready || (path && !copy) || uv_async_init(loop, ready, on_ready) != 0) {
         free(d);
         free(ready);
         free(copy);

@@ -154,9 +154,15 @@ static const bad_case bad_cases[] = {
     {PIPE "      - {name: a, kind: tag, model: m, when: [{stage: a, label: [x]}]}\n", "declared before", 5},
     {PIPE "      - {name: a, kind: tag, model: m}\n      - {name: b, kind: tag, model: m,\n         when: "
           "[{stage: a, label: [x]}]}\n",
-     "a tag stage, a classify, embed, rerank, fill-mask, transcribe, vad, image, score, ground, line or "
-     "check stage is needed",
+     "a tag stage, a classify, embed, rerank, fill-mask, transcribe, vad, image, score, retrieve, ground, "
+     "line or check stage is needed",
      7},
+    {PIPE "      - {name: a, kind: retrieve}\n", "stages[0].collection: a retrieve stage needs it", 5},
+    {PIPE "      - {name: a, kind: retrieve, collection: c, model: m}\n", "stages[0].model: only a classify", 5},
+    {PIPE "      - {name: a, kind: tag, model: m, limit: 3}\n", "limit: only a retrieve stage has it", 5},
+    {PIPE "      - {name: a, kind: retrieve, collection: c}\n"
+          "      - {name: b, kind: tag, model: m, when: [{stage: a, label: [some]}]}\n",
+     "a retrieve stage never comes to 'some'", 6},
     {PIPE "      - {name: a, kind: embed, model: m}\n", "stages[0].candidates: an embed stage needs it", 5},
     {PIPE "      - {name: a, kind: rerank, model: m, documents: []}\n", "documents", 5},
     {PIPE "      - {name: a, kind: tag, model: m, documents: [x]}\n", "only a rerank stage has it", 5},

@@ -7,6 +7,17 @@ cat >"$work/shoal.yaml" <<END
 retrieval: {memory_mb: 64, max_document_mb: 2}
 manifest: $PWD/models/models.json
 models: [{name: home-embed}, {name: home-chat-s}]
+pipelines:
+  - name: ask
+    stages:
+      - {name: found, kind: retrieve, collection: home, limit: 2}
+      - name: say
+        kind: generate
+        model: home-chat-s
+        system: "Answer from these passages.\n{text.found}"
+        max_tokens: 8
+        when: [{stage: found, label: [found]}]
+      - {name: lost, kind: retrieve, collection: nowhere, optional: true}
 END
 docs() { "$SHOAL_BIN" docs "$@" -s "$url"; }
 # field JSON EXPRESSION: with d for the JSON
@@ -77,6 +88,12 @@ free=$(curl -s -m 20 "$url/v1/collections/home/answer" -d '{"question":"turn on 
 want "$(field "$free" 'd["answered"] == (len(d["citations"]) > 0) and (d["answered"] or d["answer"] == "The documents do not say.")')" True "$free"
 none=$(curl -s -m 20 "$url/v1/collections/home/answer" -d '{"question":"xyzzy","mode":"text"}')
 want "$(field "$none" 'd["answered"], d["citations"]')" "(False, [])" "$none"
+
+# ---- a pipeline that looks into documents
+run=$(curl -s -m 20 "$url/v1/process" -d '{"pipeline":"ask","input":"when do I bleed the radiators?"}')
+want "$(field "$run" '[t["results"][0]["source"] for t in d["trace"] if t["stage"] == "found"]')" "['f/boiler.md']" "$run"
+want "$(field "$run" '[t["ran"] for t in d["trace"]]')" "[True, True, True]" "$run"
+grep -q "no collection 'nowhere'" <<<"$run" || fail "a collection that is not there: $run"
 
 # ---- refusals: each names what is wrong
 says() { # STATUS WORDS CURL-ARGS
