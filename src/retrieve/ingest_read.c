@@ -18,6 +18,7 @@ void ingest_fail_document(ingest_document *d, const char *why)
     snprintf(d->error, sizeof d->error, "%s", why);
     d->outcome.status = INGEST_FAILED;
     d->outcome.error = d->error;
+    d->outcome.n_pieces = 0;
     pieces_done(&d->cut);
     plain_done(&d->plain);
 }
@@ -251,8 +252,9 @@ int ingest_recut(desk_job *j, const desk_tools *t, shoal_err *err)
     for (size_t i = 0; rc == 0 && i < in->n; i++) {
         ingest_document *d = &in->v[i];
         if (!d->too_long) continue;
-        d->piece_bytes /= 2;
-        if (d->piece_bytes < PIECE_BYTES_MIN) {
+        bool shortest = d->piece_bytes <= PIECE_BYTES_MIN;
+        d->piece_bytes = d->piece_bytes / 2 > PIECE_BYTES_MIN ? d->piece_bytes / 2 : PIECE_BYTES_MIN;
+        if (shortest) {
             ingest_fail_document(d, "the model cannot read even the shortest piece of it");
             d->too_long = false;
         } else {
