@@ -29,7 +29,8 @@ typedef struct node {
     bool on_battery;
     bool is_gateway; /* it answers clients */
     unsigned battery_percent;
-    bool draining; /* a person said so: nothing new goes there */
+    bool draining;  /* a person said so: nothing new goes there */
+    bool unreached; /* no other machine reaches its workers: it has no relay */
     const char *const *labels;
     size_t n_labels; /* "gpu=none", "kitchen" */
 } node;

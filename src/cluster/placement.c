@@ -1,5 +1,5 @@
 /* placement.c: keep, promote, spread, fill: in passes until nothing changes. */
-#include "cluster/placement.h"
+#include "cluster/placement_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,8 @@ static bool has_labels(const placement_model *m, const node *n)
     return true;
 }
 
-placement_no placement_may(const placement_model *m, const node *n, uint64_t taken_bytes, bool stays)
+placement_no placement_may_part(const placement_model *m, const node *n, uint64_t taken_bytes, uint64_t bytes,
+                                bool stays)
 {
     uint64_t budget = placement_budget_bytes(n);
     if (!is_named(m, n)) return PLACEMENT_NOT_NAMED;
@@ -54,52 +55,43 @@ placement_no placement_may(const placement_model *m, const node *n, uint64_t tak
     if (!has_labels(m, n)) return PLACEMENT_NO_LABEL;
     if (m->max_rtt_ms > 0 && n->rtt_ms > m->max_rtt_ms * (stays ? 1.5 : 1)) return PLACEMENT_TOO_FAR;
     if (m->battery == PLACEMENT_BATTERY_NEVER && n->on_battery) return PLACEMENT_ON_BATTERY;
-    if (taken_bytes > budget || m->memory_bytes > budget - taken_bytes) return PLACEMENT_NO_MEMORY;
+    if (taken_bytes > budget || bytes > budget - taken_bytes) return PLACEMENT_NO_MEMORY;
     return PLACEMENT_YES;
+}
+
+placement_no placement_may(const placement_model *m, const node *n, uint64_t taken_bytes, bool stays)
+{
+    return placement_may_part(m, n, taken_bytes, m->memory_bytes, stays);
+}
+
+bool placement_is_cut(const placement_shards *s)
+{
+    return s->automatic || s->n > 0 || s->n_parts > 0;
 }
 
 /* ---- the table of a pass ------------------------------------------------------------------------- */
 
-typedef struct seat {
-    placement_seat s;
-    bool out; /* left */
-} seat;
-
-typedef struct desk {
-    const node *nodes;
-    size_t n_nodes;
-    const placement_model *models;
-    size_t n_models;
-    size_t *site;      /* [n_nodes]: the first node of the same site */
-    size_t *order;     /* [n_models]: the largest first */
-    uint64_t *taken;   /* [n_nodes] bytes */
-    double *work;      /* [n_nodes] bytes that serving reads */
-    unsigned *on_node; /* [n_nodes] of the model in hand, */
-    unsigned *on_site; /* and of it at the site */
-    seat *seats;
-    size_t n_seats, cap;
-    placement_leaver *leavers;
-    size_t n_leavers, leavers_cap;
-    bool failed, changed;
-} desk;
-
-/* What the node reads a second, in some unit that all nodes share; busy ones are slower. */
-static double speed_of(const node *n)
+double placement_speed(const node *n)
 {
     double speed = n->bytes_per_s > 0 ? n->bytes_per_s : 4e9 * (n->n_cores ? n->n_cores : 1);
     double busy = n->n_cores ? n->load_1m / n->n_cores : 0;
     return speed * (busy < 0.5 ? 1 : busy < 2 ? 0.5 : 0.25);
 }
 
-static bool runs_low(const node *n)
+bool placement_runs_low(const node *n)
 {
     return n->on_battery && n->battery_percent < PLACEMENT_BATTERY_LOW;
 }
 
+uint64_t placement_seat_bytes(const desk *d, const placement_seat *s)
+{
+    const placement_model *m = &d->models[s->model];
+    return s->end > 0 ? split_memory(&m->shape, s->end - s->first, s->first == 0) : m->memory_bytes;
+}
+
 static void count(desk *d, const seat *x, int by)
 {
-    const placement_model *m = &d->models[x->s.model];
-    uint64_t bytes = m->memory_bytes;
+    uint64_t bytes = placement_seat_bytes(d, &x->s);
     d->taken[x->s.node] += by > 0 ? bytes : -bytes;
     if (!x->s.standby) d->work[x->s.node] += by * (double)bytes;
 }
@@ -116,7 +108,7 @@ static void take_in_hand(desk *d, size_t model)
     }
 }
 
-static void sit(desk *d, size_t model, size_t at, bool standby, placement_why why)
+void placement_sit(desk *d, const placement_seat *s)
 {
     if (d->n_seats == d->cap) {
         size_t cap = d->cap ? 2 * d->cap : 64;
@@ -129,11 +121,16 @@ static void sit(desk *d, size_t model, size_t at, bool standby, placement_why wh
         d->cap = cap;
     }
     seat *x = &d->seats[d->n_seats++];
-    *x = (seat){.s = {.model = model, .node = at, .standby = standby, .why = why}};
+    *x = (seat){.s = *s};
     count(d, x, 1);
-    d->on_node[at]++;
-    d->on_site[d->site[at]]++;
-    d->changed |= why != PLACEMENT_STAYS;
+    d->on_node[s->node]++;
+    d->on_site[d->site[s->node]]++;
+    d->changed |= s->why != PLACEMENT_STAYS;
+}
+
+static void sit(desk *d, size_t model, size_t at, bool standby, placement_why why)
+{
+    placement_sit(d, &(placement_seat){.model = model, .node = at, .standby = standby, .why = why});
 }
 
 static void note_leaver(desk *d, const char *model, const char *at, placement_why why)
@@ -152,7 +149,7 @@ static void note_leaver(desk *d, const char *model, const char *at, placement_wh
 }
 
 /* A seat that began in this plan just vanishes. */
-static void leave(desk *d, seat *x, placement_why why)
+void placement_leave(desk *d, seat *x, placement_why why)
 {
     bool was_there = x->s.why == PLACEMENT_STAYS || x->s.why == PLACEMENT_PROMOTED;
     x->out = true;
@@ -186,7 +183,7 @@ static bid bid_of(const desk *d, const placement_model *m, size_t at)
     const node *n = &d->nodes[at];
     return (bid){.battery = n->on_battery && m->battery == PLACEMENT_BATTERY_AVOID,
                  .near = nearness(d, m, at),
-                 .cost = (d->work[at] + (double)m->memory_bytes) / speed_of(n),
+                 .cost = (d->work[at] + (double)m->memory_bytes) / placement_speed(n),
                  .name = n->name};
 }
 
@@ -248,6 +245,29 @@ static long find_model(const desk *d, const char *name)
     return NOWHERE;
 }
 
+/* A whole one of a model that is cut, or the other way about, is of an earlier configuration. */
+static bool is_of_kind(const placement_model *m, const placement_now *x)
+{
+    if (x->end == 0) return m->shards.n == 0 && m->shards.n_parts == 0;
+    return placement_is_cut(&m->shards) && x->first < x->end && x->end <= m->shape.n_layer;
+}
+
+static void seat_again(desk *d, const placement_now *x, size_t model, size_t at)
+{
+    const placement_seat s = {.model = model,
+                              .node = at,
+                              .standby = x->standby,
+                              .first = x->first,
+                              .end = x->end,
+                              .why = PLACEMENT_STAYS};
+    const placement_model *m = &d->models[model];
+    placement_no no = placement_may_part(m, &d->nodes[at], d->taken[at], placement_seat_bytes(d, &s), true);
+    if (no == PLACEMENT_YES)
+        placement_sit(d, &s);
+    else
+        note_leaver(d, x->model, x->node, PLACEMENT_FORBIDDEN);
+}
+
 /* What is there sits down first; what may not be there is shown the door. */
 static void seat_present(desk *d, const placement_now *x)
 {
@@ -256,10 +276,10 @@ static void seat_present(desk *d, const placement_now *x)
         note_leaver(d, x->model, x->node, PLACEMENT_GONE);
     else if (model == NOWHERE)
         note_leaver(d, x->model, x->node, PLACEMENT_UNWANTED);
-    else if (placement_may(&d->models[model], &d->nodes[at], d->taken[at], true) != PLACEMENT_YES)
-        note_leaver(d, x->model, x->node, PLACEMENT_FORBIDDEN);
+    else if (!is_of_kind(&d->models[model], x))
+        note_leaver(d, x->model, x->node, PLACEMENT_REDEALT);
     else
-        sit(d, (size_t)model, (size_t)at, x->standby, PLACEMENT_STAYS);
+        seat_again(d, x, (size_t)model, (size_t)at);
 }
 
 /* Those that serve before those that wait, in case that it has become tight. */
@@ -300,9 +320,9 @@ static void drop_unwanted(desk *d, size_t model)
     const placement_model *m = &d->models[model];
     for (unsigned n = count_seats(d, model, true);
          n > m->n_standby && count_seats(d, model, false) >= m->n_replicas; n--)
-        leave(d, pick_seat(d, model, true, true), PLACEMENT_UNWANTED);
+        placement_leave(d, pick_seat(d, model, true, true), PLACEMENT_UNWANTED);
     for (unsigned n = count_seats(d, model, false); n > m->n_replicas; n--)
-        leave(d, pick_seat(d, model, false, true), PLACEMENT_UNWANTED);
+        placement_leave(d, pick_seat(d, model, false, true), PLACEMENT_UNWANTED);
 }
 
 /* Off a battery that runs low, and off a crowded place to one that is less so even with this one. */
@@ -311,7 +331,7 @@ static bool has_reason_to_move(const desk *d, const seat *x, size_t to)
     const placement_model *m = &d->models[x->s.model];
     const node *from = &d->nodes[x->s.node];
     bool avoids = m->battery == PLACEMENT_BATTERY_AVOID, to_battery = d->nodes[to].on_battery;
-    if (avoids && runs_low(from)) return !to_battery;
+    if (avoids && placement_runs_low(from)) return !to_battery;
     if ((avoids && to_battery && !from->on_battery) || m->spread == PLACEMENT_ANYHOW) return false;
     unsigned site_here = d->on_site[d->site[x->s.node]], site_there = d->on_site[d->site[to]];
     bool same_site = d->site[x->s.node] == d->site[to];
@@ -327,8 +347,8 @@ static void spread(desk *d, size_t model)
         if (x->out || x->s.model != model) continue;
         long to = choose(d, model, x, &why);
         if (to == NOWHERE) continue;
-        bool standby = x->s.standby, low = runs_low(&d->nodes[x->s.node]);
-        leave(d, &d->seats[i], low ? PLACEMENT_LOW : PLACEMENT_CROWDED);
+        bool standby = x->s.standby, low = placement_runs_low(&d->nodes[x->s.node]);
+        placement_leave(d, &d->seats[i], low ? PLACEMENT_LOW : PLACEMENT_CROWDED);
         sit(d, model, (size_t)to, standby, why);
     }
 }
@@ -381,7 +401,7 @@ static void evict_for(desk *d, size_t model)
         for (size_t i = 0; i < d->n_seats; i++) {
             seat *x = &d->seats[i];
             if (x->out || !x->s.standby || x->s.node != at) continue;
-            leave(d, x, PLACEMENT_EVICTED);
+            placement_leave(d, x, PLACEMENT_EVICTED);
             if (placement_may(m, &d->nodes[at], d->taken[at], false) == PLACEMENT_YES) break;
         }
         take_in_hand(d, model);
@@ -396,6 +416,7 @@ static void run_pass(desk *d)
     for (size_t i = 0; i < d->n_models && !d->failed; i++) {
         size_t model = d->order[i];
         take_in_hand(d, model);
+        if (placement_deal(d, model)) continue;
         drop_unwanted(d, model);
         promote(d, model);
         fill(d, model, false);
@@ -465,6 +486,7 @@ static void collect(desk *d, placement *p)
     for (size_t model = 0; model < d->n_models; model++) {
         const placement_model *m = &d->models[model];
         unsigned n[2] = {count_seats(d, model, false), count_seats(d, model, true)};
+        if (!placement_chain_is_whole(d, model)) n[0] = 0;
         for (int standby = 0; standby < 2; standby++)
             for (size_t i = 0; i < d->n_seats; i++) {
                 const seat *x = &d->seats[i];

@@ -25,6 +25,7 @@
 
 #include "base/err.h"
 #include "cluster/node.h"
+#include "cluster/split.h"
 
 /* X(enum, name) */
 #define PLACEMENT_SPREAD_TABLE(X)                                                               \
@@ -42,11 +43,15 @@
     X(PLACEMENT_ONLY, "no other node may have it")                              \
     X(PLACEMENT_FASTEST, "the most speed is left there")                        \
     X(PLACEMENT_SPREADS, "no other replica of the model is as near")            \
+    X(PLACEMENT_DEALT, "so many layers its speed and memory are worth")         \
+    X(PLACEMENT_NAMED, "the model gives it these layers")                       \
+    X(PLACEMENT_RELIEVES, "it takes over layers that have lost their node")     \
     X(PLACEMENT_GONE, "the node is gone")                                       \
     X(PLACEMENT_UNWANTED, "fewer are wanted")                                   \
     X(PLACEMENT_FORBIDDEN, "the node may not have it any more")                 \
     X(PLACEMENT_LOW, "the node's battery runs low")                             \
     X(PLACEMENT_CROWDED, "it shared a place with another replica of the model") \
+    X(PLACEMENT_REDEALT, "the model's layers are dealt out anew")               \
     X(PLACEMENT_EVICTED, "a model without any replica needs the memory")
 /* Why a node may not have a model. */
 #define PLACEMENT_NO_TABLE(X)                             \
@@ -66,6 +71,22 @@ typedef enum placement_no { PLACEMENT_NO_TABLE(PLACEMENT_ENUM) } placement_no;
 const char *placement_why_text(placement_why w);
 const char *placement_no_text(placement_no n);
 
+/* How a model's layers are dealt out over machines (split.h); zeroed: it is whole everywhere. */
+typedef struct placement_part {
+    const char *node;
+    size_t n_layers;
+} placement_part;
+
+typedef struct placement_shards {
+    bool automatic;              /* in as few stages as there is memory for */
+    size_t n;                    /* in so many */
+    const placement_part *parts; /* so many layers each, in this order */
+    size_t n_parts;
+} placement_shards;
+
+enum { PLACEMENT_SHARDS_MAX = SPLIT_STAGES_MAX, PLACEMENT_LAYERS_MAX = 10000 };
+bool placement_is_cut(const placement_shards *s);
+
 typedef struct placement_model {
     const char *name;
     unsigned n_replicas, n_standby; /* wanted; n_standby are loaded, and serve when one is missing */
@@ -76,18 +97,23 @@ typedef struct placement_model {
     size_t n_nodes;
     placement_spread spread;
     placement_battery battery;
-    double max_rtt_ms; /* 0: any */
+    double max_rtt_ms;       /* 0: any */
+    placement_shards shards; /* then n_replicas is 1, n_standby 0 and */
+    bool waits;              /* what is there stays, and nothing is dealt out yet */
+    split_shape shape;
 } placement_model;
 
 /* A replica as it is now. */
 typedef struct placement_now {
     const char *model, *node;
     bool standby;
+    size_t first, end; /* layers of a stage; end 0: all of them */
 } placement_now;
 
 typedef struct placement_seat {
     size_t model, node; /* places in the lists */
     bool standby;
+    size_t first, end; /* layers of a stage; end 0: all of them */
     placement_why why;
 } placement_seat;
 
@@ -120,6 +146,14 @@ enum {
 int placement_plan(placement *ret, const node *nodes, size_t n_nodes, const placement_model *models,
                    size_t n_models, const placement_now *now, size_t n_now, shoal_err *err);
 void placement_done(placement *p);
+
+/* What a token costs that goes through the model's stages, as they are planned; row_bytes: of one row between
+ * them. The machine's stages take turns, so slowest_ms is of all that are on one. False: the model has none.
+ */
+bool placement_price(const placement *p, const node *nodes, const placement_model *models, size_t model,
+                     uint64_t row_bytes, split_cost *ret);
+/* The node as split.h sees it, with nothing on it. */
+split_place placement_place_of(const node *n);
 
 /* May this node have one of these, beside taken_bytes of others? `stays`: it has it already, and small
  * changes of the node do not matter. */

@@ -42,6 +42,15 @@ typedef struct config_place {
     unsigned max_rtt_ms; /* 0: any */
 } config_place;
 
+/* How rows travel between the stages of a model (X(enum, name)); as rows_wire (worker/stage_rows.h). */
+#define CONFIG_WIRE_TABLE(X)  \
+    X(CONFIG_WIRE_F32, "f32") \
+    X(CONFIG_WIRE_F16, "f16") \
+    X(CONFIG_WIRE_INT8, "int8")
+#define CONFIG_WIRE_ENUM(e, n) e,
+typedef enum config_wire { CONFIG_WIRE_TABLE(CONFIG_WIRE_ENUM) } config_wire;
+#undef CONFIG_WIRE_ENUM
+
 typedef struct config_model {
     const char *name;
     const char *path;   /* NULL: look the name up in the manifest */
@@ -49,6 +58,8 @@ typedef struct config_model {
     unsigned replicas, threads, context, max_batch, max_queue, prefill_chunk, kv_mb; /* 0: default */
     unsigned standby; /* replicas that are loaded, and serve when one is missing */
     config_place place;
+    placement_shards shards; /* how its layers are dealt out; zeroed: it is whole everywhere */
+    config_wire wire;
     const char **fallback; /* models that answer when no replica of this one lives, the best first */
     size_t n_fallback;
     config_adapter *adapters; /* requests ask for "MODEL:ADAPTER" */

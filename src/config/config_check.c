@@ -118,6 +118,23 @@ static int check_adapters(const config_model *m, const char *where, shoal_err *e
     return 0;
 }
 
+/* One chain of stages is one replica, and adapters are applied where all layers are. */
+static int check_shards(const config_model *m, const char *where, shoal_err *err)
+{
+    bool cut = placement_is_cut(&m->shards);
+    if (!cut && m->wire != CONFIG_WIRE_F32)
+        return err_set(err, SHOAL_EINVALID, "%swire: is of a model whose layers are dealt out (shards)",
+                       where);
+    if (!cut) return 0;
+    if (m->n_adapters > 0)
+        return err_set(err, SHOAL_EINVALID,
+                       "%sshards: a model with adapters is whole: its layers cannot be dealt out", where);
+    if (m->replicas > 1 || m->standby > 0)
+        return err_set(err, SHOAL_EINVALID,
+                       "%sshards: a model whose layers are dealt out has one replica and no standby", where);
+    return 0;
+}
+
 static int check_model(const gateway_config *c, size_t i, shoal_err *err)
 {
     const config_model *m = &c->models[i];
@@ -134,7 +151,8 @@ static int check_model(const gateway_config *c, size_t i, shoal_err *err)
     if (m->sha256 && !hex_decode(m->sha256, strlen(m->sha256), digest, sizeof digest))
         return err_set(err, SHOAL_EINVALID, "%ssha256: must be the 64 hex digits of the file's SHA-256",
                        where);
-    return check_adapters(m, where, err);
+    int rc = check_adapters(m, where, err);
+    return rc == 0 ? check_shards(m, where, err) : rc;
 }
 
 static const config_model *find_model(const gateway_config *c, const char *name)

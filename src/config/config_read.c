@@ -168,6 +168,42 @@ static int read_number(reader *r, const config_field *f, const yaml_node *n, cha
     return yaml_double(r->doc, n, r->path, f->low, f->high, to, r->err);
 }
 
+/* {pi: 8, nas: 16}, in the order of the layers. */
+static int read_parts(reader *r, const config_field *f, const yaml_node *n, placement_shards *to)
+{
+    if (n->n < f->min || n->n > f->max)
+        return yaml_fail(r->doc, n, r->err, "%s: must name %llu to %llu nodes, this has %zu", r->path,
+                         (unsigned long long)f->min, (unsigned long long)f->max, n->n);
+    placement_part *parts = arena_alloc(r->mem, n->n * sizeof *parts);
+    int rc = parts ? 0 : err_nomem(r->err);
+    for (size_t i = 0; !rc && i < n->n; i++) {
+        uint64_t layers;
+        size_t before = enter(r, n->keys[i]->text, 0);
+        rc = yaml_u64(r->doc, n->items[i], r->path, 1, PLACEMENT_LAYERS_MAX, &layers, r->err);
+        if (!rc) parts[i] = (placement_part){.node = n->keys[i]->text, .n_layers = (size_t)layers};
+        leave(r, before);
+    }
+    to->parts = parts;
+    to->n_parts = n->n;
+    return rc;
+}
+
+static int read_shards(reader *r, const config_field *f, const yaml_node *n, placement_shards *to)
+{
+    uint64_t count;
+    if (n->kind == YAML_MAP) return read_parts(r, f, n, to);
+    to->automatic = n->kind == YAML_SCALAR && strcmp(n->text, "auto") == 0;
+    if (to->automatic) return 0;
+    if (n->kind != YAML_SCALAR || !isdigit((unsigned char)*n->text))
+        return yaml_fail(r->doc, n, r->err,
+                         "%s: must be auto, a number of %llu to %llu, or how many layers each node has "
+                         "(example: {pi: 8, nas: 16})",
+                         r->path, (unsigned long long)f->min, (unsigned long long)f->max);
+    int rc = yaml_u64(r->doc, n, r->path, f->min, f->max, &count, r->err);
+    if (!rc) to->n = (size_t)count;
+    return rc;
+}
+
 static int read_list(reader *r, const config_field *f, const yaml_node *n, char *into)
 {
     if (n->kind != YAML_LIST) return wrong_kind(r, n, YAML_LIST);
@@ -202,6 +238,7 @@ static int read_field(reader *r, const config_field *f, const yaml_node *n, char
     case CONFIG_NUMBER: return read_number(r, f, n, into + f->at);
     case CONFIG_BOOL: return yaml_bool(r->doc, n, r->path, (bool *)(into + f->at), r->err);
     case CONFIG_SECTION: return read_record(r, f->of, n, into);
+    case CONFIG_SHARDS: return read_shards(r, f, n, (placement_shards *)(void *)(into + f->at));
     case CONFIG_LIST: return read_list(r, f, n, into);
     }
     return 0;

@@ -46,6 +46,11 @@
     {                                                                        \
         .key = key_, .kind = CONFIG_SECTION, .of = &record_, .about = about_ \
     }
+#define SHARDS(key_, type, member, min_, max_, about_)                                              \
+    {                                                                                               \
+        .key = key_, .kind = CONFIG_SHARDS, .at = offsetof(type, member), .min = min_, .max = max_, \
+        .about = about_                                                                             \
+    }
 #define LIST(key_, type, member, count_, record_, min_, max_, about_, ...)                              \
     {                                                                                                   \
         .key = key_, .kind = CONFIG_LIST, .at = offsetof(type, member), .at_n = offsetof(type, count_), \
@@ -162,6 +167,10 @@ static const config_field place_rows[] = {
 };
 RECORD(place, config_model, place_rows);
 
+#define WORD_NAME(e, name) name,
+static const char *const wires[] = {CONFIG_WIRE_TABLE(WORD_NAME) NULL};
+#undef WORD_NAME
+
 static const config_field model_rows[] = {
     TEXT("name", config_model, name, 1, NAME_MAX_BYTES, "the name clients use", .required = true),
     TEXT("path", config_model, path, 1, PATH_MAX_BYTES, "a GGUF file or a Hugging Face folder"),
@@ -169,6 +178,9 @@ static const config_field model_rows[] = {
     UINT("replicas", config_model, replicas, 1, 64, "worker processes"),
     UINT("standby", config_model, standby, 0, 64, "replicas that are loaded and wait"),
     SECTION("place", place, "where it may run"),
+    SHARDS("shards", config_model, shards, 2, PLACEMENT_SHARDS_MAX,
+           "over how many workers its layers are dealt out"),
+    WORD("wire", config_model, wire, wires, "how rows travel between its stages"),
     UINT("threads", config_model, threads, 1, 1024, "threads of a worker"),
     UINT("context", config_model, context, 16, 1u << 20, "longest prompt and reply, in tokens"),
     UINT("max_batch", config_model, max_batch, 1, 1024, "sequences that decode together"),
@@ -393,6 +405,8 @@ static const config_field now_rows[] = {
     TEXT("model", placement_now, model, 1, NAME_MAX_BYTES, "what runs", .required = true),
     TEXT("node", placement_now, node, 1, NAME_MAX_BYTES, "where it runs", .required = true),
     BOOL("standby", placement_now, standby, "it is loaded, and waits"),
+    UINT("first_layer", placement_now, first, 0, PLACEMENT_LAYERS_MAX, "where its layers begin"),
+    UINT("end_layer", placement_now, end, 0, PLACEMENT_LAYERS_MAX, "and where they end; 0: it is whole"),
 };
 RECORD(plan_now, placement_now, now_rows);
 

@@ -18,7 +18,9 @@ typedef enum config_kind {
     CONFIG_NUMBER,  /* double, or with `pointer` double * that is NULL when absent: low to high */
     CONFIG_BOOL,    /* bool */
     CONFIG_SECTION, /* a map whose keys lie flat in the struct around it */
-    CONFIG_LIST,    /* min to max of `item`s; the member points to them, the one at `at_n` counts them */
+    CONFIG_SHARDS, /* placement_shards: "auto", a number of min to max, or a map of nodes to numbers of layers
+                    */
+    CONFIG_LIST,   /* min to max of `item`s; the member points to them, the one at `at_n` counts them */
 } config_kind;
 
 typedef struct config_record config_record;

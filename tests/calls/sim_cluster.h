@@ -412,7 +412,7 @@ static void view_open(sim_view *v, sim_cluster *c)
             v->nodes[v->n_nodes++] = x->facts;
         }
         for (sim_seat *s = x->seats; s < x->seats + SIM_SEATS; s++)
-            if (s->wanted) v->now[v->n_now++] = (placement_now){s->model->name, x->name, false};
+            if (s->wanted) v->now[v->n_now++] = (placement_now){.model = s->model->name, .node = x->name};
     }
 }
 

@@ -108,7 +108,8 @@ static void placement_says_what_has_no_place(void **state)
 static void placement_promotes_the_standby_of_a_node_that_is_gone(void **state)
 {
     placement_model m = {.name = "chat", .n_replicas = 1, .n_standby = 1, .memory_bytes = GB};
-    placement_now now[] = {{"chat", "nas", false}, {"chat", "attic", true}};
+    placement_now now[] = {{.model = "chat", .node = "nas"},
+                           {.model = "chat", .node = "attic", .standby = true}};
     placement p = plan(HOME, 3, &m, 1, now, 2);
     expect(&p, 0, 1, PLACEMENT_STAYS);
     expect(&p, 1, 0, PLACEMENT_STAYS);
@@ -130,8 +131,10 @@ static void placement_moves_what_must_move_and_nothing_else(void **state)
 {
     placement_model m[] = {{.name = "a", .n_replicas = 2, .memory_bytes = GB},
                            {.name = "b", .n_replicas = 1, .memory_bytes = GB}};
-    placement_now now[] = {
-        {"a", "attic", false}, {"a", "attic", false}, {"b", "shed", false}, {"old", "nas", false}};
+    placement_now now[] = {{.model = "a", .node = "attic"},
+                           {.model = "a", .node = "attic"},
+                           {.model = "b", .node = "shed"},
+                           {.model = "old", .node = "nas"}};
     placement p = plan(HOME, 3, m, 2, now, 4);
     assert_int_equal(p.n_leavers, 2); /* one of a's two is crowded, and `old` is in no list */
     assert_int_equal(p.leavers[0].why, PLACEMENT_UNWANTED);
@@ -160,7 +163,7 @@ static void placement_lets_standbys_give_way_to_a_model_without_any_replica(void
     placement_model m[] = {{.name = "a", .n_replicas = 1, .n_standby = 2, .memory_bytes = 2 * GB},
                            {.name = "b", .n_replicas = 1, .memory_bytes = 3 * GB}};
     node n[] = {{.name = "x", .memory_bytes = 4 * GB}, {.name = "y", .memory_bytes = 4 * GB}};
-    placement_now now[] = {{"a", "x", false}, {"a", "y", true}};
+    placement_now now[] = {{.model = "a", .node = "x"}, {.model = "a", .node = "y", .standby = true}};
     placement p = plan(n, 2, m, 2, now, 2);
     assert_int_equal(p.n_leavers, 1);
     assert_int_equal(p.leavers[0].why, PLACEMENT_EVICTED);
@@ -227,8 +230,9 @@ static size_t as_now(const world *w, const placement *p, placement_now now[SEATS
 {
     assert_true(p->n_seats <= SEATS);
     for (size_t i = 0; i < p->n_seats; i++)
-        now[i] = (placement_now){w->models[p->seats[i].model].name, w->nodes[p->seats[i].node].name,
-                                 p->seats[i].standby};
+        now[i] = (placement_now){.model = w->models[p->seats[i].model].name,
+                                 .node = w->nodes[p->seats[i].node].name,
+                                 .standby = p->seats[i].standby};
     return p->n_seats;
 }
 

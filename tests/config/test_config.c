@@ -98,6 +98,16 @@ static const bad_case bad_cases[] = {
     {"models:\n  - name: a\n    place:\n      on_battery: yes\n", "models[0].place.on_battery", 4},
     {"models:\n  - name: a\n    place: {max_rtt_ms: 0}\n", "models[0].place.max_rtt_ms", 3},
     {"models:\n  - name: a\n    standby: 65\n", "models[0].standby", 3},
+    {"models:\n  - name: a\n    shards: 1\n", "models[0].shards", 3},
+    {"models:\n  - name: a\n    shards: many\n", "models[0].shards: must be auto, a number of 2 to 32", 3},
+    {"models:\n  - name: a\n    shards: [2]\n", "models[0].shards: must be auto", 3},
+    {"models:\n  - name: a\n    shards: {pi: 2}\n", "models[0].shards: must name 2 to 32 nodes", 3},
+    {"models:\n  - name: a\n    shards: {pi: 2, nas: 0}\n", "models[0].shards.nas", 3},
+    {"models:\n  - name: a\n    wire: f16\n", "models[0].wire: is of a model whose layers", 3},
+    {"models:\n  - name: a\n    shards: 2\n    wire: f8\n", "models[0].wire: 'f8' is none of", 4},
+    {"models:\n  - name: a\n    replicas: 2\n    shards: 2\n", "has one replica and no standby", 4},
+    {"models:\n  - name: a\n    shards: auto\n    adapters: [{name: x, path: y}]\n",
+     "a model with adapters is whole", 3},
     {MODELS "discovery:\n  dns:\n    - {name: _a._tcp.test, model: a b}\n", "discovery.dns[0].model: 'a b'",
      5},
     {MODELS "discovery:\n  workers:\n    - {model: a, address: nowhere}\n", "discovery.workers[0].address",
@@ -422,6 +432,26 @@ static void expect_documented(const char *doc, const config_record *rec, const c
     }
 }
 
+static void shards_are_a_word_a_number_or_a_map(void **state)
+{
+    static const char TEXT[] = "models:\n"
+                               "  - {name: a, shards: auto}\n"
+                               "  - {name: b, shards: 3, wire: int8}\n"
+                               "  - {name: c, shards: {pi: 8, nas: 16}}\n"
+                               "  - {name: d}\n";
+    gateway_config *c;
+    shoal_err err = {0};
+    if (config_parse(&c, TEXT, strlen(TEXT), "t.yaml", &err) != 0) fail_msg("%s", err.message);
+    assert_true(c->models[0].shards.automatic && placement_is_cut(&c->models[0].shards));
+    assert_int_equal(c->models[1].shards.n, 3);
+    assert_int_equal(c->models[1].wire, CONFIG_WIRE_INT8);
+    assert_int_equal(c->models[2].shards.n_parts, 2);
+    assert_string_equal(c->models[2].shards.parts[1].node, "nas");
+    assert_int_equal(c->models[2].shards.parts[1].n_layers, 16);
+    assert_false(placement_is_cut(&c->models[3].shards));
+    config_free(c);
+}
+
 static void every_key_is_documented(void **state)
 {
     buf doc = {0};
@@ -447,6 +477,7 @@ int main(void)
         cmocka_unit_test(missing_files_are_found_at_load_with_their_line),
         cmocka_unit_test(later_failures_get_the_line_of_their_field),
         cmocka_unit_test(the_nearest_word_is_the_one_meant),
+        cmocka_unit_test(shards_are_a_word_a_number_or_a_map),
         cmocka_unit_test(every_key_is_documented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
