@@ -75,6 +75,8 @@ static int run(int argc, char **argv)
         CLI_LIST(0, "adapter", "NAME=PATH", "a LoRA adapter that requests may name", &adapters),
         CLI_STRING(0, "layers", "FIRST:END", "serve these layers alone (all)", &layers),
         CLI_LIST(0, "stage", "ADDR", "where the next layers are: once a stage, in order", &stages),
+        CLI_STRING(0, "member", "DIR", "this machine's certificate, to reach stages of other machines",
+                   &w.member),
         CLI_STRING(0, "wire", "KIND", "rows between stages: f32 (exact), f16 or int8", &wire),
         CLI_INT(0, "arbiter-fd", "FD", -1, 1 << 20, "inherited descriptor of the core arbiter", &fd),
         CLI_INT(0, "arbiter-slot", "N", -1, 63, "this worker's place in it", &slot),

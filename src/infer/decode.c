@@ -1,6 +1,7 @@
 /* decode.c: generations: who comes in and who leaves, and one step of those who run: plan, step, hand out.
  * Engine thread. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -339,12 +340,28 @@ static void leave(engine *e, session *s, int status, const char *message)
     loop_end(e, s, status, message);
 }
 
+static const char *stage_trouble(const engine *e)
+{
+    const shards *sh = e->o.shards;
+    return sh && sh->why ? sh->why(sh->user) : NULL;
+}
+
+/* Nothing of it is passed on. */
+static void leave_not_finite(engine *e, session *s)
+{
+    const char *stage = stage_trouble(e);
+    leave(e, s, SHOAL_EINTERNAL, stage ? stage : ENGINE_NOT_FINITE);
+}
+
 /* The token that was chosen for s. */
 static void take_next(engine *e, session *s, uint64_t now_ns)
 {
     const shoal_err *wrong = s->grammar ? grammar_error(s->grammar) : NULL;
     if (wrong || !isfinite(s->next.logprob)) {
-        leave(e, s, wrong ? wrong->code : SHOAL_EINTERNAL, wrong ? wrong->message : ENGINE_NOT_FINITE);
+        if (wrong)
+            leave(e, s, wrong->code, wrong->message);
+        else
+            leave_not_finite(e, s);
         return;
     }
     session_take(s, now_ns);
@@ -358,7 +375,7 @@ static void take_next(engine *e, session *s, uint64_t now_ns)
 static void await_votes(engine *e, session *s)
 {
     if (!isfinite(s->next.logprob)) {
-        leave(e, s, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
+        leave_not_finite(e, s);
         return;
     }
     pthread_mutex_lock(&e->lock);
@@ -416,7 +433,7 @@ static void hand_out_search(engine *e, session *s, uint64_t now_ns)
     if (!lanes_ready(s->lanes)) return;
     for (size_t i = 0; i < s->lanes->n; i++) {
         if (isfinite(s->lanes->lane[i]->next.logprob)) continue;
-        leave(e, s, SHOAL_EINTERNAL, ENGINE_NOT_FINITE);
+        leave_not_finite(e, s);
         return;
     }
     s->n_stint++;
@@ -479,12 +496,15 @@ void decode_abandon(engine *e)
  * is not tried for ever, as it may be what ends them. */
 static void lose(engine *e)
 {
+    char message[400];
+    const char *why = stage_trouble(e);
+    snprintf(message, sizeof message, "%s%s%s", LOST, why ? "; the last time " : "", why ? why : "");
     decode_abandon(e);
     while (e->n_running > 0) {
         session *s = e->running[e->n_running - 1];
         s->n_losses += s->launched > 0;
         if (s->n_losses == LOSSES_MAX)
-            leave(e, s, SHOAL_EUNAVAILABLE, LOST);
+            leave(e, s, SHOAL_EUNAVAILABLE, message);
         else
             leave_place(e, s, queue_push_front);
     }

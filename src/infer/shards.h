@@ -9,7 +9,8 @@
  *
  * When a stage is lost, so is every step that is under way, and what the stages keep of all sequences: the
  * engine then computes their tokens again from the start, to the same bits, and nobody notices but by the
- * time it takes. Engine thread. */
+ * time it takes. A sequence whose rows come back as no finite numbers ends with an error that names the
+ * stage; the others go on. Engine thread. */
 #ifndef INFER_SHARDS_H
 #define INFER_SHARDS_H
 
@@ -27,6 +28,10 @@ typedef struct shards {
     int (*send)(void *user, const stage_step *step, const float *rows, size_t n_rows);
     /* Wait for the oldest step that was sent: rows[n_wanted][n_embd]. SHOAL_EUNAVAILABLE as above. */
     int (*receive)(void *user, float *rows, size_t n_wanted);
+    /* What was wrong with the call before, in a sentence that names the stage: why it was lost, or that the
+     * rows just received are not finite since it computed them. NULL: nothing. Borrowed until the next call;
+     * the function may be NULL. */
+    const char *(*why)(void *user);
 } shards;
 
 enum { SHARDS_MAX = 64 };

@@ -17,7 +17,18 @@
 #include "wire/grpc.h"
 #include "wire/loop.h"
 
-enum { RETRY_MS = 100, WAIT_MS = 30000, SILENT_MS = 15000, MAX_FDS = 256 };
+enum {
+    RETRY_MS = 100,
+    WAIT_MS = 30000,
+    SILENT_MIN_MS = 2000,
+    SILENT_MAX_MS = 15000,
+    SILENT_TIMES = 8,    /* the slowest step so far */
+    KEEPALIVE_MS = 1000, /* between machines, where a link may be cut without a word */
+    MAX_FDS = 256,
+    HOST_BYTES = 300,
+    NODE_BYTES = 64,
+};
+#define RELAY "relay:"
 
 /* A step on its way: `hop` says to which stage it was sent last. */
 typedef struct trip {
@@ -28,14 +39,17 @@ typedef struct trip {
     uint32_t *numbers; /* pages of all items, then copies */
     uint8_t *bytes;    /* rows as they travel: to the first hop, and back from the last */
     bool under_way, back;
+    bool finite;           /* what came so far; false from the beginning: it is nobody's fault but ours */
+    const struct hop *bad; /* whose rows were the first that are not finite; NULL: nobody's */
 } trip;
 
 typedef struct hop {
     struct stage_link *l;
     char *address;
+    bool far; /* on another machine */
     grpc_channel *channel;
     grpc_client_call *call;
-    bool ready;
+    bool ready, said; /* said: that its numbers were not finite, in this life */
     stage_facts facts;
 } hop;
 
@@ -43,6 +57,7 @@ struct stage_link {
     shards table;
     stage_link_options o;
     char *digest, *name;
+    tls_context *tls; /* NULL: all stages are on this machine */
     size_t row_bytes, n_hops;
     hop hops[SHARDS_MAX];
     uv_loop_t loop;
@@ -59,6 +74,7 @@ struct stage_link {
     bool all_ready, broken, closing;
     shoal_err why; /* of the newest loss or refusal; code SHOAL_EINVALID: it will not pass */
     stage_link_stats stats;
+    char wrong[sizeof((shoal_err *)0)->message]; /* the engine thread's: what was wrong with its last call */
 };
 
 /* ---- trips, under the lock -------------------------------------------------------------------------- */
@@ -216,9 +232,31 @@ static void average(double *avg, double newest)
 static void note_trip(stage_link *l, const trip *t, const Shoal__V1__StageRows *m)
 {
     double took = (double)(clock_ns() - t->sent_ns) / 1e3, compute = (double)m->compute_us;
+    if (took > l->stats.slowest_us) l->stats.slowest_us = took;
     average(&l->stats.trip_us, took > compute ? took - compute : 0);
     average(&l->stats.compute_us, compute);
     l->stats.received_bytes += m->rows.len;
+}
+
+/* The first stage that has given such numbers: what they left in the caches of those behind it is its fault.
+ */
+static const hop *culprit(const stage_link *l)
+{
+    const hop *h = l->hops;
+    while (!h->said) h++;
+    return h;
+}
+
+/* A stage that gives back no finite numbers for finite ones computes wrongly. */
+static void judge(stage_link *l, trip *t, hop *h, const Shoal__V1__StageRows *m)
+{
+    if (!t->finite || rows_wire_finite(l->o.wire, m->rows.data, m->rows.len / l->row_bytes, l->o.n_embd))
+        return;
+    if (!h->said)
+        LOG(LOG_ERROR, "worker", "stage_not_finite", LOG_S("model", l->name), LOG_S("address", h->address));
+    h->said = true;
+    t->finite = false;
+    t->bad = culprit(l);
 }
 
 /* Under the lock; NULL or what was wrong. */
@@ -230,6 +268,7 @@ static const char *take_rows(stage_link *l, size_t h, const Shoal__V1__StageRows
     if (m->rows.len != (last ? t->n_wanted : t->n_rows) * l->row_bytes)
         return "it gave back another number of rows than it got";
     note_trip(l, t, m);
+    judge(l, t, &l->hops[h], m);
     if (!last) {
         t->hop = h + 1;
         return send_trip(l, t, m->rows.data, m->rows.len) ? "its rows could not be sent on" : NULL;
@@ -270,6 +309,7 @@ static const char *take_ready(stage_link *l, hop *h, const Shoal__V1__StageReady
     if (wrong) return wrong;
     h->facts = f;
     h->ready = true;
+    h->said = false;
     for (size_t i = 0; i < l->n_hops; i++) n_ready += l->hops[i].ready;
     if (n_ready < l->n_hops) return NULL;
     for (size_t i = 1; i < l->n_hops; i++)
@@ -343,11 +383,20 @@ static void on_disconnected(void *user, const char *why)
     if (!h->call) lose(h, SHOAL_EUNAVAILABLE, why);
 }
 
+static uint64_t patience_ns(const stage_link *l)
+{
+    double ms = l->stats.slowest_us * SILENT_TIMES / 1e3;
+    if (l->o.silent_ms) return (uint64_t)l->o.silent_ms * 1000000;
+    ms = ms < SILENT_MIN_MS ? SILENT_MIN_MS : ms > SILENT_MAX_MS ? SILENT_MAX_MS : ms;
+    return (uint64_t)((l->stats.n_steps ? ms : SILENT_MAX_MS) * 1e6);
+}
+
 /* A stage that is stopped, stuck or behind a dead link says nothing and closes nothing. */
 static void look_for_silence(stage_link *l)
 {
-    uint64_t most_ns = (uint64_t)(l->o.silent_ms ? l->o.silent_ms : SILENT_MS) * 1000000, now = clock_ns();
+    uint64_t now = clock_ns();
     pthread_mutex_lock(&l->lock);
+    uint64_t most_ns = patience_ns(l);
     const trip *t = l->n_trips > 0 ? trip_at(l, 0) : NULL;
     bool silent = t && t->under_way && !t->back && now - t->sent_ns > most_ns;
     size_t h = silent ? t->hop : 0;
@@ -362,10 +411,12 @@ static void look_again(uv_timer_t *t)
     for (size_t i = 0; i < l->n_hops; i++) {
         hop *h = &l->hops[i];
         if (h->call) continue;
-        if (grpc_channel_is_connected(h->channel))
+        if (grpc_channel_is_connected(h->channel)) {
             open_stream(l, h);
-        else
-            (void)grpc_channel_connect(h->channel);
+            continue;
+        }
+        if (h->far) (void)tls_context_reload(l->tls, NULL); /* what was read before does for now */
+        (void)grpc_channel_connect(h->channel);
     }
 }
 
@@ -409,6 +460,12 @@ static struct timespec in_ms(unsigned ms)
     return t;
 }
 
+/* Under the lock. */
+static void note_loss(stage_link *l, bool fine)
+{
+    snprintf(l->wrong, sizeof l->wrong, "%s", fine ? "" : l->why.message);
+}
+
 static bool link_ready(void *user, unsigned wait_ms)
 {
     stage_link *l = user;
@@ -418,6 +475,7 @@ static bool link_ready(void *user, unsigned wait_ms)
     l->broken = false;
     while (!lost && !l->all_ready && pthread_cond_timedwait(&l->changed, &l->lock, &until) == 0) continue;
     bool there = !lost && l->all_ready && !l->broken;
+    note_loss(l, there);
     pthread_mutex_unlock(&l->lock);
     return there;
 }
@@ -425,7 +483,7 @@ static bool link_ready(void *user, unsigned wait_ms)
 static int link_send(void *user, const stage_step *step, const float *rows, size_t n_rows)
 {
     stage_link *l = user;
-    trip t = {.n_rows = n_rows, .n_wanted = stage_wanted(step)};
+    trip t = {.n_rows = n_rows, .n_wanted = stage_wanted(step), .finite = true};
     size_t n;
     t.bytes = size_mul(n_rows, l->row_bytes, &n) ? NULL : malloc(n + 1);
     if (!t.bytes || trip_fill(&t, step)) {
@@ -433,8 +491,10 @@ static int link_send(void *user, const stage_step *step, const float *rows, size
         return SHOAL_EUNAVAILABLE; /* what runs is computed again, when there is memory */
     }
     rows_wire_put(l->o.wire, rows, n_rows, l->o.n_embd, t.bytes);
+    t.finite = rows_wire_finite(l->o.wire, t.bytes, n_rows, l->o.n_embd);
     pthread_mutex_lock(&l->lock);
     bool go = l->all_ready && !l->broken;
+    note_loss(l, go);
     assert(l->n_trips < SHARDS_MAX);
     t.number = ++l->last_number;
     if (go) *trip_at(l, l->n_trips++) = t;
@@ -453,6 +513,7 @@ static int link_receive(void *user, float *rows, size_t n_wanted)
     pthread_mutex_lock(&l->lock);
     while (!l->broken && l->n_trips > 0 && !trip_at(l, 0)->back) pthread_cond_wait(&l->changed, &l->lock);
     bool there = !l->broken && l->n_trips > 0;
+    note_loss(l, there);
     if (there) {
         t = *trip_at(l, 0);
         *trip_at(l, 0) = (trip){0};
@@ -462,31 +523,93 @@ static int link_receive(void *user, float *rows, size_t n_wanted)
     pthread_mutex_unlock(&l->lock);
     if (!there) return SHOAL_EUNAVAILABLE;
     assert(t.n_wanted == n_wanted);
+    if (t.bad)
+        snprintf(
+            l->wrong, sizeof l->wrong,
+            "the stage at %.300s gave back numbers that are not finite: its memory, its processor or its "
+            "copy of the model may be damaged",
+            t.bad->address);
     rows_wire_get(l->o.wire, t.bytes, n_wanted, l->o.n_embd, rows);
     trip_done(&t);
     return 0;
 }
 
+static const char *link_why(void *user)
+{
+    const stage_link *l = user;
+    return *l->wrong ? l->wrong : NULL;
+}
+
 /* ---- life ------------------------------------------------------------------------------------------------
  */
 
+static bool take_part(char *to, size_t size, const char **s)
+{
+    size_t n = strcspn(*s, "/");
+    if (n == 0 || n >= size || (*s)[n] != '/') return false;
+    memcpy(to, *s, n);
+    to[n] = '\0';
+    *s += n + 1;
+    return true;
+}
+
+/* "relay:HOST:PORT/NODE/WORKER" */
+static int open_far(stage_link *l, hop *h, const grpc_channel_events *ev, shoal_err *err)
+{
+    const char *worker = h->address + strlen(RELAY);
+    char host[HOST_BYTES], node[NODE_BYTES];
+    if (!take_part(host, sizeof host, &worker) || !take_part(node, sizeof node, &worker) || !*worker)
+        return err_set(err, SHOAL_EINVALID, "\"%s\" is not relay:HOST:PORT/NODE/WORKER", h->address);
+    if (!l->tls)
+        return err_set(err, SHOAL_EINVALID,
+                       "%s is on another machine: say where this one's certificate is (--member)",
+                       h->address);
+    h->far = true;
+    const grpc_channel_options o = {.tls = l->tls,
+                                    .server_name = node,
+                                    .sni = worker,
+                                    .keepalive_ms = KEEPALIVE_MS,
+                                    .keepalive_timeout_ms = KEEPALIVE_MS};
+    return grpc_channel_open(&h->channel, &l->loop, host, &o, ev, err);
+}
+
+static int open_hop(stage_link *l, hop *h, const char *address, shoal_err *err)
+{
+    const grpc_channel_events ev = {.user = h, .connected = on_connected, .disconnected = on_disconnected};
+    h->l = l;
+    if (!(h->address = strdup(address))) return err_nomem(err);
+    if (strncmp(address, RELAY, strlen(RELAY)) == 0) return open_far(l, h, &ev, err);
+    if (strncmp(address, "unix:", 5) == 0)
+        return grpc_channel_new(&h->channel, &l->loop, h->address, &ev, err);
+    return err_set(err, SHOAL_EINVALID,
+                   "\"%s\" is no Unix socket: a stage elsewhere is reached through its machine's relay, "
+                   "relay:HOST:PORT/NODE/WORKER",
+                   address);
+}
+
 static int open_hops(stage_link *l, shoal_err *err)
 {
-    for (size_t i = 0; i < l->o.n; i++) {
-        hop *h = &l->hops[i];
-        grpc_channel_events ev = {.user = h, .connected = on_connected, .disconnected = on_disconnected};
-        h->l = l;
-        if (strncmp(l->o.addresses[i], "unix:", 5) != 0)
-            return err_set(
-                err, SHOAL_EINVALID,
-                "\"%s\" is no Unix socket: a stage elsewhere is reached through its machine's agent",
-                l->o.addresses[i]);
-        if (!(h->address = strdup(l->o.addresses[i]))) return err_nomem(err);
-        int rc = grpc_channel_new(&h->channel, &l->loop, h->address, &ev, err);
-        if (rc) return rc;
-        l->n_hops++;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < l->o.n; i++) {
+        rc = open_hop(l, &l->hops[i], l->o.addresses[i], err);
+        if (rc == 0)
+            l->n_hops++;
+        else
+            free(l->hops[i].address);
     }
-    return 0;
+    return rc;
+}
+
+/* Whoever proves to be the node that the address names will do: relays belong to members alone. */
+static int open_tls(stage_link *l, const char *member, shoal_err *err)
+{
+    char cert[4096], ca[4096], crl[4096];
+    if (!member) return 0;
+    snprintf(cert, sizeof cert, "%s/member.pem", member);
+    snprintf(ca, sizeof ca, "%s/ca.crt", member);
+    snprintf(crl, sizeof crl, "%s/crl.pem", member);
+    const tls_options o = {.cert_file = cert, .key_file = cert, .ca_file = ca, .crl_file = crl};
+    return tls_context_new(&l->tls, TLS_CLIENT, &o, err);
 }
 
 static int start(stage_link *l, shoal_err *err)
@@ -536,7 +659,8 @@ static void fill_table(stage_link *l)
                         .user = l,
                         .ready = link_ready,
                         .send = link_send,
-                        .receive = link_receive};
+                        .receive = link_receive,
+                        .why = link_why};
     for (size_t i = 0; i < l->n_hops; i++) {
         least(&l->table.n_ctx, l->hops[i].facts.n_ctx);
         least(&l->table.n_pages, l->hops[i].facts.n_pages);
@@ -553,7 +677,8 @@ static int open_link(stage_link *l, const stage_link_options *o, shoal_err *err)
     l->o = *o;
     l->digest = strdup(o->digest);
     l->name = strdup(o->name ? o->name : "");
-    int rc = l->digest && l->name ? start(l, err) : err_nomem(err);
+    int rc = l->digest && l->name ? open_tls(l, o->member, err) : err_nomem(err);
+    if (rc == 0) rc = start(l, err);
     if (rc == 0) rc = wait_for_all(l, err);
     if (rc == 0) fill_table(l);
     return rc;
@@ -602,6 +727,7 @@ void stage_link_close(stage_link *l)
     }
     drop_trips(l);
     for (size_t i = 0; i < l->n_hops; i++) free(l->hops[i].address);
+    tls_context_unref(l->tls);
     buf_done(&l->scratch);
     pthread_mutex_destroy(&l->lock);
     pthread_cond_destroy(&l->changed);

@@ -6,6 +6,9 @@
  * loss and stages know nobody. A stage that is lost takes all that is under way with it; the link connects
  * again for as long as it is open.
  *
+ * Between machines there is mutual TLS: the files of the member's folder are read again for every connection,
+ * so that a renewed certificate counts from then on.
+ *
  *     stage_link_open(&l, &(stage_link_options){.addresses = a, .n = 1, .digest = hex, .part = {0, 4},
  *                                               .n_layer = 8, .n_embd = 512}, &err);
  *     engine_new(&e, m, &(engine_options){.shards = stage_link_shards(l)}, &err);
@@ -21,14 +24,18 @@ typedef struct stage_link stage_link;
 
 /* Strings are copied. */
 typedef struct stage_link_options {
-    const char *const *addresses; /* [n], in the order of their layers: "unix:/path" */
+    /* [n], in the order of their layers: "unix:/path", or of another machine "relay:HOST:PORT/NODE/WORKER",
+     * whose relay must prove to be NODE and passes the stream to WORKER (join/relay.h) */
+    const char *const *addresses;
     size_t n;
     const char *digest, *name; /* of the model; name for logs */
     net_layers part;           /* of the first stage: from 0 on */
     size_t n_layer, n_embd;
     rows_wire wire;
+    const char *member; /* folder with this machine's certificate, for other machines; NULL: there are none */
     unsigned wait_ms;   /* for all of them to be there; 0: 30 000 */
-    unsigned silent_ms; /* a stage that computes a step for longer is taken for lost; 0: 15 000 */
+    unsigned silent_ms; /* a stage that computes a step for longer is taken for lost; 0: eight times the
+                         * slowest step so far, from 2000 to 15 000 */
 } stage_link_options;
 
 /* What it carried, since it was opened; any thread. */
@@ -37,6 +44,7 @@ typedef struct stage_link_stats {
     uint64_t sent_bytes, received_bytes;
     double trip_us;    /* moving average, of one stage: from sent to received, without its computing */
     double compute_us; /* and that */
+    double slowest_us; /* the longest that one has taken for a step, trip included */
 } stage_link_stats;
 
 /* Returns when all stages are there and their layers follow one another. SHOAL_EINVALID when they do not, or

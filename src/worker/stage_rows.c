@@ -9,6 +9,7 @@
 
 #define BLOCK     32
 #define WIDTH_MAX (1u << 24)
+#define F16_MAX   65504.0f
 
 bool rows_wire_parse(const char *name, rows_wire *ret)
 {
@@ -45,6 +46,11 @@ static float get_f16(const uint8_t *bytes)
     return f16_to_f32(h);
 }
 
+static float within_f16(float x)
+{
+    return !isfinite(x) ? x : x > F16_MAX ? F16_MAX : x < -F16_MAX ? -F16_MAX : x;
+}
+
 /* The scale is rounded first, so that the bytes fit the scale that is sent; where that is too small for a
  * byte, the byte is the largest. */
 static uint8_t *put_block(uint8_t *bytes, const float *x, size_t n)
@@ -78,7 +84,7 @@ void rows_wire_put(rows_wire w, const float *rows, size_t n, size_t n_embd, uint
 {
     if (n == 0) return;
     if (w == ROWS_F32) memcpy(bytes, rows, n * n_embd * sizeof *rows);
-    for (size_t i = 0; w == ROWS_F16 && i < n * n_embd; i++) put_f16(bytes + 2 * i, rows[i]);
+    for (size_t i = 0; w == ROWS_F16 && i < n * n_embd; i++) put_f16(bytes + 2 * i, within_f16(rows[i]));
     for (size_t r = 0; w == ROWS_INT8 && r < n; r++, rows += n_embd)
         for (size_t i = 0; i < n_embd; i += BLOCK)
             bytes = put_block(bytes, rows + i, n_embd - i < BLOCK ? n_embd - i : BLOCK);
@@ -92,4 +98,27 @@ void rows_wire_get(rows_wire w, const uint8_t *bytes, size_t n, size_t n_embd, f
     for (size_t r = 0; w == ROWS_INT8 && r < n; r++, rows += n_embd)
         for (size_t i = 0; i < n_embd; i += BLOCK)
             bytes = get_block(bytes, rows + i, n_embd - i < BLOCK ? n_embd - i : BLOCK);
+}
+
+static bool finite_f32(const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float x;
+        memcpy(&x, bytes + i * sizeof x, sizeof x);
+        if (!isfinite(x)) return false;
+    }
+    return true;
+}
+
+bool rows_wire_finite(rows_wire w, const uint8_t *bytes, size_t n, size_t n_embd)
+{
+    if (w == ROWS_F32) return finite_f32(bytes, n * n_embd);
+    for (size_t i = 0; w == ROWS_F16 && i < n * n_embd; i++)
+        if (!isfinite(get_f16(bytes + 2 * i))) return false;
+    for (size_t r = 0; w == ROWS_INT8 && r < n; r++)
+        for (size_t i = 0; i < n_embd; i += BLOCK) {
+            if (!isfinite(get_f16(bytes))) return false;
+            bytes += sizeof(uint16_t) + (n_embd - i < BLOCK ? n_embd - i : BLOCK);
+        }
+    return true;
 }

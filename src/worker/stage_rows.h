@@ -4,7 +4,8 @@
  *     f16    half the bytes
  *     int8   about a quarter: blocks of 32 numbers, their scale as F16 and a signed byte each
  *
- * What is not finite stays so in f32 and f16; in int8 its whole block becomes NaN. */
+ * What is not finite stays so in f32 and f16; in int8 its whole block becomes NaN. Finite numbers stay finite
+ * in f16: those beyond its range become its largest. */
 #ifndef WORKER_STAGE_ROWS_H
 #define WORKER_STAGE_ROWS_H
 
@@ -21,5 +22,7 @@ size_t rows_wire_bytes(rows_wire w, size_t n_embd);
 /* rows[n][n_embd] to bytes[n * rows_wire_bytes] and back. */
 void rows_wire_put(rows_wire w, const float *rows, size_t n, size_t n_embd, uint8_t *bytes);
 void rows_wire_get(rows_wire w, const uint8_t *bytes, size_t n, size_t n_embd, float *rows);
+/* Are they all finite numbers? bytes[n * rows_wire_bytes]. */
+bool rows_wire_finite(rows_wire w, const uint8_t *bytes, size_t n, size_t n_embd);
 
 #endif

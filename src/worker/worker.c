@@ -206,7 +206,8 @@ static int link_stages(worker *w, const worker_options *o, shoal_err *err)
                              .part = o->layers,
                              .n_layer = c->n_layer,
                              .n_embd = c->n_embd,
-                             .wire = o->wire};
+                             .wire = o->wire,
+                             .member = o->member};
     return stage_link_open(&w->link, &lo, err);
 }
 

@@ -34,7 +34,8 @@ typedef struct worker_options {
     net_layers layers;
     const char *const *stages;
     size_t n_stages;
-    rows_wire wire;               /* how rows travel; of the first stage */
+    rows_wire wire;     /* how rows travel; of the first stage */
+    const char *member; /* folder with this machine's certificate, for stages elsewhere; NULL: none */
     int arbiter_fd, arbiter_slot; /* -1: none */
     int parent_pid;               /* exit when this process is gone; 0: never */
 } worker_options;

@@ -14,6 +14,7 @@ typedef struct stages {
     size_t n, n_embd;
     float *back[SHARDS_MAX]; /* steps that are under way: their wanted rows */
     size_t n_back[SHARDS_MAX], first_back, under_way, most_under_way;
+    unsigned n_received, n_received_full; /* full: every stage had a step to compute or to receive */
     unsigned n_sent, lose_every, n_lost; /* every so many steps a stage is lost; 0: never */
     unsigned most_lost;                  /* but no more often; 0: for ever */
     bool lost;
@@ -63,6 +64,8 @@ static inline int stages_receive(void *user, float *rows, size_t n_wanted)
     stages *x = user;
     size_t at = x->first_back % SHARDS_MAX;
     assert_true(x->under_way > 0);
+    x->n_received++;
+    x->n_received_full += x->under_way == x->table.n_stages;
     assert_int_equal(x->n_back[at], n_wanted);
     memcpy(rows, x->back[at], n_wanted * x->n_embd * sizeof *rows);
     free(x->back[at]);

@@ -173,6 +173,35 @@ static void streams_side_by_side_say_the_same(void **state)
     assert_int_equal(c.x.most_under_way, 6);
 }
 
+/* As many groups of sequences are under way as there are stages, so that none idles: all the time, but for
+ * the prompts at the start and the last replies at the end. */
+static void no_stage_idles(void **state)
+{
+    static const size_t cuts[] = {1, 2};
+    for (size_t n_cuts = 1; n_cuts <= 2; n_cuts++) {
+        stages x;
+        rig r;
+        reply *out[N_STREAMS];
+        int32_t ids[] = {1, 2, 3};
+        stages_open(&x, q8, cuts, n_cuts, (engine_options){0});
+        rig_open(&r, q8, (engine_options){.shards = &x.table});
+        for (size_t i = 0; i < N_STREAMS; i++) {
+            out[i] = reply_new();
+            gen_request q = {.ids = ids, .n_ids = 3, .max_tokens = 100, .ignore_eos = true};
+            must(reply_start(out[i], r.e, &q, &err));
+        }
+        for (size_t i = 0; i < N_STREAMS; i++) {
+            reply_wait(out[i]);
+            reply_free(out[i]);
+        }
+        rig_close(&r);
+        if (x.n_received_full * 10 < x.n_received * 9)
+            fail_msg("%zu stages: %u of %u steps had all of them busy", n_cuts + 1, x.n_received_full,
+                     x.n_received);
+        stages_close(&x);
+    }
+}
+
 /* One place, so that there is nothing beside it; and a cache that cannot hold all, so that they are preempted
  * and computed again. */
 static void short_of_places_and_pages_they_say_the_same(void **state)
@@ -374,6 +403,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cut_of_every_family_gives_the_same_logits),
         cmocka_unit_test(streams_side_by_side_say_the_same),
+        cmocka_unit_test(no_stage_idles),
         cmocka_unit_test(short_of_places_and_pages_they_say_the_same),
         cmocka_unit_test(lost_stages_change_no_byte),
         cmocka_unit_test(what_ends_every_stage_is_given_up),

@@ -25,6 +25,7 @@ static char dir[] = "/tmp/shoal-test-XXXXXX", digest[65];
  */
 
 typedef struct host {
+    const char *model; /* NULL: MODEL */
     net_layers part;
     const char *const *stages; /* of the first */
     size_t n_stages;
@@ -48,7 +49,7 @@ static void host_main(void *arg)
     uv_loop_t loop;
     shoal_err err = {0};
     worker_options o = {.name = "tiny",
-                        .path = MODEL,
+                        .path = h->model ? h->model : MODEL,
                         .address = h->address,
                         .arbiter_fd = -1,
                         .layers = h->part,
@@ -338,6 +339,108 @@ static void coarser_rows_stay_near(void **state)
     float *f16 = logits_over(ROWS_F16, addresses, &n), *int8 = logits_over(ROWS_INT8, addresses, &n);
     double c16 = cosine(exact, f16, n), c8 = cosine(exact, int8, n);
     if (!(c16 > 0.999999 && c16 < 1 && c8 > 0.999 && c8 < c16)) fail_msg("f16 %.9f, int8 %.9f", c16, c8);
+    free(exact);
+    free(f16);
+    free(int8);
+    host_close(&a);
+}
+
+/* ---- what they cost a trained model ---- */
+
+#define HOME SHOAL_SOURCE_DIR "/models/home-chat-m.gguf"
+
+enum { HOME_IDS = 400 };
+
+/* What the home model's users say, one request after the other. */
+static size_t home_ids(const model *m, int32_t *ids)
+{
+    static const char *const said[] = {"turn on the kitchen light",
+                                       "is the front door locked?",
+                                       "make it two degrees warmer in the bedroom",
+                                       "good night",
+                                       "which windows are open upstairs?",
+                                       "dim the lamp by the sofa to 30 %"};
+    size_t n = 0;
+    for (size_t k = 0; n < HOME_IDS; k++) {
+        encoding e = {0};
+        const char *s = said[k % (sizeof said / sizeof *said)];
+        must(tokenizer_encode(model_tokenizer(m), s, strlen(s), NULL, 0, TOK_ADD_SPECIAL, 0, &e, &err));
+        for (size_t i = 0; i < e.n && n < HOME_IDS; i++) ids[n++] = e.ids[i];
+        encoding_done(&e);
+    }
+    return n;
+}
+
+static float *home_logits(rows_wire wire, const char *address, const char *hex, size_t *ret_n,
+                          size_t *ret_n_vocab)
+{
+    int32_t ids[HOME_IDS];
+    stage_link *l;
+    rig r;
+    model *m;
+    must(model_open(&m, HOME, NULL, &err));
+    const model_config *c = model_get_config(m);
+    const char *const addresses[] = {address};
+    stage_link_options o = {.addresses = addresses,
+                            .n = 1,
+                            .digest = hex,
+                            .part = {0, 3},
+                            .n_layer = c->n_layer,
+                            .n_embd = c->n_embd,
+                            .wire = wire};
+    *ret_n = home_ids(m, ids);
+    *ret_n_vocab = c->n_vocab;
+    model_free(m);
+    must(stage_link_open(&l, &o, &err));
+    rig_open(&r, HOME, (engine_options){.shards = stage_link_shards(l)});
+    float *out = malloc(*ret_n * *ret_n_vocab * sizeof *out);
+    must(engine_logits(r.e, NULL, ids, *ret_n, *ret_n, out, &err));
+    rig_close(&r);
+    stage_link_close(l);
+    return out;
+}
+
+static size_t largest(const float *x, size_t n)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+        if (x[i] > x[best]) best = i;
+    return best;
+}
+
+/* Prints what docs/cluster.md says of them. */
+static void near_enough(const char *name, const float *exact, const float *x, size_t n, size_t n_vocab,
+                        double least_cosine, double least_same)
+{
+    double worst = 1, mean = 0;
+    size_t n_same = 0;
+    for (size_t i = 0; i < n; i++) {
+        const float *a = exact + i * n_vocab, *b = x + i * n_vocab;
+        double c = cosine(a, b, n_vocab);
+        if (c < worst) worst = c;
+        mean += c / (double)n;
+        n_same += largest(a, n_vocab) == largest(b, n_vocab);
+    }
+    double same = (double)n_same / (double)n;
+    printf("%s: cosine of the logits %.7f in the mean, %.7f at the worst; %.1f %% choose the same token\n",
+           name, mean, worst, 100 * same);
+    assert_true(mean >= least_cosine && same >= least_same);
+}
+
+static void coarser_rows_of_a_trained_model(void **state)
+{
+    host a = {.model = HOME};
+    size_t n, n_vocab;
+    char hex[65];
+    sha256_digest d;
+    must(sha256_file(HOME, &d, &err));
+    sha256_hex(&d, hex);
+    host_open(&a, "home", (net_layers){3, 8});
+    float *exact = home_logits(ROWS_F32, a.address, hex, &n, &n_vocab);
+    float *f16 = home_logits(ROWS_F16, a.address, hex, &n, &n_vocab);
+    float *int8 = home_logits(ROWS_INT8, a.address, hex, &n, &n_vocab);
+    near_enough("f16", exact, f16, n, n_vocab, 0.9999, 0.97);
+    near_enough("int8", exact, int8, n, n_vocab, 0.999, 0.95);
     free(exact);
     free(f16);
     free(int8);
@@ -640,7 +743,8 @@ typedef struct fake {
     uv_async_t stop;
     grpc_server *server;
     char address[128];
-    int how; /* 0: rows missing, 1: another step, 2: bytes that are no message, 3: unasked rows, 4: silence */
+    /* 0: rows missing, 1: another step, 2: bytes that are no message, 3: unasked rows, 4: silence, 5: NaN */
+    int how;
 } fake;
 
 static void fake_send(grpc_call *c, Shoal__V1__StageReady *ready, Shoal__V1__StageRows *rows)
@@ -675,6 +779,8 @@ static void fake_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     Shoal__V1__StageRows r = SHOAL__V1__STAGE_ROWS__INIT;
     uint8_t zeros[N_EMBD * 4] = {0};
     if (m->what_case == SHOAL__V1__STAGE_REQUEST__WHAT_STEP && f->how != 4) {
+        float nan = NAN;
+        if (f->how == 5) memcpy(zeros + 4 * 7, &nan, sizeof nan);
         r.number = m->step->number + (f->how == 1);
         r.rows = (ProtobufCBinaryData){.data = zeros, .len = f->how == 0 ? N_EMBD : sizeof zeros};
         if (f->how == 2)
@@ -752,6 +858,54 @@ static void a_stage_that_lies_is_found_out(void **state)
     }
 }
 
+/* One whose numbers are not finite is named, and no token is made of them. */
+static void a_stage_whose_numbers_are_not_finite_is_named(void **state)
+{
+    fake f;
+    stage_link *l;
+    stage_link_stats s;
+    rig r;
+    int32_t ids[] = {1, 2};
+    fake_open(&f, 5);
+    const char *const addresses[] = {f.address};
+    stage_link_options o = link_to(addresses, 1, 1, ROWS_F32);
+    must(stage_link_open(&l, &o, &err));
+    rig_open(&r, MODEL, (engine_options){.shards = stage_link_shards(l)});
+    reply *a = generate(r.e, &(gen_request){.ids = ids, .n_ids = 2, .max_tokens = 3, .ignore_eos = true});
+    assert_int_equal(a->status, SHOAL_EINTERNAL);
+    assert_int_equal(a->n, 0);
+    if (!strstr(a->message, "/fake gave back numbers that are not finite")) fail_msg("%s", a->message);
+    reply_free(a);
+    rig_close(&r);
+    stage_link_get_stats(l, &s);
+    assert_int_equal(s.n_losses, 0);
+    stage_link_close(l);
+    fake_close(&f);
+}
+
+static void rows_know_whether_they_are_finite(void **state)
+{
+    enum { N = 67 };
+    static const float others[] = {NAN, INFINITY, -INFINITY};
+    float x[2 * N] = {0};
+    uint8_t bytes[2 * N * 4];
+    for (int w = ROWS_F32; w <= ROWS_INT8; w++) {
+        for (size_t i = 0; i < 2 * N; i++) x[i] = (float)i * (w == ROWS_F32 ? 1e30f : 3);
+        rows_wire_put((rows_wire)w, x, 2, N, bytes);
+        assert_true(rows_wire_finite((rows_wire)w, bytes, 2, N));
+        for (size_t i = 0; i < 2 * N; i++) {
+            float was = x[i];
+            x[i] = others[i % 3];
+            rows_wire_put((rows_wire)w, x, 2, N, bytes);
+            assert_false(rows_wire_finite((rows_wire)w, bytes, 2, N));
+            x[i] = was;
+        }
+    }
+    x[0] = 1e9f; /* beyond f16, and finite all the same */
+    rows_wire_put(ROWS_F16, x, 1, N, bytes);
+    assert_true(rows_wire_finite(ROWS_F16, bytes, 1, N));
+}
+
 /* ---- all ---------------------------------------------------------------------------------------------- */
 
 static int setup(void **state)
@@ -779,12 +933,15 @@ int main(void)
         cmocka_unit_test(streams_outlive_their_stages),
         cmocka_unit_test(streams_outlive_kill_9),
         cmocka_unit_test(coarser_rows_stay_near),
+        cmocka_unit_test(coarser_rows_of_a_trained_model),
         cmocka_unit_test(rows_become_bytes_and_come_back),
         cmocka_unit_test(stages_that_do_not_fit_are_refused),
         cmocka_unit_test(steps_that_lie_end_their_stream_and_nothing_else),
         cmocka_unit_test(a_second_first_stage_is_refused),
         cmocka_unit_test(a_first_stage_serves_as_a_whole_worker_does),
         cmocka_unit_test(a_stage_that_lies_is_found_out),
+        cmocka_unit_test(a_stage_whose_numbers_are_not_finite_is_named),
+        cmocka_unit_test(rows_know_whether_they_are_finite),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
