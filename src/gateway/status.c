@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "cluster/stage_name.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 
@@ -94,7 +95,7 @@ void status_models(gateway_request *rq)
     bool first = true;
     for (size_t i = 0; i < registry_count_models(g); i++) {
         const replica *r = shown_replica(registry_model_at(g, i));
-        if (!r) continue;
+        if (!r || stage_name_parse(r->model, NULL, NULL, NULL)) continue; /* nobody can ask a stage */
         if (!first) buf_putc(&out, ',');
         first = false;
         put_model(&out, r->model, r->state, r->info);

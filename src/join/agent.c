@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "cluster/stage_name.h"
 #include "join/rundir.h"
 
 enum {
@@ -26,7 +27,8 @@ enum {
     ARBITER_FD = 3,          /* its number in the worker */
     WATCH_MS = 100,
     LEAVE_MS = 120000, /* for what runs on a worker that is not wanted any more */
-    MAX_ARGS = 40 + 2 * WORKER_SPEC_ADAPTERS,
+    ID_BYTES = 512,
+    MAX_ARGS = 48 + 2 * (WORKER_SPEC_ADAPTERS + WORKER_SPEC_STAGES),
 };
 
 typedef struct child child;
@@ -40,13 +42,14 @@ typedef struct life {
 
 struct child {
     agent *a;
-    arena *strings; /* those of spec, and the next three */
+    arena *strings; /* those of spec, and the next four */
     worker_spec spec;
     int slot;
     bool standby; /* it is loaded, and asked when the wish says so */
     bool leaving; /* it is not wanted any more, and goes when its process has */
     char *socket;
     const char *id, *address;
+    const char *member;  /* what it is a replica of: the model, or a stage of it */
     uint64_t generation; /* rises with every start */
     process process;
     life *life; /* NULL: no process */
@@ -65,7 +68,7 @@ struct agent {
     agent_arbiter arbiter;
     bool has_arbiter, stopping;
     rundir dir;
-    char *program, *log_level;
+    char *program, *log_level, *member;
     bool log_json;
     child **children;
     size_t n, cap;
@@ -108,6 +111,27 @@ static void put_size(args *x, const char *flag, size_t value)
     put_str(x, flag, s);
 }
 
+static child *child_of_id(agent *a, const char *id);
+
+/* Where the stages are; those of this machine by the socket that they have now. */
+static void put_stages(args *x, const child *c)
+{
+    const worker_spec *s = &c->spec;
+    bool far = false;
+    char *layers = s->end_layer ? arena_printf(x->a, "%zu:%zu", s->first_layer, s->end_layer) : NULL;
+    x->failed |= s->end_layer && !layers;
+    put_str(x, "--layers", layers);
+    put_str(x, "--wire", s->wire);
+    for (size_t i = 0; i < WORKER_SPEC_STAGES && s->stages[i]; i++) {
+        bool elsewhere = strncmp(s->stages[i], "relay:", 6) == 0;
+        const child *there = elsewhere ? NULL : child_of_id(c->a, s->stages[i]);
+        x->failed |= !elsewhere && !there;
+        far |= elsewhere;
+        put_str(x, "--stage", elsewhere ? s->stages[i] : there ? there->address : NULL);
+    }
+    if (far) put_str(x, "--member", c->a->member);
+}
+
 static void build_args(args *x, const child *c)
 {
     const agent *a = c->a;
@@ -125,6 +149,7 @@ static void build_args(args *x, const child *c)
     put_size(x, "--context", c->spec.n_ctx);
     put_size(x, "--prefill-chunk", c->spec.prefill_chunk);
     for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) put_str(x, "--adapter", c->spec.adapters[i]);
+    put_stages(x, c);
     put_str(x, "--log-level", a->log_level);
     if (a->log_json) put(x, "--json-log");
     if (a->has_arbiter) {
@@ -141,7 +166,7 @@ static int tell(child *c, replica_state state, const char *reason, shoal_err *er
 {
     member m = {.id = c->id,
                 .generation = c->generation,
-                .model = c->spec.model,
+                .model = c->member,
                 .address = c->address,
                 .state = state,
                 .reason = reason,
@@ -328,6 +353,8 @@ static bool copy_spec(arena *to, worker_spec *ret, const worker_spec *spec)
     ret->path = copy(to, spec->path, &ok);
     ret->sha256 = copy(to, spec->sha256, &ok);
     for (size_t i = 0; i < WORKER_SPEC_ADAPTERS; i++) ret->adapters[i] = copy(to, spec->adapters[i], &ok);
+    for (size_t i = 0; i < WORKER_SPEC_STAGES; i++) ret->stages[i] = copy(to, spec->stages[i], &ok);
+    ret->wire = copy(to, spec->wire, &ok);
     return ok;
 }
 
@@ -372,6 +399,16 @@ static void child_free(child *c)
     free(c);
 }
 
+/* "home-chat/0", "home-chat@8:16/0" */
+static bool id_of(char *ret, size_t size, const worker_spec *s, int number)
+{
+    char stage[ID_BYTES];
+    if (s->end_layer && !stage_name_put(stage, sizeof stage, s->model, s->first_layer, s->end_layer))
+        return false;
+    int n = snprintf(ret, size, "%s/%d", s->end_layer ? stage : s->model, number);
+    return n > 0 && (size_t)n < size;
+}
+
 static int replicas_of(const worker_spec *s)
 {
     return s->n_replicas > 0 ? s->n_replicas : 1;
@@ -384,14 +421,16 @@ static bool stands_by(const worker_spec *s, int replica_number)
 
 static int describe_child(child *c, const worker_spec *spec, int replica_number, shoal_err *err)
 {
+    char id[ID_BYTES] = "";
     c->strings = arena_new(0);
     if (!c->strings || !copy_spec(c->strings, &c->spec, spec)) return err_nomem(err);
     c->socket = socket_path(c, spec->model);
     c->address = c->socket ? arena_printf(c->strings, "unix:%s", c->socket) : NULL;
-    c->id = arena_printf(c->strings, "%s/%d", spec->model, replica_number);
+    if (id_of(id, sizeof id, spec, replica_number)) c->id = arena_strdup(c->strings, id);
+    c->member = spec->first_layer ? arena_strndup(c->strings, id, strcspn(id, "/")) : c->spec.model;
     c->generation = epoch();
     c->standby = stands_by(spec, replica_number);
-    if (!c->address || !c->id) return err_nomem(err);
+    if (!c->address || !c->id || !c->member) return err_nomem(err);
     if (strlen(c->socket) >= sizeof((struct sockaddr_un *)0)->sun_path)
         return err_set(err, SHOAL_ELIMIT, "%s: too long for the address of a socket", c->socket);
     return tell(c, REPLICA_STARTING, NULL, err);
@@ -446,7 +485,8 @@ static bool same_spec(const worker_spec *a, const worker_spec *b)
                 a->max_queue == b->max_queue && a->n_ctx == b->n_ctx && a->prefill_chunk == b->prefill_chunk;
     for (size_t i = 0; same && i < WORKER_SPEC_ADAPTERS; i++)
         same = same_text(a->adapters[i], b->adapters[i]);
-    return same;
+    for (size_t i = 0; same && i < WORKER_SPEC_STAGES; i++) same = same_text(a->stages[i], b->stages[i]);
+    return same && same_text(a->wire, b->wire);
 }
 
 static child *child_of_id(agent *a, const char *id)
@@ -454,6 +494,11 @@ static child *child_of_id(agent *a, const char *id)
     for (size_t i = 0; i < a->n; i++)
         if (strcmp(a->children[i]->id, id) == 0) return a->children[i];
     return NULL;
+}
+
+static bool same_layers(const worker_spec *a, const worker_spec *b)
+{
+    return a->first_layer == b->first_layer && a->end_layer == b->end_layer;
 }
 
 static int number_of(const child *c)
@@ -464,7 +509,8 @@ static int number_of(const child *c)
 static const worker_spec *wish_for(const agent *a, const child *c)
 {
     for (size_t i = 0; i < a->n_wanted; i++)
-        if (strcmp(a->wanted[i].model, c->spec.model) == 0) return &a->wanted[i];
+        if (strcmp(a->wanted[i].model, c->spec.model) == 0 && same_layers(&a->wanted[i], &c->spec))
+            return &a->wanted[i];
     return NULL;
 }
 
@@ -491,7 +537,8 @@ static void leave_over(uv_timer_t *t)
     if (c->life) uv_process_kill(&c->life->process, SIGKILL);
 }
 
-/* It finishes what runs, and takes nothing new. */
+/* It finishes what runs, and takes nothing new. One of several stages cannot: the others leave as well, and
+ * what runs goes on from the request where the model is next. */
 static void dismiss(child *c)
 {
     LOG(LOG_INFO, "agent", "worker_dismissed", LOG_S("replica", c->id));
@@ -503,16 +550,17 @@ static void dismiss(child *c)
     }
     uv_timer_start(&c->restart, leave_over, LEAVE_MS, 0);
     tell(c, REPLICA_DRAINING, "it is not wanted here any more", NULL);
-    uv_process_kill(&c->life->process, WORKER_STOP_SIGNAL);
+    uv_process_kill(&c->life->process, c->spec.end_layer ? SIGKILL : WORKER_STOP_SIGNAL);
 }
 
 static int add_missing(agent *a, const worker_spec *s, shoal_err *err)
 {
-    char id[512];
+    char id[ID_BYTES];
     int rc = 0;
     for (int k = 0; rc == 0 && k < replicas_of(s); k++) {
-        snprintf(id, sizeof id, "%s/%d", s->model, k);
-        if (!child_of_id(a, id)) /* one that leaves has the name until it is gone */
+        if (!id_of(id, sizeof id, s, k))
+            rc = err_set(err, SHOAL_ELIMIT, "the model's name is too long");
+        else if (!child_of_id(a, id)) /* one that leaves has the name until it is gone */
             rc = add_child(a, s, k, err);
     }
     return rc;
@@ -579,6 +627,7 @@ static int configure(agent *a, const agent_options *o, shoal_err *err)
     }
     a->log_level = copy(a->strings, o->log_level, &ok);
     a->log_json = o->log_json;
+    a->member = copy(a->strings, o->member, &ok);
     a->program = o->program ? copy(a->strings, o->program, &ok) : own_path(a->strings);
     if (!ok || !a->program) return err_nomem(err);
     return rundir_open(&a->dir, o->run_dir, err);

@@ -4,7 +4,9 @@
  * share of threads and memory on the command line. A worker that dies is started again at once, then with a
  * back-off (50 ms doubling to 5 s, but 0.5 s if it has served; forgotten after 30 s of life); one that says
  * it can never start (exit code 78, EX_CONFIG: wrong digest, malformed model) is left down and shown as
- * failed. */
+ * failed.
+ *
+ * A model in stages is several specs of one name, each with its layers. */
 #ifndef JOIN_AGENT_H
 #define JOIN_AGENT_H
 
@@ -16,11 +18,13 @@
 
 #include "base/err.h"
 #include "cluster/registry.h"
+#include "cluster/split.h"
 
 #define WORKER_EXIT_CONFIG 78
 #define WORKER_STOP_SIGNAL SIGUSR1 /* SIGTERM may come to the whole group, before its gateway has drained */
 
 #define WORKER_SPEC_ADAPTERS 16
+#define WORKER_SPEC_STAGES   (SPLIT_STAGES_MAX - 1)
 
 typedef struct worker_spec {
     const char *model;  /* the name clients use */
@@ -31,6 +35,11 @@ typedef struct worker_spec {
     int n_threads;      /* 0: all cores of the machine */
     size_t kv_bytes, max_batch, max_queue, n_ctx, prefill_chunk; /* 0: the engine's defaults */
     const char *adapters[WORKER_SPEC_ADAPTERS];                  /* "NAME=PATH"; NULL behind the last */
+    /* Of a model in stages: its layers, and of the first stage the others in order, each the id of a worker
+     * of this agent ("home-chat@8:16/0") or "relay:HOST:PORT/NODE/WORKER". end_layer 0: it is whole. */
+    size_t first_layer, end_layer;
+    const char *stages[WORKER_SPEC_STAGES]; /* NULL behind the last */
+    const char *wire;                       /* how rows travel between them; NULL: exactly */
 } worker_spec;
 
 /* How workers share the machine's cores; made by whoever may know compute/. */
@@ -49,6 +58,7 @@ typedef struct agent_options {
     size_t n_workers;
     const char *log_level;
     bool log_json;
+    const char *member; /* folder with this machine's certificate, for stages elsewhere; NULL: none */
     const agent_arbiter *arbiter; /* NULL: none. Copied; fd and user must outlive the agent */
 } agent_options;
 
