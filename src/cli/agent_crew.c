@@ -14,6 +14,7 @@
 #include "join/model_send.h"
 #include "join/model_store.h"
 #include "cluster/registry.h"
+#include "cluster/stage_name.h"
 #include "join/relay.h"
 #include "join/roster.h"
 #include "compute/compute.h"
@@ -91,7 +92,22 @@ static bool admit_node(void *user, const tls_identity *who, char why[TLS_WHY_BYT
     return is_node && !is_revoked(user, who, why);
 }
 
-/* Nodes read models here, and nothing else. */
+/* Has this machine the first stage of the model of which that worker is a later one? */
+static bool calls_stage(const crew *c, const char *node, const char *worker)
+{
+    size_t n, first, end;
+    if (!stage_name_parse(worker, &n, &first, &end) || first == 0) return false;
+    for (size_t i = 0; i < c->n_assigned; i++) {
+        const assignment *a = &c->assigned[i].a;
+        if (strlen(a->model) != n || strncmp(a->model, worker, n) != 0) continue;
+        if (a->spec.first_layer != first || a->spec.end_layer != end) continue;
+        for (size_t k = 0; k < a->n_first_nodes; k++)
+            if (strcmp(a->first_nodes[k], node) == 0) return true;
+    }
+    return false;
+}
+
+/* Nodes read models here, call the later stages of their own first stages, and nothing else. */
 static const char *find(void *user, const tls_identity *who, const char *worker, const char **ret_why)
 {
     const crew *c = user;
@@ -99,8 +115,8 @@ static const char *find(void *user, const tls_identity *who, const char *worker,
         LOG(LOG_INFO, "crew", "models_asked", LOG_S("by", who->common_name));
         return c->models_address;
     }
-    if (!is_gateway(who)) {
-        *ret_why = "only gateways call workers";
+    if (!is_gateway(who) && !calls_stage(c, who->common_name, worker)) {
+        *ret_why = "only gateways, and first stages of the models here, call workers";
         return NULL;
     }
     const replica *r = c->registry ? registry_get(c->registry, worker) : NULL;
@@ -404,7 +420,7 @@ static int open_tls(crew *c, const folder *dir, shoal_err *err)
     return rc == 0 ? tls_context_new(&c->as_node, TLS_CLIENT, &o, err) : rc;
 }
 
-static int start_workers(crew *c, uv_loop_t *loop, bool json_log, shoal_err *err)
+static int start_workers(crew *c, uv_loop_t *loop, const folder *dir, bool json_log, shoal_err *err)
 {
     int rc = arbiter_create(&c->arbiter, &c->arbiter_fd, err);
     if (rc != 0) return rc;
@@ -414,6 +430,7 @@ static int start_workers(crew *c, uv_loop_t *loop, bool json_log, shoal_err *err
                              .n_workers = n_own(c),
                              .log_level = c->config ? c->config->log_level : NULL,
                              .log_json = json_log,
+                             .member = dir->path,
                              .arbiter = &shared};
     return agent_new(&c->agent, loop, c->registry, &o, err);
 }
@@ -434,9 +451,23 @@ static int open_store(crew *c, uv_loop_t *loop, const crew_options *o, shoal_err
     return model_store_open(&c->store, loop, &s, err);
 }
 
+/* Layers are dealt out by whoever sees all machines. */
+static int check_whole(const gateway_config *c, shoal_err *err)
+{
+    for (size_t i = 0; i < c->n_models; i++)
+        if (placement_is_cut(&c->models[i].shards))
+            return config_fail(
+                c, err,
+                "models[%zu].shards: an agent's own models are whole; a gateway's shoal.yaml can "
+                "deal out layers",
+                i);
+    return 0;
+}
+
 static int open_all(crew *c, uv_loop_t *loop, const crew_options *o, shoal_err *err)
 {
     int rc = o->config ? config_load(&c->config, o->config, err) : 0;
+    if (rc == 0 && c->config) rc = check_whole(c->config, err);
     if (rc == 0 && c->config) rc = serve_models_find(&c->specs, c->config, err);
     if (rc == 0) rc = open_store(c, loop, o, err);
     if (rc == 0) rc = open_tls(c, o->dir, err);
@@ -444,7 +475,7 @@ static int open_all(crew *c, uv_loop_t *loop, const crew_options *o, shoal_err *
     const relay_options r = {.listen = o->listen, .tls = c->tls, .find = find, .user = c};
     if (rc == 0) rc = relay_open(&c->relay, loop, &r, err);
     if (rc == 0) rc = open_news(c, loop, err);
-    if (rc == 0) rc = start_workers(c, loop, o->json_log, err);
+    if (rc == 0) rc = start_workers(c, loop, o->dir, o->json_log, err);
     return rc == 0 ? open_models(c, loop, err) : rc;
 }
 

@@ -11,17 +11,17 @@
 #include "base/sys.h"
 #include "cli/agent_crew.h"
 #include "cli/cli_cluster.h"
+#include "cli/measure_here.h"
 #include "join/attach.h"
 #include "join/relay.h"
 #include "join/join.h"
 #include "cluster/machine.h"
 #include "join/roster.h"
-#include "compute/measure.h"
 #include "trust/key.h"
 #include "trust/state.h"
 #include "wire/loop.h"
 
-enum { FDS = 256, MEASURE_ROWS = 4096, MEASURE_TOKENS = 32 };
+enum { FDS = 256 };
 
 typedef struct asked {
     const char *join, *token, *token_file, *name, *site, *state, *config, *listen;
@@ -42,26 +42,6 @@ typedef struct agent_run {
 
 /* ---- what this machine is ------------------------------------------------------------------------ */
 
-/* A fifth of a second: how fast weights are read that no cache holds, and how fast ones are used that one
- * does. */
-static void measure(Shoal__V1__NodeFacts *f, isa chosen)
-{
-    measure_result r;
-    measure_spec reading = {.isa = chosen,
-                            .type = DT_Q8_0,
-                            .n_threads = (int)f->n_cores,
-                            .rows = MEASURE_ROWS,
-                            .cols = MEASURE_ROWS,
-                            .seconds = 0.1};
-    measure_spec using = {.isa = chosen,
-                          .type = DT_Q8_0,
-                          .n_threads = (int)f->n_cores,
-                          .n_tokens = MEASURE_TOKENS,
-                          .seconds = 0.1};
-    if (measure_mul(&r, &reading, NULL) == 0) f->bytes_per_s = r.gb_per_s * 1e9;
-    if (measure_mul(&r, &using, NULL) == 0) f->multiplies_per_s = r.gmac_per_s * 1e9;
-}
-
 static int gather(Shoal__V1__NodeFacts *f, asked *q, shoal_err *err)
 {
     static char version[] = SHOAL_VERSION;
@@ -77,7 +57,7 @@ static int gather(Shoal__V1__NodeFacts *f, asked *q, shoal_err *err)
     f->memory_bytes = m.memory_bytes;
     f->labels = (char **)q->labels.v;
     f->n_labels = q->labels.n;
-    if (!q->no_measure) measure(f, chosen);
+    if (!q->no_measure) measure_here(chosen, &f->bytes_per_s, &f->multiplies_per_s);
     return 0;
 }
 

@@ -16,8 +16,11 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/cli_home.h"
+#include "cli/measure_here.h"
 #include "cli/serve_etcd.h"
 #include "cli/serve_models.h"
+#include "cli/serve_stages.h"
+#include "cluster/stage_name.h"
 #include "join/agent.h"
 #include "join/gate.h"
 #include "compute/compute.h"
@@ -36,7 +39,8 @@ typedef struct server {
     uint64_t start_ns;
     gateway_config *config;
     worker_spec *specs;
-    gate_model *placed; /* what the gate places; NULL: all is served here */
+    serve_stages stages; /* of models whose layers are dealt out */
+    gate_model *placed;  /* what the gate places; NULL: all is served here */
     arbiter *arbiter;
     int arbiter_fd;
     registry *registry;
@@ -100,11 +104,14 @@ static void make_url(const server *s, char *out, size_t cap)
                  any ? "127.0.0.1" : listen, gateway_port(s->gateway));
 }
 
-/* Where the configuration names the replica's model. */
+/* Where the configuration names the replica's model, or that of which it is a stage. */
 static size_t model_index(const server *s, const replica *r)
 {
-    size_t i = 0;
-    while (i < s->config->n_models && strcmp(s->config->models[i].name, r->model) != 0) i++;
+    size_t i = 0, n = strlen(r->model);
+    stage_name_parse(r->model, &n, NULL, NULL);
+    while (i < s->config->n_models &&
+           (strncmp(s->config->models[i].name, r->model, n) != 0 || s->config->models[i].name[n]))
+        i++;
     return i;
 }
 
@@ -298,8 +305,9 @@ static int start_agent(server *s, bool json_log, shoal_err *err)
     agent_arbiter shared = {
         .fd = s->arbiter_fd, .n_slots = ARBITER_SLOTS, .reap = reap, .stuck = stuck, .user = s->arbiter};
     bool places = s->gate && gate_has_ca(s->gate); /* then the gate says what this machine serves */
-    agent_options o = {.workers = s->specs,
-                       .n_workers = places ? 0 : c->n_models,
+    agent_options o = {.workers = s->stages.alone,
+                       .n_workers = places ? 0 : s->stages.n_alone,
+                       .member = s->gate ? gate_state(s->gate) : NULL,
                        .log_level = c->log_level,
                        .log_json = json_log,
                        .arbiter = &shared};
@@ -323,10 +331,14 @@ static int start_placing(server *s, shoal_err *err)
     if (!s->placed) return err_nomem(err);
     for (size_t i = 0; i < c->n_models; i++) {
         s->placed[i].want = serve_models_want(c, s->specs, i);
+        s->placed[i].want.shape = s->stages.shapes[i];
         s->placed[i].spec = s->specs[i];
     }
-    const gate_place_options o = {
+    gate_place_options o = {
         .models = s->placed, .n_models = c->n_models, .site = c->cluster_site, .here = serve_here, .user = s};
+    isa chosen;
+    if (s->stages.n_cut > 0 && isa_choose(&chosen, NULL) == 0) /* what layers are dealt out by */
+        measure_here(chosen, &o.bytes_per_s, &o.multiplies_per_s);
     int rc = gate_place(s->gate, &o, err);
     if (rc == 0) say_when_ready(s); /* where nothing is served here, nothing else would */
     return rc;
@@ -404,6 +416,7 @@ static int start(server *s, bool json_log, shoal_err *err)
 
 static void server_done(server *s)
 {
+    serve_stages_done(&s->stages);
     if (s->config) serve_models_free(s->specs, s->config->n_models);
     free(s->placed);
     arbiter_close(s->arbiter);
@@ -443,10 +456,11 @@ static int load_config(server *s, const char *path, const char *listen, long lon
 }
 
 /* shoal serve --check: all that can be found wrong without starting anything. */
-static int check(const server *s)
+static int check(server *s)
 {
     shoal_err err;
-    if (serve_models_check(s->config, s->specs, &err) != 0) {
+    if (serve_models_check(s->config, s->specs, &err) != 0 ||
+        serve_stages_open(&s->stages, s->config, s->specs, &err) != 0) {
         cli_fail(&cmd_serve, &err);
         return CLI_FAILED;
     }
@@ -483,7 +497,8 @@ static int run(int argc, char **argv)
         if (check_only) rc = CLI_FAILED;
     } else if (check_only) {
         rc = check(&s);
-    } else if (serve_models_fit(s.config, s.specs, &err) != 0) {
+    } else if (serve_models_fit(s.config, s.specs, &err) != 0 ||
+               serve_stages_open(&s.stages, s.config, s.specs, &err) != 0) {
         rc = cli_fail(&cmd_serve, &err);
     } else {
         s.banner = banner || isatty(STDOUT_FILENO);

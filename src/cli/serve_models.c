@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "cli/serve_stages.h"
 #include "config/config_fit.h"
 #include "infer/intake.h"
 #include "model/model.h"
@@ -72,6 +73,10 @@ static int name_adapters(const config_model *m, worker_spec *ret)
     return 0;
 }
 
+#define WIRE_NAME(e, n) n,
+static const char *const wires[] = {CONFIG_WIRE_TABLE(WIRE_NAME)};
+#undef WIRE_NAME
+
 static int find_model(const gateway_config *c, size_t i, manifest **m, char **manifest_path, worker_spec *ret,
                       shoal_err *err)
 {
@@ -83,7 +88,8 @@ static int find_model(const gateway_config *c, size_t i, manifest **m, char **ma
                          .max_batch = cm->max_batch,
                          .max_queue = cm->max_queue,
                          .n_ctx = cm->context,
-                         .prefill_chunk = cm->prefill_chunk};
+                         .prefill_chunk = cm->prefill_chunk,
+                         .wire = cm->wire == CONFIG_WIRE_F32 ? NULL : wires[cm->wire]};
     if (cm->sha256 && !(ret->sha256 = strdup(cm->sha256))) return err_nomem(err);
     if (name_adapters(cm, ret) != 0) return err_nomem(err);
     if (cm->path) return (ret->path = strdup(cm->path)) ? 0 : err_nomem(err);
@@ -155,7 +161,8 @@ placement_model serve_models_want(const gateway_config *c, const worker_spec *sp
                              .n_nodes = m->place.n_nodes,
                              .spread = m->place.spread,
                              .battery = m->place.on_battery,
-                             .max_rtt_ms = m->place.max_rtt_ms};
+                             .max_rtt_ms = m->place.max_rtt_ms,
+                             .shards = m->shards};
 }
 
 /* ---- the reader: a process that opens each model and writes a line of JSON about it ---- */
@@ -218,20 +225,27 @@ static json_t *describe(const worker_spec *s, size_t i, bool digest)
         return describe_error(i, &err);
     }
     const model_config *mc = model_get_config(m);
-    json_t *j =
-        json_pack("{s:I,s:s,s:o,s:b}", "model", (json_int_t)i, "task", task_name(mc->task), "labels",
-                  labels_json(mc->head.labels, mc->head.n_labels), "chat", model_chat_template(m) != NULL);
+    json_t *j = json_pack("{s:I,s:s,s:o,s:b,s:o}", "model", (json_int_t)i, "task", task_name(mc->task),
+                          "labels", labels_json(mc->head.labels, mc->head.n_labels), "chat",
+                          model_chat_template(m) != NULL, "stages", serve_stages_describe(m));
     model_free(m);
     return j;
 }
 
-static void describe_all(const gateway_config *c, const worker_spec *specs, bool all, int fd)
+typedef bool (*picker)(const gateway_config *c, size_t i); /* NULL: all of them */
+
+static bool is_used(const gateway_config *c, size_t i)
+{
+    return config_uses_model(c, c->models[i].name);
+}
+
+static void describe_all(const gateway_config *c, const worker_spec *specs, picker pick, int fd)
 {
     FILE *out = fdopen(fd, "w");
     alarm(DESCRIBE_MAX_S); /* the default action ends this process */
     for (size_t i = 0; out && i < c->n_models; i++) {
-        if (!all && !config_uses_model(c, c->models[i].name)) continue;
-        json_t *j = describe(&specs[i], i, all);
+        if (pick && !pick(c, i)) continue;
+        json_t *j = describe(&specs[i], i, !pick);
         if (!j || json_dumpf(j, out, JSON_COMPACT) != 0 || fputc('\n', out) == EOF || fflush(out) == EOF)
             break;
         json_decref(j);
@@ -254,7 +268,8 @@ static int read_all(int fd, buf *out, shoal_err *err)
     return 0;
 }
 
-static int read_models(const gateway_config *c, const worker_spec *specs, bool all, buf *out, shoal_err *err)
+static int read_models(const gateway_config *c, const worker_spec *specs, picker pick, buf *out,
+                       shoal_err *err)
 {
     int ends[2];
     if (pipe(ends) != 0) return err_set(err, SHOAL_EIO, "pipe: %s", strerror(errno));
@@ -262,7 +277,7 @@ static int read_models(const gateway_config *c, const worker_spec *specs, bool a
     pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        describe_all(c, specs, all, ends[1]);
+        describe_all(c, specs, pick, ends[1]);
     }
     close(ends[1]);
     int rc = pid > 0 ? read_all(ends[0], out, err) : err_set(err, SHOAL_EIO, "fork: %s", strerror(errno));
@@ -339,7 +354,7 @@ static int use_lines(const gateway_config *c, const buf *lines, bool all, shoal_
 static int fit(const gateway_config *c, const worker_spec *specs, bool all, shoal_err *err)
 {
     buf lines = {0};
-    int rc = read_models(c, specs, all, &lines, err);
+    int rc = read_models(c, specs, all ? NULL : is_used, &lines, err);
     if (!rc) rc = use_lines(c, &lines, all, err);
     buf_done(&lines);
     return rc;
@@ -353,4 +368,46 @@ int serve_models_fit(const gateway_config *c, const worker_spec *specs, shoal_er
 int serve_models_check(const gateway_config *c, const worker_spec *specs, shoal_err *err)
 {
     return fit(c, specs, true, err);
+}
+
+/* ---- others that want to know -------------------------------------------------------------------- */
+
+static int take_line(const gateway_config *c, const char *line, size_t len, bool *seen,
+                     int (*take)(void *user, const gateway_config *c, size_t i, const json_t *said,
+                                 shoal_err *err),
+                     void *user, shoal_err *err)
+{
+    json_t *j = NULL;
+    if (json_parse(&j, line, len, "model", err) != 0) return 0; /* cut short: the model counts as not seen */
+    size_t i = (size_t)json_integer_value(json_object_get(j, "model"));
+    const char *error = json_string_value(json_object_get(j, "error"));
+    int rc = 0;
+    if (i < c->n_models) {
+        seen[i] = true;
+        rc = error ? config_fail(c, err, "models[%zu]: %s", i, error) : take(user, c, i, j, err);
+    }
+    json_decref(j);
+    return rc;
+}
+
+int serve_models_read(const gateway_config *c, const worker_spec *specs, picker pick,
+                      int (*take)(void *user, const gateway_config *c, size_t i, const json_t *said,
+                                  shoal_err *err),
+                      void *user, shoal_err *err)
+{
+    buf lines = {0};
+    bool *seen = calloc(c->n_models + 1, sizeof *seen);
+    int rc = seen ? read_models(c, specs, pick, &lines, err) : err_nomem(err);
+    for (size_t at = 0; rc == 0 && at < lines.len;) {
+        const char *end = memchr(lines.data + at, '\n', lines.len - at);
+        size_t len = (end ? (size_t)(end - lines.data) : lines.len) - at;
+        rc = take_line(c, lines.data + at, len, seen, take, user, err);
+        at += len + 1;
+    }
+    for (size_t i = 0; rc == 0 && i < c->n_models; i++)
+        if (pick(c, i) && !seen[i])
+            rc = config_fail(c, err, "models[%zu]: the process that read its file died", i);
+    free(seen);
+    buf_done(&lines);
+    return rc;
 }

@@ -4,6 +4,7 @@
 #define CLI_SERVE_MODELS_H
 
 #include "join/agent.h"
+#include "base/json.h"
 #include "config/config.h"
 
 /* One worker_spec a model, in the configuration's order. A model without a path is looked up in the manifest,
@@ -22,5 +23,13 @@ int serve_models_fit(const gateway_config *c, const worker_spec *specs, shoal_er
 /* The same for every model, and a model that cannot be read, or whose file is not the pinned one, is an
  * error. */
 int serve_models_check(const gateway_config *c, const worker_spec *specs, shoal_err *err);
+
+/* Read the models that `pick` takes and give `take` what is said of each: an object with "task", "labels",
+ * "chat" and, of networks, "stages" (serve_stages.h). A model that cannot be read is an error. */
+int serve_models_read(const gateway_config *c, const worker_spec *specs,
+                      bool (*pick)(const gateway_config *c, size_t i),
+                      int (*take)(void *user, const gateway_config *c, size_t i, const json_t *said,
+                                  shoal_err *err),
+                      void *user, shoal_err *err);
 
 #endif

@@ -46,10 +46,65 @@ static int check(const Shoal__V1__Assignment *m, shoal_err *err)
     return 0;
 }
 
+/* ---- stages --------------------------------------------------------------------------------------- */
+
+static bool texts_ok(char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!*list[i] || !roster_text_ok(list[i])) return false;
+    return true;
+}
+
+static int check_stages(const Shoal__V1__Assignment *m, shoal_err *err)
+{
+    bool cut = m->end_layer > 0,
+         ok = texts_ok(m->stages, m->n_stages) && texts_ok(m->first_nodes, m->n_first_nodes);
+    ok = ok && m->n_stages <= WORKER_SPEC_STAGES && m->n_first_nodes <= ASSIGNMENT_REPLICAS_MAX &&
+         (!*m->wire || strcmp(m->wire, "f16") == 0 || strcmp(m->wire, "int8") == 0);
+    if (cut) ok = ok && m->first_layer < m->end_layer && (m->first_layer == 0) == (m->n_stages > 0);
+    if (cut) ok = ok && m->replicas == 1 && m->standby == 0 && m->n_adapters == 0;
+    if (!cut) ok = ok && m->first_layer == 0 && m->n_stages == 0;
+    return ok ? 0 : err_set(err, SHOAL_EINVALID, "%s: its layers make no sense", m->model);
+}
+
+static const char *keep(assignment *a, const char *s, bool *ok)
+{
+    const char *copy = *s ? arena_strdup(a->strings, s) : NULL;
+    *ok = *ok && (copy || !*s);
+    return copy;
+}
+
+static int take_stages(assignment *a, const Shoal__V1__Assignment *m, shoal_err *err)
+{
+    bool ok = true;
+    if (m->end_layer == 0) return 0;
+    a->strings = arena_new(0);
+    a->first_nodes =
+        a->strings ? arena_alloc(a->strings, (m->n_first_nodes + 1) * sizeof *a->first_nodes) : NULL;
+    if (!a->first_nodes) return err_nomem(err);
+    a->spec.first_layer = m->first_layer;
+    a->spec.end_layer = m->end_layer;
+    a->spec.wire = keep(a, m->wire, &ok);
+    for (size_t i = 0; i < m->n_stages; i++) a->spec.stages[i] = keep(a, m->stages[i], &ok);
+    for (; a->n_first_nodes < m->n_first_nodes; a->n_first_nodes++)
+        a->first_nodes[a->n_first_nodes] = keep(a, m->first_nodes[a->n_first_nodes], &ok);
+    return ok ? 0 : err_nomem(err);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------ */
+
 int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *err)
 {
-    assignment a = {0};
+    assignment a = {.spec = {.n_replicas = (int)(m->replicas + m->standby),
+                             .n_threads = (int)m->threads,
+                             .kv_bytes = m->kv_bytes,
+                             .max_batch = m->max_batch,
+                             .max_queue = m->max_queue,
+                             .n_ctx = m->context,
+                             .prefill_chunk = m->prefill_chunk}};
     int rc = check(m, err);
+    if (rc == 0) rc = check_stages(m, err);
+    if (rc == 0) rc = take_stages(&a, m, err);
     if (rc == 0) rc = parcel_take(&a.parcel, m->file, err);
     if (rc == 0) rc = take_adapters(&a, m, err);
     if (rc != 0) {
@@ -58,13 +113,6 @@ int assignment_take(assignment *ret, const Shoal__V1__Assignment *m, shoal_err *
     }
     snprintf(a.model, sizeof a.model, "%s", m->model);
     a.n_serving = m->replicas;
-    a.spec = (worker_spec){.n_replicas = (int)(m->replicas + m->standby),
-                           .n_threads = (int)m->threads,
-                           .kv_bytes = m->kv_bytes,
-                           .max_batch = m->max_batch,
-                           .max_queue = m->max_queue,
-                           .n_ctx = m->context,
-                           .prefill_chunk = m->prefill_chunk};
     *ret = a;
     return 0;
 }
@@ -74,5 +122,6 @@ void assignment_done(assignment *a)
     for (size_t i = 0; i < a->n_adapters; i++) parcel_done(&a->adapters[i].parcel);
     free(a->adapters);
     parcel_done(&a->parcel);
+    arena_free(a->strings);
     *a = (assignment){0};
 }

@@ -9,6 +9,7 @@
 #ifndef JOIN_ASSIGNMENT_H
 #define JOIN_ASSIGNMENT_H
 
+#include "base/arena.h"
 #include "join/agent.h"
 #include "join/parcel.h"
 #include "join/roster.h"
@@ -25,8 +26,11 @@ typedef struct assignment { /* zeroed: none */
     parcel parcel;
     assignment_adapter *adapters;
     size_t n_adapters;
-    unsigned n_serving; /* of spec.n_replicas; the others stand by */
-    worker_spec spec;   /* without strings: where the files lie, the caller knows */
+    unsigned n_serving;       /* of spec.n_replicas; the others stand by */
+    worker_spec spec;         /* its stages are the assignment's; where the files lie, the caller knows */
+    const char **first_nodes; /* of a later stage: the machines that may call it */
+    size_t n_first_nodes;
+    arena *strings;
 } assignment;
 
 /* SHOAL_EINVALID: says what makes no sense. */

@@ -32,6 +32,11 @@ const char *gate_name(const gate *g)
     return g->standing.own.id.name;
 }
 
+const char *gate_state(const gate *g)
+{
+    return g->standing.dir.path;
+}
+
 bool gate_has_ca(const gate *g)
 {
     return g->standing.ca != NULL;

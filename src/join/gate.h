@@ -47,6 +47,7 @@ enum {
 int gate_open(gate **ret, uv_loop_t *loop, const gate_options *o, shoal_err *err);
 int gate_port(const gate *g);
 const char *gate_name(const gate *g);
+const char *gate_state(const gate *g); /* the state folder, with its certificate */
 const roster *gate_roster(const gate *g);
 /* ---- placement (gate_place.c) --------------------------------------------------------------------- */
 
@@ -58,7 +59,8 @@ typedef struct gate_model {
 typedef struct gate_place_options {
     const gate_model *models; /* with what they point to they must outlive the gate */
     size_t n_models;
-    const char *site; /* of this machine; NULL: none */
+    const char *site;                     /* of this machine; NULL: none */
+    double bytes_per_s, multiplies_per_s; /* that it has measured; 0: it has not */
     /* What this machine itself is to serve from now on; the list is borrowed by the call. */
     void (*here)(void *user, const worker_spec *workers, size_t n);
     void *user;

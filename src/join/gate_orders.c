@@ -40,8 +40,25 @@ static bool put_adapters(gate_orders *o, Shoal__V1__Assignment *a, const gate_fr
     return true;
 }
 
+static bool put_stage(gate_orders *o, Shoal__V1__Assignment *a, const worker_spec *s,
+                      const char *const *first_nodes)
+{
+    size_t n = 0;
+    while (n < WORKER_SPEC_STAGES && s->stages[n]) n++;
+    a->first_layer = (uint32_t)s->first_layer;
+    a->end_layer = (uint32_t)s->end_layer;
+    if (s->wire) a->wire = (char *)s->wire;
+    a->stages = arena_alloc(o->memory, (n + 1) * sizeof(char *));
+    a->first_nodes = arena_alloc(o->memory, 2 * sizeof(char *));
+    if (!a->stages || !a->first_nodes) return false;
+    for (; a->n_stages < n; a->n_stages++) a->stages[a->n_stages] = (char *)s->stages[a->n_stages];
+    for (; a->n_first_nodes < 2 && first_nodes[a->n_first_nodes]; a->n_first_nodes++)
+        a->first_nodes[a->n_first_nodes] = (char *)first_nodes[a->n_first_nodes];
+    return true;
+}
+
 bool gate_orders_add(gate_orders *o, const worker_spec *s, const gate_freight *t, unsigned n_replicas,
-                     unsigned n_standby)
+                     unsigned n_standby, const char *const *first_nodes)
 {
     Shoal__V1__Assignment *a = arena_alloc(o->memory, sizeof *a);
     if (!a) return false;
@@ -57,6 +74,7 @@ bool gate_orders_add(gate_orders *o, const worker_spec *s, const gate_freight *t
     a->context = (uint32_t)s->n_ctx;
     a->prefill_chunk = (uint32_t)s->prefill_chunk;
     if (!a->file || !put_adapters(o, a, t)) return false;
+    if (s->end_layer > 0 && !put_stage(o, a, s, first_nodes)) return false;
     o->message.models[o->message.n_models++] = a;
     return true;
 }

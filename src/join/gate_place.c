@@ -11,46 +11,10 @@
 #include "base/log.h"
 #include "join/drains.h"
 #include "join/gate_holders.h"
-#include "join/gate_impl.h"
 #include "join/gate_orders.h"
+#include "join/gate_place_impl.h"
 
 enum { GRACE_MS = 3000, PLAN_MS = 1000, SEATS_MAX = 4096 };
-
-/* The bytes that a machine was told last; NULL: none. */
-typedef struct place_told {
-    uint8_t *bytes;
-    size_t n;
-} place_told;
-
-/* A machine that is attached, or was until lately. */
-typedef struct place_node {
-    char name[IDENTITY_NAME_SIZE];
-    node *facts;
-    bool here, attached, drains, removed;
-    uint64_t gone_ns;
-    place_told assigned, holders;
-} place_node;
-
-typedef struct place_seat {
-    size_t model;
-    char node[IDENTITY_NAME_SIZE];
-    bool standby;
-    bool held; /* not planned any more, but needed until others answer */
-} place_seat;
-
-struct gate_placer {
-    gate *g;
-    gate_place_options o;
-    gate_files *files;
-    place_node *nodes;
-    size_t n_nodes, cap_nodes;
-    place_seat *seats;
-    size_t n_seats;
-    uv_timer_t soon;
-    bool changed;
-    uint64_t planned_ns;
-    size_t n_missing; /* as last said */
-};
 
 /* ---- files --------------------------------------------------------------------------------------- */
 
@@ -72,7 +36,7 @@ bool gate_place_file(const gate *g, const char *digest, char ret_path[MODEL_SEND
 
 /* ---- machines ------------------------------------------------------------------------------------ */
 
-static place_node *find_node(const gate_placer *p, const char *name)
+place_node *gate_place_find(const gate_placer *p, const char *name)
 {
     for (size_t i = 0; i < p->n_nodes; i++)
         if (strcmp(p->nodes[i].name, name) == 0) return &p->nodes[i];
@@ -106,12 +70,15 @@ static void set_facts(place_node *n, const node *facts)
 
 static void look_here(gate_placer *p)
 {
-    place_node *n = find_node(p, gate_name(p->g));
+    place_node *n = gate_place_find(p, gate_name(p->g));
     node *now = NULL;
     if (!n) n = add_node(p, gate_name(p->g));
     if (!n || node_here(&now, NULL) != 0) return;
     n->here = n->attached = true;
     now->site = p->o.site;
+    now->bytes_per_s = p->o.bytes_per_s;
+    now->multiplies_per_s = p->o.multiplies_per_s;
+    now->unreached = true; /* its workers have no relay */
     set_facts(n, now);
     node_free(now);
 }
@@ -121,15 +88,18 @@ static bool adopt(gate_placer *p, const roster_entry *e)
 {
     for (size_t i = 0; i < e->replicas->n_replicas; i++) {
         const Shoal__V1__ReplicaReport *r = e->replicas->replicas[i];
-        size_t m = 0;
-        while (m < p->o.n_models && strcmp(p->o.models[m].spec.model, r->model) != 0) m++;
+        size_t m = 0, first = 0, end = 0;
+        while (m < p->o.n_models && !gate_stage_reported(p, m, r, &first, &end)) m++;
+        if (m == p->o.n_models) m = 0;
+        while (m < p->o.n_models && end == 0 && strcmp(p->o.models[m].spec.model, r->model) != 0) m++;
         if (!r->assigned || m == p->o.n_models || p->n_seats >= SEATS_MAX) continue;
         place_seat *more = realloc(p->seats, (p->n_seats + 1) * sizeof *more);
         if (!more) return false;
         p->seats = more;
         place_seat *s = &p->seats[p->n_seats++];
-        *s = (place_seat){.model = m, .standby = r->standby};
+        *s = (place_seat){.model = m, .standby = r->standby, .first = first, .end = end, .in_use = end > 0};
         memcpy(s->node, e->name, sizeof s->node);
+        (void)gate_replicas_address(e, s->at, sizeof s->at); /* "" without one */
     }
     return true;
 }
@@ -143,12 +113,13 @@ static bool counts(const roster_entry *e)
 static void look_at_attached(gate_placer *p, const roster_entry *e)
 {
     const node *facts = p->g->registry ? registry_node(p->g->registry, e->name) : NULL;
-    place_node *n = find_node(p, e->name);
+    place_node *n = gate_place_find(p, e->name);
     if (!facts || (n && (n->here || n->removed))) return;
     if (!n) n = add_node(p, e->name);
     if (!n || (!n->facts && !adopt(p, e))) return; /* it was not there until now */
     n->attached = true;
     n->gone_ns = 0;
+    if (!gate_replicas_address(e, n->at, sizeof n->at)) *n->at = '\0';
     set_facts(n, facts);
 }
 
@@ -191,6 +162,7 @@ static void look_around(gate_placer *p, uint64_t now_ns)
 
 static bool node_answers(const gate_placer *p, const place_seat *s)
 {
+    if (s->end > 0 && s->first > 0) return true; /* the first stage answers for it */
     const char *model = p->o.models[s->model].spec.model;
     const replica_set *set = p->g->registry ? registry_find(p->g->registry, model) : NULL;
     for (size_t i = 0; set && i < set->n_ready; i++) {
@@ -207,22 +179,24 @@ static bool is_replaced(const gate_placer *p, const place_seat *seats, size_t n,
     for (size_t i = 0; i < n; i++) {
         const place_seat *s = &seats[i];
         if (s->model != model || s->standby || s->held) continue;
-        if (!node_answers(p, s)) return false;
+        if ((s->end > 0 && !s->in_use) || !node_answers(p, s)) return false;
         n_planned++;
     }
     return n_planned > 0;
 }
 
+/* Of those that are whole. */
 static size_t count_on(const place_seat *seats, size_t n, size_t model, const char *name)
 {
     size_t k = 0;
-    for (size_t i = 0; i < n; i++) k += seats[i].model == model && strcmp(seats[i].node, name) == 0;
+    for (size_t i = 0; i < n; i++)
+        k += seats[i].model == model && seats[i].end == 0 && strcmp(seats[i].node, name) == 0;
     return k;
 }
 
 static bool may_be_held(const gate_placer *p, const place_seat *s, const placement *plan)
 {
-    const place_node *n = find_node(p, s->node);
+    const place_node *n = gate_place_find(p, s->node);
     if (!n || !n->attached || n->removed || s->standby) return false;
     for (size_t i = 0; i < plan->n_leavers; i++) {
         const placement_leaver *l = &plan->leavers[i];
@@ -239,12 +213,19 @@ static bool take_seats(gate_placer *p, const placement *plan, const node *nodes)
     size_t n = 0;
     if (!seats) return false;
     for (size_t i = 0; i < plan->n_seats; i++) {
-        seats[n] = (place_seat){.model = plan->seats[i].model, .standby = plan->seats[i].standby};
-        snprintf(seats[n++].node, IDENTITY_NAME_SIZE, "%s", nodes[plan->seats[i].node].name);
+        const placement_seat *from = &plan->seats[i];
+        const place_node *at = gate_place_find(p, nodes[from->node].name);
+        seats[n] = (place_seat){
+            .model = from->model, .standby = from->standby, .first = from->first, .end = from->end};
+        snprintf(seats[n].node, IDENTITY_NAME_SIZE, "%s", nodes[from->node].name);
+        if (at) memcpy(seats[n].at, at->at, sizeof at->at);
+        n++;
     }
     size_t n_planned = n;
+    n = gate_stage_keep(p, seats, n);
     for (size_t i = 0; i < p->n_seats; i++) {
         place_seat s = p->seats[i];
+        if (s.end > 0) continue;
         size_t had = count_on(p->seats, i + 1, s.model, s.node);
         if (had <= count_on(seats, n_planned, s.model, s.node)) continue; /* it is planned */
         if (!may_be_held(p, &s, plan) || is_replaced(p, seats, n_planned, s.model)) continue;
@@ -263,7 +244,8 @@ static void say(const gate_placer *p, const placement *plan, const node *nodes)
         const placement_seat *s = &plan->seats[i];
         if (s->why != PLACEMENT_STAYS)
             LOG(LOG_INFO, "placement", "placed", LOG_S("model", p->o.models[s->model].spec.model),
-                LOG_S("node", nodes[s->node].name), LOG_S("why", placement_why_text(s->why)));
+                LOG_S("node", nodes[s->node].name), LOG_I("first", s->first), LOG_I("end", s->end),
+                LOG_S("why", placement_why_text(s->why)));
     }
     for (size_t i = 0; i < plan->n_leavers; i++)
         LOG(LOG_INFO, "placement", "leaves", LOG_S("model", plan->leavers[i].model),
@@ -293,6 +275,7 @@ static bool set_desk(desk *d, const gate_placer *p)
         if (p->nodes[i].facts && !p->nodes[i].removed) d->nodes[d->n_nodes++] = *p->nodes[i].facts;
     for (size_t i = 0; i < p->o.n_models; i++) {
         d->models[i] = p->o.models[i].want;
+        d->models[i].waits = gate_stage_waits(p, i);
         if (travels(p, i)) continue;
         d->models[i].nodes = d->here;
         d->models[i].n_nodes = 1;
@@ -301,7 +284,9 @@ static bool set_desk(desk *d, const gate_placer *p)
         if (!p->seats[i].held)
             d->now[d->n_now++] = (placement_now){.model = p->o.models[p->seats[i].model].spec.model,
                                                  .node = p->seats[i].node,
-                                                 .standby = p->seats[i].standby};
+                                                 .standby = p->seats[i].standby,
+                                                 .first = p->seats[i].first,
+                                                 .end = p->seats[i].end};
     return true;
 }
 
@@ -337,14 +322,20 @@ static void count_seats(const gate_placer *p, size_t model, const char *name, un
 {
     ret[0] = ret[1] = 0;
     for (size_t i = 0; i < p->n_seats; i++)
-        if (p->seats[i].model == model && strcmp(p->seats[i].node, name) == 0) ret[p->seats[i].standby]++;
+        if (p->seats[i].model == model && p->seats[i].end == 0 && strcmp(p->seats[i].node, name) == 0)
+            ret[p->seats[i].standby]++;
 }
 
 static void tell_here(const gate_placer *p)
 {
-    worker_spec *list = calloc(p->o.n_models + 1, sizeof *list);
+    worker_spec *list = calloc(p->o.n_models + p->n_seats + 1, sizeof *list);
+    arena *strings = arena_new(0);
     size_t n = 0;
-    if (!list) return; /* the next plan says it */
+    if (!list || !strings) { /* the next plan says it */
+        free(list);
+        arena_free(strings);
+        return;
+    }
     for (size_t i = 0; i < p->o.n_models; i++) {
         unsigned k[2];
         count_seats(p, i, gate_name(p->g), k);
@@ -353,8 +344,12 @@ static void tell_here(const gate_placer *p)
         list[n].n_standby = (int)k[1];
         list[n++].n_replicas = (int)(k[0] + k[1]);
     }
+    for (size_t i = 0; i < p->n_seats; i++)
+        if (gate_stage_is_on(&p->seats[i], gate_name(p->g)))
+            n += gate_stage_spec(p, &p->seats[i], strings, &list[n]);
     p->o.here(p->o.user, list, n);
     free(list);
+    arena_free(strings);
 }
 
 /* Is it news? Then it is kept. */
@@ -379,7 +374,8 @@ static void tell_holders(const gate_placer *p, place_node *n, const roster_entry
     bool ok = true;
     for (size_t i = 0; i < p->o.n_models; i++) {
         const gate_freight *t = gate_files_of(p->files, i);
-        if (!t || count_on(p->seats, p->n_seats, i, n->name) == 0) continue;
+        if (!t || (count_on(p->seats, p->n_seats, i, n->name) == 0 && !gate_stage_any_on(p, i, n->name)))
+            continue;
         for (size_t k = 0; ok && k < t->n_parts; k++) {
             const parcel *x = &t->parts[k].parcel;
             for (size_t f = 0; ok && f < x->n_files; f++)
@@ -398,14 +394,16 @@ static void tell_assigned(const gate_placer *p, place_node *n, const roster_entr
 {
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
     gate_orders all;
-    if (!gate_orders_open(&all, p->o.n_models)) return; /* the next plan says it */
+    if (!gate_orders_open(&all, p->o.n_models + p->n_seats)) return; /* the next plan says it */
     bool ok = true;
     for (size_t i = 0; ok && i < p->o.n_models; i++) {
         unsigned k[2];
         count_seats(p, i, n->name, k);
         const gate_freight *t = gate_files_of(p->files, i);
-        if (k[0] + k[1] > 0 && t) ok = gate_orders_add(&all, &p->o.models[i].spec, t, k[0], k[1]);
+        if (k[0] + k[1] > 0 && t) ok = gate_orders_add(&all, &p->o.models[i].spec, t, k[0], k[1], NULL);
     }
+    for (size_t i = 0; ok && i < p->n_seats; i++)
+        if (gate_stage_is_on(&p->seats[i], n->name)) ok = gate_stage_order(p, &p->seats[i], &all);
     m.assign = &all.message;
     if (ok && is_news(&n->assigned, &all.message.base)) gate_attach_send(e, &m);
     gate_orders_close(&all);
@@ -446,7 +444,7 @@ void gate_place_changed(gate *g)
 
 void gate_place_greet(gate *g, const char *name)
 {
-    place_node *n = g->placer ? find_node(g->placer, name) : NULL;
+    place_node *n = g->placer ? gate_place_find(g->placer, name) : NULL;
     if (!n) return;
     forget_told(n);
     roster_entry *e = roster_find(g->roster, name);
@@ -489,7 +487,7 @@ static int set_drains(const gate_placer *p, place_node *n, bool drains, shoal_er
 static int remember_drain(void *user, const char *name)
 {
     gate_placer *p = user;
-    place_node *n = find_node(p, name);
+    place_node *n = gate_place_find(p, name);
     if (!n) n = add_node(p, name);
     if (!n) return SHOAL_ENOMEM;
     n->drains = true;
@@ -504,7 +502,7 @@ static int expel(gate *g, place_node *n, roster_entry *e, shoal_err *err)
     if (rc != 0) return rc;
     n->removed = true;
     recall_lacks_others(&g->recall, n->name, NULL, NULL); /* it may be away */
-    if (set_drains(g->placer, n, false, err) != 0) /* it is out all the same */
+    if (set_drains(g->placer, n, false, err) != 0)        /* it is out all the same */
         LOG(LOG_ERROR, "placement", "drains_unkept", LOG_S("reason", err->message));
     if (e) gate_attach_expel(e, "this machine was removed from the cluster");
     return 0;
@@ -512,13 +510,13 @@ static int expel(gate *g, place_node *n, roster_entry *e, shoal_err *err)
 
 bool gate_node_drains(const gate *g, const char *name)
 {
-    const place_node *n = g->placer ? find_node(g->placer, name) : NULL;
+    const place_node *n = g->placer ? gate_place_find(g->placer, name) : NULL;
     return n && n->drains;
 }
 
 int gate_node_order(gate *g, const char *name, gate_order what, shoal_err *err)
 {
-    place_node *n = g->placer ? find_node(g->placer, name) : NULL;
+    place_node *n = g->placer ? gate_place_find(g->placer, name) : NULL;
     if (!g->placer)
         return err_set(err, SHOAL_EINVALID, "this gateway places no models: ask the one that has the CA");
     if (!n) return err_set(err, SHOAL_ENOTFOUND, "no machine is called '%s' (see shoal nodes)", name);
@@ -568,6 +566,7 @@ int gate_place(gate *g, const gate_place_options *o, shoal_err *err)
     if (!p) return err_nomem(err);
     p->g = g;
     p->o = *o;
+    p->opened_ns = clock_ns();
     g->placer = p;
     uv_timer_init(g->loop, &p->soon);
     p->soon.data = p;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cluster/stage_name.h"
 #include "join/gate_impl.h"
 
 static replica_state state_of(const char *name)
@@ -87,7 +88,7 @@ void gate_replicas_tell(gate *g, const roster_entry *e, const char *from)
     for (size_t i = 0; i < e->replicas->n_replicas; i++) {
         const Shoal__V1__ReplicaReport *r = e->replicas->replicas[i];
         if (!r->standby) put_one(g, e->name, at, r);
-        if (!r->standby) remember(g, e->name, r);
+        if (!r->standby && !stage_name_parse(r->model, NULL, NULL, NULL)) remember(g, e->name, r);
     }
 }
 

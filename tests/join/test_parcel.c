@@ -126,7 +126,7 @@ static void an_assignment_with_adapters_is_said_and_understood(void **state)
     snprintf(parts[0].parcel.digest, 65, "%s", hex_a);
     assert_int_equal(parcel_read(&parts[1].parcel, parts[1].path, NULL, &err), 0);
     assert_true(gate_orders_open(&o, 1));
-    assert_true(gate_orders_add(&o, &s, &t, 2, 1));
+    assert_true(gate_orders_add(&o, &s, &t, 2, 1, NULL));
     assert_int_equal(o.message.n_models, 1);
     if (assignment_take(&a, o.message.models[0], &err) != 0) fail_msg("%s", err.message);
     assert_string_equal(a.model, "llama");
