@@ -6,56 +6,90 @@
 #include "base/json.h"
 #include "base/buf.h"
 #include "cli/cli.h"
+#include "cli/measure_here.h"
+#include "cli/plan_live.h"
 #include "cli/serve_models.h"
+#include "cli/serve_stages.h"
 #include "config/config_nodes.h"
+#include "worker/stage_rows.h"
 
 /* All that the plan is made of. */
 typedef struct planning {
     gateway_config *config;
     worker_spec *specs;
+    serve_stages stages;
     config_nodes *file;
     node *here;
+    arena *live; /* memory of nodes that a gateway has told of */
     const node *nodes;
     size_t n_nodes;
     placement_model *models;
     placement p;
 } planning;
 
-static int find_nodes(planning *x, const char *nodes_path, shoal_err *err)
+static int ask_nodes(planning *x, const char *server, shoal_err *err)
 {
+    node *nodes;
+    x->live = arena_new(0);
+    int rc = x->live ? plan_live_nodes(&nodes, &x->n_nodes, server, x->config, x->live, err) : err_nomem(err);
+    if (rc == 0) x->nodes = nodes;
+    return rc;
+}
+
+static int find_nodes(planning *x, const char *nodes_path, const char *server, shoal_err *err)
+{
+    if (server) return ask_nodes(x, server, err);
     int rc = nodes_path ? config_nodes_load(&x->file, nodes_path, err) : node_here(&x->here, err);
     if (rc != 0) return rc;
+    isa chosen;
+    if (x->here && x->stages.n_cut > 0 && isa_choose(&chosen, NULL) == 0)
+        measure_here(chosen, &x->here->bytes_per_s, &x->here->multiplies_per_s);
     x->nodes = nodes_path ? x->file->nodes : x->here;
     x->n_nodes = nodes_path ? x->file->n_nodes : 1;
     return 0;
+}
+
+static bool is_there(const planning *x, const char *name)
+{
+    size_t n = 0;
+    while (n < x->n_nodes && strcmp(x->nodes[n].name, name) != 0) n++;
+    return n < x->n_nodes;
 }
 
 /* A name that no node has is a mistake of writing more often than a node that will come. */
 static int check_nodes(const planning *x, shoal_err *err)
 {
     const gateway_config *c = x->config;
-    for (size_t i = 0; i < c->n_models; i++)
-        for (size_t k = 0; k < c->models[i].place.n_nodes; k++) {
-            const char *name = c->models[i].place.nodes[k];
-            size_t n = 0;
-            while (n < x->n_nodes && strcmp(x->nodes[n].name, name) != 0) n++;
-            if (n == x->n_nodes)
-                return config_fail(c, err, "models[%zu].place.nodes[%zu]: there is no node '%s'", i, k, name);
-        }
+    for (size_t i = 0; i < c->n_models; i++) {
+        const config_model *m = &c->models[i];
+        for (size_t k = 0; k < m->place.n_nodes; k++)
+            if (!is_there(x, m->place.nodes[k]))
+                return config_fail(c, err, "models[%zu].place.nodes[%zu]: there is no node '%s'", i, k,
+                                   m->place.nodes[k]);
+        for (size_t k = 0; k < m->shards.n_parts; k++)
+            if (!is_there(x, m->shards.parts[k].node))
+                return config_fail(c, err, "models[%zu].shards.%s: there is no such node", i,
+                                   m->shards.parts[k].node);
+    }
     return 0;
 }
 
-static int make_plan(planning *x, const char *path, const char *nodes_path, shoal_err *err)
+static int make_plan(planning *x, const char *path, const char *nodes_path, const char *server,
+                     shoal_err *err)
 {
     int rc = cli_opened(config_load(&x->config, path, err), err);
     if (rc == 0) rc = serve_models_find(&x->specs, x->config, err);
-    if (rc == 0) rc = cli_opened(find_nodes(x, nodes_path, err), err);
-    if (rc == 0 && nodes_path) rc = check_nodes(x, err);
+    if (rc == 0) rc = serve_stages_open(&x->stages, x->config, x->specs, err);
+    if (rc == 0) rc = cli_opened(find_nodes(x, nodes_path, server, err), err);
+    if (rc == 0 && (nodes_path || server)) rc = check_nodes(x, err);
     if (rc != 0) return rc;
     size_t n = x->config->n_models;
     x->models = calloc(n + 1, sizeof *x->models);
     if (!x->models) return err_nomem(err);
-    for (size_t i = 0; i < n; i++) x->models[i] = serve_models_want(x->config, x->specs, i);
+    for (size_t i = 0; i < n; i++) {
+        x->models[i] = serve_models_want(x->config, x->specs, i);
+        x->models[i].shape = x->stages.shapes[i];
+    }
     return placement_plan(&x->p, x->nodes, x->n_nodes, x->models, n, x->file ? x->file->now : NULL,
                           x->file ? x->file->n_now : 0, err);
 }
@@ -64,18 +98,53 @@ static void planning_done(planning *x)
 {
     placement_done(&x->p);
     free(x->models);
+    serve_stages_done(&x->stages);
     if (x->config) serve_models_free(x->specs, x->config->n_models);
     config_nodes_free(x->file);
     node_free(x->here);
+    arena_free(x->live);
     config_free(x->config);
+}
+
+static uint64_t bytes_of(const planning *x, const placement_seat *s)
+{
+    const placement_model *m = &x->models[s->model];
+    return s->end > 0 ? split_memory(&m->shape, s->end - s->first, s->first == 0) : m->memory_bytes;
 }
 
 static uint64_t taken_bytes(const planning *x, size_t at)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < x->p.n_seats; i++)
-        if (x->p.seats[i].node == at) n += x->models[x->p.seats[i].model].memory_bytes;
+        if (x->p.seats[i].node == at) n += bytes_of(x, &x->p.seats[i]);
     return n;
+}
+
+_Static_assert((int)CONFIG_WIRE_INT8 == (int)ROWS_INT8 && (int)CONFIG_WIRE_F16 == (int)ROWS_F16,
+               "a wire of the configuration is one of the worker's");
+
+/* What a token costs through the stages of a model; false: it is in one piece. */
+static bool price(const planning *x, size_t model, split_cost *ret)
+{
+    rows_wire wire = (rows_wire)x->config->models[model].wire;
+    uint64_t row = rows_wire_bytes(wire, x->models[model].shape.n_embd);
+    return placement_price(&x->p, x->nodes, x->models, model, row, ret);
+}
+
+/* And on the fastest machine that has room for all of it; < 0: none has. */
+static double whole_ms(const planning *x, size_t model, size_t *ret_at)
+{
+    const split_shape *s = &x->models[model].shape;
+    double best = -1;
+    for (size_t at = 0; at < x->n_nodes; at++) {
+        split_place p = placement_place_of(&x->nodes[at]);
+        double ms = split_stage_ms(s, &p, s->n_layer, true);
+        if (placement_may(&x->models[model], &x->nodes[at], 0, false) != PLACEMENT_YES) continue;
+        if (best >= 0 && ms >= best) continue;
+        best = ms;
+        *ret_at = at;
+    }
+    return best;
 }
 
 static placement_no refusal(const planning *x, const placement_gap *g, size_t at)
@@ -95,6 +164,22 @@ static void print_gap(const planning *x, const placement_gap *g)
         printf("    not on %-20s %s\n", x->nodes[at].name, placement_no_text(refusal(x, g, at)));
 }
 
+static void print_price(const planning *x, size_t model)
+{
+    split_cost c;
+    size_t at = 0;
+    if (!price(x, model, &c)) return;
+    printf("  a token takes %.2f ms: %.2f of computing, %.2f of %zu round trip%s with %llu bytes each way\n",
+           c.compute_ms + c.hop_ms, c.compute_ms, c.hop_ms, c.n_hops, c.n_hops == 1 ? "" : "s",
+           (unsigned long long)c.hop_bytes);
+    printf("  with many at once one every %.2f ms, as fast as the slowest machine\n", c.slowest_ms);
+    double whole = whole_ms(x, model, &at);
+    if (whole >= 0)
+        printf("  in one piece it would take %.2f ms, on %s\n", whole, x->nodes[at].name);
+    else
+        printf("  in one piece no machine has room for it\n");
+}
+
 static void print_model(const planning *x, size_t model)
 {
     const placement_model *m = &x->models[model];
@@ -102,9 +187,12 @@ static void print_model(const planning *x, size_t model)
     for (size_t i = 0; i < x->p.n_seats; i++) {
         const placement_seat *s = &x->p.seats[i];
         if (s->model != model) continue;
-        printf("  %-20s %-8s %s\n", x->nodes[s->node].name, s->standby ? "standby" : "replica",
-               placement_why_text(s->why));
+        char what[32] = "replica";
+        if (s->standby) strcpy(what, "standby");
+        if (s->end > 0) snprintf(what, sizeof what, "%zu:%zu", s->first, s->end);
+        printf("  %-20s %-8s %s\n", x->nodes[s->node].name, what, placement_why_text(s->why));
     }
+    print_price(x, model);
     for (size_t i = 0; i < x->p.n_gaps; i++)
         if (x->p.gaps[i].model == model) print_gap(x, &x->p.gaps[i]);
 }
@@ -148,9 +236,31 @@ static void put_seats(buf *out, const planning *x)
         const placement_seat *s = &x->p.seats[i];
         put(out, i ? ",{\"model\":" : "{\"model\":", x->models[s->model].name);
         put(out, ",\"node\":", x->nodes[s->node].name);
-        put(out, s->standby ? ",\"standby\":true,\"why\":" : ",\"standby\":false,\"why\":",
-            placement_why_text(s->why));
+        buf_printf(out, ",\"standby\":%s", s->standby ? "true" : "false");
+        if (s->end > 0) buf_printf(out, ",\"first_layer\":%zu,\"end_layer\":%zu", s->first, s->end);
+        put(out, ",\"why\":", placement_why_text(s->why));
         buf_putc(out, '}');
+    }
+}
+
+static void put_prices(buf *out, const planning *x)
+{
+    size_t n = 0, at = 0;
+    buf_puts(out, "],\"shards\":[");
+    for (size_t i = 0; i < x->config->n_models; i++) {
+        split_cost c;
+        if (!price(x, i, &c)) continue;
+        double whole = whole_ms(x, i, &at);
+        put(out, n++ ? ",{\"model\":" : "{\"model\":", x->models[i].name);
+        buf_printf(out,
+                   ",\"token_ms\":%.6g,\"compute_ms\":%.6g,\"slowest_ms\":%.6g,\"hops\":%zu,\"hop_ms\":%.6g,"
+                   "\"hop_bytes\":%llu,\"whole_ms\":",
+                   c.compute_ms + c.hop_ms, c.compute_ms, c.slowest_ms, c.n_hops, c.hop_ms,
+                   (unsigned long long)c.hop_bytes);
+        if (whole >= 0)
+            buf_printf(out, "%.6g}", whole);
+        else
+            buf_puts(out, "null}");
     }
 }
 
@@ -158,6 +268,7 @@ static int print_json(const planning *x)
 {
     buf out = {0};
     put_seats(&out, x);
+    put_prices(&out, x);
     buf_puts(&out, "],\"stopping\":[");
     for (size_t i = 0; i < x->p.n_leavers; i++) {
         put(&out, i ? ",{\"model\":" : "{\"model\":", x->p.leavers[i].model);
@@ -187,19 +298,24 @@ static int print_json(const planning *x)
 static int run(int argc, char **argv)
 {
     bool json = false;
-    const char *nodes_path = NULL;
+    const char *nodes_path = NULL, *server = NULL;
     planning x = {0};
     shoal_err err;
     const cli_option options[] = {
         CLI_STRING(0, "nodes", "FILE", "nodes and what runs on them now, YAML or JSON; without: this machine",
                    &nodes_path),
+        CLI_STRING('s', "server", "URL",
+                   "plan over this machine and those attached to that gateway, as if nothing ran there yet",
+                   &server),
         CLI_JSON(&json),
         CLI_END,
     };
     cli_args a;
     int rc = cli_parse(&a, &cmd_plan, options, 1, 1, argc, argv);
     if (rc != CLI_GO) return rc;
-    rc = make_plan(&x, a.v[0], nodes_path, &err);
+    rc = nodes_path && server
+             ? err_set(&err, SHOAL_EINVALID, "give the nodes with --nodes or --server, not both")
+             : make_plan(&x, a.v[0], nodes_path, server, &err);
     if (rc == 0 && json && print_json(&x) != 0) rc = err_nomem(&err);
     if (rc == 0 && !json) print_text(&x);
     rc = rc != 0 ? cli_fail(&cmd_plan, &err) : x.p.n_gaps > 0 ? CLI_FAILED : CLI_OK;

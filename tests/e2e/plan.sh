@@ -49,6 +49,41 @@ plan 0 "$work/c.yaml" --nodes "$work/again.yaml" --json
 grep -q '"stopping":\[\]' "$work/out" || fail "the plan does not settle: $(cat "$work/out")"
 [ "$(grep -o '"why":"it is there already"' "$work/out" | wc -l)" = 4 ] || fail "something moved: $(cat "$work/out")"
 
+# One model over several machines: split by speed and memory, what a token costs, and the plan gives itself.
+echo "manifest: $PWD/models/models.json
+models: [{name: home-chat-m, shards: 2, wire: f16, place: {labels: [big]}}]" >"$work/cut.yaml"
+cat >"$work/two.yaml" <<'NODES'
+nodes:
+  - {name: nas, cores: 8, memory_mb: 16384, gb_per_s: 30, gmul_per_s: 1000, rtt_ms: 0.5, labels: [big]}
+  - {name: pi, cores: 4, memory_mb: 4096, gb_per_s: 6, gmul_per_s: 200, rtt_ms: 1.5, labels: [big]}
+NODES
+plan 0 "$work/cut.yaml" --nodes "$work/two.yaml"
+has "so many layers its speed and memory are worth"
+has "of 1 round trip with 1024 bytes each way"
+grep -qE "a token takes [0-9.]+ ms: [0-9.]+ of computing, 2.00 of" "$work/out" || fail "price: $(cat "$work/out")"
+has "in one piece it would take"
+plan 0 "$work/cut.yaml" --nodes "$work/two.yaml" --json
+has '"hops":1,"hop_ms":2,"hop_bytes":1024,"whole_ms":'
+python3 - "$work" <<'PY' || fail "the stages of the plan: $(cat "$work/out")"
+import json, sys
+w = sys.argv[1]
+p = json.load(open(w + "/out"))
+at = {s["node"]: s["end_layer"] - s["first_layer"] for s in p["placements"]}
+assert at["nas"] + at["pi"] == 8 and at["nas"] > 2 * at["pi"], at
+s = p["shards"][0]
+assert abs(s["token_ms"] - s["compute_ms"] - s["hop_ms"]) < 1e-3 and s["slowest_ms"] <= s["compute_ms"], s
+now = [{k: s[k] for k in ("model", "node", "first_layer", "end_layer")} for s in p["placements"]]
+open(w + "/two.again.yaml", "w").write(open(w + "/two.yaml").read() + "now: " + json.dumps(now) + "\n")
+PY
+plan 0 "$work/cut.yaml" --nodes "$work/two.again.yaml" --json
+[ "$(grep -o '"why":"it is there already"' "$work/out" | wc -l)" = 2 ] || fail "a stage moved: $(cat "$work/out")"
+sed -i 's/shards: 2/shards: {pi: 3, nas: 4}/' "$work/cut.yaml"
+plan 2 "$work/cut.yaml" --nodes "$work/two.yaml"
+has "cut.yaml:2: models[0].shards: names 7 layers, but 'home-chat-m' has 8"
+sed -i 's/shards: {[^}]*}/shards: 2/; s/home-chat-m/home-intent/' "$work/cut.yaml"
+plan 2 "$work/cut.yaml" --nodes "$work/two.yaml"
+has "cut.yaml:2: models[0].shards: 'home-intent' cannot be cut: only networks that generate from their prompt alone"
+
 sed -i 's/labels: \[big\]/labels: [small]/' "$work/nodes.yaml"
 plan 1 "$work/c.yaml" --nodes "$work/nodes.yaml"
 has "missing 1 replica"
