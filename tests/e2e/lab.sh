@@ -41,15 +41,17 @@ lab 6 storm; struck 4; whole storm # three workers, and a machine that falls sil
 lab 6 silences; struck 2; whole silences
 lab 2.5 machines-join; struck 2; whole machines-join # tokens of one process in another's command line
 grep -h '^attached as' "$out"/logs/*.agent.log | sort | uniq -c | grep -q ' [2-9] attached as' || fail "no killed agent came back"
+lab 2.5 sharded-kill; struck 1; whole sharded-kill
+grep -qh 'event=stages_ready' "$out"/logs/*.agent.log || fail "no model was in stages"
 
-n_scenarios=11
+n_scenarios=12
 if command -v etcd >/dev/null; then # both gateways say that what they go on with is their last view
     lab 4.5 etcd-away; struck 2; whole etcd-away
     for node in north south; do
         grep -q 'component=source event=away source=etcd' "$out/logs/$node.serve.log" || fail "$node did not say that etcd is away"
     done
     lab 4 two-sites; struck 4; whole two-sites
-    n_scenarios=13
+    n_scenarios=14
 fi
 
 # ---- what is lost is seen: the only gateway dies for good
