@@ -120,7 +120,8 @@ ask_on() {
             cmp -s "$work/want.$i" "$work/on.$i" || { cp "$work/on.$i" "$work/bad"; cp "$work/on.$i.raw" "$work/bad.raw"; echo "$i" >>"$work/bad"; }
         done
         n=$((n + 8))
-        echo $n >"$work/asked"
+        echo $n >"$work/asked.new"
+        mv "$work/asked.new" "$work/asked"
     done
 }
 asked_more() { [ "$(cat "$work/asked" 2>/dev/null || echo 0)" -gt "$1" ]; }
