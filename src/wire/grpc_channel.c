@@ -12,6 +12,7 @@
 enum {
     STREAM_WINDOW_BYTES = 64 << 10, /* what a server may send ahead of a reader that rests */
     WINDOW_BYTES = 4 << 20,
+    HEADERS_KEPT_BYTES = 1024, /* by HPACK, a direction: what each call says anew (its id) need not stay */
     SEND_AHEAD_BYTES = 256 << 10,
     CONNECT_TIMEOUT_MS = 10000,
     KEEPALIVE_TIMEOUT_MS = 10000,
@@ -219,12 +220,15 @@ static int start_session(grpc_link *l)
     }
     nghttp2_option_set_no_auto_window_update(opt, 1);
     nghttp2_option_set_max_outbound_ack(opt, MAX_OUTBOUND_ACKS);
+    nghttp2_option_set_max_deflate_dynamic_table_size(opt, HEADERS_KEPT_BYTES);
     grpc_reply_callbacks(cb);
     nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+                                         {NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, HEADERS_KEPT_BYTES},
                                          {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
                                          {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, GRPC_MAX_HEADER_BYTES}};
     rc = nghttp2_session_client_new2(&l->h2, cb, l, opt);
-    if (rc == 0) rc = nghttp2_submit_settings(l->h2, NGHTTP2_FLAG_NONE, settings, 3);
+    if (rc == 0)
+        rc = nghttp2_submit_settings(l->h2, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings);
     if (rc == 0) rc = nghttp2_session_set_local_window_size(l->h2, NGHTTP2_FLAG_NONE, 0, WINDOW_BYTES);
     nghttp2_option_del(opt);
     nghttp2_session_callbacks_del(cb);
