@@ -209,6 +209,7 @@ typedef struct call_place { /* who has a call now; zero: nobody, it waits. Strin
     uint64_t life;
     const char *replica_id, *digest, *adapter_digest, *model; /* digests as call_result's */
     const char *wanted, *why, *trace;                         /* as call_result's */
+    bool silent; /* its worker has not answered when it was asked how it is */
 } call_place;
 
 typedef struct calls_ops {

@@ -117,6 +117,7 @@ static call_place where(const model_call *call)
     const replica_call *c = (const replica_call *)call;
     if (!c->call) return (call_place){0};
     return (call_place){.life = c->life,
+                        .silent = c->r->silent && c->r->life == c->life,
                         .replica_id = c->r->id,
                         .digest = c->r->info ? c->r->info->digest : "",
                         .adapter_digest = route_adapter_digest(c->r->info, c->o->adapter),

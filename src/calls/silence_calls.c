@@ -201,13 +201,13 @@ static call_terms rival_terms(const silence_call *c, const call_place *at)
     return t;
 }
 
-/* A worker that was beaten and has said nothing since is not slow. Others are asked for a second opinion only
- * now and then, and where there is room for it. */
-static bool may_start(silence_call *c, uint64_t life, const call_outlook *out)
+/* A worker that was beaten, or does not even answer how it is, and has said nothing since is not slow. Others
+ * are asked for a second opinion only now and then, and where there is room for it. */
+static bool may_start(silence_call *c, const call_place *at, const call_outlook *out)
 {
     silence_calls *b = c->b;
-    const pulse *p = pulse_of(b, life);
-    if (p->n_beaten > 0 && over_ms_since(&b->base, p->spoke_ns) >= limit_ms(c)) return true;
+    const pulse *p = pulse_of(b, at->life);
+    if ((p->n_beaten > 0 || at->silent) && over_ms_since(&b->base, p->spoke_ns) >= limit_ms(c)) return true;
     if (b->budget < 1 || out->load >= 1) return false;
     b->budget--;
     return true;
@@ -220,7 +220,7 @@ static void start_rival(silence_call *c)
     call_terms t = rival_terms(c, &at);
     call_outlook out;
     calls_look(c->b->base.inner, c->base.o, &t, &out);
-    if (out.status != 0 || !may_start(c, at.life, &out)) return;
+    if (out.status != 0 || !may_start(c, &at, &out)) return;
     LOG(LOG_INFO, "calls", "silent", LOG_S("model", c->base.o->model), LOG_S("replica", at.replica_id),
         LOG_F("ms", over_ms_since(&c->b->base, c->spoke_ns)), LOG_S("request_id", c->base.o->request_id));
     call_order *o = resume_order(&c->log, c->base.o);

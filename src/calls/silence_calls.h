@@ -12,8 +12,10 @@
  *
  * A slow worker must not be condemned by this. Its gaps are learnt, and so is its limit; what it has said
  * lately to anybody speaks for it; and second starts are bounded: SILENCE_SHARE of all streams and one more.
- * Only where a second start has won against a worker that has said nothing to anybody since, the others that
- * wait for it need no permission: then it is no slow one, and they would do nothing there.
+ * Only where a second start has won against a worker that has said nothing to anybody since, or where it does
+ * not answer the registry's question how it is either (call_place.silent), the others that wait for it need
+ * no permission: then it is no slow one, and they would do nothing there. A busy machine's false alarms use
+ * up the permissions, and streams must not wait for a dead worker then.
  *
  * While the request itself still comes (feed.h) nobody is silent, and where its beginning is not kept nobody
  * could take over.

@@ -164,6 +164,14 @@ static nghttp2_nv nv_of(const char *name, const char *value)
     return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE};
 }
 
+/* What the next call says otherwise: HPACK's tables are kept, here and there, for what comes again. */
+static nghttp2_nv nv_once(const char *name, const char *value)
+{
+    nghttp2_nv nv = nv_of(name, value);
+    nv.flags = NGHTTP2_NV_FLAG_NO_INDEX;
+    return nv;
+}
+
 static int32_t submit(grpc_client_call *c, const char *path, const grpc_call_options *opt)
 {
     grpc_link *l = c->link;
@@ -181,10 +189,10 @@ static int32_t submit(grpc_client_call *c, const char *path, const grpc_call_opt
     if (c->deadline_ns) {
         uint64_t now = clock_ns();
         grpc_timeout_format(c->deadline_ns > now ? c->deadline_ns - now : 1, timeout);
-        nv[n++] = nv_of("grpc-timeout", timeout);
+        nv[n++] = nv_once("grpc-timeout", timeout);
     }
     for (size_t i = 0; i < opt->n_metadata; i++)
-        if (opt->metadata[i].value) nv[n++] = nv_of(opt->metadata[i].name, opt->metadata[i].value);
+        if (opt->metadata[i].value) nv[n++] = nv_once(opt->metadata[i].name, opt->metadata[i].value);
     nghttp2_data_provider body = {.source = {.ptr = c}, .read_callback = read_requests};
     int32_t id = nghttp2_submit_request(l->h2, NULL, nv, n, &body, c);
     free(nv);

@@ -35,6 +35,7 @@ typedef struct scripted { /* one call below; lives until script_done */
     call_terms terms;
     call_events ev;
     uint64_t life;
+    bool silent; /* its worker does not answer the registry */
     bool open, paused, cancelled;
 } scripted;
 
@@ -117,6 +118,7 @@ static inline call_place script_where(const model_call *call)
     const scripted *c = (const scripted *)call;
     assert_true(c->open);
     return (call_place){.life = c->life,
+                        .silent = c->silent,
                         .replica_id = "m/0",
                         .digest = "d1",
                         .adapter_digest = *c->order->adapter ? "a1" : ""};

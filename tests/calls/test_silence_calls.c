@@ -268,6 +268,27 @@ static void all_leave_a_frozen_worker(void **state)
     bench_close(&b);
 }
 
+/* False alarms have used up all permissions; then a worker dies that does not answer the registry either. */
+static void who_does_not_answer_at_all_is_left_without_permission(void **state)
+{
+    enum { N = 6 };
+    bench b;
+    heard h[N] = {0};
+    scripted *c[N];
+    bench_open(&b);
+    for (int i = 0; i < N; i++) c[i] = begin(&b, &h[i]);
+    pass(&b, LIMIT_MS + 10);
+    assert_int_equal(b.s.n, N + 1); /* the budget's one, */
+    pass(&b, 3 * LIMIT_MS);
+    assert_int_equal(b.s.n, N + 1); /* and no other */
+    for (int i = 0; i < N; i++) c[i]->silent = true;
+    pass(&b, LIMIT_MS + 10);
+    assert_int_equal(b.s.n, 2 * N);
+    for (int i = N; i < 2 * N; i++) say(b.s.calls[i], 11, "b");
+    for (int i = 0; i < N; i++) assert_string_equal(h[i].text, "ab");
+    bench_close(&b);
+}
+
 /* It was beaten once, and speaks again: it was slow, and the others stay. */
 static void who_speaks_again_is_asked_about_anew(void **state)
 {
@@ -415,6 +436,7 @@ int main(void)
         cmocka_unit_test(a_busy_replica_is_not_asked),
         cmocka_unit_test(second_starts_are_few),
         cmocka_unit_test(all_leave_a_frozen_worker),
+        cmocka_unit_test(who_does_not_answer_at_all_is_left_without_permission),
         cmocka_unit_test(who_speaks_again_is_asked_about_anew),
         cmocka_unit_test(a_second_start_that_fails_is_forgotten),
         cmocka_unit_test(when_the_first_dies_the_second_is_left),
