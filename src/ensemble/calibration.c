@@ -1,6 +1,7 @@
 /* calibration.c: see calibration.h. */
 #include "ensemble/calibration.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,10 +56,28 @@ int calibration_parse(calibration *ret, const char *text, size_t len, const char
     if (rc == 0) rc = take_text(o, "digest", ret->digest, what, err);
     if (rc == 0) rc = json_get_num(o, "min_confidence", 0, 1, &ret->min_confidence, err);
     if (rc == 0) rc = json_get_int(o, "n", 0, INT32_MAX, &n, err);
+    if (rc == 0) rc = json_get_num(o, "mean", 0, 1, &ret->mean, err);
+    if (rc == 0) rc = json_get_num(o, "spread", 0, 1, &ret->spread, err);
     if (rc == 0) rc = take_points(ret, json_object_get(o, "points"), what, err);
     ret->n = (size_t)n;
     json_decref(o);
     return rc;
+}
+
+void calibration_fit(calibration *ret, confidence_sample *samples, size_t n)
+{
+    double sum = 0, squares = 0;
+    confidence_fit(&ret->map, samples, n);
+    for (size_t i = 0; i < n; i++) {
+        double is = confidence_of(&ret->map, samples[i].said);
+        if (is < ret->min_confidence) continue;
+        sum += is;
+        squares += is * is;
+    }
+    ret->n = n;
+    ret->mean = n ? sum / (double)n : 0;
+    double variance = n ? squares / (double)n - ret->mean * ret->mean : 0;
+    ret->spread = variance > 0 ? sqrt(variance) : 0;
 }
 
 int calibration_load(calibration *ret, const char *path, shoal_err *err)
@@ -80,7 +99,8 @@ void calibration_put(buf *out, const calibration *c)
     json_put_string(out, c->model, strlen(c->model));
     buf_puts(out, ", \"digest\": ");
     json_put_string(out, c->digest, strlen(c->digest));
-    buf_printf(out, ", \"min_confidence\": %.6g, \"n\": %zu, \"points\": [", c->min_confidence, c->n);
+    buf_printf(out, ", \"min_confidence\": %.6g, \"n\": %zu, \"mean\": %.6g, \"spread\": %.6g, \"points\": [",
+               c->min_confidence, c->n, c->mean, c->spread);
     for (size_t i = 0; i < c->map.n_points; i++)
         buf_printf(out, "%s[%.6g, %.6g]", i ? ", " : "", c->map.points[i].said, c->map.points[i].is);
     buf_puts(out, "]}\n");

@@ -103,6 +103,26 @@ double confidence_error(const confidence_map *map, const confidence_sample *samp
     return n ? error / (double)n : 0;
 }
 
+int confidence_error_unseen(double *ret, const confidence_sample *samples, size_t n, unsigned n_bins,
+                            shoal_err *err)
+{
+    confidence_sample *others = calloc(n + 1, sizeof *others), *judged = calloc(n + 1, sizeof *judged);
+    int rc = others && judged ? 0 : err_nomem(err);
+    for (size_t fold = 0; rc == 0 && fold < CONFIDENCE_FOLDS; fold++) {
+        confidence_map map;
+        size_t n_others = 0;
+        for (size_t i = 0; i < n; i++)
+            if (i % CONFIDENCE_FOLDS != fold) others[n_others++] = samples[i];
+        confidence_fit(&map, others, n_others);
+        for (size_t i = fold; i < n; i += CONFIDENCE_FOLDS)
+            judged[i] = (confidence_sample){confidence_of(&map, samples[i].said), samples[i].right};
+    }
+    if (rc == 0) *ret = confidence_error(NULL, judged, n, n_bins);
+    free(others);
+    free(judged);
+    return rc;
+}
+
 confidence_risk confidence_risk_at(const confidence_map *map, const confidence_sample *samples, size_t n,
                                    double threshold)
 {

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/err.h"
+
 #define CONFIDENCE_POINTS_MAX 32
 
 typedef struct confidence_point {
@@ -40,6 +42,13 @@ void confidence_fit(confidence_map *ret, confidence_sample *samples, size_t n);
 /* The mean difference of what is said and what is true, weighted, over `n_bins` bins of equal width (ECE). */
 double confidence_error(const confidence_map *map, const confidence_sample *samples, size_t n,
                         unsigned n_bins);
+
+/* The same for maps that have not seen what they are judged by: of CONFIDENCE_FOLDS parts of the samples (the
+ * i-th is in part i mod CONFIDENCE_FOLDS) each is judged by a map fitted to the others. SHOAL_ENOMEM leaves
+ * *ret as it was. */
+#define CONFIDENCE_FOLDS 5
+int confidence_error_unseen(double *ret, const confidence_sample *samples, size_t n, unsigned n_bins,
+                            shoal_err *err);
 
 /* What a threshold would have meant on the samples: the share that is answered (coverage) and how many of
  * these are wrong (risk). */

@@ -2,10 +2,14 @@
 #include "gateway/ensembles.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
 
 #include "ensemble/calibration.h"
 #include "ensemble/cascade_calls.h"
 #include "ensemble/poll_calls.h"
+#include "ensemble/drift.h"
 #include "ensemble/vote_calls.h"
 
 /* What one ensemble's rule points to. */
@@ -13,6 +17,7 @@ typedef struct members {
     cascade_member asked[ENSEMBLE_MEMBERS_MAX];
     vote_member voters[ENSEMBLE_MEMBERS_MAX];
     calibration calibrations[ENSEMBLE_MEMBERS_MAX];
+    drift drifts[ENSEMBLE_MEMBERS_MAX]; /* spread 0: it is not watched */
 } members;
 
 struct ensembles {
@@ -20,14 +25,45 @@ struct ensembles {
     members *members; /* [n_ensembles], as are the next */
     cascade_rule *cascades;
     vote_rule *votes;
+    members **watched; /* [n_cascades] */
     size_t n_cascades, n_votes;
 };
+
+/* NULL: that member is not watched. */
+static drift *drift_find(ensembles *e, const char *name, const char *model)
+{
+    for (size_t i = 0; i < e->n_cascades; i++) {
+        const cascade_rule *r = &e->cascades[i];
+        if (strcmp(r->name, name) != 0) continue;
+        for (size_t k = 0; k < r->n_members; k++) {
+            drift *d = &e->watched[i]->drifts[k];
+            if (strcmp(r->members[k].model, model) == 0) return d->spread > 0 ? d : NULL;
+        }
+    }
+    return NULL;
+}
+
+static void watch(ensembles *e, const char *name, const char *model, double confidence, bool sure)
+{
+    drift *d = drift_find(e, name, model);
+    if (!d) return;
+    drift_change change = drift_add(d, confidence, sure);
+    metrics_set(e->metrics, METRIC_DRIFT, drift_of(d), name, model, NULL);
+    if (change == DRIFT_BEGAN)
+        LOG(LOG_WARN, "ensemble", "cascade_drift", LOG_S("route", name), LOG_S("model", model),
+            LOG_F("mean", d->now), LOG_F("calibrated", d->mean),
+            LOG_S("advice", "its answers are not those it was calibrated with: run shoal calibrate anew"));
+    if (change == DRIFT_ENDED)
+        LOG(LOG_INFO, "ensemble", "cascade_steady", LOG_S("route", name), LOG_S("model", model),
+            LOG_F("mean", d->now), LOG_F("calibrated", d->mean));
+}
 
 static void on_judged(void *user, const char *name, const char *model, double confidence, bool sure)
 {
     ensembles *e = user;
     metrics_add(e->metrics, METRIC_CASCADE, 1, name, model, sure ? "sure" : "unsure");
     metrics_add(e->metrics, METRIC_CONFIDENCE, confidence, name, model, NULL);
+    watch(e, name, model, confidence, sure);
 }
 
 static void on_left(void *user, const char *name, const char *model)
@@ -47,6 +83,8 @@ static int open_member(members *all, size_t i, const gateway_config *c, size_t o
         if (calibration_load(cal, m->calibration, &why) != 0)
             return config_fail(c, err, "ensembles[%zu].members[%zu].calibration: %s", of, i, why.message);
         asked->map = &cal->map;
+        if (asked->min_confidence <= 0 && cal->spread > 0)
+            drift_init(&all->drifts[i], cal->mean, cal->spread); /* it holds for its own threshold */
     }
     if (asked->min_confidence <= 0) asked->min_confidence = cal->min_confidence;
     if (asked->min_confidence <= 0) asked->min_confidence = ENSEMBLE_CONFIDENCE;
@@ -61,6 +99,7 @@ static int open_one(ensembles *e, const gateway_config *c, size_t i, shoal_err *
     for (size_t k = 0; !rc && k < of->n_members; k++) rc = open_member(m, k, c, i, err);
     switch (of->kind) {
     case ENSEMBLE_CASCADE:
+        e->watched[e->n_cascades] = m;
         e->cascades[e->n_cascades++] = (cascade_rule){of->name, m->asked, of->n_members};
         break;
     case ENSEMBLE_VOTE:
@@ -78,7 +117,8 @@ static int open_all(ensembles *e, const gateway_config *c, shoal_err *err)
     e->members = calloc(c->n_ensembles + 1, sizeof *e->members);
     e->cascades = calloc(c->n_ensembles + 1, sizeof *e->cascades);
     e->votes = calloc(c->n_ensembles + 1, sizeof *e->votes);
-    int rc = e->members && e->cascades && e->votes ? 0 : err_nomem(err);
+    e->watched = calloc(c->n_ensembles + 1, sizeof *e->watched);
+    int rc = e->members && e->cascades && e->watched && e->votes ? 0 : err_nomem(err);
     for (size_t i = 0; !rc && i < c->n_ensembles; i++) rc = open_one(e, c, i, err);
     return rc;
 }
@@ -105,6 +145,7 @@ void ensembles_free(ensembles *e)
     if (!e) return;
     free(e->members);
     free(e->cascades);
+    free(e->watched);
     free(e->votes);
     free(e);
 }

@@ -42,6 +42,8 @@
       "Answers of a cascade's members: sure or unsure.")                                                    \
     X(METRIC_CONFIDENCE, "shoal_cascade_confidence_sum", COUNTER, "ensemble,model",                         \
       "Their confidences, summed up.")                                                                      \
+    X(METRIC_DRIFT, "shoal_cascade_drift", GAUGE, "ensemble,model",                                         \
+      "Spreads of the calibration by which the running confidence is above (or below: < 0) its mean.")      \
     X(METRIC_VOTE_LEFT, "shoal_vote_left_total", COUNTER, "ensemble,model",                                 \
       "Members that left a vote before the reply was whole.")                                               \
     X(METRIC_RESUMED, "shoal_streams_resumed_total", COUNTER, "model",                                      \

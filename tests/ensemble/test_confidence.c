@@ -76,6 +76,29 @@ static void a_threshold_keeps_its_promise(void **state)
     free(s);
 }
 
+/* What the map has seen flatters it; what it has not seen is still far better than what the model says. */
+static void the_error_of_what_was_not_seen_is_honest(void **state)
+{
+    confidence_sample *s = calloc(N, sizeof *s), *same = calloc(N, sizeof *same);
+    confidence_map m;
+    double unseen = -1, seen_sum = 0, unseen_sum = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        draw(s, 500, seed);
+        assert_int_equal(confidence_error_unseen(&unseen, s, 500, 10, NULL), 0);
+        assert_true(unseen > 0 && unseen < confidence_error(NULL, s, 500, 10) / 2);
+        for (size_t i = 0; i < 500; i++) same[i] = s[i];
+        confidence_fit(&m, same, 500);
+        seen_sum += confidence_error(&m, same, 500, 10);
+        unseen_sum += unseen;
+    }
+    assert_true(seen_sum < unseen_sum);
+    assert_int_equal(confidence_error_unseen(&unseen, s, 1, 10, NULL), 0);
+    assert_int_equal(confidence_error_unseen(&unseen, s, 0, 10, NULL), 0);
+    assert_true(unseen == 0);
+    free(s);
+    free(same);
+}
+
 static void equal_confidences_are_one_point(void **state)
 {
     confidence_sample s[] = {{0.5, true}, {0.5, false}, {0.5, true}, {0.5, true}};
@@ -92,6 +115,7 @@ int main(void)
         cmocka_unit_test(nothing_is_fitted_to_nothing),
         cmocka_unit_test(a_map_rises_and_is_nearer_the_truth),
         cmocka_unit_test(a_threshold_keeps_its_promise),
+        cmocka_unit_test(the_error_of_what_was_not_seen_is_honest),
         cmocka_unit_test(equal_confidences_are_one_point),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
