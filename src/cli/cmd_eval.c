@@ -1,4 +1,4 @@
-/* shoal eval FILE...: send cases to a running server, judge the answers, count them by tag.
+/* shoal eval FILE...: send cases to a running server, judge the answers, count them by tag, or by route.
  *
  * docs/evaluation.md has the file format and the verdicts. */
 #include <stdio.h>
@@ -6,50 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "cli/cli.h"
-#include "cli/eval_report.h"
+#include "cli/eval_ask.h"
+#include "cli/eval_routes.h"
 #include "cli/http_client.h"
 
 typedef struct eval_options {
-    const char *server, *pipeline, *homes, *svg, *title;
-    cli_list headers;
+    const char *server, *pipeline, *homes, *svg, *title, *system;
+    cli_list headers, routes;
     bool json, markdown, failures;
     eval_aims aims;
 } eval_options;
-
-/* The answer in one line: text, then calls. */
-static char *one_line(const eval_answer *a)
-{
-    buf b = {0};
-    json_t *calls = eval_answer_calls(a);
-    const char *text = eval_answer_text(a);
-    json_put_string(&b, text, strlen(text));
-    for (size_t i = 0; i < json_array_size(calls); i++) {
-        buf_putc(&b, ' ');
-        json_put(&b, json_array_get(calls, i));
-    }
-    json_decref(calls);
-    return buf_take(&b);
-}
-
-static int judge(const eval_case *c, const http_client *answered, double ms, eval_result *ret, shoal_err *err)
-{
-    json_t *body = NULL;
-    const buf *b = &answered->body;
-    json_parse(&body, b->data, b->len, "the answer",
-               NULL); /* not JSON: judged as an answer without content */
-    eval_answer a = {.status = answered->status, .body = body};
-    buf why = {0};
-    buf_puts(&why, "");
-    eval_result r = {.c = c, .ms = ms, .verdict = eval_judge(c->expect, c->input, &a, &why)};
-    r.got = one_line(&a);
-    r.why = buf_take(&why);
-    json_decref(body);
-    *ret = r;
-    return r.got && r.why ? 0 : err_nomem(err);
-}
 
 /* Every answer is computed: times of cached ones would say nothing. */
 static int put_headers(const cli_list *list, buf *out, shoal_err *err)
@@ -63,27 +31,16 @@ static int put_headers(const cli_list *list, buf *out, shoal_err *err)
     return out->failed ? err_nomem(err) : 0;
 }
 
-static int ask(http_client *c, const eval_case *x, const eval_options *o, const char *headers,
-               eval_result *ret, shoal_err *err)
-{
-    buf body = {0};
-    eval_case_put_request(x, o->pipeline, &body);
-    http_ask r = {.path = "/v1/process", .body = body.data, .headers = headers};
-    uint64_t start = clock_ns();
-    int rc = body.failed ? err_nomem(err) : http_client_exchange(c, &r, err);
-    double ms = clock_ms_since(start);
-    buf_done(&body);
-    return rc ? rc : judge(x, c, ms, ret, err);
-}
-
-static void show_progress(size_t done, size_t n)
+static void show_progress(const char *what, size_t done, size_t n)
 {
     if (!isatty(STDERR_FILENO)) return;
-    fprintf(stderr, "\r\033[K%zu/%zu", done, n);
+    fprintf(stderr, "\r\033[K%s %zu/%zu", what, done, n);
     if (done == n) fputs("\r\033[K", stderr);
 }
 
-static int ask_all(const eval_options *o, const eval_cases *cases, eval_results *ret, shoal_err *err)
+/* route NULL: the pipeline. */
+static int ask_all(const eval_options *o, const char *route, const eval_cases *cases, eval_results *ret,
+                   shoal_err *err)
 {
     http_where where;
     http_client c = {.fd = -1};
@@ -92,11 +49,13 @@ static int ask_all(const eval_options *o, const eval_cases *cases, eval_results 
     int rc = ret->v ? http_where_parse(&where, o->server, err) : err_nomem(err);
     if (!rc) http_client_init(&c, &where);
     if (!rc) rc = put_headers(&o->headers, &headers, err);
+    eval_asker asker = {
+        .http = &c, .headers = headers.data, .route = route, .pipeline = o->pipeline, .system = o->system};
     for (size_t i = 0; !rc && i < cases->n; i++) {
-        rc = ask(&c, &cases->v[i], o, headers.data, &ret->v[i], err);
+        rc = eval_ask(&asker, &cases->v[i], &ret->v[i], err);
         ret->n = i + 1;
         if (rc) rc = err_prefix(err, rc, "case %s", cases->v[i].id);
-        show_progress(i + 1, cases->n);
+        show_progress(route ? route : "cases", i + 1, cases->n);
     }
     buf_done(&headers);
     http_client_done(&c);
@@ -151,16 +110,68 @@ static int report(const eval_options *o, const eval_results *r, bool *ret_met, s
     return rc;
 }
 
+static int of_pipeline(const eval_options *o, const eval_cases *cases, bool *ret_met, shoal_err *err)
+{
+    eval_results results = {0};
+    int rc = ask_all(o, NULL, cases, &results, err);
+    if (!rc) rc = report(o, &results, ret_met, err);
+    eval_results_done(&results);
+    return rc;
+}
+
+static int report_routes(const eval_options *o, const eval_route *routes, size_t n, shoal_err *err)
+{
+    buf out = {0};
+    int rc = o->json ? eval_routes_put_json(routes, n, &out, err) : eval_routes_put(routes, n, &out, err);
+    for (size_t i = 0; !rc && !o->json && o->failures && i < n; i++) {
+        buf_printf(&out, "\n%s\n", routes[i].name);
+        eval_report_failures(&routes[i].results, &out);
+    }
+    if (!rc && out.failed) rc = err_nomem(err);
+    if (!rc) fputs(out.data, stdout);
+    buf_done(&out);
+    return rc;
+}
+
+/* The aims are each route's. */
+static int routes_met(const eval_options *o, const eval_route *routes, size_t n, bool *ret_met,
+                      shoal_err *err)
+{
+    int rc = 0;
+    *ret_met = true;
+    for (size_t i = 0; !rc && i < n; i++) {
+        eval_scores s = {0};
+        rc = eval_scores_init(&s, &routes[i].results, err);
+        if (!rc) *ret_met &= eval_aims_met(&s, &o->aims);
+        eval_scores_done(&s);
+    }
+    return rc;
+}
+
+static int of_routes(const eval_options *o, const eval_cases *cases, bool *ret_met, shoal_err *err)
+{
+    eval_route *routes = calloc(o->routes.n, sizeof *routes);
+    int rc = routes ? 0 : err_nomem(err);
+    for (size_t i = 0; !rc && i < o->routes.n; i++) {
+        routes[i].name = o->routes.v[i];
+        rc = ask_all(o, routes[i].name, cases, &routes[i].results, err);
+    }
+    if (!rc) rc = report_routes(o, routes, o->routes.n, err);
+    if (!rc) rc = routes_met(o, routes, o->routes.n, ret_met, err);
+    for (size_t i = 0; routes && i < o->routes.n; i++) eval_results_done(&routes[i].results);
+    free(routes);
+    return rc;
+}
+
 static int evaluate(const eval_options *o, const cli_args *files, bool *ret_met, shoal_err *err)
 {
     eval_cases cases = {0};
-    eval_results results = {0};
     int rc = 0;
     for (int i = 0; !rc && i < files->n; i++) rc = eval_cases_read(&cases, files->v[i], o->homes, err);
     if (!rc && !cases.n) rc = err_set(err, SHOAL_EINVALID, "%s has no cases", files->v[0]);
-    if (!rc) rc = ask_all(o, &cases, &results, err);
-    if (!rc) rc = report(o, &results, ret_met, err);
-    eval_results_done(&results);
+    if (!rc && o->routes.n && (o->markdown || o->svg || o->pipeline))
+        rc = err_set(err, SHOAL_EINVALID, "--route goes without --pipeline, --markdown and --svg");
+    if (!rc) rc = o->routes.n ? of_routes(o, &cases, ret_met, err) : of_pipeline(o, &cases, ret_met, err);
     eval_cases_done(&cases);
     return rc;
 }
@@ -171,6 +182,9 @@ static int run(int argc, char **argv)
     const cli_option options[] = {
         CLI_STRING('u', "server", "URL", "where Shoal serves [http://127.0.0.1:8080]", &o.server),
         CLI_STRING(0, "pipeline", "NAME", "the pipeline of cases that name none", &o.pipeline),
+        CLI_LIST('r', "route", "NAME", "ask this model or ensemble; several are compared with the first",
+                 &o.routes),
+        CLI_STRING(0, "system", "TEXT", "of chats about a home, with {devices} in it", &o.system),
         CLI_STRING(0, "homes", "DIR", "where the cases' homes are [homes beside FILE]", &o.homes),
         CLI_LIST('H', "header", "LINE", "send with each request, such as \"authorization: Bearer KEY\"",
                  &o.headers),

@@ -36,9 +36,60 @@ static int find_home(eval_cases *cases, const char *dir, const char *name, const
     return rc;
 }
 
+/* ---- the short form: {"text"|"prompt"|"messages", "expected"} ------------------------------------- */
+
+static const char *last_of_user(const json_t *messages)
+{
+    const char *said = NULL;
+    for (size_t i = 0; i < json_array_size(messages); i++) {
+        const json_t *m = json_array_get(messages, i);
+        const char *role = json_string_value(json_object_get(m, "role"));
+        const char *content = json_string_value(json_object_get(m, "content"));
+        if (role && content && strcmp(role, "user") == 0) said = content;
+    }
+    return said;
+}
+
+/* A text or texts as a label or a reply, an object as the call. */
+static json_t *expect_of(const json_t *expected, const char *kind)
+{
+    if (json_is_object(expected)) return json_pack("{s:s, s:[O]}", "kind", "calls", "calls", expected);
+    if (json_is_array(expected)) return json_pack("{s:s, s:O}", "kind", kind, kind, expected);
+    return json_pack("{s:s, s:[O]}", "kind", kind, kind, expected);
+}
+
+static int lengthen(json_t *o, shoal_err *err)
+{
+    const char *kind = json_object_get(o, "text") ? "label" : "text";
+    const json_t *messages = json_object_get(o, "messages"), *expected = json_object_get(o, "expected");
+    const char *keys[] = {"text", "prompt"};
+    int failed = 0;
+    for (size_t i = 0; i < 2; i++) {
+        json_t *v = json_object_get(o, keys[i]);
+        if (v && json_object_get(o, "input"))
+            return err_set(err, SHOAL_EINVALID, "give one of 'input', 'text', 'prompt' and 'messages'");
+        if (v) failed |= json_object_set(o, "input", v) | json_object_del(o, keys[i]);
+    }
+    if (messages) {
+        const char *said = last_of_user(messages);
+        if (!said || json_object_get(o, "input"))
+            return err_set(err, SHOAL_EINVALID,
+                           "'messages' must be a list with one of the role user, and stand without 'input'");
+        failed |= json_object_set_new(o, "input", json_string(said));
+    }
+    if (expected && json_object_get(o, "expect"))
+        return err_set(err, SHOAL_EINVALID, "give 'expect' or 'expected', not both");
+    if (expected) failed |= json_object_set_new(o, "expect", expect_of(expected, kind));
+    if (expected) failed |= json_object_del(o, "expected");
+    return failed ? err_nomem(err) : 0;
+}
+
+/* ---- a case --------------------------------------------------------------------------------------- */
+
 static int check_keys(const json_t *o, shoal_err *err)
 {
-    static const char *const known[] = {"id", "home", "context", "pipeline", "input", "expect", "tags"};
+    static const char *const known[] = {"id",    "home",   "context", "pipeline",
+                                        "input", "expect", "tags",    "messages"};
     const char *key;
     json_t *v;
     json_object_foreach((json_t *)o, key, v)
@@ -57,12 +108,16 @@ static int check_tags(const json_t *tags, shoal_err *err)
     return ok ? 0 : err_set(err, SHOAL_EINVALID, "'tags' must be a list of texts");
 }
 
-static int read_case(eval_cases *cases, const json_t *o, const char *dir, eval_case *ret, shoal_err *err)
+static int read_case(eval_cases *cases, json_t *o, const char *dir, eval_case *ret, shoal_err *err)
 {
     const char *home = NULL;
-    eval_case c = {.id = "", .expect = json_object_get(o, "expect"), .tags = json_object_get(o, "tags")};
     if (!json_is_object(o)) return err_set(err, SHOAL_EINVALID, "a case is a JSON object");
-    int rc = check_keys(o, err);
+    int rc = lengthen(o, err);
+    eval_case c = {.id = "",
+                   .expect = json_object_get(o, "expect"),
+                   .tags = json_object_get(o, "tags"),
+                   .messages = json_object_get(o, "messages")};
+    if (!rc) rc = check_keys(o, err);
     if (!rc) rc = json_get_str(o, "id", &c.id, err);
     if (!rc) rc = json_get_str(o, "input", &c.input, err);
     if (!rc) rc = json_get_str(o, "pipeline", &c.pipeline, err);

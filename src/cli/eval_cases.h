@@ -3,7 +3,13 @@
  *     {"id":"a-1","home":"flat","input":"hall light off","expect":{...},"tags":["plain"]}
  *
  * "home" names a file DIR/flat.json whose content is sent as the request's "context"; a case may instead
- * carry its own "context", or neither. docs/evaluation.md describes "expect". */
+ * carry its own "context", or neither. A shorter form asks a model: "text" with the label that is expected,
+ * or "prompt" or "messages" with the reply or the call:
+ *
+ *     {"text":"wake me at six","expected":"alarm_set"}
+ *     {"prompt":"Is the lamp on?","expected":["Yes, Lamp is on.","Yes."]}
+ *
+ * docs/evaluation.md describes "expect". */
 #ifndef CLI_EVAL_CASES_H
 #define CLI_EVAL_CASES_H
 
@@ -13,6 +19,7 @@ typedef struct eval_case {
     const char *id, *input;      /* borrowed from root */
     const json_t *expect, *tags; /* tags: an array of strings, or NULL */
     const json_t *context;       /* NULL: none is sent */
+    const json_t *messages;      /* of a chat; NULL: input is all */
     const char *pipeline;        /* NULL: the command's */
 } eval_case;
 

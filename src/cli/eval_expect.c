@@ -15,8 +15,8 @@ typedef struct field_rule {
 static const field_rule RULES[] = {
     {"calls", "calls", CALLS, true}, {"ask", "of", CHOICES, true},      {"ask", "least", COUNT, false},
     {"refuse", NULL, TEXTS, false},  {"answer", NULL, TEXTS, false},    {"fallback", NULL, TEXTS, false},
-    {"reject", NULL, TEXTS, false},  {"faithful", "may", TEXTS, false}, {"", "has", CHOICES, false},
-    {"", "lacks", TEXTS, false},
+    {"reject", NULL, TEXTS, false},  {"faithful", "may", TEXTS, false}, {"label", "label", TEXTS, true},
+    {"text", "text", TEXTS, true},   {"", "has", CHOICES, false},       {"", "lacks", TEXTS, false},
 };
 enum { N_RULES = sizeof RULES / sizeof *RULES };
 
@@ -83,8 +83,9 @@ static int check_one(const json_t *expect, shoal_err *err)
     const json_t *k = json_object_get(expect, "kind");
     const char *kind = json_is_string(k) ? json_string_value(k) : "";
     if (!is_kind(kind))
-        return err_set(err, SHOAL_EINVALID,
-                       "'expect.kind' must be calls, ask, refuse, answer, fallback, reject or faithful");
+        return err_set(
+            err, SHOAL_EINVALID,
+            "'expect.kind' must be calls, ask, refuse, answer, fallback, reject, faithful, label or text");
     for (size_t i = 0; i < N_RULES; i++)
         if (RULES[i].required && strcmp(RULES[i].kind, kind) == 0 && !json_object_get(expect, RULES[i].key))
             return err_set(err, SHOAL_EINVALID, "'expect' of kind %s needs '%s'", kind, RULES[i].key);
@@ -110,4 +111,10 @@ int eval_expect_check(const json_t *expect, shoal_err *err)
     int rc = 0;
     for (size_t i = 0; !rc && i < json_array_size(any); i++) rc = check_one(json_array_get(any, i), err);
     return rc;
+}
+
+bool eval_expect_is_label(const json_t *expect)
+{
+    const char *kind = json_string_value(json_object_get(expect, "kind"));
+    return kind && strcmp(kind, "label") == 0;
 }

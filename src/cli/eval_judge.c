@@ -161,6 +161,30 @@ static eval_verdict judge_ask(const json_t *expect, const char *text, buf *why)
     return EVAL_WRONG;
 }
 
+/* As words, so that letter case and punctuation do not matter. */
+static bool is_same_text(const char *a, const char *b)
+{
+    eval_words x = {0}, y = {0};
+    bool same = eval_words_init(&x, a, NULL) == 0 && eval_words_init(&y, b, NULL) == 0 && x.n == y.n &&
+                (x.n == 0 || eval_words_find(&x, 0, &y) == 0);
+    eval_words_done(&x);
+    eval_words_done(&y);
+    return same;
+}
+
+static bool is_same_label(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+static eval_verdict judge_same(const json_t *list, const char *text, bool (*same)(const char *, const char *),
+                               buf *why)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (same(text, json_string_value(json_array_get(list, i)))) return EVAL_RIGHT;
+    return wrong(why, "expected: ", list);
+}
+
 /* ---- faithful texts -------------------------------------------------------------------------- */
 
 /* Numbers are claims wherever they stand. A capital letter makes a name unless it only begins a sentence;
@@ -237,6 +261,8 @@ static eval_verdict judge_text(const json_t *expect, const char *input, const ch
 {
     eval_verdict v = EVAL_RIGHT;
     if (kind_is(expect, "ask")) v = judge_ask(expect, text, why);
+    if (kind_is(expect, "label")) v = judge_same(json_object_get(expect, "label"), text, is_same_label, why);
+    if (kind_is(expect, "text")) v = judge_same(json_object_get(expect, "text"), text, is_same_text, why);
     if (kind_is(expect, "faithful")) v = judge_faithful(expect, input, text, why);
     return v == EVAL_RIGHT ? judge_words(expect, text, why) : v;
 }

@@ -35,6 +35,9 @@ typedef struct eval_answer {
     const json_t *body; /* borrowed; NULL when it was no JSON */
 } eval_answer;
 
+/* Is a label expected, and nothing else? */
+bool eval_expect_is_label(const json_t *expect);
+
 /* Is this an expectation that eval_judge understands? Else SHOAL_EINVALID with what is odd. */
 int eval_expect_check(const json_t *expect, shoal_err *err);
 

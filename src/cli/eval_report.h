@@ -10,6 +10,9 @@ typedef struct eval_result {
     const eval_case *c;
     eval_verdict verdict;
     double ms;
+    double said;    /* its confidence, 0 to 1, where a model was asked for it; else < 0 */
+    bool escalated; /* a cascade asked more than its first member */
+    size_t n_tokens;
     char *why; /* owned; "" when right */
     char *got; /* owned; the answer in one line: its text and its calls */
 } eval_result;

@@ -134,6 +134,7 @@ void http_client_done(http_client *c)
     hang_up(c);
     buf_done(&c->in);
     buf_done(&c->out);
+    buf_done(&c->head);
     buf_done(&c->body);
 }
 
@@ -219,6 +220,7 @@ static int read_answer(http_client *c, bool *ret_close, shoal_err *err)
     for (;;) {
         if ((rc = need_line(c, &len, err)) != 0) return rc;
         if (len == 2) break;
+        if (buf_append(&c->head, c->in.data, len) != 0) return err_nomem(err);
         if (strncasecmp(c->in.data, "content-length:", 15) == 0) length = strtoul(c->in.data + 15, NULL, 10);
         if (strncasecmp(c->in.data, "transfer-encoding:", 18) == 0) chunked = true;
         if (strncasecmp(c->in.data, "connection: close", 17) == 0) *ret_close = true;
@@ -233,6 +235,7 @@ int http_client_exchange(http_client *c, const http_ask *r, shoal_err *err)
     int rc = c->fd < 0 ? dial(c, err) : 0;
     if (rc != 0) return rc;
     buf_clear(&c->out);
+    buf_clear(&c->head);
     buf_clear(&c->body);
     c->first_ns = 0;
     const char *method = r->method ? r->method : r->body ? "POST" : "GET";
@@ -249,6 +252,19 @@ int http_client_exchange(http_client *c, const http_ask *r, shoal_err *err)
     if (rc != 0 && sent != 0) rc = sent;
     if (rc != 0 || close_after) hang_up(c);
     return rc;
+}
+
+void http_client_header(const http_client *c, const char *name, char *ret, size_t size)
+{
+    size_t n = strlen(name);
+    *ret = '\0';
+    for (const char *line = c->head.len ? c->head.data : ""; *line; line = strchr(line, '\n') + 1) {
+        if (strncasecmp(line, name, n) != 0 || line[n] != ':') continue;
+        const char *value = line + n + 1;
+        value += strspn(value, " \t");
+        snprintf(ret, size, "%.*s", (int)strcspn(value, "\r\n"), value);
+        return;
+    }
 }
 
 int http_client_once(const http_where *where, const http_ask *r, int *ret_status, buf *ret_body,

@@ -40,10 +40,11 @@ typedef struct http_client {
     buf in, out;
     int status;
     buf body;          /* of the last answer; valid until the next exchange */
+    buf head;          /* its headers, a line each; as long as the body */
     uint64_t first_ns; /* clock_ns when it began to arrive; 0: it is empty */
     /* Whoever measures sets these after init: */
     uint64_t until_ns; /* clock_ns by which an answer must be whole [60 s between two pieces] */
-    uint32_t wait_ms;  /* with until_ns: the longest wait for a connection, or between two pieces [until_ns] */
+    uint32_t wait_ms; /* with until_ns: the longest wait for a connection, or between two pieces [until_ns] */
     void (*piece)(void *user, size_t n_bytes); /* a piece of the body has come; NULL: nobody asks */
     void *piece_user;
 } http_client;
@@ -55,6 +56,10 @@ void http_client_done(http_client *c);
 /* Send a request and take the whole answer. Any status is success; SHOAL_EUNAVAILABLE: nobody listens there.
  * An answer may take 60 s between two pieces; with until_ns (see there) less: SHOAL_EDEADLINE. */
 int http_client_exchange(http_client *c, const http_ask *r, shoal_err *err);
+
+/* The value of a header of the last answer, "" without one; letter case of the name does not matter. The
+ * value is cut to what fits. */
+void http_client_header(const http_client *c, const char *name, char *ret, size_t size);
 
 /* One request on a connection of its own: appends the body to ret_body (NULL: dropped). */
 int http_client_once(const http_where *where, const http_ask *r, int *ret_status, buf *ret_body,
