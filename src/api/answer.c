@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cur.h"
+#include "base/utf8.h"
 #include "api/logprobs.h"
 
 int answer_init(gen_answer *a, size_t n_choices)
@@ -49,6 +50,17 @@ void answer_add(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Del
     if (d->text) buf_puts(&c->text, d->text);
     if (d->reasoning) buf_puts(&c->reasoning, d->reasoning);
     for (size_t i = 0; i < d->n_tool_calls; i++) add_call(c, d->tool_calls[i]);
+}
+
+void answer_refine(gen_answer *a, size_t k, const Shoal__V1__Refined *r)
+{
+    gen_choice *c = &a->choices[k];
+    c->n_refined = c->text.len ? utf8_count(c->text.data, c->text.len) : 0;
+    buf_clear(&c->text);
+    buf_puts(&c->text, r->text);
+    for (size_t i = 0; i < ANSWER_LOGPROB_PARTS; i++)
+        buf_clear(&c->logprobs[i]); /* of tokens that are gone */
+    c->n_logprobs = 0;
 }
 
 void answer_close(gen_answer *a, const gen_spec *s, size_t k, const Shoal__V1__Done *d)

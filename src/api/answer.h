@@ -29,6 +29,7 @@ typedef struct gen_choice {
      * token_logprobs, top_logprobs and text_offset. */
     buf logprobs[ANSWER_LOGPROB_PARTS];
     uint64_t n_logprobs; /* tokens in them */
+    size_t n_refined;    /* characters that a better text replaced */
     size_t offset; /* where the next token begins: in bytes, the prompt that is given back before them all */
     char finish[16]; /* "" until done */
     bool role_sent;  /* the stream's first chunk of this choice is out */
@@ -82,6 +83,10 @@ void answer_put_delta(buf *out, const answer_form *f, gen_answer *a, const gen_s
 void answer_put_finish(buf *out, const answer_form *f, gen_answer *a, size_t k);
 #define ANSWER_DONE "data: [DONE]\n\n"
 /* The usage chunk if it was asked for, and [DONE]. */
+/* Another text in place of all that choice k has said: an event "refine". */
+void answer_refine(gen_answer *a, size_t k, const Shoal__V1__Refined *r);
+void answer_put_refined(buf *out, const answer_form *f, const gen_answer *a, size_t k,
+                        const Shoal__V1__Refined *r);
 void answer_put_end(buf *out, const answer_form *f, const gen_answer *a);
 /* Everything that choice k holds, as chunks: for answers that were not streamed as they came. */
 void answer_put_replay(buf *out, const answer_form *f, gen_answer *a, size_t k);

@@ -267,6 +267,20 @@ void answer_put_finish(buf *out, const answer_form *f, gen_answer *a, size_t k)
     chunk_end(out, f, NULL, a->choices[k].finish);
 }
 
+void answer_put_refined(buf *out, const answer_form *f, const gen_answer *a, size_t k,
+                        const Shoal__V1__Refined *r)
+{
+    buf_printf(out,
+               "event: refine\ndata: {\"id\":\"%s\",\"object\":\"%s.refined\",\"created\":%lld,\"model\":",
+               f->id, f->chat ? "chat.completion" : "text_completion", (long long)f->created);
+    json_put_string(out, r->model, strlen(r->model));
+    buf_printf(out, ",\"choices\":[{\"index\":%zu,\"replaces\":{\"start\":0,\"end\":%zu},", k,
+               a->choices[k].n_refined);
+    buf_puts(out, f->chat ? "\"message\":{\"role\":\"assistant\",\"content\":" : "\"text\":");
+    json_put_string(out, r->text, strlen(r->text));
+    buf_puts(out, f->chat ? "}}]}\n\n" : "}]}\n\n");
+}
+
 void answer_put_end(buf *out, const answer_form *f, const gen_answer *a)
 {
     if (f->include_usage) {

@@ -40,7 +40,7 @@ static int check_member(const gateway_config *c, const config_ensemble *e, const
     if (!cascade && (m->min_confidence > 0 || m->calibration))
         return err_set(err, SHOAL_EINVALID, "%smembers[%zu]: min_confidence and calibration are a cascade's",
                        where, i);
-    if (cascade && m->weight > 0)
+    if (e->kind != ENSEMBLE_VOTE && m->weight > 0)
         return err_set(err, SHOAL_EINVALID, "%smembers[%zu].weight: weights are a vote's", where, i);
     if (cascade && last && (m->min_confidence > 0 || m->calibration))
         return err_set(
@@ -62,6 +62,11 @@ static int check_ensemble(const gateway_config *c, size_t i, shoal_err *err)
                        e->name);
     if (e->kind != ENSEMBLE_VOTE && e->mean != ENSEMBLE_ARITHMETIC)
         return err_set(err, SHOAL_EINVALID, "%smean: only a vote takes a mean", where);
+    if (e->kind != ENSEMBLE_REFINE && e->wait_ms > 0)
+        return err_set(err, SHOAL_EINVALID, "%swait_ms: only a refine waits", where);
+    if (e->kind == ENSEMBLE_REFINE && e->n_members != 2)
+        return err_set(err, SHOAL_EINVALID, "%smembers: a refine has two, the fast one and the better one",
+                       where);
     int rc = 0;
     for (size_t k = 0; !rc && k < e->n_members; k++) rc = check_member(c, e, where, k, err);
     return rc;

@@ -17,11 +17,13 @@
 
 #define ENSEMBLE_MEMBERS_MAX 8
 #define ENSEMBLE_CONFIDENCE  0.8 /* of members that say nothing else */
+#define ENSEMBLE_WAIT_MS     300
 
 /* X(enum, name in YAML) */
 #define ENSEMBLE_KIND_TABLE(X)     \
     X(ENSEMBLE_CASCADE, "cascade") \
-    X(ENSEMBLE_VOTE, "vote")
+    X(ENSEMBLE_VOTE, "vote")       \
+    X(ENSEMBLE_REFINE, "refine")
 typedef enum ensemble_kind {
 #define ENSEMBLE_KIND_ENUM(e, name) e,
     ENSEMBLE_KIND_TABLE(ENSEMBLE_KIND_ENUM)
@@ -42,6 +44,7 @@ typedef struct config_ensemble {
     const char *name;
     ensemble_kind kind;
     ensemble_mean mean; /* of a vote */
+    unsigned wait_ms;   /* of a refined answer: how long the better one may be silent; 0: ENSEMBLE_WAIT_MS */
     config_member *members;
     size_t n_members;
 } config_ensemble;

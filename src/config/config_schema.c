@@ -307,6 +307,8 @@ static const config_field ensemble_rows[] = {
     TEXT("name", config_ensemble, name, 1, NAME_MAX_BYTES, "what requests call it", .required = true),
     WORD("kind", config_ensemble, kind, ensemble_words, "how its members work together", .required = true),
     WORD("mean", config_ensemble, mean, mean_words, "of a vote: what is taken of its members' probabilities"),
+    UINT("wait_ms", config_ensemble, wait_ms, 1, DAY_MS,
+         "of a refine: how long the better one may be silent"),
     LIST("members", config_ensemble, members, n_members, ensemble_member, 2, ENSEMBLE_MEMBERS_MAX,
          "its models, in order", .required = true),
 };

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/log.h"
-
 #include "ensemble/calibration.h"
 #include "ensemble/cascade_calls.h"
-#include "ensemble/poll_calls.h"
 #include "ensemble/drift.h"
+#include "ensemble/poll_calls.h"
+#include "ensemble/refine_calls.h"
 #include "ensemble/vote_calls.h"
 
 /* What one ensemble's rule points to. */
@@ -25,8 +25,9 @@ struct ensembles {
     members *members; /* [n_ensembles], as are the next */
     cascade_rule *cascades;
     vote_rule *votes;
+    refine_rule *refines;
     members **watched; /* [n_cascades] */
-    size_t n_cascades, n_votes;
+    size_t n_cascades, n_votes, n_refines;
 };
 
 /* NULL: that member is not watched. */
@@ -66,6 +67,11 @@ static void on_judged(void *user, const char *name, const char *model, double co
     watch(e, name, model, confidence, sure);
 }
 
+static void on_answered(void *user, const char *name, const char *by)
+{
+    metrics_add(((ensembles *)user)->metrics, METRIC_REFINE, 1, name, by, NULL);
+}
+
 static void on_left(void *user, const char *name, const char *model)
 {
     metrics_add(((ensembles *)user)->metrics, METRIC_VOTE_LEFT, 1, name, model, NULL);
@@ -102,6 +108,10 @@ static int open_one(ensembles *e, const gateway_config *c, size_t i, shoal_err *
         e->watched[e->n_cascades] = m;
         e->cascades[e->n_cascades++] = (cascade_rule){of->name, m->asked, of->n_members};
         break;
+    case ENSEMBLE_REFINE:
+        e->refines[e->n_refines++] = (refine_rule){of->name, m->asked[0].model, m->asked[1].model,
+                                                   of->wait_ms ? of->wait_ms : ENSEMBLE_WAIT_MS};
+        break;
     case ENSEMBLE_VOTE:
         e->votes[e->n_votes++] = (vote_rule){.name = of->name,
                                              .members = m->voters,
@@ -117,8 +127,9 @@ static int open_all(ensembles *e, const gateway_config *c, shoal_err *err)
     e->members = calloc(c->n_ensembles + 1, sizeof *e->members);
     e->cascades = calloc(c->n_ensembles + 1, sizeof *e->cascades);
     e->votes = calloc(c->n_ensembles + 1, sizeof *e->votes);
+    e->refines = calloc(c->n_ensembles + 1, sizeof *e->refines);
     e->watched = calloc(c->n_ensembles + 1, sizeof *e->watched);
-    int rc = e->members && e->cascades && e->watched && e->votes ? 0 : err_nomem(err);
+    int rc = e->members && e->cascades && e->watched && e->votes && e->refines ? 0 : err_nomem(err);
     for (size_t i = 0; !rc && i < c->n_ensembles; i++) rc = open_one(e, c, i, err);
     return rc;
 }
@@ -134,6 +145,9 @@ int ensembles_open(ensembles **ret, calls **calls, const gateway_config *c, cons
     cascade_options cascade = {
         .rules = e->cascades, .n_rules = e->n_cascades, .user = e, .judged = on_judged};
     vote_options vote = {.rules = e->votes, .n_rules = e->n_votes, .user = e, .left = on_left};
+    refine_options refine = {
+        .rules = e->refines, .n_rules = e->n_refines, .user = e, .answered = on_answered};
+    if (rc == 0 && e->n_refines > 0) rc = refine_calls_new(calls, env_, *calls, &refine, err);
     if (rc == 0 && e->n_votes > 0) rc = vote_calls_new(calls, env_, *calls, &vote, err);
     if (rc == 0 && e->n_votes > 0) rc = poll_calls_new(calls, env_, *calls, &vote, err);
     if (rc == 0 && e->n_cascades > 0) rc = cascade_calls_new(calls, env_, *calls, &cascade, err);
@@ -147,5 +161,6 @@ void ensembles_free(ensembles *e)
     free(e->cascades);
     free(e->watched);
     free(e->votes);
+    free(e->refines);
     free(e);
 }

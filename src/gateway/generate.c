@@ -238,6 +238,14 @@ static bool on_done(gen_job *j, gen_branch *br, const Shoal__V1__Done *d)
     return true;
 }
 
+/* Behind it there is no coming back: another gateway may be quicker or slower. */
+static void on_refined(gen_job *j, gen_branch *br, const Shoal__V1__Refined *r)
+{
+    answer_refine(&j->answer, br->k, r);
+    j->stream.id.untold = true;
+    answer_put_refined(&j->out, &j->form, &j->answer, br->k, r);
+}
+
 static void on_event(const call_events *events, const ProtobufCMessage *m)
 {
     gen_branch *br = events->user;
@@ -246,6 +254,7 @@ static void on_event(const call_events *events, const ProtobufCMessage *m)
     if (!meet(j, br)) return;
     if (ev->started && !on_started(j, br, ev->started)) return;
     if (ev->delta && !on_delta(j, br, ev->delta)) return;
+    if (ev->refined) on_refined(j, br, ev->refined);
     if (ev->done && !on_done(j, br, ev->done)) return;
     if (!lacks_memory(j) && j->out.len) flush(j);
 }
@@ -271,6 +280,13 @@ static void on_end(const call_events *events, const call_result *r)
     if (--j->n_open == 0) job_complete(j);
 }
 
+/* Streams alone can take something back. */
+static bool takes_refined(const gen_job *j)
+{
+    const char *given = http_header_get(j->shared.rq->http, "x-shoal-refine");
+    return j->spec->stream && given && strcmp(given, "1") == 0;
+}
+
 static model_call *start_call(gen_job *j, gen_branch *br)
 {
     gateway_request *rq = j->shared.rq;
@@ -280,6 +296,7 @@ static model_call *start_call(gen_job *j, gen_branch *br)
     Shoal__V1__Sampling sampling;
     openai_spec_fill(j->spec, br->k, &req, &sampling);
     req.adapter = rq->adapter;
+    req.refines = takes_refined(j);
     if (br->behind && j->stream.had[br->k].max_tokens) req.max_tokens = j->stream.had[br->k].max_tokens;
     call_order *o = call_order_new(CALL_GENERATE, rq->model, &req.base, &ctx);
     model_call *call = o ? calls_start(rq->calls, o, &j->terms, &ev) : NULL;

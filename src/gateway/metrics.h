@@ -46,6 +46,8 @@
       "Spreads of the calibration by which the running confidence is above (or below: < 0) its mean.")      \
     X(METRIC_VOTE_LEFT, "shoal_vote_left_total", COUNTER, "ensemble,model",                                 \
       "Members that left a vote before the reply was whole.")                                               \
+    X(METRIC_REFINE, "shoal_refine_total", COUNTER, "ensemble,by",                                          \
+      "Answers of a refine: fast, better or refined.")                                                      \
     X(METRIC_RESUMED, "shoal_streams_resumed_total", COUNTER, "model",                                      \
       "Streams that a client came back to with Last-Event-ID.")                                             \
     X(METRIC_SOURCE, "shoal_source_up", GAUGE, "source", "1 when a source of members is heard.")            \

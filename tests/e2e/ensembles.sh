@@ -15,6 +15,7 @@ ensembles:
   - {name: sure, kind: cascade, members: [{model: home-chat-s, min_confidence: 0.000001}, {model: home-chat-m}]}
   - {name: vote, kind: vote, members: [{model: home-chat-s}, {model: home-chat-m, weight: 2}]}
   - {name: twins, kind: vote, members: [{model: home-chat-s}, {model: twin}]}
+  - {name: refine, kind: refine, wait_ms: 30000, members: [{model: home-chat-s}, {model: home-chat-m}]}
   - {name: geometric, kind: vote, mean: geometric, members: [{model: home-chat-s}, {model: twin}]}
 EOF
 [ -f "$at/home-chat-s.gguf" ] || sed -i "s|$at/home-chat-s.gguf|$at/$(cd "$at" && ls | grep -m1 home-chat-s)|" "$work/shoal.yaml"
@@ -49,6 +50,15 @@ done
 [ "$(ask vote hello)" = "$(ask vote hello)" ] || fail "a vote says one thing and then another"
 header ensemble | grep -q "arithmetic mean of home-chat-s 1, home-chat-m 2" || fail "no trace of the vote: $(cat "$work/head")"
 
+# Who can take something back hears both, everybody else one.
+better=$(ask home-chat-m "tell me a story")
+[ "$(ask refine "tell me a story")" = "$better" ] || fail "a refine that waits said something else than its better member"
+curl -sN -m 60 -H 'x-shoal-refine: 1' "$url/v1/chat/completions" -d "$(body refine "tell me a story" 30 true)" >"$work/refined"
+fast=$(ask home-chat-s "tell me a story")
+[ '"content":"'"$(said "$work/refined")"'"' = "$fast" ] || fail "the stream did not begin with the fast answer: $(cat "$work/refined")"
+grep -A1 '^event: refine' "$work/refined" | grep -qF "$better" || fail "no better text came: $(cat "$work/refined")"
+tail -3 "$work/refined" | grep -q 'data: \[DONE\]' || fail "the refined stream did not end"
+
 # An undisturbed vote of twins, then one whose leader dies: twins are the same file, so the bytes are the same.
 stream twins "tell me everything" >"$work/calm"
 [ -n "$(said "$work/calm")" ] || fail "the vote streamed nothing: $(head -c 400 "$work/calm")"
@@ -56,7 +66,7 @@ for victim in home-chat-s twin; do
     stream twins "tell me everything" >"$work/cut" &
     reader=$!
     for _ in $(seq 200); do [ -s "$work/cut" ] && break; sleep 0.005; done
-    kill -9 "$(worker_pid $victim)"
+    kill -9 "$(worker_pid $victim)" 2>/dev/null
     wait $reader
     [ "$(said "$work/cut")" = "$(said "$work/calm")" ] || fail "$victim died, and the vote said something else:
 $(said "$work/cut")
@@ -87,7 +97,7 @@ wait $reader
 stop_shoal
 
 wrong() {
-    sed "s|^ensembles:.*|ensembles: [$1]|; /^  - {name: \(cascade\|sure\|vote\|twins\|geometric\)/d" "$work/shoal.yaml" >"$work/wrong.yaml"
+    sed "s|^ensembles:.*|ensembles: [$1]|; /^  - {name: \(cascade\|sure\|vote\|twins\|refine\|geometric\)/d" "$work/shoal.yaml" >"$work/wrong.yaml"
     "$SHOAL_BIN" serve -c "$work/wrong.yaml" --port 0 >"$work/out" 2>&1 && fail "taken: $1"
     grep -q "$2" "$work/out" || fail "not told of $1: $(cat "$work/out")"
 }

@@ -1,0 +1,439 @@
+/* refine_calls.c: two at once; see refine_calls.h. */
+#include "ensemble/refine_calls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "calls/over.h"
+#include "ensemble/take.h"
+
+#define MARGIN_MS 10 /* before the deadline, for what was said to stand */
+
+typedef struct refine_calls {
+    over_calls base;
+    refine_options o;
+} refine_calls;
+
+typedef struct refine_call refine_call;
+
+typedef struct side {
+    refine_call *c;
+    const char *model;
+    model_call *inner; /* NULL: it has ended, or was dismissed */
+    take kept;         /* what of it has not been told */
+    bool spoke;        /* some of its answer is here, */
+    bool heard;        /* and was told */
+} side;
+
+struct refine_call {
+    over_call base; /* its inner calls are the sides' */
+    refine_calls *b;
+    const refine_rule *rule;
+    side fast, better;
+    side *told; /* whose events go out; NULL: nobody's yet */
+    bool refines;
+    bool waited; /* long enough for the better one */
+    take last;   /* under `refines` the fast one's last event, which waits for the better one */
+    env_timer *timer;
+    bool *gone; /* set when the call is freed, while an event is told */
+    char trace[192], why[256];
+};
+
+/* ---- life of a call ------------------------------------------------------------------------------ */
+
+static void dismiss(side *s)
+{
+    model_call *inner = s->inner;
+    s->inner = NULL;
+    calls_cancel(inner);
+}
+
+static void call_free(refine_call *c)
+{
+    if (c->gone) *c->gone = true;
+    dismiss(&c->fast);
+    dismiss(&c->better);
+    take_done(&c->fast.kept);
+    take_done(&c->better.kept);
+    take_done(&c->last);
+    c->b->base.env->timer_free(c->timer);
+    over_call_done(&c->base);
+    free(c);
+}
+
+static void cancel(model_call *call)
+{
+    call_free((refine_call *)call);
+}
+
+static side *other(side *s)
+{
+    return s == &s->c->fast ? &s->c->better : &s->c->fast;
+}
+
+static void finish(refine_call *c, const call_result *ended, const char *by)
+{
+    call_result r = *ended;
+    snprintf(c->trace, sizeof c->trace, "%s of %.64s, %.64s", by, c->rule->fast, c->rule->better);
+    r.trace = c->trace;
+    if (*c->why && r.status == 0) r.wanted = c->rule->better, r.why = c->why;
+    if (r.status == 0 && c->b->o.answered) c->b->o.answered(c->b->o.user, c->rule->name, by);
+    over_call_end(&c->base, &r);
+    call_free(c);
+}
+
+static void finish_side(side *s, const char *by)
+{
+    refine_call *c = s->c;
+    call_result r;
+    ProtobufCMessage *reply;
+    take_result(&s->kept, c->base.o, &r, &reply);
+    finish(c, &r, by);
+    take_free(reply);
+}
+
+static void fail_nomem(refine_call *c)
+{
+    call_result none = call_result_of(c->base.o, SHOAL_ENOMEM, "out of memory");
+    finish(c, &none, "none");
+}
+
+/* ---- telling ------------------------------------------------------------------------------------- */
+
+/* False: whoever asked has left, or there was no memory; c is gone. */
+static bool tell_one(refine_call *c, const ProtobufCMessage *m)
+{
+    bool gone = false;
+    c->gone = &gone;
+    c->base.ev.event(&c->base.ev, m);
+    if (!gone) c->gone = NULL;
+    return !gone;
+}
+
+/* What was kept of a take, as far as is taken. False: c is gone. */
+static bool tell_kept(refine_call *c, take *k)
+{
+    while (!c->base.paused && take_has_more(k)) {
+        ProtobufCMessage *m = take_next(k, c->base.o);
+        if (!m) {
+            fail_nomem(c);
+            return false;
+        }
+        bool here = tell_one(c, m);
+        take_free(m);
+        if (!here) return false;
+    }
+    return true;
+}
+
+/* The whole of a kept answer: its text, and how it ended. */
+static bool gather(const take *k, const call_order *o, buf *ret_text, char ret_finish[16])
+{
+    take again = *k; /* a second reading of the same bytes */
+    again.at = 0;
+    while (take_has_more(&again)) {
+        Shoal__V1__GenerateEvent *ev = (Shoal__V1__GenerateEvent *)take_next(&again, o);
+        if (!ev) return false;
+        if (ev->delta) buf_puts(ret_text, ev->delta->text);
+        if (ev->done) snprintf(ret_finish, 16, "%s", ev->done->finish);
+        take_free(&ev->base);
+    }
+    return !ret_text->failed;
+}
+
+/* The better one's text in place of what was said, then its last event, with which it is counted. */
+static void tell_refined(refine_call *c)
+{
+    buf text = {0};
+    char end[16] = "";
+    Shoal__V1__Refined refined = SHOAL__V1__REFINED__INIT;
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
+    if (!gather(&c->better.kept, c->base.o, &text, end)) {
+        buf_done(&text);
+        fail_nomem(c);
+        return;
+    }
+    refined.text = text.len ? text.data : (char *)(uintptr_t) "";
+    refined.finish = end;
+    refined.model = (char *)(uintptr_t)c->rule->better;
+    ev.refined = &refined;
+    bool here = tell_one(c, &ev.base);
+    buf_done(&text);
+    while (here && take_has_more(&c->better.kept)) {
+        ProtobufCMessage *m = take_next(&c->better.kept, c->base.o);
+        if (!m) {
+            fail_nomem(c);
+            return;
+        }
+        if (((Shoal__V1__GenerateEvent *)m)->done) here = tell_one(c, m);
+        take_free(m);
+    }
+    if (here) finish_side(&c->better, "refined");
+}
+
+/* What the fast one said stands. */
+static void tell_fast_end(refine_call *c, const char *why)
+{
+    if (why) snprintf(c->why, sizeof c->why, "%s", why);
+    dismiss(&c->better);
+    if (!tell_kept(c, &c->last) || c->base.paused) return; /* paused: the end of that tells the rest */
+    finish_side(&c->fast, "fast");
+}
+
+/* Under `refines`: the fast one has ended, and the better one too, or it is not waited for any more. */
+static void conclude(refine_call *c, bool late)
+{
+    side *f = &c->fast, *b = &c->better;
+    if (c->base.paused || f->inner || take_has_more(&f->kept)) return;
+    if (take_is_whole(&b->kept))
+        tell_refined(c);
+    else if (b->kept.ended)
+        tell_fast_end(c, b->kept.lost ? "out of memory" : b->kept.result.message);
+    else if (late || *c->why)
+        tell_fast_end(c, "it had not answered as the deadline came near");
+}
+
+/* Go on with whoever is told. */
+static void pump(refine_call *c)
+{
+    side *s = c->told;
+    if (!s || !tell_kept(c, &s->kept)) return;
+    if (c->base.paused || take_has_more(&s->kept)) return;
+    if (c->refines && s == &c->fast)
+        conclude(c, false);
+    else if (s->kept.ended)
+        finish_side(s, s == &c->fast ? "fast" : "better");
+}
+
+static void choose(side *s)
+{
+    refine_call *c = s->c;
+    c->told = s;
+    dismiss(other(s));
+    pump(c);
+}
+
+/* ---- what comes ---------------------------------------------------------------------------------- */
+
+static bool speaks(const call_order *o, const ProtobufCMessage *m)
+{
+    if (o->task != CALL_GENERATE) return true;
+    return ((const Shoal__V1__GenerateEvent *)m)->delta || ((const Shoal__V1__GenerateEvent *)m)->done;
+}
+
+static bool is_done(const call_order *o, const ProtobufCMessage *m)
+{
+    return o->task == CALL_GENERATE && ((const Shoal__V1__GenerateEvent *)m)->done;
+}
+
+static void on_event(const call_events *ev, const ProtobufCMessage *m)
+{
+    side *s = ev->user;
+    refine_call *c = s->c;
+    bool fast = s == &c->fast;
+    s->spoke |= speaks(c->base.o, m);
+    if (c->refines && fast && is_done(c->base.o, m)) {
+        take_note(&c->last, c->base.o, m);
+        return;
+    }
+    if (c->told == s && !c->base.paused && !take_has_more(&s->kept)) {
+        s->heard = true;
+        tell_one(c, m); /* may be gone now */
+        return;
+    }
+    take_note(&s->kept, c->base.o, m);
+    if (c->told || !s->spoke) return;
+    if (!fast || c->waited) choose(s);
+}
+
+static void on_end(const call_events *ev, const call_result *r)
+{
+    side *s = ev->user;
+    refine_call *c = s->c;
+    side *o = other(s);
+    s->inner = NULL;
+    take_end(&s->kept, c->base.o, r);
+    bool well = take_is_whole(&s->kept), heard = c->told == s;
+    if (!well && !o->inner && !take_is_whole(&o->kept) && !(c->refines && c->fast.heard)) {
+        finish(c, r, "none"); /* both have failed */
+        return;
+    }
+    bool unheard = c->refines && s == &c->fast && !s->heard && s->kept.at == 0;
+    if (!well && unheard) { /* then the better one is all that there is to hear */
+        c->told = o;
+        pump(c);
+        return;
+    }
+    if (!well && !heard && !c->told) {
+        if (s == &c->better) snprintf(c->why, sizeof c->why, "%s", r->message);
+        if (o->spoke || !o->inner) choose(o);
+        c->waited = true; /* else whoever is left is told when it speaks */
+        return;
+    }
+    if (!well && heard && !(c->refines && s == &c->fast)) {
+        finish(c, r, "none"); /* what was heard has no end */
+        return;
+    }
+    if (!c->told && well && (s == &c->better || c->waited)) {
+        choose(s);
+        return;
+    }
+    if (c->refines && c->told == &c->fast)
+        conclude(c, false);
+    else
+        pump(c);
+}
+
+/* ---- time ---------------------------------------------------------------------------------------- */
+
+static uint64_t left_ms(const refine_call *c)
+{
+    uint64_t now = over_now_ns(c->base.b), end = c->base.o->deadline_ns;
+    uint64_t left = end > now ? (end - now) / 1000000u : 0;
+    return left > MARGIN_MS ? left - MARGIN_MS : 0;
+}
+
+static void on_timer(void *arg)
+{
+    refine_call *c = arg;
+    if (c->refines) {
+        bool late = c->base.o->deadline_ns && left_ms(c) == 0;
+        if (c->told == &c->fast && !c->base.paused) {
+            if (take_has_more(&c->fast.kept))
+                pump(c);
+            else
+                conclude(c, late);
+            return;
+        }
+        pump(c);
+        return;
+    }
+    if (c->told) {
+        pump(c);
+        return;
+    }
+    c->waited = true;
+    if (c->fast.spoke) choose(&c->fast);
+}
+
+static void pause(model_call *call, bool paused)
+{
+    refine_call *c = (refine_call *)call;
+    c->base.paused = paused;
+    calls_pause(c->fast.inner, paused);
+    calls_pause(c->better.inner, paused);
+    if (!paused) c->b->base.env->timer_start(c->timer, 0);
+}
+
+/* ---- the seam ------------------------------------------------------------------------------------ */
+
+static const refine_rule *rule_of(const refine_calls *b, const char *name)
+{
+    for (size_t i = 0; i < b->o.n_rules; i++)
+        if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
+    return NULL;
+}
+
+static bool wants_refined(const call_order *o)
+{
+    Shoal__V1__GenerateRequest *r =
+        o->task == CALL_GENERATE ? (Shoal__V1__GenerateRequest *)call_order_request(o) : NULL;
+    bool wants = r && r->refines;
+    if (r) take_free(&r->base);
+    return wants;
+}
+
+static bool ask(side *s, refine_call *c, const char *model)
+{
+    call_events ev = {.user = s, .event = on_event, .end = on_end};
+    s->c = c;
+    s->model = model;
+    take_init(&s->kept, model);
+    call_order *o = call_order_for(c->base.o, model);
+    s->inner = o ? calls_start(c->b->base.inner, o, &c->base.terms, &ev) : NULL;
+    call_order_unref(o);
+    return s->inner != NULL;
+}
+
+static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+{
+    refine_calls *b = (refine_calls *)base;
+    const refine_rule *rule = rule_of(b, o->model);
+    if (!rule) return calls_start(b->base.inner, o, t, ev);
+    refine_call *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    *c = (refine_call){.b = b, .rule = rule, .refines = wants_refined(o)};
+    c->timer = b->base.env->timer_new(b->base.env->user, on_timer, c);
+    if (!c->timer) {
+        free(c);
+        return NULL;
+    }
+    over_call_init(&c->base, base, o, t, ev);
+    take_init(&c->last, rule->fast);
+    if (c->refines) c->told = &c->fast;
+    if (!ask(&c->fast, c, rule->fast) || !ask(&c->better, c, rule->better)) {
+        call_free(c);
+        return NULL;
+    }
+    if (!c->refines)
+        b->base.env->timer_start(c->timer, rule->wait_ms);
+    else if (o->deadline_ns)
+        b->base.env->timer_start(c->timer, left_ms(c));
+    return &c->base.base;
+}
+
+static call_place where(const model_call *call)
+{
+    const refine_call *c = (const refine_call *)call;
+    const side *s = c->told;
+    if (!s) return (call_place){0};
+    const call_result *r = &s->kept.result;
+    call_place p = s->inner ? calls_where(s->inner) : (call_place){0};
+    if (!s->inner && s->kept.ended)
+        p = (call_place){
+            .life = r->life, .replica_id = r->replica_id, .digest = r->digest, .model = s->model};
+    if (*c->why) p.wanted = c->rule->better, p.why = c->why;
+    return p;
+}
+
+static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+{
+    refine_calls *b = (refine_calls *)base;
+    const refine_rule *rule = rule_of(b, o->model);
+    call_order *first = rule ? call_order_for(o, rule->fast) : NULL;
+    calls_look(b->base.inner, first ? first : o, t, ret);
+    call_order_unref(first);
+}
+
+static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
+{
+    refine_calls *b = (refine_calls *)base;
+    const refine_rule *rule = rule_of(b, model);
+    return calls_info(b->base.inner, rule ? rule->better : model, ret_known);
+}
+
+static void refine_calls_free(calls *base)
+{
+    over_calls_done((over_calls *)base);
+    free(base);
+}
+
+static const calls_ops OPS = {.start = start,
+                              .pause = pause,
+                              .cancel = cancel,
+                              .where = where,
+                              .look = look,
+                              .info = info,
+                              .free = refine_calls_free};
+
+int refine_calls_new(calls **ret, const env *env_, calls *inner, const refine_options *opts, shoal_err *err)
+{
+    refine_calls *b = calloc(1, sizeof *b);
+    if (!b) return err_nomem(err);
+    over_calls_init(&b->base, &OPS, env_, inner);
+    b->o = *opts;
+    *ret = &b->base.base;
+    return 0;
+}
