@@ -142,10 +142,14 @@ later=$(curl -s "$url/readyz" | grep -o '"id":"[a-z]*/chat@[1-9]:8/0"' | cut -d'
 holder=${later%%/*}
 port=$("$SHOAL_BIN" nodes --server "$url" --json | grep -o "\"name\":\"$holder\"[^}]*" | sed 's/.*"address":"[^"]*:\([0-9]*\)".*/\1/')
 part=${later#*@}
-timeout 3 "$SHOAL_BIN" worker --name chat --model "$model" --address "unix:$work/thief.sock" --layers "0:${part%%:*}" \
-    --stage "relay:127.0.0.1:$port/$later" --member "$work/spare" >"$work/thief" 2>&1
-grep -q "only gateways, and first stages" "$work/$holder.log" || fail "a stranger's first stage got in: $(cat "$work/thief")"
-[ "$(grep -c 'event=connection_refused' "$work/$holder.log")" -gt 0 ] || fail "nobody was refused"
+"$SHOAL_BIN" worker --name chat --model "$model" --address "unix:$work/thief.sock" --layers "0:${part%%:*}" \
+    --stage "relay:127.0.0.1:$port/$later" --member "$work/spare" >"$work/thief" 2>&1 &
+thief=$!
+until_true "the stranger is refused" grep -q "only gateways, and first stages" "$work/$holder.log"
+kill -0 "$thief" 2>/dev/null || fail "the stranger's stage did not wait: $(cat "$work/thief")"
+kill -9 "$thief"
+wait "$thief" 2>/dev/null
+[ ! -e "$work/thief.sock" ] || fail "the stranger serves"
 
 workers=$(pgrep -P "${agents[attic]}")
 # shellcheck disable=SC2086
