@@ -166,6 +166,68 @@ static void assignments_that_make_no_sense_are_refused(void **state)
     }
 }
 
+/* ---- stages -------------------------------------------------------------------------------------- */
+
+/* The layers of a model, from a gateway's orders to what a machine starts. */
+static void stages_arrive_as_they_were_ordered(void **state)
+{
+    gate_part part = {.path = "m.gguf"};
+    const gate_freight t = {.parts = &part, .n_parts = 1};
+    const worker_spec s = {.model = "m",
+                           .first_layer = 0,
+                           .end_layer = 3,
+                           .wire = "f16",
+                           .stages = {"m@3:5/0", "relay:10.0.0.2:7081/pi/m@5:8/0"}};
+    const char *const first_nodes[2] = {"attic", NULL};
+    worker_spec later = {.model = "m", .first_layer = 3, .end_layer = 5};
+    gate_orders o;
+    assignment a = {0};
+    shoal_err err;
+    snprintf(part.parcel.name, 20, "m.gguf");
+    snprintf(part.parcel.digest, 65, "%s", hex_a);
+    assert_true(gate_orders_open(&o, 2));
+    assert_true(gate_orders_add(&o, &s, &t, 1, 0, first_nodes));
+    assert_true(gate_orders_add(&o, &later, &t, 1, 0, first_nodes));
+    if (assignment_take(&a, o.message.models[0], &err) != 0) fail_msg("%s", err.message);
+    assert_true(a.spec.first_layer == 0 && a.spec.end_layer == 3);
+    assert_string_equal(a.spec.wire, "f16");
+    assert_string_equal(a.spec.stages[1], s.stages[1]);
+    assert_null(a.spec.stages[2]);
+    assignment_done(&a);
+    if (assignment_take(&a, o.message.models[1], &err) != 0) fail_msg("%s", err.message);
+    assert_true(a.spec.first_layer == 3 && a.spec.end_layer == 5 && !a.spec.wire && !a.spec.stages[0]);
+    assert_int_equal(a.n_first_nodes, 1);
+    assert_string_equal(a.first_nodes[0], "attic");
+    assignment_done(&a);
+    gate_orders_close(&o);
+}
+
+static void layers_that_make_no_sense_are_refused(void **state)
+{
+    Shoal__V1__ModelFile f = SHOAL__V1__MODEL_FILE__INIT;
+    char *many[WORKER_SPEC_STAGES + 1];
+    f.name = "m.gguf";
+    f.digest = (char *)hex_a;
+    for (size_t i = 0; i <= WORKER_SPEC_STAGES; i++) many[i] = "m@3:8/0";
+    for (int how = 0; how < 10; how++) {
+        assignment a = {0};
+        shoal_err err = {0};
+        Shoal__V1__Assignment m = SHOAL__V1__ASSIGNMENT__INIT;
+        char *line[] = {"a\nb"};
+        m.model = "m";
+        m.file = &f;
+        m.replicas = how == 1 ? 2 : 1;
+        m.standby = how == 2;
+        m.first_layer = how == 3 ? 3 : how == 4 ? 2 : 0;
+        m.end_layer = how == 4 ? 2 : how == 5 ? 0 : 3;
+        m.stages = how == 6 ? line : many;
+        m.n_stages = how == 7 ? WORKER_SPEC_STAGES + 1 : how == 8 ? 0 : 1;
+        m.wire = how == 9 ? "f8" : "int8";
+        assert_int_equal(assignment_take(&a, &m, &err), how == 0 ? 0 : SHOAL_EINVALID);
+        if (how == 0) assignment_done(&a);
+    }
+}
+
 /* ---- who has what -------------------------------------------------------------------------------- */
 
 static roster_entry *attached(roster *r, const char *name, const char *site, char *digest)
@@ -292,6 +354,8 @@ int main(void)
         cmocka_unit_test(lists_that_contradict_themselves_are_refused),
         cmocka_unit_test(an_assignment_with_adapters_is_said_and_understood),
         cmocka_unit_test(assignments_that_make_no_sense_are_refused),
+        cmocka_unit_test(stages_arrive_as_they_were_ordered),
+        cmocka_unit_test(layers_that_make_no_sense_are_refused),
         cmocka_unit_test(who_lacks_a_file_hears_of_those_that_have_it_the_near_ones_first),
         cmocka_unit_test(a_machine_that_claims_what_cannot_be_is_refused),
         cmocka_unit_test(holders_are_asked_unless_they_have_failed),
