@@ -141,7 +141,8 @@ if [ "$(id -u)" = 0 ]; then
         read -r name seconds <<<"$lab"
         [ "$seconds" != 0 ] || continue
         before=$(load)
-        "$bin" lab run "$name" --seconds "$seconds" --out "$work/$name" >/dev/null 2>"$work/lab.err" || [ $? = 3 ]
+        "$bin" lab run "$name" --seconds "$seconds" --out "$work/$name" >/dev/null 2>"$work/lab.err" || [ $? = 3 ] ||
+            { tail -1 "$work/lab.err" >&2; false; }
         say
         say "## \`shoal lab run $name --seconds $seconds\`; load before and after: $before, $(load)"
         say
