@@ -112,8 +112,9 @@ int docs_files_add(docs_files *f, const char *path, shoal_err *err)
         free(copy);
         return rc;
     }
-    if (!S_ISDIR(st.st_mode)) return put(f, copy, err);
-    int rc = add_folder(f, copy, 0, err);
+    if (S_ISREG(st.st_mode)) return put(f, copy, err);
+    int rc = S_ISDIR(st.st_mode) ? add_folder(f, copy, 0, err)
+                                 : err_set(err, SHOAL_EINVALID, "%s: neither a file nor a folder", copy);
     free(copy);
     return rc;
 }
