@@ -146,17 +146,23 @@ static int run_remove(docs_place *at, const given *g, char **v, int n, shoal_err
 /* ---- search ----------------------------------------------------------------------------------------------
  */
 
-static int put_ask(buf *out, const given *g, const char *text, shoal_err *err)
+/* A search, or a question with the generator that answers it. */
+static int put_ask(buf *out, const given *g, bool question, const char *text, shoal_err *err)
 {
     json_t *filters = NULL;
     int rc = g->filters ? json_parse(&filters, g->filters, strlen(g->filters), "--filter", err) : 0;
-    buf_puts(out, "{\"query\":");
+    buf_printf(out, "{\"%s\":", question ? "question" : "query");
     json_put_string(out, text, strlen(text));
-    buf_printf(out, ",\"limit\":%lld,\"mode\":", g->k);
+    if (g->k) buf_printf(out, ",\"limit\":%lld", g->k);
+    buf_puts(out, ",\"mode\":");
     json_put_string(out, g->mode, strlen(g->mode));
     if (g->rerank) {
         buf_puts(out, ",\"rerank\":");
         json_put_string(out, g->rerank, strlen(g->rerank));
+    }
+    if (question && g->add.model) {
+        buf_puts(out, ",\"model\":");
+        json_put_string(out, g->add.model, strlen(g->add.model));
     }
     if (filters) {
         buf_puts(out, ",\"filters\":");
@@ -165,6 +171,20 @@ static int put_ask(buf *out, const given *g, const char *text, shoal_err *err)
     buf_putc(out, '}');
     json_decref(filters);
     return rc == 0 && out->failed ? err_nomem(err) : rc;
+}
+
+static void print_answer(const json_t *answer)
+{
+    size_t i;
+    const json_t *c;
+    print_tame(text_of(answer, "answer"), "");
+    json_array_foreach(json_object_get(answer, "citations"), i, c)
+    {
+        char head[400];
+        snprintf(head, sizeof head, "[%zu] %s:%lld  %s", i + 1, text_of(c, "source"), number_of(c, "line"),
+                 text_of(c, "title"));
+        print_tame(head, "  ");
+    }
 }
 
 static void print_results(const json_t *answer)
@@ -184,19 +204,19 @@ static void print_results(const json_t *answer)
     }
 }
 
-static int run_search(docs_place *at, const given *g, char **v, int n, shoal_err *err)
+static int run_search(docs_place *at, const given *g, bool question, char **v, shoal_err *err)
 {
     buf body = {0}, reply = {0};
     json_t *o = NULL;
     char path[128];
-    snprintf(path, sizeof path, "/v1/collections/%.64s/search", v[0]);
-    int rc = put_ask(&body, g, v[1], err);
+    snprintf(path, sizeof path, "/v1/collections/%.64s/%s", v[0], question ? "answer" : "search");
+    int rc = put_ask(&body, g, question, v[1], err);
     if (rc == 0) rc = docs_place_call(at, "POST", path, body.data, body.len, &reply, err);
     if (rc == 0) rc = json_parse(&o, reply.data, reply.len, "the answer", err);
     if (rc == 0 && g->add.json)
         printf("%s\n", reply.data);
     else if (rc == 0)
-        print_results(o);
+        (question ? print_answer : print_results)(o);
     json_decref(o);
     buf_done(&reply);
     buf_done(&body);
@@ -207,7 +227,7 @@ static int run_search(docs_place *at, const given *g, char **v, int n, shoal_err
  */
 
 static const cli_verb VERBS[] = {
-    {"add", 2, 1 << 20}, {"list", 0, 1}, {"remove", 1, 1 << 20}, {"search", 2, 2}};
+    {"add", 2, 1 << 20}, {"list", 0, 1}, {"remove", 1, 1 << 20}, {"search", 2, 2}, {"ask", 2, 2}};
 
 static int check(const given *g, const cli_args *a, shoal_err *err)
 {
@@ -240,25 +260,26 @@ static int run_verb(given *g, const cli_verb *verb, const cli_args *a)
     }
     rc = strcmp(verb->name, "list") == 0     ? run_list(&at, g, v, n, &err)
          : strcmp(verb->name, "remove") == 0 ? run_remove(&at, g, v, n, &err)
-                                             : run_search(&at, g, v, n, &err);
+                                             : run_search(&at, g, strcmp(verb->name, "ask") == 0, v, &err);
     docs_place_close(&at);
     return rc == 0 ? CLI_OK : cli_fail(&cmd_docs, &err);
 }
 
 static int run(int argc, char **argv)
 {
-    given g = {.key = getenv("SHOAL_API_KEY"), .mode = "hybrid", .k = 5};
+    given g = {.key = getenv("SHOAL_API_KEY"), .mode = "hybrid"};
     const cli_option options[] = {
         CLI_STRING('s', "server", "URL",
                    "http://ADDRESS:PORT or unix:PATH [shoal.yaml's; else one of its own]", &g.server),
         CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &g.key),
-        CLI_INT('k', "limit", "N", 1, 1000, "search: results [5]", &g.k),
-        CLI_STRING(0, "filter", "JSON", "search: documents whose metadata are so: {\"room\":\"kitchen\"}",
-                   &g.filters),
-        CLI_STRING(0, "mode", "MODE", "search: hybrid, vector or text [hybrid]", &g.mode),
-        CLI_STRING(0, "rerank", "MODEL", "search: a cross-encoder that orders the best", &g.rerank),
+        CLI_INT('k', "limit", "N", 1, 1000, "search: results [5]; ask: passages [4]", &g.k),
+        CLI_STRING(0, "filter", "JSON",
+                   "search, ask: documents whose metadata are so: {\"room\":\"kitchen\"}", &g.filters),
+        CLI_STRING(0, "mode", "MODE", "search, ask: hybrid, vector or text [hybrid]", &g.mode),
+        CLI_STRING(0, "rerank", "MODEL", "search, ask: a cross-encoder that orders the best", &g.rerank),
         CLI_STRING('m', "model", "MODEL",
-                   "add: the model that embeds a new collection, or none [the only one]", &g.add.model),
+                   "add: embeds a new collection, or none; ask: answers [the only one that can]",
+                   &g.add.model),
         CLI_INT(0, "chunk", "BYTES", 64, 16384, "add: longest chunk of a new collection [as the model wants]",
                 &g.add.chunk_bytes),
         CLI_STRING(0, "type", "TYPE", "add: text, markdown, html or csv [by each file's ending]",
@@ -275,7 +296,7 @@ static int run(int argc, char **argv)
     return verb ? cli_flush(run_verb(&g, verb, &a)) : CLI_USAGE;
 }
 
-const cli_command cmd_docs = {
-    "docs", "add documents to a collection, and search in it",
-    "add COLLECTION PATH... | list [COLLECTION] | remove COLLECTION [SOURCE...] | search COLLECTION TEXT",
-    run, false};
+const cli_command cmd_docs = {"docs", "add documents to a collection, and search in it",
+                              "add COLLECTION PATH... | list [COLLECTION] | remove COLLECTION [SOURCE...] | "
+                              "search COLLECTION TEXT | ask COLLECTION QUESTION",
+                              run, false};

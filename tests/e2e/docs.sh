@@ -84,6 +84,8 @@ from=$(field "$answer" 'd["citations"][0]["source"]')
 case $from in *.md | *.txt)
     want "$(python3 -c "print(open('$from', 'rb').read()[slice$span].decode())")" "$(field "$answer" 'd["answer"]')" "the citation's span" ;;
 esac
+docs ask home "when are the radiators bled?" >"$work/said" || fail "ask"
+[ "$(head -1 "$work/said")" = "$(field "$answer" 'd["answer"]')" ] && grep -q "$from:" "$work/said" || fail "ask says $(cat "$work/said")"
 free=$(curl -s -m 20 "$url/v1/collections/home/answer" -d '{"question":"turn on the light","form":"free"}')
 want "$(field "$free" 'd["answered"] == (len(d["citations"]) > 0) and (d["answered"] or d["answer"] == "The documents do not say.")')" True "$free"
 none=$(curl -s -m 20 "$url/v1/collections/home/answer" -d '{"question":"xyzzy","mode":"text"}')
