@@ -111,7 +111,8 @@ static void on_ranked(void *user, const call_result *r, const Shoal__V1__Classif
 {
     find *f = user;
     f->call = NULL;
-    bool wrong = r->status == SHOAL_ENOTFOUND || r->status == SHOAL_EUNSUPPORTED || r->status == SHOAL_EINVALID;
+    bool wrong =
+        r->status == SHOAL_ENOTFOUND || r->status == SHOAL_EUNSUPPORTED || r->status == SHOAL_EINVALID;
     if (wrong || r->status == SHOAL_ENOMEM) {
         end(f, r->status, r->message, r);
         return;
@@ -164,6 +165,11 @@ static int work_search(desk_job *j, const desk_tools *t, shoal_err *err)
                       .no_words = f->mode == FIND_MEANING,
                       .filter = &f->filter,
                       .k = f->n_wanted};
+    int rc = search_run(&f->answer, t->store, t->shelf, &ask, err);
+    if (rc != SHOAL_ELIMIT || f->mode != FIND_HYBRID) return rc;
+    snprintf(f->degraded, sizeof f->degraded, "found by words alone: %.250s", err->message);
+    search_done(&f->answer);
+    ask.codes = NULL; /* its vectors do not fit into memory */
     return search_run(&f->answer, t->store, t->shelf, &ask, err);
 }
 

@@ -330,6 +330,23 @@ static void without_its_model_a_question_has_words(void **state)
     close_bench(&b);
 }
 
+static void vectors_without_room_leave_the_words(void **state)
+{
+    bench b;
+    shoal_err err = {0};
+    char path[96];
+    open_bench(&b);
+    fill(&b);
+    desk_free(b.desk);
+    snprintf(path, sizeof path, "%s/c.db", b.folder);
+    assert_ok(desk_new(&b.desk, &b.loop, path, 16, 1, &err));
+    ask_for(&b, "seas", FIND_MEANING, NULL, "the vectors of 'one' need about 1 MiB");
+    assert_int_equal(b.status, SHOAL_ELIMIT);
+    ask_for(&b, "seas", FIND_HYBRID, NULL, "found by words alone: the vectors of 'one' need");
+    assert_non_null(strstr(b.text, "|sea"));
+    close_bench(&b);
+}
+
 /* Leave after n turns of the loop, for every n up to the end: nothing is called, and nothing is left. */
 static void whoever_leaves_leaves_nothing(void **state)
 {
@@ -405,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_model_that_fails_puts_nothing),
         cmocka_unit_test(questions_find_by_letters_words_and_both),
         cmocka_unit_test(without_its_model_a_question_has_words),
+        cmocka_unit_test(vectors_without_room_leave_the_words),
         cmocka_unit_test(whoever_leaves_leaves_nothing),
         cmocka_unit_test(searches_and_writes_go_side_by_side),
     };
