@@ -2,8 +2,8 @@
  * thread, and put in a better order by a cross-encoder if one is named. Models are asked through the calls
  * seam.
  *
- * Where the model that embeds does not answer, what the words alone find is the answer, and `degraded` says
- * so. Loop thread. */
+ * Where the model that embeds does not answer, or the vectors do not fit into memory, what the words alone
+ * find is the answer, and `degraded` says so. Loop thread. */
 #ifndef RETRIEVE_FIND_H
 #define RETRIEVE_FIND_H
 
