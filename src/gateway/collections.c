@@ -328,9 +328,8 @@ static int work_documents(desk_answer *a, const desk_tools *t, shoal_err *err)
     return rc;
 }
 
-/* A number of the URL's query; *ret stays without one. */
-static int query_number(const gateway_request *rq, const char *name, int64_t min, int64_t max, int64_t *ret,
-                        api_error *e)
+int collections_query_number(const gateway_request *rq, const char *name, int64_t min, int64_t max,
+                             int64_t *ret, api_error *e)
 {
     char *text = NULL;
     int64_t v;
@@ -349,8 +348,8 @@ void collections_documents(gateway_request *rq)
     api_error e;
     desk_answer *a = collections_answer_new(rq, work_documents);
     if (!a) return;
-    int rc = query_number(rq, "after", 0, INT64_MAX, &a->after, &e);
-    if (rc == 0) rc = query_number(rq, "limit", 1, LIST_MAX, &a->limit, &e);
+    int rc = collections_query_number(rq, "after", 0, INT64_MAX, &a->after, &e);
+    if (rc == 0) rc = collections_query_number(rq, "limit", 1, LIST_MAX, &a->limit, &e);
     if (rc != 0)
         collections_refuse(a, &e);
     else

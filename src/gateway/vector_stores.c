@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/query.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "gateway/collections_impl.h"
 
-enum { NAME_SEGMENT = 2, FILE_SEGMENT = 4, FILES_MAX = 10000 };
+enum { NAME_SEGMENT = 2, FILE_SEGMENT = 4, FILES_DEFAULT = 100, FILES_MAX = 1000 };
 
 /* ---- ids -------------------------------------------------------------------------------------------------
  */
@@ -50,7 +51,8 @@ typedef struct id_list {
     buf *out;
     char first[STORE_NAME_MAX + 1], last[STORE_NAME_MAX + 1];
     const char *store_id;
-    size_t n;
+    size_t n, most; /* most 0: all */
+    bool more;
 } id_list;
 
 static void note_id(id_list *l, const char *id)
@@ -68,7 +70,7 @@ static void end_list(const id_list *l)
     if (l->n)
         buf_printf(l->out, ",\"first_id\":\"%s\",\"last_id\":\"%s\"", l->first,
                    l->last); /* ids need no escapes */
-    buf_puts(l->out, ",\"has_more\":false}");
+    buf_printf(l->out, ",\"has_more\":%s}", l->more ? "true" : "false");
 }
 
 static int list_store(void *user, const store_collection *c)
@@ -185,25 +187,11 @@ static void put_entry(buf *out, const char *store_id, const store_document *d)
 static int list_entry(void *user, const store_document *d)
 {
     id_list *l = user;
+    l->more = l->n == l->most; /* one more, to know that there is one */
+    if (l->more) return 0;
     note_id(l, id_of(d->file, d->id).text);
     put_entry(l->out, l->store_id, d);
     return l->out->failed ? SHOAL_ENOMEM : 0;
-}
-
-static int work_files(desk_answer *a, const desk_tools *t, shoal_err *err)
-{
-    id_list l = {.out = &a->body, .store_id = a->name};
-    int rc = store_find(t->store, a->name, a->mem, &a->c, err);
-    buf_puts(&a->body, "{\"object\":\"list\",\"data\":[");
-    if (rc == 0) rc = store_documents(t->store, a->c.id, 0, FILES_MAX, list_entry, &l, err);
-    end_list(&l);
-    return rc;
-}
-
-void vector_stores_files(gateway_request *rq)
-{
-    desk_answer *a = collections_answer_new(rq, work_files);
-    if (a) collections_submit(a, false);
 }
 
 /* One document, in one transaction with what is done to it. */
@@ -218,6 +206,36 @@ static int find_entry(desk_answer *a, store *s, store_document *ret, shoal_err *
     if (rc != 0) return rc;
     return file ? store_document_of_file(s, a->c.id, file, a->mem, ret, err)
                 : store_document_get(s, a->c.id, document, a->mem, ret, err);
+}
+
+static int work_files(desk_answer *a, const desk_tools *t, shoal_err *err)
+{
+    id_list l = {.out = &a->body, .store_id = a->name, .most = (size_t)a->limit};
+    store_document after = {.id = 0};
+    int rc =
+        a->source ? find_entry(a, t->store, &after, err) : store_find(t->store, a->name, a->mem, &a->c, err);
+    buf_puts(&a->body, "{\"object\":\"list\",\"data\":[");
+    if (rc == 0) rc = store_documents(t->store, a->c.id, after.id, l.most + 1, list_entry, &l, err);
+    end_list(&l);
+    return rc;
+}
+
+/* ?after=ID&limit=N; in the order in which they came. */
+void vector_stores_files(gateway_request *rq)
+{
+    api_error e;
+    char *after = NULL;
+    desk_answer *a = collections_answer_new(rq, work_files);
+    if (!a) return;
+    a->limit = FILES_DEFAULT;
+    int rc = collections_query_number(rq, "limit", 1, FILES_MAX, &a->limit, &e);
+    if (rc == 0) rc = query_value(http_query(rq->http), "after", &after, &e);
+    if (rc == 0 && after && !(a->source = arena_strdup(a->mem, after))) rc = api_error_nomem(&e);
+    free(after);
+    if (rc != 0)
+        collections_refuse(a, &e);
+    else
+        collections_submit(a, false);
 }
 
 static int work_file(desk_answer *a, const desk_tools *t, shoal_err *err)

@@ -26,8 +26,10 @@ test("a file is uploaded, becomes part of a vector store, is found and leaves ag
 
   const counts = (await client.vectorStores.retrieve(store.id)).file_counts;
   assert.equal(counts.completed, 2);
+  const first = await client.vectorStores.files.list(store.id, { limit: 1 });
+  assert.equal(first.has_more, true);
   const names = [];
-  for await (const f of client.vectorStores.files.list(store.id)) names.push(f.id);
+  for await (const f of client.vectorStores.files.list(store.id, { limit: 1 })) names.push(f.id);
   assert.equal(names.length, 2);
   assert.equal(names[0], file.id);
 
