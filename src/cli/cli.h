@@ -57,6 +57,7 @@
     X(top)              \
     X(bench)            \
     X(eval)             \
+    X(calibrate)        \
     X(lab)              \
     X(version)          \
     X(demo)             \

@@ -19,18 +19,6 @@ typedef struct eval_options {
     eval_aims aims;
 } eval_options;
 
-/* Every answer is computed: times of cached ones would say nothing. */
-static int put_headers(const cli_list *list, buf *out, shoal_err *err)
-{
-    buf_puts(out, "cache-control: no-cache\r\n");
-    for (size_t i = 0; i < list->n; i++) {
-        if (!strchr(list->v[i], ':') || strpbrk(list->v[i], "\r\n"))
-            return err_set(err, SHOAL_EINVALID, "--header wants \"NAME: VALUE\", not \"%s\"", list->v[i]);
-        buf_printf(out, "%s\r\n", list->v[i]);
-    }
-    return out->failed ? err_nomem(err) : 0;
-}
-
 static void show_progress(const char *what, size_t done, size_t n)
 {
     if (!isatty(STDERR_FILENO)) return;
@@ -38,25 +26,38 @@ static void show_progress(const char *what, size_t done, size_t n)
     if (done == n) fputs("\r\033[K", stderr);
 }
 
-/* route NULL: the pipeline. */
-static int ask_all(const eval_options *o, const char *route, const eval_cases *cases, eval_results *ret,
+/* Routes take turns, so that what the machine does besides, and what their members still have of the case
+ * from each other, is the same for all. A route without a name is the pipeline. */
+static int ask_each(eval_asker *a, const eval_cases *cases, eval_route *routes, size_t n_routes,
+                    shoal_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < cases->n; i++) {
+        for (size_t k = 0; !rc && k < n_routes; k++) {
+            eval_route *r = &routes[(i + k) % n_routes];
+            a->route = r->name;
+            rc = eval_ask(a, &cases->v[i], &r->results.v[i], err);
+            r->results.n = i + 1;
+        }
+        if (rc) rc = err_prefix(err, rc, "case %s", cases->v[i].id);
+        show_progress("cases", i + 1, cases->n);
+    }
+    return rc;
+}
+
+static int ask_all(const eval_options *o, const eval_cases *cases, eval_route *routes, size_t n_routes,
                    shoal_err *err)
 {
     http_where where;
     http_client c = {.fd = -1};
     buf headers = {0};
-    ret->v = calloc(cases->n + 1, sizeof *ret->v);
-    int rc = ret->v ? http_where_parse(&where, o->server, err) : err_nomem(err);
+    int rc = http_where_parse(&where, o->server, err);
     if (!rc) http_client_init(&c, &where);
-    if (!rc) rc = put_headers(&o->headers, &headers, err);
-    eval_asker asker = {
-        .http = &c, .headers = headers.data, .route = route, .pipeline = o->pipeline, .system = o->system};
-    for (size_t i = 0; !rc && i < cases->n; i++) {
-        rc = eval_ask(&asker, &cases->v[i], &ret->v[i], err);
-        ret->n = i + 1;
-        if (rc) rc = err_prefix(err, rc, "case %s", cases->v[i].id);
-        show_progress(route ? route : "cases", i + 1, cases->n);
-    }
+    if (!rc) rc = eval_put_headers(&o->headers, &headers, err);
+    for (size_t k = 0; !rc && k < n_routes; k++)
+        if (!(routes[k].results.v = calloc(cases->n + 1, sizeof *routes[k].results.v))) rc = err_nomem(err);
+    eval_asker asker = {.http = &c, .headers = headers.data, .pipeline = o->pipeline, .system = o->system};
+    if (!rc) rc = ask_each(&asker, cases, routes, n_routes, err);
     buf_done(&headers);
     http_client_done(&c);
     return rc;
@@ -112,10 +113,10 @@ static int report(const eval_options *o, const eval_results *r, bool *ret_met, s
 
 static int of_pipeline(const eval_options *o, const eval_cases *cases, bool *ret_met, shoal_err *err)
 {
-    eval_results results = {0};
-    int rc = ask_all(o, NULL, cases, &results, err);
-    if (!rc) rc = report(o, &results, ret_met, err);
-    eval_results_done(&results);
+    eval_route r = {0};
+    int rc = ask_all(o, cases, &r, 1, err);
+    if (!rc) rc = report(o, &r.results, ret_met, err);
+    eval_results_done(&r.results);
     return rc;
 }
 
@@ -152,10 +153,8 @@ static int of_routes(const eval_options *o, const eval_cases *cases, bool *ret_m
 {
     eval_route *routes = calloc(o->routes.n, sizeof *routes);
     int rc = routes ? 0 : err_nomem(err);
-    for (size_t i = 0; !rc && i < o->routes.n; i++) {
-        routes[i].name = o->routes.v[i];
-        rc = ask_all(o, routes[i].name, cases, &routes[i].results, err);
-    }
+    for (size_t i = 0; !rc && i < o->routes.n; i++) routes[i].name = o->routes.v[i];
+    if (!rc) rc = ask_all(o, cases, routes, o->routes.n, err);
     if (!rc) rc = report_routes(o, routes, o->routes.n, err);
     if (!rc) rc = routes_met(o, routes, o->routes.n, ret_met, err);
     for (size_t i = 0; routes && i < o->routes.n; i++) eval_results_done(&routes[i].results);

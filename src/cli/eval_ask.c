@@ -166,6 +166,17 @@ static int judge(const eval_asker *a, const eval_case *c, double ms, eval_result
     return r.got && r.why ? 0 : err_nomem(err);
 }
 
+int eval_put_headers(const cli_list *list, buf *out, shoal_err *err)
+{
+    buf_puts(out, "cache-control: no-cache\r\n");
+    for (size_t i = 0; i < list->n; i++) {
+        if (!strchr(list->v[i], ':') || strpbrk(list->v[i], "\r\n"))
+            return err_set(err, SHOAL_EINVALID, "--header wants \"NAME: VALUE\", not \"%s\"", list->v[i]);
+        buf_printf(out, "%s\r\n", list->v[i]);
+    }
+    return out->failed ? err_nomem(err) : 0;
+}
+
 int eval_ask(const eval_asker *a, const eval_case *c, eval_result *ret, shoal_err *err)
 {
     buf body = {0};

@@ -11,6 +11,7 @@
 #ifndef CLI_EVAL_ASK_H
 #define CLI_EVAL_ASK_H
 
+#include "cli/cli.h"
 #include "cli/eval_cases.h"
 #include "cli/eval_report.h"
 #include "cli/http_client.h"
@@ -34,6 +35,10 @@ const char *eval_route_request(const eval_asker *a, const eval_case *c, buf *out
 json_t *eval_route_answer(const json_t *body, double *ret_said, size_t *ret_n_tokens);
 /* Does "x-shoal-ensemble: small 0.382 < 0.600, large" say that somebody was not sure? */
 bool eval_is_escalated(const char *trace);
+
+/* "NAME: VALUE" of --header as lines, and one that has every answer computed: times of cached ones would say
+ * nothing. */
+int eval_put_headers(const cli_list *list, buf *out, shoal_err *err);
 
 /* Any answer of the server is a result; errors are those of the connection, and of memory. *ret is owned by
  * whoever calls eval_results_done. */

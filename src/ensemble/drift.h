@@ -7,7 +7,7 @@
  *
  *     drift d;
  *     drift_init(&d, 0.71, 0.38);
- *     if (drift_add(&d, confidence, sure) == DRIFT_BEGAN) ... drift_of(&d) ... // -0.43 spreads below
+ *     if (drift_add(&d, confidence, sure) == DRIFT_BEGAN) ... drift_of(&d) ... // -0.53: spreads below
  *
  * Pure. */
 #ifndef ENSEMBLE_DRIFT_H
@@ -16,8 +16,8 @@
 #include <stdbool.h>
 
 #define DRIFT_WEIGHT     0.01 /* of one answer: the last 100 count for two thirds */
-#define DRIFT_BEGINS     0.4  /* spreads: five times what chance does */
-#define DRIFT_ENDS       0.2
+#define DRIFT_BEGINS     0.5  /* spreads: seven times what chance does */
+#define DRIFT_ENDS       0.25
 #define DRIFT_SPREAD_MIN 0.02 /* of members that always say the same */
 
 typedef enum drift_change { DRIFT_SAME, DRIFT_BEGAN, DRIFT_ENDED } drift_change;
