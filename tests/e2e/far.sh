@@ -59,7 +59,7 @@ if command -v openssl >/dev/null; then
             -connect "127.0.0.1:$relay" -servername home-intent/0 -alpn h2 $who >"$work/got" 2>"$work/err"
         [ ! -s "$work/got" ] || fail "the relay speaks to \"$who\""
     done
-    grep -q 'component=relay event=connection_refused.*only gateways call workers' "$work/agent.log" ||
+    grep -q 'component=relay event=connection_refused.*only gateways, and first stages of the models here, call workers' "$work/agent.log" ||
         fail "$(grep relay "$work/agent.log")"
 fi
 
