@@ -7,6 +7,8 @@
 #include "cli/cli_cluster.h"
 #include "cli/cli_process.h"
 
+#define GIB (1 << 30)
+
 static const char *text_of(const json_t *o, const char *key)
 {
     const char *s = json_string_value(json_object_get(o, key));
@@ -28,10 +30,10 @@ static void print_labels(const json_t *node)
 }
 
 /* Not known of a machine that is attached to another gateway. */
-static void print_measured(const json_t *node, const char *key, int width, int digits)
+static void print_measured(const json_t *node, const char *key, int width, int digits, double unit)
 {
     if (json_object_get(node, key))
-        printf(" %*.*f", width, digits, number_of(node, key));
+        printf(" %*.*f", width, digits, number_of(node, key) / unit);
     else
         printf(" %*s", width, "-");
 }
@@ -42,13 +44,14 @@ static void print_row(const json_t *node)
     if (number_of(node, "battery_percent") > 0)
         snprintf(battery, sizeof battery, "%.0f%%%s", number_of(node, "battery_percent"),
                  json_is_true(json_object_get(node, "on_battery")) ? " used" : "");
-    printf("%-16s %-8s %-8s %5.0f %-10s %6.1f %6.1f %6.2f %-9s", text_of(node, "name"),
+    printf("%-16s %-8s %-8s %5.0f %-10s %6.1f", text_of(node, "name"),
            json_is_true(json_object_get(node, "drains")) ? "drains" : text_of(node, "role"),
            text_of(node, "site"), number_of(node, "cores"), text_of(node, "isa"),
-           number_of(node, "memory_bytes") / (1 << 30), number_of(node, "memory_free_bytes") / (1 << 30),
-           number_of(node, "load"), battery);
-    print_measured(node, "rtt_ms", 6, 2);
-    print_measured(node, "silent_s", 7, 1);
+           number_of(node, "memory_bytes") / GIB);
+    print_measured(node, "memory_free_bytes", 6, 1, GIB);
+    printf(" %6.2f %-9s", number_of(node, "load"), battery);
+    print_measured(node, "rtt_ms", 6, 2, 1);
+    print_measured(node, "silent_s", 7, 1, 1);
     printf("  ");
     print_labels(node);
 }

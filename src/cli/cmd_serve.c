@@ -49,6 +49,8 @@ typedef struct server {
     source *table;
     dns *dns;
     etcd *etcd;
+    gate_board board;                     /* kept in etcd */
+    double bytes_per_s, multiplies_per_s; /* of this machine; 0: not measured */
     gateway *gateway;
     gate *gate; /* NULL: no other machine may come */
     bool banner, said_ready, stopping, drained;
@@ -297,6 +299,12 @@ static int stuck(void *user)
     return arbiter_stuck(user);
 }
 
+/* Among gateways that know each other the one that leads says who serves what, else the one with the CA. */
+static bool gate_places(const server *s)
+{
+    return s->gate && (gate_has_ca(s->gate) || s->config->etcd.n_endpoints > 0);
+}
+
 static int start_agent(server *s, bool json_log, shoal_err *err)
 {
     const gateway_config *c = s->config;
@@ -304,7 +312,7 @@ static int start_agent(server *s, bool json_log, shoal_err *err)
     if (rc != 0) return rc;
     agent_arbiter shared = {
         .fd = s->arbiter_fd, .n_slots = ARBITER_SLOTS, .reap = reap, .stuck = stuck, .user = s->arbiter};
-    bool places = s->gate && gate_has_ca(s->gate); /* then the gate says what this machine serves */
+    bool places = gate_places(s); /* then the gate says what this machine serves */
     agent_options o = {.workers = s->stages.alone,
                        .n_workers = places ? 0 : s->stages.n_alone,
                        .member = s->gate ? gate_state(s->gate) : NULL,
@@ -312,6 +320,42 @@ static int start_agent(server *s, bool json_log, shoal_err *err)
                        .log_json = json_log,
                        .arbiter = &shared};
     return agent_new(&s->agent, &s->loop, s->registry, &o, err);
+}
+
+static bool leads(void *user)
+{
+    server *s = user;
+    return s->etcd && etcd_leads(s->etcd);
+}
+
+static const char *leader(void *user)
+{
+    server *s = user;
+    return s->etcd ? etcd_leader(s->etcd) : NULL;
+}
+
+static void post(void *user, const char *node, const uint8_t *plan, size_t n)
+{
+    server *s = user;
+    if (s->etcd) etcd_post(s->etcd, node, plan, n);
+}
+
+static void plan_read(void *user, const char *node, const uint8_t *plan, size_t n)
+{
+    server *s = user;
+    if (s->gate) gate_plan_read(s->gate, node, plan, n);
+}
+
+static void plans_synced(void *user)
+{
+    server *s = user;
+    if (s->gate) gate_plans_synced(s->gate);
+}
+
+static void elected(void *user, int64_t term)
+{
+    server *s = user;
+    if (s->gate) gate_leader_changed(s->gate);
 }
 
 static void serve_here(void *user, const worker_spec *workers, size_t n)
@@ -322,11 +366,11 @@ static void serve_here(void *user, const worker_spec *workers, size_t n)
         LOG(LOG_ERROR, "serve", "cannot_serve", LOG_S("reason", err.message));
 }
 
-/* On the machine with the CA the gate says who serves what. */
 static int start_placing(server *s, shoal_err *err)
 {
     const gateway_config *c = s->config;
-    if (!s->gate || !gate_has_ca(s->gate)) return 0;
+    if (!gate_places(s)) return 0;
+    s->board = (gate_board){.user = s, .leads = leads, .leader = leader, .post = post};
     s->placed = calloc(c->n_models + 1, sizeof *s->placed);
     if (!s->placed) return err_nomem(err);
     for (size_t i = 0; i < c->n_models; i++) {
@@ -334,11 +378,19 @@ static int start_placing(server *s, shoal_err *err)
         s->placed[i].want.shape = s->stages.shapes[i];
         s->placed[i].spec = s->specs[i];
     }
-    gate_place_options o = {
-        .models = s->placed, .n_models = c->n_models, .site = c->cluster_site, .here = serve_here, .user = s};
+    gate_place_options o = {.models = s->placed,
+                            .n_models = c->n_models,
+                            .alone = s->stages.alone,
+                            .n_alone = s->stages.n_alone,
+                            .site = c->cluster_site,
+                            .here = serve_here,
+                            .user = s,
+                            .board = c->etcd.n_endpoints > 0 ? &s->board : NULL};
     isa chosen;
     if (s->stages.n_cut > 0 && isa_choose(&chosen, NULL) == 0) /* what layers are dealt out by */
-        measure_here(chosen, &o.bytes_per_s, &o.multiplies_per_s);
+        measure_here(chosen, &s->bytes_per_s, &s->multiplies_per_s);
+    o.bytes_per_s = s->bytes_per_s;
+    o.multiplies_per_s = s->multiplies_per_s;
     int rc = gate_place(s->gate, &o, err);
     if (rc == 0) say_when_ready(s); /* where nothing is served here, nothing else would */
     return rc;
@@ -352,8 +404,14 @@ static int start_discovery(server *s, shoal_err *err)
     int rc = c->n_workers ? table_open(&s->table, s->registry, c->workers, c->n_workers, err) : 0;
     if (rc == 0 && c->n_dns) rc = dns_open(&s->dns, &s->loop, s->registry, &o, err);
     if (rc != 0) return rc;
-    return serve_etcd_open(&s->etcd, &s->loop, s->registry, c, s->gate ? gate_name(s->gate) : NULL,
-                           gateway_port(s->gateway), err);
+    const serve_etcd_options etcd = {.name = s->gate ? gate_name(s->gate) : NULL,
+                                     .port = gateway_port(s->gateway),
+                                     .bytes_per_s = s->bytes_per_s,
+                                     .multiplies_per_s = s->multiplies_per_s,
+                                     .group = s->gate ? gate_group(s->gate) : NULL,
+                                     .board = {.user = s, .read = plan_read, .synced = plans_synced},
+                                     .election = {.user = s, .elected = elected}};
+    return serve_etcd_open(&s->etcd, &s->loop, s->registry, c, &etcd, err);
 }
 
 static void watch_signals(server *s)

@@ -30,20 +30,23 @@ static void make_name(char ret[IDENTITY_NAME_SIZE], const gateway_config *c, con
     snprintf(ret, IDENTITY_NAME_SIZE, "%.50s-%u", base, number_of(c, port));
 }
 
-int serve_etcd_open(etcd **ret, uv_loop_t *loop, registry *g, const gateway_config *c, const char *name,
-                    int port, shoal_err *err)
+int serve_etcd_open(etcd **ret, uv_loop_t *loop, registry *g, const gateway_config *c,
+                    const serve_etcd_options *with, shoal_err *err)
 {
     char own[IDENTITY_NAME_SIZE];
     machine here;
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     *ret = NULL;
     if (c->etcd.n_endpoints == 0) return 0;
-    make_name(own, c, name, port);
+    make_name(own, c, with->name, with->port);
     machine_read(&here, "");
     const node self = {.name = own,
                        .site = c->cluster_site && *c->cluster_site ? c->cluster_site : NULL,
                        .n_cores = n > 0 ? (unsigned)n : 0,
-                       .memory_bytes = here.memory_bytes};
+                       .memory_bytes = here.memory_bytes,
+                       .bytes_per_s = with->bytes_per_s,
+                       .multiplies_per_s = with->multiplies_per_s,
+                       .group = with->group};
     const etcd_options o = {.endpoints = c->etcd.endpoints,
                             .n_endpoints = c->etcd.n_endpoints,
                             .prefix = c->etcd.prefix,
@@ -53,7 +56,10 @@ int serve_etcd_open(etcd **ret, uv_loop_t *loop, registry *g, const gateway_conf
                             .user = c->etcd.user,
                             .password_file = c->etcd.password_file,
                             .lease_s = c->etcd.lease_s,
-                            .self = &self};
+                            .self = &self,
+                            .group = with->group,
+                            .board = with->board,
+                            .election = with->election};
     int rc = etcd_open(ret, loop, g, &o, err);
     return rc == 0 ? 0 : err_prefix(err, rc, "discovery.etcd");
 }

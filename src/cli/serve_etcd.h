@@ -1,6 +1,6 @@
 /* serve_etcd.h: `shoal serve` and its part in etcd (discovery/etcd.h), from the configuration.
  *
- *     serve_etcd_open(&e, loop, registry, config, gate name or NULL, port, err);
+ *     serve_etcd_open(&e, loop, registry, config, &(serve_etcd_options){.port = port}, err);
  *     etcd_drain(e); ... etcd_close(e, closed, user);
  */
 #ifndef CLI_SERVE_ETCD_H
@@ -9,9 +9,18 @@
 #include "discovery/etcd.h"
 #include "config/config.h"
 
-/* NULL in *ret when the configuration names no etcd. The name in etcd is `name` (of the cluster's CA); NULL:
- * the configured one, or the host's with the port, since one machine may have two gateways. */
-int serve_etcd_open(etcd **ret, uv_loop_t *loop, registry *g, const gateway_config *c, const char *name,
-                    int port, shoal_err *err);
+typedef struct serve_etcd_options {
+    const char *name; /* of the cluster's CA; NULL: the configured one, or the host's with the port, since one
+                       * machine may have two gateways */
+    int port;
+    double bytes_per_s, multiplies_per_s; /* of this machine; 0: not measured */
+    const char *group;                    /* as etcd_options has it, and the next two */
+    etcd_board_events board;
+    etcd_election_events election;
+} serve_etcd_options;
+
+/* NULL in *ret when the configuration names no etcd. */
+int serve_etcd_open(etcd **ret, uv_loop_t *loop, registry *g, const gateway_config *c,
+                    const serve_etcd_options *with, shoal_err *err);
 
 #endif

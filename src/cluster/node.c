@@ -23,8 +23,8 @@ int node_copy(node **ret, const node *n, shoal_err *err)
 {
     if (!n->name || !*n->name) return err_set(err, SHOAL_EINVALID, "a node must have a name");
     size_t table = n->n_labels * sizeof(char *);
-    size_t bytes =
-        sizeof *n + table + size_of(n->name) + size_of(n->site) + size_of(n->address) + size_of(n->isa);
+    size_t bytes = sizeof *n + table + size_of(n->name) + size_of(n->site) + size_of(n->address) +
+                   size_of(n->isa) + size_of(n->group);
     for (size_t i = 0; i < n->n_labels; i++) bytes += size_of(n->labels[i]);
     node *c = malloc(bytes);
     if (!c) return err_nomem(err);
@@ -35,6 +35,7 @@ int node_copy(node **ret, const node *n, shoal_err *err)
     c->site = move_in(&at, n->site);
     c->address = move_in(&at, n->address);
     c->isa = move_in(&at, n->isa);
+    c->group = move_in(&at, n->group);
     for (size_t i = 0; i < n->n_labels; i++) labels[i] = move_in(&at, n->labels[i]);
     c->labels = labels;
     *ret = c;

@@ -27,7 +27,8 @@ typedef struct node {
     double rtt_ms;           /* from here, or from whoever places models */
     double celsius;          /* of its hottest core */
     bool on_battery;
-    bool is_gateway; /* it answers clients */
+    const char *group; /* of gateways that place models on it together; NULL: none */
+    bool is_gateway;   /* it answers clients */
     unsigned battery_percent;
     bool draining;  /* a person said so: nothing new goes there */
     bool unreached; /* no other machine reaches its workers: it has no relay */

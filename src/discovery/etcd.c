@@ -9,6 +9,7 @@
 #include "discovery/etcd_member.h"
 #include "discovery/etcd_publisher.h"
 #include "discovery/etcd_source.h"
+#include "trust/identity.h"
 #include "wire/address.h"
 
 struct etcd {
@@ -19,6 +20,7 @@ struct etcd {
     etcd_source *source;
     etcd_publisher *publisher;
     etcd_election *election;
+    etcd_board *board; /* NULL: of no group */
     env_timer *goodbye;
     void (*closed)(void *user);
     void *closed_user;
@@ -111,11 +113,12 @@ static void lost(void *user)
 /* ---- life ---------------------------------------------------------------------------------------- */
 
 typedef struct names {
-    char prefix[ETCD_PREFIX_BYTES + 2], leader[ETCD_PREFIX_BYTES + 16], instance[17], machine[33];
+    char prefix[ETCD_PREFIX_BYTES + 2], leader[ETCD_PREFIX_BYTES + 64], plan[ETCD_PREFIX_BYTES + 64];
+    char instance[17], machine[33];
 } names;
 
 /* Behind a prefix there is one slash, however it was written. */
-static int make_names(names *ret, const env *e, const char *prefix, shoal_err *err)
+static int make_names(names *ret, const env *e, const char *prefix, const char *group, shoal_err *err)
 {
     const char *p = prefix ? prefix : ETCD_PREFIX;
     size_t n = strlen(p);
@@ -123,7 +126,13 @@ static int make_names(names *ret, const env *e, const char *prefix, shoal_err *e
     if (n == 0 || n > ETCD_PREFIX_BYTES)
         return err_set(err, SHOAL_EINVALID, "a prefix in etcd has 1 to %d bytes", ETCD_PREFIX_BYTES);
     snprintf(ret->prefix, sizeof ret->prefix, "%.*s/", (int)n, p);
-    snprintf(ret->leader, sizeof ret->leader, "%.*s/" ETCD_LEADER, (int)n, p);
+    if (group && !identity_name_ok(group, strlen(group)))
+        return err_set(err, SHOAL_EINVALID, "'%.64s' cannot be the name of a group", group);
+    if (group)
+        snprintf(ret->leader, sizeof ret->leader, "%.*s/" ETCD_LEADERS "%.40s/", (int)n, p, group);
+    else
+        snprintf(ret->leader, sizeof ret->leader, "%.*s/" ETCD_LEADER, (int)n, p);
+    snprintf(ret->plan, sizeof ret->plan, "%.*s/" ETCD_PLAN "%.40s/", (int)n, p, group ? group : "");
     snprintf(ret->instance, sizeof ret->instance, "%016llx", (unsigned long long)e->random(e->user));
     etcd_member_machine(ret->machine);
     return 0;
@@ -143,12 +152,14 @@ static int open_parts(etcd *x, const etcd_options *o, const names *n, shoal_err 
     if (rc == 0)
         rc = etcd_election_open(&x->election, x->client, x->lease, n->leader, o->self->name, &o->election,
                                 err);
+    if (rc == 0 && o->group) rc = etcd_board_open(&x->board, x->client, x->election, n->plan, &o->board, err);
     if (rc == 0) etcd_election_campaign(x->election);
     return rc;
 }
 
 static void tear_down(etcd *x)
 {
+    etcd_board_close(x->board);
     etcd_election_close(x->election);
     etcd_publisher_close(x->publisher);
     etcd_lease_close(x->lease);
@@ -176,7 +187,7 @@ int etcd_open(etcd **ret, uv_loop_t *loop, registry *g, const etcd_options *o, s
     x->g = g;
     x->e = *registry_env(g);
     x->goodbye = x->e.timer_new(x->e.user, say_closed, x);
-    int rc = x->goodbye ? make_names(&n, &x->e, o->prefix, err) : err_nomem(err);
+    int rc = x->goodbye ? make_names(&n, &x->e, o->prefix, o->group, err) : err_nomem(err);
     if (rc == 0) rc = open_client(x, loop, o, err);
     if (rc == 0) rc = open_parts(x, o, &n, err);
     if (rc != 0) {
@@ -214,6 +225,11 @@ void etcd_close(etcd *e, void (*closed)(void *user), void *user)
     etcd_publisher_close(e->publisher);
     e->publisher = NULL;
     etcd_lease_revoke(e->lease, heard, e);
+}
+
+void etcd_post(etcd *e, const char *node, const uint8_t *plan, size_t n)
+{
+    if (e->board) etcd_board_post(e->board, node, plan, n);
 }
 
 bool etcd_leads(etcd *e)

@@ -4,14 +4,15 @@
  * err); if (etcd_leads(e)) ... place models ... etcd_close(e, closed, user);
  *
  * One client, one lease, and on them: etcd_source (others' replicas into the registry), etcd_publisher (those
- * of our agent into etcd), etcd_election. When etcd is away everything goes on with the last view. Loop
- * thread.
+ * of our agent into etcd), etcd_election; and where the gateways of a group place models together,
+ * etcd_board. When etcd is away everything goes on with the last view. Loop thread.
  */
 #ifndef DISCOVERY_ETCD_H
 #define DISCOVERY_ETCD_H
 
 #include <uv.h>
 
+#include "discovery/etcd_board.h"
 #include "discovery/etcd_election.h"
 #include "cluster/registry.h"
 
@@ -34,6 +35,8 @@ typedef struct etcd_options {
     unsigned lease_s;              /* [ETCD_LEASE_S] */
     const node *self;              /* this machine; its name is ours in etcd */
     const char *source;            /* ["agent"] whose replicas are published */
+    const char *group;             /* of gateways with one leader and one board [all, and no board] */
+    etcd_board_events board;       /* of a group; told on the loop, not before etcd_open has returned */
     etcd_election_events election; /* [nobody is told] */
 } etcd_options;
 
@@ -44,6 +47,9 @@ int etcd_open(etcd **ret, uv_loop_t *loop, registry *g, const etcd_options *o, s
 void etcd_close(etcd *e, void (*closed)(void *user), void *user);
 /* This process is about to stop: its replicas are said to be draining, another may lead. */
 void etcd_drain(etcd *e);
+
+/* Only who leads a group is heard (etcd_board.h). */
+void etcd_post(etcd *e, const char *node, const uint8_t *plan, size_t n);
 
 bool etcd_leads(etcd *e);
 const char *etcd_leader(const etcd *e); /* its name, as last heard; NULL: nobody */

@@ -164,6 +164,13 @@ static char *key_of(const etcd_election *e)
     return key;
 }
 
+char *etcd_election_fence(etcd_election *e, int64_t *ret_term)
+{
+    char *key = etcd_election_leads(e) ? key_of(e) : NULL;
+    if (key) *ret_term = e->term;
+    return key;
+}
+
 static void write_key(void *arg)
 {
     etcd_election *e = arg;

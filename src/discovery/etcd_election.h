@@ -32,8 +32,11 @@ int etcd_election_open(etcd_election **ret, etcd_client *c, etcd_lease *lease, c
 void etcd_election_close(etcd_election *e); /* tells nothing; accepts NULL */
 
 void etcd_election_campaign(etcd_election *e);
-void etcd_election_resign(etcd_election *e);              /* `deposed` comes before it returns */
-bool etcd_election_leads(etcd_election *e);               /* now, by the clock */
+void etcd_election_resign(etcd_election *e); /* `deposed` comes before it returns */
+bool etcd_election_leads(etcd_election *e);  /* now, by the clock */
+/* Our key, for free(), and the term: while etcd has this key with this create revision, we lead. NULL: we do
+ * not, or out of memory. */
+char *etcd_election_fence(etcd_election *e, int64_t *ret_term);
 const char *etcd_election_leader(const etcd_election *e); /* as last heard; NULL: nobody */
 
 /* What the lease says; whoever holds it passes it on. */

@@ -154,7 +154,8 @@ static int read_facts(etcd_node *r, const json_t *o, shoal_err *err)
     f->isa = "";
     int rc = get_text(o, "instance", MODEL_BYTES, &r->instance, err);
     if (rc == 0) rc = get_text(o, "isa", MODEL_BYTES, &f->isa, err);
-    const char *site = "", *where = "";
+    const char *site = "", *where = "", *group = "";
+    if (rc == 0) rc = get_text(o, "group", 40, &group, err);
     if (rc == 0) rc = get_text(o, "site", 63, &site, err);
     if (rc == 0 && *site) rc = identity_name_check(site, strlen(site), "site", err);
     if (rc == 0) rc = get_text(o, "address", TEXT_BYTES, &where, err);
@@ -170,6 +171,7 @@ static int read_facts(etcd_node *r, const json_t *o, shoal_err *err)
     if (rc == 0) rc = read_labels(r, o, err);
     f->site = *site ? site : NULL;
     f->address = *where ? where : NULL;
+    f->group = *group ? group : NULL;
     f->n_cores = (unsigned)cores;
     f->memory_bytes = (uint64_t)memory;
     f->memory_free_bytes = (uint64_t)memory_free;
@@ -222,6 +224,7 @@ void etcd_member_put_node(buf *out, const node *n, const char *instance)
     put_text(out, "site", n->site);
     put_text(out, "address", n->address);
     put_text(out, "isa", n->isa);
+    put_text(out, "group", n->group);
     if (n->memory_free_bytes)
         buf_printf(out, ",\"memory_free_bytes\":%llu", (unsigned long long)n->memory_free_bytes);
     if (n->load_1m > 0) buf_printf(out, ",\"load\":%.6g", n->load_1m);

@@ -218,6 +218,7 @@ static void put_machine(etcd_publisher *p, const char *name, const node *facts)
     char *key = key_of(p, ETCD_MACHINES, name), *text = NULL;
     if (facts) {
         node c = coarse(facts);
+        c.group = p->self->group;
         etcd_member_put_node(&value, &c, p->instance);
         text = buf_take(&value);
     }

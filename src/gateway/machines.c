@@ -34,9 +34,10 @@ static void put_node(buf *out, const node *n)
     put_str(out, "role", n->is_gateway ? "gateway" : "node");
     put_str(out, "site", n->site);
     put_str(out, "isa", n->isa);
-    buf_printf(out, ",\"drains\":%s,\"cores\":%u,\"memory_bytes\":%llu,\"memory_free_bytes\":%llu",
-               n->draining ? "true" : "false", n->n_cores, (unsigned long long)n->memory_bytes,
-               (unsigned long long)n->memory_free_bytes);
+    buf_printf(out, ",\"drains\":%s,\"cores\":%u,\"memory_bytes\":%llu", n->draining ? "true" : "false",
+               n->n_cores, (unsigned long long)n->memory_bytes);
+    if (n->memory_free_bytes)
+        buf_printf(out, ",\"memory_free_bytes\":%llu", (unsigned long long)n->memory_free_bytes);
     buf_printf(out, ",\"load\":%.6g,\"on_battery\":%s,\"battery_percent\":%u,\"labels\":[", n->load_1m,
                n->on_battery ? "true" : "false", n->battery_percent);
     for (size_t i = 0; i < n->n_labels; i++) {

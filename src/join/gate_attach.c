@@ -133,10 +133,11 @@ static void tell_members(const session *s)
 {
     const roster_entry *e = s->entry;
     const Shoal__V1__NodeFacts *f = e->facts;
+    char at[REACH_ADDRESS_SIZE];
     shoal_err err;
     node n = {.name = e->name,
               .site = *f->site ? f->site : NULL,
-              .address = *f->address ? f->address : NULL,
+              .address = gate_replicas_address(e, at, sizeof at) ? at : NULL,
               .isa = f->isa,
               .n_cores = f->n_cores,
               .memory_bytes = f->memory_bytes,

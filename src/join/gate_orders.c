@@ -57,6 +57,19 @@ static bool put_stage(gate_orders *o, Shoal__V1__Assignment *a, const worker_spe
     return true;
 }
 
+/* What a machine needs that has neither the file nor the options. */
+static bool put_freight(gate_orders *o, Shoal__V1__Assignment *a, const worker_spec *s, const gate_freight *t)
+{
+    a->file = put_part(o, &t->parts[0]);
+    a->threads = s->n_threads > 0 ? (uint32_t)s->n_threads : 0;
+    a->kv_bytes = s->kv_bytes;
+    a->max_batch = (uint32_t)s->max_batch;
+    a->max_queue = (uint32_t)s->max_queue;
+    a->context = (uint32_t)s->n_ctx;
+    a->prefill_chunk = (uint32_t)s->prefill_chunk;
+    return a->file && put_adapters(o, a, t);
+}
+
 bool gate_orders_add(gate_orders *o, const worker_spec *s, const gate_freight *t, unsigned n_replicas,
                      unsigned n_standby, const char *const *first_nodes)
 {
@@ -64,17 +77,10 @@ bool gate_orders_add(gate_orders *o, const worker_spec *s, const gate_freight *t
     if (!a) return false;
     shoal__v1__assignment__init(a);
     a->model = (char *)s->model;
-    a->file = put_part(o, &t->parts[0]);
     a->replicas = n_replicas;
     a->standby = n_standby;
-    a->threads = s->n_threads > 0 ? (uint32_t)s->n_threads : 0;
-    a->kv_bytes = s->kv_bytes;
-    a->max_batch = (uint32_t)s->max_batch;
-    a->max_queue = (uint32_t)s->max_queue;
-    a->context = (uint32_t)s->n_ctx;
-    a->prefill_chunk = (uint32_t)s->prefill_chunk;
-    if (!a->file || !put_adapters(o, a, t)) return false;
     if (s->end_layer > 0 && !put_stage(o, a, s, first_nodes)) return false;
+    if (t && !put_freight(o, a, s, t)) return false;
     o->message.models[o->message.n_models++] = a;
     return true;
 }

@@ -2,19 +2,17 @@
  *
  * The seats of the last plan are what the next one begins with. A seat that ends for the sake of another is
  * held until the model's other seats answer, so that moving costs no answer; where there is nowhere to go, it
- * is held until there is. A machine that is gone counts as there for GRACE_MS. */
+ * is held until there is. A machine that is gone counts as there for GRACE_MS. Of several gateways with a
+ * board the one that leads plans (gate_board.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "join/drains.h"
-#include "join/gate_holders.h"
-#include "join/gate_orders.h"
-#include "join/gate_place_impl.h"
+#include "join/gate_placer.h"
 
-enum { GRACE_MS = 3000, PLAN_MS = 1000, SEATS_MAX = 4096 };
+enum { GRACE_MS = 3000, PLAN_MS = 1000 };
 
 /* ---- files --------------------------------------------------------------------------------------- */
 
@@ -24,7 +22,7 @@ static void files_changed(void *user)
     gate_place_changed(p->g);
 }
 
-static bool travels(const gate_placer *p, size_t model)
+bool place_travels(const gate_placer *p, size_t model)
 {
     return gate_files_of(p->files, model) != NULL;
 }
@@ -36,15 +34,16 @@ bool gate_place_file(const gate *g, const char *digest, char ret_path[MODEL_SEND
 
 /* ---- machines ------------------------------------------------------------------------------------ */
 
-place_node *gate_place_find(const gate_placer *p, const char *name)
+place_node *place_find_node(const gate_placer *p, const char *name)
 {
     for (size_t i = 0; i < p->n_nodes; i++)
         if (strcmp(p->nodes[i].name, name) == 0) return &p->nodes[i];
     return NULL;
 }
 
-static place_node *add_node(gate_placer *p, const char *name)
+place_node *place_add_node(gate_placer *p, const char *name)
 {
+    if (p->n_nodes >= PLACE_NODES_MAX) return NULL;
     if (p->n_nodes == p->cap_nodes) {
         size_t cap = p->cap_nodes ? 2 * p->cap_nodes : 8;
         place_node *more = realloc(p->nodes, cap * sizeof *more);
@@ -63,6 +62,8 @@ static void set_facts(place_node *n, const node *facts)
     node *copy, f = *facts;
     f.name = n->name;
     f.draining = n->drains;
+    f.is_gateway = n->here || facts->is_gateway;
+    f.unreached = f.is_gateway;                  /* its workers have no relay */
     if (node_copy(&copy, &f, NULL) != 0) return; /* what was known before does */
     node_free(n->facts);
     n->facts = copy;
@@ -70,21 +71,30 @@ static void set_facts(place_node *n, const node *facts)
 
 static void look_here(gate_placer *p)
 {
-    place_node *n = gate_place_find(p, gate_name(p->g));
+    place_node *n = place_find_node(p, gate_name(p->g));
     node *now = NULL;
-    if (!n) n = add_node(p, gate_name(p->g));
+    if (!n) n = place_add_node(p, gate_name(p->g));
     if (!n || node_here(&now, NULL) != 0) return;
     n->here = n->attached = true;
     now->site = p->o.site;
     now->bytes_per_s = p->o.bytes_per_s;
     now->multiplies_per_s = p->o.multiplies_per_s;
-    now->unreached = true; /* its workers have no relay */
     set_facts(n, now);
     node_free(now);
 }
 
-/* What it serves already, by the word of a gateway before this one, or of this one before it was gone. */
-static bool adopt(gate_placer *p, const roster_entry *e)
+bool place_add_seat(gate_placer *p, const place_seat *s)
+{
+    if (p->n_seats >= PLACE_SEATS_MAX) return false;
+    place_seat *more = realloc(p->seats, (p->n_seats + 1) * sizeof *more);
+    if (!more) return false;
+    p->seats = more;
+    p->seats[p->n_seats++] = *s;
+    return true;
+}
+
+/* By the word of a gateway before this one, or of this one before it was gone. */
+bool place_adopt(gate_placer *p, const roster_entry *e)
 {
     for (size_t i = 0; i < e->replicas->n_replicas; i++) {
         const Shoal__V1__ReplicaReport *r = e->replicas->replicas[i];
@@ -92,14 +102,11 @@ static bool adopt(gate_placer *p, const roster_entry *e)
         while (m < p->o.n_models && !gate_stage_reported(p, m, r, &first, &end)) m++;
         if (m == p->o.n_models) m = 0;
         while (m < p->o.n_models && end == 0 && strcmp(p->o.models[m].spec.model, r->model) != 0) m++;
-        if (!r->assigned || m == p->o.n_models || p->n_seats >= SEATS_MAX) continue;
-        place_seat *more = realloc(p->seats, (p->n_seats + 1) * sizeof *more);
-        if (!more) return false;
-        p->seats = more;
-        place_seat *s = &p->seats[p->n_seats++];
-        *s = (place_seat){.model = m, .standby = r->standby, .first = first, .end = end, .in_use = end > 0};
-        memcpy(s->node, e->name, sizeof s->node);
-        (void)gate_replicas_address(e, s->at, sizeof s->at); /* "" without one */
+        if (!r->assigned || m == p->o.n_models) continue;
+        place_seat s = {.model = m, .standby = r->standby, .first = first, .end = end, .in_use = end > 0};
+        memcpy(s.node, e->name, sizeof s.node);
+        (void)gate_replicas_address(e, s.at, sizeof s.at); /* "" without one */
+        if (!place_add_seat(p, &s)) return false;
     }
     return true;
 }
@@ -113,14 +120,37 @@ static bool counts(const roster_entry *e)
 static void look_at_attached(gate_placer *p, const roster_entry *e)
 {
     const node *facts = p->g->registry ? registry_node(p->g->registry, e->name) : NULL;
-    place_node *n = gate_place_find(p, e->name);
+    place_node *n = place_find_node(p, e->name);
     if (!facts || (n && (n->here || n->removed))) return;
-    if (!n) n = add_node(p, e->name);
-    if (!n || (!n->facts && !adopt(p, e))) return; /* it was not there until now */
+    if (!n) n = place_add_node(p, e->name);
+    if (!n || (p->leads && !n->facts && !place_adopt(p, e))) return; /* it was not there until now */
     n->attached = true;
     n->gone_ns = 0;
     if (!gate_replicas_address(e, n->at, sizeof n->at)) *n->at = '\0';
     set_facts(n, facts);
+}
+
+/* Through etcd: attached to another gateway of the group, or one. */
+static void look_at_others(gate_placer *p)
+{
+    size_t at = 0;
+    for (const node *f; p->g->registry && (f = registry_next_node(p->g->registry, &at));) {
+        const char *source = registry_node_source(p->g->registry, f->name);
+        if (!source || strcmp(source, "etcd") != 0 || !f->group || strcmp(f->group, p->group) != 0) continue;
+        place_node *n = place_find_node(p, f->name);
+        if (!n) n = place_add_node(p, f->name);
+        if (!n || n->here || n->removed || n->attached) continue;
+        n->attached = true;
+        n->gone_ns = 0;
+        snprintf(n->at, sizeof n->at, "%s", f->address ? f->address : "");
+        set_facts(n, f);
+    }
+}
+
+/* A person's word outlives the connection, and a plan that another one made is not ours to forget. */
+static bool is_kept(const gate_placer *p, const place_node *n)
+{
+    return n->drains || (!p->leads && n->plan.bytes);
 }
 
 static void forget_told(place_node *n)
@@ -132,24 +162,26 @@ static void forget_told(place_node *n)
 
 static void forget_node(gate_placer *p, place_node *n)
 {
+    place_unwrite(p, n);
     node_free(n->facts);
     forget_told(n);
     *n = p->nodes[--p->n_nodes];
 }
 
-static void look_around(gate_placer *p, uint64_t now_ns)
+void place_look_around(gate_placer *p, uint64_t now_ns)
 {
     for (size_t i = 0; i < p->n_nodes; i++) p->nodes[i].attached = false;
     look_here(p);
     for (size_t i = 0; i < roster_count(p->g->roster); i++)
         if (counts(roster_at(p->g->roster, i))) look_at_attached(p, roster_at(p->g->roster, i));
+    if (p->o.board) look_at_others(p);
     for (size_t i = p->n_nodes; i-- > 0;) {
         place_node *n = &p->nodes[i];
         if (n->attached) continue;
         if (!n->gone_ns) n->gone_ns = now_ns;
         bool over = now_ns - n->gone_ns >= GRACE_MS * UINT64_C(1000000);
         if (over && n->facts) LOG(LOG_WARN, "placement", "node_gone", LOG_S("node", n->name));
-        if (over && !n->drains) { /* a person's word outlives the connection */
+        if (over && !is_kept(p, n)) {
             forget_node(p, n);
         } else if (over) {
             node_free(n->facts);
@@ -160,16 +192,20 @@ static void look_around(gate_placer *p, uint64_t now_ns)
 
 /* ---- the plan ------------------------------------------------------------------------------------ */
 
-static bool node_answers(const gate_placer *p, const place_seat *s)
+bool place_node_answers(const gate_placer *p, const char *node_name, const char *model)
 {
-    if (s->end > 0 && s->first > 0) return true; /* the first stage answers for it */
-    const char *model = p->o.models[s->model].spec.model;
     const replica_set *set = p->g->registry ? registry_find(p->g->registry, model) : NULL;
     for (size_t i = 0; set && i < set->n_ready; i++) {
         const node *at = set->replicas[i]->node;
-        if (strcmp(at ? at->name : gate_name(p->g), s->node) == 0) return true;
+        if (strcmp(at ? at->name : gate_name(p->g), node_name) == 0) return true;
     }
     return false;
+}
+
+static bool seat_answers(const gate_placer *p, const place_seat *s)
+{
+    if (s->end > 0 && s->first > 0) return true; /* the first stage answers for it */
+    return place_node_answers(p, s->node, p->o.models[s->model].spec.model);
 }
 
 /* Do all of the model's planned seats answer, and is there one? */
@@ -179,7 +215,7 @@ static bool is_replaced(const gate_placer *p, const place_seat *seats, size_t n,
     for (size_t i = 0; i < n; i++) {
         const place_seat *s = &seats[i];
         if (s->model != model || s->standby || s->held) continue;
-        if ((s->end > 0 && !s->in_use) || !node_answers(p, s)) return false;
+        if ((s->end > 0 && !s->in_use) || !seat_answers(p, s)) return false;
         n_planned++;
     }
     return n_planned > 0;
@@ -196,7 +232,7 @@ static size_t count_on(const place_seat *seats, size_t n, size_t model, const ch
 
 static bool may_be_held(const gate_placer *p, const place_seat *s, const placement *plan)
 {
-    const place_node *n = gate_place_find(p, s->node);
+    const place_node *n = place_find_node(p, s->node);
     if (!n || !n->attached || n->removed || s->standby) return false;
     for (size_t i = 0; i < plan->n_leavers; i++) {
         const placement_leaver *l = &plan->leavers[i];
@@ -214,7 +250,7 @@ static bool take_seats(gate_placer *p, const placement *plan, const node *nodes)
     if (!seats) return false;
     for (size_t i = 0; i < plan->n_seats; i++) {
         const placement_seat *from = &plan->seats[i];
-        const place_node *at = gate_place_find(p, nodes[from->node].name);
+        const place_node *at = place_find_node(p, nodes[from->node].name);
         seats[n] = (place_seat){
             .model = from->model, .standby = from->standby, .first = from->first, .end = from->end};
         snprintf(seats[n].node, IDENTITY_NAME_SIZE, "%s", nodes[from->node].name);
@@ -260,8 +296,8 @@ typedef struct desk { /* what placement_plan looks at */
     node *nodes;
     placement_model *models;
     placement_now *now;
-    size_t n_nodes, n_now;
-    const char *here[1];
+    size_t n_nodes, n_now, n_gateways;
+    const char **gateways; /* they have the same files */
 } desk;
 
 static bool set_desk(desk *d, const gate_placer *p)
@@ -269,16 +305,20 @@ static bool set_desk(desk *d, const gate_placer *p)
     d->nodes = calloc(p->n_nodes + 1, sizeof *d->nodes);
     d->models = calloc(p->o.n_models + 1, sizeof *d->models);
     d->now = calloc(p->n_seats + 1, sizeof *d->now);
-    d->here[0] = gate_name(p->g);
-    if (!d->nodes || !d->models || !d->now) return false;
-    for (size_t i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].facts && !p->nodes[i].removed) d->nodes[d->n_nodes++] = *p->nodes[i].facts;
+    d->gateways = calloc(p->n_nodes + 1, sizeof *d->gateways);
+    if (!d->nodes || !d->models || !d->now || !d->gateways) return false;
+    for (size_t i = 0; i < p->n_nodes; i++) {
+        const place_node *n = &p->nodes[i];
+        if (!n->facts || n->removed) continue;
+        d->nodes[d->n_nodes++] = *n->facts;
+        if (n->facts->is_gateway) d->gateways[d->n_gateways++] = n->name;
+    }
     for (size_t i = 0; i < p->o.n_models; i++) {
         d->models[i] = p->o.models[i].want;
         d->models[i].waits = gate_stage_waits(p, i);
-        if (travels(p, i)) continue;
-        d->models[i].nodes = d->here;
-        d->models[i].n_nodes = 1;
+        if (place_travels(p, i)) continue;
+        d->models[i].nodes = d->gateways;
+        d->models[i].n_nodes = d->n_gateways;
     }
     for (size_t i = 0; i < p->n_seats; i++)
         if (!p->seats[i].held)
@@ -290,8 +330,6 @@ static bool set_desk(desk *d, const gate_placer *p)
     return true;
 }
 
-static void tell_all(gate_placer *p);
-
 static void plan(gate_placer *p, uint64_t now_ns)
 {
     desk d = {0};
@@ -299,14 +337,16 @@ static void plan(gate_placer *p, uint64_t now_ns)
     shoal_err err;
     p->changed = false;
     p->planned_ns = now_ns;
-    look_around(p, now_ns);
+    if (!place_leads(p, now_ns)) return;
+    place_look_around(p, now_ns);
     int rc = set_desk(&d, p)
                  ? placement_plan(&plan, d.nodes, d.n_nodes, d.models, p->o.n_models, d.now, d.n_now, &err)
                  : err_nomem(&err);
     if (rc == 0) {
         say(p, &plan, d.nodes);
         p->n_missing = plan.n_gaps;
-        if (take_seats(p, &plan, d.nodes)) tell_all(p);
+        if (take_seats(p, &plan, d.nodes)) place_write(p);
+        place_deliver(p);
     } else {
         LOG(LOG_ERROR, "placement", "no_plan", LOG_S("reason", err.message));
     }
@@ -314,115 +354,7 @@ static void plan(gate_placer *p, uint64_t now_ns)
     free(d.nodes);
     free(d.models);
     free(d.now);
-}
-
-/* ---- telling ------------------------------------------------------------------------------------- */
-
-static void count_seats(const gate_placer *p, size_t model, const char *name, unsigned ret[2])
-{
-    ret[0] = ret[1] = 0;
-    for (size_t i = 0; i < p->n_seats; i++)
-        if (p->seats[i].model == model && p->seats[i].end == 0 && strcmp(p->seats[i].node, name) == 0)
-            ret[p->seats[i].standby]++;
-}
-
-static void tell_here(const gate_placer *p)
-{
-    worker_spec *list = calloc(p->o.n_models + p->n_seats + 1, sizeof *list);
-    arena *strings = arena_new(0);
-    size_t n = 0;
-    if (!list || !strings) { /* the next plan says it */
-        free(list);
-        arena_free(strings);
-        return;
-    }
-    for (size_t i = 0; i < p->o.n_models; i++) {
-        unsigned k[2];
-        count_seats(p, i, gate_name(p->g), k);
-        if (k[0] + k[1] == 0) continue;
-        list[n] = p->o.models[i].spec;
-        list[n].n_standby = (int)k[1];
-        list[n++].n_replicas = (int)(k[0] + k[1]);
-    }
-    for (size_t i = 0; i < p->n_seats; i++)
-        if (gate_stage_is_on(&p->seats[i], gate_name(p->g)))
-            n += gate_stage_spec(p, &p->seats[i], strings, &list[n]);
-    p->o.here(p->o.user, list, n);
-    free(list);
-    arena_free(strings);
-}
-
-/* Is it news? Then it is kept. */
-static bool is_news(place_told *told, const ProtobufCMessage *m)
-{
-    size_t size = protobuf_c_message_get_packed_size(m);
-    uint8_t *bytes = malloc(size + 1);
-    if (!bytes) return false;
-    protobuf_c_message_pack(m, bytes);
-    bool same = told->bytes && told->n == size && memcmp(told->bytes, bytes, size) == 0;
-    free(same ? bytes : told->bytes);
-    if (same) return false;
-    *told = (place_told){bytes, size};
-    return true;
-}
-
-/* Holders first, so that a machine that is assigned a file knows whom to ask. */
-static void tell_holders(const gate_placer *p, place_node *n, const roster_entry *e)
-{
-    holders_list l = {0};
-    Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
-    bool ok = true;
-    for (size_t i = 0; i < p->o.n_models; i++) {
-        const gate_freight *t = gate_files_of(p->files, i);
-        if (!t || (count_on(p->seats, p->n_seats, i, n->name) == 0 && !gate_stage_any_on(p, i, n->name)))
-            continue;
-        for (size_t k = 0; ok && k < t->n_parts; k++) {
-            const parcel *x = &t->parts[k].parcel;
-            for (size_t f = 0; ok && f < x->n_files; f++)
-                ok = holders_add(&l, p->g->roster, e, x->files[f].digest, gate_replicas_address);
-            if (ok && x->n_files == 0)
-                ok = holders_add(&l, p->g->roster, e, x->digest, gate_replicas_address);
-        }
-    }
-    m.holders = ok ? holders_message(&l) : NULL;
-    if (m.holders && (n->holders.bytes || l.n > 0) && is_news(&n->holders, &m.holders->base))
-        gate_attach_send(e, &m);
-    holders_done(&l);
-}
-
-static void tell_assigned(const gate_placer *p, place_node *n, const roster_entry *e)
-{
-    Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
-    gate_orders all;
-    if (!gate_orders_open(&all, p->o.n_models + p->n_seats)) return; /* the next plan says it */
-    bool ok = true;
-    for (size_t i = 0; ok && i < p->o.n_models; i++) {
-        unsigned k[2];
-        count_seats(p, i, n->name, k);
-        const gate_freight *t = gate_files_of(p->files, i);
-        if (k[0] + k[1] > 0 && t) ok = gate_orders_add(&all, &p->o.models[i].spec, t, k[0], k[1], NULL);
-    }
-    for (size_t i = 0; ok && i < p->n_seats; i++)
-        if (gate_stage_is_on(&p->seats[i], n->name)) ok = gate_stage_order(p, &p->seats[i], &all);
-    m.assign = &all.message;
-    if (ok && is_news(&n->assigned, &all.message.base)) gate_attach_send(e, &m);
-    gate_orders_close(&all);
-}
-
-static void tell_node(const gate_placer *p, place_node *n, const roster_entry *e)
-{
-    tell_holders(p, n, e);
-    tell_assigned(p, n, e);
-}
-
-static void tell_all(gate_placer *p)
-{
-    for (size_t i = 0; i < p->n_nodes; i++) {
-        place_node *n = &p->nodes[i];
-        const roster_entry *e = n->here ? NULL : roster_find(p->g->roster, n->name);
-        if (e && n->attached) tell_node(p, n, e);
-    }
-    tell_here(p);
+    free(d.gateways);
 }
 
 /* ---- when ---------------------------------------------------------------------------------------- */
@@ -444,7 +376,7 @@ void gate_place_changed(gate *g)
 
 void gate_place_greet(gate *g, const char *name)
 {
-    place_node *n = g->placer ? gate_place_find(g->placer, name) : NULL;
+    place_node *n = g->placer ? place_find_node(g->placer, name) : NULL;
     if (!n) return;
     forget_told(n);
     roster_entry *e = roster_find(g->roster, name);
@@ -458,83 +390,6 @@ void gate_place_tick(gate *g, uint64_t now_ns)
     if (!p || now_ns - p->planned_ns < PLAN_MS * UINT64_C(1000000) / 2) return;
     uv_timer_stop(&p->soon);
     plan(p, now_ns);
-}
-
-/* ---- a person's word ----------------------------------------------------------------------------- */
-
-/* The word is kept before it is obeyed. On failure all is as it was. */
-static int keep_drains(const gate_placer *p, shoal_err *err)
-{
-    const char **names = calloc(p->n_nodes + 1, sizeof *names);
-    size_t n = 0;
-    if (!names) return err_nomem(err);
-    for (size_t i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].drains) names[n++] = p->nodes[i].name;
-    int rc = drains_write(&p->g->standing.dir, names, n, err);
-    free(names);
-    return rc;
-}
-
-static int set_drains(const gate_placer *p, place_node *n, bool drains, shoal_err *err)
-{
-    bool before = n->drains;
-    n->drains = drains;
-    int rc = before == drains ? 0 : keep_drains(p, err);
-    if (rc != 0) n->drains = before;
-    return rc;
-}
-
-static int remember_drain(void *user, const char *name)
-{
-    gate_placer *p = user;
-    place_node *n = gate_place_find(p, name);
-    if (!n) n = add_node(p, name);
-    if (!n) return SHOAL_ENOMEM;
-    n->drains = true;
-    return 0;
-}
-
-static int expel(gate *g, place_node *n, roster_entry *e, shoal_err *err)
-{
-    size_t n_revoked = 0;
-    if (g->jobs) return err_set(err, SHOAL_EFULL, "the CA is at work; try again in a second");
-    int rc = ca_revoke(g->standing.ca, n->name, gate_now(), &n_revoked, err);
-    if (rc != 0) return rc;
-    n->removed = true;
-    recall_lacks_others(&g->recall, n->name, NULL, NULL); /* it may be away */
-    if (set_drains(g->placer, n, false, err) != 0)        /* it is out all the same */
-        LOG(LOG_ERROR, "placement", "drains_unkept", LOG_S("reason", err->message));
-    if (e) gate_attach_expel(e, "this machine was removed from the cluster");
-    return 0;
-}
-
-bool gate_node_drains(const gate *g, const char *name)
-{
-    const place_node *n = g->placer ? gate_place_find(g->placer, name) : NULL;
-    return n && n->drains;
-}
-
-int gate_node_order(gate *g, const char *name, gate_order what, shoal_err *err)
-{
-    place_node *n = g->placer ? gate_place_find(g->placer, name) : NULL;
-    if (!g->placer)
-        return err_set(err, SHOAL_EINVALID, "this gateway places no models: ask the one that has the CA");
-    if (!n) return err_set(err, SHOAL_ENOTFOUND, "no machine is called '%s' (see shoal nodes)", name);
-    if (n->here && what == GATE_REMOVE)
-        return err_set(err, SHOAL_EINVALID, "%s is this gateway itself", name);
-    roster_entry *e = roster_find(g->roster, name);
-    int rc = what == GATE_REMOVE ? expel(g, n, e, err) : set_drains(g->placer, n, what == GATE_DRAIN, err);
-    if (rc != 0) return rc;
-    LOG(LOG_INFO, "placement", "told", LOG_S("node", name),
-        LOG_S("what", what == GATE_DRAIN    ? "drain"
-                      : what == GATE_RESUME ? "resume"
-                                            : "remove"));
-    if (what != GATE_REMOVE && e) {
-        e->drains = n->drains;
-        gate_attach_retell(e);
-    }
-    gate_place_changed(g);
-    return 0;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
@@ -551,6 +406,7 @@ void gate_place_free(gate_placer *p)
     for (size_t i = 0; i < p->n_nodes; i++) {
         node_free(p->nodes[i].facts);
         forget_told(&p->nodes[i]);
+        free(p->nodes[i].plan.bytes);
     }
     gate_files_close(p->files);
     free(p->nodes);
@@ -560,13 +416,14 @@ void gate_place_free(gate_placer *p)
 
 int gate_place(gate *g, const gate_place_options *o, shoal_err *err)
 {
-    if (!g->standing.ca)
+    if (!g->standing.ca && !o->board)
         return err_set(err, SHOAL_EINVALID, "only the gateway that has the CA places models");
     gate_placer *p = calloc(1, sizeof *p);
     if (!p) return err_nomem(err);
     p->g = g;
     p->o = *o;
-    p->opened_ns = clock_ns();
+    p->leads = !o->board;
+    p->opened_ns = p->leads_ns = clock_ns();
     g->placer = p;
     uv_timer_init(g->loop, &p->soon);
     p->soon.data = p;
@@ -574,7 +431,8 @@ int gate_place(gate *g, const gate_place_options *o, shoal_err *err)
     int rc = gate_files_open(&p->files, g->loop, o->models, o->n_models, files_changed, p, err);
     for (size_t i = 0; rc == 0 && g->registry && i < o->n_models; i++)
         rc = registry_declare(g->registry, o->models[i].spec.model, err);
-    if (rc == 0) rc = drains_read(&g->standing.dir, remember_drain, p, err);
+    if (rc == 0 && o->board) rc = place_name_group(p, err);
+    if (rc == 0) rc = place_read_drains(p, err);
     if (rc == 0) plan(p, clock_ns());
     return rc;
 }

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "cluster/stage_name.h"
-#include "join/gate_place_impl.h"
+#include "join/gate_placer.h"
 #include "join/stage_spec.h"
 
 enum { RETURN_MS = 3000 }; /* for machines to find a gateway that has started again */
@@ -37,15 +37,14 @@ static bool has_stage(const place_seat *seats, size_t n, const place_seat *s, ch
 
 /* ---- which chain ----------------------------------------------------------------------------------- */
 
+/* Those of another gateway are known to it alone: its first stage waits for them. */
 static bool is_loaded(const gate_placer *p, const place_seat *s)
 {
-    char name[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX], id[sizeof name + IDENTITY_NAME_SIZE + 8];
-    const place_node *n = gate_place_find(p, s->node);
-    if (!stage_name_put(name, sizeof name, p->o.models[s->model].spec.model, s->first, s->end)) return false;
-    bool here = n && n->here;
-    snprintf(id, sizeof id, "%s%s%s/0", here ? "" : s->node, here ? "" : "/", name);
-    const replica *r = p->g->registry ? registry_get(p->g->registry, id) : NULL;
-    return r && r->state == REPLICA_READY;
+    char name[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX];
+    const place_node *n = place_find_node(p, s->node);
+    if (n && !n->here && n->facts && n->facts->is_gateway) return true;
+    return stage_name_put(name, sizeof name, p->o.models[s->model].spec.model, s->first, s->end) &&
+           place_node_answers(p, s->node, name);
 }
 
 /* Do the planned stages cover all layers, and are all but the first one loaded? */
@@ -116,7 +115,8 @@ static const char *address_of(const gate_placer *p, const place_seat *from, cons
     return *to->at ? arena_printf(strings, "relay:%s/%s/%s/0", to->at, to->node, name) : NULL;
 }
 
-bool gate_stage_spec(const gate_placer *p, const place_seat *s, arena *strings, worker_spec *ret)
+/* The worker of that seat; false: it is not to run yet. `strings` owns what is new in it. */
+static bool spec_of(const gate_placer *p, const place_seat *s, arena *strings, worker_spec *ret)
 {
     const gate_model *m = &p->o.models[s->model];
     size_t at = s->end, n = 0;
@@ -156,14 +156,14 @@ static void find_first_nodes(const gate_placer *p, const worker_spec *s, const c
     }
 }
 
-bool gate_stage_order(const gate_placer *p, const place_seat *s, gate_orders *to)
+bool gate_stage_order(const gate_placer *p, const place_seat *s, bool bare, gate_orders *to)
 {
     const char *first_nodes[2] = {NULL, NULL};
     const gate_freight *t = gate_files_of(p->files, s->model);
     worker_spec spec;
-    if (!t || !gate_stage_spec(p, s, to->memory, &spec)) return true;
+    if ((!t && !bare) || !spec_of(p, s, to->memory, &spec)) return true;
     find_first_nodes(p, &spec, first_nodes);
-    return gate_orders_add(to, &spec, t, 1, 0, first_nodes);
+    return gate_orders_add(to, &spec, bare ? NULL : t, 1, 0, first_nodes);
 }
 
 bool gate_stage_is_on(const place_seat *s, const char *node)
@@ -171,14 +171,59 @@ bool gate_stage_is_on(const place_seat *s, const char *node)
     return s->end > 0 && strcmp(s->node, node) == 0;
 }
 
-bool gate_stage_any_on(const gate_placer *p, size_t model, const char *node)
+/* ---- what is heard --------------------------------------------------------------------------------- */
+
+static bool has_layers(const gate_model *m, const Shoal__V1__Assignment *a)
 {
-    for (size_t i = 0; i < p->n_seats; i++)
-        if (p->seats[i].model == model && gate_stage_is_on(&p->seats[i], node)) return true;
+    return placement_is_cut(&m->want.shards) && a->first_layer < a->end_layer &&
+           a->end_layer <= m->want.shape.n_layer && a->n_stages <= WORKER_SPEC_STAGES &&
+           (a->first_layer == 0) == (a->n_stages > 0);
+}
+
+bool gate_stage_ordered(const gate_placer *p, size_t model, const Shoal__V1__Assignment *a, worker_spec *ret)
+{
+    const gate_model *m = &p->o.models[model];
+    if (!has_layers(m, a)) return false;
+    *ret = stage_spec(&m->spec, m->want.shape.n_layer, a->first_layer, a->end_layer);
+    for (size_t i = 0; i < a->n_stages; i++) ret->stages[i] = a->stages[i];
+    return true;
+}
+
+bool gate_stage_add(gate_placer *p, size_t model, const place_node *n, const Shoal__V1__Assignment *a)
+{
+    place_seat s = {.model = model, .first = a->first_layer, .end = a->end_layer, .in_use = true};
+    if (!has_layers(&p->o.models[model], a)) return true;
+    memcpy(s.node, n->name, sizeof s.node);
+    memcpy(s.at, n->at, sizeof s.at);
+    return place_add_seat(p, &s);
+}
+
+/* Does this first stage call that one? Its way there ends as the names of stages do. */
+static bool calls(const gate_placer *p, const place_node *from, const Shoal__V1__Assignment *first,
+                  const place_seat *s)
+{
+    char name[IDENTITY_NAME_SIZE + ROSTER_TEXT_MAX], way[2 * sizeof name];
+    if (!stage_name_put(name, sizeof name, p->o.models[s->model].spec.model, s->first, s->end)) return false;
+    bool near = strcmp(from->name, s->node) == 0;
+    snprintf(way, sizeof way, "%s%s%s%s/0", near ? "" : "/", near ? "" : s->node, near ? "" : "/", name);
+    for (size_t i = 0; i < first->n_stages; i++) {
+        size_t n = strlen(first->stages[i]), k = strlen(way);
+        if (n >= k && strcmp(first->stages[i] + n - k, way) == 0) return true;
+    }
     return false;
 }
 
-/* ---- what is heard --------------------------------------------------------------------------------- */
+void gate_stage_drop_uncalled(gate_placer *p, size_t model, const place_node *from,
+                              const Shoal__V1__Assignment *first)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_seats; i++) {
+        const place_seat *s = &p->seats[i];
+        bool other = s->model == model && s->end > 0 && s->first > 0 && !calls(p, from, first, s);
+        if (!other) p->seats[n++] = *s;
+    }
+    p->n_seats = n;
+}
 
 bool gate_stage_reported(const gate_placer *p, size_t model, const Shoal__V1__ReplicaReport *r,
                          size_t *ret_first, size_t *ret_end)
@@ -196,5 +241,5 @@ bool gate_stage_reported(const gate_placer *p, size_t model, const Shoal__V1__Re
 bool gate_stage_waits(const gate_placer *p, size_t model)
 {
     return placement_is_cut(&p->o.models[model].want.shards) &&
-           clock_ns() - p->opened_ns < RETURN_MS * UINT64_C(1000000);
+           clock_ns() - p->leads_ns < RETURN_MS * UINT64_C(1000000);
 }
