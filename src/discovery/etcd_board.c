@@ -197,7 +197,7 @@ static void on_put(void *user, etcd_key *k, const uint8_t *value, size_t n)
     if (n > ETCD_PLAN_BYTES || !identity_name_ok(k->name, strlen(k->name)))
         LOG(LOG_WARN, "etcd", "plan_unread", LOG_S("key", k->name), LOG_I("bytes", n));
     else
-        b->ev.read(b->ev.user, k->name, value, n);
+        b->ev.read(b->ev.user, k->name, n ? value : (const uint8_t *)"", n); /* empty is not gone */
 }
 
 static void on_drop(void *user, etcd_key *k)

@@ -70,7 +70,8 @@ static void etcd_members_come_and_go(void **state)
     hall_close(&x);
 }
 
-/* A machine that is attached to a is one at its own site to b, too; what b knows better stays as b knows it. */
+/* A machine that is attached to a is one at its own site to b, too; what b knows better stays as b knows it.
+ */
 static void etcd_tells_of_attached_machines(void **state)
 {
     if (missing_etcd()) skip();
@@ -527,6 +528,119 @@ static void etcd_has_one_leader_and_then_the_next(void **state)
     hall_close(&x);
 }
 
+/* ---- plans --------------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    char node[64], plan[64];
+    int n_read, n_gone, n_synced;
+} reader;
+
+static void on_plan(void *user, const char *node, const uint8_t *plan, size_t n)
+{
+    reader *r = user;
+    snprintf(r->node, sizeof r->node, "%s", node);
+    snprintf(r->plan, sizeof r->plan, "%.*s", (int)n, plan ? (const char *)plan : "");
+    r->n_read += plan != NULL;
+    r->n_gone += plan == NULL;
+}
+
+static void on_plans(void *user)
+{
+    ((reader *)user)->n_synced++;
+}
+
+static etcd_board *board(gate *g, reader *r)
+{
+    etcd_board *b;
+    const etcd_board_events ev = {.user = r, .read = on_plan, .synced = on_plans};
+    OK(etcd_board_open(&b, g->c, g->election, "/s/plan/", &ev, &err));
+    return b;
+}
+
+static void post(etcd_board *b, const char *node, const char *plan)
+{
+    etcd_board_post(b, node, (const uint8_t *)plan, plan ? strlen(plan) : 0);
+}
+
+/* Only who leads is heard, and what was written outlives it. */
+static void etcd_keeps_the_plans_of_who_leads(void **state)
+{
+    if (missing_etcd()) skip();
+    hall x;
+    gate a, b;
+    reader of_a = {0}, of_b = {0};
+    hall_open(&x);
+    candidate(&x, &a, "a");
+    UNTIL(&x.h, etcd_election_leads(a.election));
+    candidate(&x, &b, "b");
+    etcd_board *at_a = board(&a, &of_a), *at_b = board(&b, &of_b);
+    UNTIL(&x.h, of_a.n_synced && of_b.n_synced && strcmp(b.leader, "a") == 0);
+    post(at_b, "pi", "b's"); /* it does not lead: nobody hears it */
+    assert_int_equal(etcd_board_waiting(at_b), 0);
+    post(at_a, "pi", "first");
+    post(at_a, "pi", "second"); /* in the place of one that was not sent yet, or after it */
+    post(at_a, "attic", "");
+    UNTIL(&x.h, etcd_board_waiting(at_a) == 0 && strcmp(of_b.node, "attic") == 0);
+    assert_int_equal(of_b.n_gone, 0);
+    post(at_a, "attic", NULL);
+    UNTIL(&x.h, of_b.n_gone == 1);
+    post(at_a, "pi", "third");
+    UNTIL(&x.h, strcmp(of_b.plan, "third") == 0);
+
+    kill(x.s.pid, SIGSTOP); /* what is asked for now comes too late: another will lead */
+    post(at_a, "pi", "too late");
+    UNTIL(&x.h, a.n_deposed == 1);
+    etcd_election_resign(a.election);
+    kill(x.s.pid, SIGCONT);
+    UNTIL(&x.h, etcd_election_leads(b.election));
+    UNTIL(&x.h, etcd_board_waiting(at_a) == 0);
+    post(at_b, "kit", "b's");
+    UNTIL(&x.h, strcmp(of_a.node, "kit") == 0);
+    etcd_board_close(at_b);
+    reader after = {0};
+    at_b = board(&b, &after);
+    UNTIL(&x.h, after.n_synced);
+    assert_int_equal(after.n_read, 2); /* pi's and kit's */
+    etcd_board_close(at_b);
+    etcd_board_close(at_a);
+    gate_die(&b);
+    gate_die(&a);
+    hall_close(&x);
+}
+
+/* The fence holds though the writer has not heard yet that it was deposed: its key is taken from it by hand.
+ */
+static void etcd_refuses_a_plan_of_who_leads_no_more(void **state)
+{
+    if (missing_etcd()) skip();
+    hall x;
+    gate a, b;
+    reader of_a = {0}, of_b = {0};
+    char command[256];
+    if (system("command -v etcdctl >/dev/null 2>&1") != 0) skip();
+    hall_open(&x);
+    candidate(&x, &a, "a");
+    UNTIL(&x.h, etcd_election_leads(a.election));
+    candidate(&x, &b, "b");
+    etcd_board *at_a = board(&a, &of_a), *at_b = board(&b, &of_b);
+    UNTIL(&x.h, of_a.n_synced && of_b.n_synced && strcmp(b.leader, "a") == 0);
+    snprintf(command, sizeof command,
+             "ETCDCTL_API=3 etcdctl --endpoints=%s del --prefix /s/leader/ >/dev/null", x.s.endpoint);
+    assert_int_equal(system(command), 0); /* our loop stands still meanwhile: a believes that it leads */
+    assert_true(etcd_election_leads(a.election));
+    post(at_a, "pi", "old");
+    UNTIL(&x.h, etcd_board_waiting(at_a) == 0);
+    UNTIL(&x.h, etcd_election_leads(a.election) || etcd_election_leads(b.election));
+    post(etcd_election_leads(b.election) ? at_b : at_a, "pi", "new");
+    UNTIL(&x.h, strcmp(of_b.plan, "new") == 0);
+    assert_int_equal(of_b.n_read, 1);
+    etcd_board_close(at_b);
+    etcd_board_close(at_a);
+    gate_die(&b);
+    gate_die(&a);
+    hall_close(&x);
+}
+
 /* ---- all together -------------------------------------------------------------------------------- */
 
 static void closed(void *user)
@@ -585,6 +699,8 @@ int main(void)
         cmocka_unit_test(etcd_wants_certificates_and_passwords),
         cmocka_unit_test(etcd_of_another_ca_is_not_trusted),
         cmocka_unit_test(etcd_has_one_leader_and_then_the_next),
+        cmocka_unit_test(etcd_keeps_the_plans_of_who_leads),
+        cmocka_unit_test(etcd_refuses_a_plan_of_who_leads_no_more),
         cmocka_unit_test(etcd_together_publishes_leads_and_takes_its_leave),
     };
     return cmocka_run_group_tests_name("etcd", tests, NULL, NULL);
