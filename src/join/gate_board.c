@@ -156,6 +156,7 @@ static bool spec_of(const gate_placer *p, const Shoal__V1__Assignment *a, worker
     if (m == p->o.n_models) return false;
     if (a->end_layer > 0) return gate_stage_ordered(p, m, a, ret);
     if (a->replicas > PLACE_SEATS_MAX || a->standby > PLACE_SEATS_MAX) return false;
+    if (a->replicas + a->standby == 0) return false;
     *ret = p->o.models[m].spec;
     ret->n_standby = (int)a->standby;
     ret->n_replicas = (int)(a->replicas + a->standby);

@@ -1,0 +1,167 @@
+/* A gateway that follows, then leads, with a board that is an array: what was planned stays, whoever leads.
+ */
+#include "gate_world.h"
+
+typedef struct stub {
+    bool leads;
+    const char *leader;
+    int n_posts, n_here;
+    char node[64];
+    uint8_t plan[512];
+    size_t n_plan, n_specs;
+    worker_spec specs[4];
+} stub;
+
+static bool stub_leads(void *user)
+{
+    return ((stub *)user)->leads;
+}
+
+static const char *stub_leader(void *user)
+{
+    return ((stub *)user)->leader;
+}
+
+static void stub_post(void *user, const char *node, const uint8_t *plan, size_t n)
+{
+    stub *s = user;
+    s->n_posts++;
+    snprintf(s->node, sizeof s->node, "%s", node);
+    assert_true(n <= sizeof s->plan);
+    memcpy(s->plan, plan, n);
+    s->n_plan = n;
+}
+
+static void stub_here(void *user, const worker_spec *workers, size_t n)
+{
+    stub *s = user;
+    s->n_here++;
+    s->n_specs = n;
+    assert_true(n <= 4);
+    memcpy(s->specs, workers, n * sizeof *workers);
+}
+
+static const char *path_of_model(void)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/m.gguf", place);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("weights", f);
+    fclose(f);
+    return path;
+}
+
+/* Two replicas of "one". */
+static size_t make_plan(uint8_t out[512], bool drains)
+{
+    static char one[] = "one";
+    Shoal__V1__Assignment a = SHOAL__V1__ASSIGNMENT__INIT, *list[] = {&a};
+    Shoal__V1__Assignments all = SHOAL__V1__ASSIGNMENTS__INIT;
+    Shoal__V1__Plan plan = SHOAL__V1__PLAN__INIT;
+    a.model = one;
+    a.replicas = 2;
+    all.models = list;
+    all.n_models = 1;
+    plan.assignments = &all;
+    plan.drains = drains;
+    return shoal__v1__plan__pack(&plan, out);
+}
+
+static void start(stub *s, const gate_model *models, size_t n, gate_board *board)
+{
+    static worker_spec alone[4];
+    shoal_err err;
+    for (size_t i = 0; i < n; i++) alone[i] = models[i].spec;
+    *board = (gate_board){.user = s, .leads = stub_leads, .leader = stub_leader, .post = stub_post};
+    const gate_place_options o = {.models = models,
+                                  .n_models = n,
+                                  .alone = alone,
+                                  .n_alone = n,
+                                  .here = stub_here,
+                                  .user = s,
+                                  .board = board};
+    if (gate_place(w.gate, &o, &err) != 0) fail_msg("%s", err.message);
+}
+
+static void what_was_planned_stays_when_another_leads(void **state)
+{
+    const char *path = path_of_model();
+    const gate_model models[] = {
+        {{.name = "one", .n_replicas = 2}, {.model = "one", .path = path, .n_replicas = 2}}};
+    stub s = {.leader = "other"};
+    gate_board board;
+    uint8_t plan[512];
+    shoal_err err;
+    start(&s, models, 1, &board);
+    assert_int_equal(strlen(gate_group(w.gate)), 16);
+    gate_plan_read(w.gate, "boss", plan, make_plan(plan, false));
+    gate_plans_synced(w.gate);
+    TURN_UNTIL(s.n_here > 0);
+    assert_int_equal(s.n_specs, 1);
+    assert_int_equal(s.specs[0].n_replicas, 2);
+    assert_int_equal(s.specs[0].n_standby, 0);
+    assert_string_equal(s.specs[0].path, path);
+    assert_int_equal(gate_node_order(w.gate, "boss", GATE_DRAIN, &err), SHOAL_EINVALID);
+    assert_true(says(&err, "the gateway other places models now"));
+    s.leader = NULL;
+    assert_int_equal(gate_node_order(w.gate, "boss", GATE_DRAIN, &err), SHOAL_EFULL);
+
+    s.leads = true;
+    TURN_UNTIL(gate_node_order(w.gate, "boss", GATE_DRAIN, &err) == 0);
+    assert_int_equal(s.n_posts, 0); /* that it leads now is no news for anybody */
+    TURN_UNTIL(s.n_posts > 0);
+    assert_string_equal(s.node, "boss");
+    Shoal__V1__Plan *posted = shoal__v1__plan__unpack(NULL, s.n_plan, s.plan);
+    assert_true(posted->drains);
+    assert_int_equal(posted->assignments->n_models, 1); /* it has nowhere to go */
+    assert_int_equal(posted->assignments->models[0]->replicas, 2);
+    shoal__v1__plan__free_unpacked(posted, NULL);
+
+    s.leads = false; /* and the one that leads next says that it shall not drain */
+    int n = s.n_here;
+    TURN_UNTIL(s.n_here > n + 1);
+    gate_plan_read(w.gate, "boss", plan, make_plan(plan, false));
+    assert_false(gate_node_drains(w.gate, "boss"));
+}
+
+/* Nonsense from the board, models that nobody has, counts that nobody could start. */
+static void a_plan_that_makes_no_sense_changes_nothing(void **state)
+{
+    static char two[] = "two";
+    const gate_model models[] = {
+        {{.name = "one", .n_replicas = 1}, {.model = "one", .path = path_of_model(), .n_replicas = 1}}};
+    stub s = {0};
+    gate_board board;
+    uint8_t plan[512];
+    start(&s, models, 1, &board);
+    gate_plan_read(w.gate, "boss", (const uint8_t *)"\xff\xff\xff", 3);
+    Shoal__V1__Assignment a[2] = {SHOAL__V1__ASSIGNMENT__INIT, SHOAL__V1__ASSIGNMENT__INIT};
+    Shoal__V1__Assignment *list[] = {&a[0], &a[1]};
+    Shoal__V1__Assignments all = SHOAL__V1__ASSIGNMENTS__INIT;
+    Shoal__V1__Plan odd = SHOAL__V1__PLAN__INIT;
+    a[0].model = two;
+    a[0].replicas = 3; /* of a model that is not here */
+    a[1].model = (char *)models[0].spec.model;
+    a[1].replicas = UINT32_MAX;
+    all.models = list;
+    all.n_models = 2;
+    odd.assignments = &all;
+    gate_plan_read(w.gate, "boss", plan, shoal__v1__plan__pack(&odd, plan));
+    gate_plans_synced(w.gate);
+    TURN_UNTIL(s.n_here > 0);
+    assert_int_equal(s.n_specs, 0);
+    gate_plan_read(w.gate, "boss", NULL,
+                   0); /* nobody has planned for it: it serves what it was configured to */
+    TURN_UNTIL(s.n_specs == 1);
+    assert_int_equal(s.specs[0].n_replicas, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_planned_stays_when_another_leads, world_open, world_close),
+        cmocka_unit_test_setup_teardown(a_plan_that_makes_no_sense_changes_nothing, world_open, world_close),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
