@@ -84,7 +84,7 @@ typedef struct gate_place_options {
  * board only the gateway with the CA does: SHOAL_EINVALID elsewhere. With one, whoever leads plans for all
  * machines that are attached to gateways of the group, and for these; the others tell theirs what was
  * planned. While nobody leads all stays as it is; a gateway of which no plan is known a while after its start
- * serves its own models. Models that are folders stay on gateways. */
+ * serves its own models. */
 int gate_place(gate *g, const gate_place_options *o, shoal_err *err);
 bool gate_has_ca(const gate *g);
 /* Gateways with the same group have the same models; NULL: this one has no board. */

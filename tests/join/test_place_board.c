@@ -10,6 +10,7 @@ typedef struct stub {
     uint8_t plan[512];
     size_t n_plan, n_specs;
     worker_spec specs[4];
+    char next[4][32]; /* specs[].stages[0], which are borrowed; "": none */
 } stub;
 
 static bool stub_leads(void *user)
@@ -39,6 +40,8 @@ static void stub_here(void *user, const worker_spec *workers, size_t n)
     s->n_specs = n;
     assert_true(n <= 4);
     memcpy(s->specs, workers, n * sizeof *workers);
+    for (size_t i = 0; i < n; i++)
+        snprintf(s->next[i], sizeof s->next[i], "%s", workers[i].stages[0] ? workers[i].stages[0] : "");
 }
 
 static const char *path_of_model(void)
@@ -125,6 +128,122 @@ static void what_was_planned_stays_when_another_leads(void **state)
     assert_false(gate_node_drains(w.gate, "boss"));
 }
 
+/* ---- a model whose layers are dealt out ------------------------------------------------------------- */
+
+static gate_model cut_model(const char *path)
+{
+    return (gate_model){{.name = "one",
+                         .n_replicas = 1,
+                         .shards = {.n = 2},
+                         .shape = {.n_layer = 8, .n_embd = 4, .layer_bytes = 16, .layer_multiplies = 16}},
+                        {.model = "one", .path = path, .n_replicas = 1}};
+}
+
+typedef struct stages { /* of one machine's plan */
+    Shoal__V1__Assignment all[4], *list[4];
+    char *next[1];
+    size_t n;
+} stages;
+
+static void add_stage(stages *s, uint32_t first, uint32_t end)
+{
+    static char one[] = "one", later[] = "one@3:8/0";
+    Shoal__V1__Assignment *a = s->list[s->n] = &s->all[s->n];
+    s->n++;
+    shoal__v1__assignment__init(a);
+    a->model = one;
+    a->replicas = 1;
+    a->first_layer = first;
+    a->end_layer = end;
+    s->next[0] = later;
+    a->stages = s->next;
+    a->n_stages = first == 0;
+}
+
+static size_t pack_stages(stages *s, uint8_t out[512])
+{
+    Shoal__V1__Assignments all = SHOAL__V1__ASSIGNMENTS__INIT;
+    Shoal__V1__Plan plan = SHOAL__V1__PLAN__INIT;
+    all.models = s->list;
+    all.n_models = s->n;
+    plan.assignments = &all;
+    return shoal__v1__plan__pack(&plan, out);
+}
+
+static void is_stage(const stub *x, size_t i, size_t first, size_t end, const char *next)
+{
+    const worker_spec *s = &x->specs[i];
+    assert_string_equal(s->model, "one");
+    assert_int_equal(s->n_replicas, 1);
+    assert_int_equal(s->first_layer, first);
+    assert_int_equal(s->end_layer, end);
+    assert_string_equal(x->next[i], next);
+    assert_null(s->stages[1]);
+}
+
+/* As the other one dealt them, though this one would have made them 4 and 4. A third stage that was on its
+ * way in is not of the chain, and left to the next plan. */
+static void stages_stay_where_they_are_when_another_leads(void **state)
+{
+    const gate_model models[] = {cut_model(path_of_model())};
+    stub s = {.leader = "other"};
+    gate_board board;
+    uint8_t plan[512];
+    stages dealt = {0};
+    start(&s, models, 1, &board);
+    add_stage(&dealt, 0, 3);
+    add_stage(&dealt, 3, 8);
+    add_stage(&dealt, 4, 8);
+    gate_plan_read(w.gate, "boss", plan, pack_stages(&dealt, plan));
+    gate_plans_synced(w.gate);
+    TURN_UNTIL(s.n_specs == 3); /* it follows: all of it */
+    assert_string_equal(s.specs[0].path, models[0].spec.path);
+    is_stage(&s, 0, 0, 3, "one@3:8/0");
+    is_stage(&s, 1, 3, 8, "");
+    is_stage(&s, 2, 4, 8, "");
+
+    s.leads = true;
+    TURN_UNTIL(s.n_specs == 2);
+    is_stage(&s, 0, 0, 3, "one@3:8/0");
+    is_stage(&s, 1, 3, 8, "");
+    assert_string_equal(s.node, "boss");
+    Shoal__V1__Plan *posted = shoal__v1__plan__unpack(NULL, s.n_plan, s.plan);
+    assert_int_equal(posted->assignments->n_models, 2);
+    assert_null(posted->assignments->models[0]->file); /* a gateway has it */
+    assert_int_equal(posted->assignments->models[0]->end_layer, 3);
+    assert_string_equal(posted->assignments->models[0]->stages[0], "one@3:8/0");
+    assert_int_equal(posted->assignments->models[1]->first_layer, 3);
+    shoal__v1__plan__free_unpacked(posted, NULL);
+    int n = s.n_here, n_posts = s.n_posts;
+    TURN_UNTIL(s.n_here > n + 4); /* longer than machines on their way back are waited for */
+    assert_int_equal(s.n_specs, 2);
+    assert_int_equal(s.n_posts, n_posts);
+}
+
+static void layers_that_make_no_sense_are_no_stages(void **state)
+{
+    const gate_model models[] = {cut_model(path_of_model())};
+    stub s = {.leader = "other"};
+    gate_board board;
+    uint8_t plan[512];
+    stages odd = {0};
+    start(&s, models, 1, &board);
+    add_stage(&odd, 5, 5);
+    add_stage(&odd, 7, 9);          /* it has 8 */
+    add_stage(&odd, 0, UINT32_MAX); /* the same */
+    add_stage(&odd, 0, 3);
+    odd.all[3].n_stages = 0; /* it calls nobody */
+    gate_plan_read(w.gate, "boss", plan, pack_stages(&odd, plan));
+    gate_plans_synced(w.gate);
+    TURN_UNTIL(s.n_here > 1);
+    assert_int_equal(s.n_specs, 0);
+    s.leads = true;
+    TURN_UNTIL(s.n_specs ==
+               1); /* none was there: they are dealt out, and the first one waits for the other */
+    assert_true(s.specs[0].first_layer > 0);
+    assert_int_equal(s.specs[0].end_layer, 8);
+}
+
 /* Nonsense from the board, models that nobody has, counts that nobody could start. */
 static void a_plan_that_makes_no_sense_changes_nothing(void **state)
 {
@@ -161,6 +280,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_planned_stays_when_another_leads, world_open, world_close),
+        cmocka_unit_test_setup_teardown(stages_stay_where_they_are_when_another_leads, world_open,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(layers_that_make_no_sense_are_no_stages, world_open, world_close),
         cmocka_unit_test_setup_teardown(a_plan_that_makes_no_sense_changes_nothing, world_open, world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
