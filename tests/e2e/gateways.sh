@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Two gateways with the same models and one etcd, a machine attached to each: one of them leads and places for both,
-# both show the same. The lead goes from one to the other and back: no worker starts again, none is there twice.
+# both show the same, and a model's layers are dealt out over machines of both. The lead goes from one to the other and back: no worker starts again, none is there twice.
 source "$(dirname "$0")/lib.sh"
 etcd=$(command -v etcd) || skip "etcd is not installed (scripts/setup.sh --test)"
 declare -A pids=() urls=() doors=()
@@ -35,6 +35,7 @@ cache: {mb: 0}
 manifest: $PWD/models/models.json
 models:
   - {name: chat, path: $PWD/models/home-chat-s.gguf, replicas: 2, place: {nodes: [pi, kit]}}
+  - {name: parted, path: $PWD/models/home-chat-m.gguf, shards: 2, place: {nodes: [pi, kit]}}
   - {name: home-intent}
 discovery:
   etcd: {endpoints: ["127.0.0.1:$port0"], lease_s: 3}
@@ -58,8 +59,8 @@ agent() {
 token() { "$SHOAL_BIN" token create --state "$work/a" "$@"; }
 classify() { curl -s -m 20 "$1/v1/classify" -d '{"model":"home-intent","input":"turn off the kitchen light"}' | grep -q '"label"'; }
 chats() {
-    curl -s -m 20 "$1/v1/chat/completions" -d '{"model":"chat","max_tokens":4,"messages":[{"role":"user","content":"hi"}]}' |
-        grep -q '"content"'
+    curl -s -m 20 "$1/v1/chat/completions" -d "{\"model\":\"${2:-chat}\",\"max_tokens\":4,\"messages\":[{\"role\":\"user\",
+        \"content\":\"hi\"}]}" | grep -q '"content"'
 }
 # workers WHOM: those of a gateway or an agent, by what they serve and their process.
 workers() { for p in $(pgrep -P "${pids[$1]}"); do echo "$(tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | sed -n 's/.*--name \([^ ]*\).*/\1/p') $p"; done; }
@@ -106,6 +107,11 @@ until_true "both know that it does not" same_rows
 until_true "kit serves chat again" has_chat kit
 one_each() { [ "$(workers pi | grep -c '^chat')" = 1 ] && [ "$(workers kit | grep -c '^chat')" = 1 ]; }
 until_true "each has one" one_each
+has_stage() { [ "$(workers "$1" | grep -c '^parted')" = 1 ]; }
+stage_each() { has_stage pi && has_stage kit; }
+until_true "each has a stage" stage_each
+for g in a b; do until_true "$g asks the stages" chats "${urls[$g]}" parted; done
+until_true "each has one stage" stage_each
 before=$(workers pi; workers kit)
 
 # ---- the lead goes to b and stays there when a is back; to a again when b is killed
@@ -117,7 +123,10 @@ same_workers() { [ "$(workers pi; workers kit)" = "$before" ]; }
 until_true "both show the same again" same_rows
 until_true "home-intent is there once again" one_intent
 leads a && fail "a leads again, though b does"
-for g in a b; do until_true "$g chats again" chats "${urls[$g]}"; done
+for g in a b; do
+    until_true "$g chats again" chats "${urls[$g]}"
+    until_true "$g asks the stages again" chats "${urls[$g]}" parted
+done
 sleep 4 # longer than a machine that is gone is waited for
 same_workers || fail "a worker was started again: $before; now $(workers pi; workers kit)"
 kill -9 "${pids[b]}"
