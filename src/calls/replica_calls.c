@@ -152,11 +152,11 @@ static void end_failing(void *arg)
 
 /* ---- looking for a replica ----------------------------------------------------------------------- */
 
-/* 0 and a replica, or a code as router_pick has them. */
+/* 0 and a replica, or a code as router_plan has them. */
 static int pick(replica_calls *b, const call_order *o, const call_terms *t, router_decision *ret_decision,
                 replica **ret)
 {
-    *ret_decision = (router_decision){.index = -1};
+    *ret_decision = (router_decision){0};
     if (o->deadline_ns && b->env->now_ns(b->env->user) >= o->deadline_ns) return SHOAL_EDEADLINE;
     router_request q = {.digest = *t->digest ? t->digest : NULL,
                         .adapter_digest = *t->adapter_digest ? t->adapter_digest : NULL,
@@ -165,7 +165,7 @@ static int pick(replica_calls *b, const call_order *o, const call_terms *t, rout
                         .n_exclude = t->n_avoid,
                         .n_tokens = (unsigned)(o->n_msg / 4),
                         .n_tokens_max = CALL_TASKS[o->task].flags & CALL_PROMPT ? (unsigned)o->n_msg : 0};
-    return route_pick(b->g, o->model, o->adapter, &q, ret_decision, ret);
+    return route_pick(b->g, o->model, o->adapter, &q, NULL, ret_decision, ret);
 }
 
 /* The one sentence of why a model that is down is down. */

@@ -61,18 +61,23 @@ static void look(const void *set, size_t place, router_replica *ret)
     ret->adapter_digest = route_adapter_digest(r->info, l->adapter);
 }
 
+static uint64_t life(const void *set, size_t place)
+{
+    return ((const looking *)set)->set->replicas[place]->life;
+}
+
 int route_pick(const registry *g, const char *model, const char *adapter, router_request *req,
-               router_decision *ret_decision, replica **ret)
+               const router_choice *choice, router_decision *ret_decision, replica **ret)
 {
     const env *e = registry_env(g);
     looking l = {.g = g, .set = registry_find(g, model), .adapter = adapter, .now_ns = e->now_ns(e->user)};
-    router_view v = {.known = l.set, .spill = *registry_spill(g), .set = &l, .look = look};
+    router_view v = {.known = l.set, .spill = *registry_spill(g), .set = &l, .look = look, .life = life};
     if (l.set) v.n_ready = l.set->n_ready;
     if (l.set) v.n_away = l.set->n_away;
     req->now_ns = l.now_ns;
     req->random = v.n_ready > ROUTER_EXACT ? e->random(e->user) : 0;
-    int rc = router_pick(&v, req, ret_decision);
-    *ret = rc == 0 ? l.set->replicas[ret_decision->index] : NULL;
+    int rc = router_plan(&v, req, choice, ret_decision);
+    *ret = rc == 0 ? l.set->replicas[ret_decision->steps[0].place] : NULL;
     return rc;
 }
 

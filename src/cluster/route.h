@@ -1,9 +1,10 @@
-/* route.h: the router's look at the registry: from a model's name to one replica that takes the call.
+/* route.h: the router's look at the registry: from a model's name to the replicas that take the call, in
+ * order.
  *
  *     router_request q = {.deadline_ns = deadline, .n_tokens = n, .exclude = failed, .n_exclude = n_failed};
  *     router_decision d;
  *     replica *r;
- *     int rc = route_pick(g, "home-intent", "", &q, &d, &r);      // router_pick's codes
+ *     int rc = route_pick(g, "home-intent", "", &q, NULL, &d, &r);  // router_plan's codes
  *     if (rc == 0) replica_ref(r), load_begin(&r->load, n, now), ... registry_reach(g)->start(r->channel,
  * ...)
  *
@@ -16,9 +17,9 @@
 #include "router/router.h"
 
 /* The request's time and random number are filled in here. adapter: whose digest the request may want, "":
- * none. *ret is borrowed, NULL on failure. */
+ * none. choice NULL: the fastest. *ret is the replica of the plan's first step, borrowed; NULL on failure. */
 int route_pick(const registry *g, const char *model, const char *adapter, router_request *req,
-               router_decision *ret_decision, replica **ret);
+               const router_choice *choice, router_decision *ret_decision, replica **ret);
 /* The digest of a replica's adapter of this name; "": it has none, or has not been described (NULL). */
 const char *route_adapter_digest(const Shoal__V1__ModelInfo *info, const char *adapter);
 /* One replica as the router sees it, for requests without an adapter. */

@@ -1,4 +1,4 @@
-/* router.c: the least expected time among those that may be asked. */
+/* router.c: those that may be asked, in order; see router.h. */
 #include "router/router.h"
 
 #include <math.h>
@@ -27,6 +27,17 @@ static const char *const policy_names[] = {
 const char *router_policy_name(router_policy p)
 {
     return policy_names[p];
+}
+
+static const char *const order_names[] = {
+#define ORDER_NAME(e, n) [e] = n,
+    ROUTER_ORDER_TABLE(ORDER_NAME)
+#undef ORDER_NAME
+};
+
+const char *router_order_name(router_order o)
+{
+    return (size_t)o < sizeof order_names / sizeof *order_names ? order_names[o] : "unknown";
 }
 
 void router_look_at_array(const void *set, size_t place, router_replica *ret)
@@ -72,30 +83,96 @@ static bool is_excluded(const router_request *req, const router_replica *r)
     return false;
 }
 
-/* The best of those looked at so far, among the n places behind `from`. */
+/* One that may be asked. */
+typedef struct candidate {
+    size_t place;
+    double ms;
+    bool late, hopeless; /* the deadline is missed by the estimate; and nothing speaks for a try */
+    bool busy;
+    unsigned n_in_flight;
+    uint64_t sent_ns, weight;
+} candidate;
+
+/* The best of those looked at so far, in order, among the n places behind `from`. */
 typedef struct hunt {
     const router_view *view;
     const router_request *req;
+    router_choice choice;
     size_t from, n;
     bool away;     /* these places are at other sites */
     bool has_room; /* one of the candidates is not full */
-    size_t n_looked, n_usable, n_candidates;
-    router_replica best;
-    size_t best_place;
-    double best_ms;
+    size_t n_looked, n_usable, n_candidates, n_best;
+    uint64_t heaviest; /* weight of the key's own, be it busy */
+    candidate best[ROUTER_STEPS_MAX];
 } hunt;
 
-/* Without measurements times tie at zero, and the load itself decides; then who was looked at first. */
-static bool is_better(const hunt *h, const router_replica *r, double ms)
+static uint64_t weight_of(uint64_t key, uint64_t life)
 {
-    if (h->n_candidates == 0 || ms < h->best_ms) return true;
-    return ms == h->best_ms && r->n_in_flight < h->best.n_in_flight;
+    return rng_mix(key ^ rng_mix(life));
+}
+
+static void judge_time(candidate *c, const router_replica *r, const router_request *req)
+{
+    bool passed = req->deadline_ns && req->now_ns >= req->deadline_ns;
+    c->late = passed || (req->deadline_ns && c->ms > (double)(req->deadline_ns - req->now_ns) / 1e6);
+    bool probe_due = req->now_ns - r->sent_ns >= ROUTER_PROBE_MS * 1000000ull;
+    bool may_not_fit = r->n_ctx && req->n_tokens_max > r->n_ctx; /* then the worker's own words are better */
+    c->hopeless = passed || (c->late && r->n_in_flight > 0 && !probe_due && !may_not_fit);
+}
+
+static candidate candidate_of(const hunt *h, const router_replica *r, size_t place)
+{
+    unsigned width = r->n_parallel ? r->n_parallel : 1;
+    candidate c = {.place = place,
+                   .ms = router_expected_ms(r, h->req) + (h->away ? r->rtt_ms : 0),
+                   .busy = r->n_in_flight >= ROUTER_KEPT_LOAD * width,
+                   .n_in_flight = r->n_in_flight,
+                   .sent_ns = r->sent_ns,
+                   .weight = h->choice.order == ROUTER_BY_HASH ? weight_of(h->req->key, r->life) : 0};
+    judge_time(&c, r, h->req);
+    return c;
+}
+
+/* Without measurements times tie at zero, and the load itself decides; then who was looked at first. */
+static bool is_sooner(const candidate *a, const candidate *b)
+{
+    if (a->ms != b->ms) return a->ms < b->ms;
+    return a->n_in_flight < b->n_in_flight;
+}
+
+static bool is_before(const hunt *h, const candidate *a, const candidate *b)
+{
+    if (a->late != b->late) return b->late;
+    if (a->late || h->choice.order == ROUTER_BY_TIME) return is_sooner(a, b);
+    if (h->choice.order == ROUTER_BY_TURN)
+        return a->sent_ns != b->sent_ns ? a->sent_ns < b->sent_ns : a->place < b->place;
+    if (a->busy != b->busy) return b->busy;
+    return a->weight != b->weight ? a->weight > b->weight : a->place < b->place;
+}
+
+static void keep(hunt *h, const candidate *c)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < h->n_best; i++)
+        if (h->best[i].place == c->place) return; /* drawn a second time */
+    while (at < h->n_best && !is_before(h, c, &h->best[at])) at++;
+    if (at == h->choice.n_steps) return;
+    size_t n_behind = h->n_best - at - (h->n_best == h->choice.n_steps);
+    memmove(&h->best[at + 1], &h->best[at], n_behind * sizeof *h->best);
+    h->best[at] = *c;
+    h->n_best = at + 1 + n_behind;
 }
 
 static bool is_too_far(const hunt *h, const router_replica *r)
 {
     double most = h->view->spill.max_rtt_ms;
     return h->away && most > 0 && r->rtt_ms > most;
+}
+
+static bool has_room(const hunt *h, const router_replica *r)
+{
+    unsigned width = r->n_parallel ? r->n_parallel : 1;
+    return r->n_in_flight < width || r->n_in_flight - width < h->view->spill.queue;
 }
 
 static void look(hunt *h, size_t place)
@@ -106,15 +183,11 @@ static void look(hunt *h, size_t place)
     if (!is_usable(&r, h->req) || is_too_far(h, &r)) return;
     h->n_usable++;
     if (is_excluded(h->req, &r)) return;
-    double ms = router_expected_ms(&r, h->req) + (h->away ? r.rtt_ms : 0);
-    if (is_better(h, &r, ms)) {
-        h->best = r;
-        h->best_ms = ms;
-        h->best_place = place;
-    }
-    unsigned width = r.n_parallel ? r.n_parallel : 1;
-    if (r.n_in_flight < width || r.n_in_flight - width < h->view->spill.queue) h->has_room = true;
+    candidate c = candidate_of(h, &r, place);
     h->n_candidates++;
+    h->has_room = h->has_room || has_room(h, &r);
+    if (c.weight > h->heaviest) h->heaviest = c.weight;
+    keep(h, &c);
 }
 
 static void look_at_all(hunt *h)
@@ -135,16 +208,36 @@ static void look_at_some(hunt *h, size_t k, uint64_t random)
     }
 }
 
+static uint64_t life_at(const router_view *v, size_t place)
+{
+    router_replica r;
+    if (v->life) return v->life(v->set, place);
+    v->look(v->set, place, &r);
+    return r.life;
+}
+
+/* Look at the n places that weigh most for the key. */
+static void look_at_heaviest(hunt *h, size_t n)
+{
+    struct {
+        uint64_t weight;
+        size_t place;
+    } top[ROUTER_EXACT];
+    size_t n_top = 0;
+    for (size_t i = h->from; i < h->from + h->n; i++) {
+        uint64_t w = weight_of(h->req->key, life_at(h->view, i));
+        if (n_top == n && w <= top[n - 1].weight) continue;
+        size_t at = n_top < n ? n_top++ : n - 1;
+        for (; at > 0 && top[at - 1].weight < w; at--) top[at] = top[at - 1];
+        top[at].weight = w;
+        top[at].place = i;
+    }
+    for (size_t i = 0; i < n_top; i++) look(h, top[i].place);
+}
+
 static bool is_too_late(const hunt *h)
 {
-    const router_request *req = h->req;
-    const router_replica *r = &h->best;
-    if (!req->deadline_ns) return false;
-    if (req->now_ns >= req->deadline_ns) return true;
-    if (h->best_ms <= (double)(req->deadline_ns - req->now_ns) / 1e6) return false;
-    bool probe_due = req->now_ns - r->sent_ns >= ROUTER_PROBE_MS * 1000000ull;
-    bool may_not_fit = r->n_ctx && req->n_tokens_max > r->n_ctx; /* then the worker's own words are better */
-    return r->n_in_flight > 0 && !probe_due && !may_not_fit;
+    return h->best[0].hopeless;
 }
 
 /* Nothing speaks for looking further. */
@@ -156,11 +249,15 @@ static bool is_content(const hunt *h)
 
 static void look_around(hunt *h)
 {
+    size_t n_few = ROUTER_SAMPLE + n_excluded(h->req);
     if (h->n <= ROUTER_EXACT) {
         look_at_all(h);
         return;
     }
-    look_at_some(h, ROUTER_SAMPLE + n_excluded(h->req), h->req->random);
+    if (h->choice.order == ROUTER_BY_HASH)
+        look_at_heaviest(h, n_few);
+    else
+        look_at_some(h, n_few, h->req->random);
     if (is_content(h)) return;
     look_at_some(h, ROUTER_EXACT, rng_mix(h->req->random)); /* before saying no, a wider look */
     if (h->n_candidates == 0 && (h->req->digest || h->req->adapter_digest)) look_at_all(h);
@@ -181,17 +278,15 @@ static bool is_better_away(const hunt *home, const hunt *away)
     if (away->n_candidates == 0) return false;
     if (home->n_candidates == 0) return true;
     if (is_too_late(home)) return !is_too_late(away);
-    return is_better(home, &away->best, away->best_ms);
+    return is_sooner(&away->best[0], &home->best[0]);
 }
 
-/* ---- the decision -------------------------------------------------------------------------------- */
+/* ---- the plan ------------------------------------------------------------------------------------ */
 
 static int refuse(router_decision *d, const hunt *home, const hunt *away, router_why why, int code)
 {
-    double ms = 0;
-    if (why == ROUTER_DEADLINE) ms = home->n_candidates ? home->best_ms : away->best_ms;
-    *d = (router_decision){
-        .index = -1, .why = why, .expected_ms = ms, .n_looked = home->n_looked + away->n_looked};
+    *d = (router_decision){.why = why, .n_looked = home->n_looked + away->n_looked};
+    if (why == ROUTER_DEADLINE) d->expected_ms = home->n_candidates ? home->best[0].ms : away->best[0].ms;
     return code;
 }
 
@@ -204,23 +299,57 @@ static int refuse_none(router_decision *d, const hunt *home, const hunt *away)
     return refuse(d, home, away, why, SHOAL_EUNAVAILABLE);
 }
 
-int router_pick(const router_view *view, const router_request *req, router_decision *ret)
+static router_why why_of(const hunt *h, const candidate *c)
+{
+    if (h->away) return ROUTER_SPILLED;
+    if (h->n_candidates == 1) return ROUTER_ONLY_ONE;
+    if (c->late) return ROUTER_LATE;
+    if (h->choice.order == ROUTER_BY_TIME) return ROUTER_LEAST_TIME;
+    if (h->choice.order == ROUTER_BY_TURN) return ROUTER_TURN;
+    return c->weight < h->heaviest ? ROUTER_STEPS_IN : ROUTER_KEPT;
+}
+
+/* As many of them as there is room for, best first. */
+static void add_steps(router_decision *d, const hunt *h)
+{
+    for (size_t i = 0; i < h->n_best && d->n < h->choice.n_steps; i++) {
+        const candidate *c = &h->best[i];
+        if (c->hopeless) continue;
+        router_step *s = &d->steps[d->n++];
+        s->place = c->place;
+        s->why = why_of(h, c);
+        s->expected_ms = c->ms;
+    }
+}
+
+static router_choice choice_of(const router_choice *given)
+{
+    router_choice c = given ? *given : (router_choice){0};
+    if (c.n_steps == 0) c.n_steps = 1;
+    if (c.n_steps > ROUTER_STEPS_MAX) c.n_steps = ROUTER_STEPS_MAX;
+    return c;
+}
+
+int router_plan(const router_view *view, const router_request *req, const router_choice *choice,
+                router_decision *ret)
 {
     size_t n_home = view->n_ready - view->n_away;
-    hunt home = {.view = view, .req = req, .n = n_home};
-    hunt away = {.view = view, .req = req, .n = view->n_away, .from = n_home, .away = true};
+    hunt home = {.view = view, .req = req, .choice = choice_of(choice), .n = n_home};
+    hunt away = home;
+    away.n = view->n_away;
+    away.from = n_home;
+    away.away = true;
     if (!view->known) return refuse(ret, &home, &away, ROUTER_UNKNOWN_MODEL, SHOAL_ENOTFOUND);
     look_around(&home);
     if (may_spill(&home)) look_around(&away);
     bool spills = is_better_away(&home, &away);
-    const hunt *h = spills ? &away : &home;
-    if (!h->n_candidates) return refuse_none(ret, &home, &away);
-    if (is_too_late(h)) return refuse(ret, &home, &away, ROUTER_DEADLINE, SHOAL_EDEADLINE);
-    *ret = (router_decision){.index = (int)h->best_place,
-                             .why = spills                 ? ROUTER_SPILLED
-                                    : h->n_candidates == 1 ? ROUTER_ONLY_ONE
-                                                           : ROUTER_LEAST_TIME,
-                             .expected_ms = h->best_ms,
-                             .n_looked = home.n_looked + away.n_looked};
+    const hunt *first = spills ? &away : &home, *then = spills ? &home : &away;
+    if (!first->n_candidates) return refuse_none(ret, &home, &away);
+    if (is_too_late(first)) return refuse(ret, &home, &away, ROUTER_DEADLINE, SHOAL_EDEADLINE);
+    *ret = (router_decision){.n_looked = home.n_looked + away.n_looked};
+    add_steps(ret, first);
+    add_steps(ret, then);
+    ret->why = ret->steps[0].why;
+    ret->expected_ms = ret->steps[0].expected_ms;
     return 0;
 }

@@ -1,20 +1,30 @@
-/* router.h: which replica answers this request, as a pure function.
+/* router.h: which replicas answer this request, in which order and why, as a pure function.
  *
  * The view is a look at the replicas of the request's model, borrowed from whoever holds the registry; the
  * request carries its features, the time, and a random number. No sockets, no clock, no memory: the same view
- * and request give the same decision, so a decision can be logged, replayed and tested.
+ * and request give the same plan, so a decision can be logged, replayed and tested.
  *
- * The pick is the least expected completion time: what this gateway has there, plus what this request costs
- * there; equal times go to the less loaded, then to the lower place (of many: to the first drawn). A replica
- * is never picked when it is not ready, or when the request excludes this life of it: it already failed
+ * A plan is a few steps: whom to ask, then whom to ask instead. As the choice says, they are in the order of
+ *
+ *   least_time    the expected completion time: what this gateway has there, plus what this request costs
+ *                 there; equal times go to the less loaded, then to the lower place (of many: to the first
+ *                 drawn);
+ *   round_robin   who was sent a call longest ago: the replicas take turns, whoever asks;
+ *   hash          the request's key: equal keys (a session, the beginning of a prompt) go to one replica,
+ *                 which may hold their pages, and only those of a replica that comes or goes move (Thaler and
+ *                 Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996). One that has
+ *                 ROUTER_KEPT_LOAD times as much to do as it does at once steps back behind who has less.
+ *
+ * Whatever the order, who can meet the deadline stands before who cannot. A replica is
+ * never in a plan when it is not ready, or when the request excludes this life of it: it already failed
  * there. A life is an id in one generation, under a number of its own, so that a restarted worker may be
  * tried again; a place says nothing about who stands there the next time.
  *
  * Up to ROUTER_EXACT ready replicas are all looked at. Of more, a few are drawn, and the best of them is
  * nearly as good as the best of all, while gateways that know nothing of each other do not all run to the
  * same one (Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", 2001). So the work of a
- * decision has a bound, but where the request wants a file or an adapter (digests) that none of those drawn
- * has: then all are looked at.
+ * plan has a bound, but where the request wants a file or an adapter (digests) that none of those drawn has:
+ * then all are looked at; and for a hash the lives of all are weighed, which looks at none.
  *
  * An estimate may be wrong, so it refuses a deadline only where waiting is certain: with calls in flight
  * there, and another one tried within the last ROUTER_PROBE_MS. Whoever is let through teaches the truth. And
@@ -29,7 +39,7 @@
  *     router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
  *     router_request q = {.n_tokens = 12};
  *     router_decision d;
- *     router_pick(&v, &q, &d);        // d.index == 1, d.why == ROUTER_LEAST_TIME
+ *     router_plan(&v, &q, NULL, &d);  // d.n == 1, d.steps[0].place == 1, .why == ROUTER_LEAST_TIME
  */
 #ifndef ROUTER_ROUTER_H
 #define ROUTER_ROUTER_H
@@ -38,12 +48,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* X(enum, name): why a replica was picked, then why none was. */
+/* X(enum, name): why a replica stands where it does, then why none was taken. */
 #define ROUTER_WHY_TABLE(X)                                                                          \
-    X(ROUTER_ONLY_ONE, "only_replica")          /* one ready replica of the model was left */        \
-    X(ROUTER_LEAST_TIME, "least_expected_time") /* the fastest of several */                         \
-    X(ROUTER_SPILLED, "other_site")             /* none here can take it, or it is faster there */   \
-    X(ROUTER_UNKNOWN_MODEL, "unknown_model")    /* refusals from here on */                          \
+    X(ROUTER_ONLY_ONE, "only_replica")           /* one ready replica of the model was left */       \
+    X(ROUTER_LEAST_TIME, "least_expected_time")  /* the fastest of several */                        \
+    X(ROUTER_TURN, "longest_without_a_call")     /* its turn */                                      \
+    X(ROUTER_KEPT, "kept_for_this_key")          /* the key's own */                                 \
+    X(ROUTER_STEPS_IN, "the_key_s_own_is_busy")  /* somebody else, as that one has much to do */     \
+    X(ROUTER_LATE, "tried_though_it_seems_late") /* nobody seems to be in time, and it is probed */  \
+    X(ROUTER_SPILLED, "other_site")              /* none here can take it, or it is faster there */  \
+    X(ROUTER_UNKNOWN_MODEL, "unknown_model")     /* refusals from here on */                         \
     X(ROUTER_NONE_READY, "none_ready")                                                               \
     X(ROUTER_ALL_EXCLUDED, "all_excluded")     /* every ready replica already failed this request */ \
     X(ROUTER_KEPT_HOME, "only_at_other_sites") /* and the rule lets it go to none of those */        \
@@ -97,6 +111,7 @@ typedef struct router_view {
     router_spill spill;
     const void *set;
     void (*look)(const void *set, size_t place, router_replica *ret); /* pure: twice the same */
+    uint64_t (*life)(const void *set, size_t place); /* what look says of it, quicker; NULL: look is asked */
 } router_view;
 /* The look for a set that is an array of router_replica. */
 void router_look_at_array(const void *set, size_t place, router_replica *ret);
@@ -105,6 +120,8 @@ enum {
     ROUTER_EXACT = 24,      /* so many ready replicas are all looked at */
     ROUTER_SAMPLE = 4,      /* of more, so many, and one for each life excluded */
     ROUTER_EXCLUDE_MAX = 8, /* lives that a request may name */
+    ROUTER_STEPS_MAX = 4,   /* of a plan */
+    ROUTER_KEPT_LOAD = 2,   /* calls there over what it does at once */
     ROUTER_PROBE_MS = 1000,
     ROUTER_FADE_S = 20, /* what is known of one that has nothing to do counts half after so long */
 };
@@ -119,19 +136,46 @@ typedef struct router_request {
     const uint64_t *exclude; /* lives: not these; those beyond ROUTER_EXCLUDE_MAX are not looked at */
     size_t n_exclude;
     uint64_t random; /* which replicas of many are looked at */
+    uint64_t key;    /* of ROUTER_BY_HASH */
 } router_request;
 
-typedef struct router_decision {
-    int index; /* place in the view, -1: refused */
+/* X(enum, name) */
+#define ROUTER_ORDER_TABLE(X)        \
+    X(ROUTER_BY_TIME, "least_time")  \
+    X(ROUTER_BY_TURN, "round_robin") \
+    X(ROUTER_BY_HASH, "hash")
+typedef enum router_order {
+#define ROUTER_ORDER_ENUM(e, n) e,
+    ROUTER_ORDER_TABLE(ROUTER_ORDER_ENUM)
+#undef ROUTER_ORDER_ENUM
+        ROUTER_N_ORDERS
+} router_order;
+const char *router_order_name(router_order o);
+
+typedef struct router_choice { /* zero: the one fastest */
+    router_order order;
+    unsigned n_steps; /* 0: 1; ROUTER_STEPS_MAX at most */
+} router_choice;
+
+typedef struct router_step {
+    size_t place; /* in the view */
     router_why why;
-    double expected_ms; /* completion there; for ROUTER_DEADLINE the best there was */
+    double expected_ms; /* completion there */
+} router_step;
+
+typedef struct router_decision {
+    size_t n; /* steps; 0: refused */
+    router_step steps[ROUTER_STEPS_MAX];
+    router_why why;     /* of the first step, or of the refusal */
+    double expected_ms; /* of the first step; for ROUTER_DEADLINE the best there was */
     size_t n_looked;    /* what the decision cost */
 } router_decision;
 
-/* Returns 0, or SHOAL_ENOTFOUND (unknown model), SHOAL_EUNAVAILABLE (none ready, all excluded, kept home),
- * SHOAL_EDEADLINE. *ret is always written. What is not measured yet costs nothing: a cold replica is
- * tried rather than refused. */
-int router_pick(const router_view *view, const router_request *req, router_decision *ret);
+/* choice NULL: zero. Returns 0, or SHOAL_ENOTFOUND (unknown model), SHOAL_EUNAVAILABLE (none ready, all
+ * excluded, kept home), SHOAL_EDEADLINE. *ret is always written. What is not measured yet costs nothing: a
+ * cold replica is tried rather than refused. */
+int router_plan(const router_view *view, const router_request *req, const router_choice *choice,
+                router_decision *ret);
 
 /* Expected milliseconds from now to this request's answer on r; of a generation the first token only,
  * since most answers end long before max_tokens and a deadline must not refuse those. */

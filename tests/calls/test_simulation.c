@@ -445,7 +445,7 @@ static growth grow(size_t n)
         router_request q = {.n_tokens = 10};
         router_decision d;
         replica *x;
-        assert_int_equal(route_pick(g, "m", "", &q, &d, &x), 0);
+        assert_int_equal(route_pick(g, "m", "", &q, NULL, &d, &x), 0);
         r.looked_most = d.n_looked > r.looked_most ? d.n_looked : r.looked_most;
         load_begin(&x->load, 10, registry_env(g)->now_ns(registry_env(g)->user));
     }

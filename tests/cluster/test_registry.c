@@ -138,11 +138,11 @@ static void route_finds_the_adapter_that_a_request_wants(void **state)
     put(&h, "m/2", 1, "sim:c");
     run(&h, 100);
     router_request q = {.adapter_digest = "a2"};
-    assert_int_equal(route_pick(h.g, "m", "polite", &q, &d, &r), 0);
+    assert_int_equal(route_pick(h.g, "m", "polite", &q, NULL, &d, &r), 0);
     assert_string_equal(r->id, "m/2");
-    assert_int_equal(route_pick(h.g, "m", "rude", &q, &d, &r), SHOAL_EUNAVAILABLE);
+    assert_int_equal(route_pick(h.g, "m", "rude", &q, NULL, &d, &r), SHOAL_EUNAVAILABLE);
     source_drop(h.s, "m/2", 1);
-    assert_int_equal(route_pick(h.g, "m", "polite", &q, &d, &r), SHOAL_EUNAVAILABLE);
+    assert_int_equal(route_pick(h.g, "m", "polite", &q, NULL, &d, &r), SHOAL_EUNAVAILABLE);
     assert_null(r);
     house_close(&h);
 }

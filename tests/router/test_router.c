@@ -3,8 +3,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "router/router.h"
 
@@ -156,6 +159,12 @@ static const row rows[] = {
      ROUTER_NONE_READY},
 };
 
+/* -1: refused. */
+static int first(const router_decision *d)
+{
+    return d->n ? (int)d->steps[0].place : -1;
+}
+
 static void router_picks_by_the_table(void **state)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -164,9 +173,9 @@ static void router_picks_by_the_table(void **state)
         while (n < 4 && w->r[n].life) n++;
         router_view v = {.known = true, .n_ready = n, .set = w->r, .look = router_look_at_array};
         router_decision d;
-        int rc = router_pick(&v, &w->q, &d);
-        if (rc != w->rc || d.index != w->index || d.why != w->why)
-            fail_msg("%s: rc %d index %d why %s", w->name, rc, d.index, router_why_name(d.why));
+        int rc = router_plan(&v, &w->q, NULL, &d);
+        if (rc != w->rc || first(&d) != w->index || d.why != w->why)
+            fail_msg("%s: rc %d index %d why %s", w->name, rc, first(&d), router_why_name(d.why));
     }
 }
 
@@ -174,9 +183,9 @@ static void router_refuses_an_unknown_model(void **state)
 {
     router_view v = {0};
     router_decision d;
-    assert_int_equal(router_pick(&v, &(router_request){0}, &d), SHOAL_ENOTFOUND);
+    assert_int_equal(router_plan(&v, &(router_request){0}, NULL, &d), SHOAL_ENOTFOUND);
     assert_int_equal(d.why, ROUTER_UNKNOWN_MODEL);
-    assert_int_equal(d.index, -1);
+    assert_int_equal(first(&d), -1);
 }
 
 /* Ten times as slow as the other, when it was last asked. */
@@ -185,14 +194,14 @@ static void router_tries_one_that_was_slow_again_one_day(void **state)
     router_replica r[2] = {READY(.ms_per_call = 10, .sent_ns = MS), READY(.ms_per_call = 100, .sent_ns = MS)};
     router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
     router_request q = {0};
-    router_decision d = {0};
+    router_decision d = {.n = 1};
     int seconds = 0;
-    for (; d.index == 0 && seconds < 1000; seconds++) {
+    for (; first(&d) == 0 && seconds < 1000; seconds++) {
         q.now_ns = (uint64_t)seconds * 1000 * MS + MS;
-        assert_int_equal(router_pick(&v, &q, &d), 0);
+        assert_int_equal(router_plan(&v, &q, NULL, &d), 0);
         r[0].sent_ns = q.now_ns;
     }
-    assert_int_equal(d.index, 1);
+    assert_int_equal(first(&d), 1);
     assert_in_range(seconds, 3 * ROUTER_FADE_S, 4 * ROUTER_FADE_S);
 }
 
@@ -204,19 +213,19 @@ static void router_excludes_lives_not_places(void **state)
     uint64_t failed[2] = {7, 8};
     router_request q = {.exclude = failed, .n_exclude = 1};
     router_decision d;
-    assert_int_equal(router_pick(&v, &q, &d), 0);
-    assert_int_equal(d.index, 1);
+    assert_int_equal(router_plan(&v, &q, NULL, &d), 0);
+    assert_int_equal(first(&d), 1);
     assert_int_equal(d.why, ROUTER_ONLY_ONE);
     router_replica swapped[2] = {r[1], r[0]};
     v.set = swapped;
-    assert_int_equal(router_pick(&v, &q, &d), 0);
-    assert_int_equal(d.index, 0);
+    assert_int_equal(router_plan(&v, &q, NULL, &d), 0);
+    assert_int_equal(first(&d), 0);
     q.n_exclude = 2;
-    assert_int_equal(router_pick(&v, &q, &d), SHOAL_EUNAVAILABLE);
+    assert_int_equal(router_plan(&v, &q, NULL, &d), SHOAL_EUNAVAILABLE);
     assert_int_equal(d.why, ROUTER_ALL_EXCLUDED);
     swapped[1].life = 9; /* restarted */
-    assert_int_equal(router_pick(&v, &q, &d), 0);
-    assert_int_equal(d.index, 1);
+    assert_int_equal(router_plan(&v, &q, NULL, &d), 0);
+    assert_int_equal(first(&d), 1);
 }
 
 /* ---- many replicas ------------------------------------------------------------------------------- */
@@ -245,7 +254,7 @@ static void router_gives_the_same_decision_twice(void **state)
     for (uint64_t seed = 0; seed < 100; seed++) {
         router_request q = {.now_ns = 5, .deadline_ns = 100 * MS, .random = seed};
         router_decision a, b;
-        assert_int_equal(router_pick(&c->view, &q, &a), router_pick(&c->view, &q, &b));
+        assert_int_equal(router_plan(&c->view, &q, NULL, &a), router_plan(&c->view, &q, NULL, &b));
         assert_memory_equal(&a, &b, sizeof a);
     }
     free(c);
@@ -257,8 +266,8 @@ static void router_finds_the_best_of_up_to_ROUTER_EXACT(void **state)
     for (int best = 0; best < ROUTER_EXACT; best++) {
         c->r[best].ms_per_call = 0.5;
         router_decision d;
-        assert_int_equal(router_pick(&c->view, &(router_request){.random = 9}, &d), 0);
-        assert_int_equal(d.index, best);
+        assert_int_equal(router_plan(&c->view, &(router_request){.random = 9}, NULL, &d), 0);
+        assert_int_equal(first(&d), best);
         c->r[best].ms_per_call = 1;
     }
     free(c);
@@ -277,10 +286,10 @@ static void router_looks_at_no_more_than_a_few_of_many(void **state)
         router_request q = {.random = seed, .exclude = gone, .n_exclude = n, .now_ns = 2 * MS};
         if (seed % 3 == 0) q.deadline_ns = q.now_ns + 1; /* cannot be met */
         router_decision d;
-        int rc = router_pick(&c->view, &q, &d);
+        int rc = router_plan(&c->view, &q, NULL, &d);
         assert_int_equal(rc, seed % 3 == 0 ? SHOAL_EDEADLINE : 0);
         if (d.n_looked > most) most = d.n_looked;
-        for (size_t k = 0; rc == 0 && k < n; k++) assert_int_not_equal(c->r[d.index].life, gone[k]);
+        for (size_t k = 0; rc == 0 && k < n; k++) assert_int_not_equal(c->r[first(&d)].life, gone[k]);
     }
     assert_true(most <= ROUTER_EXACT + ROUTER_SAMPLE + ROUTER_EXCLUDE_MAX);
     free(c);
@@ -293,8 +302,8 @@ static void router_spreads_calls_over_many(void **state)
     crowd *c = make_crowd(N);
     for (uint64_t i = 0; i < CALLS; i++) {
         router_decision d;
-        assert_int_equal(router_pick(&c->view, &(router_request){.random = i * 2654435761u}, &d), 0);
-        c->r[d.index].n_in_flight++;
+        assert_int_equal(router_plan(&c->view, &(router_request){.random = i * 2654435761u}, NULL, &d), 0);
+        c->r[first(&d)].n_in_flight++;
     }
     unsigned least = CALLS, most = 0;
     for (int i = 0; i < N; i++) {
@@ -310,10 +319,10 @@ static void router_finds_the_one_of_many_with_the_file(void **state)
     crowd *c = make_crowd(MANY);
     c->r[4321].digest = "d2";
     router_decision d;
-    assert_int_equal(router_pick(&c->view, &(router_request){.digest = "d2", .random = 4}, &d), 0);
-    assert_int_equal(d.index, 4321);
+    assert_int_equal(router_plan(&c->view, &(router_request){.digest = "d2", .random = 4}, NULL, &d), 0);
+    assert_int_equal(first(&d), 4321);
     c->r[4321].ready = false;
-    assert_int_equal(router_pick(&c->view, &(router_request){.digest = "d2"}, &d), SHOAL_EUNAVAILABLE);
+    assert_int_equal(router_plan(&c->view, &(router_request){.digest = "d2"}, NULL, &d), SHOAL_EUNAVAILABLE);
     assert_int_equal(d.why, ROUTER_NONE_READY);
     free(c);
 }
@@ -480,9 +489,9 @@ static void router_leaves_its_site_by_the_rule(void **state)
                          .set = w->r,
                          .look = router_look_at_array};
         router_decision d;
-        int rc = router_pick(&v, &w->q, &d);
-        if (rc != w->rc || d.index != w->index || d.why != w->why)
-            fail_msg("%s: rc %d index %d why %s", w->name, rc, d.index, router_why_name(d.why));
+        int rc = router_plan(&v, &w->q, NULL, &d);
+        if (rc != w->rc || first(&d) != w->index || d.why != w->why)
+            fail_msg("%s: rc %d index %d why %s", w->name, rc, first(&d), router_why_name(d.why));
     }
 }
 
@@ -494,17 +503,231 @@ static void router_keeps_to_its_site_among_many(void **state)
     c->view.n_away = MANY - HOME;
     for (uint64_t seed = 0; seed < 1000; seed++) {
         router_decision d;
-        assert_int_equal(router_pick(&c->view, &(router_request){.random = seed}, &d), 0);
-        assert_true(d.index < HOME);
+        assert_int_equal(router_plan(&c->view, &(router_request){.random = seed}, NULL, &d), 0);
+        assert_true(first(&d) < HOME);
         assert_true(d.n_looked <= ROUTER_SAMPLE);
     }
     for (int i = 0; i < HOME; i++) c->r[i].n_in_flight = 1;
     for (uint64_t seed = 0; seed < 1000; seed++) {
         router_decision d;
-        assert_int_equal(router_pick(&c->view, &(router_request){.random = seed}, &d), 0);
-        assert_true(d.index >= HOME);
+        assert_int_equal(router_plan(&c->view, &(router_request){.random = seed}, NULL, &d), 0);
+        assert_true(first(&d) >= HOME);
         assert_int_equal(d.why, ROUTER_SPILLED);
         assert_true(d.n_looked <= ROUTER_EXACT + 2 * ROUTER_SAMPLE);
+    }
+    free(c);
+}
+
+/* ---- plans --------------------------------------------------------------------------------------- */
+
+static void router_names_who_is_asked_next(void **state)
+{
+    router_replica r[4] = {READY(.ms_per_call = 4), READY(.ms_per_call = 2), READY(.ms_per_call = 9),
+                           READY(.ms_per_call = 3)};
+    router_view v = {.known = true, .n_ready = 4, .set = r, .look = router_look_at_array};
+    router_choice p = {.n_steps = 3};
+    router_decision d;
+    assert_int_equal(router_plan(&v, &(router_request){0}, &p, &d), 0);
+    assert_int_equal(d.n, 3);
+    assert_int_equal(d.steps[0].place, 1);
+    assert_int_equal(d.steps[1].place, 3);
+    assert_int_equal(d.steps[2].place, 0);
+    assert_true(d.steps[2].expected_ms == 4);
+}
+
+static void router_gives_replicas_their_turn(void **state)
+{
+    enum { N = 3 };
+    router_replica r[N] = {READY(.ms_per_call = 1), READY(.ms_per_call = 50), READY(.ms_per_call = 9)};
+    router_view v = {.known = true, .n_ready = N, .set = r, .look = router_look_at_array};
+    router_choice p = {.order = ROUTER_BY_TURN};
+    for (unsigned i = 0; i < 5 * N; i++) {
+        router_decision d;
+        assert_int_equal(router_plan(&v, &(router_request){.now_ns = (i + 1) * MS}, &p, &d), 0);
+        assert_int_equal(d.steps[0].place, i % N);
+        assert_int_equal(d.why, ROUTER_TURN);
+        r[i % N].sent_ns = (i + 1) * MS;
+    }
+}
+
+static void router_passes_over_whose_turn_would_be_too_late(void **state)
+{
+    router_replica r[2] = {READY(.ms_per_call = 50), READY(.ms_per_call = 1, .sent_ns = MS)};
+    router_view v = {.known = true, .n_ready = 2, .set = r, .look = router_look_at_array};
+    router_decision d;
+    router_request q = {.now_ns = 2 * MS, .deadline_ns = 12 * MS};
+    assert_int_equal(router_plan(&v, &q, &(router_choice){.order = ROUTER_BY_TURN, .n_steps = 2}, &d), 0);
+    assert_int_equal(d.steps[0].place, 1);
+    assert_int_equal(d.steps[1].place, 0);
+    assert_int_equal(d.steps[1].why, ROUTER_LATE); /* it idles: it may be tried */
+}
+
+/* How many of N keys go elsewhere when `gone` of n replicas go. */
+static unsigned moved(crowd *c, size_t gone, unsigned *ret_gone_s)
+{
+    enum { KEYS = 2000 };
+    router_choice p = {.order = ROUTER_BY_HASH};
+    uint64_t before[KEYS];
+    unsigned n_moved = 0;
+    router_decision d;
+    for (uint64_t k = 0; k < KEYS; k++) {
+        assert_int_equal(router_plan(&c->view, &(router_request){.key = k}, &p, &d), 0);
+        before[k] = c->r[d.steps[0].place].life;
+        assert_int_equal(d.why, ROUTER_KEPT);
+    }
+    c->r[gone] = c->r[c->view.n_ready - 1]; /* places change, lives do not */
+    c->view.n_ready--;
+    for (uint64_t k = 0; k < KEYS; k++) {
+        assert_int_equal(router_plan(&c->view, &(router_request){.key = k}, &p, &d), 0);
+        *ret_gone_s += before[k] == gone + 1;
+        n_moved += c->r[d.steps[0].place].life != before[k];
+    }
+    return n_moved;
+}
+
+static void router_moves_only_the_keys_of_who_goes(void **state)
+{
+    static const size_t sizes[] = {5, ROUTER_EXACT, 300};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        crowd *c = make_crowd(sizes[i]);
+        unsigned gone_s = 0;
+        unsigned n_moved = moved(c, 3, &gone_s);
+        assert_int_equal(n_moved, gone_s);
+        assert_true(gone_s > 0 && gone_s < 2 * 2000 / sizes[i] + 20);
+        free(c);
+    }
+}
+
+static void router_spills_from_a_busy_one_and_comes_back(void **state)
+{
+    crowd *c = make_crowd(6);
+    router_choice p = {.order = ROUTER_BY_HASH};
+    router_request q = {.key = 99};
+    router_decision d;
+    router_plan(&c->view, &q, &p, &d);
+    size_t own = d.steps[0].place;
+    c->r[own].n_in_flight = ROUTER_KEPT_LOAD;
+    assert_int_equal(router_plan(&c->view, &q, &p, &d), 0);
+    assert_int_not_equal(d.steps[0].place, own);
+    assert_int_equal(d.why, ROUTER_STEPS_IN);
+    for (size_t i = 0; i < 6; i++) c->r[i].n_in_flight = ROUTER_KEPT_LOAD; /* all are: then it stays */
+    assert_int_equal(router_plan(&c->view, &q, &p, &d), 0);
+    assert_int_equal(d.steps[0].place, own);
+    c->r[own].n_in_flight = 0;
+    assert_int_equal(router_plan(&c->view, &q, &p, &d), 0);
+    assert_int_equal(d.steps[0].place, own);
+    assert_int_equal(d.why, ROUTER_KEPT);
+    free(c);
+}
+
+/* ---- whatever comes ------------------------------------------------------------------------------
+ */
+
+static uint64_t draw(uint64_t *seed, uint64_t n)
+{
+    *seed = rng_mix(*seed + 1);
+    return *seed % n;
+}
+
+static router_replica any_replica(uint64_t *seed, uint64_t life)
+{
+    return (router_replica){.life = life,
+                            .digest = draw(seed, 9) ? draw(seed, 3) ? "d1" : "d2" : NULL,
+                            .ready = draw(seed, 8) != 0,
+                            .n_in_flight = (unsigned)draw(seed, 5),
+                            .n_tokens_in_flight = (unsigned)draw(seed, 500),
+                            .n_parallel = (unsigned)draw(seed, 4),
+                            .n_ctx = draw(seed, 2) ? 512 : 0,
+                            .ms_per_call = draw(seed, 4) ? (double)draw(seed, 300) : 0,
+                            .ms_per_token = draw(seed, 2) ? (double)draw(seed, 100) / 100 : 0,
+                            .worked_ms = (double)draw(seed, 50),
+                            .sent_ns = draw(seed, 3000 * MS)};
+}
+
+static bool is_listed(const uint64_t *lives, size_t n, uint64_t life)
+{
+    for (size_t i = 0; i < n; i++)
+        if (lives[i] == life) return true;
+    return false;
+}
+
+/* What holds of every plan. *ret_could: somebody may be asked who is expected to be in time. */
+static void check_plan(const crowd *c, const router_request *q, const router_choice *p, int rc,
+                       const router_decision *d, bool could)
+{
+    unsigned most = p->n_steps ? p->n_steps : 1;
+    assert_string_not_equal(router_why_name(d->why), "unknown");
+    assert_int_equal(rc == 0, d->n > 0);
+    assert_int_equal(d->why >= ROUTER_UNKNOWN_MODEL, d->n == 0);
+    assert_true(d->n <= most);
+    for (size_t i = 0; i < d->n; i++) {
+        const router_step *s = &d->steps[i];
+        const router_replica *r = &c->r[s->place];
+        bool in_time = !q->deadline_ns || q->now_ns + (uint64_t)(s->expected_ms * 1e6) <= q->deadline_ns;
+        assert_true(r->ready && !is_listed(q->exclude, q->n_exclude, r->life));
+        assert_true(!q->digest || (r->digest && strcmp(r->digest, q->digest) == 0));
+        assert_true(s->why < ROUTER_UNKNOWN_MODEL);
+        assert_true(i > 0 || in_time || !could); /* never late where somebody is in time */
+        assert_true(in_time || s->why == ROUTER_LATE || s->why == ROUTER_ONLY_ONE);
+        for (size_t k = 0; k < i; k++) assert_int_not_equal(d->steps[k].place, s->place);
+    }
+}
+
+static bool somebody_is_in_time(const crowd *c, const router_request *q)
+{
+    for (size_t i = 0; i < c->view.n_ready; i++) {
+        const router_replica *r = &c->r[i];
+        if (!r->ready || is_listed(q->exclude, q->n_exclude, r->life)) continue;
+        if (q->digest && (!r->digest || strcmp(r->digest, q->digest) != 0)) continue;
+        if (!q->deadline_ns || q->now_ns + (uint64_t)(router_expected_ms(r, q) * 1e6) < q->deadline_ns)
+            return true;
+    }
+    return false;
+}
+
+static void every_plan_has_reasons_and_keeps_its_promises(void **state)
+{
+    for (uint64_t run = 0; run < 20000; run++) {
+        uint64_t seed = run, gone[3];
+        size_t n = draw(&seed, ROUTER_EXACT + 1);
+        crowd *c = make_crowd(n);
+        for (size_t i = 0; i < n; i++) c->r[i] = any_replica(&seed, i + 1);
+        for (size_t i = 0; i < 3; i++) gone[i] = draw(&seed, ROUTER_EXACT) + 1;
+        router_request q = {.now_ns = 3000 * MS,
+                            .deadline_ns = draw(&seed, 3) ? 3000 * MS + draw(&seed, 200) * MS : 0,
+                            .digest = draw(&seed, 4) ? NULL : "d2",
+                            .n_tokens = (unsigned)draw(&seed, 200),
+                            .n_tokens_max = (unsigned)draw(&seed, 900),
+                            .exclude = gone,
+                            .n_exclude = draw(&seed, 4),
+                            .random = seed,
+                            .key = draw(&seed, 50)};
+        router_choice p = {.order = (router_order)draw(&seed, ROUTER_N_ORDERS),
+                           .n_steps = (unsigned)draw(&seed, 5)};
+        router_decision d;
+        int rc = router_plan(&c->view, &q, &p, &d);
+        check_plan(c, &q, &p, rc, &d, somebody_is_in_time(c, &q));
+        free(c);
+    }
+}
+
+/* Printed, not asserted: the machine has other things to do. */
+static void a_plan_over_a_thousand_replicas_costs(void **state)
+{
+    enum { N = 1000, PLANS = 20000 };
+    crowd *c = make_crowd(N);
+    for (int order = 0; order < ROUTER_N_ORDERS; order++) {
+        router_choice p = {.order = (router_order)order, .n_steps = 3};
+        uint64_t looked = 0;
+        clock_t begun = clock();
+        for (uint64_t i = 0; i < PLANS; i++) {
+            router_decision d;
+            assert_int_equal(router_plan(&c->view, &(router_request){.random = i, .key = i}, &p, &d), 0);
+            looked += d.n_looked;
+        }
+        double s = (double)(clock() - begun) / CLOCKS_PER_SEC;
+        print_message("%s over %d replicas: %.0f plans/s a core, %.1f looked at\n",
+                      router_order_name((router_order)order), N, PLANS / s, (double)looked / PLANS);
     }
     free(c);
 }
@@ -523,6 +746,13 @@ int main(void)
         cmocka_unit_test(router_finds_the_one_of_many_with_the_file),
         cmocka_unit_test(router_leaves_its_site_by_the_rule),
         cmocka_unit_test(router_keeps_to_its_site_among_many),
+        cmocka_unit_test(router_names_who_is_asked_next),
+        cmocka_unit_test(router_gives_replicas_their_turn),
+        cmocka_unit_test(router_passes_over_whose_turn_would_be_too_late),
+        cmocka_unit_test(router_moves_only_the_keys_of_who_goes),
+        cmocka_unit_test(router_spills_from_a_busy_one_and_comes_back),
+        cmocka_unit_test(every_plan_has_reasons_and_keeps_its_promises),
+        cmocka_unit_test(a_plan_over_a_thousand_replicas_costs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
