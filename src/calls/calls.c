@@ -71,11 +71,22 @@ static call_order *order_alloc(call_task task, const char *model, const char *ad
 {
     size_t n_text = size_of(model) + size_of(adapter) + size_of(ctx->request_id) + size_of(ctx->traceparent) +
                     size_of(ctx->why);
-    call_order *o = malloc(sizeof *o + n_text + n_msg);
+    size_t n_list = ctx->n_stand_ins * sizeof(const char *);
+    for (size_t i = 0; i < ctx->n_stand_ins; i++) n_text += size_of(ctx->stand_ins[i]);
+    call_order *o = malloc(sizeof *o + n_list + n_text + n_msg);
     if (!o) return NULL;
-    char *at = (char *)(o + 1);
-    *o = (call_order){.refs = 1, .task = task, .deadline_ns = ctx->deadline_ns, .n_msg = n_msg};
+    const char **list = (const char **)(o + 1);
+    char *at = (char *)(o + 1) + n_list;
+    *o = (call_order){.refs = 1,
+                      .task = task,
+                      .deadline_ns = ctx->deadline_ns,
+                      .n_msg = n_msg,
+                      .order = ctx->order,
+                      .key = ctx->key,
+                      .stand_ins = list,
+                      .n_stand_ins = ctx->n_stand_ins};
     if (ctx->feed) o->feed = call_feed_ref(ctx->feed);
+    for (size_t i = 0; i < ctx->n_stand_ins; i++) list[i] = put(&at, ctx->stand_ins[i]);
     o->model = put(&at, model);
     o->adapter = put(&at, adapter);
     o->request_id = put(&at, ctx->request_id);
@@ -97,13 +108,22 @@ call_order *call_order_new(call_task task, const char *model, const ProtobufCMes
     return o;
 }
 
+static call_context context_of(const call_order *o)
+{
+    return (call_context){.request_id = o->request_id,
+                          .traceparent = o->traceparent,
+                          .deadline_ns = o->deadline_ns,
+                          .why = o->why,
+                          .feed = o->feed,
+                          .order = o->order,
+                          .key = o->key,
+                          .stand_ins = o->stand_ins,
+                          .n_stand_ins = o->n_stand_ins};
+}
+
 call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, uint64_t n_resumed)
 {
-    call_context ctx = {.request_id = o->request_id,
-                        .traceparent = o->traceparent,
-                        .deadline_ns = o->deadline_ns,
-                        .why = o->why,
-                        .feed = o->feed};
+    call_context ctx = context_of(o);
     uint8_t *msg;
     assert(more->descriptor == CALL_TASKS[o->task].request);
     size_t n = protobuf_c_message_get_packed_size(more);
@@ -118,10 +138,9 @@ call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, u
 
 call_order *call_order_for(const call_order *o, const char *model)
 {
-    call_context ctx = {.request_id = o->request_id,
-                        .traceparent = o->traceparent,
-                        .deadline_ns = o->deadline_ns,
-                        .why = o->why};
+    call_context ctx = context_of(o);
+    ctx.feed = NULL;
+    ctx.n_stand_ins = 0;
     uint8_t *msg;
     call_order *other = order_alloc(o->task, model, o->adapter, &ctx, o->n_msg, &msg);
     if (other) memcpy(msg, o->msg, o->n_msg);
@@ -130,11 +149,9 @@ call_order *call_order_for(const call_order *o, const char *model)
 
 call_order *call_order_as(const call_order *o, call_task task, call_feed *feed)
 {
-    call_context ctx = {.request_id = o->request_id,
-                        .traceparent = o->traceparent,
-                        .deadline_ns = o->deadline_ns,
-                        .why = o->why,
-                        .feed = feed};
+    call_context ctx = context_of(o);
+    ctx.feed = feed;
+    ctx.n_stand_ins = 0;
     uint8_t *msg;
     assert(CALL_TASKS[task].request == CALL_TASKS[o->task].request);
     call_order *other = order_alloc(task, o->model, o->adapter, &ctx, o->n_msg, &msg);

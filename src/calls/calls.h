@@ -29,6 +29,7 @@
 
 #include "base/err.h"
 #include "calls/feed.h"
+#include "router/router.h"
 #include "shoal/v1/worker.pb-c.h"
 
 /* What is true of a task. */
@@ -120,6 +121,11 @@ typedef struct call_context { /* of the request this call belongs to; copied */
     uint64_t deadline_ns;    /* 0: none */
     const char *why;         /* for traces: "intent stage", "endpoint" */
     call_feed *feed; /* messages that follow the request, where the task takes a stream of them; NULL: none */
+    router_order order; /* which of the model's replicas are preferred */
+    uint64_t key;       /* of ROUTER_BY_HASH */
+    const char *const
+        *stand_ins;     /* models that answer when none of its replicas lives, instead of those that */
+    size_t n_stand_ins; /* the configuration has for all calls of the model */
 } call_context;
 
 /* One call as asked, shared by all who carry it out and never changed. */
@@ -134,6 +140,10 @@ typedef struct call_order {
     size_t n_msg;
     const uint8_t *msg; /* the request, packed, */
     call_feed *feed;    /* and what follows it; NULL: nothing */
+    router_order order;
+    uint64_t key;
+    const char *const *stand_ins;
+    size_t n_stand_ins;
 } call_order;
 
 /* Copies all it is given. NULL: out of memory. */

@@ -18,7 +18,9 @@ typedef struct fallback_call {
     over_call base;
     fallback_calls *b;
     const fallback_rule *rule; /* NULL: nobody stands in for its model */
-    size_t n_asked;            /* stand-ins so far */
+    fallback_rule own;         /* of this call alone, when its order names stand-ins */
+    uint64_t own_away_ns;
+    size_t n_asked; /* stand-ins so far */
     bool spoke;
     char why[320]; /* the wanted model is away */
 } fallback_call;
@@ -92,9 +94,9 @@ static bool ask_next(fallback_call *c)
     return true;
 }
 
-static uint64_t *away(const fallback_call *c)
+static uint64_t *away(fallback_call *c)
 {
-    return &c->b->away_ns[c->rule - c->b->o.rules];
+    return c->rule == &c->own ? &c->own_away_ns : &c->b->away_ns[c->rule - c->b->o.rules];
 }
 
 static void on_end(const call_events *ev, const call_result *r)
@@ -118,15 +120,21 @@ static void on_end(const call_events *ev, const call_result *r)
 
 /* ---- the seam ------------------------------------------------------------------------------------ */
 
-static const fallback_rule *rule_of(const fallback_calls *b, const call_order *o, const call_terms *t)
+static const fallback_rule *rule_of(fallback_call *c)
 {
-    if (*t->digest || !(CALL_TASKS[o->task].flags & CALL_WAITS)) return NULL;
+    const fallback_calls *b = c->b;
+    const call_order *o = c->base.o;
+    if (*c->base.terms.digest || !(CALL_TASKS[o->task].flags & CALL_WAITS)) return NULL;
+    if (o->n_stand_ins > 0) {
+        c->own = (fallback_rule){o->model, o->stand_ins, o->n_stand_ins};
+        return *o->adapter ? NULL : &c->own;
+    }
     for (size_t i = 0; i < b->o.n_rules; i++)
         if (strcmp(b->o.rules[i].model, o->model) == 0) return *o->adapter ? NULL : &b->o.rules[i];
     return NULL;
 }
 
-static uint64_t patience_ms(const fallback_call *c)
+static uint64_t patience_ms(fallback_call *c)
 {
     call_outlook look;
     uint64_t away_ns = *away(c), left_ms = FALLBACK_PATIENCE_MS * 2;
@@ -147,8 +155,9 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     fallback_calls *b = (fallback_calls *)base;
     fallback_call *c = malloc(sizeof *c);
     if (!c) return NULL;
-    *c = (fallback_call){.b = b, .rule = rule_of(b, o, t)};
+    *c = (fallback_call){.b = b};
     over_call_init(&c->base, base, o, t, ev);
+    c->rule = rule_of(c);
     if (c->rule) c->base.terms.patience_ms = patience_ms(c);
     if (over_call_start(&c->base, o, &c->base.terms, on_event, on_end)) return &c->base.base;
     call_free(c);

@@ -9,6 +9,9 @@
  * model file (terms), or that makes workers die. Full queues are no reason either: others would do the work
  * of the many with the model of the few. Stand-ins of stand-ins are not asked.
  *
+ * A call may bring stand-ins of its own (call_context.stand_ins), which a route's chain is; they are asked
+ * instead of the rule's.
+ *
  *     fallback_rule rules[] = {{"chat-large", (const char *[]){"chat-small"}, 1}};
  *     fallback_calls_new(&c, env, inner, &(fallback_options){.rules = rules, .n_rules = 1}, err); */
 #ifndef CALLS_FALLBACK_CALLS_H

@@ -163,9 +163,10 @@ static int pick(replica_calls *b, const call_order *o, const call_terms *t, rout
                         .deadline_ns = o->deadline_ns,
                         .exclude = t->avoid,
                         .n_exclude = t->n_avoid,
+                        .key = o->key,
                         .n_tokens = (unsigned)(o->n_msg / 4),
                         .n_tokens_max = CALL_TASKS[o->task].flags & CALL_PROMPT ? (unsigned)o->n_msg : 0};
-    return route_pick(b->g, o->model, o->adapter, &q, NULL, ret_decision, ret);
+    return route_pick(b->g, o->model, o->adapter, &q, &(router_choice){.order = o->order}, ret_decision, ret);
 }
 
 /* The one sentence of why a model that is down is down. */

@@ -124,6 +124,8 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
             rc = resolve(f, &p->stages[k].lexicon_path, dir, err);
         for (unsigned k = 0; !rc && k < p->n_stages; k++) rc = resolve(f, &p->stages[k].forms_path, dir, err);
     }
+    for (size_t i = 0; !rc && i < c->book.n_domains; i++)
+        rc = resolve(f, &c->book.domains[i].centroids_path, dir, err);
     return rc;
 }
 
@@ -248,6 +250,7 @@ int config_load(gateway_config **ret, const char *path, shoal_err *err)
     if (!rc) rc = resolve_paths((config_file *)c, path, err);
     if (!rc) rc = check_files((config_file *)c, err);
     if (!rc) rc = open_pipelines((config_file *)c, err);
+    if (!rc) rc = locate((config_file *)c, routes_open(&c->book, err), err);
     if (rc)
         config_free(c);
     else
@@ -261,6 +264,7 @@ void config_free(gateway_config *c)
     if (!c) return;
     config_file *f = (config_file *)c;
     for (size_t i = 0; i < c->n_pipelines; i++) pipeline_close(&c->pipelines[i]);
+    routes_close(&c->book);
     yaml_doc_free(f->doc);
     arena_free(f->mem);
 }

@@ -23,6 +23,7 @@
 #include "nlu/devices.h"
 #include "pipeline/pipeline.h"
 #include "router/router.h"
+#include "routes/routes.h"
 #include "wire/http.h"
 
 typedef struct config_adapter {
@@ -116,6 +117,7 @@ typedef struct gateway_config {
     size_t n_ensembles;
     config_pipeline *pipelines;
     size_t n_pipelines;
+    route_book book; /* routes and domains */
 } gateway_config;
 
 /* Read, check, and open the lexicons and forms that it names. Relative paths in it count from its folder;

@@ -162,6 +162,21 @@ static const config_model *find_model(const gateway_config *c, const char *name)
     return NULL;
 }
 
+/* MODEL or MODEL:ADAPTER of this file. */
+static bool is_model(const void *config, const char *name)
+{
+    const gateway_config *c = config;
+    size_t n = strcspn(name, ":");
+    for (size_t i = 0; i < c->n_models; i++) {
+        const config_model *m = &c->models[i];
+        if (strlen(m->name) != n || memcmp(m->name, name, n) != 0) continue;
+        for (size_t k = 0; name[n] && k < m->n_adapters; k++)
+            if (strcmp(m->adapters[k].name, name + n + 1) == 0) return true;
+        return !name[n];
+    }
+    return false;
+}
+
 /* Does the model with place `from` lead to the one with place `to`, from stand-in to stand-in? */
 static bool leads_to(const gateway_config *c, size_t from, size_t to, bool *seen)
 {
@@ -324,5 +339,6 @@ int config_check(gateway_config *c, shoal_err *err)
     if (!rc) rc = check_fallbacks(c, err);
     if (!rc) rc = config_check_ensembles(c, err);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) rc = check_pipeline(c, i, err);
-    return rc;
+    if (!rc) rc = routes_check(&c->book, is_model, c, err);
+    return rc ? rc : routes_open_patterns(&c->book, err);
 }

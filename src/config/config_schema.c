@@ -4,6 +4,7 @@
 #include "base/sampling.h"
 #include "discovery/etcd.h"
 #include "config/config_nodes.h"
+#include "routes/facts.h"
 
 #define KIB     1024ull
 #define MIB     (1024ull * KIB)
@@ -314,6 +315,88 @@ static const config_field ensemble_rows[] = {
 };
 RECORD(ensemble, config_ensemble, ensemble_rows);
 
+#define WORD_NAME(e, name) name,
+static const char *const use_words[] = {USE_KIND_TABLE(WORD_NAME) NULL};
+static const char *const order_words[] = {ROUTER_ORDER_TABLE(WORD_NAME) NULL};
+static const char *const key_words[] = {ROUTE_KEY_TABLE(WORD_NAME) NULL};
+#undef WORD_NAME
+
+static const config_field route_header_rows[] = {
+    TEXT("name", route_header, name, 1, NAME_MAX_BYTES, "the header's name, in lower case", .required = true),
+    TEXT("value", route_header, value, 1, 256, "what it is; a trailing '*' is a prefix"),
+};
+RECORD(header_condition, route_header, route_header_rows);
+
+static const config_field share_rows[] = {
+    WORD("use", config_share, use.kind, use_words, "what the target is"),
+    TEXT("model", config_share, use.model, 1, NAME_MAX_BYTES * 2, "a model or a route", .required = true),
+    NUMBER("share", config_share, share, 0, 1e6, "its share, over the sum of all", .required = true),
+};
+RECORD(share, config_share, share_rows);
+
+#define NAMES(key_, member, about_) \
+    TEXTS(key_, config_rule, member, n_##member, 1, 64, NAME_MAX_BYTES * 2, about_)
+static const config_field rule_rows[] = {
+    TEXT("name", config_rule, name, 1, NAME_MAX_BYTES, "what explanations call it"),
+    NAMES("endpoint", endpoint, "where it is asked: chat_completions, embeddings, ..."),
+    NAMES("path", path, "the same as a path; a trailing '*' is a prefix"),
+    NAMES("api_key", api_key, "who asks: names of api_keys"),
+    LIST("header", config_rule, header, n_header, header_condition, 1, 16, "headers that it brings"),
+    NAMES("language", language, "what it seems to be written in: en, de, ..."),
+    NAMES("wants", wants, "what it asks for: tools, json_schema, ..."),
+    NAMES("latency", latency, "how urgent it is"),
+    UINT("min_bytes", config_rule, min_bytes, 0, UINT32_MAX, "shortest text"),
+    UINT("max_bytes", config_rule, max_bytes, 1, UINT32_MAX, "longest text"),
+    UINT("min_tokens", config_rule, min_tokens, 0, UINT32_MAX, "the same in tokens, at four bytes each"),
+    UINT("max_tokens", config_rule, max_tokens, 1, UINT32_MAX, "the same in tokens, at four bytes each"),
+    UINT("min_deadline_ms", config_rule, min_deadline_ms, 0, DAY_MS, "least time that is left"),
+    UINT("max_deadline_ms", config_rule, max_deadline_ms, 1, DAY_MS, "most time that is left"),
+    TEXT("matches", config_rule, matches, 1, 1024, "a regular expression that is found in the text"),
+    NAMES("domain", domain, "what the text is about"),
+    NUMBER("min_score", config_rule, min_score, 0, 1, "how sure that must be", .pointer = true),
+    NUMBER("max_load", config_rule, max_load, 0, 1000, "calls at the target over what it does at once"),
+    UINT("max_wait_ms", config_rule, max_wait_ms, 1, DAY_MS, "until the target's first answer"),
+    WORD("use", config_rule, use.kind, use_words, "what the target is"),
+    TEXT("model", config_rule, use.model, 1, NAME_MAX_BYTES * 2, "a model or a route"),
+    LIST("split", config_rule, split, n_split, share, 1, 16, "targets that share the requests"),
+    WORD("split_by", config_rule, split_by, key_words, "what stays with one of them"),
+};
+#undef NAMES
+RECORD(rule, config_rule, rule_rows);
+
+static const config_field route_rows[] = {
+    TEXT("name", config_route, name, 1, NAME_MAX_BYTES, "what requests give as their model",
+         .required = true),
+    TEXT("domains", config_route, domains, 1, NAME_MAX_BYTES, "the domains that its rules ask"),
+    LIST("rules", config_route, rules, n_rules, rule, 1, 64, "who answers what; the first that holds"),
+    TEXTS("fallback", config_route, fallback, n_fallback, 1, 8, NAME_MAX_BYTES * 2,
+          "models or routes that are asked when no rule's target can answer"),
+    WORD("order", config_route, order, order_words, "which replica of the target is asked"),
+    WORD("key", config_route, key, key_words, "what stays with one replica, with order: hash"),
+    TEXT("shadow", config_route, shadow, 1, NAME_MAX_BYTES * 2, "a model or route that answers unseen"),
+    NUMBER("shadow_share", config_route, shadow_share, 0, 1, "how many of the requests it gets"),
+};
+RECORD(route, config_route, route_rows);
+
+static const config_field domain_rows[] = {
+    TEXT("name", config_domain, name, 1, NAME_MAX_BYTES - 1, "what rules call it", .required = true),
+    TEXTS("labels", config_domain, labels, n_labels, 1, 256, NAME_MAX_BYTES,
+          "labels of the classifier that are this domain"),
+    TEXTS("examples", config_domain, examples, n_examples, 1, 1000, 4096, "texts of this domain"),
+};
+RECORD(one_domain, config_domain, domain_rows);
+
+static const config_field domains_rows[] = {
+    TEXT("name", config_domains, name, 1, NAME_MAX_BYTES, "what routes call them", .required = true),
+    TEXT("model", config_domains, model, 1, NAME_MAX_BYTES, "the classifier or embedder that is asked",
+         .required = true),
+    TEXT("centroids", config_domains, centroids_path, 1, PATH_MAX_BYTES, "what \"shoal route train\" wrote"),
+    UINT("timeout_ms", config_domains, timeout_ms, 1, 10000, "how long is waited for it", .otherwise = 50),
+    NUMBER("min_score", config_domains, min_score, 0, 1, "under it a text is of no domain"),
+    LIST("of", config_domains, of, n_of, one_domain, 1, CENTROIDS_MAX, "the domains"),
+};
+RECORD(domain_set, config_domains, domains_rows);
+
 static const char *const hedge_words[] = {"auto", "off", NULL}; /* as config_hedge */
 
 static const config_field worker_rows[] = {
@@ -380,6 +463,10 @@ static const config_field file_rows[] = {
          .required = true),
     LIST("ensembles", gateway_config, ensembles, n_ensembles, ensemble, 1, 32, "models that answer together"),
     LIST("pipelines", gateway_config, pipelines, n_pipelines, pipeline, 1, 32, "what POST /v1/process runs"),
+    LIST("domains", gateway_config, book.domains, book.n_domains, domain_set, 1, ROUTE_DOMAINS_MAX,
+         "what texts may be about"),
+    LIST("routes", gateway_config, book.routes, book.n_routes, route, 1, 64,
+         "names that stand for several models"),
 };
 
 const config_record config_schema = {sizeof(gateway_config), file_rows, COUNT(file_rows)};

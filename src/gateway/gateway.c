@@ -273,7 +273,7 @@ static int open_fallbacks(gateway *g, const env *e, shoal_err *err)
             g->fallbacks[o.n_rules++] = (fallback_rule){m->name, m->fallback, m->n_fallback};
     }
     o.rules = g->fallbacks;
-    return o.n_rules > 0 ? fallback_calls_new(&g->calls, e, g->calls, &o, err) : 0;
+    return o.n_rules > 0 || c->book.n_routes > 0 ? fallback_calls_new(&g->calls, e, g->calls, &o, err) : 0;
 }
 
 /* The decorators, from the bottom up. */

@@ -1,0 +1,70 @@
+/* regex.c: PCRE2 with limits; see regex.h. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "routes/regex.h"
+
+#include <pcre2.h>
+#include <stdlib.h>
+
+#include "base/utf8.h"
+
+struct regex {
+    pcre2_code *code;
+    pcre2_match_data *data;
+    pcre2_match_context *context;
+};
+
+static int compile(regex *p, const char *source, shoal_err *err)
+{
+    int code = 0;
+    PCRE2_SIZE at = 0;
+    p->code = pcre2_compile((PCRE2_SPTR)source, PCRE2_ZERO_TERMINATED,
+                            PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
+    if (!p->code) {
+        PCRE2_UCHAR why[160] = "";
+        if (code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAP_FAILED) return err_nomem(err);
+        pcre2_get_error_message(code, why, sizeof why);
+        return err_set(err, SHOAL_EINVALID, "at byte %zu of '%.60s': %s", (size_t)at, source,
+                       (const char *)why);
+    }
+    p->data = pcre2_match_data_create(1, NULL);
+    p->context = pcre2_match_context_create(NULL);
+    if (!p->data || !p->context) return err_nomem(err);
+    pcre2_set_match_limit(p->context, REGEX_STEPS);
+    pcre2_set_heap_limit(p->context, REGEX_HEAP_KIB);
+    pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE); /* a machine that forbids it interprets */
+    return 0;
+}
+
+int regex_compile(regex **ret, const char *source, shoal_err *err)
+{
+    regex *p = calloc(1, sizeof *p);
+    int rc = p ? compile(p, source, err) : err_nomem(err);
+    if (rc == 0)
+        *ret = p;
+    else
+        regex_free(p);
+    return rc;
+}
+
+void regex_free(regex *p)
+{
+    if (!p) return;
+    pcre2_match_context_free(p->context);
+    pcre2_match_data_free(p->data);
+    pcre2_code_free(p->code);
+    free(p);
+}
+
+regex_result regex_find(const regex *p, const char *text, size_t len)
+{
+    if (len > REGEX_BYTES) {
+        len = REGEX_BYTES;
+        len -= utf8_incomplete_tail(text, len);
+    }
+    int rc = pcre2_match(p->code, (PCRE2_SPTR)text, len, 0, 0, p->data, p->context);
+    if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
+        rc = pcre2_match(p->code, (PCRE2_SPTR)text, len, 0, PCRE2_NO_JIT, p->data, p->context);
+    if (rc >= 0) return REGEX_FOUND;
+    bool none = rc == PCRE2_ERROR_NOMATCH || (rc <= PCRE2_ERROR_UTF8_ERR1 && rc >= PCRE2_ERROR_UTF8_ERR21);
+    return none ? REGEX_NONE : REGEX_GAVE_UP;
+}

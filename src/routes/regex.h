@@ -1,0 +1,24 @@
+/* regex.h: a regular expression from a configuration, over texts from anybody.
+ *
+ * PCRE2 with bounds on steps and memory, so that no text makes a pattern hold up the loop: after
+ * REGEX_STEPS the search gives up, which is neither a match nor none. Of a text the first REGEX_BYTES are
+ * looked at. One thread at a time for each pattern. */
+#ifndef ROUTES_REGEX_H
+#define ROUTES_REGEX_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+enum { REGEX_BYTES = 16384, REGEX_STEPS = 100000, REGEX_HEAP_KIB = 1024 };
+
+typedef struct regex regex;
+typedef enum { REGEX_NONE, REGEX_FOUND, REGEX_GAVE_UP } regex_result;
+
+/* SHOAL_EINVALID: it is no pattern; the sentence says where. */
+int regex_compile(regex **ret, const char *source, shoal_err *err);
+void regex_free(regex *p); /* accepts NULL */
+/* The text is UTF-8; invalid bytes match nothing. */
+regex_result regex_find(const regex *p, const char *text, size_t len);
+
+#endif

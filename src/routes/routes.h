@@ -1,0 +1,183 @@
+/* routes.h: virtual models: a name that requests give, and rules that say which model answers.
+ *
+ * A route is rules in order, then a chain of fallbacks. A rule holds when all that it names holds of the
+ * request (facts.h); the first that holds, and whose target can answer now, is taken (decide.h). A target is
+ * a model, or another route; no route leads to itself, which is checked when the file is read.
+ *
+ *     domains:
+ *       - name: topics
+ *         model: home-embed                  # an embedder: the nearest centroid; a classifier: its label
+ *         centroids: models/topics.json      # what `shoal route train` makes of the examples
+ *         of: [{name: devices, examples: ["turn off the light", "lock the door"]}, ...]
+ *     routes:
+ *       - name: auto
+ *         domains: topics
+ *         rules:
+ *           - {name: vectors, endpoint: [embeddings], model: home-embed}
+ *           - {name: devices, domain: [devices], model: home-chat-s}
+ *         fallback: [home-chat-m, home-chat-s]
+ *
+ * A target is tagged (`use`), so that there can be more kinds than one model: a kind is a row of
+ * USE_KIND_TABLE, its keys in the rows of config_schema.c, and calls over calls that answer for the name that
+ * use_name gives.
+ *
+ * What is here is read-only once it is opened, and may be shared by threads. */
+#ifndef ROUTES_ROUTES_H
+#define ROUTES_ROUTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "router/router.h"
+#include "routes/centroids.h"
+#include "routes/regex.h"
+
+/* X(enum, name in YAML) */
+#define USE_KIND_TABLE(X) X(USE_MODEL, "model")
+typedef enum use_kind {
+#define USE_KIND_ENUM(e, name) e,
+    USE_KIND_TABLE(USE_KIND_ENUM)
+#undef USE_KIND_ENUM
+} use_kind;
+
+/* Who answers. */
+typedef struct config_use {
+    use_kind kind;
+    const char
+        *model; /* USE_MODEL: of the file, with ":ADAPTER" perhaps, or a route; NULL: a split is given */
+} config_use;
+
+/* How urgent a request is. X(enum, name): in the order of the engine's queue. */
+#define ROUTE_LATENCY_TABLE(X)            \
+    X(LATENCY_INTERACTIVE, "interactive") \
+    X(LATENCY_REALTIME, "realtime")       \
+    X(LATENCY_BATCH, "batch")
+typedef enum route_latency {
+#define ROUTE_LATENCY_ENUM(e, name) e,
+    ROUTE_LATENCY_TABLE(ROUTE_LATENCY_ENUM)
+#undef ROUTE_LATENCY_ENUM
+        N_LATENCIES
+} route_latency;
+const char *route_latency_name(route_latency l);
+/* false: it is none of them */
+bool route_latency_of(const char *name, route_latency *ret);
+
+/* What a request may ask for. X(bit, name) */
+#define ROUTE_WANT_TABLE(X)           \
+    X(1, WANTS_STREAM, "stream")      \
+    X(2, WANTS_JSON, "json")          \
+    X(4, WANTS_SCHEMA, "json_schema") \
+    X(8, WANTS_TOOLS, "tools")        \
+    X(16, WANTS_LOGPROBS, "logprobs")
+enum {
+#define ROUTE_WANT_ENUM(bit, e, name) e = bit,
+    ROUTE_WANT_TABLE(ROUTE_WANT_ENUM)
+#undef ROUTE_WANT_ENUM
+};
+unsigned route_want_of(const char *name); /* 0: none of them */
+
+/* By what requests are held together. X(enum, name) */
+#define ROUTE_KEY_TABLE(X)    \
+    X(KEY_SESSION, "session") \
+    X(KEY_USER, "user")       \
+    X(KEY_PREFIX, "prefix")   \
+    X(KEY_REQUEST, "request")
+typedef enum route_key {
+#define ROUTE_KEY_ENUM(e, name) e,
+    ROUTE_KEY_TABLE(ROUTE_KEY_ENUM)
+#undef ROUTE_KEY_ENUM
+        N_ROUTE_KEYS
+} route_key;
+
+typedef struct route_header {
+    const char *name, *value; /* lower case; value NULL: any, a trailing '*' is a prefix */
+} route_header;
+
+/* A part of the requests. */
+typedef struct config_share {
+    config_use use;
+    double share; /* over the sum of all shares */
+} config_share;
+
+/* Every key that is given must hold; of a list any one. */
+typedef struct config_rule {
+    const char *name; /* NULL: its number */
+    const char **endpoint, **path, **api_key, **language, **wants, **latency, **domain;
+    size_t n_endpoint, n_path, n_api_key, n_language, n_wants, n_latency, n_domain;
+    route_header *header;
+    size_t n_header;
+    uint64_t min_bytes, max_bytes, min_tokens, max_tokens; /* of the text; max 0: none */
+    uint64_t min_deadline_ms, max_deadline_ms;             /* that are left; max 0: none */
+    double *min_score;                                     /* of the domain; NULL: its set's */
+    const char *matches;  /* a regular expression that is found in the text */
+    regex *pattern;       /* the same, opened */
+    double max_load;      /* calls there over what it does at once; over it the rule is passed over; 0: any */
+    uint64_t max_wait_ms; /* expected until the first answer; 0: any */
+    config_use use;
+    config_share *split; /* instead: a share of the requests to each */
+    size_t n_split;
+    route_key split_by;
+} config_rule;
+
+typedef struct config_route {
+    const char *name;
+    const char *domains; /* the set that rules ask; NULL: none does */
+    config_rule *rules;
+    size_t n_rules;
+    const char **fallback; /* models or routes, asked in order when no rule's target can */
+    size_t n_fallback;
+    router_order order; /* of the target's replicas */
+    route_key key;      /* of ROUTER_BY_HASH */
+    const char *shadow; /* a model or route that is asked as well, unseen; NULL: none */
+    double shadow_share;
+} config_route;
+
+typedef struct config_domain {
+    const char *name;
+    const char *
+        *labels; /* of a classifier: which of its labels are this domain; a trailing '*' is a prefix */
+    size_t n_labels;
+    const char **examples; /* of an embedder */
+    size_t n_examples;
+} config_domain;
+
+/* A question that a small model answers of a text. */
+typedef struct config_domains {
+    const char *name, *model;
+    const char *centroids_path; /* NULL: the model is a classifier */
+    centroids *centroids;       /* the same, opened */
+    uint64_t timeout_ms;        /* after which rules that ask do not hold */
+    double min_score;           /* under it a text is of no domain */
+    config_domain *of;
+    size_t n_of;
+} config_domains;
+
+typedef struct route_book {
+    config_route *routes;
+    size_t n_routes;
+    config_domains *domains;
+    size_t n_domains;
+} route_book;
+
+const config_route *route_find(const route_book *b, const char *name);           /* NULL: there is none */
+const config_domains *route_domains(const route_book *b, const config_route *r); /* NULL: it has none */
+/* "rules[2]" or its name, into out. */
+const char *route_rule_name(const config_route *r, size_t rule, char out[80]);
+/* s is `with`, or begins with it up to its trailing '*'. */
+bool route_matches(const char *s, const char *with);
+
+/* Calls fn for each name that the route leads to, models and routes, rule by rule, then its fallbacks. */
+void route_each(const config_route *r, void (*fn)(void *user, const char *name), void *user);
+
+/* What its rows cannot say: no loop, no name twice, targets that exist (is_model says so), domains that are
+ * asked for. The sentence begins with the field's path. SHOAL_EINVALID. */
+int routes_check(const route_book *b, bool (*is_model)(const void *user, const char *name), const void *user,
+                 shoal_err *err);
+/* Compile the patterns, and read the centroids. */
+int routes_open(route_book *b, shoal_err *err);
+int routes_open_patterns(route_book *b, shoal_err *err);
+void routes_close(route_book *b); /* accepts one that was not opened */
+
+#endif
