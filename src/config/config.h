@@ -84,7 +84,7 @@ typedef struct gateway_config {
     const char *cluster_name;                 /* NULL: from the host's name */
     const char *cluster_site, *cluster_state; /* state NULL: the usual place (trust/state.h) */
     router_spill spill;                       /* when requests may leave the site */
-    const char **api_keys;                    /* "sha256:<hex>" of the keys; none: open */
+    const char **api_keys;                    /* "sha256:<hex>" or "NAME=sha256:<hex>"; none: open */
     size_t n_api_keys;
     const char **allow_hosts; /* further names of this server, with or without port; see browser.h */
     size_t n_allow_hosts;
@@ -110,7 +110,7 @@ typedef struct gateway_config {
     uint64_t retrieval_bytes;   /* of vectors in memory */
     uint64_t retrieval_document_bytes; /* of a request that brings documents */
     unsigned retrieval_threads;        /* 0: two, or the machine's one */
-    const char *manifest; /* models.json; NULL: the usual places */
+    const char *manifest;              /* models.json; NULL: the usual places */
     config_model *models;
     size_t n_models;
     config_ensemble *ensembles;

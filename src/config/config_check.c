@@ -49,19 +49,31 @@ static int check_cluster(const gateway_config *c, shoal_err *err)
     return 0;
 }
 
+static bool is_name(const char *s, size_t n);
+
+/* "NAME=sha256:HEX": what stands before the digest, 0 bytes for no name; false: it can be none. */
+static bool split_key(const char *key, const char **ret_digest)
+{
+    const char *equals = strchr(key, '=');
+    *ret_digest = equals ? equals + 1 : key;
+    return !equals || is_name(key, (size_t)(equals - key));
+}
+
 static int check_keys(const gateway_config *c, shoal_err *err)
 {
     uint8_t digest[2][32];
     for (size_t i = 0; i < c->n_api_keys; i++) {
-        const char *k = c->api_keys[i];
+        const char *k, *other;
+        bool named = split_key(c->api_keys[i], &k);
         /* The wrong value may be the key itself, pasted in clear: it is not repeated in the message. */
-        if (strncmp(k, "sha256:", 7) != 0 || !hex_decode(k + 7, strlen(k + 7), digest[0], 32))
+        if (!named || strncmp(k, "sha256:", 7) != 0 || !hex_decode(k + 7, strlen(k + 7), digest[0], 32))
             return err_set(err, SHOAL_EINVALID,
                            "api_keys[%zu]: must be 'sha256:' and the 64 hex digits of the key's SHA-256, "
                            "never the key itself",
                            i);
         for (size_t j = 0; j < i; j++) {
-            hex_decode(c->api_keys[j] + 7, 64, digest[1], 32);
+            split_key(c->api_keys[j], &other);
+            hex_decode(other + 7, 64, digest[1], 32);
             if (memcmp(digest[0], digest[1], 32) == 0)
                 return err_set(err, SHOAL_EINVALID, "api_keys[%zu]: is the same key as api_keys[%zu]", i, j);
         }
@@ -93,11 +105,11 @@ static int check_names(const gateway_config *c, shoal_err *err)
     return 0;
 }
 
-static bool is_name(const char *s)
+static bool is_name(const char *s, size_t n)
 {
-    if (!*s || strlen(s) > 64) return false;
-    for (; *s; s++)
-        if (!isalnum((unsigned char)*s) && !strchr("-_.", *s)) return false;
+    if (n == 0 || n > 64) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)s[i]) && (!s[i] || !strchr("-_.", s[i]))) return false;
     return true;
 }
 
@@ -105,7 +117,7 @@ static int check_adapters(const config_model *m, const char *where, shoal_err *e
 {
     for (size_t i = 0; i < m->n_adapters; i++) {
         const char *name = m->adapters[i].name;
-        if (!is_name(name))
+        if (!is_name(name, strlen(name)))
             return err_set(err, SHOAL_EINVALID,
                            "%sadapters[%zu].name: '%s' may hold letters, digits, '-', '_' and '.' only",
                            where, i, name);
@@ -140,7 +152,7 @@ static int check_model(const gateway_config *c, size_t i, shoal_err *err)
     const config_model *m = &c->models[i];
     char where[48];
     snprintf(where, sizeof where, "models[%zu].", i);
-    if (!is_name(m->name))
+    if (!is_name(m->name, strlen(m->name)))
         return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-', '_' and '.' only",
                        where, m->name);
     for (size_t k = 0; k < i; k++)
@@ -261,7 +273,7 @@ static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
     config_pipeline *p = &c->pipelines[i];
     char where[48];
     snprintf(where, sizeof where, "pipelines[%zu].", i);
-    if (!is_name(p->name))
+    if (!is_name(p->name, strlen(p->name)))
         return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-', '_' and '.' only",
                        where, p->name);
     for (size_t k = 0; k < i; k++)
@@ -275,7 +287,7 @@ static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
 
 static int check_discovered(const char *what, size_t i, const char *model, shoal_err *err)
 {
-    if (is_name(model)) return 0;
+    if (is_name(model, strlen(model))) return 0;
     return err_set(err, SHOAL_EINVALID,
                    "discovery.%s[%zu].model: '%s' may hold letters, digits, '-', '_' and '.' only", what, i,
                    model);

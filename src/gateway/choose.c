@@ -29,7 +29,7 @@ static const char *endpoint_of(const char *task)
 }
 
 /* A reranker is a classifier of one label, whatever its file calls it, and may be asked as one. */
-static bool does(const Shoal__V1__ModelInfo *info, const char *task)
+bool choose_does(const Shoal__V1__ModelInfo *info, const char *task)
 {
     if (strcmp(task, CHOOSE_COMPLETES) == 0)
         return strcmp(info->task, "generate") == 0 || strcmp(info->task, "seq2seq") == 0;
@@ -46,7 +46,7 @@ static int choose_only(gateway_request *rq, const char *task, const char **ret_n
     const char *found = NULL;
     for (size_t i = 0; i < registry_count(g); i++) {
         const replica *r = registry_at(g, i);
-        if (!r->info || !does(r->info, task) || (found && strcmp(found, r->model) == 0)) continue;
+        if (!r->info || !choose_does(r->info, task) || (found && strcmp(found, r->model) == 0)) continue;
         if (found)
             return api_error_bad(e, "model",
                                  "several models do this task (%.64s, %.64s): name one in \"model\"", found,
@@ -110,7 +110,7 @@ int choose_model(gateway_request *rq, const char *task, const char **ret_name,
     const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, &known);
     if (!known) return api_error_no_model(e, *ret_name);
     if (*rq->adapter && (rc = find_adapter(rq, name, info, e)) != 0) return rc;
-    if (info && !does(info, task))
+    if (info && !choose_does(info, task))
         return api_error_set(e, 400, "invalid_request_error", "wrong_task", "model",
                              "the model %.64s does \"%.16s\", which is asked at %s", name, info->task,
                              endpoint_of(info->task));

@@ -7,6 +7,9 @@
 /* A task for choose_model: whatever writes on from a text, from "generate" and from "seq2seq". */
 #define CHOOSE_COMPLETES "completion"
 
+/* Does the model do the task? A reranker is a classifier of one label, whatever its file calls it. */
+bool choose_does(const Shoal__V1__ModelInfo *info, const char *task);
+
 /* Sets *ret_name (NULL on entry: take the only model with that task) and notes the model in rq: a name may be
  * "MODEL:ADAPTER", then rq->model is MODEL, and rq->adapter ADAPTER with its digest. *ret_info is NULL when
  * no replica has come up yet; then the call itself waits for one. 0 or an HTTP status. */

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 
 #include "base/sha256.h"
+#include "gateway/about.h"
 #include "gateway/choose.h"
 #include "api/encode_bytes.h"
 #include "api/encode_put.h"
+#include "gateway/routed.h"
 #include "gateway/shared.h"
 
 typedef struct encode_job { /* dies with the request */
@@ -203,29 +205,89 @@ static int parse(encode_spec *ret, encode_kind kind, const gateway_request *rq, 
     return encode_spec_parse(ret, kind, body, len, e);
 }
 
-static void handle(gateway_request *rq, encode_kind kind, const char *task)
+/* Takes spec, of which it is known by now which model answers. */
+static void answer(gateway_request *rq, encode_spec *spec, const char *task)
 {
     api_error e;
-    encode_spec spec = {0};
     const Shoal__V1__ModelInfo *info = NULL;
-    int rc = parse(&spec, kind, rq, &e);
-    if (rc == 0) rc = choose_model(rq, task, &spec.model, &info, &e);
+    int rc = choose_model(rq, task, &spec->model, &info, &e);
     /* Known beforehand, so a wrong number costs no inference. */
-    if (rc == 0 && spec.dimensions && info && (uint32_t)spec.dimensions != info->n_embd)
+    if (rc == 0 && spec->dimensions && info && (uint32_t)spec->dimensions != info->n_embd)
         rc = fail_dimensions(&e, rq, info->n_embd);
     encode_job *j = rc == 0 ? calloc(1, sizeof *j) : NULL;
     if (!j) {
         if (rc == 0) api_error_nomem(&e);
+        encode_spec_done(spec);
+        request_error(rq, &e);
+        return;
+    }
+    j->spec = *spec;
+    sha256_digest key;
+    bool one = !config_ensemble_find(rq->config, spec->model); /* else more files than one decide */
+    bool cacheable =
+        one && info && *info->digest && encode_spec_key(spec, info->digest, rq->adapter_digest, &key);
+    shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
+}
+
+/* ---- a route ------------------------------------------------------------------------------------- */
+
+typedef struct encode_routed { /* a request that waits for its route */
+    gateway_request *rq;
+    encode_spec spec;
+    const char *task;
+} encode_routed;
+
+static void routed_drop(void *work)
+{
+    encode_routed *w = work;
+    encode_spec_done(&w->spec);
+    free(w);
+}
+
+static void on_routed(void *work, const char *model, const api_error *e)
+{
+    encode_routed w = *(encode_routed *)work;
+    free(work);
+    if (model) {
+        w.spec.model = model;
+        answer(w.rq, &w.spec, w.task);
+        return;
+    }
+    encode_spec_done(&w.spec);
+    request_error(w.rq, e);
+}
+
+/* Takes spec. */
+static void start_route(gateway_request *rq, const config_route *route, encode_spec *spec, const char *task)
+{
+    api_error e;
+    routed_about about;
+    encode_routed *w = malloc(sizeof *w);
+    if (!w) {
+        api_error_nomem(&e);
+        encode_spec_done(spec);
+        request_error(rq, &e);
+        return;
+    }
+    *w = (encode_routed){rq, *spec, task};
+    about_encoding(&about, &w->spec, task);
+    routed_start(rq, route, &about, on_routed, routed_drop, w);
+}
+
+static void handle(gateway_request *rq, encode_kind kind, const char *task)
+{
+    api_error e;
+    encode_spec spec = {0};
+    if (parse(&spec, kind, rq, &e) != 0) {
         encode_spec_done(&spec);
         request_error(rq, &e);
         return;
     }
-    j->spec = spec;
-    sha256_digest key;
-    bool one = !config_ensemble_find(rq->config, spec.model); /* else more files than one decide */
-    bool cacheable =
-        one && info && *info->digest && encode_spec_key(&spec, info->digest, rq->adapter_digest, &key);
-    shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
+    const config_route *route = routed_find(rq, spec.model);
+    if (route)
+        start_route(rq, route, &spec, task);
+    else
+        answer(rq, &spec, task);
 }
 
 void encode_embeddings(gateway_request *rq)

@@ -9,6 +9,7 @@
 #include "gateway/generate.h"
 #include "gateway/machines.h"
 #include "gateway/overview.h"
+#include "gateway/routed.h"
 #include "process/process.h"
 #include "gateway/status.h"
 #include "gateway/transcribe.h"
@@ -60,6 +61,7 @@ const endpoint ENDPOINTS[] = {
     {"GET", "/v1/files/*", files_get, true, false, "file", 0},
     {"GET", "/v1/files/*/content", files_content, true, false, "file_content", 0},
     {"DELETE", "/v1/files/*", files_delete, true, true, "file_delete", 0},
+    {"POST", "/v1/route", routed_explain, true, true, "route", 0},
     {"GET", "/v1/models", status_models, true, false, "models", 0},
     {"GET", "/v1/models/", status_model, true, false, "model", 0},
     {"GET", "/v1/nodes", machines_list, true, false, "nodes", false},

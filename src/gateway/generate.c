@@ -7,8 +7,10 @@
 #include "base/clock.h"
 #include "base/sha256.h"
 #include "api/answer.h"
+#include "gateway/about.h"
 #include "gateway/choose.h"
 #include "api/openai.h"
+#include "gateway/routed.h"
 #include "gateway/shared.h"
 #include "gateway/stream.h"
 
@@ -390,24 +392,83 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
 }
 
-static void handle(gateway_request *rq, const char *task,
-                   int (*parse)(gen_spec **, const char *, size_t, api_error *))
+/* Takes spec, of which it is known by now which model answers. */
+static void answer(gateway_request *rq, gen_spec *spec, const char *task)
 {
     api_error e;
-    gen_spec *spec = NULL;
     const Shoal__V1__ModelInfo *info = NULL;
     stream st;
     call_terms terms;
-    size_t len;
-    const char *body = http_body(rq->http, &len);
-    if (parse(&spec, body, len, &e) != 0 || request_count_choices(rq, openai_spec_choices(spec), &e) != 0 ||
-        choose_model(rq, task, &spec->model, &info, &e) != 0 || stream_open(&st, rq, spec, &e) != 0 ||
+    if (choose_model(rq, task, &spec->model, &info, &e) != 0 || stream_open(&st, rq, spec, &e) != 0 ||
         stream_terms(&st, rq, &terms, &e) != 0) {
         openai_spec_free(spec);
         request_error(rq, &e);
         return;
     }
     begin(rq, spec, info, &st, &terms);
+}
+
+/* ---- a route ------------------------------------------------------------------------------------- */
+
+typedef struct gen_routed { /* a request that waits for its route */
+    gateway_request *rq;
+    gen_spec *spec;
+    const char *task;
+} gen_routed;
+
+static void routed_drop(void *work)
+{
+    gen_routed *w = work;
+    openai_spec_free(w->spec);
+    free(w);
+}
+
+static void on_routed(void *work, const char *model, const api_error *e)
+{
+    gen_routed w = *(gen_routed *)work;
+    free(work);
+    if (model) {
+        w.spec->model = model;
+        answer(w.rq, w.spec, w.task);
+        return;
+    }
+    openai_spec_free(w.spec);
+    request_error(w.rq, e);
+}
+
+static void start_route(gateway_request *rq, const config_route *route, gen_spec *spec, const char *task)
+{
+    api_error e;
+    routed_about about;
+    gen_routed *w = malloc(sizeof *w);
+    if (!w) {
+        api_error_nomem(&e);
+        openai_spec_free(spec);
+        request_error(rq, &e);
+        return;
+    }
+    *w = (gen_routed){rq, spec, task};
+    about_generation(&about, spec, task);
+    routed_start(rq, route, &about, on_routed, routed_drop, w);
+}
+
+static void handle(gateway_request *rq, const char *task,
+                   int (*parse)(gen_spec **, const char *, size_t, api_error *))
+{
+    api_error e;
+    gen_spec *spec = NULL;
+    size_t len;
+    const char *body = http_body(rq->http, &len);
+    if (parse(&spec, body, len, &e) != 0 || request_count_choices(rq, openai_spec_choices(spec), &e) != 0) {
+        openai_spec_free(spec);
+        request_error(rq, &e);
+        return;
+    }
+    const config_route *route = routed_find(rq, spec->model);
+    if (route)
+        start_route(rq, route, spec, task);
+    else
+        answer(rq, spec, task);
 }
 
 void generate_chat(gateway_request *rq)

@@ -162,7 +162,8 @@ void metrics_scrape(metrics *m, registry *g)
         const replica *r = registry_at(g, i);
         say(m, METRIC_UP, r->state == REPLICA_READY, r->model, r->id, NULL);
         say(m, METRIC_RTT, r->rtt_ms / 1000, r->model, r->id, site_of(g, r));
-        if (r->load.n_spilled) say(m, METRIC_SPILLS, (double)r->load.n_spilled, r->model, r->id, site_of(g, r));
+        if (r->load.n_spilled)
+            say(m, METRIC_SPILLS, (double)r->load.n_spilled, r->model, r->id, site_of(g, r));
         say(m, METRIC_RESTARTS, r->process.n_restarts, r->model, r->id, NULL);
         say(m, METRIC_CRASHES, r->process.n_crashes, r->model, r->id, NULL);
         say(m, METRIC_CALLS, r->load.n_in_flight, r->model, r->id, NULL);

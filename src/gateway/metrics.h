@@ -48,6 +48,10 @@
       "Members that left a vote before the reply was whole.")                                               \
     X(METRIC_REFINE, "shoal_refine_total", COUNTER, "ensemble,by",                                          \
       "Answers of a refine: fast, better or refined.")                                                      \
+    X(METRIC_ROUTED, "shoal_routed_total", COUNTER, "route,model,reason",                                   \
+      "Requests for a route, by who answered and why.")                                                     \
+    X(METRIC_ROUTE_S, "shoal_route_seconds", HISTOGRAM, "route",                                            \
+      "From a request for a route to the decision.")                                                        \
     X(METRIC_RESUMED, "shoal_streams_resumed_total", COUNTER, "model",                                      \
       "Streams that a client came back to with Last-Event-ID.")                                             \
     X(METRIC_SOURCE, "shoal_source_up", GAUGE, "source", "1 when a source of members is heard.")            \

@@ -10,9 +10,10 @@
 #include "base/log.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/routed.h"
 #include "gateway/watch.h"
 
-#define HEADERS_MAX       14
+#define HEADERS_MAX       15
 #define STREAM_FULL_BYTES ((size_t)128 << 10)
 
 /* Said when there is no memory to say what is the matter. */
@@ -38,8 +39,15 @@ static const char *traceparent(const gateway_request *rq)
 
 call_context request_context(const gateway_request *rq, const char *why)
 {
-    return (call_context){
+    call_context ctx = {
         .request_id = rq->id, .traceparent = traceparent(rq), .deadline_ns = rq->deadline_ns, .why = why};
+    const routed *r = rq->routed;
+    if (!r) return ctx;
+    ctx.order = r->order;
+    ctx.key = r->key;
+    ctx.stand_ins = r->stand_ins;
+    ctx.n_stand_ins = r->n_stand_ins;
+    return ctx;
 }
 
 void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work)
@@ -124,11 +132,12 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     if (rq->cache_state) header_add(h, "x-shoal-cache", rq->cache_state);
     if (*rq->degraded.wanted) header_add(h, "x-shoal-degraded", rq->degraded.wanted);
     if (*rq->ensemble) header_add(h, "x-shoal-ensemble", rq->ensemble);
+    if (rq->routed) header_add(h, "x-shoal-route", rq->routed->header);
     if (rq->config->n_allow_origins) header_add(h, "vary", "origin");
     if (!rq->allowed_origin) return;
     header_add(h, "access-control-allow-origin", rq->allowed_origin);
     header_add(h, "access-control-expose-headers",
-               "x-request-id, x-shoal-cache, x-shoal-degraded, x-shoal-ensemble, retry-after");
+               "x-request-id, x-shoal-cache, x-shoal-degraded, x-shoal-ensemble, x-shoal-route, retry-after");
 }
 
 static void count(const gateway_request *rq, int status, const char *error_code)
@@ -178,6 +187,7 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
     if (rq->next) rq->next->prev = rq->prev;
     g->n_requests--;
     g->n_admitted -= rq->n_counted;
+    routed_free(rq->routed);
     free(rq);
 }
 
@@ -233,7 +243,8 @@ void request_preflight(gateway_request *rq)
     header_add(&h, "access-control-allow-methods", rq->allow);
     header_add(
         &h, "access-control-allow-headers",
-        "authorization, content-type, cache-control, last-event-id, x-request-id, x-shoal-deadline-ms");
+        "authorization, content-type, cache-control, last-event-id, x-request-id, x-shoal-deadline-ms, "
+        "x-shoal-latency, x-shoal-session");
     header_add(&h, "access-control-max-age", "600");
     http_respond(let_go(rq), 204, h.items, h.n, NULL, 0);
     request_finish(rq, 204, NULL);

@@ -46,6 +46,7 @@ typedef struct gateway_request {
     char model[96], version[48], quantisation[24];
     char adapter[64], adapter_digest[65]; /* of the answer; "": none, resp. not known yet */
     uint64_t n_prompt_tokens, n_generated_tokens;
+    struct routed *routed;   /* what a route came to (routed.h); NULL: none was asked for */
     degraded degraded;       /* the answer is another model's; such answers are not kept */
     char ensemble[384];      /* how several models came to the answer; "": one gave it */
     const char *cache_state; /* "hit", "miss", "shared"; NULL: not cacheable */

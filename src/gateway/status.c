@@ -10,6 +10,7 @@
 #include "cluster/stage_name.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/routed.h"
 
 #define METRICS_KEPT_NS 1000000000u
 
@@ -109,6 +110,7 @@ void status_models(gateway_request *rq)
         first = false;
         put_ensemble(&out, &rq->config->ensembles[i]);
     }
+    routed_put_models(&out, rq, &first);
     buf_puts(&out, "]}");
     request_json(rq, 200, &out);
     buf_done(&out);
@@ -164,12 +166,25 @@ static void on_described(void *user, const call_result *r, const Shoal__V1__Mode
     answer_described(rq, r->model, info);
 }
 
+static void answer_route(gateway_request *rq, const config_route *r)
+{
+    buf out = {0};
+    routed_put_model(&out, r);
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}
+
 void status_model(gateway_request *rq)
 {
     const char *path = http_path(rq->http) + strlen(rq->endpoint->path);
     char name[96];
     bool known;
     api_error e;
+    const config_route *route = routed_find(rq, path);
+    if (route) {
+        answer_route(rq, route);
+        return;
+    }
     snprintf(name, sizeof name, "%.*s", (int)strcspn(path, ":"), path);
     calls_info(rq->calls, name, &known);
     describe_job *j = known ? calloc(1, sizeof *j) : NULL;

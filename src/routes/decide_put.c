@@ -123,7 +123,9 @@ static void put_no(buf *out, const route_book *b, const decide_note *n, const ro
     const config_domains *set = route_domains(b, n->route);
     switch (n->why) {
     case DECIDE_NO:
-        buf_puts(out, ": not with ");
+        buf_puts(out, n->cond == COND_PATTERN  ? ": not found: its "
+                      : n->cond == COND_HEADER ? ": not there: its "
+                                               : ": not for ");
         put_fact(out, b, n, n->cond, f);
         return;
     case DECIDE_GAVE_UP: buf_puts(out, ": the search for its pattern took too long"); return;

@@ -1,0 +1,172 @@
+/* routed_http.c: POST /v1/route, which decides and calls nobody but for the domain, and routes as models.
+ *
+ *     {"route":"auto","input":"turn off the light","endpoint":"chat_completions","wants":["tools"]}
+ *     {"object":"shoal.route","route":"auto","steps":[{"model":"home-chat-s","why":"rule devices: ...",...}],
+ *      "skipped":[...],"facts":{...},"ms":0.41} */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/fields.h"
+#include "base/json.h"
+#include "gateway/endpoint.h"
+#include "gateway/gateway_internal.h"
+#include "gateway/routed.h"
+
+/* ---- what a route would come to ------------------------------------------------------------------ */
+
+typedef struct explain_job {
+    gateway_request *rq;
+    json_t *root;
+    const config_route *route;
+} explain_job;
+
+static void job_free(void *work)
+{
+    explain_job *j = work;
+    json_decref(j->root);
+    free(j);
+}
+
+/* What each endpoint that routes serve asks of a model. */
+static const struct asked {
+    const char *endpoint, *path, *does;
+    call_task task;
+} ASKED[] = {
+    {"chat_completions", "/v1/chat/completions", "generate", CALL_GENERATE},
+    {"completions", "/v1/completions", "completion", CALL_GENERATE},
+    {"translate", "/v1/translate", "seq2seq", CALL_GENERATE},
+    {"summarize", "/v1/summarize", "seq2seq", CALL_GENERATE},
+    {"embeddings", "/v1/embeddings", "embed", CALL_EMBED},
+    {"classify", "/v1/classify", "classify", CALL_CLASSIFY},
+    {"rerank", "/v1/rerank", "rerank", CALL_CLASSIFY},
+    {"tag", "/v1/tag", "tag", CALL_TAG},
+    {"fill_mask", "/v1/fill-mask", "fill-mask", CALL_FILL_MASK},
+};
+
+static const struct asked *find_endpoint(const char *name)
+{
+    for (size_t i = 0; i < sizeof ASKED / sizeof *ASKED; i++)
+        if (strcmp(ASKED[i].endpoint, name) == 0) return &ASKED[i];
+    return NULL;
+}
+
+static void answer(gateway_request *rq, const resolved *r)
+{
+    const route_book *b = &rq->config->book;
+    buf out = {0};
+    decide_put_json(&out, b, r->decision, r->facts);
+    buf_puts(&out, ",\"object\":\"shoal.route\",\"facts\":");
+    replay_put(&out, b, r->facts, r->evidence, r->decision);
+    buf_printf(&out, ",\"ms\":%.3f}", r->ms);
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}
+
+static void on_explained(void *work, const resolved *r)
+{
+    explain_job *j = work;
+    gateway_request *rq = j->rq;
+    answer(rq, r);
+    job_free(j);
+}
+
+static int read_wants(unsigned *ret, const json_t *root, api_error *e)
+{
+    const json_t *list = json_object_get(root, "wants");
+    *ret = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        unsigned bit = name ? route_want_of(name) : 0;
+        if (!bit)
+            return api_error_bad(e, "wants",
+                                 "wants[%zu] is none of stream, json, json_schema, tools, logprobs", i);
+        *ret |= bit;
+    }
+    return 0;
+}
+
+static int read_request(explain_job *j, routed_about *about, api_error *e)
+{
+    gateway_request *rq = j->rq;
+    size_t len;
+    const char *body = http_body(rq->http, &len), *name = NULL, *input = "", *endpoint = "chat_completions";
+    int rc = fields_parse(&j->root, body, len, e);
+    if (rc == 0) rc = fields_str(j->root, "route", &name, e);
+    if (rc == 0) rc = fields_str(j->root, "input", &input, e);
+    if (rc == 0) rc = fields_str(j->root, "endpoint", &endpoint, e);
+    *about = (routed_about){.text = input, .n_text = strlen(input), .n_bytes = strlen(input)};
+    if (rc == 0) rc = fields_str(j->root, "session", &about->session, e);
+    if (rc == 0) rc = fields_str(j->root, "user", &about->user, e);
+    if (rc == 0) rc = read_wants(&about->wants, j->root, e);
+    if (rc != 0) return rc;
+    if (!name && rq->config->book.n_routes == 1) name = rq->config->book.routes[0].name;
+    if (!name) return api_error_bad(e, "route", "\"route\" must name a route");
+    j->route = routed_find(rq, name);
+    if (!j->route) return api_error_bad(e, "route", "there is no route '%.64s' here", name);
+    const struct asked *at = find_endpoint(endpoint);
+    if (!at) return api_error_bad(e, "endpoint", "'%.64s' is no endpoint that routes serve", endpoint);
+    about->does = at->does;
+    about->task = at->task;
+    about->endpoint = at->endpoint;
+    about->path = at->path;
+    return 0;
+}
+
+void routed_explain(gateway_request *rq)
+{
+    api_error e;
+    routed_about about;
+    explain_job *j = calloc(1, sizeof *j);
+    int rc = j ? 0 : api_error_nomem(&e);
+    if (rc == 0) {
+        j->rq = rq;
+        rc = read_request(j, &about, &e);
+    }
+    if (rc == 0) rc = routed_resolve(rq, j->route, &about, on_explained, job_free, j, &e);
+    if (rc == 0) return;
+    if (j) job_free(j);
+    request_error(rq, &e);
+}
+
+/* ---- routes as models ---------------------------------------------------------------------------- */
+
+enum { NAMES_MAX = 128 };
+
+typedef struct name_list {
+    const char *names[NAMES_MAX];
+    size_t n;
+} name_list;
+
+static void add_name(void *user, const char *name)
+{
+    name_list *l = user;
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->names[i], name) == 0) return;
+    if (l->n < NAMES_MAX) l->names[l->n++] = name;
+}
+
+void routed_put_model(buf *out, const config_route *r)
+{
+    name_list names = {0};
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, r->name, strlen(r->name));
+    buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal-route\",\"state\":\"ready\","
+                  "\"task\":\"route\"");
+    buf_puts(out, ",\"routes_to\":[");
+    route_each(r, add_name, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        if (i) buf_putc(out, ',');
+        json_put_string(out, names.names[i], strlen(names.names[i]));
+    }
+    buf_puts(out, "]}");
+}
+
+void routed_put_models(buf *out, const gateway_request *rq, bool *first)
+{
+    const route_book *b = &rq->config->book;
+    for (size_t i = 0; i < b->n_routes; i++) {
+        if (!*first) buf_putc(out, ',');
+        *first = false;
+        routed_put_model(out, &b->routes[i]);
+    }
+}
