@@ -115,9 +115,33 @@ static int fit_pipeline(const fitting *f)
     return rc;
 }
 
+/* A classifier says what a text is about by its labels, an embedder by the nearest centroid. */
+static int fit_domains(const fitting *f, size_t i)
+{
+    const config_domains *d = &f->config->book.domains[i];
+    const char *task = d->centroids_path ? "embed" : "classify";
+    if (!does(f->facts, task))
+        return config_fail(
+            f->config, f->err,
+            "domains[%zu].model: '%s' is a model to %s, and domains %s 'centroids' need one to %s", i,
+            f->model, f->facts->task, d->centroids_path ? "with" : "without", task);
+    int rc = 0;
+    for (size_t k = 0; k < d->n_of; k++)
+        for (size_t n = 0; !rc && n < d->of[k].n_labels; n++) {
+            char where[96];
+            snprintf(where, sizeof where, "domains[%zu].of[%zu].labels[%zu]", i, k, n);
+            if (!label_exists(f->facts, d->of[k].labels[n])) rc = no_such_label(f, where, d->of[k].labels[n]);
+        }
+    return rc;
+}
+
 int config_fit(const gateway_config *c, const char *model, const model_facts *facts, shoal_err *err)
 {
     int rc = 0;
+    for (size_t i = 0; !rc && i < c->book.n_domains; i++) {
+        fitting f = {.config = c, .model = model, .facts = facts, .err = err};
+        if (strcmp(c->book.domains[i].model, model) == 0) rc = fit_domains(&f, i);
+    }
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) {
         fitting f = {c, &c->pipelines[i], i, model, facts, err};
         rc = fit_pipeline(&f);
@@ -166,5 +190,7 @@ bool config_uses_model(const gateway_config *c, const char *model)
     for (size_t i = 0; i < c->n_pipelines; i++)
         for (unsigned k = 0; k < c->pipelines[i].n_stages; k++)
             if (is_of_model(&c->pipelines[i].stages[k], model)) return true;
+    for (size_t i = 0; i < c->book.n_domains; i++)
+        if (strcmp(c->book.domains[i].model, model) == 0) return true;
     return falls_back(c, model);
 }
