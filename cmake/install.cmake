@@ -2,7 +2,7 @@
 install(TARGETS libshoal ARCHIVE DESTINATION lib)
 install(FILES include/shoal.h DESTINATION include)
 install(FILES docs/shoal.1 DESTINATION share/man/man1)
-install(DIRECTORY models/ DESTINATION share/shoal/models FILES_MATCHING PATTERN "*.gguf" PATTERN "models.json" PATTERN "home-cascade.json" PATTERN "NOTICE*")
+install(DIRECTORY models/ DESTINATION share/shoal/models FILES_MATCHING PATTERN "*.gguf" PATTERN "*.json" PATTERN "NOTICE*")
 install(DIRECTORY lexicons/ DESTINATION share/shoal/lexicons FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY examples/lab/ DESTINATION share/shoal/lab FILES_MATCHING PATTERN "*.yaml")
 install(FILES shoal.yaml DESTINATION share/shoal OPTIONAL)

@@ -32,6 +32,7 @@
     X(plan)             \
     X(process)          \
     X(docs)             \
+    X(route)            \
     X(run)              \
     X(chat)             \
     X(classify)         \

@@ -181,22 +181,26 @@ int cli_process_get(const http_where *where, const char *path, const char *key, 
     return rc;
 }
 
-int cli_process_post(const http_where *where, const char *path, const char *key, buf *ret_json,
-                     shoal_err *err)
+int cli_process_post_json(const http_where *where, const char *path, const char *body, const char *key,
+                          buf *ret_json, shoal_err *err)
 {
     buf headers = {0};
     int rc = make_headers(&headers, key, err);
-    if (rc == 0)
-        rc = exchange(where,
-                      &(http_ask){.method = "POST",
-                                  .path = path,
-                                  .body = "{}",
-                                  .n_body = 2,
-                                  .type = "application/json",
-                                  .headers = headers.data},
-                      ret_json, err);
+    http_ask ask = {.method = "POST",
+                    .path = path,
+                    .body = body,
+                    .n_body = strlen(body),
+                    .type = "application/json",
+                    .headers = headers.data};
+    if (rc == 0) rc = exchange(where, &ask, ret_json, err);
     buf_done(&headers);
     return rc;
+}
+
+int cli_process_post(const http_where *where, const char *path, const char *key, buf *ret_json,
+                     shoal_err *err)
+{
+    return cli_process_post_json(where, path, "{}", key, ret_json, err);
 }
 
 int cli_process_send(const http_where *where, const cli_process_ask *ask, buf *ret_json, shoal_err *err)

@@ -28,6 +28,10 @@ int cli_process_get(const http_where *where, const char *path, const char *key, 
 int cli_process_post(const http_where *where, const char *path, const char *key, buf *ret_json,
                      shoal_err *err);
 
+/* The same for a POST of `body`, JSON. */
+int cli_process_post_json(const http_where *where, const char *path, const char *body, const char *key,
+                          buf *ret_json, shoal_err *err);
+
 /* An answer on stdout: text, tool calls, intent, slots, and what ran for how long and why. */
 void cli_process_print(const json_t *answer);
 

@@ -241,7 +241,7 @@ int config_parse(gateway_config **ret, const char *yaml, size_t len, const char 
     return rc;
 }
 
-int config_load(gateway_config **ret, const char *path, shoal_err *err)
+static int load(gateway_config **ret, const char *path, bool trained, shoal_err *err)
 {
     buf text = {0};
     gateway_config *c = NULL;
@@ -250,13 +250,23 @@ int config_load(gateway_config **ret, const char *path, shoal_err *err)
     if (!rc) rc = resolve_paths((config_file *)c, path, err);
     if (!rc) rc = check_files((config_file *)c, err);
     if (!rc) rc = open_pipelines((config_file *)c, err);
-    if (!rc) rc = locate((config_file *)c, routes_open(&c->book, err), err);
+    if (!rc && trained) rc = locate((config_file *)c, routes_open(&c->book, err), err);
     if (rc)
         config_free(c);
     else
         *ret = c;
     buf_done(&text);
     return rc;
+}
+
+int config_load(gateway_config **ret, const char *path, shoal_err *err)
+{
+    return load(ret, path, true, err);
+}
+
+int config_load_untrained(gateway_config **ret, const char *path, shoal_err *err)
+{
+    return load(ret, path, false, err);
 }
 
 void config_free(gateway_config *c)

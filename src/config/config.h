@@ -123,6 +123,8 @@ typedef struct gateway_config {
 /* Read, check, and open the lexicons and forms that it names. Relative paths in it count from its folder;
  * errors begin with "path:line: " where a line is to blame. */
 int config_load(gateway_config **ret, const char *path, shoal_err *err);
+/* The same, but for centroids, which need not be there yet: for whoever makes them. */
+int config_load_untrained(gateway_config **ret, const char *path, shoal_err *err);
 /* The same from text; `what` names it in errors. */
 int config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what, shoal_err *err);
 void config_free(gateway_config *c); /* NULL is fine */

@@ -96,7 +96,7 @@ static void fill_keys(route_facts *f, const gateway_request *rq, const routed_ab
 /* 0, or 400 for a latency that is none. */
 static int fill_facts(route_facts *f, const gateway_request *rq, const routed_about *a, api_error *e)
 {
-    const char *latency = http_header_get(rq->http, "x-shoal-latency");
+    const char *latency = a->latency ? a->latency : http_header_get(rq->http, "x-shoal-latency");
     *f = (route_facts){.endpoint = a->endpoint ? a->endpoint : rq->endpoint->name,
                        .path = a->path ? a->path : http_path(rq->http),
                        .api_key = auth_name(&rq->gateway->auth, http_header_get(rq->http, "authorization")),

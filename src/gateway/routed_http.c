@@ -89,6 +89,7 @@ static int read_request(explain_job *j, routed_about *about, api_error *e)
 {
     gateway_request *rq = j->rq;
     size_t len;
+    int64_t deadline_ms = 0;
     const char *body = http_body(rq->http, &len), *name = NULL, *input = "", *endpoint = "chat_completions";
     int rc = fields_parse(&j->root, body, len, e);
     if (rc == 0) rc = fields_str(j->root, "route", &name, e);
@@ -97,7 +98,10 @@ static int read_request(explain_job *j, routed_about *about, api_error *e)
     *about = (routed_about){.text = input, .n_text = strlen(input), .n_bytes = strlen(input)};
     if (rc == 0) rc = fields_str(j->root, "session", &about->session, e);
     if (rc == 0) rc = fields_str(j->root, "user", &about->user, e);
+    if (rc == 0) rc = fields_str(j->root, "latency", &about->latency, e);
+    if (rc == 0) rc = fields_int(j->root, "deadline_ms", 1, 86400000, &deadline_ms, e);
     if (rc == 0) rc = read_wants(&about->wants, j->root, e);
+    if (rc == 0 && deadline_ms) rq->deadline_ns = rq->start_ns + (uint64_t)deadline_ms * 1000000u;
     if (rc != 0) return rc;
     if (!name && rq->config->book.n_routes == 1) name = rq->config->book.routes[0].name;
     if (!name) return api_error_bad(e, "route", "\"route\" must name a route");

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Routes: a request names one as its model; who answered and why is said, listed, explained and can be decided again.
+source "$(dirname "$0")/lib.sh"
+head=$work/head body=$work/body
+
+# chat TEXT [CURL OPTIONS...]: what the route auto answers; headers in $head, the answer in $body.
+chat() {
+    local text=$1
+    shift
+    curl -s -m 20 -D "$head" -o "$body" "$@" "$url/v1/chat/completions" -d \
+        "{\"model\":\"auto\",\"max_tokens\":8,\"temperature\":0,\"messages\":[{\"role\":\"user\",\"content\":\"$text\"}]}"
+}
+# routed PATTERN: the last answer's x-shoal-route.
+routed() {
+    grep -iE "^x-shoal-route: $1" "$head" >/dev/null || fail "no route like '$1': $(cat "$head" "$body")"
+}
+
+start_shoal
+chat "turn off the kitchen light"
+routed 'auto; home-chat-s \(rule home: domain devices 0\.[0-9]+\); home-chat-m \(fallback 1\)'
+grep -q '"model":"home-chat-s"' "$body" || fail "the answer does not name its model: $(cat "$body")"
+chat "why is the sky blue"
+routed 'auto; home-chat-m \(fallback 1\); home-chat-s \(fallback 2\)'
+chat "why is the sky blue" -H 'x-shoal-latency: realtime'
+routed 'auto; home-chat-s \(rule hurry: latency realtime\)'
+chat "why is the sky blue" -H 'x-shoal-deadline-ms: 390'
+routed 'auto; home-chat-s \(rule short-of-time: [0-9]+ ms left\)'
+chat "hello" -H 'x-shoal-latency: soon'
+grep -q 'must be realtime, interactive or batch' "$body" || fail "a latency that is none: $(cat "$body")"
+curl -s -D "$head" -o "$body" "$url/v1/embeddings" -d '{"model":"auto","input":"hello"}'
+routed 'auto; home-embed \(rule vectors: endpoint embeddings\)'
+grep -q '"embedding":\[' "$body" || fail "no vector: $(cat "$body")"
+curl -s -D "$head" -o "$body" "$url/v1/rerank" -d '{"model":"auto","query":"a","documents":["b"]}'
+grep -q 'route_has_nobody' "$body" || fail "a task that nobody does: $(cat "$body")"
+chat "turn off the kitchen light"
+grep -qi 'x-shoal-cache: hit' "$head" || fail "the second answer is no hit: $(cat "$head")"
+echo "chat, embeddings and a task that nobody does"
+
+curl -s "$url/v1/models" | grep -q '"id":"auto","object":"model","created":0,"owned_by":"shoal-route"' || fail "not among the models"
+curl -s "$url/v1/models/auto" | grep -q '"routes_to":\["home-embed"' || fail "it is no model of its own"
+"$SHOAL_BIN" route list | grep -qE '^  fallback +home-chat-m$' || fail "shoal route list"
+"$SHOAL_BIN" route explain "lock the front door" --route auto --server "$url" --json >"$work/explained"
+grep -qE '"steps":\[\{"route":"auto","rule":"home","model":"home-chat-s","reason":"rule","why":"rule home: domain devices .*"ms":[0-9.]+\}$' \
+    "$work/explained" || fail "explained: $(cat "$work/explained")"
+"$SHOAL_BIN" route explain "lock the front door" --server "$url" | grep -qE '^  asks +home-chat-s +rule home: domain devices' || fail "for people"
+"$SHOAL_BIN" route explain "lock the front door" -c shoal.yaml 2>/dev/null | grep -qE '^  asks +home-chat-s +rule home: domain devices' || fail "without a server"
+curl -s "$url/metrics" | grep -q 'shoal_routed_total{route="auto",model="home-chat-s",reason="rule"}' || fail "no metric"
+echo "listed, explained, counted"
+
+# A worker that hangs is not waited for: the rules that ask it do not hold, and the request is answered.
+pid=$(curl -s "$url/readyz" | grep -o '"id":"home-embed/0"[^}]*"pid":[0-9]*' | grep -o '[0-9]*$')
+kill -STOP "$pid" || fail "no home-embed"
+chat "turn on the bedroom lamp"
+kill -CONT "$pid"
+routed 'auto; home-chat-m \(fallback 1\)'
+grep -q '"choices":\[' "$body" || fail "no answer: $(cat "$body")"
+grep -qE 'event=decision .*(gave no answer in|may take|nobody serves home-embed)' "$log" || fail "why it did not know is not said"
+kill -KILL "$pid"
+for _ in $(seq 100); do
+    curl -s "$url/readyz" | grep -o '"id":"home-embed/0"[^}]*' | grep -q '"state":"ready"' || break
+    sleep 0.02
+done
+chat "turn on the office fan"
+grep -q '"choices":\[' "$body" || fail "no answer: $(cat "$body")"
+echo "a domain's model that hangs, and that is dead"
+stop_shoal
+
+"$SHOAL_BIN" route replay "$log" -c shoal.yaml >"$work/replayed" || fail "replay: $(cat "$work/replayed")"
+grep -qE '^[1-9][0-9]* decisions, 0 come out otherwise$' "$work/replayed" || fail "decided again: $(cat "$work/replayed")"
+sed 's/model: home-chat-s, *$/&/; s/domain: \[devices, media, timers, sensors\], model: home-chat-s/domain: [devices], model: home-chat-m/' shoal.yaml >"$work/other.yaml"
+sed -i "s|models/|$PWD/models/|; s|lexicons/|$PWD/lexicons/|" "$work/other.yaml"
+"$SHOAL_BIN" route replay "$log" -c "$work/other.yaml" | grep -q '^OTHER auto: home-chat-m, and it was home-chat-s' || fail "other rules decide the same"
+echo "decisions of the log are made again, by the same rules and by others"
+
+# Training writes the file that is shipped, and it is not there before.
+mkdir "$work/train"
+sed "s|manifest: models/|manifest: $PWD/models/|; s|lexicons/|$PWD/lexicons/|; s|centroids: .*|centroids: means.json|" shoal.yaml >"$work/train/shoal.yaml"
+"$SHOAL_BIN" route list -c "$work/train/shoal.yaml" 2>&1 | grep -q 'means.json' || fail "a missing file of centroids is not said"
+"$SHOAL_BIN" route train "$work/train/shoal.yaml" >"$work/trained" || fail "train: $(cat "$work/trained")"
+cmp -s "$work/train/means.json" models/home-topics.json || fail "models/home-topics.json is not what the examples make: run shoal route train shoal.yaml"
+grep -q '66 of 68 are found again when they are left out' "$work/trained" || fail "$(cat "$work/trained")"
+echo "domains are trained"
