@@ -46,8 +46,8 @@ static void print_route(const config_route *r)
         const config_rule *rule = &r->rules[i];
         printf("  %-16s ", route_rule_name(r, i, name));
         for (size_t k = 0; k < rule->n_split; k++)
-            printf("%s%s (%g)", k ? ", " : "", rule->split[k].use.model, rule->split[k].share);
-        printf("%s\n", rule->n_split ? "" : rule->use.model);
+            printf("%s%s (%g)", k ? ", " : "", rule->split[k].model, rule->split[k].share);
+        printf("%s\n", rule->n_split ? "" : rule->model);
     }
     for (size_t i = 0; i < r->n_fallback; i++) printf("  %-16s %s\n", i ? "" : "fallback", r->fallback[i]);
     if (r->shadow) printf("  %-16s %s\n", "shadow", r->shadow);

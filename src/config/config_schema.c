@@ -316,7 +316,6 @@ static const config_field ensemble_rows[] = {
 RECORD(ensemble, config_ensemble, ensemble_rows);
 
 #define WORD_NAME(e, name) name,
-static const char *const use_words[] = {USE_KIND_TABLE(WORD_NAME) NULL};
 static const char *const order_words[] = {ROUTER_ORDER_TABLE(WORD_NAME) NULL};
 static const char *const key_words[] = {ROUTE_KEY_TABLE(WORD_NAME) NULL};
 #undef WORD_NAME
@@ -328,8 +327,7 @@ static const config_field route_header_rows[] = {
 RECORD(header_condition, route_header, route_header_rows);
 
 static const config_field share_rows[] = {
-    WORD("use", config_share, use.kind, use_words, "what the target is"),
-    TEXT("model", config_share, use.model, 1, NAME_MAX_BYTES * 2, "a model or a route", .required = true),
+    TEXT("model", config_share, model, 1, NAME_MAX_BYTES * 2, "a model or a route", .required = true),
     NUMBER("share", config_share, share, 0, 1e6, "its share, over the sum of all", .required = true),
 };
 RECORD(share, config_share, share_rows);
@@ -356,8 +354,7 @@ static const config_field rule_rows[] = {
     NUMBER("min_score", config_rule, min_score, 0, 1, "how sure that must be", .pointer = true),
     NUMBER("max_load", config_rule, max_load, 0, 1000, "calls at the target over what it does at once"),
     UINT("max_wait_ms", config_rule, max_wait_ms, 1, DAY_MS, "until the target's first answer"),
-    WORD("use", config_rule, use.kind, use_words, "what the target is"),
-    TEXT("model", config_rule, use.model, 1, NAME_MAX_BYTES * 2, "a model or a route"),
+    TEXT("model", config_rule, model, 1, NAME_MAX_BYTES * 2, "a model or a route"),
     LIST("split", config_rule, split, n_split, share, 1, 16, "targets that share the requests"),
     WORD("split_by", config_rule, split_by, key_words, "what stays with one of them"),
 };

@@ -130,19 +130,19 @@ static bool rule_holds(walking *w, decide_note *n)
 /* ---- targets ------------------------------------------------------------------------------------- */
 
 /* Whose share the request falls into: the same key always into the same. */
-static const config_use *choose(const config_rule *r, const route_facts *f, const char *salt, int *ret_share)
+static const char *choose(const config_rule *r, const route_facts *f, const char *salt, int *ret_share)
 {
     uint64_t key = f->keys[r->split_by] ? f->keys[r->split_by] : f->keys[KEY_REQUEST];
     double sum = 0, at = rng_uniform(key, route_hash(salt, strlen(salt)));
     *ret_share = -1;
-    if (r->n_split == 0) return &r->use;
+    if (r->n_split == 0) return r->model;
     for (size_t i = 0; i < r->n_split; i++) sum += r->split[i].share;
     at *= sum;
     for (*ret_share = 0; (size_t)*ret_share + 1 < r->n_split; ++*ret_share) {
         at -= r->split[*ret_share].share;
         if (at < 0) break;
     }
-    return &r->split[*ret_share].use;
+    return r->split[*ret_share].model;
 }
 
 static bool is_step(const decision *d, const char *model)
@@ -224,7 +224,7 @@ static void walk(walking *w, const config_route *r, size_t depth)
         bool holds = rule_holds(w, &n);
         if (w->asks) return;
         if (!holds) continue;
-        n.model = choose(&r->rules[i], w->facts, route_rule_name(r, i, salt), &n.share)->model;
+        n.model = choose(&r->rules[i], w->facts, route_rule_name(r, i, salt), &n.share);
         taken = take(w, &n, depth);
         if (w->asks) return;
     }
@@ -240,8 +240,8 @@ static const char *target_at(const config_route *r, size_t rule, size_t share)
 {
     if (rule >= r->n_rules) return share == 0 ? r->fallback[rule - r->n_rules] : NULL;
     const config_rule *at = &r->rules[rule];
-    if (at->n_split) return share < at->n_split ? at->split[share].use.model : NULL;
-    return share == 0 ? at->use.model : NULL;
+    if (at->n_split) return share < at->n_split ? at->split[share].model : NULL;
+    return share == 0 ? at->model : NULL;
 }
 
 /* Whatever the rules say now, only the file that began an answer can go on with it. */

@@ -17,10 +17,6 @@
  *           - {name: devices, domain: [devices], model: home-chat-s}
  *         fallback: [home-chat-m, home-chat-s]
  *
- * A target is tagged (`use`), so that there can be more kinds than one model: a kind is a row of
- * USE_KIND_TABLE, its keys in the rows of config_schema.c, and calls over calls that answer for the name that
- * use_name gives.
- *
  * What is here is read-only once it is opened, and may be shared by threads. */
 #ifndef ROUTES_ROUTES_H
 #define ROUTES_ROUTES_H
@@ -33,21 +29,6 @@
 #include "router/router.h"
 #include "routes/centroids.h"
 #include "routes/regex.h"
-
-/* X(enum, name in YAML) */
-#define USE_KIND_TABLE(X) X(USE_MODEL, "model")
-typedef enum use_kind {
-#define USE_KIND_ENUM(e, name) e,
-    USE_KIND_TABLE(USE_KIND_ENUM)
-#undef USE_KIND_ENUM
-} use_kind;
-
-/* Who answers. */
-typedef struct config_use {
-    use_kind kind;
-    const char
-        *model; /* USE_MODEL: of the file, with ":ADAPTER" perhaps, or a route; NULL: a split is given */
-} config_use;
 
 /* How urgent a request is. X(enum, name): in the order of the engine's queue. */
 #define ROUTE_LATENCY_TABLE(X)            \
@@ -97,7 +78,7 @@ typedef struct route_header {
 
 /* A part of the requests. */
 typedef struct config_share {
-    config_use use;
+    const char *model;
     double share; /* over the sum of all shares */
 } config_share;
 
@@ -115,7 +96,7 @@ typedef struct config_rule {
     regex *pattern;       /* the same, opened */
     double max_load;      /* calls there over what it does at once; over it the rule is passed over; 0: any */
     uint64_t max_wait_ms; /* expected until the first answer; 0: any */
-    config_use use;
+    const char *model;   /* who answers: of the file, with ":ADAPTER" perhaps, or a route; NULL: split says */
     config_share *split; /* instead: a share of the requests to each */
     size_t n_split;
     route_key split_by;

@@ -71,7 +71,7 @@ static int check_split(const checking *c, const char *where, const config_rule *
     for (size_t i = 0; rc == 0 && i < r->n_split; i++) {
         char key[40];
         snprintf(key, sizeof key, "split[%zu].model", i);
-        rc = check_target(c, where, key, r->split[i].use.model);
+        rc = check_target(c, where, key, r->split[i].model);
         sum += r->split[i].share;
     }
     if (rc != 0 || r->n_split == 0 || sum > 0) return rc;
@@ -80,11 +80,11 @@ static int check_split(const checking *c, const char *where, const config_rule *
 
 static int check_use(const checking *c, const char *where, const config_rule *r)
 {
-    if (!r->use.model == !r->n_split)
+    if (!r->model == !r->n_split)
         return err_set(c->err, SHOAL_EINVALID, "%smodel: a rule needs %s", where,
-                       r->use.model ? "either 'model' or 'split', not both"
-                                    : "a 'model', or a 'split' over several");
-    return r->use.model ? check_target(c, where, "model", r->use.model) : check_split(c, where, r);
+                       r->model ? "either 'model' or 'split', not both"
+                                : "a 'model', or a 'split' over several");
+    return r->model ? check_target(c, where, "model", r->model) : check_split(c, where, r);
 }
 
 /* ---- rules --------------------------------------------------------------------------------------- */

@@ -32,8 +32,8 @@ static void bench_open(bench *b)
     *b = (bench){.of = {{.name = "on", .labels = labels, .n_labels = 1}}};
     script_init(&b->s);
     b->rules[0] =
-        (config_rule){.name = "german", .language = language, .n_language = 1, .use.model = "m:german"};
-    b->rules[1] = (config_rule){.name = "on", .domain = domain, .n_domain = 1, .use.model = "m:on"};
+        (config_rule){.name = "german", .language = language, .n_language = 1, .model = "m:german"};
+    b->rules[1] = (config_rule){.name = "on", .domain = domain, .n_domain = 1, .model = "m:on"};
     b->route = (config_route){
         .name = "r", .domains = "t", .rules = b->rules, .n_rules = 2, .fallback = fallback, .n_fallback = 1};
     b->domains = (config_domains){

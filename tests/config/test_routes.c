@@ -58,8 +58,6 @@ static const wrong cases[] = {
      "routes[0].rules[0].header[0].name: 'X-A' must be a header's name in lower case"},
     {MODELS "routes: [{name: r, rules: [{model: a, min_bytes: 5, max_bytes: 4}]}]\n",
      "routes[0].rules[0].min_bytes: is more than max_bytes"},
-    {MODELS "routes: [{name: r, rules: [{model: a, use: magic}]}]\n",
-     "routes[0].rules[0].use: 'magic' is none of"},
     {MODELS "routes: [{name: r, rules: [{model: a, domain: [on]}]}]\n",
      "routes[0].rules[0].domain: the route needs 'domains'"},
     {MODELS "routes: [{name: r, rules: [{model: a, min_score: 0.5}]}]\n",
