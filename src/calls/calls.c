@@ -136,15 +136,20 @@ call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, u
     return both;
 }
 
+static call_order *copy_for(const call_order *o, const char *model, const call_context *ctx)
+{
+    uint8_t *msg;
+    call_order *other = order_alloc(o->task, model, o->adapter, ctx, o->n_msg, &msg);
+    if (other) memcpy(msg, o->msg, o->n_msg);
+    return other;
+}
+
 call_order *call_order_for(const call_order *o, const char *model)
 {
     call_context ctx = context_of(o);
     ctx.feed = NULL;
     ctx.n_stand_ins = 0;
-    uint8_t *msg;
-    call_order *other = order_alloc(o->task, model, o->adapter, &ctx, o->n_msg, &msg);
-    if (other) memcpy(msg, o->msg, o->n_msg);
-    return other;
+    return copy_for(o, model, &ctx);
 }
 
 call_order *call_order_as(const call_order *o, call_task task, call_feed *feed)
@@ -157,6 +162,16 @@ call_order *call_order_as(const call_order *o, call_task task, call_feed *feed)
     call_order *other = order_alloc(task, o->model, o->adapter, &ctx, o->n_msg, &msg);
     if (other) memcpy(msg, o->msg, o->n_msg);
     return other;
+}
+
+call_order *call_order_routed(const call_order *o, const char *model, const call_context *how)
+{
+    call_context ctx = context_of(o);
+    ctx.order = how->order;
+    ctx.key = how->key;
+    ctx.stand_ins = how->stand_ins;
+    ctx.n_stand_ins = how->n_stand_ins;
+    return copy_for(o, model, &ctx);
 }
 
 call_order *call_order_ref(call_order *o)

@@ -8,6 +8,7 @@
  *
  * Decorators are calls over calls, so that each rule is a file that is read and tested alone:
  *
+ *     route_calls      resolves the name of a route to the model that answers
  *     fallback_calls   a smaller model answers when none of the wanted one's replicas lives, and says so
  *     hedge_calls      a second replica when the first is silent; whoever speaks first wins
  *     failover_calls   goes on elsewhere when a worker dies under a call
@@ -151,11 +152,14 @@ call_order *call_order_new(call_task task, const char *model, const ProtobufCMes
                            const call_context *ctx);
 /* The same call, its request followed by more fields: what is single replaces, what is repeated is added. */
 call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, uint64_t n_resumed);
-/* The same call of another model. NULL: out of memory. */
+/* The same call of another model, without stand-ins. NULL: out of memory. */
 call_order *call_order_for(const call_order *o, const char *model);
 /* The same request as another task, of the same kind of request, with a feed behind it. NULL: out of memory.
  */
 call_order *call_order_as(const call_order *o, call_task task, call_feed *feed);
+/* The same call of the model that a route came to: order, key and stand-ins are `how`'s. NULL: out of memory.
+ */
+call_order *call_order_routed(const call_order *o, const char *model, const call_context *how);
 call_order *call_order_ref(call_order *o);
 void call_order_unref(call_order *o); /* accepts NULL */
 /* The request as it was given; free with protobuf_c_message_free_unpacked. NULL: out of memory. */

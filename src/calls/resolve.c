@@ -69,7 +69,7 @@ static void look(void *user, const char *model, route_outlook *ret)
     const resolve *x = user;
     char name[136];
     bool known = false;
-    if (!base_name(name, model)) return;
+    if (!base_name(name, model) || (x->ask.plain && strchr(model, ':'))) return;
     const Shoal__V1__ModelInfo *info = calls_info(x->calls, name, &known);
     call_outlook now = outlook_of(x, name, x->ask.task, x->ask.facts.n_bytes);
     *ret = (route_outlook){.known = known,

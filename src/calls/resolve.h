@@ -33,6 +33,7 @@ typedef struct resolve_ask {
     bool (*fits)(void *user, const Shoal__V1__ModelInfo *info);
     /* With facts.resumes: is this the file that began? */
     bool (*began)(void *user, const Shoal__V1__ModelInfo *info);
+    bool plain; /* adapters cannot be asked for: "MODEL:ADAPTER" is as a model that is not there */
     const char *request_id, *traceparent;
 } resolve_ask;
 

@@ -174,7 +174,7 @@ static const config_model *find_model(const gateway_config *c, const char *name)
     return NULL;
 }
 
-/* MODEL or MODEL:ADAPTER of this file. */
+/* MODEL, MODEL:ADAPTER or an ensemble of this file. */
 static bool is_model(const void *config, const char *name)
 {
     const gateway_config *c = config;
@@ -186,7 +186,7 @@ static bool is_model(const void *config, const char *name)
             if (strcmp(m->adapters[k].name, name + n + 1) == 0) return true;
         return !name[n];
     }
-    return false;
+    return config_ensemble_find(c, name) != NULL;
 }
 
 /* Does the model with place `from` lead to the one with place `to`, from stand-in to stand-in? */
@@ -259,7 +259,9 @@ static int no_such_adapter(const config_model *m, const char *where, unsigned st
 static int check_stage_model(const gateway_config *c, const config_stage *s, const char *where,
                              unsigned stage, shoal_err *err)
 {
-    if (!s->model || (config_ensemble_find(c, s->model) && !s->adapter)) return 0;
+    bool several =
+        config_ensemble_find(c, s->model ? s->model : "") || route_find(&c->book, s->model ? s->model : "");
+    if (!s->model || (several && !s->adapter)) return 0;
     const config_model *m = find_model(c, s->model);
     if (!m)
         return err_set(err, SHOAL_EINVALID, "%sstages[%u].model: '%s' is not among the models of this file%s",

@@ -12,10 +12,12 @@
 #include "calls/hedge_calls.h"
 #include "calls/replica_calls.h"
 #include "calls/retry_calls.h"
+#include "calls/route_calls.h"
 #include "calls/silence_calls.h"
 #include "gateway/browser.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/routed.h"
 #include "pipeline/pipeline.h"
 #include "process/process.h"
 #include "trust/state.h"
@@ -292,6 +294,8 @@ static int open_calls(gateway *g, shoal_err *err)
     if (rc == 0) rc = open_fallbacks(g, e, err);
     if (rc == 0 && g->config->n_ensembles > 0)
         rc = ensembles_open(&g->ensembles, &g->calls, g->config, e, g->metrics, err);
+    if (rc == 0 && g->config->book.n_routes > 0)
+        rc = route_calls_new(&g->calls, e, g->calls, &g->config->book, routed_heard, g, err);
     return rc;
 }
 

@@ -122,22 +122,29 @@ static void fill_resumed(routed_job *j, route_facts *f, const routed_about *a)
 
 /* ---- the end ------------------------------------------------------------------------------------- */
 
-static void log_decision(const routed_start_job *j, const resolved *r)
+static void log_decision(const gateway *g, const char *request_id, const config_route *route,
+                         const resolved *r)
 {
     buf line = {0};
-    replay_put(&line, &j->rq->config->book, r->facts, r->evidence, r->decision);
-    LOG(LOG_INFO, "route", "decision", LOG_S("route", j->route->name),
+    replay_put(&line, &g->config->book, r->facts, r->evidence, r->decision);
+    LOG(LOG_INFO, "route", "decision", LOG_S("route", route->name),
         LOG_S("model", r->decision->n ? r->decision->steps[0].model : ""), LOG_F("ms", r->ms),
-        LOG_S("replay", line.failed ? "" : line.data), LOG_S("request_id", j->rq->id));
+        LOG_S("replay", line.failed ? "" : line.data), LOG_S("request_id", request_id));
     buf_done(&line);
 }
 
-static void count(const routed_start_job *j, const resolved *r)
+static void count(gateway *g, const config_route *route, const resolved *r)
 {
     const decide_note *first = r->decision->n ? &r->decision->steps[0] : NULL;
-    metrics_add(j->rq->metrics, METRIC_ROUTED, 1, j->route->name, first ? first->model : "",
+    metrics_add(g->metrics, METRIC_ROUTED, 1, route->name, first ? first->model : "",
                 first ? decide_why_name(first->why) : "nobody");
-    metrics_observe_s(j->rq->metrics, METRIC_ROUTE_S, r->ms / 1000, j->route->name, NULL);
+    metrics_observe_s(g->metrics, METRIC_ROUTE_S, r->ms / 1000, route->name, NULL);
+}
+
+void routed_heard(void *user, const call_order *o, const config_route *route, const resolved *r)
+{
+    count(user, route, r);
+    log_decision(user, o->request_id, route, r);
 }
 
 /* Those who answer when the first step's replicas are gone: plain models, as a request for an adapter is
@@ -249,8 +256,8 @@ static void on_decided(void *user, const resolved *r)
     api_error e;
     const char *model = r->what == DECIDE_DONE ? r->decision->steps[0].model : NULL;
     free(user);
-    count(&j, r);
-    log_decision(&j, r);
+    count(j.rq->gateway, j.route, r);
+    log_decision(j.rq->gateway, j.rq->id, j.route, r);
     if (!model) {
         nobody(&j, r, &e);
     } else if (remember(j.rq, j.route, r) != 0) {

@@ -52,6 +52,9 @@ typedef struct routed {
 } routed;
 void routed_free(routed *r); /* accepts NULL */
 
+/* A route that no endpoint resolved, but a stage of a pipeline: counted and logged. `user` is the gateway. */
+void routed_heard(void *user, const call_order *o, const config_route *route, const resolved *r);
+
 /* The decision alone: `done` gets it, maybe inside this call. 0, or an HTTP status: then neither comes. */
 int routed_resolve(gateway_request *rq, const config_route *route, const routed_about *about,
                    resolve_done done, void (*drop)(void *work), void *work, api_error *e);

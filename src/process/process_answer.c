@@ -67,6 +67,8 @@ void process_trace_call(stage_run *s, const call_result *r)
     process_put(s->run, t, "replica", json_string(r->replica_id));
     process_put(s->run, t, "version", json_string(r->version));
     process_put(s->run, t, "quantisation", json_string(r->quantisation));
+    if (s->stage->model && *r->model && strcmp(r->model, s->stage->model) != 0) /* it names a route */
+        process_put(s->run, t, "answered_by", json_string(r->model));
     if (r->wanted)
         process_put(s->run, t, "degraded",
                     json_pack("{s:s,s:s,s:s}", "wanted", r->wanted, "answered_by", r->model, "why", r->why));

@@ -72,6 +72,19 @@ sed -i "s|models/|$PWD/models/|; s|lexicons/|$PWD/lexicons/|" "$work/other.yaml"
 "$SHOAL_BIN" route replay "$log" -c "$work/other.yaml" | grep -q '^OTHER auto: home-chat-m, and it was home-chat-s' || fail "other rules decide the same"
 echo "decisions of the log are made again, by the same rules and by others"
 
+# A stage of a pipeline may name a route.
+mkdir "$work/stage"
+{
+    sed "s|manifest: models/|manifest: $PWD/models/|; s|centroids: models/|centroids: $PWD/models/|; /^pipelines:/,\$d" shoal.yaml
+    printf 'pipelines: [{name: p, stages: [{name: say, kind: generate, model: auto, max_tokens: 8}]}]\n'
+} >"$work/stage/shoal.yaml"
+start_shoal "$work/stage/shoal.yaml"
+curl -s -m 20 -o "$body" "$url/v1/process" -d '{"input":"turn off the kitchen light"}'
+grep -q '"model":"auto","ran":true,.*"answered_by":"home-chat-s"' "$body" || fail "a stage: $(cat "$body")"
+grep -qE 'event=decision route=auto model=home-chat-s' "$log" || fail "a stage's route is not logged"
+stop_shoal
+echo "a pipeline's stage"
+
 # Training writes the file that is shipped, and it is not there before.
 mkdir "$work/train"
 sed "s|manifest: models/|manifest: $PWD/models/|; s|lexicons/|$PWD/lexicons/|; s|centroids: .*|centroids: means.json|" shoal.yaml >"$work/train/shoal.yaml"

@@ -1,0 +1,286 @@
+/* route_calls.c: orders that name a route; see route_calls.h. */
+#include "calls/route_calls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "calls/queue.h"
+#include "routes/language.h"
+
+typedef struct route_calls {
+    calls base;
+    const env *env;
+    calls *inner;
+    const route_book *book;
+    route_calls_heard heard;
+    void *user;
+    queue running;
+} route_calls;
+
+typedef struct route_call {
+    model_call base;
+    queue link;
+    route_calls *b;
+    const config_route *route;
+    call_order *o;
+    call_terms terms;
+    call_events ev;
+    resolve *resolve;   /* while it is decided */
+    model_call *inner;  /* then */
+    env_timer *failing; /* it has failed, which is told in the next turn */
+    ProtobufCMessage *request;
+    json_t *messages;
+    bool paused;
+    int status;
+    char message[400];
+} route_call;
+
+/* ---- life of a call ------------------------------------------------------------------------------ */
+
+static void call_free(route_call *c)
+{
+    queue_take(&c->link);
+    c->b->env->timer_free(c->failing);
+    json_decref(c->messages);
+    if (c->request) protobuf_c_message_free_unpacked(c->request, NULL);
+    call_order_unref(c->o);
+    free(c);
+}
+
+static void cancel(model_call *call)
+{
+    route_call *c = (route_call *)call;
+    resolve_cancel(c->resolve);
+    calls_cancel(c->inner);
+    call_free(c);
+}
+
+static void pause(model_call *call, bool paused)
+{
+    route_call *c = (route_call *)call;
+    c->paused = paused;
+    calls_pause(c->inner, paused);
+}
+
+static call_place where(const model_call *call)
+{
+    return calls_where(((const route_call *)call)->inner);
+}
+
+static void fail(void *arg)
+{
+    route_call *c = arg;
+    call_result r = call_result_of(c->o, c->status, c->message);
+    c->ev.end(&c->ev, &r);
+    call_free(c);
+}
+
+/* Never inside the function that started it. */
+static void fail_later(route_call *c, int status, const char *message)
+{
+    c->status = status;
+    snprintf(c->message, sizeof c->message, "%s", message);
+    c->b->env->timer_start(c->failing, 0);
+}
+
+/* ---- the call itself ----------------------------------------------------------------------------- */
+
+static void on_event(const call_events *ev, const ProtobufCMessage *m)
+{
+    route_call *c = ev->user;
+    c->ev.event(&c->ev, m); /* may cancel: c is not touched again */
+}
+
+static void on_end(const call_events *ev, const call_result *r)
+{
+    route_call *c = ev->user;
+    c->inner = NULL;
+    c->ev.end(&c->ev, r);
+    call_free(c);
+}
+
+static bool start_inner(route_call *c, const decision *d, const route_facts *f)
+{
+    call_events ev = {.user = c, .event = on_event, .end = on_end};
+    const config_route *last = d->steps[0].route;
+    const char *stand_ins[DECIDE_STEPS_MAX];
+    call_context ctx = {.key = f->keys[last->key], .stand_ins = stand_ins};
+    ctx.order = last->order == ROUTER_BY_HASH && ctx.key == 0 ? ROUTER_BY_TIME : last->order;
+    for (size_t i = 1; i < d->n; i++) stand_ins[ctx.n_stand_ins++] = d->steps[i].model;
+    call_order *o = call_order_routed(c->o, d->steps[0].model, &ctx);
+    c->inner = o ? calls_start(c->b->inner, o, &c->terms, &ev) : NULL;
+    call_order_unref(o);
+    if (c->inner && c->paused) calls_pause(c->inner, true);
+    return c->inner != NULL;
+}
+
+static void on_resolved(void *user, const resolved *r)
+{
+    route_call *c = user;
+    char why[200];
+    c->resolve = NULL;
+    if (c->b->heard) c->b->heard(c->b->user, c->o, c->route, r);
+    if (r->what == DECIDE_DONE) {
+        if (!start_inner(c, r->decision, r->facts)) fail_later(c, SHOAL_ENOMEM, "out of memory");
+        return;
+    }
+    snprintf(why, sizeof why, "the route %s has nobody for this call", c->route->name);
+    fail_later(c, SHOAL_EUNAVAILABLE, why);
+}
+
+/* ---- what an order is about ---------------------------------------------------------------------- */
+
+bool route_calls_fits(call_task task, const Shoal__V1__ModelInfo *info)
+{
+    static const char *const tasks[CALL_N_TASKS] = {
+        [CALL_TRANSCRIBE] = "transcribe", [CALL_TAG] = "tag",
+        [CALL_EMBED] = "embed",           [CALL_DETECT] = "vad",
+        [CALL_SCORE] = "score",           [CALL_CLASSIFY_IMAGE] = "classify-image",
+        [CALL_FILL_MASK] = "fill-mask"};
+    bool generates = strcmp(info->task, "generate") == 0 || strcmp(info->task, "seq2seq") == 0;
+    bool judges = strcmp(info->task, "classify") == 0 || strcmp(info->task, "rerank") == 0;
+    if (task == CALL_GENERATE) return generates;
+    if (task == CALL_CLASSIFY) return judges;
+    return !tasks[task] || strcmp(info->task, tasks[task]) == 0;
+}
+
+/* A stage that renders messages wants a model with a template, and a text stage one that takes the text. */
+static bool fits(void *user, const Shoal__V1__ModelInfo *info)
+{
+    const route_call *c = user;
+    if (!route_calls_fits(c->o->task, info)) return false;
+    return !c->messages || info->has_chat_template;
+}
+
+static const char *last_of_user(route_call *c, const char *messages_json)
+{
+    const char *text = "";
+    shoal_err err;
+    if (json_parse(&c->messages, messages_json, strlen(messages_json), "messages", &err) != 0) return text;
+    for (size_t i = 0; i < json_array_size(c->messages); i++) {
+        const json_t *m = json_array_get(c->messages, i);
+        const char *role = json_string_value(json_object_get(m, "role"));
+        const char *content = json_string_value(json_object_get(m, "content"));
+        if (role && content && strcmp(role, "user") == 0) text = content;
+    }
+    return text;
+}
+
+/* Requests whose field `inputs` are texts have them as their first field alike. */
+static const char *first_input(const ProtobufCMessage *request)
+{
+    const ProtobufCFieldDescriptor *f =
+        protobuf_c_message_descriptor_get_field_by_name(request->descriptor, "inputs");
+    if (!f || f->descriptor != &shoal__v1__text_input__descriptor) return "";
+    const char *at = (const char *)request;
+    size_t n = *(const size_t *)(const void *)(at + f->quantifier_offset);
+    Shoal__V1__TextInput **list = *(Shoal__V1__TextInput ***)(void *)(at + f->offset);
+    return n > 0 ? list[0]->text : "";
+}
+
+static void fill(route_call *c, resolve_ask *ask)
+{
+    const char *text = "";
+    unsigned wants = 0;
+    if (c->o->task == CALL_GENERATE) {
+        const Shoal__V1__GenerateRequest *g = (const Shoal__V1__GenerateRequest *)c->request;
+        text = *g->messages_json ? last_of_user(c, g->messages_json) : g->text;
+        if (*g->tools_json) wants |= WANTS_TOOLS;
+        if (*g->schema) wants |= WANTS_JSON | WANTS_SCHEMA;
+    } else {
+        text = first_input(c->request);
+    }
+    ask->text = text;
+    ask->n_text = strlen(text);
+    ask->facts = (route_facts){
+        .endpoint = "process",
+        .path = "",
+        .api_key = "",
+        .language = language_guess(text, ask->n_text),
+        .n_bytes = c->o->n_msg,
+        .n_tokens = c->o->n_msg / 4,
+        .wants = wants,
+        .keys = {[KEY_PREFIX] = route_hash((const char *)c->o->msg, c->o->n_msg < 1024 ? c->o->n_msg : 1024),
+                 [KEY_REQUEST] = route_hash(c->o->request_id, strlen(c->o->request_id))}};
+}
+
+/* ---- the seam ------------------------------------------------------------------------------------ */
+
+static int resolve_order(route_call *c)
+{
+    c->request = call_order_request(c->o);
+    c->failing = c->b->env->timer_new(c->b->env->user, fail, c);
+    if (!c->request || !c->failing) return SHOAL_ENOMEM;
+    resolve_ask ask = {.route = c->route,
+                       .deadline_ns = c->o->deadline_ns,
+                       .task = c->o->task,
+                       .user = c,
+                       .fits = fits,
+                       .plain = true,
+                       .request_id = c->o->request_id,
+                       .traceparent = *c->o->traceparent ? c->o->traceparent : NULL};
+    fill(c, &ask);
+    return resolve_start(&c->resolve, c->b->inner, c->b->env, c->b->book, &ask, on_resolved, c);
+}
+
+static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+{
+    route_calls *b = (route_calls *)base;
+    const config_route *route = route_find(b->book, o->model);
+    if (!route) return calls_start(b->inner, o, t, ev);
+    route_call *c = malloc(sizeof *c);
+    if (!c) return NULL;
+    *c = (route_call){
+        .base = {base->ops}, .b = b, .route = route, .o = call_order_ref(o), .terms = *t, .ev = *ev};
+    queue_init(&c->link);
+    queue_put(&b->running, &c->link);
+    if (resolve_order(c) == 0) return &c->base;
+    call_free(c);
+    return NULL;
+}
+
+/* What a route would come to is known when it is asked. */
+static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+{
+    const route_calls *b = (const route_calls *)base;
+    if (route_find(b->book, o->model))
+        *ret = (call_outlook){.n_ready = 1};
+    else
+        calls_look(b->inner, o, t, ret);
+}
+
+static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
+{
+    const route_calls *b = (const route_calls *)base;
+    *ret_known = route_find(b->book, model) != NULL;
+    return *ret_known ? NULL : calls_info(b->inner, model, ret_known);
+}
+
+static void route_calls_free(calls *base)
+{
+    route_calls *b = (route_calls *)base;
+    for (route_call *c; (c = queue_first(&b->running, route_call, link));) cancel(&c->base);
+    calls_free(b->inner);
+    free(b);
+}
+
+static const calls_ops OPS = {.start = start,
+                              .pause = pause,
+                              .cancel = cancel,
+                              .where = where,
+                              .look = look,
+                              .info = info,
+                              .free = route_calls_free};
+
+int route_calls_new(calls **ret, const env *e, calls *inner, const route_book *b, route_calls_heard heard,
+                    void *user, shoal_err *err)
+{
+    route_calls *r = calloc(1, sizeof *r);
+    if (!r) return err_nomem(err);
+    *r = (route_calls){.base = {&OPS}, .env = e, .inner = inner, .book = b, .heard = heard, .user = user};
+    queue_init(&r->running);
+    *ret = &r->base;
+    return 0;
+}
