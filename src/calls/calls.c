@@ -84,7 +84,8 @@ static call_order *order_alloc(call_task task, const char *model, const char *ad
                       .order = ctx->order,
                       .key = ctx->key,
                       .stand_ins = list,
-                      .n_stand_ins = ctx->n_stand_ins};
+                      .n_stand_ins = ctx->n_stand_ins,
+                      .latency = ctx->latency};
     if (ctx->feed) o->feed = call_feed_ref(ctx->feed);
     for (size_t i = 0; i < ctx->n_stand_ins; i++) list[i] = put(&at, ctx->stand_ins[i]);
     o->model = put(&at, model);
@@ -96,15 +97,34 @@ static call_order *order_alloc(call_task task, const char *model, const char *ad
     return o;
 }
 
+/* The field "latency" as it stands in a packed message: what follows a message adds to it. Its number is that
+ * of all requests that have one. n 0: interactive, or this task's requests have none. */
+enum { LATENCY_BYTES = 3 };
+static size_t pack_latency(uint8_t out[LATENCY_BYTES], call_task task, Shoal__V1__Latency latency)
+{
+    const ProtobufCFieldDescriptor *f =
+        protobuf_c_message_descriptor_get_field_by_name(CALL_TASKS[task].request, "latency");
+    if (!f || latency == SHOAL__V1__LATENCY__INTERACTIVE) return 0;
+    uint32_t key = f->id << 3; /* a varint */
+    assert(key >= 0x80 && key < 0x4000 && (uint32_t)latency < 0x80);
+    out[0] = (uint8_t)(key | 0x80);
+    out[1] = (uint8_t)(key >> 7);
+    out[2] = (uint8_t)latency;
+    return LATENCY_BYTES;
+}
+
 call_order *call_order_new(call_task task, const char *model, const ProtobufCMessage *request,
                            const call_context *ctx)
 {
     static const call_context NONE = {0};
-    uint8_t *msg;
+    uint8_t *msg, latency[LATENCY_BYTES];
     assert(request->descriptor == CALL_TASKS[task].request);
     size_t n = protobuf_c_message_get_packed_size(request);
-    call_order *o = order_alloc(task, model, adapter_of(request), ctx ? ctx : &NONE, n, &msg);
-    if (o) protobuf_c_message_pack(request, msg);
+    size_t n_latency = pack_latency(latency, task, ctx ? ctx->latency : SHOAL__V1__LATENCY__INTERACTIVE);
+    call_order *o = order_alloc(task, model, adapter_of(request), ctx ? ctx : &NONE, n + n_latency, &msg);
+    if (!o) return NULL;
+    protobuf_c_message_pack(request, msg);
+    memcpy(msg + n, latency, n_latency);
     return o;
 }
 
@@ -118,7 +138,8 @@ static call_context context_of(const call_order *o)
                           .order = o->order,
                           .key = o->key,
                           .stand_ins = o->stand_ins,
-                          .n_stand_ins = o->n_stand_ins};
+                          .n_stand_ins = o->n_stand_ins,
+                          .latency = o->latency};
 }
 
 call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, uint64_t n_resumed)

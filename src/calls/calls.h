@@ -122,11 +122,12 @@ typedef struct call_context { /* of the request this call belongs to; copied */
     uint64_t deadline_ns;    /* 0: none */
     const char *why;         /* for traces: "intent stage", "endpoint" */
     call_feed *feed; /* messages that follow the request, where the task takes a stream of them; NULL: none */
-    router_order order; /* which of the model's replicas are preferred */
-    uint64_t key;       /* of ROUTER_BY_HASH */
-    const char *const
-        *stand_ins;     /* models that answer when none of its replicas lives, instead of those that */
-    size_t n_stand_ins; /* the configuration has for all calls of the model */
+    router_order order;         /* which of the model's replicas are preferred */
+    uint64_t key;               /* of ROUTER_BY_HASH */
+    Shoal__V1__Latency latency; /* how urgent it is, to the worker's queue */
+    /* Models that answer when none of its replicas lives, instead of the configuration's for all its calls. */
+    const char *const *stand_ins;
+    size_t n_stand_ins;
 } call_context;
 
 /* One call as asked, shared by all who carry it out and never changed. */
@@ -145,6 +146,7 @@ typedef struct call_order {
     uint64_t key;
     const char *const *stand_ins;
     size_t n_stand_ins;
+    Shoal__V1__Latency latency; /* in the message, too */
 } call_order;
 
 /* Copies all it is given. NULL: out of memory. */

@@ -182,6 +182,7 @@ static void ask_model(resolve *x, const config_domains *set, char *text)
     call_context ctx = {.request_id = x->ask.request_id,
                         .traceparent = x->ask.traceparent,
                         .deadline_ns = until(x, set),
+                        .latency = SHOAL__V1__LATENCY__REALTIME, /* somebody waits to be asked */
                         .why = "route"};
     input.text = text;
     embed.n_inputs = classify.n_inputs = 1;

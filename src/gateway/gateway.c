@@ -46,9 +46,13 @@ static void name_request(gateway_request *rq)
     snprintf(rq->id, sizeof rq->id, "%016llx", (unsigned long long)draw);
 }
 
-static int set_deadline(gateway_request *rq, api_error *e)
+/* How long it may take, and how urgent it is. */
+static int set_urgency(gateway_request *rq, api_error *e)
 {
     const char *s = http_header_get(rq->http, "x-shoal-deadline-ms");
+    const char *latency = http_header_get(rq->http, "x-shoal-latency");
+    if (latency && !route_latency_of(latency, &rq->latency))
+        return api_error_bad(e, "x-shoal-latency", "x-shoal-latency must be realtime, interactive or batch");
     uint64_t ms = rq->config->default_deadline_ms;
     if (s) {
         char *end;
@@ -93,7 +97,7 @@ static int admit(gateway_request *rq, api_error *e)
     if (rq->endpoint->needs_key && !auth_allows(&g->auth, http_header_get(rq->http, "authorization")))
         return api_error_set(e, 401, "invalid_request_error", "invalid_api_key", NULL,
                              "a valid API key is needed: send it as Authorization: Bearer KEY");
-    if (!rq->endpoint->admitted) return set_deadline(rq, e);
+    if (!rq->endpoint->admitted) return set_urgency(rq, e);
     if (g->draining) {
         api_error_set(e, 503, "service_unavailable", "draining", NULL,
                       "the server is shutting down; send the request again elsewhere or later");
@@ -107,7 +111,7 @@ static int admit(gateway_request *rq, api_error *e)
         e->retry_after_s = 1;
         return e->status;
     }
-    return set_deadline(rq, e);
+    return set_urgency(rq, e);
 }
 
 static gateway_request *request_new(gateway *g, http_request *http)

@@ -39,8 +39,11 @@ static const char *traceparent(const gateway_request *rq)
 
 call_context request_context(const gateway_request *rq, const char *why)
 {
-    call_context ctx = {
-        .request_id = rq->id, .traceparent = traceparent(rq), .deadline_ns = rq->deadline_ns, .why = why};
+    call_context ctx = {.request_id = rq->id,
+                        .traceparent = traceparent(rq),
+                        .deadline_ns = rq->deadline_ns,
+                        .latency = (Shoal__V1__Latency)rq->latency,
+                        .why = why};
     const routed *r = rq->routed;
     if (!r) return ctx;
     ctx.order = r->order;

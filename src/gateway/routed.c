@@ -93,21 +93,17 @@ static void fill_keys(route_facts *f, const gateway_request *rq, const routed_ab
     f->keys[KEY_REQUEST] = hash_text(rq->id);
 }
 
-/* 0, or 400 for a latency that is none. */
-static int fill_facts(route_facts *f, const gateway_request *rq, const routed_about *a, api_error *e)
+static void fill_facts(route_facts *f, const gateway_request *rq, const routed_about *a)
 {
-    const char *latency = a->latency ? a->latency : http_header_get(rq->http, "x-shoal-latency");
     *f = (route_facts){.endpoint = a->endpoint ? a->endpoint : rq->endpoint->name,
                        .path = a->path ? a->path : http_path(rq->http),
                        .api_key = auth_name(&rq->gateway->auth, http_header_get(rq->http, "authorization")),
                        .language = language_guess(a->text, a->n_text),
                        .n_bytes = a->n_bytes,
                        .n_tokens = a->n_bytes / 4,
-                       .wants = a->wants};
-    if (latency && !route_latency_of(latency, &f->latency))
-        return api_error_bad(e, "x-shoal-latency", "x-shoal-latency must be realtime, interactive or batch");
+                       .wants = a->wants,
+                       .latency = rq->latency};
     fill_keys(f, rq, a);
-    return 0;
 }
 
 /* A stream that goes on does so with the file that began it. A wrong id is stream_open's to refuse. */
@@ -227,12 +223,11 @@ static int start(routed_job *j, const routed_about *a, api_error *e)
                        .began = began,
                        .request_id = rq->id,
                        .traceparent = ctx.traceparent};
-    int rc = fill_facts(&ask.facts, rq, a, e);
-    if (rc != 0) return rc;
+    fill_facts(&ask.facts, rq, a);
     fill_resumed(j, &ask.facts, a);
     request_watch(rq, on_gone, j);
-    rc = resolve_start(&j->resolve, rq->calls, registry_env(rq->registry), &rq->config->book, &ask,
-                       on_resolved, j);
+    int rc = resolve_start(&j->resolve, rq->calls, registry_env(rq->registry), &rq->config->book, &ask,
+                           on_resolved, j);
     if (rc == 0) return 0;
     request_watch(rq, NULL, NULL);
     return api_error_nomem(e);

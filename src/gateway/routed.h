@@ -27,7 +27,6 @@ typedef struct routed_about {
     const char *does;           /* the task, as choose_model has it */
     call_task task;
     const char *endpoint, *path; /* NULL: the request's own */
-    const char *latency;         /* NULL: the header's */
     bool streams;                /* an answer that may be gone on with */
 } routed_about;
 

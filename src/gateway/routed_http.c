@@ -91,6 +91,7 @@ static int read_request(explain_job *j, routed_about *about, api_error *e)
     size_t len;
     int64_t deadline_ms = 0;
     const char *body = http_body(rq->http, &len), *name = NULL, *input = "", *endpoint = "chat_completions";
+    const char *latency = NULL;
     int rc = fields_parse(&j->root, body, len, e);
     if (rc == 0) rc = fields_str(j->root, "route", &name, e);
     if (rc == 0) rc = fields_str(j->root, "input", &input, e);
@@ -98,7 +99,9 @@ static int read_request(explain_job *j, routed_about *about, api_error *e)
     *about = (routed_about){.text = input, .n_text = strlen(input), .n_bytes = strlen(input)};
     if (rc == 0) rc = fields_str(j->root, "session", &about->session, e);
     if (rc == 0) rc = fields_str(j->root, "user", &about->user, e);
-    if (rc == 0) rc = fields_str(j->root, "latency", &about->latency, e);
+    if (rc == 0) rc = fields_str(j->root, "latency", &latency, e);
+    if (rc == 0 && latency && !route_latency_of(latency, &rq->latency))
+        rc = api_error_bad(e, "latency", "\"latency\" must be realtime, interactive or batch");
     if (rc == 0) rc = fields_int(j->root, "deadline_ms", 1, 86400000, &deadline_ms, e);
     if (rc == 0) rc = read_wants(&about->wants, j->root, e);
     if (rc == 0 && deadline_ms) rq->deadline_ns = rq->start_ns + (uint64_t)deadline_ms * 1000000u;

@@ -112,7 +112,7 @@ static bool make_place(engine *e, const session *s)
     note_places(e);
     size_t i = batch_victim(e->places, e->n_running, s->job.group);
     if (i == e->n_running) return false;
-    leave_place(e, e->running[i], queue_push);
+    leave_place(e, e->running[i], queue_push_back);
     return true;
 }
 
@@ -146,7 +146,7 @@ static void rest_paused(engine *e)
 {
     for (size_t i = e->n_running; i-- > 0;)
         if (!is_held(e->running[i]) && atomic_load(&e->running[i]->job.paused))
-            leave_place(e, e->running[i], queue_push);
+            leave_place(e, e->running[i], queue_push_back);
 }
 
 void decode_admit(engine *e)

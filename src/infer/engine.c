@@ -332,7 +332,7 @@ static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_
 {
     if (j->deadline_ns == 0) return 0;
     if (j->deadline_ns <= now_ns) return err_set(err, SHOAL_EDEADLINE, "the deadline has passed");
-    size_t tokens = e->queue.n_tokens + j->n_tokens;
+    size_t tokens = queue_tokens_before(&e->queue, j->due_ns) + j->n_tokens;
     double need_ms = cost_line_ms(prefill_cost(e), 1, (double)tokens * atomic_load(&e->stats.fresh_share));
     double left_ms = (double)(j->deadline_ns - now_ns) / 1e6;
     bool busy = e->queue.n + atomic_load(&e->stats.n_running) > 0;
@@ -355,6 +355,7 @@ static int submit(engine *e, job *j, uint64_t *ret_id, shoal_err *err)
     uint64_t now = clock_ns();
     pthread_mutex_lock(&e->lock);
     int rc = 0;
+    j->due_ns = queue_due_ns(now, j->deadline_ns, j->class);
     size_t n_waiting = e->queue.n - free_places(e);
     if (e->stopping) {
         rc = err_set(err, SHOAL_EUNAVAILABLE, "the engine is closing");
@@ -510,6 +511,7 @@ int engine_encode(engine *e, const enc_request *r, enc_result_fn fn, void *user,
         j->in->in.adapter = j->adapter;
         j->job.kind = JOB_ENCODE;
         j->job.deadline_ns = r->deadline_ns;
+        j->job.class = queue_class_of(r->latency);
         j->job.n_tokens = j->in->n_positions;
         j->fn = fn;
         j->user = user;

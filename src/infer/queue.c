@@ -1,5 +1,22 @@
-/* queue.c: a list with a tail and two counts. */
+/* queue.c: a list with a tail and two counts; see queue.h. */
 #include "infer/queue.h"
+
+static const uint64_t patience_ms[] = {
+#define PATIENCE_MS(e, ms) [e] = ms,
+    QUEUE_CLASS_TABLE(PATIENCE_MS)
+#undef PATIENCE_MS
+};
+
+queue_class queue_class_of(int number)
+{
+    return number >= 0 && number < QUEUE_N_CLASSES ? (queue_class)number : QUEUE_INTERACTIVE;
+}
+
+uint64_t queue_due_ns(uint64_t submit_ns, uint64_t deadline_ns, queue_class c)
+{
+    uint64_t due = submit_ns + patience_ms[c] * 1000000u;
+    return deadline_ns && deadline_ns < due ? deadline_ns : due;
+}
 
 static void count(job_queue *q, const job *j, int change)
 {
@@ -9,6 +26,23 @@ static void count(job_queue *q, const job *j, int change)
 }
 
 void queue_push(job_queue *q, job *j)
+{
+    job *before = NULL;
+    for (job *k = q->head; k && k->due_ns <= j->due_ns; k = k->next) before = k;
+    j->next = before ? before->next : q->head;
+    *(before ? &before->next : &q->head) = j;
+    if (!j->next) q->tail = j;
+    count(q, j, 1);
+}
+
+size_t queue_tokens_before(const job_queue *q, uint64_t due_ns)
+{
+    size_t n = 0;
+    for (const job *j = q->head; j && j->due_ns <= due_ns; j = j->next) n += j->n_tokens;
+    return n;
+}
+
+void queue_push_back(job_queue *q, job *j)
 {
     j->next = NULL;
     *(q->tail ? &q->tail->next : &q->head) = j;

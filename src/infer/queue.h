@@ -1,4 +1,15 @@
-/* queue.h: requests that wait for the engine, in the order they came.
+/* queue.h: requests that wait for the engine, the one that is due first in front.
+ *
+ * A job is due at its deadline, or when it has waited as long as its class may, whichever comes first:
+ * earliest deadline first (Liu and Layland, "Scheduling Algorithms for Multiprogramming in a Hard-Real-Time
+ * Environment", 1973), with ageing built in. When it is due is settled as it comes and does not change, so
+ * that whoever has waited for the patience of its class stands before all that come after it, however urgent
+ * they are: nobody starves. Equals stand in the order they came.
+ *
+ *     class         patience_ms
+ *     realtime              100
+ *     interactive         1,000
+ *     batch              30,000
  *
  * A job is the head of a generation (session.h) or of an input to encode. The owner's lock guards the queue;
  * n may be read by anyone. */
@@ -12,15 +23,31 @@
 
 typedef enum { JOB_GENERATE, JOB_ENCODE } job_kind;
 
+/* How urgent a request is, as worker.proto's Latency numbers it. X(enum, patience_ms) */
+#define QUEUE_CLASS_TABLE(X)   \
+    X(QUEUE_INTERACTIVE, 1000) \
+    X(QUEUE_REALTIME, 100)     \
+    X(QUEUE_BATCH, 30000)
+typedef enum queue_class {
+#define QUEUE_CLASS_ENUM(e, patience_ms) e,
+    QUEUE_CLASS_TABLE(QUEUE_CLASS_ENUM)
+#undef QUEUE_CLASS_ENUM
+        QUEUE_N_CLASSES
+} queue_class;
+/* What is none of them is interactive. */
+queue_class queue_class_of(int number);
+
 typedef struct job {
     struct job *next;
     job_kind kind;
     uint64_t id;
     uint64_t group;                  /* of the request it is a part of: places are shared between groups */
     uint64_t submit_ns, deadline_ns; /* deadline 0: none */
-    size_t n_tokens;                 /* of input */
-    atomic_bool cancelled, paused;   /* set by any thread */
-    bool over;                       /* nothing is left to compute: it ends without a place */
+    uint64_t due_ns;                 /* queue_due_ns */
+    queue_class class;
+    size_t n_tokens;               /* of input */
+    atomic_bool cancelled, paused; /* set by any thread */
+    bool over;                     /* nothing is left to compute: it ends without a place */
 } job;
 
 typedef struct job_queue {
@@ -29,9 +56,15 @@ typedef struct job_queue {
     size_t n_tokens; /* of their input */
 } job_queue;
 
-/* At the end, resp. (one that was in it before) at the head. */
+/* When a job is due that comes at submit_ns; deadline_ns 0: it has none. */
+uint64_t queue_due_ns(uint64_t submit_ns, uint64_t deadline_ns, queue_class c);
+/* Behind all that are due before it, or with it. */
 void queue_push(job_queue *q, job *j);
+/* One that was in it before: at the end, because it has had its turn, resp. at the head. */
+void queue_push_back(job_queue *q, job *j);
 void queue_push_front(job_queue *q, job *j);
+/* Tokens of the input of those that a job due then would stand behind. */
+size_t queue_tokens_before(const job_queue *q, uint64_t due_ns);
 /* The first; NULL when there is none. */
 job *queue_pop(job_queue *q);
 /* The first of a kind, which stays in; NULL when there is none. */

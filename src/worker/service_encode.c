@@ -270,6 +270,7 @@ static void submit_more(encode_call *e)
                          .at = g ? g->at : NULL,
                          .n_at = g ? g->n : 0,
                          .deadline_ns = e->deadline_ns,
+                         .latency = (int)e->request->latency,
                          .adapter = *e->request->adapter ? e->request->adapter : NULL};
         shoal_err err;
         int rc = it->job.values ? 0 : make_room(e, it, &err);

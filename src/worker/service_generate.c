@@ -557,6 +557,7 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
                      .n_resume = r->n_resume_ids,
                      .resume_prob_sum = r->resume_prob_sum,
                      .deadline_ns = grpc_call_deadline_ns(g->call),
+                     .latency = (int)r->latency,
                      .group = group_of(&g->trace)};
     show_markers(&q, r, p);
     if (rc == 0) {

@@ -269,6 +269,35 @@ static void check_long(const reply *ref, reply *r, const reply *quick)
     assert_true(r->order > quick->order);
 }
 
+/* Short requests that wait behind a long one are served as they are due, not as they came. */
+static void who_is_due_first_is_served_first(void **state)
+{
+    enum { BATCH, INTERACTIVE, REALTIME, ALSO_REALTIME, N };
+    static const int latency[N] = {[BATCH] = 2, [INTERACTIVE] = 0, [REALTIME] = 1, [ALSO_REALTIME] = 1};
+    rig r;
+    reply *busy = reply_new(), *quick[N];
+    gen_request q = {.ids = prompt, .n_ids = N_PROMPT, .max_tokens = 240, .ignore_eos = true};
+    rig_open(&r, GQA, (engine_options){.max_batch = 1});
+    pthread_mutex_lock(&busy->lock); /* the engine waits for it at the first token */
+    must(engine_generate(r.e, &q, on_event, busy, &busy->id, &err));
+    q.max_tokens = 4;
+    for (int i = 0; i < N; i++) {
+        quick[i] = reply_new();
+        q.latency = latency[i];
+        q.group = 50 + (uint64_t)i;
+        must(reply_start(quick[i], r.e, &q, &err));
+    }
+    pthread_mutex_unlock(&busy->lock);
+    for (int i = 0; i < N; i++) reply_wait(quick[i]);
+    assert_true(quick[REALTIME]->order < quick[ALSO_REALTIME]->order);
+    assert_true(quick[ALSO_REALTIME]->order < quick[INTERACTIVE]->order);
+    assert_true(quick[INTERACTIVE]->order < quick[BATCH]->order);
+    reply_wait(busy);
+    for (int i = 0; i < N; i++) reply_free(quick[i]);
+    reply_free(busy);
+    rig_close(&r);
+}
+
 static void one_request_of_many_choices_leaves_room_for_others(void **state)
 {
     static const uint64_t groups[] = {7, 7, 7, 7, 7, 7};
@@ -537,6 +566,7 @@ int main(void)
         cmocka_unit_test(cancelling_frees_the_place_and_disturbs_nobody),
         cmocka_unit_test(cancelling_what_is_gone_does_nothing),
         cmocka_unit_test(what_waits_can_be_cancelled),
+        cmocka_unit_test(who_is_due_first_is_served_first),
         cmocka_unit_test(one_request_of_many_choices_leaves_room_for_others),
         cmocka_unit_test(long_requests_take_turns_with_short_ones),
         cmocka_unit_test(a_paused_request_leaves_its_place_and_loses_nothing),
