@@ -18,6 +18,7 @@
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/routed.h"
+#include "gateway/shadow.h"
 #include "pipeline/pipeline.h"
 #include "process/process.h"
 #include "trust/state.h"
@@ -368,6 +369,7 @@ void gateway_drain(gateway *g, void (*done)(void *user), void *user)
 {
     g->draining = true;
     LOG(LOG_INFO, "gateway", "draining", LOG_I("requests", g->n_requests));
+    shadow_cancel_all(g);
     http_server_drain(g->server, done, user);
 }
 
@@ -399,6 +401,7 @@ void gateway_free(gateway *g)
         abandon(g->requests);
     }
     watch_close(g);
+    shadow_cancel_all(g);
     http_server *server = g->server;
     desk_free(g->desk);
     calls_free(g->calls);

@@ -25,6 +25,8 @@ struct gateway {
     http_server *server;
     gateway_request *requests; /* being answered */
     size_t n_requests, n_admitted;
+    struct shadow *shadows; /* answers that nobody sees (shadow.h) */
+    size_t n_shadows;
     buf metrics_text; /* what GET /metrics answers, as of metrics_at_ns; 0: never made */
     uint64_t metrics_at_ns;
     bool draining;

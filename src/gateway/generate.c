@@ -11,6 +11,7 @@
 #include "gateway/choose.h"
 #include "api/openai.h"
 #include "gateway/routed.h"
+#include "gateway/shadow.h"
 #include "gateway/shared.h"
 #include "gateway/stream.h"
 
@@ -116,8 +117,19 @@ static void job_answer(gen_job *j)
     buf_done(&body);
 }
 
+/* The same request for the route's shadow, if it has one and this is one of its share. */
+static void follow(gen_job *j)
+{
+    Shoal__V1__GenerateRequest req;
+    Shoal__V1__Sampling sampling;
+    if (j->n_branches != 1 || j->stream.resumes || !shadow_is_due(j->shared.rq)) return;
+    openai_spec_fill(j->spec, 0, &req, &sampling);
+    shadow_start(j->shared.rq, &j->answer, &req);
+}
+
 static void job_complete(gen_job *j)
 {
+    follow(j);
     cache_ticket *t = shared_detach(&j->shared);
     buf packed = {0};
     if (t) answer_pack(&packed, &j->answer);

@@ -52,6 +52,10 @@
       "Requests for a route, by who answered and why.")                                                     \
     X(METRIC_ROUTE_S, "shoal_route_seconds", HISTOGRAM, "route",                                            \
       "From a request for a route to the decision.")                                                        \
+    X(METRIC_SHADOW, "shoal_shadow_total", COUNTER, "route,shadow,result",                                  \
+      "Answers that nobody saw, compared with those that went out: same, other or failed.")                 \
+    X(METRIC_SHADOW_LIKENESS, "shoal_shadow_likeness_total", COUNTER, "route,shadow",                       \
+      "What share of their words the two had in common, summed up: over same and other it is the mean.")    \
     X(METRIC_RESUMED, "shoal_streams_resumed_total", COUNTER, "model",                                      \
       "Streams that a client came back to with Last-Event-ID.")                                             \
     X(METRIC_SOURCE, "shoal_source_up", GAUGE, "source", "1 when a source of members is heard.")            \

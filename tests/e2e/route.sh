@@ -75,15 +75,40 @@ echo "decisions of the log are made again, by the same rules and by others"
 # A stage of a pipeline may name a route.
 mkdir "$work/stage"
 {
-    sed "s|manifest: models/|manifest: $PWD/models/|; s|centroids: models/|centroids: $PWD/models/|; /^pipelines:/,\$d" shoal.yaml
+    sed "/^routes:/a\\  - {name: seen, fallback: [home-chat-s], shadow: home-chat-m}\n  - {name: shared, rules: [{split_by: session, split: [{model: home-chat-s, share: 1}, {model: home-chat-m, share: 1}]}]}" shoal.yaml |
+        sed "s|manifest: models/|manifest: $PWD/models/|; s|centroids: models/|centroids: $PWD/models/|; /^pipelines:/,\$d"
     printf 'pipelines: [{name: p, stages: [{name: say, kind: generate, model: auto, max_tokens: 8}]}]\n'
 } >"$work/stage/shoal.yaml"
 start_shoal "$work/stage/shoal.yaml"
 curl -s -m 20 -o "$body" "$url/v1/process" -d '{"input":"turn off the kitchen light"}'
 grep -q '"model":"auto","ran":true,.*"answered_by":"home-chat-s"' "$body" || fail "a stage: $(cat "$body")"
 grep -qE 'event=decision route=auto model=home-chat-s' "$log" || fail "a stage's route is not logged"
-stop_shoal
 echo "a pipeline's stage"
+
+# Shares: a session stays with its model, and sessions are shared out.
+for i in $(seq 12); do
+    for _ in 1 2; do
+        curl -s -m 20 -D "$head" -o "$body" -H "x-shoal-session: $i" "$url/v1/completions" \
+            -d '{"model":"shared","prompt":"The","max_tokens":1,"temperature":0}'
+        grep -io '^x-shoal-route: shared; home-chat-[sm] (rule 1: share [12] by session' "$head" | tr -d '\r' >>"$work/shares.$i"
+    done
+    [ "$(sort -u "$work/shares.$i" | wc -l)" -eq 1 ] || fail "session $i moves: $(cat "$work/shares.$i" "$head" "$body")"
+done
+[ "$(cat "$work"/shares.* | sort -u | wc -l)" -eq 2 ] || fail "all sessions are with one model: $(cat "$work"/shares.*)"
+echo "shares of sessions"
+
+# A shadow answers as well, unseen, and is counted.
+curl -s -m 20 -o "$body" "$url/v1/completions" -d '{"model":"seen","prompt":"The kitchen","max_tokens":6,"temperature":0}'
+grep -q '"model":"home-chat-s"' "$body" || fail "the shadow answered: $(cat "$body")"
+for _ in $(seq 200); do
+    grep -qE 'event=shadow route=seen shadow=home-chat-m model=home-chat-m result=(same|other) likeness=' "$log" && break
+    sleep 0.05
+done
+grep -qE 'event=shadow .* result=(same|other)' "$log" || fail "no shadow: $(grep shadow "$log")"
+sleep 1.1
+curl -s "$url/metrics" | grep -qE '^shoal_shadow_total\{route="seen",shadow="home-chat-m",result="(same|other)"\} 1' || fail "the shadow is not counted"
+stop_shoal
+echo "a shadow"
 
 # Training writes the file that is shipped, and it is not there before.
 mkdir "$work/train"
