@@ -17,6 +17,7 @@ struct resolve {
     void *user;
     uint64_t start_ns, asked_ns;
     model_call *call; /* about a domain */
+    int status;
     route_view inner;
     evidence evidence;
     decision decision;
@@ -116,7 +117,9 @@ static bool answered(resolve *x, const call_result *r)
     x->call = NULL;
     asked(x)->ms = (double)(now_ns(x) - x->asked_ns) / 1e6;
     if (r->status == 0) return true;
-    if (r->status == SHOAL_EDEADLINE)
+    if (r->status == SHOAL_ENOMEM)
+        x->status = r->status;
+    else if (r->status == SHOAL_EDEADLINE)
         unknown(x, "%s gave no answer in %.0f ms", r->model, asked(x)->ms);
     else
         unknown(x, "%.140s", r->message);
@@ -190,7 +193,7 @@ static void ask_model(resolve *x, const config_domains *set, char *text)
     x->asked_ns = now_ns(x);
     x->call = set->centroids ? calls_embed(x->calls, set->model, &embed, &ctx, on_embedded, x)
                              : calls_classify(x->calls, set->model, &classify, &ctx, on_classified, x);
-    if (!x->call) unknown(x, "out of memory");
+    if (!x->call) x->status = SHOAL_ENOMEM;
 }
 
 /* Somebody who is not there, or not in time, is not waited for. */
@@ -212,7 +215,7 @@ static void ask_domain(resolve *x)
         if (text)
             ask_model(x, set, text);
         else
-            unknown(x, "out of memory");
+            x->status = SHOAL_ENOMEM;
         free(text);
     }
 }
@@ -221,7 +224,8 @@ static void ask_domain(resolve *x)
 
 static void finish(resolve *x, decide_what what)
 {
-    resolved r = {.what = what,
+    resolved r = {.status = x->status,
+                  .what = x->status ? DECIDE_NOBODY : what,
                   .decision = &x->decision,
                   .facts = &x->ask.facts,
                   .evidence = &x->evidence,
@@ -234,15 +238,16 @@ static void step(resolve *x)
 {
     route_view v = evidence_view(&x->evidence);
     route_facts *f = &x->ask.facts;
-    decide_what what;
-    do {
+    decide_what what = DECIDE_NOBODY;
+    while (x->status == 0) {
         uint64_t now = now_ns(x);
         f->has_deadline = x->ask.deadline_ns != 0;
         f->left_ms = f->has_deadline ? ((double)x->ask.deadline_ns - (double)now) / 1e6 : 0;
         what = decide_route(x->book, x->ask.route, f, &v, &x->decision);
         if (what == DECIDE_ASK) ask_domain(x);
         if (x->call) return;
-    } while (what == DECIDE_ASK);
+        if (what != DECIDE_ASK) break;
+    }
     finish(x, what);
 }
 

@@ -40,6 +40,7 @@ typedef struct resolve_ask {
 /* What a route came to; borrowed until the callback returns, but for names of models, which are the book's.
  */
 typedef struct resolved {
+    int status; /* 0, or SHOAL_ENOMEM: what this process lacks the memory for is not decided otherwise */
     decide_what what; /* DECIDE_DONE or DECIDE_NOBODY */
     const decision *decision;
     const route_facts *facts;

@@ -121,6 +121,10 @@ static void on_resolved(void *user, const resolved *r)
     route_call *c = user;
     char why[200];
     c->resolve = NULL;
+    if (r->status != 0) {
+        fail_later(c, r->status, shoal_err_text(r->status));
+        return;
+    }
     if (c->b->heard) c->b->heard(c->b->user, c->o, c->route, r);
     if (r->what == DECIDE_DONE) {
         if (!start_inner(c, r->decision, r->facts)) fail_later(c, SHOAL_ENOMEM, "out of memory");

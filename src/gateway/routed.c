@@ -251,9 +251,14 @@ static void on_decided(void *user, const resolved *r)
     api_error e;
     const char *model = r->what == DECIDE_DONE ? r->decision->steps[0].model : NULL;
     free(user);
-    count(j.rq->gateway, j.route, r);
-    log_decision(j.rq->gateway, j.rq->id, j.route, r);
-    if (!model) {
+    if (r->status == 0) {
+        count(j.rq->gateway, j.route, r);
+        log_decision(j.rq->gateway, j.rq->id, j.route, r);
+    }
+    if (r->status != 0) {
+        api_error_nomem(&e);
+        model = NULL;
+    } else if (!model) {
         nobody(&j, r, &e);
     } else if (remember(j.rq, j.route, r) != 0) {
         api_error_nomem(&e);

@@ -66,7 +66,13 @@ static void on_explained(void *work, const resolved *r)
 {
     explain_job *j = work;
     gateway_request *rq = j->rq;
-    answer(rq, r);
+    api_error e;
+    if (r->status == 0) {
+        answer(rq, r);
+    } else {
+        api_error_nomem(&e);
+        request_error(rq, &e);
+    }
     job_free(j);
 }
 

@@ -12,6 +12,8 @@ tool='"tools":[{"type":"function","function":{"name":"light","description":"a li
 schema='"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","properties":{"a":{"type":"integer"},"b":{"enum":["x","y"]}},"required":["a","b"],"additionalProperties":false}}}'
 case $kind in
 chat) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"logprobs\":true,\"top_logprobs\":2}" ;;
+routed) # by a rule that asks no model: a link that lacks the memory for the question would change the route
+    set -- "$@" -H 'x-shoal-latency: realtime' "$url/v1/chat/completions" -d "{\"model\":\"auto\",$light}" ;;
 cached) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"seed\":5}" ;;
 stream) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"stream\":true,\"stream_options\":{\"include_usage\":true}}" ;;
 tools) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,$tool,\"tool_choice\":\"required\"}" ;;
