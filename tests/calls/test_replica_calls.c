@@ -28,11 +28,11 @@ static void never(void *user, const call_result *r, const Shoal__V1__EmbedReply 
     _exit(3);
 }
 
-/* Take all that malloc can give, down to its smallest piece. */
+/* Take all that malloc can give, down to its smallest piece; small ones that were freed are kept by size. */
 static void use_up_memory(void)
 {
     setrlimit(RLIMIT_AS, &(struct rlimit){0, 0});
-    for (size_t n = 1 << 20; n >= 8; n /= 2)
+    for (size_t n = 1 << 20; n >= 8; n = n > 2048 ? n / 2 : n - 8)
         for (void *volatile p; (p = malloc(n));) {
         }
 }
