@@ -157,11 +157,12 @@ call_order *call_order_more(const call_order *o, const ProtobufCMessage *more, u
     return both;
 }
 
+/* An order that is only looked with has the size of a message and none. */
 static call_order *copy_for(const call_order *o, const char *model, const call_context *ctx)
 {
     uint8_t *msg;
     call_order *other = order_alloc(o->task, model, o->adapter, ctx, o->n_msg, &msg);
-    if (other) memcpy(msg, o->msg, o->n_msg);
+    if (other && o->msg) memcpy(msg, o->msg, o->n_msg);
     return other;
 }
 

@@ -55,7 +55,7 @@ pid=$(curl -s "$url/readyz" | grep -o '"id":"home-embed/0"[^}]*"pid":[0-9]*' | g
 kill -STOP "$pid" || fail "no home-embed"
 chat "turn on the bedroom lamp" -H 'x-shoal-deadline-ms: 1200'
 if grep -q 'deadline' "$body"; then echo "the machine is too slow to answer in 1.2 s"; else routed 'auto; home-chat-[sm] \('; fi
-grep -q 'home-chat-m' "$head" && ! grep -qE 'event=decision .*(gave no answer in|may take|nobody serves home-embed|worker)' "$log" &&
+grep -q 'route: auto; home-chat-m' "$head" && ! grep -qE 'event=decision .*(gave no answer in|may take|nobody serves home-embed|worker)' "$log" &&
     fail "why the domain was not known is not said"
 kill -CONT "$pid" 2>/dev/null # if it was not replaced by now
 kill -KILL "$pid" 2>/dev/null
@@ -78,7 +78,7 @@ echo "decisions of the log are made again, by the same rules and by others"
 # A stage of a pipeline may name a route.
 mkdir "$work/stage"
 {
-    sed "s|timeout_ms: 50|timeout_ms: 10000|; /^routes:/a\\  - {name: seen, fallback: [home-chat-s], shadow: home-chat-m}\n  - {name: shared, rules: [{split_by: session, split: [{model: home-chat-s, share: 1}, {model: home-chat-m, share: 1}]}]}" shoal.yaml |
+    sed "s|timeout_ms: 50|timeout_ms: 10000|; /^routes:/a\\  - {name: seen, fallback: [home-chat-s], shadow: home-chat-m}\n  - {name: together, fallback: [home-cascade, home-vote]}\n  - {name: shared, rules: [{split_by: session, split: [{model: home-chat-s, share: 1}, {model: home-chat-m, share: 1}]}]}" shoal.yaml |
         sed "s|manifest: models/|manifest: $PWD/models/|; s|centroids: models/|centroids: $PWD/models/|; /^pipelines:/,\$d"
     printf 'pipelines: [{name: p, stages: [{name: say, kind: generate, model: auto, max_tokens: 8}]}]\n'
 } >"$work/stage/shoal.yaml"
@@ -87,6 +87,12 @@ curl -s -m 20 -o "$body" "$url/v1/process" -d '{"input":"turn off the kitchen li
 grep -q '"model":"auto","ran":true,.*"answered_by":"home-chat-s"' "$body" || fail "a stage: $(cat "$body")"
 grep -qE 'event=decision route=auto model=home-chat-s' "$log" || fail "a stage's route is not logged"
 echo "a pipeline's stage"
+
+# A target may be an ensemble.
+curl -s -m 20 -D "$head" -o "$body" "$url/v1/completions" -d '{"model":"together","prompt":"The","max_tokens":2,"temperature":0}'
+routed 'together; home-cascade \(fallback 1\); home-vote \(fallback 2\)'
+grep -q '"choices":\[' "$body" || fail "an ensemble: $(cat "$body")"
+echo "an ensemble"
 
 # Shares: a session stays with its model, and sessions are shared out.
 for i in $(seq 12); do
