@@ -26,7 +26,15 @@ ask() { curl -s -m 30 -D "$work/head" "$url/v1/chat/completions" -d "$(body "$@"
 stream() { curl -sN -m 60 -D "$work/head.$1" "$url/v1/chat/completions" -d "$(body "$1" "$2" 300 true true)"; }
 said() { grep -o '"delta":{"content":"[^"]*"' "$1" | cut -d'"' -f6 | tr -d '\n'; }
 header() { grep -i "^x-shoal-$1:" "$work/${2:-head}" | tr -d '\r'; }
-worker_pid() { curl -s "$url/readyz" | tr '{' '\n' | grep "\"$1/0\"" | grep -o '"pid":[0-9]*' | cut -d: -f2; }
+worker_pid() { # while it is being started again it has none
+    local pid
+    for _ in $(seq 200); do
+        pid=$(curl -s "$url/readyz" | tr '{' '\n' | grep "\"$1/0\"" | grep -o '"pid":[1-9][0-9]*' | cut -d: -f2)
+        [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null && break
+        sleep 0.02
+    done
+    echo "${pid:-none}"
+}
 
 curl -s "$url/v1/models" | grep -q '"id":"vote","object":"model"' || fail "an ensemble is not among the models"
 
@@ -66,7 +74,7 @@ for victim in home-chat-s twin; do
     stream twins "tell me everything" >"$work/cut" &
     reader=$!
     for _ in $(seq 200); do [ -s "$work/cut" ] && break; sleep 0.005; done
-    kill -9 "$(worker_pid $victim)" 2>/dev/null
+    kill -9 "$(worker_pid $victim)"
     wait $reader
     [ "$(said "$work/cut")" = "$(said "$work/calm")" ] || fail "$victim died, and the vote said something else:
 $(said "$work/cut")
