@@ -1,0 +1,319 @@
+/* clerk.c: see clerk.h. The pool's thread has store and keys while a batch runs, the loop never. */
+#include "sessions/clerk.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/sha256.h"
+#include "sessions/seal.h"
+#include "trust/key.h"
+
+#define SWEEP_EVERY_S 60
+
+struct clerk {
+    uv_loop_t *loop;
+    uv_work_t work;
+    bool runs, closing;
+    char *path, *key_file;
+    talk_bounds bounds;
+    clerk_job *first, **end; /* that wait */
+    clerk_job *batch;        /* that run */
+    /* The thread's: */
+    talk_store *store;
+    keyring keys;
+    struct stat keys_are; /* the file when it was read */
+    int64_t swept;
+};
+
+talk_id clerk_id(const char *owner, const char *kind, const char *name)
+{
+    talk_id id = {{0}};
+    sha256_digest d[4];
+    const char *parts[3] = {owner, kind, name};
+    for (int i = 0; i < 3; i++) sha256_of(parts[i], strlen(parts[i]), &d[i]);
+    sha256_of(d, 3 * sizeof *d, &d[3]);
+    memcpy(id.bytes, d[3].bytes, TALK_ID_BYTES);
+    return id;
+}
+
+void clerk_job_done(clerk_job *j)
+{
+    buf_wipe(&j->text);
+}
+
+/* ---- in a thread --------------------------------------------------------------------------------- */
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* A file that cannot be read any more leaves the keys that were read. */
+static int read_keys(clerk *c, shoal_err *err)
+{
+    struct stat is = {0};
+    bool had = c->keys.n > 0;
+    if (!c->key_file)
+        return err_set(err, SHOAL_EUNAVAILABLE,
+                       "there is no folder to keep conversations in: set sessions.path, or SHOAL_STATE");
+    if (had && stat(c->key_file, &is) == 0 && same_file(&is, &c->keys_are)) return 0;
+    int rc = keyring_open(&c->keys, c->key_file, err);
+    if (rc == 0 && stat(c->key_file, &c->keys_are) != 0) c->keys_are = (struct stat){0};
+    if (rc == 0 || !had) return rc;
+    LOG(LOG_WARN, "sessions", "keys_not_read", LOG_S("error", err ? err->message : ""));
+    return 0;
+}
+
+static int open_store(clerk *c, shoal_err *err)
+{
+    int rc = read_keys(c, err);
+    if (rc != 0 || c->store) return rc;
+    if ((rc = talk_sqlite_open(&c->store, c->path, err)) != 0) return rc;
+    LOG(LOG_INFO, "sessions", "opened", LOG_I("keys", c->keys.n));
+    return 0;
+}
+
+static int append(clerk *c, clerk_job *j, int64_t now)
+{
+    buf sealed = {0};
+    talk_turn t = {.id = &j->id};
+    if (j->text.failed) return err_nomem(&j->err);
+    if (j->text.len + SEAL_MORE > c->bounds.bytes)
+        return err_set(&j->err, SHOAL_ELIMIT,
+                       "this turn has %zu bytes, more than a conversation may (%llu): raise sessions.max_kb",
+                       j->text.len, (unsigned long long)c->bounds.bytes);
+    int rc = seal_put(&sealed, &c->keys, j->id.bytes, TALK_ID_BYTES, j->text.data, j->text.len, &j->err);
+    t.sealed = sealed.data;
+    t.n = sealed.len;
+    if (rc == 0) rc = c->store->ops->append(c->store, &t, &c->bounds, now, &j->err);
+    buf_done(&sealed);
+    return rc;
+}
+
+typedef struct reading {
+    clerk *c;
+    clerk_job *j;
+    bool any_old;
+} reading;
+
+static int read_turn(void *user, int64_t number, const void *sealed, size_t n, shoal_err *err)
+{
+    reading *r = user;
+    bool old = false;
+    int rc = seal_open(&r->j->text, &r->c->keys, r->j->id.bytes, TALK_ID_BYTES, sealed, n, &old, err);
+    if (rc == 0 && buf_putc(&r->j->text, '\0') != 0) rc = err_nomem(err);
+    r->j->n_turns += rc == 0;
+    r->any_old |= old;
+    return rc;
+}
+
+typedef struct renewal {
+    clerk *c;
+    const talk_id *id;
+    buf sealed; /* length, number and bytes of each turn that an old key sealed */
+} renewal;
+
+static int renew_turn(void *user, int64_t number, const void *sealed, size_t n, shoal_err *err)
+{
+    renewal *r = user;
+    buf text = {0};
+    bool old = false;
+    size_t at = r->sealed.len, len = n;
+    int rc = seal_open(&text, &r->c->keys, r->id->bytes, TALK_ID_BYTES, sealed, n, &old, err);
+    if (rc == 0 && old) {
+        buf_append(&r->sealed, &len, sizeof len);
+        buf_append(&r->sealed, &number, sizeof number);
+        rc = seal_put(&r->sealed, &r->c->keys, r->id->bytes, TALK_ID_BYTES, text.data, text.len, err);
+        if (r->sealed.failed) rc = err_nomem(err);
+        if (rc != 0) r->sealed.len = at;
+    }
+    buf_wipe(&text);
+    return rc;
+}
+
+/* Turns of older keys, under the newest. What fails stays as it is, and is tried again with the next reading.
+ */
+static void renew(clerk *c, const talk_id *id, int64_t now)
+{
+    renewal r = {.c = c, .id = id};
+    shoal_err err;
+    int rc = c->store->ops->load(c->store, id, now, renew_turn, &r, &err);
+    for (size_t at = 0; rc == 0 && at < r.sealed.len;) {
+        talk_turn t = {.id = id};
+        int64_t number;
+        memcpy(&t.n, r.sealed.data + at, sizeof t.n);
+        memcpy(&number, r.sealed.data + at + sizeof t.n, sizeof number);
+        at += sizeof t.n + sizeof number;
+        t.sealed = r.sealed.data + at;
+        at += t.n;
+        rc = c->store->ops->rewrite(c->store, &t, number, &err);
+    }
+    if (rc != 0) LOG(LOG_WARN, "sessions", "not_rewritten", LOG_S("error", err.message));
+    buf_done(&r.sealed);
+}
+
+static int load(clerk *c, clerk_job *j, int64_t now)
+{
+    reading r = {.c = c, .j = j};
+    j->n_turns = 0;
+    int rc = c->store->ops->load(c->store, &j->id, now, read_turn, &r, &j->err);
+    if (rc == 0 && j->n_turns > 0) rc = c->store->ops->touch(c->store, &j->id, now, c->bounds.ttl_s, &j->err);
+    if (rc == 0 && r.any_old) renew(c, &j->id, now);
+    return rc;
+}
+
+static int do_job(clerk *c, clerk_job *j, int64_t now)
+{
+    switch (j->what) {
+    case CLERK_LOAD: return load(c, j, now);
+    case CLERK_APPEND: return append(c, j, now);
+    case CLERK_DROP: return c->store->ops->drop(c->store, &j->id, &j->found, &j->err);
+    }
+    return SHOAL_EINTERNAL;
+}
+
+static void sweep(clerk *c, int64_t now)
+{
+    shoal_err err = {0};
+    int64_t n = 0;
+    if (now < c->swept + SWEEP_EVERY_S && now >= c->swept) return;
+    c->swept = now;
+    int rc = c->store->ops->begin(c->store, &err);
+    if (rc == 0) rc = c->store->ops->sweep(c->store, now, &c->bounds, &n, &err);
+    if (rc == 0) rc = c->store->ops->commit(c->store, &err);
+    c->store->ops->rollback(c->store);
+    if (rc != 0) LOG(LOG_WARN, "sessions", "not_swept", LOG_S("error", err.message));
+    if (n > 0) LOG(LOG_INFO, "sessions", "swept", LOG_I("conversations", n));
+}
+
+static void fail_all(clerk_job *first, clerk_job *end, int rc, const shoal_err *err)
+{
+    for (clerk_job *j = first; j != end; j = j->next) {
+        if (j->rc != 0) continue;
+        j->rc = rc;
+        j->err = *err;
+    }
+}
+
+/* One transaction, up to the first job that fails in it: that one alone is undone with those before it, which
+ * are then done again without it. Failures are rare, and each costs its batch one more beginning. */
+static void run_some(clerk *c, clerk_job **first)
+{
+    shoal_err err = {0};
+    clerk_job *j = *first;
+    int64_t now = (int64_t)time(NULL);
+    int rc = c->store->ops->begin(c->store, &err);
+    for (; rc == 0 && j; j = j->next) {
+        if (j->rc != 0) continue;
+        if (j->what == CLERK_LOAD) clerk_job_done(j);
+        j->rc = do_job(c, j, now);
+        if (j->rc == 0) continue;
+        c->store->ops->rollback(c->store);
+        return; /* *first is tried again */
+    }
+    if (rc == 0) rc = c->store->ops->commit(c->store, &err);
+    if (rc != 0) fail_all(*first, NULL, rc, &err);
+    *first = NULL;
+}
+
+static void work(uv_work_t *w)
+{
+    clerk *c = w->data;
+    shoal_err err = {0};
+    int rc = open_store(c, &err);
+    if (rc != 0) {
+        fail_all(c->batch, NULL, rc, &err);
+        return;
+    }
+    for (clerk_job *left = c->batch; left;) run_some(c, &left);
+    sweep(c, (int64_t)time(NULL));
+}
+
+/* ---- on the loop --------------------------------------------------------------------------------- */
+
+static void release(clerk *c)
+{
+    if (c->store) c->store->ops->close(c->store);
+    keyring_done(&c->keys);
+    free(c->path);
+    free(c->key_file);
+    free(c);
+}
+
+static void finish(clerk_job *j)
+{
+    while (j) {
+        clerk_job *next = j->next;
+        j->done(j);
+        j = next;
+    }
+}
+
+static void start(clerk *c);
+
+static void after_work(uv_work_t *w, int status)
+{
+    clerk *c = w->data;
+    clerk_job *batch = c->batch;
+    c->batch = NULL;
+    finish(batch); /* these may submit, which waits: `runs` is still true */
+    c->runs = false;
+    if (c->closing)
+        release(c);
+    else if (c->first)
+        start(c);
+}
+
+static void start(clerk *c)
+{
+    c->batch = c->first;
+    c->first = NULL;
+    c->end = &c->first;
+    c->runs = true;
+    c->work.data = c;
+    uv_queue_work(c->loop, &c->work, work, after_work); /* fails only without `work` */
+}
+
+void clerk_submit(clerk *c, clerk_job *j)
+{
+    j->next = NULL;
+    j->rc = 0;
+    j->err = (shoal_err){0};
+    *c->end = j;
+    c->end = &j->next;
+    if (!c->runs) start(c);
+}
+
+int clerk_new(clerk **ret, uv_loop_t *loop, const clerk_options *o, shoal_err *err)
+{
+    clerk *c = calloc(1, sizeof *c);
+    if (!c) return err_nomem(err);
+    *c = (clerk){.loop = loop, .bounds = o->bounds};
+    c->end = &c->first;
+    c->path = o->path ? strdup(o->path) : NULL;
+    c->key_file = o->key_file ? strdup(o->key_file) : NULL;
+    if ((o->path && !c->path) || (o->key_file && !c->key_file)) {
+        release(c);
+        return err_nomem(err);
+    }
+    *ret = c;
+    return 0;
+}
+
+void clerk_free(clerk *c)
+{
+    if (!c) return;
+    clerk_job *waiting = c->first;
+    c->first = NULL;
+    c->end = &c->first;
+    c->closing = true;
+    shoal_err err;
+    err_set(&err, SHOAL_ECANCELLED, "the server shuts down");
+    fail_all(waiting, NULL, SHOAL_ECANCELLED, &err);
+    finish(waiting);
+    if (!c->runs) release(c);
+}

@@ -1,0 +1,60 @@
+/* clerk.h: keeps conversations for a loop that must not wait for a disk.
+ *
+ * A job says what is to be done with one conversation; it is done on libuv's thread pool, in the order of
+ * submission, one batch at a time: all jobs that wait become one transaction, so that many answers cost one
+ * fsync. `done` runs on the loop, always and once; when it says 0 for an append or a drop, that outlives a
+ * crash. Texts are encrypted and decrypted in the pool's thread, too.
+ *
+ *     clerk_new(&c, loop, &options, err);
+ *     j->what = CLERK_APPEND, j->id = clerk_id("", "session", "kitchen"), j->done = done;
+ *     buf_puts(&j->text, "{...}");
+ *     clerk_submit(c, j);
+ *
+ * Store and key file are opened with the first job, and the key file is read again when it has changed. Loop
+ * thread. */
+#ifndef SESSIONS_CLERK_H
+#define SESSIONS_CLERK_H
+
+#include <uv.h>
+
+#include "base/buf.h"
+#include "sessions/talk_store.h"
+
+typedef struct clerk clerk;
+typedef struct clerk_job clerk_job;
+
+typedef enum { CLERK_LOAD, CLERK_APPEND, CLERK_DROP } clerk_what;
+
+struct clerk_job {
+    clerk_what what;
+    talk_id id;
+    buf text;       /* APPEND: the turn. LOAD gives all turns, each with a NUL behind it; a drop nothing */
+    size_t n_turns; /* LOAD: how many; 0: there is no such conversation */
+    bool found;     /* DROP: there was one */
+    void (*done)(clerk_job *j);
+    void *user;
+    int rc; /* what it came to, with err */
+    shoal_err err;
+    clerk_job *next; /* the clerk's */
+};
+
+typedef struct clerk_options { /* strings are copied; NULL: there is no folder for it, which every job hears
+                                */
+    const char *path, *key_file;
+    talk_bounds bounds;
+} clerk_options;
+
+int clerk_new(clerk **ret, uv_loop_t *loop, const clerk_options *o, shoal_err *err);
+/* A text longer than bounds.bytes is SHOAL_ELIMIT. */
+void clerk_submit(clerk *c, clerk_job *j);
+/* Overwrites the text and frees it; the struct is its owner's. */
+void clerk_job_done(clerk_job *j);
+/* What runs is finished, with its jobs' done, the next time the loop runs; what waits behind it ends at once
+ * with SHOAL_ECANCELLED. NULL is fine. */
+void clerk_free(clerk *c);
+
+/* The id of the conversation `name` of one owner (an API key, "": nobody's) and of one kind ("session",
+ * "response"): what one owner keeps, another does not find. */
+talk_id clerk_id(const char *owner, const char *kind, const char *name);
+
+#endif
