@@ -63,7 +63,8 @@ typedef struct answer_form {
     int64_t created;    /* seconds since 1970 */
     uint64_t salt;      /* of the tool calls' ids */
     degraded *degraded; /* said in a stream's first chunk and at each choice's end; NULL: no news */
-    stream_id *events;  /* what the ids of a stream's events say, kept by the writers; NULL: no ids */
+    struct response_form *response; /* it answers as the Responses API does (responses.h); NULL: as others */
+    stream_id *events; /* what the ids of a stream's events say, kept by the writers; NULL: no ids */
 } answer_form;
 
 /* digest may be NULL. */
@@ -72,6 +73,12 @@ void answer_form_init(answer_form *f, const gen_spec *s, const char *digest);
 void answer_form_digest(answer_form *f, const char *digest);
 /* Its ids follow from the nonce. */
 void answer_form_name(answer_form *f, const uint8_t nonce[STREAM_NONCE_BYTES], int64_t created);
+
+#define ANSWER_CALL_ID_BYTES 32
+/* The id of choice k's call: follows from the answer's name. */
+void answer_call_id(char ret[ANSWER_CALL_ID_BYTES], const answer_form *f, size_t k, size_t index);
+/* The message as a later request says it: text and calls, without what the model thought. */
+void answer_put_kept(buf *out, const answer_form *f, const gen_choice *c, size_t k);
 
 /* The whole object of a request without "stream". */
 void answer_put(buf *out, const answer_form *f, const gen_answer *a);

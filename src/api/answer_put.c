@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "api/answer_impl.h"
 #include "api/logprobs.h"
+#include "api/responses.h"
 
 void answer_form_init(answer_form *f, const gen_spec *s, const char *digest)
 {
@@ -64,11 +65,17 @@ static void put_buf_string(buf *out, const buf *b)
     json_put_string(out, b->data ? b->data : "", b->len);
 }
 
-static void put_call_id(buf *out, const answer_form *f, size_t k, size_t index)
+void answer_call_id(char ret[ANSWER_CALL_ID_BYTES], const answer_form *f, size_t k, size_t index)
 {
     uint64_t x = rng_mix(f->salt + (uint64_t)k * ANSWER_CALLS_MAX + index);
-    buf_printf(out, "\"id\":\"call_%016llx%08x\",\"type\":\"function\"", (unsigned long long)x,
-               (unsigned)rng_mix(x));
+    snprintf(ret, ANSWER_CALL_ID_BYTES, "call_%016llx%08x", (unsigned long long)x, (unsigned)rng_mix(x));
+}
+
+static void put_call_id(buf *out, const answer_form *f, size_t k, size_t index)
+{
+    char id[ANSWER_CALL_ID_BYTES];
+    answer_call_id(id, f, k, index);
+    buf_printf(out, "\"id\":\"%s\",\"type\":\"function\"", id);
 }
 
 /* ---- whole --------------------------------------------------------------------------------------- */
@@ -87,6 +94,14 @@ static void put_calls(buf *out, const answer_form *f, const gen_choice *c, size_
         buf_puts(out, "}}");
     }
     buf_putc(out, ']');
+}
+
+void answer_put_kept(buf *out, const answer_form *f, const gen_choice *c, size_t k)
+{
+    buf_puts(out, "{\"role\":\"assistant\",\"content\":");
+    put_buf_string(out, &c->text);
+    put_calls(out, f, c, k);
+    buf_putc(out, '}');
 }
 
 static void put_choice(buf *out, const answer_form *f, const gen_choice *c, size_t k)
@@ -134,6 +149,10 @@ void answer_put(buf *out, const answer_form *f, const gen_answer *a)
 {
     if (f->texts) {
         put_texts(out, f, a);
+        return;
+    }
+    if (f->response) {
+        response_put(out, f, a);
         return;
     }
     put_head(out, f, f->chat ? "chat.completion" : "text_completion");
@@ -191,6 +210,10 @@ void answer_put_role(buf *out, const answer_form *f, gen_answer *a, size_t k)
     if (a->choices[k].role_sent) return;
     a->choices[k].role_sent = true;
     if (!f->chat) return;
+    if (f->response) {
+        response_put_created(out, f);
+        return;
+    }
     if (f->events) f->events->marks[k].begun = true;
     chunk_begin(out, f, k);
     buf_puts(out, "\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null}");
@@ -200,6 +223,10 @@ void answer_put_role(buf *out, const answer_form *f, gen_answer *a, size_t k)
 void answer_put_text_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n,
                            const buf *parts, size_t n_logprobs)
 {
+    if (f->response) {
+        response_put_text(out, f, text, n);
+        return;
+    }
     mark_text(f, k, MARK_TEXT, text, n);
     if (f->events) f->events->marks[k].n_logprobs += (uint32_t)n_logprobs;
     chunk_begin(out, f, k);
@@ -212,6 +239,10 @@ void answer_put_text_chunk(buf *out, const answer_form *f, size_t k, const char 
 void answer_put_reasoning_chunk(buf *out, const answer_form *f, size_t k, const char *text, size_t n)
 {
     if (n == 0 || !f->chat) return;
+    if (f->response) {
+        response_put_reasoning(out, f, text, n);
+        return;
+    }
     mark_text(f, k, MARK_REASONING, text, n);
     chunk_begin(out, f, k);
     buf_puts(out, "\"delta\":{\"reasoning_content\":");
@@ -223,6 +254,10 @@ void answer_put_reasoning_chunk(buf *out, const answer_form *f, size_t k, const 
 void answer_put_call_chunk(buf *out, const answer_form *f, size_t k, size_t index, const char *name,
                            const char *arguments, size_t n)
 {
+    if (f->response) {
+        response_put_call(out, f, index, name, arguments, n);
+        return;
+    }
     if (name) mark_text(f, k, MARK_CALLS, name, strlen(name));
     mark_text(f, k, MARK_CALLS, arguments, n);
     chunk_begin(out, f, k);
@@ -261,6 +296,10 @@ void answer_put_delta(buf *out, const answer_form *f, gen_answer *a, const gen_s
 
 void answer_put_finish(buf *out, const answer_form *f, gen_answer *a, size_t k)
 {
+    if (f->response) {
+        response_put_done(out, f, a);
+        return;
+    }
     if (f->events) f->events->marks[k].finished = true;
     chunk_begin(out, f, k);
     buf_puts(out, f->chat ? "\"delta\":{}" : "\"text\":\"\"");
@@ -283,6 +322,10 @@ void answer_put_refined(buf *out, const answer_form *f, const gen_answer *a, siz
 
 void answer_put_end(buf *out, const answer_form *f, const gen_answer *a)
 {
+    if (f->response) {
+        response_put_end(out, f, a);
+        return;
+    }
     if (f->include_usage) {
         if (f->events) f->events->usage_sent = true;
         event_begin(out, f);

@@ -113,6 +113,8 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
     int rc = dir ? resolve(f, &c->tls_cert, dir, err) : err_nomem(err);
     if (!rc) rc = resolve(f, &c->tls_key, dir, err);
     if (!rc) rc = resolve(f, &c->retrieval_path, dir, err);
+    if (!rc) rc = resolve(f, &c->sessions.path, dir, err);
+    if (!rc) rc = resolve(f, &c->sessions.key_file, dir, err);
     if (!rc) rc = resolve(f, &c->cluster_state, dir, err);
     if (!rc) rc = resolve(f, &c->manifest, dir, err);
     if (!rc) rc = resolve_etcd(f, &c->etcd, dir, err);

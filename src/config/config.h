@@ -75,6 +75,13 @@ typedef struct config_etcd {
     unsigned lease_s;
 } config_etcd;
 
+typedef struct config_sessions { /* conversations that are kept */
+    const char *path, *key_file; /* NULL: sessions.db, sessions.key in the state folder */
+    uint64_t all_bytes;          /* 0: nothing is kept */
+    uint64_t bytes, turns;       /* of one */
+    uint64_t ttl_s;              /* after its last use */
+} config_sessions;
+
 typedef enum { CONFIG_HEDGE_AUTO, CONFIG_HEDGE_OFF } config_hedge;
 
 typedef struct gateway_config {
@@ -94,6 +101,7 @@ typedef struct gateway_config {
     size_t max_audio_bytes; /* of a request that brings sound; it replaces limits.max_body_bytes */
     size_t max_requests;    /* in flight over all endpoints; over it 429 */
     uint64_t cache_bytes, cache_ttl_ms; /* 0 bytes: no cache */
+    config_sessions sessions;
     uint64_t default_deadline_ms;       /* 0: none */
     uint64_t failover_wait_ms;          /* a call without a deadline waits so long for a restarted worker */
     config_hedge hedge;                 /* unary calls that take long are made a second time */

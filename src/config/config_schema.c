@@ -106,6 +106,21 @@ static const config_field cache_rows[] = {
 };
 RECORD(cache, gateway_config, cache_rows);
 
+static const config_field session_rows[] = {
+    TEXT("path", gateway_config, sessions.path, 1, PATH_MAX_BYTES, "the file that holds conversations"),
+    TEXT("key_file", gateway_config, sessions.key_file, 1, PATH_MAX_BYTES,
+         "the file with the keys that encrypt them"),
+    UINT("max_mb", gateway_config, sessions.all_bytes, 0, 64 * KIB, "bound of all of them", .unit = MIB,
+         .otherwise = 256),
+    UINT("max_kb", gateway_config, sessions.bytes, 1, 64 * KIB, "bound of one", .unit = KIB,
+         .otherwise = 256),
+    UINT("max_turns", gateway_config, sessions.turns, 1, 400, "requests that one session remembers",
+         .otherwise = 64),
+    UINT("ttl_s", gateway_config, sessions.ttl_s, 1, 10 * 365 * 24 * 3600,
+         "how long one is kept after its last use", .otherwise = 30 * 24 * 3600),
+};
+RECORD(sessions, gateway_config, session_rows);
+
 static const char *const spill_words[] = {"when_full", "when_gone", "never", NULL}; /* as router_policy */
 static const config_field spill_rows[] = {
     WORD("policy", gateway_config, spill.policy, spill_words, "when machines of other sites may be asked"),
@@ -445,6 +460,7 @@ static const config_field file_rows[] = {
     SECTION("limits", limits, "what one client, or all of them, may take"),
     SECTION("cache", cache, "the response cache"),
     SECTION("retrieval", retrieval, "collections of documents"),
+    SECTION("sessions", sessions, "conversations that are kept"),
     SECTION("log", log_section, "one line an event"),
     SECTION("cluster", cluster_section, "the port for other machines of the cluster"),
     UINT("deadline_ms", gateway_config, default_deadline_ms, 0, DAY_MS,

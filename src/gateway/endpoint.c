@@ -11,12 +11,13 @@
 #include "gateway/overview.h"
 #include "gateway/routed.h"
 #include "process/process.h"
+#include "gateway/sessions.h"
 #include "gateway/status.h"
 #include "gateway/transcribe.h"
 #include "gateway/vector_stores.h"
 
 const endpoint ENDPOINTS[] = {
-    {"POST", "/v1/chat/completions", generate_chat, true, true, "chat_completions", 0},
+    {"POST", "/v1/chat/completions", sessions_chat, true, true, "chat_completions", 0},
     {"POST", "/v1/completions", generate_completions, true, true, "completions", 0},
     {"POST", "/v1/translate", generate_translate, true, true, "translate", 0},
     {"POST", "/v1/summarize", generate_summarize, true, true, "summarize", 0},
@@ -62,6 +63,11 @@ const endpoint ENDPOINTS[] = {
     {"GET", "/v1/files/*/content", files_content, true, false, "file_content", 0},
     {"DELETE", "/v1/files/*", files_delete, true, true, "file_delete", 0},
     {"POST", "/v1/route", routed_explain, true, true, "route", 0},
+    {"POST", "/v1/responses", sessions_respond, true, true, "responses", 0},
+    {"GET", "/v1/responses/*", sessions_response, true, false, "response", 0},
+    {"DELETE", "/v1/responses/*", sessions_forget, true, true, "response_delete", 0},
+    {"GET", "/v1/sessions/*", sessions_get, true, false, "session", 0},
+    {"DELETE", "/v1/sessions/*", sessions_delete, true, true, "session_delete", 0},
     {"GET", "/v1/models", status_models, true, false, "models", 0},
     {"GET", "/v1/models/", status_model, true, false, "model", 0},
     {"GET", "/v1/nodes", machines_list, true, false, "nodes", false},

@@ -22,6 +22,7 @@
 #include "pipeline/pipeline.h"
 #include "process/process.h"
 #include "trust/state.h"
+#include "gateway/sessions.h"
 #include "gateway/watch.h"
 
 /* ---- admission ----------------------------------------------------------------------------------- */
@@ -336,6 +337,7 @@ static int gateway_setup(gateway *g, shoal_err *err)
     if (rc == 0) rc = watch_open(g, err);
     if (rc == 0) rc = open_calls(g, err);
     if (rc == 0) rc = open_desk(g, err);
+    if (rc == 0) rc = sessions_open(g, err);
     if (rc == 0) rc = http_server_new(&g->server, g->loop, &h, &c->limits, err);
     if (rc == 0) rc = listen_as_configured(g, err);
     return rc;
@@ -404,6 +406,7 @@ void gateway_free(gateway *g)
     shadow_cancel_all(g);
     http_server *server = g->server;
     desk_free(g->desk);
+    clerk_free(g->clerk);
     calls_free(g->calls);
     ensembles_free(g->ensembles);
     free(g->fallbacks);

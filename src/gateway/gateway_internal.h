@@ -9,6 +9,7 @@
 #include "gateway/gateway.h"
 #include "gateway/request.h"
 #include "retrieve/desk.h"
+#include "sessions/clerk.h"
 
 struct gateway {
     uv_loop_t *loop;
@@ -21,6 +22,7 @@ struct gateway {
     cache *cache;
     metrics *metrics;
     desk *desk; /* of the collections */
+    clerk *clerk; /* of the conversations; NULL: none are kept */
     auth auth;
     http_server *server;
     gateway_request *requests; /* being answered */

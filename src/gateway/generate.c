@@ -2,7 +2,9 @@
  * all at once; it is answered when the last has ended, or fails with the first that fails. Loop thread. */
 #include "gateway/generate.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/sha256.h"
@@ -34,6 +36,7 @@ struct gen_job {
     answer_form form;
     stream stream;
     call_terms terms;
+    kept *kept; /* NULL: the request has no conversation */
     gen_branch *branches;
     size_t n_branches, n_open;
     bool saw_token;
@@ -47,6 +50,7 @@ static void job_free(void *job)
     for (size_t k = 0; k < j->n_branches; k++) calls_cancel(j->branches[k].call);
     answer_done(&j->answer);
     openai_spec_free(j->spec);
+    kept_free(j->kept);
     free(j->branches);
     buf_done(&j->out);
     free(j);
@@ -94,11 +98,10 @@ static void note_usage(gen_job *j)
     j->shared.rq->n_generated_tokens = j->answer.n_generated;
 }
 
-/* Everything is there: end the reply. `job` is freed. */
-static void job_answer(gen_job *j)
+/* End the reply. `j` is freed. */
+static void job_reply(gen_job *j)
 {
     gateway_request *rq = j->shared.rq;
-    note_usage(j);
     if (j->spec->stream) {
         begin_stream(j);
         answer_put_end(&j->out, &j->form, &j->answer);
@@ -125,6 +128,28 @@ static void follow(gen_job *j)
     if (j->n_branches != 1 || j->stream.resumes || !shadow_is_due(j->shared.rq)) return;
     openai_spec_fill(j->spec, 0, &req, &sampling);
     shadow_start(j->shared.rq, &j->answer, &req);
+}
+
+static void on_kept(void *job, const api_error *e)
+{
+    gen_job *j = job;
+    if (e)
+        shared_fail(&j->shared, e);
+    else
+        job_reply(j);
+}
+
+/* Everything is there. Of a conversation it is kept before the client hears the end. `j` is freed, later. */
+static void job_answer(gen_job *j)
+{
+    note_usage(j);
+    if (!j->kept || !j->kept->keeps) {
+        job_reply(j);
+        return;
+    }
+    j->kept->done = on_kept;
+    j->kept->user = j;
+    kept_keep(j->kept, &j->answer, &j->form);
 }
 
 static void job_complete(gen_job *j)
@@ -273,6 +298,21 @@ static void on_event(const call_events *events, const ProtobufCMessage *m)
     if (!lacks_memory(j) && j->out.len) flush(j);
 }
 
+/* With a history that is too long for the model: once more with half of it. True: `j` is freed. */
+static bool begin_shorter(gen_job *j)
+{
+    gateway_request *rq = j->shared.rq;
+    kept *k = j->kept;
+    if (!k || rq->streaming || !kept_shorten(k)) return false;
+    cache_ticket *t = shared_detach(&j->shared);
+    j->kept = NULL;
+    job_free(j);
+    request_watch(rq, NULL, NULL);
+    generate_kept(k);
+    cache_leave(t);
+    return true;
+}
+
 static void on_end(const call_events *events, const call_result *r)
 {
     gen_branch *br = events->user;
@@ -286,6 +326,7 @@ static void on_end(const call_events *events, const call_result *r)
             failed.status = SHOAL_EPROTOCOL;
             failed.message = "the worker ended without a result";
         }
+        if (r->status == SHOAL_ELIMIT && begin_shorter(j)) return;
         api_error_from_call(&e, &failed);
         shared_fail(&j->shared, &e);
         return;
@@ -379,12 +420,24 @@ static void answer_whole(gen_job *j)
     request_stream_end(rq);
 }
 
+static void join_kept(gen_job *j, kept *k)
+{
+    if (!k) return;
+    j->kept = k;
+    k->keeps = k->keeps && !k->was_kept;
+    if (!k->response) return;
+    response_form_init(&k->form, k->response);
+    j->form.response = &k->form;
+}
+
+/* k may be NULL; both it and spec are taken. */
 static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInfo *info, const stream *st,
-                  const call_terms *terms)
+                  const call_terms *terms, kept *k)
 {
     api_error e;
     gen_job *j = job_new(spec, info ? info->digest : NULL, st);
     if (!j) {
+        kept_free(k);
         api_error_nomem(&e);
         request_error(rq, &e);
         return;
@@ -392,7 +445,8 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
     j->shared.rq = rq;
     j->form.degraded = &rq->degraded;
     j->terms = *terms;
-    if (st->was_whole) {
+    join_kept(j, k);
+    if (st->was_whole && (!k || !k->keeps)) {
         answer_whole(j);
         return;
     }
@@ -404,20 +458,32 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
 }
 
-/* Takes spec, of which it is known by now which model answers. */
-static void answer(gateway_request *rq, gen_spec *spec, const char *task)
+/* The history was shortened when this stream began, and is not so now. */
+static bool begins_longer(const kept *k, const api_error *e)
 {
-    api_error e;
+    return k && *k->resumed && e->code && strcmp(e->code, "other_request") == 0;
+}
+
+/* Takes spec, of which it is known by now which model answers, and k, which may be NULL. */
+static void answer(gateway_request *rq, gen_spec *spec, const char *task, kept *k)
+{
+    api_error e = {0};
     const Shoal__V1__ModelInfo *info = NULL;
-    stream st;
+    stream st = {0};
     call_terms terms;
-    if (choose_model(rq, task, &spec->model, &info, &e) != 0 || stream_open(&st, rq, spec, &e) != 0 ||
-        stream_terms(&st, rq, &terms, &e) != 0) {
+    bool plain = !k || !k->response; /* the events of others have no ids */
+    if (choose_model(rq, task, &spec->model, &info, &e) != 0 ||
+        (plain && stream_open(&st, rq, spec, &e) != 0) || stream_terms(&st, rq, &terms, &e) != 0) {
         openai_spec_free(spec);
+        if (begins_longer(k, &e) && kept_shorten(k)) {
+            generate_kept(k);
+            return;
+        }
+        kept_free(k);
         request_error(rq, &e);
         return;
     }
-    begin(rq, spec, info, &st, &terms);
+    begin(rq, spec, info, &st, &terms, k);
 }
 
 /* ---- a route ------------------------------------------------------------------------------------- */
@@ -426,12 +492,14 @@ typedef struct gen_routed { /* a request that waits for its route */
     gateway_request *rq;
     gen_spec *spec;
     const char *task;
+    kept *k; /* NULL: without a conversation */
 } gen_routed;
 
 static void routed_drop(void *work)
 {
     gen_routed *w = work;
     openai_spec_free(w->spec);
+    kept_free(w->k);
     free(w);
 }
 
@@ -441,14 +509,17 @@ static void on_routed(void *work, const char *model, const api_error *e)
     free(work);
     if (model) {
         w.spec->model = model;
-        answer(w.rq, w.spec, w.task);
+        if (w.k) snprintf(w.k->decided, sizeof w.k->decided, "%s", model);
+        answer(w.rq, w.spec, w.task, w.k);
         return;
     }
     openai_spec_free(w.spec);
+    kept_free(w.k);
     request_error(w.rq, e);
 }
 
-static void start_route(gateway_request *rq, const config_route *route, gen_spec *spec, const char *task)
+static void start_route(gateway_request *rq, const config_route *route, gen_spec *spec, const char *task,
+                        kept *k)
 {
     api_error e;
     routed_about about;
@@ -456,31 +527,60 @@ static void start_route(gateway_request *rq, const config_route *route, gen_spec
     if (!w) {
         api_error_nomem(&e);
         openai_spec_free(spec);
+        kept_free(k);
         request_error(rq, &e);
         return;
     }
-    *w = (gen_routed){rq, spec, task};
+    *w = (gen_routed){rq, spec, task, k};
     about_generation(&about, spec, task);
     routed_start(rq, route, &about, on_routed, routed_drop, w);
+}
+
+/* k may be NULL, and is taken. One that is asked again, with less of its history, keeps its route's decision.
+ */
+static void handle_body(gateway_request *rq, const char *task,
+                        int (*parse)(gen_spec **, const char *, size_t, api_error *), const char *body,
+                        size_t len, kept *k)
+{
+    api_error e;
+    gen_spec *spec = NULL;
+    if (parse(&spec, body, len, &e) != 0 || request_count_choices(rq, openai_spec_choices(spec), &e) != 0) {
+        openai_spec_free(spec);
+        kept_free(k);
+        request_error(rq, &e);
+        return;
+    }
+    bool decided = k && *k->decided;
+    if (decided) spec->model = k->decided;
+    const config_route *route = decided ? NULL : routed_find(rq, spec->model);
+    if (route)
+        start_route(rq, route, spec, task, k);
+    else
+        answer(rq, spec, task, k);
 }
 
 static void handle(gateway_request *rq, const char *task,
                    int (*parse)(gen_spec **, const char *, size_t, api_error *))
 {
-    api_error e;
-    gen_spec *spec = NULL;
     size_t len;
     const char *body = http_body(rq->http, &len);
-    if (parse(&spec, body, len, &e) != 0 || request_count_choices(rq, openai_spec_choices(spec), &e) != 0) {
-        openai_spec_free(spec);
+    handle_body(rq, task, parse, body, len, NULL);
+}
+
+void generate_kept(kept *k)
+{
+    gateway_request *rq = k->rq;
+    api_error e;
+    buf body = {0};
+    kept_body(k, &body);
+    if (body.failed) {
+        kept_free(k);
+        api_error_nomem(&e);
         request_error(rq, &e);
-        return;
+    } else {
+        handle_body(rq, "generate", openai_spec_parse_chat, body.data, body.len, k);
     }
-    const config_route *route = routed_find(rq, spec->model);
-    if (route)
-        start_route(rq, route, spec, task);
-    else
-        answer(rq, spec, task);
+    buf_done(&body);
 }
 
 void generate_chat(gateway_request *rq)

@@ -3,12 +3,15 @@
 #ifndef GATEWAY_GENERATE_H
 #define GATEWAY_GENERATE_H
 
+#include "gateway/kept.h"
 #include "gateway/request.h"
 
 /* Each answers rq now or later; it is not to be touched afterwards. Loop thread. */
 void generate_chat(gateway_request *rq);
 void generate_completions(gateway_request *rq);
 void generate_translate(gateway_request *rq);
+/* A chat request with a conversation that has been loaded; takes k. */
+void generate_kept(kept *k);
 void generate_summarize(gateway_request *rq);
 
 #endif

@@ -13,6 +13,8 @@
 
 #define SWEEP_EVERY_S 60
 
+_Static_assert(CLERK_MORE_BYTES == SEAL_MORE, "clerk.h says what seal.h adds");
+
 struct clerk {
     uv_loop_t *loop;
     uv_work_t work;

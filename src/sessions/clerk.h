@@ -20,6 +20,9 @@
 #include "base/buf.h"
 #include "sessions/talk_store.h"
 
+/* What encryption adds to a turn; it counts against bounds.bytes. */
+#define CLERK_MORE_BYTES 37
+
 typedef struct clerk clerk;
 typedef struct clerk_job clerk_job;
 

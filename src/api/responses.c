@@ -1,0 +1,222 @@
+/* responses.c: requests of the Responses API as chat requests; see responses.h. Names and forms: the OpenAI
+ * API reference, "Create a model response". */
+#include "api/responses.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/fields.h"
+
+#define ITEMS_MAX 1024
+
+void response_spec_free(response_spec *s)
+{
+    if (!s) return;
+    json_decref(s->root);
+    json_decref(s->chat);
+    json_decref(s->added);
+    free(s);
+}
+
+/* Takes v; 0 or an HTTP status: NULL is no memory. */
+static int put(json_t *o, const char *key, json_t *v, api_error *e)
+{
+    return json_object_set_new(o, key, v) == 0 ? 0 : api_error_nomem(e);
+}
+
+/* ---- input --------------------------------------------------------------------------------------- */
+
+/* Parts of text under chat's name for them; what is no text is left for chat to refuse. */
+static json_t *content_of(const json_t *content)
+{
+    if (!json_is_array(content)) return content ? json_deep_copy(content) : json_string("");
+    json_t *parts = json_deep_copy(content), *p;
+    size_t i;
+    json_array_foreach(parts, i, p)
+    {
+        const char *type = fields_text(json_object_get(p, "type"));
+        if (!type || (strcmp(type, "input_text") != 0 && strcmp(type, "output_text") != 0)) continue;
+        if (json_object_set_new(p, "type", json_string("text")) == 0) continue;
+        json_decref(parts);
+        return NULL;
+    }
+    return parts;
+}
+
+static int add_message(json_t *to, const json_t *item, size_t i, api_error *e)
+{
+    const char *role = fields_text(json_object_get(item, "role"));
+    if (!role || (strcmp(role, "user") != 0 && strcmp(role, "assistant") != 0 &&
+                  strcmp(role, "system") != 0 && strcmp(role, "developer") != 0))
+        return api_error_bad(e, "input", "input[%zu].role: must be user, assistant, system or developer", i);
+    if (!json_is_string(json_object_get(item, "content")) && !json_is_array(json_object_get(item, "content")))
+        return api_error_bad(e, "input", "input[%zu].content: must be text or an array of parts", i);
+    json_t *m =
+        json_pack("{s:s, s:o}", "role", role, "content", content_of(json_object_get(item, "content")));
+    return json_array_append_new(to, m) == 0 ? 0 : api_error_nomem(e);
+}
+
+/* Calls that follow each other are one message of the assistant, as chat has them. */
+static int add_call(json_t *to, const json_t *item, size_t i, api_error *e)
+{
+    const char *id = fields_text(json_object_get(item, "call_id")),
+               *name = fields_text(json_object_get(item, "name")),
+               *arguments = fields_text(json_object_get(item, "arguments"));
+    if (!id || !name || !arguments)
+        return api_error_bad(e, "input", "input[%zu]: a function_call needs call_id, name and arguments", i);
+    json_t *call = json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", id, "type", "function", "function", "name",
+                             name, "arguments", arguments);
+    json_t *last = json_array_get(to, json_array_size(to) - 1), *calls = json_object_get(last, "tool_calls");
+    if (calls) return json_array_append_new(calls, call) == 0 ? 0 : api_error_nomem(e);
+    json_t *m = json_pack("{s:s, s:s, s:[o]}", "role", "assistant", "content", "", "tool_calls", call);
+    return json_array_append_new(to, m) == 0 ? 0 : api_error_nomem(e);
+}
+
+static int add_output(json_t *to, const json_t *item, size_t i, api_error *e)
+{
+    const char *id = fields_text(json_object_get(item, "call_id"));
+    const json_t *output = json_object_get(item, "output");
+    if (!id || (!json_is_string(output) && !json_is_array(output)))
+        return api_error_bad(e, "input", "input[%zu]: a function_call_output needs call_id and output", i);
+    json_t *m =
+        json_pack("{s:s, s:s, s:o}", "role", "tool", "tool_call_id", id, "content", content_of(output));
+    return json_array_append_new(to, m) == 0 ? 0 : api_error_nomem(e);
+}
+
+static int add_item(json_t *to, const json_t *item, size_t i, api_error *e)
+{
+    const char *type = fields_text(json_object_get(item, "type"));
+    if (!json_is_object(item)) return api_error_bad(e, "input", "input[%zu]: must be an object", i);
+    if (!type || strcmp(type, "message") == 0) return add_message(to, item, i, e);
+    if (strcmp(type, "function_call") == 0) return add_call(to, item, i, e);
+    if (strcmp(type, "function_call_output") == 0) return add_output(to, item, i, e);
+    if (strcmp(type, "reasoning") == 0) return 0; /* what a model thought is not told to it again */
+    return api_error_bad(e, "input",
+                         "input[%zu]: items of type \"%.40s\" are not served: message, function_call, "
+                         "function_call_output and reasoning are",
+                         i, type);
+}
+
+static int read_input(response_spec *s, api_error *e)
+{
+    const json_t *input = fields_get(s->root, "input");
+    s->added = json_array();
+    if (!s->added) return api_error_nomem(e);
+    if (json_is_string(input)) {
+        json_t *m = json_pack("{s:s, s:O}", "role", "user", "content", input);
+        return json_array_append_new(s->added, m) == 0 ? 0 : api_error_nomem(e);
+    }
+    size_t n = json_array_size(input);
+    if (n == 0 || n > ITEMS_MAX)
+        return api_error_bad(e, "input", "\"input\" must be text or an array of 1 to %d items", ITEMS_MAX);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) rc = add_item(s->added, json_array_get(input, i), i, e);
+    if (rc == 0 && json_array_size(s->added) == 0) rc = api_error_bad(e, "input", "\"input\" has no message");
+    return rc;
+}
+
+/* ---- tools and formats --------------------------------------------------------------------------- */
+
+/* {"type":"function","name":...} -> {"type":"function","function":{"name":...}}. New reference. */
+static json_t *nested(const json_t *flat, const char *type, const char *under)
+{
+    json_t *inner = json_deep_copy(flat);
+    if (inner) json_object_del(inner, "type");
+    return json_pack("{s:s, s:o}", "type", type, under, inner);
+}
+
+static int read_tools(response_spec *s, api_error *e)
+{
+    const json_t *tools = fields_get(s->root, "tools"), *choice = fields_get(s->root, "tool_choice");
+    json_object_del(s->chat, "tools");
+    if (tools && !json_is_array(tools)) return api_error_bad(e, "tools", "\"tools\" must be an array");
+    json_t *out = json_array();
+    int rc = out ? 0 : api_error_nomem(e);
+    for (size_t i = 0; rc == 0 && i < json_array_size(tools); i++) {
+        const json_t *t = json_array_get(tools, i);
+        const char *type = fields_text(json_object_get(t, "type"));
+        if (!type || strcmp(type, "function") != 0)
+            rc = api_error_bad(e, "tools", "tools[%zu].type must be \"function\": others are not served", i);
+        else if (json_array_append_new(out, nested(t, type, "function")) != 0)
+            rc = api_error_nomem(e);
+    }
+    if (rc == 0 && json_array_size(out) > 0 && json_object_set(s->chat, "tools", out) != 0)
+        rc = api_error_nomem(e);
+    json_decref(out);
+    if (rc != 0 || !json_is_object(choice)) return rc;
+    return put(s->chat, "tool_choice", nested(choice, "function", "function"), e);
+}
+
+static int read_format(response_spec *s, api_error *e)
+{
+    const json_t *text = fields_get(s->root, "text"), *format = fields_get(text, "format");
+    const char *type = fields_text(json_object_get(format, "type"));
+    json_object_del(s->chat, "text");
+    if (text && !json_is_object(text)) return api_error_bad(e, "text", "\"text\" must be an object");
+    if (!format) return 0;
+    if (!type) return api_error_bad(e, "text.format", "\"text.format\" must be an object with a \"type\"");
+    if (strcmp(type, "json_schema") == 0)
+        return put(s->chat, "response_format", nested(format, type, "json_schema"), e);
+    return put(s->chat, "response_format", json_pack("{s:s}", "type", type), e);
+}
+
+/* ---- the request --------------------------------------------------------------------------------- */
+
+/* Better a no than an answer that ignores them. */
+static int refuse_unserved(const json_t *root, api_error *e)
+{
+    static const char *const KEYS[] = {"n", "messages", "session", "conversation", "prompt"};
+    bool background = false;
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++)
+        if (fields_get(root, KEYS[i]))
+            return api_error_bad(
+                e, KEYS[i], "\"%s\" is not served here: \"input\" and \"previous_response_id\" are", KEYS[i]);
+    int rc = fields_bool(root, "background", &background, e);
+    if (rc == 0 && background)
+        rc = api_error_bad(e, "background", "\"background\" is not served: use \"stream\"");
+    return rc;
+}
+
+static int read_rest(response_spec *s, api_error *e)
+{
+    static const char *const OWN[] = {
+        "input",    "instructions", "previous_response_id", "store", "truncation",
+        "metadata", "include",      "max_output_tokens",    "user",  "background"};
+    const char *truncation = "disabled";
+    const json_t *metadata = fields_get(s->root, "metadata"),
+                 *most = fields_get(s->root, "max_output_tokens");
+    s->store = true;
+    int rc = refuse_unserved(s->root, e);
+    if (rc == 0) rc = fields_str(s->root, "previous_response_id", &s->previous, e);
+    if (rc == 0) rc = fields_str(s->root, "instructions", &s->instructions, e);
+    if (rc == 0) rc = fields_bool(s->root, "store", &s->store, e);
+    if (rc == 0) rc = fields_bool(s->root, "stream", &s->stream, e);
+    if (rc == 0) rc = fields_str(s->root, "truncation", &truncation, e);
+    if (rc != 0) return rc;
+    s->shortens = strcmp(truncation, "auto") == 0;
+    if (!s->shortens && strcmp(truncation, "disabled") != 0)
+        return api_error_bad(e, "truncation", "\"truncation\" must be \"auto\" or \"disabled\"");
+    if (metadata && !json_is_object(metadata))
+        return api_error_bad(e, "metadata", "\"metadata\" must be an object");
+    if (most && (!json_is_integer(most) || json_integer_value(most) < 1))
+        return api_error_bad(e, "max_output_tokens", "\"max_output_tokens\" must be a number over 0");
+    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++) json_object_del(s->chat, OWN[i]);
+    return most ? put(s->chat, "max_completion_tokens", json_incref((json_t *)most), e) : 0;
+}
+
+int response_spec_parse(response_spec **ret, const char *body, size_t len, api_error *e)
+{
+    response_spec *s = calloc(1, sizeof *s);
+    if (!s) return api_error_nomem(e);
+    int rc = fields_parse(&s->root, body, len, e);
+    if (rc == 0 && !(s->chat = json_copy(s->root))) rc = api_error_nomem(e);
+    if (rc == 0) rc = read_rest(s, e);
+    if (rc == 0) rc = read_input(s, e);
+    if (rc == 0) rc = read_tools(s, e);
+    if (rc == 0) rc = read_format(s, e);
+    if (rc == 0)
+        *ret = s;
+    else
+        response_spec_free(s);
+    return rc;
+}

@@ -1,0 +1,57 @@
+/* responses.h: OpenAI's Responses API on top of chat: its request as a chat request, an answer as its object
+ * and as its events.
+ *
+ *     {"model":"m","input":"hello","instructions":"be brief","store":true}
+ *  -> {"model":"m","messages":[{"role":"system",...},{"role":"user",...}]}
+ *
+ * What a chat request and this one call alike (temperature, top_p, seed, stop, ...) is handed on as it is and
+ * checked there. Pure: no I/O. */
+#ifndef API_RESPONSES_H
+#define API_RESPONSES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "api/answer.h"
+#include "api/api_error.h"
+
+typedef struct response_spec {
+    json_t *root;             /* the request; owned */
+    json_t *chat;             /* the chat request it comes to, without "messages"; owned */
+    json_t *added;            /* the messages that "input" is; owned */
+    const char *previous;     /* previous_response_id, NULL: none; this and the next are root's */
+    const char *instructions; /* NULL: none */
+    bool store, stream;
+    bool shortens; /* "truncation": "auto": the oldest of the conversation may go where all is too long */
+} response_spec;
+
+/* 0 and *ret, to be freed by response_spec_free; or an HTTP status with *e filled. */
+int response_spec_parse(response_spec **ret, const char *body, size_t len, api_error *e);
+void response_spec_free(response_spec *s);
+
+/* How an answer_form answers in this form (answer_form.response): the writers of answer.h turn here. */
+typedef struct response_form {
+    const response_spec *spec; /* borrowed */
+    unsigned sequence;         /* of the next event */
+    unsigned n_items;
+    int reasoning, message,
+        calls[ANSWER_CALLS_MAX]; /* place in "output", the order of appearance; -1: none */
+} response_form;
+
+#define RESPONSE_ID_BYTES 48
+
+void response_form_init(response_form *r, const response_spec *spec);
+void response_id(const answer_form *f, char ret[RESPONSE_ID_BYTES]); /* "resp_..." */
+
+/* The whole object, for the client and to be kept. */
+void response_put(buf *out, const answer_form *f, const gen_answer *a);
+/* Events: created and in_progress; pieces, with the item that they begin; each item's end; the response's. */
+void response_put_created(buf *out, const answer_form *f);
+void response_put_text(buf *out, const answer_form *f, const char *text, size_t n);
+void response_put_reasoning(buf *out, const answer_form *f, const char *text, size_t n);
+void response_put_call(buf *out, const answer_form *f, size_t index, const char *name, const char *arguments,
+                       size_t n);
+void response_put_done(buf *out, const answer_form *f, const gen_answer *a);
+void response_put_end(buf *out, const answer_form *f, const gen_answer *a);
+
+#endif
