@@ -185,8 +185,12 @@ static void put_turn(const kept *k, buf *out, const gen_answer *a, const answer_
     answer_put_kept(out, f, &a->choices[0], 0);
     buf_putc(out, ']');
     if (k->response) {
+        buf object = {0};
+        response_put(&object, f, a);
         buf_puts(out, ",\"response\":");
-        response_put(out, f, a);
+        json_put_string(out, object.data ? object.data : "", object.len);
+        out->failed |= object.failed;
+        buf_wipe(&object);
     }
     buf_putc(out, '}');
 }

@@ -7,8 +7,8 @@
  *
  * A history is one flat list of chat messages, whatever holds it. A session is a list of turns, each
  * {"id":"chatcmpl-...","messages":[...]}: what one request brought and what was answered. A response is one
- * turn, {"messages":[all of it],"response":{the object}}: it needs no other that may be deleted before it.
- * Loop thread. */
+ * turn, {"messages":[all of it],"response":"the object as text"}: it needs no other that may be deleted
+ * before it. Loop thread. */
 #ifndef GATEWAY_KEPT_H
 #define GATEWAY_KEPT_H
 

@@ -43,9 +43,9 @@ static int put_response(buf *out, keep_job *j, shoal_err *err)
     json_t *turn = NULL;
     int rc = json_parse(&turn, j->job.text.data, strlen(j->job.text.data), "a stored response", err);
     const json_t *r = json_object_get(turn, "response");
-    if (rc == 0 && !json_is_object(r))
+    if (rc == 0 && !json_is_string(r))
         rc = err_set(err, SHOAL_EFORMAT, "a stored response is damaged: delete it");
-    if (rc == 0) json_put(out, r);
+    if (rc == 0) buf_append(out, json_string_value(r), json_string_length(r));
     json_decref(turn);
     return rc;
 }

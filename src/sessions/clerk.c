@@ -1,6 +1,9 @@
-/* clerk.c: see clerk.h. The pool's thread has store and keys while a batch runs, the loop never. */
+/* clerk.c: see clerk.h. The batch's thread has store and keys while it runs, the loop never; to start and to
+ * join it is what hands them over, so that there is no lock. */
 #include "sessions/clerk.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,8 +19,8 @@
 _Static_assert(CLERK_MORE_BYTES == SEAL_MORE, "clerk.h says what seal.h adds");
 
 struct clerk {
-    uv_loop_t *loop;
-    uv_work_t work;
+    uv_async_t ready; /* the batch is done */
+    pthread_t thread;
     bool runs, closing;
     char *path, *key_file;
     talk_bounds bounds;
@@ -192,9 +195,9 @@ static void sweep(clerk *c, int64_t now)
     if (n > 0) LOG(LOG_INFO, "sessions", "swept", LOG_I("conversations", n));
 }
 
-static void fail_all(clerk_job *first, clerk_job *end, int rc, const shoal_err *err)
+static void fail_all(clerk_job *first, int rc, const shoal_err *err)
 {
-    for (clerk_job *j = first; j != end; j = j->next) {
+    for (clerk_job *j = first; j; j = j->next) {
         if (j->rc != 0) continue;
         j->rc = rc;
         j->err = *err;
@@ -218,21 +221,23 @@ static void run_some(clerk *c, clerk_job **first)
         return; /* *first is tried again */
     }
     if (rc == 0) rc = c->store->ops->commit(c->store, &err);
-    if (rc != 0) fail_all(*first, NULL, rc, &err);
+    if (rc != 0) fail_all(*first, rc, &err);
     *first = NULL;
 }
 
-static void work(uv_work_t *w)
+static void *work(void *arg)
 {
-    clerk *c = w->data;
+    clerk *c = arg;
     shoal_err err = {0};
     int rc = open_store(c, &err);
     if (rc != 0) {
-        fail_all(c->batch, NULL, rc, &err);
-        return;
+        fail_all(c->batch, rc, &err);
+    } else {
+        for (clerk_job *left = c->batch; left;) run_some(c, &left);
+        sweep(c, (int64_t)time(NULL));
     }
-    for (clerk_job *left = c->batch; left;) run_some(c, &left);
-    sweep(c, (int64_t)time(NULL));
+    uv_async_send(&c->ready);
+    return NULL;
 }
 
 /* ---- on the loop --------------------------------------------------------------------------------- */
@@ -246,6 +251,11 @@ static void release(clerk *c)
     free(c);
 }
 
+static void on_closed(uv_handle_t *h)
+{
+    release(h->data);
+}
+
 static void finish(clerk_job *j)
 {
     while (j) {
@@ -255,19 +265,15 @@ static void finish(clerk_job *j)
     }
 }
 
-static void start(clerk *c);
-
-static void after_work(uv_work_t *w, int status)
+/* Signals stay the loop's. */
+static bool start_thread(clerk *c)
 {
-    clerk *c = w->data;
-    clerk_job *batch = c->batch;
-    c->batch = NULL;
-    finish(batch); /* these may submit, which waits: `runs` is still true */
-    c->runs = false;
-    if (c->closing)
-        release(c);
-    else if (c->first)
-        start(c);
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    bool ok = pthread_create(&c->thread, NULL, work, c) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return ok;
 }
 
 static void start(clerk *c)
@@ -275,9 +281,32 @@ static void start(clerk *c)
     c->batch = c->first;
     c->first = NULL;
     c->end = &c->first;
-    c->runs = true;
-    c->work.data = c;
-    uv_queue_work(c->loop, &c->work, work, after_work); /* fails only without `work` */
+    c->runs = start_thread(c);
+    if (c->runs) {
+        uv_ref((uv_handle_t *)&c->ready);
+        return;
+    }
+    clerk_job *batch = c->batch;
+    shoal_err err;
+    c->batch = NULL;
+    fail_all(batch, err_nomem(&err), &err);
+    finish(batch);
+}
+
+static void on_ready(uv_async_t *a)
+{
+    clerk *c = a->data;
+    clerk_job *batch = c->batch;
+    if (!c->runs) return;
+    pthread_join(c->thread, NULL);
+    uv_unref((uv_handle_t *)&c->ready);
+    c->batch = NULL;
+    finish(batch); /* these may submit, which waits: `runs` is still true */
+    c->runs = false;
+    if (c->closing)
+        uv_close((uv_handle_t *)&c->ready, on_closed);
+    else if (c->first)
+        start(c);
 }
 
 void clerk_submit(clerk *c, clerk_job *j)
@@ -294,14 +323,17 @@ int clerk_new(clerk **ret, uv_loop_t *loop, const clerk_options *o, shoal_err *e
 {
     clerk *c = calloc(1, sizeof *c);
     if (!c) return err_nomem(err);
-    *c = (clerk){.loop = loop, .bounds = o->bounds};
+    *c = (clerk){.bounds = o->bounds};
     c->end = &c->first;
     c->path = o->path ? strdup(o->path) : NULL;
     c->key_file = o->key_file ? strdup(o->key_file) : NULL;
-    if ((o->path && !c->path) || (o->key_file && !c->key_file)) {
+    bool ok = (c->path || !o->path) && (c->key_file || !o->key_file);
+    if (!ok || uv_async_init(loop, &c->ready, on_ready) != 0) {
         release(c);
         return err_nomem(err);
     }
+    c->ready.data = c;
+    uv_unref((uv_handle_t *)&c->ready);
     *ret = c;
     return 0;
 }
@@ -310,12 +342,11 @@ void clerk_free(clerk *c)
 {
     if (!c) return;
     clerk_job *waiting = c->first;
+    shoal_err err;
     c->first = NULL;
     c->end = &c->first;
     c->closing = true;
-    shoal_err err;
-    err_set(&err, SHOAL_ECANCELLED, "the server shuts down");
-    fail_all(waiting, NULL, SHOAL_ECANCELLED, &err);
+    fail_all(waiting, err_set(&err, SHOAL_ECANCELLED, "the server shuts down"), &err);
     finish(waiting);
-    if (!c->runs) release(c);
+    if (!c->runs) uv_close((uv_handle_t *)&c->ready, on_closed);
 }

@@ -1,9 +1,11 @@
 /* clerk.h: keeps conversations for a loop that must not wait for a disk.
  *
- * A job says what is to be done with one conversation; it is done on libuv's thread pool, in the order of
- * submission, one batch at a time: all jobs that wait become one transaction, so that many answers cost one
- * fsync. `done` runs on the loop, always and once; when it says 0 for an append or a drop, that outlives a
- * crash. Texts are encrypted and decrypted in the pool's thread, too.
+ * A job says what is to be done with one conversation; it is done in a thread, in the order of submission,
+ * one batch at a time: all jobs that wait become one transaction, so that many answers cost one fsync. `done`
+ * runs on the loop, always and once; when it says 0 for an append or a drop, that outlives a crash. Texts are
+ * encrypted and decrypted in the thread, too. Each batch has a thread of its own: next to its fsync that
+ * costs nothing, nobody else's work is before it as in libuv's pool, and where the system gives no thread
+ * (libuv's pool ends the process then) the batch fails.
  *
  *     clerk_new(&c, loop, &options, err);
  *     j->what = CLERK_APPEND, j->id = clerk_id("", "session", "kitchen"), j->done = done;
@@ -48,7 +50,8 @@ typedef struct clerk_options { /* strings are copied; NULL: there is no folder f
 } clerk_options;
 
 int clerk_new(clerk **ret, uv_loop_t *loop, const clerk_options *o, shoal_err *err);
-/* A text longer than bounds.bytes is SHOAL_ELIMIT. */
+/* A text longer than bounds.bytes is SHOAL_ELIMIT. `done` comes later, or, where there is no thread, at once.
+ */
 void clerk_submit(clerk *c, clerk_job *j);
 /* Overwrites the text and frees it; the struct is its owner's. */
 void clerk_job_done(clerk_job *j);
