@@ -2,6 +2,7 @@
 #include "sessions/seal.h"
 
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <string.h>
 
@@ -11,9 +12,11 @@
 
 enum { SEAL_VERSION = 1, SEAL_TEXT_MAX = 1 << 30 };
 
+typedef enum { CIPHER_OK, CIPHER_FAILED, CIPHER_CHANGED } cipher_end; /* failed: OpenSSL found no memory */
+
 /* text[n] -> out[n], tag[16]; decrypt: the tag is compared. One place for both ways, which differ in it. */
-static bool cipher(bool encrypt, const uint8_t key[KEY_BYTES], const uint8_t *nonce, const void *place,
-                   size_t n_place, const void *in, size_t n, uint8_t *out, uint8_t *tag)
+static cipher_end cipher(bool encrypt, const uint8_t key[KEY_BYTES], const uint8_t *nonce, const void *place,
+                         size_t n_place, const void *in, size_t n, uint8_t *out, uint8_t *tag)
 {
     int len;
     EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
@@ -21,10 +24,11 @@ static bool cipher(bool encrypt, const uint8_t key[KEY_BYTES], const uint8_t *no
     ok = ok && EVP_CipherUpdate(c, NULL, &len, place, (int)n_place) == 1;
     ok = ok && (n == 0 || EVP_CipherUpdate(c, out, &len, in, (int)n) == 1);
     if (!encrypt) ok = ok && EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_SET_TAG, SEAL_TAG_BYTES, tag) == 1;
-    ok = ok && EVP_CipherFinal_ex(c, out + n, &len) == 1;
+    bool same = ok && EVP_CipherFinal_ex(c, out + n, &len) == 1;
+    if (encrypt) ok = same;
     if (encrypt) ok = ok && EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_GET_TAG, SEAL_TAG_BYTES, tag) == 1;
     EVP_CIPHER_CTX_free(c);
-    return ok;
+    return !ok ? CIPHER_FAILED : same ? CIPHER_OK : CIPHER_CHANGED;
 }
 
 int seal_put(buf *out, const keyring *k, const void *place, size_t n_place, const void *text, size_t n,
@@ -38,7 +42,7 @@ int seal_put(buf *out, const keyring *k, const void *place, size_t n_place, cons
     *to = SEAL_VERSION;
     memcpy(to + 1, key->id, KEY_ID_BYTES);
     rng_bytes(nonce, SEAL_NONCE_BYTES);
-    if (!cipher(true, key->key, nonce, place, n_place, text, n, body, body + n))
+    if (cipher(true, key->key, nonce, place, n_place, text, n, body, body + n) != CIPHER_OK)
         return ossl_fail(err, SHOAL_ENOMEM, "a conversation cannot be encrypted");
     out->len += n + SEAL_MORE;
     return 0;
@@ -56,9 +60,11 @@ static int unseal(buf *out, const keyring_key *key, const uint8_t *nonce, const 
     if (buf_reserve(out, n + 1) != 0) return err_nomem(err);
     uint8_t *to = (uint8_t *)out->data + out->len;
     memcpy(tag, body + n, sizeof tag);
-    if (!cipher(false, key->key, nonce, place, n_place, body, n, to, tag)) {
+    cipher_end end = cipher(false, key->key, nonce, place, n_place, body, n, to, tag);
+    if (end != CIPHER_OK) {
         OPENSSL_cleanse(to, n);
-        return ossl_fail(NULL, SHOAL_EFORMAT, "") == SHOAL_ENOMEM ? err_nomem(err) : broken(err);
+        ERR_clear_error();
+        return end == CIPHER_FAILED ? err_nomem(err) : broken(err);
     }
     out->len += n;
     out->data[out->len] = '\0';

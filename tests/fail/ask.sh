@@ -30,6 +30,10 @@ documents) set -- "$@" "$url/v1/collections/home/documents" -d "{\"source\":\"a\
 search) set -- "$@" "$url/v1/collections/home/search" -d '{"query":"bleed the radiators","filters":{"k":1}}' ;;
 answer) set -- "$@" "$url/v1/collections/home/answer" -d '{"question":"when are radiators bled?","filters":{"k":1}}' ;;
 collections) set -- "$@" "$url/v1/collections" ;;
+respond) set -- "$@" "$url/v1/responses" -d '{"model":"home-chat-s","input":"Turn on the kitchen light.","temperature":0,"max_output_tokens":8}' ;;
+goes_on) set -- "$@" "$url/v1/responses" -d '{"model":"home-chat-s","input":"And off.","temperature":0,"max_output_tokens":8,"previous_response_id":"'"$PREVIOUS"'","stream":true}' ;;
+in_session) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"session\":\"s$(date +%s%N)\"}" ;;
+session) set -- "$@" "$url/v1/sessions/kept" ;;
 models | metrics) set -- "$@" "$url/$([ "$kind" = models ] && echo v1/)$kind" ;;
 readyz) set -- "$@" "$url/readyz" ;;
 esac
@@ -46,10 +50,14 @@ if [ "$kind" = transcript ]; then
     exit 0
 fi
 # How a stream is cut into events is a matter of time; what they say is not.
+if [ "$kind" = goes_on ]; then # its memory decides how the answer is cut, and ids differ
+    printf '%s\n' "$body" | grep -oE '"type":"response.(completed|incomplete)"|"output_tokens":[0-9]+|"type":"output_text","text":"[^"]*"|"error":\{.*|^status .*' | tail -3
+    exit 0
+fi
 if [ "$kind" = stream ]; then
     printf '%s\n' "$body" | sed -nE 's/.*"delta":\{"content":"(([^"\\]|\\.)*)".*/\1/p' | tr -d '\n'
     echo
     printf '%s\n' "$body" | grep -oE '"finish_reason":"[a-z]*"|"usage":\{[^}]*|DONE|"error":.*|^status .*' | sed 's/"cached_tokens.*//'
     exit 0
 fi
-printf '%s\n' "$body" | sed -E 's/"(id|request_id|replica)":"[^"]*"/"\1":""/g; s/"(created|ms|[a-z_]*_ms|cached_tokens)":[0-9.e+-]+/"\1":0/g; s/"cached":(true|false)/"cached":0/g; s/"(id|document)":[0-9]+/"\1":0/g'
+printf '%s\n' "$body" | sed -E 's/"(id|request_id|replica)":"[^"]*"/"\1":""/g; s/"(created|created_at|ms|[a-z_]*_ms|cached_tokens)":[0-9.e+-]+/"\1":0/g; s/"cached":(true|false)/"cached":0/g; s/"(id|document)":[0-9]+/"\1":0/g'

@@ -2,14 +2,14 @@
 # Let allocations fail in a served cluster, in the gateway or in a worker, while it starts and while it answers:
 #
 #     tests/fail/serve.sh [MAX [OFFSET [PART ...]]]      MAX: places a kind of request (0: all); OFFSET: which
-#     parts: gateway http2 tls worker documents onward start
+#     parts: gateway http2 tls worker documents sessions onward start
 #
 # The process must answer rightly or with an error, and the next request rightly; it must not crash, hang or
 # keep what it took for a request. Where it cannot start, it must end with a sentence.
 source "$(dirname "$0")/../e2e/lib.sh"
 max=${1:-0} offset=${2:-0}
 shift $(($# > 2 ? 2 : $#))
-parts=${*:-gateway http2 tls worker documents onward start}
+parts=${*:-gateway http2 tls worker documents sessions onward start}
 fail_dir=$(dirname "$SHOAL_BIN")/fail
 control=$work/control
 faults=0
@@ -114,6 +114,17 @@ part_documents() {
     done
     stop_shoal
     sweep_each 'gateway documents' ' serve ' "$work/documents.yaml" 'documents search answer collections'
+}
+part_sessions() {
+    export SHOAL_STATE=$work/state
+    printf 'manifest: %s\nmodels: [{name: home-chat-s}]\n' "$PWD/models/models.json" >"$work/sessions.yaml"
+    start_shoal "$work/sessions.yaml"
+    ask='{"model":"home-chat-s","max_tokens":4,"session":"kept","messages":[{"role":"user","content":"hello"}]}'
+    curl -s -o /dev/null "$url/v1/chat/completions" -d "$ask"
+    PREVIOUS=$(curl -s "$url/v1/responses" -d '{"model":"home-chat-s","input":"hello","max_output_tokens":4}' | grep -o 'resp_[0-9a-f]*' | head -1)
+    export PREVIOUS
+    stop_shoal
+    sweep_each 'gateway sessions' ' serve ' "$work/sessions.yaml" 'respond goes_on in_session session'
 }
 part_onward() {
     sweep_each 'gateway onward' ' serve ' shoal.yaml 'chat stream process classify models' -o

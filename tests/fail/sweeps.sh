@@ -72,7 +72,7 @@ part_fuzz() {
 }
 part_serve() {
     if [ "$how" = short ]; then
-        tests/fail/serve.sh 5 "$offset" gateway worker documents
+        tests/fail/serve.sh 5 "$offset" gateway worker documents sessions
     else
         tests/fail/serve.sh
     fi
