@@ -18,6 +18,20 @@ void response_spec_free(response_spec *s)
     free(s);
 }
 
+/* A new object with the same values, or NULL: jansson's own copy leaves out what it finds no memory for. */
+static json_t *copy_object(const json_t *o)
+{
+    json_t *out = json_object(), *v;
+    const char *key;
+    json_object_foreach((json_t *)o, key, v)
+    {
+        if (out && json_object_set(out, key, v) == 0) continue;
+        json_decref(out);
+        return NULL;
+    }
+    return out;
+}
+
 /* Takes v; 0 or an HTTP status: NULL is no memory. */
 static int put(json_t *o, const char *key, json_t *v, api_error *e)
 {
@@ -26,17 +40,27 @@ static int put(json_t *o, const char *key, json_t *v, api_error *e)
 
 /* ---- input --------------------------------------------------------------------------------------- */
 
-/* Parts of text under chat's name for them; what is no text is left for chat to refuse. */
-static json_t *content_of(const json_t *content)
+/* A part of text under chat's name for it; what is no text is left for chat to refuse. New reference. */
+static json_t *part_of(json_t *part)
 {
-    if (!json_is_array(content)) return content ? json_deep_copy(content) : json_string("");
-    json_t *parts = json_deep_copy(content), *p;
+    const char *type = fields_text(json_object_get(part, "type"));
+    if (!type || (strcmp(type, "input_text") != 0 && strcmp(type, "output_text") != 0))
+        return json_incref(part);
+    json_t *out = copy_object(part);
+    if (out && json_object_set_new(out, "type", json_string("text")) == 0) return out;
+    json_decref(out);
+    return NULL;
+}
+
+/* New reference; NULL: no memory. */
+static json_t *content_of(json_t *content)
+{
+    if (!json_is_array(content)) return json_incref(content);
+    json_t *parts = json_array(), *p;
     size_t i;
-    json_array_foreach(parts, i, p)
+    json_array_foreach(content, i, p)
     {
-        const char *type = fields_text(json_object_get(p, "type"));
-        if (!type || (strcmp(type, "input_text") != 0 && strcmp(type, "output_text") != 0)) continue;
-        if (json_object_set_new(p, "type", json_string("text")) == 0) continue;
+        if (parts && json_array_append_new(parts, part_of(p)) == 0) continue;
         json_decref(parts);
         return NULL;
     }
@@ -75,7 +99,7 @@ static int add_call(json_t *to, const json_t *item, size_t i, api_error *e)
 static int add_output(json_t *to, const json_t *item, size_t i, api_error *e)
 {
     const char *id = fields_text(json_object_get(item, "call_id"));
-    const json_t *output = json_object_get(item, "output");
+    json_t *output = json_object_get(item, "output");
     if (!id || (!json_is_string(output) && !json_is_array(output)))
         return api_error_bad(e, "input", "input[%zu]: a function_call_output needs call_id and output", i);
     json_t *m =
@@ -120,7 +144,7 @@ static int read_input(response_spec *s, api_error *e)
 /* {"type":"function","name":...} -> {"type":"function","function":{"name":...}}. New reference. */
 static json_t *nested(const json_t *flat, const char *type, const char *under)
 {
-    json_t *inner = json_deep_copy(flat);
+    json_t *inner = copy_object(flat);
     if (inner) json_object_del(inner, "type");
     return json_pack("{s:s, s:o}", "type", type, under, inner);
 }
@@ -209,7 +233,7 @@ int response_spec_parse(response_spec **ret, const char *body, size_t len, api_e
     response_spec *s = calloc(1, sizeof *s);
     if (!s) return api_error_nomem(e);
     int rc = fields_parse(&s->root, body, len, e);
-    if (rc == 0 && !(s->chat = json_copy(s->root))) rc = api_error_nomem(e);
+    if (rc == 0 && !(s->chat = copy_object(s->root))) rc = api_error_nomem(e);
     if (rc == 0) rc = read_rest(s, e);
     if (rc == 0) rc = read_input(s, e);
     if (rc == 0) rc = read_tools(s, e);
