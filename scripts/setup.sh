@@ -11,9 +11,9 @@ build_packages=(
     libuv1-dev libnghttp2-dev libssl-dev libjansson-dev libyaml-dev
     libprotobuf-c-dev protobuf-c-compiler libpcre2-dev libutf8proc-dev libedit-dev
     libsndfile1-dev libvorbis-dev libmpg123-dev libpng-dev libjpeg-dev
-    zlib1g-dev libcurl4-openssl-dev libc-ares-dev libsqlite3-dev
+    zlib1g-dev libcurl4-openssl-dev libc-ares-dev libsqlite3-dev libhiredis-dev
 )
-test_packages=(libcmocka-dev curl python3-grpcio dnsmasq-base etcd-server)
+test_packages=(libcmocka-dev curl python3-grpcio dnsmasq-base etcd-server redis-server)
 
 cross_packages=(gcc-aarch64-linux-gnu qemu-user)
 [ "${1:-} $(uname -m)" != "--cross aarch64" ] || exit 0 # nothing to cross
@@ -27,7 +27,7 @@ if ! command -v dpkg-query >/dev/null; then
         command -v "$tool" >/dev/null || missing_tool=1
     done
     [ "${1:-}" != "--cross" ] || command -v aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null || missing_tool=1
-    if [ -n "${missing_tool:-}" ] || ! pkg-config --exists libuv libnghttp2 libssl jansson yaml-0.1 libprotobuf-c libpcre2-8 libedit sndfile vorbisfile libmpg123 libpng libjpeg zlib libcurl libcares sqlite3; then
+    if [ -n "${missing_tool:-}" ] || ! pkg-config --exists libuv libnghttp2 libssl jansson yaml-0.1 libprotobuf-c libpcre2-8 libedit sndfile vorbisfile libmpg123 libpng libjpeg zlib libcurl libcares sqlite3 hiredis; then
         echo "setup: this is not Debian or Ubuntu; install these (names as in Debian 12), then run again:" >&2
         printf '  %s\n' "${packages[@]}" >&2
         exit 1

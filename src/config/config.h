@@ -76,6 +76,7 @@ typedef struct config_etcd {
 } config_etcd;
 
 typedef struct config_sessions { /* conversations that are kept */
+    const char *redis;           /* the URL of a Redis in place of a file; NULL: none */
     const char *path, *key_file; /* NULL: sessions.db, sessions.key in the state folder */
     uint64_t all_bytes;          /* 0: nothing is kept */
     uint64_t bytes, turns;       /* of one */

@@ -342,11 +342,24 @@ static int check_discovery(const gateway_config *c, shoal_err *err)
     return rc;
 }
 
+/* Gateways that share conversations share the keys: none of them may make its own. */
+static int check_sessions(const config_sessions *s, shoal_err *err)
+{
+    if (!s->redis) return 0;
+    if (s->path)
+        return err_set(err, SHOAL_EINVALID, "sessions.redis: 'path' is for SQLite; leave one of them out");
+    if (s->key_file) return 0;
+    return err_set(err, SHOAL_EINVALID,
+                   "sessions.redis: needs 'key_file', the same file for every gateway (openssl rand -hex 32 "
+                   ">sessions.key, mode 0600)");
+}
+
 int config_check(gateway_config *c, shoal_err *err)
 {
     int rc = check_listen(c->listen, err);
     if (!rc) rc = check_cluster(c, err);
     if (!rc) rc = check_discovery(c, err);
+    if (!rc) rc = check_sessions(&c->sessions, err);
     if (!rc) rc = check_keys(c, err);
     if (!rc) rc = check_names(c, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = check_model(c, i, err);

@@ -108,6 +108,7 @@ RECORD(cache, gateway_config, cache_rows);
 
 static const config_field session_rows[] = {
     TEXT("path", gateway_config, sessions.path, 1, PATH_MAX_BYTES, "the file that holds conversations"),
+    TEXT("redis", gateway_config, sessions.redis, 1, 1024, "the URL of a Redis that gateways share"),
     TEXT("key_file", gateway_config, sessions.key_file, 1, PATH_MAX_BYTES,
          "the file with the keys that encrypt them"),
     UINT("max_mb", gateway_config, sessions.all_bytes, 0, 64 * KIB, "bound of all of them", .unit = MIB,

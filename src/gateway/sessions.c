@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/generate.h"
+#include "sessions/talk_redis.h"
 #include "trust/state.h"
 
 #define NAME_MAX_BYTES 256
@@ -26,10 +27,13 @@ int sessions_open(gateway *g, shoal_err *err)
         free(path);
         return err_nomem(err);
     }
-    clerk_options o = {.path = path ? path : c->path, .key_file = keys ? keys : c->key_file};
+    clerk_options o = {
+        .path = path ? path : c->path, .key_file = keys ? keys : c->key_file, .redis = c->redis};
     o.bounds = (talk_bounds){
         .turns = c->turns, .bytes = c->bytes, .all_bytes = c->all_bytes, .ttl_s = (int64_t)c->ttl_s};
-    rc = c->all_bytes > 0 ? clerk_new(&g->clerk, g->loop, &o, err) : 0;
+    redis_place place;
+    rc = c->redis ? redis_place_parse(&place, c->redis, err) : 0;
+    if (rc == 0 && c->all_bytes > 0) rc = clerk_new(&g->clerk, g->loop, &o, err);
     free(path);
     free(keys);
     return rc;

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "sessions/seal.h"
+#include "sessions/talk_redis.h"
 #include "trust/key.h"
 
 #define SWEEP_EVERY_S 60
@@ -22,7 +23,7 @@ struct clerk {
     uv_async_t ready; /* the batch is done */
     pthread_t thread;
     bool runs, closing;
-    char *path, *key_file;
+    char *path, *key_file, *redis;
     talk_bounds bounds;
     clerk_job *first, **end; /* that wait */
     clerk_job *batch;        /* that run */
@@ -77,7 +78,8 @@ static int open_store(clerk *c, shoal_err *err)
 {
     int rc = read_keys(c, err);
     if (rc != 0 || c->store) return rc;
-    if ((rc = talk_sqlite_open(&c->store, c->path, err)) != 0) return rc;
+    rc = c->redis ? talk_redis_open(&c->store, c->redis, err) : talk_sqlite_open(&c->store, c->path, err);
+    if (rc != 0) return rc;
     LOG(LOG_INFO, "sessions", "opened", LOG_I("keys", c->keys.n));
     return 0;
 }
@@ -216,7 +218,7 @@ static void run_some(clerk *c, clerk_job **first)
         if (j->rc != 0) continue;
         if (j->what == CLERK_LOAD) clerk_job_done(j);
         j->rc = do_job(c, j, now);
-        if (j->rc == 0) continue;
+        if (j->rc == 0 || c->store->each_alone) continue;
         c->store->ops->rollback(c->store);
         return; /* *first is tried again */
     }
@@ -248,6 +250,7 @@ static void release(clerk *c)
     keyring_done(&c->keys);
     free(c->path);
     free(c->key_file);
+    free(c->redis);
     free(c);
 }
 
@@ -327,7 +330,8 @@ int clerk_new(clerk **ret, uv_loop_t *loop, const clerk_options *o, shoal_err *e
     c->end = &c->first;
     c->path = o->path ? strdup(o->path) : NULL;
     c->key_file = o->key_file ? strdup(o->key_file) : NULL;
-    bool ok = (c->path || !o->path) && (c->key_file || !o->key_file);
+    c->redis = o->redis ? strdup(o->redis) : NULL;
+    bool ok = (c->redis || !o->redis) && (c->path || !o->path) && (c->key_file || !o->key_file);
     if (!ok || uv_async_init(loop, &c->ready, on_ready) != 0) {
         release(c);
         return err_nomem(err);

@@ -46,6 +46,7 @@ struct clerk_job {
 typedef struct clerk_options { /* strings are copied; NULL: there is no folder for it, which every job hears
                                 */
     const char *path, *key_file;
+    const char *redis; /* the URL, in place of path; NULL: SQLite (talk_redis.h) */
     talk_bounds bounds;
 } clerk_options;
 

@@ -62,6 +62,7 @@ typedef struct talk_ops {
 
 struct talk_store {
     const talk_ops *ops;
+    bool each_alone; /* what was done stays done: begin and commit do not hold it together */
 };
 
 /* The file is made when it is missing, with mode 0600 and its folders. */
