@@ -71,4 +71,6 @@ want "$(users "$b" crash)" "['before']" "what Redis had acknowledged"
 ask "$b" crash "after" | grep -q finish_reason || fail "no answer after Redis came back"
 want "$(users "$a" crash)" "['before', 'after']" "the other gateway after Redis came back"
 grep -q hunter2 "$log" && fail "the password is in the log"
+stop_shoal
+kill "$first"; wait "$first"
 echo ok

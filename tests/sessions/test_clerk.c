@@ -254,7 +254,7 @@ static void keys_are_changed_while_it_runs(void **state)
     assert_string_equal(load(&b, "a"), "one|two|");
     write_keys(&b, "#\n" B);
     assert_string_equal(load(&b, "a"), "one|two|");
-    char refused[8];
+    char refused[16];
     snprintf(refused, sizeof refused, "!%d", SHOAL_EAUTH);
     assert_string_equal(load(&b, "b"), refused);
     write_keys(&b, "no key\n"); /* what was read stays */
@@ -270,7 +270,7 @@ static void a_damaged_turn_is_an_error_and_can_be_deleted(void **state)
     append_rc(&b, "a", "one");
     append_rc(&b, "b", "two");
     execute(&b, "UPDATE turns SET sealed = x'0102' WHERE rowid = 1");
-    char refused[8];
+    char refused[16];
     snprintf(refused, sizeof refused, "!%d", SHOAL_EFORMAT);
     assert_string_equal(load(&b, "a"), refused);
     assert_string_equal(load(&b, "b"), "two|");
