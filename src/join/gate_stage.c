@@ -175,6 +175,8 @@ bool gate_stage_is_on(const place_seat *s, const char *node)
 
 static bool has_layers(const gate_model *m, const Shoal__V1__Assignment *a)
 {
+    for (size_t i = 0; i < a->n_stages; i++)
+        if (!*a->stages[i] || !roster_text_ok(a->stages[i])) return false;
     return placement_is_cut(&m->want.shards) && a->first_layer < a->end_layer &&
            a->end_layer <= m->want.shape.n_layer && a->n_stages <= WORKER_SPEC_STAGES &&
            (a->first_layer == 0) == (a->n_stages > 0);
