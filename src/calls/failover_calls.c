@@ -236,6 +236,16 @@ static verdict judge_death(failover_call *c, const call_result *r)
     return blame_is_suspect(&c->row) ? TRY_ALONE : GO_ON;
 }
 
+/* What was begun is not given up because nobody is there for a moment, nor expected: layers that are dealt
+ * out anew. */
+static verdict judge_absence(const failover_call *c, const call_result *r)
+{
+    if (c->n_moves == 0) return END;
+    if (c->base.terms.n_avoid > 0) return ASK_ALL;
+    bool may_wait = over_now_ns(c->base.b) < c->base.terms.hold_until_ns;
+    return r->status == SHOAL_EUNAVAILABLE && may_wait ? REST : END;
+}
+
 static verdict judge(failover_call *c, const call_result *r)
 {
     if (!(CALL_TASKS[c->base.o->task].flags & CALL_WAITS) || c->log.broken) return END;
@@ -245,7 +255,7 @@ static verdict judge(failover_call *c, const call_result *r)
     }
     switch (r->fault) {
     case CALL_FAULT_FULL: return c->n_moves ? REST : END;
-    case CALL_FAULT_ABSENT: return c->n_moves && c->base.terms.n_avoid ? ASK_ALL : END;
+    case CALL_FAULT_ABSENT: return judge_absence(c, r);
     case CALL_FAULT_LEAVES: return GO_ON;
     case CALL_FAULT_LOST: return judge_death(c, r);
     default: return END;

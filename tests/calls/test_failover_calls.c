@@ -174,7 +174,13 @@ static void where_only_the_link_was_cut_it_goes_back(void **state)
     assert_int_equal(h.status, 0);
     begin_and_die(&b, &h);
     script_end(script_last(&b.s), CALL_FAULT_ABSENT);
-    script_end(script_last(&b.s), CALL_FAULT_ABSENT); /* nobody at all */
+    script_end(script_last(&b.s), CALL_FAULT_ABSENT); /* nobody at all, for a moment */
+    assert_int_equal(h.n_ends, 1);
+    env_sim_run(b.s.sim, 100);
+    script_end(script_last(&b.s), CALL_FAULT_ABSENT); /* it is asked again, */
+    assert_int_equal(h.n_ends, 1);
+    env_sim_run(b.s.sim, FAILOVER_WAIT_MS);
+    script_end(script_last(&b.s), CALL_FAULT_ABSENT); /* but not for ever */
     assert_int_equal(h.n_ends, 2);
     assert_int_equal(h.status, SHOAL_EUNAVAILABLE);
     bench_close(&b);
