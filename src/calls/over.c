@@ -33,6 +33,14 @@ void over_look(calls *base, const call_order *o, const call_terms *t, call_outlo
     calls_look(((over_calls *)base)->inner, o, t, ret);
 }
 
+void over_look_for(const over_calls *b, const call_order *o, const char *model, const call_terms *t,
+                   call_outlook *ret)
+{
+    call_order *other = model ? call_order_for(o, model) : NULL;
+    calls_look(b->inner, other ? other : o, t, ret); /* without memory the name itself is looked at */
+    call_order_unref(other);
+}
+
 const Shoal__V1__ModelInfo *over_info(calls *base, const char *model, bool *ret_known)
 {
     return calls_info(((over_calls *)base)->inner, model, ret_known);

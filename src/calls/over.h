@@ -42,6 +42,9 @@ uint64_t over_now_ns(const over_calls *b);
 double over_ms_since(const over_calls *b, uint64_t ns);
 void over_look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret);
 const Shoal__V1__ModelInfo *over_info(calls *base, const char *model, bool *ret_known);
+/* The outlook as if the order were for `model`; NULL: as it is. */
+void over_look_for(const over_calls *b, const call_order *o, const char *model, const call_terms *t,
+                   call_outlook *ret);
 
 /* Copies t and ev, and takes a reference of o. */
 void over_call_init(over_call *c, calls *base, call_order *o, const call_terms *t, const call_events *ev);

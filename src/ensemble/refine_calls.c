@@ -400,11 +400,8 @@ static call_place where(const model_call *call)
 
 static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
-    refine_calls *b = (refine_calls *)base;
-    const refine_rule *rule = rule_of(b, o->model);
-    call_order *first = rule ? call_order_for(o, rule->fast) : NULL;
-    calls_look(b->base.inner, first ? first : o, t, ret);
-    call_order_unref(first);
+    const refine_rule *rule = rule_of((refine_calls *)base, o->model);
+    over_look_for((over_calls *)base, o, rule ? rule->fast : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)

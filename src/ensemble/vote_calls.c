@@ -490,11 +490,8 @@ static call_place where(const model_call *call)
 
 static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
 {
-    vote_calls *b = (vote_calls *)base;
-    const vote_rule *rule = rule_of(b, o->model);
-    call_order *first = rule ? call_order_for(o, rule->members[0].model) : NULL;
-    calls_look(b->base.inner, first ? first : o, t, ret);
-    call_order_unref(first);
+    const vote_rule *rule = rule_of((vote_calls *)base, o->model);
+    over_look_for((over_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
 }
 
 static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
