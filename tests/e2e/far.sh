@@ -46,8 +46,8 @@ ask | grep -q 'model_not_found\|no_model\|"error"' || fail "a model that nobody 
 start_agent --join "$door" --token "$("$SHOAL_BIN" token create --state "$gw")" --name pi
 until_true "pi answers for home-intent" answers
 [ "$(ask)" = "$want" ] || fail "from afar: $(ask), alone: $want"
-"$SHOAL_BIN" nodes --server "$url" --json | grep -q '"replicas":\[{"id":"home-intent/0","model":"home-intent","state":"ready"' ||
-    fail "nodes: $("$SHOAL_BIN" nodes --server "$url" --json)"
+lists_it() { "$SHOAL_BIN" nodes --server "$url" --json | grep -q '"replicas":\[{"id":"home-intent/0","model":"home-intent","state":"ready"'; }
+until_true "nodes lists pi's worker" lists_it
 curl -s "$url/readyz" | grep -q '"id":"pi/home-intent/0"' || fail "readyz: $(curl -s "$url/readyz")"
 
 # ---- the relay is for gateways: not for nodes, and not for those who show nothing

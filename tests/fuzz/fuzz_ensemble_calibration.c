@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "ensemble/calibration.h"
+#include "memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,8 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (calibration_parse(&c, (const char *)data, size, "fuzz", &err) != 0) return 0;
     check_map(&c.map);
     calibration_put(&text, &c);
-    if (text.failed) abort();
-    if (calibration_parse(&back, text.data, text.len, "again", &err) == 0) {
+    if (holds(!text.failed) && calibration_parse(&back, text.data, text.len, "again", &err) == 0) {
         if (back.n != c.n || fabs(back.mean - c.mean) > 1e-5 || back.map.n_points != c.map.n_points) abort();
         check_map(&back.map);
     }
