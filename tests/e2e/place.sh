@@ -51,8 +51,8 @@ start_agent() {
 join() { start_agent "$1" --join "$door" --token "$("$SHOAL_BIN" token create --state "$gw")" --name "$1"; }
 prompts=("turn on the kitchen light" "is the front door locked?" "make it warmer in the bedroom" "good night")
 
-model=$PWD/models/home-chat-s.gguf
-printf 'models: [{name: chat, path: %s}]\n' "$model" >"$work/alone.yaml"
+model=$PWD/models/home-chat-m.gguf
+printf 'models: [{name: chat, max_batch: 2, path: %s}]\n' "$model" >"$work/alone.yaml"
 start_shoal "$work/alone.yaml"
 for i in "${!prompts[@]}"; do stream "${prompts[$i]}" >"$work/want.$i"; done
 stream "tell me about lights" 1500 >"$work/want.long"
@@ -63,7 +63,7 @@ stop_shoal
 cat >"$work/c.yaml" <<YAML
 cluster: {listen: "127.0.0.1:0", name: boss, state: $gw}
 cache: {mb: 0}
-models: [{name: chat, path: $model, replicas: 2, place: {nodes: [pi, attic, spare]}}]
+models: [{name: chat, max_batch: 2, path: $model, replicas: 2, place: {nodes: [pi, attic, spare]}}]
 YAML
 start_shoal "$work/c.yaml"
 door=127.0.0.1:$(sed -n 's/.*component=gate event=listening.* port=\([0-9]*\).*/\1/p' "$log" | head -1)
@@ -100,7 +100,7 @@ ask_long() {
 }
 ask_on &
 asking=($!)
-for i in 1 2 3 4 5 6; do
+for i in 1 2 3 4 5 6 7 8; do
     ask_long $i &
     asking+=($!)
 done
