@@ -208,7 +208,7 @@ static void stop_hands(desk *d)
     d->stop = true;
     pthread_cond_broadcast(&d->work);
     for (size_t i = 0; i < HANDS; i++)
-        if (d->hands[i].store) sqlite3_interrupt(d->hands[i].store->db);
+        if (d->hands[i].store) sqlite3_interrupt(d->hands[i].store->file.db);
     pthread_mutex_unlock(&d->lock);
     for (size_t i = 0; i < HANDS; i++) {
         if (d->hands[i].runs) pthread_join(d->hands[i].thread, NULL);

@@ -11,7 +11,6 @@
 #include "retrieve/store_impl.h"
 
 #define SCHEMA_VERSION 1
-#define BUSY_MS        10000
 
 static const char SCHEMA[] =
     "CREATE TABLE collections(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, title TEXT "
@@ -37,35 +36,6 @@ static const char SCHEMA[] =
 /* ---- errors and statements ------------------------------------------------------------------------------
  */
 
-int store_fail(store *s, int code, shoal_err *err)
-{
-    const char *why = s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(code);
-    switch (code & 0xFF) {
-    case SQLITE_NOMEM: return err_nomem(err);
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return err_set(err, SHOAL_EUNAVAILABLE, "%s: another process writes to it; try again", s->path);
-    case SQLITE_FULL: return err_set(err, SHOAL_EIO, "%s: the disk is full", s->path);
-    case SQLITE_PERM:
-    case SQLITE_READONLY:
-        return err_set(err, SHOAL_EAUTH,
-                       "%s: it may not be written; give the account that runs Shoal its folder", s->path);
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-        return err_set(err, SHOAL_EFORMAT, "%s is damaged (%s): move it away, and add the documents again",
-                       s->path, why);
-    case SQLITE_CANTOPEN:
-    case SQLITE_IOERR: return err_set(err, SHOAL_EIO, "%s: %s", s->path, why);
-    default: return err_set(err, SHOAL_EINTERNAL, "%s: %s", s->path, why);
-    }
-}
-
-int store_run(store *s, const char *sql, shoal_err *err)
-{
-    int rc = sqlite3_exec(s->db, sql, NULL, NULL, NULL);
-    return rc == SQLITE_OK ? 0 : store_fail(s, rc, err);
-}
-
 int store_prepare(store *s, sqlite3_stmt **ret, shoal_err *err, const char *sql, ...)
 {
     *ret = NULL;
@@ -74,16 +44,16 @@ int store_prepare(store *s, sqlite3_stmt **ret, shoal_err *err, const char *sql,
     char *text = sqlite3_vmprintf(sql, ap);
     va_end(ap);
     if (!text) return err_nomem(err);
-    int rc = sqlite3_prepare_v2(s->db, text, -1, ret, NULL);
+    int rc = sqlite3_prepare_v2(s->file.db, text, -1, ret, NULL);
     sqlite3_free(text);
-    return rc == SQLITE_OK ? 0 : store_fail(s, rc, err);
+    return rc == SQLITE_OK ? 0 : database_fail(&s->file, rc, err);
 }
 
 int store_step(store *s, sqlite3_stmt *st, shoal_err *err)
 {
     int rc = sqlite3_step(st);
     if (rc == SQLITE_ROW) return 1;
-    return rc == SQLITE_DONE ? 0 : store_fail(s, rc, err);
+    return rc == SQLITE_DONE ? 0 : database_fail(&s->file, rc, err);
 }
 
 int store_finish(store *s, sqlite3_stmt *st, int rc, shoal_err *err)
@@ -110,83 +80,13 @@ const char *store_text(sqlite3_stmt *st, int column, arena *mem)
 /* ---- life -----------------------------------------------------------------------------------------------
  */
 
-/* The folders above path, for this account alone. */
-static int make_folders(const char *path, shoal_err *err)
-{
-    char *copy = strdup(path);
-    int rc = 0;
-    if (!copy) return err_nomem(err);
-    for (char *p = copy + 1; rc == 0 && (p = strchr(p, '/')); *p++ = '/') {
-        *p = 0;
-        if (mkdir(copy, 0700) != 0 && errno != EEXIST)
-            rc = err_set(err, errno == EACCES || errno == EROFS ? SHOAL_EAUTH : SHOAL_EIO,
-                         "the folder %s cannot be made: %s", copy, strerror(errno));
-    }
-    free(copy);
-    return rc;
-}
-
-/* What people keep is theirs; the log beside it gets the same mode. A file that is there is not opened by us:
- * to close it again would take away the locks that SQLite holds on it in this process. */
-static int make_file(const char *path, shoal_err *err)
-{
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 && errno != EEXIST)
-        return err_set(err, errno == EACCES || errno == EROFS ? SHOAL_EAUTH : SHOAL_EIO, "%s: %s", path,
-                       strerror(errno));
-    if (fd >= 0) close(fd);
-    return 0;
-}
-
-static int version_of(store *s, int *ret, shoal_err *err)
-{
-    sqlite3_stmt *st;
-    int rc = store_prepare(s, &st, err, "PRAGMA user_version");
-    if (rc == 0 && (rc = store_step(s, st, err)) == 1) {
-        *ret = sqlite3_column_int(st, 0);
-        rc = 0;
-    }
-    sqlite3_finalize(st);
-    return rc;
-}
-
-static int make_schema(store *s, shoal_err *err)
-{
-    int version = 0;
-    int rc = store_begin(s, true, err);
-    if (rc == 0) rc = version_of(s, &version, err); /* another process may have been faster */
-    if (rc == 0 && version == 0) rc = store_run(s, SCHEMA, err);
-    if (rc == 0 && version == 0) rc = store_run(s, "PRAGMA user_version = 1", err);
-    if (rc == 0) return store_commit(s, err);
-    store_rollback(s);
-    return rc;
-}
-
-static int setup(store *s, shoal_err *err)
-{
-    int version = 0;
-    sqlite3_extended_result_codes(s->db, 1);
-    sqlite3_busy_timeout(s->db, BUSY_MS);
-    int rc =
-        store_run(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY", err);
-    if (rc == 0) rc = version_of(s, &version, err);
-    if (rc == 0 && version > SCHEMA_VERSION)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s was made by a newer Shoal (form %d)", s->path, version);
-    return rc == 0 && version == 0 ? make_schema(s, err) : rc;
-}
-
 int store_open(store **ret, const char *path, shoal_err *err)
 {
+    const database_options o = {
+        .path = path, .schema = SCHEMA, .version = SCHEMA_VERSION, .lost = "add the documents again"};
     store *s = calloc(1, sizeof *s);
     if (!s) return err_nomem(err);
-    s->path = strdup(path);
-    int rc = s->path ? make_folders(path, err) : err_nomem(err);
-    if (rc == 0) rc = make_file(path, err);
-    if (rc == 0) {
-        int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
-        int code = sqlite3_open_v2(path, &s->db, flags, NULL);
-        rc = code == SQLITE_OK ? setup(s, err) : store_fail(s, code, err);
-    }
+    int rc = database_open(&s->file, &o, err);
     if (rc == 0)
         *ret = s;
     else
@@ -199,27 +99,24 @@ void store_close(store *s)
     if (!s) return;
     /* Who interrupted it meant its statements: a new one ends that, and closing can put the log into the
      * file. */
-    if (s->db) sqlite3_exec(s->db, "SELECT 1", NULL, NULL, NULL);
-    sqlite3_close(s->db);
-    free(s->path);
+    if (s->file.db) sqlite3_exec(s->file.db, "SELECT 1", NULL, NULL, NULL);
+    database_close(&s->file);
     free(s);
 }
 
 int store_begin(store *s, bool write, shoal_err *err)
 {
-    return store_run(s, write ? "BEGIN IMMEDIATE" : "BEGIN", err);
+    return database_begin(&s->file, write, err);
 }
 
 int store_commit(store *s, shoal_err *err)
 {
-    int rc = store_run(s, "COMMIT", err);
-    if (rc != 0) store_rollback(s);
-    return rc;
+    return database_commit(&s->file, err);
 }
 
 void store_rollback(store *s)
 {
-    if (!sqlite3_get_autocommit(s->db)) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    database_rollback(&s->file);
 }
 
 /* ---- collections ----------------------------------------------------------------------------------------
@@ -240,7 +137,7 @@ static int create_words(store *s, int64_t id, shoal_err *err)
              " tokenize='unicode61 remove_diacritics 2');"
              "CREATE VIRTUAL TABLE vocabulary_%lld USING fts5vocab('words_%lld', 'row')",
              (long long)id, (long long)id, (long long)id);
-    return store_run(s, sql, err);
+    return database_run(&s->file, sql, err);
 }
 
 static int insert_collection(store *s, store_collection *c, shoal_err *err)
@@ -262,9 +159,9 @@ static int insert_collection(store *s, store_collection *c, shoal_err *err)
     bool taken = rc == SQLITE_CONSTRAINT_UNIQUE;
     rc = rc == SQLITE_DONE ? 0
          : taken           ? err_set(err, SHOAL_EINVALID, "there is a collection '%s' already", c->name)
-                           : store_fail(s, rc, err);
+                           : database_fail(&s->file, rc, err);
     sqlite3_finalize(st);
-    c->id = sqlite3_last_insert_rowid(s->db);
+    c->id = sqlite3_last_insert_rowid(s->file.db);
     return rc;
 }
 
@@ -275,7 +172,7 @@ int store_create(store *s, store_collection *c, shoal_err *err)
             err, SHOAL_EINVALID,
             "a collection's name has 1 to %d letters, digits, '.', '_' or '-', and no dot in front",
             STORE_NAME_MAX);
-    bool own = sqlite3_get_autocommit(s->db);
+    bool own = sqlite3_get_autocommit(s->file.db);
     int rc = own ? store_begin(s, true, err) : 0;
     if (rc == 0) rc = insert_collection(s, c, err);
     if (rc == 0) rc = create_words(s, c->id, err);
@@ -354,7 +251,7 @@ static int delete_all_of(store *s, int64_t id, shoal_err *err)
     for (size_t i = 0; rc == 0 && i < sizeof PARTS / sizeof *PARTS; i++) {
         char sql[128];
         snprintf(sql, sizeof sql, PARTS[i], (long long)id);
-        rc = store_run(s, sql, err);
+        rc = database_run(&s->file, sql, err);
     }
     return rc;
 }
@@ -363,7 +260,7 @@ int store_delete(store *s, const char *name, shoal_err *err)
 {
     store_collection c;
     arena *mem = arena_new(0);
-    bool own = sqlite3_get_autocommit(s->db);
+    bool own = sqlite3_get_autocommit(s->file.db);
     int rc = !mem ? err_nomem(err) : own ? store_begin(s, true, err) : 0;
     if (rc == 0) rc = store_find(s, name, mem, &c, err);
     if (rc == 0) rc = delete_all_of(s, c.id, err);

@@ -26,7 +26,7 @@ static int insert_document(store *s, const store_collection *c, store_document *
         sqlite3_bind_int64(st, 9, d->file);
     }
     rc = store_finish(s, st, rc, err);
-    d->id = sqlite3_last_insert_rowid(s->db);
+    d->id = sqlite3_last_insert_rowid(s->file.db);
     d->n_pieces = (int64_t)what->cut->n;
     return rc;
 }
@@ -276,7 +276,7 @@ int store_document_delete(store *s, const store_collection *c, int64_t id, shoal
 {
     store_document d;
     arena *mem = arena_new(0);
-    bool own = sqlite3_get_autocommit(s->db);
+    bool own = sqlite3_get_autocommit(s->file.db);
     int rc = !mem ? err_nomem(err) : own ? store_begin(s, true, err) : 0;
     if (rc == 0) rc = store_document_get(s, c->id, id, mem, &d, err);
     if (rc == 0) rc = delete_rows(s, c->id, &d, err);

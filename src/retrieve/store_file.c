@@ -13,7 +13,7 @@ int store_file_put(store *s, store_file *f, const char *content, shoal_err *err)
         sqlite3_bind_blob64(st, 4, content, (sqlite3_uint64)f->n_bytes, SQLITE_STATIC);
     }
     rc = store_finish(s, st, rc, err);
-    f->id = sqlite3_last_insert_rowid(s->db);
+    f->id = sqlite3_last_insert_rowid(s->file.db);
     return rc;
 }
 

@@ -2,19 +2,13 @@
 #ifndef RETRIEVE_STORE_IMPL_H
 #define RETRIEVE_STORE_IMPL_H
 
-#include <sqlite3.h>
-
 #include "retrieve/store.h"
+#include "sql/database.h"
 
 struct store {
-    sqlite3 *db;
-    char *path;
+    database file;
 };
 
-/* What SQLite's code means for a person; returns a SHOAL_E... */
-int store_fail(store *s, int code, shoal_err *err);
-/* Statements without values, one after the other. */
-int store_run(store *s, const char *sql, shoal_err *err);
 /* A statement; *ret is NULL after a failure. sqlite3_finalize it. */
 int store_prepare(store *s, sqlite3_stmt **ret, shoal_err *err, const char *sql, ...)
     __attribute__((format(printf, 4, 5)));

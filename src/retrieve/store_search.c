@@ -201,7 +201,7 @@ int store_vectors(store *s, const store_collection *c, int64_t after,
         const char *blob = sqlite3_column_blob(st, 2);
         size_t bytes = (size_t)sqlite3_column_bytes(st, 2), row = sizeof(float) + c->dims;
         if (n <= 0 || c->dims > CODES_DIMS_MAX || bytes / row != (size_t)n || bytes % row != 0) {
-            rc = err_set(err, SHOAL_EFORMAT, "%s: the vectors of a document are damaged", s->path);
+            rc = err_set(err, SHOAL_EFORMAT, "%s: the vectors of a document are damaged", s->file.path);
             break;
         }
         rc = fn(user, sqlite3_column_int64(st, 0), blob, (const int8_t *)blob + (size_t)n * sizeof(float),

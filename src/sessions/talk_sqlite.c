@@ -1,16 +1,11 @@
 /* talk_sqlite.c: conversations in an SQLite file (WAL, synchronous=FULL: what is committed outlives the
  * power); see talk_store.h. Statements are made once and used again. */
-#include <errno.h>
-#include <fcntl.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "sessions/talk_store.h"
-#include "trust/folder.h"
+#include "sql/database.h"
 
-#define BUSY_MS        10000
 #define SCHEMA_VERSION 1
 
 static const char SCHEMA[] =
@@ -73,51 +68,21 @@ static const char *const SQL[N_STATEMENTS] = {
 
 typedef struct sqlite_store {
     talk_store pub; /* first */
-    sqlite3 *db;
-    char *path;
+    database file;
     sqlite3_stmt *statements[N_STATEMENTS];
 } sqlite_store;
 
 /* ---- errors and statements ------------------------------------------------------------------------ */
-
-static int fail(sqlite_store *s, int code, shoal_err *err)
-{
-    const char *why = s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(code);
-    switch (code & 0xFF) {
-    case SQLITE_NOMEM: return err_nomem(err);
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return err_set(err, SHOAL_EUNAVAILABLE, "%s: another process writes to it; try again", s->path);
-    case SQLITE_FULL: return err_set(err, SHOAL_EIO, "%s: the disk is full", s->path);
-    case SQLITE_PERM:
-    case SQLITE_READONLY:
-        return err_set(err, SHOAL_EAUTH,
-                       "%s: it may not be written; give the account that runs Shoal its folder", s->path);
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-        return err_set(err, SHOAL_EFORMAT, "%s is damaged (%s): move it away; conversations begin anew",
-                       s->path, why);
-    case SQLITE_CANTOPEN:
-    case SQLITE_IOERR: return err_set(err, SHOAL_EIO, "%s: %s", s->path, why);
-    default: return err_set(err, SHOAL_EINTERNAL, "%s: %s", s->path, why);
-    }
-}
-
-static int run(sqlite_store *s, const char *sql, shoal_err *err)
-{
-    int rc = sqlite3_exec(s->db, sql, NULL, NULL, NULL);
-    return rc == SQLITE_OK ? 0 : fail(s, rc, err);
-}
 
 /* The statement, with the id as its ?1 unless that is NULL. */
 static int statement(sqlite_store *s, int which, const talk_id *id, sqlite3_stmt **ret, shoal_err *err)
 {
     sqlite3_stmt **st = &s->statements[which];
     int rc = SQLITE_OK;
-    if (!*st) rc = sqlite3_prepare_v3(s->db, SQL[which], -1, SQLITE_PREPARE_PERSISTENT, st, NULL);
+    if (!*st) rc = sqlite3_prepare_v3(s->file.db, SQL[which], -1, SQLITE_PREPARE_PERSISTENT, st, NULL);
     if (rc == SQLITE_OK && id) rc = sqlite3_bind_blob(*st, 1, id->bytes, TALK_ID_BYTES, SQLITE_STATIC);
     *ret = *st;
-    return rc == SQLITE_OK ? 0 : fail(s, rc, err);
+    return rc == SQLITE_OK ? 0 : database_fail(&s->file, rc, err);
 }
 
 /* 1: a row. Otherwise the statement is ready to be used again. */
@@ -125,7 +90,7 @@ static int step(sqlite_store *s, sqlite3_stmt *st, shoal_err *err)
 {
     int rc = sqlite3_step(st);
     if (rc == SQLITE_ROW) return 1;
-    int mine = rc == SQLITE_DONE ? 0 : fail(s, rc, err);
+    int mine = rc == SQLITE_DONE ? 0 : database_fail(&s->file, rc, err);
     sqlite3_reset(st);
     sqlite3_clear_bindings(st);
     return mine;
@@ -157,20 +122,17 @@ static int numbers(sqlite_store *s, int which, const talk_id *id, int64_t a, int
 
 static int sqlite_begin(talk_store *t, shoal_err *err)
 {
-    return run((sqlite_store *)t, "BEGIN IMMEDIATE", err);
+    return database_begin(&((sqlite_store *)t)->file, true, err);
 }
 
 static void sqlite_rollback(talk_store *t)
 {
-    sqlite_store *s = (sqlite_store *)t;
-    if (!sqlite3_get_autocommit(s->db)) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    database_rollback(&((sqlite_store *)t)->file);
 }
 
 static int sqlite_commit(talk_store *t, shoal_err *err)
 {
-    int rc = run((sqlite_store *)t, "COMMIT", err);
-    if (rc != 0) sqlite_rollback(t);
-    return rc;
+    return database_commit(&((sqlite_store *)t)->file, err);
 }
 
 /* ---- conversations ------------------------------------------------------------------------------- */
@@ -190,7 +152,7 @@ static int keep_bounds(sqlite_store *s, const talk_id *id, const talk_bounds *b,
         if ((rc = numbers(s, TOTAL, NULL, 0, 0, all, err)) != 0) return rc;
         if ((uint64_t)all[0] <= b->all_bytes) return 0;
         if ((rc = numbers(s, DROP_UNUSED, id, 0, 0, NULL, err)) != 0) return rc;
-        if (sqlite3_changes(s->db) == 0) return 0; /* this one alone is left, within its own bounds */
+        if (sqlite3_changes(s->file.db) == 0) return 0; /* this one alone is left, within its own bounds */
     }
 }
 
@@ -246,7 +208,7 @@ static int sqlite_drop(talk_store *t, const talk_id *id, bool *ret_found, shoal_
 {
     sqlite_store *s = (sqlite_store *)t;
     int rc = numbers(s, DROP, id, 0, 0, NULL, err);
-    *ret_found = rc == 0 && sqlite3_changes(s->db) > 0;
+    *ret_found = rc == 0 && sqlite3_changes(s->file.db) > 0;
     return rc;
 }
 
@@ -255,7 +217,7 @@ static int sqlite_sweep(talk_store *t, int64_t now, const talk_bounds *b, int64_
     sqlite_store *s = (sqlite_store *)t;
     static const talk_id NONE;
     int rc = numbers(s, SWEEP, NULL, now, 0, NULL, err);
-    *ret_n = rc == 0 ? sqlite3_changes(s->db) : 0;
+    *ret_n = rc == 0 ? sqlite3_changes(s->file.db) : 0;
     return rc == 0 ? keep_bounds(s, &NONE, b, err) : rc; /* they may have become smaller */
 }
 
@@ -265,81 +227,25 @@ static void sqlite_close(talk_store *t)
 {
     sqlite_store *s = (sqlite_store *)t;
     for (int i = 0; i < N_STATEMENTS; i++) sqlite3_finalize(s->statements[i]);
-    sqlite3_close(s->db);
-    free(s->path);
+    database_close(&s->file);
     free(s);
 }
 
 static const talk_ops OPS = {sqlite_begin, sqlite_commit,  sqlite_rollback, sqlite_append, sqlite_load,
                              sqlite_touch, sqlite_rewrite, sqlite_drop,     sqlite_sweep,  sqlite_close};
 
-/* For this account alone; the log beside it gets the same mode. A file that is there is not opened by us: to
- * close it again would take away the locks that SQLite holds on it in this process. */
-static int make_file(const char *path, shoal_err *err)
-{
-    const char *slash = strrchr(path, '/');
-    char *dir = slash && slash > path ? strndup(path, (size_t)(slash - path)) : strdup(slash ? "/" : ".");
-    folder in = FOLDER_NONE;
-    int rc = dir ? folder_open(&in, dir, true, err) : err_nomem(err);
-    int fd = rc == 0 ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
-    if (rc == 0 && fd < 0 && errno != EEXIST)
-        rc = err_set(err, errno == EACCES || errno == EROFS ? SHOAL_EAUTH : SHOAL_EIO, "%s: %s", path,
-                     strerror(errno));
-    if (fd >= 0) close(fd);
-    folder_close(&in);
-    free(dir);
-    return rc;
-}
-
-static int version_of(sqlite_store *s, int *ret, shoal_err *err)
-{
-    sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(s->db, "PRAGMA user_version", -1, &st, NULL);
-    if (rc == SQLITE_OK) rc = sqlite3_step(st);
-    if (rc == SQLITE_ROW) *ret = sqlite3_column_int(st, 0);
-    int mine = rc == SQLITE_ROW ? 0 : fail(s, rc, err);
-    sqlite3_finalize(st);
-    return mine;
-}
-
-static int make_schema(sqlite_store *s, shoal_err *err)
-{
-    int version = 0;
-    int rc = run(s, "BEGIN IMMEDIATE", err);
-    if (rc == 0) rc = version_of(s, &version, err); /* another process may have been faster */
-    if (rc == 0 && version == 0) rc = run(s, SCHEMA, err);
-    if (rc == 0 && version == 0) rc = run(s, "PRAGMA user_version = 1", err);
-    if (rc == 0) return sqlite_commit(&s->pub, err);
-    sqlite_rollback(&s->pub);
-    return rc;
-}
-
-static int setup(sqlite_store *s, shoal_err *err)
-{
-    int version = 0;
-    sqlite3_extended_result_codes(s->db, 1);
-    sqlite3_busy_timeout(s->db, BUSY_MS);
-    int rc = run(s,
-                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;"
-                 "PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF; PRAGMA recursive_triggers = ON",
-                 err);
-    if (rc == 0) rc = version_of(s, &version, err);
-    if (rc == 0 && version > SCHEMA_VERSION)
-        return err_set(err, SHOAL_EUNSUPPORTED, "%s was made by a newer Shoal (form %d)", s->path, version);
-    return rc == 0 && version == 0 ? make_schema(s, err) : rc;
-}
-
 int talk_sqlite_open(talk_store **ret, const char *path, shoal_err *err)
 {
+    const database_options o = {
+        .path = path,
+        .schema = SCHEMA,
+        .version = SCHEMA_VERSION,
+        .pragmas = "PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF; PRAGMA recursive_triggers = ON",
+        .lost = "conversations begin anew"};
     sqlite_store *s = calloc(1, sizeof *s);
     if (!s) return err_nomem(err);
     s->pub.ops = &OPS;
-    s->path = strdup(path);
-    int rc = s->path ? make_file(path, err) : err_nomem(err);
-    if (rc == 0) {
-        int code = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-        rc = code == SQLITE_OK ? setup(s, err) : fail(s, code, err);
-    }
+    int rc = database_open(&s->file, &o, err);
     if (rc == 0)
         *ret = &s->pub;
     else
