@@ -34,15 +34,15 @@ struct vote_call {
     const vote_rule *rule;
     voter voters[VOTE_MEMBERS_MAX];
     size_t leader;
-    uint32_t position; /* of the token that is voted on */
-    uint32_t from;     /* and of the first since all were asked */
-    resume log;        /* of what went out */
-    bool moved;        /* another leader than at first, or the same once more */
-    env_timer *timer;  /* for those who are silent, and to begin anew */
-    bool anew;
+    uint32_t position;                /* of the token that is voted on */
+    uint32_t from;                    /* and of the first since all were asked */
+    resume log;                       /* of what went out */
+    bool moved;                       /* another leader than at first, or the same once more */
+    env_timer *timer;                 /* for those who are silent, and to begin anew */
+    bool anew, refused;               /* refused: `why` says why no vote is held */
     uint64_t asked_ns, hold_until_ns; /* when this token's vote began; 0: nobody was waited for yet */
     double step_ms;                   /* mean of the last ones */
-    char trace[256], why[256];
+    char trace[256], why[320];
 };
 
 /* ---- life of a call ------------------------------------------------------------------------------ */
@@ -281,9 +281,20 @@ static voter *find_silent(vote_call *c)
     return n_voted > 0 && !c->base.paused ? silent : NULL;
 }
 
+static void refuse(vote_call *c)
+{
+    call_result r = call_result_of(c->base.o, SHOAL_EUNSUPPORTED, c->why);
+    over_call_end(&c->base, &r);
+    call_free(c);
+}
+
 static void on_timer(void *arg)
 {
     vote_call *c = arg;
+    if (c->refused) {
+        refuse(c);
+        return;
+    }
     if (c->anew) {
         if (!ask_all(c)) fail(c, SHOAL_ENOMEM, "out of memory");
         return;
@@ -457,6 +468,26 @@ static void init_voters(vote_call *c)
     }
 }
 
+/* A mean of probabilities of different tokens would be nonsense, however equal their numbers. Members that
+ * nobody has seen yet are taken at the configuration's word. */
+static bool have_one_vocabulary(vote_call *c)
+{
+    const char *first = NULL, *of = NULL;
+    for (size_t i = 0; i < c->rule->n_members; i++) {
+        const char *model = c->rule->members[i].model;
+        const Shoal__V1__ModelInfo *info = calls_info(c->b->base.inner, model, NULL);
+        if (!info || !*info->vocabulary) continue;
+        if (!first) first = info->vocabulary, of = model;
+        if (strcmp(first, info->vocabulary) == 0) continue;
+        snprintf(
+            c->why, sizeof c->why,
+            "%.64s cannot vote: %.64s and %.64s have different vocabularies; name models with one tokenizer",
+            c->rule->name, of, model);
+        return false;
+    }
+    return true;
+}
+
 static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
 {
     vote_calls *b = (vote_calls *)base;
@@ -474,7 +505,9 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     over_call_init(&c->base, base, o, t, ev);
     describe(c);
     init_voters(c);
-    if (ask_all(c)) return &c->base.base;
+    c->refused = !have_one_vocabulary(c);
+    if (c->refused) b->base.env->timer_start(c->timer, 0);
+    if (c->refused || ask_all(c)) return &c->base.base;
     call_free(c);
     return NULL;
 }

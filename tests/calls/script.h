@@ -49,6 +49,7 @@ struct script {
     uint64_t alive[8];    /* lives of the replicas: the first that the terms allow gets the call */
     size_t n_alive;
     bool no_memory, freed;
+    const Shoal__V1__ModelInfo *(*info)(const char *model); /* NULL: nothing is known */
 };
 
 /* What came out at the top. */
@@ -133,8 +134,9 @@ static inline void script_look(calls *base, const call_order *o, const call_term
 
 static inline const Shoal__V1__ModelInfo *script_info(calls *base, const char *model, bool *ret_known)
 {
-    *ret_known = strcmp(model, "m") == 0;
-    return NULL;
+    const script *s = (const script *)base;
+    if (ret_known) *ret_known = strcmp(model, "m") == 0;
+    return s->info ? s->info(model) : NULL;
 }
 
 static inline void script_free(calls *base)

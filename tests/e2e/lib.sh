@@ -22,7 +22,7 @@ start_shoal() {
     for _ in $(seq 400); do
         url=$(grep -o 'https\?://[0-9.]*:[0-9]*' "$work/ready" | head -1)
         [ -n "$url" ] && break
-        kill -0 "$server" 2>/dev/null || fail "the server exited while starting"
+        kill -0 "$server" 2>/dev/null || fail "the server exited while starting: $(tail -n 2 "$log")"
         sleep 0.05
     done
     [ -n "${url:-}" ] || fail "the server was not ready in 20 s"

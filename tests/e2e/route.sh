@@ -79,7 +79,7 @@ echo "decisions of the log are made again, by the same rules and by others"
 mkdir "$work/stage"
 {
     sed "s|timeout_ms: 50|timeout_ms: 10000|; /^routes:/a\\  - {name: seen, fallback: [home-chat-s], shadow: home-chat-m}\n  - {name: together, fallback: [home-cascade, home-vote]}\n  - {name: shared, rules: [{split_by: session, split: [{model: home-chat-s, share: 1}, {model: home-chat-m, share: 1}]}]}" shoal.yaml |
-        sed "s|manifest: models/|manifest: $PWD/models/|; s|centroids: models/|centroids: $PWD/models/|; /^pipelines:/,\$d"
+        sed "s|: models/|: $PWD/models/|; /^pipelines:/,\$d"
     printf 'pipelines: [{name: p, stages: [{name: say, kind: generate, model: auto, max_tokens: 8}]}]\n'
 } >"$work/stage/shoal.yaml"
 start_shoal "$work/stage/shoal.yaml"

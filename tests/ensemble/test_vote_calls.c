@@ -317,6 +317,31 @@ static void a_wrong_request_ends_at_once(void **state)
     bench_close(&b);
 }
 
+static const Shoal__V1__ModelInfo *other_tokens(const char *model)
+{
+    static Shoal__V1__ModelInfo a = SHOAL__V1__MODEL_INFO__INIT, b = SHOAL__V1__MODEL_INFO__INIT;
+    a.vocabulary = "0a";
+    b.vocabulary = "0b";
+    return strcmp(model, "a") == 0 ? &a : &b;
+}
+
+static void other_vocabularies_do_not_vote(void **state)
+{
+    bench b;
+    heard h = {0};
+    bench_open(&b, false);
+    b.s.info = other_tokens;
+    assert_non_null(script_generate(b.c, &h, 0));
+    assert_int_equal(h.n_ends, 0); /* not from inside that */
+    env_sim_run(b.s.sim, 1);
+    assert_int_equal(h.status, SHOAL_EUNSUPPORTED);
+    assert_non_null(strstr(h.message, "a and b have different vocabularies"));
+    assert_int_equal(b.s.n, 0);
+    assert_non_null(script_generate(b.c, &h, 0)); /* and one may leave before that is said */
+    calls_cancel(h.call);
+    bench_close(&b);
+}
+
 static void other_tasks_are_the_first_members(void **state)
 {
     bench b;
@@ -342,6 +367,7 @@ int main(void)
         cmocka_unit_test(when_all_are_gone_they_are_waited_for),
         cmocka_unit_test(nonsense_is_not_counted),
         cmocka_unit_test(a_wrong_request_ends_at_once),
+        cmocka_unit_test(other_vocabularies_do_not_vote),
         cmocka_unit_test(other_tasks_are_the_first_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
