@@ -3,8 +3,7 @@
 # was given undisturbed. With a second replica, and with one that has to come back first.
 source "$(dirname "$0")/lib.sh"
 command -v node >/dev/null || skip "node is not installed"
-configure() { sed -E "s|^manifest: .*|manifest: $PWD/models/models.json|; s|^( +)- name: home-chat-s|&\n\1  replicas: $1|
-    s|lexicons/|$PWD/lexicons/|; s#(centroids|calibration): models/#\1: $PWD/models/#" shoal.yaml >"$work/$1.yaml"; }
+configure() { shipped | sed -E "s|^( +)- name: home-chat-s|&\n\1  replicas: $1|" >"$work/$1.yaml"; }
 for replicas in 2 1; do
     configure $replicas
     for signal in SIGKILL SIGSTOP; do

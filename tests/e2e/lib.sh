@@ -29,6 +29,9 @@ start_shoal() {
     port=${url##*:}
 }
 
+# shipped: the shipped configuration on standard output, fit to stand in any folder.
+shipped() { sed -E "s#: (models|lexicons)/#: $PWD/\1/#" shoal.yaml; }
+
 stop_shoal() {
     [ -n "$server" ] || return 0
     kill "$server" 2>/dev/null

@@ -17,7 +17,7 @@ routed() {
 
 # The shipped file, but for how long a domain is waited for: other work on this machine is not what is tested.
 mkdir "$work/site"
-sed "s|: models/|: $PWD/models/|; s|: lexicons/|: $PWD/lexicons/|; s|timeout_ms: 50|timeout_ms: 10000|" shoal.yaml >"$work/site/shoal.yaml"
+shipped | sed "s|timeout_ms: 50|timeout_ms: 10000|" >"$work/site/shoal.yaml"
 start_shoal "$work/site/shoal.yaml"
 chat "turn off the kitchen light"
 routed 'auto; home-chat-s \(rule home: domain devices 0\.[0-9]+\); home-chat-m \(fallback 1\)'
@@ -70,16 +70,14 @@ stop_shoal
 
 "$SHOAL_BIN" route replay "$log" -c shoal.yaml >"$work/replayed" || fail "replay: $(cat "$work/replayed")"
 grep -qE '^[1-9][0-9]* decisions, 0 come out otherwise$' "$work/replayed" || fail "decided again: $(cat "$work/replayed")"
-sed 's/model: home-chat-s, *$/&/; s/domain: \[devices, media, timers, sensors\], model: home-chat-s/domain: [devices], model: home-chat-m/' shoal.yaml >"$work/other.yaml"
-sed -i "s|models/|$PWD/models/|; s|lexicons/|$PWD/lexicons/|" "$work/other.yaml"
+shipped | sed 's/domain: \[devices, media, timers, sensors\], model: home-chat-s/domain: [devices], model: home-chat-m/' >"$work/other.yaml"
 "$SHOAL_BIN" route replay "$log" -c "$work/other.yaml" | grep -q '^OTHER auto: home-chat-m, and it was home-chat-s' || fail "other rules decide the same"
 echo "decisions of the log are made again, by the same rules and by others"
 
 # A stage of a pipeline may name a route.
 mkdir "$work/stage"
 {
-    sed "s|timeout_ms: 50|timeout_ms: 10000|; /^routes:/a\\  - {name: seen, fallback: [home-chat-s], shadow: home-chat-m}\n  - {name: together, fallback: [home-cascade, home-vote]}\n  - {name: shared, rules: [{split_by: session, split: [{model: home-chat-s, share: 1}, {model: home-chat-m, share: 1}]}]}" shoal.yaml |
-        sed "s|: models/|: $PWD/models/|; /^pipelines:/,\$d"
+    shipped | sed "s|timeout_ms: 50|timeout_ms: 10000|; /^pipelines:/,\$d; /^routes:/a\\  - {name: seen, fallback: [home-chat-s], shadow: home-chat-m}\n  - {name: together, fallback: [home-cascade, home-vote]}\n  - {name: shared, rules: [{split_by: session, split: [{model: home-chat-s, share: 1}, {model: home-chat-m, share: 1}]}]}"
     printf 'pipelines: [{name: p, stages: [{name: say, kind: generate, model: auto, max_tokens: 8}]}]\n'
 } >"$work/stage/shoal.yaml"
 start_shoal "$work/stage/shoal.yaml"
@@ -121,7 +119,7 @@ echo "a shadow"
 
 # Training writes the file that is shipped, and it is not there before.
 mkdir "$work/train"
-sed "s|manifest: models/|manifest: $PWD/models/|; s|lexicons/|$PWD/lexicons/|; s|centroids: .*|centroids: means.json|" shoal.yaml >"$work/train/shoal.yaml"
+shipped | sed "s|centroids: .*|centroids: means.json|" >"$work/train/shoal.yaml"
 "$SHOAL_BIN" route list -c "$work/train/shoal.yaml" 2>&1 | grep -q 'means.json' || fail "a missing file of centroids is not said"
 "$SHOAL_BIN" route train "$work/train/shoal.yaml" >"$work/trained" || fail "train: $(cat "$work/trained")"
 cmp -s "$work/train/means.json" models/home-topics.json || fail "models/home-topics.json is not what the examples make: run shoal route train shoal.yaml"
