@@ -22,10 +22,10 @@ until_true() {
     done
     fail "$what: never came to pass: $(curl -s "$url/readyz"); $(tail -q -n 5 "$work"/*.log)"
 }
-# What was said, without when, and how it ended.
+# What was said, without when, and how it ended. Each is computed for itself: equal ones in flight would be one.
 stream() {
     local raw=$work/raw.$BASHPID
-    curl -s -m 60 "$url/v1/chat/completions" -d "{\"model\":\"chat\",\"stream\":true,\"max_tokens\":${2:-400},\"temperature\":1,
+    curl -s -m 60 -H "cache-control: no-cache" "$url/v1/chat/completions" -d "{\"model\":\"chat\",\"stream\":true,\"max_tokens\":${2:-400},\"temperature\":1,
         \"seed\":7,\"ignore_eos\":true,\"messages\":[{\"role\":\"user\",\"content\":\"$1\"}]}" >"$raw"
     sed -n 's/.*"content":"\(\([^"\\]\|\\.\)*\)".*/\1/p' "$raw" | tr -d '\n'
     grep -o '"finish_reason":"[a-z_]*"\|\[DONE\]\|"error".*' "$raw"

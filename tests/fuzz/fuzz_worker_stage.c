@@ -110,9 +110,10 @@ typedef struct stream {
 static void on_message(void *user, const uint8_t *msg, size_t n)
 {
     stream *s = user;
+    bool first = s->n_replies++ == 0;
     Shoal__V1__StageReply *m = shoal__v1__stage_reply__unpack(NULL, n, msg);
     if (!holds(m)) return;
-    if ((s->n_replies++ == 0) != (m->what_case == SHOAL__V1__STAGE_REPLY__WHAT_READY)) abort();
+    if (first != (m->what_case == SHOAL__V1__STAGE_REPLY__WHAT_READY)) abort();
     shoal__v1__stage_reply__free_unpacked(m, NULL);
 }
 
