@@ -10,14 +10,23 @@ typedef struct looking {
     uint64_t now_ns;
 } looking;
 
+#define NEW_STREAM_MS 1.0 /* what a stream adds to a step where nobody has measured one */
+
 /* What a call costs on r: unary ones as this gateway saw it, generations as the worker's engine did. */
-static cost_line cost_on(const replica *r, bool generates)
+static void add_cost(router_replica *ret, const replica *r, bool generates)
 {
     const Shoal__V1__Stats *s = r->stats;
-    if (!generates) return cost_line_of(&r->load.cost);
-    if (!s) return (cost_line){0};
-    double token_ms = s->decode_tokens_per_s > 0 ? 1e3 / s->decode_tokens_per_s : 0;
-    return (cost_line){.fixed_ms = s->prefill_fixed_ms + token_ms, .unit_ms = s->prefill_token_ms};
+    if (!generates) {
+        cost_line line = cost_line_of(&r->load.cost);
+        ret->ms_per_call = line.fixed_ms;
+        ret->ms_per_token = line.unit_ms;
+        return;
+    }
+    ret->ms_per_stream = s && s->decode_stream_ms > 0 ? s->decode_stream_ms : NEW_STREAM_MS;
+    if (!s) return;
+    ret->ms_per_step = s->decode_fixed_ms;
+    ret->ms_per_call = s->prefill_fixed_ms + s->decode_fixed_ms + s->decode_stream_ms;
+    ret->ms_per_token = s->prefill_token_ms;
 }
 
 static bool takes_calls(const registry *g, const replica *r)
@@ -29,8 +38,7 @@ static bool takes_calls(const registry *g, const replica *r)
 router_replica route_look(const registry *g, const replica *r, uint64_t now_ns)
 {
     const Shoal__V1__ModelInfo *info = r->info;
-    cost_line line = cost_on(r, info && info->task && strcmp(info->task, "generate") == 0);
-    return (router_replica){
+    router_replica ret = {
         .life = r->life,
         .digest = info ? info->digest : NULL,
         .ready = takes_calls(g, r),
@@ -38,12 +46,12 @@ router_replica route_look(const registry *g, const replica *r, uint64_t now_ns)
         .n_tokens_in_flight = r->load.n_tokens_in_flight,
         .n_parallel = info ? info->n_parallel : 0,
         .n_ctx = info ? info->n_ctx : 0,
-        .ms_per_call = line.fixed_ms,
-        .ms_per_token = line.unit_ms,
         .worked_ms = load_worked_ms(&r->load, now_ns),
         .sent_ns = r->load.sent_ns,
         .rtt_ms = r->rtt_ms,
     };
+    add_cost(&ret, r, info && info->task && strcmp(info->task, "generate") == 0);
+    return ret;
 }
 
 const char *route_adapter_digest(const Shoal__V1__ModelInfo *info, const char *adapter)

@@ -327,7 +327,8 @@ static void measure(engine *e, const engine_step *w, uint64_t took_ns)
 {
     double step_s = (double)(took_ns ? took_ns : 1) / 1e9;
     if (w->n_decode == 0) step_average(&e->stats.prefill_tokens_per_s, (double)w->n_prefill / step_s);
-    if (w->n_decode == 0) step_learn(e, w->n_prefill, step_s * 1e3);
+    if (w->n_decode == 0) step_learn(&e->stats.prefill, w->n_prefill, step_s * 1e3);
+    if (w->n_prefill == 0) step_learn(&e->stats.decode, w->n_decode, step_s * 1e3);
     if (w->n_prefill == 0) step_average(&e->stats.decode_tokens_per_s, (double)w->n_decode / step_s);
     step_average(&e->stats.step_ms, step_s * 1e3);
     atomic_fetch_add(&e->stats.n_steps, 1);

@@ -82,7 +82,7 @@ static void measure(engine *e, size_t n_positions, uint64_t took_ns)
 {
     step_average(&e->stats.prefill_tokens_per_s, (double)n_positions * 1e9 / (double)(took_ns ? took_ns : 1));
     step_average(&e->stats.step_ms, (double)took_ns / 1e6);
-    step_learn(e, n_positions, (double)took_ns / 1e6);
+    step_learn(&e->stats.prefill, n_positions, (double)took_ns / 1e6);
     atomic_fetch_add(&e->stats.n_prompt_tokens, n_positions);
     atomic_fetch_add(&e->stats.n_steps, 1);
 }

@@ -320,12 +320,6 @@ static int take_adapter(engine *e, const char *name, adapter **ret, shoal_err *e
 
 /* ---- submitting ---------------------------------------------------------------------------------- */
 
-static cost_line prefill_cost(const engine *e)
-{
-    return (cost_line){.fixed_ms = atomic_load(&e->stats.prefill_fixed_ms),
-                       .unit_ms = atomic_load(&e->stats.prefill_token_ms)};
-}
-
 /* The least that the answer needs: the inputs in front of it and its own, less what the cache usually knows
  * of them. It is an estimate, so it counts only while others are here, and once a second not even then. */
 static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_err *err)
@@ -333,7 +327,8 @@ static int check_deadline(const engine *e, const job *j, uint64_t now_ns, shoal_
     if (j->deadline_ns == 0) return 0;
     if (j->deadline_ns <= now_ns) return err_set(err, SHOAL_EDEADLINE, "the deadline has passed");
     size_t tokens = queue_tokens_before(&e->queue, j->due_ns) + j->n_tokens;
-    double need_ms = cost_line_ms(prefill_cost(e), 1, (double)tokens * atomic_load(&e->stats.fresh_share));
+    double need_ms =
+        cost_line_ms(step_cost(&e->stats.prefill), 1, (double)tokens * atomic_load(&e->stats.fresh_share));
     double left_ms = (double)(j->deadline_ns - now_ns) / 1e6;
     bool busy = e->queue.n + atomic_load(&e->stats.n_running) > 0;
     if (left_ms > need_ms || !busy || now_ns - e->accepted_ns >= PROBE_NS) return 0;
@@ -619,5 +614,6 @@ void engine_get_stats(const engine *e, engine_stats *ret)
                           .prefill_tokens_per_s = atomic_load(&c->prefill_tokens_per_s),
                           .decode_tokens_per_s = atomic_load(&c->decode_tokens_per_s),
                           .step_ms = atomic_load(&c->step_ms),
-                          .prefill_cost = prefill_cost(e)};
+                          .prefill_cost = step_cost(&c->prefill),
+                          .decode_cost = step_cost(&c->decode)};
 }

@@ -231,6 +231,7 @@ typedef struct engine_stats {
     double prefill_tokens_per_s, decode_tokens_per_s; /* moving averages, 0 before the first */
     double step_ms;
     cost_line prefill_cost; /* of a prompt (decoders) or a batch of texts (encoders), by tokens */
+    cost_line decode_cost;  /* of a step of nothing but decoding, by streams */
 } engine_stats;
 void engine_get_stats(const engine *e, engine_stats *ret); /* any thread */
 

@@ -21,12 +21,17 @@
 
 #define PROBE_ROWS 64 /* rows of logits that engine_logits gets a step */
 
+typedef struct learnt_cost {
+    cost cost;                        /* engine thread */
+    _Atomic double fixed_ms, unit_ms; /* its line, for all threads */
+} learnt_cost;
+
 typedef struct engine_counters {
     atomic_size_t n_running, kv_pages_used, kv_pages_total;
     _Atomic uint64_t n_requests, n_failed, n_cancelled, n_prompt_tokens, n_generated_tokens, n_steps;
     _Atomic double prefill_tokens_per_s, decode_tokens_per_s, step_ms;
-    _Atomic double prefill_fixed_ms, prefill_token_ms; /* the line of `cost`, for other threads */
-    _Atomic double fresh_share;                        /* of prompt tokens: not found in the cache */
+    learnt_cost prefill, decode; /* of prompts, by tokens; of steps, by streams */
+    _Atomic double fresh_share;  /* of prompt tokens: not found in the cache */
 } engine_counters;
 
 typedef struct enc_job {
@@ -64,7 +69,6 @@ struct engine {
     size_t n_ctx;
     team *team, *solo; /* solo: one member, for steps that are faster so; NULL when team has one too */
     pace pace;
-    cost cost; /* of prefill; engine thread */
     const net_ops *ops;
     net *net;
     /* NET_DECODES */
@@ -119,15 +123,16 @@ bool decode_ready(engine *e);
 void decode_abandon(engine *e); /* what is aloft comes back to nobody */
 /* decode.c. Who rests leaves, who is next comes in; then one step of those who run. */
 void decode_admit(engine *e);
-void decode_elect(engine *e); /* those for whom all have voted get their token */
+void decode_elect(engine *e);               /* those for whom all have voted get their token */
 void decode_release(engine *e, session *s); /* its pages and those of its lanes */
 void decode_step(engine *e);
 
 /* step.c. The team for a step of n_tokens, and the note of how long it took. Engine thread. */
 team *step_team(engine *e, size_t n_tokens);
 void step_note_team(engine *e, size_t n_tokens, const team *t, uint64_t took_ns);
-/* A step of nothing but n_tokens of input took so long. */
-void step_learn(engine *e, size_t n_tokens, double took_ms);
+/* A step of this size (tokens of nothing but input; streams of nothing but decoding) took so long. */
+void step_learn(learnt_cost *c, size_t size, double took_ms);
+cost_line step_cost(const learnt_cost *c); /* any thread */
 /* A moving average of the last ten or so. */
 void step_average(_Atomic double *avg, double newest);
 /* When a job that asks for the cores now should have them: its batch's deadline, or soon. */

@@ -19,12 +19,18 @@ uint64_t step_deadline(uint64_t earliest_ns, uint64_t soon_ns)
     return earliest_ns && earliest_ns < soon ? earliest_ns : soon;
 }
 
-void step_learn(engine *e, size_t n_tokens, double took_ms)
+void step_learn(learnt_cost *c, size_t size, double took_ms)
 {
-    cost_learn(&e->cost, (double)n_tokens, took_ms, clock_ns());
-    cost_line l = cost_line_of(&e->cost);
-    atomic_store_explicit(&e->stats.prefill_fixed_ms, l.fixed_ms, memory_order_relaxed);
-    atomic_store_explicit(&e->stats.prefill_token_ms, l.unit_ms, memory_order_relaxed);
+    cost_learn(&c->cost, (double)size, took_ms, clock_ns());
+    cost_line l = cost_line_of(&c->cost);
+    atomic_store_explicit(&c->fixed_ms, l.fixed_ms, memory_order_relaxed);
+    atomic_store_explicit(&c->unit_ms, l.unit_ms, memory_order_relaxed);
+}
+
+cost_line step_cost(const learnt_cost *c)
+{
+    return (cost_line){.fixed_ms = atomic_load_explicit(&c->fixed_ms, memory_order_relaxed),
+                       .unit_ms = atomic_load_explicit(&c->unit_ms, memory_order_relaxed)};
 }
 
 void step_average(_Atomic double *avg, double newest)

@@ -60,6 +60,15 @@ double router_expected_ms(const router_replica *r, const router_request *req)
     return left + trust(r, req->now_ns) * (r->ms_per_call + r->ms_per_token * req->n_tokens);
 }
 
+double router_reply_ms(const router_replica *r, const router_request *req)
+{
+    unsigned width = r->n_parallel ? r->n_parallel : 1;
+    unsigned n_beside = r->n_in_flight < width ? r->n_in_flight : width - 1;
+    double n_rounds = 1 + (double)(r->n_in_flight - n_beside) / width;
+    double step_ms = r->ms_per_step + r->ms_per_stream * (1 + n_beside);
+    return trust(r, req->now_ns) * ROUTER_REPLY_TOKENS * step_ms * n_rounds;
+}
+
 static bool is_the_one(const char *digest, const char *wanted)
 {
     return !wanted || (digest && strcmp(digest, wanted) == 0);
@@ -86,7 +95,7 @@ static bool is_excluded(const router_request *req, const router_replica *r)
 /* One that may be asked. */
 typedef struct candidate {
     size_t place;
-    double ms;
+    double ms, whole_ms; /* expected: till it answers; till it has answered */
     bool late, hopeless; /* the deadline is missed by the estimate; and nothing speaks for a try */
     bool busy;
     unsigned n_in_flight;
@@ -129,6 +138,7 @@ static candidate candidate_of(const hunt *h, const router_replica *r, size_t pla
                    .n_in_flight = r->n_in_flight,
                    .sent_ns = r->sent_ns,
                    .weight = h->choice.order == ROUTER_BY_HASH ? weight_of(h->req->key, r->life) : 0};
+    c.whole_ms = c.ms + router_reply_ms(r, h->req);
     judge_time(&c, r, h->req);
     return c;
 }
@@ -136,7 +146,7 @@ static candidate candidate_of(const hunt *h, const router_replica *r, size_t pla
 /* Without measurements times tie at zero, and the load itself decides; then who was looked at first. */
 static bool is_sooner(const candidate *a, const candidate *b)
 {
-    if (a->ms != b->ms) return a->ms < b->ms;
+    if (a->whole_ms != b->whole_ms) return a->whole_ms < b->whole_ms;
     return a->n_in_flight < b->n_in_flight;
 }
 

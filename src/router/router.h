@@ -7,8 +7,9 @@
  * A plan is a few steps: whom to ask, then whom to ask instead. As the choice says, they are in the order of
  *
  *   least_time    the expected completion time: what this gateway has there, plus what this request costs
- *                 there; equal times go to the less loaded, then to the lower place (of many: to the first
- *                 drawn);
+ *                 there (of a generation with a reply of ROUTER_REPLY_TOKENS, each of which waits for the
+ *                 streams beside it); equal times go to the less loaded, then to the lower place (of many: to
+ *                 the first drawn);
  *   round_robin   who was sent a call longest ago: the replicas take turns, whoever asks;
  *   hash          the request's key: equal keys (a session, the beginning of a prompt) go to one replica,
  *                 which may hold their pages, and only those of a replica that comes or goes move (Thaler and
@@ -80,9 +81,11 @@ typedef struct router_replica {
     unsigned n_ctx;              /* a prompt over it is refused there with the numbers; 0: not known */
     double ms_per_call;          /* learnt: whatever the size (cost.h); 0: not known */
     double ms_per_token;         /* learnt: and for each token of input; 0: not known */
-    double worked_ms; /* since it last gave something back or was idle: done of what is in flight */
-    uint64_t sent_ns; /* when the gateway last started a call there; 0: never */
-    double rtt_ms;    /* to there and back, as measured from here; 0: not known. Of other sites' ones */
+    double ms_per_step;   /* learnt, of generations: each token of a reply, whoever writes beside it, */
+    double ms_per_stream; /* and for each reply that is written at once; both 0: no generation */
+    double worked_ms;     /* since it last gave something back or was idle: done of what is in flight */
+    uint64_t sent_ns;     /* when the gateway last started a call there; 0: never */
+    double rtt_ms;        /* to there and back, as measured from here; 0: not known. Of other sites' ones */
 } router_replica;
 
 /* X(enum, name): when another site may be asked. */
@@ -123,7 +126,8 @@ enum {
     ROUTER_STEPS_MAX = 4,   /* of a plan */
     ROUTER_KEPT_LOAD = 2,   /* calls there over what it does at once */
     ROUTER_PROBE_MS = 1000,
-    ROUTER_FADE_S = 20, /* what is known of one that has nothing to do counts half after so long */
+    ROUTER_REPLY_TOKENS = 64, /* what a reply is taken to be long when replicas are compared */
+    ROUTER_FADE_S = 20,       /* what is known of one that has nothing to do counts half after so long */
 };
 
 typedef struct router_request {
@@ -160,7 +164,7 @@ typedef struct router_choice { /* zero: the one fastest */
 typedef struct router_step {
     size_t place; /* in the view */
     router_why why;
-    double expected_ms; /* completion there */
+    double expected_ms; /* there; see router_expected_ms */
 } router_step;
 
 typedef struct router_decision {
@@ -180,5 +184,8 @@ int router_plan(const router_view *view, const router_request *req, const router
 /* Expected milliseconds from now to this request's answer on r; of a generation the first token only,
  * since most answers end long before max_tokens and a deadline must not refuse those. */
 double router_expected_ms(const router_replica *r, const router_request *req);
+/* And from there to the end of a reply of ROUTER_REPLY_TOKENS, beside the streams that are there now; 0: no
+ * generation. Those that the replica does not work on at once wait for their turn. */
+double router_reply_ms(const router_replica *r, const router_request *req);
 
 #endif

@@ -89,6 +89,8 @@ static void engine_figures(const worker *w, Shoal__V1__Stats *m)
     m->step_ms = s.step_ms;
     m->prefill_fixed_ms = s.prefill_cost.fixed_ms;
     m->prefill_token_ms = s.prefill_cost.unit_ms;
+    m->decode_fixed_ms = s.decode_cost.fixed_ms;
+    m->decode_stream_ms = s.decode_cost.unit_ms;
 }
 
 void service_stats(void *user, grpc_call *c, const uint8_t *msg, size_t n)

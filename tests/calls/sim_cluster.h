@@ -248,6 +248,7 @@ static void sim_measure(const sim_worker *x, Shoal__V1__Stats *ret)
     ret->prefill_fixed_ms = s->model->fixed_ms * factor;
     ret->prefill_token_ms = ret->step_ms = s->model->token_ms * factor;
     ret->decode_tokens_per_s = 1e3 / ret->step_ms;
+    ret->decode_stream_ms = ret->step_ms;
 }
 
 static const sim_service SIM_SERVICE = {.begin = sim_begin,
