@@ -52,7 +52,8 @@ typedef struct http_limits {
 typedef enum http_intake {
     HTTP_WHOLE,  /* with on_request: http_body has all of it */
     HTTP_PIECES, /* on_request at its head, then on_body as it comes; max_body_bytes and timeouts hold */
-    HTTP_OPEN    /* the same for a sender that may go on for ever and rest for hours: a gRPC stream */
+    HTTP_OPEN,   /* the same for a sender that may go on for ever and rest for hours: a gRPC stream */
+    HTTP_TUNNEL  /* http_protocol is to be spoken: on_request, then http_accept or a refusal; see there */
 } http_intake;
 
 typedef struct http_handler {
@@ -112,7 +113,10 @@ const tls_identity *http_peer(const http_request *r); /* what the client has pro
 const char *http_from(const http_request *r); /* where a TLS connection came from, "192.0.2.7"; else "" */
 const char *http_server_name(const http_request *r); /* the name it asked for by SNI; NULL: none */
 int http_version(const http_request *r);             /* 11, 10 or 20 */
-uint64_t http_received_ns(const http_request *r);    /* clock_ns when its last byte arrived */
+/* The protocol that the client wants to speak in place of HTTP, in lower case ("websocket"): Upgrade of a GET
+ * over HTTP/1.1 (RFC 9110 7.8), or :protocol of a CONNECT over HTTP/2 (RFC 8441). NULL: none. */
+const char *http_protocol(const http_request *r);
+uint64_t http_received_ns(const http_request *r); /* clock_ns when its last byte arrived */
 /* While paused no piece and no end of its body comes, and the client can send no more than a window ahead
  * (HTTP/2: 256 KiB of the stream). What came meanwhile follows from the loop. */
 void http_pause(http_request *r, bool paused);
@@ -127,6 +131,11 @@ void *http_data(const http_request *r);
 void http_respond(http_request *r, int status, const http_header *headers, size_t n_headers, const void *body,
                   size_t len);
 void http_respond_begin(http_request *r, int status, const http_header *headers, size_t n_headers);
+/* Speak http_protocol: the final answer of a request that came with HTTP_TUNNEL. From here on on_body are the
+ * client's bytes, http_respond_write are ours, on_body_end comes when the client sends no more, and
+ * http_respond_end closes the tunnel; over HTTP/1.1 its connection with it. Nothing but the client's reading
+ * is timed. To refuse, use http_respond. */
+void http_accept(http_request *r, const http_header *headers, size_t n_headers);
 void http_respond_write(http_request *r, const void *data, size_t len);
 /* Bytes of a streamed answer that wait here for the client to take more. Over HTTP/1.1 those of its
  * connection, which has one answer at a time; what the kernel holds is not counted. */

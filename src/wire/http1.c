@@ -115,6 +115,21 @@ static void http1_respond(http_request *r, int status, const http_header *header
     http1_end(r, NULL, 0);
 }
 
+/* What the client has sent ahead belongs to the tunnel. */
+static void http1_accept(http_request *r, const http_header *headers, size_t n)
+{
+    http_conn *c = r->conn;
+    buf out = {0};
+    put_head(&out, c, 101, headers, n);
+    buf_printf(&out, "Connection: Upgrade\r\nUpgrade: %s\r\n\r\n", r->protocol);
+    if (out.failed)
+        transport_close(c->io, "out of memory");
+    else
+        transport_write(c->io, out.data, out.len);
+    buf_done(&out);
+    http_tunnel_start(c);
+}
+
 /* Answer with an error and stop listening: after a malformed request nothing can be told apart any more. */
 void http1_refuse(http_conn *c, int status, const char *why)
 {
@@ -209,16 +224,26 @@ static int check_expect(http_conn *c, const http_request *r, const char **why)
     return 0;
 }
 
+static bool lists(const http_request *r, const char *name, const char *token)
+{
+    for (size_t i = 0; i < r->n_headers; i++)
+        if (strcmp(r->headers[i].name, name) == 0 && http1_lists(r->headers[i].value, token)) return true;
+    return false;
+}
+
 /* RFC 9112 9.3. */
 static bool is_kept_alive(const http_request *r)
 {
-    bool close = false, keep = false;
-    for (size_t i = 0; i < r->n_headers; i++) {
-        if (strcmp(r->headers[i].name, "connection") != 0) continue;
-        close |= http1_lists(r->headers[i].value, "close");
-        keep |= http1_lists(r->headers[i].value, "keep-alive");
-    }
-    return !close && (r->version == 11 || keep);
+    return !lists(r, "connection", "close") && (r->version == 11 || lists(r, "connection", "keep-alive"));
+}
+
+/* RFC 9110 7.8. Who offers several protocols, or a version, is answered in HTTP. */
+static const char *wanted_protocol(http_request *r)
+{
+    const char *name = http_header_get(r, "upgrade");
+    bool is_asked =
+        name && r->version == 11 && strcmp(r->method, "GET") == 0 && http1_is_token(name, strlen(name));
+    return is_asked && lists(r, "connection", "upgrade") ? http_request_lower(r, name, strlen(name)) : NULL;
 }
 
 static int add_fields(http_request *r, const char *data, size_t n, const char **why)
@@ -250,7 +275,10 @@ static int understand_head(http_conn *c, http_request *r, const char *data, size
     if ((status = add_fields(r, data + used, n - used, why)) || (status = check_host(r, why)) ||
         (status = check_framing(c, r, why)) || (status = set_target(r, line.target, line.n_target, why)))
         return status;
+    r->protocol = wanted_protocol(r);
     http_request_limit_body(r);
+    *why = "a request to speak another protocol has no body";
+    if (r->intake == HTTP_TUNNEL && (c->chunked || c->body_left)) return 400;
     *why = "the request body is too large";
     if (c->body_left > r->max_body) return 413;
     c->keep_alive = is_kept_alive(r);
@@ -271,7 +299,8 @@ static void take_head(http_conn *c, size_t n)
     c->line_at = c->n_lines = 0;
     int status = understand_head(c, r, data, n, &why);
     c->chunks = (http1_chunks){0};
-    c->h1 = H1_BODY;
+    c->h1 = r->intake == HTTP_TUNNEL ? H1_BUSY : H1_BODY;
+    if (r->intake == HTTP_TUNNEL) c->begun_ms = 0;
     if (status)
         http1_refuse(c, status, why);
     else if (r->intake != HTTP_WHOLE)
@@ -509,6 +538,7 @@ void http1_start(http_conn *c)
                                  .respond = http1_respond,
                                  .begin = http1_begin,
                                  .write = http1_write,
-                                 .end = http1_end};
+                                 .end = http1_end,
+                                 .accept = http1_accept};
     c->ops = &ops;
 }

@@ -89,6 +89,10 @@ static int add_pseudo(http_request *r, const char *name, const char *value, size
 {
     if (strcmp(name, ":path") == 0) return http_request_set_target(r, value, n);
     if (strcmp(name, ":authority") == 0) return http_request_add_header(r, "host", 4, value, n);
+    if (strcmp(name, ":protocol") == 0) {
+        r->protocol = http_request_lower(r, value, n);
+        return r->protocol ? 0 : 500;
+    }
     if (strcmp(name, ":method") != 0) return 0;
     r->method = arena_strndup(r->mem, value, n);
     if (!r->method) r->method = "";
@@ -151,7 +155,7 @@ static void head_complete(http_conn *c, http_request *r, bool is_end)
     if (r->reject == 431) count_abuse(c, &c->n_oversize, MAX_OVERSIZE);
     if (r->reject) {
         refuse(r, r->reject, r->reject_why);
-    } else if (!*r->path) {
+    } else if (!*r->path || (r->protocol && r->intake != HTTP_TUNNEL)) {
         refuse(r, 501, "CONNECT is not served here");
     } else if (length && http1_parse_length(length, &n) && n > r->max_body) {
         refuse(r, 413, "the request body is too large");
@@ -404,13 +408,19 @@ static void keep_alive(http_conn *c, uint64_t now_ms)
     }
 }
 
+/* A tunnel is refused or accepted at once; from then on it may rest for hours, as an open stream. */
+static bool is_timed(const http_request *r)
+{
+    return !r->complete && !r->paused && r->intake != HTTP_OPEN && r->intake != HTTP_TUNNEL;
+}
+
 static void http2_tick(http_conn *c, uint64_t now_ms)
 {
     uint64_t limit = c->server->limits.request_timeout_ms, span = c->server->limits.write_timeout_ms;
     keep_alive(c, now_ms);
     if (conn_is_idle(c, now_ms)) http2_leave(c);
     for (http_request *r = c->requests; r; r = r->next) {
-        if (!r->complete && !r->paused && r->intake != HTTP_OPEN && now_ms - r->begun_ms > limit) late(r);
+        if (is_timed(r) && now_ms - r->begun_ms > limit) late(r);
         /* One window stays shut while the connection's other streams flow: that stream alone is given up. */
         if (conn_pace_is_too_slow(&r->pace, r->out.len - r->out_at, r->taken, 1, now_ms, span)) {
             nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, r->stream_id, NGHTTP2_CANCEL);
@@ -452,7 +462,8 @@ static const conn_ops http2_ops = {.data = http2_data,
                                    .respond = http2_respond,
                                    .begin = http2_begin,
                                    .write = http2_write,
-                                   .end = http2_end};
+                                   .end = http2_end,
+                                   .accept = http2_accept};
 
 int http2_start(http_conn *c)
 {
@@ -472,8 +483,10 @@ int http2_start(http_conn *c)
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)l->max_streams},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)l->max_header_bytes},
+        {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
     };
-    if (nghttp2_submit_settings(c->h2, NGHTTP2_FLAG_NONE, settings, 3) != 0 ||
+    if (nghttp2_submit_settings(c->h2, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings) !=
+            0 ||
         nghttp2_session_set_local_window_size(c->h2, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW_BYTES) != 0)
         goto done;
     conn_mark_dirty(c);

@@ -115,6 +115,12 @@ void http2_begin(http_request *r, int status, const http_header *headers, size_t
     http2_send_answer(r, status, headers, n, !r->is_head);
 }
 
+/* RFC 8441 5: 200 says that the stream is the tunnel. */
+void http2_accept(http_request *r, const http_header *headers, size_t n)
+{
+    http2_send_answer(r, 200, headers, n, true);
+}
+
 static void resume(http_request *r)
 {
     if (r->deferred && nghttp2_is_fatal(nghttp2_session_resume_data(r->conn->h2, r->stream_id)))

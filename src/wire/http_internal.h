@@ -3,6 +3,7 @@
  *     http_conn.c     what any connection needs: its turn, the date, an error's body
  *     http_request.c  a request and the calls a handler makes on it
  *     http1.c         one connection speaking HTTP/1.1      (http1_parse.c: its strict grammar)
+ *     http_tunnel.c   one that has left HTTP/1.1 for another protocol
  *     http2.c         one connection speaking HTTP/2        (nghttp2 session)
  *     http2_answer.c  its answers
  *     http_server.c   connections, limits and time
@@ -76,6 +77,7 @@ typedef struct conn_ops {
     void (*begin)(http_request *r, int status, const http_header *headers, size_t n);
     void (*write)(http_request *r, const void *data, size_t len);
     void (*end)(http_request *r, const http_header *trailers, size_t n);
+    void (*accept)(http_request *r, const http_header *headers, size_t n);
 } conn_ops;
 
 typedef enum { H1_HEAD, H1_BODY, H1_BUSY, H1_CLOSED } http1_state;
@@ -126,6 +128,7 @@ struct http_request {
     http_conn *conn;
     arena *mem;
     const char *method, *path, *query;
+    const char *protocol; /* http_protocol */
     http_header *headers;
     size_t n_headers, cap_headers, header_bytes;
     size_t list_bytes; /* HTTP/2: of header list and trailers, as sent */
@@ -186,6 +189,7 @@ http_request *http_request_new(http_conn *c); /* NULL when out of memory */
 /* 0, or the status to refuse with. */
 int http_request_add_header(http_request *r, const char *name, size_t n_name, const char *value,
                             size_t n_value);
+char *http_request_lower(http_request *r, const char *s, size_t n); /* a copy; NULL: out of memory */
 int http_request_set_target(http_request *r, const char *target, size_t n);
 /* Its head is whole: find out how long its body may be, and how it is wanted. */
 void http_request_limit_body(http_request *r);
@@ -206,6 +210,9 @@ bool http_header_is_sendable(const http_header *h);
 void http1_start(http_conn *c);
 void http1_refuse(http_conn *c, int status, const char *why);
 
+/* http_tunnel.c: c has said 101, and its bytes belong to its request from now on. */
+void http_tunnel_start(http_conn *c);
+
 /* http2.c */
 int http2_start(http_conn *c);
 void http2_give_stream(http_conn *c, int32_t id, size_t n); /* n bytes of its window are free again */
@@ -216,6 +223,7 @@ void http2_respond(http_request *r, int status, const http_header *headers, size
 void http2_begin(http_request *r, int status, const http_header *headers, size_t n);
 void http2_write(http_request *r, const void *data, size_t len);
 void http2_end(http_request *r, const http_header *trailers, size_t n);
+void http2_accept(http_request *r, const http_header *headers, size_t n);
 /* The answer's head, and what r->out holds. */
 void http2_send_answer(http_request *r, int status, const http_header *headers, size_t n, bool has_body);
 void http2_reset(http_conn *c, int32_t id, uint32_t why);

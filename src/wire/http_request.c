@@ -43,6 +43,14 @@ void http_request_free(http_request *r)
     free(r);
 }
 
+char *http_request_lower(http_request *r, const char *s, size_t n)
+{
+    char *lower = arena_strndup(r->mem, s, n);
+    for (char *p = lower; p && *p; p++)
+        if (*p >= 'A' && *p <= 'Z') *p = (char)(*p + 32);
+    return lower;
+}
+
 static int grow_headers(http_request *r)
 {
     if (r->n_headers < r->cap_headers) return 0;
@@ -63,11 +71,9 @@ int http_request_add_header(http_request *r, const char *name, size_t n_name, co
     if (r->n_headers >= l->max_headers || r->header_bytes > l->max_header_bytes + 32 * l->max_headers)
         return 431;
     if (grow_headers(r) != 0) return 500;
-    char *lower = arena_strndup(r->mem, name, n_name);
+    char *lower = http_request_lower(r, name, n_name);
     char *copy = arena_strndup(r->mem, value, n_value);
     if (!lower || !copy) return 500;
-    for (char *p = lower; *p; p++)
-        if (*p >= 'A' && *p <= 'Z') *p = (char)(*p + 32);
     r->headers[r->n_headers++] = (http_header){lower, copy};
     return 0;
 }
@@ -223,6 +229,11 @@ int http_version(const http_request *r)
     return r->version;
 }
 
+const char *http_protocol(const http_request *r)
+{
+    return r->protocol;
+}
+
 uint64_t http_received_ns(const http_request *r)
 {
     return r->received_ns;
@@ -255,6 +266,7 @@ static const struct {
     int status;
     const char *text;
 } STATUSES[] = {
+    {101, "Switching Protocols"},
     {200, "OK"},
     {201, "Created"},
     {202, "Accepted"},
@@ -323,6 +335,14 @@ void http_respond_begin(http_request *r, int status, const http_header *headers,
     r->begun = true;
     if (r->gone || transport_is_closing(r->conn->io)) return;
     r->conn->ops->begin(r, status, headers, n_headers);
+}
+
+void http_accept(http_request *r, const http_header *headers, size_t n_headers)
+{
+    assert(r->intake == HTTP_TUNNEL && !r->begun && !r->ended);
+    r->begun = true;
+    if (r->gone || transport_is_closing(r->conn->io)) return;
+    r->conn->ops->accept(r, headers, n_headers);
 }
 
 void http_respond_write(http_request *r, const void *data, size_t len)
