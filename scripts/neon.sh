@@ -27,7 +27,7 @@ other_tests=(compute_test_dtype compute_test_measure base_test_base infer_test_a
 libraries=(libssl-dev libjansson-dev libyaml-dev libuv1-dev libnghttp2-dev libprotobuf-c-dev libpcre2-dev
     libutf8proc-dev libedit-dev libcmocka-dev
     libsndfile1-dev libvorbis-dev libmpg123-dev libpng-dev libjpeg62-turbo-dev zlib1g-dev libcurl4-openssl-dev libc-ares-dev
-    libsqlite3-dev libhiredis-dev)
+    libsqlite3-dev libhiredis-dev libwslay-dev)
 
 # ---- what it takes -----------------------------------------------------------------------------------------
 

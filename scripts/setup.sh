@@ -11,7 +11,7 @@ build_packages=(
     libuv1-dev libnghttp2-dev libssl-dev libjansson-dev libyaml-dev
     libprotobuf-c-dev protobuf-c-compiler libpcre2-dev libutf8proc-dev libedit-dev
     libsndfile1-dev libvorbis-dev libmpg123-dev libpng-dev libjpeg-dev
-    zlib1g-dev libcurl4-openssl-dev libc-ares-dev libsqlite3-dev libhiredis-dev
+    zlib1g-dev libcurl4-openssl-dev libc-ares-dev libsqlite3-dev libhiredis-dev libwslay-dev
 )
 test_packages=(libcmocka-dev curl python3-grpcio dnsmasq-base etcd-server redis-server)
 

@@ -8,6 +8,7 @@
 #include "memory.h"
 #include "wire/http_internal.h"
 #include "wire/loop.h"
+#include "wire/websocket.h"
 
 typedef struct memory_server {
     uv_loop_t loop;
@@ -17,6 +18,9 @@ typedef struct memory_server {
     http_request *resting; /* one whose body comes in pieces rests until the next one, or the end */
     size_t n_pieces;       /* requests in pieces that are open */
     size_t n_open;
+    http_request *tunnel; /* one request speaks another protocol: */
+    websocket *ws;        /* this one, or it has its own bytes back */
+    bool ws_over;
 } memory_server;
 
 static void require(int condition)
@@ -26,6 +30,7 @@ static void require(int condition)
 
 static http_intake memory_intake(void *user, const http_request *r)
 {
+    if (http_protocol(r)) return HTTP_TUNNEL;
     return strncmp(http_path(r), "/p", 2) == 0 ? HTTP_PIECES : HTTP_WHOLE;
 }
 
@@ -43,9 +48,63 @@ static void memory_pieces_over(memory_server *m, http_request *r)
     if (m->resting == r) m->resting = NULL;
 }
 
+/* What is said comes back; once; and "q" is goodbye. */
+static void memory_message(void *user, bool is_text, const void *bytes, size_t n)
+{
+    memory_server *m = user;
+    require(m->ws && !m->ws_over && n <= 4096);
+    if (n && *(const char *)bytes == 'q')
+        websocket_close(m->ws, 1000, "bye");
+    else
+        websocket_send(m->ws, is_text, bytes, n);
+}
+
+static void memory_ws_closed(void *user, unsigned code)
+{
+    memory_server *m = user;
+    require(!m->ws_over);
+    m->ws_over = true;
+    m->tunnel = NULL;
+}
+
+static void memory_open_tunnel(memory_server *m, http_request *r)
+{
+    websocket_limits l = {.max_message_bytes = 4096};
+    websocket_events ev = {.user = m, .message = memory_message, .closed = memory_ws_closed};
+    if (m->ws || m->tunnel) {
+        http_respond(r, 503, NULL, 0, NULL, 0);
+    } else if (!websocket_is_asked(r)) {
+        m->tunnel = r;
+        http_accept(r, NULL, 0);
+    } else if (websocket_accept(&m->ws, r, &l, &ev, NULL) == 0) {
+        m->tunnel = r;
+    }
+}
+
+static void memory_close_tunnel(memory_server *m)
+{
+    if (m->tunnel && !m->ws) http_respond_end(m->tunnel, NULL, 0);
+    websocket_free(m->ws);
+    m->ws = NULL;
+    m->tunnel = NULL;
+}
+
+static void memory_tunnel_body(memory_server *m, http_request *r, const uint8_t *bytes, size_t n)
+{
+    require(m->tunnel == r && !m->ws_over);
+    if (m->ws)
+        websocket_receive(m->ws, bytes, n);
+    else
+        http_respond_write(r, bytes, n);
+}
+
 static void memory_body(void *user, http_request *r, const uint8_t *bytes, size_t n)
 {
     memory_server *m = user;
+    if (http_protocol(r)) {
+        memory_tunnel_body(m, r, bytes, n);
+        return;
+    }
     require(http_data(r) == m && n <= 4096 && m->resting != r);
     memory_wake(m);
     if (n && bytes[0] == 'r') {
@@ -60,6 +119,13 @@ static void memory_body(void *user, http_request *r, const uint8_t *bytes, size_
 static void memory_body_end(void *user, http_request *r, int status, const char *why)
 {
     require((status == 0) == (why == NULL));
+    if (http_protocol(r)) {
+        memory_server *m = user;
+        require(m->tunnel == r);
+        if (m->ws) websocket_shut(m->ws);
+        memory_close_tunnel(m);
+        return;
+    }
     memory_pieces_over(user, r);
     http_respond(r, status ? status : 200, NULL, 0, "in pieces", 9);
 }
@@ -71,6 +137,11 @@ static void memory_request(void *user, http_request *r)
     const char *body = http_body(r, &n);
     require(*http_method(r) && body[n] == '\0' && n <= 4096);
     require(http_version(r) == 20 || *http_path(r) == '/' || strcmp(http_path(r), "*") == 0);
+    if (http_protocol(r)) {
+        require(n == 0);
+        memory_open_tunnel(m, r);
+        return;
+    }
     if (memory_intake(m, r) == HTTP_PIECES) {
         require(n == 0);
         http_set_data(r, m);
@@ -95,6 +166,11 @@ static void memory_request(void *user, http_request *r)
 static void memory_gone(void *user, http_request *r)
 {
     memory_server *m = user;
+    if (http_protocol(r)) {
+        require(m->tunnel == r);
+        memory_close_tunnel(m);
+        return;
+    }
     if (http_data(r) == m) {
         memory_pieces_over(m, r);
         return;
@@ -154,6 +230,8 @@ static void memory_server_close(memory_server *m)
         http_respond_end(r, NULL, 0);
         uv_run(&m->loop, UV_RUN_NOWAIT);
     }
+    memory_close_tunnel(m);
+    uv_run(&m->loop, UV_RUN_NOWAIT);
     if (http_server_connections(m->server) && !transport_is_closing(m->io)) transport_feed(m->io, NULL, 0);
     uv_run(&m->loop, UV_RUN_NOWAIT);
     http_server_close(m->server, NULL, NULL);

@@ -1,0 +1,263 @@
+/* websocket.c: wslay between a tunnel and its owner. */
+#include "wire/websocket.h"
+
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wslay/wslay.h>
+
+#include "base/utf8.h"
+
+enum {
+    KEY_BYTES = 16,
+    REASON_MAX = 120,  /* of the 125 that a control frame carries, two are the code's */
+    GOODBYE_MS = 5000, /* so long a client may take to answer a closing frame */
+    ABNORMAL_CLOSURE = 1006
+};
+
+struct websocket {
+    http_request *r; /* NULL: ended */
+    websocket_limits limits;
+    websocket_events ev;
+    wslay_event_context_ptr ctx;
+    const uint8_t *in; /* what has come and was not read yet */
+    size_t n_in;
+    uint64_t now_ms, heard_ms, pinged_ms, closing_ms; /* by websocket_tick's clock; 0: no */
+    bool closing, receiving, told;
+};
+
+/* ---- the handshake --------------------------------------------------------------------------- */
+
+bool websocket_is_asked(const http_request *r)
+{
+    const char *name = http_protocol(r);
+    return name && strcmp(name, "websocket") == 0;
+}
+
+static bool is_key(const char *key)
+{
+    buf bytes = {0};
+    bool ok = key && base64_decode(&bytes, key, strlen(key)) == 0 && bytes.len == KEY_BYTES;
+    buf_done(&bytes);
+    return ok;
+}
+
+/* RFC 6455 4.2.2, step 5.4. */
+static int put_accept(buf *out, const char *key)
+{
+    static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+    uint8_t sum[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+    buf text = {0};
+    buf_puts(&text, key);
+    buf_puts(&text, guid);
+    int rc = text.failed || !EVP_Digest(text.data, text.len, sum, &n, EVP_sha1(), NULL) ? SHOAL_ENOMEM : 0;
+    buf_done(&text);
+    return rc ? rc : base64_encode(out, sum, n);
+}
+
+static int refuse(http_request *r, int status, const char *why, shoal_err *err)
+{
+    const http_header h[] = {{"content-type", "text/plain; charset=utf-8"}, {"sec-websocket-version", "13"}};
+    http_respond(r, status, h, 2, why, strlen(why));
+    return err_set(err, SHOAL_EINVALID, "%s", why);
+}
+
+static int refuse_for_memory(http_request *r, shoal_err *err)
+{
+    http_respond(r, 503, NULL, 0, "out of memory\n", 14);
+    return err_nomem(err);
+}
+
+/* Over HTTP/2 the key and its echo are no part of the handshake (RFC 8441 5). */
+static int shake_hands(http_request *r, shoal_err *err)
+{
+    const char *version = http_header_get(r, "sec-websocket-version");
+    const char *key = http_header_get(r, "sec-websocket-key");
+    buf echo = {0};
+    if (!version || strcmp(version, "13") != 0)
+        return refuse(r, 426, "Sec-WebSocket-Version must be 13\n", err);
+    if (http_version(r) == 20) {
+        http_accept(r, NULL, 0);
+        return 0;
+    }
+    if (!is_key(key)) return refuse(r, 400, "Sec-WebSocket-Key must be 16 bytes in base64\n", err);
+    if (put_accept(&echo, key) != 0 || echo.failed) {
+        buf_done(&echo);
+        return refuse_for_memory(r, err);
+    }
+    http_accept(r, &(http_header){"sec-websocket-accept", echo.data}, 1);
+    buf_done(&echo);
+    return 0;
+}
+
+/* ---- wslay's side ---------------------------------------------------------------------------- */
+
+static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *to, size_t max, int flags, void *user)
+{
+    websocket *ws = user;
+    size_t n = ws->n_in < max ? ws->n_in : max;
+    if (n == 0) {
+        wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
+        return -1;
+    }
+    memcpy(to, ws->in, n);
+    ws->in += n;
+    ws->n_in -= n;
+    return (ssize_t)n;
+}
+
+static ssize_t on_send(wslay_event_context_ptr ctx, const uint8_t *bytes, size_t n, int flags, void *user)
+{
+    websocket *ws = user;
+    http_respond_write(ws->r, bytes, n);
+    return (ssize_t)n;
+}
+
+static void on_message(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_recv_arg *m, void *user)
+{
+    websocket *ws = user;
+    if (wslay_is_ctrl_frame(m->opcode) || ws->closing) return;
+    ws->ev.message(ws->ev.user, m->opcode == WSLAY_TEXT_FRAME, m->msg, m->msg_length);
+}
+
+/* ---- the way through it ---------------------------------------------------------------------- */
+
+static void end(websocket *ws, unsigned code)
+{
+    http_request *r = ws->r;
+    if (!r) return;
+    ws->r = NULL;
+    http_respond_end(r, NULL, 0);
+    if (ws->told) return;
+    ws->told = true;
+    ws->ev.closed(ws->ev.user, code);
+}
+
+/* For frames that wslay cannot read it queues a goodbye without a code; so this one is ours. */
+static void give_up(websocket *ws, unsigned code)
+{
+    const uint8_t goodbye[] = {0x80 | WSLAY_CONNECTION_CLOSE, 2, (uint8_t)(code >> 8), (uint8_t)code};
+    if (ws->r && !wslay_event_get_close_sent(ws->ctx)) http_respond_write(ws->r, goodbye, sizeof goodbye);
+    end(ws, code);
+}
+
+static unsigned code_of(const websocket *ws)
+{
+    unsigned got =
+        wslay_event_get_close_received(ws->ctx) ? wslay_event_get_status_code_received(ws->ctx) : 0;
+    return got ? got : wslay_event_get_status_code_sent(ws->ctx);
+}
+
+/* Over, once our last word has gone out and no more is read. */
+static bool is_over(const websocket *ws)
+{
+    return wslay_event_get_close_sent(ws->ctx) &&
+           (wslay_event_get_close_received(ws->ctx) || !wslay_event_get_read_enabled(ws->ctx));
+}
+
+static void flush(websocket *ws)
+{
+    if (ws->r && wslay_event_want_write(ws->ctx) && wslay_event_send(ws->ctx) != 0)
+        wslay_event_shutdown_write(ws->ctx);
+}
+
+int websocket_accept(websocket **ret, http_request *r, const websocket_limits *l, const websocket_events *ev,
+                     shoal_err *err)
+{
+    static const struct wslay_event_callbacks calls = {
+        .recv_callback = on_recv, .send_callback = on_send, .on_msg_recv_callback = on_message};
+    websocket *ws = calloc(1, sizeof *ws);
+    if (!ws || wslay_event_context_server_init(&ws->ctx, &calls, ws) != 0) {
+        free(ws);
+        return refuse_for_memory(r, err);
+    }
+    *ws = (websocket){.r = r, .limits = *l, .ev = *ev, .ctx = ws->ctx};
+    wslay_event_config_set_max_recv_msg_length(ws->ctx, l->max_message_bytes);
+    int rc = shake_hands(r, err);
+    if (rc == 0) {
+        *ret = ws;
+        return 0;
+    }
+    ws->r = NULL;
+    websocket_free(ws);
+    return rc;
+}
+
+void websocket_receive(websocket *ws, const uint8_t *bytes, size_t n)
+{
+    if (!ws->r) return;
+    ws->in = bytes;
+    ws->n_in = n;
+    ws->heard_ms = ws->now_ms;
+    ws->pinged_ms = 0;
+    ws->receiving = true;
+    int rc = wslay_event_want_read(ws->ctx) ? wslay_event_recv(ws->ctx) : 0;
+    ws->receiving = false;
+    ws->n_in = 0;
+    if (rc != 0) {
+        give_up(ws, rc == WSLAY_ERR_NOMEM ? WSLAY_CODE_INTERNAL_SERVER_ERROR : WSLAY_CODE_PROTOCOL_ERROR);
+        return;
+    }
+    flush(ws);
+    if (is_over(ws)) end(ws, code_of(ws));
+}
+
+void websocket_shut(websocket *ws)
+{
+    end(ws, ABNORMAL_CLOSURE);
+}
+
+void websocket_tick(websocket *ws, uint64_t now_ms)
+{
+    ws->now_ms = now_ms;
+    if (!ws->r) return;
+    if (!ws->heard_ms) ws->heard_ms = now_ms;
+    if (ws->closing && !ws->closing_ms) ws->closing_ms = now_ms;
+    uint64_t ping_ms = ws->limits.ping_ms;
+    if (ws->closing_ms && now_ms - ws->closing_ms >= GOODBYE_MS) {
+        end(ws, ABNORMAL_CLOSURE);
+    } else if (ping_ms && ws->pinged_ms && now_ms - ws->pinged_ms >= ping_ms) {
+        end(ws, ABNORMAL_CLOSURE);
+    } else if (ping_ms && !ws->pinged_ms && now_ms - ws->heard_ms >= ping_ms) {
+        ws->pinged_ms = now_ms;
+        wslay_event_queue_msg(ws->ctx, &(struct wslay_event_msg){.opcode = WSLAY_PING});
+        flush(ws);
+    }
+}
+
+void websocket_send(websocket *ws, bool is_text, const void *bytes, size_t n)
+{
+    if (!ws->r || ws->closing) return;
+    const struct wslay_event_msg m = {
+        .opcode = is_text ? WSLAY_TEXT_FRAME : WSLAY_BINARY_FRAME, .msg = bytes, .msg_length = n};
+    if (wslay_event_queue_msg(ws->ctx, &m) == WSLAY_ERR_NOMEM)
+        websocket_close(ws, WSLAY_CODE_INTERNAL_SERVER_ERROR,
+                        "out of memory"); /* nothing is left out unsaid */
+    if (!ws->receiving) flush(ws);
+}
+
+size_t websocket_unsent(const websocket *ws)
+{
+    return ws->r ? http_unsent(ws->r) : 0;
+}
+
+void websocket_close(websocket *ws, unsigned code, const char *reason)
+{
+    if (!ws->r || ws->closing) return;
+    size_t n = strlen(reason);
+    ws->closing = true;
+    ws->closing_ms = ws->now_ms;
+    (void)wslay_event_queue_close(ws->ctx, (uint16_t)code, (const uint8_t *)reason,
+                                  n < REASON_MAX ? n : REASON_MAX);
+    if (!ws->receiving) flush(ws);
+}
+
+void websocket_free(websocket *ws)
+{
+    if (!ws) return;
+    ws->told = true;
+    end(ws, 0);
+    wslay_event_context_free(ws->ctx);
+    free(ws);
+}

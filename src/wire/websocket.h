@@ -1,0 +1,49 @@
+/* websocket.h: a WebSocket at the server's end, over a tunnel of HTTP/1.1 or HTTP/2.
+ *
+ * wslay keeps the protocol (RFC 6455: frames, masks, fragments, UTF-8, pings, the closing handshake); here
+ * are the handshake, the bounds, and the way to the tunnel. The owner hands on what its HTTP handler is told
+ * of the request, and gets whole messages. Extensions are not offered. Loop thread.
+ *
+ *     on_request:   rc = websocket_accept(&ws, r, &limits, &events)    // else the client was told what is
+ * wrong on_body:      websocket_receive(ws, bytes, n) on_body_end:  websocket_shut(ws) on_gone:
+ * websocket_free(ws) message:      websocket_send(ws, true, text, n)
+ *
+ * After `closed` the request has been ended; free the websocket then, or later, but not inside a callback. */
+#ifndef WIRE_WEBSOCKET_H
+#define WIRE_WEBSOCKET_H
+
+#include "wire/http.h"
+
+typedef struct websocket websocket;
+
+typedef struct websocket_limits {
+    size_t max_message_bytes; /* over it: closed with 1009 */
+    uint64_t ping_ms; /* so long nothing has come: a ping; and so long again: it is closed. 0: never */
+} websocket_limits;
+
+typedef struct websocket_events {
+    void *user;
+    void (*message)(void *user, bool is_text, const void *bytes, size_t n); /* borrowed */
+    /* Once, from the loop: by us, by the client, or for what it did wrong. code: RFC 6455 7.4, 1006: the
+     * connection ended without a word. No message comes afterwards. */
+    void (*closed)(void *user, unsigned code);
+} websocket_events;
+
+/* Is this request for a WebSocket? */
+bool websocket_is_asked(const http_request *r);
+/* Answer the handshake of a request that came with HTTP_TUNNEL. 0, or an error for what is no handshake
+ * (SHOAL_EINVALID; the client was told, the request has ended) or SHOAL_ENOMEM (it has ended too). */
+int websocket_accept(websocket **ret, http_request *r, const websocket_limits *l, const websocket_events *ev,
+                     shoal_err *err);
+void websocket_receive(websocket *ws, const uint8_t *bytes, size_t n);
+void websocket_shut(websocket *ws);                  /* the client sends no more */
+void websocket_tick(websocket *ws, uint64_t now_ms); /* now and then, for ping_ms */
+/* One message. Nothing after websocket_close, or once it was closed. Text must be UTF-8. */
+void websocket_send(websocket *ws, bool is_text, const void *bytes, size_t n);
+size_t websocket_unsent(const websocket *ws); /* what waits for the client to read */
+/* Say goodbye; `closed` follows when the client has answered, or left. reason: 120 bytes at most are sent. */
+void websocket_close(websocket *ws, unsigned code, const char *reason);
+void websocket_free(
+    websocket *ws); /* may be NULL; no callback comes any more. The tunnel is cut if it is open */
+
+#endif

@@ -1,0 +1,282 @@
+/* WebSockets over real connections, with frames made by hand: what is said comes back, what is wrong is
+ * closed with the code that RFC 6455 7.4 has for it. */
+#include "wire_fixture.h"
+
+#include "wire/websocket.h"
+
+typedef struct talk {
+    fixture *f;
+    websocket *ws;
+    uv_timer_t tick;
+    unsigned code;
+} talk;
+
+static _Atomic unsigned closed_with;
+static atomic_int n_ended;
+static uint64_t ping_ms;
+
+static void tick_closed(uv_handle_t *h)
+{
+    talk *t = h->data;
+    websocket_free(t->ws);
+    free(t);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    talk *t = timer->data;
+    websocket_tick(t->ws, uv_now(timer->loop));
+}
+
+static void on_message(void *user, bool is_text, const void *bytes, size_t n)
+{
+    talk *t = user;
+    if (n == 4 && memcmp(bytes, "quit", 4) == 0)
+        websocket_close(t->ws, 1001, "as you wish");
+    else
+        websocket_send(t->ws, is_text, bytes, n);
+}
+
+static void talk_end(talk *t)
+{
+    uv_handle_t *h = (uv_handle_t *)&t->tick;
+    if (!uv_is_closing(h)) uv_close(h, tick_closed);
+}
+
+static void on_closed(void *user, unsigned code)
+{
+    talk *t = user;
+    closed_with = code;
+    atomic_fetch_add(&n_ended, 1);
+    talk_end(t);
+}
+
+static http_intake intake(void *user, const http_request *r)
+{
+    return websocket_is_asked(r) ? HTTP_TUNNEL : HTTP_WHOLE;
+}
+
+static void on_request(void *user, http_request *r)
+{
+    fixture *f = user;
+    talk *t = calloc(1, sizeof *t);
+    t->f = f;
+    http_set_data(r, t);
+    websocket_limits l = {.max_message_bytes = 70000, .ping_ms = ping_ms};
+    websocket_events ev = {.user = t, .message = on_message, .closed = on_closed};
+    shoal_err err;
+    if (!websocket_is_asked(r)) {
+        http_respond(r, 426, NULL, 0, NULL, 0);
+        free(t);
+    } else if (websocket_accept(&t->ws, r, &l, &ev, &err) != 0) {
+        free(t);
+    } else {
+        uv_timer_init(&f->loop, &t->tick);
+        t->tick.data = t;
+        uv_timer_start(&t->tick, on_tick, 5, 5);
+    }
+}
+
+static void on_body(void *user, http_request *r, const uint8_t *bytes, size_t n)
+{
+    websocket_receive(((talk *)http_data(r))->ws, bytes, n);
+}
+
+static void on_body_end(void *user, http_request *r, int status, const char *why)
+{
+    websocket_shut(((talk *)http_data(r))->ws);
+}
+
+static void on_gone(void *user, http_request *r)
+{
+    atomic_fetch_add(&((fixture *)user)->n_gone, 1);
+    talk *t = http_data(r);
+    websocket_shut(t->ws);
+}
+
+static const http_handler handler = {.on_request = on_request,
+                                     .on_gone = on_gone,
+                                     .intake = intake,
+                                     .on_body = on_body,
+                                     .on_body_end = on_body_end};
+
+#define ASK_WITH(version, key)                                                   \
+    "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" \
+    "Sec-WebSocket-Version: " version "\r\nSec-WebSocket-Key: " key "\r\n\r\n"
+#define ASK ASK_WITH("13", "dGhlIHNhbXBsZSBub25jZQ==") /* the example of RFC 6455 1.3 */
+
+/* A client's frame: masked, as it must be. */
+static void put_frame(buf *out, unsigned first, const void *bytes, size_t n)
+{
+    static const uint8_t mask[4] = {1, 2, 3, 4};
+    const uint8_t *p = bytes;
+    uint8_t head[4] = {(uint8_t)first, (uint8_t)(0x80 | (n < 126 ? n : 126)), (uint8_t)(n >> 8), (uint8_t)n};
+    if (n > 65535) {
+        uint8_t long_head[10] = {(uint8_t)first,     0x80 | 127,        0,         0, 0, 0, 0,
+                                 (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n};
+        buf_append(out, long_head, 10);
+    } else {
+        buf_append(out, head, n < 126 ? 2 : 4);
+    }
+    buf_append(out, mask, 4);
+    for (size_t i = 0; i < n; i++) buf_append(out, &(uint8_t){p[i] ^ mask[i % 4]}, 1);
+}
+
+/* All that comes back behind the handshake's head, till the server closes or all of `want` is there. */
+static void check(const char *frames, size_t n_frames, const char *want, size_t n_want)
+{
+    fixture f = {.handler = &handler};
+    buf sent = {0}, got = {0};
+    char bytes[4096];
+    fixture_start(&f, NULL, NULL);
+    int fd = fixture_connect(&f);
+    buf_puts(&sent, ASK);
+    buf_append(&sent, frames, n_frames);
+    send_bytes(fd, sent.data, sent.len);
+    const char *body = NULL;
+    for (ssize_t n = 1; n > 0 && (!body || (size_t)(got.data + got.len - body) < n_want);) {
+        n = recv(fd, bytes, sizeof bytes, 0);
+        if (n > 0) buf_append(&got, bytes, (size_t)n);
+        body = got.len ? strstr(got.data, "\r\n\r\n") : NULL;
+        if (body) body += 4;
+    }
+    assert_non_null(strstr(got.data, "sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
+    if ((size_t)(got.data + got.len - body) != n_want || memcmp(body, want, n_want) != 0) {
+        for (size_t i = 0; i < n_frames && i < 16; i++) print_error("%02x ", (unsigned char)frames[i]);
+        fail_msg("%zd bytes come back, not %zu", got.data + got.len - body, n_want);
+    }
+    close(fd);
+    fixture_stop(&f);
+    buf_done(&sent);
+    buf_done(&got);
+}
+
+static void check_frame(unsigned first, const void *bytes, size_t n, const char *want, size_t n_want)
+{
+    buf b = {0};
+    put_frame(&b, first, bytes, n);
+    check(b.data, b.len, want, n_want);
+    buf_done(&b);
+}
+#define CHECK(first, bytes, want) check_frame(first, bytes, sizeof(bytes) - 1, want, sizeof(want) - 1)
+
+static void what_is_said_comes_back(void **state)
+{
+    CHECK(0x81, "hello", "\x81\x05hello");
+    CHECK(0x82, "\0\1\2", "\x82\x03\0\1\2");
+    CHECK(0x81, "", "\x81\x00");
+    CHECK(0x89, "are you there",
+          "\x8a\x0d"
+          "are you there"); /* ping, pong */
+    CHECK(0x8a, "unasked", "");
+}
+
+static void pieces_become_one_message(void **state)
+{
+    buf b = {0};
+    put_frame(&b, 0x01, "in ", 3);
+    put_frame(&b, 0x89, "!", 1); /* control frames may come between */
+    put_frame(&b, 0x00, "three ", 6);
+    put_frame(&b, 0x80, "pieces", 6);
+    check(b.data, b.len, "\x8a\x01!\x81\x0fin three pieces", 20);
+    buf_done(&b);
+    char *big = malloc(70000), *want = malloc(70010);
+    memset(big, 'x', 70000);
+    memcpy(want, "\x82\x7f\0\0\0\0\0\x01\x11\x70", 10);
+    memcpy(want + 10, big, 70000);
+    check_frame(0x82, big, 70000, want, 70010);
+    free(big);
+    free(want);
+}
+
+static void what_is_wrong_is_closed_with_its_code(void **state)
+{
+    CHECK(0x88,
+          "\x03\xe8"
+          "bye",
+          "\x88\x05\x03\xe8"
+          "bye"); /* 1000: their goodbye, and ours */
+    CHECK(0x81, "quit",
+          "\x88\x0d\x03\xe9"
+          "as you wish");                                             /* 1001 */
+    CHECK(0x81, "\xff\xfe", "\x88\x02\x03\xef");                      /* 1007 */
+    CHECK(0xc1, "rsv", "\x88\x02\x03\xea");                           /* 1002: no extension was agreed on */
+    CHECK(0x83, "what", "\x88\x02\x03\xea");                          /* nor this opcode */
+    CHECK(0x80, "of what", "\x88\x02\x03\xea");                       /* nothing to go on with */
+    check("\x81\x02hi", 4, "\x88\x02\x03\xea", 4);                    /* not masked */
+    check("\x82\xff\0\0\0\0\0\2\0\0maskx", 15, "\x88\x02\x03\xf1", 4); /* 1009: 128 KiB */
+}
+
+static void only_a_whole_handshake_is_one(void **state)
+{
+    static const struct {
+        const char *sent, *want;
+    } cases[] = {
+        {ASK_WITH("8", "dGhlIHNhbXBsZSBub25jZQ=="), "HTTP/1.1 426 Upgrade Required"},
+        {ASK_WITH("13", "short"), "HTTP/1.1 400"},
+        {ASK_WITH("13", "dGhlIHNhbXBsZSBub25jZQ=x"), "HTTP/1.1 400"},
+        {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 426"},
+    };
+    fixture f = {.handler = &handler};
+    fixture_start(&f, NULL, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *got = fixture_exchange(&f, cases[i].sent);
+        if (!strstr(got, cases[i].want)) fail_msg("%zu: %s", i, got);
+        free(got);
+    }
+    fixture_stop(&f);
+}
+
+/* A client that answers pings stays; one that is silent goes. */
+static void the_silent_are_found(void **state)
+{
+    fixture f = {.handler = &handler};
+    ping_ms = 40;
+    n_ended = 0;
+    fixture_start(&f, NULL, NULL);
+    int fd = fixture_connect(&f);
+    buf pong = {0};
+    put_frame(&pong, 0x8a, "", 0);
+    send_bytes(fd, ASK, sizeof ASK - 1);
+    free(read_until(fd, "\r\n\r\n"));
+    for (int i = 0; i < 4; i++) {
+        char ping[2];
+        assert_int_equal(recv(fd, ping, 2, MSG_WAITALL), 2);
+        assert_memory_equal(ping, "\x89\0", 2);
+        assert_int_equal(n_ended, 0);
+        send_bytes(fd, pong.data, pong.len);
+    }
+    assert_true(wait_for(&n_ended, 1)); /* the fifth is not answered */
+    assert_int_equal(closed_with, 1006);
+    close(fd);
+    fixture_stop(&f);
+    buf_done(&pong);
+    ping_ms = 0;
+}
+
+static void who_goes_without_a_word_is_said_to_be_gone(void **state)
+{
+    n_ended = 0;
+    fixture f = {.handler = &handler};
+    fixture_start(&f, NULL, NULL);
+    int fd = fixture_connect(&f);
+    send_bytes(fd, ASK, sizeof ASK - 1);
+    free(read_until(fd, "\r\n\r\n"));
+    close(fd);
+    assert_true(wait_for(&n_ended, 1));
+    assert_int_equal(closed_with, 1006);
+    fixture_stop(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_said_comes_back),
+        cmocka_unit_test(pieces_become_one_message),
+        cmocka_unit_test(what_is_wrong_is_closed_with_its_code),
+        cmocka_unit_test(only_a_whole_handshake_is_one),
+        cmocka_unit_test(the_silent_are_found),
+        cmocka_unit_test(who_goes_without_a_word_is_said_to_be_gone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
