@@ -50,7 +50,7 @@ void collections_refuse(desk_answer *a, const api_error *e)
 
 const char *collections_segment(const gateway_request *rq, size_t i, arena *mem)
 {
-    const char *p = http_path(rq->http);
+    const char *p = request_path(rq);
     for (; *p; i--) {
         size_t n = strcspn(++p, "/");
         if (i == 0) return arena_strndup(mem, p, n);
@@ -272,7 +272,7 @@ void collections_create(gateway_request *rq)
     api_error e;
     json_t *o = NULL;
     size_t len;
-    const char *body = http_body(rq->http, &len);
+    const char *body = request_body(rq, &len);
     desk_answer *a = collections_answer_new(rq, work_create);
     if (!a) return;
     int rc = fields_parse(&o, body, len, &e);
@@ -333,7 +333,7 @@ int collections_query_number(const gateway_request *rq, const char *name, int64_
 {
     char *text = NULL;
     int64_t v;
-    int rc = query_value(http_query(rq->http), name, &text, e);
+    int rc = query_value(request_query(rq), name, &text, e);
     if (rc == 0 && text && (!number_i64(text, &v) || v < min || v > max))
         rc = api_error_bad(e, name, "%s: must be a number from %lld to %lld", name, (long long)min,
                            (long long)max);
@@ -413,7 +413,7 @@ void collections_remove(gateway_request *rq)
     char *source = NULL;
     desk_answer *a = collections_answer_new(rq, work_document_delete);
     if (!a) return;
-    int rc = query_value(http_query(rq->http), "source", &source, &e);
+    int rc = query_value(request_query(rq), "source", &source, &e);
     if (rc == 0 && !source) rc = api_error_bad(&e, "source", "?source= must name the document to delete");
     if (rc == 0 && !(a->source = arena_strdup(a->mem, source))) rc = api_error_nomem(&e);
     free(source);

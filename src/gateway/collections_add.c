@@ -96,7 +96,7 @@ static int start(add_job *j, api_error *e)
 {
     gateway_request *rq = j->rq;
     size_t n;
-    const char *body = http_body(rq->http, &n);
+    const char *body = request_body(rq, &n);
     call_context ctx = request_context(rq, "documents");
     arena *mem = arena_new(0);
     const char *name = mem ? collections_segment(rq, NAME_SEGMENT, mem) : NULL;

@@ -76,7 +76,7 @@ static int start(search_job *j, const search_keys *keys, api_error *e)
 {
     gateway_request *rq = j->rq;
     size_t len;
-    const char *body = http_body(rq->http, &len);
+    const char *body = request_body(rq, &len);
     shoal_err err = {0};
     call_context ctx = request_context(rq, "retrieval");
     find_ask ask = {.desk = rq->gateway->desk, .calls = rq->calls, .ctx = &ctx, .user = j, .done = on_found};

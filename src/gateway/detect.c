@@ -78,9 +78,9 @@ void detect_handle(gateway_request *rq)
     api_error e;
     const Shoal__V1__ModelInfo *info = NULL;
     size_t len;
-    const char *body = http_body(rq->http, &len);
+    const char *body = request_body(rq, &len);
     detect_job *j = calloc(1, sizeof *j);
-    int rc = j ? detect_spec_parse(&j->spec, http_header_get(rq->http, "content-type"), body, len, &e)
+    int rc = j ? detect_spec_parse(&j->spec, request_header(rq, "content-type"), body, len, &e)
                : api_error_nomem(&e);
     if (rc == 0 && j->spec.model[0]) j->model = j->spec.model;
     if (rc == 0) rc = choose_model(rq, "vad", &j->model, &info, &e);

@@ -198,9 +198,8 @@ static const shared_ops OPS = {.compute = start_call, .answer = answer_cached, .
 static int parse(encode_spec *ret, encode_kind kind, const gateway_request *rq, api_error *e)
 {
     size_t len;
-    const char *body = http_body(rq->http, &len), *type = http_header_get(rq->http, "content-type");
-    if (encode_bytes_is_raw(kind, type))
-        return encode_bytes_raw(ret, kind, http_query(rq->http), body, len, e);
+    const char *body = request_body(rq, &len), *type = request_header(rq, "content-type");
+    if (encode_bytes_is_raw(kind, type)) return encode_bytes_raw(ret, kind, request_query(rq), body, len, e);
     if (encode_bytes_is_form(kind, type)) return encode_bytes_form(ret, kind, type, body, len, e);
     return encode_spec_parse(ret, kind, body, len, e);
 }

@@ -77,7 +77,7 @@ void files_upload(gateway_request *rq)
 {
     api_error e;
     size_t len;
-    const char *body = http_body(rq->http, &len), *type = http_header_get(rq->http, "content-type");
+    const char *body = request_body(rq, &len), *type = request_header(rq, "content-type");
     desk_answer *a = collections_answer_new(rq, work_upload);
     if (!a) return;
     if (!multipart_is_form(type)) {

@@ -1,10 +1,8 @@
-/* gateway.c: the life of the front door, whom it lets in, and deadlines that no call keeps. */
+/* gateway.c: the life of the front door. */
 #include "gateway/gateway.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,225 +12,13 @@
 #include "calls/retry_calls.h"
 #include "calls/route_calls.h"
 #include "calls/silence_calls.h"
-#include "gateway/browser.h"
-#include "gateway/endpoint.h"
+#include "gateway/door_http.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/routed.h"
 #include "gateway/shadow.h"
-#include "pipeline/pipeline.h"
-#include "process/process.h"
 #include "trust/state.h"
 #include "gateway/sessions.h"
 #include "gateway/watch.h"
-
-/* ---- admission ----------------------------------------------------------------------------------- */
-
-static bool id_is_fine(const char *s)
-{
-    size_t n = s ? strlen(s) : 0;
-    if (n == 0 || n > 128) return false;
-    for (; *s; s++)
-        if (*s <= 0x20 || *s >= 0x7F) return false;
-    return true;
-}
-
-static void name_request(gateway_request *rq)
-{
-    const char *given = http_header_get(rq->http, "x-request-id");
-    if (id_is_fine(given)) {
-        snprintf(rq->id, sizeof rq->id, "%s", given);
-        return;
-    }
-    uint64_t draw;
-    rng_bytes(&draw, sizeof draw);
-    snprintf(rq->id, sizeof rq->id, "%016llx", (unsigned long long)draw);
-}
-
-/* How long it may take, and how urgent it is. */
-static int set_urgency(gateway_request *rq, api_error *e)
-{
-    const char *s = http_header_get(rq->http, "x-shoal-deadline-ms");
-    const char *latency = http_header_get(rq->http, "x-shoal-latency");
-    if (latency && !route_latency_of(latency, &rq->latency))
-        return api_error_bad(e, "x-shoal-latency", "x-shoal-latency must be realtime, interactive or batch");
-    uint64_t ms = rq->config->default_deadline_ms;
-    if (s) {
-        char *end;
-        errno = 0;
-        long long v = strtoll(s, &end, 10);
-        if (end == s || *end || errno || v > 86400000)
-            return api_error_bad(e, "x-shoal-deadline-ms",
-                                 "x-shoal-deadline-ms must be a number of milliseconds");
-        if (v <= 0)
-            return api_error_set(e, 504, "timeout_error", "deadline_unmeetable", "x-shoal-deadline-ms",
-                                 "a deadline of %lld ms cannot be met", v);
-        ms = (uint64_t)v;
-    }
-    if (ms) rq->deadline_ns = rq->start_ns + ms * 1000000u;
-    return 0;
-}
-
-static int check_browser(const gateway_request *rq, api_error *e)
-{
-    browser_facts f = {.method = http_method(rq->http),
-                       .host = http_header_get(rq->http, "host"),
-                       .origin = http_header_get(rq->http, "origin"),
-                       .fetch_site = http_header_get(rq->http, "sec-fetch-site"),
-                       .content_type = http_header_get(rq->http, "content-type"),
-                       .takes_forms = rq->endpoint && rq->endpoint->takes & ENDPOINT_FORMS};
-    return browser_check(rq->config, &f, e);
-}
-
-static int admit(gateway_request *rq, api_error *e)
-{
-    gateway *g = rq->gateway;
-    if (check_browser(rq, e) != 0) return e->status;
-    if (!rq->endpoint && rq->allowed_origin && rq->allow && strcmp(http_method(rq->http), "OPTIONS") == 0)
-        return 0;
-    if (!rq->endpoint) {
-        if (rq->allow)
-            return api_error_set(e, 405, "invalid_request_error", "method_not_allowed", NULL,
-                                 "%.16s is not allowed here; use %s", http_method(rq->http), rq->allow);
-        return api_error_set(e, 404, "invalid_request_error", "not_found", NULL, "there is nothing at %.200s",
-                             http_path(rq->http));
-    }
-    if (rq->endpoint->needs_key && !auth_allows(&g->auth, http_header_get(rq->http, "authorization")))
-        return api_error_set(e, 401, "invalid_request_error", "invalid_api_key", NULL,
-                             "a valid API key is needed: send it as Authorization: Bearer KEY");
-    if (!rq->endpoint->admitted) return set_urgency(rq, e);
-    if (g->draining) {
-        api_error_set(e, 503, "service_unavailable", "draining", NULL,
-                      "the server is shutting down; send the request again elsewhere or later");
-        e->retry_after_s = 1;
-        return e->status;
-    }
-    if (g->config->max_requests && g->n_admitted >= g->config->max_requests) {
-        api_error_set(e, 429, "rate_limit_error", "too_many_requests", NULL,
-                      "%zu requests are being answered, which is the limit; try again in a second",
-                      g->n_admitted);
-        e->retry_after_s = 1;
-        return e->status;
-    }
-    return set_urgency(rq, e);
-}
-
-static gateway_request *request_new(gateway *g, http_request *http)
-{
-    gateway_request *rq = calloc(1, sizeof *rq);
-    if (!rq) return NULL;
-    *rq = (gateway_request){.gateway = g,
-                            .calls = g->calls,
-                            .registry = g->registry,
-                            .cache = g->cache,
-                            .metrics = g->metrics,
-                            .config = g->config,
-                            .http = http,
-                            .start_ns = http_received_ns(http),
-                            .next = g->requests};
-    if (rq->start_ns == 0) rq->start_ns = clock_ns();
-    if (g->requests) g->requests->prev = rq;
-    g->requests = rq;
-    g->n_requests++;
-    http_set_data(http, rq);
-    return rq;
-}
-
-static void on_request(void *user, http_request *http)
-{
-    gateway_request *rq = request_new(user, http);
-    if (!rq) {
-        http_respond(http, 503, NULL, 0, NULL, 0);
-        return;
-    }
-    name_request(rq);
-    const char *origin = http_header_get(http, "origin");
-    if (browser_origin_is_allowed(rq->config, origin)) rq->allowed_origin = origin;
-    rq->endpoint = endpoint_find(http_method(http), http_path(http), &rq->allow);
-    api_error e = {0};
-    if (admit(rq, &e) != 0) {
-        request_error(rq, &e);
-        return;
-    }
-    if (!rq->endpoint) {
-        request_preflight(rq);
-        return;
-    }
-    if (rq->endpoint->admitted) {
-        rq->n_counted = 1;
-        rq->gateway->n_admitted++;
-    }
-    rq->endpoint->handle(rq);
-}
-
-static void abandon(gateway_request *rq)
-{
-    void (*on_gone)(void *) = rq->on_gone;
-    rq->on_gone = NULL;
-    if (on_gone) on_gone(rq->work);
-    request_finish(rq, 499, "client_gone");
-}
-
-static void on_gone(void *user, http_request *http)
-{
-    gateway_request *rq = http_data(http);
-    if (rq) abandon(rq);
-}
-
-static void on_body(void *user, http_request *http, const uint8_t *bytes, size_t n)
-{
-    gateway_request *rq = http_data(http);
-    if (n > 0) rq->on_body(rq->work, bytes, n);
-}
-
-static void on_body_end(void *user, http_request *http, int status, const char *why)
-{
-    gateway_request *rq = http_data(http);
-    rq->on_body_end(rq->work, status, why);
-}
-
-static http_intake intake(void *user, const http_request *http)
-{
-    const char *allow;
-    const endpoint *at = endpoint_find(http_method(http), http_path(http), &allow);
-    return at && at->takes & ENDPOINT_PIECES ? HTTP_PIECES : HTTP_WHOLE;
-}
-
-static void error_body(void *user, int status, const char *message, buf *out, const char **ret_content_type)
-{
-    gateway *g = user;
-    api_error e;
-    char code[16];
-    snprintf(code, sizeof code, "%d", status);
-    metrics_add(g->metrics, METRIC_REQUESTS, 1, "none", "", code);
-    api_error_from_status(&e, status, message);
-    api_error_put(out, &e);
-    *ret_content_type = "application/json";
-}
-
-#define BODY_BYTES ((size_t)4 << 20) /* what wire/http.h takes when the configuration says nothing */
-
-static bool listens(const gateway_config *c)
-{
-    for (size_t i = 0; i < c->n_pipelines; i++)
-        if (pipeline_takes(&c->pipelines[i], MEDIUM_AUDIO)) return true;
-    return false;
-}
-
-/* Sound may be long, from those whom the gateway would let in. A pipeline is asked about sound if one
- * listens, and about texts and tables all the same. */
-static size_t body_limit(void *user, const http_request *http)
-{
-    gateway *g = user;
-    const char *allow;
-    const endpoint *at = endpoint_find(http_method(http), http_path(http), &allow);
-    const gateway_config *c = g->config;
-    if (!at || !(at->takes & (ENDPOINT_SOUND | ENDPOINT_DOCUMENTS))) return 0;
-    if (!auth_allows(&g->auth, http_header_get(http, "authorization"))) return 0;
-    if (at->takes & ENDPOINT_DOCUMENTS) return c->retrieval_document_bytes;
-    bool texts = at->handle == process_handle;
-    size_t usual = c->limits.max_body_bytes ? c->limits.max_body_bytes : BODY_BYTES;
-    return texts && (!listens(c) || usual > c->max_audio_bytes) ? 0 : c->max_audio_bytes;
-}
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
@@ -305,7 +91,8 @@ static int open_calls(gateway *g, shoal_err *err)
     return rc;
 }
 
-/* A machine without a home folder serves all the same; whoever asks for a collection hears why there is none. */
+/* A machine without a home folder serves all the same; whoever asks for a collection hears why there is none.
+ */
 static int open_desk(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
@@ -322,14 +109,6 @@ static int open_desk(gateway *g, shoal_err *err)
 static int gateway_setup(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
-    http_handler h = {.user = g,
-                      .on_request = on_request,
-                      .on_gone = on_gone,
-                      .error_body = error_body,
-                      .body_limit = body_limit,
-                      .intake = intake,
-                      .on_body = on_body,
-                      .on_body_end = on_body_end};
     g->metrics = metrics_new();
     if (!g->metrics) return err_nomem(err);
     int rc = auth_init(&g->auth, (const char *const *)c->api_keys, c->n_api_keys, err);
@@ -338,7 +117,7 @@ static int gateway_setup(gateway *g, shoal_err *err)
     if (rc == 0) rc = open_calls(g, err);
     if (rc == 0) rc = open_desk(g, err);
     if (rc == 0) rc = sessions_open(g, err);
-    if (rc == 0) rc = http_server_new(&g->server, g->loop, &h, &c->limits, err);
+    if (rc == 0) rc = door_http_open(g, err);
     if (rc == 0) rc = listen_as_configured(g, err);
     return rc;
 }
@@ -399,8 +178,9 @@ void gateway_free(gateway *g)
 {
     if (!g) return;
     while (g->requests) {
-        http_set_data(g->requests->http, NULL);
-        abandon(g->requests);
+        door *d = g->requests->door;
+        door_leave(d);
+        d->ops->drop(d);
     }
     watch_close(g);
     shadow_cancel_all(g);

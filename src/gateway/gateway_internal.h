@@ -18,10 +18,10 @@ struct gateway {
     const gateway_config *config;
     calls *calls;
     fallback_rule *fallbacks; /* one a model that has stand-ins; strings are the configuration's */
-    ensembles *ensembles; /* NULL: none are configured */
+    ensembles *ensembles;     /* NULL: none are configured */
     cache *cache;
     metrics *metrics;
-    desk *desk; /* of the collections */
+    desk *desk;   /* of the collections */
     clerk *clerk; /* of the conversations; NULL: none are kept */
     auth auth;
     http_server *server;

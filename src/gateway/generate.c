@@ -338,7 +338,7 @@ static void on_end(const call_events *events, const call_result *r)
 /* Streams alone can take something back. */
 static bool takes_refined(const gen_job *j)
 {
-    const char *given = http_header_get(j->shared.rq->http, "x-shoal-refine");
+    const char *given = request_header(j->shared.rq, "x-shoal-refine");
     return j->spec->stream && given && strcmp(given, "1") == 0;
 }
 
@@ -563,7 +563,7 @@ static void handle(gateway_request *rq, const char *task,
                    int (*parse)(gen_spec **, const char *, size_t, api_error *))
 {
     size_t len;
-    const char *body = http_body(rq->http, &len);
+    const char *body = request_body(rq, &len);
     handle_body(rq, task, parse, body, len, NULL);
 }
 

@@ -15,7 +15,7 @@
 
 talk_id kept_id(const gateway_request *rq, const char *kind, const char *name)
 {
-    const char *owner = http_header_get(rq->http, "authorization");
+    const char *owner = request_header(rq, "authorization");
     if (rq->config->n_api_keys == 0 || !owner || strncasecmp(owner, "Bearer ", 7) != 0) owner = "";
     if (*owner) owner += 7 + strspn(owner + 7, " ");
     return clerk_id(owner, kind, name);

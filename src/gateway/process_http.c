@@ -165,7 +165,7 @@ static const shared_ops OPS = {.compute = start_run, .answer = answer_cached, .f
 static int parse(process_input *ret, const gateway_request *rq, api_error *e)
 {
     size_t len;
-    const char *body = http_body(rq->http, &len), *type = http_header_get(rq->http, "content-type");
+    const char *body = request_body(rq, &len), *type = request_header(rq, "content-type");
     if (type && (strncasecmp(type, "audio/", 6) == 0 || strncasecmp(type, "image/", 6) == 0 ||
                  strncasecmp(type, "text/csv", 8) == 0))
         return api_error_set(

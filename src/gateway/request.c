@@ -26,11 +26,48 @@ typedef struct header_list {
     char retry_after[16];
 } header_list;
 
+/* ---- what is asked ------------------------------------------------------------------------------- */
+
+const char *request_method(const gateway_request *rq)
+{
+    return rq->door->ops->method(rq->door);
+}
+
+const char *request_path(const gateway_request *rq)
+{
+    return rq->door->ops->path(rq->door);
+}
+
+const char *request_query(const gateway_request *rq)
+{
+    return rq->door->ops->query(rq->door);
+}
+
+const char *request_header(const gateway_request *rq, const char *lower_name)
+{
+    return rq->door->ops->header(rq->door, lower_name);
+}
+
+const char *request_body(const gateway_request *rq, size_t *ret_len)
+{
+    return rq->door->ops->body(rq->door, ret_len);
+}
+
+void request_pause(gateway_request *rq, bool paused)
+{
+    rq->door->ops->pause(rq->door, paused);
+}
+
+size_t request_unsent(const gateway_request *rq)
+{
+    return rq->door->ops->unsent(rq->door);
+}
+
 /* "00-TRACE-SPAN-FLAGS" (W3C Trace Context, section 3.2); one that is malformed is as none. */
 static const char *traceparent(const gateway_request *rq)
 {
     static const char SHAPE[] = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
-    const char *s = http_header_get(rq->http, "traceparent");
+    const char *s = request_header(rq, "traceparent");
     if (!s || strlen(s) != sizeof SHAPE - 1) return NULL;
     for (size_t i = 0; s[i]; i++)
         if (SHAPE[i] == '-' ? s[i] != '-' : !strchr("0123456789abcdef", s[i])) return NULL;
@@ -76,7 +113,7 @@ void request_on_deadline(gateway_request *rq, void (*fn)(void *work))
 bool request_wants_fresh(const gateway_request *rq)
 {
     static const char space[] = " \t,";
-    const char *p = http_header_get(rq->http, "cache-control");
+    const char *p = request_header(rq, "cache-control");
     for (size_t n; p && *(p += strspn(p, space)); p += n) {
         n = strcspn(p, space);
         if (n == 8 && (strncasecmp(p, "no-cache", n) == 0 || strncasecmp(p, "no-store", n) == 0)) return true;
@@ -194,19 +231,17 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
     free(rq);
 }
 
-/* From here the server may still tell us that the client left; the request is not ours any more. */
-static http_request *let_go(gateway_request *rq)
+static void reply(gateway_request *rq, int status, const header_list *h, const void *body, size_t len)
 {
-    http_request *http = rq->http;
-    http_set_data(http, NULL);
-    return http;
+    rq->door->rq = NULL;
+    rq->door->ops->reply(rq->door, status, h->items, h->n, body, len);
 }
 
 void request_text(gateway_request *rq, int status, const char *content_type, const buf *body)
 {
     header_list h;
     common_headers(&h, rq, content_type);
-    http_respond(let_go(rq), status, h.items, h.n, body->data, body->len);
+    reply(rq, status, &h, body->data, body->len);
     request_finish(rq, status, NULL);
 }
 
@@ -249,7 +284,7 @@ void request_preflight(gateway_request *rq)
         "authorization, content-type, cache-control, last-event-id, x-request-id, x-shoal-deadline-ms, "
         "x-shoal-latency, x-shoal-session");
     header_add(&h, "access-control-max-age", "600");
-    http_respond(let_go(rq), 204, h.items, h.n, NULL, 0);
+    reply(rq, 204, &h, NULL, 0);
     request_finish(rq, 204, NULL);
 }
 
@@ -262,7 +297,7 @@ static void error_in_stream(gateway_request *rq, const api_error *e)
     buf_puts(&b, "\n\n");
     rq->error_code = e->code ? e->code : e->type;
     if (b.failed)
-        http_respond_write(rq->http, "data: " NO_MEMORY "\n\n", sizeof "data: " NO_MEMORY "\n\n" - 1);
+        rq->door->ops->events(rq->door, "data: " NO_MEMORY "\n\n", sizeof "data: " NO_MEMORY "\n\n" - 1);
     else
         request_stream_write(rq, &b);
     buf_done(&b);
@@ -285,8 +320,8 @@ void request_error(gateway_request *rq, const api_error *e)
     }
     if (e->status == 401) header_add(&h, "www-authenticate", "Bearer");
     if (e->status == 405 && rq->allow) header_add(&h, "allow", rq->allow);
-    http_respond(let_go(rq), e->status, h.items, h.n, body.failed ? NO_MEMORY : body.data,
-                 body.failed ? sizeof NO_MEMORY - 1 : body.len);
+    reply(rq, e->status, &h, body.failed ? NO_MEMORY : body.data,
+          body.failed ? sizeof NO_MEMORY - 1 : body.len);
     buf_done(&body);
     request_finish(rq, e->status, e->code ? e->code : e->type);
 }
@@ -297,12 +332,12 @@ void request_stream_begin(gateway_request *rq)
     common_headers(&h, rq, "text/event-stream; charset=utf-8");
     header_add(&h, "cache-control", "no-cache");
     rq->streaming = true;
-    http_respond_begin(rq->http, 200, h.items, h.n);
+    rq->door->ops->begin(rq->door, 200, h.items, h.n);
 }
 
 void request_stream_write(gateway_request *rq, const buf *events)
 {
-    if (events->len > 0) http_respond_write(rq->http, events->data, events->len);
+    if (events->len > 0) rq->door->ops->events(rq->door, events->data, events->len);
 }
 
 /* Well below where the connection would be closed. */
@@ -314,7 +349,7 @@ static size_t full_bytes(const gateway_request *rq)
 
 bool request_stream_is_full(const gateway_request *rq)
 {
-    return http_unsent(rq->http) > full_bytes(rq);
+    return request_unsent(rq) > full_bytes(rq);
 }
 
 void request_on_room(gateway_request *rq, void (*fn)(void *work))
@@ -327,6 +362,7 @@ void request_on_room(gateway_request *rq, void (*fn)(void *work))
 void request_stream_end(gateway_request *rq)
 {
     const char *code = rq->error_code;
-    http_respond_end(let_go(rq), NULL, 0);
+    rq->door->rq = NULL;
+    rq->door->ops->end(rq->door);
     request_finish(rq, 200, code);
 }

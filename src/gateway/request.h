@@ -1,10 +1,10 @@
-/* request.h: one HTTP request and its answer, as endpoint handlers see them.
+/* request.h: one request and its answer, as endpoint handlers see them.
  *
  * The gateway names the request, checks key, deadline and admission, and gives the handler a
- * gateway_request. The handler answers exactly once: request_json, request_error, or
- * request_stream_begin + write* + end. That call counts and logs the request and frees the request.
- * If the client leaves first, on_gone(work) runs once instead and the request is dead afterwards:
- * cancel the model calls there.
+ * gateway_request. By which door it came (door.h) makes no difference. The handler answers exactly once:
+ * request_json, request_error, or request_stream_begin + write* + end. That call counts and logs the request
+ * and frees the request. If the client leaves first, on_gone(work) runs once instead and the request is dead
+ * afterwards: cancel the model calls there.
  *
  *     static void handle(gateway_request *rq) {
  *         struct job *j = ...;
@@ -25,7 +25,7 @@
 #include "api/degraded.h"
 #include "api/api_error.h"
 #include "gateway/metrics.h"
-#include "wire/http.h"
+#include "gateway/door.h"
 
 struct gateway;
 struct cache;
@@ -39,7 +39,7 @@ typedef struct gateway_request {
     metrics *metrics;
     const gateway_config *config;
     const struct endpoint *endpoint;
-    http_request *http;
+    door *door;
     char id[129];                   /* x-request-id */
     uint64_t start_ns, deadline_ns; /* deadline 0: none */
     route_latency latency;          /* x-shoal-latency */
@@ -65,6 +65,15 @@ typedef struct gateway_request {
     void *work;
     struct gateway_request *next, *prev; /* the gateway's list */
 } gateway_request;
+
+/* What is asked, borrowed from its door. */
+const char *request_method(const gateway_request *rq);
+const char *request_path(const gateway_request *rq);                           /* not decoded */
+const char *request_query(const gateway_request *rq);                          /* behind '?', "" when none */
+const char *request_header(const gateway_request *rq, const char *lower_name); /* NULL: none */
+const char *request_body(const gateway_request *rq, size_t *ret_len);          /* NUL-terminated */
+void request_pause(gateway_request *rq, bool paused);                          /* of one in pieces */
+size_t request_unsent(const gateway_request *rq); /* bytes of the answer that the client has not taken */
 
 /* For model calls made on behalf of rq; strings are borrowed from rq. */
 call_context request_context(const gateway_request *rq, const char *why);

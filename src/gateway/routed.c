@@ -52,7 +52,7 @@ static int header_holds(void *user, const config_rule *r)
 {
     const routed_job *j = user;
     for (size_t i = 0; i < r->n_header; i++) {
-        const char *value = http_header_get(j->rq->http, r->header[i].name);
+        const char *value = request_header(j->rq, r->header[i].name);
         if (!value || (r->header[i].value && !route_matches(value, r->header[i].value))) return 0;
     }
     return 1;
@@ -85,7 +85,7 @@ static uint64_t hash_text(const char *s)
 
 static void fill_keys(route_facts *f, const gateway_request *rq, const routed_about *a)
 {
-    const char *session = http_header_get(rq->http, "x-shoal-session");
+    const char *session = request_header(rq, "x-shoal-session");
     size_t n = a->prefix ? a->n_prefix : a->n_text;
     f->keys[KEY_SESSION] = hash_text(session ? session : a->session);
     f->keys[KEY_USER] = hash_text(a->user ? a->user : f->api_key);
@@ -96,8 +96,8 @@ static void fill_keys(route_facts *f, const gateway_request *rq, const routed_ab
 static void fill_facts(route_facts *f, const gateway_request *rq, const routed_about *a)
 {
     *f = (route_facts){.endpoint = a->endpoint ? a->endpoint : rq->endpoint->name,
-                       .path = a->path ? a->path : http_path(rq->http),
-                       .api_key = auth_name(&rq->gateway->auth, http_header_get(rq->http, "authorization")),
+                       .path = a->path ? a->path : request_path(rq),
+                       .api_key = auth_name(&rq->gateway->auth, request_header(rq, "authorization")),
                        .language = language_guess(a->text, a->n_text),
                        .n_bytes = a->n_bytes,
                        .n_tokens = a->n_bytes / 4,
@@ -109,7 +109,7 @@ static void fill_facts(route_facts *f, const gateway_request *rq, const routed_a
 /* A stream that goes on does so with the file that began it. A wrong id is stream_open's to refuse. */
 static void fill_resumed(routed_job *j, route_facts *f, const routed_about *a)
 {
-    const char *id = a->streams ? http_header_get(j->rq->http, "last-event-id") : NULL;
+    const char *id = a->streams ? request_header(j->rq, "last-event-id") : NULL;
     stream_id given;
     if (!id || !*id || stream_id_parse(&given, id, strlen(id), NULL) != 0) return;
     memcpy(j->began, given.model, sizeof j->began);

@@ -96,7 +96,7 @@ static int read_request(explain_job *j, routed_about *about, api_error *e)
     gateway_request *rq = j->rq;
     size_t len;
     int64_t deadline_ms = 0;
-    const char *body = http_body(rq->http, &len), *name = NULL, *input = "", *endpoint = "chat_completions";
+    const char *body = request_body(rq, &len), *name = NULL, *input = "", *endpoint = "chat_completions";
     const char *latency = NULL;
     int rc = fields_parse(&j->root, body, len, e);
     if (rc == 0) rc = fields_str(j->root, "route", &name, e);

@@ -74,7 +74,7 @@ static void begin(kept *k)
 /* NULL: the request has no session, and no error in what it says about one. */
 static int find_name(const gateway_request *rq, json_t *root, const char **ret, api_error *e)
 {
-    const char *header = http_header_get(rq->http, "x-shoal-session");
+    const char *header = request_header(rq, "x-shoal-session");
     *ret = NULL;
     int rc = fields_str(root, "session", ret, e);
     if (rc != 0) return rc;
@@ -92,7 +92,7 @@ static int find_name(const gateway_request *rq, json_t *root, const char **ret, 
 /* A stream that is gone on with may have been kept just before its client lost it. */
 static void note_resumed(kept *k)
 {
-    const char *given = http_header_get(k->rq->http, "last-event-id");
+    const char *given = request_header(k->rq, "last-event-id");
     stream_id id;
     shoal_err err;
     if (!given || !*given || stream_id_parse(&id, given, strlen(given), &err) != 0) return;
@@ -130,7 +130,7 @@ static void chat(gateway_request *rq, json_t *root, const char *name)
 /* Whether a body could name a session, without parsing it. */
 static bool may_name_one(const gateway_request *rq, const char *body, size_t len)
 {
-    const char *header = http_header_get(rq->http, "x-shoal-session");
+    const char *header = request_header(rq, "x-shoal-session");
     return (header && *header) || memmem(body, len, "\"session\"", strlen("\"session\"")) ||
            memmem(body, len, "\\u", 2);
 }
@@ -138,7 +138,7 @@ static bool may_name_one(const gateway_request *rq, const char *body, size_t len
 void sessions_chat(gateway_request *rq)
 {
     size_t len;
-    const char *body = http_body(rq->http, &len), *name;
+    const char *body = request_body(rq, &len), *name;
     json_t *root = NULL;
     api_error e;
     if (!may_name_one(rq, body, len) || fields_parse(&root, body, len, &e) != 0) {
@@ -206,7 +206,7 @@ static void respond(gateway_request *rq, response_spec *s)
 void sessions_respond(gateway_request *rq)
 {
     size_t len;
-    const char *body = http_body(rq->http, &len);
+    const char *body = request_body(rq, &len);
     response_spec *s = NULL;
     api_error e;
     int status = response_spec_parse(&s, body, len, &e);

@@ -104,7 +104,7 @@ static void done(clerk_job *job)
 /* The path's last segment is percent-encoded, and a plus in it is a plus. */
 static int read_name(const gateway_request *rq, char **ret, api_error *e)
 {
-    const char *at = strrchr(http_path(rq->http), '/') + 1;
+    const char *at = strrchr(request_path(rq), '/') + 1;
     buf query = {0};
     buf_puts(&query, "n=");
     for (; *at; at++)

@@ -41,8 +41,8 @@ void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, con
  * deadline, memory): then the first of them computes. */
 void shared_fail(shared_job *s, const api_error *e);
 void shared_fail_nomem(shared_job *s);
-/* Takes the ticket out of the job, which may then be freed. NULL for an answer of a stand-in (degraded.h): the
- * first of those who wait computes. */
+/* Takes the ticket out of the job, which may then be freed. NULL for an answer of a stand-in (degraded.h):
+ * the first of those who wait computes. */
 cache_ticket *shared_detach(shared_job *s);
 /* Stores a detached leader's answer and gives it to those who wait; a failed buf leaves the work to the
  * first of them. Accepts a NULL ticket. */

@@ -133,7 +133,7 @@ static void describe_gone(void *work)
 /* The model itself, or the adapter that the path names behind it. */
 static void answer_described(gateway_request *rq, const char *model, const Shoal__V1__ModelInfo *info)
 {
-    const char *name = http_path(rq->http) + strlen(rq->endpoint->path), *colon = strchr(name, ':');
+    const char *name = request_path(rq) + strlen(rq->endpoint->path), *colon = strchr(name, ':');
     size_t i = 0;
     buf out = {0};
     while (colon && i < info->n_adapters && strcmp(info->adapters[i], colon + 1) != 0) i++;
@@ -176,7 +176,7 @@ static void answer_route(gateway_request *rq, const config_route *r)
 
 void status_model(gateway_request *rq)
 {
-    const char *path = http_path(rq->http) + strlen(rq->endpoint->path);
+    const char *path = request_path(rq) + strlen(rq->endpoint->path);
     char name[96];
     bool known;
     api_error e;

@@ -86,7 +86,7 @@ static void settle(const stream *s, gen_spec *spec)
 
 int stream_open(stream *ret, gateway_request *rq, gen_spec *spec, api_error *e)
 {
-    const char *given = spec->stream ? http_header_get(rq->http, "last-event-id") : NULL;
+    const char *given = spec->stream ? request_header(rq, "last-event-id") : NULL;
     size_t n = openai_spec_choices(spec);
     sha256_digest d;
     *ret = (stream){0};

@@ -319,7 +319,7 @@ static int on_sound(void *user, const char *bytes, size_t n, api_error *e)
 static void on_room(void *job)
 {
     transcribe_job *j = job;
-    http_pause(j->shared.rq->http, false);
+    request_pause(j->shared.rq, false);
 }
 
 static void on_body(void *job, const uint8_t *bytes, size_t n)
@@ -329,7 +329,7 @@ static void on_body(void *job, const uint8_t *bytes, size_t n)
     if (upload_push(&j->upload, (const char *)bytes, n, &e) != 0)
         shared_fail(&j->shared, &e);
     else if (j->call && call_feed_is_full(j->feed))
-        http_pause(j->shared.rq->http, true);
+        request_pause(j->shared.rq, true);
 }
 
 /* The last of the file, and fields that came behind it. */
@@ -431,8 +431,8 @@ static void handle(gateway_request *rq, bool translate)
     ev.user = j;
     int rc = j->hash && j->feed ? 0 : api_error_nomem(&e);
     if (rc == 0)
-        rc = upload_open(&j->upload, http_header_get(rq->http, "content-type"), http_query(rq->http),
-                         TRANSCRIBE_FIELDS, &ev, &e);
+        rc = upload_open(&j->upload, request_header(rq, "content-type"), request_query(rq), TRANSCRIBE_FIELDS,
+                         &ev, &e);
     if (rc != 0) {
         shared_fail(&j->shared, &e);
         return;

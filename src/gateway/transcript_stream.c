@@ -33,7 +33,7 @@ static int take_given(transcript_stream *s, gateway_request *rq, const char *tex
 int transcript_stream_open(transcript_stream *ret, gateway_request *rq, const char *digest,
                            const sha256_digest *key, api_error *e)
 {
-    const char *given = http_header_get(rq->http, "last-event-id");
+    const char *given = request_header(rq, "last-event-id");
     *ret = (transcript_stream){0};
     if (!key && (!given || !*given)) return 0;
     if (!key && !*digest)

@@ -126,7 +126,7 @@ void vector_stores_create(gateway_request *rq)
     api_error e;
     json_t *o = NULL;
     size_t len;
-    const char *body = http_body(rq->http, &len);
+    const char *body = request_body(rq, &len);
     desk_answer *a = collections_answer_new(rq, work_create);
     if (!a) return;
     int rc = len ? fields_parse(&o, body, len, &e) : 0; /* all of it may be left out */
@@ -229,7 +229,7 @@ void vector_stores_files(gateway_request *rq)
     if (!a) return;
     a->limit = FILES_DEFAULT;
     int rc = collections_query_number(rq, "limit", 1, FILES_MAX, &a->limit, &e);
-    if (rc == 0) rc = query_value(http_query(rq->http), "after", &after, &e);
+    if (rc == 0) rc = query_value(request_query(rq), "after", &after, &e);
     if (rc == 0 && after && !(a->source = arena_strdup(a->mem, after))) rc = api_error_nomem(&e);
     free(after);
     if (rc != 0)

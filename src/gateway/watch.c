@@ -13,9 +13,9 @@ typedef void (*work_fn)(void *work);
 /* What is due for rq now, taken out of it; NULL for nothing. */
 static work_fn take_due(gateway_request *rq, uint64_t now)
 {
-    work_fn *at = rq->on_deadline && now >= rq->deadline_ns                ? &rq->on_deadline
-                  : rq->on_room && http_unsent(rq->http) <= rq->room_bytes ? &rq->on_room
-                                                                           : NULL;
+    work_fn *at = rq->on_deadline && now >= rq->deadline_ns             ? &rq->on_deadline
+                  : rq->on_room && request_unsent(rq) <= rq->room_bytes ? &rq->on_room
+                                                                        : NULL;
     work_fn fn = at ? *at : NULL;
     if (at) *at = NULL;
     return fn;

@@ -1,0 +1,158 @@
+/* door.c: whom the gateway lets in, by whichever door he comes. */
+#include "gateway/door.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "gateway/browser.h"
+#include "gateway/endpoint.h"
+#include "gateway/gateway_internal.h"
+
+static bool id_is_fine(const char *s)
+{
+    size_t n = s ? strlen(s) : 0;
+    if (n == 0 || n > 128) return false;
+    for (; *s; s++)
+        if (*s <= 0x20 || *s >= 0x7F) return false;
+    return true;
+}
+
+static void name_request(gateway_request *rq)
+{
+    const char *given = request_header(rq, "x-request-id");
+    if (id_is_fine(given)) {
+        snprintf(rq->id, sizeof rq->id, "%s", given);
+        return;
+    }
+    uint64_t draw;
+    rng_bytes(&draw, sizeof draw);
+    snprintf(rq->id, sizeof rq->id, "%016llx", (unsigned long long)draw);
+}
+
+/* How long it may take, and how urgent it is. */
+static int set_urgency(gateway_request *rq, api_error *e)
+{
+    const char *s = request_header(rq, "x-shoal-deadline-ms");
+    const char *latency = request_header(rq, "x-shoal-latency");
+    if (latency && !route_latency_of(latency, &rq->latency))
+        return api_error_bad(e, "x-shoal-latency", "x-shoal-latency must be realtime, interactive or batch");
+    uint64_t ms = rq->config->default_deadline_ms;
+    if (s) {
+        char *end;
+        errno = 0;
+        long long v = strtoll(s, &end, 10);
+        if (end == s || *end || errno || v > 86400000)
+            return api_error_bad(e, "x-shoal-deadline-ms",
+                                 "x-shoal-deadline-ms must be a number of milliseconds");
+        if (v <= 0)
+            return api_error_set(e, 504, "timeout_error", "deadline_unmeetable", "x-shoal-deadline-ms",
+                                 "a deadline of %lld ms cannot be met", v);
+        ms = (uint64_t)v;
+    }
+    if (ms) rq->deadline_ns = rq->start_ns + ms * 1000000u;
+    return 0;
+}
+
+static int check_browser(const gateway_request *rq, api_error *e)
+{
+    browser_facts f = {.method = request_method(rq),
+                       .host = request_header(rq, "host"),
+                       .origin = request_header(rq, "origin"),
+                       .fetch_site = request_header(rq, "sec-fetch-site"),
+                       .content_type = request_header(rq, "content-type"),
+                       .takes_forms = rq->endpoint && rq->endpoint->takes & ENDPOINT_FORMS};
+    return browser_check(rq->config, &f, e);
+}
+
+static int admit(gateway_request *rq, api_error *e)
+{
+    gateway *g = rq->gateway;
+    if (check_browser(rq, e) != 0) return e->status;
+    if (!rq->endpoint && rq->allowed_origin && rq->allow && strcmp(request_method(rq), "OPTIONS") == 0)
+        return 0;
+    if (!rq->endpoint) {
+        if (rq->allow)
+            return api_error_set(e, 405, "invalid_request_error", "method_not_allowed", NULL,
+                                 "%.16s is not allowed here; use %s", request_method(rq), rq->allow);
+        return api_error_set(e, 404, "invalid_request_error", "not_found", NULL, "there is nothing at %.200s",
+                             request_path(rq));
+    }
+    if (rq->endpoint->needs_key && !auth_allows(&g->auth, request_header(rq, "authorization")))
+        return api_error_set(e, 401, "invalid_request_error", "invalid_api_key", NULL,
+                             "a valid API key is needed: send it as Authorization: Bearer KEY");
+    if (!rq->endpoint->admitted) return set_urgency(rq, e);
+    if (g->draining) {
+        api_error_set(e, 503, "service_unavailable", "draining", NULL,
+                      "the server is shutting down; send the request again elsewhere or later");
+        e->retry_after_s = 1;
+        return e->status;
+    }
+    if (g->config->max_requests && g->n_admitted >= g->config->max_requests) {
+        api_error_set(e, 429, "rate_limit_error", "too_many_requests", NULL,
+                      "%zu requests are being answered, which is the limit; try again in a second",
+                      g->n_admitted);
+        e->retry_after_s = 1;
+        return e->status;
+    }
+    return set_urgency(rq, e);
+}
+
+static gateway_request *request_new(gateway *g, door *d, uint64_t received_ns)
+{
+    gateway_request *rq = calloc(1, sizeof *rq);
+    if (!rq) return NULL;
+    *rq = (gateway_request){.gateway = g,
+                            .calls = g->calls,
+                            .registry = g->registry,
+                            .cache = g->cache,
+                            .metrics = g->metrics,
+                            .config = g->config,
+                            .door = d,
+                            .start_ns = received_ns ? received_ns : clock_ns(),
+                            .next = g->requests};
+    if (g->requests) g->requests->prev = rq;
+    g->requests = rq;
+    g->n_requests++;
+    d->rq = rq;
+    return rq;
+}
+
+void door_enter(gateway *g, door *d, uint64_t received_ns)
+{
+    gateway_request *rq = request_new(g, d, received_ns);
+    if (!rq) {
+        d->ops->reply(d, 503, NULL, 0, NULL, 0);
+        return;
+    }
+    name_request(rq);
+    const char *origin = request_header(rq, "origin");
+    if (browser_origin_is_allowed(rq->config, origin)) rq->allowed_origin = origin;
+    rq->endpoint = endpoint_find(request_method(rq), request_path(rq), &rq->allow);
+    api_error e = {0};
+    if (admit(rq, &e) != 0) {
+        request_error(rq, &e);
+        return;
+    }
+    if (!rq->endpoint) {
+        request_preflight(rq);
+        return;
+    }
+    if (rq->endpoint->admitted) {
+        rq->n_counted = 1;
+        g->n_admitted++;
+    }
+    rq->endpoint->handle(rq);
+}
+
+void door_leave(door *d)
+{
+    gateway_request *rq = d->rq;
+    void (*on_gone)(void *) = rq->on_gone;
+    d->rq = NULL;
+    rq->on_gone = NULL;
+    if (on_gone) on_gone(rq->work);
+    request_finish(rq, 499, "client_gone");
+}

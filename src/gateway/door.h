@@ -1,0 +1,59 @@
+/* door.h: the way by which one request came, and by which its answer goes.
+ *
+ * Handlers know a gateway_request (request.h) and never its door, so an endpoint is served by every door
+ * alike. A door says what was asked, and carries one answer: a reply, or begin + events* + end.
+ *
+ *     door_http.c   HTTP/1.1 and HTTP/2; a stream's events are Server-Sent Events
+ *     door_ws.c     one of many requests of a WebSocket; each event is a message
+ *
+ * A new one gives its door_ops to requests that it makes with door_enter:
+ *
+ *     struct mine { door door; ... } *m = ...;
+ *     m->door.ops = &MINE;
+ *     door_enter(g, &m->door, clock_ns());       // it may be answered before this returns
+ *
+ * A door ends its memory in `reply`, `end` or `drop`, of which exactly one comes, and it calls door_leave
+ * when its client has gone before. Loop thread. */
+#ifndef GATEWAY_DOOR_H
+#define GATEWAY_DOOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "wire/http.h"
+
+struct gateway;
+struct gateway_request;
+
+typedef struct door door;
+typedef struct door_ops {
+    const char *(*method)(const door *d);
+    const char *(*path)(const door *d);
+    const char *(*query)(const door *d);
+    const char *(*header)(const door *d, const char *lower_name); /* NULL: none */
+    const char *(*body)(const door *d, size_t *ret_len);          /* whole; "" where it comes in pieces */
+    void (*pause)(door *d, bool paused);                          /* of a body in pieces */
+    /* The final answer, whole. */
+    void (*reply)(door *d, int status, const http_header *headers, size_t n, const void *body, size_t len);
+    void (*begin)(door *d, int status, const http_header *headers, size_t n);
+    /* Whole events in the form of text/event-stream, which is the gateway's own; a door with another form
+     * takes them apart (event.h). */
+    void (*events)(door *d, const char *bytes, size_t n);
+    void (*end)(door *d);
+    size_t (*unsent)(const door *d); /* bytes of the answer that its client has not taken */
+    void (*drop)(door *d);           /* the gateway goes: no answer comes */
+} door_ops;
+
+struct door {
+    const door_ops *ops;
+    struct gateway_request *rq; /* from door_enter until the final call */
+};
+
+/* A request comes in by d, whose last byte came at received_ns. */
+void door_enter(struct gateway *g, door *d, uint64_t received_ns);
+/* Its client has left before the answer was complete; d->rq is gone then, and none of d's ops is called. */
+void door_leave(door *d);
+
+#endif
