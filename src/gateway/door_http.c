@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gateway/door_ws.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "pipeline/pipeline.h"
@@ -30,9 +31,15 @@ static http_request *let_go(door *d)
 
 /* ---- what is asked ------------------------------------------------------------------------------- */
 
+/* Over HTTP/2 a tunnel is asked for by CONNECT (RFC 8441); that is no other endpoint. */
+static const char *method_of(const http_request *http)
+{
+    return http_protocol(http) ? "GET" : http_method(http);
+}
+
 static const char *method(const door *d)
 {
-    return http_method(http_of(d));
+    return method_of(http_of(d));
 }
 
 static const char *path(const door *d)
@@ -107,6 +114,26 @@ static const door_ops HTTP_DOOR = {.method = method,
 
 /* ---- what the server says ------------------------------------------------------------------------ */
 
+static http_intake intake(void *user, const http_request *http)
+{
+    const char *allow;
+    const endpoint *at = endpoint_find(method_of(http), http_path(http), &allow);
+    if (at && at->takes & ENDPOINT_TUNNEL && http_protocol(http)) return HTTP_TUNNEL;
+    return at && at->takes & ENDPOINT_PIECES ? HTTP_PIECES : HTTP_WHOLE;
+}
+
+/* It has left HTTP: its data is the WebSocket's. */
+static bool is_tunnel(void *user, const http_request *http)
+{
+    return http_protocol(http) && intake(user, http) == HTTP_TUNNEL;
+}
+
+http_request *door_http_take(door *d)
+{
+    bool is_ours = d->ops == &HTTP_DOOR && is_tunnel(NULL, http_of(d));
+    return is_ours ? let_go(d) : NULL;
+}
+
 static void on_request(void *user, http_request *http)
 {
     http_door *d = calloc(1, sizeof *d);
@@ -121,6 +148,10 @@ static void on_request(void *user, http_request *http)
 
 static void on_gone(void *user, http_request *http)
 {
+    if (is_tunnel(user, http)) {
+        door_ws_shut(http);
+        return;
+    }
     http_door *d = http_data(http);
     if (!d) return;
     door_leave(&d->door);
@@ -129,21 +160,22 @@ static void on_gone(void *user, http_request *http)
 
 static void on_body(void *user, http_request *http, const uint8_t *bytes, size_t n)
 {
+    if (is_tunnel(user, http)) {
+        door_ws_receive(http, bytes, n);
+        return;
+    }
     http_door *d = http_data(http);
     if (n > 0) d->door.rq->on_body(d->door.rq->work, bytes, n);
 }
 
 static void on_body_end(void *user, http_request *http, int status, const char *why)
 {
+    if (is_tunnel(user, http)) {
+        door_ws_shut(http);
+        return;
+    }
     http_door *d = http_data(http);
     d->door.rq->on_body_end(d->door.rq->work, status, why);
-}
-
-static http_intake intake(void *user, const http_request *http)
-{
-    const char *allow;
-    const endpoint *at = endpoint_find(http_method(http), http_path(http), &allow);
-    return at && at->takes & ENDPOINT_PIECES ? HTTP_PIECES : HTTP_WHOLE;
 }
 
 static void error_body(void *user, int status, const char *message, buf *out, const char **ret_content_type)
@@ -157,8 +189,6 @@ static void error_body(void *user, int status, const char *message, buf *out, co
     api_error_put(out, &e);
     *ret_content_type = "application/json";
 }
-
-#define BODY_BYTES ((size_t)4 << 20) /* what wire/http.h takes when the configuration says nothing */
 
 static bool listens(const gateway_config *c)
 {
@@ -179,7 +209,7 @@ static size_t body_limit(void *user, const http_request *http)
     if (!auth_allows(&g->auth, http_header_get(http, "authorization"))) return 0;
     if (at->takes & ENDPOINT_DOCUMENTS) return c->retrieval_document_bytes;
     bool texts = at->handle == process_handle;
-    size_t usual = c->limits.max_body_bytes ? c->limits.max_body_bytes : BODY_BYTES;
+    size_t usual = c->limits.max_body_bytes ? c->limits.max_body_bytes : DOOR_BODY_BYTES;
     return texts && (!listens(c) || usual > c->max_audio_bytes) ? 0 : c->max_audio_bytes;
 }
 

@@ -3,10 +3,16 @@
 #define GATEWAY_DOOR_HTTP_H
 
 #include "base/err.h"
+#include "gateway/door.h"
 
 struct gateway;
 
+#define DOOR_BODY_BYTES ((size_t)4 << 20) /* what a body may have when the configuration says nothing */
+
 /* g->server, which listens nowhere yet. */
 int door_http_open(struct gateway *g, shoal_err *err);
+/* The request that wants to speak another protocol at an endpoint that does: it is the caller's, and the door
+ * is gone. NULL: d is none of those. */
+http_request *door_http_take(door *d);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "gateway/collections.h"
 #include "gateway/detect.h"
+#include "gateway/door_ws.h"
 #include "gateway/encode.h"
 #include "gateway/generate.h"
 #include "gateway/machines.h"
@@ -68,6 +69,7 @@ const endpoint ENDPOINTS[] = {
     {"DELETE", "/v1/responses/*", sessions_forget, true, true, "response_delete", 0},
     {"GET", "/v1/sessions/*", sessions_get, true, false, "session", 0},
     {"DELETE", "/v1/sessions/*", sessions_delete, true, true, "session_delete", 0},
+    {"GET", "/v1/ws", door_ws_handle, false, false, "ws", ENDPOINT_TUNNEL},
     {"GET", "/v1/models", status_models, true, false, "models", 0},
     {"GET", "/v1/models/", status_model, true, false, "model", 0},
     {"GET", "/v1/nodes", machines_list, true, false, "nodes", false},

@@ -13,6 +13,7 @@
 #include "calls/route_calls.h"
 #include "calls/silence_calls.h"
 #include "gateway/door_http.h"
+#include "gateway/door_ws.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/routed.h"
 #include "gateway/shadow.h"
@@ -151,6 +152,7 @@ void gateway_drain(gateway *g, void (*done)(void *user), void *user)
     g->draining = true;
     LOG(LOG_INFO, "gateway", "draining", LOG_I("requests", g->n_requests));
     shadow_cancel_all(g);
+    door_ws_drain(g);
     http_server_drain(g->server, done, user);
 }
 
@@ -182,6 +184,7 @@ void gateway_free(gateway *g)
         door_leave(d);
         d->ops->drop(d);
     }
+    door_ws_close(g);
     watch_close(g);
     shadow_cancel_all(g);
     http_server *server = g->server;

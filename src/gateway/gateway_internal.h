@@ -11,6 +11,8 @@
 #include "retrieve/desk.h"
 #include "sessions/clerk.h"
 
+typedef struct ws_socket ws_socket;
+
 struct gateway {
     uv_loop_t *loop;
     gate *gate; /* NULL: this machine serves alone */
@@ -26,6 +28,8 @@ struct gateway {
     auth auth;
     http_server *server;
     gateway_request *requests; /* being answered */
+    ws_socket *sockets;        /* door_ws.c's, and its clock while there are any */
+    uv_timer_t *ws_timer;
     size_t n_requests, n_admitted;
     struct shadow *shadows; /* answers that nobody sees (shadow.h) */
     size_t n_shadows;

@@ -1,0 +1,458 @@
+/* door_ws.c: messages in, requests; answers out, messages. */
+#include "gateway/door_ws.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "gateway/door_http.h"
+#include "gateway/endpoint.h"
+#include "gateway/event.h"
+#include "gateway/gateway_internal.h"
+#include "gateway/ws_ask.h"
+#include "wire/websocket.h"
+
+enum {
+    CALLS_MAX = 128, /* requests of one WebSocket at a time */
+    STRANGER_MS = 10000,
+    PING_MS = 30000,
+    TICK_MS = 1000
+};
+
+enum { CODE_GOING_AWAY = 1001, CODE_NOT_TEXT = 1003, CODE_POLICY = 1008 };
+
+typedef struct ws_call {
+    door door; /* first */
+    struct ws_socket *socket;
+    struct ws_call *next, *prev;
+    ws_ask ask;
+    bool entering, over; /* door_enter has not returned; the final call has come */
+} ws_call;
+
+struct ws_socket {
+    gateway *gateway;
+    http_request *http; /* for the handshake's headers; it lives as long as this */
+    websocket *ws;
+    ws_call *calls;
+    size_t n_calls;
+    uint64_t begun_ms;
+    bool is_known; /* it has shown a key, or needs none */
+    ws_socket *next, *prev;
+};
+
+/* ---- messages that go out ------------------------------------------------------------------------ */
+
+static void open_message(buf *out, const char *id)
+{
+    buf_puts(out, "{\"id\":");
+    if (*id)
+        json_put_string(out, id, strlen(id));
+    else
+        buf_puts(out, "null");
+}
+
+/* A message that cannot be made would leave its request without an answer: the client is told by the end. */
+static void send_message(ws_socket *s, buf *out)
+{
+    buf_putc(out, '}');
+    if (out->failed)
+        websocket_close(s->ws, 1011, "out of memory");
+    else
+        websocket_send(s->ws, true, out->data, out->len);
+    buf_done(out);
+}
+
+static void put_headers(buf *out, const http_header *headers, size_t n)
+{
+    buf_puts(out, ",\"headers\":{");
+    for (size_t i = 0; i < n; i++) {
+        if (i) buf_putc(out, ',');
+        json_put_string(out, headers[i].name, strlen(headers[i].name));
+        buf_putc(out, ':');
+        json_put_string(out, headers[i].value, strlen(headers[i].value));
+    }
+    buf_putc(out, '}');
+}
+
+static bool is_json(const http_header *headers, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(headers[i].name, "content-type") == 0)
+            return strncmp(headers[i].value, "application/json", 16) == 0;
+    return false;
+}
+
+static void put_body(buf *out, bool json, const char *bytes, size_t n)
+{
+    if (n == 0) return;
+    bool text = json || utf8_valid(bytes, n, NULL);
+    buf_puts(out, text ? ",\"body\":" : ",\"body_base64\":\"");
+    if (json) {
+        buf_append(out, bytes, n);
+    } else if (text) {
+        json_put_string(out, bytes, n);
+    } else {
+        base64_encode(out, bytes, n);
+        buf_putc(out, '"');
+    }
+}
+
+static void answer(ws_socket *s, const char *id, int status, const http_header *headers, size_t n,
+                   const void *body, size_t len)
+{
+    buf out = {0};
+    open_message(&out, id);
+    buf_printf(&out, ",\"status\":%d", status);
+    put_headers(&out, headers, n);
+    put_body(&out, is_json(headers, n), body, len);
+    send_message(s, &out);
+}
+
+static void refuse(ws_socket *s, const char *id, const api_error *e)
+{
+    buf body = {0};
+    const http_header h = {"content-type", "application/json"};
+    api_error_put(&body, e);
+    answer(s, id, e->status, &h, 1, body.data, body.failed ? 0 : body.len);
+    buf_done(&body);
+}
+
+static void send_event(ws_socket *s, const char *id, const event *e)
+{
+    buf out = {0};
+    open_message(&out, id);
+    if (e->n_id) {
+        buf_puts(&out, ",\"event_id\":");
+        json_put_string(&out, e->id, e->n_id);
+    }
+    if (e->n_name) {
+        buf_puts(&out, ",\"event\":");
+        json_put_string(&out, e->name, e->n_name);
+    }
+    buf_puts(&out, ",\"data\":");
+    buf_append(&out, e->data, e->n_data);
+    send_message(s, &out);
+}
+
+/* ---- a request ----------------------------------------------------------------------------------- */
+
+static ws_call *call_of(const door *d)
+{
+    return (ws_call *)d;
+}
+
+static void call_free(ws_call *c)
+{
+    ws_socket *s = c->socket;
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        s->calls = c->next;
+    if (c->next) c->next->prev = c->prev;
+    s->n_calls--;
+    ws_ask_done(&c->ask);
+    free(c);
+}
+
+static void call_end(ws_call *c)
+{
+    ws_socket *s = c->socket;
+    c->over = true;
+    if (!c->entering) call_free(c);
+    if (s->gateway->draining && s->n_calls == 0)
+        websocket_close(s->ws, CODE_GOING_AWAY, "the server is shutting down");
+}
+
+static const char *method(const door *d)
+{
+    return call_of(d)->ask.method;
+}
+
+static const char *path(const door *d)
+{
+    return call_of(d)->ask.path;
+}
+
+static const char *query(const door *d)
+{
+    return call_of(d)->ask.query;
+}
+
+/* Where a page comes from is the browser's word, not the message's. */
+static const char *header(const door *d, const char *name)
+{
+    const ws_call *c = call_of(d);
+    bool of_handshake =
+        strcmp(name, "host") == 0 || strcmp(name, "origin") == 0 || strcmp(name, "sec-fetch-site") == 0;
+    if (of_handshake) return http_header_get(c->socket->http, name);
+    const char *own = ws_ask_header(&c->ask, name);
+    if (own) return own;
+    if (strcmp(name, "authorization") == 0) return http_header_get(c->socket->http, name);
+    return strcmp(name, "content-type") == 0 && c->ask.body.len ? "application/json" : NULL;
+}
+
+static const char *body(const door *d, size_t *ret_len)
+{
+    const buf *b = &call_of(d)->ask.body;
+    if (ret_len) *ret_len = b->len;
+    return b->len ? b->data : "";
+}
+
+static void pause_body(door *d, bool paused) {} /* it is all here */
+
+static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
+{
+    ws_call *c = call_of(d);
+    answer(c->socket, c->ask.id, status, headers, n, bytes, len);
+    call_end(c);
+}
+
+static void begin(door *d, int status, const http_header *headers, size_t n)
+{
+    const ws_call *c = call_of(d);
+    buf out = {0};
+    open_message(&out, c->ask.id);
+    buf_printf(&out, ",\"status\":%d", status);
+    put_headers(&out, headers, n);
+    buf_puts(&out, ",\"stream\":true");
+    send_message(c->socket, &out);
+}
+
+/* OpenAI's "[DONE]" is our end. */
+static void events(door *d, const char *bytes, size_t n)
+{
+    const ws_call *c = call_of(d);
+    event e;
+    while (event_next(&bytes, &n, &e))
+        if (e.n_data && e.data[0] != '[') send_event(c->socket, c->ask.id, &e);
+}
+
+static void end(door *d)
+{
+    ws_call *c = call_of(d);
+    buf out = {0};
+    open_message(&out, c->ask.id);
+    buf_puts(&out, ",\"end\":true");
+    send_message(c->socket, &out);
+    call_end(c);
+}
+
+static size_t unsent(const door *d)
+{
+    return websocket_unsent(call_of(d)->socket->ws);
+}
+
+static void drop(door *d)
+{
+    call_free(call_of(d));
+}
+
+static const door_ops WS_DOOR = {.method = method,
+                                 .path = path,
+                                 .query = query,
+                                 .header = header,
+                                 .body = body,
+                                 .pause = pause_body,
+                                 .reply = reply,
+                                 .begin = begin,
+                                 .events = events,
+                                 .end = end,
+                                 .unsent = unsent,
+                                 .drop = drop};
+
+static ws_call *find_call(const ws_socket *s, const char *id)
+{
+    for (ws_call *c = s->calls; c; c = c->next)
+        if (strcmp(c->ask.id, id) == 0) return c;
+    return NULL;
+}
+
+static bool knows(const ws_socket *s, const char *authorization)
+{
+    return auth_allows(&s->gateway->auth, authorization);
+}
+
+/* Endpoints that take a body as it comes get it at once. */
+static void enter(ws_call *c)
+{
+    c->entering = true;
+    door_enter(c->socket->gateway, &c->door, clock_ns());
+    const gateway_request *rq = c->over ? NULL : c->door.rq;
+    if (rq && rq->endpoint->takes & ENDPOINT_PIECES && c->ask.body.len)
+        rq->on_body(rq->work, (const uint8_t *)c->ask.body.data, c->ask.body.len);
+    rq = c->over ? NULL : c->door.rq;
+    if (rq && rq->endpoint->takes & ENDPOINT_PIECES) rq->on_body_end(rq->work, 0, NULL);
+    c->entering = false;
+    if (c->over) call_free(c);
+}
+
+/* ---- messages that come in ----------------------------------------------------------------------- */
+
+static void cancel(ws_socket *s, ws_ask *a)
+{
+    ws_call *c = find_call(s, a->id);
+    if (c) {
+        door_leave(&c->door);
+        call_end(c);
+    }
+    ws_ask_done(a);
+}
+
+static int start(ws_socket *s, ws_ask *a, api_error *e)
+{
+    if (find_call(s, a->id))
+        return api_error_set(e, 409, "invalid_request_error", "id_in_use", "id",
+                             "the request %s is still being answered", a->id);
+    if (s->n_calls >= CALLS_MAX)
+        return api_error_set(e, 429, "rate_limit_error", "too_many_requests", NULL,
+                             "%d requests of this WebSocket are being answered, which is the limit",
+                             CALLS_MAX);
+    ws_call *c = calloc(1, sizeof *c);
+    if (!c) return api_error_nomem(e);
+    *c = (ws_call){.door.ops = &WS_DOOR, .socket = s, .next = s->calls, .ask = *a};
+    if (s->calls) s->calls->prev = c;
+    s->calls = c;
+    s->n_calls++;
+    if (!s->is_known) s->is_known = knows(s, header(&c->door, "authorization"));
+    enter(c);
+    return 0;
+}
+
+static void on_message(void *user, bool is_text, const void *bytes, size_t n)
+{
+    ws_socket *s = user;
+    ws_ask a;
+    api_error e = {0};
+    if (!is_text) {
+        websocket_close(s->ws, CODE_NOT_TEXT, "messages are JSON in text frames");
+        return;
+    }
+    int rc = ws_ask_parse(&a, bytes, n, &e);
+    if (rc == 0 && a.cancels) {
+        cancel(s, &a);
+        return;
+    }
+    if (rc == 0) rc = start(s, &a, &e);
+    if (rc == 0) return;
+    refuse(s, a.id, &e);
+    ws_ask_done(&a);
+}
+
+/* ---- a WebSocket --------------------------------------------------------------------------------- */
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+static void stop_timer(gateway *g)
+{
+    if (g->ws_timer) uv_close((uv_handle_t *)g->ws_timer, free_handle);
+    g->ws_timer = NULL;
+}
+
+static void on_closed(void *user, unsigned code)
+{
+    ws_socket *s = user;
+    gateway *g = s->gateway;
+    while (s->calls) {
+        door_leave(&s->calls->door);
+        call_free(s->calls);
+    }
+    if (s->prev)
+        s->prev->next = s->next;
+    else
+        g->sockets = s->next;
+    if (s->next) s->next->prev = s->prev;
+    websocket_free(s->ws);
+    free(s);
+    if (!g->sockets) stop_timer(g);
+}
+
+static void on_tick(uv_timer_t *t)
+{
+    gateway *g = t->data;
+    uint64_t now = uv_now(t->loop);
+    for (ws_socket *s = g->sockets, *next; s; s = next) {
+        next = s->next;
+        if (!s->is_known && now - s->begun_ms > STRANGER_MS)
+            websocket_close(s->ws, CODE_POLICY, "no request with a valid API key came");
+        websocket_tick(s->ws, now);
+    }
+}
+
+static int start_timer(gateway *g)
+{
+    if (g->ws_timer) return 0;
+    uv_timer_t *t = malloc(sizeof *t);
+    if (!t) return SHOAL_ENOMEM;
+    uv_timer_init(g->loop, t);
+    t->data = g;
+    uv_timer_start(t, on_tick, TICK_MS, TICK_MS);
+    g->ws_timer = t;
+    return 0;
+}
+
+static ws_socket *socket_new(gateway *g, http_request *http)
+{
+    size_t most = g->config->limits.max_body_bytes;
+    websocket_limits l = {.max_message_bytes = most ? most : DOOR_BODY_BYTES, .ping_ms = PING_MS};
+    ws_socket *s = calloc(1, sizeof *s);
+    websocket_events ev = {.user = s, .message = on_message, .closed = on_closed};
+    if (!s || start_timer(g) != 0) {
+        http_respond(http, 503, NULL, 0, NULL, 0);
+        free(s);
+        return NULL;
+    }
+    if (websocket_accept(&s->ws, http, &l, &ev, NULL) == 0) return s;
+    if (!g->sockets) stop_timer(g);
+    free(s);
+    return NULL;
+}
+
+void door_ws_handle(gateway_request *rq)
+{
+    gateway *g = rq->gateway;
+    http_request *http = door_http_take(rq->door);
+    if (!http) {
+        api_error e;
+        api_error_set(&e, 426, "invalid_request_error", "upgrade_required", NULL,
+                      "WebSockets are spoken here: ask for one (docs/http.md)");
+        request_error(rq, &e);
+        return;
+    }
+    request_finish(rq, 101, NULL);
+    ws_socket *s = socket_new(g, http);
+    if (!s) return;
+    s->gateway = g;
+    s->http = http;
+    s->begun_ms = uv_now(g->loop);
+    s->is_known = knows(s, http_header_get(http, "authorization"));
+    s->next = g->sockets;
+    if (s->next) s->next->prev = s;
+    g->sockets = s;
+    http_set_data(http, s);
+}
+
+void door_ws_receive(http_request *http, const uint8_t *bytes, size_t n)
+{
+    websocket_receive(((ws_socket *)http_data(http))->ws, bytes, n);
+}
+
+void door_ws_shut(http_request *http)
+{
+    websocket_shut(((ws_socket *)http_data(http))->ws);
+}
+
+void door_ws_drain(gateway *g)
+{
+    for (ws_socket *s = g->sockets; s; s = s->next)
+        if (s->n_calls == 0) websocket_close(s->ws, CODE_GOING_AWAY, "the server is shutting down");
+}
+
+void door_ws_close(gateway *g)
+{
+    while (g->sockets) websocket_shut(g->sockets->ws);
+    stop_timer(g);
+}
