@@ -1,0 +1,201 @@
+/* verify_said.c: events into an answer, and an answer into events; see verify_said.h. */
+#include "ensemble/verify_said.h"
+
+#include <string.h>
+
+/* ---- events into an answer ----------------------------------------------------------------------- */
+
+typedef struct said {
+    buf text, names[VERIFY_CALLS_MAX], arguments[VERIFY_CALLS_MAX];
+    size_t n_calls;
+    bool more, plain;
+} said;
+
+static void hear_call(said *s, const Shoal__V1__ToolCallDelta *d)
+{
+    if (d->index >= VERIFY_CALLS_MAX) {
+        s->more = true;
+        return;
+    }
+    if (d->index >= s->n_calls) s->n_calls = d->index + 1;
+    if (d->name) buf_puts(&s->names[d->index], d->name);
+    if (d->arguments) buf_puts(&s->arguments[d->index], d->arguments);
+}
+
+static void hear(said *s, const Shoal__V1__GenerateEvent *ev)
+{
+    if (ev->delta && ev->delta->text) buf_puts(&s->text, ev->delta->text);
+    for (size_t i = 0; ev->delta && i < ev->delta->n_tool_calls; i++) hear_call(s, ev->delta->tool_calls[i]);
+    if (!ev->refined) return;
+    s->plain = false;
+    buf_clear(&s->text);
+    buf_puts(&s->text, ev->refined->text);
+}
+
+static const char *keep(const buf *b, bool *ret_nomem, arena *mem)
+{
+    const char *s = b->failed ? NULL : arena_strndup(mem, b->len ? b->data : "", b->len);
+    *ret_nomem |= !s;
+    return s ? s : "";
+}
+
+static int give(verify_answer *ret, const said *s, const char *given, arena *mem)
+{
+    bool nomem = false;
+    size_t n = s->n_calls + s->more;
+    ground_call *calls = arena_alloc(mem, (n + 1) * sizeof *calls);
+    const char *text = keep(&s->text, &nomem, mem);
+    if (!calls) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < s->n_calls; i++)
+        calls[i] = (ground_call){keep(&s->names[i], &nomem, mem), keep(&s->arguments[i], &nomem, mem)};
+    if (s->more) calls[s->n_calls] = (ground_call){"", ""};
+    size_t n_given = strlen(given);
+    if (strncmp(text, given, n_given) == 0) text += n_given;
+    *ret = (verify_answer){text, calls, n};
+    return nomem ? SHOAL_ENOMEM : 0;
+}
+
+int verify_said_read(verify_answer *ret, bool *ret_plain, const take *from, const call_order *o,
+                     const verify_case *k, arena *mem)
+{
+    said *s = arena_alloc(mem, sizeof *s);
+    if (!s) return SHOAL_ENOMEM;
+    take again = *from; /* a second reading of the same bytes */
+    again.at = 0;
+    s->plain = true;
+    int rc = 0;
+    while (rc == 0 && take_has_more(&again)) {
+        Shoal__V1__GenerateEvent *ev = (Shoal__V1__GenerateEvent *)take_next(&again, o);
+        if (ev)
+            hear(s, ev);
+        else
+            rc = SHOAL_ENOMEM;
+        if (ev) take_free(&ev->base);
+    }
+    if (rc == 0) rc = give(ret, s, k->given, mem);
+    *ret_plain = s->plain;
+    buf_done(&s->text);
+    for (size_t i = 0; i < VERIFY_CALLS_MAX; i++) {
+        buf_done(&s->names[i]);
+        buf_done(&s->arguments[i]);
+    }
+    return rc;
+}
+
+/* ---- an answer into events ----------------------------------------------------------------------- */
+
+/* Started or Done as the member said it, to be freed by take_free; NULL: it did not say one. */
+static Shoal__V1__GenerateEvent *find(const take *from, const call_order *o, bool done)
+{
+    take again = *from;
+    again.at = 0;
+    while (take_has_more(&again)) {
+        Shoal__V1__GenerateEvent *ev = (Shoal__V1__GenerateEvent *)take_next(&again, o);
+        if (!ev || (done ? ev->done != NULL : ev->started != NULL)) return ev;
+        take_free(&ev->base);
+    }
+    return NULL;
+}
+
+static void put_started(take *to, const take *from, const call_order *o)
+{
+    Shoal__V1__Started none = SHOAL__V1__STARTED__INIT;
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT, *was = find(from, o, false);
+    ev.started = was ? was->started : &none;
+    take_note(to, o, &ev.base);
+    if (was) take_free(&was->base);
+}
+
+static void put_text(take *to, const call_order *o, const verify_case *k, const verify_answer *a)
+{
+    Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
+    buf text = {0};
+    buf_puts(&text, k->given);
+    buf_puts(&text, a->text);
+    if (text.len) d.text = text.data;
+    ev.delta = &d;
+    if (text.len) take_note(to, o, &ev.base);
+    to->lost |= text.failed;
+    buf_done(&text);
+}
+
+static void put_call(take *to, const call_order *o, const ground_call *c, size_t i)
+{
+    Shoal__V1__ToolCallDelta call = SHOAL__V1__TOOL_CALL_DELTA__INIT, *list[] = {&call};
+    Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
+    call.index = (uint32_t)i;
+    call.name = (char *)(uintptr_t)c->name;
+    call.arguments = (char *)(uintptr_t)c->arguments;
+    d.tool_calls = list;
+    d.n_tool_calls = 1;
+    ev.delta = &d;
+    take_note(to, o, &ev.base);
+}
+
+static void put_done(take *to, const take *from, const call_order *o, bool calls)
+{
+    Shoal__V1__Done done = SHOAL__V1__DONE__INIT;
+    Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT, *was = find(from, o, true);
+    if (was) done = *was->done; /* its strings stay was's */
+    done.finish = (char *)(uintptr_t)(calls ? "tool_calls" : "stop");
+    ev.done = &done;
+    take_note(to, o, &ev.base);
+    if (was) take_free(&was->base);
+}
+
+int verify_said_make(take *ret, const take *from, const call_order *o, const verify_case *k,
+                     const verify_answer *a, const char *model)
+{
+    call_result r = call_result_of(o, 0, "");
+    r.model = model;
+    if (take_is_whole(from)) r = from->result;
+    take_init(ret, model);
+    put_started(ret, from, o);
+    put_text(ret, o, k, a);
+    for (size_t i = 0; i < a->n_calls; i++) put_call(ret, o, &a->calls[i], i);
+    put_done(ret, from, o, a->n_calls > 0);
+    take_end(ret, o, &r);
+    return ret->lost ? SHOAL_ENOMEM : 0;
+}
+
+/* ---- a choice ------------------------------------------------------------------------------------ */
+
+/* As the bundled models write it; the worker takes the calls out again. */
+static char *option_text(const ground_option *o, arena *mem)
+{
+    buf b = {0};
+    buf_puts(&b, o->say);
+    for (size_t i = 0; i < o->n_calls; i++)
+        buf_printf(&b, "\n<tool_call>\n{\"name\": \"%s\", \"arguments\": %s}\n</tool_call>", o->calls[i].name,
+                   o->calls[i].arguments);
+    char *text = b.failed ? NULL : arena_strndup(mem, b.data, b.len);
+    buf_done(&b);
+    return text;
+}
+
+call_order *verify_said_choose(const call_order *o, const char *model, const ground_option *options, size_t n,
+                               arena *mem)
+{
+    Shoal__V1__GenerateRequest *r = (Shoal__V1__GenerateRequest *)call_order_request(o);
+    char **texts = arena_alloc(mem, n * sizeof *texts);
+    bool have = r && texts;
+    for (size_t i = 0; have && i < n; i++) have = (texts[i] = option_text(&options[i], mem)) != NULL;
+    call_context ctx = {.request_id = o->request_id,
+                        .traceparent = o->traceparent,
+                        .deadline_ns = o->deadline_ns,
+                        .why = o->why,
+                        .order = o->order,
+                        .key = o->key};
+    call_order *other = NULL;
+    if (have) {
+        Shoal__V1__GenerateRequest q = *r; /* borrows all of r but the choices */
+        q.constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;
+        q.choices = texts;
+        q.n_choices = n;
+        other = call_order_new(CALL_GENERATE, model, &q.base, &ctx);
+    }
+    if (r) take_free(&r->base);
+    return other;
+}
