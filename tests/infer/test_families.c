@@ -354,7 +354,7 @@ static void inputs_open(inputs *s, const fixture *x, const model_config *c)
         size_t n;
         int32_t *ids = int_array(json_object_get(in, "ids"), &n);
         s->in[i] = (net_input){.ids = ids, .n = n};
-        if (c->n_types > 0 && json_is_array(types)) s->in[i].type_ids = byte_array(types);
+        if (json_is_array(types)) s->in[i].type_ids = byte_array(types);
         s->ref[i] = fixture_tensor(x, json_string_value(json_object_get(in, answer_key(c))), &s->n_ref[i]);
     }
 }
