@@ -25,6 +25,7 @@
 #include "join/gate.h"
 #include "compute/compute.h"
 #include "config/config_fit.h"
+#include "gateway/ensembles.h"
 #include "gateway/gateway.h"
 #include "wire/env_uv.h"
 #include "wire/loop.h"
@@ -517,7 +518,7 @@ static int load_config(server *s, const char *path, const char *listen, long lon
 static int check(server *s)
 {
     shoal_err err;
-    if (serve_models_check(s->config, s->specs, &err) != 0 ||
+    if (serve_models_check(s->config, s->specs, &err) != 0 || ensembles_check(s->config, &err) != 0 ||
         serve_stages_open(&s->stages, s->config, s->specs, &err) != 0) {
         cli_fail(&cmd_serve, &err);
         return CLI_FAILED;

@@ -120,7 +120,7 @@ json_t *eval_route_answer(const json_t *body, double *ret_said, size_t *ret_n_to
 
 bool eval_is_escalated(const char *trace)
 {
-    return strstr(trace, " < ") != NULL || strstr(trace, "failed") != NULL;
+    return strstr(trace, " < ") || strstr(trace, "failed") || strstr(trace, "escalated");
 }
 
 /* ---- judging --------------------------------------------------------------------------------------- */

@@ -104,6 +104,15 @@ static int resolve_etcd(config_file *f, config_etcd *e, const char *dir, shoal_e
     return rc;
 }
 
+static int resolve_ensemble(config_file *f, const config_ensemble *e, const char *dir, shoal_err *err)
+{
+    int rc = 0;
+    for (size_t k = 0; !rc && k < e->n_members; k++) rc = resolve(f, &e->members[k].calibration, dir, err);
+    for (size_t k = 0; !rc && k < e->n_checks; k++) rc = resolve(f, &e->checks[k].lexicon, dir, err);
+    for (size_t k = 0; !rc && k < e->n_checks; k++) rc = resolve(f, &e->checks[k].schema, dir, err);
+    return rc;
+}
+
 static int resolve_paths(config_file *f, const char *config_path, shoal_err *err)
 {
     gateway_config *c = &f->pub;
@@ -126,9 +135,7 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
             rc = resolve(f, &p->stages[k].lexicon_path, dir, err);
         for (unsigned k = 0; !rc && k < p->n_stages; k++) rc = resolve(f, &p->stages[k].forms_path, dir, err);
     }
-    for (size_t i = 0; !rc && i < c->n_ensembles; i++)
-        for (size_t k = 0; !rc && k < c->ensembles[i].n_members; k++)
-            rc = resolve(f, &c->ensembles[i].members[k].calibration, dir, err);
+    for (size_t i = 0; !rc && i < c->n_ensembles; i++) rc = resolve_ensemble(f, &c->ensembles[i], dir, err);
     for (size_t i = 0; !rc && i < c->book.n_domains; i++)
         rc = resolve(f, &c->book.domains[i].centroids_path, dir, err);
     return rc;

@@ -25,12 +25,37 @@ bool config_answers(const gateway_config *c, const char *name)
     return is_model(c, name) || config_ensemble_find(c, name);
 }
 
+fail_step config_fail_step(const char *word)
+{
+    static const char *const WORDS[] = {
+#define FAIL_STEP_WORD(e, name) name,
+        FAIL_STEP_TABLE(FAIL_STEP_WORD)
+#undef FAIL_STEP_WORD
+    };
+    fail_step s = 0;
+    while (s < FAIL_N_STEPS && strcmp(WORDS[s], word) != 0) s++;
+    return s;
+}
+
+/* A model; of a verify also an ensemble of another kind, whose calls stand under its own. */
+static bool is_member(const gateway_config *c, const config_ensemble *of, const char *name)
+{
+    const config_ensemble *e = of->kind == ENSEMBLE_VERIFY ? config_ensemble_find(c, name) : NULL;
+    return is_model(c, name) || (e && e->kind != ENSEMBLE_VERIFY);
+}
+
 static int check_member(const gateway_config *c, const config_ensemble *e, const char *where, size_t i,
                         shoal_err *err)
 {
     const config_member *m = &e->members[i];
     bool cascade = e->kind == ENSEMBLE_CASCADE, last = i + 1 == e->n_members;
-    if (!is_model(c, m->model))
+    if (config_ensemble_find(c, m->model) && !is_member(c, e, m->model))
+        return err_set(
+            err, SHOAL_EINVALID,
+            "%smembers[%zu].model: '%s' is an ensemble, and only a verify has such members, none of "
+            "them a verify",
+            where, i, m->model);
+    if (!is_member(c, e, m->model))
         return err_set(err, SHOAL_EINVALID, "%smembers[%zu].model: '%s' is not among the models of this file",
                        where, i, m->model);
     for (size_t k = 0; k < i; k++)
@@ -50,6 +75,85 @@ static int check_member(const gateway_config *c, const config_ensemble *e, const
     return 0;
 }
 
+/* What a kind of check has no use for, and what it needs. */
+static int check_check(const gateway_config *c, const config_ensemble *e, const char *ensemble, size_t i,
+                       shoal_err *err)
+{
+    const config_answer_check *k = &e->checks[i];
+    char where[80];
+    snprintf(where, sizeof where, "%scheck[%zu].", ensemble, i);
+    const struct {
+        const char *key;
+        bool given;
+        check_kind of;
+    } KEYS[] = {{"lexicon", k->lexicon, CHECK_DEVICES},
+                {"must", k->n_must, CHECK_PATTERN},
+                {"must_not", k->n_must_not, CHECK_PATTERN},
+                {"schema", k->schema, CHECK_JSON},
+                {"model", k->model, CHECK_NLI},
+                {"entails", k->entails, CHECK_NLI},
+                {"min_score", k->min_score > 0, CHECK_NLI}};
+    static const char *const KINDS[] = {
+#define CHECK_KIND_NAME(e, name) name,
+        CHECK_KIND_TABLE(CHECK_KIND_NAME)
+#undef CHECK_KIND_NAME
+    };
+    for (size_t j = 0; j < sizeof KEYS / sizeof *KEYS; j++)
+        if (KEYS[j].given && KEYS[j].of != k->kind)
+            return err_set(err, SHOAL_EINVALID, "%s%s: it belongs to kind: %s", where, KEYS[j].key,
+                           KINDS[KEYS[j].of]);
+    if (k->kind == CHECK_PATTERN && !k->n_must && !k->n_must_not)
+        return err_set(err, SHOAL_EINVALID, "%skind: a pattern needs 'must' or 'must_not'", where);
+    if (k->kind == CHECK_NLI && !k->model)
+        return err_set(err, SHOAL_EINVALID,
+                       "%skind: nli needs a 'model' that classifies pairs of texts, with a label for what "
+                       "follows from the other",
+                       where);
+    if (k->model && !is_model(c, k->model))
+        return err_set(err, SHOAL_EINVALID, "%smodel: '%s' is not among the models of this file", where,
+                       k->model);
+    return 0;
+}
+
+static int check_on_fail(const config_ensemble *e, const char *where, shoal_err *err)
+{
+    bool escalates = e->n_on_fail == 0;
+    for (size_t i = 0; i < e->n_on_fail; i++) {
+        fail_step s = config_fail_step(e->on_fail[i]);
+        if (s == FAIL_N_STEPS)
+            return err_set(err, SHOAL_EINVALID, "%son_fail[%zu]: '%s' is not repair, escalate or safe", where,
+                           i, e->on_fail[i]);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(e->on_fail[k], e->on_fail[i]) == 0)
+                return err_set(err, SHOAL_EINVALID, "%son_fail[%zu]: '%s' is already on_fail[%zu]", where, i,
+                               e->on_fail[i], k);
+        if (s == FAIL_SAFE && i + 1 < e->n_on_fail)
+            return err_set(err, SHOAL_EINVALID,
+                           "%son_fail[%zu]: nothing comes behind 'safe', which ends every list", where,
+                           i + 1);
+        escalates |= s == FAIL_ESCALATE;
+    }
+    if (!escalates && e->n_members > 1)
+        return err_set(err, SHOAL_EINVALID,
+                       "%smembers[1]: nobody asks it, since 'escalate' is not in 'on_fail'", where);
+    return 0;
+}
+
+static int check_verify(const gateway_config *c, const config_ensemble *e, const char *where, shoal_err *err)
+{
+    if (e->kind != ENSEMBLE_VERIFY) {
+        const char *key = e->n_checks ? "check" : e->n_on_fail ? "on_fail" : e->safe ? "safe" : NULL;
+        if (key) return err_set(err, SHOAL_EINVALID, "%s%s: only a verify has it", where, key);
+        return 0;
+    }
+    if (!e->n_checks)
+        return err_set(err, SHOAL_EINVALID,
+                       "%skind: a verify needs 'check', a list of what answers must pass", where);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < e->n_checks; i++) rc = check_check(c, e, where, i, err);
+    return rc ? rc : check_on_fail(e, where, err);
+}
+
 static int check_ensemble(const gateway_config *c, size_t i, shoal_err *err)
 {
     const config_ensemble *e = &c->ensembles[i];
@@ -67,7 +171,9 @@ static int check_ensemble(const gateway_config *c, size_t i, shoal_err *err)
     if (e->kind == ENSEMBLE_REFINE && e->n_members != 2)
         return err_set(err, SHOAL_EINVALID, "%smembers: a refine has two, the fast one and the better one",
                        where);
-    int rc = 0;
+    if (e->kind != ENSEMBLE_VERIFY && e->n_members < 2)
+        return err_set(err, SHOAL_EINVALID, "%smembers: has 1 entry, at least 2 are needed", where);
+    int rc = check_verify(c, e, where, err);
     for (size_t k = 0; !rc && k < e->n_members; k++) rc = check_member(c, e, where, k, err);
     return rc;
 }

@@ -6,7 +6,12 @@
  *         members:
  *           - {model: home-chat-s, min_confidence: 0.8, calibration: home-chat-s.calibration.json}
  *           - {model: home-chat-m}
- *       - {name: home-vote, kind: vote, members: [{model: home-chat-s}, {model: home-chat-m, weight: 2}]} */
+ *       - {name: home-vote, kind: vote, members: [{model: home-chat-s}, {model: home-chat-m, weight: 2}]}
+ *       - name: home-verified
+ *         kind: verify                 # nothing leaves unchecked
+ *         members: [{model: home-chat-s}, {model: home-cascade}]
+ *         check: [{kind: devices, lexicon: lexicons/home.yaml}]
+ *         on_fail: [repair, escalate, safe] */
 #ifndef CONFIG_CONFIG_ENSEMBLES_H
 #define CONFIG_CONFIG_ENSEMBLES_H
 
@@ -15,20 +20,50 @@
 
 #include "base/err.h"
 
-#define ENSEMBLE_MEMBERS_MAX 8
-#define ENSEMBLE_CONFIDENCE  0.8 /* of members that say nothing else */
-#define ENSEMBLE_WAIT_MS     300
+#define ENSEMBLE_MEMBERS_MAX  8
+#define ENSEMBLE_CONFIDENCE   0.8 /* of members that say nothing else */
+#define ENSEMBLE_WAIT_MS      300
+#define ENSEMBLE_CHECKS_MAX   8
+#define ENSEMBLE_PATTERNS_MAX 16
+#define ENSEMBLE_ENTAILS      "entailment"
+#define ENSEMBLE_SAFE         "I did nothing: no answer of mine passed its checks."
 
 /* X(enum, name in YAML) */
 #define ENSEMBLE_KIND_TABLE(X)     \
     X(ENSEMBLE_CASCADE, "cascade") \
     X(ENSEMBLE_VOTE, "vote")       \
-    X(ENSEMBLE_REFINE, "refine")
+    X(ENSEMBLE_REFINE, "refine")   \
+    X(ENSEMBLE_VERIFY, "verify")
 typedef enum ensemble_kind {
 #define ENSEMBLE_KIND_ENUM(e, name) e,
     ENSEMBLE_KIND_TABLE(ENSEMBLE_KIND_ENUM)
 #undef ENSEMBLE_KIND_ENUM
 } ensemble_kind;
+
+/* X(enum, name in YAML): what a verify checks. */
+#define CHECK_KIND_TABLE(X)     \
+    X(CHECK_DEVICES, "devices") \
+    X(CHECK_NUMBERS, "numbers") \
+    X(CHECK_PATTERN, "pattern") \
+    X(CHECK_JSON, "json")       \
+    X(CHECK_NLI, "nli")
+typedef enum check_kind {
+#define CHECK_KIND_ENUM(e, name) e,
+    CHECK_KIND_TABLE(CHECK_KIND_ENUM)
+#undef CHECK_KIND_ENUM
+} check_kind;
+
+/* X(enum, name in YAML): what becomes of an answer that fails. */
+#define FAIL_STEP_TABLE(X)       \
+    X(FAIL_REPAIR, "repair")     \
+    X(FAIL_ESCALATE, "escalate") \
+    X(FAIL_SAFE, "safe")
+typedef enum fail_step {
+#define FAIL_STEP_ENUM(e, name) e,
+    FAIL_STEP_TABLE(FAIL_STEP_ENUM)
+#undef FAIL_STEP_ENUM
+        FAIL_N_STEPS
+} fail_step;
 
 typedef enum ensemble_mean { ENSEMBLE_ARITHMETIC, ENSEMBLE_GEOMETRIC } ensemble_mean;
 
@@ -40,6 +75,16 @@ typedef struct config_member {
     double weight;    /* of a vote; 0: 1 */
 } config_member;
 
+typedef struct config_answer_check {
+    check_kind kind;
+    const char *lexicon;           /* of devices; NULL: what the request means is not looked at */
+    const char **must, **must_not; /* of a pattern */
+    size_t n_must, n_must_not;
+    const char *schema;          /* of json: a file; NULL: any */
+    const char *model, *entails; /* of nli; entails NULL: ENSEMBLE_ENTAILS */
+    double min_score;            /* 0: 0.5 */
+} config_answer_check;
+
 typedef struct config_ensemble {
     const char *name;
     ensemble_kind kind;
@@ -47,12 +92,19 @@ typedef struct config_ensemble {
     unsigned wait_ms;   /* of a refined answer: how long the better one may be silent; 0: ENSEMBLE_WAIT_MS */
     config_member *members;
     size_t n_members;
+    config_answer_check *checks; /* of a verify */
+    size_t n_checks;
+    const char **on_fail; /* words of FAIL_STEP_TABLE; none: all, in its order */
+    size_t n_on_fail;
+    const char *safe; /* NULL: ENSEMBLE_SAFE */
 } config_ensemble;
 
 struct gateway_config;
 const config_ensemble *config_ensemble_find(const struct gateway_config *c, const char *name); /* or NULL */
 /* A model of this file, or an ensemble. */
 bool config_answers(const struct gateway_config *c, const char *name);
+/* The step that a word of on_fail means; FAIL_N_STEPS: none. */
+fail_step config_fail_step(const char *word);
 int config_check_ensembles(const struct gateway_config *c, shoal_err *err);
 
 #endif

@@ -135,6 +135,30 @@ static int fit_domains(const fitting *f, size_t i)
     return rc;
 }
 
+/* Who says whether an answer follows from its context must have a label for that. */
+static int fit_judge(const fitting *f, size_t i, size_t k)
+{
+    const config_answer_check *check = &f->config->ensembles[i].checks[k];
+    char where[96];
+    if (!check->model || strcmp(check->model, f->model) != 0) return 0;
+    if (!does(f->facts, "classify"))
+        return config_fail(f->config, f->err,
+                           "ensembles[%zu].check[%zu].model: '%s' is a model to %s, and nli needs one to "
+                           "classify pairs of texts",
+                           i, k, f->model, f->facts->task);
+    snprintf(where, sizeof where, "ensembles[%zu].check[%zu].%s", i, k, check->entails ? "entails" : "model");
+    const char *label = check->entails ? check->entails : ENSEMBLE_ENTAILS;
+    return label_exists(f->facts, label) ? 0 : no_such_label(f, where, label);
+}
+
+static int fit_judges(const fitting *f)
+{
+    int rc = 0;
+    for (size_t i = 0; i < f->config->n_ensembles; i++)
+        for (size_t k = 0; !rc && k < f->config->ensembles[i].n_checks; k++) rc = fit_judge(f, i, k);
+    return rc;
+}
+
 int config_fit(const gateway_config *c, const char *model, const model_facts *facts, shoal_err *err)
 {
     int rc = 0;
@@ -142,6 +166,8 @@ int config_fit(const gateway_config *c, const char *model, const model_facts *fa
         fitting f = {.config = c, .model = model, .facts = facts, .err = err};
         if (strcmp(c->book.domains[i].model, model) == 0) rc = fit_domains(&f, i);
     }
+    fitting judges = {.config = c, .model = model, .facts = facts, .err = err};
+    if (!rc) rc = fit_judges(&judges);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) {
         fitting f = {c, &c->pipelines[i], i, model, facts, err};
         rc = fit_pipeline(&f);
@@ -192,5 +218,9 @@ bool config_uses_model(const gateway_config *c, const char *model)
             if (is_of_model(&c->pipelines[i].stages[k], model)) return true;
     for (size_t i = 0; i < c->book.n_domains; i++)
         if (strcmp(c->book.domains[i].model, model) == 0) return true;
+    for (size_t i = 0; i < c->n_ensembles; i++)
+        for (size_t k = 0; k < c->ensembles[i].n_checks; k++)
+            if (c->ensembles[i].checks[k].model && strcmp(c->ensembles[i].checks[k].model, model) == 0)
+                return true;
     return falls_back(c, model);
 }

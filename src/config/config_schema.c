@@ -320,14 +320,40 @@ static const config_field member_rows[] = {
 };
 RECORD(ensemble_member, config_member, member_rows);
 
+static const char *const check_words[] = {
+#define CHECK_WORD(e, name) name,
+    CHECK_KIND_TABLE(CHECK_WORD)
+#undef CHECK_WORD
+        NULL};
+
+static const config_field answer_check_rows[] = {
+    WORD("kind", config_answer_check, kind, check_words, "what the answer is held against", .required = true),
+    TEXT("lexicon", config_answer_check, lexicon, 1, PATH_MAX_BYTES, "of devices: what words mean for them"),
+    TEXTS("must", config_answer_check, must, n_must, 1, ENSEMBLE_PATTERNS_MAX, 1024,
+          "of a pattern: regular expressions that are found in the answer"),
+    TEXTS("must_not", config_answer_check, must_not, n_must_not, 1, ENSEMBLE_PATTERNS_MAX, 1024,
+          "of a pattern: regular expressions that are not"),
+    TEXT("schema", config_answer_check, schema, 1, PATH_MAX_BYTES, "of json: the file with its JSON Schema"),
+    TEXT("model", config_answer_check, model, 1, NAME_MAX_BYTES, "of nli: the classifier of pairs of texts"),
+    TEXT("entails", config_answer_check, entails, 1, NAME_MAX_BYTES,
+         "of nli: its label for what follows from the context"),
+    NUMBER("min_score", config_answer_check, min_score, 0, 1, "of nli: how sure that must be"),
+};
+RECORD(answer_check, config_answer_check, answer_check_rows);
+
 static const config_field ensemble_rows[] = {
     TEXT("name", config_ensemble, name, 1, NAME_MAX_BYTES, "what requests call it", .required = true),
     WORD("kind", config_ensemble, kind, ensemble_words, "how its members work together", .required = true),
     WORD("mean", config_ensemble, mean, mean_words, "of a vote: what is taken of its members' probabilities"),
     UINT("wait_ms", config_ensemble, wait_ms, 1, DAY_MS,
          "of a refine: how long the better one may be silent"),
-    LIST("members", config_ensemble, members, n_members, ensemble_member, 2, ENSEMBLE_MEMBERS_MAX,
+    LIST("members", config_ensemble, members, n_members, ensemble_member, 1, ENSEMBLE_MEMBERS_MAX,
          "its models, in order", .required = true),
+    LIST("check", config_ensemble, checks, n_checks, answer_check, 1, ENSEMBLE_CHECKS_MAX,
+         "of a verify: what an answer must pass"),
+    TEXTS("on_fail", config_ensemble, on_fail, n_on_fail, 1, FAIL_N_STEPS, 16,
+          "of a verify: what becomes of an answer that does not"),
+    TEXT("safe", config_ensemble, safe, 1, 4096, "of a verify: what is said when no answer passes"),
 };
 RECORD(ensemble, config_ensemble, ensemble_rows);
 

@@ -365,7 +365,9 @@ static void infer(verify_call *c, const verify_check *check)
 {
     const call_order *o = c->base.o;
     bool only_calls = c->answer.n_calls && !c->answer.text[strspn(c->answer.text, " \t\r\n")];
-    if (verify_nli_ask(&c->nli, c->k.context, c->answer.text, c->mem)) {
+    const Shoal__V1__ModelInfo *judge = calls_info(c->b->base.inner, check->model, NULL);
+    size_t bytes = verify_nli_piece_bytes(judge ? judge->n_ctx : 0);
+    if (verify_nli_ask(&c->nli, c->k.context, c->answer.text, bytes, c->mem)) {
         fail_nomem(c);
         return;
     }

@@ -81,12 +81,19 @@ static int make_pairs(verify_nli *n, const texts *said, const texts *pieces, are
     return 0;
 }
 
-int verify_nli_ask(verify_nli *ret, const char *context, const char *text, arena *mem)
+/* Half of the context at four bytes a token: the rest is for the sentence and for texts with more tokens. */
+size_t verify_nli_piece_bytes(size_t n_ctx)
+{
+    size_t bytes = n_ctx * 2;
+    return bytes && bytes < VERIFY_NLI_PIECE_BYTES ? bytes : VERIFY_NLI_PIECE_BYTES;
+}
+
+int verify_nli_ask(verify_nli *ret, const char *context, const char *text, size_t piece_bytes, arena *mem)
 {
     texts said = {0}, pieces = {0};
     verify_nli n = {.request = SHOAL__V1__CLASSIFY_REQUEST__INIT};
     cut_up(&said, VERIFY_NLI_SENTENCES_MAX, text, 0, mem);
-    cut_up(&pieces, VERIFY_NLI_PIECES_MAX, context, VERIFY_NLI_PIECE_BYTES, mem);
+    cut_up(&pieces, VERIFY_NLI_PIECES_MAX, context, piece_bytes, mem);
     if (said.nomem || pieces.nomem) return SHOAL_ENOMEM;
     n.n_sentences = said.n;
     n.n_pieces = pieces.n;

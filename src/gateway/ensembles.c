@@ -1,6 +1,7 @@
 /* ensembles.c: from shoal.yaml's ensembles to the rules of their decorators; see ensembles.h. */
 #include "gateway/ensembles.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 #include "ensemble/drift.h"
 #include "ensemble/poll_calls.h"
 #include "ensemble/refine_calls.h"
+#include "ensemble/verify_calls.h"
+#include "ensemble/verify_json.h"
 #include "ensemble/vote_calls.h"
 
 /* What one ensemble's rule points to. */
@@ -18,6 +21,11 @@ typedef struct members {
     vote_member voters[ENSEMBLE_MEMBERS_MAX];
     calibration calibrations[ENSEMBLE_MEMBERS_MAX];
     drift drifts[ENSEMBLE_MEMBERS_MAX]; /* spread 0: it is not watched */
+    const char *names[ENSEMBLE_MEMBERS_MAX];
+    verify_check checks[ENSEMBLE_CHECKS_MAX];
+    lexicon *lexicons[ENSEMBLE_CHECKS_MAX]; /* owned, as are the next */
+    verify_schema *schemas[ENSEMBLE_CHECKS_MAX];
+    regex *patterns[ENSEMBLE_CHECKS_MAX][2][ENSEMBLE_PATTERNS_MAX]; /* must, must_not */
 } members;
 
 struct ensembles {
@@ -26,8 +34,9 @@ struct ensembles {
     cascade_rule *cascades;
     vote_rule *votes;
     refine_rule *refines;
+    verify_rule *verifies;
     members **watched; /* [n_cascades] */
-    size_t n_cascades, n_votes, n_refines;
+    size_t n_all, n_cascades, n_votes, n_refines, n_verifies;
 };
 
 /* NULL: that member is not watched. */
@@ -72,6 +81,11 @@ static void on_answered(void *user, const char *name, const char *by)
     metrics_add(((ensembles *)user)->metrics, METRIC_REFINE, 1, name, by, NULL);
 }
 
+static void on_verified(void *user, const char *name, const char *model, verify_end end)
+{
+    metrics_add(((ensembles *)user)->metrics, METRIC_VERIFY, 1, name, model, verify_end_name(end));
+}
+
 static void on_left(void *user, const char *name, const char *model)
 {
     metrics_add(((ensembles *)user)->metrics, METRIC_VOTE_LEFT, 1, name, model, NULL);
@@ -97,6 +111,95 @@ static int open_member(members *all, size_t i, const gateway_config *c, size_t o
     return 0;
 }
 
+/* ---- checks ----------------------------------------------------------------------------------------- */
+
+static int open_patterns(const gateway_config *c, const char *where, const char *key, const char **sources,
+                         size_t n, regex **ret, shoal_err *err)
+{
+    shoal_err why;
+    for (size_t i = 0; i < n; i++) {
+        int rc = regex_compile(&ret[i], sources[i], &why);
+        if (rc == SHOAL_ENOMEM) return err_nomem(err);
+        if (rc) return config_fail(c, err, "%s.%s[%zu]: %s", where, key, i, why.message);
+    }
+    return 0;
+}
+
+static int open_check(members *m, size_t i, const gateway_config *c, size_t of, shoal_err *err)
+{
+    static const verify_kind KINDS[] = {[CHECK_DEVICES] = VERIFY_DEVICES,
+                                        [CHECK_NUMBERS] = VERIFY_NUMBERS,
+                                        [CHECK_PATTERN] = VERIFY_PATTERN,
+                                        [CHECK_JSON] = VERIFY_JSON,
+                                        [CHECK_NLI] = VERIFY_NLI};
+    static const char *const NAMES[] = {
+#define CHECK_NAME(e, name) [e] = name,
+        CHECK_KIND_TABLE(CHECK_NAME)
+#undef CHECK_NAME
+    };
+    const config_answer_check *k = &c->ensembles[of].checks[i];
+    shoal_err why;
+    char where[64];
+    snprintf(where, sizeof where, "ensembles[%zu].check[%zu]", of, i);
+    if (k->lexicon && lexicon_load(&m->lexicons[i], k->lexicon, &why))
+        return config_fail(c, err, "%s.lexicon: %s", where, why.message);
+    if (k->schema && verify_schema_load(&m->schemas[i], k->schema, &why))
+        return config_fail(c, err, "%s.schema: %s", where, why.message);
+    int rc = open_patterns(c, where, "must", k->must, k->n_must, m->patterns[i][0], err);
+    if (!rc) rc = open_patterns(c, where, "must_not", k->must_not, k->n_must_not, m->patterns[i][1], err);
+    m->checks[i] = (verify_check){.name = NAMES[k->kind],
+                                  .kind = KINDS[k->kind],
+                                  .lex = m->lexicons[i],
+                                  .must = m->patterns[i][0],
+                                  .must_not = m->patterns[i][1],
+                                  .n_must = k->n_must,
+                                  .n_must_not = k->n_must_not,
+                                  .schema = m->schemas[i],
+                                  .model = k->model,
+                                  .entails = k->entails ? k->entails : ENSEMBLE_ENTAILS,
+                                  .min_score = k->min_score > 0 ? k->min_score : 0.5};
+    return rc;
+}
+
+static void put_steps(verify_rule *r, const config_ensemble *of)
+{
+    static const verify_step ALL[] = {VERIFY_REPAIR, VERIFY_ESCALATE};
+    for (size_t i = 0; i < of->n_on_fail; i++) {
+        fail_step s = config_fail_step(of->on_fail[i]);
+        if (s != FAIL_SAFE) r->steps[r->n_steps++] = s == FAIL_REPAIR ? VERIFY_REPAIR : VERIFY_ESCALATE;
+    }
+    if (of->n_on_fail) return;
+    memcpy(r->steps, ALL, sizeof ALL);
+    r->n_steps = 2;
+}
+
+static int open_verify(ensembles *e, members *m, const gateway_config *c, size_t i, shoal_err *err)
+{
+    const config_ensemble *of = &c->ensembles[i];
+    verify_rule *r = &e->verifies[e->n_verifies++];
+    *r = (verify_rule){.name = of->name,
+                       .members = m->names,
+                       .n_members = of->n_members,
+                       .checks = m->checks,
+                       .n_checks = of->n_checks,
+                       .safe = of->safe ? of->safe : ENSEMBLE_SAFE};
+    put_steps(r, of);
+    int rc = 0;
+    for (size_t k = 0; k < of->n_members; k++) m->names[k] = of->members[k].model;
+    for (size_t k = 0; !rc && k < of->n_checks; k++) rc = open_check(m, k, c, i, err);
+    return rc;
+}
+
+static void close_checks(members *m)
+{
+    for (size_t i = 0; i < ENSEMBLE_CHECKS_MAX; i++) {
+        lexicon_free(m->lexicons[i]);
+        verify_schema_free(m->schemas[i]);
+        for (size_t k = 0; k < 2 * ENSEMBLE_PATTERNS_MAX; k++)
+            regex_free(m->patterns[i][k / ENSEMBLE_PATTERNS_MAX][k % ENSEMBLE_PATTERNS_MAX]);
+    }
+}
+
 static int open_one(ensembles *e, const gateway_config *c, size_t i, shoal_err *err)
 {
     const config_ensemble *of = &c->ensembles[i];
@@ -118,6 +221,9 @@ static int open_one(ensembles *e, const gateway_config *c, size_t i, shoal_err *
                                              .n_members = of->n_members,
                                              .geometric = of->mean == ENSEMBLE_GEOMETRIC};
         break;
+    case ENSEMBLE_VERIFY:
+        if (!rc) rc = open_verify(e, m, c, i, err);
+        break;
     }
     return rc;
 }
@@ -128,8 +234,11 @@ static int open_all(ensembles *e, const gateway_config *c, shoal_err *err)
     e->cascades = calloc(c->n_ensembles + 1, sizeof *e->cascades);
     e->votes = calloc(c->n_ensembles + 1, sizeof *e->votes);
     e->refines = calloc(c->n_ensembles + 1, sizeof *e->refines);
+    e->verifies = calloc(c->n_ensembles + 1, sizeof *e->verifies);
     e->watched = calloc(c->n_ensembles + 1, sizeof *e->watched);
-    int rc = e->members && e->cascades && e->watched && e->votes && e->refines ? 0 : err_nomem(err);
+    bool have = e->members && e->cascades && e->watched && e->votes && e->refines && e->verifies;
+    int rc = have ? 0 : err_nomem(err);
+    e->n_all = have ? c->n_ensembles : 0;
     for (size_t i = 0; !rc && i < c->n_ensembles; i++) rc = open_one(e, c, i, err);
     return rc;
 }
@@ -151,16 +260,30 @@ int ensembles_open(ensembles **ret, calls **calls, const gateway_config *c, cons
     if (rc == 0 && e->n_votes > 0) rc = vote_calls_new(calls, env_, *calls, &vote, err);
     if (rc == 0 && e->n_votes > 0) rc = poll_calls_new(calls, env_, *calls, &vote, err);
     if (rc == 0 && e->n_cascades > 0) rc = cascade_calls_new(calls, env_, *calls, &cascade, err);
+    /* On top, since its members may be any of the others. */
+    verify_options verify = {
+        .rules = e->verifies, .n_rules = e->n_verifies, .user = e, .judged = on_verified};
+    if (rc == 0 && e->n_verifies > 0) rc = verify_calls_new(calls, env_, *calls, &verify, err);
+    return rc;
+}
+
+int ensembles_check(const gateway_config *c, shoal_err *err)
+{
+    ensembles *e = calloc(1, sizeof *e);
+    int rc = e ? open_all(e, c, err) : err_nomem(err);
+    ensembles_free(e);
     return rc;
 }
 
 void ensembles_free(ensembles *e)
 {
     if (!e) return;
+    for (size_t i = 0; i < e->n_all; i++) close_checks(&e->members[i]);
     free(e->members);
     free(e->cascades);
     free(e->watched);
     free(e->votes);
     free(e->refines);
+    free(e->verifies);
     free(e);
 }

@@ -12,6 +12,8 @@ typedef struct ensembles ensembles;
  * fails. *ret must outlive it. Errors begin with the configuration's path and line. */
 int ensembles_open(ensembles **ret, calls **calls, const gateway_config *c, const env *e, metrics *m,
                    shoal_err *err);
+/* Open what their files hold, and let it go: the same errors. */
+int ensembles_check(const gateway_config *c, shoal_err *err);
 void ensembles_free(ensembles *e); /* accepts NULL */
 
 #endif

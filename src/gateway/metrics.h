@@ -48,6 +48,8 @@
       "Members that left a vote before the reply was whole.")                                               \
     X(METRIC_REFINE, "shoal_refine_total", COUNTER, "ensemble,by",                                          \
       "Answers of a refine: fast, better or refined.")                                                      \
+    X(METRIC_VERIFY, "shoal_verify_total", COUNTER, "ensemble,model,verdict",                               \
+      "Answers of a verify's members: passed, repaired, asked_again, escalated, safe or refused.")          \
     X(METRIC_ROUTED, "shoal_routed_total", COUNTER, "route,model,reason",                                   \
       "Requests for a route, by who answered and why.")                                                     \
     X(METRIC_ROUTE_S, "shoal_route_seconds", HISTOGRAM, "route",                                            \

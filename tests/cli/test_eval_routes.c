@@ -132,6 +132,8 @@ static void answers_of_models_become_those_of_pipelines(void **state)
     assert_true(eval_is_escalated("a 0.382 < 0.600, b"));
     assert_false(eval_is_escalated("a 0.700 >= 0.600"));
     assert_false(eval_is_escalated("arithmetic mean of a 1, b 2"));
+    assert_true(eval_is_escalated("a devices: it says nothing, escalated, b passed"));
+    assert_false(eval_is_escalated("a devices: it says nothing, repaired"));
     assert_false(eval_is_escalated(""));
 }
 

@@ -24,6 +24,7 @@ typedef struct bad_case {
     int line;         /* 0: not looked at */
 } bad_case;
 
+#define VERIFY "models: [{name: m}, {name: n}]\nensembles: [{name: e, kind: verify, "
 static const bad_case bad_cases[] = {
     {"", "empty", 1},
     {"listen: 127.0.0.1:1\n", "'models' is required", 1},
@@ -168,7 +169,8 @@ static const bad_case bad_cases[] = {
      "line or check stage is needed",
      7},
     {PIPE "      - {name: a, kind: retrieve}\n", "stages[0].collection: a retrieve stage needs it", 5},
-    {PIPE "      - {name: a, kind: retrieve, collection: c, model: m}\n", "stages[0].model: only a classify", 5},
+    {PIPE "      - {name: a, kind: retrieve, collection: c, model: m}\n", "stages[0].model: only a classify",
+     5},
     {PIPE "      - {name: a, kind: tag, model: m, limit: 3}\n", "limit: only a retrieve stage has it", 5},
     {PIPE "      - {name: a, kind: retrieve, collection: c}\n"
           "      - {name: b, kind: tag, model: m, when: [{stage: a, label: [some]}]}\n",
@@ -201,6 +203,38 @@ static const bad_case bad_cases[] = {
      "c}\n"
      "    stages: [{name: s, kind: tag, model: m}]\n",
      "devices[0].name", 5},
+    {VERIFY "members: [{model: m}]}]\n", "ensembles[0].kind: a verify needs 'check'", 2},
+    {VERIFY "members: [{model: x}], check: [{kind: devices}]}]\n", "'x' is not among the models", 2},
+    {VERIFY "members: [{model: e}], check: [{kind: devices}]}]\n", "none of them a verify", 2},
+    {VERIFY "members: [{model: m, weight: 2}], check: [{kind: devices}]}]\n", "weights are a vote's", 2},
+    {VERIFY "members: [{model: m}], check: []}]\n", "ensembles[0].check", 2},
+    {VERIFY "members: [{model: m}], check: [{}]}]\n", "ensembles[0].check[0]: 'kind' is required", 2},
+    {VERIFY "members: [{model: m}], check: [{kind: truth}]}]\n", "check[0].kind", 2},
+    {VERIFY "members: [{model: m}], check: [{kind: numbers, lexicon: a}]}]\n",
+     "check[0].lexicon: it belongs to kind: devices", 2},
+    {VERIFY "members: [{model: m}], check: [{kind: devices, min_score: 0.5}]}]\n",
+     "check[0].min_score: it belongs to kind: nli", 2},
+    {VERIFY "members: [{model: m}], check: [{kind: pattern}]}]\n", "needs 'must' or 'must_not'", 2},
+    {VERIFY "members: [{model: m}], check: [{kind: nli}]}]\n", "nli needs a 'model'", 2},
+    {VERIFY "members: [{model: m}], check: [{kind: nli, model: x}]}]\n",
+     "check[0].model: 'x' is not among the models", 2},
+    {VERIFY "members: [{model: m}], check: [{kind: numbers}], on_fail: [pray]}]\n",
+     "on_fail[0]: 'pray' is not repair, escalate or safe", 2},
+    {VERIFY "members: [{model: m}], check: [{kind: numbers}], on_fail: [safe, repair]}]\n",
+     "on_fail[1]: nothing comes behind 'safe'", 2},
+    {VERIFY "members: [{model: m}], check: [{kind: numbers}], on_fail: [repair, repair]}]\n",
+     "'repair' is already on_fail[0]", 2},
+    {VERIFY "members: [{model: m}, {model: n}], check: [{kind: numbers}], on_fail: [repair]}]\n",
+     "members[1]: nobody asks it", 2},
+    {"models: [{name: m}, {name: n}]\nensembles: [{name: e, kind: vote, members: [{model: m}]}]\n",
+     "members: has 1 entry, at least 2 are needed", 2},
+    {"models: [{name: m}, {name: n}]\nensembles: [{name: e, kind: vote, members: [{model: m}, {model: n}],\n"
+     "  check: [{kind: numbers}]}]\n",
+     "check: only a verify has it", 3},
+    {"models: [{name: m}, {name: n}]\nensembles:\n  - {name: e, kind: vote, members: [{model: m}, {model: "
+     "n}]}\n"
+     "  - {name: f, kind: cascade, members: [{model: e}, {model: m}]}\n",
+     "'e' is an ensemble, and only a verify has such members", 4},
 };
 
 static void bad_files_are_refused_with_line_and_field(void **state)
@@ -218,6 +252,21 @@ static void bad_files_are_refused_with_line_and_field(void **state)
                                    b->says, b->line, err.message);
     }
     assert_int_equal(n_wrong, 0);
+}
+
+/* A verify may have ensembles of other kinds under it, whichever stands first in the file. */
+static void a_verify_may_have_ensembles_as_members(void **state)
+{
+    static const char YAML[] =
+        VERIFY "members: [{model: m}, {model: v}], check: [{kind: devices}, {kind: nli, model: n}]},\n"
+               "  {name: v, kind: vote, members: [{model: m}, {model: n}]}]\n";
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    if (config_parse(&c, YAML, strlen(YAML), "t.yaml", &err) != 0) fail_msg("%s", err.message);
+    assert_int_equal(c->ensembles[0].n_checks, 2);
+    assert_string_equal(c->ensembles[0].checks[1].model, "n");
+    assert_true(config_ensemble_find(c, "v") == &c->ensembles[1]);
+    config_free(c);
 }
 
 static void a_pasted_key_is_not_repeated(void **state)
@@ -467,6 +516,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_files_are_refused_with_line_and_field),
         cmocka_unit_test(a_pasted_key_is_not_repeated),
+        cmocka_unit_test(a_verify_may_have_ensembles_as_members),
         cmocka_unit_test(huge_files_are_refused),
         cmocka_unit_test(what_is_left_out_has_its_default),
         cmocka_unit_test(zero_turns_cache_and_deadline_off),

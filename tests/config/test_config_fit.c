@@ -27,7 +27,24 @@ typedef struct fit_case {
     const char *says; /* NULL: it fits */
 } fit_case;
 
+/* Line 2 is the ensemble, line 5 its judge. */
+#define JUDGED                                                                                             \
+    "models: [{name: m}, {name: g}]\nensembles:\n  - {name: e, kind: verify, members: [{model: g}],\n    " \
+    "check: [\n"                                                                                           \
+    "      {kind: nli, model: m"
+static const char *const inferences[] = {"entailment", "neutral", "contradiction"};
+static const model_facts infers = {.task = "classify", .labels = inferences, .n_labels = 3};
+
 static const fit_case cases[] = {
+    {JUDGED "}]}\n", "m", &infers, NULL},
+    {JUDGED "}]}\n", "g", &chatty, NULL},
+    {JUDGED ", entails: neutral}]}\n", "m", &infers, NULL},
+    {JUDGED ", entails: neutrall}]}\n", "m", &infers,
+     "t.yaml:5: ensembles[0].check[0].entails: no label of 'm' is 'neutrall'; did you mean 'neutral'?"},
+    {JUDGED "}]}\n", "m", &classifier,
+     "t.yaml:5: ensembles[0].check[0].model: no label of 'm' is 'entailment'"},
+    {JUDGED "}]}\n", "m", &chatty,
+     "t.yaml:5: ensembles[0].check[0].model: 'm' is a model to generate, and nli needs one to classify"},
     {PIPE INTENT, "m", &classifier, NULL},
     {PIPE INTENT, "g", &embedder, NULL}, /* no stage names it */
     {PIPE INTENT, "m", &embedder,

@@ -475,7 +475,7 @@ static void each_sentence_is_asked_of_each_piece(void **state)
     const room *r = *state;
     verify_nli n;
     assert_int_equal(verify_nli_ask(&n, "The pump runs at 3.5 bar. It is hot.\nAll is well.",
-                                    " It runs.  Is it hot? \n\n!", r->mem),
+                                    " It runs.  Is it hot? \n\n!", VERIFY_NLI_PIECE_BYTES, r->mem),
                      0);
     assert_int_equal(n.why, VERIFY_FINE);
     assert_int_equal(n.n_pieces, 1);
@@ -493,7 +493,7 @@ static void long_contexts_are_cut_at_sentences(void **state)
     verify_nli n;
     buf b = {0};
     for (int i = 0; i < 100; i++) buf_printf(&b, "Sentence number %d is one of many.\n", i);
-    assert_int_equal(verify_nli_ask(&n, b.data, "So it is.", r->mem), 0);
+    assert_int_equal(verify_nli_ask(&n, b.data, "So it is.", VERIFY_NLI_PIECE_BYTES, r->mem), 0);
     assert_int_equal(n.why, VERIFY_FINE);
     assert_true(n.n_pieces >= 4);
     for (size_t i = 0; i < n.n_pieces; i++) {
@@ -502,15 +502,18 @@ static void long_contexts_are_cut_at_sentences(void **state)
         assert_int_equal(strncmp(s, "Sentence", 8), 0);
     }
     for (int i = 0; i < 1000; i++) buf_printf(&b, "Sentence number %d is one of many.\n", i);
-    assert_int_equal(verify_nli_ask(&n, b.data, "So it is.", r->mem), 0);
+    assert_int_equal(verify_nli_ask(&n, b.data, "So it is.", VERIFY_NLI_PIECE_BYTES, r->mem), 0);
     assert_int_equal(n.why, VERIFY_TOO_LONG);
-    assert_int_equal(verify_nli_ask(&n, "A context.", b.data, r->mem), 0);
+    assert_int_equal(verify_nli_ask(&n, "A context.", b.data, VERIFY_NLI_PIECE_BYTES, r->mem), 0);
     assert_int_equal(n.why, VERIFY_TOO_LONG);
-    assert_int_equal(verify_nli_ask(&n, "", "So it is.", r->mem), 0);
+    assert_int_equal(verify_nli_ask(&n, "", "So it is.", VERIFY_NLI_PIECE_BYTES, r->mem), 0);
     assert_int_equal(n.why, VERIFY_NO_CONTEXT);
-    assert_int_equal(verify_nli_ask(&n, "A context.", "...", r->mem), 0);
+    assert_int_equal(verify_nli_ask(&n, "A context.", "...", VERIFY_NLI_PIECE_BYTES, r->mem), 0);
     assert_int_equal(n.why, VERIFY_EMPTY);
     buf_done(&b);
+    assert_int_equal(verify_nli_piece_bytes(0), VERIFY_NLI_PIECE_BYTES);
+    assert_int_equal(verify_nli_piece_bytes(128), 256);
+    assert_int_equal(verify_nli_piece_bytes(4096), VERIFY_NLI_PIECE_BYTES);
 }
 
 static verify_why judge_scores(const verify_nli *n, const float *scores, size_t n_scores, const char *label)
