@@ -5,7 +5,7 @@
 #include "process/process.h"
 #include "retrieve/find.h"
 
-#define TOOL_CALLS_MAX 8
+#define TOOL_CALLS_MAX 32 /* of one stage: as many as the endpoints of generations keep */
 
 typedef struct tool_call {
     buf name, arguments;
