@@ -265,7 +265,7 @@ static int hold_act(holding *h, verify_verdict *v)
     }
     if (c.verdict == CHECK_REPAIRED)
         v->why = a->n_calls ? VERIFY_OTHER_CALLS : VERIFY_NO_CALL;
-    else if (!text_holds(h, a))
+    else if (!same_words(h, a->text, c.text) && !text_holds(h, a))
         v->why = VERIFY_OTHER_TEXT;
     if (v->why != VERIFY_FINE) mend(v, c.text, c.calls, c.n_calls);
     return 0;

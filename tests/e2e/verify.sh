@@ -182,6 +182,9 @@ curl -s "$url/v1/process" -d '{"pipeline":"spoken","input":"unlock the front doo
 grep -q '"lock.unlock"' "$work/answer" || fail "in a pipeline: $(cat "$work/answer")"
 curl -s "$url/v1/process" -d '{"pipeline":"spoken","input":"unlock the vault"}' -o "$work/answer"
 grep -q '"lock.unlock"' "$work/answer" && fail "in a pipeline: $(cat "$work/answer")"
+lights=$(for i in $(seq 12); do echo '{"id":"light.r'"$i"'","name":"Lamp R'"$i"'","state":"on"}'; done | paste -sd,)
+curl -s "$url/v1/process" -d '{"pipeline":"spoken","input":"turn off everything","context":{"devices":['"$lights"']}}' -o "$work/answer"
+[ "$(grep -o '"name":"light.turn_off"' "$work/answer" | wc -l)" -eq 12 ] || fail "not all of twelve lights: $(cat "$work/answer")"
 
 curl -s "$url/metrics" >"$work/metrics"
 for verdict in passed repaired; do

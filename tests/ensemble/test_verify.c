@@ -220,6 +220,30 @@ static void what_was_not_asked_is_mended(void **state)
     }
 }
 
+/* Of many devices the rule's text names some; of more than an answer can call none is. */
+static void groups_are_called_whole_or_not_at_all(void **state)
+{
+    const room *r = *state;
+    for (int n = 2; n <= 40; n += 6) {
+        buf list = {0};
+        for (int i = 0; i < n; i++) buf_printf(&list, "light.r%d 'Lamp R%d' = on\\n", i, i);
+        verify_case k = home_read(r->mem,
+                                  arena_printf(r->mem,
+                                               "[{\"role\":\"system\",\"content\":\"%s\"},{\"role\":\"user\","
+                                               "\"content\":\"turn off everything\"}]",
+                                               list.data),
+                                  "");
+        buf_done(&list);
+        assert_int_equal(k.n_devices, n);
+        verify_verdict v = hold(r, &k, home_call(r->mem, "x", "light.turn_off", "light.r0"));
+        assert_int_equal(v.why, VERIFY_OTHER_CALLS);
+        assert_int_equal(v.mends, n <= VERIFY_CALLS_MAX);
+        if (!v.mends) continue;
+        assert_int_equal(v.mended.n_calls, n);
+        assert_int_equal(hold(r, &k, v.mended).why, VERIFY_FINE);
+    }
+}
+
 static void what_is_no_request_is_not_mended_into_one(void **state)
 {
     const room *r = *state;
@@ -560,6 +584,7 @@ int main(void)
         IN_ROOM(what_is_no_json_counts_as_nothing),
         IN_ROOM(what_was_asked_passes),
         IN_ROOM(what_was_not_asked_is_mended),
+        IN_ROOM(groups_are_called_whole_or_not_at_all),
         IN_ROOM(what_is_no_request_is_not_mended_into_one),
         IN_ROOM(of_several_meanings_one_is_chosen),
         IN_ROOM(after_results_only_the_rest_may_follow),
