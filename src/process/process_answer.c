@@ -69,6 +69,7 @@ void process_trace_call(stage_run *s, const call_result *r)
     process_put(s->run, t, "quantisation", json_string(r->quantisation));
     if (s->stage->model && *r->model && strcmp(r->model, s->stage->model) != 0) /* it names a route */
         process_put(s->run, t, "answered_by", json_string(r->model));
+    if (r->trace) process_put(s->run, t, "ensemble", json_string(r->trace));
     if (r->wanted)
         process_put(s->run, t, "degraded",
                     json_pack("{s:s,s:s,s:s}", "wanted", r->wanted, "answered_by", r->model, "why", r->why));
