@@ -44,7 +44,7 @@ static size_t places_used(const engine *e)
 /* Tokens that a cached prefix may stand for: the last one must run, and a probe's rows must. */
 static size_t adoptable(const session *s)
 {
-    return s->n_ids - (s->probe_out ? s->n_probe : 1);
+    return s->n_ids - (s->n_probe ? s->n_probe : 1);
 }
 
 /* Is there room in the cache for what s, the newest of the running, still has to compute? With nobody else
@@ -75,7 +75,7 @@ static void note_places(engine *e)
 {
     for (size_t i = 0; i < e->n_running; i++) {
         const session *s = e->running[i];
-        bool fixed = s->probe_out != NULL || s->aloft || session_awaits(s);
+        bool fixed = s->n_probe > 0 || s->aloft || session_awaits(s);
         e->places[i] = (batch_place){.group = s->job.group, .n_stint = s->n_stint, .fixed = fixed};
     }
 }
@@ -167,6 +167,33 @@ static session *youngest(const engine *e)
 
 /* ---- the step ------------------------------------------------------------------------------------- */
 
+/* The likeliest of the tokens that end a reply; -1: the model has none. */
+static int32_t likeliest_end(const model_config *c, const float *logits)
+{
+    int32_t best = c->n_eos > 0 ? c->eos_ids[0] : -1;
+    for (size_t i = 1; i < c->n_eos; i++)
+        if (logits[c->eos_ids[i]] > logits[best]) best = c->eos_ids[i];
+    return best;
+}
+
+/* Token `at` of s's part of the step is one whose row was wanted. True: that is all it was wanted for. */
+static bool probe_row(engine *e, session *s, team_member *m, size_t at, const float *logits)
+{
+    size_t position = s->kv.n_tokens + at, row = position - (s->n_prompt - s->n_probe);
+    bool last = position + 1 == s->n_prompt;
+    sample how;
+    if (s->probe_out) {
+        memcpy(s->probe_out + row * e->c->n_vocab, logits, e->c->n_vocab * sizeof *logits);
+        return true;
+    }
+    int32_t id = last ? likeliest_end(e->c, logits) : s->ids[position + 1];
+    how.n_top = 0;
+    how.logprob = 0; /* of an end that this model does not have */
+    if (id >= 0) sampler_judge(&s->sampler, member_vec(m), &e->spaces[member_index(m)], logits, id, &how);
+    session_judge(s, row, id, &how);
+    return !s->has_next;
+}
+
 /* Called by team members, on different rows at a time. */
 static void on_row(void *user, team_member *m, size_t item, size_t at, float *logits)
 {
@@ -174,11 +201,7 @@ static void on_row(void *user, team_member *m, size_t item, size_t at, float *lo
     engine *e = w->e;
     session *s = w->item_session[item];
     size_t n_vocab = e->c->n_vocab;
-    if (s->probe_out) {
-        size_t first = s->kv.n_tokens - (s->n_prompt - s->n_probe);
-        memcpy(s->probe_out + (first + at) * n_vocab, logits, n_vocab * sizeof *logits);
-        return;
-    }
+    if (s->n_probe && (probe_row(e, s, m, at, logits) || s->kv.n_tokens + at + 1 < s->n_prompt)) return;
     if (s->rule.mask) s->rule.mask(s->rule.user, s->ids + s->n_prompt, s->n_generated, logits, n_vocab);
     if (s->ballot)
         s->next.logprob = ballot_cast(s->ballot, member_vec(m), &e->spaces[member_index(m)], logits);
@@ -235,9 +258,9 @@ static void plan(engine *e, engine_step *w)
     gather(e, w);
     for (size_t i = 0; i < w->n_steppers; i++) {
         const session *s = w->steppers[i];
-        size_t done = s->kv.n_tokens, quiet = s->probe_out ? s->n_prompt - s->n_probe : 0;
+        size_t done = s->kv.n_tokens, quiet = s->n_probe ? s->n_prompt - s->n_probe : 0;
         w->entries[i] = (batch_entry){.pending = session_waits(w->stepper_of[i]) ? 0 : session_pending(s),
-                                      .probe = s->probe_out != NULL,
+                                      .probe = s->n_probe > 0,
                                       .n_quiet = quiet > done ? quiet - done : 0};
     }
     size_t alone = prefill_alone(e);
@@ -272,13 +295,13 @@ static void add_item(engine_step *w, size_t i)
     size_t n = w->entries[i].n;
     bool last = n == session_pending(s);
     s->n_planned = n;
-    s->has_next = last && !s->probe_out;
+    s->has_next = last && !s->probe_out && !s->only_judges;
     w->item_session[w->n_items] = s;
     w->item_of[w->n_items] = of;
     w->items[w->n_items++] = (net_item){.seq = &s->kv,
                                         .ids = s->ids + s->kv.n_tokens,
                                         .n = n,
-                                        .n_out = s->probe_out ? (w->entries[i].n_quiet ? 0 : n) : last,
+                                        .n_out = s->n_probe ? (w->entries[i].n_quiet ? 0 : n) : last,
                                         .cross = of->cross,
                                         .n_cross = of->n_cross,
                                         .adapter = of->adapter};
@@ -409,6 +432,10 @@ void decode_elect(engine *e)
 /* What a session's own step gave. */
 static void hand_out_one(engine *e, session *s, uint64_t now_ns)
 {
+    if (s->judged && s->n_probe && session_pending(s) == 0 && !session_tell_judged(s)) {
+        leave_not_finite(e, s);
+        return;
+    }
     if (s->has_next && s->ballot) {
         await_votes(e, s);
         return;
@@ -417,7 +444,7 @@ static void hand_out_one(engine *e, session *s, uint64_t now_ns)
         take_next(e, s, now_ns);
         return;
     }
-    if (s->probe_out && session_pending(s) == 0) {
+    if ((s->probe_out || s->only_judges) && session_pending(s) == 0) {
         s->finish = FINISH_LENGTH;
     } else {
         session_tell_progress(s);

@@ -425,11 +425,22 @@ static int new_session(engine *e, session **ret, const gen_request *r, size_t n_
     return rc;
 }
 
+/* A prompt that is only judged may fill the context: one more place than that is never used. */
+static int new_judged(engine *e, session **ret, const gen_request *r, shoal_err *err)
+{
+    gen_request alone = *r;
+    alone.max_tokens = 1;
+    if (r->n_ids > e->n_ctx)
+        return err_set(err, SHOAL_ELIMIT, "%zu tokens are over the context of %zu tokens", r->n_ids,
+                       e->n_ctx);
+    return new_session(e, ret, &alone, e->n_ctx + 1, err);
+}
+
 int engine_generate(engine *e, const gen_request *r, gen_event_fn fn, void *user, uint64_t *ret_id,
                     shoal_err *err)
 {
     session *s = NULL;
-    int rc = new_session(e, &s, r, e->n_ctx, err);
+    int rc = r->only_judges ? new_judged(e, &s, r, err) : new_session(e, &s, r, e->n_ctx, err);
     if (rc) return rc;
     s->fn = fn;
     s->user = user;
@@ -583,13 +594,9 @@ int engine_logits_adapted(engine *e, const char *adapter, const enc_request *sou
     if (n_last == 0 || n_last > n_ids) {
         return err_set(err, SHOAL_EINVALID, "the last %zu of %zu positions were asked for", n_last, n_ids);
     }
-    if (n_ids > e->n_ctx) {
-        return err_set(err, SHOAL_ELIMIT, "%zu tokens are over the context of %zu tokens", n_ids, e->n_ctx);
-    }
     session *s = NULL;
-    /* A probe generates nothing, so it may fill the context: one more place than that is never used. */
     gen_request r = {.ids = ids, .n_ids = n_ids, .source = source, .max_tokens = 1, .adapter = adapter};
-    int rc = new_session(e, &s, &r, e->n_ctx + 1, err);
+    int rc = new_judged(e, &s, &r, err); /* as if it were judged: it chooses no token either */
     if (rc) return rc;
     s->probe_out = out;
     s->n_probe = n_last;

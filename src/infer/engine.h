@@ -134,6 +134,11 @@ typedef struct gen_request {
      * one's, and the generation rests until engine_ballot brings the mean. geometric: of logarithms. No beams
      */
     bool votes, geometric;
+    /* The prompt is judged: EVENT_JUDGED tells how likely each of its tokens from this one on was behind
+     * those before it (1 or more, n_ids at most; 0: it is not), all of them before the first token. Not with
+     * beams or votes, nor of a reply that is resumed. */
+    size_t judge_from;
+    bool only_judges; /* and that is all: no token is chosen; the end of a reply is judged as one more */
     /* The reply goes on that an engine of the same model began for the same request: its first tokens, and
      * prob_sum as the last of them had it. What follows is what would have followed there, to the bit. A
      * beam search is made again and has to find these tokens. SHOAL_EINVALID when the request cannot have
@@ -159,7 +164,7 @@ typedef struct gen_timings {
 typedef enum { FINISH_NONE, FINISH_STOP, FINISH_LENGTH, FINISH_ERROR } finish_reason;
 
 typedef struct gen_event {
-    enum { EVENT_TOKEN, EVENT_DONE, EVENT_RESUMED, EVENT_PROGRESS, EVENT_BALLOT } kind;
+    enum { EVENT_TOKEN, EVENT_DONE, EVENT_RESUMED, EVENT_PROGRESS, EVENT_BALLOT, EVENT_JUDGED } kind;
     /* EVENT_TOKEN: one generated token, the end token included (without text). text may be empty
      * while a character or a possible stop string is held back; it then comes with a later token, or
      * with EVENT_DONE. */
@@ -177,6 +182,9 @@ typedef struct gen_event {
     /* EVENT_PROGRESS: it has got its place, or a step is over that gave no token. Of n_input tokens to read,
      * those done; n_cached of the prompt were in the cache at first. A search reports every step */
     size_t n_read, n_input, n_cached;
+    /* EVENT_JUDGED: id is the token n_read of the prompt, logprob and top are what was thought of it. Behind
+     * the last one, where the prompt alone is judged, n_read is their number and id the likeliest end token
+     */
     /* EVENT_BALLOT: text is float[n_vocab], the distribution of token n_read of the reply */
     /* EVENT_DONE; text and thought carry what was still held back */
     int status; /* 0 or SHOAL_E... */

@@ -289,3 +289,14 @@ void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, c
     }
     ret->logprob = logits[ret->id] - log_sum;
 }
+
+void sampler_judge(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits, int32_t id,
+                   sample *ret)
+{
+    float max;
+    double total = sampler_weigh(v, sp, logits, s->n_vocab, &max);
+    float log_sum = max + math_logf((float)total);
+    find_top(s, logits, log_sum, ret);
+    ret->id = id;
+    ret->logprob = logits[id] - log_sum;
+}

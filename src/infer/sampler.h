@@ -61,6 +61,9 @@ double sampler_weigh(const vec_kernels *v, sampler_space *sp, const float *logit
  * never chosen. Position is the number of the new token in its reply. */
 void sampler_choose(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits,
                     uint64_t position, grammar *g, const int32_t *eos_ids, size_t n_eos, sample *ret);
+/* What raw logits say of one token, and of the likeliest ones: ret as sampler_choose fills it. */
+void sampler_judge(const sampler *s, const vec_kernels *v, sampler_space *sp, const float *logits, int32_t id,
+                   sample *ret);
 /* The reply grew by this token. */
 void sampler_accept(sampler *s, int32_t id);
 

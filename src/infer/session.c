@@ -3,6 +3,7 @@
 #include "infer/session.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,30 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
     return r->n_beams > 1 ? lanes_new(&s->lanes, m, r, s, n_ctx, err) : 0;
 }
 
+/* Likelier tokens that are told beside a judged one. */
+static size_t judged_top(const session *s)
+{
+    size_t n = (size_t)s->sampler.n_top;
+    return n < s->config->n_vocab ? n : s->config->n_vocab;
+}
+
+/* The row in front of a token judges it, and the last row the end. */
+static int judge(session *s, const gen_request *r, shoal_err *err)
+{
+    size_t n_top = judged_top(s);
+    if (r->judge_from == 0 && !r->only_judges) return 0;
+    if (r->n_beams > 1 || r->votes || r->n_resume > 0 || r->judge_from == 0 || r->judge_from > r->n_ids)
+        return err_set(
+            err, SHOAL_EINVALID,
+            "a prompt is judged from one of its tokens on, and neither in a beam search or vote nor "
+            "where a reply goes on");
+    s->n_probe = r->n_ids - r->judge_from + 1;
+    s->only_judges = r->only_judges;
+    s->judged = calloc(s->n_probe, sizeof *s->judged);
+    s->judged_top = calloc(s->n_probe, (n_top ? n_top : 1) * sizeof *s->judged_top);
+    return s->judged && s->judged_top ? 0 : err_nomem(err);
+}
+
 static int resume(session *s, const gen_request *r, size_t n_ctx, shoal_err *err);
 
 int session_new(session **ret, const model *m, const gen_request *r, input *source, adapter *adapter,
@@ -108,6 +133,7 @@ int session_new(session **ret, const model *m, const gen_request *r, input *sour
     s->progress = r->progress;
     s->rule = r->rule;
     rc = fill(s, m, r, n_ctx, vocab, err);
+    if (rc == 0) rc = judge(s, r, err);
     if (rc == 0) rc = resume(s, r, n_ctx, err);
     if (rc) {
         session_free(s);
@@ -136,6 +162,8 @@ void session_free(session *s)
     buf_done(&s->resumed_thought);
     free(s->begun);
     free(s->ballot);
+    free(s->judged);
+    free(s->judged_top);
     free(s);
 }
 
@@ -255,6 +283,31 @@ void session_take(session *s, uint64_t now_ns)
     ev.top = next->n_top ? next->top : NULL;
     ev.n_top = next->n_top;
     s->fn(s->user, &ev);
+}
+
+void session_judge(session *s, size_t at, int32_t id, const sample *how)
+{
+    s->judged[at] = (token_logprob){.id = id, .logprob = how->logprob};
+    memcpy(s->judged_top + at * judged_top(s), how->top, how->n_top * sizeof *how->top);
+}
+
+bool session_tell_judged(session *s)
+{
+    size_t first = s->n_prompt - s->n_probe + 1, n = s->only_judges ? s->n_probe : s->n_probe - 1;
+    size_t n_top = judged_top(s);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(s->judged[i].logprob)) return false;
+    s->n_probe = 0;
+    for (size_t i = 0; i < n; i++)
+        s->fn(s->user, &(gen_event){.kind = EVENT_JUDGED,
+                                    .id = s->judged[i].id,
+                                    .text = "",
+                                    .thought = "",
+                                    .logprob = s->judged[i].logprob,
+                                    .top = n_top ? s->judged_top + i * n_top : NULL,
+                                    .n_top = n_top,
+                                    .n_read = first + i});
+    return true;
 }
 
 void session_tell_ballot(const session *s)

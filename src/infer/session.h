@@ -52,7 +52,10 @@ typedef struct session {
     size_t n_cross;
     /* a probe (engine_logits) samples nothing: rows of logits go to probe_out[n_probe][n_vocab] */
     float *probe_out;
-    size_t n_probe;
+    /* a prompt that is judged: what is thought of the tokens behind its last n_probe rows, n_top a token */
+    token_logprob *judged, *judged_top;
+    bool only_judges;
+    size_t n_probe; /* rows that are wanted, at the end of the prompt; 0: none (any more) */
     /* the step that runs */
     bool aloft;        /* it waits for rows that are at other stages: it keeps its place */
     bool picked;       /* for the step that is planned */
@@ -85,6 +88,11 @@ void session_drop_cross(session *s);
 size_t session_pending(const session *s);
 /* The sampled token s->next: an EVENT_TOKEN, and s->finish when it was the last. */
 void session_take(session *s, uint64_t now_ns);
+/* Row `at` of the wanted ones, behind which `id` stands, was judged so. */
+void session_judge(session *s, size_t at, int32_t id, const sample *how);
+/* All wanted rows are judged: an EVENT_JUDGED for each token, then none is wanted any more. False, and
+ * nothing was told: one of them is no finite number. */
+bool session_tell_judged(session *s);
 /* Its ballot was cast: an EVENT_BALLOT. */
 void session_tell_ballot(const session *s);
 /* It can do nothing until others have cast theirs. */

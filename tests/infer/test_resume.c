@@ -84,7 +84,8 @@ static void note(void *user, const gen_event *ev)
     switch (ev->kind) {
     case EVENT_TOKEN: note_token(r, ev); break;
     case EVENT_DONE: note_end(r, ev); break;
-    case EVENT_BALLOT: break;
+    case EVENT_BALLOT:
+    case EVENT_JUDGED: break;
     case EVENT_RESUMED: note_resumed(r, ev); break;
     case EVENT_PROGRESS:
         r->n_progress++;
