@@ -10,7 +10,9 @@
 /* JSON knows no -inf; OpenAI sends this for "as good as impossible". */
 static void put_logprob(buf *out, float v)
 {
-    if (isfinite(v))
+    if (isnan(v))
+        buf_puts(out, "null"); /* the first token of a prompt */
+    else if (isfinite(v))
         buf_printf(out, "%.7g", (double)v);
     else
         buf_puts(out, "-9999.0");
@@ -75,14 +77,25 @@ static void add_completion(buf parts[ANSWER_LOGPROB_PARTS], const Shoal__V1__Tok
         if (parts[i].len) buf_putc(&parts[i], ',');
     put_token(&parts[0], &t->text);
     put_logprob(&parts[1], t->logprob);
-    put_top_map(&parts[2], t);
+    if (isnan(t->logprob))
+        buf_puts(&parts[2], "null");
+    else
+        put_top_map(&parts[2], t);
     buf_printf(&parts[3], "%zu", offset);
+}
+
+/* A token with which the tokenizer begins every prompt has no place in the text. */
+static bool is_unseen(const Shoal__V1__TokenLogprob *t, const Shoal__V1__Delta *d)
+{
+    size_t n = t->text.len;
+    return isnan(t->logprob) && (strnlen(d->text, n) < n || memcmp(d->text, t->text.data, n) != 0);
 }
 
 size_t logprobs_bytes(const Shoal__V1__Delta *d)
 {
     size_t n = 0;
-    for (size_t i = 0; i < d->n_logprobs; i++) n += d->logprobs[i]->text.len;
+    for (size_t i = 0; i < d->n_logprobs; i++)
+        if (!is_unseen(d->logprobs[i], d)) n += d->logprobs[i]->text.len;
     return n;
 }
 
@@ -94,7 +107,7 @@ size_t logprobs_add(buf parts[ANSWER_LOGPROB_PARTS], bool chat, const Shoal__V1_
             add_chat(&parts[0], t);
         else
             add_completion(parts, t, offset);
-        offset += t->text.len;
+        if (!is_unseen(t, d)) offset += t->text.len;
     }
     return offset;
 }

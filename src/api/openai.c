@@ -266,6 +266,15 @@ static int read_completion_logprobs(gen_spec *s, api_error *e)
     return rc;
 }
 
+/* With the prompt given back, no token means none. */
+static int read_echo(gen_spec *s, api_error *e)
+{
+    int rc = fields_bool(s->root, "echo", &s->echo, e);
+    const json_t *most = fields_get(s->root, "max_tokens");
+    s->only_prompt = s->echo && json_is_integer(most) && json_integer_value(most) == 0;
+    return rc;
+}
+
 /* Parameters of the OpenAI form that are not served: better a no than an answer that ignores them. */
 static int refuse_unserved(gen_spec *s, api_error *e)
 {
@@ -287,7 +296,7 @@ int openai_spec_parse_completion(gen_spec **ret, const char *body, size_t len, a
     rc = read_prompts(s, e);
     if (rc == 0) rc = read_max_tokens(s, COMPLETION_MAX_TOKENS, e);
     if (rc == 0) rc = read_completion_logprobs(s, e);
-    if (rc == 0) rc = fields_bool(s->root, "echo", &s->echo, e);
+    if (rc == 0) rc = read_echo(s, e);
     if (rc == 0) rc = read_common(s, e);
     if (rc == 0) rc = refuse_unserved(s, e);
     if (rc == 0 && openai_spec_choices(s) > GEN_CHOICES_MAX)
@@ -406,6 +415,9 @@ void openai_spec_fill(const gen_spec *s, size_t k, Shoal__V1__GenerateRequest *r
     r.parallel_tool_calls = s->parallel_calls;
     if (s->tool_name) r.tool_name = (char *)s->tool_name;
     r.echo = s->echo;
+    r.only_prompt = s->only_prompt;
+    r.choice = (uint32_t)(k % s->n);
+    r.of_choices = (uint32_t)s->n;
     r.clock = s->messages_json ? s->clock : 0;
     *ret = r;
 }
@@ -454,7 +466,8 @@ static void key_rest(cache_key *k, const gen_spec *s)
     cache_key_str(k, "schema", s->schema);
     cache_key_int(k, "tool_choice", (int64_t)s->tool_choice);
     cache_key_str(k, "tool_name", s->tool_name);
-    cache_key_int(k, "flags", s->parse_tool_calls | s->echo << 1 | s->parallel_calls << 2);
+    cache_key_int(k, "flags",
+                  s->parse_tool_calls | s->echo << 1 | s->parallel_calls << 2 | s->only_prompt << 3);
 }
 
 static const char *kind_of(const gen_spec *s)

@@ -33,6 +33,7 @@ typedef struct gen_spec {
     json_t *root, *messages, *tools; /* messages and tools as the worker gets them; owned */
     const char *model;
     bool chat, stream, include_usage, echo;
+    bool only_prompt; /* with echo: no token is generated */
     bool logprobs, has_seed, ignore_eos;
     bool parse_tool_calls, parallel_calls;
     Shoal__V1__GenerateRequest__ToolChoice tool_choice; /* with tools, or TOOL_NONE */

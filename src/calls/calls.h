@@ -62,6 +62,8 @@ enum {
       classify_reply, CALL_WAITS | CALL_LEARNS)                                                              \
     X(CALL_FILL_MASK, fill_mask, "FillMask", FillMaskRequest, fill_mask_request, FillMaskReply,              \
       fill_mask_reply, CALL_WAITS | CALL_LEARNS)                                                             \
+    X(CALL_LIKELIHOOD, likelihood, "Likelihood", LikelihoodRequest, likelihood_request, LikelihoodReply,     \
+      likelihood_reply, CALL_WAITS)                                                                          \
     X(CALL_DESCRIBE, describe, "Describe", DescribeRequest, describe_request, ModelInfo, model_info, 0)      \
     X(CALL_TOKENIZE, tokenize, "Tokenize", TokenizeRequest, tokenize_request, TokenizeReply, tokenize_reply, \
       CALL_WAITS)
@@ -125,7 +127,8 @@ typedef struct call_context { /* of the request this call belongs to; copied */
     router_order order;         /* which of the model's replicas are preferred */
     uint64_t key;               /* of ROUTER_BY_HASH */
     Shoal__V1__Latency latency; /* how urgent it is, to the worker's queue */
-    /* Models that answer when none of its replicas lives, instead of the configuration's for all its calls. */
+    /* Models that answer when none of its replicas lives, instead of the configuration's for all its calls.
+     */
     const char *const *stand_ins;
     size_t n_stand_ins;
 } call_context;

@@ -145,7 +145,7 @@ bool route_calls_fits(call_task task, const Shoal__V1__ModelInfo *info)
         [CALL_FILL_MASK] = "fill-mask"};
     bool generates = strcmp(info->task, "generate") == 0 || strcmp(info->task, "seq2seq") == 0;
     bool judges = strcmp(info->task, "classify") == 0 || strcmp(info->task, "rerank") == 0;
-    if (task == CALL_GENERATE) return generates;
+    if (task == CALL_GENERATE || task == CALL_LIKELIHOOD) return generates;
     if (task == CALL_CLASSIFY) return judges;
     return !tasks[task] || strcmp(info->task, tasks[task]) == 0;
 }

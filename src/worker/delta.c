@@ -2,6 +2,7 @@
  * are kept as offsets and become pointers only in delta_pack. */
 #include "worker/delta.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "shoal/v1/worker.pb-c.h"
@@ -112,6 +113,12 @@ void delta_add_logprob(delta *d, const tokenizer *t, const gen_event *ev)
 {
     add_logprob(d, t, ev->id, ev->logprob, ev->n_top);
     for (size_t i = 0; i < ev->n_top; i++) add_logprob(d, t, ev->top[i].id, ev->top[i].logprob, 0);
+    d->n_logprobs++;
+}
+
+void delta_add_first(delta *d, const tokenizer *t, int32_t id)
+{
+    add_logprob(d, t, id, NAN, 0);
     d->n_logprobs++;
 }
 

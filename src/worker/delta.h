@@ -42,6 +42,8 @@ void delta_add_text(delta *d, const char *s, size_t n);
 void delta_add_thought(delta *d, const char *s, size_t n);
 /* The chosen token and its alternatives; `t` may be NULL (texts stay empty). */
 void delta_add_logprob(delta *d, const tokenizer *t, const gen_event *ev);
+/* The first token of a prompt, before which nothing stands that it could follow from. */
+void delta_add_first(delta *d, const tokenizer *t, int32_t id);
 void delta_add_tool_begin(delta *d, int index, const char *name);
 void delta_add_tool_arguments(delta *d, int index, const char *s, size_t n);
 

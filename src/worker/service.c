@@ -19,6 +19,14 @@ void service_call_begin(worker *w, grpc_call *c, const char *method, call_trace 
         LOG_S("model", w->name));
 }
 
+/* FNV-1a of the request's id. */
+uint64_t service_call_group(const call_trace *t)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (const char *p = t->request_id; *p; p++) h = (h ^ (uint8_t)*p) * 0x100000001b3u;
+    return t->request_id[0] ? h : 0;
+}
+
 int service_call_admit(const worker *w, model_task task, shoal_err *err)
 {
     if (w->draining) return err_set(err, SHOAL_EUNAVAILABLE, "%s is shutting down", w->name);

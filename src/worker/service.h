@@ -69,6 +69,7 @@ void service_stats(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_tokenize(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_generate(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 extern const grpc_stream_method service_vote; /* its request is a stream, too */
+void service_likelihood(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_classify(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_tag(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_embed(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
@@ -120,6 +121,8 @@ void service_generate_gone(struct gen_job *g);         /* the client has left */
 
 /* Note where the call comes from and log its start at debug level. */
 void service_call_begin(worker *w, grpc_call *c, const char *method, call_trace *ret);
+/* Calls of one request have the same number: together they get the engine's places of one. */
+uint64_t service_call_group(const call_trace *t);
 /* 0 when this worker takes calls for `task` now; otherwise the reason, to be given to service_call_refuse. */
 int service_call_admit(const worker *w, model_task task, shoal_err *err);
 /* Log and end a call that failed before it reached the engine, or in it. */

@@ -38,6 +38,8 @@ struct gen_job {
     uint64_t id; /* the engine's */
     bool logprobs, votes, called_tool;
     size_t n_resumed; /* tokens that others have sent */
+    size_t
+        n_unjudged; /* of a prompt whose tokens' log-probabilities are to come, in one delta with its text */
     bool has_progress;
     Shoal__V1__Progress progress;
     toolcall_parser *tools; /* NULL: text goes out as it is */
@@ -249,6 +251,15 @@ static void send_ballot(gen_job *g, const gen_event *of)
     if (g->call && service_call_send(g->w, g->call, &ev.base) != 0) give_up(g);
 }
 
+/* What the engine says of the end behind them is nobody's question here. */
+static void note_judged(gen_job *g, const gen_event *ev)
+{
+    if (g->n_unjudged == 0) return;
+    g->n_unjudged--;
+    delta_add_logprob(&g->delta, model_tokenizer(g->w->model), ev);
+    if (g->n_unjudged == 0) send_delta(g);
+}
+
 static void gen_token(bridge_job *j, const gen_event *ev)
 {
     gen_job *g = (gen_job *)j;
@@ -259,6 +270,10 @@ static void gen_token(bridge_job *j, const gen_event *ev)
     }
     if (ev->kind == EVENT_BALLOT) {
         send_ballot(g, ev);
+        return;
+    }
+    if (ev->kind == EVENT_JUDGED) {
+        note_judged(g, ev);
         return;
     }
     if (ev->id >= 0 && delta_skips(&g->delta)) {
@@ -277,7 +292,7 @@ static void gen_token(bridge_job *j, const gen_event *ev)
 static void gen_flush(bridge_job *j)
 {
     send_progress((gen_job *)j);
-    send_delta((gen_job *)j);
+    if (((gen_job *)j)->n_unjudged == 0) send_delta((gen_job *)j);
     rest_if_unread((gen_job *)j);
 }
 
@@ -414,6 +429,13 @@ static int check_request(const Shoal__V1__GenerateRequest *r, shoal_err *err)
         rc = err_set(err, SHOAL_EINVALID, "%u alternatives a token: at most %d", r->n_top, MAX_TOP);
     if (rc == 0 && (r->n_prompt_ids || r->in_thought) && !(*r->messages_json && r->n_prompt_ids))
         rc = err_set(err, SHOAL_EINVALID, "prompt_ids, with or without in_thought, stand for messages_json");
+    if (rc == 0 && r->vote && r->echo && r->logprobs)
+        rc = err_set(
+            err, SHOAL_EUNSUPPORTED,
+            "echo with logprobs: what a prompt is worth is one model's word, and no vote is held on it");
+    if (rc == 0 && r->only_prompt && (r->vote || r->n_beams > 1 || r->n_resume_ids))
+        rc = err_set(err, SHOAL_EINVALID,
+                     "only_prompt goes with no vote, no beams and no reply that is resumed");
     if (rc == 0) rc = form_check(r, err);
     return rc;
 }
@@ -434,6 +456,11 @@ static int new_parser(gen_job *g, const Shoal__V1__GenerateRequest *r, const pro
     return rc;
 }
 
+static bool prompt_is_judged(const Shoal__V1__GenerateRequest *r)
+{
+    return r->echo && r->logprobs && r->n_resume_ids == 0 && r->resume_bytes == 0;
+}
+
 static int new_job(gen_job **ret, worker *w, grpc_call *c, const Shoal__V1__GenerateRequest *r,
                    const prompt *p, shoal_err *err)
 {
@@ -448,6 +475,7 @@ static int new_job(gen_job **ret, worker *w, grpc_call *c, const Shoal__V1__Gene
     g->logprobs = r->logprobs;
     g->votes = r->vote != NULL;
     g->n_resumed = r->n_resume_ids;
+    g->n_unjudged = prompt_is_judged(r) ? p->n - 1 : 0;
     g->progress = (Shoal__V1__Progress)SHOAL__V1__PROGRESS__INIT;
     g->progress.n_input = (uint32_t)(p->n + r->n_resume_ids);
     delta_skip(&g->delta, r->resume_bytes);
@@ -487,15 +515,8 @@ static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const 
     delta_add_text(&g->delta, text.data, text.len);
     g->delta.text.failed |= text.failed;
     buf_done(&text);
-    send_delta(g);
-}
-
-/* The choices of one request come as calls with the same id: together they get the places of one. FNV-1a. */
-static uint64_t group_of(const call_trace *t)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (const char *p = t->request_id; *p; p++) h = (h ^ (uint8_t)*p) * 0x100000001b3u;
-    return t->request_id[0] ? h : 0;
+    if (prompt_is_judged(r)) delta_add_first(&g->delta, t, p->ids[0]);
+    if (g->n_unjudged == 0) send_delta(g);
 }
 
 /* Control tokens that mean calls or thoughts are to be seen; in a prompt of text nothing is looked for. */
@@ -514,6 +535,14 @@ static void show_markers(gen_request *q, const Shoal__V1__GenerateRequest *r, co
         q->shown[n++] = p->thinking->open;
         q->shown[n++] = p->thinking->close;
     }
+}
+
+/* Whoever gets the prompt back with log-probabilities gets those of its tokens, too; in a reply that goes on
+ * they have come. Where there is to be no reply at all, the engine looks at the last one for its sake. */
+static size_t judged_from(const Shoal__V1__GenerateRequest *r, const prompt *p)
+{
+    if (prompt_is_judged(r)) return 1;
+    return r->only_prompt ? p->n : 0;
 }
 
 static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p, const sampling *s,
@@ -558,7 +587,9 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
                      .resume_prob_sum = r->resume_prob_sum,
                      .deadline_ns = grpc_call_deadline_ns(g->call),
                      .latency = (int)r->latency,
-                     .group = group_of(&g->trace)};
+                     .judge_from = judged_from(r, p),
+                     .only_judges = r->only_prompt,
+                     .group = service_call_group(&g->trace)};
     show_markers(&q, r, p);
     if (rc == 0) {
         do rc = engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);

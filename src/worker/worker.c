@@ -22,6 +22,7 @@ enum { MAX_FDS = 256 }; /* its model, its listener, and a few connections of gat
 static const grpc_method methods[] = {
     {"/shoal.v1.Worker/Describe", service_describe},
     {"/shoal.v1.Worker/Generate", service_generate},
+    {"/shoal.v1.Worker/Likelihood", service_likelihood},
     {"/shoal.v1.Worker/Classify", service_classify},
     {"/shoal.v1.Worker/Tag", service_tag},
     {"/shoal.v1.Worker/Embed", service_embed},

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <math.h>
 
 #include "base/json.h"
 #include "base/utf8.h"
@@ -286,6 +287,35 @@ static void offsets_do_not_depend_on_when_text_came(void **state)
     close_all(&f);
 }
 
+/* What comes of a prompt that is given back with its log-probabilities: whole, in front of all. */
+static void a_prompts_first_token_is_worth_nothing(void **state)
+{
+    for (int unseen = 0; unseen < 2; unseen++) {
+        fixture f;
+        Shoal__V1__TokenLogprob t[2] = {SHOAL__V1__TOKEN_LOGPROB__INIT, SHOAL__V1__TOKEN_LOGPROB__INIT};
+        Shoal__V1__TokenLogprob *list[] = {&t[0], &t[1]};
+        Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
+        open_completion(&f, "{\"model\":\"m\",\"prompt\":\"hi\",\"logprobs\":0,\"echo\":true}");
+        t[0].logprob = NAN;
+        t[0].text =
+            unseen ? (ProtobufCBinaryData){3, (uint8_t *)"<s>"} : (ProtobufCBinaryData){1, (uint8_t *)"h"};
+        t[1].logprob = -2;
+        t[1].text =
+            unseen ? (ProtobufCBinaryData){2, (uint8_t *)"hi"} : (ProtobufCBinaryData){1, (uint8_t *)"i"};
+        d.text = "hi";
+        d.logprobs = list;
+        d.n_logprobs = 2;
+        answer_add(&f.answer, f.spec, 0, &d);
+        add_token(&f, "a", "a");
+        finish(&f, "stop");
+        answer_put(&f.out, &f.form, &f.answer);
+        assert_non_null(strstr(f.out.data, "\"token_logprobs\":[null,-2,"));
+        assert_non_null(strstr(f.out.data, "\"top_logprobs\":[null,{},"));
+        assert_non_null(strstr(f.out.data, unseen ? "\"text_offset\":[0,0,2]" : "\"text_offset\":[0,1,2]"));
+        close_all(&f);
+    }
+}
+
 static void answer_packs_and_comes_back_the_same(void **state)
 {
     fixture f;
@@ -338,6 +368,7 @@ int main(void)
         cmocka_unit_test(answer_never_emits_invalid_utf8),
         cmocka_unit_test(answer_logprobs_are_openais),
         cmocka_unit_test(offsets_do_not_depend_on_when_text_came),
+        cmocka_unit_test(a_prompts_first_token_is_worth_nothing),
         cmocka_unit_test(answer_packs_and_comes_back_the_same),
         cmocka_unit_test(answer_replay_streams_what_was_whole),
     };

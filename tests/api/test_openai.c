@@ -301,9 +301,17 @@ static void completions_take_text_ids_and_arrays(void **state)
     gen_spec *s = completion("{\"model\":\"m\",\"prompt\":\"abc\",\"echo\":true,\"logprobs\":2}");
     assert_true(s->n_prompts == 1 && s->echo && s->logprobs && s->n_top == 2 && s->max_tokens == 16);
     openai_spec_free(s);
-    s = completion("{\"model\":\"m\",\"prompt\":[\"a\",\"b\"],\"n\":2,\"max_tokens\":5}");
     Shoal__V1__GenerateRequest r;
     Shoal__V1__Sampling p;
+    s = completion("{\"model\":\"m\",\"prompt\":\"abc\",\"echo\":true,\"max_tokens\":0}");
+    openai_spec_fill(s, 0, &r, &p);
+    assert_true(r.only_prompt && r.echo);
+    openai_spec_free(s);
+    s = completion("{\"model\":\"m\",\"prompt\":\"abc\",\"max_tokens\":0}"); /* to the context's end */
+    openai_spec_fill(s, 0, &r, &p);
+    assert_true(!r.only_prompt && r.max_tokens == 0);
+    openai_spec_free(s);
+    s = completion("{\"model\":\"m\",\"prompt\":[\"a\",\"b\"],\"n\":2,\"max_tokens\":5}");
     assert_int_equal(openai_spec_choices(s), 4);
     openai_spec_fill(s, 3, &r, &p);
     assert_string_equal(r.text, "b");

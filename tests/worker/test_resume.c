@@ -118,8 +118,8 @@ typedef struct kept {
 } kept;
 
 typedef struct stream {
-    kept now, after[MAX_MESSAGES]; /* after each message */
-    size_t n_messages, n_progress, n_logprobs;
+    kept now, after[MAX_MESSAGES];                       /* after each message */
+    size_t n_messages, n_progress, n_logprobs, n_judged; /* n_judged: of the prompt */
     unit units[MAX_UNITS];
     int32_t ids[MAX_IDS];
     float logprobs[MAX_IDS][3];
@@ -169,7 +169,8 @@ static void add_delta(stream *s, const Shoal__V1__Delta *d)
         s->ids[s->now.n_ids++] = d->ids[i];
     }
     if (d->n_ids) s->now.prob_sum = d->prob_sum;
-    for (size_t i = 0; i < d->n_logprobs; i++) add_logprob(s, d->logprobs[i]);
+    for (size_t i = 0; i < d->n_logprobs && d->n_ids > 0; i++) add_logprob(s, d->logprobs[i]);
+    if (d->n_ids == 0) s->n_judged += d->n_logprobs;
     add_characters(s, 'r', 0, d->reasoning);
     add_characters(s, 't', 0, d->text);
     for (size_t i = 0; i < d->n_tool_calls; i++) {
@@ -292,6 +293,7 @@ static stream *go_on(bench *b, const Shoal__V1__GenerateRequest *q, const stream
     assert_memory_equal(rest->ids, whole->ids + k->n_ids, rest->now.n_ids * sizeof *rest->ids);
     assert_int_equal(rest->started->n_prompt, whole->started->n_prompt);
     assert_int_equal(rest->started->max_tokens, whole->started->max_tokens);
+    assert_int_equal(rest->n_judged, k->n_ids || k->n_bytes ? 0 : whole->n_judged);
     if (q->logprobs) {
         assert_int_equal(rest->n_logprobs, rest->now.n_ids);
         assert_memory_equal(rest->logprobs, whole->logprobs + k->n_ids,
@@ -389,6 +391,7 @@ static void any_model_goes_on(void **state)
         q.echo = true; /* not repeated */
         stream *w = check_all(&b, &q);
         assert_true(w->now.n_units > 30);
+        assert_int_equal(w->n_judged, w->started->n_prompt);
         assert_int_equal(w->started->n_prompt_ids, 0); /* the text is the prompt, today and tomorrow */
         stream_free(w);
         bench_close(&b);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <math.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -88,7 +89,8 @@ typedef struct reply {
     size_t n_messages, n_deltas;
     size_t n_waits; /* signs of life before the first delta */
     int32_t ids[512];
-    size_t n_ids, n_logprobs, n_bad_logprobs;
+    size_t n_ids, n_logprobs, n_bad_logprobs, n_judged;
+    double log_prob; /* of the prompt's tokens */
     buf text;
     buf calls; /* name(arguments), one after the other */
     size_t n_calls;
@@ -137,8 +139,15 @@ static void on_event(void *user, const uint8_t *msg, size_t n)
         for (size_t i = 0; i < ev->delta->n_ids && r->n_ids < 512; i++)
             r->ids[r->n_ids++] = ev->delta->ids[i];
         for (size_t i = 0; i < ev->delta->n_logprobs; i++) {
-            r->n_logprobs++;
             const Shoal__V1__TokenLogprob *p = ev->delta->logprobs[i];
+            if (ev->delta->n_ids == 0) { /* of the prompt: all in one */
+                assert_int_equal(isnan(p->logprob), i == 0);
+                assert_int_equal(r->n_logprobs, 0);
+                r->n_judged++;
+                r->log_prob += i > 0 ? (double)p->logprob : 0;
+                continue;
+            }
+            r->n_logprobs++;
             r->n_bad_logprobs += p->logprob > 0 || p->n_top != 2 || p->top[0]->logprob < p->top[1]->logprob;
         }
         if (*ev->delta->reasoning) assert_int_equal(r->text.len, 0); /* thoughts come first */
@@ -297,9 +306,112 @@ static void worker_gives_logprobs_and_echoes_the_prompt(void **state)
     assert_int_equal(r.status, GRPC_OK);
     assert_int_equal(r.n_logprobs, 5);
     assert_int_equal(r.n_bad_logprobs, 0);
+    assert_int_equal(r.n_judged, r.n_prompt);
     assert_true(r.text.len >= strlen(q.text));
     assert_memory_equal(r.text.data, q.text, strlen(q.text));
+    double of_prompt = r.log_prob;
     reply_done(&r);
+    q.only_prompt = true; /* the same, and no reply */
+    call(&b, "/shoal.v1.Worker/Generate", &q.base, &r);
+    assert_int_equal(r.status, GRPC_OK);
+    assert_int_equal(r.n_ids + r.n_generated, 0);
+    assert_string_equal(r.finish, "length");
+    assert_int_equal(r.n_judged, r.n_prompt);
+    assert_true(r.log_prob == of_prompt);
+    assert_int_equal(r.text.len, strlen(q.text));
+    reply_done(&r);
+    q.logprobs = false;
+    call(&b, "/shoal.v1.Worker/Generate", &q.base, &r);
+    assert_int_equal(r.status, GRPC_OK);
+    assert_int_equal(r.n_ids + r.n_generated + r.n_judged, 0);
+    reply_done(&r);
+    bench_close(&b);
+}
+
+/* ---- likelihoods --------------------------------------------------------------------------------- */
+
+static Shoal__V1__LikelihoodReply *likelihoods(bench *b, const Shoal__V1__LikelihoodRequest *q)
+{
+    reply r;
+    call(b, "/shoal.v1.Worker/Likelihood", &q->base, &r);
+    if (r.status != GRPC_OK) fail_msg("%s", r.message);
+    Shoal__V1__LikelihoodReply *m =
+        shoal__v1__likelihood_reply__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
+    assert_non_null(m);
+    assert_int_equal(m->n_results, q->n_texts);
+    reply_done(&r);
+    return m;
+}
+
+/* Each alone is what it is among the others, and the sum over a prompt's own end is the prompt's. */
+static void worker_says_how_likely_replies_are(void **state)
+{
+    char *texts[] = {" the kitchen lights", " of on the of", "", " the kitchen lights"}, *more[40];
+    Shoal__V1__GenerateRequest prompt = SHOAL__V1__GENERATE_REQUEST__INIT;
+    Shoal__V1__LikelihoodRequest q = SHOAL__V1__LIKELIHOOD_REQUEST__INIT;
+    bench b;
+    bench_open(&b, DATA "llama-gqa", NULL);
+    prompt.text = "Turn on";
+    q.prompt = &prompt;
+    q.texts = texts;
+    q.n_texts = 4;
+    Shoal__V1__LikelihoodReply *all = likelihoods(&b, &q);
+    assert_true(all->n_prompt > 1);
+    assert_int_equal(all->results[2]->n_tokens, 1); /* the end */
+    assert_true(all->results[0]->log_prob == all->results[3]->log_prob);
+    q.n_texts = 1;
+    for (size_t i = 0; i < 4; i++) {
+        q.texts = &texts[i];
+        Shoal__V1__LikelihoodReply *one = likelihoods(&b, &q);
+        assert_true(one->results[0]->log_prob == all->results[i]->log_prob && one->results[0]->log_prob < 0);
+        assert_int_equal(one->results[0]->n_tokens, all->results[i]->n_tokens);
+        shoal__v1__likelihood_reply__free_unpacked(one, NULL);
+    }
+    for (size_t i = 0; i < 40; i++) more[i] = texts[i % 4]; /* more than run together */
+    q.texts = more;
+    q.n_texts = 40;
+    Shoal__V1__LikelihoodReply *many = likelihoods(&b, &q);
+    for (size_t i = 0; i < 40; i++) assert_true(many->results[i]->log_prob == all->results[i % 4]->log_prob);
+    shoal__v1__likelihood_reply__free_unpacked(many, NULL);
+    shoal__v1__likelihood_reply__free_unpacked(all, NULL);
+    bench_close(&b);
+}
+
+static void worker_refuses_likelihoods_that_nobody_can_tell(void **state)
+{
+    static const char PATH[] = "/shoal.v1.Worker/Likelihood";
+    char *texts[65], bad[] = "\xff", *is_bad[] = {bad};
+    Shoal__V1__GenerateRequest prompt = SHOAL__V1__GENERATE_REQUEST__INIT;
+    Shoal__V1__LikelihoodRequest q = SHOAL__V1__LIKELIHOOD_REQUEST__INIT;
+    bench b;
+    buf longest = {0};
+    for (size_t i = 0; i < 65; i++) texts[i] = "a";
+    for (size_t i = 0; i < 400; i++) buf_puts(&longest, " light");
+    bench_open(&b, DATA "llama-gqa", NULL);
+    q.texts = texts;
+    q.n_texts = 1;
+    expect_refusal(&b, PATH, &q.base, GRPC_INVALID_ARGUMENT, "no prompt");
+    q.prompt = &prompt;
+    expect_refusal(&b, PATH, &q.base, GRPC_INVALID_ARGUMENT, "exactly one of");
+    prompt.text = "Turn";
+    q.n_texts = 65;
+    expect_refusal(&b, PATH, &q.base, GRPC_OUT_OF_RANGE, "1 to 64");
+    q.n_texts = 0;
+    expect_refusal(&b, PATH, &q.base, GRPC_INVALID_ARGUMENT, "1 to 64");
+    q.n_texts = 2;
+    texts[1] = longest.data;
+    expect_refusal(&b, PATH, &q.base, GRPC_OUT_OF_RANGE, "text 1");
+    q.n_texts = 1;
+    q.texts = is_bad;
+    expect_refusal(&b, PATH, &q.base, GRPC_INVALID_ARGUMENT, "UTF-8");
+    q.texts = texts;
+    q.adapter = "nobody";
+    expect_refusal(&b, PATH, &q.base, GRPC_NOT_FOUND, "nobody");
+    bench_close(&b);
+    bench_open(&b, DATA "bert-intent", NULL);
+    q.adapter = "";
+    expect_refusal(&b, PATH, &q.base, GRPC_UNIMPLEMENTED, "classify");
+    buf_done(&longest);
     bench_close(&b);
 }
 
@@ -1046,6 +1158,8 @@ int main(void)
         cmocka_unit_test(worker_describes_itself),
         cmocka_unit_test(worker_streams_the_references_greedy_ids),
         cmocka_unit_test(worker_gives_logprobs_and_echoes_the_prompt),
+        cmocka_unit_test(worker_says_how_likely_replies_are),
+        cmocka_unit_test(worker_refuses_likelihoods_that_nobody_can_tell),
         cmocka_unit_test(worker_turns_texts_into_texts),
         cmocka_unit_test(worker_runs_streams_together_with_equal_results),
         cmocka_unit_test(worker_tells_who_waits_that_it_works),
