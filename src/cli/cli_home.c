@@ -133,7 +133,9 @@ static int read_lines(const config_pipeline *p, const char *input, stage_fact *f
         line_reading r = {0};
         if (p->stages[i].kind != STAGE_LINE || !p->stages[i].lines) continue;
         rc = line_read(&r, p->stages[i].lines, input, a, err);
-        if (rc == 0) facts[i] = (stage_fact){STAGE_DONE, line_verdict_name(r.verdict), 0, r.text, 0};
+        if (rc == 0)
+            facts[i] =
+                (stage_fact){.state = STAGE_DONE, .label = line_verdict_name(r.verdict), .text = r.text};
     }
     return rc;
 }

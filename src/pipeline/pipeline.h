@@ -8,7 +8,8 @@
  * starts as soon as every stage it names (in conditions, templates or `after`) has settled; stages that do
  * not name each other run side by side. Everything here is pure: given the facts so far it says wait, run or
  * skip, and why. process.c makes the calls.
- * A retrieve stage searches a collection of documents; which model embeds the text is the collection's business.
+ * A retrieve stage searches a collection of documents; which model embeds the text is the collection's
+ * business.
  *
  * What a transcribe stage hears is the input of all stages after it. Silence is no request: where nothing was
  * heard, no stage runs that would read it, or what another would have made of it.
@@ -27,6 +28,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <jansson.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -162,11 +165,11 @@ typedef struct config_stage {
     const char **documents; /* rerank: the texts that are ordered */
     unsigned n_documents;
     const char *collection; /* retrieve: where it looks */
-    unsigned limit;       /* retrieve: passages; 0: 4 */
-    const char *adapter;  /* LoRA adapter of `model`; NULL: the model as it is */
-    const char *language; /* transcribe: code or English name; NULL: the likeliest */
-    bool translate;       /* transcribe: into English */
-    double threshold;     /* vad: from which probability a window is speech; this and the next 0: Silero's */
+    unsigned limit;         /* retrieve: passages; 0: 4 */
+    const char *adapter;    /* LoRA adapter of `model`; NULL: the model as it is */
+    const char *language;   /* transcribe: code or English name; NULL: the likeliest */
+    bool translate;         /* transcribe: into English */
+    double threshold; /* vad: from which probability a window is speech; this and the next 0: Silero's */
     unsigned min_speech_ms, min_silence_ms, pad_ms;
     const char **alert; /* score: labels; of those that any row has, the first is the stage's */
     unsigned n_alert;
@@ -182,6 +185,7 @@ typedef struct config_stage {
     uint32_t needs;   /* bit i: waits for stage i; computed by pipeline_check, as are these: */
     uint32_t reads;   /* bit i: it reads what stage i came to, so that it is silent with it */
     bool reads_input; /* and it reads the input */
+    bool is_typed;    /* a later stage reads what it came to as JSON */
 } config_stage;
 
 typedef struct config_pipeline {
@@ -208,10 +212,11 @@ typedef enum stage_state {
 /* What is known of a stage; text and label are "" until known. */
 typedef struct stage_fact {
     stage_state state;
-    const char *label; /* the best label, candidate, document or word; of rules the verdict */
-    double score;      /* its score */
-    const char *text;  /* the reply, translation, filled text */
-    double mean_prob;  /* of the tokens of a reply */
+    const char *label;   /* the best label, candidate, document or word; of rules the verdict */
+    double score;        /* its score */
+    const char *text;    /* the reply, translation, filled text */
+    double mean_prob;    /* of the tokens of a reply */
+    const json_t *value; /* what it came to, as JSON; NULL: nothing, or nobody reads it (is_typed) */
 } stage_fact;
 
 /* What a run knows; facts[n_stages]. All borrowed. */
@@ -255,9 +260,11 @@ stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_
 int pipeline_mentioned(const char *text, const config_device *devices, size_t n_devices,
                        const config_device **ret);
 /* facts->input is taken as it stands, so it is what the stage reads (pipeline_input). Fill in {input},
- * {Input} (its first letter in upper case), {devices}, {context}, {label.STAGE}, {text.STAGE}; "{{" is "{".
- * Devices are lines light.kitchen 'Kitchen Light' = off joined by newlines, the form the home models were
- * trained on. */
+ * {Input} (its first letter in upper case), {devices}, {context}, {label.STAGE}, {text.STAGE}, {spans.STAGE},
+ * {spans.STAGE.LABEL} (the texts of a tag stage's spans, a line each) and {json.STAGE.PATH} (what a stage
+ * came to, a text as it is, all else as JSON), each perhaps through functions: {input | trim | first:200}
+ * (pipeline_function.h); "{{" is "{". Devices are lines light.kitchen 'Kitchen Light' = off joined by
+ * newlines, the form the home models were trained on. */
 int pipeline_expand(const config_pipeline *p, const char *template, const pipeline_facts *facts, buf *out);
 /* May this text be a device's id, name or state: 1 to 128 bytes without control characters? A line break
  * in one would let a request add lines to the prompt. */

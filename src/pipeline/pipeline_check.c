@@ -180,30 +180,52 @@ static int check_conditions(site *s, const char *field, const stage_condition *c
     return rc;
 }
 
+/* The kinds whose result a field can show. */
+static unsigned kinds_shown(template_field f)
+{
+    return f == FIELD_LABEL   ? kinds_that_give(GIVES_LABEL)
+           : f == FIELD_TEXT  ? kinds_that_give(GIVES_TEXT)
+           : f == FIELD_SPANS ? KINDS(STAGE_TAG)
+                              : ANY_KIND;
+}
+
+/* The functions of a field: each is known, and has the arguments that it takes. */
+static int check_functions(const site *s, const char *field, const template_use *u, shoal_err *err)
+{
+    pipeline_function f;
+    shoal_err why;
+    const char *at = u->functions, *end = at + u->n_functions;
+    int rc = 1;
+    while (rc > 0) rc = pipeline_function_next(&at, end, &f, &why);
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    return rc ? err_set(err, SHOAL_EINVALID, "%s%s: %s", s->path, field, why.message) : 0;
+}
+
+static int check_field_use(site *s, const char *field, const template_piece *piece, shoal_err *err)
+{
+    int n = (int)(piece->len < 64 ? piece->len : 64);
+    if (piece->at[piece->len] != '}')
+        return err_set(err, SHOAL_EINVALID, "%s%s: '{%.*s' has no '}' (write '{{' for a brace)", s->path,
+                       field, n, piece->at);
+    template_use u = template_read(s->p, piece);
+    if (u.field == FIELD_UNKNOWN)
+        return err_set(err, SHOAL_EINVALID,
+                       "%s%s: '{%.*s}' is none of {input}, {Input}, {devices}, {context}, {label.STAGE}, "
+                       "{text.STAGE}, {spans.STAGE}, {json.STAGE.PATH} (write '{{' for a brace)",
+                       s->path, field, n, piece->at);
+    if (u.field == FIELD_INPUT || u.field == FIELD_SENTENCE) read_input(s);
+    int rc = u.stage ? refer_text(s, field, u.stage, u.n_stage, kinds_shown(u.field), err) : 0;
+    if (!rc && (u.field == FIELD_JSON || u.field == FIELD_SPANS)) s->p->stages[u.i_stage].is_typed = true;
+    return rc ? rc : check_functions(s, field, &u, err);
+}
+
 static int check_template(site *s, const char *field, const char *template, shoal_err *err)
 {
     template_piece piece;
-    while (template && template_next(&template, &piece)) {
-        if (!piece.is_field) continue;
-        int n = (int)(piece.len < 64 ? piece.len : 64), stage;
-        if (piece.at[piece.len] != '}')
-            return err_set(err, SHOAL_EINVALID, "%s%s: '{%.*s' has no '}' (write '{{' for a brace)", s->path,
-                           field, n, piece.at);
-        template_field f = template_field_of(s->p, &piece, &stage);
-        if (f == FIELD_UNKNOWN)
-            return err_set(err, SHOAL_EINVALID,
-                           "%s%s: '{%.*s}' is none of {input}, {Input}, {devices}, {context}, {label.STAGE}, "
-                           "{text.STAGE} (write '{{' for a brace)",
-                           s->path, field, n, piece.at);
-        if (f == FIELD_INPUT || f == FIELD_SENTENCE) read_input(s);
-        if (f != FIELD_LABEL && f != FIELD_TEXT) continue;
-        const char *name = memchr(piece.at, '.', piece.len);
-        size_t n_name = piece.len - (size_t)(name + 1 - piece.at);
-        unsigned kinds = kinds_that_give(f == FIELD_LABEL ? GIVES_LABEL : GIVES_TEXT);
-        int rc = refer_text(s, field, name + 1, n_name, kinds, err);
-        if (rc) return rc;
-    }
-    return 0;
+    int rc = 0;
+    while (!rc && template && template_next(&template, &piece))
+        if (piece.is_field) rc = check_field_use(s, field, &piece, err);
+    return rc;
 }
 
 /* Which kinds of stage have a field, and which need it. */
@@ -328,7 +350,7 @@ static int check_stage(site *s, shoal_err *err)
 {
     config_stage *st = &s->p->stages[s->stage];
     st->needs = st->reads = 0;
-    st->reads_input = false;
+    st->reads_input = st->is_typed = false;
     int rc = check_name(s, st->name, err);
     if (!rc) rc = check_kind_fields(s, st, err);
     if (!rc) rc = check_conditions(s, "when", st->when, st->n_when, err);

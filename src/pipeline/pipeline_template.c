@@ -5,12 +5,31 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/json.h"
+
+enum { MEMBER_MAX = 128 };
+
+/* Where the field that begins at s ends: its '}', which quotes behind a '|' may hold as well. */
+static size_t field_bytes(const char *s)
+{
+    bool functions = false;
+    size_t n = 0;
+    for (; s[n] && s[n] != '}'; n++) {
+        functions = functions || s[n] == '|';
+        if (!functions || (s[n] != '\'' && s[n] != '"')) continue;
+        char quote = s[n++];
+        while (s[n] && s[n] != quote) n += s[n] == '\\' && s[n + 1] ? 2 : 1;
+        if (!s[n]) break;
+    }
+    return n;
+}
+
 bool template_next(const char **at, template_piece *ret)
 {
     const char *s = *at;
     if (!*s) return false;
     if (s[0] == '{' && s[1] != '{') {
-        size_t n = strcspn(s + 1, "}");
+        size_t n = field_bytes(s + 1);
         *ret = (template_piece){.at = s + 1, .len = n, .is_field = true};
         *at = s + 1 + n + (s[1 + n] == '}');
         return true;
@@ -23,26 +42,106 @@ bool template_next(const char **at, template_piece *ret)
     return true;
 }
 
-template_field template_field_of(const config_pipeline *p, const template_piece *piece, int *ret_stage)
+/* Takes the next part of a dotted name off *at; false when none is left. */
+static bool take_part(const char **at, const char *end, const char **ret, size_t *ret_n)
 {
-    static const struct {
-        const char *name;
-        bool takes_stage;
-    } fields[] = {
-#define FIELD_ROW(e, n, s) {n, s},
-        TEMPLATE_FIELD_TABLE(FIELD_ROW)
+    if (!*at) return false;
+    const char *dot = memchr(*at, '.', (size_t)(end - *at));
+    *ret = *at;
+    *ret_n = (size_t)((dot ? dot : end) - *at);
+    *at = dot ? dot + 1 : NULL;
+    return true;
+}
+
+static const struct {
+    const char *name;
+    unsigned takes;
+} fields[] = {
+#define FIELD_ROW(e, n, takes) {n, takes},
+    TEMPLATE_FIELD_TABLE(FIELD_ROW)
 #undef FIELD_ROW
-    };
-    *ret_stage = -1;
-    const char *dot = memchr(piece->at, '.', piece->len);
-    size_t n_name = dot ? (size_t)(dot - piece->at) : piece->len;
+};
+
+template_use template_read(const config_pipeline *p, const template_piece *piece)
+{
+    template_use u = {.field = FIELD_UNKNOWN, .i_stage = -1};
+    const char *end = piece->at + piece->len, *bar = memchr(piece->at, '|', piece->len), *at = piece->at;
+    u.functions = bar ? bar : end;
+    u.n_functions = (size_t)(end - u.functions);
+    for (end = u.functions; bar && end > at && isspace((unsigned char)end[-1]);) end--;
+    while (bar && at < end && isspace((unsigned char)*at)) at++;
+    take_part(&at, end, &u.name, &u.n_name);
+    unsigned takes = 0;
     for (int f = 0; f < FIELD_UNKNOWN; f++) {
-        if (strlen(fields[f].name) != n_name || memcmp(fields[f].name, piece->at, n_name) != 0) continue;
-        if (fields[f].takes_stage != (dot != NULL)) return FIELD_UNKNOWN;
-        if (dot) *ret_stage = pipeline_stage_index(p, dot + 1, piece->len - n_name - 1);
-        return (template_field)f;
+        if (strlen(fields[f].name) != u.n_name || memcmp(fields[f].name, u.name, u.n_name) != 0) continue;
+        u.field = (template_field)f;
+        takes = fields[f].takes;
     }
-    return FIELD_UNKNOWN;
+    if (takes & TAKES_STAGE && !take_part(&at, end, &u.stage, &u.n_stage)) u.field = FIELD_UNKNOWN;
+    if (u.stage) u.i_stage = pipeline_stage_index(p, u.stage, u.n_stage);
+    if (takes & TAKES_PATH && at && at < end) {
+        u.path = at;
+        u.n_path = (size_t)(end - at);
+    } else if (at) {
+        u.field = FIELD_UNKNOWN;
+    }
+    return u;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------ */
+
+/* The entry with this number; NULL: it is no number, or there is none. */
+static const json_t *entry_at(const json_t *list, const char *digits, size_t n)
+{
+    size_t i = 0;
+    for (size_t k = 0; k < n; k++) {
+        if (!isdigit((unsigned char)digits[k]) || k == 9) return NULL;
+        i = 10 * i + (size_t)(digits[k] - '0');
+    }
+    return n ? json_array_get(list, i) : NULL;
+}
+
+/* The member of this name; names longer than the buffer are nobody's. */
+static const json_t *member_at(const json_t *o, const char *name, size_t n)
+{
+    char key[MEMBER_MAX + 1];
+    if (n > MEMBER_MAX) return NULL;
+    memcpy(key, name, n);
+    key[n] = 0;
+    return json_object_get(o, key);
+}
+
+const json_t *template_json_at(const json_t *v, const char *path, size_t n)
+{
+    const char *at = n ? path : NULL, *part;
+    size_t n_part;
+    while (v && take_part(&at, path + n, &part, &n_part))
+        v = json_is_array(v) ? entry_at(v, part, n_part) : member_at(v, part, n_part);
+    return v;
+}
+
+/* Of a text the text itself, of nothing nothing, of all else JSON. */
+static void put_json(const json_t *v, buf *out)
+{
+    if (json_is_string(v))
+        buf_append(out, json_string_value(v), json_string_length(v));
+    else if (v && !json_is_null(v) && json_put_digits(out, v, 15))
+        out->failed = true;
+}
+
+/* The texts of a list of spans, a line each: of one label, or of all, with their labels. */
+static void put_spans(const json_t *spans, const template_use *u, buf *out)
+{
+    size_t i;
+    const json_t *span;
+    json_array_foreach(spans, i, span)
+    {
+        const char *label = json_string_value(json_object_get(span, "label"));
+        const char *text = json_string_value(json_object_get(span, "text"));
+        if (!label || !text) continue;
+        if (u->path && (strlen(label) != u->n_path || memcmp(label, u->path, u->n_path) != 0)) continue;
+        buf_printf(out, "%s%s%s%s", out->len ? "\n" : "", u->path ? "" : label, u->path ? "" : ": ", text);
+    }
 }
 
 /* The input with its first letter in upper case (ASCII). */
@@ -61,6 +160,33 @@ static void put_devices(const pipeline_facts *facts, buf *out)
     }
 }
 
+static void put_field(const template_use *u, const pipeline_facts *facts, buf *out)
+{
+    const stage_fact *f = u->i_stage >= 0 ? &facts->stages[u->i_stage] : NULL;
+    switch (u->field) {
+    case FIELD_INPUT: buf_puts(out, facts->input); break;
+    case FIELD_SENTENCE: put_sentence(facts, out); break;
+    case FIELD_DEVICES: put_devices(facts, out); break;
+    case FIELD_CONTEXT: buf_puts(out, facts->context); break;
+    case FIELD_LABEL: buf_puts(out, f->label); break;
+    case FIELD_TEXT: buf_puts(out, f->text); break;
+    case FIELD_SPANS: put_spans(f->value, u, out); break;
+    case FIELD_JSON: put_json(template_json_at(f->value, u->path, u->n_path), out); break;
+    case FIELD_UNKNOWN: break;
+    }
+}
+
+static void fill(const template_use *u, const pipeline_facts *facts, buf *out)
+{
+    buf text = {0};
+    pipeline_function f;
+    const char *at = u->functions, *end = at + u->n_functions;
+    put_field(u, facts, &text);
+    while (pipeline_function_next(&at, end, &f, NULL) > 0) pipeline_function_apply(&f, &text);
+    buf_join(out, &text);
+    buf_done(&text);
+}
+
 int pipeline_expand(const config_pipeline *p, const char *template, const pipeline_facts *facts, buf *out)
 {
     template_piece piece;
@@ -69,34 +195,27 @@ int pipeline_expand(const config_pipeline *p, const char *template, const pipeli
             buf_append(out, piece.at, piece.len);
             continue;
         }
-        int stage;
-        switch (template_field_of(p, &piece, &stage)) {
-        case FIELD_INPUT: buf_puts(out, facts->input); break;
-        case FIELD_SENTENCE: put_sentence(facts, out); break;
-        case FIELD_DEVICES: put_devices(facts, out); break;
-        case FIELD_CONTEXT: buf_puts(out, facts->context); break;
-        case FIELD_LABEL: buf_puts(out, facts->stages[stage].label); break;
-        case FIELD_TEXT: buf_puts(out, facts->stages[stage].text); break;
-        case FIELD_UNKNOWN: break;
-        }
+        template_use u = template_read(p, &piece);
+        fill(&u, facts, out);
     }
     return out->failed ? SHOAL_ENOMEM : 0;
 }
 
-static bool template_has(const char *template, const char *name)
+static bool template_has(const config_pipeline *p, const char *template, const char *name)
 {
     template_piece piece;
-    while (template && template_next(&template, &piece))
-        if (piece.is_field && piece.len == strlen(name) && memcmp(piece.at, name, piece.len) == 0)
-            return true;
+    while (template && template_next(&template, &piece)) {
+        template_use u = piece.is_field ? template_read(p, &piece) : (template_use){.n_name = 0};
+        if (u.n_name == strlen(name) && memcmp(u.name, name, u.n_name) == 0) return true;
+    }
     return false;
 }
 
 bool pipeline_uses(const config_pipeline *p, const char *name)
 {
     for (unsigned i = 0; i < p->n_stages; i++)
-        if (template_has(p->stages[i].system, name) || template_has(p->stages[i].prompt, name) ||
-            template_has(p->stages[i].input, name))
+        if (template_has(p, p->stages[i].system, name) || template_has(p, p->stages[i].prompt, name) ||
+            template_has(p, p->stages[i].input, name))
             return true;
     return false;
 }

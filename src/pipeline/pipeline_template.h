@@ -3,6 +3,7 @@
 #define PIPELINE_PIPELINE_TEMPLATE_H
 
 #include "pipeline/pipeline.h"
+#include "pipeline/pipeline_function.h"
 
 /* A piece of a template: literal bytes, or what stands between braces. */
 typedef struct template_piece {
@@ -11,27 +12,47 @@ typedef struct template_piece {
     bool is_field;
 } template_piece;
 
-/* The next piece from *at on; false at the end. An unclosed '{' comes as a field that runs to the end
- * with is_field set and at[len] == 0; pipeline_check refuses it, so that later code never sees one. */
+/* The next piece from *at on; false at the end. Braces in the quoted texts of functions end no field. An
+ * unclosed
+ * '{' comes as a field that runs to the end with is_field set and at[len] == 0; pipeline_check refuses it, so
+ * that later code never sees one. */
 bool template_next(const char **at, template_piece *ret);
 
-/* The fields. X(enum, name, takes a stage after '.') */
-#define TEMPLATE_FIELD_TABLE(X)        \
-    X(FIELD_INPUT, "input", false)     \
-    X(FIELD_SENTENCE, "Input", false)  \
-    X(FIELD_DEVICES, "devices", false) \
-    X(FIELD_CONTEXT, "context", false) \
-    X(FIELD_LABEL, "label", true)      \
-    X(FIELD_TEXT, "text", true)
+/* What a field takes behind its name. */
+enum { TAKES_STAGE = 1, TAKES_PATH = 2 };
+
+/* The fields. X(enum, name, what it takes after '.': a stage, and perhaps a path into what that came to) */
+#define TEMPLATE_FIELD_TABLE(X)                       \
+    X(FIELD_INPUT, "input", 0)                        \
+    X(FIELD_SENTENCE, "Input", 0)                     \
+    X(FIELD_DEVICES, "devices", 0)                    \
+    X(FIELD_CONTEXT, "context", 0)                    \
+    X(FIELD_LABEL, "label", TAKES_STAGE)              \
+    X(FIELD_TEXT, "text", TAKES_STAGE)                \
+    X(FIELD_SPANS, "spans", TAKES_STAGE | TAKES_PATH) \
+    X(FIELD_JSON, "json", TAKES_STAGE | TAKES_PATH)
 typedef enum template_field {
-#define TEMPLATE_FIELD_ENUM(e, n, s) e,
+#define TEMPLATE_FIELD_ENUM(e, n, takes) e,
     TEMPLATE_FIELD_TABLE(TEMPLATE_FIELD_ENUM)
 #undef TEMPLATE_FIELD_ENUM
         FIELD_UNKNOWN
 } template_field;
 
-/* Which field a piece is; *ret_stage is the stage's index, -1 when it takes none or there is none. */
-template_field template_field_of(const config_pipeline *p, const template_piece *piece, int *ret_stage);
+/* One field, read: {json.STAGE.PATH | FUNCTIONS}. Bytes are the template's. */
+typedef struct template_use {
+    template_field field;
+    const char *name, *stage, *path, *functions; /* stage and path NULL: none is given */
+    size_t n_name, n_stage, n_path, n_functions;
+    int i_stage; /* -1: none, or no such stage */
+} template_use;
+
+/* field FIELD_UNKNOWN: it is none, or takes something else behind its name. The functions were not looked at.
+ */
+template_use template_read(const config_pipeline *p, const template_piece *piece);
+
+/* The value at a path ("slots.0.text": members by name, entries by number) in v; NULL: there is none. "" is
+ * v. */
+const json_t *template_json_at(const json_t *v, const char *path, size_t n);
 
 /* -1: no such stage. */
 int pipeline_stage_index(const config_pipeline *p, const char *name, size_t n_name);

@@ -25,6 +25,7 @@ static void stage_done(stage_run *s)
     json_decref(s->results);
     json_decref(s->details);
     json_decref(s->trace);
+    json_decref(s->value);
 }
 
 static void run_free(process_run *r)
@@ -129,6 +130,15 @@ static bool result_is_cut(const stage_run *s)
     return cut;
 }
 
+/* The stage is done: what it came to is there for those that read it as JSON. */
+static void take_value(stage_run *s)
+{
+    if (!s->stage->is_typed) return;
+    s->value = process_value(s);
+    process_fact(s)->value = s->value;
+    if (!s->value) s->run->lacks_memory = true;
+}
+
 void process_settle(stage_run *s, const call_result *r)
 {
     process_run *run = s->run;
@@ -145,6 +155,7 @@ void process_settle(stage_run *s, const call_result *r)
     if (f->state == STAGE_DONE) {
         f->label = text_of(&s->label);
         f->text = text_of(&s->text);
+        take_value(s);
     }
     if (r->wanted && r->status == 0 && !*run->degraded.wanted)
         degraded_set(&run->degraded, r->wanted, r->model, r->why);
@@ -182,6 +193,7 @@ static int start_stage(stage_run *s)
     int rc = starts[s->stage->kind](s, &ctx);
     if (rc || s->call || s->find) return rc;
     process_fact(s)->state = STAGE_DONE;
+    take_value(s);
     process_trace_rule(s);
     return 0;
 }

@@ -121,8 +121,7 @@ static stage_run *speaker_of(process_run *r)
     return NULL;
 }
 
-/* What a stage calls, as a JSON array; of a rule those calls alone that it stands for. */
-static json_t *calls_json(process_run *r, const stage_run *s)
+json_t *process_calls(process_run *r, const stage_run *s)
 {
     json_t *all = json_array();
     if (!s) return all;
@@ -170,7 +169,7 @@ json_t *process_answer(process_run *r, process_outcome *o)
 {
     stage_run *intent = result_of(r, STAGE_CLASSIFY), *slots = result_of(r, STAGE_TAG);
     stage_run *reply = speaker_of(r);
-    json_t *a = json_object(), *trace = json_array(), *calls = calls_json(r, reply);
+    json_t *a = json_object(), *trace = json_array(), *calls = process_calls(r, reply);
     process_put(r, a, "object", json_string("shoal.process"));
     process_put(r, a, "pipeline", json_string(r->in->pipeline->name));
     process_put(r, a, "text", reply ? json_string(process_text(reply)) : json_null());

@@ -21,6 +21,7 @@ typedef struct stage_run {
     json_t *results; /* for the trace: what was ordered, guessed, or found */
     json_t *details; /* for the trace: an object whose members go into the stage's entry */
     json_t *trace;
+    json_t *value; /* what it came to, where a later stage reads it as JSON (process_value) */
     tool_call tools[TOOL_CALLS_MAX]; /* what a model called */
     size_t n_tools;
     uint32_t n_prompt, n_generated;
@@ -85,6 +86,11 @@ void process_rank(stage_run *s, const char *const *texts, const double *scores, 
 void process_put(process_run *r, json_t *o, const char *key, json_t *v); /* v NULL: it could not be made */
 void process_add(process_run *r, json_t *array, json_t *v);
 json_t *process_rounded(double v); /* a score or a time to six decimals: more would be noise; NaN: null */
+/* What a stage calls, as a JSON array; of a rule those calls alone that it stands for. s NULL: none. */
+json_t *process_calls(process_run *r, const stage_run *s);
+/* What a stage that is done came to, as JSON of its kind (process_value.c); the caller's. NULL: out of
+ * memory. */
+json_t *process_value(stage_run *s);
 /* A stage's entry in the trace: it did not run; it is a rule; its call ended so. */
 void process_trace_skipped(stage_run *s);
 void process_trace_rule(stage_run *s);

@@ -1,0 +1,55 @@
+/* process_value.c: what a stage came to, as typed JSON: what {json.STAGE} shows.
+ *
+ *     classify, image, vad            {"label": "iot_hue_lightoff", "score": 0.99}
+ *     embed, rerank, fill-mask        the same, with "results": all of them, best first
+ *     tag                             [{"start": 13, "end": 20, "label": "house_place", "text": "kitchen",
+ * ...}] retrieve, score                 [{"source": ..., "text": ...}, ...], [{"line": 7, "label": ..., ...},
+ * ...] generate, seq2seq, transcribe   the JSON that the text is, or else the text generate that calls tools
+ * {"text": "Turning it on.", "calls": [{"name": ..., "arguments": {...}}]} ground, line, check {"verdict":
+ * "act", "text": "Turning on ...", "calls": [...]} */
+#include <string.h>
+
+#include "base/json.h"
+#include "process/process_run.h"
+
+static json_t *label_value(stage_run *s)
+{
+    json_t *o = json_object();
+    process_put(s->run, o, "label", json_string(process_fact(s)->label));
+    process_put(s->run, o, "score", process_rounded(process_fact(s)->score));
+    if (s->results) process_put(s->run, o, "results", json_incref(s->results));
+    return o;
+}
+
+/* Models write JSON where a schema or the prompt asks for it; other texts are texts. */
+static json_t *text_value(const char *text)
+{
+    json_t *v = NULL;
+    size_t at = strspn(text, " \t\r\n");
+    if (text[at] == '{' || text[at] == '[') {
+        int rc = json_parse(&v, text, strlen(text), "reply", NULL);
+        if (rc == 0) return v;
+        if (rc == SHOAL_ENOMEM) return NULL;
+    }
+    return json_string(text);
+}
+
+/* Of rules with their verdict. */
+static json_t *calls_value(stage_run *s, bool is_rule)
+{
+    json_t *o = json_object();
+    if (is_rule) process_put(s->run, o, "verdict", json_string(process_fact(s)->label));
+    process_put(s->run, o, "text", json_string(process_fact(s)->text));
+    process_put(s->run, o, "calls", process_calls(s->run, s));
+    return o;
+}
+
+json_t *process_value(stage_run *s)
+{
+    stage_kind k = s->stage->kind;
+    unsigned gives = stage_kind_gives(k);
+    if (k == STAGE_TAG) return json_incref(s->slots);
+    if (k == STAGE_RETRIEVE || k == STAGE_SCORE) return s->results ? json_incref(s->results) : json_array();
+    if (!stage_kind_task(k) || s->n_tools) return calls_value(s, !stage_kind_task(k));
+    return gives & GIVES_PROB ? text_value(process_fact(s)->text) : label_value(s);
+}
