@@ -245,6 +245,32 @@ RECORD(condition, stage_condition, condition_rows);
 static const char *const stage_kinds[] = {STAGE_KIND_TABLE(KIND_NAME) NULL};
 #undef KIND_NAME
 
+#define BY_NAME(e, name) name,
+static const char *const by_words[] = {EACH_BY_TABLE(BY_NAME) NULL};
+#undef BY_NAME
+
+/* What foreach and reduce have in common. */
+#define EACH_ROWS(member, most_, about_)                                                                     \
+    TEXT("of", config_stage, member.of, 1, 256, "the list that is gone through", .required = true),          \
+        WORD("by", config_stage, member.by, by_words, "how a text becomes a list"),                          \
+        TEXT("as", config_stage, member.as, 1, 32, "what templates call an item", .otherwise_text = "item"), \
+        UINT("parallel", config_stage, member.parallel, 1, EACH_PARALLEL_MAX, "items at once",               \
+             .otherwise = 4),                                                                                \
+        UINT("max", config_stage, member.max, 1, PIPELINE_EACH_MAX, "longest list", .otherwise = 64),        \
+        UINT("most", config_stage, member.most, 64, 16384, about_, .otherwise = (most_))
+
+static const config_field foreach_rows[] = {
+    EACH_ROWS(each, 2000, "bytes of a piece"),
+    UINT("overlap", config_stage, each.overlap, 0, 4096, "bytes that pieces may have in common"),
+};
+RECORD(foreach_section, config_stage, foreach_rows);
+
+static const config_field reduce_rows[] = {
+    EACH_ROWS(reduce, 4000, "bytes of texts that are read at once"),
+    TEXT("join", config_stage, reduce.join, 1, 64, "what stands between two texts", .otherwise_text = "\n"),
+};
+RECORD(reduce_section, config_stage, reduce_rows);
+
 static const char *const row_words[] = {"last", "highest", "lowest", NULL};
 static const config_field stage_rows[] = {
     TEXT("name", config_stage, name, 1, NAME_MAX_BYTES, "what traces and other stages call it",
@@ -261,12 +287,15 @@ static const config_field stage_rows[] = {
          "the ground stage whose devices go into the prompt"),
     TEXT("of", config_stage, of, 1, NAME_MAX_BYTES, "the generate stage that is checked"),
     TEXT("against", config_stage, against, 1, NAME_MAX_BYTES, "the ground or line stage it is held against"),
+    SECTION("foreach", foreach_section, "the stage runs for each item of a list"),
+    SECTION("reduce", reduce_section, "the stage makes one text of a list"),
     LIST("when", config_stage, when, n_when, condition, 1, 32, "the stage runs if any of these holds"),
     LIST("unless", config_stage, unless, n_unless, condition, 1, 32,
          "the stage is skipped if any of these holds"),
     TEXTS("after", config_stage, after, n_after, 1, PIPELINE_STAGES_MAX, NAME_MAX_BYTES,
           "further stages to wait for"),
     TEXT("system", config_stage, system, 1, TEXT_MAX_BYTES, "template of the system message"),
+    TEXT("schema", config_stage, schema, 2, TEXT_MAX_BYTES, "the JSON Schema that the reply follows"),
     TEXT("prompt", config_stage, prompt, 1, TEXT_MAX_BYTES, "template of the user message"),
     TEXT("input", config_stage, input, 1, TEXT_MAX_BYTES, "template of the text that the model reads"),
     TEXTS("candidates", config_stage, candidates, n_candidates, 1, PIPELINE_CANDIDATES_MAX, 1024,

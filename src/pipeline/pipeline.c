@@ -47,6 +47,20 @@ bool pipeline_is_deterministic(const config_pipeline *p)
     return true;
 }
 
+const config_each *pipeline_each(const config_stage *s)
+{
+    return s->each.of ? &s->each : s->reduce.of ? &s->reduce : NULL;
+}
+
+size_t pipeline_input_max(const config_pipeline *p)
+{
+    for (unsigned i = 0; i < p->n_stages; i++) {
+        const config_each *each = pipeline_each(&p->stages[i]);
+        if (each && strcmp(each->of, "input") == 0) return PIPELINE_LONG_MAX_BYTES;
+    }
+    return PIPELINE_INPUT_MAX_BYTES;
+}
+
 int pipeline_stage_index(const config_pipeline *p, const char *name, size_t n_name)
 {
     for (unsigned i = 0; i < p->n_stages; i++)

@@ -41,6 +41,9 @@
 #define PIPELINE_ALIASES_MAX     16
 #define PIPELINE_NEAR_DEVICES    12 /* in a prompt that names a ground stage */
 #define PIPELINE_INPUT_MAX_BYTES 16384
+#define PIPELINE_LONG_MAX_BYTES  (1 << 20) /* of the input of a pipeline that goes through it in parts */
+#define PIPELINE_EACH_MAX        1024
+#define EACH_PARALLEL_MAX        32
 #define PIPELINE_CANDIDATES_MAX  64
 #define PIPELINE_DOCUMENTS_MAX   256
 
@@ -141,6 +144,30 @@ typedef struct stage_condition {
     bool mentions_device;    /* the input names a device of the list, in any letter case */
 } stage_condition;
 
+/* How a text becomes a list. X(enum, name) */
+#define EACH_BY_TABLE(X)             \
+    X(EACH_WHOLE, "list")            \
+    X(EACH_LINES, "lines")           \
+    X(EACH_PARAGRAPHS, "paragraphs") \
+    X(EACH_SENTENCES, "sentences")   \
+    X(EACH_PIECES, "pieces")
+typedef enum each_by {
+#define EACH_BY_ENUM(e, name) e,
+    EACH_BY_TABLE(EACH_BY_ENUM)
+#undef EACH_BY_ENUM
+} each_by;
+
+/* A list that a stage goes through: foreach runs it once for each item, reduce for as many of them as it can
+ * read at once, and again for what came of that, until one text is left. */
+typedef struct config_each {
+    const char *of;         /* "input", "devices", "json.STAGE.PATH", STAGE ...; NULL: the stage runs once */
+    each_by by;             /* how a text is cut; EACH_WHOLE: by lines, and a list as it is */
+    const char *as;         /* what templates call an item */
+    unsigned parallel, max; /* items at once; items of a list */
+    unsigned most, overlap; /* pieces, and texts of a reduce stage: bytes; what pieces have in common */
+    const char *join;       /* reduce: what stands between two texts */
+} config_each;
+
 typedef device config_device; /* "light.kitchen", "Kitchen Light", "off" or "" */
 
 typedef struct config_stage {
@@ -179,6 +206,8 @@ typedef struct config_stage {
     const char *lexicon_path, *intent; /* ground; intent NULL: none */
     const char *forms_path;            /* line */
     const char *of, *against;          /* check */
+    config_each each, reduce;          /* of the two one at most has `of` */
+    const char *schema;                /* generate: the JSON Schema that the reply follows; NULL: none */
     const char *choices, *near_stage;  /* generate, of a ground stage; NULL: none */
     lexicon *lex;                      /* ground: what lexicon_path holds, once pipeline_open was called */
     line_forms *lines;                 /* line: the same */
@@ -226,6 +255,9 @@ typedef struct pipeline_facts {
     const config_device *devices;
     size_t n_devices;
     const char *context; /* free text, "" when none */
+    const char *as;      /* what templates call the item at hand; NULL: there is none */
+    const json_t *item;
+    size_t i_item; /* its place, from 0 */
     const stage_fact *stages;
 } pipeline_facts;
 
@@ -248,6 +280,10 @@ bool pipeline_is_silent(const config_pipeline *p, size_t i, const pipeline_facts
 medium pipeline_lacks(const config_pipeline *p, size_t i, const pipeline_facts *facts);
 /* The same before anything ran, of the first stage that is sure to run: *ret_stage. */
 medium pipeline_lacks_surely(const config_pipeline *p, const pipeline_facts *facts, size_t *ret_stage);
+/* The longest input that the pipeline takes, in bytes. */
+size_t pipeline_input_max(const config_pipeline *p);
+/* The list that the stage goes through; NULL: none, it runs once. */
+const config_each *pipeline_each(const config_stage *s);
 /* Does any stage of the pipeline read this medium? */
 bool pipeline_takes(const config_pipeline *p, medium m);
 
@@ -262,9 +298,10 @@ int pipeline_mentioned(const char *text, const config_device *devices, size_t n_
 /* facts->input is taken as it stands, so it is what the stage reads (pipeline_input). Fill in {input},
  * {Input} (its first letter in upper case), {devices}, {context}, {label.STAGE}, {text.STAGE}, {spans.STAGE},
  * {spans.STAGE.LABEL} (the texts of a tag stage's spans, a line each) and {json.STAGE.PATH} (what a stage
- * came to, a text as it is, all else as JSON), each perhaps through functions: {input | trim | first:200}
- * (pipeline_function.h); "{{" is "{". Devices are lines light.kitchen 'Kitchen Light' = off joined by
- * newlines, the form the home models were trained on. */
+ * came to, a text as it is, all else as JSON), in stages that go through a list {item} (or what `as` says),
+ * {item.PATH} and {number}, the item's place from 1; each perhaps through functions: {input | trim |
+ * first:200} (pipeline_function.h); "{{" is "{". Devices are lines light.kitchen 'Kitchen Light' = off joined
+ * by newlines, the form the home models were trained on. */
 int pipeline_expand(const config_pipeline *p, const char *template, const pipeline_facts *facts, buf *out);
 /* May this text be a device's id, name or state: 1 to 128 bytes without control characters? A line break
  * in one would let a request add lines to the prompt. */

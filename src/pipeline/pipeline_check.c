@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "pipeline/pipeline_template.h"
 
 /* Where a check is: the pipeline, the stage under check, and the field's path for messages. */
@@ -73,6 +74,19 @@ static int refer_text(site *s, const char *field, const char *name, size_t n_nam
     int rc = refer(s, field, name, n_name, kinds, err);
     if (!rc) s->p->stages[s->stage].reads |= 1u << pipeline_stage_index(s->p, name, n_name);
     return rc;
+}
+
+/* The same, where one result is looked at, not a list of them. */
+static int refer_one(site *s, const char *field, const char *name, size_t n_name, unsigned kinds,
+                     shoal_err *err)
+{
+    int rc = refer(s, field, name, n_name, kinds, err);
+    int i = rc ? -1 : pipeline_stage_index(s->p, name, n_name);
+    if (i < 0 || !pipeline_each(&s->p->stages[i])) return rc;
+    return err_set(err, SHOAL_EINVALID,
+                   "%s%s: '%s' goes through a list, so it has no one label, score or verdict; its values are "
+                   "{json.%s}",
+                   s->path, field, s->p->stages[i].name, s->p->stages[i].name);
 }
 
 /* It looks at the input, which the transcribe stages before it may write. */
@@ -164,7 +178,7 @@ static int check_condition(site *s, const stage_condition *c, shoal_err *err)
                     : c->score_min || c->score_below ? GIVES_SCORE
                                                      : GIVES_LABEL;
     unsigned kinds = about_number ? KINDS(STAGE_SCORE) : kinds_that_give(what);
-    int rc = refer(s, ".stage", c->stage, strlen(c->stage), kinds, err);
+    int rc = refer_one(s, ".stage", c->stage, strlen(c->stage), kinds, err);
     return rc ? rc : check_labels(s, c, err);
 }
 
@@ -207,14 +221,18 @@ static int check_field_use(site *s, const char *field, const template_piece *pie
     if (piece->at[piece->len] != '}')
         return err_set(err, SHOAL_EINVALID, "%s%s: '{%.*s' has no '}' (write '{{' for a brace)", s->path,
                        field, n, piece->at);
-    template_use u = template_read(s->p, piece);
+    const config_each *each = pipeline_each(&s->p->stages[s->stage]);
+    template_use u = template_read(s->p, each ? each->as : NULL, piece);
     if (u.field == FIELD_UNKNOWN)
         return err_set(err, SHOAL_EINVALID,
                        "%s%s: '{%.*s}' is none of {input}, {Input}, {devices}, {context}, {label.STAGE}, "
-                       "{text.STAGE}, {spans.STAGE}, {json.STAGE.PATH} (write '{{' for a brace)",
-                       s->path, field, n, piece->at);
+                       "{text.STAGE}, {spans.STAGE}, {json.STAGE.PATH}%s%s%s (write '{{' for a brace)",
+                       s->path, field, n, piece->at, each ? ", {" : "", each ? each->as : "",
+                       each ? "}, {number}" : "");
     if (u.field == FIELD_INPUT || u.field == FIELD_SENTENCE) read_input(s);
-    int rc = u.stage ? refer_text(s, field, u.stage, u.n_stage, kinds_shown(u.field), err) : 0;
+    int rc = u.field == FIELD_LABEL ? refer_one(s, field, u.stage, u.n_stage, kinds_shown(u.field), err) : 0;
+    if (!rc && u.stage) rc = refer_text(s, field, u.stage, u.n_stage, kinds_shown(u.field), err);
+    if (!rc && u.field == FIELD_SPANS) rc = refer_one(s, field, u.stage, u.n_stage, ANY_KIND, err);
     if (!rc && (u.field == FIELD_JSON || u.field == FIELD_SPANS)) s->p->stages[u.i_stage].is_typed = true;
     return rc ? rc : check_functions(s, field, &u, err);
 }
@@ -226,6 +244,66 @@ static int check_template(site *s, const char *field, const char *template, shoa
     while (!rc && template && template_next(&template, &piece))
         if (piece.is_field) rc = check_field_use(s, field, &piece, err);
     return rc;
+}
+
+/* Kinds that do for an item what they do for a request. */
+static unsigned kinds_that_repeat(void)
+{
+    return kinds_that_give(READS_TEXT) | KINDS(STAGE_GENERATE) | KINDS(STAGE_GROUND) | KINDS(STAGE_LINE);
+}
+
+/* The name under which templates know an item. */
+static int check_as(const site *s, const char *field, const char *as, shoal_err *err)
+{
+    for (const char *c = as; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '_' && *c != '-')
+            return err_set(err, SHOAL_EINVALID, "%s%s.as: '%s' may hold letters, digits, '-' and '_' only",
+                           s->path, field, as);
+    if (!template_is_field(as)) return 0;
+    return err_set(err, SHOAL_EINVALID, "%s%s.as: {%s} means something else in templates; take another name",
+                   s->path, field, as);
+}
+
+static int check_source(site *s, const char *field, const config_each *each, shoal_err *err)
+{
+    template_use u = template_source(s->p, each->of);
+    char at[32];
+    snprintf(at, sizeof at, "%s.of", field);
+    if (u.field == FIELD_UNKNOWN)
+        return err_set(
+            err, SHOAL_EINVALID,
+            "%s%s: '%.64s' is none of input, context, devices, text.STAGE, json.STAGE.PATH, and no stage",
+            s->path, at, each->of);
+    if (u.field == FIELD_INPUT) read_input(s);
+    if (u.field == FIELD_DEVICES && each->by != EACH_WHOLE)
+        return err_set(err, SHOAL_EINVALID, "%s%s.by: devices are a list already", s->path, field);
+    if (!u.stage) return 0;
+    int rc = refer_text(s, at, u.stage, u.n_stage, kinds_shown(u.field), err);
+    if (!rc && u.field == FIELD_JSON) s->p->stages[u.i_stage].is_typed = true;
+    return rc;
+}
+
+/* A stage that goes through a list: of what, and whether its kind can. */
+static int check_each(site *s, const config_stage *st, shoal_err *err)
+{
+    const config_each *each = pipeline_each(st);
+    const char *field = st->each.of ? "foreach" : "reduce", *kind = stage_kind_name(st->kind);
+    unsigned may = st->each.of ? kinds_that_repeat() : KINDS(STAGE_GENERATE) | KINDS(STAGE_SEQ2SEQ);
+    if (!each) return 0;
+    if (st->each.of && st->reduce.of)
+        return err_set(
+            err, SHOAL_EINVALID,
+            "%sreduce: a stage has 'foreach' or 'reduce'; what a foreach stage came to is for another one "
+            "to reduce",
+            s->path);
+    if (!(may & KINDS(st->kind)))
+        return err_set(err, SHOAL_EINVALID, "%s%s: %s %s stage cannot go through a list", s->path, field,
+                       an(kind), kind);
+    if (each->overlap >= each->most / 2)
+        return err_set(err, SHOAL_EINVALID, "%s%s.overlap: must be under half of 'most', which is %u",
+                       s->path, field, each->most);
+    int rc = check_as(s, field, each->as, err);
+    return rc ? rc : check_source(s, field, each, err);
 }
 
 /* Which kinds of stage have a field, and which need it. */
@@ -246,6 +324,24 @@ static int check_field(const site *s, const kind_field *f, shoal_err *err)
                        f->field, an(kinds), kinds, st->name, an(kind), kind);
     if (!f->given && f->must & KINDS(st->kind))
         return err_set(err, SHOAL_EINVALID, "%s%s: %s %s stage needs it", s->path, f->field, an(kind), kind);
+    return 0;
+}
+
+/* That it is JSON; what a worker cannot follow of it, the worker says. */
+static int check_schema(const site *s, const config_stage *st, shoal_err *err)
+{
+    json_t *v = NULL;
+    shoal_err why;
+    int rc = st->schema ? json_parse(&v, st->schema, strlen(st->schema), "schema", &why) : 0;
+    bool is_schema = !st->schema || json_is_object(v);
+    json_decref(v);
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    if (rc || !is_schema)
+        return err_set(err, SHOAL_EINVALID, "%sschema: %s", s->path,
+                       rc ? why.message : "must be a JSON object");
+    if (st->schema && st->choices)
+        return err_set(err, SHOAL_EINVALID, "%sschema: a reply that is one of 'choices' follows no schema",
+                       s->path);
     return 0;
 }
 
@@ -281,6 +377,7 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
         {"temperature", st->temperature != 0, writes, 0},
         {"top_p", st->top_p != 0, writes, 0},
         {"seed", st->seed != 0, writes, 0},
+        {"schema", st->schema != NULL, chats, 0},
         {"choices", st->choices != NULL, chats, 0},
         {"near", st->near_stage != NULL, chats, 0},
         {"timeout_ms", st->timeout_ms != 0, model | retrieve, 0},
@@ -295,12 +392,13 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
     if (!rc && st->n_beams > 1 && st->temperature > 0)
         return err_set(err, SHOAL_EINVALID, "%sbeams: beam search is greedy, so there can be no temperature",
                        s->path);
-    return rc;
+    return rc ? rc : check_schema(s, st, err);
 }
 
 /* What the stage reads where no template says it. */
 static int check_read(site *s, const config_stage *st, shoal_err *err)
 {
+    if (pipeline_each(st)) return 0; /* the item */
     bool chats = st->kind == STAGE_GENERATE && !st->prompt;
     bool reads = stage_kind_gives(st->kind) & READS_TEXT && !st->input;
     if (chats || reads || st->kind == STAGE_GROUND || st->kind == STAGE_LINE) read_input(s);
@@ -315,7 +413,8 @@ static int check_read(site *s, const config_stage *st, shoal_err *err)
 
 static int refer_if(site *s, const char *field, const char *name, unsigned kinds, shoal_err *err)
 {
-    return name ? refer_text(s, field, name, strlen(name), kinds, err) : 0;
+    int rc = name ? refer_one(s, field, name, strlen(name), kinds, err) : 0;
+    return name && !rc ? refer_text(s, field, name, strlen(name), kinds, err) : rc;
 }
 
 /* The stages that the fields of one kind name. */
@@ -358,6 +457,7 @@ static int check_stage(site *s, shoal_err *err)
     for (unsigned i = 0; !rc && i < st->n_after; i++)
         rc = refer(s, "after", st->after[i], strlen(st->after[i]), ANY_KIND, err);
     if (!rc) rc = check_stages_named(s, st, err);
+    if (!rc) rc = check_each(s, st, err);
     if (!rc) rc = check_template(s, "system", st->system, err);
     if (!rc) rc = check_template(s, "prompt", st->prompt, err);
     if (!rc) rc = check_template(s, "input", st->input, err);

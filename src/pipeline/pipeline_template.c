@@ -62,7 +62,28 @@ static const struct {
 #undef FIELD_ROW
 };
 
-template_use template_read(const config_pipeline *p, const template_piece *piece)
+bool template_is_field(const char *name)
+{
+    for (int f = 0; f < FIELD_ITEM; f++)
+        if (strcmp(fields[f].name, name) == 0) return true;
+    return false;
+}
+
+/* The field of this name; *ret_takes: what may stand behind it. */
+static template_field field_named(const char *name, size_t n, const char *as, unsigned *ret_takes)
+{
+    *ret_takes = TAKES_PATH;
+    if (as && strlen(as) == n && memcmp(as, name, n) == 0) return FIELD_ITEM;
+    for (int f = 0; f < FIELD_ITEM; f++) {
+        if (strlen(fields[f].name) != n || memcmp(fields[f].name, name, n) != 0) continue;
+        *ret_takes = fields[f].takes;
+        return f == FIELD_NUMBER && !as ? FIELD_UNKNOWN : (template_field)f;
+    }
+    *ret_takes = 0;
+    return FIELD_UNKNOWN;
+}
+
+template_use template_read(const config_pipeline *p, const char *as, const template_piece *piece)
 {
     template_use u = {.field = FIELD_UNKNOWN, .i_stage = -1};
     const char *end = piece->at + piece->len, *bar = memchr(piece->at, '|', piece->len), *at = piece->at;
@@ -71,12 +92,8 @@ template_use template_read(const config_pipeline *p, const template_piece *piece
     for (end = u.functions; bar && end > at && isspace((unsigned char)end[-1]);) end--;
     while (bar && at < end && isspace((unsigned char)*at)) at++;
     take_part(&at, end, &u.name, &u.n_name);
-    unsigned takes = 0;
-    for (int f = 0; f < FIELD_UNKNOWN; f++) {
-        if (strlen(fields[f].name) != u.n_name || memcmp(fields[f].name, u.name, u.n_name) != 0) continue;
-        u.field = (template_field)f;
-        takes = fields[f].takes;
-    }
+    unsigned takes;
+    u.field = field_named(u.name, u.n_name, as, &takes);
     if (takes & TAKES_STAGE && !take_part(&at, end, &u.stage, &u.n_stage)) u.field = FIELD_UNKNOWN;
     if (u.stage) u.i_stage = pipeline_stage_index(p, u.stage, u.n_stage);
     if (takes & TAKES_PATH && at && at < end) {
@@ -85,6 +102,23 @@ template_use template_read(const config_pipeline *p, const template_piece *piece
     } else if (at) {
         u.field = FIELD_UNKNOWN;
     }
+    return u;
+}
+
+template_use template_source(const config_pipeline *p, const char *of)
+{
+    template_piece piece = {.at = of, .len = strlen(of)};
+    template_use u = template_read(p, NULL, &piece);
+    bool known = u.field == FIELD_INPUT || u.field == FIELD_CONTEXT || u.field == FIELD_DEVICES ||
+                 u.field == FIELD_TEXT || u.field == FIELD_JSON;
+    if (known && !u.n_functions) return u;
+    const char *at = of, *end = of + piece.len;
+    u = (template_use){.field = FIELD_JSON, .functions = end};
+    take_part(&at, end, &u.stage, &u.n_stage);
+    u.path = at;
+    u.n_path = at ? (size_t)(end - at) : 0;
+    u.i_stage = pipeline_stage_index(p, u.stage, u.n_stage);
+    if (u.i_stage < 0 || (at && at == end)) u.field = FIELD_UNKNOWN;
     return u;
 }
 
@@ -172,6 +206,8 @@ static void put_field(const template_use *u, const pipeline_facts *facts, buf *o
     case FIELD_TEXT: buf_puts(out, f->text); break;
     case FIELD_SPANS: put_spans(f->value, u, out); break;
     case FIELD_JSON: put_json(template_json_at(f->value, u->path, u->n_path), out); break;
+    case FIELD_ITEM: put_json(template_json_at(facts->item, u->path, u->n_path), out); break;
+    case FIELD_NUMBER: buf_printf(out, "%zu", facts->i_item + 1); break;
     case FIELD_UNKNOWN: break;
     }
 }
@@ -195,7 +231,7 @@ int pipeline_expand(const config_pipeline *p, const char *template, const pipeli
             buf_append(out, piece.at, piece.len);
             continue;
         }
-        template_use u = template_read(p, &piece);
+        template_use u = template_read(p, facts->as, &piece);
         fill(&u, facts, out);
     }
     return out->failed ? SHOAL_ENOMEM : 0;
@@ -205,7 +241,7 @@ static bool template_has(const config_pipeline *p, const char *template, const c
 {
     template_piece piece;
     while (template && template_next(&template, &piece)) {
-        template_use u = piece.is_field ? template_read(p, &piece) : (template_use){.n_name = 0};
+        template_use u = piece.is_field ? template_read(p, NULL, &piece) : (template_use){.n_name = 0};
         if (u.n_name == strlen(name) && memcmp(u.name, name, u.n_name) == 0) return true;
     }
     return false;
@@ -213,9 +249,11 @@ static bool template_has(const config_pipeline *p, const char *template, const c
 
 bool pipeline_uses(const config_pipeline *p, const char *name)
 {
-    for (unsigned i = 0; i < p->n_stages; i++)
-        if (template_has(p, p->stages[i].system, name) || template_has(p, p->stages[i].prompt, name) ||
-            template_has(p, p->stages[i].input, name))
+    for (unsigned i = 0; i < p->n_stages; i++) {
+        const config_stage *s = &p->stages[i];
+        if (template_has(p, s->system, name) || template_has(p, s->prompt, name) ||
+            template_has(p, s->input, name) || (pipeline_each(s) && strcmp(pipeline_each(s)->of, name) == 0))
             return true;
+    }
     return false;
 }

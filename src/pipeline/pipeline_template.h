@@ -30,12 +30,14 @@ enum { TAKES_STAGE = 1, TAKES_PATH = 2 };
     X(FIELD_LABEL, "label", TAKES_STAGE)              \
     X(FIELD_TEXT, "text", TAKES_STAGE)                \
     X(FIELD_SPANS, "spans", TAKES_STAGE | TAKES_PATH) \
-    X(FIELD_JSON, "json", TAKES_STAGE | TAKES_PATH)
+    X(FIELD_JSON, "json", TAKES_STAGE | TAKES_PATH)   \
+    X(FIELD_NUMBER, "number", 0)
 typedef enum template_field {
 #define TEMPLATE_FIELD_ENUM(e, n, takes) e,
     TEMPLATE_FIELD_TABLE(TEMPLATE_FIELD_ENUM)
 #undef TEMPLATE_FIELD_ENUM
-        FIELD_UNKNOWN
+        FIELD_ITEM, /* under the name that the stage gives it, with a path */
+    FIELD_UNKNOWN
 } template_field;
 
 /* One field, read: {json.STAGE.PATH | FUNCTIONS}. Bytes are the template's. */
@@ -47,8 +49,13 @@ typedef struct template_use {
 } template_use;
 
 /* field FIELD_UNKNOWN: it is none, or takes something else behind its name. The functions were not looked at.
- */
-template_use template_read(const config_pipeline *p, const template_piece *piece);
+ * as: what the stage calls an item; NULL: it goes through no list. */
+template_use template_read(const config_pipeline *p, const char *as, const template_piece *piece);
+/* What `of` names: a field without its braces that can be gone through, or a stage, whose JSON it is, perhaps
+ * with a path. FIELD_UNKNOWN: neither. */
+template_use template_source(const config_pipeline *p, const char *of);
+/* Is it the name of a field? */
+bool template_is_field(const char *name);
 
 /* The value at a path ("slots.0.text": members by name, entries by number) in v; NULL: there is none. "" is
  * v. */

@@ -1,5 +1,5 @@
 /* process.c: a run of a pipeline: starts each stage when it may, and notes how it ended. */
-#include "process/process_run.h"
+#include "process/process_each.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,9 @@ static const char *text_of(const buf *b)
     return b->data && b->len ? b->data : "";
 }
 
-static void stage_done(stage_run *s)
+void process_stage_done(stage_run *s)
 {
+    process_each_free(s->each);
     buf_done(&s->why);
     buf_done(&s->label);
     buf_done(&s->text);
@@ -30,7 +31,7 @@ static void stage_done(stage_run *s)
 
 static void run_free(process_run *r)
 {
-    for (size_t i = 0; i < r->n_stages; i++) stage_done(&r->stages[i]);
+    for (size_t i = 0; i < r->n_stages; i++) process_stage_done(&r->stages[i]);
     arena_free(r->memory);
     free(r->facts);
     free(r);
@@ -43,12 +44,13 @@ static void cancel_calls(process_run *r)
         find_cancel(r->stages[i].find);
         r->stages[i].call = NULL;
         r->stages[i].find = NULL;
+        process_each_cancel(r->stages[i].each);
     }
 }
 
 stage_fact *process_fact(stage_run *s)
 {
-    return &s->run->facts[s - s->run->stages];
+    return s->fact;
 }
 
 /* The input is the request's own. */
@@ -68,7 +70,12 @@ static pipeline_facts facts_of(const process_run *r)
 pipeline_facts process_facts(const stage_run *s)
 {
     pipeline_facts f = facts_of(s->run);
-    f.input = pipeline_input(s->run->in->pipeline, (size_t)(s - s->run->stages), &f);
+    f.input = pipeline_input(s->run->in->pipeline, s->index, &f);
+    if (s->whole) {
+        f.as = pipeline_each(s->stage)->as;
+        f.item = s->item;
+        f.i_item = s->i_item;
+    }
     return f;
 }
 
@@ -83,12 +90,19 @@ char *process_adapter(const stage_run *s)
     return s->stage->adapter ? (char *)s->stage->adapter : "";
 }
 
+int process_fill(const stage_run *s, const char *template, const pipeline_facts *facts, buf *ret)
+{
+    pipeline_facts own = *facts;
+    if (s->whole && !template) own.as = "item";
+    if (!template) template = s->whole ? "{item}" : "{input}";
+    int rc = pipeline_expand(s->run->in->pipeline, template, &own, ret);
+    return rc || buf_reserve(ret, 0) ? SHOAL_ENOMEM : 0; /* an empty one is a text, too */
+}
+
 int process_read(const stage_run *s, buf *ret)
 {
     pipeline_facts facts = process_facts(s);
-    int rc =
-        pipeline_expand(s->run->in->pipeline, s->stage->input ? s->stage->input : "{input}", &facts, ret);
-    return rc || buf_reserve(ret, 0) ? SHOAL_ENOMEM : 0; /* an empty one is a text, too */
+    return process_fill(s, s->stage->input, &facts, ret);
 }
 
 call_result process_alone(const config_stage *s, int status, const char *message)
@@ -107,7 +121,8 @@ static void finish(process_run *r, const config_stage *failed, const call_result
     process_outcome o = {.failed = failed, .failure = failure};
     if (*r->degraded.wanted) o.degraded = &r->degraded;
     cancel_calls(r);
-    for (size_t i = 0; i < r->n_stages; i++) o.partial = o.partial || r->facts[i].state == STAGE_FAILED;
+    for (size_t i = 0; i < r->n_stages; i++) r->partial |= r->facts[i].state == STAGE_FAILED;
+    o.partial = r->partial;
     if (!failed) o.answer = process_answer(r, &o);
     call_result none = process_alone(r->stages[0].stage, SHOAL_ENOMEM, "out of memory");
     if (!failed && r->lacks_memory) {
@@ -133,8 +148,8 @@ static bool result_is_cut(const stage_run *s)
 /* The stage is done: what it came to is there for those that read it as JSON. */
 static void take_value(stage_run *s)
 {
-    if (!s->stage->is_typed) return;
-    s->value = process_value(s);
+    if (!s->stage->is_typed && !process_is_result(s->stage)) return;
+    if (!s->each) s->value = process_value(s);
     process_fact(s)->value = s->value;
     if (!s->value) s->run->lacks_memory = true;
 }
@@ -155,10 +170,14 @@ void process_settle(stage_run *s, const call_result *r)
     if (f->state == STAGE_DONE) {
         f->label = text_of(&s->label);
         f->text = text_of(&s->text);
-        take_value(s);
     }
     if (r->wanted && r->status == 0 && !*run->degraded.wanted)
         degraded_set(&run->degraded, r->wanted, r->model, r->why);
+    if (s->whole) {
+        process_each_settle(s, r);
+        return;
+    }
+    if (f->state == STAGE_DONE) take_value(s);
     process_trace_call(s, r);
     /* Optional is what a model cannot do, not what this process lacks the memory for. */
     if (r->status && (!s->stage->optional || r->status == SHOAL_ENOMEM))
@@ -175,13 +194,39 @@ void process_settle_broken(stage_run *s, const call_result *r, const char *messa
     process_settle(s, &broken);
 }
 
+static bool fail_without_memory(stage_run *s)
+{
+    call_result none = process_alone(s->stage, SHOAL_ENOMEM, "out of memory");
+    finish(s->run, s->stage, &none);
+    return false;
+}
+
 static int (*const starts[])(stage_run *, const call_context *) = {
 #define KIND_START(e, name, task, gives, start) [e] = start,
     STAGE_KIND_TABLE(KIND_START)
 #undef KIND_START
 };
 
-static int start_stage(stage_run *s)
+int process_start_kind(stage_run *s, const call_context *ctx)
+{
+    process_fact(s)->state = STAGE_RUNNING;
+    return starts[s->stage->kind](s, ctx);
+}
+
+/* The stage could not even begin. False: the run is over. */
+static bool fail_start(stage_run *s, int status)
+{
+    call_result r = process_alone(s->stage, status, s->err.message);
+    if (status == SHOAL_ENOMEM) return fail_without_memory(s);
+    process_fact(s)->state = STAGE_FAILED;
+    process_trace_call(s, &r);
+    if (s->stage->optional) return true;
+    finish(s->run, s->stage, &r);
+    return false;
+}
+
+/* False: the run is over. */
+static bool start_stage(stage_run *s)
 {
     const process_run *r = s->run;
     call_context ctx = {.request_id = r->request_id, .deadline_ns = r->deadline_ns, .why = text_of(&s->why)};
@@ -190,12 +235,15 @@ static int start_stage(stage_run *s)
         if (!ctx.deadline_ns || own < ctx.deadline_ns) ctx.deadline_ns = own;
     }
     process_fact(s)->state = STAGE_RUNNING;
-    int rc = starts[s->stage->kind](s, &ctx);
-    if (rc || s->call || s->find) return rc;
+    bool each = pipeline_each(s->stage);
+    int rc = each ? process_each_start(s, &ctx, &s->err) : process_start_kind(s, &ctx);
+    if (rc) return fail_start(s, rc);
+    if (s->call || s->find || (each && !process_each_is_over(s))) return true;
     process_fact(s)->state = STAGE_DONE;
+    if (each) process_fact(s)->text = text_of(&s->text);
     take_value(s);
     process_trace_rule(s);
-    return 0;
+    return true;
 }
 
 /* The request does not bring what a stage reads that has to run now. False: the run is over. */
@@ -208,13 +256,6 @@ static bool fail_without(stage_run *s, medium m)
     process_trace_call(s, &r);
     if (s->stage->optional) return true;
     finish(s->run, s->stage, &r);
-    return false;
-}
-
-static bool fail_without_memory(stage_run *s)
-{
-    call_result none = process_alone(s->stage, SHOAL_ENOMEM, "out of memory");
-    finish(s->run, s->stage, &none);
     return false;
 }
 
@@ -233,7 +274,7 @@ static bool try_stage(stage_run *s)
     if (v != STAGE_RUN) return true;
     medium lacking = pipeline_lacks(r->in->pipeline, i, &facts);
     if (lacking != N_MEDIA) return fail_without(s, lacking);
-    return start_stage(s) == 0 || fail_without_memory(s);
+    return start_stage(s);
 }
 
 /* Starts or skips what may; one pass in declared order is enough, since stages name earlier ones only.
@@ -273,7 +314,10 @@ int process_run_start(process_run **ret, const process_input *in, calls *c, cons
     for (size_t i = 0; i < n; i++) {
         r->stages[i].run = r;
         r->stages[i].stage = &in->pipeline->stages[i];
-        r->facts[i].label = r->facts[i].text = "";
+        r->stages[i].index = i;
+        r->stages[i].fact = &facts[i];
+        r->stages[i].memory = memory;
+        facts[i].label = facts[i].text = "";
     }
     *ret = r;
     step(r);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "process/process_run.h"
+#include "process/process_each.h"
 
 static const char *text_of(const buf *b)
 {
@@ -63,10 +63,14 @@ static void trace_facts(stage_run *s, json_t *t)
 void process_trace_call(stage_run *s, const call_result *r)
 {
     json_t *t = s->trace = trace_new(s, true);
-    process_put(s->run, t, "ms", json_real(round(r->ms * 1e3) / 1e3));
-    process_put(s->run, t, "replica", json_string(r->replica_id));
-    process_put(s->run, t, "version", json_string(r->version));
-    process_put(s->run, t, "quantisation", json_string(r->quantisation));
+    if (s->each) {
+        process_each_trace(s, t);
+    } else {
+        process_put(s->run, t, "ms", json_real(round(r->ms * 1e3) / 1e3));
+        process_put(s->run, t, "replica", json_string(r->replica_id));
+        process_put(s->run, t, "version", json_string(r->version));
+        process_put(s->run, t, "quantisation", json_string(r->quantisation));
+    }
     if (s->stage->model && *r->model && strcmp(r->model, s->stage->model) != 0) /* it names a route */
         process_put(s->run, t, "answered_by", json_string(r->model));
     if (r->trace) process_put(s->run, t, "ensemble", json_string(r->trace));
@@ -78,13 +82,16 @@ void process_trace_call(stage_run *s, const call_result *r)
         return;
     }
     if (s->n_prompt) process_put(s->run, t, "prompt_tokens", json_integer(s->n_prompt));
-    trace_facts(s, t);
+    if (!s->each) trace_facts(s, t);
 }
 
 void process_trace_rule(stage_run *s)
 {
     s->trace = trace_new(s, true);
-    process_put(s->run, s->trace, "verdict", json_string(process_fact(s)->label));
+    if (s->each)
+        process_each_trace(s, s->trace);
+    else
+        process_put(s->run, s->trace, "verdict", json_string(process_fact(s)->label));
 }
 
 static json_t *call_json(process_run *r, const char *name, const char *arguments)
@@ -102,7 +109,9 @@ static json_t *call_json(process_run *r, const char *name, const char *arguments
 static stage_run *result_of(process_run *r, stage_kind kind)
 {
     for (size_t i = 0; i < r->n_stages; i++)
-        if (r->stages[i].stage->kind == kind && r->facts[i].state == STAGE_DONE) return &r->stages[i];
+        if (r->stages[i].stage->kind == kind && !pipeline_each(r->stages[i].stage) &&
+            r->facts[i].state == STAGE_DONE)
+            return &r->stages[i];
     return NULL;
 }
 
@@ -165,6 +174,19 @@ static void put_heard(process_run *r, json_t *a)
     process_put(r, a, "heard", *heard ? json_string(heard) : json_null());
 }
 
+/* What stages came to that make lists, or JSON of their own: in full, by their names; absent without such. */
+static void put_results(process_run *r, json_t *a)
+{
+    json_t *results = json_object();
+    for (size_t i = 0; i < r->n_stages; i++) {
+        const config_stage *st = r->stages[i].stage;
+        if (!process_is_result(st) || r->facts[i].state != STAGE_DONE) continue;
+        process_put(r, results, st->name, json_incref(r->stages[i].value));
+    }
+    if (json_object_size(results)) process_put(r, a, "results", json_incref(results));
+    json_decref(results);
+}
+
 json_t *process_answer(process_run *r, process_outcome *o)
 {
     stage_run *intent = result_of(r, STAGE_CLASSIFY), *slots = result_of(r, STAGE_TAG);
@@ -180,6 +202,7 @@ json_t *process_answer(process_run *r, process_outcome *o)
                 json_array_size(calls) ? json_incref(json_array_get(calls, 0)) : json_null());
     if (json_array_size(calls) > 1) process_put(r, a, "tool_calls", json_incref(calls));
     json_decref(calls);
+    put_results(r, a);
     for (size_t i = 0; i < r->n_stages; i++) process_add(r, trace, json_incref(r->stages[i].trace));
     process_put(r, a, "trace", trace);
     process_put(r, a, "usage", usage_json(r, o));

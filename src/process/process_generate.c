@@ -64,12 +64,11 @@ unsigned process_max_tokens(const config_stage *st)
 
 static int put_message(const stage_run *s, const char *role, const char *template, buf *out)
 {
-    process_run *r = s->run;
     pipeline_facts facts = process_facts(s);
     config_device near[PIPELINE_NEAR_DEVICES];
     if (process_near(s, near, &facts.n_devices)) facts.devices = near;
     buf text = {0};
-    int rc = pipeline_expand(r->in->pipeline, template, &facts, &text);
+    int rc = process_fill(s, template, &facts, &text);
     if (!rc) {
         out->failed |= text.failed;
         buf_printf(out, "%s{\"role\":\"%s\",\"content\":", out->len > 1 ? "," : "", role);
@@ -87,7 +86,7 @@ int process_generate(stage_run *s, const call_context *ctx)
     buf messages = {0};
     buf_putc(&messages, '[');
     int rc = st->system ? put_message(s, "system", st->system, &messages) : 0;
-    if (!rc) rc = put_message(s, "user", st->prompt ? st->prompt : "{input}", &messages);
+    if (!rc) rc = put_message(s, "user", st->prompt, &messages);
     buf_putc(&messages, ']');
     size_t n_choices = 0;
     char **choices = NULL;
@@ -101,6 +100,8 @@ int process_generate(stage_run *s, const call_context *ctx)
         req.adapter = process_adapter(s);
         req.parse_tool_calls = true;
         if (n_choices) req.constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;
+        if (st->schema) req.constraint = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA;
+        if (st->schema) req.schema = (char *)st->schema;
         req.choices = choices;
         req.n_choices = n_choices;
         calls_generate_events ev = process_writing(s);

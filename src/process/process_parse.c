@@ -25,7 +25,7 @@ static int pick_pipeline(const json_t *body, const gateway_config *config, const
 }
 
 /* *ret: "" when there is none; whether there must be one, process_check_media knows. */
-static int pick_text(const json_t *body, const char **ret, api_error *e)
+static int pick_text(const json_t *body, size_t most, const char **ret, api_error *e)
 {
     shoal_err err;
     const char *input = NULL, *text = NULL;
@@ -36,9 +36,8 @@ static int pick_text(const json_t *body, const char **ret, api_error *e)
     if (input && !*input) return api_error_bad(e, "input", "'input' is required and must not be empty");
     if (!input) input = "";
     size_t n = strlen(input);
-    if (n > PIPELINE_INPUT_MAX_BYTES)
-        return api_error_bad(e, "input", "'input' has %zu bytes, a pipeline takes at most %d", n,
-                             PIPELINE_INPUT_MAX_BYTES);
+    if (n > most)
+        return api_error_bad(e, "input", "'input' has %zu bytes, this pipeline takes at most %zu", n, most);
     *ret = input;
     return 0;
 }
@@ -238,7 +237,7 @@ int process_read_fields(const json_t *body, const gateway_config *config, proces
     const char *text = NULL;
     int status = check_fields(body, e);
     if (!status) status = pick_pipeline(body, config, &in->pipeline, e);
-    if (!status) status = pick_text(body, &text, e);
+    if (!status) status = pick_text(body, pipeline_input_max(in->pipeline), &text, e);
     if (status) return status;
     in->devices = in->pipeline->devices;
     in->n_devices = in->pipeline->n_devices;

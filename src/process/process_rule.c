@@ -12,7 +12,7 @@ static stage_run *stage_named(const stage_run *s, const char *name)
 
 static stage_fact *fact_of(const stage_run *s)
 {
-    return &s->run->facts[s - s->run->stages];
+    return s->fact;
 }
 
 /* ---- ground ------------------------------------------------------------------------------------ */
@@ -25,15 +25,28 @@ const char *process_text(const stage_run *s)
     if (!s->ground || s->ground->verdict != GROUND_NOTHING || !s->stage->intent) return text;
     const stage_fact *intent = fact_of(stage_named(s, s->stage->intent));
     const char *say = intent->state == STAGE_DONE ? lexicon_talk_of(s->stage->lex, intent->label) : NULL;
-    return say ? ground_say(s->ground, say, s->run->memory) : text;
+    return say ? ground_say(s->ground, say, s->memory) : text;
+}
+
+/* What a rule reads: the input, or the item. NULL: out of memory. */
+static const char *rule_input(const stage_run *s)
+{
+    if (!s->whole) return process_facts(s).input;
+    buf text = {0};
+    pipeline_facts facts = process_facts(s);
+    const char *kept =
+        process_fill(s, NULL, &facts, &text) ? NULL : arena_strndup(s->memory, text.data, text.len);
+    buf_done(&text);
+    return kept;
 }
 
 static int run_ground(stage_run *s)
 {
-    process_run *r = s->run;
     pipeline_facts f = process_facts(s);
-    grounding *g = arena_alloc(r->memory, sizeof *g);
-    if (!g || ground(g, s->stage->lex, f.devices, f.n_devices, f.input, r->memory, NULL)) return SHOAL_ENOMEM;
+    grounding *g = arena_alloc(s->memory, sizeof *g);
+    const char *input = rule_input(s);
+    if (!g || !input || ground(g, s->stage->lex, f.devices, f.n_devices, input, s->memory, NULL))
+        return SHOAL_ENOMEM;
     s->ground = g;
     if (g->verdict == GROUND_ACT) {
         s->calls = g->options[0].calls;
@@ -48,9 +61,9 @@ static int run_ground(stage_run *s)
 
 static int run_line(stage_run *s)
 {
-    process_run *r = s->run;
-    line_reading *l = arena_alloc(r->memory, sizeof *l);
-    if (!l || line_read(l, s->stage->lines, process_facts(s).input, r->memory, NULL)) return SHOAL_ENOMEM;
+    const char *input = rule_input(s);
+    line_reading *l = arena_alloc(s->memory, sizeof *l);
+    if (!l || !input || line_read(l, s->stage->lines, input, s->memory, NULL)) return SHOAL_ENOMEM;
     s->line = l;
     fact_of(s)->label = line_verdict_name(l->verdict);
     fact_of(s)->text = l->text;
@@ -63,7 +76,7 @@ static int check_line(stage_run *s, const stage_run *of, const stage_run *agains
 {
     bool kept = false;
     const char *said = fact_of(of)->state == STAGE_DONE ? fact_of(of)->text : "";
-    const char *text = line_check(against->line, said, s->run->memory, &kept);
+    const char *text = line_check(against->line, said, s->memory, &kept);
     if (!text) return SHOAL_ENOMEM;
     fact_of(s)->label = check_verdict_name(kept ? CHECK_PASSED : CHECK_REPAIRED);
     fact_of(s)->text = text;
@@ -78,8 +91,7 @@ static int check_ground(stage_run *s, const stage_run *of, const stage_run *agai
         made[i] = (ground_call){.name = of->tools[i].name.data ? of->tools[i].name.data : "",
                                 .arguments = of->tools[i].arguments.data ? of->tools[i].arguments.data : ""};
     checked c;
-    if (check_calls(&c, against->ground, against->stage->lex, made, n, s->run->memory, NULL))
-        return SHOAL_ENOMEM;
+    if (check_calls(&c, against->ground, against->stage->lex, made, n, s->memory, NULL)) return SHOAL_ENOMEM;
     s->calls = c.calls;
     s->n_calls = c.n_calls;
     fact_of(s)->label = check_verdict_name(c.verdict);
@@ -159,10 +171,10 @@ int process_choices(const stage_run *s, char ***ret, size_t *ret_n)
     *ret_n = 0;
     *ret = NULL;
     if (!g || !g->ground->n_options) return 0;
-    char **texts = arena_alloc(s->run->memory, g->ground->n_options * sizeof *texts);
+    char **texts = arena_alloc(s->memory, g->ground->n_options * sizeof *texts);
     if (!texts) return SHOAL_ENOMEM;
     for (size_t i = 0; i < g->ground->n_options; i++)
-        if (!(texts[i] = choice_text(s->run->memory, &g->ground->options[i]))) return SHOAL_ENOMEM;
+        if (!(texts[i] = choice_text(s->memory, &g->ground->options[i]))) return SHOAL_ENOMEM;
     *ret = texts;
     *ret_n = g->ground->n_options;
     return 0;

@@ -14,6 +14,9 @@ typedef struct tool_call {
 typedef struct stage_run {
     process_run *run;
     const config_stage *stage;
+    size_t index;     /* its place in the pipeline */
+    stage_fact *fact; /* what is known of it */
+    arena *memory;    /* the run's; of an item its own */
     model_call *call; /* NULL: none in flight */
     find *find;       /* retrieve: the same */
     buf why, label, text;
@@ -21,7 +24,12 @@ typedef struct stage_run {
     json_t *results; /* for the trace: what was ordered, guessed, or found */
     json_t *details; /* for the trace: an object whose members go into the stage's entry */
     json_t *trace;
-    json_t *value; /* what it came to, where a later stage reads it as JSON (process_value) */
+    json_t *value;           /* what it came to, where a later stage reads it as JSON (process_value) */
+    struct stage_each *each; /* of one that goes through a list (process_each.h) */
+    struct stage_run *whole; /* of an item of such a list: the stage, and which it is; else NULL */
+    const json_t *item;
+    size_t i_item;
+    shoal_err err;                   /* of a start that failed, and not for lack of memory */
     tool_call tools[TOOL_CALLS_MAX]; /* what a model called */
     size_t n_tools;
     uint32_t n_prompt, n_generated;
@@ -46,24 +54,32 @@ struct process_run {
     size_t n_stages;
     degraded degraded; /* the first stage that another model answered */
     bool lacks_memory; /* a part of the answer could not be made */
+    bool partial;      /* an item of an optional stage failed */
     stage_run stages[];
 };
 
 /* ---- kinds of stages ------------------------------------------------------------------------------- */
 
 /* How a stage of a kind starts, each in a file of its own: it makes its call (s->call), whose end comes to
- * process_settle, or is done at once and leaves s->call NULL (rules). SHOAL_ENOMEM, or 0. */
+ * process_settle, or is done at once and leaves s->call NULL (rules). 0, SHOAL_ENOMEM, or another code with a
+ * sentence in s->err. */
 #define STAGE_START(e, name, task, gives, start) int start(stage_run *s, const call_context *ctx);
 STAGE_KIND_TABLE(STAGE_START)
 #undef STAGE_START
 
 stage_fact *process_fact(stage_run *s);
+/* For an item, too. As its kind does. */
+int process_start_kind(stage_run *s, const call_context *ctx);
+/* Let go of what it came to. */
+void process_stage_done(stage_run *s);
 /* What is known, with the input as this stage reads it. */
 pipeline_facts process_facts(const stage_run *s);
 /* What the request brings for this stage's kind; stages without it are not started. */
 ProtobufCBinaryData process_file_of(const stage_run *s);
 /* The adapter of the stage's model, "" without one: for requests, which take a char *. */
 char *process_adapter(const stage_run *s);
+/* A template filled in; NULL: the input, resp. the item. SHOAL_ENOMEM, or 0. */
+int process_fill(const stage_run *s, const char *template, const pipeline_facts *facts, buf *ret);
 /* What the model reads: the stage's `input` filled in. SHOAL_ENOMEM; *ret is the caller's in any case. */
 int process_read(const stage_run *s, buf *ret);
 
@@ -88,6 +104,8 @@ void process_add(process_run *r, json_t *array, json_t *v);
 json_t *process_rounded(double v); /* a score or a time to six decimals: more would be noise; NaN: null */
 /* What a stage calls, as a JSON array; of a rule those calls alone that it stands for. s NULL: none. */
 json_t *process_calls(process_run *r, const stage_run *s);
+/* Does what it came to stand in the answer's "results"? */
+bool process_is_result(const config_stage *st);
 /* What a stage that is done came to, as JSON of its kind (process_value.c); the caller's. NULL: out of
  * memory. */
 json_t *process_value(stage_run *s);

@@ -44,6 +44,11 @@ static json_t *calls_value(stage_run *s, bool is_rule)
     return o;
 }
 
+bool process_is_result(const config_stage *st)
+{
+    return pipeline_each(st) || st->schema;
+}
+
 json_t *process_value(stage_run *s)
 {
     stage_kind k = s->stage->kind;
