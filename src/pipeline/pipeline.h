@@ -266,6 +266,8 @@ typedef enum stage_verdict { STAGE_WAIT, STAGE_RUN, STAGE_SKIP } stage_verdict;
 /* Check names, references, templates and bounds of one parsed pipeline and compute `needs`. Sentences
  * start with `where` and the field ("pipelines[0]." "stages[2].when[0].stage: ..."). */
 int pipeline_check(config_pipeline *p, const char *where, shoal_err *err);
+/* All labels or verdicts that a stage can come to; NULL when only its model knows them. */
+const char *const *pipeline_labels(const config_stage *s, size_t *ret_n);
 /* Load the lexicons and forms that the stages name; pipeline_close lets go of them. Errors start with `where`
  * as those of pipeline_check do. */
 int pipeline_open(config_pipeline *p, const char *where, shoal_err *err);

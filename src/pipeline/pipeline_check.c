@@ -127,8 +127,7 @@ static const char *const *verdicts_of(stage_kind k, size_t *ret_n)
                                  : NULL;
 }
 
-/* All labels that a stage can come to; NULL when only its model knows them. */
-static const char *const *labels_of(const config_stage *st, size_t *ret_n)
+const char *const *pipeline_labels(const config_stage *st, size_t *ret_n)
 {
     if (st->kind == STAGE_EMBED) return *ret_n = st->n_candidates, st->candidates;
     if (st->kind == STAGE_RERANK) return *ret_n = st->n_documents, st->documents;
@@ -139,7 +138,7 @@ static int check_labels(const site *s, const stage_condition *c, shoal_err *err)
 {
     size_t n, k;
     const config_stage *about = &s->p->stages[pipeline_stage_index(s->p, c->stage, strlen(c->stage))];
-    const char *const *names = labels_of(about, &n);
+    const char *const *names = pipeline_labels(about, &n);
     bool verdicts = verdicts_of(about->kind, &k) != NULL; /* written out: a prefix of one would be a slip */
     for (unsigned i = 0; names && i < c->n_label; i++) {
         for (k = 0; k < n; k++)
