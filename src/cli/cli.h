@@ -31,6 +31,7 @@
     X(serve)            \
     X(plan)             \
     X(process)          \
+    X(pipeline)         \
     X(docs)             \
     X(route)            \
     X(run)              \

@@ -124,7 +124,7 @@ static int read_case(eval_cases *cases, json_t *o, const char *dir, eval_case *r
     if (!rc) rc = json_get_str(o, "home", &home, err);
     if (!rc && !c.input) rc = err_set(err, SHOAL_EINVALID, "'input' is missing");
     if (!rc) rc = check_tags(c.tags, err);
-    if (!rc) rc = eval_expect_check(c.expect, err);
+    if (!rc) rc = (cases->check ? cases->check : eval_expect_check)(c.expect, err);
     c.context = json_object_get(o, "context");
     if (!rc && home && c.context) rc = err_set(err, SHOAL_EINVALID, "give 'home' or 'context', not both");
     if (!rc && home) rc = find_home(cases, dir, home, &c.context, err);

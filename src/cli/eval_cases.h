@@ -27,6 +27,7 @@ typedef struct eval_cases {
     eval_case *v;
     size_t n;
     json_t *root; /* owns what the cases borrow */
+    int (*check)(const json_t *expect, shoal_err *err); /* of "expect"; NULL: eval_expect_check */
 } eval_cases;
 
 /* Append the cases of one file to *cases (zeroed at first). homes_dir NULL: "homes" beside the file. Each

@@ -304,6 +304,11 @@ static int fit_one(const gateway_config *c, const char *name, const json_t *j, s
     return rc;
 }
 
+int serve_models_fit_one(const gateway_config *c, size_t i, const json_t *said, shoal_err *err)
+{
+    return fit_one(c, c->models[i].name, said, err);
+}
+
 /* What was said of each model is kept in seen. */
 static int use_line(const gateway_config *c, const char *line, size_t len, bool all, json_t **seen,
                     shoal_err *err)
@@ -409,5 +414,42 @@ int serve_models_read(const gateway_config *c, const worker_spec *specs, picker 
             rc = config_fail(c, err, "models[%zu]: the process that read its file died", i);
     free(seen);
     buf_done(&lines);
+    return rc;
+}
+
+static bool is_any(const gateway_config *c, size_t i)
+{
+    return i < c->n_models;
+}
+
+static int put_described(const gateway_config *c, const char *line, size_t len, json_t *to, shoal_err *err)
+{
+    json_t *j = NULL;
+    int rc = json_parse(&j, line, len, "model", err);
+    if (rc != 0) return rc == SHOAL_ENOMEM ? rc : 0; /* cut short: the model counts as not seen */
+    size_t i = (size_t)json_integer_value(json_object_get(j, "model"));
+    rc = i < c->n_models && json_array_set(to, i, j) != 0 ? err_nomem(err) : 0;
+    json_decref(j);
+    return rc;
+}
+
+int serve_models_describe(const gateway_config *c, const worker_spec *specs, json_t **ret, shoal_err *err)
+{
+    buf lines = {0};
+    json_t *all = json_array();
+    int rc = all ? read_models(c, specs, is_any, &lines, err) : err_nomem(err);
+    for (size_t i = 0; rc == 0 && i < c->n_models; i++)
+        if (json_array_append_new(all, json_null()) != 0) rc = err_nomem(err);
+    for (size_t at = 0; rc == 0 && at < lines.len;) {
+        const char *end = memchr(lines.data + at, '\n', lines.len - at);
+        size_t len = (end ? (size_t)(end - lines.data) : lines.len) - at;
+        rc = put_described(c, lines.data + at, len, all, err);
+        at += len + 1;
+    }
+    buf_done(&lines);
+    if (rc == 0)
+        *ret = all;
+    else
+        json_decref(all);
     return rc;
 }

@@ -24,6 +24,13 @@ int serve_models_fit(const gateway_config *c, const worker_spec *specs, shoal_er
  * error. */
 int serve_models_check(const gateway_config *c, const worker_spec *specs, shoal_err *err);
 
+/* What each model's file says of itself: *ret[i], of the configuration's n_models, is an object as below, with
+ * "error" in place of the rest for one that cannot be read, or null. The caller owns *ret. */
+int serve_models_describe(const gateway_config *c, const worker_spec *specs, json_t **ret, shoal_err *err);
+
+/* config_fit of model i against what was said of it. */
+int serve_models_fit_one(const gateway_config *c, size_t i, const json_t *said, shoal_err *err);
+
 /* Read the models that `pick` takes and give `take` what is said of each: an object with "task", "labels",
  * "chat" and, of networks, "stages" (serve_stages.h). A model that cannot be read is an error. */
 int serve_models_read(const gateway_config *c, const worker_spec *specs,
