@@ -15,7 +15,7 @@ typedef struct strmap_slot {
 } strmap_slot;
 
 /* FNV-1a, whose low bits are then mixed. */
-static uint64_t hash_of(const char *name)
+uint64_t strmap_hash(const char *name)
 {
     uint64_t h = 0xCBF29CE484222325u;
     for (const unsigned char *p = (const unsigned char *)name; *p; p++) h = (h ^ *p) * 0x100000001B3u;
@@ -33,7 +33,7 @@ static size_t find(const strmap *m, const char *name, uint64_t hash)
 
 void *strmap_get(const strmap *m, const char *name)
 {
-    return m->n ? m->slots[find(m, name, hash_of(name))].value : NULL;
+    return m->n ? m->slots[find(m, name, strmap_hash(name))].value : NULL;
 }
 
 static bool grow(strmap *m)
@@ -53,7 +53,7 @@ static bool grow(strmap *m)
 bool strmap_put(strmap *m, const char *name, void *value)
 {
     if (4 * (m->n + 1) > 3 * m->n_slots && !grow(m)) return false;
-    uint64_t hash = hash_of(name);
+    uint64_t hash = strmap_hash(name);
     strmap_slot *s = &m->slots[find(m, name, hash)];
     m->n += !s->name;
     *s = (strmap_slot){.name = name, .value = value, .hash = hash};
@@ -62,7 +62,7 @@ bool strmap_put(strmap *m, const char *name, void *value)
 
 void *strmap_take(strmap *m, const char *name)
 {
-    size_t mask = m->n_slots - 1, i = m->n ? find(m, name, hash_of(name)) : 0;
+    size_t mask = m->n_slots - 1, i = m->n ? find(m, name, strmap_hash(name)) : 0;
     if (m->n == 0 || !m->slots[i].name) return NULL;
     void *value = m->slots[i].value;
     m->n--;

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct strmap {
     struct strmap_slot *slots; /* a power of two of them, at most three quarters full */
@@ -27,5 +28,8 @@ void *strmap_take(strmap *m, const char *name); /* out of the map; NULL when it 
  * meanwhile. */
 void *strmap_next(const strmap *m, size_t *at);
 void strmap_done(strmap *m); /* frees no value */
+
+/* Of a name: the same everywhere and always. */
+uint64_t strmap_hash(const char *name);
 
 #endif

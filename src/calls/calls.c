@@ -83,6 +83,7 @@ static call_order *order_alloc(call_task task, const char *model, const char *ad
                       .n_msg = n_msg,
                       .order = ctx->order,
                       .key = ctx->key,
+                      .pages = ctx->pages,
                       .stand_ins = list,
                       .n_stand_ins = ctx->n_stand_ins,
                       .latency = ctx->latency};
@@ -137,6 +138,7 @@ static call_context context_of(const call_order *o)
                           .feed = o->feed,
                           .order = o->order,
                           .key = o->key,
+                          .pages = o->pages,
                           .stand_ins = o->stand_ins,
                           .n_stand_ins = o->n_stand_ins,
                           .latency = o->latency};

@@ -126,6 +126,7 @@ typedef struct call_context { /* of the request this call belongs to; copied */
     call_feed *feed; /* messages that follow the request, where the task takes a stream of them; NULL: none */
     router_order order;         /* which of the model's replicas are preferred */
     uint64_t key;               /* of ROUTER_BY_HASH */
+    uint64_t pages;             /* and who computed what it begins with (router.h); 0: nobody known */
     Shoal__V1__Latency latency; /* how urgent it is, to the worker's queue */
     /* Models that answer when none of its replicas lives, instead of the configuration's for all its calls.
      */
@@ -146,7 +147,7 @@ typedef struct call_order {
     const uint8_t *msg; /* the request, packed, */
     call_feed *feed;    /* and what follows it; NULL: nothing */
     router_order order;
-    uint64_t key;
+    uint64_t key, pages;
     const char *const *stand_ins;
     size_t n_stand_ins;
     Shoal__V1__Latency latency; /* in the message, too */
@@ -226,6 +227,7 @@ typedef struct model_call model_call;
 typedef struct call_place { /* who has a call now; zero: nobody, it waits. Strings are borrowed for the moment
                              */
     uint64_t life;
+    uint64_t pages; /* what the life is to every gateway (router.h); 0: nobody's, or several have it */
     const char *replica_id, *digest, *adapter_digest, *model; /* digests as call_result's */
     const char *wanted, *why, *trace;                         /* as call_result's */
     bool silent; /* its worker has not answered when it was asked how it is */

@@ -117,6 +117,7 @@ static call_place where(const model_call *call)
     const replica_call *c = (const replica_call *)call;
     if (!c->call) return (call_place){0};
     return (call_place){.life = c->life,
+                        .pages = c->r->life == c->life ? c->r->pages : 0,
                         .silent = c->r->silent && c->r->life == c->life,
                         .replica_id = c->r->id,
                         .digest = c->r->info ? c->r->info->digest : "",
@@ -164,6 +165,7 @@ static int pick(replica_calls *b, const call_order *o, const call_terms *t, rout
                         .exclude = t->avoid,
                         .n_exclude = t->n_avoid,
                         .key = o->key,
+                        .pages = o->pages,
                         .n_tokens = (unsigned)(o->n_msg / 4),
                         .n_tokens_max = CALL_TASKS[o->task].flags & CALL_PROMPT ? (unsigned)o->n_msg : 0};
     return route_pick(b->g, o->model, o->adapter, &q, &(router_choice){.order = o->order}, ret_decision, ret);

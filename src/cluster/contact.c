@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/strmap.h"
 #include "base/utf8.h"
 #include "cluster/registry_impl.h"
 
@@ -58,6 +60,7 @@ static void set_generation(contact *l, uint64_t generation)
 {
     l->r.generation = generation;
     l->r.life = ++l->g->n_lives;
+    l->r.pages = rng_mix(l->r.name ^ rng_mix(generation)) | 1;
 }
 
 static void set_silent(contact *l, bool silent)
@@ -341,6 +344,7 @@ contact *contact_new(registry *g, const member *m)
     l->g = g;
     l->n_refs = 1;
     l->uncounted = m->generation == 0;
+    l->r.name = strmap_hash(m->id) | 1;
     set_generation(l, m->generation ? m->generation : 1);
     l->timer = g->e.timer_new(g->e.user, due, l);
     if (l->timer && copy_strings(l, m)) return l;

@@ -50,6 +50,8 @@ typedef struct replica {
     const char *id;
     uint64_t generation;
     uint64_t life;       /* stands for both: this registry's number for that life, never given twice */
+    uint64_t name;       /* of the id, and */
+    uint64_t pages;      /* of the id in this generation: what both are to every gateway */
     const char *model;   /* the name clients use */
     const char *address; /* "unix:/run/..." */
     const char *source;  /* who says that it belongs: "agent", "dns", ... */

@@ -40,6 +40,8 @@ router_replica route_look(const registry *g, const replica *r, uint64_t now_ns)
     const Shoal__V1__ModelInfo *info = r->info;
     router_replica ret = {
         .life = r->life,
+        .name = r->name,
+        .pages = r->pages,
         .digest = info ? info->digest : NULL,
         .ready = takes_calls(g, r),
         .n_in_flight = r->load.n_in_flight,
@@ -69,9 +71,11 @@ static void look(const void *set, size_t place, router_replica *ret)
     ret->adapter_digest = route_adapter_digest(r->info, l->adapter);
 }
 
-static uint64_t life(const void *set, size_t place)
+static void names(const void *set, size_t place, uint64_t *ret_name, uint64_t *ret_pages)
 {
-    return ((const looking *)set)->set->replicas[place]->life;
+    const replica *r = ((const looking *)set)->set->replicas[place];
+    *ret_name = r->name;
+    *ret_pages = r->pages;
 }
 
 int route_pick(const registry *g, const char *model, const char *adapter, router_request *req,
@@ -79,7 +83,7 @@ int route_pick(const registry *g, const char *model, const char *adapter, router
 {
     const env *e = registry_env(g);
     looking l = {.g = g, .set = registry_find(g, model), .adapter = adapter, .now_ns = e->now_ns(e->user)};
-    router_view v = {.known = l.set, .spill = *registry_spill(g), .set = &l, .look = look, .life = life};
+    router_view v = {.known = l.set, .spill = *registry_spill(g), .set = &l, .look = look, .names = names};
     if (l.set) v.n_ready = l.set->n_ready;
     if (l.set) v.n_away = l.set->n_away;
     req->now_ns = l.now_ns;

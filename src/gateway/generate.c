@@ -264,7 +264,9 @@ static bool on_delta(gen_job *j, gen_branch *br, const Shoal__V1__Delta *d)
 
 static bool on_done(gen_job *j, gen_branch *br, const Shoal__V1__Done *d)
 {
+    call_place place = calls_where(br->call);
     br->done = true;
+    kept_computed(j->kept, &place);
     answer_close(&j->answer, j->spec, br->k, d);
     degraded_trust(&j->shared.rq->degraded, d->mean_prob);
     observe(j, "queue", d->queue_ms);
@@ -352,6 +354,8 @@ static model_call *start_call(gen_job *j, gen_branch *br)
     openai_spec_fill(j->spec, br->k, &req, &sampling);
     req.adapter = rq->adapter;
     req.refines = takes_refined(j);
+    req.keeps_pages = j->kept && j->kept->keeps;
+    kept_lead(j->kept, &ctx);
     if (br->behind && j->stream.had[br->k].max_tokens) req.max_tokens = j->stream.had[br->k].max_tokens;
     call_order *o = call_order_new(CALL_GENERATE, rq->model, &req.base, &ctx);
     model_call *call = o ? calls_start(rq->calls, o, &j->terms, &ev) : NULL;

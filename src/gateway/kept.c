@@ -49,8 +49,12 @@ int kept_is_on(const gateway_request *rq, api_error *e)
 
 /* ---- turns --------------------------------------------------------------------------------------- */
 
-int kept_read_turn(json_t *to, const char *text, size_t n, const char *skip, bool *ret_skipped,
-                   shoal_err *err)
+static uint64_t number_of(const json_t *turn, const char *name)
+{
+    return (uint64_t)json_integer_value(json_object_get(turn, name));
+}
+
+int kept_read_turn(json_t *to, const char *text, size_t n, kept_marks *m, shoal_err *err)
 {
     json_t *turn = NULL;
     int rc = json_parse(&turn, text, n, "a stored turn", err);
@@ -59,10 +63,11 @@ int kept_read_turn(json_t *to, const char *text, size_t n, const char *skip, boo
     const char *id = json_string_value(json_object_get(turn, "id"));
     if (!json_is_array(messages))
         rc = err_set(err, SHOAL_EFORMAT, "a stored turn has no messages: delete the session");
-    else if (skip && id && strcmp(id, skip) == 0)
-        *ret_skipped = true;
+    else if (m && m->skip && id && strcmp(id, m->skip) == 0)
+        m->skipped = true;
     else if (json_array_extend(to, (json_t *)messages) != 0)
         rc = err_nomem(err);
+    if (rc == 0 && m) m->pages = number_of(turn, "pages"), m->n_prompt = number_of(turn, "n_prompt");
     json_decref(turn);
     return rc;
 }
@@ -92,7 +97,11 @@ static int read_all(kept *k, const clerk_job *j, shoal_err *err)
     for (size_t i = 0; rc == 0 && i < j->n_turns; i++) {
         size_t n = strlen(at);
         bool last = i + 1 == j->n_turns;
-        rc = kept_read_turn(k->history, at, n, last && *k->resumed ? k->resumed : NULL, &k->was_kept, err);
+        kept_marks m = {.skip = last && *k->resumed ? k->resumed : NULL};
+        rc = kept_read_turn(k->history, at, n, &m, err);
+        k->was_kept = m.skipped;
+        k->pages = m.pages;
+        k->n_past = m.n_prompt;
         at += n + 1;
     }
     return rc;
@@ -155,6 +164,21 @@ void kept_body(const kept *k, buf *out)
     json_decref(all);
 }
 
+void kept_lead(const kept *k, call_context *ctx)
+{
+    if (!k || !k->loads || ctx->order == ROUTER_BY_TURN) return;
+    if (ctx->order != ROUTER_BY_HASH) memcpy(&ctx->key, k->id.bytes, sizeof ctx->key);
+    ctx->order = ROUTER_BY_HASH;
+    ctx->pages = k->pages;
+}
+
+void kept_computed(kept *k, const call_place *p)
+{
+    if (!k) return;
+    k->pages = p->pages;
+    k->computed = true;
+}
+
 bool kept_shorten(kept *k)
 {
     size_t n = json_array_size(k->history), gone = (n + 1) / 2;
@@ -179,7 +203,11 @@ static void put_messages(buf *out, const json_t *messages)
 
 static void put_turn(const kept *k, buf *out, const gen_answer *a, const answer_form *f)
 {
-    buf_printf(out, "{\"id\":\"%s\",\"messages\":[", f->id);
+    buf_printf(out, "{\"id\":\"%s\"", f->id);
+    if (k->pages)
+        buf_printf(out, ",\"pages\":%lld,\"n_prompt\":%llu", (long long)k->pages,
+                   (unsigned long long)a->n_prompt);
+    buf_puts(out, ",\"messages\":[");
     if (k->response) put_messages(out, k->history);
     put_messages(out, k->added);
     answer_put_kept(out, f, &a->choices[0], 0);
@@ -219,10 +247,28 @@ static void put_bounded(kept *k, buf *out, const gen_answer *a, const answer_for
     k->shortens = shortens;
 }
 
+/* Half of the last prompt is what whole pages hold of it at least. */
+static void count(const kept *k, const gen_answer *a)
+{
+    metrics *m = k->rq->metrics;
+    const char *model = k->rq->model;
+    uint64_t past = k->n_past ? k->n_past : a->n_prompt;
+    bool warm = 2 * a->n_cached >= past;
+    if (!k->computed) return;
+    if (json_array_size(k->history) == 0) {
+        metrics_add(m, METRIC_TURNS, 1, model, "new", NULL);
+        return;
+    }
+    metrics_add(m, METRIC_TURNS, 1, model, warm ? "yes" : "no", NULL);
+    metrics_add(m, METRIC_TURN_TOKENS, (double)a->n_cached, model, "pages", NULL);
+    metrics_add(m, METRIC_TURN_TOKENS, (double)(a->n_prompt - a->n_cached), model, "prefill", NULL);
+}
+
 void kept_keep(kept *k, const gen_answer *a, const answer_form *f)
 {
     char name[RESPONSE_ID_BYTES];
     api_error e;
+    count(k, a);
     response_id(f, name);
     talk_id id = k->response ? kept_id(k->rq, "response", name) : k->id;
     k->job = job_new(k, CLERK_APPEND, &id, on_kept);

@@ -172,6 +172,7 @@ void metrics_scrape(metrics *m, registry *g)
         say(m, METRIC_RUNNING, s->n_running, r->model, r->id, NULL);
         say(m, METRIC_WAITING, s->n_waiting, r->model, r->id, NULL);
         say(m, METRIC_KV_USED, (double)s->kv_pages_used, r->model, r->id, NULL);
+        say(m, METRIC_KV_KEPT, (double)s->kv_pages_kept, r->model, r->id, NULL);
         say(m, METRIC_KV_TOTAL, (double)s->kv_pages_total, r->model, r->id, NULL);
         say(m, METRIC_SPEED, s->prefill_tokens_per_s, r->model, r->id, "prefill");
         say(m, METRIC_SPEED, s->decode_tokens_per_s, r->model, r->id, "decode");

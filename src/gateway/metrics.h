@@ -60,6 +60,10 @@
       "What share of their words the two had in common, summed up: over same and other it is the mean.")    \
     X(METRIC_RESUMED, "shoal_streams_resumed_total", COUNTER, "model",                                      \
       "Streams that a client came back to with Last-Event-ID.")                                             \
+    X(METRIC_TURNS, "shoal_session_turns_total", COUNTER, "model,warm",                                     \
+      "Turns of conversations: new, or whether their past was still in KV pages: yes or no.")               \
+    X(METRIC_TURN_TOKENS, "shoal_session_prompt_tokens_total", COUNTER, "model,from",                       \
+      "Prompt tokens of turns with a past, by where they came from: pages or prefill.")                     \
     X(METRIC_SOURCE, "shoal_source_up", GAUGE, "source", "1 when a source of members is heard.")            \
     X(METRIC_UP, "shoal_worker_up", GAUGE, "model,replica", "1 when the replica is ready.")                 \
     X(METRIC_RTT, "shoal_worker_rtt_seconds", GAUGE, "model,replica,site",                                  \
@@ -72,6 +76,8 @@
     X(METRIC_RUNNING, "shoal_worker_running", GAUGE, "model,replica", "Sequences in the running batch.")    \
     X(METRIC_WAITING, "shoal_worker_queue", GAUGE, "model,replica", "Requests waiting in the worker.")      \
     X(METRIC_KV_USED, "shoal_worker_kv_pages_used", GAUGE, "model,replica", "KV cache pages in use.")       \
+    X(METRIC_KV_KEPT, "shoal_worker_kv_pages_kept", GAUGE, "model,replica",                                 \
+      "KV cache pages that nobody uses now and that are kept for conversations.")                           \
     X(METRIC_KV_TOTAL, "shoal_worker_kv_pages", GAUGE, "model,replica", "KV cache pages in all.")           \
     X(METRIC_SPEED, "shoal_worker_tokens_per_second", GAUGE, "model,replica,phase",                         \
       "Moving average by phase: prefill, decode.")                                                          \

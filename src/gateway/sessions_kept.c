@@ -54,10 +54,9 @@ static int put_session(buf *out, keep_job *j, shoal_err *err)
 {
     json_t *messages = json_array();
     const char *at = j->job.text.data;
-    bool skipped;
     int rc = messages ? 0 : err_nomem(err);
     for (size_t i = 0; rc == 0 && i < j->job.n_turns; i++, at += strlen(at) + 1)
-        rc = kept_read_turn(messages, at, strlen(at), NULL, &skipped, err);
+        rc = kept_read_turn(messages, at, strlen(at), NULL, err);
     buf_puts(out, "{\"id\":");
     json_put_string(out, j->name, strlen(j->name));
     buf_printf(out, ",\"object\":\"session\",\"turns\":%zu,\"messages\":", j->job.n_turns);

@@ -28,6 +28,12 @@ void decode_release(engine *e, session *s)
     if (s->lanes) lanes_release(s->lanes, e->kv);
 }
 
+void decode_note_pages(engine *e)
+{
+    atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
+    atomic_store_explicit(&e->stats.kv_pages_kept, e->kv->line[KV_KEPT].n, memory_order_relaxed);
+}
+
 /* Sequences that compute for it. */
 static size_t width_of(const session *s)
 {
@@ -355,7 +361,7 @@ static void measure(engine *e, const engine_step *w, uint64_t took_ns)
     if (w->n_prefill == 0) step_average(&e->stats.decode_tokens_per_s, (double)w->n_decode / step_s);
     step_average(&e->stats.step_ms, step_s * 1e3);
     atomic_fetch_add(&e->stats.n_steps, 1);
-    atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
+    decode_note_pages(e);
 }
 
 static void leave(engine *e, session *s, int status, const char *message)

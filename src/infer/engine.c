@@ -611,6 +611,7 @@ void engine_get_stats(const engine *e, engine_stats *ret)
     *ret = (engine_stats){.n_running = atomic_load(&c->n_running),
                           .n_waiting = atomic_load(&e->queue.n),
                           .kv_pages_used = atomic_load(&c->kv_pages_used),
+                          .kv_pages_kept = atomic_load(&c->kv_pages_kept),
                           .kv_pages_total = atomic_load(&c->kv_pages_total),
                           .n_requests = atomic_load(&c->n_requests),
                           .n_failed = atomic_load(&c->n_failed),

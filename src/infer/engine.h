@@ -130,6 +130,7 @@ typedef struct gen_request {
     const char *shown[8];
     const char *adapter; /* of the reply and of reading the source (whose own is not looked at); as above */
     bool progress;       /* EVENT_PROGRESS is wanted */
+    bool keeps_pages;    /* a conversation that may go on: its pages are kept before others' (kv.h) */
     /* Each token is chosen from a mean of several models' distributions (ballot.h): EVENT_BALLOT tells this
      * one's, and the generation rests until engine_ballot brings the mean. geometric: of logarithms. No beams
      */
@@ -235,6 +236,7 @@ int engine_logits_adapted(engine *e, const char *adapter, const enc_request *sou
 
 typedef struct engine_stats {
     size_t n_running, n_waiting, kv_pages_used, kv_pages_total;
+    size_t kv_pages_kept; /* nobody's now, and kept for conversations */
     uint64_t n_requests, n_failed, n_cancelled, n_prompt_tokens, n_generated_tokens, n_steps;
     double prefill_tokens_per_s, decode_tokens_per_s; /* moving averages, 0 before the first */
     double step_ms;

@@ -27,7 +27,7 @@ typedef struct learnt_cost {
 } learnt_cost;
 
 typedef struct engine_counters {
-    atomic_size_t n_running, kv_pages_used, kv_pages_total;
+    atomic_size_t n_running, kv_pages_used, kv_pages_kept, kv_pages_total;
     _Atomic uint64_t n_requests, n_failed, n_cancelled, n_prompt_tokens, n_generated_tokens, n_steps;
     _Atomic double prefill_tokens_per_s, decode_tokens_per_s, step_ms;
     learnt_cost prefill, decode; /* of prompts, by tokens; of steps, by streams */
@@ -125,6 +125,7 @@ void decode_abandon(engine *e); /* what is aloft comes back to nobody */
 void decode_admit(engine *e);
 void decode_elect(engine *e);               /* those for whom all have voted get their token */
 void decode_release(engine *e, session *s); /* its pages and those of its lanes */
+void decode_note_pages(engine *e);          /* into the statistics */
 void decode_step(engine *e);
 
 /* step.c. The team for a step of n_tokens, and the note of how long it took. Engine thread. */

@@ -1,10 +1,9 @@
 /* kv.c: the pages of kv.h, as in PagedAttention (Kwon et al. 2023, arXiv:2309.06180). A page is in one state
- * at a time: never touched, free, held by sequences (n_refs > 0), or registered and held by none, in the LRU
- * list. */
+ * at a time: never touched, free, held by sequences (n_refs > 0), or registered and held by none, in one of the
+ * two lines. */
 #include "infer/kv.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,6 +18,7 @@ struct kv_page {
     uint32_t n_refs;
     uint32_t next_in_bucket;     /* while registered */
     uint32_t lru_prev, lru_next; /* while registered and unreferenced; lru_next also links free pages */
+    bool kept;                   /* it waits, or will, in the line of conversations */
     uint64_t uid;                /* names what the page holds; 0: not registered */
     uint64_t parent;             /* uid of the page before it, or the name of its salt */
     int32_t ids[KV_PAGE_TOKENS];
@@ -72,7 +72,8 @@ int kv_new(kv **ret, const kv_shape *shape, size_t max_bytes, shoal_err *err)
     if (!c) return err_nomem(err);
     *c = plan;
     c->n_pages = c->n_fresh = n < KV_PAGES_MAX ? (uint32_t)n : KV_PAGES_MAX;
-    c->free_head = c->lru_head = c->lru_tail = NONE;
+    c->free_head = NONE;
+    for (int i = 0; i < KV_N_LINES; i++) c->line[i] = (kv_line){NONE, NONE, 0};
     for (c->n_buckets = 16; c->n_buckets < c->n_pages; c->n_buckets *= 2) continue;
     c->pages = calloc(c->n_pages, sizeof *c->pages);
     c->buckets = malloc(c->n_buckets * sizeof *c->buckets);
@@ -101,7 +102,7 @@ size_t kv_capacity_tokens(const kv *c)
 
 size_t kv_available(const kv *c)
 {
-    return (size_t)c->n_fresh + c->n_free + c->n_lru;
+    return (size_t)c->n_fresh + c->n_free + c->line[KV_LOOSE].n + c->line[KV_KEPT].n;
 }
 
 /* ---- the registry of full pages -------------------------------------------------------------- */
@@ -145,29 +146,47 @@ static void forget(kv *c, uint32_t page)
 
 /* ---- who holds a page --------------------------------------------------------------------------- */
 
-static void lru_remove(kv *c, uint32_t page)
+static kv_line *line_of(kv *c, const struct kv_page *p)
 {
-    struct kv_page *p = &c->pages[page];
-    *(p->lru_prev == NONE ? &c->lru_head : &c->pages[p->lru_prev].lru_next) = p->lru_next;
-    *(p->lru_next == NONE ? &c->lru_tail : &c->pages[p->lru_next].lru_prev) = p->lru_prev;
-    c->n_lru--;
+    return &c->line[p->kept ? KV_KEPT : KV_LOOSE];
 }
 
-static void lru_append(kv *c, uint32_t page)
+static void line_remove(kv *c, uint32_t page)
 {
     struct kv_page *p = &c->pages[page];
+    kv_line *l = line_of(c, p);
+    *(p->lru_prev == NONE ? &l->head : &c->pages[p->lru_prev].lru_next) = p->lru_next;
+    *(p->lru_next == NONE ? &l->tail : &c->pages[p->lru_next].lru_prev) = p->lru_prev;
+    l->n--;
+}
+
+static void line_append(kv *c, uint32_t page)
+{
+    struct kv_page *p = &c->pages[page];
+    kv_line *l = line_of(c, p);
     p->lru_next = NONE;
-    p->lru_prev = c->lru_tail;
-    *(c->lru_tail == NONE ? &c->lru_head : &c->pages[c->lru_tail].lru_next) = page;
-    c->lru_tail = page;
-    c->n_lru++;
+    p->lru_prev = l->tail;
+    *(l->tail == NONE ? &l->head : &c->pages[l->tail].lru_next) = page;
+    l->tail = page;
+    l->n++;
+}
+
+/* Nobody holds it any more, but somebody may come for it. */
+static void line_up(kv *c, uint32_t page)
+{
+    line_append(c, page);
+    if (c->line[KV_KEPT].n <= c->n_pages / 2) return;
+    uint32_t oldest = c->line[KV_KEPT].head;
+    line_remove(c, oldest);
+    c->pages[oldest].kept = false;
+    line_append(c, oldest);
 }
 
 static void page_ref(kv *c, uint32_t page)
 {
     if (c->pages[page].n_refs++ > 0) return;
     c->n_used++;
-    if (c->pages[page].uid) lru_remove(c, page);
+    if (c->pages[page].uid) line_remove(c, page);
 }
 
 static void page_put_free(kv *c, uint32_t page)
@@ -182,11 +201,10 @@ static void page_unref(kv *c, uint32_t page)
     assert(c->pages[page].n_refs > 0);
     if (--c->pages[page].n_refs > 0) return;
     c->n_used--;
-    if (c->pages[page].uid) {
-        lru_append(c, page);
-        return;
-    }
-    page_put_free(c, page);
+    if (c->pages[page].uid)
+        line_up(c, page);
+    else
+        page_put_free(c, page);
 }
 
 /* Touched pages first, so that resident memory grows only when it must; then fresh ones; only then is
@@ -201,11 +219,12 @@ static uint32_t page_take(kv *c)
     } else if (c->n_fresh > 0) {
         page = c->n_pages - c->n_fresh--;
     } else {
-        page = c->lru_head;
+        page = c->line[c->line[KV_LOOSE].n > 0 ? KV_LOOSE : KV_KEPT].head;
         assert(page != NONE);
-        lru_remove(c, page);
+        line_remove(c, page);
         forget(c, page);
     }
+    c->pages[page].kept = false;
     page_ref(c, page);
     return page;
 }
@@ -314,7 +333,11 @@ int kv_fork(kv *c, kv_seq *to, const kv_seq *from)
 void kv_release(kv *c, kv_seq *s)
 {
     /* Last page first: a prefix is worth more than what follows it, and goes later. */
-    while (s->n_pages > 0) page_unref(c, s->pages[--s->n_pages]);
+    while (s->n_pages > 0) {
+        uint32_t page = s->pages[--s->n_pages];
+        c->pages[page].kept |= s->keeps;
+        page_unref(c, page);
+    }
     s->n_tokens = s->n_registered = 0;
     s->chain = chain_start(s->salt);
 }
@@ -322,10 +345,12 @@ void kv_release(kv *c, kv_seq *s)
 void kv_forget(kv *c)
 {
     assert(c->n_used == 0);
-    while (c->lru_head != NONE) {
-        uint32_t page = c->lru_head;
-        lru_remove(c, page);
-        forget(c, page);
-        page_put_free(c, page);
+    for (int i = 0; i < KV_N_LINES; i++) {
+        while (c->line[i].head != NONE) {
+            uint32_t page = c->line[i].head;
+            line_remove(c, page);
+            forget(c, page);
+            page_put_free(c, page);
+        }
     }
 }

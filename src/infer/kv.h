@@ -9,13 +9,17 @@
  * the same tokens adopts the page instead of computing it. The bits are the same by construction: keys and
  * values of a position depend on the tokens up to it alone (the numerics contract), and on what the
  * sequence's salt names: a source that its decoder reads, an adapter. Sequences of different salts share
- * nothing. Pages nobody references stay until room is needed, then the least recently used go first.
+ * nothing. Pages nobody references stay until room is needed, then the least recently used go first; but those
+ * of conversations, whose next turn will want them (kv_seq.keeps), go after all others. So that they do not
+ * take the cache from everybody, at most half of it is held so: over that, the conversation that rests the
+ * longest loses its pages' advantage, not the pages.
  *
  * The ceiling is hard: memory is reserved once and touched page by page. Engine thread only, except
  * kv_k and kv_v, which team members call between reserve and commit. */
 #ifndef INFER_KV_H
 #define INFER_KV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +33,12 @@ typedef struct kv_shape {
     dtype type; /* DT_F32 or DT_F16 */
 } kv_shape;
 
+/* Pages that wait to be wanted again; the head, unused for longest, goes first. */
+typedef struct kv_line {
+    uint32_t head, tail, n;
+} kv_line;
+enum { KV_LOOSE, KV_KEPT, KV_N_LINES }; /* first those of nobody in particular, then conversations' */
+
 typedef struct kv {
     kv_shape shape;
     size_t page_bytes, half_bytes, head_bytes; /* a page; the keys (or values) of one layer, one head in it */
@@ -41,8 +51,7 @@ typedef struct kv {
     uint32_t n_buckets;
     uint32_t n_fresh;            /* pages never touched: the last n_fresh ones */
     uint32_t free_head, n_free;  /* touched, holding nothing */
-    uint32_t lru_head, lru_tail; /* registered, unreferenced; head goes first */
-    uint32_t n_lru;
+    kv_line line[KV_N_LINES];    /* registered, unreferenced */
     uint64_t last_uid;
     /* Somebody who mirrors the pages elsewhere: page `to` has become a copy of `from`. NULL: nobody. */
     void (*copied)(void *user, uint32_t from, uint32_t to);
@@ -55,6 +64,7 @@ typedef struct kv_seq {
     size_t n_pages, cap_pages;
     size_t n_tokens;     /* positions that are computed */
     size_t n_registered; /* leading pages that are registered (all full ones) */
+    bool keeps;          /* a conversation: more of it may come, and will want the pages */
     uint64_t salt;       /* what else their content depends on; 0: nothing */
     uint64_t chain;      /* uid of the last registered page, or the salt's name */
 } kv_seq;

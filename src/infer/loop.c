@@ -30,7 +30,7 @@ void loop_take_out(engine *e, session *s, void (*back)(job_queue *, job *))
 void loop_end(engine *e, session *s, int status, const char *message)
 {
     decode_release(e, s);
-    atomic_store_explicit(&e->stats.kv_pages_used, e->kv->n_used, memory_order_relaxed);
+    decode_note_pages(e);
     if (status == SHOAL_ECANCELLED)
         atomic_fetch_add(&e->stats.n_cancelled, 1);
     else if (status)

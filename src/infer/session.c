@@ -73,6 +73,7 @@ static int fill(session *s, const model *m, const gen_request *r, size_t n_ctx, 
     if (salt_of(s, &salt)) return err_nomem(err);
     if (!s->ids || kv_seq_init(&s->kv, s->max_ids, salt) || buf_reserve(&s->text, TOKEN_TEXT_BYTES))
         return err_nomem(err);
+    s->kv.keeps = r->keeps_pages;
     memcpy(s->ids, r->ids, r->n_ids * sizeof *s->ids);
     if (t) detok_init(&s->detok, t, false);
     if (r->votes) {

@@ -115,9 +115,17 @@ typedef struct hunt {
     candidate best[ROUTER_STEPS_MAX];
 } hunt;
 
-static uint64_t weight_of(uint64_t key, uint64_t life)
+/* The most of all: it holds the request's pages. */
+static uint64_t weight_of(const router_request *req, uint64_t name, uint64_t pages)
 {
-    return rng_mix(key ^ rng_mix(life));
+    if (req->pages && pages == req->pages) return UINT64_MAX;
+    uint64_t w = rng_mix(req->key ^ rng_mix(name));
+    return w < UINT64_MAX ? w : UINT64_MAX - 1;
+}
+
+static uint64_t name_of(const router_replica *r)
+{
+    return r->name ? r->name : r->life;
 }
 
 static void judge_time(candidate *c, const router_replica *r, const router_request *req)
@@ -136,8 +144,8 @@ static candidate candidate_of(const hunt *h, const router_replica *r, size_t pla
                    .ms = router_expected_ms(r, h->req) + (h->away ? r->rtt_ms : 0),
                    .busy = r->n_in_flight >= ROUTER_KEPT_LOAD * width,
                    .n_in_flight = r->n_in_flight,
-                   .sent_ns = r->sent_ns,
-                   .weight = h->choice.order == ROUTER_BY_HASH ? weight_of(h->req->key, r->life) : 0};
+                   .sent_ns = r->sent_ns};
+    if (h->choice.order == ROUTER_BY_HASH) c.weight = weight_of(h->req, name_of(r), r->pages);
     c.whole_ms = c.ms + router_reply_ms(r, h->req);
     judge_time(&c, r, h->req);
     return c;
@@ -218,12 +226,17 @@ static void look_at_some(hunt *h, size_t k, uint64_t random)
     }
 }
 
-static uint64_t life_at(const router_view *v, size_t place)
+static uint64_t weight_at(const hunt *h, size_t place)
 {
+    const router_view *v = h->view;
+    uint64_t name, pages;
     router_replica r;
-    if (v->life) return v->life(v->set, place);
+    if (v->names) {
+        v->names(v->set, place, &name, &pages);
+        return weight_of(h->req, name, pages);
+    }
     v->look(v->set, place, &r);
-    return r.life;
+    return weight_of(h->req, name_of(&r), r.pages);
 }
 
 /* Look at the n places that weigh most for the key. */
@@ -235,7 +248,7 @@ static void look_at_heaviest(hunt *h, size_t n)
     } top[ROUTER_EXACT];
     size_t n_top = 0;
     for (size_t i = h->from; i < h->from + h->n; i++) {
-        uint64_t w = weight_of(h->req->key, life_at(h->view, i));
+        uint64_t w = weight_at(h, i);
         if (n_top == n && w <= top[n - 1].weight) continue;
         size_t at = n_top < n ? n_top++ : n - 1;
         for (; at > 0 && top[at - 1].weight < w; at--) top[at] = top[at - 1];
@@ -316,7 +329,8 @@ static router_why why_of(const hunt *h, const candidate *c)
     if (c->late) return ROUTER_LATE;
     if (h->choice.order == ROUTER_BY_TIME) return ROUTER_LEAST_TIME;
     if (h->choice.order == ROUTER_BY_TURN) return ROUTER_TURN;
-    return c->weight < h->heaviest ? ROUTER_STEPS_IN : ROUTER_KEPT;
+    if (c->weight < h->heaviest) return ROUTER_STEPS_IN;
+    return c->weight == UINT64_MAX ? ROUTER_WARM : ROUTER_KEPT;
 }
 
 /* As many of them as there is room for, best first. */

@@ -15,6 +15,11 @@
  *                 which may hold their pages, and only those of a replica that comes or goes move (Thaler and
  *                 Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996). One that has
  *                 ROUTER_KEPT_LOAD times as much to do as it does at once steps back behind who has less.
+ *                 Where the request knows who computed what it begins with (pages), that one stands before the
+ *                 key's own, and steps back like it.
+ *
+ * The key's own is told by the names of replicas, which are the same to every gateway and in every life, so
+ * that gateways agree without a word. pages name one life: a process that was restarted holds nothing.
  *
  * Whatever the order, who can meet the deadline stands before who cannot. A replica is
  * never in a plan when it is not ready, or when the request excludes this life of it: it already failed
@@ -54,6 +59,7 @@
     X(ROUTER_ONLY_ONE, "only_replica")           /* one ready replica of the model was left */       \
     X(ROUTER_LEAST_TIME, "least_expected_time")  /* the fastest of several */                        \
     X(ROUTER_TURN, "longest_without_a_call")     /* its turn */                                      \
+    X(ROUTER_WARM, "holds_its_pages")            /* it computed what the request begins with */      \
     X(ROUTER_KEPT, "kept_for_this_key")          /* the key's own */                                 \
     X(ROUTER_STEPS_IN, "the_key_s_own_is_busy")  /* somebody else, as that one has much to do */     \
     X(ROUTER_LATE, "tried_though_it_seems_late") /* nobody seems to be in time, and it is probed */  \
@@ -72,6 +78,8 @@ const char *router_why_name(router_why w);
 
 typedef struct router_replica {
     uint64_t life;              /* of this id in this generation, and of no other; 0: not said */
+    uint64_t name;              /* of the id, to every gateway the same; 0: the life stands for it */
+    uint64_t pages;             /* of the id in this generation, to every gateway the same; 0: not said */
     const char *digest;         /* of the model file; NULL when not known yet */
     const char *adapter_digest; /* of the adapter that the request names, as it is there; NULL: none */
     bool ready;
@@ -114,7 +122,8 @@ typedef struct router_view {
     router_spill spill;
     const void *set;
     void (*look)(const void *set, size_t place, router_replica *ret); /* pure: twice the same */
-    uint64_t (*life)(const void *set, size_t place); /* what look says of it, quicker; NULL: look is asked */
+    /* name and pages as look says them, quicker; NULL: look is asked */
+    void (*names)(const void *set, size_t place, uint64_t *ret_name, uint64_t *ret_pages);
 } router_view;
 /* The look for a set that is an array of router_replica. */
 void router_look_at_array(const void *set, size_t place, router_replica *ret);
@@ -141,6 +150,7 @@ typedef struct router_request {
     size_t n_exclude;
     uint64_t random; /* which replicas of many are looked at */
     uint64_t key;    /* of ROUTER_BY_HASH */
+    uint64_t pages;  /* of ROUTER_BY_HASH: who computed what the request begins with; 0: nobody known */
 } router_request;
 
 /* X(enum, name) */

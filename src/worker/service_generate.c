@@ -580,6 +580,7 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
                      .in_thought = p->in_thought,
                      .adapter = *r->adapter ? r->adapter : NULL,
                      .progress = true,
+                     .keeps_pages = r->keeps_pages,
                      .votes = g->votes,
                      .geometric = g->votes && r->vote->geometric,
                      .resume_ids = r->resume_ids,

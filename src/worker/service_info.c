@@ -77,6 +77,7 @@ static void engine_figures(const worker *w, Shoal__V1__Stats *m)
     m->n_running = (uint32_t)s.n_running;
     m->n_waiting = (uint32_t)s.n_waiting;
     m->kv_pages_used = s.kv_pages_used;
+    m->kv_pages_kept = s.kv_pages_kept;
     m->kv_pages_total = s.kv_pages_total;
     m->n_requests = s.n_requests;
     m->n_failed = s.n_failed;

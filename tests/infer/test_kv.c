@@ -131,6 +131,55 @@ static void released_prefixes_stay_until_room_is_needed(void **state)
     kv_free(c);
 }
 
+/* Which of the n tokens from `first` on are still there. */
+static size_t is_known(kv *c, int32_t first, size_t n)
+{
+    int32_t ids[256];
+    kv_seq s = {0};
+    for (size_t i = 0; i < n; i++) ids[i] = first + (int32_t)i;
+    kv_seq_init(&s, 256, 0);
+    size_t had = kv_adopt(c, &s, ids, n);
+    kv_seq_done(c, &s);
+    return had;
+}
+
+static void use(kv *c, int32_t first, size_t n, bool keeps)
+{
+    kv_seq s = {0};
+    kv_seq_init(&s, 256, 0);
+    s.keeps = keeps;
+    assert_int_equal(fill(c, &s, first, n), 0);
+    kv_seq_done(c, &s);
+}
+
+static void pages_of_conversations_go_after_all_others(void **state)
+{
+    kv *c = open_kv(8);
+    use(c, 0, 48, true);
+    for (int32_t i = 1; i < 20; i++) use(c, i * 1000, 80, false);
+    assert_int_equal(is_known(c, 0, 48), 48);
+    assert_int_equal(c->line[KV_KEPT].n, 3);
+    use(c, 30000, 112, false); /* room is needed, and nobody else has any: its tail goes */
+    assert_int_equal(is_known(c, 0, 48), 16);
+    use(c, 40000, 128, false);
+    assert_int_equal(is_known(c, 0, 48), 0);
+    assert_int_equal(c->line[KV_KEPT].n, 0);
+    kv_free(c);
+}
+
+static void conversations_keep_half_of_the_cache_at_most(void **state)
+{
+    kv *c = open_kv(8);
+    for (int32_t i = 0; i < 4; i++) use(c, i * 1000, 32, true);
+    assert_int_equal(c->line[KV_KEPT].n, 4);
+    assert_int_equal(is_known(c, 0, 32), 32); /* no longer kept, and still there */
+    use(c, 50000, 48, false);
+    assert_int_equal(is_known(c, 2000, 32), 32); /* the newest two */
+    assert_int_equal(is_known(c, 3000, 32), 32);
+    assert_true(is_known(c, 1000, 32) < 32);
+    kv_free(c);
+}
+
 static void equal_pages_computed_side_by_side_become_one(void **state)
 {
     kv *c = open_kv(8);
@@ -170,6 +219,7 @@ static void random_use_keeps_the_books(void **state)
     for (int step = 0; step < 20000; step++) {
         r = rng_mix(r);
         kv_seq *q = &s[r % N];
+        q->keeps = r >> 32 & 1;
         if (q->n_pages > 0)
             kv_release(c, q);
         else if (fill(c, q, (int32_t)(r >> 8 & 3) * 100, 1 + (r >> 16 & 127)) != 0)
@@ -180,6 +230,7 @@ static void random_use_keeps_the_books(void **state)
         }
         assert_int_equal(c->n_used, n_held);
         assert_int_equal(kv_available(c) + n_held, 20);
+        assert_true(c->line[KV_KEPT].n <= 10);
     }
     for (int i = 0; i < N; i++) kv_seq_done(c, &s[i]);
     kv_free(c);
@@ -193,6 +244,8 @@ int main(void)
         cmocka_unit_test(a_fork_shares_full_pages_and_copies_the_open_one),
         cmocka_unit_test(an_equal_prefix_is_adopted_and_the_last_token_is_not),
         cmocka_unit_test(released_prefixes_stay_until_room_is_needed),
+        cmocka_unit_test(pages_of_conversations_go_after_all_others),
+        cmocka_unit_test(conversations_keep_half_of_the_cache_at_most),
         cmocka_unit_test(equal_pages_computed_side_by_side_become_one),
         cmocka_unit_test(a_cache_under_one_page_is_refused),
         cmocka_unit_test(random_use_keeps_the_books),

@@ -648,6 +648,58 @@ static void router_spills_from_a_busy_one_and_comes_back(void **state)
     free(c);
 }
 
+/* Who computed a conversation has it, near or among many, until that life ends or it has much to do. */
+static void router_goes_where_the_pages_are(void **state)
+{
+    static const size_t sizes[] = {3, ROUTER_EXACT, 300};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        crowd *c = make_crowd(sizes[i]);
+        router_choice p = {.order = ROUTER_BY_HASH, .n_steps = 2};
+        router_decision d;
+        size_t n_kept = 0;
+        for (size_t k = 0; k < sizes[i]; k++) c->r[k].pages = 1000 + k;
+        for (uint64_t k = 0; k < 100; k++) {
+            size_t there = k % sizes[i];
+            router_request q = {.key = k, .pages = 1000 + there};
+            assert_int_equal(router_plan(&c->view, &q, &p, &d), 0);
+            assert_int_equal(d.steps[0].place, there);
+            assert_int_equal(d.why, ROUTER_WARM);
+            c->r[there].n_in_flight = ROUTER_KEPT_LOAD;
+            assert_int_equal(router_plan(&c->view, &q, &p, &d), 0);
+            assert_int_not_equal(d.steps[0].place, there);
+            assert_int_equal(d.why, ROUTER_STEPS_IN);
+            c->r[there].n_in_flight = 0;
+            c->r[there].pages++; /* restarted: the key's own has it */
+            assert_int_equal(router_plan(&c->view, &q, &p, &d), 0);
+            n_kept += d.why == ROUTER_KEPT;
+            c->r[there].pages--;
+        }
+        assert_int_equal(n_kept, 100);
+        free(c);
+    }
+}
+
+/* Two gateways number lives as they come to know them; names are the same to both. */
+static void gateways_agree_on_a_key_s_own(void **state)
+{
+    enum { N = 40 };
+    crowd *a = make_crowd(N), *b = make_crowd(N);
+    router_choice p = {.order = ROUTER_BY_HASH};
+    for (size_t i = 0; i < N; i++) {
+        a->r[i].name = rng_mix(i + 1);
+        b->r[i].name = rng_mix(N - i);
+        b->r[i].life = 1000 + i;
+    }
+    for (uint64_t k = 0; k < 200; k++) {
+        router_decision da, db;
+        assert_int_equal(router_plan(&a->view, &(router_request){.key = k}, &p, &da), 0);
+        assert_int_equal(router_plan(&b->view, &(router_request){.key = k}, &p, &db), 0);
+        assert_int_equal(a->r[da.steps[0].place].name, b->r[db.steps[0].place].name);
+    }
+    free(a);
+    free(b);
+}
+
 /* ---- whatever comes ------------------------------------------------------------------------------
  */
 
@@ -660,6 +712,8 @@ static uint64_t draw(uint64_t *seed, uint64_t n)
 static router_replica any_replica(uint64_t *seed, uint64_t life)
 {
     return (router_replica){.life = life,
+                            .name = draw(seed, 2) ? draw(seed, 8) : 0,
+                            .pages = draw(seed, 6),
                             .digest = draw(seed, 9) ? draw(seed, 3) ? "d1" : "d2" : NULL,
                             .ready = draw(seed, 8) != 0,
                             .n_in_flight = (unsigned)draw(seed, 5),
@@ -699,6 +753,7 @@ static void check_plan(const crowd *c, const router_request *q, const router_cho
         assert_true(s->why < ROUTER_UNKNOWN_MODEL);
         assert_true(i > 0 || in_time || !could); /* never late where somebody is in time */
         assert_true(in_time || s->why == ROUTER_LATE || s->why == ROUTER_ONLY_ONE);
+        assert_true(s->why != ROUTER_WARM || (q->pages && r->pages == q->pages));
         for (size_t k = 0; k < i; k++) assert_int_not_equal(d->steps[k].place, s->place);
     }
 }
@@ -731,7 +786,8 @@ static void every_plan_has_reasons_and_keeps_its_promises(void **state)
                             .exclude = gone,
                             .n_exclude = draw(&seed, 4),
                             .random = seed,
-                            .key = draw(&seed, 50)};
+                            .key = draw(&seed, 50),
+                            .pages = draw(&seed, 6)};
         router_choice p = {.order = (router_order)draw(&seed, ROUTER_N_ORDERS),
                            .n_steps = (unsigned)draw(&seed, 5)};
         router_decision d;
@@ -781,6 +837,8 @@ int main(void)
         cmocka_unit_test(router_passes_over_whose_turn_would_be_too_late),
         cmocka_unit_test(router_moves_only_the_keys_of_who_goes),
         cmocka_unit_test(router_spills_from_a_busy_one_and_comes_back),
+        cmocka_unit_test(router_goes_where_the_pages_are),
+        cmocka_unit_test(gateways_agree_on_a_key_s_own),
         cmocka_unit_test(every_plan_has_reasons_and_keeps_its_promises),
         cmocka_unit_test(a_plan_over_a_thousand_replicas_costs),
     };
