@@ -22,9 +22,9 @@
 
 /* What a turn says beside its messages. */
 typedef struct kept_marks {
-    const char *skip;          /* the turn with this id is passed over; NULL: none */
-    bool skipped;              /* and it was this one */
-    uint64_t pages, n_prompt;  /* who computed it, and how many tokens it read; 0: not said */
+    const char *skip;         /* the turn with this id is passed over; NULL: none */
+    bool skipped;             /* and it was this one */
+    uint64_t pages, n_prompt; /* who computed it, and how many tokens it read; 0: not said */
 } kept_marks;
 
 typedef struct kept {

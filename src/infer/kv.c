@@ -1,6 +1,6 @@
 /* kv.c: the pages of kv.h, as in PagedAttention (Kwon et al. 2023, arXiv:2309.06180). A page is in one state
- * at a time: never touched, free, held by sequences (n_refs > 0), or registered and held by none, in one of the
- * two lines. */
+ * at a time: never touched, free, held by sequences (n_refs > 0), or registered and held by none, in one of
+ * the two lines. */
 #include "infer/kv.h"
 
 #include <assert.h>

@@ -9,10 +9,10 @@
  * the same tokens adopts the page instead of computing it. The bits are the same by construction: keys and
  * values of a position depend on the tokens up to it alone (the numerics contract), and on what the
  * sequence's salt names: a source that its decoder reads, an adapter. Sequences of different salts share
- * nothing. Pages nobody references stay until room is needed, then the least recently used go first; but those
- * of conversations, whose next turn will want them (kv_seq.keeps), go after all others. So that they do not
- * take the cache from everybody, at most half of it is held so: over that, the conversation that rests the
- * longest loses its pages' advantage, not the pages.
+ * nothing. Pages nobody references stay until room is needed, then the least recently used go first; but
+ * those of conversations, whose next turn will want them (kv_seq.keeps), go after all others. So that they do
+ * not take the cache from everybody, at most half of it is held so: over that, the conversation that rests
+ * the longest loses its pages' advantage, not the pages.
  *
  * The ceiling is hard: memory is reserved once and touched page by page. Engine thread only, except
  * kv_k and kv_v, which team members call between reserve and commit. */
@@ -49,9 +49,9 @@ typedef struct kv {
     struct kv_page *pages;
     uint32_t *buckets; /* of registered pages */
     uint32_t n_buckets;
-    uint32_t n_fresh;            /* pages never touched: the last n_fresh ones */
-    uint32_t free_head, n_free;  /* touched, holding nothing */
-    kv_line line[KV_N_LINES];    /* registered, unreferenced */
+    uint32_t n_fresh;           /* pages never touched: the last n_fresh ones */
+    uint32_t free_head, n_free; /* touched, holding nothing */
+    kv_line line[KV_N_LINES];   /* registered, unreferenced */
     uint64_t last_uid;
     /* Somebody who mirrors the pages elsewhere: page `to` has become a copy of `from`. NULL: nobody. */
     void (*copied)(void *user, uint32_t from, uint32_t to);

@@ -15,8 +15,8 @@
  *                 which may hold their pages, and only those of a replica that comes or goes move (Thaler and
  *                 Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996). One that has
  *                 ROUTER_KEPT_LOAD times as much to do as it does at once steps back behind who has less.
- *                 Where the request knows who computed what it begins with (pages), that one stands before the
- *                 key's own, and steps back like it.
+ *                 Where the request knows who computed what it begins with (pages), that one stands before
+ * the key's own, and steps back like it.
  *
  * The key's own is told by the names of replicas, which are the same to every gateway and in every life, so
  * that gateways agree without a word. pages name one life: a process that was restarted holds nothing.
