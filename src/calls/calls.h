@@ -197,6 +197,8 @@ typedef struct call_outlook {
     double expected_ms; /* until the first answer, with status 0; 0: not known */
     double step_ms;     /* between two events of a stream there, as measured; 0: not known */
     double load;        /* calls in flight there over what it does at once */
+    double mean_reply;  /* tokens of the model's replies so far; 0: not known */
+    energy energy;      /* of a token, as measured */
 } call_outlook;
 
 /* ---- the seam ------------------------------------------------------------------------------------ */

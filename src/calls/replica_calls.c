@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "calls/queue.h"
+#include "cluster/energy.h"
 #include "cluster/route.h"
 
 /* Events of a stream are unpacked into this much memory, used again for each: no malloc per token. */
@@ -217,6 +218,9 @@ static void look(calls *base, const call_order *o, const call_terms *t, call_out
     ret->expected_ms = d.expected_ms;
     ret->step_ms = r->stats ? r->stats->step_ms : 0;
     ret->load = (double)r->load.n_in_flight / width;
+    ret->energy = cluster_energy_of(b->g, r);
+    if (r->stats && r->stats->n_requests > 0)
+        ret->mean_reply = (double)r->stats->n_generated_tokens / (double)r->stats->n_requests;
 }
 
 static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)

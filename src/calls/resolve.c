@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "routes/price.h"
 
 struct resolve {
     calls *calls;
@@ -81,6 +82,8 @@ static void look(void *user, const char *model, route_outlook *ret)
                            .began = info && x->ask.began && x->ask.began(x->ask.user, info),
                            .expected_ms = now.expected_ms,
                            .load = now.load};
+    bool replies = x->ask.task == CALL_GENERATE || x->ask.task == CALL_VOTE;
+    price_estimate(x->book, name, price_tokens(&x->ask.facts, replies, now.mean_reply), now.energy, ret);
 }
 
 /* ---- what a text is about ------------------------------------------------------------------------ */

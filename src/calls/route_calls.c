@@ -188,8 +188,10 @@ static void fill(route_call *c, resolve_ask *ask)
 {
     const char *text = "";
     unsigned wants = 0;
+    size_t n_reply = 0;
     if (c->o->task == CALL_GENERATE) {
         const Shoal__V1__GenerateRequest *g = (const Shoal__V1__GenerateRequest *)c->request;
+        n_reply = g->max_tokens;
         text = *g->messages_json ? last_of_user(c, g->messages_json) : g->text;
         if (*g->tools_json) wants |= WANTS_TOOLS;
         if (*g->schema) wants |= WANTS_JSON | WANTS_SCHEMA;
@@ -206,6 +208,7 @@ static void fill(route_call *c, resolve_ask *ask)
         .n_bytes = c->o->n_msg,
         .n_tokens = c->o->n_msg / 4,
         .wants = wants,
+        .n_reply = n_reply,
         .keys = {[KEY_PREFIX] = route_hash((const char *)c->o->msg, c->o->n_msg < 1024 ? c->o->n_msg : 1024),
                  [KEY_REQUEST] = route_hash(c->o->request_id, strlen(c->o->request_id))}};
 }

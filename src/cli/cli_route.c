@@ -10,6 +10,7 @@
 #include "cli/cli_model.h"
 #include "gateway/choose.h"
 #include "routes/language.h"
+#include "routes/price.h"
 #include "routes/replay.h"
 
 typedef struct deciding {
@@ -64,6 +65,11 @@ static const char *task_of(const char *endpoint)
     return "generate";
 }
 
+static bool said_replies(const Shoal__V1__ModelInfo *said)
+{
+    return strcmp(said->task, "generate") == 0 || strcmp(said->task, "seq2seq") == 0;
+}
+
 /* Every model of the file is there, and idle. */
 static void look(void *user, const char *model, route_outlook *ret)
 {
@@ -79,6 +85,8 @@ static void look(void *user, const char *model, route_outlook *ret)
         said.n_labels = info.n_labels;
         *ret = (route_outlook){
             .known = true, .fits = choose_does(&said, task_of(x->facts.endpoint)), .ready = true};
+        price_estimate(&x->config->book, model, price_tokens(&x->facts, said_replies(&said), 0), (energy){0},
+                       ret);
     }
     shoal_model_close(m);
 }
@@ -150,6 +158,8 @@ static int fill_facts(deciding *x)
                              .n_tokens = n / 4,
                              .has_deadline = x->ask->deadline_ms > 0,
                              .left_ms = (double)x->ask->deadline_ms,
+                             .max_cost = x->ask->max_cost,
+                             .max_energy_j = x->ask->max_energy_j,
                              .keys = {[KEY_REQUEST] = route_hash(x->ask->text, n)}};
     if (x->ask->latency && !route_latency_of(x->ask->latency, &x->facts.latency))
         return err_set(x->err, SHOAL_EINVALID, "'%s' is not realtime, interactive or batch", x->ask->latency);

@@ -9,6 +9,7 @@ typedef struct cli_route_ask {
     const char *route, *text, *endpoint; /* endpoint NULL: chat_completions */
     const char *latency;                 /* NULL: interactive */
     long long deadline_ms;               /* 0: none */
+    double max_cost, max_energy_j;       /* 0: any */
 } cli_route_ask;
 
 /* What POST /v1/route of an idle server of this configuration would answer, appended: every model of the file

@@ -47,7 +47,8 @@ static void print_route(const config_route *r)
         printf("  %-16s ", route_rule_name(r, i, name));
         for (size_t k = 0; k < rule->n_split; k++)
             printf("%s%s (%g)", k ? ", " : "", rule->split[k].model, rule->split[k].share);
-        printf("%s\n", rule->n_split ? "" : rule->model);
+        for (size_t k = 0; k < rule->n_any; k++) printf("%s%s", k ? " or " : "", rule->any[k]);
+        printf("%s\n", rule->model ? rule->model : "");
     }
     for (size_t i = 0; i < r->n_fallback; i++) printf("  %-16s %s\n", i ? "" : "fallback", r->fallback[i]);
     if (r->shadow) printf("  %-16s %s\n", "shadow", r->shadow);
@@ -84,12 +85,22 @@ static int list(const options *o, int n_args, char **args, shoal_err *err)
 
 /* ---- explain ------------------------------------------------------------------------------------- */
 
+/* What it takes, as far as that is known. */
+static void print_price(const json_t *s)
+{
+    const json_t *cost = json_object_get(s, "cost"), *j = json_object_get(s, "energy_j");
+    if (cost) printf("; costs about %.3g", json_number_value(cost));
+    if (j) printf("; takes about %.3g J (%s)", json_number_value(j), text_of(s, "energy_by"));
+    printf("\n");
+}
+
 static void print_decision(const json_t *a)
 {
     const json_t *steps = json_object_get(a, "steps"), *skipped = json_object_get(a, "skipped");
     for (size_t i = 0; i < json_array_size(steps); i++) {
         const json_t *s = json_array_get(steps, i);
-        printf("  %-8s %-20s %s\n", i ? "else" : "asks", text_of(s, "model"), text_of(s, "why"));
+        printf("  %-8s %-20s %s", i ? "else" : "asks", text_of(s, "model"), text_of(s, "why"));
+        print_price(s);
     }
     if (json_array_size(steps) == 0) printf("  nobody\n");
     for (size_t i = 0; i < json_array_size(skipped); i++)
@@ -112,6 +123,8 @@ static int ask_server(const options *o, buf *ret_json, shoal_err *err)
     if (o->ask.latency) buf_puts(&body, ",\"latency\":");
     if (o->ask.latency) json_put_string(&body, o->ask.latency, strlen(o->ask.latency));
     if (o->ask.deadline_ms) buf_printf(&body, ",\"deadline_ms\":%lld", o->ask.deadline_ms);
+    if (o->ask.max_cost > 0) buf_printf(&body, ",\"max_cost\":%.17g", o->ask.max_cost);
+    if (o->ask.max_energy_j > 0) buf_printf(&body, ",\"max_energy_j\":%.17g", o->ask.max_energy_j);
     buf_putc(&body, '}');
     if (rc == 0 && body.failed) rc = err_nomem(err);
     if (rc == 0) rc = cli_process_post_json(&where, "/v1/route", body.data, o->key, ret_json, err);
@@ -252,6 +265,8 @@ static int run(int argc, char **argv)
         CLI_STRING('e', "endpoint", "NAME", "explain: where it is asked [chat_completions]", &o.ask.endpoint),
         CLI_STRING(0, "latency", "CLASS", "explain: realtime, interactive or batch", &o.ask.latency),
         CLI_INT(0, "deadline-ms", "N", 0, 86400000, "explain: how much time there is", &o.ask.deadline_ms),
+        CLI_NUM(0, "max-cost", "N", "explain: what it may cost", &o.ask.max_cost),
+        CLI_NUM(0, "max-energy-j", "N", "explain: how many joules it may take", &o.ask.max_energy_j),
         CLI_STRING('c', "config", "FILE", "decide by this configuration, without a server", &o.config),
         CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &o.server),
         CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &o.key),

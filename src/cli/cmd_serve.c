@@ -462,6 +462,7 @@ static int start(server *s, bool json_log, shoal_err *err)
     reach how = reach_relays(&s->far);
     int rc = registry_new_with(&s->registry, &time, &how, err);
     if (rc != 0) return rc;
+    registry_set_watts(s->registry, s->config->watts_per_core);
     rc = registry_set_site(s->registry, s->config->cluster_site, &s->config->spill, err);
     if (rc == 0) rc = registry_listen(s->registry, on_change, s, err);
     if (rc != 0) return rc;

@@ -56,6 +56,16 @@ const router_spill *registry_spill(const registry *g)
     return &g->spill;
 }
 
+void registry_set_watts(registry *g, double watts)
+{
+    g->watts = watts;
+}
+
+double registry_watts(const registry *g)
+{
+    return g->watts;
+}
+
 bool registry_is_away(const registry *g, const replica *r)
 {
     if (!g->site || !r->node) return false;

@@ -34,6 +34,9 @@ void registry_free(registry *g);
 int registry_set_site(registry *g, const char *site, const router_spill *spill, shoal_err *err);
 const char *registry_site(const registry *g); /* NULL: none */
 const router_spill *registry_spill(const registry *g);
+/* What a busy core of a worker's machine takes, where it cannot be measured; 0: not known. */
+void registry_set_watts(registry *g, double watts);
+double registry_watts(const registry *g);
 bool registry_is_away(const registry *g, const replica *r);
 const env *registry_env(const registry *g);
 const reach *registry_reach(const registry *g);
@@ -46,7 +49,7 @@ typedef struct replica_set {
     replica *const *replicas; /* the first n_ready take calls: READY, not silent, and no standbys */
     size_t n, n_ready;
     const char *absent; /* why nobody is waited for while there is no replica; NULL: calls wait */
-    size_t n_away; /* of the first n_ready the last so many are at other sites */
+    size_t n_away;      /* of the first n_ready the last so many are at other sites */
 } replica_set;
 
 const replica_set *registry_find(const registry *g, const char *model); /* NULL: nobody has heard of it */
@@ -59,7 +62,8 @@ void registry_undeclare(registry *g, const char *model);
 void registry_give_up(registry *g, const char *model, const char *why);
 replica *registry_get(const registry *g, const char *id); /* NULL: not there, or dropped */
 const node *registry_node(const registry *g, const char *name);
-const char *registry_node_source(const registry *g, const char *name); /* who spoke of it last; NULL: nobody */
+const char *registry_node_source(const registry *g,
+                                 const char *name); /* who spoke of it last; NULL: nobody */
 /* All nodes, in no order: *at begins with 0; NULL at the end. */
 const node *registry_next_node(const registry *g, size_t *at);
 

@@ -67,6 +67,7 @@ struct registry {
     reach how;
     char *site; /* NULL: none */
     router_spill spill;
+    double watts;
     contact **contacts; /* in the order in which they came */
     size_t n, cap;
     model_set **models;

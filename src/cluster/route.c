@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "cluster/energy.h"
+
 typedef struct looking {
     const registry *g;
     const replica_set *set;
@@ -50,6 +52,7 @@ router_replica route_look(const registry *g, const replica *r, uint64_t now_ns)
         .n_ctx = info ? info->n_ctx : 0,
         .worked_ms = load_worked_ms(&r->load, now_ns),
         .sent_ns = r->load.sent_ns,
+        .energy = cluster_energy_of(g, r),
         .rtt_ms = r->rtt_ms,
     };
     add_cost(&ret, r, info && info->task && strcmp(info->task, "generate") == 0);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "config/config_prices.h"
 #include "config/config_schema.h"
 #include "wire/transport.h"
 
@@ -223,7 +224,8 @@ static int check_files(const config_file *f, shoal_err *err)
 static int read_checked(config_file *f, shoal_err *err)
 {
     int rc = config_read(&config_schema, f->doc, f->mem, &f->pub, err);
-    return rc ? rc : locate(f, config_check(&f->pub, err), err);
+    if (!rc) rc = locate(f, config_check(&f->pub, err), err);
+    return rc ? rc : config_prices_fill(&f->pub, f->mem, err);
 }
 
 int config_parse(gateway_config **ret, const char *yaml, size_t len, const char *what, shoal_err *err)

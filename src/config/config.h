@@ -63,6 +63,7 @@ typedef struct config_model {
     config_wire wire;
     const char **fallback; /* models that answer when no replica of this one lives, the best first */
     size_t n_fallback;
+    double *cost, *energy_j;  /* of a thousand tokens, and joules of one; NULL: not said */
     config_adapter *adapters; /* requests ask for "MODEL:ADAPTER" */
     size_t n_adapters;
 } config_model;
@@ -92,6 +93,7 @@ typedef struct gateway_config {
     const char *cluster_name;                 /* NULL: from the host's name */
     const char *cluster_site, *cluster_state; /* state NULL: the usual place (trust/state.h) */
     router_spill spill;                       /* when requests may leave the site */
+    double watts_per_core;                    /* of workers' machines that measure none; 0: not known */
     const char **api_keys;                    /* "sha256:<hex>" or "NAME=sha256:<hex>"; none: open */
     size_t n_api_keys;
     const char **allow_hosts; /* further names of this server, with or without port; see browser.h */
@@ -103,10 +105,10 @@ typedef struct gateway_config {
     size_t max_requests;    /* in flight over all endpoints; over it 429 */
     uint64_t cache_bytes, cache_ttl_ms; /* 0 bytes: no cache */
     config_sessions sessions;
-    uint64_t default_deadline_ms;       /* 0: none */
-    uint64_t failover_wait_ms;          /* a call without a deadline waits so long for a restarted worker */
-    config_hedge hedge;                 /* unary calls that take long are made a second time */
-    uint64_t drain_ms;                  /* grace after SIGTERM */
+    uint64_t default_deadline_ms; /* 0: none */
+    uint64_t failover_wait_ms;    /* a call without a deadline waits so long for a restarted worker */
+    config_hedge hedge;           /* unary calls that take long are made a second time */
+    uint64_t drain_ms;            /* grace after SIGTERM */
     const char *log_level;
     bool log_json;
     table_row *workers; /* that run by themselves */

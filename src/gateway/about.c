@@ -54,7 +54,8 @@ void about_generation(routed_about *ret, const gen_spec *s, const char *task)
                           .user = text_of(s->root, "user"),
                           .does = task,
                           .task = CALL_GENERATE,
-                          .streams = s->stream};
+                          .streams = s->stream,
+                          .n_reply = s->max_tokens * openai_spec_choices(s)};
     if (s->messages)
         take_messages(ret, s->messages);
     else

@@ -114,6 +114,11 @@ int choose_model(gateway_request *rq, const char *task, const char **ret_name,
         return api_error_set(e, 400, "invalid_request_error", "wrong_task", "model",
                              "the model %.64s does \"%.16s\", which is asked at %s", name, info->task,
                              endpoint_of(info->task));
+    if ((rq->max_cost > 0 || rq->max_energy_j > 0) && !rq->routed)
+        return api_error_bad(
+            e, "model",
+            "x-shoal-max-cost and x-shoal-max-energy-j choose among the models of a route: give a "
+            "route as \"model\", or leave them out");
     request_note_model(rq, name, info ? info->version : "", info ? info->quantisation : "");
     *ret_info = info;
     return 0;

@@ -2,6 +2,7 @@
 #include "gateway/door.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,13 +33,29 @@ static void name_request(gateway_request *rq)
     snprintf(rq->id, sizeof rq->id, "%016llx", (unsigned long long)draw);
 }
 
-/* How long it may take, and how urgent it is. */
+/* What it may take of something. */
+static int read_budget(const gateway_request *rq, const char *header, double *ret, api_error *e)
+{
+    const char *s = request_header(rq, header);
+    char *end;
+    if (!s) return 0;
+    double v = strtod(s, &end);
+    if (end == s || *end || !isfinite(v) || v <= 0)
+        return api_error_bad(e, header, "%s must be a number over 0", header);
+    *ret = v;
+    return 0;
+}
+
+/* How long it may take, how urgent it is, and what it may cost. */
 static int set_urgency(gateway_request *rq, api_error *e)
 {
     const char *s = request_header(rq, "x-shoal-deadline-ms");
     const char *latency = request_header(rq, "x-shoal-latency");
     if (latency && !route_latency_of(latency, &rq->latency))
         return api_error_bad(e, "x-shoal-latency", "x-shoal-latency must be realtime, interactive or batch");
+    int rc = read_budget(rq, "x-shoal-max-cost", &rq->max_cost, e);
+    if (rc == 0) rc = read_budget(rq, "x-shoal-max-energy-j", &rq->max_energy_j, e);
+    if (rc != 0) return rc;
     uint64_t ms = rq->config->default_deadline_ms;
     if (s) {
         char *end;

@@ -177,6 +177,8 @@ void metrics_scrape(metrics *m, registry *g)
         say(m, METRIC_SPEED, s->prefill_tokens_per_s, r->model, r->id, "prefill");
         say(m, METRIC_SPEED, s->decode_tokens_per_s, r->model, r->id, "decode");
         say(m, METRIC_STEP_S, s->step_ms / 1000, r->model, r->id, NULL);
+        say(m, METRIC_CPU_S, s->cpu_s, r->model, r->id, NULL);
+        if (s->energy_j > 0) say(m, METRIC_WORKER_J, s->energy_j, r->model, r->id, NULL);
         say(m, METRIC_RSS, (double)s->rss_bytes, r->model, r->id, NULL);
     }
 }

@@ -23,6 +23,10 @@
     X(METRIC_GONE, "shoal_client_gone_total", COUNTER, "endpoint", "Clients that left early.")              \
     X(METRIC_TOKENS, "shoal_tokens_total", COUNTER, "model,kind",                                           \
       "Tokens read and made, cached answers not.")                                                          \
+    X(METRIC_COST, "shoal_cost_total", COUNTER, "model,route",                                              \
+      "What answers cost by the configuration's prices, in its unit; route: by which it came, if any.")     \
+    X(METRIC_ENERGY, "shoal_energy_joules_total", COUNTER, "model,route,by",                                \
+      "What answers took, and how that is known: configured, rapl or cpu_time.")                            \
     X(METRIC_CACHE, "shoal_cache_lookups_total", COUNTER, "result", "Response cache: hit, miss or shared.") \
     X(METRIC_IN_FLIGHT, "shoal_requests_in_flight", GAUGE, "", "HTTP requests being answered.")             \
     X(METRIC_CONNECTIONS, "shoal_connections", GAUGE, "", "Open client connections.")                       \
@@ -82,6 +86,9 @@
     X(METRIC_SPEED, "shoal_worker_tokens_per_second", GAUGE, "model,replica,phase",                         \
       "Moving average by phase: prefill, decode.")                                                          \
     X(METRIC_STEP_S, "shoal_worker_step_seconds", GAUGE, "model,replica", "Average of one engine step.")    \
+    X(METRIC_CPU_S, "shoal_worker_cpu_seconds_total", COUNTER, "model,replica", "Time that it had a core.") \
+    X(METRIC_WORKER_J, "shoal_worker_energy_joules_total", COUNTER, "model,replica",                        \
+      "Its share of what the machine's packages took, where they can be read.")                             \
     X(METRIC_RSS, "shoal_worker_resident_bytes", GAUGE, "model,replica", "Resident memory of the worker.")
 
 typedef enum metric_id {

@@ -11,6 +11,7 @@
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/routed.h"
+#include "gateway/spend.h"
 #include "gateway/watch.h"
 
 #define HEADERS_MAX       15
@@ -196,6 +197,7 @@ static void count(const gateway_request *rq, int status, const char *error_code)
         metrics_add(m, METRIC_TOKENS, (double)rq->n_prompt_tokens, rq->model, "prompt", NULL);
     if (rq->n_generated_tokens)
         metrics_add(m, METRIC_TOKENS, (double)rq->n_generated_tokens, rq->model, "generated", NULL);
+    spend_note(rq);
 }
 
 /* Probes come every second or so; their lines would drown the rest. */
@@ -282,7 +284,7 @@ void request_preflight(gateway_request *rq)
     header_add(
         &h, "access-control-allow-headers",
         "authorization, content-type, cache-control, last-event-id, x-request-id, x-shoal-deadline-ms, "
-        "x-shoal-latency, x-shoal-session");
+        "x-shoal-latency, x-shoal-max-cost, x-shoal-max-energy-j, x-shoal-session");
     header_add(&h, "access-control-max-age", "600");
     reply(rq, 204, &h, NULL, 0);
     request_finish(rq, 204, NULL);

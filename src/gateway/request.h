@@ -43,6 +43,7 @@ typedef struct gateway_request {
     char id[129];                   /* x-request-id */
     uint64_t start_ns, deadline_ns; /* deadline 0: none */
     route_latency latency;          /* x-shoal-latency */
+    double max_cost, max_energy_j;  /* x-shoal-max-cost, x-shoal-max-energy-j; 0: any */
     /* What the handler learns on the way, for headers, log line and metrics. */
     char model[96], version[48], quantisation[24];
     char adapter[64], adapter_digest[65]; /* of the answer; "": none, resp. not known yet */

@@ -102,6 +102,9 @@ static void fill_facts(route_facts *f, const gateway_request *rq, const routed_a
                        .n_bytes = a->n_bytes,
                        .n_tokens = a->n_bytes / 4,
                        .wants = a->wants,
+                       .n_reply = a->n_reply,
+                       .max_cost = rq->max_cost,
+                       .max_energy_j = rq->max_energy_j,
                        .latency = rq->latency};
     fill_keys(f, rq, a);
 }
@@ -179,7 +182,9 @@ static void nobody(const routed_start_job *j, const resolved *r, api_error *e)
     bool unfit = r->decision->n_skipped > 0;
     for (size_t i = 0; i < r->decision->n_skipped; i++) {
         const decide_note *n = &r->decision->skipped[i];
-        if (n->why != DECIDE_UNFIT && n->why != DECIDE_NO && n->why != DECIDE_EMPTY) unfit = false;
+        bool its_own =
+            n->why == DECIDE_UNFIT || n->why == DECIDE_NO || n->why == DECIDE_EMPTY || n->why == DECIDE_OVER;
+        if (!its_own) unfit = false;
         if (i > 0 && i < 4) buf_puts(&why, "; ");
         if (i < 4) decide_put_why(&why, &j->rq->config->book, n, r->facts);
     }

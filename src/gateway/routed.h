@@ -28,6 +28,7 @@ typedef struct routed_about {
     call_task task;
     const char *endpoint, *path; /* NULL: the request's own */
     bool streams;                /* an answer that may be gone on with */
+    size_t n_reply;              /* tokens that it may have at most; 0: not said */
 } routed_about;
 
 /* NULL: the name is none of a route. */

@@ -91,6 +91,15 @@ static int read_wants(unsigned *ret, const json_t *root, api_error *e)
     return 0;
 }
 
+/* In place of the header: what the request may take. */
+static int read_most(const json_t *root, const char *key, double *ret, api_error *e)
+{
+    const json_t *v = json_object_get(root, key);
+    if (!v) return 0;
+    *ret = json_number_value(v);
+    return *ret > 0 ? 0 : api_error_bad(e, key, "\"%s\" must be a number over 0", key);
+}
+
 static int read_request(explain_job *j, routed_about *about, api_error *e)
 {
     gateway_request *rq = j->rq;
@@ -109,6 +118,8 @@ static int read_request(explain_job *j, routed_about *about, api_error *e)
     if (rc == 0 && latency && !route_latency_of(latency, &rq->latency))
         rc = api_error_bad(e, "latency", "\"latency\" must be realtime, interactive or batch");
     if (rc == 0) rc = fields_int(j->root, "deadline_ms", 1, 86400000, &deadline_ms, e);
+    if (rc == 0) rc = read_most(j->root, "max_cost", &rq->max_cost, e);
+    if (rc == 0) rc = read_most(j->root, "max_energy_j", &rq->max_energy_j, e);
     if (rc == 0) rc = read_wants(&about->wants, j->root, e);
     if (rc == 0 && deadline_ms) rq->deadline_ns = rq->start_ns + (uint64_t)deadline_ms * 1000000u;
     if (rc != 0) return rc;

@@ -100,6 +100,7 @@ typedef struct candidate {
     bool busy;
     unsigned n_in_flight;
     uint64_t sent_ns, weight;
+    energy energy;
 } candidate;
 
 /* The best of those looked at so far, in order, among the n places behind `from`. */
@@ -144,7 +145,8 @@ static candidate candidate_of(const hunt *h, const router_replica *r, size_t pla
                    .ms = router_expected_ms(r, h->req) + (h->away ? r->rtt_ms : 0),
                    .busy = r->n_in_flight >= ROUTER_KEPT_LOAD * width,
                    .n_in_flight = r->n_in_flight,
-                   .sent_ns = r->sent_ns};
+                   .sent_ns = r->sent_ns,
+                   .energy = r->energy};
     if (h->choice.order == ROUTER_BY_HASH) c.weight = weight_of(h->req, name_of(r), r->pages);
     c.whole_ms = c.ms + router_reply_ms(r, h->req);
     judge_time(&c, r, h->req);
@@ -158,10 +160,19 @@ static bool is_sooner(const candidate *a, const candidate *b)
     return a->n_in_flight < b->n_in_flight;
 }
 
+static bool is_thriftier(const candidate *a, const candidate *b)
+{
+    bool known = a->energy.by != ENERGY_UNKNOWN, knows = b->energy.by != ENERGY_UNKNOWN;
+    return known && (!knows || a->energy.j_per_token < b->energy.j_per_token);
+}
+
 static bool is_before(const hunt *h, const candidate *a, const candidate *b)
 {
     if (a->late != b->late) return b->late;
-    if (a->late || h->choice.order == ROUTER_BY_TIME) return is_sooner(a, b);
+    if (a->late || h->choice.order == ROUTER_BY_TIME || h->choice.order == ROUTER_BY_COST)
+        return is_sooner(a, b);
+    if (h->choice.order == ROUTER_BY_ENERGY)
+        return is_thriftier(a, b) || (!is_thriftier(b, a) && is_sooner(a, b));
     if (h->choice.order == ROUTER_BY_TURN)
         return a->sent_ns != b->sent_ns ? a->sent_ns < b->sent_ns : a->place < b->place;
     if (a->busy != b->busy) return b->busy;
@@ -327,7 +338,8 @@ static router_why why_of(const hunt *h, const candidate *c)
     if (h->away) return ROUTER_SPILLED;
     if (h->n_candidates == 1) return ROUTER_ONLY_ONE;
     if (c->late) return ROUTER_LATE;
-    if (h->choice.order == ROUTER_BY_TIME) return ROUTER_LEAST_TIME;
+    if (h->choice.order == ROUTER_BY_ENERGY && c->energy.by != ENERGY_UNKNOWN) return ROUTER_FRUGAL;
+    if (h->choice.order != ROUTER_BY_TURN && h->choice.order != ROUTER_BY_HASH) return ROUTER_LEAST_TIME;
     if (h->choice.order == ROUTER_BY_TURN) return ROUTER_TURN;
     if (c->weight < h->heaviest) return ROUTER_STEPS_IN;
     return c->weight == UINT64_MAX ? ROUTER_WARM : ROUTER_KEPT;

@@ -18,6 +18,10 @@
  *                 Where the request knows who computed what it begins with (pages), that one stands before
  * the key's own, and steps back like it.
  *
+ *   least_energy  the joules of a token there, as far as they are known; those who tell none stand behind,
+ * and equals are in the order of least_time; least_cost    that is a matter of models (routes/price.h): their
+ * replicas cost the same, and are in the order of least_time.
+ *
  * The key's own is told by the names of replicas, which are the same to every gateway and in every life, so
  * that gateways agree without a word. pages name one life: a process that was restarted holds nothing.
  *
@@ -54,10 +58,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "router/energy.h"
+
 /* X(enum, name): why a replica stands where it does, then why none was taken. */
 #define ROUTER_WHY_TABLE(X)                                                                          \
     X(ROUTER_ONLY_ONE, "only_replica")           /* one ready replica of the model was left */       \
     X(ROUTER_LEAST_TIME, "least_expected_time")  /* the fastest of several */                        \
+    X(ROUTER_FRUGAL, "least_energy")             /* a token takes the least there */                 \
     X(ROUTER_TURN, "longest_without_a_call")     /* its turn */                                      \
     X(ROUTER_WARM, "holds_its_pages")            /* it computed what the request begins with */      \
     X(ROUTER_KEPT, "kept_for_this_key")          /* the key's own */                                 \
@@ -93,6 +100,7 @@ typedef struct router_replica {
     double ms_per_stream; /* and for each reply that is written at once; both 0: no generation */
     double worked_ms;     /* since it last gave something back or was idle: done of what is in flight */
     uint64_t sent_ns;     /* when the gateway last started a call there; 0: never */
+    energy energy;        /* of a token, as it is measured there */
     double rtt_ms;        /* to there and back, as measured from here; 0: not known. Of other sites' ones */
 } router_replica;
 
@@ -154,10 +162,12 @@ typedef struct router_request {
 } router_request;
 
 /* X(enum, name) */
-#define ROUTER_ORDER_TABLE(X)        \
-    X(ROUTER_BY_TIME, "least_time")  \
-    X(ROUTER_BY_TURN, "round_robin") \
-    X(ROUTER_BY_HASH, "hash")
+#define ROUTER_ORDER_TABLE(X)           \
+    X(ROUTER_BY_TIME, "least_time")     \
+    X(ROUTER_BY_TURN, "round_robin")    \
+    X(ROUTER_BY_HASH, "hash")           \
+    X(ROUTER_BY_ENERGY, "least_energy") \
+    X(ROUTER_BY_COST, "least_cost")
 typedef enum router_order {
 #define ROUTER_ORDER_ENUM(e, n) e,
     ROUTER_ORDER_TABLE(ROUTER_ORDER_ENUM)

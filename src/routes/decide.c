@@ -1,9 +1,11 @@
 /* decide.c: a walk over rules; see decide.h. */
 #include "routes/decide.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "routes/price.h"
 
 typedef struct walking {
     const route_book *book;
@@ -165,6 +167,7 @@ static decide_why judge(const walking *w, const config_rule *r, const route_outl
     const route_facts *f = w->facts;
     if (!o->known) return DECIDE_UNKNOWN;
     if (!o->fits) return DECIDE_UNFIT;
+    if (price_is_over(r, f, o)) return DECIDE_OVER;
     if (o->late || (o->ready && f->has_deadline && o->expected_ms > f->left_ms)) return DECIDE_LATE;
     if (!o->ready) return DECIDE_AWAY;
     return is_busy(r, o) ? DECIDE_BUSY : DECIDE_RULE;
@@ -179,18 +182,27 @@ static bool is_better_resort(const decide_note *n, const decide_note *than)
     return n->why == DECIDE_LATE && n->expected_ms < than->expected_ms;
 }
 
-static bool take_model(walking *w, decide_note *n)
+static void look_at(const walking *w, decide_note *n)
 {
     bool is_rule = n->rule < n->route->n_rules;
     route_outlook o = {0};
-    decision *d = w->d;
-    if (d->n == DECIDE_STEPS_MAX || is_step(d, n->model)) return false;
     w->view->look(w->view->user, n->model, &o);
     n->expected_ms = o.expected_ms;
     n->load = o.load;
+    n->has_cost = o.has_cost;
+    n->cost = o.cost;
+    n->energy_j = o.energy_j;
+    n->energy_by = o.energy_by;
     n->why = judge(w, is_rule ? &n->route->rules[n->rule] : NULL, &o);
+}
+
+/* One that was looked at. */
+static bool take_note(walking *w, decide_note *n)
+{
+    decision *d = w->d;
+    if (d->n == DECIDE_STEPS_MAX || is_step(d, n->model)) return false;
     if (n->why == DECIDE_RULE) {
-        if (!is_rule) n->why = DECIDE_FALLBACK;
+        if (n->rule >= n->route->n_rules) n->why = DECIDE_FALLBACK;
         d->steps[d->n++] = *n;
         return true;
     }
@@ -198,6 +210,50 @@ static bool take_model(walking *w, decide_note *n)
     bool may = n->why == DECIDE_BUSY || n->why == DECIDE_LATE || n->why == DECIDE_AWAY;
     if (may && is_better_resort(n, &w->resort)) w->resort = *n;
     return false;
+}
+
+static bool take_model(walking *w, decide_note *n)
+{
+    if (w->d->n == DECIDE_STEPS_MAX || is_step(w->d, n->model)) return false;
+    look_at(w, n);
+    return take_note(w, n);
+}
+
+/* ---- models that are all as good ----------------------------------------------------------------- */
+
+/* What a model is worth in the route's order: less is better. */
+static double worth(const walking *w, const decide_note *n, size_t at)
+{
+    const route_facts *f = w->facts;
+    uint64_t key = f->keys[n->route->key] ? f->keys[n->route->key] : f->keys[KEY_REQUEST];
+    size_t n_any = n->route->rules[n->rule].n_any;
+    switch (n->route->order) {
+    case ROUTER_BY_ENERGY: return n->energy_by == ENERGY_UNKNOWN ? INFINITY : n->energy_j;
+    case ROUTER_BY_COST: return n->has_cost ? n->cost : INFINITY;
+    case ROUTER_BY_HASH: return rng_uniform(key, route_hash(n->model, strlen(n->model)));
+    case ROUTER_BY_TURN: return (double)((at + f->keys[KEY_REQUEST] % n_any) % n_any);
+    default: return n->expected_ms;
+    }
+}
+
+/* A step for each that would do, the best first; of equals the first named. */
+static bool take_any(walking *w, const config_route *route, size_t rule)
+{
+    const config_rule *r = &route->rules[rule];
+    decide_note notes[ROUTE_ANY_MAX];
+    double is[ROUTE_ANY_MAX];
+    size_t n = 0, before = w->d->n;
+    for (size_t i = 0; i < r->n_any && i < ROUTE_ANY_MAX; i++) {
+        decide_note note = {.route = route, .rule = rule, .model = r->any[i], .share = -1};
+        look_at(w, &note);
+        double v = worth(w, &note, i);
+        size_t at = n++;
+        for (; at > 0 && v < is[at - 1]; at--) notes[at] = notes[at - 1], is[at] = is[at - 1];
+        notes[at] = note;
+        is[at] = v;
+    }
+    for (size_t i = 0; i < n; i++) take_note(w, &notes[i]);
+    return w->d->n > before;
 }
 
 static void walk(walking *w, const config_route *r, size_t depth);
@@ -224,6 +280,10 @@ static void walk(walking *w, const config_route *r, size_t depth)
         bool holds = rule_holds(w, &n);
         if (w->asks) return;
         if (!holds) continue;
+        if (r->rules[i].n_any) {
+            taken = take_any(w, r, i);
+            continue;
+        }
         n.model = choose(&r->rules[i], w->facts, route_rule_name(r, i, salt), &n.share);
         taken = take(w, &n, depth);
         if (w->asks) return;
@@ -241,6 +301,7 @@ static const char *target_at(const config_route *r, size_t rule, size_t share)
     if (rule >= r->n_rules) return share == 0 ? r->fallback[rule - r->n_rules] : NULL;
     const config_rule *at = &r->rules[rule];
     if (at->n_split) return share < at->n_split ? at->split[share].model : NULL;
+    if (at->n_any) return share < at->n_any ? at->any[share] : NULL;
     return share == 0 ? at->model : NULL;
 }
 

@@ -1,10 +1,12 @@
 /* decide.h: which model answers, whom to ask instead, and why; a pure function.
  *
  * The rules of a route are gone through in order. The first that holds, and whose target exists, does the
- * endpoint's task, would meet the deadline and is not too busy, is the first step; the route's fallbacks
- * follow, as far as they would do. A target that is a route is decided in its turn. When all that hold would
- * be late or have nobody, the best of them is the only step ("nothing else"): then the call says what is the
- * matter, or waits for a worker that is being restarted.
+ * endpoint's task, would meet the deadline, is within the budget and is not too busy, is the first step; the
+ * route's fallbacks follow, as far as they would do. A rule of several models that are all as good gives a
+ * step for each that would do, in the route's order. A target that is a route is decided in its turn. When
+ * all that hold would be late or have nobody, the best of them is the only step ("nothing else"): then the
+ * call says what is the matter, or waits for a worker that is being restarted. Who is over the budget is
+ * never asked.
  *
  * A rule that wants a domain which has not been asked for stops the decision: DECIDE_ASK, and the set. The
  * answer, or that there is none, goes into the facts, and it is decided again; facts that are the same give
@@ -54,6 +56,7 @@ typedef enum route_condition {
     X(DECIDE_AWAY, "nobody_there")                                                              \
     X(DECIDE_LATE, "too_late")                                                                  \
     X(DECIDE_BUSY, "too_busy")                                                                  \
+    X(DECIDE_OVER, "over_budget")       /* of cost or energy, or what it takes is not known */  \
     X(DECIDE_EMPTY, "route_has_nobody") /* it leads to a route that comes to nothing */
 typedef enum decide_why {
 #define DECIDE_WHY_ENUM(e, name) e,
@@ -69,8 +72,11 @@ typedef struct decide_note {
     const char *model; /* whom to call; NULL: it did not come to that */
     decide_why why;
     route_condition cond;     /* of DECIDE_NO */
-    double expected_ms, load; /* of the model, when it was looked at */
-    int share;                /* of the rule's split; -1: it has none */
+    double expected_ms, load; /* of the model, when it was looked at, as are these: route_outlook's */
+    bool has_cost;
+    double cost, energy_j;
+    energy_by energy_by;
+    int share; /* of the rule's split; -1: it has none */
 } decide_note;
 
 typedef struct decision {

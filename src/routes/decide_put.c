@@ -118,6 +118,33 @@ static void put_held(buf *out, const route_book *b, const decide_note *n, const 
         buf_puts(out, ": always");
 }
 
+static void put_budget(buf *out, const char *word, const char *unit, bool known, double is, double most)
+{
+    if (!known)
+        buf_printf(out, "its %s is not known, and at most %g%s are allowed", word, most, unit);
+    else
+        buf_printf(out, "it would take about %.3g%s of %s, and %g are allowed", is, unit, word, most);
+}
+
+/* The smaller of two bounds; 0: none. */
+static double least(double a, double b)
+{
+    return a > 0 && (b <= 0 || a < b) ? a : b;
+}
+
+static void put_over(buf *out, const decide_note *n, const route_facts *f)
+{
+    const config_rule *r = n->rule < n->route->n_rules ? &n->route->rules[n->rule] : NULL;
+    double cost = least(f->max_cost, r ? r->max_cost : 0),
+           j = least(f->max_energy_j, r ? r->max_energy_j : 0);
+    bool known = n->energy_by != ENERGY_UNKNOWN;
+    buf_printf(out, ": %s is over the budget: ", n->model);
+    if (cost > 0 && (!n->has_cost || n->cost > cost))
+        put_budget(out, "cost", "", n->has_cost, n->cost, cost);
+    else
+        put_budget(out, "energy", " J", known, n->energy_j, j);
+}
+
 static void put_no(buf *out, const route_book *b, const decide_note *n, const route_facts *f)
 {
     const config_domains *set = route_domains(b, n->route);
@@ -142,6 +169,7 @@ static void put_no(buf *out, const route_book *b, const decide_note *n, const ro
     case DECIDE_BUSY:
         buf_printf(out, ": %s is busy: load %.2f, about %.0f ms", n->model, n->load, n->expected_ms);
         return;
+    case DECIDE_OVER: put_over(out, n, f); return;
     case DECIDE_EMPTY: buf_printf(out, ": %s leads to nobody", n->model); return;
     default: return;
     }
@@ -197,6 +225,9 @@ static void put_note(buf *out, const route_book *b, const decide_note *n, const 
     put_string(out, ",\"why\":", why.data ? why.data : "");
     out->failed |= why.failed;
     buf_done(&why);
+    if (n->has_cost) buf_printf(out, ",\"cost\":%.6g", n->cost);
+    if (n->energy_by != ENERGY_UNKNOWN)
+        buf_printf(out, ",\"energy_j\":%.6g,\"energy_by\":\"%s\"", n->energy_j, energy_name(n->energy_by));
     buf_putc(out, '}');
 }
 

@@ -29,6 +29,8 @@ typedef struct route_facts {
     route_latency latency;
     bool has_deadline;
     double left_ms;                         /* until the deadline, when it is decided */
+    size_t n_reply;                         /* tokens that the reply may have at most; 0: not said */
+    double max_cost, max_energy_j;          /* that it may take; 0: not said */
     uint64_t keys[N_ROUTE_KEYS];            /* hashes; 0: none of it */
     bool resumes;                           /* it goes on with an answer that some model's file has begun */
     domain_fact domains[ROUTE_DOMAINS_MAX]; /* by the set's place in the book */
@@ -44,6 +46,10 @@ typedef struct route_outlook {
     bool began;         /* it is the file that began the answer that is resumed */
     double expected_ms; /* until the first answer; 0: not known */
     double load;        /* calls there over what it does at once */
+    bool has_cost;      /* it is known what the request would cost, */
+    double cost;        /* so much */
+    double energy_j;    /* and take; see energy_by */
+    energy_by energy_by;
 } route_outlook;
 
 typedef enum { ROUTE_HEADER_HOLDS, ROUTE_PATTERN_HOLDS } route_question;

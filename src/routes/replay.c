@@ -58,6 +58,9 @@ static void put_facts(buf *out, const route_book *b, const route_facts *f)
     buf_printf(out, ",\"bytes\":%zu,\"tokens\":%zu,\"wants\":%u", f->n_bytes, f->n_tokens, f->wants);
     put_string(out, ",\"latency\":", route_latency_name(f->latency));
     if (f->has_deadline) buf_printf(out, ",\"left_ms\":%.17g", f->left_ms);
+    if (f->n_reply) buf_printf(out, ",\"reply\":%zu", f->n_reply);
+    if (f->max_cost > 0) buf_printf(out, ",\"max_cost\":%.17g", f->max_cost);
+    if (f->max_energy_j > 0) buf_printf(out, ",\"max_energy_j\":%.17g", f->max_energy_j);
     buf_puts(out, ",\"keys\":[");
     for (int i = 0; i < N_ROUTE_KEYS; i++)
         buf_printf(out, i ? ",\"%016llx\"" : "\"%016llx\"", (unsigned long long)f->keys[i]);
@@ -102,7 +105,12 @@ static void put_evidence(buf *out, const route_book *b, const evidence *e)
         put_string(out, i ? ",{\"model\":" : "{\"model\":", e->looks[i].model);
         buf_printf(out, ",\"known\":%d,\"fits\":%d,\"ready\":%d,\"may_return\":%d,\"late\":%d,\"began\":%d",
                    o->known, o->fits, o->ready, o->may_return, o->late, o->began);
-        buf_printf(out, ",\"ms\":%.17g,\"load\":%.17g}", o->expected_ms, o->load);
+        buf_printf(out, ",\"ms\":%.17g,\"load\":%.17g", o->expected_ms, o->load);
+        if (o->has_cost) buf_printf(out, ",\"cost\":%.17g", o->cost);
+        if (o->energy_by != ENERGY_UNKNOWN)
+            buf_printf(out, ",\"energy_j\":%.17g,\"energy_by\":\"%s\"", o->energy_j,
+                       energy_name(o->energy_by));
+        buf_putc(out, '}');
     }
     buf_putc(out, ']');
 }
@@ -164,6 +172,9 @@ static void read_facts(route_facts *f, const route_book *b, const json_t *line)
                        .wants = (unsigned)size_of(line, "wants"),
                        .has_deadline = json_object_get(line, "left_ms") != NULL,
                        .left_ms = number_of(line, "left_ms"),
+                       .n_reply = size_of(line, "reply"),
+                       .max_cost = number_of(line, "max_cost"),
+                       .max_energy_j = number_of(line, "max_energy_j"),
                        .resumes = size_of(line, "resumes") != 0};
     route_latency_of(text_of(line, "latency"), &f->latency);
     for (size_t i = 0; i < N_ROUTE_KEYS; i++) {
@@ -189,6 +200,13 @@ static void read_holds(evidence *e, const route_book *b, const json_t *list)
     }
 }
 
+static energy_by energy_of_name(const char *name)
+{
+    int by = N_ENERGIES;
+    while (by > 0 && strcmp(energy_name((energy_by)--by), name) != 0) continue;
+    return (energy_by)by;
+}
+
 static void read_looks(evidence *e, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list) && e->n_looks < EVIDENCE_MAX; i++) {
@@ -202,7 +220,11 @@ static void read_looks(evidence *e, const json_t *list)
                                    .late = size_of(from, "late") != 0,
                                    .began = size_of(from, "began") != 0,
                                    .expected_ms = number_of(from, "ms"),
-                                   .load = number_of(from, "load")};
+                                   .load = number_of(from, "load"),
+                                   .has_cost = json_object_get(from, "cost") != NULL,
+                                   .cost = number_of(from, "cost"),
+                                   .energy_j = number_of(from, "energy_j"),
+                                   .energy_by = energy_of_name(text_of(from, "energy_by"))};
     }
 }
 

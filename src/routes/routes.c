@@ -80,7 +80,8 @@ void route_each(const config_route *r, void (*fn)(void *user, const char *name),
     for (size_t i = 0; i < r->n_rules; i++) {
         const config_rule *rule = &r->rules[i];
         for (size_t k = 0; k < rule->n_split; k++) fn(user, rule->split[k].model);
-        if (rule->n_split == 0) fn(user, rule->model);
+        for (size_t k = 0; k < rule->n_any; k++) fn(user, rule->any[k]);
+        if (rule->model) fn(user, rule->model);
     }
     for (size_t i = 0; i < r->n_fallback; i++) fn(user, r->fallback[i]);
 }

@@ -72,6 +72,8 @@ typedef enum route_key {
         N_ROUTE_KEYS
 } route_key;
 
+enum { ROUTE_ANY_MAX = 8 }; /* models of a rule that are all as good */
+
 typedef struct route_header {
     const char *name, *value; /* lower case; value NULL: any, a trailing '*' is a prefix */
 } route_header;
@@ -96,9 +98,12 @@ typedef struct config_rule {
     regex *pattern;       /* the same, opened */
     double max_load;      /* calls there over what it does at once; over it the rule is passed over; 0: any */
     uint64_t max_wait_ms; /* expected until the first answer; 0: any */
+    double max_cost, max_energy_j; /* that the request may take of the target (price.h); 0: any */
     const char *model;   /* who answers: of the file, with ":ADAPTER" perhaps, or a route; NULL: split says */
     config_share *split; /* instead: a share of the requests to each */
     size_t n_split;
+    const char **any; /* instead: models, all as good; the route's order says which is first */
+    size_t n_any;
     route_key split_by;
 } config_rule;
 
@@ -109,7 +114,7 @@ typedef struct config_route {
     size_t n_rules;
     const char **fallback; /* models or routes, asked in order when no rule's target can */
     size_t n_fallback;
-    router_order order; /* of the target's replicas */
+    router_order order; /* of the target's replicas, and of the models of `any` */
     route_key key;      /* of ROUTER_BY_HASH */
     const char *shadow; /* a model or route that is asked as well, unseen; NULL: none */
     double shadow_share;
@@ -135,11 +140,20 @@ typedef struct config_domains {
     size_t n_of;
 } config_domains;
 
+/* What a model's tokens are worth. */
+typedef struct route_price {
+    const char *model;
+    const double *cost;     /* of a thousand; NULL: not known */
+    const double *energy_j; /* joules of one; NULL: as measured */
+} route_price;
+
 typedef struct route_book {
     config_route *routes;
     size_t n_routes;
     config_domains *domains;
     size_t n_domains;
+    route_price *prices; /* of the models that have one */
+    size_t n_prices;
 } route_book;
 
 const config_route *route_find(const route_book *b, const char *name);           /* NULL: there is none */

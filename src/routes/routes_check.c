@@ -78,12 +78,28 @@ static int check_split(const checking *c, const char *where, const config_rule *
     return err_set(c->err, SHOAL_EINVALID, "%ssplit: nobody has a share", where);
 }
 
+/* Routes decide for themselves, so that they cannot be compared. */
+static int check_any(const checking *c, const char *where, const config_rule *r)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < r->n_any; i++) {
+        char key[40];
+        snprintf(key, sizeof key, "any[%zu]", i);
+        if (!c->is_model(c->user, r->any[i]))
+            rc = err_set(c->err, SHOAL_EINVALID, "%s%s: '%.64s' is no model of this file", where, key,
+                         r->any[i]);
+    }
+    return rc;
+}
+
 static int check_use(const checking *c, const char *where, const config_rule *r)
 {
-    if (!r->model == !r->n_split)
+    int n = (r->model != NULL) + (r->n_split > 0) + (r->n_any > 0);
+    if (n != 1)
         return err_set(c->err, SHOAL_EINVALID, "%smodel: a rule needs %s", where,
-                       r->model ? "either 'model' or 'split', not both"
-                                : "a 'model', or a 'split' over several");
+                       n ? "either 'model', 'split' or 'any', and one of them"
+                         : "a 'model', a 'split' over several, or 'any' of several");
+    if (r->n_any) return check_any(c, where, r);
     return r->model ? check_target(c, where, "model", r->model) : check_split(c, where, r);
 }
 

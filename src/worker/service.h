@@ -18,6 +18,7 @@
 #include "shoal/v1/worker.pb-c.h"
 #include "wire/grpc.h"
 #include "worker/bridge.h"
+#include "worker/meter.h"
 #include "worker/stage_link.h"
 #include "worker/worker.h"
 
@@ -42,6 +43,7 @@ struct worker {
     char digest[65], vocabulary[65];    /* the latter of the tokens alone; "" without */
     int n_threads;
     double load_ms;
+    meter meter;
     bool draining;
     size_t n_blocking; /* Score and ClassifyImage under way (service_score.c) */
     uint64_t n_scored, n_score_failures, n_score_cancels; /* of trees, which have no engine to count */

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/sys.h"
 #include "grpc/health/v1/health.pb-c.h"
 #include "shoal/v1/worker.pb-c.h"
@@ -113,6 +114,9 @@ void service_stats(void *user, grpc_call *c, const uint8_t *msg, size_t n)
         m.n_cancelled = w->n_score_cancels;
     }
     m.rss_bytes = sys_rss_bytes(0);
+    meter_read(&w->meter, clock_ns());
+    m.cpu_s = w->meter.cpu_s;
+    m.energy_j = w->meter.joules;
     service_call_reply(w, c, &m.base);
 }
 

@@ -293,6 +293,7 @@ int worker_new(worker **ret, uv_loop_t *loop, const worker_options *o, shoal_err
         return rc;
     }
     w->load_ms = clock_ms_since(start);
+    meter_open(&w->meter);
     log_start(w);
     *ret = w;
     return 0;

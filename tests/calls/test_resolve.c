@@ -37,7 +37,7 @@ static void bench_open(bench *b)
         .name = "r", .domains = "t", .rules = b->rules, .n_rules = 2, .fallback = fallback, .n_fallback = 1};
     b->domains = (config_domains){
         .name = "t", .model = "m", .timeout_ms = 50, .min_score = 0.5, .of = b->of, .n_of = 1};
-    b->book = (route_book){&b->route, 1, &b->domains, 1};
+    b->book = (route_book){.routes = &b->route, .n_routes = 1, .domains = &b->domains, .n_domains = 1};
     b->ask =
         (resolve_ask){.route = &b->route,
                       .text = "turn it on",

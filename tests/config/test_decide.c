@@ -180,6 +180,84 @@ static void when_nobody_can_well_the_best_of_them_is_asked(void **state)
     book_close(&b);
 }
 
+static void who_is_over_the_budget_is_never_asked(void **state)
+{
+    book b;
+    book_open(
+        &b,
+        "  - {name: r, rules: [{max_cost: 0.5, model: a}, {max_energy_j: 3, model: b}], fallback: [c, d]}\n");
+    b.models[0].has_cost = true;
+    b.models[0].cost = 0.6;
+    b.models[1] = (route_outlook){.known = true, .fits = true, .ready = true};
+    assert_string_equal(book_steps(&b, "r"), "c d");
+    assert_string_equal(why_of(&b, &b.d.skipped[0]),
+                        "rule 1: a is over the budget: it would take about 0.6 of cost, and 0.5 are allowed");
+    assert_string_equal(why_of(&b, &b.d.skipped[1]),
+                        "rule 2: b is over the budget: its energy is not known, and at most 3 J are allowed");
+    b.models[0].cost = 0.5;
+    assert_string_equal(book_steps(&b, "r"), "a c d");
+    b.facts.max_energy_j = 10; /* the request's own, for all of them */
+    b.models[3].energy_by = ENERGY_RAPL;
+    b.models[3].energy_j = 10;
+    assert_string_equal(book_steps(&b, "r"), "d");
+    b.models[3].energy_j = 10.5;
+    b.models[3].ready = false;
+    assert_string_equal(book_steps(&b, "r"), ""); /* nor as the last resort */
+    book_close(&b);
+}
+
+/* a, b and c would do alike. */
+static const char *steps_by(const char *order, double cost_b, double j_c)
+{
+    static char out[64];
+    char yaml[160];
+    book b;
+    snprintf(yaml, sizeof yaml, "  - {name: r, order: %s, rules: [{any: [a, b, c]}], fallback: [d]}\n",
+             order);
+    book_open(&b, yaml);
+    for (int i = 0; i < 3; i++) {
+        b.models[i].has_cost = true;
+        b.models[i].cost = 1;
+        b.models[i].energy_by = i < 2 ? ENERGY_CPU_TIME : ENERGY_CONFIGURED;
+        b.models[i].energy_j = 5;
+        b.models[i].expected_ms = 10 + i;
+    }
+    b.models[1].cost = cost_b;
+    b.models[2].energy_j = j_c;
+    snprintf(out, sizeof out, "%s", book_steps(&b, "r"));
+    book_close(&b);
+    return out;
+}
+
+static void models_that_are_as_good_come_in_the_route_s_order(void **state)
+{
+    assert_string_equal(steps_by("least_time", 1, 5), "a b c d");
+    assert_string_equal(steps_by("least_cost", 0.5, 5), "b a c d");
+    assert_string_equal(steps_by("least_cost", 2, 5), "a c b d");
+    assert_string_equal(steps_by("least_energy", 0.5, 4), "c a b d");
+    book b;
+    book_open(&b, "  - {name: r, order: round_robin, rules: [{any: [a, b, c]}]}\n"
+                  "  - {name: h, order: hash, key: session, rules: [{any: [a, b, c]}]}\n"
+                  "  - {name: j, order: least_energy, rules: [{any: [a, b]}]}\n");
+    unsigned first[2][3] = {{0}};
+    for (uint64_t k = 1; k <= 300; k++) {
+        b.facts.keys[KEY_REQUEST] = rng_mix(k);
+        b.facts.keys[KEY_SESSION] = rng_mix(k * 7);
+        first[0][book_steps(&b, "r")[0] - 'a']++;
+        char own = book_steps(&b, "h")[0];
+        first[1][own - 'a']++;
+        b.facts.keys[KEY_REQUEST] = 1;
+        assert_int_equal(book_steps(&b, "h")[0], own);
+    }
+    for (int i = 0; i < 6; i++) assert_in_range(first[i / 3][i % 3], 60, 140);
+    b.models[1].energy_by = ENERGY_RAPL; /* who tells none comes behind who does */
+    b.models[1].energy_j = 900;
+    assert_string_equal(book_steps(&b, "j"), "b a");
+    b.models[1].fits = false;
+    assert_string_equal(book_steps(&b, "j"), "a");
+    book_close(&b);
+}
+
 static void a_route_may_lead_to_routes(void **state)
 {
     book b;
@@ -259,10 +337,11 @@ static uint64_t draw(uint64_t *seed, uint64_t n)
 static void put_condition(buf *out, uint64_t *seed)
 {
     static const char *const CONDITIONS[] = {
-        "language: [de], ",  "endpoint: [tag], ", "wants: [tools], ",        "latency: [batch], ",
-        "min_bytes: 50, ",   "max_tokens: 20, ",  "max_deadline_ms: 100, ",  "min_deadline_ms: 50, ",
-        "matches: 'a.c', ",  "domain: [on], ",    "domain: [jokes], ",       "max_load: 1, ",
-        "max_wait_ms: 40, ", "api_key: [me], ",   "header: [{name: x-b}], ", "path: ['/v1/c*'], ",
+        "language: [de], ",  "endpoint: [tag], ",  "wants: [tools], ",        "latency: [batch], ",
+        "min_bytes: 50, ",   "max_tokens: 20, ",   "max_deadline_ms: 100, ",  "min_deadline_ms: 50, ",
+        "matches: 'a.c', ",  "domain: [on], ",     "domain: [jokes], ",       "max_load: 1, ",
+        "max_wait_ms: 40, ", "api_key: [me], ",    "header: [{name: x-b}], ", "path: ['/v1/c*'], ",
+        "max_cost: 0.5, ",   "max_energy_j: 20, ",
     };
     enum { N = sizeof CONDITIONS / sizeof *CONDITIONS };
     uint64_t bits = draw(seed, 1 << N) & draw(seed, 1 << N) & draw(seed, 1 << N);
@@ -288,11 +367,14 @@ static void put_target(buf *out, uint64_t *seed, unsigned route, unsigned n_rout
 static void put_route(buf *out, uint64_t *seed, unsigned route, unsigned n_routes)
 {
     unsigned n_rules = (unsigned)draw(seed, 5), n_fallback = (unsigned)draw(seed, 3) + (n_rules == 0);
-    buf_printf(out, "  - name: r%u\n    domains: t\n", route);
+    buf_printf(out, "  - name: r%u\n    domains: t\n    order: %s\n", route,
+               router_order_name((router_order)draw(seed, ROUTER_N_ORDERS)));
     for (unsigned i = 0; i < n_rules; i++) {
         buf_puts(out, i ? "      - {" : "    rules:\n      - {");
         put_condition(out, seed);
-        if (draw(seed, 4)) {
+        if (draw(seed, 5) == 0) {
+            buf_puts(out, draw(seed, 2) ? "any: [c, a, b]" : "any: [e, d]");
+        } else if (draw(seed, 4)) {
             buf_puts(out, "model: ");
             put_target(out, seed, route, n_routes);
         } else {
@@ -332,12 +414,25 @@ static void draw_request(book *b, uint64_t *seed)
                                        .fits = draw(seed, 5) != 0,
                                        .ready = draw(seed, 4) != 0,
                                        .expected_ms = (double)draw(seed, 200),
-                                       .load = (double)draw(seed, 30) / 10};
+                                       .load = (double)draw(seed, 30) / 10,
+                                       .has_cost = draw(seed, 4) != 0,
+                                       .cost = (double)draw(seed, 100) / 100,
+                                       .energy_j = (double)draw(seed, 50),
+                                       .energy_by = (energy_by)draw(seed, N_ENERGIES)};
+    f->max_cost = draw(seed, 9) ? 0 : (double)draw(seed, 100) / 100 + 0.01;
+    f->max_energy_j = draw(seed, 9) ? 0 : (double)draw(seed, 50) + 1;
+}
+
+static bool is_within(const route_facts *f, bool has_cost, double cost, energy_by by, double j)
+{
+    if (f->max_cost > 0 && (!has_cost || cost > f->max_cost)) return false;
+    return f->max_energy_j <= 0 || (by != ENERGY_UNKNOWN && j <= f->max_energy_j);
 }
 
 static bool is_feasible(const book *b, const char *model)
 {
     const route_outlook *o = &b->models[model[0] - 'a'];
+    if (!is_within(&b->facts, o->has_cost, o->cost, o->energy_by, o->energy_j)) return false;
     return o->known && o->fits && o->ready && (!b->facts.has_deadline || o->expected_ms <= b->facts.left_ms);
 }
 
@@ -362,6 +457,8 @@ static void check_decision(book *b, decide_what what, const config_route *r)
         assert_null(route_find(&b->config->book, d->steps[i].model)); /* a model, never a route */
         bool last = d->steps[i].why == DECIDE_LAST;
         assert_true(last ? d->n == 1 : is_feasible(b, d->steps[i].model));
+        assert_true(is_within(&b->facts, d->steps[i].has_cost, d->steps[i].cost, d->steps[i].energy_by,
+                              d->steps[i].energy_j)); /* nobody over the budget is asked, not even last */
         for (size_t k = 0; k < i; k++) assert_string_not_equal(d->steps[i].model, d->steps[k].model);
     }
     for (size_t i = 0; i < d->n_skipped; i++) assert_true(*why_of(b, &d->skipped[i]));
@@ -457,6 +554,8 @@ int main(void)
         cmocka_unit_test(a_domain_is_asked_for_only_when_a_rule_wants_it),
         cmocka_unit_test(who_cannot_is_passed_over_with_a_reason),
         cmocka_unit_test(when_nobody_can_well_the_best_of_them_is_asked),
+        cmocka_unit_test(who_is_over_the_budget_is_never_asked),
+        cmocka_unit_test(models_that_are_as_good_come_in_the_route_s_order),
         cmocka_unit_test(a_route_may_lead_to_routes),
         cmocka_unit_test(a_split_keeps_its_shares_and_whoever_is_in_one),
         cmocka_unit_test(an_answer_is_gone_on_with_by_whoever_began_it),

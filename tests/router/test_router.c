@@ -679,6 +679,28 @@ static void router_goes_where_the_pages_are(void **state)
     }
 }
 
+static void router_takes_the_thriftiest_that_tells_and_is_in_time(void **state)
+{
+    router_replica r[4] = {READY(.ms_per_call = 5, .energy = {3, ENERGY_CPU_TIME}), READY(.ms_per_call = 9),
+                           READY(.ms_per_call = 50, .energy = {1, ENERGY_RAPL}), READY(.ms_per_call = 7)};
+    router_view v = {.known = true, .n_ready = 4, .set = r, .look = router_look_at_array};
+    router_choice p = {.order = ROUTER_BY_ENERGY, .n_steps = 4};
+    router_request q = {.now_ns = MS};
+    router_decision d;
+    assert_int_equal(router_plan(&v, &q, &p, &d), 0);
+    static const size_t wanted[] = {2, 0, 3, 1};
+    for (size_t i = 0; i < 4; i++) assert_int_equal(d.steps[i].place, wanted[i]);
+    assert_int_equal(d.why, ROUTER_FRUGAL);
+    assert_int_equal(d.steps[3].why, ROUTER_LEAST_TIME);
+    q.deadline_ns = 21 * MS; /* the thriftiest would be late */
+    assert_int_equal(router_plan(&v, &q, &p, &d), 0);
+    assert_int_equal(d.steps[0].place, 0);
+    p.order = ROUTER_BY_COST; /* replicas of one model cost the same */
+    assert_int_equal(router_plan(&v, &q, &p, &d), 0);
+    assert_int_equal(d.steps[0].place, 0);
+    assert_int_equal(d.why, ROUTER_LEAST_TIME);
+}
+
 /* Two gateways number lives as they come to know them; names are the same to both. */
 static void gateways_agree_on_a_key_s_own(void **state)
 {
@@ -714,6 +736,7 @@ static router_replica any_replica(uint64_t *seed, uint64_t life)
     return (router_replica){.life = life,
                             .name = draw(seed, 2) ? draw(seed, 8) : 0,
                             .pages = draw(seed, 6),
+                            .energy = {(double)draw(seed, 9), (energy_by)draw(seed, N_ENERGIES)},
                             .digest = draw(seed, 9) ? draw(seed, 3) ? "d1" : "d2" : NULL,
                             .ready = draw(seed, 8) != 0,
                             .n_in_flight = (unsigned)draw(seed, 5),
@@ -838,6 +861,7 @@ int main(void)
         cmocka_unit_test(router_moves_only_the_keys_of_who_goes),
         cmocka_unit_test(router_spills_from_a_busy_one_and_comes_back),
         cmocka_unit_test(router_goes_where_the_pages_are),
+        cmocka_unit_test(router_takes_the_thriftiest_that_tells_and_is_in_time),
         cmocka_unit_test(gateways_agree_on_a_key_s_own),
         cmocka_unit_test(every_plan_has_reasons_and_keeps_its_promises),
         cmocka_unit_test(a_plan_over_a_thousand_replicas_costs),

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "routes/price.h"
 #include "routes/centroids.h"
 #include "routes/language.h"
 #include "routes/regex.h"
@@ -142,6 +143,31 @@ static void damaged_files_are_refused(void **state)
     }
 }
 
+static void a_price_is_the_book_s_or_what_was_measured(void **state)
+{
+    double cost = 0.5, j = 0.02;
+    route_price prices[] = {{.model = "big", .cost = &cost, .energy_j = &j}, {.model = "free"}};
+    route_book b = {.prices = prices, .n_prices = 2};
+    energy measured = {0.1, ENERGY_RAPL};
+    route_outlook o = {0};
+    price_estimate(&b, "big:german", 200, measured, &o);
+    assert_true(o.has_cost && o.cost == 0.1);
+    assert_true(o.energy_by == ENERGY_CONFIGURED && o.energy_j == 4);
+    price_estimate(&b, "free", 200, measured, &o);
+    assert_true(!o.has_cost && o.energy_by == ENERGY_RAPL && o.energy_j == 20);
+    price_estimate(&b, "bigger", 200, (energy){0}, &o);
+    assert_true(!o.has_cost && o.energy_by == ENERGY_UNKNOWN && o.energy_j == 0);
+    route_facts f = {.n_tokens = 10};
+    assert_true(price_tokens(&f, false, 40) == 10);
+    assert_true(price_tokens(&f, true, 40) == 50);
+    assert_true(price_tokens(&f, true, 0) == 10 + PRICE_REPLY);
+    f.n_reply = 7;
+    assert_true(price_tokens(&f, true, 40) == 17);
+    assert_false(price_is_over(NULL, &f, &o));
+    f.max_cost = 1; /* what is not known is not within it */
+    assert_true(price_is_over(NULL, &f, &o));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +177,7 @@ int main(void)
         cmocka_unit_test(languages_are_told_apart),
         cmocka_unit_test(the_nearest_mean_is_found_again_from_its_file),
         cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(a_price_is_the_book_s_or_what_was_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
