@@ -27,6 +27,7 @@ typedef struct node {
     double rtt_ms;           /* from here, or from whoever places models */
     double celsius;          /* of its hottest core */
     bool on_battery;
+    uint64_t epoch;    /* of a machine's attachment to a gateway: the newest one counts */
     const char *group; /* of gateways that place models on it together; NULL: none */
     bool is_gateway;   /* it answers clients */
     unsigned battery_percent;

@@ -14,6 +14,7 @@ typedef struct node_entry {
     node *copy;
     char *name;
     source *owner; /* NULL: dropped */
+    uint32_t said; /* by these sources, a bit each */
     size_t n_refs;
 } node_entry;
 
@@ -31,6 +32,7 @@ struct contact {
     replica r; /* first: pointers to it are handed out */
     registry *g;
     source *owner;
+    uint32_t said;  /* by these sources, a bit each */
     model_set *set; /* NULL: dropped */
     size_t at;      /* in the set */
     node_entry *node;
@@ -52,6 +54,7 @@ struct source {
     registry *g;
     source *next;
     const char *name;
+    uint32_t bit; /* 0: there are too many sources, and what this one says it says for itself alone */
     bool synced;
     char trouble[200];
 };

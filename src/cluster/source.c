@@ -8,16 +8,50 @@
 
 /* ---- sources ------------------------------------------------------------------------------------- */
 
+static uint32_t free_bit(const registry *g)
+{
+    uint32_t taken = 0;
+    for (const source *s = g->sources; s; s = s->next) taken |= s->bit;
+    return ~taken & (taken + 1); /* the lowest that is free */
+}
+
 int source_open(source **ret, registry *g, const char *name, shoal_err *err)
 {
     source *s = calloc(1, sizeof *s), **at = &g->sources;
     if (!s) return err_nomem(err);
     s->g = g;
     s->name = name;
+    s->bit = free_bit(g);
     while (*at) at = &(*at)->next;
     *at = s;
     *ret = s;
     return 0;
+}
+
+/* Somebody else who has said it; NULL: nobody. */
+static source *other_of(const source *s, uint32_t said)
+{
+    source *other = s->g->sources;
+    while (other && (other == s || !(said & other->bit))) other = other->next;
+    return other;
+}
+
+static void set_owner(contact *l, source *s)
+{
+    l->owner = s;
+    l->r.source = s->name;
+    registry_tell(l->g, &(registry_event){.what = REGISTRY_CHANGE, .replica = &l->r});
+}
+
+/* Its owner says no more of it. */
+static void give_up(contact *l)
+{
+    source *next = other_of(l->owner, l->said);
+    l->said &= ~l->owner->bit;
+    if (next)
+        set_owner(l, next);
+    else
+        registry_remove(l->g, l);
 }
 
 /* Any of its replicas; callbacks may have dropped the others. */
@@ -40,8 +74,11 @@ void source_close(source *s)
 {
     if (!s) return;
     registry *g = s->g;
-    for (contact *l; (l = any_of(g, s));) registry_remove(g, l);
+    size_t pos = 0;
+    for (contact *l; (l = any_of(g, s));) give_up(l);
     for (node_entry *n; (n = any_node_of(g, s));) source_drop_node(s, n->name);
+    for (size_t i = 0; i < g->n; i++) g->contacts[i]->said &= ~s->bit;
+    for (node_entry *n; (n = strmap_next(&g->nodes, &pos));) n->said &= ~s->bit;
     source **at = &g->sources;
     while (*at != s) at = &(*at)->next;
     *at = s->next;
@@ -150,6 +187,11 @@ int source_put_node(source *s, const node *n, shoal_err *err)
         node_free(copy);
         return err_nomem(err);
     }
+    e->said |= s->bit;
+    if (e->owner && e->owner != s && n->epoch <= e->facts.epoch) {
+        node_free(copy);
+        return 0;
+    }
     node *old = e->copy;
     bool moved = !same_site(old, copy);
     e->copy = copy;
@@ -173,10 +215,11 @@ const node *registry_next_node(const registry *g, size_t *at)
     return e ? &e->facts : NULL;
 }
 
-static contact *any_on(const registry *g, const node_entry *n)
+/* owner NULL: whosever. */
+static contact *any_on(const registry *g, const node_entry *n, const source *owner)
 {
     for (size_t i = g->n; i-- > 0;)
-        if (g->contacts[i]->node == n) return g->contacts[i];
+        if (g->contacts[i]->node == n && (!owner || g->contacts[i]->owner == owner)) return g->contacts[i];
     return NULL;
 }
 
@@ -184,10 +227,21 @@ void source_drop_node(source *s, const char *name)
 {
     registry *g = s->g;
     node_entry *n = strmap_get(&g->nodes, name);
-    if (!n || n->owner != s) return;
-    strmap_take(&g->nodes, n->name);
-    for (contact *l; (l = any_on(g, n));) registry_remove(g, l);
-    registry_tell(g, &(registry_event){.what = REGISTRY_NODE, .name = n->name});
+    if (!n) return;
+    n->n_refs++; /* listeners may drop it */
+    n->said &= ~s->bit;
+    for (contact *l; (l = any_on(g, n, s));) give_up(l);
+    source *next = other_of(s, n->said);
+    if (n->owner == s && next) {
+        n->owner = next;
+        registry_tell(g, &(registry_event){.what = REGISTRY_NODE, .node = &n->facts, .name = n->name});
+    } else if (n->owner == s) {
+        strmap_take(&g->nodes, n->name);
+        n->owner = NULL;
+        for (contact *l; (l = any_on(g, n, NULL));) registry_remove(g, l);
+        registry_tell(g, &(registry_event){.what = REGISTRY_NODE, .name = n->name});
+        node_unref(n);
+    }
     node_unref(n);
 }
 
@@ -215,6 +269,7 @@ static int add(source *s, const member *m, contact *before, shoal_err *err)
         return rc;
     }
     l->owner = s;
+    l->said = s->bit | (before ? before->said : 0);
     l->r.source = s->name;
     set_node(l, m);
     replica_ref(&l->r); /* listeners may drop it */
@@ -240,6 +295,22 @@ static bool is_on(const contact *l, const char *node)
     return l->r.node ? node && strcmp(l->r.node->name, node) == 0 : !node;
 }
 
+static bool speaks_for(const source *s, const contact *l)
+{
+    return l->node && l->node->owner == s;
+}
+
+static void take(source *s, contact *l, const member *m)
+{
+    bool was_anothers = l->owner != s;
+    replica_ref(&l->r); /* listeners may drop it */
+    l->uncounted = m->generation == 0;
+    set_node(l, m);
+    if (was_anothers) set_owner(l, s);
+    if (!l->r.dropped) contact_hear(l, m);
+    replica_unref(&l->r);
+}
+
 int source_put(source *s, const member *m, shoal_err *err)
 {
     int rc = check(m, err);
@@ -249,20 +320,18 @@ int source_put(source *s, const member *m, shoal_err *err)
     if (l->owner != s && !is_on(l, m->node))
         return err_set(err, SHOAL_EINVALID, "%s is another machine's", m->id);
     bool newer = m->generation > l->r.generation, knows = m->generation != 0;
-    if (l->owner != s && !newer) return 0;
-    if (knows && m->generation < l->r.generation) return 0;
+    if (m->generation < l->r.generation && (knows || l->owner != s)) return 0;
+    l->said |= s->bit;
+    if (l->owner != s && !newer && !speaks_for(s, l)) return 0;
     if (strcmp(m->address, l->r.address) != 0 || strcmp(m->model, l->r.model) != 0) return add(s, m, l, err);
-    l->owner = s;
-    l->r.source = s->name;
-    l->uncounted = !knows;
-    set_node(l, m);
-    contact_hear(l, m);
+    take(s, l, m);
     return 0;
 }
 
 void source_drop(source *s, const char *id, uint64_t generation)
 {
     contact *l = strmap_get(&s->g->by_id, id);
+    if (l && l->owner != s) l->said &= ~s->bit;
     if (!l || l->owner != s || (!l->uncounted && generation < l->r.generation)) return;
-    registry_remove(s->g, l);
+    give_up(l);
 }

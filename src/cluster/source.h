@@ -5,8 +5,11 @@
  * agents, etcd. Sources only tell; whether a member answers, the registry finds out by itself.
  *
  * News may come late and twice: of one id the highest generation counts, older ones are ignored. An id
- * belongs to the source that spoke last of its highest generation. A source that lost whoever it hears from
- * is `away`: its members stay as they were last seen, and /readyz shows the reason. Loop thread only.
+ * belongs to the source that spoke first of its highest generation, or to the one that speaks for its
+ * machine: of several sources that know a machine, the one with the newest epoch of it. When that one drops
+ * it, it goes to another source that has said it too, and nothing is disturbed; with the last one it is gone.
+ * A source that lost whoever it hears from is `away`: its members stay as they were last seen, and /readyz
+ * shows the reason. Loop thread only.
  *
  *     source *s;
  *     source_open(&s, g, "table", &err);
@@ -50,9 +53,10 @@ void source_close(source *s);
 int source_put(source *s, const member *m, shoal_err *err);
 /* That life is over, and no other will come; news of a life that is older than what is known is ignored. */
 void source_drop(source *s, const char *id, uint64_t generation);
-/* What an agent says of its machine. Its replicas see the new facts at once. */
+/* What an agent says of its machine. Its replicas see the new facts at once. Of a machine for which another
+ * source speaks, with the same epoch or a newer one, it is only kept that this source knows it as well. */
 int source_put_node(source *s, const node *n, shoal_err *err);
-void source_drop_node(source *s, const char *name); /* with all replicas on it */
+void source_drop_node(source *s, const char *name); /* with all replicas on it that no other source knows */
 
 /* All there is has been said (again). */
 void source_synced(source *s);

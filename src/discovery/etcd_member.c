@@ -150,7 +150,7 @@ static int read_labels(etcd_node *r, const json_t *o, shoal_err *err)
 static int read_facts(etcd_node *r, const json_t *o, shoal_err *err)
 {
     node *f = &r->facts;
-    int64_t cores = 0, memory = 0, memory_free = 0, battery = 0;
+    int64_t cores = 0, memory = 0, memory_free = 0, battery = 0, epoch = 0;
     f->isa = "";
     int rc = get_text(o, "instance", MODEL_BYTES, &r->instance, err);
     if (rc == 0) rc = get_text(o, "isa", MODEL_BYTES, &f->isa, err);
@@ -168,7 +168,9 @@ static int read_facts(etcd_node *r, const json_t *o, shoal_err *err)
     if (rc == 0) rc = json_get_bool(o, "on_battery", &f->on_battery, err);
     if (rc == 0) rc = json_get_int(o, "battery_percent", 0, 100, &battery, err);
     if (rc == 0) rc = json_get_bool(o, "draining", &f->draining, err);
+    if (rc == 0) rc = json_get_int(o, "epoch", 0, INT64_MAX, &epoch, err);
     if (rc == 0) rc = read_labels(r, o, err);
+    f->epoch = (uint64_t)epoch;
     f->site = *site ? site : NULL;
     f->address = *where ? where : NULL;
     f->group = *group ? group : NULL;
@@ -231,6 +233,7 @@ void etcd_member_put_node(buf *out, const node *n, const char *instance)
     if (n->on_battery) buf_puts(out, ",\"on_battery\":true");
     if (n->battery_percent) buf_printf(out, ",\"battery_percent\":%u", n->battery_percent);
     if (n->draining) buf_puts(out, ",\"draining\":true");
+    if (n->epoch) buf_printf(out, ",\"epoch\":%llu", (unsigned long long)n->epoch);
     buf_puts(out, ",\"labels\":[");
     for (size_t i = 0; i < n->n_labels; i++) {
         if (i) buf_putc(out, ',');

@@ -6,10 +6,10 @@
  *                                 "state":"ready"}; and "node" where it is on such a machine
  *
  * The address may also be a relay's, "relay:HOST:PORT/NODE/WORKER" (reach.h), which any machine can reach.
- * NAME is that of the gateway or agent which wrote it, ID the replica's there ("home-intent/0"); together,
- * "NAME/ID", they are the replica's id in the cluster. Others may write these keys, too, so that all is
- * looked over: texts that fit a line, numbers that are numbers, addresses that are some. Keys that are not
- * named here are stepped over. Pure. */
+ * NAME is that of the gateway or agent which wrote it, ID the replica's there ("home-intent/0"). Of a machine
+ * that two gateways name, the one with the newer "epoch" has it. Others may write these keys, too, so that
+ * all is looked over: texts that fit a line, numbers that are numbers, addresses that are some. Keys that are
+ * not named here are stepped over. Pure. */
 #ifndef DISCOVERY_ETCD_MEMBER_H
 #define DISCOVERY_ETCD_MEMBER_H
 

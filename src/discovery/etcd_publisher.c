@@ -168,9 +168,11 @@ static char *key_of(const etcd_publisher *p, const char *kind, const char *id)
     return buf_take(&key);
 }
 
+/* Our own workers go with us; those of machines that are attached to us go on. */
 static char *value_of(const etcd_publisher *p, const replica *r)
 {
     buf value = {0};
+    bool leaves = p->leaving && strcmp(r->source, "agent") == 0;
     etcd_replica out = {.model = r->model,
                         .address = r->address,
                         .machine = strncmp(r->address, "unix:", 5) == 0 ? p->machine : "",
@@ -178,7 +180,7 @@ static char *value_of(const etcd_publisher *p, const replica *r)
                         .node = r->node ? r->node->name : "",
                         .generation = r->generation,
                         .standby = r->standby,
-                        .state = p->leaving ? REPLICA_DRAINING : r->state};
+                        .state = leaves ? REPLICA_DRAINING : r->state};
     etcd_member_put_replica(&value, &out);
     return buf_take(&value);
 }
@@ -236,16 +238,14 @@ static bool is_attached(const registry *g, const char *name)
 
 /* ---- changes --------------------------------------------------------------------------------------- */
 
-/* A dropped one has no source any more; if it was not ours there is no such key. */
+/* One that is not ours, or not any more, has no key of ours. */
 static void on_event(void *user, const registry_event *e)
 {
     etcd_publisher *p = user;
     if (e->what == REGISTRY_NODE)
         put_machine(p, e->name, is_attached(p->g, e->name) ? e->node : NULL);
-    else if (e->what == REGISTRY_DROP)
-        put_replica(p, e->replica, false);
-    else if (is_ours(e->replica))
-        put_replica(p, e->replica, true);
+    else
+        put_replica(p, e->replica, is_ours(e->replica));
 }
 
 static void put_all(etcd_publisher *p)

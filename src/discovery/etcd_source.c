@@ -1,4 +1,4 @@
-/* etcd_source.c: keys into the registry, and those that linger. */
+/* etcd_source.c: keys, what they are about, and that into the registry. */
 #include "discovery/etcd_source.h"
 
 #include <stdlib.h>
@@ -12,14 +12,15 @@
 
 enum { TICK_MS = 250 };
 
-/* A key that is gone, and whose member is kept for a while. */
-typedef struct ghost {
-    struct ghost *next;
+/* What keys are about: a machine, or a replica. Several gateways may have a key for one that is attached to
+ * them, the one after the other; it goes with the last of them, and lingers then. */
+typedef struct subject {
+    struct subject *next; /* of those that linger */
+    size_t n_keys;
     uint64_t until_ns;
-    bool is_node, revived; /* revived: its key is back; freed at the next tick */
-    char name[64];
-    char key[]; /* behind the prefix */
-} ghost;
+    bool is_node, lingers; /* lingers: it is in that list, until the next tick at least */
+    char id[];             /* of the replica, resp. the machine's name */
+} subject;
 
 struct etcd_source {
     registry *g;
@@ -29,15 +30,21 @@ struct etcd_source {
     arena *strings;
     const char *own, *instance, *machine;
     uint64_t linger_ns;
-    ghost *ghosts;
-    strmap by_key; /* those of them that are not revived */
+    strmap nodes, replicas; /* subjects */
+    subject *lingering;
     env_timer *tick;
     bool closing;
 };
 
+/* "NAME/ID", "NAME/NODE" */
 static const char *id_of(const char *key)
 {
     return strchr(key, '/') + 1;
+}
+
+static const char *behind_name(const char *id)
+{
+    return strchr(id, '/') + 1;
 }
 
 static bool answers(const replica *r)
@@ -45,32 +52,16 @@ static bool answers(const replica *r)
     return r && r->state == REPLICA_READY && !r->silent;
 }
 
-/* ---- ghosts -------------------------------------------------------------------------------------- */
+/* ---- subjects ------------------------------------------------------------------------------------ */
 
-static void linger(etcd_source *s, const char *key, etcd_kind kind, const char *name)
+static void drop(etcd_source *s, subject *x)
 {
-    size_t n = strlen(key) + 1;
-    ghost *x = calloc(1, sizeof *x + n);
-    if (x) memcpy(x->key, key, n);
-    if (!x || !strmap_put(&s->by_key, x->key, x)) { /* no memory to be kind */
-        free(x);
-        if (kind == ETCD_REPLICA) source_drop(s->s, id_of(key), UINT64_MAX);
-        return;
-    }
-    x->until_ns = s->e.now_ns(s->e.user) + s->linger_ns;
-    x->is_node = kind != ETCD_REPLICA;
-    memcpy(x->name, name, strlen(name) + 1);
-    x->next = s->ghosts;
-    s->ghosts = x;
-    s->e.timer_start(s->tick, TICK_MS);
-}
-
-/* True when the key had gone, and its member is still there. */
-static bool revive(etcd_source *s, const char *key)
-{
-    ghost *x = strmap_take(&s->by_key, key);
-    if (x) x->revived = true;
-    return x != NULL;
+    strmap_take(x->is_node ? &s->nodes : &s->replicas, x->id);
+    if (x->is_node)
+        source_drop_node(s->s, x->id);
+    else
+        source_drop(s->s, x->id, UINT64_MAX);
+    free(x);
 }
 
 /* A node is gone when no replica on it answers. */
@@ -83,38 +74,76 @@ static bool is_in_use(const etcd_source *s, const char *node_name)
     return false;
 }
 
-static bool is_over(const etcd_source *s, const ghost *x, uint64_t now)
+static bool is_over(const etcd_source *s, const subject *x, uint64_t now)
 {
-    if (x->revived) return true;
-    if (x->is_node) return !is_in_use(s, x->name);
-    return now >= x->until_ns || !answers(registry_get(s->g, id_of(x->key)));
-}
-
-static void end_ghost(etcd_source *s, ghost *x)
-{
-    if (!x->revived) {
-        strmap_take(&s->by_key, x->key);
-        if (x->is_node)
-            source_drop_node(s->s, x->name);
-        else
-            source_drop(s->s, id_of(x->key), UINT64_MAX);
-    }
-    free(x);
+    if (x->is_node) return !is_in_use(s, x->id);
+    return now >= x->until_ns || !answers(registry_get(s->g, x->id));
 }
 
 static void look(void *arg)
 {
     etcd_source *s = arg;
     uint64_t now = s->e.now_ns(s->e.user);
-    for (ghost **at = &s->ghosts, *x; (x = *at);) {
-        if (!is_over(s, x, now)) {
+    for (subject **at = &s->lingering, *x; (x = *at);) {
+        if (x->n_keys == 0 && !is_over(s, x, now)) {
             at = &x->next;
             continue;
         }
         *at = x->next;
-        end_ghost(s, x);
+        x->lingers = false;
+        if (x->n_keys == 0) drop(s, x);
     }
-    if (s->ghosts) s->e.timer_start(s->tick, TICK_MS);
+    if (s->lingering) s->e.timer_start(s->tick, TICK_MS);
+}
+
+static void linger(etcd_source *s, subject *x)
+{
+    x->until_ns = s->e.now_ns(s->e.user) + s->linger_ns;
+    if (!x->lingers) {
+        x->lingers = true;
+        x->next = s->lingering;
+        s->lingering = x;
+    }
+    s->e.timer_start(s->tick, TICK_MS);
+}
+
+static subject *subject_of(etcd_source *s, bool is_node, const char *id)
+{
+    strmap *all = is_node ? &s->nodes : &s->replicas;
+    subject *x = strmap_get(all, id);
+    size_t n = strlen(id) + 1;
+    if (x) return x;
+    x = calloc(1, sizeof *x + n);
+    if (!x) return NULL;
+    memcpy(x->id, id, n);
+    x->is_node = is_node;
+    if (strmap_put(all, x->id, x)) return x;
+    free(x);
+    return NULL;
+}
+
+/* That key says no more of it. What still answers may have been there for longer than etcd was away. */
+static void leave(etcd_source *s, subject *x)
+{
+    if (!x || --x->n_keys > 0) return;
+    bool stays = x->is_node ? registry_node(s->g, x->id) != NULL : answers(registry_get(s->g, x->id));
+    if (stays)
+        linger(s, x);
+    else if (!x->lingers)
+        drop(s, x);
+}
+
+/* The key is about this from now on. NULL: no memory. *ret_returned: it had gone with its last key. */
+static subject *enter(etcd_source *s, etcd_key *k, bool is_node, const char *id, bool *ret_returned)
+{
+    subject *x = subject_of(s, is_node, id);
+    *ret_returned = x && x->n_keys == 0 && x->lingers;
+    if (!x || x == k->data) return x;
+    x->n_keys++;
+    subject *before = k->data;
+    k->data = x;
+    leave(s, before);
+    return x;
 }
 
 /* ---- keys ---------------------------------------------------------------------------------------- */
@@ -129,90 +158,87 @@ static bool is_reachable(const etcd_source *s, const etcd_replica *r)
     return strncmp(r->address, "unix:", 5) != 0 || strcmp(r->machine, s->machine) == 0;
 }
 
-/* On the machine that it names, if that is known. */
-static const char *node_of(const etcd_source *s, const etcd_replica *r, const char *name)
+/* Is it on a machine that has joined, which is known, and of which its id says the name? Then that is its id
+ * here as well, whichever gateway the machine is attached to. */
+static bool is_on_machine(const etcd_source *s, const etcd_replica *r, const char *id)
 {
-    return *r->node && registry_node(s->g, r->node) ? r->node : name;
+    size_t n = strlen(r->node);
+    return n > 0 && strncmp(behind_name(id), r->node, n) == 0 && behind_name(id)[n] == '/' &&
+           registry_node(s->g, r->node);
 }
 
-static void put_replica(etcd_source *s, const char *key, const char *name, const uint8_t *value, size_t n)
+static void tell_replica(etcd_source *s, const char *key, const subject *x, const etcd_replica *r,
+                         const char *node, bool returned)
+{
+    shoal_err err = {0};
+    const replica *known = registry_get(s->g, x->id);
+    /* A store that was put back from a copy, or a clock that went back: what returned is the truth. */
+    if (known && returned && r->generation && r->generation < known->generation)
+        source_drop(s->s, x->id, UINT64_MAX);
+    member m = {.id = x->id,
+                .generation = r->generation,
+                .model = r->model,
+                .address = r->address,
+                .node = node,
+                .state = r->state,
+                .standby = r->standby,
+                .reason = *r->reason ? r->reason : NULL};
+    if (!is_reachable(s, r)) {
+        source_drop(s->s, x->id, UINT64_MAX);
+        LOG(LOG_DEBUG, "etcd", "not_reachable", LOG_S("replica", x->id), LOG_S("address", r->address));
+    } else if (source_put(s->s, &m, &err) != 0) {
+        refuse(key, &err);
+    }
+}
+
+static void put_replica(etcd_source *s, etcd_key *k, const char *name, const uint8_t *value, size_t n)
 {
     etcd_replica r;
     json_t *root;
     shoal_err err = {0};
-    const char *id = id_of(key);
-    bool returned = revive(s, key);
+    const char *id = id_of(k->name);
+    bool returned;
     if (etcd_member_read_replica(&r, &root, value, n, &err) != 0) {
-        refuse(key, &err);
+        refuse(k->name, &err);
         return;
     }
-    const replica *known = registry_get(s->g, id);
-    /* A store that was put back from a copy, or a clock that went back: what returned is the truth. */
-    if (known && returned && r.generation && r.generation < known->generation)
-        source_drop(s->s, id, UINT64_MAX);
-    member m = {.id = id,
-                .generation = r.generation,
-                .model = r.model,
-                .address = r.address,
-                .node = node_of(s, &r, name),
-                .state = r.state,
-                .standby = r.standby,
-                .reason = *r.reason ? r.reason : NULL};
-    if (!is_reachable(s, &r)) {
-        source_drop(s->s, id, UINT64_MAX);
-        LOG(LOG_DEBUG, "etcd", "not_reachable", LOG_S("replica", id), LOG_S("address", r.address));
-    } else if (source_put(s->s, &m, &err) != 0) {
-        refuse(key, &err);
-    }
+    bool on_machine = is_on_machine(s, &r, id);
+    const subject *x = enter(s, k, false, on_machine ? behind_name(id) : id, &returned);
+    const char *node = *r.node && registry_node(s->g, r.node) ? r.node : name;
+    if (x)
+        tell_replica(s, k->name, x, &r, node, returned);
+    else
+        refuse(k->name, (err_nomem(&err), &err));
     json_decref(root);
 }
 
-static void put_node(etcd_source *s, const char *key, const char *name, const uint8_t *value, size_t n)
+static void say_taken(const etcd_source *s, const char *name, const char *instance)
+{
+    if (s->instance && strcmp(instance, s->instance) != 0)
+        LOG(LOG_ERROR, "etcd", "name_taken", LOG_S("name", name),
+            LOG_S("reason", "another process writes under this name; give each its own (cluster.name)"));
+}
+
+/* A gateway, or a machine that is attached to one. */
+static void put_node(etcd_source *s, etcd_key *k, const char *name, bool is_gateway, const uint8_t *value,
+                     size_t n)
 {
     etcd_node x;
     json_t *root;
     shoal_err err = {0};
-    revive(s, key);
+    bool returned;
     if (etcd_member_read_node(&x, &root, value, n, &err) != 0) {
-        refuse(key, &err);
+        refuse(k->name, &err);
         return;
     }
     x.facts.name = name;
-    x.facts.is_gateway = true;
-    if (s->own && strcmp(name, s->own) == 0) {
-        if (s->instance && strcmp(x.instance, s->instance) != 0)
-            LOG(LOG_ERROR, "etcd", "name_taken", LOG_S("name", name),
-                LOG_S("reason", "another process writes under this name; give each its own (cluster.name)"));
-    } else if (source_put_node(s->s, &x.facts, &err) != 0) {
-        refuse(key, &err);
-    }
-    json_decref(root);
-}
-
-/* What is attached here as well is known better than by another's word. */
-static bool is_known_here(const etcd_source *s, const char *name)
-{
-    const char *source = registry_node_source(s->g, name);
-    return source && strcmp(source, source_name(s->s)) != 0;
-}
-
-static const char *machine_of(const char *id)
-{
-    return strchr(id, '/') + 1;
-}
-
-static void put_machine(etcd_source *s, const char *key, const char *name, const uint8_t *value, size_t n)
-{
-    etcd_node x;
-    json_t *root;
-    shoal_err err = {0};
-    revive(s, key);
-    if (etcd_member_read_node(&x, &root, value, n, &err) != 0) {
-        refuse(key, &err);
-        return;
-    }
-    x.facts.name = name;
-    if (!is_known_here(s, name) && source_put_node(s->s, &x.facts, &err) != 0) refuse(key, &err);
+    x.facts.is_gateway = is_gateway;
+    if (is_gateway && s->own && strcmp(name, s->own) == 0)
+        say_taken(s, name, x.instance);
+    else if (!enter(s, k, true, name, &returned))
+        refuse(k->name, (err_nomem(&err), &err));
+    else if (source_put_node(s->s, &x.facts, &err) != 0)
+        refuse(k->name, &err);
     json_decref(root);
 }
 
@@ -223,31 +249,24 @@ static void on_put(void *user, etcd_key *k, const uint8_t *value, size_t n)
     char name[64];
     const char *id;
     shoal_err err = {0};
-    if (etcd_member_key(k->name, &kind, name, &id, &err) != 0)
+    int rc = etcd_member_key(k->name, &kind, name, &id, &err);
+    bool own = rc == 0 && s->own && strcmp(name, s->own) == 0;
+    if (rc != 0)
         refuse(k->name, &err);
     else if (kind == ETCD_NODE)
-        put_node(s, k->name, name, value, n);
-    else if (kind == ETCD_MACHINE && !(s->own && strcmp(name, s->own) == 0))
-        put_machine(s, k->name, machine_of(id), value, n);
-    else if (kind == ETCD_REPLICA && !(s->own && strcmp(name, s->own) == 0))
-        put_replica(s, k->name, name, value, n);
+        put_node(s, k, name, true, value, n);
+    else if (kind == ETCD_MACHINE && !own)
+        put_node(s, k, behind_name(id), false, value, n);
+    else if (kind == ETCD_REPLICA && !own)
+        put_replica(s, k, name, value, n);
 }
 
 static void on_drop(void *user, etcd_key *k)
 {
     etcd_source *s = user;
-    etcd_kind kind;
-    char name[64];
-    const char *id;
-    if (s->closing || etcd_member_key(k->name, &kind, name, &id, NULL) != 0) return;
-    if (s->own && strcmp(name, s->own) == 0) return;
-    const char *node = kind == ETCD_MACHINE ? machine_of(id) : name;
-    if (kind != ETCD_REPLICA && registry_node(s->g, node)) linger(s, k->name, kind, node);
-    if (kind != ETCD_REPLICA) return;
-    if (answers(registry_get(s->g, id)))
-        linger(s, k->name, kind, name);
-    else
-        source_drop(s->s, id, UINT64_MAX);
+    subject *x = k->data;
+    k->data = NULL;
+    if (!s->closing) leave(s, x);
 }
 
 static void on_synced(void *user)
@@ -297,17 +316,21 @@ int etcd_source_open(etcd_source **ret, etcd_client *c, registry *g, const etcd_
     return 0;
 }
 
+static void free_subjects(strmap *all)
+{
+    size_t at = 0;
+    for (subject *x; (x = strmap_next(all, &at));) free(x);
+    strmap_done(all);
+}
+
 void etcd_source_close(etcd_source *s)
 {
     if (!s) return;
     s->closing = true;
     etcd_view_close(s->view);
     source_close(s->s);
-    for (ghost *x; (x = s->ghosts);) {
-        s->ghosts = x->next;
-        free(x);
-    }
-    strmap_done(&s->by_key);
+    free_subjects(&s->nodes);
+    free_subjects(&s->replicas);
     s->e.timer_free(s->tick);
     arena_free(s->strings);
     free(s);

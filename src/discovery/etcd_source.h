@@ -1,8 +1,12 @@
 /* etcd_source.h: members that etcd names: the source "etcd".
  *
- * Every key under PREFIX/nodes/ and PREFIX/replicas/ (etcd_member.h), but for our own. What cannot be read is
- * refused with a line in the log, the others are not disturbed. A Unix socket on another machine cannot be
- * reached, and is left out.
+ * Every key under PREFIX/nodes/, PREFIX/machines/ and PREFIX/replicas/ (etcd_member.h), but for our own. What
+ * cannot be read is refused with a line in the log, the others are not disturbed. A Unix socket on another
+ * machine cannot be reached, and is left out.
+ *
+ * A replica is "GATEWAY/ID" here; one on a machine that has joined is "NODE/ID", whichever gateway the
+ * machine is attached to, so that it is the same one when the machine attaches to another, or to this one
+ * (gate.h).
  *
  * A key that goes is no proof that its replica does: etcd may have been away for longer than a lease lasts,
  * and the publisher writes the key again as soon as it can. So a replica that answers us is kept for a while

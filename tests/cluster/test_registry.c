@@ -404,6 +404,69 @@ static void registry_lets_no_machine_take_the_replicas_of_another(void **state)
     house_close(&h);
 }
 
+/* The machine attaches to another gateway: who has the newer epoch speaks for it and for what is on it. */
+static void registry_hands_a_machine_on_from_one_source_to_another(void **state)
+{
+    house h;
+    source *own;
+    house_open(&h); /* its source is another gateway's word */
+    assert_int_equal(source_open(&own, h.g, "agents", NULL), 0);
+    node n = {.name = "pi", .site = "attic", .epoch = 5};
+    member m = {.id = "pi/m/0", .generation = 3, .model = "m", .address = "sim:a", .node = "pi"};
+    sim_worker_at(&h.world, "sim:a");
+    assert_int_equal(source_put_node(h.s, &n, NULL), 0);
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    run(&h, 100);
+    replica *r = registry_get(h.g, "pi/m/0");
+    n.site = "cellar";
+    n.epoch = 6;
+    assert_int_equal(source_put_node(own, &n, NULL), 0);
+    assert_int_equal(source_put(own, &m, NULL), 0);
+    assert_string_equal(registry_node_source(h.g, "pi"), "agents");
+    assert_string_equal(r->source, "agents");
+    n.site = "attic"; /* old news */
+    n.epoch = 5;
+    assert_int_equal(source_put_node(h.s, &n, NULL), 0);
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    assert_string_equal(r->node->site, "cellar");
+    assert_string_equal(r->source, "agents");
+    source_drop_node(own, "pi"); /* it has left; the other still says that it is there */
+    assert_string_equal(registry_node_source(h.g, "pi"), "test");
+    assert_ptr_equal(registry_get(h.g, "pi/m/0"), r);
+    assert_string_equal(r->source, "test");
+    assert_int_equal(r->state, REPLICA_READY);
+    assert_int_equal(h.n_dropped, 0);
+    source_drop(h.s, "pi/m/0", 3);
+    assert_null(registry_get(h.g, "pi/m/0"));
+    source_drop_node(h.s, "pi");
+    assert_null(registry_node(h.g, "pi"));
+    source_close(own);
+    house_close(&h);
+}
+
+/* A source that says no more of what another speaks for takes nothing away; neither does its end. */
+static void registry_forgets_who_says_no_more(void **state)
+{
+    house h;
+    source *own;
+    house_open(&h);
+    assert_int_equal(source_open(&own, h.g, "agents", NULL), 0);
+    node n = {.name = "pi", .epoch = 1};
+    member m = {.id = "pi/m/0", .generation = 3, .model = "m", .address = "sim:a", .node = "pi"};
+    sim_worker_at(&h.world, "sim:a");
+    assert_int_equal(source_put_node(own, &n, NULL), 0);
+    assert_int_equal(source_put(own, &m, NULL), 0);
+    assert_int_equal(source_put_node(h.s, &n, NULL), 0);
+    assert_int_equal(source_put(h.s, &m, NULL), 0);
+    source_drop(h.s, "pi/m/0", 3);
+    source_drop_node(h.s, "pi");
+    assert_non_null(registry_get(h.g, "pi/m/0"));
+    source_close(own);
+    assert_null(registry_get(h.g, "pi/m/0"));
+    assert_null(registry_node(h.g, "pi"));
+    house_close(&h);
+}
+
 static void registry_shows_the_newest_facts_of_a_node(void **state)
 {
     house h;
@@ -576,6 +639,8 @@ int main(void)
         cmocka_unit_test(registry_gives_an_id_to_the_source_of_its_newest_life),
         cmocka_unit_test(registry_believes_no_nonsense_of_a_worker),
         cmocka_unit_test(registry_lets_no_machine_take_the_replicas_of_another),
+        cmocka_unit_test(registry_hands_a_machine_on_from_one_source_to_another),
+        cmocka_unit_test(registry_forgets_who_says_no_more),
         cmocka_unit_test(registry_shows_the_newest_facts_of_a_node),
         cmocka_unit_test(registry_puts_the_replicas_of_its_site_first),
         cmocka_unit_test(registry_measures_how_far_away_a_worker_is),

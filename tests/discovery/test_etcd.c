@@ -70,8 +70,8 @@ static void etcd_members_come_and_go(void **state)
     hall_close(&x);
 }
 
-/* A machine that is attached to a is one at its own site to b, too; what b knows better stays as b knows it.
- */
+/* A machine that is attached to a is one at its own site to b, too, and the same one as when it attaches to
+ * b: its replica is not another one then, and outlives a's word. */
 static void etcd_tells_of_attached_machines(void **state)
 {
     if (missing_etcd()) skip();
@@ -86,16 +86,21 @@ static void etcd_tells_of_attached_machines(void **state)
                .memory_bytes = 16000,
                .memory_free_bytes = 7900,
                .load_1m = 1.2,
+               .epoch = 1,
                .labels = labels,
                .n_labels = 1};
     hall_open(&x);
     hall_pair(&x, &a, &b, 10);
+    gate_lease(&b, 10);
+    gate_publish(&b, "/s/");
+    gate_read(&a, "/s/", 0);
     OK(source_open(&agents, a.g, "agents", &err));
     OK(source_put_node(agents, &pi, &err));
     const member m = {.id = "pi/m/0", .generation = 1, .model = "m", .address = x.h.address, .node = "pi"};
     OK(source_put(agents, &m, &err));
-    UNTIL(&x.h, gate_sees(&b, "a/pi/m/0"));
-    const node *at = registry_get(b.g, "a/pi/m/0")->node;
+    UNTIL(&x.h, gate_sees(&b, "pi/m/0"));
+    const replica *there = registry_get(b.g, "pi/m/0");
+    const node *at = there->node;
     assert_string_equal(at->name, "pi");
     assert_string_equal(at->site, "attic");
     assert_true(node_has_label(at, "kitchen"));
@@ -105,18 +110,27 @@ static void etcd_tells_of_attached_machines(void **state)
     OK(source_put_node(agents, &pi, &err));
     UNTIL(&x.h, registry_node(b.g, "pi")->draining);
 
-    OK(source_open(&others, b.g, "agents", &err)); /* it is attached to b now */
+    OK(source_open(&others, b.g, "agents", &err)); /* it is attached to b now, and a hears of it */
     pi.site = "cellar";
+    pi.epoch = 2;
     OK(source_put_node(others, &pi, &err));
+    OK(source_put(others, &m, &err));
+    assert_string_equal(registry_get(b.g, "pi/m/0")->source, "agents");
+    UNTIL(&x.h, strcmp(registry_node(a.g, "pi")->site, "cellar") == 0);
+    pi.epoch = 1; /* what a has of it is old */
     pi.site = "attic";
-    pi.n_cores = 3;
     OK(source_put_node(agents, &pi, &err));
+    assert_string_equal(registry_node(a.g, "pi")->site, "cellar");
+    UNTIL(&x.h, strcmp(registry_get(a.g, "pi/m/0")->source, "etcd") == 0);
+    source_drop_node(agents, "pi");
     gate_put(&a, "m/1", 1);
     UNTIL(&x.h, gate_sees(&b, "a/m/1"));
     assert_string_equal(registry_node(b.g, "pi")->site, "cellar");
+    assert_ptr_equal(registry_get(b.g, "pi/m/0"), there);
+    assert_int_equal(b.n_dropped, 0);
+    assert_int_equal(a.n_dropped, 0);
     source_close(others);
-    source_drop_node(agents, "pi");
-    UNTIL(&x.h, !registry_get(b.g, "a/pi/m/0"));
+    UNTIL(&x.h, !registry_get(b.g, "pi/m/0"));
     source_close(agents);
     gate_die(&b);
     gate_die(&a);
