@@ -16,6 +16,9 @@ typedef struct device {
     const char *area;      /* NULL: none is given */
     const char *const *aliases;
     size_t n_aliases;
+    const char *const *groups; /* what it belongs to beside its area ("upstairs") */
+    size_t n_groups;
+    const char *kind; /* what it is, where its id does not say so; NULL: the id's domain says it */
 } device;
 
 typedef struct word_list {

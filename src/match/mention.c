@@ -1,0 +1,313 @@
+/* mention.c: what a sentence speaks of; see mention.h. */
+#include "match/mention.h"
+
+#include <string.h>
+
+/* ---- tokens ------------------------------------------------------------------------------------ */
+
+static void add_token(spoken *m, const char *word, const char *whole, const word_sense *sense)
+{
+    if (m->n == MENTION_WORDS_MAX) {
+        m->full = true;
+        return;
+    }
+    m->tokens[m->n++] = (spoken_token){word, whole, sense ? *sense : (word_sense){0}};
+}
+
+static bool is_thing(const word_sense *w)
+{
+    return w && (w->one || w->many || w->rooms);
+}
+
+static bool knows_part(void *user, const char *word)
+{
+    const sentence *s = user;
+    const word_sense *w = device_lexicon_sense(&s->t->senses, word);
+    if (is_thing(w)) return true;
+    const index_word *who[INDEX_FORMS_MAX];
+    bool inflected;
+    return device_index_find(s->x, s->t, word, who, &inflected) && !inflected;
+}
+
+/* A word that means a kind or a room is one token; a compound is its parts, as it is in the names of devices.
+ */
+static int add_word(const sentence *s, spoken *m, const char *word, arena *a)
+{
+    const word_sense *w = device_lexicon_sense(&s->t->senses, word);
+    compound c;
+    if (is_thing(w) || !compound_split(&c, s->t, word, knows_part, (void *)s)) {
+        add_token(m, word, word, is_thing(w) ? w : NULL);
+        return 0;
+    }
+    for (size_t i = 0; i < c.n; i++) {
+        const char *part = arena_strdup(a, c.parts[i]);
+        if (!part) return SHOAL_ENOMEM;
+        const word_sense *sense = device_lexicon_sense(&s->t->senses, part);
+        add_token(m, part, word, is_thing(sense) ? sense : NULL);
+    }
+    return 0;
+}
+
+/* "zwei" and "2" are the same. */
+static int add_number(const sentence *s, spoken *m, const unit *u, arena *a)
+{
+    const word_sense *w = said_sense(s->t, u);
+    const char *digits = w && w->number ? arena_printf(a, "%g", w->value) : u->s;
+    if (!digits) return SHOAL_ENOMEM;
+    add_token(m, digits, u->s, NULL);
+    return 0;
+}
+
+/* Several words that mean one thing are one token; its text is theirs with blanks between. */
+static int add_phrase(const sentence *s, spoken *m, size_t at, size_t n, arena *a)
+{
+    buf b = {0};
+    for (size_t i = at; i < at + n; i++) buf_printf(&b, "%s%s", i > at ? " " : "", s->u[i].s);
+    const char *text = b.failed ? NULL : arena_strndup(a, b.data, b.len);
+    buf_done(&b);
+    if (!text) return SHOAL_ENOMEM;
+    add_token(m, text, text, &s->phrase[at].sense);
+    return 0;
+}
+
+/* ---- chunks ------------------------------------------------------------------------------------ */
+
+/* Where reading stands. */
+typedef struct chunker {
+    sentence *s;
+    arena *a;
+    spoken now;
+    bool open;      /* now has content, a stranger, or asks for everything */
+    bool begun;     /* now has anything */
+    bool has_known; /* content */
+    bool joined, excluded;
+    unit_role last;
+} chunker;
+
+/* A determiner within whole names says nothing, as in the index. */
+static bool is_silent(const sentence *s, size_t at)
+{
+    const word_sense *w = s->named >> at & 1 ? device_lexicon_sense(&s->x->lex->any, s->u[at].s) : NULL;
+    bool last = at + 1 == s->n || !(s->named >> (at + 1) & 1) || s->run_begins >> (at + 1) & 1;
+    return w && !last && w->classes & (WORD_DETERMINER | WORD_PREPOSITION) && !is_thing(w);
+}
+
+/* A stranger alone is what a request is about when it asks for something of it: "turn on the sauna". */
+static bool counts(const chunker *c)
+{
+    if (c->has_known || c->now.everything || c->excluded) return true;
+    if (!c->now.stranger || !c->s->asks) return false;
+    return c->now.placed || c->now.fixed || c->s->n_mentions == 0 || c->joined;
+}
+
+static void close_chunk(chunker *c)
+{
+    if (c->open && counts(c) && c->s->n_mentions < MENTIONS_MAX) {
+        c->now.joined = c->joined;
+        c->now.excluded = c->excluded;
+        c->s->mentions[c->s->n_mentions++] = c->now;
+    }
+    if (c->open) c->joined = false;
+    c->now = (spoken){0};
+    c->open = c->begun = c->has_known = false;
+}
+
+static int add_unit(chunker *c, size_t at)
+{
+    const unit *u = &c->s->u[at];
+    unit_role role = c->s->role[at];
+    if (c->s->run_begins >> at & 1 && c->last == ROLE_CONTENT && c->open && c->s->named >> (at - 1) & 1)
+        close_chunk(c); /* two whole names, one behind the other */
+    c->open = c->open || role != ROLE_NUMBER;
+    if (!c->now.end) c->now.begin = u->begin;
+    c->now.end = u->end;
+    c->begun = true;
+    if (role == ROLE_STRANGER) {
+        c->now.stranger = true;
+        return 0;
+    }
+    if (role == ROLE_NUMBER) return c->has_known ? add_number(c->s, &c->now, u, c->a) : 0;
+    c->has_known = true;
+    size_t n = c->s->phrase[at].n;
+    if (n) c->now.end = c->s->u[at + n - 1].end;
+    if (is_silent(c->s, at)) return 0;
+    return n ? add_phrase(c->s, &c->now, at, n, c->a) : add_word(c->s, &c->now, u->s, c->a);
+}
+
+static void begin_mention(chunker *c, unit_role role, const unit *u)
+{
+    if (c->open && c->last != ROLE_PREPOSITION) close_chunk(c);
+    c->begun = true;
+    if (role == ROLE_DETERMINER) c->now.fixed = true;
+    if (role == ROLE_ALL) c->now.all = true;
+    if (role == ROLE_BOTH) c->now.both = true;
+    if (role != ROLE_EVERYTHING) return;
+    c->now.everything = c->open = true;
+    c->now.begin = u->begin;
+    c->now.end = u->end;
+}
+
+/* What ends a mention: "und", "außer", "mach", "an". */
+static void end_mention(chunker *c, unit_role role)
+{
+    bool named = c->open;
+    close_chunk(c);
+    if (role == ROLE_JOIN) c->joined = c->joined || named || c->s->n_mentions > 0;
+    if (role == ROLE_EXCEPT) c->excluded = true;
+    if (role == ROLE_VERB || role == ROLE_BREAK) c->excluded = c->joined = false;
+}
+
+static int take_unit(chunker *c, size_t at)
+{
+    unit_role role = c->s->role[at];
+    int rc = 0;
+    switch (role) {
+    case ROLE_CONTENT:
+    case ROLE_STRANGER:
+    case ROLE_NUMBER: rc = add_unit(c, at); break;
+    case ROLE_DETERMINER:
+    case ROLE_ALL:
+    case ROLE_BOTH:
+    case ROLE_EVERYTHING: begin_mention(c, role, &c->s->u[at]); break;
+    case ROLE_PREPOSITION:
+        if (!c->begun) c->now.placed = true;
+        c->begun = true;
+        break;
+    case ROLE_EXCEPT:
+    case ROLE_JOIN:
+    case ROLE_VERB:
+    case ROLE_BREAK:
+    case ROLE_FILLER: end_mention(c, role); break;
+    }
+    c->last = role;
+    return rc;
+}
+
+/* ---- what mentions take from each other -------------------------------------------------------- */
+
+static bool has_kind(const spoken *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (token_kinds(&m->tokens[i])) return true;
+    return false;
+}
+
+static bool has_room(const spoken *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (m->tokens[i].sense.rooms) return true;
+    return false;
+}
+
+static bool is_place(const sentence *s, const spoken_token *t)
+{
+    if (t->sense.rooms) return true;
+    const index_word *who[INDEX_FORMS_MAX];
+    bool inflected;
+    size_t n = device_index_find(s->x, s->t, t->s, who, &inflected);
+    unsigned from = 0;
+    for (size_t i = 0; i < n; i++)
+        for (const posting *p = who[i]->all; p; p = p->next) from |= p->from;
+    return from && !(from & FROM_NAME) && from & (FROM_AREA | FROM_GROUP);
+}
+
+static bool is_only_place(const sentence *s, const spoken *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (token_kinds(&m->tokens[i]) || !is_place(s, &m->tokens[i])) return false;
+    return m->n > 0 && !m->stranger && !m->everything;
+}
+
+static bool is_only_kind(const spoken *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (!token_kinds(&m->tokens[i]) || m->tokens[i].sense.rooms) return false;
+    return (m->n > 0 || m->everything) && !m->stranger;
+}
+
+static void take_tokens(spoken *to, const spoken *from, bool kinds)
+{
+    for (size_t i = 0; i < from->n; i++)
+        if (!kinds || token_kinds(&from->tokens[i]))
+            add_token(to, from->tokens[i].s, from->tokens[i].whole, &from->tokens[i].sense);
+}
+
+static void drop_mention(sentence *s, size_t at)
+{
+    memmove(&s->mentions[at], &s->mentions[at + 1], (s->n_mentions - at - 1) * sizeof *s->mentions);
+    s->n_mentions--;
+}
+
+/* "Mach das Licht an in der Küche", "In der Küche das Licht an": the place is that of what lacks one. With
+ * several joined before it, it is that of all of them that are named by kind alone. */
+static bool give_place(sentence *s, size_t at)
+{
+    spoken *place = &s->mentions[at];
+    if (at > 0 && is_only_kind(&s->mentions[at - 1]) && !s->mentions[at - 1].excluded) {
+        for (size_t i = at; i-- > 0 && is_only_kind(&s->mentions[i]);) {
+            take_tokens(&s->mentions[i], place, false);
+            if (s->mentions[i].end < place->end) s->mentions[i].end = place->end;
+            if (!s->mentions[i].joined || (i > 0 && s->mentions[i - 1].all)) break;
+        }
+        return true;
+    }
+    if (at + 1 == s->n_mentions || !is_only_kind(&s->mentions[at + 1]) || s->mentions[at + 1].joined)
+        return false;
+    take_tokens(&s->mentions[at + 1], place, false);
+    s->mentions[at + 1].begin = place->begin;
+    return true;
+}
+
+/* "Licht und Heizung in der Küche": one place behind both. */
+static void share_place(sentence *s)
+{
+    for (size_t i = s->n_mentions; i-- > 1;) {
+        spoken *m = &s->mentions[i], *before = &s->mentions[i - 1];
+        bool both = m->joined && has_room(m) && has_kind(m) && is_only_kind(before) && !before->all &&
+                    !before->everything && !m->excluded;
+        if (!both) continue;
+        for (size_t k = 0; k < m->n; k++)
+            if (m->tokens[k].sense.rooms && !token_kinds(&m->tokens[k]))
+                add_token(before, m->tokens[k].s, m->tokens[k].whole, &m->tokens[k].sense);
+    }
+}
+
+static void inherit_kind(spoken *to, const spoken *from)
+{
+    take_tokens(to, from, true);
+    to->all = to->all || from->all;
+}
+
+/* "Licht in Küche und Bad", "kitchen and hall lights", "Küchen- und Badlicht": what is only a place is of the
+ * kind beside it. */
+static void share_kinds(sentence *s)
+{
+    for (size_t i = 1; i < s->n_mentions; i++)
+        if (s->mentions[i].joined && is_only_place(s, &s->mentions[i]) && has_kind(&s->mentions[i - 1]))
+            inherit_kind(&s->mentions[i], &s->mentions[i - 1]);
+    for (size_t i = s->n_mentions; i-- > 1;)
+        if (s->mentions[i].joined && has_kind(&s->mentions[i]) && is_only_place(s, &s->mentions[i - 1]))
+            inherit_kind(&s->mentions[i - 1], &s->mentions[i]);
+}
+
+int mention_read(sentence *s, arena *a)
+{
+    chunker c = {.s = s, .a = a, .last = ROLE_BREAK};
+    s->mentions = arena_alloc(a, MENTIONS_MAX * sizeof *s->mentions);
+    int rc = s->mentions ? 0 : SHOAL_ENOMEM;
+    for (size_t i = 0; i < s->n && !rc; i += s->phrase[i].n ? s->phrase[i].n : 1) rc = take_unit(&c, i);
+    if (rc) return rc;
+    close_chunk(&c);
+    for (size_t i = 0; i < s->n_mentions;) {
+        spoken *m = &s->mentions[i];
+        bool loose = m->placed && !m->joined && !m->excluded && is_only_place(s, m);
+        if (loose && give_place(s, i))
+            drop_mention(s, i);
+        else
+            i++;
+    }
+    for (size_t i = 0; i < s->n_mentions; i++) s->mentions[i].n_own = s->mentions[i].n;
+    share_kinds(s);
+    share_place(s);
+    return 0;
+}

@@ -1,0 +1,242 @@
+/* mention_role.c: what each unit of a sentence is there for; see mention.h. */
+#include <string.h>
+
+#include "match/mention.h"
+
+/* ---- whole names ------------------------------------------------------------------------------- */
+
+static size_t name_length(const sentence *s, const index_name *name, size_t at)
+{
+    if (name->raw.n < 2 || at + name->raw.n > s->n) return 0;
+    for (size_t i = 0; i < name->raw.n; i++) {
+        const unit *u = &s->u[at + i];
+        if (u->kind == UNIT_SIGN || !device_index_alike(s->t, u->s, name->raw.at[i])) return 0;
+    }
+    return name->raw.n;
+}
+
+static size_t longest_of(const sentence *s, const index_name *first, size_t at)
+{
+    size_t best = 0;
+    for (const index_name *n = first; n; n = n->next) {
+        size_t len = name_length(s, n, at);
+        if (len > best) best = len;
+    }
+    return best;
+}
+
+/* The longest name of a device that begins here; 0: none. Names are found by their first word as it stands,
+ * and by the endings that a language adds. */
+static size_t name_at(const sentence *s, size_t at)
+{
+    const char *word = s->u[at].s;
+    if (s->u[at].kind == UNIT_SIGN) return 0;
+    size_t best = longest_of(s, strmap_get(&s->x->starts, word), at), n = strlen(word);
+    for (size_t i = 0; i < s->t->added.n + s->t->changed.n; i++) {
+        const char *e = i < s->t->added.n ? s->t->added.at[i] : s->t->changed.at[i - s->t->added.n];
+        char form[RESPELLED_BYTES];
+        size_t m = strlen(e);
+        for (size_t k = 0; k <= s->t->changed.n; k++) {
+            const char *other = k ? s->t->changed.at[k - 1] : "";
+            if (!m || n <= m || strcmp(word + n - m, e) != 0 || n - m + strlen(other) >= sizeof form)
+                continue;
+            memcpy(form, word, n - m);
+            strcpy(form + n - m, other);
+            size_t len = longest_of(s, strmap_get(&s->x->starts, form), at);
+            if (len > best) best = len;
+        }
+    }
+    return best;
+}
+
+static void mark_names(sentence *s)
+{
+    for (size_t i = 0; i < s->n;) {
+        size_t n = name_at(s, i);
+        for (size_t k = i; k < i + n; k++) {
+            s->role[k] = s->u[k].kind == UNIT_NUMBER ? ROLE_NUMBER : ROLE_CONTENT;
+            s->named |= (unit_set)1 << k;
+        }
+        if (n) s->run_begins |= (unit_set)1 << i;
+        i += n ? n : 1;
+    }
+}
+
+/* ---- several words ----------------------------------------------------------------------------- */
+
+static size_t phrase_sense_at(const sentence *s, size_t at, word_sense *ret)
+{
+    const word_sense *first = said_sense(s->t, &s->u[at]);
+    size_t best = 0;
+    if (!first || !(first->classes & WORD_STARTS)) return 0;
+    for (size_t i = 0; i < s->t->n_phrases; i++) {
+        unit_set got = phrase_list_at(&s->t->phrases[i].said, s->u, at, s->n, s->named);
+        if (unit_set_len(got) <= best) continue;
+        best = unit_set_len(got);
+        *ret = s->t->phrases[i].sense;
+    }
+    return best;
+}
+
+/* The longest of the lists that matters here, and what it is. */
+static size_t list_at(const sentence *s, size_t at, unit_role *ret)
+{
+    static const struct {
+        int list;
+        unit_role role;
+    } LISTS[] = {
+        {WORD_EXCEPT_AT, ROLE_EXCEPT}, {WORD_BOTH_AT, ROLE_BOTH}, {WORD_EVERYTHING_AT, ROLE_EVERYTHING},
+        {WORD_ALL_AT, ROLE_ALL},       {WORD_JOIN_AT, ROLE_JOIN}, {WORD_FILLER_AT, ROLE_FILLER},
+        {WORD_VERB_AT, ROLE_VERB}};
+    size_t best = 0;
+    for (size_t i = 0; i < sizeof LISTS / sizeof *LISTS; i++) {
+        unit_set got = phrase_list_at(&s->t->lists[LISTS[i].list], s->u, at, s->n, s->named);
+        size_t n = unit_set_len(got);
+        bool in_a_row = got == ((n < 64 ? (unit_set)1 << n : 0) - 1) << at;
+        bool closed = LISTS[i].role != ROLE_FILLER && LISTS[i].role != ROLE_VERB;
+        if (!in_a_row || n <= best || (n == 1 && !closed)) continue;
+        best = n;
+        *ret = LISTS[i].role;
+    }
+    return best;
+}
+
+static unit_set brakes_of(const sentence *s)
+{
+    static const int LISTS[] = {WORD_HARMLESS_AT, WORD_NEGATION_AT, WORD_LATER_AT};
+    const said_sentence all = {(size_t)(s->u - s->d->units), (size_t)(s->u - s->d->units) + s->n};
+    unit_set brakes = 0;
+    for (size_t i = 0; i < sizeof LISTS / sizeof *LISTS; i++)
+        brakes |= said_find(s->d, &all, &s->t->lists[LISTS[i]], s->named);
+    return brakes;
+}
+
+/* ---- single words ------------------------------------------------------------------------------ */
+
+static bool is_part(void *user, const char *word)
+{
+    const sentence *s = user;
+    const word_sense *sense = device_lexicon_sense(&s->t->senses, word);
+    if (sense && (sense->one || sense->many || sense->rooms)) return true;
+    const index_word *who[INDEX_FORMS_MAX];
+    bool inflected;
+    return device_index_find(s->x, s->t, word, who, &inflected) && !inflected;
+}
+
+static bool is_known_thing(const sentence *s, const unit *u)
+{
+    compound c;
+    return u->kind == UNIT_WORD &&
+           (device_index_has(s->x, s->t, u->s) || compound_split(&c, s->t, u->s, is_part, (void *)s));
+}
+
+static bool is_thing(const word_sense *w)
+{
+    return w && (w->one || w->many || w->rooms);
+}
+
+/* Does what follows take a determiner or a preposition before it? A number does not: it is a value. */
+static bool leads_on(const sentence *s, size_t at)
+{
+    if (at + 1 >= s->n || s->u[at + 1].kind != UNIT_WORD) return false;
+    const word_sense *next = said_sense(s->t, &s->u[at + 1]);
+    if (!next || is_thing(next)) return true;
+    if (next->number && !next->classes) return false;
+    if (next->classes & (WORD_DETERMINER | WORD_ALL | WORD_BOTH)) return true;
+    bool other = next->classes & ~(unsigned)WORD_STARTS;
+    return !other || device_index_has(s->x, s->t, s->u[at + 1].s);
+}
+
+/* Nothing but fillers stands before it in its clause, so that "lock the door" asks for something. */
+static bool begins_clause(const sentence *s, size_t at)
+{
+    while (at-- > 0) {
+        if (s->role[at] == ROLE_JOIN || s->role[at] == ROLE_BREAK) return true;
+        if (s->role[at] != ROLE_FILLER) return false;
+    }
+    return true;
+}
+
+/* Does some device have just this word in its name? */
+static bool is_in_a_name(const sentence *s, const unit *u)
+{
+    const index_word *w = strmap_get(&s->x->words, u->s);
+    for (const posting *p = w ? w->all : NULL; p; p = p->next)
+        if (p->from & FROM_NAME) return true;
+    return false;
+}
+
+static unit_role closed_role(const sentence *s, size_t at, const word_sense *w)
+{
+    bool verb = w->classes & WORD_VERB, filler = w->classes & WORD_FILLER;
+    bool leads = leads_on(s, at);
+    if (is_thing(w) && !(verb && leads && begins_clause(s, at))) return ROLE_CONTENT;
+    if (w->classes & WORD_DETERMINER && (leads || !filler)) return ROLE_DETERMINER;
+    if (w->classes & WORD_PREPOSITION) return leads ? ROLE_PREPOSITION : ROLE_FILLER;
+    if (verb) return ROLE_VERB;
+    if (filler && is_in_a_name(s, &s->u[at])) return ROLE_CONTENT;
+    if (w->classes & ~(unsigned)WORD_STARTS) return ROLE_FILLER;
+    return w->number ? ROLE_NUMBER : ROLE_STRANGER;
+}
+
+static unit_role role_of(const sentence *s, size_t at)
+{
+    const unit *u = &s->u[at];
+    if (u->kind == UNIT_SIGN)
+        return strcmp(u->s, "%") == 0 || strcmp(u->s, "\xC2\xB0") == 0 ? ROLE_FILLER : ROLE_BREAK;
+    if (u->kind == UNIT_NUMBER) return ROLE_NUMBER;
+    const word_sense *w = said_sense(s->t, u);
+    unit_role role = w ? closed_role(s, at, w) : ROLE_STRANGER;
+    if (role == ROLE_STRANGER && is_known_thing(s, u)) return ROLE_CONTENT;
+    return role;
+}
+
+/* Outside of the spans that a model found nothing names a device. */
+static bool is_outside(const sentence *s, const unit *u)
+{
+    if (!s->o->by_spans) return false;
+    for (size_t i = 0; i < s->o->n_spans; i++)
+        if (u->begin < s->o->spans[i].end && u->end > s->o->spans[i].begin) return false;
+    return true;
+}
+
+static void leave_outside(sentence *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        bool names = s->role[i] == ROLE_CONTENT || s->role[i] == ROLE_STRANGER || s->role[i] == ROLE_NUMBER;
+        if (names && is_outside(s, &s->u[i])) s->role[i] = ROLE_FILLER;
+    }
+}
+
+/* "the red lamp": what stands there belongs to the name, and no name has it. */
+static void mind_adjectives(sentence *s)
+{
+    for (size_t i = 1; i + 1 < s->n; i++) {
+        unit_role before = s->role[i - 1];
+        bool begun = before == ROLE_DETERMINER || before == ROLE_ALL || before == ROLE_BOTH;
+        if (begun && s->role[i] == ROLE_FILLER && s->role[i + 1] == ROLE_CONTENT) s->role[i] = ROLE_STRANGER;
+    }
+}
+
+void mention_roles(sentence *s)
+{
+    for (size_t i = 0; i < s->n; i++) s->role[i] = ROLE_BREAK;
+    mark_names(s);
+    unit_set brakes = brakes_of(s);
+    for (size_t i = 0; i < s->n;) {
+        size_t n = 1;
+        unit_role role = ROLE_CONTENT;
+        bool named = s->named >> i & 1;
+        if (!named && (n = phrase_sense_at(s, i, &s->phrase[i].sense)))
+            s->phrase[i].n = n;
+        else if (!named && !(n = list_at(s, i, &role)))
+            role = role_of(s, i), n = 1;
+        bool braked = brakes >> i & 1 && role != ROLE_CONTENT && role != ROLE_VERB && role != ROLE_JOIN;
+        if (braked) role = ROLE_FILLER;
+        for (size_t k = i; !named && k < i + n && k < s->n; k++) s->role[k] = role;
+        s->asks = s->asks || role == ROLE_VERB;
+        i += named ? 1 : n;
+    }
+    mind_adjectives(s);
+    leave_outside(s);
+}

@@ -1,0 +1,140 @@
+/* said.c: texts as units, and their language; see said.h. */
+#include "match/said.h"
+
+#include <string.h>
+
+#include "match/device_index.h"
+
+const word_sense *said_sense(const tongue *t, const unit *u)
+{
+    return u->kind == UNIT_NUMBER ? NULL : device_lexicon_sense(&t->senses, u->s);
+}
+
+static bool is_in(const char *s, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(s, list[i]) == 0) return true;
+    return false;
+}
+
+static bool ends_sentence(const word *w)
+{
+    static const char *const ends[] = {".", "!", "?", ";", ":"};
+    return w->sign && is_in(w->s, ends, sizeof ends / sizeof *ends);
+}
+
+static bool is_left_out(const word *w)
+{
+    static const char *const out[] = {"-", "\xC2\xA1", "\xC2\xBF", "\"", "'"};
+    return w->sign && is_in(w->s, out, sizeof out / sizeof *out);
+}
+
+static void put_unit(said *d, const word *w, const char *s, size_t begin, size_t end)
+{
+    unit_kind kind = w->sign ? UNIT_SIGN : w->number ? UNIT_NUMBER : UNIT_WORD;
+    d->units[d->n++] = (unit){.kind = kind, .s = s, .begin = begin, .end = end, .value = w->value};
+    d->n_words += kind == UNIT_WORD;
+}
+
+static int put_word(said *d, const device_lexicon *l, const word *w, arena *a)
+{
+    size_t cut = w->sign || w->number ? 0 : device_lexicon_elided(l, w->s);
+    size_t begin = w->begin;
+    if (cut) {
+        const char *head = arena_strndup(a, w->s, cut - 1);
+        if (!head) return SHOAL_ENOMEM;
+        put_unit(d, w, head, begin, begin + cut - 1);
+        begin += cut;
+        while (begin < w->end && ((unsigned char)d->text[begin] & 0xC0) == 0x80) begin++;
+    }
+    put_unit(d, w, w->s + cut, begin, w->end);
+    return 0;
+}
+
+/* The sentence that began at `from` ends here; false: it is too long. */
+static bool end_sentence(said *d, size_t from)
+{
+    if (d->n == from) return true;
+    if (d->n - from > UNITS_MAX) return false;
+    d->sentences[d->n_sentences++] = (said_sentence){from, d->n};
+    return true;
+}
+
+static bool breaks_line(const words *w, size_t i)
+{
+    if (i == 0) return false;
+    size_t gap = w->at[i].begin - w->at[i - 1].end;
+    return memchr(w->text + w->at[i - 1].end, '\n', gap) != NULL;
+}
+
+static int cut_units(said *d, const device_lexicon *l, const words *w, arena *a)
+{
+    size_t from = 0;
+    bool fits = true;
+    for (size_t i = 0; i < w->n && fits; i++) {
+        if (ends_sentence(&w->at[i]) || breaks_line(w, i)) {
+            fits = end_sentence(d, from);
+            from = d->n;
+        }
+        if (ends_sentence(&w->at[i]) || is_left_out(&w->at[i])) continue;
+        if (d->n + 2 > SAID_UNITS_MAX) fits = false;
+        if (fits && put_word(d, l, &w->at[i], a)) return SHOAL_ENOMEM;
+    }
+    d->cut = w->cut || !fits || !end_sentence(d, from);
+    return 0;
+}
+
+static bool is_word_of(void *user, const char *word)
+{
+    const word_sense *s = device_lexicon_sense(&((const tongue *)user)->senses, word);
+    return s && (s->one || s->many || s->rooms);
+}
+
+static size_t count_known(const said *d, const tongue *t)
+{
+    size_t n = 0;
+    compound c;
+    for (size_t i = 0; i < d->n; i++) {
+        if (d->units[i].kind != UNIT_WORD) continue;
+        n += said_sense(t, &d->units[i]) || compound_split(&c, t, d->units[i].s, is_word_of, (void *)t);
+    }
+    return n;
+}
+
+static void choose_tongue(said *d, const device_lexicon *l, const tongue *const *only, size_t n_only)
+{
+    size_t n = n_only ? n_only : l->n_tongues;
+    for (size_t i = 0; i < n; i++) {
+        const tongue *t = n_only ? only[i] : &l->tongues[i];
+        size_t known = count_known(d, t);
+        if (d->t && known < d->n_known) continue;
+        if (!d->t || known > d->n_known) d->n_tied = 0;
+        if (d->n_tied < TONGUES_MAX) d->tied[d->n_tied++] = t;
+        d->t = d->tied[0];
+        d->n_known = known;
+    }
+}
+
+int said_read(said *ret, const device_lexicon *l, const tongue *const *only, size_t n_only, const char *text,
+              arena *a)
+{
+    said d = {.text = text};
+    words w;
+    if (words_split(&w, a, text, strlen(text))) return SHOAL_ENOMEM;
+    d.units = arena_alloc(a, (SAID_UNITS_MAX + 1) * sizeof *d.units);
+    d.sentences = arena_alloc(a, (SAID_UNITS_MAX + 1) * sizeof *d.sentences);
+    if (!d.units || !d.sentences || cut_units(&d, l, &w, a)) return SHOAL_ENOMEM;
+    choose_tongue(&d, l, only, n_only);
+    if (d.cut) d.n = d.n_sentences = 0;
+    *ret = d;
+    return 0;
+}
+
+unit_set said_find(const said *d, const said_sentence *s, const phrase_list *l, unit_set taken)
+{
+    const unit *u = d->units + s->from;
+    size_t n = s->to - s->from;
+    unit_set all = 0;
+    for (size_t at = 0; at < n; at++) all |= phrase_list_at(l, u, at, n, taken);
+    return all;
+}
