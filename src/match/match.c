@@ -302,6 +302,7 @@ static int read_sentence(gathering *g, const device_index *x, const said *d, siz
     s->n = part->to - part->from;
     s->o = o;
     mention_roles(s);
+    for (size_t i = 0; i < s->n; i++) g->out->n_strange += s->role[i] == ROLE_STRANGER;
     *ret_named = s->named;
     int rc = mention_read(s, g->a);
     for (size_t i = 0; i < s->n_mentions && !rc; i++) {

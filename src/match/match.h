@@ -70,6 +70,7 @@ typedef struct matching {
     match_device *devices; /* in the list's order, each once */
     size_t n_unknown, n_ambiguous;
     match_part unknown[MATCH_PARTS_MAX], ambiguous[MATCH_PARTS_MAX];
+    size_t n_strange;      /* words that neither the language nor any device knows */
     const unit_set *named; /* by sentence: units that are a device's whole name, of two words or more */
 } matching;
 

@@ -157,6 +157,15 @@ static bool begins_clause(const sentence *s, size_t at)
     return true;
 }
 
+/* "lock the door", "switch on the light": it asks, it does not name. */
+static bool asks_here(const sentence *s, size_t at)
+{
+    if (!begins_clause(s, at) || at + 1 == s->n) return false;
+    const word_sense *next = s->u[at + 1].kind == UNIT_WORD ? said_sense(s->t, &s->u[at + 1]) : NULL;
+    bool particle = next && next->classes & WORD_FILLER && leads_on(s, at + 1);
+    return particle || leads_on(s, at);
+}
+
 /* Does some device have just this word in its name? */
 static bool is_in_a_name(const sentence *s, const unit *u)
 {
@@ -170,7 +179,7 @@ static unit_role closed_role(const sentence *s, size_t at, const word_sense *w)
 {
     bool verb = w->classes & WORD_VERB, filler = w->classes & WORD_FILLER;
     bool leads = leads_on(s, at);
-    if (is_thing(w) && !(verb && leads && begins_clause(s, at))) return ROLE_CONTENT;
+    if (is_thing(w) && !(verb && asks_here(s, at))) return ROLE_CONTENT;
     if (w->classes & WORD_DETERMINER && (leads || !filler)) return ROLE_DETERMINER;
     if (w->classes & WORD_PREPOSITION) return leads ? ROLE_PREPOSITION : ROLE_FILLER;
     if (verb) return ROLE_VERB;

@@ -1,0 +1,369 @@
+/* guard.c: rules held before anything acts; see guard.h. */
+#include "match/guard.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "nlu/reply.h"
+
+enum { NAMES_SHOWN = 7 };
+
+const char *guard_verdict_name(guard_verdict v)
+{
+    static const char *const names[] = {
+#define VERDICT_NAME(e, n, about) [e] = n,
+        GUARD_VERDICTS(VERDICT_NAME)
+#undef VERDICT_NAME
+    };
+    return (size_t)v < sizeof names / sizeof *names ? names[v] : "unknown";
+}
+
+static const struct {
+    const char *name;
+    guard_verdict verdict;
+    bool confirmable;
+    size_t saying; /* in tongue.sayings */
+} RULES[] = {
+#define RULE_ROW(e, name, verdict, confirmable) \
+    [e] = {#name, verdict, confirmable, offsetof(tongue, sayings.name)},
+    GUARD_RULES(RULE_ROW)
+#undef RULE_ROW
+};
+
+const char *guard_rule_name(guard_rule r)
+{
+    return (size_t)r < N_GUARD_RULES ? RULES[r].name : "";
+}
+
+guard_rule guard_rule_named(const char *name)
+{
+    int r = 0;
+    while (r < N_GUARD_RULES && strcmp(RULES[r].name, name) != 0) r++;
+    return (guard_rule)r;
+}
+
+/* ---- a judgement under way --------------------------------------------------------------------- */
+
+typedef struct judge {
+    const guard_rules *rules;
+    const guard_case *c;
+    const tongue *t;
+    arena *a;
+    size_t n_targets;
+    const device **targets; /* those of them that are devices of the list */
+    const char **names;     /* what is spoken of; "" is left out */
+    size_t n_names;
+    const char *what; /* what is wrong with the text */
+    size_t count;
+    bool nomem;
+} judge;
+
+static const char *slice(judge *j, size_t begin, size_t end)
+{
+    const char *s = arena_strndup(j->a, j->c->found->said->text + begin, end - begin);
+    if (!s) j->nomem = true;
+    return s ? s : "";
+}
+
+static bool name_list(judge *j, size_t n)
+{
+    j->names = arena_alloc(j->a, (n + 1) * sizeof *j->names);
+    j->n_names = 0;
+    if (!j->names) j->nomem = true;
+    return j->names != NULL;
+}
+
+/* ---- brakes ------------------------------------------------------------------------------------ */
+
+/* Units of a sentence that the language knows. */
+static unit_set known_units(const said *d, const said_sentence *s, const tongue *t)
+{
+    unit_set known = 0;
+    for (size_t i = s->from; i < s->to; i++)
+        if (d->units[i].kind == UNIT_WORD && said_sense(t, &d->units[i]))
+            known |= (unit_set)1 << (i - s->from);
+    return known;
+}
+
+/* The first of the list's patterns in a sentence, as `t` has them. */
+static bool brakes_in(judge *j, size_t at, const tongue *t, int list)
+{
+    const said *d = j->c->found->said;
+    const said_sentence *s = &d->sentences[at];
+    unit_set taken = j->c->found->named[at];
+    if (t != d->t) taken |= known_units(d, s, d->t);
+    taken |= said_find(d, s, &t->lists[WORD_HARMLESS_AT], taken);
+    unit_set got = phrase_list_in(&t->lists[list], d->units + s->from, 0, s->to - s->from, taken);
+    if (!got) return false;
+    size_t first = (size_t)__builtin_ctzll(got), last = 63 - (size_t)__builtin_clzll(got);
+    j->what = slice(j, d->units[s->from + first].begin, d->units[s->from + last].end);
+    return true;
+}
+
+static bool has_brake(judge *j, int list)
+{
+    const said *d = j->c->found->said;
+    const device_lexicon *l = j->rules->lex;
+    for (size_t i = 0; i < d->n_sentences; i++) {
+        if (brakes_in(j, i, d->t, list)) return true;
+        for (size_t k = 0; k < l->n_tongues; k++)
+            if (&l->tongues[k] != d->t && brakes_in(j, i, &l->tongues[k], list)) return true;
+    }
+    return false;
+}
+
+/* ---- targets ----------------------------------------------------------------------------------- */
+
+static const device *device_of(const guard_case *c, const char *id)
+{
+    for (size_t i = 0; i < c->n_devices; i++)
+        if (strcmp(c->devices[i].id, id) == 0) return &c->devices[i];
+    return NULL;
+}
+
+static size_t count_targets(const guard_case *c)
+{
+    return c->by_match ? c->found->n : c->n_targets;
+}
+
+static int find_targets(judge *j)
+{
+    size_t n = count_targets(j->c);
+    j->targets = arena_alloc(j->a, (n + 1) * sizeof *j->targets);
+    if (!j->targets) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const device *d = j->c->by_match ? &j->c->devices[j->c->found->devices[i].device]
+                                         : device_of(j->c, j->c->targets[i]);
+        if (d) j->targets[j->n_targets++] = d;
+    }
+    return 0;
+}
+
+static bool is_unknown(judge *j)
+{
+    const matching *m = j->c->found;
+    if (j->c->by_match) {
+        if (m->n_unknown) j->what = m->unknown[0].text;
+        return m->n_unknown > 0;
+    }
+    for (size_t i = 0; i < j->c->n_targets; i++) {
+        if (device_of(j->c, j->c->targets[i])) continue;
+        j->what = j->c->targets[i];
+        return true;
+    }
+    return false;
+}
+
+static bool is_ambiguous(judge *j)
+{
+    const matching *m = j->c->found;
+    if (!j->c->by_match || !m->n_ambiguous) return false;
+    const match_part *p = &m->ambiguous[0];
+    j->what = p->text;
+    j->count = p->n;
+    if (name_list(j, p->n))
+        for (size_t i = 0; i < p->n; i++) j->names[j->n_names++] = j->c->devices[p->devices[i]].name;
+    return true;
+}
+
+/* ---- danger ------------------------------------------------------------------------------------ */
+
+static bool is_like(const char *s, const char *pattern)
+{
+    size_t n = strlen(pattern);
+    if (n && pattern[n - 1] == '*') return strncmp(s, pattern, n - 1) == 0;
+    return strcmp(s, pattern) == 0;
+}
+
+static bool list_has(const guard_list *l, const char *s)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (is_like(s, l->at[i])) return true;
+    return false;
+}
+
+static bool is_listed_kind(const guard_rules *r, const device_lexicon *l, size_t kind)
+{
+    bool any = r->kinds.n || r->ids.n || r->actions.n;
+    return any ? list_has(&r->kinds, l->kinds[kind].name) : l->kinds[kind].careful;
+}
+
+/* By its kinds, whatever else it is: a switch that is called Oven is an oven. */
+static bool is_dangerous(const guard_rules *r, const device *d, uint64_t kinds)
+{
+    char domain[64];
+    for (size_t i = 0; i < r->lex->n_kinds; i++)
+        if (kinds >> i & 1 && is_listed_kind(r, r->lex, i)) return true;
+    snprintf(domain, sizeof domain, "%.*s", (int)strcspn(d->id, "."), d->id);
+    return list_has(&r->ids, d->id) || list_has(&r->kinds, domain) ||
+           (d->kind && list_has(&r->kinds, d->kind));
+}
+
+static void name_dangerous(judge *j, const device_index *x)
+{
+    for (size_t i = 0; i < j->n_targets; i++)
+        if (is_dangerous(j->rules, j->targets[i], x->devices[i].kinds))
+            j->names[j->n_names++] = j->targets[i]->name;
+    if (j->n_names) return;
+    for (size_t i = 0; i < j->c->n_actions; i++) {
+        if (!list_has(&j->rules->actions, j->c->actions[i])) continue;
+        for (size_t k = 0; k < j->n_targets; k++) j->names[j->n_names++] = j->targets[k]->name;
+        if (!j->n_targets) j->names[j->n_names++] = j->c->actions[i];
+        return;
+    }
+}
+
+static bool has_danger(judge *j)
+{
+    device *list = arena_alloc(j->a, (j->n_targets + 1) * sizeof *list);
+    device_index x = {0};
+    if (!list || !name_list(j, j->n_targets + 1)) {
+        j->nomem = true;
+        return false;
+    }
+    for (size_t i = 0; i < j->n_targets; i++) list[i] = *j->targets[i];
+    if (device_index_init(&x, j->rules->lex, list, j->n_targets, j->a))
+        j->nomem = true;
+    else
+        name_dangerous(j, &x);
+    device_index_done(&x);
+    j->count = j->n_names;
+    return j->n_names > 0;
+}
+
+static bool is_too_many(judge *j)
+{
+    j->count = count_targets(j->c);
+    if (!j->rules->max_targets || j->count <= j->rules->max_targets || !name_list(j, j->n_targets))
+        return false;
+    for (size_t i = 0; i < j->n_targets; i++) j->names[j->n_names++] = j->targets[i]->name;
+    return true;
+}
+
+/* Of a text with most words strange a brake may be among them. */
+static bool is_unread(judge *j)
+{
+    const matching *m = j->c->found;
+    return m->said->cut || (j->n_targets && 2 * m->n_strange > m->said->n_words);
+}
+
+/* ---- what is said ------------------------------------------------------------------------------ */
+
+/* "A, B and C"; from eight on the first seven and how many more. */
+static const char *joined_names(judge *j, const char *word)
+{
+    buf b = {0};
+    size_t last = j->n_names > NAMES_SHOWN ? NAMES_SHOWN : j->n_names;
+    for (size_t i = 0; i < last; i++) {
+        bool end = i > 0 && i + 1 == last && last == j->n_names;
+        buf_printf(&b, "%s%s", i == 0 ? "" : end ? " " : ", ", end ? word : "");
+        buf_printf(&b, "%s%s", end ? " " : "", j->names[i]);
+    }
+    char *s = b.failed ? NULL : arena_strndup(j->a, b.data ? b.data : "", b.len);
+    buf_done(&b);
+    if (!s || last == j->n_names) return s;
+    char more[24];
+    snprintf(more, sizeof more, "%zu", j->n_names - last);
+    const reply_field f[] = {{"names", s}, {"count", more}};
+    return reply_fill(j->a, j->t->more, f, 2);
+}
+
+/* The caller's own text for a rule, of the language before one for every language; else the lexicon's. */
+static const char *template_of(const judge *j, const char *rule, const char *otherwise)
+{
+    const char *any = NULL;
+    for (size_t i = 0; i < j->rules->n_say; i++) {
+        const guard_saying *s = &j->rules->say[i];
+        if (strcmp(s->rule, rule) != 0) continue;
+        if (s->language && strcmp(s->language, j->t->name) == 0) return s->text;
+        if (!s->language) any = s->text;
+    }
+    return any ? any : otherwise;
+}
+
+static int say(judge *j, const char *rule, const tongue_saying *saying, guarding *ret)
+{
+    char count[24], max[24];
+    snprintf(count, sizeof count, "%zu", j->count);
+    snprintf(max, sizeof max, "%zu", j->rules->max_targets);
+    const char *names = joined_names(j, strcmp(rule, "ambiguous") == 0 ? j->t->or : j->t->and);
+    if (!names || j->nomem) return SHOAL_ENOMEM;
+    reply_field f[] = {{"names", names}, {"what", j->what}, {"count", count}, {"max", max}, {"why", NULL}};
+    ret->rule = rule;
+    ret->why = f[4].value = reply_fill(j->a, saying->why, f, 4);
+    ret->text = ret->why ? reply_fill(j->a, template_of(j, rule, saying->say), f, 5) : NULL;
+    return ret->text ? 0 : SHOAL_ENOMEM;
+}
+
+static bool holds(judge *j, guard_rule r)
+{
+    j->what = "";
+    j->count = j->n_names = 0;
+    switch (r) {
+    case RULE_UNREAD: return is_unread(j);
+    case RULE_NEGATION: return has_brake(j, WORD_NEGATION_AT);
+    case RULE_LATER: return has_brake(j, WORD_LATER_AT);
+    case RULE_UNKNOWN: return is_unknown(j);
+    case RULE_AMBIGUOUS: return is_ambiguous(j);
+    case RULE_DANGEROUS: return has_danger(j);
+    case RULE_TOO_MANY: return is_too_many(j);
+    case N_GUARD_RULES: break;
+    }
+    return false;
+}
+
+int guard(guarding *ret, const guard_rules *rules, const guard_case *c, arena *a)
+{
+    const tongue *t = c->found->said->t;
+    judge j = {.rules = rules, .c = c, .t = t, .a = a, .what = ""};
+    guarding g = {.verdict = GUARD_PASS, .rule = "", .text = "", .why = t->passed};
+    if (find_targets(&j)) return SHOAL_ENOMEM;
+    if (c->declined) {
+        g.verdict = GUARD_DENY;
+        *ret = g;
+        return say(&j, "declined", &t->sayings.declined, ret);
+    }
+    for (int r = 0; r < N_GUARD_RULES; r++) {
+        bool held = r == RULE_UNREAD || rules->held >> r & 1;
+        if (!held || !holds(&j, (guard_rule)r)) continue;
+        if (RULES[r].confirmable && c->confirmed) {
+            g.why = t->confirmed;
+            continue;
+        }
+        g.verdict = RULES[r].verdict;
+        g.confirmable = RULES[r].confirmable;
+        *ret = g;
+        return say(&j, RULES[r].name, (const tongue_saying *)((const char *)t + RULES[r].saying), ret);
+    }
+    if (j.nomem) return SHOAL_ENOMEM;
+    *ret = g;
+    return 0;
+}
+
+/* ---- answers ----------------------------------------------------------------------------------- */
+
+/* All units of the text, but for signs and what is polite, are one of the list. */
+static bool is_whole(const said *d, const tongue *t, int list)
+{
+    bool any = false;
+    for (size_t i = 0; i < d->n_sentences; i++) {
+        const said_sentence *s = &d->sentences[i];
+        unit_set got = said_find(d, s, &t->lists[list], 0);
+        any = any || got;
+        for (size_t k = s->from; k < s->to; k++)
+            if (!(got >> (k - s->from) & 1) && d->units[k].kind != UNIT_SIGN) return false;
+    }
+    return any;
+}
+
+int guard_read_answer(guard_answer *ret, const device_lexicon *l, const char *text, arena *a)
+{
+    said d;
+    *ret = ANSWER_NONE;
+    if (said_read(&d, l, NULL, 0, text, a)) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < l->n_tongues; i++)
+        if (is_whole(&d, &l->tongues[i], WORD_NO_AT)) *ret = ANSWER_NO;
+    for (size_t i = 0; i < l->n_tongues && *ret == ANSWER_NONE; i++)
+        if (is_whole(&d, &l->tongues[i], WORD_YES_AT)) *ret = ANSWER_YES;
+    return 0;
+}
