@@ -220,6 +220,8 @@ static const config_field device_rows[] = {
     TEXT("state", config_device, state, 0, 128, "how it is", .otherwise_text = ""),
     TEXT("area", config_device, area, 1, 128, "where it is"),
     TEXTS("aliases", config_device, aliases, n_aliases, 1, PIPELINE_ALIASES_MAX, 128, "other names of it"),
+    TEXTS("groups", config_device, groups, n_groups, 1, PIPELINE_GROUPS_MAX, 128, "what it belongs to"),
+    TEXT("kind", config_device, kind, 1, 64, "what it is, where its id does not say so"),
 };
 RECORD(home_device, config_device, device_rows);
 
@@ -274,6 +276,13 @@ static const config_field reduce_rows[] = {
 };
 RECORD(reduce_section, config_stage, reduce_rows);
 
+static const config_field saying_rows[] = {
+    TEXT("rule", stage_saying, rule, 1, 32, "the rule that it is said for", .required = true),
+    TEXT("language", stage_saying, language, 1, 16, "the language of the request"),
+    TEXT("text", stage_saying, text, 1, 1024, "template of what is said", .required = true),
+};
+RECORD(saying, stage_saying, saying_rows);
+
 static const char *const row_words[] = {"last", "highest", "lowest", NULL};
 static const config_field stage_rows[] = {
     TEXT("name", config_stage, name, 1, NAME_MAX_BYTES, "what traces and other stages call it",
@@ -288,10 +297,23 @@ static const config_field stage_rows[] = {
          "the ground stage whose options the reply is one of"),
     TEXT("near", config_stage, near_stage, 1, NAME_MAX_BYTES,
          "the ground stage whose devices go into the prompt"),
-    TEXT("of", config_stage, of, 1, NAME_MAX_BYTES, "the generate stage that is checked"),
+    TEXT("of", config_stage, of, 1, NAME_MAX_BYTES, "the stage that is checked or guarded"),
     TEXT("against", config_stage, against, 1, NAME_MAX_BYTES, "the ground or line stage it is held against"),
     SECTION("foreach", foreach_section, "the stage runs for each item of a list"),
     SECTION("reduce", reduce_section, "the stage makes one text of a list"),
+    TEXT("slots", config_stage, slots, 1, NAME_MAX_BYTES, "the tag stage whose spans name devices"),
+    TEXTS("slot_labels", config_stage, slot_labels, n_slot_labels, 1, 64, NAME_MAX_BYTES,
+          "labels of the spans that name devices and places"),
+    TEXTS("languages", config_stage, languages, n_languages, 1, 8, 16, "the languages that may be spoken"),
+    TEXTS("rules", config_stage, rules, n_rules, 1, 16, 32, "the rules that are held"),
+    TEXTS("ask_kinds", config_stage, ask_kinds, n_ask_kinds, 1, 64, 64,
+          "kinds of devices that are asked about"),
+    TEXTS("ask_ids", config_stage, ask_ids, n_ask_ids, 1, 256, 128, "devices that are asked about"),
+    TEXTS("ask_actions", config_stage, ask_actions, n_ask_actions, 1, 64, 128,
+          "services and intents that are asked about"),
+    UINT("max_targets", config_stage, max_targets, 0, PIPELINE_DEVICES_MAX, "more devices are asked about"),
+    UINT("confirm_s", config_stage, confirm_s, 0, 3600, "how long a question may be answered"),
+    LIST("say", config_stage, say, n_say, saying, 1, 64, "what is said for a rule"),
     LIST("when", config_stage, when, n_when, condition, 1, 32, "the stage runs if any of these holds"),
     LIST("unless", config_stage, unless, n_unless, condition, 1, 32,
          "the stage is skipped if any of these holds"),

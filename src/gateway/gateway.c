@@ -189,6 +189,7 @@ void gateway_free(gateway *g)
     shadow_cancel_all(g);
     http_server *server = g->server;
     desk_free(g->desk);
+    confirm_book_done(&g->confirms);
     clerk_free(g->clerk);
     calls_free(g->calls);
     ensembles_free(g->ensembles);

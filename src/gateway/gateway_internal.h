@@ -8,6 +8,7 @@
 #include "gateway/ensembles.h"
 #include "gateway/gateway.h"
 #include "gateway/request.h"
+#include "process/confirm.h"
 #include "retrieve/desk.h"
 #include "sessions/clerk.h"
 
@@ -24,6 +25,7 @@ struct gateway {
     cache *cache;
     metrics *metrics;
     desk *desk;   /* of the collections */
+    confirm_book confirms; /* what guards asked back */
     clerk *clerk; /* of the conversations; NULL: none are kept */
     auth auth;
     http_server *server;

@@ -96,7 +96,8 @@ static void on_run_done(void *user, const process_outcome *o)
     j->shared.rq->n_generated_tokens = o->n_generated_tokens;
     job_answer(j, body.data, body.len);
     buf kept = body;
-    kept.failed = o->partial; /* whoever asks next may find all stages well */
+    kept.failed =
+        o->partial || o->asks; /* whoever asks next may find all stages well, or is asked back himself */
     shared_publish(t, &kept);
     buf_done(&body);
 }
@@ -120,8 +121,11 @@ static void key_devices(cache_key *k, const process_input *in)
         cache_key_str(k, "device.name", in->devices[i].name);
         cache_key_str(k, "device.state", in->devices[i].state);
         cache_key_str(k, "device.area", in->devices[i].area ? in->devices[i].area : "");
+        cache_key_str(k, "device.kind", in->devices[i].kind ? in->devices[i].kind : "");
         for (size_t j = 0; j < in->devices[i].n_aliases; j++)
             cache_key_str(k, "device.alias", in->devices[i].aliases[j]);
+        for (size_t j = 0; j < in->devices[i].n_groups; j++)
+            cache_key_str(k, "device.group", in->devices[i].groups[j]);
     }
 }
 
@@ -144,7 +148,7 @@ static bool key_model(cache_key *k, const config_stage *s, calls *c)
 static bool make_key(const process_input *in, calls *c, sha256_digest *ret)
 {
     const config_pipeline *p = in->pipeline;
-    if (!pipeline_is_deterministic(p)) return false;
+    if (!pipeline_is_deterministic(p) || in->confirm) return false; /* an answer counts once */
     cache_key *k = cache_key_new("process");
     cache_key_str(k, "pipeline", p->name);
     bool known = true;
@@ -181,6 +185,8 @@ void process_handle(gateway_request *rq)
     api_error e;
     process_job *j = calloc(1, sizeof *j);
     int rc = j ? parse(&j->in, rq, &e) : api_error_nomem(&e);
+    if (!rc) j->in.confirms = &rq->gateway->confirms;
+    if (!rc && (rc = process_take_answer(&j->in, clock_ns(), &e))) process_input_done(&j->in);
     if (rc) {
         free(j);
         request_error(rq, &e);

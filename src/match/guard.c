@@ -244,7 +244,7 @@ static bool is_too_many(judge *j)
 static bool is_unread(judge *j)
 {
     const matching *m = j->c->found;
-    return m->said->cut || (j->n_targets && 2 * m->n_strange > m->said->n_words);
+    return j->c->unread || m->said->cut || (j->n_targets && 2 * m->n_strange > m->said->n_words);
 }
 
 /* ---- what is said ------------------------------------------------------------------------------ */

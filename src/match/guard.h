@@ -80,6 +80,7 @@ typedef struct guard_case {
     size_t n_targets;
     const char *const *actions; /* services that would be called, or what a classifier calls the request */
     size_t n_actions;
+    bool unread;    /* it is more than can be looked at */
     bool confirmed; /* the question was answered: yes; declined: no */
     bool declined;
 } guard_case;

@@ -3,7 +3,8 @@
  * A stage is one model call (classify, tag, generate, embed, rerank, seq2seq, fill-mask; transcribe, vad,
  * image and score of what a request brings beside its text) or a rule that holds models by what is known:
  * ground finds out what a request means for the devices (nlu/ground.h), line reads a line of a declared form
- * (nlu/line.h), check holds a model's reply against one of these. Conditions look at the input and at the
+ * (nlu/line.h), check holds a model's reply against one of these, match finds the devices that a text names in
+ * several languages (match/match.h), guard holds back what may not be done, or not yet (match/guard.h). Conditions look at the input and at the
  * results of stages declared before, so the stages form a graph without cycles by construction. A stage
  * starts as soon as every stage it names (in conditions, templates or `after`) has settled; stages that do
  * not name each other run side by side. Everything here is pure: given the facts so far it says wait, run or
@@ -39,6 +40,7 @@
 #define PIPELINE_STAGES_MAX      32
 #define PIPELINE_DEVICES_MAX     DEVICES_MAX
 #define PIPELINE_ALIASES_MAX     16
+#define PIPELINE_GROUPS_MAX      16
 #define PIPELINE_NEAR_DEVICES    12 /* in a prompt that names a ground stage */
 #define PIPELINE_INPUT_MAX_BYTES 16384
 #define PIPELINE_LONG_MAX_BYTES  (1 << 20) /* of the input of a pipeline that goes through it in parts */
@@ -96,7 +98,9 @@ const char *medium_how(medium m);
       process_retrieve)                                                                                  \
     X(STAGE_GROUND, "ground", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                              \
     X(STAGE_LINE, "line", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                                  \
-    X(STAGE_CHECK, "check", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)
+    X(STAGE_CHECK, "check", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                                \
+    X(STAGE_MATCH, "match", NULL, GIVES_LABEL | GIVES_SCORE | GIVES_TEXT | READS_TEXT, process_match)    \
+    X(STAGE_GUARD, "guard", NULL, GIVES_LABEL | GIVES_TEXT | READS_TEXT, process_guard)
 typedef enum stage_kind {
 #define STAGE_KIND_ENUM(e, name, task, gives, start) e,
     STAGE_KIND_TABLE(STAGE_KIND_ENUM)
@@ -170,6 +174,11 @@ typedef struct config_each {
 
 typedef device config_device; /* "light.kitchen", "Kitchen Light", "off" or "" */
 
+/* What a guard says instead of its lexicon's own sentence. */
+typedef struct stage_saying {
+    const char *rule, *language, *text; /* language NULL: every one */
+} stage_saying;
+
 typedef struct config_stage {
     const char *name;
     stage_kind kind;
@@ -205,12 +214,28 @@ typedef struct config_stage {
     bool optional;                     /* may fail: leaves a trace entry, and the pipeline goes on */
     const char *lexicon_path, *intent; /* ground; intent NULL: none */
     const char *forms_path;            /* line */
-    const char *of, *against;          /* check */
+    const char *of, *against;          /* check; of: guard, too */
     config_each each, reduce;          /* of the two one at most has `of` */
     const char *schema;                /* generate: the JSON Schema that the reply follows; NULL: none */
+    const char *slots;                 /* match: a tag stage whose spans name devices; NULL: the text does */
+    const char **slot_labels;          /* of spans that count; none: all; a trailing '*' is a prefix */
+    unsigned n_slot_labels;
+    const char **languages; /* match, guard: those that may be spoken; none: all of the lexicon */
+    unsigned n_languages;
+    const char **rules; /* guard: those that are held; none: all */
+    unsigned n_rules;
+    const char **ask_kinds, **ask_ids, **ask_actions; /* guard: asked back about */
+    unsigned n_ask_kinds, n_ask_ids, n_ask_actions;
+    unsigned max_targets; /* guard: more are asked back about; 0: any number */
+    unsigned confirm_s;   /* guard: how long a question may be answered; 0: 120 */
+    stage_saying *say;
+    unsigned n_say;
     const char *choices, *near_stage;  /* generate, of a ground stage; NULL: none */
     lexicon *lex;                      /* ground: what lexicon_path holds, once pipeline_open was called */
     line_forms *lines;                 /* line: the same */
+    struct device_lexicon *words;      /* match, guard: the same */
+    const struct tongue **tongues;     /* match, guard: [n_languages] */
+    struct guard_rules *guard;         /* guard: what its keys say */
     uint32_t needs;   /* bit i: waits for stage i; computed by pipeline_check, as are these: */
     uint32_t reads;   /* bit i: it reads what stage i came to, so that it is silent with it */
     bool reads_input; /* and it reads the input */

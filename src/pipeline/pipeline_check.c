@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "match/guard.h"
 #include "pipeline/pipeline_template.h"
 
 /* Where a check is: the pipeline, the stage under check, and the field's path for messages. */
@@ -109,6 +110,8 @@ static const char *const *verdicts_of(stage_kind k, size_t *ret_n)
     static const char *const ground_names[] = {GROUND_VERDICTS(NAME_OF)};
     static const char *const line_names[] = {LINE_VERDICTS(NAME_OF)};
     static const char *const check_names[] = {CHECK_VERDICTS(NAME_OF)};
+    static const char *const match_names[] = {MATCH_LABELS(NAME_OF)};
+    static const char *const guard_names[] = {GUARD_VERDICTS(NAME_OF)};
 #undef NAME_OF
 #define NAME_OF(e, n) n,
     static const char *const voice_names[] = {VOICE_LABELS(NAME_OF)};
@@ -118,12 +121,16 @@ static const char *const *verdicts_of(stage_kind k, size_t *ret_n)
              : k == STAGE_LINE     ? sizeof line_names / sizeof *line_names
              : k == STAGE_VAD      ? sizeof voice_names / sizeof *voice_names
              : k == STAGE_RETRIEVE ? sizeof found_names / sizeof *found_names
+             : k == STAGE_MATCH    ? sizeof match_names / sizeof *match_names
+             : k == STAGE_GUARD    ? sizeof guard_names / sizeof *guard_names
                                    : sizeof check_names / sizeof *check_names;
     return k == STAGE_GROUND     ? ground_names
            : k == STAGE_LINE     ? line_names
            : k == STAGE_VAD      ? voice_names
            : k == STAGE_RETRIEVE ? found_names
            : k == STAGE_CHECK    ? check_names
+           : k == STAGE_MATCH    ? match_names
+           : k == STAGE_GUARD    ? guard_names
                                  : NULL;
 }
 
@@ -248,7 +255,8 @@ static int check_template(site *s, const char *field, const char *template, shoa
 /* Kinds that do for an item what they do for a request. */
 static unsigned kinds_that_repeat(void)
 {
-    return kinds_that_give(READS_TEXT) | KINDS(STAGE_GENERATE) | KINDS(STAGE_GROUND) | KINDS(STAGE_LINE);
+    return (kinds_that_give(READS_TEXT) & ~KINDS(STAGE_GUARD)) | KINDS(STAGE_GENERATE) | KINDS(STAGE_GROUND) |
+           KINDS(STAGE_LINE);
 }
 
 /* The name under which templates know an item. */
@@ -344,6 +352,26 @@ static int check_schema(const site *s, const config_stage *st, shoal_err *err)
     return 0;
 }
 
+static int check_guard_fields(const site *s, const config_stage *st, shoal_err *err)
+{
+    const unsigned match = KINDS(STAGE_MATCH), guard = KINDS(STAGE_GUARD);
+    const kind_field rows[] = {
+        {"slots", st->slots != NULL, match, 0},
+        {"slot_labels", st->n_slot_labels != 0, match, 0},
+        {"languages", st->n_languages != 0, match | guard, 0},
+        {"rules", st->n_rules != 0, guard, 0},
+        {"ask_kinds", st->n_ask_kinds != 0, guard, 0},
+        {"ask_ids", st->n_ask_ids != 0, guard, 0},
+        {"ask_actions", st->n_ask_actions != 0, guard, 0},
+        {"max_targets", st->max_targets != 0, guard, 0},
+        {"confirm_s", st->confirm_s != 0, guard, 0},
+        {"say", st->n_say != 0, guard, 0},
+    };
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++) rc = check_field(s, &rows[i], err);
+    return rc;
+}
+
 static int check_kind_fields(const site *s, const config_stage *st, shoal_err *err)
 {
     const unsigned model = kinds_that_give(0), reads = kinds_that_give(READS_TEXT),
@@ -352,7 +380,7 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
                    adapts = model & ~(hears | voice | scores | KINDS(STAGE_IMAGE)),
                    ground = KINDS(STAGE_GROUND), line = KINDS(STAGE_LINE), check = KINDS(STAGE_CHECK),
                    embed = KINDS(STAGE_EMBED), rerank = KINDS(STAGE_RERANK), beams = KINDS(STAGE_SEQ2SEQ),
-                   retrieve = KINDS(STAGE_RETRIEVE);
+                   retrieve = KINDS(STAGE_RETRIEVE), match = KINDS(STAGE_MATCH), guard = KINDS(STAGE_GUARD);
     const kind_field rows[] = {
         {"model", st->model != NULL, model, model},
         {"system", st->system != NULL, chats, 0},
@@ -380,13 +408,13 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
         {"choices", st->choices != NULL, chats, 0},
         {"near", st->near_stage != NULL, chats, 0},
         {"timeout_ms", st->timeout_ms != 0, model | retrieve, 0},
-        {"lexicon", st->lexicon_path != NULL, ground, ground},
-        {"intent", st->intent != NULL, ground, 0},
+        {"lexicon", st->lexicon_path != NULL, ground | match | guard, ground | match | guard},
+        {"intent", st->intent != NULL, ground | guard, 0},
         {"forms", st->forms_path != NULL, line, line},
-        {"of", st->of != NULL, check, check},
+        {"of", st->of != NULL, check | guard, check | guard},
         {"against", st->against != NULL, check, check},
     };
-    int rc = 0;
+    int rc = check_guard_fields(s, st, err);
     for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++) rc = check_field(s, &rows[i], err);
     if (!rc && st->n_beams > 1 && st->temperature > 0)
         return err_set(err, SHOAL_EINVALID, "%sbeams: beam search is greedy, so there can be no temperature",
@@ -410,6 +438,21 @@ static int check_read(site *s, const config_stage *st, shoal_err *err)
     return 0;
 }
 
+/* Spans are counted in the text that the tag stage read. */
+static int check_slots(const site *s, const config_stage *st, shoal_err *err)
+{
+    if (st->n_slot_labels && !st->slots)
+        return err_set(err, SHOAL_EINVALID,
+                       "%sslot_labels: needs 'slots', the tag stage whose spans they are", s->path);
+    if (!st->slots) return 0;
+    const config_stage *tag = &s->p->stages[pipeline_stage_index(s->p, st->slots, strlen(st->slots))];
+    const char *mine = st->input ? st->input : "{input}", *its = tag->input ? tag->input : "{input}";
+    if (strcmp(mine, its) == 0) return 0;
+    return err_set(err, SHOAL_EINVALID,
+                   "%sslots: '%s' reads another text than this stage: give both the same 'input'", s->path,
+                   st->slots);
+}
+
 static int refer_if(site *s, const char *field, const char *name, unsigned kinds, shoal_err *err)
 {
     int rc = name ? refer_one(s, field, name, strlen(name), kinds, err) : 0;
@@ -420,12 +463,18 @@ static int refer_if(site *s, const char *field, const char *name, unsigned kinds
 static int check_stages_named(site *s, const config_stage *st, shoal_err *err)
 {
     uint32_t needs = st->needs;
+    bool guards = st->kind == STAGE_GUARD;
+    const unsigned held =
+        KINDS(STAGE_MATCH) | KINDS(STAGE_GROUND) | KINDS(STAGE_CHECK) | KINDS(STAGE_GENERATE);
     int rc = refer_if(s, "intent", st->intent, KINDS(STAGE_CLASSIFY), err);
-    s->p->stages[s->stage].needs = needs; /* its label is looked at in the end, nothing waits for it */
+    /* A ground stage's is looked at in the end, nothing waits for it. */
+    if (!guards) s->p->stages[s->stage].needs = needs;
     s->p->stages[s->stage].reads = 0;
     if (!rc) rc = refer_if(s, "choices", st->choices, KINDS(STAGE_GROUND), err);
     if (!rc) rc = refer_if(s, "near", st->near_stage, KINDS(STAGE_GROUND), err);
-    if (!rc) rc = refer_if(s, "of", st->of, KINDS(STAGE_GENERATE), err);
+    if (!rc) rc = refer_if(s, "of", st->of, guards ? held : KINDS(STAGE_GENERATE), err);
+    if (!rc) rc = refer_if(s, "slots", st->slots, KINDS(STAGE_TAG), err);
+    if (!rc) rc = check_slots(s, st, err);
     if (!rc) rc = refer_if(s, "against", st->against, KINDS(STAGE_GROUND) | KINDS(STAGE_LINE), err);
     return rc;
 }
@@ -472,8 +521,11 @@ static int check_devices(const config_pipeline *p, const char *where, shoal_err 
                           : *d->state && !pipeline_device_text_ok(d->state) ? "state"
                           : d->area && !pipeline_device_text_ok(d->area)    ? "area"
                                                                             : NULL;
+        if (!odd && d->kind && !pipeline_device_text_ok(d->kind)) odd = "kind";
         for (size_t k = 0; k < d->n_aliases && !odd; k++)
             if (!pipeline_device_text_ok(d->aliases[k])) odd = "aliases";
+        for (size_t k = 0; k < d->n_groups && !odd; k++)
+            if (!pipeline_device_text_ok(d->groups[k])) odd = "groups";
         if (odd)
             return err_set(err, SHOAL_EINVALID,
                            "%sdevices[%u].%s: must be one line without control characters", where, i, odd);

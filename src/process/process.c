@@ -123,6 +123,7 @@ static void finish(process_run *r, const config_stage *failed, const call_result
     cancel_calls(r);
     for (size_t i = 0; i < r->n_stages; i++) r->partial |= r->facts[i].state == STAGE_FAILED;
     o.partial = r->partial;
+    o.asks = r->asks;
     if (!failed) o.answer = process_answer(r, &o);
     call_result none = process_alone(r->stages[0].stage, SHOAL_ENOMEM, "out of memory");
     if (!failed && r->lacks_memory) {

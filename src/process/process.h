@@ -21,10 +21,12 @@
 #include "calls/calls.h"
 #include "api/degraded.h"
 #include "api/api_error.h"
+#include "base/sha256.h"
 #include "config/config.h"
 #include "pipeline/pipeline.h"
 
 struct gateway_request; /* gateway/request.h */
+struct confirm_book;    /* process/confirm.h */
 
 /* The endpoint: takes the request over and answers it, at once or later; cancels its model calls when
  * the client leaves. */
@@ -47,6 +49,11 @@ typedef struct process_input {
     char *context; /* free text, "" when none */
     arena *memory; /* what the request brought */
     struct desk *desk; /* of the collections (retrieve/desk.h), for pipelines that look into them */
+    char *confirm;     /* the token of a question that a guard asked back; NULL: none */
+    struct confirm_book *confirms; /* such questions; NULL: nothing can be confirmed */
+    const char *asked_by;          /* the guard stage whose question this answers; NULL: none */
+    bool agrees;                   /* the answer: yes */
+    sha256_digest asked_about;     /* what may be done if it is */
 } process_input;
 
 /* Read a request body, JSON or, as its Content-Type says (NULL: none), a form, to which *ret then points.
@@ -55,6 +62,9 @@ int process_parse(process_input *ret, const gateway_config *config, const char *
                   api_error *ret_error);
 int process_parse_form(process_input *ret, const gateway_config *config, const char *content_type,
                        const char *body, size_t len, api_error *ret_error);
+/* Where the request answers a question that a guard asked back (in->confirm), put the request that was asked about
+ * in its place; in->confirms is set. Returns 0 or the HTTP status in *e. */
+int process_take_answer(process_input *in, uint64_t now_ns, api_error *e);
 void process_input_done(process_input *in); /* accepts a zeroed one */
 
 /* ---- the run (process.c) ------------------------------------------------------------------------ */
@@ -66,6 +76,7 @@ typedef struct process_outcome {
     json_t *answer;             /* on success: the response object without "id" and "ms" */
     const degraded *degraded;   /* a stage was answered by another model than its own; NULL: none */
     bool partial;               /* an optional stage failed: an answer, but none to keep */
+    bool asks;                  /* a guard asked back, and its token is for this request alone */
     uint64_t n_prompt_tokens, n_generated_tokens;
 } process_outcome;
 typedef void (*process_done_fn)(void *user, const process_outcome *o);

@@ -92,6 +92,7 @@ void process_trace_rule(stage_run *s)
         process_each_trace(s, s->trace);
     else
         process_put(s->run, s->trace, "verdict", json_string(process_fact(s)->label));
+    if (s->details) process_put(s->run, s->trace, "result", json_incref(s->details));
 }
 
 static json_t *call_json(process_run *r, const char *name, const char *arguments)
@@ -115,16 +116,19 @@ static stage_run *result_of(process_run *r, stage_kind kind)
     return NULL;
 }
 
-/* Whose text and calls are the answer: the last stage that has something to say. */
+/* Whose text and calls are the answer: a guard that holds the request back, else the last stage that has
+ * something to say. */
 static stage_run *speaker_of(process_run *r)
 {
+    for (size_t i = 0; i < r->n_stages; i++)
+        if (process_is_held_back(&r->stages[i])) return &r->stages[i];
     for (size_t i = r->n_stages; i-- > 0;) {
         stage_kind k = r->stages[i].stage->kind;
         /* A ground or line stage may leave the word to others; nothing heard or no alert is nothing to say.
          */
         bool may = stage_kind_gives(k) & GIVES_TEXT;
         bool silent = k == STAGE_GROUND || k == STAGE_LINE || k == STAGE_TRANSCRIBE || k == STAGE_SCORE;
-        bool speaks = may && (!silent || *r->facts[i].text);
+        bool speaks = may && k != STAGE_MATCH && k != STAGE_GUARD && (!silent || *r->facts[i].text);
         if (speaks && r->facts[i].state == STAGE_DONE) return &r->stages[i];
     }
     return NULL;
@@ -187,6 +191,16 @@ static void put_results(process_run *r, json_t *a)
     json_decref(results);
 }
 
+/* The results of the last stage of this kind, as its trace has them; nothing where there is none. */
+static void put_details(process_run *r, json_t *a, const char *key, stage_kind kind)
+{
+    for (size_t i = r->n_stages; i-- > 0;) {
+        if (r->stages[i].stage->kind != kind || !r->stages[i].details) continue;
+        process_put(r, a, key, json_incref(r->stages[i].details));
+        return;
+    }
+}
+
 json_t *process_answer(process_run *r, process_outcome *o)
 {
     stage_run *intent = result_of(r, STAGE_CLASSIFY), *slots = result_of(r, STAGE_TAG);
@@ -203,6 +217,11 @@ json_t *process_answer(process_run *r, process_outcome *o)
     if (json_array_size(calls) > 1) process_put(r, a, "tool_calls", json_incref(calls));
     json_decref(calls);
     put_results(r, a);
+    bool held = false;
+    for (size_t i = 0; i < r->n_stages; i++) held |= process_is_held_back(&r->stages[i]);
+    if (!held)
+        put_details(r, a, "targets", STAGE_MATCH); /* who does not look at the guard has nothing to act on */
+    put_details(r, a, "guard", STAGE_GUARD);
     for (size_t i = 0; i < r->n_stages; i++) process_add(r, trace, json_incref(r->stages[i].trace));
     process_put(r, a, "trace", trace);
     process_put(r, a, "usage", usage_json(r, o));

@@ -73,7 +73,9 @@ int process_check_media(const process_input *in, api_error *e)
 {
     int status = 0;
     size_t stage = 0;
-    pipeline_facts facts = {.input = in->text, .brings = *in->text ? 1u << MEDIUM_TEXT : 0};
+    const char *text =
+        !*in->text && in->confirm ? in->confirm : in->text; /* what was asked about is the text */
+    pipeline_facts facts = {.input = text, .brings = *text ? 1u << MEDIUM_TEXT : 0};
     stage_fact none[PIPELINE_STAGES_MAX] = {{.state = STAGE_PENDING}};
     facts.stages = none;
     for (int m = 0; m < N_MEDIA && !status; m++) {

@@ -60,32 +60,35 @@ static const char *device_field(const json_t *device, const char *key, bool is_s
     return s && pipeline_device_text_ok(s) ? s : NULL;
 }
 
-/* Other names: a list of texts, or none. False: it is something else. */
-static bool read_aliases(const json_t *v, config_device *d, arena *a)
+/* Other names, or groups: a list of texts, or none. False: it is something else. */
+static bool read_names(const json_t *v, size_t max, const char *const **ret, size_t *ret_n, arena *a)
 {
     if (!v || json_is_null(v)) return true;
     size_t n = json_array_size(v);
-    if (!json_is_array(v) || n > PIPELINE_ALIASES_MAX) return false;
+    if (!json_is_array(v) || n > max) return false;
     const char **list = arena_alloc(a, (n + 1) * sizeof *list);
     for (size_t i = 0; list && i < n; i++) {
         const char *s = json_string_value(json_array_get(v, i));
         if (!s || !pipeline_device_text_ok(s) || !(list[i] = arena_strdup(a, s))) return false;
     }
-    d->aliases = list;
-    d->n_aliases = n;
+    *ret = list;
+    *ret_n = n;
     return list != NULL;
 }
 
 /* The first field that is wrong or not known, NULL: none. */
 static const char *read_device(const json_t *v, config_device *d, arena *a)
 {
-    static const char *const fields[] = {"id", "name", "state", "area", "aliases"};
+    static const char *const fields[] = {"id", "name", "state", "area", "aliases", "groups", "kind"};
     const json_t *area = json_object_get(v, "area");
+    const json_t *kind = json_object_get(v, "kind");
     bool has_area = area && !json_is_null(area) && !(json_is_string(area) && !*json_string_value(area));
+    bool has_kind = kind && !json_is_null(kind);
     *d = (config_device){.id = device_field(v, "id", false, a),
                          .name = device_field(v, "name", false, a),
                          .state = device_field(v, "state", true, a),
-                         .area = has_area ? device_field(v, "area", false, a) : NULL};
+                         .area = has_area ? device_field(v, "area", false, a) : NULL,
+                         .kind = has_kind ? device_field(v, "kind", false, a) : NULL};
     const char *key;
     json_t *unused;
     json_object_foreach((json_t *)v, key, unused)
@@ -96,7 +99,11 @@ static const char *read_device(const json_t *v, config_device *d, arena *a)
     }
     if (!d->id || !d->name || !d->state) return !d->id ? "id" : !d->name ? "name" : "state";
     if (has_area && !d->area) return "area";
-    return read_aliases(json_object_get(v, "aliases"), d, a) ? NULL : "aliases";
+    if (has_kind && !d->kind) return "kind";
+    if (!read_names(json_object_get(v, "groups"), PIPELINE_GROUPS_MAX, &d->groups, &d->n_groups, a))
+        return "groups";
+    bool ok = read_names(json_object_get(v, "aliases"), PIPELINE_ALIASES_MAX, &d->aliases, &d->n_aliases, a);
+    return ok ? NULL : "aliases";
 }
 
 static int read_devices(const json_t *list, process_input *in, api_error *e)
@@ -115,7 +122,8 @@ static int read_devices(const json_t *list, process_input *in, api_error *e)
         return api_error_bad(
             e, "context.devices",
             "'context.devices[%zu].%.64s' is wrong: a device has 'id' and 'name' of 1 to 128 bytes "
-            "without control characters, and perhaps 'state', 'area' and a list of 'aliases'",
+            "without control characters, and perhaps 'state', 'area', 'kind' and lists of 'aliases' and "
+            "'groups'",
             i, odd);
     }
     in->devices = d;
@@ -175,6 +183,16 @@ static int read_free_text(const char *text, process_input *in, api_error *e)
     return in->context ? 0 : api_error_nomem(e);
 }
 
+static int read_confirm(const json_t *v, process_input *in, api_error *e)
+{
+    if (!v || json_is_null(v)) return 0;
+    if (!json_is_string(v) || in->confirm)
+        return api_error_bad(e, "confirm",
+                             "'confirm' must be one token, as the answer's guard.confirm has it");
+    in->confirm = arena_strdup(in->memory, json_string_value(v));
+    return in->confirm ? 0 : api_error_nomem(e);
+}
+
 /* null, text, a list of devices, or an object that may hold "devices" and "text". */
 static int read_context(const json_t *context, process_input *in, api_error *e)
 {
@@ -192,13 +210,15 @@ static int read_context(const json_t *context, process_input *in, api_error *e)
         int status;
         if (strcmp(key, "devices") == 0)
             status = read_devices(v, in, e);
+        else if (strcmp(key, "confirm") == 0)
+            status = read_confirm(v, in, e);
         else if (strcmp(key, "text") == 0 && json_is_string(v))
             status = read_free_text(json_string_value(v), in, e);
         else if (strcmp(key, "text") == 0)
             status = api_error_bad(e, "context.text", "'context.text' must be a string");
         else
-            status =
-                api_error_bad(e, "context", "'context.%.64s' is not known; 'devices' and 'text' are", key);
+            status = api_error_bad(e, "context",
+                                   "'context.%.64s' is not known; 'devices', 'text' and 'confirm' are", key);
         if (status) return status;
     }
     return 0;
@@ -209,7 +229,7 @@ static int read_context(const json_t *context, process_input *in, api_error *e)
 static int check_fields(const json_t *body, api_error *e)
 {
     static const char *const fields[] = {"pipeline", "input",    "text",  "context", "devices", "stream",
-                                         "user",     "metadata", "audio", "image",   "csv"};
+                                         "user",     "metadata", "audio", "image",   "csv",     "confirm"};
     const char *key;
     json_t *unused;
     json_object_foreach((json_t *)body, key, unused)
@@ -217,11 +237,11 @@ static int check_fields(const json_t *body, api_error *e)
         size_t k = 0;
         while (k < sizeof fields / sizeof *fields && strcmp(fields[k], key) != 0) k++;
         if (k == sizeof fields / sizeof *fields)
-            return api_error_bad(
-                e, key,
-                "'%.64s' is not known; 'pipeline', 'input', 'context', 'devices', 'audio', 'image' and "
-                "'csv' are",
-                key);
+            return api_error_bad(e, key,
+                                 "'%.64s' is not known; 'pipeline', 'input', 'context', 'devices', "
+                                 "'confirm', 'audio', 'image' and "
+                                 "'csv' are",
+                                 key);
     }
     if (json_object_get(body, "devices") && json_object_get(body, "context"))
         return api_error_bad(e, "devices", "give 'devices' or 'context', not both");
@@ -245,6 +265,7 @@ int process_read_fields(const json_t *body, const gateway_config *config, proces
     in->context = arena_strdup(in->memory, "");
     if (!in->text || !in->context) return api_error_nomem(e);
     status = read_context(json_object_get(body, "context"), in, e);
+    if (!status) status = read_confirm(json_object_get(body, "confirm"), in, e);
     const json_t *devices = json_object_get(body, "devices");
     if (!status && devices && !json_is_null(devices)) status = read_devices(devices, in, e);
     return status ? status : process_read_media(body, in, e);

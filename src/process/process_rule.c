@@ -5,7 +5,7 @@
 #include "pipeline/pipeline_template.h"
 #include "process/process_run.h"
 
-static stage_run *stage_named(const stage_run *s, const char *name)
+stage_run *process_stage(const stage_run *s, const char *name)
 {
     return &s->run->stages[pipeline_stage_index(s->run->in->pipeline, name, strlen(name))];
 }
@@ -23,7 +23,7 @@ const char *process_text(const stage_run *s)
 {
     const char *text = fact_of(s)->text;
     if (!s->ground || s->ground->verdict != GROUND_NOTHING || !s->stage->intent) return text;
-    const stage_fact *intent = fact_of(stage_named(s, s->stage->intent));
+    const stage_fact *intent = fact_of(process_stage(s, s->stage->intent));
     const char *say = intent->state == STAGE_DONE ? lexicon_talk_of(s->stage->lex, intent->label) : NULL;
     return say ? ground_say(s->ground, say, s->memory) : text;
 }
@@ -101,7 +101,7 @@ static int check_ground(stage_run *s, const stage_run *of, const stage_run *agai
 
 static int run_check(stage_run *s)
 {
-    const stage_run *of = stage_named(s, s->stage->of), *against = stage_named(s, s->stage->against);
+    const stage_run *of = process_stage(s, s->stage->of), *against = process_stage(s, s->stage->against);
     if (against->ground) return check_ground(s, of, against);
     if (against->line && against->line->verdict == LINE_READ) return check_line(s, of, against);
     /* What it would be held against did not run: nothing is known, so nothing may be said or done. */
@@ -125,7 +125,7 @@ int process_rule(stage_run *s, const call_context *ctx)
 static const stage_run *ground_of(const stage_run *s)
 {
     const char *name = s->stage->choices ? s->stage->choices : s->stage->near_stage;
-    const stage_run *g = name ? stage_named(s, name) : NULL;
+    const stage_run *g = name ? process_stage(s, name) : NULL;
     return g && g->ground ? g : NULL;
 }
 

@@ -38,6 +38,8 @@ typedef struct stage_run {
     /* rules; all in the run's memory */
     const grounding *ground;
     const line_reading *line;
+    const struct matching *match;
+    const struct guarding *guard;
     const ground_call *calls; /* what the rule stands for */
     size_t n_calls;
 } stage_run;
@@ -55,6 +57,7 @@ struct process_run {
     degraded degraded; /* the first stage that another model answered */
     bool lacks_memory; /* a part of the answer could not be made */
     bool partial;      /* an item of an optional stage failed */
+    bool asks;         /* a guard asked back, and gave a token */
     stage_run stages[];
 };
 
@@ -115,6 +118,17 @@ void process_trace_rule(stage_run *s);
 void process_trace_call(stage_run *s, const call_result *r);
 /* The response object, and the tokens that it counts. */
 json_t *process_answer(process_run *r, process_outcome *o);
+
+/* ---- matches and guards (process_match.c, process_guard.c) ------------------------------------------- */
+
+/* The stage of that name, in the same run. */
+stage_run *process_stage(const stage_run *s, const char *name);
+/* What a text names, as a match stage of this kind reads it. SHOAL_ENOMEM, or 0. */
+int process_find_devices(const stage_run *s, const char *text, struct matching *ret);
+/* The stage's `input` filled in, in the run's memory; NULL: out of memory. */
+const char *process_read_kept(const stage_run *s);
+/* Did a guard hold the request back? Then nothing is called, and it has the word. */
+bool process_is_held_back(const stage_run *s);
 
 /* ---- rules (process_rule.c) ------------------------------------------------------------------------- */
 

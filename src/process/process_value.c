@@ -6,7 +6,9 @@
  * ...}] retrieve, score                 [{"source": ..., "text": ...}, ...], [{"line": 7, "label": ..., ...},
  * ...] generate, seq2seq, transcribe   the JSON that the text is, or else the text generate that calls tools
  * {"text": "Turning it on.", "calls": [{"name": ..., "arguments": {...}}]} ground, line, check {"verdict":
- * "act", "text": "Turning on ...", "calls": [...]} */
+ * "act", "text": "Turning on ...", "calls": [...]}
+ *     match                           {"label": "one", "devices": [{"id": ..., ...}], "unknown": [], ...}
+ *     guard                           {"verdict": "deny", "rule": "negation", "why": ..., ...} */
 #include <string.h>
 
 #include "base/json.h"
@@ -55,6 +57,7 @@ json_t *process_value(stage_run *s)
     unsigned gives = stage_kind_gives(k);
     if (k == STAGE_TAG) return json_incref(s->slots);
     if (k == STAGE_RETRIEVE || k == STAGE_SCORE) return s->results ? json_incref(s->results) : json_array();
+    if (k == STAGE_MATCH || k == STAGE_GUARD) return s->details ? json_incref(s->details) : json_object();
     if (!stage_kind_task(k) || s->n_tools) return calls_value(s, !stage_kind_task(k));
     return gives & GIVES_PROB ? text_value(process_fact(s)->text) : label_value(s);
 }

@@ -166,7 +166,7 @@ static const bad_case bad_cases[] = {
     {PIPE "      - {name: a, kind: tag, model: m}\n      - {name: b, kind: tag, model: m,\n         when: "
           "[{stage: a, label: [x]}]}\n",
      "a tag stage, a classify, embed, rerank, fill-mask, transcribe, vad, image, score, retrieve, ground, "
-     "line or check stage is needed",
+     "line, check, match or guard stage is needed",
      7},
     {PIPE "      - {name: a, kind: retrieve}\n", "stages[0].collection: a retrieve stage needs it", 5},
     {PIPE "      - {name: a, kind: retrieve, collection: c, model: m}\n", "stages[0].model: only a classify",
@@ -175,6 +175,23 @@ static const bad_case bad_cases[] = {
     {PIPE "      - {name: a, kind: retrieve, collection: c}\n"
           "      - {name: b, kind: tag, model: m, when: [{stage: a, label: [some]}]}\n",
      "a retrieve stage never comes to 'some'", 6},
+    {PIPE "      - {name: a, kind: match}\n", "stages[0].lexicon: a match stage needs it", 5},
+    {PIPE "      - {name: a, kind: match, lexicon: l, max_targets: 3}\n",
+     "max_targets: only a guard stage has it", 5},
+    {PIPE "      - {name: a, kind: match, lexicon: l, slot_labels: [x]}\n", "slot_labels: needs 'slots'", 5},
+    {PIPE "      - {name: t, kind: tag, model: m, input: 'x {input}'}\n"
+          "      - {name: a, kind: match, lexicon: l, slots: t}\n",
+     "slots: 't' reads another text than this stage", 6},
+    {PIPE "      - {name: g, kind: guard, lexicon: l}\n", "stages[0].of: a guard stage needs it", 5},
+    {PIPE "      - {name: t, kind: tag, model: m}\n      - {name: g, kind: guard, of: t, lexicon: l}\n",
+     "'t' is a tag stage, a generate, ground, check or match stage is needed here", 6},
+    {PIPE "      - {name: a, kind: match, lexicon: l}\n"
+          "      - {name: g, kind: guard, of: a, lexicon: l, when: [{stage: a, label: [two]}]}\n",
+     "a match stage never comes to 'two'", 6},
+    {PIPE "      - {name: a, kind: match, lexicon: l}\n      - {name: g, kind: guard, of: a, lexicon: l}\n"
+          "      - {name: b, kind: tag, model: m, when: [{stage: g, label: [allow]}]}\n",
+     "a guard stage never comes to 'allow'", 7},
+    {PIPE "      - {name: g, kind: guard, of: a, lexicon: l, say: [{rule: later}]}\n", "say[0]", 5},
     {PIPE "      - {name: a, kind: embed, model: m}\n", "stages[0].candidates: an embed stage needs it", 5},
     {PIPE "      - {name: a, kind: rerank, model: m, documents: []}\n", "documents", 5},
     {PIPE "      - {name: a, kind: tag, model: m, documents: [x]}\n", "only a rerank stage has it", 5},

@@ -1,0 +1,66 @@
+/* confirm.c: questions that wait for an answer; see confirm.h. */
+#include "process/confirm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void forget(confirm_question *q)
+{
+    free(q->input);
+    *q = (confirm_question){0};
+}
+
+static void write_token(char *out, const uint8_t *draw)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < CONFIRM_TOKEN_BYTES; i++) {
+        *out++ = digits[draw[i] >> 4];
+        *out++ = digits[draw[i] & 15];
+    }
+    *out = 0;
+}
+
+int confirm_put(confirm_book *b, const confirm_question *q, const uint8_t draw[CONFIRM_TOKEN_BYTES],
+                char ret_token[2 * CONFIRM_TOKEN_BYTES + 1])
+{
+    char *input = strdup(q->input);
+    if (!input) return SHOAL_ENOMEM;
+    confirm_question *to = &b->at[b->next];
+    b->next = (b->next + 1) % CONFIRM_MAX;
+    forget(to);
+    *to = *q;
+    to->input = input;
+    write_token(to->token, draw);
+    memcpy(ret_token, to->token, sizeof to->token);
+    return 0;
+}
+
+/* Every byte is looked at, however early they differ. */
+static bool same_token(const char *a, const char *b)
+{
+    unsigned differ = 0;
+    for (size_t i = 0; i < 2 * CONFIRM_TOKEN_BYTES; i++) differ |= (unsigned char)(a[i] ^ b[i]);
+    return differ == 0;
+}
+
+bool confirm_take(confirm_book *b, const char *token, uint64_t now_ns, confirm_question *ret)
+{
+    if (strlen(token) != 2 * CONFIRM_TOKEN_BYTES) return false;
+    confirm_question *found = NULL;
+    for (size_t i = 0; i < CONFIRM_MAX; i++)
+        if (*b->at[i].token && same_token(b->at[i].token, token)) found = &b->at[i];
+    if (!found) return false;
+    bool late = now_ns >= found->expires_ns;
+    if (late) {
+        forget(found);
+    } else {
+        *ret = *found;
+        *found = (confirm_question){0};
+    }
+    return !late;
+}
+
+void confirm_book_done(confirm_book *b)
+{
+    for (size_t i = 0; i < CONFIRM_MAX; i++) forget(&b->at[i]);
+}
