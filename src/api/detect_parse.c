@@ -10,7 +10,7 @@
 
 #include "base/number.h"
 #include "api/multipart.h"
-#include "router/cache_key.h"
+#include "cache/cache_key.h"
 
 #define MS_MAX 86400000.0
 

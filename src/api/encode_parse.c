@@ -8,7 +8,7 @@
 #include "base/sha256.h"
 #include "api/encode_bytes.h"
 #include "api/fields.h"
-#include "router/cache_key.h"
+#include "cache/cache_key.h"
 
 void encode_spec_done(encode_spec *s)
 {

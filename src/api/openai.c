@@ -14,7 +14,7 @@
 #include "base/sha256.h"
 #include "api/fields.h"
 #include "api/openai_chat.h"
-#include "router/cache_key.h"
+#include "cache/cache_key.h"
 
 #define BIAS_MAX              1024
 #define COMPLETION_MAX_TOKENS 16 /* OpenAI's default for /v1/completions */

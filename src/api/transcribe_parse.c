@@ -9,7 +9,7 @@
 #include "base/number.h"
 #include "base/sampling.h"
 #include "base/utf8.h"
-#include "router/cache_key.h"
+#include "cache/cache_key.h"
 
 const char *const TRANSCRIBE_FIELDS[] = {"model",
                                          "language",

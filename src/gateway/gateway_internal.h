@@ -4,7 +4,7 @@
 
 #include "calls/fallback_calls.h"
 #include "gateway/auth.h"
-#include "gateway/cache.h"
+#include "cache/cache.h"
 #include "gateway/ensembles.h"
 #include "gateway/gateway.h"
 #include "gateway/request.h"

@@ -12,7 +12,7 @@
 #include "gateway/gateway_internal.h"
 #include "process/process.h"
 #include "gateway/shared.h"
-#include "router/cache_key.h"
+#include "cache/cache_key.h"
 
 typedef struct process_job { /* one POST /v1/process; dies with the request */
     shared_job shared;       /* first: shared.h takes the job by it */

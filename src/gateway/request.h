@@ -35,7 +35,7 @@ typedef struct gateway_request {
     struct gateway *gateway;
     calls *calls;
     registry *registry;
-    struct cache *cache; /* gateway/cache.h */
+    struct cache *cache; /* cache/cache.h */
     metrics *metrics;
     const gateway_config *config;
     const struct endpoint *endpoint;

@@ -15,7 +15,7 @@
 #ifndef GATEWAY_SHARED_H
 #define GATEWAY_SHARED_H
 
-#include "gateway/cache.h"
+#include "cache/cache.h"
 #include "base/sha256.h"
 #include "gateway/request.h"
 

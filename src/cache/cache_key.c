@@ -1,6 +1,6 @@
 /* cache_key.c: the fields of a key hashed as they come; see cache_key.h. A letter for the type goes in before
  * each value's length, which keeps NULL, "" and 0 apart. */
-#include "router/cache_key.h"
+#include "cache/cache_key.h"
 #include "base/sha256.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "router/cache_key.h"
+#include "cache/cache_key.h"
 #include "base/sha256.h"
 
 static sha256_digest end(cache_key *k)

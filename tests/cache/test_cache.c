@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "gateway/cache.h"
+#include "cache/cache.h"
 #include "base/sha256.h"
 
 static sha256_digest key(unsigned i)

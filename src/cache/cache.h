@@ -15,8 +15,8 @@
  * A ticket is a place in line. It dies in fill, fail and leave, and for a waiter in its on_turn
  * unless that says CACHE_LEAD. on_turn runs inside the other party's call and may call anything here.
  * Time is an argument. One thread. */
-#ifndef GATEWAY_CACHE_H
-#define GATEWAY_CACHE_H
+#ifndef CACHE_CACHE_H
+#define CACHE_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,8 +15,8 @@
  * Normalising a prompt must not change its answer, so it stays small: messages and tools lose their white
  * space and keep the order of their keys, in which a template prints them; text is taken as it is. What a
  * template reads beside these is the clock: answers of a model whose template does are not kept at all. */
-#ifndef ROUTER_CACHE_KEY_H
-#define ROUTER_CACHE_KEY_H
+#ifndef CACHE_CACHE_KEY_H
+#define CACHE_CACHE_KEY_H
 
 #include <stdbool.h>
 #include <stdint.h>

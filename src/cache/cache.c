@@ -1,6 +1,6 @@
 /* cache.c: answers by key, and who computes or waits for one; see cache.h. A callback may call back in here,
  * so tables and lines are in order before one runs. One thread. */
-#include "gateway/cache.h"
+#include "cache/cache.h"
 #include "base/sha256.h"
 
 #include <assert.h>
