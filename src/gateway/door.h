@@ -29,6 +29,7 @@ struct gateway_request;
 
 typedef struct door door;
 typedef struct door_ops {
+    bool takes_lines; /* a stream may also be lines of JSON (request_lines_begin) */
     const char *(*method)(const door *d);
     const char *(*path)(const door *d);
     const char *(*query)(const door *d);

@@ -99,7 +99,8 @@ static void drop(door *d)
     (void)let_go(d);
 }
 
-static const door_ops HTTP_DOOR = {.method = method,
+static const door_ops HTTP_DOOR = {.takes_lines = true,
+                                   .method = method,
                                    .path = path,
                                    .query = query,
                                    .header = header,

@@ -9,6 +9,7 @@
 #include "gateway/encode.h"
 #include "gateway/generate.h"
 #include "gateway/machines.h"
+#include "gateway/ollama.h"
 #include "gateway/overview.h"
 #include "gateway/routed.h"
 #include "process/process.h"
@@ -69,6 +70,14 @@ const endpoint ENDPOINTS[] = {
     {"DELETE", "/v1/responses/*", sessions_forget, true, true, "response_delete", 0},
     {"GET", "/v1/sessions/*", sessions_get, true, false, "session", 0},
     {"DELETE", "/v1/sessions/*", sessions_delete, true, true, "session_delete", 0},
+    {"POST", "/api/chat", ollama_chat, true, false, "ollama_chat", 0},
+    {"POST", "/api/generate", ollama_generate, true, false, "ollama_generate", 0},
+    {"POST", "/api/embed", ollama_embed, true, false, "ollama_embed", 0},
+    {"POST", "/api/embeddings", ollama_embeddings, true, false, "ollama_embeddings", 0},
+    {"POST", "/api/show", ollama_show, true, false, "ollama_show", 0},
+    {"GET", "/api/tags", ollama_tags, true, false, "ollama_tags", 0},
+    {"GET", "/api/ps", ollama_ps, true, false, "ollama_ps", 0},
+    {"GET", "/api/version", ollama_version, false, false, "ollama_version", 0},
     {"GET", "/v1/ws", door_ws_handle, false, false, "ws", ENDPOINT_TUNNEL},
     {"GET", "/v1/models", status_models, true, false, "models", 0},
     {"GET", "/v1/models/", status_model, true, false, "model", 0},

@@ -328,13 +328,23 @@ void request_error(gateway_request *rq, const api_error *e)
     request_finish(rq, e->status, e->code ? e->code : e->type);
 }
 
-void request_stream_begin(gateway_request *rq)
+static void begin(gateway_request *rq, const char *content_type)
 {
     header_list h;
-    common_headers(&h, rq, "text/event-stream; charset=utf-8");
+    common_headers(&h, rq, content_type);
     header_add(&h, "cache-control", "no-cache");
     rq->streaming = true;
     rq->door->ops->begin(rq->door, 200, h.items, h.n);
+}
+
+void request_stream_begin(gateway_request *rq)
+{
+    begin(rq, "text/event-stream; charset=utf-8");
+}
+
+void request_lines_begin(gateway_request *rq)
+{
+    begin(rq, "application/x-ndjson");
 }
 
 void request_stream_write(gateway_request *rq, const buf *events)

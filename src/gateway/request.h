@@ -106,6 +106,8 @@ void request_preflight(gateway_request *rq); /* a browser asks for a page of an 
 
 /* text/event-stream; the caller writes whole "data: ...\n\n" events. */
 void request_stream_begin(gateway_request *rq);
+/* The same for lines of JSON (application/x-ndjson), where the door takes them. */
+void request_lines_begin(gateway_request *rq);
 void request_stream_write(gateway_request *rq, const buf *events);
 void request_stream_end(gateway_request *rq); /* ends the request */
 /* Does the client leave so much unread that the source should rest? Then fn(work) runs once it has read most

@@ -1,0 +1,269 @@
+/* ollama.c: what Ollama's clients ask, as the body that ours would send. */
+#include "api/ollama.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/fields.h"
+
+/* Put v, whose reference is taken, under key; SHOAL_ENOMEM also where there is no v. */
+static int put(json_t *o, const char *key, json_t *v)
+{
+    return v && json_object_set_new(o, key, v) == 0 ? 0 : SHOAL_ENOMEM;
+}
+
+static int copy(json_t *o, const char *key, const json_t *from, const char *named)
+{
+    const json_t *v = fields_get(from, named);
+    return v ? put(o, key, json_incref((json_t *)v)) : 0;
+}
+
+static json_t *text_of(const json_t *v)
+{
+    return v ? json_incref((json_t *)v) : json_string("");
+}
+
+static int refuse_pictures(const json_t *o, api_error *e)
+{
+    const json_t *images = fields_get(o, "images");
+    if (!images || (json_is_array(images) && json_array_size(images) == 0)) return 0;
+    return api_error_bad(e, "images", "no model here sees pictures");
+}
+
+/* ---- options ------------------------------------------------------------------------------------- */
+
+static int put_options(json_t *body, const json_t *asked, api_error *e)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } MAP[] = {{"temperature", "temperature"},
+               {"top_p", "top_p"},
+               {"top_k", "top_k"},
+               {"min_p", "min_p"},
+               {"seed", "seed"},
+               {"stop", "stop"},
+               {"num_predict", "max_tokens"},
+               {"repeat_penalty", "repetition_penalty"},
+               {"presence_penalty", "presence_penalty"},
+               {"frequency_penalty", "frequency_penalty"}};
+    const json_t *o = fields_get(asked, "options");
+    if (o && !json_is_object(o)) return api_error_bad(e, "options", "\"options\" must be an object");
+    int64_t n = 0;
+    int rc = fields_int(o, "num_predict", -2, INT64_MAX, &n, e);
+    for (size_t i = 0; rc == 0 && o && i < sizeof MAP / sizeof *MAP; i++)
+        if (copy(body, MAP[i].ours, o, MAP[i].theirs) != 0) rc = api_error_nomem(e);
+    if (rc == 0 && n < 0 && put(body, "max_tokens", json_integer(-1)) != 0) rc = api_error_nomem(e);
+    return rc;
+}
+
+static int put_format(json_t *body, const json_t *asked, api_error *e)
+{
+    const json_t *f = fields_get(asked, "format");
+    const char *word = fields_text(f);
+    json_t *ours = NULL;
+    if (!f || (word && !*word)) return 0;
+    if (word && strcmp(word, "json") == 0)
+        ours = json_pack("{s:s}", "type", "json_object");
+    else if (json_is_object(f))
+        ours = json_pack("{s:s,s:{s:s,s:b,s:O}}", "type", "json_schema", "json_schema", "name", "answer",
+                         "strict", 1, "schema", f);
+    else
+        return api_error_bad(e, "format", "\"format\" must be \"json\" or a JSON schema");
+    return put(body, "response_format", ours) == 0 ? 0 : api_error_nomem(e);
+}
+
+/* true, false, or how hard. */
+static int put_think(json_t *body, const json_t *asked, api_error *e)
+{
+    const json_t *think = fields_get(asked, "think");
+    if (!think) return 0;
+    int rc = json_is_boolean(think)
+                 ? put(body, "chat_template_kwargs", json_pack("{s:O}", "enable_thinking", think))
+                 : put(body, "reasoning_effort", json_incref((json_t *)think));
+    return rc == 0 ? 0 : api_error_nomem(e);
+}
+
+/* ---- messages ------------------------------------------------------------------------------------ */
+
+/* Ollama's calls have no ids; ours are named by their place: a message, and a call in it. */
+static json_t *call_id(size_t message, size_t call)
+{
+    char id[48];
+    snprintf(id, sizeof id, "call_%zu_%zu", message, call);
+    return json_string(id);
+}
+
+static json_t *arguments_text(const json_t *v)
+{
+    buf text = {0};
+    if (json_is_string(v)) return json_incref((json_t *)v);
+    if (!v) return json_string("{}");
+    json_put(&text, v);
+    json_t *s = text.failed ? NULL : json_stringn(text.data, text.len);
+    buf_done(&text);
+    return s;
+}
+
+static json_t *our_call(const json_t *call, size_t message, size_t i)
+{
+    const json_t *f = json_object_get(call, "function");
+    json_t *ours = json_object(), *function = json_object();
+    int rc = ours && function ? 0 : SHOAL_ENOMEM;
+    if (rc == 0) rc = copy(function, "name", f, "name");
+    if (rc == 0) rc = put(function, "arguments", arguments_text(fields_get(f, "arguments")));
+    if (rc == 0) rc = put(ours, "id", call_id(message, i));
+    if (rc == 0) rc = put(ours, "type", json_string("function"));
+    if (rc == 0) rc = put(ours, "function", json_incref(function));
+    json_decref(function);
+    if (rc == 0) return ours;
+    json_decref(ours);
+    return NULL;
+}
+
+static json_t *our_calls(const json_t *calls, size_t message)
+{
+    json_t *all = json_array(), *call;
+    size_t i;
+    json_array_foreach(calls, i, call)
+    {
+        json_t *ours = our_call(call, message, i);
+        if (all && ours && json_array_append_new(all, ours) == 0) continue;
+        json_decref(all);
+        return NULL;
+    }
+    return all;
+}
+
+/* The call that a tool's message answers is the next one without an answer. */
+typedef struct awaited {
+    size_t message, n_calls, n_answered;
+} awaited;
+
+static int fill_message(json_t *ours, const json_t *m, size_t i, awaited *last)
+{
+    const json_t *calls = fields_get(m, "tool_calls");
+    const char *role = fields_text(json_object_get(m, "role"));
+    int rc = copy(ours, "role", m, "role");
+    if (rc == 0) rc = put(ours, "content", text_of(fields_get(m, "content")));
+    if (rc == 0) rc = copy(ours, "reasoning_content", m, "thinking");
+    if (rc == 0 && json_is_array(calls) && json_array_size(calls) > 0) {
+        *last = (awaited){.message = i, .n_calls = json_array_size(calls)};
+        rc = put(ours, "tool_calls", our_calls(calls, i));
+    }
+    if (rc == 0 && role && strcmp(role, "tool") == 0)
+        rc = put(ours, "tool_call_id", call_id(last->message, last->n_answered++));
+    return rc;
+}
+
+static int put_messages(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
+{
+    const json_t *theirs = fields_get(asked, "messages");
+    json_t *all, *m;
+    awaited last = {0};
+    size_t i;
+    if (!json_is_array(theirs))
+        return api_error_bad(e, "messages", "\"messages\" must be a list of messages");
+    all = json_array();
+    if (put(body, "messages", all) != 0) return api_error_nomem(e);
+    a->loads = json_array_size(theirs) == 0;
+    json_array_foreach(theirs, i, m)
+    {
+        if (!json_is_object(m)) return api_error_bad(e, "messages", "messages[%zu] must be an object", i);
+        if (refuse_pictures(m, e) != 0) return e->status;
+        json_t *ours = json_object();
+        if (!ours || json_array_append_new(all, ours) != 0 || fill_message(ours, m, i, &last) != 0)
+            return api_error_nomem(e);
+    }
+    return 0;
+}
+
+/* A prompt is a conversation of one request; a raw one, or one to be filled in, is a completion. */
+static int put_prompt(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
+{
+    const char *system = NULL, *prompt = "";
+    bool raw = false;
+    int rc = fields_str(asked, "prompt", &prompt, e);
+    if (rc == 0) rc = fields_str(asked, "system", &system, e);
+    if (rc == 0) rc = fields_bool(asked, "raw", &raw, e);
+    if (rc == 0) rc = refuse_pictures(asked, e);
+    if (rc != 0) return rc;
+    if (fields_get(asked, "suffix") && *fields_text(fields_get(asked, "suffix")))
+        return api_error_bad(e, "suffix", "no model here fills in the middle of a text");
+    a->loads = !*prompt && !(system && *system);
+    if (raw) {
+        a->path = "/v1/completions";
+        return put(body, "prompt", json_string(prompt)) == 0 ? 0 : api_error_nomem(e);
+    }
+    json_t *messages = json_array();
+    if (put(body, "messages", messages) != 0) return api_error_nomem(e);
+    if (system && *system &&
+        json_array_append_new(messages, json_pack("{s:s,s:s}", "role", "system", "content", system)) != 0)
+        return api_error_nomem(e);
+    rc = json_array_append_new(messages, json_pack("{s:s,s:s}", "role", "user", "content", prompt));
+    return rc == 0 ? 0 : api_error_nomem(e);
+}
+
+/* ---- whole requests ------------------------------------------------------------------------------ */
+
+static int read_generation(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
+{
+    a->stream = true;
+    a->path = "/v1/chat/completions";
+    int rc = fields_bool(asked, "stream", &a->stream, e);
+    if (rc == 0)
+        rc = a->kind == OLLAMA_CHAT ? put_messages(a, body, asked, e) : put_prompt(a, body, asked, e);
+    if (rc == 0) rc = put_options(body, asked, e);
+    if (rc == 0) rc = put_format(body, asked, e);
+    if (rc == 0) rc = put_think(body, asked, e);
+    if (rc != 0) return rc;
+    if (copy(body, "tools", asked, "tools") || put(body, "stream", json_true()) ||
+        put(body, "stream_options", json_pack("{s:b}", "include_usage", 1)))
+        return api_error_nomem(e);
+    return 0;
+}
+
+static int read_texts(ollama_ask *a, json_t *body, const json_t *asked, api_error *e)
+{
+    const char *field = a->kind == OLLAMA_EMBED ? "input" : "prompt";
+    a->path = "/v1/embeddings";
+    if (!fields_get(asked, field)) return api_error_bad(e, field, "\"%s\" is missing", field);
+    return copy(body, "input", asked, field) || copy(body, "dimensions", asked, "dimensions")
+               ? api_error_nomem(e)
+               : 0;
+}
+
+/* "NAME:latest" is NAME. */
+static int read_model(ollama_ask *a, const json_t *asked, api_error *e)
+{
+    const char *name = NULL, *old = NULL;
+    int rc = fields_str(asked, "model", &name, e);
+    if (rc == 0) rc = fields_str(asked, "name", &old, e);
+    if (rc != 0) return rc;
+    if (!name) name = old;
+    if (!name || !*name) return api_error_bad(e, "model", "\"model\" is missing");
+    size_t n = strlen(name), n_tag = strlen(":latest");
+    if (n > n_tag && strcmp(name + n - n_tag, ":latest") == 0) n -= n_tag;
+    if (n >= sizeof a->model) return api_error_no_model(e, name);
+    snprintf(a->model, sizeof a->model, "%.*s", (int)n, name);
+    return 0;
+}
+
+int ollama_read(ollama_ask *ret, ollama_kind kind, const char *bytes, size_t n, json_t **ret_body,
+                api_error *e)
+{
+    json_t *asked = NULL, *body = json_object();
+    *ret = (ollama_ask){.kind = kind, .path = "/v1/models"};
+    *ret_body = NULL;
+    int rc = body ? fields_parse(&asked, bytes, n, e) : api_error_nomem(e);
+    if (rc == 0) rc = read_model(ret, asked, e);
+    if (rc == 0 && put(body, "model", json_string(ret->model)) != 0) rc = api_error_nomem(e);
+    if (rc == 0 && (kind == OLLAMA_CHAT || kind == OLLAMA_GENERATE))
+        rc = read_generation(ret, body, asked, e);
+    if (rc == 0 && (kind == OLLAMA_EMBED || kind == OLLAMA_EMBEDDINGS)) rc = read_texts(ret, body, asked, e);
+    json_decref(asked);
+    if (rc == 0 && kind != OLLAMA_SHOW)
+        *ret_body = body;
+    else
+        json_decref(body);
+    return rc;
+}

@@ -1,0 +1,280 @@
+/* ollama_put.c: our answers in Ollama's words. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/fields.h"
+#include "api/ollama.h"
+
+static void put_text(buf *out, const char *key, const char *s, size_t n)
+{
+    buf_printf(out, ",\"%s\":", key);
+    json_put_string(out, s ? s : "", n);
+}
+
+static void put_str(buf *out, const char *key, const char *s)
+{
+    put_text(out, key, s, s ? strlen(s) : 0);
+}
+
+static void put_time(buf *out, const char *key, int64_t unix_us)
+{
+    time_t s = (time_t)(unix_us / 1000000);
+    struct tm tm;
+    char date[32];
+    gmtime_r(&s, &tm);
+    size_t n = strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm);
+    buf_printf(out, ",\"%s\":\"%.*s.%06dZ\"", key, (int)n, date, (int)(unix_us % 1000000));
+}
+
+/* ---- what comes ---------------------------------------------------------------------------------- */
+
+static void take_text(buf *to, const json_t *v)
+{
+    if (json_is_string(v)) buf_append(to, json_string_value(v), json_string_length(v));
+}
+
+static int take_calls(ollama_run *run, const json_t *calls)
+{
+    json_t *call;
+    size_t i;
+    json_array_foreach(calls, i, call)
+    {
+        json_int_t at = json_integer_value(json_object_get(call, "index"));
+        const json_t *f = json_object_get(call, "function");
+        if (at < 0 || at >= OLLAMA_CALLS_MAX) return SHOAL_EPROTOCOL;
+        if ((size_t)at >= run->n_calls) run->n_calls = (size_t)at + 1;
+        take_text(&run->calls[at].name, json_object_get(f, "name"));
+        take_text(&run->calls[at].arguments, json_object_get(f, "arguments"));
+    }
+    return 0;
+}
+
+static void take_usage(ollama_run *run, const json_t *usage)
+{
+    if (!json_is_object(usage)) return;
+    run->n_prompt = (uint64_t)json_integer_value(json_object_get(usage, "prompt_tokens"));
+    run->n_reply = (uint64_t)json_integer_value(json_object_get(usage, "completion_tokens"));
+}
+
+int ollama_take(ollama_run *run, const json_t *chunk)
+{
+    const json_t *choice = json_array_get(json_object_get(chunk, "choices"), 0);
+    const json_t *delta = json_object_get(choice, "delta");
+    const char *finish = fields_text(json_object_get(choice, "finish_reason"));
+    if (!json_is_array(json_object_get(chunk, "choices"))) return SHOAL_EPROTOCOL;
+    take_usage(run, json_object_get(chunk, "usage"));
+    take_text(&run->text, json_object_get(delta ? delta : choice, delta ? "content" : "text"));
+    take_text(&run->thinking, json_object_get(delta, "reasoning_content"));
+    int rc = take_calls(run, json_object_get(delta, "tool_calls"));
+    if (finish) snprintf(run->finish, sizeof run->finish, "%s", finish);
+    return rc ? rc : run->text.failed || run->thinking.failed ? SHOAL_ENOMEM : 0;
+}
+
+void ollama_run_done(ollama_run *run)
+{
+    buf_done(&run->text);
+    buf_done(&run->thinking);
+    for (size_t i = 0; i < run->n_calls; i++) {
+        buf_done(&run->calls[i].name);
+        buf_done(&run->calls[i].arguments);
+    }
+    *run = (ollama_run){0};
+}
+
+/* ---- lines --------------------------------------------------------------------------------------- */
+
+/* Arguments that are no JSON (a reply that was cut in the middle of them) are told as a text. */
+static void put_arguments(buf *out, const buf *text)
+{
+    json_t *v = NULL;
+    if (text->len && json_parse(&v, text->data, text->len, "arguments", NULL) == 0)
+        json_put(out, v);
+    else if (text->len)
+        json_put_string(out, text->data, text->len);
+    else
+        buf_puts(out, "{}");
+    json_decref(v);
+}
+
+static void put_calls(buf *out, const ollama_run *run)
+{
+    buf_puts(out, ",\"tool_calls\":[");
+    for (size_t i = 0; i < run->n_calls; i++) {
+        buf_puts(out, i ? ",{\"function\":{\"name\":" : "{\"function\":{\"name\":");
+        out->failed |= run->calls[i].name.failed || run->calls[i].arguments.failed;
+        json_put_string(out, run->calls[i].name.data ? run->calls[i].name.data : "", run->calls[i].name.len);
+        buf_puts(out, ",\"arguments\":");
+        put_arguments(out, &run->calls[i].arguments);
+        buf_puts(out, "}}");
+    }
+    buf_putc(out, ']');
+}
+
+static void put_head(buf *out, const ollama_ask *a, const ollama_times *t)
+{
+    buf_puts(out, "{\"model\":");
+    json_put_string(out, a->model, strlen(a->model));
+    put_time(out, "created_at", t->unix_us);
+}
+
+/* What came, and nothing is kept of it. */
+static void put_said(buf *out, const ollama_ask *a, ollama_run *run, bool last)
+{
+    if (a->kind == OLLAMA_GENERATE) {
+        put_text(out, "response", run->text.data, run->text.len);
+        if (run->thinking.len) put_text(out, "thinking", run->thinking.data, run->thinking.len);
+    } else {
+        buf_puts(out, ",\"message\":{\"role\":\"assistant\"");
+        put_text(out, "content", run->text.data, run->text.len);
+        if (run->thinking.len) put_text(out, "thinking", run->thinking.data, run->thinking.len);
+        if (last && run->n_calls) put_calls(out, run);
+        buf_putc(out, '}');
+    }
+    buf_clear(&run->text);
+    buf_clear(&run->thinking);
+}
+
+void ollama_put_line(buf *out, const ollama_ask *a, ollama_run *run, const ollama_times *t)
+{
+    if (run->text.len == 0 && run->thinking.len == 0) return;
+    put_head(out, a, t);
+    put_said(out, a, run, false);
+    buf_puts(out, ",\"done\":false}\n");
+}
+
+void ollama_put_last(buf *out, const ollama_ask *a, ollama_run *run, const ollama_times *t)
+{
+    put_head(out, a, t);
+    put_said(out, a, run, true);
+    buf_printf(out,
+               ",\"done\":true,\"done_reason\":\"%s\",\"total_duration\":%llu,\"load_duration\":0,"
+               "\"prompt_eval_count\":%llu,\"prompt_eval_duration\":%llu,\"eval_count\":%llu,\"eval_"
+               "duration\":%llu%s}\n",
+               strcmp(run->finish, "length") == 0 ? "length" : "stop", (unsigned long long)t->total_ns,
+               (unsigned long long)run->n_prompt, (unsigned long long)t->prompt_ns,
+               (unsigned long long)run->n_reply, (unsigned long long)t->reply_ns,
+               a->kind == OLLAMA_GENERATE ? ",\"context\":[]" : "");
+}
+
+void ollama_put_loaded(buf *out, const ollama_ask *a, const ollama_times *t)
+{
+    ollama_run nothing = {0};
+    put_head(out, a, t);
+    put_said(out, a, &nothing, true);
+    buf_puts(out, ",\"done\":true,\"done_reason\":\"load\"}");
+}
+
+void ollama_put_error(buf *out, const char *message)
+{
+    buf_puts(out, "{\"error\":");
+    json_put_string(out, message, strlen(message));
+    buf_putc(out, '}');
+}
+
+/* ---- vectors ------------------------------------------------------------------------------------- */
+
+int ollama_put_vectors(buf *out, const ollama_ask *a, const json_t *ours, const ollama_times *t)
+{
+    const json_t *data = json_object_get(ours, "data"), *usage = json_object_get(ours, "usage");
+    json_t *one;
+    size_t i;
+    if (!json_is_array(data) || json_array_size(data) == 0) return SHOAL_EPROTOCOL;
+    if (a->kind == OLLAMA_EMBEDDINGS) {
+        buf_puts(out, "{\"embedding\":");
+        json_put_digits(out, json_object_get(json_array_get(data, 0), "embedding"), 9);
+        buf_putc(out, '}');
+        return out->failed ? SHOAL_ENOMEM : 0;
+    }
+    buf_puts(out, "{\"model\":");
+    json_put_string(out, a->model, strlen(a->model));
+    buf_puts(out, ",\"embeddings\":[");
+    json_array_foreach(data, i, one)
+    {
+        if (i) buf_putc(out, ',');
+        json_put_digits(out, json_object_get(one, "embedding"), 9);
+    }
+    buf_printf(out, "],\"total_duration\":%llu,\"load_duration\":0,\"prompt_eval_count\":%lld}",
+               (unsigned long long)t->total_ns,
+               (long long)json_integer_value(json_object_get(usage, "prompt_tokens")));
+    return out->failed ? SHOAL_ENOMEM : 0;
+}
+
+/* ---- models -------------------------------------------------------------------------------------- */
+
+static const char *said(const json_t *o, const char *key)
+{
+    const char *s = fields_text(json_object_get(o, key));
+    return s ? s : "";
+}
+
+static void put_details(buf *out, const json_t *m)
+{
+    const char *family = said(m, "architecture");
+    buf_puts(out, ",\"details\":{\"parent_model\":\"\",\"format\":\"gguf\"");
+    put_str(out, "family", family);
+    buf_puts(out, ",\"families\":[");
+    json_put_string(out, family, strlen(family));
+    buf_puts(out, "],\"parameter_size\":\"\"");
+    put_str(out, "quantization_level", said(m, "quantisation"));
+    buf_putc(out, '}');
+}
+
+static void put_listed(buf *out, const json_t *m, bool running, const ollama_times *t)
+{
+    buf_puts(out, "{\"name\":");
+    json_put_string(out, said(m, "id"), strlen(said(m, "id")));
+    put_str(out, "model", said(m, "id"));
+    put_time(out, running ? "expires_at" : "modified_at",
+             running ? t->unix_us + 365 * 86400 * INT64_C(1000000) : 0);
+    buf_puts(out, running ? ",\"size\":0,\"size_vram\":0" : ",\"size\":0");
+    put_str(out, "digest", said(m, "digest"));
+    put_details(out, m);
+    buf_putc(out, '}');
+}
+
+int ollama_put_models(buf *out, const json_t *ours, bool running, const ollama_times *t)
+{
+    const json_t *data = json_object_get(ours, "data");
+    json_t *m;
+    size_t i;
+    bool first = true;
+    if (!json_is_array(data)) return SHOAL_EPROTOCOL;
+    buf_puts(out, "{\"models\":[");
+    json_array_foreach(data, i, m)
+    {
+        if (running && strcmp(said(m, "state"), "ready") != 0) continue;
+        if (!first) buf_putc(out, ',');
+        first = false;
+        put_listed(out, m, running, t);
+    }
+    buf_puts(out, "]}");
+    return out->failed ? SHOAL_ENOMEM : 0;
+}
+
+/* What a task lets a client do with its model. */
+static const char *capabilities(const char *task)
+{
+    if (strcmp(task, "generate") == 0 || !*task)
+        return "[\"completion\",\"tools\"]"; /* ensembles have no task */
+    return strcmp(task, "embed") == 0 ? "[\"embedding\"]" : "[]";
+}
+
+int ollama_put_model(buf *out, const json_t *ours, const ollama_times *t)
+{
+    const char *family = said(ours, "architecture");
+    const char *NUMBERS[] = {"context_length", "embedding_length"};
+    if (!*said(ours, "id")) return SHOAL_EPROTOCOL;
+    buf_puts(out, "{\"modelfile\":\"\",\"parameters\":\"\",\"template\":\"\",\"license\":\"\"");
+    put_details(out, ours);
+    put_time(out, "modified_at", 0);
+    buf_puts(out, ",\"model_info\":{\"general.architecture\":");
+    json_put_string(out, family, strlen(family));
+    for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) {
+        const json_t *v = json_object_get(ours, NUMBERS[i]);
+        if (json_is_integer(v) && *family)
+            buf_printf(out, ",\"%.64s.%s\":%lld", family, NUMBERS[i], (long long)json_integer_value(v));
+    }
+    buf_printf(out, "},\"capabilities\":%s}", capabilities(said(ours, "task")));
+    return out->failed ? SHOAL_ENOMEM : 0;
+}
