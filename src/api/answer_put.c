@@ -112,7 +112,7 @@ static void put_choice(buf *out, const answer_form *f, const gen_choice *c, size
         put_buf_string(out, &c->text);
     } else {
         buf_puts(out, "\"message\":{\"role\":\"assistant\",\"content\":");
-        if (c->text.len == 0 && c->n_calls > 0)
+        if (c->text.len == 0 && !c->text.failed && c->n_calls > 0)
             buf_puts(out, "null");
         else
             put_buf_string(out, &c->text);
