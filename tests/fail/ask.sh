@@ -14,6 +14,9 @@ case $kind in
 chat) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"logprobs\":true,\"top_logprobs\":2}" ;;
 routed) # by a rule that asks no model: a link that lacks the memory for the question would change the route
     set -- "$@" -H 'x-shoal-latency: realtime' "$url/v1/chat/completions" -d "{\"model\":\"auto\",$light}" ;;
+verified) # a rule answers, whether the model does or not
+    home='"messages":[{"role":"system","content":"lock.a '"'Front Door Lock'"' = locked\nfan.b '"'Fan'"' = on"},{"role":"user","content":"unlock the front door, fan off"}]'
+    set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-verified\",$home,\"temperature\":0,\"max_tokens\":12}" ;;
 cached) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"seed\":5}" ;;
 stream) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,\"stream\":true,\"stream_options\":{\"include_usage\":true}}" ;;
 tools) set -- "$@" "$url/v1/chat/completions" -d "{\"model\":\"home-chat-s\",$light,$tool,\"tool_choice\":\"required\"}" ;;
@@ -52,6 +55,10 @@ fi
 # How a stream is cut into events is a matter of time; what they say is not.
 if [ "$kind" = goes_on ]; then # its memory decides how the answer is cut, and ids differ
     printf '%s\n' "$body" | grep -oE '"type":"response.(completed|incomplete)"|"output_tokens":[0-9]+|"type":"output_text","text":"[^"]*"|"error":\{.*|^status .*' | tail -3
+    exit 0
+fi
+if [ "$kind" = verified ]; then # who wrote it is told, and may differ
+    printf '%s\n' "$body" | grep -oE '"message":\{"role":"assistant","content":"[^"]*"|"name":"[a-z_.]*"|"arguments":"\{[^}]*\}|"finish_reason":"[a-z_]*"|"error":\{.*|^status .*'
     exit 0
 fi
 if [ "$kind" = stream ]; then

@@ -76,7 +76,7 @@ sweep_each() {
     done
 }
 
-all='chat routed cached stream tools schema completions embeddings classify tag process models metrics readyz'
+all='chat routed verified cached stream tools schema completions embeddings classify tag process models metrics readyz'
 part_gateway() { sweep_each gateway ' serve ' shoal.yaml "$all"; }
 part_http2() {
     curl_options=(--http2-prior-knowledge)
