@@ -17,7 +17,7 @@
  * elsewhere
  *
  * Calls of tools act, and of these rules only `devices` knows what they do: an answer with calls passes no
- * list of checks without it (verify_may_call). */
+ * list of checks without it (verify_may_leave). */
 #ifndef ENSEMBLE_VERIFY_H
 #define ENSEMBLE_VERIFY_H
 

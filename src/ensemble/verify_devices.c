@@ -4,9 +4,11 @@
  * And is it what the request means, as the rules of nlu/ground.h read it? Where those are sure, they know the
  * right answer, too. What they do not understand is nobody's to act on.
  *
- * Texts count as much as calls: one that says "Locking Front Door" without doing so is a lie. A text may have
- * the first words of an action's sentence only where such a call is made, may name no other devices than
- * those called, and where something is done no numbers that neither calls nor request hold. */
+ * Texts count as much as calls: one that says "Locking Front Door" without doing so is a lie, and so is "the
+ * door is open" beside a lamp that is switched. Where the rules know what to say, nothing else is said. Where
+ * they do not (talk, and what follows on results of tools), a text may have the first words of an action's
+ * sentence only where such a call was made, names those devices that are called and no others, and where
+ * something is done no numbers that neither calls nor request hold. */
 #include <string.h>
 
 #include "base/json.h"
@@ -109,10 +111,12 @@ static void split(holding *h, words *ret, const char *text, size_t n)
     *ret = (words){0};
 }
 
-static const char *service_of(const ground_call *c)
+/* "light.turn_on", and as tools may have to be called: "light_turn_on", "turn_on". */
+static bool is_of_service(const ground_call *c, const char *service)
 {
-    const char *dot = strchr(c->name, '.');
-    return dot ? dot + 1 : c->name;
+    size_t n = strlen(c->name), m = strlen(service);
+    bool ends = n >= m && strcmp(c->name + n - m, service) == 0;
+    return ends && (n == m || strchr("._", c->name[n - m - 1]));
 }
 
 static const ground_call *call_at(const holding *h, const verify_answer *a, size_t i)
@@ -133,7 +137,7 @@ static bool is_done(const holding *h, const verify_answer *a, const action_def *
     for (size_t i = 0; i < a->n_calls + h->k->n_made; i++)
         for (size_t j = 0; j < h->lex->n_actions; j++) {
             const action_def *x = &h->lex->actions[j];
-            if (x->service && strcmp(x->service, service_of(call_at(h, a, i))) == 0 && lead_len(x) == n &&
+            if (x->service && is_of_service(call_at(h, a, i), x->service) && lead_len(x) == n &&
                 strncmp(x->say, said->say, n) == 0)
                 return true;
         }
@@ -245,6 +249,25 @@ static bool same_words(holding *h, const char *x, const char *y)
 
 /* ---- what the request means ---------------------------------------------------------------------- */
 
+/* The tool that was offered for "light.turn_on": of that name, with '_' for the dot, or of the service's name
+ * alone, since the dot may not stand in names of tools. The same name: there is none. */
+static const char *offered_name(holding *h, const char *name)
+{
+    char *flat = arena_strdup(h->mem, name), *dot = flat ? strchr(flat, '.') : NULL;
+    h->nomem |= !flat;
+    if (!dot || is_offered(h->k, name)) return name;
+    if (is_offered(h->k, dot + 1)) return dot + 1;
+    *dot = '_';
+    return is_offered(h->k, flat) ? flat : name;
+}
+
+static void name_as_offered(holding *h)
+{
+    for (size_t i = 0; i < h->g.n_options && h->k->offers_tools; i++)
+        for (size_t j = 0; j < h->g.options[i].n_calls; j++)
+            h->g.options[i].calls[j].name = offered_name(h, h->g.options[i].calls[j].name);
+}
+
 static void mend(verify_verdict *v, const char *text, const ground_call *calls, size_t n)
 {
     v->mends = true;
@@ -265,7 +288,7 @@ static int hold_act(holding *h, verify_verdict *v)
     }
     if (c.verdict == CHECK_REPAIRED)
         v->why = a->n_calls ? VERIFY_OTHER_CALLS : VERIFY_NO_CALL;
-    else if (!same_words(h, a->text, c.text) && !text_holds(h, a))
+    else if (*a->text && !same_words(h, a->text, c.text))
         v->why = VERIFY_OTHER_TEXT;
     if (v->why != VERIFY_FINE) mend(v, c.text, c.calls, c.n_calls);
     return 0;
@@ -356,6 +379,7 @@ int verify_devices(verify_verdict *ret, const lexicon *lex, const verify_case *k
     bool means =
         lex && (k->n_devices || !k->offers_tools); /* tools of no devices: their list is all there is */
     int rc = means ? ground(&h.g, lex, k->devices, k->n_devices, k->question, mem, NULL) : 0;
+    if (means && !rc) name_as_offered(&h);
     if (means && !rc) rc = hold(&h, &v);
     if (rc || h.nomem) return SHOAL_ENOMEM;
     if (seen != VERIFY_FINE) v.why = seen; /* what mends the one mends the other */

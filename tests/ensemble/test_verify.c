@@ -322,6 +322,27 @@ static void tools_that_were_not_offered_are_not_called(void **state)
     assert_int_equal(hold(r, &k, home_calls(r->mem, "", &broken, 1)).why, VERIFY_BROKEN_CALL);
 }
 
+/* Names of tools may have no dots. */
+static void tools_may_be_named_after_services(void **state)
+{
+    const room *r = *state;
+    static const char *const NAMES[] = {"light.turn_on", "light_turn_on", "turn_on"};
+    for (size_t i = 0; i < 3; i++) {
+        const char *tools =
+            arena_printf(r->mem, "[{\"type\":\"function\",\"function\":{\"name\":\"%s\"}}]", NAMES[i]);
+        verify_case k = home_read(r->mem, home_messages(r->mem, "turn on the kitchen light"), tools);
+        verify_answer a = home_call(r->mem, "Turning on Kitchen Light.", NAMES[i], "light.kitchen");
+        assert_int_equal(hold(r, &k, a).why, VERIFY_FINE);
+        verify_verdict v = hold(r, &k, home_call(r->mem, "x", NAMES[i], "light.hall"));
+        assert_true(v.mends);
+        assert_string_equal(v.mended.calls[0].name, NAMES[i]);
+        assert_int_equal(hold(r, &k, v.mended).why, VERIFY_FINE);
+        k = home_read(r->mem, home_messages(r->mem, "unlock the front door"), tools);
+        assert_int_equal(hold(r, &k, home_call(r->mem, "", NAMES[i], "light.kitchen")).why,
+                         VERIFY_OTHER_CALLS);
+    }
+}
+
 static void without_a_lexicon_lists_are_all_there_is(void **state)
 {
     const room *r = *state;
@@ -589,6 +610,7 @@ int main(void)
         IN_ROOM(of_several_meanings_one_is_chosen),
         IN_ROOM(after_results_only_the_rest_may_follow),
         IN_ROOM(tools_that_were_not_offered_are_not_called),
+        IN_ROOM(tools_may_be_named_after_services),
         IN_ROOM(without_a_lexicon_lists_are_all_there_is),
         IN_ROOM(calls_need_a_check_that_knows_them),
         IN_ROOM(numbers_must_have_been_given),
