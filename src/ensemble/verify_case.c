@@ -171,8 +171,15 @@ static void read_messages(reader *r, const char *messages)
     json_decref(list);
 }
 
-static void read_tools(reader *r, verify_case *ret, const char *text)
+static bool is_wanted(const Shoal__V1__GenerateRequest *q, const char *name)
 {
+    bool named = q->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NAMED;
+    return !named || strcmp(q->tool_name, name) == 0;
+}
+
+static void read_tools(reader *r, verify_case *ret, const Shoal__V1__GenerateRequest *q)
+{
+    const char *text = q->tools_json;
     json_t *list = NULL;
     if (json_parse(&list, text, strlen(text), "tools", NULL) == SHOAL_ENOMEM) r->nomem = true;
     size_t n = json_array_size(list), i;
@@ -182,9 +189,11 @@ static void read_tools(reader *r, verify_case *ret, const char *text)
     json_array_foreach(list, i, tool)
     {
         const char *name = json_string_value(json_object_get(json_object_get(tool, "function"), "name"));
-        if (name && ret->tools) ret->tools[ret->n_tools++] = keep(r, name, strlen(name));
+        if (name && is_wanted(q, name) && ret->tools)
+            ret->tools[ret->n_tools++] = keep(r, name, strlen(name));
     }
-    ret->offers_tools = ret->n_tools > 0;
+    ret->offers_tools = n > 0;
+    ret->one_call = n > 0 && !q->parallel_tool_calls;
     json_decref(list);
 }
 
@@ -208,7 +217,7 @@ int verify_case_read(verify_case *ret, const Shoal__V1__GenerateRequest *q, aren
     if (chat) read_messages(r, q->messages_json);
     if (!chat && q->text) add_line(&r->known, r->question = keep(r, q->text, strlen(q->text)));
     if (!chat && q->echo) ret->given = r->question;
-    if (q->tools_json && *q->tools_json) read_tools(r, ret, q->tools_json);
+    if (q->tools_json && *q->tools_json) read_tools(r, ret, q);
     ret->question = r->question;
     ret->context = keep(r, r->context.len ? r->context.data : "", r->context.len);
     ret->known = keep(r, r->known.len ? r->known.data : "", r->known.len);
@@ -219,6 +228,7 @@ int verify_case_read(verify_case *ret, const Shoal__V1__GenerateRequest *q, aren
     ret->formed = q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_OBJECT ||
                   q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__JSON_SCHEMA ||
                   q->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;
+    ret->no_calls = q->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE;
     ret->searches = q->n_beams > 1;
     bool failed = r->nomem || r->context.failed || r->known.failed;
     buf_done(&r->context);

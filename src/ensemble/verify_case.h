@@ -28,7 +28,9 @@ typedef struct verify_case {
     const device *devices; /* of system messages; of two with one id the later counts */
     bool offers_tools;
     size_t n_tools;
-    const char **tools; /* names */
+    const char **tools; /* names; of a tool_choice that names one, that one */
+    bool no_calls;      /* the request wants none (tool_choice), */
+    bool one_call;      /* or one at a time */
     size_t n_made;
     const ground_call *made; /* called since the question: their results have come */
     bool formed;             /* JSON or one of given texts is wanted: no sentence can stand in for it */

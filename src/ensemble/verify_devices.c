@@ -75,6 +75,7 @@ static verify_why look_at_call(const verify_case *k, const ground_call *c)
 {
     json_t *args = NULL;
     bool some = false;
+    if (k->no_calls) return VERIFY_NOT_TO_ACT;
     if (k->offers_tools && !is_offered(k, c->name)) return VERIFY_NO_TOOL;
     json_parse(&args, c->arguments, strlen(c->arguments), "arguments", NULL);
     bool read = json_is_object(args);
@@ -359,15 +360,22 @@ static int hold_rest(holding *h, verify_verdict *v)
     return 0;
 }
 
+/* Several calls are meant, and may be made one at a time: which comes first is the model's choice. */
+static int hold_first(holding *h, verify_verdict *v)
+{
+    hold_rest(h, v);
+    if (h->a->n_calls != 1) v->why = h->a->n_calls ? VERIFY_OTHER_CALLS : VERIFY_NO_CALL;
+    return 0;
+}
+
 static int hold(holding *h, verify_verdict *v)
 {
-    if (h->k->n_made) return hold_rest(h, v);
-    switch (h->g.verdict) {
-    case GROUND_ACT:
-    case GROUND_CHOOSE: return hold_act(h, v);
-    case GROUND_NOTHING: return hold_talk(h, v);
-    default: return hold_reply(h, v);
-    }
+    const verify_case *k = h->k;
+    bool act = h->g.verdict == GROUND_ACT || h->g.verdict == GROUND_CHOOSE;
+    if (k->n_made) return hold_rest(h, v);
+    if (h->g.verdict == GROUND_NOTHING || (act && k->no_calls)) return hold_talk(h, v);
+    if (!act) return hold_reply(h, v);
+    return k->one_call && h->g.options[0].n_calls > 1 ? hold_first(h, v) : hold_act(h, v);
 }
 
 int verify_devices(verify_verdict *ret, const lexicon *lex, const verify_case *k, const verify_answer *a,

@@ -116,6 +116,10 @@ chat verified "$(system "$home")" "$(system "light.kitchen 'Kitchen Light' = on\
 says "Yes, Kitchen Light is on."
 chat verified "$(system "$home")" "$(system "light.attic 'Attic Lamp' = on")" "$(user "turn off the attic lamp")"
 does light.turn_off light.attic
+# Two services fit: the model chooses one of them by grammar, or nothing happens.
+chat verified "$(system "media_player.den 'Den Speaker' = playing")" "$(user "stop the den speaker")"
+tells "asked to choose"
+calls | grep -q '^"name":"media_player\.[a-z_]*","arguments":"{\\"target\\": \\"media_player.den\\"} $' || fail "no choice was made: $(cat "$work/head" "$work/answer")"
 # Without any, nothing is called.
 chat verified "$(user "turn on the kitchen light")"
 does
@@ -127,6 +131,10 @@ ask verified "turn on the kitchen light"
 does light.turn_on light.kitchen
 ask verified "unlock the front door"
 does
+more=$usual',"tool_choice":"none","tools":['"$(tool light.turn_on)"']'
+ask verified "turn on the kitchen light"
+does
+grep -qi '"content":"turning on' "$work/answer" && fail "it says what it does not do: $(cat "$work/answer")"
 more=$usual',"tool_choice":"required","tools":['"$(tool light.turn_on),$(tool lock.unlock)"']'
 ask verified "do not unlock the front door"
 does

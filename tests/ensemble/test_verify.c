@@ -343,6 +343,43 @@ static void tools_may_be_named_after_services(void **state)
     }
 }
 
+static void what_the_request_says_of_calls_is_kept(void **state)
+{
+    const room *r = *state;
+    const char *tools = "[{\"type\":\"function\",\"function\":{\"name\":\"light.turn_on\"}},"
+                        "{\"type\":\"function\",\"function\":{\"name\":\"lock.unlock\"}}]";
+    Shoal__V1__GenerateRequest q = SHOAL__V1__GENERATE_REQUEST__INIT;
+    verify_case k;
+    verify_answer unlock = home_call(r->mem, "", "lock.unlock", "lock.front_door"),
+                  lamp = home_call(r->mem, "", "light.turn_on", "light.kitchen"),
+                  other = home_call(r->mem, "", "light.turn_on", "light.hall");
+    q.tools_json = (char *)(uintptr_t)tools;
+    q.messages_json = (char *)(uintptr_t)home_messages(r->mem, "unlock the front door");
+    q.parallel_tool_calls = true;
+    q.tool_choice = SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NAMED;
+    q.tool_name = "light.turn_on";
+    assert_int_equal(verify_case_read(&k, &q, r->mem), 0);
+    assert_int_equal(hold(r, &k, unlock).why, VERIFY_NO_TOOL);
+    q.tool_choice = SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE;
+    assert_int_equal(verify_case_read(&k, &q, r->mem), 0);
+    verify_verdict v = hold(r, &k, unlock);
+    assert_int_equal(v.why, VERIFY_NOT_TO_ACT);
+    assert_false(v.mends);
+    assert_int_equal(hold(r, &k, home_text("Unlocking Front Door Lock.")).why, VERIFY_OTHER_TEXT);
+    assert_int_equal(hold(r, &k, home_text("I would rather not.")).why, VERIFY_FINE);
+    q.tool_choice = SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_AUTO;
+    q.parallel_tool_calls = false; /* one at a time, in any order */
+    q.messages_json =
+        (char *)(uintptr_t)home_messages(r->mem, "unlock the front door and turn on the kitchen light");
+    assert_int_equal(verify_case_read(&k, &q, r->mem), 0);
+    assert_int_equal(hold(r, &k, unlock).why, VERIFY_FINE);
+    assert_int_equal(hold(r, &k, lamp).why, VERIFY_FINE);
+    assert_int_equal(hold(r, &k, other).why, VERIFY_OTHER_CALLS);
+    v = hold(r, &k, home_text("Later."));
+    assert_int_equal(v.why, VERIFY_NO_CALL);
+    assert_false(v.mends);
+}
+
 static void without_a_lexicon_lists_are_all_there_is(void **state)
 {
     const room *r = *state;
@@ -611,6 +648,7 @@ int main(void)
         IN_ROOM(after_results_only_the_rest_may_follow),
         IN_ROOM(tools_that_were_not_offered_are_not_called),
         IN_ROOM(tools_may_be_named_after_services),
+        IN_ROOM(what_the_request_says_of_calls_is_kept),
         IN_ROOM(without_a_lexicon_lists_are_all_there_is),
         IN_ROOM(calls_need_a_check_that_knows_them),
         IN_ROOM(numbers_must_have_been_given),
