@@ -216,11 +216,9 @@ json_t *process_answer(process_run *r, process_outcome *o)
                 json_array_size(calls) ? json_incref(json_array_get(calls, 0)) : json_null());
     if (json_array_size(calls) > 1) process_put(r, a, "tool_calls", json_incref(calls));
     json_decref(calls);
-    put_results(r, a);
-    bool held = false;
-    for (size_t i = 0; i < r->n_stages; i++) held |= process_is_held_back(&r->stages[i]);
-    if (!held)
-        put_details(r, a, "targets", STAGE_MATCH); /* who does not look at the guard has nothing to act on */
+    bool held = reply && process_is_held_back(reply);
+    if (!held) put_results(r, a); /* who does not look at the guard has nothing to act on */
+    if (!held) put_details(r, a, "targets", STAGE_MATCH);
     put_details(r, a, "guard", STAGE_GUARD);
     for (size_t i = 0; i < r->n_stages; i++) process_add(r, trace, json_incref(r->stages[i].trace));
     process_put(r, a, "trace", trace);
