@@ -49,6 +49,14 @@ static bool split_from(splitter *s, const char *word, size_t n)
     return false;
 }
 
+/* Most words end in nothing that is known: seen before all the ways to cut them are tried. */
+static bool may_split(const splitter *s, const char *word, size_t n)
+{
+    for (size_t at = COMPOUND_PART_BYTES; at + COMPOUND_PART_BYTES <= n; at++)
+        if (s->known(s->user, word + at)) return true;
+    return false;
+}
+
 bool compound_split(compound *ret, const tongue *t, const char *word, compound_known_fn known, void *user)
 {
     char other[RESPELLED_BYTES];
@@ -56,6 +64,7 @@ bool compound_split(compound *ret, const tongue *t, const char *word, compound_k
     ret->n = 0;
     if (!t->links.n || n >= COMPOUND_BYTES_MAX || n < 2 * COMPOUND_PART_BYTES) return false;
     splitter s = {.t = t, .known = known, .user = user, .out = ret, .steps = 64};
+    if (!may_split(&s, word, n)) return false;
     if (split_from(&s, word, n)) return true;
     ret->n = 0;
     return device_lexicon_respell(word, other) && split_from(&s, other, strlen(other));

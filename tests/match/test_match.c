@@ -64,11 +64,140 @@ static void requests_that_were_held_back_are_mostly_right(void **state)
     device_lexicon_free(l);
 }
 
+/* ---- what holds for any home ------------------------------------------------------------------- */
+
+static const char *const SYLLABLES[] = {"ka",  "lo",  "mi",  "ru",  "te",  "zu",
+                                        "bel", "dor", "fin", "gas", "hul", "jop"};
+
+/* A name of `n` words that nobody has: a digit-free number to the base of the syllables. */
+static void make_name(char *out, size_t cap, size_t i, unsigned seed)
+{
+    size_t at = 0, n = sizeof SYLLABLES / sizeof *SYLLABLES;
+    for (uint64_t v = i * 7919 + seed, k = 0; k < 6 && at < cap; k++, v /= n)
+        at += (size_t)snprintf(out + at, cap - at, "%s%s", k == 3 ? " " : "", SYLLABLES[v % n]);
+}
+
+typedef struct crowd {
+    size_t n;
+    device *list;
+    char (*text)[3][48];
+} crowd;
+
+static crowd make_crowd(size_t n, unsigned seed)
+{
+    static const char *const kinds[] = {"light", "switch", "fan", "lock", "cover", "climate"};
+    static const char *const areas[] = {"Küche", "living room", "salle de bain", "Flur", "garage", NULL};
+    crowd c = {n, calloc(n + 1, sizeof *c.list), calloc(n + 1, sizeof *c.text)};
+    for (size_t i = 0; i < n; i++) {
+        snprintf(c.text[i][0], sizeof c.text[i][0], "%s.d%zu", kinds[i % 6], i);
+        make_name(c.text[i][1], sizeof c.text[i][1], i, seed);
+        c.list[i] = (device){.id = c.text[i][0], .name = c.text[i][1], .area = areas[i % 5], .state = ""};
+    }
+    return c;
+}
+
+static void free_crowd(crowd *c)
+{
+    free(c->list);
+    free(c->text);
+}
+
+static matching find_in(const device_lexicon *l, const crowd *c, const char *text, arena *a)
+{
+    matching m;
+    assert_int_equal(match(&m, l, c->list, c->n, text, NULL, a), 0);
+    return m;
+}
+
+/* Each device is found by its name in a sentence of each language, and it alone. */
+static void a_whole_name_is_found_in_every_language(void **state)
+{
+    static const char *const frames[] = {"please turn on the %s now", "Mach bitte %s aus!",
+                                         "allume %s s'il te plaît", "enciende %s por favor", "%s"};
+    device_lexicon *l = load_devices(DEVICES_LEX);
+    for (unsigned seed = 0; seed < 40; seed++) {
+        crowd c = make_crowd(20, seed * 131);
+        for (size_t i = 0; i < c.n; i++) {
+            arena *a = arena_new(0);
+            char text[128];
+            snprintf(text, sizeof text, frames[(seed + i) % 5], c.list[i].name);
+            matching m = find_in(l, &c, text, a);
+            bool alone = m.label == MATCH_ONE && m.devices[0].device == i && m.devices[0].by == MATCH_BY_NAME;
+            if (!alone) fail_msg("seed %u: '%s' is %s", seed, text, match_label_name(m.label));
+            arena_free(a);
+        }
+        free_crowd(&c);
+    }
+    device_lexicon_free(l);
+}
+
+/* One letter more, one less or another one names nothing that is there. */
+static void a_name_that_is_nearly_one_is_none(void **state)
+{
+    device_lexicon *l = load_devices(DEVICES_LEX);
+    for (unsigned seed = 0; seed < 40; seed++) {
+        crowd c = make_crowd(20, seed * 977);
+        for (size_t i = 0; i < c.n; i++) {
+            arena *a = arena_new(0);
+            char name[64], text[128];
+            size_t n = (size_t)snprintf(name, sizeof name, "%s", c.list[i].name),
+                   at = 1 + (seed + i) % (n - 2);
+            if (name[at] != ' ') name[at] = name[at] == 'q' ? 'x' : 'q';
+            snprintf(text, sizeof text, "turn on the %s", name);
+            matching m = find_in(l, &c, text, a);
+            if (strcmp(name, c.list[i].name) != 0 && m.n)
+                fail_msg("'%s' is found for '%s'", c.list[i].name, text);
+            arena_free(a);
+        }
+        free_crowd(&c);
+    }
+    device_lexicon_free(l);
+}
+
+/* Reported, not held: the machine has others to serve. */
+static void ten_thousand_devices_are_looked_through(void **state)
+{
+    static const char *const texts[] = {"turn on all the lights", "Alle Lichter außer in der Küche aus",
+                                        "éteins tout dans la salle de bain", "turn on the kitchen light"};
+    device_lexicon *l = load_devices(DEVICES_LEX);
+    crowd c = make_crowd(10000, 3);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        arena *a = arena_new(1 << 20);
+        uint64_t start = clock_ns();
+        matching m = find_in(l, &c, texts[i], a);
+        print_message("%s: %zu devices in %.1f ms\n", texts[i], m.n, clock_ms_since(start));
+        assert_int_equal(m.label, i == 3 ? MATCH_AMBIGUOUS : MATCH_MANY);
+        arena_free(a);
+    }
+    free_crowd(&c);
+    device_lexicon_free(l);
+}
+
+static void a_text_that_is_too_long_is_not_read(void **state)
+{
+    device_lexicon *l = load_devices(DEVICES_LEX);
+    crowd c = make_crowd(2, 0);
+    arena *a = arena_new(0);
+    buf b = {0};
+    for (int i = 0; i < 65; i++) buf_printf(&b, "%s ", c.list[0].name);
+    matching m = find_in(l, &c, b.data, a);
+    assert_int_equal(m.label, MATCH_UNKNOWN);
+    assert_true(m.said->cut && m.n == 0);
+    buf_done(&b);
+    arena_free(a);
+    free_crowd(&c);
+    device_lexicon_free(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_lexicon_does_what_its_tests_say),
         cmocka_unit_test(requests_that_were_held_back_are_mostly_right),
+        cmocka_unit_test(a_whole_name_is_found_in_every_language),
+        cmocka_unit_test(a_name_that_is_nearly_one_is_none),
+        cmocka_unit_test(ten_thousand_devices_are_looked_through),
+        cmocka_unit_test(a_text_that_is_too_long_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
