@@ -82,8 +82,8 @@ typedef struct match_span {
 typedef struct match_options {
     const tongue *const *only; /* languages that may be spoken, the likeliest first; 0: all of the lexicon */
     size_t n_only;
-    bool by_spans; /* devices are named in `spans` alone */
-    const match_span *spans;
+    const match_span *spans; /* what stands in one names a device or a place, be it known or not; where there
+                              * are some, words that nobody knows name none elsewhere */
     size_t n_spans;
 } match_options;
 

@@ -200,20 +200,40 @@ static unit_role role_of(const sentence *s, size_t at)
     return role;
 }
 
-/* Outside of the spans that a model found nothing names a device. */
-static bool is_outside(const sentence *s, const unit *u)
+/* Is the unit in a span that a model found? */
+static bool is_in_span(const sentence *s, const unit *u)
 {
-    if (!s->o->by_spans) return false;
     for (size_t i = 0; i < s->o->n_spans; i++)
-        if (u->begin < s->o->spans[i].end && u->end > s->o->spans[i].begin) return false;
-    return true;
+        if (u->begin < s->o->spans[i].end && u->end > s->o->spans[i].begin) return true;
+    return false;
 }
 
-static void leave_outside(sentence *s)
+/* Does it stand beside what names a device, with nothing between but determiners and prepositions? */
+static bool is_beside_content(const sentence *s, size_t at)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        bool names = s->role[i] == ROLE_CONTENT || s->role[i] == ROLE_STRANGER || s->role[i] == ROLE_NUMBER;
-        if (names && is_outside(s, &s->u[i])) s->role[i] = ROLE_FILLER;
+    for (size_t i = at; i-- > 0;) {
+        if (s->role[i] == ROLE_CONTENT) return true;
+        if (s->role[i] != ROLE_DETERMINER && s->role[i] != ROLE_PREPOSITION && s->role[i] != ROLE_STRANGER)
+            break;
+    }
+    for (size_t i = at + 1; i < s->n; i++) {
+        if (s->role[i] == ROLE_CONTENT) return true;
+        if (s->role[i] != ROLE_DETERMINER && s->role[i] != ROLE_PREPOSITION && s->role[i] != ROLE_STRANGER)
+            break;
+    }
+    return false;
+}
+
+/* A stranger in a span is a device that is not there, whatever is asked for. One elsewhere is none, but for
+ * those beside a device's words: what a model left out must not make "the sauna light" a light. */
+static void mind_spans(sentence *s)
+{
+    for (size_t i = 0; i < s->n && s->o->n_spans; i++) {
+        if (s->role[i] != ROLE_STRANGER) continue;
+        if (is_in_span(s, &s->u[i]))
+            s->asks = true;
+        else if (!is_beside_content(s, i))
+            s->role[i] = ROLE_FILLER;
     }
 }
 
@@ -247,5 +267,5 @@ void mention_roles(sentence *s)
         i += named ? 1 : n;
     }
     mind_adjectives(s);
-    leave_outside(s);
+    mind_spans(s);
 }

@@ -50,7 +50,6 @@ static int read_spans(const stage_run *s, const char *text, match_options *o)
                                            byte_of(text, json_integer_value(json_object_get(one, "end")))};
     }
     o->spans = spans;
-    o->by_spans = o->n_spans > 0;
     return 0;
 }
 

@@ -114,18 +114,26 @@ static void expect_no_calls(const bench *t)
 
 /* ---- match ------------------------------------------------------------------------------------- */
 
-static void spans_say_where_devices_are_named(void **state)
+static void expect_match(bench *t, const char *input, bool span, const char *label, const char *ids)
+{
+    ask(t, "slots", input, "");
+    answer_spans(&t->b.calls[0], span); /* 13 to 20 */
+    assert_string_equal(str_at(json_object_get(t->answer, "targets"), "label"), label);
+    expect_targets(t, ids);
+    forget_request(t);
+}
+
+static void spans_say_which_strangers_name_devices(void **state)
 {
     bench *t = bench_new(GUARDS);
-    ask(t, "slots", "turn off the kitchen light", "");
-    answer_spans(&t->b.calls[0], true);
-    const json_t *targets = json_object_get(t->answer, "targets");
-    assert_string_equal(str_at(targets, "label"), "ambiguous"); /* of "kitchen" alone */
-    forget_request(t);
-    ask(t, "slots", "turn off the kitchen light", "");
-    answer_spans(&t->b.calls[0], false);
-    expect_targets(t, "light.kitchen");
-    forget_request(t);
+    expect_match(t, "turn off the kitchen light", true, "one", "light.kitchen");
+    expect_match(t, "turn off the kitchen light", false, "one", "light.kitchen");
+    expect_match(t, "make blorps, kitchen light off", true, "one", "light.kitchen");
+    expect_match(t, "make blorps, kitchen light off", false, "unknown", "light.kitchen");
+    expect_match(t, "good evening, zzzzzzz now", true, "unknown", "");
+    expect_match(t, "good evening, zzzzzzz now", false, "none", "");
+    /* what it left out still counts beside a device's words */
+    expect_match(t, "turn off the kitchen blorp light", true, "unknown", "");
     ask(t, "slots", "turn off the kitchen light", "");
     break_call(&t->b.calls[0]);
     expect_targets(t, "light.kitchen");
@@ -326,7 +334,7 @@ static void a_book_forgets_the_oldest_question(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spans_say_where_devices_are_named),
+        cmocka_unit_test(spans_say_which_strangers_name_devices),
         cmocka_unit_test(devices_of_a_request_have_groups_and_kinds),
         cmocka_unit_test(later_stages_see_ids_and_verdicts),
         cmocka_unit_test(a_model_is_held_whoever_speaks_after_it),
