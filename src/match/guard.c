@@ -240,11 +240,13 @@ static bool is_too_many(judge *j)
     return true;
 }
 
-/* Of a text with most words strange a brake may be among them. */
+/* Of a text with most words strange a brake may be among them, where brakes are looked for. */
 static bool is_unread(judge *j)
 {
     const matching *m = j->c->found;
-    return j->c->unread || m->said->cut || (j->n_targets && 2 * m->n_strange > m->said->n_words);
+    bool brakes = j->rules->held & (1u << RULE_NEGATION | 1u << RULE_LATER);
+    bool strange = j->n_targets && 2 * m->n_strange > m->said->n_words;
+    return j->c->unread || m->said->cut || (brakes && strange);
 }
 
 /* ---- what is said ------------------------------------------------------------------------------ */

@@ -222,7 +222,7 @@ typedef struct config_stage {
     unsigned n_slot_labels;
     const char **languages; /* match, guard: those that may be spoken; none: all of the lexicon */
     unsigned n_languages;
-    const char **rules; /* guard: those that are held; none: all */
+    const char **rules; /* guard: those that are held; none: those that `of` does not hold itself */
     unsigned n_rules;
     const char **ask_kinds, **ask_ids, **ask_actions; /* guard: asked back about */
     unsigned n_ask_kinds, n_ask_ids, n_ask_actions;

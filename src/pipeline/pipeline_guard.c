@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "match/guard.h"
+#include "pipeline/pipeline_template.h"
 
 /* Where a check is. */
 typedef struct opening {
@@ -49,10 +50,19 @@ static int no_such_rule(const opening *o, const char *field, unsigned i, const c
                    all);
 }
 
+/* A ground stage has read prohibitions and times word by word: where it acts beside one, that is meant ("turn
+ * on the lamp but not the light"), and a timer may be for ten minutes. Other stages know nothing of them. */
+static unsigned rules_for(const opening *o)
+{
+    const config_stage *of = &o->p->stages[pipeline_stage_index(o->p, o->s->of, strlen(o->s->of))];
+    bool read = of->kind == STAGE_GROUND || of->kind == STAGE_CHECK;
+    return read ? GUARD_ALL_RULES & ~(1u << RULE_NEGATION | 1u << RULE_LATER) : GUARD_ALL_RULES;
+}
+
 static int read_rules(const opening *o, guard_rules *g)
 {
     const config_stage *s = o->s;
-    g->held = s->n_rules ? 0 : GUARD_ALL_RULES;
+    g->held = s->n_rules ? 0 : rules_for(o);
     for (unsigned i = 0; i < s->n_rules; i++) {
         guard_rule r = guard_rule_named(s->rules[i]);
         if (r == N_GUARD_RULES) return no_such_rule(o, "rules", i, s->rules[i]);
