@@ -36,8 +36,7 @@ struct crew {
     crew_assigned *assigned;
     size_t n_assigned;
     model_store *store;
-    manifest *manifest; /* NULL: none on this machine */
-    char *gateway;
+    manifest *manifest;  /* NULL: none on this machine */
     grpc_server *models; /* what others may fetch, on a socket behind the relay */
     model_sends sends;
     char models_address[160];
@@ -127,7 +126,7 @@ void crew_follow(crew *c, attach *a)
 {
     shoal_err err;
     c->attached = a;
-    if (a && c->gateway && model_store_source(c->store, c->gateway, attach_tls(a), c->as_node, &err) != 0)
+    if (a && model_store_source(c->store, attach_address(a), attach_tls(a), c->as_node, &err) != 0)
         LOG(LOG_ERROR, "crew", "no_source", LOG_S("reason", err.message));
 }
 
@@ -444,8 +443,6 @@ static int open_store(crew *c, uv_loop_t *loop, const crew_options *o, shoal_err
                                    .bytes_per_s = o->bytes_per_s,
                                    .changed = set_workers,
                                    .user = c};
-    c->gateway = strdup(o->gateway);
-    if (!c->gateway) return err_nomem(err);
     if (manifest_locate(&path, NULL) == 0) manifest_open(&c->manifest, path, NULL); /* may be absent */
     free(path);
     return model_store_open(&c->store, loop, &s, err);
@@ -506,7 +503,6 @@ static void relay_gone(void *user)
     if (c->arbiter_fd >= 0) close(c->arbiter_fd);
     config_free(c->config);
     manifest_free(c->manifest);
-    free(c->gateway);
     free_assigned(c->assigned, c->n_assigned);
     free(c->shelf_list);
     free(c->reports);

@@ -23,7 +23,6 @@ typedef struct crew crew;
 
 typedef struct crew_options {
     const char *config, *listen; /* shoal.yaml, or NULL; where the relay listens, HOST:PORT */
-    const char *gateway;         /* where models come from, HOST:PORT */
     uint64_t models_bytes;       /* of the store; 0: as the disk has it */
     uint64_t bytes_per_s;        /* with which they come; 0: as the network has it */
     const folder *dir;           /* with this machine's certificate; must outlive it */
@@ -32,7 +31,8 @@ typedef struct crew_options {
 
 int crew_open(crew **ret, uv_loop_t *loop, const crew_options *o, shoal_err *err);
 int crew_port(const crew *c); /* of the relay */
-/* Whose lists of revoked certificates are followed; NULL: none any more. Borrowed. */
+/* Whose lists of revoked certificates are followed, and whose gateway has models; NULL: none any more.
+ * Borrowed. */
 void crew_follow(crew *c, attach *a);
 void crew_assign(crew *c, const Shoal__V1__Assignments *a);
 /* Which other machines have files that were assigned here. */

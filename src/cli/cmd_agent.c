@@ -1,4 +1,4 @@
-/* shoal agent --join HOST:PORT --token T: this machine joins a cluster and stays attached to its gateway.
+/* shoal agent --join HOST:PORT --token T: this machine joins a cluster and stays attached to a gateway of it.
  * Started again, with or without the token, it goes on with the certificate that it has. */
 #include <signal.h>
 #include <stdio.h>
@@ -65,9 +65,6 @@ static int check(const asked *q, shoal_err *err)
 {
     if (q->token && q->token_file)
         return err_set(err, SHOAL_EINVALID, "give the token with --token or in --token-file, not both");
-    if (q->join && !q->token && !q->token_file)
-        return err_set(err, SHOAL_EINVALID,
-                       "--join needs a token: on the gateway's machine run shoal token create");
     if (!q->join && (q->token || q->token_file))
         return err_set(err, SHOAL_EINVALID, "a token is for joining: say where with --join HOST:PORT");
     if (q->labels.n > ROSTER_LABELS_MAX)
@@ -87,7 +84,7 @@ static int join_with(const asked *q, const char *token, const folder *dir, const
     char host[256] = "", usual[IDENTITY_NAME_SIZE];
     gethostname(host, sizeof host - 1);
     identity_name_from_host(usual, host);
-    if (join_was_by(dir, token)) return 0;
+    if (join_was_by(dir, token)) return join_move(dir, q->join, err);
     return join_cluster(
         &(join_ask){.address = q->join, .token = token, .name = q->name ? q->name : usual, .facts = f}, dir,
         err);
@@ -98,8 +95,12 @@ static int join_if_asked(const asked *q, const folder *dir, const Shoal__V1__Nod
     buf text = {0};
     if (!q->join) return 0;
     const char *file = q->token_file && strcmp(q->token_file, "-") == 0 ? "/dev/stdin" : q->token_file;
-    if (file && access(file, F_OK) != 0 && folder_has(dir, "member.pem"))
-        return 0; /* the token was used, and somebody has tidied up */
+    bool is_member = folder_has(dir, "member.pem");
+    if (!file && !q->token && !is_member)
+        return err_set(err, SHOAL_EINVALID,
+                       "--join needs a token: on the gateway's machine run shoal token create");
+    if (is_member && !q->token && (!file || access(file, F_OK) != 0))
+        return join_move(dir, q->join, err); /* the token was used, and somebody has tidied up */
     int rc = q->token ? (buf_puts(&text, q->token) == 0 ? 0 : err_nomem(err)) : 0;
     if (file) rc = file_read(&text, file, 4096, err);
     if (rc == 0) rc = join_with(q, text.data ? text.data : "", dir, f, err);
@@ -112,6 +113,7 @@ static int join_if_asked(const asked *q, const folder *dir, const Shoal__V1__Nod
 static void on_attached(void *user, const char *gateway)
 {
     agent_run *r = user;
+    if (r->crew) crew_follow(r->crew, r->attach); /* models come from that one now */
     if (r->said) return;
     r->said = true;
     printf("attached as %s to %s\n", r->name, gateway);
@@ -168,11 +170,10 @@ static void on_new_files(void *user)
 /* The port of a relay that listens anywhere is enough for the gateway, which sees where this machine comes
  * from. */
 static int start_crew(agent_run *r, const asked *q, const folder *dir, Shoal__V1__NodeFacts *f,
-                      const char *gateway, shoal_err *err)
+                      shoal_err *err)
 {
     crew_options o = {.config = q->config,
                       .listen = q->listen ? q->listen : ":7081",
-                      .gateway = gateway,
                       .models_bytes = (uint64_t)q->models_gb * 1000000000u,
                       .bytes_per_s = (uint64_t)q->mb_per_s * 1000000u,
                       .dir = dir,
@@ -197,6 +198,7 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
                 shoal_err *err)
 {
     attach_options o = {.address = address,
+                        .roams = true,
                         .dir = dir,
                         .facts = f,
                         .report = on_report,
@@ -207,7 +209,7 @@ static int stay(agent_run *r, const asked *q, const folder *dir, const char *add
                         .user = r};
     int rc = loop_open(&r->loop, FDS + 2 * RELAY_CONNECTIONS_MAX, err);
     if (rc != 0) return rc;
-    rc = start_crew(r, q, dir, f, address, err);
+    rc = start_crew(r, q, dir, f, err);
     if (rc == 0) rc = attach_open(&r->attach, &r->loop, &o, err);
     if (rc == 0 && r->crew) crew_follow(r->crew, r->attach);
     if (rc == 0)
@@ -260,7 +262,7 @@ static int run(int argc, char **argv)
 {
     asked q = {.models_gb = 64};
     const cli_option options[] = {
-        CLI_STRING(0, "join", "HOST:PORT", "the gateway's cluster port; only for the first start", &q.join),
+        CLI_STRING(0, "join", "HOST:PORT", "the gateway's cluster port, or several: A:7080,B:7080", &q.join),
         CLI_STRING(0, "token", "TOKEN", "from shoal token create; other users of this machine see it",
                    &q.token),
         CLI_STRING(0, "token-file", "FILE", "the same in a file; - reads standard input", &q.token_file),
@@ -270,8 +272,8 @@ static int run(int argc, char **argv)
                  &q.labels),
         CLI_STRING('c', "config", "FILE", "a shoal.yaml whose models this machine serves [none]", &q.config),
         CLI_STRING('l', "listen", "ADDR", "where gateways reach these models [:7081]", &q.listen),
-        CLI_INT(0, "models-gb", "GB", 0, 100000,
-                "room for models that come from others; 0: no bound [64]", &q.models_gb),
+        CLI_INT(0, "models-gb", "GB", 0, 100000, "room for models that come from others; 0: no bound [64]",
+                &q.models_gb),
         CLI_INT(0, "fetch-mb", "MB", 0, 100000, "a second, with which they come; 0: no bound [0]",
                 &q.mb_per_s),
         CLI_FLAG(0, "no-measure", "do not measure how fast it is (0.5 s)", &q.no_measure),

@@ -1,6 +1,7 @@
-/* attach.c: one link to the gateway, or two while the second takes over from the first. */
+/* attach.c: one link to a gateway, or two while the second takes over from the first. */
 #include "join/attach.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ enum {
     SILENCE_MS = 5000,
     RENEW_AGAIN_S = 60, /* after a renewal that failed */
     RENEW_DEADLINE_MS = 15000,
+    CONNECT_MS = 3000, /* where there is another gateway to try */
 };
 
 typedef struct attach_link {
@@ -27,21 +29,24 @@ typedef struct attach_link {
     grpc_channel *channel;
     grpc_client_call *call; /* NULL: not open */
     bool welcomed, closing;
-    uint64_t heard_ns;
+    uint64_t heard_ns, since_ns; /* since: it was welcomed */
+    char address[GATEWAYS_ADDRESS_SIZE];
 } attach_link;
 
 struct attach {
     uv_loop_t *loop;
     attach_options o;
-    char *address;
-    uint8_t *hello; /* the packed message that begins a link */
+    gateways known;
+    uint64_t epoch;      /* of the newest link */
+    bool may_go_home;    /* the gateway says so */
+    uint64_t go_home_ns; /* not before */
+    uint8_t *hello;      /* the packed message that begins a link */
     size_t n_hello;
     credential own;
     tls_context *tls;
-    attach_link *now, *next; /* next: with a new certificate, until it is welcomed */
+    attach_link *now, *next; /* next: with a new certificate, or at home, until it is welcomed */
     uv_timer_t tick, retry;
     int n_open; /* timers */
-    unsigned n_failed;
     grpc_client_call *renewal;
     EVP_PKEY *renewal_key;
     int64_t renew_after;
@@ -78,19 +83,30 @@ static void link_close(attach_link *l)
 
 static void link_lost(attach_link *l, const char *why);
 static void report(attach *a);
-static int link_open(attach *a, attach_link **ret);
+static int link_open(attach *a, attach_link **ret, const char *address);
 
 static void retry(uv_timer_t *t)
 {
     attach *a = t->data;
-    if (!a->now && link_open(a, &a->now) != 0) uv_timer_start(&a->retry, retry, PAUSE_MAX_MS, 0);
+    if (!a->now && link_open(a, &a->now, gateways_address(&a->known)) != 0)
+        uv_timer_start(&a->retry, retry, PAUSE_MAX_MS, 0);
 }
 
-static void retry_later(attach *a)
+static double draw(void)
 {
-    uint64_t draw;
-    rng_bytes(&draw, sizeof draw);
-    uv_timer_start(&a->retry, retry, attach_pause_ms(a->n_failed++, rng_uniform(draw, 0)), 0);
+    uint64_t bits;
+    rng_bytes(&bits, sizeof bits);
+    return rng_uniform(bits, 0);
+}
+
+static void retry_later(attach *a, uint64_t lived_ms)
+{
+    uv_timer_start(&a->retry, retry, gateways_lost(&a->known, lived_ms, draw()), 0);
+}
+
+static void go_home_later(attach *a)
+{
+    a->go_home_ns = clock_ns() + attach_pause_ms(UINT_MAX, draw()) * UINT64_C(1000000);
 }
 
 static void link_lost(attach_link *l, const char *why)
@@ -100,21 +116,23 @@ static void link_lost(attach_link *l, const char *why)
     char reason[256];
     snprintf(reason, sizeof reason, "%s", why); /* it may go with the channel */
     bool was_now = l == a->now;
+    uint64_t lived_ms = l->welcomed ? (clock_ns() - l->since_ns) / 1000000 : 0;
     if (was_now)
         a->now = NULL;
     else
         a->next = NULL;
     if (was_now) a->renewal = NULL; /* a call of this channel */
-    link_close(l);
-    LOG(LOG_WARN, "attach", was_now ? "detached" : "takeover_failed", LOG_S("gateway", a->address),
+    LOG(LOG_WARN, "attach", was_now ? "detached" : "takeover_failed", LOG_S("gateway", l->address),
         LOG_S("reason", reason));
+    link_close(l);
+    if (!was_now) go_home_later(a);
     if (!was_now) return;
     if (a->o.detached) a->o.detached(a->o.user, reason);
     if (a->next) {
         a->now = a->next;
         a->next = NULL;
     } else {
-        retry_later(a);
+        retry_later(a, lived_ms);
     }
 }
 
@@ -130,12 +148,30 @@ static void send_message(attach_link *l, const Shoal__V1__AgentMessage *m)
     free(bytes);
 }
 
+static void keep_known(attach *a)
+{
+    shoal_err err;
+    if (gateways_write(&a->known, a->o.dir, &err) != 0)
+        LOG(LOG_ERROR, "attach", "gateways_unkept", LOG_S("reason", err.message));
+}
+
+static void on_gateways(attach_link *l, const Shoal__V1__Gateways *m)
+{
+    attach *a = l->a;
+    if (gateways_hear(&a->known, m)) keep_known(a);
+    if (l != a->now) return;
+    if (m->home && !a->may_go_home) go_home_later(a);
+    a->may_go_home = m->home;
+}
+
 static void on_welcome(attach_link *l, const Shoal__V1__Welcome *w)
 {
     attach *a = l->a;
     if (l->welcomed) return;
     l->welcomed = true;
-    a->n_failed = 0;
+    l->since_ns = clock_ns();
+    a->may_go_home = false;
+    if (gateways_settle(&a->known, l->address, w->gateway)) keep_known(a);
     if (l == a->next) {
         link_close(a->now);
         a->now = l;
@@ -143,7 +179,7 @@ static void on_welcome(attach_link *l, const Shoal__V1__Welcome *w)
         a->renewal = NULL;
     }
     LOG(LOG_INFO, "attach", "attached", LOG_S("cluster", w->cluster), LOG_S("gateway", w->gateway),
-        LOG_S("address", a->address), LOG_I("clock_ahead_s", w->now ? (int64_t)time(NULL) - w->now : 0));
+        LOG_S("address", l->address), LOG_I("clock_ahead_s", w->now ? (int64_t)time(NULL) - w->now : 0));
     if (a->o.attached) a->o.attached(a->o.user, w->gateway);
     if (a->now == l) report(a);
 }
@@ -177,6 +213,7 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
     }
     if (m->revoked && *m->revoked) on_list(l->a, m->revoked);
     if (m->welcome) on_welcome(l, m->welcome);
+    if (m->gateways) on_gateways(l, m->gateways);
     if (m->holders && l->a->o.holders) l->a->o.holders(l->a->o.user, m->holders);
     if (m->assign && l->a->o.assigned) l->a->o.assigned(l->a->o.user, m->assign);
     shoal__v1__server_message__free_unpacked(m, NULL);
@@ -195,6 +232,31 @@ static void on_end(void *user, grpc_status status, const char *message)
 
 /* ---- connecting ---------------------------------------------------------------------------------- */
 
+/* It rises with each link, and from one run of the program to the next where the time of day does. */
+static uint64_t next_epoch(attach *a)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    uint64_t now = (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+    return a->epoch = now > a->epoch ? now : a->epoch + 1;
+}
+
+/* What a machine says of itself, and behind it the epoch: messages in a row are one. */
+static int say_hello(attach_link *l)
+{
+    attach *a = l->a;
+    Shoal__V1__AgentMessage m = SHOAL__V1__AGENT_MESSAGE__INIT;
+    m.epoch = next_epoch(a);
+    size_t n = shoal__v1__agent_message__get_packed_size(&m);
+    uint8_t *bytes = malloc(a->n_hello + n);
+    if (!bytes) return SHOAL_ENOMEM;
+    memcpy(bytes, a->hello, a->n_hello);
+    shoal__v1__agent_message__pack(&m, bytes + a->n_hello);
+    int rc = grpc_client_send(l->call, bytes, a->n_hello + n);
+    free(bytes);
+    return rc;
+}
+
 static void on_connected(void *user)
 {
     attach_link *l = user;
@@ -202,8 +264,7 @@ static void on_connected(void *user)
     const grpc_call_options o = {.max_message = CERT_CRL_BYTES_MAX + (1 << 20)};
     l->heard_ns = clock_ns();
     l->call = grpc_call_open(l->channel, "/shoal.v1.Cluster/Attach", &o, &ev);
-    if (!l->call || grpc_client_send(l->call, l->a->hello, l->a->n_hello) != 0)
-        link_lost(l, "the gateway takes no call now");
+    if (!l->call || say_hello(l) != 0) link_lost(l, "the gateway takes no call now");
 }
 
 static void on_disconnected(void *user, const char *why)
@@ -211,17 +272,20 @@ static void on_disconnected(void *user, const char *why)
     link_lost(user, why);
 }
 
-static int link_open(attach *a, attach_link **ret)
+static int link_open(attach *a, attach_link **ret, const char *address)
 {
     shoal_err err;
     attach_link *l = calloc(1, sizeof *l);
     const grpc_channel_events ev = {.user = l, .connected = on_connected, .disconnected = on_disconnected};
-    const grpc_channel_options o = {
-        .tls = a->tls, .keepalive_ms = SILENCE_MS, .keepalive_timeout_ms = SILENCE_MS};
+    const grpc_channel_options o = {.tls = a->tls,
+                                    .connect_timeout_ms = a->known.n > 1 ? CONNECT_MS : 0,
+                                    .keepalive_ms = SILENCE_MS,
+                                    .keepalive_timeout_ms = SILENCE_MS};
     if (!l) return SHOAL_ENOMEM;
     l->a = a;
     l->heard_ns = clock_ns();
-    int rc = grpc_channel_open(&l->channel, a->loop, a->address, &o, &ev, &err);
+    snprintf(l->address, sizeof l->address, "%s", address);
+    int rc = grpc_channel_open(&l->channel, a->loop, l->address, &o, &ev, &err);
     if (rc != 0) {
         LOG(LOG_ERROR, "attach", "cannot_connect", LOG_S("reason", err.message));
         free(l);
@@ -271,7 +335,7 @@ static void on_renewed(void *user, const uint8_t *msg, size_t n)
     }
     LOG(LOG_INFO, "attach", "renewed", LOG_S("name", a->own.id.name), LOG_I("until", a->own.until));
     if (a->o.changed) a->o.changed(a->o.user);
-    if (!a->next) link_open(a, &a->next);
+    if (!a->next && a->now) link_open(a, &a->next, a->now->address);
 }
 
 static void on_renewal_end(void *user, grpc_status status, const char *message)
@@ -341,6 +405,36 @@ tls_context *attach_tls(const attach *a)
     return a->tls;
 }
 
+const char *attach_address(const attach *a)
+{
+    return a->now ? a->now->address : gateways_address(&a->known);
+}
+
+const gateways *attach_gateways(const attach *a)
+{
+    return &a->known;
+}
+
+bool attach_is_up(const attach *a)
+{
+    return a->now && a->now->welcomed;
+}
+
+grpc_client_call *attach_call(attach *a, const char *path, const void *msg, size_t n, uint64_t deadline_ns,
+                              const grpc_client_events *ev)
+{
+    return attach_is_up(a) ? grpc_call_start(a->now->channel, path, msg, n, NULL, 0, deadline_ns, ev) : NULL;
+}
+
+/* The gateway where this machine began places models again: there first, and only then away from here. */
+static void go_home_when_due(attach *a)
+{
+    bool due = a->o.roams && a->may_go_home && !gateways_is_home(&a->known) && clock_ns() >= a->go_home_ns;
+    if (!due || a->next || a->renewal) return;
+    go_home_later(a);
+    link_open(a, &a->next, a->known.list[0].address);
+}
+
 static void on_tick(uv_timer_t *t)
 {
     attach *a = t->data;
@@ -352,6 +446,7 @@ static void on_tick(uv_timer_t *t)
     if (!l || !l->welcomed) return;
     report(a);
     renew_when_due(a);
+    go_home_when_due(a);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
@@ -398,17 +493,20 @@ static int pack_hello(attach *a, shoal_err *err)
 
 static int set_up(attach *a, shoal_err *err)
 {
-    a->address = strdup(a->o.address);
-    if (!a->address) return err_nomem(err);
-    int rc = credential_load(&a->own, a->o.dir, err);
+    shoal_err why;
+    int rc = gateways_give(&a->known, a->o.address, err);
+    if (rc == 0 && gateways_read(&a->known, a->o.dir, &why) != 0)
+        LOG(LOG_WARN, "attach", "gateways_unread", LOG_S("reason", why.message));
+    a->known.roams = a->o.roams;
+    if (rc == 0) rc = credential_load(&a->own, a->o.dir, err);
     if (rc == 0 && a->own.id.role != a->o.role)
         rc = err_set(err, SHOAL_EAUTH, "%s/member.pem is a %s's certificate: start it with shoal %s",
                      a->o.dir->path, role_name(a->own.id.role),
                      a->own.id.role == ROLE_NODE ? "agent" : "serve");
     if (rc == 0) rc = pack_hello(a, err);
     if (rc == 0) rc = open_tls(a, err);
-    if (rc == 0 && link_open(a, &a->now) != 0)
-        rc = err_set(err, SHOAL_EINVALID, "%s: no gateway can be there", a->address);
+    if (rc == 0 && link_open(a, &a->now, gateways_address(&a->known)) != 0)
+        rc = err_set(err, SHOAL_EINVALID, "%s: no gateway can be there", gateways_address(&a->known));
     return rc;
 }
 
@@ -419,7 +517,6 @@ static void release(attach *a)
     credential_done(&a->own);
     EVP_PKEY_free(a->renewal_key);
     tls_context_unref(a->tls);
-    free(a->address);
     free(a->hello);
     free(a);
     if (closed) closed(user);

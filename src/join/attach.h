@@ -1,4 +1,4 @@
-/* attach.h: this machine stays attached to a gateway, and says how it is.
+/* attach.h: this machine stays attached to a gateway, whichever, and says how it is.
  *
  *     attach_open(&a, loop, &(attach_options){.address = "10.0.0.1:7080", .dir = &dir, .facts = &facts},
  * err); uv_run(loop, UV_RUN_DEFAULT); attach_close(a, closed, user);
@@ -8,7 +8,12 @@
  * and is partly drawn, so that a thousand machines do not come back in one instant. At two thirds of the
  * certificate's life a new key gets a new certificate; the machine attaches with it and leaves the old
  * connection then, so that it is never away. Loop thread; what it writes to the disk (at a renewal, a new
- * list of revoked certificates) blocks for milliseconds. */
+ * list of revoked certificates, gateways that it had not heard of) blocks for milliseconds.
+ *
+ * A machine that roams knows the other gateways of the cluster (gateways.h) and tries them in turn when its
+ * own is lost; it is attached to one at a time, each time with a higher epoch, by which gateways see which of
+ * them has it. It stays where it is, unless that gateway says that it may go home: then it attaches there
+ * before it leaves. */
 #ifndef JOIN_ATTACH_H
 #define JOIN_ATTACH_H
 
@@ -16,14 +21,16 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "join/gateways.h"
 #include "shoal/v1/cluster.pb-c.h"
 #include "trust/credential.h"
-#include "wire/tls.h"
+#include "wire/grpc.h"
 
 typedef struct attach attach;
 
 typedef struct attach_options {
-    const char *address;
+    const char *address;               /* of its gateway, or several (gateways_give) */
+    bool roams;                        /* it may attach to gateways that others tell it of */
     role role;                         /* that its certificate must say */
     const folder *dir;                 /* must outlive it */
     const Shoal__V1__NodeFacts *facts; /* copied */
@@ -51,6 +58,14 @@ void attach_close(attach *a, void (*closed)(void *user), void *user);
 void attach_report(attach *a);
 /* The TLS with which it reaches gateways; for other channels to them. Borrowed. */
 tls_context *attach_tls(const attach *a);
+/* Of the gateway that it is attached to, or tries to be. Borrowed until the next event. */
+const char *attach_address(const attach *a);
+/* Those that it knows; the name of the one that it is attached to is among them. */
+const gateways *attach_gateways(const attach *a);
+bool attach_is_up(const attach *a); /* it is attached */
+/* A call to that gateway; NULL: it is not attached, or the gateway takes none. As grpc_call_start. */
+grpc_client_call *attach_call(attach *a, const char *path, const void *msg, size_t n, uint64_t deadline_ns,
+                              const grpc_client_events *ev);
 
 /* Is the certificate of that serial on the newest list that is known? */
 bool attach_knows_revoked(const attach *a, const char *serial);

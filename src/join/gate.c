@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "join/gate_impl.h"
+#include "join/gate_others.h"
 #include "join/join.h"
 
 static const grpc_method methods[] = {
@@ -124,14 +125,16 @@ static void on_followed(void *user)
     g->recheck = true;
 }
 
-/* The gateway with the CA has the lists, and signs our next certificate. */
-static int follow(gate *g, shoal_err *err)
+/* The gateway with the CA has the lists, signs our next certificate, and tells others where we are. */
+static int follow(gate *g, const char *listen, shoal_err *err)
 {
     Shoal__V1__NodeFacts f = SHOAL__V1__NODE_FACTS__INIT;
     static char version[] = SHOAL_VERSION;
-    char *address = NULL;
+    char *address = NULL, at[GATEWAYS_ADDRESS_SIZE];
     int rc = join_address(&g->standing.dir, &address, err);
+    gate_others_own(at, sizeof at, listen, gate_port(g));
     f.version = version;
+    f.address = at;
     const attach_options o = {.address = address,
                               .role = ROLE_GATEWAY,
                               .dir = &g->standing.dir,
@@ -195,7 +198,7 @@ static int open_gate(gate *g, const gate_options *o, shoal_err *err)
     if (rc == 0 && o->members) rc = source_open(&g->members, o->members, "agents", err);
     if (rc == 0 && g->members) source_synced(g->members); /* nobody is expected: machines come as they like */
     if (rc == 0) rc = open_server(g, o, err);
-    if (rc == 0 && !g->standing.ca) rc = follow(g, err);
+    if (rc == 0 && !g->standing.ca) rc = follow(g, o->listen, err);
     if (rc != 0) return rc;
     uv_timer_init(g->loop, &g->tick);
     g->tick_open = true;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "join/gate_impl.h"
+#include "join/gate_others.h"
 
 typedef struct session {
     gate *g;
@@ -15,6 +16,7 @@ typedef struct session {
     int64_t until;    /* of its certificate */
     unsigned n_heard; /* messages since the last look around */
     bool paused;      /* it has said enough until the next */
+    uint64_t told;    /* of other gateways, last (gate_others_digest) */
 } session;
 
 static void send_message(grpc_call *c, const Shoal__V1__ServerMessage *m)
@@ -144,6 +146,7 @@ static void tell_members(const session *s)
               .bytes_per_s = f->bytes_per_s,
               .multiplies_per_s = f->multiplies_per_s,
               .rtt_ms = e->rtt_ms,
+              .epoch = e->epoch,
               .draining = e->drains,
               .labels = (const char *const *)f->labels,
               .n_labels = f->n_labels};
@@ -171,6 +174,18 @@ static void send_list(session *s)
     buf_done(&pem);
 }
 
+static void tell_others(session *s)
+{
+    Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
+    gate_others all;
+    gate_others_list(&all, s->g, s->entry, grpc_call_from(s->call));
+    uint64_t digest = gate_others_digest(&all);
+    if (digest == s->told) return;
+    s->told = digest;
+    m.gateways = &all.message;
+    send_message(s->call, &m);
+}
+
 static void welcome(session *s)
 {
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
@@ -182,6 +197,7 @@ static void welcome(session *s)
     m.welcome = &w;
     send_message(s->call, &m);
     send_list(s);
+    tell_others(s);
     if (!gate_may_log(s->g, s->entry->name)) return;
     LOG(LOG_INFO, "gate", "node_attached", LOG_S("node", s->entry->name),
         LOG_S("from", grpc_call_from(s->call)), LOG_S("site", s->entry->facts->site),
@@ -222,6 +238,7 @@ static void on_message(void *user, grpc_call *c, const uint8_t *msg, size_t n)
         return;
     }
     if (bits & ROSTER_HELLO) {
+        if (!s->entry->epoch) s->entry->epoch = (uint64_t)gate_now() * 1000000u;
         welcome(s);
         gate_place_greet(s->g, s->entry->name);
     }
@@ -269,6 +286,14 @@ const grpc_stream_method gate_attach_method = {.path = "/shoal.v1.Cluster/Attach
 
 /* ---- looking around ------------------------------------------------------------------------------ */
 
+/* Another gateway says that the machine has attached there since. */
+static bool is_elsewhere(const session *s)
+{
+    const registry *r = s->g->registry;
+    const node *n = r && s->entry->role == ROLE_NODE ? registry_node(r, s->entry->name) : NULL;
+    return n && n->epoch > s->entry->epoch;
+}
+
 static void look_at(session *s, uint64_t now_ns, int64_t now)
 {
     Shoal__V1__ServerMessage m = SHOAL__V1__SERVER_MESSAGE__INIT;
@@ -277,7 +302,10 @@ static void look_at(session *s, uint64_t now_ns, int64_t now)
         hang_up(s, GRPC_ABORTED, "nothing was heard of this machine for too long");
     else if (now > s->until)
         hang_up(s, GRPC_UNAUTHENTICATED, "the certificate of this connection has expired");
+    else if (is_elsewhere(s))
+        hang_up(s, GRPC_ABORTED, "this machine has attached to another gateway");
     else {
+        if (s->entry->facts) tell_others(s);
         if (grpc_call_unsent(s->call) < GRPC_CALM_BYTES) send_message(s->call, &m);
         listen_again(s);
     }

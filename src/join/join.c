@@ -193,18 +193,18 @@ static int look_at_address(const char *address, shoal_err *err)
     return err_set(err, SHOAL_EINVALID, "%s: a cluster port is HOST:PORT, with nothing before it", address);
 }
 
-int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err)
+/* At that one of them. */
+static int join_at(const join_ask *ask, const char *address, const folder *dir, shoal_err *err)
 {
-    joining j = {.err = err, .address = ask->address};
+    joining j = {.err = err, .address = address};
     token t = {0};
     EVP_PKEY *key = NULL;
     credential c = {0};
-    int rc = look_at_address(ask->address, err);
-    if (rc == 0) rc = token_parse(&t, ask->token, strlen(ask->token), err);
+    int rc = token_parse(&t, ask->token, strlen(ask->token), err);
     if (rc == 0) rc = look_at_folder(dir, err);
     if (rc == 0) rc = key_new(&key, err);
     if (rc == 0) rc = pack(&j, ask, key, err);
-    if (rc == 0) rc = talk(&j, ask->address, &t, err);
+    if (rc == 0) rc = talk(&j, address, &t, err);
     if (rc == 0) rc = take(&j, ask, &t, key, &c, err);
     if (rc == 0) rc = keep(&c, ask, &t, j.reply->revoked, dir, err);
     credential_done(&c);
@@ -213,6 +213,29 @@ int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err)
     free(j.message);
     EVP_PKEY_free(key);
     token_forget(&t);
+    return rc;
+}
+
+int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err)
+{
+    gateways all = {0};
+    int rc = look_at_address(ask->address, err);
+    if (rc == 0) rc = gateways_give(&all, ask->address, err);
+    for (size_t i = 0; i < all.n && (i == 0 || rc == SHOAL_EUNAVAILABLE); i++)
+        rc = join_at(ask, all.list[i].address, dir, err);
+    return rc;
+}
+
+int join_move(const folder *dir, const char *address, shoal_err *err)
+{
+    gateways all = {0};
+    buf was = {0};
+    int rc = look_at_address(address, err);
+    if (rc == 0) rc = gateways_give(&all, address, err);
+    bool same = rc == 0 && folder_read(dir, "gateway", JOIN_ADDRESS_MAX, false, &was, NULL) == 0 &&
+                was.data && strcmp(was.data, address) == 0;
+    if (rc == 0 && !same) rc = folder_write(dir, "gateway", 0644, address, strlen(address), err);
+    buf_done(&was);
     return rc;
 }
 

@@ -14,16 +14,17 @@
 #include <stdbool.h>
 
 #include "shoal/v1/cluster.pb-c.h"
+#include "join/gateways.h"
 #include "trust/credential.h"
 
 typedef struct join_ask {
-    const char *address; /* of the gateway, HOST:PORT */
+    const char *address; /* of the gateway, HOST:PORT; or several (gateways.h): the first that answers */
     const char *token;
     const char *name;                  /* what this machine is to be called */
     const Shoal__V1__NodeFacts *facts; /* may be NULL */
 } join_ask;
 
-enum { JOIN_TIMEOUT_MS = 15000, JOIN_ADDRESS_MAX = 300 };
+enum { JOIN_TIMEOUT_MS = 15000, JOIN_ADDRESS_MAX = GATEWAYS_GIVEN_MAX * (GATEWAYS_ADDRESS_SIZE + 2) };
 
 /* Blocks, on a loop of its own. SHOAL_EAUTH: refused, or it is not the cluster of the token;
  * SHOAL_EUNAVAILABLE: nobody answers there. */
@@ -31,7 +32,9 @@ int join_cluster(const join_ask *ask, const folder *dir, shoal_err *err);
 /* Is it by this very token that the machine has joined? A command line that is run again need not join again.
  */
 bool join_was_by(const folder *dir, const char *token);
-/* The address that was joined at; the caller frees *ret. SHOAL_ENOTFOUND. */
+/* The address that was joined at, or several; the caller frees *ret. SHOAL_ENOTFOUND. */
 int join_address(const folder *dir, char **ret, shoal_err *err);
+/* A machine that has joined is to attach there from now on. SHOAL_EINVALID: no gateway can be there. */
+int join_move(const folder *dir, const char *address, shoal_err *err);
 
 #endif

@@ -166,6 +166,7 @@ static int check_shelf(const Shoal__V1__Shelf *s, shoal_err *err)
 static int check(const roster_entry *e, const Shoal__V1__AgentMessage *m, shoal_err *err)
 {
     if (!m->hello && !e->facts) return err_set(err, SHOAL_EPROTOCOL, "it does not begin with hello");
+    if (m->epoch > INT64_MAX) return err_set(err, SHOAL_EPROTOCOL, "its epoch makes no sense");
     int rc = m->hello ? check_facts(m->hello, err) : 0;
     if (rc == 0 && m->load) rc = check_load(m->load, err);
     if (rc == 0 && m->replicas) rc = check_replicas(m->replicas, err);
@@ -178,6 +179,7 @@ static unsigned take(roster_entry *e, Shoal__V1__AgentMessage *m)
 {
     unsigned bits = m->pong ? ROSTER_PONG : 0;
     if (m->hello) {
+        e->epoch = m->epoch;
         if (e->facts) shoal__v1__node_facts__free_unpacked(e->facts, NULL);
         e->facts = m->hello;
         bits |= ROSTER_HELLO;

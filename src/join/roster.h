@@ -41,9 +41,10 @@ typedef struct roster_entry {
     Shoal__V1__Replicas *replicas, *had; /* had: as of the report before, until the next message */
     Shoal__V1__Shelf *shelf;             /* NULL: it has said nothing of files */
     uint64_t since_ns, heard_ns;
-    double rtt_ms; /* 0: not measured yet */
-    bool drains;   /* a person said so (gate.h) */
-    void *session; /* the caller's */
+    uint64_t epoch; /* of its attachment; 0: it says none */
+    double rtt_ms;  /* 0: not measured yet */
+    bool drains;    /* a person said so (gate.h) */
+    void *session;  /* the caller's */
 } roster_entry;
 
 /* Bits of what a message brought. */

@@ -1,12 +1,14 @@
 /* Bytes as what a gateway says to a machine, and as pieces of a file that another machine sends.
  *
- * The first byte chooses: even, a ServerMessage (what is to be served, who has which file); odd, a FetchChunk
- * for a file of which as many bytes are left as the byte says. */
+ * The first byte chooses: even, a ServerMessage (what is to be served, who has which file, where else to
+ * attach), the rest also as the file "gateways"; odd, a FetchChunk for a file of which as many bytes are left
+ * as the byte says. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "join/assignment.h"
+#include "join/gateways.h"
 #include "join/model_holders.h"
 #include "join/model_send.h"
 #include "join/model_shelf.h"
@@ -63,6 +65,35 @@ static void take_holders(const Shoal__V1__Holders *m)
     model_holders_done(&h);
 }
 
+/* What was understood is kept and read again the same, and each has its turn. */
+static void keep_gateways(gateways *g)
+{
+    gateways again = {.roams = true};
+    buf text = {0};
+    gateways_put(g, &text);
+    if (g->n > GATEWAYS_MAX) abort();
+    if (!text.failed) {
+        if (text.len > GATEWAYS_TEXT_MAX) abort();
+        if (gateways_parse(&again, text.data ? text.data : "", text.len, NULL) != 0) abort();
+        if (again.n != g->n - g->n_given) abort();
+    }
+    for (size_t i = 0; i < g->n; i++) {
+        if (!gateways_address_ok(gateways_address(g))) abort();
+        gateways_settle(g, gateways_address(g), "boss");
+        gateways_lost(g, 0, 0.5);
+    }
+    buf_done(&text);
+}
+
+static void take_gateways(const Shoal__V1__Gateways *m, const uint8_t *text, size_t n)
+{
+    gateways g = {.roams = true};
+    if (gateways_give(&g, "10.0.0.1:7080", NULL) != 0) abort();
+    if (m) gateways_hear(&g, m);
+    gateways_parse(&g, (const char *)text, n, NULL);
+    keep_gateways(&g);
+}
+
 static void take_piece(const uint8_t *data, size_t n, uint64_t left)
 {
     Shoal__V1__FetchChunk *m;
@@ -78,8 +109,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         take_piece(data + 1, size - 1, data[0]);
         return 0;
     }
+    take_gateways(NULL, data + 1, size - 1);
     Shoal__V1__ServerMessage *m = shoal__v1__server_message__unpack(NULL, size - 1, data + 1);
     if (!m) return 0;
+    if (m->gateways) take_gateways(m->gateways, NULL, 0);
     if (m->assign) take_assignments(m->assign);
     if (m->holders) take_holders(m->holders);
     shoal__v1__server_message__free_unpacked(m, NULL);

@@ -46,7 +46,7 @@ static const char *find(void *user, const tls_identity *who, const char *name, c
     return strcmp(name, "w0") == 0 ? s.socket : strcmp(name, "gone") == 0 ? "unix:/nowhere/x.sock" : NULL;
 }
 
-static bool gateways(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
+static bool gateways_alone(void *user, const tls_identity *who, char why[TLS_WHY_BYTES])
 {
     snprintf(why, TLS_WHY_BYTES, "it is no gateway");
     return s.nodes_too || strcmp(who->unit, "gateway") == 0;
@@ -60,7 +60,7 @@ static tls_context *context(tls_side side, const char *member_name)
     snprintf(cert, sizeof cert, "%s/%s/member.pem", place, member_name);
     snprintf(root, sizeof root, "%s/%s/ca.crt", place, member_name);
     tls_options o = {.cert_file = cert, .key_file = cert, .ca_file = root};
-    if (side == TLS_SERVER) o.admit = gateways;
+    if (side == TLS_SERVER) o.admit = gateways_alone;
     if (tls_context_new(&t, side, &o, &err) != 0) fail_msg("%s", err.message);
     return t;
 }
