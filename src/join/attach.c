@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cluster/machine.h"
+#include "join/join.h"
 #include "trust/cert.h"
 #include "trust/key.h"
 #include "wire/grpc.h"
@@ -346,25 +347,42 @@ static void on_renewal_end(void *user, grpc_status status, const char *message)
         LOG(LOG_ERROR, "attach", "renewal_failed", LOG_S("reason", message));
 }
 
-static int start_renewal(attach *a, shoal_err *err)
+/* By the certificate that is renewed, for where the gateway passes it on. */
+static int prove(const attach *a, const buf *der, buf *cert, buf *signature, shoal_err *err)
+{
+    int rc = cert_put_pem(cert, a->own.cert, err);
+    if (rc == 0) rc = buf_putc(cert, '\0') == 0 ? 0 : err_nomem(err);
+    return rc != 0 ? rc : key_sign(a->own.key, JOIN_RENEW, der->data, der->len, signature, err);
+}
+
+static int ask_renewal(attach *a, const buf *der, const buf *cert, const buf *signature, shoal_err *err)
 {
     Shoal__V1__RenewRequest m = SHOAL__V1__RENEW_REQUEST__INIT;
     const grpc_client_events ev = {.user = a, .message = on_renewed, .end = on_renewal_end};
-    uint8_t packed[REQUEST_BYTES_MAX + 16];
-    buf der = {0};
+    m.request = (ProtobufCBinaryData){.data = (uint8_t *)der->data, .len = der->len};
+    m.certificate = cert->data;
+    m.signature = (ProtobufCBinaryData){.data = (uint8_t *)signature->data, .len = signature->len};
+    uint8_t *packed = malloc(shoal__v1__renew_request__get_packed_size(&m));
+    if (!packed) return err_nomem(err);
+    size_t n = shoal__v1__renew_request__pack(&m, packed);
+    uint64_t deadline = clock_ns() + RENEW_DEADLINE_MS * UINT64_C(1000000);
+    a->renewal = attach_call(a, "/" JOIN_RENEW, packed, n, deadline, &ev);
+    free(packed);
+    return 0;
+}
+
+static int start_renewal(attach *a, shoal_err *err)
+{
+    buf der = {0}, cert = {0}, signature = {0};
     EVP_PKEY_free(a->renewal_key);
     a->renewal_key = NULL;
     int rc = key_new(&a->renewal_key, err);
     if (rc == 0) rc = key_request(a->renewal_key, a->own.id.name, &der, err);
-    if (rc == 0 && der.len <= REQUEST_BYTES_MAX) {
-        m.request.data = (uint8_t *)der.data;
-        m.request.len = der.len;
-        size_t n = shoal__v1__renew_request__pack(&m, packed);
-        uint64_t deadline = clock_ns() + RENEW_DEADLINE_MS * UINT64_C(1000000);
-        a->renewal =
-            grpc_call_start(a->now->channel, "/shoal.v1.Join/Renew", packed, n, NULL, 0, deadline, &ev);
-    }
+    if (rc == 0) rc = prove(a, &der, &cert, &signature, err);
+    if (rc == 0) rc = ask_renewal(a, &der, &cert, &signature, err);
     buf_done(&der);
+    buf_done(&cert);
+    buf_done(&signature);
     return rc;
 }
 

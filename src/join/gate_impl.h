@@ -28,6 +28,7 @@ struct gate {
     log_limit lines; /* that others have caused */
     uv_timer_t tick;
     gate_job *jobs, **last_job; /* the first one runs */
+    size_t n_passed;            /* calls that the gateway with the CA is to answer */
     bool recheck;               /* at the next tick: who was told to leave is cut off */
     bool closing, server_open, tick_open, follow_open;
     attach *follow;  /* the gateway with the CA, where this one has none; NULL: it has */
@@ -45,6 +46,9 @@ struct gate {
 void gate_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n);
 void gate_on_renew(void *user, grpc_call *c, const uint8_t *msg, size_t n);
 void gate_jobs_forget(gate *g); /* their callers are gone: what runs ends by itself */
+
+/* gate_pass.c: what the gateway with the CA alone can answer: it is asked, and the caller gets its answer. */
+void gate_pass_on(gate *g, grpc_call *c, const char *path, const uint8_t *msg, size_t n);
 
 /* gate_attach.c: Attach. */
 extern const grpc_stream_method gate_attach_method;

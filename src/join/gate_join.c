@@ -8,6 +8,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "join/gate_impl.h"
+#include "join/join.h"
+#include "trust/cert.h"
+#include "trust/key.h"
 
 enum { JOBS_MAX = 64 };
 
@@ -17,6 +20,7 @@ struct gate_job {
     uv_work_t work;
     grpc_call *call; /* NULL: the caller has left */
     bool renews;
+    bool passed_on; /* by a gateway, which counts the attempts that fail */
     char *token;
     char serial[65], from[64];
     uint8_t *request;
@@ -112,7 +116,7 @@ static void worked(uv_work_t *w, int status)
     gate *g = j->g;
     log_outcome(j);
     bool is_attempt = j->rc == SHOAL_EAUTH || j->rc == SHOAL_EINVALID;
-    if (!j->renews && is_attempt) guard_failed(&g->guard, j->from, clock_ns() / 1000000);
+    if (!j->renews && !j->passed_on && is_attempt) guard_failed(&g->guard, j->from, clock_ns() / 1000000);
     if (j->call && j->rc != 0)
         grpc_call_end(j->call, j->rc == SHOAL_EAUTH ? GRPC_UNAUTHENTICATED : grpc_status_from_err(j->rc),
                       j->err.message);
@@ -187,10 +191,7 @@ static size_t count_jobs(const gate *g)
 /* May anything be asked of the CA now? Else the call has been ended. */
 static bool is_possible(gate *g, grpc_call *c)
 {
-    if (!g->standing.ca)
-        grpc_call_end(c, GRPC_FAILED_PRECONDITION,
-                      "this gateway has no CA: ask the one on the machine where shoal ca init was run");
-    else if (count_jobs(g) >= JOBS_MAX)
+    if (count_jobs(g) >= JOBS_MAX)
         grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "too many are joining at once; try again in a second");
     else
         return true;
@@ -205,9 +206,15 @@ static bool waits_already(const gate *g, const char *serial)
     return false;
 }
 
+static bool is_gateway(const tls_identity *who)
+{
+    return who && strcmp(who->unit, role_name(ROLE_GATEWAY)) == 0;
+}
+
 static bool is_patient(gate *g, grpc_call *c)
 {
     char message[96];
+    if (is_gateway(grpc_call_peer(c))) return true;
     uint64_t wait = guard_wait_ms(&g->guard, grpc_call_from(c), clock_ns() / 1000000);
     if (wait == 0) return true;
     snprintf(message, sizeof message, "too many failed attempts to join; try again in %llu s",
@@ -231,13 +238,19 @@ static gate_job *job_new(grpc_call *c, const ProtobufCBinaryData *request, const
     if (request->len) memcpy(j->request, request->data, request->len);
     j->n_request = request->len;
     snprintf(j->from, sizeof j->from, "%s", grpc_call_from(c));
+    j->passed_on = is_gateway(grpc_call_peer(c));
     return j;
 }
 
 void gate_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     gate *g = user;
-    if (!is_possible(g, c) || !is_patient(g, c)) return;
+    if (!is_patient(g, c)) return;
+    if (!g->standing.ca) {
+        gate_pass_on(g, c, "/shoal.v1.Join/Enrol", msg, n);
+        return;
+    }
+    if (!is_possible(g, c)) return;
     Shoal__V1__EnrolRequest *m = shoal__v1__enrol_request__unpack(NULL, n, msg);
     if (!m) {
         guard_failed(&g->guard, grpc_call_from(c), clock_ns() / 1000000);
@@ -250,30 +263,67 @@ void gate_on_enrol(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     shoal__v1__enrol_request__free_unpacked(m, NULL);
 }
 
+/* The serial of the certificate that is to be renewed: the caller's own, or, where a gateway passes it on,
+ * the one whose key has signed the request. False: the call has been ended. */
+static bool find_serial(const gate *g, grpc_call *c, const Shoal__V1__RenewRequest *m, char ret[65])
+{
+    const tls_identity *peer = grpc_call_peer(c);
+    X509 *cert = NULL;
+    shoal_err err;
+    snprintf(ret, 65, "%s", peer->serial);
+    if (!is_gateway(peer) || !*m->certificate) return true;
+    size_t n = strlen(m->certificate);
+    int rc = n > PEM_BYTES_MAX ? err_set(&err, SHOAL_EINVALID, "the certificate is too long")
+                               : cert_from_pem(&cert, m->certificate, n, "the certificate", &err);
+    char serial[CERT_SERIAL_SIZE] = "";
+    if (rc == 0) cert_serial(cert, serial);
+    bool own = rc == 0 && strcmp(serial, peer->serial) == 0;
+    const trust_want want = {.role = ROLE_NODE};
+    if (rc == 0 && !own &&
+        trust_check(g->standing.own.trust, cert, &want, gate_now(), NULL, &err) != TRUST_OK)
+        rc = SHOAL_EAUTH;
+    if (rc == 0 && !own &&
+        !key_has_signed(X509_get0_pubkey(cert), JOIN_RENEW, m->request.data, m->request.len,
+                        m->signature.data, m->signature.len))
+        rc = err_set(&err, SHOAL_EAUTH, "the key of the certificate has not signed this request");
+    if (rc == 0) snprintf(ret, 65, "%s", serial);
+    if (rc != 0) grpc_call_end(c, GRPC_UNAUTHENTICATED, err.message);
+    X509_free(cert);
+    return rc == 0;
+}
+
+static void renew(gate *g, grpc_call *c, const Shoal__V1__RenewRequest *m)
+{
+    char serial[65];
+    if (!find_serial(g, c, m, serial)) return;
+    if (waits_already(g, serial)) {
+        grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "this certificate is being renewed");
+        return;
+    }
+    gate_job *j = job_new(c, &m->request, NULL);
+    if (!j) return;
+    j->renews = true;
+    memcpy(j->serial, serial, sizeof j->serial);
+    submit(g, j, c);
+}
+
 void gate_on_renew(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     gate *g = user;
-    const tls_identity *peer = grpc_call_peer(c);
-    if (!peer) {
+    if (!grpc_call_peer(c)) {
         grpc_call_end(c, GRPC_UNAUTHENTICATED,
                       "a certificate is renewed by who shows it; join with a token instead");
         return;
     }
+    if (!g->standing.ca) {
+        gate_pass_on(g, c, "/" JOIN_RENEW, msg, n);
+        return;
+    }
     if (!is_possible(g, c)) return;
-    if (waits_already(g, peer->serial)) {
-        grpc_call_end(c, GRPC_RESOURCE_EXHAUSTED, "this certificate is being renewed");
-        return;
-    }
     Shoal__V1__RenewRequest *m = shoal__v1__renew_request__unpack(NULL, n, msg);
-    if (!m) {
+    if (m)
+        renew(g, c, m);
+    else
         grpc_call_end(c, GRPC_INVALID_ARGUMENT, "the request cannot be read");
-        return;
-    }
-    gate_job *j = job_new(c, &m->request, NULL);
-    if (j) {
-        j->renews = true;
-        snprintf(j->serial, sizeof j->serial, "%s", peer->serial);
-        submit(g, j, c);
-    }
-    shoal__v1__renew_request__free_unpacked(m, NULL);
+    if (m) shoal__v1__renew_request__free_unpacked(m, NULL);
 }

@@ -24,6 +24,8 @@ typedef struct join_ask {
     const Shoal__V1__NodeFacts *facts; /* may be NULL */
 } join_ask;
 
+#define JOIN_RENEW "shoal.v1.Join/Renew" /* what the signature of a renewal is for */
+
 enum { JOIN_TIMEOUT_MS = 15000, JOIN_ADDRESS_MAX = GATEWAYS_GIVEN_MAX * (GATEWAYS_ADDRESS_SIZE + 2) };
 
 /* Blocks, on a loop of its own. SHOAL_EAUTH: refused, or it is not the cluster of the token;

@@ -162,3 +162,45 @@ void request_done(request *r)
     EVP_PKEY_free(r->key);
     r->key = NULL;
 }
+
+/* ---- signatures ---------------------------------------------------------------------------------- */
+
+/* Ed25519 has its own. */
+static const EVP_MD *digest_for(EVP_PKEY *key)
+{
+    return EVP_PKEY_is_a(key, "ED25519") ? NULL : EVP_sha256();
+}
+
+static bool put_signed(buf *out, const char *what, const void *data, size_t n)
+{
+    return buf_append(out, what, strlen(what) + 1) == 0 && buf_append(out, data, n) == 0;
+}
+
+int key_sign(EVP_PKEY *key, const char *what, const void *data, size_t n, buf *out, shoal_err *err)
+{
+    unsigned char bytes[512];
+    size_t size = sizeof bytes;
+    buf text = {0};
+    EVP_MD_CTX *c = EVP_MD_CTX_new();
+    bool ok = c && put_signed(&text, what, data, n) &&
+              EVP_DigestSignInit(c, NULL, digest_for(key), NULL, key) == 1 &&
+              EVP_DigestSign(c, bytes, &size, (const unsigned char *)text.data, text.len) == 1 &&
+              buf_append(out, bytes, size) == 0;
+    EVP_MD_CTX_free(c);
+    buf_done(&text);
+    return ok ? 0 : ossl_fail(err, SHOAL_EINTERNAL, "a signature cannot be made");
+}
+
+bool key_has_signed(EVP_PKEY *key, const char *what, const void *data, size_t n, const void *signature,
+                    size_t n_signature)
+{
+    buf text = {0};
+    EVP_MD_CTX *c = EVP_MD_CTX_new();
+    bool ok = c && put_signed(&text, what, data, n) &&
+              EVP_DigestVerifyInit(c, NULL, digest_for(key), NULL, key) == 1 &&
+              EVP_DigestVerify(c, signature, n_signature, (const unsigned char *)text.data, text.len) == 1;
+    ERR_clear_error();
+    EVP_MD_CTX_free(c);
+    buf_done(&text);
+    return ok;
+}

@@ -13,6 +13,7 @@
 #define TRUST_KEY_H
 
 #include <openssl/evp.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -32,6 +33,11 @@ void buf_wipe(buf *b); /* as buf_done */
 
 /* Append the request, DER. */
 int key_request(EVP_PKEY *key, const char *name, buf *out, shoal_err *err);
+
+/* Append a signature of `what`, a zero byte and data: what it is for is a part of it. */
+int key_sign(EVP_PKEY *key, const char *what, const void *data, size_t n, buf *out, shoal_err *err);
+bool key_has_signed(EVP_PKEY *key, const char *what, const void *data, size_t n, const void *signature,
+                    size_t n_signature);
 
 typedef struct request {
     char name[IDENTITY_NAME_SIZE];

@@ -21,7 +21,7 @@
 typedef struct gate_world {
     uv_loop_t loop;
     char state[80]; /* the gateway's folder, with the CA */
-    char address[32];
+    char address[64];
     ca *ca;
     gate *gate;
     bool closed;
@@ -163,6 +163,7 @@ typedef struct machine_up {
     int n_attached, n_detached;
     char why[256];
     int64_t ahead_s; /* of its clock, as far as renewals go */
+    bool roams;
     bool closed;
 } machine_up;
 
@@ -193,6 +194,7 @@ static inline void up_start(machine_up *m)
     f.labels = labels;
     f.n_labels = 1;
     attach_options o = {.address = w.address,
+                        .roams = m->roams,
                         .dir = &m->dir,
                         .facts = &f,
                         .attached = up_attached,
