@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "routes/regex.h"
 
 const config_ensemble *config_ensemble_find(const gateway_config *c, const char *name)
 {
@@ -58,7 +59,7 @@ static int check_member(const gateway_config *c, const config_ensemble *e, const
     if (!is_member(c, e, m->model))
         return err_set(err, SHOAL_EINVALID, "%smembers[%zu].model: '%s' is not among the models of this file",
                        where, i, m->model);
-    for (size_t k = 0; k < i; k++)
+    for (size_t k = 0; k < i && e->kind != ENSEMBLE_RERANK; k++)
         if (strcmp(e->members[k].model, m->model) == 0)
             return err_set(err, SHOAL_EINVALID, "%smembers[%zu].model: '%s' is already members[%zu]", where,
                            i, m->model, k);
@@ -67,6 +68,9 @@ static int check_member(const gateway_config *c, const config_ensemble *e, const
                        where, i);
     if (e->kind != ENSEMBLE_VOTE && m->weight > 0)
         return err_set(err, SHOAL_EINVALID, "%smembers[%zu].weight: weights are a vote's", where, i);
+    if (e->kind != ENSEMBLE_RERANK && (m->candidates > 0 || m->temperature))
+        return err_set(err, SHOAL_EINVALID, "%smembers[%zu]: candidates and temperature are a rerank's",
+                       where, i);
     if (cascade && last && (m->min_confidence > 0 || m->calibration))
         return err_set(
             err, SHOAL_EINVALID,
@@ -154,6 +158,47 @@ static int check_verify(const gateway_config *c, const config_ensemble *e, const
     return rc ? rc : check_on_fail(e, where, err);
 }
 
+static bool is_pattern(const config_score *s)
+{
+    return s->rule && strcmp(s->rule, "pattern") == 0;
+}
+
+static int check_score(const gateway_config *c, const config_score *s, const char *where, shoal_err *err)
+{
+    const char *judge = s->model ? s->model : s->log_prob;
+    regex *p = NULL;
+    shoal_err why;
+    if ((s->model != NULL) + (s->log_prob != NULL) + (s->rule != NULL) != 1)
+        return err_set(err, SHOAL_EINVALID,
+                       "%sscore: give exactly one of model (a cross-encoder), log_prob (a decoder) and rule",
+                       where);
+    if (judge && !is_model(c, judge))
+        return err_set(err, SHOAL_EINVALID, "%sscore.%s: '%s' is not among the models of this file", where,
+                       s->model ? "model" : "log_prob", judge);
+    if ((s->pattern != NULL) != is_pattern(s))
+        return err_set(err, SHOAL_EINVALID,
+                       "%sscore.pattern: the rule 'pattern' needs one, and nothing else has one", where);
+    int rc = s->pattern ? regex_compile(&p, s->pattern, &why) : 0;
+    regex_free(p);
+    return rc == SHOAL_ENOMEM ? err_nomem(err)
+           : rc != 0          ? err_set(err, rc, "%sscore.pattern: %s", where, why.message)
+                              : 0;
+}
+
+static int check_rerank(const gateway_config *c, const config_ensemble *e, const char *where, shoal_err *err)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < e->n_members; k++) n += e->members[k].candidates ? e->members[k].candidates : 1;
+    if (n < 2)
+        return err_set(err, SHOAL_EINVALID,
+                       "%smembers: one candidate is the best of one; give another member, or 'candidates'",
+                       where);
+    if (n > ENSEMBLE_CANDIDATES_MAX)
+        return err_set(err, SHOAL_EINVALID, "%smembers: %zu candidates, at most %d are made", where, n,
+                       ENSEMBLE_CANDIDATES_MAX);
+    return check_score(c, &e->score, where, err);
+}
+
 static int check_ensemble(const gateway_config *c, size_t i, shoal_err *err)
 {
     const config_ensemble *e = &c->ensembles[i];
@@ -171,9 +216,14 @@ static int check_ensemble(const gateway_config *c, size_t i, shoal_err *err)
     if (e->kind == ENSEMBLE_REFINE && e->n_members != 2)
         return err_set(err, SHOAL_EINVALID, "%smembers: a refine has two, the fast one and the better one",
                        where);
-    if (e->kind != ENSEMBLE_VERIFY && e->n_members < 2)
+    bool few = e->kind == ENSEMBLE_VERIFY || e->kind == ENSEMBLE_RERANK;
+    if (!few && e->n_members < 2)
         return err_set(err, SHOAL_EINVALID, "%smembers: has 1 entry, at least 2 are needed", where);
+    if (e->kind != ENSEMBLE_RERANK &&
+        (e->score.model || e->score.log_prob || e->score.rule || e->score.pattern))
+        return err_set(err, SHOAL_EINVALID, "%sscore: only a rerank scores", where);
     int rc = check_verify(c, e, where, err);
+    if (!rc && e->kind == ENSEMBLE_RERANK) rc = check_rerank(c, e, where, err);
     for (size_t k = 0; !rc && k < e->n_members; k++) rc = check_member(c, e, where, k, err);
     return rc;
 }

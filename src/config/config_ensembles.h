@@ -11,7 +11,11 @@
  *         kind: verify                 # nothing leaves unchecked
  *         members: [{model: home-chat-s}, {model: home-cascade}]
  *         check: [{kind: devices, lexicon: lexicons/home.yaml}]
- *         on_fail: [repair, escalate, safe] */
+ *         on_fail: [repair, escalate, safe]
+ *       - name: home-best
+ *         kind: rerank
+ *         members: [{model: home-chat-s, candidates: 4, temperature: 0.8}, {model: home-chat-m}]
+ *         score: {log_prob: home-chat-m} */
 #ifndef CONFIG_CONFIG_ENSEMBLES_H
 #define CONFIG_CONFIG_ENSEMBLES_H
 
@@ -20,20 +24,22 @@
 
 #include "base/err.h"
 
-#define ENSEMBLE_MEMBERS_MAX  8
-#define ENSEMBLE_CONFIDENCE   0.8 /* of members that say nothing else */
-#define ENSEMBLE_WAIT_MS      300
-#define ENSEMBLE_CHECKS_MAX   8
-#define ENSEMBLE_PATTERNS_MAX 16
-#define ENSEMBLE_ENTAILS      "entailment"
-#define ENSEMBLE_SAFE         "I did nothing: no answer of mine passed its checks."
+#define ENSEMBLE_MEMBERS_MAX    8
+#define ENSEMBLE_CONFIDENCE     0.8 /* of members that say nothing else */
+#define ENSEMBLE_WAIT_MS        300
+#define ENSEMBLE_CANDIDATES_MAX 16 /* of all members of a rerank together */
+#define ENSEMBLE_CHECKS_MAX     8
+#define ENSEMBLE_PATTERNS_MAX   16
+#define ENSEMBLE_ENTAILS        "entailment"
+#define ENSEMBLE_SAFE           "I did nothing: no answer of mine passed its checks."
 
 /* X(enum, name in YAML) */
 #define ENSEMBLE_KIND_TABLE(X)     \
     X(ENSEMBLE_CASCADE, "cascade") \
     X(ENSEMBLE_VOTE, "vote")       \
     X(ENSEMBLE_REFINE, "refine")   \
-    X(ENSEMBLE_VERIFY, "verify")
+    X(ENSEMBLE_VERIFY, "verify")   \
+    X(ENSEMBLE_RERANK, "rerank")
 typedef enum ensemble_kind {
 #define ENSEMBLE_KIND_ENUM(e, name) e,
     ENSEMBLE_KIND_TABLE(ENSEMBLE_KIND_ENUM)
@@ -65,14 +71,25 @@ typedef enum fail_step {
         FAIL_N_STEPS
 } fail_step;
 
+/* What an answer may be worth, said without a model. */
+#define ENSEMBLE_RULE_TABLE(X) \
+    X("longest")               \
+    X("shortest")              \
+    X("majority")              \
+    X("words")                 \
+    X("json")                  \
+    X("pattern")
+
 typedef enum ensemble_mean { ENSEMBLE_ARITHMETIC, ENSEMBLE_GEOMETRIC } ensemble_mean;
 
 typedef struct config_member {
     const char *model;
     double min_confidence; /* of a cascade, but for its last; 0: the calibration's, or ENSEMBLE_CONFIDENCE */
     const char
-        *calibration; /* a file that `shoal calibrate` wrote; NULL: the confidence as the model says it */
-    double weight;    /* of a vote; 0: 1 */
+        *calibration;    /* a file that `shoal calibrate` wrote; NULL: the confidence as the model says it */
+    double weight;       /* of a vote; 0: 1 */
+    unsigned candidates; /* of a rerank: answers of this model; 0: 1 */
+    double *temperature; /* of a rerank: of its candidates; NULL: the request's */
 } config_member;
 
 typedef struct config_answer_check {
@@ -85,11 +102,20 @@ typedef struct config_answer_check {
     double min_score;            /* 0: 0.5 */
 } config_answer_check;
 
+/* What makes one candidate of a rerank better than another: exactly one of model, log_prob and rule. */
+typedef struct config_score {
+    const char *model;    /* a cross-encoder: how well the candidate answers the question */
+    const char *log_prob; /* a decoder: how likely it finds the candidate */
+    const char *rule;     /* of ENSEMBLE_RULE_TABLE */
+    const char *pattern;  /* of the rule "pattern" */
+} config_score;
+
 typedef struct config_ensemble {
     const char *name;
     ensemble_kind kind;
     ensemble_mean mean; /* of a vote */
     unsigned wait_ms;   /* of a refined answer: how long the better one may be silent; 0: ENSEMBLE_WAIT_MS */
+    config_score score; /* of a rerank */
     config_member *members;
     size_t n_members;
     config_answer_check *checks; /* of a verify */

@@ -159,9 +159,31 @@ static int fit_judges(const fitting *f)
     return rc;
 }
 
+/* Who weighs the candidates of a rerank. */
+static int fit_score(const fitting *f, size_t i)
+{
+    const config_score *s = &f->config->ensembles[i].score;
+    bool generates = does(f->facts, "generate") || does(f->facts, "seq2seq");
+    if (s->model && strcmp(s->model, f->model) == 0 && !does(f->facts, "rerank"))
+        return config_fail(
+            f->config, f->err,
+            "ensembles[%zu].score.model: '%s' is a model to %s; a cross-encoder (rerank) says how "
+            "well an answer fits a question",
+            i, f->model, f->facts->task);
+    if (s->log_prob && strcmp(s->log_prob, f->model) == 0 && !generates)
+        return config_fail(
+            f->config, f->err,
+            "ensembles[%zu].score.log_prob: '%s' is a model to %s; how likely a text is, only one "
+            "to generate says",
+            i, f->model, f->facts->task);
+    return 0;
+}
+
 int config_fit(const gateway_config *c, const char *model, const model_facts *facts, shoal_err *err)
 {
     int rc = 0;
+    for (size_t i = 0; !rc && i < c->n_ensembles; i++)
+        rc = fit_score(&(fitting){.config = c, .model = model, .facts = facts, .err = err}, i);
     for (size_t i = 0; !rc && i < c->book.n_domains; i++) {
         fitting f = {.config = c, .model = model, .facts = facts, .err = err};
         if (strcmp(c->book.domains[i].model, model) == 0) rc = fit_domains(&f, i);
@@ -218,9 +240,12 @@ bool config_uses_model(const gateway_config *c, const char *model)
             if (is_of_model(&c->pipelines[i].stages[k], model)) return true;
     for (size_t i = 0; i < c->book.n_domains; i++)
         if (strcmp(c->book.domains[i].model, model) == 0) return true;
-    for (size_t i = 0; i < c->n_ensembles; i++)
-        for (size_t k = 0; k < c->ensembles[i].n_checks; k++)
-            if (c->ensembles[i].checks[k].model && strcmp(c->ensembles[i].checks[k].model, model) == 0)
-                return true;
+    for (size_t i = 0; i < c->n_ensembles; i++) {
+        const config_ensemble *e = &c->ensembles[i];
+        if (strcmp(e->score.model ? e->score.model : "", model) == 0) return true;
+        if (strcmp(e->score.log_prob ? e->score.log_prob : "", model) == 0) return true;
+        for (size_t k = 0; k < e->n_checks; k++)
+            if (strcmp(e->checks[k].model ? e->checks[k].model : "", model) == 0) return true;
+    }
     return falls_back(c, model);
 }

@@ -371,6 +371,9 @@ static const config_field member_rows[] = {
     NUMBER("min_confidence", config_member, min_confidence, 0, 1, "under it the next member is asked"),
     TEXT("calibration", config_member, calibration, 1, PATH_MAX_BYTES, "the file that shoal calibrate wrote"),
     NUMBER("weight", config_member, weight, 0, 1000, "what its vote counts"),
+    UINT("candidates", config_member, candidates, 1, ENSEMBLE_CANDIDATES_MAX, "of a rerank: its answers"),
+    NUMBER("temperature", config_member, temperature, 0, SAMPLING_TEMPERATURE_MAX,
+           "of a rerank: how freely its candidates are drawn", .pointer = true),
 };
 RECORD(ensemble_member, config_member, member_rows);
 
@@ -395,12 +398,27 @@ static const config_field answer_check_rows[] = {
 };
 RECORD(answer_check, config_answer_check, answer_check_rows);
 
+static const char *const rule_words[] = {
+#define RULE_WORD(name) name,
+    ENSEMBLE_RULE_TABLE(RULE_WORD)
+#undef RULE_WORD
+        NULL};
+
+static const config_field score_rows[] = {
+    TEXT("model", config_ensemble, score.model, 1, NAME_MAX_BYTES, "the cross-encoder that judges"),
+    TEXT("log_prob", config_ensemble, score.log_prob, 1, NAME_MAX_BYTES, "the decoder that judges"),
+    TEXT("rule", config_ensemble, score.rule, 1, NAME_MAX_BYTES, "what is better", .words = rule_words),
+    TEXT("pattern", config_ensemble, score.pattern, 1, 4096, "what a good answer matches"),
+};
+RECORD(ensemble_score, config_ensemble, score_rows);
+
 static const config_field ensemble_rows[] = {
     TEXT("name", config_ensemble, name, 1, NAME_MAX_BYTES, "what requests call it", .required = true),
     WORD("kind", config_ensemble, kind, ensemble_words, "how its members work together", .required = true),
     WORD("mean", config_ensemble, mean, mean_words, "of a vote: what is taken of its members' probabilities"),
     UINT("wait_ms", config_ensemble, wait_ms, 1, DAY_MS,
          "of a refine: how long the better one may be silent"),
+    SECTION("score", ensemble_score, "of a rerank: what makes a candidate the best"),
     LIST("members", config_ensemble, members, n_members, ensemble_member, 1, ENSEMBLE_MEMBERS_MAX,
          "its models, in order", .required = true),
     LIST("check", config_ensemble, checks, n_checks, answer_check, 1, ENSEMBLE_CHECKS_MAX,

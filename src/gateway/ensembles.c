@@ -11,6 +11,7 @@
 #include "ensemble/drift.h"
 #include "ensemble/poll_calls.h"
 #include "ensemble/refine_calls.h"
+#include "ensemble/rerank_calls.h"
 #include "ensemble/verify_calls.h"
 #include "ensemble/verify_json.h"
 #include "ensemble/vote_calls.h"
@@ -26,6 +27,8 @@ typedef struct members {
     lexicon *lexicons[ENSEMBLE_CHECKS_MAX]; /* owned, as are the next */
     verify_schema *schemas[ENSEMBLE_CHECKS_MAX];
     regex *patterns[ENSEMBLE_CHECKS_MAX][2][ENSEMBLE_PATTERNS_MAX]; /* must, must_not */
+    rerank_member writers[ENSEMBLE_MEMBERS_MAX];
+    regex *pattern; /* owned; NULL: none */
 } members;
 
 struct ensembles {
@@ -35,8 +38,9 @@ struct ensembles {
     vote_rule *votes;
     refine_rule *refines;
     verify_rule *verifies;
+    rerank_rule *reranks;
     members **watched; /* [n_cascades] */
-    size_t n_all, n_cascades, n_votes, n_refines, n_verifies;
+    size_t n_all, n_cascades, n_votes, n_refines, n_verifies, n_reranks;
 };
 
 /* NULL: that member is not watched. */
@@ -91,6 +95,11 @@ static void on_left(void *user, const char *name, const char *model)
     metrics_add(((ensembles *)user)->metrics, METRIC_VOTE_LEFT, 1, name, model, NULL);
 }
 
+static void on_chose(void *user, const char *name, const char *model)
+{
+    metrics_add(((ensembles *)user)->metrics, METRIC_RERANK, 1, name, model, NULL);
+}
+
 static int open_member(members *all, size_t i, const gateway_config *c, size_t of, shoal_err *err)
 {
     const config_member *m = &c->ensembles[of].members[i];
@@ -99,6 +108,8 @@ static int open_member(members *all, size_t i, const gateway_config *c, size_t o
     shoal_err why;
     *asked = (cascade_member){.model = m->model, .min_confidence = m->min_confidence};
     all->voters[i] = (vote_member){m->model, m->weight > 0 ? m->weight : 1};
+    all->writers[i] =
+        (rerank_member){m->model, m->candidates ? m->candidates : 1, m->temperature ? *m->temperature : -1};
     if (m->calibration) {
         if (calibration_load(cal, m->calibration, &why) != 0)
             return config_fail(c, err, "ensembles[%zu].members[%zu].calibration: %s", of, i, why.message);
@@ -200,6 +211,22 @@ static void close_checks(members *m)
     }
 }
 
+static int open_rerank(rerank_rule *ret, members *m, const config_ensemble *of, shoal_err *err)
+{
+    const config_score *s = &of->score;
+    *ret = (rerank_rule){.name = of->name,
+                         .members = m->writers,
+                         .n_members = of->n_members,
+                         .model = s->model,
+                         .log_prob = s->log_prob};
+    if (s->rule &&
+        !rerank_rule_find(s->rule, &ret->by)) /* the configuration's words are these rules' names */
+        return err_set(err, SHOAL_EINTERNAL, "no rule is called '%s'", s->rule);
+    int rc = s->pattern ? regex_compile(&m->pattern, s->pattern, err) : 0;
+    ret->pattern = m->pattern;
+    return rc;
+}
+
 static int open_one(ensembles *e, const gateway_config *c, size_t i, shoal_err *err)
 {
     const config_ensemble *of = &c->ensembles[i];
@@ -224,6 +251,9 @@ static int open_one(ensembles *e, const gateway_config *c, size_t i, shoal_err *
     case ENSEMBLE_VERIFY:
         if (!rc) rc = open_verify(e, m, c, i, err);
         break;
+    case ENSEMBLE_RERANK:
+        if (!rc) rc = open_rerank(&e->reranks[e->n_reranks++], m, of, err);
+        break;
     }
     return rc;
 }
@@ -235,8 +265,10 @@ static int open_all(ensembles *e, const gateway_config *c, shoal_err *err)
     e->votes = calloc(c->n_ensembles + 1, sizeof *e->votes);
     e->refines = calloc(c->n_ensembles + 1, sizeof *e->refines);
     e->verifies = calloc(c->n_ensembles + 1, sizeof *e->verifies);
+    e->reranks = calloc(c->n_ensembles + 1, sizeof *e->reranks);
     e->watched = calloc(c->n_ensembles + 1, sizeof *e->watched);
-    bool have = e->members && e->cascades && e->watched && e->votes && e->refines && e->verifies;
+    bool have =
+        e->members && e->cascades && e->watched && e->votes && e->refines && e->verifies && e->reranks;
     int rc = have ? 0 : err_nomem(err);
     e->n_all = have ? c->n_ensembles : 0;
     for (size_t i = 0; !rc && i < c->n_ensembles; i++) rc = open_one(e, c, i, err);
@@ -256,6 +288,8 @@ int ensembles_open(ensembles **ret, calls **calls, const gateway_config *c, cons
     vote_options vote = {.rules = e->votes, .n_rules = e->n_votes, .user = e, .left = on_left};
     refine_options refine = {
         .rules = e->refines, .n_rules = e->n_refines, .user = e, .answered = on_answered};
+    rerank_options rerank = {.rules = e->reranks, .n_rules = e->n_reranks, .user = e, .chose = on_chose};
+    if (rc == 0 && e->n_reranks > 0) rc = rerank_calls_new(calls, env_, *calls, &rerank, err);
     if (rc == 0 && e->n_refines > 0) rc = refine_calls_new(calls, env_, *calls, &refine, err);
     if (rc == 0 && e->n_votes > 0) rc = vote_calls_new(calls, env_, *calls, &vote, err);
     if (rc == 0 && e->n_votes > 0) rc = poll_calls_new(calls, env_, *calls, &vote, err);
@@ -278,12 +312,16 @@ int ensembles_check(const gateway_config *c, shoal_err *err)
 void ensembles_free(ensembles *e)
 {
     if (!e) return;
-    for (size_t i = 0; i < e->n_all; i++) close_checks(&e->members[i]);
+    for (size_t i = 0; i < e->n_all; i++) {
+        close_checks(&e->members[i]);
+        regex_free(e->members[i].pattern);
+    }
     free(e->members);
     free(e->cascades);
     free(e->watched);
     free(e->votes);
     free(e->refines);
     free(e->verifies);
+    free(e->reranks);
     free(e);
 }

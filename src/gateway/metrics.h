@@ -54,6 +54,8 @@
       "Answers of a refine: fast, better or refined.")                                                      \
     X(METRIC_VERIFY, "shoal_verify_total", COUNTER, "ensemble,model,verdict",                               \
       "Answers of a verify's members: passed, repaired, asked_again, escalated, safe or refused.")          \
+    X(METRIC_RERANK, "shoal_rerank_total", COUNTER, "ensemble,model",                                       \
+      "Answers of a rerank, by whose candidate was the best.")                                              \
     X(METRIC_ROUTED, "shoal_routed_total", COUNTER, "route,model,reason",                                   \
       "Requests for a route, by who answered and why.")                                                     \
     X(METRIC_ROUTE_S, "shoal_route_seconds", HISTOGRAM, "route",                                            \

@@ -50,7 +50,7 @@ typedef struct gateway_request {
     uint64_t n_prompt_tokens, n_generated_tokens;
     struct routed *routed;   /* what a route came to (routed.h); NULL: none was asked for */
     degraded degraded;       /* the answer is another model's; such answers are not kept */
-    char ensemble[384];      /* how several models came to the answer; "": one gave it */
+    char ensemble[1024];     /* how several models came to the answer; "": one gave it */
     const char *cache_state; /* "hit", "miss", "shared"; NULL: not cacheable */
     const char *error_code;  /* of a failure inside a stream that had begun */
     bool streaming;

@@ -1,0 +1,260 @@
+/* rerank.c: rules and texts; see rerank.h. */
+#include "ensemble/rerank.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/utf8.h"
+
+static const char *const NAMES[RERANK_N_RULES] = {
+#define RERANK_RULE_NAME(e, name) [e] = name,
+    RERANK_RULE_TABLE(RERANK_RULE_NAME)
+#undef RERANK_RULE_NAME
+};
+
+const char *rerank_rule_name(rerank_by rule)
+{
+    return NAMES[rule];
+}
+
+bool rerank_rule_find(const char *name, rerank_by *ret)
+{
+    for (int i = 0; i < RERANK_N_RULES; i++) {
+        if (strcmp(NAMES[i], name) != 0) continue;
+        *ret = (rerank_by)i;
+        return true;
+    }
+    return false;
+}
+
+/* ---- texts as they are compared ------------------------------------------------------------------ */
+
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_stop(char c)
+{
+    return c == '.' || c == '!' || c == '?';
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Without case (of ASCII), spaces that repeat or stand at an end, and stops at the end. */
+static void fold(buf *to, const rerank_text *t)
+{
+    for (size_t i = 0; i < t->len; i++) {
+        bool space = is_space(t->s[i]);
+        if (!space) buf_putc(to, lower(t->s[i]));
+        if (space && to->len && to->data[to->len - 1] != ' ') buf_putc(to, ' ');
+    }
+    while (to->len && (to->data[to->len - 1] == ' ' || is_stop(to->data[to->len - 1]))) to->len--;
+}
+
+static bool is_same(const buf *a, const buf *b)
+{
+    return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
+}
+
+static int by_majority(const rerank_text *texts, size_t n, double *worth)
+{
+    buf folded[RERANK_CANDIDATES_MAX] = {{0}};
+    int rc = 0;
+    for (size_t i = 0; i < n; i++) {
+        fold(&folded[i], &texts[i]);
+        if (folded[i].failed) rc = SHOAL_ENOMEM;
+    }
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        size_t say_so = 0;
+        for (size_t k = 0; k < n; k++) say_so += is_same(&folded[i], &folded[k]);
+        worth[i] = (double)say_so / (double)n;
+    }
+    for (size_t i = 0; i < n; i++) buf_done(&folded[i]);
+    return rc;
+}
+
+/* ---- words --------------------------------------------------------------------------------------- */
+
+/* Of letters and digits; what is not ASCII is taken for letters. */
+static bool in_word(char c)
+{
+    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || (unsigned char)c >= 0x80;
+}
+
+/* The next word of s[*at..n), false behind the last. */
+static bool next_word(const char *s, size_t n, size_t *at, rerank_text *ret)
+{
+    while (*at < n && !in_word(s[*at])) ++*at;
+    size_t begin = *at;
+    while (*at < n && in_word(s[*at])) ++*at;
+    *ret = (rerank_text){s + begin, *at - begin};
+    return ret->len > 0;
+}
+
+static bool is_same_word(const rerank_text *a, const rerank_text *b)
+{
+    if (a->len != b->len) return false;
+    for (size_t i = 0; i < a->len; i++)
+        if (lower(a->s[i]) != lower(b->s[i])) return false;
+    return true;
+}
+
+static size_t words_of(const char *s, rerank_text *ret)
+{
+    size_t n = 0, at = 0, len = strlen(s);
+    rerank_text w;
+    while (n < RERANK_WORDS_MAX && next_word(s, len, &at, &w)) {
+        size_t k = 0;
+        while (k < n && !is_same_word(&ret[k], &w)) k++;
+        if (k == n) ret[n++] = w;
+    }
+    return n;
+}
+
+/* One walk over the text for all words of the question. */
+static double share_of_words(const rerank_text *words, size_t n, const rerank_text *t)
+{
+    bool has[RERANK_WORDS_MAX] = {false};
+    size_t at = 0, found = 0;
+    rerank_text w;
+    while (found < n && next_word(t->s, t->len, &at, &w)) {
+        for (size_t k = 0; k < n; k++) {
+            if (has[k] || !is_same_word(&words[k], &w)) continue;
+            has[k] = true;
+            found++;
+        }
+    }
+    return n ? (double)found / (double)n : 0;
+}
+
+/* ---- rules --------------------------------------------------------------------------------------- */
+
+static bool is_json(const rerank_text *t)
+{
+    json_t *v = NULL;
+    shoal_err err;
+    int rc = json_parse(&v, t->s, t->len, "answer", &err);
+    bool whole = rc == 0 && (json_is_object(v) || json_is_array(v));
+    json_decref(v);
+    return whole;
+}
+
+static bool is_empty(const rerank_text *t)
+{
+    for (size_t i = 0; i < t->len; i++)
+        if (!is_space(t->s[i])) return false;
+    return true;
+}
+
+static double worth_of(rerank_by rule, const rerank_text *words, size_t n_words, const regex *pattern,
+                       const rerank_text *t)
+{
+    switch (rule) {
+    case RERANK_LONGEST: return (double)utf8_count(t->s, t->len);
+    case RERANK_SHORTEST: return -(double)utf8_count(t->s, t->len);
+    case RERANK_WORDS: return share_of_words(words, n_words, t);
+    case RERANK_JSON: return is_json(t);
+    case RERANK_PATTERN: return regex_find(pattern, t->s, t->len) == REGEX_FOUND;
+    default: return 0;
+    }
+}
+
+int rerank_by_rule(rerank_by rule, const char *question, const regex *pattern, const rerank_text *texts,
+                   size_t n, double *worth)
+{
+    rerank_text words[RERANK_WORDS_MAX];
+    size_t n_words = rule == RERANK_WORDS ? words_of(question, words) : 0;
+    if (rule == RERANK_MAJORITY && by_majority(texts, n, worth) != 0) return SHOAL_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        if (is_empty(&texts[i]))
+            worth[i] = -INFINITY;
+        else if (rule != RERANK_MAJORITY)
+            worth[i] = worth_of(rule, words, n_words, pattern, &texts[i]);
+    }
+    return 0;
+}
+
+void rerank_order(const double *worth, size_t n, size_t *order)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t at = i;
+        for (; at > 0 && worth[order[at - 1]] < worth[i]; at--) order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
+/* ---- requests and answers ------------------------------------------------------------------------ */
+
+static void put_content(buf *out, const json_t *content)
+{
+    size_t i;
+    json_t *part;
+    if (json_is_string(content)) buf_puts(out, json_string_value(content));
+    json_array_foreach(content, i, part)
+    {
+        const char *text = json_string_value(json_object_get(part, "text"));
+        if (text) buf_puts(out, text);
+    }
+}
+
+void rerank_question(const Shoal__V1__GenerateRequest *r, buf *ret)
+{
+    json_t *all = NULL;
+    shoal_err err;
+    if (!*r->messages_json) {
+        buf_puts(ret, r->text);
+        return;
+    }
+    if (json_parse(&all, r->messages_json, strlen(r->messages_json), "messages", &err) != 0) return;
+    for (size_t i = json_array_size(all); i-- > 0;) {
+        const json_t *m = json_array_get(all, i);
+        const char *role = json_string_value(json_object_get(m, "role"));
+        if (!role || strcmp(role, "user") != 0) continue;
+        put_content(ret, json_object_get(m, "content"));
+        break;
+    }
+    json_decref(all);
+}
+
+static void read_call(rerank_reader *r, const Shoal__V1__ToolCallDelta *c)
+{
+    if (*c->name) {
+        buf_puts(&r->calls, r->n_calls++ ? "}\n{\"name\": " : "{\"name\": ");
+        json_put_string(&r->calls, c->name, strlen(c->name));
+        buf_puts(&r->calls, ", \"arguments\": ");
+    }
+    buf_puts(&r->calls, c->arguments);
+}
+
+void rerank_read(rerank_reader *r, const Shoal__V1__Delta *d)
+{
+    buf_puts(&r->text, d->text);
+    for (size_t i = 0; i < d->n_tool_calls; i++) read_call(r, d->tool_calls[i]);
+}
+
+const char *rerank_read_all(rerank_reader *r, size_t *ret_len)
+{
+    if (r->n_calls) {
+        buf_puts(&r->text, r->text.len ? "\n" : "");
+        buf_append(&r->text, r->calls.data, r->calls.len);
+        buf_putc(&r->text, '}');
+        r->n_calls = 0;
+        buf_clear(&r->calls);
+    }
+    buf_puts(&r->text, ""); /* its NUL is there */
+    *ret_len = r->text.len;
+    return r->text.failed || r->calls.failed ? NULL : r->text.len ? r->text.data : "";
+}
+
+void rerank_reader_done(rerank_reader *r)
+{
+    buf_done(&r->text);
+    buf_done(&r->calls);
+    *r = (rerank_reader){0};
+}

@@ -1,0 +1,306 @@
+/* rerank_calls.c: the calls of a rerank, each of which tells one candidate of its run; see rerank_calls.h. */
+#include "ensemble/rerank_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ensemble/rerank_run.h"
+
+typedef struct rerank_call {
+    over_call base; /* its inner calls are its run's */
+    struct shared *s;
+    size_t choice;
+    env_timer *timer; /* from the loop: it begins to tell, or goes on when a pause ends */
+    take play;        /* a reading of the chosen candidate's events; their bytes are the run's */
+    bool plays;
+    bool *gone; /* set when the call is freed, while an event is told */
+} rerank_call;
+
+/* A run and the calls that wait for it, by their choice. */
+typedef struct shared {
+    rerank_run *r;
+    rerank_call *calls[RERANK_CANDIDATES_MAX];
+    size_t n_calls, n_choices;
+} shared;
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static void shared_free(shared *s)
+{
+    if (!s) return;
+    rerank_run_free(s->r);
+    free(s);
+}
+
+static void call_free(rerank_call *c)
+{
+    shared *s = c->s;
+    if (c->gone) *c->gone = true;
+    c->base.b->env->timer_free(c->timer);
+    over_call_done(&c->base);
+    s->calls[c->choice] = NULL;
+    if (--s->n_calls == 0) shared_free(s);
+    free(c);
+}
+
+static void cancel(model_call *call)
+{
+    call_free((rerank_call *)call);
+}
+
+static void pause(model_call *call, bool paused)
+{
+    rerank_call *c = (rerank_call *)call;
+    c->base.paused = paused;
+    if (!paused && c->s->r->at == RERANK_DECIDED) c->base.b->env->timer_start(c->timer, 0);
+}
+
+/* ---- telling ------------------------------------------------------------------------------------- */
+
+static void finish(rerank_call *c, const call_result *ended)
+{
+    const rerank_run *r = c->s->r;
+    call_result res = *ended;
+    res.trace = r->trace;
+    if (*r->why && res.status == 0) res.wanted = r->rule->name, res.why = r->why;
+    over_call_end(&c->base, &res);
+    call_free(c);
+}
+
+static void fail_nomem(rerank_call *c)
+{
+    call_result none = call_result_of(c->base.o, SHOAL_ENOMEM, "out of memory");
+    finish(c, &none);
+}
+
+/* False: whoever asked has left, and c is gone. */
+static bool tell(rerank_call *c, const Shoal__V1__GenerateEvent *ev)
+{
+    bool gone = false;
+    Shoal__V1__GenerateEvent more = *ev;
+    Shoal__V1__Done done;
+    if (ev->done && c->choice == 0) { /* what nobody hears was generated all the same */
+        done = *ev->done;
+        done.n_generated += rerank_run_unheard(c->s->r);
+        more.done = &done;
+    }
+    c->gone = &gone;
+    c->base.ev.event(&c->base.ev, &more.base);
+    if (!gone) c->gone = NULL;
+    return !gone;
+}
+
+static void play(rerank_call *c, const candidate *k)
+{
+    call_result res;
+    ProtobufCMessage *reply;
+    while (!c->base.paused && take_has_more(&c->play)) {
+        ProtobufCMessage *m = take_next(&c->play, c->base.o);
+        if (!m) {
+            fail_nomem(c);
+            return;
+        }
+        bool here = tell(c, (Shoal__V1__GenerateEvent *)m);
+        take_free(m);
+        if (!here) return;
+    }
+    if (c->base.paused) return;
+    take_result(&k->kept, c->base.o, &res, &reply);
+    finish(c, &res);
+    take_free(reply);
+}
+
+static void on_timer(void *arg)
+{
+    rerank_call *c = arg;
+    call_result failure;
+    const candidate *k = rerank_run_choice(c->s->r, c->choice, &failure);
+    if (!k) {
+        finish(c, &failure);
+        return;
+    }
+    if (!c->plays) c->play = k->kept;
+    c->plays = true;
+    play(c, k);
+}
+
+static void on_decided(void *user)
+{
+    shared *s = user;
+    for (size_t i = 0; i < s->n_choices; i++)
+        if (s->calls[i]) s->calls[i]->base.b->env->timer_start(s->calls[i]->timer, 0);
+}
+
+/* ---- the seam ------------------------------------------------------------------------------------ */
+
+static const rerank_rule *rule_of(const rerank_calls *b, const char *name)
+{
+    for (size_t i = 0; i < b->o.n_rules; i++)
+        if (strcmp(b->o.rules[i].name, name) == 0) return &b->o.rules[i];
+    return NULL;
+}
+
+/* Other tasks than generating are the first member's. */
+static model_call *start_first(rerank_calls *b, const rerank_rule *rule, call_order *o, const call_terms *t,
+                               const call_events *ev)
+{
+    call_order *first = call_order_for(o, rule->members[0].model);
+    model_call *call = first ? calls_start(b->base.inner, first, t, ev) : NULL;
+    call_order_unref(first);
+    return call;
+}
+
+/* The request as all choices of it have it: theirs differ in number and seed. */
+static size_t take_choice(Shoal__V1__GenerateRequest *req, size_t *ret_n)
+{
+    size_t n = req->of_choices, choice = req->choice;
+    bool one = n < 2 || n > RERANK_CANDIDATES_MAX || choice >= n;
+    *ret_n = one ? 1 : n;
+    if (one) choice = 0;
+    if (req->sampling) req->sampling->seed -= choice;
+    req->choice = req->of_choices = 0;
+    return choice;
+}
+
+static bool pack(const Shoal__V1__GenerateRequest *req, buf *ret)
+{
+    size_t n = shoal__v1__generate_request__get_packed_size(req);
+    if (buf_reserve(ret, n + 1) != 0) return false;
+    ret->len = shoal__v1__generate_request__pack(req, (uint8_t *)ret->data);
+    return true;
+}
+
+/* The run of another choice of the same request. */
+static shared *find_shared(const rerank_calls *b, const rerank_rule *rule, const call_order *o,
+                           const buf *key, size_t choice)
+{
+    for (queue *at = b->runs.next; at != &b->runs; at = at->next) {
+        const rerank_run *r =
+            (const rerank_run *)(const void *)((const char *)at - offsetof(rerank_run, link));
+        shared *s = r->user;
+        bool same = r->rule == rule && strcmp(r->o->request_id, o->request_id) == 0 &&
+                    r->o->deadline_ns == o->deadline_ns && r->key.len == key->len &&
+                    (key->len == 0 || memcmp(r->key.data, key->data, key->len) == 0);
+        if (same && choice < s->n_choices && !s->calls[choice]) return s;
+    }
+    return NULL;
+}
+
+/* Takes req and key. */
+static shared *shared_new(rerank_calls *b, const rerank_rule *rule, call_order *o, const call_terms *t,
+                          Shoal__V1__GenerateRequest *req, buf *key, size_t n_choices)
+{
+    shared *s = calloc(1, sizeof *s);
+    if (s) {
+        s->n_choices = n_choices;
+        s->r = rerank_run_new(b, rule, o, t, req, n_choices);
+    } else {
+        shoal__v1__generate_request__free_unpacked(req, NULL);
+    }
+    if (!s || !s->r) {
+        buf_done(key);
+        free(s);
+        return NULL;
+    }
+    s->r->key = *key;
+    s->r->user = s;
+    s->r->decided = on_decided;
+    return s;
+}
+
+/* The run for a choice of this request, begun if need be. NULL: out of memory. */
+static shared *join(rerank_calls *b, const rerank_rule *rule, call_order *o, const call_terms *t,
+                    size_t *ret_choice)
+{
+    Shoal__V1__GenerateRequest *req = (Shoal__V1__GenerateRequest *)call_order_request(o);
+    buf key = {0};
+    size_t n = 1;
+    if (!req) return NULL;
+    *ret_choice = take_choice(req, &n);
+    if (n > 1 && !pack(req, &key)) {
+        shoal__v1__generate_request__free_unpacked(req, NULL);
+        return NULL;
+    }
+    shared *s = n > 1 ? find_shared(b, rule, o, &key, *ret_choice) : NULL;
+    if (!s) return shared_new(b, rule, o, t, req, &key, n);
+    shoal__v1__generate_request__free_unpacked(req, NULL);
+    buf_done(&key);
+    return s;
+}
+
+static model_call *start(calls *base, call_order *o, const call_terms *t, const call_events *ev)
+{
+    rerank_calls *b = (rerank_calls *)base;
+    const rerank_rule *rule = rule_of(b, o->model);
+    if (!rule) return calls_start(b->base.inner, o, t, ev);
+    if (o->task != CALL_GENERATE) return start_first(b, rule, o, t, ev);
+    rerank_call *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->timer = b->base.env->timer_new(b->base.env->user, on_timer, c);
+    c->s = c->timer ? join(b, rule, o, t, &c->choice) : NULL;
+    if (!c->s) {
+        b->base.env->timer_free(c->timer);
+        free(c);
+        return NULL;
+    }
+    c->s->calls[c->choice] = c;
+    c->s->n_calls++;
+    over_call_init(&c->base, base, o, t, ev);
+    if (c->s->r->at == RERANK_DECIDED) b->base.env->timer_start(c->timer, 0);
+    return &c->base.base;
+}
+
+static call_place where(const model_call *call)
+{
+    const rerank_call *c = (const rerank_call *)call;
+    rerank_run *r = c->s->r;
+    call_result failure;
+    const candidate *k = r->at == RERANK_DECIDED ? rerank_run_choice(r, c->choice, &failure) : NULL;
+    if (!k) return (call_place){0};
+    const call_result *res = &k->kept.result;
+    call_place p = {.life = res->life,
+                    .replica_id = res->replica_id,
+                    .digest = res->digest,
+                    .model = k->m->model,
+                    .trace = r->trace};
+    if (*r->why) p.wanted = r->rule->name, p.why = r->why;
+    return p;
+}
+
+static void look(calls *base, const call_order *o, const call_terms *t, call_outlook *ret)
+{
+    const rerank_rule *rule = rule_of((rerank_calls *)base, o->model);
+    over_look_for((over_calls *)base, o, rule ? rule->members[0].model : NULL, t, ret);
+}
+
+static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *ret_known)
+{
+    rerank_calls *b = (rerank_calls *)base;
+    const rerank_rule *rule = rule_of(b, model);
+    return calls_info(b->base.inner, rule ? rule->members[0].model : model, ret_known);
+}
+
+static void rerank_calls_free(calls *base)
+{
+    over_calls_done((over_calls *)base);
+    free(base);
+}
+
+static const calls_ops OPS = {.start = start,
+                              .pause = pause,
+                              .cancel = cancel,
+                              .where = where,
+                              .look = look,
+                              .info = info,
+                              .free = rerank_calls_free};
+
+int rerank_calls_new(calls **ret, const env *env_, calls *inner, const rerank_options *opts, shoal_err *err)
+{
+    rerank_calls *b = calloc(1, sizeof *b);
+    if (!b) return err_nomem(err);
+    over_calls_init(&b->base, &OPS, env_, inner);
+    queue_init(&b->runs);
+    b->o = *opts;
+    *ret = &b->base.base;
+    return 0;
+}
