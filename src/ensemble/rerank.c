@@ -224,37 +224,48 @@ void rerank_question(const Shoal__V1__GenerateRequest *r, buf *ret)
 
 static void read_call(rerank_reader *r, const Shoal__V1__ToolCallDelta *c)
 {
-    if (*c->name) {
-        buf_puts(&r->calls, r->n_calls++ ? "}\n{\"name\": " : "{\"name\": ");
-        json_put_string(&r->calls, c->name, strlen(c->name));
-        buf_puts(&r->calls, ", \"arguments\": ");
-    }
-    buf_puts(&r->calls, c->arguments);
+    if (!r->tools) r->tools = calloc(RERANK_TOOLS_MAX, sizeof *r->tools);
+    if (!r->tools) r->failed = true;
+    if (!r->tools || c->index > r->n_tools || c->index >= RERANK_TOOLS_MAX) return;
+    if (c->index == r->n_tools) r->n_tools++;
+    rerank_tool *t = &r->tools[c->index];
+    buf_puts(&t->name, c->name);
+    buf_puts(&t->arguments, c->arguments);
+    r->failed |= t->name.failed || t->arguments.failed;
 }
 
 void rerank_read(rerank_reader *r, const Shoal__V1__Delta *d)
 {
     buf_puts(&r->text, d->text);
     for (size_t i = 0; i < d->n_tool_calls; i++) read_call(r, d->tool_calls[i]);
+    r->failed |= r->text.failed;
 }
 
 const char *rerank_read_all(rerank_reader *r, size_t *ret_len)
 {
-    if (r->n_calls) {
-        buf_puts(&r->text, r->text.len ? "\n" : "");
-        buf_append(&r->text, r->calls.data, r->calls.len);
-        buf_putc(&r->text, '}');
-        r->n_calls = 0;
-        buf_clear(&r->calls);
+    buf *all = &r->all;
+    buf_clear(all);
+    buf_append(all, r->text.data, r->text.len);
+    for (size_t i = 0; i < r->n_tools; i++) {
+        const rerank_tool *t = &r->tools[i];
+        buf_puts(all, all->len ? "\n{\"name\": " : "{\"name\": ");
+        json_put_string(all, t->name.data, t->name.len);
+        buf_puts(all, ", \"arguments\": ");
+        buf_append(all, t->arguments.data, t->arguments.len);
+        buf_putc(all, '}');
     }
-    buf_puts(&r->text, ""); /* its NUL is there */
-    *ret_len = r->text.len;
-    return r->text.failed || r->calls.failed ? NULL : r->text.len ? r->text.data : "";
+    *ret_len = all->len;
+    return r->failed || all->failed ? NULL : all->len ? all->data : "";
 }
 
 void rerank_reader_done(rerank_reader *r)
 {
+    for (size_t i = 0; i < r->n_tools; i++) {
+        buf_done(&r->tools[i].name);
+        buf_done(&r->tools[i].arguments);
+    }
+    free(r->tools);
     buf_done(&r->text);
-    buf_done(&r->calls);
+    buf_done(&r->all);
     *r = (rerank_reader){0};
 }

@@ -48,14 +48,21 @@ void rerank_order(const double *worth, size_t n, size_t *order);
 
 /* What the request asks: the text of the last message of the user's, or its prompt; "" for token ids. */
 void rerank_question(const Shoal__V1__GenerateRequest *r, buf *ret);
-/* A candidate's events as one text: what it says, and each call of a tool as {"name": ..., "arguments": ...}
- * on a line of its own. Starts with nothing; feed it every delta. */
+/* A candidate as it grows: what it says, and its calls of tools. A zeroed one has said nothing; feed it every
+ * delta. */
+#define RERANK_TOOLS_MAX 32
+typedef struct rerank_tool {
+    buf name, arguments;
+} rerank_tool;
 typedef struct rerank_reader {
-    buf text, calls;
-    uint32_t n_calls; /* begun */
+    buf text, all;
+    rerank_tool *tools; /* [RERANK_TOOLS_MAX] when there is one; more are not kept */
+    size_t n_tools;
+    bool failed; /* out of memory */
 } rerank_reader;
 void rerank_read(rerank_reader *r, const Shoal__V1__Delta *d);
-/* The whole text, good until the reader is done; NULL: out of memory. */
+/* All of it as one text, each call as {"name": ..., "arguments": ...} on a line of its own; good until the
+ * next read. NULL: out of memory. */
 const char *rerank_read_all(rerank_reader *r, size_t *ret_len);
 void rerank_reader_done(rerank_reader *r);
 

@@ -184,15 +184,47 @@ static model_call *ask_relevance(rerank_run *r)
     return call;
 }
 
+static char *text_of(const buf *b)
+{
+    return b->len ? b->data : (char *)(uintptr_t) "";
+}
+
+/* A candidate as a reply, in `a`. NULL: out of memory. */
+static Shoal__V1__Reply *reply_of(const rerank_reader *from, arena *a)
+{
+    Shoal__V1__Reply *reply = arena_alloc(a, sizeof *reply);
+    Shoal__V1__ToolCallDelta *calls = arena_alloc(a, (from->n_tools + 1) * sizeof *calls), **list;
+    list = arena_alloc(a, (from->n_tools + 1) * sizeof *list);
+    if (!reply || !calls || !list) return NULL;
+    *reply = (Shoal__V1__Reply)SHOAL__V1__REPLY__INIT;
+    reply->text = text_of(&from->text);
+    reply->calls = list;
+    for (; reply->n_calls < from->n_tools; reply->n_calls++) {
+        Shoal__V1__ToolCallDelta *c = list[reply->n_calls] = &calls[reply->n_calls];
+        *c = (Shoal__V1__ToolCallDelta)SHOAL__V1__TOOL_CALL_DELTA__INIT;
+        c->index = (uint32_t)reply->n_calls;
+        c->name = text_of(&from->tools[reply->n_calls].name);
+        c->arguments = text_of(&from->tools[reply->n_calls].arguments);
+    }
+    return reply;
+}
+
 static model_call *ask_likelihood(rerank_run *r)
 {
-    char *texts[RERANK_CANDIDATES_MAX];
+    Shoal__V1__Reply *replies[RERANK_CANDIDATES_MAX];
     Shoal__V1__LikelihoodRequest req = SHOAL__V1__LIKELIHOOD_REQUEST__INIT;
-    for (size_t i = 0; i < r->n_whole; i++) texts[i] = (char *)(uintptr_t)r->c[r->whole[i]].text.s;
+    arena *a = arena_new(0);
+    bool all = a != NULL;
+    for (size_t i = 0; all && i < r->n_whole; i++) {
+        replies[i] = reply_of(&r->c[r->whole[i]].reader, a);
+        all = replies[i] != NULL;
+    }
     req.prompt = r->req;
-    req.texts = texts;
-    req.n_texts = r->n_whole;
-    return start_scorer(r, CALL_LIKELIHOOD, &req.base);
+    req.replies = replies;
+    req.n_replies = r->n_whole;
+    model_call *call = all ? start_scorer(r, CALL_LIKELIHOOD, &req.base) : NULL;
+    arena_free(a);
+    return call;
 }
 
 static bool take_relevance(rerank_run *r, const Shoal__V1__ClassifyReply *reply)

@@ -1,17 +1,18 @@
-/* service_likelihood.c: Likelihood: how likely given texts are as replies to a prompt. See worker.proto.
+/* service_likelihood.c: Likelihood: how likely given replies to a prompt are. See worker.proto.
  *
- * The prompt is made once; each text, tokenised as one of its own, is put behind it and judged by the engine
- * (gen_request.only_judges), up to MAX_RUNNING at a time. They share the pages of the prompt, so that it is
- * computed about once. The reply goes out when the last is done. Loop thread. */
+ * The prompt is made once; each reply, tokenised on its own (given.h), is put behind it and judged by the
+ * engine (gen_request.only_judges), up to MAX_RUNNING at a time. They share the pages of the prompt, so that
+ * it is computed about once. The reply goes out when the last is done. Loop thread. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "shoal/v1/worker.pb-c.h"
+#include "worker/given.h"
 #include "worker/prompt.h"
 #include "worker/service.h"
 
-enum { MAX_RUNNING = 8, MAX_TEXTS = 64 };
+enum { MAX_RUNNING = 8, MAX_REPLIES = 64 };
 
 typedef struct weigh_call weigh_call;
 
@@ -55,7 +56,7 @@ static int send_results(weigh_call *e)
 {
     Shoal__V1__LikelihoodReply m = SHOAL__V1__LIKELIHOOD_REPLY__INIT;
     Shoal__V1__Timing timing = SHOAL__V1__TIMING__INIT;
-    Shoal__V1__Likelihood results[MAX_TEXTS], *list[MAX_TEXTS];
+    Shoal__V1__Likelihood results[MAX_REPLIES], *list[MAX_REPLIES];
     for (size_t i = 0; i < e->n; i++) {
         results[i] = (Shoal__V1__Likelihood)SHOAL__V1__LIKELIHOOD__INIT;
         results[i].log_prob = e->items[i].log_prob;
@@ -180,7 +181,7 @@ static void call_gone(void *user, grpc_call *c)
 
 /* ---- the start ----------------------------------------------------------------------------------- */
 
-/* The texts are answers: a thought that the template begins is over before them. */
+/* Replies are answers: a thought that the template begins is over before them. */
 static int close_thought(weigh_call *e, shoal_err *err)
 {
     const prompt *p = &e->prompt;
@@ -192,7 +193,7 @@ static int close_thought(weigh_call *e, shoal_err *err)
 static int prepare_prompt(weigh_call *e, shoal_err *err)
 {
     const Shoal__V1__GenerateRequest *r = e->request->prompt;
-    if (!r) return err_set(err, SHOAL_EINVALID, "there is no prompt that the texts might reply to");
+    if (!r) return err_set(err, SHOAL_EINVALID, "there is no prompt that they might reply to");
     if (!model_tokenizer(e->w->model))
         return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", e->w->name, model_tokenizer_error(e->w->model));
     int rc = service_check_utf8(r->text, "prompt.text", err);
@@ -215,22 +216,19 @@ static int join(const weigh_call *e, weigh_item *it, const encoding *text, shoal
 static int prepare_item(weigh_call *e, size_t i, shoal_err *err)
 {
     weigh_item *it = &e->items[i];
-    const char *text = e->request->texts[i];
     encoding enc = {0};
     it->owner = e;
     it->job.b = e->w->bridge;
     it->job.on_token = item_judged;
     it->job.on_done = item_done;
-    int rc = service_check_utf8(text, "text", err);
-    if (rc == 0)
-        rc = tokenizer_encode(model_tokenizer(e->w->model), text, strlen(text), NULL, 0, 0,
-                              engine_ctx(e->w->engine), &enc, err);
+    int rc = given_encode(model_tokenizer(e->w->model), e->prompt.calls, e->request->replies[i],
+                          engine_ctx(e->w->engine), &enc, err);
     if (rc == 0) rc = join(e, it, &enc, err);
     encoding_done(&enc);
     if (rc == 0 && it->n_ids > engine_ctx(e->w->engine))
         rc = err_set(err, SHOAL_ELIMIT, "%zu tokens with the prompt are over the context of %s, %zu tokens",
                      it->n_ids, e->w->name, engine_ctx(e->w->engine));
-    return rc != 0 && e->n > 1 ? err_prefix(err, rc, "text %zu", i) : rc;
+    return rc != 0 && e->n > 1 ? err_prefix(err, rc, "reply %zu", i) : rc;
 }
 
 static int prepare(weigh_call *e, const uint8_t *msg, size_t n, shoal_err *err)
@@ -241,13 +239,13 @@ static int prepare(weigh_call *e, const uint8_t *msg, size_t n, shoal_err *err)
     if (rc == 0) rc = service_call_unpack(&shoal__v1__likelihood_request__descriptor, msg, n, &m, err);
     if (rc != 0) return rc;
     e->request = (Shoal__V1__LikelihoodRequest *)m;
-    size_t n_texts = e->request->n_texts;
-    if (n_texts == 0 || n_texts > MAX_TEXTS)
-        return err_set(err, n_texts ? SHOAL_ELIMIT : SHOAL_EINVALID, "%zu texts: give from 1 to %d", n_texts,
-                       MAX_TEXTS);
-    e->items = calloc(n_texts, sizeof *e->items);
+    size_t n_replies = e->request->n_replies;
+    if (n_replies == 0 || n_replies > MAX_REPLIES)
+        return err_set(err, n_replies ? SHOAL_ELIMIT : SHOAL_EINVALID, "%zu replies: give from 1 to %d",
+                       n_replies, MAX_REPLIES);
+    e->items = calloc(n_replies, sizeof *e->items);
     if (!e->items) return err_nomem(err);
-    e->n = n_texts;
+    e->n = n_replies;
     rc = prepare_prompt(e, err);
     for (size_t i = 0; rc == 0 && i < e->n; i++) rc = prepare_item(e, i, err);
     return rc;

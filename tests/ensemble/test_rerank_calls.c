@@ -224,8 +224,8 @@ static void the_likeliest_per_token_is_the_best(void **state)
     assert_string_equal(judge->order->model, "judge");
     assert_int_equal(judge->order->task, CALL_LIKELIHOOD);
     Shoal__V1__LikelihoodRequest *q = (Shoal__V1__LikelihoodRequest *)call_order_request(judge->order);
-    assert_int_equal(q->n_texts, 2);
-    assert_string_equal(q->texts[1], "it is on");
+    assert_int_equal(q->n_replies, 2);
+    assert_string_equal(q->replies[1]->text, "it is on");
     assert_non_null(strstr(q->prompt->messages_json, "which lamp?"));
     shoal__v1__likelihood_request__free_unpacked(q, NULL);
     likely(judge, (double[]){-3, -4}, (uint32_t[]){2, 4}, 2);

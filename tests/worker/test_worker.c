@@ -90,7 +90,7 @@ typedef struct reply {
     size_t n_waits; /* signs of life before the first delta */
     int32_t ids[512];
     size_t n_ids, n_logprobs, n_bad_logprobs, n_judged;
-    double log_prob; /* of the prompt's tokens */
+    double log_prob, said; /* of the prompt's tokens, and of the reply's */
     buf text;
     buf calls; /* name(arguments), one after the other */
     size_t n_calls;
@@ -148,6 +148,7 @@ static void on_event(void *user, const uint8_t *msg, size_t n)
                 continue;
             }
             r->n_logprobs++;
+            r->said += (double)p->logprob;
             r->n_bad_logprobs += p->logprob > 0 || p->n_top != 2 || p->top[0]->logprob < p->top[1]->logprob;
         }
         if (*ev->delta->reasoning) assert_int_equal(r->text.len, 0); /* thoughts come first */
@@ -338,38 +339,43 @@ static Shoal__V1__LikelihoodReply *likelihoods(bench *b, const Shoal__V1__Likeli
     Shoal__V1__LikelihoodReply *m =
         shoal__v1__likelihood_reply__unpack(NULL, r.first.len, (const uint8_t *)r.first.data);
     assert_non_null(m);
-    assert_int_equal(m->n_results, q->n_texts);
+    assert_int_equal(m->n_results, q->n_replies);
     reply_done(&r);
     return m;
 }
 
-/* Each alone is what it is among the others, and the sum over a prompt's own end is the prompt's. */
+/* Each alone is what it is among the others. */
 static void worker_says_how_likely_replies_are(void **state)
 {
-    char *texts[] = {" the kitchen lights", " of on the of", "", " the kitchen lights"}, *more[40];
+    static const char *const TEXTS[] = {" the kitchen lights", " of on the of", "", " the kitchen lights"};
+    Shoal__V1__Reply replies[4], *list[40];
     Shoal__V1__GenerateRequest prompt = SHOAL__V1__GENERATE_REQUEST__INIT;
     Shoal__V1__LikelihoodRequest q = SHOAL__V1__LIKELIHOOD_REQUEST__INIT;
     bench b;
     bench_open(&b, DATA "llama-gqa", NULL);
+    for (size_t i = 0; i < 40; i++) {
+        shoal__v1__reply__init(&replies[i % 4]);
+        replies[i % 4].text = (char *)(uintptr_t)TEXTS[i % 4];
+        list[i] = &replies[i % 4];
+    }
     prompt.text = "Turn on";
     q.prompt = &prompt;
-    q.texts = texts;
-    q.n_texts = 4;
+    q.replies = list;
+    q.n_replies = 4;
     Shoal__V1__LikelihoodReply *all = likelihoods(&b, &q);
     assert_true(all->n_prompt > 1);
     assert_int_equal(all->results[2]->n_tokens, 1); /* the end */
     assert_true(all->results[0]->log_prob == all->results[3]->log_prob);
-    q.n_texts = 1;
+    q.n_replies = 1;
     for (size_t i = 0; i < 4; i++) {
-        q.texts = &texts[i];
+        q.replies = &list[i];
         Shoal__V1__LikelihoodReply *one = likelihoods(&b, &q);
         assert_true(one->results[0]->log_prob == all->results[i]->log_prob && one->results[0]->log_prob < 0);
         assert_int_equal(one->results[0]->n_tokens, all->results[i]->n_tokens);
         shoal__v1__likelihood_reply__free_unpacked(one, NULL);
     }
-    for (size_t i = 0; i < 40; i++) more[i] = texts[i % 4]; /* more than run together */
-    q.texts = more;
-    q.n_texts = 40;
+    q.replies = list;
+    q.n_replies = 40; /* more than run together */
     Shoal__V1__LikelihoodReply *many = likelihoods(&b, &q);
     for (size_t i = 0; i < 40; i++) assert_true(many->results[i]->log_prob == all->results[i % 4]->log_prob);
     shoal__v1__likelihood_reply__free_unpacked(many, NULL);
@@ -380,31 +386,31 @@ static void worker_says_how_likely_replies_are(void **state)
 static void worker_refuses_likelihoods_that_nobody_can_tell(void **state)
 {
     static const char PATH[] = "/shoal.v1.Worker/Likelihood";
-    char *texts[65], bad[] = "\xff", *is_bad[] = {bad};
+    Shoal__V1__Reply one = SHOAL__V1__REPLY__INIT, two = SHOAL__V1__REPLY__INIT, *list[65];
     Shoal__V1__GenerateRequest prompt = SHOAL__V1__GENERATE_REQUEST__INIT;
     Shoal__V1__LikelihoodRequest q = SHOAL__V1__LIKELIHOOD_REQUEST__INIT;
     bench b;
     buf longest = {0};
-    for (size_t i = 0; i < 65; i++) texts[i] = "a";
+    for (size_t i = 0; i < 65; i++) list[i] = &one;
     for (size_t i = 0; i < 400; i++) buf_puts(&longest, " light");
     bench_open(&b, DATA "llama-gqa", NULL);
-    q.texts = texts;
-    q.n_texts = 1;
+    q.replies = list;
+    q.n_replies = 1;
     expect_refusal(&b, PATH, &q.base, GRPC_INVALID_ARGUMENT, "no prompt");
     q.prompt = &prompt;
     expect_refusal(&b, PATH, &q.base, GRPC_INVALID_ARGUMENT, "exactly one of");
     prompt.text = "Turn";
-    q.n_texts = 65;
+    q.n_replies = 65;
     expect_refusal(&b, PATH, &q.base, GRPC_OUT_OF_RANGE, "1 to 64");
-    q.n_texts = 0;
+    q.n_replies = 0;
     expect_refusal(&b, PATH, &q.base, GRPC_INVALID_ARGUMENT, "1 to 64");
-    q.n_texts = 2;
-    texts[1] = longest.data;
-    expect_refusal(&b, PATH, &q.base, GRPC_OUT_OF_RANGE, "text 1");
-    q.n_texts = 1;
-    q.texts = is_bad;
+    q.n_replies = 2;
+    two.text = longest.data;
+    list[1] = &two;
+    expect_refusal(&b, PATH, &q.base, GRPC_OUT_OF_RANGE, "reply 1");
+    two.text = "\xff";
     expect_refusal(&b, PATH, &q.base, GRPC_INVALID_ARGUMENT, "UTF-8");
-    q.texts = texts;
+    q.n_replies = 1;
     q.adapter = "nobody";
     expect_refusal(&b, PATH, &q.base, GRPC_NOT_FOUND, "nobody");
     bench_close(&b);
@@ -412,6 +418,43 @@ static void worker_refuses_likelihoods_that_nobody_can_tell(void **state)
     q.adapter = "";
     expect_refusal(&b, PATH, &q.base, GRPC_UNIMPLEMENTED, "classify");
     buf_done(&longest);
+    bench_close(&b);
+}
+
+/* What a chat model says by itself, text and calls in its own syntax, is what it finds likely: as likely as
+ * it was while it said it. */
+static void worker_judges_what_it_said_as_it_said_it(void **state)
+{
+    Shoal__V1__GenerateRequest prompt = SHOAL__V1__GENERATE_REQUEST__INIT;
+    Shoal__V1__LikelihoodRequest q = SHOAL__V1__LIKELIHOOD_REQUEST__INIT;
+    Shoal__V1__Reply one = SHOAL__V1__REPLY__INIT, *list[] = {&one};
+    Shoal__V1__ToolCallDelta said = SHOAL__V1__TOOL_CALL_DELTA__INIT, *calls[] = {&said};
+    bench b;
+    reply r;
+    bench_open(&b, SHOAL_SOURCE_DIR "/models/home-chat-s.gguf", NULL);
+    prompt.messages_json = "[{\"role\":\"system\",\"content\":\"Devices:\\nfan.attic 'Attic Fan' = off\"},"
+                           "{\"role\":\"user\",\"content\":\"Turn on the attic fan.\"}]";
+    prompt.parse_tool_calls = prompt.logprobs = true;
+    prompt.n_top = 2;
+    call(&b, "/shoal.v1.Worker/Generate", &prompt.base, &r);
+    assert_int_equal(r.status, GRPC_OK);
+    assert_string_equal(r.finish, "tool_calls");
+    char *arguments = strchr(r.calls.data, '{'), name[64];
+    assert_non_null(arguments);
+    snprintf(name, sizeof name, "%.*s", (int)(arguments - r.calls.data), r.calls.data);
+    one.text = r.text.len ? r.text.data : "";
+    one.calls = calls;
+    one.n_calls = 1;
+    said.name = name;
+    said.arguments = arguments;
+    q.prompt = &prompt;
+    q.replies = list;
+    q.n_replies = 1;
+    Shoal__V1__LikelihoodReply *m = likelihoods(&b, &q);
+    assert_int_equal(m->results[0]->n_tokens, r.n_generated);
+    assert_true(fabs(m->results[0]->log_prob - r.said) < 1e-9);
+    shoal__v1__likelihood_reply__free_unpacked(m, NULL);
+    reply_done(&r);
     bench_close(&b);
 }
 
@@ -1160,6 +1203,7 @@ int main(void)
         cmocka_unit_test(worker_gives_logprobs_and_echoes_the_prompt),
         cmocka_unit_test(worker_says_how_likely_replies_are),
         cmocka_unit_test(worker_refuses_likelihoods_that_nobody_can_tell),
+        cmocka_unit_test(worker_judges_what_it_said_as_it_said_it),
         cmocka_unit_test(worker_turns_texts_into_texts),
         cmocka_unit_test(worker_runs_streams_together_with_equal_results),
         cmocka_unit_test(worker_tells_who_waits_that_it_works),
