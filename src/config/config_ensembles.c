@@ -185,6 +185,15 @@ static int check_score(const gateway_config *c, const config_score *s, const cha
                               : 0;
 }
 
+/* Rules by which an answer may be all that it can be. */
+static bool has_best(const config_score *s)
+{
+    static const char *const RULES[] = {"words", "names", "json", "pattern"};
+    for (size_t i = 0; s->rule && i < sizeof RULES / sizeof *RULES; i++)
+        if (strcmp(s->rule, RULES[i]) == 0) return true;
+    return false;
+}
+
 static int check_rerank(const gateway_config *c, const config_ensemble *e, const char *where, shoal_err *err)
 {
     size_t n = 0;
@@ -196,6 +205,11 @@ static int check_rerank(const gateway_config *c, const config_ensemble *e, const
     if (n > ENSEMBLE_CANDIDATES_MAX)
         return err_set(err, SHOAL_EINVALID, "%smembers: %zu candidates, at most %d are made", where, n,
                        ENSEMBLE_CANDIDATES_MAX);
+    if (e->in_turn && !has_best(&e->score))
+        return err_set(
+            err, SHOAL_EINVALID,
+            "%sin_turn: only the rules words, names, json and pattern tell that no answer can be better",
+            where);
     return check_score(c, &e->score, where, err);
 }
 
@@ -219,6 +233,8 @@ static int check_ensemble(const gateway_config *c, size_t i, shoal_err *err)
     bool few = e->kind == ENSEMBLE_VERIFY || e->kind == ENSEMBLE_RERANK;
     if (!few && e->n_members < 2)
         return err_set(err, SHOAL_EINVALID, "%smembers: has 1 entry, at least 2 are needed", where);
+    if (e->kind != ENSEMBLE_RERANK && e->in_turn)
+        return err_set(err, SHOAL_EINVALID, "%sin_turn: only a rerank asks in turn", where);
     if (e->kind != ENSEMBLE_RERANK &&
         (e->score.model || e->score.log_prob || e->score.rule || e->score.pattern))
         return err_set(err, SHOAL_EINVALID, "%sscore: only a rerank scores", where);

@@ -77,6 +77,7 @@ typedef enum fail_step {
     X("shortest")              \
     X("majority")              \
     X("words")                 \
+    X("names")                 \
     X("json")                  \
     X("pattern")
 
@@ -116,6 +117,7 @@ typedef struct config_ensemble {
     ensemble_mean mean; /* of a vote */
     unsigned wait_ms;   /* of a refined answer: how long the better one may be silent; 0: ENSEMBLE_WAIT_MS */
     config_score score; /* of a rerank */
+    bool in_turn; /* of a rerank by a rule: a member is asked only when none before was all that can be */
     config_member *members;
     size_t n_members;
     config_answer_check *checks; /* of a verify */

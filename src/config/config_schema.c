@@ -418,6 +418,7 @@ static const config_field ensemble_rows[] = {
     WORD("mean", config_ensemble, mean, mean_words, "of a vote: what is taken of its members' probabilities"),
     UINT("wait_ms", config_ensemble, wait_ms, 1, DAY_MS,
          "of a refine: how long the better one may be silent"),
+    BOOL("in_turn", config_ensemble, in_turn, "of a rerank: whether a member waits for those before it"),
     SECTION("score", ensemble_score, "of a rerank: what makes a candidate the best"),
     LIST("members", config_ensemble, members, n_members, ensemble_member, 1, ENSEMBLE_MEMBERS_MAX,
          "its models, in order", .required = true),

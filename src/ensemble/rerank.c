@@ -19,6 +19,11 @@ const char *rerank_rule_name(rerank_by rule)
     return NAMES[rule];
 }
 
+bool rerank_rule_tops(rerank_by rule)
+{
+    return rule == RERANK_WORDS || rule == RERANK_NAMES || rule == RERANK_JSON || rule == RERANK_PATTERN;
+}
+
 bool rerank_rule_find(const char *name, rerank_by *ret)
 {
     for (int i = 0; i < RERANK_N_RULES; i++) {
@@ -117,12 +122,12 @@ static size_t words_of(const char *s, rerank_text *ret)
     return n;
 }
 
-/* One walk over the text for all words of the question. */
-static double share_of_words(const rerank_text *words, size_t n, const rerank_text *t)
+/* Which of the words stand in a text, in one walk over it. Returns how many. */
+static size_t find_words(const rerank_text *words, size_t n, const rerank_text *t, bool has[])
 {
-    bool has[RERANK_WORDS_MAX] = {false};
     size_t at = 0, found = 0;
     rerank_text w;
+    memset(has, 0, n * sizeof *has);
     while (found < n && next_word(t->s, t->len, &at, &w)) {
         for (size_t k = 0; k < n; k++) {
             if (has[k] || !is_same_word(&words[k], &w)) continue;
@@ -130,7 +135,26 @@ static double share_of_words(const rerank_text *words, size_t n, const rerank_te
             found++;
         }
     }
-    return n ? (double)found / (double)n : 0;
+    return found;
+}
+
+/* Those of the question that stand in the context, too. */
+static size_t names_of(const rerank_asked *asked, rerank_text *ret)
+{
+    bool has[RERANK_WORDS_MAX];
+    rerank_text context = {asked->context.data, asked->context.len};
+    size_t n = words_of(asked->question.data, ret), n_names = 0;
+    find_words(ret, n, &context, has);
+    for (size_t i = 0; i < n; i++)
+        if (has[i]) ret[n_names++] = ret[i];
+    return n_names;
+}
+
+/* Where there is no word to be had, nothing is left out. */
+static double share_of_words(const rerank_text *words, size_t n, const rerank_text *t)
+{
+    bool has[RERANK_WORDS_MAX];
+    return n ? (double)find_words(words, n, t, has) / (double)n : 1;
 }
 
 /* ---- rules --------------------------------------------------------------------------------------- */
@@ -158,18 +182,21 @@ static double worth_of(rerank_by rule, const rerank_text *words, size_t n_words,
     switch (rule) {
     case RERANK_LONGEST: return (double)utf8_count(t->s, t->len);
     case RERANK_SHORTEST: return -(double)utf8_count(t->s, t->len);
-    case RERANK_WORDS: return share_of_words(words, n_words, t);
+    case RERANK_WORDS:
+    case RERANK_NAMES: return share_of_words(words, n_words, t);
     case RERANK_JSON: return is_json(t);
     case RERANK_PATTERN: return regex_find(pattern, t->s, t->len) == REGEX_FOUND;
     default: return 0;
     }
 }
 
-int rerank_by_rule(rerank_by rule, const char *question, const regex *pattern, const rerank_text *texts,
+int rerank_by_rule(rerank_by rule, const rerank_asked *asked, const regex *pattern, const rerank_text *texts,
                    size_t n, double *worth)
 {
     rerank_text words[RERANK_WORDS_MAX];
-    size_t n_words = rule == RERANK_WORDS ? words_of(question, words) : 0;
+    size_t n_words = rule == RERANK_WORDS   ? words_of(asked->question.data, words)
+                     : rule == RERANK_NAMES ? names_of(asked, words)
+                                            : 0;
     if (rule == RERANK_MAJORITY && by_majority(texts, n, worth) != 0) return SHOAL_ENOMEM;
     for (size_t i = 0; i < n; i++) {
         if (is_empty(&texts[i]))
@@ -203,23 +230,53 @@ static void put_content(buf *out, const json_t *content)
     }
 }
 
-void rerank_question(const Shoal__V1__GenerateRequest *r, buf *ret)
+/* The number of the last message of the user's; the number of messages when there is none. */
+static size_t find_question(const json_t *messages)
+{
+    size_t n = json_array_size(messages);
+    for (size_t i = n; i-- > 0;) {
+        const char *role = json_string_value(json_object_get(json_array_get(messages, i), "role"));
+        if (role && strcmp(role, "user") == 0) return i;
+    }
+    return n;
+}
+
+/* What is no conversation asks nothing: the worker says what is wrong with it. */
+static void read_messages(rerank_asked *a, const char *messages)
 {
     json_t *all = NULL;
     shoal_err err;
-    if (!*r->messages_json) {
-        buf_puts(ret, r->text);
-        return;
-    }
-    if (json_parse(&all, r->messages_json, strlen(r->messages_json), "messages", &err) != 0) return;
-    for (size_t i = json_array_size(all); i-- > 0;) {
-        const json_t *m = json_array_get(all, i);
-        const char *role = json_string_value(json_object_get(m, "role"));
-        if (!role || strcmp(role, "user") != 0) continue;
-        put_content(ret, json_object_get(m, "content"));
-        break;
+    if (json_parse(&all, messages, strlen(messages), "messages", &err) != 0) return;
+    size_t question = find_question(all);
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        buf *to = i == question ? &a->question : &a->context;
+        put_content(to, json_object_get(json_array_get(all, i), "content"));
+        if (i != question) buf_putc(to, '\n');
     }
     json_decref(all);
+}
+
+int rerank_asked_init(rerank_asked *ret, const Shoal__V1__GenerateRequest *r)
+{
+    rerank_asked a = {0};
+    if (*r->messages_json)
+        read_messages(&a, r->messages_json);
+    else
+        buf_puts(&a.question, r->text);
+    int rc = buf_reserve(&a.question, 1) || buf_reserve(&a.context, 1); /* their NULs */
+    if (rc || a.question.failed || a.context.failed) {
+        rerank_asked_done(&a);
+        return SHOAL_ENOMEM;
+    }
+    a.question.data[a.question.len] = a.context.data[a.context.len] = 0;
+    *ret = a;
+    return 0;
+}
+
+void rerank_asked_done(rerank_asked *a)
+{
+    buf_done(&a->question);
+    buf_done(&a->context);
 }
 
 static void read_call(rerank_reader *r, const Shoal__V1__ToolCallDelta *c)

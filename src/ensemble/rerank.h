@@ -2,7 +2,7 @@
  *
  *     rerank_text texts[] = {{"The lamp is on.", 15}, {"the lamp is on", 14}, {"No.", 3}};
  *     double worth[3];
- *     rerank_by_rule(RERANK_MAJORITY, question, NULL, texts, 3, worth);     // 2/3, 2/3, 1/3
+ *     rerank_by_rule(RERANK_MAJORITY, &asked, NULL, texts, 3, worth);       // 2/3, 2/3, 1/3
  *     rerank_order(worth, 3, order);                                       // 0, 1, 2
  *
  * A rule is a function of the texts and the question alone, so the same candidates are worth the same
@@ -23,6 +23,7 @@
     X(RERANK_SHORTEST, "shortest") /* the same, fewer are better: below 0 */                                \
     X(RERANK_MAJORITY, "majority") /* the share of candidates that say it, but for case, space and stops */ \
     X(RERANK_WORDS, "words")       /* the share of the question's words that it has */                      \
+    X(RERANK_NAMES, "names")       /* the same of those that stand elsewhere in the prompt, too */          \
     X(RERANK_JSON, "json")         /* 1: it is a JSON object or array; else 0 */                            \
     X(RERANK_PATTERN, "pattern")   /* 1: it matches; else 0 */
 typedef enum rerank_by {
@@ -32,6 +33,8 @@ typedef enum rerank_by {
         RERANK_N_RULES
 } rerank_by;
 const char *rerank_rule_name(rerank_by rule);
+/* Its worth is a candidate's own, whatever the others say, and 1 at most. */
+bool rerank_rule_tops(rerank_by rule);
 bool rerank_rule_find(const char *name, rerank_by *ret);
 
 typedef struct rerank_text { /* borrowed; NUL-terminated, too */
@@ -39,15 +42,20 @@ typedef struct rerank_text { /* borrowed; NUL-terminated, too */
     size_t len;
 } rerank_text;
 
-/* worth[i] of texts[i]; question "" where there is none, pattern of RERANK_PATTERN alone. SHOAL_ENOMEM leaves
- * worth as it was. */
-int rerank_by_rule(rerank_by rule, const char *question, const regex *pattern, const rerank_text *texts,
+/* What a request asks, both NUL-terminated: the last message of the user's and all others, or its prompt and
+ * "". Token ids ask nothing. */
+typedef struct rerank_asked {
+    buf question, context;
+} rerank_asked;
+int rerank_asked_init(rerank_asked *ret, const Shoal__V1__GenerateRequest *r); /* SHOAL_ENOMEM */
+void rerank_asked_done(rerank_asked *a);
+
+/* worth[i] of texts[i]; pattern of RERANK_PATTERN alone. SHOAL_ENOMEM leaves worth as it was. */
+int rerank_by_rule(rerank_by rule, const rerank_asked *asked, const regex *pattern, const rerank_text *texts,
                    size_t n, double *worth);
 /* order[0] is the best; of equals the first. n is RERANK_CANDIDATES_MAX at most. */
 void rerank_order(const double *worth, size_t n, size_t *order);
 
-/* What the request asks: the text of the last message of the user's, or its prompt; "" for token ids. */
-void rerank_question(const Shoal__V1__GenerateRequest *r, buf *ret);
 /* A candidate as it grows: what it says, and its calls of tools. A zeroed one has said nothing; feed it every
  * delta. */
 #define RERANK_TOOLS_MAX 32

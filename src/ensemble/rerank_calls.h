@@ -16,6 +16,10 @@
  * others' follow from it. Where nothing is drawn (temperature 0) a member writes one candidate, as all would
  * be the same. The same request with the same seed gets the same answer while the same members live.
  *
+ * Where a rule tells how good an answer can be at best (words, names, json, pattern), nobody is waited for
+ * any more once a candidate is that good and those before it are not. With `in_turn` a member is not even
+ * asked before: the small one answers most requests, and the larger one those in which it left something out.
+ *
  * The n choices of one request are the n best candidates: their calls, which differ in `choice` and seed
  * alone, share one run. If there are fewer, more are drawn where that gives others.
  *
@@ -54,6 +58,7 @@ typedef struct rerank_rule {
     const char *model, *log_prob; /* who weighs: a cross-encoder, or a decoder; both NULL: the rule */
     rerank_by by;
     const regex *pattern; /* of RERANK_PATTERN */
+    bool in_turn;         /* of a rule with a best: one member after the other */
 } rerank_rule;
 
 typedef struct rerank_options {

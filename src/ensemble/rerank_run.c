@@ -39,6 +39,7 @@ void rerank_run_free(rerank_run *r)
     r->b->base.env->timer_free(r->timer);
     shoal__v1__generate_request__free_unpacked(r->req, NULL);
     buf_done(&r->key);
+    rerank_asked_done(&r->asked);
     call_order_unref(r->o);
     free(r);
 }
@@ -103,6 +104,7 @@ static void describe(rerank_run *r)
         snprintf(text, sizeof text, "%s%.48s%s%s", i ? ", " : "", r->c[i].m->model,
                  in                   ? worth
                  : r->c[i].kept.ended ? " failed"
+                 : r->is_sure         ? " spared"
                                       : " late",
                  best ? "*" : "");
         n = put(r, n, text);
@@ -168,20 +170,16 @@ static model_call *ask_relevance(rerank_run *r)
 {
     Shoal__V1__TextInput pairs[RERANK_CANDIDATES_MAX], *list[RERANK_CANDIDATES_MAX];
     Shoal__V1__ClassifyRequest req = SHOAL__V1__CLASSIFY_REQUEST__INIT;
-    buf question = {0};
-    rerank_question(r->req, &question);
     for (size_t i = 0; i < r->n_whole; i++) {
         pairs[i] = (Shoal__V1__TextInput)SHOAL__V1__TEXT_INPUT__INIT;
-        pairs[i].text = question.len ? question.data : (char *)(uintptr_t) "";
+        pairs[i].text = r->asked.question.data;
         pairs[i].pair = (char *)(uintptr_t)r->c[r->whole[i]].text.s;
         pairs[i].has_pair = 1;
         list[i] = &pairs[i];
     }
     req.inputs = list;
     req.n_inputs = r->n_whole;
-    model_call *call = question.failed ? NULL : start_scorer(r, CALL_CLASSIFY, &req.base);
-    buf_done(&question);
-    return call;
+    return start_scorer(r, CALL_CLASSIFY, &req.base);
 }
 
 static char *text_of(const buf *b)
@@ -274,15 +272,9 @@ static void on_scorer_end(const call_events *ev, const call_result *res)
 static void weigh_by_rule(rerank_run *r)
 {
     rerank_text texts[RERANK_CANDIDATES_MAX];
-    buf question = {0};
-    rerank_question(r->req, &question);
     for (size_t i = 0; i < r->n_whole; i++) texts[i] = r->c[r->whole[i]].text;
-    int rc = question.failed ? SHOAL_ENOMEM
-                             : rerank_by_rule(r->rule->by, question.len ? question.data : "",
-                                              r->rule->pattern, texts, r->n_whole, r->worth);
-    buf_done(&question);
-    r->weighed = rc == 0;
-    if (rc == 0)
+    r->weighed = rerank_by_rule(r->rule->by, &r->asked, r->rule->pattern, texts, r->n_whole, r->worth) == 0;
+    if (r->weighed)
         decide(r);
     else
         decide_unweighed(r, "out of memory");
@@ -326,6 +318,7 @@ static void close_list(rerank_run *r)
             r->whole[r->n_whole++] = i;
             continue;
         }
+        if (r->is_sure && !k->kept.ended) continue;
         note_why(r, k->m->model, "has no part in it",
                  !k->kept.ended               ? "it was not ready as the deadline came near"
                  : k->kept.result.status == 0 ? "out of memory"
@@ -346,7 +339,7 @@ static void weigh(rerank_run *r)
 
 /* ---- gathering ----------------------------------------------------------------------------------- */
 
-static bool ask_all(rerank_run *r);
+static bool ask_next(rerank_run *r);
 
 static bool somebody_writes(const rerank_run *r)
 {
@@ -371,7 +364,25 @@ static void ask_patiently(rerank_run *r)
         take_done(&r->c[i].kept);
         rerank_reader_done(&r->c[i].reader);
     }
-    if (!ask_all(r)) weigh(r);
+    r->n_asked = 0;
+    if (!ask_next(r)) weigh(r);
+}
+
+/* As good as the rule allows, in itself. */
+static bool is_best(rerank_run *r, candidate *k)
+{
+    double worth = 0;
+    if (!is_whole(k)) return false;
+    return rerank_by_rule(r->rule->by, &r->asked, r->rule->pattern, &k->text, 1, &worth) == 0 && worth >= 1;
+}
+
+/* The first of those that are as good as can be has come, and nobody before it writes any more. */
+static bool is_decided(rerank_run *r)
+{
+    if (judge_of(r->rule) || !rerank_rule_tops(r->rule->by) || r->n_choices > 1) return false;
+    for (size_t i = 0; i < r->n_asked && !r->c[i].inner; i++)
+        if (is_best(r, &r->c[i])) return true;
+    return false;
 }
 
 static void on_candidate_event(const call_events *ev, const ProtobufCMessage *m)
@@ -393,7 +404,12 @@ static void on_candidate_end(const call_events *ev, const call_result *res)
         weigh(r);
         return;
     }
-    if (somebody_writes(r)) return;
+    r->is_sure = is_decided(r);
+    if (r->is_sure) {
+        weigh(r);
+        return;
+    }
+    if (somebody_writes(r) || (r->n_asked < r->n && ask_next(r))) return;
     if (nobody_was_there(r))
         ask_patiently(r);
     else
@@ -475,14 +491,19 @@ static bool ask(candidate *k, size_t j)
     return k->inner != NULL;
 }
 
-static bool ask_all(rerank_run *r)
+/* All candidates, or those of the next member. */
+static bool ask_next(rerank_run *r)
 {
-    size_t j = 0;
-    for (size_t i = 0; i < r->n; i++) {
-        j = i > 0 && r->c[i - 1].m == r->c[i].m ? j + 1 : 0;
+    bool in_turn = r->rule->in_turn && r->n_choices == 1;
+    size_t j = 0, first = r->n_asked;
+    for (size_t i = first; i < r->n; i++) {
+        bool same = i > first && r->c[i - 1].m == r->c[i].m;
+        if (i > first && in_turn && !same) break;
+        j = same ? j + 1 : 0;
         if (!ask(&r->c[i], j)) return false;
+        r->n_asked++;
     }
-    watch(r, gather_ms(r));
+    if (first == 0) watch(r, gather_ms(r));
     return true;
 }
 
@@ -541,7 +562,7 @@ rerank_run *rerank_run_new(rerank_calls *b, const rerank_rule *rule, call_order 
     if (has_several(rule)) r->terms.hold_until_ns = over_now_ns(&b->base) + RERANK_HOLD_MS * 1000000ull;
     r->timer = b->base.env->timer_new(b->base.env->user, on_timer, r);
     list_candidates(r);
-    if (r->timer && ask_all(r)) return r;
+    if (r->timer && rerank_asked_init(&r->asked, req) == 0 && ask_next(r)) return r;
     rerank_run_free(r);
     return NULL;
 }

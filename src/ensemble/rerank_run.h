@@ -39,11 +39,13 @@ struct rerank_run {
     call_terms terms;                /* on which candidates are asked */
     Shoal__V1__GenerateRequest *req; /* as all its choices have it: theirs are choice 0's */
     buf key;                         /* packed */
+    rerank_asked asked;
     size_t n_choices;
     enum { RERANK_GATHERS, RERANK_IS_LATE, RERANK_WEIGHS, RERANK_DECIDED } at;
     bool patient; /* nobody was there: all are waited for */
     candidate c[RERANK_CANDIDATES_MAX];
-    size_t n;
+    size_t n, n_asked;
+    bool is_sure;                                 /* no candidate that is missing could be chosen */
     size_t whole[RERANK_CANDIDATES_MAX], n_whole; /* numbers of those that take part */
     double worth[RERANK_CANDIDATES_MAX];          /* of these, */
     size_t order[RERANK_CANDIDATES_MAX];          /* whose best is whole[order[0]] */

@@ -218,7 +218,8 @@ static int open_rerank(rerank_rule *ret, members *m, const config_ensemble *of, 
                          .members = m->writers,
                          .n_members = of->n_members,
                          .model = s->model,
-                         .log_prob = s->log_prob};
+                         .log_prob = s->log_prob,
+                         .in_turn = of->in_turn};
     if (s->rule &&
         !rerank_rule_find(s->rule, &ret->by)) /* the configuration's words are these rules' names */
         return err_set(err, SHOAL_EINTERNAL, "no rule is called '%s'", s->rule);

@@ -19,7 +19,15 @@ static size_t weigh(rerank_by rule, const char *question, const regex *p, const 
     rerank_text t[RERANK_CANDIDATES_MAX] = {{0}};
     size_t n = 0;
     for (; s[n]; n++) t[n] = (rerank_text){s[n], strlen(s[n])};
-    assert_int_equal(rerank_by_rule(rule, question, p, t, n, worth), 0);
+    Shoal__V1__GenerateRequest r = SHOAL__V1__GENERATE_REQUEST__INIT;
+    rerank_asked asked;
+    if (*question == '[')
+        r.messages_json = (char *)(uintptr_t)question;
+    else
+        r.text = (char *)(uintptr_t)question;
+    assert_int_equal(rerank_asked_init(&asked, &r), 0);
+    assert_int_equal(rerank_by_rule(rule, &asked, p, t, n, worth), 0);
+    rerank_asked_done(&asked);
     return n;
 }
 
@@ -58,7 +66,7 @@ static void words_are_the_questions(void **state)
     const char *q = "Which lamp is on? The lamp!";
     expect(RERANK_WORDS, q, NULL, TEXTS("the lamp IS on, lamp", "lampshade", "which", "?"),
            (double[]){.8, 0, .2, 0});
-    expect(RERANK_WORDS, "", NULL, TEXTS("a", "b"), (double[]){0, 0});
+    expect(RERANK_WORDS, "", NULL, TEXTS("a", "b"), (double[]){1, 1});
     char many[RERANK_WORDS_MAX * 8] = "";
     for (int i = 0; i < RERANK_WORDS_MAX + 9; i++)
         snprintf(many + strlen(many), sizeof many - strlen(many), "w%d ", i);
@@ -99,29 +107,39 @@ static void rules_are_found_by_their_names(void **state)
     assert_false(rerank_rule_find("best", &rule));
 }
 
-static void asks(const char *messages, const char *text, const char *want)
+static void asks(const char *messages, const char *text, const char *want, const char *context)
 {
     Shoal__V1__GenerateRequest r = SHOAL__V1__GENERATE_REQUEST__INIT;
-    buf q = {0};
+    rerank_asked a;
     r.messages_json = (char *)(uintptr_t)messages;
     r.text = (char *)(uintptr_t)text;
-    rerank_question(&r, &q);
-    assert_string_equal(q.len ? q.data : "", want);
-    buf_done(&q);
+    assert_int_equal(rerank_asked_init(&a, &r), 0);
+    assert_string_equal(a.question.data, want);
+    assert_string_equal(a.context.data, context);
+    rerank_asked_done(&a);
 }
 
 static void the_question_is_what_the_user_said_last(void **state)
 {
     asks("[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\",\"content\":\"b\"},"
          "{\"role\":\"assistant\",\"content\":\"c\"}]",
-         "", "b");
+         "", "b", "a\nc\n");
     asks("[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"x\":1},{\"text\":\"b\"}]}]",
-         "", "ab");
-    asks("[{\"role\":\"system\",\"content\":\"a\"}]", "", "");
-    asks("[{\"role\":7,\"content\":9},3]", "", "");
-    asks("{", "", "");
-    asks("", "a prompt", "a prompt");
-    asks("", "", "");
+         "", "ab", "");
+    asks("[{\"role\":\"system\",\"content\":\"a\"}]", "", "", "a\n");
+    asks("[{\"role\":7,\"content\":9},3]", "", "", "\n\n");
+    asks("{", "", "", "");
+    asks("", "a prompt", "a prompt", "");
+    asks("", "", "", "");
+}
+
+static void names_stand_elsewhere_too(void **state)
+{
+    static const char HOME[] = "[{\"role\":\"system\",\"content\":\"fan.attic 'Attic Fan' = off\"},"
+                               "{\"role\":\"user\",\"content\":\"Please start the attic fan\"}]";
+    expect(RERANK_NAMES, HOME, NULL, TEXTS("Starting Attic Fan.", "{\"target\": \"fan.hall\"}", "No.", " "),
+           (double[]){1, .5, 0, -INFINITY});
+    expect(RERANK_NAMES, "nothing else is there", NULL, TEXTS("a", ""), (double[]){1, -INFINITY});
 }
 
 static void calls_of_tools_are_part_of_an_answer(void **state)
@@ -166,6 +184,7 @@ int main(void)
         cmocka_unit_test(of_equals_the_first_is_best),
         cmocka_unit_test(rules_are_found_by_their_names),
         cmocka_unit_test(the_question_is_what_the_user_said_last),
+        cmocka_unit_test(names_stand_elsewhere_too),
         cmocka_unit_test(calls_of_tools_are_part_of_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

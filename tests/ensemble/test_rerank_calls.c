@@ -27,8 +27,10 @@ static const rerank_rule RULES[] = {
     {.name = "m", .members = TWO, .n_members = 2, .model = "ranker"},
     {.name = "m", .members = ONE, .n_members = 1, .by = RERANK_MAJORITY},
     {.name = "m", .members = WARM, .n_members = 2, .by = RERANK_MAJORITY},
+    {.name = "m", .members = TWO, .n_members = 2, .by = RERANK_WORDS},
+    {.name = "m", .members = TWO, .n_members = 2, .by = RERANK_WORDS, .in_turn = true},
 };
-enum { BY_LENGTH, BY_JUDGE, BY_RANKER, BY_MOST, BY_MOST_WARM };
+enum { BY_LENGTH, BY_JUDGE, BY_RANKER, BY_MOST, BY_MOST_WARM, BY_WORDS, BY_WORDS_IN_TURN };
 
 static void on_chose(void *user, const char *name, const char *model)
 {
@@ -189,6 +191,89 @@ static void where_nothing_is_drawn_one_is_enough(void **state)
     assert_true(t == 0.7F);
     seed_of(b.s.calls[2], &t);
     assert_true(t == 0);
+    bench_close(&b);
+}
+
+/* ---- as good as can be -------------------------------------------------------------------------- */
+
+static void nobody_waits_when_none_can_be_better(void **state)
+{
+    bench b;
+    bench_open(&b, BY_WORDS);
+    ask(&b, 0, 1, 0, 0);
+    answer(b.s.calls[0], "which lamp: the red one");
+    run(&b);
+    assert_true(b.s.calls[1]->cancelled);
+    assert_string_equal(b.h[0].text, "which lamp: the red one");
+    assert_string_equal(b.h[0].wanted, "");
+    assert_string_equal(b.trace, "words: small 1*, large spared");
+    bench_close(&b);
+    bench_open(&b, BY_WORDS); /* whoever comes later in the row could still lose against the first */
+    ask(&b, 0, 1, 0, 0);
+    answer(b.s.calls[1], "which lamp: the red one");
+    run(&b);
+    assert_int_equal(b.h[0].n_events, 0);
+    answer(b.s.calls[0], "the lamp");
+    run(&b);
+    assert_string_equal(b.trace, "words: small 0.5, large 1*");
+    bench_close(&b);
+    bench_open(&b, BY_WORDS); /* of several choices all are wanted */
+    for (size_t k = 0; k < 2; k++) ask(&b, k, 2, 0, 0);
+    answer(b.s.calls[0], "which lamp");
+    run(&b);
+    assert_int_equal(b.s.n_open, 1);
+    bench_close(&b);
+}
+
+static void in_turn_the_next_is_asked_when_something_is_left_out(void **state)
+{
+    bench b;
+    bench_open(&b, BY_WORDS_IN_TURN);
+    ask(&b, 0, 1, 0, 0);
+    assert_int_equal(b.s.n, 1);
+    answer(b.s.calls[0], "which lamp: the red one");
+    run(&b);
+    assert_int_equal(b.s.n, 1);
+    assert_string_equal(b.h[0].text, "which lamp: the red one");
+    assert_string_equal(b.trace, "words: small 1*, large spared");
+    bench_close(&b);
+    bench_open(&b, BY_WORDS_IN_TURN);
+    ask(&b, 0, 1, 0, 0);
+    answer(b.s.calls[0], "the lamp");
+    assert_int_equal(b.s.n, 2);
+    assert_string_equal(b.s.calls[1]->order->model, "large");
+    answer(b.s.calls[1], "the red one");
+    run(&b);
+    assert_string_equal(b.h[0].text, "the lamp"); /* the better one all the same */
+    assert_string_equal(b.trace, "words: small 0.5*, large 0");
+    bench_close(&b);
+    bench_open(&b, BY_WORDS_IN_TURN); /* who fails has the next one asked */
+    ask(&b, 0, 1, 0, 0);
+    script_end(b.s.calls[0], CALL_FAULT_LOST);
+    answer(b.s.calls[1], "which lamp");
+    run(&b);
+    assert_string_equal(b.h[0].text, "which lamp");
+    assert_string_equal(b.h[0].wanted, "m");
+    bench_close(&b);
+    bench_open(&b, BY_WORDS_IN_TURN); /* nobody is there: all are asked, then all are waited for */
+    ask(&b, 0, 1, 0, 0);
+    script_end(b.s.calls[0], CALL_FAULT_ABSENT);
+    script_end(b.s.calls[1], CALL_FAULT_ABSENT);
+    assert_int_equal(b.s.n, 3);
+    assert_string_equal(b.s.calls[2]->order->model, "small");
+    assert_int_equal(b.s.calls[2]->terms.hold_until_ns, 0);
+    answer(b.s.calls[2], "which lamp");
+    run(&b);
+    assert_string_equal(b.h[0].text, "which lamp");
+    bench_close(&b);
+    bench_open(&b, BY_WORDS_IN_TURN); /* the deadline nears while the second one writes */
+    ask(&b, 0, 1, 0, 500);
+    answer(b.s.calls[0], "the lamp");
+    env_sim_run(b.s.sim, 495);
+    assert_true(b.s.calls[1]->cancelled);
+    assert_string_equal(b.h[0].text, "the lamp");
+    assert_string_equal(b.trace, "words: small 0.5*, large late");
+    assert_string_equal(b.h[0].wanted, "m");
     bench_close(&b);
 }
 
@@ -580,6 +665,8 @@ int main(void)
         cmocka_unit_test(of_equals_the_first_member_is_the_best),
         cmocka_unit_test(samples_have_seeds_of_their_own),
         cmocka_unit_test(where_nothing_is_drawn_one_is_enough),
+        cmocka_unit_test(nobody_waits_when_none_can_be_better),
+        cmocka_unit_test(in_turn_the_next_is_asked_when_something_is_left_out),
         cmocka_unit_test(the_likeliest_per_token_is_the_best),
         cmocka_unit_test(a_cross_encoder_reads_question_and_candidate),
         cmocka_unit_test(where_all_agree_nobody_is_asked),

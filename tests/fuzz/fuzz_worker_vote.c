@@ -38,6 +38,7 @@ static struct {
     uv_loop_t loop;
     worker *w;
     grpc_channel *channel;
+    char dir[32], address[64];
     bool opened, connected, lost; /* lost: without memory for it */
 } bench;
 
@@ -46,31 +47,36 @@ static void on_connected(void *user)
     bench.connected = true;
 }
 
+/* Who leaves hundreds of calls within a second is sent away, and may come again. */
 static void on_disconnected(void *user, const char *why)
 {
-    fprintf(stderr, "disconnected: %s\n", why);
-    bench.lost = !holds(false);
+    bench.connected = false;
 }
 
-static void open_worker(const char *dir)
+static bool connect_again(void)
 {
-    char address[256];
-    snprintf(address, sizeof address, "unix:%s/w", dir);
+    if (!bench.connected && grpc_channel_connect(bench.channel) != 0) return false;
+    while (!bench.connected) uv_run(&bench.loop, UV_RUN_ONCE);
+    return true;
+}
+
+static void open_worker(void)
+{
+    snprintf(bench.address, sizeof bench.address, "unix:%s/w", bench.dir);
     worker_options o = {.name = "tiny",
                         .path = SHOAL_SOURCE_DIR "/tests/data/hf/llama-gqa",
-                        .address = address,
+                        .address = bench.address,
                         .arbiter_fd = -1,
                         .arbiter_slot = -1,
                         .engine = {.n_threads = 1, .n_ctx = 48, .kv_bytes = 1 << 20}};
     grpc_channel_events ev = {.connected = on_connected, .disconnected = on_disconnected};
     shoal_err err = {0};
     if (worker_new(&bench.w, &bench.loop, &o, &err) ||
-        grpc_channel_new(&bench.channel, &bench.loop, address, &ev, &err)) {
+        grpc_channel_new(&bench.channel, &bench.loop, bench.address, &ev, &err)) {
         fprintf(stderr, "%s\n", err.message);
         bench.lost = !holds(false);
     }
     while (!bench.connected && !bench.lost) uv_run(&bench.loop, UV_RUN_ONCE);
-    unlink(address + strlen("unix:")); /* nobody else comes, and a crash leaves nothing behind */
 }
 
 static void close_bench(void)
@@ -79,17 +85,18 @@ static void close_bench(void)
     if (bench.w) worker_close(bench.w, NULL, NULL);
     uv_run(&bench.loop, UV_RUN_DEFAULT);
     if (uv_loop_close(&bench.loop)) abort();
+    unlink(bench.address + strlen("unix:"));
+    rmdir(bench.dir);
 }
 
 static void open_bench(void)
 {
-    char dir[] = "/tmp/shoal-fuzz-XXXXXX";
+    strcpy(bench.dir, "/tmp/shoal-fuzz-XXXXXX");
     log_setup(LOG_OFF, false);
     bench.opened = true;
-    if (!mkdtemp(dir)) abort();
+    if (!mkdtemp(bench.dir)) abort();
     bench.lost = !holds(loop_open(&bench.loop, 256, NULL) == 0);
-    if (!bench.lost) open_worker(dir);
-    rmdir(dir);
+    if (!bench.lost) open_worker();
     atexit(close_bench);
 }
 
@@ -201,7 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
     if (!bench.opened) open_bench();
-    if (bench.lost) return 0;
+    if (bench.lost || !holds(connect_again())) return 0;
     client c = {.method = data[0] & METHOD_BITS, .half_closes = data[0] & HALF_CLOSES};
     if (!begin(&c, data + 1, size - 1, data[0] & BURSTS)) return 0;
     for (int i = 0; i < 3 && !c.ended; i++) uv_run(&bench.loop, UV_RUN_NOWAIT);
@@ -217,6 +224,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     /* A worker that is healthy never blames itself for what a client sent. */
+    if (!bench.connected) return 0;
     holds(c.status != GRPC_INTERNAL && c.status != GRPC_UNKNOWN && c.status != GRPC_UNAVAILABLE);
     if (c.status == GRPC_OK && c.n_messages == 0) abort();
     return 0;
