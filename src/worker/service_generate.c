@@ -456,9 +456,10 @@ static int new_parser(gen_job *g, const Shoal__V1__GenerateRequest *r, const pro
     return rc;
 }
 
-static bool prompt_is_judged(const Shoal__V1__GenerateRequest *r)
+/* A source is no prompt whose tokens follow each other. */
+static bool prompt_is_judged(const Shoal__V1__GenerateRequest *r, const prompt *p)
 {
-    return r->echo && r->logprobs && r->n_resume_ids == 0 && r->resume_bytes == 0;
+    return r->echo && r->logprobs && r->n_resume_ids == 0 && r->resume_bytes == 0 && !p->has_source;
 }
 
 static int new_job(gen_job **ret, worker *w, grpc_call *c, const Shoal__V1__GenerateRequest *r,
@@ -475,7 +476,7 @@ static int new_job(gen_job **ret, worker *w, grpc_call *c, const Shoal__V1__Gene
     g->logprobs = r->logprobs;
     g->votes = r->vote != NULL;
     g->n_resumed = r->n_resume_ids;
-    g->n_unjudged = prompt_is_judged(r) ? p->n - 1 : 0;
+    g->n_unjudged = prompt_is_judged(r, p) ? p->n - 1 : 0;
     g->progress = (Shoal__V1__Progress)SHOAL__V1__PROGRESS__INIT;
     g->progress.n_input = (uint32_t)(p->n + r->n_resume_ids);
     delta_skip(&g->delta, r->resume_bytes);
@@ -515,7 +516,7 @@ static void send_started(gen_job *g, const Shoal__V1__GenerateRequest *r, const 
     delta_add_text(&g->delta, text.data, text.len);
     g->delta.text.failed |= text.failed;
     buf_done(&text);
-    if (prompt_is_judged(r)) delta_add_first(&g->delta, t, p->ids[0]);
+    if (prompt_is_judged(r, p)) delta_add_first(&g->delta, t, p->ids[0]);
     if (g->n_unjudged == 0) send_delta(g);
 }
 
@@ -541,7 +542,7 @@ static void show_markers(gen_request *q, const Shoal__V1__GenerateRequest *r, co
  * they have come. Where there is to be no reply at all, the engine looks at the last one for its sake. */
 static size_t judged_from(const Shoal__V1__GenerateRequest *r, const prompt *p)
 {
-    if (prompt_is_judged(r)) return 1;
+    if (prompt_is_judged(r, p)) return 1;
     return r->only_prompt ? p->n : 0;
 }
 
