@@ -25,8 +25,10 @@
     X(WORD_JOIN, joins, true, "and, or, comma: between devices")                                      \
     X(WORD_VERB, verbs, true, "what is asked for: whatever stands beside it is meant to be a device") \
     X(WORD_FILLER, fillers, true, "further words that name nothing")                                  \
+    X(WORD_MEASURE, measures, true, "percent, degrees, ...: a number before them is a value")         \
     X(WORD_NEGATION, negation, true, "nothing may be done")                                           \
     X(WORD_LATER, later, true, "times, delays and conditions")                                        \
+    X(WORD_QUESTION, questions, true, "what is asked, not asked for")                                 \
     X(WORD_HARMLESS, harmless, false, "what looks like a negation or a time and is none")             \
     X(WORD_YES, yes, true, "the whole answer to a question back: do it")                              \
     X(WORD_NO, no, true, "the whole answer to a question back: do not")
@@ -46,6 +48,7 @@ enum {
 #define TONGUE_SAYINGS(X) \
     X(negation)           \
     X(later)              \
+    X(question)           \
     X(unknown)            \
     X(ambiguous)          \
     X(dangerous)          \

@@ -139,6 +139,13 @@ static int find_targets(judge *j)
     return 0;
 }
 
+/* A question that names no device may be answered by others. */
+static bool names_any(const judge *j)
+{
+    const matching *m = j->c->found;
+    return count_targets(j->c) || (j->c->by_match && (m->n_unknown || m->n_ambiguous));
+}
+
 static bool is_unknown(judge *j)
 {
     const matching *m = j->c->found;
@@ -305,6 +312,7 @@ static bool holds(judge *j, guard_rule r)
     case RULE_UNREAD: return is_unread(j);
     case RULE_NEGATION: return has_brake(j, WORD_NEGATION_AT);
     case RULE_LATER: return has_brake(j, WORD_LATER_AT);
+    case RULE_QUESTION: return names_any(j) && has_brake(j, WORD_QUESTION_AT);
     case RULE_UNKNOWN: return is_unknown(j);
     case RULE_AMBIGUOUS: return is_ambiguous(j);
     case RULE_DANGEROUS: return has_danger(j);

@@ -2,6 +2,7 @@
  *
  *     "mach das Licht nicht an"          deny   negation     "nicht" forbids it
  *     "éteins la télé dans dix minutes"  deny   later        another time, or a condition
+ *     "is the light on?"                 deny   question     it is asked, not asked for
  *     "turn on the sauna"                deny   unknown      nothing there is called so
  *     "enciende la luz", of several      ask    ambiguous    which of them
  *     "unlock the front door"            ask    dangerous    really? goes on when it is confirmed
@@ -32,6 +33,7 @@ const char *guard_verdict_name(guard_verdict v);
     X(RULE_UNREAD, unread, GUARD_DENY, false)      \
     X(RULE_NEGATION, negation, GUARD_DENY, false)  \
     X(RULE_LATER, later, GUARD_DENY, false)        \
+    X(RULE_QUESTION, question, GUARD_DENY, false)  \
     X(RULE_UNKNOWN, unknown, GUARD_DENY, false)    \
     X(RULE_AMBIGUOUS, ambiguous, GUARD_ASK, false) \
     X(RULE_DANGEROUS, dangerous, GUARD_ASK, true)  \

@@ -277,7 +277,7 @@ static int gather(gathering *g, resolver *r)
     for (size_t i = 0; i < r->x->n; i++)
         if (r->fits[i].worth > best) best = r->fits[i].worth;
     for (size_t i = 0; i < r->x->n; i++) n_best += r->fits[i].worth == best;
-    bool each = r->group || m->excluded;
+    bool each = r->group || (m->excluded && best < WORTH_WHOLE);
     unsigned least = each ? 1 : best;
     if ((!each && n_best > 1) || (m->both && n != 2)) return put_ambiguous(g, r, least);
     take_devices(g, r, least);

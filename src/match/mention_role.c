@@ -103,7 +103,7 @@ static size_t list_at(const sentence *s, size_t at, unit_role *ret)
 
 static unit_set brakes_of(const sentence *s)
 {
-    static const int LISTS[] = {WORD_HARMLESS_AT, WORD_NEGATION_AT, WORD_LATER_AT};
+    static const int LISTS[] = {WORD_HARMLESS_AT, WORD_NEGATION_AT, WORD_LATER_AT, WORD_QUESTION_AT};
     const said_sentence all = {(size_t)(s->u - s->d->units), (size_t)(s->u - s->d->units) + s->n};
     unit_set brakes = 0;
     for (size_t i = 0; i < sizeof LISTS / sizeof *LISTS; i++)
@@ -247,6 +247,18 @@ static void mind_adjectives(sentence *s)
     }
 }
 
+/* "20 percent", "21 °": a value, no lamp of that number. */
+static void mind_values(sentence *s)
+{
+    for (size_t i = 0; i + 1 < s->n; i++) {
+        const unit *next = &s->u[i + 1];
+        const word_sense *w = next->kind == UNIT_WORD ? said_sense(s->t, next) : NULL;
+        bool sign = next->kind == UNIT_SIGN && s->role[i + 1] == ROLE_FILLER;
+        bool value = sign || (w && w->classes & WORD_MEASURE);
+        if (s->role[i] == ROLE_NUMBER && value && !(s->named >> i & 1)) s->role[i] = ROLE_FILLER;
+    }
+}
+
 void mention_roles(sentence *s)
 {
     for (size_t i = 0; i < s->n; i++) s->role[i] = ROLE_BREAK;
@@ -266,6 +278,7 @@ void mention_roles(sentence *s)
         s->asks = s->asks || role == ROLE_VERB;
         i += named ? 1 : n;
     }
+    mind_values(s);
     mind_adjectives(s);
     mind_spans(s);
 }

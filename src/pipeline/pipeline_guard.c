@@ -50,13 +50,15 @@ static int no_such_rule(const opening *o, const char *field, unsigned i, const c
                    all);
 }
 
-/* A ground stage has read prohibitions and times word by word: where it acts beside one, that is meant ("turn
- * on the lamp but not the light"), and a timer may be for ten minutes. Other stages know nothing of them. */
+/* A ground stage has read prohibitions, times and questions word by word: where it acts beside one, that is
+ * meant ("turn on the lamp but not the light"), and a timer may be for ten minutes. Other stages know nothing
+ * of them. */
 static unsigned rules_for(const opening *o)
 {
     const config_stage *of = &o->p->stages[pipeline_stage_index(o->p, o->s->of, strlen(o->s->of))];
     bool read = of->kind == STAGE_GROUND || of->kind == STAGE_CHECK;
-    return read ? GUARD_ALL_RULES & ~(1u << RULE_NEGATION | 1u << RULE_LATER) : GUARD_ALL_RULES;
+    return read ? GUARD_ALL_RULES & ~(1u << RULE_NEGATION | 1u << RULE_LATER | 1u << RULE_QUESTION)
+                : GUARD_ALL_RULES;
 }
 
 static int read_rules(const opening *o, guard_rules *g)
