@@ -52,6 +52,9 @@ names "éteins toutes les lumières sauf le couloir" "light.kitchen light.lounge
 names "enciende las luces del salón" light.lounge
 names "apaga todas las luces menos la cocina" "light.hall light.lounge"
 names "turn on the kitchen light" light.kitchen
+names "Küchen- und Flurlicht an" "light.kitchen light.hall"
+names "apaga todas las luces menos el pasillo" "light.kitchen light.lounge"
+names "Erdgeschoss aus" "light.kitchen light.hall"
 names "lights downstairs on" "light.kitchen light.hall"
 names "Wie spät ist es?" ""
 gives 'targets["label"]' none
@@ -64,12 +67,16 @@ held "Mach das Küchenlicht in zehn Minuten an" deny later de
 held "allume la lumière de la cuisine demain" deny later fr
 held "enciende la luz de la cocina más tarde" deny later es
 held "Schalte das Saunalicht ein" deny unknown de
+gives 'd["text"]' "Saunalicht gibt es hier nicht."
 held "allume la lumière du sauna" deny unknown fr
 held "Mach das Licht an" ask ambiguous de
 held "abre la puerta" ask dangerous es
 held "Mach den Herd an" ask dangerous de
 gives 'd["text"]' "Herd: bist du sicher?" # the configuration's own words
 held "turn everything off" ask dangerous en
+held "turn on the light" ask ambiguous en
+gives 'd["text"]' "Which one: Küchenlicht, Flurlicht or Stehlampe?"
+held "Ist die Haustür offen?" deny question de
 
 # ---- a question, and what may come of it
 held "Schließ die Haustür auf" ask dangerous de

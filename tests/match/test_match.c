@@ -203,6 +203,22 @@ static void a_text_that_is_too_long_is_not_read(void **state)
     device_lexicon_free(l);
 }
 
+/* What it does is in tests/e2e/languages.sh. */
+static void the_pipeline_in_the_documentation_is_the_one_that_is_tried(void **state)
+{
+    buf example = {0}, page = {0};
+    shoal_err err = {0};
+    if (file_read(&example, SHOAL_SOURCE_DIR "/examples/languages.yaml", CASE_FILE_MAX, &err) ||
+        file_read(&page, SHOAL_SOURCE_DIR "/docs/understanding.md", CASE_FILE_MAX, &err))
+        fail_msg("%s", err.message);
+    char *from = strstr(example.data, "  - name: home\n"), *to = strstr(example.data, "\n  # What English");
+    assert_true(from && to && from < to);
+    *to = 0;
+    assert_non_null(strstr(page.data, from));
+    buf_done(&example);
+    buf_done(&page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +228,7 @@ int main(void)
         cmocka_unit_test(a_name_that_is_nearly_one_is_none),
         cmocka_unit_test(ten_thousand_devices_are_looked_through),
         cmocka_unit_test(a_text_that_is_too_long_is_not_read),
+        cmocka_unit_test(the_pipeline_in_the_documentation_is_the_one_that_is_tried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
