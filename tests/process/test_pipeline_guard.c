@@ -293,6 +293,7 @@ static void a_question_is_answered_once_and_in_time(void **state)
     bench *t = bench_new(LANGUAGES);
     char token[64], body[256];
     assert_int_equal(answer_with(t, "ja", "", UINT64_MAX), 400);
+    forget_request(t);
     ask(t, "home", OPEN, "");
     token_of(t, token);
     forget_request(t);
