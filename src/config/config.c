@@ -136,6 +136,11 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
             rc = resolve(f, &p->stages[k].lexicon_path, dir, err);
         for (unsigned k = 0; !rc && k < p->n_stages; k++) rc = resolve(f, &p->stages[k].forms_path, dir, err);
     }
+    for (size_t i = 0; !rc && i < c->n_hosts; i++) {
+        rc = resolve(f, &c->hosts[i].ca, dir, err);
+        for (size_t k = 0; !rc && k < c->hosts[i].n_headers; k++)
+            rc = resolve(f, &c->hosts[i].headers[k].file, dir, err);
+    }
     for (size_t i = 0; !rc && i < c->n_ensembles; i++) rc = resolve_ensemble(f, &c->ensembles[i], dir, err);
     for (size_t i = 0; !rc && i < c->book.n_domains; i++)
         rc = resolve(f, &c->book.domains[i].centroids_path, dir, err);

@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "discovery/dns.h"
+#include "hosts/host_rule.h"
 #include "cluster/placement.h"
 #include "cluster/table.h"
 #include "config/config_ensembles.h"
@@ -128,6 +129,8 @@ typedef struct gateway_config {
     size_t n_ensembles;
     config_pipeline *pipelines;
     size_t n_pipelines;
+    host_rule *hosts; /* that http stages may ask */
+    size_t n_hosts;
     route_book book; /* routes and domains */
 } gateway_config;
 

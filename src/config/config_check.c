@@ -270,6 +270,57 @@ static int check_stage_model(const gateway_config *c, const config_stage *s, con
     return s->adapter && !has_adapter(m, s->adapter) ? no_such_adapter(m, where, stage, s->adapter, err) : 0;
 }
 
+/* An http stage asks a host of this file, in a way that this allows. */
+static int check_stage_host(const gateway_config *c, const config_stage *s, const char *where, unsigned stage,
+                            shoal_err *err)
+{
+    const host_rule *h = s->host ? host_find(c->hosts, c->n_hosts, s->host) : NULL;
+    if (!s->host) return 0;
+    if (!h)
+        return err_set(err, SHOAL_EINVALID, "%sstages[%u].host: '%s' is not among the hosts of this file",
+                       where, stage, s->host);
+    if (host_allows(h, s->method)) return 0;
+    return err_set(err, SHOAL_EINVALID, "%sstages[%u].method: %s is not among the methods of the host '%s'",
+                   where, stage, host_method_name(s->method), s->host);
+}
+
+static int check_header(const host_header *h, const char *where, size_t i, shoal_err *err)
+{
+    if (!host_header_name_ok(h->name))
+        return err_set(
+            err, SHOAL_EINVALID,
+            "%sheaders[%zu].name: '%s' is no name of a header, or of one that the request itself sets", where,
+            i, h->name);
+    if (!h->value == !h->file)
+        return err_set(err, SHOAL_EINVALID,
+                       "%sheaders[%zu]: needs 'value', or 'file' for a secret, and not both", where, i);
+    if (h->value && !host_header_value_ok(h->value))
+        return err_set(err, SHOAL_EINVALID, "%sheaders[%zu].value: must be one line", where, i);
+    return 0;
+}
+
+static int check_host(const gateway_config *c, size_t i, shoal_err *err)
+{
+    const host_rule *h = &c->hosts[i];
+    shoal_err why;
+    char where[32];
+    snprintf(where, sizeof where, "hosts[%zu].", i);
+    if (!is_name(h->name, strlen(h->name)))
+        return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-', '_' and '.' only",
+                       where, h->name);
+    if (host_find(c->hosts, i, h->name))
+        return err_set(err, SHOAL_EINVALID, "%sname: '%s' is the name of another host", where, h->name);
+    if (host_url_check(h->url, &why)) return err_set(err, SHOAL_EINVALID, "%surl: %s", where, why.message);
+    for (size_t k = 0; k < h->n_methods; k++)
+        if (!host_method_known(h->methods[k]))
+            return err_set(err, SHOAL_EINVALID,
+                           "%smethods[%zu]: '%s' is none of GET, POST, PUT, PATCH, DELETE", where, k,
+                           h->methods[k]);
+    int rc = 0;
+    for (size_t k = 0; !rc && k < h->n_headers; k++) rc = check_header(&h->headers[k], where, k, err);
+    return rc;
+}
+
 static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
 {
     config_pipeline *p = &c->pipelines[i];
@@ -284,6 +335,7 @@ static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
                            p->name, k);
     int rc = pipeline_check(p, where, err);
     for (unsigned s = 0; s < p->n_stages && !rc; s++) rc = check_stage_model(c, &p->stages[s], where, s, err);
+    for (unsigned s = 0; s < p->n_stages && !rc; s++) rc = check_stage_host(c, &p->stages[s], where, s, err);
     return rc;
 }
 
@@ -365,6 +417,7 @@ int config_check(gateway_config *c, shoal_err *err)
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = check_model(c, i, err);
     if (!rc) rc = check_fallbacks(c, err);
     if (!rc) rc = config_check_ensembles(c, err);
+    for (size_t i = 0; !rc && i < c->n_hosts; i++) rc = check_host(c, i, err);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) rc = check_pipeline(c, i, err);
     if (!rc) rc = routes_check(&c->book, is_model, c, err);
     return rc ? rc : routes_open_patterns(&c->book, err);

@@ -250,6 +250,10 @@ RECORD(condition, stage_condition, condition_rows);
 static const char *const stage_kinds[] = {STAGE_KIND_TABLE(KIND_NAME) NULL};
 #undef KIND_NAME
 
+#define METHOD_NAME(e, name) name,
+static const char *const method_words[] = {HOST_METHOD_TABLE(METHOD_NAME) NULL};
+#undef METHOD_NAME
+
 #define BY_NAME(e, name) name,
 static const char *const by_words[] = {EACH_BY_TABLE(BY_NAME) NULL};
 #undef BY_NAME
@@ -329,6 +333,10 @@ static const config_field stage_rows[] = {
           "the texts that are ordered by how well they answer"),
     TEXT("collection", config_stage, collection, 1, 64, "the collection that is searched"),
     UINT("limit", config_stage, limit, 1, 50, "passages that are taken"),
+    TEXT("host", config_stage, host, 1, NAME_MAX_BYTES, "a name of 'hosts'"),
+    WORD("method", config_stage, method, method_words, "how the host is asked"),
+    TEXT("path", config_stage, path, 1, 4096, "template of what follows the host's URL"),
+    TEXT("body", config_stage, body, 1, TEXT_MAX_BYTES, "template of the JSON that is sent"),
     TEXT("adapter", config_stage, adapter, 1, NAME_MAX_BYTES - 1, "a name of the model's 'adapters'"),
     TEXT("language", config_stage, language, 1, 32, "what is spoken: code or English name"),
     BOOL("translate", config_stage, translate, "what is heard is put into English"),
@@ -358,6 +366,24 @@ static const config_field pipeline_rows[] = {
          .required = true),
 };
 RECORD(pipeline, config_pipeline, pipeline_rows);
+
+static const config_field host_header_rows[] = {
+    TEXT("name", host_header, name, 1, NAME_MAX_BYTES, "the header's name", .required = true),
+    TEXT("value", host_header, value, 1, 8192, "what it says"),
+    TEXT("file", host_header, file, 1, PATH_MAX_BYTES, "the file whose first line it says"),
+};
+RECORD(header_of_host, host_header, host_header_rows);
+
+static const config_field host_rows[] = {
+    TEXT("name", host_rule, name, 1, NAME_MAX_BYTES, "what http stages call it", .required = true),
+    TEXT("url", host_rule, url, 1, 2048, "where it is, and what every path begins with", .required = true),
+    TEXTS("methods", host_rule, methods, n_methods, 1, 5, 8, "how it may be asked"),
+    LIST("headers", host_rule, headers, n_headers, header_of_host, 1, 32, "headers of every request"),
+    TEXT("ca", host_rule, ca, 1, PATH_MAX_BYTES, "the PEM file of the CAs that its certificate is of"),
+    UINT("timeout_ms", host_rule, timeout_ms, 1, HOUR_MS, "how long a call may take", .otherwise = 5000),
+    UINT("max_kb", host_rule, max_bytes, 1, 4096, "longest answer", .unit = KIB, .otherwise = 256),
+};
+RECORD(named_host, host_rule, host_rows);
 
 static const char *const ensemble_words[] = {
 #define ENSEMBLE_WORD(e, name) name,
@@ -582,6 +608,7 @@ static const config_field file_rows[] = {
          .required = true),
     LIST("ensembles", gateway_config, ensembles, n_ensembles, ensemble, 1, 32, "models that answer together"),
     LIST("pipelines", gateway_config, pipelines, n_pipelines, pipeline, 1, 32, "what POST /v1/process runs"),
+    LIST("hosts", gateway_config, hosts, n_hosts, named_host, 1, 64, "what http stages may ask"),
     LIST("domains", gateway_config, book.domains, book.n_domains, domain_set, 1, ROUTE_DOMAINS_MAX,
          "what texts may be about"),
     LIST("routes", gateway_config, book.routes, book.n_routes, route, 1, 64,

@@ -107,6 +107,16 @@ static int open_desk(gateway *g, shoal_err *err)
     return rc;
 }
 
+/* What is wrong with a file that a host names is told with its line. */
+static int open_hosts(gateway *g, shoal_err *err)
+{
+    shoal_err why;
+    const gateway_config *c = g->config;
+    int rc = c->n_hosts ? hosts_open(&g->hosts, g->loop, c->hosts, c->n_hosts, &why) : 0;
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    return rc ? config_fail(c, err, "%s", why.message) : 0;
+}
+
 static int gateway_setup(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
@@ -117,6 +127,7 @@ static int gateway_setup(gateway *g, shoal_err *err)
     if (rc == 0) rc = watch_open(g, err);
     if (rc == 0) rc = open_calls(g, err);
     if (rc == 0) rc = open_desk(g, err);
+    if (rc == 0) rc = open_hosts(g, err);
     if (rc == 0) rc = sessions_open(g, err);
     if (rc == 0) rc = door_http_open(g, err);
     if (rc == 0) rc = listen_as_configured(g, err);
@@ -190,6 +201,7 @@ void gateway_free(gateway *g)
     http_server *server = g->server;
     desk_free(g->desk);
     confirm_book_done(&g->confirms);
+    hosts_free(g->hosts);
     clerk_free(g->clerk);
     calls_free(g->calls);
     ensembles_free(g->ensembles);

@@ -8,6 +8,7 @@
 #include "gateway/ensembles.h"
 #include "gateway/gateway.h"
 #include "gateway/request.h"
+#include "hosts/hosts.h"
 #include "process/confirm.h"
 #include "retrieve/desk.h"
 #include "sessions/clerk.h"
@@ -24,6 +25,7 @@ struct gateway {
     ensembles *ensembles;     /* NULL: none are configured */
     cache *cache;
     metrics *metrics;
+    hosts *hosts; /* that http stages ask; NULL: the configuration names none */
     desk *desk;   /* of the collections */
     confirm_book confirms; /* what guards asked back */
     clerk *clerk; /* of the conversations; NULL: none are kept */

@@ -69,6 +69,21 @@ static void say_too_large(api_error *e, const config_stage *failed)
     e->code = "request_too_large";
 }
 
+/* A host of the configuration is no worker of ours, and a list that is too long exceeds no context. */
+static void say_whose_fault(api_error *e, const process_outcome *o)
+{
+    int status = o->failure->status;
+    bool host = o->failed->kind == STAGE_HTTP;
+    if (host && status != SHOAL_EINVALID && status != SHOAL_ENOMEM && status != SHOAL_EDEADLINE) {
+        e->status = 502;
+        e->type = "service_unavailable";
+        e->code = "host_failed";
+        e->retry_after_s = 0;
+    } else if (pipeline_each(o->failed) && status == SHOAL_ELIMIT && !*o->failure->replica_id) {
+        e->code = "pipeline_limit";
+    }
+}
+
 static void on_run_done(void *user, const process_outcome *o)
 {
     process_job *j = user;
@@ -77,6 +92,7 @@ static void on_run_done(void *user, const process_outcome *o)
     if (o->failed) {
         api_error_from_call(&e, o->failure);
         if (o->failure->status == SHOAL_ELIMIT) say_too_large(&e, o->failed);
+        say_whose_fault(&e, o);
         name_stage(&e, o);
         request_note_result(j->shared.rq, o->failure);
         shared_fail(&j->shared, &e);
@@ -193,6 +209,7 @@ void process_handle(gateway_request *rq)
         return;
     }
     j->in.desk = rq->gateway->desk;
+    j->in.hosts = rq->gateway->hosts;
     sha256_digest key;
     bool cacheable = make_key(&j->in, rq->calls, &key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);

@@ -43,7 +43,9 @@ const config_pipeline *pipeline_find(const config_pipeline *all, size_t n, const
 bool pipeline_is_deterministic(const config_pipeline *p)
 {
     for (unsigned i = 0; i < p->n_stages; i++)
-        if (p->stages[i].temperature > 0 || p->stages[i].kind == STAGE_RETRIEVE) return false;
+        if (p->stages[i].temperature > 0 || p->stages[i].kind == STAGE_RETRIEVE ||
+            p->stages[i].kind == STAGE_HTTP)
+            return false;
     return true;
 }
 

@@ -34,6 +34,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "hosts/host_rule.h"
 #include "nlu/check.h"
 #include "nlu/line.h"
 
@@ -96,6 +97,7 @@ const char *medium_how(medium m);
     X(STAGE_SCORE, "score", "score", GIVES_LABEL | GIVES_SCORE | GIVES_TEXT | READS_CSV, process_score)  \
     X(STAGE_RETRIEVE, "retrieve", NULL, GIVES_LABEL | GIVES_SCORE | GIVES_TEXT | READS_TEXT,             \
       process_retrieve)                                                                                  \
+    X(STAGE_HTTP, "http", NULL, GIVES_TEXT, process_http)                                                \
     X(STAGE_GROUND, "ground", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                              \
     X(STAGE_LINE, "line", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                                  \
     X(STAGE_CHECK, "check", NULL, GIVES_LABEL | GIVES_TEXT, process_rule)                                \
@@ -202,6 +204,10 @@ typedef struct config_stage {
     unsigned n_documents;
     const char *collection; /* retrieve: where it looks */
     unsigned limit;         /* retrieve: passages; 0: 4 */
+    const char *host;       /* http: a name of the configuration's `hosts`, */
+    host_method method;     /* how it is asked, */
+    const char *path;       /* the template of what follows its URL; NULL: nothing, */
+    const char *body;       /* and that of the JSON that is sent; NULL: none */
     const char *adapter;    /* LoRA adapter of `model`; NULL: the model as it is */
     const char *language;   /* transcribe: code or English name; NULL: the likeliest */
     bool translate;         /* transcribe: into English */
@@ -330,6 +336,15 @@ int pipeline_mentioned(const char *text, const config_device *devices, size_t n_
  * first:200} (pipeline_function.h); "{{" is "{". Devices are lines light.kitchen 'Kitchen Light' = off joined
  * by newlines, the form the home models were trained on. */
 int pipeline_expand(const config_pipeline *p, const char *template, const pipeline_facts *facts, buf *out);
+
+/* How a field is written where it stands. */
+typedef enum fill_as {
+    FILL_TEXT,    /* as it is */
+    FILL_PERCENT, /* in a URL: all but letters, digits and "-._~" as %XX */
+    FILL_JSON     /* as a value: a text in quotes, {json...} and items as what they are, nothing as null */
+} fill_as;
+int pipeline_expand_as(const config_pipeline *p, const char *template, const pipeline_facts *facts,
+                       fill_as as, buf *out);
 /* May this text be a device's id, name or state: 1 to 128 bytes without control characters? A line break
  * in one would let a request add lines to the prompt. */
 bool pipeline_device_text_ok(const char *s);
@@ -337,8 +352,8 @@ bool pipeline_device_text_ok(const char *s);
 bool pipeline_uses(const config_pipeline *p, const char *name);
 /* By name; NULL name: the only one. NULL when there is none. */
 const config_pipeline *pipeline_find(const config_pipeline *all, size_t n, const char *name);
-/* True when every stage that may run is greedy and none looks into documents, which change: the same input
- * always gives the same answer. */
+/* True when every stage that may run is greedy and none looks into documents or asks other hosts, which
+ * change: the same input always gives the same answer. */
 bool pipeline_is_deterministic(const config_pipeline *p);
 
 #endif

@@ -256,7 +256,7 @@ static int check_template(site *s, const char *field, const char *template, shoa
 static unsigned kinds_that_repeat(void)
 {
     return (kinds_that_give(READS_TEXT) & ~KINDS(STAGE_GUARD)) | KINDS(STAGE_GENERATE) | KINDS(STAGE_GROUND) |
-           KINDS(STAGE_LINE);
+           KINDS(STAGE_LINE) | KINDS(STAGE_HTTP);
 }
 
 /* The name under which templates know an item. */
@@ -380,7 +380,8 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
                    adapts = model & ~(hears | voice | scores | KINDS(STAGE_IMAGE)),
                    ground = KINDS(STAGE_GROUND), line = KINDS(STAGE_LINE), check = KINDS(STAGE_CHECK),
                    embed = KINDS(STAGE_EMBED), rerank = KINDS(STAGE_RERANK), beams = KINDS(STAGE_SEQ2SEQ),
-                   retrieve = KINDS(STAGE_RETRIEVE), match = KINDS(STAGE_MATCH), guard = KINDS(STAGE_GUARD);
+                   retrieve = KINDS(STAGE_RETRIEVE), match = KINDS(STAGE_MATCH), guard = KINDS(STAGE_GUARD),
+                   http = KINDS(STAGE_HTTP);
     const kind_field rows[] = {
         {"model", st->model != NULL, model, model},
         {"system", st->system != NULL, chats, 0},
@@ -390,6 +391,10 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
         {"documents", st->n_documents != 0, rerank, rerank},
         {"collection", st->collection != NULL, retrieve, retrieve},
         {"limit", st->limit != 0, retrieve, 0},
+        {"host", st->host != NULL, http, http},
+        {"method", st->method != HOST_GET, http, 0},
+        {"path", st->path != NULL, http, 0},
+        {"body", st->body != NULL, http, 0},
         {"adapter", st->adapter != NULL, adapts, 0},
         {"language", st->language != NULL, hears, 0},
         {"translate", st->translate, hears, 0},
@@ -407,7 +412,7 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
         {"schema", st->schema != NULL, chats, 0},
         {"choices", st->choices != NULL, chats, 0},
         {"near", st->near_stage != NULL, chats, 0},
-        {"timeout_ms", st->timeout_ms != 0, model | retrieve, 0},
+        {"timeout_ms", st->timeout_ms != 0, model | retrieve | http, 0},
         {"lexicon", st->lexicon_path != NULL, ground | match | guard, ground | match | guard},
         {"intent", st->intent != NULL, ground | guard, 0},
         {"forms", st->forms_path != NULL, line, line},
@@ -451,6 +456,65 @@ static int check_slots(const site *s, const config_stage *st, shoal_err *err)
     return err_set(err, SHOAL_EINVALID,
                    "%sslots: '%s' reads another text than this stage: give both the same 'input'", s->path,
                    st->slots);
+}
+
+/* The template with the same in place of each of its fields. */
+static int with_fields(const char *template, const char *field, buf *out)
+{
+    template_piece piece;
+    while (template_next(&template, &piece))
+        if (piece.is_field)
+            buf_puts(out, field);
+        else
+            buf_append(out, piece.at, piece.len);
+    return out->failed ? SHOAL_ENOMEM : 0;
+}
+
+/* The body is JSON with a text in each field and with nothing: so fields are values, and stand in no quotes.
+ */
+static int check_body(const char *body, shoal_err *why)
+{
+    static const char *const values[] = {"\"x\"", "null"};
+    int rc = 0;
+    for (size_t i = 0; i < sizeof values / sizeof *values && !rc; i++) {
+        buf filled = {0};
+        json_t *json = NULL;
+        rc = with_fields(body, values[i], &filled);
+        if (!rc) rc = json_parse(&json, filled.data, filled.len, "body", why);
+        json_decref(json);
+        buf_done(&filled);
+    }
+    return rc;
+}
+
+static int check_path(const site *s, const char *template, shoal_err *err)
+{
+    buf path = {0};
+    int rc = with_fields(template, "x", &path) ? err_nomem(err) : 0;
+    if (!rc && !host_path_ok(path.data))
+        rc = err_set(
+            err, SHOAL_EINVALID,
+            "%spath: must begin with '/' and hold neither blanks nor segments that are '..', fields aside",
+            s->path);
+    buf_done(&path);
+    return rc;
+}
+
+static int check_http(const site *s, const config_stage *st, shoal_err *err)
+{
+    shoal_err why = {0};
+    int rc = st->path ? check_path(s, st->path, err) : 0;
+    if (rc || !st->body) return rc;
+    if (st->method == HOST_GET)
+        return err_set(err, SHOAL_EINVALID, "%sbody: a GET sends none; give 'method: POST'", s->path);
+    rc = check_body(st->body, &why);
+    if (rc == SHOAL_ENOMEM) return err_nomem(err);
+    if (!rc) return 0;
+    return err_set(
+        err, SHOAL_EINVALID,
+        "%sbody: is no JSON (%.200s); fields stand where a value does, without quotes, and '{{' is a brace: "
+        "'{{\"text\": {input}}'",
+        s->path, why.message);
 }
 
 static int refer_if(site *s, const char *field, const char *name, unsigned kinds, shoal_err *err)
@@ -509,6 +573,9 @@ static int check_stage(site *s, shoal_err *err)
     if (!rc) rc = check_template(s, "system", st->system, err);
     if (!rc) rc = check_template(s, "prompt", st->prompt, err);
     if (!rc) rc = check_template(s, "input", st->input, err);
+    if (!rc) rc = check_template(s, "path", st->path, err);
+    if (!rc) rc = check_template(s, "body", st->body, err);
+    if (!rc) rc = check_http(s, st, err);
     return rc ? rc : check_read(s, st, err);
 }
 

@@ -212,18 +212,45 @@ static void put_field(const template_use *u, const pipeline_facts *facts, buf *o
     }
 }
 
-static void fill(const template_use *u, const pipeline_facts *facts, buf *out)
+/* The JSON that the field shows; NULL: it shows a text. */
+static const json_t *value_of(const template_use *u, const pipeline_facts *facts)
+{
+    if (u->field == FIELD_JSON) return template_json_at(facts->stages[u->i_stage].value, u->path, u->n_path);
+    return u->field == FIELD_ITEM ? template_json_at(facts->item, u->path, u->n_path) : NULL;
+}
+
+/* JSON as what it is, unless functions made a text of it. */
+static void put_as_json(const template_use *u, const pipeline_facts *facts, const buf *text, buf *out)
+{
+    bool typed = (u->field == FIELD_JSON || u->field == FIELD_ITEM) && !u->n_functions;
+    if (!typed && (u->field != FIELD_NUMBER || u->n_functions))
+        json_put_string(out, text->data ? text->data : "", text->len);
+    else if (typed && !value_of(u, facts))
+        buf_puts(out, "null");
+    else if (!typed)
+        buf_join(out, text);
+    else if (json_put_digits(out, value_of(u, facts), 15))
+        out->failed = true;
+}
+
+static void fill(const template_use *u, const pipeline_facts *facts, fill_as as, buf *out)
 {
     buf text = {0};
     pipeline_function f;
     const char *at = u->functions, *end = at + u->n_functions;
     put_field(u, facts, &text);
     while (pipeline_function_next(&at, end, &f, NULL) > 0) pipeline_function_apply(&f, &text);
-    buf_join(out, &text);
+    if (as == FILL_JSON && !text.failed)
+        put_as_json(u, facts, &text, out);
+    else if (as == FILL_PERCENT && !text.failed)
+        pipeline_put_percent(out, text.data ? text.data : "", text.len);
+    else
+        buf_join(out, &text);
     buf_done(&text);
 }
 
-int pipeline_expand(const config_pipeline *p, const char *template, const pipeline_facts *facts, buf *out)
+int pipeline_expand_as(const config_pipeline *p, const char *template, const pipeline_facts *facts,
+                       fill_as as, buf *out)
 {
     template_piece piece;
     while (template_next(&template, &piece)) {
@@ -232,9 +259,14 @@ int pipeline_expand(const config_pipeline *p, const char *template, const pipeli
             continue;
         }
         template_use u = template_read(p, facts->as, &piece);
-        fill(&u, facts, out);
+        fill(&u, facts, as, out);
     }
     return out->failed ? SHOAL_ENOMEM : 0;
+}
+
+int pipeline_expand(const config_pipeline *p, const char *template, const pipeline_facts *facts, buf *out)
+{
+    return pipeline_expand_as(p, template, facts, FILL_TEXT, out);
 }
 
 static bool template_has(const config_pipeline *p, const char *template, const char *name)
@@ -252,7 +284,8 @@ bool pipeline_uses(const config_pipeline *p, const char *name)
     for (unsigned i = 0; i < p->n_stages; i++) {
         const config_stage *s = &p->stages[i];
         if (template_has(p, s->system, name) || template_has(p, s->prompt, name) ||
-            template_has(p, s->input, name) || (pipeline_each(s) && strcmp(pipeline_each(s)->of, name) == 0))
+            template_has(p, s->input, name) || template_has(p, s->path, name) ||
+            template_has(p, s->body, name) || (pipeline_each(s) && strcmp(pipeline_each(s)->of, name) == 0))
             return true;
     }
     return false;

@@ -42,8 +42,10 @@ static void cancel_calls(process_run *r)
     for (size_t i = 0; i < r->n_stages; i++) {
         calls_cancel(r->stages[i].call);
         find_cancel(r->stages[i].find);
+        hosts_cancel(r->stages[i].http);
         r->stages[i].call = NULL;
         r->stages[i].find = NULL;
+        r->stages[i].http = NULL;
         process_each_cancel(r->stages[i].each);
     }
 }
@@ -167,6 +169,7 @@ void process_settle(stage_run *s, const call_result *r)
     }
     s->call = NULL;
     s->find = NULL;
+    s->http = NULL;
     f->state = r->status ? STAGE_FAILED : STAGE_DONE;
     if (f->state == STAGE_DONE) {
         f->label = text_of(&s->label);
@@ -214,6 +217,11 @@ int process_start_kind(stage_run *s, const call_context *ctx)
     return starts[s->stage->kind](s, ctx);
 }
 
+bool process_is_asking(const stage_run *s)
+{
+    return s->call || s->find || s->http;
+}
+
 /* The stage could not even begin. False: the run is over. */
 static bool fail_start(stage_run *s, int status)
 {
@@ -239,7 +247,7 @@ static bool start_stage(stage_run *s)
     bool each = pipeline_each(s->stage);
     int rc = each ? process_each_start(s, &ctx, &s->err) : process_start_kind(s, &ctx);
     if (rc) return fail_start(s, rc);
-    if (s->call || s->find || (each && !process_each_is_over(s))) return true;
+    if (process_is_asking(s) || (each && !process_each_is_over(s))) return true;
     process_fact(s)->state = STAGE_DONE;
     if (each) process_fact(s)->text = text_of(&s->text);
     take_value(s);

@@ -46,6 +46,7 @@ typedef struct process_input {
     buf decoded[N_MEDIA];
     config_device *devices; /* those of the request, else the pipeline's (borrowed) */
     size_t n_devices;
+    struct hosts *hosts; /* that http stages ask (hosts/hosts.h) */
     char *context; /* free text, "" when none */
     arena *memory; /* what the request brought */
     struct desk *desk; /* of the collections (retrieve/desk.h), for pipelines that look into them */

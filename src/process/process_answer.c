@@ -126,7 +126,7 @@ static stage_run *speaker_of(process_run *r)
         stage_kind k = r->stages[i].stage->kind;
         /* A ground or line stage may leave the word to others; nothing heard or no alert is nothing to say.
          */
-        bool may = stage_kind_gives(k) & GIVES_TEXT;
+        bool may = stage_kind_gives(k) & GIVES_TEXT && k != STAGE_HTTP; /* other hosts do not speak for us */
         bool silent = k == STAGE_GROUND || k == STAGE_LINE || k == STAGE_TRANSCRIBE || k == STAGE_SCORE;
         bool speaks = may && k != STAGE_MATCH && k != STAGE_GUARD && (!silent || *r->facts[i].text);
         if (speaks && r->facts[i].state == STAGE_DONE) return &r->stages[i];

@@ -43,6 +43,7 @@ static void item_free(stage_run *item)
     if (!item) return;
     calls_cancel(item->call);
     find_cancel(item->find);
+    hosts_cancel(item->http);
     arena *memory = item->memory;
     process_stage_done(item);
     free(item->fact);
@@ -230,7 +231,7 @@ static void start_item(stage_run *s)
     e->n_open++;
     e->next++;
     int rc = process_start_kind(item, &ctx);
-    if (rc == 0 && (item->call || item->find)) return;
+    if (rc == 0 && process_is_asking(item)) return;
     call_result r = process_alone(s->stage, rc, rc == SHOAL_ENOMEM ? "out of memory" : item->err.message);
     item->fact->state = rc ? STAGE_FAILED : STAGE_DONE;
     note_item(item, &r);

@@ -3,6 +3,7 @@
 #define PROCESS_PROCESS_RUN_H
 
 #include "process/process.h"
+#include "hosts/hosts.h"
 #include "retrieve/find.h"
 
 #define TOOL_CALLS_MAX 32 /* of one stage: as many as the endpoints of generations keep */
@@ -19,8 +20,9 @@ typedef struct stage_run {
     arena *memory;    /* the run's; of an item its own */
     model_call *call; /* NULL: none in flight */
     find *find;       /* retrieve: the same */
+    host_call *http;  /* http: the same */
     buf why, label, text;
-    json_t *slots;
+    json_t *slots;   /* what a tag stage found; what a host answered */
     json_t *results; /* for the trace: what was ordered, guessed, or found */
     json_t *details; /* for the trace: an object whose members go into the stage's entry */
     json_t *trace;
@@ -73,6 +75,8 @@ STAGE_KIND_TABLE(STAGE_START)
 stage_fact *process_fact(stage_run *s);
 /* For an item, too. As its kind does. */
 int process_start_kind(stage_run *s, const call_context *ctx);
+/* Does it wait for somebody's answer? */
+bool process_is_asking(const stage_run *s);
 /* Let go of what it came to. */
 void process_stage_done(stage_run *s);
 /* What is known, with the input as this stage reads it. */

@@ -48,14 +48,14 @@ static json_t *calls_value(stage_run *s, bool is_rule)
 
 bool process_is_result(const config_stage *st)
 {
-    return pipeline_each(st) || st->schema;
+    return pipeline_each(st) || st->schema || st->kind == STAGE_HTTP;
 }
 
 json_t *process_value(stage_run *s)
 {
     stage_kind k = s->stage->kind;
     unsigned gives = stage_kind_gives(k);
-    if (k == STAGE_TAG) return json_incref(s->slots);
+    if (k == STAGE_TAG || k == STAGE_HTTP) return json_incref(s->slots);
     if (k == STAGE_RETRIEVE || k == STAGE_SCORE) return s->results ? json_incref(s->results) : json_array();
     if (k == STAGE_MATCH || k == STAGE_GUARD) return s->details ? json_incref(s->details) : json_object();
     if (!stage_kind_task(k) || s->n_tools) return calls_value(s, !stage_kind_task(k));

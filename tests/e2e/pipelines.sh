@@ -10,8 +10,11 @@ ask() { curl -s "$url/v1/process" -d "$@"; }
 # ---- one configuration of all that the page has
 {
     shipped | sed '/^pipelines:/,$d'
-    echo "pipelines:"
-    awk '/^```/ { inside = /yaml/; next } inside && !/^pipelines:/' docs/pipelines.md
+    for key in hosts pipelines; do
+        echo "$key:"
+        awk -v key="$key:" '/^```/ { inside = /yaml/; next } inside && /^[a-z]/ { at = $0; next } inside && at == key' \
+            docs/pipelines.md
+    done
 } >"$work/shoal.yaml"
 grep -c '^  - name:' "$work/shoal.yaml" >/dev/null || fail "no pipelines on the page"
 start_shoal "$work/shoal.yaml"
@@ -38,7 +41,9 @@ has '"results":{"intents":[],"places":[],"labels":[]}' "$answer"
 answer=$(ask '{"pipeline":"requests","input":"{input} {{ {json.intents} }. {request | lower}"}')
 has '"text":' "$answer"
 { printf '{"pipeline":"requests","input":"'; printf 'a. %.0s' $(seq 1 65); printf '"}'; } >"$work/many.json"
-has "stage 'intents' (model home-intent): 'input' has more than 64 items" "$(ask @"$work/many.json")"
+answer=$(ask @"$work/many.json")
+has "stage 'intents' (model home-intent): 'input' has more than 64 items" "$answer"
+has '"code":"pipeline_limit"' "$answer"
 { printf '{"pipeline":"requests","input":"'; head -c 1048570 /dev/zero | tr '\0' a; printf '"}'; } >"$work/huge.json"
 has "the request body is too large" "$(ask @"$work/huge.json")"
 head -c 100000 "$work/huge.json" | sed "s/requests/values/; s/\$/\"}/" >"$work/long.json"
@@ -57,6 +62,12 @@ pieces=$(grep -o '"stage":"parts"[^}]*' <<<"$answer" | grep -o '"items":[0-9]*' 
 answer2=$(ask @"$work/report.json")
 [ "$(sed 's/^{"id":"[^"]*","ms":[0-9.]*//' <<<"$answer")" = "$(sed 's/^{"id":"[^"]*","ms":[0-9.]*//' <<<"$answer2")" ] ||
     fail "not the same again"
+
+# ---- a host that is not there is optional here
+answer=$(ask '{"pipeline":"outside","input":"how warm is the kitchen"}')
+has '"stage":"reading","kind":"http","ran":true' "$answer"
+has "'sensors' cannot be asked: " "$answer"
+has '"stage":"reply","kind":"generate","model":"home-chat-s","ran":true' "$answer"
 
 # ---- a client that leaves in the middle leaves nothing behind
 curl -s -m 0.05 "$url/v1/process" -H 'cache-control: no-cache' -d @"$work/report.json" >/dev/null
