@@ -81,6 +81,7 @@ static void make_form(form *f, const cli_process_ask *ask)
     put_text_part(f, "pipeline", ask->pipeline);
     put_text_part(f, "input", ask->text);
     put_text_part(f, "context", ask->devices);
+    put_text_part(f, "stream", ask->live ? "true" : NULL);
     put_file_part(f, "audio", ask->audio);
     put_file_part(f, "image", ask->image);
     put_file_part(f, "csv", ask->csv);
@@ -111,6 +112,7 @@ static int make_json(buf *out, const cli_process_ask *ask, shoal_err *err)
         buf_puts(out, ",\"pipeline\":");
         json_put_string(out, ask->pipeline, strlen(ask->pipeline));
     }
+    if (ask->live) buf_puts(out, ",\"stream\":true");
     if (ask->devices) rc = put_devices(out, ask->devices, err);
     buf_putc(out, '}');
     return rc == 0 && out->failed ? err_nomem(err) : rc;
@@ -157,12 +159,14 @@ static int refused(int status, const json_t *answer, shoal_err *err)
                         : "");
 }
 
-/* One exchange; what came is JSON, and was not refused. */
-static int exchange(const http_where *where, const http_ask *ask, buf *ret_json, shoal_err *err)
+/* One exchange; what came is JSON, and was not refused. live NULL: in one piece. */
+static int exchange_live(const http_where *where, const http_ask *ask, const cli_process_ask *live,
+                         buf *ret_json, shoal_err *err)
 {
     buf answer = {0};
     json_t *parsed = NULL;
-    int status = 0, rc = http_client_once(where, ask, &status, &answer, err);
+    int status = 0, rc = live ? cli_process_live(where, ask, live, &status, &answer, err)
+                              : http_client_once(where, ask, &status, &answer, err);
     if (rc == SHOAL_EUNAVAILABLE) rc = nobody_there(err);
     if (rc == 0) rc = json_parse(&parsed, answer.data ? answer.data : "", answer.len, "the answer", err);
     if (rc == 0 && status != 200) rc = refused(status, parsed, err);
@@ -170,6 +174,11 @@ static int exchange(const http_where *where, const http_ask *ask, buf *ret_json,
     json_decref(parsed);
     buf_done(&answer);
     return rc;
+}
+
+static int exchange(const http_where *where, const http_ask *ask, buf *ret_json, shoal_err *err)
+{
+    return exchange_live(where, ask, NULL, ret_json, err);
 }
 
 int cli_process_get(const http_where *where, const char *path, const char *key, buf *ret_json, shoal_err *err)
@@ -210,14 +219,14 @@ int cli_process_send(const http_where *where, const cli_process_ask *ask, buf *r
     int rc = make_body(&body, type, ask, err);
     if (rc == 0) rc = make_headers(&headers, ask->key, err);
     if (rc == 0)
-        rc = exchange(where,
-                      &(http_ask){.method = "POST",
-                                  .path = "/v1/process",
-                                  .body = body.data,
-                                  .n_body = body.len,
-                                  .type = type,
-                                  .headers = headers.data},
-                      ret_json, err);
+        rc = exchange_live(where,
+                           &(http_ask){.method = "POST",
+                                       .path = "/v1/process",
+                                       .body = body.data,
+                                       .n_body = body.len,
+                                       .type = type,
+                                       .headers = headers.data},
+                           ask->live ? ask : NULL, ret_json, err);
     buf_done(&headers);
     buf_done(&body);
     return rc;
@@ -270,12 +279,12 @@ static void print_trace(const json_t *trace)
     }
 }
 
-void cli_process_print(const json_t *a)
+void cli_process_print(const json_t *a, bool without_text)
 {
     const json_t *intent = json_object_get(a, "intent"), *slots = json_object_get(a, "slots");
     const json_t *heard = json_object_get(a, "heard");
     if (json_is_string(heard)) printf("  heard   %s\n", json_string_value(heard));
-    if (json_is_string(json_object_get(a, "text"))) print_text(text_of(a, "text"));
+    if (json_is_string(json_object_get(a, "text")) && !without_text) print_text(text_of(a, "text"));
     print_calls(a);
     if (json_is_object(intent))
         printf("  intent  %s (%.1f %%)\n", text_of(intent, "label"),

@@ -15,6 +15,9 @@ typedef struct cli_process_ask {
     const buf *audio, *image, *csv; /* files that stages read; NULL: none */
     const char *devices; /* what --devices FILE holds: a JSON array or lines; NULL: the pipeline's own */
     const char *key;     /* of the API; NULL: none */
+    /* The answer's text as it comes; NULL: it comes in one piece. */
+    void (*live)(void *user, const char *text, size_t n);
+    void *user;
 } cli_process_ask;
 
 /* The answer as it came, appended to ret_json; the errors say what to do when nobody listens. */
@@ -32,7 +35,13 @@ int cli_process_post(const http_where *where, const char *path, const char *key,
 int cli_process_post_json(const http_where *where, const char *path, const char *body, const char *key,
                           buf *ret_json, shoal_err *err);
 
-/* An answer on stdout: text, tool calls, intent, slots, and what ran for how long and why. */
-void cli_process_print(const json_t *answer);
+/* An answer on stdout: its text, unless that was shown already, tool calls, intent, slots, and what ran for
+ * how long and why. */
+void cli_process_print(const json_t *answer, bool without_text);
+
+/* Inside cli_process*.c: the exchange of a streamed answer (cli_process_live.c), which ends as one in one
+ * piece would: the answer is appended to ret_body, and that of an error, too. */
+int cli_process_live(const http_where *where, const http_ask *ask, const cli_process_ask *p, int *ret_status,
+                     buf *ret_body, shoal_err *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/file.h"
@@ -35,19 +36,40 @@ static int take_all(const given *g, cli_process_ask *ask, buf text[5], shoal_err
     return rc == 0 ? take_file(g->csv, &text[4], &ask->csv, err) : rc;
 }
 
+/* Whether the text was shown, and whether its last line is open. */
+typedef struct shown {
+    bool any, open;
+} shown;
+
+/* Each line behind the margin, as cli_process_print has it. */
+static void show_live(void *user, const char *text, size_t n)
+{
+    shown *s = user;
+    for (size_t i = 0; i < n; i++) {
+        if (!s->open) fputs("  ", stdout);
+        s->open = text[i] != '\n';
+        putchar(text[i]);
+    }
+    s->any = true;
+    fflush(stdout);
+}
+
 static int answer(const given *g, cli_process_ask *ask, bool json, shoal_err *err)
 {
+    shown s = {0};
     buf read[5] = {{0}}, reply = {0};
     http_where where;
     json_t *parsed = NULL;
     int rc = cli_process_where(&where, g->server, err);
+    if (!json && isatty(STDOUT_FILENO)) ask->live = show_live, ask->user = &s;
     if (rc == 0) rc = take_all(g, ask, read, err);
     if (rc == 0) rc = cli_process_send(&where, ask, &reply, err);
+    if (s.open) putchar('\n');
     if (rc == 0) rc = json_parse(&parsed, reply.data, reply.len, "the answer", err);
     if (rc == 0 && json)
         printf("%s\n", reply.data);
     else if (rc == 0)
-        cli_process_print(parsed);
+        cli_process_print(parsed, s.any);
     json_decref(parsed);
     buf_done(&reply);
     for (size_t i = 0; i < 5; i++) buf_done(&read[i]);

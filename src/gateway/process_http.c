@@ -11,6 +11,7 @@
 #include "api/multipart.h"
 #include "gateway/gateway_internal.h"
 #include "process/process.h"
+#include "process/process_events.h"
 #include "gateway/shared.h"
 #include "cache/cache_key.h"
 
@@ -18,6 +19,9 @@ typedef struct process_job { /* one POST /v1/process; dies with the request */
     shared_job shared;       /* first: shared.h takes the job by it */
     process_input in;
     process_run *run;
+    process_watch watch;
+    bool rests; /* the client does not keep up */
+    buf out;    /* events of one write; its memory is used again */
 } process_job;
 
 static void job_free(void *job)
@@ -25,7 +29,58 @@ static void job_free(void *job)
     process_job *j = job;
     process_run_cancel(j->run);
     process_input_done(&j->in);
+    buf_done(&j->out);
     free(j);
+}
+
+/* ---- a stream -------------------------------------------------------------------------------- */
+
+static void go_on(void *job)
+{
+    process_job *j = job;
+    j->rests = false;
+    process_run_pause(j->run, false);
+}
+
+/* What has no memory is told in the end: this is no place to end a run. */
+static void flush(process_job *j)
+{
+    gateway_request *rq = j->shared.rq;
+    if (j->out.failed) return;
+    if (!rq->streaming) request_stream_begin(rq);
+    request_stream_write(rq, &j->out);
+    buf_clear(&j->out);
+    if (j->rests || !j->run || !request_stream_is_full(rq)) return;
+    j->rests = true;
+    process_run_pause(j->run, true);
+    request_on_room(rq, go_on);
+}
+
+static void on_stage(void *user, const json_t *entry)
+{
+    process_job *j = user;
+    process_events_stage(&j->out, entry);
+    flush(j);
+}
+
+static void on_text(void *user, const char *text, size_t n)
+{
+    process_job *j = user;
+    process_events_text(&j->out, text, n);
+    flush(j);
+}
+
+static void stream_end(process_job *j, const char *body, size_t len)
+{
+    gateway_request *rq = j->shared.rq;
+    process_events_answer(&j->out, rq->id, clock_ms_since(rq->start_ns), body, len);
+    if (j->out.failed) {
+        shared_fail_nomem(&j->shared);
+        return;
+    }
+    flush(j);
+    job_free(j);
+    request_stream_end(rq);
 }
 
 /* The id and the milliseconds are this request's own; the rest may come from the cache. */
@@ -33,6 +88,10 @@ static void job_answer(process_job *j, const char *body, size_t len)
 {
     gateway_request *rq = j->shared.rq;
     buf b = {0};
+    if (j->in.stream) {
+        stream_end(j, body, len);
+        return;
+    }
     buf_puts(&b, "{\"id\":");
     json_put_string(&b, rq->id, strlen(rq->id));
     buf_printf(&b, ",\"ms\":%.3f,", clock_ms_since(rq->start_ns));
@@ -44,6 +103,8 @@ static void job_answer(process_job *j, const char *body, size_t len)
 
 static void answer_cached(void *job, const cache_value *v)
 {
+    process_job *j = job;
+    if (j->in.stream) process_events_replay(&j->out, v->data, v->len);
     job_answer(job, v->data, v->len);
 }
 
@@ -210,6 +271,8 @@ void process_handle(gateway_request *rq)
     }
     j->in.desk = rq->gateway->desk;
     j->in.hosts = rq->gateway->hosts;
+    j->watch = (process_watch){.user = j, .stage = on_stage, .text = on_text};
+    if (j->in.stream) j->in.watch = &j->watch;
     sha256_digest key;
     bool cacheable = make_key(&j->in, rq->calls, &key);
     shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);

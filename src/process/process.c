@@ -126,6 +126,7 @@ static void finish(process_run *r, const config_stage *failed, const call_result
     for (size_t i = 0; i < r->n_stages; i++) r->partial |= r->facts[i].state == STAGE_FAILED;
     o.partial = r->partial;
     o.asks = r->asks;
+    if (!failed) process_tell_rest(r);
     if (!failed) o.answer = process_answer(r, &o);
     call_result none = process_alone(r->stages[0].stage, SHOAL_ENOMEM, "out of memory");
     if (!failed && r->lacks_memory) {
@@ -155,6 +156,12 @@ static void take_value(stage_run *s)
     if (!s->each) s->value = process_value(s);
     process_fact(s)->value = s->value;
     if (!s->value) s->run->lacks_memory = true;
+}
+
+static void go_on(stage_run *s)
+{
+    process_tell_stage(s);
+    step(s->run);
 }
 
 void process_settle(stage_run *s, const call_result *r)
@@ -187,7 +194,7 @@ void process_settle(stage_run *s, const call_result *r)
     if (r->status && (!s->stage->optional || r->status == SHOAL_ENOMEM))
         finish(run, s->stage, r);
     else
-        step(run);
+        go_on(s);
 }
 
 void process_settle_broken(stage_run *s, const call_result *r, const char *message)
@@ -223,13 +230,16 @@ bool process_is_asking(const stage_run *s)
 }
 
 /* The stage could not even begin. False: the run is over. */
-static bool fail_start(stage_run *s, int status)
+static bool fail_start(stage_run *s, int status, const char *message)
 {
-    call_result r = process_alone(s->stage, status, s->err.message);
+    call_result r = process_alone(s->stage, status, message);
     if (status == SHOAL_ENOMEM) return fail_without_memory(s);
     process_fact(s)->state = STAGE_FAILED;
     process_trace_call(s, &r);
-    if (s->stage->optional) return true;
+    if (s->stage->optional) {
+        process_tell_stage(s);
+        return true;
+    }
     finish(s->run, s->stage, &r);
     return false;
 }
@@ -246,12 +256,13 @@ static bool start_stage(stage_run *s)
     process_fact(s)->state = STAGE_RUNNING;
     bool each = pipeline_each(s->stage);
     int rc = each ? process_each_start(s, &ctx, &s->err) : process_start_kind(s, &ctx);
-    if (rc) return fail_start(s, rc);
+    if (rc) return fail_start(s, rc, s->err.message);
     if (process_is_asking(s) || (each && !process_each_is_over(s))) return true;
     process_fact(s)->state = STAGE_DONE;
     if (each) process_fact(s)->text = text_of(&s->text);
     take_value(s);
     process_trace_rule(s);
+    process_tell_stage(s);
     return true;
 }
 
@@ -260,12 +271,7 @@ static bool fail_without(stage_run *s, medium m)
 {
     char message[160];
     snprintf(message, sizeof message, "the request brings no %s for it: %s", medium_noun(m), medium_how(m));
-    call_result r = process_alone(s->stage, SHOAL_EINVALID, message);
-    process_fact(s)->state = STAGE_FAILED;
-    process_trace_call(s, &r);
-    if (s->stage->optional) return true;
-    finish(s->run, s->stage, &r);
-    return false;
+    return fail_start(s, SHOAL_EINVALID, message);
 }
 
 /* Starts or skips a stage that waited, if it may. False: the run is over. */
@@ -279,6 +285,7 @@ static bool try_stage(stage_run *s)
     if (v == STAGE_SKIP) {
         r->facts[i].state = STAGE_SKIPPED;
         process_trace_skipped(s);
+        process_tell_stage(s);
     }
     if (v != STAGE_RUN) return true;
     medium lacking = pipeline_lacks(r->in->pipeline, i, &facts);
@@ -295,6 +302,8 @@ static void step(process_run *r)
         if (r->facts[i].state == STAGE_PENDING && !try_stage(&r->stages[i])) return;
         waiting = waiting || r->facts[i].state == STAGE_RUNNING || r->facts[i].state == STAGE_PENDING;
     }
+    for (size_t i = 0; waiting && i < r->n_stages; i++)
+        if (r->facts[i].state == STAGE_RUNNING) process_tell_text(&r->stages[i]);
     if (!waiting) finish(r, NULL, NULL);
 }
 
@@ -331,6 +340,14 @@ int process_run_start(process_run **ret, const process_input *in, calls *c, cons
     *ret = r;
     step(r);
     return 0;
+}
+
+void process_run_pause(process_run *r, bool paused)
+{
+    for (size_t i = 0; r && i < r->n_stages; i++) {
+        calls_pause(r->stages[i].call, paused);
+        process_each_pause(&r->stages[i], paused);
+    }
 }
 
 void process_run_cancel(process_run *r)

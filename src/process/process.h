@@ -46,6 +46,8 @@ typedef struct process_input {
     buf decoded[N_MEDIA];
     config_device *devices; /* those of the request, else the pipeline's (borrowed) */
     size_t n_devices;
+    bool stream;                       /* the client wants to see it going on, */
+    const struct process_watch *watch; /* and this is who shows it (process_events.h); NULL: nobody */
     struct hosts *hosts; /* that http stages ask (hosts/hosts.h) */
     char *context; /* free text, "" when none */
     arena *memory; /* what the request brought */
@@ -89,5 +91,7 @@ typedef struct process_run process_run;
 int process_run_start(process_run **ret, const process_input *in, calls *c, const call_context *ctx,
                       process_done_fn done, void *user, shoal_err *err);
 void process_run_cancel(process_run *r); /* no callback follows; accepts NULL */
+/* While paused no model writes more. Accepts NULL. */
+void process_run_pause(process_run *r, bool paused);
 
 #endif

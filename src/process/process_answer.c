@@ -116,21 +116,12 @@ static stage_run *result_of(process_run *r, stage_kind kind)
     return NULL;
 }
 
-/* Whose text and calls are the answer: a guard that holds the request back, else the last stage that has
- * something to say. */
-static stage_run *speaker_of(process_run *r)
+stage_run *process_speaker(process_run *r)
 {
     for (size_t i = 0; i < r->n_stages; i++)
         if (process_is_held_back(&r->stages[i])) return &r->stages[i];
-    for (size_t i = r->n_stages; i-- > 0;) {
-        stage_kind k = r->stages[i].stage->kind;
-        /* A ground or line stage may leave the word to others; nothing heard or no alert is nothing to say.
-         */
-        bool may = stage_kind_gives(k) & GIVES_TEXT && k != STAGE_HTTP; /* other hosts do not speak for us */
-        bool silent = k == STAGE_GROUND || k == STAGE_LINE || k == STAGE_TRANSCRIBE || k == STAGE_SCORE;
-        bool speaks = may && k != STAGE_MATCH && k != STAGE_GUARD && (!silent || *r->facts[i].text);
-        if (speaks && r->facts[i].state == STAGE_DONE) return &r->stages[i];
-    }
+    for (size_t i = r->n_stages; i-- > 0;)
+        if (r->facts[i].state == STAGE_DONE && process_speaks(r, i)) return &r->stages[i];
     return NULL;
 }
 
@@ -204,7 +195,7 @@ static void put_details(process_run *r, json_t *a, const char *key, stage_kind k
 json_t *process_answer(process_run *r, process_outcome *o)
 {
     stage_run *intent = result_of(r, STAGE_CLASSIFY), *slots = result_of(r, STAGE_TAG);
-    stage_run *reply = speaker_of(r);
+    stage_run *reply = process_speaker(r);
     json_t *a = json_object(), *trace = json_array(), *calls = process_calls(r, reply);
     process_put(r, a, "object", json_string("shoal.process"));
     process_put(r, a, "pipeline", json_string(r->in->pipeline->name));

@@ -26,6 +26,7 @@ static void on_generated(void *user, const Shoal__V1__GenerateEvent *ev)
     if (ev->delta) {
         if (ev->delta->text) buf_puts(&s->text, ev->delta->text);
         for (size_t i = 0; i < ev->delta->n_tool_calls; i++) on_tool_delta(s, ev->delta->tool_calls[i]);
+        process_tell_text(s);
     }
     if (!ev->done) return;
     s->n_prompt = ev->done->n_prompt;

@@ -251,9 +251,10 @@ static int check_fields(const json_t *body, api_error *e)
 int process_read_fields(const json_t *body, const gateway_config *config, process_input *in, api_error *e)
 {
     if (!json_is_object(body)) return api_error_bad(e, NULL, "the body must be a JSON object");
-    if (json_is_true(json_object_get(body, "stream")))
-        return api_error_bad(e, "stream",
-                             "'stream' is not supported by /v1/process: its answer comes in one piece");
+    const json_t *stream = json_object_get(body, "stream");
+    if (stream && !json_is_boolean(stream) && !json_is_null(stream))
+        return api_error_bad(e, "stream", "'stream' must be true or false");
+    in->stream = json_is_true(stream);
     const char *text = NULL;
     int status = check_fields(body, e);
     if (!status) status = pick_pipeline(body, config, &in->pipeline, e);

@@ -34,6 +34,7 @@ typedef struct stage_run {
     shoal_err err;                   /* of a start that failed, and not for lack of memory */
     tool_call tools[TOOL_CALLS_MAX]; /* what a model called */
     size_t n_tools;
+    size_t n_told; /* bytes of text that the client has seen */
     uint32_t n_prompt, n_generated;
     char finish[16];
     double sum_logprob, n_heard_tokens; /* transcribe */
@@ -120,6 +121,16 @@ json_t *process_value(stage_run *s);
 void process_trace_skipped(stage_run *s);
 void process_trace_rule(stage_run *s);
 void process_trace_call(stage_run *s, const call_result *r);
+/* Has stage i, which is done, something to say? */
+bool process_speaks(const process_run *r, size_t i);
+/* Whose text and calls are the answer: a guard that holds the request back, else the last stage that has something to
+ * say. NULL: none. */
+stage_run *process_speaker(process_run *r);
+/* To who watches (process_tell.c): the stage has settled; its text is longer, if nothing can take its place
+ * any more; all stages have settled, and the rest of the answer's text goes out. */
+void process_tell_stage(const stage_run *s);
+void process_tell_text(stage_run *s);
+void process_tell_rest(process_run *r);
 /* The response object, and the tokens that it counts. */
 json_t *process_answer(process_run *r, process_outcome *o);
 

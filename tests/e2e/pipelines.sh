@@ -69,6 +69,34 @@ has '"stage":"reading","kind":"http","ran":true' "$answer"
 has "'sensors' cannot be asked: " "$answer"
 has '"stage":"reply","kind":"generate","model":"home-chat-s","ran":true' "$answer"
 
+# ---- as events: the texts, joined, are the answer's text, and the answer is the one in one piece
+events=$(curl -sN "$url/v1/process" -D "$work/head" -H 'cache-control: no-cache' \
+    -d '{"pipeline":"values","input":"turn off the kitchen light","stream":true}')
+grep -qi '^content-type: text/event-stream' "$work/head" || fail "no stream: $(cat "$work/head")"
+[ "$(grep -c '^event: stage' <<<"$events")" -eq 3 ] || fail "not three stages: $events"
+[ "$(grep -n '^event: text' <<<"$events" | head -1 | cut -d: -f1)" -lt "$(grep -n '"stage":"reply"' <<<"$events" | head -1 | cut -d: -f1)" ] ||
+    fail "the text comes behind its stage: $events"
+tail -2 <<<"$events" | grep -q '^data: \[DONE\]' || fail "no end: $events"
+whole=$(ask '{"pipeline":"values","input":"turn off the kitchen light"}' | grep -o '"text":"\([^"\\]\|\\.\)*"' | head -1)
+joined=$(grep -A1 '^event: text' <<<"$events" | grep -o '"text":"\([^"\\]\|\\.\)*"' | sed 's/^"text":"//; s/"$//' | tr -d '\n')
+[ "\"text\":\"$joined\"" = "$whole" ] || fail "$joined is not $whole"
+has "$whole" "$(grep -A1 '^event: answer' <<<"$events")"
+kept=$(curl -sN "$url/v1/process" -D "$work/head" -d '{"pipeline":"values","input":"turn off the kitchen light","stream":true}')
+grep -qi '^x-shoal-cache: hit' "$work/head" || fail "a stream is not answered from the cache"
+has "$whole" "$(grep -A1 '^event: text' <<<"$kept")"
+has "'stream' must be true or false" "$(ask '{"pipeline":"values","input":"x","stream":"yes"}')"
+# a failure before the first event has its status
+curl -s -o /dev/null -w '%{http_code}' "$url/v1/process" \
+    -d "$(sed 's/"pipeline"/"stream":true,"pipeline"/' "$work/many.json")" | grep -q 400 || fail "no status"
+if command -v script >/dev/null; then
+    script -qefc "'$SHOAL_BIN' process 'turn off the kitchen light' --pipeline values --server $url" "$work/screen" \
+        </dev/null >/dev/null 2>&1 || fail "on a terminal: $(cat "$work/screen")"
+    live=$(tr -d '\r' <"$work/screen" | sed -n '2,$p')
+    piped=$("$SHOAL_BIN" process 'turn off the kitchen light' --pipeline values --server "$url")
+    [ "$(grep -v -E '^  (route|total)|^Script' <<<"$live" | sed '/^$/d')" = "$(grep -v -E '^  (route|total)' <<<"$piped" | sed '/^$/d')" ] ||
+        fail "the terminal shows: $live; a pipe: $piped"
+fi
+
 # ---- a client that leaves in the middle leaves nothing behind
 curl -s -m 0.05 "$url/v1/process" -H 'cache-control: no-cache' -d @"$work/report.json" >/dev/null
 answer=$(ask '{"pipeline":"values","input":"is the front door locked"}')

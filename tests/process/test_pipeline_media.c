@@ -481,7 +481,6 @@ static void wrong_forms_are_refused(void **state)
         {WORDS, PART("file", "x") PART("home", "y") END, "home", "not known"},
         {WORDS, PART("file", "x") PART("input", "y") END, "input", "not both"},
         {WORDS, PART("file", "x") PART("devices", "[{") END, "devices", "devices"},
-        {WORDS, PART("file", "x") PART("stream", "true") END, "stream", "one piece"},
         {WORDS, PART("file", "x") PART("pipeline", "p") PART("pipeline", "p") END, "pipeline", "two parts"},
         {WORDS PICTURE, PART("file", "x") END, "file", "several kinds"},
         {INTENT, PART("file", "x") END, "file", "reads no files"},

@@ -214,7 +214,7 @@ static void bad_requests_are_refused_with_a_sentence(void **state)
         {"{\"input\":5}", "input", 400},
         {"{\"input\":\"a\",\"text\":\"b\"}", "not both", 400},
         {"{\"input\":\"a\",\"pipeline\":\"nope\"}", "nope", 404},
-        {"{\"input\":\"a\",\"stream\":true}", "one piece", 400},
+        {"{\"input\":\"a\",\"stream\":1}", "'stream' must be true or false", 400},
         {"{\"input\":\"a\",\"context\":5}", "'context' must be", 400},
         {"{\"input\":\"a\",\"context\":\"free text\"}", "line 1 is none", 400},
         {"{\"input\":\"a\",\"context\":\"a.b 'C' = on\\n 'x' = on\"}", "line 2 is none", 400},
