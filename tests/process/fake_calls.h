@@ -21,7 +21,7 @@
 
 #include "process/process.h"
 
-enum { CALLS_MAX = 80, TEXTS_MAX = 66 };
+enum { CALLS_MAX = 500, TEXTS_MAX = 66 };
 
 typedef struct noted {
     model_call base; /* first: it is the call */

@@ -11,7 +11,7 @@
 
 #include "hosts/hosts.h"
 
-enum { ASKED_MAX = 80 };
+enum { ASKED_MAX = 500 };
 
 typedef struct asked {
     host_call base; /* first: it is the call */
