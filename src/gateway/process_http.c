@@ -270,6 +270,7 @@ void process_handle(gateway_request *rq)
         return;
     }
     j->in.desk = rq->gateway->desk;
+    j->in.env = registry_env(rq->registry);
     j->in.hosts = rq->gateway->hosts;
     j->watch = (process_watch){.user = j, .stage = on_stage, .text = on_text};
     if (j->in.stream) j->in.watch = &j->watch;

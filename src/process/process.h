@@ -48,6 +48,7 @@ typedef struct process_input {
     size_t n_devices;
     bool stream;                       /* the client wants to see it going on, */
     const struct process_watch *watch; /* and this is who shows it (process_events.h); NULL: nobody */
+    const struct env *env; /* timers, so that rules of a long list hold up no loop; NULL: nobody waits */
     struct hosts *hosts; /* that http stages ask (hosts/hosts.h) */
     char *context; /* free text, "" when none */
     arena *memory; /* what the request brought */

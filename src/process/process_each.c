@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/json.h"
 
 struct stage_each {
@@ -22,6 +23,9 @@ struct stage_each {
     call_result ended;    /* how the stage ends, once `over`; its message is the run's */
     char why[256];
     bool over;
+    const env *env;                     /* NULL: nobody waits */
+    env_timer *rest;                    /* until the loop has had its turn; NULL: never needed */
+    unsigned n_burst;                   /* items that were done at once since then */
     stage_run *open[EACH_PARALLEL_MAX]; /* NULL: free */
 };
 
@@ -54,6 +58,8 @@ static void item_free(stage_run *item)
 void process_each_cancel(stage_each *e)
 {
     if (!e) return;
+    if (e->rest) e->env->timer_free(e->rest);
+    e->rest = NULL;
     for (unsigned i = 0; i < EACH_PARALLEL_MAX; i++) {
         item_free(e->open[i]);
         e->open[i] = NULL;
@@ -234,6 +240,7 @@ static void start_item(stage_run *s)
     if (rc == 0 && process_is_asking(item)) return;
     call_result r = process_alone(s->stage, rc, rc == SHOAL_ENOMEM ? "out of memory" : item->err.message);
     item->fact->state = rc ? STAGE_FAILED : STAGE_DONE;
+    e->n_burst++;
     note_item(item, &r);
 }
 
@@ -262,12 +269,33 @@ static void next_round(stage_run *s)
     if (rc) end_alone(s, rc, rc == SHOAL_ENOMEM ? "out of memory" : err.message);
 }
 
+static void on_rested(void *stage);
+
+/* Enough for now: go on when the loop has had its turn. */
+static bool rests(stage_run *s)
+{
+    stage_each *e = s->each;
+    const env *env = e->env;
+    if (!env || e->over || e->n_burst < EACH_BURST) return false;
+    if (!e->rest) e->rest = env->timer_new(env->user, on_rested, s);
+    if (!e->rest) {
+        end_alone(s, SHOAL_ENOMEM, "out of memory");
+        return false;
+    }
+    env->timer_start(e->rest, 0);
+    return true;
+}
+
 /* Starts as many items as may run, round after round; over: the stage has come to its end. */
 static void proceed(stage_run *s)
 {
     stage_each *e = s->each;
+    e->n_burst = 0;
     while (!e->over) {
-        while (!e->over && e->n_open < e->how->parallel && e->next < json_array_size(e->items)) start_item(s);
+        while (!e->over && e->n_open < e->how->parallel && e->next < json_array_size(e->items)) {
+            if (rests(s)) return;
+            if (!e->over) start_item(s);
+        }
         if (e->over || e->n_open) break;
         if (reduces(s))
             next_round(s);
@@ -306,15 +334,30 @@ static void conclude(stage_run *s)
     process_each_cancel(e);
 }
 
-void process_each_settle(stage_run *item, const call_result *r)
+/* From the loop. The run may be dead afterwards. */
+static void resume(stage_run *s)
 {
-    stage_run *s = item->whole;
-    note_item(item, r);
     proceed(s);
     if (!s->each->over) return;
     conclude(s);
     call_result ended = s->each->ended;
     process_settle(s, &ended);
+}
+
+/* Calls keep the deadline themselves; rules have nobody who does. */
+static void on_rested(void *stage)
+{
+    stage_run *s = stage;
+    if (s->each->deadline_ns && clock_ns() >= s->each->deadline_ns)
+        end_alone(s, SHOAL_EDEADLINE, "the deadline passed before all items were done");
+    resume(s);
+}
+
+void process_each_settle(stage_run *item, const call_result *r)
+{
+    stage_run *s = item->whole;
+    note_item(item, r);
+    resume(s);
 }
 
 int process_each_start(stage_run *s, const call_context *ctx, shoal_err *err)
@@ -324,6 +367,7 @@ int process_each_start(stage_run *s, const call_context *ctx, shoal_err *err)
     json_t *items = NULL, *groups = NULL;
     if (!e || !(e->errors = json_array())) return err_nomem(err);
     e->how = st->reduce.of ? &st->reduce : &st->each;
+    e->env = s->run->in->env;
     e->start_ns = clock_ns();
     e->deadline_ns = ctx->deadline_ns;
     int rc = process_items(s, e->how, &items, err);

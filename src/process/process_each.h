@@ -9,13 +9,15 @@
  * each. An item that fails fails the stage, or, of an optional one, is null. reduce: the items' texts, as
  * many at once as `most` allows, become one text each, and those again, until one is left, which is the
  * stage's value and text. Each round has fewer texts than the one before, or the stage fails; so does it with
- * any of its parts, since what a part said would be missing. */
+ * any of its parts, since what a part said would be missing.
+ *
+ * Rules are done at once, in a millisecond or two each: after EACH_BURST of them the loop has its turn. */
 #ifndef PROCESS_PROCESS_EACH_H
 #define PROCESS_PROCESS_EACH_H
 
 #include "process/process_run.h"
 
-enum { EACH_VALUES_MAX_BYTES = 4 << 20 };
+enum { EACH_VALUES_MAX_BYTES = 4 << 20, EACH_BURST = 4 };
 
 typedef struct stage_each stage_each;
 

@@ -2,6 +2,7 @@
  * becomes of items that fail, of lists that are none, and of texts that do not get shorter. */
 #include "fake_calls.h"
 
+#include "base/env_sim.h"
 #include "base/json.h"
 
 #define HEAD                                                                                \
@@ -352,6 +353,40 @@ static void rules_run_for_items_without_calls(void **state)
     stop(t);
 }
 
+/* A long list of rules does not hold up the loop: it comes to its turn in between. */
+static void rules_let_the_loop_have_its_turn(void **state)
+{
+    bench *t = calloc(1, sizeof *t);
+    env_sim *sim = env_sim_new(1);
+    const char *yaml = HEAD "      - {name: lines, kind: line, forms: " SHOAL_SOURCE_DIR
+                            "/lexicons/sensors.yaml, foreach: {of: input, parallel: 3}}\n";
+    const char *body = "{\"input\":\"a\\nb\\nc\\nd\\ne\\nf\\ng\\nh\\ni\\nj\"}";
+    call_context ctx = {.request_id = "r1"};
+    api_error e;
+    assert_int_equal(config_parse(&t->config, yaml, strlen(yaml), "t.yaml", NULL), 0);
+    assert_int_equal(pipeline_open(&t->config->pipelines[0], "", NULL), 0);
+    for (int leaves = 0; leaves < 2; leaves++) {
+        int turns = 0;
+        assert_int_equal(process_parse(&t->in, t->config, body, strlen(body), &e), 0);
+        t->in.env = env_sim_env(sim);
+        assert_int_equal(process_run_start(&t->run, &t->in, fake_calls_init(&t->b), &ctx, on_done, t, NULL),
+                         0);
+        assert_int_equal(t->n_done, 0);
+        while (!leaves && env_sim_step(sim)) turns++;
+        if (leaves) process_run_cancel(t->run);
+        assert_int_equal(env_sim_timers(sim), 0);
+        assert_int_equal(t->n_done, leaves ? 0 : 1);
+        assert_int_equal(turns, leaves ? 0 : 2); /* ten items, four at a time */
+        if (!leaves)
+            assert_int_equal(json_array_size(json_object_get(json_object_get(t->answer, "results"), "lines")),
+                             10);
+        process_input_done(&t->in);
+        t->n_done = 0;
+    }
+    env_sim_free(sim);
+    stop(t);
+}
+
 static void a_client_that_leaves_ends_all_items(void **state)
 {
     bench *t = start(LINES, "{\"input\":\"a\\nb\\nc\"}");
@@ -404,6 +439,7 @@ int main(void)
         cmocka_unit_test(what_does_not_get_shorter_ends),
         cmocka_unit_test(a_part_of_a_sum_must_not_fail),
         cmocka_unit_test(rules_run_for_items_without_calls),
+        cmocka_unit_test(rules_let_the_loop_have_its_turn),
         cmocka_unit_test(a_client_that_leaves_ends_all_items),
         cmocka_unit_test(what_items_say_is_bounded),
         cmocka_unit_test(a_schema_is_followed),
