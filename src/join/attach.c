@@ -22,7 +22,8 @@ enum {
     SILENCE_MS = 5000,
     RENEW_AGAIN_S = 60, /* after a renewal that failed */
     RENEW_DEADLINE_MS = 15000,
-    CONNECT_MS = 3000, /* where there is another gateway to try */
+    CONNECT_MS = 3000,     /* where there is another gateway to try */
+    HOME_AGAIN_MS = 60000, /* after a way home that was none */
 };
 
 typedef struct attach_link {
@@ -126,8 +127,10 @@ static void link_lost(attach_link *l, const char *why)
     LOG(LOG_WARN, "attach", was_now ? "detached" : "takeover_failed", LOG_S("gateway", l->address),
         LOG_S("reason", reason));
     link_close(l);
-    if (!was_now) go_home_later(a);
-    if (!was_now) return;
+    if (!was_now) {
+        a->go_home_ns = clock_ns() + HOME_AGAIN_MS * UINT64_C(1000000);
+        return;
+    }
     if (a->o.detached) a->o.detached(a->o.user, reason);
     if (a->next) {
         a->now = a->next;

@@ -18,11 +18,28 @@ static bool is_said(const gate_others *o, const char *name)
     return false;
 }
 
-static void add(gate_others *o, const roster_entry *to, const char *from, const char *name, const char *where)
+/* Where gateways place models together, a machine is sent to none that would place others on it: those that
+ * etcd shows in the same group. */
+static bool is_of_ours(const gate *g, const char *name)
+{
+    const char *group = gate_group(g);
+    const node *n = group && g->registry ? registry_node(g->registry, name) : NULL;
+    return !group || (n && n->group && strcmp(n->group, group) == 0);
+}
+
+/* Gateways hear of all: each chooses for its own machines. */
+static bool is_told(const gate *g, const roster_entry *to, const char *name)
+{
+    return to->role == ROLE_GATEWAY || is_of_ours(g, name);
+}
+
+static void add(gate_others *o, const gate *g, const roster_entry *to, const char *from, const char *name,
+                const char *where)
 {
     address a;
     size_t i = o->message.n_others;
     if (i == GATEWAYS_MAX || !*name || strcmp(name, to->name) == 0 || is_said(o, name)) return;
+    if (strcmp(name, gate_name(g)) == 0 || !is_told(g, to, name)) return;
     if (!gateways_address_ok(where) || address_parse(&a, where, NULL) != 0) return;
     if (is_loopback(a.host) && !is_loopback(from)) return;
     snprintf(o->names[i], sizeof o->names[i], "%s", name);
@@ -59,12 +76,11 @@ void gate_others_list(gate_others *ret, const gate *g, const roster_entry *to, c
     ret->message.others = ret->pointers;
     const gateways *known = g->follow ? attach_gateways(g->follow) : NULL;
     for (size_t i = 0; known && i < known->n; i++)
-        if (strcmp(known->list[i].name, gate_name(g)) != 0)
-            add(ret, to, from, known->list[i].name, known->list[i].address);
+        add(ret, g, to, from, known->list[i].name, known->list[i].address);
     for (size_t i = 0; i < roster_count(g->roster); i++) {
         const roster_entry *e = roster_at(g->roster, i);
         if (e->role == ROLE_GATEWAY && gate_replicas_address(e, at, sizeof at))
-            add(ret, to, from, e->name, at);
+            add(ret, g, to, from, e->name, at);
     }
     ret->message.home = may_go_home(g, to);
 }

@@ -2,7 +2,8 @@
  *
  * Who has no CA follows the gateway that has it, and says where its own port for machines is. So the one with
  * the CA knows them all and tells them of each other, as it tells its machines: no other word is needed, and
- * none of it is believed without a certificate. An address of this very machine is told to nobody elsewhere.
+ * none of it is believed without a certificate. With etcd a machine is told of those that place the same models,
+ * which go on with the plan that it has. An address of this very machine is told to nobody elsewhere.
  */
 #ifndef JOIN_GATE_OTHERS_H
 #define JOIN_GATE_OTHERS_H

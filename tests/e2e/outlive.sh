@@ -26,15 +26,15 @@ until_true() {
     done
     fail "$what: never came to pass: $(tail -n 8 "$work"/{a,b,pi,kit}.log)"
 }
-gateway() { # NAME: for the first time at any port
-    local name=$1
+gateway() { # NAME [MODEL]: for the first time at any port
+    local name=$1 models="
+  - {name: chat, path: $PWD/models/home-chat-s.gguf, replicas: 2, place: {nodes: [pi, kit]}}
+  - {name: home-intent, place: {nodes: [pi, kit]}}"
     cat >"$work/$name.yaml" <<YAML
 cluster: {listen: "${doors[$name]:-127.0.0.1:0}", name: $name, state: $work/$name}
 cache: {mb: 0}
 manifest: $PWD/models/models.json
-models:
-  - {name: chat, path: $PWD/models/home-chat-s.gguf, replicas: 2, place: {nodes: [pi, kit]}}
-  - {name: home-intent, place: {nodes: [pi, kit]}}
+models: ${2:-$models}
 discovery:
   etcd: {endpoints: ["127.0.0.1:$port0"], lease_s: 3}
 YAML
@@ -49,7 +49,7 @@ YAML
     done
     fail "$name does not listen"
 }
-urls=([a]=http://127.0.0.1:0 [b]=http://127.0.0.1:0)
+urls=([a]=http://127.0.0.1:0 [b]=http://127.0.0.1:0 [c]=http://127.0.0.1:0)
 agent() {
     "$SHOAL_BIN" agent --state "$work/$1" --no-measure -l 127.0.0.1:0 "${@:2}" >"$work/$1.out" 2>>"$work/$1.log" &
     pids[$1]=$!
@@ -81,6 +81,9 @@ gateway a
 until_true "a leads" leads a
 "$SHOAL_BIN" agent --state "$work/b" --join "${doors[a]}" --token "$(token --role gateway --name b)" --name b >/dev/null || fail "b does not join"
 gateway b
+# c has other models: it would place those, so that it is no refuge
+"$SHOAL_BIN" agent --state "$work/c" --join "${doors[a]}" --token "$(token --role gateway --name c)" --name c >/dev/null || fail "c does not join"
+gateway c "[{name: home-embed}]"
 for n in pi kit; do agent $n --join "${doors[a]}" --token "$(token --name $n)" --name $n; done
 for n in pi kit; do
     until_true "$n is attached to a" attached_to $n a
@@ -107,7 +110,10 @@ done
 pids[watch]=$!
 until_true "the streams run" test -s "$work/storm.4"
 kill_for_good a
-for n in pi kit; do until_true "$n is attached to b" attached_to $n b; done
+for n in pi kit; do
+    until_true "$n is attached to b" attached_to $n b
+    ! grep -q '^c ' "$work/$n/gateways" || fail "$n was told of c"
+done
 for s in $seeds; do
     wait "${pids[stream$s]}" || fail "stream $s ended with $?"
     grep -q DONE "$work/storm.$s" || fail "stream $s was cut: $(tail -2 "$work/storm.$s")"

@@ -38,7 +38,8 @@ static void node_goes_around(etcd_node *n)
     etcd_member_put_node(&out, &n->facts, n->instance);
     if (holds(!out.failed) &&
         holds(etcd_member_read_node(&again, &root, (uint8_t *)out.data, out.len, &err) == 0))
-        holds(again.facts.n_cores == n->facts.n_cores && again.facts.n_labels == n->facts.n_labels);
+        holds(again.facts.n_cores == n->facts.n_cores && again.facts.n_labels == n->facts.n_labels &&
+              again.facts.epoch == n->facts.epoch);
     json_decref(root);
     buf_done(&out);
 }
