@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/sha256.h"
 #include "cli/calibrate_report.h"
 #include "cli/cli.h"
 #include "cli/eval_ask.h"
 #include "ensemble/cascade_calls.h"
+#include "fetch/pull_shelf.h"
 
 typedef struct calibrate_options {
     const char *server, *homes, *system, *out, *svg;
@@ -177,6 +179,22 @@ static void put_path(const cascade *c, size_t i, const char *path, buf *out)
     buf_printf(out, "-%s%s", c->members[i].model, dot ? dot : "");
 }
 
+/* Where a models.json lies beside it, that says from now on which file it is. */
+static int pin(const char *path, const buf *text, buf *told, shoal_err *err)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    sha256_digest d;
+    char hex[65];
+    if (!folder) return err_nomem(err);
+    sha256_of(text->data, text->len, &d);
+    sha256_hex(&d, hex);
+    int rc = shelf_pin(folder, name, hex, err);
+    if (rc == 0) buf_printf(told, "\npinned:  %s/models.json", folder);
+    free(folder);
+    return rc == SHOAL_ENOTFOUND ? 0 : rc;
+}
+
 static int write_calibrations(const cascade *c, const char *path, buf *told, shoal_err *err)
 {
     int rc = 0;
@@ -188,6 +206,7 @@ static int write_calibrations(const cascade *c, const char *path, buf *told, sho
         if (!rc)
             buf_printf(told, "\nwritten: %s (members: {model: %s, calibration: %s})", at.data,
                        c->members[i].model, at.data);
+        if (!rc) rc = pin(at.data, &text, told, err);
         buf_done(&at);
         buf_done(&text);
     }

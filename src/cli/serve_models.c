@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "cli/serve_calibrations.h"
 #include "cli/serve_stages.h"
 #include "config/config_fit.h"
 #include "infer/intake.h"
@@ -104,6 +105,7 @@ int serve_models_find(worker_spec **ret, const gateway_config *c, shoal_err *err
     worker_spec *specs = calloc(c->n_models, sizeof *specs);
     int rc = specs ? 0 : err_nomem(err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = find_model(c, i, &m, &manifest_path, &specs[i], err);
+    if (!rc) rc = serve_calibrations_check(c, specs, m, manifest_path, err);
     manifest_free(m);
     free(manifest_path);
     if (rc)

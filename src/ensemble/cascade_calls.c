@@ -231,6 +231,18 @@ static bool is_hopeless(const cascade_call *c)
     return confidence_of(member(c)->map, take_confidence_at_most(&c->now)) < member(c)->min_confidence;
 }
 
+/* What was learnt of one file says nothing of another. */
+static bool is_strange(cascade_call *c, const char *digest)
+{
+    char text[96];
+    const char *wanted = member(c)->digest;
+    if (!wanted || !*wanted || !digest || !*digest || strcmp(wanted, digest) == 0) return false;
+    snprintf(text, sizeof text, "%.48s was calibrated as another file", member(c)->model);
+    note(c, text);
+    if (c->b->o.strange) c->b->o.strange(c->b->o.user, c->rule->name, member(c)->model, digest);
+    return true;
+}
+
 static void on_event(const call_events *ev, const ProtobufCMessage *m)
 {
     cascade_call *c = ev->user;
@@ -241,7 +253,7 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
     }
     take_note(&c->now, c->base.o, m);
     if (!is_hopeless(c)) return;
-    judge(c, take_confidence(&c->now));
+    if (!is_strange(c, calls_where(c->base.inner).digest)) judge(c, take_confidence(&c->now));
     calls_cancel(c->base.inner);
     c->base.inner = NULL;
     ask_next(c);
@@ -275,7 +287,7 @@ static void on_end(const call_events *ev, const call_result *r)
         return;
     }
     if (r->status != 0) note(c, "failed");
-    if (!take_is_whole(&c->now) || !judge(c, take_confidence(&c->now))) {
+    if (!take_is_whole(&c->now) || is_strange(c, r->digest) || !judge(c, take_confidence(&c->now))) {
         ask_next(c);
         return;
     }

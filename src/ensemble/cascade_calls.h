@@ -28,6 +28,7 @@ typedef struct cascade_member {
     const char *model;
     double min_confidence;     /* of the last member: not looked at */
     const confidence_map *map; /* NULL: the confidence as the model says it */
+    const char *digest;        /* of the file that map and threshold are of; NULL, "": not said */
 } cascade_member;
 
 typedef struct cascade_rule {
@@ -42,6 +43,9 @@ typedef struct cascade_options {
     void *user;
     /* A member's answer was judged: confidence after its map. May be NULL. */
     void (*judged)(void *user, const char *name, const char *model, double confidence, bool sure);
+    /* It answered with another file than it was calibrated with, so that it was not asked how sure it is: the
+     * next member was. May be NULL. */
+    void (*strange)(void *user, const char *name, const char *model, const char *digest);
 } cascade_options;
 
 /* Takes inner, and frees it with itself; on failure inner is the caller's still. */

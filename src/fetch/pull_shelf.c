@@ -172,6 +172,80 @@ static int put_locked(const char *folder, const shelf_entry *e, char **ret_name,
     return rc;
 }
 
+/* ---- pins ---------------------------------------------------------------------------------------- */
+
+/* Where "calibrations": {...} stands in the text; *ret_n 0: it does not, and may be put in there. */
+static int find_pins(const shelf *s, size_t *ret_at, size_t *ret_n, shoal_err *err)
+{
+    const char *text = s->text.data, *at = strstr(text, "\"calibrations\""), *end;
+    bool has = json_object_get(s->root, "calibrations") != NULL;
+    *ret_n = 0;
+    if (!has && (at = strchr(text, '{'))) {
+        *ret_at = (size_t)(at + 1 - text);
+        return 0;
+    }
+    end = at ? strchr(at, '}') : NULL;
+    if (!end) return err_set(err, SHOAL_EFORMAT, "%s: its \"calibrations\" must be changed by hand", s->path);
+    *ret_at = (size_t)(at - text);
+    *ret_n = (size_t)(end + 1 - at);
+    return 0;
+}
+
+/* What was read of it afterwards is what was meant, and nothing else has changed. */
+static int put_pins(shelf *s, const json_t *pins, shoal_err *err)
+{
+    buf text = {0};
+    size_t at = 0, n = 0;
+    json_t *models = json_deep_copy(s->models);
+    int rc = models ? find_pins(s, &at, &n, err) : err_nomem(err);
+    if (rc == 0) {
+        buf_puts(&text, n ? "\"calibrations\": " : "\n \"calibrations\": ");
+        json_put(&text, pins);
+        if (!n) buf_putc(&text, ',');
+        rc = put_in(s, at, n, &text, err);
+    }
+    bool same = rc == 0 && json_equal(json_object_get(s->root, "calibrations"), pins) &&
+                json_equal(s->models, models);
+    if (rc == 0 && !same)
+        rc = err_set(err, SHOAL_EFORMAT, "%s: its \"calibrations\" must be changed by hand", s->path);
+    buf_done(&text);
+    json_decref(models);
+    return rc;
+}
+
+static int pin_locked(const char *folder, const char *file, const char *sha256, shoal_err *err)
+{
+    shelf s = {0};
+    json_t *pins = NULL;
+    int rc = open_shelf(&s, folder, err);
+    if (rc == 0) {
+        const json_t *old = json_object_get(s.root, "calibrations");
+        pins = old ? json_deep_copy(old) : json_object();
+        if (!pins || json_object_set_new(pins, file, json_string(sha256)) != 0) rc = err_nomem(err);
+    }
+    if (rc == 0) rc = put_pins(&s, pins, err);
+    if (rc == 0) rc = write_shelf(&s, err);
+    json_decref(pins);
+    shelf_done(&s);
+    return rc;
+}
+
+int shelf_pin(const char *folder, const char *file, const char *sha256, shoal_err *err)
+{
+    buf path = {0};
+    buf_printf(&path, "%s/models.json", folder);
+    int fd = -1, rc = path.failed ? err_nomem(err) : 0;
+    if (rc == 0 && !file_exists(path.data)) rc = err_set(err, SHOAL_ENOTFOUND, "there is no %s", path.data);
+    if (rc == 0 && (fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        rc = err_set(err, SHOAL_EIO, "%s: %s", folder, strerror(errno));
+    if (rc == 0 && flock(fd, LOCK_EX) != 0)
+        rc = err_set(err, SHOAL_EIO, "%s: cannot lock it: %s", folder, strerror(errno));
+    if (rc == 0) rc = pin_locked(folder, file, sha256, err);
+    if (fd >= 0) close(fd);
+    buf_done(&path);
+    return rc;
+}
+
 int shelf_put(const char *folder, const shelf_entry *e, char **ret_name, shoal_err *err)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -21,4 +21,8 @@ typedef struct shelf_entry {
  * or with "-2", "-3" behind it when another file has that one. */
 int shelf_put(const char *folder, const shelf_entry *e, char **ret_name, shoal_err *err);
 
+/* Let FOLDER/models.json say that FILE, which lies beside it, is to have this digest: "calibrations":
+ * {FILE: SHA256}. SHOAL_ENOTFOUND: there is no models.json, and none is made. */
+int shelf_pin(const char *folder, const char *file, const char *sha256, shoal_err *err);
+
 #endif

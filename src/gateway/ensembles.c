@@ -22,6 +22,7 @@ typedef struct members {
     vote_member voters[ENSEMBLE_MEMBERS_MAX];
     calibration calibrations[ENSEMBLE_MEMBERS_MAX];
     drift drifts[ENSEMBLE_MEMBERS_MAX]; /* spread 0: it is not watched */
+    bool told[ENSEMBLE_MEMBERS_MAX];    /* that it is another file than it was calibrated as */
     const char *names[ENSEMBLE_MEMBERS_MAX];
     verify_check checks[ENSEMBLE_CHECKS_MAX];
     lexicon *lexicons[ENSEMBLE_CHECKS_MAX]; /* owned, as are the next */
@@ -80,6 +81,25 @@ static void on_judged(void *user, const char *name, const char *model, double co
     watch(e, name, model, confidence, sure);
 }
 
+/* A model that was exchanged while this serves, or one that is served elsewhere: told once. */
+static void on_strange(void *user, const char *name, const char *model, const char *digest)
+{
+    ensembles *e = user;
+    metrics_add(e->metrics, METRIC_CASCADE, 1, name, model, "untrusted");
+    for (size_t i = 0; i < e->n_cascades; i++) {
+        const cascade_rule *r = &e->cascades[i];
+        for (size_t k = 0; strcmp(r->name, name) == 0 && k < r->n_members; k++) {
+            if (strcmp(r->members[k].model, model) != 0 || e->watched[i]->told[k]) continue;
+            e->watched[i]->told[k] = true;
+            LOG(LOG_WARN, "ensemble", "cascade_untrusted", LOG_S("route", name), LOG_S("model", model),
+                LOG_S("digest", digest), LOG_S("calibrated", r->members[k].digest),
+                LOG_S("advice",
+                      "it is another file than it was calibrated as, so the next member answers: run "
+                      "shoal calibrate anew"));
+        }
+    }
+}
+
 static void on_answered(void *user, const char *name, const char *by)
 {
     metrics_add(((ensembles *)user)->metrics, METRIC_REFINE, 1, name, by, NULL);
@@ -114,6 +134,7 @@ static int open_member(members *all, size_t i, const gateway_config *c, size_t o
         if (calibration_load(cal, m->calibration, &why) != 0)
             return config_fail(c, err, "ensembles[%zu].members[%zu].calibration: %s", of, i, why.message);
         asked->map = &cal->map;
+        asked->digest = cal->digest;
         if (asked->min_confidence <= 0 && cal->spread > 0)
             drift_init(&all->drifts[i], cal->mean, cal->spread); /* it holds for its own threshold */
     }
@@ -284,8 +305,11 @@ int ensembles_open(ensembles **ret, calls **calls, const gateway_config *c, cons
     *ret = e;
     e->metrics = m;
     int rc = open_all(e, c, err);
-    cascade_options cascade = {
-        .rules = e->cascades, .n_rules = e->n_cascades, .user = e, .judged = on_judged};
+    cascade_options cascade = {.rules = e->cascades,
+                               .n_rules = e->n_cascades,
+                               .user = e,
+                               .judged = on_judged,
+                               .strange = on_strange};
     vote_options vote = {.rules = e->votes, .n_rules = e->n_votes, .user = e, .left = on_left};
     refine_options refine = {
         .rules = e->refines, .n_rules = e->n_refines, .user = e, .answered = on_answered};

@@ -16,6 +16,10 @@ struct manifest {
     arena *mem;
     size_t n;
     manifest_entry *entries;
+    struct pin {
+        const char *file, *sha256;
+    } * pins;
+    size_t n_pins;
 };
 
 /* A string of entry o, copied; absent gives "". */
@@ -114,6 +118,30 @@ static int read_entries(manifest *m, const char *path, const json_t *root, shoal
     return 0;
 }
 
+static int read_pins(manifest *m, const char *path, const json_t *root, shoal_err *err)
+{
+    json_t *all = json_object_get(root, "calibrations"), *v;
+    const char *file;
+    uint8_t digest[32];
+    if (!all) return 0;
+    if (!json_is_object(all) || json_object_size(all) > ENTRIES_MAX)
+        return err_set(err, SHOAL_EINVALID, "%s: \"calibrations\" must be an object of at most %d files",
+                       path, ENTRIES_MAX);
+    m->pins = arena_alloc(m->mem, json_object_size(all) * sizeof *m->pins + 1);
+    if (!m->pins) return err_nomem(err);
+    json_object_foreach(all, file, v)
+    {
+        const char *hex = json_string_value(v);
+        if (!hex || !hex_decode(hex, strlen(hex), digest, sizeof digest))
+            return err_set(err, SHOAL_EINVALID,
+                           "%s: \"calibrations\": \"%.80s\" must be 64 hexadecimal digits", path, file);
+        struct pin *p = &m->pins[m->n_pins++];
+        *p = (struct pin){arena_strdup(m->mem, file), arena_strdup(m->mem, hex)};
+        if (!p->file || !p->sha256) return err_nomem(err);
+    }
+    return 0;
+}
+
 int manifest_open(manifest **ret, const char *path, shoal_err *err)
 {
     json_t *root = NULL;
@@ -123,6 +151,7 @@ int manifest_open(manifest **ret, const char *path, shoal_err *err)
     if (rc == 0) {
         m->mem = mem;
         rc = read_entries(m, path, root, err);
+        if (rc == 0) rc = read_pins(m, path, root, err);
     }
     json_decref(root);
     if (rc != 0)
@@ -145,6 +174,13 @@ size_t manifest_count(const manifest *m)
 const manifest_entry *manifest_at(const manifest *m, size_t i)
 {
     return i < m->n ? &m->entries[i] : NULL;
+}
+
+const char *manifest_pin(const manifest *m, const char *file)
+{
+    for (size_t i = 0; i < m->n_pins; i++)
+        if (strcmp(m->pins[i].file, file) == 0) return m->pins[i].sha256;
+    return NULL;
 }
 
 const manifest_entry *manifest_find(const manifest *m, const char *name)

@@ -146,12 +146,14 @@ typedef struct manifest manifest;
  * beside the program; *ret is malloc'd. */
 int manifest_locate(char **ret, shoal_err *err);
 /* models.json: {"models": [{"name", "file", "sha256", "task", "labels", "quantisation", "version",
- * "description", "use", "quality": {"metric", "value", ...}}]}. A file is a plain name in the manifest's own
+ * "description", "use", "quality": {"metric", "value", ...}}], "calibrations": {FILE: SHA256}}. A file is a plain name in the manifest's own
  * folder; entry->file is the path to open. Unknown fields are for people and are left alone. */
 int manifest_open(manifest **ret, const char *path, shoal_err *err);
 void manifest_free(manifest *m);
 size_t manifest_count(const manifest *m);
 const manifest_entry *manifest_at(const manifest *m, size_t i);
+/* The SHA-256 that "calibrations": {FILE: SHA256} pins a file beside the manifest to; NULL: none. */
+const char *manifest_pin(const manifest *m, const char *file);
 const manifest_entry *manifest_find(const manifest *m, const char *name); /* NULL when absent */
 
 /* Turn what a person typed into a path: an existing path as it is, else a name looked up in the

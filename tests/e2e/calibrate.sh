@@ -60,4 +60,42 @@ for _ in $(seq 150); do echo '{"prompt":"xq zzv wkj","expected":"x"}'; done >"$w
 "$SHOAL_BIN" eval --server "$url" "$work/nonsense.jsonl" -r two >"$work/out" || fail "shoal eval of nonsense"
 [ "$(grep -c 'level=warn .*event=cascade_drift' "$log")" = 1 ] || fail "nonsense is no drift, or is told twice: $(curl -s "$url/metrics" | grep drift)"
 stop_shoal
-echo "a cascade is calibrated, its file is taken, and drift is told once"
+# A models.json beside what is written pins it; what is not the pinned file, or is of another model's file, is refused.
+mkdir "$work/models"
+cp models/models.json "$work/models/"
+for m in home-chat-s home-chat-m home-intent; do ln -s "$PWD/models/$m.gguf" "$work/models/"; done
+sed -i "s|$PWD/models|$work/models|; s|$work/two.json|models/two.json|" "$work/shoal.yaml"
+cp "$work/two.json" "$work/models/two.json"
+start_shoal "$work/shoal.yaml"
+calibrate two "$work/some.jsonl" --out "$work/models/two.json" || fail "$(cat "$work/err")"
+grep -q "^pinned:  $work/models/models.json" "$work/out" || fail "it is not said to be pinned: $(cat "$work/out")"
+stop_shoal
+pinned=$(sha256sum "$work/models/two.json" | cut -d' ' -f1)
+grep -q "\"two.json\":\"$pinned\"" "$work/models/models.json" || fail "it is not pinned: $(head -3 "$work/models/models.json")"
+start_shoal "$work/shoal.yaml"
+stop_shoal
+refused() { # WORDS
+    for how in "serve --port 0" "serve --check"; do
+        timeout 20 "$SHOAL_BIN" $how -c "$work/shoal.yaml" >"$work/out" 2>"$work/err"
+        local rc=$?
+        [ $rc = 2 ] || [ $rc = 1 ] || fail "shoal $how: status $rc: $(cat "$work/out" "$work/err")"
+        grep -qF "$1" "$work/err" "$work/out" || fail "shoal $how: no \"$1\" in: $(cat "$work/out" "$work/err")"
+    done
+}
+cp "$work/models/two.json" "$work/kept.json"
+echo >>"$work/models/two.json"
+refused "shoal.yaml:4: ensembles[0].members[0].calibration: $work/models/two.json is not the file that $work/models/models.json pins"
+sed 's/"digest": "[0-9a-f]*"/"digest": "'"$(printf x | sha256sum | cut -d' ' -f1)"'"/' "$work/kept.json" >"$work/other.json"
+sed -i "s|models/two.json|other.json|" "$work/shoal.yaml"
+refused "was made with another file of home-chat-s"
+# Where nobody says before which file a model is, it shows when it answers: the next member does, and it is told once.
+sed -i "s|models: \[{name: home-chat-s}|models: [{name: home-chat-s, path: $PWD/models/home-chat-s.gguf}|" "$work/shoal.yaml"
+start_shoal "$work/shoal.yaml"
+for i in 1 2 3; do
+    got=$(curl -s -D "$work/head" "$url/v1/chat/completions" -d '{"model":"two","seed":'"$i"',"temperature":1,"max_tokens":8,"messages":[{"role":"user","content":"turn on the lamp"}]}')
+    grep -q 'home-chat-s was calibrated as another file, home-chat-m' "$work/head" || fail "it is trusted: $(cat "$work/head") $got"
+done
+[ "$(grep -c 'level=warn .*event=cascade_untrusted' "$log")" = 1 ] || fail "it is not told once"
+curl -s "$url/metrics" | grep -q '^shoal_cascade_total{ensemble="two",model="home-chat-s",judged="untrusted"} 3' || fail "not counted: $(curl -s "$url/metrics" | grep cascade)"
+stop_shoal
+echo "a cascade is calibrated, its file is pinned and taken, what is not it is not, and drift is told once"

@@ -6,7 +6,7 @@
 typedef struct bench {
     script s;
     calls *c;
-    int n_sure, n_unsure;
+    int n_sure, n_unsure, n_strange;
     double said; /* sum of probabilities that the scripted model has said */
 } bench;
 
@@ -18,14 +18,29 @@ static void on_judged(void *user, const char *name, const char *model, double co
     *(sure ? &b->n_sure : &b->n_unsure) += 1;
 }
 
-static void bench_open(bench *b)
+static void on_strange(void *user, const char *name, const char *model, const char *digest)
 {
-    static const cascade_member MEMBERS[] = {{"small", 0.8, NULL}, {"middle", 0.7, NULL}, {"large", 0, NULL}};
-    static const cascade_rule RULES[] = {{"m", MEMBERS, 3}};
-    cascade_options o = {.rules = RULES, .n_rules = 1, .user = b, .judged = on_judged};
+    bench *b = user;
+    assert_string_equal(model, "small");
+    assert_string_equal(digest, "d1");
+    b->n_strange++;
+}
+
+static void bench_open_with(bench *b, const cascade_rule *rule)
+{
+    cascade_options o = {.rules = rule, .n_rules = 1, .user = b, .judged = on_judged, .strange = on_strange};
     *b = (bench){0};
     script_init(&b->s);
     assert_int_equal(cascade_calls_new(&b->c, b->s.env, &b->s.base, &o, NULL), 0);
+}
+
+static void bench_open(bench *b)
+{
+    static const cascade_member MEMBERS[] = {{.model = "small", .min_confidence = 0.8, .digest = "d1"},
+                                             {.model = "middle", .min_confidence = 0.7},
+                                             {.model = "large"}};
+    static const cascade_rule RULES[] = {{"m", MEMBERS, 3}};
+    bench_open_with(b, RULES);
 }
 
 static void bench_close(bench *b)
@@ -101,6 +116,26 @@ static void who_is_not_sure_is_never_heard(void **state)
     assert_string_equal(h.model, "large");
     assert_int_equal(h.n_started, 1);
     assert_int_equal(b.n_unsure, 2);
+    bench_close(&b);
+}
+
+/* A confidence that was calibrated of one file is not trusted of another, however sure it sounds. */
+static void another_file_than_the_calibrated_one_is_not_trusted(void **state)
+{
+    static const cascade_member MEMBERS[] = {{.model = "small", .min_confidence = 0.8, .digest = "d0"},
+                                             {.model = "large"}};
+    static const cascade_rule RULE = {"m", MEMBERS, 2};
+    bench b;
+    heard h = {0};
+    bench_open_with(&b, &RULE);
+    script_generate(b.c, &h, 0);
+    answer(&b, b.s.calls[0], "yes", 0.99);
+    assert_int_equal(b.n_strange, 1);
+    assert_int_equal(b.n_sure + b.n_unsure, 0);
+    assert_string_equal(calls_where(h.call).trace, "small was calibrated as another file, large");
+    answer(&b, b.s.calls[1], "no", 0.4);
+    assert_string_equal(h.text, "no");
+    assert_string_equal(h.model, "large");
     bench_close(&b);
 }
 
@@ -298,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_sure_answers_alone),
         cmocka_unit_test(who_is_not_sure_is_never_heard),
+        cmocka_unit_test(another_file_than_the_calibrated_one_is_not_trusted),
         cmocka_unit_test(the_trace_tells_the_way),
         cmocka_unit_test(what_will_not_be_sure_any_more_is_cut_short),
         cmocka_unit_test(the_surest_answers_when_those_above_fail),

@@ -358,6 +358,45 @@ static void a_shelf_keeps_what_it_has(void **state)
     rmdir(folder);
 }
 
+static void pin(const char *folder, const char *file, const char *sha256)
+{
+    shoal_err err = {0};
+    if (shelf_pin(folder, file, sha256, &err) != 0) fail_msg("%s", err.message);
+}
+
+static void a_shelf_pins_what_lies_beside_it(void **state)
+{
+    char folder[] = "/tmp/shoal_shelf_XXXXXX", path[64];
+    buf text = {0};
+    shoal_err err;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/models.json", folder);
+    assert_int_equal(shelf_pin(folder, "c.json", "44", &err), SHOAL_ENOTFOUND);
+    assert_int_not_equal(access(path, F_OK), 0); /* none is made */
+    put_entry(folder, "a", "a.gguf", "11", "a");
+    pin(folder, "c.json", "44");
+    pin(folder, "d.json", "55");
+    pin(folder, "c.json", "66");
+    put_entry(folder, "b", "b.gguf", "22", "b"); /* and models are added as before */
+    assert_int_equal(file_read(&text, path, 4096, &err), 0);
+    static const char BEGINS[] = "{\n \"calibrations\": {\"c.json\":\"66\",\"d.json\":\"55\"},\n \"models\": "
+                                 "[\n  {\n   \"name\": \"a\",\n";
+    if (strncmp(text.data, BEGINS, sizeof BEGINS - 1) != 0) fail_msg("%s", text.data);
+    assert_non_null(strstr(text.data, "\"name\": \"b\""));
+    buf_done(&text);
+    /* What cannot be changed without harm is left alone: a brace in a name ends the object for a simple eye.
+     */
+    FILE *f = fopen(path, "w");
+    fputs("{\"calibrations\": {\"a}b\": \"1\"}, \"models\": []}", f);
+    fclose(f);
+    assert_int_equal(shelf_pin(folder, "c.json", "77", &err), SHOAL_EFORMAT);
+    assert_int_equal(file_read(&text, path, 4096, &err), 0);
+    assert_string_equal(text.data, "{\"calibrations\": {\"a}b\": \"1\"}, \"models\": []}");
+    buf_done(&text);
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -372,6 +411,7 @@ int main(void)
         CASE(files_of_a_model_are_chosen),
         CASE(manifests_are_read),
         CASE(a_shelf_keeps_what_it_has),
+        CASE(a_shelf_pins_what_lies_beside_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
