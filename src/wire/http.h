@@ -38,6 +38,8 @@ typedef struct http_limits {
     size_t max_headers;      /* [100] */
     size_t max_connections;  /* [1024] over it an idle one gives way, or 503 */
     size_t max_streams;      /* [128] concurrent HTTP/2 streams a connection */
+    size_t max_resets; /* [200] HTTP/2 streams that a client gives up in ten seconds (CVE-2023-44487): it is
+                          closed */
     size_t max_strangers; /* [off] TLS over TCP: connections of one address that have shown no certificate */
     uint64_t request_timeout_ms;   /* [10 000] first byte of a request to its last: 408 */
     uint64_t idle_timeout_ms;      /* [60 000] kept-alive connection without a request */

@@ -17,7 +17,6 @@ enum {
     BODIES_PER_CONN = 4,          /* one connection holds at most so many largest bodies */
     KEPT_BYTES = 8 << 20, /* of streams whose handlers rest; above it the connection's window stays shut */
     CALM_WINDOW_MS = 10000,
-    MAX_RESETS = 200,   /* RST_STREAM within CALM_WINDOW_MS (CVE-2023-44487) */
     MAX_CONTROL = 4000, /* PING, SETTINGS, PRIORITY and empty DATA within it (CVE-2019-9512, -9515, -9518) */
     MAX_OUTBOUND_ACKS = 200,
     N_PSEUDO = 4,     /* :method, :scheme, :path, :authority */
@@ -56,7 +55,7 @@ static void calm_down(http_conn *c)
     nghttp2_session_terminate_session(c->h2, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
-static void count_abuse(http_conn *c, unsigned *counter, unsigned max)
+static void count_abuse(http_conn *c, size_t *counter, size_t max)
 {
     uint64_t now = uv_now(c->server->loop);
     if (now - c->calm_since_ms > CALM_WINDOW_MS) {
@@ -266,7 +265,7 @@ static int on_frame(nghttp2_session *h2, const nghttp2_frame *f, void *user)
     bool is_end = f->hd.flags & NGHTTP2_FLAG_END_STREAM;
     http_request *r = f->hd.stream_id ? stream_request(h2, f->hd.stream_id) : NULL;
     switch (f->hd.type) {
-    case NGHTTP2_RST_STREAM: count_abuse(c, &c->n_resets, MAX_RESETS); break;
+    case NGHTTP2_RST_STREAM: count_abuse(c, &c->n_resets, c->server->limits.max_resets); break;
     case NGHTTP2_PING:
     case NGHTTP2_SETTINGS:
     case NGHTTP2_PRIORITY: count_abuse(c, &c->n_control, MAX_CONTROL); break;

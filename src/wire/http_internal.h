@@ -116,7 +116,7 @@ struct http_conn {
     bool has_due;                 /* a request of it is due, or was */
     uint64_t taken;               /* response bytes that flow control has let through */
     uint64_t calm_since_ms;
-    unsigned n_resets, n_control, n_oversize;
+    size_t n_resets, n_control, n_oversize;
     bool goaway;
     uint64_t heard_ms,
         pinged_ms; /* when the last bytes came; when a PING left that nothing has followed, or 0 */

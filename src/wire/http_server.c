@@ -309,6 +309,7 @@ static void fill_defaults(http_limits *l)
     if (!l->max_headers) l->max_headers = 100;
     if (!l->max_connections) l->max_connections = 1024;
     if (!l->max_streams) l->max_streams = 128;
+    if (!l->max_resets) l->max_resets = 200;
     if (!l->request_timeout_ms) l->request_timeout_ms = 10000;
     if (!l->idle_timeout_ms) l->idle_timeout_ms = 60000;
     if (!l->write_timeout_ms) l->write_timeout_ms = 15000;

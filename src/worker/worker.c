@@ -255,6 +255,7 @@ static int listen_at(worker *w, const char *address, shoal_err *err)
     /* The only peers are gateways of this site: their limits on clients' bodies are the ones that count. */
     static const http_limits limits = {.max_body_bytes = 160u << 20, /* a sound file */
                                        .max_streams = 1024,
+                                       .max_resets = SIZE_MAX, /* clients of gateways leave as they like */
                                        .idle_timeout_ms = UINT32_MAX,
                                        .max_write_backlog = 64u << 20};
     int rc = grpc_server_new(&w->server, w->loop, methods, sizeof methods / sizeof *methods, w, &limits, err);

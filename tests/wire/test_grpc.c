@@ -372,6 +372,32 @@ static void cancel_stops_the_server_and_says_nothing_more(void **state)
     world_stop(&w);
 }
 
+/* A server whose peer passes on what its own clients do does not take their leaving for an attack. */
+static void calls_given_up_by_the_hundred_spare_the_others(void **state)
+{
+    enum { N = 600, AT_ONCE = 50 };
+    static outcome gone[N];
+    const http_limits l = {.max_resets = SIZE_MAX};
+    world w;
+    outcome held = {0}, after = {0};
+    world_start(&w, &l);
+    start(&w, &held, "/t.T/Hold", "", 0, 0);
+    RUN_UNTIL(&w, held.n_messages == 1);
+    for (int i = 0; i < N; i += AT_ONCE) {
+        for (int k = 0; k < AT_ONCE; k++) {
+            gone[i + k] = (outcome){.cancel_on_message = true};
+            start(&w, &gone[i + k], "/t.T/Hold", "", 0, 0);
+        }
+        RUN_UNTIL(&w, w.n_cancelled == i + AT_ONCE);
+    }
+    start(&w, &after, "/t.T/Unary", "x", 1, 0);
+    RUN_UNTIL(&w, after.status >= 0);
+    assert_int_equal(after.status, GRPC_OK);
+    assert_int_equal(held.status, -1);
+    assert_int_equal(w.n_disconnected, 0);
+    world_stop(&w);
+}
+
 static void a_paused_call_holds_the_server_back_and_loses_nothing(void **state)
 {
     world w;
@@ -529,6 +555,7 @@ int main(void)
         cmocka_unit_test(refuses_a_message_over_the_limit),
         cmocka_unit_test(a_missed_deadline_ends_the_call_on_both_sides),
         cmocka_unit_test(cancel_stops_the_server_and_says_nothing_more),
+        cmocka_unit_test(calls_given_up_by_the_hundred_spare_the_others),
         cmocka_unit_test(a_paused_call_holds_the_server_back_and_loses_nothing),
         cmocka_unit_test(a_call_that_ends_while_paused_is_delivered_afterwards),
         cmocka_unit_test(losing_the_server_ends_calls_and_the_channel_may_reconnect),
