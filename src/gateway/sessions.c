@@ -8,6 +8,7 @@
 
 #include "api/fields.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/generate.h"
 #include "sessions/talk_redis.h"
@@ -43,6 +44,7 @@ static void fail(kept *k, const api_error *e)
 {
     gateway_request *rq = k->rq;
     kept_free(k);
+    request_on_deadline(rq, NULL);
     request_watch(rq, NULL, NULL);
     request_error(rq, e);
 }
@@ -58,13 +60,24 @@ static void on_loaded(kept *k, const api_error *e)
         fail(k, e);
         return;
     }
+    request_on_deadline(k->rq, NULL);
     request_watch(k->rq, NULL, NULL);
     generate_kept(k);
+}
+
+static void on_late(void *work)
+{
+    kept *k = work;
+    api_error e;
+    api_error_set(&e, 504, "timeout_error", "deadline_exceeded", NULL,
+                  "the deadline passed while the conversation was read");
+    fail(k, &e);
 }
 
 static void begin(kept *k)
 {
     k->loaded = on_loaded;
+    request_on_deadline(k->rq, on_late);
     request_watch(k->rq, on_gone, k);
     kept_load(k);
 }
@@ -86,6 +99,9 @@ static int find_name(const gateway_request *rq, json_t *root, const char **ret, 
     size_t n = strlen(*ret);
     if (n == 0 || n > NAME_MAX_BYTES)
         return api_error_bad(e, "session", "\"session\" must have 1 to %d bytes", NAME_MAX_BYTES);
+    if (!utf8_valid(*ret, n,
+                    NULL)) /* a header may hold anything; such a name could not be asked for by path */
+        return api_error_bad(e, "session", "the header x-shoal-session must be UTF-8");
     return kept_is_on(rq, e);
 }
 

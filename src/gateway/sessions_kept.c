@@ -113,6 +113,7 @@ static int read_name(const gateway_request *rq, char **ret, api_error *e)
             buf_putc(&query, *at);
     int status = query.failed ? api_error_nomem(e) : query_value(query.data, "n", ret, e);
     buf_done(&query);
+    if (status == 400) return api_error_bad(e, "path", "the name in the path must be UTF-8");
     return status;
 }
 

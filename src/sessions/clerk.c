@@ -218,6 +218,10 @@ static void run_some(clerk *c, clerk_job **first)
         if (j->rc != 0) continue;
         if (j->what == CLERK_LOAD) clerk_job_done(j);
         j->rc = do_job(c, j, now);
+        if (j->rc != 0 && c->store->lost) {
+            fail_all(j->next, j->rc, &j->err);
+            break;
+        }
         if (j->rc == 0 || c->store->each_alone) continue;
         c->store->ops->rollback(c->store);
         return; /* *first is tried again */

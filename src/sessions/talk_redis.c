@@ -4,14 +4,20 @@
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
+#include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #define CONNECT_S     2
-#define COMMAND_S     5
+#define COMMAND_S     5 /* from a command to the whole of its reply */
 #define KEY_BYTES_MAX 80
+#define ELEMENTS_MAX  2048 /* of a reply: a conversation has two for each turn */
+#define REPLY_BYTES_MAX \
+    (192u << 20) /* a conversation has 64 MiB of turns at most, and the last one as much */
 
 /* KEYS[1]; ARGV: the turn, most turns, most bytes, seconds to live. */
 static const char APPEND[] =
@@ -45,7 +51,8 @@ static const char REWRITE[] = "if redis.call('HSTRLEN', KEYS[1], ARGV[1]) == #AR
 typedef struct redis_store {
     talk_store pub; /* first */
     redis_place at;
-    redisContext *link; /* NULL: not connected */
+    redisContext *link;                     /* NULL: not connected */
+    redisReplyObjectFunctions makes, inner; /* how replies are made: ours, and hiredis's own */
 } redis_store;
 
 /* ---- the URL ------------------------------------------------------------------------------------- */
@@ -105,6 +112,7 @@ int redis_place_parse(redis_place *ret, const char *url, shoal_err *err)
 
 static int lost(redis_store *s, shoal_err *err)
 {
+    s->pub.lost = true;
     bool nomem = !s->link || s->link->err == REDIS_ERR_OOM;
     char why[128];
     snprintf(why, sizeof why, "%s", s->link ? s->link->errstr : "");
@@ -112,6 +120,77 @@ static int lost(redis_store *s, shoal_err *err)
     s->link = NULL;
     if (nomem) return err_nomem(err);
     return err_set(err, SHOAL_EUNAVAILABLE, "Redis at %s:%d: %s", s->at.host, s->at.port, why);
+}
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t element_count;
+#else
+typedef int element_count;
+#endif
+
+/* hiredis would make room for as many elements as a server claims to send. */
+static void *make_array(const redisReadTask *task, element_count n)
+{
+    const redis_store *s = task->privdata;
+    return n <= ELEMENTS_MAX ? s->inner.createArray(task, n) : NULL;
+}
+
+static void bound_replies(redis_store *s)
+{
+    s->inner = s->makes = *s->link->reader->fn;
+    s->makes.createArray = make_array;
+    s->link->reader->fn = &s->makes;
+    s->link->reader->privdata = s;
+}
+
+static redisReply *give_up(redisContext *link, int err, const char *why)
+{
+    link->err = err;
+    snprintf(link->errstr, sizeof link->errstr, "%s", why);
+    return NULL;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* One round of writing and reading, when the socket is ready for it. False: it is not in time. */
+static bool await(redisContext *link, bool writes, int64_t until_ms)
+{
+    struct pollfd p = {.fd = link->fd, .events = writes ? POLLOUT : POLLIN};
+    int n;
+    do {
+        int64_t left = until_ms - now_ms();
+        if (left <= 0) return false;
+        n = poll(&p, 1, (int)left);
+    } while (n < 0 && errno == EINTR);
+    return n > 0;
+}
+
+/* As redisCommand, which would wait for ever for a reply that comes byte by byte, and take any size of it. */
+static redisReply *command(redisContext *link, const char *fmt, ...)
+{
+    int64_t until = now_ms() + COMMAND_S * 1000;
+    void *reply = NULL;
+    int all_sent = 0;
+    va_list ap;
+    va_start(ap, fmt);
+    int rc = redisvAppendCommand(link, fmt, ap);
+    va_end(ap);
+    while (rc == REDIS_OK && !all_sent) {
+        if (!await(link, true, until)) return give_up(link, REDIS_ERR_IO, "it takes nothing");
+        rc = redisBufferWrite(link, &all_sent);
+    }
+    while (rc == REDIS_OK && (rc = redisGetReplyFromReader(link, &reply)) == REDIS_OK && !reply) {
+        if (link->reader->len > REPLY_BYTES_MAX)
+            return give_up(link, REDIS_ERR_PROTOCOL, "its reply is longer than any conversation");
+        if (!await(link, false, until)) return give_up(link, REDIS_ERR_IO, "no answer in 5 s");
+        rc = redisBufferRead(link);
+    }
+    return rc == REDIS_OK ? reply : NULL;
 }
 
 /* Takes the reply; *ret NULL: the caller does not want it. */
@@ -140,11 +219,10 @@ static int sign_in(redis_store *s, shoal_err *err)
 {
     int rc = 0;
     if (*s->at.password && *s->at.user)
-        rc = check(s, redisCommand(s->link, "AUTH %s %s", s->at.user, s->at.password), NULL, err);
+        rc = check(s, command(s->link, "AUTH %s %s", s->at.user, s->at.password), NULL, err);
     else if (*s->at.password)
-        rc = check(s, redisCommand(s->link, "AUTH %s", s->at.password), NULL, err);
-    if (rc == 0 && s->at.database)
-        rc = check(s, redisCommand(s->link, "SELECT %d", s->at.database), NULL, err);
+        rc = check(s, command(s->link, "AUTH %s", s->at.password), NULL, err);
+    if (rc == 0 && s->at.database) rc = check(s, command(s->link, "SELECT %d", s->at.database), NULL, err);
     return rc;
 }
 
@@ -159,6 +237,7 @@ static bool is_stale(const redisContext *link)
 static int redis_begin(talk_store *t, shoal_err *err)
 {
     redis_store *s = (redis_store *)t;
+    s->pub.lost = false;
     struct timeval patience = {.tv_sec = CONNECT_S};
     if (s->link && !is_stale(s->link)) return 0;
     redisFree(s->link);
@@ -166,6 +245,7 @@ static int redis_begin(talk_store *t, shoal_err *err)
     if (!s->link || s->link->err) return lost(s, err);
     patience.tv_sec = COMMAND_S;
     redisSetTimeout(s->link, patience);
+    bound_replies(s);
     int rc = sign_in(s, err);
     if (rc != 0) {
         redisFree(s->link);
@@ -202,9 +282,8 @@ static int redis_append(talk_store *t, const talk_turn *turn, const talk_bounds 
     int rc = with_key(s, turn->id, key, err);
     if (rc != 0) return rc;
     return check(s,
-                 redisCommand(s->link, "EVAL %s 1 %s %b %llu %llu %lld", APPEND, key, turn->sealed, turn->n,
-                              (unsigned long long)b->turns, (unsigned long long)b->bytes,
-                              (long long)b->ttl_s),
+                 command(s->link, "EVAL %s 1 %s %b %llu %llu %lld", APPEND, key, turn->sealed, turn->n,
+                         (unsigned long long)b->turns, (unsigned long long)b->bytes, (long long)b->ttl_s),
                  NULL, err);
 }
 
@@ -230,7 +309,7 @@ static int redis_load(talk_store *t, const talk_id *id, int64_t now, talk_fn *fn
     char key[KEY_BYTES_MAX];
     redisReply *r = NULL;
     int rc = with_key(s, id, key, err);
-    if (rc == 0) rc = check(s, redisCommand(s->link, "EVAL %s 1 %s", LOAD, key), &r, err);
+    if (rc == 0) rc = check(s, command(s->link, "EVAL %s 1 %s", LOAD, key), &r, err);
     if (rc == 0) rc = give(s, r, fn, user, err);
     freeReplyObject(r);
     return rc;
@@ -241,7 +320,7 @@ static int redis_touch(talk_store *t, const talk_id *id, int64_t now, int64_t tt
     redis_store *s = (redis_store *)t;
     char key[KEY_BYTES_MAX];
     int rc = with_key(s, id, key, err);
-    return rc == 0 ? check(s, redisCommand(s->link, "EXPIRE %s %lld", key, (long long)ttl_s), NULL, err) : rc;
+    return rc == 0 ? check(s, command(s->link, "EXPIRE %s %lld", key, (long long)ttl_s), NULL, err) : rc;
 }
 
 static int redis_rewrite(talk_store *t, const talk_turn *turn, int64_t number, shoal_err *err)
@@ -251,8 +330,7 @@ static int redis_rewrite(talk_store *t, const talk_turn *turn, int64_t number, s
     int rc = with_key(s, turn->id, key, err);
     if (rc != 0) return rc;
     return check(
-        s,
-        redisCommand(s->link, "EVAL %s 1 %s %lld %b", REWRITE, key, (long long)number, turn->sealed, turn->n),
+        s, command(s->link, "EVAL %s 1 %s %lld %b", REWRITE, key, (long long)number, turn->sealed, turn->n),
         NULL, err);
 }
 
@@ -262,7 +340,7 @@ static int redis_drop(talk_store *t, const talk_id *id, bool *ret_found, shoal_e
     char key[KEY_BYTES_MAX];
     redisReply *r = NULL;
     int rc = with_key(s, id, key, err);
-    if (rc == 0) rc = check(s, redisCommand(s->link, "DEL %s", key), &r, err);
+    if (rc == 0) rc = check(s, command(s->link, "DEL %s", key), &r, err);
     *ret_found = rc == 0 && r->integer > 0;
     freeReplyObject(r);
     return rc;

@@ -63,6 +63,7 @@ typedef struct talk_ops {
 struct talk_store {
     const talk_ops *ops;
     bool each_alone; /* what was done stays done: begin and commit do not hold it together */
+    bool lost;       /* what failed last has lost the connection: what follows would wait for it as long */
 };
 
 /* The file is made when it is missing, with mode 0600 and its folders. */

@@ -51,6 +51,8 @@ want "$(field "$(curl -s "$url/v1/sessions/s")" 'd["turns"]')" 1 "turns after a 
 want "$(field "$(ask '"session":"s","n":2,' "$(user hi)")" 'd["error"]["param"]')" n "two answers"
 want "$(field "$(ask '"session":"a",' "$(user hi)" -H 'x-shoal-session: b')" 'd["error"]["param"]')" session "two names"
 want "$(field "$(ask '"session":"",' "$(user hi)")" 'd["error"]["param"]')" session "no name"
+want "$(field "$(ask '' "$(user hi)" -H $'x-shoal-session: \xff\xfe')" 'd["error"]["param"]')" session "a name that no path could ask for"
+want "$(field "$(curl -s "$url/v1/sessions/%ff")" 'd["error"]["message"]')" "the name in the path must be UTF-8" "such a path"
 want "$(field "$(ask '"session":7,' "$(user hi)")" 'd["error"]["param"]')" session "a number"
 want "$(field "$(ask '"session":"s",' "$system")" 'd["error"]["param"]')" messages "nothing but the system's"
 

@@ -70,6 +70,21 @@ start_redis
 want "$(users "$b" crash)" "['before']" "what Redis had acknowledged"
 ask "$b" crash "after" | grep -q finish_reason || fail "no answer after Redis came back"
 want "$(users "$a" crash)" "['before', 'after']" "the other gateway after Redis came back"
+# Redis stands still: a crowd is told so together, not one after the other, a deadline holds, and others are answered
+kill -STOP "$redis"
+crowd=()
+for i in $(seq 16); do
+    ask "$a" crash "crowd $i" >"$work/crowd.$i" &
+    crowd+=($!)
+done
+want "$(code "$(curl -s -m 30 -H 'x-shoal-deadline-ms: 300' "$a/v1/chat/completions" -d '{"model":"home-chat-s","session":"late","messages":[{"role":"user","content":"hi"}]}')")" \
+    deadline_exceeded "a deadline while Redis stands still"
+curl -s -m 30 "$a/v1/chat/completions" -d '{"model":"home-chat-s","max_tokens":4,"messages":[{"role":"user","content":"hello"}]}' | grep -q finish_reason ||
+    fail "chat does not answer while Redis stands still"
+wait "${crowd[@]}"
+for i in $(seq 16); do want "$(code "$(cat "$work/crowd.$i")")" sessions_unavailable "request $i of a crowd while Redis stands still"; done
+kill -CONT "$redis"
+ask "$a" crash "again" | grep -q finish_reason || fail "no answer after Redis went on"
 grep -q hunter2 "$log" && fail "the password is in the log"
 stop_shoal
 kill "$first"; wait "$first"
