@@ -67,6 +67,7 @@ static void say_failed(adding *a, const char *source, const char *why)
     }
     free(tame);
     free(reason);
+    if (!utf8_valid(source, strlen(source), NULL)) source = "a name that is not UTF-8";
     json_array_append_new(a->errors, json_pack("{s:s, s:s}", "source", source, "error", why));
     a->n_of[INGEST_FAILED]++;
 }
@@ -219,7 +220,10 @@ static int add_file(adding *a, const char *path, shoal_err *err)
     shoal_err own = {0};
     plain p = {0};
     plain_type type = type_of(a, path);
-    int rc = 0, bad = file_read(&text, path, FILE_MAX_BYTES, &own);
+    int rc = 0, bad = 0;
+    if (!utf8_valid(path, strlen(path), NULL)) /* by which it would be found again, and told from others */
+        bad = err_set(&own, SHOAL_EINVALID, "its name is not UTF-8: rename it");
+    if (bad == 0) bad = file_read(&text, path, FILE_MAX_BYTES, &own);
     if (bad == 0 && text.len && (memchr(text.data, 0, text.len) || !utf8_valid(text.data, text.len, NULL)))
         bad = plain_read(&p, PLAIN_TEXT, text.data, text.len, "the document", &own); /* says why */
     if (bad == SHOAL_ENOMEM) {

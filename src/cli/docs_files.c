@@ -51,7 +51,7 @@ static int list(docs_files *names, const char *folder, shoal_err *err)
     DIR *d = opendir(folder);
     struct dirent *e;
     int rc = 0;
-    if (!d) return err_set(err, SHOAL_EIO, "%s: %s", folder, strerror(errno));
+    if (!d) return err_set(err, errno == EACCES ? SHOAL_EAUTH : SHOAL_EIO, "%s: %s", folder, strerror(errno));
     while (rc == 0 && (e = readdir(d))) {
         if (*e->d_name == '.') continue;
         char *name = strdup(e->d_name);
@@ -96,7 +96,10 @@ static int add_folder(docs_files *f, const char *folder, int depth, shoal_err *e
         buf_done(&path);
     }
     docs_files_done(&names);
-    return rc;
+    if (rc != SHOAL_EAUTH || depth == 0) return rc;
+    char *closed =
+        strdup(folder); /* one folder of many: whoever reads it as a file says why it cannot be read */
+    return closed ? put(f, closed, err) : err_nomem(err);
 }
 
 int docs_files_add(docs_files *f, const char *path, shoal_err *err)

@@ -142,6 +142,46 @@ lost = [i for i in open(sys.argv[1]).read().split() if "k" + i not in there]
 sys.exit(f"acknowledged and lost: {lost}" if lost else 0)' "$work/acknowledged" || fail "lost"
 want "$(field "$(docs search home "kept 7" --mode text --json -k 1)" 'd["results"][0]["text"]')" "kept 7" "after the kill"
 
+# ---- what a folder may hold: loops, pipes, devices, what may not be read, names of any bytes; the rest is added all the same
+mkdir -p "$work/odd/closed" "$work/odd/deep"
+echo "the attic key hangs behind the door" >"$work/odd/deep/attic.txt"
+echo "nobody may know" >"$work/odd/closed/secret.txt"
+echo "nobody may read" >"$work/odd/shut.txt"
+echo "a name of bytes" >"$work/odd/$(printf 'na\xffme').txt"
+echo "another name of bytes" >"$work/odd/$(printf 'na\xfeme').txt"
+ln -s .. "$work/odd/deep/loop"
+ln -s loop.txt "$work/odd/loop.txt"
+ln -s /dev/zero "$work/odd/zeros.txt"
+mkfifo "$work/odd/pipe.txt"
+chmod 000 "$work/odd/closed" "$work/odd/shut.txt"
+chmod 755 "$work" "$work/odd"
+as_nobody=
+[ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$SHOAL_BIN" 2>/dev/null &&
+    as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+run=$($as_nobody "$SHOAL_BIN" docs add odd "$work/odd" --server "$url" --json 2>"$work/errors")
+wanted="(1, 4, 3, 4)" # of two it is not told that they could not be read, where nobody is kept from reading
+[ "$(id -u)" != 0 ] || [ -n "$as_nobody" ] || wanted="(3, 2, 3, 2)"
+want "$(field "$run" '(d["added"],d["failed"],d["skipped"],len(d["errors"]))')" "$wanted" "a folder of oddities: $(cat "$work/errors")"
+[ "$(grep -c 'its name is not UTF-8: rename it' "$work/errors")" = 2 ] || fail "names of bytes: $(cat "$work/errors")"
+[ "$wanted" = "(3, 2, 3, 2)" ] || grep -q 'odd/closed: .*Permission denied' "$work/errors" || fail "a closed folder: $(cat "$work/errors")"
+chmod 700 "$work/odd/closed"
+for device in /dev/zero "$work/odd/pipe.txt"; do
+    timeout 20 "$SHOAL_BIN" docs add odd "$device" --server "$url" >"$work/said" 2>"$work/errors" && fail "$device is added"
+    grep -q 'neither a file nor a folder' "$work/errors" || fail "$device: $(cat "$work/errors")"
+done
+
+# ---- words that mean something to FTS5, and to SQL
+for words in '"' '"*"' 'attic*' 'NEAR(attic key, 2)' 'attic AND (' 'title : attic' '{title text} : "attic"' '^attic' 'attic NOT key' '-attic' \
+    "'; DROP TABLE pieces_1; --" 'a" OR "b' '*' '\' '%' "$(printf 'attic\001key')"; do
+    body=$(python3 -c 'import json,sys; print(json.dumps({"query": sys.argv[1]}))' "$words")
+    for mode in hybrid text vector; do
+        got=$(curl -s -w '%{http_code}' "$url/v1/collections/odd/search" -d "${body%\}},\"mode\":\"$mode\"}")
+        [ "${got: -3}" = 200 ] || [ "${got: -3}" = 400 ] || fail "$mode search for $words: $got"
+    done
+done
+[ "$(field "$(docs search odd "attic key" --json)" '"attic" in d["results"][0]["text"]')" = True ] || fail "the attic is not found any more"
+docs remove odd >/dev/null || fail "the collection of oddities stays"
+
 stop_shoal
 want "$stopped" 0 "exit status"
 [ ! -e "$SHOAL_STATE/collections.db-wal" ] || fail "the log was not put into the file"
