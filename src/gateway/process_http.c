@@ -247,6 +247,11 @@ static int parse(process_input *ret, const gateway_request *rq, api_error *e)
 {
     size_t len;
     const char *body = request_body(rq, &len), *type = request_header(rq, "content-type");
+    if (rq->max_cost > 0 || rq->max_energy_j > 0)
+        return api_error_bad(
+            e, "pipeline",
+            "x-shoal-max-cost and x-shoal-max-energy-j choose among the models of a route, and a "
+            "pipeline is none: leave them out");
     if (type && (strncasecmp(type, "audio/", 6) == 0 || strncasecmp(type, "image/", 6) == 0 ||
                  strncasecmp(type, "text/csv", 8) == 0))
         return api_error_set(
