@@ -1,67 +1,27 @@
-/* cache.c: answers by key, and who computes or waits for one; see cache.h. A callback may call back in here,
- * so tables and lines are in order before one runs. One thread. */
-#include "cache/cache.h"
-#include "base/sha256.h"
+/* cache.c: answers by key; see cache.h. */
+#include "cache/cache_impl.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A flight is a key being computed: one leader and a first-come line of waiters. An entry is a key
- * with its value. Both hang in one chained hash table each; entries also in the LRU list. */
-typedef struct entry entry;
-struct entry {
-    sha256_digest key;
-    entry *next;          /* of its bucket */
-    entry *newer, *older; /* LRU */
-    uint64_t filled_ns;
-    const cache_value *value;
-};
+#define MIN_BUCKETS 64
 
-typedef struct flight flight;
-struct cache_ticket {
-    flight *flight;
-    cache_ticket *prev, *next; /* waiters, first come first */
-    cache_turn_fn on_turn;
-    void *user;
-};
-
-struct flight {
-    cache *cache;
-    sha256_digest key;
-    flight *next; /* of its bucket */
-    cache_ticket *leader, *first, *last;
-};
-
-#define N_FLIGHT_BUCKETS 256
-#define MIN_BUCKETS      64
-
-struct cache {
-    size_t max_bytes;
-    uint64_t ttl_ns;
-    entry **buckets; /* n_buckets, a power of two */
-    size_t n_buckets;
-    entry *newest, *oldest;
-    flight *flights[N_FLIGHT_BUCKETS];
-    cache_stats stats;
-};
-
-/* The key is a cryptographic digest: its first bytes are as good as any hash of it. */
-static size_t key_hash(const sha256_digest *k)
+size_t cache_key_hash(const sha256_digest *k)
 {
     uint64_t h;
     memcpy(&h, k->bytes, sizeof h);
     return (size_t)h;
 }
 
-static bool key_is(const sha256_digest *a, const sha256_digest *b)
+bool cache_key_is(const sha256_digest *a, const sha256_digest *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-static cache_value *value_new(int status, const void *data, size_t len)
+cache_value *cache_value_new(int status, const void *data, size_t len)
 {
     size_t n;
     if (size_add(sizeof(cache_value) + 1, len, &n)) return NULL;
@@ -90,15 +50,20 @@ void cache_value_unref(const cache_value *v)
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-static size_t entry_bytes(const entry *e)
+static size_t entry_bytes(const cache_value *v)
 {
-    return sizeof *e + sizeof *e->value + e->value->len + 1;
+    return sizeof(entry) + sizeof *v + v->len + 1;
+}
+
+static size_t used(const cache *c)
+{
+    return c->stats.n_bytes + tags_bytes(c->tags);
 }
 
 static entry **entry_slot(const cache *c, const sha256_digest *key)
 {
-    entry **at = &c->buckets[key_hash(key) & (c->n_buckets - 1)];
-    while (*at && !key_is(&(*at)->key, key)) at = &(*at)->next;
+    entry **at = &c->buckets[cache_key_hash(key) & (c->n_buckets - 1)];
+    while (*at && !cache_key_is(&(*at)->key, key)) at = &(*at)->next;
     return at;
 }
 
@@ -125,13 +90,20 @@ static void lru_push(cache *c, entry *e)
     c->newest = e;
 }
 
-static void entry_remove(cache *c, entry *e)
+void cache_touch(cache *c, entry *e)
 {
-    entry **at = entry_slot(c, &e->key);
-    *at = e->next;
     lru_unlink(c, e);
-    c->stats.n_bytes -= entry_bytes(e);
+    lru_push(c, e);
+}
+
+void cache_remove(cache *c, entry *e)
+{
+    if (c->dropped) c->dropped(c->dropped_user, &e->key);
+    *entry_slot(c, &e->key) = e->next;
+    lru_unlink(c, e);
+    c->stats.n_bytes -= entry_bytes(e->value);
     c->stats.n_entries--;
+    tags_drop(c->tags, &e->tags);
     cache_value_unref(e->value);
     free(e);
 }
@@ -144,7 +116,7 @@ static void grow_buckets(cache *c)
     entry **fresh = calloc(n, sizeof *fresh);
     if (!fresh) return;
     for (entry *e = c->newest; e; e = e->older) {
-        entry **at = &fresh[key_hash(&e->key) & (n - 1)];
+        entry **at = &fresh[cache_key_hash(&e->key) & (n - 1)];
         e->next = *at;
         *at = e;
     }
@@ -153,204 +125,132 @@ static void grow_buckets(cache *c)
     c->n_buckets = n;
 }
 
-static void store(cache *c, const sha256_digest *key, const cache_value *v, uint64_t now_ns)
+/* The oldest go until all fits. False: e itself went. */
+static bool shrink(cache *c, const entry *e)
 {
-    size_t bytes = sizeof(entry) + sizeof *v + v->len + 1;
-    if (bytes > c->max_bytes) {
-        c->stats.n_too_big += c->max_bytes > 0;
-        return;
-    }
-    entry *old = *entry_slot(c, key);
-    if (old) entry_remove(c, old);
-    while (c->stats.n_bytes + bytes > c->max_bytes) {
-        entry_remove(c, c->oldest);
+    while (used(c) > c->options.max_bytes) {
+        bool itself = c->oldest == e;
+        cache_remove(c, c->oldest);
         c->stats.n_evicted++;
+        if (itself) return false;
     }
-    entry *e = calloc(1, sizeof *e);
-    if (!e) return;
-    *e = (entry){.key = *key, .filled_ns = now_ns, .value = cache_value_ref(v)};
-    grow_buckets(c);
-    entry **at = &c->buckets[key_hash(key) & (c->n_buckets - 1)];
-    e->next = *at;
-    *at = e;
-    lru_push(c, e);
-    c->stats.n_bytes += bytes;
-    c->stats.n_entries++;
-}
-
-/* The entry of a key if it is still fresh; an expired one is removed. */
-static entry *find_fresh(cache *c, const sha256_digest *key, uint64_t now_ns)
-{
-    entry *e = *entry_slot(c, key);
-    if (!e) return NULL;
-    if (c->ttl_ns && now_ns > e->filled_ns && now_ns - e->filled_ns >= c->ttl_ns) {
-        entry_remove(c, e);
-        c->stats.n_expired++;
-        return NULL;
-    }
-    return e;
-}
-
-/* ---- flights -------------------------------------------------------------------------------- */
-
-static flight **flight_slot(cache *c, const sha256_digest *key)
-{
-    flight **at = &c->flights[key_hash(key) % N_FLIGHT_BUCKETS];
-    while (*at && !key_is(&(*at)->key, key)) at = &(*at)->next;
-    return at;
-}
-
-/* Takes the flight out of the table; its line of waiters stays. */
-static void flight_land(flight *f)
-{
-    flight **at = flight_slot(f->cache, &f->key);
-    assert(*at == f);
-    *at = f->next;
-    f->cache->stats.n_in_flight--;
-}
-
-static void line_push(flight *f, cache_ticket *t)
-{
-    t->prev = f->last;
-    if (f->last)
-        f->last->next = t;
-    else
-        f->first = t;
-    f->last = t;
-}
-
-static void line_unlink(flight *f, cache_ticket *t)
-{
-    if (t->prev)
-        t->prev->next = t->next;
-    else
-        f->first = t->next;
-    if (t->next)
-        t->next->prev = t->prev;
-    else
-        f->last = t->prev;
-    t->prev = t->next = NULL;
-}
-
-/* Opens a flight with t as its leader; false (and t is freed) when memory is out. */
-static bool take_off(cache *c, const sha256_digest *key, cache_ticket *t)
-{
-    flight *f = calloc(1, sizeof *f);
-    if (!f) {
-        free(t);
-        return false;
-    }
-    *f = (flight){.cache = c, .key = *key, .leader = t};
-    *flight_slot(c, key) = f;
-    t->flight = f;
-    c->stats.n_in_flight++;
     return true;
 }
 
-cache_outcome cache_lookup(cache *c, const sha256_digest *key, uint64_t now_ns, cache_turn_fn on_turn,
-                           void *user, cache_ticket **ret_ticket, const cache_value **ret_value)
+bool cache_store(cache *c, const sha256_digest *key, const cache_value *v, tag_set *tags, uint64_t now_ns)
 {
-    *ret_ticket = NULL;
-    *ret_value = NULL;
-    entry *e = find_fresh(c, key, now_ns);
-    if (e) {
-        lru_unlink(c, e);
-        lru_push(c, e);
-        c->stats.n_hits++;
-        *ret_value = cache_value_ref(e->value);
-        return CACHE_HIT;
+    entry *old = *entry_slot(c, key);
+    if (old) cache_remove(c, old);
+    if (entry_bytes(v) > c->options.max_bytes) {
+        c->stats.n_too_big += c->options.max_bytes > 0;
+        return false;
     }
-    cache_ticket *t = calloc(1, sizeof *t);
-    flight *f = *flight_slot(c, key);
-    if (t) *t = (cache_ticket){.flight = f, .on_turn = on_turn, .user = user};
-    if (!t || !f) {
-        c->stats.n_misses++;
-        if (t && take_off(c, key, t)) *ret_ticket = t;
-        return CACHE_LEAD;
+    entry *e = calloc(1, sizeof *e);
+    if (!e) return false;
+    *e = (entry){.key = *key, .filled_ns = now_ns, .value = cache_value_ref(v), .tags = {.kept = true}};
+    e->tags.user = e;
+    tags_move(c->tags, &e->tags, tags);
+    grow_buckets(c);
+    entry **at = &c->buckets[cache_key_hash(key) & (c->n_buckets - 1)];
+    e->next = *at;
+    *at = e;
+    lru_push(c, e);
+    c->stats.n_bytes += entry_bytes(v);
+    c->stats.n_entries++;
+    return shrink(c, e);
+}
+
+bool cache_tag(cache *c, entry *e, const cache_ask *ask)
+{
+    for (size_t i = 0; i < ask->n_tags; i++)
+        if (tags_add(c->tags, &e->tags, ask->tags[i]) != 0) {
+            cache_remove(c, e);
+            return false;
+        }
+    return shrink(c, e);
+}
+
+static uint64_t age_of(const entry *e, uint64_t now_ns)
+{
+    return now_ns > e->filled_ns ? now_ns - e->filled_ns : 0;
+}
+
+entry *cache_find(cache *c, const cache_ask *ask, uint64_t now_ns, bool *ret_stale)
+{
+    entry *e = *entry_slot(c, ask->key);
+    *ret_stale = false;
+    if (!e) return NULL;
+    bool good = e->value->status == 200;
+    uint64_t age = age_of(e, now_ns), ttl = good ? c->options.ttl_ns : c->options.negative_ttl_ns;
+    if (ttl && age >= ttl + (good ? c->options.stale_ns : 0)) {
+        cache_remove(c, e);
+        c->stats.n_expired++;
+        return NULL;
     }
-    line_push(f, t);
-    c->stats.n_shared++;
-    *ret_ticket = t;
-    return CACHE_JOIN;
+    *ret_stale = ttl && age >= ttl;
+    if (*ret_stale && !ask->takes_stale) return NULL;
+    return ask->limits_age && age > ask->max_age_ns ? NULL : e;
 }
 
-/* Ends the flight: every waiter learns the outcome. The flight is out of the table first, so that a
- * callback that looks the key up again starts afresh; the line is popped one by one, so that a
- * callback that makes another waiter leave finds it still in place. */
-static void flight_end(flight *f, cache_outcome o, const cache_value *v)
+const cache_value *cache_peek(cache *c, const sha256_digest *key, uint64_t now_ns)
 {
-    flight_land(f);
-    free(f->leader);
-    f->leader = NULL;
-    while (f->first) {
-        cache_ticket *t = f->first;
-        line_unlink(f, t);
-        cache_turn_fn fn = t->on_turn;
-        void *user = t->user;
-        free(t);
-        fn(user, o, v);
+    bool stale;
+    entry *e = cache_find(c, &(cache_ask){.key = key}, now_ns, &stale);
+    if (!e || e->value->status != 200) return NULL;
+    cache_touch(c, e);
+    return cache_value_ref(e->value);
+}
+
+/* ---- purging -------------------------------------------------------------------------------- */
+
+static bool has_all(const tag_set *s, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!tags_has(s, names[i])) return false;
+    return true;
+}
+
+static size_t purge_all(cache *c)
+{
+    size_t n = c->stats.n_entries;
+    while (c->oldest) cache_remove(c, c->oldest);
+    for (size_t i = 0; i < N_FLIGHT_BUCKETS; i++)
+        while (c->flights[i]) cache_ground(c->flights[i]);
+    return n;
+}
+
+size_t cache_purge(cache *c, const char *const *names, size_t n)
+{
+    size_t n_gone = 0;
+    if (n == 0) n_gone = purge_all(c);
+    for (tag_link *l = n ? tags_first(c->tags, names[0]) : NULL, *next; l; l = next) {
+        next = l->next; /* another set's: a set has a tag once */
+        if (!has_all(l->set, names, n)) continue;
+        if (set_is_entry(l->set)) {
+            cache_remove(c, l->set->user);
+            n_gone++;
+        } else if (!((flight *)l->set->user)->grounded) {
+            cache_ground(l->set->user);
+        }
     }
-    free(f);
-}
-
-void cache_fill(cache_ticket *t, const void *data, size_t len, uint64_t now_ns)
-{
-    if (!t) return;
-    flight *f = t->flight;
-    assert(f->leader == t);
-    cache_value *v = value_new(200, data, len);
-    if (v) store(f->cache, &f->key, v, now_ns);
-    flight_end(f, v ? CACHE_HIT : CACHE_FAILED, v);
-    cache_value_unref(v);
-}
-
-void cache_fail(cache_ticket *t, int status, const void *data, size_t len)
-{
-    if (!t) return;
-    assert(t->flight->leader == t);
-    cache_value *v = value_new(status, data, len);
-    flight_end(t->flight, CACHE_FAILED, v);
-    cache_value_unref(v);
-}
-
-static void promote(flight *f)
-{
-    cache_ticket *t = f->first;
-    line_unlink(f, t);
-    f->leader = t;
-    f->cache->stats.n_promoted++;
-    t->on_turn(t->user, CACHE_LEAD, NULL);
-}
-
-void cache_leave(cache_ticket *t)
-{
-    if (!t) return;
-    flight *f = t->flight;
-    bool led = f->leader == t;
-    if (!led) line_unlink(f, t);
-    free(t);
-    if (!led) return;
-    f->leader = NULL;
-    if (f->first) {
-        promote(f);
-    } else {
-        flight_land(f);
-        free(f);
-    }
+    c->stats.n_purged += n_gone;
+    return n_gone;
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-int cache_new(cache **ret, size_t max_bytes, uint64_t ttl_ns, shoal_err *err)
+int cache_new(cache **ret, const cache_options *o, shoal_err *err)
 {
     cache *c = calloc(1, sizeof *c);
     entry **buckets = calloc(MIN_BUCKETS, sizeof(entry *));
-    if (!c || !buckets) {
+    tags *t = tags_new();
+    if (!c || !buckets || !t) {
         free(c);
         free(buckets);
+        tags_free(t);
         return err_nomem(err);
     }
-    *c = (cache){.max_bytes = max_bytes, .ttl_ns = ttl_ns, .buckets = buckets, .n_buckets = MIN_BUCKETS};
+    *c = (cache){.options = *o, .buckets = buckets, .n_buckets = MIN_BUCKETS, .tags = t};
     *ret = c;
     return 0;
 }
@@ -359,12 +259,22 @@ void cache_free(cache *c)
 {
     if (!c) return;
     assert(c->stats.n_in_flight == 0);
-    while (c->oldest) entry_remove(c, c->oldest);
+    c->dropped = NULL;
+    while (c->oldest) cache_remove(c, c->oldest);
+    tags_free(c->tags);
     free(c->buckets);
     free(c);
+}
+
+void cache_on_drop(cache *c, void (*fn)(void *user, const sha256_digest *key), void *user)
+{
+    c->dropped = fn;
+    c->dropped_user = user;
 }
 
 void cache_get_stats(const cache *c, cache_stats *ret)
 {
     *ret = c->stats;
+    ret->n_bytes = used(c);
+    ret->n_tags = tags_count(c->tags);
 }

@@ -33,9 +33,9 @@ static const char *uncached(const pipeline_survey *s, const config_pipeline *p, 
     if (fickle)
         snprintf(why, 128, "stage '%.64s' %s", fickle->name,
                  fickle->temperature > 0 ? "draws at random" : "looks at what changes");
-    else if (s->config->cache_bytes == 0)
+    else if (s->config->cache.bytes == 0)
         snprintf(why, 128, "there is no cache");
-    return fickle || s->config->cache_bytes == 0 ? why : NULL;
+    return fickle || s->config->cache.bytes == 0 ? why : NULL;
 }
 
 /* ---- for people ------------------------------------------------------------------------------------- */

@@ -85,6 +85,13 @@ typedef struct config_sessions { /* conversations that are kept */
     uint64_t ttl_s;              /* after its last use */
 } config_sessions;
 
+typedef struct config_cache { /* of whole answers */
+    uint64_t bytes, ttl_ms;   /* 0 bytes: no cache */
+    uint64_t stale_ms;        /* beyond their time they still go out so long, while they are made anew */
+    uint64_t negative_ttl_ms; /* of refusals; 0: they are not kept */
+    bool shared;              /* between API keys */
+} config_cache;
+
 typedef enum { CONFIG_HEDGE_AUTO, CONFIG_HEDGE_OFF } config_hedge;
 
 typedef struct gateway_config {
@@ -104,7 +111,7 @@ typedef struct gateway_config {
     http_limits limits;
     size_t max_audio_bytes; /* of a request that brings sound; it replaces limits.max_body_bytes */
     size_t max_requests;    /* in flight over all endpoints; over it 429 */
-    uint64_t cache_bytes, cache_ttl_ms; /* 0 bytes: no cache */
+    config_cache cache;
     config_sessions sessions;
     uint64_t default_deadline_ms; /* 0: none */
     uint64_t failover_wait_ms;    /* a call without a deadline waits so long for a restarted worker */

@@ -99,10 +99,15 @@ static const config_field limit_rows[] = {
 RECORD(limits, gateway_config, limit_rows);
 
 static const config_field cache_rows[] = {
-    UINT("mb", gateway_config, cache_bytes, 0, 64 * KIB, "size of the response cache", .unit = MIB,
+    UINT("mb", gateway_config, cache.bytes, 0, 64 * KIB, "size of the response cache", .unit = MIB,
          .otherwise = 16),
-    UINT("ttl_s", gateway_config, cache_ttl_ms, 0, 30 * 24 * 3600, "how long an answer is good for",
+    UINT("ttl_s", gateway_config, cache.ttl_ms, 0, 30 * 24 * 3600, "how long an answer is good for",
          .unit = 1000, .otherwise = 600),
+    UINT("stale_s", gateway_config, cache.stale_ms, 0, 30 * 24 * 3600,
+         "how long beyond that it goes out while it is made anew", .unit = 1000),
+    UINT("negative_ttl_s", gateway_config, cache.negative_ttl_ms, 0, 3600, "how long a refusal is good for",
+         .unit = 1000, .otherwise = 10),
+    BOOL("shared", gateway_config, cache.shared, "one API key's answers are every key's"),
 };
 RECORD(cache, gateway_config, cache_rows);
 

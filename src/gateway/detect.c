@@ -19,11 +19,11 @@ static void job_free(void *job)
     free(job);
 }
 
-static void answer_cached(void *job, const cache_value *v)
+static void answer_cached(void *job, const char *packed, size_t len)
 {
     gateway_request *rq = ((detect_job *)job)->shared.rq;
     job_free(job);
-    request_json(rq, 200, &(buf){.data = (char *)v->data, .len = v->len});
+    request_json(rq, 200, &(buf){.data = (char *)packed, .len = len});
 }
 
 static void put_answer(buf *out, const Shoal__V1__DetectSpeechReply *r)
@@ -47,6 +47,7 @@ static void on_reply(void *user, const call_result *r, const Shoal__V1__DetectSp
     gateway_request *rq = j->shared.rq;
     j->call = NULL;
     request_note_result(rq, r);
+    shared_heard(&j->shared, r->digest);
     if (r->status != 0) {
         api_error e;
         api_error_from_call(&e, r);
@@ -56,10 +57,10 @@ static void on_reply(void *user, const call_result *r, const Shoal__V1__DetectSp
     metrics_observe_s(rq->metrics, METRIC_STAGE_S, r->ms / 1000, rq->model, "total");
     buf body = {0};
     put_answer(&body, reply);
-    cache_ticket *t = shared_detach(&j->shared);
+    shared_end end = shared_detach(&j->shared);
     job_free(j);
     request_json(rq, 200, &body);
-    shared_publish(t, &body);
+    shared_publish(&end, &body);
     buf_done(&body);
 }
 
@@ -89,7 +90,9 @@ void detect_handle(gateway_request *rq)
         request_error(rq, &e);
         return;
     }
-    sha256_digest key;
-    bool cacheable = info && *info->digest && detect_spec_key(&j->spec, info->digest, &key);
-    shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
+    answerers by = {0};
+    shared_terms terms = {.by = &by};
+    answerers_add(&by, rq, rq->model, NULL);
+    bool cacheable = answerers_end(&by) && detect_spec_key(&j->spec, by.digest, &terms.key);
+    shared_start(&j->shared, &OPS, rq, cacheable ? &terms : NULL);
 }

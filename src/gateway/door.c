@@ -73,6 +73,15 @@ static int set_urgency(gateway_request *rq, api_error *e)
     return 0;
 }
 
+static int set_wish(gateway_request *rq, api_error *e)
+{
+    shoal_err err;
+    const char *control = request_header(rq, "cache-control");
+    if (cache_wish_parse(&rq->wish, control, request_header(rq, "x-shoal-cache-tag"), &err) == 0)
+        return set_urgency(rq, e);
+    return api_error_bad(e, "x-shoal-cache-tag", "%s", err.message);
+}
+
 static int check_browser(const gateway_request *rq, api_error *e)
 {
     browser_facts f = {.method = request_method(rq),
@@ -114,7 +123,7 @@ static int admit(gateway_request *rq, api_error *e)
         e->retry_after_s = 1;
         return e->status;
     }
-    return set_urgency(rq, e);
+    return set_wish(rq, e);
 }
 
 static gateway_request *request_new(gateway *g, door *d, uint64_t received_ns)

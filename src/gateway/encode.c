@@ -26,21 +26,21 @@ static void job_free(void *job)
     free(j);
 }
 
-static void answer_cached(void *job, const cache_value *v)
+static void answer_cached(void *job, const char *packed, size_t len)
 {
     gateway_request *rq = ((encode_job *)job)->shared.rq;
     job_free(job);
-    request_json(rq, 200, &(buf){.data = (char *)v->data, .len = v->len});
+    request_json(rq, 200, &(buf){.data = (char *)packed, .len = len});
 }
 
 /* The call is over: its answer, for this request and those who wait. */
 static void job_answer(encode_job *j, const buf *body)
 {
     gateway_request *rq = j->shared.rq;
-    cache_ticket *t = shared_detach(&j->shared);
+    shared_end end = shared_detach(&j->shared);
     job_free(j);
     request_json(rq, 200, body);
-    shared_publish(t, body);
+    shared_publish(&end, body);
 }
 
 /* ---- the call ------------------------------------------------------------------------------------ */
@@ -49,6 +49,7 @@ static bool ended_well(encode_job *j, const call_result *r, size_t n_results)
 {
     j->call = NULL;
     request_note_result(j->shared.rq, r);
+    shared_heard(&j->shared, r->digest);
     call_result failed = *r;
     if (r->status == 0 && n_results == j->spec.n_inputs) return true;
     if (r->status == 0) {
@@ -221,11 +222,11 @@ static void answer(gateway_request *rq, encode_spec *spec, const char *task)
         return;
     }
     j->spec = *spec;
-    sha256_digest key;
-    bool one = !config_ensemble_find(rq->config, spec->model); /* else more files than one decide */
-    bool cacheable =
-        one && info && *info->digest && encode_spec_key(spec, info->digest, rq->adapter_digest, &key);
-    shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
+    answerers by = {0};
+    shared_terms terms = {.by = &by};
+    answerers_add(&by, rq, rq->model, rq->adapter);
+    bool cacheable = answerers_end(&by) && encode_spec_key(spec, by.digest, rq->adapter_digest, &terms.key);
+    shared_start(&j->shared, &OPS, rq, cacheable ? &terms : NULL);
 }
 
 /* ---- a route ------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gateway/caches.h"
 #include "gateway/collections.h"
 #include "gateway/detect.h"
 #include "gateway/door_ws.h"
@@ -79,6 +80,8 @@ const endpoint ENDPOINTS[] = {
     {"GET", "/api/ps", ollama_ps, true, false, "ollama_ps", 0},
     {"GET", "/api/version", ollama_version, false, false, "ollama_version", 0},
     {"GET", "/v1/ws", door_ws_handle, false, false, "ws", ENDPOINT_TUNNEL},
+    {"GET", "/v1/cache", caches_show, true, false, "cache", 0},
+    {"DELETE", "/v1/cache", caches_purge, true, false, "cache_purge", 0},
     {"GET", "/v1/models", status_models, true, false, "models", 0},
     {"GET", "/v1/models/", status_model, true, false, "model", 0},
     {"GET", "/v1/nodes", machines_list, true, false, "nodes", false},

@@ -12,9 +12,11 @@
 #include "calls/retry_calls.h"
 #include "calls/route_calls.h"
 #include "calls/silence_calls.h"
+#include "gateway/caches.h"
 #include "gateway/door_http.h"
 #include "gateway/door_ws.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/ghost.h"
 #include "gateway/routed.h"
 #include "gateway/shadow.h"
 #include "trust/state.h"
@@ -117,13 +119,24 @@ static int open_hosts(gateway *g, shoal_err *err)
     return rc ? config_fail(c, err, "%s", why.message) : 0;
 }
 
+static int open_cache(gateway *g, shoal_err *err)
+{
+    const config_cache *c = &g->config->cache;
+    cache_options o = {.max_bytes = (size_t)c->bytes,
+                       .ttl_ns = c->ttl_ms * 1000000u,
+                       .stale_ns = c->stale_ms * 1000000u,
+                       .negative_ttl_ns = c->negative_ttl_ms * 1000000u};
+    int rc = cache_new(&g->cache, &o, err);
+    return rc == 0 ? caches_open(g, err) : rc;
+}
+
 static int gateway_setup(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
     g->metrics = metrics_new();
     if (!g->metrics) return err_nomem(err);
     int rc = auth_init(&g->auth, (const char *const *)c->api_keys, c->n_api_keys, err);
-    if (rc == 0) rc = cache_new(&g->cache, (size_t)c->cache_bytes, c->cache_ttl_ms * 1000000u, err);
+    if (rc == 0) rc = open_cache(g, err);
     if (rc == 0) rc = watch_open(g, err);
     if (rc == 0) rc = open_calls(g, err);
     if (rc == 0) rc = open_desk(g, err);
@@ -163,6 +176,7 @@ void gateway_drain(gateway *g, void (*done)(void *user), void *user)
     g->draining = true;
     LOG(LOG_INFO, "gateway", "draining", LOG_I("requests", g->n_requests));
     shadow_cancel_all(g);
+    ghost_cancel_all(g);
     door_ws_drain(g);
     http_server_drain(g->server, done, user);
 }
@@ -197,6 +211,7 @@ void gateway_free(gateway *g)
     }
     door_ws_close(g);
     watch_close(g);
+    caches_close(g);
     shadow_cancel_all(g);
     http_server *server = g->server;
     desk_free(g->desk);

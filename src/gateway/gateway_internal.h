@@ -24,6 +24,8 @@ struct gateway {
     fallback_rule *fallbacks; /* one a model that has stand-ins; strings are the configuration's */
     ensembles *ensembles;     /* NULL: none are configured */
     cache *cache;
+    struct served_list *served; /* files that answer, by model (caches.c) */
+    uint64_t n_rolls;           /* how often a file was new to its model */
     metrics *metrics;
     hosts *hosts; /* that http stages ask; NULL: the configuration names none */
     desk *desk;   /* of the collections */
@@ -34,7 +36,7 @@ struct gateway {
     gateway_request *requests; /* being answered */
     ws_socket *sockets;        /* door_ws.c's, and its clock while there are any */
     uv_timer_t *ws_timer;
-    size_t n_requests, n_admitted;
+    size_t n_requests, n_admitted, n_ghosts;
     struct shadow *shadows; /* answers that nobody sees (shadow.h) */
     size_t n_shadows;
     buf metrics_text; /* what GET /metrics answers, as of metrics_at_ns; 0: never made */

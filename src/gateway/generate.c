@@ -11,6 +11,7 @@
 #include "api/answer.h"
 #include "gateway/about.h"
 #include "gateway/choose.h"
+#include "gateway/ghost.h"
 #include "api/openai.h"
 #include "gateway/routed.h"
 #include "gateway/shadow.h"
@@ -125,7 +126,9 @@ static void follow(gen_job *j)
 {
     Shoal__V1__GenerateRequest req;
     Shoal__V1__Sampling sampling;
-    if (j->n_branches != 1 || j->stream.resumes || !shadow_is_due(j->shared.rq)) return;
+    if (ghost_kind_of(j->shared.rq) || j->n_branches != 1 || j->stream.resumes ||
+        !shadow_is_due(j->shared.rq))
+        return;
     openai_spec_fill(j->spec, 0, &req, &sampling);
     shadow_start(j->shared.rq, &j->answer, &req);
 }
@@ -155,11 +158,11 @@ static void job_answer(gen_job *j)
 static void job_complete(gen_job *j)
 {
     follow(j);
-    cache_ticket *t = shared_detach(&j->shared);
+    shared_end end = shared_detach(&j->shared);
     buf packed = {0};
-    if (t) answer_pack(&packed, &j->answer);
+    if (shared_wants(&end)) answer_pack(&packed, &j->answer);
     job_answer(j);
-    shared_publish(t, &packed);
+    shared_publish(&end, &packed);
     buf_done(&packed);
 }
 
@@ -179,11 +182,11 @@ static void put_finish(gen_job *j, size_t k)
         j->stream.id.marks[k].finished = true;
 }
 
-static void answer_cached(void *job, const cache_value *v)
+static void answer_cached(void *job, const char *packed, size_t len)
 {
     gen_job *j = job;
     answer_done(&j->answer);
-    if (answer_unpack(&j->answer, v->data, v->len) != 0) {
+    if (answer_unpack(&j->answer, packed, len) != 0) {
         api_error e;
         api_error_nomem(&e);
         shared_fail(&j->shared, &e);
@@ -306,12 +309,12 @@ static bool begin_shorter(gen_job *j)
     gateway_request *rq = j->shared.rq;
     kept *k = j->kept;
     if (!k || rq->streaming || !kept_shorten(k)) return false;
-    cache_ticket *t = shared_detach(&j->shared);
+    shared_end end = shared_detach(&j->shared);
     j->kept = NULL;
     job_free(j);
     request_watch(rq, NULL, NULL);
     generate_kept(k);
-    cache_leave(t);
+    shared_leave(&end);
     return true;
 }
 
@@ -321,6 +324,7 @@ static void on_end(const call_events *events, const call_result *r)
     gen_job *j = br->job;
     br->call = NULL;
     request_note_result(j->shared.rq, r);
+    shared_heard(&j->shared, r->digest);
     if (r->status != 0 || !br->done) {
         call_result failed = *r;
         api_error e;
@@ -434,6 +438,24 @@ static void join_kept(gen_job *j, kept *k)
     j->form.response = &k->form;
 }
 
+/* False: the answer is not kept. */
+static bool make_key(const gateway_request *rq, const gen_spec *spec, const Shoal__V1__ModelInfo *info,
+                     answerers *by, sha256_digest *ret)
+{
+    answerers_add(by, rq, rq->model, rq->adapter);
+    if (!answerers_end(by) || !info) return false;
+    Shoal__V1__ModelInfo all = *info;
+    all.digest = by->digest;
+    all.template_reads_clock = by->reads_clock;
+    return openai_spec_key(spec, &all, rq->adapter_digest, ret);
+}
+
+/* A stream that goes on does so with the file that began it. */
+static bool goes_on_with(const stream *st, const gateway_request *rq, const answerers *by)
+{
+    return !st->resumes || (*by->file && stream_is_of(st, by->file, rq->adapter_digest));
+}
+
 /* k may be NULL; both it and spec are taken. */
 static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInfo *info, const stream *st,
                   const call_terms *terms, kept *k)
@@ -454,12 +476,12 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
         answer_whole(j);
         return;
     }
-    sha256_digest key;
-    bool one = !config_ensemble_find(rq->config, spec->model); /* else more files than one decide */
-    bool cacheable = one && info && openai_spec_key(spec, info, rq->adapter_digest, &key) &&
-                     (!st->resumes || stream_is_of(st, info->digest, rq->adapter_digest));
-    if (cacheable) stream_meet(&j->stream, rq, info->digest, rq->adapter_digest, &e);
-    shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
+    answerers by = {0};
+    shared_terms kept_as = {.by = &by};
+    rq->keeps = k != NULL;
+    bool cacheable = make_key(rq, spec, info, &by, &kept_as.key) && goes_on_with(st, rq, &by);
+    if (cacheable && *by.file) stream_meet(&j->stream, rq, by.file, rq->adapter_digest, &e);
+    shared_start(&j->shared, &OPS, rq, cacheable ? &kept_as : NULL);
 }
 
 /* The history was shortened when this stream began, and is not so now. */

@@ -131,6 +131,13 @@ double metrics_get(const metrics *m, metric_id id, const char *l0, const char *l
     return s ? s->value : 0;
 }
 
+const char *const *metrics_labels(const metrics *m, metric_id id, size_t i)
+{
+    const series *s = m->first[id];
+    while (s && i-- > 0) s = s->next;
+    return s ? (const char *const *)s->labels : NULL;
+}
+
 double metrics_sum(const metrics *m, metric_id id)
 {
     double sum = 0;

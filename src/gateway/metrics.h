@@ -27,7 +27,8 @@
       "What answers cost by the configuration's prices, in its unit; route: by which it came, if any.")     \
     X(METRIC_ENERGY, "shoal_energy_joules_total", COUNTER, "model,route,by",                                \
       "What answers took, and how that is known: configured, rapl or cpu_time.")                            \
-    X(METRIC_CACHE, "shoal_cache_lookups_total", COUNTER, "result", "Response cache: hit, miss or shared.") \
+    X(METRIC_CACHE, "shoal_cache_lookups_total", COUNTER, "of,name,result",                                 \
+      "Response cache, by route, pipeline, ensemble or model: hit, stale, negative, near, shared or miss.") \
     X(METRIC_IN_FLIGHT, "shoal_requests_in_flight", GAUGE, "", "HTTP requests being answered.")             \
     X(METRIC_CONNECTIONS, "shoal_connections", GAUGE, "", "Open client connections.")                       \
     X(METRIC_REQUEST_S, "shoal_request_seconds", HISTOGRAM, "endpoint",                                     \
@@ -112,6 +113,8 @@ void metrics_set(metrics *m, metric_id id, double v, const char *l0, const char 
 void metrics_observe_s(metrics *m, metric_id id, double seconds, const char *l0, const char *l1);
 /* The value of a counter or gauge, 0 when that series does not exist. */
 double metrics_get(const metrics *m, metric_id id, const char *l0, const char *l1, const char *l2);
+/* The labels of the i-th series, in the order of their first sight; NULL: there are no more. */
+const char *const *metrics_labels(const metrics *m, metric_id id, size_t i);
 /* Of all series of a counter. */
 double metrics_sum(const metrics *m, metric_id id);
 

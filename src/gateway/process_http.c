@@ -13,7 +13,6 @@
 #include "process/process.h"
 #include "process/process_events.h"
 #include "gateway/shared.h"
-#include "cache/cache_key.h"
 
 typedef struct process_job { /* one POST /v1/process; dies with the request */
     shared_job shared;       /* first: shared.h takes the job by it */
@@ -101,11 +100,11 @@ static void job_answer(process_job *j, const char *body, size_t len)
     buf_done(&b);
 }
 
-static void answer_cached(void *job, const cache_value *v)
+static void answer_cached(void *job, const char *packed, size_t len)
 {
     process_job *j = job;
-    if (j->in.stream) process_events_replay(&j->out, v->data, v->len);
-    job_answer(job, v->data, v->len);
+    if (j->in.stream) process_events_replay(&j->out, packed, len);
+    job_answer(job, packed, len);
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -168,14 +167,14 @@ static void on_run_done(void *user, const process_outcome *o)
         return;
     }
     if (o->degraded) j->shared.rq->degraded = *o->degraded;
-    cache_ticket *t = shared_detach(&j->shared);
+    shared_end end = shared_detach(&j->shared);
     j->shared.rq->n_prompt_tokens = o->n_prompt_tokens;
     j->shared.rq->n_generated_tokens = o->n_generated_tokens;
     job_answer(j, body.data, body.len);
     buf kept = body;
     kept.failed =
         o->partial || o->asks; /* whoever asks next may find all stages well, or is asked back himself */
-    shared_publish(t, &kept);
+    shared_publish(&end, &kept);
     buf_done(&body);
 }
 
@@ -206,38 +205,26 @@ static void key_devices(cache_key *k, const process_input *in)
     }
 }
 
-/* The model's file and the adapter's; false when they are not known. */
-static bool key_model(cache_key *k, const config_stage *s, calls *c)
-{
-    const Shoal__V1__ModelInfo *info = calls_info(c, s->model, NULL);
-    if (!info || info->template_reads_clock) return false; /* tomorrow's answer is another */
-    cache_key_str(k, "digest", info->digest);
-    for (size_t i = 0; s->adapter && i < info->n_adapters && i < info->n_adapter_digests; i++) {
-        if (strcmp(info->adapters[i], s->adapter) != 0) continue;
-        cache_key_str(k, "adapter", info->adapter_digests[i]);
-        return true;
-    }
-    return !s->adapter;
-}
-
 /* The pipeline's own settings are fixed while this process lives, so its name stands for them; what
  * may change under it are the models. False: not cacheable now. */
-static bool make_key(const process_input *in, calls *c, sha256_digest *ret)
+static bool make_key(const gateway_request *rq, const process_input *in, answerers *by, sha256_digest *ret)
 {
     const config_pipeline *p = in->pipeline;
-    if (!pipeline_is_deterministic(p) || in->confirm) return false; /* an answer counts once */
+    answerers_join(by, "pipeline", p->name);
+    for (unsigned i = 0; i < p->n_stages; i++)
+        if (p->stages[i].model) answerers_add(by, rq, p->stages[i].model, p->stages[i].adapter);
+    bool known = answerers_end(by);
+    if (!known || by->reads_clock || !pipeline_is_deterministic(p)) return false;
+    if (in->confirm) return false; /* an answer counts once */
     cache_key *k = cache_key_new("process");
-    cache_key_str(k, "pipeline", p->name);
-    bool known = true;
-    for (unsigned i = 0; i < p->n_stages && known; i++)
-        if (p->stages[i].model) known = key_model(k, &p->stages[i], c);
+    cache_key_str(k, "answerers", by->digest);
     cache_key_str(k, "input", in->text);
     for (int m = 0; m < N_MEDIA; m++)
         if (in->files[m].data)
             cache_key_bytes(k, medium_name((medium)m), in->files[m].data, in->files[m].len);
     cache_key_str(k, "context", in->context);
     key_devices(k, in);
-    return cache_key_end(k, ret) && known;
+    return cache_key_end(k, ret);
 }
 
 static const shared_ops OPS = {.compute = start_run, .answer = answer_cached, .free = job_free};
@@ -279,7 +266,8 @@ void process_handle(gateway_request *rq)
     j->in.hosts = rq->gateway->hosts;
     j->watch = (process_watch){.user = j, .stage = on_stage, .text = on_text};
     if (j->in.stream) j->in.watch = &j->watch;
-    sha256_digest key;
-    bool cacheable = make_key(&j->in, rq->calls, &key);
-    shared_start(&j->shared, &OPS, rq, cacheable ? &key : NULL);
+    answerers by = {0};
+    shared_terms terms = {.by = &by};
+    bool cacheable = make_key(rq, &j->in, &by, &terms.key);
+    shared_start(&j->shared, &OPS, rq, cacheable ? &terms : NULL);
 }

@@ -10,11 +10,12 @@
 #include "base/log.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/ghost.h"
 #include "gateway/routed.h"
 #include "gateway/spend.h"
 #include "gateway/watch.h"
 
-#define HEADERS_MAX       15
+#define HEADERS_MAX       16
 #define STREAM_FULL_BYTES ((size_t)128 << 10)
 
 /* Said when there is no memory to say what is the matter. */
@@ -24,7 +25,7 @@
 typedef struct header_list {
     http_header items[HEADERS_MAX];
     size_t n;
-    char retry_after[16];
+    char retry_after[16], age[24];
 } header_list;
 
 /* ---- what is asked ------------------------------------------------------------------------------- */
@@ -111,17 +112,6 @@ void request_on_deadline(gateway_request *rq, void (*fn)(void *work))
     if (fn) watch_requests(rq->gateway);
 }
 
-bool request_wants_fresh(const gateway_request *rq)
-{
-    static const char space[] = " \t,";
-    const char *p = request_header(rq, "cache-control");
-    for (size_t n; p && *(p += strspn(p, space)); p += n) {
-        n = strcspn(p, space);
-        if (n == 8 && (strncasecmp(p, "no-cache", n) == 0 || strncasecmp(p, "no-store", n) == 0)) return true;
-    }
-    return false;
-}
-
 int request_count_choices(gateway_request *rq, size_t n, api_error *e)
 {
     gateway *g = rq->gateway;
@@ -171,14 +161,36 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     if (content_type) header_add(h, "content-type", content_type);
     header_add(h, "x-request-id", rq->id);
     if (rq->cache_state) header_add(h, "x-shoal-cache", rq->cache_state);
+    if (rq->age_s) { /* RFC 9111, section 5.1 */
+        snprintf(h->age, sizeof h->age, "%llu", (unsigned long long)rq->age_s);
+        header_add(h, "age", h->age);
+    }
     if (*rq->degraded.wanted) header_add(h, "x-shoal-degraded", rq->degraded.wanted);
     if (*rq->ensemble) header_add(h, "x-shoal-ensemble", rq->ensemble);
     if (rq->routed) header_add(h, "x-shoal-route", rq->routed->header);
     if (rq->config->n_allow_origins) header_add(h, "vary", "origin");
     if (!rq->allowed_origin) return;
     header_add(h, "access-control-allow-origin", rq->allowed_origin);
-    header_add(h, "access-control-expose-headers",
-               "x-request-id, x-shoal-cache, x-shoal-degraded, x-shoal-ensemble, x-shoal-route, retry-after");
+    header_add(
+        h, "access-control-expose-headers",
+        "age, x-request-id, x-shoal-cache, x-shoal-degraded, x-shoal-ensemble, x-shoal-route, retry-after");
+}
+
+static void count_spent(const gateway_request *rq)
+{
+    if (rq->n_prompt_tokens)
+        metrics_add(rq->metrics, METRIC_TOKENS, (double)rq->n_prompt_tokens, rq->model, "prompt", NULL);
+    if (rq->n_generated_tokens)
+        metrics_add(rq->metrics, METRIC_TOKENS, (double)rq->n_generated_tokens, rq->model, "generated", NULL);
+    spend_note(rq);
+}
+
+/* "near 0.971" is counted as "near". */
+static void count_kept(const gateway_request *rq)
+{
+    char result[24];
+    snprintf(result, sizeof result, "%.*s", (int)strcspn(rq->cache_state, " "), rq->cache_state);
+    metrics_add(rq->metrics, METRIC_CACHE, 1, rq->cache_of, rq->cache_name, result);
 }
 
 static void count(const gateway_request *rq, int status, const char *error_code)
@@ -187,17 +199,16 @@ static void count(const gateway_request *rq, int status, const char *error_code)
     snprintf(code, sizeof code, "%d", status);
     const char *name = rq->endpoint ? rq->endpoint->name : "none";
     metrics *m = rq->metrics;
+    if (ghost_kind_of(rq)) {
+        count_spent(rq);
+        return;
+    }
     metrics_add(m, METRIC_REQUESTS, 1, name, rq->model, code);
     metrics_observe_s(m, METRIC_REQUEST_S, clock_ms_since(rq->start_ns) / 1000, name, NULL);
     if (error_code) metrics_add(m, METRIC_ERRORS, 1, name, error_code, NULL);
     if (status == 499) metrics_add(m, METRIC_GONE, 1, name, NULL, NULL);
-    if (rq->cache_state) metrics_add(m, METRIC_CACHE, 1, rq->cache_state, NULL, NULL);
-    if (rq->cache_state && strcmp(rq->cache_state, "miss") != 0) return; /* these tokens were counted once */
-    if (rq->n_prompt_tokens)
-        metrics_add(m, METRIC_TOKENS, (double)rq->n_prompt_tokens, rq->model, "prompt", NULL);
-    if (rq->n_generated_tokens)
-        metrics_add(m, METRIC_TOKENS, (double)rq->n_generated_tokens, rq->model, "generated", NULL);
-    spend_note(rq);
+    if (rq->cache_state) count_kept(rq);
+    if (!rq->cache_state || strcmp(rq->cache_state, "miss") == 0) count_spent(rq); /* else counted before */
 }
 
 /* Probes come every second or so; their lines would drown the rest. */
@@ -207,6 +218,8 @@ static log_level level_of(const gateway_request *rq, int status)
     return rq->endpoint && !rq->endpoint->admitted ? LOG_DEBUG : LOG_INFO;
 }
 
+static const char *const GHOSTS[] = {[GHOST_NONE] = "", [GHOST_REFRESH] = "refresh", [GHOST_AUDIT] = "audit"};
+
 static void log_line(const gateway_request *rq, int status, const char *error_code)
 {
     LOG(level_of(rq, status), "gateway", "request",
@@ -214,7 +227,8 @@ static void log_line(const gateway_request *rq, int status, const char *error_co
         LOG_S("code", error_code ? error_code : ""), LOG_S("model", rq->model), LOG_S("version", rq->version),
         LOG_S("quantisation", rq->quantisation), LOG_F("ms", clock_ms_since(rq->start_ns)),
         LOG_I("prompt_tokens", rq->n_prompt_tokens), LOG_I("generated_tokens", rq->n_generated_tokens),
-        LOG_S("cache", rq->cache_state ? rq->cache_state : ""), LOG_S("request_id", rq->id));
+        LOG_S("cache", rq->cache_state ? rq->cache_state : ""), LOG_S("ghost", GHOSTS[ghost_kind_of(rq)]),
+        LOG_S("request_id", rq->id));
 }
 
 void request_finish(gateway_request *rq, int status, const char *error_code)
@@ -284,7 +298,7 @@ void request_preflight(gateway_request *rq)
     header_add(
         &h, "access-control-allow-headers",
         "authorization, content-type, cache-control, last-event-id, x-request-id, x-shoal-deadline-ms, "
-        "x-shoal-latency, x-shoal-max-cost, x-shoal-max-energy-j, x-shoal-session");
+        "x-shoal-latency, x-shoal-max-cost, x-shoal-max-energy-j, x-shoal-session, x-shoal-cache-tag");
     header_add(&h, "access-control-max-age", "600");
     reply(rq, 204, &h, NULL, 0);
     request_finish(rq, 204, NULL);

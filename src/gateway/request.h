@@ -24,6 +24,7 @@
 #include "config/config.h"
 #include "api/degraded.h"
 #include "api/api_error.h"
+#include "cache/cache_wish.h"
 #include "gateway/metrics.h"
 #include "gateway/door.h"
 
@@ -51,8 +52,14 @@ typedef struct gateway_request {
     struct routed *routed;   /* what a route came to (routed.h); NULL: none was asked for */
     degraded degraded;       /* the answer is another model's; such answers are not kept */
     char ensemble[1024];     /* how several models came to the answer; "": one gave it */
-    const char *cache_state; /* "hit", "miss", "shared"; NULL: not cacheable */
-    const char *error_code;  /* of a failure inside a stream that had begun */
+    cache_wish wish;         /* what it says about the cache */
+    const char *cache_state; /* "hit", "miss", "shared", "stale"; NULL: not cacheable */
+    uint64_t age_s;          /* of a kept answer */
+    /* Of whom kept answers are counted: "route", "pipeline", "ensemble" or "model", and its name. */
+    const char *cache_of;
+    char cache_name[96];
+    bool keeps;             /* it writes into a conversation */
+    const char *error_code; /* of a failure inside a stream that had begun */
     bool streaming;
     size_t n_counted;           /* against max_requests: one, and one for each choice after the first */
     const char *allow;          /* for a 405 */
@@ -86,8 +93,6 @@ void request_on_body(gateway_request *rq, void (*on_body)(void *work, const uint
 /* fn(work) runs once when the request's deadline passes; NULL: not any more. For requests that wait for
  * something else than a model call, since calls keep the deadline themselves. */
 void request_on_deadline(gateway_request *rq, void (*fn)(void *work));
-/* Cache-Control says no-cache or no-store: compute it for this client alone, and keep nothing. */
-bool request_wants_fresh(const gateway_request *rq);
 /* Remember which model answers (for headers, log, metrics). */
 void request_note_model(gateway_request *rq, const char *model, const char *version,
                         const char *quantisation);

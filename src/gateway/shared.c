@@ -2,26 +2,58 @@
  * returns, so nothing touches it afterwards; its ticket is taken out before it is freed. */
 #include "gateway/shared.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/sha256.h"
+#include "gateway/gateway_internal.h"
+#include "gateway/ghost.h"
+#include "gateway/routed.h"
 
-cache_ticket *shared_detach(shared_job *s)
+/* ---- the end ------------------------------------------------------------------------------------- */
+
+shared_end shared_detach(shared_job *s)
 {
-    cache_ticket *t = s->ticket;
+    shared_end end = {.ticket = s->ticket, .passes = s->strange || s->n_rolls != s->rq->gateway->n_rolls};
     s->ticket = NULL;
-    if (!t || !*s->rq->degraded.wanted) return t;
-    cache_leave(t); /* another model's answer is nobody else's: the next one asks for itself */
-    return NULL;
+    memcpy(end.trace, s->rq->ensemble, sizeof end.trace);
+    if (!*s->rq->degraded.wanted) return end;
+    cache_leave(end.ticket); /* another model's answer is nobody else's: the next one asks for itself */
+    return (shared_end){0};
 }
 
-void shared_publish(cache_ticket *t, const buf *packed)
+bool shared_wants(const shared_end *end)
 {
-    if (packed->failed)
+    return end->ticket != NULL;
+}
+
+/* What is kept: the trace, a NUL, and the answer as its endpoint packs it. */
+void shared_publish(shared_end *end, const buf *packed)
+{
+    cache_ticket *t = end->ticket;
+    buf all = {.failed = packed->failed};
+    end->ticket = NULL;
+    if (!t) return;
+    if (!all.failed) buf_append(&all, end->trace, strlen(end->trace) + 1);
+    if (!all.failed) buf_append(&all, packed->data, packed->len);
+    if (all.failed)
         cache_leave(t);
+    else if (end->passes)
+        cache_pass(t, all.data, all.len);
     else
-        cache_fill(t, packed->data, packed->len, clock_ns());
+        cache_fill(t, all.data, all.len, clock_ns());
+    buf_done(&all);
+}
+
+void shared_leave(shared_end *end)
+{
+    cache_leave(end->ticket);
+    end->ticket = NULL;
+}
+
+void shared_heard(shared_job *s, const char *digest)
+{
+    if (digest && *digest && *s->digest && strcmp(digest, s->digest) != 0) s->strange = true;
 }
 
 /* Another request has its own deadline, and may find memory. */
@@ -30,16 +62,22 @@ static bool is_ours_alone(const api_error *e)
     return e->status == 504 || (e->code && strcmp(e->code, "out_of_memory") == 0);
 }
 
+/* The model refuses what it was asked, and would again. One that makes workers die is asked about by odds. */
+static bool is_the_same_again(const api_error *e)
+{
+    return e->status == 400 || e->status == 413;
+}
+
 void shared_fail(shared_job *s, const api_error *e)
 {
-    cache_ticket *t = shared_detach(s);
+    shared_end end = shared_detach(s);
     gateway_request *rq = s->rq;
     s->ops->free(s);
     request_error(rq, e);
     if (is_ours_alone(e))
-        cache_leave(t);
+        cache_leave(end.ticket);
     else
-        cache_fail(t, e->status, e, sizeof *e);
+        cache_fail(end.ticket, e->status, e, sizeof *e, !end.passes && is_the_same_again(e), clock_ns());
 }
 
 void shared_fail_nomem(shared_job *s)
@@ -53,9 +91,9 @@ void shared_fail_nomem(shared_job *s)
 static void on_gone(void *work)
 {
     shared_job *s = work;
-    cache_ticket *t = shared_detach(s);
+    shared_end end = shared_detach(s);
     s->ops->free(s);
-    cache_leave(t);
+    shared_leave(&end);
 }
 
 /* A waiter that its deadline reached first: the computation goes on for the others. */
@@ -68,6 +106,8 @@ static void on_deadline(void *work)
     shared_fail(work, &e);
 }
 
+/* ---- answering ----------------------------------------------------------------------------------- */
+
 static void compute(shared_job *s, const char *state)
 {
     s->rq->cache_state = state;
@@ -76,12 +116,15 @@ static void compute(shared_job *s, const char *state)
 
 static void answer(shared_job *s, const cache_value *v, const char *state)
 {
+    size_t n_trace = strlen(v->data);
     s->rq->cache_state = state;
-    s->ops->answer(s, v);
+    snprintf(s->rq->ensemble, sizeof s->rq->ensemble, "%s", v->data);
+    s->ops->answer(s, v->data + n_trace + 1, v->len - n_trace - 1);
 }
 
-/* The leader's error: v holds its api_error, or is NULL when there was no memory to keep it. */
-static void fail_as_leader(shared_job *s, const cache_value *v)
+/* An error that another request met: v holds its api_error, or is NULL when there was no memory to keep it.
+ */
+static void fail_as(shared_job *s, const cache_value *v, const char *state)
 {
     api_error e;
     if (v && v->len == sizeof e)
@@ -89,7 +132,7 @@ static void fail_as_leader(shared_job *s, const cache_value *v)
     else
         api_error_set(&e, 503, "service_unavailable", "worker_unavailable", NULL,
                       "the computation failed; send it again");
-    s->rq->cache_state = "shared";
+    s->rq->cache_state = state;
     shared_fail(s, &e);
 }
 
@@ -105,24 +148,128 @@ static void on_turn(void *user, cache_outcome outcome, const cache_value *v)
     if (outcome == CACHE_HIT)
         answer(s, v, "shared");
     else
-        fail_as_leader(s, v);
+        fail_as(s, v, "shared");
 }
 
-void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, const sha256_digest *key)
+static void answer_kept(shared_job *s, const cache_found *f, bool stale)
 {
-    *s = (shared_job){.ops = ops, .rq = rq};
-    request_watch(rq, on_gone, s);
-    if (!key || request_wants_fresh(rq)) {
-        compute(s, NULL);
-        return;
+    s->rq->age_s = f->age_ns / 1000000000u;
+    if (f->refresh) ghost_start(s->rq, GHOST_REFRESH, NULL);
+    if (f->value->status == 200)
+        answer(s, f->value, stale ? "stale" : "hit");
+    else
+        fail_as(s, f->value, "negative");
+    cache_value_unref(f->value);
+}
+
+/* Nothing is kept, and the request wanted nothing else; or another ghost makes the answer anew. */
+static void refuse(shared_job *s)
+{
+    api_error e;
+    api_error_set(&e, 504, "invalid_request_error", "not_cached", "cache-control",
+                  "this answer is not in the cache, and cache-control says only-if-cached");
+    shared_fail(s, &e);
+}
+
+/* ---- the start ----------------------------------------------------------------------------------- */
+
+enum { TAGS = ANSWERERS_TAGS + CACHE_WISH_TAGS + 1, TAG_BYTES = ANSWERERS_TAG_BYTES };
+
+typedef struct tag_list {
+    size_t n;
+    const char *at[TAGS];
+    char own[CACHE_WISH_TAGS + 1][TAG_BYTES];
+} tag_list;
+
+static void collect_tags(tag_list *l, const gateway_request *rq, const answerers *by)
+{
+    l->n = 0;
+    size_t n_own = 0;
+    for (size_t i = 0; i < by->n_tags; i++) l->at[l->n++] = by->tags[i];
+    if (rq->routed) snprintf(l->own[n_own++], TAG_BYTES, "route:%.100s", rq->routed->route->name);
+    for (size_t i = 0; i < rq->wish.n_tags; i++)
+        snprintf(l->own[n_own++], TAG_BYTES, "tag:%s", rq->wish.tags[i]);
+    for (size_t i = 0; i < n_own; i++) l->at[l->n++] = l->own[i];
+}
+
+/* What was answered to one API key is its own. */
+static bool scope_key(sha256_digest *key, const gateway_request *rq)
+{
+    if (rq->config->cache.shared || rq->config->n_api_keys == 0) return true;
+    cache_key *k = cache_key_new("scope");
+    cache_key_str(k, "authorization", request_header(rq, "authorization"));
+    cache_key_bytes(k, "key", key->bytes, sizeof key->bytes);
+    return cache_key_end(k, key);
+}
+
+static const char *text_after(const char *tag)
+{
+    return strchr(tag, ':') + 1;
+}
+
+/* Of whom it is counted: of the name that was asked for. */
+static void note_whom(gateway_request *rq, const answerers *by)
+{
+    static const char *const KINDS[] = {"pipeline", "ensemble"};
+    const char *name = rq->model;
+    rq->cache_of = "model";
+    for (size_t i = 0; i < by->n_tags; i++)
+        for (size_t k = 0; k < 2; k++)
+            if (strncmp(by->tags[i], KINDS[k], strlen(KINDS[k])) == 0 && rq->cache_of[0] == 'm') {
+                rq->cache_of = KINDS[k];
+                name = text_after(by->tags[i]);
+            }
+    if (rq->routed) {
+        rq->cache_of = "route";
+        name = rq->routed->route->name;
     }
-    const cache_value *v = NULL;
-    switch (cache_lookup(rq->cache, key, clock_ns(), on_turn, s, &s->ticket, &v)) {
+    snprintf(rq->cache_name, sizeof rq->cache_name, "%s", name);
+}
+
+static void look_up(shared_job *s, const shared_terms *terms, const sha256_digest *key)
+{
+    gateway_request *rq = s->rq;
+    const cache_wish *w = &rq->wish;
+    tag_list tags;
+    cache_found f;
+    collect_tags(&tags, rq, terms->by);
+    cache_ask ask = {.key = key,
+                     .tags = tags.at,
+                     .n_tags = tags.n,
+                     .limits_age = w->limits_age,
+                     .max_age_ns = w->max_age_s * 1000000000u,
+                     .takes_stale = ghost_can(rq),
+                     .only_kept = w->only_if_cached,
+                     .refresh = ghost_kind_of(rq) == GHOST_REFRESH};
+    cache_outcome o = cache_lookup(rq->cache, &ask, clock_ns(), on_turn, s, &f);
+    s->ticket = f.ticket;
+    switch (o) {
     case CACHE_HIT:
-        answer(s, v, "hit");
-        cache_value_unref(v);
-        break;
+    case CACHE_STALE: answer_kept(s, &f, o == CACHE_STALE); break;
     case CACHE_LEAD: compute(s, "miss"); break;
+    case CACHE_NONE: refuse(s); break;
     default: request_on_deadline(rq, on_deadline); break;
     }
+}
+
+void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, const shared_terms *terms)
+{
+    *s = (shared_job){.ops = ops, .rq = rq, .n_rolls = rq->gateway->n_rolls};
+    request_watch(rq, on_gone, s);
+    sha256_digest key;
+    bool alone = !terms || rq->wish.fresh || ghost_kind_of(rq) == GHOST_AUDIT;
+    if (!alone) {
+        key = terms->key;
+        alone = !scope_key(&key, rq);
+    }
+    if (alone) {
+        if (rq->wish.only_if_cached)
+            refuse(s);
+        else
+            compute(s, NULL);
+        return;
+    }
+    memcpy(s->digest, terms->by->file, sizeof s->digest);
+    note_whom(rq, terms->by);
+    look_up(s, terms, &key);
 }

@@ -92,7 +92,7 @@ static void answer_bytes(transcribe_job *j, const buf *body)
     gateway_request *rq = j->shared.rq;
     captions_format format = j->spec.format;
     bool stream = j->spec.stream;
-    cache_ticket *t = shared_detach(&j->shared);
+    shared_end end = shared_detach(&j->shared);
     job_free(j);
     if (!stream) {
         request_text(rq, 200, captions_type(format), body);
@@ -103,12 +103,12 @@ static void answer_bytes(transcribe_job *j, const buf *body)
         }
         request_stream_end(rq);
     }
-    shared_publish(t, body);
+    shared_publish(&end, body);
 }
 
-static void answer_cached(void *job, const cache_value *v)
+static void answer_cached(void *job, const char *packed, size_t len)
 {
-    answer_bytes(job, &(buf){.data = (char *)v->data, .len = v->len});
+    answer_bytes(job, &(buf){.data = (char *)packed, .len = len});
 }
 
 /* The pointers into texts and ids, which have stopped growing. */
@@ -235,6 +235,7 @@ static void on_end(void *user, const call_result *r)
     j->call = NULL;
     if (j->uploaded && !j->computing) return; /* another computes it; if our turn comes, compute says more */
     request_note_result(j->shared.rq, r);
+    shared_heard(&j->shared, r->digest);
     if (r->status == 0 && j->done) {
         metrics_observe_s(j->shared.rq->metrics, METRIC_STAGE_S, r->ms / 1000, j->shared.rq->model, "total");
         answer(j);
@@ -355,7 +356,8 @@ static void on_body_end(void *job, int status, const char *why)
 {
     transcribe_job *j = job;
     const Shoal__V1__ModelInfo *info = NULL;
-    sha256_digest key;
+    answerers by = {0};
+    shared_terms terms = {.by = &by};
     api_error e;
     int rc = status ? api_error_from_status(&e, status, why) : end_upload(j, &info, &e);
     if (rc != 0) {
@@ -365,10 +367,11 @@ static void on_body_end(void *job, int status, const char *why)
     sha256_end(j->hash, &j->digest);
     j->hash = NULL;
     j->uploaded = true;
-    bool cacheable = info && *info->digest && transcribe_spec_key(&j->spec, info->digest, &j->digest, &key);
+    answerers_add(&by, j->shared.rq, j->shared.rq->model, NULL);
+    bool cacheable = answerers_end(&by) && transcribe_spec_key(&j->spec, by.digest, &j->digest, &terms.key);
     if (j->spec.stream)
-        rc = transcript_stream_open(&j->at, j->shared.rq, info ? info->digest : "", cacheable ? &key : NULL,
-                                    &e);
+        rc = transcript_stream_open(&j->at, j->shared.rq, info ? info->digest : "",
+                                    cacheable ? &terms.key : NULL, &e);
     if (rc != 0) {
         shared_fail(&j->shared, &e);
         return;
@@ -379,7 +382,7 @@ static void on_body_end(void *job, int status, const char *why)
     }
     request_on_deadline(j->shared.rq, NULL);
     /* What the cache has begins at the beginning: a stream that goes on is computed. */
-    shared_start(&j->shared, j->shared.ops, j->shared.rq, cacheable && !j->at.resumes ? &key : NULL);
+    shared_start(&j->shared, j->shared.ops, j->shared.rq, cacheable && !j->at.resumes ? &terms : NULL);
 }
 
 /* A call that failed while another computed the same is made again, if the file is still here. */

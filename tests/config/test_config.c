@@ -314,8 +314,8 @@ static void what_is_left_out_has_its_default(void **state)
     assert_string_equal(c->listen, "127.0.0.1:8080");
     assert_string_equal(c->log_level, "info");
     assert_int_equal(c->max_requests, 256);
-    assert_int_equal(c->cache_bytes, 16 << 20);
-    assert_int_equal(c->cache_ttl_ms, 600000);
+    assert_int_equal(c->cache.bytes, 16 << 20);
+    assert_int_equal(c->cache.ttl_ms, 600000);
     assert_int_equal(c->default_deadline_ms, 60000);
     assert_int_equal(c->drain_ms, 10000);
     assert_null(c->manifest);
@@ -331,7 +331,7 @@ static void zero_turns_cache_and_deadline_off(void **state)
     gateway_config *c = NULL;
     const char *yaml = MODELS "cache: {mb: 0}\ndeadline_ms: 0\n";
     assert_int_equal(config_parse(&c, yaml, strlen(yaml), "t.yaml", NULL), 0);
-    assert_int_equal(c->cache_bytes, 0);
+    assert_int_equal(c->cache.bytes, 0);
     assert_int_equal(c->default_deadline_ms, 0);
     config_free(c);
 }

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
-# The exact cache: hit, miss and shared; TTL; streamed and not; and who goes past it.
+# The exact cache: hit, miss and shared; TTL; streamed and not; who goes past it; refusals; stale answers; tags,
+# ages and purges; ensembles; and what one API key cannot learn of another.
 source "$(dirname "$0")/lib.sh"
 cat >"$work/c.yaml" <<EOF
-cache: {mb: 1, ttl_s: 2}
+cache: {mb: 1, ttl_s: 2, negative_ttl_s: 1}
 manifest: $PWD/models/models.json
-models: [{name: home-intent}, {name: home-slots}, {name: home-embed}, {name: home-chat-s}]
+models: [{name: home-intent}, {name: home-slots}, {name: home-embed}, {name: home-chat-s}, {name: home-chat-m}]
+ensembles:
+  - {name: cascade, kind: cascade, members: [{model: home-chat-s}, {model: home-chat-m}]}
+  - {name: vote, kind: vote, members: [{model: home-chat-s}, {model: home-chat-m}]}
+  - {name: refine, kind: refine, members: [{model: home-chat-s}, {model: home-chat-m}]}
 pipelines:
   - name: p
     stages: [{name: intent, kind: classify, model: home-intent}]
@@ -17,6 +22,7 @@ state() {
     shift 2
     [ "$(curl -s -m 20 -o "$work/a.$id" -D "$work/h.$id" -w '%{http_code}' "$@" "$url$path" -d "$body")" = 200 ] ||
         { cat "$work/a.$id"; return; }
+    cp "$work/h.$id" "$work/last"
     got=$(tr -d '\r' <"$work/h.$id" | grep -i '^x-shoal-cache:' | cut -d' ' -f2)
     echo "${got:--}"
 }
@@ -53,10 +59,80 @@ curl -sN -m 0.1 "$url/v1/chat/completions" -d "${long%\}},\"stream\":true}" >/de
 sleep 0.05
 want "$(state /v1/chat/completions "$long")" miss "after the first client left"
 
+# Ensembles: what their members' files and the rule decide is kept, with the way it came about; what time decides is not.
+for e in cascade vote; do
+    want "$(state /v1/chat/completions "${chat/home-chat-s/$e}}")" miss "$e first"
+    way=$(grep -i '^x-shoal-ensemble' "$work/last")
+    want "$(state /v1/chat/completions "${chat/home-chat-s/$e}}")" hit "$e again"
+    [ -n "$way" ] && [ "$way" = "$(grep -i '^x-shoal-ensemble' "$work/last")" ] || fail "$e: a kept answer does not tell its way"
+done
+want "$(state /v1/chat/completions "${chat/home-chat-s/refine}}")" - "refine"
+
+# What the model refuses it would refuse again; a request that is malformed never gets so far.
+many=$(printf 'word %.0s' $(seq 4000))
+refused() { curl -s -m 20 -o "$work/a" -D - "$url/v1/completions" -d "{\"model\":\"home-chat-s\",\"temperature\":0,\"prompt\":\"$many\"}" | tr -d '\r' | sed -n 's/^x-shoal-cache: //p;s/^HTTP[^ ]* //p' | tr '\n' ' '; }
+want "$(refused)" "400 Bad Request miss " "a prompt that is too long"
+want "$(refused)" "400 Bad Request negative " "the same again"
+grep -q context_length_exceeded "$work/a" || fail "a kept refusal says something else: $(cat "$work/a")"
+sleep 1.1
+want "$(refused)" "400 Bad Request miss " "a refusal after its time"
+
+# Tags, ages, and what is asked of the cache alone.
+lamp() { state /v1/classify "{\"model\":\"home-intent\",\"input\":\"$1\"}" "${@:2}"; }
+want "$(lamp one -H 'X-Shoal-Cache-Tag: kitchen, demo')" miss "tagged"
+want "$(lamp two -H 'X-Shoal-Cache-Tag: kitchen')" miss "tagged, too"
+want "$(lamp three)" miss "untagged"
+want "$(lamp three -H 'Cache-Control: max-age=30')" hit "young enough"
+lamp four -H 'Cache-Control: only-if-cached' | grep -q '"not_cached"' || fail "only-if-cached computed"
+want "$(lamp three -H 'Cache-Control: only-if-cached')" hit "kept, and only that is wanted"
+lamp five -H 'X-Shoal-Cache-Tag: two words' | grep -q 'x-shoal-cache-tag' || fail "a bad tag was taken"
+purge() { curl -s -X DELETE "$url/v1/cache$1" | grep -o '"purged":[0-9]*\|"message":"[^"]*"'; }
+want "$(purge '?tag=kitchen&model=home-slots')" '"purged":0' "a purge of nothing"
+want "$(purge '?tag=kitchen&model=home-intent')" '"purged":2' "a purge by tag and model"
+want "$(lamp one)" miss "after the purge"
+want "$(lamp three)" hit "what the purge left"
+purge '?modle=home-intent' | grep -q modle || fail "a condition that is none purged"
+want "$(lamp three)" hit "what no purge meant"
+purge '?pipeline=p' | grep -q '"purged":' || fail "no purge by pipeline"
+[ "$(purge '?version=1.0.1')" != '"purged":0' ] || fail "no purge by version"
+want "$(lamp three)" miss "after its version went"
+purge '' >/dev/null
+curl -s "$url/v1/cache" | grep -q '"entries":0,"bytes":0,' || fail "something is left: $(curl -s "$url/v1/cache")"
+for i in $(seq 300); do curl -s -o /dev/null "$url/v1/classify" -H "x-shoal-cache-tag: t$i,u$i,v$i" -d '{"model":"home-intent","input":"x"}'; done
+curl -s "$url/v1/cache" | grep -q '"tags":[0-9]\{1,2\},' || fail "tags pile up: $(curl -s "$url/v1/cache")"
+
+want "$(state /v1/classify '{"model":"home-intent","input":"hello"}')" miss "before its time"
 sleep 2.1
 want "$(state /v1/classify '{"model":"home-intent","input":"hello"}')" miss "after its time"
 metrics=$(curl -s "$url/metrics" | grep '^shoal_cache_lookups_total')
-for r in hit miss shared; do grep -q "result=\"$r\"} [1-9]" <<<"$metrics" || fail "no $r in $metrics"; done
+for r in hit miss shared negative; do grep -q "result=\"$r\"} [1-9]" <<<"$metrics" || fail "no $r in $metrics"; done
+grep -q 'of="ensemble",name="vote",result="hit"} 1' <<<"$metrics" || fail "hits are not counted by name: $metrics"
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "exit status $stopped"
-echo "six endpoints missed, hit, shared, expired and were passed by"
+
+# A stale answer goes out at once, and the next one is fresh. Two keys share nothing.
+sum() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
+sed -e "s/^cache:.*/cache: {mb: 1, ttl_s: 1, stale_s: 60}/" "$work/c.yaml" >"$work/k.yaml"
+echo "api_keys: [sha256:$(sum one), sha256:$(sum two)]" >>"$work/k.yaml"
+start_shoal "$work/k.yaml"
+as() { state /v1/chat/completions "$chat}" -H "Authorization: Bearer $1" "${@:2}"; }
+want "$(as one)" miss "the first key"
+want "$(as two)" miss "another key's answer"
+want "$(as one)" hit "its own"
+want "$(as two -H 'Cache-Control: only-if-cached')" hit "the other's own"
+sleep 1.2
+want "$(as one)" stale "over its time"
+grep -qi '^age: [1-9]' "$work/last" || fail "a stale answer does not tell its age"
+for _ in $(seq 100); do [ "$(as one)" = hit ] && break; sleep 0.02; done
+want "$(as one)" hit "made anew in the background"
+grep -q 'ghost=refresh' "$log" || fail "nobody made it anew"
+want "$(as one -H 'Cache-Control: max-age=0')" miss "nothing older than now"
+curl -s -o /dev/null -w '%{http_code}' -X DELETE "$url/v1/cache" | grep -q 401 || fail "a purge without a key"
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "exit status $stopped"
+sed -i 's/stale_s: 60/stale_s: 60, shared: true/' "$work/k.yaml"
+start_shoal "$work/k.yaml"
+want "$(as one)" miss "shared: the first key"
+want "$(as two)" hit "shared: the other key"
+stop_shoal
+echo "six endpoints missed, hit, shared, expired and were passed by; refusals, stale answers, tags, purges and keys"

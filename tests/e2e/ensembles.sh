@@ -23,7 +23,7 @@ start_shoal "$work/shoal.yaml"
 
 body() { echo '{"model":"'"$1"'","temperature":0,"max_tokens":'"${3:-30}"',"stream":'"${4:-false}"',"ignore_eos":'"${5:-false}"',"messages":[{"role":"user","content":"'"$2"'"}]}'; }
 ask() { curl -s -m 30 -D "$work/head" "$url/v1/chat/completions" -d "$(body "$@")" -o "$work/answer" && grep -o '"content":"[^"]*"' "$work/answer"; }
-stream() { curl -sN -m 60 -D "$work/head.$1" "$url/v1/chat/completions" -d "$(body "$1" "$2" 300 true true)"; }
+stream() { curl -sN -m 60 -H 'cache-control: no-store' -D "$work/head.$1" "$url/v1/chat/completions" -d "$(body "$1" "$2" 300 true true)"; }
 said() { grep -o '"delta":{"content":"[^"]*"' "$1" | cut -d'"' -f6 | tr -d '\n'; }
 header() { grep -i "^x-shoal-$1:" "$work/${2:-head}" | tr -d '\r'; }
 worker_pid() { # while it is being started again it has none

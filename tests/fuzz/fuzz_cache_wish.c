@@ -1,0 +1,29 @@
+/* Bytes as Cache-Control and, behind the first NUL, as tags: what is taken can be said again and is the same.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "cache/cache_wish.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    cache_wish w, again;
+    buf all = {0}, tags = {0};
+    buf_append(&all, data, size);
+    buf_putc(&all, '\0');
+    const char *control = all.data, *given = memchr(data, 0, size) ? control + strlen(control) + 1 : NULL;
+    if (!all.failed && cache_wish_parse(&w, control, given, NULL) == 0) {
+        for (size_t i = 0; i < w.n_tags; i++) buf_printf(&tags, "%s,", w.tags[i]);
+        if (cache_wish_parse(&again, NULL, tags.data ? tags.data : "", NULL) != 0) abort();
+        if (again.n_tags != w.n_tags || again.fresh) abort();
+        for (size_t i = 0; i < w.n_tags; i++)
+            if (strcmp(w.tags[i], again.tags[i]) != 0 || !*w.tags[i]) abort();
+    }
+    buf_done(&all);
+    buf_done(&tags);
+    return 0;
+}
