@@ -57,6 +57,7 @@
     X(node)             \
     X(nodes)            \
     X(top)              \
+    X(cache)            \
     X(bench)            \
     X(eval)             \
     X(calibrate)        \

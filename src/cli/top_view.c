@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "cli/cache_view.h"
 
 typedef struct view {
     const json_t *now, *before;
@@ -141,6 +142,13 @@ static void put_summary(view *v)
     end_line(v, from);
 }
 
+static void put_cache(view *v)
+{
+    size_t from = v->out->len;
+    cache_view_line(v->out, json_object_get(v->now, "cache"), 4);
+    if (v->out->len > from) end_line(v, from);
+}
+
 static void put_node(view *v, const json_t *n)
 {
     size_t from = v->out->len;
@@ -204,6 +212,7 @@ void top_view_put(buf *out, const json_t *now, const json_t *before, double seco
               .width = width ? width : SIZE_MAX,
               .height = height};
     put_summary(&v);
+    put_cache(&v);
     put_nodes(&v);
     put_replicas(&v);
     size_t from = out->len;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "gateway/caches.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 
@@ -98,6 +99,8 @@ void overview_handle(gateway_request *rq)
     buf out = {0};
     put_gateway(&out, rq->gateway, registry_all_ready(g));
     put_away(&out, g);
+    buf_puts(&out, ",\"cache\":");
+    caches_put(&out, rq->gateway);
     buf_puts(&out, ",\"nodes\":[");
     bool first = true;
     for (size_t i = 0; i < registry_count(g); i++) {

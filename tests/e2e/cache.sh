@@ -104,6 +104,10 @@ curl -s "$url/v1/cache" | grep -q '"tags":[0-9]\{1,2\},' || fail "tags pile up: 
 want "$(state /v1/classify '{"model":"home-intent","input":"hello"}')" miss "before its time"
 sleep 2.1
 want "$(state /v1/classify '{"model":"home-intent","input":"hello"}')" miss "after its time"
+"$SHOAL_BIN" cache show --url "$url" | grep -q '^pipeline  p  ' || fail "cache show: $("$SHOAL_BIN" cache show --url "$url")"
+"$SHOAL_BIN" cache purge --url "$url" 2>&1 | grep -q -e --all || fail "cache purge without a word purged"
+"$SHOAL_BIN" cache purge --url "$url" --pipeline p | grep -q '^[0-9]* answers purged' || fail "cache purge"
+"$SHOAL_BIN" top --once --url "$url" | grep -q '^cache [0-9.]* of 1 MiB  hits [0-9]* %' || fail "top says nothing of the cache"
 metrics=$(curl -s "$url/metrics" | grep '^shoal_cache_lookups_total')
 for r in hit miss shared negative; do grep -q "result=\"$r\"} [1-9]" <<<"$metrics" || fail "no $r in $metrics"; done
 grep -q 'of="ensemble",name="vote",result="hit"} 1' <<<"$metrics" || fail "hits are not counted by name: $metrics"
