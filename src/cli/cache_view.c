@@ -44,6 +44,24 @@ static size_t sorted(const json_t *cache, const json_t **ret)
     return n;
 }
 
+static void put_likeness(buf *out, const json_t *s)
+{
+    const char *why;
+    json_t *n;
+    if (!s) return;
+    double audited = number(s, "audited");
+    buf_printf(out,
+               "likeness: %.0f questions by %s, %.2f MiB; %.0f served, %.0f unlike any, %.0f without a model",
+               number(s, "entries"), text(s, "model"), number(s, "bytes") / MIB, number(s, "near"),
+               number(s, "none"), number(s, "absent"));
+    json_object_foreach(json_object_get(s, "refused"), why, n)
+        buf_printf(out, ", %.0f refused for %s", json_number_value(n), why);
+    if (audited > 0)
+        buf_printf(out, "; of %.0f that were made anew %.0f came out otherwise (%.1f %%)", audited,
+                   number(s, "differed"), 100 * number(s, "false_hit_rate"));
+    buf_putc(out, '\n');
+}
+
 void cache_view_put(buf *out, const json_t *cache)
 {
     const json_t *list[NAMES_MAX];
@@ -55,6 +73,7 @@ void cache_view_put(buf *out, const json_t *cache)
     buf_printf(out, "good for %.0f s, stale for %.0f s more, refusals for %.0f s; %s between API keys\n",
                number(cache, "ttl_s"), number(cache, "stale_s"), number(cache, "negative_ttl_s"),
                json_is_true(json_object_get(cache, "shared")) ? "shared" : "not shared");
+    put_likeness(out, json_object_get(cache, "semantic"));
     if (n == 0) return;
     buf_printf(out, "\n%-9s %-24s %8s %8s %8s %8s %8s %8s %7s\n", "OF", "NAME", "HIT", "STALE", "NEGATIVE",
                "NEAR", "SHARED", "MISS", "RATIO");

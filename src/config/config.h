@@ -20,6 +20,7 @@
 #include "hosts/host_rule.h"
 #include "cluster/placement.h"
 #include "cluster/table.h"
+#include "config/config_cache.h"
 #include "config/config_ensembles.h"
 #include "nlu/devices.h"
 #include "pipeline/pipeline.h"
@@ -84,13 +85,6 @@ typedef struct config_sessions { /* conversations that are kept */
     uint64_t bytes, turns;       /* of one */
     uint64_t ttl_s;              /* after its last use */
 } config_sessions;
-
-typedef struct config_cache { /* of whole answers */
-    uint64_t bytes, ttl_ms;   /* 0 bytes: no cache */
-    uint64_t stale_ms;        /* beyond their time they still go out so long, while they are made anew */
-    uint64_t negative_ttl_ms; /* of refusals; 0: they are not kept */
-    bool shared;              /* between API keys */
-} config_cache;
 
 typedef enum { CONFIG_HEDGE_AUTO, CONFIG_HEDGE_OFF } config_hedge;
 

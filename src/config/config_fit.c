@@ -181,7 +181,11 @@ static int fit_score(const fitting *f, size_t i)
 
 int config_fit(const gateway_config *c, const char *model, const model_facts *facts, shoal_err *err)
 {
+    const char *field, *task = config_cache_misfit(&c->cache, model, facts->task, &field);
     int rc = 0;
+    if (task)
+        rc = config_fail(c, err, "%s: '%s' is a model to %s, and this needs one to %s", field, model,
+                         facts->task, task);
     for (size_t i = 0; !rc && i < c->n_ensembles; i++)
         rc = fit_score(&(fitting){.config = c, .model = model, .facts = facts, .err = err}, i);
     for (size_t i = 0; !rc && i < c->book.n_domains; i++) {
@@ -247,5 +251,5 @@ bool config_uses_model(const gateway_config *c, const char *model)
         for (size_t k = 0; k < e->n_checks; k++)
             if (strcmp(e->checks[k].model ? e->checks[k].model : "", model) == 0) return true;
     }
-    return falls_back(c, model);
+    return falls_back(c, model) || config_cache_uses(&c->cache, model);
 }

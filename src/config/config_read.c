@@ -229,6 +229,10 @@ static int read_list(reader *r, const config_field *f, const yaml_node *n, char 
 static int read_field(reader *r, const config_field *f, const yaml_node *n, char *into)
 {
     size_t word = 0;
+    if (f->kind == CONFIG_WORD && f->of && n->kind == YAML_MAP) {
+        store_uint(into + f->at, f->width, count_words(f->words));
+        return read_record(r, f->of, n, into);
+    }
     int rc = f->words ? find_word(r, f, n, &word) : 0;
     if (rc) return rc;
     switch (f->kind) {

@@ -98,6 +98,36 @@ static const config_field limit_rows[] = {
 };
 RECORD(limits, gateway_config, limit_rows);
 
+static const config_field semantic_verify_rows[] = {
+    TEXT("model", gateway_config, cache.semantic.verify_model, 1, NAME_MAX_BYTES, "the cross-encoder",
+         .required = true),
+    NUMBER("min", gateway_config, cache.semantic.verify_min, 0, 1, "the score that it must give; 0: 0.9"),
+};
+RECORD(verify_model, gateway_config, semantic_verify_rows);
+
+/* A map stands behind them: SEMANTIC_MODEL. */
+static const char *const verify_words[] = {"rule", NULL};
+static const config_field semantic_rows[] = {
+    TEXT("model", gateway_config, cache.semantic.model, 1, NAME_MAX_BYTES, "the model that embeds",
+         .required = true),
+    TEXTS("of", gateway_config, cache.semantic.of, cache.semantic.n_of, 1, 64, NAME_MAX_BYTES * 2,
+          "routes, pipelines, ensembles and models whose answers are found so", .required = true),
+    NUMBER("min_similarity", gateway_config, cache.semantic.min_similarity, 0, 1,
+           "the least cosine; 0: 0.95"),
+    WORD("verify", gateway_config, cache.semantic.verify, verify_words, "who has the last word",
+         .of = &verify_model),
+    UINT("max_entries", gateway_config, cache.semantic.max_entries, 1, 1000000, "how many can be found",
+         .otherwise = 4096),
+    UINT("mb", gateway_config, cache.semantic.bytes, 1, 64 * KIB, "bound of vectors and texts", .unit = MIB,
+         .otherwise = 4),
+    UINT("timeout_ms", gateway_config, cache.semantic.timeout_ms, 1, 10000,
+         "how long the models are waited for", .otherwise = 50),
+    NUMBER("audit_share", gateway_config, cache.semantic.audit_share, 0, 1,
+           "the share of its answers that is made anew and compared"),
+    BOOL("sampled", gateway_config, cache.semantic.sampled, "also of requests with temperature and seed"),
+};
+RECORD(semantic, gateway_config, semantic_rows);
+
 static const config_field cache_rows[] = {
     UINT("mb", gateway_config, cache.bytes, 0, 64 * KIB, "size of the response cache", .unit = MIB,
          .otherwise = 16),
@@ -108,6 +138,7 @@ static const config_field cache_rows[] = {
     UINT("negative_ttl_s", gateway_config, cache.negative_ttl_ms, 0, 3600, "how long a refusal is good for",
          .unit = 1000, .otherwise = 10),
     BOOL("shared", gateway_config, cache.shared, "one API key's answers are every key's"),
+    SECTION("semantic", semantic, "answers to what was asked in other words"),
 };
 RECORD(cache, gateway_config, cache_rows);
 

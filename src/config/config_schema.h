@@ -13,7 +13,7 @@
 
 typedef enum config_kind {
     CONFIG_TEXT,    /* const char *: min to max bytes; with `words` one of them */
-    CONFIG_WORD,    /* an enum: the place in `words` */
+    CONFIG_WORD,    /* an enum: the place in `words`; with `of`, which lies flat, a map in place of the last */
     CONFIG_UINT,    /* an unsigned integer of `width` bytes: min to max, times `unit` */
     CONFIG_NUMBER,  /* double, or with `pointer` double * that is NULL when absent: low to high */
     CONFIG_BOOL,    /* bool */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "gateway/answerers.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/likeness.h"
 
 /* ---- looking ------------------------------------------------------------------------------------- */
 
@@ -65,6 +66,7 @@ void caches_put(buf *out, const gateway *g)
                (unsigned long long)c->ttl_ms / 1000, (unsigned long long)c->stale_ms / 1000,
                (unsigned long long)c->negative_ttl_ms / 1000, c->shared ? "true" : "false");
     put_lookups(out, g->metrics);
+    likeness_put(out, g);
     buf_putc(out, '}');
 }
 

@@ -17,6 +17,7 @@
 #include "gateway/door_ws.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/ghost.h"
+#include "gateway/likeness.h"
 #include "gateway/routed.h"
 #include "gateway/shadow.h"
 #include "trust/state.h"
@@ -127,6 +128,7 @@ static int open_cache(gateway *g, shoal_err *err)
                        .stale_ns = c->stale_ms * 1000000u,
                        .negative_ttl_ns = c->negative_ttl_ms * 1000000u};
     int rc = cache_new(&g->cache, &o, err);
+    if (rc == 0) rc = likeness_open(&g->likeness, g, err);
     return rc == 0 ? caches_open(g, err) : rc;
 }
 
@@ -222,6 +224,7 @@ void gateway_free(gateway *g)
     ensembles_free(g->ensembles);
     free(g->fallbacks);
     cache_free(g->cache);
+    likeness_free(g->likeness);
     metrics_free(g->metrics);
     buf_done(&g->metrics_text);
     auth_done(&g->auth);

@@ -24,6 +24,7 @@ struct gateway {
     fallback_rule *fallbacks; /* one a model that has stand-ins; strings are the configuration's */
     ensembles *ensembles;     /* NULL: none are configured */
     cache *cache;
+    struct likeness *likeness;  /* NULL: answers are found by their key alone */
     struct served_list *served; /* files that answer, by model (caches.c) */
     uint64_t n_rolls;           /* how often a file was new to its model */
     metrics *metrics;

@@ -13,6 +13,7 @@
 #include "gateway/choose.h"
 #include "gateway/ghost.h"
 #include "api/openai.h"
+#include "api/openai_near.h"
 #include "gateway/routed.h"
 #include "gateway/shadow.h"
 #include "gateway/shared.h"
@@ -384,7 +385,16 @@ static void start_calls(void *job)
 
 /* ---- the start ----------------------------------------------------------------------------------- */
 
-static const shared_ops OPS = {.compute = start_calls, .answer = answer_cached, .free = job_free};
+static void put_answer_text(buf *out, const char *packed, size_t len)
+{
+    gen_answer a = {0};
+    if (answer_unpack(&a, packed, len) != 0) return;
+    if (a.n > 0 && a.choices[0].text.data) buf_puts(out, a.choices[0].text.data);
+    answer_done(&a);
+}
+
+static const shared_ops OPS = {
+    .compute = start_calls, .answer = answer_cached, .free = job_free, .text = put_answer_text};
 
 /* Takes spec; NULL when out of memory (then spec is freed). */
 static gen_job *job_new(gen_spec *spec, const char *digest, const stream *st)
@@ -439,15 +449,18 @@ static void join_kept(gen_job *j, kept *k)
 }
 
 /* False: the answer is not kept. */
-static bool make_key(const gateway_request *rq, const gen_spec *spec, const Shoal__V1__ModelInfo *info,
-                     answerers *by, sha256_digest *ret)
+static bool make_terms(const gateway_request *rq, const gen_spec *spec, const Shoal__V1__ModelInfo *info,
+                       answerers *by, shared_terms *ret)
 {
+    openai_near near;
     answerers_add(by, rq, rq->model, rq->adapter);
     if (!answerers_end(by) || !info) return false;
     Shoal__V1__ModelInfo all = *info;
     all.digest = by->digest;
     all.template_reads_clock = by->reads_clock;
-    return openai_spec_key(spec, &all, rq->adapter_digest, ret);
+    if (openai_near_of(&near, spec, &all, rq->adapter_digest, rq->config->cache.semantic.sampled))
+        ret->near = (likeness_ask){.text = near.text, .shelf = near.shelf};
+    return openai_spec_key(spec, &all, rq->adapter_digest, &ret->key);
 }
 
 /* A stream that goes on does so with the file that began it. */
@@ -479,7 +492,7 @@ static void begin(gateway_request *rq, gen_spec *spec, const Shoal__V1__ModelInf
     answerers by = {0};
     shared_terms kept_as = {.by = &by};
     rq->keeps = k != NULL;
-    bool cacheable = make_key(rq, spec, info, &by, &kept_as.key) && goes_on_with(st, rq, &by);
+    bool cacheable = make_terms(rq, spec, info, &by, &kept_as) && goes_on_with(st, rq, &by);
     if (cacheable && *by.file) stream_meet(&j->stream, rq, by.file, rq->adapter_digest, &e);
     shared_start(&j->shared, &OPS, rq, cacheable ? &kept_as : NULL);
 }

@@ -29,6 +29,13 @@
       "What answers took, and how that is known: configured, rapl or cpu_time.")                            \
     X(METRIC_CACHE, "shoal_cache_lookups_total", COUNTER, "of,name,result",                                 \
       "Response cache, by route, pipeline, ensemble or model: hit, stale, negative, near, shared or miss.") \
+    X(METRIC_NEAR, "shoal_cache_near_total", COUNTER, "name,result,why",                                    \
+      "Lookups by likeness: near, none, refused (and why), absent (the model that was missed).")            \
+    X(METRIC_NEAR_S, "shoal_cache_near_seconds", HISTOGRAM, "name", "What such a lookup took.")             \
+    X(METRIC_NEAR_AUDIT, "shoal_cache_near_audit_total", COUNTER, "name,result",                            \
+      "Answers found by likeness, made anew and compared: same or other.")                                  \
+    X(METRIC_NEAR_LIKENESS, "shoal_cache_near_likeness_total", COUNTER, "name",                             \
+      "What share of their words the two had in common, summed up.")                                        \
     X(METRIC_IN_FLIGHT, "shoal_requests_in_flight", GAUGE, "", "HTTP requests being answered.")             \
     X(METRIC_CONNECTIONS, "shoal_connections", GAUGE, "", "Open client connections.")                       \
     X(METRIC_REQUEST_S, "shoal_request_seconds", HISTOGRAM, "endpoint",                                     \

@@ -227,7 +227,35 @@ static bool make_key(const gateway_request *rq, const process_input *in, answere
     return cache_key_end(k, ret);
 }
 
-static const shared_ops OPS = {.compute = start_run, .answer = answer_cached, .free = job_free};
+/* What it says and does; not how it came to that. */
+static void put_answer_text(buf *out, const char *packed, size_t len)
+{
+    static const char *const SAYS[] = {"text", "tool_call", "tool_calls"};
+    json_t *o = NULL;
+    if (json_parse(&o, packed, len, "an answer", NULL) != 0) return;
+    for (size_t i = 0; i < sizeof SAYS / sizeof *SAYS; i++) {
+        const json_t *v = json_object_get(o, SAYS[i]);
+        if (v) json_put(out, v);
+        buf_putc(out, '\n');
+    }
+    json_decref(o);
+}
+
+static const shared_ops OPS = {
+    .compute = start_run, .answer = answer_cached, .free = job_free, .text = put_answer_text};
+
+/* A pipeline may act: one lamp is not all lamps. */
+static void make_near(const process_input *in, const answerers *by, likeness_ask *ret)
+{
+    cache_key *k = cache_key_new("process");
+    cache_key_str(k, "answerers", by->digest);
+    cache_key_str(k, "context", in->context);
+    key_devices(k, in);
+    if (!cache_key_end(k, &ret->shelf)) return;
+    for (int m = 0; m < N_MEDIA; m++)
+        if (in->files[m].data) return;
+    *ret = (likeness_ask){.text = in->text, .shelf = ret->shelf, .how = NEAR_EXACT};
+}
 
 /* What a form brings stays in the request's body, which outlives the job. */
 static int parse(process_input *ret, const gateway_request *rq, api_error *e)
@@ -269,5 +297,6 @@ void process_handle(gateway_request *rq)
     answerers by = {0};
     shared_terms terms = {.by = &by};
     bool cacheable = make_key(rq, &j->in, &by, &terms.key);
+    if (cacheable) make_near(&j->in, &by, &terms.near);
     shared_start(&j->shared, &OPS, rq, cacheable ? &terms : NULL);
 }

@@ -15,7 +15,7 @@
 #include "gateway/spend.h"
 #include "gateway/watch.h"
 
-#define HEADERS_MAX       16
+#define HEADERS_MAX       17
 #define STREAM_FULL_BYTES ((size_t)128 << 10)
 
 /* Said when there is no memory to say what is the matter. */
@@ -161,6 +161,7 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     if (content_type) header_add(h, "content-type", content_type);
     header_add(h, "x-request-id", rq->id);
     if (rq->cache_state) header_add(h, "x-shoal-cache", rq->cache_state);
+    if (*rq->near_note) header_add(h, "x-shoal-cache-near", rq->near_note);
     if (rq->age_s) { /* RFC 9111, section 5.1 */
         snprintf(h->age, sizeof h->age, "%llu", (unsigned long long)rq->age_s);
         header_add(h, "age", h->age);
@@ -171,9 +172,9 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     if (rq->config->n_allow_origins) header_add(h, "vary", "origin");
     if (!rq->allowed_origin) return;
     header_add(h, "access-control-allow-origin", rq->allowed_origin);
-    header_add(
-        h, "access-control-expose-headers",
-        "age, x-request-id, x-shoal-cache, x-shoal-degraded, x-shoal-ensemble, x-shoal-route, retry-after");
+    header_add(h, "access-control-expose-headers",
+               "age, x-request-id, x-shoal-cache, x-shoal-cache-near, x-shoal-degraded, x-shoal-ensemble, "
+               "x-shoal-route, retry-after");
 }
 
 static void count_spent(const gateway_request *rq)

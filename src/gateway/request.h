@@ -54,6 +54,8 @@ typedef struct gateway_request {
     char ensemble[1024];     /* how several models came to the answer; "": one gave it */
     cache_wish wish;         /* what it says about the cache */
     const char *cache_state; /* "hit", "miss", "shared", "stale"; NULL: not cacheable */
+    char cache_text[16];     /* "near 0.971", where that is the state */
+    char near_note[48];      /* what a lookup by likeness came to; "": there was none */
     uint64_t age_s;          /* of a kept answer */
     /* Of whom kept answers are counted: "route", "pipeline", "ensemble" or "model", and its name. */
     const char *cache_of;

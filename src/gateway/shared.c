@@ -3,6 +3,7 @@
 #include "gateway/shared.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -12,43 +13,96 @@
 
 /* ---- the end ------------------------------------------------------------------------------------- */
 
+/* What was asked by likeness is over. */
+static void forget_near(shared_job *s)
+{
+    likeness_cancel(s->look);
+    free((char *)s->near.text);
+    s->look = NULL;
+    s->near.text = NULL;
+}
+
 shared_end shared_detach(shared_job *s)
 {
-    shared_end end = {.ticket = s->ticket, .passes = s->strange || s->n_rolls != s->rq->gateway->n_rolls};
+    gateway_request *rq = s->rq;
+    shared_end end = {.gateway = rq->gateway,
+                      .ticket = s->ticket,
+                      .key = s->key,
+                      .look = s->look,
+                      .audited = ghost_take_audited(rq),
+                      .text = s->ops->text,
+                      .passes = s->strange || s->n_rolls != rq->gateway->n_rolls};
     s->ticket = NULL;
-    memcpy(end.trace, s->rq->ensemble, sizeof end.trace);
-    if (!*s->rq->degraded.wanted) return end;
-    cache_leave(end.ticket); /* another model's answer is nobody else's: the next one asks for itself */
-    return (shared_end){0};
+    s->look = NULL;
+    forget_near(s);
+    memcpy(end.trace, rq->ensemble, sizeof end.trace);
+    memcpy(end.name, rq->cache_name, sizeof end.name);
+    if (*rq->degraded.wanted) shared_leave(&end); /* another model's answer is nobody else's */
+    return end;
 }
 
 bool shared_wants(const shared_end *end)
 {
-    return end->ticket != NULL;
+    return end->ticket || end->audited;
+}
+
+static void put_text(const shared_end *end, buf *out, const char *packed, size_t len)
+{
+    if (end->text)
+        end->text(out, packed, len);
+    else
+        buf_append(out, packed, len);
+}
+
+/* The answer that went out, and the one that was computed after all. */
+static void audit(shared_end *end, const buf *packed)
+{
+    buf a = {0}, b = {0};
+    const char *kept = end->audited->data;
+    size_t n_trace = strlen(kept) + 1;
+    put_text(end, &a, kept + n_trace, end->audited->len - n_trace);
+    put_text(end, &b, packed->data, packed->len);
+    if (!a.failed && !b.failed)
+        likeness_audited(end->gateway, end->name, a.data ? a.data : "", b.data ? b.data : "");
+    buf_done(&a);
+    buf_done(&b);
 }
 
 /* What is kept: the trace, a NUL, and the answer as its endpoint packs it. */
 void shared_publish(shared_end *end, const buf *packed)
 {
-    cache_ticket *t = end->ticket;
     buf all = {.failed = packed->failed};
-    end->ticket = NULL;
-    if (!t) return;
-    if (!all.failed) buf_append(&all, end->trace, strlen(end->trace) + 1);
-    if (!all.failed) buf_append(&all, packed->data, packed->len);
-    if (all.failed)
-        cache_leave(t);
-    else if (end->passes)
-        cache_pass(t, all.data, all.len);
-    else
-        cache_fill(t, all.data, all.len, clock_ns());
+    if (end->audited && !packed->failed) audit(end, packed);
+    if (end->ticket && !all.failed) {
+        buf_append(&all, end->trace, strlen(end->trace) + 1);
+        if (!all.failed) buf_append(&all, packed->data, packed->len);
+    }
+    if (end->ticket && !all.failed) {
+        cache_ticket *t = end->ticket;
+        bool kept = false;
+        end->ticket = NULL;
+        if (end->passes)
+            cache_pass(t, all.data, all.len);
+        else
+            kept = cache_fill(t, all.data, all.len, clock_ns());
+        if (kept && end->look) {
+            likeness_keep(end->look, &end->key);
+            end->look = NULL;
+        }
+    }
     buf_done(&all);
+    shared_leave(end);
 }
 
 void shared_leave(shared_end *end)
 {
-    cache_leave(end->ticket);
+    cache_ticket *t = end->ticket;
     end->ticket = NULL;
+    likeness_cancel(end->look);
+    end->look = NULL;
+    cache_value_unref(end->audited);
+    end->audited = NULL;
+    cache_leave(t);
 }
 
 void shared_heard(shared_job *s, const char *digest)
@@ -74,10 +128,11 @@ void shared_fail(shared_job *s, const api_error *e)
     gateway_request *rq = s->rq;
     s->ops->free(s);
     request_error(rq, e);
-    if (is_ours_alone(e))
-        cache_leave(end.ticket);
-    else
-        cache_fail(end.ticket, e->status, e, sizeof *e, !end.passes && is_the_same_again(e), clock_ns());
+    cache_ticket *t = end.ticket;
+    if (!is_ours_alone(e)) end.ticket = NULL;
+    shared_leave(&end);
+    if (!is_ours_alone(e))
+        cache_fail(t, e->status, e, sizeof *e, !end.passes && is_the_same_again(e), clock_ns());
 }
 
 void shared_fail_nomem(shared_job *s)
@@ -117,6 +172,7 @@ static void compute(shared_job *s, const char *state)
 static void answer(shared_job *s, const cache_value *v, const char *state)
 {
     size_t n_trace = strlen(v->data);
+    forget_near(s);
     s->rq->cache_state = state;
     snprintf(s->rq->ensemble, sizeof s->rq->ensemble, "%s", v->data);
     s->ops->answer(s, v->data + n_trace + 1, v->len - n_trace - 1);
@@ -136,12 +192,42 @@ static void fail_as(shared_job *s, const cache_value *v, const char *state)
     shared_fail(s, &e);
 }
 
+/* ---- by likeness --------------------------------------------------------------------------------- */
+
+/* Those who wait for the same compute for themselves, or find it in the same way. */
+static void answer_near(shared_job *s, const cache_value *v, double similarity)
+{
+    gateway_request *rq = s->rq;
+    cache_ticket *t = s->ticket;
+    s->ticket = NULL;
+    snprintf(rq->cache_text, sizeof rq->cache_text, "near %.3f", similarity);
+    if (likeness_is_audited(rq->gateway->likeness)) ghost_start(rq, GHOST_AUDIT, v);
+    answer(s, v, rq->cache_text);
+    cache_leave(t);
+}
+
+static void on_looked(void *user, const cache_value *v, double similarity)
+{
+    shared_job *s = user;
+    if (v)
+        answer_near(s, v, similarity);
+    else
+        compute(s, "miss");
+}
+
+/* The work is ours. Something like it may have been asked before. */
+static void lead(shared_job *s)
+{
+    s->look = s->near.text && s->ticket ? likeness_start(s->rq, &s->near, on_looked, s) : NULL;
+    if (!s->look) compute(s, "miss");
+}
+
 static void on_turn(void *user, cache_outcome outcome, const cache_value *v)
 {
     shared_job *s = user;
     request_on_deadline(s->rq, NULL);
     if (outcome == CACHE_LEAD) { /* the ticket stays ours */
-        compute(s, "miss");
+        lead(s);
         return;
     }
     s->ticket = NULL; /* the cache has freed it */
@@ -246,10 +332,18 @@ static void look_up(shared_job *s, const shared_terms *terms, const sha256_diges
     switch (o) {
     case CACHE_HIT:
     case CACHE_STALE: answer_kept(s, &f, o == CACHE_STALE); break;
-    case CACHE_LEAD: compute(s, "miss"); break;
+    case CACHE_LEAD: lead(s); break;
     case CACHE_NONE: refuse(s); break;
     default: request_on_deadline(rq, on_deadline); break;
     }
+}
+
+/* Without memory it is looked up by its key alone. */
+static void keep_near(shared_job *s, const likeness_ask *near)
+{
+    if (!likeness_is_for(s->rq, near)) return;
+    s->near = *near;
+    s->near.text = scope_key(&s->near.shelf, s->rq) ? strdup(near->text) : NULL;
 }
 
 void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, const shared_terms *terms)
@@ -258,6 +352,7 @@ void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, con
     request_watch(rq, on_gone, s);
     sha256_digest key;
     bool alone = !terms || rq->wish.fresh || ghost_kind_of(rq) == GHOST_AUDIT;
+    if (terms) note_whom(rq, terms->by);
     if (!alone) {
         key = terms->key;
         alone = !scope_key(&key, rq);
@@ -270,6 +365,7 @@ void shared_start(shared_job *s, const shared_ops *ops, gateway_request *rq, con
         return;
     }
     memcpy(s->digest, terms->by->file, sizeof s->digest);
-    note_whom(rq, terms->by);
+    s->key = key;
+    keep_near(s, &terms->near);
     look_up(s, terms, &key);
 }

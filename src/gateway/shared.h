@@ -20,6 +20,7 @@
 #include "base/sha256.h"
 #include "cache/cache.h"
 #include "gateway/answerers.h"
+#include "gateway/likeness.h"
 #include "gateway/request.h"
 
 typedef struct shared_job shared_job;
@@ -29,20 +30,26 @@ typedef struct shared_ops { /* each gets the job itself */
     /* Answers with what was packed (borrowed, NUL behind it) and frees the job; rq->cache_state is set. */
     void (*answer)(void *job, const char *packed, size_t len);
     void (*free)(void *job); /* cancels what the job still runs; the ticket is not its business */
+    /* Appends what an answer that was packed says, for comparing two. NULL: the bytes say it. */
+    void (*text)(buf *out, const char *packed, size_t len);
 } shared_ops;
 
 typedef struct shared_terms { /* on which an answer is kept; borrowed */
     sha256_digest key;        /* what decides it */
     const answerers *by;      /* and who */
+    likeness_ask near;        /* by what likeness it may be found; zeroed: by none */
 } shared_terms;
 
 struct shared_job {
     const shared_ops *ops;
     gateway_request *rq;
     cache_ticket *ticket; /* NULL: not sharing */
-    char digest[65];      /* the file that it is kept as an answer of; "": of several */
-    bool strange;         /* another one answered */
-    uint64_t n_rolls;     /* the gateway's when it was looked up: files that came up since then may answer */
+    sha256_digest key;
+    likeness_ask near;   /* its text is owned; NULL: it is not looked up by likeness */
+    likeness_look *look; /* that goes on, or has come to nothing */
+    char digest[65];     /* the file that it is kept as an answer of; "": of several */
+    bool strange;        /* another one answered */
+    uint64_t n_rolls;    /* the gateway's when it was looked up: files that came up since then may answer */
 };
 
 /* Watches rq, then answers from the cache, waits, or computes. terms NULL, or a client that wants it fresh:
@@ -56,7 +63,13 @@ void shared_fail(shared_job *s, const api_error *e);
 void shared_fail_nomem(shared_job *s);
 
 typedef struct shared_end { /* what is left to do when the job is gone */
+    struct gateway *gateway;
     cache_ticket *ticket;
+    sha256_digest key;
+    likeness_look *look;        /* by which the answer will be found */
+    const cache_value *audited; /* what went out, in place of the answer that there is now */
+    void (*text)(buf *out, const char *packed, size_t len);
+    char name[96];
     bool passes; /* the answer is for those who wait, and not to be kept */
     char trace[sizeof(((gateway_request *)NULL)->ensemble)]; /* how several models came to it: kept with it */
 } shared_end;

@@ -36,6 +36,24 @@ echo "models: [{name: m, path: $PWD/tests/data/hf/llama-gqa}]
 pipelines: [{name: p, stages: [{name: a, kind: generate, model: m}]}]" >"$work/c.yaml"
 both "c.yaml:2: pipelines[0].stages[0].model: 'm' has no chat template"
 
+# The cache by likeness: whom it names, and whether they can do it.
+near() { echo "models: [{name: home-intent}, {name: home-embed}, {name: home-chat-s}]
+manifest: $models/models.json
+cache:
+  semantic: $1" >"$work/c.yaml"; }
+near "{model: home-embed}"
+both "c.yaml:4: cache.semantic: 'of' is required"
+near "{model: home-intent, of: [home-chat-s]}"
+both "c.yaml:4: cache.semantic.model: 'home-intent' is a model to classify, and this needs one to embed"
+near "{model: home-embed, of: [home-chat-x]}"
+both "c.yaml:4: cache.semantic.of[0]: 'home-chat-x' is no route, pipeline, ensemble or model of this file"
+near "{model: home-embed, of: [home-chat-s], verify: rules}"
+both "c.yaml:4: cache.semantic.verify: "
+near "{model: home-embed, of: [home-chat-s], verify: {model: home-chat-s}}"
+both "c.yaml:4: cache.semantic.verify.model: 'home-chat-s' is a model to generate, and this needs one to rerank"
+near "{model: home-embed, of: [home-chat-s], verify: {min: 2}}"
+both "c.yaml:4: cache.semantic.verify: 'model' is required"
+
 # A folder that happens to have a model's name is not that model.
 ln -s "$PWD/tests/data/hf/llama-gqa" "$work/my-chat"
 echo "models:
