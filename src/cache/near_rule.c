@@ -102,14 +102,24 @@ static size_t count_foreign(const word *w, const char *text)
 static bool is_article(const taken *t, const word *w, const tongue *l)
 {
     const word *next = w + 1 < t->words.at + t->words.n ? w + 1 : NULL;
-    bool small = w == t->words.at || !isupper((unsigned char)t->words.text[w->begin]);
-    return small && next && !next->sign && is_in(l->articles, w->s);
+    bool letter =
+        w->end - w->begin == 1 && w > t->words.at && isupper((unsigned char)t->words.text[w->begin]);
+    return !letter && next && !next->sign && is_in(l->articles, w->s);
+}
+
+/* Between sentences, or around one: "\xC2\xA1" and "\xC2\xBF" only open what another mark closes. */
+static bool is_mark(const word *w)
+{
+    static const char *const MARKS[] = {".", ",", ";", ":", "!", "\xC2\xA1", "\xC2\xBF"};
+    for (size_t i = 0; w->sign && i < sizeof MARKS / sizeof *MARKS; i++)
+        if (strcmp(MARKS[i], w->s) == 0) return true;
+    return false;
 }
 
 static void take_word(taken *t, const word *w, const tongue *l, near_how how)
 {
     token k = {.s = w->s, .from = w, .n_foreign = count_foreign(w, t->words.text)};
-    if (w->sign && strchr(".,;:!", *w->s) && !w->s[1]) return;
+    if (is_mark(w)) return;
     if (w->sign && strcmp(w->s, "?") == 0) {
         t->n_marks++;
         return;

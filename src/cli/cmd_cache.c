@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "cli/cache_measure.h"
 #include "cli/cache_view.h"
 #include "cli/cli_cluster.h"
 #include "cli/http_client.h"
@@ -11,21 +12,28 @@
 typedef struct given {
     const char *url, *key;
     const char *model, *version, *route, *pipeline, *ensemble, *tag;
-    bool all, json;
+    double threshold;
+    bool all, exact, json;
 } given;
+
+/* Whom to ask, and with which key; headers are the caller's. */
+static int find_server(const given *g, http_where *where, buf *headers, shoal_err *err)
+{
+    int rc = http_where_parse(where, g->url, err);
+    if (rc == 0 && g->key && (strlen(g->key) > 500 || strpbrk(g->key, "\r\n")))
+        rc = err_set(err, SHOAL_EINVALID, "--key: an API key is one line of at most 500 bytes");
+    if (rc == 0 && g->key) buf_printf(headers, "authorization: Bearer %s\r\n", g->key);
+    return rc == 0 && headers->failed ? err_nomem(err) : rc;
+}
 
 static int ask(const given *g, const char *method, const char *path, buf *ret, shoal_err *err)
 {
     http_where where;
     buf headers = {0};
     int status = 0;
-    int rc = http_where_parse(&where, g->url, err);
-    if (rc == 0 && g->key && (strlen(g->key) > 500 || strpbrk(g->key, "\r\n")))
-        rc = err_set(err, SHOAL_EINVALID, "--key: an API key is one line of at most 500 bytes");
-    if (rc != 0) return rc;
-    if (g->key) buf_printf(&headers, "authorization: Bearer %s\r\n", g->key);
+    int rc = find_server(g, &where, &headers, err);
     http_ask a = {.method = method, .path = path, .headers = headers.data};
-    rc = headers.failed ? err_nomem(err) : http_client_once(&where, &a, &status, ret, err);
+    if (rc == 0) rc = http_client_once(&where, &a, &status, ret, err);
     buf_done(&headers);
     if (rc == 0 && status == 401)
         return err_set(err, SHOAL_EUNAVAILABLE,
@@ -97,14 +105,32 @@ static int purge(const given *g, shoal_err *err)
     return rc;
 }
 
+static int measure(const given *g, const char *path, shoal_err *err)
+{
+    http_where where;
+    buf headers = {0};
+    int rc = find_server(g, &where, &headers, err);
+    cache_measure_ask a = {.path = path,
+                           .model = g->model ? g->model : "home-embed",
+                           .where = &where,
+                           .headers = headers.data,
+                           .threshold = g->threshold,
+                           .exact = g->exact,
+                           .json = g->json};
+    if (rc == 0) rc = cache_measure(&a, err);
+    buf_done(&headers);
+    return rc;
+}
+
 static int run(int argc, char **argv)
 {
-    static const cli_verb VERBS[] = {{"show", 0, 0}, {"purge", 0, 0}};
-    given g = {.url = "http://127.0.0.1:8080", .key = getenv("SHOAL_API_KEY")};
+    static const cli_verb VERBS[] = {{"show", 0, 0}, {"purge", 0, 0}, {"measure", 1, 1}};
+    given g = {.url = "http://127.0.0.1:8080", .key = getenv("SHOAL_API_KEY"), .threshold = 0.95};
     const cli_option options[] = {
         CLI_STRING('u', "url", "URL", "the gateway to ask [http://127.0.0.1:8080]", &g.url),
         CLI_STRING('k', "key", "KEY", "its API key [SHOAL_API_KEY]", &g.key),
-        CLI_STRING('m', "model", "MODEL", "purge: what it had a part in", &g.model),
+        CLI_STRING('m', "model", "MODEL", "purge: what it had a part in; measure: who embeds [home-embed]",
+                   &g.model),
         CLI_STRING(0, "version", "VERSION", "purge: of this version, or of the file of this digest",
                    &g.version),
         CLI_STRING(0, "route", "ROUTE", "purge: what was asked of it", &g.route),
@@ -112,18 +138,20 @@ static int run(int argc, char **argv)
         CLI_STRING(0, "ensemble", "ENSEMBLE", "purge: what was asked of it", &g.ensemble),
         CLI_STRING('t', "tag", "TAG", "purge: what was asked with it", &g.tag),
         CLI_FLAG(0, "all", "purge: everything", &g.all),
+        CLI_NUM(0, "threshold", "X", "measure: the cosine of the table by kinds [0.95]", &g.threshold),
+        CLI_FLAG(0, "exact", "measure: judge as for pipelines, which act", &g.exact),
         CLI_JSON(&g.json),
         CLI_END,
     };
     cli_args a;
     shoal_err err = {0};
-    int rc = cli_parse(&a, &cmd_cache, options, 1, 1, argc, argv);
+    int rc = cli_parse(&a, &cmd_cache, options, 1, 2, argc, argv);
     if (rc != CLI_GO) return rc;
     const cli_verb *verb = cli_verb_of(&cmd_cache, VERBS, sizeof VERBS / sizeof *VERBS, &a);
     if (!verb) return CLI_USAGE;
-    rc = strcmp(verb->name, "show") == 0 ? show(&g, &err) : purge(&g, &err);
+    rc = verb == &VERBS[0] ? show(&g, &err) : verb == &VERBS[1] ? purge(&g, &err) : measure(&g, a.v[1], &err);
     return cli_flush(rc == 0 ? CLI_OK : cli_fail(&cmd_cache, &err));
 }
 
-const cli_command cmd_cache = {"cache", "show or purge the answers that a running Shoal keeps", "show|purge",
-                               run, false};
+const cli_command cmd_cache = {"cache", "show, purge or measure the answers that a running Shoal keeps",
+                               "show|purge|measure PAIRS.jsonl", run, false};

@@ -24,6 +24,11 @@ static const row ROWS[] = {
     {"mach bitte das Licht an", "Mach das Licht an.", "de", NEAR_WORDS, NEAR_SAME},
     {"ferme la porte", "Ferme porte", "fr", NEAR_WORDS, NEAR_SAME},
     {"", "", "en", NEAR_WORDS, NEAR_SAME},
+    {"turn off the light", "TURN OFF THE LIGHT!", "en", NEAR_WORDS, NEAR_SAME},
+    {"enciende la luz",
+     "\xC2\xA1"
+     "Enciende la luz!",
+     "es", NEAR_WORDS, NEAR_SAME},
     {"turn on the light", "turn off the light", "en", NEAR_WORDS, NEAR_OTHER_WORDS},
     {"turn on the fan and off the light", "turn off the fan and on the light", "en", NEAR_WORDS,
      NEAR_OTHER_ORDER},

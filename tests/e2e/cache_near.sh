@@ -74,6 +74,13 @@ done
 grep -q 'event=audited of=home-chat-m' "$log" || fail "no audit in the log"
 "$SHOAL_BIN" cache show --url "$url" --key one | grep -q '^likeness: ' || fail "cache show: $("$SHOAL_BIN" cache show --url "$url" --key one)"
 
+# The measure of it: what of a file of pairs would have been served.
+measured=$("$SHOAL_BIN" cache measure eval/near-pairs.jsonl --url "$url" --key one --json) || fail "no measure: $measured"
+[[ $measured =~ '"pairs":293,"same":110,' ]] || fail "other pairs: $measured"
+[[ $measured =~ '"verified_false_hit_rate":0.0' ]] || fail "the rule lets others through: $measured"
+echo '{"a":"x","b":"y"}' >"$work/pairs"
+"$SHOAL_BIN" cache measure "$work/pairs" --url "$url" --key one 2>&1 | grep -q 'pairs:1: a pair has' || fail "a pair that is none"
+
 # A burst of the same thing in other words, from clients that leave.
 for i in $(seq 40); do
     curl -s -m "0.0$((i % 9 + 1))" -o /dev/null -H 'Authorization: Bearer one' "$url/v1/chat/completions" \
