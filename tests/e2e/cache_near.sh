@@ -102,4 +102,17 @@ want "$(chat "who is there")" "hit" "by its key it is found"
 kill -CONT "$worker" 2>/dev/null
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "exit status $stopped"
+# A cross-encoder in place of the words' verdict: its score decides, but numbers are still numbers.
+sed -i -e "s#audit_share: 1, timeout_ms: 20#timeout_ms: 1000, verify: {model: judge, min: 0.000001}#" \
+    -e "s#{name: home-intent},#{name: home-intent}, {name: judge, path: $PWD/tests/data/hf/cross-encoder-rerank},#" "$work/c.yaml"
+start_shoal "$work/c.yaml"
+want "$(chat "turn on the kitchen light")" "miss/none" "with a judge"
+want "$(chat "switch on the kitchen light")" "near" "what the judge lets pass"
+want "$(chat "switch on kitchen light 2")" "miss/refused numbers" "what it is not asked"
+stop_shoal
+sed -i "s/min: 0.000001/min: 1/" "$work/c.yaml"
+start_shoal "$work/c.yaml"
+want "$(chat "turn on the kitchen light")" "miss/none" "with a strict judge"
+want "$(chat "switch on the kitchen light")" "miss/refused score" "what the judge refuses"
+stop_shoal
 echo "near answers served where words allow, were refused, audited and missed"
