@@ -137,6 +137,7 @@ static gateway_request *request_new(gateway *g, door *d, uint64_t received_ns)
                             .metrics = g->metrics,
                             .config = g->config,
                             .door = d,
+                            .ghost = d->ghost,
                             .start_ns = received_ns ? received_ns : clock_ns(),
                             .next = g->requests};
     if (g->requests) g->requests->prev = rq;

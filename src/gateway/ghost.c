@@ -14,7 +14,6 @@
 typedef struct ghost_door {
     door door; /* first */
     gateway *g;
-    ghost_kind kind;
     const cache_value *audited;
     arena *mem;
     const char *method, *path, *query;
@@ -147,7 +146,7 @@ static ghost_door *ghost_new(const gateway_request *rq, ghost_kind kind)
 {
     ghost_door *x = calloc(1, sizeof *x);
     if (!x) return NULL;
-    *x = (ghost_door){.door.ops = &GHOST, .g = rq->gateway, .kind = kind, .mem = arena_new(2048)};
+    *x = (ghost_door){.door = {.ops = &GHOST, .ghost = kind}, .g = rq->gateway, .mem = arena_new(2048)};
     x->g->n_ghosts++;
     size_t len;
     const char *bytes = request_body(rq, &len);
@@ -161,7 +160,7 @@ static ghost_door *ghost_new(const gateway_request *rq, ghost_kind kind)
 
 ghost_kind ghost_kind_of(const gateway_request *rq)
 {
-    return rq->door && rq->door->ops == &GHOST ? ghost_of(rq->door)->kind : GHOST_NONE;
+    return (ghost_kind)rq->ghost;
 }
 
 const cache_value *ghost_take_audited(gateway_request *rq)

@@ -60,6 +60,7 @@ typedef struct gateway_request {
     /* Of whom kept answers are counted: "route", "pipeline", "ensemble" or "model", and its name. */
     const char *cache_of;
     char cache_name[96];
+    unsigned ghost;         /* ghost_kind: it has no client */
     bool keeps;             /* it writes into a conversation */
     const char *error_code; /* of a failure inside a stream that had begun */
     bool streaming;
