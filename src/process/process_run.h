@@ -123,8 +123,8 @@ void process_trace_rule(stage_run *s);
 void process_trace_call(stage_run *s, const call_result *r);
 /* Has stage i, which is done, something to say? */
 bool process_speaks(const process_run *r, size_t i);
-/* Whose text and calls are the answer: a guard that holds the request back, else the last stage that has something to
- * say. NULL: none. */
+/* Whose text and calls are the answer: a guard that holds the request back, else the last stage that has
+ * something to say. NULL: none. */
 stage_run *process_speaker(process_run *r);
 /* To who watches (process_tell.c): the stage has settled; its text is longer, if nothing can take its place
  * any more; all stages have settled, and the rest of the answer's text goes out. */

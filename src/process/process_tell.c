@@ -10,7 +10,8 @@
 #include "process/process_events.h"
 #include "process/process_run.h"
 
-/* Could this kind ever be the answer's text? Other hosts do not speak for us; a guard does when it holds back. */
+/* Could this kind ever be the answer's text? Other hosts do not speak for us; a guard does when it holds
+ * back. */
 static bool may_speak(stage_kind k)
 {
     return stage_kind_gives(k) & GIVES_TEXT && k != STAGE_HTTP && k != STAGE_MATCH && k != STAGE_GUARD;

@@ -52,6 +52,7 @@ static bench *start(const char *stages, const char *body)
     buf yaml = {0};
     buf_printf(&yaml, "%s%s", HEAD, stages);
     if (config_parse(&t->config, yaml.data, yaml.len, "t.yaml", &err)) fail_msg("%s", err.message);
+    if (pipeline_open(&t->config->pipelines[0], "", &err)) fail_msg("%s", err.message);
     if (process_parse(&t->in, t->config, body, strlen(body), &e)) fail_msg("%s", e.message);
     buf_done(&yaml);
     t->watch = (process_watch){.user = t, .stage = on_stage, .text = on_text};
@@ -159,6 +160,30 @@ static void what_may_fail_is_not_shown_before_its_end(void **state)
     stop(t);
 }
 
+/* Neither what a guard holds back nor what one has still to look at is shown, wherever the guard stands. */
+static void nothing_is_shown_before_a_guard_has_spoken(void **state)
+{
+    static const char *const calls[] = {"lock.unlock", "light.turn_on"};
+    for (size_t i = 0; i < 2; i++) {
+        bench *t = start(
+            "      - {name: reply, kind: generate, model: s}\n"
+            "      - {name: guard, kind: guard, of: reply, ask_kinds: [lock], ask_actions: ['lock.*'],\n"
+            "         lexicon: " SHOAL_SOURCE_DIR "/lexicons/devices.yaml}\n"
+            "      - {name: more, kind: generate, model: s}\n",
+            "{\"input\":\"do it\",\"stream\":true,\"devices\":[{\"id\":\"lock.a\",\"name\":\"Front "
+            "Door\"},{\"id\":\"light.a\",\"name\":\"Lamp\"}]}");
+        say_call(&t->b.calls[1], "More of it", NULL, NULL, 0);
+        expect_shown(t, "");
+        say_call(&t->b.calls[0], "Done", calls[i], i ? "{\"target\":\"light.a\"}" : "{\"target\":\"lock.a\"}",
+                 0);
+        end_reply(&t->b.calls[0], 0.9);
+        expect_shown(t, i ? "More of it" : "");
+        if (!t->n_done) end_reply(&t->b.calls[1], 0.9);
+        expect_whole(t, "reply guard more ");
+        stop(t);
+    }
+}
+
 static void lists_are_shown_in_the_end(void **state)
 {
     bench *t = start("      - {name: each, kind: generate, model: s, foreach: {of: input}}\n",
@@ -203,6 +228,7 @@ int main(void)
         cmocka_unit_test(what_may_be_replaced_is_not_shown),
         cmocka_unit_test(a_text_is_shown_from_when_it_is_sure),
         cmocka_unit_test(what_may_fail_is_not_shown_before_its_end),
+        cmocka_unit_test(nothing_is_shown_before_a_guard_has_spoken),
         cmocka_unit_test(lists_are_shown_in_the_end),
         cmocka_unit_test(nobody_watches_without_a_stream),
         cmocka_unit_test(a_kept_answer_is_told_as_events),
