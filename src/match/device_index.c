@@ -163,22 +163,17 @@ static const word_sense *any_sense(const device_index *x, const char *word)
     return device_lexicon_sense(&x->lex->any, word);
 }
 
-static bool names_something(const word_sense *s)
-{
-    return s && (s->one || s->many || s->rooms);
-}
-
 static bool is_lexicon_word(void *user, const char *word)
 {
     const device_lexicon *lex = user;
-    return names_something(device_lexicon_sense(&lex->any, word));
+    return word_sense_names(device_lexicon_sense(&lex->any, word));
 }
 
 /* Determiners and prepositions say nothing in a name, unless they are its end: "Lamp A". */
 static bool is_content(const device_index *x, const word_list *l, size_t i)
 {
     const word_sense *s = i + 1 == l->n ? NULL : any_sense(x, l->at[i]);
-    return !s || !(s->classes & (WORD_DETERMINER | WORD_PREPOSITION)) || names_something(s);
+    return !s || !(s->classes & (WORD_DETERMINER | WORD_PREPOSITION)) || word_sense_names(s);
 }
 
 /* A word of a device that is no compound of the lexicon's words may be one with a word of its own:

@@ -70,6 +70,12 @@ typedef struct word_sense {
     double value;
 } word_sense;
 
+/* Does it name a kind or a room? NULL does not. */
+static inline bool word_sense_names(const word_sense *s)
+{
+    return s && (s->one || s->many || s->rooms);
+}
+
 /* Several words that mean a kind or a room: "living room". */
 typedef struct sense_phrase {
     phrase_list said;

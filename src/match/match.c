@@ -229,6 +229,8 @@ static match_by by_of(const resolver *r, size_t i)
 typedef struct gathering {
     matching *out;
     uint8_t *by; /* [n] */
+    fit *fits;   /* [n] of the mention that is looked at, as is the next */
+    uint8_t *has;
     arena *a;
     const char *text;
 } gathering;
@@ -291,10 +293,8 @@ static int read_sentence(gathering *g, const device_index *x, const said *d, siz
 {
     const said_sentence *part = &d->sentences[at];
     sentence *s = arena_alloc(g->a, sizeof *s);
-    resolver r = {.x = x, .t = d->t, .a = g->a};
-    r.fits = arena_alloc(g->a, (x->n + 1) * sizeof *r.fits);
-    r.has = arena_alloc(g->a, x->n + 1);
-    if (!s || !r.fits || !r.has) return SHOAL_ENOMEM;
+    resolver r = {.x = x, .t = d->t, .a = g->a, .fits = g->fits, .has = g->has};
+    if (!s) return SHOAL_ENOMEM;
     s->x = x;
     s->d = d;
     s->t = d->t;
@@ -353,7 +353,9 @@ static int read_as(matching *ret, const device_index *x, const said *d, const to
 {
     gathering g = {.out = ret, .by = arena_alloc(a, x->n + 1), .a = a, .text = d->text};
     said *own = arena_alloc(a, sizeof *own);
-    if (!own || !g.by) return SHOAL_ENOMEM;
+    g.fits = arena_alloc(a, (x->n + 1) * sizeof *g.fits);
+    g.has = arena_alloc(a, x->n + 1);
+    if (!own || !g.by || !g.fits || !g.has) return SHOAL_ENOMEM;
     *own = *d;
     own->t = t;
     int rc = read_sentences(&g, x, own, o);

@@ -14,36 +14,21 @@ static void add_token(spoken *m, const char *word, const char *whole, const word
     m->tokens[m->n++] = (spoken_token){word, whole, sense ? *sense : (word_sense){0}};
 }
 
-static bool is_thing(const word_sense *w)
-{
-    return w && (w->one || w->many || w->rooms);
-}
-
-static bool knows_part(void *user, const char *word)
-{
-    const sentence *s = user;
-    const word_sense *w = device_lexicon_sense(&s->t->senses, word);
-    if (is_thing(w)) return true;
-    const index_word *who[INDEX_FORMS_MAX];
-    bool inflected;
-    return device_index_find(s->x, s->t, word, who, &inflected) && !inflected;
-}
-
 /* A word that means a kind or a room is one token; a compound is its parts, as it is in the names of devices.
  */
 static int add_word(const sentence *s, spoken *m, const char *word, arena *a)
 {
     const word_sense *w = device_lexicon_sense(&s->t->senses, word);
     compound c;
-    if (is_thing(w) || !compound_split(&c, s->t, word, knows_part, (void *)s)) {
-        add_token(m, word, word, is_thing(w) ? w : NULL);
+    if (word_sense_names(w) || !compound_split(&c, s->t, word, mention_is_part, (void *)s)) {
+        add_token(m, word, word, word_sense_names(w) ? w : NULL);
         return 0;
     }
     for (size_t i = 0; i < c.n; i++) {
         const char *part = arena_strdup(a, c.parts[i]);
         if (!part) return SHOAL_ENOMEM;
         const word_sense *sense = device_lexicon_sense(&s->t->senses, part);
-        add_token(m, part, word, is_thing(sense) ? sense : NULL);
+        add_token(m, part, word, word_sense_names(sense) ? sense : NULL);
     }
     return 0;
 }
@@ -89,7 +74,7 @@ static bool is_silent(const sentence *s, size_t at)
 {
     const word_sense *w = s->named >> at & 1 ? device_lexicon_sense(&s->x->lex->any, s->u[at].s) : NULL;
     bool last = at + 1 == s->n || !(s->named >> (at + 1) & 1) || s->run_begins >> (at + 1) & 1;
-    return w && !last && w->classes & (WORD_DETERMINER | WORD_PREPOSITION) && !is_thing(w);
+    return w && !last && w->classes & (WORD_DETERMINER | WORD_PREPOSITION) && !word_sense_names(w);
 }
 
 /* A stranger alone is what a request is about when it asks for something of it: "turn on the sauna". */

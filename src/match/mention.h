@@ -68,6 +68,9 @@ typedef struct sentence {
     spoken *mentions; /* [MENTIONS_MAX] */
 } sentence;
 
+/* Is the word a part of compounds in this sentence (a `const sentence *`): a word of a device, a kind or a
+ * room? */
+bool mention_is_part(void *sentence, const char *word);
 /* Give each unit its role (mention_role.c). */
 void mention_roles(sentence *s);
 /* Read the mentions out of the roles, and what they take from each other (mention.c). SHOAL_ENOMEM, or 0. */

@@ -113,11 +113,10 @@ static unit_set brakes_of(const sentence *s)
 
 /* ---- single words ------------------------------------------------------------------------------ */
 
-static bool is_part(void *user, const char *word)
+bool mention_is_part(void *of, const char *word)
 {
-    const sentence *s = user;
-    const word_sense *sense = device_lexicon_sense(&s->t->senses, word);
-    if (sense && (sense->one || sense->many || sense->rooms)) return true;
+    const sentence *s = of;
+    if (word_sense_names(device_lexicon_sense(&s->t->senses, word))) return true;
     const index_word *who[INDEX_FORMS_MAX];
     bool inflected;
     return device_index_find(s->x, s->t, word, who, &inflected) && !inflected;
@@ -127,12 +126,7 @@ static bool is_known_thing(const sentence *s, const unit *u)
 {
     compound c;
     return u->kind == UNIT_WORD &&
-           (device_index_has(s->x, s->t, u->s) || compound_split(&c, s->t, u->s, is_part, (void *)s));
-}
-
-static bool is_thing(const word_sense *w)
-{
-    return w && (w->one || w->many || w->rooms);
+           (device_index_has(s->x, s->t, u->s) || compound_split(&c, s->t, u->s, mention_is_part, (void *)s));
 }
 
 /* Does what follows take a determiner or a preposition before it? A number does not: it is a value. */
@@ -140,7 +134,7 @@ static bool leads_on(const sentence *s, size_t at)
 {
     if (at + 1 >= s->n || s->u[at + 1].kind != UNIT_WORD) return false;
     const word_sense *next = said_sense(s->t, &s->u[at + 1]);
-    if (!next || is_thing(next)) return true;
+    if (!next || word_sense_names(next)) return true;
     if (next->number && !next->classes) return false;
     if (next->classes & (WORD_DETERMINER | WORD_ALL | WORD_BOTH)) return true;
     bool other = next->classes & ~(unsigned)WORD_STARTS;
@@ -179,7 +173,7 @@ static unit_role closed_role(const sentence *s, size_t at, const word_sense *w)
 {
     bool verb = w->classes & WORD_VERB, filler = w->classes & WORD_FILLER;
     bool leads = leads_on(s, at);
-    if (is_thing(w) && !(verb && asks_here(s, at))) return ROLE_CONTENT;
+    if (word_sense_names(w) && !(verb && asks_here(s, at))) return ROLE_CONTENT;
     if (w->classes & WORD_DETERMINER && (leads || !filler)) return ROLE_DETERMINER;
     if (w->classes & WORD_PREPOSITION) return leads ? ROLE_PREPOSITION : ROLE_FILLER;
     if (verb) return ROLE_VERB;

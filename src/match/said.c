@@ -86,8 +86,7 @@ static int cut_units(said *d, const device_lexicon *l, const words *w, arena *a)
 
 static bool is_word_of(void *user, const char *word)
 {
-    const word_sense *s = device_lexicon_sense(&((const tongue *)user)->senses, word);
-    return s && (s->one || s->many || s->rooms);
+    return word_sense_names(device_lexicon_sense(&((const tongue *)user)->senses, word));
 }
 
 static size_t count_known(const said *d, const tongue *t)

@@ -132,7 +132,8 @@ static int note(stage_run *s, const guarding *g, const guard_case *c, const sha2
     s->guard = g;
     process_fact(s)->label = guard_verdict_name(g->verdict);
     process_fact(s)->text = g->text;
-    bool ask = g->verdict == GUARD_ASK && g->confirmable && r->in->confirms;
+    bool kept = strlen(process_facts(s).input) <= PIPELINE_INPUT_MAX_BYTES; /* many may wait */
+    bool ask = g->verdict == GUARD_ASK && g->confirmable && r->in->confirms && kept;
     return ask ? put_question(s, about, o) : 0;
 }
 

@@ -179,6 +179,18 @@ static void later_stages_see_ids_and_verdicts(void **state)
     stop(t);
 }
 
+static void each_sentence_may_name_devices_of_its_own(void **state)
+{
+    bench *t = bench_new(GUARDS);
+    ask(t, "sentences", "Turn on the kitchen light. Mach das Sofa aus.", "");
+    const json_t *list = json_object_get(json_object_get(t->answer, "results"), "each");
+    assert_int_equal(json_array_size(list), 2);
+    assert_string_equal(str_at(json_array_get(list, 0), "label"), "one");
+    assert_string_equal(str_at(json_array_get(list, 1), "label"), "unknown");
+    assert_string_equal(str_at(json_array_get(list, 1), "language"), "de");
+    stop(t);
+}
+
 /* ---- guards of models -------------------------------------------------------------------------- */
 
 /* The generator calls `tool`, another one speaks afterwards and calls something, too. */
@@ -338,6 +350,7 @@ int main(void)
         cmocka_unit_test(spans_say_which_strangers_name_devices),
         cmocka_unit_test(devices_of_a_request_have_groups_and_kinds),
         cmocka_unit_test(later_stages_see_ids_and_verdicts),
+        cmocka_unit_test(each_sentence_may_name_devices_of_its_own),
         cmocka_unit_test(a_model_is_held_whoever_speaks_after_it),
         cmocka_unit_test(a_yes_goes_on_with_what_was_asked_about),
         cmocka_unit_test(a_no_ends_it_and_another_request_is_another_request),
