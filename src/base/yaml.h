@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #define YAML_DEPTH_MAX 64
@@ -70,5 +71,9 @@ int yaml_u64(const yaml_doc *d, const yaml_node *n, const char *field, uint64_t 
 int yaml_double(const yaml_doc *d, const yaml_node *n, const char *field, double min, double max, double *ret,
                 shoal_err *err);
 int yaml_bool(const yaml_doc *d, const yaml_node *n, const char *field, bool *ret, shoal_err *err);
+
+/* Append a node as JSON (yaml_json.c): unquoted true, false, null and numbers as JSON writes them are such, what is
+ * empty is null, all other scalars are strings. Returns as buf_append. */
+int yaml_put_json(buf *out, const yaml_node *n);
 
 #endif

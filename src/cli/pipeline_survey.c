@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/serve_models.h"
+#include "cli/serve_tools.h"
 
 bool pipeline_survey_takes(const pipeline_survey *s, size_t i)
 {
@@ -127,7 +128,8 @@ static int look_at_pipelines(pipeline_survey *s, shoal_err *err)
     for (size_t i = 0; rc == 0 && i < s->config->n_pipelines; i++) {
         const config_pipeline *p = &s->config->pipelines[i];
         if (!pipeline_survey_takes(s, i)) continue;
-        rc = pipeline_reach_find(&s->reaches[i], p, labels_of, s, err);
+        rc = note(s, serve_tools_check(s->config, i, err), err);
+        if (rc == 0) rc = pipeline_reach_find(&s->reaches[i], p, labels_of, s, err);
         for (unsigned k = 0; rc == 0 && k < p->n_stages; k++) rc = look_at_stage(s, i, k, err);
     }
     return rc;

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "cli/serve_calibrations.h"
 #include "cli/serve_stages.h"
+#include "cli/serve_tools.h"
 #include "config/config_fit.h"
 #include "infer/intake.h"
 #include "model/model.h"
@@ -361,7 +362,9 @@ static int use_lines(const gateway_config *c, const buf *lines, bool all, shoal_
 static int fit(const gateway_config *c, const worker_spec *specs, bool all, shoal_err *err)
 {
     buf lines = {0};
-    int rc = read_models(c, specs, all ? NULL : is_used, &lines, err);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < c->n_pipelines; i++) rc = serve_tools_check(c, i, err);
+    if (!rc) rc = read_models(c, specs, all ? NULL : is_used, &lines, err);
     if (!rc) rc = use_lines(c, &lines, all, err);
     buf_done(&lines);
     return rc;

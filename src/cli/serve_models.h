@@ -15,7 +15,8 @@ void serve_models_free(worker_spec *specs, size_t n);
 /* What a replica of model i asks of a machine. Borrows from both. */
 placement_model serve_models_want(const gateway_config *c, const worker_spec *specs, size_t i);
 
-/* Read what the models of pipelines are and hold the pipelines against it (config_fit). The files are read in
+/* Read what the models of pipelines are and hold the pipelines against it (config_fit), and their tools against what
+ * can be enforced (serve_tools.h). The files are read in
  * a process of their own, because a broken one must not harm this one. Such a model is left to its worker to
  * refuse. Call it before there are threads. */
 int serve_models_fit(const gateway_config *c, const worker_spec *specs, shoal_err *err);

@@ -204,6 +204,20 @@ static int read_shards(reader *r, const config_field *f, const yaml_node *n, pla
     return rc;
 }
 
+static int read_json(reader *r, const config_field *f, const yaml_node *n, const char **ret)
+{
+    buf text = {0};
+    int rc = 0;
+    yaml_put_json(&text, n);
+    if (text.len > f->max)
+        rc = yaml_fail(r->doc, n, r->err, "%s: may have %llu bytes as JSON, this has %zu", r->path,
+                       (unsigned long long)f->max, text.len);
+    else if (text.failed || !(*ret = arena_strndup(r->mem, text.data, text.len)))
+        rc = err_nomem(r->err);
+    buf_done(&text);
+    return rc;
+}
+
 static int read_list(reader *r, const config_field *f, const yaml_node *n, char *into)
 {
     if (n->kind != YAML_LIST) return wrong_kind(r, n, YAML_LIST);
@@ -243,6 +257,7 @@ static int read_field(reader *r, const config_field *f, const yaml_node *n, char
     case CONFIG_BOOL: return yaml_bool(r->doc, n, r->path, (bool *)(into + f->at), r->err);
     case CONFIG_SECTION: return read_record(r, f->of, n, into);
     case CONFIG_SHARDS: return read_shards(r, f, n, (placement_shards *)(void *)(into + f->at));
+    case CONFIG_JSON: return read_json(r, f, n, (const char **)(void *)(into + f->at));
     case CONFIG_LIST: return read_list(r, f, n, into);
     }
     return 0;

@@ -47,6 +47,10 @@
     {                                                                        \
         .key = key_, .kind = CONFIG_SECTION, .of = &record_, .about = about_ \
     }
+#define JSON(key_, type, member, max_, about_)                                                       \
+    {                                                                                                \
+        .key = key_, .kind = CONFIG_JSON, .at = offsetof(type, member), .max = max_, .about = about_ \
+    }
 #define SHARDS(key_, type, member, min_, max_, about_)                                              \
     {                                                                                               \
         .key = key_, .kind = CONFIG_SHARDS, .at = offsetof(type, member), .min = min_, .max = max_, \
@@ -323,6 +327,13 @@ static const config_field saying_rows[] = {
 };
 RECORD(saying, stage_saying, saying_rows);
 
+static const config_field tool_rows[] = {
+    TEXT("name", stage_tool, name, 1, NAME_MAX_BYTES, "what the function is called", .required = true),
+    TEXT("description", stage_tool, description, 1, 4096, "what it does, for the model"),
+    JSON("parameters", stage_tool, parameters, TEXT_MAX_BYTES, "the JSON schema of its arguments"),
+};
+RECORD(tool, stage_tool, tool_rows);
+
 static const char *const row_words[] = {"last", "highest", "lowest", NULL};
 static const config_field stage_rows[] = {
     TEXT("name", config_stage, name, 1, NAME_MAX_BYTES, "what traces and other stages call it",
@@ -335,6 +346,11 @@ static const config_field stage_rows[] = {
          "the classify stage whose label decides what is said when no device is meant"),
     TEXT("choices", config_stage, choices, 1, NAME_MAX_BYTES,
          "the ground stage whose options the reply is one of"),
+    LIST("tools", config_stage, tools, n_tools, tool, 1, PIPELINE_TOOLS_MAX,
+         "the functions that the reply may call, and no others"),
+    TEXT("tool_choice", config_stage, tool_choice, 1, NAME_MAX_BYTES,
+         "auto, required, none or the name of the function that has to be called"),
+    BOOL("parallel_tool_calls", config_stage, several_calls, "the reply may hold more than one call"),
     TEXT("near", config_stage, near_stage, 1, NAME_MAX_BYTES,
          "the ground stage whose devices go into the prompt"),
     TEXT("of", config_stage, of, 1, NAME_MAX_BYTES, "the stage that is checked or guarded"),

@@ -20,6 +20,7 @@ typedef enum config_kind {
     CONFIG_SECTION, /* a map whose keys lie flat in the struct around it */
     CONFIG_SHARDS, /* placement_shards: "auto", a number of min to max, or a map of nodes to numbers of layers
                     */
+    CONFIG_JSON,   /* const char *: any part of the file as JSON text, of at most max bytes */
     CONFIG_LIST,   /* min to max of `item`s; the member points to them, the one at `at_n` counts them */
 } config_kind;
 

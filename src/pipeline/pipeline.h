@@ -49,6 +49,7 @@
 #define EACH_PARALLEL_MAX        32
 #define PIPELINE_CANDIDATES_MAX  64
 #define PIPELINE_DOCUMENTS_MAX   256
+#define PIPELINE_TOOLS_MAX       64
 
 /* What a kind of stage gives to conditions, templates and the answer. */
 enum {
@@ -181,6 +182,13 @@ typedef struct stage_saying {
     const char *rule, *language, *text; /* language NULL: every one */
 } stage_saying;
 
+/* A function that a generate stage may call. In its schema {"enum_of": "devices"} stands for {"enum": [...]} with
+ * what the request's devices are (stage_enum_of_ok). */
+typedef struct stage_tool {
+    const char *name, *description; /* description NULL: none */
+    const char *parameters;         /* JSON; NULL: any object */
+} stage_tool;
+
 typedef struct config_stage {
     const char *name;
     stage_kind kind;
@@ -237,6 +245,10 @@ typedef struct config_stage {
     stage_saying *say;
     unsigned n_say;
     const char *choices, *near_stage;  /* generate, of a ground stage; NULL: none */
+    stage_tool *tools;                 /* generate: what it may call; none: what its model was trained to call */
+    unsigned n_tools;
+    const char *tool_choice; /* auto (NULL), required, none, or a tool's name */
+    bool several_calls;
     lexicon *lex;                      /* ground: what lexicon_path holds, once pipeline_open was called */
     line_forms *lines;                 /* line: the same */
     struct device_lexicon *words;      /* match, guard: the same */
@@ -345,6 +357,8 @@ typedef enum fill_as {
 } fill_as;
 int pipeline_expand_as(const config_pipeline *p, const char *template, const pipeline_facts *facts,
                        fill_as as, buf *out);
+/* What "enum_of" may be: "devices" (their ids), "names", "areas", or a pattern of ids such as "light.*". */
+bool stage_enum_of_ok(const char *what);
 /* May this text be a device's id, name or state: 1 to 128 bytes without control characters? A line break
  * in one would let a request add lines to the prompt. */
 bool pipeline_device_text_ok(const char *s);

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "match/guard.h"
 #include "pipeline/pipeline_template.h"
+#include "pipeline/pipeline_tools.h"
 
 /* Where a check is: the pipeline, the stage under check, and the field's path for messages. */
 typedef struct site {
@@ -411,6 +412,9 @@ static int check_kind_fields(const site *s, const config_stage *st, shoal_err *e
         {"seed", st->seed != 0, writes, 0},
         {"schema", st->schema != NULL, chats, 0},
         {"choices", st->choices != NULL, chats, 0},
+        {"tools", st->n_tools != 0, chats, 0},
+        {"tool_choice", st->tool_choice != NULL, chats, 0},
+        {"parallel_tool_calls", st->several_calls, chats, 0},
         {"near", st->near_stage != NULL, chats, 0},
         {"timeout_ms", st->timeout_ms != 0, model | retrieve | http, 0},
         {"lexicon", st->lexicon_path != NULL, ground | match | guard, ground | match | guard},
@@ -564,6 +568,7 @@ static int check_stage(site *s, shoal_err *err)
     st->reads_input = st->is_typed = false;
     int rc = check_name(s, st->name, err);
     if (!rc) rc = check_kind_fields(s, st, err);
+    if (!rc) rc = pipeline_check_tools(st, s->path, err);
     if (!rc) rc = check_conditions(s, "when", st->when, st->n_when, err);
     if (!rc) rc = check_conditions(s, "unless", st->unless, st->n_unless, err);
     for (unsigned i = 0; !rc && i < st->n_after; i++)

@@ -55,6 +55,7 @@ static void trace_facts(stage_run *s, json_t *t)
         process_put(s->run, t, "completion_tokens", json_integer(s->n_generated));
         process_put(s->run, t, "mean_prob", process_rounded(f->mean_prob));
     }
+    if (s->stage->n_tools) process_put(s->run, t, "calls", process_calls(s->run, s));
     if (*s->finish) process_put(s->run, t, "finish_reason", json_string(s->finish));
     if (s->details && json_object_update(t, s->details) != 0) s->run->lacks_memory = true;
     if (s->results) process_put(s->run, t, "results", json_incref(s->results));
@@ -192,6 +193,13 @@ static void put_details(process_run *r, json_t *a, const char *key, stage_kind k
     }
 }
 
+static bool offers_tools(const config_pipeline *p)
+{
+    for (unsigned i = 0; i < p->n_stages; i++)
+        if (p->stages[i].n_tools) return true;
+    return false;
+}
+
 json_t *process_answer(process_run *r, process_outcome *o)
 {
     stage_run *intent = result_of(r, STAGE_CLASSIFY), *slots = result_of(r, STAGE_TAG);
@@ -206,6 +214,7 @@ json_t *process_answer(process_run *r, process_outcome *o)
     process_put(r, a, "tool_call",
                 json_array_size(calls) ? json_incref(json_array_get(calls, 0)) : json_null());
     if (json_array_size(calls) > 1) process_put(r, a, "tool_calls", json_incref(calls));
+    if (offers_tools(r->in->pipeline)) process_put(r, a, "calls", json_incref(calls));
     json_decref(calls);
     bool held = reply && process_is_held_back(reply);
     if (!held) put_results(r, a); /* who does not look at the guard has nothing to act on */

@@ -40,7 +40,10 @@ static void on_generate_end(void *user, const call_result *r)
     stage_run *s = user;
     while (s->text.len && isspace((unsigned char)s->text.data[s->text.len - 1]))
         s->text.data[--s->text.len] = 0;
-    process_settle(s, r);
+    if (r->status == 0 && !process_calls_are_whole(s))
+        process_settle_broken(s, r, "the reply ended within a call: give it more max_tokens");
+    else
+        process_settle(s, r);
 }
 
 calls_generate_events process_writing(stage_run *s)
@@ -106,8 +109,9 @@ int process_generate(stage_run *s, const call_context *ctx)
         req.choices = choices;
         req.n_choices = n_choices;
         calls_generate_events ev = process_writing(s);
-        s->call = calls_generate(r->calls, st->model, &req, ctx, &ev);
+        rc = process_offer(s, &req);
+        if (!rc) s->call = calls_generate(r->calls, st->model, &req, ctx, &ev);
     }
     buf_done(&messages);
-    return s->call ? 0 : SHOAL_ENOMEM;
+    return s->call ? 0 : rc ? rc : SHOAL_ENOMEM;
 }

@@ -102,6 +102,11 @@ void process_settle_broken(stage_run *s, const call_result *r, const char *messa
 calls_generate_events process_writing(stage_run *s);
 Shoal__V1__Sampling process_sampling(const config_stage *st);
 unsigned process_max_tokens(const config_stage *st);
+/* Functions (process_tools.c): the stage's, as they are for this request's devices, into a request for its model, with
+ * memory of the run. SHOAL_EINVALID and s->err: one has to be called, and none can be. */
+int process_offer(stage_run *s, Shoal__V1__GenerateRequest *req);
+/* All that was called came to its end. */
+bool process_calls_are_whole(const stage_run *s);
 /* n texts have these scores (process_rank.c): the best becomes the label, all go to the trace, best first. */
 void process_rank(stage_run *s, const char *const *texts, const double *scores, size_t n);
 

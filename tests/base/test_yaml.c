@@ -211,6 +211,23 @@ static void strict_scalars_are_read(void **state)
     yaml_doc_free(d);
 }
 
+static void a_part_becomes_json(void **state)
+{
+    static const char TEXT[] =
+        "{a: [1, -2.5e3, 007, .5, 0x10, 1_0, '2', true, 'true', null, ~, on], \"b\\n\": {c: \"\", d: }}";
+    static const char JSON[] =
+        "{\"a\":[1,-2.5e3,\"007\",\".5\",\"0x10\",\"1_0\",\"2\",true,\"true\",null,\"~\",\"on\"],"
+        "\"b\\n\":{\"c\":\"\",\"d\":null}}";
+    yaml_doc *d = NULL;
+    shoal_err err;
+    buf out = {0};
+    if (yaml_parse(&d, TEXT, strlen(TEXT), "t", &err) != 0) fail_msg("%s", err.message);
+    assert_int_equal(yaml_put_json(&out, yaml_root(d)), 0);
+    assert_string_equal(out.data, JSON);
+    buf_done(&out);
+    yaml_doc_free(d);
+}
+
 static void excerpts_fit_a_sentence(void **state)
 {
     assert_string_equal(yaml_excerpt_of("short").text, "short");
@@ -231,6 +248,7 @@ int main(void)
         cmocka_unit_test(depth_and_size_are_bounded),
         cmocka_unit_test(numbers_and_truths_are_never_guessed),
         cmocka_unit_test(strict_scalars_are_read),
+        cmocka_unit_test(a_part_becomes_json),
         cmocka_unit_test(excerpts_fit_a_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

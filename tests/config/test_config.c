@@ -55,6 +55,33 @@ static const bad_case bad_cases[] = {
      3},
     {MODELS "limits: {max_requests: 0}\n", "from 1 to 100000", 3},
     {MODELS "limits:\n", "limits: must be a map, not an empty value (leave the key out instead)", 3},
+    {PIPE "      - {name: a, kind: tag, model: m, tools: [{name: f}]}\n",
+     "stages[0].tools: only a generate stage has it", 5},
+    {PIPE "      - {name: a, kind: generate, model: m, tool_choice: required}\n",
+     "stages[0].tool_choice: there are no 'tools'", 5},
+    {PIPE "      - {name: a, kind: generate, model: m, parallel_tool_calls: true}\n",
+     "stages[0].parallel_tool_calls: there are no 'tools'", 5},
+    {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools: [{name: f}]\n"
+              "        tool_choice: g\n",
+     "stages[0].tool_choice: 'g' is not auto, required or none, nor the name of one of 'tools'", 9},
+    {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools:\n"
+              "          - {name: f}\n          - {name: f}\n",
+     "tools[1].name: 'f' is already the name of tools[0]", 10},
+    {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools:\n"
+              "          - {name: auto}\n",
+     "tools[0].name: 'auto' is a word of tool_choice", 9},
+    {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools:\n"
+              "          - {name: f, parameters: [1]}\n",
+     "tools[0].parameters: arguments are an object", 9},
+    {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools:\n"
+              "          - name: f\n            parameters:\n"
+              "              {properties: {a: {enum_of: rooms}}}\n",
+     "tools[0].parameters: 'enum_of' must be devices, names, areas, or a pattern", 10},
+    {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools:\n"
+              "          - {name: f, parameters: {maximum: 123456789012345678901234567890}}\n",
+     "tools[0].parameters", 9},
+    {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools: []\n",
+     "stages[0].tools: must have 1 to 64 entries", 8},
     {MODELS "cache: 16\n", "cache: must be a map, not a text", 3},
     {MODELS "pipelines: {name: p}\n", "pipelines: must be a list, not a map", 3},
     {MODELS "listen: [a]\n", "listen: must be a text, not a list", 3},

@@ -54,6 +54,15 @@ both "c.yaml:4: cache.semantic.verify.model: 'home-chat-s' is a model to generat
 near "{model: home-embed, of: [home-chat-s], verify: {min: 2}}"
 both "c.yaml:4: cache.semantic.verify: 'model' is required"
 
+# A function whose arguments could not be held to its schema.
+echo "$home      - name: a
+        kind: generate
+        model: home-chat-s
+        tools:
+          - name: f
+            parameters: {properties: {a: {contains: {const: 1}}}}" >"$work/c.yaml"
+both 'c.yaml:11: pipelines[0].stages[0].tools[0].parameters: tools/0/function/parameters: at "#/properties/a/contains"'
+
 # A folder that happens to have a model's name is not that model.
 ln -s "$PWD/tests/data/hf/llama-gqa" "$work/my-chat"
 echo "models:

@@ -33,6 +33,8 @@ typedef struct noted {
     size_t n_texts;
     call_events ev;
     char *adapter, *language, *prompt;
+    char *tools; /* of a generation; "": none are offered */
+    Shoal__V1__GenerateRequest__ToolChoice tool_choice;
     unsigned n_beams;
     bool open, cancelled;
 } noted;
@@ -78,7 +80,12 @@ static inline void note_generate(noted *c, const Shoal__V1__GenerateRequest *req
     c->text = strdup(chats ? req->messages_json : req->text);
     c->n_beams = req->n_beams;
     c->adapter = strdup(req->adapter);
-    assert_int_equal(req->parse_tool_calls, chats);
+    c->tools = strdup(req->tools_json);
+    c->tool_choice = req->tool_choice;
+    bool offers = req->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
+    assert_int_equal(offers, *req->tools_json != 0);
+    assert_int_equal(req->parse_tool_calls,
+                     chats && req->tool_choice != SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE);
     assert_true(req->max_tokens > 0);
     bool constrained = req->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__CHOICES;
     assert_int_equal(constrained, req->n_choices > 0);
@@ -157,6 +164,7 @@ static inline void fake_calls_done(fake_calls *b)
         free(b->calls[i].adapter);
         free(b->calls[i].language);
         free(b->calls[i].prompt);
+        free(b->calls[i].tools);
         for (size_t k = 0; k < b->calls[i].n_texts; k++) free(b->calls[i].texts[k]);
     }
 }
