@@ -231,14 +231,16 @@ int openai_read_tools(gen_spec *s, api_error *e)
     const char *word = fields_text(choice);
     int rc = tools ? check_tools(tools, e) : 0;
     if (rc != 0) return rc;
-    if (word && strcmp(word, "none") == 0) {
+    bool empty = tools && json_array_size(tools) == 0,
+         automatic = !choice || (word && strcmp(word, "auto") == 0);
+    if ((word && strcmp(word, "none") == 0) ||
+        (empty && automatic)) { /* nothing is offered, nothing is called */
         s->tool_choice = TOOL_CHOICE(TOOL_NONE);
         s->parse_tool_calls = false;
         return 0;
     }
     bool some = json_array_size(tools) > 0, required = word && strcmp(word, "required") == 0;
-    if (!choice || (word && strcmp(word, "auto") == 0))
-        return some ? offer(s, tools, TOOL_CHOICE(TOOL_AUTO), e) : 0;
+    if (automatic) return some ? offer(s, tools, TOOL_CHOICE(TOOL_AUTO), e) : 0;
     if (!required) return read_named(s, tools, choice, e);
     if (!some) return api_error_bad(e, "tool_choice", "\"tool_choice\" needs \"tools\"");
     return offer(s, tools, TOOL_CHOICE(TOOL_REQUIRED), e);

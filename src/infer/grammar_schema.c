@@ -814,6 +814,15 @@ int schema_compile_json(nfa *a, const json_t *root, const char *what, schema_kin
     return rc;
 }
 
+bool schema_admits(const json_t *schema, const json_t *value)
+{
+    schema_ctx x = {.root = schema, .what = "a value", .work = COMPILE_WORK, .memory = arena_new(0)};
+    bool ok = x.memory && facts_admit(&x, schema, value);
+    facts_done(&x);
+    arena_free(x.memory);
+    return ok;
+}
+
 int schema_parse(json_t **ret, const char *text, const char *what, shoal_err *err)
 {
     int rc = json_parse(ret, text, strlen(text), what, err);

@@ -15,6 +15,9 @@ int schema_compile(nfa *a, const char *schema, int *ret_start, shoal_err *err);
 typedef enum { SCHEMA_ANY, SCHEMA_OBJECT } schema_kind;
 int schema_compile_json(nfa *a, const json_t *root, const char *what, schema_kind kind, int *ret_start,
                         shoal_err *err);
+/* Does the value satisfy the schema, all of whose keywords the above takes? ("format" is not looked at.)
+ * False also when that takes too much work or memory. */
+bool schema_admits(const json_t *schema, const json_t *value);
 /* JSON text that is an argument: what is malformed is SHOAL_EINVALID. The caller owns *ret. */
 int schema_parse(json_t **ret, const char *text, const char *what, shoal_err *err);
 

@@ -14,7 +14,7 @@
 
 #include "base/json.h"
 
-enum { MAX_HEAD = 4096, MAX_NAME = 256, MAX_CALL = 64 << 10 };
+enum { MAX_HEAD = 4096, MAX_NAME = 256, MAX_CALL = 64 << 10, MAX_UNSURE = 16 << 10 };
 
 typedef enum { IN_TEXT, IN_HEAD, IN_ARGS, IN_CALL, IN_REST, IN_BETWEEN } where;
 
@@ -31,6 +31,7 @@ struct toolcall_parser {
     size_t body;   /* HEAD, CALL: where the call itself begins, past the marker */
     bool start;    /* HEAD: the reply's beginning, where a marker may yet come */
     bool list;     /* within "[...]" around calls */
+    bool unsure;   /* the calls that come are whole before sink.may lets them begin */
     int count;     /* calls begun */
     int depth;     /* of brackets: within the arguments, the call or the rest of its object */
     char quote;    /* within a text of these: what ends it, else 0 */
@@ -65,6 +66,7 @@ toolcall_parser *toolcall_new(const toolcall_sink *sink, const toolcall_syntax *
     p->syntax = syntax;
     p->any = !tools;
     p->start = !*syntax->open && tools;
+    p->unsure = p->start && sink->may;
     p->at = p->start ? IN_HEAD : IN_TEXT;
     if (tools && !copy_names(p, tools)) {
         toolcall_free(p);
@@ -140,6 +142,7 @@ static void text_byte(toolcall_parser *p, char c)
     size_t n = p->held.len - p->spaces;
     if (n == 0 || may_open(p, s, n)) {
         if (!is_marker(s, n, p->syntax->open) && !is_marker(s, n, also(p))) return;
+        p->unsure = p->sink.may && !is_marker(s, n, p->syntax->open);
         p->body = p->held.len;
         p->at = IN_HEAD;
         return;
@@ -157,7 +160,7 @@ static void to_text(toolcall_parser *p)
     p->at = IN_TEXT;
     p->spaces = 0;
     p->body = 0;
-    p->list = p->start = false;
+    p->list = p->start = p->unsure = false;
 }
 
 /* What is held turned out to be no call. */
@@ -318,13 +321,59 @@ static void stream_from(toolcall_parser *p, size_t at)
     p->at = IN_ARGS;
 }
 
+/* The one beginning of a reply that the grammar takes for a call: from here on it sees to the arguments. */
+static bool is_canonical(const toolcall_parser *p, const head *h)
+{
+    buf text = {0};
+    if (!p->start) return false;
+    buf_printf(&text, "{\"name\": %.*s, \"%s\": {", (int)(h->name_end - h->name), p->held.data + h->name,
+               p->syntax->arguments ? p->syntax->arguments : "");
+    bool same = !text.failed && text.len == p->held.len && memcmp(text.data, p->held.data, text.len) == 0;
+    buf_done(&text);
+    return same;
+}
+
+static bool may_begin(const toolcall_parser *p, const char *name, const char *json, size_t n)
+{
+    return !p->unsure || p->sink.may(p->sink.user, name, json, n);
+}
+
+/* The same of a call that has to be whole: its object ends where what is held does. */
+static int whole_json(toolcall_parser *p, size_t at)
+{
+    const char *s = p->held.data;
+    size_t n = p->held.len, end = s[n - 1] == '}' ? value_end(s, n, at) : 0;
+    json_t *call = NULL;
+    buf args = {0};
+    if (end == 0) return n - at > MAX_UNSURE ? -1 : 0;
+    int rc = json_parse(&call, s + at, end - at, "call", NULL);
+    const json_t *given = json_object_get(call, "arguments");
+    const char *name = json_string_value(json_object_get(call, "name"));
+    if (!given) given = json_object_get(call, "parameters");
+    if (rc == 0 && json_is_object(given)) json_put(&args, given);
+    p->held.failed |= rc == SHOAL_ENOMEM || args.failed;
+    bool ok = args.len > 0 && !args.failed && name && is_offered(p, name, strlen(name)) &&
+              may_begin(p, name, args.data, args.len);
+    if (ok) {
+        begin(p, name);
+        arguments(p, args.data, args.len);
+        end_call(p, IN_BETWEEN);
+    }
+    json_decref(call);
+    buf_done(&args);
+    return ok ? 1 : -1;
+}
+
 /* 1: the call has begun, 0: more is needed, -1: it is none. */
 static int json_head(toolcall_parser *p, size_t at)
 {
     head h = {0};
-    int rc = p->held.len - at > MAX_HEAD ? -1 : read_head(p->held.data, p->held.len, at, &h);
+    size_t most = p->unsure ? MAX_UNSURE : MAX_HEAD;
+    int rc = p->held.len - at > most ? -1 : read_head(p->held.data, p->held.len, at, &h);
     if (rc <= 0) return rc;
+    if (p->unsure && !is_canonical(p, &h)) return whole_json(p, at);
     if (!begin_json(p, &h)) return -1;
+    p->unsure = false;
     if (h.args_done) {
         arguments(p, p->held.data + h.args, h.args_end - h.args);
         p->depth = 1;
@@ -399,7 +448,7 @@ static void head_byte(toolcall_parser *p, char c)
     buf_putc(&p->held, c);
     if (p->held.failed) return;
     n = p->held.len;
-    int rc = n - p->body > MAX_HEAD + MAX_NAME ? -1 : 0;
+    int rc = n - p->body > (p->unsure ? MAX_UNSURE : MAX_HEAD) + MAX_NAME ? -1 : 0;
     bool known = rc == 0 && past_marker(p, &at);
     const char *s = p->held.data;
     bool list = p->list;
@@ -473,6 +522,14 @@ static bool braces_byte(toolcall_parser *p, char c)
     return false;
 }
 
+static bool whole_call_may_begin(const toolcall_parser *p, const buf *json)
+{
+    char name[MAX_NAME + 1];
+    memcpy(name, p->held.data + p->name, p->name_end - p->name);
+    name[p->name_end - p->name] = '\0';
+    return may_begin(p, name, json->data ? json->data : "", json->len);
+}
+
 static void call_byte(toolcall_parser *p, char c)
 {
     buf_putc(&p->held, c);
@@ -487,7 +544,8 @@ static void call_byte(toolcall_parser *p, char c)
     size_t from = p->name_end + 1;
     bool ok = toolcall_arguments(&json, p->syntax->form, p->held.data + from, p->held.len - 1 - from);
     p->held.failed |= json.failed;
-    if (ok && !json.failed && begin_plain(p, p->name, p->name_end)) {
+    ok = ok && !json.failed && whole_call_may_begin(p, &json);
+    if (ok && begin_plain(p, p->name, p->name_end)) {
         arguments(p, json.data, json.len);
         end_call(p, IN_BETWEEN);
         buf_clear(&p->held);

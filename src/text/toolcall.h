@@ -55,7 +55,7 @@ const toolcall_syntax *toolcall_recognise(const char *text, size_t n, const char
 /* Splits a streamed reply into plain text and tool calls. Text that might still become a marker is held back;
  * JSON arguments stream as they arrive, those of other forms come translated to JSON when a call is whole.
  * White space between the text and the first marker is dropped. What is broken comes out as text, and so does
- * a call of a function that is not among `tools`. */
+ * a call of a function that is not among `tools`, or that `may` does not let begin. */
 typedef struct toolcall_parser toolcall_parser;
 typedef struct toolcall_sink {
     void *user;
@@ -65,6 +65,9 @@ typedef struct toolcall_sink {
     /* a piece of the arguments' JSON text */
     void (*arguments)(void *user, int index, const char *json, size_t n);
     void (*end)(void *user, int index);
+    /* May this call begin, whose arguments are whole? Asked of calls that a grammar of calls did not lead to:
+     * they stand behind the other marker, or begin a reply without one. NULL: all may. */
+    bool (*may)(void *user, const char *name, const char *json, size_t n);
 } toolcall_sink;
 
 /* tools is OpenAI's array, read during the call only; NULL: any name will do, if the syntax has a marker

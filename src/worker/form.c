@@ -126,14 +126,19 @@ static bool refused_tool(const shoal_err *why, size_t *ret)
     return true;
 }
 
-bool form_relax(form *f, const shoal_err *why)
+bool form_relax(form *f, shoal_err *why)
 {
     size_t i;
     if (f->spec != &f->own || f->own.kind != GRAMMAR_TOOLS || !refused_tool(why, &i)) return false;
     if (!f->tools && json_parse(&f->tools, f->own.tools_json, strlen(f->own.tools_json), "tools", NULL) != 0)
         return false;
     json_t *function = json_object_get(json_array_get(f->tools, i), "function");
-    if (json_is_true(json_object_get(function, "strict"))) return false;
+    const json_t *strict = json_object_get(function, "strict");
+    if (!strict || json_is_null(strict)) {
+        const shoal_err said = *why;
+        err_set(why, said.code, "%s (with \"strict\": false the function takes any object)", said.message);
+    }
+    if (!json_is_false(strict)) return false;
     if (json_object_del(function, "parameters") != 0) return false;
     buf packed = {0};
     json_put(&packed, f->tools);

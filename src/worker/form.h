@@ -30,9 +30,10 @@ int form_init(form *ret, const model *m, const Shoal__V1__GenerateRequest *r, sh
 /* What of the form is the model's: how calls are written, and the thought (NULL: none) that may come first or
  * that the prompt ends in. */
 void form_add_model(form *f, const toolcall_syntax *calls, const thinking_form *thinking, bool in_thought);
-/* The grammar refused the parameters of one tool with `why`: let that tool take any object, unless it is
- * "strict" or the refusal is about something else (false). At most once a tool. */
-bool form_relax(form *f, const shoal_err *why);
+/* The grammar refused the parameters of one tool with `why`: let that tool take any object if it says
+ * "strict": false. False: it does not (and `why` says that it could), or the refusal is about something else.
+ * At most once a tool. */
+bool form_relax(form *f, shoal_err *why);
 void form_done(form *f);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/sampling.h"
 #include "base/utf8.h"
+#include "infer/grammar_schema.h"
 #include "shoal/v1/worker.pb-c.h"
 #include "worker/delta.h"
 #include "worker/form.h"
@@ -43,6 +44,7 @@ struct gen_job {
     bool has_progress;
     Shoal__V1__Progress progress;
     toolcall_parser *tools; /* NULL: text goes out as it is */
+    json_t *offered;        /* the functions, as calls of them are held; NULL: none */
     delta delta;
     bool rests;
     gen_job *next_resting;
@@ -143,6 +145,7 @@ static void gen_free(gen_job *g)
     if (g->rests) forget_resting(g);
     unlist_job(g);
     toolcall_free(g->tools);
+    json_decref(g->offered);
     delta_done(&g->delta);
     free(g);
 }
@@ -224,6 +227,25 @@ static void tool_begin(void *user, int index, const char *name)
 static void tool_arguments(void *user, int index, const char *json, size_t n)
 {
     delta_add_tool_arguments(&((gen_job *)user)->delta, index, json, n);
+}
+
+/* Where text may come as well, a call can begin in ways that the grammar does not know. */
+static bool tool_may(void *user, const char *name, const char *json, size_t n)
+{
+    const gen_job *g = user;
+    json_t *args = NULL;
+    bool ok = false;
+    size_t i;
+    json_t *tool;
+    if (json_parse(&args, json, n, "arguments", NULL) != 0) return false;
+    json_array_foreach(g->offered, i, tool)
+    {
+        const json_t *f = json_object_get(tool, "function"), *schema = json_object_get(f, "parameters");
+        const char *own = json_string_value(json_object_get(f, "name"));
+        if (own && strcmp(own, name) == 0) ok |= !json_is_object(schema) || schema_admits(schema, args);
+    }
+    json_decref(args);
+    return ok;
 }
 
 static void tool_end(void *user, int index)
@@ -451,8 +473,10 @@ static int new_parser(gen_job *g, const Shoal__V1__GenerateRequest *r, const pro
     int rc = 0;
     if (parse && *r->tools_json) rc = json_parse(&tools, r->tools_json, strlen(r->tools_json), "tools", err);
     if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID;
+    bool held = r->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS;
+    if (held && r->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_AUTO) sink.may = tool_may;
     if (rc == 0 && parse && !(g->tools = toolcall_new(&sink, p->calls, tools))) rc = err_nomem(err);
-    json_decref(tools);
+    g->offered = tools;
     return rc;
 }
 
@@ -596,6 +620,10 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
     if (rc == 0) {
         do rc = engine_generate(g->w->engine, &q, bridge_event, &g->job, &g->id, err);
         while (rc == SHOAL_EUNSUPPORTED && form_relax(&form, err));
+    }
+    if (form.tools) { /* as they are held now */
+        json_decref(g->offered);
+        g->offered = json_incref(form.tools);
     }
     form_done(&form);
     return rc;

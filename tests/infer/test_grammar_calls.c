@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "infer/grammar_schema.h"
 #include "infer/grammar_tools.h"
 
 static const char TOOLS[] =
@@ -203,6 +205,179 @@ static void a_thought_may_come_before_a_form(void **state)
     assert_int_equal(verdict(&spec, "yes", &err), 0);
 }
 
+/* ---- whatever a model writes ------------------------------------------------------------------------- */
+
+static const char *const PIECES[] = {
+    "\n",
+    " ",
+    "[",
+    "]",
+    "{",
+    "}",
+    "(",
+    ")",
+    ", ",
+    ",",
+    "; ",
+    "\"",
+    "set",
+    "any",
+    "sit",
+    "s",
+    "text",
+    "{\"name\": \"",
+    "{\"name\":\"",
+    "{ \"name\": \"",
+    "\", \"arguments\": ",
+    "\", \"parameters\": ",
+    "\",\"parameters\":",
+    "{\"level\":3}",
+    "{\"level\":30}",
+    "{\"level\":3,\"more\":1}",
+    "{}",
+    "level=3",
+    "level=30",
+    "level:3",
+    "level:30",
+    "{\"name\": \"set\", \"arguments\": {\"level\":30}}",
+    "{\"name\": \"set\", \"parameters\": {\"level\":30}}",
+    "{\"parameters\": {\"level\": 30}, \"name\": \"set\"}",
+    "{\"name\":\"set\",\"parameters\":{\"level\":3}}",
+    "{\"name\": \"\\u0073et\", \"parameters\": {\"level\":30}}",
+    "set(level=30)",
+    "set(level=3)",
+    "any(a=1)",
+    "set[ARGS]{\"level\":30}",
+    "call:set{level:30}",
+    "call:set{level:3}",
+    "[ARGS]",
+    "<escape>",
+    "\xC3\xA9",
+};
+enum { N_PIECES = sizeof PIECES / sizeof *PIECES, TEXTS = 30000 };
+
+typedef struct judged {
+    const json_t *tools;
+    char name[32];
+    buf args;
+    size_t n_calls, n_refused;
+} judged;
+
+static const json_t *schema_of(const judged *j, const char *name)
+{
+    size_t i;
+    json_t *tool;
+    json_array_foreach(j->tools, i, tool)
+    {
+        const json_t *f = json_object_get(tool, "function");
+        const json_t *parameters = json_object_get(f, "parameters");
+        if (strcmp(json_string_value(json_object_get(f, "name")), name) == 0)
+            return parameters ? parameters : json_true();
+    }
+    return NULL;
+}
+
+static bool fits(const judged *j, const char *name, const char *json, size_t n)
+{
+    json_t *args = NULL;
+    const json_t *schema = schema_of(j, name);
+    bool ok = schema && json_parse(&args, json, n, "arguments", NULL) == 0 &&
+              (!json_is_object(schema) || schema_admits(schema, args));
+    json_decref(args);
+    return ok;
+}
+
+static bool judged_may(void *user, const char *name, const char *json, size_t n)
+{
+    judged *j = user;
+    bool ok = fits(j, name, json, n);
+    j->n_refused += !ok;
+    return ok;
+}
+
+static void judged_begin(void *user, int i, const char *name)
+{
+    judged *j = user;
+    snprintf(j->name, sizeof j->name, "%s", name);
+    buf_clear(&j->args);
+}
+
+static void judged_args(void *user, int i, const char *s, size_t n)
+{
+    buf_append(&((judged *)user)->args, s, n);
+}
+
+static void judged_end(void *user, int i)
+{
+    judged *j = user;
+    if (!fits(j, j->name, j->args.data, j->args.len))
+        fail_msg("a call of %s%.*s", j->name, (int)j->args.len, j->args.data);
+    j->n_calls++;
+}
+
+static uint64_t draw(uint64_t *seed, uint64_t n)
+{
+    *seed = rng_mix(*seed + 1);
+    return *seed % n;
+}
+
+/* Of pieces, of which every third is one of the syntax's own. */
+static void draw_text(const toolcall_syntax *s, uint64_t *seed, buf *out)
+{
+    const char *own[] = {s->open, s->close, s->also ? s->also : "",
+                         s->head, s->tail,  s->middle ? s->middle : ""};
+    buf_clear(out);
+    buf_puts(out, "");
+    for (uint64_t left = 1 + draw(seed, 10); left > 0; left--)
+        buf_puts(out, draw(seed, 3) ? PIECES[draw(seed, N_PIECES)] : own[draw(seed, 6)]);
+}
+
+static void judge_syntax(const toolcall_syntax *syntax, const json_t *tools)
+{
+    grammar_spec spec = {.kind = GRAMMAR_TOOLS, .tools_json = TOOLS, .syntax = syntax, .parallel = true};
+    nfa *a = nfa_new();
+    int start = NFA_DEAD;
+    size_t n_replies = 0;
+    judged j = {.tools = tools};
+    toolcall_sink sink = {
+        .user = &j, .begin = judged_begin, .arguments = judged_args, .end = judged_end, .may = judged_may};
+    buf text = {0};
+    assert_int_equal(tools_compile(a, &spec, &start, NULL), 0);
+    assert_true(nfa_seal(a));
+    for (uint64_t i = 0; i < TEXTS; i++) {
+        uint64_t seed = i;
+        draw_text(syntax, &seed, &text);
+        int config = nfa_begin(a, start);
+        for (const char *p = text.data; *p && config != NFA_DEAD; p++)
+            config = nfa_step(a, config, (uint8_t)*p);
+        if (config == NFA_DEAD || !nfa_accepts(a, config)) continue;
+        n_replies++;
+        toolcall_parser *p = toolcall_new(&sink, syntax, tools);
+        for (size_t at = 0; at < text.len; at += 5)
+            assert_int_equal(toolcall_push(p, text.data + at, text.len - at < 5 ? text.len - at : 5), 0);
+        assert_int_equal(toolcall_end(p), 0);
+        toolcall_free(p);
+    }
+    print_message("%s: %zu replies, %zu calls, %zu refused\n", syntax->name, n_replies, j.n_calls,
+                  j.n_refused);
+    assert_true(n_replies > 100);
+    buf_done(&text);
+    buf_done(&j.args);
+    nfa_free(a);
+}
+
+/* Where text may come as well: what the grammar lets through calls nothing but what is offered, as it is
+ * offered. */
+static void no_reply_calls_what_is_not_offered(void **state)
+{
+    size_t n;
+    const toolcall_syntax *all = toolcall_syntaxes(&n);
+    json_t *tools = NULL;
+    assert_int_equal(json_parse(&tools, TOOLS, strlen(TOOLS), "tools", NULL), 0);
+    for (size_t i = 0; i < n; i++) judge_syntax(&all[i], tools);
+    json_decref(tools);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +386,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_held_is_refused),
         cmocka_unit_test(references_reach_the_definitions),
         cmocka_unit_test(a_thought_may_come_before_a_form),
+        cmocka_unit_test(no_reply_calls_what_is_not_offered),
     };
     return cmocka_run_group_tests_name("grammar_calls", tests, NULL, NULL);
 }

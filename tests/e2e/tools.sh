@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Calls of functions are held to what is offered, whatever the model: random sets of functions at temperature 2, with the
+# home models and with a model of random weights in each family's syntax of calls, judged by ajv.
+source "$(dirname "$0")/lib.sh"
+command -v node >/dev/null && command -v npm >/dev/null || skip "Node.js is not installed"
+modules=build/node
+mkdir -p "$modules"
+if ! cmp -s tests/node/package.json "$modules/package.json"; then
+    cp tests/node/package.json "$modules/package.json"
+    (cd "$modules" && npm install --no-package-lock --no-audit --no-fund --silent >"$work/npm.log" 2>&1) || {
+        rm -f "$modules/package.json"
+        skip "npm could not install the clients: $(tail -1 "$work/npm.log")"
+    }
+fi
+cp tests/node/tools.mjs "$modules/"
+
+# A template that holds a family's sign makes the model write calls as that family does.
+models=
+{
+    echo "manifest: $PWD/models/models.json"
+    echo "cache: {mb: 0}"
+    echo "models:"
+    echo "  - {name: home-chat-s, kv_mb: 32}"
+    echo "  - {name: home-chat-m, kv_mb: 48}"
+} >"$work/c.yaml"
+while read -r name sign; do
+    mkdir "$work/$name"
+    for f in config.json model.safetensors tokenizer.json; do
+        ln -s "$PWD/tests/data/hf/llama-gqa/$f" "$work/$name/$f"
+    done
+    printf '{%% for m in messages %%}{{ m.content }}{%% endfor %%}{{ tools | length if tools }}{%% if false %%}%s{%% endif %%}' \
+        "$sign" >"$work/$name/chat_template.jinja"
+    echo "  - {name: $name, path: $work/$name}" >>"$work/c.yaml"
+    models=$models,$name
+done <<'END'
+plain nothing
+hermes <tool_call>
+llama-json <|python_tag|>
+llama-pythonic [func_name1(
+mistral [TOOL_CALLS]
+mistral-args [ARGS]
+granite <|tool_call|>
+phi-4 <|tool|>
+lfm2 <|tool_list_start|>
+gemma tool_code
+smollm3 <code>
+gemma-f <start_function_call>
+END
+start_shoal "$work/c.yaml"
+export SHOAL_URL=$url
+for who in home-chat-s home-chat-m "${models#,}"; do
+    rounds=100
+    [ "$who" = "${models#,}" ] && rounds=240
+    SHOAL_MODELS=$who timeout 280 node "$modules/tools.mjs" $rounds "${SHOAL_SEED:-1}" >"$work/node.log" 2>&1 ||
+        fail "$who, SHOAL_SEED=${SHOAL_SEED:-1}: $(grep -m3 -E 'Error' "$work/node.log" | cut -c1-2000)"
+    echo "${who%%,*}: $(cat "$work/node.log")"
+done
+
+# ask MODEL TOOLS FIELDS: the answer's body
+ask() {
+    curl -sS "$url/v1/chat/completions" -H 'content-type: application/json' -d \
+        "{\"model\":\"$1\",\"temperature\":0,\"max_tokens\":48,\"messages\":[{\"role\":\"user\",\"content\":\"turn on the hall light\"}],\"tools\":$2$3}"
+}
+has() { grep -qF -- "$2" <<<"$1" || fail "no $2 in $1"; }
+hasnt() { ! grep -qF -- "$2" <<<"$1" || fail "$2 in $1"; }
+odd() { echo "[{\"type\":\"function\",\"function\":{\"name\":\"f\",$1\"parameters\":{\"properties\":{\"a\":{\"contains\":{\"const\":1}}}}}}]"; }
+for m in home-chat-s plain lfm2; do
+    has "$(ask $m "$(odd '')" '')" '\"strict\": false the function takes any object'
+    has "$(ask $m "$(odd '"strict":true,')" '')" 'tools/0/function/parameters'
+    has "$(ask $m "$(odd '"strict":false,')" '')" '"finish_reason"'
+done
+body=$(ask gemma-f '[{"type":"function","function":{"name":"f","parameters":{"properties":{"a":{"type":"string","pattern":"^x$"}}}}}]' '')
+has "$body" 'tools/0/function/parameters/properties/a'
+body=$(ask home-chat-s '[]' '')
+hasnt "$body" '"tool_calls"'
+body=$(ask home-chat-s '[{"type":"function","function":{"name":"f"}}]' ',"tool_choice":{"type":"function","function":{"name":"g"}}')
+has "$body" 'names g, which is not among the tools'
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
