@@ -1,4 +1,5 @@
-/* shoal process [TEXT]: what a running cluster makes of a request: a text, sound, a picture, a table. */
+/* shoal process [TEXT]: what a running cluster makes of a request: a text, sound, a picture, a table; without
+ * any of these, of each line of standard input. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/file.h"
 #include "cli/cli_model.h"
 #include "cli/cli_process.h"
+#include "cli/line_editor.h"
 
 enum { DEVICES_MAX_BYTES = 1 << 20, FILE_MAX_BYTES = 128 << 20 };
 
@@ -54,16 +56,13 @@ static void show_live(void *user, const char *text, size_t n)
     fflush(stdout);
 }
 
-static int answer(const given *g, cli_process_ask *ask, bool json, shoal_err *err)
+static int ask(const http_where *where, cli_process_ask *ask, bool json, shoal_err *err)
 {
     shown s = {0};
-    buf read[5] = {{0}}, reply = {0};
-    http_where where;
+    buf reply = {0};
     json_t *parsed = NULL;
-    int rc = cli_process_where(&where, g->server, err);
     if (!json && isatty(STDOUT_FILENO)) ask->live = show_live, ask->user = &s;
-    if (rc == 0) rc = take_all(g, ask, read, err);
-    if (rc == 0) rc = cli_process_send(&where, ask, &reply, err);
+    int rc = cli_process_send(where, ask, &reply, err);
     if (s.open) putchar('\n');
     if (rc == 0) rc = json_parse(&parsed, reply.data, reply.len, "the answer", err);
     if (rc == 0 && json)
@@ -72,6 +71,46 @@ static int answer(const given *g, cli_process_ask *ask, bool json, shoal_err *er
         cli_process_print(parsed, s.any);
     json_decref(parsed);
     buf_done(&reply);
+    return rc;
+}
+
+/* Each line is a request; what one is refused for is said, and the next one has its turn. *ret_failed: how
+ * many. */
+static int ask_lines(const http_where *where, cli_process_ask *with, bool json, size_t *ret_failed,
+                     shoal_err *err)
+{
+    bool person = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    line_editor *e = NULL;
+    const char *line;
+    size_t n = 0;
+    int rc = line_editor_open(&e, &(line_editor_options){.prompt = "> ", .edit = person}, err);
+    while (rc == 0 && line_editor_read(e, &line)) {
+        if (!line[strspn(line, " \t\r")]) continue;
+        with->text = line;
+        if (!json && !person) printf("%s> %s\n", n ? "\n" : "", line);
+        n++;
+        rc = ask(where, with, json, err);
+        fflush(stdout);
+        if (rc == 0 || rc == SHOAL_ENOMEM || strncmp(err->message, "no Shoal", 8) == 0) continue;
+        fprintf(stderr, "shoal process: %s\n", err->message);
+        ++*ret_failed;
+        rc = 0;
+    }
+    line_editor_close(e);
+    if (rc == 0 && n == 0 && !person)
+        rc = err_set(err, SHOAL_EINVALID,
+                     "give a TEXT, lines on standard input, or --audio, --image or --csv with a FILE");
+    return rc;
+}
+
+static int answer(const given *g, cli_process_ask *with, bool json, size_t *ret_failed, shoal_err *err)
+{
+    buf read[5] = {{0}};
+    http_where where;
+    bool lines = !g->text && !g->audio && !g->image && !g->csv;
+    int rc = cli_process_where(&where, g->server, err);
+    if (rc == 0) rc = take_all(g, with, read, err);
+    if (rc == 0) rc = lines ? ask_lines(&where, with, json, ret_failed, err) : ask(&where, with, json, err);
     for (size_t i = 0; i < 5; i++) buf_done(&read[i]);
     return rc;
 }
@@ -80,17 +119,17 @@ static int run(int argc, char **argv)
 {
     given g = {0};
     bool json = false;
-    cli_process_ask ask = {.key = getenv("SHOAL_API_KEY")};
+    cli_process_ask with = {.key = getenv("SHOAL_API_KEY")};
     const cli_option options[] = {
         CLI_STRING('p', "pipeline", "NAME", "the pipeline to run (needed when there are several)",
-                   &ask.pipeline),
+                   &with.pipeline),
         CLI_STRING('s', "server", "URL", "http://ADDRESS:PORT or unix:PATH [shoal.yaml's]", &g.server),
         CLI_STRING('d', "devices", "FILE", "the home's devices: JSON, or lines: id 'Name' = state",
                    &g.devices),
         CLI_STRING('a', "audio", "FILE", "sound that is listened to; - reads standard input", &g.audio),
         CLI_STRING('i', "image", "FILE", "a picture, PNG or JPEG", &g.image),
         CLI_STRING(0, "csv", "FILE", "a table or series, with a header", &g.csv),
-        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &ask.key),
+        CLI_STRING(0, "key", "KEY", "the API key [SHOAL_API_KEY]", &with.key),
         CLI_JSON(&json),
         CLI_END,
     };
@@ -98,12 +137,10 @@ static int run(int argc, char **argv)
     int rc = cli_parse(&a, &cmd_process, options, 0, 1, argc, argv);
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
+    size_t n_failed = 0;
     g.text = a.n ? a.v[0] : NULL;
-    if (!g.text && !g.audio && !g.image && !g.csv)
-        rc = err_set(&err, SHOAL_EINVALID, "give a TEXT, or --audio, --image or --csv with a FILE");
-    else
-        rc = answer(&g, &ask, json, &err);
-    return rc == 0 ? CLI_OK : cli_fail(&cmd_process, &err);
+    rc = answer(&g, &with, json, &n_failed, &err);
+    return rc ? cli_fail(&cmd_process, &err) : cli_flush(n_failed ? CLI_FAILED : CLI_OK);
 }
 
 const cli_command cmd_process = {"process", "send a request to a running cluster's pipeline", "[TEXT]", run,

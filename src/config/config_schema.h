@@ -2,7 +2,8 @@
  *
  * A map of the file is a config_record, a key of it one row (config_field). Reading, defaults, ranges, error
  * sentences and the check of docs/configuration.md all follow the rows, so a new key is a member of a struct,
- * one row in config_schema.c and one row in the documentation. Inside config*.c and its tests. */
+ * one row in config_schema.c and one row in the documentation. Inside config*.c and its tests, but
+ * for config_nearest. */
 #ifndef CONFIG_CONFIG_SCHEMA_H
 #define CONFIG_CONFIG_SCHEMA_H
 

@@ -5,7 +5,19 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "config/config_schema.h"
 #include "process/process_media.h"
+
+static int no_such_pipeline(const gateway_config *c, const char *name, api_error *e)
+{
+    const char *names[64];
+    size_t n = 0;
+    for (; n < c->n_pipelines && n < sizeof names / sizeof *names; n++) names[n] = c->pipelines[n].name;
+    const char *near = config_nearest(name, names, n);
+    return api_error_set(e, 404, "invalid_request_error", "pipeline_not_found", "pipeline",
+                         "there is no pipeline named '%.64s'%s%s%s", name, near ? "; did you mean '" : "",
+                         near ? near : "", near ? "'?" : "");
+}
 
 static int pick_pipeline(const json_t *body, const gateway_config *config, const config_pipeline **ret,
                          api_error *e)
@@ -15,9 +27,7 @@ static int pick_pipeline(const json_t *body, const gateway_config *config, const
     if (json_get_str(body, "pipeline", &name, &err)) return api_error_bad(e, "pipeline", "%s", err.message);
     *ret = pipeline_find(config->pipelines, config->n_pipelines, name);
     if (*ret) return 0;
-    if (name)
-        return api_error_set(e, 404, "invalid_request_error", "pipeline_not_found", "pipeline",
-                             "there is no pipeline named '%.64s'", name);
+    if (name) return no_such_pipeline(config, name, e);
     if (config->n_pipelines)
         return api_error_bad(e, "pipeline", "'pipeline' is required: this server has several");
     return api_error_set(e, 404, "invalid_request_error", "pipeline_not_found", "pipeline",

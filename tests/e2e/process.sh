@@ -34,7 +34,21 @@ says 0 '"target":"light.attic"' "turn on the attic light" --server "$url" --devi
 echo '[{"id": ' >"$work/json"
 says 1 'the device list' "turn on the attic light" --server "$url" --devices "$work/json"
 says 1 "no pipeline named 'nix'" hello --server "$url" --pipeline nix
+says 1 "no pipeline named 'hmoe'; did you mean 'home'" hello --server "$url" --pipeline hmoe
+says 2 'give a TEXT, lines on standard input, or' --server "$url"
+
+# ---- a line, a request; what is wrong with one does not end the others
+printf 'turn off the kitchen light\n\n  \nturn on the office fan\n' | "$SHOAL_BIN" process --server "$url" >"$out" 2>"$err" ||
+    fail "lines: $(cat "$err")"
+grep -q '^> turn off the kitchen light' "$out" && grep -q '"target":"light.kitchen"' "$out" && grep -q '^> turn on the office fan' "$out" &&
+    grep -q '"target":"fan.office"' "$out" || fail "two lines: $(cat "$out")"
+printf 'turn off the kitchen light\nlock the front door' | "$SHOAL_BIN" process --server "$url" --json >"$out" 2>"$err"
+[ "$(grep -c '^{.*"object":"shoal.process".*}$' "$out")" -eq 2 ] || fail "not two lines of JSON: $(cat "$out")"
+{ head -c 20000 /dev/zero | tr '\0' a; printf '\nlock the front door\n'; } | "$SHOAL_BIN" process --server "$url" >"$out" 2>"$err"
+[ $? -eq 1 ] && grep -q 'takes at most 16384' "$err" && grep -q 'lock.lock' "$out" || fail "a line too long: $(cat "$err")"
 stop_shoal
+echo "hello" | "$SHOAL_BIN" process --server "$url" >"$out" 2>"$err"
+[ $? -eq 1 ] && [ "$(grep -c 'no Shoal serves there' "$err")" -eq 1 ] || fail "lines to nobody: $(cat "$err")"
 
 # ---- the configuration here says where: a Unix socket, with a key
 key=sesame
