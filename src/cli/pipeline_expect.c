@@ -296,6 +296,7 @@ int pipeline_expect_judge(const json_t *expect, const char *input, const eval_an
     json_object_foreach(json_object_get(expect, "stages"), name, v)
         judge_stage(&j, json_object_get(a->body, "trace"), name, v);
     json_t *rest = is_evals(expect) ? without_always(expect) : NULL;
+    j.failed |= is_evals(expect) && !rest;
     if (rest)
         judge_by_eval(&j, "answer", rest, rest, input, a);
     else
