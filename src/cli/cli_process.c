@@ -263,24 +263,22 @@ static void print_calls(const json_t *a)
 }
 
 /* Model calls took their time; rules have none, but a verdict. */
-static void print_trace(const json_t *trace)
+void cli_process_print_stage(const json_t *t)
 {
-    for (size_t i = 0; i < json_array_size(trace); i++) {
-        const json_t *t = json_array_get(trace, i);
-        const json_t *label = json_object_get(t, "label");
-        if (!json_is_true(json_object_get(t, "ran"))) continue;
-        if (json_object_get(t, "model"))
-            printf("  route   %-14s %-12s %7.2f ms  %s%s%s\n", text_of(t, "stage"), text_of(t, "model"),
-                   json_number_value(json_object_get(t, "ms")), text_of(t, "why"), label ? ": " : "",
-                   label ? text_of(t, "label") : "");
-        else
-            printf("  route   %-14s %-12s %10s  %s\n", text_of(t, "stage"), text_of(t, "verdict"), "rule",
-                   text_of(t, "why"));
-    }
+    const json_t *label = json_object_get(t, "label");
+    if (!json_is_true(json_object_get(t, "ran"))) return;
+    if (json_object_get(t, "model"))
+        printf("  route   %-14s %-12s %7.2f ms  %s%s%s\n", text_of(t, "stage"), text_of(t, "model"),
+               json_number_value(json_object_get(t, "ms")), text_of(t, "why"), label ? ": " : "",
+               label ? text_of(t, "label") : "");
+    else
+        printf("  route   %-14s %-12s %10s  %s\n", text_of(t, "stage"), text_of(t, "verdict"), "rule",
+               text_of(t, "why"));
 }
 
-void cli_process_print(const json_t *a, bool without_text)
+void cli_process_print(const json_t *a, bool without_text, bool without_stages)
 {
+    const json_t *trace = json_object_get(a, "trace");
     const json_t *intent = json_object_get(a, "intent"), *slots = json_object_get(a, "slots");
     const json_t *heard = json_object_get(a, "heard");
     if (json_is_string(heard)) printf("  heard   %s\n", json_string_value(heard));
@@ -292,6 +290,7 @@ void cli_process_print(const json_t *a, bool without_text)
     for (size_t i = 0; i < json_array_size(slots); i++)
         printf("  slot    %s = %s\n", text_of(json_array_get(slots, i), "label"),
                text_of(json_array_get(slots, i), "text"));
-    print_trace(json_object_get(a, "trace"));
+    for (size_t i = 0; i < json_array_size(trace) && !without_stages; i++)
+        cli_process_print_stage(json_array_get(trace, i));
     printf("  total   %.2f ms\n", json_number_value(json_object_get(a, "ms")));
 }

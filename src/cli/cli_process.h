@@ -15,8 +15,10 @@ typedef struct cli_process_ask {
     const buf *audio, *image, *csv; /* files that stages read; NULL: none */
     const char *devices; /* what --devices FILE holds: a JSON array or lines; NULL: the pipeline's own */
     const char *key;     /* of the API; NULL: none */
-    /* The answer's text as it comes; NULL: it comes in one piece. */
+    /* The answer's text as it comes, and with it each stage's entry of the trace as it settles; NULL: all
+     * comes in one piece. */
     void (*live)(void *user, const char *text, size_t n);
+    void (*stage)(void *user, const json_t *entry);
     void *user;
 } cli_process_ask;
 
@@ -35,9 +37,11 @@ int cli_process_post(const http_where *where, const char *path, const char *key,
 int cli_process_post_json(const http_where *where, const char *path, const char *body, const char *key,
                           buf *ret_json, shoal_err *err);
 
-/* An answer on stdout: its text, unless that was shown already, tool calls, intent, slots, and what ran for
- * how long and why. */
-void cli_process_print(const json_t *answer, bool without_text);
+/* An answer on stdout: its text, tool calls, intent, slots, and what ran for how long and why; without what
+ * was shown already. */
+void cli_process_print(const json_t *answer, bool without_text, bool without_stages);
+/* A stage that ran, as it stands there: an entry of the trace. */
+void cli_process_print_stage(const json_t *entry);
 
 /* Inside cli_process*.c: the exchange of a streamed answer (cli_process_live.c), which ends as one in one
  * piece would: the answer is appended to ret_body, and that of an error, too. */

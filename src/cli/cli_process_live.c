@@ -1,4 +1,5 @@
-/* cli_process_live.c: a streamed answer of /v1/process, whose text is shown as it comes (docs/http.md). */
+/* cli_process_live.c: a streamed answer of /v1/process, whose stages and text are shown as they come
+ * (docs/http.md). */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -18,11 +19,14 @@ static void take_event(reading *r, const char *name, size_t n_name, const char *
 {
     json_t *o = NULL;
     bool is_text = n_name == 4 && memcmp(name, "text", 4) == 0;
+    bool is_stage = n_name == 5 && memcmp(name, "stage", 5) == 0;
     bool is_error = n_name == 0 && n > 9 && memcmp(data, "{\"error\":", 9) == 0;
     if (is_text && json_parse(&o, data, n, "event", NULL) == 0) {
         const json_t *text = json_object_get(o, "text");
         if (json_is_string(text))
             r->ask->live(r->ask->user, json_string_value(text), json_string_length(text));
+    } else if (is_stage && json_parse(&o, data, n, "event", NULL) == 0) {
+        r->ask->stage(r->ask->user, o);
     } else if (is_error || (n_name == 6 && memcmp(name, "answer", 6) == 0)) {
         buf_clear(&r->answer);
         buf_append(&r->answer, data, n);

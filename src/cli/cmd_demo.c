@@ -23,7 +23,7 @@ static int ask(const http_where *where, const char *sentence, bool json, shoal_e
         printf("%s\n", reply.data);
     } else if (rc == 0) {
         printf("\n> %s\n", sentence);
-        cli_process_print(a, false);
+        cli_process_print(a, false, false);
     }
     json_decref(a);
     buf_done(&reply);

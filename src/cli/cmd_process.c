@@ -38,9 +38,9 @@ static int take_all(const given *g, cli_process_ask *ask, buf text[5], shoal_err
     return rc == 0 ? take_file(g->csv, &text[4], &ask->csv, err) : rc;
 }
 
-/* Whether the text was shown, and whether its last line is open. */
+/* What was shown: some text, whose last line may be open; some stage. */
 typedef struct shown {
-    bool any, open;
+    bool any, open, stages;
 } shown;
 
 /* Each line behind the margin, as cli_process_print has it. */
@@ -56,19 +56,33 @@ static void show_live(void *user, const char *text, size_t n)
     fflush(stdout);
 }
 
+static void show_stage(void *user, const json_t *entry)
+{
+    shown *s = user;
+    if (s->open) putchar('\n');
+    s->open = false;
+    s->stages = true;
+    cli_process_print_stage(entry);
+    fflush(stdout);
+}
+
 static int ask(const http_where *where, cli_process_ask *ask, bool json, shoal_err *err)
 {
     shown s = {0};
     buf reply = {0};
     json_t *parsed = NULL;
-    if (!json && isatty(STDOUT_FILENO)) ask->live = show_live, ask->user = &s;
+    if (!json && isatty(STDOUT_FILENO)) {
+        ask->live = show_live;
+        ask->stage = show_stage;
+        ask->user = &s;
+    }
     int rc = cli_process_send(where, ask, &reply, err);
     if (s.open) putchar('\n');
     if (rc == 0) rc = json_parse(&parsed, reply.data, reply.len, "the answer", err);
     if (rc == 0 && json)
         printf("%s\n", reply.data);
     else if (rc == 0)
-        cli_process_print(parsed, s.any);
+        cli_process_print(parsed, s.any, s.stages);
     json_decref(parsed);
     buf_done(&reply);
     return rc;

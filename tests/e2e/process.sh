@@ -36,6 +36,15 @@ says 1 'the device list' "turn on the attic light" --server "$url" --devices "$w
 says 1 "no pipeline named 'nix'" hello --server "$url" --pipeline nix
 says 1 "no pipeline named 'hmoe'; did you mean 'home'" hello --server "$url" --pipeline hmoe
 says 2 'give a TEXT, lines on standard input, or' --server "$url"
+# On a terminal each stage is shown as it settles, before the answer.
+if command -v script >/dev/null; then
+    script -qec "'$SHOAL_BIN' process 'turn off the kitchen light' --server $url" "$work/typescript" </dev/null >"$out" 2>&1
+    grep -nE 'route +request +act +rule|Turning off Kitchen Light|total' "$out" | cut -d: -f2 | awk '{ print $1 }' | tr '\n' ' ' |
+        grep -q '^route Turning total $' || fail "on a terminal: $(cat "$out")"
+    script -qec "'$SHOAL_BIN' process hello --server $url --pipeline nix" "$work/typescript" </dev/null >"$out" 2>&1 &&
+        fail "on a terminal a wrong name is none"
+    grep -q "no pipeline named 'nix'" "$out" || fail "on a terminal: $(cat "$out")"
+fi
 
 # ---- a line, a request; what is wrong with one does not end the others
 printf 'turn off the kitchen light\n\n  \nturn on the office fan\n' | "$SHOAL_BIN" process --server "$url" >"$out" 2>"$err" ||
