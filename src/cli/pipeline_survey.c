@@ -61,24 +61,51 @@ static int look_at_model(pipeline_survey *s, size_t i, shoal_err *err)
     return rc ? rc : note(s, serve_models_fit_one(s->config, i, said, err), err);
 }
 
-static bool is_asked(const gateway_config *c, const pipeline_survey *s, const char *model)
+/* What a name stands for: a model and who stands in for it, an ensemble's members, where a route leads. */
+typedef struct asking {
+    const gateway_config *c;
+    bool *asked; /* [n_models] */
+} asking;
+
+static void ask_for(void *user, const char *name)
 {
-    for (size_t i = 0; i < c->n_pipelines; i++)
-        for (unsigned k = 0; pipeline_survey_takes(s, i) && k < c->pipelines[i].n_stages; k++)
-            if (c->pipelines[i].stages[k].model && strcmp(c->pipelines[i].stages[k].model, model) == 0)
-                return true;
-    return false;
+    const asking *a = user;
+    const config_ensemble *e = config_ensemble_find(a->c, name);
+    const config_route *r = route_find(&a->c->book, name);
+    size_t n = strcspn(name, ":"); /* an adapter's name follows */
+    if (r) route_each(r, ask_for, user);
+    for (size_t i = 0; e && i < e->n_members; i++) ask_for(user, e->members[i].model);
+    for (size_t i = 0; i < a->c->n_models; i++) {
+        const config_model *m = &a->c->models[i];
+        if (a->asked[i] || strlen(m->name) != n || memcmp(m->name, name, n) != 0) continue;
+        a->asked[i] = true;
+        for (size_t k = 0; k < m->n_fallback; k++) ask_for(user, m->fallback[k]);
+    }
+}
+
+/* The models that the pipelines which are looked at may come to. */
+static void find_asked(const pipeline_survey *s, bool *asked)
+{
+    asking a = {.c = s->config, .asked = asked};
+    for (size_t i = 0; i < s->config->n_pipelines; i++) {
+        const config_pipeline *p = &s->config->pipelines[i];
+        for (unsigned k = 0; pipeline_survey_takes(s, i) && k < p->n_stages; k++)
+            if (p->stages[k].model) ask_for(&a, p->stages[k].model);
+    }
 }
 
 static int look_at_models(pipeline_survey *s, shoal_err *err)
 {
     worker_spec *specs = NULL;
     size_t n = s->config->n_models;
-    int rc = note(s, serve_models_find(&specs, s->config, err), err);
+    bool *asked = calloc(n + 1, sizeof *asked);
+    int rc = asked ? note(s, serve_models_find(&specs, s->config, err), err) : err_nomem(err);
+    if (rc == 0) find_asked(s, asked);
     if (rc == 0 && specs) rc = serve_models_describe(s->config, specs, &s->models, err);
     for (size_t i = 0; rc == 0 && specs && i < n; i++)
-        if (is_asked(s->config, s, s->config->models[i].name)) rc = look_at_model(s, i, err);
+        if (asked[i]) rc = look_at_model(s, i, err);
     serve_models_free(specs, n);
+    free(asked);
     return rc;
 }
 

@@ -13,7 +13,8 @@ enum {
     VALUES_MAX = 64,
     PATTERNS_MAX = 64,
     INPUTS_MAX = 34,
-    TRIES_MAX = 60000, /* verdicts asked for one target; a tenth of a second */
+    TRIES_MAX = 60000,       /* verdicts asked for one target; a tenth of a second */
+    TRIES_ALL_MAX = 1 << 20, /* and for all of them */
 };
 
 typedef struct walk {
@@ -29,7 +30,7 @@ typedef struct walk {
     stage_fact facts[PIPELINE_STAGES_MAX];
     pipeline_facts known;
     uint32_t ancestors;
-    unsigned target, n_tries;
+    unsigned target, n_tries, n_tries_all;
     bool runs, skips;
     bool cut, failed; /* cut: not all outcomes are there; failed: out of memory */
     buf why;
@@ -183,9 +184,14 @@ static void pick_inputs(walk *w)
 
 /* ---- the search ------------------------------------------------------------------------------------ */
 
+static bool is_spent(const walk *w)
+{
+    return w->cut || w->n_tries >= TRIES_MAX || w->n_tries_all >= TRIES_ALL_MAX;
+}
+
 static bool is_decided(const walk *w)
 {
-    return (w->runs && w->skips) || w->failed || w->n_tries >= TRIES_MAX;
+    return (w->runs && w->skips) || w->failed || (!w->cut && is_spent(w));
 }
 
 static void judge_target(walk *w)
@@ -193,6 +199,7 @@ static void judge_target(walk *w)
     buf why = {0};
     stage_verdict v = pipeline_judge(w->p, w->target, &w->known, &why);
     w->n_tries++;
+    w->n_tries_all++;
     w->failed |= why.failed;
     if (v == STAGE_RUN && pipeline_lacks(w->p, w->target, &w->known) == N_MEDIA) w->runs = true;
     if (v == STAGE_SKIP) {
@@ -215,6 +222,7 @@ static void try_from(walk *w, unsigned i)
     buf why = {0};
     stage_verdict v = pipeline_judge(w->p, i, &w->known, &why);
     w->n_tries++;
+    w->n_tries_all++;
     w->failed |= why.failed;
     buf_done(&why);
     bool lacks = v == STAGE_RUN && pipeline_lacks(w->p, i, &w->known) != N_MEDIA;
@@ -277,14 +285,14 @@ static bool alone_lets_run(walk *w, unsigned target, unsigned k)
     w->p = &p;
     search(w, target);
     w->p = whole;
-    return w->runs || w->cut || w->n_tries >= TRIES_MAX;
+    return w->runs || is_spent(w);
 }
 
 static void reach_stage(walk *w, unsigned i, stage_reach *ret, bool *ret_complete)
 {
     const config_stage *s = &w->p->stages[i];
     search(w, i);
-    bool cut = w->cut || w->n_tries >= TRIES_MAX;
+    bool cut = is_spent(w);
     if (cut) *ret_complete = false;
     ret->runs = w->runs || cut;
     ret->skips = w->skips || cut;

@@ -337,28 +337,32 @@ static void what_never_runs_is_found(void **state)
     assert_int_equal(r.stages[r.last].n_calls, 2);
 }
 
-/* Thirty stages that hang on each other in all ways are no reason to wait. */
+/* Thirty stages that hang on each other in all ways, and on what never comes, are no reason to wait. */
 static void too_many_ways_are_cut(void **state)
 {
     static char names[30][8];
     static stage_condition conditions[30][30];
     const char *a[] = {"a"};
+    double none = 0;
     config_stage stages[30] = {{0}};
     for (unsigned i = 0; i < 30; i++) {
         snprintf(names[i], sizeof names[i], "s%u", i);
         stages[i] = (config_stage){.name = names[i], .kind = STAGE_CLASSIFY, .model = "m", .optional = true};
         for (unsigned k = 0; k < i; k++)
             conditions[i][k] = (stage_condition){.stage = names[k], .label = a, .n_label = 1};
+        conditions[i][0].score_min = conditions[i][0].score_below = &none;
         stages[i].when = conditions[i];
-        stages[i].n_when = i;
+        stages[i].n_when = i > 1 ? i : 0;
     }
     config_pipeline p = {.name = "p", .stages = stages, .n_stages = 30};
     pipeline_reach r;
     shoal_err err;
     assert_int_equal(pipeline_check(&p, "", &err), 0);
     assert_int_equal(pipeline_reach_find(&r, &p, NULL, NULL, &err), 0);
+    assert_false(r.complete);
     for (unsigned i = 0; i < 30; i++) assert_true(r.stages[i].runs);
-    assert_int_equal(r.stages[r.last].n_calls, 30);
+    assert_int_equal(r.stages[2].dead, 1); /* no score is under 0 and not */
+    assert_int_equal(r.stages[r.last].n_calls, 29);
 }
 
 int main(void)
