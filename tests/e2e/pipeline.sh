@@ -126,42 +126,9 @@ echo '{"input":"a","expect":{"txet":"b"}}' >"$work/typo.jsonl"
 run 1 test "$work/typo.jsonl" --server "$url"
 says "$err" "typo.jsonl:1: 'expect' has no 'txet'"
 # ---- tools: calls of these functions alone, of these devices alone
-cat >"$work/tools.yaml" <<END
-manifest: $PWD/models/models.json
-models: [{name: home-chat-s, kv_mb: 32}]
-pipelines:
-  - name: act
-    devices:
-      - {id: light.kitchen, name: Kitchen Light, state: "off", area: kitchen}
-      - {id: light.hall, name: Hall Light, state: "on", area: hall}
-    stages:
-      - name: call
-        kind: generate
-        model: home-chat-s
-        system: "You are Shoal, a helper that runs this home. Devices:\n{devices}"
-        prompt: "{Input}"
-        tools:
-          - name: light.turn_on
-            parameters:
-              type: object
-              properties:
-                target: {enum_of: "light.*"}
-                brightness: {type: integer, minimum: 1, maximum: 100}
-              required: [target]
-          - name: lock.lock
-            parameters: {type: object, properties: {target: {enum_of: "lock.*"}}, required: [target]}
-        tool_choice: required
-END
-cat >"$work/tools.jsonl" <<'END'
-{"input":"turn on the kitchen light","expect":{"calls":[{"name":"light.turn_on","arguments":{"target":"light.kitchen"}}]}}
-{"input":"dim the hall light to 30 percent","expect":{"calls":[{"name":"light.turn_on","arguments":{"target":"light.hall","brightness":30}}]}}
-{"input":"tell me a joke","expect":{"calls":[{"name":"light.turn_on","arguments":{"target":["light.kitchen","light.hall"]}}],"stages":{"call":{"ran":true}}}}
-{"input":"lock the door","context":{"devices":[{"id":"lock.front","name":"Front Door","state":"unlocked"}]},"expect":{"calls":[{"name":"lock.lock","arguments":{"target":"lock.front"}}]}}
-{"input":"lock the door","context":{"devices":[{"id":"climate.front","name":"Front Door","state":"heat"}]},"expect":{"status":400,"text":"*none is for the devices*"}}
-END
-run 0 test "$work/tools.jsonl" -c "$work/tools.yaml"
-run 0 check "$work/tools.yaml"
-sed 's/minimum: 1, maximum: 100/multipleOf: 3.5, contains: {}/' "$work/tools.yaml" >"$work/unheld.yaml"
+run 0 test examples/tools.jsonl -c examples/tools.yaml
+run 0 check examples/tools.yaml
+sed 's/minimum: 1, maximum: 100/multipleOf: 3.5, contains: {}/' examples/tools.yaml | sed "s#\.\./models#$PWD/models#" >"$work/unheld.yaml"
 run 1 check "$work/unheld.yaml"
-says "$err" 'unheld.yaml:16: pipelines\[0\].stages\[0\].tools\[0\].parameters: tools/0/function/parameters: at "#/properties/brightness'
+says "$err" 'unheld.yaml:24: pipelines\[0\].stages\[0\].tools\[0\].parameters: tools/0/function/parameters: at "#/properties/brightness'
 echo "$n runs"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/utf8.h"
 #include "base/yaml.h"
 #include "memory.h"
@@ -35,6 +36,25 @@ static void walk(const yaml_doc *d, const yaml_node *n, size_t depth)
     }
 }
 
+/* It is JSON, if nested and large numbers are no matter. */
+static void read_as_json(const yaml_doc *d)
+{
+    buf text = {0};
+    json_t *v = NULL;
+    shoal_err err = {0};
+    if (holds(yaml_put_json(&text, yaml_root(d)) == 0)) {
+        int rc = json_parse(&v, text.data, text.len, "json", &err);
+        bool bounded =
+            strstr(err.message, "too big") || strstr(err.message, "overflow") || strstr(err.message, "nest");
+        if (rc == SHOAL_ENOMEM)
+            holds(false);
+        else if (rc && !bounded)
+            abort();
+    }
+    json_decref(v);
+    buf_done(&text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     yaml_doc *d = NULL;
@@ -46,6 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else if (rc && strncmp(err.message, "fuzz.yaml:", 10) != 0)
         abort();
     if (!rc) walk(d, yaml_root(d), 0);
+    if (!rc) read_as_json(d);
     yaml_doc_free(d);
     return 0;
 }

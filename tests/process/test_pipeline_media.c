@@ -568,8 +568,8 @@ static void dead_workers_fail_the_run(void **state)
 
 static void the_examples_are_configurations(void **state)
 {
-    static const char *const files[] = {"/examples/voice.yaml", "/examples/alerts.yaml"};
-    for (size_t i = 0; i < 2; i++) {
+    static const char *const files[] = {"/examples/voice.yaml", "/examples/alerts.yaml", "/examples/tools.yaml"};
+    for (size_t i = 0; i < 3; i++) {
         char path[512];
         gateway_config *c = NULL;
         shoal_err err = {0};
