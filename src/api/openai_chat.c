@@ -168,6 +168,14 @@ static const char *tool_name(const json_t *tool)
     return fields_text(json_object_get(json_object_get(tool, "function"), "name"));
 }
 
+static bool is_named_before(const json_t *tools, size_t i)
+{
+    const char *name = tool_name(json_array_get(tools, i));
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(tool_name(json_array_get(tools, k)), name) == 0) return true;
+    return false;
+}
+
 static int check_tools(const json_t *tools, api_error *e)
 {
     if (!json_is_array(tools)) return api_error_bad(e, "tools", "\"tools\" must be an array");
@@ -184,6 +192,9 @@ static int check_tools(const json_t *tools, api_error *e)
             return api_error_bad(e, "tools", "tools[%zu].type must be \"function\"", i);
         if (!name || !*name || strlen(name) > 64)
             return api_error_bad(e, "tools", "tools[%zu].function.name must be a string of 1 to 64 bytes", i);
+        if (is_named_before(tools, i))
+            return api_error_bad(e, "tools",
+                                 "tools[%zu].function.name: \"%s\" is already the name of another", i, name);
         if (p && !json_is_object(p))
             return api_error_bad(e, "tools", "tools[%zu].function.parameters must be a JSON schema", i);
     }

@@ -342,7 +342,7 @@ static void send_done(gen_job *g)
     const gen_timings *t = &g->job.timings;
     Shoal__V1__Done d = SHOAL__V1__DONE__INIT;
     bool length = g->job.finish == FINISH_LENGTH;
-    d.finish = length && (cut || !g->called_tool) ? "length" : g->called_tool ? "tool_calls" : "stop";
+    d.finish = length && (cut || !g->called_tool) ? "length" : g->called_tool && !cut ? "tool_calls" : "stop";
     d.n_prompt = (uint32_t)t->n_prompt;
     d.n_cached = (uint32_t)t->n_cached;
     d.n_generated = (uint32_t)t->n_generated;
@@ -570,12 +570,20 @@ static size_t judged_from(const Shoal__V1__GenerateRequest *r, const prompt *p)
     return r->only_prompt ? p->n : 0;
 }
 
+/* The reply is calls and nothing else. */
+static bool must_call(const Shoal__V1__GenerateRequest *r)
+{
+    return r->constraint == SHOAL__V1__GENERATE_REQUEST__CONSTRAINT__TOOLS &&
+           (r->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_REQUIRED ||
+            r->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NAMED);
+}
+
 static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt *p, const sampling *s,
                   shoal_err *err)
 {
     const char *stop[MAX_STOPS + 1];
     size_t n_stop = 0;
-    while (n_stop < r->n_stop) {
+    while (n_stop < r->n_stop && !must_call(r)) { /* a call's own words end nothing */
         stop[n_stop] = r->stop[n_stop];
         n_stop++;
     }

@@ -75,5 +75,11 @@ body=$(ask home-chat-s '[]' '')
 hasnt "$body" '"tool_calls"'
 body=$(ask home-chat-s '[{"type":"function","function":{"name":"f"}}]' ',"tool_choice":{"type":"function","function":{"name":"g"}}')
 has "$body" 'names g, which is not among the tools'
+f='{"type":"function","function":{"name":"f","parameters":{"properties":{"room":{"enum":["hall"]},"n":{"const":7}},"required":["room","n"]}}}'
+body=$(ask home-chat-s "[$f,$f]" '')
+has "$body" 'is already the name of another'
+body=$(ask home-chat-s "[$f]" ',"tool_choice":"required","stop":["\"n","hall","name","ool"]')
+has "$body" '"finish_reason":"tool_calls"' # stop texts are for text
+hasnt "$body" '"content":"<'
 stop_shoal
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"

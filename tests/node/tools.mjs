@@ -110,7 +110,9 @@ const count = { replies: 0, calls: 0, cut: 0 };
 function judge(model, body, choice) {
   const fail = (why) => { throw new Error(`${model}: ${why}: ${JSON.stringify(choice)} for ${JSON.stringify(body)}`); };
   let calls = choice.message.tool_calls ?? [];
-  const how = body.tool_choice ?? "auto", cut = choice.finish_reason === "length";
+  const how = body.tool_choice ?? "auto", forced = how === "required" || typeof how === "object";
+  const stopped = body.stop && !forced && choice.finish_reason === "stop"; // perhaps within a call
+  const cut = choice.finish_reason === "length" || stopped;
   count.replies++;
   count.cut += cut;
   if (how === "none" && calls.length) fail("a call in spite of none");
@@ -137,6 +139,7 @@ for (let round = 0; round < rounds; round++) {
     messages: [{ role: "user", content: Array.from({ length: 1 + draw(6) }, () => pick(words)).join(" ") }] };
   const choice = pick([undefined, "required", "required", named, named, "none"]);
   if (choice) body.tool_choice = choice;
+  if (draw(3) === 0) body.stop = [pick(["\"", "}", "a", "name", "[", "("])];
   if (draw(2)) body.parallel_tool_calls = draw(2) === 1;
   judge(model, body, await (draw(3) ? ask : stream)(model, body));
 }
