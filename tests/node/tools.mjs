@@ -112,7 +112,7 @@ function judge(model, body, choice) {
   let calls = choice.message.tool_calls ?? [];
   const how = body.tool_choice ?? "auto", forced = how === "required" || typeof how === "object";
   const stopped = body.stop && !forced && choice.finish_reason === "stop"; // perhaps within a call
-  const cut = choice.finish_reason === "length" || stopped;
+  const cut = choice.finish_reason === "length" || Boolean(stopped);
   count.replies++;
   count.cut += cut;
   if (how === "none" && calls.length) fail("a call in spite of none");
