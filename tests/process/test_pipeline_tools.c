@@ -54,6 +54,7 @@ static bench *start(const char *more, const char *body)
 
 static void stop(bench *t)
 {
+    if (!t->n_done) process_run_cancel(t->run);
     fake_calls_done(&t->b);
     json_decref(t->answer);
     process_input_done(&t->in);
