@@ -196,9 +196,9 @@ static void say_when_ready(server *s)
 static void on_change(void *user, const registry_event *e)
 {
     server *s = user;
-    if (e->what != REGISTRY_CHANGE) return;
-    check_fit(s, e->replica);
-    say_when_ready(s);
+    if (e->what == REGISTRY_CHANGE) check_fit(s, e->replica);
+    if (e->what == REGISTRY_CHANGE || e->what == REGISTRY_DROP)
+        say_when_ready(s); /* nobody waits for it more */
 }
 
 /* ---- stop -------------------------------------------------------------------------------------- */
