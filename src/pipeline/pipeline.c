@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "match/guard.h"
 #include "pipeline/pipeline_template.h"
 
 static const struct {
@@ -306,6 +307,16 @@ static stage_verdict judge_conditions(const config_pipeline *p, const config_sta
     return any_holds(p, s->when, s->n_when, facts, why) ? STAGE_RUN : STAGE_SKIP;
 }
 
+/* The guard before stage i that holds the request back; NULL: none. */
+static const config_stage *held_by(const config_pipeline *p, size_t i, const pipeline_facts *facts)
+{
+    for (size_t k = 0; k < i; k++)
+        if (p->stages[k].kind == STAGE_GUARD && facts->stages[k].state == STAGE_DONE &&
+            strcmp(facts->stages[k].label, guard_verdict_name(GUARD_PASS)) != 0)
+            return &p->stages[k];
+    return NULL;
+}
+
 stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_facts *facts, buf *why)
 {
     const config_stage *s = &p->stages[i];
@@ -316,10 +327,13 @@ stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_
     buf said = {0};
     stage_verdict v = judge_conditions(p, s, &own, &said);
     bool silent = v == STAGE_RUN && pipeline_is_silent(p, i, facts);
-    if (!silent || said.failed)
+    const config_stage *held = v == STAGE_RUN && s->kind == STAGE_HTTP ? held_by(p, i, facts) : NULL;
+    if ((!silent && !held) || said.failed)
         buf_join(why, &said);
-    else
+    else if (silent)
         buf_puts(why, "nothing was heard");
+    else
+        buf_printf(why, "%s holds the request back", held->name);
     buf_done(&said);
-    return silent ? STAGE_SKIP : v;
+    return silent || held ? STAGE_SKIP : v;
 }

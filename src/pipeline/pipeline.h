@@ -332,8 +332,9 @@ const config_each *pipeline_each(const config_stage *s);
 /* Does any stage of the pipeline read this medium? */
 bool pipeline_takes(const config_pipeline *p, medium m);
 
-/* May stage i start now? For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. When
- * why->failed, memory was short and the verdict counts for nothing. */
+/* May stage i start now? An http stage may not while a guard before it is open, or when that holds the request back.
+ * For RUN and SKIP the reason ("intent is iot_hue_lightoff") is appended. When why->failed, memory was short and
+ * the verdict counts for nothing. */
 stage_verdict pipeline_judge(const config_pipeline *p, size_t i, const pipeline_facts *facts, buf *why);
 /* *ret: the device of the list whose name the text contains as whole words, in any letter case (Latin, Greek
  * and Cyrillic letters), the last of them perhaps inflected (s, es, ed, ing); the longest name wins. NULL:

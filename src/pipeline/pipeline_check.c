@@ -561,6 +561,13 @@ static int check_name(const site *s, const char *name, shoal_err *err)
     return 0;
 }
 
+/* Whoever asks other hosts acts, so the guards before it come first (pipeline_judge). */
+static void await_guards(site *s)
+{
+    for (unsigned i = 0; i < s->stage; i++)
+        if (s->p->stages[i].kind == STAGE_GUARD) s->p->stages[s->stage].needs |= 1u << i;
+}
+
 static int check_stage(site *s, shoal_err *err)
 {
     config_stage *st = &s->p->stages[s->stage];
@@ -581,6 +588,7 @@ static int check_stage(site *s, shoal_err *err)
     if (!rc) rc = check_template(s, "path", st->path, err);
     if (!rc) rc = check_template(s, "body", st->body, err);
     if (!rc) rc = check_http(s, st, err);
+    if (st->kind == STAGE_HTTP) await_guards(s);
     return rc ? rc : check_read(s, st, err);
 }
 
