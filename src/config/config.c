@@ -105,12 +105,13 @@ static int resolve_etcd(config_file *f, config_etcd *e, const char *dir, shoal_e
     return rc;
 }
 
-static int resolve_ensemble(config_file *f, const config_ensemble *e, const char *dir, shoal_err *err)
+static int resolve_ensemble(config_file *f, config_ensemble *e, const char *dir, shoal_err *err)
 {
     int rc = 0;
     for (size_t k = 0; !rc && k < e->n_members; k++) rc = resolve(f, &e->members[k].calibration, dir, err);
     for (size_t k = 0; !rc && k < e->n_checks; k++) rc = resolve(f, &e->checks[k].lexicon, dir, err);
     for (size_t k = 0; !rc && k < e->n_checks; k++) rc = resolve(f, &e->checks[k].schema, dir, err);
+    if (!rc) rc = resolve(f, &e->score.schema, dir, err);
     return rc;
 }
 

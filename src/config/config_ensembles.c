@@ -178,6 +178,8 @@ static int check_score(const gateway_config *c, const config_score *s, const cha
     if ((s->pattern != NULL) != is_pattern(s))
         return err_set(err, SHOAL_EINVALID,
                        "%sscore.pattern: the rule 'pattern' needs one, and nothing else has one", where);
+    if (s->schema && (!s->rule || strcmp(s->rule, "json") != 0))
+        return err_set(err, SHOAL_EINVALID, "%sscore.schema: only the rule 'json' has one", where);
     int rc = s->pattern ? regex_compile(&p, s->pattern, &why) : 0;
     regex_free(p);
     return rc == SHOAL_ENOMEM ? err_nomem(err)
@@ -236,7 +238,7 @@ static int check_ensemble(const gateway_config *c, size_t i, shoal_err *err)
     if (e->kind != ENSEMBLE_RERANK && e->in_turn)
         return err_set(err, SHOAL_EINVALID, "%sin_turn: only a rerank asks in turn", where);
     if (e->kind != ENSEMBLE_RERANK &&
-        (e->score.model || e->score.log_prob || e->score.rule || e->score.pattern))
+        (e->score.model || e->score.log_prob || e->score.rule || e->score.pattern || e->score.schema))
         return err_set(err, SHOAL_EINVALID, "%sscore: only a rerank scores", where);
     int rc = check_verify(c, e, where, err);
     if (!rc && e->kind == ENSEMBLE_RERANK) rc = check_rerank(c, e, where, err);

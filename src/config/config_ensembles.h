@@ -109,6 +109,7 @@ typedef struct config_score {
     const char *log_prob; /* a decoder: how likely it finds the candidate */
     const char *rule;     /* of ENSEMBLE_RULE_TABLE */
     const char *pattern;  /* of the rule "pattern" */
+    const char *schema;   /* of the rule "json": a file; NULL: any object or array */
 } config_score;
 
 typedef struct config_ensemble {

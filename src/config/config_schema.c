@@ -487,6 +487,7 @@ static const config_field score_rows[] = {
     TEXT("log_prob", config_ensemble, score.log_prob, 1, NAME_MAX_BYTES, "the decoder that judges"),
     TEXT("rule", config_ensemble, score.rule, 1, NAME_MAX_BYTES, "what is better", .words = rule_words),
     TEXT("pattern", config_ensemble, score.pattern, 1, 4096, "what a good answer matches"),
+    TEXT("schema", config_ensemble, score.schema, 1, PATH_MAX_BYTES, "of the rule json: its JSON Schema"),
 };
 RECORD(ensemble_score, config_ensemble, score_rows);
 

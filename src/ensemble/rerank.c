@@ -159,14 +159,20 @@ static double share_of_words(const rerank_text *words, size_t n, const rerank_te
 
 /* ---- rules --------------------------------------------------------------------------------------- */
 
-static bool is_json(const rerank_text *t)
+static int worth_of_json(const verify_schema *schema, const rerank_text *t, double *ret)
 {
     json_t *v = NULL;
     shoal_err err;
+    verify_why why = VERIFY_NO_JSON;
+    if (schema) {
+        int rc = verify_json(&why, schema, t->s);
+        *ret = why == VERIFY_FINE;
+        return rc;
+    }
     int rc = json_parse(&v, t->s, t->len, "answer", &err);
-    bool whole = rc == 0 && (json_is_object(v) || json_is_array(v));
+    *ret = rc == 0 && (json_is_object(v) || json_is_array(v));
     json_decref(v);
-    return whole;
+    return rc == SHOAL_ENOMEM ? rc : 0;
 }
 
 static bool is_empty(const rerank_text *t)
@@ -176,35 +182,39 @@ static bool is_empty(const rerank_text *t)
     return true;
 }
 
-static double worth_of(rerank_by rule, const rerank_text *words, size_t n_words, const regex *pattern,
-                       const rerank_text *t)
+static int worth_of(rerank_by rule, const rerank_text *words, size_t n_words, const rerank_needs *needs,
+                    const rerank_text *t, double *ret)
 {
+    *ret = 0;
     switch (rule) {
-    case RERANK_LONGEST: return (double)utf8_count(t->s, t->len);
-    case RERANK_SHORTEST: return -(double)utf8_count(t->s, t->len);
+    case RERANK_LONGEST: *ret = (double)utf8_count(t->s, t->len); break;
+    case RERANK_SHORTEST: *ret = -(double)utf8_count(t->s, t->len); break;
     case RERANK_WORDS:
-    case RERANK_NAMES: return share_of_words(words, n_words, t);
-    case RERANK_JSON: return is_json(t);
-    case RERANK_PATTERN: return regex_find(pattern, t->s, t->len) == REGEX_FOUND;
-    default: return 0;
+    case RERANK_NAMES: *ret = share_of_words(words, n_words, t); break;
+    case RERANK_JSON: return worth_of_json(needs ? needs->schema : NULL, t, ret);
+    case RERANK_PATTERN: *ret = regex_find(needs->pattern, t->s, t->len) == REGEX_FOUND; break;
+    default: break;
     }
+    return 0;
 }
 
-int rerank_by_rule(rerank_by rule, const rerank_asked *asked, const regex *pattern, const rerank_text *texts,
-                   size_t n, double *worth)
+int rerank_by_rule(rerank_by rule, const rerank_asked *asked, const rerank_needs *needs,
+                   const rerank_text *texts, size_t n, double *worth)
 {
     rerank_text words[RERANK_WORDS_MAX];
+    double all[RERANK_CANDIDATES_MAX];
     size_t n_words = rule == RERANK_WORDS   ? words_of(asked->question.data, words)
                      : rule == RERANK_NAMES ? names_of(asked, words)
                                             : 0;
-    if (rule == RERANK_MAJORITY && by_majority(texts, n, worth) != 0) return SHOAL_ENOMEM;
-    for (size_t i = 0; i < n; i++) {
+    int rc = rule == RERANK_MAJORITY ? by_majority(texts, n, all) : 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
         if (is_empty(&texts[i]))
-            worth[i] = -INFINITY;
+            all[i] = -INFINITY;
         else if (rule != RERANK_MAJORITY)
-            worth[i] = worth_of(rule, words, n_words, pattern, &texts[i]);
+            rc = worth_of(rule, words, n_words, needs, &texts[i], &all[i]);
     }
-    return 0;
+    if (rc == 0) memcpy(worth, all, n * sizeof *all);
+    return rc;
 }
 
 void rerank_order(const double *worth, size_t n, size_t *order)

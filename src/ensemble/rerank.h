@@ -12,19 +12,20 @@
 
 #include "base/buf.h"
 #include "calls/calls.h"
+#include "ensemble/verify_json.h"
 #include "routes/regex.h"
 
 #define RERANK_CANDIDATES_MAX 32
 #define RERANK_WORDS_MAX      256 /* of a question; the others are not looked for */
 
 /* X(enum, name): what an answer is worth. An empty one is worth less than any other. */
-#define RERANK_RULE_TABLE(X)                                                                                \
-    X(RERANK_LONGEST, "longest")   /* characters */                                                         \
-    X(RERANK_SHORTEST, "shortest") /* the same, fewer are better: below 0 */                                \
-    X(RERANK_MAJORITY, "majority") /* the share of candidates that say it, but for case, space and stops */ \
-    X(RERANK_WORDS, "words")       /* the share of the question's words that it has */                      \
-    X(RERANK_NAMES, "names")       /* the same of those that stand elsewhere in the prompt, too */          \
-    X(RERANK_JSON, "json")         /* 1: it is a JSON object or array; else 0 */                            \
+#define RERANK_RULE_TABLE(X)                                                                                 \
+    X(RERANK_LONGEST, "longest")   /* characters */                                                          \
+    X(RERANK_SHORTEST, "shortest") /* the same, fewer are better: below 0 */                                 \
+    X(RERANK_MAJORITY, "majority") /* the share of candidates that say it, but for case, space and stops */  \
+    X(RERANK_WORDS, "words")       /* the share of the question's words that it has */                       \
+    X(RERANK_NAMES, "names")       /* the same of those that stand elsewhere in the prompt, too */           \
+    X(RERANK_JSON, "json")         /* 1: it is JSON of the schema, without one an object or array; else 0 */ \
     X(RERANK_PATTERN, "pattern")   /* 1: it matches; else 0 */
 typedef enum rerank_by {
 #define RERANK_RULE_ENUM(e, name) e,
@@ -50,9 +51,15 @@ typedef struct rerank_asked {
 int rerank_asked_init(rerank_asked *ret, const Shoal__V1__GenerateRequest *r); /* SHOAL_ENOMEM */
 void rerank_asked_done(rerank_asked *a);
 
-/* worth[i] of texts[i]; pattern of RERANK_PATTERN alone. SHOAL_ENOMEM leaves worth as it was. */
-int rerank_by_rule(rerank_by rule, const rerank_asked *asked, const regex *pattern, const rerank_text *texts,
-                   size_t n, double *worth);
+/* What some rules need; borrowed. */
+typedef struct rerank_needs {
+    const regex *pattern;        /* of RERANK_PATTERN */
+    const verify_schema *schema; /* of RERANK_JSON; NULL: any object or array */
+} rerank_needs;
+
+/* worth[i] of texts[i]; needs may be NULL where the rule has none. SHOAL_ENOMEM leaves worth as it was. */
+int rerank_by_rule(rerank_by rule, const rerank_asked *asked, const rerank_needs *needs,
+                   const rerank_text *texts, size_t n, double *worth);
 /* order[0] is the best; of equals the first. n is RERANK_CANDIDATES_MAX at most. */
 void rerank_order(const double *worth, size_t n, size_t *order);
 

@@ -57,8 +57,8 @@ typedef struct rerank_rule {
     size_t n_members;             /* RERANK_CANDIDATES_MAX candidates at most */
     const char *model, *log_prob; /* who weighs: a cross-encoder, or a decoder; both NULL: the rule */
     rerank_by by;
-    const regex *pattern; /* of RERANK_PATTERN */
-    bool in_turn;         /* of a rule with a best: one member after the other */
+    rerank_needs needs;
+    bool in_turn; /* of a rule with a best: one member after the other */
 } rerank_rule;
 
 typedef struct rerank_options {

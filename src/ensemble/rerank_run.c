@@ -273,7 +273,7 @@ static void weigh_by_rule(rerank_run *r)
 {
     rerank_text texts[RERANK_CANDIDATES_MAX];
     for (size_t i = 0; i < r->n_whole; i++) texts[i] = r->c[r->whole[i]].text;
-    r->weighed = rerank_by_rule(r->rule->by, &r->asked, r->rule->pattern, texts, r->n_whole, r->worth) == 0;
+    r->weighed = rerank_by_rule(r->rule->by, &r->asked, &r->rule->needs, texts, r->n_whole, r->worth) == 0;
     if (r->weighed)
         decide(r);
     else
@@ -373,7 +373,7 @@ static bool is_best(rerank_run *r, candidate *k)
 {
     double worth = 0;
     if (!is_whole(k)) return false;
-    return rerank_by_rule(r->rule->by, &r->asked, r->rule->pattern, &k->text, 1, &worth) == 0 && worth >= 1;
+    return rerank_by_rule(r->rule->by, &r->asked, &r->rule->needs, &k->text, 1, &worth) == 0 && worth >= 1;
 }
 
 /* The first of those that are as good as can be has come, and nobody before it writes any more. */

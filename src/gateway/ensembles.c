@@ -29,7 +29,8 @@ typedef struct members {
     verify_schema *schemas[ENSEMBLE_CHECKS_MAX];
     regex *patterns[ENSEMBLE_CHECKS_MAX][2][ENSEMBLE_PATTERNS_MAX]; /* must, must_not */
     rerank_member writers[ENSEMBLE_MEMBERS_MAX];
-    regex *pattern; /* owned; NULL: none */
+    regex *pattern; /* owned, as is the next; NULL: none */
+    verify_schema *score_schema;
 } members;
 
 struct ensembles {
@@ -232,8 +233,10 @@ static void close_checks(members *m)
     }
 }
 
-static int open_rerank(rerank_rule *ret, members *m, const config_ensemble *of, shoal_err *err)
+static int open_rerank(rerank_rule *ret, members *m, const gateway_config *c, size_t i, shoal_err *err)
 {
+    const config_ensemble *of = &c->ensembles[i];
+    shoal_err why;
     const config_score *s = &of->score;
     *ret = (rerank_rule){.name = of->name,
                          .members = m->writers,
@@ -245,7 +248,9 @@ static int open_rerank(rerank_rule *ret, members *m, const config_ensemble *of, 
         !rerank_rule_find(s->rule, &ret->by)) /* the configuration's words are these rules' names */
         return err_set(err, SHOAL_EINTERNAL, "no rule is called '%s'", s->rule);
     int rc = s->pattern ? regex_compile(&m->pattern, s->pattern, err) : 0;
-    ret->pattern = m->pattern;
+    if (!rc && s->schema && verify_schema_load(&m->score_schema, s->schema, &why))
+        rc = config_fail(c, err, "ensembles[%zu].score.schema: %s", i, why.message);
+    ret->needs = (rerank_needs){m->pattern, m->score_schema};
     return rc;
 }
 
@@ -274,7 +279,7 @@ static int open_one(ensembles *e, const gateway_config *c, size_t i, shoal_err *
         if (!rc) rc = open_verify(e, m, c, i, err);
         break;
     case ENSEMBLE_RERANK:
-        if (!rc) rc = open_rerank(&e->reranks[e->n_reranks++], m, of, err);
+        if (!rc) rc = open_rerank(&e->reranks[e->n_reranks++], m, c, i, err);
         break;
     }
     return rc;
@@ -340,6 +345,7 @@ void ensembles_free(ensembles *e)
     for (size_t i = 0; i < e->n_all; i++) {
         close_checks(&e->members[i]);
         regex_free(e->members[i].pattern);
+        verify_schema_free(e->members[i].score_schema);
     }
     free(e->members);
     free(e->cascades);

@@ -15,6 +15,7 @@ ensembles:
   - {name: likely, kind: rerank, members: [{model: home-chat-s, candidates: 4}], score: {log_prob: home-chat-m}}
   - {name: own, kind: rerank, members: [{model: home-chat-m}, {model: home-chat-s}], score: {log_prob: home-chat-m}}
   - {name: ranked, kind: rerank, members: [{model: home-chat-s, candidates: 2, temperature: 1}, {model: home-chat-m}], score: {model: ranker}}
+  - {name: turn, kind: rerank, in_turn: true, members: [{model: home-chat-s}, {model: home-chat-m}], score: {rule: pattern, pattern: "."}}
   - {name: most, kind: rerank, members: [{model: home-chat-s}, {model: home-chat-s, candidates: 3, temperature: 1}], score: {rule: majority}}
 pipelines:
   - {name: say, stages: [{name: reply, kind: generate, model: longest}]}
@@ -60,6 +61,10 @@ header ensemble | grep -qE 'log_prob by home-chat-m: home-chat-m -[0-9.]+\*, hom
 ask ranked "which lamp is on?" >/dev/null
 header ensemble | grep -qE 'relevance by ranker: home-chat-s [0-9.]+\*?, home-chat-s [0-9.]+\*?, home-chat-m [0-9.]+\*?$' || fail "no scores: $(cat "$work/head")"
 
+# In turn: who is all that can be wished leaves the others nothing to do.
+ask turn "tell me a story" >/dev/null
+header ensemble | grep -qE 'pattern: home-chat-s 1\*, home-chat-m spared$' || fail "not in turn: $(header ensemble)"
+
 # The n choices are the n best, best first; the first is what one choice would have been.
 ask likely "tell me a story" 1 '"n":3,' >/dev/null
 [ "$(grep -o '"content":"[^"]*"' "$work/answer" | wc -l)" = 3 ] || fail "three choices: $(cat "$work/answer")"
@@ -98,7 +103,7 @@ fi
 stop_shoal
 
 wrong() {
-    sed "s|^ensembles:.*|ensembles: [$1]|; /^  - {name: \(longest\|likely\|own\|ranked\|most\|say\)/d; /^pipelines:/d" "$work/shoal.yaml" >"$work/wrong.yaml"
+    sed "s|^ensembles:.*|ensembles: [$1]|; /^  - {name: \(longest\|likely\|own\|ranked\|turn\|most\|say\)/d; /^pipelines:/d" "$work/shoal.yaml" >"$work/wrong.yaml"
     "$SHOAL_BIN" serve -c "$work/wrong.yaml" --port 0 >"$work/out" 2>&1 && fail "taken: $1"
     grep -qE 'wrong.yaml:[0-9]+: ' "$work/out" && grep -qF -- "$2" "$work/out" || fail "not told of $1: $(cat "$work/out")"
 }
@@ -111,6 +116,10 @@ wrong "{name: r, kind: rerank, $two, score: {log_prob: ranker}}" "generate"
 wrong "{name: r, kind: rerank, $two, score: {log_prob: nobody}}" "not among the models"
 wrong "{name: r, kind: rerank, $two, score: {rule: pattern}}" "needs one"
 wrong "{name: r, kind: rerank, $two, score: {rule: pattern, pattern: '('}}" "score.pattern"
+wrong "{name: r, kind: rerank, $two, score: {rule: json, schema: nowhere.json}}" "nowhere.json"
+wrong "{name: r, kind: rerank, $two, score: {rule: words, schema: nowhere.json}}" "only the rule 'json'"
+wrong "{name: r, kind: rerank, in_turn: true, $two, score: {rule: longest}}" "no answer can be better"
+wrong "{name: r, kind: vote, in_turn: true, $two}" "only a rerank asks in turn"
 wrong "{name: r, kind: rerank, members: [{model: home-chat-s}], score: {rule: longest}}" "candidates"
 wrong "{name: r, kind: rerank, members: [{model: home-chat-s, candidates: 9}, {model: home-chat-m, candidates: 9}], score: {rule: longest}}" "at most 16"
 wrong "{name: r, kind: vote, members: [{model: home-chat-s, candidates: 2}, {model: home-chat-m}]}" "a rerank's"

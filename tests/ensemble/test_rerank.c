@@ -14,7 +14,8 @@
 
 #define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static size_t weigh(rerank_by rule, const char *question, const regex *p, const char *const *s, double *worth)
+static size_t weigh(rerank_by rule, const char *question, const rerank_needs *p, const char *const *s,
+                    double *worth)
 {
     rerank_text t[RERANK_CANDIDATES_MAX] = {{0}};
     size_t n = 0;
@@ -31,7 +32,7 @@ static size_t weigh(rerank_by rule, const char *question, const regex *p, const 
     return n;
 }
 
-static void expect(rerank_by rule, const char *question, const regex *p, const char *const *s,
+static void expect(rerank_by rule, const char *question, const rerank_needs *p, const char *const *s,
                    const double *want)
 {
     double worth[RERANK_CANDIDATES_MAX];
@@ -79,11 +80,25 @@ static void json_is_whole_or_none(void **state)
            (double[]){1, 1, 0, 0, 0, 0});
 }
 
+static void json_may_have_to_be_of_a_schema(void **state)
+{
+    static const char SCHEMA[] = "{\"type\":\"object\",\"required\":[\"level\"],"
+                                 "\"properties\":{\"level\":{\"type\":\"integer\"}}}";
+    verify_schema *s;
+    shoal_err err;
+    assert_int_equal(verify_schema_parse(&s, SCHEMA, sizeof SCHEMA - 1, "test", &err), 0);
+    expect(RERANK_JSON, "", &(rerank_needs){.schema = s},
+           TEXTS("{\"level\": 3}", "{\"level\": \"3\"}", "{}", "3", "level", " "),
+           (double[]){1, 0, 0, 0, 0, -INFINITY});
+    verify_schema_free(s);
+}
+
 static void patterns_match_or_do_not(void **state)
 {
     regex *p;
     assert_int_equal(regex_compile(&p, "^\\d+ (lamps|doors)$", NULL), 0);
-    expect(RERANK_PATTERN, "", p, TEXTS("two lamps", "2 lamps", "2 doors", "\xff"), (double[]){0, 1, 1, 0});
+    expect(RERANK_PATTERN, "", &(rerank_needs){.pattern = p},
+           TEXTS("two lamps", "2 lamps", "2 doors", "\xff"), (double[]){0, 1, 1, 0});
     regex_free(p);
 }
 
@@ -180,6 +195,7 @@ int main(void)
         cmocka_unit_test(most_of_them_are_right),
         cmocka_unit_test(words_are_the_questions),
         cmocka_unit_test(json_is_whole_or_none),
+        cmocka_unit_test(json_may_have_to_be_of_a_schema),
         cmocka_unit_test(patterns_match_or_do_not),
         cmocka_unit_test(of_equals_the_first_is_best),
         cmocka_unit_test(rules_are_found_by_their_names),
