@@ -262,15 +262,30 @@ static void print_calls(const json_t *a)
     if (!calls) print_call(json_object_get(a, "tool_call"));
 }
 
-/* Model calls took their time; rules have none, but a verdict. */
+/* What stages came to that go through lists, follow a schema or ask hosts: a line each, as JSON. */
+static void print_results(const json_t *results)
+{
+    const char *stage;
+    json_t *v;
+    json_object_foreach((json_t *)results, stage, v)
+    {
+        buf text = {0};
+        json_put_digits(&text, v, 15);
+        printf("  result  %-14s %s\n", stage, text.data ? text.data : "");
+        buf_done(&text);
+    }
+}
+
+/* Calls took their time; rules have none, but a verdict. */
 void cli_process_print_stage(const json_t *t)
 {
-    const json_t *label = json_object_get(t, "label");
+    const json_t *ms = json_object_get(t, "ms");
+    const char *error = text_of(t, "error"), *said = *error ? error : text_of(t, "label");
     if (!json_is_true(json_object_get(t, "ran"))) return;
-    if (json_object_get(t, "model"))
-        printf("  route   %-14s %-12s %7.2f ms  %s%s%s\n", text_of(t, "stage"), text_of(t, "model"),
-               json_number_value(json_object_get(t, "ms")), text_of(t, "why"), label ? ": " : "",
-               label ? text_of(t, "label") : "");
+    if (ms)
+        printf("  route   %-14s %-12s %7.2f ms  %s%s%s\n", text_of(t, "stage"),
+               text_of(t, json_object_get(t, "model") ? "model" : "kind"), json_number_value(ms),
+               text_of(t, "why"), *said ? ": " : "", said);
     else
         printf("  route   %-14s %-12s %10s  %s\n", text_of(t, "stage"), text_of(t, "verdict"), "rule",
                text_of(t, "why"));
@@ -290,6 +305,7 @@ void cli_process_print(const json_t *a, bool without_text, bool without_stages)
     for (size_t i = 0; i < json_array_size(slots); i++)
         printf("  slot    %s = %s\n", text_of(json_array_get(slots, i), "label"),
                text_of(json_array_get(slots, i), "text"));
+    print_results(json_object_get(a, "results"));
     for (size_t i = 0; i < json_array_size(trace) && !without_stages; i++)
         cli_process_print_stage(json_array_get(trace, i));
     printf("  total   %.2f ms\n", json_number_value(json_object_get(a, "ms")));

@@ -116,6 +116,14 @@ static size_t dots_of(const char *s, size_t n)
     return dots;
 }
 
+/* Bytes of what may part two segments at s: "/", and what some servers take for it, "%2F" and "%5C"; 0:
+ * nothing does. */
+static size_t separator(const char *s)
+{
+    if (*s == '/') return 1;
+    return strncasecmp(s, "%2f", 3) == 0 || strncasecmp(s, "%5c", 3) == 0 ? 3 : 0;
+}
+
 bool host_path_ok(const char *path)
 {
     if (*path != '/') return false;
@@ -123,10 +131,11 @@ bool host_path_ok(const char *path)
         if ((unsigned char)*c <= 0x20 || (unsigned char)*c >= 0x7f || strchr("#\\\"<>^`{|}", *c))
             return false;
     size_t end = strcspn(path, "?");
-    for (size_t at = 1, n; at <= end; at += n + 1) {
-        n = strcspn(path + at, "/?");
+    for (size_t at = 1, n; at <= end;) {
+        for (n = 0; at + n < end && !separator(path + at + n);) n++;
         size_t dots = dots_of(path + at, n);
         if (dots == 1 || dots == 2) return false;
+        at += n + (at + n < end ? separator(path + at + n) : 1);
     }
     return true;
 }

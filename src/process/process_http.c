@@ -57,7 +57,7 @@ int process_http(stage_run *s, const call_context *ctx)
     if (!rc && st->body) rc = fill(s, st->body, FILL_JSON, &body);
     if (!rc && st->path && !host_path_ok(path.data))
         rc = err_set(&s->err, SHOAL_EINVALID,
-                     "a field of the path is '.' or '..', which would leave the host's URL");
+                     "a field of the path holds '.' or '..' as a segment, which would leave the host's URL");
     host_ask ask = {.host = st->host,
                     .path = path.data,
                     .method = st->method,

@@ -88,6 +88,10 @@ has "'stream' must be true or false" "$(ask '{"pipeline":"values","input":"x","s
 # a failure before the first event has its status
 curl -s -o /dev/null -w '%{http_code}' "$url/v1/process" \
     -d "$(sed 's/"pipeline"/"stream":true,"pipeline"/' "$work/many.json")" | grep -q 400 || fail "no status"
+piped=$("$SHOAL_BIN" process 'Lights on. Play jazz.' --pipeline requests --server "$url")
+grep -qE '^  result  intents +\[\{"label":' <<<"$piped" || fail "no results: $piped"
+piped=$("$SHOAL_BIN" process 'how warm is it' --pipeline outside --server "$url")
+grep -qE "^  route   reading +http +[0-9.]+ ms  always: 'sensors' cannot be asked" <<<"$piped" || fail "no error: $piped"
 if command -v script >/dev/null; then
     script -qefc "'$SHOAL_BIN' process 'turn off the kitchen light' --pipeline values --server $url" "$work/screen" \
         </dev/null >/dev/null 2>&1 || fail "on a terminal: $(cat "$work/screen")"
