@@ -140,6 +140,7 @@ static void tell_best(cascade_call *c, const char *why)
 
 /* ---- the way up ---------------------------------------------------------------------------------- */
 
+static bool is_hopeless(void *user, double at_most);
 static void on_event(const call_events *ev, const ProtobufCMessage *m);
 static void on_end(const call_events *ev, const call_result *r);
 
@@ -147,6 +148,7 @@ static bool ask(cascade_call *c)
 {
     call_order *o = call_order_for(c->base.o, member(c)->model);
     take_init(&c->now, member(c)->model);
+    if (!is_last(c)) c->now.is_hopeless = is_hopeless, c->now.user = c;
     if (is_last(c)) note(c, member(c)->model);
     bool started = over_call_start(&c->base, o, &c->base.terms, on_event, on_end);
     call_order_unref(o);
@@ -226,9 +228,10 @@ static bool judge(cascade_call *c, double said)
     return sure;
 }
 
-static bool is_hopeless(const cascade_call *c)
+static bool is_hopeless(void *user, double at_most)
 {
-    return confidence_of(member(c)->map, take_confidence_at_most(&c->now)) < member(c)->min_confidence;
+    const cascade_call *c = user;
+    return confidence_of(member(c)->map, at_most) < member(c)->min_confidence;
 }
 
 /* What was learnt of one file says nothing of another. */
@@ -252,8 +255,8 @@ static void on_event(const call_events *ev, const ProtobufCMessage *m)
         return;
     }
     take_note(&c->now, c->base.o, m);
-    if (!is_hopeless(c)) return;
-    if (!is_strange(c, calls_where(c->base.inner).digest)) judge(c, take_confidence(&c->now));
+    if (c->now.hopeless_at < 0) return;
+    if (!is_strange(c, calls_where(c->base.inner).digest)) judge(c, c->now.hopeless_at);
     calls_cancel(c->base.inner);
     c->base.inner = NULL;
     ask_next(c);

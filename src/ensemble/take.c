@@ -8,19 +8,29 @@
 
 void take_init(take *k, const char *model)
 {
-    *k = (take){.model = model, .sure = -1};
+    *k = (take){.model = model, .sure = -1, .hopeless_at = -1};
 }
 
 /* ---- what comes ---------------------------------------------------------------------------------- */
 
-/* A delta brings the sum of all probabilities so far; of several tokens in one the mean is what is known. */
+/* prob_sum: of all tokens up to this one. */
+static void note_token(take *k, double prob_sum)
+{
+    double prob = prob_sum - k->prob_sum;
+    k->n_tokens++;
+    k->prob_sum = prob_sum;
+    k->square_sum += prob * prob;
+    if (k->hopeless_at >= 0 || !k->is_hopeless) return;
+    if (k->is_hopeless(k->user, take_confidence_at_most(k))) k->hopeless_at = take_confidence(k);
+}
+
 static void note_delta(take *k, const Shoal__V1__Delta *d)
 {
     if (d->n_ids == 0) return;
-    double n = (double)d->n_ids, mean = (d->prob_sum - k->prob_sum) / n;
-    k->n_tokens += d->n_ids;
-    k->prob_sum = d->prob_sum;
-    k->square_sum += n * mean * mean;
+    size_t i = 0, n_told = d->n_earlier_prob_sums < d->n_ids ? d->n_earlier_prob_sums : d->n_ids - 1;
+    for (; i < n_told; i++) note_token(k, d->earlier_prob_sums[i]);
+    for (; i < d->n_ids; i++) /* a worker of an earlier version tells the last sum alone */
+        note_token(k, k->prob_sum + (d->prob_sum - k->prob_sum) / (double)(d->n_ids - i));
 }
 
 static void *room(buf *b, size_t n)

@@ -24,7 +24,12 @@ typedef struct take {
     size_t at;         /* what take_next has given out */
     size_t n_tokens;
     double prob_sum, square_sum;
-    bool ended, lost; /* lost: there was no memory to keep it all */
+    /* Looked at after every token, however they come in pieces; given what the confidence will hardly exceed
+     * (take_confidence_at_most). May be NULL. */
+    bool (*is_hopeless)(void *user, double at_most);
+    void *user;
+    double hopeless_at; /* what the confidence was when that first held; < 0: it did not */
+    bool ended, lost;   /* lost: there was no memory to keep it all */
     call_result result;
     buf strings; /* result's */
     buf reply;   /* packed, of a unary call */

@@ -14,7 +14,8 @@ typedef struct tool_piece {
 
 static buf *bufs(delta *d, int i)
 {
-    buf *const all[] = {&d->ids, &d->thought, &d->text, &d->logprobs, &d->tools, &d->strings, &d->pointers};
+    buf *const all[] = {&d->ids,   &d->thought, &d->text,     &d->logprobs,
+                        &d->tools, &d->strings, &d->pointers, &d->earlier_sums};
     return i < (int)(sizeof all / sizeof *all) ? all[i] : NULL;
 }
 
@@ -59,6 +60,7 @@ bool delta_skips(const delta *d)
 
 void delta_add_id(delta *d, int32_t id, double prob_sum)
 {
+    if (d->ids.len) buf_append(&d->earlier_sums, &d->prob_sum, sizeof d->prob_sum);
     buf_append(&d->ids, &id, sizeof id);
     d->prob_sum = prob_sum;
 }
@@ -214,6 +216,8 @@ int delta_pack(delta *d, buf *out)
         m.n_ids = d->ids.len / sizeof(int32_t);
         m.ids = (void *)d->ids.data;
         if (m.n_ids) m.prob_sum = d->prob_sum;
+        m.n_earlier_prob_sums = d->earlier_sums.len / sizeof(double);
+        m.earlier_prob_sums = (void *)d->earlier_sums.data;
         if (d->thought.len) m.reasoning = d->thought.data;
         if (d->text.len) m.text = d->text.data;
         if (n_lp) link_logprobs(d, &m, (void *)d->pointers.data);

@@ -18,10 +18,11 @@ typedef struct delta {
     buf strings;  /* NUL-terminated strings of the tool pieces */
     buf pointers; /* arrays of pointers that protobuf-c wants */
     size_t n_logprobs;
-    double prob_sum; /* as the last id has it */
-    uint64_t n_skip; /* bytes of texts, names and arguments that are still to be dropped */
-    bool cuts;       /* the next byte that is not dropped comes behind some that were, */
-    bool bad_cut;    /* and there no piece ended */
+    double prob_sum;  /* as the last id has it */
+    buf earlier_sums; /* double: as those before it had it */
+    uint64_t n_skip;  /* bytes of texts, names and arguments that are still to be dropped */
+    bool cuts;        /* the next byte that is not dropped comes behind some that were, */
+    bool bad_cut;     /* and there no piece ended */
 } delta;
 
 /* A zeroed delta is an empty one. Additions that find no memory surface in delta_pack. */

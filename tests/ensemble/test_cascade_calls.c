@@ -170,6 +170,44 @@ static void what_will_not_be_sure_any_more_is_cut_short(void **state)
     bench_close(&b);
 }
 
+/* The way is the same in however few pieces the words come: sure words behind unsure ones bring nothing back.
+ */
+static void pieces_make_no_difference(void **state)
+{
+    static const double PROBS[] = {0.9, 0.4, 0.5, 0.3, 0.6, 0.5, 0.4, 0.5, 0.2, 1,
+                                   1,   1,   1,   1,   1,   1,   1,   1,   1,   1};
+    enum { N = sizeof PROBS / sizeof *PROBS };
+    char said[N][96] = {{0}};
+    for (size_t piece = 1; piece <= N; piece++) {
+        bench b;
+        heard h = {0};
+        int32_t ids[N] = {0};
+        double sums[N], sum = 0;
+        bench_open(&b);
+        script_generate(b.c, &h, 0);
+        say_started(b.s.calls[0]);
+        for (size_t i = 0; i < N; i++) sums[i] = sum += PROBS[i];
+        for (size_t at = 0; at < N && b.s.n == 1; at += piece) {
+            size_t n = N - at < piece ? N - at : piece;
+            Shoal__V1__Delta d = SHOAL__V1__DELTA__INIT;
+            Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
+            d.ids = ids;
+            d.n_ids = n;
+            d.earlier_prob_sums = sums + at;
+            d.n_earlier_prob_sums = n - 1;
+            d.prob_sum = sums[at + n - 1];
+            ev.delta = &d;
+            b.s.calls[0]->ev.event(&b.s.calls[0]->ev, &ev.base);
+        }
+        assert_int_equal(b.s.n, 2);
+        snprintf(said[piece - 1], sizeof said[0], "%s", calls_where(h.call).trace);
+        assert_string_equal(said[piece - 1], said[0]);
+        calls_cancel(h.call);
+        bench_close(&b);
+    }
+    assert_non_null(strstr(said[0], "small 0."));
+}
+
 static void the_surest_answers_when_those_above_fail(void **state)
 {
     bench b;
@@ -336,6 +374,7 @@ int main(void)
         cmocka_unit_test(another_file_than_the_calibrated_one_is_not_trusted),
         cmocka_unit_test(the_trace_tells_the_way),
         cmocka_unit_test(what_will_not_be_sure_any_more_is_cut_short),
+        cmocka_unit_test(pieces_make_no_difference),
         cmocka_unit_test(the_surest_answers_when_those_above_fail),
         cmocka_unit_test(a_failure_of_all_is_told),
         cmocka_unit_test(a_wrong_request_is_no_reason_to_ask_others),

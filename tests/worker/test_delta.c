@@ -39,6 +39,8 @@ static void delta_carries_ids_text_and_logprobs(void **state)
     assert_int_equal(ev->delta->n_ids, 3);
     assert_int_equal(ev->delta->ids[2], 2);
     assert_true(ev->delta->prob_sum == 1.0);
+    assert_int_equal(ev->delta->n_earlier_prob_sums, 2);
+    assert_true(ev->delta->earlier_prob_sums[0] == 0 && ev->delta->earlier_prob_sums[1] == 0.5);
     assert_string_equal(ev->delta->text, "a\xEF\xBF\xBD"
                                          "b");
     assert_int_equal(ev->delta->n_logprobs, 3);
