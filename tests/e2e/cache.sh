@@ -148,4 +148,17 @@ want "$(state /v1/chat/completions "$chat}")" miss "before its time"
 sleep 1.2
 want "$(state /v1/chat/completions "$chat}")" miss "after its time"
 stop_shoal
-echo "six endpoints missed, hit, shared, expired and were passed by; refusals, stale answers, tags, purges and keys"
+# Another file under the model's name takes with it what the old one answered.
+cp models/home-chat-s.gguf "$work/m.gguf"
+echo "models: [{name: m, path: $work/m.gguf}]" >"$work/c.yaml"
+start_shoal "$work/c.yaml"
+rolled=${chat/home-chat-s/m}
+want "$(state /v1/chat/completions "$rolled}")" miss "the old file"
+want "$(state /v1/chat/completions "$rolled}")" hit "the old file again"
+cp models/home-chat-m.gguf "$work/new.gguf" && mv "$work/new.gguf" "$work/m.gguf"
+kill -9 "$(pgrep -P "$server" -f m.gguf | head -1)"
+for _ in $(seq 400); do grep -q 'event=replaced model=m entries=1' "$log" && break; sleep 0.05; done
+grep -q 'event=replaced model=m entries=1' "$log" || fail "what the old file answered was not purged"
+want "$(state /v1/chat/completions "$rolled}")" miss "the new file"
+stop_shoal
+echo "six endpoints missed, hit, shared, expired and were passed by; refusals, stale answers, tags, purges, keys and new files"
