@@ -209,7 +209,7 @@ static void who_is_over_the_budget_is_never_asked(void **state)
 /* a, b and c would do alike. */
 static const char *steps_by(const char *order, double cost_b, double j_c)
 {
-    static char out[64];
+    static char out[256];
     char yaml[160];
     book b;
     snprintf(yaml, sizeof yaml, "  - {name: r, order: %s, rules: [{any: [a, b, c]}], fallback: [d]}\n",
