@@ -154,6 +154,26 @@ want "$(field "$(respond '"input":"x"')" 'd["store"]')" False "a response where 
 want "$(code "$(respond '"input":"x","store":true')")" sessions_off "one that is to be stored"
 stop_shoal
 
+# ---- files may not grow any more: who wants a turn kept hears that it is not, what was kept is there, and others are answered
+config 'max_kb: 64'
+limit=$(ulimit -Sf)
+ulimit -Sf 160
+start_shoal "$work/shoal.yaml"
+ulimit -Sf "$limit"
+rm -rf "$work/full" && mkdir "$work/full"
+big=$(python3 -c 'print("the kettle is warm " * 20)')
+for i in $(seq 60); do
+    ask '"session":"full","seed":'"$i"',' "$(user "$i $big")" >"$work/full/$i"
+    grep -q '"code":"sessions_failed"' "$work/full/$i" && break
+done
+grep -q '"code":"sessions_failed"' "$work/full/$i" || fail "a file that may not grow takes $i turns: $(tail -c 300 "$work/full/$i")"
+[ "$i" -gt 1 ] || fail "not one turn was kept: $(cat "$work/full/1")"
+kept=$(curl -s "$url/v1/sessions/full")
+[ "$(field "$kept" 'len(d["messages"]) > 0')" = True ] || fail "what was kept is gone: $kept"
+said "$(ask '' "$(user hi)")" >/dev/null || fail "chat does not answer while nothing can be kept"
+stop_shoal
+want "$stopped" 0 "the end where nothing can be kept"
+
 # ---- no folder to keep it in: the server serves, and says so to whom it concerns
 config 'path: /proc/nowhere/s.db, key_file: /proc/nowhere/s.key'
 start_shoal "$work/shoal.yaml"
