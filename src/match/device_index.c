@@ -271,7 +271,9 @@ static int add_text(device_index *x, size_t device, const char *text, unsigned f
     unit_set used = mean_phrases(x, &name->raw, m);
     for (size_t i = 0; i < name->raw.n; i++) {
         const char *word = name->raw.at[i];
-        if (!is_content(x, &name->raw, i)) continue;
+        bool counted =
+            from == FROM_ID && *word >= '0' && *word <= '9'; /* a machine did: "lounge_1" is no light 1 */
+        if (counted || !is_content(x, &name->raw, i)) continue;
         name->content.at[name->content.n++] = word;
         if (!(used >> i & 1)) mean_word(x, word, m);
         if (post_word(x, word, device, from) || add_parts(x, name, word, from, m)) return SHOAL_ENOMEM;

@@ -65,6 +65,7 @@ typedef struct resolver {
     bool inflected; /* its words have other endings than that word */
     bool group;     /* each that fits is meant, not the best */
     bool by_group;  /* because a group of that name is */
+    bool beside;    /* something else was named before it in the sentence */
 } resolver;
 
 static void find_owners(resolver *r, const spoken_token *t)
@@ -268,6 +269,18 @@ static void take_devices(gathering *g, const resolver *r, unsigned least)
     }
 }
 
+/* Words of a name alone, without its kind, beside other things that were named: "the kitchen light for Anna"
+ * means no lamp of hers. "Rollladen links und rechts" does. */
+static bool is_stray(const resolver *r, unsigned best)
+{
+    if (!r->beside || r->m->joined || r->m->excluded || r->m->everything || best >= WORTH_WHOLE) return false;
+    for (size_t i = 0; i < r->m->n; i++)
+        if (token_kinds(&r->m->tokens[i]) || r->m->tokens[i].sense.rooms) return false;
+    for (size_t i = 0; i < r->x->n; i++)
+        if (r->fits[i].worth == best && (r->fits[i].place || r->fits[i].group)) return false;
+    return true;
+}
+
 static int gather(gathering *g, resolver *r)
 {
     const spoken *m = r->m;
@@ -279,6 +292,7 @@ static int gather(gathering *g, resolver *r)
     for (size_t i = 0; i < r->x->n; i++)
         if (r->fits[i].worth > best) best = r->fits[i].worth;
     for (size_t i = 0; i < r->x->n; i++) n_best += r->fits[i].worth == best;
+    if (is_stray(r, best)) return put_part(g, g->out->unknown, &g->out->n_unknown, m);
     bool each = r->group || (m->excluded && best < WORTH_WHOLE);
     unsigned least = each ? 1 : best;
     if ((!each && n_best > 1) || (m->both && n != 2)) return put_ambiguous(g, r, least);
@@ -307,6 +321,7 @@ static int read_sentence(gathering *g, const device_index *x, const said *d, siz
     int rc = mention_read(s, g->a);
     for (size_t i = 0; i < s->n_mentions && !rc; i++) {
         r.m = &s->mentions[i];
+        r.beside = i > 0;
         rc = gather(g, &r);
     }
     return rc;

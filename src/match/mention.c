@@ -66,6 +66,7 @@ typedef struct chunker {
     bool begun;     /* now has anything */
     bool has_known; /* content */
     bool joined, excluded;
+    const unit *lone; /* a number without anything that it counts */
     unit_role last;
 } chunker;
 
@@ -85,8 +86,33 @@ static bool counts(const chunker *c)
     return c->now.placed || c->now.fixed || c->s->n_mentions == 0 || c->joined;
 }
 
+static bool is_digits(const char *s)
+{
+    return *s >= '0' && *s <= '9';
+}
+
+/* "Pumps 1 and 2": the second number is of what the first one counts. SHOAL_ENOMEM, or 0. */
+static int take_lone_number(chunker *c)
+{
+    sentence *s = c->s;
+    const spoken *before = s->n_mentions ? &s->mentions[s->n_mentions - 1] : NULL;
+    bool counts_on =
+        c->lone && c->joined && before && before->n > 1 && is_digits(before->tokens[before->n - 1].s);
+    if (!counts_on || s->n_mentions == MENTIONS_MAX) return 0;
+    spoken *m = &s->mentions[s->n_mentions];
+    *m = *before;
+    m->joined = true;
+    m->n--;
+    m->begin = c->lone->begin;
+    m->end = c->lone->end;
+    if (add_number(s, m, c->lone, c->a)) return SHOAL_ENOMEM;
+    s->n_mentions++;
+    return 0;
+}
+
 static void close_chunk(chunker *c)
 {
+    c->lone = NULL;
     if (c->open && counts(c) && c->s->n_mentions < MENTIONS_MAX) {
         c->now.joined = c->joined;
         c->now.excluded = c->excluded;
@@ -111,6 +137,7 @@ static int add_unit(chunker *c, size_t at)
         c->now.stranger = true;
         return 0;
     }
+    if (role == ROLE_NUMBER && !c->has_known) c->lone = u;
     if (role == ROLE_NUMBER) return c->has_known ? add_number(c->s, &c->now, u, c->a) : 0;
     c->has_known = true;
     size_t n = c->s->phrase[at].n;
@@ -133,13 +160,15 @@ static void begin_mention(chunker *c, unit_role role, const unit *u)
 }
 
 /* What ends a mention: "und", "außer", "mach", "an". */
-static void end_mention(chunker *c, unit_role role)
+static int end_mention(chunker *c, unit_role role)
 {
     bool named = c->open;
+    if (!c->open && take_lone_number(c)) return SHOAL_ENOMEM;
     close_chunk(c);
     if (role == ROLE_JOIN) c->joined = c->joined || named || c->s->n_mentions > 0;
     if (role == ROLE_EXCEPT) c->excluded = true;
     if (role == ROLE_VERB || role == ROLE_BREAK) c->excluded = c->joined = false;
+    return 0;
 }
 
 static int take_unit(chunker *c, size_t at)
@@ -162,7 +191,7 @@ static int take_unit(chunker *c, size_t at)
     case ROLE_JOIN:
     case ROLE_VERB:
     case ROLE_BREAK:
-    case ROLE_FILLER: end_mention(c, role); break;
+    case ROLE_FILLER: rc = end_mention(c, role); break;
     }
     c->last = role;
     return rc;
@@ -281,6 +310,7 @@ int mention_read(sentence *s, arena *a)
     s->mentions = arena_alloc(a, MENTIONS_MAX * sizeof *s->mentions);
     int rc = s->mentions ? 0 : SHOAL_ENOMEM;
     for (size_t i = 0; i < s->n && !rc; i += s->phrase[i].n ? s->phrase[i].n : 1) rc = take_unit(&c, i);
+    if (!rc && !c.open) rc = take_lone_number(&c);
     if (rc) return rc;
     close_chunk(&c);
     for (size_t i = 0; i < s->n_mentions;) {
