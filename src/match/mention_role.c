@@ -231,13 +231,15 @@ static void mind_spans(sentence *s)
     }
 }
 
-/* "the red lamp": what stands there belongs to the name, and no name has it. */
+/* "the red lamp", "die warme Lampe" (which folds like a verb): what stands there belongs to the name, and no
+ * name has it. */
 static void mind_adjectives(sentence *s)
 {
     for (size_t i = 1; i + 1 < s->n; i++) {
         unit_role before = s->role[i - 1];
         bool begun = before == ROLE_DETERMINER || before == ROLE_ALL || before == ROLE_BOTH;
-        if (begun && s->role[i] == ROLE_FILLER && s->role[i + 1] == ROLE_CONTENT) s->role[i] = ROLE_STRANGER;
+        bool word = s->role[i] == ROLE_FILLER || s->role[i] == ROLE_VERB;
+        if (begun && word && s->role[i + 1] == ROLE_CONTENT) s->role[i] = ROLE_STRANGER;
     }
 }
 
