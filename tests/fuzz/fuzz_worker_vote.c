@@ -39,7 +39,7 @@ static struct {
     worker *w;
     grpc_channel *channel;
     char dir[32], address[64];
-    bool opened, connected, lost; /* lost: without memory for it */
+    bool opened, connected, away, lost; /* away: sent away, or never taken in; lost: without memory for it */
 } bench;
 
 static void on_connected(void *user)
@@ -51,13 +51,16 @@ static void on_connected(void *user)
 static void on_disconnected(void *user, const char *why)
 {
     bench.connected = false;
+    bench.away = true;
 }
 
 static bool connect_again(void)
 {
-    if (!bench.connected && grpc_channel_connect(bench.channel) != 0) return false;
-    while (!bench.connected) uv_run(&bench.loop, UV_RUN_ONCE);
-    return true;
+    if (bench.connected) return true;
+    bench.away = false;
+    if (grpc_channel_connect(bench.channel) != 0) return false;
+    while (!bench.connected && !bench.away) uv_run(&bench.loop, UV_RUN_ONCE);
+    return bench.connected;
 }
 
 static void open_worker(void)
@@ -76,7 +79,8 @@ static void open_worker(void)
         fprintf(stderr, "%s\n", err.message);
         bench.lost = !holds(false);
     }
-    while (!bench.connected && !bench.lost) uv_run(&bench.loop, UV_RUN_ONCE);
+    while (!bench.connected && !bench.away && !bench.lost) uv_run(&bench.loop, UV_RUN_ONCE);
+    if (!bench.connected) bench.lost = !holds(false);
 }
 
 static void close_bench(void)
@@ -106,7 +110,7 @@ typedef struct client {
     grpc_client_call *call;
     cur rest; /* messages that are still to be sent */
     unsigned method;
-    bool half_closes, closed, ended;
+    bool half_closes, closed, ended, mute; /* mute: without memory to vote, for which the worker would wait */
     size_t n_messages, n_ballots;
     grpc_status status;
 } client;
@@ -134,9 +138,10 @@ static void send_back(client *c, const Shoal__V1__Ballot *b)
     buf out = {0};
     more.ballot = &mean;
     size_t n = shoal__v1__generate_request__get_packed_size(&more);
-    if (holds(buf_reserve(&out, n) == 0)) {
+    c->mute |= !holds(buf_reserve(&out, n) == 0);
+    if (!c->mute) {
         shoal__v1__generate_request__pack(&more, (uint8_t *)out.data);
-        grpc_client_send(c->call, out.data, n);
+        c->mute = !holds(grpc_client_send(c->call, out.data, n) != SHOAL_ENOMEM);
     }
     buf_done(&out);
 }
@@ -162,6 +167,7 @@ static void on_message(void *user, const uint8_t *msg, size_t n)
     c->n_messages++;
     if (c->method == JUDGES) return;
     Shoal__V1__GenerateEvent *ev = shoal__v1__generate_event__unpack(NULL, n, msg);
+    c->mute |= !ev;
     if (holds(ev) && (c->n_messages == 1) != (ev->started != NULL)) abort();
     if (ev && ev->ballot && c->method != GENERATES) answer_ballot(c, ev->ballot);
     if (ev) shoal__v1__generate_event__free_unpacked(ev, NULL);
@@ -181,7 +187,7 @@ static void send_first(client *c, bool bursts)
     const uint8_t *msg;
     size_t n;
     while (next_message(c, &msg, &n)) {
-        grpc_client_send(c->call, msg, n);
+        c->mute |= !holds(grpc_client_send(c->call, msg, n) != SHOAL_ENOMEM);
         if (!bursts) return;
     }
 }
@@ -219,7 +225,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     while (!c.ended) {
         uv_run(&bench.loop, UV_RUN_ONCE);
-        if (c.n_ballots <= BALLOTS_MAX || c.ended) continue;
+        if ((c.n_ballots <= BALLOTS_MAX && !c.mute) || c.ended) continue;
         grpc_client_cancel(c.call);
         return 0;
     }
