@@ -118,7 +118,7 @@ void bridge_event(void *job, const gen_event *ev)
     bridge_job *j = job;
     bridge *b = j->b;
     uv_mutex_lock(&b->lock);
-    bool wake = b->queue.len == 0 && !b->done_head;
+    bool wake = b->queue.len == 0 && !b->done_head, spoilt = j->overflow;
     if (ev->kind != EVENT_DONE) {
         push_event(b, j, ev);
     } else {
@@ -134,9 +134,11 @@ void bridge_event(void *job, const gen_event *ev)
         j->timings = ev->timings;
         push_done(b, j, ev->status, ev->message);
     }
+    spoilt = !spoilt && j->overflow && ev->kind != EVENT_DONE;
     /* Sent under the lock: after it the loop may already have closed the handle. */
     if (wake) uv_async_send(&b->async);
     uv_mutex_unlock(&b->lock);
+    if (spoilt && j->on_overflow) j->on_overflow(j);
 }
 
 void bridge_result(void *job, const enc_result *r)
@@ -193,7 +195,7 @@ static bridge_job *replay_tokens(const buf *q)
 
 static void finish_job(bridge_job *j)
 {
-    if (j->overflow && j->status == 0) {
+    if (j->overflow && (j->status == 0 || j->status == SHOAL_ECANCELLED)) {
         j->status = SHOAL_ENOMEM;
         strcpy(j->message, "out of memory while streaming the reply");
     }

@@ -29,6 +29,9 @@ struct bridge_job {
     void (*on_token)(bridge_job *j, const gen_event *ev);
     void (*on_flush)(bridge_job *j); /* NULL: not wanted */
     void (*on_done)(bridge_job *j);
+    /* On the engine thread: an event found no memory, and none follows but the end. Whoever may wait for an
+     * answer to that event has to be ended. NULL: not wanted */
+    void (*on_overflow)(bridge_job *j);
 
     /* Valid in on_done. */
     int status;

@@ -311,6 +311,12 @@ static void gen_token(bridge_job *j, const gen_event *ev)
         g->delta.text.failed = true; /* ends the call, as text that found no memory does */
 }
 
+/* A vote would wait for ever for the mean of a ballot that never left. */
+static void gen_overflow(bridge_job *j)
+{
+    engine_cancel(((gen_job *)j)->w->engine, ((gen_job *)j)->id);
+}
+
 static void gen_flush(bridge_job *j)
 {
     send_progress((gen_job *)j);
@@ -495,6 +501,7 @@ static int new_job(gen_job **ret, worker *w, grpc_call *c, const Shoal__V1__Gene
     g->job.on_token = gen_token;
     g->job.on_flush = gen_flush;
     g->job.on_done = gen_done;
+    g->job.on_overflow = gen_overflow;
     g->w = w;
     g->call = c;
     g->logprobs = r->logprobs;
