@@ -190,19 +190,13 @@ static model_call *start(calls *base, call_order *o, const call_terms *t, const 
     return &c->base.base;
 }
 
-static void hedge_calls_free(calls *base)
-{
-    over_calls_done((over_calls *)base);
-    free(base);
-}
-
 static const calls_ops OPS = {.start = start,
                               .pause = pause,
                               .cancel = cancel,
                               .where = where,
                               .look = over_look,
                               .info = over_info,
-                              .free = hedge_calls_free};
+                              .free = over_free};
 
 int hedge_calls_new(calls **ret, const env *env_, calls *inner, const hedge_options *opts, shoal_err *err)
 {

@@ -1,6 +1,8 @@
 /* over.c: what all decorators have; see over.h. */
 #include "calls/over.h"
 
+#include <stdlib.h>
+
 void over_calls_init(over_calls *b, const calls_ops *ops, const env *env_, calls *inner)
 {
     *b = (over_calls){.base = {ops}, .env = env_, .inner = inner};
@@ -16,6 +18,12 @@ void over_calls_done(over_calls *b)
 {
     over_cancel_all(&b->running);
     calls_free(b->inner);
+}
+
+void over_free(calls *base)
+{
+    over_calls_done((over_calls *)base);
+    free(base);
 }
 
 uint64_t over_now_ns(const over_calls *b)

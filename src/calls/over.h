@@ -8,7 +8,8 @@
  *     over_call_end(&c->base, result);                                     // in on_end(); then free c:
  *     over_call_done(&c->base);
  *
- * over_look, over_info, over_pause and over_where are rows of calls_ops for those who add nothing to them. */
+ * over_look, over_info, over_pause, over_where and over_free are rows of calls_ops for those who add nothing
+ * to them. */
 #ifndef CALLS_OVER_H
 #define CALLS_OVER_H
 
@@ -37,6 +38,7 @@ typedef struct over_call { /* the first member, too */
 
 void over_calls_init(over_calls *b, const calls_ops *ops, const env *env, calls *inner);
 void over_calls_done(over_calls *b); /* cancels what runs, then frees inner; queues of one's own come first */
+void over_free(calls *base);         /* that, and its memory: for those that hold nothing else */
 void over_cancel_all(queue *q);      /* until it is empty */
 uint64_t over_now_ns(const over_calls *b);
 double over_ms_since(const over_calls *b, uint64_t ns);

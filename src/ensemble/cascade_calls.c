@@ -357,19 +357,13 @@ static const Shoal__V1__ModelInfo *info(calls *base, const char *model, bool *re
     return calls_info(b->base.inner, rule ? rule->members[rule->n_members - 1].model : model, ret_known);
 }
 
-static void cascade_calls_free(calls *base)
-{
-    over_calls_done((over_calls *)base);
-    free(base);
-}
-
 static const calls_ops OPS = {.start = start,
                               .pause = pause,
                               .cancel = cancel,
                               .where = where,
                               .look = look,
                               .info = info,
-                              .free = cascade_calls_free};
+                              .free = over_free};
 
 int cascade_calls_new(calls **ret, const env *env_, calls *inner, const cascade_options *opts, shoal_err *err)
 {

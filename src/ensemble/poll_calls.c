@@ -233,19 +233,13 @@ static call_place where(const model_call *call)
     return (call_place){0};
 }
 
-static void poll_calls_free(calls *base)
-{
-    over_calls_done((over_calls *)base);
-    free(base);
-}
-
 static const calls_ops OPS = {.start = start,
                               .pause = pause,
                               .cancel = cancel,
                               .where = where,
                               .look = over_look,
                               .info = over_info,
-                              .free = poll_calls_free};
+                              .free = over_free};
 
 int poll_calls_new(calls **ret, const env *env_, calls *inner, const vote_options *opts, shoal_err *err)
 {
