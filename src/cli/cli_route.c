@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/cli_model.h"
+#include "config/ensemble_words.h"
 #include "gateway/choose.h"
 #include "routes/language.h"
 #include "routes/price.h"
@@ -170,7 +171,13 @@ int cli_route_decide(const gateway_config *c, const cli_route_ask *ask, buf *ret
 {
     deciding x = {.config = c, .ask = ask, .err = err};
     const config_route *r = route_find(&c->book, ask->route);
+    const config_ensemble *together = config_ensemble_find(c, ask->route);
     decision d;
+    if (together) {
+        ensemble_words_put(ret_json, together);
+        buf_puts(ret_json, ",\"ms\":0.0}");
+        return ret_json->failed ? err_nomem(err) : 0;
+    }
     if (!r) return err_set(err, SHOAL_EINVALID, "there is no route '%.64s' in the configuration", ask->route);
     route_view inner = {.user = &x, .holds = holds, .look = look};
     evidence *e = calloc(1, sizeof *e);

@@ -99,14 +99,19 @@ static void print_decision(const json_t *a)
     const json_t *steps = json_object_get(a, "steps"), *skipped = json_object_get(a, "skipped");
     for (size_t i = 0; i < json_array_size(steps); i++) {
         const json_t *s = json_array_get(steps, i);
-        printf("  %-8s %-20s %s", i ? "else" : "asks", text_of(s, "model"), text_of(s, "why"));
+        printf("  %-8s %-20s %s",
+               !i                           ? "asks"
+               : json_object_get(a, "kind") ? "and"
+                                            : "else",
+               text_of(s, "model"), text_of(s, "why"));
         print_price(s);
     }
     if (json_array_size(steps) == 0) printf("  nobody\n");
     for (size_t i = 0; i < json_array_size(skipped); i++)
         printf("  %-8s %-20s %s\n", "not", text_of(json_array_get(skipped, i), "model"),
                text_of(json_array_get(skipped, i), "why"));
-    printf("  decided in %.3f ms\n", json_number_value(json_object_get(a, "ms")));
+    if (!json_object_get(a, "kind"))
+        printf("  decided in %.3f ms\n", json_number_value(json_object_get(a, "ms")));
 }
 
 static int ask_server(const options *o, buf *ret_json, shoal_err *err)

@@ -1,4 +1,5 @@
-/* routed_http.c: POST /v1/route, which decides and calls nobody but for the domain, and routes as models.
+/* routed_http.c: POST /v1/route, which decides and calls nobody but for the domain, and routes as models. Of
+ * an ensemble it tells how its members come to an answer.
  *
  *     {"route":"auto","input":"turn off the light","endpoint":"chat_completions","wants":["tools"]}
  *     {"object":"shoal.route","route":"auto","steps":[{"model":"home-chat-s","why":"rule devices: ...",...}],
@@ -7,7 +8,9 @@
 #include <string.h>
 
 #include "api/fields.h"
+#include "base/clock.h"
 #include "base/json.h"
+#include "config/ensemble_words.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/routed.h"
@@ -18,6 +21,7 @@ typedef struct explain_job {
     gateway_request *rq;
     json_t *root;
     const config_route *route;
+    const config_ensemble *ensemble; /* in its place */
 } explain_job;
 
 static void job_free(void *work)
@@ -58,6 +62,15 @@ static void answer(gateway_request *rq, const resolved *r)
     buf_puts(&out, ",\"object\":\"shoal.route\",\"facts\":");
     replay_put(&out, b, r->facts, r->evidence, r->decision);
     buf_printf(&out, ",\"ms\":%.3f}", r->ms);
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}
+
+static void answer_ensemble(gateway_request *rq, const config_ensemble *e)
+{
+    buf out = {0};
+    ensemble_words_put(&out, e);
+    buf_printf(&out, ",\"ms\":%.3f}", clock_ms_since(rq->start_ns));
     request_json(rq, 200, &out);
     buf_done(&out);
 }
@@ -126,6 +139,8 @@ static int read_request(explain_job *j, routed_about *about, api_error *e)
     if (!name && rq->config->book.n_routes == 1) name = rq->config->book.routes[0].name;
     if (!name) return api_error_bad(e, "route", "\"route\" must name a route");
     j->route = routed_find(rq, name);
+    j->ensemble = config_ensemble_find(rq->config, name);
+    if (j->ensemble) return 0;
     if (!j->route) return api_error_bad(e, "route", "there is no route '%.64s' here", name);
     const struct asked *at = find_endpoint(endpoint);
     if (!at) return api_error_bad(e, "endpoint", "'%.64s' is no endpoint that routes serve", endpoint);
@@ -145,6 +160,11 @@ void routed_explain(gateway_request *rq)
     if (rc == 0) {
         j->rq = rq;
         rc = read_request(j, &about, &e);
+    }
+    if (rc == 0 && j->ensemble) {
+        answer_ensemble(rq, j->ensemble);
+        job_free(j);
+        return;
     }
     if (rc == 0) rc = routed_resolve(rq, j->route, &about, on_explained, job_free, j, &e);
     if (rc == 0) return;

@@ -47,6 +47,11 @@ grep -qE '"steps":\[\{"route":"auto","rule":"home","model":"home-chat-s","reason
     "$work/explained" || fail "explained: $(cat "$work/explained")"
 "$SHOAL_BIN" route explain "lock the front door" --server "$url" | grep -qE '^  asks +home-chat-s +rule home: domain devices' || fail "for people"
 "$SHOAL_BIN" route explain "lock the front door" -c shoal.yaml 2>/dev/null | grep -qE '^  asks +home-chat-s +rule home: domain devices' || fail "without a server"
+"$SHOAL_BIN" route explain "hello" --route home-cascade --server "$url" --json | grep -qE \
+    '"steps":\[\{"route":"home-cascade","model":"home-chat-s",.*"why":"asked first; .*"model":"home-chat-m",.*not sure"\}\].*"ms":[0-9.]+\}$' || fail "an ensemble, explained"
+for name in home-vote home-refine home-verified; do
+    "$SHOAL_BIN" route explain "hello" --route $name -c shoal.yaml 2>/dev/null | grep -qE '^  and +home-chat-m +' || fail "$name, explained here"
+done
 curl -s "$url/metrics" | grep -q 'shoal_routed_total{route="auto",model="home-chat-s",reason="rule"}' || fail "no metric"
 echo "listed, explained, counted"
 
