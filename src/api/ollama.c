@@ -124,10 +124,10 @@ static json_t *our_calls(const json_t *calls, size_t message)
 {
     json_t *all = json_array(), *call;
     size_t i;
+    if (!all) return NULL;
     json_array_foreach(calls, i, call)
     {
-        json_t *ours = our_call(call, message, i);
-        if (all && ours && json_array_append_new(all, ours) == 0) continue;
+        if (json_array_append_new(all, our_call(call, message, i)) == 0) continue;
         json_decref(all);
         return NULL;
     }

@@ -1,7 +1,8 @@
 /* websocket.c: wslay between a tunnel and its owner. */
+#define OPENSSL_SUPPRESS_DEPRECATED /* SHA1_* allocate nothing, as base/sha256.c says of their kin */
 #include "wire/websocket.h"
 
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wslay/wslay.h>
@@ -46,14 +47,13 @@ static bool is_key(const char *key)
 static int put_accept(buf *out, const char *key)
 {
     static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-    uint8_t sum[EVP_MAX_MD_SIZE];
-    unsigned n = 0;
-    buf text = {0};
-    buf_puts(&text, key);
-    buf_puts(&text, guid);
-    int rc = text.failed || !EVP_Digest(text.data, text.len, sum, &n, EVP_sha1(), NULL) ? SHOAL_ENOMEM : 0;
-    buf_done(&text);
-    return rc ? rc : base64_encode(out, sum, n);
+    uint8_t sum[SHA_DIGEST_LENGTH];
+    SHA_CTX s;
+    SHA1_Init(&s);
+    SHA1_Update(&s, key, strlen(key));
+    SHA1_Update(&s, guid, sizeof guid - 1);
+    SHA1_Final(sum, &s);
+    return base64_encode(out, sum, sizeof sum);
 }
 
 static int refuse(http_request *r, int status, const char *why, shoal_err *err)

@@ -54,7 +54,7 @@ static struct {
     const char *label, *library, *control_file, *process, *product, *refusal;
     char **command;
     bool writes, onward, any_answer, keep_going;
-    long stride, offset, max, only, timeout_s;
+    long stride, offset, max, only, timeout_s, n_forgotten;
     regex_t refused; /* what a server answers when it refuses */
     char dir[64];    /* ours: outputs, the control file, the product */
     fail_control *control;
@@ -219,7 +219,7 @@ static verdict judge(const run *r)
     int code = WIFEXITED(r->status) ? WEXITSTATUS(r->status) : KILLED_AFTER;
     if (code >= 126) return CRASH;
     if (product_is_wrong(code == 0)) return REMAINS;
-    if (!s.control_file && r->n_live > s.want.n_live) return LEAK;
+    if (!s.control_file && r->n_live > s.want.n_live + s.n_forgotten) return LEAK;
     bool same = s.any_answer || strcmp(r->out, s.want.out) == 0;
     if (code == 0 && same) return SAME;
     if (code == 0 && s.refusal) return regexec(&s.refused, r->out, 0, NULL, 0) == 0 ? REFUSED : WRONG;
@@ -407,9 +407,10 @@ static int usage(void)
 {
     fprintf(stderr,
             "usage: fail_sweep -l LABEL [-i LIBRARY] [-w] [-o] [-s STRIDE] [-b OFFSET] [-m MAX] [-n ONLY]\n"
-            "                  [-t SECONDS] [-p PROCESS] [-f PRODUCT] [-c CONTROL] [-r REFUSAL] [-a] -- "
-            "COMMAND ...\n"
+            "                  [-t SECONDS] [-p PROCESS] [-f PRODUCT] [-c CONTROL] [-r REFUSAL] [-a] "
+            "[-k BLOCKS] -- COMMAND ...\n"
             "  -w writes, not allocations    -o the chosen one and all after it    -a any answer is right\n"
+            "  -k so many blocks a library may forget\n"
             "  {} in COMMAND is an empty folder, in which PRODUCT is made\n");
     return 2;
 }
@@ -431,6 +432,7 @@ static void take_option(int c)
     case 'c': s.control_file = optarg; break;
     case 'r': s.refusal = optarg; break;
     case 'a': s.any_answer = true; break;
+    case 'k': s.n_forgotten = atol(optarg); break;
     default: exit(usage());
     }
 }
@@ -460,7 +462,7 @@ int main(int argc, char **argv)
     char **rerun = malloc(sizeof *argv * (size_t)(argc + 1)), line[128];
     if (!rerun) die("memory");
     memcpy(rerun, argv, sizeof *argv * (size_t)(argc + 1));
-    for (int c; (c = getopt(argc, argv, "+l:i:wos:b:m:n:t:p:f:c:r:a")) != -1;) take_option(c);
+    for (int c; (c = getopt(argc, argv, "+l:i:wos:b:m:n:t:p:f:c:r:ak:")) != -1;) take_option(c);
     s.command = argv + optind;
     if (!s.label || !*s.command) return usage();
     if (!s.library) s.library = own_library();

@@ -70,7 +70,10 @@ part_fuzz() {
         [[ $target != */fuzz_signal_codec ]] || continue # libvorbis and libsndfile use memory that they did not get
         [[ $target != */fuzz_trust_request ]] || continue # so does OpenSSL, where it finds its algorithms
         [[ $target != */fuzz_sessions_stored ]] || continue # the same
-        [ -f "$target" ] && [ -x "$target" ] && one "$(basename "$target")" -- "$target" "tests/fuzz/seeds/$(basename "$target")"
+        options=()
+        # libwslay forgets a frame that it has no memory to queue, and the message in it.
+        [[ $target != */fuzz_wire_websocket ]] || options=(-k 2)
+        [ -f "$target" ] && [ -x "$target" ] && one "$(basename "$target")" "${options[@]}" -- "$target" "tests/fuzz/seeds/$(basename "$target")"
     done
 }
 part_serve() {

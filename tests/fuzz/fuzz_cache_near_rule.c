@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "cache/near_rule.h"
+#include "memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,9 +23,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (int how = NEAR_WORDS; how <= NEAR_HARD; how++) {
             near_verdict there = near_rule_compare(a, b, language, (near_how)how);
             near_verdict back = near_rule_compare(b, a, language, (near_how)how);
-            if ((there == NEAR_SAME) != (back == NEAR_SAME)) abort();
-            if (strlen(a) < NEAR_TEXT_MAX && near_rule_compare(a, a, language, (near_how)how) != NEAR_SAME)
-                abort();
+            holds((there == NEAR_SAME) == (back == NEAR_SAME));
+            if (strlen(a) < NEAR_TEXT_MAX)
+                holds(near_rule_compare(a, a, language, (near_how)how) == NEAR_SAME);
         }
     }
     buf_done(&all);

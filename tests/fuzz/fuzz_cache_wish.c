@@ -15,9 +15,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf all = {0}, tags = {0};
     buf_append(&all, data, size);
     buf_putc(&all, '\0');
+    if (all.failed) {
+        buf_done(&all);
+        return 0;
+    }
     const char *control = all.data, *given = memchr(data, 0, size) ? control + strlen(control) + 1 : NULL;
-    if (!all.failed && cache_wish_parse(&w, control, given, NULL) == 0) {
-        for (size_t i = 0; i < w.n_tags; i++) buf_printf(&tags, "%s,", w.tags[i]);
+    int rc = cache_wish_parse(&w, control, given, NULL);
+    for (size_t i = 0; rc == 0 && i < w.n_tags; i++) buf_printf(&tags, "%s,", w.tags[i]);
+    if (rc == 0 && !tags.failed) {
         if (cache_wish_parse(&again, NULL, tags.data ? tags.data : "", NULL) != 0) abort();
         if (again.n_tags != w.n_tags || again.fresh) abort();
         for (size_t i = 0; i < w.n_tags; i++)

@@ -1,6 +1,6 @@
 /* A streamed reply gives the same text and calls however it is cut, in every syntax, and arguments that came
- * whole are JSON. The first byte is the piece size, the second says the syntax, whether tools are offered (not: 128)
- * and whether calls that nobody is sure of are asked about (64). */
+ * whole are JSON. The first byte is the piece size, the second says the syntax, whether tools are offered
+ * (not: 128) and whether calls that nobody is sure of are asked about (64). */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +61,7 @@ static bool may(void *user, const char *name, const char *json, size_t n)
     bool object = json_parse(&v, json, n, "arguments", NULL) == 0 && json_is_object(v);
     if (!v && holds(false)) abort();
     bool ok = !v || (object && n % 2);
+    if (!v) ((script *)user)->cut = true;
     json_decref(v);
     return ok;
 }
@@ -80,8 +81,8 @@ static script run(uint8_t how, const char *s, size_t n, size_t piece)
     out.cut = !holds(p);
     if (out.cut) return out;
     for (size_t at = 0; at < n && !out.cut; at += piece)
-        out.cut = !holds(toolcall_push(p, s + at, n - at < piece ? n - at : piece) == 0);
-    if (!out.cut) out.cut = !holds(toolcall_end(p) == 0);
+        out.cut |= !holds(toolcall_push(p, s + at, n - at < piece ? n - at : piece) == 0);
+    if (!out.cut) out.cut |= !holds(toolcall_end(p) == 0);
     if (!out.cut && (toolcall_count(p) != out.n_begun || out.n_begun != out.n_ended)) abort();
     toolcall_free(p);
     out.cut |= out.b.failed;
