@@ -46,7 +46,8 @@ start_shoal "$work/shoal.yaml"
 stay() { # N: answers of a vote, one after the other, while others leave
     for i in $(seq "$1"); do
         curl -s -m 60 "$url/v1/chat/completions" -d '{"model":"home-vote","temperature":0,"max_tokens":100,"ignore_eos":true,"messages":[{"role":"user","content":"and who stays, '"$i"'?"}]}' |
-            python3 -c 'import json,sys; d=json.load(sys.stdin); print(d["choices"][0]["message"]["content"])'
+            python3 -c 'import json,sys; d=json.load(sys.stdin)
+print("(degraded)" if "degraded" in d else json.dumps(d["choices"][0]["message"]["content"]))'
     done
 }
 stay 6 >"$work/before" || fail "nobody answers"
@@ -54,7 +55,10 @@ python3 "$work/leave.py" "$url" &
 leaving=$!
 stay 6 >"$work/meanwhile" || fail "nobody answers while others leave"
 wait "$leaving" || fail "the crowd"
-cmp -s "$work/before" "$work/meanwhile" || fail "who stays hears something else: $(diff "$work/before" "$work/meanwhile")"
+# On a slow machine a member may be silent for too long, which is said; everything else is the same.
+grep -q 'event=vote_left .*why="it was silent' "$log" || ! grep -q '^(degraded)$' "$work/meanwhile" || fail "degraded without a reason"
+paste "$work/before" "$work/meanwhile" | awk -F '\t' '$1 != $2 && $2 != "(degraded)" { print; bad = 1 } END { exit bad }' ||
+    fail "who stays hears something else: $(diff "$work/before" "$work/meanwhile")"
 busy() { curl -s "$url/v1/status" | python3 -c 'import json,sys
 print(sum(r.get(k, 0) for r in json.load(sys.stdin)["replicas"] for k in ("running", "waiting", "calls", "kv_pages_used")))'; }
 for _ in $(seq 200); do [ "$(busy)" = 0 ] && break; sleep 0.1; done
@@ -62,7 +66,7 @@ for _ in $(seq 200); do [ "$(busy)" = 0 ] && break; sleep 0.1; done
 sleep 1.1
 metrics=$(curl -s "$url/metrics")
 grep -q '^shoal_moves_total' <<<"$metrics" && fail "calls lost their worker: $(grep '^shoal_moves_total' <<<"$metrics")"
-grep -q '^shoal_vote_left_total' <<<"$metrics" && fail "votes lost a member: $(grep '^shoal_vote_left_total' <<<"$metrics")"
+grep 'event=vote_left' "$log" | grep -v 'why="it was silent' >"$work/left" && fail "votes lost a member: $(head -3 "$work/left")"
 grep -q '^shoal_requests_in_flight 1$' <<<"$metrics" || fail "requests go on: $(grep '^shoal_requests_in_flight' <<<"$metrics")"
 gone=$(awk '/^shoal_client_gone_total/ { n += $2 } END { print n }' <<<"$metrics")
 [ "$gone" -gt 300 ] || fail "only $gone left"

@@ -84,7 +84,7 @@ has "give 'input' or 'audio', not both" "$(process hello --audio "$wav")"
 has 'multipart/form-data with the file as a part' \
     "$(curl -s "$url/v1/process" -H 'content-type: audio/wav' --data-binary @"$wav")"
 has "does nothing with 'image'" "$(process --image "$wav")"
-has 'give a TEXT, or --audio, --image or --csv' "$(process)"
+has 'give a TEXT, lines on standard input, or --audio, --image or --csv' "$(process)"
 has 'the file is empty' "$(process --audio /dev/null)"
 head -c 33600000 /dev/zero >"$work/long"
 has 'answers 413: ' "$(process --audio "$work/long")"
