@@ -233,8 +233,8 @@ static const door_ops OLLAMA_DOOR = {.method = method,
 static void on_gone(void *work)
 {
     ollama_job *j = work;
+    if (j->door.rq) door_leave(&j->door); /* which may still read what was asked */
     j->rq = NULL;
-    if (j->door.rq) door_leave(&j->door);
     job_end(j);
 }
 

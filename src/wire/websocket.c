@@ -127,11 +127,11 @@ static void end(websocket *ws, unsigned code)
 {
     http_request *r = ws->r;
     if (!r) return;
+    bool tells = !ws->told;
     ws->r = NULL;
-    http_respond_end(r, NULL, 0);
-    if (ws->told) return;
     ws->told = true;
-    ws->ev.closed(ws->ev.user, code);
+    if (tells) ws->ev.closed(ws->ev.user, code); /* who is told may free ws, and still read the request */
+    http_respond_end(r, NULL, 0);
 }
 
 /* For frames that wslay cannot read it queues a goodbye without a code; so this one is ours. */

@@ -8,7 +8,7 @@
  * wrong on_body:      websocket_receive(ws, bytes, n) on_body_end:  websocket_shut(ws) on_gone:
  * websocket_free(ws) message:      websocket_send(ws, true, text, n)
  *
- * After `closed` the request has been ended; free the websocket in it or later, but in no other callback. */
+ * `closed` is the last time that the request may be read. Free the websocket in it or later, but in no other callback. */
 #ifndef WIRE_WEBSOCKET_H
 #define WIRE_WEBSOCKET_H
 

@@ -7,6 +7,7 @@
 typedef struct talk {
     fixture *f;
     websocket *ws;
+    http_request *r;
     uv_timer_t tick;
     unsigned code;
 } talk;
@@ -47,6 +48,8 @@ static void on_closed(void *user, unsigned code)
 {
     talk *t = user;
     closed_with = code;
+    assert_string_equal(http_header_get(t->r, "host"),
+                        "x"); /* whoever is told may still read what was asked */
     atomic_fetch_add(&n_ended, 1);
     talk_end(t);
 }
@@ -61,6 +64,7 @@ static void on_request(void *user, http_request *r)
     fixture *f = user;
     talk *t = calloc(1, sizeof *t);
     t->f = f;
+    t->r = r;
     http_set_data(r, t);
     websocket_limits l = {.max_message_bytes = 70000, .ping_ms = ping_ms};
     websocket_events ev = {.user = t, .message = on_message, .closed = on_closed};
@@ -198,12 +202,12 @@ static void what_is_wrong_is_closed_with_its_code(void **state)
           "bye"); /* 1000: their goodbye, and ours */
     CHECK(0x81, "quit",
           "\x88\x0d\x03\xe9"
-          "as you wish");                                             /* 1001 */
-    CHECK(0x81, "\xff\xfe", "\x88\x02\x03\xef");                      /* 1007 */
-    CHECK(0xc1, "rsv", "\x88\x02\x03\xea");                           /* 1002: no extension was agreed on */
-    CHECK(0x83, "what", "\x88\x02\x03\xea");                          /* nor this opcode */
-    CHECK(0x80, "of what", "\x88\x02\x03\xea");                       /* nothing to go on with */
-    check("\x81\x02hi", 4, "\x88\x02\x03\xea", 4);                    /* not masked */
+          "as you wish");                                              /* 1001 */
+    CHECK(0x81, "\xff\xfe", "\x88\x02\x03\xef");                       /* 1007 */
+    CHECK(0xc1, "rsv", "\x88\x02\x03\xea");                            /* 1002: no extension was agreed on */
+    CHECK(0x83, "what", "\x88\x02\x03\xea");                           /* nor this opcode */
+    CHECK(0x80, "of what", "\x88\x02\x03\xea");                        /* nothing to go on with */
+    check("\x81\x02hi", 4, "\x88\x02\x03\xea", 4);                     /* not masked */
     check("\x82\xff\0\0\0\0\0\2\0\0maskx", 15, "\x88\x02\x03\xf1", 4); /* 1009: 128 KiB */
 }
 
