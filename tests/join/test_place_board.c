@@ -2,7 +2,7 @@
  */
 #include "gate_world.h"
 
-typedef struct stub {
+typedef struct played {
     bool leads;
     const char *leader;
     int n_posts, n_here;
@@ -11,21 +11,21 @@ typedef struct stub {
     size_t n_plan, n_specs;
     worker_spec specs[4];
     char next[4][32]; /* specs[].stages[0], which are borrowed; "": none */
-} stub;
+} played;
 
-static bool stub_leads(void *user)
+static bool played_leads(void *user)
 {
-    return ((stub *)user)->leads;
+    return ((played *)user)->leads;
 }
 
-static const char *stub_leader(void *user)
+static const char *played_leader(void *user)
 {
-    return ((stub *)user)->leader;
+    return ((played *)user)->leader;
 }
 
-static void stub_post(void *user, const char *node, const uint8_t *plan, size_t n)
+static void played_post(void *user, const char *node, const uint8_t *plan, size_t n)
 {
-    stub *s = user;
+    played *s = user;
     s->n_posts++;
     snprintf(s->node, sizeof s->node, "%s", node);
     assert_true(n <= sizeof s->plan);
@@ -33,9 +33,9 @@ static void stub_post(void *user, const char *node, const uint8_t *plan, size_t 
     s->n_plan = n;
 }
 
-static void stub_here(void *user, const worker_spec *workers, size_t n)
+static void played_here(void *user, const worker_spec *workers, size_t n)
 {
-    stub *s = user;
+    played *s = user;
     s->n_here++;
     s->n_specs = n;
     assert_true(n <= 4);
@@ -71,17 +71,17 @@ static size_t make_plan(uint8_t out[512], bool drains)
     return shoal__v1__plan__pack(&plan, out);
 }
 
-static void start(stub *s, const gate_model *models, size_t n, gate_board *board)
+static void start(played *s, const gate_model *models, size_t n, gate_board *board)
 {
     static worker_spec alone[4];
     shoal_err err;
     for (size_t i = 0; i < n; i++) alone[i] = models[i].spec;
-    *board = (gate_board){.user = s, .leads = stub_leads, .leader = stub_leader, .post = stub_post};
+    *board = (gate_board){.user = s, .leads = played_leads, .leader = played_leader, .post = played_post};
     const gate_place_options o = {.models = models,
                                   .n_models = n,
                                   .alone = alone,
                                   .n_alone = n,
-                                  .here = stub_here,
+                                  .here = played_here,
                                   .user = s,
                                   .board = board};
     if (gate_place(w.gate, &o, &err) != 0) fail_msg("%s", err.message);
@@ -92,7 +92,7 @@ static void what_was_planned_stays_when_another_leads(void **state)
     const char *path = path_of_model();
     const gate_model models[] = {
         {{.name = "one", .n_replicas = 2}, {.model = "one", .path = path, .n_replicas = 2}}};
-    stub s = {.leader = "other"};
+    played s = {.leader = "other"};
     gate_board board;
     uint8_t plan[512];
     shoal_err err;
@@ -170,7 +170,7 @@ static size_t pack_stages(stages *s, uint8_t out[512])
     return shoal__v1__plan__pack(&plan, out);
 }
 
-static void is_stage(const stub *x, size_t i, size_t first, size_t end, const char *next)
+static void is_stage(const played *x, size_t i, size_t first, size_t end, const char *next)
 {
     const worker_spec *s = &x->specs[i];
     assert_string_equal(s->model, "one");
@@ -186,7 +186,7 @@ static void is_stage(const stub *x, size_t i, size_t first, size_t end, const ch
 static void stages_stay_where_they_are_when_another_leads(void **state)
 {
     const gate_model models[] = {cut_model(path_of_model())};
-    stub s = {.leader = "other"};
+    played s = {.leader = "other"};
     gate_board board;
     uint8_t plan[512];
     stages dealt = {0};
@@ -223,7 +223,7 @@ static void stages_stay_where_they_are_when_another_leads(void **state)
 static void layers_that_make_no_sense_are_no_stages(void **state)
 {
     const gate_model models[] = {cut_model(path_of_model())};
-    stub s = {.leader = "other"};
+    played s = {.leader = "other"};
     gate_board board;
     uint8_t plan[512];
     stages odd = {0};
@@ -250,7 +250,7 @@ static void a_plan_that_makes_no_sense_changes_nothing(void **state)
     static char two[] = "two";
     const gate_model models[] = {
         {{.name = "one", .n_replicas = 1}, {.model = "one", .path = path_of_model(), .n_replicas = 1}}};
-    stub s = {0};
+    played s = {0};
     gate_board board;
     uint8_t plan[512];
     start(&s, models, 1, &board);
