@@ -10,6 +10,7 @@
 enum {
     ENDPOINT_FORMS = 1,     /* files come as multipart/form-data, too */
     ENDPOINT_SOUND = 2,     /* its body may be longer than others (max_audio_mb) */
+    ENDPOINT_OLLAMA = 32,   /* its errors are said as Ollama's are: {"error": "sentence"} */
     ENDPOINT_TUNNEL = 16,   /* another protocol is spoken there (wire/http.h) */
     ENDPOINT_DOCUMENTS = 8, /* the same (retrieval.max_document_mb) */
     ENDPOINT_PIECES =

@@ -64,13 +64,11 @@ static gateway_request *take_request(ollama_job *j)
     return rq;
 }
 
-/* In Ollama's form, whatever failed. */
 static void answer_error(gateway_request *rq, int status, const char *message)
 {
-    buf out = {0};
-    ollama_put_error(&out, message);
-    request_text(rq, out.failed ? 500 : status, "application/json", &out);
-    buf_done(&out);
+    api_error e;
+    api_error_from_status(&e, status, message);
+    request_error(rq, &e);
 }
 
 /* ---- our request's door -------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/ollama.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/endpoint.h"
@@ -305,17 +306,31 @@ void request_preflight(gateway_request *rq)
     request_finish(rq, 204, NULL);
 }
 
+static bool is_ollamas(const gateway_request *rq)
+{
+    return rq->endpoint && rq->endpoint->takes & ENDPOINT_OLLAMA;
+}
+
+static void put_error(buf *out, const gateway_request *rq, const api_error *e)
+{
+    if (is_ollamas(rq))
+        ollama_put_error(out, e->message);
+    else
+        api_error_put(out, e);
+}
+
 /* After a stream has begun its status line is gone: the error becomes the stream's last event. */
 static void error_in_stream(gateway_request *rq, const api_error *e)
 {
     buf b = {0};
-    buf_puts(&b, "data: ");
-    api_error_put(&b, e);
-    buf_puts(&b, "\n\n");
+    bool lines = is_ollamas(rq);
+    buf_puts(&b, lines ? "" : "data: ");
+    put_error(&b, rq, e);
+    buf_puts(&b, lines ? "\n" : "\n\n");
     rq->error_code = e->code ? e->code : e->type;
-    if (b.failed)
+    if (b.failed && !lines)
         rq->door->ops->events(rq->door, "data: " NO_MEMORY "\n\n", sizeof "data: " NO_MEMORY "\n\n" - 1);
-    else
+    else if (!b.failed)
         request_stream_write(rq, &b);
     buf_done(&b);
     request_stream_end(rq);
@@ -329,7 +344,7 @@ void request_error(gateway_request *rq, const api_error *e)
     }
     buf body = {0};
     header_list h;
-    api_error_put(&body, e);
+    put_error(&body, rq, e);
     common_headers(&h, rq, "application/json");
     if (e->retry_after_s) {
         snprintf(h.retry_after, sizeof h.retry_after, "%d", e->retry_after_s);
