@@ -25,6 +25,7 @@
 #include "join/gate.h"
 #include "compute/compute.h"
 #include "config/config_fit.h"
+#include "endpoints/table.h"
 #include "gateway/ensembles.h"
 #include "gateway/gateway.h"
 #include "wire/env_uv.h"
@@ -466,7 +467,7 @@ static int start(server *s, bool json_log, shoal_err *err)
     rc = registry_set_site(s->registry, s->config->cluster_site, &s->config->spill, err);
     if (rc == 0) rc = registry_listen(s->registry, on_change, s, err);
     if (rc != 0) return rc;
-    rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, err);
+    rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, &ENDPOINTS, err);
     if (rc != 0) return advise(err, rc);
     if (s->config->cluster_listen) rc = start_gate(s, err);
     if (rc == 0) rc = start_agent(s, json_log, err);

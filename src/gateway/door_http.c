@@ -8,7 +8,6 @@
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "pipeline/pipeline.h"
-#include "process/process.h"
 
 typedef struct http_door {
     door door; /* first */
@@ -117,8 +116,9 @@ static const door_ops HTTP_DOOR = {.takes_lines = true,
 
 static http_intake intake(void *user, const http_request *http)
 {
+    const gateway *g = user;
     const char *allow;
-    const endpoint *at = endpoint_find(method_of(http), http_path(http), &allow);
+    const endpoint *at = endpoint_find(g->endpoints, method_of(http), http_path(http), &allow);
     if (at && at->takes & ENDPOINT_TUNNEL && http_protocol(http)) return HTTP_TUNNEL;
     return at && at->takes & ENDPOINT_PIECES ? HTTP_PIECES : HTTP_WHOLE;
 }
@@ -131,7 +131,7 @@ static bool is_tunnel(void *user, const http_request *http)
 
 http_request *door_http_take(door *d)
 {
-    bool is_ours = d->ops == &HTTP_DOOR && is_tunnel(NULL, http_of(d));
+    bool is_ours = d->ops == &HTTP_DOOR && is_tunnel(d->rq->gateway, http_of(d));
     return is_ours ? let_go(d) : NULL;
 }
 
@@ -204,12 +204,12 @@ static size_t body_limit(void *user, const http_request *http)
 {
     gateway *g = user;
     const char *allow;
-    const endpoint *at = endpoint_find(http_method(http), http_path(http), &allow);
+    const endpoint *at = endpoint_find(g->endpoints, http_method(http), http_path(http), &allow);
     const gateway_config *c = g->config;
     if (!at || !(at->takes & (ENDPOINT_SOUND | ENDPOINT_DOCUMENTS))) return 0;
     if (!auth_allows(&g->auth, http_header_get(http, "authorization"))) return 0;
     if (at->takes & ENDPOINT_DOCUMENTS) return c->retrieval_document_bytes;
-    bool texts = at->handle == process_handle;
+    bool texts = at->takes & ENDPOINT_PIPELINE;
     size_t usual = c->limits.max_body_bytes ? c->limits.max_body_bytes : DOOR_BODY_BYTES;
     return texts && (!listens(c) || usual > c->max_audio_bytes) ? 0 : c->max_audio_bytes;
 }

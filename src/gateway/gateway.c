@@ -21,8 +21,9 @@
 #include "gateway/routed.h"
 #include "gateway/shadow.h"
 #include "trust/state.h"
-#include "gateway/sessions.h"
 #include "gateway/watch.h"
+#include "sessions/talk_redis.h"
+#include "trust/state.h"
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
@@ -132,6 +133,30 @@ static int open_cache(gateway *g, shoal_err *err)
     return rc == 0 ? caches_open(g, err) : rc;
 }
 
+/* A machine without a home folder serves all the same; who wants something kept hears why it is not. */
+static int open_clerk(gateway *g, shoal_err *err)
+{
+    const config_sessions *c = &g->config->sessions;
+    char *path = NULL, *keys = NULL;
+    shoal_err own = {0};
+    int rc = c->path ? 0 : state_path(&path, g->config->cluster_state, "sessions.db", &own);
+    if (rc == 0 && !c->key_file) rc = state_path(&keys, g->config->cluster_state, "sessions.key", &own);
+    if (rc == SHOAL_ENOMEM) {
+        free(path);
+        return err_nomem(err);
+    }
+    clerk_options o = {
+        .path = path ? path : c->path, .key_file = keys ? keys : c->key_file, .redis = c->redis};
+    o.bounds = (talk_bounds){
+        .turns = c->turns, .bytes = c->bytes, .all_bytes = c->all_bytes, .ttl_s = (int64_t)c->ttl_s};
+    redis_place place;
+    rc = c->redis ? redis_place_parse(&place, c->redis, err) : 0;
+    if (rc == 0 && c->all_bytes > 0) rc = clerk_new(&g->clerk, g->loop, &o, err);
+    free(path);
+    free(keys);
+    return rc;
+}
+
 static int gateway_setup(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
@@ -143,18 +168,18 @@ static int gateway_setup(gateway *g, shoal_err *err)
     if (rc == 0) rc = open_calls(g, err);
     if (rc == 0) rc = open_desk(g, err);
     if (rc == 0) rc = open_hosts(g, err);
-    if (rc == 0) rc = sessions_open(g, err);
+    if (rc == 0) rc = open_clerk(g, err);
     if (rc == 0) rc = door_http_open(g, err);
     if (rc == 0) rc = listen_as_configured(g, err);
     return rc;
 }
 
 int gateway_new(gateway **ret, uv_loop_t *loop, registry *registry_, const gateway_config *config,
-                shoal_err *err)
+                const endpoint_table *endpoints, shoal_err *err)
 {
     gateway *g = calloc(1, sizeof *g);
     if (!g) return err_nomem(err);
-    *g = (gateway){.loop = loop, .registry = registry_, .config = config};
+    *g = (gateway){.loop = loop, .registry = registry_, .config = config, .endpoints = endpoints};
     int rc = gateway_setup(g, err);
     if (rc == 0)
         *ret = g;

@@ -8,11 +8,14 @@
 #include "cluster/registry.h"
 #include "join/gate.h"
 #include "config/config.h"
+#include "gateway/endpoint.h"
 
 typedef struct gateway gateway;
 
-/* Listens as `config` says; config and registry must outlive it. */
-int gateway_new(gateway **ret, uv_loop_t *loop, registry *g, const gateway_config *config, shoal_err *err);
+/* Listens as `config` says and answers what the table names (endpoints/table.h); config, registry and table
+ * must outlive it. */
+int gateway_new(gateway **ret, uv_loop_t *loop, registry *g, const gateway_config *config,
+                const endpoint_table *endpoints, shoal_err *err);
 int gateway_port(const gateway *g);
 /* The port for other machines, for GET /v1/nodes; NULL: there is none. It must outlive g, or be taken back.
  */

@@ -3,8 +3,9 @@
 #define GATEWAY_INTERNAL_H
 
 #include "calls/fallback_calls.h"
-#include "gateway/auth.h"
 #include "cache/cache.h"
+#include "gateway/auth.h"
+#include "gateway/endpoint.h"
 #include "gateway/ensembles.h"
 #include "gateway/gateway.h"
 #include "gateway/request.h"
@@ -20,6 +21,7 @@ struct gateway {
     gate *gate; /* NULL: this machine serves alone */
     registry *registry;
     const gateway_config *config;
+    const endpoint_table *endpoints;
     calls *calls;
     fallback_rule *fallbacks; /* one a model that has stand-ins; strings are the configuration's */
     ensembles *ensembles;     /* NULL: none are configured */
@@ -28,10 +30,10 @@ struct gateway {
     struct served_list *served; /* files that answer, by model (caches.c) */
     uint64_t n_rolls;           /* how often a file was new to its model */
     metrics *metrics;
-    hosts *hosts; /* that http stages ask; NULL: the configuration names none */
-    desk *desk;   /* of the collections */
+    hosts *hosts;          /* that http stages ask; NULL: the configuration names none */
+    desk *desk;            /* of the collections */
     confirm_book confirms; /* what guards asked back */
-    clerk *clerk; /* of the conversations; NULL: none are kept */
+    clerk *clerk;          /* of the conversations; NULL: none are kept */
     auth auth;
     http_server *server;
     gateway_request *requests; /* being answered */

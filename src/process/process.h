@@ -2,8 +2,8 @@
  *
  * A run (process.c) holds the facts so far, starts every stage that may start (pipeline_judge), and
  * is done when none is left. It knows no HTTP: it takes an input and the model calls and gives JSON,
- * so it is tested without sockets. process_handle (process_http.c) is the endpoint around it: the
- * request's JSON, the answer cache, errors.
+ * so it is tested without sockets. endpoints/pipelines.c is the endpoint around it: the request's JSON, the
+ * answer cache, errors.
  *
  * Beside its text, or instead of it, a request brings what some stages read: sound, a picture, a table; in
  * JSON (base64) or as a form with files.
@@ -25,12 +25,7 @@
 #include "config/config.h"
 #include "pipeline/pipeline.h"
 
-struct gateway_request; /* gateway/request.h */
-struct confirm_book;    /* process/confirm.h */
-
-/* The endpoint: takes the request over and answers it, at once or later; cancels its model calls when
- * the client leaves. */
-void process_handle(struct gateway_request *rq);
+struct confirm_book; /* process/confirm.h */
 
 /* ---- what a request asked for (process_parse.c) ------------------------------------------------ */
 

@@ -1,0 +1,153 @@
+/* files.c: /v1/files: what is uploaded to become documents; see vector_stores.h. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/multipart.h"
+#include "base/json.h"
+#include "endpoints/collections_impl.h"
+#include "endpoints/vector_stores.h"
+
+enum { ID_SEGMENT = 2 };
+
+static void put_file(buf *out, const store_file *f)
+{
+    buf_printf(out, "{\"id\":\"%s%lld\",\"object\":\"file\",\"bytes\":%lld,\"created_at\":%lld,", INGEST_FILE,
+               (long long)f->id, (long long)f->n_bytes, (long long)f->created);
+    collections_put_text(out, "filename", f->name);
+    buf_putc(out, ',');
+    collections_put_text(out, "purpose", f->purpose);
+    buf_puts(out, ",\"status\":\"processed\"}");
+}
+
+static int list_file(void *user, const store_file *f)
+{
+    buf *out = user;
+    if (out->data[out->len - 1] == '}') buf_putc(out, ',');
+    put_file(out, f);
+    return out->failed ? SHOAL_ENOMEM : 0;
+}
+
+static int work_list(desk_answer *a, const desk_tools *t, shoal_err *err)
+{
+    buf_puts(&a->body, "{\"object\":\"list\",\"data\":[");
+    if (a->body.failed) return err_nomem(err);
+    int rc = store_files(t->store, list_file, &a->body, err);
+    buf_puts(&a->body, "],\"has_more\":false}");
+    return rc;
+}
+
+void files_list(gateway_request *rq)
+{
+    desk_answer *a = collections_answer_new(rq, work_list);
+    if (a) collections_submit(a, false);
+}
+
+/* ---- uploading --------------------------------------------------------------------------------------------
+ */
+
+/* The form is taken apart here, where it may take its time; a->source is its Content-Type. */
+static int work_upload(desk_answer *a, const desk_tools *t, shoal_err *err)
+{
+    api_error e;
+    multipart *m = malloc(sizeof *m);
+    if (!m) return err_nomem(err);
+    int rc = multipart_parse(m, a->source, a->in.data, a->in.len, &e) == 0
+                 ? 0
+                 : err_set(err, SHOAL_EINVALID, "%s", e.message);
+    const multipart_part *file = rc == 0 ? multipart_find(m, "file") : NULL;
+    const multipart_part *purpose = rc == 0 ? multipart_find(m, "purpose") : NULL;
+    if (rc == 0 && (!file || !file->has_filename || !*file->filename))
+        rc = err_set(err, SHOAL_EINVALID, "file: the form must have a file with a name");
+    if (rc == 0) {
+        store_file f = {
+            .name = file->filename,
+            .purpose = purpose ? arena_strndup(a->mem, purpose->data, purpose->len > 64 ? 64 : purpose->len)
+                               : "assistants",
+            .n_bytes = (int64_t)file->len,
+            .created = time(NULL)};
+        rc = f.purpose ? store_file_put(t->store, &f, file->data, err) : err_nomem(err);
+        if (rc == 0) put_file(&a->body, &f);
+    }
+    free(m);
+    return rc;
+}
+
+void files_upload(gateway_request *rq)
+{
+    api_error e;
+    size_t len;
+    const char *body = request_body(rq, &len), *type = request_header(rq, "content-type");
+    desk_answer *a = collections_answer_new(rq, work_upload);
+    if (!a) return;
+    if (!multipart_is_form(type)) {
+        api_error_bad(&e, "file", "send the file in a form (multipart/form-data) as \"file\"");
+    } else {
+        a->source = arena_strdup(a->mem, type);
+        if (a->source && buf_append(&a->in, body, len) == 0) {
+            collections_submit(a, true);
+            return;
+        }
+        api_error_nomem(&e);
+    }
+    collections_refuse(a, &e);
+}
+
+/* ---- one file ---------------------------------------------------------------------------------------------
+ */
+
+static int work_get(desk_answer *a, const desk_tools *t, shoal_err *err)
+{
+    store_file f;
+    int rc = store_file_get(t->store, a->id, a->mem, &f, NULL, err);
+    if (rc == 0) put_file(&a->body, &f);
+    return rc;
+}
+
+static int work_content(desk_answer *a, const desk_tools *t, shoal_err *err)
+{
+    store_file f;
+    const char *content;
+    int rc = store_file_get(t->store, a->id, a->mem, &f, &content, err);
+    if (rc == 0) buf_append(&a->body, content, (size_t)f.n_bytes);
+    a->type = "application/octet-stream";
+    return rc;
+}
+
+static int work_delete(desk_answer *a, const desk_tools *t, shoal_err *err)
+{
+    buf_printf(&a->body, "{\"id\":\"%s%lld\",\"object\":\"file\",\"deleted\":true}", INGEST_FILE,
+               (long long)a->id);
+    return store_file_delete(t->store, a->id, err);
+}
+
+static void one_file(gateway_request *rq, int (*fn)(desk_answer *, const desk_tools *, shoal_err *),
+                     bool writes)
+{
+    api_error e;
+    desk_answer *a = collections_answer_new(rq, fn);
+    if (!a) return;
+    a->id =
+        strncmp(a->name, INGEST_FILE, strlen(INGEST_FILE)) == 0 ? collections_id(a->name, INGEST_FILE) : 0;
+    if (a->id) {
+        collections_submit(a, writes);
+        return;
+    }
+    api_error_set(&e, 404, "invalid_request_error", "not_found", NULL, "there is no such file");
+    collections_refuse(a, &e);
+}
+
+void files_get(gateway_request *rq)
+{
+    one_file(rq, work_get, false);
+}
+
+void files_content(gateway_request *rq)
+{
+    one_file(rq, work_content, false);
+}
+
+void files_delete(gateway_request *rq)
+{
+    one_file(rq, work_delete, true);
+}

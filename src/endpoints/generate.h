@@ -1,0 +1,17 @@
+/* generate.h: POST /v1/chat/completions, /v1/completions, /v1/translate and /v1/summarize, streamed and not.
+ */
+#ifndef ENDPOINTS_GENERATE_H
+#define ENDPOINTS_GENERATE_H
+
+#include "endpoints/kept.h"
+#include "gateway/request.h"
+
+/* Each answers rq now or later; it is not to be touched afterwards. Loop thread. */
+void generate_chat(gateway_request *rq);
+void generate_completions(gateway_request *rq);
+void generate_translate(gateway_request *rq);
+/* A chat request with a conversation that has been loaded; takes k. */
+void generate_kept(kept *k);
+void generate_summarize(gateway_request *rq);
+
+#endif

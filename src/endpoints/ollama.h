@@ -1,0 +1,20 @@
+/* ollama.h: Ollama's API under /api, for clients that speak it.
+ *
+ * Each request becomes one of our own, which comes in by a door of its own (door.h) and whose answer goes out
+ * in Ollama's form: so keys, limits, routes, caches and ensembles are those of every request. api/ollama.h
+ * has the translation. */
+#ifndef ENDPOINTS_OLLAMA_H
+#define ENDPOINTS_OLLAMA_H
+
+#include "gateway/request.h"
+
+void ollama_chat(gateway_request *rq);
+void ollama_generate(gateway_request *rq);
+void ollama_embed(gateway_request *rq);
+void ollama_embeddings(gateway_request *rq); /* the older form of embed */
+void ollama_tags(gateway_request *rq);
+void ollama_ps(gateway_request *rq);
+void ollama_show(gateway_request *rq);
+void ollama_version(gateway_request *rq);
+
+#endif

@@ -1,0 +1,157 @@
+/* sessions_kept.c: what is kept, shown and deleted: /v1/sessions/NAME and /v1/responses/ID; see sessions.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/query.h"
+#include "base/json.h"
+#include "gateway/endpoint.h"
+#include "gateway/gateway_internal.h"
+#include "endpoints/sessions.h"
+#include "trust/key.h"
+
+typedef struct keep_job { /* outlives its request */
+    clerk_job job;        /* first */
+    gateway_request *rq;  /* NULL: the client has left */
+    char *name;
+    bool response;
+} keep_job;
+
+static void free_job(keep_job *j)
+{
+    clerk_job_done(&j->job);
+    free(j->name);
+    free(j);
+}
+
+static void on_gone(void *work)
+{
+    keep_job *j = work;
+    j->rq = NULL;
+}
+
+static int not_found(const keep_job *j, api_error *e)
+{
+    return api_error_set(e, 404, "invalid_request_error",
+                         j->response ? "response_not_found" : "session_not_found", NULL,
+                         "there is no %s %.200s (any more)", j->response ? "response" : "session", j->name);
+}
+
+/* The stored object of a response; of one that was kept as a session's turn there is none. */
+static int put_response(buf *out, keep_job *j, shoal_err *err)
+{
+    json_t *turn = NULL;
+    int rc = json_parse(&turn, j->job.text.data, strlen(j->job.text.data), "a stored response", err);
+    const json_t *r = json_object_get(turn, "response");
+    if (rc == 0 && !json_is_string(r))
+        rc = err_set(err, SHOAL_EFORMAT, "a stored response is damaged: delete it");
+    if (rc == 0) buf_append(out, json_string_value(r), json_string_length(r));
+    json_decref(turn);
+    return rc;
+}
+
+static int put_session(buf *out, keep_job *j, shoal_err *err)
+{
+    json_t *messages = json_array();
+    const char *at = j->job.text.data;
+    int rc = messages ? 0 : err_nomem(err);
+    for (size_t i = 0; rc == 0 && i < j->job.n_turns; i++, at += strlen(at) + 1)
+        rc = kept_read_turn(messages, at, strlen(at), NULL, err);
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, j->name, strlen(j->name));
+    buf_printf(out, ",\"object\":\"session\",\"turns\":%zu,\"messages\":", j->job.n_turns);
+    if (rc == 0) json_put(out, messages);
+    buf_putc(out, '}');
+    json_decref(messages);
+    return rc;
+}
+
+static void put_deleted(buf *out, const keep_job *j)
+{
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, j->name, strlen(j->name));
+    buf_printf(out, ",\"object\":\"%s\",\"deleted\":true}", j->response ? "response" : "session.deleted");
+}
+
+static void done(clerk_job *job)
+{
+    keep_job *j = (keep_job *)job;
+    gateway_request *rq = j->rq;
+    bool loads = job->what == CLERK_LOAD;
+    api_error e = {0};
+    buf out = {0};
+    if (!rq) {
+        free_job(j);
+        return;
+    }
+    request_watch(rq, NULL, NULL);
+    if (job->rc == 0 && !(loads ? job->n_turns > 0 : job->found))
+        not_found(j, &e);
+    else if (job->rc == 0 && !loads)
+        put_deleted(&out, j);
+    else if (job->rc == 0)
+        job->rc = j->response ? put_response(&out, j, &job->err) : put_session(&out, j, &job->err);
+    if (job->rc != 0) kept_error(&e, job);
+    free_job(j);
+    if (e.status)
+        request_error(rq, &e);
+    else
+        request_json(rq, 200, &out);
+    buf_wipe(&out);
+}
+
+/* The path's last segment is percent-encoded, and a plus in it is a plus. */
+static int read_name(const gateway_request *rq, char **ret, api_error *e)
+{
+    const char *at = strrchr(request_path(rq), '/') + 1;
+    buf query = {0};
+    buf_puts(&query, "n=");
+    for (; *at; at++)
+        if (*at == '+' || *at == '&')
+            buf_puts(&query, *at == '+' ? "%2B" : "%26");
+        else
+            buf_putc(&query, *at);
+    int status = query.failed ? api_error_nomem(e) : query_value(query.data, "n", ret, e);
+    buf_done(&query);
+    if (status == 400) return api_error_bad(e, "path", "the name in the path must be UTF-8");
+    return status;
+}
+
+static void start(gateway_request *rq, clerk_what what, bool response)
+{
+    api_error e;
+    keep_job *j = calloc(1, sizeof *j);
+    int status = j ? kept_is_on(rq, &e) : api_error_nomem(&e);
+    if (status == 0) status = read_name(rq, &j->name, &e);
+    if (status != 0) {
+        if (j) free_job(j);
+        request_error(rq, &e);
+        return;
+    }
+    j->rq = rq;
+    j->response = response;
+    j->job = (clerk_job){.what = what, .done = done};
+    j->job.id = kept_id(rq, response ? "response" : "session", j->name);
+    request_watch(rq, on_gone, j);
+    clerk_submit(rq->gateway->clerk, &j->job);
+}
+
+void sessions_get(gateway_request *rq)
+{
+    start(rq, CLERK_LOAD, false);
+}
+
+void sessions_delete(gateway_request *rq)
+{
+    start(rq, CLERK_DROP, false);
+}
+
+void sessions_response(gateway_request *rq)
+{
+    start(rq, CLERK_LOAD, true);
+}
+
+void sessions_forget(gateway_request *rq)
+{
+    start(rq, CLERK_DROP, true);
+}

@@ -1,0 +1,282 @@
+/* status.c: the endpoints that say how things are: models, health, readiness, metrics. */
+#include "endpoints/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cluster/stage_name.h"
+#include "gateway/endpoint.h"
+#include "gateway/gateway_internal.h"
+#include "gateway/routed.h"
+
+#define METRICS_KEPT_NS 1000000000u
+
+static void put_str(buf *out, const char *key, const char *v)
+{
+    buf_printf(out, ",\"%s\":", key);
+    json_put_string(out, v ? v : "", v ? strlen(v) : 0);
+}
+
+/* The OpenAI model object, and what Shoal knows beyond it once the worker has described itself. */
+static void put_model(buf *out, const char *name, replica_state state, const Shoal__V1__ModelInfo *info)
+{
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, name, strlen(name));
+    buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\"");
+    put_str(out, "state", replica_state_name(state));
+    if (info) {
+        put_str(out, "task", info->task);
+        put_str(out, "architecture", info->architecture);
+        put_str(out, "version", info->version);
+        put_str(out, "quantisation", info->quantisation);
+        put_str(out, "digest", info->digest);
+        put_str(out, "isa", info->isa);
+        buf_printf(out, ",\"context_length\":%u,\"embedding_length\":%u,\"vocabulary\":%u,\"labels\":[",
+                   info->n_ctx, info->n_embd, info->n_vocab);
+        for (size_t i = 0; i < info->n_labels; i++) {
+            if (i) buf_putc(out, ',');
+            json_put_string(out, info->labels[i], strlen(info->labels[i]));
+        }
+        buf_putc(out, ']');
+    }
+    buf_putc(out, '}');
+}
+
+/* The i-th adapter of a model as one of its own: "MODEL:ADAPTER" is a name that requests may give. */
+static void put_adapter(buf *out, const char *model, replica_state state, const Shoal__V1__ModelInfo *info,
+                        size_t i)
+{
+    buf id = {0};
+    buf_printf(&id, "%s:%s", model, info->adapters[i]);
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, id.data ? id.data : "", id.len);
+    out->failed |= id.failed;
+    buf_done(&id);
+    buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\"");
+    put_str(out, "state", replica_state_name(state));
+    put_str(out, "parent", model);
+    put_str(out, "task", info->task);
+    if (i < info->n_adapter_digests) put_str(out, "digest", info->adapter_digests[i]);
+    buf_putc(out, '}');
+}
+
+/* The replica to show for a model: a ready one, or any. NULL: it has none. */
+static const replica *shown_replica(const replica_set *set)
+{
+    return set->n > 0 ? set->replicas[0] : NULL; /* ready ones come first */
+}
+
+static void put_ensemble(buf *out, const config_ensemble *e)
+{
+    static const char *const KINDS[] = {
+#define KIND_NAME(e, name) name,
+        ENSEMBLE_KIND_TABLE(KIND_NAME)
+#undef KIND_NAME
+    };
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, e->name, strlen(e->name));
+    buf_printf(out,
+               ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\",\"kind\":\"%s\",\"members\":[",
+               KINDS[e->kind]);
+    for (size_t i = 0; i < e->n_members; i++) {
+        if (i) buf_putc(out, ',');
+        json_put_string(out, e->members[i].model, strlen(e->members[i].model));
+    }
+    buf_puts(out, "]}");
+}
+
+void status_models(gateway_request *rq)
+{
+    registry *g = rq->registry;
+    buf out = {0};
+    buf_puts(&out, "{\"object\":\"list\",\"data\":[");
+    bool first = true;
+    for (size_t i = 0; i < registry_count_models(g); i++) {
+        const replica *r = shown_replica(registry_model_at(g, i));
+        if (!r || stage_name_parse(r->model, NULL, NULL, NULL)) continue; /* nobody can ask a stage */
+        if (!first) buf_putc(&out, ',');
+        first = false;
+        put_model(&out, r->model, r->state, r->info);
+        for (size_t k = 0; r->info && k < r->info->n_adapters; k++) {
+            buf_putc(&out, ',');
+            put_adapter(&out, r->model, r->state, r->info, k);
+        }
+    }
+    for (size_t i = 0; i < rq->config->n_ensembles; i++) {
+        if (!first) buf_putc(&out, ',');
+        first = false;
+        put_ensemble(&out, &rq->config->ensembles[i]);
+    }
+    routed_put_models(&out, rq, &first);
+    buf_puts(&out, "]}");
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}
+
+/* ---- one model ----------------------------------------------------------------------------------- */
+
+typedef struct describe_job {
+    gateway_request *rq;
+    model_call *call;
+} describe_job;
+
+static void describe_gone(void *work)
+{
+    describe_job *j = work;
+    calls_cancel(j->call);
+    free(j);
+}
+
+/* The model itself, or the adapter that the path names behind it. */
+static void answer_described(gateway_request *rq, const char *model, const Shoal__V1__ModelInfo *info)
+{
+    const char *name = request_path(rq) + strlen(rq->endpoint->path), *colon = strchr(name, ':');
+    size_t i = 0;
+    buf out = {0};
+    while (colon && i < info->n_adapters && strcmp(info->adapters[i], colon + 1) != 0) i++;
+    if (colon && i == info->n_adapters) {
+        api_error e;
+        api_error_no_model(&e, name);
+        request_error(rq, &e);
+        return;
+    }
+    if (colon)
+        put_adapter(&out, model, REPLICA_READY, info, i);
+    else
+        put_model(&out, model, REPLICA_READY, info);
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}
+
+static void on_described(void *user, const call_result *r, const Shoal__V1__ModelInfo *info)
+{
+    describe_job *j = user;
+    gateway_request *rq = j->rq;
+    free(j);
+    request_note_result(rq, r);
+    if (r->status != 0) {
+        api_error e;
+        api_error_from_call(&e, r);
+        request_error(rq, &e);
+        return;
+    }
+    answer_described(rq, r->model, info);
+}
+
+static void answer_route(gateway_request *rq, const config_route *r)
+{
+    buf out = {0};
+    routed_put_model(&out, r);
+    request_json(rq, 200, &out);
+    buf_done(&out);
+}
+
+void status_model(gateway_request *rq)
+{
+    const char *path = request_path(rq) + strlen(rq->endpoint->path);
+    char name[96];
+    bool known;
+    api_error e;
+    const config_route *route = routed_find(rq, path);
+    if (route) {
+        answer_route(rq, route);
+        return;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(path, ":"), path);
+    calls_info(rq->calls, name, &known);
+    describe_job *j = known ? calloc(1, sizeof *j) : NULL;
+    if (!j) {
+        if (known)
+            api_error_nomem(&e);
+        else
+            api_error_no_model(&e, path);
+        request_error(rq, &e);
+        return;
+    }
+    call_context ctx = request_context(rq, "endpoint");
+    Shoal__V1__DescribeRequest req = SHOAL__V1__DESCRIBE_REQUEST__INIT;
+    j->rq = rq;
+    request_watch(rq, describe_gone, j);
+    j->call = calls_describe(rq->calls, name, &req, &ctx, on_described, j);
+    if (j->call) return;
+    free(j);
+    request_watch(rq, NULL, NULL);
+    api_error_nomem(&e);
+    request_error(rq, &e);
+}
+
+/* ---- health -------------------------------------------------------------------------------------- */
+
+void status_health(gateway_request *rq)
+{
+    static const char OK[] = "{\"status\":\"ok\"}";
+    request_json(rq, 200, &(buf){.data = (char *)OK, .len = sizeof OK - 1});
+}
+
+static void put_replica(buf *out, const replica *r)
+{
+    buf_puts(out, "{\"id\":");
+    json_put_string(out, r->id, strlen(r->id));
+    put_str(out, "model", r->model);
+    put_str(out, "state", replica_state_name(r->state));
+    put_str(out, "reason", r->reason);
+    buf_printf(out, ",\"pid\":%d,\"restarts\":%u,\"crashes\":%u}", r->process.pid, r->process.n_restarts,
+               r->process.n_crashes);
+}
+
+void status_put_sources(buf *out, const registry *g)
+{
+    buf_puts(out, "\"sources\":[");
+    for (size_t i = 0; i < registry_count_sources(g); i++) {
+        const source *s = registry_source_at(g, i);
+        buf_puts(out, i ? ",{\"name\":" : "{\"name\":");
+        json_put_string(out, source_name(s), strlen(source_name(s)));
+        buf_printf(out, ",\"synced\":%s", source_is_synced(s) ? "true" : "false");
+        put_str(out, "trouble", source_trouble(s));
+        buf_putc(out, '}');
+    }
+    buf_putc(out, ']');
+}
+
+void status_ready(gateway_request *rq)
+{
+    registry *g = rq->registry;
+    bool draining = rq->gateway->draining, ready = registry_all_ready(g) && !draining;
+    buf out = {0};
+    buf_printf(&out, "{\"status\":\"%s\",\"replicas\":[",
+               draining ? "draining"
+               : ready  ? "ready"
+                        : "not_ready");
+    for (size_t i = 0; i < registry_count(g); i++) {
+        if (i) buf_putc(&out, ',');
+        put_replica(&out, registry_at(g, i));
+    }
+    buf_puts(&out, "],");
+    status_put_sources(&out, g);
+    buf_putc(&out, '}');
+    request_json(rq, ready ? 200 : 503, &out);
+    buf_done(&out);
+}
+
+/* Writing all series takes most of a millisecond, so it is done at most once a second, for whoever asks. */
+static void refresh_metrics(gateway *g, uint64_t now)
+{
+    if (g->metrics_at_ns && now - g->metrics_at_ns < METRICS_KEPT_NS) return;
+    g->metrics_at_ns = now;
+    buf_done(&g->metrics_text);
+    metrics_scrape(g->metrics, g->registry);
+    metrics_set(g->metrics, METRIC_IN_FLIGHT, (double)g->n_requests, NULL, NULL, NULL);
+    metrics_set(g->metrics, METRIC_CONNECTIONS, (double)http_server_connections(g->server), NULL, NULL, NULL);
+    metrics_put(&g->metrics_text, g->metrics);
+}
+
+void status_metrics(gateway_request *rq)
+{
+    gateway *g = rq->gateway;
+    refresh_metrics(g, rq->start_ns);
+    request_text(rq, g->metrics_text.failed ? 500 : 200, "text/plain; version=0.0.4; charset=utf-8",
+                 &g->metrics_text);
+}
