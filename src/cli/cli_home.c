@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/installed.h"
 #include "config/config.h"
 #include "pipeline/pipeline.h"
 
@@ -20,28 +21,11 @@ struct cli_home {
 
 /* ---- where ----------------------------------------------------------------------------------- */
 
-/* PREFIX of PREFIX/bin/shoal, the root of a tree whose program is build/shoal; false when the system does not
- * say. */
-static bool program_prefix(char *out, size_t cap)
-{
-    ssize_t n = readlink("/proc/self/exe", out, cap - 1);
-    if (n <= 0) return false;
-    out[n] = '\0';
-    for (int i = 0; i < 2; i++) {
-        char *slash = strrchr(out, '/');
-        if (!slash) return false;
-        *slash = '\0';
-    }
-    return true;
-}
-
 int cli_home_find(char **ret, shoal_err *err)
 {
-    static const char *const beside[] = {"/share/shoal/shoal.yaml", "/shoal.yaml"};
-    char places[4][4200] = {"shoal.yaml", "/etc/shoal/shoal.yaml"}, prefix[4096];
+    char places[4][INSTALLED_PATH_BYTES] = {"shoal.yaml", "/etc/shoal/shoal.yaml"};
     size_t n = 2;
-    for (size_t i = 0; i < 2 && program_prefix(prefix, sizeof prefix); i++)
-        snprintf(places[n++], sizeof *places, "%s%s", prefix, beside[i]);
+    while (n < 4 && installed_place(places[n], sizeof places[n], n - 2, "shoal.yaml")) n++;
     for (size_t i = 0; i < n; i++)
         if (file_exists(places[i])) return (*ret = strdup(places[i])) ? 0 : err_nomem(err);
     return err_set(err, SHOAL_EINVALID, "no configuration: looked for ./%s, %s%s%.120s; name one with -c",

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/installed.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/lab_run.h"
@@ -23,28 +24,22 @@ typedef struct options {
 
 /* ---- places ---- */
 
-/* This program, and the folder of shoal.yaml, models and scenarios that belongs to it: PREFIX/share/shoal of
- * PREFIX/bin/shoal, the root of a tree whose program is build/shoal. */
+/* This program, and the folder of shoal.yaml, models and scenarios that belongs to it (base/installed.h). */
 typedef struct places {
-    char program[4096], share[4200], scenarios[4300];
+    char program[4096], share[INSTALLED_PATH_BYTES], scenarios[INSTALLED_PATH_BYTES + 64];
 } places;
 
 static int find_places(places *ret, shoal_err *err)
 {
-    char prefix[4096], yaml[4300];
     ssize_t n = readlink("/proc/self/exe", ret->program, sizeof ret->program - 1);
     if (n <= 0) return err_set(err, SHOAL_EIO, "/proc/self/exe: %s", strerror(errno));
     ret->program[n] = '\0';
-    memcpy(prefix, ret->program, (size_t)n + 1);
-    for (int i = 0; i < 2; i++) {
-        char *slash = strrchr(prefix, '/');
-        if (slash) *slash = '\0';
-    }
-    snprintf(ret->share, sizeof ret->share, "%s/share/shoal", prefix);
-    snprintf(yaml, sizeof yaml, "%s/shoal.yaml", ret->share);
-    bool installed = file_exists(yaml);
-    if (!installed) snprintf(ret->share, sizeof ret->share, "%s", prefix);
-    snprintf(ret->scenarios, sizeof ret->scenarios, "%s/%s", ret->share, installed ? "lab" : "examples/lab");
+    if (!installed_find(ret->share, sizeof ret->share, "shoal.yaml"))
+        return err_set(err, SHOAL_ENOTFOUND, "no shoal.yaml was installed with %s", ret->program);
+    *strrchr(ret->share, '/') = '\0';
+    snprintf(ret->scenarios, sizeof ret->scenarios, "%s/lab", ret->share);
+    if (!file_exists(ret->scenarios))
+        snprintf(ret->scenarios, sizeof ret->scenarios, "%s/examples/lab", ret->share);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/installed.h"
 #include "config/config_prices.h"
 #include "config/config_schema.h"
 #include "wire/transport.h"
@@ -90,6 +91,19 @@ static int resolve(config_file *f, const char **path, const char *dir, shoal_err
     return *path ? 0 : err_nomem(err);
 }
 
+/* Of a file that may have come with the program: what is not in the configuration's folder is looked for
+ * there, so that the shipped configuration serves from /etc/shoal. */
+static int resolve_shipped(config_file *f, const char **path, const char *dir, shoal_err *err)
+{
+    char installed[INSTALLED_PATH_BYTES];
+    const char *name = *path;
+    int rc = resolve(f, path, dir, err);
+    if (rc != 0 || !name || *name == '/' || file_exists(*path)) return rc;
+    if (!installed_find(installed, sizeof installed, name)) return 0;
+    *path = arena_strdup(f->mem, installed);
+    return *path ? 0 : err_nomem(err);
+}
+
 static int resolve_adapters(config_file *f, const config_model *m, const char *dir, shoal_err *err)
 {
     int rc = 0;
@@ -108,10 +122,11 @@ static int resolve_etcd(config_file *f, config_etcd *e, const char *dir, shoal_e
 static int resolve_ensemble(config_file *f, config_ensemble *e, const char *dir, shoal_err *err)
 {
     int rc = 0;
-    for (size_t k = 0; !rc && k < e->n_members; k++) rc = resolve(f, &e->members[k].calibration, dir, err);
-    for (size_t k = 0; !rc && k < e->n_checks; k++) rc = resolve(f, &e->checks[k].lexicon, dir, err);
-    for (size_t k = 0; !rc && k < e->n_checks; k++) rc = resolve(f, &e->checks[k].schema, dir, err);
-    if (!rc) rc = resolve(f, &e->score.schema, dir, err);
+    for (size_t k = 0; !rc && k < e->n_members; k++)
+        rc = resolve_shipped(f, &e->members[k].calibration, dir, err);
+    for (size_t k = 0; !rc && k < e->n_checks; k++) rc = resolve_shipped(f, &e->checks[k].lexicon, dir, err);
+    for (size_t k = 0; !rc && k < e->n_checks; k++) rc = resolve_shipped(f, &e->checks[k].schema, dir, err);
+    if (!rc) rc = resolve_shipped(f, &e->score.schema, dir, err);
     return rc;
 }
 
@@ -127,15 +142,16 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
     if (!rc) rc = resolve(f, &c->sessions.path, dir, err);
     if (!rc) rc = resolve(f, &c->sessions.key_file, dir, err);
     if (!rc) rc = resolve(f, &c->cluster_state, dir, err);
-    if (!rc) rc = resolve(f, &c->manifest, dir, err);
+    if (!rc) rc = resolve_shipped(f, &c->manifest, dir, err);
     if (!rc) rc = resolve_etcd(f, &c->etcd, dir, err);
-    for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve(f, &c->models[i].path, dir, err);
+    for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve_shipped(f, &c->models[i].path, dir, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve_adapters(f, &c->models[i], dir, err);
     for (size_t i = 0; !rc && i < c->n_pipelines; i++) {
         const config_pipeline *p = &c->pipelines[i];
         for (unsigned k = 0; !rc && k < p->n_stages; k++)
-            rc = resolve(f, &p->stages[k].lexicon_path, dir, err);
-        for (unsigned k = 0; !rc && k < p->n_stages; k++) rc = resolve(f, &p->stages[k].forms_path, dir, err);
+            rc = resolve_shipped(f, &p->stages[k].lexicon_path, dir, err);
+        for (unsigned k = 0; !rc && k < p->n_stages; k++)
+            rc = resolve_shipped(f, &p->stages[k].forms_path, dir, err);
     }
     for (size_t i = 0; !rc && i < c->n_hosts; i++) {
         rc = resolve(f, &c->hosts[i].ca, dir, err);
@@ -144,7 +160,7 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
     }
     for (size_t i = 0; !rc && i < c->n_ensembles; i++) rc = resolve_ensemble(f, &c->ensembles[i], dir, err);
     for (size_t i = 0; !rc && i < c->book.n_domains; i++)
-        rc = resolve(f, &c->book.domains[i].centroids_path, dir, err);
+        rc = resolve_shipped(f, &c->book.domains[i].centroids_path, dir, err);
     return rc;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/installed.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "model/model.h"
@@ -192,33 +193,14 @@ const manifest_entry *manifest_find(const manifest *m, const char *name)
 
 /* ---- resolve ------------------------------------------------------------------------------------------- */
 
-/* Append the folder of the running program; false when the system does not say. */
-static bool program_folder(buf *out)
-{
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n <= 0) return false;
-    path[n] = '\0';
-    char *slash = strrchr(path, '/');
-    return slash && buf_append(out, path, (size_t)(slash - path)) == 0;
-}
-
 /* The manifest to use when none was given: malloc'd path, NULL when there is none. */
 static char *default_manifest(void)
 {
-    /* build/shoal beside models/, and PREFIX/bin/shoal beside PREFIX/share/shoal/models/. */
-    static const char *const beside[] = {"/../models/models.json", "/../share/shoal/models/models.json"};
     const char *folder = getenv("SHOAL_MODELS");
-    char *path = NULL;
+    char *path = NULL, installed[INSTALLED_PATH_BYTES];
     if (folder && *folder) return asprintf(&path, "%s/models.json", folder) < 0 ? NULL : path;
     if (file_exists("models/models.json")) return strdup("models/models.json");
-    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
-        buf b = {0};
-        bool found = program_folder(&b) && buf_puts(&b, beside[i]) == 0 && file_exists(b.data);
-        if (found) return buf_take(&b);
-        buf_done(&b);
-    }
-    return NULL;
+    return installed_find(installed, sizeof installed, "models/models.json") ? strdup(installed) : NULL;
 }
 
 int manifest_locate(char **ret, shoal_err *err)
