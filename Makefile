@@ -17,7 +17,7 @@ JOBS ?= $(shell nproc)
 
 all: setup
 	@scripts/configure.sh release
-	@cmake --build build -j $(JOBS) --target shoal libshoal
+	@cmake --build build -j $(JOBS) --target shoal libshoal libshoal_shared
 
 setup:
 	@scripts/setup.sh

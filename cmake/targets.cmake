@@ -40,6 +40,21 @@ add_custom_command(OUTPUT ${library_object}
 add_library(libshoal STATIC ${library_object})
 set_source_files_properties(${library_object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 set_target_properties(libshoal PROPERTIES OUTPUT_NAME shoal LINKER_LANGUAGE C)
+# The same, shared. The soname's number goes up when a program that was linked before no longer runs; the version
+# script gives the symbols that number, too.
+set(library_abi 0)
+set(library_symbols ${PROJECT_BINARY_DIR}/libshoal.map)
+file(GENERATE OUTPUT ${library_symbols} CONTENT "SHOAL_${library_abi} { global: shoal_*; local: *; };\n")
+add_library(libshoal_shared SHARED ${library_object})
+target_link_libraries(libshoal_shared PRIVATE PkgConfig::CRYPTO PkgConfig::JANSSON PkgConfig::PCRE2 ${UTF8PROC_LIB}
+                      PkgConfig::ZLIB PkgConfig::PNG PkgConfig::JPEG Threads::Threads m)
+target_link_options(libshoal_shared PRIVATE -Wl,--version-script=${library_symbols} -Wl,--as-needed)
+if(NOT SHOAL_SANITIZE)
+    target_link_options(libshoal_shared PRIVATE -Wl,--no-undefined)
+endif()
+set_target_properties(libshoal_shared PROPERTIES OUTPUT_NAME shoal LINKER_LANGUAGE C VERSION ${library_abi}.${PROJECT_VERSION}
+                      SOVERSION ${library_abi} LINK_DEPENDS ${library_symbols})
+add_dependencies(libshoal_shared libshoal)
 
 if(EXISTS ${PROJECT_SOURCE_DIR}/src/cli/main.c)
     add_executable(shoal src/cli/main.c)

@@ -11,20 +11,34 @@ cc -E -P "$work/prefix/include/shoal.h" | grep -oE '\bshoal_[a-z0-9_]+ *\(' | tr
 [ -s "$work/declared" ] || fail "shoal.h declares nothing"
 diff "$work/declared" "$work/defined" >"$log" || fail "declared (<) and defined (>) differ: $(head -5 "$log" | tr '\n' ' ')"
 
-# ---- it links with what pkg-config says, and with a host that has names like its own
+# ---- the shared one has a name of its own and the same symbols
+shared=$work/prefix/lib/libshoal.so
+readelf -d "$shared" | grep -qE 'SONAME.*\[libshoal\.so\.[0-9]+\]' || fail "libshoal.so has no versioned soname"
+nm -D --defined-only "$shared" | awk '$2 == "T" { sub("@.*", "", $3); print $3 }' | sort >"$work/exported"
+diff "$work/declared" "$work/exported" >"$log" || fail "declared (<) and exported (>) differ: $(head -5 "$log" | tr '\n' ' ')"
+
+# ---- it links with what pkg-config says, shared and static, and with a host that has names like its own
 cat >"$work/host.c" <<'END'
 int json_parse(void) { return 1; }
 int buf_append(void) { return 2; }
 int session_new(void) { return 3; }
 END
-for how in "" --static; do
-    # shellcheck disable=SC2046
+export LD_LIBRARY_PATH=$work/prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+for how in shared static; do
+    libs=$(pkg-config --libs shoal)
+    [ $how = shared ] || libs="$work/prefix/lib/libshoal.a $(pkg-config --static --libs shoal | sed 's/-lshoal //')"
+    # shellcheck disable=SC2046,SC2086
     cc -Wall -Wextra -Werror -std=c11 examples/embed.c -c -o "$work/embed.o" $(pkg-config --cflags shoal) 2>"$log" &&
         cc -c "$work/host.c" -o "$work/host.o" 2>"$log" &&
-        cc "$work/embed.o" "$work/host.o" $(pkg-config --libs $how shoal) -o "$work/embed" 2>"$log" ||
-        fail "examples/embed.c does not build with pkg-config $how: $(head -3 "$log")"
+        cc "$work/embed.o" "$work/host.o" $libs -o "$work/embed.$how" 2>"$log" ||
+        fail "examples/embed.c does not build with pkg-config, $how: $(head -3 "$log")"
+    "$work/embed.$how" models/home-embed.gguf "wake me at seven" "set an alarm for 7 am" "play some jazz" >"$work/out.$how" ||
+        fail "embed, $how"
 done
-"$work/embed" models/home-embed.gguf "wake me at seven" "set an alarm for 7 am" "play some jazz" >"$work/out" || fail "embed"
+readelf -d "$work/embed.shared" | grep -q 'NEEDED.*libshoal\.so' || fail "the program is not linked with the shared library"
+readelf -d "$work/embed.static" | grep -q 'NEEDED.*libshoal\.so' && fail "the program is linked with the shared library"
+cmp -s "$work/out.shared" "$work/out.static" || fail "the shared and the static library differ"
+mv "$work/out.shared" "$work/out"
 alarm=$(sed -n 1p "$work/out" | cut -d' ' -f1)
 jazz=$(sed -n 2p "$work/out" | cut -d' ' -f1)
 awk -v a="$alarm" -v j="$jazz" 'BEGIN { exit !(a > j && a <= 1.001) }' || fail "similarities: $alarm $jazz"
@@ -46,6 +60,10 @@ if [ ! -e /etc/shoal/shoal.yaml ]; then
     grep -q '^ready http://.* replicas=5 failed=0' "$work/ready" || fail "the installed shoal serve: $(tail -1 "$log")"
     stop_shoal
     [ "$stopped" -eq 0 ] || fail "the installed shoal serve ends with $stopped"
+    # the shipped configuration from another folder: what it names is found beside the program
+    mkdir "$work/etc" && cp "$work/prefix/share/shoal/shoal.yaml" "$work/etc/"
+    (cd "$work/elsewhere" && "$installed" serve --check -c "$work/etc/shoal.yaml") >"$work/out2" 2>&1 ||
+        fail "the shipped configuration elsewhere: $(cat "$work/out2")"
     rm "$work/prefix/share/shoal/shoal.yaml"
     (cd "$work/elsewhere" && "$installed" serve --port 0) >"$work/out" 2>&1
     [ $? -eq 2 ] && grep -qF "looked for ./shoal.yaml, /etc/shoal/shoal.yaml and $work/prefix/share/shoal/shoal.yaml" "$work/out" ||
