@@ -1,8 +1,8 @@
 # A layer is an object library whose headers are reachable as "layer/name.h" only from the layers
 # that name it in DEPS: build/inc/LAYER/LAYER is a link to src/LAYER, and build/inc/LAYER is the
-# include directory. An include against the arrow does not compile.
+# include directory. An include against the arrow does not compile. SOURCES are those that a build makes.
 function(shoal_layer name)
-    cmake_parse_arguments(L "" "" "DEPS;LIBS" ${ARGN})
+    cmake_parse_arguments(L "" "" "DEPS;LIBS;SOURCES" ${ARGN})
     if(name STREQUAL proto)
         shoal_proto_layer()
         set(sources ${PROTO_SOURCES})
@@ -10,6 +10,7 @@ function(shoal_layer name)
         file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.c)
         list(FILTER sources EXCLUDE REGEX "/main\\.c$")
         file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/inc/${name})
+        list(APPEND sources ${L_SOURCES})
         file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/${name} ${PROJECT_BINARY_DIR}/inc/${name}/${name} SYMBOLIC)
     endif()
     if(NOT sources)

@@ -8,6 +8,7 @@
 #include "endpoints/machines.h"
 #include "endpoints/ollama.h"
 #include "endpoints/overview.h"
+#include "endpoints/pages.h"
 #include "endpoints/pipelines.h"
 #include "endpoints/sessions.h"
 #include "endpoints/status.h"
@@ -86,6 +87,7 @@ static const endpoint ROWS[] = {
     {"GET", "/v1/nodes", machines_list, true, false, "nodes", false},
     {"GET", "/v1/status", overview_handle, true, false, "status", 0},
     {"POST", "/v1/nodes/", machines_order, true, false, "node_order", 0},
+    {"GET", "/assets/", pages_asset, false, false, "asset", 0},
     {"GET", "/healthz", status_health, false, false, "healthz", 0},
     {"GET", "/readyz", status_ready, false, false, "readyz", 0},
     {"GET", "/metrics", status_metrics, true, false, "metrics", 0},

@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-/* '*' is one segment; '/' at the end is one more, or several. */
+/* '*' is one segment; '/' at the end is one more, or several; "/" is the root and nothing below it. */
 static bool path_matches(const char *pattern, const char *path)
 {
+    if (strcmp(pattern, "/") == 0) return strcmp(path, "/") == 0;
     for (; *pattern; pattern++) {
         if (*pattern == '*') {
             size_t n = strcspn(path, "/");

@@ -16,7 +16,7 @@
 #include "gateway/spend.h"
 #include "gateway/watch.h"
 
-#define HEADERS_MAX       17
+#define HEADERS_MAX       24
 #define STREAM_FULL_BYTES ((size_t)128 << 10)
 
 /* Said when there is no memory to say what is the matter. */
@@ -255,12 +255,19 @@ static void reply(gateway_request *rq, int status, const header_list *h, const v
     rq->door->ops->reply(rq->door, status, h->items, h->n, body, len);
 }
 
-void request_text(gateway_request *rq, int status, const char *content_type, const buf *body)
+void request_reply(gateway_request *rq, int status, const char *content_type, const http_header *more,
+                   size_t n_more, const void *body, size_t len)
 {
     header_list h;
     common_headers(&h, rq, content_type);
-    reply(rq, status, &h, body->data, body->len);
+    for (size_t i = 0; i < n_more; i++) header_add(&h, more[i].name, more[i].value);
+    reply(rq, status, &h, body, len);
     request_finish(rq, status, NULL);
+}
+
+void request_text(gateway_request *rq, int status, const char *content_type, const buf *body)
+{
+    request_reply(rq, status, content_type, NULL, 0, body->data, body->len);
 }
 
 /* The same object with one member more. */

@@ -109,6 +109,9 @@ int request_count_choices(gateway_request *rq, size_t n, api_error *e);
 /* Each of these ends the request. */
 void request_json(gateway_request *rq, int status, const buf *body); /* a failed buf becomes a 500 */
 void request_text(gateway_request *rq, int status, const char *content_type, const buf *body);
+/* With headers of its own behind those that every answer has. content_type NULL: the answer has no body. */
+void request_reply(gateway_request *rq, int status, const char *content_type, const http_header *more,
+                   size_t n_more, const void *body, size_t len);
 void request_error(gateway_request *rq, const api_error *e);
 void request_preflight(gateway_request *rq); /* a browser asks for a page of an allowed origin (CORS) */
 

@@ -299,6 +299,31 @@ static void gateway_tells_allowed_pages_that_they_are(void **state)
     close_house(&h);
 }
 
+/* What a page loads: told apart by its tag, packed for those who take it, and held to this server. */
+static void gateway_serves_what_pages_load(void **state)
+{
+    house h;
+    open_house(&h, &(gateway_config){0});
+    expect(&h, "GET /assets/icon.svg HTTP/1.1", "", 200, "<svg ");
+    assert_non_null(strstr(h.reply, "content-type: image/svg+xml\r\n"));
+    assert_non_null(strstr(h.reply, "content-security-policy: default-src 'none'; script-src 'self';"));
+    assert_null(strstr(h.reply, "content-encoding"));
+    char etag[64], head[256];
+    const char *at = strstr(h.reply, "etag: ");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "etag: %63[^\r]", etag), 1);
+    snprintf(head, sizeof head, "GET /assets/icon.svg HTTP/1.1\r\nif-none-match: \"other\", W/%s", etag);
+    expect(&h, head, "", 304, etag);
+    expect(&h, "GET /assets/icon.svg HTTP/1.1\r\nif-none-match: \"other\"", "", 200, "<svg ");
+    expect(&h, "GET /assets/icon.svg HTTP/1.1\r\naccept-encoding: gzip", "", 200, "content-encoding: gzip");
+    assert_null(strstr(h.reply, "<svg "));
+    expect(&h, "GET /assets/icon.svg HTTP/1.1\r\naccept-encoding: gzip;q=0", "", 200, "<svg ");
+    expect(&h, "GET /assets/../icon.svg HTTP/1.1", "", 404, "there is nothing at /assets/../icon.svg");
+    expect(&h, "GET /assets/ HTTP/1.1", "", 404, "not_found");
+    expect(&h, "POST /assets/icon.svg HTTP/1.1", "", 405, "allow: GET, HEAD\r\n");
+    close_house(&h);
+}
+
 static void note_done(void *user)
 {
     *(bool *)user = true;
@@ -348,6 +373,7 @@ int main(void)
         cmocka_unit_test(gateway_shows_workers_in_metrics),
         cmocka_unit_test(gateway_writes_metrics_once_a_second),
         cmocka_unit_test(gateway_tells_allowed_pages_that_they_are),
+        cmocka_unit_test(gateway_serves_what_pages_load),
         cmocka_unit_test(gateway_drains_running_requests),
         cmocka_unit_test(gateway_freed_with_requests_open_leaves_nothing),
     };

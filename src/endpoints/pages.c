@@ -1,0 +1,50 @@
+/* pages.c: assets as answers. */
+#include "endpoints/pages.h"
+
+#include <string.h>
+
+#include "asset/asset.h"
+#include "wire/coding.h"
+
+/* 'self' of connect-src is this server's WebSockets, too (CSP 3, section 6.7.2.8). */
+#define POLICY                                                                                            \
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " \
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/* If-None-Match is "*" or a list of tags, which compare weakly (RFC 9110 13.1.2). */
+static bool has_it(const char *if_none_match, const char *etag)
+{
+    if (!if_none_match) return false;
+    return strcmp(if_none_match, "*") == 0 || strstr(if_none_match, etag);
+}
+
+void pages_serve(gateway_request *rq, const char *name)
+{
+    const asset *a = asset_find(name);
+    if (!a) {
+        api_error e = {0};
+        api_error_set(&e, 404, "invalid_request_error", "not_found", NULL, "there is nothing at %.200s",
+                      request_path(rq));
+        request_error(rq, &e);
+        return;
+    }
+    bool packed = a->gzip && coding_choose(request_header(rq, "accept-encoding"), CODING_GZIP) == CODING_GZIP;
+    const http_header more[] = {{"etag", a->etag},
+                                {"cache-control", "no-cache"}, /* ask, and hear 304 */
+                                {"content-security-policy", POLICY},
+                                {"x-content-type-options", "nosniff"},
+                                {"referrer-policy", "no-referrer"},
+                                {"vary", "accept-encoding"},
+                                {"content-encoding", "gzip"}};
+    size_t n = sizeof more / sizeof *more - !packed;
+    if (has_it(request_header(rq, "if-none-match"), a->etag))
+        request_reply(rq, 304, NULL, more, 6, NULL, 0);
+    else
+        request_reply(rq, 200, a->content_type, more, n, packed ? a->gzip : a->bytes,
+                      packed ? a->n_gzip : a->n);
+}
+
+void pages_asset(gateway_request *rq)
+{
+    pages_serve(rq, request_path(rq) + strlen("/assets/"));
+}
