@@ -136,7 +136,7 @@ static bool parse_order(const char *path, char name[IDENTITY_NAME_SIZE], gate_or
 
 void machines_order(gateway_request *rq)
 {
-    const char *path = request_path(rq) + strlen(rq->endpoint->path);
+    const char *path = request_path(rq) + strlen("/v1/nodes/");
     char name[IDENTITY_NAME_SIZE];
     gate_order what;
     shoal_err err = {.message = "this gateway has no port for other machines"};

@@ -93,6 +93,19 @@ static int check_browser(const gateway_request *rq, api_error *e)
     return browser_check(rq->config, &f, e);
 }
 
+static int refuse_path(const gateway_request *rq, api_error *e)
+{
+    char meant[128];
+    const char *path = request_path(rq);
+    const endpoint *near =
+        endpoint_near(rq->gateway->endpoints, request_method(rq), path, meant, sizeof meant);
+    if (near)
+        return api_error_set(e, 404, "invalid_request_error", "not_found", NULL,
+                             "there is nothing at %.200s; did you mean %s %s?", path, near->method, meant);
+    return api_error_set(e, 404, "invalid_request_error", "not_found", NULL, "there is nothing at %.200s",
+                         path);
+}
+
 static int admit(gateway_request *rq, api_error *e)
 {
     gateway *g = rq->gateway;
@@ -103,8 +116,7 @@ static int admit(gateway_request *rq, api_error *e)
         if (rq->allow)
             return api_error_set(e, 405, "invalid_request_error", "method_not_allowed", NULL,
                                  "%.16s is not allowed here; use %s", request_method(rq), rq->allow);
-        return api_error_set(e, 404, "invalid_request_error", "not_found", NULL, "there is nothing at %.200s",
-                             request_path(rq));
+        return refuse_path(rq, e);
     }
     if (rq->endpoint->needs_key && !auth_allows(&g->auth, request_header(rq, "authorization")))
         return api_error_set(e, 401, "invalid_request_error", "invalid_api_key", NULL,

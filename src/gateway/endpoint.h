@@ -25,6 +25,13 @@ typedef struct endpoint {
     bool admitted;    /* counts against max_requests, and is refused while draining */
     const char *name; /* label in metrics and logs */
     unsigned takes;   /* ENDPOINT_... */
+    /* What is told about it: in /openapi.json, in docs/http.md and at /docs. Schemas are named as in
+     * assets/docs/schemas.json. */
+    const char *tag;     /* what it belongs to: "chat", "retrieval", ...; a class of rates, too */
+    const char *summary; /* one line, as an order: "Answer a conversation" */
+    const char *request; /* of the body; of a GET or DELETE, of the query. NULL: none is read */
+    const char *answer;  /* or a media type, where it is no JSON. NULL: there is none */
+    const char *events;  /* of each event of a stream; NULL: it does not stream */
 } endpoint;
 
 typedef struct endpoint_table {
@@ -36,5 +43,10 @@ typedef struct endpoint_table {
  * that this path does have (405). */
 const endpoint *endpoint_find(const endpoint_table *t, const char *method, const char *path,
                               const char **ret_allow);
+
+/* For a path that is none: the row whose path differs in at most three letters from it, and in no more than
+ * half, of equals one with this method; NULL: none is near. ret_path[cap]: the path that was meant. */
+const endpoint *endpoint_near(const endpoint_table *t, const char *method, const char *path, char *ret_path,
+                              size_t cap);
 
 #endif

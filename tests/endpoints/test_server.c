@@ -130,6 +130,7 @@ static void gateway_refuses_in_the_openai_form(void **state)
     house h;
     open_house(&h, &(gateway_config){0});
     expect(&h, "GET /nothing HTTP/1.1", "", 404, "\"code\":\"not_found\"");
+    expect(&h, "POST /v1/chat/completion HTTP/1.1", "", 404, "did you mean POST /v1/chat/completions?");
     expect(&h, "GET /v1/chat/completions HTTP/1.1", "", 405, "allow: POST\r\n");
     expect(&h, "POST /healthz HTTP/1.1", "", 405, "\"code\":\"method_not_allowed\"");
     expect(&h, "HEAD /healthz HTTP/1.1", "", 200, "Content-Length: ");
