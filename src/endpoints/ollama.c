@@ -8,9 +8,7 @@
 
 #include "api/ollama.h"
 #include "base/clock.h"
-#include "gateway/endpoint.h"
-#include "gateway/event.h"
-#include "gateway/gateway_internal.h"
+#include "gateway/again.h"
 
 typedef struct ollama_job ollama_job;
 
@@ -18,31 +16,21 @@ typedef struct ollama_job ollama_job;
 typedef int (*ollama_form)(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t);
 
 struct ollama_job {
-    door door;           /* first: of our own request */
-    gateway_request *rq; /* Ollama's; NULL: answered */
+    again again; /* first */
     ollama_ask ask;
     ollama_form form; /* of answers that come whole; NULL: it is a stream */
-    char path[160];
-    buf body, out;
+    buf out;
     ollama_run run;
     uint64_t start_ns, first_ns; /* first: of its reply; 0: none came yet */
-    bool entering, over;
-    char error[512]; /* that a stream ended with */
+    char error[512];             /* that a stream ended with */
 };
 
-static void job_free(ollama_job *j)
+static void job_free(again *a)
 {
-    buf_done(&j->body);
+    ollama_job *j = (ollama_job *)a;
     buf_done(&j->out);
     ollama_run_done(&j->run);
     free(j);
-}
-
-/* Our request has ended. */
-static void job_end(ollama_job *j)
-{
-    j->over = true;
-    if (!j->entering) job_free(j);
 }
 
 static ollama_times times_of(const ollama_job *j)
@@ -56,103 +44,35 @@ static ollama_times times_of(const ollama_job *j)
                           .reply_ns = now - first};
 }
 
-static gateway_request *take_request(ollama_job *j)
+/* ---- our answer ---------------------------------------------------------------------------------- */
+
+static void on_reply(again *a, const again_reply *r)
 {
-    gateway_request *rq = j->rq;
-    j->rq = NULL;
-    request_watch(rq, NULL, NULL);
-    return rq;
-}
-
-static void answer_error(gateway_request *rq, int status, const char *message)
-{
-    api_error e;
-    api_error_from_status(&e, status, message);
-    request_error(rq, &e);
-}
-
-/* ---- our request's door -------------------------------------------------------------------------- */
-
-static ollama_job *job_of(const door *d)
-{
-    return (ollama_job *)d;
-}
-
-static const char *method(const door *d)
-{
-    return job_of(d)->body.len ? "POST" : "GET";
-}
-
-static const char *path(const door *d)
-{
-    return job_of(d)->path;
-}
-
-static const char *query(const door *d)
-{
-    return "";
-}
-
-static const char *header(const door *d, const char *name)
-{
-    if (strcmp(name, "content-type") == 0) return "application/json";
-    return strcmp(name, "last-event-id") == 0 ? NULL : request_header(job_of(d)->rq, name);
-}
-
-static const char *body(const door *d, size_t *ret_len)
-{
-    const buf *b = &job_of(d)->body;
-    if (ret_len) *ret_len = b->len;
-    return b->len ? b->data : "";
-}
-
-static void pause_body(door *d, bool paused) {}
-
-static const char *message_of(const json_t *ours)
-{
-    const char *s = json_string_value(json_object_get(json_object_get(ours, "error"), "message"));
-    return s ? s : "it could not be answered";
-}
-
-static void answer_whole(ollama_job *j, const json_t *ours)
-{
+    ollama_job *j = (ollama_job *)a;
+    if (r->status >= 400 || !r->json) {
+        again_fail(a, r);
+        return;
+    }
     ollama_times t = times_of(j);
-    int rc = j->form ? j->form(&j->out, j, ours, &t) : SHOAL_EPROTOCOL;
+    int rc = j->form ? j->form(&j->out, j, r->json, &t) : SHOAL_EPROTOCOL;
     if (rc == 0)
-        request_json(take_request(j), 200, &j->out);
+        request_json(again_take(a), 200, &j->out);
     else
-        answer_error(take_request(j), 500,
-                     rc == SHOAL_ENOMEM ? "out of memory" : "the answer was not understood");
+        again_bad_answer(a, rc);
 }
 
-static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
+static void on_begin(again *a)
 {
-    ollama_job *j = job_of(d);
-    json_t *ours = NULL;
-    int rc = json_parse(&ours, bytes, len, "the answer", NULL);
-    if (rc == SHOAL_ENOMEM)
-        answer_error(take_request(j), 500, "out of memory");
-    else if (status >= 400 || rc != 0)
-        answer_error(take_request(j), status >= 400 ? status : 500, message_of(ours));
-    else
-        answer_whole(j, ours);
-    json_decref(ours);
-    job_end(j);
+    if (((ollama_job *)a)->ask.stream) request_lines_begin(a->rq);
 }
 
-static void begin(door *d, int status, const http_header *headers, size_t n)
+static void on_event(again *a, const event *e)
 {
-    ollama_job *j = job_of(d);
-    if (j->ask.stream) request_lines_begin(j->rq);
-}
-
-static void take_event(ollama_job *j, const event *e)
-{
+    ollama_job *j = (ollama_job *)a;
     json_t *chunk = NULL;
-    if (e->n_data == 0 || e->data[0] == '[') return;
     int rc = json_parse(&chunk, e->data, e->n_data, "a chunk", NULL);
     if (rc == 0 && json_object_get(chunk, "error"))
-        snprintf(j->error, sizeof j->error, "%s", message_of(chunk));
+        snprintf(j->error, sizeof j->error, "%s", again_message(chunk));
     else if (rc == 0)
         rc = ollama_take(&j->run, chunk);
     if (rc != 0 && !*j->error)
@@ -163,15 +83,13 @@ static void take_event(ollama_job *j, const event *e)
 
 static void send_lines(ollama_job *j)
 {
-    request_stream_write(j->rq, &j->out);
+    request_stream_write(j->again.rq, &j->out);
     buf_clear(&j->out);
 }
 
-static void events(door *d, const char *bytes, size_t n)
+static void on_flush(again *a)
 {
-    ollama_job *j = job_of(d);
-    event e;
-    while (event_next(&bytes, &n, &e)) take_event(j, &e);
+    ollama_job *j = (ollama_job *)a;
     if (!j->first_ns && (j->run.text.len || j->run.thinking.len || j->run.n_calls)) j->first_ns = clock_ns();
     if (!j->ask.stream) return;
     ollama_times t = times_of(j);
@@ -179,9 +97,9 @@ static void events(door *d, const char *bytes, size_t n)
     send_lines(j);
 }
 
-static void end(door *d)
+static void on_end(again *a)
 {
-    ollama_job *j = job_of(d);
+    ollama_job *j = (ollama_job *)a;
     gateway_request *rq;
     ollama_times t = times_of(j);
     if (*j->error)
@@ -190,77 +108,43 @@ static void end(door *d)
         ollama_put_last(&j->out, &j->ask, &j->run, &t);
     if (j->ask.stream) {
         send_lines(j);
-        rq = take_request(j);
+        rq = again_take(a);
         if (*j->error) rq->error_code = "stream_failed";
         request_stream_end(rq);
     } else {
-        rq = take_request(j);
+        rq = again_take(a);
         request_text(rq, *j->error || j->out.failed ? 500 : 200, "application/json", &j->out);
     }
-    job_end(j);
 }
 
-static size_t unsent(const door *d)
-{
-    return request_unsent(job_of(d)->rq);
-}
-
-static void drop(door *d)
-{
-    ollama_job *j = job_of(d);
-    if (j->rq) request_watch(take_request(j), NULL, NULL); /* it is dropped itself */
-    job_free(j);
-}
-
-static const door_ops OLLAMA_DOOR = {.method = method,
-                                     .path = path,
-                                     .query = query,
-                                     .header = header,
-                                     .body = body,
-                                     .pause = pause_body,
-                                     .reply = reply,
-                                     .begin = begin,
-                                     .events = events,
-                                     .end = end,
-                                     .unsent = unsent,
-                                     .drop = drop};
+static const again_ops OPS = {.reply = on_reply,
+                              .begin = on_begin,
+                              .event = on_event,
+                              .flush = on_flush,
+                              .end = on_end,
+                              .free = job_free};
 
 /* ---- Ollama's request ---------------------------------------------------------------------------- */
-
-/* Its client has left, or the gateway goes. */
-static void on_gone(void *work)
-{
-    ollama_job *j = work;
-    if (j->door.rq) door_leave(&j->door); /* which may still read what was asked */
-    j->rq = NULL;
-    job_end(j);
-}
 
 static ollama_job *job_new(gateway_request *rq, ollama_form form)
 {
     ollama_job *j = calloc(1, sizeof *j);
     if (!j) {
-        answer_error(rq, 500, "out of memory");
+        api_error e;
+        api_error_nomem(&e);
+        request_error(rq, &e);
         return NULL;
     }
-    *j = (ollama_job){.door.ops = &OLLAMA_DOOR, .rq = rq, .form = form, .start_ns = rq->start_ns};
-    request_watch(rq, on_gone, j);
+    j->form = form;
+    j->start_ns = rq->start_ns;
+    again_init(&j->again, rq, &OPS);
     return j;
-}
-
-static void enter(ollama_job *j, const char *path)
-{
-    snprintf(j->path, sizeof j->path, "%s", path);
-    j->entering = true;
-    door_enter(j->rq->gateway, &j->door, clock_ns());
-    j->entering = false;
-    if (j->over) job_free(j);
 }
 
 static void fail(ollama_job *j, const api_error *e)
 {
-    answer_error(take_request(j), e->status, e->message);
-    job_free(j);
+    again_error(&j->again, e->status, e->message);
+    again_drop(&j->again);
 }
 
 static int put_loaded(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
@@ -278,12 +162,12 @@ static void ask(gateway_request *rq, ollama_kind kind, ollama_form form)
     ollama_job *j = job_new(rq, form);
     if (!j) return;
     int rc = ollama_read(&j->ask, kind, bytes, n, &ours, &e);
-    if (rc == 0 && ours && json_put(&j->body, ours) != 0) rc = api_error_nomem(&e);
+    if (rc == 0 && ours && json_put(&j->again.body, ours) != 0) rc = api_error_nomem(&e);
     json_decref(ours);
     if (rc == 0 && j->ask.loads) {
         j->ask.stream = false;
         j->form = put_loaded;
-        buf_done(&j->body);
+        buf_done(&j->again.body);
     }
     if (rc == 0 && j->ask.stream && !rq->door->ops->takes_lines)
         rc = api_error_bad(&e, "stream", "lines are streamed over HTTP alone; ask for \"stream\": false");
@@ -292,9 +176,10 @@ static void ask(gateway_request *rq, ollama_kind kind, ollama_form form)
         return;
     }
     request_note_model(rq, j->ask.model, "", "");
-    char shown[sizeof j->path];
+    bool shows = kind == OLLAMA_SHOW || j->ask.loads;
+    char shown[sizeof j->ask.model + 16];
     snprintf(shown, sizeof shown, "/v1/models/%s", j->ask.model);
-    enter(j, kind == OLLAMA_SHOW || j->ask.loads ? shown : j->ask.path);
+    again_ask(&j->again, shows ? "GET" : "POST", shows ? shown : j->ask.path);
 }
 
 static int put_vectors(buf *out, const ollama_job *j, const json_t *ours, const ollama_times *t)
@@ -345,7 +230,7 @@ void ollama_show(gateway_request *rq)
 static void list(gateway_request *rq, ollama_form form)
 {
     ollama_job *j = job_new(rq, form);
-    if (j) enter(j, "/v1/models");
+    if (j) again_ask(&j->again, "GET", "/v1/models");
 }
 
 void ollama_tags(gateway_request *rq)

@@ -1,0 +1,203 @@
+/* again.c: our own request on behalf of another one, and how the two end; see again.h. */
+#include "gateway/again.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "gateway/gateway_internal.h"
+
+static again *again_of(const door *d)
+{
+    return (again *)d;
+}
+
+static void end_job(again *a)
+{
+    if (a->rq) request_watch(again_take(a), NULL, NULL);
+    buf_done(&a->body);
+    a->ops->free(a);
+}
+
+/* Our request has ended, and nothing more was asked. */
+static void settle(again *a)
+{
+    if (!a->open && a->n_entering == 0) end_job(a);
+}
+
+gateway_request *again_take(again *a)
+{
+    gateway_request *rq = a->rq;
+    a->rq = NULL;
+    request_watch(rq, NULL, NULL);
+    return rq;
+}
+
+/* ---- errors -------------------------------------------------------------------------------------- */
+
+void again_error(again *a, int status, const char *message)
+{
+    api_error e;
+    api_error_from_status(&e, status, message);
+    request_error(again_take(a), &e);
+}
+
+const char *again_message(const json_t *ours)
+{
+    const char *s = json_string_value(json_object_get(json_object_get(ours, "error"), "message"));
+    return s ? s : "it could not be answered";
+}
+
+void again_fail(again *a, const again_reply *r)
+{
+    api_error e;
+    api_error_from_status(&e, r->status >= 400 ? r->status : 500,
+                          r->lacks_memory ? "out of memory" : again_message(r->json));
+    e.retry_after_s = r->retry_after_s;
+    request_error(again_take(a), &e);
+}
+
+void again_bad_answer(again *a, int rc)
+{
+    again_error(a, 500, rc == SHOAL_ENOMEM ? "out of memory" : "the answer was not understood");
+}
+
+/* ---- our request's door -------------------------------------------------------------------------- */
+
+static const char *method(const door *d)
+{
+    return again_of(d)->method;
+}
+
+static const char *path(const door *d)
+{
+    return again_of(d)->path;
+}
+
+static const char *query(const door *d)
+{
+    return "";
+}
+
+/* The client's, but for what is about its body and its stream, which are not ours. */
+static const char *header(const door *d, const char *name)
+{
+    if (strcmp(name, "content-type") == 0) return "application/json";
+    return strcmp(name, "last-event-id") == 0 ? NULL : request_header(again_of(d)->rq, name);
+}
+
+static const char *body(const door *d, size_t *ret_len)
+{
+    const buf *b = &again_of(d)->body;
+    if (ret_len) *ret_len = b->len;
+    return b->len ? b->data : "";
+}
+
+static void pause_body(door *d, bool paused) {}
+
+static int retry_after(const http_header *headers, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(headers[i].name, "retry-after") == 0) return atoi(headers[i].value);
+    return 0;
+}
+
+static void reply(door *d, int status, const http_header *headers, size_t n, const void *bytes, size_t len)
+{
+    again *a = again_of(d);
+    json_t *json = NULL;
+    again_reply r = {.status = status, .bytes = bytes, .n = len, .retry_after_s = retry_after(headers, n)};
+    r.lacks_memory = json_parse(&json, bytes, len, "the answer", NULL) == SHOAL_ENOMEM;
+    r.json = json;
+    a->open = false;
+    a->ops->reply(a, &r);
+    json_decref(json);
+    settle(a);
+}
+
+static void begin(door *d, int status, const http_header *headers, size_t n)
+{
+    again *a = again_of(d);
+    if (a->ops->begin) a->ops->begin(a);
+}
+
+static void events(door *d, const char *bytes, size_t n)
+{
+    again *a = again_of(d);
+    event e;
+    while (event_next(&bytes, &n, &e))
+        if (e.n_data > 0 && e.data[0] != '[') a->ops->event(a, &e);
+    if (a->ops->flush) a->ops->flush(a);
+}
+
+static void end(door *d)
+{
+    again *a = again_of(d);
+    a->open = false;
+    a->ops->end(a);
+    settle(a);
+}
+
+static size_t unsent(const door *d)
+{
+    return request_unsent(again_of(d)->rq);
+}
+
+/* The gateway goes; the client's request is dropped by itself. */
+static void drop(door *d)
+{
+    again *a = again_of(d);
+    a->open = false;
+    settle(a);
+}
+
+static const door_ops AGAIN_DOOR = {.method = method,
+                                    .path = path,
+                                    .query = query,
+                                    .header = header,
+                                    .body = body,
+                                    .pause = pause_body,
+                                    .reply = reply,
+                                    .begin = begin,
+                                    .events = events,
+                                    .end = end,
+                                    .unsent = unsent,
+                                    .drop = drop};
+
+/* ---- the client's request ------------------------------------------------------------------------ */
+
+/* Its client has left, or the gateway goes. */
+static void on_gone(void *work)
+{
+    again *a = work;
+    if (a->door.rq) door_leave(&a->door); /* which may still read what was asked */
+    a->rq = NULL;
+    a->open = false;
+    settle(a);
+}
+
+void again_init(again *a, gateway_request *rq, const again_ops *ops)
+{
+    a->door.ops = &AGAIN_DOOR;
+    a->ops = ops;
+    a->rq = rq;
+    request_watch(rq, on_gone, a);
+}
+
+void again_ask(again *a, const char *method, const char *path)
+{
+    snprintf(a->path, sizeof a->path, "%s", path);
+    a->method = method;
+    a->open = true;
+    a->n_entering++;
+    door_enter(a->rq->gateway, &a->door, clock_ns());
+    a->n_entering--;
+    settle(a);
+}
+
+void again_drop(again *a)
+{
+    settle(a);
+}
