@@ -42,6 +42,18 @@ static size_t list_adapters(const worker *w, adapter_list *l)
     return n;
 }
 
+enum { COLUMNS_MAX = 4096 };
+
+/* What a row of a model that scores is made of: readings where it takes windows of them, else features. */
+static size_t list_columns(const intake *in, char ***ret)
+{
+    const series_spec *spec = in->trees ? scorer_spec(in->trees) : in->spec;
+    size_t n = !spec ? 0 : spec->n_channels ? spec->n_channels : spec->n_features;
+    if (n == 0 || n > COLUMNS_MAX) return 0;
+    *ret = (char **)(spec->n_channels ? spec->channels : spec->names);
+    return *ret ? n : 0;
+}
+
 void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     worker *w = user;
@@ -59,6 +71,7 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.quantisation = (char *)w->quantisation;
     m.labels = (char **)w->intake.labels;
     m.n_labels = w->intake.n_labels;
+    m.n_columns = list_columns(&w->intake, &m.columns);
     m.isa = (char *)isa_name(chosen);
     m.n_threads = (uint32_t)w->n_threads;
     m.pid = (uint32_t)getpid();
