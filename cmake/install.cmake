@@ -1,5 +1,5 @@
 # make install: the program, the library (shared and static) with its header and pkg-config file, the man page, the
-# models and what else the shipped configuration names, the fault lab's scenarios, the units of systemd.
+# models and what else the shipped configuration names, the .proto files, the fault lab's scenarios, systemd's units.
 include(GNUInstallDirs)
 install(TARGETS libshoal ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS libshoal_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -9,6 +9,10 @@ install(DIRECTORY models/ DESTINATION share/shoal/models
         FILES_MATCHING PATTERN "*.gguf" PATTERN "*.json" PATTERN "*.jinja" PATTERN "NOTICE*")
 install(DIRECTORY lexicons/ DESTINATION share/shoal/lexicons FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY examples/lab/ DESTINATION share/shoal/lab FILES_MATCHING PATTERN "*.yaml")
+foreach(p ${SHOAL_PUBLIC_PROTOS})
+    get_filename_component(dir ${p} DIRECTORY)
+    install(FILES proto/${p} DESTINATION share/shoal/proto/${dir})
+endforeach()
 install(FILES shoal.yaml DESTINATION share/shoal OPTIONAL)
 if(TARGET shoal)
     install(TARGETS shoal RUNTIME DESTINATION bin)
