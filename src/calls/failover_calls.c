@@ -123,7 +123,7 @@ static void note_moved(failover_call *c, const char *to)
     LOG(LOG_INFO, "calls", "moved", LOG_S("model", c->base.o->model), LOG_S("cause", c->cause),
         LOG_S("to", to), LOG_F("gap_ms", gap_ms), LOG_I("tokens", c->log.n_ids),
         LOG_S("request_id", c->base.o->request_id));
-    if (c->b->o.moved) c->b->o.moved(c->b->o.user, c->base.o->model, c->cause, gap_ms);
+    if (c->b->o.moved) c->b->o.moved(c->b->o.user, c->base.o, c->cause, gap_ms);
 }
 
 static void rest(failover_call *c)

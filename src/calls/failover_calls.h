@@ -25,7 +25,7 @@ typedef struct failover_options { /* zero: the defaults */
     uint64_t wait_ms;             /* [FAILOVER_WAIT_MS] */
     void *user;
     /* A call goes on after it moved: cause as call_fault_name says, gap_ms without an event. May be NULL. */
-    void (*moved)(void *user, const char *model, const char *cause, double gap_ms);
+    void (*moved)(void *user, const call_order *o, const char *cause, double gap_ms);
 } failover_options;
 
 /* Takes inner, and frees it with itself; on failure inner is the caller's still. */

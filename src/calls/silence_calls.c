@@ -135,7 +135,7 @@ static void note_moved(silence_call *c)
     LOG(LOG_INFO, "calls", "moved", LOG_S("model", c->base.o->model), LOG_S("cause", "silent"),
         LOG_S("to", calls_where(c->main->inner).replica_id), LOG_F("gap_ms", gap_ms),
         LOG_I("tokens", c->log.n_ids), LOG_S("request_id", c->base.o->request_id));
-    if (c->b->o.moved) c->b->o.moved(c->b->o.user, c->base.o->model, "silent", gap_ms);
+    if (c->b->o.moved) c->b->o.moved(c->b->o.user, c->base.o, "silent", gap_ms);
 }
 
 /* The second start's events count from its first new token on: what comes before the first has said as well,

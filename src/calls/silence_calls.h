@@ -34,7 +34,7 @@
 typedef struct silence_options {
     void *user;
     /* A stream goes on elsewhere: failover_calls.h; the cause is "silent". May be NULL. */
-    void (*moved)(void *user, const char *model, const char *cause, double gap_ms);
+    void (*moved)(void *user, const call_order *o, const char *cause, double gap_ms);
 } silence_options;
 
 /* Takes inner, and frees it with itself; on failure inner is the caller's still. */

@@ -113,6 +113,7 @@ typedef struct gateway_config {
     uint64_t drain_ms;            /* grace after SIGTERM */
     const char *log_level;
     bool log_json;
+    bool log_prompts; /* the beginning of what is asked is kept for GET /v1/requests */
     table_row *workers; /* that run by themselves */
     size_t n_workers;
     dns_name *dns; /* names whose SRV records are workers */

@@ -198,6 +198,7 @@ static const config_field log_rows[] = {
     TEXT("level", gateway_config, log_level, 1, 16, "what is logged", .words = log_levels,
          .otherwise_text = "info"),
     BOOL("json", gateway_config, log_json, "JSON lines"),
+    BOOL("prompts", gateway_config, log_prompts, "GET /v1/requests shows the beginning of what was asked"),
 };
 RECORD(log_section, gateway_config, log_rows);
 

@@ -54,7 +54,7 @@ static void on_reply(void *user, const call_result *r, const Shoal__V1__DetectSp
         shared_fail(&j->shared, &e);
         return;
     }
-    metrics_observe_s(rq->metrics, METRIC_STAGE_S, r->ms / 1000, rq->model, "total");
+    request_note_time(rq, REQUEST_TOTAL, r->ms);
     buf body = {0};
     put_answer(&body, reply);
     shared_end end = shared_detach(&j->shared);

@@ -68,11 +68,10 @@ static bool ended_well(encode_job *j, const call_result *r, size_t n_results)
 
 static void observe(encode_job *j, const call_result *r, const Shoal__V1__Timing *t)
 {
-    metrics *m = j->shared.rq->metrics;
-    metrics_observe_s(m, METRIC_STAGE_S, r->ms / 1000, j->shared.rq->model, "total");
+    request_note_time(j->shared.rq, REQUEST_TOTAL, r->ms);
     if (!t) return;
-    metrics_observe_s(m, METRIC_STAGE_S, t->queue_ms / 1000, j->shared.rq->model, "queue");
-    metrics_observe_s(m, METRIC_STAGE_S, t->compute_ms / 1000, j->shared.rq->model, "prefill");
+    request_note_time(j->shared.rq, REQUEST_QUEUE, t->queue_ms);
+    request_note_time(j->shared.rq, REQUEST_PREFILL, t->compute_ms);
 }
 
 static int fail_dimensions(api_error *e, const gateway_request *rq, size_t n_embd)

@@ -205,11 +205,6 @@ static void answer_cached(void *job, const char *packed, size_t len)
 
 /* ---- the calls ----------------------------------------------------------------------------------- */
 
-static void observe(gen_job *j, const char *stage, double ms)
-{
-    metrics_observe_s(j->shared.rq->metrics, METRIC_STAGE_S, ms / 1000, j->shared.rq->model, stage);
-}
-
 /* Whose answer this is; false: not the one that the client wants to go on with, and `j` is freed. */
 static bool meet(gen_job *j, gen_branch *br)
 {
@@ -254,7 +249,7 @@ static bool on_delta(gen_job *j, gen_branch *br, const Shoal__V1__Delta *d)
 {
     if (!j->saw_token) {
         j->saw_token = true;
-        observe(j, "first_token", clock_ms_since(j->shared.rq->start_ns));
+        request_note_time(j->shared.rq, REQUEST_FIRST_TOKEN, clock_ms_since(j->shared.rq->start_ns));
     }
     answer_add(&j->answer, j->spec, br->k, d);
     if (!j->spec->stream) return true;
@@ -273,9 +268,9 @@ static bool on_done(gen_job *j, gen_branch *br, const Shoal__V1__Done *d)
     kept_computed(j->kept, &place);
     answer_close(&j->answer, j->spec, br->k, d);
     degraded_trust(&j->shared.rq->degraded, d->mean_prob);
-    observe(j, "queue", d->queue_ms);
-    observe(j, "prefill", d->prefill_ms);
-    observe(j, "decode", d->decode_ms);
+    request_note_time(j->shared.rq, REQUEST_QUEUE, d->queue_ms);
+    request_note_time(j->shared.rq, REQUEST_PREFILL, d->prefill_ms);
+    request_note_time(j->shared.rq, REQUEST_DECODE, d->decode_ms);
     if (!j->spec->stream) return true;
     begin_stream(j);
     if (br->behind && !catch_up(j, br)) return false;
@@ -338,7 +333,7 @@ static void on_end(const call_events *events, const call_result *r)
         shared_fail(&j->shared, &e);
         return;
     }
-    observe(j, "total", r->ms);
+    request_note_time(j->shared.rq, REQUEST_TOTAL, r->ms);
     if (--j->n_open == 0) job_complete(j);
 }
 

@@ -1,4 +1,5 @@
-/* pipelines.h: POST /v1/process: a pipeline answers one request. Loop thread. */
+/* pipelines.h: POST /v1/process: a pipeline answers one request; GET /v1/pipelines: which there are. Loop
+ * thread. */
 #ifndef ENDPOINTS_PIPELINES_H
 #define ENDPOINTS_PIPELINES_H
 
@@ -6,5 +7,10 @@
 
 /* Takes the request over and answers it, at once or later; cancels its model calls when the client leaves. */
 void pipelines_process(gateway_request *rq);
+
+/* {"object": "list", "data": [{"id": "home", "object": "pipeline",
+ *    "stages": [{"stage": "intent", "kind": "classify", "model": "home-intent", "optional": true}, ...],
+ *    "devices": [{"id": "light.kitchen", "name": "Kitchen Light", "state": "off"}, ...]}]} */
+void pipelines_list(gateway_request *rq);
 
 #endif

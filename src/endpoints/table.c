@@ -10,12 +10,16 @@
 #include "endpoints/overview.h"
 #include "endpoints/pages.h"
 #include "endpoints/pipelines.h"
+#include "endpoints/requests.h"
+#include "endpoints/requests.h"
 #include "endpoints/sessions.h"
 #include "endpoints/status.h"
 #include "endpoints/transcribe.h"
 #include "endpoints/vector_stores.h"
 #include "gateway/caches.h"
 #include "gateway/door_ws.h"
+#include "gateway/live.h"
+#include "gateway/live.h"
 #include "gateway/routed.h"
 
 static const endpoint ROWS[] = {
@@ -137,6 +141,8 @@ static const endpoint ROWS[] = {
      "CacheState", NULL},
     {"DELETE", "/v1/cache", caches_purge, true, false, "cache_purge", 0, "server", "Purge kept answers",
      "CachePurgeQuery", "CachePurged", NULL},
+    {"GET", "/v1/pipelines", pipelines_list, true, false, "pipelines", 0, "pipelines", "List the pipelines",
+     NULL, "PipelineList", NULL},
     {"GET", "/v1/models", status_models, true, false, "models", 0, "models", "List what is served", NULL,
      "ModelList", NULL},
     {"GET", "/v1/models/", status_model, true, false, "model", 0, "models",
@@ -145,6 +151,10 @@ static const endpoint ROWS[] = {
      "List the machines that are attached", NULL, "NodeList", NULL},
     {"GET", "/v1/status", overview_handle, true, false, "status", 0, "server",
      "Show requests, nodes and replicas as they are now", NULL, "Status", NULL},
+    {"GET", "/v1/events", live_handle, true, false, "events", 0, "server",
+     "Tell what changes of the status, as it changes", NULL, NULL, "StatusEvent"},
+    {"GET", "/v1/requests", requests_list, true, false, "requests", 0, "server",
+     "Show what became of the last requests", "RequestsQuery", "RequestList", NULL},
     {"POST", "/v1/nodes/*/drain", machines_order, true, false, "node_order", 0, "cluster",
      "Let a machine finish and take nothing new", NULL, "NodeOrder", NULL},
     {"POST", "/v1/nodes/*/resume", machines_order, true, false, "node_order", 0, "cluster",

@@ -208,9 +208,9 @@ static void note_done(transcribe_job *j, const Shoal__V1__TranscribeDone *d)
     j->duration_ms = d->duration_ms;
     snprintf(j->language, sizeof j->language, "%s", *d->language_name ? d->language_name : d->language);
     rq->n_generated_tokens = d->n_generated;
-    metrics_observe_s(rq->metrics, METRIC_STAGE_S, d->queue_ms / 1000, rq->model, "queue");
-    metrics_observe_s(rq->metrics, METRIC_STAGE_S, d->encode_ms / 1000, rq->model, "prefill");
-    metrics_observe_s(rq->metrics, METRIC_STAGE_S, d->decode_ms / 1000, rq->model, "decode");
+    request_note_time(rq, REQUEST_QUEUE, d->queue_ms);
+    request_note_time(rq, REQUEST_PREFILL, d->encode_ms);
+    request_note_time(rq, REQUEST_DECODE, d->decode_ms);
 }
 
 static void on_event(void *user, const Shoal__V1__TranscribeEvent *ev)
@@ -237,7 +237,7 @@ static void on_end(void *user, const call_result *r)
     request_note_result(j->shared.rq, r);
     shared_heard(&j->shared, r->digest);
     if (r->status == 0 && j->done) {
-        metrics_observe_s(j->shared.rq->metrics, METRIC_STAGE_S, r->ms / 1000, j->shared.rq->model, "total");
+        request_note_time(j->shared.rq, REQUEST_TOTAL, r->ms);
         answer(j);
         return;
     }

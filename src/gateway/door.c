@@ -11,6 +11,7 @@
 #include "gateway/browser.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/recent.h"
 
 static bool id_is_fine(const char *s)
 {
@@ -182,6 +183,7 @@ void door_enter(gateway *g, door *d, uint64_t received_ns)
     if (rq->endpoint->admitted) {
         rq->n_counted = 1;
         g->n_admitted++;
+        recent_keep_asked(rq);
     }
     rq->endpoint->handle(rq);
 }

@@ -18,6 +18,8 @@
 #include "gateway/gateway_internal.h"
 #include "gateway/ghost.h"
 #include "gateway/likeness.h"
+#include "gateway/live.h"
+#include "gateway/recent.h"
 #include "gateway/routed.h"
 #include "gateway/shadow.h"
 #include "trust/state.h"
@@ -41,9 +43,11 @@ static int listen_as_configured(gateway *g, shoal_err *err)
     return rc;
 }
 
-static void on_moved(void *user, const char *model, const char *cause, double gap_ms)
+static void on_moved(void *user, const call_order *o, const char *cause, double gap_ms)
 {
     gateway *g = user;
+    for (gateway_request *rq = g->requests; rq; rq = rq->next)
+        if (strcmp(rq->id, o->request_id) == 0) request_note_move(rq, cause, gap_ms);
     metrics_add(g->metrics, METRIC_MOVES, 1, cause, NULL, NULL);
     metrics_observe_s(g->metrics, METRIC_MOVE_S, gap_ms / 1000, cause, NULL);
 }
@@ -161,10 +165,12 @@ static int gateway_setup(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
     g->metrics = metrics_new();
-    if (!g->metrics) return err_nomem(err);
+    g->recent = recent_new();
+    if (!g->metrics || !g->recent) return err_nomem(err);
     int rc = auth_init(&g->auth, (const char *const *)c->api_keys, c->n_api_keys, err);
     if (rc == 0) rc = open_cache(g, err);
     if (rc == 0) rc = watch_open(g, err);
+    if (rc == 0) rc = live_open(g, err);
     if (rc == 0) rc = open_calls(g, err);
     if (rc == 0) rc = open_desk(g, err);
     if (rc == 0) rc = open_hosts(g, err);
@@ -205,6 +211,7 @@ void gateway_drain(gateway *g, void (*done)(void *user), void *user)
     shadow_cancel_all(g);
     ghost_cancel_all(g);
     door_ws_drain(g);
+    live_drain(g);
     http_server_drain(g->server, done, user);
 }
 
@@ -238,6 +245,7 @@ void gateway_free(gateway *g)
     }
     door_ws_close(g);
     watch_close(g);
+    live_close(g);
     caches_close(g);
     shadow_cancel_all(g);
     http_server *server = g->server;
@@ -251,6 +259,7 @@ void gateway_free(gateway *g)
     cache_free(g->cache);
     likeness_free(g->likeness);
     metrics_free(g->metrics);
+    recent_free(g->recent);
     buf_done(&g->metrics_text);
     auth_done(&g->auth);
     /* The server's last callbacks still point here: the struct goes with it. */

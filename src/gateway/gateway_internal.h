@@ -15,6 +15,7 @@
 #include "sessions/clerk.h"
 
 typedef struct ws_socket ws_socket;
+typedef struct live live;
 
 struct gateway {
     uv_loop_t *loop;
@@ -30,6 +31,8 @@ struct gateway {
     struct served_list *served; /* files that answer, by model (caches.c) */
     uint64_t n_rolls;           /* how often a file was new to its model */
     metrics *metrics;
+    struct recent *recent; /* requests that have ended */
+    live *live;            /* who watches the cluster */
     hosts *hosts;          /* that http stages ask; NULL: the configuration names none */
     desk *desk;            /* of the collections */
     confirm_book confirms; /* what guards asked back */

@@ -12,6 +12,7 @@
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/ghost.h"
+#include "gateway/recent.h"
 #include "gateway/routed.h"
 #include "gateway/spend.h"
 #include "gateway/watch.h"
@@ -138,8 +139,35 @@ void request_note_model(gateway_request *rq, const char *model, const char *vers
     snprintf(rq->quantisation, sizeof rq->quantisation, "%s", quantisation ? quantisation : "");
 }
 
+const char *request_time_name(request_time t)
+{
+    static const char *const NAMES[] = {
+#define REQUEST_TIME_NAME(e, name) name,
+        REQUEST_TIME_TABLE(REQUEST_TIME_NAME)
+#undef REQUEST_TIME_NAME
+    };
+    return NAMES[t];
+}
+
+void request_note_time(gateway_request *rq, request_time t, double ms)
+{
+    request_facts *f = &rq->facts;
+    metrics_observe_s(rq->metrics, METRIC_STAGE_S, ms / 1000, rq->model, request_time_name(t));
+    if (!(f->known & 1u << t) || f->ms[t] < ms) f->ms[t] = ms;
+    f->known |= 1u << t;
+}
+
+void request_note_move(gateway_request *rq, const char *cause, double gap_ms)
+{
+    rq->facts.n_moves++;
+    rq->facts.move_gap_ms = gap_ms;
+    snprintf(rq->facts.move_cause, sizeof rq->facts.move_cause, "%s", cause);
+}
+
 void request_note_result(gateway_request *rq, const call_result *r)
 {
+    if (r->replica_id && *r->replica_id)
+        snprintf(rq->facts.replica, sizeof rq->facts.replica, "%s", r->replica_id);
     request_note_model(rq, r->model, r->version, r->quantisation);
     if (r->wanted && r->status == 0) degraded_set(&rq->degraded, r->wanted, r->model, r->why);
     if (r->trace) snprintf(rq->ensemble, sizeof rq->ensemble, "%s", r->trace);
@@ -238,6 +266,7 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
     gateway *g = rq->gateway;
     count(rq, status, error_code);
     log_line(rq, status, error_code);
+    recent_note(g->recent, rq, status, error_code);
     if (rq->prev)
         rq->prev->next = rq->next;
     else
@@ -246,6 +275,7 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
     g->n_requests--;
     g->n_admitted -= rq->n_counted;
     routed_free(rq->routed);
+    free(rq->asked);
     free(rq);
 }
 

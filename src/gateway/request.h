@@ -32,6 +32,31 @@ struct gateway;
 struct cache;
 struct endpoint;
 
+/* X(enum, name): what of a request's time is known, as metrics and GET /v1/requests name it. */
+#define REQUEST_TIME_TABLE(X)                                                       \
+    X(REQUEST_QUEUE, "queue")             /* in the engine's line */                \
+    X(REQUEST_PREFILL, "prefill")         /* its input was read */                  \
+    X(REQUEST_FIRST_TOKEN, "first_token") /* from the request to its first token */ \
+    X(REQUEST_DECODE, "decode")           /* its answer was written */              \
+    X(REQUEST_TOTAL, "total")             /* of the model call, waiting for a replica included */
+typedef enum request_time {
+#define REQUEST_TIME_ENUM(e, name) e,
+    REQUEST_TIME_TABLE(REQUEST_TIME_ENUM)
+#undef REQUEST_TIME_ENUM
+        REQUEST_N_TIMES
+} request_time;
+const char *request_time_name(request_time t);
+
+/* How a request went, for those who look back at it (recent.h). */
+typedef struct request_facts {
+    double ms[REQUEST_N_TIMES]; /* of several calls the longest */
+    unsigned known;             /* bit i: ms[i] is */
+    char replica[96];           /* who answered last; "": nobody was asked */
+    unsigned n_moves;           /* how often its call went on elsewhere, */
+    char move_cause[16];        /* why the last time, */
+    double move_gap_ms;         /* and how long nothing came then */
+} request_facts;
+
 typedef struct gateway_request {
     struct gateway *gateway;
     calls *calls;
@@ -60,8 +85,10 @@ typedef struct gateway_request {
     /* Of whom kept answers are counted: "route", "pipeline", "ensemble" or "model", and its name. */
     const char *cache_of;
     char cache_name[96];
-    unsigned ghost;         /* ghost_kind: it has no client */
-    bool keeps;             /* it writes into a conversation */
+    unsigned ghost; /* ghost_kind: it has no client */
+    bool keeps;     /* it writes into a conversation */
+    request_facts facts;
+    char *asked;            /* the beginning of its body, where the configuration keeps it; owned */
     const char *error_code; /* of a failure inside a stream that had begun */
     bool streaming;
     size_t n_counted;           /* against max_requests: one, and one for each choice after the first */
@@ -102,6 +129,11 @@ void request_note_model(gateway_request *rq, const char *model, const char *vers
 /* Who answers a stream that is about to begin. */
 void request_note_place(gateway_request *rq, const call_place *p);
 void request_note_result(gateway_request *rq, const call_result *r);
+
+/* A model call of rq took so long in this: for the metrics, and for who looks back. */
+void request_note_time(gateway_request *rq, request_time t, double ms);
+/* Its call goes on elsewhere: cause as call_fault_name says. */
+void request_note_move(gateway_request *rq, const char *cause, double gap_ms);
 
 /* The request asks for so many answers at once (n > 1): 0, or 429 when that is over max_requests. */
 int request_count_choices(gateway_request *rq, size_t n, api_error *e);

@@ -205,6 +205,11 @@ void process_settle_broken(stage_run *s, const call_result *r, const char *messa
     process_settle(s, &broken);
 }
 
+void process_note_timing(stage_run *s, const Shoal__V1__Timing *t)
+{
+    if (t) s->times = (stage_times){.known = true, .queue_ms = t->queue_ms, .prefill_ms = t->compute_ms};
+}
+
 static bool fail_without_memory(stage_run *s)
 {
     call_result none = process_alone(s->stage, SHOAL_ENOMEM, "out of memory");
@@ -254,6 +259,7 @@ static bool start_stage(stage_run *s)
         if (!ctx.deadline_ns || own < ctx.deadline_ns) ctx.deadline_ns = own;
     }
     process_fact(s)->state = STAGE_RUNNING;
+    s->start_ns = clock_ns();
     bool each = pipeline_each(s->stage);
     int rc = each ? process_each_start(s, &ctx, &s->err) : process_start_kind(s, &ctx);
     if (rc) return fail_start(s, rc, s->err.message);
@@ -322,6 +328,7 @@ int process_run_start(process_run **ret, const process_input *in, calls *c, cons
     }
     *r = (process_run){.in = in,
                        .calls = c,
+                       .start_ns = clock_ns(),
                        .deadline_ns = ctx->deadline_ns,
                        .done = done,
                        .user = user,

@@ -26,6 +26,21 @@ json_t *process_rounded(double v)
     return json_real(fabs(v) < 1e9 ? round(v * 1e6) / 1e6 : v);
 }
 
+static void put_ms(stage_run *s, json_t *t, const char *key, double ms)
+{
+    process_put(s->run, t, key, isfinite(ms) ? json_real(round(ms * 1e3) / 1e3) : json_null());
+}
+
+/* When it began, from the run's beginning, and where its time went. */
+static void put_times(stage_run *s, json_t *t)
+{
+    if (s->start_ns) put_ms(s, t, "at_ms", (double)(s->start_ns - s->run->start_ns) / 1e6);
+    if (!s->times.known) return;
+    put_ms(s, t, "queue_ms", s->times.queue_ms);
+    put_ms(s, t, "prefill_ms", s->times.prefill_ms);
+    if (stage_kind_gives(s->stage->kind) & GIVES_PROB) put_ms(s, t, "decode_ms", s->times.decode_ms);
+}
+
 static json_t *trace_new(const stage_run *s, bool ran)
 {
     json_t *t = json_object();
@@ -67,11 +82,12 @@ void process_trace_call(stage_run *s, const call_result *r)
     if (s->each) {
         process_each_trace(s, t);
     } else {
-        process_put(s->run, t, "ms", json_real(round(r->ms * 1e3) / 1e3));
+        put_ms(s, t, "ms", r->ms);
         process_put(s->run, t, "replica", json_string(r->replica_id));
         process_put(s->run, t, "version", json_string(r->version));
         process_put(s->run, t, "quantisation", json_string(r->quantisation));
     }
+    put_times(s, t);
     if (s->stage->model && *r->model && strcmp(r->model, s->stage->model) != 0) /* it names a route */
         process_put(s->run, t, "answered_by", json_string(r->model));
     if (r->trace) process_put(s->run, t, "ensemble", json_string(r->trace));
@@ -93,6 +109,7 @@ void process_trace_rule(stage_run *s)
         process_each_trace(s, s->trace);
     else
         process_put(s->run, s->trace, "verdict", json_string(process_fact(s)->label));
+    put_times(s, s->trace);
     if (s->details) process_put(s->run, s->trace, "result", json_incref(s->details));
 }
 

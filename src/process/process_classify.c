@@ -4,6 +4,7 @@
 static void on_classified(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
 {
     stage_run *s = user;
+    if (reply) process_note_timing(s, reply->timing);
     if (r->status) {
         process_settle(s, r);
         return;

@@ -27,6 +27,7 @@ static bool is_whole(const stage_run *s, const Shoal__V1__EmbedReply *reply)
 static void on_embedded(void *user, const call_result *r, const Shoal__V1__EmbedReply *reply)
 {
     stage_run *s = user;
+    if (reply) process_note_timing(s, reply->timing);
     double scores[PIPELINE_CANDIDATES_MAX];
     if (r->status) {
         process_settle(s, r);

@@ -45,6 +45,7 @@ static void put_guesses(stage_run *s, const Shoal__V1__Gap *gap)
 static void on_filled(void *user, const call_result *r, const Shoal__V1__FillMaskReply *reply)
 {
     stage_run *s = user;
+    if (reply) process_note_timing(s, reply->timing);
     size_t which = 0;
     if (r->status) {
         process_settle(s, r);

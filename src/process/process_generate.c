@@ -29,6 +29,7 @@ static void on_generated(void *user, const Shoal__V1__GenerateEvent *ev)
         process_tell_text(s);
     }
     if (!ev->done) return;
+    s->times = (stage_times){true, ev->done->queue_ms, ev->done->prefill_ms, ev->done->decode_ms};
     s->n_prompt = ev->done->n_prompt;
     s->n_generated = ev->done->n_generated;
     process_fact(s)->mean_prob = ev->done->mean_prob;

@@ -17,6 +17,7 @@ static void put_labels(stage_run *s, const Shoal__V1__Classification *c)
 static void on_seen(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
 {
     stage_run *s = user;
+    if (reply) process_note_timing(s, reply->timing);
     if (r->status) {
         process_settle(s, r);
         return;

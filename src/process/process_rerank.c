@@ -12,6 +12,7 @@ static bool is_whole(const stage_run *s, const Shoal__V1__ClassifyReply *reply)
 static void on_ranked(void *user, const call_result *r, const Shoal__V1__ClassifyReply *reply)
 {
     stage_run *s = user;
+    if (reply) process_note_timing(s, reply->timing);
     double scores[PIPELINE_DOCUMENTS_MAX];
     if (r->status) {
         process_settle(s, r);

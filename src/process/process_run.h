@@ -12,6 +12,11 @@ typedef struct tool_call {
     buf name, arguments;
 } tool_call;
 
+typedef struct stage_times { /* as the worker measured them, of the stage's last call */
+    bool known;
+    double queue_ms, prefill_ms, decode_ms;
+} stage_times;
+
 typedef struct stage_run {
     process_run *run;
     const config_stage *stage;
@@ -34,7 +39,9 @@ typedef struct stage_run {
     shoal_err err;                   /* of a start that failed, and not for lack of memory */
     tool_call tools[TOOL_CALLS_MAX]; /* what a model called */
     size_t n_tools;
-    size_t n_told; /* bytes of text that the client has seen */
+    size_t n_told;     /* bytes of text that the client has seen */
+    uint64_t start_ns; /* 0: not yet */
+    stage_times times;
     uint32_t n_prompt, n_generated;
     char finish[16];
     double sum_logprob, n_heard_tokens; /* transcribe */
@@ -51,7 +58,7 @@ struct process_run {
     const process_input *in;
     calls *calls;
     char request_id[129];
-    uint64_t deadline_ns;
+    uint64_t start_ns, deadline_ns;
     process_done_fn done;
     void *user;
     arena *memory;
@@ -93,6 +100,8 @@ int process_read(const stage_run *s, buf *ret);
 
 /* The call of s has ended: note what came, and go on. The run may be dead afterwards. */
 void process_settle(stage_run *s, const call_result *r);
+/* What a worker says of its time; NULL: nothing. */
+void process_note_timing(stage_run *s, const Shoal__V1__Timing *t);
 /* How a stage ended whose model was not asked, or is not known. */
 call_result process_alone(const config_stage *s, int status, const char *message);
 /* The call ended well, but what it brought is no answer. */
@@ -102,8 +111,8 @@ void process_settle_broken(stage_run *s, const call_result *r, const char *messa
 calls_generate_events process_writing(stage_run *s);
 Shoal__V1__Sampling process_sampling(const config_stage *st);
 unsigned process_max_tokens(const config_stage *st);
-/* Functions (process_tools.c): the stage's, as they are for this request's devices, into a request for its model, with
- * memory of the run. SHOAL_EINVALID and s->err: one has to be called, and none can be. */
+/* Functions (process_tools.c): the stage's, as they are for this request's devices, into a request for its
+ * model, with memory of the run. SHOAL_EINVALID and s->err: one has to be called, and none can be. */
 int process_offer(stage_run *s, Shoal__V1__GenerateRequest *req);
 /* All that was called came to its end. */
 bool process_calls_are_whole(const stage_run *s);

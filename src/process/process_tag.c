@@ -15,6 +15,7 @@ static json_t *span_json(process_run *r, const Shoal__V1__Span *sp)
 static void on_tagged(void *user, const call_result *r, const Shoal__V1__TagReply *reply)
 {
     stage_run *s = user;
+    if (reply) process_note_timing(s, reply->timing);
     if (r->status) {
         process_settle(s, r);
         return;

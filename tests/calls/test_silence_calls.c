@@ -13,7 +13,7 @@ typedef struct bench {
     double gap_ms;
 } bench;
 
-static void on_moved(void *user, const char *model, const char *cause, double gap_ms)
+static void on_moved(void *user, const call_order *o, const char *cause, double gap_ms)
 {
     bench *b = user;
     assert_string_equal(cause, "silent");

@@ -106,7 +106,7 @@ struct cluster {
 
 static size_t n_moved; /* over all seeds */
 
-static void on_moved(void *user, const char *model, const char *cause, double gap_ms)
+static void on_moved(void *user, const call_order *o, const char *cause, double gap_ms)
 {
     n_moved++;
 }
