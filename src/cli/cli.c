@@ -1,5 +1,5 @@
 /* cli.c: the table of commands, and options read by getopt_long from a command's own table, from which the
- * help comes as well. getopt's state is global: one parse at a time. */
+ * help (cli_help.c) comes as well. getopt's state is global: one parse at a time. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 
@@ -35,22 +35,23 @@ const cli_command *cli_find(const char *name)
     return NULL;
 }
 
-static void print_option(char letter, const char *name, const char *arg, const char *help)
+const char *cli_group_begins(const cli_command *cmd, const char **ret_summary)
 {
-    char left[64], dash[8] = "   ";
-    if (letter) snprintf(dash, sizeof dash, "-%c,", letter);
-    snprintf(left, sizeof left, "%s --%s%s%s", dash, name, arg ? " " : "", arg ? arg : "");
-    printf("  %-28s %s\n", left, help);
-}
-
-static int print_help(const cli_command *cmd, const cli_option *options)
-{
-    printf("usage: shoal %s [options]%s%s\n\n%s.\n\n", cmd->name, *cmd->usage ? " " : "", cmd->usage,
-           cmd->summary);
-    for (const cli_option *o = options; o->kind != CLI_KIND_END; o++)
-        print_option(o->letter, o->name, o->arg, o->help);
-    print_option('h', "help", NULL, "show this");
-    return CLI_OK;
+    static const struct {
+        const char *name;
+        const cli_command *first;
+        const char *summary;
+    } groups[] = {
+#define CLI_ROW(n, first, summary) {n, &cmd_##first, summary},
+        CLI_GROUPS(CLI_ROW)
+#undef CLI_ROW
+    };
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        if (groups[i].first != cmd) continue;
+        *ret_summary = groups[i].summary;
+        return groups[i].name;
+    }
+    return NULL;
 }
 
 static int usage_error(const cli_command *cmd)
@@ -151,9 +152,31 @@ static int check_count(const cli_command *cmd, int n, int min, int max)
     return usage_error(cmd);
 }
 
-int cli_parse(cli_args *ret, const cli_command *cmd, const cli_option *options, int min, int max, int argc,
-              char **argv)
+/* Who is told instead (cli_tell). */
+static struct {
+    cli_take take;
+    void *user;
+} listener;
+
+void cli_tell(const cli_command *cmd, cli_take take, void *user)
 {
+    char name[64], option[] = "--help", *argv[] = {name, option, NULL};
+    snprintf(name, sizeof name, "%s", cmd->name);
+    listener.take = take;
+    listener.user = user;
+    cmd->run(2, argv);
+    listener.take = NULL;
+}
+
+/* CLI_GO, or CLI_OK after --help, or CLI_USAGE. */
+static int parse_options(cli_args *ret, const cli_command *cmd, const cli_option *options,
+                         const cli_verb *verbs, int argc, char **argv)
+{
+    if (listener.take) {
+        listener.take(listener.user, cmd, options, verbs);
+        return CLI_OK;
+    }
+    const char *word = argc > 1 ? argv[1] : NULL;
     char letters[2 * MAX_OPTIONS + 2], name[64];
     struct option longs[MAX_OPTIONS + 2];
     build_getopt(options, letters, longs);
@@ -165,16 +188,63 @@ int cli_parse(cli_args *ret, const cli_command *cmd, const cli_option *options, 
     optind = 0; /* glibc: start afresh */
     for (int v; rc == CLI_GO && (v = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
         if (v == 'h' || v == HELP_VALUE)
-            rc = print_help(cmd, options);
+            rc = CLI_OK, cli_help(cmd, options, verbs, word);
         else if (v == '?')
             rc = unknown_option(cmd, options, argv[optind - 1]);
         else
             rc = set_option(cmd, find_option(options, v), optarg);
     }
     argv[0] = first;
-    if (rc != CLI_GO) return rc;
     *ret = (cli_args){.v = argv + optind, .n = argc - optind};
-    return check_count(cmd, ret->n, min, max);
+    return rc;
+}
+
+int cli_parse(cli_args *ret, const cli_command *cmd, const cli_option *options, int min, int max, int argc,
+              char **argv)
+{
+    int rc = parse_options(ret, cmd, options, NULL, argc, argv);
+    return rc == CLI_GO ? check_count(cmd, ret->n, min, max) : rc;
+}
+
+/* ---- verbs -------------------------------------------------------------------------------------------- */
+
+static const char *verb_name(const void *list, size_t i)
+{
+    return ((const cli_verb *)list)[i].name;
+}
+
+static int unknown_verb(const cli_command *cmd, const cli_verb *verbs, size_t n, const char *word)
+{
+    cli_hint hint = cli_did_you_mean(cli_nearest(word, n, verb_name, verbs));
+    fprintf(stderr, "shoal %s: there is no \"%s %s\"%s\n", cmd->name, cmd->name, word, hint.text);
+    return usage_error(cmd);
+}
+
+static int check_verb(const cli_command *cmd, const cli_verb *verb, int n)
+{
+    if (n >= verb->min && (verb->max < 0 || n <= verb->max)) return CLI_GO;
+    fprintf(stderr, "shoal %s: %s arguments; usage: shoal %s%s%s%s%s [options]\n", cmd->name,
+            n < verb->min ? "missing" : "too many", cmd->name, *verb->name ? " " : "", verb->name,
+            *verb->args ? " " : "", verb->args);
+    return usage_error(cmd);
+}
+
+int cli_parse_verb(cli_args *ret, const cli_verb **ret_verb, const cli_command *cmd,
+                   const cli_option *options, const cli_verb *verbs, int argc, char **argv)
+{
+    int rc = parse_options(ret, cmd, options, verbs, argc, argv);
+    if (rc != CLI_GO) return rc;
+    const char *word = ret->n ? ret->v[0] : "";
+    size_t n = 0;
+    const cli_verb *verb = NULL;
+    for (; verbs[n].name; n++)
+        if (strcmp(verbs[n].name, word) == 0) verb = &verbs[n];
+    if (!verb && ret->n) return unknown_verb(cmd, verbs, n, word);
+    if (!verb) return check_count(cmd, 0, 1, 1);
+    ret->v += ret->n > 0;
+    ret->n -= ret->n > 0;
+    *ret_verb = verb;
+    return check_verb(cmd, verb, ret->n);
 }
 
 int cli_flush(int rc)

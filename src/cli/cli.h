@@ -1,7 +1,7 @@
 /* cli.h: the commands of `shoal`, and how they read their arguments.
  *
  * A command is one row of CLI_COMMANDS and one file cmd_NAME.c that defines `const cli_command
- * cmd_NAME`. To add one: write the file, add the row; help, dispatch and tests follow the table.
+ * cmd_NAME`. To add one: write the file, add the row; help, dispatch, completions and tests follow the table.
  *
  *     static int run(int argc, char **argv)
  *     {
@@ -26,45 +26,58 @@
 
 #include "base/err.h"
 
-/* X(name): in the order that help shows them */
+/* X(name): in the order that help shows them, by group */
 #define CLI_COMMANDS(X) \
+    /* serve */         \
     X(serve)            \
     X(plan)             \
-    X(process)          \
-    X(pipeline)         \
-    X(docs)             \
-    X(route)            \
-    X(run)              \
-    X(chat)             \
-    X(classify)         \
-    X(rerank)           \
-    X(seq2seq)          \
-    X(tag)              \
-    X(embed)            \
-    X(transcribe)       \
-    X(vad)              \
-    X(score)            \
-    X(fill_mask)        \
-    X(tokenize)         \
-    X(logits)           \
-    X(quantize)         \
-    X(edit)             \
-    X(models)           \
-    X(pull)             \
-    X(ca)               \
-    X(token)            \
-    X(agent)            \
-    X(node)             \
-    X(nodes)            \
     X(top)              \
     X(cache)            \
-    X(bench)            \
+    X(demo)             \
+    /* ask */           \
+    X(run)              \
+    X(chat)             \
+    X(process)          \
+    X(docs)             \
+    X(classify)         \
+    X(tag)              \
+    X(embed)            \
+    X(rerank)           \
+    X(score)            \
+    X(seq2seq)          \
+    X(fill_mask)        \
+    X(transcribe)       \
+    X(vad)              \
+    /* models */        \
+    X(models)           \
+    X(pull)             \
+    X(quantize)         \
+    X(edit)             \
+    X(tokenize)         \
+    X(logits)           \
+    /* cluster */       \
+    X(nodes)            \
+    X(node)             \
+    X(agent)            \
+    X(ca)               \
+    X(token)            \
+    X(worker)           \
+    /* measure */       \
+    X(pipeline)         \
+    X(route)            \
     X(eval)             \
     X(calibrate)        \
+    X(bench)            \
     X(lab)              \
-    X(version)          \
-    X(demo)             \
-    X(worker)
+    X(version)
+
+/* X(name, first command, what they do): a group goes on to the next one's first command */
+#define CLI_GROUPS(X)                                                 \
+    X("serve", serve, "a cluster, and what it is doing")              \
+    X("ask", run, "a model, a pipeline, documents")                   \
+    X("models", models, "files: which there are, fetched or changed") \
+    X("cluster", nodes, "several machines")                           \
+    X("measure", pipeline, "and test: what is answered, how fast, what breaks")
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_GO = -1 }; /* exit codes; GO is none: carry on */
 
@@ -142,6 +155,29 @@ typedef struct cli_args { /* what is left after the options; borrowed from argv 
 int cli_parse(cli_args *ret, const cli_command *cmd, const cli_option *options, int min, int max, int argc,
               char **argv);
 
+/* A command with verbs: `shoal ca revoke NAME`. Of options whose help begins with verbs ("list, show: ..."),
+ * the help of one verb shows its own. */
+typedef struct cli_verb {
+    const char *name;    /* "": what the command does without one */
+    const char *args;    /* what follows it: "NAME", "" */
+    const char *summary; /* as a command's */
+    int min, max;        /* arguments behind it; max -1: any number */
+} cli_verb;
+#define CLI_VERB_END           \
+    {                          \
+        NULL, NULL, NULL, 0, 0 \
+    }
+
+/* The same for a command with verbs: the first argument is one of them; ret holds what stands behind it. */
+int cli_parse_verb(cli_args *ret, const cli_verb **ret_verb, const cli_command *cmd,
+                   const cli_option *options, const cli_verb *verbs, int argc, char **argv);
+
+/* What a command would read: its options and its verbs (NULL: none), which are gone when take returns.
+ * Nothing is run or printed. */
+typedef void (*cli_take)(void *user, const cli_command *cmd, const cli_option *options,
+                         const cli_verb *verbs);
+void cli_tell(const cli_command *cmd, cli_take take, void *user);
+
 /* "shoal NAME: sentence" on stderr, and the exit code that suits err->code: CLI_USAGE for
  * SHOAL_EINVALID, else CLI_FAILED. */
 int cli_fail(const cli_command *cmd, const shoal_err *err);
@@ -158,11 +194,22 @@ int cli_flush(int rc);
  * the i-th. */
 const char *cli_nearest(const char *word, size_t n, const char *(*name)(const void *list, size_t i),
                         const void *list);
+/* ", did you mean \"NAME\"?" of the nearest name, "" without one: for ends of sentences. */
+typedef struct cli_hint {
+    char text[64];
+} cli_hint;
+cli_hint cli_did_you_mean(const char *nearest);
 /* Of the commands that help shows. */
 const char *cli_nearest_command(const char *word);
 
 /* The command of that name, NULL when there is none. */
 const cli_command *cli_find(const char *name);
+/* Is it the first of a group? Its name and what the group is for, NULL when it is not. */
+const char *cli_group_begins(const cli_command *cmd, const char **ret_summary);
+/* The help of a command, or of its verb that `word` names (any other word, NULL: of the command). */
+void cli_help(const cli_command *cmd, const cli_option *options, const cli_verb *verbs, const char *word);
+/* The part of an option's help that is about a verb, in ret; false: the option is not for it. */
+bool cli_help_of_verb(const char *help, const cli_verb *verbs, const char *verb, char *ret, size_t size);
 /* Number of commands, and the i-th. */
 size_t cli_count(void);
 const cli_command *cli_at(size_t i);

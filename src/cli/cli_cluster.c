@@ -10,22 +10,6 @@
 #include "base/number.h"
 #include "trust/state.h"
 
-const cli_verb *cli_verb_of(const cli_command *cmd, const cli_verb *verbs, size_t n, const cli_args *a)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(a->v[0], verbs[i].name) != 0) continue;
-        if (a->n - 1 >= verbs[i].min && a->n - 1 <= verbs[i].max) return &verbs[i];
-        fprintf(stderr, "shoal %s: %s arguments; usage: shoal %s [options] %s\n", cmd->name,
-                a->n - 1 < verbs[i].min ? "missing" : "too many", cmd->name, cmd->usage);
-        fprintf(stderr, "try: shoal %s --help\n", cmd->name);
-        return NULL;
-    }
-    fprintf(stderr, "shoal %s: there is no \"%s %s\"; usage: shoal %s [options] %s\n", cmd->name, cmd->name,
-            a->v[0], cmd->name, cmd->usage);
-    fprintf(stderr, "try: shoal %s --help\n", cmd->name);
-    return NULL;
-}
-
 bool cli_seconds(const char *text, int64_t *ret)
 {
     static const struct {

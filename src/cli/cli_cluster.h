@@ -1,4 +1,4 @@
-/* cli_cluster.h: what the commands of clusters share: verbs, lengths of time, dates, the CA. */
+/* cli_cluster.h: what the commands of clusters share: lengths of time, dates, the CA. */
 #ifndef CLI_CLI_CLUSTER_H
 #define CLI_CLI_CLUSTER_H
 
@@ -11,15 +11,6 @@
 
 #define CLI_STATE(t) \
     CLI_STRING(0, "state", "DIR", "state folder [$SHOAL_STATE, /var/lib/shoal or ~/.local/state/shoal]", t)
-
-/* A command with verbs: `shoal ca show`. */
-typedef struct cli_verb {
-    const char *name;
-    int min, max; /* arguments behind the verb */
-} cli_verb;
-/* The verb that a.v[0] names, with as many arguments as it takes; NULL: it is none, and the reason is on
- * stderr. */
-const cli_verb *cli_verb_of(const cli_command *cmd, const cli_verb *verbs, size_t n, const cli_args *a);
 
 /* "90s", "30m", "1h", "7d", or seconds: false when it is none of them. */
 bool cli_seconds(const char *text, int64_t *ret);

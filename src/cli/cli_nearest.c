@@ -1,5 +1,6 @@
 /* cli_nearest.c: what a person may have meant by a word that is none. */
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -53,4 +54,11 @@ const char *cli_nearest_command(const char *word)
 {
     const char *s = cli_nearest(word, cli_count(), command_name, NULL);
     return s && *s ? s : NULL;
+}
+
+cli_hint cli_did_you_mean(const char *nearest)
+{
+    cli_hint h = {""};
+    if (nearest && *nearest) snprintf(h.text, sizeof h.text, ", did you mean \"%s\"?", nearest);
+    return h;
 }

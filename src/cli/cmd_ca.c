@@ -7,7 +7,10 @@
 #include "cli/cli_model.h"
 #include "trust/state.h"
 
-static const cli_verb verbs[] = {{"init", 0, 0}, {"show", 0, 0}, {"revoke", 1, 1}};
+static const cli_verb verbs[] = {{"init", "", "make the authority, on the machine that keeps it", 0, 0},
+                                 {"show", "", "show it, and the certificates that it gave", 0, 0},
+                                 {"revoke", "NAME", "put a member out of the cluster", 1, 1},
+                                 CLI_VERB_END};
 
 static int init(const char *path, const char *cluster, shoal_err *err)
 {
@@ -111,17 +114,16 @@ static int run(int argc, char **argv)
     shoal_err err = {0};
     char *path = NULL;
     ca *c = NULL;
-    int rc = cli_parse(&a, &cmd_ca, options, 1, -1, argc, argv);
+    const cli_verb *verb;
+    int rc = cli_parse_verb(&a, &verb, &cmd_ca, options, verbs, argc, argv);
     if (rc != CLI_GO) return rc;
-    const cli_verb *verb = cli_verb_of(&cmd_ca, verbs, sizeof verbs / sizeof *verbs, &a);
-    if (!verb) return CLI_USAGE;
     rc = state_path(&path, state, "ca", &err);
     if (rc == 0 && verb == &verbs[0])
         rc = init(path, cluster, &err);
     else if (rc == 0)
         rc = ca_open(&c, path, &err);
     if (rc == 0 && verb == &verbs[1]) rc = show(c, json, &err);
-    if (rc == 0 && verb == &verbs[2]) rc = revoke(c, a.v[1], &err);
+    if (rc == 0 && verb == &verbs[2]) rc = revoke(c, a.v[0], &err);
     ca_close(c);
     free(path);
     return rc ? cli_fail(&cmd_ca, &err) : CLI_OK;

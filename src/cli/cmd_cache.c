@@ -124,7 +124,11 @@ static int measure(const given *g, const char *path, shoal_err *err)
 
 static int run(int argc, char **argv)
 {
-    static const cli_verb VERBS[] = {{"show", 0, 0}, {"purge", 0, 0}, {"measure", 1, 1}};
+    static const cli_verb VERBS[] = {
+        {"show", "", "show how often kept answers have answered, by whom", 0, 0},
+        {"purge", "", "forget those for which all that is said holds", 0, 0},
+        {"measure", "PAIRS.jsonl", "see which pairs a cache by likeness would serve, and wrongly", 1, 1},
+        CLI_VERB_END};
     given g = {.url = "http://127.0.0.1:8080", .key = getenv("SHOAL_API_KEY"), .threshold = 0.95};
     const cli_option options[] = {
         CLI_STRING('u', "url", "URL", "the gateway to ask [http://127.0.0.1:8080]", &g.url),
@@ -145,11 +149,10 @@ static int run(int argc, char **argv)
     };
     cli_args a;
     shoal_err err = {0};
-    int rc = cli_parse(&a, &cmd_cache, options, 1, 2, argc, argv);
+    const cli_verb *verb;
+    int rc = cli_parse_verb(&a, &verb, &cmd_cache, options, VERBS, argc, argv);
     if (rc != CLI_GO) return rc;
-    const cli_verb *verb = cli_verb_of(&cmd_cache, VERBS, sizeof VERBS / sizeof *VERBS, &a);
-    if (!verb) return CLI_USAGE;
-    rc = verb == &VERBS[0] ? show(&g, &err) : verb == &VERBS[1] ? purge(&g, &err) : measure(&g, a.v[1], &err);
+    rc = verb == &VERBS[0] ? show(&g, &err) : verb == &VERBS[1] ? purge(&g, &err) : measure(&g, a.v[0], &err);
     return cli_flush(rc == 0 ? CLI_OK : cli_fail(&cmd_cache, &err));
 }
 

@@ -227,15 +227,20 @@ static int run_search(docs_place *at, const given *g, bool question, char **v, s
  */
 
 static const cli_verb VERBS[] = {
-    {"add", 2, 1 << 20}, {"list", 0, 1}, {"remove", 1, 1 << 20}, {"search", 2, 2}, {"ask", 2, 2}};
+    {"add", "COLLECTION PATH...", "add files and folders to a collection", 2, -1},
+    {"list", "[COLLECTION]", "list collections, or the documents of one", 0, 1},
+    {"remove", "COLLECTION [SOURCE...]", "remove documents, or the collection", 1, -1},
+    {"search", "COLLECTION TEXT", "find passages by meaning and words", 2, 2},
+    {"ask", "COLLECTION QUESTION", "answer with a sentence of a document", 2, 2},
+    CLI_VERB_END};
 
 static int check(const given *g, const cli_args *a, shoal_err *err)
 {
     plain_type t;
-    if (a->n > 1 && !store_name_is_fine(a->v[1]))
+    if (a->n > 0 && !store_name_is_fine(a->v[0]))
         return err_set(err, SHOAL_EINVALID,
                        "'%.80s' is no collection: its name has 1 to %d letters, digits, '.', '_' or '-'",
-                       a->v[1], STORE_NAME_MAX);
+                       a->v[0], STORE_NAME_MAX);
     if (g->add.type && !plain_type_parse(g->add.type, &t))
         return err_set(err, SHOAL_EINVALID, "--type is text, markdown, html or csv, not '%.40s'",
                        g->add.type);
@@ -249,8 +254,8 @@ static int run_verb(given *g, const cli_verb *verb, const cli_args *a)
     int rc = check(g, a, &err);
     if (rc == 0) rc = docs_place_open(&at, g->server, g->key, &err);
     if (rc != 0) return cli_fail(&cmd_docs, &err);
-    char **v = a->v + 1;
-    int n = a->n - 1;
+    char **v = a->v;
+    int n = a->n;
     if (strcmp(verb->name, "add") == 0) {
         g->add.collection = v[0];
         g->add.meta = &g->meta;
@@ -290,10 +295,9 @@ static int run(int argc, char **argv)
         CLI_END,
     };
     cli_args a;
-    int rc = cli_parse(&a, &cmd_docs, options, 1, -1, argc, argv);
-    if (rc != CLI_GO) return rc;
-    const cli_verb *verb = cli_verb_of(&cmd_docs, VERBS, sizeof VERBS / sizeof *VERBS, &a);
-    return verb ? cli_flush(run_verb(&g, verb, &a)) : CLI_USAGE;
+    const cli_verb *verb;
+    int rc = cli_parse_verb(&a, &verb, &cmd_docs, options, VERBS, argc, argv);
+    return rc == CLI_GO ? cli_flush(run_verb(&g, verb, &a)) : rc;
 }
 
 const cli_command cmd_docs = {"docs", "add documents to a collection, and search in it",

@@ -182,14 +182,12 @@ static void say_removed(const char *path)
 
 /* ---- the command ---- */
 
-static int wrong_usage(void)
-{
-    shoal_err usage = {0};
-    err_set(&usage, SHOAL_EINVALID,
-            "it is \"shoal lab run NAME|FILE\", \"shoal lab check NAME|FILE\", \"shoal lab list\" or "
-            "\"shoal lab clean\"");
-    return cli_fail(&cmd_lab, &usage);
-}
+static const cli_verb VERBS[] = {{"run", "NAME|FILE", "do what a scenario says, and report", 1, 1},
+                                 {"check", "NAME|FILE", "look a scenario over", 1, 1},
+                                 {"list", "", "list the scenarios that are there", 0, 0},
+                                 {"clean", "", "remove what killed labs left", 0, 0},
+                                 CLI_VERB_END};
+enum { VERB_RUN, VERB_CHECK, VERB_LIST, VERB_CLEAN };
 
 static int run(int argc, char **argv)
 {
@@ -203,24 +201,24 @@ static int run(int argc, char **argv)
         CLI_END,
     };
     cli_args a;
-    int rc = cli_parse(&a, &cmd_lab, table, 1, 2, argc, argv), status = CLI_OK;
+    const cli_verb *verb;
+    int rc = cli_parse_verb(&a, &verb, &cmd_lab, table, VERBS, argc, argv), status = CLI_OK;
     if (rc != CLI_GO) return rc;
     shoal_err err = {0};
     places p;
     if ((rc = find_places(&p, &err)) != 0) return cli_fail(&cmd_lab, &err);
-    if (o.seconds < 0 || o.seconds > 1e6) return wrong_usage();
-    if (a.n == 2 && strcmp(a.v[0], "run") == 0)
-        rc = run_scenario(&p, a.v[1], &o, &status, &err);
-    else if (a.n == 2 && strcmp(a.v[0], "check") == 0)
-        rc = check(&p, a.v[1], &err);
-    else if (a.n == 1 && strcmp(a.v[0], "list") == 0)
+    if (o.seconds < 0 || o.seconds > 1e6)
+        rc = err_set(&err, SHOAL_EINVALID, "--seconds is from 0 to 1000000, not %g", o.seconds);
+    else if (verb == &VERBS[VERB_RUN])
+        rc = run_scenario(&p, a.v[0], &o, &status, &err);
+    else if (verb == &VERBS[VERB_CHECK])
+        rc = check(&p, a.v[0], &err);
+    else if (verb == &VERBS[VERB_LIST])
         rc = list(&p, o.json, &err);
-    else if (a.n == 1 && strcmp(a.v[0], "clean") == 0)
-        printf("left of labs that were killed: %zu\n", sandbox_clean(say_removed));
     else
-        return wrong_usage();
+        printf("left of labs that were killed: %zu\n", sandbox_clean(say_removed));
     return rc == 0 ? status : cli_fail(&cmd_lab, &err);
 }
 
-const cli_command cmd_lab = {"lab", "break a cluster on this machine and see what became of every request",
+const cli_command cmd_lab = {"lab", "break a cluster here, and see what became of every request",
                              "run|check|list|clean [NAME|FILE]", run, false};

@@ -116,6 +116,11 @@ static int inspect(const char *name, const char *manifest, bool quick, bool json
     return rc == CLI_OK && !runs ? CLI_FAILED : rc;
 }
 
+static const cli_verb VERBS[] = {
+    {"", "", "list what the manifest offers, and whether the files are those", 0, 0},
+    {"inspect", "MODEL", "say what a file or folder is, and how fast it would be here", 1, 1},
+    CLI_VERB_END};
+
 static int run(int argc, char **argv)
 {
     const char *path = NULL;
@@ -127,15 +132,10 @@ static int run(int argc, char **argv)
         CLI_END,
     };
     cli_args a;
-    int rc = cli_parse(&a, &cmd_models, options, 0, 2, argc, argv);
+    const cli_verb *verb;
+    int rc = cli_parse_verb(&a, &verb, &cmd_models, options, VERBS, argc, argv);
     if (rc != CLI_GO) return rc;
-    if (a.n == 2 && strcmp(a.v[0], "inspect") == 0) return inspect(a.v[1], path, quick, json);
-    if (a.n > 0) {
-        shoal_err usage = {0};
-        err_set(&usage, SHOAL_EINVALID, "it is \"shoal models\" or \"shoal models inspect MODEL\"");
-        cli_fail(&cmd_models, &usage);
-        return CLI_USAGE;
-    }
+    if (*verb->name) return inspect(a.v[0], path, quick, json);
     shoal_err err = {0};
     manifest *m = NULL;
     char *found = NULL;

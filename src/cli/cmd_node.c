@@ -7,14 +7,15 @@
 #include "cli/cli_process.h"
 #include "trust/identity.h"
 
-static const struct {
-    const char *name, *said;
-} ORDERS[] = {
-    {"drain", "drains: its streams go on elsewhere, and its replicas leave when others have taken over"},
-    {"resume", "may serve again"},
-    {"remove", "is out: its certificate is revoked, and it needs a new token to join again"},
+static const cli_verb ORDERS[] = {{"drain", "NAME", "let it finish, and take nothing new", 1, 1},
+                                  {"resume", "NAME", "let it serve again", 1, 1},
+                                  {"remove", "NAME", "put it out of the cluster", 1, 1},
+                                  CLI_VERB_END};
+static const char *const SAID[] = {
+    "drains: its streams go on elsewhere, and its replicas leave when others have taken over",
+    "may serve again",
+    "is out: its certificate is revoked, and it needs a new token to join again",
 };
-enum { N_ORDERS = sizeof ORDERS / sizeof *ORDERS };
 
 static int say(const char *server, const char *key, size_t order, const char *name, bool json, shoal_err *err)
 {
@@ -26,7 +27,7 @@ static int say(const char *server, const char *key, size_t order, const char *na
     if (rc == 0 && path.failed) rc = err_nomem(err);
     if (rc == 0) rc = cli_process_post(&where, path.data, key, &reply, err);
     if (rc == 0 && json) printf("%s\n", reply.data);
-    if (rc == 0 && !json) printf("%s %s\n", name, ORDERS[order].said);
+    if (rc == 0 && !json) printf("%s %s\n", name, SAID[order]);
     buf_done(&path);
     buf_done(&reply);
     return rc;
@@ -44,12 +45,10 @@ static int run(int argc, char **argv)
     };
     cli_args a;
     shoal_err err = {0};
-    size_t order = 0;
-    int rc = cli_parse(&a, &cmd_node, options, 2, 2, argc, argv);
+    const cli_verb *verb;
+    int rc = cli_parse_verb(&a, &verb, &cmd_node, options, ORDERS, argc, argv);
     if (rc != CLI_GO) return rc;
-    while (order < N_ORDERS && strcmp(a.v[0], ORDERS[order].name) != 0) order++;
-    rc = order < N_ORDERS ? say(server, key, order, a.v[1], json, &err)
-                          : err_set(&err, SHOAL_EINVALID, "'%s' is not drain, resume or remove", a.v[0]);
+    rc = say(server, key, (size_t)(verb - ORDERS), a.v[0], json, &err);
     return rc ? cli_fail(&cmd_node, &err) : CLI_OK;
 }
 

@@ -129,16 +129,12 @@ static int test(const options *o, const char *path, shoal_err *err)
 }
 
 /* Each 0, CLI_FAILED when it has said what is wrong, or an error of err's. */
-static const struct verb {
-    const char *name;
-    int (*run)(const options *o, const char *path, shoal_err *err);
-} VERBS[] = {{"check", check}, {"graph", graph}, {"test", test}};
-enum { N_VERBS = sizeof VERBS / sizeof *VERBS };
-
-static const char *verb_at(const void *list, size_t i)
-{
-    return ((const struct verb *)list)[i].name;
-}
+static int (*const RUN[])(const options *o, const char *path, shoal_err *err) = {check, graph, test};
+static const cli_verb VERBS[] = {
+    {"check", "FILE", "look the pipelines of a configuration over", 1, 1},
+    {"graph", "FILE", "show who leads to whom, and on what condition", 1, 1},
+    {"test", "FILE.jsonl", "put cases to a pipeline, and show what differs", 1, 1},
+    CLI_VERB_END};
 
 static int run(int argc, char **argv)
 {
@@ -159,17 +155,11 @@ static int run(int argc, char **argv)
     };
     cli_args a;
     shoal_err err = {0};
-    int rc = cli_parse(&a, &cmd_pipeline, opts, 2, 2, argc, argv);
+    const cli_verb *verb;
+    int rc = cli_parse_verb(&a, &verb, &cmd_pipeline, opts, VERBS, argc, argv);
     if (rc != CLI_GO) return rc;
-    for (size_t i = 0; i < N_VERBS; i++)
-        if (strcmp(a.v[0], VERBS[i].name) == 0) {
-            rc = VERBS[i].run(&o, a.v[1], &err);
-            return rc < 0 ? cli_fail(&cmd_pipeline, &err) : cli_flush(rc);
-        }
-    const char *near = cli_nearest(a.v[0], N_VERBS, verb_at, VERBS);
-    err_set(&err, SHOAL_EINVALID, "'%s' is not check, graph or test%s%s%s", a.v[0],
-            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-    return cli_fail(&cmd_pipeline, &err);
+    rc = RUN[verb - VERBS](&o, a.v[0], &err);
+    return rc < 0 ? cli_fail(&cmd_pipeline, &err) : cli_flush(rc);
 }
 
 const cli_command cmd_pipeline = {"pipeline", "check and draw pipelines, and test what they answer",

@@ -73,8 +73,10 @@ static int read_token(const char *path, const char *ref, buf *text, const char *
 /* The command that suits a model: by the architecture that its config.json names. */
 static const char *command_for(const char *folder)
 {
-    static const char *const kinds[][2] = {
-        {"ForCausalLM", "run"}, {"ForSequenceClassification", "classify"}, {"ForTokenClassification", "tag"}, {"ForMaskedLM", "fill-mask"}};
+    static const char *const kinds[][2] = {{"ForCausalLM", "run"},
+                                           {"ForSequenceClassification", "classify"},
+                                           {"ForTokenClassification", "tag"},
+                                           {"ForMaskedLM", "fill-mask"}};
     json_t *root = NULL;
     char *path = NULL;
     shoal_err err;
@@ -197,6 +199,5 @@ static int run(int argc, char **argv)
     return rc;
 }
 
-const cli_command cmd_pull = {
-    "pull", "fetch a model: hf:ORG/NAME[:FILE], ollama:NAME, oci://HOST/NAME or an https address", "REF", run,
-    false};
+const cli_command cmd_pull = {"pull", "fetch a model: hf:ORG/NAME, ollama:NAME, oci://... or an address",
+                              "REF", run, false};

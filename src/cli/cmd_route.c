@@ -61,11 +61,11 @@ static void put_name(void *user, const char *name)
     json_put_string(out, name, strlen(name));
 }
 
-static int list(const options *o, int n_args, char **args, shoal_err *err)
+static int list(const options *o, const char *arg, shoal_err *err)
 {
     gateway_config *c = NULL;
     buf out = {0};
-    int rc = n_args ? err_set(err, SHOAL_EINVALID, "list takes no further words") : load(&c, o->config, err);
+    int rc = load(&c, o->config, err);
     buf_puts(&out, "{\"routes\":[");
     for (size_t i = 0; rc == 0 && i < c->book.n_routes; i++) {
         if (!o->json) print_route(&c->book.routes[i]);
@@ -148,13 +148,12 @@ static int decide_here(const options *o, buf *ret_json, shoal_err *err)
     return rc;
 }
 
-static int explain(const options *o, int n_args, char **args, shoal_err *err)
+static int explain(const options *o, const char *arg, shoal_err *err)
 {
     options with = *o;
     buf text = {0}, reply = {0};
     json_t *parsed = NULL;
-    if (n_args != 1) return err_set(err, SHOAL_EINVALID, "explain takes one TEXT");
-    int rc = cli_text(&text, args[0], err);
+    int rc = cli_text(&text, arg, err);
     with.ask.text = rc == 0 ? text.data : NULL;
     if (rc == 0 && !o->config) rc = ask_server(&with, &reply, err);
     if (o->config || (rc == SHOAL_EUNAVAILABLE && !o->server && strncmp(err->message, "no Shoal", 8) == 0))
@@ -172,11 +171,10 @@ static int explain(const options *o, int n_args, char **args, shoal_err *err)
 
 /* ---- train --------------------------------------------------------------------------------------- */
 
-static int train(const options *o, int n_args, char **args, shoal_err *err)
+static int train(const options *o, const char *arg, shoal_err *err)
 {
     gateway_config *c = NULL;
-    if (n_args != 1) return err_set(err, SHOAL_EINVALID, "train takes one FILE, a shoal.yaml");
-    int rc = config_load_untrained(&c, args[0], err);
+    int rc = config_load_untrained(&c, arg, err);
     if (rc == 0) rc = cli_route_train(c, err);
     config_free(c);
     return rc;
@@ -229,16 +227,13 @@ static int replay_line(const gateway_config *c, const json_t *line, bool *ret_sa
     return rc;
 }
 
-static int replay_all(const options *o, int n_args, char **args, shoal_err *err)
+static int replay_all(const options *o, const char *arg, shoal_err *err)
 {
     gateway_config *c = NULL;
     buf text = {0};
     size_t n = 0, n_other = 0;
-    if (n_args != 1)
-        return err_set(err, SHOAL_EINVALID, "replay takes one FILE of log lines, or - for standard input");
     int rc = load(&c, o->config, err);
-    if (rc == 0)
-        rc = file_read(&text, strcmp(args[0], "-") == 0 ? "/dev/stdin" : args[0], LINES_MAX_BYTES, err);
+    if (rc == 0) rc = file_read(&text, strcmp(arg, "-") == 0 ? "/dev/stdin" : arg, LINES_MAX_BYTES, err);
     for (const char *at = text.data; rc == 0 && at && *at;) {
         size_t len = strcspn(at, "\n");
         json_t *line = decision_of(at, len);
@@ -257,10 +252,14 @@ static int replay_all(const options *o, int n_args, char **args, shoal_err *err)
     return rc;
 }
 
-static const struct verb {
-    const char *name;
-    int (*run)(const options *o, int n_args, char **args, shoal_err *err);
-} VERBS[] = {{"list", list}, {"explain", explain}, {"train", train}, {"replay", replay_all}};
+static int (*const RUN[])(const options *o, const char *arg, shoal_err *err) = {list, explain, train,
+                                                                                replay_all};
+static const cli_verb VERBS[] = {
+    {"list", "", "list the routes, and what each may come to", 0, 0},
+    {"explain", "TEXT", "say which model would answer, and why", 1, 1},
+    {"train", "FILE", "make the means of a configuration's domains", 1, 1},
+    {"replay", "FILE", "decide anew what log lines tell; - reads standard input", 1, 1},
+    CLI_VERB_END};
 
 static int run(int argc, char **argv)
 {
@@ -280,15 +279,11 @@ static int run(int argc, char **argv)
     };
     cli_args a;
     shoal_err err = {0};
-    int rc = cli_parse(&a, &cmd_route, opts, 1, 2, argc, argv);
+    const cli_verb *verb;
+    int rc = cli_parse_verb(&a, &verb, &cmd_route, opts, VERBS, argc, argv);
     if (rc != CLI_GO) return rc;
-    for (size_t i = 0; i < sizeof VERBS / sizeof *VERBS; i++)
-        if (strcmp(a.v[0], VERBS[i].name) == 0) {
-            rc = VERBS[i].run(&o, a.n - 1, a.v + 1, &err);
-            return rc ? cli_fail(&cmd_route, &err) : cli_flush(CLI_OK);
-        }
-    err_set(&err, SHOAL_EINVALID, "'%s' is not list, explain, train or replay", a.v[0]);
-    return cli_fail(&cmd_route, &err);
+    rc = RUN[verb - VERBS](&o, a.n ? a.v[0] : "", &err);
+    return rc ? cli_fail(&cmd_route, &err) : cli_flush(CLI_OK);
 }
 
 const cli_command cmd_route = {"route", "what a route comes to and why; its domains; decisions of the past",

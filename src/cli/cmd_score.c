@@ -211,5 +211,5 @@ static int run(int argc, char **argv)
     return rc;
 }
 
-const cli_command cmd_score = {"score", "score the rows of a table, or the windows of sensors, in a CSV file",
+const cli_command cmd_score = {"score", "score the rows of a table, or windows of sensors, in a CSV file",
                                "MODEL FILE.csv|-", run, false};

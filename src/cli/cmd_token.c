@@ -5,7 +5,10 @@
 #include "cli/cli_cluster.h"
 #include "cli/cli_model.h"
 
-static const cli_verb verbs[] = {{"create", 0, 0}, {"list", 0, 0}, {"revoke", 1, 1}};
+static const cli_verb verbs[] = {{"create", "", "make one that lets one machine join once", 0, 0},
+                                 {"list", "", "list them, without their secrets", 0, 0},
+                                 {"revoke", "ID", "make one worthless", 1, 1},
+                                 CLI_VERB_END};
 
 typedef struct asked {
     const char *ttl, *role, *name;
@@ -101,14 +104,13 @@ static int run(int argc, char **argv)
     cli_args a;
     shoal_err err = {0};
     ca *c = NULL;
-    int rc = cli_parse(&a, &cmd_token, options, 1, -1, argc, argv);
+    const cli_verb *verb;
+    int rc = cli_parse_verb(&a, &verb, &cmd_token, options, verbs, argc, argv);
     if (rc != CLI_GO) return rc;
-    const cli_verb *verb = cli_verb_of(&cmd_token, verbs, sizeof verbs / sizeof *verbs, &a);
-    if (!verb) return CLI_USAGE;
     rc = cli_ca_open(&c, state, &err);
     if (rc == 0 && verb == &verbs[0]) rc = create(c, &q, &err);
     if (rc == 0 && verb == &verbs[1]) rc = list(c, q.json, &err);
-    if (rc == 0 && verb == &verbs[2]) rc = revoke(c, a.v[1], &err);
+    if (rc == 0 && verb == &verbs[2]) rc = revoke(c, a.v[0], &err);
     ca_close(c);
     return rc ? cli_fail(&cmd_token, &err) : CLI_OK;
 }

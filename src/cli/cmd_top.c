@@ -210,5 +210,5 @@ static int run(int argc, char **argv)
     return cli_flush(rc == 0 ? CLI_OK : cli_fail(&cmd_top, &err));
 }
 
-const cli_command cmd_top = {"top", "watch nodes, replicas, tokens/s, queues and moves of a running Shoal",
-                             "", run, false};
+const cli_command cmd_top = {"top", "watch what a running Shoal does: replicas, tokens/s, queues, moves", "",
+                             run, false};

@@ -6,21 +6,51 @@
 #include "base/json_memory.h"
 #include "cli/cli.h"
 
+enum { HELP_COLUMNS = 79, HELP_INDENT = 9 };
+
+/* A word on a row of the terminal, or on the next one. */
+static void put_word(FILE *to, const char *word, size_t *at)
+{
+    size_t n = strlen(word);
+    if (*at + 1 + n > HELP_COLUMNS) *at = (size_t)fprintf(to, "\n%*s", HELP_INDENT, "") - 1;
+    *at += (size_t)fprintf(to, " %s", word);
+}
+
+/* What there is, in as many rows as a terminal of 80x24 has. */
 static int help(FILE *to)
 {
+    const char *group, *summary;
+    size_t at = 0;
     fprintf(to, "shoal " SHOAL_VERSION ": a cluster of small language models as one service\n\n"
-                "usage: shoal COMMAND [options] ...\n\n");
-    for (size_t i = 0; i < cli_count(); i++)
-        if (!cli_at(i)->hidden) fprintf(to, "  %-10s %s\n", cli_at(i)->name, cli_at(i)->summary);
-    fprintf(to, "\nshoal help COMMAND shows a command's options; shoal -v the version.\n");
+                "usage: shoal COMMAND [options] ...\n");
+    for (size_t i = 0; i < cli_count(); i++) {
+        if ((group = cli_group_begins(cli_at(i), &summary))) {
+            fprintf(to, "\n%-*s %s\n%*s", HELP_INDENT, group, summary, HELP_INDENT, "");
+            at = HELP_INDENT;
+        }
+        if (!cli_at(i)->hidden) put_word(to, cli_at(i)->name, &at);
+        if (i + 1 == cli_count() || cli_group_begins(cli_at(i + 1), &summary)) fputc('\n', to);
+    }
+    fprintf(to, "\nshoal help all has a line for each command, shoal help COMMAND its options.\n"
+                "To begin: shoal serve, and elsewhere: shoal process \"turn on the kitchen light\"\n");
     return to == stdout ? CLI_OK : CLI_USAGE;
+}
+
+static int help_all(void)
+{
+    const char *group, *summary;
+    for (size_t i = 0; i < cli_count(); i++) {
+        if ((group = cli_group_begins(cli_at(i), &summary)))
+            printf("%s%s: %s\n", i ? "\n" : "", group, summary);
+        if (!cli_at(i)->hidden) printf("  %-11s %s\n", cli_at(i)->name, cli_at(i)->summary);
+    }
+    return CLI_OK;
 }
 
 static int unknown(const char *name)
 {
-    const char *meant = cli_nearest_command(name);
-    fprintf(stderr, "shoal: there is no command \"%s\"%s%s%s; try: shoal --help\n", name,
-            meant ? ", did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
+    cli_hint hint = cli_did_you_mean(cli_nearest_command(name));
+    fprintf(stderr, "shoal: there is no command \"%s\"%s; try: shoal --help\n", name, hint.text);
     return CLI_USAGE;
 }
 
@@ -31,12 +61,15 @@ static bool is_one_of(const char *s, const char *const *words)
     return false;
 }
 
-/* shoal help COMMAND is shoal COMMAND --help. */
-static int help_on(char *name)
+/* shoal help COMMAND [VERB] is shoal COMMAND [VERB] --help. */
+static int help_on(int n, char **words)
 {
-    char option[] = "--help", *argv[] = {name, option, NULL};
-    const cli_command *cmd = cli_find(name);
-    return cmd ? cmd->run(2, argv) : unknown(name);
+    char option[] = "--help", *verb[] = {words[0], words[1], option, NULL},
+         *argv[] = {words[0], option, NULL};
+    if (strcmp(words[0], "all") == 0) return help_all();
+    const cli_command *cmd = cli_find(words[0]);
+    if (!cmd) return unknown(words[0]);
+    return n > 1 ? cmd->run(3, verb) : cmd->run(2, argv);
 }
 
 static int dispatch(int argc, char **argv)
@@ -44,7 +77,7 @@ static int dispatch(int argc, char **argv)
     static const char *const help_words[] = {"help", "--help", "-h", NULL};
     static const char *const version_words[] = {"--version", "-v", "-V", NULL};
     if (argc < 2) return help(stderr);
-    if (is_one_of(argv[1], help_words)) return argc > 2 ? help_on(argv[2]) : help(stdout);
+    if (is_one_of(argv[1], help_words)) return argc > 2 ? help_on(argc - 2, argv + 2) : help(stdout);
     if (is_one_of(argv[1], version_words)) {
         printf("shoal " SHOAL_VERSION "\n");
         return CLI_OK;

@@ -107,6 +107,83 @@ static void every_command_has_a_name_a_summary_and_a_usage(void **state)
     assert_true(cli_find("worker")->hidden);
 }
 
+static const cli_verb toy_verbs[] = {{"", "", "do nothing", 0, 0},
+                                     {"show", "NAME", "show one", 1, 1},
+                                     {"join", "NAME...", "join several", 2, -1},
+                                     CLI_VERB_END};
+
+static const char *verb_of(int argc, const char *const *args, int *ret_n)
+{
+    static char *argv[16];
+    static const cli_option none[] = {CLI_END};
+    const cli_verb *verb = NULL;
+    cli_args a = {0};
+    memset(argv, 0, sizeof argv);
+    argv[0] = "toy";
+    for (int i = 0; i < argc; i++) argv[i + 1] = (char *)args[i];
+    int rc = cli_parse_verb(&a, &verb, &toy, none, toy_verbs, argc + 1, argv);
+    *ret_n = a.n;
+    return rc == CLI_GO ? verb->name : NULL;
+}
+
+#define VERB(n, ...) \
+    verb_of(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *), (const char *[]){__VA_ARGS__}, n)
+
+static void a_verb_takes_as_many_arguments_as_it_says(void **state)
+{
+    int n;
+    assert_string_equal(VERB(&n, "show", "x"), "show");
+    assert_int_equal(n, 1);
+    assert_string_equal(VERB(&n, "join", "x", "y", "z"), "join");
+    assert_int_equal(n, 3);
+    assert_string_equal(verb_of(0, NULL, &n), "");
+    assert_null(VERB(&n, "show"));
+    assert_null(VERB(&n, "show", "x", "y"));
+    assert_null(VERB(&n, "join", "x"));
+    assert_null(VERB(&n, "shwo", "x"));
+}
+
+static void help_of_a_verb_is_its_part(void **state)
+{
+    char s[80];
+    assert_true(cli_help_of_verb("a name", toy_verbs, "show", s, sizeof s));
+    assert_string_equal(s, "a name");
+    assert_true(cli_help_of_verb("show: one; which: any", toy_verbs, "show", s, sizeof s));
+    assert_string_equal(s, "one; which: any");
+    assert_false(cli_help_of_verb("show: one; which: any", toy_verbs, "join", s, sizeof s));
+    assert_true(cli_help_of_verb("show: one; join: two", toy_verbs, "show", s, sizeof s));
+    assert_string_equal(s, "one");
+    assert_true(cli_help_of_verb("show: one; join: two", toy_verbs, "join", s, sizeof s));
+    assert_string_equal(s, "two");
+    assert_true(cli_help_of_verb("join, show: both", toy_verbs, "show", s, sizeof s));
+    assert_string_equal(s, "both");
+    assert_true(cli_help_of_verb("show it: so", toy_verbs, "join", s, sizeof s));
+}
+
+static size_t n_told;
+
+static void take(void *user, const cli_command *cmd, const cli_option *options, const cli_verb *verbs)
+{
+    assert_ptr_equal(cmd, user);
+    assert_non_null(options);
+    n_told++;
+}
+
+static void every_command_tells_its_options_and_runs_nothing(void **state)
+{
+    for (size_t i = 0; i < cli_count(); i++) cli_tell(cli_at(i), take, (void *)cli_at(i));
+    assert_int_equal(n_told, cli_count());
+}
+
+static void the_first_command_begins_a_group(void **state)
+{
+    const char *summary = NULL;
+    size_t n = 0;
+    assert_non_null(cli_group_begins(cli_at(0), &summary));
+    for (size_t i = 0; i < cli_count(); i++) n += cli_group_begins(cli_at(i), &summary) != NULL;
+    assert_int_equal(n, 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +192,10 @@ int main(void)
         cmocka_unit_test(wrong_usage_gives_exit_code_2),
         cmocka_unit_test(numbers_are_read_strictly),
         cmocka_unit_test(every_command_has_a_name_a_summary_and_a_usage),
+        cmocka_unit_test(a_verb_takes_as_many_arguments_as_it_says),
+        cmocka_unit_test(help_of_a_verb_is_its_part),
+        cmocka_unit_test(every_command_tells_its_options_and_runs_nothing),
+        cmocka_unit_test(the_first_command_begins_a_group),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

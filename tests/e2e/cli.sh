@@ -34,12 +34,20 @@ near() {
 }
 
 # ---- every command: help on stdout, --json known, wrong usage is 2
-commands=$("$SHOAL_BIN" --help | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p')
+commands=$("$SHOAL_BIN" help all | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p')
 for c in $commands; do
     expect 0 "^usage: shoal $c" "$c" --help
     grep -qE -e '--json' "$out" || fail "shoal $c --help does not name --json"
     expect 2 'no-such-option' "$c" --no-such-option
 done
+for all in "" "help all"; do
+    "$SHOAL_BIN" $all >"$out" 2>&1
+    ! grep -qE '.{81}' "$out" || fail "shoal $all is wider than 80 columns: $(grep -E '.{81}' "$out")"
+done
+[ "$("$SHOAL_BIN" --help | wc -l)" -le 24 ] || fail "shoal --help has more than 24 rows"
+for c in $commands; do "$SHOAL_BIN" --help | grep -qwF -e "$c" || fail "shoal --help does not name $c"; done
+expect 0 '^usage: shoal pipeline check \[options\] FILE' help pipeline check
+expect 2 'no "ca revok", did you mean "revoke"\?' ca revok
 expect 0 'shoal [0-9]+\.[0-9]+\.[0-9]+' --version
 expect 0 '^\{"version":"[0-9.]+","isa":"[a-z0-9]+","usable":\["scalar"' version --json
 for v in -v -V; do expect 0 '^shoal [0-9]+\.[0-9]+\.[0-9]+$' $v; done
@@ -99,7 +107,7 @@ awk 'length($0) > 80 { bad = 1 } END { exit bad }' "$out" || fail "models is wid
 expect 0 'architecture  llama, for "generate"' models inspect "$llama" --quick
 expect 0 '^verdict       it runs here' models inspect "$llama"
 expect 0 '"architecture":"llama".*"kv_token_bytes":[1-9].*"unsupported":null\}$' models inspect "$llama" --quick --json
-expect 2 'shoal models inspect MODEL' models examine "$llama"
+expect 2 'there is no "models examine"' models examine "$llama"
 expect 1 'no file or folder "no-such-model"' models inspect no-such-model
 # A folder of older files takes its tokenizer along into GGUF.
 older() { # FIXTURE FILE FROM

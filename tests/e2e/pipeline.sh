@@ -68,7 +68,7 @@ run 1 check "$work/none.yaml"
 run 2 check shoal.yaml --pipeline hmoe
 says "$err" "there is no pipeline 'hmoe', did you mean \"home\"\?"
 run 2 chekc shoal.yaml
-says "$err" "'chekc' is not check, graph or test; did you mean \"check\"\?"
+says "$err" "there is no \"pipeline chekc\", did you mean \"check\"\?"
 
 # ---- graph
 run 0 graph shoal.yaml
