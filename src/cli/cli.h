@@ -69,15 +69,18 @@
     X(calibrate)        \
     X(bench)            \
     X(lab)              \
+    /* shell */         \
+    X(completions)      \
     X(version)
 
 /* X(name, first command, what they do): a group goes on to the next one's first command */
-#define CLI_GROUPS(X)                                                 \
-    X("serve", serve, "a cluster, and what it is doing")              \
-    X("ask", run, "a model, a pipeline, documents")                   \
-    X("models", models, "files: which there are, fetched or changed") \
-    X("cluster", nodes, "several machines")                           \
-    X("measure", pipeline, "and test: what is answered, how fast, what breaks")
+#define CLI_GROUPS(X)                                                           \
+    X("serve", serve, "a cluster, and what it is doing")                        \
+    X("ask", run, "a model, a pipeline, documents")                             \
+    X("models", models, "files: which there are, fetched or changed")           \
+    X("cluster", nodes, "several machines")                                     \
+    X("measure", pipeline, "and test: what is answered, how fast, what breaks") \
+    X("shell", completions, "this program")
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_GO = -1 }; /* exit codes; GO is none: carry on */
 

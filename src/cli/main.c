@@ -25,7 +25,7 @@ static int help(FILE *to)
                 "usage: shoal COMMAND [options] ...\n");
     for (size_t i = 0; i < cli_count(); i++) {
         if ((group = cli_group_begins(cli_at(i), &summary))) {
-            fprintf(to, "\n%-*s %s\n%*s", HELP_INDENT, group, summary, HELP_INDENT, "");
+            fprintf(to, "%s%-*s %s\n%*s", i ? "" : "\n", HELP_INDENT, group, summary, HELP_INDENT, "");
             at = HELP_INDENT;
         }
         if (!cli_at(i)->hidden) put_word(to, cli_at(i)->name, &at);
