@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The official openai npm client and @grpc/grpc-js, unmodified, against a running home cluster; and ajv over what
-# constrained replies may be (SHOAL_WALKS).
+# Clients of npm, unmodified, against a running home cluster, and whether docs/clients.md says what came of it
+# (SHOAL_WRITE_CLIENTS=1 writes it); and ajv over what constrained replies may be (SHOAL_WALKS).
 source "$(dirname "$0")/lib.sh"
 command -v node >/dev/null && command -v npm >/dev/null || skip "Node.js is not installed"
 modules=build/node
@@ -13,7 +13,7 @@ if ! cmp -s tests/node/package.json "$modules/package.json"; then
     }
 fi
 cp tests/node/*.mjs "$modules/"
-export SHOAL_WALKS=$work/walks.json
+export SHOAL_WALKS=$work/walks.json SHOAL_CALLS=$work/calls.json
 build/tests/infer_test_grammar_walk >/dev/null 2>&1 || fail "infer_test_grammar_walk failed"
 export SHOAL_STATE=$work/state # for its vector stores
 start_shoal
@@ -26,5 +26,10 @@ if [ $rc -ne 0 ]; then
     fail "a client failed"
 fi
 [ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
+said=$(node tests/node/clients_table.mjs "tests/e2e/$(basename "$0")" "$SHOAL_CALLS" docs/clients.md \
+    ${SHOAL_WRITE_CLIENTS:+--write} 2>&1) || {
+    echo "$said"
+    fail "docs/clients.md is not what the clients saw: SHOAL_WRITE_CLIENTS=1 bash $0"
+}
 grep -E '^# (pass|fail|skipped)' "$work/node.log" | tr '\n' ' '
 echo

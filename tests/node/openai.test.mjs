@@ -2,8 +2,10 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import OpenAI from "openai";
+import { client as calls_of } from "./calls.mjs";
 
 const base = process.env.SHOAL_URL;
+const call = calls_of("openai");
 const client = new OpenAI({ baseURL: `${base}/v1`, apiKey: "none", maxRetries: 0 });
 const home = {
   role: "system",
@@ -13,7 +15,7 @@ const home = {
 };
 const off = [home, { role: "user", content: "turn off the kitchen light" }];
 
-test("lists the five models", async () => {
+call("models.list", "lists the five models", async () => {
   const names = [];
   for await (const m of client.models.list()) names.push(m.id);
   for (const n of ["home-intent", "home-slots", "home-embed", "home-chat-s", "home-chat-m"]) assert.ok(names.includes(n), n);
@@ -22,7 +24,7 @@ test("lists the five models", async () => {
   assert.equal(one.object, "model");
 });
 
-test("a chat completion carries a tool call", async () => {
+call("chat.completions.create", "a chat completion carries a tool call", async () => {
   const r = await client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96 });
   assert.equal(r.object, "chat.completion");
   const m = r.choices[0].message;
@@ -34,7 +36,7 @@ test("a chat completion carries a tool call", async () => {
   assert.equal(r.usage.total_tokens, r.usage.prompt_tokens + r.usage.completion_tokens);
 });
 
-test("a stream gives what the whole answer gives", async () => {
+call("chat.completions.create", "a stream gives what the whole answer gives", async () => {
   const whole = await client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96 });
   const stream = await client.chat.completions.create({
     model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96, stream: true, stream_options: { include_usage: true },
@@ -70,7 +72,7 @@ const on = [home, { role: "user", content: "turn on the kitchen light" }];
 const hass = [fn("HassTurnOn", { name: { type: "string", maxLength: 30 } }), fn("HassTurnOff", { name: { type: "string", maxLength: 30 } })];
 const offered = hass.map((t) => t.function.name);
 
-test("offered tools reach the model", async () => {
+call("chat.completions.create", "offered tools reach the model", async () => {
   for (const model of ["home-chat-s", "home-chat-m"]) {
     const count = [];
     for (const n of [0, 1, 10]) {
@@ -82,7 +84,7 @@ test("offered tools reach the model", async () => {
   }
 });
 
-test("tool_choice is obeyed by every model", async () => {
+call("chat.completions.create", "tool_choice is obeyed by every model", async () => {
   for (const model of ["home-chat-s", "home-chat-m"]) {
     for (let seed = 0; seed < 6; seed++) {
       const ask = (more) =>
@@ -107,7 +109,7 @@ test("tool_choice is obeyed by every model", async () => {
   }
 });
 
-test("a function that the model knows is called as before when it is offered", async () => {
+call("chat.completions.create", "a function that the model knows is called as before when it is offered", async () => {
   const tools = [fn("light.turn_on", { target: { type: "string" } }), fn("light.turn_off", { target: { type: "string" } })];
   for (const model of ["home-chat-s", "home-chat-m"]) {
     const r = await client.chat.completions.create({ model, messages: off, tools, temperature: 0, max_tokens: 96 });
@@ -117,7 +119,7 @@ test("a function that the model knows is called as before when it is offered", a
   }
 });
 
-test("a forced call streams as it is written", async () => {
+call("chat.completions.create", "a forced call streams as it is written", async () => {
   const body = { model: "home-chat-s", messages: on, tools: hass, tool_choice: "required", temperature: 0, max_tokens: 128 };
   const whole = (await client.chat.completions.create(body)).choices[0];
   let name = "", args = "", id = "", finish = null, deltas = 0, content = "";
@@ -140,7 +142,7 @@ test("a forced call streams as it is written", async () => {
   assert.equal(finish, whole.finish_reason);
 });
 
-test("a tool's result is answered with, not invented about", async () => {
+call("chat.completions.create", "a tool's result is answered with, not invented about", async () => {
   const r = await client.chat.completions.create({
     model: "home-chat-s", tools: hass, temperature: 1, messages: [
       ...on,
@@ -152,7 +154,7 @@ test("a tool's result is answered with, not invented about", async () => {
   assert.equal(r.choices[0].finish_reason, "stop");
 });
 
-test("a message cannot end its turn", async () => {
+call("chat.completions.create", "a message cannot end its turn", async () => {
   const ask = async (content) => (await client.chat.completions.create({
     model: "home-chat-s", messages: [{ role: "user", content }], temperature: 0, max_tokens: 1,
   })).usage.prompt_tokens;
@@ -163,7 +165,7 @@ test("a message cannot end its turn", async () => {
   assert.ok(smuggled > turns.usage.prompt_tokens + 3, `${smuggled} tokens`);
 });
 
-test("numbers that clients send are taken", async () => {
+call("chat.completions.create", "numbers that clients send are taken", async () => {
   const ask = (more) => client.chat.completions.create({ model: "home-chat-s", messages: off, temperature: 0, ...more });
   for (const max_tokens of [0, -1, null, 4096, 1e9]) {
     const r = await ask({ max_tokens });
@@ -185,7 +187,7 @@ test("seed -1 is drawn anew and not remembered", async () => {
   assert.ok(seen.size > 1);
 });
 
-test("the same seed draws the same text, and n gives n choices", async () => {
+call("chat.completions.create", "the same seed draws the same text, and n gives n choices", async () => {
   const ask = (seed, n) =>
     client.chat.completions.create(
       { model: "home-chat-s", messages: [{ role: "user", content: "tell me a joke" }], temperature: 1, seed, n, max_tokens: 24 },
@@ -197,7 +199,7 @@ test("the same seed draws the same text, and n gives n choices", async () => {
   assert.deepEqual(three.choices.map((c) => c.index), [0, 1, 2]);
 });
 
-test("stop strings end the reply and are not part of it", async () => {
+call("chat.completions.create", "stop strings end the reply and are not part of it", async () => {
   const r = await client.chat.completions.create({
     model: "home-chat-s", messages: off, temperature: 0, max_tokens: 96, stop: ["Kitchen", "nowhere"],
   });
@@ -205,7 +207,7 @@ test("stop strings end the reply and are not part of it", async () => {
   assert.equal(r.choices[0].finish_reason, "stop");
 });
 
-test("json_schema holds a hot model to the schema", async () => {
+call("chat.completions.create", "json_schema holds a hot model to the schema", async () => {
   const schema = {
     type: "object",
     properties: {
@@ -228,7 +230,7 @@ test("json_schema holds a hot model to the schema", async () => {
   }
 });
 
-test("logprobs come with alternatives", async () => {
+call("chat.completions.create", "logprobs come with alternatives", async () => {
   const r = await client.chat.completions.create({
     model: "home-chat-s", messages: off, temperature: 0, max_tokens: 4, logprobs: true, top_logprobs: 3,
   });
@@ -241,7 +243,7 @@ test("logprobs come with alternatives", async () => {
   }
 });
 
-test("completions continue a raw prompt", async () => {
+call("completions.create", "completions continue a raw prompt", async () => {
   const r = await client.completions.create({
     model: "home-chat-s", prompt: ["<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n", "Once"], temperature: 0, max_tokens: 8,
   });
@@ -253,7 +255,7 @@ test("completions continue a raw prompt", async () => {
   assert.equal(text, r.choices[1].text);
 });
 
-test("embeddings agree in float and base64", async () => {
+call("embeddings.create", "embeddings agree in float and base64", async () => {
   const input = ["good morning", "set an alarm for seven"];
   const float = await client.embeddings.create({ model: "home-embed", input, encoding_format: "float" });
   const b64 = await client.embeddings.create({ model: "home-embed", input, encoding_format: "base64" });
@@ -269,7 +271,7 @@ test("embeddings agree in float and base64", async () => {
   assert.ok(Math.abs(byDefault.data[0].embedding[0] - float.data[0].embedding[0]) < 1e-6);
 });
 
-test("errors have the OpenAI form", async () => {
+call("chat.completions.create", "errors have the OpenAI form", async () => {
   const is = (status, code) => (e) => {
     assert.equal(e.status, status);
     if (code) assert.equal(e.code, code);
@@ -284,7 +286,7 @@ test("errors have the OpenAI form", async () => {
   );
 });
 
-test("a stream that the client leaves does not disturb the next", async () => {
+call("chat.completions.create", "a stream that the client leaves does not disturb the next", async () => {
   const controller = new AbortController();
   const stream = await client.chat.completions.create(
     { model: "home-chat-s", messages: [{ role: "user", content: "tell me everything" }], temperature: 1, seed: 1, stream: true },

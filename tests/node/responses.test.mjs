@@ -1,8 +1,9 @@
 // The official openai client's Responses API, unmodified, against the home cluster.
-import { test } from "node:test";
 import assert from "node:assert/strict";
 import OpenAI from "openai";
+import { client as calls_of } from "./calls.mjs";
 
+const call = calls_of("openai");
 const client = new OpenAI({ baseURL: `${process.env.SHOAL_URL}/v1`, apiKey: "none", maxRetries: 0 });
 const model = "home-chat-s";
 const home =
@@ -13,7 +14,7 @@ const tools = [{
   parameters: { type: "object", properties: { target: { type: "string" } }, required: ["target"] },
 }];
 
-test("a response goes on with another, is read and deleted", async () => {
+call("responses.create, retrieve, delete", "a response goes on with another, is read and deleted", async () => {
   const first = await client.responses.create({ model, input: "my name is Ada", instructions: "Be brief.", temperature: 0, max_output_tokens: 16 });
   assert.equal(first.object, "response");
   assert.equal(typeof first.output_text, "string");
@@ -30,13 +31,13 @@ test("a response goes on with another, is read and deleted", async () => {
     (e) => e.status === 400 && e.code === "previous_response_not_found");
 });
 
-test("what is not to be stored is not", async () => {
+call("responses.create", "what is not to be stored is not", async () => {
   const r = await client.responses.create({ model, input: "hello", store: false, max_output_tokens: 4 });
   assert.equal(r.store, false);
   await assert.rejects(client.responses.retrieve(r.id), (e) => e instanceof OpenAI.NotFoundError);
 });
 
-test("the events of a stream come to its response", async () => {
+call("responses.create", "the events of a stream come to its response", async () => {
   const stream = await client.responses.create({ model, input: "hello there", temperature: 0, max_output_tokens: 16, stream: true });
   const types = [];
   let text = "", last = null;
@@ -53,13 +54,13 @@ test("the events of a stream come to its response", async () => {
   assert.equal(whole.output_text, text);
 });
 
-test("the client's own accumulator understands the stream", async () => {
+call("responses.stream", "the client's own accumulator understands the stream", async () => {
   const stream = client.responses.stream({ model, input: "hello there", temperature: 0, max_output_tokens: 16 });
   const final = await stream.finalResponse();
   assert.ok(final.output_text.length > 0);
 });
 
-test("a call of a tool, streamed or not, and its result", async () => {
+call("responses.create", "a call of a tool, streamed or not, and its result", async () => {
   const ask = { model, instructions: home, input: "turn off the kitchen light", tools, tool_choice: "required", temperature: 0, max_output_tokens: 96 };
   const r = await client.responses.create(ask);
   const call = r.output.find((i) => i.type === "function_call");
@@ -74,14 +75,14 @@ test("a call of a tool, streamed or not, and its result", async () => {
   assert.equal(after.object, "response");
 });
 
-test("a schema constrains the text", async () => {
+call("responses.create", "a schema constrains the text", async () => {
   const schema = { type: "object", properties: { room: { enum: ["kitchen", "office"] } }, required: ["room"], additionalProperties: false };
   const r = await client.responses.create({ model, input: "which room", temperature: 0, max_output_tokens: 64,
     text: { format: { type: "json_schema", name: "room", strict: true, schema } } });
   assert.ok(["kitchen", "office"].includes(JSON.parse(r.output_text).room));
 });
 
-test("an error in the request names its field", async () => {
+call("responses.create", "an error in the request names its field", async () => {
   await assert.rejects(client.responses.create({ model, input: [{ type: "image_generation_call" }] }),
     (e) => e instanceof OpenAI.BadRequestError && e.param === "input");
 });

@@ -1,12 +1,13 @@
 // Vector stores and files by the official openai client, unmodified.
-import { test } from "node:test";
 import assert from "node:assert/strict";
 import OpenAI, { toFile } from "openai";
+import { client as calls_of } from "./calls.mjs";
 
+const call = calls_of("openai");
 const client = new OpenAI({ baseURL: `${process.env.SHOAL_URL}/v1`, apiKey: "none", maxRetries: 0 });
 const manual = "# Boiler\n## Radiators\nBleed the radiators every autumn.\n## Pressure\nKeep the pressure between one and two bar.\n";
 
-test("a file is uploaded, becomes part of a vector store, is found and leaves again", async () => {
+call("files and vectorStores", "a file is uploaded, becomes part of a vector store, is found and leaves again", async () => {
   const store = await client.vectorStores.create({ name: "House", metadata: { floor: "1" } });
   assert.equal(store.object, "vector_store");
   assert.equal(store.name, "House");
@@ -55,7 +56,7 @@ test("a file is uploaded, becomes part of a vector store, is found and leaves ag
   await assert.rejects(client.vectorStores.retrieve(store.id), OpenAI.NotFoundError);
 });
 
-test("what cannot be is refused in OpenAI's form", async () => {
+call("files and vectorStores", "what cannot be is refused in OpenAI's form", async () => {
   await assert.rejects(client.vectorStores.search("vs_none", { query: "x" }), OpenAI.NotFoundError);
   const store = await client.vectorStores.create({});
   await assert.rejects(client.vectorStores.files.create(store.id, { file_id: "file-999999" }), OpenAI.NotFoundError);
