@@ -158,7 +158,7 @@ static int run(int argc, char **argv)
 {
     pull_options o = {.to = stderr, .stop = &stop};
     const char *to = NULL, *token_file = NULL;
-    bool json = false, quiet = false;
+    bool json = false, quiet = false, events = false;
     long long stall = 30, tries = 6;
     const cli_option options[] = {
         CLI_STRING(0, "to", "DIR", "folder to put it in [that of models.json, or models]", &to),
@@ -172,6 +172,7 @@ static int run(int argc, char **argv)
         CLI_INT(0, "stall", "S", 1, 3600, "try again when nothing came for S seconds", &stall),
         CLI_INT(0, "tries", "N", 1, 100, "tries of what may pass, such as a lost connection", &tries),
         CLI_FLAG('q', "quiet", "no progress", &quiet),
+        CLI_FLAG(0, "events", "for a program: progress and the end as lines of JSON on stdout", &events),
         CLI_JSON(&json),
         CLI_END,
     };
@@ -191,9 +192,11 @@ static int run(int argc, char **argv)
     o.stall_s = (int)stall;
     o.tries = (int)tries;
     if (quiet) o.to = NULL;
+    if (events) o.to = stdout;
+    o.events = events;
     if (!o.endpoint && env && *env && is_hf(o.ref)) o.endpoint = env;
     rc = folder ? read_token(token_file, o.ref, &token, &o.token, &err) : err_nomem(&err);
-    rc = rc == 0 ? pull_and_print(&o, json) : cli_fail(&cmd_pull, &err);
+    rc = rc == 0 ? pull_and_print(&o, json || events) : cli_fail(&cmd_pull, &err);
     buf_done(&token);
     free(folder);
     return rc;

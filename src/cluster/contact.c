@@ -397,6 +397,7 @@ void contact_hear(contact *l, const member *m)
     bool drains = m->state == REPLICA_DRAINING, was_there = l->wanted;
     bool same_life = m->generation <= l->r.generation;
     l->r.process = m->process;
+    l->r.guest = m->guest;
     set_standby(l, m->standby);
     if (l->r.dropped) return; /* whoever was told of it dropped it */
     if (!same_life) set_generation(l, m->generation);

@@ -333,7 +333,8 @@ bool registry_all_ready(const registry *g)
     for (size_t i = 0; i < g->n; i++) {
         const replica *r = &g->contacts[i]->r;
         bool ours = strcmp(r->source, "agent") == 0;
-        if (r->state != REPLICA_READY && (ours || registry_find(g, r->model)->n_ready == 0)) return false;
+        if (!r->guest && r->state != REPLICA_READY && (ours || registry_find(g, r->model)->n_ready == 0))
+            return false;
     }
     return true;
 }

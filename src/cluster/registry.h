@@ -77,7 +77,7 @@ const source *registry_source_at(const registry *g, size_t i);
 
 /* True when every source has synced, every replica that this machine's agent starts is READY, and so is at
  * least one of every other model (the cluster's /readyz): another machine's death leaves a gateway ready that
- * has somebody else to ask. */
+ * has somebody else to ask. Guests do not count. */
 bool registry_all_ready(const registry *g);
 
 /* ---- listening ----------------------------------------------------------------------------------- */

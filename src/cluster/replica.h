@@ -62,6 +62,7 @@ typedef struct replica {
     bool silent;      /* READY, but it missed its last poll: no new calls for it */
     bool wedged;      /* DOWN because the process lives and does nothing: the agent ends it */
     bool standby;     /* it is kept in readiness: no calls for it, whatever its state */
+    bool guest;       /* it comes or goes while others serve (source.h) */
     bool dropped;     /* no source knows it any more */
     grpc_channel *channel;
     Shoal__V1__ModelInfo *info; /* NULL until described once; kept over restarts */

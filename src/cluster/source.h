@@ -39,6 +39,7 @@ typedef struct member {
     const char *reason; /* for people; may be NULL */
     process process;
     bool standby; /* loaded and not asked, until its source says otherwise */
+    bool guest;   /* it comes or goes while others serve: nobody is less ready without it */
 } member;
 
 typedef struct source source;

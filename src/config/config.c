@@ -143,6 +143,9 @@ static int resolve_paths(config_file *f, const char *config_path, shoal_err *err
     if (!rc) rc = resolve(f, &c->sessions.key_file, dir, err);
     if (!rc) rc = resolve(f, &c->cluster_state, dir, err);
     if (!rc) rc = resolve_shipped(f, &c->manifest, dir, err);
+    if (!rc) rc = resolve(f, &c->library.store, dir, err);
+    for (size_t i = 0; !rc && i < c->library.n_folders; i++)
+        rc = resolve(f, &c->library.folders[i], dir, err);
     if (!rc) rc = resolve_etcd(f, &c->etcd, dir, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve_shipped(f, &c->models[i].path, dir, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = resolve_adapters(f, &c->models[i], dir, err);

@@ -87,6 +87,19 @@ typedef struct config_sessions { /* conversations that are kept */
 } config_sessions;
 
 typedef enum { CONFIG_HEDGE_AUTO, CONFIG_HEDGE_OFF } config_hedge;
+typedef enum { CONFIG_LOADING_ON, CONFIG_LOADING_OFF } config_loading;
+
+/* Models that come and go while the server runs (config_wish.h says what a request for one may hold). */
+typedef struct config_library {
+    config_loading loading;
+    const char **folders; /* further ones that files may be loaded from, beside the store and the manifest's */
+    size_t n_folders;
+    const char *store;  /* where fetched models are kept; NULL: $SHOAL_MODELS, or the manifest's folder */
+    const char **hosts; /* that models may be fetched from, "huggingface.co"; none: nothing is fetched */
+    size_t n_hosts;
+    const char *hub, *registry; /* in place of huggingface.co and registry.ollama.ai: "https://mirror.example" */
+    uint64_t keep_alive_s; /* how long a model stays unused that a request for an answer made load */
+} config_library;
 
 typedef struct gateway_config {
     const char *listen;
@@ -133,6 +146,7 @@ typedef struct gateway_config {
     size_t n_pipelines;
     host_rule *hosts; /* that http stages may ask */
     size_t n_hosts;
+    config_library library;
     route_book book; /* routes and domains */
 } gateway_config;
 

@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "discovery/etcd.h"
+#include "config/config_wish.h"
 #include "config/config_schema.h"
 #include "trust/identity.h"
 #include "wire/address.h"
@@ -49,14 +50,12 @@ static int check_cluster(const gateway_config *c, shoal_err *err)
     return 0;
 }
 
-static bool is_name(const char *s, size_t n);
-
 /* "NAME=sha256:HEX": what stands before the digest, 0 bytes for no name; false: it can be none. */
 static bool split_key(const char *key, const char **ret_digest)
 {
     const char *equals = strchr(key, '=');
     *ret_digest = equals ? equals + 1 : key;
-    return !equals || is_name(key, (size_t)(equals - key));
+    return !equals || config_is_name(key, (size_t)(equals - key));
 }
 
 static int check_keys(const gateway_config *c, shoal_err *err)
@@ -105,7 +104,7 @@ static int check_names(const gateway_config *c, shoal_err *err)
     return 0;
 }
 
-static bool is_name(const char *s, size_t n)
+bool config_is_name(const char *s, size_t n)
 {
     if (n == 0 || n > 64) return false;
     for (size_t i = 0; i < n; i++)
@@ -117,7 +116,7 @@ static int check_adapters(const config_model *m, const char *where, shoal_err *e
 {
     for (size_t i = 0; i < m->n_adapters; i++) {
         const char *name = m->adapters[i].name;
-        if (!is_name(name, strlen(name)))
+        if (!config_is_name(name, strlen(name)))
             return err_set(err, SHOAL_EINVALID,
                            "%sadapters[%zu].name: '%s' may hold letters, digits, '-', '_' and '.' only",
                            where, i, name);
@@ -152,7 +151,7 @@ static int check_model(const gateway_config *c, size_t i, shoal_err *err)
     const config_model *m = &c->models[i];
     char where[48];
     snprintf(where, sizeof where, "models[%zu].", i);
-    if (!is_name(m->name, strlen(m->name)))
+    if (!config_is_name(m->name, strlen(m->name)))
         return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-', '_' and '.' only",
                        where, m->name);
     for (size_t k = 0; k < i; k++)
@@ -305,7 +304,7 @@ static int check_host(const gateway_config *c, size_t i, shoal_err *err)
     shoal_err why;
     char where[32];
     snprintf(where, sizeof where, "hosts[%zu].", i);
-    if (!is_name(h->name, strlen(h->name)))
+    if (!config_is_name(h->name, strlen(h->name)))
         return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-', '_' and '.' only",
                        where, h->name);
     if (host_find(c->hosts, i, h->name))
@@ -326,7 +325,7 @@ static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
     config_pipeline *p = &c->pipelines[i];
     char where[48];
     snprintf(where, sizeof where, "pipelines[%zu].", i);
-    if (!is_name(p->name, strlen(p->name)))
+    if (!config_is_name(p->name, strlen(p->name)))
         return err_set(err, SHOAL_EINVALID, "%sname: '%s' may hold letters, digits, '-', '_' and '.' only",
                        where, p->name);
     for (size_t k = 0; k < i; k++)
@@ -341,7 +340,7 @@ static int check_pipeline(gateway_config *c, size_t i, shoal_err *err)
 
 static int check_discovered(const char *what, size_t i, const char *model, shoal_err *err)
 {
-    if (is_name(model, strlen(model))) return 0;
+    if (config_is_name(model, strlen(model))) return 0;
     return err_set(err, SHOAL_EINVALID,
                    "discovery.%s[%zu].model: '%s' may hold letters, digits, '-', '_' and '.' only", what, i,
                    model);
@@ -406,6 +405,29 @@ static int check_sessions(const config_sessions *s, shoal_err *err)
                    ">sessions.key, mode 0600)");
 }
 
+static bool is_address(const char *s)
+{
+    size_t n = strncmp(s, "https://", 8) == 0 ? 8 : 7;
+    if (n == 7 && strncmp(s, "http://", 7) != 0) return false;
+    return s[n] && !strpbrk(s, " ?#@");
+}
+
+static int check_library(const config_library *l, shoal_err *err)
+{
+    for (size_t i = 0; i < l->n_hosts; i++)
+        if (!http1_is_host(l->hosts[i]))
+            return err_set(err, SHOAL_EINVALID,
+                           "library.fetch_from[%zu]: '%s' is no host (example: huggingface.co)", i,
+                           l->hosts[i]);
+    if (l->hub && !is_address(l->hub))
+        return err_set(err, SHOAL_EINVALID, "library.hub: '%s' is no address (example: https://hub.lan)",
+                       l->hub);
+    if (l->registry && !is_address(l->registry))
+        return err_set(err, SHOAL_EINVALID,
+                       "library.registry: '%s' is no address (example: https://registry.lan)", l->registry);
+    return 0;
+}
+
 int config_check(gateway_config *c, shoal_err *err)
 {
     int rc = check_listen(c->listen, err);
@@ -414,6 +436,7 @@ int config_check(gateway_config *c, shoal_err *err)
     if (!rc) rc = check_sessions(&c->sessions, err);
     if (!rc) rc = check_keys(c, err);
     if (!rc) rc = check_names(c, err);
+    if (!rc) rc = check_library(&c->library, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = check_model(c, i, err);
     if (!rc) rc = check_fallbacks(c, err);
     if (!rc) rc = config_check_ensembles(c, err);

@@ -3,6 +3,7 @@
 
 #include "base/sampling.h"
 #include "discovery/etcd.h"
+#include "config/config_wish.h"
 #include "config/config_nodes.h"
 #include "routes/facts.h"
 
@@ -254,6 +255,26 @@ static const config_field model_rows[] = {
          "LoRA adapters that requests may ask for"),
 };
 RECORD(model, config_model, model_rows);
+
+/* What a model may be given while the server runs: its sizes, as above, and how it is to be had. */
+static const config_field wish_rows[] = {
+    TEXT("model", config_wish, what, 1, PATH_MAX_BYTES, "a name of the manifest, or what `shoal pull` takes"),
+    TEXT("name", config_wish, as.name, 1, NAME_MAX_BYTES, "the name clients use"),
+    TEXT("path", config_wish, as.path, 1, PATH_MAX_BYTES, "a GGUF file or a Hugging Face folder"),
+    TEXT("sha256", config_wish, as.sha256, 64, 64, "what the file must be"),
+    UINT("replicas", config_wish, as.replicas, 1, 64, "worker processes"),
+    UINT("threads", config_wish, as.threads, 1, 1024, "threads of a worker"),
+    UINT("context", config_wish, as.context, 16, 1u << 20, "longest prompt and reply, in tokens"),
+    UINT("max_batch", config_wish, as.max_batch, 1, 1024, "sequences that decode together"),
+    UINT("max_queue", config_wish, as.max_queue, 1, 100000, "waiting requests"),
+    UINT("prefill_chunk", config_wish, as.prefill_chunk, 8, 65536, "tokens of a prompt read in one step"),
+    UINT("kv_mb", config_wish, as.kv_mb, 1, 1u << 20, "ceiling of the KV cache"),
+    UINT("keep_alive_s", config_wish, keep_alive_s, 1, 365 * 24 * 3600, "how long it stays unused",
+         .otherwise = CONFIG_WISH_STAYS),
+    BOOL("keep", config_wish, keep, "whether it is loaded again after a restart"),
+    BOOL("stream", config_wish, stream, "whether progress is told"),
+};
+const config_record config_wish_schema = {sizeof(config_wish), wish_rows, COUNT(wish_rows)};
 
 static const config_field device_rows[] = {
     TEXT("id", config_device, id, 1, 128, "the device's id, such as light.kitchen", .required = true),
@@ -593,6 +614,23 @@ static const config_field domains_rows[] = {
 };
 RECORD(domain_set, config_domains, domains_rows);
 
+static const char *const loading_words[] = {"on", "off", NULL}; /* as config_loading */
+static const config_field library_rows[] = {
+    WORD("load", gateway_config, library.loading, loading_words,
+         "whether requests may load and unload models"),
+    TEXTS("folders", gateway_config, library.folders, library.n_folders, 1, 32, PATH_MAX_BYTES,
+          "further folders that models may be loaded from"),
+    TEXT("store", gateway_config, library.store, 1, PATH_MAX_BYTES, "the folder for fetched models"),
+    TEXTS("fetch_from", gateway_config, library.hosts, library.n_hosts, 1, 64, 255,
+          "hosts that models may be fetched from"),
+    TEXT("hub", gateway_config, library.hub, 1, 1024, "a hub in place of https://huggingface.co"),
+    TEXT("registry", gateway_config, library.registry, 1, 1024,
+         "a registry in place of https://registry.ollama.ai"),
+    UINT("keep_alive_s", gateway_config, library.keep_alive_s, 1, 365 * 24 * 3600,
+         "how long a model stays unused that a question made load", .otherwise = 300),
+};
+RECORD(library_section, gateway_config, library_rows);
+
 static const char *const hedge_words[] = {"auto", "off", NULL}; /* as config_hedge */
 
 static const config_field worker_rows[] = {
@@ -660,6 +698,7 @@ static const config_field file_rows[] = {
     TEXT("manifest", gateway_config, manifest, 1, PATH_MAX_BYTES, "the models.json to look names up in"),
     LIST("models", gateway_config, models, n_models, model, 1, 64, "the models of this cluster",
          .required = true),
+    SECTION("library", library_section, "models that are loaded and unloaded while it serves"),
     LIST("ensembles", gateway_config, ensembles, n_ensembles, ensemble, 1, 32, "models that answer together"),
     LIST("pipelines", gateway_config, pipelines, n_pipelines, pipeline, 1, 32, "what POST /v1/process runs"),
     LIST("hosts", gateway_config, hosts, n_hosts, named_host, 1, 64, "what http stages may ask"),

@@ -53,6 +53,7 @@ struct config_record {
 };
 
 extern const config_record config_schema;       /* the whole file; fills a gateway_config */
+extern const config_record config_wish_schema;  /* of config_wish.h; fills a config_load */
 extern const config_record config_nodes_schema; /* of config_nodes.h; fills a config_nodes */
 
 /* Fill the zeroed struct `into` from a document's root. Structs and lists are made in `mem`, texts stay the

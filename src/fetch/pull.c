@@ -311,6 +311,7 @@ static int fetch_all(run *r, pull_done *ret, shoal_err *err)
 {
     pull_meter m;
     pull_meter_init(&m, r->o->to);
+    m.events = r->o->events;
     ret->files = arena_alloc(r->mem, r->plan.n * sizeof *ret->files + 1);
     if (!ret->files) return err_nomem(err);
     for (size_t i = 0; i < r->plan.n; i++) {

@@ -28,6 +28,7 @@ typedef struct pull_options {
     bool no_manifest;     /* leave models.json alone */
     int stall_s, tries;   /* pull_http.h; 0: as there */
     FILE *to;             /* progress; NULL: none */
+    bool events;          /* progress is for a program: lines of JSON (pull_meter.h) */
     const volatile sig_atomic_t *stop;
 } pull_options;
 

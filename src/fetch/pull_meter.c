@@ -7,7 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "fetch/pull_plan.h"
+
+#define EVENT_S 0.1
 
 static double now_s(void)
 {
@@ -73,6 +76,19 @@ static void plain_line(pull_meter *m, const char *how)
     buf_done(&state);
 }
 
+static void event_line(pull_meter *m)
+{
+    buf line = {0};
+    buf_puts(&line, "{\"file\":");
+    json_put_string(&line, m->name, strlen(m->name));
+    if (m->has_total) buf_printf(&line, ",\"total\":%llu", (unsigned long long)m->total);
+    buf_printf(&line, ",\"completed\":%llu}\n", (unsigned long long)m->at);
+    if (!line.failed) fputs(line.data, m->to);
+    fflush(m->to);
+    m->drawn_s = now_s();
+    buf_done(&line);
+}
+
 void pull_meter_begin(pull_meter *m, const char *name, bool has_total, uint64_t total, uint64_t from)
 {
     m->name = name;
@@ -81,7 +97,9 @@ void pull_meter_begin(pull_meter *m, const char *name, bool has_total, uint64_t 
     m->from = m->at = from;
     m->began_s = m->drawn_s = now_s();
     m->quarter = has_total && total ? (int)(4 * (from / 4) / (total / 4 + 1)) : 0;
-    if (m->to && m->live)
+    if (m->to && m->events)
+        event_line(m);
+    else if (m->to && m->live)
         draw(m);
     else if (m->to)
         plain_line(m, from ? "resumed" : NULL);
@@ -91,6 +109,10 @@ void pull_meter_at(pull_meter *m, uint64_t bytes)
 {
     m->at = bytes;
     if (!m->to) return;
+    if (m->events) {
+        if (now_s() - m->drawn_s >= EVENT_S) event_line(m);
+        return;
+    }
     if (m->live) {
         double now = now_s();
         if (now - m->drawn_s < 0.2) return;
@@ -106,7 +128,10 @@ void pull_meter_at(pull_meter *m, uint64_t bytes)
 
 void pull_meter_end(pull_meter *m, const char *how)
 {
-    if (m->to && m->name) plain_line(m, how);
+    if (m->to && m->name && m->events)
+        event_line(m);
+    else if (m->to && m->name)
+        plain_line(m, how);
     m->name = NULL;
 }
 
@@ -123,7 +148,7 @@ void pull_meter_say(pull_meter *m, const char *fmt, ...)
 {
     char line[1024];
     va_list ap;
-    if (!m->to) return;
+    if (!m->to || m->events) return;
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);

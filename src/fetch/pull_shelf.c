@@ -172,6 +172,98 @@ static int put_locked(const char *folder, const shelf_entry *e, char **ret_name,
     return rc;
 }
 
+/* ---- taken out ------------------------------------------------------------------------------------- */
+
+/* Where the object that begins at `at` ends, behind its brace; 0: it does not. */
+static size_t end_of_object(const char *text, size_t at)
+{
+    size_t depth = 0;
+    bool quoted = false;
+    for (; text[at]; at++) {
+        char c = text[at];
+        if (quoted && c == '\\' && text[at + 1]) {
+            at++;
+        } else if (c == '"') {
+            quoted = !quoted;
+        } else if (!quoted && c == '{') {
+            depth++;
+        } else if (!quoted && c == '}' && --depth == 0) {
+            return at + 1;
+        }
+    }
+    return 0;
+}
+
+/* The i-th object of the list at the end of the text, by its brackets. */
+static bool find_entry(const shelf *s, size_t i, size_t *ret_from, size_t *ret_end)
+{
+    const char *text = s->text.data, *list = strstr(text, "\"models\"");
+    list = list ? strchr(list, '[') : NULL;
+    size_t end = list ? (size_t)(list + 1 - text) : 0, from = 0;
+    for (size_t k = 0; list && k <= i; k++) {
+        from = end + strcspn(text + end, "{");
+        end = text[from] ? end_of_object(text, from) : 0;
+        if (end == 0) return false;
+    }
+    *ret_from = from;
+    *ret_end = end;
+    return list != NULL;
+}
+
+/* With the comma that stood before or behind it. */
+static int cut_entry(shelf *s, size_t i, shoal_err *err)
+{
+    size_t from, end, n = json_array_size(s->models);
+    buf nothing = {0};
+    json_t *left = json_copy((json_t *)s->models);
+    if (!left || json_array_remove(left, i) != 0) {
+        json_decref(left);
+        return err_nomem(err);
+    }
+    int rc = find_entry(s, i, &from, &end) ? 0 : SHOAL_EFORMAT;
+    if (rc == 0 && i + 1 < n) {
+        end += strcspn(s->text.data + end, "{");
+    } else if (rc == 0) {
+        while (from > 0 && strchr(" \t\r\n,", s->text.data[from - 1])) from--;
+    }
+    if (rc == 0) rc = put_in(s, from, end - from, &nothing, err);
+    if (rc != SHOAL_ENOMEM && (rc != 0 || !json_equal(s->models, left)))
+        rc = err_set(err, SHOAL_EFORMAT, "%s: the entry must be taken out by hand", s->path);
+    json_decref(left);
+    return rc;
+}
+
+static int remove_file(const char *folder, const char *file, shoal_err *err)
+{
+    char *path = NULL;
+    if (strchr(file, '/')) return err_set(err, SHOAL_EFORMAT, "\"%s\" is no file of %s", file, folder);
+    if (asprintf(&path, "%s/%s", folder, file) < 0) return err_nomem(err);
+    int rc = unlink(path) == 0 || errno == ENOENT
+                 ? 0
+                 : err_set(err, SHOAL_EIO, "cannot remove %s: %s", path, strerror(errno));
+    free(path);
+    return rc;
+}
+
+static int drop_locked(const char *folder, const char *name, shoal_err *err)
+{
+    shelf s = {0};
+    size_t i = 0;
+    int rc = open_shelf(&s, folder, err);
+    const json_t *o = rc == 0 ? find(&s, "name", name) : NULL;
+    if (rc == 0 && !o) rc = err_set(err, SHOAL_ENOTFOUND, "%s has no \"%s\"", s.path, name);
+    const char *said = rc == 0 ? json_string_value(json_object_get(o, "file")) : NULL;
+    char *file = said ? strdup(said) : NULL;
+    while (rc == 0 && json_array_get(s.models, i) != o) i++;
+    if (rc == 0 && said && !file) rc = err_nomem(err);
+    if (rc == 0) rc = cut_entry(&s, i, err);
+    if (rc == 0) rc = write_shelf(&s, err);
+    if (rc == 0 && file && !find(&s, "file", file)) rc = remove_file(folder, file, err);
+    free(file);
+    shelf_done(&s);
+    return rc;
+}
+
 /* ---- pins ---------------------------------------------------------------------------------------- */
 
 /* Where "calibrations": {...} stands in the text; *ret_n 0: it does not, and may be put in there. */
@@ -246,13 +338,31 @@ int shelf_pin(const char *folder, const char *file, const char *sha256, shoal_er
     return rc;
 }
 
-int shelf_put(const char *folder, const shelf_entry *e, char **ret_name, shoal_err *err)
+static int open_locked(const char *folder, int *ret_fd, shoal_err *err)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return err_set(err, SHOAL_EIO, "%s: %s", folder, strerror(errno));
-    int rc = flock(fd, LOCK_EX) == 0
-                 ? put_locked(folder, e, ret_name, err)
-                 : err_set(err, SHOAL_EIO, "%s: cannot lock it: %s", folder, strerror(errno));
+    *ret_fd = fd;
+    if (flock(fd, LOCK_EX) == 0) return 0;
+    int rc = err_set(err, SHOAL_EIO, "%s: cannot lock it: %s", folder, strerror(errno));
+    close(fd);
+    return rc;
+}
+
+int shelf_put(const char *folder, const shelf_entry *e, char **ret_name, shoal_err *err)
+{
+    int fd, rc = open_locked(folder, &fd, err);
+    if (rc != 0) return rc;
+    rc = put_locked(folder, e, ret_name, err);
+    close(fd);
+    return rc;
+}
+
+int shelf_drop(const char *folder, const char *name, shoal_err *err)
+{
+    int fd, rc = open_locked(folder, &fd, err);
+    if (rc != 0) return rc;
+    rc = drop_locked(folder, name, err);
     close(fd);
     return rc;
 }

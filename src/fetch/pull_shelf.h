@@ -21,6 +21,10 @@ typedef struct shelf_entry {
  * or with "-2", "-3" behind it when another file has that one. */
 int shelf_put(const char *folder, const shelf_entry *e, char **ret_name, shoal_err *err);
 
+/* Take the entry of that name out of FOLDER/models.json, and, where no other has its file, remove that file.
+ * SHOAL_ENOTFOUND: there is none of that name. The text of the others stays as it is. */
+int shelf_drop(const char *folder, const char *name, shoal_err *err);
+
 /* Let FOLDER/models.json say that FILE, which lies beside it, is to have this digest: "calibrations":
  * {FILE: SHA256}. SHOAL_ENOTFOUND: there is no models.json, and none is made. */
 int shelf_pin(const char *folder, const char *file, const char *sha256, shoal_err *err);

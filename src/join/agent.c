@@ -171,7 +171,8 @@ static int tell(child *c, replica_state state, const char *reason, shoal_err *er
                 .state = state,
                 .reason = reason,
                 .process = c->process,
-                .standby = c->standby};
+                .standby = c->standby,
+                .guest = c->spec.guest || c->leaving};
     return source_put(c->a->source, &m, err);
 }
 
@@ -345,7 +346,7 @@ static char *copy(arena *to, const char *s, bool *ok)
     return p;
 }
 
-static bool copy_spec(arena *to, worker_spec *ret, const worker_spec *spec)
+bool worker_spec_copy(arena *to, worker_spec *ret, const worker_spec *spec)
 {
     bool ok = true;
     *ret = *spec;
@@ -423,7 +424,7 @@ static int describe_child(child *c, const worker_spec *spec, int replica_number,
 {
     char id[ID_BYTES] = "";
     c->strings = arena_new(0);
-    if (!c->strings || !copy_spec(c->strings, &c->spec, spec)) return err_nomem(err);
+    if (!c->strings || !worker_spec_copy(c->strings, &c->spec, spec)) return err_nomem(err);
     c->socket = socket_path(c, spec->model);
     c->address = c->socket ? arena_printf(c->strings, "unix:%s", c->socket) : NULL;
     if (id_of(id, sizeof id, spec, replica_number)) c->id = arena_strdup(c->strings, id);
@@ -595,7 +596,7 @@ static int keep_wish(agent *a, const worker_spec *workers, size_t n, shoal_err *
     arena *wish = arena_new(0);
     worker_spec *wanted = wish ? arena_alloc(wish, (n ? n : 1) * sizeof *wanted) : NULL;
     bool ok = wanted != NULL;
-    for (size_t i = 0; ok && i < n; i++) ok = copy_spec(wish, &wanted[i], &workers[i]);
+    for (size_t i = 0; ok && i < n; i++) ok = worker_spec_copy(wish, &wanted[i], &workers[i]);
     if (!ok) {
         arena_free(wish);
         return err_nomem(err);
@@ -614,6 +615,17 @@ int agent_set(agent *a, const worker_spec *workers, size_t n, shoal_err *err)
     rc = settle(a, err);
     start_new(a);
     return rc;
+}
+
+void agent_hurry(agent *a, const char *model)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        child *c = a->children[i];
+        if (!c->leaving || !c->life || strcmp(c->spec.model, model) != 0) continue;
+        LOG(LOG_INFO, "agent", "worker_killed", LOG_S("replica", c->id),
+            LOG_S("reason", "it is to go at once"));
+        uv_process_kill(&c->life->process, SIGKILL);
+    }
 }
 
 static int configure(agent *a, const agent_options *o, shoal_err *err)

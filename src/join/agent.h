@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "cluster/registry.h"
 #include "cluster/split.h"
@@ -40,7 +41,11 @@ typedef struct worker_spec {
     size_t first_layer, end_layer;
     const char *stages[WORKER_SPEC_STAGES]; /* NULL behind the last */
     const char *wire;                       /* how rows travel between them; NULL: exactly */
+    bool guest; /* it was loaded while others serve: /readyz does not wait for it */
 } worker_spec;
+
+/* A copy whose texts live in mem; false: no memory. */
+bool worker_spec_copy(arena *mem, worker_spec *ret, const worker_spec *spec);
 
 /* How workers share the machine's cores; made by whoever may know compute/. */
 typedef struct agent_arbiter {
@@ -75,6 +80,8 @@ int agent_new(agent **ret, uv_loop_t *loop, registry *g, const agent_options *op
  * runs and goes (after two minutes by SIGKILL); one whose options differ goes first and starts again then.
  * Copied. SHOAL_ENOMEM: all is as before; SHOAL_ELIMIT: not all were started. */
 int agent_set(agent *a, const worker_spec *workers, size_t n, shoal_err *err);
+/* What runs on workers of that model that are not wanted any more is not waited for. */
+void agent_hurry(agent *a, const char *model);
 /* All workers stop (they finish what runs), SIGKILL after grace_ms; `done` when all are gone. */
 void agent_stop(agent *a, uint64_t grace_ms, void (*done)(void *user), void *user);
 /* After stop, before registry_free: drops its replicas, removes the sockets and the directory it made; run

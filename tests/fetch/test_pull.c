@@ -397,6 +397,54 @@ static void a_shelf_pins_what_lies_beside_it(void **state)
     rmdir(folder);
 }
 
+static void write_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fputs(text, f) < 0, 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* What follows an entry, precedes it or stands in its texts changes nothing. */
+static void a_shelf_gives_back_what_it_has(void **state)
+{
+    (void)state;
+    static const char whole[] = "{\n \"note\": \"{[\", \"models\": [\n  {\"name\": \"a\", \"file\": "
+                                "\"a.gguf\", \"use\": \"} \\\" ]\"},\n"
+                                "  {\"name\": \"b\", \"file\": \"b.gguf\", \"quality\": {\"value\": 0.50}},\n"
+                                "  {\"name\": \"c\", \"file\": \"a.gguf\"}\n ]\n}\n";
+    static const struct {
+        const char *name;
+        bool left_a, left_b;
+        const char *text;
+    } cases[] = {
+        {"b", true, false, "\"file\": \"a.gguf\", \"use\": \"} \\\" ]\"},\n  {\"name\": \"c\", \"file\""},
+        {"c", true, false, "\" ]\"}\n ]\n}\n"},
+        {"a", false, false, "\"models\": [\n ]\n}\n"},
+    };
+    char folder[] = "/tmp/shoal_shelf_XXXXXX", path[64], a[64], b[64];
+    shoal_err err;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/models.json", folder);
+    snprintf(a, sizeof a, "%s/a.gguf", folder);
+    snprintf(b, sizeof b, "%s/b.gguf", folder);
+    write_text(path, whole);
+    write_text(a, "a");
+    write_text(b, "b");
+    assert_int_equal(shelf_drop(folder, "none", &err), SHOAL_ENOTFOUND);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        buf text = {0};
+        if (shelf_drop(folder, cases[i].name, &err) != 0) fail_msg("%s: %s", cases[i].name, err.message);
+        assert_int_equal(file_read(&text, path, 4096, &err), 0);
+        if (!strstr(text.data, cases[i].text)) fail_msg("%s: %s", cases[i].name, text.data);
+        assert_int_equal(file_exists(a), cases[i].left_a);
+        assert_int_equal(file_exists(b), cases[i].left_b);
+        buf_done(&text);
+    }
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -411,6 +459,7 @@ int main(void)
         CASE(files_of_a_model_are_chosen),
         CASE(manifests_are_read),
         CASE(a_shelf_keeps_what_it_has),
+        CASE(a_shelf_gives_back_what_it_has),
         CASE(a_shelf_pins_what_lies_beside_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
