@@ -646,7 +646,7 @@ static void sim_storm(sim_cluster *c, uint64_t ms)
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static void sim_on_moved(void *user, const char *model, const char *cause, double gap_ms)
+static void sim_on_moved(void *user, const call_order *o, const char *cause, double gap_ms)
 {
     ((sim_cluster *)user)->n_moved++;
 }

@@ -181,7 +181,7 @@ static void the_first_command_begins_a_group(void **state)
     size_t n = 0;
     assert_non_null(cli_group_begins(cli_at(0), &summary));
     for (size_t i = 0; i < cli_count(); i++) n += cli_group_begins(cli_at(i), &summary) != NULL;
-    assert_int_equal(n, 5);
+    assert_int_equal(n, 6);
 }
 
 int main(void)
