@@ -93,10 +93,10 @@ static int read_inputs(encode_spec *s, api_error *e)
     if (!v && s->kind != ENCODE_EMBED) v = fields_get(s->root, "text");
     if (!v) return api_error_bad(e, "input", "\"input\" must be text or an array of texts");
     bool many = json_is_array(v);
+    size_t most = s->kind == ENCODE_EMBED ? ENCODE_EMBED_MAX : ENCODE_INPUTS_MAX;
     s->n_inputs = many ? json_array_size(v) : 1;
-    if (s->n_inputs == 0 || s->n_inputs > ENCODE_INPUTS_MAX)
-        return api_error_bad(e, "input", "\"input\" has %zu texts, must be 1 to %d", s->n_inputs,
-                             ENCODE_INPUTS_MAX);
+    if (s->n_inputs == 0 || s->n_inputs > most)
+        return api_error_bad(e, "input", "\"input\" has %zu texts, must be 1 to %zu", s->n_inputs, most);
     s->inputs = calloc(s->n_inputs, sizeof *s->inputs);
     s->input_list = calloc(s->n_inputs, sizeof *s->input_list);
     if (!s->inputs || !s->input_list) return api_error_nomem(e);
@@ -164,6 +164,7 @@ bool encode_spec_key(const encode_spec *s, const char *digest, const char *adapt
         cache_key_str(k, "pair", s->inputs[i].has_pair ? s->inputs[i].pair : NULL);
     }
     cache_key_int(k, "base64", s->base64);
+    cache_key_int(k, "dimensions", s->dimensions);
     cache_key_int(k, "top_k", s->top_k);
     cache_key_int(k, "documents", s->documents);
     return cache_key_end(k, ret);

@@ -11,6 +11,7 @@
 #include "shoal/v1/worker.pb-c.h"
 
 #define ENCODE_INPUTS_MAX    256
+#define ENCODE_EMBED_MAX     2048 /* as OpenAI: clients send their texts in such batches */
 #define ENCODE_DOCUMENTS_MAX 1000 /* of one rerank request */
 #define ENCODE_GUESSES_MAX   100  /* words for one gap */
 
@@ -32,7 +33,7 @@ typedef struct encode_spec {
     size_t n_inputs;                            /* answers that the worker owes */
     buf bytes;                                  /* owned; score: the CSV; image: the file */
     bool base64;                                /* embeddings as little-endian float32 in base64 */
-    int64_t dimensions;                         /* 0: not given */
+    int64_t dimensions;                         /* of an embedding that are wanted; 0: all */
     int64_t top_k;  /* labels (rerank: documents) in the answer, 0: all; fill-mask: words, 0: five */
     bool documents; /* rerank: the answer holds the documents, too */
 } encode_spec;

@@ -42,21 +42,38 @@ static void put_index(buf *out, size_t i)
     put_index_of(out, i, i);
 }
 
-static void put_vector(buf *out, const Shoal__V1__Embedding *v, bool base64)
+static void put_vector(buf *out, const float *v, size_t n, bool base64)
 {
     if (base64) {
         buf_putc(out, '"');
-        base64_encode(out, v->values,
-                      v->n_values * sizeof(float)); /* little-endian hosts only, as all ours are */
+        base64_encode(out, v, n * sizeof *v); /* little-endian hosts only, as all ours are */
         buf_putc(out, '"');
         return;
     }
     buf_putc(out, '[');
-    for (size_t i = 0; i < v->n_values; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (i) buf_putc(out, ',');
-        put_float(out, v->values[i]);
+        put_float(out, v[i]);
     }
     buf_putc(out, ']');
+}
+
+/* The first n values, at the length of one again, as OpenAI's "dimensions". */
+static void put_shortened(buf *out, const float *v, size_t n, bool base64)
+{
+    buf values = {0};
+    double squares = 0;
+    for (size_t i = 0; i < n; i++) squares += (double)v[i] * (double)v[i];
+    double scale = squares > 0 ? 1 / sqrt(squares) : 1;
+    for (size_t i = 0; i < n; i++) {
+        float x = (float)((double)v[i] * scale);
+        buf_append(&values, &x, sizeof x);
+    }
+    if (values.failed)
+        out->failed = true;
+    else
+        put_vector(out, (const float *)(const void *)values.data, n, base64);
+    buf_done(&values);
 }
 
 void encode_put_embeddings(buf *out, const encode_spec *s, const Shoal__V1__EmbedReply *r,
@@ -67,7 +84,11 @@ void encode_put_embeddings(buf *out, const encode_spec *s, const Shoal__V1__Embe
     for (size_t i = 0; i < r->n_results; i++) {
         put_index(out, i);
         buf_puts(out, "\"object\":\"embedding\",\"embedding\":");
-        put_vector(out, r->results[i], s->base64);
+        const Shoal__V1__Embedding *v = r->results[i];
+        if (s->dimensions && (size_t)s->dimensions < v->n_values)
+            put_shortened(out, v->values, (size_t)s->dimensions, s->base64);
+        else
+            put_vector(out, v->values, v->n_values, s->base64);
         buf_putc(out, '}');
         *ret_tokens += r->results[i]->n_tokens;
     }

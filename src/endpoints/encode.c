@@ -76,7 +76,7 @@ static void observe(encode_job *j, const call_result *r, const Shoal__V1__Timing
 
 static int fail_dimensions(api_error *e, const gateway_request *rq, size_t n_embd)
 {
-    return api_error_bad(e, "dimensions", "%s gives %zu dimensions, which cannot be changed", rq->model,
+    return api_error_bad(e, "dimensions", "%s gives %zu dimensions: ask for as many or fewer", rq->model,
                          n_embd);
 }
 
@@ -85,7 +85,7 @@ static void on_embedded(void *user, const call_result *r, const Shoal__V1__Embed
     encode_job *j = user;
     if (!ended_well(j, r, reply ? reply->n_results : 0)) return;
     size_t n = reply->results[0]->n_values;
-    if (j->spec.dimensions && (size_t)j->spec.dimensions != n) {
+    if (j->spec.dimensions && (size_t)j->spec.dimensions > n) {
         api_error e;
         fail_dimensions(&e, j->shared.rq, n);
         shared_fail(&j->shared, &e);
@@ -211,7 +211,7 @@ static void answer(gateway_request *rq, encode_spec *spec, const char *task)
     const Shoal__V1__ModelInfo *info = NULL;
     int rc = choose_model(rq, task, &spec->model, &info, &e);
     /* Known beforehand, so a wrong number costs no inference. */
-    if (rc == 0 && spec->dimensions && info && (uint32_t)spec->dimensions != info->n_embd)
+    if (rc == 0 && spec->dimensions && info && (uint32_t)spec->dimensions > info->n_embd)
         rc = fail_dimensions(&e, rq, info->n_embd);
     encode_job *j = rc == 0 ? calloc(1, sizeof *j) : NULL;
     if (!j) {

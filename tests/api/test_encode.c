@@ -158,6 +158,32 @@ static void encode_writes_embeddings_as_floats_and_base64(void **state)
     buf_done(&out);
 }
 
+static void encode_shortens_embeddings_to_a_length_of_one(void **state)
+{
+    float values[3] = {3, 4, 12};
+    Shoal__V1__Embedding v = SHOAL__V1__EMBEDDING__INIT, *list = &v;
+    Shoal__V1__EmbedReply r = SHOAL__V1__EMBED_REPLY__INIT;
+    encode_spec s = {.kind = ENCODE_EMBED, .model = "e", .dimensions = 2};
+    uint64_t n;
+    buf out = {0};
+    v.values = values;
+    v.n_values = 3;
+    r.results = &list;
+    r.n_results = 1;
+    encode_put_embeddings(&out, &s, &r, &n);
+    assert_non_null(strstr(out.data, "\"embedding\":[0.600000024,0.800000012]"));
+    buf_clear(&out);
+    s.dimensions = 3;
+    encode_put_embeddings(&out, &s, &r, &n);
+    assert_non_null(strstr(out.data, "\"embedding\":[3,4,12]"));
+    buf_clear(&out);
+    s.dimensions = 2;
+    values[0] = values[1] = 0;
+    encode_put_embeddings(&out, &s, &r, &n);
+    assert_non_null(strstr(out.data, "\"embedding\":[0,0]"));
+    buf_done(&out);
+}
+
 static void encode_cuts_labels_to_top_k(void **state)
 {
     Shoal__V1__LabelScore a = SHOAL__V1__LABEL_SCORE__INIT, b = SHOAL__V1__LABEL_SCORE__INIT;
@@ -376,6 +402,7 @@ int main(void)
         cmocka_unit_test(encode_names_the_field_it_refuses),
         cmocka_unit_test(encode_ranks_documents_best_first),
         cmocka_unit_test(encode_writes_embeddings_as_floats_and_base64),
+        cmocka_unit_test(encode_shortens_embeddings_to_a_length_of_one),
         cmocka_unit_test(encode_cuts_labels_to_top_k),
         cmocka_unit_test(encode_writes_spans_with_offsets),
         cmocka_unit_test(encode_key_differs_by_pair_and_format),
