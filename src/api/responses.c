@@ -2,6 +2,7 @@
  * API reference, "Create a model response". */
 #include "api/responses.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,11 +118,11 @@ static int add_item(json_t *to, const json_t *item, size_t i, api_error *e)
     if (strcmp(type, "reasoning") == 0) return 0; /* what a model thought is not told to it again */
     return api_error_bad(e, "input",
                          "input[%zu]: items of type \"%.40s\" are not served: message, function_call, "
-                         "function_call_output and reasoning are",
+                         "function_call_output, reasoning and item_reference are",
                          i, type);
 }
 
-static int read_input(response_spec *s, api_error *e)
+int response_spec_read_input(response_spec *s, api_error *e)
 {
     const json_t *input = fields_get(s->root, "input");
     s->added = json_array();
@@ -137,6 +138,68 @@ static int read_input(response_spec *s, api_error *e)
     for (size_t i = 0; rc == 0 && i < n; i++) rc = add_item(s->added, json_array_get(input, i), i, e);
     if (rc == 0 && json_array_size(s->added) == 0) rc = api_error_bad(e, "input", "\"input\" has no message");
     return rc;
+}
+
+/* ---- references ---------------------------------------------------------------------------------- */
+
+/* The id that an item refers to; NULL: it is no reference. The type may be left out. */
+static const char *referred(const json_t *item)
+{
+    const json_t *type = fields_get(item, "type");
+    const char *word = fields_text(type);
+    if (type ? !word || strcmp(word, "item_reference") != 0 : fields_get(item, "role") != NULL) return NULL;
+    return fields_text(json_object_get(item, "id"));
+}
+
+/* "fc_HEX_0", "msg_HEX" and "rs_HEX" are items of "resp_HEX" (response_put.c). */
+static void name_of(const char *id, char ret[RESPONSE_ID_BYTES])
+{
+    const char *at = strchr(id, '_');
+    size_t n = at ? strcspn(at + 1, "_") : 0;
+    snprintf(ret, RESPONSE_ID_BYTES, "resp_%.*s", (int)(n < RESPONSE_ID_BYTES ? n : 0), at ? at + 1 : "");
+}
+
+bool response_spec_reference(const response_spec *s, char ret[RESPONSE_ID_BYTES])
+{
+    const json_t *input = fields_get(s->root, "input");
+    for (size_t i = 0; i < json_array_size(input); i++) {
+        const char *id = referred(json_array_get(input, i));
+        if (!id) continue;
+        name_of(id, ret);
+        return true;
+    }
+    return false;
+}
+
+/* Borrowed from the response; NULL: it has none of that id. */
+static json_t *find_item(const json_t *response, const char *id)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(response, "output"), i, item)
+    {
+        const char *own = fields_text(json_object_get(item, "id"));
+        if (own && strcmp(own, id) == 0) return item;
+    }
+    return NULL;
+}
+
+int response_spec_resolve(response_spec *s, const char *name, const json_t *response, api_error *e)
+{
+    json_t *input = json_object_get(s->root, "input");
+    char own[RESPONSE_ID_BYTES];
+    for (size_t i = 0; i < json_array_size(input); i++) {
+        const char *id = referred(json_array_get(input, i));
+        if (!id) continue;
+        name_of(id, own);
+        if (strcmp(own, name) != 0) continue;
+        json_t *item = find_item(response, id);
+        if (!item)
+            return api_error_set(e, 404, "invalid_request_error", NULL, "input",
+                                 "input[%zu]: there is no item %.80s (any more); send it whole", i, id);
+        if (json_array_set(input, i, item) != 0) return api_error_nomem(e);
+    }
+    return 0;
 }
 
 /* ---- tools and formats --------------------------------------------------------------------------- */
@@ -230,12 +293,13 @@ static int read_rest(response_spec *s, api_error *e)
 
 int response_spec_parse(response_spec **ret, const char *body, size_t len, api_error *e)
 {
+    char name[RESPONSE_ID_BYTES];
     response_spec *s = calloc(1, sizeof *s);
     if (!s) return api_error_nomem(e);
     int rc = fields_parse(&s->root, body, len, e);
     if (rc == 0 && !(s->chat = copy_object(s->root))) rc = api_error_nomem(e);
     if (rc == 0) rc = read_rest(s, e);
-    if (rc == 0) rc = read_input(s, e);
+    if (rc == 0 && !response_spec_reference(s, name)) rc = response_spec_read_input(s, e);
     if (rc == 0) rc = read_tools(s, e);
     if (rc == 0) rc = read_format(s, e);
     if (rc == 0)

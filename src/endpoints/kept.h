@@ -62,6 +62,8 @@ int kept_read_turn(json_t *to, const char *text, size_t n, kept_marks *m, shoal_
 int kept_split(kept *k, const json_t *messages, api_error *e);
 /* Loads k->history if k->loads, then calls k->loaded, now or later; not when the client has left. */
 void kept_load(kept *k);
+/* The same, of a response whose request refers to items of others: those first, and of them k->added. */
+void kept_load_items(kept *k);
 /* Append the chat request with the history in it. */
 void kept_body(const kept *k, buf *out);
 /* Which replicas a call of it prefers: whoever holds its pages, then by its id. A route that says otherwise

@@ -53,7 +53,10 @@ static void begin(kept *k)
     k->loaded = on_loaded;
     request_on_deadline(k->rq, on_late);
     request_watch(k->rq, on_gone, k);
-    kept_load(k);
+    if (k->added)
+        kept_load(k);
+    else
+        kept_load_items(k);
 }
 
 /* ---- chat ---------------------------------------------------------------------------------------- */
@@ -151,8 +154,8 @@ void sessions_chat(gateway_request *rq)
 /* "store" is true where nothing is said: then it is enough that nothing can be kept. */
 static int settle_store(const gateway_request *rq, response_spec *s, api_error *e)
 {
-    bool on = rq->gateway->clerk != NULL;
-    if (on || (!s->previous && !json_is_true(json_object_get(s->root, "store")))) {
+    bool on = rq->gateway->clerk != NULL, reads = s->previous || !s->added;
+    if (on || (!reads && !json_is_true(json_object_get(s->root, "store")))) {
         s->store = s->store && on;
         return 0;
     }
@@ -181,8 +184,9 @@ static void respond(gateway_request *rq, response_spec *s)
     *k = (kept){.rq = rq, .response = s, .loads = s->previous, .keeps = s->store, .shortens = s->shortens};
     k->chat = json_incref(s->chat);
     k->added = json_incref(s->added);
-    k->head = s->instructions ? json_pack("[{s:s, s:s}]", "role", "system", "content", s->instructions)
-                              : json_array();
+    k->head = s->instructions && *s->instructions
+                  ? json_pack("[{s:s, s:s}]", "role", "system", "content", s->instructions)
+                  : json_array();
     if (!k->head) {
         api_error_nomem(&e);
         fail(k, &e);

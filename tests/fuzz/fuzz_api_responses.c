@@ -67,6 +67,29 @@ static void answer(const response_spec *s, const gen_spec *g, const uint8_t *dat
     answer_done(&a);
 }
 
+/* Each reference finds a message of its name. */
+static int resolve(response_spec *s, api_error *e)
+{
+    char name[RESPONSE_ID_BYTES];
+    int rc = 0;
+    size_t i;
+    json_t *item, *input = json_object_get(s->root, "input");
+    if (!response_spec_reference(s, name)) return 0;
+    json_t *output = json_array(), *response = json_pack("{s:o}", "output", output);
+    json_array_foreach(input, i, item)
+    {
+        json_t *id = json_object_get(item, "id");
+        json_t *found = id ? json_pack("{s:s, s:s, s:s, s:O}", "type", "message", "role", "assistant",
+                                       "content", "a", "id", id)
+                           : NULL;
+        if (found) json_array_append_new(output, found);
+    }
+    while (rc == 0 && response && response_spec_reference(s, name))
+        rc = response_spec_resolve(s, name, response, e);
+    json_decref(response);
+    return rc ? rc : response_spec_read_input(s, e);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     response_spec *s = NULL;
@@ -76,6 +99,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rc = response_spec_parse(&s, (const char *)data, size, &e);
     if (rc) {
         refused(&e, rc);
+        return 0;
+    }
+    rc = resolve(s, &e);
+    if (rc) {
+        refused(&e, rc);
+        response_spec_free(s);
         return 0;
     }
     if (json_object_set(s->chat, "messages", s->added) == 0) json_put(&body, s->chat);
