@@ -35,7 +35,19 @@ static const char *role_of(const json_t *m)
     return NULL;
 }
 
-static int join_parts(buf *out, const json_t *parts, const char *param, api_error *e)
+/* A part that is no text: said with its type and the model, which is right to ask elsewhere. */
+static int refuse_part(const gen_spec *s, const json_t *part, const char *param, size_t i, api_error *e)
+{
+    const char *type = fields_text(json_object_get(part, "type"));
+    if (!type)
+        return api_error_bad(e, param, "%s[%zu]: must be an object with a \"type\" and a \"text\"", param, i);
+    return api_error_bad(e, param,
+                         "%s[%zu]: %.64s reads text alone, and this part is of type \"%.40s\": send parts of "
+                         "type \"text\"",
+                         param, i, s->model, type);
+}
+
+static int join_parts(buf *out, const gen_spec *s, const json_t *parts, const char *param, api_error *e)
 {
     size_t i;
     json_t *p;
@@ -44,9 +56,7 @@ static int join_parts(buf *out, const json_t *parts, const char *param, api_erro
         const char *type = fields_text(json_object_get(p, "type"));
         const json_t *text = json_object_get(p, type && strcmp(type, "refusal") == 0 ? "refusal" : "text");
         if (!type || (strcmp(type, "text") != 0 && strcmp(type, "refusal") != 0))
-            return api_error_bad(e, param,
-                                 "%s[%zu]: content parts must be of type \"text\"; these models read text",
-                                 param, i);
+            return refuse_part(s, p, param, i, e);
         if (!json_is_string(text))
             return api_error_bad(e, param, "%s[%zu]: \"text\" must be a string", param, i);
         buf_append(out, json_string_value(text), json_string_length(text));
@@ -55,7 +65,8 @@ static int join_parts(buf *out, const json_t *parts, const char *param, api_erro
 }
 
 /* A string, parts joined to one, or "" for an assistant that only called tools. New reference. */
-static int content_of(json_t **ret, const json_t *m, bool may_be_empty, const char *param, api_error *e)
+static int content_of(json_t **ret, const gen_spec *s, const json_t *m, bool may_be_empty, const char *param,
+                      api_error *e)
 {
     const json_t *c = fields_get(m, "content");
     buf text = {0};
@@ -63,7 +74,7 @@ static int content_of(json_t **ret, const json_t *m, bool may_be_empty, const ch
     if (json_is_string(c))
         buf_append(&text, json_string_value(c), json_string_length(c));
     else if (json_is_array(c))
-        rc = join_parts(&text, c, param, e);
+        rc = join_parts(&text, s, c, param, e);
     else if (c || !may_be_empty)
         rc = api_error_bad(e, param, "%s: must be a string or an array of text parts", param);
     if (rc == 0 && (text.failed || !(*ret = json_stringn(text.data ? text.data : "", text.len))))
@@ -114,7 +125,7 @@ static int copy_calls(json_t *to, const json_t *m, size_t i, api_error *e)
     return rc;
 }
 
-static int copy_message(json_t *to, const json_t *m, size_t i, api_error *e)
+static int copy_message(gen_spec *s, const json_t *m, size_t i, api_error *e)
 {
     char param[48];
     const char *role = role_of(m);
@@ -126,10 +137,10 @@ static int copy_message(json_t *to, const json_t *m, size_t i, api_error *e)
     json_t *content = NULL;
     bool may_be_empty =
         strcmp(role, "assistant") == 0 && (fields_get(m, "tool_calls") || fields_get(m, "reasoning_content"));
-    int rc = content_of(&content, m, may_be_empty, param, e);
+    int rc = content_of(&content, s, m, may_be_empty, param, e);
     if (rc != 0) return rc;
     json_t *out = json_pack("{s:s, s:o}", "role", role, "content", content);
-    if (json_array_append_new(to, out) != 0) return api_error_nomem(e);
+    if (json_array_append_new(s->messages, out) != 0) return api_error_nomem(e);
     static const char *const NAMES[] = {"name", "tool_call_id", "reasoning_content"};
     for (size_t k = 0; k < sizeof NAMES / sizeof *NAMES; k++) {
         const json_t *v = fields_get(m, NAMES[k]);
@@ -154,7 +165,7 @@ int openai_read_messages(gen_spec *s, api_error *e)
     json_t *m;
     json_array_foreach(messages, i, m)
     {
-        int rc = copy_message(s->messages, m, i, e);
+        int rc = copy_message(s, m, i, e);
         if (rc != 0) return rc;
     }
     s->messages_json = to_arena(s, s->messages);

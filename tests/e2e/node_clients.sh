@@ -16,9 +16,17 @@ cp tests/node/*.mjs "$modules/"
 export SHOAL_WALKS=$work/walks.json SHOAL_CALLS=$work/calls.json
 build/tests/infer_test_grammar_walk >/dev/null 2>&1 || fail "infer_test_grammar_walk failed"
 export SHOAL_STATE=$work/state # for its vector stores
-start_shoal
+# The shipped cluster, with a model that hears, and one of random weights that was trained for nothing.
+plain=$work/plain
+mkdir "$plain"
+ln -s "$PWD"/tests/data/hf/llama-gqa/{model.safetensors,tokenizer.json} "$plain"
+sed 's/"max_position_embeddings": 256/"max_position_embeddings": 2048/' tests/data/hf/llama-gqa/config.json >"$plain/config.json"
+printf '{%% for m in messages %%}{{ m.content }}{%% endfor %%}' >"$plain/chat_template.jinja"
+shipped | sed "s|^models:|models:\n  - {name: home-ears}\n  - {name: plain, path: $plain}|" >"$work/c.yaml"
+export SHOAL_WAV=$PWD/tests/data/speech/wav/08-lights-on.wav
+start_shoal "$work/c.yaml"
 export SHOAL_URL=$url SHOAL_PROTO=$PWD/proto SHOAL_SOCKETS=$(dirname "$(grep -o 'unix:[^ "]*' "$log" | head -1 | cut -c6-)")
-(cd "$modules" && timeout 120 node --test --test-reporter=tap ./*.test.mjs) >"$work/node.log" 2>&1
+(cd "$modules" && timeout 240 node --test --test-reporter=tap ./*.test.mjs) >"$work/node.log" 2>&1
 rc=$?
 stop_shoal
 if [ $rc -ne 0 ]; then
