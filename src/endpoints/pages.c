@@ -12,10 +12,10 @@
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /* If-None-Match is "*" or a list of tags, which compare weakly (RFC 9110 13.1.2). */
-static bool has_it(const char *if_none_match, const char *etag)
+bool pages_client_has(const gateway_request *rq, const char *etag)
 {
-    if (!if_none_match) return false;
-    return strcmp(if_none_match, "*") == 0 || strstr(if_none_match, etag);
+    const char *tags = request_header(rq, "if-none-match");
+    return tags && (strcmp(tags, "*") == 0 || strstr(tags, etag));
 }
 
 void pages_serve(gateway_request *rq, const char *name)
@@ -37,11 +37,16 @@ void pages_serve(gateway_request *rq, const char *name)
                                 {"vary", "accept-encoding"},
                                 {"content-encoding", "gzip"}};
     size_t n = sizeof more / sizeof *more - !packed;
-    if (has_it(request_header(rq, "if-none-match"), a->etag))
+    if (pages_client_has(rq, a->etag))
         request_reply(rq, 304, NULL, more, 6, NULL, 0);
     else
         request_reply(rq, 200, a->content_type, more, n, packed ? a->gzip : a->bytes,
                       packed ? a->n_gzip : a->n);
+}
+
+void pages_docs(gateway_request *rq)
+{
+    pages_serve(rq, "docs/index.html");
 }
 
 void pages_asset(gateway_request *rq)

@@ -15,6 +15,10 @@
 /* Ends the request with the asset of this name: 200, 304 where the client has it (If-None-Match), or 404. */
 void pages_serve(gateway_request *rq, const char *name);
 
+/* The client says that it has what this tag is of (If-None-Match). */
+bool pages_client_has(const gateway_request *rq, const char *etag);
+
+void pages_docs(gateway_request *rq);  /* GET /docs */
 void pages_asset(gateway_request *rq); /* GET /assets/... */
 
 #endif

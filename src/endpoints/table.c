@@ -7,6 +7,7 @@
 #include "endpoints/generate.h"
 #include "endpoints/machines.h"
 #include "endpoints/ollama.h"
+#include "endpoints/openapi.h"
 #include "endpoints/overview.h"
 #include "endpoints/pages.h"
 #include "endpoints/pipelines.h"
@@ -66,7 +67,7 @@ static const endpoint ROWS[] = {
      "List the documents of a collection", "DocumentsQuery", "DocumentList", NULL},
     {"POST", "/v1/collections/*/documents", collections_add, true, true, "documents_add", ENDPOINT_DOCUMENTS,
      "retrieval", "Add or replace documents", "DocumentsRequest", "DocumentOutcomes", NULL},
-    {"DELETE", "/v1/collections/*/documents", collections_remove, true, true, "document_delete", 0,
+    {"DELETE", "/v1/collections/*/documents", collections_remove, true, true, "document_remove", 0,
      "retrieval", "Delete the document of a source", "DocumentQuery", "Deleted", NULL},
     {"GET", "/v1/collections/*/documents/*", collections_document, true, false, "document", 0, "retrieval",
      "Show a document", NULL, "Document", NULL},
@@ -75,7 +76,7 @@ static const endpoint ROWS[] = {
     {"POST", "/v1/collections/*/search", collections_search, true, true, "search", 0, "retrieval",
      "Search a collection", "SearchRequest", "SearchResults", NULL},
     {"POST", "/v1/collections/*/answer", collections_answer, true, true, "answer", 0, "retrieval",
-     "Answer a question from a collection", "AnswerRequest", "CitedAnswer", "AnswerEvent"},
+     "Answer a question from a collection", "AnswerRequest", "CitedAnswer", NULL},
     {"GET", "/v1/vector_stores", vector_stores_list, true, false, "vector_stores", 0, "retrieval",
      "List vector stores", NULL, "VectorStoreList", NULL},
     {"POST", "/v1/vector_stores", vector_stores_create, true, true, "vector_store_create", 0, "retrieval",
@@ -153,12 +154,16 @@ static const endpoint ROWS[] = {
      "Tell what changes of the status, as it changes", NULL, NULL, "StatusEvent"},
     {"GET", "/v1/requests", requests_list, true, false, "requests", 0, "server",
      "Show what became of the last requests", "RequestsQuery", "RequestList", NULL},
-    {"POST", "/v1/nodes/*/drain", machines_order, true, false, "node_order", 0, "cluster",
+    {"POST", "/v1/nodes/*/drain", machines_order, true, false, "node_drain", 0, "cluster",
      "Let a machine finish and take nothing new", NULL, "NodeOrder", NULL},
-    {"POST", "/v1/nodes/*/resume", machines_order, true, false, "node_order", 0, "cluster",
+    {"POST", "/v1/nodes/*/resume", machines_order, true, false, "node_resume", 0, "cluster",
      "Let a drained machine take requests again", NULL, "NodeOrder", NULL},
-    {"POST", "/v1/nodes/*/remove", machines_order, true, false, "node_order", 0, "cluster",
+    {"POST", "/v1/nodes/*/remove", machines_order, true, false, "node_remove", 0, "cluster",
      "Forget a machine", NULL, "NodeOrder", NULL},
+    {"GET", "/openapi.json", openapi_handle, false, false, "openapi", 0, "server", "Give this description",
+     NULL, "OpenApi", NULL},
+    {"GET", "/docs", pages_docs, false, false, "docs", 0, "server", "Show this description as a page", NULL,
+     "text/html", NULL},
     {"GET", "/assets/", pages_asset, false, false, "asset", 0, "server", "Give a file that a page loads",
      NULL, "application/octet-stream", NULL},
     {"GET", "/healthz", status_health, false, false, "healthz", 0, "server", "Say that the gateway runs",

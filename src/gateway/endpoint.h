@@ -26,11 +26,11 @@ typedef struct endpoint {
     const char *name; /* label in metrics and logs */
     unsigned takes;   /* ENDPOINT_... */
     /* What is told about it: in /openapi.json, in docs/http.md and at /docs. Schemas are named as in
-     * assets/docs/schemas.json. */
+     * assets/docs/components.json. */
     const char *tag;     /* what it belongs to: "chat", "retrieval", ...; a class of rates, too */
     const char *summary; /* one line, as an order: "Answer a conversation" */
     const char *request; /* of the body; of a GET or DELETE, of the query. NULL: none is read */
-    const char *answer;  /* or a media type, where it is no JSON. NULL: there is none */
+    const char *answer;  /* or a media type, where it is no JSON. NULL: it only streams */
     const char *events;  /* of each event of a stream; NULL: it does not stream */
 } endpoint;
 

@@ -261,6 +261,7 @@ void gateway_free(gateway *g)
     metrics_free(g->metrics);
     recent_free(g->recent);
     buf_done(&g->metrics_text);
+    buf_done(&g->openapi);
     auth_done(&g->auth);
     /* The server's last callbacks still point here: the struct goes with it. */
     if (server)

@@ -1,0 +1,330 @@
+/* openapi.c: the table of endpoints as paths and operations. See the OpenAPI Specification 3.1.0,
+ * section 4.8.
+ */
+#include "endpoints/openapi.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "asset/asset.h"
+#include "base/json.h"
+#include "base/sha256.h"
+#include "endpoints/pages.h"
+#include "gateway/gateway_internal.h"
+
+#define COMPONENTS "docs/components.json"
+
+typedef struct description {
+    buf *out;
+    const endpoint_table *table;
+    const json_t *components;
+    shoal_err *err;
+    int rc;
+} description;
+
+static void put_key(buf *out, const char *key)
+{
+    json_put_string(out, key, strlen(key));
+    buf_putc(out, ':');
+}
+
+static void put_text(buf *out, const char *key, const char *text)
+{
+    put_key(out, key);
+    json_put_string(out, text, strlen(text));
+}
+
+/* ---- paths --------------------------------------------------------------------------------------- */
+
+/* What a segment holds is named by the one before: of "files" it is a "file". */
+static size_t name_length(const char *segment, const char *end)
+{
+    size_t n = (size_t)(end - segment);
+    return n > 1 && segment[n - 1] == 's' ? n - 1 : n;
+}
+
+/* The next parameter of the pattern at or behind *at, whose name is returned with its length; NULL: no more.
+ * *ret_at: where it stands. */
+static const char *next_parameter(const char *pattern, const char *at, const char **ret_at, size_t *ret_n)
+{
+    for (; *at; at++) {
+        bool rest = *at == '/' && !at[1] && at > pattern;
+        if (*at != '*' && !rest) continue;
+        const char *end = *at == '*' ? at - 1 : at, *name = end;
+        while (name > pattern && name[-1] != '/') name--;
+        *ret_at = at;
+        *ret_n = name_length(name, end);
+        return name;
+    }
+    return NULL;
+}
+
+void openapi_put_path(buf *out, const char *pattern)
+{
+    const char *at, *from = pattern, *name;
+    size_t n;
+    while ((name = next_parameter(pattern, from, &at, &n))) {
+        buf_append(out, from, (size_t)(at - from) + (*at == '/'));
+        buf_printf(out, "{%.*s}", (int)n, name);
+        from = at + 1;
+    }
+    buf_puts(out, from);
+}
+
+/* ---- parameters ---------------------------------------------------------------------------------- */
+
+static void open_item(buf *out, char before)
+{
+    if (out->len && out->data[out->len - 1] != before) buf_putc(out, ',');
+}
+
+static void put_path_parameters(description *d, const endpoint *at)
+{
+    const char *place, *from = at->path, *name;
+    size_t n;
+    for (; (name = next_parameter(at->path, from, &place, &n)); from = place + 1) {
+        open_item(d->out, '[');
+        buf_printf(d->out, "{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,", (int)n, name);
+        if (*place == '/') buf_puts(d->out, "\"description\":\"May hold slashes\",");
+        buf_puts(d->out, "\"schema\":{\"type\":\"string\"}}");
+    }
+}
+
+static const json_t *schema_of(description *d, const char *name)
+{
+    const json_t *s = json_object_get(json_object_get(d->components, "schemas"), name);
+    if (!s && d->rc == 0)
+        d->rc = err_set(d->err, SHOAL_EINVALID, "%s has no schema '%s', which the table of endpoints names",
+                        COMPONENTS, name);
+    return s;
+}
+
+static bool has_text(const json_t *list, const char *text)
+{
+    size_t i;
+    json_t *v;
+    json_array_foreach(list, i, v) if (strcmp(json_string_value(v), text) == 0) return true;
+    return false;
+}
+
+/* Of a GET or DELETE the schema's fields are those of the query. */
+static void put_query_parameters(description *d, const endpoint *at)
+{
+    const json_t *schema = schema_of(d, at->request), *required = json_object_get(schema, "required");
+    const char *name;
+    json_t *v;
+    json_object_foreach(json_object_get(schema, "properties"), name, v)
+    {
+        open_item(d->out, '[');
+        buf_putc(d->out, '{');
+        put_text(d->out, "name", name);
+        buf_printf(d->out, ",\"in\":\"query\",\"required\":%s,\"schema\":",
+                   has_text(required, name) ? "true" : "false");
+        json_put(d->out, v);
+        buf_putc(d->out, '}');
+    }
+}
+
+static void put_shared_parameter(description *d, const char *name)
+{
+    open_item(d->out, '[');
+    buf_printf(d->out, "{\"$ref\":\"#/components/parameters/%s\"}", name);
+}
+
+static bool is_post(const endpoint *at)
+{
+    return strcmp(at->method, "POST") == 0;
+}
+
+static void put_parameters(description *d, const endpoint *at)
+{
+    static const char *const OF_WORK[] = {"Deadline",  "Latency",      "MaxCost",
+                                          "MaxEnergy", "CacheControl", "CacheTag"};
+    buf_puts(d->out, ",\"parameters\":[");
+    put_path_parameters(d, at);
+    if (at->request && !is_post(at)) put_query_parameters(d, at);
+    put_shared_parameter(d, "RequestId");
+    put_shared_parameter(d, "Traceparent");
+    for (size_t i = 0; at->admitted && is_post(at) && i < sizeof OF_WORK / sizeof *OF_WORK; i++)
+        put_shared_parameter(d, OF_WORK[i]);
+    buf_putc(d->out, ']');
+}
+
+/* ---- bodies -------------------------------------------------------------------------------------- */
+
+static void put_media(description *d, const char *type, const char *schema)
+{
+    open_item(d->out, '{');
+    put_key(d->out, type);
+    if (schema)
+        buf_printf(d->out, "{\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}", schema);
+    else
+        buf_puts(d->out, "{\"schema\":{\"type\":\"string\"}}");
+}
+
+static void put_request(description *d, const endpoint *at)
+{
+    const json_t *schema = schema_of(d, at->request), *form = json_object_get(schema, "x-form"), *type;
+    size_t i;
+    buf_puts(d->out, ",\"requestBody\":{\"required\":true,\"content\":{");
+    if (json_object_get(schema, "properties")) put_media(d, "application/json", at->request);
+    if (form && schema_of(d, json_string_value(form)))
+        put_media(d, "multipart/form-data", json_string_value(form));
+    json_array_foreach(json_object_get(schema, "x-raw"), i, type) put_media(d, json_string_value(type), NULL);
+    buf_puts(d->out, "}}");
+}
+
+/* A stream's media type says how its events follow each other; OpenAPI 3.1 has no word for their schema. */
+static void put_stream(description *d, const endpoint *at)
+{
+    bool lines = at->takes & ENDPOINT_OLLAMA;
+    schema_of(d, at->events);
+    open_item(d->out, '{');
+    buf_printf(d->out,
+               "\"%s\":{\"schema\":{\"type\":\"string\",\"description\":\"%s\"},\"x-itemSchema\":{\"$ref\":"
+               "\"#/components/schemas/%s\"}}",
+               lines ? "application/x-ndjson" : "text/event-stream",
+               lines ? "Lines of JSON" : "Server-sent events, each of whose data is JSON", at->events);
+}
+
+static void put_answer(description *d, const endpoint *at)
+{
+    if (at->takes & ENDPOINT_TUNNEL) {
+        buf_puts(d->out, "\"101\":{\"description\":\"The connection is a WebSocket now\"}");
+        return;
+    }
+    bool is_type = at->answer && strchr(at->answer, '/');
+    buf_puts(d->out, "\"200\":{\"description\":\"The answer\",\"headers\":{\"x-request-id\":{\"$ref\":"
+                     "\"#/components/headers/RequestId\"}},\"content\":{");
+    if (at->answer && !is_type) schema_of(d, at->answer);
+    if (at->answer) put_media(d, is_type ? at->answer : "application/json", is_type ? NULL : at->answer);
+    if (at->events) put_stream(d, at);
+    buf_puts(d->out, "}}");
+}
+
+static void put_responses(description *d, const endpoint *at)
+{
+    bool posts = is_post(at), names = strchr(at->path, '*') || at->path[strlen(at->path) - 1] == '/';
+    const struct {
+        bool comes;
+        int status;
+    } ERRORS[] = {{at->request, 400},          {at->needs_key, 401},        {names, 404},
+                  {at->request && posts, 413}, {at->request && posts, 415}, {at->admitted, 429},
+                  {at->admitted, 503},         {at->admitted, 504}};
+    const char *form = at->takes & ENDPOINT_OLLAMA ? "OllamaError" : "Error";
+    buf_puts(d->out, ",\"responses\":{");
+    put_answer(d, at);
+    for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
+        if (ERRORS[i].comes)
+            buf_printf(d->out, ",\"%d\":{\"$ref\":\"#/components/responses/%s\"}", ERRORS[i].status, form);
+    buf_printf(d->out, ",\"default\":{\"$ref\":\"#/components/responses/%s\"}}", form);
+}
+
+/* ---- the document -------------------------------------------------------------------------------- */
+
+static void put_operation(description *d, const endpoint *at)
+{
+    open_item(d->out, '{');
+    buf_printf(d->out, "\"%s\":{", strcmp(at->method, "GET") == 0 ? "get" : is_post(at) ? "post" : "delete");
+    put_text(d->out, "operationId", at->name);
+    buf_putc(d->out, ',');
+    put_text(d->out, "summary", at->summary);
+    buf_puts(d->out, ",\"tags\":[");
+    json_put_string(d->out, at->tag, strlen(at->tag));
+    buf_putc(d->out, ']');
+    if (at->needs_key) buf_puts(d->out, ",\"security\":[{\"key\":[]}]");
+    put_parameters(d, at);
+    if (at->request && is_post(at)) put_request(d, at);
+    put_responses(d, at);
+    buf_putc(d->out, '}');
+}
+
+static bool is_first_of_path(const endpoint_table *t, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(t->rows[k].path, t->rows[i].path) == 0) return false;
+    return true;
+}
+
+static void put_paths(description *d)
+{
+    const endpoint_table *t = d->table;
+    for (size_t i = 0; i < t->n; i++) {
+        if (!is_first_of_path(t, i)) continue;
+        open_item(d->out, '{');
+        buf_putc(d->out, '"');
+        openapi_put_path(d->out, t->rows[i].path);
+        buf_puts(d->out, "\":{");
+        for (size_t k = i; k < t->n; k++)
+            if (strcmp(t->rows[k].path, t->rows[i].path) == 0) put_operation(d, &t->rows[k]);
+        buf_putc(d->out, '}');
+    }
+}
+
+static void put_components(description *d)
+{
+    const char *key;
+    json_t *v;
+    buf_puts(d->out, "},\"components\":{");
+    json_object_foreach((json_t *)d->components, key, v)
+    {
+        if (strcmp(key, "tags") == 0) continue;
+        open_item(d->out, '{');
+        put_key(d->out, key);
+        json_put(d->out, v);
+    }
+    buf_puts(d->out, "},\"tags\":");
+    json_put(d->out, json_object_get(d->components, "tags"));
+    buf_putc(d->out, '}');
+}
+
+int openapi_put(buf *out, const endpoint_table *t, shoal_err *err)
+{
+    const asset *a = asset_find(COMPONENTS);
+    json_t *components = NULL;
+    int rc = a ? json_parse(&components, (const char *)a->bytes, a->n, COMPONENTS, err)
+               : err_set(err, SHOAL_ENOTFOUND, "there is no asset %s", COMPONENTS);
+    if (rc != 0) return rc;
+    description d = {.out = out, .table = t, .components = components, .err = err};
+    buf_puts(out, "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"Shoal\",\"version\":\"" SHOAL_VERSION
+                  "\",\"summary\":\"Clusters of small language models\"},\"servers\":[{\"url\":\"/\"}],"
+                  "\"paths\":{");
+    put_paths(&d);
+    put_components(&d);
+    json_decref(components);
+    if (d.rc != 0) return d.rc;
+    return out->failed ? err_nomem(err) : 0;
+}
+
+/* ---- GET /openapi.json --------------------------------------------------------------------------- */
+
+static int make(gateway *g, shoal_err *err)
+{
+    if (g->openapi.len) return 0;
+    int rc = openapi_put(&g->openapi, g->endpoints, err);
+    if (rc != 0) buf_done(&g->openapi);
+    return rc;
+}
+
+void openapi_handle(gateway_request *rq)
+{
+    gateway *g = rq->gateway;
+    shoal_err err;
+    api_error e = {0};
+    int rc = make(g, &err);
+    if (rc != 0) {
+        api_error_set(&e, 500, "server_error", NULL, NULL, "%s", err.message);
+        request_error(rq, &e);
+        return;
+    }
+    char digest[65], etag[40];
+    sha256_digest d;
+    sha256_of(g->openapi.data, g->openapi.len, &d);
+    sha256_hex(&d, digest);
+    snprintf(etag, sizeof etag, "\"%.32s\"", digest);
+    const http_header more[] = {{"etag", etag}, {"cache-control", "no-cache"}};
+    if (pages_client_has(rq, etag))
+        request_reply(rq, 304, NULL, more, 2, NULL, 0);
+    else
+        request_reply(rq, 200, "application/json", more, 2, g->openapi.data, g->openapi.len);
+}
