@@ -22,6 +22,7 @@
 #include "cluster/table.h"
 #include "config/config_cache.h"
 #include "config/config_ensembles.h"
+#include "config/config_keys.h"
 #include "nlu/devices.h"
 #include "pipeline/pipeline.h"
 #include "router/router.h"
@@ -109,8 +110,9 @@ typedef struct gateway_config {
     const char *cluster_site, *cluster_state; /* state NULL: the usual place (trust/state.h) */
     router_spill spill;                       /* when requests may leave the site */
     double watts_per_core;                    /* of workers' machines that measure none; 0: not known */
-    const char **api_keys;                    /* "sha256:<hex>" or "NAME=sha256:<hex>"; none: open */
+    config_key *api_keys;                     /* none: open to all */
     size_t n_api_keys;
+    config_metrics_key metrics_key;
     const char **allow_hosts; /* further names of this server, with or without port; see browser.h */
     size_t n_allow_hosts;
     const char **allow_origins; /* sites whose pages may use it: "https://app.example" */

@@ -50,36 +50,6 @@ static int check_cluster(const gateway_config *c, shoal_err *err)
     return 0;
 }
 
-/* "NAME=sha256:HEX": what stands before the digest, 0 bytes for no name; false: it can be none. */
-static bool split_key(const char *key, const char **ret_digest)
-{
-    const char *equals = strchr(key, '=');
-    *ret_digest = equals ? equals + 1 : key;
-    return !equals || config_is_name(key, (size_t)(equals - key));
-}
-
-static int check_keys(const gateway_config *c, shoal_err *err)
-{
-    uint8_t digest[2][32];
-    for (size_t i = 0; i < c->n_api_keys; i++) {
-        const char *k, *other;
-        bool named = split_key(c->api_keys[i], &k);
-        /* The wrong value may be the key itself, pasted in clear: it is not repeated in the message. */
-        if (!named || strncmp(k, "sha256:", 7) != 0 || !hex_decode(k + 7, strlen(k + 7), digest[0], 32))
-            return err_set(err, SHOAL_EINVALID,
-                           "api_keys[%zu]: must be 'sha256:' and the 64 hex digits of the key's SHA-256, "
-                           "never the key itself",
-                           i);
-        for (size_t j = 0; j < i; j++) {
-            split_key(c->api_keys[j], &other);
-            hex_decode(other + 7, 64, digest[1], 32);
-            if (memcmp(digest[0], digest[1], 32) == 0)
-                return err_set(err, SHOAL_EINVALID, "api_keys[%zu]: is the same key as api_keys[%zu]", i, j);
-        }
-    }
-    return 0;
-}
-
 /* As a browser writes an Origin: what is written otherwise would never match. */
 static bool is_origin(const char *s)
 {
@@ -434,7 +404,7 @@ int config_check(gateway_config *c, shoal_err *err)
     if (!rc) rc = check_cluster(c, err);
     if (!rc) rc = check_discovery(c, err);
     if (!rc) rc = check_sessions(&c->sessions, err);
-    if (!rc) rc = check_keys(c, err);
+    if (!rc) rc = config_check_keys(c, err);
     if (!rc) rc = check_names(c, err);
     if (!rc) rc = check_library(&c->library, err);
     for (size_t i = 0; !rc && i < c->n_models; i++) rc = check_model(c, i, err);

@@ -17,6 +17,7 @@ typedef struct reader {
 
 static void set_defaults(const config_record *rec, char *into);
 static int read_record(reader *r, const config_record *rec, const yaml_node *n, char *into);
+static const config_field *find_field(const config_record *rec, const char *key);
 
 /* ---- sentences ---- */
 
@@ -218,6 +219,15 @@ static int read_json(reader *r, const config_field *f, const yaml_node *n, const
     return rc;
 }
 
+/* One of a list: a map, or the text that some records take in its place. */
+static int read_item(reader *r, const config_field *list, const yaml_node *n, char *into)
+{
+    set_defaults(list->of, into);
+    const config_field *f = list->alone && n->kind == YAML_SCALAR ? find_field(list->of, list->alone) : NULL;
+    return f ? read_text(r, n, f->min, f->max, (const char **)(void *)(into + f->at))
+             : read_record(r, list->of, n, into);
+}
+
 static int read_list(reader *r, const config_field *f, const yaml_node *n, char *into)
 {
     if (n->kind != YAML_LIST) return wrong_kind(r, n, YAML_LIST);
@@ -232,8 +242,7 @@ static int read_list(reader *r, const config_field *f, const yaml_node *n, char 
     int rc = 0;
     for (size_t i = 0; !rc && i < n->n; i++) {
         size_t before = enter(r, NULL, i);
-        if (f->of) set_defaults(f->of, items + i * bytes);
-        rc = f->of ? read_record(r, f->of, n->items[i], items + i * bytes)
+        rc = f->of ? read_item(r, f, n->items[i], items + i * bytes)
                    : read_text(r, n->items[i], 1, f->max_text, (const char **)(void *)items + i);
         leave(r, before);
     }

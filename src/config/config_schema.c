@@ -79,6 +79,33 @@ static const config_field tls_rows[] = {
 };
 RECORD(tls, gateway_config, tls_rows);
 
+static const config_field key_limit_rows[] = {
+    UINT("requests_per_minute", config_key, requests_per_minute, 1, 1000000, "requests of a minute"),
+    UINT("tokens_per_minute", config_key, tokens_per_minute, 1, 1000000000,
+         "tokens of a minute, prompts and replies"),
+    UINT("concurrent", config_key, n_concurrent, 1, 100000, "requests being answered at once"),
+};
+RECORD(key_limits, config_key, key_limit_rows);
+
+static const config_field key_rows[] = {
+    TEXT("name", config_key, name, 1, NAME_MAX_BYTES, "what logs, errors and rules call it",
+         .required = true),
+    TEXT("sha256", config_key, sha256, 1, 256, "the SHA-256 of the key", .required = true),
+    TEXT("expires", config_key, expires, 1, 40, "when it ends"),
+    TEXTS("models", config_key, models, n_models, 1, 256, NAME_MAX_BYTES * 2,
+          "models, routes, ensembles and pipelines that it may name"),
+    TEXTS("endpoints", config_key, endpoints, n_endpoints, 1, 64, 128, "where it may ask"),
+    BOOL("admin", config_key, admin, "also what shows or changes the server"),
+    SECTION("limits", key_limits, "what it may take"),
+};
+RECORD(key_of_api, config_key, key_rows);
+
+static const char *const metrics_key_words[] = {"admin", "any", "none", NULL}; /* as config_metrics_key */
+static const config_field metrics_rows[] = {
+    WORD("key", gateway_config, metrics_key, metrics_key_words, "with which keys, where there are any"),
+};
+RECORD(metrics_section, gateway_config, metrics_rows);
+
 /* Absent limits stay zero: the server has their defaults. */
 static const config_field limit_rows[] = {
     UINT("max_body_bytes", gateway_config, limits.max_body_bytes, KIB, 1024 * MIB, "longest request body"),
@@ -673,12 +700,13 @@ static const config_field file_rows[] = {
     TEXT("listen", gateway_config, listen, 1, 256, "HOST:PORT or unix:/path",
          .otherwise_text = "127.0.0.1:8080"),
     SECTION("tls", tls, "certificate and key"),
-    TEXTS("api_keys", gateway_config, api_keys, n_api_keys, 1, 256, 256,
-          "digests of the keys that clients may use"),
+    LIST("api_keys", gateway_config, api_keys, n_api_keys, key_of_api, 1, 10000,
+         "the keys that clients may use", .alone = "sha256"),
     TEXTS("allow_hosts", gateway_config, allow_hosts, n_allow_hosts, 1, 256, 256,
           "further names of this server"),
     TEXTS("allow_origins", gateway_config, allow_origins, n_allow_origins, 1, 256, 256,
           "sites whose pages may use it"),
+    SECTION("metrics", metrics_section, "who may read /metrics"),
     SECTION("limits", limits, "what one client, or all of them, may take"),
     SECTION("cache", cache, "the response cache"),
     SECTION("retrieval", retrieval, "collections of documents"),

@@ -13,11 +13,11 @@
 #include "pipeline/pipeline.h"
 
 typedef enum config_kind {
-    CONFIG_TEXT,    /* const char *: min to max bytes; with `words` one of them */
-    CONFIG_WORD,    /* an enum: the place in `words`; with `of`, which lies flat, a map in place of the last */
-    CONFIG_UINT,    /* an unsigned integer of `width` bytes: min to max, times `unit` */
-    CONFIG_NUMBER,  /* double, or with `pointer` double * that is NULL when absent: low to high */
-    CONFIG_BOOL,    /* bool */
+    CONFIG_TEXT,   /* const char *: min to max bytes; with `words` one of them */
+    CONFIG_WORD,   /* an enum: the place in `words`; with `of`, which lies flat, a map in place of the last */
+    CONFIG_UINT,   /* an unsigned integer of `width` bytes: min to max, times `unit` */
+    CONFIG_NUMBER, /* double, or with `pointer` double * that is NULL when absent: low to high */
+    CONFIG_BOOL,   /* bool */
     CONFIG_SECTION, /* a map whose keys lie flat in the struct around it */
     CONFIG_SHARDS, /* placement_shards: "auto", a number of min to max, or a map of nodes to numbers of layers
                     */
@@ -44,6 +44,7 @@ typedef struct config_field {
     size_t at_n, width_n;
     const config_record *of; /* SECTION; LIST: of maps; NULL there: of texts of 1 to max_text bytes */
     size_t max_text;
+    const char *alone; /* LIST of maps: the key that a text in place of a map is the value of; NULL: none */
 } config_field;
 
 struct config_record {
@@ -62,6 +63,10 @@ int config_read(const config_record *schema, const yaml_doc *doc, arena *mem, vo
 
 /* The word that was probably meant: few letters away from `given`, in any case; NULL when none is near. */
 const char *config_nearest(const char *given, const char *const *words, size_t n_words);
+
+enum { CONFIG_NAME_BYTES = 65 };
+/* The first n bytes of s: 1 to 64 letters, digits, '-', '_' and '.'. */
+bool config_is_name(const char *s, size_t n);
 
 /* Names, references and formats that a row cannot say. The sentence starts with the field's path:
  * "models[1].name: ...". */

@@ -234,6 +234,7 @@ static bool catch_up(gen_job *j, gen_branch *br)
 static bool on_started(gen_job *j, gen_branch *br, const Shoal__V1__Started *s)
 {
     api_error e;
+    if (br->k % j->spec->n == 0) j->shared.rq->n_prompt_tokens += s->n_prompt; /* so far: it may be cut */
     if (!j->spec->stream) return true;
     if (stream_started(&j->stream, br->k, s->max_tokens, &e) != 0) {
         shared_fail(&j->shared, &e);
@@ -251,6 +252,7 @@ static bool on_delta(gen_job *j, gen_branch *br, const Shoal__V1__Delta *d)
         j->saw_token = true;
         request_note_time(j->shared.rq, REQUEST_FIRST_TOKEN, clock_ms_since(j->shared.rq->start_ns));
     }
+    j->shared.rq->n_generated_tokens += d->n_ids;
     answer_add(&j->answer, j->spec, br->k, d);
     if (!j->spec->stream) return true;
     begin_stream(j);

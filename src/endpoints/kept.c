@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/json.h"
+#include "gateway/admission.h"
 #include "gateway/gateway_internal.h"
 #include "trust/key.h"
 
@@ -15,10 +15,8 @@
 
 talk_id kept_id(const gateway_request *rq, const char *kind, const char *name)
 {
-    const char *owner = request_header(rq, "authorization");
-    if (rq->config->n_api_keys == 0 || !owner || strncasecmp(owner, "Bearer ", 7) != 0) owner = "";
-    if (*owner) owner += 7 + strspn(owner + 7, " ");
-    return clerk_id(owner, kind, name);
+    const char *owner = rq->config->n_api_keys > 0 ? admission_credential(rq) : NULL;
+    return clerk_id(owner ? owner : "", kind, name);
 }
 
 int kept_error(api_error *e, const clerk_job *j)

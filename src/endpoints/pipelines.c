@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "api/multipart.h"
+#include "gateway/admission.h"
 #include "gateway/gateway_internal.h"
 #include "process/process.h"
 #include "process/process_events.h"
@@ -284,6 +285,7 @@ void pipelines_process(gateway_request *rq)
     api_error e;
     process_job *j = calloc(1, sizeof *j);
     int rc = j ? parse(&j->in, rq, &e) : api_error_nomem(&e);
+    if (!rc && (rc = admission_may_use(rq, j->in.pipeline->name, &e))) process_input_done(&j->in);
     if (!rc) j->in.confirms = &rq->gateway->confirms;
     if (!rc && (rc = process_take_answer(&j->in, clock_ns(), &e))) process_input_done(&j->in);
     if (rc) {

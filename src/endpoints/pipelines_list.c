@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gateway/admission.h"
 #include "base/json.h"
 #include "pipeline/pipeline.h"
 
@@ -54,8 +55,11 @@ void pipelines_list(gateway_request *rq)
     const gateway_config *c = rq->config;
     buf out = {0};
     buf_puts(&out, "{\"object\":\"list\",\"data\":[");
+    bool first = true;
     for (size_t i = 0; i < c->n_pipelines && !out.failed; i++) {
-        if (i) buf_putc(&out, ',');
+        if (!admission_shows(rq, c->pipelines[i].name)) continue;
+        if (!first) buf_putc(&out, ',');
+        first = false;
         put_pipeline(&out, &c->pipelines[i]);
     }
     buf_puts(&out, "]}");

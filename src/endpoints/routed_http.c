@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "config/ensemble_words.h"
+#include "gateway/admission.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/routed.h"
@@ -138,6 +139,7 @@ static int read_request(explain_job *j, routed_about *about, api_error *e)
     if (rc != 0) return rc;
     if (!name && rq->config->book.n_routes == 1) name = rq->config->book.routes[0].name;
     if (!name) return api_error_bad(e, "route", "\"route\" must name a route");
+    if ((rc = admission_may_use(rq, name, e)) != 0) return rc;
     j->route = routed_find(rq, name);
     j->ensemble = config_ensemble_find(rq->config, name);
     if (j->ensemble) return 0;
@@ -209,6 +211,7 @@ void routed_put_models(buf *out, const gateway_request *rq, bool *first)
 {
     const route_book *b = &rq->config->book;
     for (size_t i = 0; i < b->n_routes; i++) {
+        if (!admission_shows(rq, b->routes[i].name)) continue;
         if (!*first) buf_putc(out, ',');
         *first = false;
         routed_put_model(out, &b->routes[i]);

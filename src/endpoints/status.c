@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cluster/stage_name.h"
+#include "gateway/admission.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/routed.h"
@@ -88,6 +89,28 @@ static void put_ensemble(buf *out, const config_ensemble *e)
     buf_puts(out, "]}");
 }
 
+static void put_comma(buf *out, bool *first)
+{
+    if (!*first) buf_putc(out, ',');
+    *first = false;
+}
+
+/* A model, and each of its adapters, of which a key may use some and not others. */
+static void put_served(buf *out, const gateway_request *rq, const replica *r, bool *first)
+{
+    char name[200];
+    if (admission_shows(rq, r->model)) {
+        put_comma(out, first);
+        put_model(out, r->model, r->state, r->info);
+    }
+    for (size_t k = 0; r->info && k < r->info->n_adapters; k++) {
+        snprintf(name, sizeof name, "%s:%s", r->model, r->info->adapters[k]);
+        if (!admission_shows(rq, name)) continue;
+        put_comma(out, first);
+        put_adapter(out, r->model, r->state, r->info, k);
+    }
+}
+
 void status_models(gateway_request *rq)
 {
     registry *g = rq->registry;
@@ -97,17 +120,11 @@ void status_models(gateway_request *rq)
     for (size_t i = 0; i < registry_count_models(g); i++) {
         const replica *r = shown_replica(registry_model_at(g, i));
         if (!r || stage_name_parse(r->model, NULL, NULL, NULL)) continue; /* nobody can ask a stage */
-        if (!first) buf_putc(&out, ',');
-        first = false;
-        put_model(&out, r->model, r->state, r->info);
-        for (size_t k = 0; r->info && k < r->info->n_adapters; k++) {
-            buf_putc(&out, ',');
-            put_adapter(&out, r->model, r->state, r->info, k);
-        }
+        put_served(&out, rq, r, &first);
     }
     for (size_t i = 0; i < rq->config->n_ensembles; i++) {
-        if (!first) buf_putc(&out, ',');
-        first = false;
+        if (!admission_shows(rq, rq->config->ensembles[i].name)) continue;
+        put_comma(&out, &first);
         put_ensemble(&out, &rq->config->ensembles[i]);
     }
     routed_put_models(&out, rq, &first);
@@ -181,6 +198,10 @@ void status_model(gateway_request *rq)
     bool known;
     api_error e;
     const config_route *route = routed_find(rq, path);
+    if (admission_may_use(rq, path, &e) != 0) {
+        request_error(rq, &e);
+        return;
+    }
     if (route) {
         answer_route(rq, route);
         return;

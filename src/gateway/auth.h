@@ -1,4 +1,14 @@
-/* auth.h: API keys, kept only as SHA-256 digests. */
+/* auth.h: the API keys: who somebody is, what he may do, and how much of it.
+ *
+ *     const auth_key *k = auth_find(a, "sk-...");            // NULL: no key of ours
+ *     if (auth_ended(k, now_s)) ...                          // it had its time
+ *     if (!auth_may_ask(k, "chat_completions", path) || !auth_may_use(k, "home")) ...
+ *     if (auth_wait_ns(k, now_ns, &of) > 0) ...              // 429: of what it has taken too much
+ *     auth_enter(k, now_ns);                                 // a request begins ...
+ *     auth_leave(k, n_tokens, now_ns);                       // ... and ends
+ *
+ * The rules are a configuration's; what a key has taken is its own, and stays when another configuration
+ * comes (auth_new's `before`). Only digests of keys are in memory. Loop thread. */
 #ifndef GATEWAY_AUTH_H
 #define GATEWAY_AUTH_H
 
@@ -6,25 +16,58 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "base/sha256.h"
+#include "config/config_keys.h"
+#include "gateway/bucket.h"
 
-enum { AUTH_NAME_BYTES = 65 };
+enum { AUTH_LABEL_BYTES = 72 };
 
-typedef struct auth {
-    sha256_digest *keys;
-    char (*names)[AUTH_NAME_BYTES]; /* of the keys, "" for none */
-    size_t n_keys;                  /* 0: everyone may come in */
-} auth;
+typedef struct auth auth;
 
-/* keys: "sha256:<64 hex digits>" each, or "NAME=sha256:..." for one that rules of routes know by name;
- * anything else is SHOAL_EINVALID. */
-int auth_init(auth *ret, const char *const *keys, size_t n_keys, shoal_err *err);
-void auth_done(auth *a);
+typedef struct auth_use { /* what one key has taken, over all configurations that have it */
+    unsigned refs;
+    sha256_digest digest;
+    bucket requests, tokens;
+    size_t n_running;
+} auth_use;
 
-/* `authorization` is the header's value ("Bearer KEY") or NULL. Compares against every key in time that
- * depends on neither the key nor which one matched. */
-bool auth_allows(const auth *a, const char *authorization);
-/* The name of the key that the header has; "" when it has none. */
-const char *auth_name(const auth *a, const char *authorization);
+typedef struct auth_key {
+    const config_key *rule;
+    auth_use *use;
+    sha256_digest place; /* what it is found by */
+} auth_key;
+
+/* X(enum, name): of what a key has taken too much; the name is OpenAI's, in "type" and headers. */
+#define AUTH_RATE_TABLE(X)       \
+    X(AUTH_REQUESTS, "requests") \
+    X(AUTH_TOKENS, "tokens")     \
+    X(AUTH_CONCURRENT, "requests")
+#define AUTH_RATE_ENUM(e, n) e,
+typedef enum auth_rate { AUTH_RATE_TABLE(AUTH_RATE_ENUM) } auth_rate;
+#undef AUTH_RATE_ENUM
+
+/* keys are borrowed as long as this lives. before: whose keys go on with what they have taken; may be NULL.
+ * SHOAL_EINVALID begins with the field: "api_keys[0]: ...". */
+int auth_new(auth **ret, const config_key *keys, size_t n_keys, const auth *before, shoal_err *err);
+void auth_free(auth *a);          /* accepts NULL */
+size_t auth_count(const auth *a); /* 0: everyone may come in */
+
+/* The key whose text this is. How long it takes tells nothing of any key: what is compared are digests that
+ * are salted anew in every process. NULL: none. */
+const auth_key *auth_find(const auth *a, const char *text);
+/* Its name, or for one without the first digits of its digest, "sha256:9f86d081". */
+const char *auth_label(const auth_key *k, char out[AUTH_LABEL_BYTES]);
+bool auth_ended(const auth_key *k, int64_t now_s);
+/* An endpoint's row and path. */
+bool auth_may_ask(const auth_key *k, const char *endpoint, const char *path);
+/* What a request names: a model, MODEL:ADAPTER, a route, an ensemble, a pipeline. */
+bool auth_may_use(const auth_key *k, const char *name);
+
+/* How long until a request may begin, and by which limit; 0: now. */
+uint64_t auth_wait_ns(const auth_key *k, uint64_t now_ns, auth_rate *ret_of);
+void auth_enter(const auth_key *k, uint64_t now_ns);
+void auth_leave(const auth_key *k, uint64_t n_tokens, uint64_t now_ns);
+
+/* '*' is any run of characters, none as well, '?' any one. */
+bool auth_matches(const char *pattern, const char *name);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/admission.h"
+
 /* Which endpoint serves a task, for a message that helps. */
 static const char *endpoint_of(const char *task)
 {
@@ -47,6 +49,7 @@ static int choose_only(gateway_request *rq, const char *task, const char **ret_n
     for (size_t i = 0; i < registry_count(g); i++) {
         const replica *r = registry_at(g, i);
         if (!r->info || !choose_does(r->info, task) || (found && strcmp(found, r->model) == 0)) continue;
+        if (!admission_shows(rq, r->model)) continue;
         if (found)
             return api_error_bad(e, "model",
                                  "several models do this task (%.64s, %.64s): name one in \"model\"", found,
@@ -105,6 +108,7 @@ int choose_model(gateway_request *rq, const char *task, const char **ret_name,
     bool known;
     char base[96];
     int rc = *ret_name ? 0 : choose_only(rq, task, ret_name, e);
+    if (rc == 0 && !rq->routed) rc = admission_may_use(rq, *ret_name, e);
     if (rc != 0) return rc;
     const char *name = split_name(rq, *ret_name, base) ? base : *ret_name;
     const Shoal__V1__ModelInfo *info = calls_info(rq->calls, name, &known);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "gateway/admission.h"
 #include "gateway/browser.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
@@ -119,9 +120,7 @@ static int admit(gateway_request *rq, api_error *e)
                                  "%.16s is not allowed here; use %s", request_method(rq), rq->allow);
         return refuse_path(rq, e);
     }
-    if (rq->endpoint->needs_key && !auth_allows(&g->auth, request_header(rq, "authorization")))
-        return api_error_set(e, 401, "invalid_request_error", "invalid_api_key", NULL,
-                             "a valid API key is needed: send it as Authorization: Bearer KEY");
+    if (admission_check(rq, e) != 0) return e->status;
     if (!rq->endpoint->admitted) return set_urgency(rq, e);
     if (g->draining) {
         api_error_set(e, 503, "service_unavailable", "draining", NULL,
@@ -136,7 +135,7 @@ static int admit(gateway_request *rq, api_error *e)
         e->retry_after_s = 1;
         return e->status;
     }
-    return set_wish(rq, e);
+    return set_wish(rq, e) == 0 ? admission_begin(rq, e) : e->status;
 }
 
 static gateway_request *request_new(gateway *g, door *d, uint64_t received_ns)

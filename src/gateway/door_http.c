@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gateway/admission.h"
 #include "gateway/door_ws.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
@@ -198,6 +199,11 @@ static bool listens(const gateway_config *c)
     return false;
 }
 
+static const char *shown_header(const void *http, const char *lower_name)
+{
+    return http_header_get(http, lower_name);
+}
+
 /* Sound may be long, from those whom the gateway would let in. A pipeline is asked about sound if one
  * listens, and about texts and tables all the same. */
 static size_t body_limit(void *user, const http_request *http)
@@ -207,7 +213,8 @@ static size_t body_limit(void *user, const http_request *http)
     const endpoint *at = endpoint_find(g->endpoints, http_method(http), http_path(http), &allow);
     const gateway_config *c = g->config;
     if (!at || !(at->takes & (ENDPOINT_SOUND | ENDPOINT_DOCUMENTS))) return 0;
-    if (!auth_allows(&g->auth, http_header_get(http, "authorization"))) return 0;
+    const char *shown = admission_shown(shown_header, http);
+    if (auth_count(g->auth) > 0 && !auth_find(g->auth, shown)) return 0;
     if (at->takes & ENDPOINT_DOCUMENTS) return c->retrieval_document_bytes;
     bool texts = at->takes & ENDPOINT_PIPELINE;
     size_t usual = c->limits.max_body_bytes ? c->limits.max_body_bytes : DOOR_BODY_BYTES;

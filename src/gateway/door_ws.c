@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "gateway/admission.h"
 #include "gateway/door_http.h"
 #include "gateway/endpoint.h"
 #include "gateway/event.h"
@@ -179,6 +180,19 @@ static const char *query(const door *d)
     return call_of(d)->ask.query;
 }
 
+static bool is_credential(const char *name)
+{
+    return strcmp(name, "authorization") == 0 || strcmp(name, "x-api-key") == 0 ||
+           strcmp(name, "api-key") == 0;
+}
+
+/* A message with a key of its own has no other. */
+static bool shows_key(const ws_call *c)
+{
+    return ws_ask_header(&c->ask, "authorization") || ws_ask_header(&c->ask, "x-api-key") ||
+           ws_ask_header(&c->ask, "api-key");
+}
+
 /* Where a page comes from is the browser's word, not the message's. */
 static const char *header(const door *d, const char *name)
 {
@@ -188,7 +202,7 @@ static const char *header(const door *d, const char *name)
     if (of_handshake) return http_header_get(c->socket->http, name);
     const char *own = ws_ask_header(&c->ask, name);
     if (own) return own;
-    if (strcmp(name, "authorization") == 0) return http_header_get(c->socket->http, name);
+    if (is_credential(name)) return shows_key(c) ? NULL : http_header_get(c->socket->http, name);
     return strcmp(name, "content-type") == 0 && c->ask.body.len ? "application/json" : NULL;
 }
 
@@ -268,9 +282,19 @@ static ws_call *find_call(const ws_socket *s, const char *id)
     return NULL;
 }
 
-static bool knows(const ws_socket *s, const char *authorization)
+static const char *header_of_call(const void *of, const char *name)
 {
-    return auth_allows(&s->gateway->auth, authorization);
+    return header(&((const ws_call *)of)->door, name);
+}
+
+static const char *header_of_http(const void *of, const char *name)
+{
+    return http_header_get(of, name);
+}
+
+static bool knows(const ws_socket *s, const char *shown)
+{
+    return auth_count(s->gateway->auth) == 0 || auth_find(s->gateway->auth, shown);
 }
 
 /* Endpoints that take a body as it comes get it at once. */
@@ -314,7 +338,7 @@ static int start(ws_socket *s, ws_ask *a, api_error *e)
     if (s->calls) s->calls->prev = c;
     s->calls = c;
     s->n_calls++;
-    if (!s->is_known) s->is_known = knows(s, header(&c->door, "authorization"));
+    if (!s->is_known) s->is_known = knows(s, admission_shown(header_of_call, c));
     enter(c);
     return 0;
 }
@@ -428,7 +452,7 @@ void door_ws_handle(gateway_request *rq)
     s->gateway = g;
     s->http = http;
     s->begun_ms = uv_now(g->loop);
-    s->is_known = knows(s, http_header_get(http, "authorization"));
+    s->is_known = knows(s, admission_shown(header_of_http, http));
     s->next = g->sockets;
     if (s->next) s->next->prev = s;
     g->sockets = s;

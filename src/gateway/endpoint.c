@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* '*' is one segment; '/' at the end is one more, or several; "/" is the root and nothing below it. */
-static bool path_matches(const char *pattern, const char *path)
+bool endpoint_path_matches(const char *pattern, const char *path)
 {
     if (strcmp(pattern, "/") == 0) return strcmp(path, "/") == 0;
     for (; *pattern; pattern++) {
@@ -39,7 +39,7 @@ const endpoint *endpoint_find(const endpoint_table *t, const char *method, const
 {
     unsigned has = 0, asked = method_of(method);
     for (size_t i = 0; i < t->n; i++) {
-        if (!path_matches(t->rows[i].path, path)) continue;
+        if (!endpoint_path_matches(t->rows[i].path, path)) continue;
         unsigned here = method_of(t->rows[i].method);
         if (here == asked) {
             *ret_allow = NULL;

@@ -11,10 +11,12 @@ enum {
     ENDPOINT_FORMS = 1,  /* files come as multipart/form-data, too */
     ENDPOINT_SOUND = 2,  /* its body may be longer than others (max_audio_mb) */
     ENDPOINT_PIECES = 4, /* is called at the request's head; takes the body as it comes (request_on_body) */
-    ENDPOINT_DOCUMENTS = 8, /* its body may be longer than others (retrieval.max_document_mb) */
-    ENDPOINT_TUNNEL = 16,   /* another protocol is spoken there (wire/http.h) */
-    ENDPOINT_OLLAMA = 32,   /* its errors are said as Ollama's are: {"error": "sentence"} */
-    ENDPOINT_PIPELINE = 64, /* takes sound if a pipeline of the configuration listens */
+    ENDPOINT_DOCUMENTS = 8,     /* its body may be longer than others (retrieval.max_document_mb) */
+    ENDPOINT_TUNNEL = 16,       /* another protocol is spoken there (wire/http.h) */
+    ENDPOINT_OLLAMA = 32,       /* its errors are said as Ollama's are: {"error": "sentence"} */
+    ENDPOINT_PIPELINE = 64,     /* takes sound if a pipeline of the configuration listens */
+    ENDPOINT_ADMIN = 1 << 12,   /* shows or changes the server: needs a key with 'admin: true' */
+    ENDPOINT_METRICS = 1 << 13, /* with which key is what metrics.key says */
 };
 
 typedef struct endpoint {
@@ -39,6 +41,8 @@ typedef struct endpoint_table {
     size_t n;
 } endpoint_table;
 
+/* Does a path belong to a row's? */
+bool endpoint_path_matches(const char *pattern, const char *path);
 /* The row for this method and path. NULL when there is none; then *ret_allow is NULL (404) or the methods
  * that this path does have (405). */
 const endpoint *endpoint_find(const endpoint_table *t, const char *method, const char *path,

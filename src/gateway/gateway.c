@@ -12,6 +12,7 @@
 #include "calls/retry_calls.h"
 #include "calls/route_calls.h"
 #include "calls/silence_calls.h"
+#include "gateway/admission.h"
 #include "gateway/caches.h"
 #include "gateway/door_http.h"
 #include "gateway/door_ws.h"
@@ -39,7 +40,7 @@ static int listen_as_configured(gateway *g, shoal_err *err)
     if (rc == 0)
         LOG(LOG_INFO, "gateway", "listening", LOG_S("address", c->listen ? c->listen : "127.0.0.1:8080"),
             LOG_I("port", http_server_port(g->server)), LOG_S("tls", secure ? "yes" : "no"),
-            LOG_I("api_keys", g->auth.n_keys));
+            LOG_I("api_keys", auth_count(g->auth)));
     return rc;
 }
 
@@ -167,7 +168,8 @@ static int gateway_setup(gateway *g, shoal_err *err)
     g->metrics = metrics_new();
     g->recent = recent_new();
     if (!g->metrics || !g->recent) return err_nomem(err);
-    int rc = auth_init(&g->auth, (const char *const *)c->api_keys, c->n_api_keys, err);
+    int rc = admission_check_config(c, g->endpoints, err);
+    if (rc == 0) rc = auth_new(&g->auth, c->api_keys, c->n_api_keys, NULL, err);
     if (rc == 0) rc = open_cache(g, err);
     if (rc == 0) rc = watch_open(g, err);
     if (rc == 0) rc = live_open(g, err);
@@ -262,7 +264,7 @@ void gateway_free(gateway *g)
     recent_free(g->recent);
     buf_done(&g->metrics_text);
     buf_done(&g->openapi);
-    auth_done(&g->auth);
+    auth_free(g->auth);
     /* The server's last callbacks still point here: the struct goes with it. */
     if (server)
         http_server_close(server, on_closed, g);

@@ -37,7 +37,7 @@ struct gateway {
     desk *desk;            /* of the collections */
     confirm_book confirms; /* what guards asked back */
     clerk *clerk;          /* of the conversations; NULL: none are kept */
-    auth auth;
+    auth *auth;
     http_server *server;
     gateway_request *requests; /* being answered */
     ws_socket *sockets;        /* door_ws.c's, and its clock while there are any */

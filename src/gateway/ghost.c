@@ -123,9 +123,10 @@ static bool say(ghost_door *x, const char *name, const char *value)
 /* All that may decide the answer or who gives it: of the rest, nothing is said. */
 static bool copy_headers(ghost_door *x, const gateway_request *rq)
 {
-    static const char *const NAMES[] = {"authorization",   "content-type",     "host",
-                                        "x-request-id",    "traceparent",      "x-shoal-cache-tag",
-                                        "x-shoal-session", "x-shoal-max-cost", "x-shoal-max-energy-j"};
+    static const char *const NAMES[] = {
+        "authorization",       "x-api-key",   "api-key",           "content-type",    "host",
+        "x-request-id",        "traceparent", "x-shoal-cache-tag", "x-shoal-session", "x-shoal-max-cost",
+        "x-shoal-max-energy-j"};
     const route_book *b = &rq->config->book;
     bool plain = !rq->routed; /* else how urgent it was may have decided who answers */
     bool ok = say(x, "x-shoal-latency", plain ? "batch" : request_header(rq, "x-shoal-latency")) &&

@@ -9,6 +9,7 @@
 #include "api/ollama.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/admission.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/ghost.h"
@@ -28,6 +29,7 @@ typedef struct header_list {
     http_header items[HEADERS_MAX];
     size_t n;
     char retry_after[16], age[24];
+    admission_rates rates;
 } header_list;
 
 /* ---- what is asked ------------------------------------------------------------------------------- */
@@ -198,12 +200,14 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     if (*rq->degraded.wanted) header_add(h, "x-shoal-degraded", rq->degraded.wanted);
     if (*rq->ensemble) header_add(h, "x-shoal-ensemble", rq->ensemble);
     if (rq->routed) header_add(h, "x-shoal-route", rq->routed->header);
+    admission_put_rates(&h->rates, rq);
+    for (size_t i = 0; i < h->rates.n; i++) header_add(h, h->rates.at[i].name, h->rates.at[i].value);
     if (rq->config->n_allow_origins) header_add(h, "vary", "origin");
     if (!rq->allowed_origin) return;
     header_add(h, "access-control-allow-origin", rq->allowed_origin);
     header_add(h, "access-control-expose-headers",
                "age, x-request-id, x-shoal-cache, x-shoal-cache-near, x-shoal-degraded, x-shoal-ensemble, "
-               "x-shoal-route, retry-after");
+               "x-shoal-route, retry-after, " ADMISSION_NAMES);
 }
 
 static void count_spent(const gateway_request *rq)
@@ -252,11 +256,13 @@ static const char *const GHOSTS[] = {[GHOST_NONE] = "", [GHOST_REFRESH] = "refre
 
 static void log_line(const gateway_request *rq, int status, const char *error_code)
 {
+    char key[AUTH_LABEL_BYTES];
     LOG(level_of(rq, status), "gateway", "request",
         LOG_S("endpoint", rq->endpoint ? rq->endpoint->name : "none"), LOG_I("status", status),
         LOG_S("code", error_code ? error_code : ""), LOG_S("model", rq->model), LOG_S("version", rq->version),
         LOG_S("quantisation", rq->quantisation), LOG_F("ms", clock_ms_since(rq->start_ns)),
         LOG_I("prompt_tokens", rq->n_prompt_tokens), LOG_I("generated_tokens", rq->n_generated_tokens),
+        LOG_S("key", rq->key ? auth_label(rq->key, key) : ""),
         LOG_S("cache", rq->cache_state ? rq->cache_state : ""), LOG_S("ghost", GHOSTS[ghost_kind_of(rq)]),
         LOG_S("request_id", rq->id));
 }
@@ -265,6 +271,7 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
 {
     gateway *g = rq->gateway;
     count(rq, status, error_code);
+    admission_end(rq);
     log_line(rq, status, error_code);
     recent_note(g->recent, rq, status, error_code);
     if (rq->prev)
@@ -334,10 +341,10 @@ void request_preflight(gateway_request *rq)
     header_list h;
     common_headers(&h, rq, NULL);
     header_add(&h, "access-control-allow-methods", rq->allow);
-    header_add(
-        &h, "access-control-allow-headers",
-        "authorization, content-type, cache-control, last-event-id, x-request-id, x-shoal-deadline-ms, "
-        "x-shoal-latency, x-shoal-max-cost, x-shoal-max-energy-j, x-shoal-session, x-shoal-cache-tag");
+    header_add(&h, "access-control-allow-headers",
+               "authorization, x-api-key, api-key, content-type, cache-control, last-event-id, x-request-id, "
+               "x-shoal-deadline-ms, "
+               "x-shoal-latency, x-shoal-max-cost, x-shoal-max-energy-j, x-shoal-session, x-shoal-cache-tag");
     header_add(&h, "access-control-max-age", "600");
     reply(rq, 204, &h, NULL, 0);
     request_finish(rq, 204, NULL);

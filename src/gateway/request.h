@@ -31,6 +31,7 @@
 struct gateway;
 struct cache;
 struct endpoint;
+struct auth_key;
 
 /* X(enum, name): what of a request's time is known, as metrics and GET /v1/requests name it. */
 #define REQUEST_TIME_TABLE(X)                                                       \
@@ -85,8 +86,10 @@ typedef struct gateway_request {
     /* Of whom kept answers are counted: "route", "pipeline", "ensemble" or "model", and its name. */
     const char *cache_of;
     char cache_name[96];
-    unsigned ghost; /* ghost_kind: it has no client */
-    bool keeps;     /* it writes into a conversation */
+    unsigned ghost;             /* ghost_kind: it has no client */
+    const struct auth_key *key; /* that it came with (auth.h); NULL: it needs none */
+    bool key_counts;            /* it is one of the key's requests (admission.h) */
+    bool keeps;                 /* it writes into a conversation */
     request_facts facts;
     char *asked;            /* the beginning of its body, where the configuration keeps it; owned */
     const char *error_code; /* of a failure inside a stream that had begun */

@@ -7,6 +7,7 @@
 
 #include "api/stream_id.h"
 #include "base/log.h"
+#include "gateway/admission.h"
 #include "gateway/choose.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
@@ -97,7 +98,7 @@ static void fill_facts(route_facts *f, const gateway_request *rq, const routed_a
 {
     *f = (route_facts){.endpoint = a->endpoint ? a->endpoint : rq->endpoint->name,
                        .path = a->path ? a->path : request_path(rq),
-                       .api_key = auth_name(&rq->gateway->auth, request_header(rq, "authorization")),
+                       .api_key = rq->key ? rq->key->rule->name : "",
                        .language = language_guess(a->text, a->n_text),
                        .n_bytes = a->n_bytes,
                        .n_tokens = a->n_bytes / 4,
@@ -284,7 +285,7 @@ void routed_start(gateway_request *rq, const config_route *route, const routed_a
 {
     api_error e;
     routed_start_job *j = malloc(sizeof *j);
-    int rc = j ? 0 : api_error_nomem(&e);
+    int rc = j ? admission_may_use(rq, route->name, &e) : api_error_nomem(&e);
     if (rc == 0) {
         *j = (routed_start_job){rq, route, done, drop, work};
         rc = routed_resolve(rq, route, about, on_decided, drop_start, j, &e);

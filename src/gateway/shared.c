@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "gateway/admission.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/ghost.h"
 #include "gateway/routed.h"
@@ -283,7 +284,7 @@ static bool scope_key(sha256_digest *key, const gateway_request *rq)
 {
     if (rq->config->cache.shared || rq->config->n_api_keys == 0) return true;
     cache_key *k = cache_key_new("scope");
-    cache_key_str(k, "authorization", request_header(rq, "authorization"));
+    cache_key_str(k, "authorization", admission_credential(rq));
     cache_key_bytes(k, "key", key->bytes, sizeof key->bytes);
     return cache_key_end(k, key);
 }

@@ -15,8 +15,9 @@
 /* Line 3 is the pipeline's name, line 5 its first stage. */
 #define PIPE "models: [{name: m}]\npipelines:\n  - name: p\n    stages:\n"
 
-#define KEY_LOW "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define KEY_UP  "0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef"
+#define KEY_LOW  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define KEY_REST "123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define KEY_UP   "0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef"
 
 typedef struct bad_case {
     const char *yaml;
@@ -62,23 +63,23 @@ static const bad_case bad_cases[] = {
     {PIPE "      - {name: a, kind: generate, model: m, parallel_tool_calls: true}\n",
      "stages[0].parallel_tool_calls: there are no 'tools'", 5},
     {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools: [{name: f}]\n"
-              "        tool_choice: g\n",
+          "        tool_choice: g\n",
      "stages[0].tool_choice: 'g' is not auto, required or none, nor the name of one of 'tools'", 9},
     {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools:\n"
-              "          - {name: f}\n          - {name: f}\n",
+          "          - {name: f}\n          - {name: f}\n",
      "tools[1].name: 'f' is already the name of tools[0]", 10},
     {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools:\n"
-              "          - {name: auto}\n",
+          "          - {name: auto}\n",
      "tools[0].name: 'auto' is a word of tool_choice", 9},
     {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools:\n"
-              "          - {name: f, parameters: [1]}\n",
+          "          - {name: f, parameters: [1]}\n",
      "tools[0].parameters: arguments are an object", 9},
     {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools:\n"
-              "          - name: f\n            parameters:\n"
-              "              {properties: {a: {enum_of: rooms}}}\n",
+          "          - name: f\n            parameters:\n"
+          "              {properties: {a: {enum_of: rooms}}}\n",
      "tools[0].parameters: 'enum_of' must be devices, names, areas, or a pattern", 10},
     {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools:\n"
-              "          - {name: f, parameters: {maximum: 123456789012345678901234567890}}\n",
+          "          - {name: f, parameters: {maximum: 123456789012345678901234567890}}\n",
      "tools[0].parameters", 9},
     {PIPE "      - name: a\n        kind: generate\n        model: m\n        tools: []\n",
      "stages[0].tools: must have 1 to 64 entries", 8},
@@ -110,6 +111,17 @@ static const bad_case bad_cases[] = {
     {MODELS "api_keys: ['sha256:12']\n", "api_keys[0]", 3},
     {MODELS "api_keys:\n  - sha256:" KEY_LOW "\n  - sha256:" KEY_UP "\n",
      "api_keys[1]: is the same key as api_keys[0]", 5},
+    {MODELS "api_keys:\n  - {sha256: " KEY_LOW "}\n", "api_keys[0]: 'name' is required", 4},
+    {MODELS "api_keys:\n  - {name: a, sha256: hunter2}\n", "api_keys[0].sha256: must be 'sha256:' and", 4},
+    {MODELS "api_keys:\n  - {name: a b, sha256: " KEY_LOW "}\n", "api_keys[0].name: 'a b' may hold", 4},
+    {MODELS "api_keys:\n  - name: a\n    sha256: " KEY_LOW "\n    expires: soon\n",
+     "api_keys[0].expires: 'soon' is neither a date", 6},
+    {MODELS "api_keys:\n  - name: a\n    sha256: " KEY_LOW "\n    limits: {concurrent: 0}\n",
+     "api_keys[0].limits.concurrent", 6},
+    {MODELS "api_keys:\n  - a=sha256:" KEY_LOW "\n  - {name: b, sha256: 'sha256:" KEY_UP "'}\n",
+     "api_keys[1]: is the same key as api_keys[0]", 5},
+    {MODELS "api_keys: [[]]\n", "api_keys[0]: must be a map", 3},
+    {MODELS "metrics: {key: all}\n", "metrics.key: 'all' is none of admin, any, none", 3},
     {MODELS "allow_hosts: [shoal.lan, 'http://x']\n", "allow_hosts[1]: 'http://x' is no host name", 3},
     {MODELS "allow_hosts: ['a b']\n", "allow_hosts[0]", 3},
     {MODELS "allow_origins:\n  - https://a.example:8443\n  - https://b.example/\n",
@@ -545,6 +557,82 @@ static void shards_are_a_word_a_number_or_a_map(void **state)
     config_free(c);
 }
 
+static void keys_are_texts_or_maps(void **state)
+{
+    static const char TEXT[] =
+        MODELS "api_keys:\n"
+               "  - sha256:" KEY_LOW "\n"
+               "  - phone=sha256:1" KEY_REST "\n"
+               "  - {name: tv, sha256: 2" KEY_REST ", expires: 2027-01-01,\n"
+               "     models: [home, 'tv-*'], endpoints: [process], admin: false,\n"
+               "     limits: {requests_per_minute: 5, tokens_per_minute: 6, concurrent: 7}}\n"
+               "  - {name: me, sha256: 'sha256:3" KEY_REST "', admin: true}\n";
+    gateway_config *c;
+    shoal_err err = {0};
+    if (config_parse(&c, TEXT, strlen(TEXT), "t.yaml", &err) != 0) fail_msg("%s", err.message);
+    assert_int_equal(c->n_api_keys, 4);
+    const config_key *k = c->api_keys;
+    assert_string_equal(k[0].name, "");
+    assert_true(k[0].admin);
+    assert_string_equal(k[1].name, "phone");
+    assert_true(k[1].admin && k[1].n_models == 0 && !k[1].expires);
+    assert_string_equal(k[2].name, "tv");
+    assert_false(k[2].admin);
+    assert_int_equal(k[2].expires_s, 1798761600);
+    assert_string_equal(k[2].models[1], "tv-*");
+    assert_string_equal(k[2].endpoints[0], "process");
+    assert_int_equal(k[2].requests_per_minute, 5);
+    assert_int_equal(k[2].tokens_per_minute, 6);
+    assert_int_equal(k[2].n_concurrent, 7);
+    assert_true(k[3].admin);
+    config_free(c);
+}
+
+/* Against `date -u -d`. */
+static void times_are_rfc_3339(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t s;
+    } RIGHT[] = {
+        {"1970-01-01", 0},
+        {"2000-02-29", 951782400},
+        {"2027-01-01T00:00:00Z", 1798761600},
+        {"2026-11-22T13:17:46Z", 1795353466},
+        {"2026-11-22T14:17:46.25+01:00", 1795353466},
+        {"2026-11-22 07:47:46-05:30", 1795353466},
+        {"2016-12-31T23:59:60Z", 1483228800},
+        {"2400-02-29", 13574563200},
+        {"9999-12-31T23:59:59Z", 253402300799},
+    };
+    static const char *const WRONG[] = {"",
+                                        "soon",
+                                        "2027",
+                                        "2027-13-01",
+                                        "2027-02-29",
+                                        "2100-02-29",
+                                        "1969-12-31",
+                                        "2027-1-1",
+                                        "2027-01-01T",
+                                        "2027-01-01T00:00:00",
+                                        "2027-01-01T24:00:00Z",
+                                        "2027-01-01T00:60:00Z",
+                                        "2027-01-01T00:00:61Z",
+                                        "2027-01-01T00:00:00.Z",
+                                        "2027-01-01T00:00:00Zx",
+                                        "2027-01-01T00:00:00+24:00",
+                                        "20270101",
+                                        "2027-01-01T00:00:00+0100",
+                                        " 2027-01-01"};
+    int64_t s;
+    for (size_t i = 0; i < sizeof RIGHT / sizeof *RIGHT; i++) {
+        if (!config_time_parse(RIGHT[i].text, &s)) fail_msg("%s is refused", RIGHT[i].text);
+        if (s != RIGHT[i].s) fail_msg("%s: %lld", RIGHT[i].text, (long long)s);
+    }
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++)
+        if (config_time_parse(WRONG[i], &s)) fail_msg("%s is taken", WRONG[i]);
+}
+
 static void every_key_is_documented(void **state)
 {
     buf doc = {0};
@@ -562,6 +650,8 @@ int main(void)
         cmocka_unit_test(a_pasted_key_is_not_repeated),
         cmocka_unit_test(a_verify_may_have_ensembles_as_members),
         cmocka_unit_test(huge_files_are_refused),
+        cmocka_unit_test(keys_are_texts_or_maps),
+        cmocka_unit_test(times_are_rfc_3339),
         cmocka_unit_test(what_is_left_out_has_its_default),
         cmocka_unit_test(zero_turns_cache_and_deadline_off),
         cmocka_unit_test(every_section_is_read),

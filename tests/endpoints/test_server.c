@@ -239,7 +239,7 @@ static void gateway_asks_for_keys_where_configured(void **state)
 {
     house h;
     char entry[80] = "sha256:";
-    const char *keys[] = {entry};
+    config_key keys[] = {{.sha256 = entry, .name = "", .admin = true}};
     sha256_digest d;
     sha256_of("sesame", 6, &d);
     sha256_hex(&d, entry + 7);

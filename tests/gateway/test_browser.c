@@ -65,7 +65,8 @@ static const struct {
     {{"POST", "localhost", "https://app.example", "cross-site", "text/plain", false}, 415},
 };
 
-static const char *hosts[] = {"shoal"}, *origins[] = {"https://app.example"}, *keys[] = {"sha256:"};
+static const char *hosts[] = {"shoal"}, *origins[] = {"https://app.example"};
+static config_key keys[1];
 
 static void browser_check_keeps_pages_out(void **state)
 {

@@ -1,4 +1,4 @@
-/* /metrics is valid Prometheus text; keys are compared as digests; errors have the OpenAI form. */
+/* /metrics is valid Prometheus text; errors have the OpenAI form. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +8,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "gateway/auth.h"
-#include "base/sha256.h"
 #include "api/api_error.h"
 #include "../cluster/sim_workers.h"
 #include "gateway/metrics.h"
@@ -134,47 +132,6 @@ static void metrics_histogram_is_cumulative(void **state)
     metrics_free(m);
 }
 
-static void auth_refuses_malformed_digests(void **state)
-{
-    auth a;
-    shoal_err err;
-    const char *bad[] = {"sesame"}, *hex[] = {"sha256:zz"};
-    assert_int_equal(auth_init(&a, bad, 1, &err), SHOAL_EINVALID);
-    assert_int_equal(auth_init(&a, hex, 1, &err), SHOAL_EINVALID);
-    const char *longer[] = {"sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff0"};
-    assert_int_equal(auth_init(&a, longer, 1, &err), SHOAL_EINVALID);
-}
-
-static void auth_allows_the_listed_keys_alone(void **state)
-{
-    char entries[2][80];
-    const char *list[2] = {entries[0], entries[1]}, *words[2] = {"sesame", "other"};
-    for (int i = 0; i < 2; i++) {
-        sha256_digest d;
-        char hex[65];
-        sha256_of(words[i], strlen(words[i]), &d);
-        sha256_hex(&d, hex);
-        snprintf(entries[i], sizeof entries[i], "sha256:%s", hex);
-    }
-    auth a;
-    assert_int_equal(auth_init(&a, list, 2, NULL), 0);
-    assert_true(auth_allows(&a, "Bearer sesame"));
-    assert_true(auth_allows(&a, "bearer other"));
-    assert_false(auth_allows(&a, "Bearer Sesame"));
-    assert_false(auth_allows(&a, "Bearer "));
-    assert_false(auth_allows(&a, "sesame"));
-    assert_false(auth_allows(&a, NULL));
-    auth_done(&a);
-}
-
-static void auth_without_keys_is_open(void **state)
-{
-    auth a;
-    assert_int_equal(auth_init(&a, NULL, 0, NULL), 0);
-    assert_true(auth_allows(&a, NULL));
-    auth_done(&a);
-}
-
 static void error_body_has_the_openai_form(void **state)
 {
     api_error e;
@@ -218,9 +175,6 @@ int main(void)
         cmocka_unit_test(metrics_escape_label_values),
         cmocka_unit_test(metrics_histogram_is_cumulative),
         cmocka_unit_test(metrics_of_a_replica_go_with_it),
-        cmocka_unit_test(auth_refuses_malformed_digests),
-        cmocka_unit_test(auth_allows_the_listed_keys_alone),
-        cmocka_unit_test(auth_without_keys_is_open),
         cmocka_unit_test(error_body_has_the_openai_form),
         cmocka_unit_test(error_of_a_model_call_has_its_status),
     };
