@@ -295,7 +295,7 @@ void pipelines_process(gateway_request *rq)
     }
     j->in.desk = rq->gateway->desk;
     j->in.env = registry_env(rq->registry);
-    j->in.hosts = rq->gateway->hosts;
+    j->in.hosts = rq->settings->hosts;
     j->watch = (process_watch){.user = j, .stage = on_stage, .text = on_text};
     if (j->in.stream) j->in.watch = &j->watch;
     answerers by = {0};

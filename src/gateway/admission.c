@@ -77,7 +77,7 @@ static int check_endpoint(const gateway_request *rq, api_error *e)
 static bool is_open(const gateway_request *rq)
 {
     const endpoint *at = rq->endpoint;
-    return auth_count(rq->gateway->auth) == 0 || !at->needs_key ||
+    return auth_count(rq->settings->auth) == 0 || !at->needs_key ||
            (at->takes & ENDPOINT_METRICS && rq->config->metrics_key == METRICS_KEY_NONE);
 }
 
@@ -89,7 +89,7 @@ int admission_check(gateway_request *rq, api_error *e)
         return 0;
     }
     const char *shown = admission_credential(rq);
-    rq->key = auth_find(rq->gateway->auth, shown);
+    rq->key = auth_find(rq->settings->auth, shown);
     if (!rq->key) return refuse_stranger(shown, e);
     if (auth_ended(rq->key, (int64_t)time(NULL))) return refuse_ended(rq->key, e);
     return check_endpoint(rq, e);

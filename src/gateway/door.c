@@ -143,7 +143,8 @@ static gateway_request *request_new(gateway *g, door *d, uint64_t received_ns)
     gateway_request *rq = calloc(1, sizeof *rq);
     if (!rq) return NULL;
     *rq = (gateway_request){.gateway = g,
-                            .calls = g->calls,
+                            .settings = settings_ref(g->settings),
+                            .calls = g->settings->calls,
                             .registry = g->registry,
                             .cache = g->cache,
                             .metrics = g->metrics,

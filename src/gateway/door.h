@@ -49,9 +49,9 @@ typedef struct door_ops {
 
 struct door {
     const door_ops *ops;
-    unsigned ghost;             /* its kind, of a request without a client (ghost.h); 0: it has one */
+    unsigned ghost;                   /* its kind, of a request without a client (ghost.h); 0: it has one */
     const struct gateway_request *of; /* that it asks in another form, whose key is its own; NULL: none */
-    struct gateway_request *rq; /* from door_enter until the final call */
+    struct gateway_request *rq;       /* from door_enter until the final call */
 };
 
 /* A request comes in by d, whose last byte came at received_ns. */

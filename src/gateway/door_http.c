@@ -214,7 +214,7 @@ static size_t body_limit(void *user, const http_request *http)
     const gateway_config *c = g->config;
     if (!at || !(at->takes & (ENDPOINT_SOUND | ENDPOINT_DOCUMENTS))) return 0;
     const char *shown = admission_shown(shown_header, http);
-    if (auth_count(g->auth) > 0 && !auth_find(g->auth, shown)) return 0;
+    if (auth_count(g->settings->auth) > 0 && !auth_find(g->settings->auth, shown)) return 0;
     if (at->takes & ENDPOINT_DOCUMENTS) return c->retrieval_document_bytes;
     bool texts = at->takes & ENDPOINT_PIPELINE;
     size_t usual = c->limits.max_body_bytes ? c->limits.max_body_bytes : DOOR_BODY_BYTES;

@@ -294,7 +294,8 @@ static const char *header_of_http(const void *of, const char *name)
 
 static bool knows(const ws_socket *s, const char *shown)
 {
-    return auth_count(s->gateway->auth) == 0 || auth_find(s->gateway->auth, shown);
+    const auth *a = s->gateway->settings->auth;
+    return auth_count(a) == 0 || auth_find(a, shown);
 }
 
 /* Endpoints that take a body as it comes get it at once. */

@@ -10,9 +10,7 @@
 #include "calls/hedge_calls.h"
 #include "calls/replica_calls.h"
 #include "calls/retry_calls.h"
-#include "calls/route_calls.h"
 #include "calls/silence_calls.h"
-#include "gateway/admission.h"
 #include "gateway/caches.h"
 #include "gateway/door_http.h"
 #include "gateway/door_ws.h"
@@ -21,9 +19,8 @@
 #include "gateway/likeness.h"
 #include "gateway/live.h"
 #include "gateway/recent.h"
-#include "gateway/routed.h"
+#include "gateway/settings.h"
 #include "gateway/shadow.h"
-#include "trust/state.h"
 #include "gateway/watch.h"
 #include "sessions/talk_redis.h"
 #include "trust/state.h"
@@ -40,7 +37,7 @@ static int listen_as_configured(gateway *g, shoal_err *err)
     if (rc == 0)
         LOG(LOG_INFO, "gateway", "listening", LOG_S("address", c->listen ? c->listen : "127.0.0.1:8080"),
             LOG_I("port", http_server_port(g->server)), LOG_S("tls", secure ? "yes" : "no"),
-            LOG_I("api_keys", auth_count(g->auth)));
+            LOG_I("api_keys", auth_count(g->settings->auth)));
     return rc;
 }
 
@@ -59,46 +56,20 @@ static void on_hedged(void *user, const char *model, const char *task, bool won)
     metrics_add(g->metrics, METRIC_HEDGES, 1, task, won ? "won" : "lost", NULL);
 }
 
-static void on_degraded(void *user, const char *wanted, const char *to)
-{
-    gateway *g = user;
-    metrics_add(g->metrics, METRIC_DEGRADED, 1, wanted, to, NULL);
-}
-
-static int open_fallbacks(gateway *g, const env *e, shoal_err *err)
-{
-    const gateway_config *c = g->config;
-    fallback_options o = {.user = g, .degraded = on_degraded};
-    g->fallbacks = calloc(c->n_models + 1, sizeof *g->fallbacks);
-    if (!g->fallbacks) return err_nomem(err);
-    for (size_t i = 0; i < c->n_models; i++) {
-        const config_model *m = &c->models[i];
-        if (m->n_fallback > 0)
-            g->fallbacks[o.n_rules++] = (fallback_rule){m->name, m->fallback, m->n_fallback};
-    }
-    o.rules = g->fallbacks;
-    return o.n_rules > 0 || c->book.n_routes > 0 ? fallback_calls_new(&g->calls, e, g->calls, &o, err) : 0;
-}
-
-/* The decorators, from the bottom up. */
+/* The decorators, from the bottom up; above them are those of the settings. */
 static int open_calls(gateway *g, shoal_err *err)
 {
     const env *e = registry_env(g->registry);
     failover_options failover = {.wait_ms = g->config->failover_wait_ms, .user = g, .moved = on_moved};
     hedge_options hedge = {.user = g, .hedged = on_hedged};
     silence_options silence = {.user = g, .moved = on_moved};
-    int rc = replica_calls_new(&g->calls, g->registry, err);
-    if (rc == 0) rc = retry_calls_new(&g->calls, e, g->calls, err);
-    if (rc == 0) rc = failover_calls_new(&g->calls, e, g->calls, &failover, err);
+    int rc = replica_calls_new(&g->base, g->registry, err);
+    if (rc == 0) rc = retry_calls_new(&g->base, e, g->base, err);
+    if (rc == 0) rc = failover_calls_new(&g->base, e, g->base, &failover, err);
     if (rc == 0 && g->config->hedge == CONFIG_HEDGE_AUTO)
-        rc = hedge_calls_new(&g->calls, e, g->calls, &hedge, err);
-    if (rc == 0) rc = silence_calls_new(&g->calls, e, g->calls, &silence, err);
-    if (rc == 0) rc = open_fallbacks(g, e, err);
-    if (rc == 0 && g->config->n_ensembles > 0)
-        rc = ensembles_open(&g->ensembles, &g->calls, g->config, e, g->metrics, err);
-    if (rc == 0 && g->config->book.n_routes > 0)
-        rc = route_calls_new(&g->calls, e, g->calls, &g->config->book, routed_heard, g, err);
-    return rc;
+        rc = hedge_calls_new(&g->base, e, g->base, &hedge, err);
+    if (rc == 0) rc = silence_calls_new(&g->base, e, g->base, &silence, err);
+    return rc == 0 ? settings_new(&g->settings, g, g->config, err) : rc;
 }
 
 /* A machine without a home folder serves all the same; whoever asks for a collection hears why there is none.
@@ -114,16 +85,6 @@ static int open_desk(gateway *g, shoal_err *err)
                   (int)c->retrieval_threads, err);
     free(path);
     return rc;
-}
-
-/* What is wrong with a file that a host names is told with its line. */
-static int open_hosts(gateway *g, shoal_err *err)
-{
-    shoal_err why;
-    const gateway_config *c = g->config;
-    int rc = c->n_hosts ? hosts_open(&g->hosts, g->loop, c->hosts, c->n_hosts, &why) : 0;
-    if (rc == SHOAL_ENOMEM) return err_nomem(err);
-    return rc ? config_fail(c, err, "%s", why.message) : 0;
 }
 
 static int open_cache(gateway *g, shoal_err *err)
@@ -164,18 +125,14 @@ static int open_clerk(gateway *g, shoal_err *err)
 
 static int gateway_setup(gateway *g, shoal_err *err)
 {
-    const gateway_config *c = g->config;
     g->metrics = metrics_new();
     g->recent = recent_new();
     if (!g->metrics || !g->recent) return err_nomem(err);
-    int rc = admission_check_config(c, g->endpoints, err);
-    if (rc == 0) rc = auth_new(&g->auth, c->api_keys, c->n_api_keys, NULL, err);
-    if (rc == 0) rc = open_cache(g, err);
+    int rc = open_cache(g, err);
     if (rc == 0) rc = watch_open(g, err);
     if (rc == 0) rc = live_open(g, err);
     if (rc == 0) rc = open_calls(g, err);
     if (rc == 0) rc = open_desk(g, err);
-    if (rc == 0) rc = open_hosts(g, err);
     if (rc == 0) rc = open_clerk(g, err);
     if (rc == 0) rc = door_http_open(g, err);
     if (rc == 0) rc = listen_as_configured(g, err);
@@ -246,25 +203,22 @@ void gateway_free(gateway *g)
         d->ops->drop(d);
     }
     door_ws_close(g);
+    shadow_cancel_all(g);
     watch_close(g);
     live_close(g);
     caches_close(g);
-    shadow_cancel_all(g);
     http_server *server = g->server;
     desk_free(g->desk);
     confirm_book_done(&g->confirms);
-    hosts_free(g->hosts);
     clerk_free(g->clerk);
-    calls_free(g->calls);
-    ensembles_free(g->ensembles);
-    free(g->fallbacks);
+    settings_free_all(g);
+    calls_free(g->base);
     cache_free(g->cache);
     likeness_free(g->likeness);
     metrics_free(g->metrics);
     recent_free(g->recent);
     buf_done(&g->metrics_text);
     buf_done(&g->openapi);
-    auth_free(g->auth);
     /* The server's last callbacks still point here: the struct goes with it. */
     if (server)
         http_server_close(server, on_closed, g);

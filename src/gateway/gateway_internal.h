@@ -2,14 +2,11 @@
 #ifndef GATEWAY_INTERNAL_H
 #define GATEWAY_INTERNAL_H
 
-#include "calls/fallback_calls.h"
 #include "cache/cache.h"
-#include "gateway/auth.h"
 #include "gateway/endpoint.h"
-#include "gateway/ensembles.h"
 #include "gateway/gateway.h"
 #include "gateway/request.h"
-#include "hosts/hosts.h"
+#include "gateway/settings.h"
 #include "process/confirm.h"
 #include "retrieve/desk.h"
 #include "sessions/clerk.h"
@@ -21,11 +18,11 @@ struct gateway {
     uv_loop_t *loop;
     gate *gate; /* NULL: this machine serves alone */
     registry *registry;
-    const gateway_config *config;
+    const gateway_config *config; /* the settings' */
     const endpoint_table *endpoints;
-    calls *calls;
-    fallback_rule *fallbacks; /* one a model that has stand-ins; strings are the configuration's */
-    ensembles *ensembles;     /* NULL: none are configured */
+    calls *base;            /* to the replicas; the rules of the file are above them */
+    settings *settings;     /* of new requests */
+    settings *all_settings; /* these, and those that requests in flight came with */
     cache *cache;
     struct likeness *likeness;  /* NULL: answers are found by their key alone */
     struct served_list *served; /* files that answer, by model (caches.c) */
@@ -33,11 +30,9 @@ struct gateway {
     metrics *metrics;
     struct recent *recent; /* requests that have ended */
     live *live;            /* who watches the cluster */
-    hosts *hosts;          /* that http stages ask; NULL: the configuration names none */
     desk *desk;            /* of the collections */
     confirm_book confirms; /* what guards asked back */
     clerk *clerk;          /* of the conversations; NULL: none are kept */
-    auth *auth;
     http_server *server;
     gateway_request *requests; /* being answered */
     ws_socket *sockets;        /* door_ws.c's, and its clock while there are any */

@@ -124,7 +124,7 @@ static bool ask_judge(likeness_look *x, const near_found *f)
     q.n_inputs = 1;
     q.inputs = inputs;
     x->found[0] = *f;
-    x->call = calls_classify(x->g->calls, x->g->likeness->config->verify_model, &q, &ctx, on_judged, x);
+    x->call = calls_classify(x->rq->calls, x->g->likeness->config->verify_model, &q, &ctx, on_judged, x);
     return x->call != NULL;
 }
 
@@ -163,6 +163,7 @@ static bool shelve(likeness_look *x, const char *digest)
     cache_key *k = cache_key_new("shelf");
     cache_key_str(k, "embeds", digest);
     cache_key_bytes(k, "rest", x->shelf.bytes, sizeof x->shelf.bytes);
+    if (x->rq->settings->number) cache_key_int(k, "settings", (int64_t)x->rq->settings->number);
     return cache_key_end(k, &x->shelf);
 }
 
@@ -194,7 +195,7 @@ static bool ask_vector(likeness_look *x)
     input.text = x->text;
     q.n_inputs = 1;
     q.inputs = inputs;
-    x->call = calls_embed(x->g->calls, x->g->likeness->config->model, &q, &ctx, on_embedded, x);
+    x->call = calls_embed(x->rq->calls, x->g->likeness->config->model, &q, &ctx, on_embedded, x);
     return x->call != NULL;
 }
 

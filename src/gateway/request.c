@@ -282,6 +282,7 @@ void request_finish(gateway_request *rq, int status, const char *error_code)
     g->n_requests--;
     g->n_admitted -= rq->n_counted;
     routed_free(rq->routed);
+    settings_unref(rq->settings);
     free(rq->asked);
     free(rq);
 }

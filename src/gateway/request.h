@@ -32,6 +32,7 @@ struct gateway;
 struct cache;
 struct endpoint;
 struct auth_key;
+struct settings;
 
 /* X(enum, name): what of a request's time is known, as metrics and GET /v1/requests name it. */
 #define REQUEST_TIME_TABLE(X)                                                       \
@@ -64,6 +65,7 @@ typedef struct gateway_request {
     registry *registry;
     struct cache *cache; /* cache/cache.h */
     metrics *metrics;
+    struct settings *settings; /* that it came with (settings.h) */
     const gateway_config *config;
     const struct endpoint *endpoint;
     door *door;

@@ -122,11 +122,11 @@ static void fill_resumed(routed_job *j, route_facts *f, const routed_about *a)
 
 /* ---- the end ------------------------------------------------------------------------------------- */
 
-static void log_decision(const gateway *g, const char *request_id, const config_route *route,
+static void log_decision(const route_book *book, const char *request_id, const config_route *route,
                          const resolved *r)
 {
     buf line = {0};
-    replay_put(&line, &g->config->book, r->facts, r->evidence, r->decision);
+    replay_put(&line, book, r->facts, r->evidence, r->decision);
     LOG(LOG_INFO, "route", "decision", LOG_S("route", route->name),
         LOG_S("model", r->decision->n ? r->decision->steps[0].model : ""), LOG_F("ms", r->ms),
         LOG_S("replay", line.failed ? "" : line.data), LOG_S("request_id", request_id));
@@ -143,8 +143,9 @@ static void count(gateway *g, const config_route *route, const resolved *r)
 
 void routed_heard(void *user, const call_order *o, const config_route *route, const resolved *r)
 {
-    count(user, route, r);
-    log_decision(user, o->request_id, route, r);
+    const settings *s = user;
+    count(s->gateway, route, r);
+    log_decision(&s->config->book, o->request_id, route, r);
 }
 
 /* Those who answer when the first step's replicas are gone: plain models, as a request for an adapter is
@@ -259,7 +260,7 @@ static void on_decided(void *user, const resolved *r)
     free(user);
     if (r->status == 0) {
         count(j.rq->gateway, j.route, r);
-        log_decision(j.rq->gateway, j.rq->id, j.route, r);
+        log_decision(&j.rq->config->book, j.rq->id, j.route, r);
     }
     if (r->status != 0) {
         api_error_nomem(&e);

@@ -52,7 +52,8 @@ typedef struct routed {
 } routed;
 void routed_free(routed *r); /* accepts NULL */
 
-/* A route that no endpoint resolved, but a stage of a pipeline: counted and logged. `user` is the gateway. */
+/* A route that no endpoint resolved, but a stage of a pipeline: counted and logged. `user` is the settings.
+ */
 void routed_heard(void *user, const call_order *o, const config_route *route, const resolved *r);
 
 /* The decision alone: `done` gets it, maybe inside this call. 0, or an HTTP status: then neither comes. */

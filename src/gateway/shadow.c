@@ -11,6 +11,7 @@
 typedef struct shadow {
     struct shadow *next;
     gateway *g;
+    settings *settings; /* whose route and calls these are */
     const config_route *route;
     model_call *call;
     buf wanted, said; /* text, then each call of a tool on a line of its own */
@@ -58,6 +59,7 @@ static void shadow_free(shadow *s)
     while (*at != s) at = &(*at)->next;
     *at = s->next;
     s->g->n_shadows--;
+    settings_unref(s->settings);
     buf_done(&s->wanted);
     buf_done(&s->said);
     free(s);
@@ -144,6 +146,7 @@ void shadow_start(gateway_request *rq, const gen_answer *answer, const Shoal__V1
     shadow *s = calloc(1, sizeof *s);
     if (!s) return;
     s->g = g;
+    s->settings = settings_ref(rq->settings);
     s->route = rq->routed->route;
     memcpy(s->request_id, rq->id, sizeof s->request_id);
     s->next = g->shadows;

@@ -279,12 +279,14 @@ static void collect_tags(tag_list *l, const gateway_request *rq, const answerers
     for (size_t i = 0; i < n_own; i++) l->at[l->n++] = l->own[i];
 }
 
-/* What was answered to one API key is its own. */
+/* What was answered to one API key is its own, and what by one configuration is not another one's answer. */
 static bool scope_key(sha256_digest *key, const gateway_request *rq)
 {
-    if (rq->config->cache.shared || rq->config->n_api_keys == 0) return true;
+    bool shared = rq->config->cache.shared || rq->config->n_api_keys == 0;
+    if (shared && rq->settings->number == 0) return true;
     cache_key *k = cache_key_new("scope");
-    cache_key_str(k, "authorization", admission_credential(rq));
+    if (!shared) cache_key_str(k, "authorization", admission_credential(rq));
+    if (rq->settings->number) cache_key_int(k, "settings", (int64_t)rq->settings->number);
     cache_key_bytes(k, "key", key->bytes, sizeof key->bytes);
     return cache_key_end(k, key);
 }

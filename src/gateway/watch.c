@@ -39,6 +39,7 @@ static void tick(uv_timer_t *t)
     bool more;
     work_fn fn;
     for (gateway_request *rq; (rq = next_due(g, now, &fn, &more));) fn(rq->work);
+    settings_sweep(g);
     if (!more) uv_timer_stop(t);
 }
 

@@ -20,16 +20,27 @@ static void write_token(char *out, const uint8_t *draw)
     *out = 0;
 }
 
+/* One block of memory: a question outlives the configuration that it was asked by. */
+static bool copy_texts(confirm_question *to, const confirm_question *q)
+{
+    size_t n_input = strlen(q->input) + 1, n_pipeline = strlen(q->pipeline) + 1,
+           n_stage = strlen(q->stage) + 1;
+    char *all = malloc(n_input + n_pipeline + n_stage);
+    if (!all) return false;
+    to->input = memcpy(all, q->input, n_input);
+    to->pipeline = memcpy(all + n_input, q->pipeline, n_pipeline);
+    to->stage = memcpy(all + n_input + n_pipeline, q->stage, n_stage);
+    return true;
+}
+
 int confirm_put(confirm_book *b, const confirm_question *q, const uint8_t draw[CONFIRM_TOKEN_BYTES],
                 char ret_token[2 * CONFIRM_TOKEN_BYTES + 1])
 {
-    char *input = strdup(q->input);
-    if (!input) return SHOAL_ENOMEM;
-    confirm_question *to = &b->at[b->next];
+    confirm_question kept = *q, *to = &b->at[b->next];
+    if (!copy_texts(&kept, q)) return SHOAL_ENOMEM;
     b->next = (b->next + 1) % CONFIRM_MAX;
     forget(to);
-    *to = *q;
-    to->input = input;
+    *to = kept;
     write_token(to->token, draw);
     memcpy(ret_token, to->token, sizeof to->token);
     return 0;

@@ -20,9 +20,9 @@
 
 typedef struct confirm_question {
     char token[2 * CONFIRM_TOKEN_BYTES + 1]; /* "": none */
-    char *input;                             /* of the request */
-    const char *pipeline, *stage;            /* the configuration's */
-    sha256_digest about;                     /* what would be done: devices and actions */
+    char *input;                             /* of the request; the next two are in its memory */
+    const char *pipeline, *stage;
+    sha256_digest about; /* what would be done: devices and actions */
     uint64_t expires_ns;
 } confirm_question;
 
@@ -32,7 +32,7 @@ typedef struct confirm_book {
 } confirm_book;
 
 /* Note a question; token, input and strings of *q are set by the caller but for the token, which is made of
- * `draw`. input is copied, the token is written to ret_token. SHOAL_ENOMEM, or 0. */
+ * `draw`. Strings are copied, the token is written to ret_token. SHOAL_ENOMEM, or 0. */
 int confirm_put(confirm_book *b, const confirm_question *q, const uint8_t draw[CONFIRM_TOKEN_BYTES],
                 char ret_token[2 * CONFIRM_TOKEN_BYTES + 1]);
 /* Take the question of a token out of the book: *ret, whose input is then the caller's to free. False: there
