@@ -13,6 +13,26 @@ static int hex_of(char c)
     return at ? (int)(at - "0123456789abcdef") : -1;
 }
 
+/* s[0..n) as it was meant; `space` is what a plus stands for. */
+static int decode(const char *s, size_t n, char space, char **ret, api_error *e, const char *param)
+{
+    buf out = {0};
+    for (const char *at = s, *end = s + n; at < end; at++) {
+        bool coded = *at == '%' && end - at > 2 && hex_of(at[1]) >= 0 && hex_of(at[2]) >= 0;
+        int c = coded ? hex_of(at[1]) << 4 | hex_of(at[2]) : *at == '+' ? space : (uint8_t)*at;
+        if (coded) at += 2;
+        buf_putc(&out, c ? (char)c : '?');
+    }
+    bool ok = !out.failed && buf_reserve(&out, 0) == 0;
+    if (ok && !utf8_valid(out.data ? out.data : "", out.len, NULL)) {
+        buf_done(&out);
+        return api_error_bad(e, param, "%s must be UTF-8", param);
+    }
+    *ret = ok ? buf_take(&out) : NULL;
+    buf_done(&out);
+    return *ret ? 0 : api_error_nomem(e);
+}
+
 int query_value(const char *query, const char *name, char **ret, api_error *e)
 {
     size_t n = strlen(name);
@@ -21,19 +41,11 @@ int query_value(const char *query, const char *name, char **ret, api_error *e)
     *ret = NULL;
     if (!at) return 0;
     at += n + 1;
-    buf out = {0};
-    for (const char *end = at + strcspn(at, "&"); at < end; at++) {
-        int high = *at == '%' ? hex_of(at[1]) : -1, low = high >= 0 ? hex_of(at[2]) : -1;
-        int c = low >= 0 ? high << 4 | low : *at == '+' ? ' ' : (uint8_t)*at;
-        if (low >= 0) at += 2;
-        buf_putc(&out, c ? (char)c : '?');
-    }
-    bool ok = !out.failed && buf_reserve(&out, 0) == 0;
-    if (ok && !utf8_valid(out.data ? out.data : "", out.len, NULL)) {
-        buf_done(&out);
-        return api_error_bad(e, name, "?%s= must be UTF-8", name);
-    }
-    *ret = ok ? buf_take(&out) : NULL;
-    buf_done(&out);
-    return *ret ? 0 : api_error_nomem(e);
+    return decode(at, strcspn(at, "&"), ' ', ret, e, name);
+}
+
+int query_segment(const char *s, size_t n, char **ret, api_error *e)
+{
+    *ret = NULL;
+    return decode(s, n, '+', ret, e, "path");
 }

@@ -8,4 +8,7 @@
  * there is none. 0, or an HTTP status with *e filled. A NUL becomes a question mark. */
 int query_value(const char *query, const char *name, char **ret, api_error *e);
 
+/* A segment of a path, s[0..n), decoded in the same way; a plus in it is a plus. */
+int query_segment(const char *s, size_t n, char **ret, api_error *e);
+
 #endif

@@ -100,21 +100,11 @@ static void done(clerk_job *job)
     buf_wipe(&out);
 }
 
-/* The path's last segment is percent-encoded, and a plus in it is a plus. */
+/* The path's last segment. */
 static int read_name(const gateway_request *rq, char **ret, api_error *e)
 {
     const char *at = strrchr(request_path(rq), '/') + 1;
-    buf query = {0};
-    buf_puts(&query, "n=");
-    for (; *at; at++)
-        if (*at == '+' || *at == '&')
-            buf_puts(&query, *at == '+' ? "%2B" : "%26");
-        else
-            buf_putc(&query, *at);
-    int status = query.failed ? api_error_nomem(e) : query_value(query.data, "n", ret, e);
-    buf_done(&query);
-    if (status == 400) return api_error_bad(e, "path", "the name in the path must be UTF-8");
-    return status;
+    return query_segment(at, strlen(at), ret, e);
 }
 
 static void start(gateway_request *rq, clerk_what what, bool response)

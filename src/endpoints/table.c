@@ -5,6 +5,7 @@
 #include "endpoints/detect.h"
 #include "endpoints/encode.h"
 #include "endpoints/generate.h"
+#include "endpoints/kserve.h"
 #include "endpoints/machines.h"
 #include "endpoints/ollama.h"
 #include "endpoints/openapi.h"
@@ -134,6 +135,30 @@ static const endpoint ROWS[] = {
      "List the models that are loaded", NULL, "OllamaTags", NULL},
     {"GET", "/api/version", ollama_version, false, false, "ollama_version", ENDPOINT_OLLAMA, "ollama",
      "Say which version this is", NULL, "OllamaVersion", NULL},
+    {"GET", "/v2", kserve_server, false, false, "kserve_server", ENDPOINT_KSERVE, "kserve",
+     "Say which server this is", NULL, "KserveServer", NULL},
+    {"GET", "/v2/health/live", kserve_live, false, false, "kserve_live", ENDPOINT_KSERVE, "kserve",
+     "Say that the server runs", NULL, "KserveLive", NULL},
+    {"GET", "/v2/health/ready", kserve_ready, false, false, "kserve_ready", ENDPOINT_KSERVE, "kserve",
+     "Say whether all models are up", NULL, "KserveReady", NULL},
+    {"GET", "/v2/models/*", kserve_model, true, false, "kserve_model", ENDPOINT_KSERVE, "kserve",
+     "Show the inputs and outputs of a model", NULL, "KserveModel", NULL},
+    {"GET", "/v2/models/*/versions/*", kserve_model, true, false, "kserve_model", ENDPOINT_KSERVE, "kserve",
+     "Show the inputs and outputs of a version of a model", NULL, "KserveModel", NULL},
+    {"GET", "/v2/models/*/ready", kserve_model_ready, true, false, "kserve_model_ready", ENDPOINT_KSERVE,
+     "kserve", "Say whether a model is up", NULL, "KserveReady", NULL},
+    {"GET", "/v2/models/*/versions/*/ready", kserve_model_ready, true, false, "kserve_model_ready",
+     ENDPOINT_KSERVE, "kserve", "Say whether a version of a model is up", NULL, "KserveReady", NULL},
+    {"POST", "/v2/models/*/infer", kserve_infer, true, false, "kserve_infer", ENDPOINT_KSERVE, "kserve",
+     "Ask a model with tensors", "KserveInferRequest", "KserveInferred", NULL},
+    {"POST", "/v2/models/*/versions/*/infer", kserve_infer, true, false, "kserve_infer", ENDPOINT_KSERVE,
+     "kserve", "Ask a version of a model with tensors", "KserveInferRequest", "KserveInferred", NULL},
+    {"POST", "/v2/repository/index", kserve_index, true, false, "kserve_index", ENDPOINT_KSERVE, "kserve",
+     "List models and their states", "KserveIndexRequest", "KserveIndex", NULL},
+    {"POST", "/v2/repository/models/*/load", kserve_load, true, false, "kserve_load", ENDPOINT_KSERVE,
+     "kserve", "Load a model", "KserveLoadRequest", "KserveNothing", NULL},
+    {"POST", "/v2/repository/models/*/unload", kserve_unload, true, false, "kserve_unload", ENDPOINT_KSERVE,
+     "kserve", "Unload a model", "KserveLoadRequest", "KserveNothing", NULL},
     {"GET", "/v1/ws", door_ws_handle, false, false, "ws", ENDPOINT_TUNNEL, "server",
      "Speak WebSocket: many requests over one connection", NULL, NULL, NULL},
     {"GET", "/v1/cache", caches_show, true, false, "cache", ENDPOINT_ADMIN, "server",

@@ -18,6 +18,7 @@ static void end_job(again *a)
 {
     if (a->rq) request_watch(again_take(a), NULL, NULL);
     buf_done(&a->body);
+    buf_done(&a->told);
     a->ops->free(a);
 }
 
@@ -97,6 +98,32 @@ static const char *body(const door *d, size_t *ret_len)
 
 static void pause_body(door *d, bool paused) {}
 
+static bool is_handed_on(const char *name)
+{
+    static const char *const WHICH[] = {"x-shoal-", "x-ratelimit-", "age"};
+    for (size_t i = 0; i < sizeof WHICH / sizeof *WHICH; i++)
+        if (strncmp(name, WHICH[i], strlen(WHICH[i])) == 0) return true;
+    return false;
+}
+
+/* Of several answers of ours the last one's. */
+static void hand_on(again *a, const http_header *headers, size_t n)
+{
+    buf_clear(&a->told);
+    a->rq->n_more = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!is_handed_on(headers[i].name)) continue;
+        buf_append(&a->told, headers[i].name, strlen(headers[i].name) + 1);
+        buf_append(&a->told, headers[i].value, strlen(headers[i].value) + 1);
+    }
+    const char *at = a->told.data, *end = at + a->told.len;
+    while (!a->told.failed && at < end) {
+        const char *value = at + strlen(at) + 1;
+        request_add_header(a->rq, at, value);
+        at = value + strlen(value) + 1;
+    }
+}
+
 static int retry_after(const http_header *headers, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -111,6 +138,7 @@ static void reply(door *d, int status, const http_header *headers, size_t n, con
     again_reply r = {.status = status, .bytes = bytes, .n = len, .retry_after_s = retry_after(headers, n)};
     r.lacks_memory = json_parse(&json, bytes, len, "the answer", NULL) == SHOAL_ENOMEM;
     r.json = json;
+    hand_on(a, headers, n);
     a->open = false;
     a->ops->reply(a, &r);
     json_decref(json);
@@ -120,6 +148,7 @@ static void reply(door *d, int status, const http_header *headers, size_t n, con
 static void begin(door *d, int status, const http_header *headers, size_t n)
 {
     again *a = again_of(d);
+    hand_on(a, headers, n);
     if (a->ops->begin) a->ops->begin(a);
 }
 

@@ -17,6 +17,9 @@
  *         else request_json(again_take(a), 200, ...);
  *     }
  *
+ * What our answer's headers say of caches, routes, ensembles, stand-ins and limits (x-shoal-..., age,
+ * x-ratelimit-...) goes into the client's answer, too.
+ *
  * `reply`, or the last of a stream, `end`, takes the client's request and answers it, or asks once more.
  * `free` comes once, behind everything else: also when the client has left, and when the gateway goes.
  * Loop thread. */
@@ -56,6 +59,7 @@ struct again {
     const char *method;
     char path[256];
     buf body; /* what is sent, JSON; of a GET nothing */
+    buf told; /* headers of ours that are handed on: names and values, each with its NUL */
     unsigned n_entering;
     bool open; /* an answer of ours is awaited */
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/llama.h"
 #include "api/ollama.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -94,6 +95,11 @@ call_context request_context(const gateway_request *rq, const char *why)
     ctx.stand_ins = r->stand_ins;
     ctx.n_stand_ins = r->n_stand_ins;
     return ctx;
+}
+
+void request_add_header(gateway_request *rq, const char *lower_name, const char *value)
+{
+    if (rq->n_more < REQUEST_MORE_MAX) rq->more[rq->n_more++] = (http_header){lower_name, value};
 }
 
 void request_watch(gateway_request *rq, void (*on_gone)(void *work), void *work)
@@ -202,6 +208,7 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     if (rq->routed) header_add(h, "x-shoal-route", rq->routed->header);
     admission_put_rates(&h->rates, rq);
     for (size_t i = 0; i < h->rates.n; i++) header_add(h, h->rates.at[i].name, h->rates.at[i].value);
+    for (size_t i = 0; i < rq->n_more; i++) header_add(h, rq->more[i].name, rq->more[i].value);
     if (rq->config->n_allow_origins) header_add(h, "vary", "origin");
     if (!rq->allowed_origin) return;
     header_add(h, "access-control-allow-origin", rq->allowed_origin);
@@ -356,10 +363,14 @@ static bool is_ollamas(const gateway_request *rq)
     return rq->endpoint && rq->endpoint->takes & ENDPOINT_OLLAMA;
 }
 
+/* In the words of the dialect that is spoken here. */
 static void put_error(buf *out, const gateway_request *rq, const api_error *e)
 {
-    if (is_ollamas(rq))
+    unsigned takes = rq->endpoint ? rq->endpoint->takes : 0;
+    if (takes & (ENDPOINT_OLLAMA | ENDPOINT_KSERVE))
         ollama_put_error(out, e->message);
+    else if (takes & ENDPOINT_LLAMA)
+        llama_put_error(out, e);
     else
         api_error_put(out, e);
 }

@@ -59,6 +59,8 @@ typedef struct request_facts {
     double move_gap_ms;         /* and how long nothing came then */
 } request_facts;
 
+enum { REQUEST_MORE_MAX = 12 };
+
 typedef struct gateway_request {
     struct gateway *gateway;
     calls *calls;
@@ -99,6 +101,9 @@ typedef struct gateway_request {
     size_t n_counted;           /* against max_requests: one, and one for each choice after the first */
     const char *allow;          /* for a 405 */
     const char *allowed_origin; /* the page's, when it is one of allow_origins */
+    /* More headers of the answer, borrowed until it has begun. */
+    http_header more[REQUEST_MORE_MAX];
+    size_t n_more;
     void (*on_gone)(void *work);
     void (*on_deadline)(void *work);
     void (*on_room)(void *work);
@@ -142,6 +147,10 @@ void request_note_move(gateway_request *rq, const char *cause, double gap_ms);
 
 /* The request asks for so many answers at once (n > 1): 0, or 429 when that is over max_requests. */
 int request_count_choices(gateway_request *rq, size_t n, api_error *e);
+
+/* One more header of the answer; over REQUEST_MORE_MAX they are left out. Both are borrowed until it has
+ * begun. */
+void request_add_header(gateway_request *rq, const char *lower_name, const char *value);
 
 /* Each of these ends the request. */
 void request_json(gateway_request *rq, int status, const buf *body); /* a failed buf becomes a 500 */

@@ -1,0 +1,443 @@
+/* kserve.c: requests of KServe's clients, asked again in our own form. */
+#include "endpoints/kserve.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/fields.h"
+#include "api/kserve.h"
+#include "api/query.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "gateway/again.h"
+#include "gateway/gateway_internal.h"
+#include "gateway/routed.h"
+
+typedef struct kserve_job kserve_job;
+
+/* What becomes of our whole answer: 0, SHOAL_EPROTOCOL or SHOAL_ENOMEM, or the status of *e. */
+typedef int (*kserve_form)(buf *out, kserve_job *j, const json_t *ours, api_error *e);
+
+struct kserve_job {
+    again again; /* first */
+    kserve_form form;
+    char model[128], version[64]; /* that the path names; version "": none */
+    kserve_ask ask;
+    bool only_ready; /* of the index */
+    buf out, tail;
+    char n_json[24]; /* of an answer with a tail */
+};
+
+static void job_free(again *a)
+{
+    kserve_job *j = (kserve_job *)a;
+    kserve_ask_done(&j->ask);
+    buf_done(&j->out);
+    buf_done(&j->tail);
+    free(j);
+}
+
+static void refuse(kserve_job *j, const api_error *e)
+{
+    request_error(again_take(&j->again), e);
+}
+
+/* The whole answer, with what is binary behind its JSON. */
+static void answer(kserve_job *j)
+{
+    gateway_request *rq = again_take(&j->again);
+    if (j->tail.len == 0) {
+        request_json(rq, 200, &j->out);
+        return;
+    }
+    snprintf(j->n_json, sizeof j->n_json, "%zu", j->out.len);
+    request_add_header(rq, "inference-header-content-length", j->n_json);
+    buf_join(&j->out, &j->tail);
+    if (j->out.failed) {
+        api_error e;
+        api_error_nomem(&e);
+        request_error(rq, &e);
+        return;
+    }
+    request_text(rq, 200, "application/octet-stream", &j->out);
+}
+
+static void on_reply(again *a, const again_reply *r)
+{
+    kserve_job *j = (kserve_job *)a;
+    api_error e = {0};
+    if (r->status >= 400 || !r->json) {
+        again_fail(a, r);
+        return;
+    }
+    int rc = j->form(&j->out, j, r->json, &e);
+    if (rc == 0)
+        answer(j);
+    else if (e.status)
+        refuse(j, &e);
+    else
+        again_bad_answer(a, rc);
+}
+
+static void on_end(again *a)
+{
+    again_bad_answer(a, SHOAL_EPROTOCOL); /* no stream is asked for */
+}
+
+static void on_event(again *a, const event *e) {}
+
+static const again_ops OPS = {.reply = on_reply, .event = on_event, .end = on_end, .free = job_free};
+
+static kserve_job *job_new(gateway_request *rq, kserve_form form)
+{
+    kserve_job *j = calloc(1, sizeof *j);
+    if (!j) {
+        api_error e;
+        api_error_nomem(&e);
+        request_error(rq, &e);
+        return NULL;
+    }
+    j->form = form;
+    again_init(&j->again, rq, &OPS);
+    return j;
+}
+
+static void fail(kserve_job *j, const api_error *e)
+{
+    refuse(j, e);
+    again_drop(&j->again);
+}
+
+/* ---- whom a path names --------------------------------------------------------------------------- */
+
+/* The segment at s, percent-encoding undone. */
+static int read_segment(const char *s, char *ret, size_t size, api_error *e)
+{
+    char *text = NULL;
+    int rc = query_segment(s, strcspn(s, "/"), &text, e);
+    if (rc == 0 && strlen(text) >= size) rc = api_error_no_model(e, text);
+    if (rc == 0) strcpy(ret, text);
+    free(text);
+    return rc;
+}
+
+/* Of ".../models/NAME" or ".../models/NAME/versions/VERSION/...". */
+static int read_path(kserve_job *j, api_error *e)
+{
+    const char *name = strstr(request_path(j->again.rq), "/models/") + strlen("/models/");
+    const char *version = strstr(name, "/versions/");
+    int rc = read_segment(name, j->model, sizeof j->model, e);
+    if (rc == 0 && version)
+        rc = read_segment(version + strlen("/versions/"), j->version, sizeof j->version, e);
+    return rc;
+}
+
+/* What is there by that name; *ret NULL: an ensemble or a route, or a model that has not come up yet. */
+static int find_model(kserve_job *j, const Shoal__V1__ModelInfo **ret, api_error *e)
+{
+    char name[sizeof j->model];
+    bool known;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(j->model, ":"), j->model); /* without its adapter */
+    const Shoal__V1__ModelInfo *info = calls_info(j->again.rq->calls, name, &known);
+    if (!known) return api_error_no_model(e, j->model);
+    if (*j->version && info && strcmp(j->version, info->version) != 0)
+        return api_error_set(e, 404, "invalid_request_error", "model_not_found", "version",
+                             "the model %.64s has no version %.64s: it is %.64s", name, j->version,
+                             info->version);
+    *ret = info;
+    return 0;
+}
+
+/* Routes have no replicas of their own, so nothing is known of them. */
+static int await_model(kserve_job *j, const Shoal__V1__ModelInfo *info, api_error *e)
+{
+    if (info || routed_find(j->again.rq, j->model)) return 0;
+    api_error_set(e, 503, "service_unavailable", "model_not_ready", "model", "the model %.64s is not up yet",
+                  j->model);
+    e->retry_after_s = 1;
+    return e->status;
+}
+
+/* ---- the server ---------------------------------------------------------------------------------- */
+
+static void put_str(buf *out, const char *key, const char *s)
+{
+    buf_printf(out, "\"%s\":", key);
+    json_put_string(out, s, strlen(s));
+}
+
+static void reply_text(gateway_request *rq, int status, const char *json)
+{
+    request_json(rq, status, &(buf){.data = (char *)json, .len = strlen(json)});
+}
+
+void kserve_server(gateway_request *rq)
+{
+    reply_text(rq, 200,
+               "{\"name\":\"shoal\",\"version\":\"" SHOAL_VERSION
+               "\",\"extensions\":[\"binary_tensor_data\",\"model_repository\"]}");
+}
+
+void kserve_live(gateway_request *rq)
+{
+    reply_text(rq, 200, "{\"live\":true}");
+}
+
+static void tell_ready(gateway_request *rq, const char *name, bool ready)
+{
+    buf out = {0};
+    buf_putc(&out, '{');
+    if (name) {
+        put_str(&out, "name", name);
+        buf_putc(&out, ',');
+    }
+    buf_printf(&out, "\"ready\":%s}", ready ? "true" : "false");
+    request_json(rq, ready ? 200 : 400, &out); /* the protocol: 4xx says no */
+    buf_done(&out);
+}
+
+void kserve_ready(gateway_request *rq)
+{
+    tell_ready(rq, NULL, registry_all_ready(rq->registry) && !rq->gateway->draining);
+}
+
+/* ---- a model ------------------------------------------------------------------------------------- */
+
+static void put_slots(buf *out, const char *key, const kserve_slot *slots, size_t n)
+{
+    buf_printf(out, ",\"%s\":[", key);
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(out, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[", i ? "," : "", slots[i].name,
+                   kserve_type_name(slots[i].type));
+        for (size_t k = 0; k < slots[i].n_dims; k++)
+            buf_printf(out, "%s%lld", k ? "," : "", (long long)slots[i].shape[k]);
+        buf_puts(out, "]}");
+    }
+    buf_putc(out, ']');
+}
+
+static int put_metadata(buf *out, kserve_job *j, const json_t *ours, api_error *e)
+{
+    const Shoal__V1__ModelInfo *info = NULL;
+    kserve_face f = {0};
+    int rc = find_model(j, &info, e);
+    if (rc == 0) rc = await_model(j, info, e);
+    if (rc != 0) return rc;
+    (void)kserve_face_of(info, &f); /* what is not served in tensors has none */
+    buf_putc(out, '{');
+    put_str(out, "name", j->model);
+    buf_puts(out, ",\"versions\":[");
+    if (info && *info->version) json_put_string(out, info->version, strlen(info->version));
+    buf_puts(out, "],\"platform\":\"shoal\"");
+    put_slots(out, "inputs", f.in, f.n_in);
+    put_slots(out, "outputs", f.out, f.n_out);
+    buf_putc(out, '}');
+    return out->failed ? SHOAL_ENOMEM : 0;
+}
+
+/* A key that may not see the model does not see its metadata: our own description is asked for first. */
+void kserve_model(gateway_request *rq)
+{
+    kserve_job *j = job_new(rq, put_metadata);
+    const Shoal__V1__ModelInfo *info = NULL;
+    char path[sizeof j->model + 16];
+    api_error e = {0};
+    if (!j) return;
+    if (read_path(j, &e) != 0 || find_model(j, &info, &e) != 0) {
+        fail(j, &e);
+        return;
+    }
+    snprintf(path, sizeof path, "/v1/models/%s", j->model);
+    again_ask(&j->again, "GET", info ? path : "/v1/models"); /* ensembles have no description */
+}
+
+/* Could it be asked now? */
+static int look(kserve_job *j, bool *ret, api_error *e)
+{
+    gateway_request *rq = j->again.rq;
+    Shoal__V1__DescribeRequest req = SHOAL__V1__DESCRIBE_REQUEST__INIT;
+    call_context ctx = request_context(rq, "endpoint");
+    char name[sizeof j->model];
+    call_outlook outlook;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(j->model, ":"), j->model);
+    call_order *o = call_order_new(CALL_DESCRIBE, name, &req.base, &ctx);
+    if (!o) return api_error_nomem(e);
+    calls_look(rq->calls, o, &(call_terms){0}, &outlook);
+    call_order_unref(o);
+    *ret = outlook.status == 0 && !rq->gateway->draining;
+    return 0;
+}
+
+void kserve_model_ready(gateway_request *rq)
+{
+    kserve_job *j = job_new(rq, NULL);
+    const Shoal__V1__ModelInfo *info;
+    api_error e = {0};
+    bool ready = false;
+    if (!j) return;
+    int rc = read_path(j, &e);
+    if (rc == 0) rc = find_model(j, &info, &e);
+    if (rc == 0) rc = look(j, &ready, &e);
+    if (rc == 0) {
+        tell_ready(again_take(&j->again), j->model, ready);
+        again_drop(&j->again);
+    } else {
+        fail(j, &e);
+    }
+}
+
+/* ---- inference ----------------------------------------------------------------------------------- */
+
+/* How much of the body is JSON; without the header all of it. */
+static int read_length(const gateway_request *rq, size_t n, size_t *ret, api_error *e)
+{
+    const char *s = request_header(rq, "inference-header-content-length");
+    uint64_t v = n;
+    if (s && (!number_u64(s, &v) || v > n))
+        return api_error_bad(
+            e, "inference-header-content-length",
+            "Inference-Header-Content-Length must be a number of bytes, at most the body's %zu", n);
+    *ret = (size_t)v;
+    return 0;
+}
+
+static int put_inferred(buf *out, kserve_job *j, const json_t *ours, api_error *e)
+{
+    const Shoal__V1__ModelInfo *info = NULL;
+    kserve_tensors t = {0};
+    int rc = find_model(j, &info, e);
+    if (rc == 0) rc = kserve_take_ours(&t, &j->ask.in, info, ours);
+    if (rc == 0)
+        rc = kserve_put_answer(out, &j->tail, &j->ask, &t, j->model, info ? info->version : j->version, e);
+    kserve_done(&t);
+    return rc;
+}
+
+void kserve_infer(gateway_request *rq)
+{
+    kserve_job *j = job_new(rq, put_inferred);
+    const Shoal__V1__ModelInfo *info = NULL;
+    const char *path = NULL;
+    api_error e = {0};
+    size_t n, n_json = 0;
+    if (!j) return;
+    const char *body = request_body(rq, &n);
+    int rc = read_path(j, &e);
+    if (rc == 0) rc = find_model(j, &info, &e);
+    if (rc == 0) rc = await_model(j, info, &e);
+    if (rc == 0) rc = read_length(rq, n, &n_json, &e);
+    if (rc == 0) rc = kserve_ask_read(&j->ask, body, n, n_json, &e);
+    if (rc == 0) rc = kserve_ask_ours(&j->ask.in, j->ask.params, j->model, info, &path, &j->again.body, &e);
+    if (rc != 0) {
+        fail(j, &e);
+        return;
+    }
+    request_note_model(rq, j->model, info ? info->version : "", info ? info->quantisation : "");
+    again_ask(&j->again, "POST", path);
+}
+
+/* ---- the repository ------------------------------------------------------------------------------ */
+
+static const char *said(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+/* Ensembles and routes, which have no state, are there. */
+static const char *state_of(const json_t *m)
+{
+    const char *state = said(m, "state");
+    if (!*state || strcmp(state, "ready") == 0) return "READY";
+    return strcmp(state, "starting") == 0 ? "LOADING" : "UNAVAILABLE";
+}
+
+static int put_index(buf *out, kserve_job *j, const json_t *ours, api_error *e)
+{
+    const json_t *data = json_object_get(ours, "data");
+    json_t *m;
+    size_t i;
+    bool first = true;
+    if (!json_is_array(data)) return SHOAL_EPROTOCOL;
+    buf_putc(out, '[');
+    json_array_foreach(data, i, m)
+    {
+        bool ready = strcmp(state_of(m), "READY") == 0;
+        if (j->only_ready && !ready) continue;
+        buf_puts(out, first ? "{" : ",{");
+        first = false;
+        put_str(out, "name", said(m, "id"));
+        buf_putc(out, ',');
+        put_str(out, "version", said(m, "version"));
+        buf_printf(out, ",\"state\":\"%s\",", state_of(m));
+        put_str(out, "reason", ready ? "" : said(m, "state"));
+        buf_putc(out, '}');
+    }
+    buf_putc(out, ']');
+    return out->failed ? SHOAL_ENOMEM : 0;
+}
+
+/* A body that says nothing is as none. */
+static int read_object(const gateway_request *rq, json_t **ret, api_error *e)
+{
+    size_t n;
+    const char *body = request_body(rq, &n);
+    *ret = NULL;
+    return n ? fields_parse(ret, body, n, e) : 0;
+}
+
+void kserve_index(gateway_request *rq)
+{
+    kserve_job *j = job_new(rq, put_index);
+    json_t *asked = NULL;
+    api_error e = {0};
+    if (!j) return;
+    int rc = read_object(rq, &asked, &e);
+    if (rc == 0) rc = fields_bool(asked, "ready", &j->only_ready, &e);
+    json_decref(asked);
+    if (rc == 0)
+        again_ask(&j->again, "GET", "/v1/models");
+    else
+        fail(j, &e);
+}
+
+static int put_nothing(buf *out, kserve_job *j, const json_t *ours, api_error *e)
+{
+    return buf_puts(out, "{}");
+}
+
+static void order(gateway_request *rq, const char *path)
+{
+    kserve_job *j = job_new(rq, put_nothing);
+    json_t *asked = NULL;
+    api_error e = {0};
+    if (!j) return;
+    int rc = read_path(j, &e);
+    if (rc == 0) rc = read_object(rq, &asked, &e); /* its parameters are Triton's own */
+    json_decref(asked);
+    if (rc != 0) {
+        fail(j, &e);
+        return;
+    }
+    buf *body = &j->again.body;
+    buf_puts(body, "{\"model\":");
+    json_put_string(body, j->model, strlen(j->model));
+    buf_putc(body, '}');
+    if (body->failed) {
+        api_error_nomem(&e);
+        fail(j, &e);
+        return;
+    }
+    again_ask(&j->again, "POST", path);
+}
+
+void kserve_load(gateway_request *rq)
+{
+    order(rq, "/v1/models/load");
+}
+
+void kserve_unload(gateway_request *rq)
+{
+    order(rq, "/v1/models/unload");
+}

@@ -1,0 +1,20 @@
+/* kserve.h: the Open Inference Protocol, version 2, over HTTP (under /v2), for clients of KServe and Triton.
+ *
+ * An inference becomes a request of ours at the endpoint of the model's task (again.h), so keys, limits,
+ * routes, caches and ensembles are those of every request; api/kserve.h has the tensors. */
+#ifndef ENDPOINTS_KSERVE_H
+#define ENDPOINTS_KSERVE_H
+
+#include "gateway/request.h"
+
+void kserve_server(gateway_request *rq);
+void kserve_live(gateway_request *rq);
+void kserve_ready(gateway_request *rq);
+void kserve_model(gateway_request *rq);
+void kserve_model_ready(gateway_request *rq);
+void kserve_infer(gateway_request *rq);
+void kserve_index(gateway_request *rq);
+void kserve_load(gateway_request *rq); /* and the next: as POST /v1/models/load and unload have it */
+void kserve_unload(gateway_request *rq);
+
+#endif
