@@ -66,7 +66,10 @@ enum {
       likelihood_reply, CALL_WAITS)                                                                          \
     X(CALL_DESCRIBE, describe, "Describe", DescribeRequest, describe_request, ModelInfo, model_info, 0)      \
     X(CALL_TOKENIZE, tokenize, "Tokenize", TokenizeRequest, tokenize_request, TokenizeReply, tokenize_reply, \
-      CALL_WAITS)
+      CALL_WAITS)                                                                                            \
+    X(CALL_DETOKENIZE, detokenize, "Detokenize", DetokenizeRequest, detokenize_request, DetokenizeReply,     \
+      detokenize_reply, CALL_WAITS)                                                                          \
+    X(CALL_RENDER, render, "Render", RenderRequest, render_request, RenderReply, render_reply, CALL_WAITS)
 #define CALL_TASK_TABLE(X) CALL_STREAM_TABLE(X) CALL_UNARY_TABLE(X)
 
 typedef enum call_task {

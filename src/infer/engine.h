@@ -191,6 +191,7 @@ typedef struct gen_event {
     int status; /* 0 or SHOAL_E... */
     const char *message;
     finish_reason finish;
+    size_t n_stop; /* which of the stop strings ended it, from 1; 0: none did */
     gen_timings timings;
 } gen_event;
 

@@ -468,6 +468,7 @@ void session_end(session *s, int status, const char *message, uint64_t now_ns)
     ev.message = status == 0 ? "" : message ? message : shoal_err_text(status);
     if (status == 0) tell_resumed(s);
     if (!s->probe_out) last_text(s, &ev);
+    if (s->stop.matched) ev.n_stop = s->stop.which + 1;
     ev.timings = timings(s, now_ns);
     s->fn(s->user, &ev);
 }

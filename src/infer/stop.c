@@ -61,13 +61,15 @@ void stop_done(stop_matcher *m)
     *m = (stop_matcher){0};
 }
 
-/* The first place where a whole stop string lies; held.len when none does. */
-static size_t find_match(const stop_matcher *m)
+/* The first place where a whole stop string lies, and which; held.len when none does. */
+static size_t find_match(const stop_matcher *m, size_t *ret_which)
 {
     size_t best = m->held.len;
     for (size_t i = 0; i < m->n; i++) {
         for (size_t at = 0; at + m->lens[i] <= m->held.len && at < best; at++) {
-            if (memcmp(m->held.data + at, m->strings[i], m->lens[i]) == 0) best = at;
+            if (memcmp(m->held.data + at, m->strings[i], m->lens[i]) != 0) continue;
+            best = at;
+            *ret_which = i;
         }
     }
     return best;
@@ -89,7 +91,7 @@ bool stop_push(stop_matcher *m, const char *s, size_t n, const char **ret, size_
 {
     buf_consume(&m->held, m->n_safe);
     buf_append(&m->held, s, n);
-    size_t at = find_match(m);
+    size_t at = find_match(m, &m->which);
     m->matched = at < m->held.len;
     m->n_safe = m->matched ? at : find_open(m);
     *ret = m->held.data;

@@ -18,6 +18,7 @@ typedef struct stop_matcher {
     buf held;      /* text that is not out yet */
     size_t n_safe; /* leading bytes of it that may go */
     bool matched;
+    size_t which; /* of the strings, once one matched */
 } stop_matcher;
 
 /* Strings must be UTF-8 and not empty (SHOAL_EINVALID); at most 16 of at most 1024 bytes. */

@@ -131,6 +131,7 @@ void bridge_event(void *job, const gen_event *ev)
         /* What is held back is not yet text: where the reply was broken off it might have become none. */
         if (ev->status == 0 && tail.text_len + tail.thought_len > 0) push_event(b, j, &tail);
         j->finish = ev->finish;
+        j->n_stop = ev->n_stop;
         j->timings = ev->timings;
         push_done(b, j, ev->status, ev->message);
     }

@@ -37,6 +37,7 @@ struct bridge_job {
     int status;
     char message[256];
     finish_reason finish;
+    size_t n_stop; /* as gen_event has it */
     gen_timings timings;
     double queue_ms, compute_ms; /* encoders */
     float *values;               /* encoders: the job's room for the result, set before submitting */

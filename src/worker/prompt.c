@@ -28,33 +28,66 @@ static void use_template(const chat_template *t, const json_t *kwargs, prompt *r
     ret->calls = chat_template_calls(t, kwargs);
 }
 
-static int parse_kwargs(json_t **ret, const Shoal__V1__GenerateRequest *r, shoal_err *err)
+static int parse_kwargs(json_t **ret, const char *text, shoal_err *err)
 {
-    int rc = parse_json(ret, r->template_kwargs_json, "template_kwargs", err);
+    int rc = parse_json(ret, text, "template_kwargs", err);
     if (rc == 0 && *ret && !json_is_object(*ret))
         rc = err_set(err, SHOAL_EINVALID, "template_kwargs must be a JSON object");
     return rc;
 }
 
+/* What a template is rendered from, parsed. */
+typedef struct talk {
+    json_t *messages, *tools, *kwargs;
+    chat_input in; /* borrows them */
+} talk;
+
+static int parse_talk(talk *ret, const char *messages, const char *tools, const char *kwargs, int64_t clock,
+                      shoal_err *err)
+{
+    *ret = (talk){0};
+    int rc = parse_json(&ret->messages, messages, "messages", err);
+    if (rc == 0) rc = parse_json(&ret->tools, tools, "tools", err);
+    if (rc == 0) rc = parse_kwargs(&ret->kwargs, kwargs, err);
+    if (rc == 0 && (!json_is_array(ret->messages) || (ret->tools && !json_is_array(ret->tools))))
+        rc = err_set(err, SHOAL_EINVALID, "%s must be a JSON array",
+                     json_is_array(ret->messages) ? "tools" : "messages");
+    ret->in =
+        (chat_input){.messages = ret->messages, .tools = ret->tools, .kwargs = ret->kwargs, .clock = clock};
+    return rc;
+}
+
+/* Here, broken JSON is the request's fault. */
+static int talk_done(talk *t, int rc, shoal_err *err)
+{
+    json_decref(t->messages);
+    json_decref(t->tools);
+    json_decref(t->kwargs);
+    return rc == SHOAL_EFORMAT ? (err->code = SHOAL_EINVALID) : rc;
+}
+
 static int encode_messages(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
 {
     const chat_template *t = model_chat_template(w->model);
+    talk talk;
     if (!t) return no_template(w, err);
-    json_t *messages = NULL, *tools = NULL, *kwargs = NULL;
-    int rc = parse_json(&messages, r->messages_json, "messages", err);
-    if (rc == 0) rc = parse_json(&tools, r->tools_json, "tools", err);
-    if (rc == 0) rc = parse_kwargs(&kwargs, r, err);
-    if (rc == 0 && (!json_is_array(messages) || (tools && !json_is_array(tools))))
-        rc = err_set(err, SHOAL_EINVALID, "%s must be a JSON array",
-                     json_is_array(messages) ? "tools" : "messages");
-    chat_input in = {.messages = messages, .tools = tools, .kwargs = kwargs, .clock = r->clock};
-    if (rc == 0) rc = chat_prompt_encode(t, model_tokenizer(w->model), &in, &ret->enc, &ret->in_thought, err);
-    if (rc == 0) use_template(t, kwargs, ret);
-    json_decref(messages);
-    json_decref(tools);
-    json_decref(kwargs);
-    if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID; /* here, broken JSON is the request's fault */
-    return rc;
+    int rc = parse_talk(&talk, r->messages_json, r->tools_json, r->template_kwargs_json, r->clock, err);
+    if (rc == 0)
+        rc = chat_prompt_encode(t, model_tokenizer(w->model), &talk.in, &ret->enc, &ret->in_thought, err);
+    if (rc == 0) use_template(t, talk.kwargs, ret);
+    return talk_done(&talk, rc, err);
+}
+
+int prompt_render(worker *w, const Shoal__V1__RenderRequest *r, buf *ret, shoal_err *err)
+{
+    const chat_template *t = model_chat_template(w->model);
+    talk talk;
+    buf marks = {0};
+    if (!t) return no_template(w, err);
+    int rc = parse_talk(&talk, r->messages_json, r->tools_json, r->template_kwargs_json, r->clock, err);
+    if (rc == 0) rc = chat_prompt_render(t, model_tokenizer(w->model), &talk.in, ret, &marks, err);
+    buf_done(&marks);
+    return talk_done(&talk, rc, err);
 }
 
 static int tokenize_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *ret, shoal_err *err)
@@ -79,7 +112,7 @@ static int take_prompt(worker *w, const Shoal__V1__GenerateRequest *r, prompt *r
     const chat_template *t = model_chat_template(w->model);
     json_t *kwargs = NULL;
     if (!t) return no_template(w, err);
-    int rc = parse_kwargs(&kwargs, r, err);
+    int rc = parse_kwargs(&kwargs, r->template_kwargs_json, err);
     if (rc == 0) use_template(t, kwargs, ret);
     json_decref(kwargs);
     if (rc == SHOAL_EFORMAT) rc = err->code = SHOAL_EINVALID;

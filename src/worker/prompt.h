@@ -32,4 +32,7 @@ typedef struct prompt {
 int prompt_make(prompt *ret, worker *w, const Shoal__V1__GenerateRequest *r, shoal_err *err);
 void prompt_done(prompt *p);
 
+/* Append what the model's chat template makes of the messages. SHOAL_EINVALID where it takes none. */
+int prompt_render(worker *w, const Shoal__V1__RenderRequest *r, buf *ret, shoal_err *err);
+
 #endif

@@ -69,6 +69,8 @@ struct worker {
 void service_describe(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_stats(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_tokenize(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_detokenize(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
+void service_render(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 void service_generate(void *worker, grpc_call *c, const uint8_t *msg, size_t n);
 extern const grpc_stream_method service_vote; /* its request is a stream, too */
 void service_likelihood(void *worker, grpc_call *c, const uint8_t *msg, size_t n);

@@ -38,6 +38,7 @@ struct gen_job {
     call_trace trace;
     uint64_t id; /* the engine's */
     bool logprobs, votes, called_tool;
+    size_t n_stops;   /* strings of the request that may end it */
     size_t n_resumed; /* tokens that others have sent */
     size_t
         n_unjudged; /* of a prompt whose tokens' log-probabilities are to come, in one delta with its text */
@@ -357,6 +358,7 @@ static void send_done(gen_job *g)
     d.prefill_ms = t->prefill_ms;
     d.decode_ms = t->decode_ms;
     d.mean_prob = t->mean_prob;
+    if (g->job.n_stop <= g->n_stops) d.n_stop = (uint32_t)g->job.n_stop; /* else it was a marker of calls */
     Shoal__V1__GenerateEvent ev = SHOAL__V1__GENERATE_EVENT__INIT;
     ev.done = &d;
     log_done(g, d.finish);
@@ -594,6 +596,7 @@ static int submit(gen_job *g, const Shoal__V1__GenerateRequest *r, const prompt 
         stop[n_stop] = r->stop[n_stop];
         n_stop++;
     }
+    g->n_stops = n_stop;
     /* A model that starts a call although it may not has said what it had to say. */
     const char *marker = *p->calls->open ? p->calls->open : p->calls->also;
     if (r->tool_choice == SHOAL__V1__GENERATE_REQUEST__TOOL_CHOICE__TOOL_NONE && marker)

@@ -1,4 +1,5 @@
-/* service_info.c: what this worker is and how it is: Describe, GetStats, Tokenize, health. */
+/* service_info.c: what this worker is and how it is: Describe, GetStats, health. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -54,6 +55,41 @@ static size_t list_columns(const intake *in, char ***ret)
     return *ret ? n : 0;
 }
 
+typedef struct token_texts {
+    char bos[128], eos[128];
+} token_texts;
+
+static void put_token(const tokenizer *t, int32_t id, char ret[128])
+{
+    size_t n = 0;
+    const char *s = tokenizer_piece(t, id, &n);
+    snprintf(ret, 128, "%.*s", s ? (int)n : 0, s ? s : "");
+}
+
+/* What only few ask for. */
+static void describe_texts(const worker *w, Shoal__V1__ModelInfo *m, token_texts *texts)
+{
+    const tokenizer *t = w->model ? model_tokenizer(w->model) : NULL;
+    if (w->model && model_chat_template(w->model))
+        m->chat_template = (char *)chat_template_source(model_chat_template(w->model));
+    if (!t) return;
+    put_token(t, tokenizer_bos(t), texts->bos);
+    put_token(t, tokenizer_eos(t), texts->eos);
+    m->bos_token = texts->bos;
+    m->eos_token = texts->eos;
+}
+
+/* A message that cannot be read asks for nothing. */
+static bool wants_texts(const uint8_t *msg, size_t n)
+{
+    ProtobufCMessage *r = NULL;
+    shoal_err err;
+    if (service_call_unpack(&shoal__v1__describe_request__descriptor, msg, n, &r, &err) != 0) return false;
+    bool texts = ((Shoal__V1__DescribeRequest *)r)->texts;
+    protobuf_c_message_free_unpacked(r, NULL);
+    return texts;
+}
+
 void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
 {
     worker *w = user;
@@ -81,6 +117,8 @@ void service_describe(void *user, grpc_call *c, const uint8_t *msg, size_t n)
         describe_network(w, &m);
     else
         m.architecture = (char *)forest_about(scorer_forest(w->intake.trees))->format;
+    token_texts texts;
+    if (wants_texts(msg, n)) describe_texts(w, &m, &texts);
     service_call_reply(w, c, &m.base);
 }
 
@@ -131,42 +169,6 @@ void service_stats(void *user, grpc_call *c, const uint8_t *msg, size_t n)
     m.cpu_s = w->meter.cpu_s;
     m.energy_j = w->meter.joules;
     service_call_reply(w, c, &m.base);
-}
-
-static int tokenize(worker *w, const Shoal__V1__TokenizeRequest *r, encoding *ret, shoal_err *err)
-{
-    const Shoal__V1__TextInput *in = r->input;
-    if (!in) return err_set(err, SHOAL_EINVALID, "input is missing");
-    if (!w->model) return err_set(err, SHOAL_EUNSUPPORTED, "%s is made of trees and reads no text", w->name);
-    if (w->stage)
-        return err_set(err, SHOAL_EUNSUPPORTED, "this is one stage of %s: ask its first stage", w->name);
-    const tokenizer *t = model_tokenizer(w->model);
-    if (!t) return err_set(err, SHOAL_EUNSUPPORTED, "%s: %s", w->name, model_tokenizer_error(w->model));
-    unsigned flags = TOK_PARSE_SPECIAL | (r->no_special ? 0 : TOK_ADD_SPECIAL);
-    return tokenizer_encode(t, in->text, strlen(in->text), in->has_pair ? in->pair : NULL, strlen(in->pair),
-                            flags, 0, ret, err);
-}
-
-void service_tokenize(void *user, grpc_call *c, const uint8_t *msg, size_t n)
-{
-    worker *w = user;
-    call_trace trace;
-    service_call_begin(w, c, "Tokenize", &trace);
-    ProtobufCMessage *r;
-    encoding e = {0};
-    shoal_err err;
-    int rc = service_call_unpack(&shoal__v1__tokenize_request__descriptor, msg, n, &r, &err);
-    if (rc == 0) rc = tokenize(w, (Shoal__V1__TokenizeRequest *)r, &e, &err);
-    if (rc != 0) {
-        service_call_refuse(w, c, &trace, &err);
-    } else {
-        Shoal__V1__TokenizeReply m = SHOAL__V1__TOKENIZE_REPLY__INIT;
-        m.ids = e.ids;
-        m.n_ids = e.n;
-        service_call_reply(w, c, &m.base);
-    }
-    encoding_done(&e);
-    protobuf_c_message_free_unpacked(r, NULL);
 }
 
 /* ---- grpc.health.v1 ---------------------------------------------------------------------------- */

@@ -31,6 +31,8 @@ static const grpc_method methods[] = {
     {"/shoal.v1.Worker/ClassifyImage", service_classify_image},
     {"/shoal.v1.Worker/FillMask", service_fill_mask},
     {"/shoal.v1.Worker/Tokenize", service_tokenize},
+    {"/shoal.v1.Worker/Detokenize", service_detokenize},
+    {"/shoal.v1.Worker/Render", service_render},
     {"/shoal.v1.Worker/GetStats", service_stats},
     {"/grpc.health.v1.Health/Check", service_health_check},
     {"/grpc.health.v1.Health/Watch", service_health_watch},

@@ -20,7 +20,7 @@ static const char *const MODELS[] = {"hf/llama-gqa",  "hf/bert-intent", "hf/bert
 static const char *const METHODS[] = {"/shoal.v1.Worker/Generate", "/shoal.v1.Worker/Classify",
                                       "/shoal.v1.Worker/Tag",      "/shoal.v1.Worker/Embed",
                                       "/shoal.v1.Worker/Tokenize", "/shoal.v1.Worker/Describe",
-                                      "/shoal.v1.Worker/GetStats", "/grpc.health.v1.Health/Check"};
+                                      "/shoal.v1.Worker/Render",   "/shoal.v1.Worker/Detokenize"};
 static const char *const METHODS_TOO[] = {"/shoal.v1.Worker/Score",    "/shoal.v1.Worker/ClassifyImage",
                                           "/shoal.v1.Worker/Describe", "/shoal.v1.Worker/GetStats",
                                           "/shoal.v1.Worker/Tokenize", "/shoal.v1.Worker/Generate",

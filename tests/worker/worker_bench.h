@@ -104,6 +104,7 @@ typedef struct reply {
     buf calls; /* name(arguments), one after the other */
     size_t n_calls;
     char finish[16];
+    uint32_t n_stop;
     buf thought;
     uint32_t n_prompt, n_read, n_generated, n_reasoning; /* n_read: n_prompt as the end has it */
     double mean_prob;
@@ -172,6 +173,7 @@ static inline void on_event(void *user, const uint8_t *msg, size_t n)
     }
     if (ev->done) {
         snprintf(r->finish, sizeof r->finish, "%s", ev->done->finish);
+        r->n_stop = ev->done->n_stop;
         r->n_read = ev->done->n_prompt;
         r->n_generated = ev->done->n_generated;
         r->n_reasoning = ev->done->n_reasoning;
