@@ -49,6 +49,17 @@ void pages_docs(gateway_request *rq)
     pages_serve(rq, "docs/index.html");
 }
 
+static bool is_browser(const gateway_request *rq)
+{
+    const char *accept = request_header(rq, "accept");
+    return accept && strstr(accept, "text/html");
+}
+
+void pages_root(gateway_request *rq)
+{
+    pages_serve(rq, is_browser(rq) ? "page/index.html" : "");
+}
+
 void pages_asset(gateway_request *rq)
 {
     pages_serve(rq, request_path(rq) + strlen("/assets/"));

@@ -19,6 +19,7 @@ void pages_serve(gateway_request *rq, const char *name);
 bool pages_client_has(const gateway_request *rq, const char *etag);
 
 void pages_docs(gateway_request *rq);  /* GET /docs */
+void pages_root(gateway_request *rq);  /* GET /: the page, for browsers; for others there is nothing */
 void pages_asset(gateway_request *rq); /* GET /assets/... */
 
 #endif

@@ -189,6 +189,8 @@ static const endpoint ROWS[] = {
      NULL, "OpenApi", NULL},
     {"GET", "/docs", pages_docs, false, false, "docs", 0, "server", "Show this description as a page", NULL,
      "text/html", NULL},
+    {"GET", "/", pages_root, false, false, "page", 0, "server", "Show the page, to browsers", NULL,
+     "text/html", NULL},
     {"GET", "/assets/", pages_asset, false, false, "asset", 0, "server", "Give a file that a page loads",
      NULL, "application/octet-stream", NULL},
     {"GET", "/healthz", status_health, false, false, "healthz", 0, "server", "Say that the gateway runs",

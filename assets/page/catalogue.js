@@ -1,0 +1,50 @@
+// What can be asked: models, ensembles, routes and pipelines, asked for once and again when replicas come or go.
+
+import { getJson, onKey } from "/assets/page/api.js";
+import { onChange } from "/assets/page/live.js";
+
+export const catalogue = { models: [], pipelines: [] };
+const listeners = new Set();
+export function onCatalogue(f) {
+  listeners.add(f);
+  if (catalogue.models.length) f(catalogue);
+}
+
+let asked = 0;
+async function refresh() {
+  const mine = ++asked;
+  try {
+    const [models, pipelines] = await Promise.all([getJson("/v1/models"), getJson("/v1/pipelines")]);
+    if (mine !== asked) return;
+    catalogue.models = models.data;
+    catalogue.pipelines = pipelines.data;
+    for (const f of listeners) f(catalogue);
+  } catch {
+    // With the next change of the cluster.
+  }
+}
+
+let last = "";
+onChange((state) => {
+  if (!state.online) {
+    last = "";
+    return;
+  }
+  const is = [...state.replicas.values()].map((r) => `${r.id} ${r.state === "ready"}`).join();
+  if (is !== last) refresh();
+  last = is;
+});
+onKey(refresh);
+
+export const writes = (m) => m.task === "generate" || m.task === "chat" || m.kind !== undefined || m.task === "route";
+export const isModel = (m) => m.kind === undefined && m.task !== "route" && !m.parent;
+
+// Who can answer a chat, in groups for a select.
+export function chatGroups({ models }) {
+  const value = (m) => ({ value: m.id });
+  return [
+    ["Models", models.filter((m) => writes(m) && (isModel(m) || m.parent)).map(value)],
+    ["Several together", models.filter((m) => m.kind !== undefined).map((m) => ({ value: m.id, text: `${m.id} (${m.kind})` }))],
+    ["Routes", models.filter((m) => m.task === "route").map(value)],
+  ].filter(([, list]) => list.length);
+}

@@ -1,0 +1,211 @@
+// The cluster at a glance: one sentence, four numbers with their last two minutes, what runs on which machine, what happened.
+
+import { catalogue, chatGroups, onCatalogue } from "/assets/page/catalogue.js";
+import { area, ceiling, dots } from "/assets/page/chart.js";
+import { $, bytes, clock, count, el, keyed, ms, options, percent, say, set, some } from "/assets/page/dom.js";
+import { KEEP_S, onChange } from "/assets/page/live.js";
+
+const TASKS = { generate: "writes", classify: "classifies", tag: "tags words", embed: "embeds", rerank: "ranks", transcribe: "hears", score: "scores", seq2seq: "rewrites", fill_mask: "fills gaps" };
+
+// ---- the sentence ---------------------------------------------------------------------------------
+
+const capital = (s) => s[0].toUpperCase() + s.slice(1);
+
+function sentence(state) {
+  const models = new Set([...state.replicas.values()].map((r) => r.model)).size;
+  const machines = new Set([...state.replicas.values()].map((r) => r.node)).size;
+  if (!models) return "No model runs here yet.";
+  const out = [...state.replicas.values()].filter((r) => r.state !== "ready" && r.state !== "standby");
+  const end = !out.length ? "all ready" : out.length === 1 ? `${out[0].id} is ${out[0].state}` : `${out.length} replicas are not ready`;
+  return capital(`${some(models, "model")} on ${some(machines, "machine")}, ${end}.`);
+}
+
+// ---- the tiles ------------------------------------------------------------------------------------
+
+function tile(name, chart) {
+  const value = el("span", { class: "tile-value" }, "–");
+  const note = el("span", { class: "tile-note" });
+  return { node: el("div", { class: "card tile" }, el("h2", null, name), el("p", { class: "tile-line" }, value, note), chart), value, note, chart };
+}
+
+function median(list) {
+  const sorted = list.slice().sort((a, b) => a - b);
+  return sorted.length ? sorted[sorted.length >> 1] : NaN;
+}
+
+function makeTiles() {
+  const speed = tile("Tokens per second", area("tokens per second, last two minutes"));
+  const wait = tile("Time to answer", dots("milliseconds of each answer, last two minutes"));
+  const flight = tile("Requests", area("answers per second, last two minutes"));
+  const memory = tile("Memory", el("div", { class: "meter-space" }));
+  const meter = el("meter", { min: 0, max: 1, value: 0, "aria-label": "share of the machines' memory that is in use" });
+  memory.chart.append(meter, (memory.more = el("p", { class: "note" })));
+  $("tiles").replaceChildren(speed.node, wait.node, flight.node, memory.node);
+  return { speed, wait, flight, memory, meter };
+}
+
+function perSecond(answers) {
+  const now = Math.floor(Date.now() / 1000);
+  const bins = new Map();
+  for (const a of answers) bins.set(Math.floor(a.at), (bins.get(Math.floor(a.at)) ?? 0) + 1);
+  return Array.from({ length: KEEP_S }, (_, i) => ({ t: now - KEEP_S + i, v: bins.get(now - KEEP_S + i) ?? 0 }));
+}
+
+function updateTiles(t, state) {
+  const last = state.speed.slice(-3);
+  const speed = last.length ? last.reduce((sum, p) => sum + p.v, 0) / last.length : 0;
+  say(t.speed.value, count(speed));
+  const best = Math.max(0, ...state.speed.map((p) => p.v));
+  say(t.speed.note, best > 0 ? `highest ${count(best)}` : "quiet");
+  t.speed.chart.update(state.speed, ceiling(best, 10), KEEP_S);
+  const times = state.answers.map((a) => a.ms);
+  say(t.wait.value, times.length ? ms(median(times)) : "–");
+  const firsts = state.answers.filter((a) => a.first_token_ms !== undefined).map((a) => a.first_token_ms);
+  say(t.wait.note, firsts.length ? `first token ${ms(median(firsts))}` : times.length ? "median" : "nothing asked");
+  t.wait.chart.update(state.answers.map((a) => ({ t: a.at, v: a.ms, bad: a.status >= 400 })), ceiling(Math.max(0, ...times), 10), KEEP_S);
+  const g = state.gateway;
+  const bins = perSecond(state.answers);
+  const waiting = [...state.replicas.values()].reduce((n, r) => n + (r.waiting ?? 0), 0);
+  say(t.flight.value, String(g.requests_in_flight ?? 0));
+  say(t.flight.note, `in flight, ${waiting} queued${g.moves ? `, ${count(g.moves)} moved` : ""}`);
+  t.flight.chart.update(bins, ceiling(Math.max(0, ...bins.map((b) => b.v)), 2), KEEP_S);
+  const used = [...state.replicas.values()].reduce((n, r) => n + (r.resident_bytes ?? 0), 0);
+  const nodes = [...state.nodes.values()];
+  const all = nodes.reduce((n, x) => n + (x.memory_bytes ?? 0), 0);
+  const free = nodes.reduce((n, x) => n + (x.memory_free_bytes ?? 0), 0);
+  say(t.memory.value, bytes(used));
+  say(t.memory.note, "in the models");
+  t.meter.value = all ? (all - free) / all : 0;
+  say(t.memory.more, all ? `${percent((all - free) / all)} of ${bytes(all)} in use on ${some(nodes.length, "machine")}` : "");
+}
+
+// ---- the machines ---------------------------------------------------------------------------------
+
+const taskOf = (model) => {
+  const task = catalogue.models.find((m) => m.id === model)?.task;
+  return TASKS[task] ?? task ?? "";
+};
+
+function makeReplica() {
+  const parts = { dot: el("span", { class: "dot" }), name: el("span", { class: "replica-name" }), task: el("span", { class: "task" }), work: el("span", { class: "work" }), memory: el("span", { class: "memory" }), why: el("span", { class: "why" }) };
+  return Object.assign(el("li", { class: "replica" }, Object.values(parts)), { parts });
+}
+
+function workOf(r) {
+  if (r.state !== "ready") return r.state;
+  const busy = r.running ?? 0;
+  const queue = r.waiting ? `, ${r.waiting} queued` : "";
+  if (busy || r.waiting) return `${busy} running${queue}`;
+  return r.calls ? `${r.calls} calls` : "idle";
+}
+
+const SHADES = { ready: "good", standby: "rest", starting: "warn", draining: "warn", silent: "warn", down: "bad", failed: "bad" };
+
+function updateReplica(node, r, last) {
+  const { parts } = node;
+  const shade = r.state === "ready" && (r.running || r.calls) ? "busy" : SHADES[r.state] ?? "unknown";
+  set(parts.dot, "data-state", shade);
+  say(parts.name, r.id.startsWith(`${r.model}/`) ? r.model : r.id);
+  node.title = r.id;
+  say(parts.task, taskOf(r.model));
+  say(parts.work, workOf(r));
+  say(parts.memory, r.resident_bytes ? bytes(r.resident_bytes) : "");
+  say(parts.why, r.state !== "ready" && r.reason ? r.reason : r.crashes ? `died ${r.crashes === 1 ? "once" : `${r.crashes} times`}` : "");
+  if (last !== undefined && r.crashes > last) {
+    node.classList.remove("struck");
+    void node.offsetWidth;
+    node.classList.add("struck");
+  }
+}
+
+function makeMachine() {
+  const parts = { name: el("h3"), facts: el("p", { class: "note" }), list: el("ul", { class: "replicas" }) };
+  return Object.assign(el("article", { class: "card machine" }, Object.values(parts)), { parts });
+}
+
+function factsOf(n) {
+  const facts = [];
+  if (n.cores) facts.push(some(n.cores, "core"));
+  if (n.memory_bytes) facts.push(`${bytes(n.memory_free_bytes)} of ${bytes(n.memory_bytes)} free`);
+  if (n.load !== undefined) facts.push(`load ${n.load.toFixed(1)}`);
+  if (n.rtt_ms) facts.push(`${ms(n.rtt_ms)} away`);
+  if (n.site) facts.push(n.site);
+  if (n.on_battery) facts.push("on battery");
+  if (n.draining) facts.push("drains");
+  return facts.join(" · ");
+}
+
+const crashes = new Map();
+
+function updateMachine(node, name, state) {
+  const n = state.nodes.get(name) ?? { name };
+  say(node.parts.name, name || (state.nodes.size > 1 ? `${n.host ?? "gateway"} (this gateway)` : `This machine${n.host ? `, ${n.host}` : ""}`));
+  say(node.parts.facts, factsOf(n));
+  const mine = [...state.replicas.values()].filter((r) => r.node === name);
+  keyed(node.parts.list, mine.map((r) => r.id), makeReplica, (item, id) => {
+    const r = state.replicas.get(id);
+    updateReplica(item, r, crashes.get(id));
+    crashes.set(id, r.crashes);
+  });
+}
+
+function updateMachines(state) {
+  const names = new Set([...state.nodes.keys(), ...[...state.replicas.values()].map((r) => r.node)]);
+  const busy = (name) => [...state.replicas.values()].some((r) => r.node === name);
+  const sorted = [...names].filter((n) => n !== "" || busy(n) || names.size === 1).sort();
+  set($("machines"), "class", sorted.length > 12 ? "machines many" : "machines");
+  keyed($("machines"), sorted, makeMachine, (node, name) => updateMachine(node, name, state));
+}
+
+// ---- what happened --------------------------------------------------------------------------------
+
+function updateFeed(state) {
+  const byId = new Map(state.feed.map((f) => [f.id, f]));
+  keyed($("feed"), [...byId.keys()], (id) => {
+    const f = byId.get(id);
+    return el("li", { class: `happened ${f.kind}` }, el("time", null, clock(f.at)), el("span", null, f.text));
+  });
+  $("feed").classList.toggle("empty", state.feed.length === 0);
+}
+
+// ---- the view -------------------------------------------------------------------------------------
+
+function groups(c) {
+  return [["Pipelines", c.pipelines.map((p) => ({ value: `pipeline ${p.id}`, text: p.id }))], ...chatGroups(c).map(([label, items]) => [label, items.map((i) => ({ ...i, value: `model ${i.value}`, text: i.text ?? i.value }))])]
+    .filter(([, items]) => items.length);
+}
+
+export function openCluster() {
+  const tiles = makeTiles();
+  let due = false;
+  const draw = (state) => {
+    due = false;
+    if ($("view-cluster").hidden || !state.known) return;
+    say($("h-cluster"), sentence(state));
+    updateTiles(tiles, state);
+    updateMachines(state);
+    updateFeed(state);
+  };
+  let now = null;
+  onChange((state) => {
+    now = state;
+    if (due) return;
+    due = true;
+    requestAnimationFrame(() => draw(state));
+  });
+  onCatalogue((c) => {
+    options($("try-who"), groups(c));
+    if (now) draw(now);
+  });
+  $("try").addEventListener("submit", (e) => {
+    e.preventDefault();
+    const [kind, ...name] = $("try-who").value.split(" ");
+    const text = $("try-text").value.trim() || "turn off the kitchen light";
+    sessionTry.next = { kind, name: name.join(" "), text };
+    location.hash = "#/play/try";
+  });
+  return { show: () => now && draw(now) };
+}
+
+// What the playground is asked to begin with.
+export const sessionTry = { next: null };

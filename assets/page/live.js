@@ -1,0 +1,181 @@
+// The cluster as it is: GET /v1/events folded into one state, its last two minutes, and what happened in words.
+
+import { ApiError, ask, events, getJson, onKey } from "/assets/page/api.js";
+import { some } from "/assets/page/dom.js";
+
+export const KEEP_S = 120;
+const FEED_MAX = 60;
+
+export const state = {
+  known: false, // something has been heard
+  online: false,
+  refused: false, // a key is needed
+  gateway: {},
+  nodes: new Map(), // "" is the gateway's own machine
+  replicas: new Map(),
+  speed: [], // {t, v}: tokens made per second
+  answers: [], // requests that ended, oldest first, as GET /v1/requests tells them
+  feed: [], // {at, kind, text}, newest first
+};
+
+const listeners = new Set();
+export const onChange = (f) => listeners.add(f);
+function changed() {
+  for (const f of listeners) f(state);
+}
+
+function tell(kind, text, at) {
+  state.feed.unshift({ at, kind, text, id: (tell.id = (tell.id ?? 0) + 1) });
+  state.feed.length = Math.min(state.feed.length, FEED_MAX);
+}
+
+// ---- what happened --------------------------------------------------------------------------------
+
+const where = (r) => (r.node ? ` on ${r.node}` : "");
+
+function compareReplica(was, is, at) {
+  const place = where(is);
+  const died = is.crashes > was.crashes;
+  if (died) tell("bad", `${is.id} died${place}`, at);
+  else if (is.restarts > was.restarts) tell("warn", `${is.id} was started again${place}`, at);
+  if (was.state !== is.state) {
+    const good = is.state === "ready";
+    tell(good ? "good" : is.state === "failed" || is.state === "down" ? "bad" : "warn",
+      `${is.id} is ${is.state}${place}${is.reason && !good ? `: ${is.reason}` : ""}`, at);
+  } else if (died && is.state === "ready") {
+    tell("good", `${is.id} is back${place}`, at);
+  }
+}
+
+function compareGateway(was, is, at) {
+  const moved = is.moves - was.moves;
+  if (moved > 0) tell("move", `${some(moved, "answer")} went on at another worker, and nobody noticed`, at);
+  const degraded = is.degraded - was.degraded;
+  if (degraded > 0) tell("warn", `${some(degraded, "answer")} came from a stand-in`, at);
+  if (was.status !== is.status && is.status === "draining") tell("warn", "the gateway is shutting down", at);
+}
+
+function compareNode(was, is, at) {
+  const name = is.name || is.host;
+  if (was.draining !== is.draining) tell("warn", `${name} ${is.draining ? "drains: it takes nothing new" : "takes requests again"}`, at);
+  if (was.on_battery !== is.on_battery) tell("warn", `${name} runs on ${is.on_battery ? "battery" : "mains"}`, at);
+}
+
+function fold(data, first) {
+  const { at } = data;
+  if (data.gateway) {
+    if (!first) compareGateway(state.gateway, data.gateway, at);
+    state.gateway = data.gateway;
+  }
+  for (const n of data.nodes) {
+    const was = state.nodes.get(n.name);
+    if (was) compareNode(was, n, at);
+    else if (!first) tell("good", `${n.name || n.host} has joined`, at);
+    state.nodes.set(n.name, n);
+  }
+  for (const r of data.replicas) {
+    const was = state.replicas.get(r.id);
+    if (was) compareReplica(was, r, at);
+    else if (!first) tell("good", `${r.id} came${where(r)}`, at);
+    note(was, r);
+    state.replicas.set(r.id, r);
+  }
+  for (const gone of data.gone) {
+    const [kind, name] = [gone.slice(0, gone.indexOf(" ")), gone.slice(gone.indexOf(" ") + 1)];
+    if (kind === "replica") state.replicas.delete(name);
+    if (kind === "node") state.nodes.delete(name);
+    tell("bad", `${name} is gone`, at);
+  }
+}
+
+// ---- the last two minutes -------------------------------------------------------------------------
+
+let made = 0; // tokens since the last point
+
+function note(was, is) {
+  if (was && is.generated_tokens >= was.generated_tokens) made += is.generated_tokens - was.generated_tokens;
+}
+
+let pointAt = 0;
+function point() {
+  const now = Date.now() / 1000;
+  if (pointAt) state.speed.push({ t: now, v: made / (now - pointAt) });
+  pointAt = now;
+  made = 0;
+  while (state.speed.length && state.speed[0].t < now - KEEP_S) state.speed.shift();
+  const oldest = state.answers.findIndex((a) => a.at > now - KEEP_S);
+  if (oldest > 0) state.answers.splice(0, oldest);
+  else if (oldest < 0) state.answers.length = 0;
+}
+
+let asking = false;
+let heard = 0; // number of the newest answer
+async function askAnswers() {
+  if (asking || !state.online || !(state.gateway.requests > heard)) return;
+  asking = true;
+  try {
+    const said = await getJson(`/v1/requests?since=${heard}&limit=512`);
+    state.answers.push(...said.data.filter((a) => !a.background).reverse());
+    heard = said.last;
+  } catch {
+    // The chart has a gap; the stream says what is the matter.
+  }
+  asking = false;
+}
+
+function everySecond() {
+  if (!state.online) return;
+  point();
+  askAnswers();
+  changed();
+}
+
+// ---- the connection -------------------------------------------------------------------------------
+
+let abort = null;
+
+async function listen() {
+  abort = new AbortController();
+  const response = await ask("/v1/events", { signal: abort.signal });
+  let first = true;
+  for await (const e of events(response)) {
+    if (first) {
+      const again = state.known;
+      state.nodes.clear();
+      state.replicas.clear();
+      Object.assign(state, { known: true, online: true, refused: false });
+      heard = Math.min(heard, e.data.gateway?.requests ?? 0);
+      pointAt = 0;
+      fold(e.data, true);
+      if (again) tell("good", "the connection is back", e.data.at);
+    } else {
+      fold(e.data, false);
+    }
+    first = false;
+    changed();
+  }
+}
+
+let wake = () => {};
+const rest = (time) => new Promise((go) => ((wake = go), setTimeout(go, time)));
+
+export async function watch() {
+  setInterval(everySecond, 1000);
+  onKey(() => {
+    abort?.abort();
+    wake();
+  });
+  for (let wait = 500; ; wait = Math.min(wait * 1.7, 5000)) {
+    try {
+      await listen();
+      wait = 500;
+    } catch (e) {
+      state.refused = e instanceof ApiError && (e.status === 401 || e.status === 403);
+      if (state.online) wait = 500;
+    }
+    if (state.online) tell("bad", "the connection to the gateway is lost", Date.now() / 1000);
+    state.online = false;
+    changed();
+    await rest(state.refused ? 3600000 : wait);
+  }
+}

@@ -1,0 +1,119 @@
+// The models: what each is, where it runs, how quick it is; loaded and unloaded while serving.
+
+import { ApiError, ask, lines } from "/assets/page/api.js";
+import { catalogue, isModel, onCatalogue } from "/assets/page/catalogue.js";
+import { $, bytes, count, el, keyed, say, set, some } from "/assets/page/dom.js";
+import { onChange, state } from "/assets/page/live.js";
+
+const replicasOf = (id) => [...state.replicas.values()].filter((r) => r.model === id);
+const best = (list, key) => Math.max(0, ...list.map((r) => r[key] ?? 0));
+
+// ---- one model ------------------------------------------------------------------------------------
+
+function fact(name) {
+  const value = el("dd");
+  return { value, nodes: [el("dt", null, name), value] };
+}
+
+function make(id) {
+  const facts = { Task: fact("Task"), Architecture: fact("Architecture"), Quantisation: fact("Quantisation"), Memory: fact("Memory"), Speed: fact("Speed"), Context: fact("Context"), Runs: fact("Runs on"), Digest: fact("Digest") };
+  const dot = el("span", { class: "dot" });
+  const unload = el("button", { type: "button", class: "quiet", onclick: () => change("unload", { model: id }, `${id} is unloaded.`), "aria-label": `Unload ${id}` }, "Unload");
+  const said = el("span", { class: "note" });
+  return Object.assign(el("article", { class: "card model-card" }, el("div", { class: "model-top" }, dot, el("h2", null, id), said, el("span", { class: "grow" }), unload), el("dl", { class: "facts" }, Object.values(facts).map((f) => f.nodes))), { facts, dot, said, unload });
+}
+
+function speedOf(list) {
+  const read = best(list, "prefill_tokens_per_s");
+  const write = best(list, "decode_tokens_per_s");
+  return [write && `writes ${count(write)}/s`, read && `reads ${count(read)}/s`].filter(Boolean).join(", ") || "not measured yet";
+}
+
+const ready = (list) => list.filter((r) => r.state === "ready").length;
+
+function describe(m) {
+  if (m.kind !== undefined) return { Task: `${m.kind} of ${m.members.join(", ")}` };
+  if (m.task === "route") return { Task: `route to ${(m.routes_to ?? []).join(", ")}` };
+  if (m.parent) return { Task: `adapter of ${m.parent}` };
+  const list = replicasOf(m.id);
+  const nodes = [...new Set(list.map((r) => r.node || "this machine"))];
+  return {
+    Task: m.task ?? "", Architecture: m.architecture ?? "", Quantisation: m.quantisation ?? "",
+    Memory: bytes(list.reduce((n, r) => n + (r.resident_bytes ?? 0), 0)), Speed: speedOf(list),
+    Context: m.context_length ? `${m.context_length} tokens` : "", Runs: list.length > 1 ? `${some(list.length, "replica")} on ${nodes.join(", ")}` : nodes.join(", "),
+    Digest: m.digest ? m.digest.slice(0, 16) : "",
+  };
+}
+
+function update(node, m) {
+  const told = describe(m);
+  for (const [name, f] of Object.entries(node.facts)) {
+    say(f.value, told[name] ?? "");
+    for (const n of f.nodes) n.hidden = !told[name];
+  }
+  node.facts.Digest.value.title = m.digest ?? "";
+  const list = replicasOf(m.id);
+  const plain = isModel(m);
+  set(node.dot, "data-state", !plain ? "rest" : list.length && ready(list) === list.length ? "good" : ready(list) ? "warn" : "bad");
+  say(node.said, plain && list.length ? (ready(list) === list.length ? "" : `${ready(list)} of ${list.length} ready`) : "");
+  node.unload.hidden = !plain;
+}
+
+function draw() {
+  if ($("view-models").hidden) return;
+  const find = $("models-find").value.trim().toLowerCase();
+  const fits = (m) => !find || [m.id, m.task, m.architecture, m.kind, m.quantisation].some((v) => v?.toLowerCase().includes(find));
+  const byId = new Map(catalogue.models.filter(fits).map((m) => [m.id, m]));
+  $("models-list").className = "models-grid";
+  keyed($("models-list"), [...byId.keys()], make, (node, id) => update(node, byId.get(id)));
+}
+
+// ---- loading --------------------------------------------------------------------------------------
+
+const told = (text) => say($("load-said"), text);
+
+function explain(e) {
+  const absent = e instanceof ApiError && (e.status === 405 || (e.status === 404 && e.code === "not_found"));
+  return absent ? "This server does not load models while it serves: add them to shoal.yaml and start it again." : e.message;
+}
+
+async function change(what, body, done) {
+  told(`${what === "load" ? "Loading" : "Unloading"} ${body.model ?? body.path} …`);
+  try {
+    await ask(`/v1/models/${what}`, { body });
+    told(done);
+  } catch (e) {
+    told(explain(e));
+  }
+}
+
+// Ollama's pull, which says line by line how far it is.
+async function pull(name) {
+  told(`Pulling ${name} …`);
+  try {
+    for await (const line of lines(await ask("/api/pull", { body: { model: name } }))) {
+      const part = line.total ? ` ${Math.round((100 * (line.completed ?? 0)) / line.total)} %` : "";
+      told(`${name}: ${line.status ?? ""}${part}`);
+    }
+  } catch (e) {
+    told(explain(e));
+  }
+}
+
+function add(what) {
+  if (/^(hf|oci|ollama|https?):/.test(what)) return pull(what);
+  const isPath = /[\\/]/.test(what) || what.endsWith(".gguf");
+  return change("load", isPath ? { path: what } : { model: what }, `${what} is loaded.`);
+}
+
+export function openModels() {
+  $("load-form").addEventListener("submit", (e) => {
+    e.preventDefault();
+    const what = $("load-what").value.trim();
+    if (what) add(what);
+  });
+  $("models-find").addEventListener("input", draw);
+  onCatalogue(draw);
+  onChange(draw);
+  return { show: draw };
+}
