@@ -13,7 +13,7 @@ build_packages=(
     libsndfile1-dev libvorbis-dev libmpg123-dev libpng-dev libjpeg-dev
     zlib1g-dev libcurl4-openssl-dev libc-ares-dev libsqlite3-dev libhiredis-dev libwslay-dev
 )
-test_packages=(libcmocka-dev curl python3-grpcio dnsmasq-base etcd-server redis-server)
+test_packages=(libcmocka-dev curl python3-grpcio dnsmasq-base etcd-server redis-server chromium)
 
 cross_packages=(gcc-aarch64-linux-gnu qemu-user)
 [ "${1:-} $(uname -m)" != "--cross aarch64" ] || exit 0 # nothing to cross

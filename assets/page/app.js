@@ -58,7 +58,7 @@ const THEMES = ["auto", "light", "dark"];
 function setTheme(theme) {
   if (theme === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
-  say($("theme-button"), `Theme: ${theme}`);
+  say($("theme-name"), `Theme: ${theme}`);
   try {
     localStorage.setItem("shoal-theme", theme);
   } catch {
@@ -68,7 +68,7 @@ function setTheme(theme) {
 
 const theme = () => document.documentElement.dataset.theme ?? "auto";
 $("theme-button").addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]));
-say($("theme-button"), `Theme: ${theme()}`);
+say($("theme-name"), `Theme: ${theme()}`);
 
 // ---- the header -----------------------------------------------------------------------------------
 

@@ -87,7 +87,7 @@ const taskOf = (model) => {
 };
 
 function makeReplica() {
-  const parts = { dot: el("span", { class: "dot" }), name: el("span", { class: "replica-name" }), task: el("span", { class: "task" }), work: el("span", { class: "work" }), memory: el("span", { class: "memory" }), why: el("span", { class: "why" }) };
+  const parts = { dot: el("span", { class: "dot" }), name: el("span", { class: "replica-name" }), task: el("span", { class: "task" }), work: el("span", { class: "work" }), speed: el("span", { class: "speed" }), memory: el("span", { class: "memory" }), why: el("span", { class: "why" }) };
   return Object.assign(el("li", { class: "replica" }, Object.values(parts)), { parts });
 }
 
@@ -109,6 +109,7 @@ function updateReplica(node, r, last) {
   node.title = r.id;
   say(parts.task, taskOf(r.model));
   say(parts.work, workOf(r));
+  say(parts.speed, r.decode_tokens_per_s ? `writes ${count(r.decode_tokens_per_s)}/s` : r.prefill_tokens_per_s ? `reads ${count(r.prefill_tokens_per_s)}/s` : "");
   say(parts.memory, r.resident_bytes ? bytes(r.resident_bytes) : "");
   say(parts.why, r.state !== "ready" && r.reason ? r.reason : r.crashes ? `died ${r.crashes === 1 ? "once" : `${r.crashes} times`}` : "");
   if (last !== undefined && r.crashes > last) {

@@ -2,7 +2,7 @@
 
 import { ask, events } from "/assets/page/api.js";
 import { catalogue, onCatalogue } from "/assets/page/catalogue.js";
-import { bar, legend } from "/assets/page/chart.js";
+import { bar, NAMES } from "/assets/page/chart.js";
 import { asCurl, offerCopy } from "/assets/page/copy.js";
 import { $, el, ms, options, percent } from "/assets/page/dom.js";
 
@@ -21,7 +21,7 @@ function partsOf(entry) {
 }
 
 function resultOf(e) {
-  if (!e.ran) return e.why;
+  if (!e.ran) return `not run: ${e.why}`;
   if (e.error) return e.error;
   if (e.verdict) return e.verdict;
   if (e.label) return `${e.label}${e.score === undefined ? "" : ` ${percent(e.score)}`}`;
@@ -35,7 +35,8 @@ function row(stage) {
   const result = el("span", { class: "stage-result" }, "waits");
   const space = el("div", { class: "stage-bar" });
   const more = el("span", { class: "stage-more" });
-  return { stage, time, result, space, more, node: el("li", { class: "stage waits" }, el("div", { class: "stage-head" }, el("span", { class: "stage-name" }, stage.stage), el("span", { class: "task" }, stage.kind), el("span", { class: "stage-who" }, stage.model ?? "rule"), result, time), space, more) };
+  const name = el("div", { class: "stage-name" }, stage.stage, el("small", null, stage.model ? `${stage.kind} · ${stage.model}` : stage.kind));
+  return { stage, time, result, space, more, node: el("li", { class: "stage waits" }, name, el("div", { class: "stage-came" }, result, more), space, time) };
 }
 
 function settle(r, entry, total) {
@@ -43,9 +44,10 @@ function settle(r, entry, total) {
   r.node.className = `stage ${entry.error ? "failed" : entry.ran ? "ran" : "skipped"}`;
   r.result.textContent = resultOf(entry);
   r.time.textContent = entry.ms === undefined ? (entry.ran ? "at once" : "") : ms(entry.ms);
-  r.space.replaceChildren(...(entry.ran ? [bar(partsOf(entry), entry.at_ms ?? 0, total), entry.ms === undefined ? "" : legend(partsOf(entry))] : []));
+  r.space.replaceChildren(...(entry.ran ? [bar(entry.ms === undefined ? [{ kind: "busy", ms: total / 250 }] : partsOf(entry), entry.at_ms ?? 0, total)] : []));
   const why = entry.ran && entry.why && entry.why !== "always" ? `ran because ${entry.why}` : "";
-  r.more.textContent = [why, entry.replica, entry.ensemble, entry.degraded && `stands in for ${entry.degraded.wanted}`].filter(Boolean).join(" · ");
+  const times = ["queue", "prefill", "decode"].filter((k) => entry[`${k}_ms`] > 0).map((k) => `${NAMES[k]} ${ms(entry[`${k}_ms`])}`);
+  r.more.textContent = [why, entry.replica, ...times, entry.ensemble, entry.degraded && `stands in for ${entry.degraded.wanted}`].filter(Boolean).join(" · ");
 }
 
 // ---- the run --------------------------------------------------------------------------------------
@@ -58,7 +60,8 @@ class Run {
     this.calls = el("div", { class: "calls" });
     this.meta = el("p", { class: "meta" }, "running");
     this.list = el("ol", { class: "waterfall", "aria-label": "Stages" }, [...this.rows.values()].map((r) => r.node));
-    this.node = el("section", { class: "card" }, el("h2", null, input), this.text, this.calls, this.meta, this.list);
+    const key = ["before", "queue", "prefill", "decode"].map((k) => el("span", { class: "legend-item" }, el("span", { class: `swatch ${k}` }), k === "before" ? "on the way" : NAMES[k]));
+    this.node = el("section", { class: "card" }, el("h2", null, input), this.text, this.calls, this.meta, this.list, el("p", { class: "legend" }, key));
   }
 
   stage(entry) {
@@ -77,7 +80,9 @@ class Run {
     for (const entry of a.trace) this.stage(entry);
     this.text.textContent = a.text ?? "It had nothing to say.";
     const calls = a.tool_calls ?? (a.tool_call ? [a.tool_call] : []);
-    this.calls.replaceChildren(...calls.map((c) => el("div", { class: "call" }, el("code", null, `${c.name}(${JSON.stringify(c.arguments)})`))));
+    const slots = (a.slots ?? []).map((s) => el("li", null, s.text, el("small", null, s.label.replaceAll("_", " "))));
+    this.calls.replaceChildren(...calls.map((c) => el("div", { class: "call" }, el("code", null, `${c.name}(${JSON.stringify(c.arguments)})`))),
+      ...(slots.length ? [el("ul", { class: "chips" }, slots)] : []));
     this.meta.textContent = [ms(a.ms), `${a.usage.total_tokens} tokens`, cache && cache !== "miss" ? `from the cache (${cache}): the stages are those of the run that made it` : ""].filter(Boolean).join(" · ");
   }
 }

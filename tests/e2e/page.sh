@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# The page at / in Chromium, driven by puppeteer-core: a person's ways through it, axe-core, a phone, the worst servers and
+# models. SHOAL_SHOTS=FOLDER keeps pictures.
+source "$(dirname "$0")/lib.sh"
+
+# What it weighs, compressed: under 150 KB.
+weight=$(for f in assets/icon.svg assets/page/*; do gzip -9 -c "$f" | wc -c; done | awk '{n += $1} END {print n}')
+[ "$weight" -lt 153600 ] || fail "the page takes $weight bytes, compressed"
+grep -rnE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://[^w$/]' assets/page && fail "the page parses HTML or leaves the server"
+
+start_shoal
+curl -s "$url/" | grep -q '"not_found"' || fail "/ is for browsers alone"
+curl -s -H 'accept: text/html' "$url/" | grep -q '<!doctype html>' || fail "/ is no page"
+curl -s "$url/v1/pipelines" | grep -q '{"id":"home","object":"pipeline","stages":\[{"stage":"line","kind":"line","optional":false}' || fail "the pipelines"
+
+chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "Chromium is not installed"
+command -v node >/dev/null && command -v npm >/dev/null || skip "Node.js is not installed"
+modules=build/node
+mkdir -p "$modules"
+if ! cmp -s tests/node/package.json "$modules/package.json"; then
+    cp tests/node/package.json "$modules/package.json"
+    (cd "$modules" && npm install --no-package-lock --no-audit --no-fund --silent >"$work/npm.log" 2>&1) || {
+        rm -f "$modules/package.json"
+        skip "npm could not install the clients: $(tail -1 "$work/npm.log")"
+    }
+fi
+cp tests/node/page*.mjs "$modules/"
+"$chromium" --headless --no-sandbox --disable-gpu --dump-dom about:blank >"$work/chromium.log" 2>&1 ||
+    skip "Chromium does not run here: $(tail -1 "$work/chromium.log")"
+[ -z "${SHOAL_SHOTS:-}" ] || mkdir -p "$SHOAL_SHOTS"
+export SHOAL_URL=$url SHOAL_CHROMIUM=$chromium
+(cd "$modules" && timeout 300 node --test --test-reporter=tap page.mjs) >"$work/node.log" 2>&1
+rc=$?
+if [ $rc -ne 0 ]; then
+    grep -A25 '^not ok' "$work/node.log" | grep -vE '^ +(duration_ms|type):' | head -80
+    fail "the page failed"
+fi
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "the server exited with $stopped"
+echo "$weight bytes compressed; $(grep -E '^# (pass|fail|skipped)' "$work/node.log" | tr '\n' ' ')"

@@ -1,0 +1,419 @@
+// The page at / in a real browser: what a person does with it, and what the worst server, model and operator do to it.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import puppeteer from "puppeteer-core";
+import { openStand } from "./page_stand.mjs";
+
+const url = process.env.SHOAL_URL;
+const chromium = process.env.SHOAL_CHROMIUM;
+const shots = process.env.SHOAL_SHOTS;
+const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+let browser;
+
+before(async () => {
+  browser = await puppeteer.launch({ executablePath: chromium, headless: true, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+});
+
+after(() => browser?.close());
+
+// A page of its own session. What the browser complains of, scripts that fail and breaches of the policy are kept.
+async function open(address, { width = 1280, height = 800, mobile = false } = {}) {
+  const context = await browser.createBrowserContext();
+  const page = await context.newPage();
+  page.complaints = [];
+  page.on("console", (m) => m.type() === "error" && page.complaints.push(m.text()));
+  page.on("pageerror", (e) => page.complaints.push(e.message));
+  await page.setViewport({ width, height, isMobile: mobile, hasTouch: mobile });
+  await page.evaluateOnNewDocument(() => {
+    globalThis.breaches = [];
+    document.addEventListener("securitypolicyviolation", (e) => globalThis.breaches.push(`${e.violatedDirective} ${e.blockedURI}`));
+  });
+  await page.goto(address, { waitUntil: "load" });
+  return page;
+}
+
+async function close(page, expected = []) {
+  const breaches = await page.evaluate(() => globalThis.breaches);
+  await page.browserContext().close();
+  assert.deepEqual(breaches, [], "the policy was breached");
+  assert.deepEqual(page.complaints.filter((c) => !expected.some((e) => c.includes(e))), [], "the console has errors");
+}
+
+const text = (page, selector) => page.$eval(selector, (n) => n.textContent);
+const has = (page, selector, part) => page.waitForFunction((s, p) => [...document.querySelectorAll(s)].some((n) => n.textContent.includes(p)), { timeout: 20000 }, selector, part);
+const view = async (page, name) => {
+  await page.click(`nav a[data-view=${name}]`);
+  await page.waitForSelector(`#view-${name}:not([hidden])`);
+};
+const shot = async (page, name) => shots && page.screenshot({ path: `${shots}/${name}.png` });
+
+async function accessible(page, what) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => globalThis.axe.run());
+  const serious = found.violations.filter((v) => v.impact === "serious" || v.impact === "critical");
+  assert.deepEqual(serious.map((v) => `${what}: ${v.id}: ${v.nodes.map((n) => `${n.target} ${n.any[0]?.message ?? ""}`).join("; ")}`), []);
+}
+
+async function say(page, words) {
+  await page.type("#say", words);
+  await page.keyboard.press("Enter");
+}
+
+const idle = (page) => page.waitForFunction(() => !document.querySelector(".msg.running") && !document.querySelector("#send").hidden, { timeout: 20000 });
+const replicas = async () => (await (await fetch(`${url}/readyz`)).json()).replicas;
+
+// ---- a person -------------------------------------------------------------------------------------
+
+test("the first view says what runs where, and a request can be tried from it", async () => {
+  const page = await open(`${url}/`);
+  await has(page, "h1", "Five models on one machine, all ready.");
+  for (const model of ["home-intent", "home-slots", "home-embed", "home-chat-s", "home-chat-m"]) await has(page, ".machine .replica-name", model);
+  await has(page, "#health", "All ready");
+  await shot(page, "first");
+  await page.type("#try-text", "turn off the kitchen light");
+  await page.keyboard.press("Enter");
+  await has(page, ".pipe-text", "Turning off Kitchen Light.");
+  await has(page, ".call code", "light.turn_off");
+  const stages = await page.$$eval(".stage", (nodes) => nodes.map((n) => [n.querySelector(".stage-name").firstChild.textContent, n.className, n.querySelectorAll("rect").length]));
+  assert.equal(stages.length, 8);
+  assert.deepEqual(stages.find(([name]) => name === "choice").slice(0, 2), ["choice", "stage skipped"]);
+  const [, , parts] = stages.find(([name]) => name === "intent");
+  assert.ok(parts >= 3, "the stage's time has parts: on the way, queue, reading");
+  await has(page, ".stage-more", "home-intent/0");
+  await shot(page, "pipeline");
+  await close(page);
+});
+
+test("a chat streams, is coloured, tells how it went and can be copied", async () => {
+  const page = await open(`${url}/#/play`);
+  await has(page, ".column option", "home-chat-s");
+  await page.click("#set-probs");
+  await say(page, "turn off the kitchen light");
+  await has(page, ".msg.user", "turn off the kitchen light");
+  await idle(page);
+  assert.ok((await page.$$(".msg.assistant .tok")).length > 2);
+  await has(page, ".msg.assistant .meta", "tokens");
+  await has(page, ".trace dd", "home-chat-s/0");
+  await page.click("#copy-curl");
+  assert.match(await text(page, "#copy-text"), /^curl -N '.*\/v1\/chat\/completions'/);
+  await page.click("#copy-close");
+  await page.click("#copy-js");
+  assert.match(await text(page, "#copy-text"), /new OpenAI/);
+  await page.click("#copy-close");
+  await close(page);
+});
+
+test("two models answer side by side", async () => {
+  const page = await open(`${url}/#/play`);
+  await has(page, ".column option", "home-chat-m");
+  await page.click("#compare");
+  await say(page, "is the garage door closed");
+  await idle(page);
+  assert.deepEqual(await page.$$eval(".column", (c) => c.map((n) => [n.querySelector("select").value, n.querySelectorAll(".msg").length])), [["home-chat-s", 2], ["home-chat-m", 2]]);
+  await shot(page, "compare");
+  await close(page);
+});
+
+test("tools, a schema and their mistakes", async () => {
+  const page = await open(`${url}/#/play`);
+  await has(page, ".column option", "home-chat-s");
+  await page.click("#settings .inner summary");
+  await page.type("#set-schema", "{ no");
+  await say(page, "hello");
+  await has(page, ".failure", "the schema is no JSON");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "set-schema");
+  await page.click("#schema-example");
+  await say(page, "the kitchen light");
+  await idle(page);
+  const reply = JSON.parse(await page.$eval(".msg.assistant .text .block", (n) => n.textContent));
+  assert.equal(typeof reply.on, "boolean");
+  await page.$eval("#set-schema", (n) => (n.value = ""));
+  await page.click("#tools-example");
+  await page.click("#chat-clear");
+  await page.$eval("#set-system", (n) => (n.value = "Call the tool."));
+  await say(page, "switch the kitchen light on");
+  await idle(page);
+  await close(page);
+});
+
+test("other tasks: labels, spans, vectors", async () => {
+  const page = await open(`${url}/#/play`);
+  await page.click("#tab-tasks");
+  await has(page, "#task-model option", "home-intent");
+  await page.click("#task-run");
+  await has(page, ".ranked li", "iot_hue_lightoff");
+  await page.select("#task-what", "tag");
+  await page.click("#task-run");
+  await has(page, "mark", "kitchen");
+  await page.select("#task-what", "embed");
+  await page.click("#task-run");
+  await has(page, "#task-out p", "256 numbers");
+  await close(page);
+});
+
+test("requests are listed, filtered and opened", async () => {
+  await fetch(`${url}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json", "x-request-id": "to-be-found" }, body: JSON.stringify({ model: "home-chat-m", max_tokens: 8, messages: [{ role: "user", content: "a very private question" }] }) });
+  await fetch(`${url}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body: "{}" });
+  const page = await open(`${url}/#/requests`);
+  await has(page, ".request .model", "home-chat-m");
+  await page.select("#f-model", "home-chat-m");
+  await page.waitForFunction(() => [...document.querySelectorAll(".request .model")].every((n) => n.textContent === "home-chat-m"));
+  await page.click(".request-head");
+  await has(page, ".request-body dd", "home-chat-m/0");
+  await has(page, ".request-body .legend", "writing");
+  assert.ok(!(await page.content()).includes("private question"));
+  await shot(page, "requests");
+  await page.select("#f-model", "");
+  await page.select("#f-status", "error");
+  await has(page, ".request .status", "400");
+  await accessible(page, "requests");
+  await close(page);
+});
+
+test("models are described and can be found", async () => {
+  const page = await open(`${url}/#/models`);
+  await has(page, ".model-card h2", "home-chat-m");
+  await has(page, ".model-card dd", "llama");
+  await page.type("#models-find", "bert");
+  await page.waitForFunction(() => document.querySelectorAll(".model-card").length === 3);
+  await shot(page, "models");
+  await accessible(page, "models");
+  await close(page);
+});
+
+test("a worker that is killed is seen dying and coming back", async () => {
+  const page = await open(`${url}/`);
+  await has(page, "h1", "all ready");
+  const victim = (await replicas()).find((r) => r.model === "home-slots");
+  process.kill(victim.pid, "SIGKILL");
+  await has(page, ".happened.bad", "home-slots/0 died");
+  await has(page, ".happened.good", "home-slots/0 is");
+  await has(page, ".replica .why", "died once");
+  await has(page, "h1", "all ready");
+  await shot(page, "killed");
+  await close(page);
+});
+
+test("the keyboard alone is enough", async () => {
+  const page = await open(`${url}/`);
+  await has(page, "h1", "all ready");
+  const focus = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent.trim());
+  await page.keyboard.press("Tab");
+  assert.equal(await focus(), "Skip to content");
+  await page.keyboard.press("Enter");
+  assert.equal(await focus(), "main");
+  await page.keyboard.press("Tab");
+  assert.equal(await focus(), "try-text");
+  await page.keyboard.type("lock the front door");
+  await page.keyboard.press("Enter");
+  await has(page, ".pipe-text", "Front Door Lock");
+  await page.focus("#tab-pipe");
+  await page.keyboard.press("ArrowLeft");
+  assert.equal(await focus(), "tab-chat");
+  await page.waitForSelector("#pane-chat:not([hidden])");
+  await page.focus("#key-button");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#key-dialog[open]");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("#key-dialog:not([open])");
+  assert.equal(await focus(), "key-button");
+  await close(page);
+});
+
+test("light and dark, each with nothing serious for a screen reader", async () => {
+  const page = await open(`${url}/`);
+  await has(page, "h1", "all ready");
+  const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const light = await ground();
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
+  const dark = await ground();
+  assert.notEqual(light, dark);
+  await page.click("#theme-button"); // auto, then light
+  assert.equal(await ground(), light);
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "light" }]);
+  await page.click("#theme-button");
+  assert.equal(await ground(), dark);
+  await page.reload({ waitUntil: "load" });
+  assert.equal(await ground(), dark, "the choice is kept");
+  await has(page, "h1", "all ready");
+  for (const name of ["cluster", "play", "requests", "models"]) {
+    await view(page, name);
+    await accessible(page, `${name}, dark`);
+    await shot(page, `dark-${name}`);
+  }
+  await page.click("#theme-button"); // auto: light
+  for (const name of ["cluster", "play"]) {
+    await view(page, name);
+    await accessible(page, `${name}, light`);
+  }
+  for (const tab of ["pipe", "tasks"]) {
+    await page.click(`#tab-${tab}`);
+    await accessible(page, `${tab}, light`);
+  }
+  await page.click("#key-button");
+  await accessible(page, "the key's dialog");
+  await close(page);
+});
+
+test("nothing is wider than a phone", async () => {
+  const page = await open(`${url}/`, { width: 390, height: 844, mobile: true });
+  await has(page, "h1", "all ready");
+  await page.tap("#try button");
+  await has(page, ".pipe-text", "Turning off");
+  for (const name of ["play", "cluster", "requests", "models"]) {
+    await view(page, name);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390, name);
+    await accessible(page, `${name}, phone`);
+    await shot(page, `phone-${name}`);
+  }
+  await close(page);
+});
+
+// ---- the worst ------------------------------------------------------------------------------------
+
+const EVIL = '<img src=x onerror="document.title=1"><script>document.title=1</script></textarea>"\'`${1}';
+const model = (id, more = {}) => ({ id, object: "model", task: "generate", state: "ready", architecture: "llama", quantisation: "Q8_0", ...more });
+const replica = (id, m, node, more = {}) => ({ id, model: m, node, site: "", state: "ready", reason: "", calls: 0, restarts: 0, crashes: 0, running: 0, waiting: 0, generated_tokens: 0, resident_bytes: 1e7, ...more });
+
+async function withStand(job) {
+  const stand = await openStand(url);
+  stand.models = [model("m")];
+  stand.status.nodes = [{ name: "", host: "here", cores: 2, load: 0.1, memory_bytes: 1e9, memory_free_bytes: 5e8 }];
+  stand.status.replicas = [replica("m/0", "m", "")];
+  try {
+    await job(stand);
+  } finally {
+    await stand.shut();
+  }
+}
+
+test("what models and machines are called and say is text and nothing else", () => withStand(async (stand) => {
+  stand.models = [model(EVIL, { architecture: EVIL, quantisation: EVIL })];
+  stand.status.nodes = [{ name: EVIL, cores: 1, site: EVIL }];
+  stand.status.replicas = [replica(`${EVIL}/0`, EVIL, EVIL, { state: "down", reason: EVIL })];
+  stand.chat = (res) => {
+    stand.chunk(res, { content: EVIL }, { logprobs: { content: [{ token: EVIL, logprob: -1, top_logprobs: [{ token: EVIL, logprob: -2 }] }] } });
+    stand.chunk(res, { reasoning_content: EVIL, content: EVIL, tool_calls: [{ index: 0, id: EVIL, function: { name: EVIL, arguments: EVIL } }] });
+    res.end("data: [DONE]\n\n");
+  };
+  const page = await open(`${stand.url}/`);
+  await has(page, ".machine h3", EVIL);
+  await has(page, ".replica .why", EVIL);
+  await view(page, "models");
+  await has(page, ".model-card h2", EVIL);
+  await view(page, "play");
+  await say(page, EVIL);
+  await idle(page);
+  assert.equal(await text(page, ".msg.assistant .text .block"), EVIL + EVIL);
+  await has(page, ".call code", EVIL);
+  assert.equal(await page.evaluate(() => document.querySelectorAll("main img, main script").length), 0);
+  assert.match(await page.title(), /Shoal/);
+  await close(page);
+}));
+
+test("a reply can be stopped, by button and by key, and the server hears of it", () => withStand(async (stand) => {
+  let left = 0;
+  stand.chat = (res) => {
+    stand.chunk(res, { content: "it never ends" });
+    res.on("close", () => left++);
+  };
+  const page = await open(`${stand.url}/#/play`);
+  await has(page, ".column option", "m");
+  for (const [n, stop] of [[1, () => page.click("#stop")], [2, () => page.keyboard.press("Escape")]]) {
+    await say(page, "hello");
+    await page.waitForFunction((k) => [...document.querySelectorAll(".msg.assistant .block")].filter((b) => b.textContent === "it never ends").length === k, {}, n);
+    await stop();
+    await page.waitForFunction((k) => [...document.querySelectorAll(".meta")].filter((m) => m.textContent.startsWith("stopped")).length === k, {}, n);
+    await idle(page);
+  }
+  for (let i = 0; left < 2 && i < 500; i++) await new Promise((go) => setTimeout(go, 10));
+  assert.equal(left, 2);
+  assert.deepEqual(stand.asked[1].messages.map((m) => m.role), ["user", "assistant", "user"], "what was written stays part of the conversation");
+  await close(page);
+}));
+
+test("an answer of 100,000 tokens is shown whole, and the page goes on", () => withStand(async (stand) => {
+  const n = 100000;
+  stand.chat = (res) => {
+    for (let i = 0; i < n; i += 100) stand.chunk(res, { content: Array.from({ length: 100 }, (_, k) => `w${i + k}${(i + k) % 20 ? " " : "\n"}`).join("") });
+    res.end("data: [DONE]\n\n");
+  };
+  const page = await open(`${stand.url}/#/play`);
+  await has(page, ".column option", "m");
+  await say(page, "everything");
+  await idle(page);
+  assert.ok((await text(page, ".msg.assistant > .text")).endsWith(`w${n - 1} `));
+  stand.chat = (res) => {
+    stand.chunk(res, { content: "short" });
+    res.end("data: [DONE]\n\n");
+  };
+  await say(page, "and now");
+  await has(page, ".msg.assistant", "short");
+  await close(page);
+}));
+
+test("a server that stops in mid-answer is told of, and found again", () => withStand(async (stand) => {
+  stand.chat = (res) => {
+    stand.chunk(res, { content: "half of " });
+    setTimeout(() => stand.hangUp(), 100);
+  };
+  const page = await open(`${stand.url}/#/play`);
+  await has(page, ".column option", "m");
+  await say(page, "hello");
+  await has(page, ".msg.assistant .text", "half of");
+  await has(page, ".failure", "ended in the middle");
+  await stand.shut();
+  await has(page, "#banner", "does not answer");
+  await has(page, "#health", "Not reachable");
+  await say(page, "and now?");
+  await has(page, ".failure", "cannot be reached");
+  await stand.open(stand.port);
+  await has(page, "#health", "All ready");
+  await close(page, ["net::ERR"]);
+}));
+
+test("a key is asked for, kept in the tab, and asked for again when it has expired", () => withStand(async (stand) => {
+  stand.key = "first";
+  const page = await open(`${stand.url}/`);
+  await page.waitForSelector("#key-dialog[open]");
+  await has(page, "#health", "Needs a key");
+  await page.type("#key-value", "wrong");
+  await page.keyboard.press("Enter");
+  await has(page, "#key-why", "does not take this key");
+  await page.type("#key-value", "first");
+  await page.keyboard.press("Enter");
+  await has(page, "#health", "All ready");
+  assert.deepEqual(await page.evaluate(() => [Object.values(sessionStorage), Object.values(localStorage).includes("first"), document.cookie]), [["first"], false, ""]);
+  await page.reload({ waitUntil: "load" });
+  await has(page, "#health", "All ready");
+  stand.key = "second";
+  stand.hangUp();
+  await page.waitForSelector("#key-dialog[open]");
+  await page.type("#key-value", "second");
+  await page.keyboard.press("Enter");
+  await has(page, "#health", "All ready");
+  await close(page, ["401", "net::ERR"]);
+}));
+
+test("50 machines and 200 models fit, on a phone too", () => withStand(async (stand) => {
+  const nodes = Array.from({ length: 50 }, (_, i) => ({ name: `rack-${i % 5}-machine-with-a-rather-long-name-${i}`, cores: 64, load: i / 3, memory_bytes: 256e9, memory_free_bytes: 1e9 * i, site: "north" }));
+  stand.status.nodes = nodes;
+  stand.models = Array.from({ length: 200 }, (_, i) => model(`organisation/some-model-of-many-${i}-instruct-q8`, { task: i % 3 ? "generate" : "classify" }));
+  stand.status.replicas = stand.models.flatMap((m, i) => [replica(`${m.id}/0`, m.id, nodes[i % 50].name), replica(`${m.id}/1`, m.id, nodes[(i + 7) % 50].name)]);
+  for (const size of [{}, { width: 390, height: 844, mobile: true }]) {
+    const page = await open(`${stand.url}/`, size);
+    await has(page, "h1", "200 models on 50 machines, all ready.");
+    assert.equal((await page.$$(".machine")).length, 50);
+    await shot(page, `many-${size.width ?? 1280}`);
+    stand.tell({ replicas: [{ ...stand.status.replicas[3], state: "down", reason: "killed", crashes: 1 }], gone: [`node ${nodes[9].name}`] });
+    await has(page, "h1", "is down");
+    await has(page, ".happened.bad", `${nodes[9].name} is gone`);
+    await view(page, "models");
+    await page.waitForFunction(() => document.querySelectorAll(".model-card").length === 200);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), size.width ?? 1280);
+    await close(page);
+  }
+}));
