@@ -7,6 +7,8 @@ import { KEEP_S, onChange } from "/assets/page/live.js";
 
 const TASKS = { generate: "writes", classify: "classifies", tag: "tags words", embed: "embeds", rerank: "ranks", transcribe: "hears", score: "scores", seq2seq: "rewrites", fill_mask: "fills gaps" };
 
+const isOut = (r) => r.state !== "ready" && r.state !== "standby";
+
 // ---- the sentence ---------------------------------------------------------------------------------
 
 const capital = (s) => s[0].toUpperCase() + s.slice(1);
@@ -15,7 +17,7 @@ function sentence(state) {
   const models = new Set([...state.replicas.values()].map((r) => r.model)).size;
   const machines = new Set([...state.replicas.values()].map((r) => r.node)).size;
   if (!models) return "No model runs here yet.";
-  const out = [...state.replicas.values()].filter((r) => r.state !== "ready" && r.state !== "standby");
+  const out = [...state.replicas.values()].filter(isOut);
   const end = !out.length ? "all ready" : out.length === 1 ? `${out[0].id} is ${out[0].state}` : `${out.length} replicas are not ready`;
   return capital(`${some(models, "model")} on ${some(machines, "machine")}, ${end}.`);
 }
@@ -101,11 +103,14 @@ function workOf(r) {
 
 const SHADES = { ready: "good", standby: "rest", starting: "warn", draining: "warn", silent: "warn", down: "bad", failed: "bad" };
 
-function updateReplica(node, r, last) {
+// Of many, the last part of the name tells them apart.
+const short = (name) => name.slice(name.lastIndexOf("/") + 1);
+
+function updateReplica(node, r, last, many) {
   const { parts } = node;
   const shade = r.state === "ready" && (r.running || r.calls) ? "busy" : SHADES[r.state] ?? "unknown";
   set(parts.dot, "data-state", shade);
-  say(parts.name, r.id.startsWith(`${r.model}/`) ? r.model : r.id);
+  say(parts.name, r.id.startsWith(`${r.model}/`) ? (many ? short(r.model) : r.model) : r.id);
   node.title = r.id;
   say(parts.task, taskOf(r.model));
   say(parts.work, workOf(r));
@@ -138,24 +143,33 @@ function factsOf(n) {
 
 const crashes = new Map();
 
-function updateMachine(node, name, state) {
+function updateMachine(node, name, state, many) {
   const n = state.nodes.get(name) ?? { name };
   say(node.parts.name, name || (state.nodes.size > 1 ? `${n.host ?? "gateway"} (this gateway)` : `This machine${n.host ? `, ${n.host}` : ""}`));
   say(node.parts.facts, factsOf(n));
   const mine = [...state.replicas.values()].filter((r) => r.node === name);
   keyed(node.parts.list, mine.map((r) => r.id), makeReplica, (item, id) => {
     const r = state.replicas.get(id);
-    updateReplica(item, r, crashes.get(id));
+    updateReplica(item, r, crashes.get(id), many);
     crashes.set(id, r.crashes);
   });
 }
 
-function updateMachines(state) {
+// Machines in trouble stand first, then by name, numbers in it counted.
+function sorted(state) {
   const names = new Set([...state.nodes.keys(), ...[...state.replicas.values()].map((r) => r.node)]);
-  const busy = (name) => [...state.replicas.values()].some((r) => r.node === name);
-  const sorted = [...names].filter((n) => n !== "" || busy(n) || names.size === 1).sort();
-  set($("machines"), "class", sorted.length > 12 ? "machines many" : "machines");
-  keyed($("machines"), sorted, makeMachine, (node, name) => updateMachine(node, name, state));
+  const all = [...state.replicas.values()];
+  const busy = new Set(all.map((r) => r.node));
+  const out = new Set(all.filter(isOut).map((r) => r.node));
+  return [...names].filter((n) => n !== "" || busy.has(n) || names.size === 1)
+    .sort((a, b) => out.has(b) - out.has(a) || a.localeCompare(b, undefined, { numeric: true }));
+}
+
+function updateMachines(state) {
+  const names = sorted(state);
+  const many = names.length > 12;
+  set($("machines"), "class", many ? "machines many" : "machines");
+  keyed($("machines"), names, makeMachine, (node, name) => updateMachine(node, name, state, many));
 }
 
 // ---- what happened --------------------------------------------------------------------------------

@@ -63,7 +63,8 @@ export function options(select, groups, chosen) {
 export function bytes(n) {
   if (!(n > 0)) return "0 MB";
   if (n < 1e9) return `${n < 1e7 ? (n / 1e6).toFixed(1) : Math.round(n / 1e6)} MB`;
-  return `${(n / 1e9).toFixed(n < 1e10 ? 1 : 0)} GB`;
+  if (n < 1e12) return `${(n / 1e9).toFixed(n < 1e10 ? 1 : 0)} GB`;
+  return `${(n / 1e12).toFixed(1)} TB`;
 }
 
 export function ms(v) {
