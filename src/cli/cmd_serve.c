@@ -18,6 +18,7 @@
 #include "cli/cli_home.h"
 #include "cli/measure_here.h"
 #include "cli/serve_etcd.h"
+#include "cli/serve_keep.h"
 #include "cli/serve_models.h"
 #include "cli/serve_stages.h"
 #include "cluster/stage_name.h"
@@ -48,6 +49,7 @@ typedef struct server {
     registry *registry;
     reach_far far; /* to workers of other machines */
     agent *agent;
+    keep *keep; /* of models that come and go while it serves */
     source *table;
     dns *dns;
     etcd *etcd;
@@ -207,11 +209,13 @@ static void on_change(void *user, const registry_event *e)
 static void etcd_told(void *user)
 {
     server *s = user;
+    keep_close(s->keep);
     agent_free(s->agent);
     source_close(s->table);
     dns_close(s->dns);
     registry_free(s->registry);
     s->agent = NULL;
+    s->keep = NULL;
     s->registry = NULL;
     uv_close((uv_handle_t *)&s->term, NULL);
     uv_close((uv_handle_t *)&s->interrupt, NULL);
@@ -268,6 +272,7 @@ static void gateway_drained(void *user)
 static void begin_stop(server *s)
 {
     s->stopping = true;
+    keep_drain(s->keep);
     etcd_drain(s->etcd);
     if (s->gateway) {
         uv_timer_start(&s->drain, drain_over, s->config->drain_ms, 0);
@@ -364,8 +369,36 @@ static void serve_here(void *user, const worker_spec *workers, size_t n)
 {
     server *s = user;
     shoal_err err;
-    if (s->agent && !s->stopping && agent_set(s->agent, workers, n, &err) != 0)
+    if (s->keep && !s->stopping && keep_base(s->keep, workers, n, &err) != 0)
         LOG(LOG_ERROR, "serve", "cannot_serve", LOG_S("reason", err.message));
+}
+
+static int set_workers(void *user, const worker_spec *workers, size_t n, shoal_err *err)
+{
+    server *s = user;
+    if (!s->agent || s->stopping) return err_set(err, SHOAL_EUNAVAILABLE, "the server is shutting down");
+    return agent_set(s->agent, workers, n, err);
+}
+
+static void hurry(void *user, const char *model)
+{
+    server *s = user;
+    if (s->agent) agent_hurry(s->agent, model);
+}
+
+/* What is served here is what the configuration says, or a gate, less and more what requests say. */
+static int start_keeping(server *s, shoal_err *err)
+{
+    keep_options o = {.registry = s->registry,
+                      .config = s->config,
+                      .placed = gate_places(s),
+                      .set = set_workers,
+                      .hurry = hurry,
+                      .user = s};
+    int rc = serve_keep_open(&s->keep, &s->loop, &o, err);
+    if (rc != 0) return rc;
+    gateway_show_keeper(s->gateway, keep_keeper(s->keep));
+    return gate_places(s) ? 0 : keep_base(s->keep, s->stages.alone, s->stages.n_alone, err);
 }
 
 static int start_placing(server *s, shoal_err *err)
@@ -471,8 +504,11 @@ static int start(server *s, bool json_log, shoal_err *err)
     if (rc != 0) return advise(err, rc);
     if (s->config->cluster_listen) rc = start_gate(s, err);
     if (rc == 0) rc = start_agent(s, json_log, err);
+    if (rc == 0) rc = start_keeping(s, err);
     if (rc == 0) rc = start_placing(s, err);
-    return rc == 0 ? start_discovery(s, err) : rc;
+    if (rc == 0) rc = start_discovery(s, err);
+    if (rc == 0) keep_restore(s->keep);
+    return rc;
 }
 
 static void server_done(server *s)

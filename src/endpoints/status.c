@@ -11,6 +11,7 @@
 #include "gateway/admission.h"
 #include "gateway/endpoint.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/keeper.h"
 #include "gateway/routed.h"
 
 #define METRICS_KEPT_NS 1000000000u
@@ -21,13 +22,43 @@ static void put_str(buf *out, const char *key, const char *v)
     json_put_string(out, v ? v : "", v ? strlen(v) : 0);
 }
 
+/* How many there are of it, what they take, and how long it stays. */
+static void put_presence(buf *out, const gateway_request *rq, const char *name)
+{
+    const replica_set *set = registry_find(rq->registry, name);
+    const keeper *k = rq->gateway->keeper;
+    keeper_fact f = {0};
+    uint64_t rss = 0;
+    for (size_t i = 0; set && i < set->n; i++)
+        if (set->replicas[i]->stats) rss += set->replicas[i]->stats->rss_bytes;
+    buf_printf(out, ",\"replicas\":%zu,\"ready\":%zu", set ? set->n : 0, set ? set->n_ready : 0);
+    if (rss) buf_printf(out, ",\"memory_bytes\":%llu", (unsigned long long)rss);
+    if (!k || !k->about(k->user, name, &f)) return;
+    put_str(out, "loaded_by", f.configured ? "configuration" : "request");
+    if (f.bytes) buf_printf(out, ",\"file_bytes\":%llu", (unsigned long long)f.bytes);
+    if (f.kept) buf_puts(out, ",\"keep\":true");
+    if (f.goes) buf_printf(out, ",\"unloads_in_ms\":%llu", (unsigned long long)f.left_ms);
+}
+
+/* A model that a request loads is not there yet, whatever its worker does at the moment. */
+static const char *state_name(const gateway_request *rq, const char *name, replica_state state)
+{
+    const keeper *k = rq->gateway->keeper;
+    keeper_fact f;
+    bool starts = state == REPLICA_STARTING || state == REPLICA_DOWN;
+    return starts && k && k->about(k->user, name, &f) && f.loading ? "loading" : replica_state_name(state);
+}
+
 /* The OpenAI model object, and what Shoal knows beyond it once the worker has described itself. */
-static void put_model(buf *out, const char *name, replica_state state, const Shoal__V1__ModelInfo *info)
+static void put_model(buf *out, const gateway_request *rq, const char *name, replica_state state,
+                      const char *reason, const Shoal__V1__ModelInfo *info)
 {
     buf_puts(out, "{\"id\":");
     json_put_string(out, name, strlen(name));
     buf_puts(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"shoal\"");
-    put_str(out, "state", replica_state_name(state));
+    put_str(out, "state", state_name(rq, name, state));
+    if (state == REPLICA_FAILED || state == REPLICA_DOWN) put_str(out, "reason", reason);
+    put_presence(out, rq, name);
     if (info) {
         put_str(out, "task", info->task);
         put_str(out, "architecture", info->architecture);
@@ -101,7 +132,7 @@ static void put_served(buf *out, const gateway_request *rq, const replica *r, bo
     char name[200];
     if (admission_shows(rq, r->model)) {
         put_comma(out, first);
-        put_model(out, r->model, r->state, r->info);
+        put_model(out, rq, r->model, r->state, r->reason, r->info);
     }
     for (size_t k = 0; r->info && k < r->info->n_adapters; k++) {
         snprintf(name, sizeof name, "%s:%s", r->model, r->info->adapters[k]);
@@ -109,6 +140,16 @@ static void put_served(buf *out, const gateway_request *rq, const replica *r, bo
         put_comma(out, first);
         put_adapter(out, r->model, r->state, r->info, k);
     }
+}
+
+void status_put_model(buf *out, const gateway_request *rq, const char *name)
+{
+    const replica_set *set = registry_find(rq->registry, name);
+    const replica *r = set ? shown_replica(set) : NULL;
+    if (r)
+        put_model(out, rq, r->model, r->state, r->reason, r->info);
+    else
+        buf_puts(out, "{}");
 }
 
 void status_models(gateway_request *rq)
@@ -163,7 +204,7 @@ static void answer_described(gateway_request *rq, const char *model, const Shoal
     if (colon)
         put_adapter(&out, model, REPLICA_READY, info, i);
     else
-        put_model(&out, model, REPLICA_READY, info);
+        put_model(&out, rq, model, REPLICA_READY, "", info);
     request_json(rq, 200, &out);
     buf_done(&out);
 }

@@ -12,6 +12,8 @@ void status_model(gateway_request *rq);
 void status_health(gateway_request *rq); /* 200 while the process answers */
 void status_ready(gateway_request *rq);  /* 200 when every replica is ready, else 503; lists them */
 void status_metrics(gateway_request *rq);
+/* Append a model that is served as GET /v1/models lists it; {} where none is. */
+void status_put_model(buf *out, const gateway_request *rq, const char *name);
 /* Append "sources":[...]: where members come from; one that hears nothing goes on with what it knows, and
  * says why. */
 void status_put_sources(buf *out, const registry *g);

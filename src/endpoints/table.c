@@ -6,6 +6,7 @@
 #include "endpoints/encode.h"
 #include "endpoints/generate.h"
 #include "endpoints/kserve.h"
+#include "endpoints/loads.h"
 #include "endpoints/machines.h"
 #include "endpoints/ollama.h"
 #include "endpoints/openapi.h"
@@ -169,6 +170,12 @@ static const endpoint ROWS[] = {
      NULL, "PipelineList", NULL},
     {"GET", "/v1/models", status_models, true, false, "models", 0, "models", "List what is served", NULL,
      "ModelList", NULL},
+    {"POST", "/v1/models/load", loads_load, true, true, "model_load", ENDPOINT_ADMIN, "models",
+     "Load a model", "LoadRequest", "Model", "LoadEvent"},
+    {"POST", "/v1/models/unload", loads_unload, true, true, "model_unload", ENDPOINT_ADMIN, "models",
+     "Unload a model", "UnloadRequest", "Unloaded", "LoadEvent"},
+    {"DELETE", "/v1/models/", loads_delete, true, true, "model_delete", ENDPOINT_ADMIN, "models",
+     "Remove a model's file from the store", "ForceQuery", "Deleted", NULL},
     {"GET", "/v1/models/", status_model, true, false, "model", 0, "models",
      "Show a model, as its worker describes it", NULL, "Model", NULL},
     {"GET", "/v1/nodes", machines_list, true, false, "nodes", ENDPOINT_ADMIN, "cluster",

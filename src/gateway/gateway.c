@@ -16,6 +16,7 @@
 #include "gateway/door_ws.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/ghost.h"
+#include "gateway/keeper.h"
 #include "gateway/likeness.h"
 #include "gateway/live.h"
 #include "gateway/recent.h"
@@ -161,6 +162,11 @@ int gateway_port(const gateway *g)
 void gateway_show_gate(gateway *g, gate *at)
 {
     g->gate = at;
+}
+
+void gateway_show_keeper(gateway *g, const keeper *k)
+{
+    g->keeper = k;
 }
 
 void gateway_drain(gateway *g, void (*done)(void *user), void *user)

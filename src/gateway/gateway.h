@@ -9,6 +9,7 @@
 #include "join/gate.h"
 #include "config/config.h"
 #include "gateway/endpoint.h"
+#include "gateway/keeper.h"
 
 typedef struct gateway gateway;
 
@@ -20,6 +21,8 @@ int gateway_port(const gateway *g);
 /* The port for other machines, for GET /v1/nodes; NULL: there is none. It must outlive g, or be taken back.
  */
 void gateway_show_gate(gateway *g, gate *at);
+/* Who loads and unloads models (keeper.h); NULL: nobody. As the gate. */
+void gateway_show_keeper(gateway *g, const keeper *k);
 /* No new work (503 with Retry-After), running answers finish; `done` when nothing is left. */
 void gateway_drain(gateway *g, void (*done)(void *user), void *user);
 /* The grace of a drain is over: what still runs is cancelled and answered with 503 (a stream ends with an

@@ -16,7 +16,8 @@ typedef struct live live;
 
 struct gateway {
     uv_loop_t *loop;
-    gate *gate; /* NULL: this machine serves alone */
+    gate *gate;           /* NULL: this machine serves alone */
+    const keeper *keeper; /* NULL: no models are loaded while it serves */
     registry *registry;
     const gateway_config *config; /* the settings' */
     const endpoint_table *endpoints;

@@ -1,0 +1,41 @@
+/* serve_keep.c: see serve_keep.h. */
+#include "cli/serve_keep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "model/model.h"
+#include "trust/state.h"
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+}
+
+char *serve_keep_store(const gateway_config *c, const char *manifest)
+{
+    const char *env = getenv("SHOAL_MODELS");
+    if (c && c->library.store) return strdup(c->library.store);
+    if (env && *env) return strdup(env);
+    return manifest ? folder_of(manifest) : strdup("models");
+}
+
+int serve_keep_open(keep **ret, uv_loop_t *loop, keep_options *o, shoal_err *err)
+{
+    shoal_err why;
+    char *manifest = o->config->manifest ? strdup(o->config->manifest) : NULL, *book = NULL;
+    if (!manifest && manifest_locate(&manifest, &why) == SHOAL_ENOMEM) return err_nomem(err);
+    int rc = state_path(&book, o->config->cluster_state, "loaded.json", &why);
+    char *store = rc == SHOAL_ENOMEM ? NULL : serve_keep_store(o->config, manifest);
+    if (rc != 0 && rc != SHOAL_ENOMEM) LOG(LOG_WARN, "serve", "keeps_nothing", LOG_S("reason", why.message));
+    o->store = store;
+    o->manifest = manifest;
+    o->book = rc == 0 ? book : NULL;
+    rc = store ? keep_open(ret, loop, o, err) : err_nomem(err);
+    free(store);
+    free(book);
+    free(manifest);
+    return rc;
+}

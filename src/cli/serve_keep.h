@@ -1,0 +1,16 @@
+/* serve_keep.h: the keeper of `shoal serve`: where the store, the manifest and the book of this machine are.
+ */
+#ifndef CLI_SERVE_KEEP_H
+#define CLI_SERVE_KEEP_H
+
+#include "keep/keep.h"
+
+/* Fills in o's folders and opens it. A machine without a home keeps nothing over restarts, which is logged.
+ */
+int serve_keep_open(keep **ret, uv_loop_t *loop, keep_options *o, shoal_err *err);
+
+/* Where `shoal pull` puts models, and a server that is asked to fetch one: library.store, $SHOAL_MODELS, the
+ * manifest's folder, else ./models; malloc'd, NULL: no memory. */
+char *serve_keep_store(const gateway_config *c, const char *manifest);
+
+#endif

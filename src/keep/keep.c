@@ -1,0 +1,301 @@
+/* keep.c: the keeper's life, and what it lends the gateway. */
+#define _GNU_SOURCE
+#include "keep/keep.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "cluster/registry.h"
+#include "keep/keep_impl.h"
+
+/* ---- what the gateway asks ----------------------------------------------------------------------------- */
+
+static int refuse(api_error *e, const shoal_err *err)
+{
+    int status = err->code == SHOAL_EINVALID ? 400 : err->code == SHOAL_EAUTH ? 403 : 500;
+    return api_error_set(e, status, status == 500 ? "server_error" : "invalid_request_error",
+                         status == 403 ? "not_allowed" : NULL, NULL, "%s", err->message);
+}
+
+static bool may(const keep *k, api_error *e)
+{
+    if (k->o.config->library.loading == CONFIG_LOADING_ON) return true;
+    api_error_set(e, 403, "invalid_request_error", "not_allowed", NULL,
+                  "this server loads no models but those of its shoal.yaml (library: {load: off})");
+    return false;
+}
+
+/* Its ticket, and then its beginning: a job without a ticket could end unheard. */
+static keeper_ticket *begin(job *j, bool fresh, const keeper_watch *w, void (*first)(job *), api_error *e)
+{
+    keeper_ticket *t = job_ticket(j, w, e);
+    if (!t && fresh) job_free(j);
+    if (t && fresh) first(j);
+    return t;
+}
+
+static job *load_job(keep *k, const config_wish *wish, bool *fresh, api_error *e)
+{
+    json_t *o = config_wish_json(wish);
+    char *key = o ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    json_decref(o);
+    if (!key) api_error_nomem(e);
+    job *j = key ? job_get(k, JOB_LOAD, key, fresh, e) : NULL;
+    free(key);
+    if (!j || !*fresh || config_wish_copy(&j->wish, j->mem, wish)) return j;
+    job_free(j);
+    api_error_nomem(e);
+    return NULL;
+}
+
+static keeper_ticket *load_(void *user, const config_wish *wish, const keeper_watch *w, api_error *e)
+{
+    keep *k = user;
+    bool fresh;
+    job *j = may(k, e) ? load_job(k, wish, &fresh, e) : NULL;
+    return j ? begin(j, fresh, w, kind_load, e) : NULL;
+}
+
+static keeper_ticket *unload_(void *user, const char *model, unsigned how, const keeper_watch *w,
+                              api_error *e)
+{
+    keep *k = user;
+    bool fresh;
+    if (!may(k, e)) return NULL;
+    if (!config_is_name(model, strlen(model))) {
+        api_error_no_model(e, model);
+        return NULL;
+    }
+    job *j = job_get(k, JOB_UNLOAD, model, &fresh, e);
+    if (!j) return NULL;
+    if (!fresh && how & KEEPER_AT_ONCE) k->o.hurry(k->o.user, model);
+    j->how |= how;
+    return begin(j, fresh, w, kind_unload, e);
+}
+
+static keeper_ticket *fetch_(void *user, const char *reference, const keeper_watch *w, api_error *e)
+{
+    keep *k = user;
+    bool fresh;
+    shoal_err err;
+    keep_fetch_options o = {.reference = reference, .folder = k->o.store, .library = &k->o.config->library};
+    if (!may(k, e)) return NULL;
+    if (keep_fetch_check(&o, &err) != 0) {
+        refuse(e, &err);
+        return NULL;
+    }
+    job *j = job_get(k, JOB_FETCH, reference, &fresh, e);
+    return j ? begin(j, fresh, w, kind_fetch, e) : NULL;
+}
+
+static keeper_ticket *remove_(void *user, const char *model, unsigned how, const keeper_watch *w,
+                              api_error *e)
+{
+    keep *k = user;
+    bool fresh;
+    job *j = may(k, e) ? job_get(k, JOB_REMOVE, model, &fresh, e) : NULL;
+    if (!j) return NULL;
+    j->how |= how;
+    return begin(j, fresh, w, kind_remove, e);
+}
+
+static bool about(void *user, const char *model, keeper_fact *ret)
+{
+    const keep *k = user;
+    const kept *m = kept_find(k, model);
+    *ret = (keeper_fact){0};
+    if (m && !m->down) {
+        ret->loading = m->loading;
+        ret->kept = m->wish.keep;
+        ret->bytes = m->bytes;
+        ret->goes = m->stay_s != CONFIG_WISH_STAYS;
+        if (ret->goes) ret->left_ms = kept_left_ms(k, m);
+        return true;
+    }
+    ret->configured = base_find(k, model) != NULL;
+    return ret->configured;
+}
+
+static void stay(void *user, const char *model, uint64_t s)
+{
+    kept *m = kept_find(user, model);
+    if (m && !m->down) m->stay_s = s;
+}
+
+static const char *find(void *user, const char *called)
+{
+    const keep *k = user;
+    const char *name = json_string_value(json_object_get(keep_called(k->stored, called), "name"));
+    return name && config_is_name(name, strlen(name)) ? name : NULL;
+}
+
+static const json_t *stored(void *user)
+{
+    return ((const keep *)user)->stored;
+}
+
+const keeper *keep_keeper(keep *k)
+{
+    return &k->face;
+}
+
+/* ---- the book ------------------------------------------------------------------------------------------ */
+
+static void restored(void *user, const keeper_news *n, const api_error *e)
+{
+    keep *k = user;
+    if (e) LOG(LOG_ERROR, "keep", "not_restored", LOG_S("model", n->model), LOG_S("reason", e->message));
+    if (!e) keep_forget_absent(k, n->model);
+}
+
+/* Until it is loaded it stays in the book as it was: a file may come back. */
+static void restore_one(void *user, const config_wish *wish)
+{
+    keep *k = user;
+    keeper_watch w = {.done = restored, .user = k};
+    api_error e;
+    json_t *o = config_wish_json(wish);
+    if (o) json_array_append_new(k->absent, o);
+    if (!load_(k, wish, &w, &e)) LOG(LOG_ERROR, "keep", "not_restored", LOG_S("reason", e.message));
+}
+
+static void broken_book(void *user, const char *sentence)
+{
+    LOG(LOG_ERROR, "keep", "not_restored", LOG_S("reason", sentence));
+}
+
+void keep_restore(keep *k)
+{
+    if (k->o.book) keep_book_read(k->o.book, restore_one, broken_book, k);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+static void changed(void *user, const registry_event *e)
+{
+    keep *k = user;
+    if (e->what != REGISTRY_NODE && k->jobs) jobs_soon(k);
+}
+
+static void ticked(uv_timer_t *t)
+{
+    kept_tick(t->data);
+}
+
+static bool copy_options(keep *k, const keep_options *o)
+{
+    bool ok = true;
+    const char **const texts[] = {&k->o.store, &k->o.manifest, &k->o.book, &k->o.program, &k->o.root};
+    k->o = *o;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (*texts[i]) ok &= (*texts[i] = arena_strdup(k->mem, *texts[i])) != NULL;
+    if (!k->o.root) k->o.root = "";
+    return ok;
+}
+
+/* A folder as it is without links; one that is not there yet, as it is called. */
+static bool add_folder(keep *k, const char *folder)
+{
+    char *real = realpath(folder, NULL);
+    const char *own = arena_strdup(k->mem, real ? real : folder);
+    free(real);
+    if (own && k->places.n_folders < KEEP_FOLDERS_MAX) k->places.folders[k->places.n_folders++] = own;
+    return own != NULL;
+}
+
+static bool find_places(keep *k)
+{
+    const config_library *l = &k->o.config->library;
+    bool ok = add_folder(k, k->o.store);
+    const char *slash = k->o.manifest ? strrchr(k->o.manifest, '/') : NULL;
+    char *folder = slash ? strndup(k->o.manifest, (size_t)(slash - k->o.manifest)) : NULL;
+    if (slash) ok = ok && folder && add_folder(k, folder);
+    for (size_t i = 0; ok && i < l->n_folders; i++) ok = add_folder(k, l->folders[i]);
+    k->places.manifest = k->o.manifest;
+    free(folder);
+    return ok;
+}
+
+static void keep_free(keep *k)
+{
+    while (k->models) kept_drop(k, k->models);
+    json_decref(k->stored);
+    json_decref(k->absent);
+    arena_free(k->base_mem);
+    arena_free(k->mem);
+    free(k);
+}
+
+void keep_release(keep *k)
+{
+    if (--k->n_open == 0) keep_free(k);
+}
+
+int keep_open(keep **ret, uv_loop_t *loop, const keep_options *o, shoal_err *err)
+{
+    keep *k = calloc(1, sizeof *k);
+    if (!k) return err_nomem(err);
+    k->mem = arena_new(0);
+    k->stored = json_array();
+    k->absent = json_array();
+    bool ok = k->mem && k->stored && k->absent && copy_options(k, o) && find_places(k);
+    int rc = ok ? registry_listen(o->registry, changed, k, err) : err_nomem(err);
+    if (rc != 0) {
+        keep_free(k);
+        return rc;
+    }
+    k->loop = loop;
+    k->face = (keeper){.user = k,
+                       .load = load_,
+                       .unload = unload_,
+                       .fetch = fetch_,
+                       .remove = remove_,
+                       .leave = ticket_leave,
+                       .about = about,
+                       .stay = stay,
+                       .find = find,
+                       .stored = stored};
+    uv_timer_init(loop, &k->soon);
+    uv_timer_init(loop, &k->tick);
+    k->soon.data = k->tick.data = k;
+    k->n_open = 2;
+    uv_timer_start(&k->tick, ticked, KEEP_TICK_MS, KEEP_TICK_MS);
+    uv_unref((uv_handle_t *)&k->tick);
+    list_begin(k);
+    *ret = k;
+    return 0;
+}
+
+void keep_drain(keep *k)
+{
+    if (!k || k->draining) return;
+    k->draining = true;
+    for (job *j = k->jobs; j; j = j->next) {
+        if (j->fetch) keep_fetch_stop(j->fetch);
+        if (j->kind == JOB_WRITE || j->phase == PHASE_WORKING) continue;
+        job_fail(j, 503, "draining", "the server is shutting down");
+    }
+    jobs_soon(k);
+}
+
+static void timer_closed(uv_handle_t *h)
+{
+    keep_release(h->data);
+}
+
+void keep_close(keep *k)
+{
+    if (!k) return;
+    k->closing = true;
+    registry_unlisten(k->o.registry, changed, k);
+    for (job *j = k->jobs; j; j = j->next) j->inner = NULL; /* it goes with the job that it is for */
+    for (job *j = k->jobs, *next; j; j = next) {
+        next = j->next;
+        if (j->phase != PHASE_WORKING) job_free(j); /* those go when they are back */
+    }
+    uv_close((uv_handle_t *)&k->soon, timer_closed);
+    uv_close((uv_handle_t *)&k->tick, timer_closed);
+}

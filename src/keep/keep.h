@@ -1,0 +1,56 @@
+/* keep.h: the keeper of `shoal serve`: which models this machine serves beside, or without, those of the
+ * configuration.
+ *
+ * What runs is one list of worker_specs: the base (what the configuration says, or the gate that places
+ * models), less what was unloaded, and what was loaded. Every change makes the list anew and gives it to
+ * `set` (agent_set), which starts and dismisses; whether a model is ready, has failed or is gone is read from
+ * the registry. So there is no second account of what runs.
+ *
+ *     job:  resolve (pool) ─► fetch (a process) ─► resolve ─► settle: list anew ─► watch the registry ─► done
+ *
+ * A load that fails takes its model out of the list again. Files are looked at on the pool, downloads run in
+ * a process of their own (keep_fetch.h), and the file itself is opened by its worker alone: a broken one ends
+ * that worker, whose sentence is the answer.
+ *
+ *     keep_open(&k, loop, &options, err);
+ *     keep_base(k, specs, n, err);                   the base has changed; the first time, too
+ *     gateway_show_keeper(g, keep_keeper(k));
+ *     keep_restore(k);                               what the book remembers
+ *     keep_drain(k);                                 nothing new; who waits is told that the server stops
+ *     keep_close(k);                                 after gateway_free; run the loop once more afterwards
+ *
+ * Loop thread only. */
+#ifndef KEEP_KEEP_H
+#define KEEP_KEEP_H
+
+#include <uv.h>
+
+#include "gateway/keeper.h"
+#include "join/agent.h"
+
+typedef struct keep keep;
+
+typedef struct keep_options {
+    registry *registry;
+    const gateway_config *config;
+    const char *store;    /* the folder of fetched models, made when the first one comes */
+    const char *manifest; /* models.json of the configuration; NULL: none */
+    const char *book;     /* the file of what is loaded again; NULL: nothing is */
+    bool placed;          /* the base is what a gate has placed: it alone says what leaves it */
+    int (*set)(void *user, const worker_spec *workers, size_t n, shoal_err *err);
+    void (*hurry)(void *user, const char *model);
+    void *user;
+    const char *program; /* of fetches; NULL: this one */
+    const char *root;    /* put before /proc and /sys; NULL: "" */
+} keep_options;
+
+/* Strings of o are copied; registry and configuration must outlive it. */
+int keep_open(keep **ret, uv_loop_t *loop, const keep_options *o, shoal_err *err);
+const keeper *keep_keeper(keep *k);
+/* Copied. As set's errors; on SHOAL_ENOMEM all is as before. */
+int keep_base(keep *k, const worker_spec *specs, size_t n, shoal_err *err);
+void keep_restore(keep *k);
+void keep_drain(keep *k);
+void keep_close(keep *k); /* NULL is fine */
+
+#endif

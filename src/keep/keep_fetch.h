@@ -1,0 +1,40 @@
+/* keep_fetch.h: `shoal pull` in a process of its own, and what it says as it goes on.
+ *
+ * A download may crash, hang or fill a disk, and libcurl blocks: none of that is the server's affair. Its
+ * lines of JSON come through a pipe; why it failed is what its standard error says.
+ *
+ *     keep_fetch_start(&f, loop, &o, &err);
+ *     ... o.news(user, file, total, fetched) ... o.done(user, model, NULL) once, then f is gone ...
+ *     keep_fetch_stop(f);                     what came stays as a part, and the next one goes on with it
+ *
+ * Which hosts may be asked is looked at before anything starts. Loop thread. */
+#ifndef KEEP_KEEP_FETCH_H
+#define KEEP_KEEP_FETCH_H
+
+#include <uv.h>
+
+#include "base/err.h"
+#include "config/config.h"
+
+typedef struct keep_fetch keep_fetch;
+
+typedef struct keep_fetch_options {
+    const char *program; /* NULL: /proc/self/exe */
+    const char *reference, *folder;
+    const config_library *library;
+    void (*news)(void *user, const char *file, uint64_t total, uint64_t fetched);
+    /* model: a path, or a name of the folder's models.json (`named`); why: a sentence, NULL: it is there. */
+    void (*done)(void *user, const char *model, bool named, const char *why);
+    void *user;
+} keep_fetch_options;
+
+/* SHOAL_EINVALID: it is no reference; SHOAL_EAUTH: from there nothing may be fetched. Strings are copied but
+ * for the library. */
+int keep_fetch_check(const keep_fetch_options *o, shoal_err *err);
+int keep_fetch_start(keep_fetch **ret, uv_loop_t *loop, const keep_fetch_options *o, shoal_err *err);
+/* It ends soon, and `done` says so. */
+void keep_fetch_stop(keep_fetch *f);
+/* Nobody is told any more; it frees itself. */
+void keep_fetch_leave(keep_fetch *f);
+
+#endif

@@ -1,0 +1,315 @@
+/* keep_find.c: see keep_find.h. */
+#define _GNU_SOURCE
+#include "keep/keep_find.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { LIST_MAX_BYTES = 4 << 20, DEPTH_MAX = 3, FILES_MAX = 10000 };
+
+void keep_found_done(keep_found *f)
+{
+    free(f->path);
+    free(f->sha256);
+    free(f->reference);
+    *f = (keep_found){0};
+}
+
+/* ---- the lists ------------------------------------------------------------------------------------- */
+
+static bool list_file(json_t *to, const char *path, const char *folder)
+{
+    json_t *root = NULL;
+    shoal_err err;
+    size_t i;
+    const json_t *o;
+    bool ok = true;
+    if (json_parse_file(&root, path, LIST_MAX_BYTES, &err) != 0) return err.code != SHOAL_ENOMEM;
+    json_array_foreach(json_object_get(root, "models"), i, o)
+    {
+        const char *name = json_string_value(json_object_get(o, "name"));
+        const char *file = json_string_value(json_object_get(o, "file"));
+        json_t *copy = name && file && !strchr(file, '/') ? json_deep_copy(o) : NULL;
+        if (!copy) continue;
+        ok &= json_object_set_new(copy, "folder", json_string(folder)) == 0;
+        ok &= json_array_append_new(to, copy) == 0;
+    }
+    json_decref(root);
+    return ok;
+}
+
+/* The folder of a path, NULL: no memory. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+}
+
+json_t *keep_list(const keep_places *p)
+{
+    json_t *list = json_array();
+    char *mine = NULL, *folder = p->manifest ? folder_of(p->manifest) : NULL;
+    bool ok = list && (folder || !p->manifest);
+    if (ok && p->n_folders) ok = asprintf(&mine, "%s/models.json", p->folders[0]) > 0 || (mine = NULL);
+    char *theirs = folder ? realpath(folder, NULL) : NULL;
+    if (ok && mine) ok = list_file(list, mine, p->folders[0]);
+    if (ok && theirs && (!p->n_folders || strcmp(theirs, p->folders[0]) != 0))
+        ok = list_file(list, p->manifest, theirs);
+    free(mine);
+    free(folder);
+    free(theirs);
+    if (ok) return list;
+    json_decref(list);
+    return NULL;
+}
+
+bool keep_is_reference(const char *s)
+{
+    static const char *const starts[] = {"hf:", "ollama:", "oci://", "https://", "http://"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (strncmp(s, starts[i], strlen(starts[i])) == 0) return true;
+    return false;
+}
+
+/* "ollama:smollm2" was fetched for "smollm2" and "smollm2:latest". */
+static bool was_fetched_as(const char *source, const char *called)
+{
+    size_t n = strlen(called);
+    if (n > 7 && strcmp(called + n - 7, ":latest") == 0) n -= 7;
+    if (strncmp(source, "ollama:", 7) == 0 && strncmp(called, "ollama:", 7) != 0) source += 7;
+    if (strncmp(called, "hf.co/", 6) == 0 && strncmp(source, "hf:", 3) == 0) {
+        source += 3;
+        called += 6;
+        n -= 6;
+    }
+    return strncmp(source, called, n) == 0 && (!source[n] || strcmp(source + n, ":latest") == 0);
+}
+
+const json_t *keep_called(const json_t *list, const char *called)
+{
+    size_t i;
+    const json_t *o;
+    json_array_foreach(list, i,
+                       o) if (strcmp(json_string_value(json_object_get(o, "name")), called) == 0) return o;
+    json_array_foreach(list, i, o)
+    {
+        const char *source = json_string_value(json_object_get(o, "source"));
+        if (source && was_fetched_as(source, called)) return o;
+    }
+    return NULL;
+}
+
+/* ---- what may be loaded ---------------------------------------------------------------------------- */
+
+static bool lies_in(const char *real, const char *folder)
+{
+    size_t n = strlen(folder);
+    if (n > 0 && folder[n - 1] == '/') n--;
+    return strncmp(real, folder, n) == 0 && real[n] == '/';
+}
+
+static bool may_be(const keep_places *p, const char *real)
+{
+    for (size_t i = 0; i < p->n_folders; i++)
+        if (lies_in(real, p->folders[i])) return true;
+    return false;
+}
+
+static int elsewhere(const keep_places *p, const char *path, shoal_err *err)
+{
+    char list[300] = "";
+    for (size_t i = 0, at = 0; i < p->n_folders && at < sizeof list; i++)
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", p->folders[i]);
+    return err_set(err, SHOAL_EAUTH,
+                   "'%.200s' does not lie in a folder that models may be loaded from; these are %s "
+                   "(library.folders in shoal.yaml adds others)",
+                   path, *list ? list : "none");
+}
+
+typedef struct look {
+    const keep_places *p;
+    uint64_t bytes;
+    size_t n;
+} look;
+
+static int look_at(look *l, const char *path, int depth, shoal_err *err);
+
+static int look_into(look *l, const char *path, int depth, shoal_err *err)
+{
+    DIR *d = opendir(path);
+    int rc = d ? 0 : err_set(err, SHOAL_EAUTH, "%s: %s", path, strerror(errno));
+    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
+        char *at = NULL;
+        if (e->d_name[0] == '.') continue;
+        if (asprintf(&at, "%s/%s", path, e->d_name) < 0)
+            rc = err_nomem(err);
+        else
+            rc = look_at(l, at, depth + 1, err);
+        free(at);
+    }
+    if (d) closedir(d);
+    return rc;
+}
+
+/* Each link to its end: nothing that is read may lie elsewhere. */
+static int look_at(look *l, const char *path, int depth, shoal_err *err)
+{
+    struct stat st;
+    char *real = realpath(path, NULL);
+    if (!real && errno == ENOMEM) return err_nomem(err);
+    if (!real && depth > 0) return 0; /* a link to nowhere is no part of it */
+    bool ours = real && may_be(l->p, real);
+    int rc = ours ? 0 : elsewhere(l->p, path, err);
+    if (rc == 0 && ++l->n > FILES_MAX)
+        rc = err_set(err, SHOAL_ELIMIT, "%s: there are more than %d files", path, FILES_MAX);
+    if (rc == 0 && stat(real, &st) != 0) rc = err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
+    if (rc == 0 && S_ISREG(st.st_mode)) l->bytes += (uint64_t)st.st_size;
+    if (rc == 0 && depth == 0 && access(real, R_OK) != 0)
+        rc = err_set(err, SHOAL_EAUTH, "'%s' cannot be read: %s", path, strerror(errno));
+    if (rc == 0 && depth == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        rc = err_set(err, SHOAL_EINVALID, "'%s' is neither a file nor a folder", path);
+    if (rc == 0 && S_ISDIR(st.st_mode) && depth < DEPTH_MAX) rc = look_into(l, real, depth, err);
+    free(real);
+    return rc;
+}
+
+/* "Tiny Q8.gguf" as "Tiny-Q8". */
+static int name_by(keep_found *f, const char *path, shoal_err *err)
+{
+    const char *slash = strrchr(path, '/'), *from = slash ? slash + 1 : path, *dot = strrchr(from, '.');
+    size_t n = dot && dot > from && !file_is_dir(path) ? (size_t)(dot - from) : strlen(from), k = 0;
+    for (; k < n && k + 1 < sizeof f->name; k++)
+        f->name[k] = isalnum((unsigned char)from[k]) || strchr("-_.", from[k]) ? from[k] : '-';
+    f->name[k] = '\0';
+    if (config_is_name(f->name, k)) return 0;
+    return err_set(err, SHOAL_EINVALID, "'%s' says no name; give it one (name)", path);
+}
+
+static int take_path(keep_found *f, const keep_places *p, const char *path, shoal_err *err)
+{
+    look l = {.p = p};
+    int rc = look_at(&l, path, 0, err);
+    if (rc == 0 && !(f->path = realpath(path, NULL)))
+        rc = errno == ENOMEM ? err_nomem(err) : err_set(err, SHOAL_EIO, "%s: %s", path, strerror(errno));
+    f->bytes = l.bytes;
+    if (rc == 0 && !*f->name) rc = name_by(f, f->path, err);
+    return rc;
+}
+
+static bool climbs(const char *path)
+{
+    for (const char *at = path; (at = strstr(at, "..")); at += 2)
+        if ((at == path || at[-1] == '/') && (at[2] == '/' || !at[2])) return true;
+    return false;
+}
+
+static int not_there(const char *path, shoal_err *err)
+{
+    return err_set(err, SHOAL_ENOTFOUND, "there is no '%.200s' in a folder that models may be loaded from",
+                   path);
+}
+
+static int find_absolute(keep_found *f, const keep_places *p, const char *path, shoal_err *err)
+{
+    char *real = realpath(path, NULL);
+    bool there = real != NULL, ours = there ? may_be(p, real) : !climbs(path) && may_be(p, path);
+    free(real);
+    if (!ours) return elsewhere(p, path, err);
+    return there ? take_path(f, p, path, err) : not_there(path, err);
+}
+
+/* A relative path starts at the first of the folders that has it. */
+static int find_path(keep_found *f, const keep_places *p, const char *path, shoal_err *err)
+{
+    if (*path == '/') return find_absolute(f, p, path, err);
+    if (climbs(path)) return elsewhere(p, path, err);
+    for (size_t i = 0; i < p->n_folders; i++) {
+        char *at = NULL;
+        if (asprintf(&at, "%s/%s", p->folders[i], path) < 0) return err_nomem(err);
+        bool here = access(at, F_OK) == 0;
+        int rc = here ? take_path(f, p, at, err) : 0;
+        free(at);
+        if (here) return rc;
+    }
+    return not_there(path, err);
+}
+
+int keep_find_path(keep_found *ret, const keep_places *p, const char *path, shoal_err *err)
+{
+    keep_found f = {0};
+    int rc = find_path(&f, p, path, err);
+    if (rc == 0)
+        *ret = f;
+    else
+        keep_found_done(&f);
+    return rc;
+}
+
+/* ---- by name --------------------------------------------------------------------------------------- */
+
+/* A listed model keeps its name, where models may have it. */
+static int take_listed(keep_found *f, const keep_places *p, const json_t *o, shoal_err *err)
+{
+    const char *name = json_string_value(json_object_get(o, "name"));
+    const char *digest = json_string_value(json_object_get(o, "sha256"));
+    char *path = NULL;
+    if (!*f->name && config_is_name(name, strlen(name))) snprintf(f->name, sizeof f->name, "%s", name);
+    if (!f->sha256 && digest && !(f->sha256 = strdup(digest))) return err_nomem(err);
+    if (asprintf(&path, "%s/%s", json_string_value(json_object_get(o, "folder")),
+                 json_string_value(json_object_get(o, "file"))) < 0)
+        return err_nomem(err);
+    int rc = access(path, F_OK) == 0
+                 ? take_path(f, p, path, err)
+                 : err_set(err, SHOAL_ENOTFOUND, "%s, the file of '%s', is not there", path, name);
+    free(path);
+    return rc;
+}
+
+static int no_such(const json_t *list, const char *called, shoal_err *err)
+{
+    char names[300] = "";
+    size_t i, at = 0;
+    const json_t *o;
+    json_array_foreach(list, i, o) if (at < sizeof names) at += (size_t)snprintf(
+        names + at, sizeof names - at, "%s%s", i ? ", " : "", json_string_value(json_object_get(o, "name")));
+    return err_set(err, SHOAL_ENOTFOUND,
+                   "there is no model '%.100s' here%s%s; a reference such as hf:ORG/NAME fetches one", called,
+                   i ? ": there are " : "", names);
+}
+
+static int find_called(keep_found *f, const keep_places *p, const char *called, shoal_err *err)
+{
+    json_t *list = keep_list(p);
+    if (!list) return err_nomem(err);
+    const json_t *o = keep_called(list, called);
+    int rc;
+    if (o)
+        rc = take_listed(f, p, o, err);
+    else if (keep_is_reference(called))
+        rc = (f->reference = strdup(called)) ? 0 : err_nomem(err);
+    else if ((rc = find_path(f, p, called, err)) == SHOAL_ENOTFOUND)
+        rc = no_such(list, called, err);
+    json_decref(list);
+    return rc;
+}
+
+int keep_find(keep_found *ret, const keep_places *p, const config_wish *w, shoal_err *err)
+{
+    keep_found f = {0};
+    if (w->as.name) snprintf(f.name, sizeof f.name, "%s", w->as.name);
+    int rc = w->as.sha256 && !(f.sha256 = strdup(w->as.sha256)) ? err_nomem(err) : 0;
+    if (rc == 0) rc = w->as.path ? find_path(&f, p, w->as.path, err) : find_called(&f, p, w->what, err);
+    if (rc == 0)
+        *ret = f;
+    else
+        keep_found_done(&f);
+    return rc;
+}

@@ -1,0 +1,137 @@
+/* keep_impl.h: what the files of the keeper share: keep.c (its life, and the keeper's functions), keep_job.c
+ * (work and who waits for it), keep_models.c (what is served) and keep_kinds.c (loading, unloading, fetching,
+ * removing, step by step). */
+#ifndef KEEP_KEEP_IMPL_H
+#define KEEP_KEEP_IMPL_H
+
+#include "keep/keep.h"
+#include "keep/keep_book.h"
+#include "keep/keep_fetch.h"
+#include "keep/keep_find.h"
+#include "keep/keep_room.h"
+
+enum { KEEP_JOBS_MAX = 64, KEEP_CRASHES_MAX = 3, KEEP_TICK_MS = 500 };
+
+/* A model that was loaded, or one of the configuration that was unloaded. */
+typedef struct kept {
+    struct kept *next;
+    arena *mem;
+    worker_spec spec;
+    config_wish wish;
+    uint64_t bytes;   /* of its files */
+    bool down;        /* of the configuration: it is left out of the base */
+    bool loading;     /* it was not ready yet */
+    int n_before;     /* replicas that it had before the load that is under way; 0: it was not there */
+    uint64_t stay_s;  /* CONFIG_WISH_STAYS: for good */
+    uint64_t used_ns; /* when it was used last, as far as is known */
+} kept;
+
+typedef enum job_kind { JOB_LOAD, JOB_UNLOAD, JOB_FETCH, JOB_REMOVE, JOB_LIST, JOB_WRITE } job_kind;
+typedef enum job_phase {
+    PHASE_IDLE,     /* waits for another job (`inner`), or for a process */
+    PHASE_WORKING,  /* on the pool */
+    PHASE_WATCHING, /* the registry tells when it is over */
+    PHASE_OVER
+} job_phase;
+
+struct keeper_ticket {
+    struct job *job;
+    keeper_watch watch;
+    keeper_ticket *next;
+};
+
+typedef struct job {
+    uv_work_t work;                                      /* first */
+    void (*errand)(struct job *), (*then)(struct job *); /* of it */
+    keep *k;
+    struct job *next;
+    job_kind kind;
+    job_phase phase;
+    arena *mem;       /* of the wish and the texts */
+    config_wish wish; /* of a load */
+    const char *key;  /* equal ones are one piece of work */
+    char model[65];   /* "": not known yet */
+    unsigned how;     /* KEEPER_... */
+    bool restored;    /* of the book: nobody waits, and it stays in the book */
+    keep_found found;
+    json_t *list; /* as it was found */
+    buf text;     /* to be written */
+    int rc;       /* of the work */
+    shoal_err err;
+    char file[256];
+    uint64_t total, fetched;
+    const char *got; /* of a fetch: the model's path or name */
+    keep_fetch *fetch;
+    keeper_ticket *inner;   /* for another job */
+    keeper_ticket *tickets; /* for this one */
+    keeper_step step;
+    bool failed;
+    api_error error;
+} job;
+
+struct keep {
+    keeper face;
+    uv_loop_t *loop;
+    keep_options o;
+    keep_places places;
+    arena *mem, *base_mem;
+    worker_spec *base;
+    size_t n_base;
+    kept *models;
+    job *jobs;
+    size_t n_jobs;
+    json_t *stored; /* as of the last look */
+    json_t *absent; /* entries of the book that could not be loaded */
+    uv_timer_t soon, tick;
+    int n_open; /* timers, and jobs on the pool: the memory goes with the last */
+    bool draining, closing, unwritten, writing;
+};
+
+/* ---- keep_job.c ---- */
+/* The job that does the same already, or a new one, NULL with *e where there is none. *ret_new: it is to be
+ * begun. key is copied. */
+job *job_get(keep *k, job_kind kind, const char *key, bool *ret_new, api_error *e);
+keeper_ticket *job_ticket(job *j, const keeper_watch *w, api_error *e);
+void job_tell(job *j, keeper_step step);
+/* Its end; told a turn of the loop later. */
+void job_done(job *j, keeper_step step);
+void job_fail(job *j, int status, const char *code, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void job_fail_as(job *j, const shoal_err *err); /* with the status that suits it */
+/* On a thread of the pool; then `then` on the loop, unless the keeper closes. */
+void job_work(job *j, void (*errand)(job *j), void (*then)(job *j));
+void job_free(job *j);
+void jobs_soon(keep *k); /* look at all that watch, a turn later */
+void jobs_deliver(keep *k);
+void ticket_leave(keeper_ticket *t);
+void keep_release(keep *k);
+
+/* ---- keep_models.c ---- */
+kept *kept_find(const keep *k, const char *name);
+/* A model of the base, unless it was unloaded. */
+const worker_spec *base_find(const keep *k, const char *name);
+kept *kept_new(keep *k, const worker_spec *spec, const config_wish *wish); /* in the list; NULL: no memory */
+void kept_drop(keep *k, kept *m);
+int keep_apply(keep *k, shoal_err *err);
+/* What this machine's replicas of a model come to. */
+typedef struct kept_state {
+    unsigned n, n_ready, n_leaving;
+    const replica *failed; /* NULL: none has */
+} kept_state;
+kept_state kept_look(const keep *k, const char *name);
+bool kept_elsewhere(const keep *k, const char *name); /* only others serve it */
+uint64_t kept_need(uint64_t file_bytes, const worker_spec *s, unsigned n_replicas);
+uint64_t kept_left_ms(const keep *k, const kept *m);
+void kept_tick(keep *k);
+void keep_write_book(keep *k);
+void keep_forget_absent(keep *k, const char *name);
+
+/* ---- keep_kinds.c ---- */
+void kind_load(job *j);
+void kind_unload(job *j);
+void kind_fetch(job *j);
+void kind_remove(job *j);
+void kinds_look(job *j); /* of one that watches */
+void list_begin(keep *k);
+
+#endif

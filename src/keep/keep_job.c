@@ -1,0 +1,218 @@
+/* keep_job.c: pieces of work, who waits for them, and the thread pool. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "keep/keep_impl.h"
+
+/* ---- tickets ----------------------------------------------------------------------------------------- */
+
+static keeper_news news_of(const job *j)
+{
+    kept_state s = *j->model ? kept_look(j->k, j->model) : (kept_state){0};
+    return (keeper_news){.step = j->step,
+                         .model = j->model,
+                         .file = j->file,
+                         .sha256 = j->found.sha256 ? j->found.sha256 : "",
+                         .total = j->total,
+                         .fetched = j->fetched,
+                         .n_ready = s.n_ready,
+                         .n_replicas = s.n};
+}
+
+keeper_ticket *job_ticket(job *j, const keeper_watch *w, api_error *e)
+{
+    keeper_ticket *t = calloc(1, sizeof *t), **at = &j->tickets;
+    if (!t) {
+        api_error_nomem(e);
+        return NULL;
+    }
+    *t = (keeper_ticket){.job = j, .watch = *w};
+    while (*at) at = &(*at)->next;
+    *at = t;
+    return t;
+}
+
+/* A download that nobody waits for ends; all else goes on. */
+void ticket_leave(keeper_ticket *t)
+{
+    if (!t) return;
+    job *j = t->job;
+    keeper_ticket **at = &j->tickets;
+    while (*at != t) at = &(*at)->next;
+    *at = t->next;
+    free(t);
+    if (j->kind == JOB_FETCH && !j->tickets && j->fetch) keep_fetch_stop(j->fetch);
+}
+
+void job_tell(job *j, keeper_step step)
+{
+    j->step = step;
+    keeper_news n = news_of(j);
+    for (keeper_ticket *t = j->tickets, *next; t; t = next) {
+        next = t->next; /* whoever is told may leave */
+        if (t->watch.news) t->watch.news(t->watch.user, &n);
+    }
+}
+
+/* ---- jobs -------------------------------------------------------------------------------------------- */
+
+job *job_get(keep *k, job_kind kind, const char *key, bool *ret_new, api_error *e)
+{
+    *ret_new = false;
+    for (job *j = k->jobs; j; j = j->next)
+        if (j->kind == kind && j->phase != PHASE_OVER && strcmp(j->key, key) == 0) return j;
+    if (k->draining) {
+        api_error_set(e, 503, "service_unavailable", "draining", NULL, "the server is shutting down");
+        return NULL;
+    }
+    if (k->n_jobs >= KEEP_JOBS_MAX) {
+        api_error_set(e, 429, "rate_limit_error", "too_many_loads", NULL,
+                      "%d models come and go already; try again when some have", KEEP_JOBS_MAX);
+        e->retry_after_s = 1;
+        return NULL;
+    }
+    job *j = calloc(1, sizeof *j);
+    arena *mem = j ? arena_new(0) : NULL;
+    const char *own = mem ? arena_strdup(mem, key) : NULL;
+    if (!own) {
+        arena_free(mem);
+        free(j);
+        api_error_nomem(e);
+        return NULL;
+    }
+    *j = (job){.k = k, .kind = kind, .mem = mem, .key = own, .next = k->jobs};
+    k->jobs = j;
+    k->n_jobs++;
+    *ret_new = true;
+    return j;
+}
+
+void job_free(job *j)
+{
+    keep *k = j->k;
+    job **at = &k->jobs;
+    while (*at != j) at = &(*at)->next;
+    *at = j->next;
+    k->n_jobs--;
+    for (keeper_ticket *t = j->tickets, *next; t; t = next) {
+        next = t->next;
+        free(t);
+    }
+    ticket_leave(j->inner);
+    if (j->fetch) keep_fetch_leave(j->fetch);
+    keep_found_done(&j->found);
+    json_decref(j->list);
+    buf_done(&j->text);
+    arena_free(j->mem);
+    free(j);
+}
+
+void job_done(job *j, keeper_step step)
+{
+    if (j->phase == PHASE_OVER) return;
+    if (j->kind < JOB_LIST)
+        LOG(LOG_INFO, "keep", keeper_step_name(step), LOG_S("model", j->model), LOG_S("asked", j->key));
+    j->step = step;
+    j->phase = PHASE_OVER;
+    jobs_soon(j->k);
+}
+
+void job_fail(job *j, int status, const char *code, const char *fmt, ...)
+{
+    char message[sizeof j->error.message];
+    va_list ap;
+    if (j->phase == PHASE_OVER) return;
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    api_error_set(&j->error, status, status >= 500 ? "server_error" : "invalid_request_error", code, NULL,
+                  "%s", message);
+    LOG(LOG_WARN, "keep", "failed", LOG_S("model", j->model), LOG_S("asked", j->key),
+        LOG_S("reason", message));
+    j->failed = true;
+    j->phase = PHASE_OVER;
+    jobs_soon(j->k);
+}
+
+void job_fail_as(job *j, const shoal_err *err)
+{
+    switch (err->code) {
+    case SHOAL_EINVALID: job_fail(j, 400, "invalid_model", "%s", err->message); break;
+    case SHOAL_ENOTFOUND: job_fail(j, 404, "model_not_found", "%s", err->message); break;
+    case SHOAL_EAUTH: job_fail(j, 403, "not_allowed", "%s", err->message); break;
+    case SHOAL_ELIMIT: job_fail(j, 507, "no_room", "%s", err->message); break;
+    case SHOAL_ENOMEM: job_fail(j, 500, "out_of_memory", "out of memory"); break;
+    default: job_fail(j, 500, "model_not_loaded", "%s", err->message);
+    }
+}
+
+/* ---- the pool ---------------------------------------------------------------------------------------- */
+
+static void on_pool(uv_work_t *w)
+{
+    job *j = (job *)w;
+    j->errand(j);
+}
+
+static void back(uv_work_t *w, int status)
+{
+    job *j = (job *)w;
+    keep *k = j->k;
+    j->phase = PHASE_IDLE;
+    if (k->closing)
+        job_free(j);
+    else
+        j->then(j);
+    keep_release(k);
+}
+
+void job_work(job *j, void (*errand)(job *j), void (*then)(job *j))
+{
+    j->errand = errand;
+    j->then = then;
+    j->phase = PHASE_WORKING;
+    j->k->n_open++;
+    uv_queue_work(j->k->loop, &j->work, on_pool, back);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------- */
+
+static void on_soon(uv_timer_t *t)
+{
+    keep *k = t->data;
+    if (k->closing) return;
+    for (job *j = k->jobs; j; j = j->next)
+        if (j->phase == PHASE_WATCHING) kinds_look(j);
+    jobs_deliver(k);
+}
+
+void jobs_soon(keep *k)
+{
+    if (!k->closing && !uv_is_active((uv_handle_t *)&k->soon)) uv_timer_start(&k->soon, on_soon, 0, 0);
+}
+
+static job *over(const keep *k)
+{
+    job *j = k->jobs;
+    while (j && j->phase != PHASE_OVER) j = j->next;
+    return j;
+}
+
+/* Whoever is told may ask again, or leave: one at a time, from the list as it is then. */
+void jobs_deliver(keep *k)
+{
+    for (job *j; (j = over(k));) {
+        keeper_news n = news_of(j);
+        while (j->tickets) {
+            keeper_ticket *t = j->tickets;
+            keeper_watch w = t->watch;
+            j->tickets = t->next;
+            free(t);
+            if (w.done) w.done(w.user, &n, j->failed ? &j->error : NULL);
+        }
+        job_free(j);
+    }
+}

@@ -1,0 +1,586 @@
+/* keep_kinds.c: loading, unloading, fetching and removing, step by step. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "fetch/pull_shelf.h"
+#include "keep/keep_impl.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static void take_list(job *j)
+{
+    if (!j->list) return;
+    json_decref(j->k->stored);
+    j->k->stored = j->list;
+    j->list = NULL;
+}
+
+/* ---- loading: the file --------------------------------------------------------------------------------- */
+
+static void resolve(job *j)
+{
+    keep_found f = {0};
+    j->rc = keep_find(&f, &j->k->places, &j->wish, &j->err);
+    if (j->rc == 0) {
+        keep_found_done(&j->found);
+        j->found = f;
+    }
+    j->list = keep_list(&j->k->places);
+}
+
+static void settle(job *j);
+static void resolved(job *j);
+
+static void fetch_told(void *user, const keeper_news *n)
+{
+    job *j = user;
+    snprintf(j->file, sizeof j->file, "%s", n->file);
+    j->total = n->total;
+    j->fetched = n->fetched;
+    job_tell(j, KEEPER_FETCHING);
+}
+
+/* What was fetched is found as any other: by its name in models.json, or by its path. */
+static void fetch_over(void *user, const keeper_news *n, const api_error *e)
+{
+    job *j = user, *from = j->inner->job;
+    const char *got = e ? NULL : arena_strdup(j->mem, from->got);
+    j->inner = NULL;
+    *j->file = '\0';
+    j->total = j->fetched = 0;
+    if (j->phase == PHASE_OVER) return;
+    if (e) {
+        job_fail(j, e->status, e->code, "%s", e->message);
+        return;
+    }
+    if (!got) {
+        job_fail(j, 500, "out_of_memory", "out of memory");
+        return;
+    }
+    j->wish.what = got;
+    keep_found_done(&j->found);
+    job_work(j, resolve, resolved);
+}
+
+static void fetch_first(job *j)
+{
+    keeper_watch w = {.news = fetch_told, .done = fetch_over, .user = j};
+    api_error e;
+    j->inner = j->k->face.fetch(j->k, j->found.reference, &w, &e);
+    if (!j->inner)
+        job_fail(j, e.status, e.code, "%s", e.message);
+    else
+        job_tell(j, KEEPER_FETCHING);
+}
+
+static void resolved(job *j)
+{
+    take_list(j);
+    if (j->rc != 0)
+        job_fail_as(j, &j->err);
+    else if (j->found.reference)
+        fetch_first(j);
+    else
+        settle(j);
+}
+
+/* A model of the configuration, which says where its file is. */
+static bool find_configured(job *j)
+{
+    keep *k = j->k;
+    const char *name = j->wish.as.name ? NULL : j->wish.what;
+    for (size_t i = 0; name && i < k->n_base; i++) {
+        if (strcmp(k->base[i].model, name) != 0) continue;
+        snprintf(j->found.name, sizeof j->found.name, "%s", name);
+        j->found.path = realpath(k->base[i].path, NULL);
+        return j->found.path != NULL;
+    }
+    return false;
+}
+
+void kind_load(job *j)
+{
+    j->step = KEEPER_RESOLVING;
+    if (find_configured(j))
+        settle(j);
+    else
+        job_work(j, resolve, resolved);
+}
+
+/* ---- loading: the model -------------------------------------------------------------------------------- */
+
+static worker_spec spec_of(const job *j)
+{
+    const config_model *m = &j->wish.as;
+    return (worker_spec){.model = j->found.name,
+                         .path = j->found.path,
+                         .sha256 = j->found.sha256,
+                         .n_replicas = m->replicas ? (int)m->replicas : 1,
+                         .n_threads = (int)m->threads,
+                         .kv_bytes = (size_t)m->kv_mb << 20,
+                         .max_batch = m->max_batch,
+                         .max_queue = m->max_queue,
+                         .n_ctx = m->context,
+                         .prefill_chunk = m->prefill_chunk,
+                         .guest = true};
+}
+
+/* The same file and, where the wish says any, the same sizes. */
+static bool is_same(const worker_spec *a, const worker_spec *wish)
+{
+    char *real = a->path ? realpath(a->path, NULL) : NULL;
+    bool same = real && strcmp(real, wish->path) == 0;
+    free(real);
+#define SAME(field) (!wish->field || a->field == wish->field)
+    return same && SAME(n_threads) && SAME(kv_bytes) && SAME(max_batch) && SAME(max_queue) && SAME(n_ctx) &&
+           SAME(prefill_chunk);
+#undef SAME
+}
+
+static void watch(job *j, keeper_step step)
+{
+    j->phase = PHASE_WATCHING;
+    job_tell(j, step);
+    jobs_soon(j->k);
+}
+
+static bool has_room(job *j, const worker_spec *s, uint64_t bytes, unsigned n_new)
+{
+    const keep *k = j->k;
+    keep_room room = keep_room_read(k->o.root);
+    uint64_t need = kept_need(bytes, s, n_new), taken = 0;
+    for (const kept *m = k->models; m; m = m->next)
+        if (m->loading && !m->down)
+            taken += kept_need(m->bytes, &m->spec, (unsigned)(m->spec.n_replicas - m->n_before));
+    if (room.free_bytes == UINT64_MAX || (taken <= room.free_bytes && need <= room.free_bytes - taken))
+        return true;
+    job_fail(
+        j, 507, "no_room",
+        "%s needs about %llu MiB (%u x %llu MiB of file and up to %llu MiB of keys and values), and %s has "
+        "%llu MiB free%s; unload another model, or give it less (kv_mb, replicas)",
+        s->model, (unsigned long long)(need / MIB), n_new, (unsigned long long)(bytes / MIB),
+        (unsigned long long)((kept_need(0, s, 1)) / MIB), room.by,
+        (unsigned long long)(room.free_bytes / MIB),
+        taken ? ", less what models need that are being loaded" : "");
+    return false;
+}
+
+/* The list as it was before this load. */
+static void undo(keep *k, kept *m)
+{
+    shoal_err err;
+    if (m->n_before > 0) {
+        m->spec.n_replicas = m->n_before;
+        m->n_before = 0;
+        m->loading = false;
+    } else {
+        kept_drop(k, m);
+    }
+    if (keep_apply(k, &err) != 0) LOG(LOG_ERROR, "keep", "cannot_undo", LOG_S("reason", err.message));
+}
+
+static void start_new(job *j, const worker_spec *s)
+{
+    keep *k = j->k;
+    shoal_err err;
+    if (kept_elsewhere(k, s->model)) {
+        job_fail(j, 409, "model_is_served",
+                 "other machines serve a model '%s' already; give this one another name", s->model);
+        return;
+    }
+    if (!has_room(j, s, j->found.bytes, (unsigned)s->n_replicas)) return;
+    kept *m = kept_new(k, s, &j->wish);
+    if (!m) {
+        job_fail(j, 500, "out_of_memory", "out of memory");
+        return;
+    }
+    m->bytes = j->found.bytes;
+    m->loading = true;
+    if (keep_apply(k, &err) == 0) {
+        watch(j, KEEPER_STARTING);
+        return;
+    }
+    undo(k, m);
+    job_fail_as(j, &err);
+}
+
+/* It is there: more replicas or fewer, and what is kept of it. */
+static void change(job *j, kept *m, const worker_spec *s)
+{
+    keep *k = j->k;
+    shoal_err err;
+    int wanted = j->wish.as.replicas ? s->n_replicas : m->spec.n_replicas, more = wanted - m->spec.n_replicas;
+    if (!is_same(&m->spec, s)) {
+        job_fail(
+            j, 409, "model_is_loaded",
+            "'%s' is loaded already, from %s with the sizes that it was given; unload it first, or load this "
+            "under another name (name)",
+            s->model, m->spec.path);
+        return;
+    }
+    if (more > 0 && !has_room(j, s, m->bytes, (unsigned)more)) return;
+    if (j->wish.keep_alive_s != CONFIG_WISH_STAYS || j->restored) m->stay_s = j->wish.keep_alive_s;
+    m->wish.keep |= j->wish.keep;
+    if (more != 0) {
+        if (!m->loading) m->n_before = m->spec.n_replicas;
+        m->loading = true;
+        m->spec.n_replicas = wanted;
+        m->wish.as.replicas = (unsigned)wanted;
+        if (keep_apply(k, &err) != 0) {
+            undo(k, m);
+            job_fail_as(j, &err);
+            return;
+        }
+    }
+    watch(j, KEEPER_STARTING);
+}
+
+static void bring_back(job *j, kept *m)
+{
+    keep *k = j->k;
+    shoal_err err;
+    kept_drop(k, m);
+    if (keep_apply(k, &err) != 0)
+        job_fail_as(j, &err);
+    else
+        watch(j, KEEPER_STARTING);
+}
+
+static const char *name_is_taken(const keep *k, const char *name)
+{
+    if (route_find(&k->o.config->book, name)) return "a route";
+    return config_ensemble_find(k->o.config, name) ? "an ensemble" : NULL;
+}
+
+static void settle(job *j)
+{
+    keep *k = j->k;
+    worker_spec s = spec_of(j);
+    snprintf(j->model, sizeof j->model, "%s", j->found.name);
+    const char *other = name_is_taken(k, s.model);
+    kept *m = kept_find(k, s.model);
+    const worker_spec *base = base_find(k, s.model);
+    for (size_t i = 0; m && m->down && i < k->n_base; i++)
+        if (strcmp(k->base[i].model, s.model) == 0) base = &k->base[i];
+    if (k->draining)
+        job_fail(j, 503, "draining", "the server is shutting down");
+    else if (other)
+        job_fail(j, 409, "name_is_taken", "'%s' is %s of shoal.yaml; give the model another name (name)",
+                 s.model, other);
+    else if (base && (!is_same(base, &s) || j->wish.as.replicas))
+        job_fail(
+            j, 409, "model_is_configured",
+            "'%s' is a model of shoal.yaml, which says its file, sizes and replicas; load this one under "
+            "another name (name)",
+            s.model);
+    else if (base && m)
+        bring_back(j, m);
+    else if (base)
+        watch(j, KEEPER_STARTING);
+    else if (m)
+        change(j, m, &s);
+    else
+        start_new(j, &s);
+}
+
+/* ---- loading: the end ---------------------------------------------------------------------------------- */
+
+/* All that wait for this model hear the same. */
+static void fail_loads(keep *k, const char *name, int status, const char *code, const char *why)
+{
+    for (job *j = k->jobs; j; j = j->next)
+        if (j->kind == JOB_LOAD && j->phase == PHASE_WATCHING && strcmp(j->model, name) == 0)
+            job_fail(j, status, code, "%s", why);
+}
+
+static void look_at_load(job *j)
+{
+    keep *k = j->k;
+    kept *m = kept_find(k, j->model);
+    const worker_spec *spec = m ? &m->spec : base_find(k, j->model);
+    kept_state s = kept_look(k, j->model);
+    char why[400];
+    if (!spec) {
+        job_fail(j, 409, "unloaded", "it was unloaded while it was loaded");
+    } else if (s.failed && !s.n_leaving) {
+        snprintf(why, sizeof why, "'%s' does not load: %s", j->model, s.failed->reason);
+        if (m && m->loading) undo(k, m);
+        fail_loads(k, j->model, 422, "model_not_loadable", why);
+    } else if (!s.n_leaving && s.n_ready >= (unsigned)(spec->n_replicas > 0 ? spec->n_replicas : 1)) {
+        if (m) m->loading = false;
+        if (m) m->n_before = 0;
+        if (m && m->wish.keep) keep_write_book(k);
+        job_done(j, KEEPER_READY);
+    }
+}
+
+/* ---- unloading ----------------------------------------------------------------------------------------- */
+
+/* What was loaded is forgotten, what the base has is left out of it. */
+static bool leave_out(keep *k, const char *name)
+{
+    kept *m = kept_find(k, name);
+    if (m && !m->down) kept_drop(k, m);
+    if (!m && (m = kept_new(k, base_find(k, name), NULL))) m->down = true;
+    return m != NULL;
+}
+
+static void take_down(job *j)
+{
+    keep *k = j->k;
+    shoal_err err;
+    const kept *m = kept_find(k, j->model);
+    bool was_kept = m && m->wish.keep;
+    if (!leave_out(k, j->model)) {
+        job_fail(j, 500, "out_of_memory", "out of memory");
+        return;
+    }
+    keep_forget_absent(k, j->model);
+    fail_loads(k, j->model, 409, "unloaded", "it was unloaded while it was loaded");
+    if (keep_apply(k, &err) != 0) LOG(LOG_ERROR, "keep", "cannot_unload", LOG_S("reason", err.message));
+    if (was_kept) keep_write_book(k);
+    if (j->how & KEEPER_AT_ONCE) k->o.hurry(k->o.user, j->model);
+    watch(j, KEEPER_DRAINING);
+}
+
+static void unload(job *j)
+{
+    keep *k = j->k;
+    const kept *m = kept_find(k, j->model);
+    char user[160] = "";
+    config_wish_user(k->o.config, j->model, user, sizeof user);
+    if (!m && !base_find(k, j->model) && kept_elsewhere(k, j->model))
+        job_fail(
+            j, 409, "model_is_elsewhere",
+            "'%s' is served by other machines alone; the configuration of the gateway that places it says so",
+            j->model);
+    else if (!m && !base_find(k, j->model) && kept_look(k, j->model).n == 0)
+        job_fail(j, 404, "model_not_found", "the model '%s' is not loaded", j->model);
+    else if (!m && k->o.placed)
+        job_fail(
+            j, 409, "model_is_placed",
+            "'%s' is a model of the cluster's configuration, whose gate places it; take it out of shoal.yaml",
+            j->model);
+    else if (*user && !(j->how & KEEPER_FORCE))
+        job_fail(j, 409, "model_is_used",
+                 "%s uses '%s', and would fail without it; \"force\": true unloads it all the same", user,
+                 j->model);
+    else if (m || base_find(k, j->model))
+        take_down(j);
+    else
+        watch(j, KEEPER_DRAINING); /* it is on its way out */
+}
+
+void kind_unload(job *j)
+{
+    snprintf(j->model, sizeof j->model, "%s", j->key);
+    unload(j);
+}
+
+static void look_at_unload(job *j)
+{
+    kept_state s = kept_look(j->k, j->model);
+    const kept *m = kept_find(j->k, j->model);
+    if ((m && !m->down) || s.n == 0) job_done(j, KEEPER_UNLOADED); /* or it is loaded again */
+}
+
+void kinds_look(job *j)
+{
+    if (j->kind == JOB_LOAD) look_at_load(j);
+    if (j->kind == JOB_UNLOAD) look_at_unload(j);
+}
+
+/* ---- fetching ------------------------------------------------------------------------------------------ */
+
+static void look_at_store(job *j)
+{
+    j->list = keep_list(&j->k->places);
+}
+
+static void fetched(job *j)
+{
+    take_list(j);
+    const json_t *o = keep_called(j->k->stored, j->got);
+    const char *digest = json_string_value(json_object_get(o, "sha256"));
+    if (digest) j->found.sha256 = strdup(digest); /* for people: none is said without memory */
+    snprintf(j->model, sizeof j->model, "%s", o ? json_string_value(json_object_get(o, "name")) : "");
+    job_done(j, KEEPER_FETCHED);
+}
+
+static void fetch_news(void *user, const char *file, uint64_t total, uint64_t bytes)
+{
+    job *j = user;
+    snprintf(j->file, sizeof j->file, "%s", file);
+    j->total = total;
+    j->fetched = bytes;
+    job_tell(j, KEEPER_FETCHING);
+}
+
+static void fetch_done(void *user, const char *model, bool named, const char *why)
+{
+    job *j = user;
+    j->fetch = NULL;
+    j->got = why ? NULL : arena_strdup(j->mem, model);
+    if (why)
+        job_fail(j, 502, "not_fetched", "%s", why);
+    else if (!j->got)
+        job_fail(j, 500, "out_of_memory", "out of memory");
+    else
+        job_work(j, look_at_store, fetched);
+}
+
+void kind_fetch(job *j)
+{
+    keep *k = j->k;
+    shoal_err err;
+    keep_fetch_options o = {.program = k->o.program,
+                            .reference = j->key,
+                            .folder = k->o.store,
+                            .library = &k->o.config->library,
+                            .news = fetch_news,
+                            .done = fetch_done,
+                            .user = j};
+    j->step = KEEPER_FETCHING;
+    if (keep_fetch_start(&j->fetch, k->loop, &o, &err) != 0) job_fail_as(j, &err);
+}
+
+/* ---- removing ------------------------------------------------------------------------------------------ */
+
+static void find_stored(job *j)
+{
+    const config_wish w = {.what = j->key};
+    j->list = keep_list(&j->k->places);
+    const json_t *o = j->list ? keep_called(j->list, j->key) : NULL;
+    const char *folder = json_string_value(json_object_get(o, "folder"));
+    j->rc = j->list ? keep_find(&j->found, &j->k->places, &w, &j->err) : err_nomem(&j->err);
+    if (j->rc == 0 && j->found.reference)
+        j->rc = err_set(&j->err, SHOAL_ENOTFOUND, "the store has no '%.200s'", j->key);
+    if (j->rc == 0 && o && strcmp(folder, j->k->places.folders[0]) != 0)
+        j->rc = err_set(&j->err, SHOAL_EAUTH,
+                        "'%.100s' is not in the store, but in %s: it is removed by hand", j->key, folder);
+    if (o) j->got = arena_strdup(j->mem, json_string_value(json_object_get(o, "name")));
+    if (o && !j->got) j->rc = err_nomem(&j->err);
+}
+
+static int remove_one(const char *path, const struct stat *st, int what, struct FTW *at)
+{
+    return remove(path);
+}
+
+/* Of a folder that was fetched: what stands beneath the store, and nothing that links lead to. */
+static int remove_folder(const job *j, shoal_err *err)
+{
+    const char *store = j->k->places.folders[0], *path = j->found.path;
+    size_t n = strlen(store);
+    if (strncmp(path, store, n) != 0 || path[n] != '/' || strchr(path + n + 1, '/') || !file_is_dir(path))
+        return err_set(err, SHOAL_EAUTH, "'%.200s' was not fetched into the store: it is removed by hand",
+                       path);
+    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0) return 0;
+    return err_set(err, SHOAL_EIO, "cannot remove %.300s: %s", path, strerror(errno));
+}
+
+static void remove_it(job *j)
+{
+    j->rc = j->got ? shelf_drop(j->k->places.folders[0], j->got, &j->err) : remove_folder(j, &j->err);
+    j->list = keep_list(&j->k->places);
+}
+
+static void removed(job *j)
+{
+    take_list(j);
+    if (j->rc != 0)
+        job_fail_as(j, &j->err);
+    else
+        job_done(j, KEEPER_REMOVED);
+}
+
+/* Who serves that file, "" nobody; *ret_base: the configuration names it. */
+static const char *server_of(const keep *k, const char *path, bool *ret_base)
+{
+    const char *name = "";
+    *ret_base = false;
+    for (const kept *m = k->models; m; m = m->next)
+        if (!m->down && strcmp(m->spec.path, path) == 0) name = m->spec.model;
+    for (size_t i = 0; i < k->n_base; i++) {
+        char *real = realpath(k->base[i].path, NULL);
+        if (real && strcmp(real, path) == 0) {
+            name = k->base[i].model;
+            *ret_base = true;
+        }
+        free(real);
+    }
+    return name;
+}
+
+static void check_unserved(job *j);
+
+static void unloaded_first(void *user, const keeper_news *n, const api_error *e)
+{
+    job *j = user;
+    j->inner = NULL;
+    if (j->phase == PHASE_OVER) return;
+    if (e)
+        job_fail(j, e->status, e->code, "%s", e->message);
+    else
+        check_unserved(j);
+}
+
+static void check_unserved(job *j)
+{
+    keep *k = j->k;
+    bool in_base;
+    const char *name = server_of(k, j->found.path, &in_base);
+    const kept *m = kept_find(k, name);
+    keeper_watch w = {.done = unloaded_first, .user = j};
+    api_error e;
+    if (*name && !(j->how & KEEPER_FORCE)) {
+        job_fail(j, 409, "model_is_served", "%s '%s'; %s",
+                 in_base ? "shoal.yaml names it, as" : "it is served as", name,
+                 in_base ? "take it out there, or force it" : "unload it first, or force it");
+    } else if (*name && !(m && m->down)) {
+        j->inner = k->face.unload(k, name, j->how, &w, &e);
+        if (!j->inner) job_fail(j, e.status, e.code, "%s", e.message);
+    } else {
+        job_work(j, remove_it, removed);
+    }
+}
+
+static void stored_found(job *j)
+{
+    take_list(j);
+    snprintf(j->model, sizeof j->model, "%s", j->got ? j->got : j->found.name);
+    if (j->rc != 0)
+        job_fail_as(j, &j->err);
+    else
+        check_unserved(j);
+}
+
+void kind_remove(job *j)
+{
+    j->step = KEEPER_REMOVING;
+    job_work(j, find_stored, stored_found);
+}
+
+/* ---- looking ------------------------------------------------------------------------------------------- */
+
+static void listed(job *j)
+{
+    take_list(j);
+    job_done(j, KEEPER_READY);
+}
+
+void list_begin(keep *k)
+{
+    api_error e;
+    bool fresh;
+    job *j = job_get(k, JOB_LIST, "", &fresh, &e);
+    if (j && fresh) job_work(j, look_at_store, listed);
+}

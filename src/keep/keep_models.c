@@ -1,0 +1,233 @@
+/* keep_models.c: what is served: the base, what was taken out of it, and what was loaded. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cluster/registry.h"
+#include "keep/keep_impl.h"
+
+enum { KV_DEFAULT_MB = 64 };
+
+kept *kept_find(const keep *k, const char *name)
+{
+    kept *m = k->models;
+    while (m && strcmp(m->spec.model, name) != 0) m = m->next;
+    return m;
+}
+
+const worker_spec *base_find(const keep *k, const char *name)
+{
+    const kept *m = kept_find(k, name);
+    if (m && m->down) return NULL;
+    for (size_t i = 0; i < k->n_base; i++)
+        if (strcmp(k->base[i].model, name) == 0) return &k->base[i];
+    return NULL;
+}
+
+/* At the end of the list, so that workers start in the order in which they were asked for. */
+kept *kept_new(keep *k, const worker_spec *spec, const config_wish *wish)
+{
+    arena *mem = arena_new(0);
+    kept *m = mem ? arena_alloc(mem, sizeof *m) : NULL, **at = &k->models;
+    bool ok = m && worker_spec_copy(mem, &m->spec, spec) && (!wish || config_wish_copy(&m->wish, mem, wish));
+    if (!ok) {
+        arena_free(mem);
+        return NULL;
+    }
+    m->mem = mem;
+    m->stay_s = wish ? wish->keep_alive_s : CONFIG_WISH_STAYS;
+    while (*at) at = &(*at)->next;
+    *at = m;
+    return m;
+}
+
+void kept_drop(keep *k, kept *m)
+{
+    kept **at = &k->models;
+    while (*at != m) at = &(*at)->next;
+    *at = m->next;
+    arena_free(m->mem);
+}
+
+/* ---- the list ------------------------------------------------------------------------------------------ */
+
+int keep_apply(keep *k, shoal_err *err)
+{
+    size_t n = 0, n_models = 0;
+    for (const kept *m = k->models; m; m = m->next) n_models++;
+    worker_spec *list = calloc(k->n_base + n_models + 1, sizeof *list);
+    if (!list) return err_nomem(err);
+    for (size_t i = 0; i < k->n_base; i++)
+        if (base_find(k, k->base[i].model)) list[n++] = k->base[i];
+    for (const kept *m = k->models; m; m = m->next)
+        if (!m->down) list[n++] = m->spec;
+    int rc = k->o.set(k->o.user, list, n, err);
+    free(list);
+    return rc;
+}
+
+int keep_base(keep *k, const worker_spec *specs, size_t n, shoal_err *err)
+{
+    arena *mem = arena_new(0);
+    worker_spec *base = mem ? arena_alloc(mem, (n ? n : 1) * sizeof *base) : NULL;
+    bool ok = base != NULL;
+    for (size_t i = 0; ok && i < n; i++) ok = worker_spec_copy(mem, &base[i], &specs[i]);
+    if (!ok) {
+        arena_free(mem);
+        return err_nomem(err);
+    }
+    arena_free(k->base_mem);
+    k->base_mem = mem;
+    k->base = base;
+    k->n_base = n;
+    return keep_apply(k, err);
+}
+
+/* ---- what the registry says of them ---------------------------------------------------------------------
+ */
+
+static bool is_ours(const replica *r)
+{
+    return strcmp(r->source, "agent") == 0;
+}
+
+kept_state kept_look(const keep *k, const char *name)
+{
+    const replica_set *set = registry_find(k->o.registry, name);
+    kept_state s = {0};
+    for (size_t i = 0; set && i < set->n; i++) {
+        const replica *r = set->replicas[i];
+        if (!is_ours(r)) continue;
+        bool died = r->state == REPLICA_DOWN && r->process.n_crashes >= KEEP_CRASHES_MAX;
+        s.n++;
+        s.n_ready += r->state == REPLICA_READY;
+        s.n_leaving += r->state == REPLICA_DRAINING;
+        if (r->state == REPLICA_FAILED || died) s.failed = r;
+    }
+    return s;
+}
+
+bool kept_elsewhere(const keep *k, const char *name)
+{
+    const replica_set *set = registry_find(k->o.registry, name);
+    for (size_t i = 0; set && i < set->n; i++)
+        if (is_ours(set->replicas[i])) return false;
+    return set && set->n > 0;
+}
+
+/* Weights are unpacked into memory of the worker's own, of about the file's size; the cache of keys and
+ * values is taken page by page, up to its ceiling. */
+uint64_t kept_need(uint64_t file_bytes, const worker_spec *s, unsigned n_replicas)
+{
+    uint64_t kv = s->kv_bytes ? s->kv_bytes : (uint64_t)KV_DEFAULT_MB << 20;
+    return n_replicas * (file_bytes + kv); /* at most 64 of what fits a disk */
+}
+
+/* ---- idleness --------------------------------------------------------------------------------------------
+ */
+
+static uint64_t now_ns(const keep *k)
+{
+    const env *e = registry_env(k->o.registry);
+    return e->now_ns(e->user);
+}
+
+static void note_use(const keep *k, kept *m, uint64_t now)
+{
+    const replica_set *set = registry_find(k->o.registry, m->spec.model);
+    if (m->loading || m->used_ns == 0) m->used_ns = now;
+    for (size_t i = 0; set && i < set->n; i++) {
+        const load *l = &set->replicas[i]->load;
+        if (l->n_in_flight > 0) m->used_ns = now;
+        if (l->moved_ns > m->used_ns) m->used_ns = l->moved_ns;
+    }
+}
+
+uint64_t kept_left_ms(const keep *k, const kept *m)
+{
+    uint64_t now = now_ns(k), past_ms = (now - m->used_ns) / 1000000;
+    if (m->used_ns == 0 || m->used_ns > now) past_ms = 0;
+    return m->stay_s * 1000 > past_ms ? m->stay_s * 1000 - past_ms : 0;
+}
+
+/* One at a time: an unload changes the list. */
+static kept *idle(const keep *k)
+{
+    for (kept *m = k->models; m; m = m->next) {
+        if (m->down || m->loading || m->stay_s == CONFIG_WISH_STAYS) continue;
+        if (kept_left_ms(k, m) == 0) return m;
+    }
+    return NULL;
+}
+
+void kept_tick(keep *k)
+{
+    uint64_t now = now_ns(k);
+    for (kept *m = k->models; m; m = m->next) note_use(k, m, now);
+    for (kept *m; (m = idle(k));) {
+        char name[65];
+        shoal_err err;
+        snprintf(name, sizeof name, "%s", m->spec.model);
+        LOG(LOG_INFO, "keep", "idle", LOG_S("model", name), LOG_I("s", m->stay_s));
+        bool was_kept = m->wish.keep;
+        kept_drop(k, m);
+        if (keep_apply(k, &err) != 0) LOG(LOG_ERROR, "keep", "cannot_unload", LOG_S("reason", err.message));
+        if (was_kept) keep_write_book(k);
+    }
+    jobs_soon(k);
+}
+
+/* ---- the book --------------------------------------------------------------------------------------------
+ */
+
+void keep_forget_absent(keep *k, const char *name)
+{
+    for (size_t i = json_array_size(k->absent); i-- > 0;) {
+        const char *said = json_string_value(json_object_get(json_array_get(k->absent, i), "name"));
+        if (said && strcmp(said, name) == 0) json_array_remove(k->absent, i);
+    }
+}
+
+/* The name is written down, so that a file of another name loads under it again. */
+static bool put_wish(json_t *list, const kept *m)
+{
+    config_wish w = m->wish;
+    w.as.name = m->spec.model;
+    return json_array_append_new(list, config_wish_json(&w)) == 0;
+}
+
+static void write_text(job *j)
+{
+    j->rc = keep_book_write(j->k->o.book, &j->text, &j->err);
+}
+
+static void written(job *j)
+{
+    keep *k = j->k;
+    k->writing = false;
+    if (j->rc != 0) LOG(LOG_ERROR, "keep", "not_kept", LOG_S("reason", j->err.message));
+    job_done(j, KEEPER_READY);
+    if (k->unwritten) keep_write_book(k);
+}
+
+void keep_write_book(keep *k)
+{
+    api_error e;
+    bool fresh, ok = true;
+    k->unwritten = k->writing;
+    if (!k->o.book || k->writing) return;
+    json_t *list = json_deep_copy(k->absent);
+    for (const kept *m = k->models; list && m; m = m->next)
+        if (!m->down && m->wish.keep && !m->loading) ok &= put_wish(list, m);
+    job *j = list && ok ? job_get(k, JOB_WRITE, "", &fresh, &e) : NULL;
+    if (j) keep_book_put(&j->text, list);
+    json_decref(list);
+    if (!j || j->text.failed) {
+        LOG(LOG_ERROR, "keep", "not_kept", LOG_S("reason", "out of memory"));
+        if (j) job_done(j, KEEPER_READY);
+        return;
+    }
+    k->writing = true;
+    job_work(j, write_text, written);
+}
