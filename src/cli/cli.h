@@ -31,6 +31,8 @@
     /* serve */         \
     X(serve)            \
     X(plan)             \
+    X(load)             \
+    X(stop)             \
     X(top)              \
     X(cache)            \
     X(demo)             \
@@ -51,6 +53,7 @@
     /* models */        \
     X(models)           \
     X(pull)             \
+    X(rm)               \
     X(quantize)         \
     X(edit)             \
     X(tokenize)         \

@@ -33,7 +33,8 @@ static keeper_ticket *begin(job *j, bool fresh, const keeper_watch *w, void (*fi
 {
     keeper_ticket *t = job_ticket(j, w, e);
     if (!t && fresh) job_free(j);
-    if (t && fresh) first(j);
+    if (t && fresh) j->then = first; /* a turn later: nobody is told inside the call */
+    if (t && fresh) jobs_soon(j->k);
     return t;
 }
 

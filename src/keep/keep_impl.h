@@ -28,6 +28,7 @@ typedef struct kept {
 
 typedef enum job_kind { JOB_LOAD, JOB_UNLOAD, JOB_FETCH, JOB_REMOVE, JOB_LIST, JOB_WRITE } job_kind;
 typedef enum job_phase {
+    PHASE_NEW,      /* `then` is its beginning */
     PHASE_IDLE,     /* waits for another job (`inner`), or for a process */
     PHASE_WORKING,  /* on the pool */
     PHASE_WATCHING, /* the registry tells when it is over */
@@ -84,6 +85,7 @@ struct keep {
     json_t *absent; /* entries of the book that could not be loaded */
     uv_timer_t soon, tick;
     int n_open; /* timers, and jobs on the pool: the memory goes with the last */
+    unsigned n_ticks;
     bool draining, closing, unwritten, writing;
 };
 

@@ -83,8 +83,10 @@ job *job_get(keep *k, job_kind kind, const char *key, bool *ret_new, api_error *
         api_error_nomem(e);
         return NULL;
     }
-    *j = (job){.k = k, .kind = kind, .mem = mem, .key = own, .next = k->jobs};
-    k->jobs = j;
+    *j = (job){.k = k, .kind = kind, .mem = mem, .key = own};
+    job **at = &k->jobs;
+    while (*at) at = &(*at)->next;
+    *at = j;
     k->n_jobs++;
     *ret_new = true;
     return j;
@@ -184,8 +186,13 @@ static void on_soon(uv_timer_t *t)
 {
     keep *k = t->data;
     if (k->closing) return;
-    for (job *j = k->jobs; j; j = j->next)
+    for (job *j = k->jobs; j; j = j->next) {
+        if (j->phase == PHASE_NEW) {
+            j->phase = PHASE_IDLE;
+            j->then(j);
+        }
         if (j->phase == PHASE_WATCHING) kinds_look(j);
+    }
     jobs_deliver(k);
 }
 

@@ -7,7 +7,7 @@
 #include "cluster/registry.h"
 #include "keep/keep_impl.h"
 
-enum { KV_DEFAULT_MB = 64 };
+enum { KV_DEFAULT_MB = 64, TOLD_TICKS = 20 };
 
 kept *kept_find(const keep *k, const char *name)
 {
@@ -161,6 +161,13 @@ static kept *idle(const keep *k)
     return NULL;
 }
 
+/* Whoever waits for minutes hears now and then that it goes on. */
+static void tell_again(keep *k)
+{
+    for (job *j = k->jobs; j; j = j->next)
+        if (j->phase == PHASE_WATCHING || (j->kind == JOB_FETCH && j->fetch)) job_tell(j, j->step);
+}
+
 void kept_tick(keep *k)
 {
     uint64_t now = now_ns(k);
@@ -176,6 +183,7 @@ void kept_tick(keep *k)
         if (was_kept) keep_write_book(k);
     }
     jobs_soon(k);
+    if (++k->n_ticks % TOLD_TICKS == 0) tell_again(k);
 }
 
 /* ---- the book --------------------------------------------------------------------------------------------

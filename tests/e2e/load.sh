@@ -1,0 +1,263 @@
+#!/usr/bin/env bash
+# Models that come and go while a server runs: loaded, asked, unloaded under streams, broken, killed, kept.
+source "$(dirname "$0")/lib.sh"
+export SHOAL_STATE=$work/state SHOAL_MODELS=
+unset SHOAL_MODELS
+n=0 store=$work/store models=$PWD/models
+mkdir -p "$store" "$work/else"
+cat >"$work/shoal.yaml" <<Y
+manifest: $models/models.json
+drain_ms: 3000
+models:
+  - name: home-intent
+    fallback: [second]
+  - {name: second, path: $models/home-intent.gguf}
+  - name: home-embed
+pipelines:
+  - name: p
+    stages: [{name: i, kind: classify, model: home-intent}]
+library: {store: $store, keep_alive_s: 2}
+Y
+start_shoal "$work/shoal.yaml"
+
+ask() { # METHOD PATH [BODY]: $code, and the answer in $out
+    code=$(curl -s -m 60 -o "$work/out" -w '%{http_code}' -X "$1" "$url$2" ${3:+-H content-type:application/json -d "$3"})
+    out=$(cat "$work/out")
+    n=$((n + 1))
+}
+want() { # CODE PATTERN METHOD PATH [BODY]
+    local status=$1 pattern=$2
+    shift 2
+    ask "$@"
+    [ "$code" = "$status" ] || fail "$* answers $code, not $status: $out"
+    grep -qE -e "$pattern" <<<"$out" || fail "$* says: $out"
+}
+load() { want "$1" "$2" POST /v1/models/load "$3"; }
+unload() { want "$1" "$2" POST /v1/models/unload "$3"; }
+served() { curl -s "$url/v1/models" | grep -o "\"id\":\"$1\"" | wc -l; }
+pid_of() { curl -s "$url/readyz" | grep -o "\"id\":\"$1/0\"[^}]*" | grep -o '"pid":[0-9]*' | cut -d: -f2; }
+workers() { ps -o args= --ppid "$server" | grep -c 'shoal worker'; }
+no_model() { [ "$(served "$1")" -eq 0 ] || fail "$1 is listed: $(curl -s "$url/v1/models")"; n=$((n + 1)); }
+chat='{"model":"home-chat-s","messages":[{"role":"user","content":"turn on the light"}],"max_tokens":8,"temperature":0}'
+
+# ---- there, and gone
+want 404 'model_not_found|no model' POST /v1/chat/completions "$chat"
+load 200 '"state":"ready".*"loaded_by":"request".*"digest":"[0-9a-f]{64}"' '{"model":"home-chat-s"}'
+want 200 '"content":"' POST /v1/chat/completions "$chat"
+load 200 '"state":"ready"' '{"model":"home-chat-s"}'
+[ "$(workers)" -eq 4 ] || fail "loading twice makes $(workers) workers"
+load 200 '"replicas":2,"ready":2' '{"model":"home-chat-s","replicas":2}'
+load 200 '"ready":1' '{"model":"home-chat-s","replicas":1}'
+load 409 'loaded already.*another name' '{"model":"home-chat-s","context":128}'
+want 200 '"status":"ready"' GET /readyz
+unload 200 '"state":"unloaded"' '{"model":"home-chat-s"}'
+no_model home-chat-s
+unload 404 'is not loaded' '{"model":"home-chat-s"}'
+want 404 'model_not_found|no model' POST /v1/chat/completions "$chat"
+
+# ---- its steps
+want 200 'resolving' POST /v1/models/load '{"model":"home-slots","stream":true}'
+for step in starting ready DONE; do grep -q "$step" <<<"$out" || fail "no step $step: $out"; done
+curl -s -N -H 'accept: application/x-ndjson' -H content-type:application/json "$url/v1/models/unload" \
+    -d '{"model":"home-slots","stream":true}' >"$work/lines"
+[ "$(tail -1 "$work/lines")" = '{"status":"unloaded","model":"home-slots"}' ] || fail "lines: $(cat "$work/lines")"
+want 200 '"error":.*does not lie' POST /v1/models/load '{"path":"/etc/passwd","stream":true}'
+
+# ---- what is loaded, and what is not
+cp "$models/home-chat-s.gguf" "$store/Tiny One.gguf"
+load 200 '"id":"Tiny-One"' '{"path":"Tiny One.gguf"}'
+load 200 '"id":"tiny"' "{\"path\":\"$store/Tiny One.gguf\",\"name\":\"tiny\",\"context\":256}"
+unload 200 unloaded '{"model":"Tiny-One"}'
+unload 200 unloaded '{"model":"tiny"}'
+cp -r tests/data/hf/bert-intent "$store/intent"
+load 200 '"id":"intent".*"task":"classify"' '{"path":"intent"}'
+unload 200 unloaded '{"model":"intent"}'
+cp "$models/home-chat-s.gguf" "$work/else/out.gguf"
+ln -s "$work/else/out.gguf" "$store/link.gguf"
+ln -s "$store/Tiny One.gguf" "$store/inner.gguf"
+ln -s "$work/else" "$store/folder"
+ln -s /nowhere "$store/dangling.gguf"
+for path in /etc/passwd "$work/else/out.gguf" "$work/else/none.gguf" link.gguf folder/out.gguf ../else/out.gguf \
+    "$store/../else/out.gguf" "$store/../none" / . .. ./../.. "$store" /proc/self/mem /dev/zero; do
+    load 403 'does not lie in a folder' "{\"path\":\"$path\"}"
+done
+load 404 'there is no' '{"path":"none.gguf"}'
+load 404 'there is no' '{"path":"dangling.gguf"}'
+load 404 'there is no' "{\"path\":\"$store/none.gguf\"}"
+load 200 '"id":"inner"' '{"path":"inner.gguf","name":"inner"}'
+unload 200 unloaded '{"model":"inner"}'
+mkfifo "$store/pipe.gguf"
+load 400 'neither a file nor a folder' '{"path":"pipe.gguf"}'
+head -c 4000 "$models/home-chat-s.gguf" >"$store/cut.gguf"
+printf 'GGUF' >"$store/short.gguf"
+: >"$store/empty.gguf"
+head -c 100000 /dev/urandom >"$store/noise.gguf"
+mkdir "$store/nothing"
+for path in cut.gguf short.gguf empty.gguf noise.gguf nothing; do
+    load 422 'does not load: .' "{\"path\":\"$path\",\"name\":\"broken\"}"
+    no_model broken
+done
+load 422 'SHA-256|digest' "{\"path\":\"Tiny One.gguf\",\"sha256\":\"$(printf %064d 1)\"}"
+no_model Tiny-One
+if [ "$(id -u)" -ne 0 ]; then
+    cp "$models/home-chat-s.gguf" "$store/secret.gguf"
+    chmod 000 "$store/secret.gguf"
+    load 403 'cannot be read' '{"path":"secret.gguf"}'
+fi
+for name in a/b '../x' 'a b' 'a\u0001b' 'a\nb' '' "$(printf %0100d 0)" 'a:b' 'ü'; do
+    load 400 'name: ' "{\"model\":\"home-slots\",\"name\":\"$name\"}"
+done
+load 400 "no key 'replica' here" '{"model":"home-slots","replica":1}'
+load 400 'say which model' '{}'
+load 400 '.' '[]'
+load 400 '.' 'no json'
+unload 400 'which one' '{}'
+unload 400 'no key' '{"model":"a","now":true}'
+unload 404 . '{"model":"a/b"}'
+unload 404 . '{"model":"a\u0007"}'
+load 404 "no model 'nope'.*home-chat-m" '{"model":"nope"}'
+load 403 'nothing is fetched from huggingface.co.*fetch_from' '{"model":"hf:org/one"}'
+load 507 'needs about [0-9]+ MiB.*MiB free' '{"model":"home-chat-s","kv_mb":1048576,"replicas":64}'
+no_model home-chat-s
+[ "$(workers)" -eq 3 ] || fail "$(workers) workers are left"
+
+# ---- what the configuration uses
+unload 409 'the pipeline p uses' '{"model":"home-intent"}'
+unload 409 'home-intent, which falls back' '{"model":"second"}'
+load 409 'shoal.yaml' '{"model":"home-intent","replicas":2}'
+unload 200 unloaded '{"model":"home-intent","force":true}'
+no_model home-intent
+want 200 '"status":"ready"' GET /readyz
+load 200 '"loaded_by":"configuration"' '{"model":"home-intent"}'
+want 200 . POST /v1/process '{"pipeline":"p","input":"turn on the light"}'
+
+# ---- twice at once, and many at once
+for i in 1 2 3 4 5 6; do
+    curl -s -o "$work/same.$i" "$url/v1/models/load" -H content-type:application/json -d '{"model":"home-slots"}' &
+    pids[i]=$!
+done
+wait "${pids[@]}"
+for i in 1 2 3 4 5 6; do grep -q '"state":"ready"' "$work/same.$i" || fail "one of six: $(cat "$work/same.$i")"; done
+[ "$(workers)" -eq 4 ] || fail "six loads make $(workers) workers"
+unload 200 unloaded '{"model":"home-slots"}'
+
+# ---- unloaded under streams: what runs ends, nothing is lost
+load 200 ready '{"model":"home-chat-s"}'
+long='{"model":"home-chat-s","messages":[{"role":"user","content":"hello"}],"max_tokens":400,"temperature":0,"stream":true,"ignore_eos":true}'
+curl -s "$url/v1/chat/completions" -H content-type:application/json -d "$long" >"$work/alone" || fail "a stream alone"
+for i in 1 2 3 4; do
+    curl -s -N "$url/v1/chat/completions" -H content-type:application/json -d "$long" >"$work/stream.$i" &
+    pids[i]=$!
+done
+for _ in $(seq 200); do [ -s "$work/stream.1" ] && [ -s "$work/stream.4" ] && break; sleep 0.02; done
+unload 200 unloaded '{"model":"home-chat-s"}'
+wait "${pids[1]}" "${pids[2]}" "${pids[3]}" "${pids[4]}"
+text() { grep -o '"content":"[^"]*"' "$1" | sed 's/^"content":"//; s/"$//' | tr -d '\n'; }
+for i in 1 2 3 4; do
+    grep -q 'data: \[DONE\]' "$work/stream.$i" || fail "a stream was cut: $(tail -c 300 "$work/stream.$i")"
+    [ "$(text "$work/stream.$i")" = "$(text "$work/alone")" ] || fail "stream $i is another"
+    n=$((n + 1))
+done
+no_model home-chat-s
+
+# ---- its worker dies while it loads, and once it is there
+load 200 ready '{"model":"home-chat-m","name":"m"}'
+kill -9 "$(pid_of m)"
+for _ in $(seq 400); do [ "$(pid_of m)" -gt 0 ] && curl -s "$url/v1/models/m" -m 1 | grep -q '"state":"ready"' && break; sleep 0.02; done
+want 200 '"state":"ready"' GET /v1/models/m
+unload 200 unloaded '{"model":"m"}'
+curl -s -o "$work/killed" "$url/v1/models/load" -H content-type:application/json -d '{"model":"home-chat-m","name":"k"}' &
+loader=$!
+for _ in $(seq 300); do p=$(pid_of k); [ "${p:-0}" -gt 0 ] && break; sleep 0.005; done
+[ "${p:-0}" -gt 0 ] && kill -9 "$p" 2>/dev/null
+wait "$loader"
+grep -q '"state":"ready"' "$work/killed" || fail "a worker that was killed once: $(cat "$work/killed")"
+unload 200 unloaded '{"model":"k","drain":false}'
+
+# ---- idle ones go
+load 200 '"unloads_in_ms"' '{"model":"home-slots","keep_alive_s":1}'
+for _ in $(seq 200); do [ "$(served home-slots)" -eq 0 ] && break; sleep 0.05; done
+no_model home-slots
+
+# ---- the store
+printf '{"models":[{"name":"one","file":"one.gguf","sha256":"%s","source":"hf:org/one"}]}' \
+    "$(sha256sum <"$models/home-slots.gguf" | cut -d' ' -f1)" >"$store/models.json"
+cp "$models/home-slots.gguf" "$store/one.gguf"
+load 200 '"id":"one"' '{"model":"hf:org/one"}'
+want 409 'is served as' DELETE /v1/models/one
+want 200 '"deleted":true' DELETE '/v1/models/one?force=true'
+no_model one
+[ ! -e "$store/one.gguf" ] || fail "the file is still there"
+want 404 . DELETE /v1/models/one
+want 403 'not in the store' DELETE /v1/models/home-chat-s
+want 403 . DELETE /v1/models/..%2f..%2fetc
+want 404 . DELETE '/v1/models/%00%01'
+[ -e "$models/home-chat-s.gguf" ] || fail "a model of the manifest was removed"
+want 200 '"deleted":true' DELETE /v1/models/intent
+[ ! -e "$store/intent" ] || fail "the folder is still there"
+
+# ---- from the terminal
+"$SHOAL_BIN" load home-slots --server "$url" >"$work/o" 2>"$work/e" </dev/null || fail "shoal load: $(cat "$work/e")"
+grep -qx 'home-slots is ready' "$work/o" || fail "shoal load says $(cat "$work/o")"
+grep -qx 'home-slots: starting' "$work/e" || fail "no progress: $(cat "$work/e")"
+"$SHOAL_BIN" load nope --server "$url" 2>"$work/e" && fail "shoal load nope is fine"
+grep -q "there is no model 'nope'" "$work/e" || fail "$(cat "$work/e")"
+"$SHOAL_BIN" stop home-slots --server "$url" -q >"$work/o" 2>"$work/e" || fail "shoal stop: $(cat "$work/e")"
+"$SHOAL_BIN" stop home-slots --server "$url" 2>/dev/null && fail "shoal stop twice is fine"
+printf '{"models":[{"name":"two","file":"two.gguf","sha256":"%064d"}]}' 2 >"$store/models.json"
+: >"$store/two.gguf"
+"$SHOAL_BIN" rm two --server "$url" --json | grep -q '"deleted":true' || fail "shoal rm"
+[ ! -e "$store/two.gguf" ] || fail "shoal rm left the file"
+printf '{"models":[{"name":"two","file":"two.gguf","sha256":"%064d"}]}' 2 >"$store/models.json"
+"$SHOAL_BIN" rm two --from "$store" >/dev/null || fail "shoal rm --from"
+"$SHOAL_BIN" rm two --from "$store" 2>/dev/null && fail "shoal rm twice is fine"
+"$SHOAL_BIN" load x --server http://127.0.0.1:1 2>"$work/e"
+grep -q 'no Shoal answers there' "$work/e" || fail "$(cat "$work/e")"
+
+# ---- kept over a restart
+load 200 '"keep":true' '{"model":"home-slots","keep":true,"replicas":2}'
+load 200 ready '{"path":"Tiny One.gguf","name":"gone","keep":true}'
+load 200 ready '{"model":"home-chat-s"}'
+for _ in $(seq 100); do grep -q gone "$SHOAL_STATE/loaded.json" 2>/dev/null && break; sleep 0.05; done
+mv "$store/Tiny One.gguf" "$work/tiny"
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "it stopped with $stopped"
+start_shoal "$work/shoal.yaml"
+for _ in $(seq 400); do curl -s "$url/v1/models" | grep -q '"ready":2,' && break; sleep 0.05; done
+want 200 '"id":"home-slots".*"ready":2' GET /v1/models
+no_model home-chat-s
+grep -q 'event=not_restored.*Tiny One' "$log" || fail "nobody says that a file is gone"
+grep -q gone "$SHOAL_STATE/loaded.json" || fail "what is gone for now is forgotten"
+unload 200 unloaded '{"model":"home-slots"}'
+for _ in $(seq 100); do grep -q home-slots "$SHOAL_STATE/loaded.json" || break; sleep 0.05; done
+grep -q home-slots "$SHOAL_STATE/loaded.json" && fail "what was unloaded is still kept"
+stop_shoal
+echo '{"models": [{"model": "home-slots"}, {"model": 3}, {"modl": "x"}], "x' >"$SHOAL_STATE/loaded.json"
+start_shoal "$work/shoal.yaml"
+grep -q 'event=not_restored.*loaded.json' "$log" || fail "a broken book is not told"
+stop_shoal
+echo '{"models": [{"modl": "x"}, {"model": "home-slots"}]}' >"$SHOAL_STATE/loaded.json"
+start_shoal "$work/shoal.yaml"
+for _ in $(seq 400); do [ "$(served home-slots)" -eq 1 ] && break; sleep 0.05; done
+[ "$(served home-slots)" -eq 1 ] || fail "a good entry beside a broken one is lost"
+grep -q 'models\[0\].*modl' "$log" || fail "the broken entry is not named"
+
+# ---- stopped while something loads
+for i in 1 2 3; do
+    curl -s -o "$work/last.$i" "$url/v1/models/load" -H content-type:application/json -d "{\"model\":\"home-chat-m\",\"name\":\"last$i\",\"kv_mb\":8}" &
+done
+sleep 0.02
+stop_shoal
+[ "$stopped" -eq 0 ] || fail "it stopped with $stopped while models loaded"
+for i in 1 2 3; do
+    grep -qE 'shutting down|"state":"ready"|^$' "$work/last.$i" || [ ! -s "$work/last.$i" ] || fail "at the end: $(cat "$work/last.$i")"
+done
+
+# ---- not here
+sed 's/library: {/library: {load: off, /' "$work/shoal.yaml" >"$work/off.yaml"
+start_shoal "$work/off.yaml"
+load 403 'load: off' '{"model":"home-slots"}'
+unload 403 'load: off' '{"model":"home-embed"}'
+want 403 'load: off' DELETE /v1/models/one
+stop_shoal
+echo "$n requests"
