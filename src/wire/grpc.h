@@ -90,6 +90,13 @@ typedef struct grpc_stream_method {
  * write_timeout_ms holds for them too: set it to UINT64_MAX where clients may rest for longer. */
 int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *methods, size_t n_methods,
                     void *user, const http_limits *limits, shoal_err *err);
+/* gRPC within a server that speaks HTTP, too: its owner passes requests that grpc_wants to
+ * grpc_server_handler's callbacks, and may limit their bodies (max_message and GRPC_FRAME_HEAD). Streams of
+ * requests keep to the timeouts of `http`, which must be closed before the grpc_server is. */
+int grpc_server_new_within(grpc_server **ret, uv_loop_t *loop, http_server *http, const grpc_method *methods,
+                           size_t n_methods, void *user, size_t max_message, shoal_err *err);
+bool grpc_wants(const http_request *r);
+http_handler grpc_server_handler(grpc_server *s);
 /* More methods, of streams, with a user of their own; before listening. They must outlive the server. */
 int grpc_server_add_streams(grpc_server *s, const grpc_stream_method *methods, size_t n_methods, void *user,
                             shoal_err *err);
@@ -117,12 +124,15 @@ uint64_t grpc_call_deadline_ns(const grpc_call *c);
 const tls_identity *grpc_call_peer(const grpc_call *c); /* who calls, proved by TLS; NULL: nobody can tell */
 const char *grpc_call_from(const grpc_call *c);        /* where it came from over TLS, "192.0.2.7"; else "" */
 const char *grpc_call_server_name(const grpc_call *c); /* the SNI it connected with; NULL: none */
+const char *grpc_call_path(const grpc_call *c);
+uint64_t
+grpc_call_received_ns(const grpc_call *c); /* clock_ns when its last byte, or a stream's head, came */
 const char *grpc_call_metadata(const grpc_call *c, const char *lower_name); /* NULL when absent */
 /* The answer's head with this metadata, before the first message; without it that message brings a bare one.
  */
 void grpc_call_begin(grpc_call *c, const http_header *metadata, size_t n);
-/* Copied. A client that does not read is paused for by looking at grpc_call_unsent: at max_write_backlog
- * its connection is closed. */
+/* Copied; compressed where the client sends gzip and takes it. A client that does not read is paused for by
+ * looking at grpc_call_unsent: at max_write_backlog its connection is closed. */
 void grpc_call_send(grpc_call *c, const void *msg, size_t n);
 size_t grpc_call_unsent(const grpc_call *c); /* bytes that flow control has not let through */
 /* While paused no message and no `ended` comes, and the client can send no more than a window ahead (256

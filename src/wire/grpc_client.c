@@ -102,7 +102,7 @@ static int put_message(grpc_client_call *c, const void *msg, size_t n)
         buf_consume(&c->out, c->out_at);
         c->out_at = 0;
     }
-    grpc_frame_head(head, n);
+    grpc_frame_head(head, n, false);
     if (buf_reserve(&c->out, n + sizeof head) != 0) {
         c->out.failed = false; /* what was queued before is whole */
         return SHOAL_ENOMEM;

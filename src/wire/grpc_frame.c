@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "wire/grpc.h"
+#include "wire/grpc_gzip.h"
 
 int grpc_reader_feed(grpc_reader *r, const void *bytes, size_t n)
 {
@@ -15,13 +16,22 @@ int grpc_reader_feed(grpc_reader *r, const void *bytes, size_t n)
     return buf_append(&r->in, bytes, n);
 }
 
+static int unpack(grpc_reader *r, const uint8_t **msg, size_t *n)
+{
+    buf_clear(&r->plain);
+    int rc = grpc_gunzip(&r->plain, *msg, *n, r->max_message);
+    *msg = (const uint8_t *)(r->plain.data ? r->plain.data : "");
+    *n = r->plain.len;
+    return rc == 0 ? 1 : rc;
+}
+
 int grpc_reader_next(grpc_reader *r, const uint8_t **ret_msg, size_t *ret_n)
 {
     size_t left = r->in.len - r->at;
     if (left == 0) return 0;
     const uint8_t *p = (const uint8_t *)r->in.data + r->at;
     if (p[0] > 1) return SHOAL_EPROTOCOL;
-    if (p[0] == 1) return SHOAL_EUNSUPPORTED;
+    if (p[0] == 1 && !r->takes_gzip) return SHOAL_EUNSUPPORTED;
     if (left < GRPC_FRAME_HEAD) return 0;
     size_t n = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
     if (n > r->max_message) return SHOAL_ELIMIT;
@@ -29,7 +39,7 @@ int grpc_reader_next(grpc_reader *r, const uint8_t **ret_msg, size_t *ret_n)
     *ret_msg = p + GRPC_FRAME_HEAD;
     *ret_n = n;
     r->at += GRPC_FRAME_HEAD + n;
-    return 1;
+    return p[0] ? unpack(r, ret_msg, ret_n) : 1;
 }
 
 bool grpc_reader_is_empty(const grpc_reader *r)
@@ -40,12 +50,13 @@ bool grpc_reader_is_empty(const grpc_reader *r)
 void grpc_reader_done(grpc_reader *r)
 {
     buf_done(&r->in);
+    buf_done(&r->plain);
     r->at = 0;
 }
 
-void grpc_frame_head(uint8_t ret[GRPC_FRAME_HEAD], size_t n)
+void grpc_frame_head(uint8_t ret[GRPC_FRAME_HEAD], size_t n, bool compressed)
 {
-    ret[0] = 0;
+    ret[0] = compressed;
     ret[1] = (uint8_t)(n >> 24);
     ret[2] = (uint8_t)(n >> 16);
     ret[3] = (uint8_t)(n >> 8);

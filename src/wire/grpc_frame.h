@@ -19,17 +19,20 @@ typedef struct grpc_reader {
     buf in;
     size_t at;
     size_t max_message; /* set by the owner */
+    bool takes_gzip;    /* the sender said so (grpc-encoding) */
+    buf plain;          /* of a compressed message */
 } grpc_reader;
 
 int grpc_reader_feed(grpc_reader *r, const void *bytes, size_t n); /* 0 or SHOAL_ENOMEM */
-/* 1: *ret_msg (borrowed until the next feed) is the next message; 0: more bytes are needed; or
- * SHOAL_ELIMIT (longer than max_message), SHOAL_EUNSUPPORTED (compressed), SHOAL_EPROTOCOL (no such flag). */
+/* 1: *ret_msg (borrowed until the next call) is the next message; 0: more bytes are needed; or
+ * SHOAL_ELIMIT (longer than max_message, also unpacked), SHOAL_EUNSUPPORTED (compressed, which nobody said),
+ * SHOAL_EPROTOCOL (no such flag, or not gzip), SHOAL_ENOMEM. */
 int grpc_reader_next(grpc_reader *r, const uint8_t **ret_msg, size_t *ret_n);
 bool grpc_reader_is_empty(const grpc_reader *r); /* no part of a frame is left */
 void grpc_reader_done(grpc_reader *r);
 
-/* The head of an uncompressed frame of n bytes (n fits 32 bits). */
-void grpc_frame_head(uint8_t ret[GRPC_FRAME_HEAD], size_t n);
+/* The head of a frame of n bytes (n fits 32 bits). */
+void grpc_frame_head(uint8_t ret[GRPC_FRAME_HEAD], size_t n, bool compressed);
 
 /* "250m", 1 to 8 digits and a unit: nanoseconds, capped at UINT64_MAX. False when malformed. */
 bool grpc_timeout_parse(const char *s, uint64_t *ret_ns);

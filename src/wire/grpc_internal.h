@@ -28,7 +28,7 @@ struct grpc_streams {
 };
 
 struct grpc_server {
-    http_server *http;
+    http_server *http; /* NULL: it lives in somebody else's */
     const grpc_method *methods;
     size_t n_methods, max_message;
     grpc_streams *streams;
@@ -47,6 +47,7 @@ struct grpc_call {
     bool begun;      /* its head is out */
     bool busy, over; /* inside one of its stream's callbacks; ended there */
     bool paused;
+    bool gzips, broken;               /* its answers are compressed; memory for one was missing */
     const grpc_stream_method *stream; /* NULL: its request was one message */
     void *stream_user, *data;
     grpc_reader in;
@@ -56,7 +57,10 @@ struct grpc_call {
     void *drained_user;
 };
 
+#define GRPC_NO_ENCODING "a message is compressed, but grpc-encoding does not say how"
+
 /* grpc_server.c */
+grpc_status grpc_status_of_refusal(int http_status);
 void grpc_end_request(http_request *r, bool begun, grpc_status status, const char *message,
                       const http_header *metadata, size_t n_metadata);
 

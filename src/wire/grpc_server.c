@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "wire/grpc_gzip.h"
 #include "wire/grpc_internal.h"
 
 enum { MAX_MESSAGE_BYTES = 16 << 20, MAX_STREAMS = 1024 };
@@ -53,6 +55,13 @@ static const grpc_method *find_method(const grpc_server *s, const char *path)
 }
 
 /* The HTTP-level conditions of PROTOCOL-HTTP2.md; true when they hold. */
+bool grpc_wants(const http_request *r)
+{
+    static const char type[] = "application/grpc";
+    const char *given = http_header_get(r, "content-type");
+    return http_version(r) == 20 && given && strncasecmp(given, type, sizeof type - 1) == 0;
+}
+
 static bool is_grpc(http_request *r)
 {
     const char *type = http_header_get(r, "content-type");
@@ -78,16 +87,34 @@ static const grpc_stream_method *find_stream(const grpc_server *s, const char *p
     return NULL;
 }
 
-/* The body is exactly one frame: its message, or a refusal. */
-static bool take_message(const grpc_server *s, http_request *r, const uint8_t **ret_msg, size_t *ret_n)
+/* Messages are compressed as grpc-encoding says: gzip, or not at all. */
+static bool check_encoding(http_request *r)
+{
+    static const http_header accept = {"grpc-accept-encoding", "identity,gzip"};
+    const char *given = http_header_get(r, "grpc-encoding");
+    if (!given || strcasecmp(given, "identity") == 0 || strcasecmp(given, "gzip") == 0) return true;
+    grpc_end_request(r, false, GRPC_UNIMPLEMENTED, "grpc-encoding may be gzip or identity", &accept, 1);
+    return false;
+}
+
+static bool is_gzipped(const http_request *r)
+{
+    const char *given = http_header_get(r, "grpc-encoding");
+    return given && strcasecmp(given, "gzip") == 0;
+}
+
+/* The body is exactly one frame: its message, or a refusal. What is unpacked stays in the reader's plain. */
+static bool take_message(http_request *r, grpc_reader *reader, const uint8_t **ret_msg, size_t *ret_n)
 {
     size_t n;
     const char *body = http_body(r, &n);
-    grpc_reader reader = {.in = {.data = (char *)body, .len = n, .cap = n}, .max_message = s->max_message};
-    int rc = grpc_reader_next(&reader, ret_msg, ret_n);
-    if (rc == 1 && grpc_reader_is_empty(&reader)) return true;
+    reader->in = (buf){.data = (char *)body, .len = n, .cap = n};
+    int rc = grpc_reader_next(reader, ret_msg, ret_n);
+    if (rc == 1 && grpc_reader_is_empty(reader)) return true;
     if (rc == SHOAL_EUNSUPPORTED)
-        end_request(r, false, GRPC_UNIMPLEMENTED, "compressed messages are not understood");
+        end_request(r, false, GRPC_INTERNAL, GRPC_NO_ENCODING);
+    else if (rc == SHOAL_ENOMEM)
+        end_request(r, false, GRPC_RESOURCE_EXHAUSTED, "out of memory");
     else if (rc == SHOAL_ELIMIT)
         end_request(r, false, GRPC_RESOURCE_EXHAUSTED, "the message is too large");
     else if (rc == 1)
@@ -122,6 +149,8 @@ static grpc_call *new_call(grpc_server *s, http_request *r)
         return NULL;
     }
     *c = (grpc_call){.r = r, .server = s, .deadline_ns = deadline};
+    c->in.takes_gzip = is_gzipped(r); /* whoever speaks it is answered in it, if he takes it */
+    c->gzips = c->in.takes_gzip && grpc_coding_is_in(http_header_get(r, "grpc-accept-encoding"), "gzip");
     grpc_deadline_add(c);
     http_set_data(r, c);
     return c;
@@ -140,17 +169,21 @@ static void on_request(void *user, http_request *r)
         end_request(r, false, GRPC_UNIMPLEMENTED, "no such method");
         return;
     }
-    if (m && !take_message(s, r, &msg, &n)) return;
-    grpc_call *c = new_call(s, r);
+    if (!check_encoding(r)) return;
+    grpc_reader reader = {.max_message = s->max_message, .takes_gzip = is_gzipped(r)};
+    grpc_call *c = m && !take_message(r, &reader, &msg, &n) ? NULL : new_call(s, r);
     if (c && m) m->on_call(s->user, c, msg, n);
     if (c && stream) grpc_stream_begin(c, stream, stream_user);
+    buf_done(&reader.plain);
 }
 
+/* Strangers may not rest for hours. */
 static http_intake intake(void *user, const http_request *r)
 {
+    const grpc_server *s = user;
     void *stream_user;
-    bool is_stream = http_version(r) == 20 && find_stream(user, http_path(r), &stream_user);
-    return is_stream ? HTTP_OPEN : HTTP_WHOLE;
+    bool is_stream = http_version(r) == 20 && find_stream(s, http_path(r), &stream_user);
+    return !is_stream ? HTTP_WHOLE : s->http ? HTTP_OPEN : HTTP_PIECES;
 }
 
 static void on_gone(void *user, http_request *r)
@@ -159,15 +192,48 @@ static void on_gone(void *user, http_request *r)
     if (c) grpc_call_lost(c);
 }
 
-/* A request that is too large or too slow for HTTP never becomes a call, but its sender reads grpc-status. */
-static void refuse(http_request *r, int status, const char *why)
+grpc_status grpc_status_of_refusal(int http_status)
 {
-    bool too_large = status == 413 || status == 431;
-    end_request(r, false,
-                too_large       ? GRPC_RESOURCE_EXHAUSTED
-                : status == 408 ? GRPC_UNAVAILABLE
-                                : GRPC_INTERNAL,
-                why);
+    bool too_large = http_status == 413 || http_status == 431;
+    return too_large ? GRPC_RESOURCE_EXHAUSTED : http_status == 408 ? GRPC_UNAVAILABLE : GRPC_INTERNAL;
+}
+
+/* A request that is too large or too slow for HTTP never becomes a call, but its sender reads grpc-status. */
+static bool refuse(http_request *r, int status, const char *why)
+{
+    end_request(r, false, grpc_status_of_refusal(status), why);
+    return true;
+}
+
+static bool refuse_calls(http_request *r, int status, const char *why)
+{
+    return grpc_wants(r) && refuse(r, status, why);
+}
+
+static const http_handler HANDLER = {.on_request = on_request,
+                                     .on_gone = on_gone,
+                                     .intake = intake,
+                                     .on_body = grpc_stream_body,
+                                     .on_body_end = grpc_stream_body_end,
+                                     .on_drained = grpc_stream_drained};
+
+http_handler grpc_server_handler(grpc_server *s)
+{
+    http_handler h = HANDLER;
+    h.user = s;
+    return h;
+}
+
+int grpc_server_new_within(grpc_server **ret, uv_loop_t *loop, http_server *http, const grpc_method *methods,
+                           size_t n_methods, void *user, size_t max_message, shoal_err *err)
+{
+    grpc_server *s = calloc(1, sizeof *s);
+    if (!s) return err_nomem(err);
+    *s = (grpc_server){.methods = methods, .n_methods = n_methods, .max_message = max_message, .user = user};
+    http->refuse = refuse_calls;
+    grpc_deadline_open(s, loop);
+    *ret = s;
+    return 0;
 }
 
 int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *methods, size_t n_methods,
@@ -184,13 +250,7 @@ int grpc_server_new(grpc_server **ret, uv_loop_t *loop, const grpc_method *metho
     if (!l.max_write_backlog) l.max_write_backlog = MAX_MESSAGE_BYTES;
     if (!l.max_unsent) l.max_unsent = SIZE_MAX; /* the peer is ours, and each connection has its bound */
     if (!l.idle_timeout_ms) l.idle_timeout_ms = UINT64_MAX;
-    http_handler h = {.user = s,
-                      .on_request = on_request,
-                      .on_gone = on_gone,
-                      .intake = intake,
-                      .on_body = grpc_stream_body,
-                      .on_body_end = grpc_stream_body_end,
-                      .on_drained = grpc_stream_drained};
+    http_handler h = grpc_server_handler(s);
     int rc = http_server_new(&s->http, loop, &h, &l, err);
     if (rc == 0) {
         s->http->refuse = refuse;
@@ -267,5 +327,8 @@ void grpc_server_close(grpc_server *s, void (*closed)(void *user), void *user)
     if (!s) return;
     s->closed = closed;
     s->closed_user = user;
-    http_server_close(s->http, on_http_closed, s);
+    if (s->http)
+        http_server_close(s->http, on_http_closed, s);
+    else
+        on_http_closed(s);
 }

@@ -3,8 +3,12 @@
  * A callback may end its own call; `busy` keeps the memory until we are out of it. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "wire/grpc_gzip.h"
 #include "wire/grpc_internal.h"
+
+enum { GZIP_WORTH_BYTES = 1024 };
 
 /* ---- any call -------------------------------------------------------------------------------- */
 
@@ -73,6 +77,16 @@ const char *grpc_call_server_name(const grpc_call *c)
     return http_server_name(c->r);
 }
 
+const char *grpc_call_path(const grpc_call *c)
+{
+    return http_path(c->r);
+}
+
+uint64_t grpc_call_received_ns(const grpc_call *c)
+{
+    return http_received_ns(c->r);
+}
+
 const char *grpc_call_metadata(const grpc_call *c, const char *lower_name)
 {
     return http_header_get(c->r, lower_name);
@@ -80,27 +94,44 @@ const char *grpc_call_metadata(const grpc_call *c, const char *lower_name)
 
 void grpc_call_begin(grpc_call *c, const http_header *metadata, size_t n)
 {
-    http_header bare = {"content-type", "application/grpc"};
+    http_header bare[] = {{"content-type", "application/grpc"}, {"grpc-encoding", "gzip"}};
+    size_t n_bare = c->gzips ? 2 : 1;
     if (c->begun) return;
-    http_header *h = n ? calloc(n + 1, sizeof *h) : &bare;
+    http_header *h = n ? calloc(n + n_bare, sizeof *h) : bare;
     if (!h) {
-        h = &bare;
+        h = bare;
         n = 0;
     }
-    h[0] = bare;
-    for (size_t i = 0; i < n; i++) h[i + 1] = metadata[i];
-    http_respond_begin(c->r, 200, h, n + 1);
+    if (h != bare) memcpy(h, bare, n_bare * sizeof *h);
+    for (size_t i = 0; i < n; i++) h[i + n_bare] = metadata[i];
+    http_respond_begin(c->r, 200, h, n + n_bare);
     c->begun = true;
-    if (h != &bare) free(h);
+    if (h != bare) free(h);
+}
+
+/* Head and message in one write; false: out of memory. */
+static bool frame(const grpc_call *c, buf *out, const void *msg, size_t n)
+{
+    uint8_t head[GRPC_FRAME_HEAD] = {0};
+    bool gzips = c->gzips && n >= GZIP_WORTH_BYTES;
+    buf_append(out, head, sizeof head);
+    if (gzips && grpc_gzip(out, msg, n) != 0) out->failed = true;
+    if (!gzips && n) buf_append(out, msg, n);
+    if (out->failed) return false;
+    grpc_frame_head((uint8_t *)out->data, out->len - sizeof head, gzips);
+    return true;
 }
 
 void grpc_call_send(grpc_call *c, const void *msg, size_t n)
 {
-    uint8_t head[GRPC_FRAME_HEAD];
+    buf out = {0};
     grpc_call_begin(c, NULL, 0);
-    grpc_frame_head(head, n);
-    http_respond_write(c->r, head, sizeof head);
-    http_respond_write(c->r, msg, n);
+    if (c->broken) return;
+    if (frame(c, &out, msg, n))
+        http_respond_write(c->r, out.data, out.len);
+    else
+        c->broken = true;
+    buf_done(&out);
 }
 
 size_t grpc_call_unsent(const grpc_call *c)
@@ -112,11 +143,14 @@ void grpc_call_end_with(grpc_call *c, grpc_status status, const char *message, c
                         size_t n)
 {
     http_request *r = c->r;
-    bool begun = c->begun;
+    bool begun = c->begun, broken = c->broken;
     http_set_data(r, NULL);
     c->over = true;
     if (!c->busy) call_free(c);
-    grpc_end_request(r, begun, status, message, metadata, n);
+    if (broken)
+        grpc_end_request(r, begun, GRPC_RESOURCE_EXHAUSTED, "out of memory", NULL, 0);
+    else
+        grpc_end_request(r, begun, status, message, metadata, n);
 }
 
 void grpc_call_end(grpc_call *c, grpc_status status, const char *message)
@@ -132,7 +166,7 @@ static void reader_failed(grpc_call *c, int rc)
     if (rc == SHOAL_ELIMIT)
         grpc_call_fail(c, GRPC_RESOURCE_EXHAUSTED, "the message is too large");
     else if (rc == SHOAL_EUNSUPPORTED)
-        grpc_call_fail(c, GRPC_UNIMPLEMENTED, "compressed messages are not understood");
+        grpc_call_fail(c, GRPC_INTERNAL, GRPC_NO_ENCODING);
     else if (rc == SHOAL_ENOMEM)
         grpc_call_fail(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
     else
@@ -180,7 +214,7 @@ void grpc_stream_body_end(void *user, http_request *r, int status, const char *w
     grpc_call *c = http_data(r);
     if (!c) return;
     if (status != 0) {
-        grpc_call_fail(c, GRPC_RESOURCE_EXHAUSTED, why);
+        grpc_call_fail(c, grpc_status_of_refusal(status), why);
         return;
     }
     if (!grpc_reader_is_empty(&c->in)) {

@@ -37,10 +37,7 @@ static void refuse(http_request *r, int status, const char *why)
     else
         c->kept -= r->body.len;
     buf_done(&r->body);
-    if (c->server->refuse) {
-        c->server->refuse(r, status, why);
-        return;
-    }
+    if (c->server->refuse && c->server->refuse(r, status, why)) return;
     r->begun = r->ended = true;
     http_conn_error_body(c->server, status, why, &r->out, &type);
     c->out_bytes += r->out.len;

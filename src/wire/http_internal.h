@@ -47,8 +47,9 @@ struct http_server {
     size_t n_conns, n_refusing;
     size_t n_held;   /* memory of unsent bytes of all connections, as each was last noted */
     size_t n_doomed; /* the same of connections that were closed for it and go at the end of this turn */
-    /* Answers an HTTP/2 request that the server refuses in another protocol's words (gRPC); may be NULL. */
-    void (*refuse)(http_request *r, int status, const char *why);
+    /* Answers an HTTP/2 request that the server refuses in another protocol's words (gRPC), unless it is none of
+     * that protocol; may be NULL. */
+    bool (*refuse)(http_request *r, int status, const char *why);
     void (*refused)(void *user, const char *from, const char *why); /* http_server_on_refused */
     void *refused_user;
     int port;
@@ -153,6 +154,7 @@ struct http_request {
     bool is_head;
     bool streaming; /* chunked or close-delimited */
     bool deferred;  /* nghttp2 waits for bytes */
+    bool wrote;     /* a part of the streamed answer */
     int reject;     /* 0, or the status to refuse with once the head is in */
     const char *reject_why;
     buf out; /* HTTP/2: answer bytes that flow control has not let through */

@@ -350,7 +350,10 @@ void http_respond_write(http_request *r, const void *data, size_t len)
     assert(r->begun && !r->ended);
     http_conn *c = r->conn;
     if (r->gone || len == 0 || transport_is_closing(c->io)) return;
-    if (conn_unsent(c) > c->server->limits.max_write_backlog) {
+    /* As in http_respond, what others answered in this turn does not count against what comes first. */
+    size_t left = r->wrote ? conn_unsent(c) : c->unsent;
+    r->wrote = true;
+    if (left > c->server->limits.max_write_backlog) {
         transport_close(c->io, "the client reads too slowly");
         return;
     }

@@ -13,7 +13,7 @@ typedef struct digest {
 
 static digest read_frames(const uint8_t *data, size_t size, size_t piece)
 {
-    grpc_reader r = {.max_message = 1000};
+    grpc_reader r = {.max_message = 1000, .takes_gzip = true};
     digest d = {0};
     for (size_t at = 0; at < size && d.rc >= 0; at += piece) {
         const uint8_t *msg;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "wire/grpc.h"
 #include "wire/grpc_frame.h"
+#include "wire/grpc_gzip.h"
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
@@ -54,6 +55,52 @@ static void frames_are_bounded_and_checked(void **state)
     assert_int_equal(next_of("\1\0\0\0\1", 5), SHOAL_EUNSUPPORTED);
     assert_int_equal(next_of("\2\0\0\0\1", 5), SHOAL_EPROTOCOL);
     assert_int_equal(next_of("\0\0\0\0", 4), 0);
+}
+
+/* One frame of what gzip makes of n bytes, read by a reader that takes so many unpacked. */
+static int unpacked(const void *bytes, size_t n, size_t max, size_t cut, bool tail)
+{
+    grpc_reader r = {.max_message = max, .takes_gzip = true};
+    buf packed = {0}, framed = {0};
+    uint8_t head[GRPC_FRAME_HEAD];
+    const uint8_t *msg;
+    size_t n_msg = 0;
+    assert_int_equal(grpc_gzip(&packed, bytes, n), 0);
+    packed.len -= cut;
+    if (tail) buf_putc(&packed, 'x');
+    grpc_frame_head(head, packed.len, true);
+    buf_append(&framed, head, sizeof head);
+    buf_append(&framed, packed.data, packed.len);
+    grpc_reader_feed(&r, framed.data, framed.len);
+    int rc = grpc_reader_next(&r, &msg, &n_msg);
+    if (rc == 1) {
+        assert_int_equal(n_msg, n);
+        assert_memory_equal(msg, bytes, n);
+        assert_int_equal(grpc_reader_next(&r, &msg, &n_msg), 0);
+    }
+    grpc_reader_done(&r);
+    buf_done(&packed);
+    buf_done(&framed);
+    return rc;
+}
+
+static void compressed_messages_are_unpacked_within_bounds(void **state)
+{
+    static const char zeros[100000];
+    assert_int_equal(unpacked("hello", 5, 100, 0, false), 1);
+    assert_int_equal(unpacked("", 0, 100, 0, false), 1);
+    assert_int_equal(unpacked(zeros, sizeof zeros, sizeof zeros, 0, false), 1);
+    assert_int_equal(unpacked(zeros, sizeof zeros, sizeof zeros - 1, 0, false), SHOAL_ELIMIT);
+    assert_int_equal(unpacked(zeros, sizeof zeros, sizeof zeros, 1, false), SHOAL_EPROTOCOL);
+    assert_int_equal(unpacked("hello", 5, 100, 20, false), SHOAL_EPROTOCOL);
+    assert_int_equal(unpacked("hello", 5, 100, 0, true), SHOAL_EPROTOCOL);
+}
+
+static void codings_are_found_in_lists(void **state)
+{
+    assert_true(grpc_coding_is_in("identity, gzip", "gzip") && grpc_coding_is_in("GZIP", "gzip"));
+    assert_false(grpc_coding_is_in("gzipped,x-gzip", "gzip") || grpc_coding_is_in(NULL, "gzip") ||
+                 grpc_coding_is_in("", "gzip") || grpc_coding_is_in(" , ,", "gzip"));
 }
 
 static void timeouts_parse_and_format(void **state)
@@ -546,6 +593,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_survive_any_split),
         cmocka_unit_test(frames_are_bounded_and_checked),
+        cmocka_unit_test(compressed_messages_are_unpacked_within_bounds),
+        cmocka_unit_test(codings_are_found_in_lists),
         cmocka_unit_test(timeouts_parse_and_format),
         cmocka_unit_test(messages_are_percent_encoded),
         cmocka_unit_test(statuses_map_both_ways),
