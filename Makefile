@@ -6,14 +6,15 @@
 #   make bench    measure, write into bench/   make fuzz    fuzz every parser (SECONDS_EACH=60)
 #   make fail     let every allocation and write fail once (short form in make check)
 #   make neon     the AArch64 kernels under qemu (in make check too)
-#   make install  to PREFIX (/usr/local)       make clean, make help
+#   make install  to PREFIX (/usr/local)       make deb     Debian's packages, in build/deb
+#   make image    a container's image          make clean, make help
 
 PORT ?= 8080
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup run demo check asan tsan fuzz fail neon bench install clean help
+.PHONY: all setup run demo check asan tsan fuzz fail neon bench install deb deb-check image clean help
 
 all: setup
 	@scripts/configure.sh release
@@ -57,6 +58,16 @@ bench: all
 
 install: all
 	@cmake --install build --prefix $(PREFIX)
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
+
+deb:
+	@scripts/deb.sh
+
+deb-check: deb
+	@scripts/deb_check.sh
+
+image: all
+	@scripts/image.sh
 
 clean:
 	@rm -rf build

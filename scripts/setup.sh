@@ -4,6 +4,7 @@
 #
 #   scripts/setup.sh            to build and run      scripts/setup.sh --test    and to test
 #   scripts/setup.sh --cross    to build for AArch64 and run that here (scripts/neon.sh)
+#   scripts/setup.sh --deb      to make Debian's packages (scripts/deb.sh)
 set -euo pipefail
 
 build_packages=(
@@ -16,11 +17,13 @@ build_packages=(
 test_packages=(libcmocka-dev curl python3-grpcio dnsmasq-base etcd-server redis-server chromium)
 
 cross_packages=(gcc-aarch64-linux-gnu qemu-user)
+deb_packages=(dpkg-dev debhelper lintian fakeroot debootstrap)
 [ "${1:-} $(uname -m)" != "--cross aarch64" ] || exit 0 # nothing to cross
 
 packages=("${build_packages[@]}")
 [ "${1:-}" = "--test" ] && packages+=("${test_packages[@]}")
 [ "${1:-}" = "--cross" ] && packages+=("${cross_packages[@]}")
+[ "${1:-}" = "--deb" ] && packages+=("${deb_packages[@]}")
 
 if ! command -v dpkg-query >/dev/null; then
     for tool in cmake ninja pkg-config cc protoc-c; do
