@@ -26,7 +26,8 @@ kernel_tests=(compute_test_mul compute_test_vec compute_test_team)
 other_tests=(compute_test_dtype compute_test_measure base_test_base infer_test_attention)
 libraries=(libssl-dev libjansson-dev libyaml-dev libuv1-dev libnghttp2-dev libprotobuf-c-dev libpcre2-dev
     libutf8proc-dev libedit-dev libcmocka-dev
-    libsndfile1-dev libvorbis-dev libmpg123-dev libpng-dev libjpeg62-turbo-dev zlib1g-dev libcurl4-openssl-dev libc-ares-dev
+    libsndfile1-dev libvorbis-dev libmpg123-dev libpng-dev libjpeg62-turbo-dev zlib1g-dev libzstd-dev libcurl4-openssl-dev
+    libc-ares-dev
     libsqlite3-dev libhiredis-dev libwslay-dev)
 
 # ---- what it takes -----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ build_packages=(
     libuv1-dev libnghttp2-dev libssl-dev libjansson-dev libyaml-dev
     libprotobuf-c-dev protobuf-c-compiler libpcre2-dev libutf8proc-dev libedit-dev
     libsndfile1-dev libvorbis-dev libmpg123-dev libpng-dev libjpeg-dev
-    zlib1g-dev libcurl4-openssl-dev libc-ares-dev libsqlite3-dev libhiredis-dev libwslay-dev
+    zlib1g-dev libzstd-dev libcurl4-openssl-dev libc-ares-dev libsqlite3-dev libhiredis-dev libwslay-dev
 )
 test_packages=(libcmocka-dev curl python3-grpcio dnsmasq-base etcd-server redis-server chromium)
 
@@ -30,7 +30,7 @@ if ! command -v dpkg-query >/dev/null; then
         command -v "$tool" >/dev/null || missing_tool=1
     done
     [ "${1:-}" != "--cross" ] || command -v aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null || missing_tool=1
-    if [ -n "${missing_tool:-}" ] || ! pkg-config --exists libuv libnghttp2 libssl jansson yaml-0.1 libprotobuf-c libpcre2-8 libedit sndfile vorbisfile libmpg123 libpng libjpeg zlib libcurl libcares sqlite3 hiredis; then
+    if [ -n "${missing_tool:-}" ] || ! pkg-config --exists libuv libnghttp2 libssl jansson yaml-0.1 libprotobuf-c libpcre2-8 libedit sndfile vorbisfile libmpg123 libpng libjpeg zlib libzstd libcurl libcares sqlite3 hiredis; then
         echo "setup: this is not Debian or Ubuntu; install these (names as in Debian 12), then run again:" >&2
         printf '  %s\n' "${packages[@]}" >&2
         exit 1

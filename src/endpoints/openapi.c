@@ -322,7 +322,9 @@ void openapi_handle(gateway_request *rq)
     sha256_of(g->openapi.data, g->openapi.len, &d);
     sha256_hex(&d, digest);
     snprintf(etag, sizeof etag, "\"%.32s\"", digest);
-    const http_header more[] = {{"etag", etag}, {"cache-control", "no-cache"}};
+    char weak[48];
+    snprintf(weak, sizeof weak, "W/%s", etag); /* packed or plain, it is the same document */
+    const http_header more[] = {{"etag", weak}, {"cache-control", "no-cache"}};
     if (pages_client_has(rq, etag))
         request_reply(rq, 304, NULL, more, 2, NULL, 0);
     else

@@ -1,6 +1,7 @@
 /* pages.c: assets as answers. */
 #include "endpoints/pages.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "asset/asset.h"
@@ -29,7 +30,9 @@ void pages_serve(gateway_request *rq, const char *name)
         return;
     }
     bool packed = a->gzip && coding_choose(request_header(rq, "accept-encoding"), CODING_GZIP) == CODING_GZIP;
-    const http_header more[] = {{"etag", a->etag},
+    char etag[48]; /* weak: packed or plain, it is the same page */
+    snprintf(etag, sizeof etag, "W/%s", a->etag);
+    const http_header more[] = {{"etag", etag},
                                 {"cache-control", "no-cache"}, /* ask, and hear 304 */
                                 {"content-security-policy", POLICY},
                                 {"x-content-type-options", "nosniff"},

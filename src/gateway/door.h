@@ -24,6 +24,7 @@
 #include "base/buf.h"
 #include "wire/http.h"
 
+struct api_error;
 struct gateway;
 struct gateway_request;
 
@@ -35,7 +36,10 @@ typedef struct door_ops {
     const char *(*query)(const door *d);
     const char *(*header)(const door *d, const char *lower_name); /* NULL: none */
     const char *(*body)(const door *d, size_t *ret_len);          /* whole; "" where it comes in pieces */
-    void (*pause)(door *d, bool paused);                          /* of a body in pieces */
+    /* Once it is let in, and before its body is read: take apart what its client has packed. 0, or an HTTP
+     * status with *e filled. NULL: bodies come plain by this door. */
+    int (*unpack)(door *d, struct api_error *e);
+    void (*pause)(door *d, bool paused); /* of a body in pieces */
     /* The final answer, whole. */
     void (*reply)(door *d, int status, const http_header *headers, size_t n, const void *body, size_t len);
     void (*begin)(door *d, int status, const http_header *headers, size_t n);

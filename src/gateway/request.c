@@ -407,6 +407,8 @@ void request_error(gateway_request *rq, const api_error *e)
         header_add(&h, "retry-after", h.retry_after);
     }
     if (e->status == 401) header_add(&h, "www-authenticate", "Bearer");
+    if (e->code && strcmp(e->code, "unsupported_encoding") == 0) /* RFC 9110 15.5.16 */
+        header_add(&h, "accept-encoding", "gzip, zstd");
     if (e->status == 405 && rq->allow) header_add(&h, "allow", rq->allow);
     reply(rq, e->status, &h, body.failed ? NO_MEMORY : body.data,
           body.failed ? sizeof NO_MEMORY - 1 : body.len);

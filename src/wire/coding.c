@@ -1,14 +1,21 @@
 /* coding.c: which coding a client takes. */
 #include "wire/coding.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
 const char *coding_name(coding c)
 {
     return c == CODING_GZIP ? "gzip" : c == CODING_ZSTD ? "zstd" : "identity";
+}
+
+bool coding_parse(const char *s, coding *ret)
+{
+    *ret = CODING_NONE;
+    if (!s || !*s || strcasecmp(s, "identity") == 0) return true;
+    if (strcasecmp(s, "gzip") == 0 || strcasecmp(s, "x-gzip") == 0) *ret = CODING_GZIP;
+    if (strcasecmp(s, "zstd") == 0) *ret = CODING_ZSTD;
+    return *ret != CODING_NONE;
 }
 
 /* ---- Accept-Encoding (RFC 9110 12.5.3) ------------------------------------------------------------ */
@@ -72,16 +79,32 @@ static void read_weights(weights *w, const char *s)
     if (w->zstd < 0) w->zstd = w->other;
 }
 
+static coding choose(const weights *w, unsigned offered)
+{
+    coding best = CODING_NONE;
+    int most = w->identity > 0 ? w->identity - 1 : 0; /* of equals the shorter goes before */
+    if (offered & CODING_ZSTD && w->zstd > most) {
+        best = CODING_ZSTD;
+        most = w->zstd;
+    }
+    return offered & CODING_GZIP && w->gzip > most ? CODING_GZIP : best;
+}
+
 coding coding_choose(const char *accept_encoding, unsigned offered)
 {
     weights w;
     if (!accept_encoding) return CODING_NONE;
     read_weights(&w, accept_encoding);
-    coding best = CODING_NONE;
-    int most = w.identity > 0 ? w.identity - 1 : 0; /* what is no worse and shorter goes before */
-    if (offered & CODING_ZSTD && w.zstd > most) {
-        best = CODING_ZSTD;
-        most = w.zstd;
-    }
-    return offered & CODING_GZIP && w.gzip > most ? CODING_GZIP : best;
+    return choose(&w, offered);
+}
+
+coding coding_choose_for_stream(const char *accept_encoding, unsigned offered)
+{
+    weights w;
+    if (!accept_encoding) return CODING_NONE;
+    read_weights(&w, accept_encoding);
+    if (w.identity < 0 && w.other == 0) w.identity = 0; /* "gzip, *;q=0" */
+    coding c = w.identity < 0 ? CODING_NONE : choose(&w, offered);
+    int weight = c == CODING_ZSTD ? w.zstd : w.gzip;
+    return c && weight > w.identity ? c : CODING_NONE;
 }
