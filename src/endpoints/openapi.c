@@ -18,8 +18,7 @@ typedef struct description {
     buf *out;
     const endpoint_table *table;
     const json_t *components;
-    shoal_err *err;
-    int rc;
+    const char *missing; /* a schema that a row names and components.json lacks */
 } description;
 
 static void put_key(buf *out, const char *key)
@@ -93,9 +92,7 @@ static void put_path_parameters(description *d, const endpoint *at)
 static const json_t *schema_of(description *d, const char *name)
 {
     const json_t *s = json_object_get(json_object_get(d->components, "schemas"), name);
-    if (!s && d->rc == 0)
-        d->rc = err_set(d->err, SHOAL_EINVALID, "%s has no schema '%s', which the table of endpoints names",
-                        COMPONENTS, name);
+    if (!s) d->missing = name;
     return s;
 }
 
@@ -156,10 +153,10 @@ static void put_media(description *d, const char *type, const char *schema)
 {
     open_item(d->out, '{');
     put_key(d->out, type);
-    if (schema)
+    if (schema && schema_of(d, schema))
         buf_printf(d->out, "{\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}", schema);
     else
-        buf_puts(d->out, "{\"schema\":{\"type\":\"string\"}}");
+        buf_puts(d->out, schema ? "{}" : "{\"schema\":{\"type\":\"string\"}}");
 }
 
 static void put_request(description *d, const endpoint *at)
@@ -178,13 +175,13 @@ static void put_request(description *d, const endpoint *at)
 static void put_stream(description *d, const endpoint *at)
 {
     bool lines = at->takes & ENDPOINT_OLLAMA;
-    schema_of(d, at->events);
     open_item(d->out, '{');
-    buf_printf(d->out,
-               "\"%s\":{\"schema\":{\"type\":\"string\",\"description\":\"%s\"},\"x-itemSchema\":{\"$ref\":"
-               "\"#/components/schemas/%s\"}}",
+    buf_printf(d->out, "\"%s\":{\"schema\":{\"type\":\"string\",\"description\":\"%s\"}",
                lines ? "application/x-ndjson" : "text/event-stream",
-               lines ? "Lines of JSON" : "Server-sent events, each of whose data is JSON", at->events);
+               lines ? "Lines of JSON" : "Server-sent events, each of whose data is JSON");
+    if (schema_of(d, at->events))
+        buf_printf(d->out, ",\"x-itemSchema\":{\"$ref\":\"#/components/schemas/%s\"}", at->events);
+    buf_putc(d->out, '}');
 }
 
 static void put_answer(description *d, const endpoint *at)
@@ -196,7 +193,6 @@ static void put_answer(description *d, const endpoint *at)
     bool is_type = at->answer && strchr(at->answer, '/');
     buf_puts(d->out, "\"200\":{\"description\":\"The answer\",\"headers\":{\"x-request-id\":{\"$ref\":"
                      "\"#/components/headers/RequestId\"}},\"content\":{");
-    if (at->answer && !is_type) schema_of(d, at->answer);
     if (at->answer) put_media(d, is_type ? at->answer : "application/json", is_type ? NULL : at->answer);
     if (at->events) put_stream(d, at);
     buf_puts(d->out, "}}");
@@ -211,7 +207,7 @@ static void put_responses(description *d, const endpoint *at)
     } ERRORS[] = {{at->request, 400},          {at->needs_key, 401},        {names, 404},
                   {at->request && posts, 413}, {at->request && posts, 415}, {at->admitted, 429},
                   {at->admitted, 503},         {at->admitted, 504}};
-    const char *form = at->takes & ENDPOINT_OLLAMA ? "OllamaError" : "Error";
+    const char *form = at->takes & (ENDPOINT_OLLAMA | ENDPOINT_KSERVE) ? "PlainError" : "Error";
     buf_puts(d->out, ",\"responses\":{");
     put_answer(d, at);
     for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
@@ -278,21 +274,21 @@ static void put_components(description *d)
     buf_putc(d->out, '}');
 }
 
-int openapi_put(buf *out, const endpoint_table *t, shoal_err *err)
+int openapi_put(buf *out, const endpoint_table *t, const char **ret_missing, shoal_err *err)
 {
     const asset *a = asset_find(COMPONENTS);
     json_t *components = NULL;
     int rc = a ? json_parse(&components, (const char *)a->bytes, a->n, COMPONENTS, err)
                : err_set(err, SHOAL_ENOTFOUND, "there is no asset %s", COMPONENTS);
     if (rc != 0) return rc;
-    description d = {.out = out, .table = t, .components = components, .err = err};
+    description d = {.out = out, .table = t, .components = components};
     buf_puts(out, "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"Shoal\",\"version\":\"" SHOAL_VERSION
                   "\",\"summary\":\"Clusters of small language models\"},\"servers\":[{\"url\":\"/\"}],"
                   "\"paths\":{");
     put_paths(&d);
     put_components(&d);
     json_decref(components);
-    if (d.rc != 0) return d.rc;
+    if (ret_missing) *ret_missing = d.missing;
     return out->failed ? err_nomem(err) : 0;
 }
 
@@ -301,7 +297,7 @@ int openapi_put(buf *out, const endpoint_table *t, shoal_err *err)
 static int make(gateway *g, shoal_err *err)
 {
     if (g->openapi.len) return 0;
-    int rc = openapi_put(&g->openapi, g->endpoints, err);
+    int rc = openapi_put(&g->openapi, g->endpoints, NULL, err);
     if (rc != 0) buf_done(&g->openapi);
     return rc;
 }

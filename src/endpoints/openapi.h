@@ -15,8 +15,9 @@
 
 #include "gateway/endpoint.h"
 
-/* Append the document, compact. 0, or SHOAL_ENOMEM; SHOAL_EINVALID, with why: a row names no schema. */
-int openapi_put(buf *out, const endpoint_table *t, shoal_err *err);
+/* Append the document, compact. *ret_missing, which may be NULL: a schema that a row names and that stands
+ * nowhere, so that nothing is said in its place; NULL: none. 0, or SHOAL_ENOMEM. */
+int openapi_put(buf *out, const endpoint_table *t, const char **ret_missing, shoal_err *err);
 /* Append a row's path with its parameters named: "/v1/files/" "*" "/content" is "/v1/files/{file}/content".
  */
 void openapi_put_path(buf *out, const char *pattern);

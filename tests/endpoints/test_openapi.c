@@ -139,7 +139,10 @@ static json_t *document(void)
     buf out = {0};
     shoal_err err;
     json_t *doc = NULL;
-    if (openapi_put(&out, &ENDPOINTS, &err) != 0) fail_msg("%s", err.message);
+    const char *missing;
+    if (openapi_put(&out, &ENDPOINTS, &missing, &err) != 0) fail_msg("%s", err.message);
+    if (missing)
+        fail_msg("the table of endpoints names '%s', which assets/docs/components.json lacks", missing);
     if (json_parse(&doc, out.data, out.len, "the document", &err) != 0) fail_msg("%s", err.message);
     buf_done(&out);
     return doc;
@@ -331,6 +334,8 @@ static const struct {
     {"VectorStoreFileRequest", " source filename name text content type metadata attributes "},
     {"VectorStoreSearchRequest", " ranking_options "},
     {"AnswerRequest", " form model max_tokens "},
+    {"KserveInferRequest", " id parameters inputs outputs "},
+    {"KserveLoadRequest", " parameters "},
     {"ResponseRequest", " model parallel_tool_calls temperature top_p seed "},
 };
 

@@ -15,6 +15,7 @@ function wrong(schema, value) {
   return valid(value) ? null : `${schema}: ${ajv.errorsText(valid.errors)} in ${JSON.stringify(value).slice(0, 300)}`;
 }
 
+const errorOf = (operation) => doc.components.responses[operation.responses.default.$ref.split("/").at(-1)].content["application/json"].schema.$ref.split("/").at(-1);
 const nameOf = (media) => media?.schema?.$ref?.split("/").at(-1);
 const operations = Object.entries(doc.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, operation })));
@@ -46,7 +47,7 @@ test("what GET answers has the form that is promised", async () => {
     const schema = nameOf(operation.responses[200]?.content?.["application/json"]);
     if (method !== "get" || path.includes("{") || !schema) continue;
     const answer = await fetch(base + path);
-    const form = answer.ok ? schema : path.startsWith("/api/") ? "OllamaError" : "Error";
+    const form = answer.ok ? schema : errorOf(operation);
     assert.equal(wrong(form, await answer.json()), null, path);
     n++;
   }
@@ -64,7 +65,7 @@ test("what the examples are answered has the form that is promised, be it an err
       const answer = await fetch(base + path, {
         method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ ...example, ...stream }),
       });
-      const form = answer.ok ? nameOf(media["application/json"]) : path.startsWith("/api/") ? "OllamaError" : "Error";
+      const form = answer.ok ? nameOf(media["application/json"]) : errorOf(operation);
       assert.equal(wrong(form, await answer.json()), null, `${path} ${JSON.stringify(example)}`);
       good += answer.ok;
     }
