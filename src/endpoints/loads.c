@@ -246,12 +246,12 @@ void loads_unload(gateway_request *rq)
 {
     const keeper *k = keeper_of(rq);
     size_t n;
-    const char *body = request_body(rq, &n);
     json_t *o = NULL;
     unload_ask ask = {.drain = true};
     shoal_err err;
     api_error e;
     if (!k) return;
+    const char *body = request_body(rq, &n);
     int rc = json_parse(&o, body, n, "the body", &err);
     if (rc == 0 && !json_is_object(o)) rc = err_set(&err, SHOAL_EINVALID, "the body must be a JSON object");
     if (rc == 0) rc = read_unload(o, &ask, &err);
