@@ -70,21 +70,10 @@ size_t request_unsent(const gateway_request *rq)
     return rq->door->ops->unsent(rq->door);
 }
 
-/* "00-TRACE-SPAN-FLAGS" (W3C Trace Context, section 3.2); one that is malformed is as none. */
-static const char *traceparent(const gateway_request *rq)
-{
-    static const char SHAPE[] = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
-    const char *s = request_header(rq, "traceparent");
-    if (!s || strlen(s) != sizeof SHAPE - 1) return NULL;
-    for (size_t i = 0; s[i]; i++)
-        if (SHAPE[i] == '-' ? s[i] != '-' : !strchr("0123456789abcdef", s[i])) return NULL;
-    return s;
-}
-
 call_context request_context(const gateway_request *rq, const char *why)
 {
     call_context ctx = {.request_id = rq->id,
-                        .traceparent = traceparent(rq),
+                        .traceparent = *rq->trace ? rq->trace : NULL,
                         .deadline_ns = rq->deadline_ns,
                         .latency = (Shoal__V1__Latency)rq->latency,
                         .why = why};
@@ -197,6 +186,7 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     h->n = 0;
     if (content_type) header_add(h, "content-type", content_type);
     header_add(h, "x-request-id", rq->id);
+    if (*rq->trace) header_add(h, "traceparent", rq->trace);
     if (rq->cache_state) header_add(h, "x-shoal-cache", rq->cache_state);
     if (*rq->near_note) header_add(h, "x-shoal-cache-near", rq->near_note);
     if (rq->age_s) { /* RFC 9111, section 5.1 */
@@ -213,7 +203,8 @@ static void common_headers(header_list *h, const gateway_request *rq, const char
     if (!rq->allowed_origin) return;
     header_add(h, "access-control-allow-origin", rq->allowed_origin);
     header_add(h, "access-control-expose-headers",
-               "age, x-request-id, x-shoal-cache, x-shoal-cache-near, x-shoal-degraded, x-shoal-ensemble, "
+               "age, x-request-id, traceparent, x-shoal-cache, x-shoal-cache-near, x-shoal-degraded, "
+               "x-shoal-ensemble, "
                "x-shoal-route, retry-after, " ADMISSION_NAMES);
 }
 
@@ -263,7 +254,8 @@ static const char *const GHOSTS[] = {[GHOST_NONE] = "", [GHOST_REFRESH] = "refre
 
 static void log_line(const gateway_request *rq, int status, const char *error_code)
 {
-    char key[AUTH_LABEL_BYTES];
+    char key[AUTH_LABEL_BYTES], trace[TRACE_ID_SIZE];
+    trace_id(trace, rq->trace);
     LOG(level_of(rq, status), "gateway", "request",
         LOG_S("endpoint", rq->endpoint ? rq->endpoint->name : "none"), LOG_I("status", status),
         LOG_S("code", error_code ? error_code : ""), LOG_S("model", rq->model), LOG_S("version", rq->version),
@@ -271,7 +263,7 @@ static void log_line(const gateway_request *rq, int status, const char *error_co
         LOG_I("prompt_tokens", rq->n_prompt_tokens), LOG_I("generated_tokens", rq->n_generated_tokens),
         LOG_S("key", rq->key ? auth_label(rq->key, key) : ""),
         LOG_S("cache", rq->cache_state ? rq->cache_state : ""), LOG_S("ghost", GHOSTS[ghost_kind_of(rq)]),
-        LOG_S("request_id", rq->id));
+        LOG_S("trace_id", trace), LOG_S("request_id", rq->id));
 }
 
 void request_finish(gateway_request *rq, int status, const char *error_code)

@@ -27,6 +27,7 @@
 #include "cache/cache_wish.h"
 #include "gateway/metrics.h"
 #include "gateway/door.h"
+#include "gateway/trace.h"
 
 struct gateway;
 struct cache;
@@ -72,6 +73,7 @@ typedef struct gateway_request {
     const struct endpoint *endpoint;
     door *door;
     char id[129];                   /* x-request-id */
+    char trace[TRACE_SIZE];         /* traceparent, with a span of ours; "": none (trace.h) */
     uint64_t start_ns, deadline_ns; /* deadline 0: none */
     route_latency latency;          /* x-shoal-latency */
     double max_cost, max_energy_j;  /* x-shoal-max-cost, x-shoal-max-energy-j; 0: any */

@@ -22,6 +22,7 @@
 #include "asset/asset.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "config/config_schema.h"
 #include "endpoints/openapi.h"
 #include "endpoints/table.h"
 #include "gateway/gateway.h"
@@ -336,6 +337,7 @@ static const struct {
     {"AnswerRequest", " form model max_tokens "},
     {"KserveInferRequest", " id parameters inputs outputs "},
     {"KserveLoadRequest", " parameters "},
+    {"UnloadRequest", " model drain force stream "}, /* where there is somebody to unload it */
     {"ResponseRequest", " model parallel_tool_calls temperature top_p seed "},
 };
 
@@ -374,6 +376,18 @@ static bool fields_agree(house *h, const endpoint *at, const json_t *schema)
     return fine;
 }
 
+/* What may be loaded is read by a table of rows, as shoal.yaml is. */
+static void load_takes_the_rows_of_its_record(void **state)
+{
+    json_t *doc = document(), *schemas = json_object_get(json_object_get(doc, "components"), "schemas");
+    json_t *fields = json_object_get(json_object_get(schemas, "LoadRequest"), "properties");
+    for (size_t i = 0; i < config_wish_schema.n; i++)
+        if (!json_object_get(fields, config_wish_schema.fields[i].key))
+            fail_msg("LoadRequest does not describe \"%s\"", config_wish_schema.fields[i].key);
+    assert_int_equal(json_object_size(fields), config_wish_schema.n);
+    json_decref(doc);
+}
+
 static void schemas_describe_the_fields_that_are_read(void **state)
 {
     house h;
@@ -385,7 +399,7 @@ static void schemas_describe_the_fields_that_are_read(void **state)
         const endpoint *at = &ENDPOINTS.rows[i];
         if (strcmp(at->method, "POST") != 0 || !at->request) continue;
         const json_t *schema = json_object_get(schemas, at->request);
-        if (!json_object_get(schema, "properties")) continue; /* a form */
+        if (!json_object_get(schema, "properties") || strcmp(at->request, "LoadRequest") == 0) continue;
         fine &= fields_agree(&h, at, schema);
         n++;
     }
@@ -404,6 +418,7 @@ int main(void)
         cmocka_unit_test(paths_name_their_parameters),
         cmocka_unit_test(document_is_served_and_kept),
         cmocka_unit_test(docs_list_every_endpoint_and_no_other),
+        cmocka_unit_test(load_takes_the_rows_of_its_record),
         cmocka_unit_test(schemas_describe_the_fields_that_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

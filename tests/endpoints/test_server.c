@@ -185,6 +185,20 @@ static void gateway_names_each_request(void **state)
     close_house(&h);
 }
 
+static void gateway_takes_traces_up(void **state)
+{
+    house h;
+    open_house(&h, &(gateway_config){0});
+    expect(&h,
+           "GET /healthz HTTP/1.1\r\ntraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+           "", 200, "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-");
+    assert_null(strstr(h.reply, "00f067aa0ba902b7"));
+    expect(&h, "GET /nothing HTTP/1.1\r\ntraceparent: new", "", 404, "traceparent: 00-");
+    ask(&h, "GET /healthz HTTP/1.1", "");
+    assert_null(strstr(h.reply, "traceparent"));
+    close_house(&h);
+}
+
 static void gateway_keeps_deadlines(void **state)
 {
     house h;
@@ -367,6 +381,7 @@ int main(void)
         cmocka_unit_test(gateway_says_which_source_hears_nothing),
         cmocka_unit_test(gateway_says_why_a_model_is_not_served),
         cmocka_unit_test(gateway_names_each_request),
+        cmocka_unit_test(gateway_takes_traces_up),
         cmocka_unit_test(gateway_keeps_deadlines),
         cmocka_unit_test(gateway_waits_a_little_for_a_worker_that_starts),
         cmocka_unit_test(gateway_limits_requests_and_forgets_clients_that_left),
