@@ -137,6 +137,15 @@ static bool shrink(cache *c, const entry *e)
     return true;
 }
 
+void cache_limit(cache *c, const cache_options *o)
+{
+    c->options = *o;
+    while (c->oldest && used(c) > o->max_bytes) {
+        cache_remove(c, c->oldest);
+        c->stats.n_evicted++;
+    }
+}
+
 bool cache_store(cache *c, const sha256_digest *key, const cache_value *v, tag_set *tags, uint64_t now_ns)
 {
     entry *old = *entry_slot(c, key);

@@ -91,6 +91,8 @@ typedef struct cache_stats {
 } cache_stats;
 
 int cache_new(cache **ret, const cache_options *o, shoal_err *err);
+/* Other bounds from now on, for what is there as well: the oldest go until the rest fits. */
+void cache_limit(cache *c, const cache_options *o);
 void cache_free(cache *c); /* no ticket may be outstanding */
 /* fn(user, key) runs for each entry that goes, whatever the reason; it must not call back. */
 void cache_on_drop(cache *c, void (*fn)(void *user, const sha256_digest *key), void *user);

@@ -1,10 +1,12 @@
 /* cmd_serve.c: `shoal serve`: gateway, agent and workers of one machine.
  *
  * Start: configuration → models resolved → gateway listens (a taken port costs nothing, and /healthz answers
- * while models load) → workers spawned → one line when every replica has reported. Stop, on SIGTERM, SIGINT
- * or SIGHUP (a lost terminal): the gateway drains, then the workers go, then the loop runs out. A second
+ * while models load) → workers spawned → one line when every replica has reported. SIGHUP: the file is read
+ * again (serve_reload.h), unless it says that the terminal is lost. Stop, on that, SIGTERM or SIGINT: the
+ * gateway drains, then the workers go, then the loop runs out. A second
  * signal cuts the answers that still run, a third ends everything at once. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +22,7 @@
 #include "cli/serve_etcd.h"
 #include "cli/serve_keep.h"
 #include "cli/serve_models.h"
+#include "cli/serve_reload.h"
 #include "cli/serve_stages.h"
 #include "cluster/stage_name.h"
 #include "join/agent.h"
@@ -57,6 +60,9 @@ typedef struct server {
     double bytes_per_s, multiplies_per_s; /* of this machine; 0: not measured */
     gateway *gateway;
     gate *gate; /* NULL: no other machine may come */
+    char *config_path;
+    serve_reload *reload;
+    bool listen_given, had_terminal;
     bool banner, said_ready, stopping, drained;
     int exit_code, n_signals;
 } server;
@@ -234,6 +240,8 @@ static void stop_workers(server *s)
     if (s->drained) return;
     s->drained = true;
     uv_close((uv_handle_t *)&s->drain, NULL);
+    serve_reload_free(s->reload);
+    s->reload = NULL;
     gateway_free(s->gateway);
     gate_close(s->gate, NULL, NULL); /* it leaves the registry now, the loop later */
     s->gateway = NULL;
@@ -275,7 +283,7 @@ static void begin_stop(server *s)
     keep_drain(s->keep);
     etcd_drain(s->etcd);
     if (s->gateway) {
-        uv_timer_start(&s->drain, drain_over, s->config->drain_ms, 0);
+        uv_timer_start(&s->drain, drain_over, gateway_config_now(s->gateway)->drain_ms, 0);
         gateway_drain(s->gateway, gateway_drained, s);
     } else {
         uv_timer_start(&s->drain, stop_now, 0, 0);
@@ -292,6 +300,25 @@ static void signalled(uv_signal_t *h, int signum)
     if (s->stopping) return;
     LOG(LOG_INFO, "serve", "stopping", LOG_I("signal", signum));
     begin_stop(s);
+}
+
+/* A process that has one may open it by this name, whatever its standard streams are. */
+static bool has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0) close(fd);
+    return fd >= 0;
+}
+
+/* Both a closed terminal and whoever wants the file to be read again send SIGHUP; with the first the terminal
+ * is gone. */
+static void hung_up(uv_signal_t *h, int signum)
+{
+    server *s = h->data;
+    if (s->reload && !s->stopping && !(s->had_terminal && !has_terminal()))
+        serve_reload_start(s->reload);
+    else
+        signalled(h, signum);
 }
 
 /* ---- start ------------------------------------------------------------------------------------- */
@@ -460,7 +487,8 @@ static void watch_signals(server *s)
     uv_signal_start(&s->interrupt, signalled, SIGINT);
     struct sigaction old;
     bool ignored = sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler == SIG_IGN; /* nohup */
-    if (!ignored) uv_signal_start(&s->hangup, signalled, SIGHUP);
+    if (!ignored) uv_signal_start(&s->hangup, hung_up, SIGHUP);
+    s->had_terminal = has_terminal();
 }
 
 /* What to do about the commonest failure. */
@@ -488,6 +516,18 @@ static int start_gate(server *s, shoal_err *err)
     return rc == 0 ? 0 : err_prefix(err, rc, "cluster");
 }
 
+static int start_reload(server *s, bool json_log, shoal_err *err)
+{
+    const serve_reload_options o = {.loop = &s->loop,
+                                    .path = s->config_path,
+                                    .gateway = s->gateway,
+                                    .registry = s->registry,
+                                    .started = s->config,
+                                    .json_log = json_log,
+                                    .listen_given = s->listen_given};
+    return serve_reload_new(&s->reload, &o, err);
+}
+
 /* Everything that can fail before the loop runs. What was started is stopped by begin_stop. */
 static int start(server *s, bool json_log, shoal_err *err)
 {
@@ -502,6 +542,8 @@ static int start(server *s, bool json_log, shoal_err *err)
     if (rc != 0) return rc;
     rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, &ENDPOINTS, err);
     if (rc != 0) return advise(err, rc);
+    rc = start_reload(s, json_log, err);
+    if (rc != 0) return rc;
     if (s->config->cluster_listen) rc = start_gate(s, err);
     if (rc == 0) rc = start_agent(s, json_log, err);
     if (rc == 0) rc = start_keeping(s, err);
@@ -519,6 +561,7 @@ static void server_done(server *s)
     arbiter_close(s->arbiter);
     if (s->arbiter_fd >= 0) close(s->arbiter_fd);
     config_free(s->config);
+    free(s->config_path);
 }
 
 static int serve(server *s, bool json_log)
@@ -541,14 +584,13 @@ static int serve(server *s, bool json_log)
 static int load_config(server *s, const char *path, const char *listen, long long port, bool json_log,
                        shoal_err *err)
 {
-    char *usual = NULL;
-    int rc = path ? 0 : cli_home_find(&usual, err);
-    const char *found = path ? path : usual;
-    if (rc == 0) rc = config_load(&s->config, found, err);
+    int rc = path ? 0 : cli_home_find(&s->config_path, err);
+    if (path && !(s->config_path = strdup(path))) rc = err_nomem(err);
+    s->listen_given = listen || port >= 0;
+    if (rc == 0) rc = config_load(&s->config, s->config_path, err);
     if (rc == 0) rc = override_listen(s->config, listen, port, err);
     if (rc == 0) log_setup((log_level)log_level_parse(s->config->log_level), json_log || s->config->log_json);
     if (rc == 0) rc = serve_models_find(&s->specs, s->config, err);
-    free(usual);
     return rc;
 }
 

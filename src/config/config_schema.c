@@ -90,7 +90,7 @@ RECORD(key_limits, config_key, key_limit_rows);
 static const config_field key_rows[] = {
     TEXT("name", config_key, name, 1, NAME_MAX_BYTES, "what logs, errors and rules call it",
          .required = true),
-    TEXT("sha256", config_key, sha256, 1, 256, "the SHA-256 of the key", .required = true),
+    TEXT("sha256", config_key, sha256, 1, 256, "the SHA-256 of the key", .required = true, .secret = true),
     TEXT("expires", config_key, expires, 1, 40, "when it ends"),
     TEXTS("models", config_key, models, n_models, 1, 256, NAME_MAX_BYTES * 2,
           "models, routes, ensembles and pipelines that it may name"),
@@ -176,7 +176,8 @@ RECORD(cache, gateway_config, cache_rows);
 
 static const config_field session_rows[] = {
     TEXT("path", gateway_config, sessions.path, 1, PATH_MAX_BYTES, "the file that holds conversations"),
-    TEXT("redis", gateway_config, sessions.redis, 1, 1024, "the URL of a Redis that gateways share"),
+    TEXT("redis", gateway_config, sessions.redis, 1, 1024, "the URL of a Redis that gateways share",
+         .secret = true),
     TEXT("key_file", gateway_config, sessions.key_file, 1, PATH_MAX_BYTES,
          "the file with the keys that encrypt them"),
     UINT("max_mb", gateway_config, sessions.all_bytes, 0, 64 * KIB, "bound of all of them", .unit = MIB,
@@ -470,7 +471,7 @@ RECORD(pipeline, config_pipeline, pipeline_rows);
 
 static const config_field host_header_rows[] = {
     TEXT("name", host_header, name, 1, NAME_MAX_BYTES, "the header's name", .required = true),
-    TEXT("value", host_header, value, 1, 8192, "what it says"),
+    TEXT("value", host_header, value, 1, 8192, "what it says", .secret = true),
     TEXT("file", host_header, file, 1, PATH_MAX_BYTES, "the file whose first line it says"),
 };
 RECORD(header_of_host, host_header, host_header_rows);

@@ -44,6 +44,7 @@ typedef struct config_field {
     size_t at_n, width_n;
     const config_record *of; /* SECTION; LIST: of maps; NULL there: of texts of 1 to max_text bytes */
     size_t max_text;
+    bool secret;       /* TEXT: nobody should read it */
     const char *alone; /* LIST of maps: the key that a text in place of a map is the value of; NULL: none */
 } config_field;
 

@@ -31,10 +31,13 @@
 static int listen_as_configured(gateway *g, shoal_err *err)
 {
     const gateway_config *c = g->config;
-    http_tls tls = {.cert_file = c->tls_cert, .key_file = c->tls_key};
     bool secure = c->tls_cert && c->tls_key;
-    int rc =
-        http_server_listen(g->server, c->listen ? c->listen : "127.0.0.1:8080", secure ? &tls : NULL, err);
+    tls_options o = {.cert_file = c->tls_cert, .key_file = c->tls_key};
+    int rc = secure ? tls_context_new(&g->tls, TLS_SERVER, &o, err) : 0;
+    http_tls tls = {.context = g->tls};
+    if (rc == 0)
+        rc = http_server_listen(g->server, c->listen ? c->listen : "127.0.0.1:8080", secure ? &tls : NULL,
+                                err);
     if (rc == 0)
         LOG(LOG_INFO, "gateway", "listening", LOG_S("address", c->listen ? c->listen : "127.0.0.1:8080"),
             LOG_I("port", http_server_port(g->server)), LOG_S("tls", secure ? "yes" : "no"),
@@ -88,13 +91,17 @@ static int open_desk(gateway *g, shoal_err *err)
     return rc;
 }
 
+static cache_options cache_options_of(const config_cache *c)
+{
+    return (cache_options){.max_bytes = (size_t)c->bytes,
+                           .ttl_ns = c->ttl_ms * 1000000u,
+                           .stale_ns = c->stale_ms * 1000000u,
+                           .negative_ttl_ns = c->negative_ttl_ms * 1000000u};
+}
+
 static int open_cache(gateway *g, shoal_err *err)
 {
-    const config_cache *c = &g->config->cache;
-    cache_options o = {.max_bytes = (size_t)c->bytes,
-                       .ttl_ns = c->ttl_ms * 1000000u,
-                       .stale_ns = c->stale_ms * 1000000u,
-                       .negative_ttl_ns = c->negative_ttl_ms * 1000000u};
+    cache_options o = cache_options_of(&g->config->cache);
     int rc = cache_new(&g->cache, &o, err);
     if (rc == 0) rc = likeness_open(&g->likeness, g, err);
     return rc == 0 ? caches_open(g, err) : rc;
@@ -152,6 +159,31 @@ int gateway_new(gateway **ret, uv_loop_t *loop, registry *registry_, const gatew
     else
         gateway_free(g);
     return rc;
+}
+
+int gateway_reload(gateway *g, gateway_config *next, shoal_err *err)
+{
+    settings *s = NULL;
+    int rc = settings_new(&s, g, next, err);
+    if (rc == 0 && g->tls) rc = tls_context_reload(g->tls, err);
+    if (rc != 0) {
+        settings_unref(s);
+        settings_sweep(g); /* now: next may go at once */
+        return rc;
+    }
+    cache_options o = cache_options_of(&next->cache);
+    s->own = next;
+    settings_unref(g->settings);
+    g->settings = s;
+    g->config = next;
+    cache_limit(g->cache, &o);
+    http_server_limit(g->server, &next->limits);
+    return 0;
+}
+
+const gateway_config *gateway_config_now(const gateway *g)
+{
+    return g->config;
 }
 
 int gateway_port(const gateway *g)
@@ -223,6 +255,7 @@ void gateway_free(gateway *g)
     likeness_free(g->likeness);
     metrics_free(g->metrics);
     recent_free(g->recent);
+    tls_context_unref(g->tls);
     buf_done(&g->metrics_text);
     buf_done(&g->openapi);
     /* The server's last callbacks still point here: the struct goes with it. */

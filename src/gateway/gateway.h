@@ -18,6 +18,12 @@ typedef struct gateway gateway;
 int gateway_new(gateway **ret, uv_loop_t *loop, registry *g, const gateway_config *config,
                 const endpoint_table *endpoints, shoal_err *err);
 int gateway_port(const gateway *g);
+/* The file has been read again: requests that come from now on are served as `next` says, those in flight go
+ * on as they began, and no connection is closed. Certificates are read again, too. What takes a start to
+ * change (config_diff.h) stays as it is. On success next is the gateway's, on failure the caller's and
+ * nothing has changed. */
+int gateway_reload(gateway *g, gateway_config *next, shoal_err *err);
+const gateway_config *gateway_config_now(const gateway *g); /* until the next reload */
 /* The port for other machines, for GET /v1/nodes; NULL: there is none. It must outlive g, or be taken back.
  */
 void gateway_show_gate(gateway *g, gate *at);

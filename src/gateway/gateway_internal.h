@@ -35,6 +35,7 @@ struct gateway {
     confirm_book confirms; /* what guards asked back */
     clerk *clerk;          /* of the conversations; NULL: none are kept */
     http_server *server;
+    tls_context *tls; /* NULL: clear text */
     gateway_request *requests; /* being answered */
     ws_socket *sockets;        /* door_ws.c's, and its clock while there are any */
     uv_timer_t *ws_timer;

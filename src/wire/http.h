@@ -87,6 +87,10 @@ typedef struct http_tls {
 /* limits NULL, or 0 in one of them: the default in brackets. h is copied. Loop thread, as all below. */
 int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, const http_limits *limits,
                     shoal_err *err);
+/* Other limits from now on, but for max_connections, which stays: NULL or 0, the default. What has begun is
+ * held to the new ones, too. */
+void http_server_limit(http_server *s, const http_limits *limits);
+void http_limits_fill(http_limits *l); /* what is 0 becomes the default */
 /* "127.0.0.1:8080", "[::1]:8080", ":8080", or "unix:/path". May be called more than once. tls may be NULL;
  * with it ALPN offers h2 and http/1.1. Clear text takes HTTP/1.1 and HTTP/2 with prior knowledge. */
 int http_server_listen(http_server *s, const char *address, const http_tls *tls, shoal_err *err);

@@ -302,7 +302,7 @@ static void on_tick(uv_timer_t *timer)
 
 /* ---- birth, drain and end -------------------------------------------------------------------- */
 
-static void fill_defaults(http_limits *l)
+void http_limits_fill(http_limits *l)
 {
     if (!l->max_body_bytes) l->max_body_bytes = 4u << 20;
     if (!l->max_header_bytes) l->max_header_bytes = 16u << 10;
@@ -327,7 +327,7 @@ int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, c
     s->loop = loop;
     s->handler = *h;
     if (limits) s->limits = *limits;
-    fill_defaults(&s->limits);
+    http_limits_fill(&s->limits);
     uv_timer_init(loop, &s->tick);
     uv_timer_init(loop, &s->probe);
     uv_prepare_init(loop, &s->settle);
@@ -337,6 +337,16 @@ int http_server_new(http_server **ret, uv_loop_t *loop, const http_handler *h, c
     s->n_handles = 4;
     *ret = s;
     return 0;
+}
+
+void http_server_limit(http_server *s, const http_limits *limits)
+{
+    size_t max_connections = s->limits.max_connections;
+    s->limits = limits ? *limits : (http_limits){0};
+    http_limits_fill(&s->limits);
+    s->limits.max_connections = max_connections;
+    if (uv_is_active((uv_handle_t *)&s->tick))
+        uv_timer_start(&s->tick, on_tick, tick_ms(&s->limits), tick_ms(&s->limits));
 }
 
 void http_server_drain(http_server *s, void (*done)(void *user), void *user)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How it starts and stops: a taken port, a lost terminal, SIGTERM to all processes at once, and kill -9.
+# How it starts and stops: a taken port, SIGHUP with and without a terminal, SIGTERM to all processes at once, and kill -9.
 source "$(dirname "$0")/lib.sh"
 mkdir -m 700 "$work/run"
 export XDG_RUNTIME_DIR=$work/run
@@ -31,10 +31,39 @@ second=$?
 tail -1 "$work/second" | grep -q "cannot listen on .*:$port: address already in use; .* -p PORT" || fail "a taken port: $(tail -1 "$work/second")"
 grep -q worker_started "$work/second" && fail "workers were started for a port that is taken"
 
+# Without a terminal, and with one that is still there, SIGHUP has the file read again; a lost one ends it.
 stream
 kill -HUP "$server"
-kill -HUP "$server"
-stopped_well "a lost terminal"
+for _ in $(seq 200); do grep -q event=reloaded "$log" && break; sleep 0.02; done
+grep -q event=reloaded "$log" || fail "SIGHUP without a terminal did not read the file again"
+wait "$stream"
+grep -q 'data: \[DONE\]' "$work/stream" || fail "SIGHUP cut the running stream"
+stop_shoal
+cat >"$work/terminal.py" <<'END'
+import os, pty, signal, sys, time
+log = sys.argv[1]
+open(log, "w").close()
+pid, master = pty.fork()
+if pid == 0:
+    os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), 2)
+    os.execv(sys.argv[2], sys.argv[2:])
+def wait_for(what, seconds=20):
+    for _ in range(int(seconds * 50)):
+        if what in open(log).read(): return
+        time.sleep(0.02)
+    sys.exit(f"no {what}: {open(log).read()[-500:]}")
+wait_for("event=ready url")
+os.kill(pid, signal.SIGHUP)
+wait_for("event=reloaded")
+os.close(master)                # the terminal is closed
+wait_for("event=stopped")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+if command -v python3 >/dev/null; then
+    timeout 60 python3 "$work/terminal.py" "$work/terminal.log" "$real" serve -c shoal.yaml --port 0 ||
+        fail "in a terminal: $(grep -a component=serve "$work/terminal.log")"
+    grep -q 'event=stopping signal=1' "$work/terminal.log" || fail "not the hangup ended it"
+fi
 
 start_shoal
 stream

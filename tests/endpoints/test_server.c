@@ -269,6 +269,67 @@ static void gateway_asks_for_keys_where_configured(void **state)
     close_house(&h);
 }
 
+static gateway_config *parsed(const char *more)
+{
+    gateway_config *c = NULL;
+    shoal_err err = {0};
+    char text[2048];
+    snprintf(text, sizeof text, "models: [{name: slow, path: x}]\n%s", more);
+    if (config_parse(&c, text, strlen(text), "t.yaml", &err) != 0) fail_msg("%s", err.message);
+    return c;
+}
+
+static size_t n_settings(const house *h)
+{
+    size_t n = 0;
+    for (const settings *s = h->gw->all_settings; s; s = s->next) n++;
+    return n;
+}
+
+/* The request that waits goes on with the settings that it came with, and takes them away. */
+static void gateway_takes_another_configuration(void **state)
+{
+    house h;
+    open_house(&h, &(gateway_config){.max_requests = 9});
+    const char *KEYED =
+        "limits: {max_requests: 2}\napi_keys: ['me=sha256:"
+        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08']\n"; /* of "test" */
+    int fd = send_request(&h, CHAT, BODY("slow"));
+    while (h.gw->n_admitted == 0) turn(&h);
+    gateway_config *next = parsed(KEYED);
+    assert_int_equal(gateway_reload(h.gw, next, NULL), 0);
+    assert_ptr_equal(gateway_config_now(h.gw), next);
+    assert_int_equal(n_settings(&h), 2);
+    expect(&h, "GET /v1/models HTTP/1.1", "", 401, "invalid_api_key");
+    expect(&h, "GET /v1/models HTTP/1.1\r\nauthorization: Bearer test", "", 200, "slow");
+    for (int i = 0; i < 5; i++) assert_int_equal(gateway_reload(h.gw, parsed(KEYED), NULL), 0);
+    for (int i = 0; i < 50; i++) turn(&h);
+    assert_int_equal(n_settings(&h), 2); /* the first, which the request has, and the last */
+    put(&h, "slow", "slow/0", REPLICA_FAILED, "no such file");
+    assert_int_equal(receive(&h, fd), 503);
+    while (n_settings(&h) > 1) turn(&h);
+    close_house(&h);
+}
+
+static void gateway_keeps_its_configuration_when_the_next_is_wrong(void **state)
+{
+    house h;
+    shoal_err err = {0};
+    open_house(&h, &(gateway_config){0});
+    gateway_config *bad = parsed("api_keys:\n  - name: me\n    sha256: "
+                                 "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n"
+                                 "    endpoints: [classifi]\n");
+    assert_int_equal(gateway_reload(h.gw, bad, &err), SHOAL_EINVALID);
+    assert_string_equal(err.message,
+                        "t.yaml:5: api_keys[0].endpoints[0]: there is no endpoint 'classifi'; did you "
+                        "mean 'classify'?");
+    config_free(bad);
+    assert_ptr_equal(gateway_config_now(h.gw), &h.config);
+    expect(&h, "GET /v1/models HTTP/1.1", "", 200, "slow");
+    assert_int_equal(n_settings(&h), 1);
+    close_house(&h);
+}
+
 static void gateway_shows_workers_in_metrics(void **state)
 {
     house h;
@@ -387,6 +448,8 @@ int main(void)
         cmocka_unit_test(gateway_limits_requests_and_forgets_clients_that_left),
         cmocka_unit_test(gateway_limits_bodies),
         cmocka_unit_test(gateway_asks_for_keys_where_configured),
+        cmocka_unit_test(gateway_takes_another_configuration),
+        cmocka_unit_test(gateway_keeps_its_configuration_when_the_next_is_wrong),
         cmocka_unit_test(gateway_shows_workers_in_metrics),
         cmocka_unit_test(gateway_writes_metrics_once_a_second),
         cmocka_unit_test(gateway_tells_allowed_pages_that_they_are),

@@ -1,0 +1,240 @@
+/* config_diff.c: see config_diff.h. */
+#include "config/config_diff.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config_put.h"
+
+enum { PATH_BYTES = 512, VALUE_BYTES = 80 };
+
+typedef struct differ {
+    void (*each)(void *user, const config_change *c);
+    void *user;
+    char path[PATH_BYTES];
+    size_t n_path;
+    bool failed;
+} differ;
+
+/* A value as it is, and as it may be shown; both NULL where it is not there. */
+typedef struct side {
+    const json_t *is, *shown;
+} side;
+
+static void compare(differ *d, side a, side b);
+
+/* ---- when ---------------------------------------------------------------------------------------- */
+
+static bool begins(const char *path, const char *with)
+{
+    size_t n = strlen(with);
+    return strncmp(path, with, n) == 0 && (!path[n] || path[n] == '.' || path[n] == '[');
+}
+
+/* Of a model that both have: what the gateway alone looks at. */
+static bool is_of_gateway(const char *path)
+{
+    static const char *const KEYS[] = {"cost", "energy_j", "fallback"};
+    const char *key = strstr(path, "].");
+    for (size_t i = 0; key && i < sizeof KEYS / sizeof *KEYS; i++)
+        if (begins(key + 2, KEYS[i])) return true;
+    return false;
+}
+
+config_when config_when_of(const char *path)
+{
+    static const char *const AT_START[] = {"listen",
+                                           "tls.cert",
+                                           "tls.key",
+                                           "cluster",
+                                           "discovery",
+                                           "library",
+                                           "watts_per_core",
+                                           "manifest",
+                                           "retrieval.path",
+                                           "retrieval.memory_mb",
+                                           "sessions",
+                                           "failover_wait_ms",
+                                           "hedge",
+                                           "cache.semantic",
+                                           "retrieval.threads",
+                                           "requests",
+                                           "limits.max_connections", "log.json"};
+    for (size_t i = 0; i < sizeof AT_START / sizeof *AT_START; i++)
+        if (begins(path, AT_START[i])) return CONFIG_RESTART;
+    return begins(path, "models") && !is_of_gateway(path) ? CONFIG_MODELS : CONFIG_NOW;
+}
+
+/* ---- walking ------------------------------------------------------------------------------------- */
+
+static size_t enter(differ *d, const char *fmt, const char *key)
+{
+    size_t before = d->n_path, room = sizeof d->path - before;
+    int n = snprintf(d->path + before, room, fmt, key);
+    d->n_path += (size_t)n < room ? (size_t)n : room - 1;
+    return before;
+}
+
+static void leave(differ *d, size_t before)
+{
+    d->n_path = before;
+    d->path[before] = '\0';
+}
+
+/* A short value in one line. */
+static const char *say(differ *d, const json_t *v, char out[VALUE_BYTES + 4])
+{
+    buf b = {0};
+    if (!v) return NULL;
+    json_put_digits(&b, v, 10);
+    d->failed |= b.failed;
+    if (b.failed || b.len > VALUE_BYTES || json_is_object(v))
+        strcpy(out, "...");
+    else
+        memcpy(out, b.data, b.len + 1);
+    buf_done(&b);
+    return out;
+}
+
+static void tell(differ *d, const json_t *from, const json_t *to)
+{
+    char a[VALUE_BYTES + 4], b[VALUE_BYTES + 4];
+    config_change c = {.path = d->path, .from = say(d, from, a), .to = say(d, to, b)};
+    c.when = config_when_of(d->path);
+    d->each(d->user, &c);
+}
+
+static side member(side s, const char *key)
+{
+    return (side){json_object_get(s.is, key), json_object_get(s.shown, key)};
+}
+
+static void compare_member(differ *d, const char *key, side a, side b)
+{
+    size_t before = enter(d, d->n_path ? ".%s" : "%s", key);
+    compare(d, member(a, key), member(b, key));
+    leave(d, before);
+}
+
+static void compare_maps(differ *d, side a, side b)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)a.is, key, v) compare_member(d, key, a, b);
+    json_object_foreach((json_t *)b.is, key, v) if (!json_object_get(a.is, key)) compare_member(d, key, a, b);
+}
+
+/* What an entry of a list is called; NULL: nothing. */
+static const char *name_of(const json_t *item)
+{
+    static const char *const KEYS[] = {"name", "id"};
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++)
+        if (json_object_get(item, KEYS[i])) return json_string_value(json_object_get(item, KEYS[i]));
+    return NULL;
+}
+
+static side entry(side list, size_t i)
+{
+    return (side){json_array_get(list.is, i), json_array_get(list.shown, i)};
+}
+
+static size_t find_named(const json_t *list, const char *name)
+{
+    size_t n = json_array_size(list), i = 0;
+    for (; i < n; i++) {
+        const char *own = name_of(json_array_get(list, i));
+        if (own && strcmp(own, name) == 0) break;
+    }
+    return i;
+}
+
+/* Has every entry a name that no other one has? */
+static bool is_named(const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = name_of(json_array_get(list, i));
+        if (!name || find_named(list, name) != i) return false;
+    }
+    return true;
+}
+
+static void compare_named(differ *d, side a, side b)
+{
+    for (size_t i = 0; i < json_array_size(a.is); i++) {
+        const char *name = name_of(json_array_get(a.is, i));
+        size_t before = enter(d, "[%s]", name);
+        compare(d, entry(a, i), entry(b, find_named(b.is, name)));
+        leave(d, before);
+    }
+    for (size_t i = 0; i < json_array_size(b.is); i++) {
+        const char *name = name_of(json_array_get(b.is, i));
+        if (find_named(a.is, name) < json_array_size(a.is)) continue;
+        size_t before = enter(d, "[%s]", name);
+        compare(d, (side){NULL, NULL}, entry(b, i));
+        leave(d, before);
+    }
+}
+
+static void compare_lists(differ *d, side a, side b)
+{
+    char at[24];
+    size_t n = json_array_size(a.is), n_b = json_array_size(b.is);
+    for (size_t i = 0; i < (n > n_b ? n : n_b); i++) {
+        snprintf(at, sizeof at, "%zu", i);
+        size_t before = enter(d, "[%s]", at);
+        compare(d, entry(a, i), entry(b, i));
+        leave(d, before);
+    }
+}
+
+static bool is_list_of_maps(const json_t *v)
+{
+    return json_is_array(v) && json_is_object(json_array_get(v, 0));
+}
+
+/* A list that is not there at all is an empty one. */
+static side or_empty(side s, const json_t *empty)
+{
+    return s.is ? s : (side){empty, empty};
+}
+
+static void compare_any(differ *d, side a, side b, const json_t *empty)
+{
+    if (json_is_object(a.is) && json_is_object(b.is)) {
+        compare_maps(d, a, b);
+    } else if (is_list_of_maps(a.is ? a.is : b.is) || is_list_of_maps(b.is)) {
+        a = or_empty(a, empty);
+        b = or_empty(b, empty);
+        if (is_named(a.is) && is_named(b.is))
+            compare_named(d, a, b);
+        else
+            compare_lists(d, a, b);
+    } else {
+        tell(d, a.shown, b.shown);
+    }
+}
+
+static void compare(differ *d, side a, side b)
+{
+    if (json_equal(a.is, b.is)) return;
+    json_t *empty = json_array();
+    if (empty)
+        compare_any(d, a, b, empty);
+    else
+        d->failed = true;
+    json_decref(empty);
+}
+
+int config_diff(const gateway_config *a, const gateway_config *b,
+                void (*each)(void *user, const config_change *c), void *user, shoal_err *err)
+{
+    json_t *tree[4] = {0};
+    differ d = {.each = each, .user = user};
+    int rc = config_to_json(&tree[0], a, false, err);
+    if (rc == 0) rc = config_to_json(&tree[1], a, true, err);
+    if (rc == 0) rc = config_to_json(&tree[2], b, false, err);
+    if (rc == 0) rc = config_to_json(&tree[3], b, true, err);
+    if (rc == 0) compare(&d, (side){tree[0], tree[1]}, (side){tree[2], tree[3]});
+    for (size_t i = 0; i < 4; i++) json_decref(tree[i]);
+    return rc == 0 && d.failed ? err_nomem(err) : rc;
+}

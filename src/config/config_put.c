@@ -1,0 +1,265 @@
+/* config_put.c: see config_put.h. */
+#include "config/config_put.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "config/config_schema.h"
+
+#define HIDDEN "(hidden)"
+
+typedef struct putter {
+    bool hides, failed;
+} putter;
+
+static void put_record(putter *p, json_t *to, const config_record *rec, const char *from, bool in_list);
+
+/* ---- from structs -------------------------------------------------------------------------------- */
+
+static void put_member(putter *p, json_t *to, const char *key, json_t *value)
+{
+    if (!value || json_object_set_new(to, key, value) != 0) p->failed = true;
+}
+
+static uint64_t load_uint(const char *at, size_t width)
+{
+    uint64_t v64;
+    uint32_t v32;
+    if (width == sizeof v64) return memcpy(&v64, at, sizeof v64), v64;
+    return memcpy(&v32, at, sizeof v32), v32;
+}
+
+static const char *load_text(const char *at)
+{
+    const char *s;
+    memcpy(&s, at, sizeof s);
+    return s;
+}
+
+static json_t *text_of(const putter *p, const config_field *f, const char *s)
+{
+    return json_string(f->secret && p->hides ? HIDDEN : s);
+}
+
+static void put_word(putter *p, json_t *to, const config_field *f, const char *from, bool in_list)
+{
+    uint64_t v = load_uint(from + f->at, f->width), n = 0;
+    while (f->words[n]) n++;
+    if (v == 0 && in_list && !f->required) return;
+    if (v < n) {
+        put_member(p, to, f->key, json_string(f->words[v]));
+    } else {
+        json_t *map = json_object();
+        if (map) put_record(p, map, f->of, from, true);
+        put_member(p, to, f->key, map);
+    }
+}
+
+static void put_number(putter *p, json_t *to, const config_field *f, const char *from)
+{
+    const double *at = (const double *)(const void *)(from + f->at);
+    if (f->pointer) memcpy(&at, from + f->at, sizeof at);
+    if (at && (*at != 0 || f->pointer)) put_member(p, to, f->key, json_real(*at));
+}
+
+static void put_shards(putter *p, json_t *to, const config_field *f, const placement_shards *s)
+{
+    if (s->n_parts > 0) {
+        json_t *parts = json_object();
+        for (size_t i = 0; parts && i < s->n_parts; i++)
+            put_member(p, parts, s->parts[i].node, json_integer((json_int_t)s->parts[i].n_layers));
+        put_member(p, to, f->key, parts);
+    } else if (s->automatic || s->n > 0) {
+        put_member(p, to, f->key, s->automatic ? json_string("auto") : json_integer((json_int_t)s->n));
+    }
+}
+
+static void put_list(putter *p, json_t *to, const config_field *f, const char *from)
+{
+    const char *items = load_text(from + f->at);
+    size_t n = (size_t)load_uint(from + f->at_n, f->width_n);
+    if (n == 0) return;
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < n; i++) {
+        json_t *item = f->of ? json_object() : text_of(p, f, load_text(items + i * sizeof(char *)));
+        if (item && f->of) put_record(p, item, f->of, items + i * f->of->bytes, true);
+        if (!item || json_array_append_new(list, item) != 0) p->failed = true;
+    }
+    put_member(p, to, f->key, list);
+}
+
+static bool lacks_required(const json_t *map, const config_record *rec)
+{
+    for (size_t i = 0; i < rec->n; i++)
+        if (rec->fields[i].required && !json_object_get(map, rec->fields[i].key)) return true;
+    return false;
+}
+
+/* One that was not there has no value where it would need one. */
+static void put_section(putter *p, json_t *to, const config_field *f, const char *from, bool in_list)
+{
+    json_t *map = json_object();
+    if (map) put_record(p, map, f->of, from, in_list);
+    if (!map || (json_object_size(map) > 0 && !lacks_required(map, f->of)))
+        put_member(p, to, f->key, map);
+    else
+        json_decref(map);
+}
+
+/* Any part of the file as JSON text. */
+static void put_json(putter *p, json_t *to, const config_field *f, const char *text)
+{
+    if (text) put_member(p, to, f->key, json_loads(text, JSON_DECODE_ANY, NULL));
+}
+
+static void put_field(putter *p, json_t *to, const config_field *f, const char *from, bool in_list)
+{
+    const char *text;
+    uint64_t v;
+    switch (f->kind) {
+    case CONFIG_TEXT:
+        text = load_text(from + f->at);
+        if (text && *text) put_member(p, to, f->key, text_of(p, f, text));
+        break;
+    case CONFIG_WORD: put_word(p, to, f, from, in_list); break;
+    case CONFIG_UINT:
+        v = load_uint(from + f->at, f->width) / (f->unit ? f->unit : 1);
+        if (v != 0 || (!in_list && f->min == 0)) put_member(p, to, f->key, json_integer((json_int_t)v));
+        break;
+    case CONFIG_NUMBER: put_number(p, to, f, from); break;
+    case CONFIG_BOOL:
+        if (*(const bool *)(from + f->at) || !in_list)
+            put_member(p, to, f->key, json_boolean(*(const bool *)(from + f->at)));
+        break;
+    case CONFIG_SECTION: put_section(p, to, f, from, in_list); break;
+    case CONFIG_SHARDS: put_shards(p, to, f, (const placement_shards *)(const void *)(from + f->at)); break;
+    case CONFIG_JSON: put_json(p, to, f, load_text(from + f->at)); break;
+    case CONFIG_LIST: put_list(p, to, f, from); break;
+    }
+}
+
+static void put_record(putter *p, json_t *to, const config_record *rec, const char *from, bool in_list)
+{
+    for (size_t i = 0; i < rec->n; i++) put_field(p, to, &rec->fields[i], from, in_list);
+}
+
+int config_to_json(json_t **ret, const gateway_config *c, bool hides, shoal_err *err)
+{
+    putter p = {.hides = hides};
+    json_t *root = json_object();
+    if (root) put_record(&p, root, &config_schema, (const char *)c, false);
+    if (!root || p.failed) {
+        json_decref(root);
+        return err_nomem(err);
+    }
+    *ret = root;
+    return 0;
+}
+
+/* ---- to YAML ------------------------------------------------------------------------------------- */
+
+/* A text that no reader takes for anything else. */
+static bool is_plain(const char *s, size_t n)
+{
+    static const char *const OTHERS[] = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"};
+    if (n == 0 || !isalpha((unsigned char)*s)) {
+        if (n == 0 || (*s != '/' && *s != '_')) return false;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)s[i]) && (!s[i] || !strchr("_-./+@", s[i]))) return false;
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+        if (strcasecmp(s, OTHERS[i]) == 0) return false;
+    return true;
+}
+
+static void put_scalar(buf *out, const json_t *v)
+{
+    const char *s = json_string_value(v);
+    size_t n = json_string_length(v);
+    if (s && is_plain(s, n))
+        buf_append(out, s, n);
+    else
+        json_put(out, v);
+}
+
+static bool is_block(const json_t *v)
+{
+    return (json_is_object(v) && json_object_size(v) > 0) || (json_is_array(v) && json_array_size(v) > 0);
+}
+
+static bool is_flat(const json_t *list)
+{
+    size_t i;
+    json_t *v;
+    json_array_foreach((json_t *)list, i, v) if (json_is_object(v) || json_is_array(v)) return false;
+    return true;
+}
+
+static void put_flow(buf *out, const json_t *list)
+{
+    size_t i;
+    json_t *v;
+    buf_putc(out, '[');
+    json_array_foreach((json_t *)list, i, v)
+    {
+        if (i) buf_puts(out, ", ");
+        put_scalar(out, v);
+    }
+    buf_putc(out, ']');
+}
+
+static void put_node(buf *out, const json_t *v, unsigned depth, bool first_here);
+
+/* first: its first line has begun, behind "- ". */
+static void put_map(buf *out, const json_t *map, unsigned depth, bool first)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)map, key, v)
+    {
+        buf_printf(out, "%*s", first ? 0 : (int)depth * 2, "");
+        first = false;
+        json_t *name = json_string(key);
+        put_scalar(out, name);
+        out->failed |= !name;
+        json_decref(name);
+        buf_putc(out, ':');
+        put_node(out, v, depth + 1, false);
+    }
+}
+
+static void put_items(buf *out, const json_t *list, unsigned depth)
+{
+    size_t i;
+    json_t *v;
+    json_array_foreach((json_t *)list, i, v)
+    {
+        buf_printf(out, "%*s-", (int)depth * 2, "");
+        put_node(out, v, depth + 1, true);
+    }
+}
+
+/* Behind "key:" or "-", up to the end of the line. */
+static void put_node(buf *out, const json_t *v, unsigned depth, bool first_here)
+{
+    if (!is_block(v) || (json_is_array(v) && is_flat(v))) {
+        buf_putc(out, ' ');
+        if (is_block(v))
+            put_flow(out, v);
+        else
+            put_scalar(out, v);
+        buf_putc(out, '\n');
+        return;
+    }
+    buf_putc(out, first_here && json_is_object(v) ? ' ' : '\n');
+    if (json_is_object(v))
+        put_map(out, v, depth, first_here);
+    else
+        put_items(out, v, depth);
+}
+
+void config_put_yaml(buf *out, const json_t *tree)
+{
+    put_map(out, tree, 0, false);
+}
