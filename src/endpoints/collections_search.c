@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "endpoints/collections.h"
 #include "endpoints/collections_impl.h"
+#include "gateway/admission.h"
 
 enum { NAME_SEGMENT = 2 };
 
@@ -63,7 +64,8 @@ static int read_ask(search_job *j, const search_keys *keys, find_ask *ask, api_e
     if (rc == 0 && ask->rerank) {
         bool known;
         calls_info(j->rq->calls, ask->rerank, &known);
-        if (!known) rc = api_error_no_model(e, ask->rerank);
+        rc = admission_may_use(j->rq, ask->rerank, e);
+        if (rc == 0 && !known) rc = api_error_no_model(e, ask->rerank);
     }
     ask->collection = j->collection;
     ask->text = j->text;

@@ -10,6 +10,7 @@
 #include "api/query.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "gateway/admission.h"
 #include "gateway/again.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/routed.h"
@@ -140,6 +141,7 @@ static int find_model(kserve_job *j, const Shoal__V1__ModelInfo **ret, api_error
     bool known;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(j->model, ":"), j->model); /* without its adapter */
     const Shoal__V1__ModelInfo *info = calls_info(j->again.rq->calls, name, &known);
+    if (admission_may_use(j->again.rq, j->model, e) != 0) return e->status;
     if (!known) return api_error_no_model(e, j->model);
     if (*j->version && info && strcmp(j->version, info->version) != 0)
         return api_error_set(e, 404, "invalid_request_error", "model_not_found", "version",

@@ -53,24 +53,28 @@ static int refuse_ended(const auth_key *k, api_error *e)
                          auth_label(k, label), k->rule->expires);
 }
 
-/* What the endpoint demands of a key. */
+/* What shows or changes the server, in whatever form it is asked. */
+static int check_admin(const gateway_request *rq, api_error *e)
+{
+    char label[AUTH_LABEL_BYTES];
+    unsigned takes = rq->endpoint->takes;
+    bool admin =
+        takes & ENDPOINT_ADMIN && !(takes & ENDPOINT_METRICS && rq->config->metrics_key == METRICS_KEY_ANY);
+    if (!admin || rq->key->rule->admin) return 0;
+    return api_error_set(e, 403, "invalid_request_error", "insufficient_permissions", NULL,
+                         "the API key %s may not ask %.100s, which shows or changes the server: that takes a "
+                         "key with 'admin: true'",
+                         auth_label(rq->key, label), request_path(rq));
+}
+
+/* Where it came in. */
 static int check_endpoint(const gateway_request *rq, api_error *e)
 {
     char label[AUTH_LABEL_BYTES];
-    const endpoint *at = rq->endpoint;
-    const auth_key *k = rq->key;
-    bool admin = at->takes & ENDPOINT_ADMIN &&
-                 !(at->takes & ENDPOINT_METRICS && rq->config->metrics_key == METRICS_KEY_ANY);
-    if (admin && !k->rule->admin)
-        return api_error_set(
-            e, 403, "invalid_request_error", "insufficient_permissions", NULL,
-            "the API key %s may not ask %.100s, which shows or changes the server: that takes a "
-            "key with 'admin: true'",
-            auth_label(k, label), request_path(rq));
-    if (auth_may_ask(k, at->name, request_path(rq))) return 0;
+    if (auth_may_ask(rq->key, rq->endpoint->name, request_path(rq))) return 0;
     return api_error_set(e, 403, "invalid_request_error", "insufficient_permissions", NULL,
                          "the API key %s may not ask %.100s (%s): its 'endpoints' do not name it",
-                         auth_label(k, label), request_path(rq), at->name);
+                         auth_label(rq->key, label), request_path(rq), rq->endpoint->name);
 }
 
 /* Is a key needed there, as things are configured? */
@@ -84,15 +88,16 @@ static bool is_open(const gateway_request *rq)
 int admission_check(gateway_request *rq, api_error *e)
 {
     if (is_open(rq)) return 0;
-    if (rq->door->of) {
+    if (rq->door->of && rq->door->of->key) {
         rq->key = rq->door->of->key;
-        return 0;
+        return check_admin(rq, e);
     }
     const char *shown = admission_credential(rq);
     rq->key = auth_find(rq->settings->auth, shown);
     if (!rq->key) return refuse_stranger(shown, e);
     if (auth_ended(rq->key, (int64_t)time(NULL))) return refuse_ended(rq->key, e);
-    return check_endpoint(rq, e);
+    int rc = check_admin(rq, e);
+    return rc == 0 ? check_endpoint(rq, e) : rc;
 }
 
 /* Some endpoint's name or path matches it; or it is the path of something that is there. */

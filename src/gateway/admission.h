@@ -7,9 +7,10 @@
  *     admission_may_use   whether it may name this model (403); handlers ask, who know what is named
  *     admission_end       what it took
  *
- * A request that asks another one in another form (door.of) is checked where it came in, and counted once: as
- * the one that is admitted. Ghosts (ghost.h) are nobody's and count nowhere. What a route, an ensemble or a
- * pipeline asks of its models is its own affair: a key is held against names in requests alone. */
+ * A request that asks another one in another form (door.of) shows its key and its endpoint where it came in;
+ * what takes an admin takes one in every form. It counts once: as the one that is admitted. Ghosts (ghost.h)
+ * are nobody's and count nowhere. What a route, an ensemble or a pipeline asks of its models is its own
+ * affair: a key is held against names in requests alone. */
 #ifndef GATEWAY_ADMISSION_H
 #define GATEWAY_ADMISSION_H
 

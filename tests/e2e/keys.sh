@@ -64,6 +64,8 @@ expect 403 "may not use 'nothing-such'" sk-tv /v1/chat/completions -d "$(chat no
 expect 403 "may not use 'home-cascade'" sk-tv /v1/route -d '{"route":"home-cascade","input":"x"}'
 expect 403 "may not use 'home-chat-m'" sk-tv /v1/models/home-chat-m
 expect 403 "may not use 'home-chat-m'" sk-tv /api/chat -d "$(chat home-chat-m)"
+expect 403 "may not use 'home-slots'" sk-tv /v2/models/home-slots
+expect 403 "may not use 'home-slots'" sk-tv /v2/models/home-slots/infer -d '{"inputs":[{"name":"text","datatype":"BYTES","shape":[1],"data":["hi"]}]}'
 expect 403 "may not use" sk-tv /v1/responses -d '{"model":"home-vote","input":"x"}'
 expect 200 'home-embed' sk-tv /v1/models
 [ "$(grep -o '"id":"[^"]*"' "$body" | sort | tr '\n' ' ')" = '"id":"auto" "id":"home-embed" ' ] || fail "listed: $(cat "$body")"
@@ -85,6 +87,9 @@ for path in /metrics /v1/status /v1/cache /v1/nodes /v1/requests; do
 done
 expect 403 'admin: true' sk-tv /v1/cache -X DELETE
 expect 403 'admin: true' sk-tv /v1/events
+expect 403 'admin: true' sk-tv /v1/models/unload -d '{"model":"home-embed"}'
+expect 403 'admin: true' sk-tv /v2/repository/models/home-embed/unload -X POST
+expect 403 'admin: true' sk-tv /v1/models/home-embed -X DELETE
 expect 403 'admin: true' sk-tv /v1/nodes/x/drain -X POST -d '{}'
 expect 200 'shoal_requests_total' sk-scraper /metrics
 expect 403 'endpoints' sk-scraper /v1/cache
