@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/colour.h"
 #include "base/log_format.h"
 
 typedef enum { SINK_FILE, SINK_SOCKET, SINK_OPENED, SINK_POLLED } sink_kind;
@@ -49,10 +50,17 @@ static void open_sink(void)
 void log_setup(log_level level, bool json)
 {
     log_config.level = level;
-    const char *term = getenv("TERM"), *no = getenv("NO_COLOR"); /* https://no-color.org */
-    log_config.colour = !(no && *no) && term && strcmp(term, "dumb") != 0;
-    log_config.form = json ? LOG_FORM_JSON : isatty(STDERR_FILENO) ? LOG_FORM_TERMINAL : LOG_FORM_PAIRS;
+    log_config.colour = colour_shows(STDERR_FILENO);
+    log_config.form = json                                       ? LOG_FORM_JSON
+                      : isatty(STDERR_FILENO) || colour_always() ? LOG_FORM_TERMINAL
+                                                                 : LOG_FORM_PAIRS;
     open_sink();
+}
+
+bool log_wants_json(bool asked)
+{
+    const char *form = getenv("SHOAL_LOG");
+    return asked || !(isatty(STDERR_FILENO) || colour_always() || (form && strcmp(form, "pairs") == 0));
 }
 
 int log_level_parse(const char *name)

@@ -1,4 +1,4 @@
-/* log.h: one line an event, key=value or JSON, to stderr; rows for a person when that is a terminal.
+/* log.h: one line an event, JSON or key=value, to stderr; a row for a person when that is a terminal.
  *
  *     LOG(LOG_INFO, "agent", "worker_started", LOG_S("model", name), LOG_I("pid", pid));
  *
@@ -37,6 +37,9 @@ typedef struct log_field {
 /* Process-wide, set at start, before there are threads (the only global of the tree: a log has one reader).
  * Looks at what stderr is. */
 void log_setup(log_level level, bool json);
+/* Should a program's log be JSON? When it was asked for, and else where nobody sees it, unless SHOAL_LOG says
+ * "pairs" (key=value, for people who read files). */
+bool log_wants_json(bool asked);
 int log_level_parse(const char *name); /* -1 when it is no level */
 bool log_enabled(log_level level);
 void log_write(log_level level, const char *component, const char *event, const log_field *fields, size_t n);

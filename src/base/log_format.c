@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 
-enum { INDENT = 4, ID_SHOWN = 8, COLUMNS_MIN = 40 };
+enum { INDENT = 4, ID_SHOWN = 8, VALUE_SHOWN = 32, VALUE_MIN = 12, COLUMNS_MIN = 40 };
 
 const char *log_level_name(log_level level)
 {
@@ -77,9 +77,12 @@ static void format_line(buf *b, bool json, const log_event *e)
 
 /* ---- for a person ------------------------------------------------------------------------------------- */
 
+static const char DIM[] = "\033[2m", BOLD[] = "\033[1m", PLAIN[] = "";
+
 typedef struct rows { /* of a terminal */
     buf *out;
     size_t at, columns;
+    bool colour, left_out; /* something found no room */
 } rows;
 
 /* Columns of UTF-8 text, a code point each. */
@@ -90,25 +93,46 @@ static size_t columns_of(const char *s, size_t n)
     return columns;
 }
 
-/* One word behind a space, or on a new row; what is wider than a row is cut. */
-static void put_word(rows *r, const char *s, size_t n)
+/* Bytes of the first so many columns of s[n]. */
+static size_t bytes_of(const char *s, size_t n, size_t columns)
+{
+    size_t i = 0;
+    for (; i < n; i++)
+        if (((unsigned char)s[i] & 0xC0) != 0x80 && columns-- == 0) break;
+    return i;
+}
+
+static void put(rows *r, const char *style, const char *s, size_t n)
+{
+    bool styled = r->colour && *style;
+    if (styled) buf_puts(r->out, style);
+    buf_append(r->out, s, n);
+    if (styled) buf_puts(r->out, "\033[0m");
+    r->at += columns_of(s, n);
+}
+
+static void put_space(rows *r)
+{
+    if (r->at) put(r, PLAIN, " ", 1);
+}
+
+/* s[n] in at most so many columns: what is longer loses its middle. */
+static void put_short(rows *r, const char *style, const char *s, size_t n, size_t most)
 {
     size_t width = columns_of(s, n);
-    if (r->at && r->at + 1 + width > r->columns) {
-        buf_printf(r->out, "\n%*s", INDENT, "");
-        r->at = INDENT;
-    } else if (r->at) {
-        buf_putc(r->out, ' ');
-        r->at++;
+    if (width <= most) {
+        put(r, style, s, n);
+        return;
     }
-    bool cut = r->at + width > r->columns;
-    for (size_t left = cut ? r->columns - r->at - 1 : width, i = 0; i < n; i++) {
-        bool starts = ((unsigned char)s[i] & 0xC0) != 0x80;
-        if (starts && left-- == 0) break;
-        buf_putc(r->out, s[i]);
-    }
-    if (cut) buf_puts(r->out, "…");
-    r->at += cut ? r->columns - r->at : width;
+    size_t tail = (most - 1) / 2, head = most - 1 - tail;
+    size_t from = bytes_of(s, n, width - tail);
+    buf b = {0};
+    buf_append(&b, s, bytes_of(s, n, head));
+    buf_puts(&b, "…");
+    buf_append(&b, s + from, n - from);
+    if (!b.failed) put(r, style, b.data, b.len);
+    r->out->failed |= b.failed;
+    buf_done(&b);
 }
 
 /* What the lines of a pipe hold for whoever reads them with a program. */
@@ -121,59 +145,116 @@ static bool is_for_machines(const log_field *f)
     return f->kind == LOG_KIND_STR && (!f->s || !*f->s);
 }
 
-/* Sentences break between words; other values stay whole. */
-static void put_value(rows *r, buf *word, const log_field *f)
+static bool is_sentence(const log_field *f)
 {
-    bool sentence = f->kind == LOG_KIND_STR && strchr(f->s, ' ');
-    size_t start = 0;
-    for (size_t i = 0; sentence && i < word->len; i++) {
-        if (word->data[i] != ' ') continue;
-        put_word(r, word->data + start, i - start);
-        start = i + 1;
-    }
-    put_word(r, word->data + start, word->len - start);
+    return f->kind == LOG_KIND_STR && f->s && strchr(f->s, ' ');
 }
 
+static bool is_id(const log_field *f)
+{
+    size_t n = strlen(f->key);
+    return n >= 2 && strcmp(f->key + n - 2, "id") == 0 && (n == 2 || f->key[n - 3] == '_');
+}
+
+static void put_plain_value(buf *word, const log_field *f)
+{
+    switch (f->kind) {
+    case LOG_KIND_INT: buf_printf(word, "%lld", (long long)f->i); break;
+    case LOG_KIND_NUM: put_number(word, f->f, 3, "nan"); break;
+    case LOG_KIND_STR: put_text(word, false, f->s); break;
+    }
+}
+
+/* key=value behind what stands in the row, if there is room; a sentence takes what there is. */
 static void put_field(rows *r, const log_field *f)
 {
-    if (is_for_machines(f)) return;
+    size_t key = strlen(f->key) + 1;
+    size_t most = is_id(f) ? ID_SHOWN : is_sentence(f) ? r->columns : VALUE_SHOWN;
     buf word = {0};
-    buf_printf(&word, "%s=", f->key);
-    bool id = f->kind == LOG_KIND_STR && strcmp(f->key, "request_id") == 0 && strlen(f->s) > ID_SHOWN;
-    switch (f->kind) {
-    case LOG_KIND_INT: buf_printf(&word, "%lld", (long long)f->i); break;
-    case LOG_KIND_NUM: put_number(&word, f->f, 3, "nan"); break;
-    case LOG_KIND_STR: put_text(&word, false, f->s); break;
+    put_plain_value(&word, f);
+    if (is_id(f) && word.len > ID_SHOWN) word.len = ID_SHOWN; /* its beginning is what people compare */
+    size_t width = columns_of(word.data, word.len), room = r->columns - 2; /* for the mark behind all */
+    size_t used = r->at + 1 + key;
+    if (width > most) width = most;
+    bool shrinks = f->kind == LOG_KIND_STR && !is_id(f) && used + VALUE_MIN <= room;
+    if (shrinks && used + width > room) width = room - used;
+    if (word.failed || used + width > room) {
+        r->left_out = true;
+    } else {
+        put_space(r);
+        buf_puts(r->out, r->colour ? DIM : "");
+        buf_printf(r->out, "%s=%s", f->key, r->colour ? "\033[0m" : "");
+        r->at += key;
+        if (is_sentence(f) && columns_of(word.data, word.len) > room - used) {
+            put(r, PLAIN, word.data, bytes_of(word.data, word.len, room - used - 1));
+            put(r, PLAIN, "…", sizeof "…" - 1);
+        } else {
+            put_short(r, is_id(f) ? DIM : PLAIN, word.data, word.len, width);
+        }
     }
-    if (id && !word.failed) word.len = strlen(f->key) + 1 + ID_SHOWN;
-    if (!word.failed) put_value(r, &word, f);
     r->out->failed |= word.failed;
     buf_done(&word);
 }
 
-/* Levels that a person should notice. */
-static void put_level(rows *r, const log_event *e)
+/* What a person is to do something about stands whole, in rows below. */
+static void put_below(rows *r, const log_field *f)
 {
-    if (e->level < LOG_WARN) return;
-    bool warn = e->level == LOG_WARN;
-    if (e->colour) buf_puts(r->out, warn ? "\033[33m" : "\033[31m");
-    put_word(r, warn ? "WARN" : "ERROR", warn ? 4 : 5);
-    if (e->colour) buf_puts(r->out, "\033[0m");
+    buf text = {0};
+    buf_printf(&text, "%s: ", f->key);
+    size_t head = text.len;
+    put_text(&text, true, f->s);
+    if (!text.failed) { /* without the quotes, whose escapes stay */
+        memmove(text.data + head, text.data + head + 1, text.len - head - 2);
+        text.len -= 2;
+    }
+    r->at = r->columns;
+    for (size_t i = 0; i < text.len && !text.failed;) {
+        const char *space = memchr(text.data + i, ' ', text.len - i);
+        size_t n = space ? (size_t)(space - text.data) - i : text.len - i;
+        if (r->at + 1 + columns_of(text.data + i, n) > r->columns) {
+            buf_printf(r->out, "\n%*s", INDENT, "");
+            r->at = INDENT;
+        } else {
+            put_space(r);
+        }
+        put_short(r, PLAIN, text.data + i, n, r->columns - r->at);
+        i += n + 1;
+    }
+    r->out->failed |= text.failed;
+    buf_done(&text);
+}
+
+static void put_head(rows *r, const log_event *e)
+{
+    static const char *const NAMES[] = {"DEBUG", "INFO ", "WARN ", "ERROR", "     "};
+    static const char *const STYLES[] = {DIM, "\033[36m", "\033[33m", "\033[1;31m", PLAIN};
+    struct tm tm;
+    char head[48];
+    localtime_r(&e->at.tv_sec, &tm);
+    size_t len = strftime(head, sizeof head, "%H:%M:%S", &tm);
+    snprintf(head + len, sizeof head - len, ".%03ld", e->at.tv_nsec / 1000000);
+    put(r, DIM, head, strlen(head));
+    put_space(r);
+    put(r, STYLES[e->level], NAMES[e->level], 5);
+    put_space(r);
+    size_t room = r->columns - r->at - 1;
+    put_short(r, PLAIN, e->component, strlen(e->component), room / 3);
+    put_space(r);
+    put_short(r, BOLD, e->event, strlen(e->event), room / 2);
 }
 
 static void format_rows(buf *b, size_t columns, const log_event *e)
 {
-    struct tm tm;
-    char head[160];
-    rows r = {.out = b, .columns = columns < COLUMNS_MIN ? COLUMNS_MIN : columns};
-    localtime_r(&e->at.tv_sec, &tm);
-    size_t len = strftime(head, sizeof head, "%H:%M:%S", &tm);
-    snprintf(head + len, sizeof head - len, ".%03ld", e->at.tv_nsec / 1000000);
-    put_word(&r, head, strlen(head));
-    put_level(&r, e);
-    put_word(&r, e->component, strlen(e->component));
-    put_word(&r, e->event, strlen(e->event));
-    for (size_t i = 0; i < e->n_fields; i++) put_field(&r, &e->fields[i]);
+    rows r = {.out = b, .columns = columns < COLUMNS_MIN ? COLUMNS_MIN : columns, .colour = e->colour};
+    bool grave = e->level >= LOG_WARN;
+    put_head(&r, e);
+    for (size_t i = 0; i < e->n_fields; i++)
+        if (!is_for_machines(&e->fields[i]) && !is_sentence(&e->fields[i])) put_field(&r, &e->fields[i]);
+    for (size_t i = 0; i < e->n_fields && !grave; i++)
+        if (is_sentence(&e->fields[i])) put_field(&r, &e->fields[i]);
+    if (r.left_out) put(&r, DIM, " …", sizeof " …" - 1);
+    for (size_t i = 0; i < e->n_fields && grave; i++)
+        if (is_sentence(&e->fields[i])) put_below(&r, &e->fields[i]);
     buf_putc(b, '\n');
 }
 

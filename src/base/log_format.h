@@ -1,12 +1,14 @@
 /* log_format.h: how one event of the log looks.
  *
- * For machines a line of key=value or of JSON; for a person at a terminal rows that fit it:
+ * For machines a line of key=value or of JSON; for a person at a terminal one row:
  *
- *     21:25:42.123 agent worker_started replica=home-intent/0 pid=21716
- *         address=unix:/tmp/shoal-Q5HNrK/home-intent.0.sock
+ *     21:25:42.123 INFO  agent worker_started replica=home-intent/0 pid=21716 address=unix:/tmp/sho…nt.0.sock
+ *     21:25:43.007 WARN  agent worker_exited replica=home-intent/0 …
+ *         reason: killed by signal 9; it is started again in 0.5 s
  *
- * There the level shows from warn on, empty values and what `shoal models` tells better (digests, versions)
- * are left out, and long ids are cut: the lines of a pipe have everything. */
+ * Long values lose their middle and ids their end, empty values and what `shoal models` tells better
+ * (digests, versions) are left out, and so is what finds no room: then there is a mark behind all. The
+ * sentences of warnings and errors stand whole in rows below. The lines of a pipe have everything. */
 #ifndef BASE_LOG_FORMAT_H
 #define BASE_LOG_FORMAT_H
 
@@ -23,7 +25,7 @@ typedef struct log_event {
     const char *component, *event;
     const log_field *fields;
     size_t n_fields;
-    bool colour; /* LOG_FORM_TERMINAL: the level in yellow or red */
+    bool colour; /* LOG_FORM_TERMINAL: levels have colours, what matters less is faint */
 } log_event;
 
 /* Append the event and its line end. columns: of the terminal, its rows are no wider (LOG_FORM_TERMINAL only;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/colour.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/sys.h"
@@ -28,6 +29,7 @@ typedef struct asked {
     cli_list labels;
     long long models_gb, mb_per_s;
     bool no_measure, json_log;
+    const char *color;
 } asked;
 
 typedef struct agent_run {
@@ -278,7 +280,8 @@ static int run(int argc, char **argv)
                 &q.mb_per_s),
         CLI_FLAG(0, "no-measure", "do not measure how fast it is (0.5 s)", &q.no_measure),
         CLI_STATE(&q.state),
-        CLI_FLAG(0, "json-log", "log lines as JSON", &q.json_log),
+        CLI_FLAG(0, "json-log", "log lines as JSON on a terminal, too", &q.json_log),
+        CLI_COLOR(&q.color),
         CLI_END,
     };
     cli_args a;
@@ -288,6 +291,8 @@ static int run(int argc, char **argv)
     Shoal__V1__NodeFacts f = SHOAL__V1__NODE_FACTS__INIT;
     int rc = cli_parse(&a, &cmd_agent, options, 0, 0, argc, argv);
     if (rc != CLI_GO) return rc;
+    if (colour_choose(q.color, &err) != 0) return cli_fail(&cmd_agent, &err);
+    q.json_log = log_wants_json(q.json_log);
     log_setup(LOG_INFO, q.json_log);
     rc = check(&q, &err);
     if (rc == 0) rc = state_path(&path, q.state, NULL, &err);

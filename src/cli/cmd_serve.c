@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/colour.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/cli_home.h"
@@ -63,7 +64,7 @@ typedef struct server {
     char *config_path;
     serve_reload *reload;
     bool listen_given, had_terminal;
-    bool banner, said_ready, stopping, drained;
+    bool json_log, banner, said_ready, stopping, drained;
     int exit_code, n_signals;
 } server;
 
@@ -339,7 +340,7 @@ static bool gate_places(const server *s)
     return s->gate && (gate_has_ca(s->gate) || s->config->etcd.n_endpoints > 0);
 }
 
-static int start_agent(server *s, bool json_log, shoal_err *err)
+static int start_agent(server *s, shoal_err *err)
 {
     const gateway_config *c = s->config;
     int rc = arbiter_create(&s->arbiter, &s->arbiter_fd, err);
@@ -351,7 +352,7 @@ static int start_agent(server *s, bool json_log, shoal_err *err)
                        .n_workers = places ? 0 : s->stages.n_alone,
                        .member = s->gate ? gate_state(s->gate) : NULL,
                        .log_level = c->log_level,
-                       .log_json = json_log,
+                       .log_json = s->json_log,
                        .arbiter = &shared};
     return agent_new(&s->agent, &s->loop, s->registry, &o, err);
 }
@@ -516,20 +517,20 @@ static int start_gate(server *s, shoal_err *err)
     return rc == 0 ? 0 : err_prefix(err, rc, "cluster");
 }
 
-static int start_reload(server *s, bool json_log, shoal_err *err)
+static int start_reload(server *s, shoal_err *err)
 {
     const serve_reload_options o = {.loop = &s->loop,
                                     .path = s->config_path,
                                     .gateway = s->gateway,
                                     .registry = s->registry,
                                     .started = s->config,
-                                    .json_log = json_log,
+                                    .json_log = s->json_log,
                                     .listen_given = s->listen_given};
     return serve_reload_new(&s->reload, &o, err);
 }
 
 /* Everything that can fail before the loop runs. What was started is stopped by begin_stop. */
-static int start(server *s, bool json_log, shoal_err *err)
+static int start(server *s, shoal_err *err)
 {
     s->far.loop = &s->loop;
     env time = env_uv(&s->loop);
@@ -542,10 +543,10 @@ static int start(server *s, bool json_log, shoal_err *err)
     if (rc != 0) return rc;
     rc = gateway_new(&s->gateway, &s->loop, s->registry, s->config, &ENDPOINTS, err);
     if (rc != 0) return advise(err, rc);
-    rc = start_reload(s, json_log, err);
+    rc = start_reload(s, err);
     if (rc != 0) return rc;
     if (s->config->cluster_listen) rc = start_gate(s, err);
-    if (rc == 0) rc = start_agent(s, json_log, err);
+    if (rc == 0) rc = start_agent(s, err);
     if (rc == 0) rc = start_keeping(s, err);
     if (rc == 0) rc = start_placing(s, err);
     if (rc == 0) rc = start_discovery(s, err);
@@ -564,7 +565,7 @@ static void server_done(server *s)
     free(s->config_path);
 }
 
-static int serve(server *s, bool json_log)
+static int serve(server *s)
 {
     shoal_err err;
     size_t n = s->config->limits.max_connections;
@@ -572,7 +573,7 @@ static int serve(server *s, bool json_log)
     if (loop_open(&s->loop, OTHER_FDS + n_machines + (unsigned)(n && n < UINT16_MAX ? n : 1024), &err) != 0)
         return cli_fail(&cmd_serve, &err);
     watch_signals(s);
-    bool failed = start(s, json_log, &err) != 0;
+    bool failed = start(s, &err) != 0;
     if (failed) begin_stop(s);
     uv_run(&s->loop, UV_RUN_DEFAULT);
     uv_loop_close(&s->loop);
@@ -589,7 +590,8 @@ static int load_config(server *s, const char *path, const char *listen, long lon
     s->listen_given = listen || port >= 0;
     if (rc == 0) rc = config_load(&s->config, s->config_path, err);
     if (rc == 0) rc = override_listen(s->config, listen, port, err);
-    if (rc == 0) log_setup((log_level)log_level_parse(s->config->log_level), json_log || s->config->log_json);
+    s->json_log = rc == 0 && log_wants_json(json_log || s->config->log_json);
+    if (rc == 0) log_setup((log_level)log_level_parse(s->config->log_level), s->json_log);
     if (rc == 0) rc = serve_models_find(&s->specs, s->config, err);
     return rc;
 }
@@ -612,7 +614,7 @@ static int check(server *s)
 static int run(int argc, char **argv)
 {
     server s = {.arbiter_fd = -1, .start_ns = clock_ns()};
-    const char *config = NULL, *listen = NULL;
+    const char *config = NULL, *listen = NULL, *color = NULL;
     bool json_log = false, banner = false, check_only = false;
     long long port = -1;
     const cli_option options[] = {
@@ -622,7 +624,8 @@ static int run(int argc, char **argv)
         CLI_STRING('l', "listen", "ADDR", "listen here instead: host:port or unix:/path", &listen),
         CLI_FLAG(0, "check", "look the configuration and its files over and exit: 0 right, 1 wrong",
                  &check_only),
-        CLI_FLAG(0, "json-log", "log lines as JSON", &json_log),
+        CLI_FLAG(0, "json-log", "log lines as JSON on a terminal, too", &json_log),
+        CLI_COLOR(&color),
         CLI_FLAG(0, "banner", "show sample requests when ready, as on a terminal", &banner),
         CLI_END,
     };
@@ -631,6 +634,7 @@ static int run(int argc, char **argv)
     if (rc != CLI_GO) return rc;
     mallopt(M_ARENA_MAX, 1); /* one thread does all the work here */
     shoal_err err;
+    if (colour_choose(color, &err) != 0) return cli_fail(&cmd_serve, &err);
     if (load_config(&s, config, listen, port, json_log, &err) != 0) {
         rc = cli_fail(&cmd_serve, &err);
         if (check_only) rc = CLI_FAILED;
@@ -641,7 +645,7 @@ static int run(int argc, char **argv)
         rc = cli_fail(&cmd_serve, &err);
     } else {
         s.banner = banner || isatty(STDOUT_FILENO);
-        rc = serve(&s, json_log || s.config->log_json);
+        rc = serve(&s);
     }
     server_done(&s);
     return rc;

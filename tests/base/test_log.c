@@ -73,30 +73,60 @@ static size_t widest(const char *s)
 static void a_terminal_gets_rows_that_fit(void **state)
 {
     char *s = format(LOG_FORM_TERMINAL, 80, LOG_INFO);
-    assert_string_equal(s,
-                        "01:24:50.635 worker call_done request_id=e3ffbaac model=home-chat-s reason=\"the\n"
-                        "    worker was killed by a signal, and will be started again within a second or\n"
-                        "    two\" prompt_tokens=151 ms=16.4\n"
-                        "    address=unix:/var/lib/a/folder/of/a/name/that/is/long/shoal-Q5HNrK/home-cha…\n");
+    assert_string_equal(s, "01:24:50.635 INFO  worker call_done request_id=e3ffbaac model=home-chat-s …\n");
+    free(s);
+    s = format(LOG_FORM_TERMINAL, 190, LOG_INFO);
+    assert_string_equal(s, "01:24:50.635 INFO  worker call_done request_id=e3ffbaac model=home-chat-s "
+                           "prompt_tokens=151 ms=16.4 address=unix:/var/lib/a/…e-chat-s.3.sock "
+                           "reason=\"the worker was killed by a signal, and…\n");
+    free(s);
+    s = format(LOG_FORM_TERMINAL, 80, LOG_WARN);
+    assert_string_equal(s, "01:24:50.635 WARN  worker call_done request_id=e3ffbaac model=home-chat-s …\n"
+                           "    reason: the worker was killed by a signal, and will be started again within\n"
+                           "    a second or two\n");
     free(s);
     for (size_t columns = 0; columns < 200; columns++) {
         s = format(LOG_FORM_TERMINAL, columns, LOG_ERROR);
         assert_true(widest(s) <= (columns < 40 ? 40 : columns));
-        assert_non_null(strstr(s, "ERROR worker"));
+        assert_non_null(strstr(s, "ERROR w"));
         free(s);
     }
 }
 
-static void warnings_are_coloured_where_colours_show(void **state)
+static void colours_show_where_they_are_asked_for(void **state)
 {
     buf b = {0};
-    log_event e = {.level = LOG_WARN, .component = "gateway", .event = "slow", .colour = true};
+    const log_field id = LOG_S("request_id", "e3ffbaac61c5f250");
+    log_event e = {.level = LOG_WARN,
+                   .component = "gateway",
+                   .event = "slow",
+                   .colour = true,
+                   .fields = &id,
+                   .n_fields = 1};
     log_format(&b, LOG_FORM_TERMINAL, 80, &e);
-    assert_non_null(strstr(b.data, "\033[33m WARN\033[0m gateway slow\n"));
+    assert_non_null(strstr(b.data, "\033[33mWARN \033[0m gateway \033[1mslow\033[0m "
+                                   "\033[2mrequest_id=\033[0m\033[2me3ffbaac\033[0m\n"));
     buf_clear(&b);
     log_format(&b, LOG_FORM_PAIRS, 80, &e);
     assert_null(strchr(b.data, 033));
     buf_done(&b);
+}
+
+/* What a stranger sent must not move the cursor. */
+static void control_characters_do_not_reach_a_terminal(void **state)
+{
+    for (int sentence = 0; sentence < 2; sentence++)
+        for (log_level level = LOG_DEBUG; level <= LOG_ERROR; level++) {
+            buf b = {0};
+            const log_field f = LOG_S("from", sentence ? "a \033[2J\r\nb" : "\033[2J\r\nb");
+            log_event e = {
+                .level = level, .component = "gate", .event = "refused", .fields = &f, .n_fields = 1};
+            log_format(&b, LOG_FORM_TERMINAL, 80, &e);
+            assert_null(strchr(b.data, 033));
+            assert_null(strchr(b.data, '\r'));
+            assert_non_null(strstr(b.data, "u001b[2J"));
+            buf_done(&b);
+        }
 }
 
 static size_t n_taken(log_limit *l, const char *from, size_t n, uint64_t now_ms)
@@ -156,7 +186,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pipes_get_everything_on_one_line),
         cmocka_unit_test(a_terminal_gets_rows_that_fit),
-        cmocka_unit_test(warnings_are_coloured_where_colours_show),
+        cmocka_unit_test(colours_show_where_they_are_asked_for),
+        cmocka_unit_test(control_characters_do_not_reach_a_terminal),
         cmocka_unit_test(who_floods_the_log_is_counted_and_others_are_still_seen),
         cmocka_unit_test(many_who_flood_the_log_share_an_account),
     };

@@ -6,6 +6,7 @@
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 SHOAL_BIN=${SHOAL_BIN:-$PWD/build/shoal}
+export SHOAL_LOG=pairs # logs of key=value, which are easily searched
 work=$(mktemp -d)
 server=
 log=$work/server.log
