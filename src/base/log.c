@@ -21,6 +21,7 @@
 
 #include "base/colour.h"
 #include "base/log_format.h"
+#include "base/log_ring.h"
 
 typedef enum { SINK_FILE, SINK_SOCKET, SINK_OPENED, SINK_POLLED } sink_kind;
 
@@ -104,8 +105,8 @@ static bool put_line(const char *line, size_t n)
     return done > 0;
 }
 
-static void format(buf *b, log_level level, const char *component, const char *event, const log_field *fields,
-                   size_t n)
+static void format(buf *b, log_form form, log_level level, const char *component, const char *event,
+                   const log_field *fields, size_t n)
 {
     log_event e = {.level = level,
                    .component = component,
@@ -114,7 +115,7 @@ static void format(buf *b, log_level level, const char *component, const char *e
                    .n_fields = n,
                    .colour = log_config.colour};
     clock_gettime(CLOCK_REALTIME, &e.at);
-    log_format(b, log_config.form, log_config.form == LOG_FORM_TERMINAL ? terminal_columns() : 0, &e);
+    log_format(b, form, form == LOG_FORM_TERMINAL ? terminal_columns() : 0, &e);
 }
 
 /* The log flows again: say how much of it is missing. False while it does not. */
@@ -123,17 +124,32 @@ static bool confess(void)
     unsigned long long n = atomic_exchange(&log_config.n_dropped, 0);
     if (n == 0) return true;
     buf b = {0};
-    format(&b, LOG_WARN, "log", "lines_dropped", (const log_field[]){LOG_I("lines", n)}, 1);
+    format(&b, log_config.form, LOG_WARN, "log", "lines_dropped", (const log_field[]){LOG_I("lines", n)}, 1);
     bool done = !b.failed && put_line(b.data, b.len);
     if (!done) atomic_fetch_add(&log_config.n_dropped, n);
     buf_done(&b);
     return done;
 }
 
+/* For whoever asks later; b is the line as it is written. */
+static void keep(const buf *b, log_level level, const char *component, const char *event,
+                 const log_field *fields, size_t n)
+{
+    buf json = {0};
+    if (!log_ring_is_open()) return;
+    if (log_config.form != LOG_FORM_JSON) {
+        format(&json, LOG_FORM_JSON, level, component, event, fields, n);
+        b = &json;
+    }
+    if (!b->failed && b->len) log_ring_add(level, b->data, b->len - 1);
+    buf_done(&json);
+}
+
 void log_write(log_level level, const char *component, const char *event, const log_field *fields, size_t n)
 {
     buf b = {0};
-    format(&b, level, component, event, fields, n);
+    format(&b, log_config.form, level, component, event, fields, n);
+    keep(&b, level, component, event, fields, n);
     if (b.failed || !confess() || !put_line(b.data, b.len)) atomic_fetch_add(&log_config.n_dropped, 1);
     buf_done(&b);
 }

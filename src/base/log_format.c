@@ -138,8 +138,8 @@ static void put_short(rows *r, const char *style, const char *s, size_t n, size_
 /* What the lines of a pipe hold for whoever reads them with a program. */
 static bool is_for_machines(const log_field *f)
 {
-    static const char *const keys[] = {"version", "quantisation", "digest",
-                                       "isa",     "queue_ms",     "cached_tokens"};
+    static const char *const keys[] = {"version",  "quantisation",  "digest",    "isa",
+                                       "queue_ms", "cached_tokens", "generation"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(f->key, keys[i]) == 0) return true;
     return f->kind == LOG_KIND_STR && (!f->s || !*f->s);
@@ -156,6 +156,17 @@ static bool is_id(const log_field *f)
     return n >= 2 && strcmp(f->key + n - 2, "id") == 0 && (n == 2 || f->key[n - 3] == '_');
 }
 
+/* What JSON lets through and a terminal obeys: DEL, and the controls of U+0080 to U+009F. */
+static void disarm(buf *b)
+{
+    for (size_t i = 0; i < b->len; i++) {
+        unsigned char c = (unsigned char)b->data[i],
+                      next = i + 1 < b->len ? (unsigned char)b->data[i + 1] : 0;
+        if (c == 0x7f) b->data[i] = '?';
+        if (c == 0xC2 && next >= 0x80 && next < 0xA0) b->data[i] = b->data[i + 1] = '?';
+    }
+}
+
 static void put_plain_value(buf *word, const log_field *f)
 {
     switch (f->kind) {
@@ -163,6 +174,7 @@ static void put_plain_value(buf *word, const log_field *f)
     case LOG_KIND_NUM: put_number(word, f->f, 3, "nan"); break;
     case LOG_KIND_STR: put_text(word, false, f->s); break;
     }
+    disarm(word);
 }
 
 /* key=value behind what stands in the row, if there is room; a sentence takes what there is. */
@@ -203,6 +215,7 @@ static void put_below(rows *r, const log_field *f)
     buf_printf(&text, "%s: ", f->key);
     size_t head = text.len;
     put_text(&text, true, f->s);
+    disarm(&text);
     if (!text.failed) { /* without the quotes, whose escapes stay */
         memmove(text.data + head, text.data + head + 1, text.len - head - 2);
         text.len -= 2;

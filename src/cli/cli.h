@@ -34,6 +34,7 @@
     X(load)             \
     X(stop)             \
     X(top)              \
+    X(logs)             \
     X(cache)            \
     X(demo)             \
     /* ask */           \
@@ -143,7 +144,7 @@ typedef struct cli_option {
     {                                                 \
         CLI_KIND_NUM, l, n, a, h, (double *){t}, 0, 0 \
     }
-#define CLI_JSON(t) CLI_FLAG(0, "json", "print JSON", t)
+#define CLI_JSON(t)  CLI_FLAG(0, "json", "print JSON", t)
 #define CLI_COLOR(t) CLI_STRING(0, "color", "WHEN", "colours: auto, always or never [auto]", t)
 #define CLI_END                                       \
     {                                                 \

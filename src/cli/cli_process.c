@@ -131,7 +131,7 @@ static int make_body(buf *out, char type[96], const cli_process_ask *ask, shoal_
 }
 
 /* A header's value is one line of visible characters. */
-static int make_headers(buf *out, const char *key, shoal_err *err)
+int cli_process_headers(buf *out, const char *key, shoal_err *err)
 {
     for (const char *s = key; s && *s; s++)
         if ((unsigned char)*s <= ' ' || *s == 0x7f)
@@ -140,7 +140,7 @@ static int make_headers(buf *out, const char *key, shoal_err *err)
     return out->failed ? err_nomem(err) : 0;
 }
 
-static int nobody_there(shoal_err *err)
+int cli_process_nobody(shoal_err *err)
 {
     shoal_err why = *err;
     return err_set(
@@ -149,7 +149,7 @@ static int nobody_there(shoal_err *err)
         why.message);
 }
 
-static int refused(int status, const json_t *answer, shoal_err *err)
+int cli_process_refused(int status, const json_t *answer, shoal_err *err)
 {
     const char *why = text_of(json_object_get(answer, "error"), "message");
     return err_set(
@@ -167,9 +167,9 @@ static int exchange_live(const http_where *where, const http_ask *ask, const cli
     json_t *parsed = NULL;
     int status = 0, rc = live ? cli_process_live(where, ask, live, &status, &answer, err)
                               : http_client_once(where, ask, &status, &answer, err);
-    if (rc == SHOAL_EUNAVAILABLE) rc = nobody_there(err);
+    if (rc == SHOAL_EUNAVAILABLE) rc = cli_process_nobody(err);
     if (rc == 0) rc = json_parse(&parsed, answer.data ? answer.data : "", answer.len, "the answer", err);
-    if (rc == 0 && status != 200) rc = refused(status, parsed, err);
+    if (rc == 0 && status != 200) rc = cli_process_refused(status, parsed, err);
     if (rc == 0 && buf_append(ret_json, answer.data, answer.len) != 0) rc = err_nomem(err);
     json_decref(parsed);
     buf_done(&answer);
@@ -184,7 +184,7 @@ static int exchange(const http_where *where, const http_ask *ask, buf *ret_json,
 int cli_process_get(const http_where *where, const char *path, const char *key, buf *ret_json, shoal_err *err)
 {
     buf headers = {0};
-    int rc = make_headers(&headers, key, err);
+    int rc = cli_process_headers(&headers, key, err);
     if (rc == 0) rc = exchange(where, &(http_ask){.path = path, .headers = headers.data}, ret_json, err);
     buf_done(&headers);
     return rc;
@@ -194,7 +194,7 @@ int cli_process_post_json(const http_where *where, const char *path, const char 
                           buf *ret_json, shoal_err *err)
 {
     buf headers = {0};
-    int rc = make_headers(&headers, key, err);
+    int rc = cli_process_headers(&headers, key, err);
     http_ask ask = {.method = "POST",
                     .path = path,
                     .body = body,
@@ -217,7 +217,7 @@ int cli_process_send(const http_where *where, const cli_process_ask *ask, buf *r
     buf body = {0}, headers = {0};
     char type[96];
     int rc = make_body(&body, type, ask, err);
-    if (rc == 0) rc = make_headers(&headers, ask->key, err);
+    if (rc == 0) rc = cli_process_headers(&headers, ask->key, err);
     if (rc == 0)
         rc = exchange_live(where,
                            &(http_ask){.method = "POST",

@@ -37,6 +37,12 @@ int cli_process_post(const http_where *where, const char *path, const char *key,
 int cli_process_post_json(const http_where *where, const char *path, const char *body, const char *key,
                           buf *ret_json, shoal_err *err);
 
+/* What these do, for who asks otherwise: append the headers that carry the key (NULL: none); the error of an
+ * address where nobody listens (err: why); that of an answer with this status and body (NULL: no JSON). */
+int cli_process_headers(buf *out, const char *key, shoal_err *err);
+int cli_process_nobody(shoal_err *err);
+int cli_process_refused(int status, const json_t *answer, shoal_err *err);
+
 /* An answer on stdout: its text, tool calls, intent, slots, and what ran for how long and why; without what
  * was shown already. */
 void cli_process_print(const json_t *answer, bool without_text, bool without_stages);

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/colour.h"
 #include "base/log.h"
+#include "base/log_ring.h"
 #include "cli/cli.h"
 #include "cli/cli_home.h"
 #include "cli/measure_here.h"
@@ -38,6 +39,7 @@
 
 enum { OTHER_FDS = 512 }; /* beside clients: workers, listeners, files */
 enum { ARBITER_SLOTS = 64, WORKER_GRACE_MS = 5000, CUT_GRACE_MS = 500 };
+enum { LOG_LINES_KEPT = 4096, LOG_BYTES_KEPT = 1 << 20 };
 
 typedef struct server {
     uv_loop_t loop;
@@ -563,6 +565,7 @@ static void server_done(server *s)
     if (s->arbiter_fd >= 0) close(s->arbiter_fd);
     config_free(s->config);
     free(s->config_path);
+    log_ring_close();
 }
 
 static int serve(server *s)
@@ -590,6 +593,7 @@ static int load_config(server *s, const char *path, const char *listen, long lon
     s->listen_given = listen || port >= 0;
     if (rc == 0) rc = config_load(&s->config, s->config_path, err);
     if (rc == 0) rc = override_listen(s->config, listen, port, err);
+    if (rc == 0) rc = log_ring_open(LOG_LINES_KEPT, LOG_BYTES_KEPT, err);
     s->json_log = rc == 0 && log_wants_json(json_log || s->config->log_json);
     if (rc == 0) log_setup((log_level)log_level_parse(s->config->log_level), s->json_log);
     if (rc == 0) rc = serve_models_find(&s->specs, s->config, err);

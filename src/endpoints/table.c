@@ -7,6 +7,7 @@
 #include "endpoints/generate.h"
 #include "endpoints/kserve.h"
 #include "endpoints/loads.h"
+#include "endpoints/logs.h"
 #include "endpoints/machines.h"
 #include "endpoints/ollama.h"
 #include "endpoints/openapi.h"
@@ -182,6 +183,8 @@ static const endpoint ROWS[] = {
      "List the machines that are attached", NULL, "NodeList", NULL},
     {"GET", "/v1/status", overview_handle, true, false, "status", ENDPOINT_ADMIN, "server",
      "Show requests, nodes and replicas as they are now", NULL, "Status", NULL},
+    {"GET", "/v1/logs", logs_handle, true, false, "logs", ENDPOINT_ADMIN, "server",
+     "Show the last lines of the log, or follow it", "LogsQuery", "LogLines", "LogLine"},
     {"GET", "/v1/events", live_handle, true, false, "events", ENDPOINT_ADMIN, "server",
      "Tell what changes of the status, as it changes", NULL, NULL, "StatusEvent"},
     {"GET", "/v1/requests", requests_list, true, false, "requests", ENDPOINT_ADMIN, "server",

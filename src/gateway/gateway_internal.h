@@ -45,6 +45,7 @@ struct gateway {
     buf metrics_text; /* what GET /metrics answers, as of metrics_at_ns; 0: never made */
     uint64_t metrics_at_ns;
     buf openapi; /* what GET /openapi.json answers, once somebody has asked */
+    size_t n_log_readers; /* who follow the log */
     bool draining;
     uv_timer_t *watch; /* watch.c's; freed by its close */
 };

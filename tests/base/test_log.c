@@ -118,12 +118,15 @@ static void control_characters_do_not_reach_a_terminal(void **state)
     for (int sentence = 0; sentence < 2; sentence++)
         for (log_level level = LOG_DEBUG; level <= LOG_ERROR; level++) {
             buf b = {0};
-            const log_field f = LOG_S("from", sentence ? "a \033[2J\r\nb" : "\033[2J\r\nb");
+            const log_field f =
+                LOG_S("from", sentence ? "a \033[2J\r\nb\x7f\xc2\x9b" : "\033[2J\r\nb\x7f\xc2\x9b");
             log_event e = {
                 .level = level, .component = "gate", .event = "refused", .fields = &f, .n_fields = 1};
             log_format(&b, LOG_FORM_TERMINAL, 80, &e);
             assert_null(strchr(b.data, 033));
             assert_null(strchr(b.data, '\r'));
+            assert_null(strchr(b.data, 0x7f));
+            assert_null(strstr(b.data, "\xc2\x9b"));
             assert_non_null(strstr(b.data, "u001b[2J"));
             buf_done(&b);
         }
