@@ -21,8 +21,11 @@ struct line_editor {
     History *history;
     char *history_path; /* NULL: not kept */
     const char *prompt;
-    bool dropped; /* Ctrl-C was typed */
-    bool goes_on; /* behind a backslash */
+    bool dropped;    /* Ctrl-C was typed */
+    bool leaves;     /* twice, at an empty prompt */
+    unsigned n_idle; /* Ctrl-C at an empty prompt, one behind the other */
+    bool goes_on;    /* behind a backslash, or within quotes */
+    bool quoted;     /* behind three quotes, to the next three */
     buf line;
     char *raw; /* getline's */
     size_t raw_cap;
@@ -100,7 +103,11 @@ static unsigned char drop_line(EditLine *el, int key)
     line_editor *e = NULL;
     el_get(el, EL_CLIENTDATA, &e);
     e->dropped = true;
-    fputs("^C\n", stdout);
+    const LineInfo *typed = el_line(el);
+    bool idle = typed->lastchar == typed->buffer && !e->goes_on;
+    e->n_idle = idle ? e->n_idle + 1 : 0;
+    e->leaves = e->n_idle > 1;
+    fputs(idle && !e->leaves ? "^C (again, or Ctrl-D, leaves)\n" : "^C\n", stdout);
     return CC_NEWLINE;
 }
 
@@ -115,6 +122,7 @@ static int open_terminal(line_editor *e, shoal_err *err)
     el_set(e->el, EL_CLIENTDATA, e);
     el_set(e->el, EL_PROMPT, prompt_of);
     el_set(e->el, EL_EDITOR, "emacs");
+    el_set(e->el, EL_SIGNAL, 1); /* resizing redraws the line; who is killed leaves the terminal as it was */
     el_set(e->el, EL_HIST, history, e->history);
     el_set(e->el, EL_SETTY, "-d", "-isig", NULL); /* while a line is typed, Ctrl-C is a key */
     /* libedit 3.1 keeps the two names until the process ends. */
@@ -155,7 +163,32 @@ void line_editor_close(line_editor *e)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* One line of the terminal, appended; false at the end of the input. */
+static bool ends_quoted(const char *s, size_t n)
+{
+    return n >= 3 && memcmp(s + n - 3, "\"\"\"", 3) == 0;
+}
+
+/* One line that was typed, appended; what ends it says whether another one belongs to it. */
+static void take_part(line_editor *e, const char *s, size_t n)
+{
+    bool first = e->line.len == 0 && !e->goes_on;
+    if (first && n >= 3 && memcmp(s, "\"\"\"", 3) == 0) {
+        e->quoted = e->goes_on = true;
+        s += 3;
+        n -= 3;
+        if (n == 0) return;
+    }
+    if (e->quoted) {
+        e->goes_on = !ends_quoted(s, n);
+        buf_append(&e->line, s, e->goes_on ? n : n - 3);
+    } else {
+        e->goes_on = n > 0 && s[n - 1] == '\\';
+        buf_append(&e->line, s, e->goes_on ? n - 1 : n);
+    }
+    if (e->goes_on) buf_putc(&e->line, '\n');
+}
+
+/* One line of the terminal; false at the end of the input. */
 static bool read_part(line_editor *e)
 {
     int n = 0;
@@ -163,24 +196,24 @@ static bool read_part(line_editor *e)
     const char *s = el_gets(e->el, &n);
     if (e->dropped) {
         buf_clear(&e->line);
-        e->goes_on = false;
-        return true;
+        e->goes_on = e->quoted = false;
+        return !e->leaves;
     }
+    e->n_idle = 0;
     if (!s || n <= 0) {
         putchar('\n'); /* the shell's prompt begins a line */
         return false;
     }
     while (n > 0 && (s[n - 1] == '\n' || s[n - 1] == '\r')) n--;
-    e->goes_on = n > 0 && s[n - 1] == '\\';
-    buf_append(&e->line, s, (size_t)(e->goes_on ? n - 1 : n));
-    if (e->goes_on) buf_putc(&e->line, '\n');
+    take_part(e, s, (size_t)n);
     return true;
 }
 
 static bool read_terminal(line_editor *e)
 {
+    e->n_idle = 0;
     do {
-        e->goes_on = false;
+        e->goes_on = e->quoted = false;
         buf_clear(&e->line);
         do
             if (!read_part(e)) return false;

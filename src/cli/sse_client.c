@@ -58,7 +58,7 @@ static void on_piece(void *user, size_t n_bytes)
         if (e.n_data) c->enough = c->event(c->user, &e) != 0;
     if (at) buf_consume(b, at);
     c->too_long = b->len > SSE_EVENT_MAX;
-    if (c->enough || c->too_long) shutdown(c->http.fd, SHUT_RDWR);
+    if (c->enough || c->too_long || c->stopped) shutdown(c->http.fd, SHUT_RDWR);
 }
 
 static int finish(sse_client *c, int rc, shoal_err *err)

@@ -40,7 +40,7 @@ leave() {
 if command -v script >/dev/null; then
     # ---- told of the home; arrow keys and backspace edit; calls are shown as calls
     seen=1
-    at_terminal chat home-chat-s
+    at_terminal chat --here home-chat-s
     grep -q 'is for device commands and sensor alerts, not for conversation' "$screen" || fail "no word of what it is for"
     grep -q 'told the 12 devices of shoal.yaml' "$screen" || fail "no word of the home"
     keys 'turn on the kitchexn light\033[D\033[D\033[D\033[D\033[D\033[D\033[D\b\r'
@@ -69,7 +69,7 @@ if command -v script >/dev/null; then
     seen=1
     cp "$history" "$work/before"
     echo '{"type": "array", "items": {"type": "integer"}, "minItems": 300}' >"$work/long.json"
-    at_terminal chat home-chat-m --no-home --no-history --json-schema "$work/long.json" -n 1900 -t 1
+    at_terminal chat --here home-chat-m --no-home --no-history --json-schema "$work/long.json" -n 1900 -t 1
     keys 'secret\r'
     await 'secret'
     await '[0-9]+, *[0-9]+'
@@ -82,18 +82,18 @@ if command -v script >/dev/null; then
 fi
 
 # ---- in a pipe: replies alone, with the home unless told otherwise
-answer=$(echo "turn on the kitchen light" | "$SHOAL_BIN" chat home-chat-s 2>"$work/err") || fail "chat: $(cat "$work/err")"
+answer=$(echo "turn on the kitchen light" | "$SHOAL_BIN" chat --here home-chat-s 2>"$work/err") || fail "chat: $(cat "$work/err")"
 [ "$(head -1 <<<"$answer")" = "Turning on Kitchen Light." ] && grep -q '"target": "light.kitchen"' <<<"$answer" || fail "answers: $answer"
 [ ! -s "$work/err" ] || fail "complains: $(cat "$work/err")"
-alert=$(echo "sensor vibration asset=pump-12 change=+64% threshold=20% window=30s" | "$SHOAL_BIN" chat home-chat-s)
+alert=$(echo "sensor vibration asset=pump-12 change=+64% threshold=20% window=30s" | "$SHOAL_BIN" chat --here home-chat-s)
 grep -q '^Pump 12 ' <<<"$alert" || fail "an alert: $alert"
 system="You are Shoal, a helper that runs this home. Devices:
 light.attic 'Attic Light' = off"
-echo "turn on the attic light" | "$SHOAL_BIN" chat home-chat-s -s "$system" --json | grep -q 'light\.attic' || fail "-s"
+echo "turn on the attic light" | "$SHOAL_BIN" chat --here home-chat-s -s "$system" --json | grep -q 'light\.attic' || fail "-s"
 cd "$work" || fail "no folder"
 printf 'models: 7\n' >broken.yaml
-echo hello | "$SHOAL_BIN" chat home-chat-s --config broken.yaml >/dev/null 2>"$work/err" && fail "a broken configuration"
+echo hello | "$SHOAL_BIN" chat --here home-chat-s --config broken.yaml >/dev/null 2>"$work/err" && fail "a broken configuration"
 grep -q 'broken.yaml' "$work/err" || fail "a broken configuration: $(cat "$work/err")"
-"$SHOAL_BIN" chat home-intent </dev/null >/dev/null 2>"$work/err" && fail "chats with a classifier"
+"$SHOAL_BIN" chat --here home-intent </dev/null >/dev/null 2>"$work/err" && fail "chats with a classifier"
 grep -q 'home-intent is a model for "classify".*try: shoal classify home-intent' "$work/err" || fail "a classifier: $(cat "$work/err")"
 echo "at a terminal and in pipes"

@@ -1,0 +1,79 @@
+/* served.c: GET /v1/models of a server that may not be there. */
+#include "cli/served.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/cli_process.h"
+
+enum { PATIENCE_MS = 1000 }; /* for a server that nobody named */
+
+static void say_url(served *s)
+{
+    const char *host = s->where.host;
+    bool v6 = strchr(host, ':') != NULL;
+    if (s->where.port)
+        snprintf(s->url, sizeof s->url, "http://%s%s%s:%d", v6 ? "[" : "", host, v6 ? "]" : "",
+                 s->where.port);
+    else
+        snprintf(s->url, sizeof s->url, "unix:%s", host);
+}
+
+static const char *text(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+static void choose(served *s, const json_t *answer, const char *model, const char *task)
+{
+    size_t i;
+    json_t *m;
+    json_array_foreach(json_object_get(answer, "data"), i, m)
+    {
+        const char *id = text(m, "id");
+        bool fits = model ? strcmp(id, model) == 0 : !task || strcmp(text(m, "task"), task) == 0;
+        if (!fits || strlen(id) >= sizeof s->model) continue;
+        snprintf(s->model, sizeof s->model, "%s", id);
+        snprintf(s->task, sizeof s->task, "%s", text(m, "task"));
+        return;
+    }
+}
+
+int served_find(served *ret, const char *server, const char *model, const char *task, const char *key,
+                shoal_err *err)
+{
+    http_client c;
+    buf headers = {0};
+    json_t *answer = NULL;
+    shoal_err why = {0};
+    *ret = (served){0};
+    int rc = cli_process_where(&ret->where, server, &why);
+    if (rc != 0 && server) return err_set(err, rc, "%s", why.message);
+    if (rc != 0) return 0;
+    say_url(ret);
+    http_client_init(&c, &ret->where);
+    if (!server) c.until_ns = clock_ns() + PATIENCE_MS * 1000000ull;
+    rc = cli_process_headers(&headers, key, &why);
+    if (rc == 0)
+        rc = http_client_exchange(&c, &(http_ask){.path = "/v1/models", .headers = headers.data}, &why);
+    if (rc == SHOAL_EUNAVAILABLE) rc = cli_process_nobody(&why);
+    if (rc == 0)
+        rc = json_parse(&answer, c.body.data ? c.body.data : "", c.body.len, "the list of models", &why);
+    if (rc == 0 && c.status != 200) rc = cli_process_refused(c.status, answer, &why);
+    ret->runs = rc == 0;
+    if (rc == 0) choose(ret, answer, model, task);
+    json_decref(answer);
+    http_client_done(&c);
+    buf_done(&headers);
+    return rc != 0 && server ? err_set(err, rc, "%s", why.message) : 0;
+}
+
+bool served_is_path(const char *model)
+{
+    size_t n = strlen(model);
+    return strchr(model, '/') || file_exists(model) || (n > 5 && strcmp(model + n - 5, ".gguf") == 0);
+}

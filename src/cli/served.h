@@ -1,0 +1,30 @@
+/* served.h: which models a running Shoal has, for commands that take a MODEL's name.
+ *
+ *     served s;
+ *     if (served_find(&s, NULL, "home-chat-s", key, err) == 0 && s.model[0]) ... ask s.where ...
+ *     else ... open the file of that name ...
+ *
+ * A server that was named must answer; the usual one (shoal.yaml's address, else 127.0.0.1:8080) may be away,
+ * be slow or want a key: then nothing is found, and nothing is said. */
+#ifndef CLI_SERVED_H
+#define CLI_SERVED_H
+
+#include "cli/http_client.h"
+
+typedef struct served {
+    http_where where;
+    char url[160];   /* for people */
+    char model[160]; /* its name there; "": it is not served, or nobody is there */
+    char task[32];   /* "" for routes and ensembles */
+    bool runs;       /* a Shoal has answered */
+} served;
+
+/* server NULL: the usual one. model NULL: the first of its models whose task is `task` (NULL: any). It is no
+ * error that a model is not there. */
+int served_find(served *ret, const char *server, const char *model, const char *task, const char *key,
+                shoal_err *err);
+
+/* Is it meant as a file: a path that is there, or what looks like one? */
+bool served_is_path(const char *model);
+
+#endif
